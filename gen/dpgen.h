@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * dpgen.h: every structure of the generator, and the passes in the order in which main.c runs them.
+ *
+ * Operators, tensors, states, buffers are referred to by index, never by pointer, so that arrays may
+ * grow and dumps are stable.  Sizes are bytes, times are nanoseconds, both int64_t; no float decides
+ * a plan.  Everything keeps the place in the YAML it came from.
+ *
+ * Fixed short names: g graph, p plan, c cost, o operator, t tensor, s state, d device, k action, b buffer, r routine.
+ */
+#ifndef DPGEN_H
+#define DPGEN_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define DPGEN_VERSION "0.1.0"
+#define PRINTF(a, b) __attribute__((format(printf, a, b)))
+#define NORETURN __attribute__((noreturn))
+
+typedef int64_t Bytes;
+typedef int64_t Ns;
+enum { EXIT_RUN = 1, EXIT_USAGE, EXIT_MODEL, EXIT_NOFIT, EXIT_STALE, EXIT_MACHINE, EXIT_BUG = 70 };
+
+/* ---- base/mem.c: memory lives until exit and starts as zeros; no pass frees ---------------------------- */
+void *alloc(size_t n);
+char *strf(const char *form, ...) PRINTF(1, 2);     /* a printed string */
+void  mem_free_all(void);                           /* at exit, so that sanitizers stay silent */
+#define VEC(T) struct { T *at; int n, cap; }
+/* Address of a new zeroed element at the end of a VEC. */
+#define PUSH(v) ((v)->at = vec_grow((v)->at, (v)->n, &(v)->cap, sizeof *(v)->at), &(v)->at[(v)->n++])
+void *vec_grow(void *at, int n, int *cap, size_t size);
+typedef VEC(int) Ints;
+typedef VEC(const char *) Strs;
+
+/* ---- base/diag.c ------------------------------------------------------------------------------------- */
+/* Where something stands in an input file: file is an index of diag_file(), line and column count from 1. */
+typedef struct { int file, line, col; } Loc;
+int  diag_file(const char *path, const char *text, size_t n);     /* remember a file for caret lines; its index */
+const char *diag_path(Loc at);
+/* file:line:col: error: text, the source line, a caret, the hint (may be NULL) behind the caret. */
+void bad(Loc at, const char *hint, const char *form, ...) PRINTF(3, 4);           /* counts, goes on to 20 */
+void err(Loc at, const char *hint, const char *form, ...) PRINTF(3, 4) NORETURN;  /* stops, status 3 */
+void warn(Loc at, const char *form, ...) PRINTF(2, 3);
+void bad_stop(void);                                /* status 3 if bad() was called */
+void fail(int status, const char *form, ...) PRINTF(2, 3) NORETURN;   /* dpgen: text; for what has no place in a file */
+#define die(...) die_at(__FILE__, __LINE__, __VA_ARGS__)            /* a bug in dpgen: status 70 */
+void die_at(const char *file, int line, const char *form, ...) PRINTF(3, 4) NORETURN;
+const char *nearest(const char *word, const char *const *names, int n);       /* did you mean; NULL if none is near */
+
+/* ---- base/: sha256.c, json.c, number.c ------------------------------------------------------------------- */
+typedef struct { uint32_t h[8]; uint64_t n; unsigned char block[64]; } Sha256;
+void sha256_start(Sha256 *s);
+void sha256_add(Sha256 *s, const void *data, size_t n);
+void sha256_end(Sha256 *s, char hex[65]);
+void json_text(FILE *f, const char *text);          /* a JSON string, quoted and escaped */
+uint64_t hash64(const char *text);                  /* FNV-1a: Philox keys of names */
+
+/* ---- load: front/load.c ---------------------------------------------------------------------------------- */
+/* needs: YAML text.  fills: Node tree, a mark on every node.  fails: syntax, anchors, tags, limits. */
+typedef enum { SCALAR, LIST, MAP } NodeKind;
+typedef struct Node Node;
+struct Node {
+    NodeKind kind;
+    Loc loc;
+    const char *text;           /* SCALAR */
+    bool quoted;                /* SCALAR written in quotes: a string, whatever it looks like */
+    int n;                      /* LIST, MAP */
+    Node **key, **at;           /* MAP: key[i] -> at[i]; LIST: at[i] */
+};
+Node *load(const char *path);
+Node *load_text(const char *path, const char *text, size_t n);
+Node *node_get(const Node *map, const char *key);   /* NULL if absent */
+
+/* ---- model: front/model.c --------------------------------------------------------------------------------- */
+/* needs: Node.  fills: Model, defaults and all, nothing left to interpret but the graph's own nodes. */
+typedef enum { F32, BF16, I32, F64 } Type;          /* F64 only in states */
+enum { MAXDIM = 6, MAXINPUT = 8 };
+typedef struct { int n; int64_t d[MAXDIM]; } Shape;
+
+typedef struct { const char *name; int64_t value; Loc loc; } Dim;
+typedef struct {                /* one data input of the model */
+    const char *name;
+    Node *shape;                /* expressions; B is the micro-batch */
+    Type type;
+    int64_t lo, hi;             /* ids must lie in [lo, hi); lo == hi: no range */
+    Loc loc;
+} Input;
+typedef enum { INIT_ZEROS, INIT_ONES, INIT_NORMAL, INIT_UNIFORM } InitKind;
+typedef struct { const char *name; InitKind kind; double a, b; } Init;     /* normal: mean, deviation; uniform: from, to */
+
+typedef struct {                /* files of one data set */
+    const char *format;         /* bytes, llmc-tokens, megatron, npy */
+    Strs files;                 /* patterns, as written */
+    Strs role;                  /* role[i] of the format feeds input[i] of the model: tokens, next, or an array's name */
+    Ints input;
+    Strs path;                  /* npy: the file of input[i] */
+    int64_t every, batches;     /* eval: every N steps, that many micro-batches */
+    Loc loc;
+} DataSet;
+
+typedef struct {
+    const char *name;           /* cpu.0 ... when count > 1 */
+    const char *kind;           /* cpu, cuda, paced */
+    const char *kernels;        /* cpu: portable, onednn */
+    Bytes memory;               /* limit of the arena, reserve already subtracted */
+    int threads;
+    double flops, bandwidth;    /* for estimates: flop/s of products, bytes/s of memory; 0 unknown */
+    Loc loc;
+} Device;
+
+typedef enum { RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_LIST, RECOMPUTE_AUTO } Recompute;
+typedef struct {
+    int stages_min, stages_max;     /* devices used */
+    int chunks;                     /* per device */
+    const char *schedule;           /* gpipe, 1f1b, or auto */
+    const char *transport;          /* local, mpi */
+    const char *planner;            /* exact */
+    Recompute recompute;
+    Strs names;                     /* RECOMPUTE_LIST: operator names, * matches any run of characters */
+    Strs cut_after, no_cut, keep;   /* constraints, as name patterns */
+    VEC(Strs) same_stage;
+    Ints cuts;                      /* `cuts: [a, b]`: the last forward operator of each chunk but the last, by position;
+                                       empty: the planner decides.  --cuts on the command line */
+    Loc loc;
+} PlanSpec;
+
+typedef enum { OPT_SGD, OPT_ADAMW } OptKind;
+typedef enum { LR_CONSTANT, LR_COSINE, LR_LINEAR, LR_STEP } LrKind;
+typedef struct {
+    Type compute;                   /* F32 or BF16; masters and gradients are F32 */
+    int64_t batch, micro, groups;   /* samples in a micro-batch (0: auto), micro-batches in a step, gradient groups */
+    int64_t global;                 /* batch * micro */
+    int64_t steps;
+    OptKind opt;
+    double lr, beta1, beta2, eps, momentum, weight_decay;
+    bool decay_matrices;            /* decay only parameters of two and more dimensions */
+    Strs no_decay;                  /* name patterns that are not decayed */
+    LrKind schedule;
+    int64_t warmup, every;          /* steps */
+    double final, factor;           /* cosine, linear: last rate as a share of lr; step: factor every N steps */
+    double clip;                    /* 0: no clipping */
+    bool clip_each;                 /* clip_scope: parameter */
+    uint64_t seed;
+} Train;
+
+typedef struct { const char *dir; int64_t every, keep; } CkptSpec;
+
+typedef struct {
+    const char *path, *name;
+    VEC(Dim) dims;
+    VEC(Input) inputs;
+    VEC(Init) inits;
+    Node *blocks, *graph;           /* checked by build */
+    const char *loss; Loc loss_loc;
+    Train train;
+    DataSet data, eval;             /* eval.format NULL: none */
+    VEC(Device) devices;
+    PlanSpec plan;
+    CkptSpec ckpt;
+    bool trace;
+} Model;
+/* -D name=value and --set path=value, in the order given. */
+typedef struct { Strs define, set; } Overrides;
+Model *model(Node *root, const char *path, const Overrides *over);
+
+/* front/expr.c: + - * / ( ) names numbers sqrt min max ceil.  lookup returns false for an unknown name.  Overflow,
+ * division by zero and a fraction where an integer is asked for are errors at `at`. */
+typedef bool (*Lookup)(void *ctx, const char *name, double *value);
+double  expr_float(Loc at, const char *text, Lookup lookup, void *ctx);
+int64_t expr_int(Loc at, const char *text, Lookup lookup, void *ctx);
+
+/* ---- Graph: front/build.c shape.c grad.c fuse.c ------------------------------------------------------------ */
+typedef enum { T_INPUT, T_ACT, T_GRAD } TensorKind;
+typedef struct {                /* one value of one micro-batch; one producer */
+    const char *name;           /* h.3.attn.c_attn, h.3.ln_1.mean; gradients: d.h.3.ln_1, partial sums d.h.3.ln_1.1 */
+    TensorKind kind;
+    Type type;
+    Shape shape;                /* of one micro-batch */
+    Bytes bytes;
+    int op;                     /* producer; -1: an input */
+    int of;                     /* T_GRAD: the tensor it is the gradient of; T_INPUT: index in Model.inputs; else -1 */
+    Loc loc;
+} Tensor;
+
+/* What outlives a micro-batch.  Changed only by accumulating and updating operators. */
+typedef enum { S_PARAM, S_COPY, S_GRAD, S_MOMENT1, S_MOMENT2, S_CLIP, S_NORM, S_VALUES } StateKind;
+typedef struct {
+    const char *name;           /* h.3.attn.c_attn.weight; .copy .grad.0 .m .v behind it */
+    StateKind kind;
+    Type type;
+    Shape shape;
+    Bytes bytes;
+    int param;                  /* the S_PARAM it belongs to (itself for S_PARAM); -1: none */
+    int use;                    /* S_GRAD: number of the use, 0 the first */
+    int op;                     /* S_GRAD: the forward operator of that use; S_PARAM: the first */
+    bool decay;                 /* S_PARAM */
+    Init init;                  /* S_PARAM */
+    Loc loc;
+} State;
+
+typedef enum {
+    ARG_READ, ARG_WRITE,        /* a tensor or a state */
+    ARG_ADD,                    /* a gradient state: written or accumulated, by the acc flag */
+    ARG_UPDATE,                 /* a state read and written */
+    ARG_TMP,                    /* scratch of op->tmp bytes */
+    ARG_INT, ARG_FLOAT,         /* literals */
+    ARG_ACC, ARG_MB, ARG_HANDLE,    /* literals that lower fills in */
+    ARG_VALS,                   /* the step values (state S_VALUES) */
+    ARG_NONE                    /* absent: the literal 0 */
+} ArgKind;
+typedef struct {
+    ArgKind kind;
+    const char *token;          /* as in ops.def */
+    bool state;                 /* READ WRITE ADD UPDATE: index is a state, else a tensor */
+    int index;
+    int64_t i;                  /* ARG_INT */
+    double f;                   /* ARG_FLOAT */
+} Arg;
+
+typedef enum { PH_F, PH_I, PH_W, PH_U } Phase;      /* forward, input gradient, weight gradient, update */
+typedef struct { const char *name; bool is_int; int64_t i; double f; } Attr;
+
+typedef struct {                /* one kernel call of the model's mathematics */
+    const char *name;           /* path: h.3.attn.c_attn; backward: the forward operator's; update: the parameter's */
+    const char *layer;          /* h.3, or "" at the top: one function each in the emitted stage */
+    int row;                    /* of ops.def */
+    Phase phase;
+    const char *call;           /* the kernel's name */
+    VEC(Arg) arg;               /* in the order of the call */
+    int fwd;                    /* the forward operator this belongs to; itself in PH_F; -1 in PH_U */
+    int group;                  /* fusion group: never cut inside; set by fuse */
+    int64_t flop;
+    Bytes tmp;                  /* scratch */
+    Bytes moved;                /* bytes read and written, for estimates */
+    Loc loc;
+    /* front end only, before the calls are bound: */
+    Ints in, out;               /* tensors; -1 an absent optional operand */
+    Ints par;                   /* S_PARAM states; -1 an absent one */
+    VEC(Attr) attr;
+} Op;
+
+typedef struct {
+    const char *name;
+    Type compute;
+    int64_t batch, micro, groups;
+    VEC(Tensor) tensor;
+    VEC(State) state;
+    VEC(Op) op;                 /* PH_F in model order; then PH_I and PH_W by descending forward operator, I before W;
+                                   then PH_U by ascending parameter */
+    int nf;                     /* operators of PH_F: op 0 .. nf-1 */
+    int nb;                     /* first PH_U operator */
+    int loss;                   /* tensor */
+    int vals;                   /* the S_VALUES state */
+    VEC(struct Count { int input, ignore, count; Loc loc; }) count;     /* targets to count before the first forward */
+} Graph;
+
+/* The operator table, parsed once. */
+typedef struct { const char *name; bool optional; char type; } Operand;       /* type: 'r' real, 'f' f32, 'i' i32 */
+typedef struct {
+    const char *name;           /* without brackets */
+    bool internal;              /* in brackets: not a YAML operator */
+    VEC(Operand) in, par, out;
+    const char *shape;
+    const char *call[3], *flop[3];      /* F, I, W */
+} Row;
+int row_count(void);
+const Row *row(int i);
+int row_find(const char *name);                     /* -1 if there is none */
+
+/* build: needs Model.  fills ops with in, par, attr, names and locs, tensors without shapes; blocks and repeats expanded. */
+Graph *build(const Model *m);
+/* shape: fills shapes, types, bytes, states, attributes; binds the forward calls. */
+void shape(Graph *g, const Model *m);
+/* bind one call of a row ("f(y, x, n)") to an operator: resolves tokens to Args.  dt maps an operand to its gradient tensor
+ * (index, or -1); NULL in the forward phase. */
+void bind_call(Graph *g, Op *o, const char *call, const Op *fwd, int (*dt)(void *ctx, const char *token, bool *write), void *ctx);
+/* grad: appends backward and update operators; contributions added in descending consumer order. */
+void grad(Graph *g, const Model *m);
+/* fuse: sets op->group. */
+void fuse(Graph *g);
+void check_graph(const Graph *g);
+Bytes type_bytes(Type t);
+const char *type_name(Type t);
+bool match(const char *pattern, const char *name);  /* * matches any run of characters */
+
+/* ---- cost: cost/cost.c prof.c --------------------------------------------------------------------------------- */
+typedef struct {
+    bool measured;
+    const char *signature;      /* of the profile, or "estimate" */
+    Ns *ns;                     /* by operator, on device 0's kind */
+    Ns latency;                 /* of a message between two stages */
+    double link;                /* bytes/s between two stages */
+} Cost;
+Cost *cost(const Graph *g, const Model *m, const char *profile);
+void check_cost(const Graph *g, const Cost *c);
+
+/* ---- Plan: each field is written by one pass -------------------------------------------------------------------- */
+typedef enum { FATE_KEEP, FATE_RECOMPUTE, FATE_OFFLOAD } Fate;
+
+typedef enum {
+    /* made by order */
+    K_F, K_B, K_I, K_W, K_U,    /* compute; B is I and W in merged order.  U: update, its part in `part` */
+    /* made by comm */
+    K_BEGIN, K_COUNT, K_LOAD,   /* step values, targets counted, a data input */
+    K_R,                        /* recompute what backward needs first */
+    K_SEND, K_RECV, K_WAIT,     /* begin, begin, end of the transfer with the same request */
+    K_OUT, K_IN,                /* begin of an offload, of a fetch */
+    K_FOLD, K_GATHER,           /* gradient groups; partial norms */
+    K_END
+} ActionKind;
+
+typedef struct {
+    ActionKind kind;
+    int chunk;                  /* -1: none */
+    int mb;                     /* micro-batch; -1: none */
+    int version;                /* of the weights read */
+    int variant;                /* of the fate row */
+    int part;                   /* K_U: 0 ties and norms, 1 total norm, 2 updates */
+    int acc;                    /* W: 0 the first micro-batch of a chain, else 1 */
+    int group;                  /* W, FOLD: slot of the gradient accumulators */
+    int into;                   /* FOLD: slot added into */
+    int routine;                /* compute: lower */
+    int buf, slot;              /* LOAD SEND RECV OUT IN GATHER: which buffer; slot by mem */
+    int peer, tag, request;     /* SEND RECV WAIT */
+    int input;                  /* LOAD, COUNT */
+    Bytes bytes;
+    int tick;                   /* first call number in the device's straight line: lower */
+    Ints slots;                 /* compute: literal slot of each pool of the routine, in its order: mem */
+    Ns from, to;                /* sim */
+} Action;
+
+/* How a buffer comes to life and what it waits for; pools are by (chunk, birth, death). */
+typedef enum { AT_F, AT_R, AT_B, AT_W, AT_LOAD, AT_RECV, AT_SEND, AT_U, AT_ALWAYS } When;
+typedef enum { MADE, REMADE, RECEIVED, FETCHED } Origin;
+
+typedef struct {                /* a range of the arena of one device, in one or several slots */
+    const char *name;           /* C identifier, unique on the device */
+    int device, chunk;
+    int tensor, state;          /* one of them; both -1: scratch */
+    Origin origin;
+    When birth, death;
+    int pool;                   /* -1: not pooled */
+    int op;                     /* scratch: its operator */
+    Bytes bytes;
+    Bytes offset;               /* in the arena, slot 0: mem */
+    int first, last;            /* ticks it is owned, over all slots and micro-batches: mem */
+} Buf;
+
+typedef struct { int device, chunk; const char *name; When birth, death; int count; Bytes stride, offset; } Pool;
+
+typedef struct {                /* one line of a routine */
+    int op;
+    bool again;                 /* a recomputation */
+    Ints buf;                   /* by argument; -1 where it is no buffer */
+    int handle;                 /* -1: none */
+} Call;
+typedef struct {                /* the straight line of one (chunk, phase, variant) */
+    const char *name;
+    int device, chunk, variant, part;
+    ActionKind kind;            /* K_F K_R K_B K_I K_W K_U; */
+    bool eval;
+    VEC(Call) call;
+    Ints pool;                  /* pools it names, in parameter order */
+    bool mb, acc;               /* takes the micro-batch number, the accumulate flag */
+} Routine;
+
+typedef VEC(Action) Actions;
+typedef struct {
+    int device;
+    Actions order;              /* F B I W U alone: order */
+    Actions list;               /* the whole step: comm */
+    Actions eval;               /* one evaluation micro-batch: comm */
+    int ticks;                  /* calls in the straight line: lower */
+    Bytes arena, bound, limit;  /* mem: size, lower bound by live bytes, limit of the device */
+    Bytes state;                /* mem: of it parameters, gradients, moments */
+    int peak;                   /* mem: tick of the bound */
+    int requests, handles;
+    Ns busy;                    /* sim */
+} DevicePlan;
+
+typedef struct {
+    const Graph *g;
+    const Cost *c;
+    const Model *m;
+    const char *schedule;
+    int devices, chunks;        /* used; per device */
+    VEC(DevicePlan) dev;        /* order (order), comm (list), mem, sim */
+    Ints chunk_device;          /* order: chunk -> device */
+    Ints chunk;                 /* part: operator -> chunk */
+    const char *space;          /* part: what the bound is over */
+    Ns bound;                   /* part: proven lower bound of the bottleneck, in that space */
+    int variants;               /* keep */
+    Ints fate;                  /* keep: [tensor * variants + variant] */
+    VEC(Buf) buf;               /* lower, mem */
+    VEC(Pool) pool;             /* lower, mem */
+    VEC(Routine) routine;       /* lower */
+    Ns step;                    /* sim: predicted time of a step */
+    const char *key;            /* the numeric key, as text: main */
+    /* why no plan exists: filled by the pass that returned non-zero */
+    int nofit_device;
+    Bytes nofit_need;
+} Plan;
+
+/* ---- order: sched/order.c, and one file a schedule --------------------------------------------------------------- */
+/* fills dev[].order, chunk_device, from (devices, chunks, micro-batches, groups) alone.  0, or nonzero: not possible. */
+int order(Plan *p);
+typedef struct { const char *name; int (*make)(Plan *p); const char *about; } Schedule;
+extern const Schedule schedules[];                  /* ends with a NULL name */
+void check_order(const Plan *p);
+
+/* ---- part: plan/part.c, and one file a planner ------------------------------------------------------------------- */
+int part(Plan *p, const Bytes *limit);              /* soft limits a device; nonzero: none fits */
+void check_part(const Plan *p);
+/* ---- keep: plan/keep.c -------------------------------------------------------------------------------------------- */
+int keep(Plan *p);
+Bytes keep_bound(const Plan *p, int first, int last, int device);   /* optimistic bytes of forward operators first..last there */
+void check_keep(const Plan *p);
+/* ---- comm: lower/comm.c --------------------------------------------------------------------------------------------- */
+int comm(Plan *p);
+void check_comm(const Plan *p);                     /* the four properties; rendezvous simulation finds deadlock */
+/* ---- lower: lower/lower.c --------------------------------------------------------------------------------------------- */
+int lower(Plan *p);
+void check_lower(const Plan *p);                    /* every call finds its operands alive and of the right micro-batch */
+/* ---- mem: lower/mem.c -------------------------------------------------------------------------------------------------- */
+int mem(Plan *p);
+void check_mem(const Plan *p);                      /* no two owners of a byte; written without calling mem */
+/* ---- sim: lower/sim.c -------------------------------------------------------------------------------------------------- */
+int sim(Plan *p);
+void check_sim(const Plan *p);
+/* ---- emit: emit/ ---------------------------------------------------------------------------------------------------------- */
+int emit(const Plan *p, const char *dir, const char *prefix);
+
+/* ---- base/text.c: Graph and Plan as text; read(print(x)) == x ---------------------------------------------------------------- */
+void print_graph(FILE *f, const Graph *g);
+void print_plan(FILE *f, const Plan *p, char what);         /* what: a dump letter, or 0 for all of it */
+Graph *read_graph(const char *path);
+Plan *read_plan(const char *path, const Graph *g);
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * job.h: what a generated launch.c tells the runtime about the job.  All literals; launch.c holds one `const Job` and
+ * a main() that passes it to job_main().
+ */
+#ifndef JOB_H
+#define JOB_H
+#include "rt.h"
+
+#define NOWHERE ((size_t)-1)
+enum { STATE_PARAM, STATE_GRAD, STATE_MOMENT1, STATE_MOMENT2 };
+enum { JOB_ZEROS, JOB_ONES, JOB_NORMAL, JOB_UNIFORM };
+enum { JOB_CONSTANT, JOB_COSINE, JOB_LINEAR, JOB_STEP };
+enum { JOB_F32, JOB_BF16, JOB_I32 };
+
+typedef struct {                /* one state of one stage */
+    const char *name;           /* the model's: h.3.attn.c_attn.weight, for every kind */
+    int kind, home;             /* home 0: a tied parameter's copy, owned by another stage */
+    size_t offset;              /* f32; NOWHERE: this stage holds the copy alone */
+    size_t copy;                /* STATE_PARAM: bf16 copy that the kernels read; NOWHERE: none */
+    long n;
+    int ndim;
+    long dim[6];
+    int init;                   /* STATE_PARAM: start value, seeded by the name */
+    double a, b;                /* normal: mean, deviation; uniform: from, to */
+} StateInfo;
+
+typedef struct {                /* one data input of the model */
+    const char *name;
+    int type;
+    long per;                   /* elements of one sample */
+    long lo, hi;                /* lo == hi: no range */
+} InputInfo;
+
+typedef struct {
+    const char *format;         /* bytes, llmc-tokens, megatron, npy; NULL: no such data */
+    const char *const *files;   /* patterns; NULL ends */
+    int roles;
+    const char *const *role;    /* tokens, next, or an array's name */
+    const int *input;           /* role[i] feeds this input */
+    const char *const *path;    /* npy: file of role[i] */
+} DataInfo;
+
+typedef struct {
+    const char *name;           /* of the file, stage0 */
+    size_t arena;               /* bytes */
+    size_t vals;                /* offset of the step values */
+    int threads;
+    long actions, eval_actions; /* numbers that action() is called with: 0 .. actions-1 */
+    void (*open)(Stage *), (*step)(Stage *), (*eval)(Stage *);
+    int states;
+    const StateInfo *state;
+    const char *const *action;  /* what each action is, for the watchdog and the trace */
+    const long *predicted;      /* ns of each action's begin and end, two a number */
+} StageInfo;
+
+typedef struct {
+    const char *name, *kernels, *key;       /* model; portable or onednn; the numeric key */
+    const char *model;          /* sha256 of the model as read, without devices and plan: a checkpoint belongs to it */
+    const char *plan;           /* sha256 of plan.json */
+    int stages;
+    const StageInfo *stage;
+    int inputs;
+    const InputInfo *input;
+    DataInfo train, eval;
+    long eval_every, eval_batches;
+    long batch, micro, steps, tokens;       /* samples in a micro-batch, micro-batches, steps, tokens in a step */
+    unsigned long seed;
+    int lr_kind;
+    double lr, final, factor, beta1, beta2, weight_decay;
+    long warmup, every;
+    const char *ckpt_dir;
+    long ckpt_every, ckpt_keep;
+    long step_ns;               /* predicted */
+    int bf16, trace;
+} Job;
+
+int job_main(const Job *job, int argc, char **argv);
+#endif

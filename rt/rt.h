@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * rt.h: everything that a generated stage may call.
+ *
+ * A stage owns one arena.  Every tensor is an offset in it, written as a literal in the stage's source.
+ * Each call takes the stage first, then addresses, then literal numbers.  No call allocates.
+ *
+ * `real` is the compute type of the job: float, or bfloat16 when compiled with -DREAL_BF16.  Every kernel
+ * of a job is compiled with the same choice.  Statistics, losses and weight gradients are float always.
+ */
+#ifndef RT_H
+#define RT_H
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef REAL_BF16
+typedef uint16_t real;          /* the upper half of a float */
+#else
+typedef float real;
+#endif
+
+/* Numbers of one step, at a fixed address of every arena; filled by step_begin(). */
+typedef struct {
+    int64_t  step;              /* 0 first */
+    uint64_t seed;              /* train.seed */
+    int64_t  valid[6];          /* targets that count in this step, all micro-batches; by loss */
+    double   loss;              /* sum of the micro-batches' losses, ascending */
+    double   norm;              /* global norm of the gradient, before clipping; on the device that adds it up */
+    float    lr;                /* learning rate of this step */
+    float    bias1, bias2;      /* AdamW: 1 - beta^(step+1) */
+    float    weight_decay;
+    int32_t  micro;             /* micro-batches in a step */
+    int32_t  batch;             /* samples in a micro-batch */
+    int32_t  eval;              /* 1 in an evaluation: dropout does nothing */
+    int32_t  pad;
+} Values;
+
+typedef struct Stage Stage;     /* fields that generated code may read: arena */
+typedef struct Link Link;       /* a transport: link_local.c, link_mpi.c */
+typedef struct Loader Loader;   /* data.c */
+
+enum { MAX_REQUESTS = 256, MAX_HANDLES = 1024 };
+
+struct Stage {
+    unsigned char *arena;
+    int   index, count;         /* this stage, of how many */
+    int   threads;              /* of this stage, fixed by the plan */
+    Link *link;
+    Loader *loader;
+    void *request[MAX_REQUESTS];    /* transfers under way, by literal number */
+    void *handle[MAX_HANDLES];      /* prepared library objects, by literal number */
+    int64_t at;                 /* number of the last action begun: what the watchdog prints */
+    void *trace;                /* when a trace is wanted: trace.c */
+    double wall;                /* seconds of the last step */
+};
+
+/* Address of an offset; of an offset in slot k of a pool. */
+#define A(offset)        ((void *)(st->arena + (offset)))
+#define S(pool, offset)  ((void *)(st->arena + (offset) + (size_t)(pool) * (pool##_stride)))
+
+/* ---- actions of the step ---------------------------------------------------------------------------- */
+/* Number the actions, for the watchdog and the trace. */
+void action(Stage *st, int number);
+/* Zero the sums of the step. */
+void step_begin(Stage *st, Values *vals);
+void step_end(Stage *st, Values *vals);
+/* Count the targets of data input `input` that differ from `ignore`, over all micro-batches: vals->valid[count]. */
+void data_count(Stage *st, Values *vals, int input, int ignore, int count);
+/* One micro-batch of data input `input`, bytes as declared, ids checked against the declared range. */
+void data_load(Stage *st, void *to, Values *vals, int input, int mb, long bytes);
+/* One message.  Request is the literal number both halves share; tag names the message of this peer.  The buffer
+ * belongs to the transport from begin to wait. */
+void send_begin(Stage *st, const void *from, int request, int peer, int tag, long bytes);
+void recv_begin(Stage *st, void *to, int request, int peer, int tag, long bytes);
+void transfer_wait(Stage *st, int request);
+/* into += from, n floats: the tree over gradient groups. */
+void group_fold(Stage *st, float *into, const float *from, long n);
+/* into += from, n doubles: the partial norms of another device (every entry is zero on all but one). */
+void norm_gather(Stage *st, double *into, const double *from, long n);
+void fill_zero(Stage *st, void *to, long bytes);
+
+/* ---- kernels: rt/op/, in the order of gen/ops.def ---------------------------------------------------- */
+/* A 0 address is an absent optional operand, or a gradient that nobody wants.  Long are sizes in elements. */
+void embedding_forward(Stage *st, real *y, const int32_t *ids, const real *weight, long n, long width, long rows);
+void embedding_backward(Stage *st, float *dweight, const real *dy, const int32_t *ids, int acc, long n, long width, long rows);
+void position_forward(Stage *st, real *y, const real *x, const real *weight, long batch, long seq, long width);
+void position_backward(Stage *st, float *dweight, const real *dy, int acc, long batch, long seq, long width, long rows);
+void relative_bias_forward(Stage *st, real *y, const real *weight, long heads, long query, long key, long buckets, long distance, long both);
+void relative_bias_backward(Stage *st, float *dweight, const real *dy, int acc, long heads, long query, long key, long buckets, long distance, long both);
+void linear_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, int h, long rows, long in, long out);
+void linear_backward_x(Stage *st, real *dx, const real *dy, const real *weight, int h, long rows, long in, long out);
+void linear_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, int h, int acc, long rows, long in, long out);
+void matmul_forward(Stage *st, real *y, const real *a, const real *b, int h, long batch, long m, long n, long k, long ta, long tb);
+void matmul_backward(Stage *st, real *da, real *db, const real *dy, const real *a, const real *b, int h, long batch, long m, long n, long k, long ta, long tb);
+void attention_forward(Stage *st, real *y, float *lse, const real *q, const real *k, const real *v, const real *bias, const int32_t *mask, const Values *vals, int mb, int h, long batch, long heads, long query, long key, long width, long causal, float scale, float drop, long site);
+void attention_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, const real *dy, const real *y, const real *q, const real *k, const real *v, const real *bias, const int32_t *mask, const float *lse, void *tmp, const Values *vals, int mb, int h, long batch, long heads, long query, long key, long width, long causal, float scale, float drop, long site);
+void attention_packed_forward(Stage *st, real *y, float *lse, const real *qkv, const real *bias, const int32_t *mask, const Values *vals, int mb, int h, long batch, long heads, long query, long width, long causal, float scale, float drop, long site);
+void attention_packed_backward(Stage *st, real *dqkv, real *dbias, const real *dy, const real *y, const real *qkv, const real *bias, const int32_t *mask, const float *lse, void *tmp, const Values *vals, int mb, int h, long batch, long heads, long query, long width, long causal, float scale, float drop, long site);
+void layernorm_forward(Stage *st, real *y, float *mean, float *rstd, const real *x, const float *weight, const float *bias, long rows, long width, float eps);
+void layernorm_backward_x(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *mean, const float *rstd, long rows, long width);
+void layernorm_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, const float *mean, const float *rstd, int acc, long rows, long width);
+void rmsnorm_forward(Stage *st, real *y, float *rstd, const real *x, const float *weight, long rows, long width, float eps);
+void rmsnorm_backward_x(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *rstd, long rows, long width);
+void rmsnorm_backward_w(Stage *st, float *dweight, const real *dy, const real *x, const float *rstd, int acc, long rows, long width);
+void softmax_forward(Stage *st, real *y, const real *x, long rows, long width);
+void softmax_backward(Stage *st, real *dx, const real *dy, const real *y, long rows, long width);
+void relu_forward(Stage *st, real *y, const real *x, long n);
+void relu_backward(Stage *st, real *dx, const real *dy, const real *x, long n);
+void gelu_forward(Stage *st, real *y, const real *x, long n, long tanh);
+void gelu_backward(Stage *st, real *dx, const real *dy, const real *x, long n, long tanh);
+void silu_forward(Stage *st, real *y, const real *x, long n);
+void silu_backward(Stage *st, real *dx, const real *dy, const real *x, long n);
+void tanh_forward(Stage *st, real *y, const real *x, long n);
+void tanh_backward(Stage *st, real *dx, const real *dy, const real *y, long n);
+void sigmoid_forward(Stage *st, real *y, const real *x, long n);
+void sigmoid_backward(Stage *st, real *dx, const real *dy, const real *y, long n);
+void scale_forward(Stage *st, real *y, const real *x, long n, float factor);
+void dropout_forward(Stage *st, real *y, const real *x, const Values *vals, int mb, long batch, long per, float drop, long site);
+void add_forward(Stage *st, real *y, const real *a, const real *b, long n);
+void add_broadcast_forward(Stage *st, real *y, const real *a, const real *b, long n, long nb);
+void add_broadcast_backward(Stage *st, real *db, const real *dy, long n, long nb);
+void mul_forward(Stage *st, real *y, const real *a, const real *b, long n, long nb);
+void mul_backward(Stage *st, real *da, real *db, const real *dy, const real *a, const real *b, long n, long nb);
+void concat_forward(Stage *st, real *y, const real *a, const real *b, const real *c, const real *d, long outer, long na, long nb, long nc, long nd);
+void concat_backward(Stage *st, real *da, real *db, real *dc, real *dd, const real *dy, long outer, long na, long nb, long nc, long nd);
+void slice_forward(Stage *st, real *y, const real *x, long outer, long whole, long from, long count);
+void slice_backward(Stage *st, real *dx, const real *dy, long outer, long whole, long from, long count);
+void copy_forward(Stage *st, real *y, const real *x, long n);
+void transpose_forward(Stage *st, real *y, const real *x, long d0, long d1, long d2, long d3, long p0, long p1, long p2, long p3);
+void reduce_forward(Stage *st, real *y, const real *x, long outer, long mid, long inner, float factor);
+void reduce_backward(Stage *st, real *dx, const real *dy, long outer, long mid, long inner, float factor);
+void xent_forward(Stage *st, float *loss, float *lse, const real *x, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count);
+void xent_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count);
+void mse_forward(Stage *st, float *loss, const real *x, const real *targets, const Values *vals, long n);
+void mse_backward(Stage *st, real *dx, real *dtargets, const float *dloss, const real *x, const real *targets, const Values *vals, long n);
+void loss_add_forward(Stage *st, float *y, const float *a, const float *b);
+void loss_scale_forward(Stage *st, float *y, const float *x, float factor);
+void loss_report(Stage *st, const float *x, Values *vals, int acc);
+void loss_seed(Stage *st, float *y);
+void cast_forward(Stage *st, real *y, const float *x, long n);
+void grad_add(Stage *st, real *y, const real *a, const real *b, long n);
+void tie_add(Stage *st, float *g, const float *other, long n);
+void norm_partial(Stage *st, double *norm, const float *g, long n, long index);
+void norm_total(Stage *st, float *clip, const double *norm, Values *vals, long count, float limit);
+void sgd_update(Stage *st, float *p, real *c, const float *g, float *m, const float *clip, const Values *vals, long n, float momentum, long decay);
+void adamw_update(Stage *st, float *p, real *c, const float *g, float *m, float *v, const float *clip, const Values *vals, long n, float beta1, float beta2, float eps, long decay);
+
+/* ---- prepared handles --------------------------------------------------------------------------------- */
+/* One line of stage_open() for each distinct (call, integers) whose row names `h`, on kernel libraries that want it.
+ * Before the first step; may allocate. */
+void open_linear_forward(Stage *st, int h, long rows, long in, long out);
+void open_linear_backward_x(Stage *st, int h, long rows, long in, long out);
+void open_linear_backward_w(Stage *st, int h, long rows, long in, long out);
+void open_matmul_forward(Stage *st, int h, long batch, long m, long n, long k, long ta, long tb);
+void open_matmul_backward(Stage *st, int h, long batch, long m, long n, long k, long ta, long tb);
+void open_attention_forward(Stage *st, int h, long batch, long heads, long query, long key, long width, long causal);
+void open_attention_backward(Stage *st, int h, long batch, long heads, long query, long key, long width, long causal);
+void open_attention_packed_forward(Stage *st, int h, long batch, long heads, long query, long width, long causal);
+void open_attention_packed_backward(Stage *st, int h, long batch, long heads, long query, long width, long causal);
+#endif
