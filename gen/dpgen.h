@@ -241,6 +241,9 @@ typedef struct {                /* one kernel call of the model's mathematics */
     VEC(Attr) attr;
 } Op;
 
+/* The targets in data input `input` other than `ignore` go to vals->valid[count]; op is the loss that asks. */
+typedef struct { int input, ignore, count, op; Loc loc; } Count;
+
 typedef struct {
     const char *name;
     Type compute;
@@ -253,7 +256,7 @@ typedef struct {
     int nb;                     /* first PH_U operator */
     int loss;                   /* tensor */
     int vals;                   /* the S_VALUES state */
-    VEC(struct Count { int input, ignore, count; Loc loc; }) count;     /* targets to count before the first forward */
+    VEC(Count) count;           /* what data_count() counts before the first forward */
 } Graph;
 
 /* The operator table, parsed once. */
@@ -322,7 +325,10 @@ typedef struct {
     int group;                  /* W, FOLD: slot of the gradient accumulators */
     int into;                   /* FOLD: slot added into */
     int routine;                /* compute: lower */
-    int buf, slot;              /* LOAD SEND RECV OUT IN GATHER: which buffer; slot by mem */
+    int tensor, state;          /* LOAD SEND RECV WAIT OUT IN GATHER: what moves; -1 */
+    ActionKind of;              /* WAIT: K_SEND or K_RECV */
+    int from_device;            /* GATHER: whose partial norms */
+    int buf, slot;              /* the same: which buffer (lower), which slot (mem) */
     int peer, tag, request;     /* SEND RECV WAIT */
     int input;                  /* LOAD, COUNT */
     Bytes bytes;
@@ -332,14 +338,16 @@ typedef struct {
 } Action;
 
 /* How a buffer comes to life and what it waits for; pools are by (chunk, birth, death). */
-typedef enum { AT_F, AT_R, AT_B, AT_W, AT_LOAD, AT_RECV, AT_SEND, AT_U, AT_ALWAYS } When;
+typedef enum { AT_F, AT_R, AT_B, AT_W, AT_LOAD, AT_RECV, AT_RECVB, AT_SEND, AT_U, AT_ALWAYS } When;
 typedef enum { MADE, REMADE, RECEIVED, FETCHED } Origin;
 
 typedef struct {                /* a range of the arena of one device, in one or several slots */
     const char *name;           /* C identifier, unique on the device */
     int device, chunk;
+    bool eval;                  /* of the evaluation's list */
     int tensor, state;          /* one of them; both -1: scratch */
     Origin origin;
+    int peer;                   /* RECEIVED state: from which device; else -1 */
     When birth, death;
     int pool;                   /* -1: not pooled */
     int op;                     /* scratch: its operator */
@@ -348,7 +356,8 @@ typedef struct {                /* a range of the arena of one device, in one or
     int first, last;            /* ticks it is owned, over all slots and micro-batches: mem */
 } Buf;
 
-typedef struct { int device, chunk; const char *name; When birth, death; int count; Bytes stride, offset; } Pool;
+/* Slots of the buffers of one (chunk, birth, death): count of them, stride bytes apart; name is the parameter that picks one. */
+typedef struct { int device, chunk; bool eval; const char *name; When birth, death; int count; Bytes stride, offset; } Pool;
 
 typedef struct {                /* one line of a routine */
     int op;
@@ -417,6 +426,17 @@ void check_part(const Plan *p);
 int keep(Plan *p);
 Bytes keep_bound(const Plan *p, int first, int last, int device);   /* optimistic bytes of forward operators first..last there */
 void check_keep(const Plan *p);
+/* lower/rebuild.c: the backward of one chunk as a line of calls, with what it makes again */
+typedef struct { int op; bool again; } Line;
+typedef VEC(Line) Lines;
+typedef struct {
+    Lines line;
+    int early;                  /* the first so many calls need no gradient: they run before the wait for it */
+    bool *saved;                /* by tensor: must live from forward to backward */
+    bool *remade;               /* by tensor: readers in backward take the remade one */
+} Backward;
+Backward backward_of(const Plan *p, int chunk, int variant);
+int device_of(const Plan *p, int op);
 /* ---- comm: lower/comm.c --------------------------------------------------------------------------------------------- */
 int comm(Plan *p);
 void check_comm(const Plan *p);                     /* the four properties; rendezvous simulation finds deadlock */
