@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * diag.c: what dpgen says when something is wrong.
+ *
+ *     gpt.yaml:14:9: error: unknown key 'n_haeds' in model
+ *        14 |         n_haeds: 12
+ *           |         ^~~~~~~ did you mean 'n_heads'?
+ *
+ * The place comes first, so that editors can jump to it; then the cause, the line as it was written, and the remedy behind
+ * the caret.  A mistake made on the command line has no line number: its "file" is the option's name, such as --set.
+ *
+ * What is printed came from a file that nobody has checked, and goes to a terminal: control characters, direction marks
+ * and bytes that are no UTF-8 are shown as '?', a tab as one space (the caret then stands right whatever the terminal's
+ * tab stops), and of a long line only a window around the caret.  There is no colour.
+ *
+ * Columns count characters, as libyaml does.  Wide and combining characters are told apart by a short list of ranges,
+ * not by the whole of Unicode's tables: an unlisted one moves the caret by a cell and nothing else.
+ */
+#include "dpgen.h"
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_ERRORS = 20, MOST_TEXT = 1000, WINDOW = 100, MOST_WORD = 64 };
+
+static struct { const char *path, *text; size_t n; } *files;
+static int file_count, file_cap, errors;
+
+int diag_file(const char *path, const char *text, size_t n)
+{
+    files = vec_grow(files, file_count, &file_cap, sizeof *files);
+    char *copy = alloc(n + 1);
+    if (n)
+        memcpy(copy, text, n);
+    files[file_count].path = strf("%s", path);
+    files[file_count].text = copy;
+    files[file_count].n = n;
+    return file_count++;
+}
+
+static bool known(Loc at)
+{
+    return at.line > 0 && at.file >= 0 && at.file < file_count;
+}
+
+const char *diag_path(Loc at)
+{
+    return known(at) ? files[at.file].path : "dpgen";
+}
+
+/* ---- characters ------------------------------------------------------------------------------------------------ */
+
+typedef struct { uint32_t first, last; } Range;
+
+static bool within(uint32_t c, const Range *r, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (c >= r[i].first && c <= r[i].last)
+            return true;
+    return false;
+}
+
+/* The next character and how many bytes it takes; 0xfffd and one byte where the bytes are no UTF-8. */
+static uint32_t decode(const char *at, const char *end, int *bytes)
+{
+    static const struct { unsigned char mask, lead; uint32_t least; } form[] = {
+        { 0x80, 0x00, 0 }, { 0xe0, 0xc0, 0x80 }, { 0xf0, 0xe0, 0x800 }, { 0xf8, 0xf0, 0x10000 },
+    };
+    const unsigned char *p = (const unsigned char *)at;
+    *bytes = 1;
+    for (int k = 0; k < 4 && at + k < end; k++) {
+        if ((p[0] & form[k].mask) != form[k].lead)
+            continue;
+        uint32_t c = p[0] & (unsigned char)~form[k].mask;
+        for (int i = 1; i <= k; i++) {
+            if ((p[i] & 0xc0) != 0x80)
+                return 0xfffd;
+            c = c << 6 | (p[i] & 0x3f);
+        }
+        if (c < form[k].least || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
+            return 0xfffd;
+        *bytes = k + 1;
+        return c;
+    }
+    return 0xfffd;
+}
+
+/* Print one character so that it can harm no terminal; the cells it takes. */
+static int show(const char *at, const char *end, int *bytes)
+{
+    static const Range unsafe[] = { { 0, 0x1f }, { 0x7f, 0x9f }, { 0x61c, 0x61c }, { 0x200b, 0x200f }, { 0x2028, 0x202e },
+                                    { 0x2060, 0x206f }, { 0xfeff, 0xfeff }, { 0xfff9, 0xfffd }, { 0xe0000, 0xe0fff } };
+    static const Range wide[] = { { 0x1100, 0x115f }, { 0x2e80, 0xa4cf }, { 0xac00, 0xd7a3 }, { 0xf900, 0xfaff },
+                                  { 0xfe30, 0xfe6f }, { 0xff00, 0xff60 }, { 0xffe0, 0xffe6 }, { 0x1f300, 0x1faff },
+                                  { 0x20000, 0x3fffd } };
+    static const Range none[] = { { 0x300, 0x36f }, { 0x20d0, 0x20ff }, { 0xfe00, 0xfe0f } };
+    uint32_t c = decode(at, end, bytes);
+    if (within(c, unsafe, sizeof unsafe / sizeof *unsafe)) {
+        fputc(c == '\t' ? ' ' : '?', stderr);
+        return 1;
+    }
+    fwrite(at, 1, (size_t)*bytes, stderr);
+    return within(c, none, sizeof none / sizeof *none) ? 0 : within(c, wide, sizeof wide / sizeof *wide) ? 2 : 1;
+}
+
+/* ---- the line and its caret --------------------------------------------------------------------------------------- */
+
+static void line_of(Loc at, const char **from, const char **to)
+{
+    const char *p = files[at.file].text, *end = p + files[at.file].n, *q;
+    for (int line = 1; line < at.line; line++)
+        p = (q = memchr(p, '\n', (size_t)(end - p))) ? q + 1 : end;
+    q = memchr(p, '\n', (size_t)(end - p));
+    *from = p;
+    *to = q ? q : end;
+    if (*to > p && (*to)[-1] == '\r')
+        --*to;
+}
+
+/* Where the word that begins at p ends: at the closing quote, or before what cannot belong to a plain scalar. */
+static const char *word_end(const char *p, const char *end)
+{
+    if (p < end && (*p == '"' || *p == '\'')) {
+        const char *close = memchr(p + 1, *p, (size_t)(end - p - 1));
+        return close ? close + 1 : end;
+    }
+    const char *q = p;
+    while (q < end && !strchr(" \t,[]{}", *q) && !(*q == ':' && (q + 1 == end || isspace((unsigned char)q[1]))))
+        q++;
+    return q > p ? q : p + 1;
+}
+
+static void snippet(Loc at, const char *hint)
+{
+    const char *from, *end, *caret, *start;
+    int bytes, before = 0, under = 0, cells = 0;
+    line_of(at, &from, &end);
+    caret = from;
+    for (int col = 1; col < at.col && caret < end; col++, caret += bytes)
+        decode(caret, end, &bytes);
+    start = caret - from > WINDOW * 3 / 4 ? caret - WINDOW / 2 : from;
+    while (start > from && start < end && (*start & 0xc0) == 0x80)
+        start++;
+    const char *stop = word_end(caret, end);
+
+    if (files[at.file].path[0] == '-')
+        fprintf(stderr, "      | ");
+    else
+        fprintf(stderr, "%5d | ", at.line);
+    if (start > from)
+        before = fprintf(stderr, "... ");
+    for (const char *p = start; p < end; p += bytes) {
+        if (cells > WINDOW) {
+            fprintf(stderr, " ...");
+            break;
+        }
+        int width = show(p, end, &bytes);
+        cells += width;
+        before += p < caret ? width : 0;
+        under += p >= caret && p < stop ? width : 0;
+    }
+    fprintf(stderr, "\n      | %*s^", before, "");
+    for (int i = 1; i < under; i++)
+        fputc('~', stderr);
+    if (hint)
+        fprintf(stderr, " %s", hint);
+    fputc('\n', stderr);
+}
+
+/* ---- the messages --------------------------------------------------------------------------------------------------- */
+
+static void text_out(const char *form, va_list list)
+{
+    char text[MOST_TEXT];
+    int n = vsnprintf(text, sizeof text, form, list), bytes;
+    const char *end = text + (n < 0 ? 0 : n < MOST_TEXT ? n : MOST_TEXT - 1);
+    for (const char *p = text; p < end; p += bytes)
+        show(p, end, &bytes);
+    fprintf(stderr, n < MOST_TEXT ? "\n" : " ...\n");
+}
+
+static void report(Loc at, const char *kind, const char *hint, const char *form, va_list list)
+{
+    const char *path = diag_path(at);
+    fflush(stdout);
+    if (known(at) && path[0] != '-')
+        fprintf(stderr, "%s:%d:%d: %s: ", path, at.line, at.col, kind);
+    else
+        fprintf(stderr, "%s: %s: ", path, kind);
+    text_out(form, list);
+    if (known(at))
+        snippet(at, hint);
+    else if (hint)
+        fprintf(stderr, "      | %s\n", hint);
+}
+
+void bad(Loc at, const char *hint, const char *form, ...)
+{
+    va_list list;
+    va_start(list, form);
+    report(at, "error", hint, form, list);
+    va_end(list);
+    if (++errors == MOST_ERRORS) {
+        fprintf(stderr, "%s: %d errors, stopped here\n", diag_path(at), errors);
+        exit(EXIT_MODEL);
+    }
+}
+
+void err(Loc at, const char *hint, const char *form, ...)
+{
+    va_list list;
+    va_start(list, form);
+    report(at, "error", hint, form, list);
+    va_end(list);
+    exit(EXIT_MODEL);
+}
+
+void warn(Loc at, const char *form, ...)
+{
+    va_list list;
+    va_start(list, form);
+    report(at, "warning", NULL, form, list);
+    va_end(list);
+}
+
+void bad_stop(void)
+{
+    if (errors)
+        exit(EXIT_MODEL);
+}
+
+void fail(int status, const char *form, ...)
+{
+    va_list list;
+    fflush(stdout);
+    fprintf(stderr, "dpgen: ");
+    va_start(list, form);
+    text_out(form, list);
+    va_end(list);
+    exit(status);
+}
+
+void die_at(const char *file, int line, const char *form, ...)
+{
+    va_list list;
+    fflush(stdout);
+    fprintf(stderr, "dpgen: a bug in dpgen " DPGEN_VERSION ", %s:%d: ", file, line);
+    va_start(list, form);
+    text_out(form, list);
+    va_end(list);
+    fprintf(stderr, "dpgen: please report it with the model file and the command line; nothing was written\n");
+    exit(EXIT_BUG);
+}
+
+/* ---- did you mean ---------------------------------------------------------------------------------------------------- */
+
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* Letters to insert, delete, replace or swap with their neighbour until a is b, capitals being equal to small letters:
+ * optimal string alignment, in three rows of the usual table. */
+static int distance(const char *a, const char *b)
+{
+    int na = (int)strlen(a), nb = (int)strlen(b), row[3][MOST_WORD + 1];
+    if (na > MOST_WORD || nb > MOST_WORD)
+        return MOST_WORD;
+    for (int i = 0; i <= na; i++)
+        for (int j = 0; j <= nb; j++) {
+            int *at = &row[i % 3][j];
+            if (i == 0 || j == 0) {
+                *at = i + j;
+                continue;
+            }
+            int ca = tolower((unsigned char)a[i - 1]), cb = tolower((unsigned char)b[j - 1]);
+            *at = least(row[(i + 2) % 3][j - 1] + (ca != cb), 1 + least(row[(i + 2) % 3][j], row[i % 3][j - 1]));
+            if (i > 1 && j > 1 && ca == tolower((unsigned char)b[j - 2]) && cb == tolower((unsigned char)a[i - 2]))
+                *at = least(*at, 1 + row[(i + 1) % 3][j - 2]);
+        }
+    return row[na % 3][nb];
+}
+
+const char *nearest(const char *word, const char *const *names, int n)
+{
+    const char *found = NULL;
+    int length = (int)strlen(word), best = (length + 2) / 3 + 1;
+    for (int i = 0; i < n; i++) {
+        int d = distance(word, names[i]);
+        if (d < best && (d < length || d == 0)) {
+            best = d;
+            found = names[i];
+        }
+    }
+    return found;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * mem.c: memory that lives until exit.
+ *
+ * A compiler of one file needs no lifetimes: everything that a pass makes is read by a later one, and the process ends
+ * soon after.  So nothing is freed, every block starts as zeros, and no caller ever sees a failed allocation.  Each block
+ * is one calloc() on a chain, not a slice of a larger one: sanitizers then see the end of every single array.
+ *
+ * Cost: 16 bytes a block; an outgrown vector stays where it was, so a vector costs at most twice its size.
+ */
+#include "dpgen.h"
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef union Block {
+    union Block *next;
+    max_align_t align;          /* what follows is aligned for any type */
+} Block;
+
+static Block *blocks;
+
+void *alloc(size_t n)
+{
+    Block *b = n < PTRDIFF_MAX - sizeof *b ? calloc(1, sizeof *b + n) : NULL;
+    if (!b)
+        fail(EXIT_RUN, "out of memory: %zu bytes more were asked for", n);
+    b->next = blocks;
+    blocks = b;
+    return b + 1;
+}
+
+void mem_free_all(void)
+{
+    while (blocks) {
+        Block *b = blocks;
+        blocks = b->next;
+        free(b);
+    }
+}
+
+char *strf(const char *form, ...)
+{
+    va_list list;
+    va_start(list, form);
+    int n = vsnprintf(NULL, 0, form, list);
+    va_end(list);
+    if (n < 0)
+        die("strf cannot print '%s'", form);
+    char *text = alloc((size_t)n + 1);
+    va_start(list, form);
+    vsnprintf(text, (size_t)n + 1, form, list);
+    va_end(list);
+    return text;
+}
+
+/* Room for element n; it is zeroed even where a caller took elements off the end before. */
+void *vec_grow(void *at, int n, int *cap, size_t size)
+{
+    if (n == *cap) {
+        if (n > INT32_MAX / 2)
+            fail(EXIT_RUN, "out of memory: a list of more than %d elements", n);
+        *cap = n ? 2 * n : 8;
+        void *old = at;
+        at = alloc((size_t)*cap * size);
+        if (n)
+            memcpy(at, old, (size_t)n * size);
+    }
+    memset((char *)at + (size_t)n * size, 0, size);
+    return at;
+}
