@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gpipe.c: every forward of the step, then every backward.
+ *
+ * Source: Huang et al., GPipe: Efficient Training of Giant Neural Networks using Pipeline Parallelism, 2019, section
+ * 2.2.  The paper leaves the backward order open; here it is ascending, because the gradient chain is.
+ *
+ * Time, f and b those of a stage: sum f + sum b + (m-1)(max f + max b); with equal stages (m+p-1)(f+b).  In flight: m
+ * micro-batches on every device.  Any p and m.  Several chunks a device are not handled.
+ */
+#include "sched.h"
+
+int schedule_gpipe(Plan *p)
+{
+    int m = (int)p->g->micro;
+    if (p->chunks != 1)
+        return 1;
+    for (int d = 0; d < p->devices; d++) {
+        for (int k = 0; k < m; k++)
+            sched_put(p, d, K_F, d, k);
+        for (int k = 0; k < m; k++)
+            sched_put(p, d, K_B, d, k);
+    }
+    return 0;
+}

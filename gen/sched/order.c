@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * order.c: what each device computes in a step, and in which order.
+ *
+ * A schedule (one file each beside this one) lists forward and backward actions over (chunk, micro-batch) and nothing
+ * else.  What holds for all of them is added here, so that no schedule can get it wrong: which gradient accumulator a
+ * micro-batch adds into, when accumulators are folded, and the update at the end.
+ *
+ *   needs   devices, chunks, schedule; micro and groups of the graph
+ *   fills   dev[].device, dev[].order, chunk_device
+ *   keeps   W ascending in micro-batches for each chunk, whatever the schedule does: check_order proves it
+ *   fails   nonzero if the schedule cannot be made of these numbers
+ *
+ * The sum of gradients is part of the model, not of the plan.  `groups` cuts the micro-batches into contiguous groups
+ * of equal size; inside a group they are added in ascending order, over the groups by a fixed binary tree.  Both are
+ * powers of two apart, so the tree is a binary counter: group j sums into slot popcount(j), and when it is complete, as
+ * many folds follow as j has trailing ones.  At most 1 + log2(groups) accumulators live at once, and slot 0 ends up with
+ * the whole.  Time and size: linear in the actions.
+ */
+#include "sched.h"
+
+#include <string.h>
+
+const Schedule schedules[] = {
+    {"gpipe", schedule_gpipe, "all forwards, then all backwards; m micro-batches in flight"},
+    {"1f1b", schedule_1f1b, "one forward, one backward; at most as many in flight as stages follow"},
+    {NULL, NULL, NULL}
+};
+
+Action *sched_put(Plan *p, int device, ActionKind kind, int chunk, int mb)
+{
+    Action *k = PUSH(&p->dev.at[device].order);
+    *k = (Action){.kind = kind, .chunk = chunk, .mb = mb, .routine = -1, .buf = -1, .slot = -1, .peer = -1,
+                  .request = -1, .input = -1};
+    return k;
+}
+
+static int ones(int64_t j)
+{
+    int n = 0;
+    for (; j; j &= j - 1)
+        n++;
+    return n;
+}
+
+/* The accumulator of a weight gradient, and the folds once its group is complete. */
+static void accumulate(Plan *p, int device, Action *k)
+{
+    int64_t size = p->g->micro / p->g->groups, j = k->mb / size;
+    int chunk = k->chunk, mb = k->mb, slot = ones(j);
+    k->group = slot;
+    k->acc = mb % size != 0;
+    if (mb % size != size - 1)
+        return;
+    for (; j & 1; j >>= 1, slot--) {
+        Action *fold = sched_put(p, device, K_FOLD, chunk, mb);
+        fold->group = slot;
+        fold->into = slot - 1;
+    }
+}
+
+static void finish_device(Plan *p, int device)
+{
+    Actions made = p->dev.at[device].order;
+    p->dev.at[device].order = (Actions){0};
+    for (int i = 0; i < made.n; i++) {
+        Action *k = sched_put(p, device, made.at[i].kind, made.at[i].chunk, made.at[i].mb);
+        if (k->kind == K_B || k->kind == K_W)
+            accumulate(p, device, k);
+    }
+    for (int part = 0; part < 3; part++)
+        for (int c = 0; c < p->chunk_device.n; c++)
+            if (p->chunk_device.at[c] == device)
+                sched_put(p, device, K_U, c, -1)->part = part;
+}
+
+int order(Plan *p)
+{
+    const Schedule *made = schedules;
+    while (made->name && strcmp(made->name, p->schedule))
+        made++;
+    if (!made->name)
+        die("order: no schedule '%s'", p->schedule);
+    if (p->g->groups < 1 || p->g->micro % p->g->groups || ones(p->g->groups) != 1)
+        die("order: %lld gradient groups of %lld micro-batches", (long long)p->g->groups, (long long)p->g->micro);
+
+    memset(&p->dev, 0, sizeof p->dev);
+    memset(&p->chunk_device, 0, sizeof p->chunk_device);
+    for (int d = 0; d < p->devices; d++)
+        PUSH(&p->dev)->device = d;
+    for (int c = 0; c < p->devices * p->chunks; c++)
+        *PUSH(&p->chunk_device) = c % p->devices;
+    if (made->make(p))
+        return 1;
+    for (int d = 0; d < p->devices; d++)
+        finish_device(p, d);
+    return 0;
+}
+
+int order_flight(const Plan *p, int chunk)
+{
+    const Actions *list = &p->dev.at[p->chunk_device.at[chunk]].order;
+    int now = 0, most = 0;
+    for (int i = 0; i < list->n; i++) {
+        const Action *k = &list->at[i];
+        if (k->chunk != chunk)
+            continue;
+        now += k->kind == K_F;
+        if (now > most)
+            most = now;
+        now -= k->kind == K_B || k->kind == K_I;
+    }
+    return most;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sched.h: what the schedules share.  A schedule puts K_F and K_B (or K_I and K_W) of (chunk, micro-batch) on the
+ * devices of chunk_device and returns 0, or nonzero if it cannot be made; order.c adds the rest.
+ */
+#ifndef SCHED_H
+#define SCHED_H
+#include "../dpgen.h"
+
+Action *sched_put(Plan *p, int device, ActionKind kind, int chunk, int mb);
+int schedule_gpipe(Plan *p);
+int schedule_1f1b(Plan *p);
+#endif
