@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * compare: our parameters, gradients and losses against a stored reference.
+ *
+ *   compare REF.safetensors OURS.safetensors TOL               parameters, or any two sets of tensors
+ *   compare --grad REF.safetensors LOSSES.txt STEP BEFORE AFTER TOL
+ *                                                              the gradient of a step, from the first moments of AdamW
+ *                                                              before (`-`: step 1) and after it
+ *   compare --loss LOSSES.txt LOG.jsonl TOL                    loss and gradient norm of every step
+ *
+ * Tensors are compared by max |a-b| / max |a| over the tensor, so that an element that happens to be near zero
+ * does not ask for digits that float32 cannot have.  Names and shapes must be the same on both sides, in any order.
+ *
+ * A job never writes gradients, but the moments hold them: m' = beta1 m + (1 - beta1) c g, where c = min(1, clip/norm);
+ * both are known from LOSSES.txt, so g = (m' - beta1 m) / ((1 - beta1) c).  The difference costs about one digit.
+ *
+ * The reader of safetensors here shares nothing with rt/, on purpose: u64 length, JSON of name -> {dtype, shape,
+ * data_offsets}, bytes.  Only F32; names without escapes; a little-endian machine.
+ */
+#include <ctype.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAMES = 256, MAXDIMS = 8, STEPS = 4096 };
+static const double tiny = 1e-12;       /* a tensor below this is zero */
+
+typedef struct { char name[NAMES]; int ndim; long dim[MAXDIMS]; long n; const unsigned char *data; } Tensor;
+typedef struct { char *path; unsigned char *bytes; size_t size; Tensor *at; int n; } File;
+typedef struct { const char *p, *end, *path; } Text;        /* a JSON header being read */
+typedef struct { double loss, norm; int has_norm; } Row;
+typedef struct { Row row[STEPS]; int n; double beta1, clip; } Losses;
+
+static int passed, failed;
+
+static void stop(const char *form, ...)
+{
+    va_list ap;
+    va_start(ap, form);
+    fputs("compare: ", stderr);
+    vfprintf(stderr, form, ap);
+    fputc('\n', stderr);
+    va_end(ap);
+    exit(2);
+}
+
+static void *room(size_t n)
+{
+    void *at = calloc(n ? n : 1, 1);
+    if (!at)
+        stop("out of memory for %zu bytes", n);
+    return at;
+}
+
+static void check(int ok, const char *form, ...)
+{
+    va_list ap;
+    if (ok) {
+        passed++;
+        return;
+    }
+    failed++;
+    va_start(ap, form);
+    vfprintf(stderr, form, ap);
+    fputc('\n', stderr);
+    va_end(ap);
+}
+
+/* ---- safetensors --------------------------------------------------------------------------------------- */
+
+static void blank(Text *t)
+{
+    while (t->p < t->end && isspace((unsigned char)*t->p))
+        t->p++;
+}
+
+static int take(Text *t, char c)
+{
+    blank(t);
+    if (t->p == t->end || *t->p != c)
+        return 0;
+    t->p++;
+    return 1;
+}
+
+static void want(Text *t, char c)
+{
+    if (!take(t, c))
+        stop("%s: header: '%c' expected %ld bytes before its end", t->path, c, (long)(t->end - t->p));
+}
+
+static void word(Text *t, char out[NAMES])
+{
+    int n = 0;
+    want(t, '"');
+    while (t->p < t->end && *t->p != '"') {
+        if (*t->p == '\\' || n == NAMES - 1)
+            stop("%s: header: a string with an escape, or over %d bytes", t->path, NAMES - 1);
+        out[n++] = *t->p++;
+    }
+    out[n] = 0;
+    want(t, '"');
+}
+
+static int numbers(Text *t, long *out, int most)
+{
+    int n = 0;
+    want(t, '[');
+    if (take(t, ']'))
+        return 0;
+    do {
+        long v = 0;
+        blank(t);
+        if (n == most || t->p == t->end || !isdigit((unsigned char)*t->p))
+            stop("%s: header: at most %d whole numbers expected in a list", t->path, most);
+        while (t->p < t->end && isdigit((unsigned char)*t->p) && v < (1L << 50))
+            v = v * 10 + (*t->p++ - '0');
+        out[n++] = v;
+    } while (take(t, ','));
+    want(t, ']');
+    return n;
+}
+
+static void metadata(Text *t)
+{
+    char key[NAMES];
+    want(t, '{');
+    if (take(t, '}'))
+        return;
+    do {
+        word(t, key);
+        want(t, ':');
+        word(t, key);
+    } while (take(t, ','));
+    want(t, '}');
+}
+
+static void tensor(Text *t, File *f, Tensor *x, const unsigned char *data)
+{
+    char key[NAMES], type[NAMES] = "";
+    long at[2] = {0, -1}, left = (long)(f->bytes + f->size - data);
+    want(t, '{');
+    do {
+        word(t, key);
+        want(t, ':');
+        if (!strcmp(key, "dtype"))
+            word(t, type);
+        else if (!strcmp(key, "shape"))
+            x->ndim = numbers(t, x->dim, MAXDIMS);
+        else if (!strcmp(key, "data_offsets"))
+            numbers(t, at, 2);
+        else
+            stop("%s: header: unknown key \"%s\" of %s", t->path, key, x->name);
+    } while (take(t, ','));
+    want(t, '}');
+    x->n = 1;
+    for (int i = 0; i < x->ndim; i++)
+        x->n *= x->dim[i];
+    if (strcmp(type, "F32"))
+        stop("%s: %s is %s; only F32 is read", t->path, x->name, type);
+    if (at[0] < 0 || at[1] > left || at[1] - at[0] != 4 * x->n)
+        stop("%s: %s: offsets %ld .. %ld do not hold %ld floats in %ld bytes", t->path, x->name, at[0], at[1], x->n, left);
+    x->data = data + at[0];
+}
+
+static unsigned char *whole(const char *path, size_t *size)
+{
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        stop("%s: cannot be opened", path);
+    size_t n = 0, cap = 1 << 16;
+    unsigned char *at = room(cap + 1);
+    for (size_t got; (got = fread(at + n, 1, cap - n, f)) > 0; ) {
+        n += got;
+        if (n == cap) {
+            at = realloc(at, 2 * cap + 1);
+            if (!at)
+                stop("out of memory for %s", path);
+            cap *= 2;
+        }
+    }
+    fclose(f);
+    at[n] = 0;
+    *size = n;
+    return at;
+}
+
+static File *open_file(char *path)
+{
+    File *f = room(sizeof *f);
+    uint64_t length = 0;
+    f->path = path;
+    f->bytes = whole(path, &f->size);
+    if (f->size >= 8)
+        memcpy(&length, f->bytes, 8);
+    if (f->size < 8 || length > f->size - 8)
+        stop("%s: %zu bytes are no safetensors file", path, f->size);
+    const unsigned char *data = f->bytes + 8 + length;
+    Text t = {(char *)f->bytes + 8, (const char *)data, path};
+    want(&t, '{');
+    if (take(&t, '}'))
+        return f;
+    do {
+        char name[NAMES];
+        word(&t, name);
+        want(&t, ':');
+        if (!strcmp(name, "__metadata__")) {
+            metadata(&t);
+            continue;
+        }
+        f->at = realloc(f->at, (size_t)(f->n + 1) * sizeof *f->at);
+        if (!f->at)
+            stop("out of memory for %s", path);
+        Tensor *x = memset(&f->at[f->n++], 0, sizeof *x);
+        strcpy(x->name, name);
+        tensor(&t, f, x, data);
+    } while (take(&t, ','));
+    want(&t, '}');
+    return f;
+}
+
+static const Tensor *find(const File *f, const char *name)
+{
+    for (int i = 0; i < f->n; i++)
+        if (!strcmp(f->at[i].name, name))
+            return &f->at[i];
+    return NULL;
+}
+
+static double value(const Tensor *x, long i)
+{
+    float v;
+    memcpy(&v, x->data + 4 * i, 4);     /* offsets need not be aligned */
+    return v;
+}
+
+/* ---- comparing ------------------------------------------------------------------------------------------- */
+
+/* What ours stands for: b itself, or (b - keep a) scale with a from before, 0 where there is none. */
+typedef struct { const File *before; double keep, scale; } How;
+
+static int same_shape(const Tensor *a, const Tensor *b)
+{
+    return a->ndim == b->ndim && !memcmp(a->dim, b->dim, (size_t)a->ndim * sizeof *a->dim);
+}
+
+/* Largest difference over the largest element; a NaN on either side is infinite. */
+static double apart(const Tensor *ref, const Tensor *ours, How how)
+{
+    const Tensor *before = how.before ? find(how.before, ref->name) : NULL;
+    double most = 0, size = tiny;
+    for (long i = 0; i < ref->n; i++) {
+        double a = value(ref, i), b = (value(ours, i) - (before ? how.keep * value(before, i) : 0)) * how.scale;
+        if (!isfinite(a) || !isfinite(b))
+            return INFINITY;
+        most = fmax(most, fabs(a - b));
+        size = fmax(size, fabs(a));
+    }
+    return most / size;
+}
+
+static void tensors(const File *ref, const File *ours, How how, double tol)
+{
+    double most = -1;
+    const char *name = "";
+    for (int i = 0; i < ref->n; i++) {
+        const Tensor *a = &ref->at[i], *b = find(ours, a->name), *c = how.before ? find(how.before, a->name) : b;
+        if (!b || !c) {
+            check(0, "%s: %s is missing", b ? how.before->path : ours->path, a->name);
+        } else if (!same_shape(a, b) || !same_shape(a, c)) {
+            check(0, "%s: %s has another shape than in %s", ours->path, a->name, ref->path);
+        } else {
+            double d = apart(a, b, how);
+            check(d <= tol, "%s: %s differs by %.3g, allowed %.3g", ours->path, a->name, d, tol);
+            name = d > most ? a->name : name;
+            most = fmax(most, d);
+        }
+    }
+    for (int i = 0; i < ours->n; i++)
+        if (!find(ref, ours->at[i].name))
+            check(0, "%s: %s is not in %s", ours->path, ours->at[i].name, ref->path);
+    if (!ref->n)
+        check(0, "%s: no tensors", ref->path);
+    if (most >= 0)
+        printf("%s: worst %s, %.3g\n", ours->path, name, most);
+}
+
+/* ---- losses ----------------------------------------------------------------------------------------------- */
+
+/* "step loss norm lr" a line, behind a head that gives beta1 and clip. */
+static Losses *losses(const char *path)
+{
+    Losses *l = room(sizeof *l);
+    size_t size;
+    char *text = (char *)whole(path, &size);
+    if (sscanf(text, "# step loss norm lr; beta1 %lf clip %lf", &l->beta1, &l->clip) != 2)
+        stop("%s: the first line does not name beta1 and clip", path);
+    for (char *line = strchr(text, '\n'); line && line[1]; line = strchr(line + 1, '\n')) {
+        int step;
+        Row r = {.has_norm = 1};
+        if (sscanf(line + 1, "%d %lf %lf", &step, &r.loss, &r.norm) != 3 || step != l->n + 1 || l->n == STEPS)
+            stop("%s: step %d expected in line %d", path, l->n + 1, l->n + 2);
+        l->row[l->n++] = r;
+    }
+    free(text);
+    return l;
+}
+
+/* The number behind "key": in a line of JSON. */
+static int number(const char *line, const char *key, double *out)
+{
+    char mark[64], *end;
+    snprintf(mark, sizeof mark, "\"%s\":", key);
+    const char *at = strstr(line, mark);
+    if (!at)
+        return 0;
+    at += strlen(mark);
+    *out = strtod(at, &end);
+    return end != at;
+}
+
+/* One object a line; lines without step and loss, such as those of an evaluation, are not steps. */
+static Losses *log_file(const char *path)
+{
+    Losses *l = room(sizeof *l);
+    size_t size;
+    char *text = (char *)whole(path, &size);
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        Row r = {0};
+        double step;
+        if (!number(line, "step", &step) || !number(line, "loss", &r.loss))
+            continue;
+        if (l->n == STEPS)
+            stop("%s: more than %d steps", path, STEPS);
+        r.has_norm = number(line, "norm", &r.norm) || number(line, "grad_norm", &r.norm);
+        l->row[l->n++] = r;
+    }
+    free(text);
+    return l;
+}
+
+static void one(const char *path, int step, const char *what, double a, double b, double tol, double *most)
+{
+    double d = isfinite(b) ? fabs(a - b) / fmax(fabs(a), tiny) : INFINITY;
+    check(d <= tol, "%s: step %d: %s %.9g, reference %.9g, differs by %.3g, allowed %.3g", path, step, what, b, a, d, tol);
+    *most = fmax(*most, d);
+}
+
+static void compare_losses(const char *ref, const char *log, double tol)
+{
+    Losses *a = losses(ref), *b = log_file(log);
+    double loss = 0, norm = 0;
+    int norms = 0;
+    check(a->n == b->n, "%s: %d steps, reference %d", log, b->n, a->n);
+    for (int i = 0; i < a->n && i < b->n; i++) {
+        one(log, i + 1, "loss", a->row[i].loss, b->row[i].loss, tol, &loss);
+        norms += b->row[i].has_norm;
+        if (b->row[i].has_norm)
+            one(log, i + 1, "norm", a->row[i].norm, b->row[i].norm, tol, &norm);
+    }
+    printf("%s: %d steps, worst loss %.3g, ", log, b->n, loss);
+    printf(norms ? "worst norm %.3g\n" : "norms not logged\n", norm);
+    free(a);
+    free(b);
+}
+
+static How moments(const char *path, const char *number_text, const char *before)
+{
+    Losses *l = losses(path);
+    int step = atoi(number_text);
+    if (step < 1 || step > l->n)
+        stop("%s: no step %s", path, number_text);
+    double clip = fmin(1.0, l->clip / l->row[step - 1].norm);
+    How how = {NULL, l->beta1, 1 / ((1 - l->beta1) * clip)};
+    if ((step == 1) != !strcmp(before, "-"))
+        stop("moments from before step %d: %s", step, step == 1 ? "there are none, say -" : "a file is needed");
+    free(l);
+    return how;
+}
+
+/* ---- main -------------------------------------------------------------------------------------------------- */
+
+static void shut(File *f)
+{
+    if (!f)
+        return;
+    free(f->bytes);
+    free(f->at);
+    free(f);
+}
+
+static double limit(const char *text)
+{
+    char *end;
+    double v = strtod(text, &end);
+    if (end == text || *end || !(v >= 0))
+        stop("a tolerance such as 1e-4 expected, not %s", text);
+    return v;
+}
+
+int main(int argc, char **argv)
+{
+    File *ref = NULL, *ours = NULL, *before = NULL;
+    if (argc == 5 && !strcmp(argv[1], "--loss")) {
+        compare_losses(argv[2], argv[3], limit(argv[4]));
+    } else if (argc == 8 && !strcmp(argv[1], "--grad")) {
+        How how = moments(argv[3], argv[4], argv[5]);
+        ref = open_file(argv[2]);
+        ours = open_file(argv[6]);
+        before = strcmp(argv[5], "-") ? open_file(argv[5]) : NULL;
+        how.before = before;
+        tensors(ref, ours, how, limit(argv[7]));
+    } else if (argc == 4 && argv[1][0] != '-') {
+        ref = open_file(argv[1]);
+        ours = open_file(argv[2]);
+        tensors(ref, ours, (How){NULL, 0, 1}, limit(argv[3]));
+    } else {
+        stop("usage: compare REF OURS TOL | --grad REF LOSSES STEP BEFORE AFTER TOL | --loss LOSSES LOG TOL");
+    }
+    shut(ref);
+    shut(ours);
+    shut(before);
+    printf("compare: %d passed, %d failed\n", passed, failed);
+    return failed != 0;
+}
