@@ -39,6 +39,8 @@ typedef VEC(const char *) Strs;
 typedef struct { int file, line, col; } Loc;
 int  diag_file(const char *path, const char *text, size_t n);     /* remember a file for caret lines; its index */
 const char *diag_path(Loc at);
+uint32_t diag_char(const char *at, const char *end, int *bytes);  /* next UTF-8 character, its length; 0xfffd, 1: none */
+bool diag_unsafe(uint32_t c);                       /* controls, direction marks, zero-width: never printed as they are */
 /* file:line:col: error: text, the source line, a caret, the hint (may be NULL) behind the caret. */
 void bad(Loc at, const char *hint, const char *form, ...) PRINTF(3, 4);           /* counts, goes on to 20 */
 void err(Loc at, const char *hint, const char *form, ...) PRINTF(3, 4) NORETURN;  /* stops, status 3 */
@@ -71,6 +73,8 @@ struct Node {
 };
 Node *load(const char *path);
 Node *load_text(const char *path, const char *text, size_t n);
+/* The value of an option such as `--set train.steps=10`, from byte `skip` of its text; diagnostics name the option. */
+Node *load_option(const char *option, const char *text, size_t skip);
 Node *node_get(const Node *map, const char *key);   /* NULL if absent */
 
 /* ---- model: front/model.c --------------------------------------------------------------------------------- */
@@ -107,6 +111,7 @@ typedef struct {
     Bytes memory;               /* limit of the arena, reserve already subtracted */
     int threads;
     double flops, bandwidth;    /* for estimates: flop/s of products, bytes/s of memory; 0 unknown */
+    const char *arch;           /* cuda: sm_90; NULL: not given */
     Loc loc;
 } Device;
 
@@ -157,6 +162,7 @@ typedef struct {
     Train train;
     DataSet data, eval;             /* eval.format NULL: none */
     VEC(Device) devices;
+    double link, host_link;         /* bytes/s between two devices, between a device and its host; 0 unknown */
     PlanSpec plan;
     CkptSpec ckpt;
     bool trace;
@@ -297,6 +303,7 @@ typedef struct {
     double link;                /* bytes/s between two stages */
 } Cost;
 Cost *cost(const Graph *g, const Model *m, const char *profile);
+char *cost_signature(const Op *o);                  /* what the time of a call depends on: a line of a profile */
 void check_cost(const Graph *g, const Cost *c);
 
 /* ---- Plan: each field is written by one pass -------------------------------------------------------------------- */
@@ -398,6 +405,7 @@ typedef struct {
     VEC(DevicePlan) dev;        /* order (order), comm (list), mem, sim */
     Ints chunk_device;          /* order: chunk -> device */
     Ints chunk;                 /* part: operator -> chunk */
+    const Bytes *soft;          /* part: the limits it was given, by device */
     const char *space;          /* part: what the bound is over */
     Ns bound;                   /* part: proven lower bound of the bottleneck, in that space */
     int variants;               /* keep */

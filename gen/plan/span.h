@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * span.h: what the planners share.  A Span is a run of forward operators first..last with its price; it grows to the right
+ * by one operator at a time, so that a planner sees every run that begins at `first` for the cost of one.
+ */
+#ifndef SPAN_H
+#define SPAN_H
+#include "../dpgen.h"
+
+typedef struct Reads Reads;     /* of each forward operator and its backward ones: built once for a graph */
+const Reads *reads_of(const Graph *g, const Cost *c, const int *fate);
+
+typedef struct {
+    const Reads *reads;
+    int first, last;            /* last < first: empty */
+    Ns time;                    /* forward, backward and what backward makes again, of one micro-batch */
+    Bytes states;               /* parameters, copies, gradients, moments */
+    Bytes saved;                /* forward to backward, of one micro-batch */
+    Bytes most;                 /* the largest working set of one call */
+    Bytes received;             /* forward tensors that come from an earlier chunk, of one micro-batch */
+    /* marks: equal to `round` if met in this span */
+    int round;
+    int *held, *come, *again, *owned;
+    Ints todo;
+} Span;
+void span_open(Span *s, const Reads *reads);    /* once */
+void span_start(Span *s, int first);            /* empty, begins at first */
+void span_grow(Span *s);                        /* takes the next operator in */
+Bytes span_bytes(const Span *s, int flight);    /* optimistic, with so many micro-batches in flight */
+Ns reads_time(const Reads *r, int op);          /* forward and backward of one forward operator */
+
+/* The price of a cut plan is the largest chunk's; of equal ones the smallest sum of `second`; of those the smallest
+ * first cut, then the second, ... */
+enum { CUT_NEVER, CUT_MAY, CUT_MUST };
+typedef struct {
+    const Plan *p;
+    const Reads *reads;
+    int n, chunks;              /* forward operators */
+    const char *cut;            /* after operator i; n-1 is CUT_MUST */
+    const int *flight;          /* by chunk: micro-batches in flight */
+    const Bytes *limit;         /* by chunk */
+    Ns per_mib;                 /* of a received MiB: ranks plans with equal bottleneck */
+    int *last;                  /* answer: last operator of each chunk */
+    int64_t price;              /* answer: ns of the bottleneck, or bytes over the limit */
+} Cuts;
+bool exact(Cuts *c);            /* smallest bottleneck within the limits; false: nothing fits */
+bool exact_bytes(Cuts *c);      /* smallest excess over the limits, whatever the time; false: not so many chunks */
+
+/* keep.c: the fate of every tensor by plan.recompute, before any chunk is known; cheap: drop all that may be dropped. */
+int *keep_fates(const Plan *p, bool cheap);
+/* sched/order.c: most micro-batches of a chunk between the begin of forward and the end of backward, from the list. */
+int order_flight(const Plan *p, int chunk);
+#endif
