@@ -1,0 +1,626 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * emitted: reads generated stages by the grammar of docs/emitted.md and nothing wider.
+ *
+ *   emitted RT.h stage0.c stage1.c ...     the stages of one job, in order
+ *   emitted RT.h --self-test FILE          damages a valid file in many ways; each must be refused
+ *
+ * The language has no branches, so one pass over the text proves what it can: every call names a routine defined
+ * above or declared in rt.h, with as many arguments, each an address, an integer or a float where the prototype
+ * wants one; every constant stands once; actions count up from 0; a transfer is begun, waited for, and only then begun
+ * again; what one stage sends to another is what that one receives, in the same order.  Comments are white space
+ * everywhere but inside a call.  Prints file:line: reason.  Linear in the text.
+ *
+ * Not checked here: that addresses lie in their buffers, and the acc arguments; those need the plan.
+ */
+#include <ctype.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAXARGS = 40, REQUESTS = 256, STAGES = 64 };
+typedef enum { NOTHING, CONSTANT, ROUTINE } Kind;
+typedef struct { const char *at; int n; } Name;                 /* a piece of a text */
+typedef struct { Name name; Kind kind; char sig[MAXARGS + 1]; int inside; } Symbol; /* inside: routine it is a parameter of */
+typedef struct { Name name; char sig[MAXARGS + 1]; int n; int64_t value[MAXARGS]; } Call;  /* sig: p i f, 0 the integer 0, n a name */
+typedef struct { int64_t peer, tag, bytes; int line; } Message;
+typedef struct { Message *at; int n; } Messages;
+
+typedef struct {
+    const char *path, *p;       /* p: next character */
+    int line;
+    enum { END, NAME, INTEGER, FLOAT, OTHER } token;
+    Name text;                  /* of the token */
+    int at, first;              /* its line; is it the first there? */
+    int in_call;
+    int failed, quiet;
+    char reason[200];           /* the first one */
+    jmp_buf out;
+    Symbol *symbol;
+    size_t symbols;             /* capacity, a power of two */
+    int routine, actions;       /* number of the routine being read; of the next action */
+    int numbered, pending;      /* does it number its actions; was the last line an action() */
+    int begun[REQUESTS];        /* line of the begin, 0: free */
+    Messages sent, received;
+} Reader;
+
+static void bad(Reader *r, int line, const char *form, ...)
+{
+    char reason[sizeof r->reason];
+    va_list ap;
+    va_start(ap, form);
+    vsnprintf(reason, sizeof reason, form, ap);
+    va_end(ap);
+    if (!r->quiet)
+        fprintf(stderr, "%s:%d: %s\n", r->path, line, reason);
+    if (!r->failed++)
+        strcpy(r->reason, reason);
+}
+
+/* ---- words --------------------------------------------------------------------------------------------- */
+
+static void blank(Reader *r)
+{
+    for (;; r->p++) {
+        if (*r->p == '\n') {
+            r->line++;
+            r->first = 1;
+        } else if (r->p[0] == '/' && r->p[1] == '*') {
+            const char *end = strstr(r->p + 2, "*/");
+            if (r->in_call || !end) {
+                bad(r, r->line, end ? "comment inside a call" : "comment without an end");
+                longjmp(r->out, 1);
+            }
+            for (; r->p < end + 1; r->p++)
+                r->line += *r->p == '\n';
+        } else if (*r->p != ' ') {
+            return;
+        }
+    }
+}
+
+static int number(const char *p, int *n)
+{
+    const char *s = p;
+    s += *s == '-';
+    int hex = s[0] == '0' && s[1] == 'x', digits = 0;
+    for (s += 2 * hex; hex ? isxdigit((unsigned char)*s) : isdigit((unsigned char)*s); s++)
+        digits++;
+    int is_float = hex && digits && (*s == '.' || *s == 'p');
+    if (is_float) {
+        if (*s == '.')
+            for (s++; isxdigit((unsigned char)*s); )
+                s++;
+        s += *s == 'p';
+        s += *s == '+' || *s == '-';
+        is_float = isdigit((unsigned char)*s) != 0;
+        while (isdigit((unsigned char)*s))
+            s++;
+        is_float = is_float && *s++ == 'f';
+        digits *= is_float;
+    }
+    int octal = !hex && digits > 1 && p[*p == '-'] == '0';
+    *n = (int)(s - p);
+    return !digits || octal || isalnum((unsigned char)*s) || *s == '_' || *s == '.' ? OTHER : is_float ? FLOAT : INTEGER;
+}
+
+static void next(Reader *r)
+{
+    r->first = r->token == END;
+    blank(r);
+    r->at = r->line;
+    r->text = (Name){r->p, 1};
+    if (!*r->p) {
+        r->token = END;
+        r->text.n = 0;
+    } else if (isalpha((unsigned char)*r->p) || *r->p == '_') {
+        while (isalnum((unsigned char)r->p[r->text.n]) || r->p[r->text.n] == '_')
+            r->text.n++;
+        r->token = NAME;
+    } else if (isdigit((unsigned char)*r->p) || *r->p == '-') {
+        r->token = number(r->p, &r->text.n);
+    } else {
+        r->token = OTHER;
+    }
+    r->p += r->text.n;
+}
+
+static void stop(Reader *r, const char *wanted)
+{
+    bad(r, r->at, "%s expected, not '%.*s'", wanted, r->text.n, r->text.at);
+    longjmp(r->out, 1);
+}
+
+static int same(Name a, Name b) { return a.n == b.n && !memcmp(a.at, b.at, (size_t)a.n); }
+static int is(const Reader *r, const char *text) { return same(r->text, (Name){text, (int)strlen(text)}); }
+
+static int take(Reader *r, const char *text)
+{
+    if (!is(r, text))
+        return 0;
+    next(r);
+    return 1;
+}
+
+static void want(Reader *r, const char *text)
+{
+    if (!take(r, text))
+        stop(r, text);
+}
+
+static Name name(Reader *r)
+{
+    Name n = r->text;
+    if (r->token != NAME)
+        stop(r, "name");
+    next(r);
+    return n;
+}
+
+static int64_t integer(Reader *r)
+{
+    if (r->token != INTEGER)
+        stop(r, "integer");
+    int64_t v = strtoll(r->text.at, NULL, 0);
+    next(r);
+    return v;
+}
+
+/* ---- names --------------------------------------------------------------------------------------------- */
+
+/* The entry of a name, or an empty one where it would be; open addressing, FNV-1a. */
+static Symbol *find(Reader *r, Name n)
+{
+    uint64_t h = 14695981039346656037u;
+    for (int i = 0; i < n.n; i++)
+        h = (h ^ (unsigned char)n.at[i]) * 1099511628211u;
+    size_t i = h & (r->symbols - 1);
+    while (r->symbol[i].name.n && !same(r->symbol[i].name, n))
+        i = (i + 1) & (r->symbols - 1);
+    return &r->symbol[i];
+}
+
+static Symbol *define(Reader *r, Name n, Kind kind)
+{
+    Symbol *s = find(r, n);
+    if (s->kind != NOTHING || same(n, (Name){"st", 2}))
+        bad(r, r->at, "%.*s is defined twice", n.n, n.at);
+    s->name = n;
+    s->kind = kind;
+    return s;
+}
+
+static int is_parameter(Reader *r, Name n) { return find(r, n)->inside == r->routine; }
+
+static void constant_known(Reader *r, Name n)
+{
+    if (find(r, n)->kind != CONSTANT)
+        bad(r, r->at, "%.*s is not a constant defined above", n.n, n.at);
+}
+
+static void stride_known(Reader *r, Name pool)
+{
+    char text[300];
+    int n = snprintf(text, sizeof text, "%.*s_stride", pool.n, pool.at);
+    if (n >= (int)sizeof text || find(r, (Name){text, n})->kind != CONSTANT)
+        bad(r, r->at, "S(%.*s, ..) without a constant %.*s_stride", pool.n, pool.at, pool.n, pool.at);
+}
+
+/* Prototypes of rt.h: "void NAME(Stage *st, TYPE NAME, ...);" at the start of a line. */
+static void prototypes(Reader *r, const char *text)
+{
+    for (const char *p = text; (p = strstr(p, "\nvoid ")) != NULL; ) {
+        p += 6;
+        Symbol *s = define(r, (Name){p, (int)strcspn(p, "(")}, ROUTINE);
+        const char *end = strchr(p, ')');
+        int n = 0;
+        for (p = strchr(p, ','); p && p < end && n < MAXARGS; p = strchr(p + 1, ',')) {
+            size_t len = strcspn(p + 1, ",)");
+            s->sig[n++] = memchr(p + 1, '*', len) ? 'p' : !strncmp(p + 1, " float ", 7) ? 'f' : 'i';
+        }
+        p = end;
+    }
+}
+
+/* ---- grammar ------------------------------------------------------------------------------------------- */
+
+static void constants(Reader *r, int small)
+{
+    do {
+        Symbol *s = define(r, name(r), CONSTANT);
+        want(r, "=");
+        int64_t v = integer(r);
+        if (small ? v < INT_MIN || v > INT_MAX : v < 0)
+            bad(r, r->at, "%.*s does not fit its type", s->name.n, s->name.at);
+    } while (take(r, ","));
+    if (small)
+        want(r, "}");
+    want(r, ";");
+}
+
+static void address(Reader *r, int slot)
+{
+    want(r, "(");
+    if (slot) {
+        Name pool = name(r);
+        if (!is_parameter(r, pool))
+            bad(r, r->at, "%.*s is not a parameter of this routine", pool.n, pool.at);
+        stride_known(r, pool);
+        want(r, ",");
+    }
+    constant_known(r, name(r));
+    if (!slot && take(r, "+")) {
+        integer(r);
+        want(r, "*");
+        Name stride = name(r);
+        constant_known(r, stride);
+        if (stride.n < 8 || memcmp(stride.at + stride.n - 7, "_stride", 7))
+            bad(r, r->at, "%.*s is not a stride", stride.n, stride.at);
+    }
+    want(r, ")");
+}
+
+static void argument(Reader *r, Call *c)
+{
+    if (c->n == MAXARGS)
+        stop(r, "fewer arguments");
+    char *sig = &c->sig[c->n];
+    int64_t *value = &c->value[c->n++];
+    if (r->token == INTEGER) {
+        *value = integer(r);
+        *sig = *value ? 'i' : '0';
+    } else if (r->token == FLOAT) {
+        *sig = 'f';
+        next(r);
+    } else {
+        int slot = is(r, "S");
+        Name n = name(r);
+        *sig = is(r, "(") ? 'p' : 'n';
+        if (*sig == 'p' && (slot || same(n, (Name){"A", 1})))
+            address(r, slot);
+        else if (*sig == 'p' || !is_parameter(r, n))
+            bad(r, r->at, "%.*s is not a parameter of this routine", n.n, n.at);
+    }
+}
+
+static void check_call(Reader *r, const Call *c, int line)
+{
+    static const char *const allowed[] = {['p'] = "p0", ['i'] = "i0n", ['f'] = "f"};
+    const Symbol *s = find(r, c->name);
+    if (s->kind != ROUTINE) {
+        bad(r, line, "%.*s is not defined above nor declared in rt.h", c->name.n, c->name.at);
+        return;
+    }
+    if ((int)strlen(s->sig) != c->n) {
+        bad(r, line, "%.*s takes %d arguments, not %d", c->name.n, c->name.at, (int)strlen(s->sig), c->n);
+        return;
+    }
+    for (int i = 0; i < c->n; i++)
+        if (!strchr(allowed[(int)s->sig[i]], c->sig[i]))
+            bad(r, line, "argument %d of %.*s is of another kind", i + 1, c->name.n, c->name.at);
+}
+
+static void transfer(Reader *r, const Call *c, int line, int at, Messages *list)
+{
+    int64_t request = c->value[at];
+    if (request < 0 || request >= REQUESTS || c->sig[at] == 'n') {
+        bad(r, line, "a transfer number is a literal from 0 to %d", REQUESTS - 1);
+        return;
+    }
+    int *begun = &r->begun[request];
+    if (list && *begun)
+        bad(r, line, "transfer %d was begun in line %d and not waited for", (int)request, *begun);
+    if (!list && !*begun)
+        bad(r, line, "transfer %d was not begun", (int)request);
+    *begun = list ? line : 0;
+    if (!list)
+        return;
+    list->at = realloc(list->at, (size_t)(list->n + 1) * sizeof *list->at);
+    if (!list->at)
+        abort();
+    list->at[list->n++] = (Message){c->value[at + 1], c->value[at + 2], c->value[at + 3], line};
+}
+
+static void check_action(Reader *r, const Call *c, int line, int first)
+{
+    int is_action = same(c->name, (Name){"action", 6});
+    if (is_action && (c->sig[0] == 'n' || c->value[0] != r->actions))
+        bad(r, line, "action %d expected", r->actions);
+    if (is_action && r->pending)
+        bad(r, line, "action %d is empty", r->actions - 1);
+    if (is_action && !r->numbered && !first)
+        bad(r, line, "action in a routine that does not begin with one");
+    r->numbered |= is_action && first;
+    r->actions += is_action;
+    r->pending = is_action;
+}
+
+static void line(Reader *r, int first)
+{
+    Call c = {.n = 0};
+    int at = r->at, before = r->failed;
+    if (!r->first)
+        bad(r, at, "a second statement on this line");
+    if (take(r, "(")) {
+        want(r, "void");
+        want(r, ")");
+        Name n = name(r);
+        if (!is_parameter(r, n) && !same(n, (Name){"st", 2}))
+            bad(r, at, "%.*s is not a parameter of this routine", n.n, n.at);
+        want(r, ";");
+        return;
+    }
+    r->in_call = 1;
+    c.name = name(r);
+    want(r, "(");
+    want(r, "st");
+    while (take(r, ","))
+        argument(r, &c);
+    want(r, ")");
+    r->in_call = 0;
+    if (r->at != at)
+        bad(r, at, "a call stands on one line");
+    want(r, ";");
+    check_call(r, &c, at);
+    if (r->failed != before)
+        return;
+    check_action(r, &c, at, first);
+    if (same(c.name, (Name){"transfer_wait", 13}))
+        transfer(r, &c, at, 0, NULL);
+    if (same(c.name, (Name){"send_begin", 10}))
+        transfer(r, &c, at, 1, &r->sent);
+    if (same(c.name, (Name){"recv_begin", 10}))
+        transfer(r, &c, at, 1, &r->received);
+}
+
+static void routine(Reader *r)
+{
+    char sig[MAXARGS + 1] = "";
+    Name own = name(r);
+    want(r, "(");
+    want(r, "Stage");
+    want(r, "*");
+    want(r, "st");
+    r->routine++;
+    for (int n = 0; take(r, ","); n++) {
+        want(r, "int");
+        Name parameter = name(r);
+        Symbol *s = find(r, parameter);
+        if (n == MAXARGS || s->inside == r->routine || s->kind != NOTHING || same(parameter, (Name){"st", 2}))
+            bad(r, r->at, "%.*s is defined twice", parameter.n, parameter.at);
+        s->name = parameter;
+        s->inside = r->routine;
+        sig[n % MAXARGS] = 'i';
+    }
+    want(r, ")");
+    want(r, "{");
+    r->numbered = r->pending = 0;
+    for (int first = 1; !is(r, "}"); first = 0)
+        line(r, first);
+    if (r->pending)
+        bad(r, r->at, "action %d is empty", r->actions - 1);
+    for (int i = 0; i < REQUESTS; i++)
+        if (r->begun[i])
+            bad(r, r->begun[i], "transfer %d is never waited for", i);
+    memset(r->begun, 0, sizeof r->begun);
+    strcpy(define(r, own, ROUTINE)->sig, sig);      /* behind its body: no recursion */
+    want(r, "}");
+}
+
+static void file(Reader *r)
+{
+    if (strncmp(r->p, "/*", 2))
+        stop(r, "a comment at the start");
+    next(r);
+    want(r, "#");
+    want(r, "include");
+    if (strncmp(r->text.at, "\"rt.h\"", 6))
+        stop(r, "\"rt.h\"");
+    r->p = r->text.at + 6;                              /* strings are no words of the language */
+    for (next(r); r->token != END; )
+        if (take(r, "enum")) {
+            want(r, "{");
+            constants(r, 1);
+        } else if (take(r, "static") && take(r, "const")) {
+            want(r, "size_t");
+            constants(r, 0);
+        } else {
+            want(r, "void");
+            routine(r);
+        }
+}
+
+static char *read_text(const char *path)
+{
+    FILE *f = fopen(path, "rb");
+    size_t n = 0, cap = 1 << 16;
+    char *text = malloc(cap + 1);
+    if (!f || !text) {
+        fprintf(stderr, "emitted: %s cannot be read\n", path);
+        exit(2);
+    }
+    for (size_t got; (got = fread(text + n, 1, cap - n, f)) > 0; )
+        if ((n += got) == cap && !(text = realloc(text, (cap *= 2) + 1)))
+            abort();
+    fclose(f);
+    text[n] = 0;
+    return text;
+}
+
+/* One stage; a reader keeps pointers into its text and that of rt.h. */
+static void read_stage(Reader *r, const char *path, const char *text, const char *rt, int quiet)
+{
+    *r = (Reader){.path = path, .p = text, .line = 1, .at = 1, .quiet = quiet, .symbols = 4096};
+    while (r->symbols < strlen(text) / 2)
+        r->symbols *= 2;
+    r->symbol = calloc(r->symbols, sizeof *r->symbol);
+    if (!r->symbol)
+        abort();
+    prototypes(r, rt);
+    if (!setjmp(r->out))
+        file(r);
+}
+
+static void shut(Reader *r)
+{
+    free(r->symbol);
+    free(r->sent.at);
+    free(r->received.at);
+}
+
+/* ---- between stages -------------------------------------------------------------------------------------- */
+
+static const Message *nth(const Messages *list, int peer, int n)
+{
+    for (int i = 0; i < list->n; i++)
+        if (list->at[i].peer == peer && n-- == 0)
+            return &list->at[i];
+    return NULL;
+}
+
+/* What `from` sends to `to` is what `to` receives from `from`: order, tag and bytes. */
+static void check_pair(Reader *stage, int from, int to)
+{
+    for (int n = 0; ; n++) {
+        const Message *a = nth(&stage[from].sent, to, n), *b = nth(&stage[to].received, from, n);
+        if (!a && !b)
+            return;
+        if (!a || !b || a->tag != b->tag || a->bytes != b->bytes) {
+            Reader *r = &stage[a ? from : to];
+            bad(r, a ? a->line : b->line, "message %d from stage %d to stage %d has no equal on the other side", n, from, to);
+            return;
+        }
+    }
+}
+
+static void check_peers(Reader *r, const Messages *list, int self, int stages)
+{
+    for (int i = 0; i < list->n; i++)
+        if (list->at[i].peer < 0 || list->at[i].peer >= stages || list->at[i].peer == self)
+            bad(r, list->at[i].line, "there is no peer %d", (int)list->at[i].peer);
+}
+
+static int check_files(const char *rt, int n, char **path)
+{
+    static Reader stage[STAGES];
+    char *text[STAGES];
+    int failed = 0;
+    for (int i = 0; i < n; i++)
+        read_stage(&stage[i], path[i], text[i] = read_text(path[i]), rt, 0);
+    for (int i = 0; i < n; i++) {
+        check_peers(&stage[i], &stage[i].sent, i, n);
+        check_peers(&stage[i], &stage[i].received, i, n);
+        for (int k = 0; k < n; k++)     /* what a stage sends to itself has been refused above */
+            check_pair(stage, i, k);
+    }
+    for (int i = 0; i < n; i++) {
+        failed += stage[i].failed != 0;
+        shut(&stage[i]);
+        free(text[i]);
+    }
+    printf("emitted: %d passed, %d failed\n", n - failed, failed);
+    return failed != 0;
+}
+
+/* ---- self-test -------------------------------------------------------------------------------------------- */
+
+/* The first `find` becomes `put`; the reason given must contain `why`. */
+static const struct { const char *find, *put, *why; } damages[] = {
+    {"/*", "", "comment"},
+    {"\"rt.h\"", "<rt.h>", "rt.h"},
+    {"enum {", "enum { A1 = 1.5,", "integer expected"},
+    {"enum {", "enum { A1 = 3000000000,", "fit"},
+    {"enum {", "enum { A1 = 010,", "integer expected"},
+    {"enum {", "enum { A1 = 1, A1 = 2,", "twice"},
+    {"enum {", "enum { A1 = 2 + 3,", "expected"},
+    {"enum {", "enum { A1 = 2, };\nenum {", "name expected"},
+    {"enum {", "enum { A1 = -B1,", "integer expected"},
+    {"size_t", "int", "size_t expected"},
+    {"size_t", "size_t OFF = -1,", "fit"},
+    {"static const", "static", "void expected"},
+    {"static void", "static int", "void expected"},
+    {"static void", "static void gelu_forward(Stage *st) { }\nstatic void", "twice"},
+    {"Stage *st, int", "Stage *st, long", "int expected"},
+    {"Stage *st, int slot", "Stage *st, int x, int slot, int slot", "twice"},
+    {"Stage *st", "Stage **st", "st expected"},
+    {"gelu_forward(st, ", "gelu_sideways(st, ", "not defined above"},
+    {"gelu_forward(st, ", "gelu_forward(st, 1, ", "arguments"},
+    {"gelu_forward(st, S(", "gelu_forward(st, (", "name expected"},
+    {"gelu_forward(st, ", "gelu_forward(", "st expected"},
+    {"gelu_forward(st, ", "gelu_forward(st, /* y */ ", "inside a call"},
+    {"gelu_forward(st, ", "gelu_forward(st,\n", "on one line"},
+    {"transfer_wait(st, 0);", "transfer_wait(st, 0); transfer_wait(st, 1);", "second statement"},
+    {"gelu_forward(st, ", "x = gelu_forward(st, ", "expected"},
+    {"gelu_forward(st, ", "if (slot)\n    gelu_forward(st, ", "st expected"},
+    {"gelu_forward(st, ", "{\n    gelu_forward(st, ", "name expected"},
+    {"gelu_forward(st, ", "return;\n    gelu_forward(st, ", "expected"},
+    {"gelu_forward(st, ", "gelu_forward(st, 1 + ", "expected"},
+    {"S(slot, ", "S(1, ", "name expected"},
+    {"S(slot, ", "S(slots, ", "not a parameter"},
+    {"S(slot, ", "S(slot + 1, ", "expected"},
+    {"slot_stride =", "slot_width =", "without a constant"},
+    {"_stride)", "_shift)", "not a"},
+    {"A(", "A(no_such_", "not a constant"},
+    {"0x1p-1f", "0.5", "expected"},
+    {"0x1p-1f", "0x1p-1", "expected"},
+    {"0x1p-1f", "1", "another kind"},
+    {"(st, 0)", "(st, 1)", "action 0 expected"},
+    {"action(st, 1)", "action(st, 2)", "action 1 expected"},
+    {"action(st, 1);", "action(st, 1);\n    action(st, 2);", "empty"},
+    {"transfer_wait(st, 0);", "step_begin(st, A(vals));", "never waited"},
+    {"transfer_wait(st, 0);", "(void)st;", "empty"},
+    {"transfer_wait(st, 0);", "transfer_wait(st, 1);", "not begun"},
+    {"transfer_wait(st, 0);", "transfer_wait(st, 0);\n    transfer_wait(st, 0);", "not begun"},
+    {"transfer_wait(st, 0);", "transfer_wait(st, 256);", "literal from 0"},
+    {"send_begin(", "send_begin(st, A(vals), 0, 1, 9, 4);\n    send_begin(", "not waited for"},
+    {"(void)", "(int)", "void expected"},
+    {";", "; // done", "expected"},
+    {";", ";\n#define X", "expected"},
+    {";", "", "expected"},
+};
+
+static int self_test(const char *rt, const char *path)
+{
+    int passed = 0, failed = 0;
+    char *text = read_text(path);
+    Reader r;
+    read_stage(&r, path, text, rt, 0);
+    r.failed ? failed++ : passed++;
+    shut(&r);
+    for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
+        const char *at = strstr(text, damages[i].find), *rest = at ? at + strlen(damages[i].find) : "";
+        size_t size = strlen(text) + strlen(damages[i].put) + 1;
+        char *worse = malloc(size);
+        if (!worse)
+            abort();
+        snprintf(worse, size, "%.*s%s%s", at ? (int)(at - text) : 0, text, at ? damages[i].put : "", rest);
+        read_stage(&r, path, worse, rt, 1);
+        int ok = at && r.failed && strstr(r.reason, damages[i].why);
+        ok ? passed++ : failed++;
+        if (!ok)
+            fprintf(stderr, "%s: '%s' -> '%s': %s\n", path, damages[i].find, damages[i].put,
+                    !at ? "not there to damage" : r.failed ? r.reason : "accepted");
+        shut(&r);
+        free(worse);
+    }
+    free(text);
+    printf("emitted: %d passed, %d failed\n", passed, failed);
+    return failed != 0;
+}
+
+int main(int argc, char **argv)
+{
+    int test = argc == 4 && !strcmp(argv[2], "--self-test"), status;
+    if (argc < 3 || argc > STAGES + 2 || (argv[2][0] == '-' && !test)) {
+        fprintf(stderr, "usage: emitted RT.h STAGE.c ... | emitted RT.h --self-test FILE\n");
+        return 2;
+    }
+    char *rt = read_text(argv[1]);
+    status = test ? self_test(rt, argv[3]) : check_files(rt, argc - 2, argv + 2);
+    free(rt);
+    return status;
+}
