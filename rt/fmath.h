@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * fmath.h: elementary functions with the same bits everywhere.
+ *
+ * Problem.  libm is part of the result: two versions of one library return different last bits.  These functions use only
+ * + - * / sqrt and integer operations, each of which IEEE 754 defines to the bit, in the order written.  They are free of
+ * branches, so that loops over them are vectorised at any width, which changes no bit either.  Conditions: no contraction
+ * (-ffp-contract=off), no -ffast-math, float evaluated as float; docs/bits.md.
+ *
+ * Method.  Argument reduction, then a polynomial.  Its coefficients come from interpolation at the Chebyshev nodes of the
+ * reduced interval (within a few per cent of the best polynomial), rounded to float; the error of each is noted where it
+ * stands.  exp reduces by n ln 2 with ln 2 in two parts (W. Cody, W. Waite, Software Manual for the Elementary Functions,
+ * 1980); rounding to an integer by adding 1.5 * 2^23.  log runs in double: it is called once a row.
+ *
+ * Accuracy (tests/unit_math.c): exp 1, log 0.51, tanh 2, erf 1.5, sigmoid 2.5 units in the last place.
+ * Not handled: rounding modes other than to nearest; flush to zero.  NaN gives NaN, its sign and payload are not fixed.
+ */
+#ifndef FMATH_H
+#define FMATH_H
+#include <float.h>
+#include "real.h"
+
+#if defined FLT_EVAL_METHOD && FLT_EVAL_METHOD != 0
+#error "float must be evaluated as float: on 32-bit x86 add -msse2 -mfpmath=sse"
+#endif
+#ifdef __FAST_MATH__
+#error "-ffast-math changes results: leave it out"
+#endif
+
+#define F_INFINITY bits_float(0x7f800000)
+
+/* Both are correctly rounded by IEEE 754.  With -fno-math-errno they are one instruction. */
+static inline float fsqrt(float x)
+{
+    return __builtin_sqrtf(x);
+}
+
+static inline float frsqrt(float x)
+{
+    return 1.0f / __builtin_sqrtf(x);
+}
+
+static inline float fexp(float x)
+{
+    x = x < -104.0f ? -104.0f : x;          /* e^-104 rounds to 0, */
+    x = x > 89.0f ? 89.0f : x;              /* e^89 to infinity */
+    float magic = x * 0x1.715476p+0f + 0x1.8p23f, n = magic - 0x1.8p23f;
+    float r = x - n * 0x1.62e4p-1f;         /* 15 bits: n times it is exact */
+    r = r - n * 0x1.7f7d1cp-20f;
+    /* e^r = 1 + r + r^2 p(r), |r| <= ln 2 / 2: relative error 1.1e-8 */
+    float p = 0x1.6d113cp-10f;
+    p = p * r + 0x1.120ba2p-7f;
+    p = p * r + 0x1.55551ap-5f;
+    p = p * r + 0x1.5554dcp-3f;
+    p = p * r + 0.5f;
+    p = p * (r * r) + r + 1.0f;
+    /* 2^n in two factors: n lies in -150 .. 128, and only the last product may round */
+    int32_t i = (int32_t)(float_bits(magic) - 0x4b400000u), half = i >> 1;
+    float s = bits_float((uint32_t)(half + 127) << 23), t = bits_float((uint32_t)(i - half + 127) << 23);
+    return p * s * t;
+}
+
+/* Natural logarithm in double, for x > 0 and normal: error about 1e-16.  x = 2^e m, m in [1/sqrt 2, sqrt 2);
+ * log m = 2 artanh(s), s = (m - 1) / (m + 1), a series in s^2 <= 0.0295. */
+static inline double dlog(double x)
+{
+    union { double f; uint64_t u; } b = {x};
+    uint64_t shifted = b.u - 0x3fe6a09e667f3bcdu;
+    int64_t e = (int64_t)(shifted >> 52) - (int64_t)(shifted >> 63) * 4096;
+    b.u -= (uint64_t)e << 52;
+    double s = (b.f - 1.0) / (b.f + 1.0), q = s * s, sum = 0;
+    for (int k = 21; k >= 3; k -= 2)
+        sum = (sum + 1.0 / k) * q;
+    return 2.0 * (s + s * sum) + (double)e * 0x1.62e42fefa39efp-1;
+}
+
+static inline float flog(float x)
+{
+    if (x > 0 && x < F_INFINITY)
+        return (float)dlog(x);              /* a subnormal float is a normal double */
+    return x == 0 ? -F_INFINITY : x > 0 ? x : x - x + bits_float(0x7fc00000);
+}
+
+static inline float fsigmoid(float x)
+{
+    return 1.0f / (1.0f + fexp(-x));
+}
+
+static inline float ftanh(float x)
+{
+    float a = x < 0 ? -x : x, z = x * x;
+    /* |x| < 0.625: x + x^3 p(x^2), relative error 4.3e-9 */
+    float p = 0x1.2c83cp-9f;
+    p = p * z - 0x1.116a16p-7f;
+    p = p * z + 0x1.64a976p-6f;
+    p = p * z - 0x1.ba08c4p-5f;
+    p = p * z + 0x1.1110eap-3f;
+    p = p * z - 0x1.555556p-2f;
+    float small = x + x * z * p;
+    float large = 1.0f - 2.0f / (fexp(2.0f * a) + 1.0f);
+    large = x < 0 ? -large : large;
+    return a < 0.625f ? small : large;
+}
+
+static inline float ferf(float x)
+{
+    float a = x < 0 ? -x : x, z = x * x;
+    a = a > 4.0f ? 4.0f : a;                /* erf(4) rounds to 1 */
+    /* |x| < 1: x + x p(x^2), relative error 7e-9 */
+    float p = 0x1.4a569p-14f;
+    p = p * z - 0x1.a45088p-11f;
+    p = p * z + 0x1.541270p-8f;
+    p = p * z - 0x1.b7fabap-6f;
+    p = p * z + 0x1.ce2d10p-4f;
+    p = p * z - 0x1.81273ep-2f;
+    p = p * z + 0x1.06eba8p-3f;
+    float small = x + x * p;
+    /* 1 <= |x| <= 4: 1 - exp(-q(|x|)), q = -log erfc: error 9e-9 */
+    float q = -0x1.b90e7ap-20f;
+    q = q * a + 0x1.83402p-15f;
+    q = q * a - 0x1.394e9ap-11f;
+    q = q * a + 0x1.381f9ap-8f;
+    q = q * a - 0x1.b0fd8cp-6f;
+    q = q * a + 0x1.c2eacp-4f;
+    q = q * a + 0x1.437e6cp-1f;
+    q = q * a + 0x1.2156d2p+0f;
+    q = q * a - 0x1.4e0356p-12f;
+    float large = 1.0f - fexp(-q);
+    large = x < 0 ? -large : large;
+    return a < 1.0f ? small : large;
+}
+#endif

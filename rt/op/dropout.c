@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Dropout (N. Srivastava et al., 2014), inverted: what is kept is divided by 1 - drop, so that evaluation is a copy.  The mask
+ * is a function of the element's place (philox.h); forward and backward are the same call.
+ */
+#include "kernel.h"
+#include "../philox.h"
+
+enum { ROW = 1024 };
+
+void dropout_forward(Stage *st, real *y, const real *x, const Values *vals, int mb, long batch, long per, float drop, long site)
+{
+    if (drop == 0 || vals->eval) {
+        copy_forward(st, y, x, batch * per);
+        return;
+    }
+    long rows = ceil_div(per, ROW);
+    EACH(batch * per >= 1 << 14)
+    for (long task = 0; task < batch * rows; task++) {
+        long sample = task / rows, from = task % rows * ROW, n = least(ROW, per - from);
+        Drop d = drop_of(vals, mb * batch + sample, drop, site);
+        float factor[ROW];
+        drop_factors(factor, &d, from, n);
+        for (long i = 0; i < n; i++)
+            put(y, sample * per + from + i, get(x, sample * per + from + i) * factor[i]);
+    }
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gemm.h: the one matrix product behind Linear, MatMul and Attention.
+ *
+ * Problem.  A fast product whose bits do not depend on vector width, block sizes or the number of rows.  Method.  Every
+ * element of the result is one chain: it starts from the given value and adds a[i][p] * b[p][j] for p ascending, product
+ * and addition rounded separately.  Speed comes only from working on many independent chains at once: a tile of TILE_ROWS
+ * x TILE_COLS of them sits in registers while p runs (K. Goto, R. van de Geijn, Anatomy of High-Performance Matrix
+ * Multiplication, ACM TOMS 34, 2008).  When p is cut into blocks the chains rest in memory as floats, which changes
+ * nothing.  So the tile may follow the instruction set, and the bits do not.
+ *
+ * b is packed, block by block, into TILE_COLS adjacent columns on the stack; a is read in place, or, for bf16, widened
+ * once a block.  Cost: stack of TILE_STACK bytes; packing is 1/rows of the work.  Not handled: fused multiply-add, which
+ * would be up to twice as fast and would not give the bits of machines without it.
+ */
+#ifndef GEMM_H
+#define GEMM_H
+#include "kernel.h"
+
+#if defined __AVX512F__
+enum { VECTOR = 16, TILE_ROWS = 8 };
+#elif defined __AVX__
+enum { VECTOR = 8, TILE_ROWS = 6 };
+#else
+enum { VECTOR = 4, TILE_ROWS = 6 };
+#endif
+enum { TILE_COLS = 2 * VECTOR, DEPTH = 128, COLS = 32 };       /* DEPTH: length of a block of p */
+typedef float Vector __attribute__((vector_size(4 * VECTOR), aligned(4), may_alias));
+
+/* A matrix in memory: element (i, j) stands at i*row + j*col.  Its type is real, or float. */
+typedef struct { const void *at; int is_float; long row, col; } View;
+
+static inline View view(const real *at, long row, long col) { return (View){at, sizeof(real) == 4, row, col}; }
+static inline View view_float(const float *at, long row, long col) { return (View){at, 1, row, col}; }
+
+static inline float view_get(const View *v, long i, long j)
+{
+    long at = i * v->row + j * v->col;
+    return v->is_float ? ((const float *)v->at)[at] : get(v->at, at);
+}
+
+static inline View view_from(View v, long i, long j)
+{
+    size_t size = v.is_float ? sizeof(float) : sizeof(real);
+    v.at = (const char *)v.at + (size_t)(i * v.row + j * v.col) * size;
+    return v;
+}
+
+/* to[p*ld + j] = v(p, j): the loop over the adjacent index is innermost. */
+static inline void widen(float *to, long ld, View v, long m, long n)
+{
+    for (long p = 0; p < m; p++) {
+        long at = p * v.row;
+        float *row = to + p * ld;
+        if (v.col == 1 && v.is_float)
+            memcpy(row, (const float *)v.at + at, (size_t)n * sizeof *row);
+        else if (v.col == 1)
+            for (long j = 0; j < n; j++)
+                row[j] = get((const real *)v.at + at, j);
+        else
+            for (long j = 0; j < n; j++)
+                row[j] = view_get(&v, p, j);
+    }
+}
+
+/* The same when p is the adjacent index: 16 columns are turned at a time. */
+static inline void widen_turned(float *to, long ld, View v, long m, long n)
+{
+    for (long j = 0; j < n; j++) {
+        View column = view_from(v, 0, j);
+        if (v.is_float)
+            for (long p = 0; p < m; p++)
+                to[p * ld + j] = ((const float *)column.at)[p];
+        else
+            for (long p = 0; p < m; p++)
+                to[p * ld + j] = get(column.at, p);
+    }
+}
+
+static inline void pack(float *to, View b, long m, long n)
+{
+    if (n < TILE_COLS)
+        memset(to, 0, (size_t)(m * TILE_COLS) * sizeof *to);
+    if (b.row == 1 && b.col != 1)
+        widen_turned(to, TILE_COLS, b, m, n);
+    else
+        widen(to, TILE_COLS, b, m, n);
+}
+
+/* One tile of chains.  a(i, p) stands at a[i*row + p*col]; rows past `rows` are computed from row 0 and dropped. */
+static inline void tile(float *c, long ldc, const float *a, long row, long col, const float *b, long rows, long depth)
+{
+    Vector s[TILE_ROWS][2];
+    const float *at[TILE_ROWS];
+    for (int i = 0; i < TILE_ROWS; i++) {
+        const float *from = c + (i < rows ? i : 0) * ldc;
+        at[i] = a + (i < rows ? i : 0) * row;
+        s[i][0] = *(const Vector *)from;
+        s[i][1] = *(const Vector *)(from + VECTOR);
+    }
+    for (long p = 0; p < depth; p++, b += TILE_COLS) {
+        Vector b0 = *(const Vector *)b, b1 = *(const Vector *)(b + VECTOR);
+        for (int i = 0; i < TILE_ROWS; i++) {
+            s[i][0] += at[i][p * col] * b0;
+            s[i][1] += at[i][p * col] * b1;
+        }
+    }
+    for (int i = 0; i < TILE_ROWS; i++)
+        if (i < rows) {
+            *(Vector *)(c + i * ldc) = s[i][0];
+            *(Vector *)(c + i * ldc + VECTOR) = s[i][1];
+        }
+}
+
+/* c[m][ldc] += a[m][k] b[k][n].  ldc is a multiple of COLS; columns up to the next multiple of COLS are written. */
+static void product(float *c, long ldc, View a, View b, long m, long n, long k)
+{
+    float panel[DEPTH * TILE_COLS], wide[TILE_ROWS * DEPTH];
+    for (long j = 0; j < n; j += TILE_COLS)
+        for (long p = 0; p < k; p += DEPTH) {
+            long depth = least(DEPTH, k - p);
+            pack(panel, view_from(b, p, j), depth, least(TILE_COLS, n - j));
+            for (long i = 0; i < m; i += TILE_ROWS) {
+                long rows = least(TILE_ROWS, m - i);
+                View from = view_from(a, i, p);
+                if (from.is_float && from.col == 1) {
+                    tile(c + i * ldc + j, ldc, from.at, from.row, 1, panel, rows, depth);
+                } else if (from.is_float) {
+                    tile(c + i * ldc + j, ldc, from.at, from.row, from.col, panel, rows, depth);
+                } else if (from.col == 1) {
+                    widen(wide, DEPTH, from, rows, depth);
+                    tile(c + i * ldc + j, ldc, wide, DEPTH, 1, panel, rows, depth);
+                } else {
+                    widen(wide, TILE_ROWS, (View){from.at, 0, from.col, from.row}, depth, rows);
+                    tile(c + i * ldc + j, ldc, wide, 1, TILE_ROWS, panel, rows, depth);
+                }
+            }
+        }
+}
+
+/* What a thread takes of a large product: BLOCK x COLS results, held on its stack. */
+enum { BLOCK = 256 };
+typedef struct { long i, j, m, n; } Task;
+
+static inline long task_count(long m, long n) { return ceil_div(m, BLOCK) * ceil_div(n, COLS); }
+
+static inline Task task_of(long number, long m, long n)
+{
+    long down = ceil_div(m, BLOCK), i = number % down * BLOCK, j = number / down * COLS;
+    return (Task){i, j, least(BLOCK, m - i), least(COLS, n - j)};
+}
+
+/* The results of a task, from zero. */
+static inline void task_product(float *c, const Task *t, View a, View b, long k)
+{
+    memset(c, 0, (size_t)(t->m * COLS) * sizeof *c);
+    product(c, COLS, view_from(a, t->i, 0), view_from(b, 0, t->j), t->m, t->n, k);
+}
+#endif

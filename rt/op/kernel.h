@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * kernel.h: what the portable kernels share.  Three tools keep their bits independent of compiler, vector width and thread
+ * count: a parallel loop over independent outputs, and a sum whose order is written down.  docs/bits.md states the rules.
+ */
+#ifndef KERNEL_H
+#define KERNEL_H
+#include <string.h>
+#include "../fmath.h"
+
+static inline long least(long a, long b) { return a < b ? a : b; }
+static inline long ceil_div(long a, long b) { return (a + b - 1) / b; }
+
+/* Run the iterations of the loop that follows on the stage's threads, if there is enough to do.  Each iteration writes
+ * outputs of its own; sums are never split. */
+#ifdef _OPENMP
+#define PRAGMA(text) _Pragma(#text)
+#define EACH(worth) PRAGMA(omp parallel for schedule(static) num_threads(st->threads) if (worth))
+#else
+#define EACH(worth) for (int once_ = ((void)st, (void)(worth), 1); once_; once_ = 0)    /* a prefix, as the pragma is */
+#endif
+
+/* The loop over single elements, cut into spans for the threads. */
+enum { SPAN = 4096 };
+#define MAP(n, i) \
+    EACH((n) >= 4 * SPAN) \
+    for (long span_ = 0; span_ < (n); span_ += SPAN) \
+        for (long i = span_, end_ = least(span_ + SPAN, n); i < end_; i++)
+
+/* The written order of a sum: lane j adds elements j, j+16, j+32, ... ascending; then lane j adds lane j+8, then j+4,
+ * j+2, j+1.  Sixteen lanes are one AVX-512 register, two of AVX2, four of SSE2, or plain floats: the same additions. */
+enum { LANES = 16, CHUNK = 256 };
+typedef struct { float lane[LANES]; } Sum;
+typedef float Sixteen __attribute__((vector_size(64), aligned(4), may_alias));
+
+/* Add n more values; all calls but the last take a multiple of 16. */
+static inline void sum_add(Sum *s, const float *x, long n)
+{
+    Sixteen t = *(Sixteen *)s->lane;
+    long i = 0;
+    for (; i + LANES <= n; i += LANES)
+        t += *(const Sixteen *)(x + i);
+    *(Sixteen *)s->lane = t;
+    for (long j = 0; i + j < n; j++)
+        s->lane[j] += x[i + j];
+}
+
+static inline float sum_end(const Sum *s)
+{
+    float t[LANES];
+    memcpy(t, s->lane, sizeof t);
+    for (int half = LANES / 2; half; half /= 2)
+        for (int j = 0; j < half; j++)
+            t[j] += t[j + half];
+    return t[0];
+}
+
+/* Sum over i of a term in i: computed in chunks, which vectorise, then added by lanes. */
+#define SUM_OF(result, n, i, term) \
+    do { \
+        Sum sum_ = {{0}}; \
+        float chunk_[CHUNK]; \
+        for (long from_ = 0; from_ < (n); from_ += CHUNK) { \
+            long len_ = least(CHUNK, (n) - from_); \
+            for (long i_ = 0; i_ < len_; i_++) { \
+                long i = from_ + i_; \
+                chunk_[i_] = (term); \
+            } \
+            sum_add(&sum_, chunk_, len_); \
+        } \
+        (result) = sum_end(&sum_); \
+    } while (0)
+
+/* The largest of n values; exact, so its order is free.  Lanes let it vectorise. */
+static inline float row_max(const real *x, long n)
+{
+    float lane[LANES], most = -F_INFINITY;
+    for (int j = 0; j < LANES; j++)
+        lane[j] = -F_INFINITY;
+    long i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int j = 0; j < LANES; j++)
+            lane[j] = get(x, i + j) > lane[j] ? get(x, i + j) : lane[j];
+    for (; i < n; i++)
+        lane[0] = get(x, i) > lane[0] ? get(x, i) : lane[0];
+    for (int j = 0; j < LANES; j++)
+        most = lane[j] > most ? lane[j] : most;
+    return most;
+}
+
+/* sum[i] = the sum over rows r, ascending, of x[r][from+i], for up to CHUNK columns. */
+static inline void column_sums(float *sum, const real *x, long rows, long width, long from, long n)
+{
+    for (long i = 0; i < n; i++)
+        sum[i] = 0;
+    for (long r = 0; r < rows; r++)
+        for (long i = 0; i < n; i++)
+            sum[i] += get(x, r * width + from + i);
+}
+
+/* Hand a finished sum to a weight gradient: written by the first micro-batch, added by the later ones. */
+static inline void give(float *to, const float *sum, long n, int acc)
+{
+    for (long i = 0; i < n; i++)
+        to[i] = acc ? to[i] + sum[i] : sum[i];
+}
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * LayerNorm (J. Ba, J. Kiros, G. Hinton, 2016) and RMSNorm (B. Zhang, R. Sennrich, 2019), each over rows of `width`, in
+ * float whatever the compute type.  With u = (x - mean) rstd and g = dy weight:
+ *
+ *     LayerNorm  dx = rstd (g - mean(g) - u mean(g u))      RMSNorm  u = x rstd, dx = rstd (g - u mean(g u))
+ *     dweight = sum of dy u over rows                       dbias = sum of dy over rows
+ *
+ * Variance is the mean of squared differences, in a second pass: the difference of two large sums would cancel.  Sums along
+ * a row go by lanes, sums over rows ascend; threads split rows, or columns for dweight and dbias.
+ */
+#include "kernel.h"
+
+void layernorm_forward(Stage *st, real *y, float *mean, float *rstd, const real *x, const float *weight, const float *bias, long rows, long width, float eps)
+{
+    EACH(rows * width >= 1 << 14)
+    for (long r = 0; r < rows; r++) {
+        const real *row = x + r * width;
+        float sum, squares;
+        SUM_OF(sum, width, i, get(row, i));
+        float m = sum / (float)width;
+        SUM_OF(squares, width, i, (get(row, i) - m) * (get(row, i) - m));
+        float s = frsqrt(squares / (float)width + eps);
+        if (bias)
+            for (long i = 0; i < width; i++)
+                put(y, r * width + i, (get(row, i) - m) * s * weight[i] + bias[i]);
+        else
+            for (long i = 0; i < width; i++)
+                put(y, r * width + i, (get(row, i) - m) * s * weight[i]);
+        mean[r] = m;
+        rstd[r] = s;
+    }
+}
+
+void layernorm_backward_x(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *mean, const float *rstd, long rows, long width)
+{
+    EACH(rows * width >= 1 << 14)
+    for (long r = 0; r < rows; r++) {
+        const real *row = x + r * width, *d = dy + r * width;
+        float m = mean[r], s = rstd[r], sum, product;
+        SUM_OF(sum, width, i, get(d, i) * weight[i]);
+        SUM_OF(product, width, i, get(d, i) * weight[i] * ((get(row, i) - m) * s));
+        sum /= (float)width;
+        product /= (float)width;
+        for (long i = 0; i < width; i++)
+            put(dx, r * width + i, s * (get(d, i) * weight[i] - sum - (get(row, i) - m) * s * product));
+    }
+}
+
+void layernorm_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, const float *mean, const float *rstd, int acc, long rows, long width)
+{
+    EACH(rows * width >= 1 << 14)
+    for (long from = 0; from < width; from += 64) {
+        long n = least(64, width - from);
+        float sum[64] = {0}, plain[64] = {0};
+        for (long r = 0; r < rows; r++)
+            for (long j = 0; j < n; j++) {
+                float d = get(dy, r * width + from + j);
+                sum[j] += d * ((get(x, r * width + from + j) - mean[r]) * rstd[r]);
+                plain[j] += d;
+            }
+        if (dweight)
+            give(dweight + from, sum, n, acc);
+        if (dbias)
+            give(dbias + from, plain, n, acc);
+    }
+}
+
+void rmsnorm_forward(Stage *st, real *y, float *rstd, const real *x, const float *weight, long rows, long width, float eps)
+{
+    EACH(rows * width >= 1 << 14)
+    for (long r = 0; r < rows; r++) {
+        const real *row = x + r * width;
+        float squares;
+        SUM_OF(squares, width, i, get(row, i) * get(row, i));
+        float s = frsqrt(squares / (float)width + eps);
+        for (long i = 0; i < width; i++)
+            put(y, r * width + i, get(row, i) * s * weight[i]);
+        rstd[r] = s;
+    }
+}
+
+void rmsnorm_backward_x(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *rstd, long rows, long width)
+{
+    EACH(rows * width >= 1 << 14)
+    for (long r = 0; r < rows; r++) {
+        const real *row = x + r * width, *d = dy + r * width;
+        float s = rstd[r], product;
+        SUM_OF(product, width, i, get(d, i) * weight[i] * (get(row, i) * s));
+        product /= (float)width;
+        for (long i = 0; i < width; i++)
+            put(dx, r * width + i, s * (get(d, i) * weight[i] - get(row, i) * s * product));
+    }
+}
+
+void rmsnorm_backward_w(Stage *st, float *dweight, const real *dy, const real *x, const float *rstd, int acc, long rows, long width)
+{
+    EACH(rows * width >= 1 << 14)
+    for (long from = 0; from < width; from += 64) {
+        long n = least(64, width - from);
+        float sum[64] = {0};
+        for (long r = 0; r < rows; r++)
+            for (long j = 0; j < n; j++)
+                sum[j] += get(dy, r * width + from + j) * (get(x, r * width + from + j) * rstd[r]);
+        give(dweight + from, sum, n, acc);
+    }
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Operators that only move elements: Concat, Slice, Reshape, Transpose.  No arithmetic, so any bits go through.
+ */
+#include "kernel.h"
+
+/* to[outer] rows of n elements, `to_step` apart, from rows `from_step` apart. */
+static void move(Stage *st, real *to, long to_step, const real *from, long from_step, long outer, long n)
+{
+    EACH(outer * n >= 1 << 16)
+    for (long r = 0; r < outer; r++)
+        memcpy(to + r * to_step, from + r * from_step, (size_t)n * sizeof *to);
+}
+
+void concat_forward(Stage *st, real *y, const real *a, const real *b, const real *c, const real *d, long outer, long na, long nb, long nc, long nd)
+{
+    const real *part[4] = {a, b, c, d};
+    long n[4] = {na, nb, nc, nd}, whole = na + nb + nc + nd;
+    for (long i = 0, at = 0; i < 4; at += n[i++])
+        if (part[i] && n[i])
+            move(st, y + at, whole, part[i], n[i], outer, n[i]);
+}
+
+void concat_backward(Stage *st, real *da, real *db, real *dc, real *dd, const real *dy, long outer, long na, long nb, long nc, long nd)
+{
+    real *part[4] = {da, db, dc, dd};
+    long n[4] = {na, nb, nc, nd}, whole = na + nb + nc + nd;
+    for (long i = 0, at = 0; i < 4; at += n[i++])
+        if (part[i] && n[i])
+            move(st, part[i], n[i], dy + at, whole, outer, n[i]);
+}
+
+void slice_forward(Stage *st, real *y, const real *x, long outer, long whole, long from, long count)
+{
+    move(st, y, count, x + from, whole, outer, count);
+}
+
+void slice_backward(Stage *st, real *dx, const real *dy, long outer, long whole, long from, long count)
+{
+    EACH(outer * whole >= 1 << 16)
+    for (long r = 0; r < outer; r++) {
+        real *to = dx + r * whole;
+        memset(to, 0, (size_t)from * sizeof *to);
+        memcpy(to + from, dy + r * count, (size_t)count * sizeof *to);
+        memset(to + from + count, 0, (size_t)(whole - from - count) * sizeof *to);
+    }
+}
+
+void copy_forward(Stage *st, real *y, const real *x, long n)
+{
+    MAP(n, i)
+        y[i] = x[i];
+}
+
+void transpose_forward(Stage *st, real *y, const real *x, long d0, long d1, long d2, long d3, long p0, long p1, long p2, long p3)
+{
+    long dim[4] = {d0, d1, d2, d3}, step[4] = {d1 * d2 * d3, d2 * d3, d3, 1}, axis[4] = {p0, p1, p2, p3};
+    long n1 = dim[axis[1]], n2 = dim[axis[2]], n3 = dim[axis[3]], last = step[axis[3]];
+    EACH(d0 * d1 * d2 * d3 >= 1 << 15)
+    for (long row = 0; row < dim[axis[0]] * n1 * n2; row++) {
+        long at = row / (n1 * n2) * step[axis[0]] + row / n2 % n1 * step[axis[1]] + row % n2 * step[axis[2]];
+        for (long j = 0; j < n3; j++)
+            y[row * n3 + j] = x[at + j * last];
+    }
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The update of one parameter: p master, c its copy in the compute type (0 in f32), g gradient, m and v moments.  All f32.
+ *
+ *     Sgd    as PyTorch's: d = g + decay p; m = momentum m + d; p -= lr m
+ *     AdamW  (I. Loshchilov, F. Hutter, Decoupled Weight Decay Regularization, 2019), as PyTorch's: p -= lr decay p;
+ *            m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2;
+ *            p -= lr / bias1 * m / (sqrt(v) / sqrt(bias2) + eps)
+ *
+ * `clip` is the factor of gradient clipping, multiplied into g as it is read; the gradient itself stays as it is.
+ *
+ * The norm: each parameter gives the sum of its squares in double, in at most 256 blocks of a length that follows from n
+ * alone, each by 16 lanes, blocks added ascending; partials of all parameters are added ascending.  factor = min(1, limit / (norm + 1e-6)).
+ */
+#include "kernel.h"
+
+enum { BLOCKS = 256 };
+
+void tie_add(Stage *st, float *g, const float *other, long n)
+{
+    MAP(n, i)
+        g[i] += other[i];
+}
+
+static double squares(const float *g, long n)
+{
+    double lane[LANES] = {0};
+    for (long i = 0; i < n; i += LANES)
+        for (long j = 0; j < least(LANES, n - i); j++)
+            lane[j] += (double)g[i + j] * (double)g[i + j];
+    for (int half = LANES / 2; half; half /= 2)
+        for (int j = 0; j < half; j++)
+            lane[j] += lane[j + half];
+    return lane[0];
+}
+
+void norm_partial(Stage *st, double *norm, const float *g, long n, long index)
+{
+    double part[BLOCKS], sum = 0;
+    long each = ceil_div(n, BLOCKS * LANES) * LANES;
+    EACH(n >= 1 << 15)
+    for (long b = 0; b < BLOCKS; b++)
+        part[b] = b * each < n ? squares(g + b * each, least(each, n - b * each)) : 0;
+    for (long b = 0; b < BLOCKS; b++)
+        sum += part[b];
+    norm[index] = sum;
+}
+
+void norm_total(Stage *st, float *clip, const double *norm, Values *vals, long count, float limit)
+{
+    (void)st;
+    double sum = 0;
+    for (long i = 0; i < count; i++)
+        sum += norm[i];
+    vals->norm = __builtin_sqrt(sum);
+    double factor = (double)limit / (vals->norm + 1e-6);
+    *clip = factor < 1 ? (float)factor : 1.0f;
+}
+
+static void narrow(Stage *st, real *c, const float *p, long n)
+{
+    MAP(n, i)
+        put(c, i, p[i]);
+}
+
+void cast_forward(Stage *st, real *y, const float *x, long n)
+{
+    narrow(st, y, x, n);
+}
+
+void sgd_update(Stage *st, float *p, real *c, const float *g, float *m, const float *clip, const Values *vals, long n, float momentum, long decay)
+{
+    float lr = vals->lr, weight_decay = decay ? vals->weight_decay : 0, factor = clip ? *clip : 1.0f;
+    if (m)
+        MAP(n, i) {
+            m[i] = momentum * m[i] + (g[i] * factor + weight_decay * p[i]);
+            p[i] -= lr * m[i];
+        }
+    else
+        MAP(n, i)
+            p[i] -= lr * (g[i] * factor + weight_decay * p[i]);
+    if (c)
+        narrow(st, c, p, n);
+}
+
+void adamw_update(Stage *st, float *p, real *c, const float *g, float *m, float *v, const float *clip, const Values *vals, long n, float beta1, float beta2, float eps, long decay)
+{
+    float shrink = decay ? 1.0f - vals->lr * vals->weight_decay : 1.0f, factor = clip ? *clip : 1.0f;
+    float rate = vals->lr / vals->bias1, root = fsqrt(vals->bias2);
+    MAP(n, i) {
+        float gradient = g[i] * factor;
+        float m1 = beta1 * m[i] + (1.0f - beta1) * gradient;
+        float v1 = beta2 * v[i] + (1.0f - beta2) * (gradient * gradient);
+        m[i] = m1;
+        v[i] = v1;
+        p[i] = p[i] * shrink - rate * (m1 / (fsqrt(v1) / root + eps));
+    }
+    if (c)
+        narrow(st, c, p, n);
+}

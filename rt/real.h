@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * real.h: loading and storing the compute type.  Kernels compute in float; get() widens, which is exact, put() narrows to
+ * bfloat16 by round to nearest, ties to even: half a unit of the last place at most, and unbiased, which matters for
+ * values that are added up over thousands of steps.  A NaN stays a NaN: its upper half is kept and made quiet, since
+ * rounding could carry it into infinity.  With real = float both are plain accesses.
+ */
+#ifndef REAL_H
+#define REAL_H
+#include "rt.h"
+
+typedef union { float f; uint32_t u; } FloatBits;
+
+static inline float bits_float(uint32_t u)
+{
+    return (FloatBits){.u = u}.f;
+}
+
+static inline uint32_t float_bits(float f)
+{
+    return (FloatBits){.f = f}.u;
+}
+
+static inline float bf16_float(uint16_t b)
+{
+    return bits_float((uint32_t)b << 16);
+}
+
+static inline uint16_t float_bf16(float f)
+{
+    uint32_t u = float_bits(f), round = (u + 0x7fff + (u >> 16 & 1)) >> 16, quiet = u >> 16 | 0x40;
+    return (uint16_t)((u & 0x7fffffff) > 0x7f800000 ? quiet : round);
+}
+
+#ifdef REAL_BF16
+static inline float get(const real *p, long i) { return bf16_float(p[i]); }
+static inline void put(real *p, long i, float v) { p[i] = float_bf16(v); }
+#else
+static inline float get(const real *p, long i) { return p[i]; }
+static inline void put(real *p, long i, float v) { p[i] = v; }
+#endif
+#endif
