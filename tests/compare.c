@@ -162,7 +162,7 @@ static void tensor(Text *t, File *f, Tensor *x, const unsigned char *data)
     if (strcmp(type, "F32"))
         stop("%s: %s is %s; only F32 is read", t->path, x->name, type);
     if (at[0] < 0 || at[1] > left || at[1] - at[0] != 4 * x->n)
-        stop("%s: %s: offsets %ld .. %ld do not hold %ld floats in %ld bytes", t->path, x->name, at[0], at[1], x->n, left);
+        stop("%s: %s: bytes %ld .. %ld of %ld do not hold %ld floats", t->path, x->name, at[0], at[1], left, x->n);
     x->data = data + at[0];
 }
 
@@ -345,7 +345,8 @@ static Losses *log_file(const char *path)
 static void one(const char *path, int step, const char *what, double a, double b, double tol, double *most)
 {
     double d = isfinite(b) ? fabs(a - b) / fmax(fabs(a), tiny) : INFINITY;
-    check(d <= tol, "%s: step %d: %s %.9g, reference %.9g, differs by %.3g, allowed %.3g", path, step, what, b, a, d, tol);
+    check(d <= tol, "%s: step %d: %s %.9g, reference %.9g: differs by %.3g, allowed %.3g", path, step, what, b, a, d,
+          tol);
     *most = fmax(*most, d);
 }
 

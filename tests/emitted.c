@@ -9,7 +9,8 @@
  * above or declared in rt.h, with as many arguments, each an address, an integer or a float where the prototype
  * wants one; every constant stands once; actions count up from 0; a transfer is begun, waited for, and only then begun
  * again; what one stage sends to another is what that one receives, in the same order.  Comments are white space
- * everywhere but inside a call.  Prints file:line: reason.  Linear in the text.
+ * everywhere but inside a call.  Prints file:line: reason.  Linear in the text,
+ * quadratic in the messages of a stage.
  *
  * Not checked here: that addresses lie in their buffers, and the acc arguments; those need the plan.
  */
@@ -25,8 +26,10 @@
 enum { MAXARGS = 40, REQUESTS = 256, STAGES = 64 };
 typedef enum { NOTHING, CONSTANT, ROUTINE } Kind;
 typedef struct { const char *at; int n; } Name;                 /* a piece of a text */
-typedef struct { Name name; Kind kind; char sig[MAXARGS + 1]; int inside; } Symbol; /* inside: routine it is a parameter of */
-typedef struct { Name name; char sig[MAXARGS + 1]; int n; int64_t value[MAXARGS]; } Call;  /* sig: p i f, 0 the integer 0, n a name */
+/* inside: the routine it is a parameter of.  sig, a letter an argument: p address, i integer, f float; in a call also
+ * 0, the integer of that value, and n, a name. */
+typedef struct { Name name; Kind kind; char sig[MAXARGS + 1]; int inside; } Symbol;
+typedef struct { Name name; char sig[MAXARGS + 1]; int n; int64_t value[MAXARGS]; } Call;
 typedef struct { int64_t peer, tag, bytes; int line; } Message;
 typedef struct { Message *at; int n; } Messages;
 
@@ -105,7 +108,8 @@ static int number(const char *p, int *n)
     }
     int octal = !hex && digits > 1 && p[*p == '-'] == '0';
     *n = (int)(s - p);
-    return !digits || octal || isalnum((unsigned char)*s) || *s == '_' || *s == '.' ? OTHER : is_float ? FLOAT : INTEGER;
+    int goes_on = isalnum((unsigned char)*s) || *s == '_' || *s == '.';
+    return !digits || octal || goes_on ? OTHER : is_float ? FLOAT : INTEGER;
 }
 
 static void next(Reader *r)
@@ -491,7 +495,7 @@ static void check_pair(Reader *stage, int from, int to)
             return;
         if (!a || !b || a->tag != b->tag || a->bytes != b->bytes) {
             Reader *r = &stage[a ? from : to];
-            bad(r, a ? a->line : b->line, "message %d from stage %d to stage %d has no equal on the other side", n, from, to);
+            bad(r, a ? a->line : b->line, "message %d from stage %d to %d has no equal on the other side", n, from, to);
             return;
         }
     }

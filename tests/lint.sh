@@ -1,0 +1,183 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The rules of CONVENTIONS.md that a machine can check: one check a file, offenders as file:line: reason.
+#
+#   lint.sh [ROOT]          the whole tree
+#   lint.sh --self-test     one offence of every kind, each must be found
+#
+# budgets   a file of code up to 650 lines, a function up to 60, a line up to 120 columns; ops.def and the prototypes of
+#           rt.h, which are tables with one row a line, may be wider, and so may tables in Markdown
+# text      no tabs in C, no blanks at the end of a line, a licence line in front, no dates
+# calls     what would break a contract: allocation and output in kernels (C1), libm in kernels (C2), clocks,
+#           environment and locale in the generator (C3), allocation in its passes, whose memory lives until exit
+# marks     templates are legal C: a mark is @NAME@ inside a comment or a string, and gen/emit knows each name
+# words     nothing unfinished, no path of one machine
+set -u
+export LC_ALL=C
+here=$(cd "$(dirname "$0")" && pwd)
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+
+cat >"$tmp/rules.awk" <<'AWK'
+function bad(line, reason) { print FILENAME ":" line ": " reason; found = 1 }
+
+# The line without strings and comments; `open` remembers a comment that goes on.
+function code(line,    out, i, c, two, quote) {
+    for (i = 1; i <= length(line); i++) {
+        c = substr(line, i, 1)
+        two = substr(line, i, 2)
+        if (open) {
+            if (two == "*/") { open = 0; i++ }
+        } else if (quote != "") {
+            if (c == "\\") i++
+            else if (c == quote) quote = ""
+        } else if (two == "/*") { open = 1; i++ }
+        else if (two == "//") break
+        else if (c == "\"" || c == "'") quote = c
+        else out = out c
+    }
+    return out
+}
+
+# Calls in text of one of the names in list.
+function forbidden(text, list, why,    name, n, i) {
+    n = split(list, name, " ")
+    for (i = 1; i <= n; i++)
+        if (text ~ ("(^|[^A-Za-z0-9_])" name[i] "[ ]*\\("))
+            bad(FNR, name[i] "() " why)
+}
+
+FNR == 1 {
+    is_c = path ~ /\.(c|h|cu|def)$/
+    is_code = is_c || path ~ /\.(sh|py|awk)$/ || path ~ /(^|\/)Makefile/ || path ~ /^tests\/run$/
+    kernel = path ~ /^rt\/op\//
+    gen = path ~ /^gen\//
+    pass = gen && path !~ /^gen\/base\//
+    clock = "time localtime localtime_r gmtime gmtime_r ctime strftime mktime rand srand random getenv setlocale"
+    clock = clock " gethostname getcwd getpid system popen strtod strtof strtold atof strtok"
+    heap = "malloc calloc realloc free strdup"
+    print_ = "printf fprintf sprintf puts putchar fputs fwrite"
+    libm = "exp expf exp2 expm1 log logf log2 log1p tanh tanhf sinh cosh erf erff pow powf sin cos sinf cosf"
+}
+
+/SPDX-License-Identifier/ && FNR <= 3 { licensed = 1 }
+is_code && FNR == 4 && !licensed { bad(1, "no SPDX-License-Identifier in the first three lines") }
+
+length($0) > 120 && !(path ~ /\.md$/ && /^\|/) && path != "gen/ops.def" &&
+    !(path == "rt/rt.h" && /^void [a-z0-9_]+\(Stage \*st/) { bad(FNR, length($0) " columns, 120 allowed") }
+is_c && /\t/ { bad(FNR, "tab") }
+/[ \t]$/ { bad(FNR, "blank at the end of the line") }
+/TO[D]O|FIX[M]E|X[X]X|HA[C]K|(^|[^A-Za-z])sto[p]gap/ { bad(FNR, "unfinished: do it, or delete the word") }
+/\/(hom[e]|roo[t]|wor[k]|User[s])\// { bad(FNR, "path of one machine") }
+/\/tm[p]\// && !/TMPDIR/ { bad(FNR, "path of one machine: use TMPDIR or mktemp") }
+/(19|20)[0-9][0-9]-[01][0-9]-[0-3][0-9]/ { bad(FNR, "date") }
+
+is_c {
+    text = code($0)
+    if (kernel && path !~ /onednn/) {       # opens handles before the first step, where it may
+        forbidden(text, heap, "in a kernel: the arena is all there is")
+        forbidden(text, print_, "in a kernel")
+    }
+    if (kernel) forbidden(text, libm, "in a kernel: not the same bits everywhere, use fmath.h")
+    if (gen) forbidden(text, clock, "in the generator: its output depends on the model alone")
+    if (pass) forbidden(text, heap, "in a pass: use alloc(), memory lives until exit")
+}
+is_c && /^\{/ { begin = FNR }
+is_c && /^\}/ {
+    if (begin && FNR - begin + 1 > 60) bad(begin, "function of " FNR - begin + 1 " lines, 60 allowed")
+    begin = 0
+}
+path ~ /^templates\// {
+    rest = $0
+    while (match(rest, /@[A-Za-z_]*@?/)) {
+        mark = substr(rest, RSTART, RLENGTH)
+        if (mark !~ /^@[A-Za-z_]+@$/) bad(FNR, "half a mark: " mark)
+        else if (index(known, substr(mark, 2, length(mark) - 2)) == 0) bad(FNR, "gen/emit does not know " mark)
+        rest = substr(rest, RSTART + RLENGTH)
+    }
+}
+END {
+    if (is_code && FNR < 4 && !licensed) bad(1, "no SPDX-License-Identifier in the first three lines")
+    if (is_code && FNR > 650) bad(FNR, "file of " FNR " lines, 650 allowed")
+    exit found
+}
+AWK
+
+# Text files below the current folder; what git ignores, and data, are not read.
+files() {
+    if git rev-parse --is-inside-work-tree >"$tmp/git" 2>&1; then
+        git ls-files --cached --others --exclude-standard
+    else
+        find . -type f ! -path './.git/*' ! -path './out/*' | sed 's|^\./||'
+    fi | grep -v -E '\.(npy|safetensors|bin|idx|png|o|profile|golden|csv|gz)$|^LICENSE|^out/|^\.issues' | sort -u
+}
+
+lint() {
+    passed=0 failed=0
+    known=$(cat gen/emit/*.c 2>/dev/null | grep -o '"[A-Za-z_@]*"' | tr -d '"@' | tr '\n' ' ')
+    files >"$tmp/list"
+    while IFS= read -r file; do
+        [ -f "$file" ] || continue
+        if awk -v path="$file" -v known="$known" -f "$tmp/rules.awk" "$file"; then
+            passed=$((passed + 1))
+        else
+            failed=$((failed + 1))
+        fi
+    done <"$tmp/list"
+    echo "lint: $passed passed, $failed failed"
+    [ "$failed" -eq 0 ]
+}
+
+# offence FILE REASON TEXT: lint must give this reason.
+offence() {
+    rm -rf "$tmp/tree"
+    mkdir -p "$tmp/tree/$(dirname "$1")"
+    printf '%b' "$3" >"$tmp/tree/$1"
+    (cd "$tmp/tree" && lint) >"$tmp/said"
+    if grep -q -F -- "$2" "$tmp/said"; then right=$((right + 1)); return; fi
+    wrong=$((wrong + 1))
+    echo "lint.sh --self-test: $1: '$2' not found: $(head -n 1 "$tmp/said")" >&2
+}
+
+repeat() { awk -v n="$1" -v text="$2" 'BEGIN { while (n-- > 0) printf "%s", text }'; }
+
+self_test() {
+    right=0 wrong=0 spdx='/* SPDX-License-Identifier: Apache-2.0 */'
+    GIT_CEILING_DIRECTORIES=$tmp
+    export GIT_CEILING_DIRECTORIES
+    offence gen/a.c "1 passed, 0 failed" "$spdx\nint x;\n"
+    offence gen/a.c "a.c:1: no SPDX" "int x;\n"
+    offence gen/a.c "a.c:1: no SPDX" "\n\n\n\n$spdx\n"
+    offence gen/a.c "a.c:2: tab" "$spdx\n\tint x;\n"
+    offence gen/a.c "a.c:2: blank at the end" "$spdx\nint x; \n"
+    offence gen/a.c "a.c:2: 121 columns" "$spdx\n$(repeat 121 x)\n"
+    offence gen/a.c "1 passed, 0 failed" "$spdx\n$(repeat 120 x)\n"
+    offence docs/a.md "a.md:1: 121 columns" "$(repeat 121 x)\n"
+    offence docs/a.md "1 passed, 0 failed" "|$(repeat 121 x)|\n"
+    offence gen/a.c "a.c:3: function of 61 lines" "$spdx\nvoid f(void)\n{\n$(repeat 59 'x;\n')\n}\n"
+    offence gen/a.c "1 passed, 0 failed" "$spdx\nvoid f(void)\n{\n$(repeat 58 'x;\n')\n}\n"
+    offence gen/a.c "a.c:651: file of 651 lines" "$spdx\n$(repeat 650 'x;\n')"
+    offence gen/a.c "1 passed, 0 failed" "$spdx\n$(repeat 649 'x;\n')"
+    offence rt/rt.h "1 passed, 0 failed" "$spdx\nvoid g(Stage *st, $(repeat 120 x));\n"
+    offence rt/op/a.c "a.c:2: malloc() in a kernel" "$spdx\nx = malloc (3);\n"
+    offence rt/op/a.c "a.c:2: expf() in a kernel" "$spdx\nx = 1+expf(3);\n"
+    offence rt/op/a.c "1 passed, 0 failed" "$spdx\nx = f_expf(3); /* exp(x) */ y = \"exp(\"; // exp(\n"
+    offence rt/op/a.c "a.c:3: printf() in a kernel" "$spdx\n/* a\n exp(x) */ printf(0);\n"
+    offence gen/base/a.c "a.c:2: strtod() in the generator" "$spdx\nx = strtod(s);\n"
+    offence gen/plan/a.c "a.c:2: calloc() in a pass" "$spdx\nx = calloc(1, 2);\n"
+    offence gen/base/a.c "1 passed, 0 failed" "$spdx\nx = calloc(1, 2);\n"
+    offence verify/a.c "a.c:2: unfinished" "$spdx\n/* TO""DO */\n"
+    offence docs/a.md "a.md:1: path of one machine" "see /ho""me/me\n"
+    offence docs/a.md "a.md:1: path of one machine" "at /t""mp/x\n"
+    offence docs/a.md "a.md:1: date" "on 2024-""01-31\n"
+    offence templates/a.c "a.c:2: gen/emit does not know @no_such@" "$spdx\n/* @no_such@ */\n"
+    offence templates/a.c "a.c:2: half a mark" "$spdx\n/* @half */\n"
+    echo "lint: $right passed, $wrong failed"
+    [ "$wrong" -eq 0 ]
+}
+
+if [ "${1:-}" = --self-test ]; then
+    self_test
+else
+    cd "${1:-$here/..}" && lint
+fi
