@@ -304,6 +304,7 @@ typedef struct {
 } Cost;
 Cost *cost(const Graph *g, const Model *m, const char *profile);
 char *cost_signature(const Op *o);                  /* what the time of a call depends on: a line of a profile */
+Ns cost_wire(const Cost *c, Bytes bytes);           /* how long a message occupies the wire between two stages */
 void check_cost(const Graph *g, const Cost *c);
 
 /* ---- Plan: each field is written by one pass -------------------------------------------------------------------- */
@@ -456,6 +457,7 @@ int mem(Plan *p);
 void check_mem(const Plan *p);                      /* no two owners of a byte; written without calling mem */
 /* ---- sim: lower/sim.c -------------------------------------------------------------------------------------------------- */
 int sim(Plan *p);
+Ns sim_action(const Plan *p, const Action *k);      /* what an action takes by itself; a wait: nothing */
 void check_sim(const Plan *p);
 /* ---- emit: emit/ ---------------------------------------------------------------------------------------------------------- */
 int emit(const Plan *p, const char *dir, const char *prefix);

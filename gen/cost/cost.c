@@ -261,6 +261,13 @@ Cost *cost(const Graph *g, const Model *m, const char *profile)
     return c;
 }
 
+Ns cost_wire(const Cost *c, Bytes bytes)
+{
+    int64_t per_ms = (int64_t)(c->link / 1000);
+    per_ms += per_ms < 1;
+    return bytes / per_ms * 1000000 + (bytes % per_ms * 1000000 + per_ms - 1) / per_ms;
+}
+
 /* Sums over a whole step stay far from overflow. */
 void check_cost(const Graph *g, const Cost *c)
 {

@@ -26,7 +26,7 @@
  */
 #include "span.h"
 
-#define NEVER INT64_MAX
+#define NEVER INT64_MAX         /* no plan from here */
 
 typedef struct {
     Cuts *c;
@@ -57,7 +57,7 @@ static Ns second(const Search *x)
 {
     const Span *s = &x->span;
     Ns again = s->time - (x->before[s->last + 1] - x->before[s->first]);
-    return again + s->received / 1048576 * x->c->per_mib + s->received % 1048576 * x->c->per_mib / 1048576;
+    return again + cost_wire(x->c->p->c, s->received);
 }
 
 /* Under the cap no chunk s begins at a. */

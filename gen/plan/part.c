@@ -171,9 +171,8 @@ static Cuts begin(Plan *p, const Bytes *limit)
     for (int d = 0; d < p->devices; d++)
         soft[d] = limit[d];
     p->soft = soft;
-    Ns per_mib = p->c->link > 0 ? (Ns)(1048576 * 1e9 / p->c->link) : 0;
     return (Cuts){.p = p, .reads = reads_of(p->g, p->c, keep_fates(p, false)), .n = p->g->nf, .chunks = chunks,
-                  .flight = flight, .limit = most, .per_mib = per_mib, .last = alloc(sizeof(int) * (size_t)chunks)};
+                  .flight = flight, .limit = most, .last = alloc(sizeof(int) * (size_t)chunks)};
 }
 
 /* No cut fits: say which device lacks most, under the cut that lacks least. */

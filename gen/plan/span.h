@@ -39,7 +39,6 @@ typedef struct {
     const char *cut;            /* after operator i; n-1 is CUT_MUST */
     const int *flight;          /* by chunk: micro-batches in flight */
     const Bytes *limit;         /* by chunk */
-    Ns per_mib;                 /* of a received MiB: ranks plans with equal bottleneck */
     int *last;                  /* answer: last operator of each chunk */
     int64_t price;              /* answer: ns of the bottleneck, or bytes over the limit */
 } Cuts;

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sim.c: when everything happens, predicted.
+ *
+ *   needs   dev[].list and dev[].eval with routines and messages; Cost
+ *   fills   from and to of every action, dev[].busy, step
+ *   keeps   the plan: nothing that is predicted here moves a byte of memory or changes an order
+ *   fails   never; lists that wait for each other are a bug, which check_comm finds before
+ *
+ * Each device runs its list in order.  A computation takes the sum of its calls; beginning a message takes nothing; a
+ * wait lasts until the transfer ends.  A transfer starts when both sides have begun it and the wire from one device to the
+ * other is free, occupies the wire for bytes over rate, and ends a latency later.  Both directions carry at once.  The
+ * devices do not disturb each other: stages that share cores or memory bandwidth are slower than predicted here.
+ *
+ * Messages of one pair of devices are begun in the same order on both sides, so the k-th begin of a send meets the k-th
+ * begin of a receive.  Cost: linear in actions and calls.
+ */
+#include "../dpgen.h"
+
+/* Actions that are no kernel call of the model: a fixed part, and a part by bytes. */
+static const Ns small_ns = 500;
+static const int64_t copy_per_ns = 4;
+
+typedef struct { Ns sent, posted, end; int tag_sent, tag_posted; Bytes bytes; bool ended; } Transfer;
+typedef struct { VEC(Transfer) at; int sends, posts, ended; Ns wire; } Channel;
+
+typedef struct {
+    Plan *p;
+    bool eval;
+    Channel *channel;           /* [from * devices + to] */
+    int *next;                  /* by device: action at hand */
+    Ns *now;                    /* by device */
+    struct { int channel, number; } *request;   /* [device * most + request] */
+    int most;
+} Sim;
+
+static Bytes gradients_of(const Plan *p, int chunk)
+{
+    Bytes sum = 0;
+    for (int s = 0; s < p->g->state.n; s++) {
+        const State *x = &p->g->state.at[s];
+        if (x->kind == S_GRAD && p->chunk.at[x->op] == chunk)
+            sum += x->bytes;
+    }
+    return sum;
+}
+
+Ns sim_action(const Plan *p, const Action *k)
+{
+    Ns sum = 0;
+    switch (k->kind) {
+    case K_SEND: case K_RECV: case K_WAIT: case K_OUT: case K_IN:
+        return 0;
+    case K_BEGIN: case K_COUNT: case K_END:
+        return small_ns;
+    case K_LOAD: case K_GATHER:
+        return small_ns + k->bytes / copy_per_ns;
+    case K_FOLD:
+        return small_ns + 3 * gradients_of(p, k->chunk) / copy_per_ns;
+    default:
+        if (k->routine >= 0)
+            for (int i = 0; i < p->routine.at[k->routine].call.n; i++)
+                sum += p->c->ns[p->routine.at[k->routine].call.at[i].op];
+        return sum;
+    }
+}
+
+static Actions *list_of(const Sim *s, int device)
+{
+    DevicePlan *d = &s->p->dev.at[device];
+    return s->eval ? &d->eval : &d->list;
+}
+
+/* One side of the next message between two devices begins. */
+static void begin_transfer(Sim *s, int device, const Action *k)
+{
+    bool send = k->kind == K_SEND;
+    int from = send ? device : k->peer, to = send ? k->peer : device, at = from * s->p->devices + to;
+    Channel *c = &s->channel[at];
+    int number = send ? c->sends++ : c->posts++;
+    while (c->at.n <= number)
+        *PUSH(&c->at) = (Transfer){.sent = -1, .posted = -1};
+    Transfer *t = &c->at.at[number];
+    *(send ? &t->sent : &t->posted) = s->now[device];
+    *(send ? &t->tag_sent : &t->tag_posted) = k->tag;
+    t->bytes = k->bytes;
+    s->request[device * s->most + k->request].channel = at;
+    s->request[device * s->most + k->request].number = number;
+}
+
+static void end_transfers(Sim *s, int channel)
+{
+    Channel *c = &s->channel[channel];
+    for (; c->ended < c->at.n; c->ended++) {
+        Transfer *t = &c->at.at[c->ended];
+        if (t->sent < 0 || t->posted < 0)
+            return;
+        if (t->tag_sent != t->tag_posted)
+            die("sim: message %d between devices %d and %d is %d on one side, %d on the other", c->ended,
+                channel / s->p->devices, channel % s->p->devices, t->tag_sent, t->tag_posted);
+        Ns start = t->sent > t->posted ? t->sent : t->posted;
+        start = start > c->wire ? start : c->wire;
+        c->wire = start + cost_wire(s->p->c, t->bytes);
+        t->end = c->wire + s->p->c->latency;
+        t->ended = true;
+    }
+}
+
+/* Run device d as far as it gets; false if it could not do anything. */
+static bool run_device(Sim *s, int d)
+{
+    Actions *list = list_of(s, d);
+    int first = s->next[d];
+    for (; s->next[d] < list->n; s->next[d]++) {
+        Action *k = &list->at[s->next[d]];
+        Ns end = s->now[d] + sim_action(s->p, k);
+        if (k->kind == K_SEND || k->kind == K_RECV) {
+            begin_transfer(s, d, k);
+            end_transfers(s, s->request[d * s->most + k->request].channel);
+        }
+        if (k->kind == K_WAIT) {
+            int at = d * s->most + k->request;
+            const Transfer *t = &s->channel[s->request[at].channel].at.at[s->request[at].number];
+            if (!t->ended)
+                break;
+            end = t->end > end ? t->end : end;
+        } else if (!s->eval) {
+            s->p->dev.at[d].busy += end - s->now[d];
+        }
+        k->from = s->now[d];
+        k->to = s->now[d] = end;
+    }
+    return s->next[d] > first;
+}
+
+/* The end of the last device. */
+static Ns run(Plan *p, bool eval)
+{
+    size_t n = (size_t)p->devices;
+    Sim s = {.p = p, .eval = eval, .most = 1};
+    for (int d = 0; d < p->devices; d++)
+        for (int i = 0; i < list_of(&s, d)->n; i++)
+            if (list_of(&s, d)->at[i].request >= s.most)
+                s.most = list_of(&s, d)->at[i].request + 1;
+    s.channel = alloc(sizeof *s.channel * n * n);
+    s.next = alloc(sizeof *s.next * n);
+    s.now = alloc(sizeof *s.now * n);
+    s.request = alloc(sizeof *s.request * n * (size_t)s.most);
+
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int d = 0; d < p->devices; d++)
+            moved |= run_device(&s, d);
+    }
+    Ns end = 0;
+    for (int d = 0; d < p->devices; d++) {
+        if (s.next[d] < list_of(&s, d)->n)
+            die("sim: device %d waits for ever at action %d of %d", d, s.next[d], list_of(&s, d)->n);
+        end = s.now[d] > end ? s.now[d] : end;
+    }
+    return end;
+}
+
+int sim(Plan *p)
+{
+    for (int d = 0; d < p->devices; d++)
+        p->dev.at[d].busy = 0;
+    run(p, true);
+    p->step = run(p, false);
+    return 0;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * check_plan.c: that part and keep answered what they were asked, without calling what made the answer.
+ *
+ * Times and bytes are added up here from the graph alone, chunk by chunk, with no marks, no growing and no prefix sums:
+ * slow and plain, once a plan.  Cost: operands times chunks.
+ */
+#include "../dpgen.h"
+
+#include <string.h>
+
+static int chunk_of(const Plan *p, int op)
+{
+    return p->chunk.at[op];
+}
+
+/* ---- part --------------------------------------------------------------------------------------------------------------- */
+
+static void check_cuts(const Plan *p)
+{
+    const Graph *g = p->g;
+    const Ints *cuts = &p->m->plan.cuts;
+    for (int o = 0, last = -1; o < g->nf; o++) {
+        int c = chunk_of(p, o);
+        if (c != last && c != last + 1)
+            die("check_part: %s is in chunk %d, the operator before it in %d", g->op.at[o].name, c, last);
+        if (c > last && o > 0 && g->op.at[o].group == g->op.at[o - 1].group)
+            die("check_part: a cut inside the fusion group of %s", g->op.at[o].name);
+        if (c > last && o > 0 && cuts->n && cuts->at[c - 1] != o - 1)
+            die("check_part: a cut after operator %d, which was not asked for", o - 1);
+        last = c;
+    }
+    if (chunk_of(p, g->nf - 1) != p->chunk_device.n - 1)
+        die("check_part: %d chunks, not %d", chunk_of(p, g->nf - 1) + 1, p->chunk_device.n);
+}
+
+static void check_rest(const Plan *p)
+{
+    const Graph *g = p->g;
+    for (int o = g->nf; o < g->nb; o++)
+        if (chunk_of(p, o) != chunk_of(p, g->op.at[o].fwd))
+            die("check_part: a backward operator of %s is not in its chunk", g->op.at[o].name);
+    for (int o = g->nb; o < g->op.n; o++)
+        for (int i = 0; i < g->op.at[o].arg.n; i++) {
+            const Arg *a = &g->op.at[o].arg.at[i];
+            bool own = a->state && (a->kind == ARG_UPDATE || a->kind == ARG_WRITE) && g->state.at[a->index].kind == S_PARAM;
+            if (own && chunk_of(p, o) != chunk_of(p, g->state.at[a->index].op))
+                die("check_part: %s is updated away from its first use", g->state.at[a->index].name);
+        }
+}
+
+/* Forward and backward of a chunk, without what is made again, exceed the bound somewhere: it is one. */
+static void check_bound(const Plan *p)
+{
+    Ns most = 0;
+    for (int c = 0; c < p->chunk_device.n; c++) {
+        Ns sum = 0;
+        for (int o = 0; o < p->g->nb; o++)
+            sum += chunk_of(p, o) == c ? p->c->ns[o] : 0;
+        most = sum > most ? sum : most;
+    }
+    if (p->m->plan.recompute == RECOMPUTE_NONE && p->bound != most)
+        die("check_part: the bottleneck is %lld ns, not %lld", (long long)most, (long long)p->bound);
+    if (p->m->plan.recompute == RECOMPUTE_AUTO && p->bound > 2 * most)
+        die("check_part: the bound %lld ns is far above the bottleneck %lld", (long long)p->bound, (long long)most);
+}
+
+void check_part(const Plan *p)
+{
+    if (p->chunk.n != p->g->op.n)
+        die("check_part: %d of %d operators have a chunk", p->chunk.n, p->g->op.n);
+    check_cuts(p);
+    check_rest(p);
+    check_bound(p);
+}
+
+/* ---- keep --------------------------------------------------------------------------------------------------------------- */
+
+static bool kept_by_name(const Plan *p, int op)
+{
+    for (int i = 0; i < p->m->plan.keep.n; i++)
+        if (match(p->m->plan.keep.at[i], p->g->op.at[op].name))
+            return true;
+    return false;
+}
+
+void check_keep(const Plan *p)
+{
+    const Graph *g = p->g;
+    if (p->variants < 1 || p->fate.n != g->tensor.n * p->variants)
+        die("check_keep: %d fates for %d tensors and %d variants", p->fate.n, g->tensor.n, p->variants);
+    for (int i = 0; i < p->fate.n; i++) {
+        const Tensor *t = &g->tensor.at[i / p->variants];
+        if (p->fate.at[i] == FATE_KEEP)
+            continue;
+        if (p->fate.at[i] != FATE_RECOMPUTE)
+            die("check_keep: %s is neither kept nor made again", t->name);
+        if (t->kind != T_ACT || t->op < 0 || t->op >= g->nf || kept_by_name(p, t->op) || p->m->plan.recompute == RECOMPUTE_NONE)
+            die("check_keep: %s is dropped, but must be kept", t->name);
+    }
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * check_order.c: that a set of lists is a legal schedule, whoever made it.
+ *
+ * Nothing here knows a schedule.  The lists are replayed, and these hold or dpgen has a bug:
+ *
+ *   once       each (chunk, micro-batch) has one F, and one B or one I and then one W, on the chunk's device
+ *   before     F after F of the chunk before, B or I after that of the chunk behind and after its own F, W after I
+ *   alive      the replay ends.  Messages are rendezvous: a device takes one when it comes to the action that reads it,
+ *              and may make the next message of the same kind between the same chunks only when the one before was taken
+ *   aligned    messages between two chunks are taken in the order in which they are made
+ *   chain      W of a chunk is ascending in micro-batches; the accumulators, replayed as the ranges they hold, end with
+ *              the whole step in slot 0, every group an ascending chain, every fold of two equal neighbours
+ *   update     parts 0, 1, 2 in this order, once a chunk, after all its W
+ *
+ * The second row is the data dependence of a chain of chunks.  Tensors that skip chunks are checked where messages exist,
+ * in check_comm.  Cost: linear in actions times devices.
+ */
+#include "../dpgen.h"
+
+typedef struct { int64_t from, to; } Range;     /* micro-batches summed; from == to: empty */
+typedef struct { bool full; int mb; } Channel;  /* the one message under way */
+
+typedef struct {
+    const Plan *p;
+    int m, chunks, slots;
+    unsigned char *done;        /* [chunk * m + mb]: bits of F, B, I, W */
+    Channel *down, *up;         /* by chunk: to the next one, to the one before */
+    Range *sum;                 /* [chunk * slots + slot] */
+    int *last_w, *part;         /* by chunk: last micro-batch, next part of the update */
+    int *next;                  /* by device */
+} Check;
+
+enum { DONE_F = 1, DONE_B = 2, DONE_I = 4, DONE_W = 8 };
+
+static void wrong(const Action *k, const char *what)
+{
+    die("check_order: chunk %d, micro-batch %d: %s", k->chunk, k->mb, what);
+}
+
+static unsigned char done(const Check *x, int chunk, int mb)
+{
+    return x->done[chunk * x->m + mb];
+}
+
+/* ---- messages ----------------------------------------------------------------------------------------------------------- */
+
+static bool crosses(const Check *x, int a, int b)
+{
+    return a >= 0 && b >= 0 && a < x->chunks && b < x->chunks && x->p->chunk_device.at[a] != x->p->chunk_device.at[b];
+}
+
+/* What chunk `from` made of this micro-batch can be read: it was made here, or its message is the one under way. */
+static bool arrived(const Check *x, const Action *k, int from, const Channel *c, unsigned char bits)
+{
+    if (from < 0 || from >= x->chunks)
+        return true;
+    if (!crosses(x, from, k->chunk)) {
+        if (!(done(x, from, k->mb) & bits))
+            wrong(k, "comes before what it reads, on its own device");
+        return true;
+    }
+    if (c->full && c->mb != k->mb)
+        wrong(k, "reads another message than the next one");
+    return c->full;
+}
+
+/* Take the message read, leave the one made; false if a device must be waited for. */
+static bool exchange(Check *x, const Action *k, int from, Channel *in, int to, Channel *out, unsigned char bits)
+{
+    bool sends = crosses(x, k->chunk, to);
+    if (!arrived(x, k, from, in, bits) || (sends && out->full))
+        return false;
+    if (crosses(x, from, k->chunk))
+        in->full = false;
+    if (sends)
+        *out = (Channel){true, k->mb};
+    return true;
+}
+
+/* ---- accumulators ---------------------------------------------------------------------------------------------------------- */
+
+static Range *sum_of(Check *x, const Action *k, int slot)
+{
+    if (slot < 0 || slot >= x->slots)
+        wrong(k, "its accumulator is not one of 1 + log2(groups)");
+    return &x->sum[k->chunk * x->slots + slot];
+}
+
+static void add(Check *x, const Action *k)
+{
+    int64_t size = x->m / x->p->g->groups;
+    Range *s = sum_of(x, k, k->group);
+    if (k->mb != ++x->last_w[k->chunk])
+        wrong(k, "weight gradients are not in ascending order");
+    if (k->acc != (k->mb % size != 0))
+        wrong(k, "a chain begins where a group begins, and only there");
+    if (k->acc ? s->to != k->mb || s->from / size != k->mb / size : s->from != s->to)
+        wrong(k, "is added to an accumulator that holds something else");
+    if (!k->acc)
+        s->from = k->mb;
+    s->to = k->mb + 1;
+}
+
+static void fold(Check *x, const Action *k)
+{
+    int64_t size = x->m / x->p->g->groups;
+    Range *from = sum_of(x, k, k->group), *into = sum_of(x, k, k->into);
+    if (into->to != from->from || into->to - into->from != from->to - from->from || from->from == from->to
+        || (from->to - from->from) % size != 0)
+        wrong(k, "folds two accumulators that are not equal neighbours");
+    into->to = from->to;
+    from->from = from->to = 0;
+}
+
+static void update(Check *x, const Action *k)
+{
+    const Range *all = sum_of(x, k, 0);
+    if (all->from != 0 || all->to != x->m)
+        wrong(k, "is updated before the gradient is whole");
+    if (k->part != x->part[k->chunk]++)
+        wrong(k, "the parts of its update are not 0, 1, 2");
+}
+
+/* ---- the replay ------------------------------------------------------------------------------------------------------------ */
+
+static bool forward(Check *x, const Action *k)
+{
+    int c = k->chunk;
+    if (!exchange(x, k, c - 1, c > 0 ? &x->down[c - 1] : NULL, c + 1, &x->down[c], DONE_F))
+        return false;
+    if (done(x, c, k->mb))
+        wrong(k, "has two forwards");
+    x->done[c * x->m + k->mb] |= DONE_F;
+    return true;
+}
+
+static bool backward(Check *x, const Action *k)
+{
+    int c = k->chunk;
+    if (!exchange(x, k, c + 1, &x->up[c + 1], c - 1, &x->up[c], DONE_B | DONE_I))
+        return false;
+    if (done(x, c, k->mb) != DONE_F)
+        wrong(k, "backward needs one forward, and no backward before");
+    x->done[c * x->m + k->mb] |= k->kind == K_B ? DONE_B : DONE_I;
+    if (k->kind == K_B)
+        add(x, k);
+    return true;
+}
+
+/* False: it waits for another device. */
+static bool replay(Check *x, int device, const Action *k)
+{
+    if (k->chunk < 0 || k->chunk >= x->chunks || x->p->chunk_device.at[k->chunk] != device)
+        die("check_order: an action of chunk %d on device %d", k->chunk, device);
+    if (k->kind != K_U && (k->mb < 0 || k->mb >= x->m))
+        wrong(k, "there is no such micro-batch");
+    switch (k->kind) {
+    case K_F:
+        return forward(x, k);
+    case K_B:
+    case K_I:
+        return backward(x, k);
+    case K_W:
+        if (done(x, k->chunk, k->mb) != (DONE_F | DONE_I))
+            wrong(k, "W needs one I");
+        x->done[k->chunk * x->m + k->mb] |= DONE_W;
+        add(x, k);
+        return true;
+    case K_FOLD:
+        fold(x, k);
+        return true;
+    case K_U:
+        update(x, k);
+        return true;
+    default:
+        wrong(k, "is no action of an order");
+        return false;
+    }
+}
+
+static void open_check(Check *x, const Plan *p)
+{
+    size_t chunks;
+    *x = (Check){.p = p, .m = (int)p->g->micro, .chunks = p->chunk_device.n, .slots = 1};
+    for (int64_t n = p->g->groups; n > 1; n >>= 1)
+        x->slots++;
+    chunks = (size_t)x->chunks;
+    x->done = alloc(chunks * (size_t)x->m);
+    x->down = alloc(sizeof(Channel) * (chunks + 1));
+    x->up = alloc(sizeof(Channel) * (chunks + 1));
+    x->sum = alloc(sizeof(Range) * chunks * (size_t)x->slots);
+    x->last_w = alloc(sizeof(int) * chunks);
+    x->part = alloc(sizeof(int) * chunks);
+    x->next = alloc(sizeof(int) * (size_t)p->devices);
+    for (int c = 0; c < x->chunks; c++)
+        x->last_w[c] = -1;
+}
+
+void check_order(const Plan *p)
+{
+    Check x;
+    open_check(&x, p);
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int d = 0; d < p->devices; d++) {
+            const Actions *list = &p->dev.at[d].order;
+            for (; x.next[d] < list->n && replay(&x, d, &list->at[x.next[d]]); x.next[d]++)
+                moved = true;
+        }
+    }
+    for (int d = 0; d < p->devices; d++)
+        if (x.next[d] < p->dev.at[d].order.n)
+            die("check_order: device %d waits for ever at action %d of %d", d, x.next[d], p->dev.at[d].order.n);
+    for (int c = 0; c < x.chunks; c++) {
+        if (x.part[c] != 3)
+            die("check_order: chunk %d has %d parts of the update, not 3", c, x.part[c]);
+        for (int k = 0; k < x.m; k++)
+            if (done(&x, c, k) != (DONE_F | DONE_B) && done(&x, c, k) != (DONE_F | DONE_I | DONE_W))
+                die("check_order: chunk %d, micro-batch %d: not all of F and B, or F, I and W", c, k);
+    }
+}
