@@ -290,6 +290,8 @@ void grad(Graph *g, const Model *m);
 /* fuse: sets op->group. */
 void fuse(Graph *g);
 void check_graph(const Graph *g);
+const char *graph_fault(const Graph *g, Loc *at);    /* of a graph read from a file: what is wrong with it, or NULL */
+void graph_totals(FILE *f, const Graph *g);         /* the table of dpgen check */
 Bytes type_bytes(Type t);
 const char *type_name(Type t);
 bool match(const char *pattern, const char *name);  /* * matches any run of characters */

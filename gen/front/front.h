@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * front.h: what the files between Model and Graph share; nobody else includes it.
+ *
+ *   names.c   names and paths: which are legal, which are taken
+ *   attr.c    the keys of an operator's line, as numbers
+ *   block.c   scopes: values, block arguments, repetition
+ *   build.c   one line of the model -> operators
+ *   row.c bind.c graph.c shape.c shape_ops.c
+ */
+#ifndef FRONT_H
+#define FRONT_H
+#include "dpgen.h"
+
+enum {
+    MAX_REPEAT = 4096, MAX_OPS = 1 << 20, MAX_NEST = 32,        /* of blocks */
+    MAX_NAME = 63, MAX_PATH = 255,
+    MAX_COUNT = 6,                          /* losses that divide by their own number of targets: Values.valid */
+    UNKNOWN = -2                            /* a value that was already complained about */
+};
+#define MAX_BYTES ((Bytes)1 << 48)          /* of one tensor */
+
+/* ---- names.c: text -> number, in one open hash table that keeps no order ------------------------------------- */
+typedef struct { const char *text; int value; } Entry;
+typedef struct { Entry *at; int n, cap; } Names;
+int  names_get(const Names *s, const char *text);               /* -1: absent */
+void names_put(Names *s, const char *text, int value);
+const char *name_as_c(const char *path);                        /* as a C identifier: h_3_ln_1 */
+const char *name_fault(const char *text);                       /* why it is no legal name; NULL: it is */
+const char *path_join(const char *scope, const char *name);
+
+/* ---- block.c ---------------------------------------------------------------------------------------------------- */
+typedef struct {
+    const Model *m;
+    Graph *g;
+    Names taken;                /* C form of every path and parameter -> index in where */
+    VEC(Loc) where;
+    Names param;                /* parameter path -> state */
+    Ints input;                 /* tensor of each data input, behind its Cast if it needs one */
+    VEC(char) type;             /* by tensor: 'r' 'i' 'f', as an Operand's */
+    bool failed;                /* bad() was called: repeating a block would repeat its errors */
+} Builder;
+
+typedef struct { const char *name; int tensor; Loc loc; } Value;
+typedef struct { const char *name; double value; bool set; } BlockArg;
+typedef struct Scope {          /* one instance of a block; the graph is the outermost */
+    Builder *b;
+    const struct Scope *up;
+    const char *block;          /* its definition; NULL: the graph */
+    const char *path, *layer;
+    const Node *body;
+    VEC(Value) value;
+    VEC(BlockArg) arg;
+    int first, last;            /* $in and _; -1: there is none */
+    int depth;
+} Scope;
+
+/* bad() that the builder remembers. */
+#define WRONG(b, ...) ((b)->failed = true, bad(__VA_ARGS__))
+bool is_map(Builder *b, const Node *n, const char *what);
+bool keys_ok(Builder *b, const Node *map, const char *what, const Strs *keys);
+double  eval_float(Scope *s, const Node *n);
+int64_t eval_int(Scope *s, const Node *n);
+bool    eval_bool(Scope *s, const Node *n);
+bool    is_on(Scope *s, const Node *line);                      /* `when:`, true if absent */
+int  value_of(Scope *s, const Node *name);                      /* tensor, or UNKNOWN */
+int  value_last(Scope *s, const Node *line);                    /* `_`, for a line that has no `in` */
+void value_name(Scope *s, const Node *as, int tensor);
+void values_name(Scope *s, const Node *as, const Ints *tensors);   /* `as: [a, b]` */
+void values_lost(Scope *s, const Node *line);                   /* after a complaint: its names, so that nobody misses them */
+const char *claim(Scope *s, const Node *line, const char *path);   /* the path, now taken */
+const char *path_of(Scope *s, const Node *line, const char *kind); /* from `name:`, or made from the kind */
+void use_line(Scope *s, const Node *line);
+void body_lines(Scope *s, const Node *body);
+
+/* ---- attr.c ------------------------------------------------------------------------------------------------------ */
+typedef struct { const char *op, *key, *attr; char kind; const char *def; } Key;
+void attr_keys(const char *op, Strs *keys);                     /* appends the keys of an operator's line */
+void attr_read(Scope *s, const Node *line, const char *op, Op *o);
+const char *attr_word(const Node *line, const char *key);       /* text of a key; "" if absent */
+
+/* ---- build.c ------------------------------------------------------------------------------------------------------ */
+void op_line(Scope *s, const Node *line);
+/* ---- param.c ------------------------------------------------------------------------------------------------------ */
+void params(Scope *s, const Node *line, Op *o, int op);         /* fills o->par: new states, or those of `tie:` */
+
+/* ---- graph.c ------------------------------------------------------------------------------------------------------ */
+const Attr *attr_find(const Op *o, const char *name);           /* NULL if absent */
+int64_t attr_int(const Op *o, const char *name);                /* 0 if absent */
+void attr_set(Op *o, const char *name, int64_t i);
+void attr_set_float(Op *o, const char *name, double f);
+int64_t shape_size(const Shape *s, int from, int to);           /* elements of axes from .. to-1 */
+const char *shape_text(const Shape *s);                         /* [2, 64, 768] */
+bool shape_same(const Shape *a, const Shape *b);
+Strs op_names(void);                                            /* everything `op:` may say */
+
+/* ---- shape_ops.c ---------------------------------------------------------------------------------------------------- */
+typedef struct { Graph *g; const Model *m; Op *o; const Row *r; } Sizer;
+typedef struct { const char *name; bool (*size)(Sizer *z); } ShapeRule;
+extern const ShapeRule shape_rules[];                           /* ends with a NULL name */
+/* shape.c: what a rule may call */
+const Shape *in_shape(const Sizer *z, int i);
+bool out_shape(Sizer *z, int i, Shape s);                       /* size result i; false after a complaint */
+bool par_shape(Sizer *z, int i, Shape s);                       /* size parameter i, or compare with the other use */
+bool refuse(const Sizer *z, const char *hint, const char *form, ...) PRINTF(3, 4);  /* complains; always false */
+int64_t op_flop(const Op *fwd, const char *text);               /* a flop column of ops.def, for this operator */
+#endif

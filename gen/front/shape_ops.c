@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The shape rules, by the names in ops.def.
+ *
+ * A rule returns false after a complaint.  Products of dimensions need no check of their own: every tensor is below 2^48
+ * bytes, and an attribute is a product of some dimensions of one tensor.  Axes count from 0, or back from -1.
+ */
+#include "front.h"
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+typedef long long Num;          /* for printing */
+
+static Shape leading(const Shape *s)
+{
+    Shape r = *s;
+    r.d[--r.n] = 0;
+    return r.n ? r : (Shape){1, {1}};
+}
+
+static int64_t width(const Shape *s)
+{
+    return s->d[s->n - 1];
+}
+
+static int64_t rows(const Shape *s)
+{
+    return shape_size(s, 0, s->n - 1);
+}
+
+static int64_t size(const Shape *s)
+{
+    return shape_size(s, 0, s->n);
+}
+
+static void set(Sizer *z, const char *name, int64_t v)
+{
+    attr_set(z->o, name, v);
+}
+
+static int64_t get(const Sizer *z, const char *name)
+{
+    return attr_int(z->o, name);
+}
+
+/* The operator's Philox key: the same in every plan, another one for every path. */
+static void set_site(Sizer *z)
+{
+    set(z, "site", (int64_t)(hash64(z->o->name) & (((uint64_t)1 << 62) - 1)));
+}
+
+static bool probability(Sizer *z, int64_t elements)
+{
+    const Attr *a = attr_find(z->o, "drop");
+    if (a->f > 0 && elements > (int64_t)1 << 34)
+        return refuse(z, NULL, "random numbers reach 2^34 elements a sample, not %lld", (Num)elements);
+    if (!(a->f >= 0 && a->f < 1))
+        return refuse(z, NULL, "a probability is from 0 to below 1, not %g", a->f);
+    return true;
+}
+
+/* The axis as 0 .. n-1, -1 after a complaint. */
+static int axis(Sizer *z, const Shape *x)
+{
+    int64_t a = get(z, "axis");
+    if (a < -x->n || a >= x->n) {
+        refuse(z, NULL, "axis %lld of %s", (Num)a, shape_text(x));
+        return -1;
+    }
+    return (int)(a < 0 ? a + x->n : a);
+}
+
+/* Samples come first wherever random numbers are keyed by them. */
+static bool by_sample(Sizer *z, const Shape *x)
+{
+    if (x->d[0] != z->g->batch)
+        return refuse(z, NULL, "the first dimension of %s must count the samples, B = %lld", shape_text(x), (Num)z->g->batch);
+    return true;
+}
+
+/* ---- tables of rows -------------------------------------------------------------------------------------------------- */
+
+static bool size_embedding(Sizer *z)
+{
+    Shape y = *in_shape(z, 0);
+    if (y.n == MAXDIM)
+        return refuse(z, NULL, "ids have %d dimensions; one more would be too many", y.n);
+    set(z, "n", size(&y));
+    y.d[y.n++] = get(z, "width");
+    return par_shape(z, 0, (Shape){2, {get(z, "rows"), get(z, "width")}}) && out_shape(z, 0, y);
+}
+
+static bool size_position(Sizer *z)
+{
+    const Shape *x = in_shape(z, 0);
+    if (x->n < 2)
+        return refuse(z, NULL, "takes [..., positions, width], not %s", shape_text(x));
+    set(z, "batch", shape_size(x, 0, x->n - 2));
+    set(z, "seq", x->d[x->n - 2]);
+    set(z, "width", width(x));
+    if (get(z, "rows") < get(z, "seq"))
+        return refuse(z, NULL, "rows: %lld are fewer than the %lld positions of %s", (Num)get(z, "rows"), (Num)get(z, "seq"), shape_text(x));
+    return par_shape(z, 0, (Shape){2, {get(z, "rows"), width(x)}}) && out_shape(z, 0, *x);
+}
+
+static bool size_relative_bias(Sizer *z)
+{
+    int64_t buckets = get(z, "buckets"), each = get(z, "both") ? buckets / 2 : buckets;
+    if (each < 2 || (get(z, "both") && buckets % 2) || get(z, "distance") <= each / 2)
+        return refuse(z, "buckets: 32, distance: 128", "%lld buckets cannot be spread over %lld distances", (Num)buckets, (Num)get(z, "distance"));
+    return par_shape(z, 0, (Shape){2, {buckets, get(z, "heads")}}) &&
+           out_shape(z, 0, (Shape){3, {get(z, "heads"), get(z, "query"), get(z, "key")}});
+}
+
+/* ---- products ---------------------------------------------------------------------------------------------------------- */
+
+static bool size_linear(Sizer *z)
+{
+    Shape y = *in_shape(z, 0);
+    int64_t in = width(&y), out = get(z, "out");
+    set(z, "rows", rows(&y));
+    set(z, "in", in);
+    y.d[y.n - 1] = out;
+    return par_shape(z, 0, (Shape){2, {out, in}}) && par_shape(z, 1, (Shape){1, {out}}) && out_shape(z, 0, y);
+}
+
+static bool size_matmul(Sizer *z)
+{
+    const Shape *a = in_shape(z, 0), *b = in_shape(z, 1);
+    bool ta = get(z, "ta"), tb = get(z, "tb");
+    if (a->n < 2 || a->n != b->n || memcmp(a->d, b->d, (size_t)(a->n - 2) * sizeof a->d[0]))
+        return refuse(z, NULL, "takes [..., m, k] and [..., k, n] with the same leading dimensions, not %s and %s", shape_text(a), shape_text(b));
+    int64_t m = a->d[a->n - 2 + ta], k = a->d[a->n - 1 - ta], kb = b->d[b->n - 2 + tb], n = b->d[b->n - 1 - tb];
+    if (k != kb)
+        return refuse(z, "transpose_a and transpose_b say how an operand is stored", "the inner dimensions of %s and %s differ: %lld and %lld",
+                      shape_text(a), shape_text(b), (Num)k, (Num)kb);
+    Shape y = *a;
+    y.d[y.n - 2] = m;
+    y.d[y.n - 1] = n;
+    set(z, "batch", shape_size(a, 0, a->n - 2));
+    set(z, "m", m);
+    set(z, "n", n);
+    set(z, "k", k);
+    return out_shape(z, 0, y);
+}
+
+/* What both forms of attention share: q is [batch query heads*width], keys count `key`; operands bias and mask begin at i. */
+static bool attention(Sizer *z, int64_t batch, int64_t query, int64_t key, int64_t wide, int i)
+{
+    int64_t heads = get(z, "heads");
+    const Shape bias = {3, {heads, query, key}}, mask = {2, {batch, key}}, lse = {3, {batch, heads, query}};
+    if (wide % heads)
+        return refuse(z, NULL, "width %lld is not divisible by %lld heads", (Num)wide, (Num)heads);
+    if (z->o->in.at[i] >= 0 && !shape_same(in_shape(z, i), &bias))
+        return refuse(z, NULL, "bias must be [heads, query, key] = %s, not %s", shape_text(&bias), shape_text(in_shape(z, i)));
+    if (z->o->in.at[i + 1] >= 0 && !shape_same(in_shape(z, i + 1), &mask))
+        return refuse(z, NULL, "mask must be [batch, key] = %s, not %s", shape_text(&mask), shape_text(in_shape(z, i + 1)));
+    set(z, "batch", batch);
+    set(z, "query", query);
+    set(z, "key", key);
+    set(z, "width", wide / heads);
+    /* backward: a f32 for each row of scores, the sum of dy times y */
+    if (shape_size(&bias, 0, 3) == MAX_BYTES || shape_size(&lse, 0, 3) == MAX_BYTES)
+        return refuse(z, NULL, "%lld queries and %lld keys are too many", (Num)query, (Num)key);
+    set(z, "tmp", size(&lse) * 4);
+    if (!attr_find(z->o, "scale"))
+        attr_set_float(z->o, "scale", 1 / sqrt((double)(wide / heads)));
+    set_site(z);
+    return probability(z, heads * query * key) && out_shape(z, 0, (Shape){3, {batch, query, wide}}) && out_shape(z, 1, lse);
+}
+
+static bool size_attention(Sizer *z)
+{
+    const Shape *q = in_shape(z, 0), *k = in_shape(z, 1), *v = in_shape(z, 2);
+    if (q->n != 3 || k->n != 3 || !shape_same(k, v) || q->d[0] != k->d[0] || q->d[2] != k->d[2])
+        return refuse(z, NULL, "takes q [batch, query, width], k and v [batch, key, width], not %s, %s, %s", shape_text(q), shape_text(k), shape_text(v));
+    if (get(z, "causal") && q->d[1] > k->d[1])
+        return refuse(z, NULL, "causal attention needs as many keys as queries: %lld and %lld", (Num)k->d[1], (Num)q->d[1]);
+    return by_sample(z, q) && attention(z, q->d[0], q->d[1], k->d[1], q->d[2], 3);
+}
+
+static bool size_attention_packed(Sizer *z)
+{
+    const Shape *x = in_shape(z, 0);
+    if (x->n != 3 || x->d[2] % 3)
+        return refuse(z, NULL, "packed: qkv takes [batch, positions, 3*width], not %s", shape_text(x));
+    return by_sample(z, x) && attention(z, x->d[0], x->d[1], x->d[1], x->d[2] / 3, 1);
+}
+
+/* ---- norms and softmax -------------------------------------------------------------------------------------------------- */
+
+static bool set_rows(Sizer *z)
+{
+    const Shape *x = in_shape(z, 0);
+    set(z, "rows", rows(x));
+    set(z, "width", width(x));
+    return out_shape(z, 0, *x);
+}
+
+static bool size_norm(Sizer *z)
+{
+    const Shape *x = in_shape(z, 0);
+    bool ok = set_rows(z);
+    if (attr_find(z->o, "eps")->f < 0)
+        return refuse(z, NULL, "eps must not be negative");
+    for (int i = 0; i < z->r->par.n; i++)
+        ok = ok && par_shape(z, i, (Shape){1, {width(x)}});
+    for (int i = 1; i < z->r->out.n; i++)
+        ok = ok && out_shape(z, i, leading(x));
+    return ok;
+}
+
+/* ---- element by element ---------------------------------------------------------------------------------------------------- */
+
+static bool size_same(Sizer *z)
+{
+    set(z, "n", size(in_shape(z, 0)));
+    return out_shape(z, 0, *in_shape(z, 0));
+}
+
+static bool size_dropout(Sizer *z)
+{
+    const Shape *x = in_shape(z, 0);
+    set(z, "batch", x->d[0]);
+    set(z, "per", shape_size(x, 1, x->n));
+    set_site(z);
+    return probability(z, get(z, "per")) && by_sample(z, x) && out_shape(z, 0, *x);
+}
+
+/* Is b what a ends with, but for leading ones of b? */
+static bool suffix(const Shape *a, const Shape *b)
+{
+    int ones = 0;
+    while (ones < b->n - 1 && b->d[ones] == 1 && (b->n - ones > a->n || a->d[a->n - b->n + ones] != 1))
+        ones++;
+    int n = b->n - ones;
+    return n <= a->n && !memcmp(a->d + a->n - n, b->d + ones, (size_t)n * sizeof b->d[0]);
+}
+
+/* Puts the larger operand first: both operators commute, and so do their bits. */
+static bool two(Sizer *z)
+{
+    Ints *in = &z->o->in;
+    if (size(in_shape(z, 0)) < size(in_shape(z, 1))) {
+        int a = in->at[0];
+        in->at[0] = in->at[1];
+        in->at[1] = a;
+    }
+    const Shape *a = in_shape(z, 0), *b = in_shape(z, 1);
+    if (!suffix(a, b))
+        return refuse(z, NULL, "one operand must have the last dimensions of the other: %s and %s", shape_text(a), shape_text(b));
+    set(z, "n", size(a));
+    set(z, "nb", size(b));
+    return out_shape(z, 0, *a);
+}
+
+static bool size_add(Sizer *z)
+{
+    if (!two(z))
+        return false;
+    if (get(z, "n") != get(z, "nb"))
+        z->o->row = row_find("AddBroadcast");
+    return true;
+}
+
+/* ---- shape ------------------------------------------------------------------------------------------------------------------ */
+
+static bool size_concat(Sizer *z)
+{
+    static const char *const name[] = {"na", "nb", "nc", "nd"};
+    Shape y = *in_shape(z, 0);
+    int at = axis(z, &y);
+    if (at < 0)
+        return false;
+    int64_t inner = shape_size(&y, at + 1, y.n);
+    y.d[at] = 0;
+    for (int i = 0; i < 4; i++) {
+        set(z, name[i], 0);
+        if (z->o->in.at[i] < 0)
+            continue;
+        Shape x = *in_shape(z, i);
+        int64_t here = x.n > at ? x.d[at] : 0;
+        x.d[at] = y.d[at];
+        if (!shape_same(&x, &y))
+            return refuse(z, NULL, "operands may differ in axis %d alone: %s and %s", at, shape_text(in_shape(z, 0)), shape_text(in_shape(z, i)));
+        y.d[at] += here;
+        set(z, name[i], here * inner);
+    }
+    set(z, "outer", shape_size(&y, 0, at));
+    return out_shape(z, 0, y);
+}
+
+/* A part of a Split into equal parts knows its number; the others know where they begin. */
+static bool slice_range(Sizer *z, int64_t whole, int64_t *from, int64_t *count)
+{
+    int64_t parts = get(z, "parts");
+    if (parts && whole % parts)
+        return refuse(z, NULL, "%lld elements cannot be split into %lld equal parts", (Num)whole, (Num)parts);
+    *count = parts ? whole / parts : get(z, "length");
+    *from = parts ? *count * get(z, "part") : get(z, "start");
+    if (*from < 0 && !parts)
+        *from += whole;
+    if (attr_find(z->o, "total") && get(z, "total") != whole)
+        return refuse(z, NULL, "sizes add up to %lld, and the axis has %lld elements", (Num)get(z, "total"), (Num)whole);
+    if (*count < 1 || *from < 0 || *from > whole || *count > whole - *from)
+        return refuse(z, NULL, "%lld elements from %lld on do not lie in an axis of %lld", (Num)*count, (Num)*from, (Num)whole);
+    return true;
+}
+
+static bool size_slice(Sizer *z)
+{
+    Shape y = *in_shape(z, 0);
+    int at = axis(z, &y);
+    int64_t from = 0, count = 0;
+    if (at < 0 || !slice_range(z, y.d[at], &from, &count))
+        return false;
+    int64_t inner = shape_size(&y, at + 1, y.n);
+    set(z, "outer", shape_size(&y, 0, at));
+    set(z, "whole", y.d[at] * inner);
+    set(z, "from", from * inner);
+    set(z, "count", count * inner);
+    y.d[at] = count;
+    return out_shape(z, 0, y);
+}
+
+/* The shape that a line asks for; one dimension may be -1: what is left. */
+static bool wanted_shape(Sizer *z, int64_t n, Shape *y)
+{
+    int open = -1;
+    y->n = (int)get(z, "shape");
+    if (y->n > MAXDIM)
+        return refuse(z, NULL, "a tensor has at most %d dimensions", MAXDIM);
+    for (int i = 0; i < y->n; i++) {
+        y->d[i] = attr_int(z->o, strf("shape.%d", i));
+        if (y->d[i] == -1 && open < 0)
+            y->d[open = i] = 1;
+        else if (y->d[i] < 1)
+            return refuse(z, NULL, "dimension %d of the new shape is %lld", i, (Num)y->d[i]);
+    }
+    if (open >= 0)
+        y->d[open] = n / size(y);
+    if (size(y) != n)
+        return refuse(z, NULL, "%s does not have the %lld elements of %s", shape_text(y), (Num)n, shape_text(in_shape(z, 0)));
+    return true;
+}
+
+static bool size_reshape(Sizer *z)
+{
+    const Shape *x = in_shape(z, 0);
+    Shape y = {2, {x->d[0], shape_size(x, 1, x->n)}};
+    set(z, "n", size(x));
+    return (get(z, "flatten") || wanted_shape(z, size(x), &y)) && out_shape(z, 0, y);
+}
+
+/* Fewer than four dimensions get ones in front, which stay where they are. */
+static bool size_transpose(Sizer *z)
+{
+    const Shape *x = in_shape(z, 0);
+    Shape y = *x;
+    int64_t d[4] = {1, 1, 1, 1}, p[4] = {0, 1, 2, 3}, seen = 0;
+    int pad = 4 - x->n;
+    if (x->n > 4 || get(z, "perm") != x->n)
+        return refuse(z, NULL, "perm of %lld for %s: it names each of up to four dimensions once", (Num)get(z, "perm"), shape_text(x));
+    for (int i = 0; i < x->n; i++) {
+        int64_t from = attr_int(z->o, strf("perm.%d", i));
+        if (from < 0 || from >= x->n || seen >> from & 1)
+            return refuse(z, "perm: [0, 2, 1] swaps the last two of three", "perm names %lld twice, or there is no such dimension", (Num)from);
+        seen |= (int64_t)1 << from;
+        d[pad + i] = x->d[i];
+        p[pad + i] = from + pad;
+        y.d[i] = x->d[from];
+    }
+    for (int i = 0; i < 4; i++) {
+        set(z, strf("d%d", i), d[i]);
+        set(z, strf("p%d", i), p[i]);
+        set(z, strf("e%d", i), d[p[i]]);
+        set(z, strf("q%d", (int)p[i]), i);
+    }
+    return out_shape(z, 0, y);
+}
+
+static bool size_reduce(Sizer *z)
+{
+    Shape y = *in_shape(z, 0);
+    int at = axis(z, &y);
+    if (at < 0)
+        return false;
+    int64_t mid = y.d[at];
+    set(z, "outer", shape_size(&y, 0, at));
+    set(z, "mid", mid);
+    set(z, "inner", shape_size(&y, at + 1, y.n));
+    attr_set_float(z->o, "factor", !strcmp(z->r->name, "Mean") ? 1 / (double)mid : 1);
+    y.n--;
+    memmove(y.d + at, y.d + at + 1, (size_t)(y.n - at) * sizeof y.d[0]);
+    return out_shape(z, 0, y);
+}
+
+/* ---- losses ------------------------------------------------------------------------------------------------------------------ */
+
+/* Each loss has a number of its own, even over the same targets: it is counted on the device where the loss is. */
+static int count_index(Sizer *z, int input, int64_t ignore)
+{
+    int index = z->g->count.n;
+    *PUSH(&z->g->count) = (Count){input, (int)ignore, index, (int)(z->o - z->g->op.at), z->o->loc};
+    return index;
+}
+
+static bool size_xent(Sizer *z)
+{
+    const Shape *x = in_shape(z, 0), *t = in_shape(z, 1);
+    Shape want = leading(x);
+    int64_t ignore = get(z, "ignore");
+    if (!shape_same(&want, t))
+        return refuse(z, NULL, "x is %s, so targets must be %s, not %s", shape_text(x), shape_text(&want), shape_text(t));
+    if (ignore < INT32_MIN || ignore > INT32_MAX)
+        return refuse(z, NULL, "`ignore` is no 32-bit integer");
+    int count = count_index(z, z->g->tensor.at[z->o->in.at[1]].of, ignore);
+    if (count >= MAX_COUNT)
+        return refuse(z, NULL, "there are more than %d losses of this kind", MAX_COUNT);
+    set(z, "rows", rows(x));
+    set(z, "width", width(x));
+    set(z, "count", count);
+    return out_shape(z, 0, (Shape){1, {1}}) && out_shape(z, 1, want);
+}
+
+static bool size_mse(Sizer *z)
+{
+    const Shape *x = in_shape(z, 0), *t = in_shape(z, 1);
+    if (!shape_same(x, t))
+        return refuse(z, NULL, "x is %s, and targets are %s", shape_text(x), shape_text(t));
+    set(z, "n", size(x));
+    return out_shape(z, 0, (Shape){1, {1}});
+}
+
+static bool size_number(Sizer *z)
+{
+    return out_shape(z, 0, (Shape){1, {1}});
+}
+
+static bool size_none(Sizer *z)
+{
+    (void)z;
+    return true;
+}
+
+const ShapeRule shape_rules[] = {
+    {"embedding", size_embedding},  {"position", size_position},    {"relative_bias", size_relative_bias},
+    {"linear", size_linear},        {"matmul", size_matmul},        {"attention", size_attention},
+    {"attention_packed", size_attention_packed},                    {"norm", size_norm},
+    {"softmax", set_rows},          {"same", size_same},            {"gelu", size_same},
+    {"scale", size_same},           {"dropout", size_dropout},      {"add", size_add},
+    {"mul", two},                   {"concat", size_concat},        {"slice", size_slice},
+    {"reshape", size_reshape},      {"transpose", size_transpose},  {"reduce", size_reduce},
+    {"xent", size_xent},            {"mse", size_mse},              {"loss_add", size_number},
+    {"loss_scale", size_number},    {"none", size_none},            {NULL, NULL},
+};
