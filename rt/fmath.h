@@ -2,17 +2,18 @@
  *
  * fmath.h: elementary functions with the same bits everywhere.
  *
- * Problem.  libm is part of the result: two versions of one library return different last bits.  These functions use only
- * + - * / sqrt and integer operations, each of which IEEE 754 defines to the bit, in the order written.  They are free of
- * branches, so that loops over them are vectorised at any width, which changes no bit either.  Conditions: no contraction
- * (-ffp-contract=off), no -ffast-math, float evaluated as float; docs/bits.md.
+ * Problem.  libm is part of the result: two versions of one library return different last bits.  These functions
+ * use only + - * / sqrt and integer operations, each of which IEEE 754 defines to the bit, in the order written.
+ * They are free of branches, so that loops over them are vectorised at any width, which changes no bit either.
+ * Conditions: no contraction (-ffp-contract=off), no -ffast-math, float evaluated as float; docs/bits.md.
  *
- * Method.  Argument reduction, then a polynomial.  Its coefficients come from interpolation at the Chebyshev nodes of the
- * reduced interval (within a few per cent of the best polynomial), rounded to float; the error of each is noted where it
- * stands.  exp reduces by n ln 2 with ln 2 in two parts (W. Cody, W. Waite, Software Manual for the Elementary Functions,
- * 1980); rounding to an integer by adding 1.5 * 2^23.  log runs in double: it is called once a row.
+ * Method.  Argument reduction, then a polynomial.  Its coefficients come from interpolation at the Chebyshev nodes
+ * of the reduced interval (within a few per cent of the best polynomial), rounded to float; the error of each is
+ * noted where it stands.  exp reduces by n ln 2 with ln 2 in two parts (W. Cody, W. Waite, Software Manual for the
+ * Elementary Functions, 1980); rounding to an integer by adding 1.5 * 2^23.  log runs in double: it is called once
+ * a row.
  *
- * Accuracy (tests/unit_math.c): exp 1, log 0.51, tanh 2, erf 1.5, sigmoid 2.5 units in the last place.
+ * Accuracy (tests/unit_math.c): exp 1.02, log 0.51, tanh 1.3, erf 1.3, sigmoid 2.2 units in the last place.
  * Not handled: rounding modes other than to nearest; flush to zero.  NaN gives NaN, its sign and payload are not fixed.
  */
 #ifndef FMATH_H
@@ -86,9 +87,15 @@ static inline float fsigmoid(float x)
     return 1.0f / (1.0f + fexp(-x));
 }
 
+/* r >= 0 with the sign of x, that of zero too. */
+static inline float signed_as(float r, float x)
+{
+    return bits_float(float_bits(r) | (float_bits(x) & 0x80000000u));
+}
+
 static inline float ftanh(float x)
 {
-    float a = x < 0 ? -x : x, z = x * x;
+    float a = bits_float(float_bits(x) & 0x7fffffffu), z = x * x;
     /* |x| < 0.625: x + x^3 p(x^2), relative error 4.3e-9 */
     float p = 0x1.2c83cp-9f;
     p = p * z - 0x1.116a16p-7f;
@@ -96,15 +103,13 @@ static inline float ftanh(float x)
     p = p * z - 0x1.ba08c4p-5f;
     p = p * z + 0x1.1110eap-3f;
     p = p * z - 0x1.555556p-2f;
-    float small = x + x * z * p;
-    float large = 1.0f - 2.0f / (fexp(2.0f * a) + 1.0f);
-    large = x < 0 ? -large : large;
-    return a < 0.625f ? small : large;
+    float small = a + a * z * p, large = 1.0f - 2.0f / (fexp(2.0f * a) + 1.0f);
+    return signed_as(a < 0.625f ? small : large, x);
 }
 
 static inline float ferf(float x)
 {
-    float a = x < 0 ? -x : x, z = x * x;
+    float a = bits_float(float_bits(x) & 0x7fffffffu), z = x * x;
     a = a > 4.0f ? 4.0f : a;                /* erf(4) rounds to 1 */
     /* |x| < 1: x + x p(x^2), relative error 7e-9 */
     float p = 0x1.4a569p-14f;
@@ -114,7 +119,7 @@ static inline float ferf(float x)
     p = p * z + 0x1.ce2d10p-4f;
     p = p * z - 0x1.81273ep-2f;
     p = p * z + 0x1.06eba8p-3f;
-    float small = x + x * p;
+    float small = a + a * p;
     /* 1 <= |x| <= 4: 1 - exp(-q(|x|)), q = -log erfc: error 9e-9 */
     float q = -0x1.b90e7ap-20f;
     q = q * a + 0x1.83402p-15f;
@@ -126,7 +131,6 @@ static inline float ferf(float x)
     q = q * a + 0x1.2156d2p+0f;
     q = q * a - 0x1.4e0356p-12f;
     float large = 1.0f - fexp(-q);
-    large = x < 0 ? -large : large;
-    return a < 1.0f ? small : large;
+    return signed_as(a < 1.0f ? small : large, x);
 }
 #endif

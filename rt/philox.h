@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * philox.h: random numbers without state.  Philox4x32-10 (J. Salmon, M. Moraes, R. Dror, D. Shaw, Parallel Random Numbers:
- * As Easy as 1, 2, 3, SC 2011) maps a counter of 128 bits and a key of 64 bits to 128 random bits by ten rounds of two
- * multiplications.  The mask of a dropout is therefore a pure function of where the element stands: recomputing it
- * gives the same bits, in any order, on any number of threads, and it need not be stored.
+ * philox.h: random numbers without state.  Philox4x32-10 (J. Salmon, M. Moraes, R. Dror, D. Shaw, Parallel Random
+ * Numbers: As Easy as 1, 2, 3, SC 2011) maps a counter of 128 bits and a key of 64 bits to 128 random bits by ten
+ * rounds of two multiplications.  The mask of a dropout is therefore a pure function of where the element stands:
+ * recomputing it gives the same bits, in any order, on any number of threads, and it need not be stored.
  *
  * Element e of sample s of operator `site` in step t takes word e % 4 of philox at
  *
@@ -34,8 +34,11 @@ static inline Philox philox(Philox c, uint32_t k0, uint32_t k1)
 static inline Drop drop_of(const Values *vals, long sample, float drop, long site)
 {
     uint64_t seed = vals->seed, at = (uint64_t)site, step = (uint64_t)vals->step;
-    return (Drop){{(uint32_t)seed ^ (uint32_t)(at >> 32), (uint32_t)(seed >> 32) ^ (uint32_t)at}, (uint32_t)sample,
-                  {(uint32_t)step, (uint32_t)(step >> 32)}, (uint32_t)((double)drop * 4294967296.0), 1.0f / (1.0f - drop)};
+    return (Drop){.key = {(uint32_t)seed ^ (uint32_t)(at >> 32), (uint32_t)(seed >> 32) ^ (uint32_t)at},
+                  .sample = (uint32_t)sample,
+                  .step = {(uint32_t)step, (uint32_t)(step >> 32)},
+                  .threshold = (uint32_t)((double)drop * 4294967296.0),
+                  .keep = 1.0f / (1.0f - drop)};
 }
 
 /* The factors 0 or 1/(1 - drop) of elements e .. e+n-1.  Blocks of 4 are made 16 at a time, word by word, so that the
@@ -45,7 +48,8 @@ static inline void drop_factors(float *to, const Drop *d, long e, long n)
     for (long first = e / 4; first * 4 < e + n; first += 16) {
         uint32_t c0[16], c1[16], c2[16], c3[16];
         for (int j = 0; j < 16; j++) {
-            Philox r = philox((Philox){{(uint32_t)first + (uint32_t)j, d->sample, d->step[0], d->step[1]}}, d->key[0], d->key[1]);
+            Philox c = {{(uint32_t)first + (uint32_t)j, d->sample, d->step[0], d->step[1]}};
+            Philox r = philox(c, d->key[0], d->key[1]);
             c0[j] = r.v[0], c1[j] = r.v[1], c2[j] = r.v[2], c3[j] = r.v[3];
         }
         const uint32_t *word[4] = {c0, c1, c2, c3};

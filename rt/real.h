@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * real.h: loading and storing the compute type.  Kernels compute in float; get() widens, which is exact, put() narrows to
- * bfloat16 by round to nearest, ties to even: half a unit of the last place at most, and unbiased, which matters for
- * values that are added up over thousands of steps.  A NaN stays a NaN: its upper half is kept and made quiet, since
- * rounding could carry it into infinity.  With real = float both are plain accesses.
+ * real.h: loading and storing the compute type.  Kernels compute in float; get() widens, which is exact, put()
+ * narrows to bfloat16 by round to nearest, ties to even: half a unit of the last place at most, and unbiased,
+ * which matters for values that are added up over thousands of steps.  A NaN stays a NaN: its upper half is kept
+ * and made quiet, since rounding could carry it into infinity.  With real = float both are plain accesses.
  */
 #ifndef REAL_H
 #define REAL_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Add, Mul, and their forms with b repeated over the leading dimensions of a: n elements in a, nb in b, n a multiple of nb.
- * The gradient of a repeated b is the sum over the repetitions, ascending.  GradAdd adds one consumer's term to the running
- * sum of a tensor's gradient.
+ * Add, Mul, and their forms with b repeated over the leading dimensions of a: n elements in a, nb in b, n a
+ * multiple of nb. The gradient of a repeated b is the sum over the repetitions, ascending.  GradAdd adds one
+ * consumer's term to the running sum of a tensor's gradient.
  */
 #include "kernel.h"
 

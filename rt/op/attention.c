@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention: y = D(softmax(scale q k^T + bias)) v for each (sample, head), D dropout, without ever storing the query x key
- * matrix.
+ * Attention: y = D(softmax(scale q k^T + bias)) v for each (sample, head), D dropout, without ever storing the
+ * query x key matrix.
  *
- * Method.  Forward takes the keys in blocks and keeps, for each query, the largest score so far, the sum of exponentials
- * relative to it, and the weighted sum of values; when a block brings a larger score, what was summed is scaled down
- * (M. Milakov, N. Gimelshein, Online normalizer calculation for softmax, 2018; T. Dao et al., FlashAttention, 2022).  Only
- * lse = log of the sum of exponentials is saved.  Backward makes the probabilities again, P = e^(s - lse), and with
- * delta = sum of dy y over a query's row:
+ * Method.  Forward takes the keys in blocks and keeps, for each query, the largest score so far, the sum of
+ * exponentials relative to it, and the weighted sum of values; when a block brings a larger score, what was summed
+ * is scaled down (M. Milakov, N. Gimelshein, Online normalizer calculation for softmax, 2018; T. Dao et al.,
+ * FlashAttention, 2022).  Only lse = log of the sum of exponentials is saved.  Backward makes the probabilities
+ * again, P = e^(s - lse), and with delta = sum of dy y over a query's row:
  *
- *     dv = D(P)^T dy     dS = P (D(dy v^T) - delta)     dk = scale dS^T q     dq = scale dS k     dbias = dS over samples
+ *     dv = D(P)^T dy    dS = P (D(dy v^T) - delta)    dk = scale dS^T q    dq = scale dS k    dbias = sum of dS
  *
- * in one pass by key blocks (dk, dv), one by query blocks (dq), one by tiles of the bias; each writes results of its own, so
- * threads share nothing and no scratch is needed.  Cost: backward makes the scores twice, 7 products instead of 5.
+ * in one pass by key blocks (dk, dv), one by query blocks (dq), one by tiles of the bias; each writes results of
+ * its own, so threads share nothing.  Scratch: delta.  Cost: backward makes the scores twice, 7 products instead
+ * of 5.
  *
- * Order.  Blocks have fixed sizes and ascend; a query's result depends on shapes and its own operands alone.  Key blocks
- * that `causal` hides whole are left out.  causal: key <= query.  A query without any visible key gives zeros, and lse
- * -infinity.  Heads wider than WIDE are done WIDE columns of the result at a time.
+ * Order.  Blocks have fixed sizes and ascend; a query's result depends on shapes and its own operands alone.  Key
+ * blocks that `causal` hides whole are left out.  causal: key <= query.  A query without any visible key gives
+ * zeros, and lse -infinity.  Heads wider than WIDE are done WIDE columns of the result at a time.
  */
 #include "gemm.h"
 #include "../philox.h"
@@ -151,21 +152,31 @@ static void forward(Stage *st, real *y, float *lse, const Attention *a)
 typedef struct {
     const real *dy, *y;
     const float *lse;
+    float *delta;               /* [batch heads query] */
     real *dq, *dk, *dv, *dbias;
 } Back;
+
+static void deltas(Stage *st, const Attention *a, const Back *r)
+{
+    EACH(a->batch * a->heads * a->query * a->width >= 1 << 15)
+    for (long row = 0; row < a->batch * a->heads * a->query; row++) {
+        long q = row % a->query, head = row / a->query % a->heads, b = row / a->query / a->heads;
+        long at = (b * a->query + q) * a->ldy + head * a->width;
+        SUM_OF(r->delta[row], a->width, j, get(r->dy, at + j) * get(r->y, at + j));
+    }
+}
 
 /* prob[nq][KEYS] = D(P), ds[nq][KEYS] = P (D(dy v^T) - delta). */
 static void slopes(float *prob, float *ds, const Attention *a, const Back *r, const Part *p)
 {
     scores(prob, a, p);
-    View dy = of_queries(a, r->dy, a->ldy, p), y = of_queries(a, r->y, a->ldy, p);
+    View dy = of_queries(a, r->dy, a->ldy, p);
     memset(ds, 0, QUERIES * KEYS * sizeof *ds);
     product(ds, KEYS, dy, turned(of_keys(a, a->v, a->ldv, p)), p->nq, p->nk, a->width);
     dropped(ds, a, p);
     for (long i = 0; i < p->nq; i++) {
-        const real *d = (const real *)dy.at + i * a->ldy, *out = (const real *)y.at + i * a->ldy;
-        float delta, lse = r->lse[(p->b * a->heads + p->head) * a->query + p->q + i];
-        SUM_OF(delta, a->width, j, get(d, j) * get(out, j));
+        long row = (p->b * a->heads + p->head) * a->query + p->q + i;
+        float delta = r->delta[row], lse = r->lse[row];
         for (long j = 0; j < KEYS; j++) {
             float s = prob[i * KEYS + j], e = s == -F_INFINITY ? 0.0f : fexp(s - lse);
             prob[i * KEYS + j] = e;
@@ -233,6 +244,7 @@ static void backward(Stage *st, const Attention *a, const Back *r)
 {
     long down = ceil_div(a->query, QUERIES), across = ceil_div(a->key, KEYS), pairs = a->batch * a->heads;
     long n_keys = r->dk || r->dv ? pairs * across : 0, n_queries = r->dq ? pairs * down : 0;
+    deltas(st, a, r);
     EACH(pairs * a->query * a->key * a->width >= 1 << 15)
     for (long task = 0; task < n_keys; task++) {
         long head = task / across, k = task % across * KEYS;
@@ -256,24 +268,33 @@ static void backward(Stage *st, const Attention *a, const Back *r)
     }
 }
 
-void attention_forward(Stage *st, real *y, float *lse, const real *q, const real *k, const real *v, const real *bias, const int32_t *mask, const Values *vals, int mb, int h, long batch, long heads, long query, long key, long width, long causal, float scale, float drop, long site)
+void attention_forward(Stage *st, real *y, float *lse, const real *q, const real *k, const real *v, const real *bias,
+                       const int32_t *mask, const Values *vals, int mb, int h, long batch, long heads, long query,
+                       long key, long width, long causal, float scale, float drop, long site)
 {
     (void)h;
     long all = heads * width;
-    Attention a = {q, k, v, bias, mask, vals, mb, batch, heads, query, key, width, all, all, all, all, causal, scale, drop, site};
+    Attention a = {q, k, v, bias, mask, vals, mb, batch, heads, query, key, width,
+                   all, all, all, all, causal, scale, drop, site};
     forward(st, y, lse, &a);
 }
 
-void attention_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, const real *dy, const real *y, const real *q, const real *k, const real *v, const real *bias, const int32_t *mask, const float *lse, void *tmp, const Values *vals, int mb, int h, long batch, long heads, long query, long key, long width, long causal, float scale, float drop, long site)
+void attention_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, const real *dy, const real *y,
+                        const real *q, const real *k, const real *v, const real *bias, const int32_t *mask,
+                        const float *lse, void *tmp, const Values *vals, int mb, int h, long batch, long heads,
+                        long query, long key, long width, long causal, float scale, float drop, long site)
 {
-    (void)h, (void)tmp;
+    (void)h;
     long all = heads * width;
-    Attention a = {q, k, v, bias, mask, vals, mb, batch, heads, query, key, width, all, all, all, all, causal, scale, drop, site};
-    Back r = {dy, y, lse, dq, dk, dv, dbias};
+    Attention a = {q, k, v, bias, mask, vals, mb, batch, heads, query, key, width,
+                   all, all, all, all, causal, scale, drop, site};
+    Back r = {dy, y, lse, tmp, dq, dk, dv, dbias};
     backward(st, &a, &r);
 }
 
-void attention_packed_forward(Stage *st, real *y, float *lse, const real *qkv, const real *bias, const int32_t *mask, const Values *vals, int mb, int h, long batch, long heads, long query, long width, long causal, float scale, float drop, long site)
+void attention_packed_forward(Stage *st, real *y, float *lse, const real *qkv, const real *bias, const int32_t *mask,
+                              const Values *vals, int mb, int h, long batch, long heads, long query, long width,
+                              long causal, float scale, float drop, long site)
 {
     (void)h;
     long all = heads * width, row = 3 * all;
@@ -282,12 +303,15 @@ void attention_packed_forward(Stage *st, real *y, float *lse, const real *qkv, c
     forward(st, y, lse, &a);
 }
 
-void attention_packed_backward(Stage *st, real *dqkv, real *dbias, const real *dy, const real *y, const real *qkv, const real *bias, const int32_t *mask, const float *lse, void *tmp, const Values *vals, int mb, int h, long batch, long heads, long query, long width, long causal, float scale, float drop, long site)
+void attention_packed_backward(Stage *st, real *dqkv, real *dbias, const real *dy, const real *y, const real *qkv,
+                               const real *bias, const int32_t *mask, const float *lse, void *tmp, const Values *vals,
+                               int mb, int h, long batch, long heads, long query, long width, long causal, float scale,
+                               float drop, long site)
 {
-    (void)h, (void)tmp;
+    (void)h;
     long all = heads * width, row = 3 * all;
     Attention a = {qkv, qkv + all, qkv + 2 * all, bias, mask, vals, mb, batch, heads, query, query, width,
                    row, row, row, all, causal, scale, drop, site};
-    Back r = {dy, y, lse, dqkv, dqkv ? dqkv + all : 0, dqkv ? dqkv + 2 * all : 0, dbias};
+    Back r = {dy, y, lse, tmp, dqkv, dqkv ? dqkv + all : 0, dqkv ? dqkv + 2 * all : 0, dbias};
     backward(st, &a, &r);
 }

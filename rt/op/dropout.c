@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Dropout (N. Srivastava et al., 2014), inverted: what is kept is divided by 1 - drop, so that evaluation is a copy.  The mask
- * is a function of the element's place (philox.h); forward and backward are the same call.
+ * Dropout (N. Srivastava et al., 2014), inverted: what is kept is divided by 1 - drop, so that evaluation is a
+ * copy.  The mask is a function of the element's place (philox.h); forward and backward are the same call.
  */
 #include "kernel.h"
 #include "../philox.h"
 
 enum { ROW = 1024 };
 
-void dropout_forward(Stage *st, real *y, const real *x, const Values *vals, int mb, long batch, long per, float drop, long site)
+void dropout_forward(Stage *st, real *y, const real *x, const Values *vals, int mb, long batch, long per, float drop,
+                     long site)
 {
     if (drop == 0 || vals->eval) {
         copy_forward(st, y, x, batch * per);

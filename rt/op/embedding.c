@@ -13,7 +13,8 @@ void embedding_forward(Stage *st, real *y, const int32_t *ids, const real *weigh
         memcpy(y + i * width, weight + ids[i] * width, (size_t)width * sizeof *y);
 }
 
-void embedding_backward(Stage *st, float *dweight, const real *dy, const int32_t *ids, int acc, long n, long width, long rows)
+void embedding_backward(Stage *st, float *dweight, const real *dy, const int32_t *ids, int acc, long n, long width,
+                        long rows)
 {
     EACH((n + rows) * width >= 1 << 15)
     for (long from = 0; from < width; from += 64) {

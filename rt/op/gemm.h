@@ -2,16 +2,17 @@
  *
  * gemm.h: the one matrix product behind Linear, MatMul and Attention.
  *
- * Problem.  A fast product whose bits do not depend on vector width, block sizes or the number of rows.  Method.  Every
- * element of the result is one chain: it starts from the given value and adds a[i][p] * b[p][j] for p ascending, product
- * and addition rounded separately.  Speed comes only from working on many independent chains at once: a tile of TILE_ROWS
- * x TILE_COLS of them sits in registers while p runs (K. Goto, R. van de Geijn, Anatomy of High-Performance Matrix
- * Multiplication, ACM TOMS 34, 2008).  When p is cut into blocks the chains rest in memory as floats, which changes
- * nothing.  So the tile may follow the instruction set, and the bits do not.
+ * Problem.  A fast product whose bits do not depend on vector width, block sizes or the number of rows.  Method.
+ * Every element of the result is one chain: it starts from the given value and adds a[i][p] * b[p][j] for p
+ * ascending, product and addition rounded separately.  Speed comes only from working on many independent chains at
+ * once: a tile of TILE_ROWS x TILE_COLS of them sits in registers while p runs (K. Goto, R. van de Geijn, Anatomy
+ * of High-Performance Matrix Multiplication, ACM TOMS 34, 2008).  When p is cut into blocks the chains rest in
+ * memory as floats, which changes nothing.  So the tile may follow the instruction set, and the bits do not.
  *
- * b is packed, block by block, into TILE_COLS adjacent columns on the stack; a is read in place, or, for bf16, widened
- * once a block.  Cost: stack of TILE_STACK bytes; packing is 1/rows of the work.  Not handled: fused multiply-add, which
- * would be up to twice as fast and would not give the bits of machines without it.
+ * b is packed, block by block, into TILE_COLS adjacent columns on the stack; a is read in place, or, for bf16,
+ * widened once a block.  Cost: 20 KiB of stack here, 32 KiB more for a task; packing is about 1/rows of the work.
+ * Not handled: fused multiply-add, which would be up to twice as fast and would not give the bits of machines
+ * without it.
  */
 #ifndef GEMM_H
 #define GEMM_H
@@ -63,7 +64,7 @@ static inline void widen(float *to, long ld, View v, long m, long n)
     }
 }
 
-/* The same when p is the adjacent index: 16 columns are turned at a time. */
+/* The same when p is the adjacent index. */
 static inline void widen_turned(float *to, long ld, View v, long m, long n)
 {
     for (long j = 0; j < n; j++) {

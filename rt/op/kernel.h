@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * kernel.h: what the portable kernels share.  Three tools keep their bits independent of compiler, vector width and thread
- * count: a parallel loop over independent outputs, and a sum whose order is written down.  docs/bits.md states the rules.
+ * kernel.h: what the portable kernels share.  Three tools keep their bits independent of compiler, vector width
+ * and thread count: a parallel loop over independent outputs, and a sum whose order is written down.  docs/bits.md
+ * states the rules.
  */
 #ifndef KERNEL_H
 #define KERNEL_H

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Linear: y[rows out] = x[rows in] weight^T + bias, weight stored [out in].  dx = dy weight, dweight = dy^T x, dbias the
- * column sums of dy.  Each result is one ascending chain (gemm.h); the bias is added last.  A micro-batch's weight gradient
- * is summed from zero, then added to the accumulator.
+ * Linear: y[rows out] = x[rows in] weight^T + bias, weight stored [out in].  dx = dy weight, dweight = dy^T x,
+ * dbias the column sums of dy.  Each result is one ascending chain (gemm.h); the bias is added last.  A
+ * micro-batch's weight gradient is summed from zero, then added to the accumulator.
  */
 #include "gemm.h"
 
-void linear_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, int h, long rows, long in, long out)
+void linear_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, int h, long rows, long in,
+                    long out)
 {
     (void)h;
     EACH(rows * in * out >= 1 << 16)
@@ -47,7 +48,8 @@ static void bias_gradient(Stage *st, float *dbias, const real *dy, int acc, long
     }
 }
 
-void linear_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, int h, int acc, long rows, long in, long out)
+void linear_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, int h, int acc,
+                       long rows, long in, long out)
 {
     (void)h;
     long tasks = dweight ? task_count(out, in) : 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * MeanSquaredError and the single numbers around a loss.  The error is divided by its elements and by the micro-batches of
- * the step.  It is summed in double, in at most 256 blocks of a length that follows from n alone; blocks are independent
- * results that threads may split, and are added ascending.
+ * MeanSquaredError and the single numbers around a loss.  The error is divided by its elements and by the
+ * micro-batches of the step.  It is summed in double, in at most 256 blocks of a length that follows from n alone;
+ * blocks are independent results that threads may split, and are added ascending.
  */
 #include "kernel.h"
 
@@ -31,7 +31,8 @@ static void mse_one(Stage *st, real *to, const real *a, const real *b, long n, f
         put(to, i, (get(a, i) - get(b, i)) * factor);
 }
 
-void mse_backward(Stage *st, real *dx, real *dtargets, const float *dloss, const real *x, const real *targets, const Values *vals, long n)
+void mse_backward(Stage *st, real *dx, real *dtargets, const float *dloss, const real *x, const real *targets,
+                  const Values *vals, long n)
 {
     float factor = (float)(2.0 * (double)*dloss / ((double)n * vals->micro));
     if (dx)

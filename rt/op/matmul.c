@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * MatMul: y[batch m n] = a[batch m k] b[batch k n]; with ta, a is stored [k m], with tb, b is stored [n k].  Backward:
- * da = dy b^T and db = a^T dy, each stored as its operand is: a transposed result is the product of the transposed factors in
- * the other order.  Every result is one ascending chain (gemm.h).
+ * MatMul: y[batch m n] = a[batch m k] b[batch k n]; with ta, a is stored [k m], with tb, b is stored [n k].
+ * Backward: da = dy b^T and db = a^T dy, each stored as its operand is: a transposed result is the product of the
+ * transposed factors in the other order.  Every result is one ascending chain (gemm.h).
  */
 #include "gemm.h"
 
@@ -31,13 +31,15 @@ static View stored(const real *at, long rows, long cols, long turned)
     return turned ? view(at, 1, rows) : view(at, cols, 1);
 }
 
-void matmul_forward(Stage *st, real *y, const real *a, const real *b, int h, long batch, long m, long n, long k, long ta, long tb)
+void matmul_forward(Stage *st, real *y, const real *a, const real *b, int h, long batch, long m, long n, long k,
+                    long ta, long tb)
 {
     (void)h;
     products(st, y, stored(a, m, k, ta), stored(b, k, n, tb), m * k, k * n, batch, m, n, k);
 }
 
-void matmul_backward(Stage *st, real *da, real *db, const real *dy, const real *a, const real *b, int h, long batch, long m, long n, long k, long ta, long tb)
+void matmul_backward(Stage *st, real *da, real *db, const real *dy, const real *a, const real *b, int h, long batch,
+                     long m, long n, long k, long ta, long tb)
 {
     (void)h;
     View bt = stored(b, n, k, !tb), at = stored(a, k, m, !ta);

@@ -6,12 +6,13 @@
  *     LayerNorm  dx = rstd (g - mean(g) - u mean(g u))      RMSNorm  u = x rstd, dx = rstd (g - u mean(g u))
  *     dweight = sum of dy u over rows                       dbias = sum of dy over rows
  *
- * Variance is the mean of squared differences, in a second pass: the difference of two large sums would cancel.  Sums along
- * a row go by lanes, sums over rows ascend; threads split rows, or columns for dweight and dbias.
+ * Variance is the mean of squared differences, in a second pass: the difference of two large sums would cancel.
+ * Sums along a row go by lanes, sums over rows ascend; threads split rows, or columns for dweight and dbias.
  */
 #include "kernel.h"
 
-void layernorm_forward(Stage *st, real *y, float *mean, float *rstd, const real *x, const float *weight, const float *bias, long rows, long width, float eps)
+void layernorm_forward(Stage *st, real *y, float *mean, float *rstd, const real *x, const float *weight,
+                       const float *bias, long rows, long width, float eps)
 {
     EACH(rows * width >= 1 << 14)
     for (long r = 0; r < rows; r++) {
@@ -32,7 +33,8 @@ void layernorm_forward(Stage *st, real *y, float *mean, float *rstd, const real 
     }
 }
 
-void layernorm_backward_x(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *mean, const float *rstd, long rows, long width)
+void layernorm_backward_x(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *mean,
+                          const float *rstd, long rows, long width)
 {
     EACH(rows * width >= 1 << 14)
     for (long r = 0; r < rows; r++) {
@@ -47,7 +49,8 @@ void layernorm_backward_x(Stage *st, real *dx, const real *dy, const real *x, co
     }
 }
 
-void layernorm_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, const float *mean, const float *rstd, int acc, long rows, long width)
+void layernorm_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, const float *mean,
+                          const float *rstd, int acc, long rows, long width)
 {
     EACH(rows * width >= 1 << 14)
     for (long from = 0; from < width; from += 64) {
@@ -66,7 +69,8 @@ void layernorm_backward_w(Stage *st, float *dweight, float *dbias, const real *d
     }
 }
 
-void rmsnorm_forward(Stage *st, real *y, float *rstd, const real *x, const float *weight, long rows, long width, float eps)
+void rmsnorm_forward(Stage *st, real *y, float *rstd, const real *x, const float *weight, long rows, long width,
+                     float eps)
 {
     EACH(rows * width >= 1 << 14)
     for (long r = 0; r < rows; r++) {
@@ -80,7 +84,8 @@ void rmsnorm_forward(Stage *st, real *y, float *rstd, const real *x, const float
     }
 }
 
-void rmsnorm_backward_x(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *rstd, long rows, long width)
+void rmsnorm_backward_x(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *rstd,
+                        long rows, long width)
 {
     EACH(rows * width >= 1 << 14)
     for (long r = 0; r < rows; r++) {
@@ -93,7 +98,8 @@ void rmsnorm_backward_x(Stage *st, real *dx, const real *dy, const real *x, cons
     }
 }
 
-void rmsnorm_backward_w(Stage *st, float *dweight, const real *dy, const real *x, const float *rstd, int acc, long rows, long width)
+void rmsnorm_backward_w(Stage *st, float *dweight, const real *dy, const real *x, const float *rstd, int acc,
+                        long rows, long width)
 {
     EACH(rows * width >= 1 << 14)
     for (long from = 0; from < width; from += 64) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * PositionEmbedding: y[b][t] = x[b][t] + weight[t].  dweight[t] is the sum of dy[b][t] over the samples, ascending; rows of
- * the table past the sequence get zero.
+ * PositionEmbedding: y[b][t] = x[b][t] + weight[t].  dweight[t] is the sum of dy[b][t] over the samples,
+ * ascending; rows of the table past the sequence get zero.
  */
 #include "kernel.h"
 

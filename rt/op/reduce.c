@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sum and Mean: y[outer inner] = factor * the sum of x[outer mid inner] over mid.  With inner = 1 a row is summed by lanes
- * (kernel.h); otherwise mid ascends for many columns at once.  Backward repeats factor * dy.
+ * Sum and Mean: y[outer inner] = factor * the sum of x[outer mid inner] over mid.  With inner = 1 a row is summed
+ * by lanes (kernel.h); otherwise mid ascends for many columns at once.  Backward repeats factor * dy.
  */
 #include "kernel.h"
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * RelativeBias: y[head][q][k] = weight[bucket(k - q)][head], the learned position bias of T5 (C. Raffel et al., Exploring the
- * Limits of Transfer Learning, 2020, section 2.1; buckets as in the Hugging Face implementation).
+ * RelativeBias: y[head][q][k] = weight[bucket(k - q)][head], the learned position bias of T5 (C. Raffel et al.,
+ * Exploring the Limits of Transfer Learning, 2020, section 2.1; buckets as in the Hugging Face implementation).
  *
- * Distances below E get a bucket each, larger ones share buckets of logarithmic width up to `distance`; E is half of the
- * buckets of one direction.  With both = 1 keys behind the query have the upper half of the buckets; with 0 all of them are
- * in bucket 0.  The bucket's edge: the least n with (n/E)^M >= (distance/E)^i, M = buckets - E, i = 1 .. M-1.  Its logarithm
- * is compared in double with room for rounding, so that an n exactly on an edge belongs to the upper bucket.
+ * Distances below E get a bucket each, larger ones share buckets of logarithmic width up to `distance`; E is half
+ * of the buckets of one direction.  With both = 1 keys behind the query have the upper half of the buckets; with 0
+ * all of them are in bucket 0.  The bucket's edge: the least n with (n/E)^M >= (distance/E)^i, M = buckets - E, i
+ * = 1 .. M-1.  Its logarithm is compared in double with room for rounding, so that an n exactly on an edge belongs
+ * to the upper bucket.
  *
  * dweight: a bucket's row sums its elements query by query, key by key, ascending; threads split heads.
  */
@@ -42,7 +43,8 @@ static long bucket(const Buckets *b, long ahead)        /* ahead: key - query */
     return base + b->exact + i;
 }
 
-void relative_bias_forward(Stage *st, real *y, const real *weight, long heads, long query, long key, long buckets, long distance, long both)
+void relative_bias_forward(Stage *st, real *y, const real *weight, long heads, long query, long key, long buckets,
+                           long distance, long both)
 {
     Buckets b = buckets_of(buckets, distance, both);
     EACH(heads * query * key >= 1 << 15)
@@ -54,7 +56,8 @@ void relative_bias_forward(Stage *st, real *y, const real *weight, long heads, l
         }
 }
 
-void relative_bias_backward(Stage *st, float *dweight, const real *dy, int acc, long heads, long query, long key, long buckets, long distance, long both)
+void relative_bias_backward(Stage *st, float *dweight, const real *dy, int acc, long heads, long query, long key,
+                            long buckets, long distance, long both)
 {
     Buckets b = buckets_of(buckets, distance, both);
     EACH(heads * query * key >= 1 << 15)

@@ -12,7 +12,8 @@ static void move(Stage *st, real *to, long to_step, const real *from, long from_
         memcpy(to + r * to_step, from + r * from_step, (size_t)n * sizeof *to);
 }
 
-void concat_forward(Stage *st, real *y, const real *a, const real *b, const real *c, const real *d, long outer, long na, long nb, long nc, long nd)
+void concat_forward(Stage *st, real *y, const real *a, const real *b, const real *c, const real *d, long outer,
+                    long na, long nb, long nc, long nd)
 {
     const real *part[4] = {a, b, c, d};
     long n[4] = {na, nb, nc, nd}, whole = na + nb + nc + nd;
@@ -21,7 +22,8 @@ void concat_forward(Stage *st, real *y, const real *a, const real *b, const real
             move(st, y + at, whole, part[i], n[i], outer, n[i]);
 }
 
-void concat_backward(Stage *st, real *da, real *db, real *dc, real *dd, const real *dy, long outer, long na, long nb, long nc, long nd)
+void concat_backward(Stage *st, real *da, real *db, real *dc, real *dd, const real *dy, long outer, long na, long nb,
+                     long nc, long nd)
 {
     real *part[4] = {da, db, dc, dd};
     long n[4] = {na, nb, nc, nd}, whole = na + nb + nc + nd;
@@ -52,7 +54,8 @@ void copy_forward(Stage *st, real *y, const real *x, long n)
         y[i] = x[i];
 }
 
-void transpose_forward(Stage *st, real *y, const real *x, long d0, long d1, long d2, long d3, long p0, long p1, long p2, long p3)
+void transpose_forward(Stage *st, real *y, const real *x, long d0, long d1, long d2, long d3, long p0, long p1,
+                       long p2, long p3)
 {
     long dim[4] = {d0, d1, d2, d3}, step[4] = {d1 * d2 * d3, d2 * d3, d3, 1}, axis[4] = {p0, p1, p2, p3};
     long n1 = dim[axis[1]], n2 = dim[axis[2]], n3 = dim[axis[3]], last = step[axis[3]];

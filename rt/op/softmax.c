@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Softmax over rows: y = e^(x - max) / sum.  Backward: dx = y (dy - sum of dy y).  The exponentials are made twice instead
- * of stored, since y may be narrower than float.
+ * Softmax over rows: y = e^(x - max) / sum.  Backward: dx = y (dy - sum of dy y).  The exponentials are made twice
+ * instead of stored, since y may be narrower than float.
  */
 #include "kernel.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One in, one out, element by element.  Tanh and Sigmoid take their slope from the result, Relu and Silu from the operand.
- * A NaN goes through.
+ * One in, one out, element by element.  Tanh and Sigmoid take their slope from the result, Relu and Silu from the
+ * operand. A NaN goes through.
  */
 #include "kernel.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The update of one parameter: p master, c its copy in the compute type (0 in f32), g gradient, m and v moments.  All f32.
+ * The update of one parameter: p master, c its copy in the compute type (0 in f32), g gradient, m and v moments.
+ * All f32.
  *
  *     Sgd    as PyTorch's: d = g + decay p; m = momentum m + d; p -= lr m
  *     AdamW  (I. Loshchilov, F. Hutter, Decoupled Weight Decay Regularization, 2019), as PyTorch's: p -= lr decay p;
@@ -9,8 +10,9 @@
  *
  * `clip` is the factor of gradient clipping, multiplied into g as it is read; the gradient itself stays as it is.
  *
- * The norm: each parameter gives the sum of its squares in double, in at most 256 blocks of a length that follows from n
- * alone, each by 16 lanes, blocks added ascending; partials of all parameters are added ascending.  factor = min(1, limit / (norm + 1e-6)).
+ * The norm: each parameter gives the sum of its squares in double, in at most 256 blocks of a length that follows
+ * from n alone, each by 16 lanes, blocks added ascending; partials of all parameters are added ascending.  factor
+ * = min(1, limit / (norm + 1e-6)).
  */
 #include "kernel.h"
 
@@ -68,7 +70,8 @@ void cast_forward(Stage *st, real *y, const float *x, long n)
     narrow(st, y, x, n);
 }
 
-void sgd_update(Stage *st, float *p, real *c, const float *g, float *m, const float *clip, const Values *vals, long n, float momentum, long decay)
+void sgd_update(Stage *st, float *p, real *c, const float *g, float *m, const float *clip, const Values *vals, long n,
+                float momentum, long decay)
 {
     float lr = vals->lr, weight_decay = decay ? vals->weight_decay : 0, factor = clip ? *clip : 1.0f;
     if (m)
@@ -83,7 +86,8 @@ void sgd_update(Stage *st, float *p, real *c, const float *g, float *m, const fl
         narrow(st, c, p, n);
 }
 
-void adamw_update(Stage *st, float *p, real *c, const float *g, float *m, float *v, const float *clip, const Values *vals, long n, float beta1, float beta2, float eps, long decay)
+void adamw_update(Stage *st, float *p, real *c, const float *g, float *m, float *v, const float *clip,
+                  const Values *vals, long n, float beta1, float beta2, float eps, long decay)
 {
     float shrink = decay ? 1.0f - vals->lr * vals->weight_decay : 1.0f, factor = clip ? *clip : 1.0f;
     float rate = vals->lr / vals->bias1, root = fsqrt(vals->bias2);

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * unit_math: the elementary functions of rt/fmath.h against libm in double, over a dense sample of all floats and at the
+ * ends of their ranges; bfloat16 rounding against the definition; Philox against its published answers.
+ *
+ * The error of a result is counted in units of the last place of the exact value; 0.5 is a correctly rounded one.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "rt/fmath.h"
+#include "rt/op/kernel.h"
+#include "rt/philox.h"
+
+static int passed, failed;
+
+static void check(int ok, const char *what, double a, double b)
+{
+    passed += ok != 0;
+    failed += !ok;
+    if (!ok)
+        fprintf(stderr, "unit_math: %s: %.17g, %.17g\n", what, a, b);
+}
+
+/* Distance of neighbouring floats at |x|. */
+static double unit(double x)
+{
+    int e;
+    frexp(x, &e);
+    return ldexp(1, (e < -125 ? -125 : e) - 24);
+}
+
+static double d_sigmoid(double x) { return 1 / (1 + exp(-x)); }
+static double d_rsqrt(double x) { return 1 / sqrt(x); }
+
+static const struct { const char *name; float (*f)(float); double (*exact)(double); double from, to, bound; } functions[] = {
+    {"exp", fexp, exp, -INFINITY, INFINITY, 1.02},
+    {"log", flog, log, 0, INFINITY, 0.51},
+    {"tanh", ftanh, tanh, -INFINITY, INFINITY, 1.3},
+    {"erf", ferf, erf, -INFINITY, INFINITY, 1.3},
+    {"sigmoid", fsigmoid, d_sigmoid, -88, INFINITY, 2.2},       /* below, e^-x is infinite and the result 0 */
+    {"sqrt", fsqrt, sqrt, 0, INFINITY, 0.5001},
+    {"rsqrt", frsqrt, d_rsqrt, 0x1p-126, INFINITY, 1.5},
+};
+
+static void test_functions(void)
+{
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        double worst = 0, at = 0;
+        for (uint64_t u = 0; u < 0x100000000u; u += 1499) {     /* prime: every exponent, both signs, all low bits */
+            float x = bits_float((uint32_t)u);
+            if (!(x > functions[i].from && x < functions[i].to))
+                continue;
+            double exact = functions[i].exact(x), got = functions[i].f(x);
+            double error = fabs(exact) > 0x1.fffffep127 ? (isinf(got) ? 0 : INFINITY) : fabs(got - exact) / unit(exact);
+            if (!(error <= worst))
+                worst = error, at = x;
+        }
+        check(worst <= functions[i].bound, functions[i].name, worst, at);
+        if (getenv("VERBOSE"))
+            printf("%s: %.3f units at %g\n", functions[i].name, worst, at);
+        check(isnan(functions[i].f(NAN)), functions[i].name, NAN, functions[i].f(NAN));
+    }
+}
+
+static void test_ends(void)
+{
+    const struct { const char *what; float got; double want; } ends[] = {
+        {"exp(-inf)", fexp(-INFINITY), 0}, {"exp(inf)", fexp(INFINITY), INFINITY}, {"exp(0)", fexp(0), 1},
+        {"exp(-0)", fexp(-0.0f), 1}, {"exp(-1e30)", fexp(-1e30f), 0}, {"exp(88.8)", fexp(88.8f), INFINITY},
+        {"exp(-103.9)", fexp(-103.9f), 0x1p-149}, {"log(0)", flog(0), -INFINITY}, {"log(1)", flog(1), 0},
+        {"log(inf)", flog(INFINITY), INFINITY}, {"tanh(inf)", ftanh(INFINITY), 1}, {"tanh(-inf)", ftanh(-INFINITY), -1},
+        {"tanh(1e-40)", ftanh(1e-40f), 1e-40f}, {"erf(inf)", ferf(INFINITY), 1}, {"erf(-inf)", ferf(-INFINITY), -1},
+        {"erf(4)", ferf(4), 1}, {"sigmoid(inf)", fsigmoid(INFINITY), 1}, {"sigmoid(-inf)", fsigmoid(-INFINITY), 0},
+        {"sigmoid(0)", fsigmoid(0), 0.5},
+    };
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        check((double)ends[i].got == ends[i].want, ends[i].what, ends[i].got, ends[i].want);
+    check(isnan(flog(-1)), "log(-1)", flog(-1), NAN);
+    check(signbit(ftanh(-0.0f)) && signbit(ferf(-0.0f)), "odd functions keep the sign of zero", 0, 0);
+    for (double x = 1e-300; x < 1e300; x *= 1.37)
+        check(fabs(dlog(x) - log(x)) <= 4e-16 * fabs(log(x)) + 1e-18, "dlog", dlog(x), log(x));
+}
+
+/* The nearest bfloat16 by search: of the two around x the nearer, of two as near the even one. */
+static uint16_t nearest_bf16(float x)
+{
+    uint16_t low = (uint16_t)(float_bits(x) >> 16), high = (uint16_t)(low + 1);
+    double a = bf16_float(low), b = bf16_float(high);
+    if (isinf(b))                           /* what would follow the largest finite value */
+        b = copysign(0x1p128, x);
+    double to_a = fabs((double)x - a), to_b = fabs((double)x - b);
+    return to_a < to_b || (to_a == to_b && low % 2 == 0) ? low : high;
+}
+
+static void test_bf16(void)
+{
+    int wrong = 0;
+    for (uint32_t high = 0; high < 0x10000; high++)
+        for (int i = 0; i < 5; i++) {
+            const uint32_t low[] = {0, 0x7fff, 0x8000, 0x8001, 0xffff};
+            float x = bits_float(high << 16 | low[i]);
+            uint16_t got = float_bf16(x);
+            wrong += isnan(x) ? !isnan(bf16_float(got)) : isinf(x) ? bf16_float(got) != x : got != nearest_bf16(x);
+        }
+    check(wrong == 0, "bfloat16 rounding, values wrong", wrong, 0);
+}
+
+/* Answers published with Random123, file kat_vectors. */
+static void test_philox(void)
+{
+    static const struct { Philox counter; uint32_t key[2]; Philox answer; } known[] = {
+        {{{0, 0, 0, 0}}, {0, 0}, {{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}}},
+        {{{~0u, ~0u, ~0u, ~0u}}, {~0u, ~0u}, {{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}}},
+        {{{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}}, {0xa4093822, 0x299f31d0},
+         {{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}}},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        Philox got = philox(known[i].counter, known[i].key[0], known[i].key[1]);
+        for (int j = 0; j < 4; j++)
+            check(got.v[j] == known[i].answer.v[j], "philox", got.v[j], known[i].answer.v[j]);
+    }
+}
+
+/* A row of factors is the element-wise rule, from any start; and the share kept is what was asked for. */
+static void test_factors(void)
+{
+    Values vals = {.seed = 0x123456789abcdefu, .step = 0x700000003};
+    const long site = 0x2fedcba987654321;
+    Drop d = drop_of(&vals, 5, 0.3f, site);
+    float to[3000];
+    int kept = 0, wrong = 0;
+    for (long from = 0; from < 70; from++) {
+        drop_factors(to, &d, from, 3000);
+        for (long i = 0; i < 3000; i++) {
+            uint32_t k0 = 0x89abcdefu ^ 0x2fedcba9u, k1 = 0x01234567u ^ 0x87654321u;
+            Philox r = philox((Philox){{(uint32_t)((from + i) / 4), 5, 3, 7}}, k0, k1);
+            int keep = (double)r.v[(from + i) % 4] >= (double)0.3f * 4294967296.0;
+            wrong += to[i] != (keep ? 1 / (1 - 0.3f) : 0);
+            kept += from == 0 && keep;
+        }
+    }
+    check(wrong == 0, "dropout factors wrong", wrong, 0);
+    check(fabs(kept / 3000.0 - 0.7) < 0.04, "share kept", kept / 3000.0, 0.7);
+}
+
+/* The written order of sums, by its definition. */
+static void test_sum(void)
+{
+    float x[1000];
+    for (int i = 0; i < 1000; i++)
+        x[i] = (float)((i * 7919) % 1013) / 997.0f - 0.5f;
+    for (long n = 0; n <= 1000; n += n < 70 ? 1 : 93) {
+        float lane[16] = {0}, got;
+        for (long i = 0; i < n; i++)
+            lane[i % 16] += x[i];
+        for (int half = 8; half; half /= 2)
+            for (int j = 0; j < half; j++)
+                lane[j] += lane[j + half];
+        SUM_OF(got, n, i, x[i]);
+        check(got == lane[0], "sum by lanes", got, lane[0]);
+    }
+}
+
+int main(void)
+{
+    test_functions();
+    test_ends();
+    test_bf16();
+    test_philox();
+    test_factors();
+    test_sum();
+    printf("unit_math: %d passed, %d failed\n", passed, failed);
+    return failed != 0;
+}
