@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * grad: the backward half of the graph.
+ *
+ * Problem: for every parameter, the derivative of the loss, as operators that a plan can place, cut and time one by one,
+ * and whose sums have one order in every plan.
+ *
+ * Method: reverse accumulation (Speelpenning, Compiling Fast Partial Derivatives of Functions Given by Algorithms, 1980;
+ * Griewank and Walther, Evaluating Derivatives, 2nd edition 2008, chapter 3), operator by operator from the loss
+ * downwards.  What an operator does is its row's I call (gradients of operands) and W call (gradients of parameters);
+ * they stay apart, so that a schedule may delay W.
+ *
+ *   wanted    a tensor wants a gradient if its value depends on a parameter.  A data input never does.
+ *   terms     a tensor with several readers gets one term from each, in descending order of readers, the order in which
+ *             backward meets them; a reader that takes it twice gives two, in operand order.  The first term starts a
+ *             running sum, every later one is added by an operator of its own, GradAdd, right behind the I calls of the
+ *             reader: the sum so far is what crosses a cut, and the additions are the same wherever the cuts are.
+ *   aliases   `da = dy` makes no operator and no tensor: the gradient of the result is the term.
+ *   names     d.X is the gradient of X.  If it has several terms, d.X.2 is the second one, d.X.s2 the sum of the first two,
+ *             and the last sum is d.X.  Where one of these is taken, `_` is put behind it.
+ *   uses      every use of a parameter has its own accumulator, PARAM.grad.0 the first: what tied uses add up to would
+ *             otherwise depend on the plan.  update.c folds them.
+ *
+ * Order: the seed of the loss; then by descending forward operator its I calls, its additions, its W calls; then PH_U.
+ *
+ * needs   shapes, states, bound forward calls.  fills  op from nf on, nb, tensors of gradients, states but PARAM, COPY, VALUES.
+ * keeps   op 0 .. nf-1.  cost  linear in operators and operands, but for bind_call's search of states.
+ * fails   with bad() for a parameter that the loss does not depend on, and for a result used that has no gradient rule.
+ *
+ * Not handled: second derivatives; two results of one operator that both have gradients where one of them may be missing.
+ */
+#include "grad.h"
+#include <string.h>
+
+enum { MAX_TERMS = 16 };                /* of one operator; MAXINPUT operands are fewer */
+
+typedef struct {
+    Graph *g;
+    Names taken;
+    bool *wanted;               /* by tensor */
+    int *terms, *have;          /* by tensor: terms that there will be, and are */
+    int *sum;                   /* by tensor: sum of those, a tensor; -1 before the first */
+    int fwd;                    /* forward operator at hand */
+    int term[MAX_TERMS];        /* by operand: its gradient from this operator; -1 none */
+} Grad;
+
+/* ---- calls as text ----------------------------------------------------------------------------------------------- */
+
+/* Cuts the next part off a row's calls, "da = dy; f(db, dy, n)"; NULL at the end. */
+static const char *next_call(const char **calls)
+{
+    *calls += strspn(*calls, "; ");
+    size_t n = strcspn(*calls, ";");
+    const char *text = n ? strf("%.*s", (int)n, *calls) : NULL;
+    *calls += n;
+    return text;
+}
+
+static bool is_word(char c)
+{
+    return c && !strchr(" ,;=()", c);
+}
+
+/* Is d<name> a word of these calls? */
+static bool names_gradient(const char *calls, const char *name)
+{
+    const char *word = strf("d%s", name);
+    size_t n = strlen(word);
+    for (const char *p = calls; (p = strstr(p, word)); p += n)
+        if (!is_word(p[n]) && p > calls && !is_word(p[-1]))
+            return true;
+    return !strncmp(calls, word, n) && !is_word(calls[n]);
+}
+
+/* Position of the operand whose gradient this word is; -1: none. */
+static int gradient_of(const Operand *at, int n, const char *word)
+{
+    for (int i = 0; word[0] == 'd' && i < n; i++)
+        if (!strcmp(at[i].name, word + 1))
+            return i;
+    return -1;
+}
+
+/* ---- what there will be -------------------------------------------------------------------------------------------- */
+
+static void mark_wanted(Grad *w)
+{
+    for (int i = 0; i < w->g->nf; i++) {
+        const Op *o = &w->g->op.at[i];
+        bool depends = false;
+        for (int k = 0; k < o->par.n; k++)
+            depends |= o->par.at[k] >= 0;
+        for (int k = 0; k < o->in.n; k++)
+            depends |= o->in.at[k] >= 0 && w->wanted[o->in.at[k]];
+        for (int k = 0; k < o->out.n; k++)
+            w->wanted[o->out.at[k]] = depends;
+    }
+}
+
+/* Does the loss depend on a result of this operator?  Complains where the way back is missing. */
+static bool reached(const Grad *w, const Op *o)
+{
+    const Row *r = row(o->row);
+    bool any = false;
+    for (int k = 0; k < o->out.n; k++) {
+        if (!w->terms[o->out.at[k]])
+            continue;
+        any = true;
+        if (!names_gradient(r->call[PH_I], r->out.at[k].name) && !names_gradient(r->call[PH_W], r->out.at[k].name))
+            bad(o->loc, "use another result", "%s: no gradient comes back through its result %s", o->name,
+                r->out.at[k].name);
+    }
+    return any;
+}
+
+/* Terms of every tensor, and the uses of every parameter that get a gradient. */
+static void count_terms(Grad *w, Ints *uses)
+{
+    w->terms[w->g->loss] = w->wanted[w->g->loss];
+    for (int i = w->g->nf - 1; i >= 0; i--) {
+        const Op *o = &w->g->op.at[i];
+        const Row *r = row(o->row);
+        if (!reached(w, o))
+            continue;
+        for (int k = 0; k < o->in.n; k++) {
+            if (o->in.at[k] < 0 || !w->wanted[o->in.at[k]])
+                continue;
+            if (!names_gradient(r->call[PH_I], r->in.at[k].name))
+                die("%s: row %s gives no gradient of %s", o->name, r->name, r->in.at[k].name);
+            w->terms[o->in.at[k]]++;
+        }
+        for (int k = 0; k < o->par.n; k++)
+            if (o->par.at[k] >= 0)
+                *PUSH(&uses[o->par.at[k]]) = i;
+    }
+}
+
+/* One accumulator a use, by ascending parameter and use.  `uses` is descending. */
+static void make_accumulators(Grad *w, const Ints *uses)
+{
+    Graph *g = w->g;
+    int params = g->state.n;
+    for (int s = 0; s < params; s++) {
+        if (g->state.at[s].kind != S_PARAM)
+            continue;
+        State p = g->state.at[s];
+        if (!uses[s].n)
+            bad(p.loc, "remove it, or use what is made of it", "the loss does not depend on parameter %s", p.name);
+        for (int k = 0; k < uses[s].n; k++) {
+            int op = uses[s].at[uses[s].n - 1 - k];
+            *PUSH(&g->state) = (State){.name = grad_name(&w->taken, strf("%s.grad.%d", p.name, k)), .kind = S_GRAD,
+                .type = F32, .shape = p.shape, .bytes = p.bytes, .param = s, .use = k, .op = op, .loc = g->op.at[op].loc};
+        }
+    }
+}
+
+/* ---- tensors and sums ------------------------------------------------------------------------------------------------ */
+
+const char *grad_name(Names *taken, const char *name)
+{
+    while (names_get(taken, name_as_c(name)) >= 0)
+        name = strf("%s_", name);
+    names_put(taken, name_as_c(name), 0);
+    return name;
+}
+
+static int new_gradient(Grad *w, int of, const char *name)
+{
+    Graph *g = w->g;
+    Tensor x = g->tensor.at[of];
+    x.name = grad_name(&w->taken, name);
+    x.kind = T_GRAD;
+    x.op = g->op.n - 1;
+    x.of = of;
+    x.loc = g->op.at[w->fwd].loc;
+    *PUSH(&g->tensor) = x;
+    return g->tensor.n - 1;
+}
+
+static Op *new_op(Grad *w, int row, Phase phase)
+{
+    Op *o = PUSH(&w->g->op);
+    const Op *f = &w->g->op.at[w->fwd];
+    *o = (Op){.name = f->name, .layer = f->layer, .row = row, .phase = phase, .fwd = w->fwd, .loc = f->loc};
+    return o;
+}
+
+/* Gradients of losses are f32 in every job and one number; GradAdd adds in the compute type. */
+static int adding_row(const Grad *w, int of)
+{
+    const Op *made = &w->g->op.at[w->g->tensor.at[of].op];
+    for (int k = 0; k < made->out.n; k++)
+        if (made->out.at[k] == of && row(made->row)->out.at[k].type == 'f')
+            return row_find("LossAdd");
+    return row_find("GradAdd");
+}
+
+static int add(Grad *w, int of, int a, int b, const char *name)
+{
+    Op *o = new_op(w, adding_row(w, of), PH_I);
+    int y = new_gradient(w, of, name);
+    *PUSH(&o->in) = a;
+    *PUSH(&o->in) = b;
+    *PUSH(&o->out) = y;
+    const Shape *s = &w->g->tensor.at[of].shape;
+    attr_set(o, "n", shape_size(s, 0, s->n));
+    bind_call(w->g, o, row(o->row)->call[PH_F], NULL, NULL, NULL);
+    o->flop = op_flop(o, row(o->row)->flop[PH_F]);
+    return y;
+}
+
+/* Add the terms of the operator at hand, in operand order. */
+static void add_terms(Grad *w, const Ints *in)
+{
+    for (int k = 0; k < in->n; k++) {
+        int of = in->at[k];
+        if (of < 0 || w->term[k] < 0)
+            continue;
+        int n = ++w->have[of];
+        const char *whole = strf("d.%s", w->g->tensor.at[of].name);
+        w->sum[of] = n == 1 ? w->term[k]
+            : add(w, of, w->sum[of], w->term[k], n == w->terms[of] ? whole : strf("%s.s%d", whole, n));
+    }
+}
+
+/* ---- one operator ---------------------------------------------------------------------------------------------------- */
+
+/* Number of the term that operand k will be. */
+static int term_number(const Grad *w, const Ints *in, int k)
+{
+    int n = w->have[in->at[k]] + 1;
+    for (int i = 0; i < k; i++)
+        n += in->at[i] == in->at[k];
+    return n;
+}
+
+/* The whole gradient of result k. */
+static int result_gradient(const Grad *w, const Op *f, int k)
+{
+    int t = f->out.at[k];
+    if (!w->terms[t] || w->have[t] != w->terms[t])
+        die("%s: the gradient of its result %s has %d of %d terms", f->name, row(f->row)->out.at[k].name, w->have[t],
+            w->terms[t]);
+    return w->sum[t];
+}
+
+/* For bind_call: the tensor that a word such as dx or dy means here. */
+static int gradient_tensor(void *ctx, const char *word, bool *write)
+{
+    Grad *w = ctx;
+    const Op *f = &w->g->op.at[w->fwd];
+    const Row *r = row(f->row);
+    int k = gradient_of(r->in.at, r->in.n, word);
+    if (k < 0)
+        return result_gradient(w, f, gradient_of(r->out.at, r->out.n, word));
+    int of = f->in.at[k];
+    *write = true;
+    if (of < 0 || !w->wanted[of])
+        return -1;
+    const char *name = strf("d.%s", w->g->tensor.at[of].name);
+    w->term[k] = new_gradient(w, of, w->terms[of] == 1 ? name : strf("%s.%d", name, term_number(w, &f->in, k)));
+    return w->term[k];
+}
+
+/* "da = dy" */
+static void alias(Grad *w, const char *text)
+{
+    const Op *f = &w->g->op.at[w->fwd];
+    const Row *r = row(f->row);
+    const char *from = strchr(text, '=') + 1;
+    from += strspn(from, " ");
+    int k = gradient_of(r->in.at, r->in.n, strf("%.*s", (int)strcspn(text, " ="), text));
+    int y = gradient_of(r->out.at, r->out.n, strf("%.*s", (int)strcspn(from, " "), from));
+    if (k < 0 || y < 0)
+        die("row %s: cannot read '%s'", r->name, text);
+    if (f->in.at[k] >= 0 && w->wanted[f->in.at[k]])
+        w->term[k] = result_gradient(w, f, y);
+}
+
+static bool writes(const Op *o)
+{
+    for (int i = 0; i < o->arg.n; i++)
+        if (o->arg.at[i].kind == ARG_WRITE || o->arg.at[i].kind == ARG_ADD)
+            return true;
+    return false;
+}
+
+/* The calls of one phase; one that would make nothing anybody wants is taken back. */
+static void bind_phase(Grad *w, Phase phase)
+{
+    const Row *r = row(w->g->op.at[w->fwd].row);
+    const char *calls = r->call[phase], *text;
+    while ((text = next_call(&calls))) {
+        if (strchr(text, '=')) {
+            alias(w, text);
+            continue;
+        }
+        Op *o = new_op(w, w->g->op.at[w->fwd].row, phase);
+        const Op *f = &w->g->op.at[w->fwd];
+        bind_call(w->g, o, text, f, gradient_tensor, w);
+        o->flop = op_flop(f, r->flop[phase]);
+        if (!writes(o))
+            w->g->op.n--;
+    }
+}
+
+static void seed(Grad *w)
+{
+    w->fwd = w->g->tensor.at[w->g->loss].op;
+    Op *o = new_op(w, row_find("LossSeed"), PH_I);
+    int y = new_gradient(w, w->g->loss, strf("d.%s", w->g->tensor.at[w->g->loss].name));
+    *PUSH(&o->out) = y;
+    bind_call(w->g, o, row(o->row)->call[PH_F], NULL, NULL, NULL);
+    o->flop = op_flop(o, row(o->row)->flop[PH_F]);
+    w->sum[w->g->loss] = y;
+    w->have[w->g->loss] = 1;
+}
+
+static void backward(Grad *w)
+{
+    for (int i = w->g->nf - 1; i >= 0; i--) {
+        const Op *f = &w->g->op.at[i];
+        Ints in = f->in;
+        if (in.n > MAX_TERMS)
+            die("%s has %d operands", f->name, in.n);
+        if (!reached(w, f))
+            continue;
+        w->fwd = i;
+        memset(w->term, -1, sizeof w->term);
+        bind_phase(w, PH_I);
+        add_terms(w, &in);
+        bind_phase(w, PH_W);
+    }
+}
+
+/* ---- the pass ---------------------------------------------------------------------------------------------------------- */
+
+static void take_names(Grad *w)
+{
+    for (int i = 0; i < w->g->tensor.n; i++)
+        names_put(&w->taken, name_as_c(w->g->tensor.at[i].name), 0);
+    for (int i = 0; i < w->g->state.n; i++)
+        names_put(&w->taken, name_as_c(w->g->state.at[i].name), 0);
+}
+
+void grad(Graph *g, const Model *m)
+{
+    size_t n = (size_t)g->tensor.n;
+    Grad w = {.g = g, .wanted = alloc(n * sizeof(bool)), .terms = alloc(n * sizeof(int)), .have = alloc(n * sizeof(int)),
+              .sum = alloc(n * sizeof(int))};
+    Ints *uses = alloc((size_t)g->state.n * sizeof *uses);
+    memset(w.sum, -1, n * sizeof *w.sum);
+    take_names(&w);
+    mark_wanted(&w);
+    count_terms(&w, uses);
+    make_accumulators(&w, uses);
+    bad_stop();
+    seed(&w);
+    backward(&w);
+    g->nb = g->op.n;
+    update(g, m, &w.taken);
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The end of a step: gradients of tied uses added up, the norm, the optimiser.
+ *
+ * In three parts, each by ascending parameter, because every value of one part must be there before the next begins:
+ *
+ *   0  TieAdd       uses n-1 .. 1, each into the use before it: the sum is that of a chain in descending use order
+ *      NormPartial  sum of squares of one parameter's gradient, tied uses counted once
+ *   1  NormTotal    the factor that all gradients are multiplied with: the partial sums added in global parameter order,
+ *                   so that the bits do not depend on who holds which parameter (Pascanu, Mikolov and Bengio, On the
+ *                   difficulty of training recurrent neural networks, 2013, section 3.2)
+ *   2  AdamW, Sgd   AdamW: Loshchilov and Hutter, Decoupled Weight Decay Regularization, 2019, algorithm 2
+ *
+ * clip_scope: parameter gives every parameter a norm and a factor of its own; part 1 then needs nobody else.
+ *
+ * These rows have no operands of the model, so their words are not looked up by bind_call but in a short list that says
+ * what each means for the parameter at hand.
+ *
+ * needs   S_GRAD states.  fills  S_MOMENT1, S_MOMENT2, S_NORM, S_CLIP, operators of PH_U.
+ */
+#include "grad.h"
+#include <string.h>
+
+typedef struct {                /* one parameter */
+    int p, c, m, v;             /* states; -1: there is none */
+    int norm, clip;
+    int64_t n, index;
+    Ints use;                   /* accumulators, ascending */
+} Param;
+
+typedef struct {
+    Graph *g;
+    const Train *t;
+    Names *taken;
+    VEC(Param) param;
+    VEC(Arg) word;              /* what the words of the next call mean */
+} Update;
+
+/* ---- one call ---------------------------------------------------------------------------------------------------------- */
+
+static void word_state(Update *u, const char *token, ArgKind kind, int state)
+{
+    *PUSH(&u->word) = (Arg){.kind = state < 0 ? ARG_NONE : kind, .token = token, .state = state >= 0, .index = state};
+}
+
+static void word_int(Update *u, const char *token, int64_t i)
+{
+    *PUSH(&u->word) = (Arg){.kind = ARG_INT, .token = token, .index = -1, .i = i};
+}
+
+static void word_float(Update *u, const char *token, double f)
+{
+    *PUSH(&u->word) = (Arg){.kind = ARG_FLOAT, .token = token, .index = -1, .f = f};
+}
+
+static const Arg *meaning(const Update *u, const char *token)
+{
+    for (int i = 0; i < u->word.n; i++)
+        if (!strcmp(u->word.at[i].token, token))
+            return &u->word.at[i];
+    die("update: nothing is called %s", token);
+}
+
+static Bytes moved(const Graph *g, const Op *o)
+{
+    Bytes sum = 0;
+    for (int i = 0; i < o->arg.n; i++) {
+        const Arg *a = &o->arg.at[i];
+        if (a->state && a->kind != ARG_VALS)
+            sum += g->state.at[a->index].bytes * (a->kind == ARG_UPDATE ? 2 : 1);
+    }
+    return sum;
+}
+
+/* One operator for parameter `param`; -1: for all of them. */
+static void put(Update *u, const char *name, int param)
+{
+    Graph *g = u->g;
+    const Row *r = row(row_find(name));
+    const char *call = r->call[PH_F];
+    Op *o = PUSH(&g->op);
+    *o = (Op){.name = "clip", .layer = "", .row = row_find(name), .phase = PH_U, .fwd = -1, .loc = g->op.at[0].loc};
+    if (param >= 0) {
+        o->name = g->state.at[param].name;
+        o->layer = g->op.at[g->state.at[param].op].layer;
+        o->loc = g->state.at[param].loc;
+    }
+    *PUSH(&u->word) = (Arg){.kind = ARG_VALS, .token = "vals", .state = true, .index = g->vals};
+    size_t n = strcspn(call, "(");
+    o->call = strf("%.*s", (int)n, call);
+    for (const char *p = call + n + 1; *p && *p != ')'; p += strspn(p, ", ")) {
+        n = strcspn(p, ",) ");
+        Arg *a = PUSH(&o->arg);
+        *a = *meaning(u, strf("%.*s", (int)n, p));
+        if (a->kind == ARG_INT)
+            attr_set(o, a->token, a->i);        /* for its arithmetic */
+        p += n;
+    }
+    o->moved = moved(g, o);
+    o->flop = op_flop(o, r->flop[PH_F]);
+    u->word.n = 0;
+}
+
+/* ---- states ------------------------------------------------------------------------------------------------------------ */
+
+static int new_state(Update *u, const char *name, StateKind kind, Type type, Shape shape, int param)
+{
+    Graph *g = u->g;
+    State s = {.name = grad_name(u->taken, name), .kind = kind, .type = type, .shape = shape, .param = param, .op = -1,
+               .bytes = shape_size(&shape, 0, shape.n) * type_bytes(type), .loc = g->op.at[0].loc};
+    if (param >= 0) {
+        s.op = g->state.at[param].op;
+        s.loc = g->state.at[param].loc;
+    }
+    *PUSH(&g->state) = s;
+    return g->state.n - 1;
+}
+
+static int of_param(Update *u, int p, const char *suffix, StateKind kind)
+{
+    return new_state(u, strf("%s.%s", u->g->state.at[p].name, suffix), kind, F32, u->g->state.at[p].shape, p);
+}
+
+static void list_params(Update *u)
+{
+    const Graph *g = u->g;
+    int *slot = alloc((size_t)g->state.n * sizeof *slot);
+    for (int s = 0; s < g->state.n; s++) {
+        const State *x = &g->state.at[s];
+        if (x->kind == S_PARAM) {
+            slot[s] = u->param.n;
+            *PUSH(&u->param) = (Param){.p = s, .c = -1, .m = -1, .v = -1, .norm = -1, .clip = -1, .index = u->param.n - 1,
+                                       .n = shape_size(&x->shape, 0, x->shape.n)};
+        } else if (x->kind == S_COPY) {
+            u->param.at[slot[x->param]].c = s;
+        } else if (x->kind == S_GRAD) {
+            *PUSH(&u->param.at[slot[x->param]].use) = s;
+        }
+    }
+}
+
+static void make_states(Update *u)
+{
+    const Train *t = u->t;
+    Shape one = {1, {1}}, all = {1, {u->param.n}};
+    for (int i = 0; i < u->param.n; i++) {
+        Param *q = &u->param.at[i];
+        if (t->opt == OPT_ADAMW || t->momentum != 0)
+            q->m = of_param(u, q->p, "m", S_MOMENT1);
+        if (t->opt == OPT_ADAMW)
+            q->v = of_param(u, q->p, "v", S_MOMENT2);
+    }
+    if (t->clip == 0)
+        return;
+    int norm = t->clip_each ? -1 : new_state(u, "norm", S_NORM, F64, all, -1);
+    int clip = t->clip_each ? -1 : new_state(u, "clip", S_CLIP, F32, one, -1);
+    for (int i = 0; i < u->param.n; i++) {
+        Param *q = &u->param.at[i];
+        const char *name = u->g->state.at[q->p].name;
+        q->norm = t->clip_each ? new_state(u, strf("%s.norm", name), S_NORM, F64, one, q->p) : norm;
+        q->clip = t->clip_each ? new_state(u, strf("%s.clip", name), S_CLIP, F32, one, q->p) : clip;
+        q->index = t->clip_each ? 0 : q->index;
+    }
+}
+
+/* ---- operators --------------------------------------------------------------------------------------------------------- */
+
+static void put_sums(Update *u, const Param *q)
+{
+    for (int k = q->use.n - 1; k > 0; k--) {
+        word_state(u, "g", ARG_UPDATE, q->use.at[k - 1]);
+        word_state(u, "other", ARG_READ, q->use.at[k]);
+        word_int(u, "n", q->n);
+        put(u, "TieAdd", q->p);
+    }
+    if (q->norm < 0)
+        return;
+    word_state(u, "norm", ARG_UPDATE, q->norm);
+    word_state(u, "g", ARG_READ, q->use.at[0]);
+    word_int(u, "n", q->n);
+    word_int(u, "index", q->index);
+    put(u, "NormPartial", q->p);
+}
+
+static void put_total(Update *u, const Param *q, int64_t count, int param)
+{
+    word_state(u, "clip", ARG_WRITE, q->clip);
+    word_state(u, "norm", ARG_READ, q->norm);
+    word_int(u, "count", count);
+    word_float(u, "limit", u->t->clip);
+    put(u, "NormTotal", param);
+}
+
+static void put_update(Update *u, const Param *q)
+{
+    const Train *t = u->t;
+    word_state(u, "p", ARG_UPDATE, q->p);
+    word_state(u, "c", ARG_WRITE, q->c);
+    word_state(u, "g", ARG_READ, q->use.at[0]);
+    word_state(u, "m", ARG_UPDATE, q->m);
+    word_state(u, "v", ARG_UPDATE, q->v);
+    word_state(u, "clip", ARG_READ, q->clip);
+    word_int(u, "n", q->n);
+    word_float(u, "momentum", t->momentum);
+    word_float(u, "beta1", t->beta1);
+    word_float(u, "beta2", t->beta2);
+    word_float(u, "eps", t->eps);
+    word_int(u, "decay", u->g->state.at[q->p].decay);
+    put(u, t->opt == OPT_ADAMW ? "AdamW" : "Sgd", q->p);
+}
+
+void update(Graph *g, const Model *m, Names *taken)
+{
+    Update u = {.g = g, .t = &m->train, .taken = taken};
+    list_params(&u);
+    make_states(&u);
+    for (int i = 0; i < u.param.n; i++)
+        put_sums(&u, &u.param.at[i]);
+    if (m->train.clip != 0 && !m->train.clip_each)
+        put_total(&u, &u.param.at[0], u.param.n, -1);
+    for (int i = 0; m->train.clip_each && m->train.clip != 0 && i < u.param.n; i++)
+        put_total(&u, &u.param.at[i], 1, u.param.at[i].p);
+    for (int i = 0; i < u.param.n; i++)
+        put_update(&u, &u.param.at[i]);
+}
