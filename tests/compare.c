@@ -2,17 +2,12 @@
  *
  * compare: our parameters, gradients and losses against a stored reference.
  *
- *   compare REF.safetensors OURS.safetensors TOL               parameters, or any two sets of tensors
- *   compare --grad REF.safetensors LOSSES.txt STEP BEFORE AFTER TOL
- *                                                              the gradient of a step, from the first moments of AdamW
- *                                                              before (`-`: step 1) and after it
- *   compare --loss LOSSES.txt LOG.jsonl TOL                    loss and gradient norm of every step
+ *   compare REF.safetensors OURS.safetensors... TOL       parameters or gradients; ours may lie in several files
+ *   compare --loss LOSSES.txt LOG.jsonl TOL               loss and gradient norm of every step
  *
  * Tensors are compared by max |a-b| / max |a| over the tensor, so that an element that happens to be near zero
- * does not ask for digits that float32 cannot have.  Names and shapes must be the same on both sides, in any order.
- *
- * A job never writes gradients, but the moments hold them: m' = beta1 m + (1 - beta1) c g, where c = min(1, clip/norm);
- * both are known from LOSSES.txt, so g = (m' - beta1 m) / ((1 - beta1) c).  The difference costs about one digit.
+ * does not ask for digits that float32 cannot have.  Names and shapes must be the same on both sides, in any order;
+ * the moments of a checkpoint, NAME.m and NAME.v, are passed over.
  *
  * The reader of safetensors here shares nothing with rt/, on purpose: u64 length, JSON of name -> {dtype, shape,
  * data_offsets}, bytes.  Only F32; names without escapes; a little-endian machine.
@@ -29,10 +24,11 @@ enum { NAMES = 256, MAXDIMS = 8, STEPS = 4096 };
 static const double tiny = 1e-12;       /* a tensor below this is zero */
 
 typedef struct { char name[NAMES]; int ndim; long dim[MAXDIMS]; long n; const unsigned char *data; } Tensor;
-typedef struct { char *path; unsigned char *bytes; size_t size; Tensor *at; int n; } File;
+typedef struct File File;
+struct File { char *path; unsigned char *bytes; size_t size; Tensor *at; int n; File *next; };
 typedef struct { const char *p, *end, *path; } Text;        /* a JSON header being read */
 typedef struct { double loss, norm; int has_norm; } Row;
-typedef struct { Row row[STEPS]; int n; double beta1, clip; } Losses;
+typedef struct { Row row[STEPS]; int n; } Losses;
 
 static int passed, failed;
 
@@ -222,11 +218,13 @@ static File *open_file(char *path)
     return f;
 }
 
+/* In one of the files of a list. */
 static const Tensor *find(const File *f, const char *name)
 {
-    for (int i = 0; i < f->n; i++)
-        if (!strcmp(f->at[i].name, name))
-            return &f->at[i];
+    for (; f; f = f->next)
+        for (int i = 0; i < f->n; i++)
+            if (!strcmp(f->at[i].name, name))
+                return &f->at[i];
     return NULL;
 }
 
@@ -239,21 +237,17 @@ static double value(const Tensor *x, long i)
 
 /* ---- comparing ------------------------------------------------------------------------------------------- */
 
-/* What ours stands for: b itself, or (b - keep a) scale with a from before, 0 where there is none. */
-typedef struct { const File *before; double keep, scale; } How;
-
 static int same_shape(const Tensor *a, const Tensor *b)
 {
     return a->ndim == b->ndim && !memcmp(a->dim, b->dim, (size_t)a->ndim * sizeof *a->dim);
 }
 
 /* Largest difference over the largest element; a NaN on either side is infinite. */
-static double apart(const Tensor *ref, const Tensor *ours, How how)
+static double apart(const Tensor *ref, const Tensor *ours)
 {
-    const Tensor *before = how.before ? find(how.before, ref->name) : NULL;
     double most = 0, size = tiny;
     for (long i = 0; i < ref->n; i++) {
-        double a = value(ref, i), b = (value(ours, i) - (before ? how.keep * value(before, i) : 0)) * how.scale;
+        double a = value(ref, i), b = value(ours, i);
         if (!isfinite(a) || !isfinite(b))
             return INFINITY;
         most = fmax(most, fabs(a - b));
@@ -262,26 +256,48 @@ static double apart(const Tensor *ref, const Tensor *ours, How how)
     return most / size;
 }
 
-static void tensors(const File *ref, const File *ours, How how, double tol)
+static int is_moment(const File *ref, const char *name)
+{
+    char stem[NAMES];
+    size_t n = strlen(name);
+    if (n < 2 || name[n - 2] != '.' || !strchr("mv", name[n - 1]))
+        return 0;
+    memcpy(stem, name, n - 2);
+    stem[n - 2] = 0;
+    return find(ref, stem) != NULL;
+}
+
+/* What ours has and the reference does not, or has twice. */
+static void strangers(const File *ref, const File *ours)
+{
+    for (const File *f = ours; f; f = f->next)
+        for (int i = 0; i < f->n; i++) {
+            const Tensor *x = &f->at[i];
+            if (find(ours, x->name) != x)
+                check(0, "%s: %s is there twice", f->path, x->name);
+            else if (!find(ref, x->name) && !is_moment(ref, x->name))
+                check(0, "%s: %s is not in %s", f->path, x->name, ref->path);
+        }
+}
+
+static void tensors(const File *ref, const File *ours, double tol)
 {
     double most = -1;
     const char *name = "";
     for (int i = 0; i < ref->n; i++) {
-        const Tensor *a = &ref->at[i], *b = find(ours, a->name), *c = how.before ? find(how.before, a->name) : b;
-        if (!b || !c) {
-            check(0, "%s: %s is missing", b ? how.before->path : ours->path, a->name);
-        } else if (!same_shape(a, b) || !same_shape(a, c)) {
+        const Tensor *a = &ref->at[i], *b = find(ours, a->name);
+        if (!b) {
+            check(0, "%s: %s is missing", ours->path, a->name);
+        } else if (!same_shape(a, b)) {
             check(0, "%s: %s has another shape than in %s", ours->path, a->name, ref->path);
         } else {
-            double d = apart(a, b, how);
+            double d = apart(a, b);
             check(d <= tol, "%s: %s differs by %.3g, allowed %.3g", ours->path, a->name, d, tol);
             name = d > most ? a->name : name;
             most = fmax(most, d);
         }
     }
-    for (int i = 0; i < ours->n; i++)
-        if (!find(ref, ours->at[i].name))
-            check(0, "%s: %s is not in %s", ours->path, ours->at[i].name, ref->path);
+    strangers(ref, ours);
     if (!ref->n)
         check(0, "%s: no tensors", ref->path);
     if (most >= 0)
@@ -290,14 +306,14 @@ static void tensors(const File *ref, const File *ours, How how, double tol)
 
 /* ---- losses ----------------------------------------------------------------------------------------------- */
 
-/* "step loss norm lr" a line, behind a head that gives beta1 and clip. */
+/* "step loss norm lr" a line, behind a head. */
 static Losses *losses(const char *path)
 {
     Losses *l = room(sizeof *l);
     size_t size;
     char *text = (char *)whole(path, &size);
-    if (sscanf(text, "# step loss norm lr; beta1 %lf clip %lf", &l->beta1, &l->clip) != 2)
-        stop("%s: the first line does not name beta1 and clip", path);
+    if (strncmp(text, "# step loss norm lr\n", 20))
+        stop("%s: the first line does not name the columns", path);
     for (char *line = strchr(text, '\n'); line && line[1]; line = strchr(line + 1, '\n')) {
         int step;
         Row r = {.has_norm = 1};
@@ -322,7 +338,7 @@ static int number(const char *line, const char *key, double *out)
     return end != at;
 }
 
-/* One object a line; lines without step and loss, such as those of an evaluation, are not steps. */
+/* One object a line; evaluations and checkpoints are other events. */
 static Losses *log_file(const char *path)
 {
     Losses *l = room(sizeof *l);
@@ -331,11 +347,11 @@ static Losses *log_file(const char *path)
     for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
         Row r = {0};
         double step;
-        if (!number(line, "step", &step) || !number(line, "loss", &r.loss))
+        if (!strstr(line, "\"event\":\"step\""))
             continue;
-        if (l->n == STEPS)
-            stop("%s: more than %d steps", path, STEPS);
-        r.has_norm = number(line, "norm", &r.norm) || number(line, "grad_norm", &r.norm);
+        if (l->n == STEPS || !number(line, "step", &step) || step != l->n + 1 || !number(line, "loss", &r.loss))
+            stop("%s: loss of step %d expected: %.60s", path, l->n + 1, line);
+        r.has_norm = number(line, "norm", &r.norm);
         l->row[l->n++] = r;
     }
     free(text);
@@ -368,29 +384,17 @@ static void compare_losses(const char *ref, const char *log, double tol)
     free(b);
 }
 
-static How moments(const char *path, const char *number_text, const char *before)
-{
-    Losses *l = losses(path);
-    int step = atoi(number_text);
-    if (step < 1 || step > l->n)
-        stop("%s: no step %s", path, number_text);
-    double clip = fmin(1.0, l->clip / l->row[step - 1].norm);
-    How how = {NULL, l->beta1, 1 / ((1 - l->beta1) * clip)};
-    if ((step == 1) != !strcmp(before, "-"))
-        stop("moments from before step %d: %s", step, step == 1 ? "there are none, say -" : "a file is needed");
-    free(l);
-    return how;
-}
-
 /* ---- main -------------------------------------------------------------------------------------------------- */
 
 static void shut(File *f)
 {
-    if (!f)
-        return;
-    free(f->bytes);
-    free(f->at);
-    free(f);
+    while (f) {
+        File *next = f->next;
+        free(f->bytes);
+        free(f->at);
+        free(f);
+        f = next;
+    }
 }
 
 static double limit(const char *text)
@@ -404,26 +408,22 @@ static double limit(const char *text)
 
 int main(int argc, char **argv)
 {
-    File *ref = NULL, *ours = NULL, *before = NULL;
     if (argc == 5 && !strcmp(argv[1], "--loss")) {
         compare_losses(argv[2], argv[3], limit(argv[4]));
-    } else if (argc == 8 && !strcmp(argv[1], "--grad")) {
-        How how = moments(argv[3], argv[4], argv[5]);
-        ref = open_file(argv[2]);
-        ours = open_file(argv[6]);
-        before = strcmp(argv[5], "-") ? open_file(argv[5]) : NULL;
-        how.before = before;
-        tensors(ref, ours, how, limit(argv[7]));
-    } else if (argc == 4 && argv[1][0] != '-') {
-        ref = open_file(argv[1]);
-        ours = open_file(argv[2]);
-        tensors(ref, ours, (How){NULL, 0, 1}, limit(argv[3]));
+    } else if (argc >= 4 && argv[1][0] != '-') {
+        double tol = limit(argv[argc - 1]);
+        File *ref = open_file(argv[1]), *ours = NULL;
+        for (int i = argc - 2; i >= 2; i--) {
+            File *f = open_file(argv[i]);
+            f->next = ours;
+            ours = f;
+        }
+        tensors(ref, ours, tol);
+        shut(ref);
+        shut(ours);
     } else {
-        stop("usage: compare REF OURS TOL | --grad REF LOSSES STEP BEFORE AFTER TOL | --loss LOSSES LOG TOL");
+        stop("usage: compare REF OURS... TOL | compare --loss LOSSES LOG TOL");
     }
-    shut(ref);
-    shut(ours);
-    shut(before);
     printf("compare: %d passed, %d failed\n", passed, failed);
     return failed != 0;
 }

@@ -358,9 +358,9 @@ def write_safetensors(path, tensors):
             f.write(np.ascontiguousarray(value, "<f4").tobytes())
 
 
-def write_losses(path, model, rows):
+def write_losses(path, rows):
     with open(path, "w") as f:
-        f.write(f"# step loss norm lr; beta1 {BETA1} clip {CLIP}\n")
+        f.write("# step loss norm lr\n")
         for step, row in enumerate(rows, 1):
             f.write("%d %.9g %.9g %.9g\n" % (step, *row))
 
@@ -373,7 +373,7 @@ def write(folder):
         base = os.path.join(folder, name)
         for key, value in data.items():
             np.save(f"{base}.{key}.npy", value)
-        write_losses(base + ".losses.txt", model, rows)
+        write_losses(base + ".losses.txt", rows)
         write_safetensors(base + ".start.safetensors", start)
         write_safetensors(base + ".end.safetensors", end)
         write_safetensors(base + ".grad1.safetensors", gradients[1])

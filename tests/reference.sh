@@ -1,0 +1,45 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Three models through the whole line, against PyTorch: losses, norms, first and last gradient, parameters at the end.
+#   reference.sh [DPGEN [COMPARE]] [-- OPTIONS FOR DPGEN]     such as -- --set plan.stages=2
+root=$(cd "$(dirname "$0")/.." && pwd)
+dpgen=$root/dpgen compare=$root/tests/compare limit=1e-4
+if [ $# -gt 0 ] && [ "$1" != -- ]; then dpgen=$1; shift; fi
+if [ $# -gt 0 ] && [ "$1" != -- ]; then compare=$1; shift; fi
+if [ $# -gt 0 ]; then shift; fi
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+passed=0 failed=0
+
+# check WHAT COMMAND...
+check() {
+    what=$1
+    shift
+    if "$@" >"$tmp/said" 2>&1; then passed=$((passed + 1)); return 0; fi
+    failed=$((failed + 1))
+    echo "reference.sh: $what" >&2
+    tail -n 5 "$tmp/said" >&2
+    return 1
+}
+
+generate() { "$dpgen" "$model.yaml" -o "$out" "$@" && make -C "$out"; }
+# train STEPS LOG CHECKPOINTS GRADIENTS
+train() {
+    "$out/train" --weights "$model.start.safetensors" --steps "$1" --log "$2" --checkpoint "$3" --gradients "$4" --quiet
+}
+
+cd "$root/tests/ref" || exit 1          # model files name their data from here
+for model in gpt bert t5; do
+    out=$tmp/$model
+    check "$model: generate and build" generate "$@" || continue
+    for steps in 1 20; do
+        at=$tmp/$model.$steps
+        check "$model: $steps steps" train $steps "$at.log" "$at.run" "$at.grad" || continue
+        check "$model: gradient of step $steps" "$compare" $model.grad$steps.safetensors "$at.grad" $limit
+    done
+    check "$model: losses and norms" "$compare" --loss $model.losses.txt "$tmp/$model.20.log" $limit
+    ends=$(find "$tmp/$model.20.run" -name '*.safetensors' 2>"$tmp/said")
+    check "$model: parameters after 20 steps" "$compare" $model.end.safetensors $ends $limit
+done
+echo "reference: $passed passed, $failed failed"
+[ $failed -eq 0 ]
