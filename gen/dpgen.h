@@ -58,6 +58,7 @@ void sha256_add(Sha256 *s, const void *data, size_t n);
 void sha256_end(Sha256 *s, char hex[65]);
 void json_text(FILE *f, const char *text);          /* a JSON string, quoted and escaped */
 uint64_t hash64(const char *text);                  /* FNV-1a: Philox keys of names */
+double number_decimal(const char *text, size_t n);  /* nearest double to decimal text (12, 0.5, 1e-8), in any locale */
 
 /* ---- load: front/load.c ---------------------------------------------------------------------------------- */
 /* needs: YAML text.  fills: Node tree, a mark on every node.  fails: syntax, anchors, tags, limits. */
@@ -101,6 +102,7 @@ typedef struct {                /* files of one data set */
     Ints input;
     Strs path;                  /* npy: the file of input[i] */
     int64_t every, batches;     /* eval: every N steps, that many micro-batches */
+    bool sequential;            /* order: sequential; samples as they stand in the files, again and again */
     Loc loc;
 } DataSet;
 

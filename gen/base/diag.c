@@ -6,12 +6,13 @@
  *        14 |         n_haeds: 12
  *           |         ^~~~~~~ did you mean 'n_heads'?
  *
- * The place comes first, so that editors can jump to it; then the cause, the line as it was written, and the remedy behind
- * the caret.  A mistake made on the command line has no line number: its "file" is the option's name, such as --set.
+ * The place comes first, so that editors can jump to it; then the cause, the line as it was written, and the remedy
+ * behind the caret.  A mistake made on the command line has no line number: its "file" is the option's name, such as
+ * --set.
  *
- * What is printed came from a file that nobody has checked, and goes to a terminal: control characters, direction marks
- * and bytes that are no UTF-8 are shown as '?', a tab as one space (the caret then stands right whatever the terminal's
- * tab stops), and of a long line only a window around the caret.  There is no colour.
+ * What is printed came from a file that nobody has checked, and goes to a terminal: control characters, direction
+ * marks and bytes that are no UTF-8 are shown as '?', a tab as one space (the caret then stands right whatever the
+ * terminal's tab stops), and of a long line only a window around the caret.  There is no colour.
  *
  * Columns count characters, as libyaml does.  Wide and combining characters are told apart by a short list of ranges,
  * not by the whole of Unicode's tables: an unlisted one moves the caret by a cell and nothing else.
@@ -49,7 +50,7 @@ const char *diag_path(Loc at)
     return known(at) ? files[at.file].path : "dpgen";
 }
 
-/* ---- characters ------------------------------------------------------------------------------------------------ */
+/* ---- characters -------------------------------------------------------------------------------------- */
 
 typedef struct { uint32_t first, last; } Range;
 
@@ -61,8 +62,7 @@ static bool within(uint32_t c, const Range *r, int n)
     return false;
 }
 
-/* The next character and how many bytes it takes; 0xfffd and one byte where the bytes are no UTF-8. */
-static uint32_t decode(const char *at, const char *end, int *bytes)
+uint32_t diag_char(const char *at, const char *end, int *bytes)
 {
     static const struct { unsigned char mask, lead; uint32_t least; } form[] = {
         { 0x80, 0x00, 0 }, { 0xe0, 0xc0, 0x80 }, { 0xf0, 0xe0, 0x800 }, { 0xf8, 0xf0, 0x10000 },
@@ -86,17 +86,23 @@ static uint32_t decode(const char *at, const char *end, int *bytes)
     return 0xfffd;
 }
 
+bool diag_unsafe(uint32_t c)
+{
+    static const Range unsafe[] = { { 0, 0x1f }, { 0x7f, 0x9f }, { 0x61c, 0x61c },
+                                    { 0x200b, 0x200f }, { 0x2028, 0x202e }, { 0x2060, 0x206f }, { 0xfeff, 0xfeff },
+                                    { 0xfff9, 0xfffd }, { 0xe0000, 0xe0fff } };
+    return within(c, unsafe, sizeof unsafe / sizeof *unsafe);
+}
+
 /* Print one character so that it can harm no terminal; the cells it takes. */
 static int show(const char *at, const char *end, int *bytes)
 {
-    static const Range unsafe[] = { { 0, 0x1f }, { 0x7f, 0x9f }, { 0x61c, 0x61c }, { 0x200b, 0x200f }, { 0x2028, 0x202e },
-                                    { 0x2060, 0x206f }, { 0xfeff, 0xfeff }, { 0xfff9, 0xfffd }, { 0xe0000, 0xe0fff } };
     static const Range wide[] = { { 0x1100, 0x115f }, { 0x2e80, 0xa4cf }, { 0xac00, 0xd7a3 }, { 0xf900, 0xfaff },
                                   { 0xfe30, 0xfe6f }, { 0xff00, 0xff60 }, { 0xffe0, 0xffe6 }, { 0x1f300, 0x1faff },
                                   { 0x20000, 0x3fffd } };
     static const Range none[] = { { 0x300, 0x36f }, { 0x20d0, 0x20ff }, { 0xfe00, 0xfe0f } };
-    uint32_t c = decode(at, end, bytes);
-    if (within(c, unsafe, sizeof unsafe / sizeof *unsafe)) {
+    uint32_t c = diag_char(at, end, bytes);
+    if (diag_unsafe(c)) {
         fputc(c == '\t' ? ' ' : '?', stderr);
         return 1;
     }
@@ -104,7 +110,7 @@ static int show(const char *at, const char *end, int *bytes)
     return within(c, none, sizeof none / sizeof *none) ? 0 : within(c, wide, sizeof wide / sizeof *wide) ? 2 : 1;
 }
 
-/* ---- the line and its caret --------------------------------------------------------------------------------------- */
+/* ---- the line and its caret -------------------------------------------------------------------------- */
 
 static void line_of(Loc at, const char **from, const char **to)
 {
@@ -138,7 +144,7 @@ static void snippet(Loc at, const char *hint)
     line_of(at, &from, &end);
     caret = from;
     for (int col = 1; col < at.col && caret < end; col++, caret += bytes)
-        decode(caret, end, &bytes);
+        diag_char(caret, end, &bytes);
     start = caret - from > WINDOW * 3 / 4 ? caret - WINDOW / 2 : from;
     while (start > from && start < end && (*start & 0xc0) == 0x80)
         start++;
@@ -168,7 +174,7 @@ static void snippet(Loc at, const char *hint)
     fputc('\n', stderr);
 }
 
-/* ---- the messages --------------------------------------------------------------------------------------------------- */
+/* ---- the messages ------------------------------------------------------------------------------------ */
 
 static void text_out(const char *form, va_list list)
 {
@@ -253,7 +259,7 @@ void die_at(const char *file, int line, const char *form, ...)
     exit(EXIT_BUG);
 }
 
-/* ---- did you mean ---------------------------------------------------------------------------------------------------- */
+/* ---- did you mean ------------------------------------------------------------------------------------ */
 
 static int least(int a, int b)
 {

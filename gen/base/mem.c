@@ -2,9 +2,10 @@
  *
  * mem.c: memory that lives until exit.
  *
- * A compiler of one file needs no lifetimes: everything that a pass makes is read by a later one, and the process ends
- * soon after.  So nothing is freed, every block starts as zeros, and no caller ever sees a failed allocation.  Each block
- * is one calloc() on a chain, not a slice of a larger one: sanitizers then see the end of every single array.
+ * A compiler of one file needs no lifetimes: everything that a pass makes is read by a later one, and the process
+ * ends soon after.  So nothing is freed, every block starts as zeros, and no caller ever sees a failed allocation.
+ * Each block is one calloc() on a chain, not a slice of a larger one: sanitizers then see the end of every single
+ * array.
  *
  * Cost: 16 bytes a block; an outgrown vector stays where it was, so a vector costs at most twice its size.
  */
@@ -41,13 +42,16 @@ void mem_free_all(void)
 
 char *strf(const char *form, ...)
 {
+    char some[256];
     va_list list;
     va_start(list, form);
-    int n = vsnprintf(NULL, 0, form, list);
+    int n = vsnprintf(some, sizeof some, form, list);
     va_end(list);
     if (n < 0)
-        die("strf cannot print '%s'", form);
+        die("a text cannot be printed");
     char *text = alloc((size_t)n + 1);
+    if ((size_t)n < sizeof some)
+        return memcpy(text, some, (size_t)n + 1);
     va_start(list, form);
     vsnprintf(text, (size_t)n + 1, form, list);
     va_end(list);

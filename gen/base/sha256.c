@@ -2,10 +2,10 @@
  *
  * sha256.c: the two hashes of the generator.
  *
- * SHA-256 names what an emitted folder contains and which model, plan and profile it came from.  Source: FIPS PUB 180-4,
- * Secure Hash Standard, 2015, sections 4.1.2, 4.2.2, 5.1.1, 5.3.3, 6.2.  FNV-1a (64 bits) turns the name of an operator
- * into the key of its random numbers: it must be the same in every build for ever, and need not resist an attacker.
- * Source: Fowler, Noll, Vo, Eastlake, The FNV Non-Cryptographic Hash Algorithm, sections 2 and 5.
+ * SHA-256 names what an emitted folder contains and which model, plan and profile it came from.  Source: FIPS PUB
+ * 180-4, Secure Hash Standard, 2015, sections 4.1.2, 4.2.2, 5.1.1, 5.3.3, 6.2.  FNV-1a (64 bits) turns the name of an
+ * operator into the key of its random numbers: it must be the same in every build for ever, and need not resist an
+ * attacker. Source: Fowler, Noll, Vo, Eastlake, The FNV Non-Cryptographic Hash Algorithm, sections 2 and 5.
  *
  * Cost: one pass over the bytes.  Not handled: messages of 2^61 bytes and more.
  */

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * devices.c: what the model is trained on and how the plan may look: the sections devices, hosts, links, plan.
+ *
+ * needs   nothing but the dims       fills   Model.devices, link, host_link, plan
+ * fails   with bad().  Kinds, planners and schedules that this version does not build are known words all the same: the
+ *         pass that lacks them says so, and a file written for them can be checked today
+ */
+#include "front/schema.h"
+#include <string.h>
+
+enum { MOST_DEVICES = 256, MOST_THREADS = 1024, MOST_CHUNKS = 256, MOST_OPS = 1 << 20 };
+static const Bytes DEFAULT_MEMORY = (Bytes)8 << 30;
+
+/* ---- devices ----------------------------------------------------------------------------------------- */
+
+typedef struct { Device d; int count; Bytes reserve; } Entry;      /* one line of the list */
+
+static void read_arch(const Spot *s)
+{
+    read_name(s);
+    if (s->value->kind == SCALAR && strncmp(s->value->text, "sm_", 3))
+        bad(s->value->loc, "write it like sm_90", "%s: '%s' is no CUDA architecture", s->path, s->value->text);
+}
+
+static void entry_check(const Spot *s, Entry *e)
+{
+    Device *d = &e->d;
+    bool cuda = !strcmp(d->kind, "cuda");
+    static const char *const cpu_keys[] = { "kernels", "threads" };
+    for (int i = 0; i < COUNT(cpu_keys) && cuda; i++)
+        if (node_get(s->value, cpu_keys[i]))
+            bad(node_get(s->value, cpu_keys[i])->loc, "delete it", "'%s' is not for devices of kind cuda", cpu_keys[i]);
+    if (d->arch && !cuda)
+        bad(node_get(s->value, "arch")->loc, "delete it", "'arch' is only for devices of kind cuda");
+    if (cuda && !d->memory)
+        bad(s->value->loc, "write memory: 80GiB, less what other programs use", "%s has no 'memory'", s->path);
+    if (!d->memory)
+        d->memory = DEFAULT_MEMORY;
+    if (d->memory <= e->reserve)
+        bad(s->value->loc, NULL, "%s: a memory of %lld bytes less a reserve of %lld leaves nothing", s->path,
+            (long long)d->memory, (long long)e->reserve);
+    d->memory -= e->reserve;
+    if (!d->kernels)
+        d->kernels = cuda ? "cuda" : "portable";
+    if (!d->name)
+        d->name = d->kind;
+}
+
+static void device_add(Model *m, Device d, const char *name)
+{
+    d.name = name;
+    for (int i = 0; i < m->devices.n; i++) {
+        const Device *other = &m->devices.at[i];
+        if (!strcmp(other->name, name)) {
+            bad(d.loc, "give each entry its own name:", "a second device named '%s'", name);
+            return;
+        }
+    }
+    if (m->devices.n && (strcmp(m->devices.at[0].kind, d.kind) || strcmp(m->devices.at[0].kernels, d.kernels))) {
+        bad(d.loc, "one job runs on one kind of device and one kernel library",
+            "'%s' is %s with %s kernels, '%s' is %s with %s", name, d.kind, d.kernels, m->devices.at[0].name,
+            m->devices.at[0].kind, m->devices.at[0].kernels);
+        return;
+    }
+    *PUSH(&m->devices) = d;
+}
+
+static void read_entry(const Spot *s)
+{
+    static const Field fields[] = {
+        { "name", read_name, offsetof(Entry, d.name), 0, 0, NULL },
+        { "kind", read_word, offsetof(Entry, d.kind), 0, 0, "cpu cuda paced" },
+        { "count", read_count, offsetof(Entry, count), 1, MOST_DEVICES, NULL },
+        { "memory", read_bytes, offsetof(Entry, d.memory), 0, 0, NULL },
+        { "reserve", read_bytes, offsetof(Entry, reserve), 0, 0, NULL },
+        { "threads", read_count, offsetof(Entry, d.threads), 1, MOST_THREADS, NULL },
+        { "kernels", read_word, offsetof(Entry, d.kernels), 0, 0, "portable onednn" },
+        { "flops", read_flops, offsetof(Entry, d.flops), 0, 0, NULL },
+        { "bandwidth", read_rate, offsetof(Entry, d.bandwidth), 0, 0, NULL },
+        { "arch", read_arch, offsetof(Entry, d.arch), 0, 0, NULL },
+    };
+    Entry e = { .d = { .kind = "cpu", .threads = 1, .loc = s->value->loc }, .count = 1 };
+    section(s->m, s->value, s->path, fields, COUNT(fields), &e);
+    entry_check(s, &e);
+    if (s->m->devices.n + e.count > MOST_DEVICES) {
+        bad(s->value->loc, NULL, "more than %d devices", MOST_DEVICES);
+        return;
+    }
+    for (int i = 0; i < e.count; i++)
+        device_add(s->m, e.d, e.count > 1 ? strf("%s.%d", e.d.name, i) : e.d.name);
+}
+
+void model_devices(Model *m, Node *node)
+{
+    Spot list = { m, NULL, "devices", node, NULL };
+    if (!node || !want(&list, LIST, "a list of devices"))
+        return;
+    if (!node->n)
+        bad(node->loc, NULL, "devices is empty");
+    for (int i = 0; i < node->n && m->devices.n <= MOST_DEVICES; i++) {
+        Spot item = spot_item(&list, i, NULL, NULL);
+        read_entry(&item);
+    }
+}
+
+/* Without a section: processors, as many as stages were asked for. */
+static void devices_default(Model *m)
+{
+    int n = m->plan.stages_max > 1 ? m->plan.stages_max : 1;
+    Device d = { .kind = "cpu", .kernels = "portable", .memory = DEFAULT_MEMORY, .threads = 1 };
+    for (int i = 0; i < n; i++)
+        device_add(m, d, n > 1 ? strf("cpu.%d", i) : "cpu");
+}
+
+/* Entry `cpu` with a count stands for cpu.0, cpu.1, ... */
+static bool device_is(const Device *d, const char *name, size_t n)
+{
+    return !strncmp(d->name, name, n) && (!d->name[n] || d->name[n] == '.');
+}
+
+static bool device_known(const Model *m, const char *name, size_t n)
+{
+    for (int i = 0; i < m->devices.n; i++)
+        if (device_is(&m->devices.at[i], name, n))
+            return true;
+    return false;
+}
+
+/* ---- hosts, links ------------------------------------------------------------------------------------ */
+
+void model_hosts(Model *m, Node *node)
+{
+    typedef struct { int count; Bytes memory, offload; } Hosts;
+    static const Field fields[] = {
+        { "count", read_count, offsetof(Hosts, count), 1, 65536, NULL },
+        { "memory", read_bytes, offsetof(Hosts, memory), 0, 0, NULL },
+        { "offload", read_bytes, offsetof(Hosts, offload), 0, 0, NULL },
+    };
+    Hosts hosts = { 1, 0, 0 };      /* checked; what is offloaded to a host is not planned yet */
+    if (node)
+        section(m, node, "hosts", fields, COUNT(fields), &hosts);
+    if (hosts.memory && hosts.offload > hosts.memory)
+        bad(node_get(node, "offload")->loc, NULL, "hosts.offload is more than hosts.memory");
+}
+
+/* cpu-cpu or gpu-host: the slowest of each sort is kept. */
+static void read_link(const Spot *pair, const Node *key)
+{
+    static const char *const host = "host";
+    const char *dash = strchr(key->text, '-');
+    double rate = 0;
+    Spot value = *pair;
+    value.to = &rate;
+    read_rate(&value);
+    size_t first = dash ? (size_t)(dash - key->text) : 0;
+    bool to_host = dash && !strcmp(dash + 1, host);
+    if (!dash || !device_known(pair->m, key->text, first)
+        || (!to_host && !device_known(pair->m, dash + 1, strlen(dash + 1)))) {
+        bad(key->loc, "write DEVICE-DEVICE or DEVICE-host, by the names in devices",
+            "'%s' is no link between two devices", key->text);
+        return;
+    }
+    double *kept = to_host ? &pair->m->host_link : &pair->m->link;
+    if (rate > 0 && (*kept == 0 || rate < *kept))
+        *kept = rate;
+}
+
+void model_links(Model *m, Node *node)
+{
+    Spot s = { m, NULL, "links", node, NULL };
+    if (!node || is_word(node, "auto") || !want(&s, MAP, "'auto' or a map of links and rates"))
+        return;
+    for (int i = 0; i < node->n; i++) {
+        Spot pair = spot_key(&s, i, NULL, NULL);
+        read_link(&pair, node->key[i]);
+    }
+}
+
+/* ---- plan -------------------------------------------------------------------------------------------- */
+
+#define AT(field) offsetof(PlanSpec, field)
+#define SCHEDULES "auto gpipe 1f1b 1f1b* interleaved seq1f1b zb-h1 zb-h2 zb-v v-half v-min chimera pipedream 2bw " \
+                  "pipemare spectrain xpipe optimal"
+#define PLANNERS "exact interval pipedream vpipe madpipe twobw brute"
+
+static void read_stages(const Spot *s)
+{
+    static const Field one = { NULL, NULL, 0, 1, MOST_DEVICES, NULL };
+    static const Field fields[] = {
+        { "min", read_count, AT(stages_min), 1, MOST_DEVICES, NULL },
+        { "max", read_count, AT(stages_max), 1, MOST_DEVICES, NULL },
+    };
+    PlanSpec *p = s->to;
+    if (is_word(s->value, "auto"))
+        return;
+    if (s->value->kind == MAP) {
+        section(s->m, s->value, s->path, fields, COUNT(fields), p);
+        return;
+    }
+    Spot number = { s->m, &one, s->path, s->value, &p->stages_max };
+    read_count(&number);
+    p->stages_min = p->stages_max;
+}
+
+static void read_recompute(const Spot *s)
+{
+    static const Field words = { NULL, NULL, 0, 0, 0, "none full auto" };
+    static const Recompute kinds[] = { RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_AUTO };
+    PlanSpec *p = s->to;
+    int kind = 0;
+    if (s->value->kind == LIST) {
+        Spot names = *s;
+        names.to = &p->names;
+        read_texts(&names);
+        p->recompute = RECOMPUTE_LIST;
+        return;
+    }
+    Spot word = { s->m, &words, s->path, s->value, &kind };
+    read_choice(&word);
+    p->recompute = kinds[kind];
+}
+
+static void read_same_stage(const Spot *s)
+{
+    PlanSpec *p = &s->m->plan;
+    Strs names = { NULL, 0, 0 };
+    Spot list = *s;
+    list.to = &names;
+    read_texts(&list);
+    if (names.n < 2)
+        bad(s->value->loc, NULL, "%s: two names or more are expected", s->path);
+    Strs *to = (Strs *)PUSH(&p->same_stage);
+    *to = names;
+}
+
+typedef struct { Bytes memory; const char *device; } MaxMemory;
+
+static void read_constraint(const Spot *s)
+{
+    static const Field fields[] = {
+        { "same_stage", read_same_stage, 0, 0, 0, NULL },
+        { "cut_after", read_texts, offsetof(Model, plan.cut_after), 0, 0, NULL },
+        { "no_cut", read_texts, offsetof(Model, plan.no_cut), 0, 0, NULL },
+        { "keep", read_texts, offsetof(Model, plan.keep), 0, 0, NULL },
+    };
+    static const Field limit[] = {
+        { "max_memory", read_bytes, offsetof(MaxMemory, memory), 0, 0, NULL },
+        { "device", read_name, offsetof(MaxMemory, device), 0, 0, NULL },
+    };
+    if (!node_get(s->value, "max_memory")) {
+        section(s->m, s->value, s->path, fields, COUNT(fields), s->m);
+        return;
+    }
+    MaxMemory max = { 0, NULL };
+    section(s->m, s->value, s->path, limit, COUNT(limit), &max);
+    if (max.device && !device_known(s->m, max.device, strlen(max.device)))
+        bad(node_get(s->value, "device")->loc, NULL, "there is no device '%s'", max.device);
+    for (int i = 0; i < s->m->devices.n && max.memory > 0; i++) {
+        Device *d = &s->m->devices.at[i];
+        if ((!max.device || device_is(d, max.device, strlen(max.device))) && d->memory > max.memory)
+            d->memory = max.memory;
+    }
+}
+
+static void read_constraints(const Spot *s)
+{
+    if (!want(s, LIST, "a list of constraints"))
+        return;
+    for (int i = 0; i < s->value->n; i++) {
+        Spot item = spot_item(s, i, NULL, NULL);
+        read_constraint(&item);
+    }
+}
+
+static void read_cuts(const Spot *s)
+{
+    static const Field one = { NULL, NULL, 0, 0, MOST_OPS, NULL };
+    Ints *cuts = s->to;
+    if (!want(s, LIST, "a list of positions"))
+        return;
+    for (int i = 0; i < s->value->n; i++) {
+        int at = -1;
+        Spot item = spot_item(s, i, &one, &at);
+        read_count(&item);
+        if (at >= 0 && cuts->n && at <= cuts->at[cuts->n - 1])
+            bad(item.value->loc, NULL, "%s: positions ascend, and %d comes after %d", item.path, at,
+                cuts->at[cuts->n - 1]);
+        if (at >= 0)
+            *PUSH(cuts) = at;
+    }
+}
+
+/* auto is 1 to all devices, or what the cuts say. */
+static void stages_end(Model *m, Loc at)
+{
+    PlanSpec *p = &m->plan;
+    if (p->cuts.n && !p->stages_max && (p->cuts.n + 1) % p->chunks == 0)
+        p->stages_min = p->stages_max = (p->cuts.n + 1) / p->chunks;
+    if (!m->devices.n)
+        devices_default(m);
+    if (!p->stages_min)
+        p->stages_min = 1;
+    if (!p->stages_max)
+        p->stages_max = m->devices.n;
+    if (p->stages_max > m->devices.n)
+        bad(at, strf("list %d devices, or set count:", p->stages_max), "%d stages, and %d device%s", p->stages_max,
+            m->devices.n, m->devices.n > 1 ? "s" : "");
+    else if (p->stages_min > p->stages_max)
+        bad(at, NULL, "at least %d stages and at most %d", p->stages_min, p->stages_max);
+    if (p->cuts.n && (p->stages_min != p->stages_max || p->cuts.n + 1 != p->stages_max * p->chunks))
+        bad(at, NULL, "%d cuts make %d chunks; %d stages of %d chunk%s are asked for", p->cuts.n, p->cuts.n + 1,
+            p->stages_max, p->chunks, p->chunks > 1 ? "s" : "");
+}
+
+void model_plan(Model *m, Node *node)
+{
+    static const Field fields[] = {
+        { "stages", read_stages, 0, 0, 0, NULL },
+        { "chunks", read_count, AT(chunks), 1, MOST_CHUNKS, NULL },
+        { "schedule", read_word, AT(schedule), 0, 0, SCHEDULES },
+        { "transport", read_word, AT(transport), 0, 0, "local mpi" },
+        { "planner", read_word, AT(planner), 0, 0, PLANNERS },
+        { "recompute", read_recompute, 0, 0, 0, NULL },
+        { "offload", read_fixed, 0, 0, 0, "none auto" },
+        { "objective", read_fixed, 0, 0, 0, "step_time" },
+        { "constraints", read_constraints, 0, 0, 0, NULL },
+        { "cuts", read_cuts, AT(cuts), 0, 0, NULL },
+    };
+    PlanSpec *p = &m->plan;
+    *p = (PlanSpec){ .chunks = 1, .schedule = "auto", .transport = "local", .planner = "exact",
+                     .loc = node ? node->loc : (Loc){ 0, 0, 0 } };
+    if (node)
+        section(m, node, "plan", fields, COUNT(fields), p);
+    const Node *stages = node_get(node, "stages");
+    stages_end(m, stages ? stages->loc : p->loc);
+}

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * expr.c: the arithmetic of the model file, such as 0.02/sqrt(2*L) or 3*D.
+ *
+ *     sum     = product (('+' | '-') product)*
+ *     product = factor (('*' | '/') factor)*
+ *     factor  = ('-' | '+') factor | '(' sum ')' | NUMBER | NAME | NAME '(' sum (',' sum)* ')'
+ *     NUMBER  = decimal digits, with a fraction or an exponent or both
+ *     NAME    = [A-Za-z_][A-Za-z0-9_.]*      functions: sqrt min max ceil
+ *
+ * A value is an int64_t as long as it can be one, and is then exact; every operation on integers checks for overflow.
+ * It becomes a double where the mathematics leaves the integers: 7/2 is 3.5 and never 3, so that a width that does
+ * not divide is found and not rounded.
+ *
+ * fails   at the place of the whole expression, quoting it.  Nesting is limited to 64.
+ */
+#include "dpgen.h"
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_NESTED = 64, MOST_NAME = 63, MOST_ARGS = 8 };
+static const double EXACT = 9007199254740992.0;         /* 2^53: every integer up to here is a double */
+
+typedef struct { bool is_int; int64_t i; double f; } Value;     /* f is set in both cases */
+
+typedef struct {
+    Loc at;
+    const char *text, *p;
+    Lookup lookup;
+    void *ctx;
+    int depth;
+} Reader;
+
+static Value sum(Reader *r);
+
+/* ---- values ------------------------------------------------------------------------------------------ */
+
+static Value whole(int64_t i)
+{
+    return (Value){ true, i, (double)i };
+}
+
+static Value real(const Reader *r, double f)
+{
+    if (!isfinite(f))
+        err(r->at, NULL, "'%s' has no finite value", r->text);
+    return f == floor(f) && fabs(f) <= EXACT ? whole((int64_t)f) : (Value){ false, 0, f };
+}
+
+NORETURN static void overflow(const Reader *r)
+{
+    err(r->at, NULL, "'%s' does not fit 64 bits", r->text);
+}
+
+static Value plus(const Reader *r, Value a, Value b)
+{
+    int64_t i;
+    if (!a.is_int || !b.is_int)
+        return real(r, a.f + b.f);
+    if (__builtin_add_overflow(a.i, b.i, &i))
+        overflow(r);
+    return whole(i);
+}
+
+static Value minus(const Reader *r, Value a, Value b)
+{
+    int64_t i;
+    if (!a.is_int || !b.is_int)
+        return real(r, a.f - b.f);
+    if (__builtin_sub_overflow(a.i, b.i, &i))
+        overflow(r);
+    return whole(i);
+}
+
+static Value times(const Reader *r, Value a, Value b)
+{
+    int64_t i;
+    if (!a.is_int || !b.is_int)
+        return real(r, a.f * b.f);
+    if (__builtin_mul_overflow(a.i, b.i, &i))
+        overflow(r);
+    return whole(i);
+}
+
+static Value over(const Reader *r, Value a, Value b)
+{
+    if (b.f == 0)
+        err(r->at, NULL, "'%s' divides by zero", r->text);
+    if (a.is_int && b.is_int && b.i == -1)      /* INT64_MIN / -1 */
+        return minus(r, whole(0), a);
+    if (a.is_int && b.is_int && a.i % b.i == 0)
+        return whole(a.i / b.i);
+    if (a.is_int && b.is_int)       /* a fraction, even if the nearest double is none */
+        return (Value){ false, 0, a.f / b.f };
+    return real(r, a.f / b.f);
+}
+
+static bool less(Value a, Value b)
+{
+    return a.is_int && b.is_int ? a.i < b.i : a.f < b.f;
+}
+
+/* ---- text -------------------------------------------------------------------------------------------- */
+
+static char peek(Reader *r)
+{
+    while (*r->p == ' ')
+        r->p++;
+    return *r->p;
+}
+
+static bool take(Reader *r, char c)
+{
+    if (peek(r) != c)
+        return false;
+    r->p++;
+    return true;
+}
+
+NORETURN static void expected(Reader *r, const char *what)
+{
+    const char *hint = NULL;
+    if (r->p > r->text && isdigit((unsigned char)r->p[-1]) && isalpha((unsigned char)*r->p))
+        hint = "a product is written with *, a number in decimal";
+    if (!peek(r))
+        err(r->at, hint, "'%s' ends where %s is expected", r->text, what);
+    err(r->at, hint, "'%s' has '%s' where %s is expected", r->text, r->p, what);
+}
+
+static Value number(Reader *r)
+{
+    const char *from = r->p, *digits = "0123456789";
+    size_t n = strspn(from, digits);
+    bool plain = true;
+    if (from[n] == '.') {
+        plain = false;
+        n += 1 + strspn(from + n + 1, digits);
+    }
+    size_t sign = strchr("eE", from[n]) && from[n] ? 1 + (from[n + 1] == '-' || from[n + 1] == '+') : 0;
+    if (sign && isdigit((unsigned char)from[n + sign])) {
+        plain = false;
+        n += sign + strspn(from + n + sign, digits);
+    }
+    if (n == 1 && *from == '.')
+        expected(r, "a number");
+    char *copy = strf("%.*s", (int)n, from);
+    r->p += n;
+    if (isalpha((unsigned char)*r->p) || *r->p == '_' || *r->p == '.')
+        expected(r, "an operator");
+    if (!plain)
+        return real(r, number_decimal(copy, n));
+    errno = 0;
+    int64_t i = strtoll(copy, NULL, 10);
+    if (errno)
+        overflow(r);
+    return whole(i);
+}
+
+/* ---- functions --------------------------------------------------------------------------------------- */
+
+static Value do_sqrt(Reader *r, const Value *v, int n)
+{
+    (void)n;
+    if (v[0].f < 0)
+        err(r->at, NULL, "'%s' takes the root of a negative number", r->text);
+    double root = sqrt(v[0].f);
+    if (v[0].is_int && (int64_t)root * (int64_t)root != v[0].i)
+        return (Value){ false, 0, root };
+    return real(r, root);
+}
+
+static Value do_ceil(Reader *r, const Value *v, int n)
+{
+    (void)n;
+    return v[0].is_int ? v[0] : real(r, ceil(v[0].f));
+}
+
+static Value do_min(Reader *r, const Value *v, int n)
+{
+    (void)r;
+    Value best = v[0];
+    for (int i = 1; i < n; i++)
+        best = less(v[i], best) ? v[i] : best;
+    return best;
+}
+
+static Value do_max(Reader *r, const Value *v, int n)
+{
+    (void)r;
+    Value best = v[0];
+    for (int i = 1; i < n; i++)
+        best = less(best, v[i]) ? v[i] : best;
+    return best;
+}
+
+static const struct { const char *name; int least, most; Value (*call)(Reader *, const Value *, int); } functions[] = {
+    { "sqrt", 1, 1, do_sqrt },
+    { "ceil", 1, 1, do_ceil },
+    { "min", 2, MOST_ARGS, do_min },
+    { "max", 2, MOST_ARGS, do_max },
+};
+enum { FUNCTIONS = sizeof functions / sizeof *functions };
+
+static Value call(Reader *r, const char *name)
+{
+    const char *known[FUNCTIONS];
+    Value v[MOST_ARGS];
+    int n = 0;
+    do {
+        if (n == MOST_ARGS)
+            err(r->at, NULL, "'%s' gives %s more than %d values", r->text, name, MOST_ARGS);
+        v[n++] = sum(r);
+    } while (take(r, ','));
+    if (!take(r, ')'))
+        expected(r, "')'");
+    for (int i = 0; i < FUNCTIONS; i++) {
+        known[i] = functions[i].name;
+        if (strcmp(name, known[i]))
+            continue;
+        if (n < functions[i].least || n > functions[i].most)
+            err(r->at, NULL, "'%s' gives %s %d values; it takes %s", r->text, name, n,
+                functions[i].most == 1 ? "one" : "two and more");
+        return functions[i].call(r, v, n);
+    }
+    const char *near = nearest(name, known, FUNCTIONS);
+    err(r->at, near ? strf("did you mean '%s'?", near) : "there are sqrt, min, max and ceil",
+        "'%s' calls an unknown function '%s'", r->text, name);
+}
+
+static Value name(Reader *r)
+{
+    const char *from = r->p;
+    while (isalnum((unsigned char)*r->p) || *r->p == '_' || *r->p == '.')
+        r->p++;
+    if (r->p - from > MOST_NAME)
+        err(r->at, NULL, "a name of more than %d characters", MOST_NAME);
+    char *word = strf("%.*s", (int)(r->p - from), from);
+    if (take(r, '('))
+        return call(r, word);
+    double value;
+    if (!r->lookup || !r->lookup(r->ctx, word, &value))
+        err(r->at, "a name stands for a dim or an argument of the block", "'%s' names '%s', which is not known here",
+            r->text, word);
+    return real(r, value);
+}
+
+/* ---- the grammar ------------------------------------------------------------------------------------- */
+
+static Value factor(Reader *r)
+{
+    if (++r->depth > MOST_NESTED)
+        err(r->at, NULL, "an expression nested more than %d deep", MOST_NESTED);
+    Value v;
+    char c = peek(r);
+    if (take(r, '-')) {
+        v = minus(r, whole(0), factor(r));
+    } else if (take(r, '+')) {
+        v = factor(r);
+    } else if (take(r, '(')) {
+        v = sum(r);
+        if (!take(r, ')'))
+            expected(r, "')'");
+    } else if (isdigit((unsigned char)c) || c == '.') {
+        v = number(r);
+    } else if (isalpha((unsigned char)c) || c == '_') {
+        v = name(r);
+    } else {
+        expected(r, "a number or a name");
+    }
+    r->depth--;
+    return v;
+}
+
+static Value product(Reader *r)
+{
+    Value v = factor(r);
+    for (;;) {
+        if (take(r, '*'))
+            v = times(r, v, factor(r));
+        else if (take(r, '/'))
+            v = over(r, v, factor(r));
+        else
+            return v;
+    }
+}
+
+static Value sum(Reader *r)
+{
+    Value v = product(r);
+    for (;;) {
+        if (take(r, '+'))
+            v = plus(r, v, product(r));
+        else if (take(r, '-'))
+            v = minus(r, v, product(r));
+        else
+            return v;
+    }
+}
+
+static Value value(Loc at, const char *text, Lookup lookup, void *ctx)
+{
+    Reader r = { at, text, text, lookup, ctx, 0 };
+    Value v = sum(&r);
+    if (peek(&r))
+        expected(&r, "an operator");
+    return v;
+}
+
+double expr_float(Loc at, const char *text, Lookup lookup, void *ctx)
+{
+    return value(at, text, lookup, ctx).f;
+}
+
+int64_t expr_int(Loc at, const char *text, Lookup lookup, void *ctx)
+{
+    Value v = value(at, text, lookup, ctx);
+    if (!v.is_int)
+        err(at, fabs(v.f) < EXACT ? "use ceil() where rounding up is meant" : NULL,
+            "'%s' is %.10g, not an integer", text, v.f);
+    return v.i;
+}

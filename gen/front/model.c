@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * model.c: the node tree of a model file to a Model in which nothing is left to interpret but the graph's own nodes.
+ *
+ * needs   Node tree, -D and --set
+ * fills   Model, every field, with the defaults of docs/model.md where the file is silent: a model section alone is
+ *         enough for `dpgen check`
+ * keeps   blocks and graph as nodes: build checks them, because only it knows the operators
+ * fails   with bad() for whatever the schema refuses, all of it in one run; bad expressions stop at once
+ *
+ * The order of reading is fixed and not that of the file: dims before every number, devices before the plan that
+ * names them.  Cost: linear but for dims and inputs, whose names are compared pairwise.
+ */
+#include "front/schema.h"
+#include <string.h>
+
+static const double MOST_DIM = 0x1p48;      /* a tensor has less than 2^48 bytes, and such a dim is exact in a double */
+enum { MOST_DIMS = 256, MOST_INITS = 64 };
+
+/* ---- dims -------------------------------------------------------------------------------------------- */
+
+static void dim(Model *m, const Node *key, const Node *value)
+{
+    static const char *const taken[] = { "B", "sqrt", "min", "max", "ceil" };
+    if (!name_check(key, "a dim", false))
+        return;
+    for (int i = 0; i < COUNT(taken); i++)
+        if (!strcmp(key->text, taken[i])) {
+            bad(key->loc, i ? "choose another name" : "set train.batch.micro; B stands for it everywhere",
+                i ? "'%s' is a function, not a dim" : "the dim '%s' is the micro-batch and is not set here", key->text);
+            return;
+        }
+    if (value->kind != SCALAR) {
+        bad(value->loc, NULL, "the dim '%s' is an integer, not a %s", key->text, value->kind == LIST ? "list" : "map");
+        return;
+    }
+    int64_t n = expr_int(value->loc, value->text, number_lookup, m);
+    if (n < 0 || (double)n > MOST_DIM)
+        bad(value->loc, NULL, "the dim '%s' is %lld; it must be 0 to 2^48", key->text, (long long)n);
+    else
+        *PUSH(&m->dims) = (Dim){ key->text, n, value->loc };
+}
+
+static void dims(const Spot *s)
+{
+    if (!want(s, MAP, "a map of names and integers"))
+        return;
+    if (s->value->n > MOST_DIMS)
+        bad(s->value->loc, NULL, "%d dims; at most %d are read", s->value->n, MOST_DIMS);
+    else
+        for (int i = 0; i < s->value->n; i++)
+            dim(s->m, s->value->key[i], s->value->at[i]);
+}
+
+/* ---- inputs ------------------------------------------------------------------------------------------ */
+
+static bool shape_lookup(void *m, const char *name, double *value)
+{
+    if (strcmp(name, "B"))
+        return number_lookup(m, name, value);
+    *value = 1;
+    return true;
+}
+
+static void read_shape(const Spot *s)
+{
+    if (!want(s, LIST, "a list of dimensions"))
+        return;
+    if (s->value->n < 1 || s->value->n > MAXDIM) {
+        bad(s->value->loc, NULL, "%s: %d dimensions; 1 to %d are read", s->path, s->value->n, MAXDIM);
+        return;
+    }
+    for (int i = 0; i < s->value->n; i++) {
+        Spot item = spot_item(s, i, NULL, NULL);
+        if (!want(&item, SCALAR, "a dimension"))
+            return;
+        int64_t n = expr_int(item.value->loc, item.value->text, shape_lookup, s->m);
+        if (n < 1 || (double)n > MOST_DIM)
+            bad(item.value->loc, NULL, "%s is %lld; a dimension is 1 to 2^48", item.path, (long long)n);
+    }
+    if (strcmp(s->value->at[0]->text, "B"))
+        bad(s->value->at[0]->loc, "the first dimension counts samples: B", "%s does not begin with B", s->path);
+    *(Node **)s->to = s->value;
+}
+
+/* [lo, hi): the two follow each other in Input. */
+static void read_range(const Spot *s)
+{
+    static const Field bound = { NULL, NULL, 0, -0x1p31, 0x1p31, NULL };
+    int64_t *to = s->to;
+    if (!want(s, LIST, "[from, to]"))
+        return;
+    if (s->value->n != 2) {
+        bad(s->value->loc, "write [FROM, TO]; TO is not in the range",
+            "%s has %d values, not two", s->path, s->value->n);
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        Spot item = spot_item(s, i, &bound, &to[i]);
+        read_int(&item);
+    }
+    if (to[0] >= to[1])
+        bad(s->value->loc, NULL, "%s: nothing lies from %lld up to %lld", s->path, (long long)to[0], (long long)to[1]);
+}
+
+static void read_inputs(const Spot *s)
+{
+    static const Field fields[] = {
+        { "shape", read_shape, offsetof(Input, shape), 0, 0, NULL },
+        { "dtype", read_choice, offsetof(Input, type), 0, 0, "f32 bf16 i32" },
+        { "range", read_range, offsetof(Input, lo), 0, 0, NULL },
+    };
+    if (!want(s, MAP, "a map of names and inputs"))
+        return;
+    if (s->value->n > MAXINPUT)
+        bad(s->value->loc, NULL, "%d inputs; at most %d are read", s->value->n, MAXINPUT);
+    for (int i = 0; i < s->value->n && i < MAXINPUT; i++) {
+        Node *key = s->value->key[i], *at = s->value->at[i];
+        Input *input = PUSH(&s->m->inputs);
+        *input = (Input){ .name = key->text, .loc = key->loc };
+        name_check(key, "an input", false);
+        section(s->m, at, strf("%s.%s", s->path, key->text), fields, COUNT(fields), input);
+        if (at->kind != MAP || !want_key(at, "shape", input->name) || !want_key(at, "dtype", input->name))
+            continue;
+        if (input->type == BF16)
+            bad(node_get(at, "dtype")->loc, "write f32; it is narrowed where it is used", "an input of type bf16");
+        if (input->type != I32 && node_get(at, "range"))
+            bad(node_get(at, "range")->loc, NULL, "a range is for inputs of type i32");
+    }
+}
+
+/* ---- init -------------------------------------------------------------------------------------------- */
+
+/* The two numbers of a rule, which follow each other in Init. */
+static void read_pair(const Spot *s)
+{
+    static const Field bound = { NULL, NULL, 0, -1e30, 1e30, NULL };
+    double *to = s->to;
+    if (!want(s, LIST, "a list of two numbers"))
+        return;
+    if (s->value->n != 2) {
+        bad(s->value->loc, NULL, "%s has %d numbers, not two", s->path, s->value->n);
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        Spot item = spot_item(s, i, &bound, &to[i]);
+        read_float(&item);
+    }
+}
+
+static void init_rule(const Spot *s)
+{
+    static const Field plain = { NULL, NULL, 0, 0, 0, "zeros ones" };
+    static const Field fields[] = {
+        { "normal", read_pair, offsetof(Init, a), 0, 0, NULL },
+        { "uniform", read_pair, offsetof(Init, a), 0, 0, NULL },
+    };
+    Init *init = s->to;
+    int kind = INIT_ZEROS;
+    if (s->value->kind == SCALAR) {
+        Spot word = { s->m, &plain, s->path, s->value, &kind };
+        read_choice(&word);
+        init->kind = (InitKind)kind;
+        return;
+    }
+    if (s->value->kind == LIST || s->value->n != 1) {
+        bad(s->value->loc, "write zeros, ones, {normal: [mean, deviation]} or {uniform: [from, to]}",
+            "%s is not one rule", s->path);
+        return;
+    }
+    section(s->m, s->value, s->path, fields, COUNT(fields), init);
+    init->kind = node_get(s->value, "normal") ? INIT_NORMAL : INIT_UNIFORM;
+    if (init->kind == INIT_NORMAL ? init->b < 0 : init->b < init->a)
+        bad(s->value->at[0]->loc, NULL, init->kind == INIT_NORMAL ? "%s: a negative deviation"
+            : "%s: the range ends before it begins", s->path);
+}
+
+static void read_init(const Spot *s)
+{
+    if (!want(s, MAP, "a map of names and rules"))
+        return;
+    if (s->value->n > MOST_INITS)
+        bad(s->value->loc, NULL, "%d rules; at most %d are read", s->value->n, MOST_INITS);
+    for (int i = 0; i < s->value->n && i < MOST_INITS; i++) {
+        Init *init = PUSH(&s->m->inits);
+        init->name = s->value->key[i]->text;
+        name_check(s->value->key[i], "a rule", false);
+        Spot rule = spot_key(s, i, NULL, init);
+        init_rule(&rule);
+    }
+}
+
+static void init_default(Model *m, Init init)
+{
+    for (int i = 0; i < m->inits.n; i++)
+        if (!strcmp(m->inits.at[i].name, init.name))
+            return;
+    *PUSH(&m->inits) = init;
+}
+
+/* ---- the model section ------------------------------------------------------------------------------- */
+
+static void read_blocks(const Spot *s)
+{
+    if (want(s, MAP, "a map of names and blocks"))
+        s->m->blocks = s->value;
+}
+
+static void read_graph_list(const Spot *s)
+{
+    if (!want(s, LIST, "a list of operators"))
+        return;
+    s->m->graph = s->value;
+    if (!s->value->n)
+        bad(s->value->loc, NULL, "%s is empty", s->path);
+}
+
+static void read_loss(const Spot *s)
+{
+    read_name(s);
+    s->m->loss_loc = s->value->loc;
+}
+
+static void model_model(Model *m, Node *node)
+{
+    static const Field fields[] = {
+        { "name", read_title, offsetof(Model, name), 0, 0, NULL },
+        { "dims", read_nothing, 0, 0, 0, NULL },
+        { "inputs", read_inputs, 0, 0, 0, NULL },
+        { "init", read_init, 0, 0, 0, NULL },
+        { "blocks", read_blocks, 0, 0, 0, NULL },
+        { "graph", read_graph_list, 0, 0, 0, NULL },
+        { "loss", read_loss, offsetof(Model, loss), 0, 0, NULL },
+    };
+    if (node_get(node, "dims")) {
+        Spot s = { m, NULL, "model.dims", node_get(node, "dims"), NULL };
+        dims(&s);
+    }
+    section(m, node, "model", fields, COUNT(fields), m);
+    if (node->kind == MAP) {
+        want_key(node, "inputs", "model");
+        want_key(node, "graph", "model");
+        want_key(node, "loss", "model");
+    }
+    init_default(m, (Init){ "weight", INIT_NORMAL, 0, 0.02 });
+    init_default(m, (Init){ "bias", INIT_ZEROS, 0, 0 });
+    init_default(m, (Init){ "zeros", INIT_ZEROS, 0, 0 });
+    init_default(m, (Init){ "ones", INIT_ONES, 0, 0 });
+}
+
+/* ---- the file ---------------------------------------------------------------------------------------- */
+
+static void version(Node *root)
+{
+    Node *node = node_get(root, "dpgen");
+    if (!node)
+        err(root->loc, "add a line 'dpgen: 1'", "this is no dpgen model file, or it does not say so");
+    if (!is_word(node, "1"))
+        err(node->loc, NULL, "this dpgen reads version 1 of the schema%s", node->kind == SCALAR
+            ? strf(", not '%s'", node->text) : "");
+}
+
+static void base_name(Model *m, const char *path)
+{
+    const char *from = strrchr(path, '/');
+    from = from ? from + 1 : path;
+    size_t n = strcspn(from, ".");
+    m->name = n && n == strspn(from, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") && n < 64
+            ? strf("%.*s", (int)n, from) : "model";
+}
+
+static const struct { const char *key; void (*read)(Model *m, Node *node); } sections[] = {
+    { "model", model_model },            /* dims first of all */
+    { "train", model_train },
+    { "data", model_data },              /* names the model's inputs */
+    { "devices", model_devices },
+    { "hosts", model_hosts },
+    { "links", model_links },            /* name devices */
+    { "plan", model_plan },              /* names devices, asks how many there are */
+    { "checkpoint", model_checkpoint },
+    { "report", model_report },
+};
+
+Model *model(Node *root, const char *path, const Overrides *over)
+{
+    const char *known[COUNT(sections) + 1] = { "dpgen" };
+    Model *m = alloc(sizeof *m);
+    if (root->kind != MAP)
+        err(root->loc, "begin with a line 'dpgen: 1'", "a map of sections is expected");
+    override(root, over);
+    version(root);
+    m->path = path;
+    base_name(m, path);
+    for (int i = 0; i < COUNT(sections); i++)
+        known[i + 1] = sections[i].key;
+    for (int i = 0; i < root->n; i++) {
+        const char *key = root->key[i]->text, *near = nearest(key, known, COUNT(known));
+        if (!near || strcmp(near, key))
+            bad(root->key[i]->loc, near ? strf("did you mean '%s'?", near) : NULL, "unknown section '%s'", key);
+    }
+    if (!node_get(root, "model"))
+        err(root->loc, NULL, "the file has no 'model'");
+    for (int i = 0; i < COUNT(sections); i++)
+        sections[i].read(m, node_get(root, sections[i].key));
+    bad_stop();
+    return m;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * override.c: -D name=value and --set path=value change the tree before anybody reads it.
+ *
+ * So an overridden value passes exactly the checks that a written one passes, and a mistake in it is shown with the
+ * option's own text.  A path is keys and list positions with dots between; maps that are missing on the way are made,
+ * and keys that nobody knows are found by the section that reads them.
+ *
+ * needs   Node tree, options in the order given        keeps   every node that no option names
+ * fails   with bad() at the option; a missing '=' is wrong usage
+ */
+#include "front/schema.h"
+#include <stdlib.h>
+#include <string.h>
+
+static size_t split(const char *option, const char *text)
+{
+    const char *equal = strchr(text, '=');
+    if (!equal || equal == text)
+        fail(EXIT_USAGE, "%s %s: write %s %s=VALUE", option, text, option, option[1] == 'D' ? "NAME" : "PATH");
+    return (size_t)(equal - text);
+}
+
+static void define(Node *root, const char *text)
+{
+    size_t n = split("-D", text);
+    const char *name = strf("%.*s", (int)n, text), *known[64];
+    Node *value = load_option("-D", text, n + 1), *dims = node_get(node_get(root, "model"), "dims");
+    Loc at = { value->loc.file, 1, 1 };
+    int count = 0;
+    for (int i = 0; dims && dims->kind == MAP && i < dims->n; i++) {
+        if (!strcmp(dims->key[i]->text, name)) {
+            dims->at[i] = value;
+            return;
+        }
+        if (count < COUNT(known))
+            known[count++] = dims->key[i]->text;
+    }
+    const char *near = nearest(name, known, count);
+    bad(at, !strcmp(name, "B") ? "B is the micro-batch: --set train.batch.micro=..."
+            : near ? strf("did you mean '%s'?", near) : "-D sets what stands in model.dims",
+        "the model has no dim '%s'", name);
+}
+
+/* The place of one step of a path; NULL, and a mistake named, if there cannot be one. */
+static Node **child(Node *parent, const char *step, Loc at)
+{
+    if (parent->kind == LIST) {
+        char *end;
+        long i = strtol(step, &end, 10);
+        if (*end || end == step || i < 0 || i >= parent->n) {
+            bad(at, NULL, "'%s' is no position in a list of %d; the first is 0", step, parent->n);
+            return NULL;
+        }
+        return &parent->at[i];
+    }
+    if (parent->kind == SCALAR && *parent->text) {
+        bad(at, NULL, "'%s' cannot be set: what stands before it is '%s', not a map", step, parent->text);
+        return NULL;
+    }
+    parent->kind = MAP;         /* `train:` with nothing behind it */
+    for (int i = 0; i < parent->n; i++)
+        if (!strcmp(parent->key[i]->text, step))
+            return &parent->at[i];
+    Node **key = alloc(((size_t)parent->n + 1) * sizeof *key), **value = alloc(((size_t)parent->n + 1) * sizeof *value);
+    for (int i = 0; i < parent->n; i++) {
+        key[i] = parent->key[i];
+        value[i] = parent->at[i];
+    }
+    Node *made = key[parent->n] = alloc(sizeof *made);
+    *made = (Node){ .kind = SCALAR, .loc = at, .text = step };
+    parent->key = key;
+    parent->at = value;
+    return &value[parent->n++];
+}
+
+static void set(Node *root, const char *text)
+{
+    size_t n = split("--set", text);
+    Node *value = load_option("--set", text, n + 1), **to = &root;
+    for (size_t i = 0; i < n; ) {
+        size_t length = strcspn(text + i, ".=");
+        Loc at = { value->loc.file, 1, (int)i + 1 };
+        if (!length) {
+            bad(at, "write a path such as train.steps", "an empty step in a path");
+            return;
+        }
+        if (!*to) {
+            *to = alloc(sizeof **to);
+            **to = (Node){ .kind = MAP, .loc = at };
+        }
+        to = child(*to, strf("%.*s", (int)length, text + i), at);
+        if (!to)
+            return;
+        i += length + 1;
+    }
+    *to = value;
+}
+
+void override(Node *root, const Overrides *over)
+{
+    if (!over || root->kind != MAP)
+        return;
+    for (int i = 0; i < over->set.n; i++)
+        set(root, over->set.at[i]);
+    for (int i = 0; i < over->define.n; i++)
+        define(root, over->define.at[i]);
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * schema.c: reading values by tables.
+ *
+ * Scalars follow the core rules of YAML 1.2 where the field asks for a type: true and false and nothing else are
+ * booleans, ~ and null and nothing at all are no value, `no`, `on` and `1e-8` mean what they look like.  A number is
+ * an expression over the dims; a size or a rate is one decimal number and a unit.  Octal, hexadecimal and underscored
+ * numbers, infinities and not-a-numbers are not numbers here.
+ *
+ * fails   with bad() at the value, naming its full path; the field then keeps its default and reading goes on
+ */
+#include "front/schema.h"
+#include <ctype.h>
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_SEGMENT = 63, MOST_PATH = 255, MOST_KEYS = 32, MOST_WORDS = 32 };
+
+static const char *kind_name(const Node *node)
+{
+    static const char *const names[] = { "a text", "a list", "a map" };
+    if (node->kind == SCALAR && !node->quoted && (!*node->text || is_word(node, "~") || is_word(node, "null")))
+        return "nothing";
+    return names[node->kind];
+}
+
+bool is_word(const Node *node, const char *word)
+{
+    return node->kind == SCALAR && !node->quoted && !strcmp(node->text, word);
+}
+
+bool want(const Spot *s, NodeKind kind, const char *what)
+{
+    const char *found = kind_name(s->value);
+    if (s->value->kind == kind && strcmp(found, "nothing"))
+        return true;
+    bad(s->value->loc, NULL, "%s: %s is expected, and %s found", s->path, what, found);
+    return false;
+}
+
+Node *want_key(Node *map, const char *key, const char *path)
+{
+    Node *node = node_get(map, key);
+    if (!node)
+        bad(map->loc, NULL, "%s has no '%s'", path, key);
+    return node;
+}
+
+static const Field *find(const char *key, const Field *fields, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!strcmp(fields[i].key, key))
+            return &fields[i];
+    return NULL;
+}
+
+static void unknown(const Node *key, const char *path, const Field *fields, int n)
+{
+    const char *known[MOST_KEYS], *list = "known:";
+    for (int i = 0; i < n; i++) {
+        known[i] = fields[i].key;
+        list = strf("%s %s", list, known[i]);
+    }
+    const char *near = nearest(key->text, known, n);
+    bad(key->loc, near ? strf("did you mean '%s'?", near) : list, "unknown key '%s' in %s", key->text,
+        *path ? path : "the file");
+}
+
+void section(Model *m, Node *map, const char *path, const Field *fields, int n, void *to)
+{
+    Spot all = { m, NULL, path, map, NULL };
+    if (n > MOST_KEYS)
+        die("%s has more than %d keys", path, MOST_KEYS);
+    if (!want(&all, MAP, "a map"))
+        return;
+    for (int i = 0; i < map->n; i++) {
+        const Field *f = find(map->key[i]->text, fields, n);
+        if (!f) {
+            unknown(map->key[i], path, fields, n);
+            continue;
+        }
+        Spot s = spot_key(&all, i, f, (char *)to + f->at);
+        f->read(&s);
+    }
+}
+
+Spot spot_item(const Spot *list, int i, const Field *field, void *to)
+{
+    return (Spot){ list->m, field, strf("%s[%d]", list->path, i), list->value->at[i], to };
+}
+
+Spot spot_key(const Spot *map, int i, const Field *field, void *to)
+{
+    const char *key = map->value->key[i]->text;
+    return (Spot){ map->m, field, *map->path ? strf("%s.%s", map->path, key) : key, map->value->at[i], to };
+}
+
+/* ---- names and texts --------------------------------------------------------------------------------- */
+
+bool name_check(const Node *node, const char *what, bool dashes)
+{
+    const char *p = node->text, *rule = dashes ? "letters, digits, '_', '.' and '-'" : "letters, digits, '_' and '.'";
+    if (!isalpha((unsigned char)*p) && *p != '_') {
+        bad(node->loc, "a name begins with a letter or '_'", "'%s' cannot name %s", p, what);
+        return false;
+    }
+    for (const char *q = p; *q; q++)
+        if ((unsigned char)*q >= 0x80 || (!isalnum((unsigned char)*q) && !strchr(dashes ? "_.-" : "_.", *q))) {
+            bad(node->loc, strf("a name has %s", rule), "'%s' cannot name %s", p, what);
+            return false;
+        }
+    if (strlen(p) > MOST_SEGMENT) {
+        bad(node->loc, NULL, "a name of %zu characters; at most %d are read", strlen(p), MOST_SEGMENT);
+        return false;
+    }
+    return true;
+}
+
+void read_name(const Spot *s)
+{
+    if (want(s, SCALAR, "a name") && name_check(s->value, s->path, false))
+        *(const char **)s->to = s->value->text;
+}
+
+void read_title(const Spot *s)
+{
+    if (want(s, SCALAR, "a name") && name_check(s->value, s->path, true))
+        *(const char **)s->to = s->value->text;
+}
+
+static bool text_check(const Spot *s)
+{
+    if (!want(s, SCALAR, "a text"))
+        return false;
+    if (!*s->value->text || strlen(s->value->text) > MOST_PATH) {
+        bad(s->value->loc, NULL, "%s: a text of 1 to %d bytes is expected", s->path, MOST_PATH);
+        return false;
+    }
+    return true;
+}
+
+void read_text(const Spot *s)
+{
+    if (text_check(s))
+        *(const char **)s->to = s->value->text;
+}
+
+void read_texts(const Spot *s)
+{
+    Strs *list = s->to;
+    if (s->value->kind != LIST) {
+        if (text_check(s))
+            *PUSH(list) = s->value->text;
+        return;
+    }
+    for (int i = 0; i < s->value->n; i++) {
+        Spot item = spot_item(s, i, NULL, NULL);
+        if (text_check(&item))
+            *PUSH(list) = item.value->text;
+    }
+}
+
+void read_nothing(const Spot *s)
+{
+    (void)s;
+}
+
+/* ---- choices ----------------------------------------------------------------------------------------- */
+
+static int choose(const Spot *s)
+{
+    const char *word[MOST_WORDS], *p = s->field->words;
+    int n = 0;
+    if (!want(s, SCALAR, "a word"))
+        return -1;
+    for (; *p; p += strcspn(p, " "), p += *p == ' ') {
+        if (n == MOST_WORDS)
+            die("%s has more than %d choices", s->path, MOST_WORDS);
+        word[n] = strf("%.*s", (int)strcspn(p, " "), p);
+        if (!strcmp(word[n], s->value->text))
+            return n;
+        n++;
+    }
+    const char *near = nearest(s->value->text, word, n);
+    bad(s->value->loc, near ? strf("did you mean '%s'?", near) : strf("one of: %s", s->field->words),
+        "%s: '%s' is not known", s->path, s->value->text);
+    return -1;
+}
+
+void read_choice(const Spot *s)
+{
+    int i = choose(s);
+    if (i >= 0)
+        *(int *)s->to = i;
+}
+
+void read_word(const Spot *s)
+{
+    if (choose(s) >= 0)
+        *(const char **)s->to = s->value->text;
+}
+
+void read_fixed(const Spot *s)
+{
+    choose(s);
+}
+
+void read_true(const Spot *s)
+{
+    if (is_word(s->value, "true") || is_word(s->value, "false"))
+        *(bool *)s->to = is_word(s->value, "true");
+    else
+        bad(s->value->loc, "write true or false", "%s: %s is no boolean", s->path,
+            s->value->kind == SCALAR && *s->value->text ? strf("'%s'", s->value->text) : kind_name(s->value));
+}
+
+/* ---- numbers ----------------------------------------------------------------------------------------- */
+
+bool number_lookup(void *ctx, const char *name, double *value)
+{
+    const Model *m = ctx;
+    for (int i = 0; i < m->dims.n; i++)
+        if (!strcmp(m->dims.at[i].name, name)) {
+            *value = (double)m->dims.at[i].value;
+            return true;
+        }
+    return false;
+}
+
+static bool whole(const Spot *s, int64_t *i)
+{
+    const Field *f = s->field;
+    if (!want(s, SCALAR, "an integer"))
+        return false;
+    *i = expr_int(s->value->loc, s->value->text, number_lookup, s->m);
+    if (*i >= (int64_t)f->lo && *i <= (int64_t)f->hi)
+        return true;
+    bad(s->value->loc, NULL, "%s: %lld is out of range: %.0f to %.0f", s->path, (long long)*i, f->lo, f->hi);
+    return false;
+}
+
+void read_int(const Spot *s)
+{
+    int64_t i;
+    if (whole(s, &i))
+        *(int64_t *)s->to = i;
+}
+
+void read_count(const Spot *s)
+{
+    int64_t i;
+    if (whole(s, &i))
+        *(int *)s->to = (int)i;
+}
+
+/* below, above: the end of the range is not part of it */
+static void decimal(const Spot *s, bool below, bool above)
+{
+    const Field *f = s->field;
+    if (!want(s, SCALAR, "a number"))
+        return;
+    double x = expr_float(s->value->loc, s->value->text, number_lookup, s->m);
+    if (x < f->lo || x > f->hi || (below && x == f->hi) || (above && x == f->lo))
+        bad(s->value->loc, NULL, "%s: %.10g is out of range: %g %s x %s %g", s->path, x, f->lo, above ? "<" : "<=",
+            below ? "<" : "<=", f->hi);
+    else
+        *(double *)s->to = x;
+}
+
+void read_float(const Spot *s)
+{
+    decimal(s, false, false);
+}
+
+void read_below(const Spot *s)
+{
+    decimal(s, true, false);
+}
+
+void read_above(const Spot *s)
+{
+    decimal(s, false, true);
+}
+
+/* ---- sizes and rates --------------------------------------------------------------------------------- */
+
+typedef struct { const char *name; double factor; } Unit;
+
+/* digits, or digits.digits, and how many characters that is, spaces behind it included; -1 if it is not that */
+static double leading(const char *p, size_t *used)
+{
+    size_t n = strspn(p, "0123456789");
+    if (n && p[n] == '.')
+        n += 1 + strspn(p + n + 1, "0123456789");
+    *used = n + strspn(p + n, " ");
+    return n && n < 20 ? number_decimal(p, n) : -1;
+}
+
+/* A decimal number and a unit, rounded down to a whole number; -1 and a mistake named if it is not that. */
+static double measure(const Spot *s, const Unit *units, int n, const char *example)
+{
+    const char *known[16], *near;
+    size_t used;
+    if (!want(s, SCALAR, strf("a size such as %s", example)))
+        return -1;
+    double x = leading(s->value->text, &used);
+    for (int i = 0; i < n; i++) {
+        known[i] = units[i].name;
+        if (x >= 0 && !strcmp(s->value->text + used, units[i].name))
+            return fmin(floor(x * units[i].factor), 0x1p60);
+    }
+    near = x >= 0 ? nearest(s->value->text + used, known, n) : NULL;
+    bad(s->value->loc, near ? strf("did you mean '%.*s%s'?", (int)used, s->value->text, near) : strf("write it like %s",
+        example), "%s: '%s' is no number with a known unit", s->path, s->value->text);
+    return -1;
+}
+
+void read_bytes(const Spot *s)
+{
+    static const Unit units[] = { { "", 1 }, { "B", 1 }, { "kB", 1e3 }, { "KB", 1e3 }, { "MB", 1e6 }, { "GB", 1e9 },
+        { "TB", 1e12 }, { "KiB", 0x1p10 }, { "MiB", 0x1p20 }, { "GiB", 0x1p30 }, { "TiB", 0x1p40 } };
+    double x = measure(s, units, COUNT(units), "24GiB or 80GB");
+    if (x >= 0)
+        *(Bytes *)s->to = (Bytes)x;
+}
+
+void read_rate(const Spot *s)
+{
+    static const Unit units[] = { { "", 1 }, { "B/s", 1 }, { "kB/s", 1e3 }, { "KB/s", 1e3 }, { "MB/s", 1e6 },
+        { "GB/s", 1e9 }, { "TB/s", 1e12 }, { "KiB/s", 0x1p10 }, { "MiB/s", 0x1p20 }, { "GiB/s", 0x1p30 },
+        { "TiB/s", 0x1p40 } };
+    double x = measure(s, units, COUNT(units), "300GB/s");
+    if (x >= 0)
+        *(double *)s->to = x;
+}
+
+void read_flops(const Spot *s)
+{
+    static const Unit units[] = { { "", 1 }, { "FLOP/s", 1 }, { "MFLOP/s", 1e6 }, { "GFLOP/s", 1e9 },
+        { "TFLOP/s", 1e12 }, { "PFLOP/s", 1e15 }, { "MFLOPS", 1e6 }, { "GFLOPS", 1e9 },
+        { "TFLOPS", 1e12 }, { "PFLOPS", 1e15 } };
+    double x = measure(s, units, COUNT(units), "1.2TFLOP/s");
+    if (x >= 0)
+        *(double *)s->to = x;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * schema.h: a section of the model file is a table of fields; a field names its key, who reads it and where it goes.
+ */
+#ifndef SCHEMA_H
+#define SCHEMA_H
+#include "dpgen.h"
+
+typedef struct Field Field;
+typedef struct {                /* a value about to be read */
+    Model *m;
+    const Field *field;
+    const char *path;           /* train.optimizer.lr, for messages */
+    Node *value;
+    void *to;
+} Spot;
+struct Field {
+    const char *key;
+    void (*read)(const Spot *s);
+    size_t at;                  /* offset in the structure that the section fills */
+    double lo, hi;              /* numbers */
+    const char *words;          /* choices, a space between two */
+};
+#define COUNT(array) ((int)(sizeof (array) / sizeof *(array)))
+
+/* Read every key of a map by its field, in the order of the file; keys without a field are named as mistakes. */
+void section(Model *m, Node *map, const char *path, const Field *fields, int n, void *to);
+/* The value is of that kind, or a mistake was named. */
+bool want(const Spot *s, NodeKind kind, const char *what);
+Node *want_key(Node *map, const char *key, const char *path);   /* named as a mistake if absent */
+bool is_word(const Node *node, const char *word);               /* that plain scalar */
+bool name_check(const Node *node, const char *what, bool dashes);  /* letters, digits, _ and . ; contract C6 */
+bool number_lookup(void *m, const char *name, double *value);   /* dims */
+Spot spot_item(const Spot *list, int i, const Field *field, void *to);
+Spot spot_key(const Spot *map, int i, const Field *field, void *to);
+
+/* Readers: what they write. */
+void read_int(const Spot *s);           /* int64_t in [lo, hi] */
+void read_count(const Spot *s);         /* int in [lo, hi] */
+void read_float(const Spot *s);         /* double in [lo, hi] */
+void read_below(const Spot *s);         /* double in [lo, hi) */
+void read_above(const Spot *s);         /* double in (lo, hi] */
+void read_true(const Spot *s);          /* bool: true or false */
+void read_choice(const Spot *s);        /* int: position in words */
+void read_word(const Spot *s);          /* const char *: one of words */
+void read_nothing(const Spot *s);       /* nothing: it has been read before */
+void read_fixed(const Spot *s);         /* nothing: one of words, which dpgen does anyway */
+void read_name(const Spot *s);          /* const char *; letters, digits, _ and . */
+void read_title(const Spot *s);         /* const char *; - too */
+void read_text(const Spot *s);          /* const char *, not empty */
+void read_texts(const Spot *s);         /* Strs: one text or a list of them */
+void read_bytes(const Spot *s);         /* Bytes: 24GiB */
+void read_rate(const Spot *s);          /* double: 300GB/s */
+void read_flops(const Spot *s);         /* double: 1.2TFLOP/s */
+
+/* The sections: train.c, devices.c, override.c */
+void model_train(Model *m, Node *node);
+void model_data(Model *m, Node *node);
+void model_checkpoint(Model *m, Node *node);
+void model_report(Model *m, Node *node);
+void model_devices(Model *m, Node *node);
+void model_hosts(Model *m, Node *node);
+void model_links(Model *m, Node *node);
+void model_plan(Model *m, Node *node);
+void override(Node *root, const Overrides *over);
+#endif

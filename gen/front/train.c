@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * train.c: how the model is trained, on what, and what a run leaves behind: the sections train, data, checkpoint,
+ * report.
+ *
+ * needs   inputs of the model        fills   Model.train, data, eval, ckpt, trace
+ * fails   with bad(); a key that belongs to another kind of optimiser, schedule or format is a mistake, not ignored
+ */
+#include "front/schema.h"
+#include <string.h>
+
+enum { MOST_MICRO = 65536 };    /* of one step: each is written out in the generated source */
+#define MOST 0x1p40             /* steps, samples */
+#define MOST_RATE 1e6           /* learning rates and what multiplies them */
+
+/* A key that only one kind of something has. */
+typedef struct { const char *key; int kind; const char *kind_name; } Owner;
+
+static void check_owners(const Node *map, const char *path, int kind, const Owner *owners, int n)
+{
+    for (int i = 0; i < n; i++) {
+        const Node *value = node_get(map, owners[i].key);
+        if (value && owners[i].kind != kind)
+            bad(value->loc, strf("delete it, or write type: %s", owners[i].kind_name),
+                "%s.%s is only for type %s", path, owners[i].key, owners[i].kind_name);
+    }
+}
+
+/* ---- train: precision and batch ---------------------------------------------------------------------- */
+
+#define AT(field) offsetof(Train, field)
+
+static void read_precision(const Spot *s)
+{
+    static const Field fields[] = {
+        { "compute", read_choice, AT(compute), 0, 0, "f32 bf16" },
+        { "params", read_fixed, 0, 0, 0, "f32" },
+        { "gradients", read_fixed, 0, 0, 0, "f32" },
+    };
+    section(s->m, s->value, s->path, fields, COUNT(fields), s->to);
+}
+
+static void read_micro(const Spot *s)
+{
+    if (is_word(s->value, "auto"))
+        *(int64_t *)s->to = 0;
+    else
+        read_int(s);
+}
+
+static void read_batch(const Spot *s)
+{
+    static const Field fields[] = {
+        { "global", read_int, AT(global), 1, MOST, NULL },
+        { "micro", read_micro, AT(batch), 1, 0x1p31, NULL },
+        { "groups", read_int, AT(groups), 1, MOST_MICRO, NULL },
+    };
+    section(s->m, s->value, s->path, fields, COUNT(fields), s->to);
+}
+
+/* What follows from the three numbers. */
+static void batch_end(Train *t, Loc at)
+{
+    if (!t->global)
+        t->global = 8 * (t->batch ? t->batch : 1);
+    if (!t->batch)
+        return;
+    t->micro = t->global / t->batch;
+    int64_t down = t->micro * t->batch;
+    if (t->global % t->batch)
+        bad(at, strf("global: %lld would do", (long long)(down ? down : t->batch)),
+            "a global batch of %lld samples is not a whole number of micro-batches of %lld", (long long)t->global,
+            (long long)t->batch);
+    else if (t->micro > MOST_MICRO)
+        bad(at, "make train.batch.micro larger", "%lld micro-batches in a step; at most %d are planned",
+            (long long)t->micro, MOST_MICRO);
+    else if (t->micro % t->groups)
+        bad(at, NULL, "%lld micro-batches do not divide into %lld equal groups", (long long)t->micro,
+            (long long)t->groups);
+}
+
+/* ---- train: optimiser and learning rate -------------------------------------------------------------- */
+
+static void read_betas(const Spot *s)
+{
+    static const Field bound = { NULL, NULL, 0, 0, 1, NULL };
+    Train *t = s->to;
+    if (!want(s, LIST, "a list of two numbers"))
+        return;
+    if (s->value->n != 2) {
+        bad(s->value->loc, NULL, "%s has %d numbers, not two", s->path, s->value->n);
+        return;
+    }
+    Spot one = spot_item(s, 0, &bound, &t->beta1), two = spot_item(s, 1, &bound, &t->beta2);
+    read_below(&one);
+    read_below(&two);
+}
+
+/* A choice of two words, as a bool: is it the second? */
+static void read_second(const Spot *s)
+{
+    int kind = 0;
+    Spot word = *s;
+    word.to = &kind;
+    read_choice(&word);
+    *(bool *)s->to = kind == 1;
+}
+
+static void read_optimizer(const Spot *s)
+{
+    static const Field fields[] = {
+        { "type", read_choice, AT(opt), 0, 0, "sgd adamw" },
+        { "lr", read_float, AT(lr), 0, MOST_RATE, NULL },
+        { "betas", read_betas, 0, 0, 0, NULL },
+        { "eps", read_above, AT(eps), 0, 1, NULL },
+        { "momentum", read_below, AT(momentum), 0, 1, NULL },
+        { "weight_decay", read_float, AT(weight_decay), 0, MOST_RATE, NULL },
+        { "decay_only", read_second, AT(decay_matrices), 0, 0, "all matrices" },
+        { "no_decay", read_texts, AT(no_decay), 0, 0, NULL },
+    };
+    static const Owner owners[] = { { "betas", OPT_ADAMW, "adamw" }, { "eps", OPT_ADAMW, "adamw" },
+                                    { "momentum", OPT_SGD, "sgd" } };
+    Train *t = s->to;
+    section(s->m, s->value, s->path, fields, COUNT(fields), t);
+    check_owners(s->value, s->path, t->opt, owners, COUNT(owners));
+}
+
+static void read_schedule(const Spot *s)
+{
+    static const Field fields[] = {
+        { "type", read_choice, AT(schedule), 0, 0, "constant cosine linear step" },
+        { "warmup", read_int, AT(warmup), 0, MOST, NULL },
+        { "final", read_float, AT(final), 0, 1, NULL },
+        { "every", read_int, AT(every), 1, MOST, NULL },
+        { "factor", read_above, AT(factor), 0, 1, NULL },
+    };
+    static const Owner owners[] = { { "every", LR_STEP, "step" }, { "factor", LR_STEP, "step" } };
+    Train *t = s->to;
+    section(s->m, s->value, s->path, fields, COUNT(fields), t);
+    check_owners(s->value, s->path, t->schedule, owners, COUNT(owners));
+    if (t->schedule == LR_STEP && s->value->kind == MAP)
+        want_key(s->value, "every", s->path);
+    const Node *final = node_get(s->value, "final");
+    if (final && t->schedule != LR_COSINE && t->schedule != LR_LINEAR)
+        bad(final->loc, NULL, "%s.final is only for types cosine and linear", s->path);
+}
+
+static void read_seed(const Spot *s)
+{
+    static const Field bound = { NULL, NULL, 0, 0, 9223372036854774784.0, NULL };
+    int64_t seed = 0;
+    Spot number = { s->m, &bound, s->path, s->value, &seed };
+    read_int(&number);
+    *(uint64_t *)s->to = (uint64_t)seed;
+}
+
+static void read_deterministic(const Spot *s)
+{
+    bool yes = true;
+    Spot word = *s;
+    word.to = &yes;
+    read_true(&word);
+    if (!yes)
+        bad(s->value->loc, "delete it", "a generated job always computes the same bits; this cannot be switched off");
+}
+
+void model_train(Model *m, Node *node)
+{
+    static const Field fields[] = {
+        { "precision", read_precision, 0, 0, 0, NULL },
+        { "batch", read_batch, 0, 0, 0, NULL },
+        { "steps", read_int, AT(steps), 1, MOST, NULL },
+        { "optimizer", read_optimizer, 0, 0, 0, NULL },
+        { "schedule", read_schedule, 0, 0, 0, NULL },
+        { "clip_norm", read_float, AT(clip), 0, 1e30, NULL },
+        { "clip_scope", read_second, AT(clip_each), 0, 0, "global parameter" },
+        { "seed", read_seed, AT(seed), 0, 0, NULL },
+        { "deterministic", read_deterministic, 0, 0, 0, NULL },
+    };
+    Train *t = &m->train;
+    *t = (Train){ .compute = F32, .batch = 1, .groups = 1, .steps = 1000, .opt = OPT_ADAMW, .lr = 3e-4, .beta1 = 0.9,
+                  .beta2 = 0.999, .eps = 1e-8, .schedule = LR_CONSTANT, .every = 1, .factor = 0.1, .seed = 1 };
+    if (node)
+        section(m, node, "train", fields, COUNT(fields), t);
+    const Node *batch = node_get(node, "batch");
+    batch_end(t, batch ? batch->loc : node ? node->loc : (Loc){ 0, 0, 0 });
+}
+
+/* ---- data -------------------------------------------------------------------------------------------- */
+
+static int input_find(Model *m, const Node *name)
+{
+    const char *known[MAXINPUT];
+    for (int i = 0; i < m->inputs.n; i++) {
+        known[i] = m->inputs.at[i].name;
+        if (!strcmp(known[i], name->text))
+            return i;
+    }
+    const char *near = nearest(name->text, known, m->inputs.n);
+    bad(name->loc, near ? strf("did you mean '%s'?", near) : "inputs stand in model.inputs",
+        "the model has no input '%s'", name->text);
+    return -1;
+}
+
+static void feed(DataSet *d, int input, const char *role, const char *path)
+{
+    *PUSH(&d->role) = role;
+    *PUSH(&d->input) = input;
+    *PUSH(&d->path) = path;
+}
+
+static void read_role(const Spot *s)
+{
+    int i = want(s, SCALAR, "the name of an input") ? input_find(s->m, s->value) : -1;
+    if (i < 0)
+        return;
+    feed(s->to, i, s->field->key, NULL);
+    if (s->m->inputs.at[i].type != I32)
+        bad(s->value->loc, "write dtype: i32 there", "%s: the input '%s' is not i32", s->path, s->value->text);
+    const Node *shape = s->m->inputs.at[i].shape;
+    if (shape && shape->n != 2)
+        bad(s->value->loc, "give it the shape [B, LENGTH]", "%s: the input '%s' has %d dimensions, not two", s->path,
+            s->value->text, shape->n);
+}
+
+static void read_arrays(const Spot *s)
+{
+    if (!want(s, MAP, "a map of inputs and files"))
+        return;
+    for (int i = 0; i < s->value->n; i++) {
+        const char *path = NULL;
+        int input = input_find(s->m, s->value->key[i]);
+        Spot file = spot_key(s, i, NULL, &path);
+        read_text(&file);
+        if (input >= 0 && path)
+            feed(s->to, input, s->m->inputs.at[input].name, path);
+    }
+}
+
+static void check_keys(const DataSet *d, Node *node, const char *path)
+{
+    static const char *const token_keys[] = { "files", "tokens", "next" }, *const array_keys[] = { "arrays" };
+    bool npy = !strcmp(d->format, "npy");
+    want_key(node, npy ? "arrays" : "files", path);
+    if (!npy && !d->input.n)
+        want_key(node, "tokens", path);
+    const char *const *other = npy ? token_keys : array_keys;
+    for (int i = 0; i < (npy ? COUNT(token_keys) : COUNT(array_keys)); i++) {
+        const Node *value = node_get(node, other[i]);
+        if (value)
+            bad(value->loc, NULL, "%s.%s does not go with format %s", path, other[i], d->format);
+    }
+}
+
+/* What the evaluation set does not say, it has in common with the training set. */
+static void inherit(DataSet *eval, const DataSet *train)
+{
+    if (!eval->format)
+        eval->format = train->format;
+    if (eval->input.n || !eval->format || !train->format || strcmp(eval->format, train->format)
+        || !strcmp(eval->format, "npy"))
+        return;
+    eval->role = train->role;
+    eval->input = train->input;
+    eval->path = train->path;
+}
+
+static void check_fed(const Model *m, const DataSet *d, const char *path)
+{
+    int fed[MAXINPUT] = { 0 };
+    for (int i = 0; i < d->input.n; i++)
+        if (fed[d->input.at[i]]++ == 1)
+            bad(d->loc, NULL, "%s feeds the input '%s' twice", path, m->inputs.at[d->input.at[i]].name);
+    for (int i = 0; i < m->inputs.n; i++)
+        if (!fed[i])
+            bad(m->inputs.at[i].loc, "name it in the data section", "nothing in %s feeds the input '%s'", path,
+                m->inputs.at[i].name);
+}
+
+static void read_set(const Spot *s)
+{
+#define SET(field) offsetof(DataSet, field)
+    static const Field fields[] = {
+        { "format", read_word, SET(format), 0, 0, "bytes llmc-tokens megatron npy" },
+        { "files", read_texts, SET(files), 0, 0, NULL },
+        { "tokens", read_role, 0, 0, 0, NULL },
+        { "next", read_role, 0, 0, 0, NULL },
+        { "arrays", read_arrays, 0, 0, 0, NULL },
+        { "order", read_second, SET(sequential), 0, 0, "shuffled sequential" },
+        { "every", read_int, SET(every), 1, MOST, NULL },         /* these two: eval only */
+        { "batches", read_int, SET(batches), 1, MOST_MICRO, NULL },
+    };
+    DataSet *d = s->to;
+    bool eval = d == &s->m->eval;
+    d->loc = s->value->loc;
+    d->every = eval ? 100 : 0;
+    d->batches = eval ? 10 : 0;
+    section(s->m, s->value, s->path, fields, COUNT(fields) - (eval ? 0 : 2), d);
+    if (eval)
+        inherit(d, &s->m->data);
+    if (s->value->kind != MAP || (!d->format && !want_key(s->value, "format", s->path)) || !d->format)
+        return;
+    check_keys(d, s->value, s->path);
+    check_fed(s->m, d, s->path);
+}
+
+void model_data(Model *m, Node *node)
+{
+    static const Field fields[] = {
+        { "train", read_nothing, offsetof(Model, data), 0, 0, NULL },
+        { "eval", read_set, offsetof(Model, eval), 0, 0, NULL },
+    };
+    if (!node)
+        return;
+    Node *train = node_get(node, "train");      /* first: the other inherits from it */
+    if (train) {
+        Spot s = { m, &fields[0], "data.train", train, &m->data };
+        read_set(&s);
+    } else if (node->kind == MAP) {
+        want_key(node, "train", "data");
+    }
+    section(m, node, "data", fields, COUNT(fields), m);
+}
+
+/* ---- checkpoint, report ------------------------------------------------------------------------------ */
+
+void model_checkpoint(Model *m, Node *node)
+{
+    static const Field fields[] = {
+        { "every", read_int, offsetof(CkptSpec, every), 0, MOST, NULL },
+        { "keep", read_int, offsetof(CkptSpec, keep), 1, 1000000, NULL },
+        { "dir", read_text, offsetof(CkptSpec, dir), 0, 0, NULL },
+        { "format", read_fixed, 0, 0, 0, "safetensors" },
+    };
+    m->ckpt = (CkptSpec){ .dir = "checkpoints", .every = 0, .keep = 3 };
+    if (node)
+        section(m, node, "checkpoint", fields, COUNT(fields), &m->ckpt);
+}
+
+static void read_html(const Spot *s)
+{
+    bool unused;
+    Spot word = *s;
+    word.to = &unused;
+    read_true(&word);
+}
+
+void model_report(Model *m, Node *node)
+{
+    static const Field fields[] = {
+        { "metrics", read_fixed, 0, 0, 0, "none jsonl" },
+        { "trace", read_second, offsetof(Model, trace), 0, 0, "none chrome" },
+        { "html", read_html, 0, 0, 0, NULL },
+    };
+    if (node)
+        section(m, node, "report", fields, COUNT(fields), m);
+}
