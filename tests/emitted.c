@@ -9,8 +9,7 @@
  * above or declared in rt.h, with as many arguments, each an address, an integer or a float where the prototype
  * wants one; every constant stands once; actions count up from 0; a transfer is begun, waited for, and only then begun
  * again; what one stage sends to another is what that one receives, in the same order.  Comments are white space
- * everywhere but inside a call.  Prints file:line: reason.  Linear in the text,
- * quadratic in the messages of a stage.
+ * everywhere but inside a call.  Prints file:line: reason.  Linear in the text, quadratic in the messages of a stage.
  *
  * Not checked here: that addresses lie in their buffers, and the acc arguments; those need the plan.
  */
@@ -568,6 +567,7 @@ static const struct { const char *find, *put, *why; } damages[] = {
     {"S(slot, ", "S(slot + 1, ", "expected"},
     {"slot_stride =", "slot_width =", "without a constant"},
     {"_stride)", "_shift)", "not a"},
+    {"*slot_stride)", "*h_x)", "not a stride"},
     {"A(", "A(no_such_", "not a constant"},
     {"0x1p-1f", "0.5", "expected"},
     {"0x1p-1f", "0x1p-1", "expected"},
@@ -577,6 +577,8 @@ static const struct { const char *find, *put, *why; } damages[] = {
     {"action(st, 1);", "action(st, 1);\n    action(st, 2);", "empty"},
     {"transfer_wait(st, 0);", "step_begin(st, A(vals));", "never waited"},
     {"transfer_wait(st, 0);", "(void)st;", "empty"},
+    {"    transfer_wait(st, 0);\n}", "}", "empty"},
+    {"h_forward(st, slot);", "h_forward(st, slot);\n    action(st, 0);", "does not begin"},
     {"transfer_wait(st, 0);", "transfer_wait(st, 1);", "not begun"},
     {"transfer_wait(st, 0);", "transfer_wait(st, 0);\n    transfer_wait(st, 0);", "not begun"},
     {"transfer_wait(st, 0);", "transfer_wait(st, 256);", "literal from 0"},

@@ -1,0 +1,37 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The reader of stages against itself: one stage damaged in every way it knows, and two stages that disagree.
+#   emitted.sh [path of the emitted program]
+emitted=${1:-tests/emitted_lang}
+root=$(cd "$(dirname "$0")/.." && pwd)
+at=$root/tests/emitted rt=$root/rt/rt.h
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+
+"$emitted" "$rt" --self-test "$at/stage0.c" >"$tmp/said"
+set -- $(tail -n 1 "$tmp/said" | tr -cd '0-9 ')
+passed=${1:-0} failed=${2:-1}
+
+# pair WHAT SED REASON: stage 1 edited; an empty reason means that both are right
+pair() {
+    sed "$2" "$at/stage1.c" >"$tmp/stage1.c"
+    "$emitted" "$rt" "$at/stage0.c" "$tmp/stage1.c" >"$tmp/said" 2>"$tmp/err"
+    got=$?
+    if [ -z "$3" ] && [ $got -eq 0 ] || { [ -n "$3" ] && [ $got -eq 1 ] && grep -q "$3" "$tmp/err"; }; then
+        passed=$((passed + 1))
+        return
+    fi
+    failed=$((failed + 1))
+    echo "emitted.sh: $1: status $got: $(head -n 1 "$tmp/err")" >&2
+}
+
+pair "as they are" '' ''
+pair "another tag" 's/0, 0, 7, 96/0, 0, 6, 96/' 'message 0 from stage 0 to 1'
+pair "other bytes" 's/0, 0, 8, 96/0, 0, 8, 92/' 'message 0 from stage 1 to 0'
+pair "another order" 's/0, 7, 96/0, X, 96/; s/0, 9, 96/0, 7, 96/; s/X/9/' 'message 0 from stage 0 to 1'
+pair "one message less" 's/recv_begin(.*9, 96/step_begin(st, A(h_y)/; /action(st, 6)/,$s/transfer_wait(st, 0)/step_end(st, A(h_y))/' \
+    'message 1 from stage 0 to 1'
+pair "a message to itself" 's/0, 0, 8, 96/0, 1, 8, 96/' 'no peer 1'
+pair "a peer that is not there" 's/0, 0, 8, 96/0, 2, 8, 96/' 'no peer 2'
+echo "emitted: $passed passed, $failed failed"
+[ "$failed" -eq 0 ]
