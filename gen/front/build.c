@@ -215,6 +215,7 @@ static Ints split(Scope *s, const Node *line, const char *path, int x, const Op 
         WRONG(s->b, line->loc, "parts: 3, or sizes: [a, b, c]", "Split needs either `parts` or `sizes`, at most %d", MAX_REPEAT);
         return out;
     }
+    claim(s, line, path);                   /* the parts are path.0, path.1, ... */
     for (int i = 0; i < n; i++) {
         int t = slice(s, line, path, x, like, i, from);
         *PUSH(&out) = t;
@@ -354,6 +355,8 @@ static void inputs(Scope *s)
     for (int i = 0; i < b->m->inputs.n; i++) {
         const Input *in = &b->m->inputs.at[i];
         Node here = {.kind = SCALAR, .loc = in->loc};
+        if (in->type == BF16 && b->g->compute != BF16)
+            WRONG(b, in->loc, "dtype: f32, or train.precision.compute: bf16", "input %s is bf16 in a f32 job", in->name);
         Tensor t = {.name = claim(s, &here, in->name), .kind = T_INPUT, .type = in->type, .op = -1, .of = i, .loc = in->loc};
         t.shape = input_shape(s, in);
         t.bytes = shape_size(&t.shape, 0, t.shape.n) * type_bytes(t.type);

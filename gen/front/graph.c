@@ -109,7 +109,7 @@ static const char *grouped(int64_t n)
 
 static void line(FILE *f, const char *what, int64_t n, const char *unit)
 {
-    fprintf(f, "  %-34s %22s %s\n", what, grouped(n), unit);
+    fprintf(f, "  %-34s %22s%s%s\n", what, grouped(n), *unit ? " " : "", unit);
 }
 
 typedef struct { int64_t op[4], flop[4]; } ByPhase;
