@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # compare against files that are right, and against the same files damaged: does it see every kind of difference?
 #   compare.sh [path of the compare program]
-compare=${1:-tests/compare}
+compare=${1:-build/compare}
 ref=$(dirname "$0")/ref
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The reader of stages against itself: one stage damaged in every way it knows, and two stages that disagree.
 #   emitted.sh [path of the emitted program]
-emitted=${1:-tests/emitted_lang}
+emitted=${1:-build/emitted}
 root=$(cd "$(dirname "$0")/.." && pwd)
 at=$root/tests/emitted rt=$root/rt/rt.h
 tmp=$(mktemp -d) || exit 1
@@ -29,7 +29,8 @@ pair "as they are" '' ''
 pair "another tag" 's/0, 0, 7, 96/0, 0, 6, 96/' 'message 0 from stage 0 to 1'
 pair "other bytes" 's/0, 0, 8, 96/0, 0, 8, 92/' 'message 0 from stage 1 to 0'
 pair "another order" 's/0, 7, 96/0, X, 96/; s/0, 9, 96/0, 7, 96/; s/X/9/' 'message 0 from stage 0 to 1'
-pair "one message less" 's/recv_begin(.*9, 96/step_begin(st, A(h_y)/; /action(st, 6)/,$s/transfer_wait(st, 0)/step_end(st, A(h_y))/' \
+pair "one message less" \
+    's/recv_begin(.*9, 96/step_begin(st, A(h_y)/; /action(st, 6)/,$s/transfer_wait(st, 0)/step_end(st, A(h_y))/' \
     'message 1 from stage 0 to 1'
 pair "a message to itself" 's/0, 0, 8, 96/0, 1, 8, 96/' 'no peer 1'
 pair "a peer that is not there" 's/0, 0, 8, 96/0, 2, 8, 96/' 'no peer 2'

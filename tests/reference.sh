@@ -3,7 +3,7 @@
 # Three models through the whole line, against PyTorch: losses, norms, first and last gradient, parameters at the end.
 #   reference.sh [DPGEN [COMPARE]] [-- OPTIONS FOR DPGEN]     such as -- --set plan.stages=2
 root=$(cd "$(dirname "$0")/.." && pwd)
-dpgen=$root/dpgen compare=$root/tests/compare limit=1e-4
+dpgen=$root/dpgen compare=$root/build/compare limit=1e-4
 if [ $# -gt 0 ] && [ "$1" != -- ]; then dpgen=$1; shift; fi
 if [ $# -gt 0 ] && [ "$1" != -- ]; then compare=$1; shift; fi
 if [ $# -gt 0 ]; then shift; fi
