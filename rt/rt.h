@@ -52,6 +52,7 @@ struct Stage {
     int64_t at;                 /* number of the last action begun: what the watchdog prints */
     void *trace;                /* when a trace is wanted: trace.c */
     double wall;                /* seconds of the last step */
+    struct Worker *worker;      /* the runtime's own: run.h */
 };
 
 /* Address of an offset; of an offset in slot k of a pool. */
@@ -144,6 +145,9 @@ void norm_partial(Stage *st, double *norm, const float *g, long n, long index);
 void norm_total(Stage *st, float *clip, const double *norm, Values *vals, long count, float limit);
 void sgd_update(Stage *st, float *p, real *c, const float *g, float *m, const float *clip, const Values *vals, long n, float momentum, long decay);
 void adamw_update(Stage *st, float *p, real *c, const float *g, float *m, float *v, const float *clip, const Values *vals, long n, float beta1, float beta2, float eps, long decay);
+
+/* Can this machine run the kernels as the plan fixed them?  0: yes; else why says what differs.  Before any open_*. */
+int kernels_start(int threads, char *why, size_t n);
 
 /* ---- prepared handles --------------------------------------------------------------------------------- */
 /* One line of stage_open() for each distinct (call, integers) whose row names `h`, on kernel libraries that want it.

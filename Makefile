@@ -1,0 +1,71 @@
+# dpgen: make, make demo, make check, make install.  POSIX make; objects in the order of the passes.
+CC = cc
+PREFIX = /usr/local
+WARN = -Wall -Wextra -Wpedantic -Werror
+CFLAGS = -std=c11 -O2 -g $(WARN)
+CPPFLAGS = -D_POSIX_C_SOURCE=200809L -I. -Igen -Igen/emit -Irt
+LIBS = -lyaml -lm
+DATA =
+
+BASE  = gen/base/mem.o gen/base/diag.o gen/base/sha256.o gen/base/json.o gen/base/number.o
+FRONT = gen/front/load.o gen/front/schema.o gen/front/expr.o gen/front/override.o gen/front/model.o gen/front/train.o \
+        gen/front/devices.o gen/front/names.o gen/front/attr.o gen/front/block.o gen/front/build.o gen/front/row.o \
+        gen/front/bind.o gen/front/graph.o gen/front/param.o gen/front/shape.o gen/front/shape_ops.o gen/front/grad.o \
+        gen/front/update.o gen/front/fuse.o gen/front/check_graph.o
+COST  = gen/cost/cost.o
+SCHED = gen/sched/order.o gen/sched/gpipe.o gen/sched/1f1b.o gen/sched/check_order.o
+PLAN  = gen/plan/part.o gen/plan/exact.o gen/plan/span.o gen/plan/keep.o gen/plan/nofit.o gen/plan/check_plan.o
+LOWER = gen/lower/rebuild.o gen/lower/comm.o gen/lower/lower.o gen/lower/mem.o gen/lower/sim.o gen/lower/check_sim.o gen/lower/check_comm.o \
+        gen/lower/check_mem.o
+EMIT  = gen/emit/names.o gen/emit/text.o gen/emit/stage.o gen/emit/launch.o gen/emit/archive.o gen/emit/build.o \
+        gen/emit/out.o gen/emit/emit.o build/embedded.o
+TEXT  = gen/base/text.o gen/base/text_read.o
+OBJ   = gen/main.o $(BASE) $(FRONT) $(COST) $(SCHED) $(PLAN) $(LOWER) $(EMIT) $(TEXT)
+
+all: dpgen
+
+dpgen: $(OBJ)
+	$(CC) $(LDFLAGS) -o $@ $(OBJ) $(LIBS)
+
+$(OBJ): gen/dpgen.h
+gen/front/row.o: gen/ops.def
+
+build/embed: tools/embed.c
+	mkdir -p build
+	$(CC) $(CFLAGS) -o $@ tools/embed.c
+
+build/embedded.c: build/embed templates/* rt/*.[ch] rt/op/*.[ch] rt/op/onednn/*.[ch]
+	build/embed templates/* rt/*.[ch] rt/op/*.[ch] rt/op/onednn/*.[ch] > $@
+
+build/embedded.o: build/embedded.c
+	$(CC) $(CPPFLAGS) -std=c11 -O0 -c -o $@ build/embedded.c
+
+.c.o:
+	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+demo:
+	tools/deps
+	$(MAKE) dpgen
+	./dpgen examples/bytes-gpt.yaml -o out
+	$(MAKE) -C out
+	out/train $(DATA:%=--data %)
+
+check:
+	tools/deps tests
+	$(MAKE) dpgen
+	tests/run
+
+check-slow:
+	tools/deps tests
+	$(MAKE) dpgen
+	SLOW=1 tests/run
+
+install: dpgen
+	mkdir -p $(DESTDIR)$(PREFIX)/bin
+	cp dpgen $(DESTDIR)$(PREFIX)/bin/dpgen
+
+clean:
+	rm -rf build dpgen $(OBJ)
+
+.PHONY: all demo check check-slow install clean
+.SUFFIXES: .c .o

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plan.json and the predicted trace: the plan as data, output only.
+ *
+ * Every number is an integer, in bytes or nanoseconds, in a fixed order, so that two plans can be compared with diff.
+ * trace.json is Trace Event JSON, as Perfetto and chrome://tracing read it: one process a stage, times in microseconds.
+ */
+#include "emit.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct { Bytes from, to; } Range;
+
+static int by_from(const void *a, const void *b)
+{
+    const Range *x = a, *y = b;
+    return x->from != y->from ? (x->from < y->from ? -1 : 1) : (x->to < y->to ? -1 : x->to > y->to);
+}
+
+/* Bytes of the arena that no buffer ever owns: what a run must leave as it found it. */
+static void print_gaps(FILE *f, const Plan *p, int device)
+{
+    VEC(Range) used = {0};
+    for (int b = 0; b < p->buf.n; b++) {
+        const Buf *x = &p->buf.at[b];
+        int slots = x->pool >= 0 ? p->pool.at[x->pool].count : 1;
+        for (int s = 0; x->device == device && x->last >= x->first && s < slots; s++) {
+            Bytes at = x->offset + s * (x->pool >= 0 ? p->pool.at[x->pool].stride : 0);
+            *PUSH(&used) = (Range){at, at + x->bytes};
+        }
+    }
+    qsort(used.at, (size_t)used.n, sizeof *used.at, by_from);
+    Bytes end = 0;
+    const char *comma = "";
+    fprintf(f, "     \"gaps\": [");
+    for (int i = 0; i <= used.n; i++) {
+        Bytes from = i < used.n ? used.at[i].from : p->dev.at[device].arena;
+        if (from > end) {
+            fprintf(f, "%s[%" PRId64 ", %" PRId64 "]", comma, end, from - end);
+            comma = ", ";
+        }
+        if (i < used.n && used.at[i].to > end)
+            end = used.at[i].to;
+    }
+    fprintf(f, "]");
+}
+
+static void print_bufs(FILE *f, const Plan *p, int device)
+{
+    const char *comma = "";
+    fprintf(f, "     \"buffers\": [");
+    for (int b = 0; b < p->buf.n; b++) {
+        const Buf *x = &p->buf.at[b];
+        if (x->device != device || x->last < x->first)
+            continue;
+        fprintf(f, "%s\n      {\"name\": ", comma);
+        json_text(f, x->name);
+        fprintf(f, ", \"bytes\": %" PRId64 ", \"offset\": %" PRId64 ", \"slots\": %d, \"stride\": %" PRId64
+                ", \"first\": %d, \"last\": %d}", x->bytes, x->offset, x->pool >= 0 ? p->pool.at[x->pool].count : 1,
+                x->pool >= 0 ? p->pool.at[x->pool].stride : 0, x->first, x->last);
+        comma = ",";
+    }
+    fprintf(f, "],\n");
+}
+
+static void print_device(FILE *f, const Plan *p, int device)
+{
+    const DevicePlan *d = &p->dev.at[device];
+    const Device *x = &p->m->devices.at[device];
+    fprintf(f, "    {\"device\": ");
+    json_text(f, x->name);
+    fprintf(f, ", \"kind\": ");
+    json_text(f, x->kind);
+    fprintf(f, ", \"threads\": %d,\n     \"arena_bytes\": %" PRId64 ", \"bound_bytes\": %" PRId64 ", \"state_bytes\": %" PRId64
+            ", \"limit_bytes\": %" PRId64 ", \"busy_ns\": %" PRId64 ", \"requests\": %d,\n     \"operators\": [",
+            x->threads, d->arena, d->bound, d->state, d->limit, d->busy, d->requests);
+    const char *comma = "";
+    for (int o = 0; o < p->g->nf; o++) {
+        if (device_of(p, o) != device)
+            continue;
+        fprintf(f, "%s", comma);
+        json_text(f, p->g->op.at[o].name);
+        comma = ", ";
+    }
+    fprintf(f, "],\n");
+    print_bufs(f, p, device);
+    print_gaps(f, p, device);
+    fprintf(f, "}");
+}
+
+void emit_plan_json(FILE *f, const Plan *p)
+{
+    fprintf(f, "{\"dpgen\": \"%s\", \"model\": ", DPGEN_VERSION);
+    json_text(f, p->g->name);
+    fprintf(f, ",\n \"numeric_key\": ");
+    json_text(f, p->key);
+    fprintf(f, ",\n \"schedule\": ");
+    json_text(f, p->schedule);
+    fprintf(f, ", \"transport\": ");
+    json_text(f, p->m->plan.transport);
+    fprintf(f, ", \"devices\": %d, \"chunks\": %d, \"micro_batch\": %" PRId64 ", \"micro_batches\": %" PRId64 ", \"groups\": %"
+            PRId64 ",\n", p->devices, p->chunks, p->g->batch, p->g->micro, p->g->groups);
+    fprintf(f, " \"times\": \"%s\", \"step_ns\": %" PRId64 ", \"bottleneck_bound_ns\": %" PRId64 ", \"bound_over\": ",
+            p->c->measured ? "measured" : "estimated", p->step, p->bound);
+    json_text(f, p->space ? p->space : "");
+    fprintf(f, ",\n \"recompute\": [");
+    const char *comma = "";
+    for (int t = 0; t < p->g->tensor.n; t++)
+        if (p->fate.at[t * p->variants] == FATE_RECOMPUTE) {
+            fprintf(f, "%s", comma);
+            json_text(f, p->g->tensor.at[t].name);
+            comma = ", ";
+        }
+    fprintf(f, "],\n \"stages\": [\n");
+    for (int d = 0; d < p->devices; d++) {
+        print_device(f, p, d);
+        fprintf(f, "%s\n", d + 1 < p->devices ? "," : "");
+    }
+    fprintf(f, " ]}\n");
+}
+
+void emit_trace(FILE *f, const Plan *p)
+{
+    fprintf(f, "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n");
+    for (int d = 0; d < p->devices; d++) {
+        fprintf(f, "{\"ph\": \"M\", \"pid\": 1, \"tid\": %d, \"name\": \"thread_name\", \"args\": {\"name\": \"stage %d\"}},\n", d, d);
+        for (int i = 0; i < p->dev.at[d].list.n; i++) {
+            const Action *k = &p->dev.at[d].list.at[i];
+            if (k->to <= k->from)
+                continue;
+            fprintf(f, "{\"ph\": \"X\", \"pid\": 1, \"tid\": %d, \"ts\": %" PRId64 ".%03d, \"dur\": %" PRId64 ".%03d, \"name\": ", d,
+                    k->from / 1000, (int)(k->from % 1000), (k->to - k->from) / 1000, (int)((k->to - k->from) % 1000));
+            json_text(f, action_text(p, k));
+            fprintf(f, "},\n");
+        }
+    }
+    fprintf(f, "{\"ph\": \"M\", \"pid\": 1, \"name\": \"process_name\", \"args\": {\"name\": \"predicted\"}}\n]}\n");
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What makes the emitted folder build by itself: its Makefile and README from templates/, and the files of rt/ that
+ * the job needs, byte-identical to those that the tests compiled.
+ *
+ * A portable kernel file is taken when it defines a call that the plan uses.  With kernels onednn the files of
+ * rt/op/onednn are taken first, all of them, for they share their products.
+ */
+#include "emit.h"
+#include <string.h>
+
+typedef struct { const char *mark, *value; } Fill;
+
+/* A template with @mark@ replaced; an unknown mark is a bug. */
+static void print_template(FILE *f, const char *name, const Fill *fill)
+{
+    const Embedded *t = embedded_find(name);
+    if (!t)
+        die("no template %s", name);
+    for (const char *at = t->data; *at;) {
+        const char *end = *at == '@' ? strchr(at + 1, '@') : NULL;
+        const Fill *x = NULL;
+        for (const Fill *i = fill; end && i->mark; i++)
+            if (strlen(i->mark) == (size_t)(end - at - 1) && !strncmp(i->mark, at + 1, strlen(i->mark)))
+                x = i;
+        if (x)
+            fputs(x->value, f);
+        else
+            fputc(*at, f);
+        at = x ? end + 1 : at + 1;
+    }
+}
+
+static bool starts(const char *text, const char *with)
+{
+    return !strncmp(text, with, strlen(with));
+}
+
+static bool ends(const char *text, const char *with)
+{
+    size_t n = strlen(text), k = strlen(with);
+    return n >= k && !strcmp(text + n - k, with);
+}
+
+static bool defines(const Embedded *e, const char *call)
+{
+    return strstr(e->data, strf("\nvoid %s(", call)) != NULL;
+}
+
+static bool fast(const Plan *p)
+{
+    return !strcmp(p->m->devices.at[0].kernels, "onednn");
+}
+
+static const Embedded *kernel_file(const Plan *p, const char *call)
+{
+    for (int pass = fast(p) ? 0 : 1; pass < 2; pass++)
+        for (const Embedded *e = embedded; e->name; e++) {
+            bool onednn = starts(e->name, "rt/op/onednn/");
+            if (starts(e->name, "rt/op/") && ends(e->name, ".c") && onednn == (pass == 0) && defines(e, call))
+                return e;
+        }
+    die("no kernel file defines %s", call);
+}
+
+static bool is_kernel(const Plan *p, const Embedded *e)
+{
+    return fast(p) ? starts(e->name, "rt/op/onednn/") && ends(e->name, ".c") : !strcmp(e->name, "rt/op/start.c");
+}
+
+static bool has(const Strs *list, const char *name)
+{
+    for (int i = 0; i < list->n; i++)
+        if (!strcmp(list->at[i], name))
+            return true;
+    return false;
+}
+
+static void take(Strs *list, const char *name)
+{
+    if (!has(list, name))
+        *PUSH(list) = name;
+}
+
+/* Headers, the runtime with one transport, and the kernels that the plan calls, in the order of the embedded table. */
+static Strs files_of(const Plan *p)
+{
+    Strs wanted = {0}, list = {0};
+    const char *link = strf("rt/link_%s.c", p->m->plan.transport);
+    for (int o = 0; o < p->g->op.n; o++)
+        take(&wanted, kernel_file(p, p->g->op.at[o].call)->name);
+    for (const Embedded *e = embedded; e->name; e++) {
+        if (!starts(e->name, "rt/"))
+            continue;
+        bool header = ends(e->name, ".h") && (fast(p) || !starts(e->name, "rt/op/onednn/"));
+        bool runtime = ends(e->name, ".c") && !starts(e->name, "rt/op/") && !starts(e->name, "rt/link_");
+        if (header || runtime || is_kernel(p, e) || !strcmp(e->name, link) || has(&wanted, e->name))
+            *PUSH(&list) = e->name;
+    }
+    return list;
+}
+
+static const char *objects(const Plan *p, const Strs *files)
+{
+    const char *text = "launch.o";
+    for (int d = 0; d < p->devices; d++)
+        text = strf("%s stage%d.o", text, d);
+    for (int i = 0; i < files->n; i++)
+        if (ends(files->at[i], ".c"))
+            text = strf("%s \\\n  %.*so", text, (int)strlen(files->at[i]) - 1, files->at[i]);
+    return text;
+}
+
+static bool threaded(const Plan *p)
+{
+    for (int d = 0; d < p->devices; d++)
+        if (p->m->devices.at[d].threads > 1)
+            return true;
+    return fast(p);
+}
+
+void emit_build(Out *o, const Plan *p, const char *prefix)
+{
+    Strs files = files_of(p);
+    bool mpi = !strcmp(p->m->plan.transport, "mpi");
+    bool closed = !fast(p) && !mpi;
+    const char *memory = "";
+    for (int d = 0; d < p->devices; d++)
+        memory = strf("%s  stage %d: arena %s of %s (lower bound %s)\n", memory, d, size_text(p->dev.at[d].arena),
+                      size_text(p->dev.at[d].limit), size_text(p->dev.at[d].bound));
+    Fill fill[] = {
+        {"model", p->g->name}, {"version", DPGEN_VERSION}, {"prefix", prefix}, {"key", p->key},
+        {"objects", objects(p, &files)}, {"stages", strf("%d", p->devices)}, {"schedule", p->schedule},
+        {"transport", p->m->plan.transport}, {"kernels", p->m->devices.at[0].kernels}, {"memory", memory},
+        {"cc", mpi ? "mpicc" : "cc"}, {"openmp", threaded(p) ? "-fopenmp" : ""},
+        {"libs", fast(p) ? "-ldnnl -lm -lpthread" : "-lpthread"}, {"real", p->g->compute == BF16 ? "-DREAL_BF16" : ""},
+        {"static", closed ? "yes" : "no"}, {"run", mpi ? strf("mpirun -n %d ./", p->devices) : "./"},
+        {"product", strcmp(prefix, "train") ? strf("%s.o", prefix) : "train"}, {NULL, NULL}};
+    print_template(out_open(o, "Makefile"), "templates/Makefile", fill);
+    out_close(o);
+    print_template(out_open(o, "README"), "templates/README", fill);
+    out_close(o);
+    for (int i = 0; i < files.n; i++) {
+        const Embedded *e = embedded_find(files.at[i]);
+        out_copy(o, e->name, e->data, e->n);
+    }
+}
+
+const Embedded *embedded_find(const char *name)
+{
+    for (const Embedded *e = embedded; e->name; e++)
+        if (!strcmp(e->name, name))
+            return e;
+    return NULL;
+}

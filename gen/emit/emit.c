@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * emit: the folder of docs/emitted.md and README.md, from a finished plan.
+ */
+#include "emit.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* plan.json's own hash is part of launch.c, so that a log can name the plan it ran. */
+static const char *write_plan(Out *o, const Plan *p)
+{
+    char *text = NULL, *hex = alloc(65);
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    if (!f)
+        fail(EXIT_RUN, "out of memory");
+    emit_plan_json(f, p);
+    fclose(f);
+    Sha256 sum;
+    sha256_start(&sum);
+    sha256_add(&sum, text, n);
+    sha256_end(&sum, hex);
+    out_copy(o, "plan.json", text, n);
+    free(text);
+    return hex;
+}
+
+static void copy_input(Out *o, const char *path, const char *name)
+{
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        fail(EXIT_RUN, "cannot read %s again", path);
+    char *data = alloc(16 << 20);
+    size_t n = fread(data, 1, 16 << 20, f);
+    fclose(f);
+    out_copy(o, name, data, n);
+}
+
+/* needs: a plan that every pass has filled.  fills: dir, whole or not at all. */
+int emit(const Plan *p, const char *dir, const char *prefix)
+{
+    Out *o = out_begin(dir);
+    for (int d = 0; d < p->devices; d++) {
+        emit_stage(out_open(o, strf("stage%d.c", d)), p, d);
+        out_close(o);
+    }
+    const char *hash = write_plan(o, p);
+    emit_launch(out_open(o, "launch.c"), p, prefix, hash);
+    out_close(o);
+    emit_trace(out_open(o, "trace.json"), p);
+    out_close(o);
+    emit_build(o, p, prefix);
+    copy_input(o, p->m->path, "model.yaml");
+    return out_end(o);
+}

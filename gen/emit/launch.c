@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * launch.c of the emitted folder: the job as tables of literals, and a main() that hands them to the runtime.
+ */
+#include "emit.h"
+#include <inttypes.h>
+#include <string.h>
+
+typedef struct { FILE *f; const Plan *p; const char *prefix; } Launch;
+
+static const char *number(double x)
+{
+    return strf("%a", x);
+}
+
+/* A C string literal; names are checked identifiers, paths may hold anything printable. */
+static void print_string(FILE *f, const char *text)
+{
+    if (!text) {
+        fprintf(f, "0");
+        return;
+    }
+    fputc('"', f);
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++)
+        if (*c == '"' || *c == '\\' || *c == '?' || *c < 32 || *c > 126)
+            fprintf(f, "\\%03o", *c);
+        else
+            fputc(*c, f);
+    fputc('"', f);
+}
+
+static Bytes offset_of(const Plan *p, int device, int state, Bytes none)
+{
+    for (int b = 0; b < p->buf.n; b++)
+        if (p->buf.at[b].device == device && p->buf.at[b].state == state && p->buf.at[b].birth == AT_ALWAYS)
+            return p->buf.at[b].offset;
+    return none;
+}
+
+static void print_place(FILE *f, Bytes offset)
+{
+    if (offset < 0)
+        fprintf(f, "NOWHERE");
+    else
+        fprintf(f, "0x%" PRIx64, (uint64_t)offset);
+}
+
+static void print_state(const Launch *w, int device, int s, const char *kind, Bytes offset, Bytes copy)
+{
+    static const char *const init[] = {"JOB_ZEROS", "JOB_ONES", "JOB_NORMAL", "JOB_UNIFORM"};
+    const Graph *g = w->p->g;
+    const State *param = &g->state.at[g->state.at[s].param];
+    int64_t n = 1;
+    for (int i = 0; i < param->shape.n; i++)
+        n *= param->shape.d[i];
+    fprintf(w->f, "    {\"%s\", %s, %d, ", param->name, kind, device_of(w->p, param->op) == device);
+    print_place(w->f, offset);
+    fprintf(w->f, ", ");
+    print_place(w->f, copy);
+    fprintf(w->f, ", %" PRId64 ", %d, {", n, param->shape.n);
+    for (int i = 0; i < param->shape.n; i++)
+        fprintf(w->f, "%s%" PRId64, i ? ", " : "", param->shape.d[i]);
+    fprintf(w->f, "}, %s, %s, %s},\n", init[param->init.kind], number(param->init.a), number(param->init.b));
+}
+
+static int copy_of(const Graph *g, int param)
+{
+    for (int s = 0; s < g->state.n; s++)
+        if (g->state.at[s].kind == S_COPY && g->state.at[s].param == param)
+            return s;
+    return -1;
+}
+
+static int print_states(const Launch *w, int device)
+{
+    const Plan *p = w->p;
+    const Graph *g = p->g;
+    int n = 0;
+    fprintf(w->f, "\nstatic const StateInfo state%d[] = {\n", device);
+    for (int s = 0; s < g->state.n; s++) {
+        const State *x = &g->state.at[s];
+        Bytes at = offset_of(p, device, s, -1);
+        if (x->kind == S_PARAM) {
+            int c = copy_of(g, s);
+            Bytes copy = c >= 0 ? offset_of(p, device, c, -1) : -1;
+            if (at < 0 && copy < 0)
+                continue;
+            print_state(w, device, s, "STATE_PARAM", at, copy);
+        } else if (at < 0 || x->param < 0 || (x->kind == S_GRAD && x->use != 0)) {
+            continue;
+        } else if (x->kind == S_GRAD || x->kind == S_MOMENT1 || x->kind == S_MOMENT2) {
+            print_state(w, device, s, x->kind == S_GRAD ? "STATE_GRAD" : x->kind == S_MOMENT1 ? "STATE_MOMENT1"
+                        : "STATE_MOMENT2", at, -1);
+        } else {
+            continue;
+        }
+        n++;
+    }
+    fprintf(w->f, "    {0}\n};\n");
+    return n;
+}
+
+static void print_actions(const Launch *w, int device)
+{
+    const DevicePlan *d = &w->p->dev.at[device];
+    const Actions *lists[] = {&d->list, &d->eval};
+    fprintf(w->f, "\nstatic const char *const action%d[] = {\n", device);
+    for (int l = 0; l < 2; l++)
+        for (int i = 0; i < lists[l]->n; i++) {
+            fprintf(w->f, "    ");
+            print_string(w->f, action_text(w->p, &lists[l]->at[i]));
+            fprintf(w->f, ",\n");
+        }
+    fprintf(w->f, "};\nstatic const long predicted%d[] = {", device);
+    for (int i = 0; i < d->list.n; i++)
+        fprintf(w->f, "%s%" PRId64 ", %" PRId64 ",", i % 4 ? " " : "\n    ", d->list.at[i].from, d->list.at[i].to);
+    fprintf(w->f, "\n};\n");
+}
+
+static void print_strings(const Launch *w, const char *name, const Strs *list)
+{
+    fprintf(w->f, "static const char *const %s[] = {", name);
+    for (int i = 0; i < list->n; i++) {
+        print_string(w->f, list->at[i]);
+        fprintf(w->f, ", ");
+    }
+    fprintf(w->f, "0};\n");
+}
+
+static void print_data(const Launch *w, const char *name, const DataSet *d)
+{
+    print_strings(w, strf("%s_files", name), &d->files);
+    print_strings(w, strf("%s_role", name), &d->role);
+    if (d->path.n > 0)
+        print_strings(w, strf("%s_path", name), &d->path);
+    fprintf(w->f, "static const int %s_input[] = {", name);
+    for (int i = 0; i < d->input.n; i++)
+        fprintf(w->f, "%d, ", d->input.at[i]);
+    fprintf(w->f, "0};\n");
+}
+
+static void print_data_field(const Launch *w, const char *field, const char *name, const DataSet *d)
+{
+    fprintf(w->f, "    .%s = {", field);
+    print_string(w->f, d->format);
+    fprintf(w->f, ", %s_files, %d, %s_role, %s_input, %s},\n", name, d->role.n, name, name,
+            d->path.n ? strf("%s_path", name) : "0");
+}
+
+static int64_t per_sample(const Plan *p, int input)
+{
+    for (int t = 0; t < p->g->tensor.n; t++)
+        if (p->g->tensor.at[t].kind == T_INPUT && p->g->tensor.at[t].of == input) {
+            const Tensor *x = &p->g->tensor.at[t];
+            return x->bytes / type_bytes(x->type) / p->g->batch;
+        }
+    return 0;
+}
+
+static void print_inputs(const Launch *w)
+{
+    static const char *const type[] = {[F32] = "JOB_F32", [BF16] = "JOB_BF16", [I32] = "JOB_I32", [F64] = "0"};
+    fprintf(w->f, "\nstatic const InputInfo input[] = {\n");
+    for (int i = 0; i < w->p->m->inputs.n; i++) {
+        const Input *x = &w->p->m->inputs.at[i];
+        fprintf(w->f, "    {\"%s\", %s, %" PRId64 ", %" PRId64 ", %" PRId64 "},\n", x->name, type[x->type],
+                per_sample(w->p, i), x->lo, x->hi);
+    }
+    fprintf(w->f, "    {0}\n};\n\n");
+}
+
+static void print_stages(const Launch *w, const int *states)
+{
+    const Plan *p = w->p;
+    fprintf(w->f, "\nstatic const StageInfo stage[] = {\n");
+    for (int d = 0; d < p->devices; d++) {
+        const DevicePlan *x = &p->dev.at[d];
+        fprintf(w->f, "    {.name = \"stage%d\", .arena = %" PRId64 ", .vals = ", d, x->arena);
+        print_place(w->f, offset_of(p, d, p->g->vals, -1));
+        fprintf(w->f, ", .threads = %d,\n     .actions = %d, .eval_actions = %d,\n", p->m->devices.at[d].threads, x->list.n,
+                x->eval.n);
+        fprintf(w->f, "     .open = stage%d_open, .step = stage%d_step, .eval = stage%d_eval,\n", d, d, d);
+        fprintf(w->f, "     .states = %d, .state = state%d, .action = action%d, .predicted = predicted%d},\n", states[d], d, d, d);
+    }
+    fprintf(w->f, "};\n");
+}
+
+static int64_t tokens(const Plan *p)
+{
+    int64_t most = 1;
+    for (int i = 0; i < p->g->count.n; i++)
+        if (per_sample(p, p->g->count.at[i].input) > most)
+            most = per_sample(p, p->g->count.at[i].input);
+    return most * p->g->batch * p->g->micro;
+}
+
+static void print_job(const Launch *w, const char *plan_hash)
+{
+    static const char *const lr[] = {"JOB_CONSTANT", "JOB_COSINE", "JOB_LINEAR", "JOB_STEP"};
+    const Plan *p = w->p;
+    const Model *m = p->m;
+    const Train *t = &m->train;
+    fprintf(w->f, "\nstatic const Job job = {\n    .name = \"%s\", .kernels = \"%s\",\n    .key = ", p->g->name,
+            m->devices.at[0].kernels);
+    print_string(w->f, p->key);
+    fprintf(w->f, ",\n    .model = \"%s\",\n    .plan = \"%s\",\n", model_hash(p->g), plan_hash);
+    fprintf(w->f, "    .stages = %d, .stage = stage, .inputs = %d, .input = input,\n", p->devices, m->inputs.n);
+    print_data_field(w, "train", "train", &m->data);
+    print_data_field(w, "eval", "eval", &m->eval);
+    fprintf(w->f, "    .eval_every = %" PRId64 ", .eval_batches = %" PRId64 ",\n", m->eval.every, m->eval.batches);
+    fprintf(w->f, "    .batch = %" PRId64 ", .micro = %" PRId64 ", .steps = %" PRId64 ", .tokens = %" PRId64
+            ", .seed = %" PRIu64 "u,\n", p->g->batch, p->g->micro, t->steps, tokens(p), t->seed);
+    fprintf(w->f, "    .lr_kind = %s, .lr = %s, .final = %s, .factor = %s,\n", lr[t->schedule], number(t->lr),
+            number(t->final), number(t->factor));
+    fprintf(w->f, "    .beta1 = %s, .beta2 = %s, .weight_decay = %s, .warmup = %" PRId64 ", .every = %" PRId64 ",\n",
+            number(t->beta1), number(t->beta2), number(t->weight_decay), t->warmup, t->every);
+    fprintf(w->f, "    .ckpt_dir = ");
+    print_string(w->f, m->ckpt.dir);
+    fprintf(w->f, ", .ckpt_every = %" PRId64 ", .ckpt_keep = %" PRId64 ",\n    .step_ns = %" PRId64
+            ", .bf16 = %d, .trace = %d,\n};\n", m->ckpt.every, m->ckpt.keep, p->step, p->g->compute == BF16, m->trace);
+}
+
+void emit_launch(FILE *f, const Plan *p, const char *prefix, const char *plan_hash)
+{
+    Launch w = {f, p, prefix};
+    int *states = alloc(sizeof(int) * (size_t)p->devices);
+    fprintf(f, "/* %s: the job as tables.  Generated by dpgen %s: edit the model, not this file.\n"
+            " * This file is the output of a program: it belongs to whoever made it, without conditions. */\n"
+            "#include \"job.h\"\n\n", p->g->name, DPGEN_VERSION);
+    for (int d = 0; d < p->devices; d++)
+        fprintf(f, "void stage%d_open(Stage *st);\nvoid stage%d_step(Stage *st);\nvoid stage%d_eval(Stage *st);\n", d, d, d);
+    for (int d = 0; d < p->devices; d++) {
+        states[d] = print_states(&w, d);
+        print_actions(&w, d);
+    }
+    print_inputs(&w);
+    print_data(&w, "train", &p->m->data);
+    print_data(&w, "eval", &p->m->eval);
+    print_stages(&w, states);
+    print_job(&w, plan_hash);
+    fprintf(f, "\nint %s_main(int argc, char **argv);\nint %s_main(int argc, char **argv)\n{\n"
+            "    return job_main(&job, argc, argv);\n}\n", prefix, prefix);
+    if (!strcmp(prefix, "train"))
+        fprintf(f, "\nint main(int argc, char **argv)\n{\n    return train_main(argc, argv);\n}\n");
+}

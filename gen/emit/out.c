@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A folder that appears whole or not at all.
+ *
+ * Files are written into a fresh folder beside the target, which then takes the target's name in one rename.  A target
+ * that dpgen made before (it has a MANIFEST) is replaced: what the new folder does not have and the old MANIFEST does not name
+ * (checkpoints, logs) moves over; a target that dpgen did not make is refused.  Names are fixed by dpgen, never
+ * derived from the model.  MANIFEST lists the SHA-256 of every file, in the form that sha256sum -c reads.
+ */
+#include "emit.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct { const char *name; char hex[65]; } Written;
+
+struct Out {
+    const char *dir, *part;
+    VEC(Written) file;
+    FILE *f;                    /* of the text being written */
+    char *text;
+    size_t n;
+};
+
+static const char *unfinished;          /* the one folder that must not stay behind */
+
+static void remove_tree(const char *dir);
+
+static void remove_unfinished(void)
+{
+    if (unfinished)
+        remove_tree(unfinished);
+}
+
+static void give_up(const Out *o, const char *what, const char *name)
+{
+    fail(EXIT_RUN, "cannot %s %s/%s: %s; nothing was written to %s", what, o->part, name, strerror(errno), o->dir);
+}
+
+static bool made_by_dpgen(const char *dir)
+{
+    struct stat s;
+    return stat(strf("%s/MANIFEST", dir), &s) == 0;
+}
+
+static bool is_empty(const char *dir)
+{
+    DIR *d = opendir(dir);
+    int n = 0;
+    for (struct dirent *e; d && (e = readdir(d));)
+        n += strcmp(e->d_name, ".") && strcmp(e->d_name, "..");
+    if (d)
+        closedir(d);
+    return n == 0;
+}
+
+Out *out_begin(const char *dir)
+{
+    Out *o = alloc(sizeof *o);
+    struct stat s;
+    char *name = strf("%s", dir);
+    for (size_t n = strlen(name); n > 1 && name[n - 1] == '/'; n--)
+        name[n - 1] = 0;
+    o->dir = name;
+    o->part = strf("%s.part-%ld", name, (long)getpid());
+    if (lstat(name, &s) == 0 && (!S_ISDIR(s.st_mode) || (!made_by_dpgen(name) && !is_empty(name))))
+        fail(EXIT_USAGE, "%s exists and was not made by dpgen (it has no MANIFEST): choose another -o, or remove it", name);
+    if (mkdir(o->part, 0777) != 0)
+        fail(EXIT_RUN, "cannot make the folder %s: %s", o->part, strerror(errno));
+    unfinished = o->part;
+    atexit(remove_unfinished);
+    return o;
+}
+
+static void make_parents(const Out *o, const char *name)
+{
+    for (const char *slash = strchr(name, '/'); slash; slash = strchr(slash + 1, '/')) {
+        char *dir = strf("%s/%.*s", o->part, (int)(slash - name), name);
+        if (mkdir(dir, 0777) != 0 && errno != EEXIST)
+            give_up(o, "make", name);
+    }
+}
+
+void out_copy(Out *o, const char *name, const char *data, size_t n)
+{
+    make_parents(o, name);
+    int fd = open(strf("%s/%s", o->part, name), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
+    if (fd < 0)
+        give_up(o, "create", name);
+    for (size_t done = 0; done < n;) {
+        ssize_t k = write(fd, data + done, n - done);
+        if (k < 0 && errno != EINTR)
+            give_up(o, "write", name);
+        done += k > 0 ? (size_t)k : 0;
+    }
+    if (close(fd) != 0)
+        give_up(o, "write", name);
+    Written *w = PUSH(&o->file);
+    w->name = strf("%s", name);
+    Sha256 sum;
+    sha256_start(&sum);
+    sha256_add(&sum, data, n);
+    sha256_end(&sum, w->hex);
+}
+
+FILE *out_open(Out *o, const char *name)
+{
+    Written *w = PUSH(&o->file);            /* the name, until out_close() */
+    w->name = strf("%s", name);
+    o->f = open_memstream(&o->text, &o->n);
+    if (!o->f)
+        fail(EXIT_RUN, "out of memory");
+    return o->f;
+}
+
+/* All that generated text may hold: printable ASCII and line ends. */
+static void check_text(const Out *o, const char *name)
+{
+    for (size_t i = 0; i < o->n; i++)
+        if ((o->text[i] < 32 && o->text[i] != '\n' && o->text[i] != '\t') || o->text[i] == 127 || (unsigned char)o->text[i] > 127)
+            die("%s: byte %zu is not printable", name, i);
+}
+
+void out_close(Out *o)
+{
+    const char *name = o->file.at[--o->file.n].name;
+    fclose(o->f);
+    if (strcmp(name, "model.yaml"))
+        check_text(o, name);
+    out_copy(o, name, o->text, o->n);
+    free(o->text);
+    o->f = NULL;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const Written *)a)->name, ((const Written *)b)->name);
+}
+
+static void write_manifest(Out *o)
+{
+    qsort(o->file.at, (size_t)o->file.n, sizeof *o->file.at, by_name);
+    int n = o->file.n;
+    FILE *f = out_open(o, "MANIFEST");
+    for (int i = 0; i < n; i++)
+        fprintf(f, "%s  %s\n", o->file.at[i].hex, o->file.at[i].name);
+    out_close(o);
+}
+
+/* Objects and programs that make left behind are made again, not kept. */
+static bool is_built(const char *name)
+{
+    size_t n = strlen(name);
+    return (n > 2 && !strcmp(name + n - 2, ".o")) || !strcmp(name, "train");
+}
+
+static void remove_tree(const char *dir)
+{
+    DIR *d = opendir(dir);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
+            continue;
+        const char *path = strf("%s/%s", dir, e->d_name);
+        if (unlink(path) != 0)
+            remove_tree(path);
+    }
+    if (d)
+        closedir(d);
+    rmdir(dir);
+}
+
+/* Names of the old MANIFEST, so that what dpgen wrote is told from what a user left. */
+static bool in_manifest(const char *manifest, const char *name)
+{
+    const char *at = strstr(manifest, strf("  %s\n", name));
+    return at || strstr(manifest, strf("  %s/", name));
+}
+
+static void keep_what_is_not_ours(const Out *o, const char *old)
+{
+    char *manifest = alloc(1 << 20);
+    FILE *f = fopen(strf("%s/MANIFEST", old), "r");
+    if (f) {
+        manifest[fread(manifest, 1, (1 << 20) - 1, f)] = 0;
+        fclose(f);
+    }
+    DIR *d = opendir(old);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || !strcmp(e->d_name, "MANIFEST") || is_built(e->d_name) ||
+            in_manifest(manifest, e->d_name))
+            continue;
+        struct stat s;
+        const char *to = strf("%s/%s", o->dir, e->d_name);
+        if (lstat(to, &s) != 0 && rename(strf("%s/%s", old, e->d_name), to) != 0)
+            fail(EXIT_RUN, "cannot move %s/%s to %s: %s", old, e->d_name, to, strerror(errno));
+    }
+    if (d)
+        closedir(d);
+}
+
+int out_end(Out *o)
+{
+    write_manifest(o);
+    const char *old = strf("%s.old-%ld", o->dir, (long)getpid());
+    struct stat s;
+    bool had = lstat(o->dir, &s) == 0;
+    if (had && rename(o->dir, old) != 0)
+        fail(EXIT_RUN, "cannot replace %s: %s", o->dir, strerror(errno));
+    if (rename(o->part, o->dir) != 0)
+        fail(EXIT_RUN, "cannot rename %s to %s: %s", o->part, o->dir, strerror(errno));
+    unfinished = NULL;
+    if (had) {
+        keep_what_is_not_ours(o, old);
+        remove_tree(old);
+    }
+    return 0;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Do the devices' lists, run together, come to an end?  Checks of comm and lower, written without calling them.
+ *
+ * Messages are replayed as a rendezvous: a wait passes when both halves have begun.  For programs without wildcards that
+ * decides deadlock for every transport (Siegel, Efficient Verification of Halting Properties for MPI Programs with
+ * Wildcard Receives, VMCAI 2005, section 3).  Begins of one directed pair must stand in the same order on both sides.
+ */
+#include "dpgen.h"
+#include <string.h>
+
+typedef struct { int src, dst, tag; Bytes bytes; int mb; } Post;
+typedef VEC(Post) Posts;
+
+static Posts posts(const Plan *p, int device, ActionKind kind, const Actions *list, int src, int dst)
+{
+    Posts out = {0};
+    for (int i = 0; i < list->n; i++) {
+        const Action *k = &list->at[i];
+        int from = kind == K_SEND ? device : k->peer, to = kind == K_SEND ? k->peer : device;
+        if (k->kind == kind && from == src && to == dst)
+            *PUSH(&out) = (Post){src, dst, k->tag, k->bytes, k->mb};
+    }
+    (void)p;
+    return out;
+}
+
+static void check_pairs(const Plan *p, bool eval)
+{
+    for (int a = 0; a < p->devices; a++)
+        for (int b = 0; b < p->devices; b++) {
+            const DevicePlan *x = &p->dev.at[a], *y = &p->dev.at[b];
+            Posts sent = posts(p, a, K_SEND, eval ? &x->eval : &x->list, a, b);
+            Posts got = posts(p, b, K_RECV, eval ? &y->eval : &y->list, a, b);
+            if (sent.n != got.n)
+                die("device %d sends %d messages to %d, which receives %d", a, sent.n, b, got.n);
+            for (int i = 0; i < sent.n; i++)
+                if (sent.at[i].tag != got.at[i].tag || sent.at[i].bytes != got.at[i].bytes || sent.at[i].mb != got.at[i].mb)
+                    die("message %d from %d to %d: tag %d sent where tag %d is received", i, a, b, sent.at[i].tag, got.at[i].tag);
+        }
+}
+
+/* Each request number is begun, waited for, and only then begun again. */
+static void check_requests(const Actions *list, int device)
+{
+    bool busy[256] = {false};
+    for (int i = 0; i < list->n; i++) {
+        const Action *k = &list->at[i];
+        bool begins = k->kind == K_SEND || k->kind == K_RECV;
+        if (!begins && k->kind != K_WAIT)
+            continue;
+        if (k->request < 0 || k->request >= 256 || busy[k->request] == begins)
+            die("device %d, action %d: request %d is begun twice or waited for twice", device, i, k->request);
+        busy[k->request] = begins;
+    }
+    for (int r = 0; r < 256; r++)
+        if (busy[r])
+            die("device %d: request %d is never waited for", device, r);
+}
+
+typedef struct { int at; Ints sent, got; int *which; } Runner;      /* sent[peer], got[peer]: messages begun so far */
+
+/* Number, in its directed pair, of the message that request r of this wait began. */
+static bool may_pass(const Plan *p, Runner *run, int device, const Action *k)
+{
+    int n = run[device].which[k->request];
+    const Runner *peer = &run[k->peer];
+    (void)p;
+    return k->of == K_SEND ? peer->got.at[device] > n : peer->sent.at[device] > n;
+}
+
+static bool advance(const Plan *p, Runner *run, int device, const Actions *list)
+{
+    Runner *me = &run[device];
+    if (me->at == list->n)
+        return false;
+    const Action *k = &list->at[me->at];
+    if (k->kind == K_WAIT && !may_pass(p, run, device, k))
+        return false;
+    if (k->kind == K_SEND)
+        me->which[k->request] = me->sent.at[k->peer]++;
+    if (k->kind == K_RECV)
+        me->which[k->request] = me->got.at[k->peer]++;
+    me->at++;
+    return true;
+}
+
+static void check_halts(const Plan *p, bool eval)
+{
+    Runner *run = alloc(sizeof *run * (size_t)p->devices);
+    for (int d = 0; d < p->devices; d++) {
+        run[d].which = alloc(sizeof(int) * 256);
+        for (int e = 0; e < p->devices; e++) {
+            *PUSH(&run[d].sent) = 0;
+            *PUSH(&run[d].got) = 0;
+        }
+    }
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int d = 0; d < p->devices; d++)
+            while (advance(p, run, d, eval ? &p->dev.at[d].eval : &p->dev.at[d].list))
+                moved = true;
+    }
+    for (int d = 0; d < p->devices; d++) {
+        const Actions *list = eval ? &p->dev.at[d].eval : &p->dev.at[d].list;
+        if (run[d].at < list->n)
+            die("deadlock: device %d waits at action %d for %d", d, run[d].at, list->at[run[d].at].peer);
+    }
+}
+
+/* The computations are those that order gave, in its order. */
+static void check_kept_order(const Plan *p)
+{
+    for (int d = 0; d < p->devices; d++) {
+        const Actions *order = &p->dev.at[d].order, *list = &p->dev.at[d].list;
+        int j = 0;
+        for (int i = 0; i < list->n; i++) {
+            const Action *k = &list->at[i];
+            if (j < order->n && k->kind == order->at[j].kind && k->chunk == order->at[j].chunk && k->mb == order->at[j].mb &&
+                k->part == order->at[j].part)
+                j++;
+        }
+        if (j != order->n)
+            die("device %d: computation %d of the schedule is missing from its list", d, j);
+    }
+}
+
+void check_comm(const Plan *p)
+{
+    check_kept_order(p);
+    for (int eval = 0; eval < 2; eval++) {
+        check_pairs(p, eval);
+        for (int d = 0; d < p->devices; d++)
+            check_requests(eval ? &p->dev.at[d].eval : &p->dev.at[d].list, d);
+        check_halts(p, eval);
+    }
+}
+
+/* ---- lower ----------------------------------------------------------------------------------------------------------------- */
+
+static void check_call(const Plan *p, const Routine *r, const Call *c)
+{
+    const Op *o = &p->g->op.at[c->op];
+    if (c->buf.n != o->arg.n)
+        die("%s: %s has %d operands of %d", r->name, o->name, c->buf.n, o->arg.n);
+    for (int i = 0; i < o->arg.n; i++) {
+        const Arg *a = &o->arg.at[i];
+        bool value = a->kind == ARG_READ || a->kind == ARG_WRITE || a->kind == ARG_ADD || a->kind == ARG_UPDATE;
+        if (!value)
+            continue;
+        const Buf *b = &p->buf.at[c->buf.at[i]];
+        if (b->device != r->device || (a->state ? b->state : b->tensor) != a->index)
+            die("%s: operand %s of %s is in the buffer of something else", r->name, a->token, o->name);
+        if (a->kind == ARG_WRITE && !a->state && (b->origin == REMADE) != c->again)
+            die("%s: %s writes a buffer of another origin", r->name, o->name);
+    }
+}
+
+/* Every operator runs once a micro-batch where it belongs; a recomputation only repeats forward operators. */
+void check_lower(const Plan *p)
+{
+    const Graph *g = p->g;
+    int *runs = alloc(sizeof(int) * (size_t)g->op.n);
+    for (int r = 0; r < p->routine.n; r++) {
+        const Routine *x = &p->routine.at[r];
+        for (int i = 0; i < x->call.n; i++) {
+            const Call *c = &x->call.at[i];
+            if (c->again && c->op >= g->nf)
+                die("%s: %s is no forward operator and cannot be recomputed", x->name, g->op.at[c->op].name);
+            if (device_of(p, c->op) != x->device)
+                die("%s: %s runs on the wrong device", x->name, g->op.at[c->op].name);
+            runs[c->op] += !c->again && !x->eval;
+            check_call(p, x, c);
+        }
+    }
+    for (int o = 0; o < g->op.n; o++)
+        if (runs[o] != 1)
+            die("operator %s (%s) is called by %d routines", g->op.at[o].name, g->op.at[o].call, runs[o]);
+    for (int d = 0; d < p->devices; d++)
+        for (int i = 1; i < p->dev.at[d].list.n; i++)
+            if (p->dev.at[d].list.at[i].tick <= p->dev.at[d].list.at[i - 1].tick)
+                die("device %d: action %d does not come after the one before it", d, i);
+}

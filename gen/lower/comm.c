@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * comm: what a device does besides computing.
+ *
+ * Takes each device's ordered computations and inserts loads, recomputation, messages and the exchanges of the
+ * update.  Every message is two actions, begin and wait, on both sides, and its buffer is taken in between.
+ *
+ *   receive   posted one computation ahead of the one that reads it first, waited for right before that one; what is
+ *             recomputed first (K_R) stands between, so that it hides the wait
+ *   send      begun right after the computation that made it; waited for after one more computation
+ *   skips     a tensor goes straight from its producer to each device that reads it, once a micro-batch
+ *   ties      the gradient of a remote use goes home before the update, the new weight comes back after it
+ *   norm      every device sends its vector of partial norms to the one that adds them in global order
+ *
+ * The slack of one computation on either side is what keeps a rendezvous from stalling a balanced pipeline; it
+ * costs one boundary buffer.  More slack is a planning decision that a schedule would have to price.
+ *
+ * Messages between two devices are begun in the same order on both: by micro-batch, then by tag.
+ */
+#include "dpgen.h"
+
+typedef struct {
+    int tensor, state, src, dst, tag;
+    int *phases;                /* by chunk: bits of the phases that read it on dst */
+    int made, made_in;          /* chunk and phase that produce it */
+    bool *got;                  /* by micro-batch: its first reader has been met */
+} Msg;
+typedef VEC(Msg) Msgs;
+
+typedef struct { int msg, request, age; Action what; } Pending;
+
+typedef struct {
+    Plan *p;
+    Msgs msg;                   /* tensors; then states of the update */
+    int chunks;
+    Ints *users;                /* by state: operators that name it */
+    /* of the device at hand */
+    int device;
+    Actions *out;
+    bool busy[256];             /* request numbers */
+    int requests;
+    VEC(Pending) sent, posted;
+    bool *loaded;               /* by input tensor and micro-batch */
+} Comm;
+
+static int phases_of(ActionKind kind)
+{
+    switch (kind) {
+    case K_F: return 1 << PH_F;
+    case K_B: return 1 << PH_I | 1 << PH_W;
+    case K_I: return 1 << PH_I;
+    case K_W: return 1 << PH_W;
+    default:  return 0;
+    }
+}
+
+/* ---- which messages there are -------------------------------------------------------------------------------- */
+
+static Msg *add_message(Comm *c, int tensor, int state, int src, int dst)
+{
+    Msg *m = PUSH(&c->msg);
+    *m = (Msg){.tensor = tensor, .state = state, .src = src, .dst = dst, .tag = c->msg.n - 1};
+    m->phases = alloc(sizeof(int) * (size_t)c->chunks);
+    m->got = alloc((size_t)c->p->g->micro);
+    return m;
+}
+
+/* phases[t * chunks + chunk]: bits of the phases that read tensor t there */
+static int *readers(const Comm *c)
+{
+    const Graph *g = c->p->g;
+    int *phases = alloc(sizeof(int) * (size_t)g->tensor.n * (size_t)c->chunks);
+    for (int o = 0; o < g->nb; o++)
+        for (int i = 0; i < g->op.at[o].arg.n; i++) {
+            const Arg *a = &g->op.at[o].arg.at[i];
+            if (a->kind == ARG_READ && !a->state)
+                phases[a->index * c->chunks + c->p->chunk.at[o]] |= 1 << g->op.at[o].phase;
+        }
+    return phases;
+}
+
+static void find_messages(Comm *c)
+{
+    const Graph *g = c->p->g;
+    int *phases = readers(c);
+    for (int t = 0; t < g->tensor.n; t++) {
+        int op = g->tensor.at[t].op;
+        if (op < 0)
+            continue;
+        for (int d = 0; d < c->p->devices; d++) {
+            bool read = false;
+            for (int k = 0; k < c->chunks; k++)
+                read |= c->p->chunk_device.at[k] == d && phases[t * c->chunks + k];
+            if (!read || d == device_of(c->p, op))
+                continue;
+            Msg *m = add_message(c, t, -1, device_of(c->p, op), d);
+            m->made = c->p->chunk.at[op];
+            m->made_in = 1 << g->op.at[op].phase;
+            for (int k = 0; k < c->chunks; k++)
+                if (c->p->chunk_device.at[k] == d)
+                    m->phases[k] = phases[t * c->chunks + k];
+        }
+    }
+}
+
+/* ---- putting actions ------------------------------------------------------------------------------------------- */
+
+static Action *put(Comm *c, Action a)
+{
+    Action *k = PUSH(c->out);
+    *k = a;
+    return k;
+}
+
+static Action blank(ActionKind kind)
+{
+    return (Action){.kind = kind, .chunk = -1, .mb = -1, .tensor = -1, .state = -1, .from_device = -1, .routine = -1,
+                    .buf = -1, .peer = -1, .tag = -1, .request = -1, .input = -1};
+}
+
+static int take_request(Comm *c)
+{
+    int n = 0;
+    while (n < 256 && c->busy[n])
+        n++;
+    if (n == 256)
+        fail(EXIT_NOFIT, "device %d has more than 256 transfers under way at once", c->device);
+    c->busy[n] = true;
+    if (n + 1 > c->requests)
+        c->requests = n + 1;
+    return n;
+}
+
+static Action transfer(Comm *c, ActionKind kind, int msg, int mb)
+{
+    const Msg *m = &c->msg.at[msg];
+    Action a = blank(kind);
+    a.tensor = m->tensor;
+    a.state = m->state;
+    a.mb = mb;
+    a.peer = kind == K_SEND ? m->dst : m->src;
+    a.tag = m->tag;
+    a.bytes = m->tensor >= 0 ? c->p->g->tensor.at[m->tensor].bytes : c->p->g->state.at[m->state].bytes;
+    a.request = take_request(c);
+    return a;
+}
+
+static void put_send(Comm *c, int msg, int mb)
+{
+    Action a = transfer(c, K_SEND, msg, mb);
+    put(c, a);
+    *PUSH(&c->sent) = (Pending){msg, a.request, 0, a};
+}
+
+static void put_recv(Comm *c, int msg, int mb)
+{
+    Action a = transfer(c, K_RECV, msg, mb);
+    put(c, a);
+    *PUSH(&c->posted) = (Pending){msg, a.request, 0, a};
+}
+
+static void put_wait(Comm *c, const Pending *w)
+{
+    Action a = w->what;
+    a.of = a.kind;
+    a.kind = K_WAIT;
+    put(c, a);
+    c->busy[w->request] = false;
+}
+
+/* Wait for the receive of (msg, mb) posted before. */
+static void wait_recv(Comm *c, int msg, int mb)
+{
+    for (int i = 0; i < c->posted.n; i++)
+        if (c->posted.at[i].msg == msg && c->posted.at[i].what.mb == mb) {
+            put_wait(c, &c->posted.at[i]);
+            c->posted.at[i] = c->posted.at[--c->posted.n];
+            return;
+        }
+    die("device %d: message %d of micro-batch %d was never posted", c->device, msg, mb);
+}
+
+/* Sends end after `age` computations. */
+static void wait_sends(Comm *c, int age)
+{
+    int kept = 0;
+    for (int i = 0; i < c->sent.n; i++) {
+        if (c->sent.at[i].age >= age)
+            put_wait(c, &c->sent.at[i]);
+        else
+            c->sent.at[kept++] = c->sent.at[i];
+    }
+    c->sent.n = kept;
+}
+
+/* ---- what a computation reads first ------------------------------------------------------------------------------ */
+
+/* Messages whose first reader on this device is action k; marks them. */
+static Ints arrivals(Comm *c, const Action *k)
+{
+    Ints list = {0};
+    for (int i = 0; i < c->msg.n; i++) {
+        Msg *m = &c->msg.at[i];
+        if (m->dst != c->device || m->tensor < 0 || k->mb < 0 || m->got[k->mb])
+            continue;
+        if (m->phases[k->chunk] & phases_of(k->kind)) {
+            m->got[k->mb] = true;
+            *PUSH(&list) = i;
+        }
+    }
+    return list;
+}
+
+static void put_loads(Comm *c, const Action *k)
+{
+    const Graph *g = c->p->g;
+    for (int o = 0; o < g->nb; o++) {
+        if (c->p->chunk.at[o] != k->chunk || !(phases_of(k->kind) & 1 << g->op.at[o].phase))
+            continue;
+        for (int i = 0; i < g->op.at[o].arg.n; i++) {
+            const Arg *a = &g->op.at[o].arg.at[i];
+            if (a->kind != ARG_READ || a->state || g->tensor.at[a->index].kind != T_INPUT)
+                continue;
+            bool *loaded = &c->loaded[a->index * (int)g->micro + k->mb];
+            if (*loaded)
+                continue;
+            *loaded = true;
+            Action load = blank(K_LOAD);
+            load.tensor = a->index;
+            load.mb = k->mb;
+            load.input = g->tensor.at[a->index].of;
+            load.bytes = g->tensor.at[a->index].bytes;
+            put(c, load);
+        }
+    }
+}
+
+static void put_sends(Comm *c, const Action *k)
+{
+    for (int i = 0; i < c->msg.n; i++) {
+        const Msg *m = &c->msg.at[i];
+        if (m->tensor >= 0 && m->src == c->device && m->made == k->chunk && (m->made_in & phases_of(k->kind)))
+            put_send(c, i, k->mb);
+    }
+}
+
+/* ---- the update ---------------------------------------------------------------------------------------------------- */
+
+static bool touches(const Op *o, int state, bool read)
+{
+    for (int i = 0; i < o->arg.n; i++) {
+        const Arg *a = &o->arg.at[i];
+        bool changes = a->kind == ARG_ADD || a->kind == ARG_UPDATE || a->kind == ARG_WRITE;
+        if (a->state && a->index == state && (read ? a->kind == ARG_READ : changes))
+            return true;
+    }
+    return false;
+}
+
+/* Does an operator on device d, of the update or before it, read the state, or change it? */
+static bool used_on(const Comm *c, int state, int d, bool update, bool read)
+{
+    const Graph *g = c->p->g;
+    for (int i = 0; i < c->users[state].n; i++) {
+        int o = c->users[state].at[i];
+        if ((o >= g->nb) == update && device_of(c->p, o) == d && touches(&g->op.at[o], state, read))
+            return true;
+    }
+    return false;
+}
+
+static void find_users(Comm *c)
+{
+    const Graph *g = c->p->g;
+    c->users = alloc(sizeof(Ints) * (size_t)g->state.n);
+    for (int o = 0; o < g->op.n; o++)
+        for (int i = 0; i < g->op.at[o].arg.n; i++) {
+            const Arg *a = &g->op.at[o].arg.at[i];
+            if (a->state)
+                *PUSH(&c->users[a->index]) = o;
+        }
+}
+
+/* A state made on one device and wanted on another during the update:
+ *   gradients of remote uses, before part 0; partial norms, before part 1; the clip factor, before part 2;
+ *   new weights, after part 2. */
+static int update_part(const State *s)
+{
+    return s->kind == S_GRAD ? 0 : s->kind == S_NORM ? 1 : s->kind == S_CLIP ? 2 : 3;
+}
+
+static void find_update_messages(Comm *c)
+{
+    const Graph *g = c->p->g;
+    find_users(c);
+    for (int s = 0; s < g->state.n; s++) {
+        StateKind kind = g->state.at[s].kind;
+        if (kind == S_VALUES || kind == S_MOMENT1 || kind == S_MOMENT2)
+            continue;
+        bool late = kind == S_PARAM || kind == S_COPY;      /* made by the update, read by the next step */
+        for (int src = 0; src < c->p->devices; src++)
+            for (int dst = 0; dst < c->p->devices; dst++) {
+                if (src == dst || !used_on(c, s, src, kind != S_GRAD, false))
+                    continue;
+                bool wanted = kind == S_GRAD
+                    ? used_on(c, s, dst, true, false) || used_on(c, s, dst, true, true)
+                    : used_on(c, s, dst, !late, true);
+                if (wanted)
+                    add_message(c, -1, s, src, dst);
+            }
+    }
+}
+
+static void put_update_part(Comm *c, int part)
+{
+    const Graph *g = c->p->g;
+    for (int i = 0; i < c->msg.n; i++) {
+        const Msg *m = &c->msg.at[i];
+        if (m->state < 0 || update_part(&g->state.at[m->state]) != part)
+            continue;
+        if (m->src == c->device)
+            put_send(c, i, -1);
+        if (m->dst == c->device)
+            put_recv(c, i, -1);
+    }
+    for (int i = 0; i < c->msg.n; i++) {
+        const Msg *m = &c->msg.at[i];
+        if (m->state < 0 || update_part(&g->state.at[m->state]) != part || m->dst != c->device)
+            continue;
+        wait_recv(c, i, -1);
+        if (part == 1) {
+            Action a = blank(K_GATHER);
+            a.state = m->state;
+            a.from_device = m->src;
+            put(c, a);
+        }
+    }
+}
+
+/* ---- the lists ------------------------------------------------------------------------------------------------------- */
+
+static void put_head(Comm *c)
+{
+    const Graph *g = c->p->g;
+    put(c, blank(K_BEGIN));
+    for (int i = 0; i < g->count.n; i++) {
+        if (device_of(c->p, g->count.at[i].op) != c->device)
+            continue;
+        Action a = blank(K_COUNT);
+        a.input = i;
+        put(c, a);
+    }
+}
+
+static void put_compute(Comm *c, const Action *k, const Ints *now, const Action *next, const Ints *ahead, const Backward *back)
+{
+    for (int i = 0; next && i < ahead->n; i++)
+        put_recv(c, ahead->at[i], next->mb);
+    wait_sends(c, 1);
+    for (int i = 0; i < c->sent.n; i++)
+        c->sent.at[i].age++;
+    if (k->kind == K_U)
+        put_update_part(c, k->part);
+    if (k->chunk >= 0 && k->mb >= 0)
+        put_loads(c, k);
+    if (back && back->early > 0 && (k->kind == K_B || k->kind == K_I)) {
+        Action r = *k;
+        r.kind = K_R;
+        put(c, r);
+    }
+    for (int i = 0; i < now->n; i++)
+        wait_recv(c, now->at[i], k->mb);
+    put(c, *k);
+    if (k->chunk >= 0 && k->mb >= 0)
+        put_sends(c, k);
+}
+
+static void step_list(Comm *c, const Backward *back)
+{
+    const Actions *order = &c->p->dev.at[c->device].order;
+    VEC(Ints) first = {0};
+    for (int j = 0; j < order->n; j++)
+        *PUSH(&first) = arrivals(c, &order->at[j]);
+    put_head(c);
+    for (int i = 0; order->n > 0 && i < first.at[0].n; i++)
+        put_recv(c, first.at[0].at[i], order->at[0].mb);
+    for (int j = 0; j < order->n; j++) {
+        bool more = j + 1 < order->n;
+        const Action *k = &order->at[j];
+        put_compute(c, k, &first.at[j], more ? k + 1 : NULL, more ? &first.at[j + 1] : NULL,
+                    k->chunk >= 0 ? &back[k->chunk] : NULL);
+    }
+    put_update_part(c, 3);
+    wait_sends(c, 0);
+    put(c, blank(K_END));
+}
+
+/* One micro-batch forward through every chunk, in chunk order. */
+static void eval_list(Comm *c)
+{
+    put_head(c);
+    for (int chunk = 0; chunk < c->chunks; chunk++) {
+        if (c->p->chunk_device.at[chunk] != c->device)
+            continue;
+        Action k = blank(K_F);
+        k.chunk = chunk;
+        k.mb = 0;
+        Ints now = arrivals(c, &k);
+        for (int i = 0; i < now.n; i++)
+            put_recv(c, now.at[i], 0);
+        put_compute(c, &k, &now, NULL, NULL, NULL);
+    }
+    wait_sends(c, 0);
+    put(c, blank(K_END));
+}
+
+static void start(Comm *c, int device, Actions *out)
+{
+    const Graph *g = c->p->g;
+    c->device = device;
+    c->out = out;
+    c->sent.n = c->posted.n = 0;
+    c->loaded = alloc((size_t)g->tensor.n * (size_t)g->micro);
+    for (int i = 0; i < 256; i++)
+        c->busy[i] = false;
+    for (int i = 0; i < c->msg.n; i++)
+        for (int mb = 0; mb < g->micro; mb++)
+            c->msg.at[i].got[mb] = false;
+}
+
+/* needs: dev[].order, chunk, chunk_device, fate.  fills: dev[].list, dev[].eval, dev[].requests. */
+int comm(Plan *p)
+{
+    Comm c = {.p = p, .chunks = p->chunk_device.n};
+    Backward *back = alloc(sizeof *back * (size_t)c.chunks);
+    for (int k = 0; k < c.chunks; k++)
+        back[k] = backward_of(p, k, 0);
+    find_messages(&c);
+    find_update_messages(&c);
+    for (int d = 0; d < p->devices; d++) {
+        start(&c, d, &p->dev.at[d].list);
+        step_list(&c, back);
+        start(&c, d, &p->dev.at[d].eval);
+        eval_list(&c);
+        p->dev.at[d].requests = c.requests;
+    }
+    return 0;
+}

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * lower: from actions to straight lines of kernel calls.
+ *
+ * Each (chunk, phase, variant) becomes one routine, written once, whatever the number of micro-batches: what differs
+ * between two runs of it are literal slot numbers.  Every operand becomes a buffer of the device.  A tensor can have several
+ * on one device, by origin: MADE by its own operator, REMADE in backward, RECEIVED from another device; readers take
+ * the one that is alive where they stand.
+ *
+ * A buffer touched by one routine alone is local to it.  The others are grouped in pools by (chunk, birth, death),
+ * the slots of which mem counts.  Pool names are two letters, birth and death:
+ *   f forward  r recomputation  b backward  w weight gradient  l load  x received activation  g received gradient  s sent
+ *
+ * Cost: linear in calls, and in distinct library handles times calls.
+ */
+#include "dpgen.h"
+#include <string.h>
+
+typedef struct {
+    Plan *p;
+    int device;
+    Backward *back;             /* by chunk */
+    int *tensor[2][3];          /* [eval][origin][tensor] -> buffer of this device, + 1 */
+    int *state;                 /* [state] -> buffer of this device, + 1 */
+    int *norm_in;               /* [peer] -> buffer of received partial norms, + 1 */
+    Strs handle;                /* what each handle is for */
+    bool eval;
+    int chunk;                  /* of the routine being written; -1 in the update */
+    bool backward;
+} Lower;
+
+/* ---- buffers ---------------------------------------------------------------------------------------------------------- */
+
+static int new_buf(Lower *w, Buf b)
+{
+    b.device = w->device;
+    b.pool = -1;
+    if (b.op == 0)
+        b.op = -1;
+    *PUSH(&w->p->buf) = b;
+    return w->p->buf.n - 1;
+}
+
+static int tensor_buf(Lower *w, int t, Origin origin)
+{
+    static const char *const suffix[] = {"", "_r", "_in"};
+    int *slot = &w->tensor[w->eval][origin][t];
+    if (*slot == 0) {
+        const Tensor *x = &w->p->g->tensor.at[t];
+        const char *name = strf("%s%s%s", x->name, suffix[origin], w->eval ? "_eval" : "");
+        int chunk = x->op >= 0 && origin != RECEIVED ? w->p->chunk.at[x->op] : w->chunk;
+        *slot = 1 + new_buf(w, (Buf){.name = name, .chunk = chunk, .eval = w->eval, .tensor = t, .state = -1,
+                                     .origin = origin, .peer = -1, .bytes = x->bytes});
+    }
+    return *slot - 1;
+}
+
+/* Who owns the value of a state: parameters and what follows them live with their first use. */
+static int owner_of(const Lower *w, int s)
+{
+    const Graph *g = w->p->g;
+    const State *x = &g->state.at[s];
+    if (x->kind == S_GRAD)
+        return device_of(w->p, x->op);
+    if (x->param >= 0)
+        return device_of(w->p, g->state.at[x->param].op);
+    return -1;
+}
+
+static int state_buf(Lower *w, int s)
+{
+    if (w->state[s] == 0) {
+        const State *x = &w->p->g->state.at[s];
+        int owner = owner_of(w, s);
+        bool mine = owner < 0 || owner == w->device;
+        bool passing = x->kind == S_GRAD && !mine;          /* a remote use's gradient, alive in the update alone */
+        w->state[s] = 1 + new_buf(w, (Buf){.name = strf("%s%s", x->name, mine ? "" : "_in"), .state = s, .tensor = -1,
+            .chunk = x->op >= 0 && x->kind == S_GRAD ? w->p->chunk.at[x->op] : -1,
+            .origin = mine ? MADE : RECEIVED, .peer = mine ? -1 : owner, .bytes = x->bytes,
+            .birth = passing ? AT_RECV : AT_ALWAYS, .death = passing ? AT_U : AT_ALWAYS});
+    }
+    return w->state[s] - 1;
+}
+
+static int norm_buf(Lower *w, int s, int peer)
+{
+    if (w->norm_in[peer] == 0)
+        w->norm_in[peer] = 1 + new_buf(w, (Buf){.name = strf("%s_in%d", w->p->g->state.at[s].name, peer), .state = s,
+            .tensor = -1, .chunk = -1, .origin = RECEIVED, .peer = peer, .bytes = w->p->g->state.at[s].bytes,
+            .birth = AT_RECV, .death = AT_U});
+    return w->norm_in[peer] - 1;
+}
+
+/* The buffer from which a call of the routine at hand reads tensor t. */
+static int read_buf(Lower *w, int t)
+{
+    const Tensor *x = &w->p->g->tensor.at[t];
+    if (x->op < 0)
+        return tensor_buf(w, t, MADE);
+    if (w->backward && x->kind != T_GRAD && w->back[w->chunk].remade[t])
+        return tensor_buf(w, t, REMADE);
+    return tensor_buf(w, t, device_of(w->p, x->op) == w->device ? MADE : RECEIVED);
+}
+
+/* ---- calls -------------------------------------------------------------------------------------------------------------- */
+
+static int handle_of(Lower *w, const Op *o)
+{
+    const char *key = o->call;
+    bool wanted = false;
+    for (int i = 0; i < o->arg.n; i++) {
+        const Arg *a = &o->arg.at[i];
+        wanted |= a->kind == ARG_HANDLE;
+        if (a->kind == ARG_INT && strcmp(a->token, "site") != 0)
+            key = strf("%s %lld", key, (long long)a->i);
+    }
+    if (!wanted)
+        return -1;
+    for (int i = 0; i < w->handle.n; i++)
+        if (strcmp(w->handle.at[i], key) == 0)
+            return i;
+    *PUSH(&w->handle) = key;
+    return w->handle.n - 1;
+}
+
+static int arg_buf(Lower *w, const Op *o, const Arg *a, bool again)
+{
+    switch (a->kind) {
+    case ARG_READ:
+        return a->state ? state_buf(w, a->index) : read_buf(w, a->index);
+    case ARG_WRITE:
+        return a->state ? state_buf(w, a->index) : tensor_buf(w, a->index, again ? REMADE : MADE);
+    case ARG_ADD: case ARG_UPDATE:
+        return state_buf(w, a->index);
+    case ARG_VALS:
+        return state_buf(w, w->p->g->vals);
+    case ARG_TMP:
+        return new_buf(w, (Buf){.name = strf("%s.tmp%s%s", o->name, again ? "_r" : o->phase == PH_F ? "" : "_b",
+                                             w->eval ? "_eval" : ""),
+                                .chunk = w->chunk, .eval = w->eval, .tensor = -1, .state = -1, .peer = -1,
+                                .op = (int)(o - w->p->g->op.at), .bytes = o->tmp});
+    default:
+        return -1;
+    }
+}
+
+static void add_call(Lower *w, Routine *r, int op, bool again)
+{
+    const Op *o = &w->p->g->op.at[op];
+    Call *call = PUSH(&r->call);
+    *call = (Call){.op = op, .again = again, .handle = handle_of(w, o)};
+    for (int i = 0; i < o->arg.n; i++) {
+        const Arg *a = &o->arg.at[i];
+        int b = arg_buf(w, o, a, again);
+        *PUSH(&call->buf) = b;
+        r->mb |= a->kind == ARG_MB;
+        r->acc |= a->kind == ARG_ACC;
+    }
+}
+
+/* ---- routines ------------------------------------------------------------------------------------------------------------- */
+
+static Routine *new_routine(Lower *w, ActionKind kind, int chunk, const char *name)
+{
+    Routine *r = PUSH(&w->p->routine);
+    *r = (Routine){.name = name, .device = w->device, .chunk = chunk, .kind = kind, .eval = w->eval};
+    w->chunk = chunk;
+    w->backward = kind == K_R || kind == K_B || kind == K_I || kind == K_W;
+    return r;
+}
+
+static bool belongs(ActionKind kind, const Op *o)
+{
+    return kind == K_B || (kind == K_I && o->phase == PH_I) || (kind == K_W && o->phase == PH_W);
+}
+
+static void forward_routine(Lower *w, int chunk)
+{
+    Routine *r = new_routine(w, K_F, chunk, strf("chunk%d_%s", chunk, w->eval ? "eval" : "forward"));
+    for (int o = 0; o < w->p->g->nf; o++)
+        if (w->p->chunk.at[o] == chunk)
+            add_call(w, r, o, false);
+}
+
+static void recompute_routine(Lower *w, int chunk)
+{
+    Routine *r = new_routine(w, K_R, chunk, strf("chunk%d_recompute", chunk));
+    const Backward *back = &w->back[chunk];
+    for (int i = 0; i < back->early; i++)
+        add_call(w, r, back->line.at[i].op, true);
+}
+
+/* What is rebuilt after the early part goes with the input gradients. */
+static void backward_routine(Lower *w, int chunk, ActionKind kind)
+{
+    const char *name = kind == K_B ? "backward" : kind == K_I ? "backward_x" : "backward_w";
+    Routine *r = new_routine(w, kind, chunk, strf("chunk%d_%s", chunk, name));
+    const Backward *back = &w->back[chunk];
+    for (int i = back->early; i < back->line.n; i++) {
+        Line l = back->line.at[i];
+        if (l.again ? kind != K_W : belongs(kind, &w->p->g->op.at[l.op]))
+            add_call(w, r, l.op, l.again);
+    }
+}
+
+static int update_part(const Op *o)
+{
+    const char *name = row(o->row)->name;
+    return !strcmp(name, "TieAdd") || !strcmp(name, "NormPartial") ? 0 : !strcmp(name, "NormTotal") ? 1 : 2;
+}
+
+static void update_routine(Lower *w, int part)
+{
+    static const char *const name[] = {"gather", "norm", "update"};
+    Routine *r = new_routine(w, K_U, -1, name[part]);
+    r->part = part;
+    for (int o = w->p->g->nb; o < w->p->g->op.n; o++)
+        if (device_of(w->p, o) == w->device && update_part(&w->p->g->op.at[o]) == part)
+            add_call(w, r, o, false);
+}
+
+/* The routine of an action, written when first met; -1 where it would be empty. */
+static int routine_of(Lower *w, const Action *k)
+{
+    Plan *p = w->p;
+    for (int r = 0; r < p->routine.n; r++) {
+        const Routine *x = &p->routine.at[r];
+        if (x->device == w->device && x->kind == k->kind && x->chunk == k->chunk && x->part == k->part && x->eval == w->eval)
+            return x->kind == K_FOLD || x->call.n > 0 ? r : -1;
+    }
+    switch (k->kind) {
+    case K_F:    forward_routine(w, k->chunk); break;
+    case K_R:    recompute_routine(w, k->chunk); break;
+    case K_U:    update_routine(w, k->part); break;
+    case K_FOLD: new_routine(w, K_FOLD, k->chunk, strf("chunk%d_fold", k->chunk)); break;
+    default:     backward_routine(w, k->chunk, k->kind); break;
+    }
+    return k->kind == K_FOLD || p->routine.at[p->routine.n - 1].call.n > 0 ? p->routine.n - 1 : -1;
+}
+
+/* ---- lists ------------------------------------------------------------------------------------------------------------------ */
+
+static bool computes(ActionKind kind)
+{
+    return kind == K_F || kind == K_R || kind == K_B || kind == K_I || kind == K_W || kind == K_U || kind == K_FOLD;
+}
+
+static int moved_buf(Lower *w, const Action *k)
+{
+    ActionKind kind = k->kind == K_WAIT ? k->of : k->kind;
+    const Graph *g = w->p->g;
+    if (kind == K_GATHER)
+        return norm_buf(w, k->state, k->from_device);
+    if (k->state >= 0)
+        return kind == K_RECV && g->state.at[k->state].kind == S_NORM ? norm_buf(w, k->state, k->peer)
+                                                                      : state_buf(w, k->state);
+    return tensor_buf(w, k->tensor, kind == K_RECV ? RECEIVED : MADE);
+}
+
+static int lower_list(Lower *w, Actions *list, int tick)
+{
+    int kept = 0;
+    for (int i = 0; i < list->n; i++) {
+        Action k = list->at[i];
+        k.tick = tick;
+        if (computes(k.kind)) {
+            k.routine = routine_of(w, &k);
+            if (k.routine < 0)
+                continue;                       /* nothing to do here: no action at all */
+        } else if (k.tensor >= 0 || k.state >= 0) {
+            w->chunk = -1;
+            k.buf = moved_buf(w, &k);
+        }
+        int calls = k.routine >= 0 ? w->p->routine.at[k.routine].call.n : 1;
+        tick += calls > 0 ? calls : 1;
+        list->at[kept++] = k;
+    }
+    list->n = kept;
+    return tick;
+}
+
+/* ---- pools ------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct { int routine; bool many; When birth, last; bool sent; int chunk; } Touch;
+
+static When when_of(ActionKind kind)
+{
+    switch (kind) {
+    case K_F: return AT_F;
+    case K_R: return AT_R;
+    case K_W: return AT_W;
+    case K_U: return AT_U;
+    default:  return AT_B;
+    }
+}
+
+static void touch_routine(Plan *p, Touch *touch, int r)
+{
+    const Routine *x = &p->routine.at[r];
+    for (int i = 0; i < x->call.n; i++)
+        for (int j = 0; j < x->call.at[i].buf.n; j++) {
+            int b = x->call.at[i].buf.at[j];
+            if (b < 0)
+                continue;
+            Touch *t = &touch[b];
+            When now = when_of(x->kind);
+            if (t->routine < 0 && !t->many)
+                t->birth = t->last = now;
+            t->many |= t->routine >= 0 && t->routine != r;
+            t->routine = r;
+            if (now > t->last)
+                t->last = now;
+            if (t->chunk < 0)
+                t->chunk = x->chunk;
+        }
+}
+
+static void touch_moves(Plan *p, Touch *touch, const Actions *list)
+{
+    for (int i = 0; i < list->n; i++) {
+        const Action *k = &list->at[i];
+        if (k->buf < 0)
+            continue;
+        Touch *t = &touch[k->buf];
+        bool back = k->tensor >= 0 && p->g->tensor.at[k->tensor].kind == T_GRAD;
+        t->many = true;
+        if (k->kind == K_SEND)
+            t->sent = true;
+        else if (k->kind == K_LOAD)
+            t->birth = AT_LOAD;
+        else if (k->kind == K_RECV)
+            t->birth = back ? AT_RECVB : AT_RECV;
+    }
+}
+
+static int pool_of(Plan *p, const Buf *b)
+{
+    static const char letter[] = {[AT_F] = 'f', [AT_R] = 'r', [AT_B] = 'b', [AT_W] = 'w', [AT_LOAD] = 'l', [AT_RECV] = 'x',
+                                  [AT_RECVB] = 'g', [AT_SEND] = 's', [AT_U] = 'u', [AT_ALWAYS] = 'a'};
+    for (int i = 0; i < p->pool.n; i++) {
+        const Pool *x = &p->pool.at[i];
+        if (x->device == b->device && x->chunk == b->chunk && x->birth == b->birth && x->death == b->death)
+            return i;
+    }
+    const char *name = b->birth == AT_ALWAYS ? "grads" : strf("%c%c", letter[b->birth], letter[b->death]);
+    *PUSH(&p->pool) = (Pool){.device = b->device, .chunk = b->chunk, .birth = b->birth, .death = b->death,
+                             .name = p->chunks > 1 ? strf("%s%d", name, b->chunk) : name};
+    return p->pool.n - 1;
+}
+
+/* birth, death and pool of every tensor buffer of this device, the first of which is `from`. */
+static void find_pools(Lower *w, int from)
+{
+    Plan *p = w->p;
+    Touch *touch = alloc(sizeof *touch * (size_t)p->buf.n);
+    for (int b = 0; b < p->buf.n; b++)
+        touch[b].routine = touch[b].chunk = -1;
+    for (int r = 0; r < p->routine.n; r++)
+        if (p->routine.at[r].device == w->device)
+            touch_routine(p, touch, r);
+    touch_moves(p, touch, &p->dev.at[w->device].list);
+    touch_moves(p, touch, &p->dev.at[w->device].eval);
+    for (int i = from; i < p->buf.n; i++) {
+        Buf *b = &p->buf.at[i];
+        const Touch *t = &touch[i];
+        if (b->state >= 0) {
+            if (p->g->state.at[b->state].kind == S_GRAD && b->birth == AT_ALWAYS && p->g->groups > 1)
+                b->pool = pool_of(p, b);
+            continue;
+        }
+        if (b->chunk < 0)
+            b->chunk = t->chunk;
+        b->birth = t->birth;
+        b->death = t->sent && t->last <= t->birth ? AT_SEND : t->last;
+        if (t->many && !b->eval)
+            b->pool = pool_of(p, b);
+    }
+    for (int r = 0; r < p->routine.n; r++) {
+        Routine *x = &p->routine.at[r];
+        for (int i = 0; x->device == w->device && i < x->call.n; i++)
+            for (int j = 0; j < x->call.at[i].buf.n; j++) {
+                int b = x->call.at[i].buf.at[j], pool = b < 0 ? -1 : p->buf.at[b].pool, seen = 0;
+                for (int s = 0; s < x->pool.n; s++)
+                    seen |= x->pool.at[s] == pool;
+                if (pool >= 0 && !seen)
+                    *PUSH(&x->pool) = pool;
+            }
+    }
+}
+
+/* ---- the pass ------------------------------------------------------------------------------------------------------------------- */
+
+static void lower_device(Lower *w, int device)
+{
+    Plan *p = w->p;
+    size_t nt = sizeof(int) * (size_t)p->g->tensor.n;
+    int from = p->buf.n;
+    w->device = device;
+    w->handle = (Strs){0};
+    w->state = alloc(sizeof(int) * (size_t)p->g->state.n);
+    w->norm_in = alloc(sizeof(int) * (size_t)p->devices);
+    for (int e = 0; e < 2; e++)
+        for (int o = 0; o < 3; o++)
+            w->tensor[e][o] = alloc(nt);
+    w->eval = false;
+    w->chunk = -1;
+    state_buf(w, p->g->vals);
+    DevicePlan *d = &p->dev.at[device];
+    d->ticks = lower_list(w, &d->list, 0);
+    w->eval = true;
+    d->ticks = lower_list(w, &d->eval, d->ticks);
+    d->handles = w->handle.n;
+    find_pools(w, from);
+}
+
+/* needs: dev[].list and eval, chunk, fate.  fills: routine, buf (but for offsets), pool (but for counts), each action's
+ * routine, buf and tick; dev[].ticks, handles.  Actions that would call nothing are dropped. */
+int lower(Plan *p)
+{
+    Lower w = {.p = p, .back = alloc(sizeof(Backward) * (size_t)p->chunk_device.n)};
+    for (int c = 0; c < p->chunk_device.n; c++)
+        w.back[c] = backward_of(p, c, 0);
+    for (int d = 0; d < p->devices; d++)
+        lower_device(&w, d);
+    return 0;
+}

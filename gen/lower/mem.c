@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * mem: an address for every byte of every device.
+ *
+ * Replays each device's straight line in program order and notes, for each buffer and micro-batch, the ticks (calls) from
+ * its first touch to its last; a transfer touches from begin to wait.  Predicted times never enter, so the arena is the same
+ * for any profile.
+ *
+ *   slots    the micro-batches of a pool take the lowest slot that is free; the highest number used is the count
+ *   packing  states first, then the pools as rigid blocks, then local buffers at the lowest address where no byte is
+ *            shared at any tick: they fall into the holes that slots leave while part of their tensors are dead.
+ *            Several orders are tried, the lowest top wins, the first of equals (after TFLite's greedy by size:
+ *            Pisarchyk and Lee, Efficient Memory Management for Deep Neural Net Inference, 2020, section 5)
+ *   bound    the most bytes alive at any tick, aligned; no packing, pooled or not, can be below it
+ *
+ * Cost: buffers times placed parts times the micro-batches of both, a few times.  Not handled: sharing one buffer between
+ * an operator's operand and result; moving a tensor after it is placed.
+ */
+#include "dpgen.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGN = 64 };            /* a cache line, and one AVX-512 register */
+
+typedef struct { int first, last; } Span;
+typedef struct { Bytes at, size; Span *span; int n; } Part;     /* at: in the arena once placed, in the item before */
+typedef VEC(Part) Parts;
+typedef struct { int buf, pool; Bytes size; int first; Parts part; } Item;
+
+typedef struct {
+    Plan *p;
+    int device, micro;
+    Span *live;                 /* [buf * micro + mb]; last < first: never */
+    int *slot;                  /* [pool * micro + mb] */
+    Bytes top;                  /* of the states */
+    VEC(Item) item;             /* pools, then locals */
+    int pools;                  /* so many items are pools */
+} Mem;
+
+static Bytes align(Bytes n)
+{
+    return (n + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+/* ---- who lives when --------------------------------------------------------------------------------------------- */
+
+static void touch(Mem *m, int b, int mb, int tick)
+{
+    Span *s = &m->live[(size_t)b * (size_t)m->micro + (size_t)(mb < 0 ? 0 : mb)];
+    if (s->last < s->first)
+        *s = (Span){tick, tick};
+    else
+        s->last = tick;
+    Buf *x = &m->p->buf.at[b];
+    if (x->last < x->first)
+        x->first = tick;
+    x->last = tick;
+}
+
+static void replay(Mem *m, const Actions *list)
+{
+    for (int i = 0; i < list->n; i++) {
+        const Action *k = &list->at[i];
+        if (k->buf >= 0)
+            touch(m, k->buf, k->mb, k->tick);
+        if (k->routine < 0)
+            continue;
+        const Routine *r = &m->p->routine.at[k->routine];
+        for (int c = 0; c < r->call.n; c++)
+            for (int j = 0; j < r->call.at[c].buf.n; j++)
+                if (r->call.at[c].buf.at[j] >= 0)
+                    touch(m, r->call.at[c].buf.at[j], k->mb, k->tick + c);
+    }
+}
+
+static bool always(const Buf *b)
+{
+    return b->birth == AT_ALWAYS;
+}
+
+static void find_lives(Mem *m)
+{
+    Plan *p = m->p;
+    for (int b = 0; b < p->buf.n; b++) {
+        p->buf.at[b].first = p->buf.at[b].device == m->device ? 0 : p->buf.at[b].first;
+        p->buf.at[b].last = p->buf.at[b].device == m->device ? -1 : p->buf.at[b].last;
+        for (int i = 0; i < m->micro; i++)
+            m->live[(size_t)b * (size_t)m->micro + (size_t)i] = (Span){0, -1};
+    }
+    replay(m, &p->dev.at[m->device].list);
+    replay(m, &p->dev.at[m->device].eval);
+    for (int b = 0; b < p->buf.n; b++)
+        if (p->buf.at[b].device == m->device && always(&p->buf.at[b])) {
+            p->buf.at[b].first = 0;
+            p->buf.at[b].last = p->dev.at[m->device].ticks - 1;
+        }
+}
+
+static Span *live_of(const Mem *m, int b, int mb)
+{
+    return &m->live[(size_t)b * (size_t)m->micro + (size_t)mb];
+}
+
+/* ---- slots --------------------------------------------------------------------------------------------------------- */
+
+static int levels(int64_t groups)
+{
+    int n = 1;
+    while ((int64_t)1 << (n - 1) < groups)
+        n++;
+    return n;
+}
+
+typedef struct { Span span; int mb; } Life;
+
+static int by_birth(const void *a, const void *b)
+{
+    const Life *x = a, *y = b;
+    return x->span.first != y->span.first ? (x->span.first < y->span.first ? -1 : 1) : x->mb - y->mb;
+}
+
+/* Micro-batches by birth, each to the lowest slot whose last owner is dead. */
+static void color(Mem *m, int pool, Life *life, int n)
+{
+    int *until = alloc(sizeof(int) * (size_t)(n + 1)), count = 0;
+    qsort(life, (size_t)n, sizeof *life, by_birth);
+    for (int i = 0; i < n; i++) {
+        int s = 0;
+        while (s < count && until[s] >= life[i].span.first)
+            s++;
+        if (s == count)
+            count++;
+        until[s] = life[i].span.last;
+        m->slot[pool * m->micro + life[i].mb] = s;
+    }
+    m->p->pool.at[pool].count = count;
+}
+
+static void find_slots(Mem *m)
+{
+    Plan *p = m->p;
+    for (int x = 0; x < p->pool.n; x++) {
+        if (p->pool.at[x].device != m->device)
+            continue;
+        if (p->pool.at[x].birth == AT_ALWAYS) {
+            p->pool.at[x].count = levels(p->g->groups);
+            continue;
+        }
+        Life *life = alloc(sizeof *life * (size_t)m->micro);
+        int n = 0;
+        for (int mb = 0; mb < m->micro; mb++) {
+            Life l = {{0, -1}, mb};
+            for (int b = 0; b < p->buf.n; b++) {
+                const Span *s = live_of(m, b, mb);
+                if (p->buf.at[b].pool != x || s->last < s->first)
+                    continue;
+                if (l.span.last < l.span.first)
+                    l.span = *s;
+                l.span.first = s->first < l.span.first ? s->first : l.span.first;
+                l.span.last = s->last > l.span.last ? s->last : l.span.last;
+            }
+            if (l.span.last >= l.span.first)
+                life[n++] = l;
+        }
+        color(m, x, life, n);
+    }
+}
+
+/* ---- items ---------------------------------------------------------------------------------------------------------- */
+
+static int by_first(const void *a, const void *b)
+{
+    const Span *x = ((const Part *)a)->span, *y = ((const Part *)b)->span;
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+static int span_order(const void *a, const void *b)
+{
+    const Span *x = a, *y = b;
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+/* The ticks at which buffer b owns slot s of its pool (s < 0: whatever micro-batch). */
+static Part spans_of(const Mem *m, int b, int s)
+{
+    Part part = {0, align(m->p->buf.at[b].bytes), alloc(sizeof(Span) * (size_t)m->micro), 0};
+    for (int mb = 0; mb < m->micro; mb++) {
+        const Span *x = live_of(m, b, mb);
+        if (x->last >= x->first && (s < 0 || m->slot[m->p->buf.at[b].pool * m->micro + mb] == s))
+            part.span[part.n++] = *x;
+    }
+    qsort(part.span, (size_t)part.n, sizeof(Span), span_order);
+    return part;
+}
+
+/* Tensors of a slot by birth: backward frees them from the top down. */
+static void lay_out_slot(Mem *m, int pool)
+{
+    Plan *p = m->p;
+    VEC(Part) order = {0};
+    Ints buf = {0};
+    for (int b = 0; b < p->buf.n; b++)
+        if (p->buf.at[b].pool == pool) {
+            Part *x = PUSH(&order);
+            x->size = b;                                            /* carried through the sort */
+            x->span = alloc(sizeof(Span));
+            *x->span = (Span){p->buf.at[b].first, 0};
+            *PUSH(&buf) = b;
+        }
+    qsort(order.at, (size_t)order.n, sizeof(Part), by_first);
+    Bytes at = 0;
+    for (int i = 0; i < order.n; i++) {
+        p->buf.at[order.at[i].size].offset = at;
+        at += align(p->buf.at[order.at[i].size].bytes);
+    }
+    p->pool.at[pool].stride = at;
+}
+
+static void place_states(Mem *m)
+{
+    Plan *p = m->p;
+    for (int x = 0; x < p->pool.n; x++) {
+        Pool *pool = &p->pool.at[x];
+        if (pool->device != m->device)
+            continue;
+        lay_out_slot(m, x);
+        if (pool->birth == AT_ALWAYS) {
+            pool->offset = m->top;
+            m->top += pool->stride * pool->count;
+            for (int b = 0; b < p->buf.n; b++)
+                p->buf.at[b].offset += p->buf.at[b].pool == x ? pool->offset : 0;
+        }
+    }
+    for (int b = 0; b < p->buf.n; b++) {
+        Buf *x = &p->buf.at[b];
+        if (x->device != m->device || !always(x) || x->pool >= 0)
+            continue;
+        x->offset = m->top;
+        m->top += align(x->bytes);
+    }
+    p->dev.at[m->device].state = m->top;
+}
+
+static void find_items(Mem *m)
+{
+    Plan *p = m->p;
+    for (int x = 0; x < p->pool.n; x++) {
+        const Pool *pool = &p->pool.at[x];
+        if (pool->device != m->device || pool->birth == AT_ALWAYS)
+            continue;
+        Item *item = PUSH(&m->item);
+        *item = (Item){.buf = -1, .pool = x, .size = pool->stride * pool->count};
+        for (int b = 0; b < p->buf.n; b++)
+            for (int s = 0; p->buf.at[b].pool == x && s < pool->count; s++) {
+                Part part = spans_of(m, b, s);
+                part.at = p->buf.at[b].offset + s * pool->stride;
+                *PUSH(&item->part) = part;
+            }
+    }
+    m->pools = m->item.n;
+    for (int b = 0; b < p->buf.n; b++) {
+        const Buf *x = &p->buf.at[b];
+        if (x->device != m->device || always(x) || x->pool >= 0 || x->last < x->first)
+            continue;
+        Item *item = PUSH(&m->item);
+        *item = (Item){.buf = b, .pool = -1, .size = align(x->bytes), .first = x->first};
+        *PUSH(&item->part) = spans_of(m, b, -1);
+    }
+}
+
+/* ---- packing ----------------------------------------------------------------------------------------------------------- */
+
+static bool meet(const Part *a, const Part *b)
+{
+    if (a->n == 0 || b->n == 0 || a->span[0].first > b->span[b->n - 1].last || b->span[0].first > a->span[a->n - 1].last)
+        return false;
+    for (int i = 0, j = 0; i < a->n && j < b->n;) {
+        if (a->span[i].last < b->span[j].first)
+            i++;
+        else if (b->span[j].last < a->span[i].first)
+            j++;
+        else
+            return true;
+    }
+    return false;
+}
+
+static int by_address(const void *a, const void *b)
+{
+    const Part *x = *(Part *const *)a, *y = *(Part *const *)b;
+    return x->at != y->at ? (x->at < y->at ? -1 : 1) : (x->size < y->size ? -1 : x->size > y->size);
+}
+
+/* The lowest address from `base` on where `want` shares no byte with a placed part alive at the same time. */
+static Bytes lowest(const Part *want, const Parts *placed, Bytes base, Part **near)
+{
+    int n = 0;
+    for (int i = 0; i < placed->n; i++)
+        if (meet(want, &placed->at[i]))
+            near[n++] = &placed->at[i];
+    qsort(near, (size_t)n, sizeof *near, by_address);
+    Bytes at = base;
+    for (int i = 0; i < n; i++) {
+        if (near[i]->at >= at + want->size)
+            break;
+        if (near[i]->at + near[i]->size > at)
+            at = near[i]->at + near[i]->size;
+    }
+    return at;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const Item *x = *(Item *const *)a, *y = *(Item *const *)b;
+    return x->size != y->size ? (x->size > y->size ? -1 : 1) : x->buf - y->buf;
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const Item *x = *(Item *const *)a, *y = *(Item *const *)b;
+    return x->first != y->first ? (x->first < y->first ? -1 : 1) : by_size(a, b);
+}
+
+static Bytes area(const Item *x)
+{
+    Bytes ticks = 0;
+    for (int i = 0; i < x->part.at[0].n; i++)
+        ticks += x->part.at[0].span[i].last - x->part.at[0].span[i].first + 1;
+    return ticks;
+}
+
+static int by_length(const void *a, const void *b)
+{
+    Bytes x = area(*(Item *const *)a), y = area(*(Item *const *)b);
+    return x != y ? (x > y ? -1 : 1) : by_size(a, b);
+}
+
+/* Place everything, locals in the given order; the top, and each item's address in `at`. */
+static Bytes pack(Mem *m, Item **order, Bytes *at)
+{
+    Parts placed = {0};
+    Bytes top = m->top;
+    for (int i = 0; i < m->pools; i++) {
+        const Item *x = &m->item.at[i];
+        at[i] = top;
+        for (int j = 0; j < x->part.n; j++) {
+            Part part = x->part.at[j];
+            part.at += top;
+            *PUSH(&placed) = part;
+        }
+        top += x->size;
+    }
+    Part **near = alloc(sizeof *near * (size_t)(placed.n + m->item.n + 1));
+    for (int i = 0; i < m->item.n - m->pools; i++) {
+        Part part = order[i]->part.at[0];
+        part.at = lowest(&part, &placed, m->top, near);
+        at[order[i] - m->item.at] = part.at;
+        *PUSH(&placed) = part;
+        if (part.at + part.size > top)
+            top = part.at + part.size;
+    }
+    return top;
+}
+
+static void best_packing(Mem *m)
+{
+    static int (*const orders[])(const void *, const void *) = {by_size, by_length, by_start};
+    size_t locals = (size_t)(m->item.n - m->pools);
+    Item **order = alloc(sizeof *order * (locals + 1));
+    Bytes *best = NULL, top = 0;
+    for (size_t k = 0; k < sizeof orders / sizeof *orders; k++) {
+        for (size_t i = 0; i < locals; i++)
+            order[i] = &m->item.at[(size_t)m->pools + i];
+        qsort(order, locals, sizeof *order, orders[k]);
+        Bytes *at = alloc(sizeof *at * (size_t)(m->item.n + 1));
+        Bytes height = pack(m, order, at);
+        if (!best || height < top) {
+            best = at;
+            top = height;
+        }
+    }
+    for (int i = 0; i < m->item.n; i++) {
+        const Item *x = &m->item.at[i];
+        if (x->pool < 0) {
+            m->p->buf.at[x->buf].offset = best[i];
+            continue;
+        }
+        m->p->pool.at[x->pool].offset = best[i];
+        for (int b = 0; b < m->p->buf.n; b++)
+            if (m->p->buf.at[b].pool == x->pool)
+                m->p->buf.at[b].offset += best[i];
+    }
+    m->p->dev.at[m->device].arena = top;
+}
+
+/* ---- bound and literals ---------------------------------------------------------------------------------------------------- */
+
+static void find_bound(Mem *m)
+{
+    DevicePlan *d = &m->p->dev.at[m->device];
+    Bytes *change = alloc(sizeof(Bytes) * (size_t)(d->ticks + 2)), now = m->top;
+    for (int b = 0; b < m->p->buf.n; b++)
+        for (int mb = 0; mb < m->micro; mb++) {
+            const Span *s = live_of(m, b, mb);
+            if (m->p->buf.at[b].device != m->device || always(&m->p->buf.at[b]) || s->last < s->first)
+                continue;
+            change[s->first] += align(m->p->buf.at[b].bytes);
+            change[s->last + 1] -= align(m->p->buf.at[b].bytes);
+        }
+    d->bound = now;
+    for (int t = 0; t < d->ticks; t++) {
+        now += change[t];
+        if (now > d->bound) {
+            d->bound = now;
+            d->peak = t;
+        }
+    }
+}
+
+static int slot_of(const Mem *m, int pool, const Action *k)
+{
+    if (pool < 0)
+        return 0;
+    if (m->p->pool.at[pool].birth == AT_ALWAYS)
+        return k->kind == K_U ? 0 : k->group;
+    return m->slot[pool * m->micro + (k->mb < 0 ? 0 : k->mb)];
+}
+
+static void set_slots(Mem *m, Actions *list)
+{
+    for (int i = 0; i < list->n; i++) {
+        Action *k = &list->at[i];
+        if (k->buf >= 0)
+            k->slot = m->p->buf.at[k->buf].state >= 0 ? 0 : slot_of(m, m->p->buf.at[k->buf].pool, k);
+        if (k->routine < 0)
+            continue;
+        k->slots.n = 0;
+        const Routine *r = &m->p->routine.at[k->routine];
+        for (int j = 0; j < r->pool.n; j++)
+            *PUSH(&k->slots) = slot_of(m, r->pool.at[j], k);
+    }
+}
+
+static void mem_device(Plan *p, int device)
+{
+    Mem m = {.p = p, .device = device, .micro = (int)p->g->micro};
+    m.live = alloc(sizeof(Span) * (size_t)p->buf.n * (size_t)m.micro);
+    m.slot = alloc(sizeof(int) * (size_t)(p->pool.n + 1) * (size_t)m.micro);
+    find_lives(&m);
+    find_slots(&m);
+    place_states(&m);
+    find_items(&m);
+    best_packing(&m);
+    find_bound(&m);
+    set_slots(&m, &p->dev.at[device].list);
+    set_slots(&m, &p->dev.at[device].eval);
+}
+
+/* needs: what lower filled.  fills: offsets, owner intervals, slot counts, literal slots; arena, bound, state, peak.
+ * fails: a device's arena is over its limit; nofit_device and nofit_need say which and how much. */
+int mem(Plan *p)
+{
+    int over = 0;
+    for (int d = 0; d < p->devices; d++) {
+        mem_device(p, d);
+        p->dev.at[d].limit = p->m->devices.at[d].memory;
+        if (p->dev.at[d].arena > p->dev.at[d].limit && !over) {
+            over = 1;
+            p->nofit_device = d;
+            p->nofit_need = p->dev.at[d].arena;
+        }
+    }
+    return over;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Host tool: prints the named files as a C table, so that the dpgen binary carries templates/ and rt/ inside itself.
+ */
+#include <stdio.h>
+
+static int print_file(const char *path, int index)
+{
+    FILE *f = fopen(path, "rb");
+    if (!f) {
+        fprintf(stderr, "embed: cannot read %s\n", path);
+        return 1;
+    }
+    printf("static const char file%d[] = {", index);
+    int c, n = 0;
+    for (; (c = getc(f)) != EOF; n++)
+        printf("%s%d,", n % 24 ? "" : "\n", c > 127 ? c - 256 : c);
+    printf("0};\n");
+    fclose(f);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    printf("#include \"emit.h\"\n");
+    for (int i = 1; i < argc; i++)
+        if (print_file(argv[i], i))
+            return 1;
+    printf("const Embedded embedded[] = {\n");
+    for (int i = 1; i < argc; i++)
+        printf("    {\"%s\", file%d, sizeof file%d - 1},\n", argv[i], i, i);
+    printf("    {0, 0, 0}};\n");
+    return 0;
+}
