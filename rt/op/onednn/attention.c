@@ -2,10 +2,11 @@
  *
  * attention.c: y = softmax(scale q k^T + bias, hidden where mask or causal says so, dropped) v, and its gradients.
  *
- * Method.  Tiles of 64 queries by 64 keys, never a query x key matrix in memory.  Forward keeps a running maximum, sum
- * and result for each query and rescales them at each tile (M. Milakov, N. Gimelshein, Online normalizer calculation for
- * softmax, 2018; tiled by T. Dao et al., FlashAttention, NeurIPS 2022, section 3.1).  It leaves lse, the logarithm of the
- * sum of exponentials, from which backward makes any tile of the probabilities again:
+ * Method.  Tiles of 64 queries by 64 keys, never a query x key matrix in memory.  Forward keeps a running
+ * maximum, sum and result for each query and rescales them at each tile (M. Milakov, N. Gimelshein, Online
+ * normalizer calculation for softmax, 2018; tiled by T. Dao et al., FlashAttention, NeurIPS 2022, section 3.1).
+ * It leaves lse, the logarithm of the sum of exponentials, from which backward makes any tile of the
+ * probabilities again:
  *
  *   P = exp(S - lse)    dV = (P F)^T dy    dP = (dy V^T) F    dS = P (dP - delta)    dQ = dS K    dK = dS^T Q
  *
@@ -15,11 +16,11 @@
  * the threads are idle at the end if the pieces do not divide evenly.  oneDNN's product would start a team of its own
  * for each of these small ones.
  *
- * The gradient of the bias adds over the samples.  It is made in a pass of its own, over (head, tile of queries), which
- * computes the tiles of dS once more: 2 of 5 products on top, only for a model with a learned bias (T5).
+ * The gradient of the bias adds over the samples.  It is made in a pass of its own, over (head, tile of queries),
+ * which computes the tiles of dS once more: 2 of 5 products on top, only for a model with a learned bias (T5).
  *
- * A query that sees no key at all gives 0, and gives no gradient.  Memory: a few tiles a thread, and one copy of a head's
- * keys, values and query gradients, made at open.  `tmp` is not used.
+ * A query that sees no key at all gives 0, and gives no gradient.  Memory: a few tiles a thread, and one copy of a
+ * head's keys, values and query gradients, made at open.  `tmp` is not used.
  */
 #include "../../philox.h"
 #include "product.h"
@@ -85,7 +86,7 @@ static void prepare(Stage *st, long query, long key, long width)
     scratch_open(st, work_layout(&w, NULL, query, key, width) * sizeof(float));
 }
 
-/* ---- tiles in and out --------------------------------------------------------------------------------------- */
+/* ---- tiles in and out ---------------------------------------------------------------------------------------- */
 /* Up to 64 tokens from `first`, as f32, zeros around. */
 static void read_tile(float *to, long pad, const real *x, long row, long first, long count, long width)
 {
@@ -176,7 +177,7 @@ static float tile_sum(const float *x)
     return sum_end(&s);
 }
 
-/* ---- forward --------------------------------------------------------------------------------------------------- */
+/* ---- forward ------------------------------------------------------------------------------------------------- */
 typedef struct { float most[TILE], sum[TILE]; } Running;
 
 /* Turn one row of finished scores into weights, and bring what the row has so far to the new maximum. */
@@ -247,7 +248,7 @@ static void forward(Stage *st, const Call *c, real *y, float *lse)
     }
 }
 
-/* ---- backward --------------------------------------------------------------------------------------------------- */
+/* ---- backward ------------------------------------------------------------------------------------------------ */
 /* The rows of queries at i of q and dy, and the keys at j of k, its transpose, and v's. */
 static void read_queries(Work *w, const Call *c, long piece, long i)
 {
@@ -339,7 +340,8 @@ static void bias_piece(Work *w, const Call *c, long head, long i, real *dbias)
             for (long n = 0; n < TILE * TILE; n++)
                 w->factor[n] += w->dp[n];
         }
-        write_tile(dbias + head * c->query * c->key + j, w->factor, TILE, c->key, i, c->query, least(TILE, c->key - j), 1);
+        write_tile(dbias + head * c->query * c->key + j, w->factor, TILE, c->key, i, c->query,
+                   least(TILE, c->key - j), 1);
     }
 }
 
@@ -360,14 +362,15 @@ static void backward(Stage *st, const Call *c, const Grads *to)
     }
 }
 
-/* ---- the calls ---------------------------------------------------------------------------------------------------- */
+/* ---- the calls ----------------------------------------------------------------------------------------------- */
 void open_attention_forward(Stage *st, int h, long batch, long heads, long query, long key, long width, long causal)
 {
     (void)h, (void)batch, (void)heads, (void)causal;
     prepare(st, query, key, width);
 }
 
-void open_attention_backward(Stage *st, int h, long batch, long heads, long query, long key, long width, long causal)
+void open_attention_backward(Stage *st, int h, long batch, long heads, long query, long key, long width,
+                             long causal)
 {
     (void)h, (void)batch, (void)heads, (void)causal;
     prepare(st, query, key, width);
@@ -383,7 +386,10 @@ void open_attention_packed_backward(Stage *st, int h, long batch, long heads, lo
     open_attention_backward(st, h, batch, heads, query, query, width, causal);
 }
 
-void attention_forward(Stage *st, real *y, float *lse, const real *q, const real *k, const real *v, const real *bias, const int32_t *mask, const Values *vals, int mb, int h, long batch, long heads, long query, long key, long width, long causal, float scale, float drop, long site)
+void attention_forward(Stage *st, real *y, float *lse, const real *q, const real *k, const real *v,
+                       const real *bias, const int32_t *mask, const Values *vals, int mb, int h, long batch,
+                       long heads, long query, long key, long width, long causal, float scale, float drop,
+                       long site)
 {
     (void)h;
     Call c = { .q = q, .k = k, .v = v, .bias = bias, .mask = mask, .q_row = heads * width, .k_row = heads * width,
@@ -392,7 +398,10 @@ void attention_forward(Stage *st, real *y, float *lse, const real *q, const real
     forward(st, &c, y, lse);
 }
 
-void attention_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, const real *dy, const real *y, const real *q, const real *k, const real *v, const real *bias, const int32_t *mask, const float *lse, void *tmp, const Values *vals, int mb, int h, long batch, long heads, long query, long key, long width, long causal, float scale, float drop, long site)
+void attention_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, const real *dy, const real *y,
+                        const real *q, const real *k, const real *v, const real *bias, const int32_t *mask,
+                        const float *lse, void *tmp, const Values *vals, int mb, int h, long batch, long heads,
+                        long query, long key, long width, long causal, float scale, float drop, long site)
 {
     (void)h, (void)tmp;
     Call c = { .q = q, .k = k, .v = v, .bias = bias, .mask = mask, .y = y, .dy = dy, .lse = lse, .q_row = heads * width,
@@ -401,7 +410,9 @@ void attention_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, co
     backward(st, &c, &(Grads){ dq, dk, dv, dbias });
 }
 
-void attention_packed_forward(Stage *st, real *y, float *lse, const real *qkv, const real *bias, const int32_t *mask, const Values *vals, int mb, int h, long batch, long heads, long query, long width, long causal, float scale, float drop, long site)
+void attention_packed_forward(Stage *st, real *y, float *lse, const real *qkv, const real *bias,
+                              const int32_t *mask, const Values *vals, int mb, int h, long batch, long heads,
+                              long query, long width, long causal, float scale, float drop, long site)
 {
     (void)h;
     long all = heads * width;
@@ -411,7 +422,10 @@ void attention_packed_forward(Stage *st, real *y, float *lse, const real *qkv, c
     forward(st, &c, y, lse);
 }
 
-void attention_packed_backward(Stage *st, real *dqkv, real *dbias, const real *dy, const real *y, const real *qkv, const real *bias, const int32_t *mask, const float *lse, void *tmp, const Values *vals, int mb, int h, long batch, long heads, long query, long width, long causal, float scale, float drop, long site)
+void attention_packed_backward(Stage *st, real *dqkv, real *dbias, const real *dy, const real *y, const real *qkv,
+                               const real *bias, const int32_t *mask, const float *lse, void *tmp,
+                               const Values *vals, int mb, int h, long batch, long heads, long query, long width,
+                               long causal, float scale, float drop, long site)
 {
     (void)h, (void)tmp;
     long all = heads * width;

@@ -34,7 +34,8 @@ void open_linear_forward(Stage *st, int h, long rows, long in, long out)
     f->biased = product_open(st, r);
 }
 
-void linear_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, int h, long rows, long in, long out)
+void linear_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, int h, long rows,
+                    long in, long out)
 {
     const Forward *f = st->handle[h];
     (void)rows, (void)in, (void)out;
@@ -87,7 +88,8 @@ static void bias_gradient(Stage *st, float *dbias, const real *dy, int acc, long
     }
 }
 
-void linear_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, int h, int acc, long rows, long in, long out)
+void linear_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, int h, int acc,
+                       long rows, long in, long out)
 {
     if (dbias)
         bias_gradient(st, dbias, dy, acc, rows, out);

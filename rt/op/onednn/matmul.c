@@ -19,7 +19,8 @@ void open_matmul_forward(Stage *st, int h, long batch, long m, long n, long k, l
     st->handle[h] = product_open(st, r);
 }
 
-void matmul_forward(Stage *st, real *y, const real *a, const real *b, int h, long batch, long m, long n, long k, long ta, long tb)
+void matmul_forward(Stage *st, real *y, const real *a, const real *b, int h, long batch, long m, long n, long k,
+                    long ta, long tb)
 {
     (void)batch, (void)m, (void)n, (void)k, (void)ta, (void)tb;
     product_run(st, st->handle[h], y, a, b, NULL);
@@ -34,7 +35,8 @@ void open_matmul_backward(Stage *st, int h, long batch, long m, long n, long k, 
                                 : (Recipe){ .batch = batch, .m = k, .n = n, .k = m, .ta = !ta });
 }
 
-void matmul_backward(Stage *st, real *da, real *db, const real *dy, const real *a, const real *b, int h, long batch, long m, long n, long k, long ta, long tb)
+void matmul_backward(Stage *st, real *da, real *db, const real *dy, const real *a, const real *b, int h, long batch,
+                     long m, long n, long k, long ta, long tb)
 {
     const Gradients *g = st->handle[h];
     (void)batch, (void)m, (void)n, (void)k;

@@ -255,26 +255,38 @@ static void *input(const void *address)
     return (void *)(uintptr_t)address;
 }
 
-void product_run(Stage *st, Product *p, void *c, const void *a, const void *b, const void *bias)
+void product_again(Stage *st, Product *p, void *c, const void *a, const void *b)
 {
-    Room *z = st->handle[ROOM];
-    unsigned char *free_part = z->scratch + p->packed_bytes;
+    const Room *z = st->handle[ROOM];
     omp_set_num_threads(st->threads);
     dnnl_memory_set_data_handle(p->a, input(a));
     dnnl_memory_set_data_handle(p->b, input(b));
     dnnl_memory_set_data_handle(p->c, c);
-    dnnl_memory_set_data_handle(p->scratch, free_part);
-    if (p->r.bias) dnnl_memory_set_data_handle(p->bias, input(bias));
-    if (p->r.pack) {
-        dnnl_memory_set_data_handle(p->packed, z->scratch);
-        dnnl_memory_set_data_handle(p->pack_scratch, free_part);
-        dnnl_exec_arg_t copy[] = { { DNNL_ARG_FROM, p->b }, { DNNL_ARG_TO, p->packed },
-                                   { DNNL_ARG_SCRATCHPAD, p->pack_scratch } };
-        want(dnnl_primitive_execute(p->pack, z->stream, 3, copy), "packing", p->r);
-    }
+    dnnl_memory_set_data_handle(p->scratch, z->scratch + p->packed_bytes);
     dnnl_exec_arg_t arg[] = { { DNNL_ARG_SRC, p->a }, { DNNL_ARG_WEIGHTS, p->r.pack ? p->packed : p->b },
                               { DNNL_ARG_DST, p->c }, { DNNL_ARG_SCRATCHPAD, p->scratch }, { DNNL_ARG_BIAS, p->bias } };
     want(dnnl_primitive_execute(p->matmul, z->stream, p->r.bias ? 5 : 4, arg), "a run", p->r);
+}
+
+static void pack(Stage *st, Product *p, const void *b)
+{
+    const Room *z = st->handle[ROOM];
+    omp_set_num_threads(st->threads);
+    dnnl_memory_set_data_handle(p->b, input(b));
+    dnnl_memory_set_data_handle(p->packed, z->scratch);
+    dnnl_memory_set_data_handle(p->pack_scratch, z->scratch + p->packed_bytes);
+    dnnl_exec_arg_t arg[] = { { DNNL_ARG_FROM, p->b }, { DNNL_ARG_TO, p->packed },
+                              { DNNL_ARG_SCRATCHPAD, p->pack_scratch } };
+    want(dnnl_primitive_execute(p->pack, z->stream, 3, arg), "packing", p->r);
+}
+
+void product_run(Stage *st, Product *p, void *c, const void *a, const void *b, const void *bias)
+{
+    if (p->r.pack)
+        pack(st, p, b);
+    if (p->r.bias)
+        dnnl_memory_set_data_handle(p->bias, input(bias));
+    product_again(st, p, c, a, b);
 }
 
 void product_f32(Stage *st, Recipe r, float *c, const float *a, const float *b)

@@ -46,8 +46,8 @@ int kernels_start(int threads, char *why, size_t n)
                         v->major, v->minor, v->patch, DNNL_VERSION_MAJOR, DNNL_VERSION_MINOR);
     dnnl_set_max_cpu_isa(isa);
     if (dnnl_get_effective_cpu_isa() != isa)
-        return snprintf(why, n, "this CPU, or DNNL_MAX_CPU_ISA, lacks the instruction set that the kernels were compiled "
-                        "for (oneDNN set 0x%x, found 0x%x); plan again for this machine",
+        return snprintf(why, n, "this CPU, or DNNL_MAX_CPU_ISA, lacks the instruction set that the kernels were "
+                        "compiled for (oneDNN set 0x%x, found 0x%x); plan again for this machine",
                         (unsigned)isa, (unsigned)dnnl_get_effective_cpu_isa());
     omp_set_dynamic(0);
     int given = threads_given(threads);

@@ -14,14 +14,14 @@
 #include <immintrin.h>
 #endif
 
-static inline Sixteen fused(float a, Sixteen b, Sixteen c)
+/* c += a b.  By address: a CPU without such registers has no agreed way to pass them. */
+static inline void fused(Sixteen *c, float a, const Sixteen *b)
 {
 #ifdef __AVX512F__
-    return (Sixteen)_mm512_fmadd_ps(_mm512_set1_ps(a), (__m512)b, (__m512)c);
+    *c = (Sixteen)_mm512_fmadd_ps(_mm512_set1_ps(a), (__m512)*b, (__m512)*c);
 #else
     for (int i = 0; i < LANES; i++)
-        c[i] = __builtin_fmaf(a, b[i], c[i]);
-    return c;
+        (*c)[i] = __builtin_fmaf(a, (*b)[i], (*c)[i]);
 #endif
 }
 
@@ -41,7 +41,7 @@ void block(float *c, long ldc, Left a, const float *b, long ldb, long k, int reg
     for (long l = 0; l < k; l++, b += ldb, a.at += a.col)
         for (int i = 0; i < ROWS; i++)
             for (int j = 0; j < registers; j++)
-                t[i][j] = fused(a.at[i * a.row], *(const Sixteen *)(b + j * LANES), t[i][j]);
+                fused(&t[i][j], a.at[i * a.row], (const Sixteen *)(b + j * LANES));
     for (int i = 0; i < ROWS; i++)
         for (int j = 0; j < registers; j++)
             *(Sixteen *)(c + i * ldc + j * LANES) = t[i][j];

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * floor.c: what the matrix products of one GPT-2 124M step cost at the best rate that any library here reaches.
+ *
+ * Five weights (qkv, attention projection, fc, fc projection, each in 12 layers, and the head) by three directions
+ * (forward, dx, dweight) are 15 distinct products.  Each is timed by every way there is:
+ *
+ *     blas    oneDNN's sgemm (f32 only)
+ *     plain   oneDNN's matmul, operands as they lie in memory
+ *     packed  the same with the right side in the library's own layout; copying it there is not counted
+ *     open    OpenBLAS, if it is installed (f32 only)
+ *
+ * in interleaved rounds; the floor is the sum over the products of the lowest median, times how often a step needs it.
+ * The buffers stay in the cache as far as they fit, which no training step can match: the floor is strict.  Prints the
+ * table, then one line `floor MS`.
+ *
+ *     floor [-t THREADS] [-n ROUNDS] [-b BATCH] [-s TOKENS] [-o]      -o: time OpenBLAS too
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <omp.h>
+#include <oneapi/dnnl/dnnl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "../../rt/op/onednn/product.h"
+#include "../../rt/real.h"
+
+enum { BLAS, PLAIN, PACKED, OPEN, WAYS, ROUNDS = 99 };
+static const char *const way_name[WAYS] = { "blas", "plain", "packed", "open" };
+static const struct { const char *name; long in, out; int times; } weight[] = {
+    { "qkv", 768, 2304, 12 }, { "attproj", 768, 768, 12 }, { "fc", 768, 3072, 12 }, { "fcproj", 3072, 768, 12 },
+    { "head", 768, 50257, 1 } };
+static const char *const direction[] = { "forward", "dx", "dweight" };
+enum { WEIGHTS = sizeof weight / sizeof *weight, F32 = sizeof(real) == sizeof(float) };
+
+typedef void (*Sgemm)(int, int, int, int, int, int, float, const float *, int, const float *, int, float, float *, int);
+static Sgemm open_blas;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
+}
+
+static Recipe recipe(int w, int d, long rows)
+{
+    long in = weight[w].in, out = weight[w].out;
+    const Recipe all[] = { { .batch = 1, .m = rows, .n = out, .k = in, .tb = 1 },
+                           { .batch = 1, .m = rows, .n = in, .k = out },
+                           { .batch = 1, .m = out, .n = in, .k = rows, .ta = 1, .wide = 1, .acc = 1 } };
+    return all[d];
+}
+
+static int exists(int way)
+{
+    return way == OPEN ? F32 && open_blas : way == BLAS ? F32 : 1;
+}
+
+static void once(Stage *st, int way, Product *const *p, Recipe r, void *c, const void *a, const void *b)
+{
+    if (way == BLAS)
+        product_f32(st, r, c, a, b);
+    else if (way == OPEN)
+        open_blas(101, r.ta ? 112 : 111, r.tb ? 112 : 111, (int)r.m, (int)r.n, (int)r.k, 1, a, (int)(r.ta ? r.m : r.k),
+                  b, (int)(r.tb ? r.k : r.n), r.acc ? 1 : 0, c, (int)r.n);
+    else
+        product_again(st, p[way], c, a, b);
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The lowest median of one product, in milliseconds. */
+static double product_floor(Stage *st, int w, int d, long rows, int rounds, void *c, const void *a, const void *b)
+{
+    static double ms[WAYS][ROUNDS];
+    Recipe r = recipe(w, d, rows), packed = r;
+    packed.pack = 1;
+    Product *p[WAYS] = { [PLAIN] = product_open(st, r), [PACKED] = product_open(st, packed) };
+    product_run(st, p[PACKED], c, a, b, NULL);          /* leaves b packed */
+    for (int i = -1; i < rounds; i++)                   /* the first is not counted */
+        for (int way = 0; way < WAYS; way++) {
+            double from = now();
+            if (exists(way))
+                once(st, way, p, r, c, a, b);
+            if (i >= 0)
+                ms[way][i] = now() - from;
+        }
+    double best = 1e30, work = 2e-6 * (double)r.m * (double)r.n * (double)r.k;
+    printf("%-8s %-8s", weight[w].name, direction[d]);
+    for (int way = 0; way < WAYS; way++) {
+        if (!exists(way))
+            continue;
+        qsort(ms[way], (size_t)rounds, sizeof(double), ascending);
+        double median = ms[way][rounds / 2];
+        printf("  %s %8.3f ms %5.0f GFLOP/s", way_name[way], median, work / median);
+        best = median < best ? median : best;
+    }
+    printf("\n");
+    return best;
+}
+
+static void fill(real *x, long n)
+{
+    uint64_t s = 1;
+    for (long i = 0; i < n; i++) {
+        s = s * 6364136223846793005u + 1442695040888963407u;
+        put(x, i, (float)(s >> 40) * 0x1p-24f - 0.5f);
+    }
+}
+
+static void find_open_blas(int threads)
+{
+    void *lib = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+    void *product = lib ? dlsym(lib, "cblas_sgemm") : NULL, *set = lib ? dlsym(lib, "openblas_set_num_threads") : NULL;
+    if (!product || !set)
+        return;
+    void (*set_threads)(int);
+    memcpy(&open_blas, &product, sizeof product);       /* ISO C has no conversion from object to function */
+    memcpy(&set_threads, &set, sizeof set);
+    set_threads(threads);
+}
+
+int kernels_start(int threads, char *why, size_t n);
+
+int main(int argc, char **argv)
+{
+    int threads = 2, rounds = 9, option, with_open = 0;
+    long batch = 4, tokens = 64;
+    while ((option = getopt(argc, argv, "t:n:b:s:o")) != -1)
+        switch (option) {
+        case 't': threads = atoi(optarg); break;
+        case 'n': rounds = atoi(optarg) < ROUNDS ? atoi(optarg) : ROUNDS; break;
+        case 'b': batch = atol(optarg); break;
+        case 's': tokens = atol(optarg); break;
+        case 'o': with_open = 1; break;
+        default: return 2;
+        }
+    char why[256];
+    if (kernels_start(threads, why, sizeof why))
+        return fprintf(stderr, "%s\n", why), 6;
+    if (with_open)
+        find_open_blas(threads);
+    Stage st = { .threads = threads, .count = 1 };
+    long rows = batch * tokens, wide = 50257, most = wide * 768 > rows * wide ? wide * 768 : rows * wide;
+    real *x = handle_alloc((size_t)(rows * wide) * sizeof *x), *w = handle_alloc((size_t)(wide * 768) * sizeof *w);
+    float *y = handle_alloc((size_t)most * sizeof *y);
+    fill(x, rows * wide), fill(w, wide * 768);
+    const dnnl_version_t *v = dnnl_version();
+    printf("oneDNN %d.%d.%d, %s, %d threads, %ld rows\n", v->major, v->minor, v->patch, F32 ? "f32" : "bf16", threads,
+           rows);
+    double sum = 0;
+    for (int i = 0; i < WEIGHTS; i++)
+        for (int d = 0; d < 3; d++)
+            sum += weight[i].times * product_floor(&st, i, d, rows, rounds, y, x, d == 2 ? x : w);
+    printf("floor %.3f\n", sum);
+    return 0;
+}
