@@ -3,14 +3,14 @@
  * The keys of an operator's line: what people write, and the attributes that shape and the calls read.
  *
  * Keys are full words; an attribute has the name of its token in ops.def, or a name that no call uses where shape still
- * has to work on it (start -> from).  A list becomes shape.0, shape.1, ...  An operand may be given by key too (targets:
- * labels), and an optional parameter switched off (bias: false): those keys come from the operator's row.
+ * has to work on it (start -> from).  A list becomes shape.0, shape.1, ...  An operand may be given by key too
+ * (targets: labels), and an optional parameter switched off (bias: false): those keys come from the operator's row.
  */
 #include "front.h"
 #include <string.h>
 
-/* kind: n at least 1, z any integer, f number, b true or false, l list of integers, w one of the words in def, the first
- * the default.  def NULL: must be given; "": may be left out, and there is no attribute then. */
+/* kind: n at least 1, z any integer, f number, b true or false, l list of integers, w one of the words in def, the
+ * first the default.  def NULL: must be given; "": may be left out, and there is no attribute then. */
 static const Key keys[] = {
     {"Embedding",         "rows",          "rows",        'n', NULL},
     {"Embedding",         "out",           "width",       'n', NULL},
@@ -73,15 +73,15 @@ static int64_t word(Scope *s, const Node *n, const Key *k)
             return words.n - 1;
     }
     const char *near = n->kind == SCALAR ? nearest(n->text, words.at, words.n) : NULL;
-    WRONG(s->b, n->loc, near ? strf("did you mean %s?", near) : strf("one of: %s", k->def),
-          "`%s` of %s cannot be this", k->key, k->op);
+    WRONG(s->b, n->loc, near ? strf("did you mean '%s'?", near) : strf("one of: %s", k->def),
+          "'%s' of %s cannot be this", k->key, k->op);
     return 0;
 }
 
 static void list(Scope *s, const Node *n, const Key *k, Op *o)
 {
     if (n->kind != LIST || !n->n) {
-        WRONG(s->b, n->loc, strf("write %s: [ ... ]", k->key), "`%s` of %s is a list", k->key, k->op);
+        WRONG(s->b, n->loc, strf("write %s: [ ... ]", k->key), "'%s' of %s is a list", k->key, k->op);
         return;
     }
     attr_set(o, k->attr, n->n);
@@ -93,7 +93,7 @@ static int64_t natural(Scope *s, const Node *n, const Key *k)
 {
     int64_t v = eval_int(s, n);
     if (v < 1)
-        WRONG(s->b, n->loc, NULL, "`%s` of %s must be at least 1, not %lld", k->key, k->op, (long long)v);
+        WRONG(s->b, n->loc, NULL, "'%s' of %s must be at least 1, not %lld", k->key, k->op, (long long)v);
     return v;
 }
 
@@ -121,7 +121,7 @@ void attr_read(Scope *s, const Node *line, const char *op, Op *o)
         if (k->kind == 'w' && k->def)
             def.text = strf("%.*s", (int)strcspn(k->def, " "), k->def);
         if (!n && !k->def)
-            WRONG(s->b, line->loc, strf("add %s: ...", k->key), "%s needs `%s`", op, k->key);
+            WRONG(s->b, line->loc, strf("add %s: ...", k->key), "%s needs '%s'", op, k->key);
         else if (n || *k->def)
             read_key(s, n ? n : &def, k, o);
     }

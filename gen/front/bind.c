@@ -3,8 +3,8 @@
  * bind_call: from the text of a call in ops.def to arguments.
  *
  * "linear_backward_x(dx, dy, weight, h, rows, in, out)" becomes one Arg a token.  A token is looked up as a word of the
- * call language (tmp vals acc mb h), then as an operand, a parameter or a result of the row, then as the gradient of one
- * of these, then as an attribute.  The order matters once: Concat has an operand called d.
+ * call language (tmp vals acc mb h), then as an operand, a parameter or a result of the row, then as the gradient of
+ * one of these, then as an attribute.  The order matters once: Concat has an operand called d.
  *
  * What a token means depends on the phase.  Forward writes its results and reads its operands.  Backward reads all of
  * them; which gradients it writes, and into which tensors, grad knows: it passes dt().
@@ -65,8 +65,8 @@ static bool bind_operand(Binder *b, Arg *a)
     return true;
 }
 
-/* The accumulator of this operator's use of a parameter.  grad makes all of them right behind the step values, by ascending
- * parameter and operator, before it binds the first W call. */
+/* The accumulator of this operator's use of a parameter.  grad makes all of them right behind the step values, by
+ * ascending parameter and operator, before it binds the first W call. */
 static int grad_state(const Graph *g, int param, int op)
 {
     int lo = g->vals + 1, hi = g->state.n;

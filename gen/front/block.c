@@ -2,10 +2,10 @@
  *
  * Scopes: what a name means on a line of the model, and how a block becomes lines.
  *
- * A block is a function.  Its body sees its own values, its inputs (the first is also called $in), what `pass` gives it,
- * its arguments, and everywhere the dims and the data inputs of the model; nothing else of the place where it is used.  A
- * repetition calls it again with its results as the next inputs.  A value can only be named after the line that makes
- * it, so there are no cycles; a block that uses itself is refused.
+ * A block is a function.  Its body sees its own values, its inputs (the first is also called $in), what `pass` gives
+ * it, its arguments, and everywhere the dims and the data inputs of the model; nothing else of the place where it is
+ * used.  A repetition calls it again with its results as the next inputs.  A value can only be named after the line
+ * that makes it, so there are no cycles; a block that uses itself is refused.
  *
  * Cost: linear in the lines of the expanded model, times the names of a scope.  Limits: 4096 repetitions of a line, 32
  * nested blocks, 2^20 operators.
@@ -13,7 +13,7 @@
 #include "front.h"
 #include <string.h>
 
-/* ---- what a line may hold ----------------------------------------------------------------------------------------- */
+/* ---- what a line may hold -------------------------------------------------------------------------------------- */
 
 bool is_map(Builder *b, const Node *n, const char *what)
 {
@@ -32,7 +32,7 @@ bool keys_ok(Builder *b, const Node *map, const char *what, const Strs *keys)
         if (k < keys->n)
             continue;
         const char *near = nearest(map->key[i]->text, keys->at, keys->n);
-        WRONG(b, map->key[i]->loc, near ? strf("did you mean %s?", near) : NULL, "%s has no key `%s`", what,
+        WRONG(b, map->key[i]->loc, near ? strf("did you mean '%s'?", near) : NULL, "%s has no key '%s'", what,
               map->key[i]->text);
         ok = false;
     }
@@ -47,7 +47,7 @@ static bool keys_among(Builder *b, const Node *map, const char *what, const char
     return keys_ok(b, map, what, &list);
 }
 
-/* ---- expressions --------------------------------------------------------------------------------------------------- */
+/* ---- expressions ----------------------------------------------------------------------------------------------- */
 
 static bool lookup(void *ctx, const char *name, double *value)
 {
@@ -98,7 +98,7 @@ bool is_on(Scope *s, const Node *line)
     return !when || eval_bool(s, when);
 }
 
-/* ---- values -------------------------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------------------------- */
 
 static const Value *find_value(const Scope *s, const char *name)
 {
@@ -144,7 +144,7 @@ static const char *value_hint(const Scope *s, const char *name)
     for (int i = 0; i < s->b->m->inputs.n; i++)
         *PUSH(&names) = s->b->m->inputs.at[i].name;
     const char *near = nearest(name, names.at, names.n);
-    return near ? strf("did you mean %s?", near) : "values are named by `as`";
+    return near ? strf("did you mean '%s'?", near) : "values are named by 'as'";
 }
 
 static int special(Scope *s, const Node *n, int tensor, const char *why)
@@ -213,7 +213,8 @@ void values_name(Scope *s, const Node *as, const Ints *t)
         return;
     }
     if (as->kind != LIST || as->n != t->n) {
-        WRONG(s->b, as->loc, NULL, "this line has %d result%s, and `as` does not name as many", t->n, t->n == 1 ? "" : "s");
+        WRONG(s->b, as->loc, NULL, "this line has %d result%s, and 'as' does not name as many", t->n,
+              t->n == 1 ? "" : "s");
         return;
     }
     for (int i = 0; i < as->n; i++)
@@ -231,7 +232,7 @@ void values_lost(Scope *s, const Node *line)
             *PUSH(&s->value) = (Value){as->at[i]->text, UNKNOWN, as->at[i]->loc};
 }
 
-/* ---- paths ------------------------------------------------------------------------------------------------------------ */
+/* ---- paths ----------------------------------------------------------------------------------------------------- */
 
 const char *claim(Scope *s, const Node *line, const char *path)
 {
@@ -275,7 +276,7 @@ const char *path_of(Scope *s, const Node *line, const char *kind)
     return path;
 }
 
-/* ---- blocks ------------------------------------------------------------------------------------------------------------ */
+/* ---- blocks ---------------------------------------------------------------------------------------------------- */
 
 typedef struct { const Node *body, *args, *in, *out; } Block;
 
@@ -287,7 +288,7 @@ static bool find_block(Scope *s, const Node *use, Block *k)
         for (int i = 0; all && i < all->n; i++)
             *PUSH(&names) = all->key[i]->text;
         const char *near = use->kind == SCALAR ? nearest(use->text, names.at, names.n) : NULL;
-        WRONG(s->b, use->loc, near ? strf("did you mean %s?", near) : "blocks are defined under model.blocks",
+        WRONG(s->b, use->loc, near ? strf("did you mean '%s'?", near) : "blocks are defined under model.blocks",
               "there is no block of this name");
         return false;
     }
@@ -304,7 +305,7 @@ static bool find_block(Scope *s, const Node *use, Block *k)
 static bool list_or_none(Builder *b, const Node *n, const char *what)
 {
     if (n && n->kind != LIST)
-        WRONG(b, n->loc, strf("write %s: [a, b]", what), "`%s` of a block is a list of names", what);
+        WRONG(b, n->loc, strf("write %s: [a, b]", what), "'%s' of a block is a list of names", what);
     return !n || n->kind == LIST;
 }
 
@@ -336,7 +337,7 @@ static void give_args(Scope *s, Scope *in, const Node *given, const Node *use)
         for (int j = 0; j < in->arg.n; j++)
             *PUSH(&names) = in->arg.at[j].name;
         const char *near = nearest(given->key[i]->text, names.at, names.n);
-        WRONG(s->b, given->key[i]->loc, near ? strf("did you mean %s?", near) : NULL, "block %s has no argument %s",
+        WRONG(s->b, given->key[i]->loc, near ? strf("did you mean '%s'?", near) : NULL, "block %s has no argument %s",
               use->text, given->key[i]->text);
     }
 }
@@ -349,7 +350,7 @@ static void give_values(Scope *s, Scope *in, const Node *line, const Block *k, c
         bind_value(in, k->in->at[i]->kind == SCALAR ? k->in->at[i]->text : "", inputs->at[i],
                    k->in->at[i]->loc, true);
     if (pass && pass->kind != MAP)
-        WRONG(s->b, pass->loc, "write pass: {inner: outer}", "`pass` is a mapping");
+        WRONG(s->b, pass->loc, "write pass: {inner: outer}", "'pass' is a mapping");
     for (int i = 0; pass && pass->kind == MAP && i < pass->n; i++)
         bind_value(in, pass->key[i]->text, value_of(s, pass->at[i]), pass->key[i]->loc, true);
 }
@@ -396,7 +397,7 @@ static bool use_inputs(Scope *s, const Node *line, const Block *k, Ints *inputs)
         *PUSH(inputs) = t;
     }
     if (inputs->n != want)
-        WRONG(s->b, in ? in->loc : line->loc, k->in ? NULL : "more values go into `pass`, or into `in` of the block",
+        WRONG(s->b, in ? in->loc : line->loc, k->in ? NULL : "more values go into 'pass', or into 'in' of the block",
               "the block takes %d value%s, and here are %d", want, want == 1 ? "" : "s", inputs->n);
     return inputs->n == want;
 }
@@ -410,8 +411,9 @@ static int repetitions(Scope *s, const Node *line, const Block *k)
     if (n < 0 || n > MAX_REPEAT)
         WRONG(s->b, repeat->loc, NULL, "repeat must be from 0 to %d, not %lld", MAX_REPEAT, (long long)n);
     else if (n != 1 && ins != outs)
-        WRONG(s->b, repeat->loc, "what stays the same in each repetition goes into `pass`",
-              "a block with %d input%s and %d result%s cannot be repeated", ins, ins == 1 ? "" : "s", outs, outs == 1 ? "" : "s");
+        WRONG(s->b, repeat->loc, "what stays the same in each repetition goes into 'pass'",
+              "a block with %d input%s and %d result%s cannot be repeated", ins, ins == 1 ? "" : "s", outs,
+              outs == 1 ? "" : "s");
     else
         return (int)n;
     return 0;
@@ -447,7 +449,7 @@ void use_line(Scope *s, const Node *line)
     const Node *use = node_get(line, "use");
     Block k;
     Ints values = {0};
-    if (!keys_among(s->b, line, "a `use` line", keys, sizeof keys / sizeof *keys) || !find_block(s, use, &k) ||
+    if (!keys_among(s->b, line, "a 'use' line", keys, sizeof keys / sizeof *keys) || !find_block(s, use, &k) ||
         !list_or_none(s->b, k.in, "in") || !list_or_none(s->b, k.out, "out") || nested_wrongly(s, use) ||
         !use_inputs(s, line, &k, &values)) {
         values_lost(s, line);
@@ -462,7 +464,7 @@ void use_line(Scope *s, const Node *line)
 void body_lines(Scope *s, const Node *body)
 {
     if (body->kind != LIST)
-        WRONG(s->b, body->loc, "write one `- {op: ...}` a line", "operators are a list");
+        WRONG(s->b, body->loc, "write one '- {op: ...}' a line", "operators are a list");
     for (int i = 0; body->kind == LIST && i < body->n; i++) {
         const Node *line = body->at[i];
         if (!is_map(s->b, line, "a line of the model"))

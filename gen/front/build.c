@@ -2,9 +2,9 @@
  *
  * build: from the lines of the model to forward operators.
  *
- * Every line is read where it stands, block instance by block instance, in order, so operators come out in the order of the
- * model.  An operator takes its operands from `in:` by position, from keys of their names, or the value before it as
- * the first.  Some lines become other operators than they name:
+ * Every line is read where it stands, block instance by block instance, in order, so operators come out in the order
+ * of the model.  An operator takes its operands from `in:` by position, from keys of their names, or the value
+ * before it as the first.  Some lines become other operators than they name:
  *
  *   Split                a Slice a part
  *   Flatten              a Reshape
@@ -13,8 +13,8 @@
  *   Add, Scale of losses        LossAdd, LossScale: a loss is f32 in every job, and one number
  *   a f32 data input in a bf16 job gets one Cast; the loss of the model a LossReport at the end
  *
- * needs: Model.  fills: operators with in, par, attr, names and places; tensors and parameters without shapes.  keeps: a
- * tensor has one producer, which stands before its readers.  fails: bad() for each mistake, up to 20.
+ * needs: Model.  fills: operators with in, par, attr, names and places; tensors and parameters without shapes.
+ * keeps: a tensor has one producer, which stands before its readers.  fails: bad() for each mistake, up to 20.
  */
 #include "front.h"
 #include <string.h>
@@ -76,7 +76,7 @@ static int op_new(Scope *s, const Node *line, const char *path, int r, Op o)
     return o.fwd;
 }
 
-/* ---- operands ------------------------------------------------------------------------------------------------------ */
+/* ---- operands -------------------------------------------------------------------------------------------------- */
 
 static const char *takes(const Row *r)
 {
@@ -92,7 +92,7 @@ static void branch_values(Scope *s, const Node *line, const Node *branches, Ints
     const Node *in = node_get(line, "in");
     int from = in ? value_of(s, in) : value_last(s, line);
     if (branches->kind != LIST)
-        WRONG(s->b, branches->loc, "write branches: [[...], [...]]", "`branches` is a list of lists");
+        WRONG(s->b, branches->loc, "write branches: [[...], [...]]", "'branches' is a list of lists");
     for (int i = 0; branches->kind == LIST && i < branches->n; i++) {
         s->last = from;
         body_lines(s, branches->at[i]);
@@ -133,14 +133,14 @@ static bool place(Scope *s, const Node *line, const char *op, const Row *r, cons
 {
     bool ok = true, first = !list->n && r->in.n && !node_get(line, r->in.at[0].name);
     if (list->n > r->in.n) {
-        WRONG(s->b, node_get(line, "in") ? node_get(line, "in")->loc : line->loc, takes(r), "%s has %d operands too many", op,
-              list->n - r->in.n);
+        WRONG(s->b, node_get(line, "in") ? node_get(line, "in")->loc : line->loc, takes(r),
+              "%s has %d operands too many", op, list->n - r->in.n);
         return false;
     }
     for (int i = 0; i < r->in.n; i++) {
         const Node *key = node_get(line, r->in.at[i].name);
         if (i < list->n && key)
-            WRONG(s->b, key->loc, NULL, "operand %s of %s is given by `in` already", r->in.at[i].name, op);
+            WRONG(s->b, key->loc, NULL, "operand %s of %s is given by 'in' already", r->in.at[i].name, op);
         int t = i < list->n ? list->at[i] : key ? value_of(s, key) : first && !i ? value_last(s, line) : -1;
         *PUSH(in) = t;
         if (t == -1 && !r->in.at[i].optional) {
@@ -152,7 +152,7 @@ static bool place(Scope *s, const Node *line, const char *op, const Row *r, cons
     return ok;
 }
 
-/* ---- lines that become other operators ------------------------------------------------------------------------------ */
+/* ---- lines that become other operators ------------------------------------------------------------------------- */
 
 static bool is_loss(const Scope *s, const Ints *list, const Node *line)
 {
@@ -212,7 +212,8 @@ static Ints split(Scope *s, const Node *line, const char *path, int x, const Op 
     int64_t n = attr_int(like, equal ? "parts" : "sizes"), from = 0;
     Ints out = {0};
     if (equal == sizes || n > MAX_REPEAT) {
-        WRONG(s->b, line->loc, "parts: 3, or sizes: [a, b, c]", "Split needs either `parts` or `sizes`, at most %d", MAX_REPEAT);
+        WRONG(s->b, line->loc, "parts: 3, or sizes: [a, b, c]", "Split needs either 'parts' or 'sizes', at most %d",
+              MAX_REPEAT);
         return out;
     }
     claim(s, line, path);                   /* the parts are path.0, path.1, ... */
@@ -227,7 +228,7 @@ static Ints split(Scope *s, const Node *line, const char *path, int x, const Op 
     return out;
 }
 
-/* ---- one line -------------------------------------------------------------------------------------------------------- */
+/* ---- one line -------------------------------------------------------------------------------------------------- */
 
 static bool line_keys(Scope *s, const Node *line, const char *op)
 {
@@ -263,8 +264,8 @@ static const char *op_of(Scope *s, const Node *line)
     if (!op || op->kind != SCALAR)
         WRONG(s->b, line->loc, "write {op: ..., ...} or {use: ..., ...}", "this line has no operator");
     else
-        WRONG(s->b, op->loc, near ? strf("did you mean %s?", near) : "docs/operators.md lists them", "there is no operator %s",
-              op->text);
+        WRONG(s->b, op->loc, near ? strf("did you mean '%s'?", near) : "docs/operators.md lists them",
+              "there is no operator %s", op->text);
     return NULL;
 }
 
@@ -326,24 +327,18 @@ void op_line(Scope *s, const Node *line)
     }
 }
 
-/* ---- the graph ------------------------------------------------------------------------------------------------------- */
+/* ---- the graph ------------------------------------------------------------------------------------------------- */
 
 static Shape input_shape(Scope *s, const Input *in)
 {
-    Shape shape = {0, {0}};
-    const Node *n = in->shape;
-    if (!n || n->kind != LIST || n->n < 1 || n->n > MAXDIM) {
-        WRONG(s->b, n ? n->loc : in->loc, "write shape: [B, ...]", "input %s needs a shape of 1 to %d dimensions", in->name, MAXDIM);
-        return shape;
-    }
-    shape.n = n->n;
+    const Node *n = in->shape;              /* a list that begins with B: model has seen to it */
+    Shape shape = {n->n, {0}};
     for (int i = 0; i < n->n; i++) {
         shape.d[i] = eval_int(s, n->at[i]);
         if (shape.d[i] < 1)
-            WRONG(s->b, n->at[i]->loc, NULL, "input %s: a dimension must be at least 1, not %lld", in->name, (long long)shape.d[i]);
+            WRONG(s->b, n->at[i]->loc, NULL, "input %s: a dimension must be at least 1, not %lld", in->name,
+                  (long long)shape.d[i]);
     }
-    if (shape.d[0] != s->b->g->batch)
-        WRONG(s->b, n->at[0]->loc, "the first dimension is B", "input %s: the first dimension must count the samples", in->name);
     if (!s->b->failed && shape_size(&shape, 0, shape.n) > MAX_BYTES / 4)
         WRONG(s->b, n->loc, NULL, "input %s: one micro-batch takes 2^48 bytes or more", in->name);
     return shape;
@@ -356,8 +351,10 @@ static void inputs(Scope *s)
         const Input *in = &b->m->inputs.at[i];
         Node here = {.kind = SCALAR, .loc = in->loc};
         if (in->type == BF16 && b->g->compute != BF16)
-            WRONG(b, in->loc, "dtype: f32, or train.precision.compute: bf16", "input %s is bf16 in a f32 job", in->name);
-        Tensor t = {.name = claim(s, &here, in->name), .kind = T_INPUT, .type = in->type, .op = -1, .of = i, .loc = in->loc};
+            WRONG(b, in->loc, "dtype: f32, or train.precision.compute: bf16", "input %s is bf16 in a f32 job",
+                  in->name);
+        Tensor t = {.name = claim(s, &here, in->name), .kind = T_INPUT, .type = in->type, .op = -1, .of = i,
+                    .loc = in->loc};
         t.shape = input_shape(s, in);
         t.bytes = shape_size(&t.shape, 0, t.shape.n) * type_bytes(t.type);
         int index = tensor_new(b, t, in->type == I32 ? 'i' : 'r');
@@ -425,14 +422,17 @@ static void unused(Builder *b)
                 read[g->op.at[i].in.at[k]] = true;
     for (int i = 0; i < g->op.n; i++) {
         const Op *o = &g->op.at[i];
-        if (need[g->tensor.n + i] || (o->out.n && read[o->out.at[0]]) || same_place(said, o->loc) || row(o->row)->internal)
+        if (need[g->tensor.n + i] || (o->out.n && read[o->out.at[0]]) || row(o->row)->internal ||
+            same_place(said, o->loc))
             continue;
         said = o->loc;
-        WRONG(b, o->loc, "remove the line, or use its value", "nothing uses the result of %s: the loss does not depend on it", o->name);
+        WRONG(b, o->loc, "remove the line, or use its value",
+              "nothing uses the result of %s: the loss does not depend on it", o->name);
     }
     for (int i = 0; i < b->m->inputs.n; i++)
         if (!need[i])
-            WRONG(b, b->m->inputs.at[i].loc, "remove it, or use it", "the loss does not depend on data input %s", b->m->inputs.at[i].name);
+            WRONG(b, b->m->inputs.at[i].loc, "remove it, or use it", "the loss does not depend on data input %s",
+                  b->m->inputs.at[i].name);
 }
 
 Graph *build(const Model *m)

@@ -67,7 +67,7 @@ int  value_of(Scope *s, const Node *name);                      /* tensor, or UN
 int  value_last(Scope *s, const Node *line);                    /* `_`, for a line that has no `in` */
 void value_name(Scope *s, const Node *as, int tensor);
 void values_name(Scope *s, const Node *as, const Ints *tensors);   /* `as: [a, b]` */
-void values_lost(Scope *s, const Node *line);                   /* after a complaint: its names, so that nobody misses them */
+void values_lost(Scope *s, const Node *line);                   /* after a complaint: nobody shall miss its names */
 const char *claim(Scope *s, const Node *line, const char *path);   /* the path, now taken */
 const char *path_of(Scope *s, const Node *line, const char *kind); /* from `name:`, or made from the kind */
 void use_line(Scope *s, const Node *line);
@@ -79,12 +79,12 @@ void attr_keys(const char *op, Strs *keys);                     /* appends the k
 void attr_read(Scope *s, const Node *line, const char *op, Op *o);
 const char *attr_word(const Node *line, const char *key);       /* text of a key; "" if absent */
 
-/* ---- build.c ------------------------------------------------------------------------------------------------------ */
+/* ---- build.c --------------------------------------------------------------------------------------------------- */
 void op_line(Scope *s, const Node *line);
-/* ---- param.c ------------------------------------------------------------------------------------------------------ */
+/* ---- param.c --------------------------------------------------------------------------------------------------- */
 void params(Scope *s, const Node *line, Op *o, int op);         /* fills o->par: new states, or those of `tie:` */
 
-/* ---- graph.c ------------------------------------------------------------------------------------------------------ */
+/* ---- graph.c --------------------------------------------------------------------------------------------------- */
 const Attr *attr_find(const Op *o, const char *name);           /* NULL if absent */
 int64_t attr_int(const Op *o, const char *name);                /* 0 if absent */
 void attr_set(Op *o, const char *name, int64_t i);
@@ -94,7 +94,7 @@ const char *shape_text(const Shape *s);                         /* [2, 64, 768] 
 bool shape_same(const Shape *a, const Shape *b);
 Strs op_names(void);                                            /* everything `op:` may say */
 
-/* ---- shape_ops.c ---------------------------------------------------------------------------------------------------- */
+/* ---- shape_ops.c ----------------------------------------------------------------------------------------------- */
 typedef struct { Graph *g; const Model *m; Op *o; const Row *r; } Sizer;
 typedef struct { const char *name; bool (*size)(Sizer *z); } ShapeRule;
 extern const ShapeRule shape_rules[];                           /* ends with a NULL name */

@@ -18,8 +18,8 @@ const char *type_name(Type t)
     return name[t];
 }
 
-/* Greedy with one point to come back to: the last star takes one character more.  Quadratic at worst, no recursion, so a
- * pattern from the YAML cannot make it explode. */
+/* Greedy with one point to come back to: the last star takes one character more.  Quadratic at worst, no recursion,
+ * so a pattern from the YAML cannot make it explode. */
 bool match(const char *pattern, const char *name)
 {
     const char *star = NULL, *from = NULL;

@@ -6,8 +6,8 @@
  * comments.  So they are few letters, short, and different even where C cannot tell them apart: a.b and a_b are one
  * identifier.
  *
- * Method: a name is checked letter by letter; what is taken stands in a hash table (open addressing, linear steps, at most
- * half full, FNV-1a) under its C form.  Nothing ever walks the table, so its order reaches no output.
+ * Method: a name is checked letter by letter; what is taken stands in a hash table (open addressing, linear steps,
+ * at most half full, FNV-1a) under its C form.  Nothing ever walks the table, so its order reaches no output.
  */
 #include "front.h"
 #include <string.h>

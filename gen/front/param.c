@@ -2,14 +2,15 @@
  *
  * Parameters of an operator: made, or shared by `tie:`.
  *
- * A parameter is named after the operator that has it first: h.3.ln_1.weight.  `tie: wte` shares every parameter that both
- * operators have under the same name, `tie: wte.weight` that one.  The name is looked up in the block instance of the line,
- * then in the ones around it.  The other operator must come earlier in the file: the first use names the parameter.
+ * A parameter is named after the operator that has it first: h.3.ln_1.weight.  `tie: wte` shares every parameter
+ * that both operators have under the same name, `tie: wte.weight` that one.  The name is looked up in the block
+ * instance of the line, then in the ones around it.  The other operator must come earlier in the file: the first use
+ * names the parameter.
  *
- * Start values: `init:` of the line for the weight; else the rules `weight`, `bias`, `norm` of model.init; else normal with
- * deviation 0.02 (Radford et al., Language Models are Unsupervised Multitask Learners, 2019), zeros for biases, ones for the
- * weights of norms.  In bf16 jobs a parameter that a kernel reads in the compute type has its copy right behind it in
- * the list: bind_call counts on that.
+ * Start values: `init:` of the line for the weight; else the rules `weight`, `bias`, `norm` of model.init; else
+ * normal with deviation 0.02 (Radford et al., Language Models are Unsupervised Multitask Learners, 2019), zeros for
+ * biases, ones for the weights of norms.  In bf16 jobs a parameter that a kernel reads in the compute type has its
+ * copy right behind it in the list: bind_call counts on that.
  */
 #include "front.h"
 #include <string.h>
@@ -47,7 +48,7 @@ static Init by_line(Scope *s, const Node *n)
     *PUSH(&names) = "zeros";
     *PUSH(&names) = "ones";
     const char *near = n->kind == SCALAR ? nearest(n->text, names.at, names.n) : NULL;
-    WRONG(s->b, n->loc, near ? strf("did you mean %s?", near) : "a rule of model.init, zeros, or ones",
+    WRONG(s->b, n->loc, near ? strf("did you mean '%s'?", near) : "a rule of model.init, zeros, or ones",
           "no such rule for start values");
     return (Init){0};
 }
@@ -102,7 +103,7 @@ static void no_tie(Scope *s, const Node *tie)
         }
     }
     const char *near = nearest(tie->text, names.at, names.n);
-    WRONG(s->b, tie->loc, near ? strf("did you mean %s?", near) : "tie the later operator to the earlier one",
+    WRONG(s->b, tie->loc, near ? strf("did you mean '%s'?", near) : "tie the later operator to the earlier one",
           "no operator above has a parameter to share under the name %s", tie->text);
 }
 
@@ -140,7 +141,7 @@ void params(Scope *s, const Node *line, Op *o, int op)
         *PUSH(&o->par) = state;
     }
     if (tie && tie->kind != SCALAR)
-        WRONG(s->b, tie->loc, "write tie: wte", "`tie` names one operator or parameter");
+        WRONG(s->b, tie->loc, "write tie: wte", "'tie' names one operator or parameter");
     else if (tie && !shared)
         no_tie(s, tie);
 }

@@ -2,9 +2,9 @@
  *
  * The operator table as data.
  *
- * ops.def is written for people: operands are one string, "x mask:i?".  The preprocessor turns each row into strings; the
- * first question asked cuts them up.  The result depends on ops.def alone and is never changed afterwards, which is why
- * it may live in this file and not in an arena: it survives mem_free_all().
+ * ops.def is written for people: operands are one string, "x mask:i?".  The preprocessor turns each row into
+ * strings; the first question asked cuts them up.  The result depends on ops.def alone and is never changed
+ * afterwards, which is why it may live in this file and not in an arena: it survives mem_free_all().
  *
  * Cost: some hundred short strings, once.
  */

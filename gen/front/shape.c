@@ -2,13 +2,13 @@
  *
  * shape: sizes of everything, in one walk through the operators.
  *
- * Each row of ops.def names a rule of shape_ops.c.  A rule checks the operands, sizes results and parameters, and sets every
- * attribute that the calls of the row name.  Then the forward call is bound, and its arithmetic is evaluated from the
- * row's expression.
+ * Each row of ops.def names a rule of shape_ops.c.  A rule checks the operands, sizes results and parameters, and
+ * sets every attribute that the calls of the row name.  Then the forward call is bound, and its arithmetic is
+ * evaluated from the row's expression.
  *
  * needs: build.  fills: shapes, types, bytes, parameter sizes, S_VALUES, attributes, Graph.count, forward calls, flop,
- * moved.  keeps: operators and their order.  fails: bad() for each operator whose operands do not fit; what depends on it is
- * passed over, so that one mistake is one message.
+ * moved.  keeps: operators and their order.  fails: bad() for each operator whose operands do not fit; what depends
+ * on it is passed over, so that one mistake is one message.
  */
 #include "front.h"
 #include "rt/rt.h"
@@ -60,7 +60,8 @@ bool par_shape(Sizer *z, int i, Shape s)
         return true;
     State *p = &z->g->state.at[index];
     if (p->shape.n && !shape_same(&p->shape, &s))
-        return refuse(z, NULL, "tied parameter %s has shape %s, and here it would be %s", p->name, shape_text(&p->shape), shape_text(&s));
+        return refuse(z, NULL, "tied parameter %s has shape %s, and here it would be %s", p->name,
+                      shape_text(&p->shape), shape_text(&s));
     if (!bytes_of(z, p->name, &s, F32, &p->bytes))
         return false;
     p->shape = s;

@@ -2,8 +2,8 @@
  *
  * The shape rules, by the names in ops.def.
  *
- * A rule returns false after a complaint.  Products of dimensions need no check of their own: every tensor is below 2^48
- * bytes, and an attribute is a product of some dimensions of one tensor.  Axes count from 0, or back from -1.
+ * A rule returns false after a complaint.  Products of dimensions need no check of their own: every tensor is below
+ * 2^48 bytes, and an attribute is a product of some dimensions of one tensor.  Axes count from 0, or back from -1.
  */
 #include "front.h"
 #include <inttypes.h>
@@ -75,11 +75,12 @@ static int axis(Sizer *z, const Shape *x)
 static bool by_sample(Sizer *z, const Shape *x)
 {
     if (x->d[0] != z->g->batch)
-        return refuse(z, NULL, "the first dimension of %s must count the samples, B = %lld", shape_text(x), (Num)z->g->batch);
+        return refuse(z, NULL, "the first dimension of %s must count the samples, B = %lld", shape_text(x),
+                      (Num)z->g->batch);
     return true;
 }
 
-/* ---- tables of rows -------------------------------------------------------------------------------------------------- */
+/* ---- tables of rows -------------------------------------------------------------------------------------------- */
 
 static bool size_embedding(Sizer *z)
 {
@@ -100,7 +101,8 @@ static bool size_position(Sizer *z)
     set(z, "seq", x->d[x->n - 2]);
     set(z, "width", width(x));
     if (get(z, "rows") < get(z, "seq"))
-        return refuse(z, NULL, "rows: %lld are fewer than the %lld positions of %s", (Num)get(z, "rows"), (Num)get(z, "seq"), shape_text(x));
+        return refuse(z, NULL, "rows: %lld are fewer than the %lld positions of %s", (Num)get(z, "rows"),
+                      (Num)get(z, "seq"), shape_text(x));
     return par_shape(z, 0, (Shape){2, {get(z, "rows"), width(x)}}) && out_shape(z, 0, *x);
 }
 
@@ -108,12 +110,13 @@ static bool size_relative_bias(Sizer *z)
 {
     int64_t buckets = get(z, "buckets"), each = get(z, "both") ? buckets / 2 : buckets;
     if (each < 2 || (get(z, "both") && buckets % 2) || get(z, "distance") <= each / 2)
-        return refuse(z, "buckets: 32, distance: 128", "%lld buckets cannot be spread over %lld distances", (Num)buckets, (Num)get(z, "distance"));
+        return refuse(z, "buckets: 32, distance: 128", "%lld buckets cannot be spread over %lld distances",
+                      (Num)buckets, (Num)get(z, "distance"));
     return par_shape(z, 0, (Shape){2, {buckets, get(z, "heads")}}) &&
            out_shape(z, 0, (Shape){3, {get(z, "heads"), get(z, "query"), get(z, "key")}});
 }
 
-/* ---- products ---------------------------------------------------------------------------------------------------------- */
+/* ---- products -------------------------------------------------------------------------------------------------- */
 
 static bool size_linear(Sizer *z)
 {
@@ -130,10 +133,12 @@ static bool size_matmul(Sizer *z)
     const Shape *a = in_shape(z, 0), *b = in_shape(z, 1);
     bool ta = get(z, "ta"), tb = get(z, "tb");
     if (a->n < 2 || a->n != b->n || memcmp(a->d, b->d, (size_t)(a->n - 2) * sizeof a->d[0]))
-        return refuse(z, NULL, "takes [..., m, k] and [..., k, n] with the same leading dimensions, not %s and %s", shape_text(a), shape_text(b));
+        return refuse(z, NULL, "takes [..., m, k] and [..., k, n] with the same leading dimensions, not %s and %s",
+                      shape_text(a), shape_text(b));
     int64_t m = a->d[a->n - 2 + ta], k = a->d[a->n - 1 - ta], kb = b->d[b->n - 2 + tb], n = b->d[b->n - 1 - tb];
     if (k != kb)
-        return refuse(z, "transpose_a and transpose_b say how an operand is stored", "the inner dimensions of %s and %s differ: %lld and %lld",
+        return refuse(z, "transpose_a and transpose_b say how an operand is stored",
+                      "the inner dimensions of %s and %s differ: %lld and %lld",
                       shape_text(a), shape_text(b), (Num)k, (Num)kb);
     Shape y = *a;
     y.d[y.n - 2] = m;
@@ -145,7 +150,8 @@ static bool size_matmul(Sizer *z)
     return out_shape(z, 0, y);
 }
 
-/* What both forms of attention share: q is [batch query heads*width], keys count `key`; operands bias and mask begin at i. */
+/* What both forms of attention share: q is [batch query heads*width], keys count `key`; operands bias and mask begin
+ * at i. */
 static bool attention(Sizer *z, int64_t batch, int64_t query, int64_t key, int64_t wide, int i)
 {
     int64_t heads = get(z, "heads");
@@ -153,9 +159,11 @@ static bool attention(Sizer *z, int64_t batch, int64_t query, int64_t key, int64
     if (wide % heads)
         return refuse(z, NULL, "width %lld is not divisible by %lld heads", (Num)wide, (Num)heads);
     if (z->o->in.at[i] >= 0 && !shape_same(in_shape(z, i), &bias))
-        return refuse(z, NULL, "bias must be [heads, query, key] = %s, not %s", shape_text(&bias), shape_text(in_shape(z, i)));
+        return refuse(z, NULL, "bias must be [heads, query, key] = %s, not %s", shape_text(&bias),
+                      shape_text(in_shape(z, i)));
     if (z->o->in.at[i + 1] >= 0 && !shape_same(in_shape(z, i + 1), &mask))
-        return refuse(z, NULL, "mask must be [batch, key] = %s, not %s", shape_text(&mask), shape_text(in_shape(z, i + 1)));
+        return refuse(z, NULL, "mask must be [batch, key] = %s, not %s", shape_text(&mask),
+                      shape_text(in_shape(z, i + 1)));
     set(z, "batch", batch);
     set(z, "query", query);
     set(z, "key", key);
@@ -167,16 +175,19 @@ static bool attention(Sizer *z, int64_t batch, int64_t query, int64_t key, int64
     if (!attr_find(z->o, "scale"))
         attr_set_float(z->o, "scale", 1 / sqrt((double)(wide / heads)));
     set_site(z);
-    return probability(z, heads * query * key) && out_shape(z, 0, (Shape){3, {batch, query, wide}}) && out_shape(z, 1, lse);
+    return probability(z, heads * query * key) && out_shape(z, 0, (Shape){3, {batch, query, wide}}) &&
+           out_shape(z, 1, lse);
 }
 
 static bool size_attention(Sizer *z)
 {
     const Shape *q = in_shape(z, 0), *k = in_shape(z, 1), *v = in_shape(z, 2);
     if (q->n != 3 || k->n != 3 || !shape_same(k, v) || q->d[0] != k->d[0] || q->d[2] != k->d[2])
-        return refuse(z, NULL, "takes q [batch, query, width], k and v [batch, key, width], not %s, %s, %s", shape_text(q), shape_text(k), shape_text(v));
+        return refuse(z, NULL, "takes q [batch, query, width], k and v [batch, key, width], not %s, %s, %s",
+                      shape_text(q), shape_text(k), shape_text(v));
     if (get(z, "causal") && q->d[1] > k->d[1])
-        return refuse(z, NULL, "causal attention needs as many keys as queries: %lld and %lld", (Num)k->d[1], (Num)q->d[1]);
+        return refuse(z, NULL, "causal attention needs as many keys as queries: %lld and %lld", (Num)k->d[1],
+                      (Num)q->d[1]);
     return by_sample(z, q) && attention(z, q->d[0], q->d[1], k->d[1], q->d[2], 3);
 }
 
@@ -188,7 +199,7 @@ static bool size_attention_packed(Sizer *z)
     return by_sample(z, x) && attention(z, x->d[0], x->d[1], x->d[1], x->d[2] / 3, 1);
 }
 
-/* ---- norms and softmax -------------------------------------------------------------------------------------------------- */
+/* ---- norms and softmax ----------------------------------------------------------------------------------------- */
 
 static bool set_rows(Sizer *z)
 {
@@ -211,7 +222,7 @@ static bool size_norm(Sizer *z)
     return ok;
 }
 
-/* ---- element by element ---------------------------------------------------------------------------------------------------- */
+/* ---- element by element ---------------------------------------------------------------------------------------- */
 
 static bool size_same(Sizer *z)
 {
@@ -249,7 +260,8 @@ static bool two(Sizer *z)
     }
     const Shape *a = in_shape(z, 0), *b = in_shape(z, 1);
     if (!suffix(a, b))
-        return refuse(z, NULL, "one operand must have the last dimensions of the other: %s and %s", shape_text(a), shape_text(b));
+        return refuse(z, NULL, "one operand must have the last dimensions of the other: %s and %s", shape_text(a),
+                      shape_text(b));
     set(z, "n", size(a));
     set(z, "nb", size(b));
     return out_shape(z, 0, *a);
@@ -264,7 +276,7 @@ static bool size_add(Sizer *z)
     return true;
 }
 
-/* ---- shape ------------------------------------------------------------------------------------------------------------------ */
+/* ---- shape ----------------------------------------------------------------------------------------------------- */
 
 static bool size_concat(Sizer *z)
 {
@@ -283,7 +295,8 @@ static bool size_concat(Sizer *z)
         int64_t here = x.n > at ? x.d[at] : 0;
         x.d[at] = y.d[at];
         if (!shape_same(&x, &y))
-            return refuse(z, NULL, "operands may differ in axis %d alone: %s and %s", at, shape_text(in_shape(z, 0)), shape_text(in_shape(z, i)));
+            return refuse(z, NULL, "operands may differ in axis %d alone: %s and %s", at, shape_text(in_shape(z, 0)),
+                          shape_text(in_shape(z, i)));
         y.d[at] += here;
         set(z, name[i], here * inner);
     }
@@ -302,9 +315,11 @@ static bool slice_range(Sizer *z, int64_t whole, int64_t *from, int64_t *count)
     if (*from < 0 && !parts)
         *from += whole;
     if (attr_find(z->o, "total") && get(z, "total") != whole)
-        return refuse(z, NULL, "sizes add up to %lld, and the axis has %lld elements", (Num)get(z, "total"), (Num)whole);
+        return refuse(z, NULL, "sizes add up to %lld, and the axis has %lld elements", (Num)get(z, "total"),
+                      (Num)whole);
     if (*count < 1 || *from < 0 || *from > whole || *count > whole - *from)
-        return refuse(z, NULL, "%lld elements from %lld on do not lie in an axis of %lld", (Num)*count, (Num)*from, (Num)whole);
+        return refuse(z, NULL, "%lld elements from %lld on do not lie in an axis of %lld", (Num)*count, (Num)*from,
+                      (Num)whole);
     return true;
 }
 
@@ -341,7 +356,8 @@ static bool wanted_shape(Sizer *z, int64_t n, Shape *y)
     if (open >= 0)
         y->d[open] = n / size(y);
     if (size(y) != n)
-        return refuse(z, NULL, "%s does not have the %lld elements of %s", shape_text(y), (Num)n, shape_text(in_shape(z, 0)));
+        return refuse(z, NULL, "%s does not have the %lld elements of %s", shape_text(y), (Num)n,
+                      shape_text(in_shape(z, 0)));
     return true;
 }
 
@@ -361,11 +377,13 @@ static bool size_transpose(Sizer *z)
     int64_t d[4] = {1, 1, 1, 1}, p[4] = {0, 1, 2, 3}, seen = 0;
     int pad = 4 - x->n;
     if (x->n > 4 || get(z, "perm") != x->n)
-        return refuse(z, NULL, "perm of %lld for %s: it names each of up to four dimensions once", (Num)get(z, "perm"), shape_text(x));
+        return refuse(z, NULL, "perm of %lld for %s: it names each of up to four dimensions once",
+                      (Num)get(z, "perm"), shape_text(x));
     for (int i = 0; i < x->n; i++) {
         int64_t from = attr_int(z->o, strf("perm.%d", i));
         if (from < 0 || from >= x->n || seen >> from & 1)
-            return refuse(z, "perm: [0, 2, 1] swaps the last two of three", "perm names %lld twice, or there is no such dimension", (Num)from);
+            return refuse(z, "perm: [0, 2, 1] swaps the last two of three",
+                          "perm names %lld twice, or there is no such dimension", (Num)from);
         seen |= (int64_t)1 << from;
         d[pad + i] = x->d[i];
         p[pad + i] = from + pad;
@@ -396,7 +414,7 @@ static bool size_reduce(Sizer *z)
     return out_shape(z, 0, y);
 }
 
-/* ---- losses ------------------------------------------------------------------------------------------------------------------ */
+/* ---- losses ---------------------------------------------------------------------------------------------------- */
 
 /* Each loss has a number of its own, even over the same targets: it is counted on the device where the loss is. */
 static int count_index(Sizer *z, int input, int64_t ignore)
@@ -412,9 +430,10 @@ static bool size_xent(Sizer *z)
     Shape want = leading(x);
     int64_t ignore = get(z, "ignore");
     if (!shape_same(&want, t))
-        return refuse(z, NULL, "x is %s, so targets must be %s, not %s", shape_text(x), shape_text(&want), shape_text(t));
+        return refuse(z, NULL, "x is %s, so targets must be %s, not %s", shape_text(x), shape_text(&want),
+                      shape_text(t));
     if (ignore < INT32_MIN || ignore > INT32_MAX)
-        return refuse(z, NULL, "`ignore` is no 32-bit integer");
+        return refuse(z, NULL, "'ignore' is no 32-bit integer");
     int count = count_index(z, z->g->tensor.at[z->o->in.at[1]].of, ignore);
     if (count >= MAX_COUNT)
         return refuse(z, NULL, "there are more than %d losses of this kind", MAX_COUNT);
