@@ -182,7 +182,8 @@ int64_t expr_int(Loc at, const char *text, Lookup lookup, void *ctx);
 /* ---- Graph: front/build.c shape.c grad.c fuse.c ------------------------------------------------------------ */
 typedef enum { T_INPUT, T_ACT, T_GRAD } TensorKind;
 typedef struct {                /* one value of one micro-batch; one producer */
-    const char *name;           /* h.3.attn.c_attn, h.3.ln_1.mean; gradients: d.h.3.ln_1, partial sums d.h.3.ln_1.1 */
+    const char *name;           /* h.3.attn.c_attn, h.3.ln_1.mean; gradients: d.h.3.ln_1, its terms d.h.3.ln_1.t2,
+                                   its partial sums d.h.3.ln_1.s2 */
     TensorKind kind;
     Type type;
     Shape shape;                /* of one micro-batch */

@@ -94,6 +94,13 @@ static bool check_state(Check *c, int index)
     return s->type == want || FAULT(c, s->loc, "state %s has type %s", s->name, type_name(s->type));
 }
 
+/* Names become C identifiers and words of comments: a graph from a file must not bring others. */
+static bool is_legal(const char *name)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_.0123456789";
+    return name && *name && !strchr(".0123456789", *name) && !name[strspn(name, letters)] && strlen(name) < 2 * MAX_PATH;
+}
+
 static bool check_names(Check *c)
 {
     const Graph *g = c->g;
@@ -103,8 +110,8 @@ static bool check_names(Check *c)
         const char *name = s < 0 ? g->tensor.at[i].name : o < 0 ? g->state.at[s].name : g->op.at[o].name;
         Loc at = s < 0 ? g->tensor.at[i].loc : o < 0 ? g->state.at[s].loc : g->op.at[o].loc;
         Names *in = o < 0 ? &taken : &ops;
-        if (!name || !*name)
-            return FAULT(c, at, "something has no name");
+        if (!is_legal(name))
+            return FAULT(c, at, "'%s' is no name", name ? name : "");
         if (names_get(in, name_as_c(name)) >= 0)
             return FAULT(c, at, "%s is a name twice", name);
         names_put(in, name_as_c(name), i);
@@ -155,6 +162,8 @@ static bool check_call(Check *c, const Op *o)
 {
     if (!in_list(o->row, row_count()))
         return FAULT(c, o->loc, "%s: no row %d", o->name, o->row);
+    if (!is_legal(o->name) || !o->layer || (*o->layer && !is_legal(o->layer)))
+        return FAULT(c, o->loc, "'%s' in layer '%s' is no name", o->name, o->layer ? o->layer : "");
     if (!c->bound)
         return true;
     const Row *r = row(o->row);

@@ -16,8 +16,8 @@
  *             running sum, every later one is added by an operator of its own, GradAdd, right behind the I calls of the
  *             reader: the sum so far is what crosses a cut, and the additions are the same wherever the cuts are.
  *   aliases   `da = dy` makes no operator and no tensor: the gradient of the result is the term.
- *   names     d.X is the gradient of X.  If it has several terms, d.X.2 is the second one, d.X.s2 the sum of the first two,
- *             and the last sum is d.X.  Where one of these is taken, `_` is put behind it.
+ *   names     d.X is the gradient of X.  If it has several terms, d.X.t2 is the second one, d.X.s2 the sum of the first
+ *             two, and the last sum is d.X.  Where one of these is taken, `_` is put behind it.
  *   uses      every use of a parameter has its own accumulator, PARAM.grad.0 the first: what tied uses add up to would
  *             otherwise depend on the plan.  update.c folds them.
  *
@@ -258,7 +258,7 @@ static int gradient_tensor(void *ctx, const char *word, bool *write)
     if (of < 0 || !w->wanted[of])
         return -1;
     const char *name = strf("d.%s", w->g->tensor.at[of].name);
-    w->term[k] = new_gradient(w, of, w->terms[of] == 1 ? name : strf("%s.%d", name, term_number(w, &f->in, k)));
+    w->term[k] = new_gradient(w, of, w->terms[of] == 1 ? name : strf("%s.t%d", name, term_number(w, &f->in, k)));
     return w->term[k];
 }
 
