@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * action.c: the actions of a step that are not kernels.
+ *
+ * A transfer is begun under a literal request number and waited for under the same.  Beginning a number twice, or waiting
+ * for one that was not begun, is a bug of the plan and ends the job.
+ */
+#include <string.h>
+#include "link.h"
+#include "run.h"
+
+void action(Stage *st, int number)
+{
+    st->at = number;
+    if (!st->worker)
+        return;
+    atomic_store_explicit(&st->worker->at, number, memory_order_relaxed);
+    atomic_fetch_add_explicit(&st->worker->beat, 1, memory_order_relaxed);
+    if (st->trace)
+        trace_stamp(st, number);
+}
+
+void step_begin(Stage *st, Values *vals)
+{
+    Worker *w = st->worker;
+    values_fill(vals, w->run->job, w->step, w->eval);
+    w->begun = seconds();
+}
+
+void step_end(Stage *st, Values *vals)
+{
+    (void)vals;
+    st->wall = seconds() - st->worker->begun;
+}
+
+static const char *stage_name(const Stage *st, int index)
+{
+    return st->worker ? st->worker->run->job->stage[index].name : "stage";
+}
+
+static void begin(Stage *st, int request, int sending, void *buffer, int peer, int tag, long bytes)
+{
+    if (request < 0 || request >= MAX_REQUESTS || peer < 0 || peer >= st->count || peer == st->index || bytes < 0)
+        quit(st->link, STATUS_RUN, "%s: transfer %d with stage %d, tag %d, %ld bytes is out of range; this folder is not "
+             "what dpgen wrote", stage_name(st, st->index), request, peer, tag, bytes);
+    if (st->request[request])
+        quit(st->link, STATUS_RUN, "%s: transfer %d (tag %d) begins again before its end was waited for; this folder is "
+             "not what dpgen wrote", stage_name(st, st->index), request, tag);
+    st->request[request] = link_begin(st, request, sending, buffer, peer, tag, bytes);
+}
+
+void send_begin(Stage *st, const void *from, int request, int peer, int tag, long bytes)
+{
+    begin(st, request, 1, (void *)(uintptr_t)from, peer, tag, bytes);
+}
+
+void recv_begin(Stage *st, void *to, int request, int peer, int tag, long bytes)
+{
+    begin(st, request, 0, to, peer, tag, bytes);
+}
+
+void transfer_wait(Stage *st, int request)
+{
+    if (request < 0 || request >= MAX_REQUESTS || !st->request[request])
+        quit(st->link, STATUS_RUN, "%s: waits for transfer %d, which was not begun; this folder is not what dpgen wrote",
+             stage_name(st, st->index), request);
+    link_wait(st, st->request[request]);
+    st->request[request] = NULL;
+}
+
+void group_fold(Stage *st, float *into, const float *from, long n)
+{
+    (void)st;
+    for (long i = 0; i < n; i++)
+        into[i] += from[i];
+}
+
+void norm_gather(Stage *st, double *into, const double *from, long n)
+{
+    (void)st;
+    for (long i = 0; i < n; i++)
+        into[i] += from[i];
+}
+
+void fill_zero(Stage *st, void *to, long bytes)
+{
+    (void)st;
+    memset(to, 0, (size_t)bytes);
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * ckpt.c: writing checkpoints.
+ *
+ * Problem: a job may die at any instruction, a host at any write, and what was the last good checkpoint must still be
+ * one.  Method: every stage writes its file into step-N.part/ and syncs it; when all have reported, stage 0 writes
+ * index.json with their hashes, COMMIT with the hash of index.json, syncs both and the directory, renames the
+ * directory to step-N and syncs its parent.  What is named step-N and has a COMMIT is therefore whole, and a bit that
+ * turns later is found by the hashes (see T. Pillai et al., All File Systems Are Not Created Equal, OSDI 2014, for
+ * what cannot be relied on instead).  Old checkpoints go only after the new one is there, COMMIT first.
+ *
+ * Nothing allocates: headers have their room from the start, tensors go from the arena to write(2).
+ * Cost: one pass over parameters and moments at the speed of SHA-256 or of the disk.  A failed checkpoint ends the
+ * job, and removes its .part.  Several hosts need a directory that all of them see.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "ckpt.h"
+#include "link.h"
+#include "safetensors.h"
+#include "sha256.h"
+
+enum { HOME_STATES = 1 << STATE_PARAM | 1 << STATE_MOMENT1 | 1 << STATE_MOMENT2, CHUNK = 1 << 20 };
+
+typedef struct { int status, pad; int64_t bytes; char sha[72]; } Written;
+
+struct Checkpoint {
+    Item **own;                 /* by stage of this process */
+    int *owns;
+    Text *header;
+    Item *all;                  /* for the index: stage 0 */
+    int alls;
+    Text index;
+    Written *written;           /* of all stages */
+    Saved *old;                 /* committed, ascending; room for what this run adds */
+    int olds;
+    Saved *stale;               /* never committed: removed when the first checkpoint is written, not before */
+    int stales;
+};
+
+/* ---- before the first step --------------------------------------------------------------------------------------- */
+
+static bool make_text(Text *t, const Item *item, int n, long more)
+{
+    t->cap = (size_t)(items_room(item, n) + more);
+    t->at = malloc(t->cap);
+    return t->at != NULL;
+}
+
+static int make_room(Run *run, Checkpoint *c)
+{
+    size_t n = (size_t)run->count;
+    c->own = calloc(n, sizeof *c->own);
+    c->owns = calloc(n, sizeof *c->owns);
+    c->header = calloc(n, sizeof *c->header);
+    c->written = calloc((size_t)run->job->stages, sizeof *c->written);
+    c->all = items_make(run->job, HOME_STATES, -1, &c->alls);
+    bool good = c->own && c->owns && c->header && c->written && c->all &&
+                make_text(&c->index, c->all, c->alls, 256L * run->job->stages);
+    for (int i = 0; good && i < run->count; i++) {
+        c->own[i] = items_make(run->job, HOME_STATES, run->first + i, &c->owns[i]);
+        good = c->own[i] && make_text(&c->header[i], c->own[i], c->owns[i], 0);
+    }
+    return good ? DONE : complain(STATUS_RUN, "no memory for checkpoints");
+}
+
+/* What is there already: committed, or left behind by a job that died. */
+static int take_stock(Run *run, Checkpoint *c)
+{
+    const char *dir = run->opt.checkpoint;
+    int n, status = DONE;
+    Saved *list = ckpt_list(dir, &n, &status);
+    c->old = calloc((size_t)n + (size_t)run->job->ckpt_keep + 2, sizeof *c->old);
+    c->stale = calloc((size_t)n + 1, sizeof *c->stale);
+    if (status == DONE && (!c->old || !c->stale))
+        status = complain(STATUS_RUN, "no memory for checkpoints");
+    for (int i = 0; status == DONE && i < n; i++)
+        if (list[i].state == CKPT_COMMITTED)
+            c->old[c->olds++] = list[i];
+        else
+            c->stale[c->stales++] = list[i];
+    free(list);
+    if (status == DONE && c->olds > 0 && !run->opt.resume)
+        status = complain(STATUS_STALE, "%s holds a checkpoint of step %lld: go on from it with --resume, name another directory "
+                          "with --checkpoint, or write none with --no-checkpoint", dir,
+                          (long long)c->old[c->olds - 1].step);
+    return status;
+}
+
+int ckpt_open(Run *run)
+{
+    if (!run->opt.checkpoint)
+        return DONE;
+    Checkpoint *c = run->checkpoint = calloc(1, sizeof *c);
+    if (!c)
+        return complain(STATUS_RUN, "no memory for checkpoints");
+    int status = make_room(run, c);
+    return status == DONE && run->main ? take_stock(run, c) : status;
+}
+
+/* ---- one file ------------------------------------------------------------------------------------------------------ */
+
+static bool put(int file, Digest *d, const void *data, size_t n)
+{
+    digest_add(d, data, n);
+    return write_all(file, data, n);
+}
+
+static bool put_items(Worker *w, int file, Digest *d, const Item *item, int n)
+{
+    for (int i = 0; i < n; i++) {
+        const char *at = (const char *)item_data(w, &item[i]);
+        for (size_t left = (size_t)item[i].state->n * sizeof(float), k; left > 0; left -= k, at += k) {
+            k = left < CHUNK ? left : CHUNK;
+            if (!put(file, d, at, k))
+                return false;
+            atomic_fetch_add(&w->beat, 1);
+        }
+    }
+    return true;
+}
+
+/* Synced and closed; errno says why not. */
+static bool finish(int file, bool good)
+{
+    good = good && fsync(file) == 0;
+    int why = errno;
+    if (file >= 0 && close(file) != 0 && good)
+        return false;
+    errno = why;
+    return good;
+}
+
+static void write_stage(Worker *w, int64_t step, Written *out)
+{
+    const Run *run = w->run;
+    Checkpoint *c = run->checkpoint;
+    int k = w->stage.index - run->first;
+    char path[CKPT_PATH], tail[CKPT_NAME];
+    Digest d;
+    snprintf(tail, sizeof tail, ".part/stage%d.safetensors", w->stage.index);
+    ckpt_name(path, run->opt.checkpoint, step, tail);
+    safe_header(&c->header[k], c->own[k], c->owns[k], NULL);
+    digest_start(&d);
+    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    bool good = file >= 0 && put(file, &d, c->header[k].at, c->header[k].n) &&
+                put_items(w, file, &d, c->own[k], c->owns[k]);
+    *out = (Written){.bytes = (int64_t)d.n};
+    if (!finish(file, good))
+        out->status = complain(STATUS_RUN, "%s: cannot write: %s; the last committed checkpoint is as it was", path,
+                               strerror(errno));
+    digest_end(&d, out->sha);
+}
+
+static int write_text(const char *path, const char *text, size_t n)
+{
+    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    if (finish(file, file >= 0 && write_all(file, text, n)))
+        return DONE;
+    return complain(STATUS_RUN, "%s: cannot write: %s; the last committed checkpoint is as it was", path, strerror(errno));
+}
+
+static int sync_directory(const char *path)
+{
+    int file = open(path, O_RDONLY);
+    if (finish(file, file >= 0))
+        return DONE;
+    return complain(STATUS_RUN, "%s: cannot sync the directory: %s", path, strerror(errno));
+}
+
+/* ---- commit: stage 0 ------------------------------------------------------------------------------------------------- */
+
+static void make_index(Worker *w, int64_t step)
+{
+    const Job *job = w->run->job;
+    const Checkpoint *c = w->run->checkpoint;
+    Text *t = &w->run->checkpoint->index;
+    t->n = 0;
+    text_add(t, "{\"metadata\":{\"format\":\"dpgen-checkpoint-1\",\"model\":\"%s\",\"plan\":\"%s\",\"step\":%lld,"
+             "\"seed\":\"%lu\",\"samples\":%lld},\n\"files\":[", job->model, job->plan, (long long)step, job->seed,
+             (long long)data_cursor(job, step));
+    for (int i = 0; i < job->stages; i++)
+        text_add(t, "%s\n{\"name\":\"stage%d.safetensors\",\"bytes\":%lld,\"sha256\":\"%s\"}", i ? "," : "", i,
+                 (long long)c->written[i].bytes, c->written[i].sha);
+    text_add(t, "],\n\"weight_map\":{");
+    for (int i = 0; i < c->alls; i++)
+        text_add(t, "%s\n\"%s%s\":\"stage%d.safetensors\"", i ? "," : "", c->all[i].state->name, c->all[i].suffix,
+                 c->all[i].stage);
+    text_add(t, "}}\n");
+}
+
+static int commit(Worker *w, int64_t step)
+{
+    const Text *index = &w->run->checkpoint->index;
+    const char *dir = w->run->opt.checkpoint;
+    char part[CKPT_PATH], whole[CKPT_PATH], path[CKPT_PATH], hex[66];
+    Digest d;
+    make_index(w, step);
+    digest_start(&d);
+    digest_add(&d, index->at, index->n);
+    digest_end(&d, hex);
+    hex[64] = '\n';
+    ckpt_name(part, dir, step, ".part");
+    ckpt_name(whole, dir, step, "");
+    ckpt_name(path, dir, step, ".part/index.json");
+    int status = write_text(path, index->at, index->n);
+    ckpt_name(path, dir, step, ".part/COMMIT");
+    if (status == DONE)
+        status = write_text(path, hex, 65);
+    if (status == DONE)
+        status = sync_directory(part);
+    if (status == DONE && rename(part, whole) != 0)
+        status = complain(STATUS_RUN, "%s: cannot rename it to %s: %s", part, whole, strerror(errno));
+    return status == DONE ? sync_directory(dir) : status;
+}
+
+/* The oldest go while there are more than `keep`. */
+static void prune(Run *run, int64_t step)
+{
+    Checkpoint *c = run->checkpoint;
+    long keep = run->job->ckpt_keep;
+    if (keep <= 0)
+        return;
+    c->old[c->olds++] = (Saved){step, CKPT_COMMITTED, run->job->stages};
+    int extra = c->olds > keep ? c->olds - (int)keep : 0;
+    for (int i = 0; i < extra; i++)
+        ckpt_remove(run->opt.checkpoint, c->old[i].step, CKPT_COMMITTED, c->old[i].files);
+    memmove(c->old, c->old + extra, (size_t)(c->olds - extra) * sizeof *c->old);
+    c->olds -= extra;
+}
+
+static int begin(const Run *run, int64_t step)
+{
+    Checkpoint *c = run->checkpoint;
+    const char *dir = run->opt.checkpoint;
+    char path[CKPT_PATH];
+    ckpt_name(path, dir, step, ".part");
+    while (c->stales > 0) {
+        const Saved *s = &c->stale[--c->stales];
+        ckpt_remove(dir, s->step, s->state, s->files);
+    }
+    if ((mkdir(dir, 0777) == 0 || errno == EEXIST) && mkdir(path, 0777) == 0)
+        return DONE;
+    return complain(STATUS_RUN, "%s: cannot make the directory: %s; the last committed checkpoint is as it was", path,
+                    strerror(errno));
+}
+
+static int save(Worker *w, int64_t step)
+{
+    Run *run = w->run;
+    bool first = w->stage.index == 0;
+    Written mine;
+    int status = worst(w, first ? begin(run, step) : DONE);
+    if (status != DONE)
+        return status;
+    write_stage(w, step, &mine);
+    link_share(&w->stage, &mine, w->board, sizeof mine);
+    for (int i = 0; i < w->stage.count; i++) {
+        const Written *x = (const Written *)w->board + i;
+        if (x->status > status)
+            status = x->status;
+        if (first)
+            run->checkpoint->written[i] = *x;
+    }
+    if (status == DONE)
+        status = worst(w, first ? commit(w, step) : DONE);
+    if (first && status == DONE)
+        prune(run, step);
+    else if (first)
+        ckpt_remove(run->opt.checkpoint, step, CKPT_PART, run->job->stages);
+    return status;
+}
+
+int ckpt_save(Worker *w, int64_t step)
+{
+    char detail[CKPT_PATH];
+    atomic_store(&w->patience, 10);
+    int status = save(w, step);
+    atomic_store(&w->patience, 1);
+    ckpt_name(detail, w->run->opt.checkpoint, step, "");
+    if (status == DONE && w->stage.index == 0)
+        metrics_line(w->run, "checkpoint", step, detail);
+    return status;
+}

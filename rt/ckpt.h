@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * ckpt.h: a directory of checkpoints, for ckpt.c (writes), ckpt_load.c (reads) and ckpt_list.c (looks around).
+ *
+ *   DIR/step-000100/stage0.safetensors ...   parameters NAME, moments NAME.m NAME.v, of their home stage
+ *   DIR/step-000100/index.json               which tensor is in which file; step, seed, model; bytes and SHA-256 of the files
+ *   DIR/step-000100/COMMIT                   SHA-256 of index.json
+ *   DIR/step-000100.part/                    being written
+ */
+#ifndef CKPT_H
+#define CKPT_H
+#include "run.h"
+
+enum { CKPT_PATH = 4096, CKPT_NAME = 64 };
+
+typedef enum { CKPT_PART, CKPT_UNCOMMITTED, CKPT_COMMITTED } CkptState;
+typedef struct { int64_t step; CkptState state; int files; } Saved;
+
+/* By ascending step; NULL and *status DONE: no such directory.  Allocates: only before the first step. */
+Saved *ckpt_list(const char *dir, int *n, int *status);
+void ckpt_name(char *to, const char *dir, int64_t step, const char *tail);      /* CKPT_PATH bytes */
+/* Removes the files that a checkpoint of `files` stages may have, COMMIT first, and the directory. */
+void ckpt_remove(const char *dir, int64_t step, CkptState state, int files);
+#endif

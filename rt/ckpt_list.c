@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * ckpt_list.c: names of checkpoints, what is there, and what goes.
+ *
+ * Only names of our own form are looked at, and only files of our own names are ever removed: whatever else lies in the
+ * directory stays.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "ckpt.h"
+
+void ckpt_name(char *to, const char *dir, int64_t step, const char *tail)
+{
+    snprintf(to, CKPT_PATH, "%s/step-%06lld%s", dir, (long long)step, tail);
+}
+
+/* step-NNNNNN or step-NNNNNN.part, exactly as ckpt_name() writes it. */
+static bool parse(const char *name, Saved *s)
+{
+    char again[CKPT_NAME];
+    long long step;
+    int n = 0;
+    if (sscanf(name, "step-%18lld%n", &step, &n) != 1 || step < 0)
+        return false;
+    bool part = strcmp(name + n, ".part") == 0;
+    snprintf(again, sizeof again, "step-%06lld%s", step, part ? ".part" : "");
+    *s = (Saved){step, part ? CKPT_PART : CKPT_UNCOMMITTED, 0};
+    return strcmp(again, name) == 0;
+}
+
+/* How many stages wrote, and whether it was committed. */
+static void inspect(const char *dir, Saved *s)
+{
+    char path[CKPT_PATH];
+    struct stat info;
+    ckpt_name(path, dir, s->step, s->state == CKPT_PART ? ".part" : "");
+    size_t n = strlen(path);
+    snprintf(path + n, sizeof path - n, "/COMMIT");
+    if (s->state != CKPT_PART && stat(path, &info) == 0)
+        s->state = CKPT_COMMITTED;
+    path[n] = 0;
+    DIR *d = opendir(path);
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
+        int stage;
+        if (sscanf(e->d_name, "stage%9d.safetensors", &stage) == 1 && stage >= s->files)
+            s->files = stage + 1;
+    }
+    if (d)
+        closedir(d);
+}
+
+static int by_step(const void *a, const void *b)
+{
+    const Saved *x = a, *y = b;
+    return (x->step > y->step) - (x->step < y->step);
+}
+
+Saved *ckpt_list(const char *dir, int *n, int *status)
+{
+    Saved *list = NULL, one;
+    *n = 0;
+    DIR *d = opendir(dir);
+    if (!d && errno != ENOENT)
+        *status = complain(STATUS_RUN, "%s: cannot look for checkpoints: %s", dir, strerror(errno));
+    for (struct dirent *e; d && *status == DONE && (e = readdir(d)) != NULL;) {
+        if (!parse(e->d_name, &one))
+            continue;
+        Saved *more = realloc(list, ((size_t)*n + 1) * sizeof *more);
+        if (!more) {
+            *status = complain(STATUS_RUN, "no memory for the list of checkpoints");
+            break;
+        }
+        list = more;
+        inspect(dir, &one);
+        list[(*n)++] = one;
+    }
+    if (d)
+        closedir(d);
+    if (*n > 1)
+        qsort(list, (size_t)*n, sizeof *list, by_step);
+    return list;
+}
+
+void ckpt_remove(const char *dir, int64_t step, CkptState state, int files)
+{
+    static const char *const fixed[] = {"/COMMIT", "/index.json"};
+    char path[CKPT_PATH];
+    ckpt_name(path, dir, step, state == CKPT_PART ? ".part" : "");
+    size_t n = strlen(path);
+    for (int i = 0; i < 2; i++) {
+        snprintf(path + n, sizeof path - n, "%s", fixed[i]);
+        unlink(path);
+    }
+    for (int i = 0; i < files; i++) {
+        snprintf(path + n, sizeof path - n, "/stage%d.safetensors", i);
+        unlink(path);
+    }
+    path[n] = 0;
+    rmdir(path);
+}

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * ckpt_load.c: going on from a checkpoint, or starting from given weights.
+ *
+ * The newest committed checkpoint is taken.  COMMIT vouches for index.json, index.json for the files, by SHA-256, so a
+ * turned bit or a cut file is found before anything is used.  Tensors are found by name in whatever file has them:
+ * the partition that wrote need not be the one that reads.  A file that this process needs nothing of is not opened.
+ * Refused with status 5, and the name of what is wrong: another model, another seed, a broken or missing file, a tensor
+ * that is missing, listed twice, or of another type or shape.  Files are only read.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include "ckpt.h"
+#include "data.h"
+#include "json.h"
+#include "safetensors.h"
+#include "sha256.h"
+
+enum { NAME = 512 };
+
+typedef struct { char name[CKPT_NAME], sha[65]; int64_t bytes; bool open; char *path; SafeFile file; } Part;
+typedef struct { char *name; char file[CKPT_NAME]; } Entry;
+typedef struct {
+    char dir[CKPT_PATH];
+    char format[32], model[65], seed[32];
+    int64_t step;
+    Part *part;
+    int parts;
+    Entry *entry;               /* by name */
+    int entries;
+} Index;
+
+/* ---- index.json ---------------------------------------------------------------------------------------------------- */
+
+static bool read_metadata(Json *j, Index *x)
+{
+    char key[32];
+    for (bool first = true; json_member(j, &first, key, sizeof key);)
+        if (!strcmp(key, "format"))
+            json_string(j, x->format, sizeof x->format);
+        else if (!strcmp(key, "model"))
+            json_string(j, x->model, sizeof x->model);
+        else if (!strcmp(key, "seed"))
+            json_string(j, x->seed, sizeof x->seed);
+        else if (!strcmp(key, "step"))
+            json_integer(j, &x->step);
+        else
+            json_skip(j);
+    return !j->why;
+}
+
+static bool read_part(Json *j, Part *p)
+{
+    char key[32];
+    for (bool first = true; json_member(j, &first, key, sizeof key);)
+        if (!strcmp(key, "name"))
+            json_string(j, p->name, sizeof p->name);
+        else if (!strcmp(key, "sha256"))
+            json_string(j, p->sha, sizeof p->sha);
+        else if (!strcmp(key, "bytes"))
+            json_integer(j, &p->bytes);
+        else
+            json_skip(j);
+    if (!j->why && (strchr(p->name, '/') || p->name[0] == '.' || !p->name[0]))
+        j->why = "a file name that leads out of the checkpoint";
+    return !j->why;
+}
+
+static bool read_parts(Json *j, Index *x)
+{
+    for (bool first = true; json_member(j, &first, NULL, 0);) {
+        Part *more = realloc(x->part, ((size_t)x->parts + 1) * sizeof *more);
+        if (!more) {
+            j->why = "no memory";
+            return false;
+        }
+        x->part = more;
+        x->part[x->parts] = (Part){.bytes = -1};
+        read_part(j, &x->part[x->parts++]);
+    }
+    return !j->why;
+}
+
+static bool read_map(Json *j, Index *x)
+{
+    char name[NAME];
+    for (bool first = true; json_member(j, &first, name, sizeof name);) {
+        Entry *more = x->entries % 256 ? x->entry : realloc(x->entry, ((size_t)x->entries + 256) * sizeof *more);
+        char *copy = malloc(strlen(name) + 1);
+        if (more)
+            x->entry = more;
+        if (!more || !copy) {
+            free(copy);
+            j->why = "no memory";
+            return false;
+        }
+        Entry *e = &x->entry[x->entries++];
+        e->name = strcpy(copy, name);
+        json_string(j, e->file, sizeof e->file);
+    }
+    return !j->why;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const Entry *)a)->name, ((const Entry *)b)->name);
+}
+
+static int parse_index(Index *x, const char *path, const char *text, size_t n)
+{
+    enum { METADATA = 1, FILES = 2, MAP = 4 };
+    int seen = 0;
+    char key[32];
+    Json j = json_open(text, n);
+    for (bool first = true; json_member(&j, &first, key, sizeof key);) {
+        int bit = !strcmp(key, "metadata") ? METADATA : !strcmp(key, "files") ? FILES : !strcmp(key, "weight_map") ? MAP : 0;
+        if (!bit || seen & bit)
+            j.why = "an unknown or repeated key";
+        else if (!(bit == METADATA ? read_metadata : bit == FILES ? read_parts : read_map)(&j, x))
+            break;
+        seen |= bit;
+    }
+    if (json_end(&j) && seen != (METADATA | FILES | MAP))
+        j.why = "metadata, files or weight_map is missing";
+    if (j.why)
+        return complain(STATUS_STALE, "%s: byte %ld: %s", path, (long)(j.at - j.from), j.why);
+    if (x->entries > 1)
+        qsort(x->entry, (size_t)x->entries, sizeof *x->entry, by_name);
+    for (int i = 1; i < x->entries; i++)
+        if (!strcmp(x->entry[i - 1].name, x->entry[i].name))
+            return complain(STATUS_STALE, "%s: tensor `%s` is listed twice", path, x->entry[i].name);
+    return DONE;
+}
+
+static void hash_of(const void *data, size_t n, char hex[65])
+{
+    Digest d;
+    digest_start(&d);
+    digest_add(&d, data, n);
+    digest_end(&d, hex);
+}
+
+/* COMMIT is the hash of index.json and a newline, nothing else. */
+static int check_commit(const char *path, const DataFile *commit, const DataFile *index)
+{
+    char hex[65];
+    hash_of(index->at, index->size, hex);
+    if (commit->size == 65 && memcmp(commit->at, hex, 64) == 0 && commit->at[64] == '\n')
+        return DONE;
+    return complain(STATUS_STALE, "%s does not belong to the index.json beside it: the checkpoint is damaged; move it away "
+                    "to go on from an older one", path);
+}
+
+static void unmap(DataFile *f)
+{
+    if (f->at)
+        munmap((void *)(uintptr_t)f->at, f->size);
+}
+
+static int open_index(Index *x)
+{
+    char commit_path[CKPT_PATH + 16], index_path[CKPT_PATH + 16];
+    DataFile commit = {0}, index = {0};
+    snprintf(commit_path, sizeof commit_path, "%s/COMMIT", x->dir);
+    snprintf(index_path, sizeof index_path, "%s/index.json", x->dir);
+    int status = data_map(&commit, commit_path) || data_map(&index, index_path) ? STATUS_STALE : DONE;
+    if (status == DONE)
+        status = check_commit(commit_path, &commit, &index);
+    if (status == DONE)
+        status = parse_index(x, index_path, (const char *)index.at, index.size);
+    unmap(&commit);
+    unmap(&index);
+    return status;
+}
+
+static int check_job(const Index *x, const Job *job)
+{
+    char seed[32];
+    snprintf(seed, sizeof seed, "%lu", job->seed);
+    if (strcmp(x->format, "dpgen-checkpoint-1"))
+        return complain(STATUS_STALE, "%s: format `%s` is not known here", x->dir, x->format);
+    if (strcmp(x->model, job->model))
+        return complain(STATUS_STALE, "%s belongs to another model: it says %.16s..., this job is %.16s...; generate the job "
+                        "from the model file that wrote it, or take its parameters with --weights", x->dir, x->model, job->model);
+    if (strcmp(x->seed, seed))
+        return complain(STATUS_STALE, "%s was written with seed %s, this job has %s", x->dir, x->seed, seed);
+    return DONE;
+}
+
+/* ---- tensors ----------------------------------------------------------------------------------------------------------- */
+
+static int open_part(const Index *x, Part *p)
+{
+    char hex[65];
+    size_t n = strlen(x->dir) + strlen(p->name) + 2;
+    p->path = malloc(n);
+    if (!p->path)
+        return complain(STATUS_RUN, "no memory to read %s", x->dir);
+    snprintf(p->path, n, "%s/%s", x->dir, p->name);
+    DataFile f = {0};
+    int status = data_map(&f, p->path) == DONE ? DONE : STATUS_STALE;
+    if (status == DONE && (int64_t)f.size != p->bytes)
+        status = complain(STATUS_STALE, "%s has %zu bytes, index.json says %lld: it is cut short or from elsewhere", p->path,
+                          f.size, (long long)p->bytes);
+    if (status == DONE) {
+        hash_of(f.at, f.size, hex);
+        if (strcmp(hex, p->sha))
+            status = complain(STATUS_STALE, "%s is damaged: its SHA-256 is not the one in index.json", p->path);
+    }
+    unmap(&f);
+    p->open = status == DONE;
+    return status == DONE ? safe_open(&p->file, p->path) : status;
+}
+
+static int compare_key(const char *name, const char *suffix, const char *key)
+{
+    size_t n = strlen(name);
+    int order = strncmp(name, key, n);
+    return order ? order : strcmp(suffix, key + n);
+}
+
+static const Entry *find_entry(const Index *x, const char *name, const char *suffix)
+{
+    for (int low = 0, high = x->entries - 1; low <= high;) {
+        int mid = (low + high) / 2, order = compare_key(name, suffix, x->entry[mid].name);
+        if (order == 0)
+            return &x->entry[mid];
+        if (order < 0)
+            high = mid - 1;
+        else
+            low = mid + 1;
+    }
+    return NULL;
+}
+
+static Part *find_part(Index *x, const char *file)
+{
+    for (int i = 0; i < x->parts; i++)
+        if (!strcmp(x->part[i].name, file))
+            return &x->part[i];
+    return NULL;
+}
+
+/* One state into its place, through a buffer where the stage holds the bf16 copy alone. */
+static int place(Worker *w, const StateInfo *s, const SafeFile *f, const SafeTensor *t)
+{
+    bool direct = s->offset != NOWHERE;
+    float *to = direct ? (float *)(void *)(w->stage.arena + s->offset) : malloc((size_t)s->n * sizeof *to + 1);
+    if (!to)
+        return complain(STATUS_RUN, "no memory to read `%s`", s->name);
+    int status = safe_read(f, t, s, to);
+    if (status == DONE && s->kind == STATE_PARAM)
+        init_narrow(w, s, to);
+    if (!direct)
+        free(to);
+    return status;
+}
+
+static int load_state(Worker *w, Index *x, const StateInfo *s, const char *suffix)
+{
+    const Entry *e = find_entry(x, s->name, suffix);
+    if (!e)
+        return complain(STATUS_STALE, "%s: tensor `%s%s` is missing", x->dir, s->name, suffix);
+    Part *p = find_part(x, e->file);
+    if (!p)
+        return complain(STATUS_STALE, "%s: tensor `%s` is in `%s`, which index.json does not list", x->dir, e->name, e->file);
+    int status = p->open ? DONE : open_part(x, p);
+    if (status != DONE)
+        return status;
+    const SafeTensor *t = safe_find(&p->file, s->name, suffix);
+    if (!t)
+        return complain(STATUS_STALE, "%s: tensor `%s%s` is missing, though index.json promises it", p->path, s->name, suffix);
+    return place(w, s, &p->file, t);
+}
+
+static int load_worker(Worker *w, Index *x)
+{
+    static const char *const suffix[] = {[STATE_PARAM] = "", [STATE_MOMENT1] = ".m", [STATE_MOMENT2] = ".v"};
+    int status = DONE;
+    for (int i = 0; i < w->info->states && status == DONE; i++)
+        if (w->info->state[i].kind != STATE_GRAD)
+            status = load_state(w, x, &w->info->state[i], suffix[w->info->state[i].kind]);
+    return status;
+}
+
+static void close_index(Index *x)
+{
+    for (int i = 0; i < x->parts; i++) {
+        if (x->part[i].open)
+            safe_close(&x->part[i].file);
+        free(x->part[i].path);
+    }
+    for (int i = 0; i < x->entries; i++)
+        free(x->entry[i].name);
+    free(x->part);
+    free(x->entry);
+}
+
+/* ---- what main.c calls ---------------------------------------------------------------------------------------------- */
+
+static int64_t newest(const char *dir, int *status)
+{
+    int n;
+    int64_t step = -1;
+    Saved *list = ckpt_list(dir, &n, status);
+    for (int i = 0; i < n; i++)
+        if (list[i].state == CKPT_COMMITTED)
+            step = list[i].step;
+    free(list);
+    if (step < 0 && *status == DONE)
+        *status = complain(STATUS_STALE, "%s: no committed checkpoint to resume from; start without --resume", dir);
+    return step;
+}
+
+int ckpt_load(Run *run)
+{
+    Index x = {.step = -1};
+    int status = DONE;
+    int64_t step = newest(run->opt.checkpoint, &status);
+    if (status != DONE)
+        return status;
+    ckpt_name(x.dir, run->opt.checkpoint, step, "");
+    status = open_index(&x);
+    if (status == DONE)
+        status = check_job(&x, run->job);
+    if (status == DONE && x.step != step)
+        status = complain(STATUS_STALE, "%s says it is of step %lld: it was renamed", x.dir, (long long)x.step);
+    for (int i = 0; i < run->count && status == DONE; i++)
+        status = load_worker(&run->worker[i], &x);
+    run->start = step;
+    close_index(&x);
+    return status;
+}
+
+int ckpt_weights(Run *run, const char *path)
+{
+    SafeFile f;
+    int status = safe_open(&f, path);
+    for (int k = 0; k < run->count && status == DONE; k++) {
+        Worker *w = &run->worker[k];
+        for (int i = 0; i < w->info->states && status == DONE; i++) {
+            const StateInfo *s = &w->info->state[i];
+            const SafeTensor *t = s->kind == STATE_PARAM ? safe_find(&f, s->name, "") : NULL;
+            if (s->kind != STATE_PARAM)
+                continue;
+            status = t ? place(w, s, &f, t) : complain(STATUS_STALE, "%s: tensor `%s` is missing", path, s->name);
+        }
+    }
+    safe_close(&f);
+    return status;
+}

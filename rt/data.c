@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * data.c: samples for the data inputs of a step.
+ *
+ * Which sample stands where is a function of (seed, step, sample in the step) alone, so it is the same for every stage
+ * count and after every resume.  Samples are numbered through: ((step micro) + micro-batch) batch + place in it.
+ *
+ *   token formats   all files make one stream of n tokens.  A sample is T+1 neighbours: `tokens` the first T,
+ *                   `next` the last T.  In training sample i starts at a Philox draw in [0, n-T), made anew for each i, as
+ *                   nanoGPT and others draw; in an evaluation at T (i mod whole windows), in order.
+ *   npy             a sample is a row.  In training every pass over the rows is a permutation of them, keyed by (seed, pass):
+ *                   four Feistel rounds on the next power of four, walked until inside (Black and Rogaway, Ciphers
+ *                   with arbitrary finite domains, 2002); in an evaluation in order.
+ *
+ * Every id is held against the declared range before a kernel sees it: it indexes memory there.  Files are mapped, not
+ * read: a file that is cut short while a job runs ends it with a bus error.  Not handled: windows stop at no
+ * document border; nothing is decoded or converted but the width of numbers.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "data.h"
+#include "link.h"
+#include "number.h"
+#include "real.h"
+
+struct Loader {
+    const Job *job;
+    Source train, eval;
+};
+
+static const DataFormat formats[] = {
+    {"bytes", false, bytes_open}, {"llmc-tokens", false, llmc_open}, {"megatron", false, megatron_open},
+    {"npy", true, npy_open}, {NULL, false, NULL}
+};
+
+/* ---- elements ------------------------------------------------------------------------------------------------ */
+
+size_t data_width(Element kind)
+{
+    static const size_t width[] = {1, 2, 4, 1, 2, 4, 8, 4};
+    return width[kind];
+}
+
+uint64_t data_bits(const unsigned char *at, int bytes)
+{
+    uint64_t u = 0;
+    for (int i = 0; i < bytes; i++)
+        u |= (uint64_t)at[i] << (8 * i);
+    return u;
+}
+
+int64_t data_integer(const unsigned char *at, Element kind)
+{
+    int bytes = (int)data_width(kind);
+    uint64_t u = data_bits(at, bytes);
+    if (kind >= DATA_I8 && bytes < 8 && u >> (8 * bytes - 1))
+        u |= ~(uint64_t)0 << (8 * bytes);
+    return (int64_t)u;
+}
+
+int data_piece(Source *s, const DataFile *f, size_t offset, Element kind, int64_t n)
+{
+    Piece *last = s->pieces ? &s->piece[s->pieces - 1] : NULL;
+    if (n == 0)
+        return DONE;
+    if (last && last->file == f && last->kind == kind && last->offset + (size_t)last->n * data_width(kind) == offset) {
+        last->n += n;
+        s->tokens += n;
+        return DONE;
+    }
+    if (s->pieces == s->room) {
+        int64_t room = s->room ? 2 * s->room : 16;
+        Piece *more = realloc(s->piece, (size_t)room * sizeof *more);
+        if (!more)
+            return complain(STATUS_RUN, "data: no memory for the index of %s", f->path);
+        s->piece = more;
+        s->room = room;
+    }
+    s->piece[s->pieces++] = (Piece){f, offset, kind, s->tokens, n};
+    s->tokens += n;
+    return DONE;
+}
+
+/* ---- order ----------------------------------------------------------------------------------------------------- */
+
+/* A permutation of 0 .. n-1, keyed by seed and pass. */
+static int64_t permute(int64_t x, int64_t n, uint64_t seed, uint64_t pass)
+{
+    int half = 1;
+    while ((int64_t)1 << (2 * half) < n)
+        half++;
+    uint64_t mask = ((uint64_t)1 << half) - 1, v = (uint64_t)x;
+    do {
+        uint64_t left = v >> half, right = v & mask;
+        for (uint64_t round = 0; round < 4; round++) {
+            uint32_t word[4];
+            number_draw(seed, DRAW_ORDER, pass, right << 2 | round, word);
+            uint64_t next = left ^ (((uint64_t)word[1] << 32 | word[0]) & mask);
+            left = right;
+            right = next;
+        }
+        v = left << half | right;
+    } while (v >= (uint64_t)n);
+    return (int64_t)v;
+}
+
+static int64_t window_start(const Source *s, uint64_t seed, int64_t sample)
+{
+    if (!s->shuffle)
+        return sample % ((s->tokens - 1) / s->window) * s->window;
+    uint32_t word[4];
+    number_draw(seed, DRAW_WINDOW, 0, (uint64_t)sample, word);
+    return (int64_t)(((uint64_t)word[1] << 32 | word[0]) % (uint64_t)(s->tokens - s->window));
+}
+
+static int64_t row_of(const Source *s, uint64_t seed, int64_t sample)
+{
+    int64_t at = sample % s->rows;
+    return s->shuffle ? permute(at, s->rows, seed, (uint64_t)(sample / s->rows)) : at;
+}
+
+static int64_t sample_of(const Values *v, int mb, long place)
+{
+    return (v->step * v->micro + mb) * v->batch + place;
+}
+
+int64_t data_cursor(const Job *job, int64_t step)
+{
+    return step * job->micro * job->batch;
+}
+
+/* ---- reading --------------------------------------------------------------------------------------------------- */
+
+static const Piece *piece_at(const Source *s, int64_t position)
+{
+    int64_t low = 0, high = s->pieces - 1;
+    while (low < high) {
+        int64_t mid = (low + high + 1) / 2;
+        if (s->piece[mid].first <= position)
+            low = mid;
+        else
+            high = mid - 1;
+    }
+    return &s->piece[low];
+}
+
+static void store(Stage *st, const InputInfo *in, const DataFile *f, int64_t position, int64_t value, int32_t *to)
+{
+    bool bounded = in->lo != in->hi;
+    if (bounded ? value < in->lo || value >= in->hi : value < INT32_MIN || value > INT32_MAX)
+        quit(st->link, STATUS_RUN, "data: %s: element %lld is %lld, outside [%lld, %lld) of input `%s`; nothing was changed "
+             "by it, checkpoints are as they were", f->path, (long long)position, (long long)value,
+             bounded ? (long long)in->lo : INT32_MIN, bounded ? (long long)in->hi : INT32_MAX + 1LL, in->name);
+    *to = (int32_t)value;
+}
+
+/* n ids from element `from` of a sample. */
+static void read_tokens(Stage *st, const Source *s, int role, const InputInfo *in, int64_t start, long from, long n,
+                        int32_t *to)
+{
+    int64_t position = start + from + (strcmp(s->info->role[role], "next") == 0);
+    while (n > 0) {
+        const Piece *p = piece_at(s, position);
+        int64_t skip = position - p->first, k = p->n - skip < n ? p->n - skip : n;
+        size_t width = data_width(p->kind);
+        const unsigned char *at = p->file->at + p->offset + (size_t)skip * width;
+        int64_t element = (int64_t)(p->offset / width) + skip;
+        for (int64_t i = 0; i < k; i++)
+            store(st, in, p->file, element + i, data_integer(at + (size_t)i * width, p->kind), &to[i]);
+        to += k;
+        position += k;
+        n -= (long)k;
+    }
+}
+
+static void read_ids(Stage *st, const Source *s, int role, const InputInfo *in, uint64_t seed, int64_t sample, long from,
+                     long n, int32_t *to)
+{
+    if (!s->array) {
+        read_tokens(st, s, role, in, window_start(s, seed, sample), from, n, to);
+        return;
+    }
+    const Array *a = &s->array[role];
+    int64_t first = row_of(s, seed, sample) * a->per + from;
+    size_t width = data_width(a->kind);
+    for (long i = 0; i < n; i++)
+        store(st, in, a->file, first + i, data_integer(a->file->at + a->offset + (size_t)(first + i) * width, a->kind),
+              &to[i]);
+}
+
+static void read_floats(const Source *s, int role, const InputInfo *in, uint64_t seed, int64_t sample, void *to)
+{
+    const Array *a = &s->array[role];
+    const unsigned char *at = a->file->at + a->offset + (size_t)(row_of(s, seed, sample) * a->per) * 4;
+    uint16_t *narrow = to;
+    if (in->type == JOB_F32)
+        memcpy(to, at, (size_t)a->per * 4);
+    else
+        for (int64_t i = 0; i < a->per; i++)
+            narrow[i] = float_bf16(bits_float((uint32_t)data_bits(at + 4 * i, 4)));
+}
+
+static int role_of(const DataInfo *info, int input)
+{
+    for (int i = 0; i < info->roles; i++)
+        if (info->input[i] == input)
+            return i;
+    return -1;
+}
+
+static const Source *source_of(Stage *st, const Values *vals, int input, int *role)
+{
+    const Source *s = vals->eval ? &st->loader->eval : &st->loader->train;
+    *role = s->info && input >= 0 && input < st->loader->job->inputs ? role_of(s->info, input) : -1;
+    if (*role < 0)
+        quit(st->link, STATUS_RUN, "data: nothing feeds input %d in this data set; this folder is not what dpgen wrote", input);
+    return s;
+}
+
+void data_load(Stage *st, void *to, Values *vals, int input, int mb, long bytes)
+{
+    static const long size[] = {[JOB_F32] = 4, [JOB_BF16] = 2, [JOB_I32] = 4};
+    int role;
+    const Source *s = source_of(st, vals, input, &role);
+    const InputInfo *in = &st->loader->job->input[input];
+    long row = in->per * size[in->type];
+    if (bytes != row * vals->batch)
+        quit(st->link, STATUS_RUN, "data: input `%s` is loaded with %ld bytes, but %d samples have %ld; this folder is not "
+             "what dpgen wrote", in->name, bytes, (int)vals->batch, row * vals->batch);
+    for (long b = 0; b < vals->batch; b++) {
+        void *here = (char *)to + b * row;
+        int64_t sample = sample_of(vals, mb, b);
+        if (in->type == JOB_I32)
+            read_ids(st, s, role, in, vals->seed, sample, 0, in->per, here);
+        else
+            read_floats(s, role, in, vals->seed, sample, here);
+    }
+}
+
+static long count_sample(Stage *st, const Source *s, int role, const InputInfo *in, uint64_t seed, int64_t sample,
+                         int ignore)
+{
+    enum { CHUNK = 512 };
+    int32_t ids[CHUNK];
+    long count = 0;
+    for (long from = 0; from < in->per; from += CHUNK) {
+        long n = in->per - from < CHUNK ? in->per - from : CHUNK;
+        read_ids(st, s, role, in, seed, sample, from, n, ids);
+        for (long i = 0; i < n; i++)
+            count += ids[i] != ignore;
+    }
+    return count;
+}
+
+void data_count(Stage *st, Values *vals, int input, int ignore, int count)
+{
+    int role;
+    const Source *s = source_of(st, vals, input, &role);
+    const InputInfo *in = &st->loader->job->input[input];
+    int64_t sum = 0;
+    for (int mb = 0; mb < vals->micro; mb++)
+        for (long b = 0; b < vals->batch; b++)
+            sum += count_sample(st, s, role, in, vals->seed, sample_of(vals, mb, b), ignore);
+    vals->valid[count] = sum;
+}
+
+/* ---- opening --------------------------------------------------------------------------------------------------- */
+
+static const DataFormat *format_of(const char *name)
+{
+    const DataFormat *f = formats;
+    while (f->name && strcmp(f->name, name) != 0)
+        f++;
+    return f->name ? f : NULL;
+}
+
+static int check_tokens(Source *s, const Job *job)
+{
+    for (int i = 0; i < s->info->roles; i++) {
+        const InputInfo *in = &job->input[s->info->input[i]];
+        if (in->type != JOB_I32 || (s->window && in->per != s->window))
+            return complain(STATUS_RUN, "data: input `%s` cannot be fed from tokens: it must be i32 and as long as the "
+                            "other token inputs", in->name);
+        s->window = in->per;
+    }
+    if (s->tokens <= s->window)
+        return complain(STATUS_RUN, "data: %s and the files with it hold %lld tokens; a sample needs %lld",
+                        s->file[0].path, (long long)s->tokens, (long long)s->window + 1);
+    return DONE;
+}
+
+static int check_arrays(Source *s, const Job *job)
+{
+    s->rows = s->array[0].rows;
+    for (int i = 0; i < s->info->roles; i++) {
+        const InputInfo *in = &job->input[s->info->input[i]];
+        const Array *a = &s->array[i];
+        if (a->per != in->per || (a->kind == DATA_F32) != (in->type != JOB_I32))
+            return complain(STATUS_RUN, "data: %s: rows of %lld %s; input `%s` wants %ld %s", a->file->path, (long long)a->per,
+                            a->kind == DATA_F32 ? "floats" : "integers", in->name, in->per,
+                            in->type == JOB_I32 ? "integers" : "floats");
+        if (a->rows != s->rows || s->rows < 1)
+            return complain(STATUS_RUN, "data: %s has %lld rows, %s has %lld; both need the same number, at least one",
+                            a->file->path, (long long)a->rows, s->array[0].file->path, (long long)s->rows);
+    }
+    return DONE;
+}
+
+static int source_files(Source *s, const DataFormat *f, char **name, int n)
+{
+    int status = DONE;
+    if (f->arrays && n != s->info->roles)
+        return complain(STATUS_RUN, "data: %d files for %d arrays; give one for each, in the order of the model file", n,
+                        s->info->roles);
+    s->file = calloc((size_t)n, sizeof *s->file);
+    s->array = f->arrays ? calloc((size_t)n, sizeof *s->array) : NULL;
+    if (!s->file || (f->arrays && !s->array))
+        return complain(STATUS_RUN, "data: no memory for %d files", n);
+    for (int i = 0; i < n && status == DONE; i++, s->files++) {
+        status = data_map(&s->file[i], name[i]);
+        if (status == DONE)
+            status = f->open(s, &s->file[i]);
+    }
+    return status;
+}
+
+static int source_open(Source *s, const DataInfo *info, const char *const *patterns, bool shuffle, const Job *job)
+{
+    const DataFormat *f = format_of(info->format);
+    s->info = info;
+    s->shuffle = shuffle;
+    if (!f)
+        return complain(STATUS_RUN, "data: format `%s` has no reader", info->format);
+    const char *path[64] = {0};
+    for (int i = 0; f->arrays && !patterns && i < info->roles && i < 63; i++)
+        path[i] = info->path[i];
+    int n = 0;
+    char **name = data_files(patterns ? patterns : f->arrays ? path : info->files, &n);
+    if (!name)
+        return STATUS_RUN;
+    int status = source_files(s, f, name, n);
+    if (status != DONE)
+        return status;
+    return f->arrays ? check_arrays(s, job) : check_tokens(s, job);
+}
+
+Loader *data_open(Run *run, int *status)
+{
+    const Job *job = run->job;
+    Loader *l = calloc(1, sizeof *l);
+    if (!l) {
+        *status = complain(STATUS_RUN, "data: no memory");
+        return NULL;
+    }
+    l->job = job;
+    if (job->train.format)
+        *status = source_open(&l->train, &job->train, run->opt.data, true, job);
+    if (*status == DONE && job->eval.format)
+        *status = source_open(&l->eval, &job->eval, run->opt.eval_data, false, job);
+    return *status == DONE ? l : NULL;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * data.h: what data.c and the readers of formats share.
+ *
+ * A reader looks at one mapped file at a time and says where its elements are.  Token formats add pieces of one long
+ * stream; npy gives one array a role.  What a sample is, its order, and the check of ranges are in data.c.
+ */
+#ifndef DATA_H
+#define DATA_H
+#include "run.h"
+
+typedef enum { DATA_U8, DATA_U16, DATA_U32, DATA_I8, DATA_I16, DATA_I32, DATA_I64, DATA_F32 } Element;
+
+typedef struct { const char *path; const unsigned char *at; size_t size; } DataFile;
+typedef struct { const DataFile *file; size_t offset; Element kind; int64_t first, n; } Piece;  /* first: in the stream */
+typedef struct { const DataFile *file; size_t offset; Element kind; int64_t rows, per; } Array;
+
+typedef struct Source {         /* one data set */
+    const DataInfo *info;
+    DataFile *file;
+    int files;
+    Piece *piece;               /* token formats, in stream order */
+    int64_t pieces, room, tokens;
+    Array *array;               /* npy: by role */
+    int64_t rows;
+    int64_t window;             /* tokens of a sample */
+    bool shuffle;               /* training; an evaluation goes through the data in order */
+} Source;
+
+typedef struct { const char *name; bool arrays; int (*open)(Source *s, const DataFile *f); } DataFormat;
+int bytes_open(Source *s, const DataFile *f);
+int llmc_open(Source *s, const DataFile *f);
+int megatron_open(Source *s, const DataFile *f);
+int npy_open(Source *s, const DataFile *f);
+
+int data_piece(Source *s, const DataFile *f, size_t offset, Element kind, int64_t n);
+size_t data_width(Element kind);
+uint64_t data_bits(const unsigned char *at, int bytes);         /* little endian */
+int64_t data_integer(const unsigned char *at, Element kind);
+
+/* data_files.c: the files of patterns, patterns in order, the matches of one in byte order.  NULL: said why. */
+char **data_files(const char *const *patterns, int *n);
+int data_map(DataFile *f, const char *path);
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * data_npy.c: arrays of NumPy: "\x93NUMPY", version 1.0 or 2.0, length of the header (u16 or u32), a Python dictionary such as
+ * {'descr': '<i4', 'fortran_order': False, 'shape': (60, 784), } padded with blanks, then the elements.
+ *
+ * The dictionary is read as the three keys that NumPy writes, each once, in any order; anything else is refused.  Element
+ * types are <i4, <i8 and <f4; order is C.
+ */
+#include <ctype.h>
+#include <string.h>
+#include "data.h"
+
+typedef struct { const char *at, *end; } Cursor;
+
+static void blanks(Cursor *c)
+{
+    while (c->at < c->end && isspace((unsigned char)*c->at))
+        c->at++;
+}
+
+/* Step over a word, with blanks in front; false: something else is there. */
+static bool take(Cursor *c, const char *word)
+{
+    size_t n = strlen(word);
+    blanks(c);
+    if ((size_t)(c->end - c->at) < n || memcmp(c->at, word, n) != 0)
+        return false;
+    c->at += n;
+    return true;
+}
+
+static bool take_number(Cursor *c, int64_t *x)
+{
+    blanks(c);
+    const char *from = c->at;
+    for (*x = 0; c->at < c->end && isdigit((unsigned char)*c->at); c->at++) {
+        if (*x > (INT64_MAX - 9) / 10)
+            return false;
+        *x = *x * 10 + (*c->at - '0');
+    }
+    return c->at > from;
+}
+
+/* (rows, d1, d2 ...): the product of all but the first is the row. */
+static bool take_shape(Cursor *c, Array *a)
+{
+    int64_t d;
+    if (!take(c, "(") || !take_number(c, &a->rows))
+        return false;
+    a->per = 1;
+    while (take(c, ",") && !take(c, ")")) {
+        if (!take_number(c, &d) || (d && a->per > INT64_MAX / 8 / d))
+            return false;
+        a->per *= d;
+        if (take(c, ")"))
+            return true;
+    }
+    return c->at[-1] == ')';
+}
+
+static bool take_type(Cursor *c, Array *a)
+{
+    static const struct { const char *text; Element kind; } types[] = {
+        {"'<i4'", DATA_I32}, {"'<i8'", DATA_I64}, {"'<f4'", DATA_F32}
+    };
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (take(c, types[i].text)) {
+            a->kind = types[i].kind;
+            return true;
+        }
+    return false;
+}
+
+static bool take_header(Cursor *c, Array *a)
+{
+    enum { TYPE = 1, ORDER = 2, SHAPE = 4 };
+    int seen = 0;
+    if (!take(c, "{"))
+        return false;
+    while (!take(c, "}")) {
+        int key = take(c, "'descr'") ? TYPE : take(c, "'fortran_order'") ? ORDER : take(c, "'shape'") ? SHAPE : 0;
+        if (!key || seen & key || !take(c, ":"))
+            return false;
+        seen |= key;
+        if (key == TYPE ? !take_type(c, a) : key == ORDER ? !take(c, "False") : !take_shape(c, a))
+            return false;
+        take(c, ",");
+    }
+    return seen == (TYPE | ORDER | SHAPE);
+}
+
+int npy_open(Source *s, const DataFile *f)
+{
+    Array *a = &s->array[f - s->file];
+    int version = f->size > 12 ? f->at[6] : 0;
+    if ((version != 1 && version != 2) || memcmp(f->at, "\x93NUMPY", 6) != 0)
+        return complain(STATUS_RUN, "data: %s is no npy file of version 1 or 2", f->path);
+    int field = version == 1 ? 2 : 4;
+    size_t header = 8 + (size_t)field, length = (size_t)data_bits(f->at + 8, field);
+    if (length > f->size - header)
+        return complain(STATUS_RUN, "data: %s is cut short inside its header", f->path);
+    Cursor c = {(const char *)f->at + header, (const char *)f->at + header + length};
+    a->file = f;
+    a->offset = header + length;
+    if (!take_header(&c, a))
+        return complain(STATUS_RUN, "data: %s: this header is not understood; arrays must be <i4, <i8 or <f4, in C order",
+                        f->path);
+    uint64_t room = (f->size - a->offset) / data_width(a->kind);
+    if (a->per < 1 || (uint64_t)a->rows > room / (uint64_t)a->per)
+        return complain(STATUS_RUN, "data: %s is cut short: %lld rows of %lld elements do not fit in its %zu bytes", f->path,
+                        (long long)a->rows, (long long)a->per, f->size);
+    return DONE;
+}

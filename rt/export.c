@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * export.c: the hash of all parameters, and the gradients of the last step as one file.
+ *
+ * The hash runs over the parameters of all stages in ascending order of names.  The data stays where it is; the state of the
+ * hash, about a hundred bytes, goes to whoever holds the next parameter.  A gradient file is laid out by everybody alike;
+ * each stage writes its own part of it, so over MPI it needs a file system that all hosts see.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "link.h"
+#include "run.h"
+#include "safetensors.h"
+#include "sha256.h"
+
+int worst(Worker *w, int status)
+{
+    int *all = w->board;
+    link_share(&w->stage, &status, all, sizeof status);
+    for (int i = 0; i < w->stage.count; i++)
+        if (all[i] > status)
+            status = all[i];
+    return status;
+}
+
+/* From the stage that changed it to all. */
+static void hand_over(Worker *w, Digest *d, int from)
+{
+    link_share(&w->stage, d, w->board, sizeof *d);
+    memcpy(d, (char *)w->board + (size_t)from * sizeof *d, sizeof *d);
+}
+
+void export_hash(Worker *w, char hex[65])
+{
+    const Run *run = w->run;
+    Digest d;
+    digest_start(&d);
+    for (int i = 0; i < run->parameters; i++) {
+        const Item *item = &run->parameter[i];
+        if (i > 0 && item->stage != item[-1].stage)
+            hand_over(w, &d, item[-1].stage);
+        if (item->stage != w->stage.index)
+            continue;
+        digest_add(&d, item->state->name, strlen(item->state->name) + 1);
+        digest_add(&d, item_data(w, item), (size_t)item->state->n * sizeof(float));
+        atomic_fetch_add(&w->beat, 1);
+    }
+    hand_over(w, &d, run->parameters ? run->parameter[run->parameters - 1].stage : 0);
+    digest_end(&d, hex);
+}
+
+static int write_part(Worker *w, const char *path, size_t header)
+{
+    const Run *run = w->run;
+    off_t at = (off_t)header;
+    int file = open(path, O_WRONLY);
+    bool good = file >= 0;
+    for (int i = 0; i < run->gradients; i++) {
+        const Item *item = &run->gradient[i];
+        size_t n = (size_t)item->state->n * sizeof(float);
+        if (item->stage == w->stage.index && good)
+            good = lseek(file, at, SEEK_SET) == at && write_all(file, item_data(w, item), n);
+        at += (off_t)n;
+    }
+    if (good)
+        good = fsync(file) == 0;
+    int why = errno;
+    if (file >= 0)
+        close(file);
+    return good ? DONE : complain(STATUS_RUN, "%s: cannot write gradients: %s", path, strerror(why));
+}
+
+static int write_header(Worker *w, const char *path)
+{
+    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    bool good = file >= 0 && write_all(file, w->text.at, w->text.n);
+    int why = errno;
+    if (file >= 0)
+        close(file);
+    return good ? DONE : complain(STATUS_RUN, "%s: cannot write: %s", path, strerror(why));
+}
+
+int export_gradients(Worker *w, const char *path)
+{
+    const Run *run = w->run;
+    char part[4096];
+    snprintf(part, sizeof part, "%s.part", path);
+    safe_header(&w->text, run->gradient, run->gradients, NULL);
+    int status = worst(w, w->stage.index == 0 ? write_header(w, part) : DONE);
+    if (status == DONE)
+        status = worst(w, write_part(w, part, w->text.n));
+    if (status == DONE && w->stage.index == 0 && rename(part, path) != 0)
+        status = complain(STATUS_RUN, "%s: cannot rename %s: %s", path, part, strerror(errno));
+    return worst(w, status);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * link.h: what a transport is.  link_local.c and link_mpi.c each implement all of it; the Makefile links one of the two.
+ *
+ * A message is known by its place: the n-th send from a stage to another meets the n-th receive of that pair.  Both name
+ * tag and bytes, and a transport that sees them differ ends the job: the plan was not the same on both sides.
+ */
+#ifndef LINK_H
+#define LINK_H
+#include "rt.h"
+
+enum { LINK_SHARE = 256 };
+
+/* Before anything else.  May change the command line.  NULL: said why; *status is set. */
+Link *link_open(int stages, int *argc, char ***argv, int *status);
+/* The stages that run in this process: first .. first+count-1. */
+int link_first(const Link *l);
+int link_count(const Link *l);
+const char *link_name(void);
+
+/* One half of a message; returns what link_wait() wants.  Neither allocates. */
+void *link_begin(Stage *st, int request, int sending, void *buffer, int peer, int tag, long bytes);
+void link_wait(Stage *st, void *request);
+
+/* Every stage gives `bytes` (at most LINK_SHARE) and gets those of all, in stage order.  Also a barrier. */
+void link_share(Stage *st, const void *mine, void *all, size_t bytes);
+
+/* The largest status of any process; the main thread of each calls it while no stage runs. */
+int link_worst(Link *l, int status);
+/* The orderly end, after every stage of the process has returned. */
+void link_close(Link *l);
+/* The end of the whole job from any thread. */
+_Noreturn void link_abort(Link *l, int status);
+#endif

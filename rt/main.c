@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * main.c: a job from its options to its exit status.
+ *
+ * The main thread prepares everything that can fail or allocate, for all stages of the process, then starts a thread for
+ * each but the first and runs that itself (MPI wants its calls from the thread that started it).  Each stage then walks
+ * the same loop; once a step, after the last action, all of them exchange loss, norm and what signals asked for, so that
+ * all come to the same decision: print, evaluate, checkpoint, stop.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+#include "link.h"
+#include "run.h"
+
+typedef struct { double loss, norm; int want, pad; } Report;
+
+/* ---- the loop of a stage -------------------------------------------------------------------------------------- */
+
+/* The loss is zero on all stages but one; the norm is known to one, or to all alike. */
+static Report exchange(Worker *w, double loss, double norm)
+{
+    bool asks = &w->run->worker[0] == w;
+    Report mine = {loss, norm, asks ? signal_take() : 0, 0}, sum = {0}, *all = w->board;
+    link_share(&w->stage, &mine, all, sizeof mine);
+    for (int i = 0; i < w->stage.count; i++) {
+        sum.loss += all[i].loss;
+        sum.norm = all[i].norm > sum.norm || all[i].norm != all[i].norm ? all[i].norm : sum.norm;
+        sum.want |= all[i].want;
+    }
+    return sum;
+}
+
+static void rest(Worker *w)
+{
+    atomic_store(&w->at, -1);
+    atomic_fetch_add(&w->beat, 1);
+    w->stage.at = -1;
+    trace_stamp(&w->stage, -1);
+}
+
+static int one_step(Worker *w, int64_t step)
+{
+    double begun = seconds();
+    Values *v = values_of(w);
+    w->step = step;
+    w->eval = false;
+    w->info->step(&w->stage);
+    rest(w);
+    Report r = exchange(w, v->loss, v->norm);
+    if (w->stage.index == 0)
+        metrics_step(w->run, step, r.loss, r.norm, (double)v->lr, seconds() - begun);
+    return r.want;
+}
+
+static int evaluate(Worker *w, int64_t step)
+{
+    const Job *job = w->run->job;
+    double sum = 0;
+    w->eval = true;
+    for (w->step = 0; w->step < job->eval_batches; w->step++) {
+        w->info->eval(&w->stage);
+        sum += values_of(w)->loss;
+    }
+    rest(w);
+    Report r = exchange(w, sum, 0);
+    if (w->stage.index == 0)
+        metrics_eval(w->run, step, r.loss / (double)job->eval_batches);
+    return r.want;
+}
+
+static bool due(long every, int64_t done)
+{
+    return every > 0 && done % every == 0;
+}
+
+/* What follows a step; a status, or -1 to go on. */
+static int after_step(Worker *w, int64_t done, int want)
+{
+    const Job *job = w->run->job;
+    const Options *o = &w->run->opt;
+    bool last = done == o->steps, stop = want & WANT_STOP;
+    if (o->checkpoint && (want || last || due(job->ckpt_every, done))) {
+        int status = ckpt_save(w, done);
+        if (status != DONE)
+            return status;
+    } else if (want && w->stage.index == 0) {
+        complain(STATUS_RUN, "asked for a checkpoint, but there is no directory for it: give --checkpoint DIR");
+    }
+    if (stop && w->stage.index == 0)
+        metrics_line(w->run, "stop", done, "on request");
+    return !stop ? -1 : o->checkpoint ? STATUS_AGAIN : STATUS_RUN;
+}
+
+static int train(Worker *w)
+{
+    const Run *run = w->run;
+    const Job *job = run->job;
+    for (int64_t step = run->start; step < run->opt.steps; step++) {
+        int want = one_step(w, step);
+        if (job->eval.format && w->info->eval && due(job->eval_every, step + 1))
+            want |= evaluate(w, step);
+        int status = after_step(w, step + 1, want);
+        if (status >= 0)
+            return status;
+    }
+    return DONE;
+}
+
+static int results(Worker *w)
+{
+    const Options *o = &w->run->opt;
+    int status = DONE;
+    if (o->gradients)
+        status = export_gradients(w, o->gradients);
+    if (status == DONE && o->trace)
+        status = trace_write(w, o->trace);
+    if (status == DONE && o->dump)
+        status = worst(w, arena_dump(w, o->dump));
+    if (o->hash) {
+        char line[] = "sha256 ................................................................\n";
+        char hex[65];
+        export_hash(w, hex);
+        memcpy(line + 7, hex, 64);
+        if (w->stage.index == 0)
+            write_all(STDOUT_FILENO, line, strlen(line));
+    }
+    return status;
+}
+
+static void *stage_main(void *at)
+{
+    Worker *w = at;
+    Run *run = w->run;
+#ifdef _OPENMP
+    omp_set_num_threads(w->info->threads);
+#endif
+    if (!run->opt.resume && !run->opt.weights)
+        init_parameters(w);
+    if (w->info->open)
+        w->info->open(&w->stage);
+    worst(w, DONE);
+    trace_origin(&w->stage);
+    if (w->stage.index == 0)
+        metrics_start(run);
+    w->status = train(w);
+    atomic_store(&w->patience, 10);
+    if (w->status == DONE)
+        w->status = results(w);
+    return NULL;
+}
+
+/* ---- preparation ------------------------------------------------------------------------------------------------ */
+
+/* The numbers of a job hold for this arithmetic. */
+static int check_machine(void)
+{
+    volatile float tiny = 0x1p-130f, unit = 1;
+    const uint32_t one = 1;
+    if (*(const unsigned char *)&one != 1)
+        return complain(STATUS_MACHINE, "this machine is big endian; files and hashes are written little endian");
+    if (unit + 0x1p-24f != 1 || unit + 0x1.8p-24f == 1 || tiny * 0.5f == 0)
+        return complain(STATUS_MACHINE, "rounding is not to nearest, or small numbers are flushed to zero; some library or "
+                        "the environment has changed that");
+    return DONE;
+}
+
+static int prepare_worker(Run *run, int i)
+{
+    Worker *w = &run->worker[i];
+    size_t stages = (size_t)run->job->stages;
+    w->run = run;
+    w->info = &run->job->stage[run->first + i];
+    w->stage.index = run->first + i;
+    w->stage.count = run->job->stages;
+    w->stage.threads = w->info->threads;
+    w->stage.link = run->link;
+    w->stage.loader = run->loader;
+    w->stage.at = -1;
+    w->stage.worker = w;
+    atomic_store(&w->at, -1);
+    atomic_store(&w->patience, 1);
+    w->board = calloc(stages, LINK_SHARE);
+    w->text.cap = (size_t)items_room(run->gradient, run->gradients);
+    w->text.at = malloc(w->text.cap);
+    if (!w->board || !w->text.at)
+        return complain(STATUS_RUN, "no memory for %s", w->info->name);
+    return arena_open(w);
+}
+
+static int prepare_workers(Run *run)
+{
+    run->worker = calloc((size_t)run->count, sizeof *run->worker);
+    run->parameter = items_make(run->job, 1u << STATE_PARAM, -1, &run->parameters);
+    run->gradient = items_make(run->job, 1u << STATE_GRAD, -1, &run->gradients);
+    if (!run->worker || !run->parameter || !run->gradient)
+        return complain(STATUS_RUN, "no memory for %d stages", run->count);
+    int status = DONE;
+    for (int i = 0; i < run->count && status == DONE; i++)
+        status = prepare_worker(run, i);
+    return status;
+}
+
+static int start_values(Run *run)
+{
+    if (run->opt.resume)
+        return ckpt_load(run);
+    if (!run->opt.weights)
+        return DONE;
+    for (int i = 0; i < run->count; i++)
+        init_parameters(&run->worker[i]);
+    return ckpt_weights(run, run->opt.weights);
+}
+
+/* Everything that may fail before the first step, in the order in which it is cheapest to find out. */
+static int prepare(Run *run)
+{
+    int status = check_machine();
+    if (status == DONE)
+        run->loader = data_open(run, &status);
+    if (status == DONE)
+        status = prepare_workers(run);
+    if (status == DONE)
+        status = ckpt_open(run);
+    if (status == DONE)
+        status = start_values(run);
+    if (status == DONE)
+        status = metrics_open(run);
+    if (status == DONE)
+        status = trace_open(run);
+    return link_worst(run->link, status);
+}
+
+/* ---- the job ------------------------------------------------------------------------------------------------------ */
+
+static int run_stages(Run *run)
+{
+    int status = DONE;
+    signal_open();
+    Watchdog *dog = watchdog_open(run);
+    for (int i = 1; i < run->count; i++)
+        if (pthread_create(&run->worker[i].thread, NULL, stage_main, &run->worker[i]) != 0)
+            quit(run->link, STATUS_RUN, "no thread for %s; check `ulimit -u`", run->worker[i].info->name);
+    stage_main(&run->worker[0]);
+    for (int i = 1; i < run->count; i++)
+        pthread_join(run->worker[i].thread, NULL);
+    for (int i = 0; i < run->count; i++)
+        if (run->worker[i].status > status)
+            status = run->worker[i].status;
+    watchdog_close(dog);
+    return status;
+}
+
+int job_main(const Job *job, int argc, char **argv)
+{
+    Run run = {.job = job};
+    int status = DONE;
+    run.link = link_open(job->stages, &argc, &argv, &status);
+    if (!run.link)
+        return status;
+    run.first = link_first(run.link);
+    run.count = link_count(run.link);
+    run.main = run.first == 0;
+    status = options_read(&run.opt, job, argc, argv, run.main);
+    if (status < 0) {
+        status = prepare(&run);
+        if (status == DONE)
+            status = run_stages(&run);
+        metrics_close(&run);
+    }
+    link_close(run.link);
+    return status;
+}

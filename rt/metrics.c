@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * metrics.c: what a person sees and what a program reads.
+ *
+ * Progress on standard output: one line a step; on a terminal the line is overwritten.  --log appends JSON lines, each
+ * written at once and whole:
+ *
+ *   {"event":"start","name":..,"stages":..,"transport":..,"key":..,"parameters":..,"step":..,"predicted_ms":..}
+ *   {"event":"step","step":1,"loss":..,"norm":..,"lr":..,"tokens_per_s":..,"ms":..}       step counts from 1: steps done
+ *   {"event":"eval","step":50,"loss":..}     {"event":"checkpoint" or "stop","step":50,"detail":..}
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+#include "link.h"
+#include "run.h"
+
+enum { LINE = 1024 };
+
+int metrics_open(Run *run)
+{
+    run->log = -1;
+    run->terminal = isatty(STDOUT_FILENO);
+    if (!run->main || !run->opt.log)
+        return DONE;
+    run->log = open(run->opt.log, O_WRONLY | O_CREAT | O_APPEND, 0666);
+    if (run->log < 0)
+        return complain(STATUS_RUN, "%s: cannot write metrics: %s", run->opt.log, strerror(errno));
+    return DONE;
+}
+
+static void put(Run *run, const Text *t)
+{
+    size_t n = t->n < t->cap ? t->n : t->cap - 1;
+    if (run->log >= 0 && !write_all(run->log, t->at, n)) {
+        complain(STATUS_RUN, "%s: metrics are lost from here on: %s", run->opt.log, strerror(errno));
+        run->log = -1;
+    }
+}
+
+static void show(const Run *run, const Text *t)
+{
+    if (!run->opt.quiet)
+        write_all(STDOUT_FILENO, t->at, t->n < t->cap ? t->n : t->cap - 1);
+}
+
+static double mega(size_t bytes)
+{
+    return (double)bytes / 1048576;
+}
+
+static size_t peak(const Job *job)
+{
+    size_t most = 0;
+    for (int i = 0; i < job->stages; i++)
+        if (job->stage[i].arena > most)
+            most = job->stage[i].arena;
+    return most;
+}
+
+static long parameter_count(const Run *run)
+{
+    long n = 0;
+    for (int i = 0; i < run->parameters; i++)
+        n += run->parameter[i].state->n;
+    return n;
+}
+
+void metrics_start(Run *run)
+{
+    char line[LINE];
+    const Job *job = run->job;
+    Text t = {line, 0, sizeof line};
+    text_add(&t, "%s: %ld parameters, %d stage%s over %s, kernels %s; arenas", job->name, parameter_count(run), job->stages,
+             job->stages == 1 ? "" : "s", link_name(), job->kernels);
+    for (int i = 0; i < job->stages && i < 16; i++)
+        text_add(&t, "%s %.1f", i ? "," : "", mega(job->stage[i].arena));
+    text_add(&t, "%s MiB\n", job->stages > 16 ? ", ..." : "");
+    show(run, &t);
+    t.n = 0;
+    text_add(&t, "{\"event\":\"start\",\"name\":");
+    text_json(&t, job->name);
+    text_add(&t, ",\"stages\":%d,\"transport\":\"%s\",\"model\":\"%s\",\"plan\":\"%s\",\"parameters\":%ld,\"step\":%lld,"
+             "\"predicted_ms\":%.3f}\n", job->stages, link_name(), job->model, job->plan, parameter_count(run),
+             (long long)run->start, 1e-6 * (double)job->step_ns);
+    put(run, &t);
+}
+
+void metrics_step(Run *run, int64_t step, double loss, double norm, double lr, double wall)
+{
+    char line[LINE];
+    const Job *job = run->job;
+    Text t = {line, 0, sizeof line};
+    double rate = wall > 0 ? (double)job->tokens / wall : 0;
+    text_add(&t, "%sstep %lld/%ld  loss %.5f  ", run->terminal ? "\r" : "", (long long)step + 1, run->opt.steps, loss);
+    if (norm != 0)              /* 0: this job takes no norm */
+        text_add(&t, "norm %.4g  ", norm);
+    text_add(&t, "%.0f tokens/s  %.1f ms (predicted %.1f)  arena %.1f MiB%s", rate, 1e3 * wall,
+             1e-6 * (double)job->step_ns, mega(peak(job)), run->terminal ? "\033[K" : "\n");
+    show(run, &t);
+    t.n = 0;
+    text_add(&t, "{\"event\":\"step\",\"step\":%lld,\"loss\":", (long long)step + 1);
+    text_number(&t, loss);
+    text_add(&t, ",\"norm\":");
+    text_number(&t, norm);
+    text_add(&t, ",\"lr\":%.9g,\"tokens_per_s\":%.1f,\"ms\":%.3f}\n", lr, rate, 1e3 * wall);
+    put(run, &t);
+}
+
+void metrics_eval(Run *run, int64_t step, double loss)
+{
+    char line[LINE];
+    Text t = {line, 0, sizeof line};
+    text_add(&t, "%sstep %lld/%ld  eval loss %.5f\n", run->terminal ? "\n" : "", (long long)step + 1, run->opt.steps, loss);
+    show(run, &t);
+    t.n = 0;
+    text_add(&t, "{\"event\":\"eval\",\"step\":%lld,\"loss\":", (long long)step + 1);
+    text_number(&t, loss);
+    text_add(&t, "}\n");
+    put(run, &t);
+}
+
+void metrics_line(Run *run, const char *event, int64_t step, const char *detail)
+{
+    char line[LINE];
+    Text t = {line, 0, sizeof line};
+    text_add(&t, "%sstep %lld/%ld  %s %s\n", run->terminal ? "\n" : "", (long long)step, run->opt.steps, event, detail);
+    show(run, &t);
+    t.n = 0;
+    text_add(&t, "{\"event\":\"%s\",\"step\":%lld,\"detail\":", event, (long long)step);
+    text_json(&t, detail);
+    text_add(&t, "}\n");
+    put(run, &t);
+}
+
+void metrics_close(Run *run)
+{
+    if (run->main && run->terminal && !run->opt.quiet)
+        write_all(STDOUT_FILENO, "\n", 1);
+    if (run->log >= 0)
+        close(run->log);
+    run->log = -1;
+}

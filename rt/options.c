@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * options.c: the command line of a job, as one table.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "link.h"
+#include "run.h"
+
+typedef enum { FLAG, WORD, WORDS, NUMBER, BYTE } Kind;
+typedef struct { const char *name, *value; Kind kind; size_t field; const char *about; } Option;
+
+static const Option table[] = {
+    {"--steps", "N", NUMBER, offsetof(Options, steps), "stop after step N; learning rates follow the model file all the same"},
+    {"--data", "PATH...", WORDS, offsetof(Options, data), "training files or patterns, instead of those of the model file"},
+    {"--eval-data", "PATH...", WORDS, offsetof(Options, eval_data), "the same for the evaluation"},
+    {"--checkpoint", "DIR", WORD, offsetof(Options, checkpoint), "write checkpoints to DIR"},
+    {"--no-checkpoint", NULL, FLAG, offsetof(Options, none), "write none, whatever the model file says"},
+    {"--resume", NULL, FLAG, offsetof(Options, resume), "go on from the newest checkpoint there; any plan of the model will do"},
+    {"--weights", "FILE", WORD, offsetof(Options, weights), "start from the parameters of a safetensors file"},
+    {"--log", "FILE", WORD, offsetof(Options, log), "append metrics as JSON lines"},
+    {"--hash", NULL, FLAG, offsetof(Options, hash), "print the SHA-256 of all parameters at the end"},
+    {"--gradients", "FILE", WORD, offsetof(Options, gradients), "write the gradients of the last step as safetensors"},
+    {"--trace", "FILE", WORD, offsetof(Options, trace), "write predicted and measured actions as Trace Event JSON"},
+    {"--watchdog", "SECONDS", NUMBER, offsetof(Options, watchdog), "end the job after such a silence; 0 never"},
+    {"--fill", "BYTE", BYTE, offsetof(Options, fill), "fill arenas with this byte before the start"},
+    {"--dump-arena", "FILE", WORD, offsetof(Options, dump), "write the arena of each stage to FILE.stageN at the end"},
+    {"--quiet", NULL, FLAG, offsetof(Options, quiet), "no progress"},
+};
+enum { OPTIONS = sizeof table / sizeof *table };
+
+static void help(const Job *job)
+{
+    char store[4096];
+    Text t = {store, 0, sizeof store};
+    text_add(&t, "Usage: train [OPTION]...\nTrain %s, stages: %d, transport: %s.\n\n", job->name, job->stages, link_name());
+    for (int i = 0; i < OPTIONS; i++) {
+        char left[40];
+        snprintf(left, sizeof left, "%s %s", table[i].name, table[i].value ? table[i].value : "");
+        text_add(&t, "  %-22s %s\n", left, table[i].about);
+    }
+    text_add(&t, "  %-22s this text\n  %-22s the job and its key\n\n", "--help", "--version");
+    text_add(&t, "SIGUSR1: checkpoint.  SIGTERM, SIGINT: checkpoint and stop.\n"
+             "Status: 0 done, 1 failed, 2 usage, 5 foreign or broken checkpoint, 6 wrong machine,\n"
+             "75 stopped on request with a checkpoint: start again with --resume.\n");
+    write_all(STDOUT_FILENO, store, t.n);
+}
+
+static void version(const Job *job)
+{
+    char store[4096];
+    Text t = {store, 0, sizeof store};
+    text_add(&t, "%s\nkernels %s\ntransport %s\nmodel %s\nplan %s\nkey %s\n", job->name, job->kernels, link_name(),
+             job->model, job->plan, job->key);
+    write_all(STDOUT_FILENO, store, t.n < sizeof store ? t.n : sizeof store - 1);
+}
+
+static bool number(const char *text, long *x)
+{
+    char *end;
+    errno = 0;
+    *x = strtol(text, &end, 0);
+    return end != text && !*end && !errno && *x >= 0;
+}
+
+/* All words up to the next option. */
+static int words(const char ***to, char **argv)
+{
+    int n = 0;
+    while (argv[n] && strncmp(argv[n], "--", 2) != 0)
+        n++;
+    *to = calloc((size_t)n + 1, sizeof **to);
+    for (int i = 0; *to && i < n; i++)
+        (*to)[i] = argv[i];
+    return n;
+}
+
+/* Number of further words used, or -1: value missing or wrong. */
+static int read_value(Options *o, const Option *p, char **argv)
+{
+    char *field = (char *)o + p->field;
+    long x = 0;
+    if (p->kind == FLAG)
+        *(bool *)(void *)field = true;
+    if (p->kind == FLAG)
+        return 0;
+    if (!argv[0])
+        return -1;
+    if (p->kind == WORDS) {
+        int n = words((const char ***)(void *)field, argv);
+        return n ? n : -1;
+    }
+    if (p->kind == WORD)
+        *(const char **)(void *)field = argv[0];
+    else if (!number(argv[0], &x) || (p->kind == BYTE && x > 255))
+        return -1;
+    else if (p->kind == BYTE)
+        *(int *)(void *)field = (int)x;
+    else
+        *(long *)(void *)field = x;
+    return 1;
+}
+
+static const Option *find(const char *word)
+{
+    for (int i = 0; i < OPTIONS; i++)
+        if (strcmp(table[i].name, word) == 0)
+            return &table[i];
+    return NULL;
+}
+
+static int read_all(Options *o, char **argv, bool speak)
+{
+    for (argv++; *argv;) {
+        const Option *p = find(*argv);
+        int used = p ? read_value(o, p, argv + 1) : -1;
+        if (used < 0 && speak && p)
+            complain(STATUS_USAGE, "%s needs %s; see --help", *argv, p->value);
+        else if (used < 0 && speak)
+            complain(STATUS_USAGE, "unknown option `%s`; see --help", *argv);
+        if (used < 0)
+            return STATUS_USAGE;
+        argv += 1 + used;
+    }
+    return -1;
+}
+
+int options_read(Options *o, const Job *job, int argc, char **argv, bool speak)
+{
+    *o = (Options){.steps = job->steps, .checkpoint = job->ckpt_dir, .watchdog = -1,
+                    .trace = job->trace ? "trace.run.json" : NULL};
+    for (int i = 1; i < argc; i++) {
+        bool h = strcmp(argv[i], "--help") == 0, v = strcmp(argv[i], "--version") == 0;
+        if (speak && (h || v))
+            (h ? help : version)(job);
+        if (h || v)
+            return DONE;
+    }
+    int status = read_all(o, argv, speak);
+    if (status >= 0)
+        return status;
+    if (o->none)
+        o->checkpoint = NULL;
+    if (o->resume && (!o->checkpoint || o->weights))
+        return speak ? complain(STATUS_USAGE, o->weights ? "--resume and --weights exclude each other"
+                                : "--resume needs --checkpoint DIR") : STATUS_USAGE;
+    return -1;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * run.h: what the files of the runtime share and generated code does not see.
+ *
+ * A process runs one or more stages: all of them with the transport `local`, one with `mpi`.  Each has a Worker, the
+ * runtime's half of a Stage, and a thread.  A Run is the whole of one process.  Everything is allocated before
+ * the first step; from then on nothing here calls an allocator.  There is no mutable state at file level except the
+ * flag of signal.c.
+ */
+#ifndef RUN_H
+#define RUN_H
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include "job.h"
+
+enum { DONE, STATUS_RUN, STATUS_USAGE, STATUS_STALE = 5, STATUS_MACHINE, STATUS_AGAIN = 75 };
+
+typedef struct {                /* options.c */
+    long steps;                 /* stop after this many; rates follow job->steps whatever this is */
+    const char **data, **eval_data;     /* patterns, NULL ends; NULL: as the model file says */
+    const char *checkpoint, *weights, *log, *gradients, *trace, *dump;
+    bool resume, hash, quiet, none;
+    int fill;                   /* byte that arenas are filled with */
+    long watchdog;              /* seconds; 0 never, -1 from the prediction */
+} Options;
+
+typedef struct Run Run;
+typedef struct Checkpoint Checkpoint;
+typedef struct { char *at; size_t n, cap; } Text;      /* what does not fit is counted and not stored */
+
+typedef struct Worker {
+    Stage stage;
+    Run *run;
+    const StageInfo *info;
+    pthread_t thread;
+    int64_t step;               /* of training; in an evaluation the number of its micro-batch */
+    bool eval;
+    int status;                 /* how its thread ended */
+    double begun;               /* seconds: step_begin() */
+    void *board;                /* answers of link_share(), all stages */
+    Text text;                  /* room for headers of files */
+    /* watchdog.c: the only fields that another thread reads */
+    _Atomic int64_t at;         /* action under way; -1 none */
+    _Atomic uint64_t beat;      /* counts up with every sign of life */
+    _Atomic int patience;       /* deadlines that may pass in silence: more while files are written */
+} Worker;
+
+struct Run {
+    const Job *job;
+    Options opt;
+    Link *link;
+    Loader *loader;
+    Checkpoint *checkpoint;
+    int first, count;           /* stages of this process */
+    Worker *worker;
+    int64_t start;              /* first step */
+    int log;                    /* descriptor of the metrics; -1 none */
+    bool terminal, main;        /* progress goes to a terminal; stage 0 runs here */
+    struct Item *parameter, *gradient;  /* of all stages, by name */
+    int parameters, gradients;
+};
+
+/* ---- ends and texts: text.c ------------------------------------------------------------------------------- */
+#define RT_PRINTF(a, b) __attribute__((format(printf, a, b)))
+/* One line on standard error; returns `status`. */
+int complain(int status, const char *form, ...) RT_PRINTF(2, 3);
+/* The same, and the end of every stage of the job. */
+_Noreturn void quit(Link *link, int status, const char *form, ...) RT_PRINTF(3, 4);
+void text_add(Text *t, const char *form, ...) RT_PRINTF(2, 3);
+void text_json(Text *t, const char *string);            /* quoted and escaped */
+void text_number(Text *t, double x);                    /* null for what JSON cannot say */
+bool write_all(int file, const void *data, size_t n);
+double seconds(void);                                   /* a clock that only goes forward */
+
+/* ---- start ------------------------------------------------------------------------------------------------- */
+/* options.c: NULL terminated argv.  -1: go on; else the status to end with. */
+int options_read(Options *o, const Job *job, int argc, char **argv, bool speak);
+int arena_open(Worker *w);                              /* arena.c */
+int arena_dump(const Worker *w, const char *path);
+void init_parameters(Worker *w);                        /* init.c */
+/* The bf16 copy of a parameter from its f32 values, where the stage has one. */
+void init_narrow(Worker *w, const StateInfo *s, const float *from);
+void values_fill(Values *v, const Job *job, int64_t step, bool eval);   /* values.c */
+Values *values_of(const Worker *w);
+
+/* items.c: states of home stages, by name.  kinds: bits 1 << STATE_...; stage -1: of all.  NULL: no memory. */
+typedef struct Item { const StateInfo *state; int stage; const char *suffix; } Item;
+Item *items_make(const Job *job, unsigned kinds, int stage, int *n);
+int item_compare(const void *a, const void *b);         /* by name with suffix, as bytes */
+float *item_data(const Worker *w, const Item *item);
+long items_room(const Item *item, int n);               /* bytes that their text in a header may need */
+
+/* ---- data.c ------------------------------------------------------------------------------------------------- */
+Loader *data_open(Run *run, int *status);               /* NULL: said why, status set */
+/* A place in the training stream, for checkpoints: samples used before `step`. */
+int64_t data_cursor(const Job *job, int64_t step);
+
+/* ---- the rest ------------------------------------------------------------------------------------------------ */
+int  metrics_open(Run *run);                            /* metrics.c */
+void metrics_start(Run *run);
+void metrics_step(Run *run, int64_t step, double loss, double norm, double lr, double wall);
+void metrics_eval(Run *run, int64_t step, double loss);
+void metrics_line(Run *run, const char *event, int64_t step, const char *detail);
+void metrics_close(Run *run);
+
+void signal_open(void);                                 /* signal.c */
+enum { WANT_SAVE = 1, WANT_STOP = 2 };
+int  signal_take(void);                                 /* what was asked for since the last call; a stop stays */
+
+typedef struct Watchdog Watchdog;                       /* watchdog.c */
+Watchdog *watchdog_open(Run *run);
+void watchdog_close(Watchdog *d);
+
+int  trace_open(Run *run);                              /* trace.c */
+void trace_origin(Stage *st);                           /* at a common barrier */
+void trace_stamp(Stage *st, int number);                /* -1: the step is over */
+int  trace_write(Worker *w, const char *path);
+
+int  ckpt_open(Run *run);                               /* ckpt.c; before the first step */
+int  ckpt_load(Run *run);                               /* ckpt_load.c; sets run->start */
+int  ckpt_weights(Run *run, const char *path);
+int  ckpt_save(Worker *w, int64_t step);                /* every stage calls it; the same answer everywhere */
+
+/* export.c: every stage calls these; the same answer everywhere. */
+void export_hash(Worker *w, char hex[65]);
+int  export_gradients(Worker *w, const char *path);
+/* The largest status of any stage. */
+int  worst(Worker *w, int status);
+#endif

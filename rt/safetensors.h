@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * safetensors.h: the file format of weights and checkpoints.
+ */
+#ifndef SAFETENSORS_H
+#define SAFETENSORS_H
+#include "run.h"
+
+typedef struct {
+    const char *name;
+    char type[8];               /* F32, BF16, ... */
+    int ndim;
+    int64_t dim[8];
+    int64_t from, to;           /* bytes behind the header */
+} SafeTensor;
+
+typedef struct {
+    const char *path;
+    const unsigned char *at;    /* the whole file */
+    size_t size, data;          /* where the bytes of tensors start */
+    SafeTensor *tensor;         /* by name */
+    int tensors;
+} SafeFile;
+
+/* Fills the text with length and header of a file of these f32 items, blank to a multiple of 8.  extra: a JSON object of
+ * strings for the metadata, or NULL. */
+void safe_header(Text *t, const Item *item, int n, const char *extra);
+/* Both return a status and have said why. */
+int  safe_open(SafeFile *f, const char *path);
+const SafeTensor *safe_find(const SafeFile *f, const char *name, const char *suffix);
+/* As floats into `to`; type and shape must be those of the state. */
+int  safe_read(const SafeFile *f, const SafeTensor *t, const StateInfo *s, float *to);
+void safe_close(SafeFile *f);
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * signal.c: what batch systems send.
+ *
+ * SIGUSR1: checkpoint and go on.  SIGTERM, SIGINT: checkpoint at the end of the step and stop with 75; a second one
+ * stops now, since the first puts the default action back.  The handler only sets a flag; stages agree on it with
+ * the numbers they exchange at the end of each step, so that all stop at the same one.
+ */
+#include <signal.h>
+#include <string.h>
+#include "run.h"
+
+static volatile sig_atomic_t want_save, want_stop;
+
+static void on_signal(int number)
+{
+    if (number == SIGUSR1)
+        want_save = 1;
+    else
+        want_stop = 1;
+}
+
+void signal_open(void)
+{
+    static const struct { int number, flags; } table[] = {
+        {SIGUSR1, SA_RESTART}, {SIGTERM, SA_RESTART | SA_RESETHAND}, {SIGINT, SA_RESTART | SA_RESETHAND}
+    };
+    struct sigaction a;
+    memset(&a, 0, sizeof a);
+    sigemptyset(&a.sa_mask);
+    a.sa_handler = on_signal;
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        struct sigaction old;
+        a.sa_flags = table[i].flags;
+        sigaction(table[i].number, &a, &old);
+        if (old.sa_handler == SIG_IGN)      /* as nohup and a shell's background jobs want it */
+            sigaction(table[i].number, &old, NULL);
+    }
+    a.sa_handler = SIG_IGN;         /* a closed pipe is an error of write(), with a message */
+    sigaction(SIGPIPE, &a, NULL);
+}
+
+int signal_take(void)
+{
+    int want = (want_save ? WANT_SAVE : 0) | (want_stop ? WANT_STOP : 0);
+    want_save = 0;
+    return want;
+}

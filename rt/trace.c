@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * trace.c: predicted and measured actions side by side, as Trace Event JSON (chrome://tracing, Perfetto).
+ *
+ * action() stamps a ring that was allocated at the start; the newest stamps win.  An action ends where the next begins, the
+ * last one of a step with the mark -1.  Process 1 is the prediction, repeated for the last whole step, process 2 what was
+ * measured; a thread is a stage.  Clocks of several hosts are put in line by a common barrier before the first step, which
+ * is good to the latency of the network.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "link.h"
+#include "run.h"
+
+enum { RING = 1 << 16 };
+
+typedef struct { double at; int number; } Stamp;
+typedef struct { double origin; uint64_t n; Stamp stamp[RING]; } Ring;
+
+/* The prediction is drawn where the last step began, so that both can be laid over each other. */
+typedef struct { Worker *w; Text t; int file; bool good; double last; } Writer;
+
+int trace_open(Run *run)
+{
+    if (!run->opt.trace)
+        return DONE;
+    for (int i = 0; i < run->count; i++) {
+        run->worker[i].stage.trace = calloc(1, sizeof(Ring));
+        if (!run->worker[i].stage.trace)
+            return complain(STATUS_RUN, "no memory for the trace");
+    }
+    return DONE;
+}
+
+void trace_origin(Stage *st)
+{
+    Ring *r = st->trace;
+    if (r)
+        r->origin = seconds();
+}
+
+void trace_stamp(Stage *st, int number)
+{
+    Ring *r = st->trace;
+    if (r)
+        r->stamp[r->n++ % RING] = (Stamp){seconds(), number};
+}
+
+static void flush(Writer *o)
+{
+    if (o->t.n > o->t.cap / 2) {
+        o->good = o->good && write_all(o->file, o->t.at, o->t.n < o->t.cap ? o->t.n : o->t.cap - 1);
+        o->t.n = 0;
+        atomic_fetch_add(&o->w->beat, 1);
+    }
+}
+
+static void event(Writer *o, int process, const char *name, double from, double length)
+{
+    text_add(&o->t, ",\n{\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"name\":", process, o->w->stage.index,
+             1e6 * from, 1e6 * length);
+    text_json(&o->t, name);
+    text_add(&o->t, "}");
+    flush(o);
+}
+
+static void name_process(Writer *o, int process, const char *name)
+{
+    text_add(&o->t, "%s{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_name\",\"args\":{\"name\":\"%s\"}}", process == 1 ? "" : ",\n",
+             process, name);
+}
+
+static void measured(Writer *o)
+{
+    const Ring *r = o->w->stage.trace;
+    const StageInfo *info = o->w->info;
+    long known = info->actions + info->eval_actions;
+    uint64_t first = r->n > RING ? r->n - RING : 0;
+    text_add(&o->t, ",\n{\"ph\":\"M\",\"pid\":2,\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":\"%s\"}}",
+             o->w->stage.index, info->name);
+    for (uint64_t i = first; i + 1 < r->n; i++) {
+        const Stamp *a = &r->stamp[i % RING], *b = &r->stamp[(i + 1) % RING];
+        if (a->number == 0)
+            o->last = a->at - r->origin;
+        if (a->number >= 0 && a->number < known)
+            event(o, 2, info->action ? info->action[a->number] : "action", a->at - r->origin, b->at - a->at);
+    }
+}
+
+static void predicted(Writer *o)
+{
+    const StageInfo *info = o->w->info;
+    text_add(&o->t, ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":\"%s\"}}",
+             o->w->stage.index, info->name);
+    for (long i = 0; info->predicted && i < info->actions; i++) {
+        double from = 1e-9 * (double)info->predicted[2 * i], to = 1e-9 * (double)info->predicted[2 * i + 1];
+        event(o, 1, info->action ? info->action[i] : "action", o->last + from, to - from);
+    }
+}
+
+static int write_stage(Worker *w, const char *path)
+{
+    char store[16384];
+    int index = w->stage.index, file = open(path, O_WRONLY | O_CREAT | (index ? O_APPEND : O_TRUNC), 0666);
+    Writer o = {w, {store, 0, sizeof store}, file, file >= 0, 0};
+    if (index == 0) {
+        text_add(&o.t, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
+        name_process(&o, 1, "predicted");
+        name_process(&o, 2, "measured");
+    }
+    measured(&o);
+    predicted(&o);
+    if (index == w->stage.count - 1)
+        text_add(&o.t, "\n]}\n");
+    o.good = o.good && write_all(file, o.t.at, o.t.n);
+    int why = errno;
+    if (file >= 0)
+        o.good = close(file) == 0 && o.good;
+    return o.good ? DONE : complain(STATUS_RUN, "%s: cannot write the trace: %s", path, strerror(why));
+}
+
+/* One stage after the other: each adds its part to the file. */
+int trace_write(Worker *w, const char *path)
+{
+    int status = DONE;
+    for (int i = 0; i < w->stage.count && status == DONE; i++)
+        status = worst(w, i == w->stage.index ? write_stage(w, path) : DONE);
+    return status;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * watchdog.c: ends a job that has frozen, with a message.
+ *
+ * A thread looks at the sign of life of each stage five times a second.  A stage that begins no action for
+ * max(30 s, 20 predicted steps) has lost its peer, its device or its mind: the watchdog prints where each stage of this
+ * process stands and ends the job with 1.  Silence is counted in looks, not by the clock, so that a process that was
+ * stopped and continued is not blamed for the pause.  Writing files has ten times the patience.
+ * A stage that waits for a frozen one falls silent too, so whoever is still alive notices, on any host.
+ */
+#include <stdlib.h>
+#include <time.h>
+#include "link.h"
+#include "run.h"
+
+enum { LOOKS = 5, SHORTEST = 30, PREDICTED = 20 };
+
+struct Watchdog {
+    Run *run;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    bool stop;
+    long deadline;              /* looks */
+    struct { uint64_t beat; long silent; } *seen;
+};
+
+static const char *doing(const Worker *w, int64_t at)
+{
+    long n = w->info->actions + w->info->eval_actions;
+    return at < 0 ? "between steps" : at < n && w->info->action ? w->info->action[at] : "?";
+}
+
+_Noreturn static void expire(const Watchdog *d)
+{
+    const Run *run = d->run;
+    for (int i = 0; i < run->count; i++) {
+        const Worker *w = &run->worker[i];
+        int64_t at = atomic_load(&w->at);
+        complain(STATUS_RUN, "%s: last action %lld: %s; silent for %ld s", w->info->name, (long long)at, doing(w, at),
+                 d->seen[i].silent / LOOKS);
+    }
+    quit(run->link, STATUS_RUN, "no progress for %ld s, the job ends; if steps really take that long, raise --watchdog",
+         d->deadline / LOOKS);
+}
+
+static void look(Watchdog *d)
+{
+    for (int i = 0; i < d->run->count; i++) {
+        const Worker *w = &d->run->worker[i];
+        uint64_t beat = atomic_load(&w->beat);
+        d->seen[i].silent = beat == d->seen[i].beat ? d->seen[i].silent + 1 : 0;
+        d->seen[i].beat = beat;
+        if (d->seen[i].silent > d->deadline * atomic_load(&w->patience))
+            expire(d);
+    }
+}
+
+static void *watch(void *at)
+{
+    Watchdog *d = at;
+    pthread_mutex_lock(&d->lock);
+    while (!d->stop) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += 1000000000 / LOOKS;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        pthread_cond_timedwait(&d->wake, &d->lock, &until);
+        if (!d->stop)
+            look(d);
+    }
+    pthread_mutex_unlock(&d->lock);
+    return NULL;
+}
+
+static long deadline(const Run *run)
+{
+    long predicted = run->job->step_ns / 1000000000 * PREDICTED;
+    if (run->opt.watchdog >= 0)
+        return run->opt.watchdog;
+    return predicted > SHORTEST ? predicted : SHORTEST;
+}
+
+Watchdog *watchdog_open(Run *run)
+{
+    Watchdog *d = calloc(1, sizeof *d);
+    if (!d || deadline(run) == 0) {
+        free(d);
+        return NULL;
+    }
+    d->run = run;
+    d->deadline = deadline(run) * LOOKS;
+    d->seen = calloc((size_t)run->count, sizeof *d->seen);
+    pthread_mutex_init(&d->lock, NULL);
+    pthread_cond_init(&d->wake, NULL);
+    if (!d->seen || pthread_create(&d->thread, NULL, watch, d) != 0) {
+        complain(STATUS_RUN, "no thread for the watchdog: a frozen job will not be noticed");
+        free(d->seen);
+        free(d);
+        return NULL;
+    }
+    return d;
+}
+
+void watchdog_close(Watchdog *d)
+{
+    if (!d)
+        return;
+    pthread_mutex_lock(&d->lock);
+    d->stop = true;
+    pthread_cond_signal(&d->wake);
+    pthread_mutex_unlock(&d->lock);
+    pthread_join(d->thread, NULL);
+    free(d->seen);
+    free(d);
+}
