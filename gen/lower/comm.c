@@ -370,7 +370,7 @@ static void put_compute(Comm *c, const Action *k, const Ints *now, const Action 
     }
     for (int i = 0; i < now->n; i++)
         wait_recv(c, now->at[i], k->mb);
-    put(c, *k);
+    put(c, *k)->acc = k->kind == K_F ? k->mb > 0 : k->acc;      /* forward only adds up the loss of the step */
     if (k->chunk >= 0 && k->mb >= 0)
         put_sends(c, k);
 }
