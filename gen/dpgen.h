@@ -297,6 +297,7 @@ const char *graph_fault(const Graph *g, Loc *at);    /* of a graph read from a f
 void graph_totals(FILE *f, const Graph *g);         /* the table of dpgen check */
 Bytes type_bytes(Type t);
 const char *type_name(Type t);
+const char *size_text(Bytes n);                     /* 23.61 GiB; emit/text.c */
 const char *shape_text(const Shape *s);             /* [2, 64, 768] */
 bool match(const char *pattern, const char *name);  /* * matches any run of characters */
 

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * nofit.c: a plan that does not fit is an answer.
+ *
+ *     gpt2.yaml: no plan fits 4 devices of 24.00 GiB
+ *       stage 2 needs 25.10 GiB at call 118 of its step (h.7.attn, backward): 1.10 GiB too much
+ *         states 3.20 GiB; h.7.qkv 3 x 2.00 GiB (gpt2.yaml:47); h.7.att 3 x 1.00 GiB (gpt2.yaml:48)
+ *       the other stages need 22.41 GiB, 23.02 GiB, -, 20.80 GiB
+ *       tried and fits: --limit 25704MiB; --recompute full; --set train.batch.micro=2 (another numeric key)
+ *
+ *   needs   the last failed plan, and someone who plans variants
+ *   fills   nothing: it prints to standard error and ends with status 4
+ *
+ * What a remedy promises has been planned whole, packing and all, and is printed as the option that asks for it.  A remedy
+ * that was not solved, or does not fit, is not printed.  The limit is bisected between one that failed and one that fits,
+ * in steps of a thousandth; more stages, other schedules, recomputation and smaller micro-batches are tried one by one, and
+ * if none of them helps alone, recomputation together with each.
+ *
+ * If planning failed before there was an arena, the cut that lacks least is carried through to mem here, so that the report
+ * can name calls and buffers.  Cost: about twenty plans, only when there is none.
+ */
+#include "nofit.h"
+#include "span.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the plan that failed ------------------------------------------------------------------------------------------------ */
+
+/* As far as mem, whatever it costs. */
+static Plan *finished(const Plan *failed)
+{
+    Plan *p = alloc(sizeof *p);
+    *p = *failed;
+    if (p->routine.n > 0)
+        return p;
+    if (p->chunk.n != p->g->op.n)
+        return NULL;
+    p->variants = 1;
+    p->fate = (Ints){keep_fates(p, true), p->g->tensor.n, p->g->tensor.n};
+    if (comm(p) || lower(p))
+        return NULL;
+    mem(p);
+    return p;
+}
+
+static void touch(int *first, int *last, int tick)
+{
+    if (*last < 0)
+        *first = tick;
+    *last = tick;
+}
+
+/* copies[buffer]: of how many micro-batches it is alive at the tick, in this device's step */
+static int *alive(const Plan *p, int device, int tick)
+{
+    size_t n = (size_t)p->buf.n * (size_t)p->g->micro;
+    int *first = alloc(sizeof(int) * n), *last = alloc(sizeof(int) * n), *copies = alloc(sizeof(int) * (size_t)p->buf.n);
+    const Actions *list = &p->dev.at[device].list;
+    memset(last, -1, sizeof(int) * n);
+    for (int i = 0; i < list->n; i++) {
+        const Action *k = &list->at[i];
+        int mb = k->mb < 0 ? 0 : k->mb;
+        if (k->buf >= 0)
+            touch(&first[k->buf * p->g->micro + mb], &last[k->buf * p->g->micro + mb], k->tick);
+        for (int c = 0; k->routine >= 0 && c < p->routine.at[k->routine].call.n; c++) {
+            const Ints *used = &p->routine.at[k->routine].call.at[c].buf;
+            for (int j = 0; j < used->n; j++)
+                if (used->at[j] >= 0)
+                    touch(&first[used->at[j] * p->g->micro + mb], &last[used->at[j] * p->g->micro + mb], k->tick + c);
+        }
+    }
+    for (size_t i = 0; i < n; i++)
+        copies[i / (size_t)p->g->micro] += last[i] >= 0 && first[i] <= tick && tick <= last[i];
+    return copies;
+}
+
+static const char *call_text(const Plan *p, int device, int tick)
+{
+    static const char *const phase[] = {"forward", "backward", "backward", "update"};
+    const Actions *list = &p->dev.at[device].list;
+    for (int i = 0; i < list->n; i++) {
+        const Action *k = &list->at[i];
+        if (k->routine < 0)
+            continue;
+        const Routine *r = &p->routine.at[k->routine];
+        if (tick < k->tick || tick >= k->tick + r->call.n)
+            continue;
+        const Call *c = &r->call.at[tick - k->tick];
+        const Op *o = &p->g->op.at[c->op];
+        return strf(" (%s, %s)", o->name, c->again ? "made again" : phase[o->phase]);
+    }
+    return "";
+}
+
+enum { SHOWN = 4 };
+
+/* The largest buffers alive at the tick, after the states. */
+static void print_alive(const Plan *p, int device, int tick)
+{
+    int *copies = alive(p, device, tick);
+    fprintf(stderr, "    states %s", size_text(p->dev.at[device].state));
+    for (int shown = 0; shown < SHOWN; shown++) {
+        int best = -1;
+        for (int b = 0; b < p->buf.n; b++) {
+            const Buf *x = &p->buf.at[b];
+            bool larger = best < 0 || x->bytes * copies[b] > p->buf.at[best].bytes * copies[best];
+            if (x->device == device && x->tensor >= 0 && copies[b] > 0 && larger)
+                best = b;
+        }
+        if (best < 0)
+            break;
+        const Buf *x = &p->buf.at[best];
+        const Tensor *t = &p->g->tensor.at[x->tensor];
+        fprintf(stderr, "; %s ", t->name);
+        if (copies[best] > 1)
+            fprintf(stderr, "%d x ", copies[best]);
+        fprintf(stderr, "%s (%s:%d)", size_text(x->bytes), diag_path(t->loc), t->loc.line);
+        copies[best] = 0;
+    }
+    fputc('\n', stderr);
+}
+
+static int worst_device(const Plan *p)
+{
+    int worst = 0;
+    for (int d = 1; d < p->devices; d++)
+        if (p->dev.at[d].arena - p->dev.at[d].limit > p->dev.at[worst].arena - p->dev.at[worst].limit)
+            worst = d;
+    return worst;
+}
+
+static void print_failed(const Plan *p)
+{
+    int d = worst_device(p);
+    const DevicePlan *x = &p->dev.at[d];
+    fprintf(stderr, "  stage %d needs %s at call %d of its step%s", d, size_text(x->arena), x->peak, call_text(p, d, x->peak));
+    if (x->arena > x->limit)
+        fprintf(stderr, ": %s too much\n", size_text(x->arena - x->limit));
+    else                        /* this very plan fits when all is dropped; what was asked for does not */
+        fprintf(stderr, " with everything dropped\n");
+    print_alive(p, d, x->peak);
+    if (p->devices == 1)
+        return;
+    fprintf(stderr, "  the stages need");
+    for (int i = 0; i < p->devices; i++)
+        fprintf(stderr, "%s %s", i ? "," : "", size_text(p->dev.at[i].arena));
+    fprintf(stderr, "; %s of it states\n", size_text(x->state));
+}
+
+/* ---- remedies --------------------------------------------------------------------------------------------------------------- */
+
+typedef struct { const Model *m; WouldFit would_fit; void *ctx; int found; } Doctor;
+
+static Model *variant(const Model *m)
+{
+    Model *v = alloc(sizeof *v);
+    *v = *m;
+    memset(&v->devices, 0, sizeof v->devices);
+    for (int d = 0; d < m->devices.n; d++)
+        *PUSH(&v->devices) = m->devices.at[d];
+    return v;
+}
+
+static bool fits(const Doctor *x, const Model *v)
+{
+    Bytes need;
+    return x->would_fit(x->ctx, v, &need);
+}
+
+static void promise(Doctor *x, const char *what)
+{
+    fprintf(stderr, "%s %s", x->found++ ? ";" : "  tried and fits:", what);
+}
+
+static const char *exact_size(Bytes n)
+{
+    static const char *const unit[] = {"", "KiB", "MiB", "GiB"};
+    int u = 0;
+    while (u < 3 && n % 1024 == 0) {
+        n /= 1024;
+        u++;
+    }
+    return strf("%lld%s", (long long)n, unit[u]);
+}
+
+static bool fits_limit(const Doctor *x, Bytes limit)
+{
+    Model *v = variant(x->m);
+    for (int d = 0; d < v->devices.n; d++)
+        v->devices.at[d].memory = limit;
+    return fits(x, v);
+}
+
+static void try_limit(Doctor *x, Bytes need)
+{
+    Bytes least = 0, most, step = 1024;
+    for (int d = 0; d < x->m->devices.n; d++)
+        least = x->m->devices.at[d].memory > least ? x->m->devices.at[d].memory : least;
+    most = need > least ? need : least + 1;
+    while (step * 1024 < most)
+        step *= 2;
+    least = least / step;                   /* in steps: fails, unless devices differ */
+    most = (most + step - 1) / step;
+    for (int tries = 0; !fits_limit(x, most * step); tries++) {
+        if (tries == 8)
+            return;
+        least = most;
+        most += most / 4 + 1;
+    }
+    while (most - least > 1) {
+        Bytes mid = least + (most - least) / 2;
+        if (fits_limit(x, mid * step))
+            most = mid;
+        else
+            least = mid;
+    }
+    promise(x, strf("--limit %s", exact_size(most * step)));
+}
+
+static void try_stages(Doctor *x)
+{
+    int from = x->m->plan.stages_max + 1, n = x->m->devices.n;
+    if (x->m->plan.cuts.n)
+        return;
+    for (int stages = from; stages <= n || stages < from + 4; stages++) {
+        Model *v = variant(x->m);
+        while (v->devices.n < stages)
+            *PUSH(&v->devices) = x->m->devices.at[n - 1];
+        v->plan.stages_min = v->plan.stages_max = stages;
+        if (!fits(x, v))
+            continue;
+        promise(x, strf("--stages %d%s", stages, stages > n ? strf(" (on as many devices like %s)", x->m->devices.at[n - 1].name)
+                                                            : ""));
+        return;
+    }
+}
+
+static void try_schedule(Doctor *x)
+{
+    for (const Schedule *k = schedules; k->name && strcmp(x->m->plan.schedule, "auto"); k++) {
+        Model *v = variant(x->m);
+        v->plan.schedule = k->name;
+        if (!strcmp(k->name, x->m->plan.schedule) || !fits(x, v))
+            continue;
+        promise(x, strf("--schedule %s", k->name));
+        return;
+    }
+}
+
+/* The same samples in smaller pieces: other sums, so another numeric key. */
+static void try_batch(Doctor *x, bool drop)
+{
+    for (int64_t batch = x->m->train.batch / 2; batch > 0; batch /= 2) {
+        Model *v = variant(x->m);
+        if (x->m->train.global % batch)
+            continue;
+        v->train.batch = batch;
+        v->train.micro = x->m->train.global / batch;
+        if (drop)
+            v->plan.recompute = RECOMPUTE_FULL;
+        if (!fits(x, v))
+            continue;
+        promise(x, strf("%s--set train.batch.micro=%lld (another numeric key)", drop ? "--recompute full " : "", (long long)batch));
+        return;
+    }
+}
+
+static void try_recompute(Doctor *x)
+{
+    static const struct { Recompute how; const char *name; } ways[] = {{RECOMPUTE_AUTO, "auto"}, {RECOMPUTE_FULL, "full"}};
+    for (int i = 0; i < 2; i++) {
+        Model *v = variant(x->m);
+        v->plan.recompute = ways[i].how;
+        if (x->m->plan.recompute == RECOMPUTE_FULL || x->m->plan.recompute == ways[i].how || !fits(x, v))
+            continue;
+        promise(x, strf("--recompute %s", ways[i].name));
+        return;
+    }
+}
+
+static void try_remedies(Doctor *x, Bytes need)
+{
+    try_limit(x, need);
+    int before = x->found;
+    try_recompute(x);
+    try_schedule(x);
+    try_stages(x);
+    try_batch(x, false);
+    if (x->found == before)
+        try_batch(x, true);
+    if (x->found)
+        fputc('\n', stderr);
+    else
+        fprintf(stderr, "  no larger limit, more stages, recomputation or smaller micro-batch that was tried fits either\n");
+}
+
+/* ---- the report --------------------------------------------------------------------------------------------------------------- */
+
+static void print_head(const Plan *p)
+{
+    const Model *m = p->m;
+    Bytes least = m->devices.at[0].memory, most = least;
+    for (int d = 1; d < m->devices.n; d++) {
+        least = m->devices.at[d].memory < least ? m->devices.at[d].memory : least;
+        most = m->devices.at[d].memory > most ? m->devices.at[d].memory : most;
+    }
+    fprintf(stderr, "%s: no plan fits %d device%s of %s", m->path, p->devices, p->devices > 1 ? "s" : "", size_text(least));
+    if (most > least)
+        fprintf(stderr, " to %s", size_text(most));
+    fprintf(stderr, "  [%s, %lld micro-batches of %lld]\n", p->schedule, (long long)p->g->micro, (long long)p->g->batch);
+}
+
+void nofit(const Plan *failed, WouldFit would_fit, void *ctx)
+{
+    if (!failed)
+        fail(EXIT_NOFIT, "there is no plan to try: no micro-batch size, stage count and schedule go together");
+    fflush(stdout);
+    print_head(failed);
+    if (failed->chunk_device.n == 0 || (failed->nofit_device < 0 && failed->chunk.n == 0)) {
+        int n = failed->devices * failed->chunks;
+        fprintf(stderr, "  schedule %s, %d operators and the constraints of plan: leave no cut into %d chunks\n", failed->schedule,
+                failed->g->nf, n);
+        exit(EXIT_NOFIT);
+    }
+    Doctor x = {.m = failed->m, .would_fit = would_fit, .ctx = ctx};
+    Bytes need = failed->nofit_need;
+    Plan *p = finished(failed);
+    if (p) {
+        print_failed(p);
+        need = p->dev.at[worst_device(p)].arena > need ? p->dev.at[worst_device(p)].arena : need;
+    } else {
+        fprintf(stderr, "  stage %d needs at least %s\n", failed->nofit_device, size_text(need));
+    }
+    try_remedies(&x, need);
+    exit(EXIT_NOFIT);
+}
