@@ -1,4 +1,4 @@
-# dpgen: make, make demo, make check, make install.  POSIX make; objects in the order of the passes.
+# dpgen: make, make demo, make check, make install.  Objects in the order of the passes.
 CC = cc
 PREFIX = /usr/local
 WARN = -Wall -Wextra -Wpedantic -Werror
@@ -42,6 +42,44 @@ build/embedded.o: build/embedded.c
 
 .c.o:
 	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+# ---- tests: everything but main() in one archive, and the portable kernels and runtime in another -------------------
+KFLAGS = -std=c11 -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math -march=native -Wall -Wextra -Werror -Wno-unknown-pragmas
+RTSRC  = $(filter-out rt/link_mpi.c,$(wildcard rt/*.c))
+OPSRC  = $(wildcard rt/op/*.c)
+
+build/libgen.a: $(filter-out gen/main.o,$(OBJ))
+	rm -f $@
+	ar rcsD $@ $(filter-out gen/main.o,$(OBJ))
+
+build/f32/%.o: %.c rt/rt.h
+	@mkdir -p $(@D)
+	$(CC) -D_GNU_SOURCE -I. -Irt -Irt/op $(KFLAGS) -c -o $@ $<
+
+build/bf16/%.o: %.c rt/rt.h
+	@mkdir -p $(@D)
+	$(CC) -D_GNU_SOURCE -DREAL_BF16 -I. -Irt -Irt/op $(KFLAGS) -c -o $@ $<
+
+build/librt.a: $(RTSRC:%.c=build/f32/%.o) $(OPSRC:%.c=build/f32/%.o)
+	rm -f $@
+	ar rcsD $@ $^
+
+build/librt_bf16.a: $(RTSRC:%.c=build/bf16/%.o) $(OPSRC:%.c=build/bf16/%.o)
+	rm -f $@
+	ar rcsD $@ $^
+
+build/unit_rt_%: tests/unit_rt_%.c build/librt.a
+	$(CC) -D_GNU_SOURCE -I. -Irt $(CFLAGS) -o $@ $< build/librt.a -lpthread -lm
+
+build/unit_math: tests/unit_math.c build/librt.a
+	$(CC) -D_GNU_SOURCE -I. -Irt -ffp-contract=off $(CFLAGS) -o $@ $< build/librt.a -lm
+
+build/unit_%: tests/unit_%.c build/libgen.a
+	$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $< build/libgen.a $(LIBS)
+
+build/emitted build/compare: build/%: tests/%.c
+	@mkdir -p build
+	$(CC) -D_POSIX_C_SOURCE=200809L $(CFLAGS) -o $@ $< -lm
 
 demo:
 	tools/deps
