@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * link_mpi.c: a stage a process, over MPI.
+ *
+ * The rank is the stage.  A half of a message is MPI_Isend or MPI_Irecv with a fixed peer and tag, no wildcard.  Waiting
+ * polls with MPI_Test and gives the processor away in between: so ranks may share a core, and a watchdog that has expired
+ * is noticed by the only thread that may call MPI (MPI_THREAD_FUNNELED).  Every return code is looked at
+ * (MPI_ERRORS_RETURN); an error ends the whole job through MPI_Abort.  A rank that is killed is noticed by the launcher;
+ * one that is frozen by the watchdogs of the others, who wait for it.
+ * Tags and sizes are checked by MPI itself: a longer message is an error, a shorter one is seen in its count, another
+ * tag never arrives and runs into the watchdog.
+ */
+#include <mpi.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "link.h"
+#include "run.h"
+
+enum { BLOCK = 4096, SPINS = 1000 };
+
+typedef struct { MPI_Request request; int sending, peer, tag; long bytes; } Half;
+
+struct Link {
+    int rank;
+    pthread_t main;             /* the thread that may call MPI */
+    MPI_Datatype block;         /* for messages of 2 GiB and more */
+    _Atomic int aborting;       /* status wanted by another thread; 0 none */
+    Half half[MAX_REQUESTS];
+};
+
+static void check(Link *l, int code, const char *what)
+{
+    char text[MPI_MAX_ERROR_STRING];
+    int n = 0;
+    if (code == MPI_SUCCESS)
+        return;
+    if (MPI_Error_string(code, text, &n) != MPI_SUCCESS)
+        text[0] = 0;
+    quit(l, STATUS_RUN, "rank %d: %s: %s", l->rank, what, text);
+}
+
+/* Wrong start: every rank knows it, the first says it, and nobody is left waiting. */
+static Link *refuse(Link *l, int rank, int *status, const char *form, int a, int b)
+{
+    if (rank == 0)
+        complain(STATUS_USAGE, form, a, b);
+    *status = STATUS_USAGE;
+    MPI_Finalize();
+    free(l);
+    return NULL;
+}
+
+Link *link_open(int stages, int *argc, char ***argv, int *status)
+{
+    int level = 0, size = 0, rank = 0;
+    Link *l = calloc(1, sizeof *l);
+    if (!l || MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &level) != MPI_SUCCESS) {
+        *status = complain(STATUS_RUN, l ? "MPI does not start" : "no memory for the transport");
+        free(l);
+        return NULL;
+    }
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    l->main = pthread_self();
+    check(l, MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
+    check(l, MPI_Comm_rank(MPI_COMM_WORLD, &rank), "MPI_Comm_rank");
+    l->rank = rank;
+    if (size != stages)
+        return refuse(l, rank, status, "this job has %d stages and runs one in each rank, but there are %d ranks; start it "
+                      "with as many ranks as stages (mpirun -n, srun -n)", stages, size);
+    if (level < MPI_THREAD_FUNNELED)
+        return refuse(l, rank, status, "this MPI allows no threads (level %d, %d needed)", level, MPI_THREAD_FUNNELED);
+    check(l, MPI_Type_contiguous(BLOCK, MPI_BYTE, &l->block), "MPI_Type_contiguous");
+    check(l, MPI_Type_commit(&l->block), "MPI_Type_commit");
+    return l;
+}
+
+int link_first(const Link *l)
+{
+    return l->rank;
+}
+
+int link_count(const Link *l)
+{
+    (void)l;
+    return 1;
+}
+
+const char *link_name(void)
+{
+    return "mpi";
+}
+
+/* Messages beyond INT_MAX bytes travel in blocks. */
+static int units(Link *l, long bytes, MPI_Datatype *type)
+{
+    bool large = bytes > INT_MAX;
+    *type = large ? l->block : MPI_BYTE;
+    if (large && (bytes % BLOCK || bytes / BLOCK > INT_MAX))
+        quit(l, STATUS_RUN, "a message of %ld bytes: more than 2 GiB, and not a multiple of %d", bytes, BLOCK);
+    return (int)(large ? bytes / BLOCK : bytes);
+}
+
+void *link_begin(Stage *st, int request, int sending, void *buffer, int peer, int tag, long bytes)
+{
+    Link *l = st->link;
+    Half *h = &l->half[request];
+    MPI_Datatype type;
+    int n = units(l, bytes, &type);
+    h->sending = sending, h->peer = peer, h->tag = tag, h->bytes = bytes;
+    if (sending)
+        check(l, MPI_Isend(buffer, n, type, peer, tag, MPI_COMM_WORLD, &h->request), "MPI_Isend");
+    else
+        check(l, MPI_Irecv(buffer, n, type, peer, tag, MPI_COMM_WORLD, &h->request), "MPI_Irecv");
+    return h;
+}
+
+/* Until the request is done, or another thread wants the end. */
+static void poll(Link *l, MPI_Request *request, MPI_Status *status, const char *what)
+{
+    int done = 0;
+    for (long spins = 0; !done; spins++) {
+        check(l, MPI_Test(request, &done, status), what);
+        if (atomic_load(&l->aborting))
+            link_abort(l, atomic_load(&l->aborting));
+        if (!done && spins > SPINS)
+            sched_yield();
+    }
+}
+
+void link_wait(Stage *st, void *request)
+{
+    Link *l = st->link;
+    Half *h = request;
+    MPI_Datatype type;
+    MPI_Status status;
+    int n = units(l, h->bytes, &type), got = n;
+    poll(l, &h->request, &status, h->sending ? "a send failed" : "a receive failed");
+    if (!h->sending)
+        check(l, MPI_Get_count(&status, type, &got), "MPI_Get_count");
+    if (got != n)
+        quit(l, STATUS_RUN, "stage %d expects tag %d, %ld bytes from stage %d, but gets fewer; the stages are not of one "
+             "plan", l->rank, h->tag, h->bytes, h->peer);
+}
+
+void link_share(Stage *st, const void *mine, void *all, size_t bytes)
+{
+    Link *l = st->link;
+    MPI_Request request;
+    MPI_Status status;
+    check(l, MPI_Iallgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, MPI_COMM_WORLD, &request),
+          "MPI_Iallgather");
+    poll(l, &request, &status, "an exchange between all stages failed");
+}
+
+int link_worst(Link *l, int status)
+{
+    int worst = status;
+    check(l, MPI_Allreduce(&status, &worst, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD), "MPI_Allreduce");
+    return worst;
+}
+
+void link_close(Link *l)
+{
+    MPI_Type_free(&l->block);
+    MPI_Finalize();
+    free(l);
+}
+
+/* Another thread leaves the call to the one that may make it; if that one no longer comes back, the process ends by
+ * itself, without MPI_Finalize, which launchers take for a failure of the job. */
+void link_abort(Link *l, int status)
+{
+    if (!pthread_equal(pthread_self(), l->main)) {
+        struct timespec grace = {2, 0};
+        atomic_store(&l->aborting, status);
+        nanosleep(&grace, NULL);
+        _exit(status);
+    }
+    MPI_Abort(MPI_COMM_WORLD, status);
+    _exit(status);
+}
