@@ -290,8 +290,6 @@ static void attention(Case c)
     stage.threads = 2;
 }
 
-int kernels_start(int threads, char *why, size_t n);
-
 int main(void)
 {
     char why[256];

@@ -128,8 +128,6 @@ static void find_open_blas(int threads)
     set_threads(threads);
 }
 
-int kernels_start(int threads, char *why, size_t n);
-
 int main(int argc, char **argv)
 {
     int threads = 2, rounds = 9, option, with_open = 0;

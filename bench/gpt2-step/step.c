@@ -277,8 +277,6 @@ static void report(int steps)
     printf("  %-28s %9.3f ms\n", "all", sum);
 }
 
-int kernels_start(int threads, char *why, size_t n);
-
 int main(int argc, char **argv)
 {
     int threads = 2, steps = 8, verbose = 0, option;

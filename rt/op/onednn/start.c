@@ -24,8 +24,6 @@ static const dnnl_cpu_isa_t isa = dnnl_cpu_isa_avx2;
 static const dnnl_cpu_isa_t isa = dnnl_cpu_isa_sse41;
 #endif
 
-int kernels_start(int threads, char *why, size_t n);
-
 static int threads_given(int threads)
 {
     int given = 0;
