@@ -19,7 +19,7 @@ LOWER = gen/lower/rebuild.o gen/lower/comm.o gen/lower/lower.o gen/lower/mem.o g
         gen/lower/check_mem.o
 EMIT  = gen/emit/names.o gen/emit/text.o gen/emit/stage.o gen/emit/launch.o gen/emit/archive.o gen/emit/build.o \
         gen/emit/out.o gen/emit/emit.o build/embedded.o
-TEXT  = gen/base/text.o gen/base/text_read.o
+TEXT  = gen/base/text.o gen/base/text_graph.o gen/base/text_plan.o
 OBJ   = gen/main.o $(BASE) $(FRONT) $(COST) $(SCHED) $(PLAN) $(LOWER) $(EMIT) $(TEXT)
 
 all: dpgen
@@ -86,7 +86,7 @@ demo:
 	$(MAKE) dpgen
 	./dpgen examples/bytes-gpt.yaml -o out
 	$(MAKE) -C out
-	out/train $(DATA:%=--data %)
+	out/train --no-checkpoint $(DATA:%=--data %)
 
 check:
 	tools/deps tests

@@ -162,12 +162,23 @@ static Plan *plan_once(const Options *x, const Graph *g, const Cost *c, const Mo
 
 typedef struct { const Options *x; const Model *m; Plan *best, *failed; } Search;
 
+/* Faster; as fast and smaller. */
+static bool better(const Plan *a, const Plan *b)
+{
+    Bytes x = 0, y = 0;
+    for (int d = 0; d < a->devices; d++)
+        x += a->dev.at[d].arena;
+    for (int d = 0; d < b->devices; d++)
+        y += b->dev.at[d].arena;
+    return a->step != b->step ? a->step < b->step : x < y;
+}
+
 static void try_plan(Search *s, const Graph *g, const Cost *c, int devices, const char *schedule)
 {
     Plan *p = plan_once(s->x, g, c, s->m, devices, schedule);
     if (p->step == 0)
         s->failed = p;
-    else if (!s->best || p->step < s->best->step)
+    else if (!s->best || better(p, s->best))
         s->best = p;
 }
 
