@@ -138,6 +138,8 @@ static const char *value_hint(const Scope *s, const char *name)
     for (const Scope *up = s->up; up; up = up->up)
         if (find_value(up, name))
             return strf("it is a value outside of block %s: give it with pass: {%s: %s}", s->block, name, name);
+    if (!name_fault(name) && names_get(&s->b->taken, name_as_c(path_join(s->path, name))) >= 0)
+        return strf("an operator is called that; its value is not: add as: %s to its line", name);
     Strs names = {0};
     for (int i = 0; i < s->value.n; i++)
         *PUSH(&names) = s->value.at[i].name;
@@ -266,9 +268,9 @@ const char *path_of(Scope *s, const Node *line, const char *kind)
     const Node *name = node_get(line, "name");
     if (name) {
         const char *fault = name->kind == SCALAR ? name_fault(name->text) : "write name: NAME";
-        if (fault)
-            WRONG(s->b, name->loc, fault, "this is no name");
-        return path_join(s->path, fault ? lower_case(kind) : name->text);
+        if (!fault)
+            return path_join(s->path, name->text);
+        WRONG(s->b, name->loc, fault, "this is no name");
     }
     const char *path = path_join(s->path, lower_case(kind));
     for (int i = 2; names_get(&s->b->taken, name_as_c(path)) >= 0; i++)

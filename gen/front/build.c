@@ -116,14 +116,14 @@ static void listed(Scope *s, const Node *line, Ints *list)
 
 static bool fits(Scope *s, const Node *line, const char *op, const Operand *want, int t)
 {
-    static const char *const what[] = {"numbers of the model", "integers: a data input of dtype i32", "a loss"};
+    static const char *const what[] = {"real numbers", "i32 data", "a loss"};
     if (t == UNKNOWN || t == -1)
         return t == -1;
     char got = s->b->type.at[t];
     if (got == want->type)
         return true;
     int i = want->type == 'r' ? 0 : want->type == 'i' ? 1 : 2, k = got == 'r' ? 0 : got == 'i' ? 1 : 2;
-    WRONG(s->b, line->loc, NULL, "%s: operand %s takes %s; %s is %s", op, want->name, what[i],
+    WRONG(s->b, line->loc, NULL, "%s: operand %s takes %s, and %s is %s", op, want->name, what[i],
           s->b->g->tensor.at[t].name, what[k]);
     return false;
 }
@@ -350,9 +350,6 @@ static void inputs(Scope *s)
     for (int i = 0; i < b->m->inputs.n; i++) {
         const Input *in = &b->m->inputs.at[i];
         Node here = {.kind = SCALAR, .loc = in->loc};
-        if (in->type == BF16 && b->g->compute != BF16)
-            WRONG(b, in->loc, "dtype: f32, or train.precision.compute: bf16", "input %s is bf16 in a f32 job",
-                  in->name);
         Tensor t = {.name = claim(s, &here, in->name), .kind = T_INPUT, .type = in->type, .op = -1, .of = i,
                     .loc = in->loc};
         t.shape = input_shape(s, in);

@@ -304,18 +304,21 @@ static bool size_concat(Sizer *z)
     return out_shape(z, 0, y);
 }
 
-/* A part of a Split into equal parts knows its number; the others know where they begin. */
+/* A part of a Split into equal parts knows its number; the others know where they begin.  What all parts suffer from,
+ * the first says. */
 static bool slice_range(Sizer *z, int64_t whole, int64_t *from, int64_t *count)
 {
     int64_t parts = get(z, "parts");
     if (parts && whole % parts)
-        return refuse(z, NULL, "%lld elements cannot be split into %lld equal parts", (Num)whole, (Num)parts);
+        return get(z, "part") ? false : refuse(z, NULL, "%lld elements cannot be split into %lld equal parts",
+                                               (Num)whole, (Num)parts);
     *count = parts ? whole / parts : get(z, "length");
     *from = parts ? *count * get(z, "part") : get(z, "start");
     if (*from < 0 && !parts)
         *from += whole;
     if (attr_find(z->o, "total") && get(z, "total") != whole)
-        return refuse(z, NULL, "sizes add up to %lld, and the axis has %lld elements", (Num)get(z, "total"),
+        return get(z, "part") ? false : refuse(z, NULL, "sizes add up to %lld, and the axis has %lld elements",
+                                               (Num)get(z, "total"),
                       (Num)whole);
     if (*count < 1 || *from < 0 || *from > whole || *count > whole - *from)
         return refuse(z, NULL, "%lld elements from %lld on do not lie in an axis of %lld", (Num)*count, (Num)*from,
