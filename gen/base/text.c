@@ -86,21 +86,21 @@ static bool is_default(const Field *f, const void *from)
 {
     switch (f->kind) {
     case V_INT:   return !*FROM(int, from, f);
+    case V_WORD:  return f->first && !*FROM(int, from, f);
     case V_LONG:  return !*FROM(int64_t, from, f);
     case V_BOOL:  return !*FROM(bool, from, f);
     case V_FLOAT: return *FROM(double, from, f) == 0 && !signbit(*FROM(double, from, f));
     case V_TEXT:  return !*FROM(const char *, from, f) || !**FROM(const char *, from, f);
     case V_SHAPE: return !FROM(Shape, from, f)->n;
-    case V_REF:   return *FROM(int, from, f) == -1;
-    case V_REFS: case V_INTS: return !FROM(Ints, from, f)->n;
-    default:      return false;                 /* a word is always said */
+    case V_REF: case V_INDEX: return *FROM(int, from, f) == -1;
+    default:      return !FROM(Ints, from, f)->n;
     }
 }
 
 void text_clear(const Table *t, void *to)
 {
     for (const Field *f = t->field; f->key; f++)
-        if (f->kind == V_REF)
+        if ((f->kind == V_REF || f->kind == V_INDEX) && !f->only)
             *AT(int, to, f) = -1;
         else if (f->kind == V_TEXT)
             *AT(const char *, to, f) = "";
@@ -147,7 +147,7 @@ static void print_list(Printer *w, const Field *f, const Ints *list)
 static void print_value(Printer *w, const Field *f, const void *from)
 {
     switch (f->kind) {
-    case V_INT:   fprintf(w->f, "%d", *FROM(int, from, f)); break;
+    case V_INT: case V_INDEX: fprintf(w->f, "%d", *FROM(int, from, f)); break;
     case V_LONG:  fprintf(w->f, "%" PRId64, *FROM(int64_t, from, f)); break;
     case V_BOOL:  fprintf(w->f, "1"); break;
     case V_FLOAT: fprintf(w->f, "%a", *FROM(double, from, f)); break;
@@ -162,7 +162,7 @@ static void print_value(Printer *w, const Field *f, const void *from)
 void text_fields(Printer *w, const Table *t, const void *from)
 {
     for (const Field *f = t->field; f->key; f++) {
-        if (!applies(t, f, from) || is_default(f, from) || (w->what && f->pass && !strchr(f->pass, w->what)))
+        if (!applies(t, f, from) || is_default(f, from))
             continue;
         fprintf(w->f, " %s=", f->key);
         print_value(w, f, from);
@@ -423,6 +423,7 @@ static void take_value(Scanner *s, Loc at, const Field *f, const char *text, voi
     unescape(at, word);
     switch (f->kind) {
     case V_INT:   *AT(int, into, f) = (int)text_integer(at, word, INT32_MIN, INT32_MAX); break;
+    case V_INDEX: *AT(int, into, f) = (int)text_integer(at, word, 0, INT32_MAX); break;
     case V_LONG:  *AT(int64_t, into, f) = text_integer(at, word, INT64_MIN, INT64_MAX); break;
     case V_BOOL:  *AT(bool, into, f) = text_integer(at, word, 0, 1); break;
     case V_FLOAT: *AT(double, into, f) = text_float(at, word); break;
@@ -462,8 +463,24 @@ void text_take(Scanner *s, const Table *t, const Record *r, int from, int to, vo
         take_value(s, text_at(r, p->value_col), f, p->value, into);
     }
     for (const Field *f = t->field; f->key; f++)
-        if (f->kind == V_WORD && !f->pass && !(seen & (uint64_t)1 << (f - t->field)))
+        if (f->kind == V_WORD && !f->first && applies(t, f, into) && !(seen & (uint64_t)1 << (f - t->field)))
             err(r->at, NULL, "%s '%s' has no %s", t->word, r->name, f->key);
+}
+
+void text_once(const Scanner *s, Refs *r, const Table *t)
+{
+    Strs given = {0};
+    for (int i = 0; i < r->name.n; i++)
+        *PUSH(&given) = r->name.at[i];
+    refs_seal(r);
+    for (int i = 0, k = 0; i < s->record.n; i++) {
+        const Record *x = &s->record.at[i];
+        if (strcmp(x->word, t->word))
+            continue;
+        if (strcmp(given.at[k], r->name.at[k]))
+            err(text_at(x, x->name_col), NULL, "%s '%s' is there twice", x->word, x->name);
+        k++;
+    }
 }
 
 void text_known(const Scanner *s, const Table *const *tables)

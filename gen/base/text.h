@@ -18,6 +18,7 @@ int  refs_find(const Refs *r, const char *name);        /* -1: there is none */
 /* ---- tables --------------------------------------------------------------------------------------------------------- */
 typedef enum {
     V_INT, V_LONG, V_BOOL, V_FLOAT,     /* decimal; a float hexadecimal */
+    V_INDEX,                            /* an int that is -1 where there is none */
     V_TEXT,                             /* %XX for what a word cannot hold */
     V_WORD,                             /* an enum: one of `words` */
     V_SHAPE,                            /* 2x16x768 */
@@ -29,8 +30,8 @@ typedef struct {
     size_t at;                  /* offset in the struct */
     const char *const *words;   /* V_WORD: NULL ends */
     RefKind ref;                /* V_REF, V_REFS */
-    const char *pass;           /* dump letters of the passes that fill it; NULL: any */
-    int only;                   /* n: only where the struct's leading `tag` word is n - 1; 0: always */
+    int only;                   /* n: only where the word at the table's `tag` is n - 1; 0: always */
+    bool first;                 /* V_WORD: may be missing, and is then the first of its words */
 } Field;                        /* a NULL key ends a table */
 typedef struct {
     const char *word;           /* what the record begins with */
@@ -39,7 +40,7 @@ typedef struct {
 } Table;
 
 /* ---- printing --------------------------------------------------------------------------------------------------------- */
-typedef struct { FILE *f; Refs ref[R_KINDS]; char what; } Printer;
+typedef struct { FILE *f; Refs ref[R_KINDS]; } Printer;
 void text_word(FILE *f, const char *text);
 void text_fields(Printer *w, const Table *t, const void *from);         /* " key=value" for all that is not the default */
 void text_head(Printer *w, const Table *t, const char *name);
@@ -60,7 +61,6 @@ typedef struct {
     Refs ref[R_KINDS];
     Strs path;                  /* of @, and their diag_file() */
     Ints path_file;
-    const Graph *g;             /* text_plan.c: the graph whose names are used */
 } Scanner;
 void text_scan(Scanner *s, const char *path, const char *version);      /* cuts the whole file into records */
 void text_clear(const Table *t, void *to);                              /* the defaults */
@@ -69,5 +69,7 @@ int  text_ref(Scanner *s, RefKind kind, Loc at, const char *name);      /* stops
 Loc  text_at(const Record *r, int col);
 int64_t text_integer(Loc at, const char *text, int64_t low, int64_t high);
 double  text_float(Loc at, const char *text);
+/* Seals the names of the records of one table; stops at one that is there twice. */
+void text_once(const Scanner *s, Refs *r, const Table *t);
 void text_known(const Scanner *s, const Table *const *tables);          /* stops at a record of another word */
 #endif

@@ -38,7 +38,7 @@ static const Field tensor_fields[] = {
     {"kind", V_WORD, offsetof(Tensor, kind), .words = tensor_kinds},
     {"type", V_WORD, offsetof(Tensor, type), .words = types},
     {"shape", V_SHAPE, .at = offsetof(Tensor, shape)}, {"bytes", V_LONG, .at = offsetof(Tensor, bytes)},
-    {"input", V_INT, offsetof(Tensor, of), .only = T_INPUT + 1},
+    {"input", V_INDEX, offsetof(Tensor, of), .only = T_INPUT + 1},
     {"of", V_REF, offsetof(Tensor, of), .ref = R_TENSOR, .only = T_GRAD + 1},
     {0}
 };
@@ -50,7 +50,7 @@ static const Field state_fields[] = {
     {"use", V_INT, offsetof(State, use), .only = S_GRAD + 1},
     {"op", V_REF, offsetof(State, op), .ref = R_OP},
     {"decay", V_BOOL, offsetof(State, decay), .only = S_PARAM + 1},
-    {"init", V_WORD, offsetof(State, init.kind), .words = inits, .pass = "", .only = S_PARAM + 1},
+    {"init", V_WORD, offsetof(State, init.kind), .words = inits, .first = true, .only = S_PARAM + 1},
     {"rule", V_TEXT, offsetof(State, init.name), .only = S_PARAM + 1},
     {"a", V_FLOAT, offsetof(State, init.a), .only = S_PARAM + 1}, {"b", V_FLOAT, offsetof(State, init.b), .only = S_PARAM + 1},
     {0}
@@ -172,24 +172,12 @@ static void collect(Scanner *s, Graph *g)
 {
     static const struct { const Table *t; RefKind kind; } named[] = {
         {&tensor_table, R_TENSOR}, {&state_table, R_STATE}, {&op_table, R_OP}};
-    for (int i = 0; i < s->record.n; i++)
-        for (int k = 0; k < 3; k++)
-            if (!strcmp(s->record.at[i].word, named[k].t->word))
-                *PUSH(&s->ref[named[k].kind].name) = s->record.at[i].name;
     for (int k = 0; k < 3; k++) {
         Refs *r = &s->ref[named[k].kind];
-        Strs given = {0};
-        for (int i = 0; i < r->name.n; i++)
-            *PUSH(&given) = r->name.at[i];
-        refs_seal(r);
-        for (int i = 0, seen = 0; i < s->record.n; i++) {
-            const Record *x = &s->record.at[i];
-            if (strcmp(x->word, named[k].t->word))
-                continue;
-            if (strcmp(given.at[seen], r->name.at[seen]))
-                err(text_at(x, x->name_col), NULL, "%s '%s' is there twice", x->word, x->name);
-            seen++;
-        }
+        for (int i = 0; i < s->record.n; i++)
+            if (!strcmp(s->record.at[i].word, named[k].t->word))
+                *PUSH(&r->name) = s->record.at[i].name;
+        text_once(s, r, named[k].t);
     }
     g->loss = g->vals = -1;
 }
@@ -199,8 +187,6 @@ static void read_tensor(Scanner *s, const Record *r, Graph *g)
     Tensor *t = PUSH(&g->tensor);
     *t = (Tensor){.name = base_name(r->name), .op = -1, .of = -1, .loc = r->from};
     text_take(s, &tensor_table, r, 0, r->pair.n, t);
-    if (t->kind == T_INPUT && t->of < 0)
-        t->of = 0;
 }
 
 static void read_state(Scanner *s, const Record *r, Graph *g)
