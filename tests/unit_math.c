@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * unit_math: the elementary functions of rt/fmath.h against libm in double, over a dense sample of all floats and at the
- * ends of their ranges; bfloat16 rounding against the definition; Philox against its published answers.
+ * unit_math: the elementary functions of rt/fmath.h against libm in double, over a dense sample of all floats and
+ * at the ends of their ranges; bfloat16 rounding against the definition; Philox against its published answers.
  *
  * The error of a result is counted in units of the last place of the exact value; 0.5 is a correctly rounded one.
  */
@@ -33,7 +33,8 @@ static double unit(double x)
 static double d_sigmoid(double x) { return 1 / (1 + exp(-x)); }
 static double d_rsqrt(double x) { return 1 / sqrt(x); }
 
-static const struct { const char *name; float (*f)(float); double (*exact)(double); double from, to, bound; } functions[] = {
+static const struct { const char *name; float (*f)(float); double (*exact)(double); double from, to,
+                     bound; } functions[] = {
     {"exp", fexp, exp, -INFINITY, INFINITY, 1.02},
     {"log", flog, log, 0, INFINITY, 0.51},
     {"tanh", ftanh, tanh, -INFINITY, INFINITY, 1.3},

@@ -1,0 +1,95 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# bits.sh: the portable kernels give the same bits whatever compiles them.  Builds them with each compiler, optimisation
+# level, instruction set and thread count at hand, runs `opcheck hash`, and compares the hashes: one for f32, one for bf16.
+# What this machine lacks (clang, AVX-512) is skipped by name.  SLOW=1 takes every combination; otherwise each compiler,
+# level and instruction set occurs at least once.  docs/bits.md says why the hashes must agree.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+trap 'exit 1' HUP INT TERM
+passed=0 failed=0 skipped=0
+
+bad() { echo "bits: $*" >&2; failed=$((failed + 1)); }
+skip() { echo "bits: skipped: $*"; skipped=$((skipped + 1)); }
+
+# What the machine can run; an unknown machine gets what the compiler makes by itself.
+targets="default"
+if [ "$(uname -m)" = x86_64 ]; then
+    targets="x86-64"
+    flags=$(grep -m1 '^flags' /proc/cpuinfo 2>/dev/null || true)
+    case "$flags" in *avx2*) targets="$targets haswell" ;; *) skip "haswell: no AVX2 here" ;; esac
+    case "$flags" in *avx512vl*) targets="$targets skylake-avx512" ;; *) skip "skylake-avx512: no AVX-512 here" ;; esac
+fi
+compilers=
+for cc in gcc clang; do
+    if command -v "$cc" >"$tmp/which"; then compilers="$compilers $cc"; else skip "$cc: not installed"; fi
+done
+[ "$compilers" ] || compilers=cc
+
+# wanted TYPE COMPILER LEVEL TARGET: the short selection
+wanted() {
+    [ "${SLOW:-0}" = 1 ] && return 0
+    case "$*" in
+    *"gcc -O0 x86-64" | *"clang -O2 x86-64" | *"gcc -O3 haswell" | *"clang -O3 skylake-avx512" | *" default") return 0 ;;
+    "f32 clang -O1 haswell" | "f32 gcc -O2 skylake-avx512") return 0 ;;
+    esac
+    return 1
+}
+
+# one NAME "THREADS ..." COMPILE...: compile the kernels, and compare the hash for each number of threads
+one() {
+    name=$1 counts=$2
+    shift 2
+    if ! "$@" $fixed rt/op/*.c "$tmp"/*.o -o "$tmp/run" -lm 2>"$tmp/log"; then
+        bad "$type, $name: does not compile"
+        sed 's/^/    /' "$tmp/log" >&2
+        return
+    fi
+    for threads in $counts; do
+        hash=$("$tmp/run" hash "$threads") || bad "$type, $name: opcheck hash ended with status $?"
+        [ "${VERBOSE:-0}" = 1 ] && echo "$hash $type, $name, threads $threads"
+        [ "$first" ] || first=$hash first_name=$name
+        if [ "$hash" = "$first" ]; then
+            passed=$((passed + 1))
+        else
+            bad "$type, $name, threads $threads: $hash, but $first_name: $first"
+        fi
+    done
+}
+
+has_openmp() { echo 'int main(void){return 0;}' >"$tmp/omp.c" && "$1" -fopenmp "$tmp/omp.c" -o "$tmp/omp" 2>"$tmp/log"; }
+
+for type in f32 bf16; do
+    first=
+    fixed="-std=c11 -w -ffp-contract=off -D_POSIX_C_SOURCE=200809L -I."
+    [ $type = bf16 ] && fixed="$fixed -DREAL_BF16"
+    set -- $compilers
+    for part in tests/opcheck*.c; do        # the frame and its operands: made once, with integers and copies alone
+        "$1" $fixed -c "$part" -o "$tmp/$(basename "$part").o" || { bad "$part does not compile"; break 2; }
+    done
+    for cc in $compilers; do
+        for target in $targets; do
+            case $target in default) march= ;; *) march=-march=$target ;; esac
+            for level in -O0 -O1 -O2 -O3; do
+                wanted $type "$cc" $level $target && one "$cc $level $target" 1 "$cc" $level $march
+            done
+        done
+    done
+    # as jobs are built: widest vectors, no errno, threads
+    for cc in $compilers; do
+        [ $type-$cc = bf16-clang ] && [ "${SLOW:-0}" != 1 ] && continue
+        set -- -O3 $march -fno-math-errno -fno-trapping-math
+        case $target in skylake-avx512) set -- "$@" -mprefer-vector-width=512 ;; esac
+        if has_openmp "$cc"; then
+            one "$cc $* -fopenmp" "1 2 3" "$cc" "$@" -fopenmp
+        else
+            skip "$cc -fopenmp: no OpenMP library"
+            one "$cc $*" 1 "$cc" "$@"
+        fi
+    done
+done
+echo "bits: $passed passed, $failed failed, $skipped skipped"
+[ $failed -eq 0 ]

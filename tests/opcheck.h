@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * opcheck.h: the frame of the operator checks.
+ *
+ * A Tensor holds a value twice: as the kernel sees it (k: real or float) and the same number in double (v).  A
+ * reference is a plain loop in double, written from the operator's definition, without looking at the kernel.  A
+ * gradient is checked against differences of that reference, f'(x) = (8 (f(h) - f(-h)) - f(2h) + f(-2h)) / 12h,
+ * good to about 1e-10: element by element where there are few, else in a sample, and along two random directions,
+ * which a single wrong element would bend.
+ *
+ * With `hash` nothing is compared: every result of every kernel goes into one number, printed at the end
+ * (tests/bits.sh).
+ */
+#ifndef OPCHECK_H
+#define OPCHECK_H
+#include "rt/real.h"
+
+enum { REAL, FLOAT };
+typedef struct { int type; long n; double *v; void *k; } Tensor;
+
+/* What a reference needs beside its operands; a check fills in what its operator has. */
+typedef struct {
+    long d[8];
+    double f[4];
+    const int32_t *ids;
+    Values vals;
+    int mb;
+    long site;
+    const Tensor *in[5];        /* NULL: absent */
+} Case;
+typedef void (*Reference)(const Case *c, double *y);
+
+extern Stage *stage;
+Tensor *operand(int type, long n, double lo, double hi);        /* random, kept until case_end() */
+Tensor *filled(int type, long n, double value);
+Tensor *result(int type, long n);                               /* poisoned */
+int32_t *ids(long n, long lo, long hi);
+double *numbers(long n);
+double uniform(double lo, double hi);
+void read_back(Tensor *t);                                      /* v from k, after a kernel wrote k; hashes it */
+int hashing(void);
+void hash(const void *data, long bytes);
+void case_end(void);
+
+void expect(int ok, const char *form, ...) __attribute__((format(printf, 2, 3)));
+/* got (a result, read back here) against the reference. */
+void check_value(const char *call, Tensor *got, Reference f, const Case *c);
+void check_values(const char *call, Tensor *got, const double *want);
+/* got, the gradient of operand `which` when dy comes in, against differences of f. */
+void check_gradient(const char *call, Tensor *got, Reference f, const Case *c, int which, const Tensor *dy);
+/* got_again, from the same call with acc = 1 on top of got: twice as much. */
+void check_accumulated(const char *call, Tensor *got, Tensor *again);
+
+/* opcheck_product.c, opcheck_shape.c, opcheck_update.c: each check covers the calls that it names. */
+typedef struct { const char *calls; void (*check)(void); } Check;
+extern const Check product_checks[], element_checks[], update_checks[];
+#endif

@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Checks of norms, softmax, element-wise operators, and those that move elements.  See opcheck.h.
+ */
+#include <math.h>
+#include <string.h>
+#include "opcheck.h"
+#include "rt/philox.h"
+
+/* ---- norms: d rows width; f eps; in x weight bias ---------------------------------------------------------------- */
+
+static void ref_layernorm(const Case *c, double *y)
+{
+    long width = c->d[1];
+    for (long r = 0; r < c->d[0]; r++) {
+        const double *x = c->in[0]->v + r * width;
+        double mean = 0, square = 0;
+        for (long i = 0; i < width; i++)
+            mean += x[i] / (double)width;
+        for (long i = 0; i < width; i++)
+            square += (x[i] - mean) * (x[i] - mean) / (double)width;
+        for (long i = 0; i < width; i++)
+            y[r * width + i] = (x[i] - mean) / sqrt(square + c->f[0]) * c->in[1]->v[i] +
+                               (c->in[2] ? c->in[2]->v[i] : 0);
+    }
+}
+
+static void ref_rmsnorm(const Case *c, double *y)
+{
+    long width = c->d[1];
+    for (long r = 0; r < c->d[0]; r++) {
+        const double *x = c->in[0]->v + r * width;
+        double square = 0;
+        for (long i = 0; i < width; i++)
+            square += x[i] * x[i] / (double)width;
+        for (long i = 0; i < width; i++)
+            y[r * width + i] = x[i] / sqrt(square + c->f[0]) * c->in[1]->v[i];
+    }
+}
+
+static const long norm_shapes[][2] = {{1, 2}, {3, 7}, {5, 16}, {70, 33}, {2, 1031}, {9, 256}};
+
+static Tensor *same_bytes(const Tensor *t)
+{
+    Tensor *copy = filled(t->type, t->n, 0);
+    memcpy(copy->k, t->k, (size_t)t->n * (t->type == REAL ? sizeof(real) : sizeof(float)));
+    return copy;
+}
+
+static void layernorm(void)
+{
+    for (int s = 0; s < 6; s++) {
+        long rows = norm_shapes[s][0], width = norm_shapes[s][1];
+        Tensor *x = operand(REAL, rows * width, -1, 3), *w = operand(FLOAT, width, -1, 1);
+        Tensor *b = s % 2 ? operand(FLOAT, width, -1, 1) : NULL, *y = result(REAL, x->n);
+        Tensor *dy = operand(REAL, x->n, -1, 1);
+        Tensor *mean = result(FLOAT, rows), *rstd = result(FLOAT, rows), *dx = result(REAL, x->n);
+        Tensor *dw = result(FLOAT, width), *db = result(FLOAT, width);
+        Case c = {.d = {rows, width}, .f = {1e-2f}, .in = {x, w, b}};
+        layernorm_forward(stage, y->k, mean->k, rstd->k, x->k, w->k, b ? b->k : 0, rows, width, 1e-2f);
+        check_value("layernorm_forward", y, ref_layernorm, &c);
+        layernorm_backward_x(stage, dx->k, dy->k, x->k, w->k, mean->k, rstd->k, rows, width);
+        check_gradient("layernorm_backward_x", dx, ref_layernorm, &c, 0, dy);
+        layernorm_backward_w(stage, dw->k, b ? db->k : 0, dy->k, x->k, mean->k, rstd->k, 0, rows, width);
+        check_gradient("layernorm_backward_w", dw, ref_layernorm, &c, 1, dy);
+        if (b)
+            check_gradient("layernorm_backward_w", db, ref_layernorm, &c, 2, dy);
+        Tensor *dw2 = same_bytes(dw), *db2 = same_bytes(db);
+        layernorm_backward_w(stage, dw2->k, b ? db2->k : 0, dy->k, x->k, mean->k, rstd->k, 1, rows, width);
+        check_accumulated("layernorm_backward_w acc", dw, dw2);
+        if (b)
+            check_accumulated("layernorm_backward_w acc", db, db2);
+        case_end();
+    }
+}
+
+static void rmsnorm(void)
+{
+    for (int s = 0; s < 6; s++) {
+        long rows = norm_shapes[s][0], width = norm_shapes[s][1];
+        Tensor *x = operand(REAL, rows * width, -1, 3), *w = operand(FLOAT, width, -1, 1), *y = result(REAL, x->n);
+        Tensor *dy = operand(REAL, x->n, -1, 1), *rstd = result(FLOAT, rows), *dx = result(REAL, x->n);
+        Tensor *dw = result(FLOAT, width);
+        Case c = {.d = {rows, width}, .f = {1e-2f}, .in = {x, w}};
+        rmsnorm_forward(stage, y->k, rstd->k, x->k, w->k, rows, width, 1e-2f);
+        check_value("rmsnorm_forward", y, ref_rmsnorm, &c);
+        rmsnorm_backward_x(stage, dx->k, dy->k, x->k, w->k, rstd->k, rows, width);
+        check_gradient("rmsnorm_backward_x", dx, ref_rmsnorm, &c, 0, dy);
+        rmsnorm_backward_w(stage, dw->k, dy->k, x->k, rstd->k, 0, rows, width);
+        check_gradient("rmsnorm_backward_w", dw, ref_rmsnorm, &c, 1, dy);
+        Tensor *dw2 = same_bytes(dw);
+        rmsnorm_backward_w(stage, dw2->k, dy->k, x->k, rstd->k, 1, rows, width);
+        check_accumulated("rmsnorm_backward_w acc", dw, dw2);
+        case_end();
+    }
+}
+
+static void ref_softmax(const Case *c, double *y)
+{
+    for (long r = 0; r < c->d[0]; r++) {
+        const double *x = c->in[0]->v + r * c->d[1];
+        double sum = 0;
+        for (long i = 0; i < c->d[1]; i++)
+            sum += exp(x[i]);
+        for (long i = 0; i < c->d[1]; i++)
+            y[r * c->d[1] + i] = exp(x[i]) / sum;
+    }
+}
+
+static void softmax(void)
+{
+    for (int s = 0; s < 6; s++) {
+        long rows = norm_shapes[s][0], width = norm_shapes[s][1];
+        double far = s ? 6 : 1;
+        Tensor *x = operand(REAL, rows * width, -far, far), *y = result(REAL, x->n), *dy = operand(REAL, x->n, -1, 1);
+        Tensor *dx = result(REAL, x->n);
+        Case c = {.d = {rows, width}, .in = {x}};
+        softmax_forward(stage, y->k, x->k, rows, width);
+        check_value("softmax_forward", y, ref_softmax, &c);
+        softmax_backward(stage, dx->k, dy->k, y->k, rows, width);
+        check_gradient("softmax_backward", dx, ref_softmax, &c, 0, dy);
+        case_end();
+    }
+}
+
+/* ---- one in, one out --------------------------------------------------------------------------------------------- */
+
+static double d_relu(double x) { return x > 0 ? x : 0; }
+static double d_gelu_erf(double x) { return x * 0.5 * erfc(-x / sqrt(2)); }
+static double d_gelu_tanh(double x) { return 0.5 * x * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x))); }
+static double d_silu(double x) { return x / (1 + exp(-x)); }
+static double d_sigmoid(double x) { return 1 / (1 + exp(-x)); }
+
+static void gelu_f_tanh(Stage *st, real *y, const real *x, long n) { gelu_forward(st, y, x, n, 1); }
+static void gelu_f_erf(Stage *st, real *y, const real *x, long n) { gelu_forward(st, y, x, n, 0); }
+static void gelu_b_tanh(Stage *st, real *dx, const real *dy, const real *x, long n)
+{
+    gelu_backward(st, dx, dy, x, n, 1);
+}
+
+static void gelu_b_erf(Stage *st, real *dx, const real *dy, const real *x, long n)
+{
+    gelu_backward(st, dx, dy, x, n, 0);
+}
+
+static const struct Unary {
+    const char *forward_name, *backward_name;
+    double (*f)(double);
+    void (*forward)(Stage *, real *, const real *, long);
+    void (*backward)(Stage *, real *, const real *, const real *, long);
+    int by_result;                      /* backward takes y, not x */
+} unaries[] = {
+    {"relu_forward", "relu_backward", d_relu, relu_forward, relu_backward, 0},
+    {"gelu_forward tanh", "gelu_backward tanh", d_gelu_tanh, gelu_f_tanh, gelu_b_tanh, 0},
+    {"gelu_forward erf", "gelu_backward erf", d_gelu_erf, gelu_f_erf, gelu_b_erf, 0},
+    {"silu_forward", "silu_backward", d_silu, silu_forward, silu_backward, 0},
+    {"tanh_forward", "tanh_backward", tanh, tanh_forward, tanh_backward, 1},
+    {"sigmoid_forward", "sigmoid_backward", d_sigmoid, sigmoid_forward, sigmoid_backward, 1},
+};
+
+static void ref_unary(const Case *c, double *y)
+{
+    for (long i = 0; i < c->in[0]->n; i++)
+        y[i] = unaries[c->d[0]].f(c->in[0]->v[i]);
+}
+
+static void unary_case(long which, long n)
+{
+    const struct Unary *u = &unaries[which];
+    double far = u->by_result ? 1.5 : 4;    /* a slope made from a result of 8 bits near 1 has none left */
+    Tensor *x = operand(REAL, n, -far, far), *y = result(REAL, n), *dy = operand(REAL, n, -1, 1), *dx = result(REAL, n);
+    for (long i = 0; i < n; i++)        /* away from the corner of Relu */
+        if (fabs(x->v[i]) < 0.01) {
+            put(x->k, i, 0.5f);
+            x->v[i] = 0.5;
+        }
+    Case c = {.d = {which}, .in = {x}};
+    u->forward(stage, y->k, x->k, n);
+    check_value(u->forward_name, y, ref_unary, &c);
+    u->backward(stage, dx->k, dy->k, u->by_result ? y->k : x->k, n);
+    check_gradient(u->backward_name, dx, ref_unary, &c, 0, dy);
+    case_end();
+}
+
+/* Far out no function or slope of these is anything but finite. */
+static void unary_far(long which)
+{
+    const struct Unary *u = &unaries[which];
+    for (float far = 8; far < 1e30f; far *= 8)
+        for (int sign = -1; sign <= 1; sign += 2) {
+            Tensor *x = filled(REAL, 1, sign * (double)far), *y = result(REAL, 1), *one = filled(REAL, 1, 1);
+            Tensor *dx = result(REAL, 1);
+            u->forward(stage, y->k, x->k, 1);
+            u->backward(stage, dx->k, one->k, u->by_result ? y->k : x->k, 1);
+            read_back(y);
+            read_back(dx);
+            expect(fabs(y->v[0] - u->f(x->v[0])) <= fabs((double)far) * 1e-2, "%s(%g) is %g", u->forward_name,
+                   x->v[0], y->v[0]);
+            expect(fabs(dx->v[0]) <= 1.2, "%s at %g is %g", u->backward_name, x->v[0], dx->v[0]);
+            case_end();
+        }
+}
+
+static void unary(void)
+{
+    const long sizes[] = {1, 17, 1000, 20011};
+    for (long which = 0; which < (long)(sizeof unaries / sizeof *unaries); which++) {
+        for (int s = 0; s < 4; s++)
+            unary_case(which, sizes[s]);
+        unary_far(which);
+    }
+}
+
+static void ref_scale(const Case *c, double *y)
+{
+    for (long i = 0; i < c->in[0]->n; i++)
+        y[i] = c->in[0]->v[i] * c->f[0];
+}
+
+/* The gradient call is the forward call: only the value needs a check. */
+static void scale(void)
+{
+    Tensor *x = operand(REAL, 1009, -1, 1), *y = result(REAL, x->n), *z = result(REAL, x->n);
+    Case c = {.f = {0.3f}, .in = {x}};
+    scale_forward(stage, y->k, x->k, x->n, 0.3f);
+    check_value("scale_forward", y, ref_scale, &c);
+    c.f[0] = 1;
+    copy_forward(stage, z->k, x->k, x->n);
+    check_value("copy_forward", z, ref_scale, &c);
+    Tensor *wide = operand(FLOAT, 1009, -1, 1), *narrow = result(REAL, wide->n);
+    c.in[0] = wide;
+    cast_forward(stage, narrow->k, wide->k, wide->n);
+    check_value("cast_forward", narrow, ref_scale, &c);
+}
+
+static void ref_dropout(const Case *c, double *y)
+{
+    long per = c->d[1];
+    for (long i = 0; i < c->d[0] * per; i++) {
+        uint32_t e = (uint32_t)(i % per), sample = (uint32_t)(c->mb * c->d[0] + i / per), step = (uint32_t)c->vals.step;
+        Philox r = philox((Philox){{e / 4, sample, step, 0}}, (uint32_t)c->vals.seed, (uint32_t)c->site);
+        double factor = c->vals.eval ? 1 : (double)r.v[e % 4] / 4294967296.0 >= c->f[0] ? 1 / (1 - c->f[0]) : 0;
+        y[i] = c->in[0]->v[i] * factor;
+    }
+}
+
+static void dropout(void)
+{
+    for (int s = 0; s < 12; s++) {
+        const long batch = s % 3 + 1, per = s % 2 ? 2051 : 13;
+        Tensor *x = operand(REAL, batch * per, 1, 2), *y = result(REAL, x->n);
+        Case c = {.d = {batch, per}, .f = {s == 4 ? 0 : 0.1f}, .mb = s, .site = 99, .in = {x}};
+        c.vals = (Values){.seed = 7, .step = s, .eval = s == 5};
+        dropout_forward(stage, y->k, x->k, &c.vals, c.mb, batch, per, (float)c.f[0], c.site);
+        check_value("dropout_forward", y, ref_dropout, &c);
+        case_end();
+    }
+}
+
+/* ---- two in: d n nb ---------------------------------------------------------------------------------------------- */
+
+static void ref_add(const Case *c, double *y)
+{
+    for (long i = 0; i < c->d[0]; i++)
+        y[i] = c->in[0]->v[i] + c->in[1]->v[i % c->d[1]];
+}
+
+static void ref_mul(const Case *c, double *y)
+{
+    for (long i = 0; i < c->d[0]; i++)
+        y[i] = c->in[0]->v[i] * c->in[1]->v[i % c->d[1]];
+}
+
+static void binary(void)
+{
+    const long shapes[][2] = {{1, 1}, {15, 5}, {1003, 1003}, {40 * 301, 301}, {3 * 5000, 5000}};
+    for (int s = 0; s < 5; s++) {
+        long n = shapes[s][0], nb = shapes[s][1];
+        Tensor *a = operand(REAL, n, -1, 1), *b = operand(REAL, nb, -1, 1), *y = result(REAL, n), *z = result(REAL, n);
+        Tensor *dy = operand(REAL, n, -1, 1), *da = result(REAL, n), *db = result(REAL, nb), *db2 = result(REAL, nb);
+        Case c = {.d = {n, nb}, .in = {a, b}};
+        add_broadcast_forward(stage, y->k, a->k, b->k, n, nb);
+        check_value("add_broadcast_forward", y, ref_add, &c);
+        add_broadcast_backward(stage, db->k, dy->k, n, nb);
+        check_gradient("add_broadcast_backward", db, ref_add, &c, 1, dy);
+        mul_forward(stage, z->k, a->k, b->k, n, nb);
+        check_value("mul_forward", z, ref_mul, &c);
+        mul_backward(stage, da->k, 0, dy->k, a->k, b->k, n, nb);
+        mul_backward(stage, 0, db2->k, dy->k, a->k, b->k, n, nb);
+        check_gradient("mul_backward da", da, ref_mul, &c, 0, dy);
+        check_gradient("mul_backward db", db2, ref_mul, &c, 1, dy);
+        if (n == nb) {
+            Tensor *sum = result(REAL, n), *more = result(REAL, n);
+            add_forward(stage, sum->k, a->k, b->k, n);
+            check_value("add_forward", sum, ref_add, &c);
+            grad_add(stage, more->k, a->k, b->k, n);
+            check_value("grad_add", more, ref_add, &c);
+        }
+        case_end();
+    }
+}
+
+/* ---- shape ------------------------------------------------------------------------------------------------------- */
+
+static void ref_concat(const Case *c, double *y)
+{
+    for (long r = 0; r < c->d[0]; r++)
+        for (long i = 0; i < 4; i++)
+            for (long j = 0; j < c->d[i + 1]; j++)
+                *y++ = c->in[i]->v[r * c->d[i + 1] + j];
+}
+
+static void concat(void)
+{
+    const long shapes[][5] = {{1, 1, 1, 0, 0}, {3, 2, 5, 7, 1}, {17, 33, 4, 0, 0}, {5, 8, 9, 10, 0}};
+    for (int s = 0; s < 4; s++) {
+        const long *d = shapes[s];
+        Tensor *x[4], *dx[4], *y = result(REAL, d[0] * (d[1] + d[2] + d[3] + d[4])), *dy = operand(REAL, y->n, -1, 1);
+        Case c = {.d = {d[0], d[1], d[2], d[3], d[4]}};
+        void *at[4], *grad[4];
+        for (int i = 0; i < 4; i++) {
+            c.in[i] = x[i] = operand(REAL, d[0] * d[i + 1], -1, 1);
+            dx[i] = result(REAL, x[i]->n);
+            at[i] = d[i + 1] ? x[i]->k : 0;
+            grad[i] = d[i + 1] ? dx[i]->k : 0;
+        }
+        concat_forward(stage, y->k, at[0], at[1], at[2], at[3], d[0], d[1], d[2], d[3], d[4]);
+        check_value("concat_forward", y, ref_concat, &c);
+        concat_backward(stage, 0, grad[1], grad[2], grad[3], dy->k, d[0], d[1], d[2], d[3], d[4]);
+        concat_backward(stage, grad[0], 0, 0, 0, dy->k, d[0], d[1], d[2], d[3], d[4]);
+        for (int i = 0; i < 4; i++)
+            if (grad[i])
+                check_gradient("concat_backward", dx[i], ref_concat, &c, i, dy);
+        case_end();
+    }
+}
+
+static void ref_slice(const Case *c, double *y)
+{
+    for (long r = 0; r < c->d[0]; r++)
+        for (long j = 0; j < c->d[3]; j++)
+            *y++ = c->in[0]->v[r * c->d[1] + c->d[2] + j];
+}
+
+static void slice(void)
+{
+    const long shapes[][4] = {{1, 1, 0, 1}, {7, 13, 5, 8}, {40, 96, 32, 32}, {3, 9, 0, 4}};
+    for (int s = 0; s < 4; s++) {
+        const long *d = shapes[s];
+        Tensor *x = operand(REAL, d[0] * d[1], -1, 1), *y = result(REAL, d[0] * d[3]), *dy = operand(REAL, y->n, -1, 1);
+        Tensor *dx = result(REAL, x->n);
+        Case c = {.d = {d[0], d[1], d[2], d[3]}, .in = {x}};
+        slice_forward(stage, y->k, x->k, d[0], d[1], d[2], d[3]);
+        check_value("slice_forward", y, ref_slice, &c);
+        slice_backward(stage, dx->k, dy->k, d[0], d[1], d[2], d[3]);
+        check_gradient("slice_backward", dx, ref_slice, &c, 0, dy);
+        case_end();
+    }
+}
+
+static void ref_transpose(const Case *c, double *y)
+{
+    const long *d = c->d, *p = c->d + 4;
+    long at[4];
+    for (at[0] = 0; at[0] < d[0]; at[0]++)
+        for (at[1] = 0; at[1] < d[1]; at[1]++)
+            for (at[2] = 0; at[2] < d[2]; at[2]++)
+                for (at[3] = 0; at[3] < d[3]; at[3]++)
+                    y[((at[p[0]] * d[p[1]] + at[p[1]]) * d[p[2]] + at[p[2]]) * d[p[3]] + at[p[3]]] =
+                        c->in[0]->v[((at[0] * d[1] + at[1]) * d[2] + at[2]) * d[3] + at[3]];
+}
+
+/* All 24 orders; the gradient is the same call with the order turned round. */
+static void transpose(void)
+{
+    for (long code = 0; code < 256; code++) {
+        long p[4] = {code & 3, code >> 2 & 3, code >> 4 & 3, code >> 6}, d[4] = {3, 5, 2, 7};
+        if ((1 << p[0] | 1 << p[1] | 1 << p[2] | 1 << p[3]) != 15)
+            continue;
+        Tensor *x = operand(REAL, 210, -1, 1), *y = result(REAL, x->n);
+        Case c = {.d = {d[0], d[1], d[2], d[3], p[0], p[1], p[2], p[3]}, .in = {x}};
+        transpose_forward(stage, y->k, x->k, d[0], d[1], d[2], d[3], p[0], p[1], p[2], p[3]);
+        check_value("transpose_forward", y, ref_transpose, &c);
+        case_end();
+    }
+}
+
+static void ref_reduce(const Case *c, double *y)
+{
+    memset(y, 0, (size_t)(c->d[0] * c->d[2]) * sizeof *y);
+    for (long i = 0; i < c->in[0]->n; i++)
+        y[i / (c->d[1] * c->d[2]) * c->d[2] + i % c->d[2]] += c->in[0]->v[i] * c->f[0];
+}
+
+static void reduce(void)
+{
+    const long shapes[][3] = {{1, 1, 1}, {5, 7, 1}, {3, 1201, 1}, {3, 5, 301}, {1, 40, 900}, {6, 1, 5}};
+    for (int s = 0; s < 6; s++) {
+        const long *d = shapes[s];
+        Tensor *x = operand(REAL, d[0] * d[1] * d[2], 0, 1), *y = result(REAL, d[0] * d[2]);
+        Tensor *dy = operand(REAL, y->n, -1, 1);
+        Tensor *dx = result(REAL, x->n);
+        float factor = s % 2 ? 1 : 1 / (float)d[1];
+        Case c = {.d = {d[0], d[1], d[2]}, .f = {(double)factor}, .in = {x}};
+        reduce_forward(stage, y->k, x->k, d[0], d[1], d[2], factor);
+        check_value("reduce_forward", y, ref_reduce, &c);
+        reduce_backward(stage, dx->k, dy->k, d[0], d[1], d[2], factor);
+        check_gradient("reduce_backward", dx, ref_reduce, &c, 0, dy);
+        case_end();
+    }
+}
+
+const Check element_checks[] = {
+    {" layernorm_forward layernorm_backward_x layernorm_backward_w ", layernorm},
+    {" rmsnorm_forward rmsnorm_backward_x rmsnorm_backward_w ", rmsnorm},
+    {" softmax_forward softmax_backward ", softmax},
+    {" relu_forward relu_backward gelu_forward gelu_backward silu_forward silu_backward ", unary},
+    {" tanh_forward tanh_backward sigmoid_forward sigmoid_backward ", unary},
+    {" scale_forward copy_forward cast_forward ", scale},
+    {" dropout_forward ", dropout},
+    {" add_forward add_broadcast_forward add_broadcast_backward mul_forward mul_backward grad_add ", binary},
+    {" concat_forward concat_backward ", concat},
+    {" slice_forward slice_backward ", slice},
+    {" transpose_forward ", transpose},
+    {" reduce_forward reduce_backward ", reduce},
+    {0, 0},
+};

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Checks of tables and products: Embedding, PositionEmbedding, RelativeBias, Linear, MatMul, Attention.  See opcheck.h.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "opcheck.h"
+#include "rt/philox.h"
+
+/* ---- tables ------------------------------------------------------------------------------------------------------ */
+
+static void ref_embedding(const Case *c, double *y)
+{
+    for (long i = 0; i < c->d[0]; i++)
+        for (long j = 0; j < c->d[1]; j++)
+            y[i * c->d[1] + j] = c->in[0]->v[c->ids[i] * c->d[1] + j];
+}
+
+static void embedding(void)
+{
+    const long shapes[][3] = {{1, 1, 1}, {7, 3, 5}, {300, 130, 11}, {513, 65, 257}};
+    for (int s = 0; s < 4; s++) {
+        const long *d = shapes[s];
+        Tensor *w = operand(REAL, d[2] * d[1], -1, 1), *y = result(REAL, d[0] * d[1]), *dy = operand(REAL, y->n, -1, 1);
+        Tensor *dw = result(FLOAT, w->n);
+        Case c = {.d = {d[0], d[1], d[2]}, .ids = ids(d[0], 0, d[2]), .in = {w}};
+        embedding_forward(stage, y->k, c.ids, w->k, d[0], d[1], d[2]);
+        check_value("embedding_forward", y, ref_embedding, &c);
+        embedding_backward(stage, dw->k, dy->k, c.ids, 0, d[0], d[1], d[2]);
+        check_gradient("embedding_backward", dw, ref_embedding, &c, 0, dy);
+        Tensor *again = filled(FLOAT, w->n, 0);
+        memcpy(again->k, dw->k, (size_t)w->n * sizeof(float));
+        embedding_backward(stage, again->k, dy->k, c.ids, 1, d[0], d[1], d[2]);
+        check_accumulated("embedding_backward acc", dw, again);
+        case_end();
+    }
+}
+
+static void ref_position(const Case *c, double *y)
+{
+    long each = c->d[1] * c->d[2];
+    for (long i = 0; i < c->d[0] * each; i++)
+        y[i] = c->in[0]->v[i] + c->in[1]->v[i % each];
+}
+
+static void position(void)
+{
+    const long shapes[][4] = {{1, 1, 1, 1}, {3, 5, 7, 9}, {4, 33, 129, 40}};
+    for (int s = 0; s < 3; s++) {
+        const long *d = shapes[s];
+        Tensor *x = operand(REAL, d[0] * d[1] * d[2], -1, 1), *w = operand(REAL, d[3] * d[2], -1, 1);
+        Tensor *y = result(REAL, x->n), *dy = operand(REAL, x->n, -1, 1), *dw = result(FLOAT, w->n);
+        Case c = {.d = {d[0], d[1], d[2], d[3]}, .in = {x, w}};
+        position_forward(stage, y->k, x->k, w->k, d[0], d[1], d[2]);
+        check_value("position_forward", y, ref_position, &c);
+        position_backward(stage, dw->k, dy->k, 0, d[0], d[1], d[2], d[3]);
+        check_gradient("position_backward", dw, ref_position, &c, 1, dy);
+        Tensor *again = filled(FLOAT, w->n, 0);
+        memcpy(again->k, dw->k, (size_t)w->n * sizeof(float));
+        position_backward(stage, again->k, dy->k, 1, d[0], d[1], d[2], d[3]);
+        check_accumulated("position_backward acc", dw, again);
+        case_end();
+    }
+}
+
+/* The bucket as Hugging Face's T5 computes it, in float, truncated. */
+static long t5_bucket(long ahead, long buckets, long distance, long both)
+{
+    long base = 0, n = -ahead;
+    if (both) {
+        buckets /= 2;
+        base = ahead > 0 ? buckets : 0;
+        n = labs(ahead);
+    } else if (n < 0) {
+        n = 0;
+    }
+    long exact = buckets / 2;
+    if (n < exact)
+        return base + n;
+    float part = logf((float)n / (float)exact) / (float)log((double)distance / (double)exact);
+    long large = exact + (long)(part * (float)(buckets - exact));
+    return base + (large < buckets - 1 ? large : buckets - 1);
+}
+
+static void ref_relative(const Case *c, double *y)
+{
+    long heads = c->d[0], query = c->d[1], key = c->d[2];
+    for (long h = 0; h < heads; h++)
+        for (long q = 0; q < query; q++)
+            for (long k = 0; k < key; k++)
+                y[(h * query + q) * key + k] = c->in[0]->v[t5_bucket(k - q, c->d[3], c->d[4], c->d[5]) * heads + h];
+}
+
+static void relative(void)
+{
+    const long shapes[][6] = {{1, 1, 1, 32, 128, 1}, {8, 300, 300, 32, 128, 1}, {8, 300, 300, 32, 128, 0}, {3, 7, 19,
+                                                                                                            8, 20, 1}};
+    for (int s = 0; s < 4; s++) {
+        const long *d = shapes[s];
+        Tensor *w = operand(REAL, d[3] * d[0], -1, 1), *y = result(REAL, d[0] * d[1] * d[2]);
+        Tensor *dy = operand(REAL, y->n, -1, 1), *dw = result(FLOAT, w->n), *again = filled(FLOAT, w->n, 0);
+        Case c = {.d = {d[0], d[1], d[2], d[3], d[4], d[5]}, .in = {w}};
+        relative_bias_forward(stage, y->k, w->k, d[0], d[1], d[2], d[3], d[4], d[5]);
+        check_value("relative_bias_forward", y, ref_relative, &c);
+        relative_bias_backward(stage, dw->k, dy->k, 0, d[0], d[1], d[2], d[3], d[4], d[5]);
+        check_gradient("relative_bias_backward", dw, ref_relative, &c, 0, dy);
+        memcpy(again->k, dw->k, (size_t)w->n * sizeof(float));
+        relative_bias_backward(stage, again->k, dy->k, 1, d[0], d[1], d[2], d[3], d[4], d[5]);
+        check_accumulated("relative_bias_backward acc", dw, again);
+        case_end();
+    }
+}
+
+/* ---- products ---------------------------------------------------------------------------------------------------- */
+
+static void ref_linear(const Case *c, double *y)
+{
+    long in = c->d[1], out = c->d[2];
+    for (long r = 0; r < c->d[0]; r++)
+        for (long o = 0; o < out; o++) {
+            double sum = c->in[2] ? c->in[2]->v[o] : 0;
+            for (long i = 0; i < in; i++)
+                sum += c->in[0]->v[r * in + i] * c->in[1]->v[o * in + i];
+            y[r * out + o] = sum;
+        }
+}
+
+/* A row's result may not depend on the rows beside it: the last row alone must have the same bits. */
+static void last_row_alone(const Case *c, const Tensor *y, const void *bias)
+{
+    long rows = c->d[0], in = c->d[1], out = c->d[2];
+    Tensor *alone = result(REAL, out);
+    linear_forward(stage, alone->k, (const real *)c->in[0]->k + (rows - 1) * in, c->in[1]->k, bias, 0, 1, in, out);
+    const real *last = (const real *)y->k + (rows - 1) * out;
+    expect(!memcmp(alone->k, last, (size_t)out * sizeof(real)), "linear_forward: a row depends on its neighbours");
+}
+
+static void linear(void)
+{
+    const long shapes[][3] = {{1, 1, 1}, {2, 3, 5}, {17, 129, 33}, {9, 16, 32}, {3, 3001, 7}, {261, 70, 65},
+                             {31, 64, 31}};
+    for (int s = 0; s < 7; s++) {
+        const long *d = shapes[s];
+        Tensor *x = operand(REAL, d[0] * d[1], -1, 1), *w = operand(REAL, d[2] * d[1], -1, 1);
+        Tensor *b = s % 2 ? operand(REAL, d[2], -1, 1) : NULL, *y = result(REAL, d[0] * d[2]);
+        Tensor *dy = operand(REAL, y->n, -1, 1);
+        Tensor *dx = result(REAL, x->n), *dw = result(FLOAT, w->n), *db = result(FLOAT, d[2]);
+        Tensor *again = filled(FLOAT, w->n, 0);
+        Case c = {.d = {d[0], d[1], d[2]}, .in = {x, w, b}};
+        linear_forward(stage, y->k, x->k, w->k, b ? b->k : 0, 0, d[0], d[1], d[2]);
+        check_value("linear_forward", y, ref_linear, &c);
+        last_row_alone(&c, y, b ? b->k : 0);
+        linear_backward_x(stage, dx->k, dy->k, w->k, 0, d[0], d[1], d[2]);
+        check_gradient("linear_backward_x", dx, ref_linear, &c, 0, dy);
+        linear_backward_w(stage, dw->k, b ? db->k : 0, dy->k, x->k, 0, 0, d[0], d[1], d[2]);
+        check_gradient("linear_backward_w", dw, ref_linear, &c, 1, dy);
+        if (b)
+            check_gradient("linear_backward_w", db, ref_linear, &c, 2, dy);
+        memcpy(again->k, dw->k, (size_t)w->n * sizeof(float));
+        Tensor *db2 = filled(FLOAT, d[2], 0);
+        memcpy(db2->k, db->k, (size_t)d[2] * sizeof(float));
+        linear_backward_w(stage, again->k, b ? db2->k : 0, dy->k, x->k, 0, 1, d[0], d[1], d[2]);
+        check_accumulated("linear_backward_w acc", dw, again);
+        if (b)
+            check_accumulated("linear_backward_w acc", db, db2);
+        case_end();
+    }
+}
+
+static void ref_matmul(const Case *c, double *y)
+{
+    long m = c->d[1], n = c->d[2], k = c->d[3], ta = c->d[4], tb = c->d[5];
+    for (long b = 0; b < c->d[0]; b++)
+        for (long i = 0; i < m; i++)
+            for (long j = 0; j < n; j++) {
+                double sum = 0;
+                for (long p = 0; p < k; p++)
+                    sum += c->in[0]->v[b * m * k + (ta ? p * m + i : i * k + p)] *
+                           c->in[1]->v[b * k * n + (tb ? j * k + p : p * n + j)];
+                y[(b * m + i) * n + j] = sum;
+            }
+}
+
+static void matmul(void)
+{
+    const long shapes[][4] = {{1, 1, 1, 1}, {3, 5, 7, 11}, {2, 33, 17, 130}, {2, 13, 65, 31}, {1, 260, 9, 8}};
+    for (int s = 0; s < 5 * 4; s++) {
+        const long *d = shapes[s / 4], ta = s & 1, tb = s >> 1 & 1;
+        Tensor *a = operand(REAL, d[0] * d[1] * d[3], -1, 1), *b = operand(REAL, d[0] * d[3] * d[2], -1, 1);
+        Tensor *y = result(REAL, d[0] * d[1] * d[2]), *dy = operand(REAL, y->n, -1, 1);
+        Tensor *da = result(REAL, a->n), *db = result(REAL, b->n);
+        Case c = {.d = {d[0], d[1], d[2], d[3], ta, tb}, .in = {a, b}};
+        matmul_forward(stage, y->k, a->k, b->k, 0, d[0], d[1], d[2], d[3], ta, tb);
+        check_value("matmul_forward", y, ref_matmul, &c);
+        matmul_backward(stage, da->k, 0, dy->k, a->k, b->k, 0, d[0], d[1], d[2], d[3], ta, tb);
+        matmul_backward(stage, 0, db->k, dy->k, a->k, b->k, 0, d[0], d[1], d[2], d[3], ta, tb);
+        check_gradient("matmul_backward", da, ref_matmul, &c, 0, dy);
+        check_gradient("matmul_backward", db, ref_matmul, &c, 1, dy);
+        case_end();
+    }
+}
+
+/* ---- attention --------------------------------------------------------------------------------------------------- */
+
+enum { BATCH, HEADS, QUERY, KEY, WIDTH, CAUSAL, PACKED };       /* Case.d; Case.f: scale, drop */
+
+static double at_head(const Case *c, int which, long b, long row, long rows, long head, long j)
+{
+    long all = c->d[HEADS] * c->d[WIDTH], at = head * c->d[WIDTH] + j;
+    return c->d[PACKED] ? c->in[0]->v[(b * rows + row) * 3 * all + which * all + at]
+                        : c->in[which]->v[(b * rows + row) * all + at];
+}
+
+static double factor_of(const Case *c, long b, long head, long q, long k)
+{
+    if (c->f[1] == 0 || c->vals.eval)
+        return 1;
+    uint64_t e = (uint64_t)((head * c->d[QUERY] + q) * c->d[KEY] + k), site = (uint64_t)c->site;
+    Philox at = {{(uint32_t)(e / 4), (uint32_t)(c->mb * c->d[BATCH] + b), (uint32_t)c->vals.step, 0}};
+    Philox r = philox(at, (uint32_t)(c->vals.seed ^ site >> 32), (uint32_t)(c->vals.seed >> 32 ^ site));
+    return (double)r.v[e % 4] / 4294967296.0 >= c->f[1] ? 1 / (1 - c->f[1]) : 0;
+}
+
+/* One row: probabilities into p; the log of the sum of exponentials. */
+static double attention_row(const Case *c, long b, long h, long q, double *p)
+{
+    double most = -INFINITY, sum = 0;
+    long key = c->d[KEY];
+    for (long k = 0; k < key; k++) {
+        p[k] = 0;
+        for (long j = 0; j < c->d[WIDTH]; j++)
+            p[k] += at_head(c, 0, b, q, c->d[QUERY], h, j) * at_head(c, 1, b, k, key, h, j);
+        p[k] = p[k] * c->f[0] + (c->in[3] ? c->in[3]->v[(h * c->d[QUERY] + q) * key + k] : 0);
+        if ((c->d[CAUSAL] && k > q) || (c->ids && !c->ids[b * key + k]))
+            p[k] = -INFINITY;
+        most = fmax(most, p[k]);
+    }
+    for (long k = 0; k < key; k++)
+        sum += p[k] = p[k] == -INFINITY ? 0 : exp(p[k] - most);
+    for (long k = 0; k < key; k++)
+        p[k] = sum > 0 ? p[k] / sum * factor_of(c, b, h, q, k) : 0;
+    return most + log(sum);
+}
+
+static void attention_all(const Case *c, double *y, double *lse)
+{
+    double p[512];
+    for (long b = 0; b < c->d[BATCH]; b++)
+        for (long h = 0; h < c->d[HEADS]; h++)
+            for (long q = 0; q < c->d[QUERY]; q++) {
+                double l = attention_row(c, b, h, q, p);
+                if (lse)
+                    lse[(b * c->d[HEADS] + h) * c->d[QUERY] + q] = l;
+                for (long j = 0; y && j < c->d[WIDTH]; j++) {
+                    double sum = 0;
+                    for (long k = 0; k < c->d[KEY]; k++)
+                        sum += p[k] * at_head(c, 2, b, k, c->d[KEY], h, j);
+                    y[((b * c->d[QUERY] + q) * c->d[HEADS] + h) * c->d[WIDTH] + j] = sum;
+                }
+            }
+}
+
+static void ref_attention(const Case *c, double *y) { attention_all(c, y, 0); }
+static void ref_lse(const Case *c, double *lse) { attention_all(c, 0, lse); }
+
+typedef struct { long d[6]; int bias, mask; double drop; int eval; } Setup;
+
+static const Setup setups[] = {
+    {{1, 1, 1, 1, 1, 0}, 0, 0, 0, 0},      {{2, 3, 5, 5, 7, 1}, 0, 0, 0, 0},      {{2, 2, 35, 35, 17, 1}, 0, 0, 0, 0},
+    {{2, 2, 33, 67, 8, 0}, 1, 1, 0, 0},    {{3, 1, 9, 40, 5, 0}, 0, 1, 0.25, 0},  {{2, 2, 34, 34, 16, 1}, 1, 1, 0.4, 0},
+    {{1, 1, 6, 70, 131, 0}, 1, 0, 0, 0},   {{2, 1, 3, 4, 4, 0}, 0, 0, 0.5, 1},    {{1, 2, 5, 37, 3, 1}, 0, 0, 0.1, 0},
+};
+enum { SETUPS = sizeof setups / sizeof *setups };
+
+static Case setup(const Setup *s)
+{
+    Case c = {.site = 0x1234567890abcdef, .mb = 3};
+    memcpy(c.d, s->d, sizeof s->d);
+    c.f[0] = (double)(float)(0.7 / sqrt((double)s->d[WIDTH]));
+    c.f[1] = (double)(float)s->drop;
+    c.vals = (Values){.seed = 0xfedcba9876543210, .step = 77, .eval = s->eval};
+    if (s->bias)
+        c.in[3] = operand(REAL, s->d[HEADS] * s->d[QUERY] * s->d[KEY], -1, 1);
+    if (s->mask) {
+        int32_t *mask = ids(s->d[BATCH] * s->d[KEY], 0, 3);
+        for (long k = 0; k < s->d[KEY]; k++)
+            mask[k] = 0;                        /* sample 0 sees nothing */
+        c.ids = mask;
+    }
+    return c;
+}
+
+static void attention(void)
+{
+    for (int s = 0; s < SETUPS; s++) {
+        Case c = setup(&setups[s]);
+        const long *d = c.d, all = d[HEADS] * d[WIDTH];
+        float scale = (float)c.f[0], drop = (float)c.f[1];
+        Tensor *q = operand(REAL, d[BATCH] * d[QUERY] * all, -2, 2), *k = operand(REAL, d[BATCH] * d[KEY] * all, -2, 2);
+        Tensor *v = operand(REAL, k->n, -2, 2), *y = result(REAL, q->n), *dy = operand(REAL, q->n, -1, 1);
+        Tensor *lse = result(FLOAT, d[BATCH] * d[HEADS] * d[QUERY]), *tmp = result(FLOAT, lse->n);
+        Tensor *dq = result(REAL, q->n), *dk = result(REAL, k->n), *dv = result(REAL, v->n);
+        const void *bias = c.in[3] ? c.in[3]->k : 0;
+        Tensor *dbias = bias ? result(REAL, c.in[3]->n) : NULL;
+        c.in[0] = q, c.in[1] = k, c.in[2] = v;
+        attention_forward(stage, y->k, lse->k, q->k, k->k, v->k, bias, c.ids, &c.vals, c.mb, 0, d[BATCH], d[HEADS],
+                          d[QUERY], d[KEY], d[WIDTH], d[CAUSAL], scale, drop, c.site);
+        check_value("attention_forward", y, ref_attention, &c);
+        check_value("attention_forward lse", lse, ref_lse, &c);
+        attention_backward(stage, dq->k, dk->k, dv->k, dbias ? dbias->k : 0, dy->k, y->k, q->k, k->k, v->k, bias, c.ids,
+                           lse->k, tmp->k, &c.vals, c.mb, 0, d[BATCH], d[HEADS], d[QUERY], d[KEY], d[WIDTH], d[CAUSAL],
+                           scale, drop, c.site);
+        check_gradient("attention_backward dq", dq, ref_attention, &c, 0, dy);
+        check_gradient("attention_backward dk", dk, ref_attention, &c, 1, dy);
+        check_gradient("attention_backward dv", dv, ref_attention, &c, 2, dy);
+        if (dbias)
+            check_gradient("attention_backward dbias", dbias, ref_attention, &c, 3, dy);
+        case_end();
+    }
+}
+
+static void attention_packed(void)
+{
+    for (int s = 0; s < SETUPS; s++) {
+        Case c = setup(&setups[s]);
+        const long *d = c.d, rows = d[BATCH] * d[QUERY], all = d[HEADS] * d[WIDTH];
+        if (d[QUERY] != d[KEY]) {
+            case_end();
+            continue;
+        }
+        c.d[PACKED] = 1;
+        float scale = (float)c.f[0], drop = (float)c.f[1];
+        Tensor *qkv = operand(REAL, rows * 3 * all, -2, 2), *y = result(REAL, rows * all);
+        Tensor *dy = operand(REAL, y->n, -1, 1);
+        Tensor *lse = result(FLOAT, rows * d[HEADS]), *tmp = result(FLOAT, lse->n), *dqkv = result(REAL, qkv->n);
+        const void *bias = c.in[3] ? c.in[3]->k : 0;
+        Tensor *dbias = bias ? result(REAL, c.in[3]->n) : NULL;
+        c.in[0] = qkv;
+        attention_packed_forward(stage, y->k, lse->k, qkv->k, bias, c.ids, &c.vals, c.mb, 0, d[BATCH], d[HEADS],
+                                 d[QUERY], d[WIDTH], d[CAUSAL], scale, drop, c.site);
+        check_value("attention_packed_forward", y, ref_attention, &c);
+        check_value("attention_packed_forward lse", lse, ref_lse, &c);
+        attention_packed_backward(stage, dqkv->k, dbias ? dbias->k : 0, dy->k, y->k, qkv->k, bias, c.ids, lse->k,
+                                  tmp->k,
+                                  &c.vals, c.mb, 0, d[BATCH], d[HEADS], d[QUERY], d[WIDTH], d[CAUSAL], scale, drop,
+    c.site);
+        check_gradient("attention_packed_backward", dqkv, ref_attention, &c, 0, dy);
+        if (dbias)
+            check_gradient("attention_packed_backward dbias", dbias, ref_attention, &c, 3, dy);
+        case_end();
+    }
+}
+
+const Check product_checks[] = {
+    {" embedding_forward embedding_backward ", embedding},
+    {" position_forward position_backward ", position},
+    {" relative_bias_forward relative_bias_backward ", relative},
+    {" linear_forward linear_backward_x linear_backward_w ", linear},
+    {" matmul_forward matmul_backward ", matmul},
+    {" attention_forward attention_backward ", attention},
+    {" attention_packed_forward attention_packed_backward ", attention_packed},
+    {0, 0},
+};

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Checks of losses, gradient norms and optimisers.  See opcheck.h.
+ */
+#include <math.h>
+#include <string.h>
+#include "opcheck.h"
+
+enum { IGNORE = -100 };
+
+/* d rows width count */
+static void ref_xent(const Case *c, double *y)
+{
+    double sum = 0;
+    for (long r = 0; r < c->d[0]; r++) {
+        const double *x = c->in[0]->v + r * c->d[1];
+        double all = 0;
+        for (long i = 0; i < c->d[1]; i++)
+            all += exp(x[i]);
+        if (c->ids[r] != IGNORE)
+            sum += log(all) - x[c->ids[r]];
+    }
+    *y = c->vals.valid[c->d[2]] ? sum / (double)c->vals.valid[c->d[2]] : 0;
+}
+
+static void ref_log_sum(const Case *c, double *y)
+{
+    for (long r = 0; r < c->d[0]; r++) {
+        double all = 0;
+        for (long i = 0; i < c->d[1]; i++)
+            all += exp(c->in[0]->v[r * c->d[1] + i]);
+        y[r] = log(all);
+    }
+}
+
+static void xent(void)
+{
+    const long shapes[][2] = {{1, 2}, {7, 11}, {33, 257}, {2, 5003}, {5, 16}};
+    for (int s = 0; s < 5; s++) {
+        long rows = shapes[s][0], width = shapes[s][1], count = s % 3;
+        double far = s ? 5 : 1;                /* two scores far apart leave a loss of a few units in the last place */
+        Tensor *x = operand(REAL, rows * width, -far, far), *loss = result(FLOAT, 1), *lse = result(FLOAT, rows);
+        Tensor *dloss = filled(FLOAT, 1, s ? 1 : 0.5), *dx = result(REAL, x->n);
+        int32_t *target = ids(rows, 0, width);
+        if (s)
+            target[rows / 2] = IGNORE;
+        Case c = {.d = {rows, width, count}, .ids = target, .in = {x}};
+        c.vals.valid[count] = s == 4 ? 0 : 3 * rows - 1;
+        xent_forward(stage, loss->k, lse->k, x->k, target, &c.vals, rows, width, IGNORE, (int)count);
+        check_value("xent_forward", loss, ref_xent, &c);
+        check_value("xent_forward lse", lse, ref_log_sum, &c);
+        xent_backward(stage, dx->k, dloss->k, x->k, lse->k, target, &c.vals, rows, width, IGNORE, (int)count);
+        check_gradient("xent_backward", dx, ref_xent, &c, 0, dloss);
+        for (long i = 0; s && i < width; i++)
+            expect(dx->v[rows / 2 * width + i] == 0, "xent_backward: an ignored row has gradient");
+        case_end();
+    }
+}
+
+static void ref_mse(const Case *c, double *y)
+{
+    *y = 0;
+    for (long i = 0; i < c->d[0]; i++)
+        *y += pow(c->in[0]->v[i] - c->in[1]->v[i], 2) / ((double)c->d[0] * c->vals.micro);
+}
+
+static void mse(void)
+{
+    const long sizes[] = {1, 13, 5003, 70001};
+    for (int s = 0; s < 4; s++) {
+        long n = sizes[s];
+        Tensor *x = operand(REAL, n, -1, 1), *t = operand(REAL, n, -1, 1), *loss = result(FLOAT, 1);
+        Tensor *dx = result(REAL, n);
+        Tensor *dt = result(REAL, n), *dloss = filled(FLOAT, 1, 2);
+        Case c = {.d = {n}, .vals = {.micro = 3}, .in = {x, t}};
+        mse_forward(stage, loss->k, x->k, t->k, &c.vals, n);
+        check_value("mse_forward", loss, ref_mse, &c);
+        mse_backward(stage, dx->k, 0, dloss->k, x->k, t->k, &c.vals, n);
+        mse_backward(stage, 0, dt->k, dloss->k, x->k, t->k, &c.vals, n);
+        check_gradient("mse_backward dx", dx, ref_mse, &c, 0, dloss);
+        check_gradient("mse_backward dtargets", dt, ref_mse, &c, 1, dloss);
+        case_end();
+    }
+}
+
+static void scalars(void)
+{
+    Values vals = {.loss = 99};
+    Tensor *a = operand(FLOAT, 1, 1, 2), *b = operand(FLOAT, 1, 1, 2), *y = result(FLOAT, 1);
+    loss_add_forward(stage, y->k, a->k, b->k);
+    check_values("loss_add_forward", y, &(double){a->v[0] + b->v[0]});
+    loss_scale_forward(stage, y->k, a->k, 0.25f);
+    check_values("loss_scale_forward", y, &(double){a->v[0] * 0.25});
+    loss_seed(stage, y->k);
+    check_values("loss_seed", y, &(double){1});
+    loss_report(stage, a->k, &vals, 0);
+    expect(vals.loss == a->v[0], "loss_report starts with %g, should be %g", vals.loss, a->v[0]);
+    loss_report(stage, b->k, &vals, 1);
+    expect(vals.loss == a->v[0] + b->v[0], "loss_report adds to %.17g", vals.loss);
+    hash(&vals.loss, sizeof vals.loss);
+}
+
+/* ---- update ------------------------------------------------------------------------------------------------------ */
+
+static const long sizes[] = {1, 15, 17, 4111, 100003};
+
+static void tie(void)
+{
+    for (int s = 0; s < 5; s++) {
+        Tensor *g = operand(FLOAT, sizes[s], -1, 1), *other = operand(FLOAT, sizes[s], -1, 1);
+        double *want = numbers(g->n);
+        for (long i = 0; i < g->n; i++)
+            want[i] = g->v[i] + other->v[i];
+        tie_add(stage, g->k, other->k, g->n);
+        check_values("tie_add", g, want);
+        case_end();
+    }
+}
+
+static void norms(void)
+{
+    double norm[5] = {0}, total = 0;
+    Values vals = {0};
+    Tensor *clip = result(FLOAT, 1);
+    for (int s = 0; s < 5; s++) {
+        Tensor *g = operand(FLOAT, sizes[s], -1, 1);
+        double want = 0;
+        for (long i = 0; i < g->n; i++)
+            want += g->v[i] * g->v[i];
+        norm_partial(stage, norm, g->k, g->n, s);
+        expect(fabs(norm[s] - want) <= 1e-13 * want, "norm_partial: %.17g, should be %.17g", norm[s], want);
+        total += want;
+    }
+    hash(norm, sizeof norm);
+    norm_total(stage, clip->k, norm, &vals, 5, 2);
+    expect(fabs(vals.norm - sqrt(total)) <= 1e-12 * sqrt(total), "norm_total: norm %.17g", vals.norm);
+    check_values("norm_total", clip, &(double){2 / (sqrt(total) + 1e-6)});
+    norm_total(stage, clip->k, norm, &vals, 5, 1e6f);
+    check_values("norm_total below the limit", clip, &(double){1});
+    hash(&vals.norm, sizeof vals.norm);
+}
+
+/* Three steps of PyTorch's torch.optim.SGD, in double. */
+static void sgd(void)
+{
+    for (int s = 0; s < 8; s++) {
+        long n = sizes[s % 4], decay = s % 2;
+        int with_moment = s != 5, with_copy = s > 3;
+        Values vals = {.lr = 0.125f, .weight_decay = 0.25f};
+        Tensor *p = operand(FLOAT, n, -1, 1), *m = filled(FLOAT, n, 0), *c = result(REAL, n);
+        Tensor *clip = filled(FLOAT, 1, 0.75);
+        double *want = numbers(n), *moment = numbers(n);
+        memcpy(want, p->v, (size_t)n * sizeof *want);
+        for (int step = 0; step < 3; step++) {
+            Tensor *g = operand(FLOAT, n, -1, 1);
+            for (long i = 0; i < n; i++) {
+                double d = g->v[i] * (s % 3 ? 0.75 : 1) + (decay ? 0.25 : 0) * want[i];
+                moment[i] = with_moment ? 0.5 * moment[i] + d : d;
+                want[i] -= 0.125 * moment[i];
+            }
+            sgd_update(stage, p->k, with_copy ? c->k : 0, g->k, with_moment ? m->k : 0, s % 3 ? clip->k : 0, &vals, n,
+                       0.5f, decay);
+        }
+        check_values("sgd_update p", p, want);
+        if (with_copy)
+            check_values("sgd_update c", c, p->v);
+        case_end();
+    }
+}
+
+/* Three steps of PyTorch's torch.optim.AdamW, in double. */
+static void adamw(void)
+{
+    const float beta1 = 0.875f, beta2 = 0.96875f, eps = 1e-3f;
+    for (int s = 0; s < 8; s++) {
+        long n = sizes[s % 5], decay = s % 2;
+        Values vals = {.lr = 0.125f, .weight_decay = 0.25f};
+        Tensor *p = operand(FLOAT, n, -1, 1), *m = filled(FLOAT, n, 0), *v = filled(FLOAT, n, 0), *c = result(REAL, n);
+        Tensor *clip = filled(FLOAT, 1, 0.5);
+        double *want = numbers(n), *m1 = numbers(n), *m2 = numbers(n);
+        memcpy(want, p->v, (size_t)n * sizeof *want);
+        for (int step = 0; step < 3; step++) {
+            Tensor *g = operand(FLOAT, n, -1, 1);
+            double bias1 = 1 - pow((double)beta1, step + 1), bias2 = 1 - pow((double)beta2, step + 1);
+            vals.bias1 = (float)bias1, vals.bias2 = (float)bias2;
+            for (long i = 0; i < n; i++) {
+                double d = g->v[i] * (s % 3 ? 0.5 : 1);
+                want[i] *= 1 - 0.125 * (decay ? 0.25 : 0);
+                m1[i] = (double)beta1 * m1[i] + (1 - (double)beta1) * d;
+                m2[i] = (double)beta2 * m2[i] + (1 - (double)beta2) * d * d;
+                want[i] -= 0.125 / bias1 * m1[i] / (sqrt(m2[i]) / sqrt(bias2) + (double)eps);
+            }
+            adamw_update(stage, p->k, s > 3 ? c->k : 0, g->k, m->k, v->k, s % 3 ? clip->k : 0, &vals, n, beta1, beta2,
+                         eps, decay);
+        }
+        check_values("adamw_update p", p, want);
+        check_values("adamw_update m", m, m1);
+        check_values("adamw_update v", v, m2);
+        if (s > 3)
+            check_values("adamw_update c", c, p->v);
+        case_end();
+    }
+}
+
+const Check update_checks[] = {
+    {" xent_forward xent_backward ", xent},
+    {" mse_forward mse_backward ", mse},
+    {" loss_add_forward loss_scale_forward loss_report loss_seed ", scalars},
+    {" tie_add ", tie},
+    {" norm_partial norm_total ", norms},
+    {" sgd_update ", sgd},
+    {" adamw_update ", adamw},
+    {0, 0},
+};
