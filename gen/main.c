@@ -303,6 +303,7 @@ static const char usage[] =
     "  --recompute WHAT          plan.recompute: none, full or auto\n"
     "  --limit BYTES             devices.*.memory, such as 8GiB\n"
     "  --cuts A,B,...            last forward operator of each stage but the last, counted from 0\n"
+    "  --devices FILE            the devices, instead of the model's own\n"
     "  --prefix NAME             an object with NAME_main() instead of a program\n"
     "  --profile FILE            measured times\n"
     "  --from FILE               start from a graph in text form\n"
@@ -346,7 +347,8 @@ static bool take_set(Options *x, const char *option, const char *value)
 static void take_option(Options *x, const char *option, const char *value)
 {
     struct { const char *option; const char **to; } texts[] = {
-        {"-o", &x->out}, {"--from", &x->from}, {"-d", &x->dump}, {"--profile", &x->profile}, {"--prefix", &x->prefix}};
+        {"-o", &x->out}, {"--from", &x->from}, {"-d", &x->dump}, {"--profile", &x->profile}, {"--prefix", &x->prefix},
+        {"--devices", &x->devices}};
     if (!value)
         misuse("%s needs a value", option);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
@@ -415,11 +417,40 @@ static Options options(int argc, char **argv)
     return x;
 }
 
+/* --devices FILE: a list of devices, or a file with a key `devices`, instead of the model's own. */
+static void replace_devices(Node *root, const char *path)
+{
+    Node *with = load(path), *list = with->kind == MAP ? node_get(with, "devices") : with;
+    if (!list)
+        err(with->loc, NULL, "no list of devices, and no key 'devices'");
+    if (root->kind != MAP)
+        return;
+    for (int i = 0; i < root->n; i++)
+        if (!strcmp(root->key[i]->text, "devices")) {
+            root->at[i] = list;
+            return;
+        }
+    Node *key = alloc(sizeof *key), **keys = alloc(sizeof *keys * (size_t)(root->n + 1)), **at = alloc(sizeof *at *
+        (size_t)(root->n + 1));
+    *key = (Node){.kind = SCALAR, .loc = list->loc, .text = "devices"};
+    for (int i = 0; i < root->n; i++) {
+        keys[i] = root->key[i];
+        at[i] = root->at[i];
+    }
+    keys[root->n] = key;
+    at[root->n++] = list;
+    root->key = keys;
+    root->at = at;
+}
+
 int main(int argc, char **argv)
 {
     atexit(mem_free_all);
     Options x = options(argc, argv);
-    const Model *m = model(load(x.file), x.file, &x.over);
+    Node *root = load(x.file);
+    if (x.devices)
+        replace_devices(root, x.devices);
+    const Model *m = model(root, x.file, &x.over);
     bad_stop();
     if (x.verb && !strcmp(x.verb, "check"))
         return check_model(&x, m);

@@ -128,10 +128,15 @@ static void print_buf(const Stager *w, int b, const char *comma)
     const char *shape = x->tensor >= 0 ? shape_text(&g->tensor.at[x->tensor].shape)
                         : x->state >= 0 ? shape_text(&g->state.at[x->state].shape) : "scratch";
     Type type = x->tensor >= 0 ? g->tensor.at[x->tensor].type : x->state >= 0 ? g->state.at[x->state].type : F32;
+    static const char *const role[] = {[S_PARAM] = "parameter", [S_COPY] = "parameter, copy", [S_GRAD] = "gradient",
+        [S_MOMENT1] = "moment 1", [S_MOMENT2] = "moment 2", [S_CLIP] = "clip factor", [S_NORM] = "partial norms",
+        [S_VALUES] = "step values"};
+    const char *life = strf("%s to %s", when_text(x->birth), when_text(x->death));
+    if (x->birth == AT_ALWAYS)
+        life = strf("%s%s", role[g->state.at[x->state].kind], x->origin == RECEIVED ? ", owned by another stage" : "");
     const char *slots = pooled(w, b) ? strf(" in %d slots", w->p->pool.at[x->pool].count) : "";
-    fprintf(w->f, "    %-28s = 0x%08" PRIx64 "%s  /* %10" PRId64 "  %s %s  [%d,%d]  %s to %s%s */\n", w->buf[b],
-            (uint64_t)x->offset, comma, x->bytes, type_name(type), shape, x->first, x->last, when_text(x->birth),
-            when_text(x->death), slots);
+    fprintf(w->f, "    %-28s = 0x%08" PRIx64 "%s  /* %10" PRId64 "  %s %s  [%d,%d]  %s%s */\n", w->buf[b],
+            (uint64_t)x->offset, comma, x->bytes, type_name(type), shape, x->first, x->last, life, slots);
 }
 
 static bool is_used(const Stager *w, int b)
