@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * mkcall.c: prints, in C, how the interpreter calls each kernel.
+ *
+ *     mkcall rt/rt.h > calls.h
+ *
+ * The interpreter has a call's name and a list of words; C needs the call spelt out.  Which calls there are, ops.def says;
+ * what type each word has, rt.h says.  So a new row, or a new operand, needs no change here.
+ *
+ * A word is an address, an integer or a float; one adaptor a call takes each from the right member of a union.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OP(name, in, par, out, shape, f, ff, i, fi, w, fw) f, i, w,
+static const char *const calls[] = {
+#include "gen/ops.def"
+};
+#undef OP
+enum { CALLS = sizeof calls / sizeof *calls, MOST = 512, NAME = 64 };
+
+static char header[1 << 16];
+static char name[MOST][NAME];
+static int names;
+
+static void stop(const char *what, const char *of)
+{
+    fprintf(stderr, "mkcall: %s %s\n", what, of);
+    exit(1);
+}
+
+static void add(const char *text, size_t n)
+{
+    char word[NAME];
+    if (n >= NAME || names == MOST)
+        stop("too long or too many:", text);
+    memcpy(word, text, n);
+    word[n] = 0;
+    for (int i = 0; i < names; i++)
+        if (!strcmp(name[i], word))
+            return;
+    strcpy(name[names++], word);
+}
+
+/* "da = dy; f(db, dy, n)": every word before a parenthesis. */
+static void add_calls(const char *text)
+{
+    for (const char *p = text; (p = strchr(p, '(')); p++) {
+        const char *from = p;
+        while (from > text && (isalnum((unsigned char)from[-1]) || from[-1] == '_'))
+            from--;
+        add(from, (size_t)(p - from));
+    }
+}
+
+/* Behind the parenthesis of "void NAME(Stage *st, ..."; NULL: not declared. */
+static const char *parameters(const char *call)
+{
+    char text[2 * NAME];
+    snprintf(text, sizeof text, "\nvoid %s(", call);
+    const char *p = strstr(header, text);
+    return p ? p + strlen(text) : NULL;
+}
+
+static void print_adaptor(const char *prefix, const char *call, const char *p)
+{
+    printf("static void %s%s(Stage *st, const Word *a)\n{\n    (void)a;\n    %s(st", prefix, call, call);
+    p += strcspn(p, ",)");
+    for (int i = 0; *p == ','; i++) {
+        p += strspn(p, ", ");
+        size_t n = strcspn(p, ",)");
+        char member = memchr(p, '*', n) ? 'p' : !strncmp(p, "float", 5) ? 'f' : 'i';
+        printf(", %sa[%d].%c", member == 'i' && !strncmp(p, "int", 3) ? "(int)" : "", i, member);
+        p += n;
+    }
+    printf(");\n}\n");
+}
+
+static void read_header(const char *path)
+{
+    FILE *f = fopen(path, "r");
+    size_t n = f ? fread(header, 1, sizeof header, f) : 0;
+    if (!n || n == sizeof header)
+        stop("cannot read", path);
+    fclose(f);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2)
+        stop("usage:", "mkcall rt.h");
+    read_header(argv[1]);
+    for (int i = 0; i < CALLS; i++)
+        add_calls(calls[i]);
+    for (int i = 0; i < names; i++) {
+        char opener[2 * NAME];
+        snprintf(opener, sizeof opener, "open_%s", name[i]);
+        if (!parameters(name[i]))
+            stop("rt.h does not declare", name[i]);
+        print_adaptor("call_", name[i], parameters(name[i]));
+        if (parameters(opener))
+            print_adaptor("call_", opener, parameters(opener));
+    }
+    printf("static const struct { const char *name; void (*call)(Stage *, const Word *), (*open)(Stage *, const Word *); } "
+           "kernels[] = {\n");
+    for (int i = 0; i < names; i++) {
+        char opener[2 * NAME];
+        snprintf(opener, sizeof opener, "open_%s", name[i]);
+        printf("    {\"%s\", call_%s, %s%s},\n", name[i], name[i], parameters(opener) ? "call_" : "0",
+               parameters(opener) ? opener : "");
+    }
+    printf("};\n");
+    return 0;
+}
