@@ -109,7 +109,8 @@ static bool size_position(Sizer *z)
 static bool size_relative_bias(Sizer *z)
 {
     int64_t buckets = get(z, "buckets"), each = get(z, "both") ? buckets / 2 : buckets;
-    if (each < 2 || (get(z, "both") && buckets % 2) || get(z, "distance") <= each / 2)
+    if (each < 2 || each > 2048 || (get(z, "both") && buckets % 2) || get(z, "distance") <= each / 2 ||
+        get(z, "distance") > 1 << 20)
         return refuse(z, "buckets: 32, distance: 128", "%lld buckets cannot be spread over %lld distances",
                       (Num)buckets, (Num)get(z, "distance"));
     return par_shape(z, 0, (Shape){2, {buckets, get(z, "heads")}}) &&
