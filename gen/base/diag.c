@@ -127,11 +127,12 @@ static void line_of(Loc at, const char **from, const char **to)
 /* Where the word that begins at p ends: at the closing quote, or before what cannot belong to a plain scalar. */
 static const char *word_end(const char *p, const char *end)
 {
-    if (p < end && (*p == '"' || *p == '\'')) {
-        const char *close = memchr(p + 1, *p, (size_t)(end - p - 1));
-        return close ? close + 1 : end;
-    }
     const char *q = p;
+    if (p < end && (*p == '"' || *p == '\'')) {
+        for (q++; q < end && *q != *p; q++)
+            q += *p == '"' && *q == '\\';
+        return q < end ? q + 1 : end;
+    }
     while (q < end && !strchr(" \t,[]{}", *q) && !(*q == ':' && (q + 1 == end || isspace((unsigned char)q[1]))))
         q++;
     return q > p ? q : p + 1;
@@ -141,6 +142,9 @@ static void snippet(Loc at, const char *hint)
 {
     const char *from, *end, *caret, *start;
     int bytes, before = 0, under = 0, cells = 0;
+    bool option = files[at.file].path[0] == '-';
+    if (option && at.line > 1)          /* the end of a text without line breaks */
+        at = (Loc){ at.file, 1, INT32_MAX };
     line_of(at, &from, &end);
     caret = from;
     for (int col = 1; col < at.col && caret < end; col++, caret += bytes)
@@ -148,9 +152,11 @@ static void snippet(Loc at, const char *hint)
     start = caret - from > WINDOW * 3 / 4 ? caret - WINDOW / 2 : from;
     while (start > from && start < end && (*start & 0xc0) == 0x80)
         start++;
-    const char *stop = word_end(caret, end);
+    const char *stop = word_end(caret, end), *equal = option ? memchr(caret, '=', (size_t)(end - caret)) : NULL;
+    if (equal)                          /* one step of the path of --set */
+        stop = caret + strcspn(caret, ".=");
 
-    if (files[at.file].path[0] == '-')
+    if (option)
         fprintf(stderr, "      | ");
     else
         fprintf(stderr, "%5d | ", at.line);
@@ -272,7 +278,7 @@ static int distance(const char *a, const char *b)
 {
     int na = (int)strlen(a), nb = (int)strlen(b), row[3][MOST_WORD + 1];
     if (na > MOST_WORD || nb > MOST_WORD)
-        return MOST_WORD;
+        return INT32_MAX;
     for (int i = 0; i <= na; i++)
         for (int j = 0; j <= nb; j++) {
             int *at = &row[i % 3][j];

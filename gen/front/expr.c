@@ -127,6 +127,8 @@ NORETURN static void expected(Reader *r, const char *what)
         hint = "a product is written with *, a number in decimal";
     if (!peek(r))
         err(r->at, hint, "'%s' ends where %s is expected", r->text, what);
+    if (r->p == r->text)
+        err(r->at, hint, "%s is expected, and '%s' found", what, r->text);
     err(r->at, hint, "'%s' has '%s' where %s is expected", r->text, r->p, what);
 }
 
@@ -242,8 +244,8 @@ static Value name(Reader *r)
         return call(r, word);
     double value;
     if (!r->lookup || !r->lookup(r->ctx, word, &value))
-        err(r->at, "a name stands for a dim or an argument of the block", "'%s' names '%s', which is not known here",
-            r->text, word);
+        err(r->at, "a name stands for a dim or an argument of the block", "unknown name '%s'%s", word,
+            strcmp(word, r->text) ? strf(" in '%s'", r->text) : "");
     return real(r, value);
 }
 
@@ -318,7 +320,6 @@ int64_t expr_int(Loc at, const char *text, Lookup lookup, void *ctx)
 {
     Value v = value(at, text, lookup, ctx);
     if (!v.is_int)
-        err(at, fabs(v.f) < EXACT ? "use ceil() where rounding up is meant" : NULL,
-            "'%s' is %.10g, not an integer", text, v.f);
+        err(at, strf("it is %.10g; ceil() rounds up", v.f), "'%s' is not an integer", text);
     return v.i;
 }

@@ -223,8 +223,10 @@ NORETURN static void syntax(const Loader *l)
     const char *problem = y->problem ? y->problem : "this cannot be read";
     if (y->error == YAML_MEMORY_ERROR)
         fail(EXIT_RUN, "out of memory while reading YAML");
-    if (y->context)
-        err(place(l, y->problem_mark), remedy(problem), "YAML: %s %s (line %zu)", problem, y->context,
+    if (y->context && strstr(problem, "end of stream"))     /* where it began says more than where the file ends */
+        err(place(l, y->context_mark), remedy(problem), "YAML: %s %s", problem, y->context);
+    if (y->context && y->context_mark.line != y->problem_mark.line)
+        err(place(l, y->problem_mark), remedy(problem), "YAML: %s %s that begins in line %zu", problem, y->context,
             y->context_mark.line + 1);
     err(place(l, y->problem_mark), remedy(problem), "YAML: %s", problem);
 }
@@ -286,7 +288,9 @@ Node *load_text(const char *path, const char *text, size_t n)
     if (n > MOST_BYTES)
         err((Loc){ file, 1, 1 }, NULL, "more than %d bytes", MOST_BYTES);
     check_text(file, text, n);
-    return parse(file, text, n);
+    Node *root = parse(file, text, n);
+    bad_stop();
+    return root;
 }
 
 Node *load_option(const char *option, const char *text, size_t skip)
@@ -295,6 +299,8 @@ Node *load_option(const char *option, const char *text, size_t skip)
     int file = diag_file(option, text, n);
     if (n > MOST_SCALAR)
         err((Loc){ file, 1, 1 }, NULL, "an option of more than %d bytes", MOST_SCALAR);
+    if (skip == n)
+        err((Loc){ file, 1, (int)n + 1 }, NULL, "there is no value behind the =");
     check_text(file, text, n);
     char *blank = strf("%s", text);     /* spaces instead of what is skipped: columns stay those of the option */
     memset(blank, ' ', skip);

@@ -14,15 +14,15 @@
 #include "front/schema.h"
 #include <string.h>
 
-static const double MOST_DIM = 0x1p48;      /* a tensor has less than 2^48 bytes, and such a dim is exact in a double */
+#define MOST_DIM 0x1p48         /* a tensor has less than 2^48 bytes, and such a dim is exact in a double */
 enum { MOST_DIMS = 256, MOST_INITS = 64 };
 
 /* ---- dims -------------------------------------------------------------------------------------------- */
 
-static void dim(Model *m, const Node *key, const Node *value)
+static void dim(const Spot *s, const Node *key)
 {
     static const char *const taken[] = { "B", "sqrt", "min", "max", "ceil" };
-    if (!name_check(key, "a dim", false))
+    if (!name_check(key, "model.dims", false))
         return;
     for (int i = 0; i < COUNT(taken); i++)
         if (!strcmp(key->text, taken[i])) {
@@ -30,26 +30,25 @@ static void dim(Model *m, const Node *key, const Node *value)
                 i ? "'%s' is a function, not a dim" : "the dim '%s' is the micro-batch and is not set here", key->text);
             return;
         }
-    if (value->kind != SCALAR) {
-        bad(value->loc, NULL, "the dim '%s' is an integer, not a %s", key->text, value->kind == LIST ? "list" : "map");
-        return;
-    }
-    int64_t n = expr_int(value->loc, value->text, number_lookup, m);
-    if (n < 0 || (double)n > MOST_DIM)
-        bad(value->loc, NULL, "the dim '%s' is %lld; it must be 0 to 2^48", key->text, (long long)n);
-    else
-        *PUSH(&m->dims) = (Dim){ key->text, n, value->loc };
+    int64_t n = 0;
+    Spot to = *s;
+    to.to = &n;
+    read_int(&to);
+    *PUSH(&s->m->dims) = (Dim){ key->text, n, s->value->loc };
 }
 
 static void dims(const Spot *s)
 {
+    static const Field bound = { NULL, NULL, 0, 0, MOST_DIM, NULL };
     if (!want(s, MAP, "a map of names and integers"))
         return;
     if (s->value->n > MOST_DIMS)
         bad(s->value->loc, NULL, "%d dims; at most %d are read", s->value->n, MOST_DIMS);
     else
-        for (int i = 0; i < s->value->n; i++)
-            dim(s->m, s->value->key[i], s->value->at[i]);
+        for (int i = 0; i < s->value->n; i++) {
+            Spot one = spot_key(s, i, &bound, NULL);
+            dim(&one, s->value->key[i]);
+        }
 }
 
 /* ---- inputs ------------------------------------------------------------------------------------------ */
@@ -92,7 +91,8 @@ static void read_range(const Spot *s)
         return;
     if (s->value->n != 2) {
         bad(s->value->loc, "write [FROM, TO]; TO is not in the range",
-            "%s has %d values, not two", s->path, s->value->n);
+            "%s: two integers are expected, and %d found", s->path,
+            s->value->n);
         return;
     }
     for (int i = 0; i < 2; i++) {
@@ -117,10 +117,11 @@ static void read_inputs(const Spot *s)
     for (int i = 0; i < s->value->n && i < MAXINPUT; i++) {
         Node *key = s->value->key[i], *at = s->value->at[i];
         Input *input = PUSH(&s->m->inputs);
-        *input = (Input){ .name = key->text, .loc = key->loc };
-        name_check(key, "an input", false);
-        section(s->m, at, strf("%s.%s", s->path, key->text), fields, COUNT(fields), input);
-        if (at->kind != MAP || !want_key(at, "shape", input->name) || !want_key(at, "dtype", input->name))
+        *input = (Input){ .name = key->text, .type = I32, .loc = key->loc };
+        name_check(key, s->path, false);
+        const char *path = strf("%s.%s", s->path, key->text);
+        section(s->m, at, path, fields, COUNT(fields), input);
+        if (at->kind != MAP || !want_key(at, "shape", path) || !want_key(at, "dtype", path))
             continue;
         if (input->type == BF16)
             bad(node_get(at, "dtype")->loc, "write f32; it is narrowed where it is used", "an input of type bf16");
@@ -139,7 +140,7 @@ static void read_pair(const Spot *s)
     if (!want(s, LIST, "a list of two numbers"))
         return;
     if (s->value->n != 2) {
-        bad(s->value->loc, NULL, "%s has %d numbers, not two", s->path, s->value->n);
+        bad(s->value->loc, NULL, "%s: two numbers are expected, and %d found", s->path, s->value->n);
         return;
     }
     for (int i = 0; i < 2; i++) {
@@ -184,7 +185,7 @@ static void read_init(const Spot *s)
     for (int i = 0; i < s->value->n && i < MOST_INITS; i++) {
         Init *init = PUSH(&s->m->inits);
         init->name = s->value->key[i]->text;
-        name_check(s->value->key[i], "a rule", false);
+        name_check(s->value->key[i], s->path, false);
         Spot rule = spot_key(s, i, NULL, init);
         init_rule(&rule);
     }
@@ -235,6 +236,7 @@ static void model_model(Model *m, Node *node)
     if (node_get(node, "dims")) {
         Spot s = { m, NULL, "model.dims", node_get(node, "dims"), NULL };
         dims(&s);
+        bad_stop();             /* what names a dim could only repeat the mistake */
     }
     section(m, node, "model", fields, COUNT(fields), m);
     if (node->kind == MAP) {
@@ -255,7 +257,7 @@ static void version(Node *root)
     Node *node = node_get(root, "dpgen");
     if (!node)
         err(root->loc, "add a line 'dpgen: 1'", "this is no dpgen model file, or it does not say so");
-    if (!is_word(node, "1"))
+    if (node->kind != SCALAR || strcmp(node->text, "1"))
         err(node->loc, NULL, "this dpgen reads version 1 of the schema%s", node->kind == SCALAR
             ? strf(", not '%s'", node->text) : "");
 }

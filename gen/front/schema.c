@@ -103,16 +103,16 @@ bool name_check(const Node *node, const char *what, bool dashes)
 {
     const char *p = node->text, *rule = dashes ? "letters, digits, '_', '.' and '-'" : "letters, digits, '_' and '.'";
     if (!isalpha((unsigned char)*p) && *p != '_') {
-        bad(node->loc, "a name begins with a letter or '_'", "'%s' cannot name %s", p, what);
+        bad(node->loc, "a name begins with a letter or '_'", "%s: '%s' is no name", what, p);
         return false;
     }
     for (const char *q = p; *q; q++)
         if ((unsigned char)*q >= 0x80 || (!isalnum((unsigned char)*q) && !strchr(dashes ? "_.-" : "_.", *q))) {
-            bad(node->loc, strf("a name has %s", rule), "'%s' cannot name %s", p, what);
+            bad(node->loc, strf("a name is made of %s", rule), "%s: '%s' is no name", what, p);
             return false;
         }
     if (strlen(p) > MOST_SEGMENT) {
-        bad(node->loc, NULL, "a name of %zu characters; at most %d are read", strlen(p), MOST_SEGMENT);
+        bad(node->loc, NULL, "%s: a name of %zu characters; at most %d are read", what, strlen(p), MOST_SEGMENT);
         return false;
     }
     return true;

@@ -68,7 +68,8 @@ static void batch_end(Train *t, Loc at)
     t->micro = t->global / t->batch;
     int64_t down = t->micro * t->batch;
     if (t->global % t->batch)
-        bad(at, strf("global: %lld would do", (long long)(down ? down : t->batch)),
+        bad(at, down ? strf("%lld or %lld would do", (long long)down, (long long)(down + t->batch))
+            : strf("%lld would do", (long long)t->batch),
             "a global batch of %lld samples is not a whole number of micro-batches of %lld", (long long)t->global,
             (long long)t->batch);
     else if (t->micro > MOST_MICRO)
@@ -88,7 +89,7 @@ static void read_betas(const Spot *s)
     if (!want(s, LIST, "a list of two numbers"))
         return;
     if (s->value->n != 2) {
-        bad(s->value->loc, NULL, "%s has %d numbers, not two", s->path, s->value->n);
+        bad(s->value->loc, NULL, "%s: two numbers are expected, and %d found", s->path, s->value->n);
         return;
     }
     Spot one = spot_item(s, 0, &bound, &t->beta1), two = spot_item(s, 1, &bound, &t->beta2);
@@ -142,7 +143,7 @@ static void read_schedule(const Spot *s)
         want_key(s->value, "every", s->path);
     const Node *final = node_get(s->value, "final");
     if (final && t->schedule != LR_COSINE && t->schedule != LR_LINEAR)
-        bad(final->loc, NULL, "%s.final is only for types cosine and linear", s->path);
+        bad(final->loc, "delete it", "%s.final is only for types cosine and linear", s->path);
 }
 
 static void read_seed(const Spot *s)
@@ -219,8 +220,8 @@ static void read_role(const Spot *s)
         bad(s->value->loc, "write dtype: i32 there", "%s: the input '%s' is not i32", s->path, s->value->text);
     const Node *shape = s->m->inputs.at[i].shape;
     if (shape && shape->n != 2)
-        bad(s->value->loc, "give it the shape [B, LENGTH]", "%s: the input '%s' has %d dimensions, not two", s->path,
-            s->value->text, shape->n);
+        bad(s->value->loc, "give it the shape [B, LENGTH]", "%s: the input '%s' does not have two dimensions", s->path,
+            s->value->text);
 }
 
 static void read_arrays(const Spot *s)
@@ -237,7 +238,7 @@ static void read_arrays(const Spot *s)
     }
 }
 
-static void check_keys(const DataSet *d, Node *node, const char *path)
+static bool check_keys(const DataSet *d, Node *node, const char *path)
 {
     static const char *const token_keys[] = { "files", "tokens", "next" }, *const array_keys[] = { "arrays" };
     bool npy = !strcmp(d->format, "npy");
@@ -245,11 +246,14 @@ static void check_keys(const DataSet *d, Node *node, const char *path)
     if (!npy && !d->input.n)
         want_key(node, "tokens", path);
     const char *const *other = npy ? token_keys : array_keys;
+    bool ok = true;
     for (int i = 0; i < (npy ? COUNT(token_keys) : COUNT(array_keys)); i++) {
         const Node *value = node_get(node, other[i]);
         if (value)
-            bad(value->loc, NULL, "%s.%s does not go with format %s", path, other[i], d->format);
+            bad(value->loc, "delete it", "%s.%s does not go with format %s", path, other[i], d->format);
+        ok = ok && !value;
     }
+    return ok;
 }
 
 /* What the evaluation set does not say, it has in common with the training set. */
@@ -300,8 +304,10 @@ static void read_set(const Spot *s)
         inherit(d, &s->m->data);
     if (s->value->kind != MAP || (!d->format && !want_key(s->value, "format", s->path)) || !d->format)
         return;
-    check_keys(d, s->value, s->path);
-    check_fed(s->m, d, s->path);
+    const Node *arrays = node_get(s->value, "arrays");
+    int named = !!node_get(s->value, "tokens") + !!node_get(s->value, "next") + (arrays ? arrays->n : 0);
+    if (check_keys(d, s->value, s->path) && named <= d->input.n)     /* else a name was wrong, and is named already */
+        check_fed(s->m, d, s->path);
 }
 
 void model_data(Model *m, Node *node)

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * unit_base: gen/base/.  Hashes against the published answers, decimal conversion against libc's strtod (correctly
+ * rounded in glibc and musl), the edit distance against its recursive definition, diagnostics against the text they
+ * must print.
+ *
+ * What ends the process is run in a child.
+ */
+#include "dpgen.h"
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int passed, failed;
+
+static void check(bool ok, const char *what, const char *got)
+{
+    passed += ok;
+    failed += !ok;
+    if (!ok)
+        fprintf(stderr, "unit_base: %s: %s\n", what, got);
+}
+
+static uint64_t draw(void)      /* splitmix64 */
+{
+    static uint64_t state = 1;
+    uint64_t z = state += 0x9e3779b97f4a7c15;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return z ^ z >> 31;
+}
+
+/* ---- hashes: FIPS 180-4 examples; FNV test vectors ------------------------------------------------------- */
+
+static const char *sha(const char *text, size_t n, int repeat)
+{
+    static char hex[65];
+    Sha256 s;
+    sha256_start(&s);
+    while (repeat--)
+        sha256_add(&s, text, n);
+    sha256_end(&s, hex);
+    return hex;
+}
+
+static void test_hashes(void)
+{
+    static const struct { const char *text; int repeat; const char *hex; } known[] = {
+        { "", 1, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" },
+        { "abc", 1, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" },
+        { "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 1,
+          "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1" },
+        { "aaaaaaaaaa", 100000, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0" },
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        check(!strcmp(sha(known[i].text, strlen(known[i].text), known[i].repeat), known[i].hex), "sha256",
+              known[i].text);
+    check(hash64("") == 0xcbf29ce484222325, "hash64", "empty");
+    check(hash64("a") == 0xaf63dc4c8601ec8c, "hash64", "a");
+    check(hash64("foobar") == 0x85944171f73967e8, "hash64", "foobar");
+}
+
+/* ---- numbers ------------------------------------------------------------------------------------------------ */
+
+static void same_number(const char *text)
+{
+    double got = number_decimal(text, strlen(text)), want = strtod(text, NULL);
+    check(!memcmp(&got, &want, sizeof got), "number_decimal", strf("%s is %a, not %a", text, got, want));
+}
+
+static void test_numbers(void)
+{
+    static const char *const hard[] = {
+        "0", "0.0", "1", "10", "0.1", "1e-8", "6e-4", "9007199254740993", "1e23",
+        "9007199254740992.99999999999999999999", "8.98846567431158e307", "1.7976931348623157e308",
+        "1.7976931348623158e308", "1.7976931348623159e308", "1e309",
+        "1e999999999999", "1e-999999999999", "2.2250738585072011e-308", "2.2250738585072014e-308", "5e-324", "4.9e-324",
+        "2.4703282292062327e-324", "2.4703282292062328e-324", "2.5e-324", "1e-323", "1e-400",
+        "123456789012345678901234567890",
+        "0.000000000000000000000000000000000000000000000000000000001", "1.", ".5", "00001.5e+1", "5.0E-1",
+    };
+    for (size_t i = 0; i < sizeof hard / sizeof *hard; i++)
+        same_number(hard[i]);
+    for (int i = 0; i < 3000; i++) {
+        char digits[48];
+        int n = 1 + (int)(draw() % 40);
+        for (int k = 0; k < n; k++)
+            digits[k] = (char)('0' + draw() % 10);
+        int places = (int)(draw() % 20), power = (int)(draw() % 700) - 350;
+        same_number(strf("%.*s.%.*se%d", n, digits, places, "31415926535897932384", power));
+    }
+    for (int i = 0; i < 300; i++) {     /* half way between neighbouring doubles, and a little to the side */
+        uint64_t m = 1ull << 53 | (draw() >> 11);
+        const char *tie = strf("%llu", (unsigned long long)(2 * (m >> 1) + 1));
+        same_number(tie);
+        same_number(strf("%s.%0*d1", tie, 1 + (int)(draw() % 900), 0));
+        same_number(strf("%.1074f", ldexp((double)(draw() >> 11), -1074 + (int)(draw() % 60))));
+    }
+}
+
+/* ---- JSON text, vectors, printed strings ------------------------------------------------------------------- */
+
+static void test_text(void)
+{
+    FILE *f = tmpfile();
+    char got[200] = "", big[5000];
+    json_text(f, "a\"b\\c\n\t\r\b\f\x01\x1f\x7f</script>\xc3\xa9");
+    rewind(f);
+    check(fgets(got, sizeof got, f) &&
+          !strcmp(got, "\"a\\\"b\\\\c\\n\\t\\r\\b\\f\\u0001\\u001f\\u007f\\u003c/script>\xc3\xa9\""),
+          "json_text", got);
+    fclose(f);
+    memset(big, 'x', sizeof big);
+    big[sizeof big - 1] = 0;
+    for (size_t n = 250; n < 262; n++)
+        check(strlen(strf("%.*s", (int)n, big)) == n, "strf", "around its first buffer");
+    check(!strcmp(strf("%s", big), big), "strf", "long");
+
+    Ints v = { NULL, 0, 0 };
+    for (int i = 0; i < 1000; i++)
+        *PUSH(&v) = i + 1;
+    bool ok = v.n == 1000;
+    for (int i = 0; i < 1000; i++)
+        ok = ok && v.at[i] == i + 1;
+    v.n = 3;
+    check(ok && *PUSH(&v) == 0 && v.n == 4, "PUSH", "elements kept, a new one is zero even where one was before");
+    const char *bytes = alloc(4096);
+    for (int i = 0; i < 4096; i++)
+        ok = ok && !bytes[i];
+    check(ok && (uintptr_t)bytes % sizeof(max_align_t) % 16 == 0, "alloc", "zeros, aligned");
+}
+
+/* ---- did you mean ---------------------------------------------------------------------------------------------- */
+
+/* Optimal string alignment as it is defined, exponential. */
+static int align(const char *a, int n, const char *b, int m)
+{
+    if (!n || !m)
+        return n + m;
+    int replace = align(a, n - 1, b, m - 1) + (tolower((unsigned char)a[n - 1]) != tolower((unsigned char)b[m - 1]));
+    int one = 1 + align(a, n - 1, b, m), two = 1 + align(a, n, b, m - 1);
+    int best = replace < one ? replace : one;
+    best = two < best ? two : best;
+    if (n > 1 && m > 1 && a[n - 1] == b[m - 2] && a[n - 2] == b[m - 1]) {
+        int swap = 1 + align(a, n - 2, b, m - 2);
+        best = swap < best ? swap : best;
+    }
+    return best;
+}
+
+static void test_nearest(void)
+{
+    static const struct { const char *word, *found; } known[] = {
+        { "haeds", "heads" }, { "relu", "Relu" }, { "embeding", "embedding" }, { "lerning", NULL }, { "q", NULL },
+        { "", NULL }, { "xheads", "heads" }, { "HEADS", "heads" },
+    };
+    static const char *const names[] = { "heads", "Relu", "embedding", "B" };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const char *got = nearest(known[i].word, names, 4);
+        check(got == known[i].found || (got && known[i].found && !strcmp(got, known[i].found)), "nearest",
+              strf("'%s' gives %s", known[i].word, got ? got : "none"));
+    }
+    for (int i = 0; i < 300; i++) {     /* of two random words, it names one at the least distance within its bound */
+        char word[3][7];
+        for (int w = 0; w < 3; w++) {
+            int n = 3 + (int)(draw() % 4);
+            for (int k = 0; k < n; k++)
+                word[w][k] = (char)('a' + draw() % 3);
+            word[w][n] = 0;
+        }
+        const char *list[] = { word[1], word[2] };
+        int n = (int)strlen(word[0]), d[2], bound = (n + 2) / 3;
+        for (int k = 0; k < 2; k++)
+            d[k] = align(word[0], n, list[k], (int)strlen(list[k]));
+        int best = d[1] < d[0];
+        const char *want = d[best] <= bound ? list[best] : NULL;
+        check(nearest(word[0], list, 2) == want, "nearest", strf("%s among %s, %s", word[0], word[1], word[2]));
+    }
+    char huge[5001];
+    memset(huge, 'a', 5000);
+    huge[5000] = 0;
+    check(!nearest(huge, names, 4), "nearest", "a word of 5000 letters");
+}
+
+/* ---- diagnostics ------------------------------------------------------------------------------------------------- */
+
+static int run(void (*body)(void), char *out, size_t size)
+{
+    FILE *f = tmpfile();
+    fflush(NULL);
+    pid_t child = fork();
+    if (!child) {
+        dup2(fileno(f), STDERR_FILENO);
+        body();
+        exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    rewind(f);
+    out[fread(out, 1, size - 1, f)] = 0;
+    fclose(f);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static Loc in(const char *path, const char *text, int line, int col)
+{
+    return (Loc){ diag_file(path, text, strlen(text)), line, col };
+}
+
+static void say_key(void)
+{
+    err(in("a.yaml", "dpgen: 1\n  n_haeds: 12\n", 2, 3), "did you mean 'n_heads'?", "unknown key");
+}
+
+static void say_tab(void) { err(in("a.yaml", "\t\tkey: 1", 1, 3), NULL, "tab"); }
+static void say_wide(void)
+{
+    err(in("a.yaml", "{\xe6\x97\xa5\xe6\x9c\xac: e\xcc\x81t\xc3\xa9, bad: 1}", 1, 12), NULL, "wide");
+}
+
+static void say_option(void) { err(in("--set", "train.steps=x", 1, 13), NULL, "option"); }
+static void say_end(void) { err(in("a.yaml", "abc\r\n", 1, 4), NULL, "end"); }
+static void say_past(void) { err(in("a.yaml", "abc", 9, 9), NULL, "past"); }
+static void say_unknown(void) { err((Loc){ 0, 0, 0 }, "this", "no place"); }
+static void say_escape(void) { err(in("a.yaml", "k: \x1b[31m\xe2\x80\xae\xff", 1, 4), NULL, "a\x1b[0m\nb"); }
+static void say_many(void)
+{
+    Loc at = in("a.yaml", "abc", 1, 1);
+    for (int i = 0; i < 50; i++)
+        bad(at, NULL, "number %d", i);
+}
+static void say_bad(void) { bad(in("a.yaml", "abc", 1, 1), NULL, "x"); bad_stop(); }
+static void say_warn(void) { warn(in("a.yaml", "abc", 1, 1), "x"); bad_stop(); }
+static void say_fail(void) { fail(EXIT_NOFIT, "no plan"); }
+static void say_die(void) { die("broken"); }
+static void say_long(void)
+{
+    char *text = alloc((1 << 20) + 1);
+    memset(text, 'y', 1 << 20);
+    err((Loc){ diag_file("a.yaml", text, 1 << 20), 1, 500000 }, NULL, "%s", text);
+}
+
+static void test_diag(void)
+{
+    static const struct { void (*body)(void); int status; const char *text; } known[] = {
+        { say_key, 3, "a.yaml:2:3: error: unknown key\n"
+                      "    2 |   n_haeds: 12\n      |   ^~~~~~~ did you mean 'n_heads'?\n" },
+        { say_tab, 3, "a.yaml:1:3: error: tab\n    1 |   key: 1\n      |   ^~~\n" },
+        { say_wide, 3, "a.yaml:1:12: error: wide\n    1 | {\xe6\x97\xa5\xe6\x9c\xac: e\xcc\x81t\xc3\xa9, bad: 1}\n"
+                       "      |             ^~~\n" },
+        { say_option, 3, "--set: error: option\n      | train.steps=x\n      |             ^\n" },
+        { say_end, 3, "a.yaml:1:4: error: end\n    1 | abc\n      |    ^\n" },
+        { say_past, 3, "a.yaml:9:9: error: past\n    9 | \n      | ^\n" },
+        { say_unknown, 3, "dpgen: error: no place\n      | this\n" },
+        { say_escape, 3, "a.yaml:1:4: error: a?[0m?b\n    1 | k: ?[31m??\n      |    ^\n" },
+        { say_bad, 3, "a.yaml:1:1: error: x\n    1 | abc\n      | ^~~\n" },
+        { say_warn, 0, "a.yaml:1:1: warning: x\n    1 | abc\n      | ^~~\n" },
+        { say_fail, 4, "dpgen: no plan\n" },
+    };
+    char got[100000];
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        int status = run(known[i].body, got, sizeof got);
+        check(status == known[i].status && !strcmp(got, known[i].text), "diagnostic",
+              strf("status %d\n%s", status, got));
+    }
+    check(run(say_many, got, sizeof got) == 3 && strstr(got, "number 19") && !strstr(got, "number 20"), "20 errors",
+          got);
+    check(run(say_long, got, sizeof got) == 3 && strlen(got) < 2500, "a line of 1 MiB",
+          strf("%zu bytes", strlen(got)));
+    check(run(say_die, got, sizeof got) == 70 && strstr(got, "unit_base.c") && strstr(got, "broken"), "die", got);
+}
+
+int main(void)
+{
+    test_hashes();
+    test_numbers();
+    test_text();
+    test_nearest();
+    test_diag();
+    mem_free_all();
+    printf("unit_base: %d passed, %d failed\n", passed, failed);
+    return failed > 0;
+}
