@@ -14,10 +14,10 @@ FRONT = gen/front/load.o gen/front/schema.o gen/front/expr.o gen/front/override.
         gen/front/update.o gen/front/fuse.o gen/front/check_graph.o
 COST  = gen/cost/cost.o
 SCHED = gen/sched/order.o gen/sched/gpipe.o gen/sched/1f1b.o gen/sched/check_order.o
-PLAN  = gen/plan/part.o gen/plan/exact.o gen/plan/span.o gen/plan/keep.o gen/plan/nofit.o gen/plan/check_plan.o
+PLAN  = gen/plan/part.o gen/plan/exact.o gen/plan/span.o gen/plan/keep.o gen/plan/live.o gen/plan/nofit.o gen/plan/check_plan.o
 LOWER = gen/lower/rebuild.o gen/lower/comm.o gen/lower/lower.o gen/lower/mem.o gen/lower/sim.o gen/lower/check_sim.o gen/lower/check_comm.o \
         gen/lower/check_mem.o
-EMIT  = gen/emit/names.o gen/emit/text.o gen/emit/stage.o gen/emit/launch.o gen/emit/archive.o gen/emit/build.o \
+EMIT  = gen/emit/names.o gen/emit/text.o gen/emit/stage.o gen/emit/launch.o gen/emit/archive.o gen/emit/report.o gen/emit/build.o \
         gen/emit/out.o gen/emit/emit.o build/embedded.o
 TEXT  = gen/base/text.o gen/base/text_graph.o gen/base/text_plan.o
 OBJ   = gen/main.o $(BASE) $(FRONT) $(COST) $(SCHED) $(PLAN) $(LOWER) $(EMIT) $(TEXT)

@@ -400,6 +400,7 @@ typedef struct {
     Bytes arena, bound, limit;  /* mem: size, lower bound by live bytes, limit of the device */
     Bytes state;                /* mem: of it parameters, gradients, moments */
     int peak;                   /* mem: tick of the bound */
+    Bytes *live;                /* mem: bytes alive at each tick, [ticks] */
     int requests, handles;
     Ns busy;                    /* sim */
 } DevicePlan;
@@ -441,6 +442,7 @@ void check_part(const Plan *p);
 /* ---- keep: plan/keep.c -------------------------------------------------------------------------------------------- */
 int keep(Plan *p);
 Bytes keep_bound(const Plan *p, int first, int last, int device);   /* optimistic bytes of forward operators first..last there */
+Bytes keep_need(const Plan *p, int device);         /* what keep expects of the arena: near, no bound; for feeding back */
 void check_keep(const Plan *p);
 /* lower/rebuild.c: the backward of one chunk as a line of calls, with what it makes again */
 typedef struct { int op; bool again; } Line;

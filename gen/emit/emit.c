@@ -49,6 +49,8 @@ int emit(const Plan *p, const char *dir, const char *prefix)
     out_close(o);
     emit_trace(out_open(o, "trace.json"), p);
     out_close(o);
+    emit_report(out_open(o, "report.html"), p);
+    out_close(o);
     emit_build(o, p, prefix);
     copy_input(o, p->m->path, "model.yaml");
     return out_end(o);

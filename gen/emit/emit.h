@@ -28,6 +28,7 @@ void emit_stage(FILE *f, const Plan *p, int device);
 void emit_launch(FILE *f, const Plan *p, const char *prefix, const char *plan_hash);
 void emit_plan_json(FILE *f, const Plan *p);
 void emit_trace(FILE *f, const Plan *p);
+void emit_report(FILE *f, const Plan *p);            /* report.c */
 void emit_build(Out *o, const Plan *p, const char *prefix);
 const char *action_text(const Plan *p, const Action *k);    /* F chunk 0, micro-batch 3 */
 const char *size_text(Bytes n);                     /* 23.61 GiB */

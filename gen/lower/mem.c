@@ -408,8 +408,10 @@ static void find_bound(Mem *m)
             change[s->last + 1] -= align(m->p->buf.at[b].bytes);
         }
     d->bound = now;
+    d->live = alloc(sizeof(Bytes) * (size_t)d->ticks);
     for (int t = 0; t < d->ticks; t++) {
         now += change[t];
+        d->live[t] = now;
         if (now > d->bound) {
             d->bound = now;
             d->peak = t;
