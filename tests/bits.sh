@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # bits.sh: the portable kernels give the same bits whatever compiles them.  Builds them with each compiler, level of
-# optimisation, instruction set and thread count at hand, runs `opcheck hash`, and compares the hashes: one for f32, one for bf16.
+# optimisation, instruction set and thread count at hand, runs `opcheck hash`, and compares the hashes: one for f32,
+# one for bf16.
 # What this machine lacks (clang, AVX-512) is skipped by name.  SLOW=1 takes every combination; otherwise each compiler,
 # level and instruction set occurs at least once.  docs/bits.md says why the hashes must agree.
 set -u
