@@ -301,7 +301,9 @@ static bool find_block(Scope *s, const Node *use, Block *k)
     *k = (Block){node_get(n, "body"), node_get(n, "args"), node_get(n, "in"), node_get(n, "out")};
     if (!k->body)
         WRONG(s->b, n->loc, NULL, "block %s has no body", use->text);
-    return keys_among(s->b, n, "a block", keys, 4) && k->body;
+    if (k->args && k->args->kind != MAP)
+        WRONG(s->b, k->args->loc, "write args: {name: default}, or name: required", "'args' of a block is a mapping");
+    return keys_among(s->b, n, "a block", keys, 4) && k->body && (!k->args || k->args->kind == MAP);
 }
 
 static bool list_or_none(Builder *b, const Node *n, const char *what)

@@ -64,7 +64,7 @@ const char *name_fault(const char *text)
     if (!n || !strchr(letters, text[0]))
         return "a name begins with a letter";
     if (n > MAX_NAME)
-        return "a name has at most 63 characters";
+        return "63 characters at most";
     if (strspn(text, inner) != n)
         return "a name consists of letters, digits, _ and .";
     if (text[n - 1] == '.' || strstr(text, ".."))
