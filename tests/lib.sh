@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# lib.sh: read by the end-to-end suites.  Makes jobs by the hundred: dpgen writes a folder, the reader of the emitted
+# language reads its stages, they are compiled without optimisation and linked against the runtime and kernels, which are
+# compiled once (build/librt*.a).  That is a quarter of a second a plan, where `make -C out` takes five; suites that are
+# about the Makefile of the folder call that.
+#
+# Jobs run as many at a time as there are cores.  What they print goes to files, so that the order of the report is fixed.
+
+root=$(cd "$(dirname "$0")/.." && pwd) || exit 2
+cd "$root" || exit 2
+tmp=$(mktemp -d) || exit 2
+trap 'rm -rf "$tmp"' EXIT
+trap 'exit 1' INT TERM HUP
+suite=$(basename "$0" .sh)
+passed=0 failed=0 skipped=0
+
+cc=${CC:-cc}
+clang=$(command -v clang)
+cores=$(nproc 2>/dev/null || echo 2)
+models=$root/tests/models
+data=$root/LICENSE                              # text that is always the same
+flags="-D_GNU_SOURCE -I$root -I$root/rt -I$root/rt/op -std=c11 -pipe -fno-builtin -Wall -Wextra -Werror -Wno-unknown-pragmas"
+run="--no-checkpoint --quiet --hash --data $data"
+
+pass() { passed=$((passed + 1)); }
+fault() { failed=$((failed + 1)); printf '%s: %s\n' "$suite" "$1" >&2; }
+skip() { skipped=$((skipped + ${2:-1})); printf '%s: skipped: %s\n' "$suite" "$1" >&2; }
+# expect WHAT COMMAND...: it must succeed
+expect() { what=$1; shift; if "$@" >"$tmp/said" 2>&1; then pass; else fault "$what: $(tail -n 1 "$tmp/said")"; fi; }
+# refuse WHAT STATUS TEXT COMMAND...: it must end with STATUS and say TEXT
+refuse() {
+    what=$1 want=$2 text=$3
+    shift 3
+    "$@" >"$tmp/said" 2>&1
+    got=$?
+    if [ "$got" = "$want" ] && grep -q -e "$text" "$tmp/said"; then pass
+    else fault "$what: status $got, not $want with \`$text': $(tail -n 1 "$tmp/said")"; fi
+}
+finish() { echo "$suite: $passed passed, $failed failed, $skipped skipped"; [ "$failed" = 0 ]; exit; }
+
+# need FILE...: built by make, or the suite cannot go on
+need() { make -s "$@" >"$tmp/make" 2>&1 || { cat "$tmp/make" >&2; fault "cannot build $*"; finish; }; }
+
+# A kind of job: how its stages are compiled, with what they are linked, how the program is started.
+use_portable() { kind="$flags" with="$root/build/librt.a -lpthread" start=; }
+use_bf16() { kind="$flags -DREAL_BF16" with="$root/build/librt_bf16.a -lpthread" start=; }
+
+# generate DIR OPTION...: the folder, and its stages read back
+generate() {
+    to=$1
+    shift
+    rm -rf "$to"
+    ./dpgen "$@" -o "$to" >"$to.log" 2>&1 || { echo "dpgen: $(head -n 1 "$to.log")"; return 1; }
+    build/emitted rt/rt.h $(stages "$to") >"$to.log" 2>&1 || { echo "emitted: $(head -n 1 "$to.log")"; return 1; }
+}
+stages() { ls "$1"/stage[0-9].c; }
+
+# compile DIR [COMPILER]: DIR/job.  LIBRARY objects come first, so that they replace those of the archive.
+compile() {
+    ${2:-$cc} -O0 $kind $more -o "$1/job" "$1/launch.c" $(stages "$1") $with >"$1.log" 2>&1 ||
+        { echo "compiler: $(grep -m 1 -e error -e undefined "$1.log" || head -n 1 "$1.log")"; return 1; }
+}
+
+# job_hash DIR ARGUMENT...: what --hash prints
+job_hash() {
+    at=$1
+    shift
+    timeout 120 $start "$at/job" $run "$@" >"$at.out" 2>"$at.log" || { echo "job: status $?: $(tail -n 1 "$at.log")"; return 1; }
+    sed -n 's/^sha256 //p' "$at.out"
+}
+
+# plan NAME COMPILER OPTION...: one line `NAME HASH`, or `NAME` and what went wrong
+plan() {
+    name=$1 compiler=$2
+    shift 2
+    d=$tmp/$name
+    said=$(generate "$d" "$@" && compile "$d" "$compiler" && job_hash "$d" $arguments)
+    echo "$name ${said:-printed no hash}"
+    [ -n "$keep" ] || rm -rf "$d" "$d.log" "$d.out"
+}
+
+# plans < LINES of `NAME OPTION...`: all of them, one in eight by the other compiler; results in $tmp/result, by name
+plans() {
+    cat >"$tmp/list"
+    for worker in $(seq "$cores"); do
+        awk -v n="$cores" -v i="$worker" 'NR % n == i % n {print NR % 8, $0}' "$tmp/list" |
+        while read -r turn name options; do
+            compiler=$cc
+            [ "$turn" != 1 ] || compiler=${clang:-$cc}
+            eval "plan $name $compiler $options"
+        done >"$tmp/result.$worker" &
+    done
+    wait
+    cat "$tmp"/result.[0-9]* | sort >"$tmp/result"
+    rm -f "$tmp"/result.[0-9]*
+}
+
+# one_hash WHAT [HASH]: every line of the result has HASH, or that of the first; leaves it in $hash
+one_hash() {
+    hash=${2:-$(awk 'length($2) == 64 && NF == 2 {print $2; exit}' "$tmp/result")}
+    while read -r name said; do
+        if [ "$said" = "$hash" ]; then pass
+        elif [ ${#said} = 64 ]; then fault "$1: $name: hash $(printf %.12s "$said"), not $(printf %.12s "$hash")"
+        else fault "$1: $name: $said"; fi
+    done <"$tmp/result"
+}

@@ -1,0 +1,135 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# The same bits under any plan (contract C2).  A tiny GPT with tied weights and dropout, 8 micro-batches, trained for 20
+# steps under 24 plans: 1 to 4 stages, gpipe and 1f1b, nothing, some, all recomputed.  All parameters must have one
+# SHA-256, that of the graph interpreter, which knows no plan.  Again with gradient groups, in bf16, with the kernels of
+# oneDNN, between two processes, and after a stop at step 10 under another plan.
+. "$(dirname "$0")/lib.sh"
+need dpgen build/emitted build/librt.a
+
+model="$models/tiny-gpt.yaml --set train.batch.global=16"
+some="'[h.*.ln_*, h.*.gelu, h.1.attention, h.2.dropout, wpe]'"
+
+# plans_of STAGES OPTION...: a line for each schedule and recompute policy
+plans_of() {
+    count=$1
+    shift
+    for n in $count; do
+        for schedule in gpipe 1f1b; do
+            for what in none full "$some"; do
+                case $what in none | full) label=$what ;; *) label=some ;; esac
+                echo "$n.$schedule.$label $model --stages $n --schedule $schedule --recompute $what $*"
+            done
+        done
+    done
+}
+
+# A few of the 24, for what differs by numbers only; all of them with SLOW=1
+few() { if [ -n "$SLOW" ]; then cat; else grep -E '^(1.gpipe.none|2.1f1b.some|3.gpipe.full|4.1f1b.none|4.1f1b.full) '; fi; }
+
+# interpreted OPTION...: the hash of the interpreter, or nothing when there is none
+interpreted() { [ -z "$interp" ] || $interp $model "$@" 2>"$tmp/interp.log" | sed -n 's/^sha256 //p'; }
+
+# agree WHAT OPTION...: the plans of the result against each other and the interpreter
+agree() {
+    label=$1
+    shift
+    want=$(interpreted "$@")
+    if [ -n "$want" ]; then pass
+    elif [ -n "$interp" ]; then fault "$label: the interpreter gives no hash: $(tail -n 1 "$tmp/interp.log")"; fi
+    one_hash "$label" "$want"
+}
+
+# ---- the interpreter, where it is built ---------------------------------------------------------------------------
+interp=
+if make -s build/interp >/dev/null 2>&1; then interp="build/interp --data $data"; else skip "there is no build/interp"; fi
+
+# ---- 24 plans -----------------------------------------------------------------------------------------------------
+use_portable
+plans_of "1 2 3 4" | plans
+agree "f32"
+reference=$hash
+
+# ---- a mistake is seen: the hash is of what was computed -------------------------------------------------------------
+kind="$kind -Wno-unused-parameter"
+said=$(generate "$tmp/wrong" $model --stages 2 && sed -i 's/linear_backward_w(\(.*\), acc, /linear_backward_w(\1, 1, /' \
+    "$tmp"/wrong/stage1.c && compile "$tmp/wrong" && job_hash "$tmp/wrong")
+if [ ${#said} = 64 ] && [ "$said" != "$reference" ]; then pass; else fault "a wrong chain goes unseen: $said"; fi
+
+# ---- gradient groups, bf16 -----------------------------------------------------------------------------------------
+seen=$reference
+other() { case " $seen " in *" $hash "*) fault "$1: the hash of another key" ;; *) pass; seen="$seen $hash" ;; esac; }
+for groups in 2 4; do
+    plans_of "1 2 3 4" --set train.batch.groups=$groups | few | plans
+    agree "$groups groups" --set train.batch.groups=$groups
+    other "$groups groups"
+done
+need build/librt_bf16.a
+use_bf16
+plans_of "1 2 3 4" --set train.precision.compute=bf16 | few | plans
+[ -z "$interp" ] || interp="build/interp_bf16 --data $data"
+make -s build/interp_bf16 >/dev/null 2>&1 || interp=
+agree "bf16" --set train.precision.compute=bf16
+other "bf16"
+[ -z "$interp" ] || interp="build/interp --data $data"
+
+# ---- stop at step 10, go on under another plan ------------------------------------------------------------------------
+# resume FROM TO: stages.schedule.recompute of the two halves
+resume() {
+    rm -rf "$tmp/ckpt"
+    run="--quiet --hash --data $data --checkpoint $tmp/ckpt"
+    said=$(job_hash "$tmp/$1" --steps 10) || { fault "$1, the first 10 steps: $said"; return; }
+    [ "$said" != "$reference" ] || fault "$1: 10 steps give the hash of 20"
+    said=$(job_hash "$tmp/$2" --resume)
+    if [ "$said" = "$reference" ]; then pass; else fault "$1, then $2: $said"; fi
+}
+use_portable
+keep=yes
+plans_of "1 2 3 4" | grep -E '^(1.gpipe.none|2.1f1b.some|3.1f1b.full|4.gpipe.full) ' | plans
+keep=
+resume 1.gpipe.none 3.1f1b.full
+resume 4.gpipe.full 2.1f1b.some
+resume 3.1f1b.full 1.gpipe.none
+resume 2.1f1b.some 2.1f1b.some
+run="--no-checkpoint --quiet --hash --data $data"
+
+# ---- two processes -----------------------------------------------------------------------------------------------------
+two_ranks() {
+    if ! command -v mpirun >/dev/null || ! command -v mpicc >/dev/null; then skip "there is no mpirun, or no mpicc" 6; return; fi
+    root_too=
+    [ "$(id -u)" != 0 ] || root_too=--allow-run-as-root
+    if ! mpicc $flags -O2 -c -o "$tmp/link_mpi.o" rt/link_mpi.c 2>"$tmp/mpi.log"; then
+        fault "rt/link_mpi.c: $(head -n 1 "$tmp/mpi.log")"
+        return
+    fi
+    use_portable
+    with="$tmp/link_mpi.o $with"
+    start="mpirun -n 2 --oversubscribe $root_too"
+    cc_was=$cc clang_was=$clang
+    cc=mpicc clang=
+    plans_of 2 --set plan.transport=mpi | plans
+    cc=$cc_was clang=$clang_was
+    one_hash "mpi" "$reference"
+}
+two_ranks
+
+# ---- oneDNN at one and at two threads: each has its own numbers ----------------------------------------------------------
+# The objects of its kernels come first; the archive gives the others.
+fast() {
+    if ! echo '#include <dnnl.h>' | $cc -E - >/dev/null 2>&1; then skip "there is no dnnl.h" 24; return; fi
+    mkdir -p "$tmp/onednn"
+    for source in rt/op/onednn/*.c; do
+        $cc $flags -O2 -ffp-contract=off -fopenmp -c -o "$tmp/onednn/$(basename "$source" .c).o" "$source" \
+            2>"$tmp/onednn.log" || { fault "$source: $(head -n 1 "$tmp/onednn.log")"; return; }
+    done
+    use_portable
+    with="$tmp/onednn/*.o $with -fopenmp -ldnnl -lm"
+    clang_was=$clang clang=
+    plans_of "1 2 3 4" --set devices.0.kernels=onednn | plans
+    clang=$clang_was
+    one_hash "onednn"
+    other "onednn"
+}
+fast
+finish
