@@ -279,7 +279,7 @@ static int save(Worker *w, int64_t step)
 int ckpt_save(Worker *w, int64_t step)
 {
     char detail[CKPT_PATH];
-    atomic_store(&w->patience, 10);
+    atomic_store(&w->patience, PATIENT);
     int status = save(w, step);
     atomic_store(&w->patience, 1);
     ckpt_name(detail, w->run->opt.checkpoint, step, "");

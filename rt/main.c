@@ -148,7 +148,7 @@ static void *stage_main(void *at)
     if (w->stage.index == 0)
         metrics_start(run);
     w->status = train(w);
-    atomic_store(&w->patience, 10);
+    atomic_store(&w->patience, PATIENT);
     if (w->status == DONE)
         w->status = results(w);
     return NULL;
@@ -156,16 +156,19 @@ static void *stage_main(void *at)
 
 /* ---- preparation ------------------------------------------------------------------------------------------------ */
 
-/* The numbers of a job hold for this arithmetic. */
-static int check_machine(void)
+/* The numbers of a job hold for this arithmetic and these kernels. */
+static int check_machine(const Run *run)
 {
     volatile float tiny = 0x1p-130f, unit = 1;
     const uint32_t one = 1;
+    char why[512];
     if (*(const unsigned char *)&one != 1)
         return complain(STATUS_MACHINE, "this machine is big endian; files and hashes are written little endian");
     if (unit + 0x1p-24f != 1 || unit + 0x1.8p-24f == 1 || tiny * 0.5f == 0)
         return complain(STATUS_MACHINE, "rounding is not to nearest, or small numbers are flushed to zero; some library or "
                         "the environment has changed that");
+    if (kernels_start(run->job->stage[run->first].threads, why, sizeof why) != 0)
+        return complain(STATUS_MACHINE, "%s", why);
     return DONE;
 }
 
@@ -219,7 +222,7 @@ static int start_values(Run *run)
 /* Everything that may fail before the first step, in the order in which it is cheapest to find out. */
 static int prepare(Run *run)
 {
-    int status = check_machine();
+    int status = check_machine(run);
     if (status == DONE)
         run->loader = data_open(run, &status);
     if (status == DONE)

@@ -29,6 +29,8 @@ typedef struct Run Run;
 typedef struct Checkpoint Checkpoint;
 typedef struct { char *at; size_t n, cap; } Text;      /* what does not fit is counted and not stored */
 
+enum { PATIENT = 4 };
+
 typedef struct Worker {
     Stage stage;
     Run *run;
@@ -43,7 +45,7 @@ typedef struct Worker {
     /* watchdog.c: the only fields that another thread reads */
     _Atomic int64_t at;         /* action under way; -1 none */
     _Atomic uint64_t beat;      /* counts up with every sign of life */
-    _Atomic int patience;       /* deadlines that may pass in silence: more while files are written */
+    _Atomic int patience;       /* deadlines that may pass in silence: PATIENT while files are written */
 } Worker;
 
 struct Run {

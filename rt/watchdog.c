@@ -2,10 +2,10 @@
  *
  * watchdog.c: ends a job that has frozen, with a message.
  *
- * A thread looks at the sign of life of each stage five times a second.  A stage that begins no action for
- * max(30 s, 20 predicted steps) has lost its peer, its device or its mind: the watchdog prints where each stage of this
- * process stands and ends the job with 1.  Silence is counted in looks, not by the clock, so that a process that was
- * stopped and continued is not blamed for the pause.  Writing files has ten times the patience.
+ * A thread looks at the signs of life of its stages five times a second.  A process in which no stage begins an action for
+ * max(30 s, 20 predicted steps) has lost its peer, its device or its mind: the watchdog prints where each stage
+ * stands and ends the job with 1.  Silence is counted in looks, not by the clock, so that a process that was stopped
+ * and continued is not blamed for the pause.  Writing files has four times the patience: others wait for it in silence.
  * A stage that waits for a frozen one falls silent too, so whoever is still alive notices, on any host.
  */
 #include <stdlib.h>
@@ -21,14 +21,14 @@ struct Watchdog {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     bool stop;
-    long deadline;              /* looks */
+    long deadline, silent;      /* looks; since when no stage of the process has shown life */
     struct { uint64_t beat; long silent; } *seen;
 };
 
 static const char *doing(const Worker *w, int64_t at)
 {
     long n = w->info->actions + w->info->eval_actions;
-    return at < 0 ? "between steps" : at < n && w->info->action ? w->info->action[at] : "?";
+    return at < 0 ? "none: it starts, exchanges results or writes files" : at < n && w->info->action ? w->info->action[at] : "?";
 }
 
 _Noreturn static void expire(const Watchdog *d)
@@ -37,23 +37,29 @@ _Noreturn static void expire(const Watchdog *d)
     for (int i = 0; i < run->count; i++) {
         const Worker *w = &run->worker[i];
         int64_t at = atomic_load(&w->at);
-        complain(STATUS_RUN, "%s: last action %lld: %s; silent for %ld s", w->info->name, (long long)at, doing(w, at),
+        complain(STATUS_RUN, "%s: action %lld: %s; silent for %ld s", w->info->name, (long long)at, doing(w, at),
                  d->seen[i].silent / LOOKS);
     }
-    quit(run->link, STATUS_RUN, "no progress for %ld s, the job ends; if steps really take that long, raise --watchdog",
-         d->deadline / LOOKS);
+    quit(run->link, STATUS_RUN, "no progress for %ld s, the job ends; if an action really takes that long, raise --watchdog",
+         d->silent / LOOKS);
 }
 
 static void look(Watchdog *d)
 {
+    bool alive = false;
+    int patience = 1;
     for (int i = 0; i < d->run->count; i++) {
         const Worker *w = &d->run->worker[i];
         uint64_t beat = atomic_load(&w->beat);
+        int own = atomic_load(&w->patience);
+        alive |= beat != d->seen[i].beat;
         d->seen[i].silent = beat == d->seen[i].beat ? d->seen[i].silent + 1 : 0;
         d->seen[i].beat = beat;
-        if (d->seen[i].silent > d->deadline * atomic_load(&w->patience))
-            expire(d);
+        patience = own > patience ? own : patience;
     }
+    d->silent = alive ? 0 : d->silent + 1;
+    if (d->silent > d->deadline * patience)
+        expire(d);
 }
 
 static void *watch(void *at)
