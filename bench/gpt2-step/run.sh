@@ -30,7 +30,7 @@ trap 'rm -rf "$bin"' EXIT
 : "${CC:=cc}" "${ARCH:=native}"
 : "${CFLAGS:=-O3 -march=$ARCH -mprefer-vector-width=512 -ffp-contract=off -fno-math-errno -fno-trapping-math}"
 
-# build NAME LIBRARY FLAG: the step against one kernel library.  A file of rt/op/onednn stands for that of the same name.
+# build NAME LIBRARY FLAG: the step with one kernel library.  A file of rt/op/onednn stands for that of the same name.
 build() {
     name=$1 library=$2 flag=$3 files=''
     for file in rt/op/*.c; do
@@ -65,8 +65,8 @@ once() {
         dir=$emitted
         if [ "$1" = emitted16 ]; then dir=$emitted16; fi
         rm -f "$bin/log"
-        (cd "$dir" && ./train --steps 6 --quiet --data "$bin/tokens" --checkpoint "$bin/ckpt" --log "$bin/log") >/dev/null
-        rm -rf "$bin/ckpt"
+        (cd "$dir" && ./train --steps 6 --quiet --no-checkpoint --data "$bin/tokens" --eval-data "$bin/tokens" \
+            --log "$bin/log") >/dev/null
         sed -n '/"event":"step"/s/.*"ms":\([0-9.]*\).*/\1/p' "$bin/log" | tail -n +2 | median ;;
     *) "$bin/$1" $size -n 6 | awk '$1 == "step" && ++n > 1 { print $2 }' | median ;;
     esac
