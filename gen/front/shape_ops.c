@@ -184,7 +184,7 @@ static bool size_attention(Sizer *z)
 {
     const Shape *q = in_shape(z, 0), *k = in_shape(z, 1), *v = in_shape(z, 2);
     if (q->n != 3 || k->n != 3 || !shape_same(k, v) || q->d[0] != k->d[0] || q->d[2] != k->d[2])
-        return refuse(z, NULL, "q, k, v must have one batch and one width: %s, %s, %s",
+        return refuse(z, NULL, "q, k, v need one batch and width: %s, %s, %s",
                       shape_text(q), shape_text(k), shape_text(v));
     if (get(z, "causal") && q->d[1] > k->d[1])
         return refuse(z, NULL, "causal attention needs as many keys as queries: %lld and %lld", (Num)k->d[1],
