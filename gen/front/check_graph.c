@@ -253,7 +253,7 @@ static bool check_tensor_arg(Check *c, const Use *u, int i)
     int *maker = &c->maker[u->a->index];
     if (t->type != type_of(g, u->operand->type))
         return FAULT(c, o->loc, "%s, %s: %s has type %s", OP(o), u->a->token, type_name(t->type));
-    if (u->a->kind == ARG_READ && t->kind != T_INPUT && *maker < 0)
+    if (u->a->kind == ARG_READ && t->kind != T_INPUT && (*maker < 0 || *maker == i))
         return FAULT(c, o->loc, "%s, %s: reads %s before it is made", OP(o), t->name);
     if (u->a->kind == ARG_WRITE && (*maker >= 0 || t->op != i))
         return FAULT(c, o->loc, "%s, %s: makes %s, which another operator makes", OP(o), t->name);
