@@ -354,7 +354,7 @@ Loader *data_open(Run *run, int *status)
     }
     l->job = job;
     if (job->train.format)
-        *status = source_open(&l->train, &job->train, run->opt.data, true, job);
+        *status = source_open(&l->train, &job->train, run->opt.data, !job->train.sequential, job);
     if (*status == DONE && job->eval.format)
         *status = source_open(&l->eval, &job->eval, run->opt.eval_data, false, job);
     return *status == DONE ? l : NULL;

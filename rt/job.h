@@ -39,6 +39,7 @@ typedef struct {
     const char *const *role;    /* tokens, next, or an array's name */
     const int *input;           /* role[i] feeds this input */
     const char *const *path;    /* npy: file of role[i] */
+    int sequential;             /* 1: samples in the order of the files, else drawn */
 } DataInfo;
 
 typedef struct {

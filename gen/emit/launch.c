@@ -143,8 +143,8 @@ static void print_data_field(const Launch *w, const char *field, const char *nam
 {
     fprintf(w->f, "    .%s = {", field);
     print_string(w->f, d->format);
-    fprintf(w->f, ", %s_files, %d, %s_role, %s_input, %s},\n", name, d->role.n, name, name,
-            d->path.n ? strf("%s_path", name) : "0");
+    fprintf(w->f, ", %s_files, %d, %s_role, %s_input, %s, %d},\n", name, d->role.n, name, name,
+            d->path.n ? strf("%s_path", name) : "0", d->sequential);
 }
 
 static int64_t per_sample(const Plan *p, int input)
