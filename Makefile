@@ -77,6 +77,20 @@ build/unit_math: tests/unit_math.c build/librt.a
 build/unit_%: tests/unit_%.c build/libgen.a
 	$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $< build/libgen.a $(LIBS)
 
+# The graph interpreter, once a compute type; its kernels through adaptors that mkcall makes of ops.def and rt.h
+build/mkcall: tests/mkcall.c gen/ops.def
+	@mkdir -p build
+	$(CC) -I. $(CFLAGS) -o $@ tests/mkcall.c
+
+build/calls.h: build/mkcall rt/rt.h
+	build/mkcall rt/rt.h > $@
+
+build/interp: tests/interp.c build/calls.h build/libgen.a build/librt.a
+	$(CC) $(CPPFLAGS) -Ibuild $(CFLAGS) -o $@ tests/interp.c build/libgen.a build/librt.a $(LIBS) -lpthread
+
+build/interp_bf16: tests/interp.c build/calls.h build/libgen.a build/librt_bf16.a
+	$(CC) $(CPPFLAGS) -DREAL_BF16 -Ibuild $(CFLAGS) -o $@ tests/interp.c build/libgen.a build/librt_bf16.a $(LIBS) -lpthread
+
 build/emitted build/compare: build/%: tests/%.c
 	@mkdir -p build
 	$(CC) -D_POSIX_C_SOURCE=200809L $(CFLAGS) -o $@ $< -lm

@@ -12,12 +12,12 @@
  *
  * Without one, the estimate is the roofline of Williams, Waterman, Patterson, 2009: the larger of arithmetic over peak
  * arithmetic and bytes over bandwidth, and a fixed cost a call.  Products and everything else have their own peak.  The
- * model file may give flops and bandwidth of its device; the table below has figures of the right order for one core of a
- * current server, times the threads.  They are estimates, good enough to balance stages of one model against each other;
- * for predicting seconds there is the profile.
+ * model file may give flops and bandwidth of its device; the table below has figures of the right order for one core of
+ * a server with 512-bit vectors, times the threads.  They are estimates, good enough to balance stages of one model
+ * against each other; for predicting seconds there is the profile.
  *
- * Whole numbers throughout: rates are rounded once, to units a microsecond.  Cost: linear in operators, times the log of
- * the profile's lines.
+ * Whole numbers throughout: rates are rounded once, to units a microsecond.  Cost: linear in operators, times the log
+ * of the profile's lines.
  */
 #include "../dpgen.h"
 
@@ -33,10 +33,10 @@ typedef struct {
     int64_t memory;             /* bytes a core */
 } Rate;
 static const Rate rates[] = {
-    {"portable", F32,    4000, 1000,  4000},
-    {"portable", BF16,   2000,  800,  4000},
-    {"onednn",   F32,   60000, 2000,  6000},
-    {"onednn",   BF16, 240000, 2000,  6000},
+    {"portable", F32,   70000, 10000, 10000},
+    {"portable", BF16,  20000,  8000, 10000},
+    {"onednn",   F32,  150000, 10000, 10000},
+    {"onednn",   BF16, 600000, 10000, 10000},
 };
 
 typedef struct { const char *transport; Ns latency; double link; } Wire;
@@ -48,7 +48,7 @@ static const Wire wires[] = {
 static const char *const products[] = {"Linear", "MatMul", "Attention", "AttentionPacked"};
 static const Ns call_ns = 200;  /* of entering a kernel */
 
-/* ---- the estimate ----------------------------------------------------------------------------------------------------- */
+/* ---- the estimate ------------------------------------------------------------------------------------------------ */
 
 static bool is_product(const Op *o)
 {
@@ -103,7 +103,7 @@ static void set_wire(Cost *c, const char *transport, double link)
     c->link = link > 0 ? link : w->link;
 }
 
-/* ---- the signature of a call -------------------------------------------------------------------------------------------- */
+/* ---- the signature of a call ------------------------------------------------------------------------------------- */
 
 /* Literals that name a thing and do not change the work. */
 static bool is_label(const char *token)
@@ -127,7 +127,7 @@ char *cost_signature(const Op *o)
     return text;
 }
 
-/* ---- the profile ---------------------------------------------------------------------------------------------------------- */
+/* ---- the profile ------------------------------------------------------------------------------------------------- */
 
 typedef struct { const char *call; Ns ns; int line; } Measured;
 typedef struct {
@@ -171,8 +171,8 @@ static void read_line(Profile *f, char *line, int number)
         *PUSH(&f->call) = (Measured){strf("%s", line + 3), ns, number};
     } else if (!strncmp(line, "device ", 7)) {
         if (strcmp(line + 7, f->device))
-            fail(EXIT_STALE, "%s:%d: measured on '%s', but the model's device is '%s'; measure again", f->path, number, line + 7,
-                 f->device);
+            fail(EXIT_STALE, "%s:%d: measured on '%s', but the model's device is '%s'; measure again", f->path, number,
+                 line + 7, f->device);
         f->device_seen = true;
     } else if (!strncmp(line, "message ", 8) && take_last(line, "link", &link) && take_last(line, "latency", &ns)
                && !strcmp(line, "message") && link > 0) {
@@ -226,8 +226,8 @@ static void read_lines(Profile *f)
         qsort(f->call.at, (size_t)f->call.n, sizeof *f->call.at, by_call);
     for (int i = 1; i < f->call.n; i++)
         if (!by_call(&f->call.at[i - 1], &f->call.at[i]))
-            fail(EXIT_STALE, "%s: 'op %s' stands on lines %d and %d", f->path, f->call.at[i].call, f->call.at[i - 1].line,
-                 f->call.at[i].line);
+            fail(EXIT_STALE, "%s: 'op %s' stands on lines %d and %d", f->path, f->call.at[i].call,
+                 f->call.at[i - 1].line, f->call.at[i].line);
 }
 
 static void measured(Cost *c, const Graph *g, const Device *d, const char *path)

@@ -2,9 +2,9 @@
  *
  * check_sim.c: the predicted times, derived a second time.
  *
- * sim walks the lists forward and lets events happen.  Here every action and every transfer is a node of a graph, and its
- * time is the longest path to it, found by raising all times to their lower bounds until nothing moves.  Messages are
- * matched by tag and occurrence, not by counting begins.  Agreement is exact, or dpgen has a bug.
+ * sim walks the lists forward and lets events happen.  Here every action and every transfer is a node of a graph, and
+ * its time is the longest path to it, found by raising all times to their lower bounds until nothing moves.  Messages
+ * are matched by tag and occurrence, not by counting begins.  Agreement is exact, or dpgen has a bug.
  *
  * Cost: actions times the rounds until nothing moves, at most the longest chain of messages.
  */
@@ -39,8 +39,8 @@ static int edge_of(Paths *x, int node, const Action *k, int device)
         if (e->from == from && e->to == to && e->tag == k->tag && *end < 0) {
             *end = node;
             if (e->bytes != k->bytes)
-                die("check_sim: message %d from device %d to %d has %lld and %lld bytes", e->tag, from, to, (long long)e->bytes,
-                    (long long)k->bytes);
+                die("check_sim: message %d from device %d to %d has %lld and %lld bytes", e->tag, from, to,
+                    (long long)e->bytes, (long long)k->bytes);
             return i;
         }
     }
@@ -125,7 +125,8 @@ static Ns check_list(const Plan *p, bool eval)
     find_nodes(&x);
     for (int i = 0; i < x.edges.n; i++)
         if (x.edges.at[i].send < 0 || x.edges.at[i].post < 0)
-            die("check_sim: message %d from device %d to %d has one end", x.edges.at[i].tag, x.edges.at[i].from, x.edges.at[i].to);
+            die("check_sim: message %d from device %d to %d has one end", x.edges.at[i].tag, x.edges.at[i].from,
+                x.edges.at[i].to);
     int round = 0;
     for (bool moved = true; moved; round++) {
         if (round > x.n + 1)
@@ -136,8 +137,8 @@ static Ns check_list(const Plan *p, bool eval)
     for (int i = 0; i < x.n; i++) {
         const Action *k = x.action[i];
         if (k->from != x.at[i] || k->to != x.to[i])
-            die("check_sim: action %d is predicted at %lld..%lld, the longest path says %lld..%lld", i, (long long)k->from,
-                (long long)k->to, (long long)x.at[i], (long long)x.to[i]);
+            die("check_sim: action %d is predicted at %lld..%lld, the longest path says %lld..%lld", i,
+                (long long)k->from, (long long)k->to, (long long)x.at[i], (long long)x.to[i]);
         raise(&end, x.to[i]);
     }
     return end;
@@ -148,7 +149,8 @@ void check_sim(const Plan *p)
     check_list(p, true);
     Ns step = check_list(p, false);
     if (p->step != step)
-        die("check_sim: the step is predicted to take %lld ns, the longest path takes %lld", (long long)p->step, (long long)step);
+        die("check_sim: the step is predicted to take %lld ns, the longest path takes %lld", (long long)p->step,
+            (long long)step);
     for (int d = 0; d < p->devices; d++) {
         Ns busy = 0;
         for (int i = 0; i < p->dev.at[d].list.n; i++)

@@ -8,9 +8,9 @@
  *   fails   never; lists that wait for each other are a bug, which check_comm finds before
  *
  * Each device runs its list in order.  A computation takes the sum of its calls; beginning a message takes nothing; a
- * wait lasts until the transfer ends.  A transfer starts when both sides have begun it and the wire from one device to the
- * other is free, occupies the wire for bytes over rate, and ends a latency later.  Both directions carry at once.  The
- * devices do not disturb each other: stages that share cores or memory bandwidth are slower than predicted here.
+ * wait lasts until the transfer ends.  A transfer starts when both sides have begun it and the wire from one device to
+ * the other is free, occupies the wire for bytes over rate, and ends a latency later.  Both directions carry at once.
+ * The devices do not disturb each other: stages that share cores or memory bandwidth are slower than predicted here.
  *
  * Messages of one pair of devices are begun in the same order on both sides, so the k-th begin of a send meets the k-th
  * begin of a receive.  Cost: linear in actions and calls.

@@ -6,23 +6,23 @@
  * within the memory of its device.  Not only cuts between layers: any place between two operators of different fusion
  * groups.
  *
- * Method: dynamic programming from the last chunk to the first.  best(s, a) is the smallest bottleneck of chunks s.. over
- * operators a..; it is the minimum over the end b of chunk s of max(time(a, b), best(s+1, b+1)), over all b that fit.  All
- * runs that begin at a are priced by growing one Span.  Bisecting for "the longest run that fits" would be faster and
- * wrong: what a chunk receives and makes again depends on where it begins, so neither time nor memory is monotone.  Only
- * two things prune, and both are proven: the time of a run without what is made again never falls when it grows, and it adds
- * up, so under a cap C chunk s can begin at a only if a.. takes at most (chunks - s) C and what is before at most s C.
- * The cap starts just above the lower bound max(total / chunks, largest operator) and grows until a plan is found; what is
- * found under a cap is the optimum, because the cap excludes only worse ones.
+ * Method: dynamic programming from the last chunk to the first.  best(s, a) is the smallest bottleneck of chunks s..
+ * over operators a..; it is the minimum over the end b of chunk s of max(time(a, b), best(s+1, b+1)), over all b that
+ * fit.  All runs that begin at a are priced by growing one Span.  Bisecting for "the longest run that fits" would be
+ * faster and wrong: what a chunk receives and makes again depends on where it begins, so neither time nor memory is
+ * monotone.  Only two things prune, and both are proven: the time of a run without what is made again never falls when
+ * it grows, and it adds up, so under a cap C chunk s can begin at a only if a.. takes at most (chunks - s) C and what
+ * is before at most s C.  The cap starts just above the lower bound max(total / chunks, largest operator) and grows
+ * until a plan is found; what is found under a cap is the optimum, because the cap excludes only worse ones.
  *
- * Equal bottlenecks: the smallest sum of what is made again and received, then the smallest first cut, then the second.  A
- * second pass over the same runs decides; small first chunks are also what 1f1b likes, whose first device holds most.
+ * Equal bottlenecks: the smallest sum of what is made again and received, then the smallest first cut, then the second.
+ * A second pass over the same runs decides; small first chunks are also what 1f1b likes, whose first device holds most.
  *
- * Cost: O(W (operands + chunks)) for W runs met under the cap, W <= n*n/2 and near n*n/chunks/8 when memory does not bind.
- * GPT-2 with 125 operators: well below a millisecond.  60,000 operators in balance: seconds.
+ * Cost: O(W (operands + chunks)) for W runs met under the cap, W <= n*n/2 and near n*n/chunks/8 when memory does not
+ * bind.  GPT-2 with 125 operators: well below a millisecond.  60,000 operators in balance: seconds.
  *
- * Not handled: devices of different speed, chunks that share a device's memory (each is given all of it, which keeps the
- * price a lower bound), stages that are not contiguous.
+ * Not handled: devices of different speed, chunks that share a device's memory (each is given all of it, which keeps
+ * the price a lower bound), stages that are not contiguous.
  */
 #include "span.h"
 

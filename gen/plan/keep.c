@@ -5,20 +5,22 @@
  *   needs   chunk, chunk_device, dev[].order; soft, the limits that part was given
  *   fills   variants (1), fate
  *   keeps   data inputs, what another chunk sent, and whatever plan.keep names are never dropped; nor are gradients
- *   fails   nonzero if plan.recompute is auto and no set of drops brings a chunk under its limit by keep_bound;
- *           a name in plan.recompute or plan.keep that no operator has is an error of the model file
+ *   fails   nonzero if plan.recompute is auto and keep_bound proves that no set of drops brings a chunk under its
+ *           limit; a name in plan.recompute or plan.keep that no operator has is an error of the model file
  *
  *   none    everything that backward reads is kept
  *   full    nothing is: backward rebuilds it from what the chunk received, from data and parameters
  *   list    the results of the named operators, statistics and all, are dropped
- *   auto    per chunk: nothing if that fits; else results are dropped in the order of forward time per byte until it fits
+ *   auto    per chunk: nothing if that fits; else results are dropped in the order of forward time per byte until it
+ *           fits
  *
- * A tensor that no backward call reads is dropped in all but `none`, for it costs nothing to drop it: it only matters when
- * something is rebuilt from it, and then it is rebuilt too (the rule of rebuild.c).
+ * A tensor that no backward call reads is dropped in all but `none`, for it costs nothing to drop it: it only matters
+ * when something is rebuilt from it, and then it is rebuilt too (the rule of rebuild.c).
  *
  * auto is greedy: each result is priced by its own producer, although one rebuild may need another; the cost-optimal
- * choice is a planner of its own.  It never adds more than one forward.  Cost: sort of n results, then one growing of the
- * chunk's Span for each step of a bisection over how many are dropped.
+ * choice is a planner of its own.  It never adds more than one forward.  Whether a choice fits is judged by live_bytes,
+ * which is near the truth; only keep_bound, which is a bound, may say that nothing fits.  Cost: sort of n results, then
+ * one walk of the chunk for each step of a bisection over how many are dropped.
  */
 #include "span.h"
 
@@ -39,8 +41,8 @@ static bool *named(const Plan *p, const Strs *patterns, const char *key)
                 any = hit[o] = true;
         const char *near = any ? NULL : nearest(patterns->at[i], names, g->nf);
         if (!any)
-            bad(p->m->plan.loc, near ? strf("did you mean '%s'?", near) : NULL, "plan.%s: no operator is named '%s'", key,
-                patterns->at[i]);
+            bad(p->m->plan.loc, near ? strf("did you mean '%s'?", near) : NULL, "plan.%s: no operator is named '%s'",
+                key, patterns->at[i]);
     }
     return hit;
 }
@@ -62,7 +64,8 @@ int *keep_fates(const Plan *p, bool cheap)
     const Graph *g = p->g;
     const PlanSpec *spec = &p->m->plan;
     int *fate = alloc(sizeof *fate * (size_t)g->tensor.n);      /* FATE_KEEP */
-    bool *held = named(p, &spec->keep, "keep"), *dropped = named(p, &spec->names, "recompute"), *read = read_by_backward(g);
+    bool *held = named(p, &spec->keep, "keep"), *dropped = named(p, &spec->names, "recompute");
+    bool *read = read_by_backward(g);
     bad_stop();
     if (spec->recompute == RECOMPUTE_NONE)
         return fate;
@@ -75,7 +78,7 @@ int *keep_fates(const Plan *p, bool cheap)
     return fate;
 }
 
-/* ---- the bound ------------------------------------------------------------------------------------------------------ */
+/* ---- the bound --------------------------------------------------------------------------------------------------- */
 
 /* The fewest copies that any chunk of the device holds: then the bound is one, whichever of them the run is. */
 static int flight_of(const Plan *p, int device)
@@ -89,13 +92,19 @@ static int flight_of(const Plan *p, int device)
     return least < 0 ? 0 : least;
 }
 
-static Bytes bytes_under(const Plan *p, const int *fate, int first, int last, int flight)
+static Span span_under(const Plan *p, const int *fate, int first, int last)
 {
     Span s;
     span_open(&s, reads_of(p->g, p->c, fate));
     span_start(&s, first);
     while (s.last < last)
         span_grow(&s);
+    return s;
+}
+
+static Bytes bytes_under(const Plan *p, const int *fate, int first, int last, int flight)
+{
+    Span s = span_under(p, fate, first, last);
     return span_bytes(&s, flight);
 }
 
@@ -105,7 +114,7 @@ Bytes keep_bound(const Plan *p, int first, int last, int device)
     return bytes_under(p, fate, first, last, flight_of(p, device));
 }
 
-/* ---- auto ----------------------------------------------------------------------------------------------------------- */
+/* ---- auto -------------------------------------------------------------------------------------------------------- */
 
 typedef struct { int op; Ns per_mib; } Drop;
 
@@ -118,7 +127,8 @@ static int by_price(const void *a, const void *b)
 
 typedef struct {                /* one chunk, and the operators whose results it may drop, cheapest first */
     const Plan *p;
-    int first, last, flight;
+    int chunk, first, last;
+    Bytes states;
     int *rank, n;               /* by forward operator: place in that order, -1: not a candidate */
     const bool *may;            /* by tensor */
     int *fate;
@@ -145,25 +155,22 @@ static void rank(Choice *c)
         c->rank[drop[i].op] = i;
 }
 
-/* Drop the results of the n cheapest; what the chunk then needs. */
+/* Drop the results of the n cheapest; what the chunk then needs, nearly. */
 static Bytes drop(Choice *c, int n)
 {
     const Graph *g = c->p->g;
     for (int t = 0; t < g->tensor.n; t++)
         if (c->may[t] && c->rank[g->tensor.at[t].op] >= 0)
             c->fate[t] = c->rank[g->tensor.at[t].op] < n ? FATE_RECOMPUTE : FATE_KEEP;
-    return bytes_under(c->p, c->fate, c->first, c->last, c->flight);
+    return live_bytes(c->p, c->fate, c->chunk, c->states);
 }
 
-/* The fewest that fit: n does, n-1 does not.  What is needed with all dropped if not even that fits, else 0. */
-static Bytes fit(Choice *c, Bytes limit)
+/* The fewest that fit: n does, n-1 does not.  If not even all seem to, all are dropped and mem has the last word. */
+static void fit(Choice *c, Bytes limit)
 {
     int low = 0, high = c->n;
-    if (drop(c, 0) <= limit)
-        return 0;
-    Bytes least = drop(c, c->n);
-    if (least > limit)
-        return least;
+    if (drop(c, 0) <= limit || drop(c, c->n) > limit)
+        return;
     while (high - low > 1) {
         int mid = low + (high - low) / 2;
         if (drop(c, mid) <= limit)
@@ -172,7 +179,6 @@ static Bytes fit(Choice *c, Bytes limit)
             low = mid;
     }
     drop(c, high);
-    return 0;
 }
 
 static int choose(Plan *p, int *fate)
@@ -182,19 +188,35 @@ static int choose(Plan *p, int *fate)
     for (int t = 0; t < p->g->tensor.n; t++)
         may[t] = cheap[t] == FATE_RECOMPUTE && fate[t] == FATE_KEEP;
     for (int s = 0, first = 0; s < p->chunk_device.n; s++) {
-        Choice c = {.p = p, .first = first, .last = first, .flight = order_flight(p, s), .may = may, .fate = fate};
+        Bytes limit = p->soft[p->chunk_device.at[s]];
+        Choice c = {.p = p, .chunk = s, .first = first, .last = first, .may = may, .fate = fate};
         while (c.last + 1 < p->g->nf && p->chunk.at[c.last + 1] == s)
             c.last++;
-        rank(&c);
-        Bytes need = fit(&c, p->soft[p->chunk_device.at[s]]);
-        if (need > 0) {
+        Bytes least = bytes_under(p, cheap, first, c.last, order_flight(p, s));
+        if (least > limit) {
             p->nofit_device = p->chunk_device.at[s];
-            p->nofit_need = need;
+            p->nofit_need = least;
             return 1;
         }
+        c.states = span_under(p, cheap, first, c.last).states;
+        rank(&c);
+        fit(&c, limit);
         first = c.last + 1;
     }
     return 0;
+}
+
+Bytes keep_need(const Plan *p, int device)
+{
+    Bytes sum = 0;
+    int *fate = p->fate.at;
+    for (int s = 0, first = 0, last; s < p->chunk_device.n; s++, first = last + 1) {
+        for (last = first; last + 1 < p->g->nf && p->chunk.at[last + 1] == s;)
+            last++;
+        if (p->chunk_device.at[s] == device)
+            sum += live_bytes(p, fate, s, span_under(p, fate, first, last).states);
+    }
+    return sum;
 }
 
 int keep(Plan *p)

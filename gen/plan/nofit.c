@@ -11,13 +11,13 @@
  *   needs   the last failed plan, and someone who plans variants
  *   fills   nothing: it prints to standard error and ends with status 4
  *
- * What a remedy promises has been planned whole, packing and all, and is printed as the option that asks for it.  A remedy
- * that was not solved, or does not fit, is not printed.  The limit is bisected between one that failed and one that fits,
- * in steps of a thousandth; more stages, other schedules, recomputation and smaller micro-batches are tried one by one, and
- * if none of them helps alone, recomputation together with each.
+ * What a remedy promises has been planned whole, packing and all, and is printed as the option that asks for it.  A
+ * remedy that was not solved, or does not fit, is not printed.  The limit is bisected between one that failed and one
+ * that fits, in steps of a thousandth; more stages, other schedules, recomputation and smaller micro-batches are tried
+ * one by one, and if none of them helps alone, recomputation together with each.
  *
- * If planning failed before there was an arena, the cut that lacks least is carried through to mem here, so that the report
- * can name calls and buffers.  Cost: about twenty plans, only when there is none.
+ * If planning failed before there was an arena, the cut that lacks least is carried through to mem here, so that the
+ * report can name calls and buffers.  Cost: about twenty plans, only when there is none.
  */
 #include "nofit.h"
 #include "span.h"
@@ -25,7 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the plan that failed ------------------------------------------------------------------------------------------------ */
+/* ---- the plan that failed ---------------------------------------------------------------------------------------- */
 
 /* As far as mem, whatever it costs. */
 static Plan *finished(const Plan *failed)
@@ -55,7 +55,8 @@ static void touch(int *first, int *last, int tick)
 static int *alive(const Plan *p, int device, int tick)
 {
     size_t n = (size_t)p->buf.n * (size_t)p->g->micro;
-    int *first = alloc(sizeof(int) * n), *last = alloc(sizeof(int) * n), *copies = alloc(sizeof(int) * (size_t)p->buf.n);
+    int *first = alloc(sizeof(int) * n), *last = alloc(sizeof(int) * n);
+    int *copies = alloc(sizeof(int) * (size_t)p->buf.n);
     const Actions *list = &p->dev.at[device].list;
     memset(last, -1, sizeof(int) * n);
     for (int i = 0; i < list->n; i++) {
@@ -134,7 +135,8 @@ static void print_failed(const Plan *p)
 {
     int d = worst_device(p);
     const DevicePlan *x = &p->dev.at[d];
-    fprintf(stderr, "  stage %d needs %s at call %d of its step%s", d, size_text(x->arena), x->peak, call_text(p, d, x->peak));
+    fprintf(stderr, "  stage %d needs %s at call %d of its step%s", d, size_text(x->arena), x->peak,
+            call_text(p, d, x->peak));
     if (x->arena > x->limit)
         fprintf(stderr, ": %s too much\n", size_text(x->arena - x->limit));
     else                        /* this very plan fits when all is dropped; what was asked for does not */
@@ -148,7 +150,7 @@ static void print_failed(const Plan *p)
     fprintf(stderr, "; %s of it states\n", size_text(x->state));
 }
 
-/* ---- remedies --------------------------------------------------------------------------------------------------------------- */
+/* ---- remedies ---------------------------------------------------------------------------------------------------- */
 
 typedef struct { const Model *m; WouldFit would_fit; void *ctx; int found; } Doctor;
 
@@ -230,8 +232,8 @@ static void try_stages(Doctor *x)
         v->plan.stages_min = v->plan.stages_max = stages;
         if (!fits(x, v))
             continue;
-        promise(x, strf("--stages %d%s", stages, stages > n ? strf(" (on as many devices like %s)", x->m->devices.at[n - 1].name)
-                                                            : ""));
+        const char *where = stages > n ? strf(" (on as many devices like %s)", x->m->devices.at[n - 1].name) : "";
+        promise(x, strf("--stages %d%s", stages, where));
         return;
     }
 }
@@ -261,14 +263,16 @@ static void try_batch(Doctor *x, bool drop)
             v->plan.recompute = RECOMPUTE_FULL;
         if (!fits(x, v))
             continue;
-        promise(x, strf("%s--set train.batch.micro=%lld (another numeric key)", drop ? "--recompute full " : "", (long long)batch));
+        promise(x, strf("%s--set train.batch.micro=%lld (another numeric key)", drop ? "--recompute full " : "",
+                        (long long)batch));
         return;
     }
 }
 
 static void try_recompute(Doctor *x)
 {
-    static const struct { Recompute how; const char *name; } ways[] = {{RECOMPUTE_AUTO, "auto"}, {RECOMPUTE_FULL, "full"}};
+    static const struct { Recompute how; const char *name; } ways[] = {
+        {RECOMPUTE_AUTO, "auto"}, {RECOMPUTE_FULL, "full"}};
     for (int i = 0; i < 2; i++) {
         Model *v = variant(x->m);
         v->plan.recompute = ways[i].how;
@@ -292,10 +296,11 @@ static void try_remedies(Doctor *x, Bytes need)
     if (x->found)
         fputc('\n', stderr);
     else
-        fprintf(stderr, "  no larger limit, more stages, recomputation or smaller micro-batch that was tried fits either\n");
+        fprintf(stderr,
+                "  no larger limit, more stages, recomputation or smaller micro-batch that was tried fits either\n");
 }
 
-/* ---- the report --------------------------------------------------------------------------------------------------------------- */
+/* ---- the report -------------------------------------------------------------------------------------------------- */
 
 static void print_head(const Plan *p)
 {
@@ -305,10 +310,12 @@ static void print_head(const Plan *p)
         least = m->devices.at[d].memory < least ? m->devices.at[d].memory : least;
         most = m->devices.at[d].memory > most ? m->devices.at[d].memory : most;
     }
-    fprintf(stderr, "%s: no plan fits %d device%s of %s", m->path, p->devices, p->devices > 1 ? "s" : "", size_text(least));
+    fprintf(stderr, "%s: no plan fits %d device%s of %s", m->path, p->devices, p->devices > 1 ? "s" : "",
+            size_text(least));
     if (most > least)
         fprintf(stderr, " to %s", size_text(most));
-    fprintf(stderr, "  [%s, %lld micro-batches of %lld]\n", p->schedule, (long long)p->g->micro, (long long)p->g->batch);
+    fprintf(stderr, "  [%s, %lld micro-batches of %lld]\n", p->schedule, (long long)p->g->micro,
+            (long long)p->g->batch);
 }
 
 void nofit(const Plan *failed, WouldFit would_fit, void *ctx)
@@ -319,8 +326,8 @@ void nofit(const Plan *failed, WouldFit would_fit, void *ctx)
     print_head(failed);
     if (failed->chunk_device.n == 0 || (failed->nofit_device < 0 && failed->chunk.n == 0)) {
         int n = failed->devices * failed->chunks;
-        fprintf(stderr, "  schedule %s, %d operators and the constraints of plan: leave no cut into %d chunks\n", failed->schedule,
-                failed->g->nf, n);
+        fprintf(stderr, "  schedule %s, %d operators and the constraints of plan: leave no cut into %d chunks\n",
+                failed->schedule, failed->g->nf, n);
         exit(EXIT_NOFIT);
     }
     Doctor x = {.m = failed->m, .would_fit = would_fit, .ctx = ctx};

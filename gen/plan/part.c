@@ -7,12 +7,12 @@
  *   keeps   chunks are runs of forward operators, none empty, none cutting a fusion group; backward follows its forward
  *           operator, the update of a parameter follows its first use, the norm is totalled in chunk 0
  *   fails   nonzero if no cut fits: nofit_device and nofit_need then name the device that lacks most under the cut that
- *           lacks least, and chunk holds that cut, so that the report can say more; nofit_device -1: the constraints leave
- *           no cut into that many chunks at all
+ *           lacks least, and chunk holds that cut, so that the report can say more; nofit_device -1: the constraints
+ *           leave no cut into that many chunks at all
  *
- * Names in constraints are matched against operator names; a pattern also names every operator below it, so `h.5` is the
- * whole block.  cut_after: a cut behind the last operator named.  no_cut: none between two neighbours that are both named.
- * same_stage: none between the first and the last operator named.  cuts: exactly these.
+ * Names in constraints are matched against operator names; a pattern also names every operator below it, so `h.5` is
+ * the whole block.  cut_after: a cut behind the last operator named.  no_cut: none between two neighbours that are both
+ * named.  same_stage: none between the first and the last operator named.  cuts: exactly these.
  *
  * The planner is a row of a table; it sees only positions, prices and limits.
  */
@@ -25,7 +25,7 @@ static const Planner planners[] = {
     {"exact", exact, "contiguous cuts between any two operators, one order, base times and what is dropped"},
 };
 
-/* ---- constraints ------------------------------------------------------------------------------------------------------ */
+/* ---- constraints ------------------------------------------------------------------------------------------------- */
 
 /* The pattern names the operator or a block it is in. */
 static bool names(const char *pattern, const char *op)
@@ -43,7 +43,8 @@ static void must_name(const Plan *p, const char *key, const char *pattern)
             return;
     }
     const char *near = nearest(pattern, all, g->nf);
-    bad(p->m->plan.loc, near ? strf("did you mean '%s'?", near) : NULL, "plan.%s: no operator is named '%s'", key, pattern);
+    bad(p->m->plan.loc, near ? strf("did you mean '%s'?", near) : NULL, "plan.%s: no operator is named '%s'", key,
+        pattern);
 }
 
 static void cut_after(const Plan *p, char *cut, const char *pattern)
@@ -55,7 +56,8 @@ static void cut_after(const Plan *p, char *cut, const char *pattern)
     if (last < 0 || last == p->g->nf - 1)
         return;                 /* unknown: said; the end: cut anyway */
     if (cut[last] == CUT_NEVER)
-        bad(p->m->plan.loc, NULL, "plan: a cut after '%s' is asked for, but another constraint or fusion forbids it", pattern);
+        bad(p->m->plan.loc, NULL, "plan: a cut after '%s' is asked for, but another constraint or fusion forbids it",
+            pattern);
     cut[last] = CUT_MUST;
 }
 
@@ -90,7 +92,8 @@ static void only_these(const Plan *p, char *cut, const Ints *cuts)
         if (at < 0 || at >= n - 1 || (i > 0 && at <= cuts->at[i - 1]))
             err(p->m->plan.loc, NULL, "plan.cuts: %d is not a position after the one before and below %d", at, n - 1);
         if (cut[at] == CUT_NEVER)
-            err(p->m->plan.loc, NULL, "plan.cuts: no cut is possible after operator %d, '%s': a constraint or fusion forbids it",
+            err(p->m->plan.loc, NULL,
+                "plan.cuts: no cut is possible after operator %d, '%s': a constraint or fusion forbids it",
                 at, p->g->op.at[at].name);
     }
     for (int o = 0, i = 0; o < n - 1; o++) {
@@ -127,7 +130,7 @@ static char *positions(const Plan *p)
     return cut;
 }
 
-/* ---- the answer ------------------------------------------------------------------------------------------------------- */
+/* ---- the answer -------------------------------------------------------------------------------------------------- */
 
 /* The chunk of an update: the home of the parameter that its first state belongs to. */
 static int home(const Plan *p, const Op *o)
@@ -198,8 +201,8 @@ static int no_fit(Plan *p, Cuts *c)
     return 1;
 }
 
-/* recompute: auto, and nothing fits with all kept.  Cut as if all were dropped, which keep then takes back where there is
- * room.  That cut's time is no bound of what comes out; the best one without limits is. */
+/* recompute: auto, and nothing fits with all kept.  Cut as if all were dropped, which keep then takes back where there
+ * is room.  That cut's time is no bound of what comes out; the best one without limits is. */
 static bool cut_with_drops(Plan *p, Cuts *c, const Planner *planner)
 {
     if (p->m->plan.recompute != RECOMPUTE_AUTO)
@@ -217,6 +220,52 @@ static bool cut_with_drops(Plan *p, Cuts *c, const Planner *planner)
     return true;
 }
 
+/* Bytes over the limit that chunk s really has, under this cut; what to ask of it instead goes into ask. */
+static Bytes excess(const Plan *p, const Cuts *c, int *fate, int s, Bytes limit, Bytes *ask)
+{
+    Span span;
+    span_open(&span, c->reads);
+    span_start(&span, s ? c->last[s - 1] + 1 : 0);
+    while (span.last < c->last[s])
+        span_grow(&span);
+    Bytes over = live_bytes(p, fate, s, span.states) - limit;
+    if (over > 0)
+        *ask = span_bytes(&span, c->flight[s]) - over;
+    return over;
+}
+
+enum { ROUNDS = 8 };
+
+/* The planner's bytes are a lower bound, so a cut that passes may still be too large.  Ask as much less of a chunk as
+ * it is over by live_bytes, and cut again; the cut that is over least goes on.  The first price stays the bound: what
+ * follows excludes cuts without proof. */
+static void settle(Plan *p, Cuts *c, const Planner *planner)
+{
+    int *fate = keep_fates(p, true), *best = alloc(sizeof *best * (size_t)c->chunks);
+    Bytes *asked = alloc(sizeof *asked * (size_t)c->chunks), least = INT64_MAX;
+    const Bytes *limit = c->limit;
+    Ns price = c->price;
+    memcpy(asked, limit, sizeof *asked * (size_t)c->chunks);
+    c->limit = asked;
+    for (int round = 0; round < ROUNDS && least > 0; round++) {
+        if (round > 0 && !planner->cut(c))
+            break;
+        assign(p, c);
+        Bytes worst = INT64_MIN;
+        for (int s = 0; s < c->chunks; s++) {
+            Bytes over = excess(p, c, fate, s, limit[s], &asked[s]);
+            worst = over > worst ? over : worst;
+        }
+        if (worst < least) {
+            least = worst;
+            memcpy(best, c->last, sizeof *best * (size_t)c->chunks);
+        }
+    }
+    memcpy(c->last, best, sizeof *best * (size_t)c->chunks);
+    c->price = price;
+    c->limit = limit;
+}
+
 int part(Plan *p, const Bytes *limit)
 {
     const Planner *planner = planners;
@@ -229,6 +278,7 @@ int part(Plan *p, const Bytes *limit)
     c.cut = positions(p);
     if (c.n < c.chunks || !(planner->cut(&c) || cut_with_drops(p, &c, planner)))
         return no_fit(p, &c);
+    settle(p, &c, planner);
     assign(p, &c);
     p->bound = c.price;
     p->space = p->m->plan.cuts.n ? "the cuts that were given" : planner->space;

@@ -3,24 +3,24 @@
  * span.c: the price of a run of forward operators, one operator after another.
  *
  * Time is what a device spends on one micro-batch: forward, input and weight gradients, and the calls that backward
- * makes again because their results were dropped.  Memory is a lower bound of what any arena of this run must hold, never
- * an estimate: a planner prunes by it, and a plan pruned wrongly is lost.
+ * makes again because their results were dropped.  Memory is a lower bound of what any arena of this run must hold,
+ * never an estimate: a planner prunes by it, and a plan pruned wrongly is lost.
  *
- *   states   parameters, compute copies and moments of those that live here, a copy of those whose home is elsewhere, and
- *            one gradient accumulator a use and level of the group tree
- *   saved    what backward reads of forward, kept once a micro-batch in flight: kept tensors, and received ones and data
- *            inputs, which this chunk cannot make itself
+ *   states   parameters, compute copies and moments of those that live here, a copy of those whose home is elsewhere,
+ *            and one gradient accumulator a use and level of the group tree
+ *   saved    what backward reads of forward, kept once a micro-batch in flight: kept tensors, and received ones and
+ *            data inputs, which this chunk cannot make itself
  *   most     operands, results and scratch of the largest single call
  *
  * With k micro-batches in flight, k-1 are complete while the k-th runs its largest call, and all k are when it is done:
- * states + max(k saved, (k-1) saved + most).  Left out, because it depends on what `lower` and `mem` do: rebuilt tensors
- * beside each other, message buffers, gradients beside one call, packing.
+ * states + max(k saved, (k-1) saved + most).  Left out, because it depends on what `lower` and `mem` do: rebuilt
+ * tensors beside each other, message buffers, gradients beside one call, packing.
  *
- * What is dropped is made again at most once per backward, with everything it needs that nobody keeps.  A kept tensor that
- * a rebuild reads costs nothing more.
+ * What is dropped is made again at most once per backward, with everything it needs that nobody keeps.  A kept tensor
+ * that a rebuild reads costs nothing more.
  *
- * Cost: reads_of linear in the graph; growing a span from a to b linear in the operands of a..b, as each tensor and call is
- * met once.  Marks carry the number of the span, so that starting anew is free.
+ * Cost: reads_of linear in the graph; growing a span from a to b linear in the operands of a..b, as each tensor and
+ * call is met once.  Marks carry the number of the span, so that starting anew is free.
  */
 #include "span.h"
 

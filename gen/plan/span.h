@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * span.h: what the planners share.  A Span is a run of forward operators first..last with its price; it grows to the right
- * by one operator at a time, so that a planner sees every run that begins at `first` for the cost of one.
+ * span.h: what the planners share.  A Span is a run of forward operators first..last with its price; it grows to the
+ * right by one operator at a time, so that a planner sees every run that begins at `first` for the cost of one.
  */
 #ifndef SPAN_H
 #define SPAN_H
@@ -45,8 +45,10 @@ typedef struct {
 bool exact(Cuts *c);            /* smallest bottleneck within the limits; false: nothing fits */
 bool exact_bytes(Cuts *c);      /* smallest excess over the limits, whatever the time; false: not so many chunks */
 
-/* keep.c: the fate of every tensor by plan.recompute, before any chunk is known; cheap: drop all that may be dropped. */
+/* keep.c: every tensor's fate by plan.recompute, before any chunk is known; cheap: drop all that may be dropped. */
 int *keep_fates(const Plan *p, bool cheap);
+/* live.c: what a chunk will need but for packing, under these fates. */
+Bytes live_bytes(const Plan *plan, int *fate, int chunk, Bytes states);
 /* sched/order.c: most micro-batches of a chunk between the begin of forward and the end of backward, from the list. */
 int order_flight(const Plan *p, int chunk);
 #endif

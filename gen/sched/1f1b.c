@@ -2,12 +2,13 @@
  *
  * 1f1b.c: one forward, one backward, with a flush at the end of the step.
  *
- * Source: Narayanan et al., Memory-Efficient Pipeline-Parallel DNN Training, 2021 (PipeDream-Flush); Fan et al., DAPPLE,
- * 2021, policy A.  Device i runs min(p-1-i, m) forwards, then pairs of forward and backward, then the backwards left.
+ * Source: Narayanan et al., Memory-Efficient Pipeline-Parallel DNN Training, 2021 (PipeDream-Flush); Fan et al.,
+ * DAPPLE, 2021, policy A.  Device i runs min(p-1-i, m) forwards, then pairs of forward and backward, then the backwards
+ * left.
  *
- * Time with equal stages: (m+p-1)(f+b), as GPipe.  In flight on device i: min(m, p-i).  No spare micro-batch is held, so
- * a message latency c is paid in the steady state: f + b + 2c(p-1)/p per micro-batch.  Any p and m.  Several chunks a
- * device are the interleaved schedule, which is another file.
+ * Time with equal stages: (m+p-1)(f+b), as GPipe.  In flight on device i: min(m, p-i).  No spare micro-batch is held,
+ * so a message latency c is paid in the steady state: f + b + 2c(p-1)/p per micro-batch.  Any p and m.  Several chunks
+ * a device are the interleaved schedule, which is another file.
  */
 #include "sched.h"
 

@@ -7,14 +7,14 @@
  *   once       each (chunk, micro-batch) has one F, and one B or one I and then one W, on the chunk's device
  *   before     F after F of the chunk before, B or I after that of the chunk behind and after its own F, W after I
  *   alive      the replay ends.  Messages are rendezvous: a device takes one when it comes to the action that reads it,
- *              and may make the next message of the same kind between the same chunks only when the one before was taken
+ *              and may make the next message of a kind between two chunks only when the one before was taken
  *   aligned    messages between two chunks are taken in the order in which they are made
  *   chain      W of a chunk is ascending in micro-batches; the accumulators, replayed as the ranges they hold, end with
  *              the whole step in slot 0, every group an ascending chain, every fold of two equal neighbours
  *   update     parts 0, 1, 2 in this order, once a chunk, after all its W
  *
- * The second row is the data dependence of a chain of chunks.  Tensors that skip chunks are checked where messages exist,
- * in check_comm.  Cost: linear in actions times devices.
+ * The second row is the data dependence of a chain of chunks.  Tensors that skip chunks are checked where messages
+ * exist, in check_comm.  Cost: linear in actions times devices.
  */
 #include "../dpgen.h"
 
@@ -43,7 +43,7 @@ static unsigned char done(const Check *x, int chunk, int mb)
     return x->done[chunk * x->m + mb];
 }
 
-/* ---- messages ----------------------------------------------------------------------------------------------------------- */
+/* ---- messages ---------------------------------------------------------------------------------------------------- */
 
 static bool crosses(const Check *x, int a, int b)
 {
@@ -78,7 +78,7 @@ static bool exchange(Check *x, const Action *k, int from, Channel *in, int to, C
     return true;
 }
 
-/* ---- accumulators ---------------------------------------------------------------------------------------------------------- */
+/* ---- accumulators ------------------------------------------------------------------------------------------------ */
 
 static Range *sum_of(Check *x, const Action *k, int slot)
 {
@@ -122,7 +122,7 @@ static void update(Check *x, const Action *k)
         wrong(k, "the parts of its update are not 0, 1, 2");
 }
 
-/* ---- the replay ------------------------------------------------------------------------------------------------------------ */
+/* ---- the replay -------------------------------------------------------------------------------------------------- */
 
 static bool forward(Check *x, const Action *k)
 {

@@ -14,8 +14,8 @@
  * The sum of gradients is part of the model, not of the plan.  `groups` cuts the micro-batches into contiguous groups
  * of equal size; inside a group they are added in ascending order, over the groups by a fixed binary tree.  The number
  * of groups is a power of two, so a binary counter walks the tree: group j sums into slot popcount(j), and when it is
- * complete, as many folds follow as j has trailing ones.  At most 1 + log2(groups) accumulators live at once, and slot 0
- * ends up with the whole.  Time and size: linear in the actions.
+ * complete, as many folds follow as j has trailing ones.  At most 1 + log2(groups) accumulators live at once, and slot
+ * 0 ends up with the whole.  Time and size: linear in the actions.
  */
 #include "sched.h"
 

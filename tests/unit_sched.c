@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * unit_sched.c: order and sim against their formulas, through comm and lower.
+ *
+ *   orders      gpipe and 1f1b: totals and micro-batches in flight for p 1..8, m 1..32
+ *   simulation  GPipe's exact makespan with unequal stages; 1F1B with latency; recomputation hidden in the fill; times
+ *               over a slow wire by two ways
+ *   checkers    each lie told to a checker must be found
+ */
+#include "world.h"
+
+/* ---- orders and simulation
+ * ------------------------------------------------------------------------------------------- */
+
+/* One operator a stage, through comm, lower and sim; the step in units. */
+static World *simulate(const char *schedule, int stages, int micro, Ns latency, Recompute recompute)
+{
+    World *w = chain(stages, micro, recompute != RECOMPUTE_NONE);
+    Bytes limit[8];
+    for (int d = 0; d < 8; d++)
+        limit[d] = INT64_MAX / 4;
+    set_times(w, unit_ns);
+    w->c.latency = latency * UNIT / 4;
+    set_plan(w, schedule, stages);
+    w->m.plan.recompute = recompute;
+    if (order(&w->p) || part(&w->p, limit) || keep(&w->p) || comm(&w->p) || lower(&w->p) || sim(&w->p))
+        check(false, "%s p=%d m=%d: no plan", schedule, stages, micro);
+    check_order(&w->p);
+    check_sim(&w->p);
+    return w;
+}
+
+static Ns units(const World *w)
+{
+    return w->p.step / (UNIT / 4);
+}
+
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* Narayanan et al. 2021, section 2: 3(m+p-1) units either way; m, or min(m, p-i), micro-batches in flight. */
+static void test_closed_forms(void)
+{
+    static const Ns one[] = {1, 1, 1, 1, 1, 1, 1, 1}, two[] = {2, 2, 2, 2, 2, 2, 2, 2};
+    forward_units = one;
+    backward_units = two;
+    for (int p = 1; p <= 8; p++)
+        for (int m = 1; m <= 32; m++)
+            for (int k = 0; k < 2; k++) {
+                const char *schedule = k ? "1f1b" : "gpipe";
+                World *w = simulate(schedule, p, m, 0, RECOMPUTE_NONE);
+                check(units(w) == 4 * 3 * (m + p - 1), "%s p=%d m=%d: %lld quarters", schedule, p, m,
+                      (long long)units(w));
+                for (int i = 0; i < p; i++)
+                    check(order_flight(&w->p, i) == (k ? least(m, p - i) : m), "%s p=%d m=%d: %d in flight on %d",
+                          schedule, p, m,
+                          order_flight(&w->p, i), i);
+            }
+}
+
+/* Identical jobs through unequal stages: sum f + sum b + (m-1)(max f + max b). */
+static void test_gpipe_exact(void)
+{
+    for (int number = 0; number < 300; number++) {
+        int p = 1 + dice(6), m = 1 + dice(12);
+        Ns f[8], b[8], sum = 0, most_f = 0, most_b = 0;
+        for (int i = 0; i < p; i++) {
+            f[i] = 1 + dice(9);
+            b[i] = 1 + dice(18);
+            sum += f[i] + b[i];
+            most_f = f[i] > most_f ? f[i] : most_f;
+            most_b = b[i] > most_b ? b[i] : most_b;
+        }
+        forward_units = f;
+        backward_units = b;
+        World *w = simulate("gpipe", p, m, 0, RECOMPUTE_NONE);
+        check(units(w) == 4 * (sum + (m - 1) * (most_f + most_b)), "gpipe p=%d m=%d: %lld quarters, formula %lld", p, m,
+              (long long)units(w), (long long)(4 * (sum + (m - 1) * (most_f + most_b))));
+    }
+}
+
+/* decisions 13: f=1, b=2, latency c/4: 3 + 2c(p-1)/p a micro-batch, because no spare micro-batch is in flight.  p
+ * micro-batches more take p times that: the period of the repeating pattern. */
+static void test_latency(void)
+{
+    static const Ns one[] = {1, 1, 1, 1, 1, 1, 1, 1}, two[] = {2, 2, 2, 2, 2, 2, 2, 2};
+    forward_units = one;
+    backward_units = two;
+    for (int p = 2; p <= 6; p++)
+        for (int c = 0; c <= 8; c++) {
+            Ns few = units(simulate("1f1b", p, 4 * p, c, RECOMPUTE_NONE)),
+                many = units(simulate("1f1b", p, 8 * p, c, RECOMPUTE_NONE));
+            check(many - few == 4 * (12 * p + 2 * c * (p - 1)),
+                  "1f1b p=%d latency %d/4: %lld quarters for %d micro-batches", p, c,
+                  (long long)(many - few), 4 * p);
+        }
+}
+
+/* decisions 22: f = r = 1, b = 2.  What is made again runs before the wait for the gradient, so it is hidden in the
+ * fill: 4m + 3(p-1), not 4(m+p-1). */
+static void test_recompute(void)
+{
+    static const Ns one[] = {1, 1, 1, 1, 1, 1, 1, 1}, two[] = {2, 2, 2, 2, 2, 2, 2, 2};
+    forward_units = one;
+    backward_units = two;
+    for (int p = 1; p <= 8; p++)
+        for (int m = 1; m <= 32; m++) {
+            World *w = simulate("1f1b", p, m, 0, RECOMPUTE_FULL);
+            check(w->p.bound == 4 * (Ns)UNIT, "full p=%d: %lld ns a micro-batch", p, (long long)w->p.bound);
+            check(units(w) == 4 * (4 * m + 3 * (p - 1)), "full p=%d m=%d: %lld quarters", p, m, (long long)units(w));
+        }
+}
+
+/* Random graphs with skips over a slow wire: two ways to the same times. */
+static void test_wire(void)
+{
+    for (int number = 0; number < 200; number++) {
+        World *w = random_graph(4 + dice(8));
+        Bytes limit[4] = {INT64_MAX / 4, INT64_MAX / 4, INT64_MAX / 4, INT64_MAX / 4};
+        set_times(w, some_ns);
+        w->c.link = 1e9 / (1 + dice(9));
+        w->c.latency = dice(20);
+        some_plan(w, 2, 3);
+        some_drops(w);
+        if (order(&w->p) || part(&w->p, limit) || keep(&w->p) || comm(&w->p) || lower(&w->p) || sim(&w->p))
+            continue;
+        passed++;
+        check_sim(&w->p);
+    }
+}
+
+/* ---- what is wrong must be found
+ * ------------------------------------------------------------------------------------------ */
+
+static World *small_world(void)
+{
+    World *w = chain(6, 8, true);
+    w->g.groups = 4;
+    forward_units = backward_units = (const Ns[]){1, 2, 3, 1, 2, 3};
+    set_times(w, unit_ns);
+    set_plan(w, "1f1b", 3);
+    Bytes limit[3] = {1000000, 1000000, 1000000};
+    if (order(&w->p) || part(&w->p, limit) || keep(&w->p) || comm(&w->p) || lower(&w->p) || sim(&w->p))
+        check(false, "no plan of the small chain");
+    return w;
+}
+
+static Action *find(World *w, int device, ActionKind kind, int mb)
+{
+    Actions *list = &w->p.dev.at[device].order;
+    for (int i = 0; i < list->n; i++)
+        if (list->at[i].kind == kind && list->at[i].mb == mb)
+            return &list->at[i];
+    return NULL;
+}
+
+static void swap_with_next(Action *k)
+{
+    Action keep = k[0];
+    k[0] = k[1];
+    k[1] = keep;
+}
+
+static void lie_nothing(World *w) { (void)w; }
+static void lie_twice(World *w) { find(w, 0, K_F, 2)->mb = 1; }
+static void lie_order(World *w) { swap_with_next(find(w, 2, K_F, 3)); }
+static void lie_late(World *w) { swap_with_next(find(w, 0, K_F, 1)); }
+static void lie_acc(World *w) { find(w, 1, K_B, 3)->acc = 0; }
+static void lie_first(World *w) { find(w, 1, K_B, 4)->acc = 1; }
+static void lie_slot(World *w) { find(w, 1, K_B, 4)->group = 0; }
+static void lie_fold(World *w) { find(w, 1, K_FOLD, 3)->into = 1; }
+static void lie_no_fold(World *w) { find(w, 1, K_FOLD, 7)->kind = K_END; }
+static void lie_device(World *w) { find(w, 1, K_B, 4)->chunk = 0; }
+static void lie_update(World *w) { find(w, 1, K_U, -1)->part = 1; }
+static void lie_short(World *w) { w->p.dev.at[2].order.n--; }
+static void lie_chain(World *w)
+{
+    Action *a = find(w, 0, K_B, 6), *b = find(w, 0, K_B, 7);
+    a->mb = 7;
+    b->mb = 6;
+}
+/* Every device runs all its forwards but the last only then: nobody takes the messages in between. */
+static void lie_deadlock(World *w)
+{
+    Actions *list = &w->p.dev.at[1].order;
+    Action first = list->at[0];
+    for (int i = 1; i < 4; i++)
+        list->at[i - 1] = list->at[i];
+    list->at[3] = first;
+}
+
+typedef struct { const char *what; void (*lie)(World *); void (*judge)(const Plan *); int status; } Lie;
+
+static void lie_cut(World *w) { w->p.chunk.at[0] = 1; }
+static void lie_empty(World *w)
+{
+    for (int o = 0; o < w->g.op.n; o++)
+        w->p.chunk.at[o] = w->p.chunk.at[o] == 2 ? 1 : w->p.chunk.at[o];
+}
+static void lie_backward(World *w) { w->p.chunk.at[w->g.nf] = 0; }
+static void lie_bound(World *w) { w->p.bound++; }
+static void lie_fuse(World *w)
+{
+    for (int o = 1; o < w->g.nf; o++)
+        w->g.op.at[o].group = w->g.op.at[0].group;
+}
+static void lie_fate(World *w) { w->p.fate.at[0] = FATE_RECOMPUTE; }
+static void lie_offload(World *w) { w->p.fate.at[0] = FATE_OFFLOAD; }
+static void lie_step(World *w) { w->p.step++; }
+static void lie_busy(World *w) { w->p.dev.at[1].busy--; }
+static void lie_time(World *w) { w->p.dev.at[1].list.at[9].to++; }
+static void lie_bytes(World *w)
+{
+    Actions *list = &w->p.dev.at[0].list;
+    for (int i = 0; i < list->n; i++)
+        list->at[i].bytes += list->at[i].kind == K_SEND;
+}
+
+static void judge(void *with)
+{
+    const Lie *x = with;
+    World *w = small_world();
+    x->lie(w);
+    x->judge(&w->p);
+}
+
+static void test_checkers(void)
+{
+    static const Lie lies[] = {
+        {"nothing", lie_nothing, check_order, 0}, {"a forward twice", lie_twice, check_order, 70},
+        {"backward before forward", lie_order, check_order, 70}, {"forwards out of order", lie_late, check_order, 70},
+        {"a chain begun again", lie_acc, check_order, 70}, {"a chain not begun", lie_first, check_order, 70},
+        {"an accumulator in use", lie_slot, check_order, 70}, {"a fold of itself", lie_fold, check_order, 70},
+        {"an unknown action", lie_no_fold, check_order, 70}, {"another device's chunk", lie_device, check_order, 70},
+        {"the update's parts", lie_update, check_order, 70}, {"a list cut short", lie_short, check_order, 70},
+        {"a chain out of order", lie_chain, check_order, 70}, {"a deadlock", lie_deadlock, check_order, 70},
+        {"nothing", lie_nothing, check_part, 0}, {"a chunk that goes back", lie_cut, check_part, 70},
+        {"an empty chunk", lie_empty, check_part, 70}, {"backward elsewhere", lie_backward, check_part, 70},
+        {"a bound above the bottleneck", lie_bound, check_part, 70}, {"a cut fusion group", lie_fuse, check_part, 70},
+        {"nothing", lie_nothing, check_keep, 0}, {"a kept tensor dropped", lie_fate, check_keep, 70},
+        {"an offload", lie_offload, check_keep, 70},
+        {"nothing", lie_nothing, check_sim, 0}, {"a later end", lie_step, check_sim, 70},
+            {"less work", lie_busy, check_sim, 70},
+        {"a later action", lie_time, check_sim, 70}, {"a message of two sizes", lie_bytes, check_sim, 70},
+    };
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+        Lie lie = lies[i];
+        int status = status_of(judge, &lie);
+        check(status == lie.status, "a checker was told of %s: status %d, not %d", lie.what, status, lie.status);
+    }
+}
+
+int main(void)
+{
+    test_name = "unit_sched";
+    test_checkers();            /* forks, so it goes first: nothing is freed in between */
+    test_closed_forms();
+    test_gpipe_exact();
+    test_latency();
+    test_recompute();
+    test_wire();
+    printf("unit_sched: %d passed, %d failed\n", passed, failed);
+    mem_free_all();
+    return failed > 0;
+}
