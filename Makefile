@@ -47,16 +47,17 @@ build/embedded.o: build/embedded.c
 KFLAGS = -std=c11 -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math -march=native -Wall -Wextra -Werror -Wno-unknown-pragmas
 RTSRC  = $(filter-out rt/link_mpi.c,$(wildcard rt/*.c))
 OPSRC  = $(wildcard rt/op/*.c)
+RTHEAD = $(wildcard rt/*.h rt/op/*.h)
 
 build/libgen.a: $(filter-out gen/main.o,$(OBJ))
 	rm -f $@
 	ar rcsD $@ $(filter-out gen/main.o,$(OBJ))
 
-build/f32/%.o: %.c rt/rt.h
+build/f32/%.o: %.c $(RTHEAD)
 	@mkdir -p $(@D)
 	$(CC) -D_GNU_SOURCE -I. -Irt -Irt/op $(KFLAGS) -c -o $@ $<
 
-build/bf16/%.o: %.c rt/rt.h
+build/bf16/%.o: %.c $(RTHEAD)
 	@mkdir -p $(@D)
 	$(CC) -D_GNU_SOURCE -DREAL_BF16 -I. -Irt -Irt/op $(KFLAGS) -c -o $@ $<
 

@@ -2,7 +2,7 @@
  *
  * interp.c: the reference for every hash: the Graph, run without any plan.
  *
- *     interp MODEL.yaml [-D NAME=VALUE]... [--set PATH=VALUE]... [options of a generated job: --steps N --hash ...]
+ *     interp MODEL.yaml [-D NAME=VALUE]... [--set PATH=VALUE]... [options of a generated job: --steps N --data FILE ...]
  *
  * The front end makes the Graph; this program then does what its definition says and nothing more: each tensor and each
  * scratch has a buffer of its own, each state too; micro-batches one after another, operators in graph order; the gradient
@@ -284,8 +284,8 @@ static const char *const *strings(const Strs *s)
 
 static DataInfo data_info(const DataSet *d)
 {
-    return (DataInfo){d->format, strings(&d->files), d->role.n, strings(&d->role), d->input.at,
-                      d->path.n ? strings(&d->path) : NULL};
+    return (DataInfo){.format = d->format, .files = strings(&d->files), .roles = d->role.n, .role = strings(&d->role),
+                      .input = d->input.at, .path = d->path.n ? strings(&d->path) : NULL, .sequential = d->sequential};
 }
 
 static Job job_of(const StageInfo *stage)
@@ -319,31 +319,40 @@ static const Graph *graph_of(const Model *m)
     return g;
 }
 
-/* Takes the options of the model off the command line; the rest is the job's. */
-static int split(int argc, char **argv, Overrides *over, char **rest)
+typedef struct { const char *file; Overrides over; char **rest; int n; } Words;
+
+static bool is_model(const char *word)
 {
-    int n = 0;
+    size_t n = strlen(word);
+    return n > 5 && !strcmp(word + n - 5, ".yaml");
+}
+
+/* Takes the model and its options off the command line, wherever they stand; the rest is the job's, and a hash. */
+static Words split(int argc, char **argv)
+{
+    static char hash[] = "--hash";
+    Words x = {.rest = alloc((size_t)(argc + 2) * sizeof *x.rest)};
     for (int i = 0; i < argc; i++) {
         bool define = !strcmp(argv[i], "-D"), set = !strcmp(argv[i], "--set");
         if ((define || set) && i + 1 < argc)
-            *PUSH(define ? &over->define : &over->set) = argv[++i];
-        else if (i != 1)
-            rest[n++] = argv[i];
+            *PUSH(define ? &x.over.define : &x.over.set) = argv[++i];
+        else if (i && !x.file && is_model(argv[i]))
+            x.file = argv[i];
+        else
+            x.rest[x.n++] = argv[i];
     }
-    rest[n] = NULL;
-    return n;
+    x.rest[x.n++] = hash;
+    if (!x.file)
+        fail(EXIT_USAGE, "usage: interp MODEL.yaml [-D NAME=VALUE] [--set PATH=VALUE] [--steps N] [--data FILE] ...");
+    return x;
 }
 
 int main(int argc, char **argv)
 {
-    Overrides over = {0};
-    if (argc < 2)
-        fail(EXIT_USAGE, "usage: interp MODEL.yaml [-D NAME=VALUE] [--set PATH=VALUE] [--steps N] [--hash] ...");
-    char **rest = alloc((size_t)(argc + 1) * sizeof *rest);
-    int n = split(argc, argv, &over, rest);
-    it.m = model(load(argv[1]), argv[1], &over);
+    Words x = split(argc, argv);
+    it.m = model(load(x.file), x.file, &x.over);
     if (!it.m->train.batch)
-        fail(EXIT_USAGE, "%s: give the micro-batch a number", argv[1]);
+        fail(EXIT_USAGE, "%s: give the micro-batch a number", x.file);
     it.g = graph_of(it.m);
     lay_out();
     static const char *const actions[] = {"step", "eval"};
@@ -353,5 +362,5 @@ int main(int argc, char **argv)
                        .predicted = predicted};
     stage.state = states(&stage.states);
     Job job = job_of(&stage);
-    return job_main(&job, n, rest);
+    return job_main(&job, x.n, x.rest);
 }

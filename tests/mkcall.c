@@ -55,18 +55,23 @@ static void add_calls(const char *text)
     }
 }
 
-/* Behind the parenthesis of "void NAME(Stage *st, ..."; NULL: not declared. */
-static const char *parameters(const char *call)
+/* Behind the name in "void PREFIXCALL(Stage *st, ..."; NULL: not declared. */
+static const char *parameters(const char *prefix, const char *call)
 {
-    char text[2 * NAME];
-    snprintf(text, sizeof text, "\nvoid %s(", call);
-    const char *p = strstr(header, text);
-    return p ? p + strlen(text) : NULL;
+    static const char begin[] = "\nvoid ";
+    size_t n = strlen(prefix), k = strlen(call);
+    for (const char *p = header; (p = strstr(p, begin));) {
+        p += strlen(begin);
+        if (!strncmp(p, prefix, n) && !strncmp(p + n, call, k) && p[n + k] == '(')
+            return p + n + k;
+    }
+    return NULL;
 }
 
-static void print_adaptor(const char *prefix, const char *call, const char *p)
+static void print_adaptor(const char *prefix, const char *call)
 {
-    printf("static void %s%s(Stage *st, const Word *a)\n{\n    (void)a;\n    %s(st", prefix, call, call);
+    const char *p = parameters(prefix, call);
+    printf("static void call_%s%s(Stage *st, const Word *a)\n{\n    (void)a;\n    %s%s(st", prefix, call, prefix, call);
     p += strcspn(p, ",)");
     for (int i = 0; *p == ','; i++) {
         p += strspn(p, ", ");
@@ -95,21 +100,17 @@ int main(int argc, char **argv)
     for (int i = 0; i < CALLS; i++)
         add_calls(calls[i]);
     for (int i = 0; i < names; i++) {
-        char opener[2 * NAME];
-        snprintf(opener, sizeof opener, "open_%s", name[i]);
-        if (!parameters(name[i]))
+        if (!parameters("", name[i]))
             stop("rt.h does not declare", name[i]);
-        print_adaptor("call_", name[i], parameters(name[i]));
-        if (parameters(opener))
-            print_adaptor("call_", opener, parameters(opener));
+        print_adaptor("", name[i]);
+        if (parameters("open_", name[i]))
+            print_adaptor("open_", name[i]);
     }
     printf("static const struct { const char *name; void (*call)(Stage *, const Word *), (*open)(Stage *, const Word *); } "
            "kernels[] = {\n");
     for (int i = 0; i < names; i++) {
-        char opener[2 * NAME];
-        snprintf(opener, sizeof opener, "open_%s", name[i]);
-        printf("    {\"%s\", call_%s, %s%s},\n", name[i], name[i], parameters(opener) ? "call_" : "0",
-               parameters(opener) ? opener : "");
+        printf("    {\"%s\", call_%s, ", name[i], name[i]);
+        printf(parameters("open_", name[i]) ? "call_open_%s},\n" : "0},\n", name[i]);
     }
     printf("};\n");
     return 0;

@@ -114,15 +114,17 @@ two_ranks() {
 }
 two_ranks
 
-# ---- oneDNN at one and at two threads: each has its own numbers ----------------------------------------------------------
-# The objects of its kernels come first; the archive gives the others.
+# ---- oneDNN, one thread a stage: its own numbers -------------------------------------------------------------------------
+# The objects of its kernels come first, and main.c, which sets the threads of OpenMP; the archive gives the others.
 fast() {
     if ! echo '#include <dnnl.h>' | $cc -E - >/dev/null 2>&1; then skip "there is no dnnl.h" 24; return; fi
     mkdir -p "$tmp/onednn"
-    for source in rt/op/onednn/*.c; do
-        $cc $flags -O2 -ffp-contract=off -fopenmp -c -o "$tmp/onednn/$(basename "$source" .c).o" "$source" \
-            2>"$tmp/onednn.log" || { fault "$source: $(head -n 1 "$tmp/onednn.log")"; return; }
+    more="-O3 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp"
+    for source in rt/main.c rt/op/onednn/*.c; do
+        $cc $flags $more -c -o "$tmp/onednn/$(basename "$source" .c).o" "$source" 2>"$tmp/onednn.log" ||
+            { fault "$source: $(head -n 1 "$tmp/onednn.log")"; return; }
     done
+    more=
     use_portable
     with="$tmp/onednn/*.o $with -fopenmp -ldnnl -lm"
     clang_was=$clang clang=

@@ -1,0 +1,48 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Any cut gives the same bits.  A tiny GPT, and a model with branches, tied weights and values that skip over several
+# stages: every cut into two stages, and cuts into three drawn at random, each under both schedules, must end with the
+# parameters of one stage.  A cut that dpgen refuses is a failure: nothing constrains these models.
+#   SLOW=1: 200 cuts into three for each model; else 20
+. "$(dirname "$0")/lib.sh"
+need dpgen build/emitted build/librt.a
+use_portable
+random=${SLOW:+200}
+
+# cuts_of MODEL OPERATORS COUNT: lines of `NAME OPTION...`.  The random pairs come from one generator with one seed.
+cuts_of() {
+    awk -v model="$1" -v n="$2" -v count="$3" '
+    function line(name, cuts, stages,    s) {
+        for (s = 0; s < 2; s++)
+            printf "%s.%s %s --stages %d --schedule %s --cuts %s\n", name, word[s], model, stages, word[s], cuts
+    }
+    function random(below) { seed = (seed * 69069 + 1) % 4294967296; return int(seed / 65536) % below }
+    BEGIN {
+        word[0] = "1f1b"; word[1] = "gpipe"; seed = 20
+        for (i = 0; i < n - 1; i++)
+            line("at." i, i, 2)
+        while (made < count && (n - 1) * (n - 2) / 2 > made) {
+            a = random(n - 1); b = random(n - 1)
+            if (a == b || (a, b) in seen || (b, a) in seen)
+                continue
+            seen[a, b] = 1
+            if (a > b) { t = a; a = b; b = t }
+            made++
+            line("at." a "." b, a "," b, 3)
+        }
+    }'
+}
+
+for name in tiny-gpt branches; do
+    model=$models/$name.yaml
+    # forward operators, from the report of the plan with one stage
+    operators=$(./dpgen plan "$model" --stages 1 | awk '$1 == 0 && $2 ~ /^[0-9]+$/ {print $2}')
+    [ "${operators:-0}" -gt 2 ] || { fault "$name: how many operators?"; continue; }
+    echo "one $model --stages 1 --schedule gpipe" | plans
+    one_hash "$name"
+    reference=$hash
+    cuts_of "$model" "$operators" "${random:-20}" | plans
+    one_hash "$name" "$reference"
+done
+finish
