@@ -100,7 +100,7 @@ demo:
 	tools/deps
 	$(MAKE) dpgen
 	./dpgen examples/bytes-gpt.yaml -o out
-	$(MAKE) -C out
+	$(MAKE) -s -C out
 	out/train --no-checkpoint $(DATA:%=--data %)
 
 check:

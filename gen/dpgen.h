@@ -113,6 +113,7 @@ typedef struct {
     Bytes memory;               /* limit of the arena, reserve already subtracted */
     int threads;
     double flops, bandwidth;    /* for estimates: flop/s of products, bytes/s of memory; 0 unknown */
+    const char *isa;            /* cpu: native, x86-64-v4, x86-64-v4+bf16 ...: what the kernels are compiled for */
     const char *arch;           /* cuda: sm_90; NULL: not given */
     Loc loc;
 } Device;

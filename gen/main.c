@@ -85,9 +85,9 @@ static const char *numeric_key(const Graph *g, const Model *m)
 {
     const Device *d = &m->devices.at[0];
     bool portable = !strcmp(d->kernels, "portable");
-    return strf("model=%.16s batch=%" PRId64 " micro=%" PRId64 " groups=%" PRId64 " compute=%s target=%s kernels=%s threads=%s",
+    return strf("model=%.16s batch=%" PRId64 " micro=%" PRId64 " groups=%" PRId64 " compute=%s target=%s kernels=%s%s",
                 model_hash(g), g->batch, g->micro, g->groups, type_name(g->compute), d->kind, d->kernels,
-                portable ? "any" : strf("%d", d->threads));
+                portable ? "" : strf(" threads=%d isa=%s", d->threads, d->isa));
 }
 
 static Plan *new_plan(const Graph *g, const Cost *c, const Model *m, int devices, const char *schedule)
@@ -279,6 +279,11 @@ static int plan_model(const Options *x, const Model *m)
 
 static int generate(const Options *x, const Model *m)
 {
+    const Device *d = &m->devices.at[0];
+    if (strcmp(d->kind, "cpu"))
+        err(d->loc, "kind: cpu", "devices of kind %s can be planned for, and not yet generated", d->kind);
+    if (!m->data.format && !x->dump)
+        fail(EXIT_MODEL, "%s has no section data: there is nothing to train on", m->path);
     const Plan *p = plan_or_stop(x, m);
     if (x->dump)
         return 0;

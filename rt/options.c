@@ -53,7 +53,7 @@ static void version(const Job *job)
 {
     char store[4096];
     Text t = {store, 0, sizeof store};
-    text_add(&t, "%s\nkernels %s\ntransport %s\nmodel %s\nplan %s\nkey %s\n", job->name, job->kernels, link_name(),
+    text_add(&t, "%s\nkernels %s, %s\ntransport %s\nmodel %s\nplan %s\nkey %s\n", job->name, job->kernels, kernels_version(), link_name(),
              job->model, job->plan, job->key);
     write_all(STDOUT_FILENO, store, t.n < sizeof store ? t.n : sizeof store - 1);
 }

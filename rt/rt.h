@@ -148,6 +148,8 @@ void adamw_update(Stage *st, float *p, real *c, const float *g, float *m, float 
 
 /* Can this machine run the kernels as the plan fixed them?  0: yes; else why says what differs.  Before any open_*. */
 int kernels_start(int threads, char *why, size_t n);
+/* Name and version of the library behind the kernels: what the bits belong to. */
+const char *kernels_version(void);
 
 /* ---- prepared handles --------------------------------------------------------------------------------- */
 /* One line of stage_open() for each distinct (call, integers) whose row names `h`, on kernel libraries that want it.

@@ -119,6 +119,22 @@ static bool threaded(const Plan *p)
     return fast(p);
 }
 
+/* The compiler's flags for the instruction set that the plan names. */
+static const char *isa_flags(const Plan *p)
+{
+    static const struct { const char *isa, *flags; } table[] = {
+        {"native", "-march=native $(VECTOR)"},
+        {"x86-64-v4", "-march=x86-64-v4 -mprefer-vector-width=512"},
+        {"x86-64-v4+bf16", "-march=x86-64-v4 -mavx512bf16 -mprefer-vector-width=512"},
+        {"x86-64-v4+amx", "-march=x86-64-v4 -mavx512bf16 -mamx-tile -mamx-int8 -mamx-bf16 -mprefer-vector-width=512"},
+    };
+    const char *isa = p->m->devices.at[0].isa;
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (!strcmp(isa, table[i].isa))
+            return table[i].flags;
+    return strf("-march=%s", isa);
+}
+
 void emit_build(Out *o, const Plan *p, const char *prefix)
 {
     Strs files = files_of(p);
@@ -129,7 +145,7 @@ void emit_build(Out *o, const Plan *p, const char *prefix)
         memory = strf("%s  stage %d: arena %s of %s (lower bound %s)\n", memory, d, size_text(p->dev.at[d].arena),
                       size_text(p->dev.at[d].limit), size_text(p->dev.at[d].bound));
     Fill fill[] = {
-        {"model", p->g->name}, {"version", DPGEN_VERSION}, {"prefix", prefix}, {"key", p->key},
+        {"model", p->g->name}, {"version", DPGEN_VERSION}, {"prefix", prefix}, {"key", p->key}, {"isa", isa_flags(p)},
         {"objects", objects(p, &files)}, {"stages", strf("%d", p->devices)}, {"schedule", p->schedule},
         {"transport", p->m->plan.transport}, {"kernels", p->m->devices.at[0].kernels}, {"memory", memory},
         {"cc", mpi ? "mpicc" : "cc"}, {"openmp", threaded(p) ? "-fopenmp" : ""},

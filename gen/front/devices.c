@@ -27,7 +27,7 @@ static void entry_check(const Spot *s, Entry *e)
 {
     Device *d = &e->d;
     bool cuda = !strcmp(d->kind, "cuda");
-    static const char *const cpu_keys[] = { "kernels", "threads" };
+    static const char *const cpu_keys[] = { "kernels", "threads", "isa" };
     for (int i = 0; i < COUNT(cpu_keys) && cuda; i++)
         if (node_get(s->value, cpu_keys[i]))
             bad(node_get(s->value, cpu_keys[i])->loc, "delete it", "'%s' is not for devices of kind cuda", cpu_keys[i]);
@@ -43,6 +43,10 @@ static void entry_check(const Spot *s, Entry *e)
     d->memory -= e->reserve;
     if (!d->kernels)
         d->kernels = cuda ? "cuda" : "portable";
+    if (!d->isa)        /* oneDNN has other bits on another instruction set: the plan fixes it.  Ours have not. */
+        d->isa = strcmp(d->kernels, "onednn") ? "native" : "x86-64-v4";
+    if (!strcmp(d->kernels, "onednn") && !strcmp(d->isa, "native"))
+        bad(node_get(s->value, "isa")->loc, "such as x86-64-v4", "the bits of onednn depend on the instruction set: name it");
     if (!d->name)
         d->name = d->kind;
 }
@@ -76,6 +80,7 @@ static void read_entry(const Spot *s)
         { "reserve", read_bytes, offsetof(Entry, reserve), 0, 0, NULL },
         { "threads", read_count, offsetof(Entry, d.threads), 1, MOST_THREADS, NULL },
         { "kernels", read_word, offsetof(Entry, d.kernels), 0, 0, "portable onednn" },
+        { "isa", read_word, offsetof(Entry, d.isa), 0, 0, "native x86-64 x86-64-v2 x86-64-v3 x86-64-v4 x86-64-v4+bf16 x86-64-v4+amx" },
         { "flops", read_flops, offsetof(Entry, d.flops), 0, 0, NULL },
         { "bandwidth", read_rate, offsetof(Entry, d.bandwidth), 0, 0, NULL },
         { "arch", read_arch, offsetof(Entry, d.arch), 0, 0, NULL },

@@ -54,3 +54,11 @@ int kernels_start(int threads, char *why, size_t n)
                         threads, given);
     return 0;
 }
+
+const char *kernels_version(void)
+{
+    static char text[64];
+    const dnnl_version_t *v = dnnl_version();
+    snprintf(text, sizeof text, "oneDNN %d.%d.%d", v->major, v->minor, v->patch);
+    return text;
+}
