@@ -152,7 +152,7 @@ static Plan *plan_once(const Options *x, const Graph *g, const Cost *c, const Mo
             break;
         for (int d = 0; d < devices; d++)
             if (p->dev.at[d].arena > m->devices.at[d].memory)
-                limit[d] -= p->dev.at[d].arena - m->devices.at[d].memory;
+                limit[d] = keep_need(p, d) - (p->dev.at[d].arena - m->devices.at[d].memory);
     }
     p->step = 0;
     return p;

@@ -3,7 +3,7 @@
  * override.c: -D name=value and --set path=value change the tree before anybody reads it.
  *
  * So an overridden value passes exactly the checks that a written one passes, and a mistake in it is shown with the
- * option's own text.  A path is keys and list positions with dots between; maps that are missing on the way are made,
+ * option's own text.  A path is keys and list positions with dots between, * for every position; maps that are missing on the way are made,
  * and keys that nobody knows are found by the section that reads them.
  *
  * needs   Node tree, options in the order given        keeps   every node that no option names
@@ -74,27 +74,37 @@ static Node **child(Node *parent, const char *step, Loc at)
     return &value[parent->n++];
 }
 
+/* Put value at the rest of the path, from text[i] on; `*` is every element of a list. */
+static void place(Node **to, const char *text, size_t i, size_t n, Node *value)
+{
+    if (i >= n) {
+        *to = value;
+        return;
+    }
+    size_t length = strcspn(text + i, ".=");
+    Loc at = { value->loc.file, 1, (int)i + 1 };
+    if (!length) {
+        bad(at, "write a path such as train.steps", "an empty step in a path");
+        return;
+    }
+    if (!*to) {
+        *to = alloc(sizeof **to);
+        **to = (Node){ .kind = MAP, .loc = at };
+    }
+    if (length == 1 && text[i] == '*' && (*to)->kind == LIST) {
+        for (int k = 0; k < (*to)->n; k++)
+            place(&(*to)->at[k], text, i + 2, n, value);
+        return;
+    }
+    Node **next = child(*to, strf("%.*s", (int)length, text + i), at);
+    if (next)
+        place(next, text, i + length + 1, n, value);
+}
+
 static void set(Node *root, const char *text)
 {
     size_t n = split("--set", text);
-    Node *value = load_option("--set", text, n + 1), **to = &root;
-    for (size_t i = 0; i < n; ) {
-        size_t length = strcspn(text + i, ".=");
-        Loc at = { value->loc.file, 1, (int)i + 1 };
-        if (!length) {
-            bad(at, "write a path such as train.steps", "an empty step in a path");
-            return;
-        }
-        if (!*to) {
-            *to = alloc(sizeof **to);
-            **to = (Node){ .kind = MAP, .loc = at };
-        }
-        to = child(*to, strf("%.*s", (int)length, text + i), at);
-        if (!to)
-            return;
-        i += length + 1;
-    }
-    *to = value;
+    place(&root, text, 0, n, load_option("--set", text, n + 1));
 }
 
 void override(Node *root, const Overrides *over)

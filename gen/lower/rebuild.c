@@ -52,7 +52,7 @@ static void want(Rebuild *r, int t)
 {
     if (r->back->saved[t])
         return;
-    if (own(r, t))
+    if (dropped(r, t))
         remake(r, r->p->g->tensor.at[t].op);
     else
         r->back->saved[t] = true;
