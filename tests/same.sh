@@ -116,22 +116,38 @@ two_ranks
 
 # ---- oneDNN, one thread a stage: its own numbers -------------------------------------------------------------------------
 # The objects of its kernels come first, and main.c, which sets the threads of OpenMP; the archive gives the others.
+# fast TYPE: $tmp/TYPE.onednn, $with and the interpreter with the same objects
 fast() {
-    if ! echo '#include <dnnl.h>' | $cc -E - >/dev/null 2>&1; then skip "there is no dnnl.h" 24; return; fi
-    mkdir -p "$tmp/onednn"
-    more="-O3 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp"
+    objects=$tmp/$1.onednn
+    mkdir -p "$objects"
     for source in rt/main.c rt/op/onednn/*.c; do
-        $cc $flags $more -c -o "$tmp/onednn/$(basename "$source" .c).o" "$source" 2>"$tmp/onednn.log" ||
-            { fault "$source: $(head -n 1 "$tmp/onednn.log")"; return; }
+        $cc $kind -O3 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp -c \
+            -o "$objects/$(basename "$source" .c).o" "$source" 2>"$tmp/onednn.log" ||
+            { fault "$source: $(grep -m 1 error "$tmp/onednn.log")"; return 1; }
     done
-    more=
-    use_portable
-    with="$tmp/onednn/*.o $with -fopenmp -ldnnl -lm"
-    clang_was=$clang clang=
-    plans_of "1 2 3 4" --set devices.0.kernels=onednn | plans
-    clang=$clang_was
-    one_hash "onednn"
-    other "onednn"
+    with="$objects/*.o $with -fopenmp -ldnnl -lm"
+    [ -n "$interp" ] || return 0
+    if $cc $kind -Igen -Ibuild -O1 -o "$tmp/$1.interp" tests/interp.c build/libgen.a $with -lyaml 2>"$tmp/onednn.log"
+    then interp="$tmp/$1.interp --data $data"
+    else fault "interp with oneDNN: $(grep -m 1 -e error -e undefined "$tmp/onednn.log")" interp=; fi
 }
-fast
+clang=                                          # its OpenMP is another library
+onednn="--set devices.0.kernels=onednn"
+if echo '#include <dnnl.h>' | $cc -E - >/dev/null 2>&1; then
+    use_portable
+    if fast f32; then
+        plans_of "1 2 3 4" $onednn | plans
+        agree "onednn" $onednn
+        other "onednn"
+    fi
+    use_bf16
+    if fast bf16; then
+        onednn="$onednn --set train.precision.compute=bf16"
+        plans_of "1 2 3 4" $onednn | few | plans
+        agree "onednn in bf16" $onednn
+        other "onednn in bf16"
+    fi
+else
+    skip "there is no dnnl.h" 33
+fi
 finish
