@@ -2,18 +2,19 @@
  *
  * interp.c: the reference for every hash: the Graph, run without any plan.
  *
- *     interp MODEL.yaml [-D NAME=VALUE]... [--set PATH=VALUE]... [options of a generated job: --steps N --data FILE ...]
+ *     interp MODEL.yaml [-D NAME=VALUE]... [--set PATH=VALUE]... [options of a generated job: --steps N ...]
  *
  * The front end makes the Graph; this program then does what its definition says and nothing more: each tensor and each
- * scratch has a buffer of its own, each state too; micro-batches one after another, operators in graph order; the gradient
- * groups summed as a tree, the update last.  No partition, schedule, recomputation, slot or message exists here, so
- * whatever bits come out cannot depend on one.  Kernels, data, rates, start values, hash and options are those of a
- * generated job: step() stands where a generated stage would.
+ * scratch has a buffer of its own, each state too; micro-batches one after another, operators in graph order; the
+ * gradient groups summed as a tree, the update last.  No partition, schedule, recomputation, slot or message exists
+ * here, so whatever bits come out cannot depend on one.  Kernels, data, rates, start values, hash and options are those
+ * of a generated job: step() stands where a generated stage would.
  *
  * Before each micro-batch every tensor is filled with the bytes of a NaN: a read of something that was not made in this
  * micro-batch reaches the loss.  With -fsanitize=address, each buffer has its own guards.
  *
- * Links against the front end and the runtime; built once a compute type.  Not handled: `micro: auto`, which a plan decides.
+ * Links against the front end and the runtime; built once a compute type.  Not handled: `micro: auto`, which a plan
+ * decides.
  */
 #include "dpgen.h"
 #include "rt/run.h"
@@ -34,7 +35,7 @@ static struct {
     size_t arena;
 } it;
 
-/* ---- calls --------------------------------------------------------------------------------------------------------- */
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
 
 static void *address(const Op *o, const Arg *a, int group)
 {
@@ -70,7 +71,7 @@ static void run(Stage *st, int op, int mb, int acc, int group)
     kernels[it.kernel[op]].call(st, list);
 }
 
-/* ---- the step ------------------------------------------------------------------------------------------------------- */
+/* ---- the step ---------------------------------------------------------------------------------------------------- */
 
 static Values *begin(Stage *st)
 {
@@ -104,7 +105,8 @@ static void fold(Stage *st)
         for (int64_t left = 0; left + step < g->groups; left += 2 * step)
             for (int s = 0; s < g->state.n; s++)
                 if (g->state.at[s].kind == S_GRAD)
-                    group_fold(st, it.sum[left][s], it.sum[left + step][s], (long)(g->state.at[s].bytes / type_bytes(F32)));
+                    group_fold(st, it.sum[left][s], it.sum[left + step][s],
+                               (long)(g->state.at[s].bytes / type_bytes(F32)));
 }
 
 static void step(Stage *st)
@@ -130,7 +132,7 @@ static void eval(Stage *st)
     step_end(st, vals);
 }
 
-/* ---- preparation -------------------------------------------------------------------------------------------------------- */
+/* ---- preparation ------------------------------------------------------------------------------------------------- */
 
 static void *buffer(Bytes n)
 {
@@ -144,7 +146,8 @@ static void *buffer(Bytes n)
 /* What the runtime starts, hashes and saves lies in its arena. */
 static bool in_arena(const State *s)
 {
-    return s->kind == S_PARAM || s->kind == S_COPY || s->kind == S_MOMENT1 || s->kind == S_MOMENT2 || s->kind == S_VALUES
+    return s->kind == S_PARAM || s->kind == S_COPY || s->kind == S_MOMENT1 || s->kind == S_MOMENT2
+        || s->kind == S_VALUES
         || (s->kind == S_GRAD && s->use == 0);
 }
 
@@ -232,7 +235,7 @@ static void start(Stage *st)
     prepare_calls(st);
 }
 
-/* ---- the job ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the job ----------------------------------------------------------------------------------------------------- */
 
 static const StateInfo *states(int *n)
 {
@@ -297,10 +300,10 @@ static Job job_of(const StageInfo *stage)
         .name = g->name, .kernels = m->devices.at[0].kernels, .key = "interpreter", .model = "interpreter",
         .plan = "none", .stages = 1, .stage = stage, .inputs = m->inputs.n, .input = inputs(),
         .train = data_info(&m->data), .eval = data_info(&m->eval), .eval_every = (long)m->eval.every,
-        .eval_batches = (long)m->eval.batches, .batch = (long)g->batch, .micro = (long)g->micro, .steps = (long)t->steps,
-        .tokens = (long)(g->batch * g->micro), .seed = t->seed, .lr_kind = (int)t->schedule, .lr = t->lr, .final = t->final,
-        .factor = t->factor, .beta1 = t->beta1, .beta2 = t->beta2, .weight_decay = t->weight_decay,
-        .warmup = (long)t->warmup, .every = (long)t->every, .step_ns = 1000000000, .bf16 = g->compute == BF16,
+        .eval_batches = (long)m->eval.batches, .batch = (long)g->batch, .micro = (long)g->micro,
+        .steps = (long)t->steps, .tokens = (long)(g->batch * g->micro), .seed = t->seed,
+        .lr_kind = (int)t->schedule, .lr = t->lr, .final = t->final, .factor = t->factor, .beta1 = t->beta1,
+        .beta2 = t->beta2, .weight_decay = t->weight_decay, .warmup = (long)t->warmup, .every = (long)t->every, .step_ns = 1000000000, .bf16 = g->compute == BF16,
     };
 }
 
@@ -357,8 +360,9 @@ int main(int argc, char **argv)
     lay_out();
     static const char *const actions[] = {"step", "eval"};
     static const long predicted[4];
-    StageInfo stage = {.name = "interp", .arena = it.arena, .vals = it.offset[it.g->vals], .actions = 1, .eval_actions = 1,
-                       .threads = it.m->devices.at[0].threads, .open = start, .step = step, .eval = eval, .action = actions,
+    StageInfo stage = {.name = "interp", .arena = it.arena, .vals = it.offset[it.g->vals], .actions = 1,
+                       .eval_actions = 1, .threads = it.m->devices.at[0].threads, .open = start, .step = step, .eval = eval,
+                       .action = actions,
                        .predicted = predicted};
     stage.state = states(&stage.states);
     Job job = job_of(&stage);

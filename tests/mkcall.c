@@ -4,8 +4,8 @@
  *
  *     mkcall rt/rt.h > calls.h
  *
- * The interpreter has a call's name and a list of words; C needs the call spelt out.  Which calls there are, ops.def says;
- * what type each word has, rt.h says.  So a new row, or a new operand, needs no change here.
+ * The interpreter has a call's name and a list of words; C needs the call spelt out.  Which calls there are, ops.def
+ * says; what type each word has, rt.h says.  So a new row, or a new operand, needs no change here.
  *
  * A word is an address, an integer or a float; one adaptor a call takes each from the right member of a union.
  */

@@ -189,7 +189,8 @@ static void number(const char *what, int64_t want, int64_t got)
 /* B 2, T 3, D 4, V 11: 6 rows. */
 static void test_numbers(const Graph *g)
 {
-    number("flop of an input gradient, 2 rows in out", 2 * 6 * 4 * 11, op_of(g, PH_I, "head", "linear_backward_x")->flop);
+    number("flop of an input gradient, 2 rows in out", 2 * 6 * 4 * 11,
+           op_of(g, PH_I, "head", "linear_backward_x")->flop);
     number("flop of a weight gradient", 2 * 6 * 4 * 11, op_of(g, PH_W, "head", "linear_backward_w")->flop);
     number("bytes of an addition: two terms and the sum", 4 * 3 * 6 * 11, op_of(g, PH_I, "l1", "grad_add")->moved);
     number("bytes of a weight gradient: both operands, the sum twice", 4 * (6 * 11 + 6 * 4 + 2 * 11 * 4),

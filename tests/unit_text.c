@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 static int passed, failed;
-static char scratch[] = "/tmp/unit_text.XXXXXX";
+static const char *scratch;         /* a file of this process */
 
 static void check(bool ok, const char *what, const char *got)
 {
@@ -26,7 +26,7 @@ static void check(bool ok, const char *what, const char *got)
         fprintf(stderr, "unit_text: %s: %s\n", what, got ? got : "(nothing)");
 }
 
-/* ---- models ------------------------------------------------------------------------------------------------------------ */
+/* ---- models ------------------------------------------------------------------------------------------------------ */
 
 /* A parameter used three times, a value read three times and once twice by the same operator, two losses. */
 static const char yaml[] =
@@ -92,7 +92,7 @@ static const Plan *plan_of(const Graph *g, const Model *m)
     return p;
 }
 
-/* ---- texts -------------------------------------------------------------------------------------------------------------- */
+/* ---- texts ------------------------------------------------------------------------------------------------------- */
 
 typedef struct { char *at; size_t n; } Text;
 
@@ -138,13 +138,15 @@ static bool alike_shape(const Shape *a, const Shape *b)
 
 static bool alike_tensor(const Tensor *a, const Tensor *b)
 {
-    return !strcmp(a->name, b->name) && a->kind == b->kind && a->type == b->type && a->bytes == b->bytes && a->op == b->op
+    return !strcmp(a->name, b->name) && a->kind == b->kind && a->type == b->type && a->bytes == b->bytes
+        && a->op == b->op
         && a->of == b->of && alike_shape(&a->shape, &b->shape) && alike_loc(a->loc, b->loc);
 }
 
 static bool alike_state(const State *a, const State *b)
 {
-    bool init = a->kind != S_PARAM || (a->init.kind == b->init.kind && a->init.a == b->init.a && a->init.b == b->init.b);
+    bool init = a->kind != S_PARAM
+        || (a->init.kind == b->init.kind && a->init.a == b->init.a && a->init.b == b->init.b);
     return !strcmp(a->name, b->name) && a->kind == b->kind && a->type == b->type && a->bytes == b->bytes && init
         && a->param == b->param && a->use == b->use && a->op == b->op && a->decay == b->decay
         && alike_shape(&a->shape, &b->shape) && alike_loc(a->loc, b->loc);
@@ -152,13 +154,15 @@ static bool alike_state(const State *a, const State *b)
 
 static bool alike_op(const Op *a, const Op *b)
 {
-    bool same = !strcmp(a->name, b->name) && !strcmp(a->layer, b->layer) && !strcmp(a->call, b->call) && a->row == b->row
+    bool same = !strcmp(a->name, b->name) && !strcmp(a->layer, b->layer) && !strcmp(a->call, b->call)
+        && a->row == b->row
         && a->phase == b->phase && a->fwd == b->fwd && a->group == b->group && a->flop == b->flop && a->tmp == b->tmp
         && a->moved == b->moved && a->arg.n == b->arg.n && alike_loc(a->loc, b->loc);
     for (int i = 0; same && i < a->arg.n; i++) {
         const Arg *x = &a->arg.at[i], *y = &b->arg.at[i];
         bool refers = x->kind <= ARG_UPDATE;
-        same = x->kind == y->kind && !strcmp(x->token, y->token) && (!refers || (x->index == y->index && x->state == y->state))
+        same = x->kind == y->kind && !strcmp(x->token, y->token)
+            && (!refers || (x->index == y->index && x->state == y->state))
             && x->i == y->i && x->f == y->f;
     }
     return same;
@@ -166,7 +170,8 @@ static bool alike_op(const Op *a, const Op *b)
 
 static bool alike_count(const Count *a, const Count *b)
 {
-    return a->input == b->input && a->ignore == b->ignore && a->count == b->count && a->op == b->op && alike_loc(a->loc, b->loc);
+    return a->input == b->input && a->ignore == b->ignore && a->count == b->count && a->op == b->op
+        && alike_loc(a->loc, b->loc);
 }
 
 /* What was read is what was printed, field by field: two tables that lack the same field would print the same bytes. */
@@ -209,7 +214,7 @@ static void test_same(void)
     }
 }
 
-/* ---- faults: one thing changed in a good graph ---------------------------------------------------------------------------- */
+/* ---- faults: one thing changed in a good graph ------------------------------------------------------------------- */
 
 static Op *op_of(Graph *g, Phase phase, const char *name)
 {
@@ -289,7 +294,10 @@ static void other_moment(Graph *g)
         if (!strcmp(last->arg.at[i].token, "v"))
             last->arg.at[i].index = (int)(state_of(g, "e.weight.v") - g->state.at);
 }
-static void no_gradient(Graph *g) { state_of(g, "w.weight.grad.0")->param = (int)(state_of(g, "e.weight") - g->state.at); }
+static void no_gradient(Graph *g)
+{
+    state_of(g, "w.weight.grad.0")->param = (int)(state_of(g, "e.weight") - g->state.at);
+}
 static void no_loss(Graph *g) { g->loss = -1; }
 static void loss_is_large(Graph *g) { g->loss = (int)(tensor_of(g, "n.mean") - g->tensor.at); }
 static void values_gone(Graph *g) { g->vals = -1; }
@@ -356,7 +364,7 @@ static void test_faults(void)
     }
 }
 
-/* ---- mistakes in a text ------------------------------------------------------------------------------------------------------ */
+/* ---- mistakes in a text ------------------------------------------------------------------------------------------ */
 
 /* What a child says that reads the text; its status, -1 if a signal ended it. */
 static int read_in_child(const char *text, size_t n, const Graph *g, char said[4096])
@@ -420,6 +428,9 @@ static const Mistake graph_mistakes[] = {
     {"op F:drop ", "op drop ", "begins with its phase"},
     {"row=LayerNorm", "row=LayerNrm", "did you mean LayerNorm?"},
     {"eps=f:0x1", "eps=f:1.5z", "expected a floating point number"},
+    {"eps=f:0x1", "eps=f:0x.p+1", "expected a floating point number"},
+    {"eps=f:0x1", "eps=f:0x1.1.1", "expected a floating point number"},
+    {"eps=f:0x1", "eps=f:0x10000000000000001", "expected a floating point number"},
     {"eps=f:0x1", "eps=f:inf", "expected a floating point number"},
     {"eps=f:", "eps=q:", "an argument that cannot be read"},
     {"x=r:e ", "x=r:- ", "nothing can be read or written there"},
@@ -461,7 +472,8 @@ static void test_mistakes(Text good, const Graph *g, const Mistake *list, size_t
         Text t = changed(good, list[i].from, list[i].to);
         status = read_in_child(t.at, t.n, g, said);
         bool placed = !strncmp(said, scratch, strlen(scratch)) && said[strlen(scratch)] == ':';
-        check(status == EXIT_MODEL && placed && strstr(said, list[i].want), list[i].want, strf("status %d: %s", status, said));
+        check(status == EXIT_MODEL && placed && strstr(said, list[i].want), list[i].want,
+              strf("status %d: %s", status, said));
     }
 }
 
@@ -512,9 +524,8 @@ static void test_noise(const char *what, Text good, const Graph *g, int times)
 
 int main(void)
 {
-    int file = mkstemp(scratch);
-    if (file < 0 || close(file))
-        die("cannot make %s", scratch);
+    const char *dir = getenv("TMPDIR");
+    scratch = strf("%s/unit_text.%ld", dir ? dir : "build", (long)getpid());
     test_same();
     test_alike();
     test_faults();

@@ -5,13 +5,13 @@
  *     file   = word " 1" NEWLINE (comment | record)*
  *     record = word " " name (" " key "=" value)* (" @" path ":" line ":" column)? NEWLINE
  *
- * Problem: a pass is tested by what goes in and what comes out, so both must have a form that a person reads, diff compares
- * and a program reads back, the same bytes each way.  And a graph may come from somewhere else: then this is input like any
- * other, and what is wrong with it is said with file, line, column and a caret.
+ * Problem: a pass is tested by what goes in and what comes out, so both must have a form that a person reads, diff
+ * compares and a program reads back, the same bytes each way.  And a graph may come from somewhere else: then this is
+ * input like any other, and what is wrong with it is said with file, line, column and a caret.
  *
- * Method: each struct has a table of fields; one loop prints by it and one reads.  A field that has its default (0, false,
- * nothing, -1 of a reference) is not printed.  References are names.  Where two things are called the same, the second
- * one is x#2.  Numbers are integers or hexadecimal floating point, so that nothing is rounded.
+ * Method: each struct has a table of fields; one loop prints by it and one reads.  A field that has its default (0,
+ * false, nothing, -1 of a reference) is not printed.  References are names.  Where two things are called the same, the
+ * second one is x#2.  Numbers are integers or hexadecimal floating point, so that nothing is rounded.
  *
  * Reading takes two rounds: the records first, because a name may be used above its own record; then their fields.
  *
@@ -24,7 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- references ------------------------------------------------------------------------------------------------------ */
+/* ---- references -------------------------------------------------------------------------------------------------- */
 
 typedef struct { const char *name; int index; } Named;
 
@@ -72,7 +72,7 @@ int refs_find(const Refs *r, const char *name)
     return -1;
 }
 
-/* ---- fields in memory -------------------------------------------------------------------------------------------------- */
+/* ---- fields in memory -------------------------------------------------------------------------------------------- */
 
 #define AT(type, base, field) ((type *)(void *)((char *)(base) + (field)->at))
 #define FROM(type, base, field) ((const type *)(const void *)((const char *)(base) + (field)->at))
@@ -106,7 +106,7 @@ void text_clear(const Table *t, void *to)
             *AT(const char *, to, f) = "";
 }
 
-/* ---- printing ------------------------------------------------------------------------------------------------------------ */
+/* ---- printing ---------------------------------------------------------------------------------------------------- */
 
 static bool is_plain(unsigned char c)
 {
@@ -185,7 +185,7 @@ void text_end(Printer *w, Loc at)
     fputc('\n', w->f);
 }
 
-/* ---- from bytes to records --------------------------------------------------------------------------------------------------- */
+/* ---- from bytes to records --------------------------------------------------------------------------------------- */
 
 Loc text_at(const Record *r, int col)
 {
@@ -259,7 +259,8 @@ static Loc place(Scanner *s, Loc at, char *word)
         err(at, "@file:line:column", "a place that cannot be read");
     *line = 0;
     unescape(at, word);
-    return (Loc){file_of(s, word), (int)text_integer(at, line + 1, 1, INT32_MAX), (int)text_integer(at, col + 1, 1, INT32_MAX)};
+    return (Loc){file_of(s, word), (int)text_integer(at, line + 1, 1, INT32_MAX),
+                 (int)text_integer(at, col + 1, 1, INT32_MAX)};
 }
 
 static void take_pair(Record *r, char *word, int col)
@@ -338,7 +339,7 @@ void text_scan(Scanner *s, const char *path, const char *version)
         err((Loc){s->file, 1, 1}, strf("expected: %s", version), "the file is empty");
 }
 
-/* ---- values --------------------------------------------------------------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------------------------------------ */
 
 int64_t text_integer(Loc at, const char *text, int64_t low, int64_t high)
 {
@@ -352,13 +353,27 @@ int64_t text_integer(Loc at, const char *text, int64_t low, int64_t high)
     return i;
 }
 
+/* [-]0xH[.HHHH]p(+|-)D, as printf("%a") writes it: exact, and a matter of no locale. */
 double text_float(Loc at, const char *text)
 {
-    char *end;
-    double x = strtod(text, &end);
-    if (*end || !*text || text[strspn(text, "0123456789abcdefxp+-.")] || !isfinite(x))
-        err(at, "such as 0x1.8p+3", "expected a floating point number, found '%s'", text);
-    return x;
+    static const char hex[] = "0123456789abcdef", *const hint = "such as 0x1.8p+3";
+    const char *p = text + (*text == '-');
+    uint64_t digits = 0;
+    int point = 0, n = 0;
+    bool good = p[0] == '0' && p[1] == 'x' && p[2];
+    for (p += good ? 2 : 0; good && *p && *p != 'p'; p++) {
+        const char *digit = strchr(hex, *p);
+        good = *p == '.' ? !point++ : digit && ++n <= 15;
+        digits = digit ? digits << 4 | (uint64_t)(digit - hex) : digits;
+        point += digit && point;
+    }
+    if (!good || !n || *p != 'p' || (p[1] != '+' && p[1] != '-'))
+        err(at, hint, "expected a floating point number, found '%s'", text);
+    int power = (int)text_integer(at, p[1] == '+' ? p + 2 : p + 1, -1100, 1023);
+    double x = ldexp((double)digits, power - 4 * (point > 0 ? point - 1 : 0));
+    if (!isfinite(x))
+        err(at, hint, "'%s' is too large", text);
+    return *text == '-' ? -x : x;
 }
 
 int text_ref(Scanner *s, RefKind kind, Loc at, const char *name)
@@ -434,7 +449,7 @@ static void take_value(Scanner *s, Loc at, const Field *f, const char *text, voi
     }
 }
 
-/* ---- records ------------------------------------------------------------------------------------------------------------------------ */
+/* ---- records ----------------------------------------------------------------------------------------------------- */
 
 static const Field *field_of(const Table *t, const Record *r, const Pair *p)
 {
@@ -459,7 +474,8 @@ void text_take(Scanner *s, const Table *t, const Record *r, int from, int to, vo
         if (seen & bit)
             err(text_at(r, p->key_col), NULL, "'%s' is given twice", p->key);
         if (!applies(t, f, into))
-            err(text_at(r, p->key_col), "its kind must come first", "'%s' does not belong to this kind of %s", p->key, t->word);
+            err(text_at(r, p->key_col), "its kind must come first", "'%s' does not belong to this kind of %s", p->key,
+                t->word);
         take_value(s, text_at(r, p->value_col), f, p->value, into);
     }
     for (const Field *f = t->field; f->key; f++)

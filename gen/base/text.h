@@ -6,7 +6,7 @@
 #define TEXT_H
 #include "dpgen.h"
 
-/* ---- references: every thing that a record may name --------------------------------------------------------------- */
+/* ---- references: every thing that a record may name -------------------------------------------------------------- */
 typedef enum { R_TENSOR, R_STATE, R_OP, R_BUF, R_POOL, R_ROUTINE, R_KINDS } RefKind;
 typedef struct {
     Strs name;                  /* by index; refs_seal() makes them different: x, x#2 */
@@ -15,7 +15,7 @@ typedef struct {
 void refs_seal(Refs *r);
 int  refs_find(const Refs *r, const char *name);        /* -1: there is none */
 
-/* ---- tables --------------------------------------------------------------------------------------------------------- */
+/* ---- tables ------------------------------------------------------------------------------------------------------ */
 typedef enum {
     V_INT, V_LONG, V_BOOL, V_FLOAT,     /* decimal; a float hexadecimal */
     V_INDEX,                            /* an int that is -1 where there is none */
@@ -39,14 +39,15 @@ typedef struct {
     size_t tag;                 /* offset of the enum that `only` asks about */
 } Table;
 
-/* ---- printing --------------------------------------------------------------------------------------------------------- */
+/* ---- printing ---------------------------------------------------------------------------------------------------- */
 typedef struct { FILE *f; Refs ref[R_KINDS]; } Printer;
 void text_word(FILE *f, const char *text);
-void text_fields(Printer *w, const Table *t, const void *from);         /* " key=value" for all that is not the default */
+/* " key=value" for all that is not the default */
+void text_fields(Printer *w, const Table *t, const void *from);
 void text_head(Printer *w, const Table *t, const char *name);
 void text_end(Printer *w, Loc at);                                      /* " @file:line:col" and the end of the line */
 
-/* ---- reading ---------------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 typedef struct { const char *key, *value; int key_col, value_col; } Pair;
 typedef struct {
     Loc at;                     /* of the record's first character */

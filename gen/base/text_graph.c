@@ -6,12 +6,12 @@
  *     graph ref-gpt compute=f32 batch=2 micro=3 groups=1 loss=loss vals=values
  *     tensor h.0.ln_1 kind=act type=f32 shape=2x16x9 bytes=1152 @gpt.yaml:12:9
  *     state h.0.ln_1.weight kind=param type=f32 shape=9 bytes=36 param=... op=F:h.0.ln_1 ... @gpt.yaml:12:9
- *     op F:h.0.ln_1 row=LayerNorm layer=h.0 flop=2304 moved=3600 call=layernorm_forward y=w:h.0.ln_1 ... eps=f:0x1.4f8b58p-17
- *     count ...
+ *     op F:h.0.ln_1 row=LayerNorm layer=h.0 flop=2304 call=layernorm_forward y=w:h.0.ln_1 ... rows=i:32
+ *     count 0 input=1 op=F:loss
  *
- * An operator is called by its phase and its name.  What follows `call=` are its arguments, in order: the word of ops.def,
- * then what stands there (docs/text.md).  Before shape there are no calls; then `call=-`, attributes follow, and
- * operands are lists.  Producers of tensors, nf and nb follow from the operators and are not written.
+ * An operator is called by its phase and its name.  What follows `call=` are its arguments, in order: the word of
+ * ops.def, then what stands there (docs/text.md).  Before shape there are no calls; then `call=-`, attributes follow,
+ * and operands are lists.  Producers of tensors, nf and nb follow from the operators and are not written.
  *
  * needs   any graph, bound or not.  fails  reading: with err() at what is wrong; what is read has passed graph_fault().
  */
@@ -19,11 +19,13 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* ---- tables ------------------------------------------------------------------------------------------------------------ */
+/* ---- tables ------------------------------------------------------------------------------------------------------ */
 
 static const char *const types[] = {"f32", "bf16", "i32", "f64", NULL};
 static const char *const tensor_kinds[] = {"input", "act", "grad", NULL};
-static const char *const state_kinds[] = {"param", "copy", "grad", "moment1", "moment2", "clip", "norm", "values", NULL};
+static const char *const state_kinds[] = {
+    "param", "copy", "grad", "moment1", "moment2", "clip", "norm", "values", NULL
+};
 static const char *const inits[] = {"zeros", "ones", "normal", "uniform", NULL};
 static const char phases[] = "FIWU";
 
@@ -52,14 +54,16 @@ static const Field state_fields[] = {
     {"decay", V_BOOL, offsetof(State, decay), .only = S_PARAM + 1},
     {"init", V_WORD, offsetof(State, init.kind), .words = inits, .first = true, .only = S_PARAM + 1},
     {"rule", V_TEXT, offsetof(State, init.name), .only = S_PARAM + 1},
-    {"a", V_FLOAT, offsetof(State, init.a), .only = S_PARAM + 1}, {"b", V_FLOAT, offsetof(State, init.b), .only = S_PARAM + 1},
+    {"a", V_FLOAT, offsetof(State, init.a), .only = S_PARAM + 1},
+    {"b", V_FLOAT, offsetof(State, init.b), .only = S_PARAM + 1},
     {0}
 };
 static const Field op_fields[] = {
     {"row", V_TEXT, .at = offsetof(Op, call)},             /* by name: print_op() and read_op() put it there */
     {"layer", V_TEXT, .at = offsetof(Op, layer)},
     {"fwd", V_REF, offsetof(Op, fwd), .ref = R_OP}, {"group", V_INT, .at = offsetof(Op, group)},
-    {"flop", V_LONG, .at = offsetof(Op, flop)}, {"tmp", V_LONG, .at = offsetof(Op, tmp)}, {"moved", V_LONG, .at = offsetof(Op, moved)},
+    {"flop", V_LONG, .at = offsetof(Op, flop)}, {"tmp", V_LONG, .at = offsetof(Op, tmp)},
+    {"moved", V_LONG, .at = offsetof(Op, moved)},
     {"in", V_REFS, offsetof(Op, in), .ref = R_TENSOR}, {"par", V_REFS, offsetof(Op, par), .ref = R_STATE},
     {"out", V_REFS, offsetof(Op, out), .ref = R_TENSOR},
     {0}
@@ -77,7 +81,8 @@ static const Table count_table = {"count", count_fields, 0};
 static const Table *const tables[] = {&graph_table, &tensor_table, &state_table, &op_table, &count_table, NULL};
 
 /* What an argument is, in front of its value. */
-static const struct { const char *sign; ArgKind kind; bool state; enum { NOTHING, THING, INTEGER, NUMBER } value; } signs[] = {
+enum { NOTHING, THING, INTEGER, NUMBER };
+static const struct { const char *sign; ArgKind kind; bool state; int value; } signs[] = {
     {"r:", ARG_READ, false, THING}, {"w:", ARG_WRITE, false, THING}, {"R:", ARG_READ, true, THING},
     {"W:", ARG_WRITE, true, THING}, {"A:", ARG_ADD, true, THING}, {"U:", ARG_UPDATE, true, THING},
     {"i:", ARG_INT, false, INTEGER}, {"f:", ARG_FLOAT, false, NUMBER}, {"tmp", ARG_TMP, false, NOTHING},
@@ -86,7 +91,7 @@ static const struct { const char *sign; ArgKind kind; bool state; enum { NOTHING
 };
 enum { SIGNS = sizeof signs / sizeof *signs };
 
-/* ---- printing ---------------------------------------------------------------------------------------------------------------- */
+/* ---- printing ---------------------------------------------------------------------------------------------------- */
 
 void text_graph_refs(const Graph *g, Refs ref[R_KINDS])
 {
@@ -160,7 +165,7 @@ void print_graph(FILE *f, const Graph *g)
         print_record(&w, &count_table, strf("%d", i), &g->count.at[i], g->count.at[i].loc);
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 static const char *base_name(const char *name)
 {
@@ -220,7 +225,8 @@ static Arg read_arg(Scanner *s, const Record *r, const Pair *p, const Graph *g)
             a.index = g->vals;
         return a;
     }
-    err(text_at(r, p->value_col), "one of r: w: R: W: A: U: i: f: tmp acc mb h vals 0", "an argument that cannot be read");
+    err(text_at(r, p->value_col), "one of r: w: R: W: A: U: i: f: tmp acc mb h vals 0",
+        "an argument that cannot be read");
 }
 
 static void take_arg(Op *o, const Arg *a, Loc at)

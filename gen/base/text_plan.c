@@ -8,17 +8,18 @@
  *     place F:h.0.ln_1 chunk=0
  *     fate h.0.gelu is=recompute
  *     device 0 arena=... bound=... limit=...
- *     order 0 kind=F chunk=0 mb=0         what device 0 computes, in order; `action` the whole step, `eval` an evaluation
+ *     order 0 kind=F chunk=0 mb=0         what device 0 computes; `action` its whole step, `eval` an evaluation
  *     pool 0:fb ...                       slots; a device's number stands in front of names that are its own
  *     buf 0:h_0_ln_1 tensor=h.0.ln_1 pool=0:fb offset=...
  *     routine 0:chunk0_forward kind=F chunk=0 ...
  *     call 0:chunk0_forward op=F:wte buf=0:wte,0:tokens,...
  *
- * A plan is read beside its graph, whose names it uses.  A dump behind one pass prints the records that this pass fills;
- * the whole plan is all of them.  What a tensor's fate is not said is kept.
+ * A plan is read beside its graph, whose names it uses.  A dump behind one pass prints the records that this pass
+ * fills; the whole plan is all of them.  What a tensor's fate is not said is kept.
  *
- * needs   any plan.  fails  reading: with err(); chunks, devices and micro-batches are in range when it returns, and whether
- * the plan is right is for the checkers to say.  Cost and Model are not part of it: whoever reads a plan sets them.
+ * needs   any plan.  fails  reading: with err(); chunks, devices and micro-batches are in range when it returns, and
+ * whether the plan is right is for the checkers to say.  Cost and Model are not part of it: whoever reads a plan sets
+ * them.
  */
 #include "text_graph.h"
 #include <string.h>
@@ -28,17 +29,18 @@ typedef struct { int variant; Fate is; } Choice;
 typedef struct { int chunk; } Place;
 typedef struct { int device; } Home;
 
-/* ---- tables -------------------------------------------------------------------------------------------------------------- */
+/* ---- tables ------------------------------------------------------------------------------------------------------ */
 
-static const char *const kinds[] = {"F", "B", "I", "W", "U", "begin", "count", "load", "R", "send", "recv", "wait", "out",
-                                    "in", "fold", "gather", "end", NULL};
+static const char *const kinds[] = {"F", "B", "I", "W", "U", "begin", "count", "load", "R", "send", "recv", "wait",
+                                    "out", "in", "fold", "gather", "end", NULL};
 static const char *const whens[] = {"F", "R", "B", "W", "load", "recv", "recvb", "send", "U", "always", NULL};
 static const char *const origins[] = {"made", "remade", "received", "fetched", NULL};
 static const char *const fates[] = {"keep", "recompute", "offload", NULL};
 
 #define F_(key, type, struct, member) {key, type, .at = offsetof(struct, member)}
 #define REF_(key, type, struct, member, to) {key, type, .at = offsetof(struct, member), .ref = to}
-#define WORD_(key, struct, member, list, lack) {key, V_WORD, .at = offsetof(struct, member), .words = list, .first = lack}
+#define WORD_(key, struct, member, list, lack) \
+    {key, V_WORD, .at = offsetof(struct, member), .words = list, .first = lack}
 
 static const Field plan_fields[] = {
     F_("schedule", V_TEXT, Plan, schedule), F_("devices", V_INT, Plan, devices), F_("chunks", V_INT, Plan, chunks),
@@ -73,13 +75,15 @@ static const Field pool_fields[] = {
 };
 static const Field buf_fields[] = {
     F_("chunk", V_INDEX, Buf, chunk), F_("eval", V_BOOL, Buf, eval), REF_("tensor", V_REF, Buf, tensor, R_TENSOR),
-    REF_("state", V_REF, Buf, state, R_STATE), REF_("op", V_REF, Buf, op, R_OP), WORD_("origin", Buf, origin, origins, true),
+    REF_("state", V_REF, Buf, state, R_STATE), REF_("op", V_REF, Buf, op, R_OP),
+    WORD_("origin", Buf, origin, origins, true),
     F_("peer", V_INDEX, Buf, peer), WORD_("birth", Buf, birth, whens, false), WORD_("death", Buf, death, whens, false),
     REF_("pool", V_REF, Buf, pool, R_POOL), F_("bytes", V_LONG, Buf, bytes), F_("offset", V_LONG, Buf, offset),
     F_("first", V_INT, Buf, first), F_("last", V_INT, Buf, last), {0}
 };
 static const Field routine_fields[] = {
-    WORD_("kind", Routine, kind, kinds, false), F_("chunk", V_INDEX, Routine, chunk), F_("variant", V_INT, Routine, variant),
+    WORD_("kind", Routine, kind, kinds, false), F_("chunk", V_INDEX, Routine, chunk),
+    F_("variant", V_INT, Routine, variant),
     F_("part", V_INT, Routine, part), F_("eval", V_BOOL, Routine, eval), REF_("pool", V_REFS, Routine, pool, R_POOL),
     F_("mb", V_BOOL, Routine, mb), F_("acc", V_BOOL, Routine, acc), {0}
 };
@@ -96,7 +100,7 @@ static const Table eval_table = {"eval", action_fields, offsetof(Action, kind)};
 static const Table buf_table = {"buf", buf_fields, 0}, routine_table = {"routine", routine_fields, 0};
 static const Table call_table = {"call", call_fields, 0};
 
-/* ---- printing ------------------------------------------------------------------------------------------------------------- */
+/* ---- printing ---------------------------------------------------------------------------------------------------- */
 
 static void refs_of(const Plan *p, Refs ref[R_KINDS])
 {
@@ -204,7 +208,8 @@ static void print_routines(Printer *w, const Plan *p)
 /* Which records the dump behind a pass shows. */
 static const struct { const char *letters; void (*print)(Printer *, const Plan *); } parts[] = {
     {"opkcmt", print_plan_line}, {"o", print_chunks}, {"p", print_places}, {"k", print_fates}, {"opmt", print_devices},
-    {"o", print_order}, {"lm", print_pools}, {"lm", print_bufs}, {"l", print_routines}, {"clmt", print_step}, {"clm", print_eval},
+    {"o", print_order}, {"lm", print_pools}, {"lm", print_bufs}, {"l", print_routines}, {"clmt", print_step},
+    {"clm", print_eval},
 };
 
 void print_plan(FILE *f, const Plan *p, char what)
@@ -217,7 +222,7 @@ void print_plan(FILE *f, const Plan *p, char what)
             parts[i].print(&w, p);
 }
 
-/* ---- reading ---------------------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 static int number(const Record *r, int n)
 {

@@ -2,9 +2,9 @@
  *
  * check_graph: is this a graph?
  *
- * Runs behind every pass of the front end, in release builds too: the passes that follow rely on what is listed here and
- * look at none of it again.  It is written against the contract in dpgen.h and the text of ops.def, not against the code of
- * build, shape or grad, and shares nothing with bind.c but the table.
+ * Runs behind every pass of the front end, in release builds too: the passes that follow rely on what is listed here
+ * and look at none of it again.  It is written against the contract in dpgen.h and the text of ops.def, not against the
+ * code of build, shape or grad, and shares nothing with bind.c but the table.
  *
  *   order     forward first, then I and W by descending forward operator, I before W, then updates
  *   tensors   one producer each, made before they are read; bytes that follow from shape and type
@@ -14,8 +14,8 @@
  *   names     different, also as C identifiers: tensors and states among each other, forward operators among each other
  *
  * Graphs grow, so the checks take what there is: before shape an operator has no call and a tensor no bytes; before
- * grad there is no gradient.  The first fault ends the check.  A fault after one of our passes is a bug (check_graph); a
- * fault in a graph that was read from a file is the file's (graph_fault).
+ * grad there is no gradient.  The first fault ends the check.  A fault after one of our passes is a bug (check_graph);
+ * a fault in a graph that was read from a file is the file's (graph_fault).
  *
  * Cost: linear in operators and arguments.
  */
@@ -36,7 +36,7 @@ typedef struct {
 #define OP(o) (o)->name, phase_name[(o)->phase]
 static const char *const phase_name[] = {"forward", "input gradient", "weight gradient", "update"};
 
-/* ---- lists ---------------------------------------------------------------------------------------------------------- */
+/* ---- lists ------------------------------------------------------------------------------------------------------- */
 
 static bool in_list(int i, int n)
 {
@@ -60,7 +60,8 @@ static bool check_tensor(Check *c, const Tensor *t)
     if ((int)t->kind < T_INPUT || t->kind > T_GRAD)
         return FAULT(c, t->loc, "tensor %s has kind %d", t->name, (int)t->kind);
     if (c->bound && t->bytes != bytes_of(&t->shape, t->type))
-        return FAULT(c, t->loc, "tensor %s has shape %s and %lld bytes", t->name, shape_text(&t->shape), (long long)t->bytes);
+        return FAULT(c, t->loc, "tensor %s has shape %s and %lld bytes", t->name, shape_text(&t->shape),
+                     (long long)t->bytes);
     if (t->kind == T_INPUT ? t->op != -1 : !in_list(t->op, g->op.n))
         return FAULT(c, t->loc, "tensor %s has producer %d", t->name, t->op);
     if (t->kind != T_GRAD)
@@ -78,7 +79,8 @@ static bool check_state(Check *c, int index)
     if ((int)s->kind < S_PARAM || s->kind > S_VALUES)
         return FAULT(c, s->loc, "state %s has kind %d", s->name, (int)s->kind);
     if (c->bound && s->kind != S_VALUES && s->bytes != bytes_of(&s->shape, s->type))
-        return FAULT(c, s->loc, "state %s has shape %s and %lld bytes", s->name, shape_text(&s->shape), (long long)s->bytes);
+        return FAULT(c, s->loc, "state %s has shape %s and %lld bytes", s->name, shape_text(&s->shape),
+                     (long long)s->bytes);
     if (s->kind == S_VALUES)
         return index == g->vals || FAULT(c, s->loc, "state %s is not the step values", s->name);
     bool alone = s->kind == S_NORM || s->kind == S_CLIP;
@@ -98,7 +100,8 @@ static bool check_state(Check *c, int index)
 static bool is_legal(const char *name)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_.0123456789";
-    return name && *name && !strchr(".0123456789", *name) && !name[strspn(name, letters)] && strlen(name) < 2 * MAX_PATH;
+    return name && *name && !strchr(".0123456789", *name) && !name[strspn(name, letters)]
+        && strlen(name) < 2 * MAX_PATH;
 }
 
 static bool check_names(Check *c)
@@ -119,7 +122,7 @@ static bool check_names(Check *c)
     return true;
 }
 
-/* ---- order ---------------------------------------------------------------------------------------------------------- */
+/* ---- order ------------------------------------------------------------------------------------------------------- */
 
 static bool check_order_of(Check *c, int i)
 {
@@ -136,7 +139,7 @@ static bool check_order_of(Check *c, int i)
     return true;
 }
 
-/* ---- calls ------------------------------------------------------------------------------------------------------------ */
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
 
 /* Is this one of the calls, such as "da = dy; f(db, dy, n)": the same name, the same words? */
 static bool is_call(const Op *o, const char *calls)
@@ -176,7 +179,7 @@ static bool check_call(Check *c, const Op *o)
     return true;
 }
 
-/* ---- arguments ---------------------------------------------------------------------------------------------------------- */
+/* ---- arguments --------------------------------------------------------------------------------------------------- */
 
 typedef struct { const Op *o; const Arg *a; const Operand *operand; bool par, in, grad, forward; } Use;
 
@@ -228,8 +231,8 @@ static const Arg *arg_of(const Op *o, const char *word)
     return NULL;
 }
 
-/* The same word must be the same tensor in forward and backward.  dX is made as the gradient of what X is; where it is read
- * it may be an alias, made for a tensor further down. */
+/* The same word must be the same tensor in forward and backward.  dX is made as the gradient of what X is; where it is
+ * read it may be an alias, made for a tensor further down. */
 static bool same_as_forward(const Graph *g, const Use *u)
 {
     const Arg *f = u->forward ? NULL : arg_of(&g->op.at[u->o->fwd], u->a->token + u->grad);
@@ -291,9 +294,11 @@ static bool check_operand(Check *c, const Use *u, int i)
 static bool check_update_arg(Check *c, const Op *o, const Arg *a)
 {
     static const struct { const char *word; ArgKind kind; StateKind state; } legal[] = {
-        {"p", ARG_UPDATE, S_PARAM}, {"c", ARG_WRITE, S_COPY}, {"m", ARG_UPDATE, S_MOMENT1}, {"v", ARG_UPDATE, S_MOMENT2},
+        {"p", ARG_UPDATE, S_PARAM}, {"c", ARG_WRITE, S_COPY}, {"m", ARG_UPDATE, S_MOMENT1},
+        {"v", ARG_UPDATE, S_MOMENT2},
         {"g", ARG_READ, S_GRAD}, {"g", ARG_UPDATE, S_GRAD}, {"other", ARG_READ, S_GRAD},
-        {"norm", ARG_UPDATE, S_NORM}, {"norm", ARG_READ, S_NORM}, {"clip", ARG_WRITE, S_CLIP}, {"clip", ARG_READ, S_CLIP},
+        {"norm", ARG_UPDATE, S_NORM}, {"norm", ARG_READ, S_NORM}, {"clip", ARG_WRITE, S_CLIP},
+        {"clip", ARG_READ, S_CLIP},
     };
     if (a->kind == ARG_NONE)
         return strchr("cm", a->token[0]) || FAULT(c, o->loc, "%s, %s: %s is missing", OP(o), a->token);
@@ -338,7 +343,7 @@ static bool check_op(Check *c, int i)
     return true;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------------------ */
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
 
 static bool check_ends(Check *c)
 {

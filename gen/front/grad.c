@@ -2,11 +2,11 @@
  *
  * grad: the backward half of the graph.
  *
- * Problem: for every parameter, the derivative of the loss, as operators that a plan can place, cut and time one by one,
- * and whose sums have one order in every plan.
+ * Problem: for every parameter, the derivative of the loss, as operators that a plan can place, cut and time one by
+ * one, and whose sums have one order in every plan.
  *
- * Method: reverse accumulation (Speelpenning, Compiling Fast Partial Derivatives of Functions Given by Algorithms, 1980;
- * Griewank and Walther, Evaluating Derivatives, 2nd edition 2008, chapter 3), operator by operator from the loss
+ * Method: reverse accumulation (Speelpenning, Compiling Fast Partial Derivatives of Functions Given by Algorithms,
+ * 1980; Griewank and Walther, Evaluating Derivatives, 2nd edition 2008, chapter 3), operator by operator from the loss
  * downwards.  What an operator does is its row's I call (gradients of operands) and W call (gradients of parameters);
  * they stay apart, so that a schedule may delay W.
  *
@@ -23,11 +23,12 @@
  *
  * Order: the seed of the loss; then by descending forward operator its I calls, its additions, its W calls; then PH_U.
  *
- * needs   shapes, states, bound forward calls.  fills  op from nf on, nb, tensors of gradients, states but PARAM, COPY, VALUES.
- * keeps   op 0 .. nf-1.  cost  linear in operators and operands, but for bind_call's search of states.
+ * needs   shapes, states, bound forward calls.  fills  op from nf on, nb, tensors of gradients, states but PARAM,
+ * COPY, VALUES.  keeps   op 0 .. nf-1.  cost  linear in operators and operands, but for bind_call's search of states.
  * fails   with bad() for a parameter that the loss does not depend on, and for a result used that has no gradient rule.
  *
- * Not handled: second derivatives; two results of one operator that both have gradients where one of them may be missing.
+ * Not handled: second derivatives; two results of one operator that both have gradients where one of them may be
+ * missing.
  */
 #include "grad.h"
 #include <string.h>
@@ -81,7 +82,7 @@ static int gradient_of(const Operand *at, int n, const char *word)
     return -1;
 }
 
-/* ---- what there will be -------------------------------------------------------------------------------------------- */
+/* ---- what there will be ------------------------------------------------------------------------------------------ */
 
 static void mark_wanted(Grad *w)
 {
@@ -149,12 +150,13 @@ static void make_accumulators(Grad *w, const Ints *uses)
         for (int k = 0; k < uses[s].n; k++) {
             int op = uses[s].at[uses[s].n - 1 - k];
             *PUSH(&g->state) = (State){.name = grad_name(&w->taken, strf("%s.grad.%d", p.name, k)), .kind = S_GRAD,
-                .type = F32, .shape = p.shape, .bytes = p.bytes, .param = s, .use = k, .op = op, .loc = g->op.at[op].loc};
+                .type = F32, .shape = p.shape, .bytes = p.bytes, .param = s, .use = k, .op = op,
+                .loc = g->op.at[op].loc};
         }
     }
 }
 
-/* ---- tensors and sums ------------------------------------------------------------------------------------------------ */
+/* ---- tensors and sums -------------------------------------------------------------------------------------------- */
 
 const char *grad_name(Names *taken, const char *name)
 {
@@ -223,7 +225,7 @@ static void add_terms(Grad *w, const Ints *in)
     }
 }
 
-/* ---- one operator ---------------------------------------------------------------------------------------------------- */
+/* ---- one operator ------------------------------------------------------------------------------------------------ */
 
 /* Number of the term that operand k will be. */
 static int term_number(const Grad *w, const Ints *in, int k)
@@ -333,7 +335,7 @@ static void backward(Grad *w)
     }
 }
 
-/* ---- the pass ---------------------------------------------------------------------------------------------------------- */
+/* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
 static void take_names(Grad *w)
 {
@@ -346,7 +348,8 @@ static void take_names(Grad *w)
 void grad(Graph *g, const Model *m)
 {
     size_t n = (size_t)g->tensor.n;
-    Grad w = {.g = g, .wanted = alloc(n * sizeof(bool)), .terms = alloc(n * sizeof(int)), .have = alloc(n * sizeof(int)),
+    Grad w = {.g = g, .wanted = alloc(n * sizeof(bool)), .terms = alloc(n * sizeof(int)),
+              .have = alloc(n * sizeof(int)),
               .sum = alloc(n * sizeof(int))};
     Ints *uses = alloc((size_t)g->state.n * sizeof *uses);
     memset(w.sum, -1, n * sizeof *w.sum);

@@ -6,9 +6,9 @@
  *
  *   0  TieAdd       uses n-1 .. 1, each into the use before it: the sum is that of a chain in descending use order
  *      NormPartial  sum of squares of one parameter's gradient, tied uses counted once
- *   1  NormTotal    the factor that all gradients are multiplied with: the partial sums added in global parameter order,
- *                   so that the bits do not depend on who holds which parameter (Pascanu, Mikolov and Bengio, On the
- *                   difficulty of training recurrent neural networks, 2013, section 3.2)
+ *   1  NormTotal    the factor that all gradients are multiplied with: the partial sums added in global parameter
+ *                   order, so that the bits do not depend on who holds which parameter (Pascanu, Mikolov and Bengio, On
+ *                   the difficulty of training recurrent neural networks, 2013, section 3.2)
  *   2  AdamW, Sgd   AdamW: Loshchilov and Hutter, Decoupled Weight Decay Regularization, 2019, algorithm 2
  *
  * clip_scope: parameter gives every parameter a norm and a factor of its own; part 1 then needs nobody else.
@@ -36,7 +36,7 @@ typedef struct {
     VEC(Arg) word;              /* what the words of the next call mean */
 } Update;
 
-/* ---- one call ---------------------------------------------------------------------------------------------------------- */
+/* ---- one call ---------------------------------------------------------------------------------------------------- */
 
 static void word_state(Update *u, const char *token, ArgKind kind, int state)
 {
@@ -101,7 +101,7 @@ static void put(Update *u, const char *name, int param)
     u->word.n = 0;
 }
 
-/* ---- states ------------------------------------------------------------------------------------------------------------ */
+/* ---- states ------------------------------------------------------------------------------------------------------ */
 
 static int new_state(Update *u, const char *name, StateKind kind, Type type, Shape shape, int param)
 {
@@ -163,7 +163,7 @@ static void make_states(Update *u)
     }
 }
 
-/* ---- operators --------------------------------------------------------------------------------------------------------- */
+/* ---- operators --------------------------------------------------------------------------------------------------- */
 
 static void put_sums(Update *u, const Param *q)
 {
