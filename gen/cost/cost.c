@@ -33,10 +33,10 @@ typedef struct {
     int64_t memory;             /* bytes a core */
 } Rate;
 static const Rate rates[] = {
-    {"portable", F32,   70000, 10000, 10000},
-    {"portable", BF16,  20000,  8000, 10000},
-    {"onednn",   F32,  150000, 10000, 10000},
-    {"onednn",   BF16, 600000, 10000, 10000},
+    {"portable", F32,  170000, 25000, 20000},
+    {"portable", BF16, 150000, 20000, 20000},
+    {"onednn",   F32,  250000, 25000, 20000},
+    {"onednn",   BF16, 600000, 25000, 20000},
 };
 
 typedef struct { const char *transport; Ns latency; double link; } Wire;
