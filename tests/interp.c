@@ -303,7 +303,8 @@ static Job job_of(const StageInfo *stage)
         .eval_batches = (long)m->eval.batches, .batch = (long)g->batch, .micro = (long)g->micro,
         .steps = (long)t->steps, .tokens = (long)(g->batch * g->micro), .seed = t->seed,
         .lr_kind = (int)t->schedule, .lr = t->lr, .final = t->final, .factor = t->factor, .beta1 = t->beta1,
-        .beta2 = t->beta2, .weight_decay = t->weight_decay, .warmup = (long)t->warmup, .every = (long)t->every, .step_ns = 1000000000, .bf16 = g->compute == BF16,
+        .beta2 = t->beta2, .weight_decay = t->weight_decay, .warmup = (long)t->warmup, .every = (long)t->every,
+        .step_ns = 1000000000, .bf16 = g->compute == BF16,
     };
 }
 

@@ -75,7 +75,7 @@ int refs_find(const Refs *r, const char *name)
 /* ---- fields in memory -------------------------------------------------------------------------------------------- */
 
 #define AT(type, base, field) ((type *)(void *)((char *)(base) + (field)->at))
-#define FROM(type, base, field) ((const type *)(const void *)((const char *)(base) + (field)->at))
+#define FROM(type, base, field) ((type const *)(const void *)((const char *)(base) + (field)->at))
 
 static bool applies(const Table *t, const Field *f, const void *from)
 {
