@@ -120,11 +120,11 @@ static void size(Graph *g, const Model *m, int i)
     moved_by_lookup(g, o);
 }
 
-/* Step values: in every stage's arena, as rt.h lays them out. */
+/* Step values: in every stage's arena, as rt.h lays them out, and no byte more: every planned byte is written. */
 static void values(Graph *g)
 {
     State s = {.name = "values", .kind = S_VALUES, .type = F32, .param = -1, .op = -1, .loc = {0, 0, 0}};
-    s.bytes = (Bytes)(sizeof(Values) + 255) / 256 * 256;
+    s.bytes = (Bytes)sizeof(Values);
     s.shape = (Shape){1, {s.bytes / 4}};
     g->vals = g->state.n;
     *PUSH(&g->state) = s;
