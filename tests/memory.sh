@@ -1,0 +1,118 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# The memory bound is exact (contract C1).  Emitted code, runtime and kernels call no allocator from the first step to the
+# last; what libraries call is counted and printed by caller.  Arenas filled with two different bytes end with the same
+# parameters, so nothing is read that was not written; and the bytes never written in 20 steps with evaluations are exactly
+# the gaps of plan.json.  A plan that leaves its arena meets a guard page.
+. "$(dirname "$0")/lib.sh"
+need dpgen build/emitted build/librt.a build/librt_bf16.a
+$cc -std=c11 -O1 -Wall -Wextra -Werror -o "$tmp/memory" tests/memory.c || finish
+$cc -std=c11 -O1 -Wall -Wextra -Werror -I. -c -o "$tmp/wrap.o" tests/wrap.c || finish
+wrap=
+for name in malloc calloc realloc free aligned_alloc posix_memalign memalign reallocarray strdup strndup mmap munmap \
+    pthread_create step_begin watchdog_close; do
+    wrap="$wrap -Wl,--wrap=$name"
+done
+evaluate="--set data.eval.files=LICENSE --set data.eval.every=5 --set data.eval.batches=2"
+gpt="$models/tiny-gpt.yaml $evaluate --set train.batch.global=16"
+branches="$models/branches.yaml $evaluate"
+
+# ---- who allocates ------------------------------------------------------------------------------------------------------
+# counted NAME: no line `own`; the others are printed
+counted() {
+    if ! grep -q '^counted$' "$tmp/$1.out"; then fault "$1: nothing was counted"
+    elif grep '^own' "$tmp/$1.out" >"$tmp/said"; then fault "$1: allocators called after start: $(tr '\n' ';' <"$tmp/said")"
+    else pass; fi
+    sed -n "s/^library/$1: library calls:/p" "$tmp/$1.out"
+}
+
+# allocations NAME OPTION...: a job with evaluation, checkpoints, metrics and trace under the counters
+allocations() {
+    job=$1
+    shift
+    said=$(more="$wrap $tmp/wrap.o"; generate "$tmp/$job" "$@" && compile "$tmp/$job" &&
+        job_hash "$tmp/$job" --log "$tmp/$job.metrics" --trace "$tmp/$job.trace" --checkpoint "$tmp/$job.ckpt")
+    if [ ${#said} = 64 ]; then counted "$job"; else fault "$job: $said"; fi
+}
+use_portable
+run="--quiet --hash --data $data --eval-data $data"
+allocations one $gpt --stages 1 --set checkpoint.every=5
+allocations four $gpt --stages 4 --schedule 1f1b --recompute full --set checkpoint.every=5
+use_bf16
+allocations bf16 $branches --stages 2 --schedule 1f1b --set train.precision.compute=bf16 --set checkpoint.every=5
+
+# Both kinds are seen: a kernel that allocates, and one that calls a library that does, in place of that of the archive.
+use_portable
+cat >"$tmp/leak.c" <<'END'
+#include "rt/rt.h"
+#include <stdio.h>
+#include <stdlib.h>
+void loss_seed(Stage *st, float *y)
+{
+    (void)st;
+    *y = 1;
+    free(malloc(8));
+    FILE *f = fopen("/dev/null", "r");
+    if (f)
+        fclose(f);
+}
+END
+(more="$wrap $tmp/wrap.o $tmp/leak.c -Wl,-z,muldefs"; generate "$tmp/leak" $gpt --stages 2 && compile "$tmp/leak" &&
+    job_hash "$tmp/leak" --no-checkpoint) >"$tmp/said" 2>&1
+if grep -q '^own malloc 160$' "$tmp/leak.out" && grep -q '^own free 160$' "$tmp/leak.out" &&
+    grep -q '^library libc.* 160$' "$tmp/leak.out"; then pass
+else fault "a kernel that allocates goes unseen: $(cat "$tmp/said")"; fi
+
+# ---- which bytes are written ------------------------------------------------------------------------------------------------
+# written NAME OPTION...: two runs, dumps of all stages against the gaps
+written() {
+    job=$1 d=$tmp/$1
+    shift
+    said=$(generate "$d" "$@" && compile "$d" && job_hash "$d" --no-checkpoint --fill 0xa5 --dump-arena "$d/a") &&
+        again=$(job_hash "$d" --no-checkpoint --fill 0x5a --dump-arena "$d/b")
+    if [ ${#said} = 64 ] && [ "$said" = "$again" ]; then pass
+    else fault "$job: filled with a5: $said; with 5a: $again"; return; fi
+    for source in $(stages "$d"); do
+        stage=$(basename "$source" .c)
+        "$tmp/memory" "$d/plan.json" "${stage#stage}" "$d/a.$stage" 0xa5 "$d/b.$stage" 0x5a >"$tmp/said" 2>&1
+        if [ $? = 0 ]; then pass; else fault "$job: $(head -n 3 "$tmp/said")"; fi
+    done
+}
+some="'[h.*.ln_*, h.*.gelu, h.1.attention, wpe]'"
+for n in 1 2 3 4; do
+    written gpt.$n.gpipe $gpt --stages $n --schedule gpipe
+    written gpt.$n.1f1b $gpt --stages $n --schedule 1f1b --recompute full
+    written branches.$n.gpipe $branches --stages $n --schedule gpipe --recompute full
+    written branches.$n.1f1b $branches --stages $n --schedule 1f1b
+done
+eval "written gpt.some $gpt --stages 3 --schedule 1f1b --recompute $some"
+written gpt.groups $gpt --stages 2 --schedule 1f1b --set train.batch.groups=4
+use_bf16
+for n in 1 2 4; do
+    written gpt.bf16.$n $gpt --stages $n --schedule 1f1b --set train.precision.compute=bf16 --recompute full
+done
+use_portable
+
+# A buffer that nobody writes is seen: one gap less in the plan.
+sed 's/"gaps": \[\[[0-9]*, [0-9]*\], /"gaps": [/' "$tmp/gpt.2.1f1b/plan.json" >"$tmp/plan.json"
+d=$tmp/gpt.2.1f1b
+if "$tmp/memory" "$tmp/plan.json" 0 "$d/a.stage0" 0xa5 "$d/b.stage0" 0x5a >"$tmp/said" 2>&1
+then fault "a gap that is not in the plan goes unseen"; else pass; fi
+
+# ---- the guard pages ------------------------------------------------------------------------------------------------------------
+# outside WHAT OFFSET: an offset of stage 1 that lies outside must end the job by a signal, not with a result
+outside() {
+    rm -rf "$tmp/out"
+    cp -r "$tmp/gpt.2.1f1b" "$tmp/out"
+    sed -i "s/^\( *norm  *= \)0x[0-9a-f]*/\1$2/" "$tmp/out/stage1.c"
+    if cmp -s "$tmp/out/stage1.c" "$tmp/gpt.2.1f1b/stage1.c"; then fault "$1: nothing to corrupt"; return; fi
+    said=$(compile "$tmp/out") || { fault "$1: $said"; return; }
+    sh -c "ulimit -c 0; '$tmp/out/job' $run --no-checkpoint; exit \$?" >"$tmp/said" 2>&1
+    got=$?
+    if [ $got = 139 ]; then pass; else fault "$1: status $got, not that of SIGSEGV"; fi
+}
+arena=$(sed -n 's/.*Offsets in the arena, \([0-9]*\) bytes.*/\1/p' "$d/stage1.c")
+outside "behind the arena" $(((arena + 4095) / 4096 * 4096))
+outside "in front of the arena" "(size_t)-4096"
+finish
