@@ -46,6 +46,21 @@ need() { make -s "$@" >"$tmp/make" 2>&1 || { cat "$tmp/make" >&2; fault "cannot 
 # A kind of job: how its stages are compiled, with what they are linked, how the program is started.
 use_portable() { kind="$flags" with="$root/build/librt.a -lpthread" start=; }
 use_bf16() { kind="$flags -DREAL_BF16" with="$root/build/librt_bf16.a -lpthread" start=; }
+have_onednn() { echo '#include <oneapi/dnnl/dnnl.h>' | $cc -E - >/dev/null 2>&1; }
+# use_onednn f32 | bf16: the objects of its kernels come first, and main.c, which sets the threads of OpenMP; the archive
+# gives the others.  Only $cc, for the OpenMP of clang is another library.
+use_onednn() {
+    case $1 in f32) use_portable ;; *) use_bf16 ;; esac
+    clang=
+    objects=$tmp/$1.onednn
+    mkdir -p "$objects"
+    for source in rt/main.c rt/op/onednn/*.c; do
+        $cc $kind -O3 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp -c \
+            -o "$objects/$(basename "$source" .c).o" "$source" 2>"$tmp/onednn.log" ||
+            { fault "$source: $(grep -m 1 error "$tmp/onednn.log")"; return 1; }
+    done
+    with="$objects/*.o $with -fopenmp -ldnnl -lm"
+}
 
 # generate DIR OPTION...: the folder, and its stages read back
 generate() {

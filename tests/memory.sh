@@ -41,6 +41,12 @@ allocations one $gpt --stages 1 --set checkpoint.every=5
 allocations four $gpt --stages 4 --schedule 1f1b --recompute full --set checkpoint.every=5
 use_bf16
 allocations bf16 $branches --stages 2 --schedule 1f1b --set train.precision.compute=bf16 --set checkpoint.every=5
+compilers=$clang
+if ! have_onednn; then skip "there is no oneDNN"
+elif use_onednn f32; then
+    allocations onednn $gpt --stages 2 --schedule 1f1b --set devices.0.kernels=onednn
+fi
+clang=$compilers
 
 # Both kinds are seen: a kernel that allocates, and one that calls a library that does, in place of that of the archive.
 use_portable

@@ -115,33 +115,23 @@ two_ranks() {
 two_ranks
 
 # ---- oneDNN, one thread a stage: its own numbers -------------------------------------------------------------------------
-# The objects of its kernels come first, and main.c, which sets the threads of OpenMP; the archive gives the others.
-# fast TYPE: $tmp/TYPE.onednn, $with and the interpreter with the same objects
-fast() {
-    objects=$tmp/$1.onednn
-    mkdir -p "$objects"
-    for source in rt/main.c rt/op/onednn/*.c; do
-        $cc $kind -O3 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp -c \
-            -o "$objects/$(basename "$source" .c).o" "$source" 2>"$tmp/onednn.log" ||
-            { fault "$source: $(grep -m 1 error "$tmp/onednn.log")"; return 1; }
-    done
-    with="$objects/*.o $with -fopenmp -ldnnl -lm"
+# interpret TYPE: the interpreter with the same objects
+interpret() {
     [ -n "$interp" ] || return 0
-    if $cc $kind -Igen -Ibuild -O1 -o "$tmp/$1.interp" tests/interp.c build/libgen.a $with -lyaml 2>"$tmp/onednn.log"
+    if $cc $kind -Igen -Ibuild -O1 -o "$tmp/$1.interp" tests/interp.c build/libgen.a $with -lyaml 2>"$tmp/interp.log"
     then interp="$tmp/$1.interp --data $data"
-    else fault "interp with oneDNN: $(grep -m 1 -e error -e undefined "$tmp/onednn.log")" interp=; fi
+    else fault "interp with oneDNN: $(grep -m 1 -e error -e undefined "$tmp/interp.log")"; interp=; fi
 }
-clang=                                          # its OpenMP is another library
 onednn="--set devices.0.kernels=onednn"
-if echo '#include <dnnl.h>' | $cc -E - >/dev/null 2>&1; then
-    use_portable
-    if fast f32; then
+if have_onednn; then
+    if use_onednn f32; then
+        interpret f32
         plans_of "1 2 3 4" $onednn | plans
         agree "onednn" $onednn
         other "onednn"
     fi
-    use_bf16
-    if fast bf16; then
+    if use_onednn bf16; then
+        interpret bf16
         onednn="$onednn --set train.precision.compute=bf16"
         plans_of "1 2 3 4" $onednn | few | plans
         agree "onednn in bf16" $onednn

@@ -7,6 +7,8 @@
  *     own NAME CALLS              by emitted code, runtime or kernels: must not be
  *     library FILE:SYMBOL CALLS   by a library, found from the return address; a place in the file when it has no symbol
  *
+ * A library that ends with a jump to malloc is shown as the place that called it, which may be in the job itself.
+ *
  * Needs glibc, for what stands behind malloc; TABLE callers at most.  Calls that map memory directly count as own too.
  */
 #define _GNU_SOURCE
@@ -21,7 +23,7 @@
 #include <sys/types.h>
 #include "rt/rt.h"
 
-enum { TABLE = 64, NAMES = 16 };
+enum { TABLE = 1024, NAMES = 16 };
 
 extern void *__libc_malloc(size_t n), *__libc_calloc(size_t n, size_t size), *__libc_realloc(void *at, size_t n),
             *__libc_memalign(size_t unit, size_t n);
