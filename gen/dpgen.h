@@ -49,6 +49,7 @@ void bad_stop(void);                                /* status 3 if bad() was cal
 void fail(int status, const char *form, ...) PRINTF(2, 3) NORETURN;   /* dpgen: text; for what has no place in a file */
 #define die(...) die_at(__FILE__, __LINE__, __VA_ARGS__)            /* a bug in dpgen: status 70 */
 void die_at(const char *file, int line, const char *form, ...) PRINTF(3, 4) NORETURN;
+void diag_blame(const char *path);                  /* until NULL, what checkers find is this file's fault, status 3 */
 const char *nearest(const char *word, const char *const *names, int n);       /* did you mean; NULL if none is near */
 
 /* ---- base/: sha256.c, json.c, number.c ------------------------------------------------------------------- */
@@ -464,6 +465,7 @@ int lower(Plan *p);
 void check_lower(const Plan *p);                    /* every call finds its operands alive and of the right micro-batch */
 /* ---- mem: lower/mem.c -------------------------------------------------------------------------------------------------- */
 int mem(Plan *p);
+void mem_measure(Plan *p);                           /* bound, peak and live alone, of a plan from a file */
 void check_mem(const Plan *p);                      /* no two owners of a byte; written without calling mem */
 /* ---- sim: lower/sim.c -------------------------------------------------------------------------------------------------- */
 int sim(Plan *p);

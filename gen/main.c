@@ -33,6 +33,7 @@ static const struct { char letter; const char *pass, *what; bool graph; } dumps[
     {'l', "lower",  "routines, buffers, pools", false},
     {'m', "mem",    "offsets and owner intervals", false},
     {'t', "sim",    "predicted times", false},
+    {'a', "all",    "the whole plan, for --from", false},
 };
 enum { NDUMP = sizeof dumps / sizeof *dumps };
 
@@ -54,16 +55,29 @@ static void dump_plan(const Options *x, const Plan *p, char letter)
 {
     for (int i = 0; i < NDUMP; i++)
         if (dumps[i].letter == letter && wants(x, letter)) {
-            printf("> after %s:\n", dumps[i].pass);
-            print_plan(stdout, p, letter);
+            if (letter != 'a')
+                printf("> after %s:\n", dumps[i].pass);
+            print_plan(stdout, p, letter == 'a' ? 0 : letter);
         }
+}
+
+/* Is the file of --from a plan?  Else it is a graph. */
+static bool is_plan(const char *path)
+{
+    char line[16] = "";
+    FILE *f = path ? fopen(path, "r") : NULL;
+    if (f && !fgets(line, sizeof line, f))
+        line[0] = 0;
+    if (f)
+        fclose(f);
+    return !strncmp(line, "dpgen-plan ", 11);
 }
 
 /* ---- the line, first half: text to const Graph ---------------------------------------------------------------------- */
 
 static Graph *graph_of(const Options *x, const Model *m)
 {
-    if (x->from)
+    if (x->from && !is_plan(x->from))
         return read_graph(x->from);
     Graph *g = build(m);
     dump_graph(x, g, 'b');
@@ -132,7 +146,30 @@ static int passes(const Options *x, Plan *p, const Bytes *limit)
     sim(p);
     check_sim(p);
     dump_plan(x, p, 't');
+    dump_plan(x, p, 'a');
     return 0;
+}
+
+/* A plan from a file: every checker, no pass. */
+static Plan *plan_from(const Options *x, const Model *m)
+{
+    const Graph *g = graph_of(x, m);
+    Plan *p = read_plan(x->from, g);
+    p->m = m;
+    p->c = cost(g, m, x->profile);
+    if (p->devices > m->devices.n)
+        fail(EXIT_MODEL, "%s is for %d devices, %s has %d", x->from, p->devices, m->path, m->devices.n);
+    diag_blame(x->from);
+    check_order(p);
+    check_part(p);
+    check_keep(p);
+    check_comm(p);
+    check_lower(p);
+    check_mem(p);
+    check_sim(p);
+    mem_measure(p);
+    diag_blame(NULL);
+    return p;
 }
 
 enum { ROUNDS = 4 };            /* of feeding back what packing adds */
@@ -259,6 +296,8 @@ static void print_table(const Plan *p)
 
 static Plan *plan_or_stop(const Options *x, const Model *m)
 {
+    if (is_plan(x->from))
+        return plan_from(x, m);
     Plan *failed = NULL, *p = search(x, m, &failed);
     if (!p)
         nofit(failed, would_fit, (void *)(uintptr_t)x);
@@ -311,7 +350,7 @@ static const char usage[] =
     "  --devices FILE            the devices, instead of the model's own\n"
     "  --prefix NAME             an object with NAME_main() instead of a program\n"
     "  --profile FILE            measured times\n"
-    "  --from FILE               start from a graph in text form\n"
+    "  --from FILE               start from a graph (-d f) or a plan (-d a) in text form\n"
     "  -d LETTERS                print the state after these passes and write nothing; -d ? lists them\n"
     "  --help, --version\n"
     "\n"

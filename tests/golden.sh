@@ -30,6 +30,34 @@ while read -r letter pass want; do
     check "$pass/$model" "$want"
 done <"$got.list"
 rm -f "$got.list"
+
+# A folder made from the text of the graph, or of the whole plan, is the folder made from the model.
+work=$(mktemp -d) && trap 'rm -rf "$got" "$work"' EXIT
+for model in mlp branches; do
+    yaml=tests/models/$model.yaml
+    ./dpgen "$yaml" -o "$work/$model" >"$got" 2>&1
+    ./dpgen "$yaml" -d f | sed 1d >"$work/graph"
+    ./dpgen "$yaml" -d a >"$work/plan"
+    for from in graph plan; do
+        rm -rf "$work/again"
+        ./dpgen "$yaml" --from "$work/$from" -o "$work/again" >"$got" 2>&1
+        if diff -r "$work/$model" "$work/again" >&2; then
+            passed=$((passed + 1))
+        else
+            failed=$((failed + 1))
+            echo "golden: $model made --from its $from differs" >&2
+        fi
+    done
+done
+# An address on top of a parameter's.
+./dpgen tests/models/mlp.yaml -d a | sed 's/^\(buf 0:act_r .*offset=\)[0-9]*/\1128/' >"$work/plan"
+if ./dpgen tests/models/mlp.yaml --from "$work/plan" -o "$work/wrong" >"$got" 2>&1 || [ -e "$work/wrong" ] ||
+    ! grep -q 'not a plan that could run' "$got"; then
+    failed=$((failed + 1))
+    echo "golden: a plan with two owners of one byte was accepted" >&2
+else
+    passed=$((passed + 1))
+fi
 [ $((passed + failed)) -ge 11 ] || { echo "golden: fewer than one text a pass" >&2; failed=$((failed + 1)); }
 echo "golden: $passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -5,7 +5,7 @@
 #   lint.sh [ROOT]          the whole tree
 #   lint.sh --self-test     one offence of every kind, each must be found
 #
-# budgets   a file of code up to 650 lines, a function up to 60, a line up to 120 columns; ops.def and the prototypes of
+# budgets   a file of code up to 650 lines, a function up to 60, a line up to 128 columns; ops.def and the prototypes of
 #           rt.h, which are tables with one row a line, may be wider, and so may tables in Markdown
 # text      no tabs in C, no blanks at the end of a line, a licence line in front, no dates
 # calls     what would break a contract: allocation and output in kernels (C1), libm in kernels (C2), clocks,
@@ -63,8 +63,8 @@ FNR == 1 {
 /SPDX-License-Identifier/ && FNR <= 3 { licensed = 1 }
 is_code && FNR == 4 && !licensed { bad(1, "no SPDX-License-Identifier in the first three lines") }
 
-length($0) > 120 && !(path ~ /\.md$/ && /^\|/) && path != "gen/ops.def" &&
-    !(path == "rt/rt.h" && /^void [a-z0-9_]+\(Stage \*st/) { bad(FNR, length($0) " columns, 120 allowed") }
+length($0) > 128 && !(path ~ /\.md$/ && /^\|/) && path != "gen/ops.def" &&
+    !(path == "rt/rt.h" && /^void [a-z0-9_]+\(Stage \*st/) { bad(FNR, length($0) " columns, 128 allowed") }
 is_c && /\t/ { bad(FNR, "tab") }
 /[ \t]$/ { bad(FNR, "blank at the end of the line") }
 /TO[D]O|FIX[M]E|X[X]X|HA[C]K|(^|[^A-Za-z])sto[p]gap/ { bad(FNR, "unfinished: do it, or delete the word") }
@@ -151,14 +151,14 @@ self_test() {
     offence gen/a.c "a.c:2: tab" "$spdx\n\tint x;\n"
     offence gen/a.c "a.c:2: blank at the end" "$spdx\nint x; \n"
     offence gen/a.c "a.c:2: 121 columns" "$spdx\n$(repeat 121 x)\n"
-    offence gen/a.c "1 passed, 0 failed" "$spdx\n$(repeat 120 x)\n"
+    offence gen/a.c "1 passed, 0 failed" "$spdx\n$(repeat 128 x)\n"
     offence docs/a.md "a.md:1: 121 columns" "$(repeat 121 x)\n"
     offence docs/a.md "1 passed, 0 failed" "|$(repeat 121 x)|\n"
     offence gen/a.c "a.c:3: function of 61 lines" "$spdx\nvoid f(void)\n{\n$(repeat 59 'x;\n')\n}\n"
     offence gen/a.c "1 passed, 0 failed" "$spdx\nvoid f(void)\n{\n$(repeat 58 'x;\n')\n}\n"
     offence gen/a.c "a.c:651: file of 651 lines" "$spdx\n$(repeat 650 'x;\n')"
     offence gen/a.c "1 passed, 0 failed" "$spdx\n$(repeat 649 'x;\n')"
-    offence rt/rt.h "1 passed, 0 failed" "$spdx\nvoid g(Stage *st, $(repeat 120 x));\n"
+    offence rt/rt.h "1 passed, 0 failed" "$spdx\nvoid g(Stage *st, $(repeat 128 x));\n"
     offence rt/op/a.c "a.c:2: malloc() in a kernel" "$spdx\nx = malloc (3);\n"
     offence rt/op/a.c "a.c:2: expf() in a kernel" "$spdx\nx = 1+expf(3);\n"
     offence rt/op/a.c "1 passed, 0 failed" "$spdx\nx = f_expf(3); /* exp(x) */ y = \"exp(\"; // exp(\n"

@@ -253,14 +253,26 @@ void fail(int status, const char *form, ...)
     exit(status);
 }
 
+static const char *blamed;              /* a file that claims to be what a pass makes */
+
+void diag_blame(const char *path)
+{
+    blamed = path;
+}
+
 void die_at(const char *file, int line, const char *form, ...)
 {
     va_list list;
     fflush(stdout);
-    fprintf(stderr, "dpgen: a bug in dpgen " DPGEN_VERSION ", %s:%d: ", file, line);
+    if (blamed)
+        fprintf(stderr, "%s: error: not a plan that could run: ", blamed);
+    else
+        fprintf(stderr, "dpgen: a bug in dpgen " DPGEN_VERSION ", %s:%d: ", file, line);
     va_start(list, form);
     text_out(form, list);
     va_end(list);
+    if (blamed)
+        exit(EXIT_MODEL);
     fprintf(stderr, "dpgen: please report it with the model file and the command line; nothing was written\n");
     exit(EXIT_BUG);
 }

@@ -443,12 +443,28 @@ static void set_slots(Mem *m, Actions *list)
     }
 }
 
-static void mem_device(Plan *p, int device)
+static Mem mem_new(Plan *p, int device)
 {
     Mem m = {.p = p, .device = device, .micro = (int)p->g->micro};
     m.live = alloc(sizeof(Span) * (size_t)p->buf.n * (size_t)m.micro);
     m.slot = alloc(sizeof(int) * (size_t)(p->pool.n + 1) * (size_t)m.micro);
     find_lives(&m);
+    return m;
+}
+
+/* live, bound and peak of a plan that was read from a file. */
+void mem_measure(Plan *p)
+{
+    for (int d = 0; d < p->devices; d++) {
+        Mem m = mem_new(p, d);
+        m.top = p->dev.at[d].state;
+        find_bound(&m);
+    }
+}
+
+static void mem_device(Plan *p, int device)
+{
+    Mem m = mem_new(p, device);
     find_slots(&m);
     place_states(&m);
     find_items(&m);
