@@ -499,6 +499,33 @@ static void test_blocks(void)
     check(g->nf == 4096 * 11 + 6 && !strcmp(op_named(g, "h.4095.add_2")->layer, "h.4095"), "4096 layers");
 }
 
+/* A default is worked out for each repetition, from the arguments above it as they are there: widths d, 2 d, 2 d + 1 where
+ * nothing else is given. */
+static void test_defaults(void)
+{
+    static const char text[] =
+        "dpgen: 1\n"
+        "model:\n"
+        "  name: defaults\n"
+        "  inputs: {x: {shape: [B, 4], dtype: f32}, y: {shape: [B, 4], dtype: f32}}\n"
+        "  blocks:\n"
+        "    k:\n"
+        "      args: {d: required, two: 2*d, more: two + 1}\n"
+        "      body: [{op: Linear, name: a, out: two}, {op: Linear, name: b, out: more}, {op: Linear, name: c, out: 4}]\n"
+        "  graph:\n"
+        "    - {use: k, in: x, repeat: 3, args: {d: 5}, first: {two: 3}, last: {d: 7}}\n"
+        "    - {op: MeanSquaredError, targets: y, as: loss}\n"
+        "  loss: loss\n";
+    static const int64_t two[] = {3, 10, 14};
+    const Overrides none = {{NULL, 0, 0}, {NULL, 0, 0}};
+    const Model *m = model(load_text("defaults", text, sizeof text - 1), "defaults", &none);
+    Graph *g = build(m);
+    shape(g, m);
+    for (int i = 0; i < 3; i++)
+        check(state_named(g, strf("k.%d.a.weight", i))->shape.d[0] == two[i] &&
+              state_named(g, strf("k.%d.b.weight", i))->shape.d[0] == two[i] + 1, "defaults of repetition %d", i);
+}
+
 int main(void)
 {
     test_rows();
@@ -522,6 +549,7 @@ int main(void)
     test_concat(g);
     test_bf16();
     test_blocks();
+    test_defaults();
     mem_free_all();
     printf("unit_front: %d passed, %d failed\n", passed, failed);
     return failed != 0;

@@ -313,17 +313,12 @@ static bool list_or_none(Builder *b, const Node *n, const char *what)
     return !n || n->kind == LIST;
 }
 
-/* Defaults see the dims and the arguments above them. */
-static void declare_args(Scope *in, const Block *k)
+static bool is_required(const Node *def)
 {
-    for (int i = 0; k->args && i < k->args->n; i++) {
-        const Node *def = k->args->at[i];
-        bool set = def->kind != SCALAR || strcmp(def->text, "required");
-        double value = set ? eval_any(in, def) : 0;
-        *PUSH(&in->arg) = (BlockArg){k->args->key[i]->text, value, set};
-    }
+    return def->kind == SCALAR && !strcmp(def->text, "required");
 }
 
+/* What a use says, into the arguments of a block: none of them is set yet. */
 static void give_args(Scope *s, Scope *in, const Node *given, const Node *use)
 {
     if (given && given->kind != MAP)
@@ -346,6 +341,29 @@ static void give_args(Scope *s, Scope *in, const Node *given, const Node *use)
     }
 }
 
+/* Arguments in the order of the block: given, or the default, which sees the dims and the arguments above it as they are in
+ * this repetition. */
+static void bind_args(Scope *s, Scope *in, const Node *line, const Block *k, bool first, bool last)
+{
+    const Node *use = node_get(line, "use");
+    Scope given = {.b = s->b};
+    for (int i = 0; k->args && i < k->args->n; i++)
+        *PUSH(&given.arg) = (BlockArg){k->args->key[i]->text, 0, false};
+    give_args(s, &given, node_get(line, "args"), use);
+    if (first)
+        give_args(s, &given, node_get(line, "first"), use);
+    if (last)
+        give_args(s, &given, node_get(line, "last"), use);
+    for (int i = 0; i < given.arg.n; i++) {
+        BlockArg a = given.arg.at[i];
+        if (!a.set && is_required(k->args->at[i]))
+            WRONG(s->b, line->loc, strf("add args: {%s: ...}", a.name), "block %s needs the argument %s", use->text, a.name);
+        else if (!a.set)
+            a = (BlockArg){a.name, eval_any(in, k->args->at[i]), true};
+        *PUSH(&in->arg) = a;
+    }
+}
+
 static void give_values(Scope *s, Scope *in, const Node *line, const Block *k, const Ints *inputs)
 {
     const Node *pass = node_get(line, "pass");
@@ -365,16 +383,7 @@ static Ints instance(Scope *s, const Node *line, const Block *k, const Ints *inp
     const Node *use = node_get(line, "use");
     Scope in = {.b = s->b, .up = s, .block = use->text, .path = path, .layer = path, .body = k->body,
                 .depth = s->depth + 1};
-    declare_args(&in, k);
-    give_args(s, &in, node_get(line, "args"), use);
-    if (i == 0)
-        give_args(s, &in, node_get(line, "first"), use);
-    if (i == n - 1)
-        give_args(s, &in, node_get(line, "last"), use);
-    for (int a = 0; a < in.arg.n; a++)
-        if (!in.arg.at[a].set)
-            WRONG(s->b, line->loc, strf("add args: {%s: ...}", in.arg.at[a].name), "block %s needs the argument %s",
-                  use->text, in.arg.at[a].name);
+    bind_args(s, &in, line, k, i == 0, i == n - 1);
     give_values(s, &in, line, k, inputs);
     Ints out = {0};
     if (s->b->failed)
