@@ -1,0 +1,45 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# The Makefile of the emitted folder.  LINK=static gives a program without any shared library, which computes the same bits
+# as the shared one of the suites, compiled without optimisation; with MPI or oneDNN it is refused with the reason.  `make
+# expected` and `make verify` agree, and verify sees a changed file, other numbers, and a record of another job.
+. "$(dirname "$0")/lib.sh"
+need dpgen build/emitted build/librt.a
+model="$models/tiny-gpt.yaml --stages 2"
+
+use_portable
+echo "plain $model" | plans
+one_hash "plain"
+d=$tmp/static
+said=$(generate "$d" $model) || fault "$said"
+expect "make LINK=static" make -s -j2 -C "$d" LINK=static
+if readelf -d "$d/train" 2>/dev/null | grep -q NEEDED; then fault "a static program that needs a library"; else pass; fi
+if readelf -l "$d/train" 2>/dev/null | grep -q INTERP; then fault "a static program with a loader"; else pass; fi
+got=$(cd / && env -i "$d/train" $run | sed -n 's/^sha256 //p')
+if [ "$got" = "$hash" ]; then pass; else fault "static: $got, not $hash"; fi
+
+for what in plan.transport=mpi devices.0.kernels=onednn; do
+    said=$(generate "$tmp/other" $model --set $what) || fault "$said"
+    refuse "LINK=static with $what" 2 "LINK=static needs .*${what#*=}" make -s -C "$tmp/other" LINK=static
+    if [ -e "$tmp/other/train" ]; then fault "$what: built all the same"; else pass; fi
+done
+
+# ---- expected, verify: run from the folder, with the data of the model file -----------------------------------------------
+have_data=yes
+[ -e /usr/share/common-licenses ] || { have_data=; skip "there is no /usr/share/common-licenses" 5; }
+if [ -n "$have_data" ]; then
+    refuse "verify without a record" 2 "make expected" make -s -C "$d" verify LINK=static
+    expect "make expected" make -s -C "$d" expected LINK=static
+    expect "make verify" make -s -C "$d" verify LINK=static
+    cp "$d/expected" "$tmp/expected"
+    sed -i '$s/.$/x/' "$d/expected"
+    refuse "other numbers" 2 sha256 make -s -C "$d" verify LINK=static
+    sed '1s/model=./model=x/' "$tmp/expected" >"$d/expected"
+    refuse "the record of another job" 2 "another numeric key" make -s -C "$d" verify LINK=static
+    cp "$tmp/expected" "$d/expected"
+fi
+echo '/* changed */' >>"$d/rt/op/update.c"
+touch -r "$d/train" "$d/rt/op/update.c"
+refuse "a changed file" 2 "update.c: FAILED" make -s -C "$d" verify LINK=static
+finish
