@@ -21,7 +21,7 @@ cores=$(nproc 2>/dev/null || echo 2)
 models=$root/tests/models
 data=$root/LICENSE                              # text that is always the same
 flags="-D_GNU_SOURCE -I$root -I$root/rt -I$root/rt/op -std=c11 -pipe -fno-builtin -Wall -Wextra -Werror -Wno-unknown-pragmas"
-more= arguments= keep= start=
+more= arguments= keep= start= cwd=               # cwd: where jobs run, for data that the model file names
 run="--no-checkpoint --quiet --hash --data $data"
 
 pass() { passed=$((passed + 1)); }
@@ -78,11 +78,21 @@ compile() {
         { echo "compiler: $(grep -m 1 -e error -e undefined "$1.log" || head -n 1 "$1.log")"; return 1; }
 }
 
+# write_ops_data DIR: arrays for tests/models/ops.yaml, and $run to use them
+write_ops_data() {
+    $cc -std=c11 -O1 -Wall -Wextra -Werror -o "$tmp/npy" tests/npy.c || { fault "tests/npy.c"; finish; }
+    cwd=$1 run="--no-checkpoint --quiet --hash"
+    mkdir -p "$cwd"
+    (cd "$cwd" && "$tmp/npy" tokens.npy i4 0 32 24 6 && "$tmp/npy" other.npy i4 0 32 24 5 &&
+        "$tmp/npy" mask.npy i4 0 2 24 5 && "$tmp/npy" image.npy f4 -1 1 24 6 3 &&
+        "$tmp/npy" targets.npy i4 -1 32 24 6 && "$tmp/npy" wanted.npy f4 -1 1 24 8) || fault "no arrays"
+}
+
 # job_hash DIR ARGUMENT...: what --hash prints
 job_hash() {
     at=$1
     shift
-    timeout 120 $start "$at/job" $run "$@" >"$at.out" 2>"$at.log" || { echo "job: status $?: $(tail -n 1 "$at.log")"; return 1; }
+    (cd "${cwd:-.}" && exec timeout 120 $start "$at/job" $run "$@") >"$at.out" 2>"$at.log" || { echo "job: status $?: $(tail -n 1 "$at.log")"; return 1; }
     sed -n 's/^sha256 //p' "$at.out"
 }
 

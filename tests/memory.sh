@@ -99,6 +99,17 @@ for n in 1 2 4; do
     written gpt.bf16.$n $gpt --stages $n --schedule 1f1b --set train.precision.compute=bf16 --recompute full
 done
 use_portable
+was=$run
+write_ops_data "$tmp/ops"
+ops="$models/ops.yaml --set data.eval.every=5 --set data.eval.batches=2"
+for name in tokens other mask image targets wanted; do
+    ops="$ops --set data.eval.arrays.$name=$name.npy"
+done
+for n in 1 3; do
+    written ops.$n $ops --stages $n --schedule 1f1b
+    written ops.$n.full $ops --stages $n --schedule gpipe --recompute full
+done
+run=$was cwd=
 
 # A buffer that nobody writes is seen: one gap less in the plan.
 sed 's/"gaps": \[\[[0-9]*, [0-9]*\], /"gaps": [/' "$tmp/gpt.2.1f1b/plan.json" >"$tmp/plan.json"
