@@ -231,6 +231,17 @@ static const Arg *arg_of(const Op *o, const char *word)
     return NULL;
 }
 
+/* Equal but for ones in front: Add takes [1, 3] and [3], and hands its gradient to both. */
+static bool same_elements(const Shape *a, const Shape *b)
+{
+    int i = 0, k = 0;
+    while (i < a->n - 1 && a->d[i] == 1)
+        i++;
+    while (k < b->n - 1 && b->d[k] == 1)
+        k++;
+    return a->n - i == b->n - k && !memcmp(a->d + i, b->d + k, (size_t)(a->n - i) * sizeof a->d[0]);
+}
+
 /* The same word must be the same tensor in forward and backward.  dX is made as the gradient of what X is; where it is
  * read it may be an alias, made for a tensor further down. */
 static bool same_as_forward(const Graph *g, const Use *u)
@@ -245,7 +256,7 @@ static bool same_as_forward(const Graph *g, const Use *u)
     if (!u->grad)
         return u->a->index == f->index;
     const Tensor *t = &g->tensor.at[u->a->index], *of = &g->tensor.at[f->index];
-    return t->kind == T_GRAD && (u->in ? t->of == f->index : shape_same(&t->shape, &of->shape));
+    return t->kind == T_GRAD && (u->in ? t->of == f->index : same_elements(&t->shape, &of->shape));
 }
 
 static bool check_tensor_arg(Check *c, const Use *u, int i)
