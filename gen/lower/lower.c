@@ -219,10 +219,20 @@ static void update_routine(Lower *w, int part)
             add_call(w, r, o, false);
 }
 
+static bool has_gradients(const Plan *p, int chunk)
+{
+    for (int s = 0; s < p->g->state.n; s++)
+        if (p->g->state.at[s].kind == S_GRAD && p->chunk.at[p->g->state.at[s].op] == chunk)
+            return true;
+    return false;
+}
+
 /* The routine of an action, written when first met; -1 where it would be empty. */
 static int routine_of(Lower *w, const Action *k)
 {
     Plan *p = w->p;
+    if (k->kind == K_FOLD && !has_gradients(p, k->chunk))
+        return -1;
     for (int r = 0; r < p->routine.n; r++) {
         const Routine *x = &p->routine.at[r];
         if (x->device == w->device && x->kind == k->kind && x->chunk == k->chunk && x->part == k->part && x->eval == w->eval)
