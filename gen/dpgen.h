@@ -46,6 +46,7 @@ void bad(Loc at, const char *hint, const char *form, ...) PRINTF(3, 4);         
 void err(Loc at, const char *hint, const char *form, ...) PRINTF(3, 4) NORETURN;  /* stops, status 3 */
 void warn(Loc at, const char *form, ...) PRINTF(2, 3);
 void bad_stop(void);                                /* status 3 if bad() was called */
+bool diag_accepts(void (*run)(void *ctx), void *ctx);   /* tries something: false, and nothing printed, at its first bad() */
 void fail(int status, const char *form, ...) PRINTF(2, 3) NORETURN;   /* dpgen: text; for what has no place in a file */
 #define die(...) die_at(__FILE__, __LINE__, __VA_ARGS__)            /* a bug in dpgen: status 70 */
 void die_at(const char *file, int line, const char *form, ...) PRINTF(3, 4) NORETURN;

@@ -253,13 +253,23 @@ static Plan *search(const Options *x, const Model *m, Plan **failed)
     return s.best;
 }
 
-/* What nofit() calls back: would this variant of the model fit? */
+typedef struct { const Options *x; const Model *m; Plan *best, *failed; } Trial;
+
+static void try_search(void *ctx)
+{
+    Trial *t = ctx;
+    t->best = search(t->x, t->m, &t->failed);
+}
+
+/* What nofit() calls back: would this variant of the model fit?  It may be no model at all: with a smaller micro-batch the
+ * shapes of one that says 4 where it means B no longer agree. */
 static bool would_fit(void *ctx, const Model *m, Bytes *need)
 {
     Options quiet = {.profile = ((const Options *)ctx)->profile};
-    Plan *failed = NULL, *p = search(&quiet, m, &failed);
-    *need = p ? 0 : failed ? failed->nofit_need : 0;
-    return p != NULL;
+    Trial t = {&quiet, m, NULL, NULL};
+    bool model = diag_accepts(try_search, &t);
+    *need = model && !t.best && t.failed ? t.failed->nofit_need : 0;
+    return model && t.best;
 }
 
 /* ---- verbs ------------------------------------------------------------------------------------------------------------------ */

@@ -19,6 +19,7 @@
  */
 #include "dpgen.h"
 #include <ctype.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -182,6 +183,21 @@ static void snippet(Loc at, const char *hint)
 
 /* ---- the messages ------------------------------------------------------------------------------------ */
 
+static jmp_buf *trial;                  /* where a mistake leads while something is tried */
+
+bool diag_accepts(void (*run)(void *ctx), void *ctx)
+{
+    jmp_buf here, *outer = trial;
+    volatile bool good = false;
+    trial = &here;
+    if (setjmp(here) == 0) {
+        run(ctx);
+        good = true;
+    }
+    trial = outer;
+    return good;
+}
+
 static void text_out(const char *form, va_list list)
 {
     char text[MOST_TEXT];
@@ -194,6 +210,8 @@ static void text_out(const char *form, va_list list)
 
 static void report(Loc at, const char *kind, const char *hint, const char *form, va_list list)
 {
+    if (trial)
+        longjmp(*trial, 1);
     const char *path = diag_path(at);
     fflush(stdout);
     if (known(at) && path[0] != '-')
@@ -231,6 +249,8 @@ void err(Loc at, const char *hint, const char *form, ...)
 void warn(Loc at, const char *form, ...)
 {
     va_list list;
+    if (trial)
+        return;
     va_start(list, form);
     report(at, "warning", NULL, form, list);
     va_end(list);

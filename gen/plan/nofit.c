@@ -259,8 +259,10 @@ static void try_batch(Doctor *x, bool drop)
             continue;
         v->train.batch = batch;
         v->train.micro = x->m->train.global / batch;
-        if (drop)
+        if (drop) {
             v->plan.recompute = RECOMPUTE_FULL;
+            v->plan.names = (Strs){NULL, 0, 0};
+        }
         if (!fits(x, v))
             continue;
         promise(x, strf("%s--set train.batch.micro=%lld (another numeric key)", drop ? "--recompute full " : "",
@@ -276,6 +278,7 @@ static void try_recompute(Doctor *x)
     for (int i = 0; i < 2; i++) {
         Model *v = variant(x->m);
         v->plan.recompute = ways[i].how;
+        v->plan.names = (Strs){NULL, 0, 0};         /* the option would replace the list */
         if (x->m->plan.recompute == RECOMPUTE_FULL || x->m->plan.recompute == ways[i].how || !fits(x, v))
             continue;
         promise(x, strf("--recompute %s", ways[i].name));
