@@ -96,6 +96,13 @@ build/emitted build/compare: build/%: tests/%.c
 	@mkdir -p build
 	$(CC) -D_POSIX_C_SOURCE=200809L $(CFLAGS) -o $@ $< -lm
 
+build/fuzz: tests/fuzz.c tests/fuzz_ops.c tests/fuzz.h
+	@mkdir -p build
+	$(CC) -Itests $(CFLAGS) -o $@ tests/fuzz.c tests/fuzz_ops.c
+
+build/fuzz_jobs: tests/fuzz_jobs.c build/libgen.a
+	$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ tests/fuzz_jobs.c build/libgen.a $(LIBS)
+
 demo:
 	tools/deps
 	$(MAKE) dpgen

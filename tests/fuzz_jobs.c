@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * fuzz_jobs.c: what turns a model file into jobs of tests/fuzz.sh.
+ *
+ *     fuzz_jobs data MODEL.yaml DIR            arrays for its inputs: DIR/INPUT.npy, always the same ones
+ *     fuzz_jobs plans MODEL.yaml SEED COUNT    so many lines of options for dpgen, a plan each
+ *
+ * Both read the model with the front end of dpgen, so they serve any model, also one that a person shrank by hand: inputs
+ * have the shapes of the graph, and plans name its operators.  Ids are uniform in their declared range.  Reals are
+ * +-m 2^e with e from -6 to 2: sums of them depend on their order.
+ */
+#include "dpgen.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS = 37, MOST_STAGES = 5 };            /* samples in each array: a prime, so that steps differ */
+
+static uint64_t state;
+
+static uint64_t draw(void)
+{
+    uint64_t z = state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+static int below(int n) { return (int)(draw() % (uint64_t)n); }
+static bool chance(int percent) { return below(100) < percent; }
+
+static const Graph *graph_of(const Model *m)
+{
+    Graph *g = build(m);
+    bad_stop();
+    shape(g, m);
+    bad_stop();
+    grad(g, m);
+    return g;
+}
+
+/* ---- data ---------------------------------------------------------------------------------------------------------------- */
+
+static void write_header(FILE *file, Type type, const Shape *s)
+{
+    const char *shape = "";
+    for (int i = 1; i < s->n; i++)
+        shape = strf("%s%" PRId64 ", ", shape, s->d[i]);
+    const char *text = strf("{'descr': '%s', 'fortran_order': False, 'shape': (%d, %s), }", type == I32 ? "<i4" : "<f4", ROWS,
+                            shape);
+    int room = (int)((10 + strlen(text) + 1 + 63) / 64 * 64 - 10);
+    fwrite("\x93NUMPY\x01\x00", 1, 8, file);
+    fputc(room & 255, file);
+    fputc(room >> 8, file);
+    fprintf(file, "%-*s\n", room - 1, text);
+}
+
+/* Little-endian, as npy says. */
+static void write_word(FILE *file, uint32_t u)
+{
+    for (int i = 0; i < 4; i++)
+        fputc((int)(u >> 8 * i & 255), file);
+}
+
+static void write_array(const char *path, const Input *in, const Shape *s)
+{
+    FILE *file = fopen(path, "wb");
+    if (!file)
+        fail(EXIT_RUN, "%s: cannot write", path);
+    state = hash64(in->name);
+    write_header(file, in->type, s);
+    int64_t n = ROWS, range = in->hi > in->lo ? in->hi - in->lo : 2;
+    for (int i = 1; i < s->n; i++)
+        n *= s->d[i];
+    for (int64_t i = 0; i < n; i++) {
+        float x = ldexpf((float)(1 + draw() % 4096), below(9) - 18) * (chance(50) ? 1.0f : -1.0f);
+        uint32_t bits;
+        memcpy(&bits, &x, sizeof bits);
+        write_word(file, in->type == I32 ? (uint32_t)(in->lo + (int64_t)(draw() % (uint64_t)range)) : bits);
+    }
+    if (fclose(file))
+        fail(EXIT_RUN, "%s: cannot write", path);
+}
+
+static void write_data(const Model *m, const Graph *g, const char *dir)
+{
+    for (int t = 0; t < g->tensor.n; t++) {
+        const Tensor *x = &g->tensor.at[t];
+        if (x->kind == T_INPUT)
+            write_array(strf("%s/%s.npy", dir, m->inputs.at[x->of].name), &m->inputs.at[x->of], &x->shape);
+    }
+}
+
+/* ---- plans --------------------------------------------------------------------------------------------------------------- */
+
+static int ascending(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+/* So many different positions below nf - 1, in order. */
+static const char *cuts(const Graph *g, int n)
+{
+    int list[MOST_STAGES];
+    const char *text = "";
+    for (int i = 0; i < n;) {
+        int at = below(g->nf - 1);
+        bool twice = false;
+        for (int k = 0; k < i; k++)
+            twice |= list[k] == at;
+        list[i] = at;
+        i += !twice;
+    }
+    qsort(list, (size_t)n, sizeof *list, ascending);
+    for (int i = 0; i < n; i++)
+        text = strf("%s%s%d", text, i ? "," : "", list[i]);
+    return text;
+}
+
+static const char *recomputed(const Graph *g)
+{
+    static const char *const words[] = {"none", "full", "auto"};
+    if (chance(50))
+        return words[below(3)];
+    const char *text = "";
+    int share = 10 + below(80);
+    for (int i = 0; i < g->nf && strlen(text) < 2000; i++)
+        if (strcmp(g->op.at[i].name, "loss_report") && chance(share))
+            text = strf("%s%s%s", text, *text ? ", " : "", g->op.at[i].name);
+    return *text ? strf("\"[%s]\"", text) : "none";
+}
+
+static void print_plans(const Graph *g, int n)
+{
+    for (int i = 0; i < n; i++) {
+        int most = g->nf < MOST_STAGES ? g->nf : MOST_STAGES, stages = i ? 1 + below(most) : most < 3 ? most : 3;
+        printf("--stages %d --schedule %s", stages, chance(60) ? "1f1b" : "gpipe");
+        if (stages > 1 && chance(60))
+            printf(" --cuts %s", cuts(g, stages - 1));
+        printf(" --recompute %s\n", recomputed(g));
+    }
+}
+
+int main(int argc, char **argv)
+{
+    bool data = argc == 4 && !strcmp(argv[1], "data"), plans = argc == 5 && !strcmp(argv[1], "plans");
+    if (!data && !plans)
+        fail(EXIT_USAGE, "usage: fuzz_jobs data MODEL.yaml DIR, or plans MODEL.yaml SEED COUNT");
+    const Overrides none = {{NULL, 0, 0}, {NULL, 0, 0}};
+    const Model *m = model(load(argv[2]), argv[2], &none);
+    bad_stop();
+    const Graph *g = graph_of(m);
+    state = plans ? strtoull(argv[3], NULL, 0) * 0x2545f4914f6cdd1du : 0;
+    if (data)
+        write_data(m, g, argv[3]);
+    else
+        print_plans(g, atoi(argv[4]));
+    mem_free_all();
+    return 0;
+}
