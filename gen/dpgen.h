@@ -27,6 +27,10 @@ enum { EXIT_RUN = 1, EXIT_USAGE, EXIT_MODEL, EXIT_NOFIT, EXIT_STALE, EXIT_MACHIN
 void *alloc(size_t n);
 char *strf(const char *form, ...) PRINTF(1, 2);     /* a printed string */
 void  mem_free_all(void);                           /* at exit, so that sanitizers stay silent */
+/* A text printed piece by piece: f while it is open; then at, with a zero byte after its n bytes. */
+typedef struct { FILE *f; char *at; size_t n; } Text;
+FILE *text_open(Text *t);
+void  text_close(Text *t);
 #define VEC(T) struct { T *at; int n, cap; }
 /* Address of a new zeroed element at the end of a VEC. */
 #define PUSH(v) ((v)->at = vec_grow((v)->at, (v)->n, &(v)->cap, sizeof *(v)->at), &(v)->at[(v)->n++])

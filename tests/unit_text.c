@@ -94,17 +94,15 @@ static const Plan *plan_of(const Graph *g, const Model *m)
 
 /* ---- texts ------------------------------------------------------------------------------------------------------- */
 
-typedef struct { char *at; size_t n; } Text;
-
 static Text text_of(const Graph *g, const Plan *p)
 {
     Text t;
-    FILE *f = open_memstream(&t.at, &t.n);
+    FILE *f = text_open(&t);
     if (p)
         print_plan(f, p, 0);
     else
         print_graph(f, g);
-    fclose(f);
+    text_close(&t);
     return t;
 }
 
@@ -122,8 +120,6 @@ static void same(const char *what, const Graph *g, const Plan *p)
     write_text(a.at, a.n);
     Text b = p ? text_of(g, read_plan(scratch, g)) : text_of(read_graph(scratch), NULL);
     check(a.n == b.n && !memcmp(a.at, b.at, a.n), what, "not the same bytes when read and printed again");
-    free(a.at);
-    free(b.at);
 }
 
 static bool alike_loc(Loc a, Loc b)
@@ -193,7 +189,6 @@ static void test_alike(void)
         check(alike_op(&a->op.at[i], &b->op.at[i]), a->op.at[i].name, "another operator");
     for (int i = 0; same && i < a->count.n; i++)
         check(alike_count(&a->count.at[i], &b->count.at[i]), "count", "another one");
-    free(t.at);
 }
 
 static void test_same(void)
@@ -490,7 +485,7 @@ static uint64_t draw(void)      /* splitmix64 */
 static Text hurt(Text t)
 {
     static const char letters[] = "abFIWU:=,.#%@-0123456789 \n";
-    Text x = {strf("%s", t.at), t.n};
+    Text x = {.at = strf("%s", t.at), .n = t.n};
     for (uint64_t k = 1 + draw() % 3; k-- && x.n > 1;) {
         size_t at = (size_t)(draw() % x.n);
         char *line = x.at + at, *end;
@@ -537,8 +532,6 @@ int main(void)
     test_noise("graph", graph, NULL, 200);
     test_noise("plan", plan, g, 200);
     unlink(scratch);
-    free(graph.at);
-    free(plan.at);
     mem_free_all();
     printf("unit_text: %d passed, %d failed\n", passed, failed);
     return failed > 0;

@@ -58,6 +58,25 @@ char *strf(const char *form, ...)
     return text;
 }
 
+FILE *text_open(Text *t)
+{
+    t->f = open_memstream(&t->at, &t->n);
+    if (!t->f)
+        fail(EXIT_RUN, "out of memory");
+    return t->f;
+}
+
+/* The stream's own buffer would have an owner; the copy lives until exit like all else. */
+void text_close(Text *t)
+{
+    if (fclose(t->f) != 0)
+        fail(EXIT_RUN, "out of memory: a text of %zu bytes", t->n);
+    char *copy = memcpy(alloc(t->n + 1), t->at, t->n + 1);
+    free(t->at);
+    t->at = copy;
+    t->f = NULL;
+}
+
 /* Room for element n; it is zeroed even where a caller took elements off the end before. */
 void *vec_grow(void *at, int n, int *cap, size_t size)
 {

@@ -3,25 +3,20 @@
  * emit: the folder of docs/emitted.md and README.md, from a finished plan.
  */
 #include "emit.h"
-#include <stdlib.h>
 #include <string.h>
 
 /* plan.json's own hash is part of launch.c, so that a log can name the plan it ran. */
 static const char *write_plan(Out *o, const Plan *p)
 {
-    char *text = NULL, *hex = alloc(65);
-    size_t n = 0;
-    FILE *f = open_memstream(&text, &n);
-    if (!f)
-        fail(EXIT_RUN, "out of memory");
-    emit_plan_json(f, p);
-    fclose(f);
+    char *hex = alloc(65);
+    Text t;
+    emit_plan_json(text_open(&t), p);
+    text_close(&t);
     Sha256 sum;
     sha256_start(&sum);
-    sha256_add(&sum, text, n);
+    sha256_add(&sum, t.at, t.n);
     sha256_end(&sum, hex);
-    out_copy(o, "plan.json", text, n);
-    free(text);
+    out_copy(o, "plan.json", t.at, t.n);
     return hex;
 }
 

@@ -21,9 +21,7 @@ typedef struct { const char *name; char hex[65]; } Written;
 struct Out {
     const char *dir, *part;
     VEC(Written) file;
-    FILE *f;                    /* of the text being written */
-    char *text;
-    size_t n;
+    Text text;                  /* being written */
 };
 
 static const char *unfinished;          /* the one folder that must not stay behind */
@@ -111,29 +109,26 @@ FILE *out_open(Out *o, const char *name)
 {
     Written *w = PUSH(&o->file);            /* the name, until out_close() */
     w->name = strf("%s", name);
-    o->f = open_memstream(&o->text, &o->n);
-    if (!o->f)
-        fail(EXIT_RUN, "out of memory");
-    return o->f;
+    return text_open(&o->text);
 }
 
 /* All that generated text may hold: printable ASCII and line ends. */
-static void check_text(const Out *o, const char *name)
+static void check_text(const Text *t, const char *name)
 {
-    for (size_t i = 0; i < o->n; i++)
-        if ((o->text[i] < 32 && o->text[i] != '\n' && o->text[i] != '\t') || o->text[i] == 127 || (unsigned char)o->text[i] > 127)
+    for (size_t i = 0; i < t->n; i++) {
+        unsigned char c = (unsigned char)t->at[i];
+        if ((c < 32 && c != '\n' && c != '\t') || c >= 127)
             die("%s: byte %zu is not printable", name, i);
+    }
 }
 
 void out_close(Out *o)
 {
     const char *name = o->file.at[--o->file.n].name;
-    fclose(o->f);
+    text_close(&o->text);
     if (strcmp(name, "model.yaml"))
-        check_text(o, name);
-    out_copy(o, name, o->text, o->n);
-    free(o->text);
-    o->f = NULL;
+        check_text(&o->text, name);
+    out_copy(o, name, o->text.at, o->text.n);
 }
 
 static int by_name(const void *a, const void *b)

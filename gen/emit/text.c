@@ -4,7 +4,6 @@
  */
 #include "emit.h"
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 const char *size_text(Bytes n)
@@ -50,21 +49,18 @@ const char *action_text(const Plan *p, const Action *k)
 
 const char *model_hash(const Graph *g)
 {
-    char *text = NULL, *hex = alloc(65);
-    size_t n = 0;
-    FILE *f = open_memstream(&text, &n);
-    if (!f)
-        fail(EXIT_RUN, "out of memory");
+    char *hex = alloc(65);
+    Text t;
+    FILE *f = text_open(&t);
     for (int s = 0; s < g->state.n; s++)
         if (g->state.at[s].kind == S_PARAM)
             fprintf(f, "param %s %s\n", g->state.at[s].name, shape_text(&g->state.at[s].shape));
     for (int o = 0; o < g->nf; o++)
         fprintf(f, "op %s %s\n", row(g->op.at[o].row)->name, g->op.at[o].name);
-    fclose(f);
+    text_close(&t);
     Sha256 sum;
     sha256_start(&sum);
-    sha256_add(&sum, text, n);
+    sha256_add(&sum, t.at, t.n);
     sha256_end(&sum, hex);
-    free(text);
     return hex;
 }
