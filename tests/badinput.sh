@@ -1,0 +1,90 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Bad model files, from the outside: whatever is wrong, dpgen ends with status 3 and file:line:column, a caret, and writes
+# nothing.  What exactly it says is in tests/*/*.err.  Files are tests/models/tiny-gpt.yaml with one change, and some that
+# are no models at all.
+. "$(dirname "$0")/lib.sh"
+need dpgen
+model=$models/tiny-gpt.yaml
+
+# judge WHAT: $tmp/bad.yaml must be refused
+judge() {
+    timeout 10 ./dpgen "$tmp/bad.yaml" -o "$tmp/out" >"$tmp/said" 2>"$tmp/err"
+    got=$?
+    if [ $got != 3 ]; then fault "$1: status $got: $(head -n 1 "$tmp/err" | cut -c 1-200)"
+    elif ! grep -q 'bad\.yaml:[0-9][0-9]*:[0-9][0-9]*: error: ' "$tmp/err"; then fault "$1: no place: $(head -n 1 "$tmp/err")"
+    elif ! grep -q '^[ |]*\^' "$tmp/err"; then fault "$1: no caret"
+    elif [ -n "$(find "$tmp" -name 'out*')" ]; then fault "$1: something was written"; rm -rf "$tmp"/out*
+    elif [ -s "$tmp/said" ]; then fault "$1: something on standard output"
+    elif [ "$(wc -c <"$tmp/err")" -gt 20000 ]; then fault "$1: $(wc -c <"$tmp/err") bytes of diagnostics"
+    else pass; fi
+}
+# change WHAT SED: one edit
+change() {
+    sed "$2" "$model" >"$tmp/bad.yaml"
+    if cmp -s "$model" "$tmp/bad.yaml"; then fault "$1: nothing changed"; else judge "$1"; fi
+}
+
+change "unknown key"            's/^  steps:/  stepz:/'
+change "duplicate key"          's/^  seed: 7/  seed: 7\n  seed: 8/'
+change "unknown operator"       's/op: Gelu,/op: Gelo,/'
+change "unknown attribute"      's/approximate: tanh/aproximate: tanh/'
+change "wrong type"             's/steps: 20/steps: many/'
+change "a list for a number"    's/steps: 20/steps: [1, 2]/'
+change "a fraction for a count" 's/steps: 20/steps: 20.5/'
+change "below its range"        's/steps: 20/steps: 0/'
+change "absurd number"          's/D: 24/D: 99999999999999999999/'
+change "overflow in shapes"     's/V: 256, T: 16, D: 24/V: 256, T: 2000000000, D: 2100000000/'
+change "division by zero"       's/2\*L)/2*(L-L))/'
+change "unknown dim"            's/out: 3\*D/out: 3*E/'
+change "shapes that differ"     's/in: \[_, r\]/in: [_, wpe]/; s/rows: T}/rows: T, as: wpe}/; s/out: 4\*D}/out: 5*D}/'
+change "heads that do not divide" 's/H: 3/H: 5/'
+change "missing input"          's/in: tokens, rows/in: token, rows/'
+change "a value from later on"  's/op: Embedding,         name: wte, in: tokens/op: Embedding, name: wte, in: loss/'
+change "no such tie"            's/tie: wte/tie: wpe/'
+change "a block in itself"      's/- {op: Gelu,      approximate: tanh}/- {use: block, name: inner}/'
+change "twice the same name"    's/name: ln_2/name: ln_1/'
+change "not an identifier"      's/name: wte/name: "w te"/'
+change "C in a name"            's/name: wte/name: "x; system(0);"/'
+change "a path in a name"       's/name: wte/name: "..\/..\/etc"/'
+change "a long name"            "s/name: wte/name: $(printf '%064d' 0 | tr 0 a)/"
+change "no loss"                's/^  loss: loss/  loss: lass/'
+change "anchor"                 's/seed: 7/seed: \&here 7/'
+change "alias"                  's/seed: 7/seed: *here/'
+change "tag"                    's/seed: 7/seed: !!int 7/'
+change "merge key"              's/seed: 7/<<: 7/'
+change "tab"                    's/^  seed/\tseed/'
+change "a control character"    "s/tiny-gpt/tiny$(printf '\001')gpt/"
+change "not UTF-8"              "s/name: wte/name: w$(printf '\377')te/"
+change "more stages than devices" 's/stages: 1/stages: 9/'
+change "no such schedule"       's/schedule: gpipe/schedule: gpype/'
+change "no such kernels"        's/kernels: portable/kernels: cublas/'
+change "micro-batches that do not divide" 's/global: 8, micro: 2/global: 8, micro: 3/'
+change "another version"        's/^dpgen: 1/dpgen: 2/'
+change "memory in no unit"      's/64MiB/64 apples/'
+
+form() { cat >"$tmp/bad.yaml"; judge "$1"; }
+: | form "an empty file"
+echo '[' | form "an open bracket"
+echo 'just words' | form "a scalar"
+head -c 4096 dpgen | form "a program"
+awk 'BEGIN {printf "a: "; for (i = 0; i < 100000; i++) printf "["; print ""}' | form "deep nesting"
+awk 'BEGIN {for (i = 0; i < 20000; i++) printf "%" i "s- \n", ""}' | head -c 1000000 | form "deep indentation"
+{ cat "$model"; awk 'BEGIN {printf "more: "; for (i = 0; i < 1048576; i++) printf "x"; print ""}'; } | form "a 1 MiB line"
+head -n 20 "$model" | form "half a file"
+{ cat "$model"; echo ---; cat "$model"; } | form "two documents"
+
+refuse "no such file" 2 nowhere ./dpgen "$tmp/nowhere.yaml" -o "$tmp/out"
+refuse "a folder" 2 directory ./dpgen "$tmp" -o "$tmp/out"
+refuse "no file" 2 "no model file" ./dpgen -o "$tmp/out"
+refuse "no folder" 2 "where to" ./dpgen "$model"
+refuse "an unknown option" 2 colour ./dpgen "$model" --colour=red -o "$tmp/out"
+refuse "a set without a value" 2 VALUE ./dpgen "$model" --set train.steps -o "$tmp/out"
+refuse "a set of nothing known" 3 trian ./dpgen "$model" --set trian.steps=3 -o "$tmp/out"
+refuse "a cut behind the end" 3 cut ./dpgen "$model" --stages 2 --cuts 1000 -o "$tmp/out"
+refuse "cuts for other stages" 3 cut ./dpgen "$model" --stages 3 --cuts 4 -o "$tmp/out"
+refuse "cuts in the wrong order" 3 cut ./dpgen "$model" --stages 3 --cuts 9,4 -o "$tmp/out"
+refuse "no memory" 4 . ./dpgen "$model" --limit 1KiB -o "$tmp/out"
+if [ -n "$(find "$tmp" -name 'out*')" ]; then fault "something was written"; else pass; fi
+finish
