@@ -129,42 +129,42 @@ static void goldens(const char *root, const char *part, bool write)
 
 /* ---- hostile ---------------------------------------------------------------------------------------------- */
 
-typedef struct { const char *text; size_t n; } Text;
+typedef struct { const char *text; size_t n; } Given;
 
 static void load_body(const void *arg)
 {
-    const Text *t = arg;
+    const Given *t = arg;
     load_text("x.yaml", t->text, t->n);
 }
 
 static void model_body(const void *arg)
 {
-    const Text *t = arg;
+    const Given *t = arg;
     Overrides none = { { NULL, 0, 0 }, { NULL, 0, 0 } };
     model(load_text("x.yaml", t->text, t->n), "x.yaml", &none);
 }
 
-static Text repeat(const char *head, const char *piece, int times)
+static Given repeat(const char *head, const char *piece, int times)
 {
     size_t n = strlen(head), m = strlen(piece);
     char *text = alloc(n + m * (size_t)times + 1);
     memcpy(text, head, n);
     for (int i = 0; i < times; i++)
         memcpy(text + n + m * (size_t)i, piece, m);
-    return (Text){ text, n + m * (size_t)times };
+    return (Given){ text, n + m * (size_t)times };
 }
 
-static Text different_keys(int count)
+static Given different_keys(int count)
 {
     char *text = alloc((size_t)count * 10 + 1), *p = text;
     for (int i = 0; i < count; i++)
         p += sprintf(p, "k%06d: \n", i);
-    return (Text){ text, (size_t)(p - text) };
+    return (Given){ text, (size_t)(p - text) };
 }
 
 static void test_hostile(void)
 {
-    const struct { const char *what; Text text; const char *says; } cases[] = {
+    const struct { const char *what; Given text; const char *says; } cases[] = {
         { "2 MiB of [", repeat("", "[", 1 << 21), "more than 1048576 bytes" },
         { "1 MiB of [", repeat("", "[", 1 << 20), "deep" },
         { "1 MiB of - ", repeat("", "- ", 1 << 19), "deep" },
@@ -190,7 +190,7 @@ static void test_hostile(void)
         check(status == 3 && strstr(got, cases[i].says) && strlen(got) < 6000, cases[i].what,
               strf("status %d\n%s", status, got));
     }
-    Text many = different_keys(49000);
+    Given many = different_keys(49000);
     check(run(load_body, &many, got, sizeof got) == 0, "49000 different keys", got);
 }
 
@@ -204,7 +204,7 @@ static void test_fuzz(const char *root)
     int odd = 0;
     check(text != NULL, "full.yaml", "is not there");
     for (size_t i = 0; i < n; i += 29) {
-        Text t = { text, i };
+        Given t = { text, i };
         int status = run(model_body, &t, got, sizeof got);
         odd += status != 0 && status != 3;
     }
@@ -213,7 +213,7 @@ static void test_fuzz(const char *root)
         char *copy = alloc(n + 1);
         memcpy(copy, text, n);
         copy[(state >> 20) % n] = bytes[(state >> 50) % (sizeof bytes - 1)];
-        Text t = { copy, n };
+        Given t = { copy, n };
         int status = run(model_body, &t, got, sizeof got);
         odd += status != 0 && status != 3;
     }
@@ -277,7 +277,7 @@ static void test_expr(void)
         int status = run(int_body, wrong[i].text, got, sizeof got);
         check(status == 3 && strstr(got, wrong[i].says), wrong[i].text, strf("status %d\n%s", status, got));
     }
-    Text deep = repeat("", "(", 4000), minus = repeat("", "-", 4000);
+    Given deep = repeat("", "(", 4000), minus = repeat("", "-", 4000);
     check(run(int_body, deep.text, got, sizeof got) == 3 && strstr(got, "nested"), "4000 brackets", got);
     check(run(int_body, minus.text, got, sizeof got) == 3 && strstr(got, "nested"), "4000 signs", got);
 }
