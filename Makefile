@@ -92,6 +92,13 @@ build/interp: tests/interp.c build/calls.h build/libgen.a build/librt.a
 build/interp_bf16: tests/interp.c build/calls.h build/libgen.a build/librt_bf16.a
 	$(CC) $(CPPFLAGS) -DREAL_BF16 -Ibuild $(CFLAGS) -o $@ tests/interp.c build/libgen.a build/librt_bf16.a $(LIBS) -lpthread
 
+OPCHECK = $(wildcard tests/opcheck*.c)
+build/opcheck: $(OPCHECK) tests/opcheck.h build/librt.a
+	$(CC) -D_GNU_SOURCE -I. -Irt $(CFLAGS) -o $@ $(OPCHECK) build/librt.a -lm
+
+build/opcheck_bf16: $(OPCHECK) tests/opcheck.h build/librt_bf16.a
+	$(CC) -D_GNU_SOURCE -DREAL_BF16 -I. -Irt $(CFLAGS) -o $@ $(OPCHECK) build/librt_bf16.a -lm
+
 build/emitted build/compare: build/%: tests/%.c
 	@mkdir -p build
 	$(CC) -D_POSIX_C_SOURCE=200809L $(CFLAGS) -o $@ $< -lm
