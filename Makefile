@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # dpgen: make, make demo, make check, make install.  Objects in the order of the passes.
 CC = cc
 PREFIX = /usr/local
@@ -14,11 +15,12 @@ FRONT = gen/front/load.o gen/front/schema.o gen/front/expr.o gen/front/override.
         gen/front/update.o gen/front/fuse.o gen/front/check_graph.o
 COST  = gen/cost/cost.o
 SCHED = gen/sched/order.o gen/sched/gpipe.o gen/sched/1f1b.o gen/sched/check_order.o
-PLAN  = gen/plan/part.o gen/plan/exact.o gen/plan/span.o gen/plan/keep.o gen/plan/live.o gen/plan/nofit.o gen/plan/check_plan.o
-LOWER = gen/lower/rebuild.o gen/lower/comm.o gen/lower/lower.o gen/lower/mem.o gen/lower/sim.o gen/lower/check_sim.o gen/lower/check_comm.o \
-        gen/lower/check_mem.o
-EMIT  = gen/emit/names.o gen/emit/text.o gen/emit/stage.o gen/emit/launch.o gen/emit/archive.o gen/emit/report.o gen/emit/build.o \
-        gen/emit/out.o gen/emit/emit.o build/embedded.o
+PLAN  = gen/plan/part.o gen/plan/exact.o gen/plan/span.o gen/plan/keep.o gen/plan/live.o gen/plan/nofit.o \
+        gen/plan/check_plan.o
+LOWER = gen/lower/rebuild.o gen/lower/comm.o gen/lower/lower.o gen/lower/mem.o gen/lower/sim.o \
+        gen/lower/check_sim.o gen/lower/check_comm.o gen/lower/check_mem.o
+EMIT  = gen/emit/names.o gen/emit/text.o gen/emit/stage.o gen/emit/launch.o gen/emit/archive.o gen/emit/report.o \
+        gen/emit/build.o gen/emit/out.o gen/emit/emit.o build/embedded.o
 TEXT  = gen/base/text.o gen/base/text_graph.o gen/base/text_plan.o
 OBJ   = gen/main.o $(BASE) $(FRONT) $(COST) $(SCHED) $(PLAN) $(LOWER) $(EMIT) $(TEXT)
 
@@ -44,7 +46,8 @@ build/embedded.o: build/embedded.c
 	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
 # ---- tests: everything but main() in one archive, and the portable kernels and runtime in another -------------------
-KFLAGS = -std=c11 -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math -march=native -Wall -Wextra -Werror -Wno-unknown-pragmas
+KFLAGS = -std=c11 -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math -march=native -Wall -Wextra -Werror \
+         -Wno-unknown-pragmas
 RTSRC  = $(filter-out rt/link_mpi.c,$(wildcard rt/*.c))
 OPSRC  = $(wildcard rt/op/*.c)
 RTHEAD = $(wildcard rt/*.h rt/op/*.h)

@@ -294,7 +294,8 @@ Graph *build(const Model *m);
 void shape(Graph *g, const Model *m);
 /* bind one call of a row ("f(y, x, n)") to an operator: resolves tokens to Args.  dt maps an operand to its gradient tensor
  * (index, or -1); NULL in the forward phase. */
-void bind_call(Graph *g, Op *o, const char *call, const Op *fwd, int (*dt)(void *ctx, const char *token, bool *write), void *ctx);
+void bind_call(Graph *g, Op *o, const char *call, const Op *fwd,
+               int (*dt)(void *ctx, const char *token, bool *write), void *ctx);
 /* grad: appends backward and update operators; contributions added in descending consumer order. */
 void grad(Graph *g, const Model *m);
 /* fuse: sets op->group. */
@@ -378,7 +379,7 @@ typedef struct {                /* a range of the arena of one device, in one or
     int first, last;            /* ticks it is owned, over all slots and micro-batches: mem */
 } Buf;
 
-/* Slots of the buffers of one (chunk, birth, death): count of them, stride bytes apart; name is the parameter that picks one. */
+/* Slots of the buffers of one (chunk, birth, death): count of them, stride bytes apart; the parameter name picks one. */
 typedef struct { int device, chunk; bool eval; const char *name; When birth, death; int count; Bytes stride, offset; } Pool;
 
 typedef struct {                /* one line of a routine */
@@ -446,9 +447,9 @@ void check_order(const Plan *p);
 /* ---- part: plan/part.c, and one file a planner ------------------------------------------------------------------- */
 int part(Plan *p, const Bytes *limit);              /* soft limits a device; nonzero: none fits */
 void check_part(const Plan *p);
-/* ---- keep: plan/keep.c -------------------------------------------------------------------------------------------- */
+/* ---- keep: plan/keep.c ------------------------------------------------------------------------------------------- */
 int keep(Plan *p);
-Bytes keep_bound(const Plan *p, int first, int last, int device);   /* optimistic bytes of forward operators first..last there */
+Bytes keep_bound(const Plan *p, int first, int last, int device);   /* optimistic bytes of operators first..last there */
 Bytes keep_need(const Plan *p, int device);         /* what keep expects of the arena: near, no bound; for feeding back */
 void check_keep(const Plan *p);
 /* lower/rebuild.c: the backward of one chunk as a line of calls, with what it makes again */
@@ -462,24 +463,24 @@ typedef struct {
 } Backward;
 Backward backward_of(const Plan *p, int chunk, int variant);
 int device_of(const Plan *p, int op);
-/* ---- comm: lower/comm.c --------------------------------------------------------------------------------------------- */
+/* ---- comm: lower/comm.c ------------------------------------------------------------------------------------------ */
 int comm(Plan *p);
 void check_comm(const Plan *p);                     /* the four properties; rendezvous simulation finds deadlock */
-/* ---- lower: lower/lower.c --------------------------------------------------------------------------------------------- */
+/* ---- lower: lower/lower.c ---------------------------------------------------------------------------------------- */
 int lower(Plan *p);
 void check_lower(const Plan *p);                    /* every call finds its operands alive and of the right micro-batch */
-/* ---- mem: lower/mem.c -------------------------------------------------------------------------------------------------- */
+/* ---- mem: lower/mem.c -------------------------------------------------------------------------------------------- */
 int mem(Plan *p);
 void mem_measure(Plan *p);                           /* bound, peak and live alone, of a plan from a file */
 void check_mem(const Plan *p);                      /* no two owners of a byte; written without calling mem */
-/* ---- sim: lower/sim.c -------------------------------------------------------------------------------------------------- */
+/* ---- sim: lower/sim.c -------------------------------------------------------------------------------------------- */
 int sim(Plan *p);
 Ns sim_action(const Plan *p, const Action *k);      /* what an action takes by itself; a wait: nothing */
 void check_sim(const Plan *p);
-/* ---- emit: emit/ ---------------------------------------------------------------------------------------------------------- */
+/* ---- emit: emit/ ------------------------------------------------------------------------------------------------- */
 int emit(const Plan *p, const char *dir, const char *prefix);
 
-/* ---- base/text.c: Graph and Plan as text; read(print(x)) == x ---------------------------------------------------------------- */
+/* ---- base/text.c: Graph and Plan as text; read(print(x)) == x ---------------------------------------------------- */
 void print_graph(FILE *f, const Graph *g);
 void print_plan(FILE *f, const Plan *p, char what);         /* what: a dump letter, or 0 for all of it */
 Graph *read_graph(const char *path);

@@ -73,7 +73,7 @@ static bool is_plan(const char *path)
     return !strncmp(line, "dpgen-plan ", 11);
 }
 
-/* ---- the line, first half: text to const Graph ---------------------------------------------------------------------- */
+/* ---- the line, first half: text to const Graph ------------------------------------------------------------------- */
 
 static Graph *graph_of(const Options *x, const Model *m)
 {
@@ -93,7 +93,7 @@ static Graph *graph_of(const Options *x, const Model *m)
     return g;
 }
 
-/* ---- the line, second half: one Plan ---------------------------------------------------------------------------------- */
+/* ---- the line, second half: one Plan ----------------------------------------------------------------------------- */
 
 static const char *numeric_key(const Graph *g, const Model *m)
 {
@@ -195,7 +195,7 @@ static Plan *plan_once(const Options *x, const Graph *g, const Cost *c, const Mo
     return p;
 }
 
-/* ---- candidates ----------------------------------------------------------------------------------------------------------- */
+/* ---- candidates -------------------------------------------------------------------------------------------------- */
 
 typedef struct { const Options *x; const Model *m; Plan *best, *failed; } Search;
 
@@ -272,7 +272,7 @@ static bool would_fit(void *ctx, const Model *m, Bytes *need)
     return model && t.best;
 }
 
-/* ---- verbs ------------------------------------------------------------------------------------------------------------------ */
+/* ---- verbs ------------------------------------------------------------------------------------------------------- */
 
 static int check_model(const Options *x, const Model *m)
 {
@@ -286,7 +286,8 @@ static void print_table(const Plan *p)
 {
     printf("%s: %s, %d stage(s), %" PRId64 " micro-batches of %" PRId64 "; predicted step %.3f ms (%s)\n", p->g->name,
            p->schedule, p->devices, p->g->micro, p->g->batch, (double)p->step / 1e6, p->c->measured ? "measured" : "estimated");
-    printf("  stage  operators  first .. last                              arena        bound        gap     limit        busy\n");
+    printf("  %5s  %9s  %-40s  %-11s  %-11s  %-6s  %-11s  %s\n",
+           "stage", "operators", "first .. last", "arena", "bound", "gap", "limit", "busy");
     for (int d = 0; d < p->devices; d++) {
         int n = 0, first = -1, last = 0;
         for (int o = 0; o < p->g->nf; o++)
@@ -342,7 +343,7 @@ static int generate(const Options *x, const Model *m)
     return 0;
 }
 
-/* ---- options ------------------------------------------------------------------------------------------------------------------ */
+/* ---- options ----------------------------------------------------------------------------------------------------- */
 
 static const char usage[] =
     "dpgen MODEL.yaml -o DIR     plan the training job and write it to DIR as C\n"

@@ -124,12 +124,14 @@ void emit_trace(FILE *f, const Plan *p)
 {
     fprintf(f, "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n");
     for (int d = 0; d < p->devices; d++) {
-        fprintf(f, "{\"ph\": \"M\", \"pid\": 1, \"tid\": %d, \"name\": \"thread_name\", \"args\": {\"name\": \"stage %d\"}},\n", d, d);
+        fprintf(f, "{\"ph\": \"M\", \"pid\": 1, \"tid\": %d, \"name\": \"thread_name\", "
+                "\"args\": {\"name\": \"stage %d\"}},\n", d, d);
         for (int i = 0; i < p->dev.at[d].list.n; i++) {
             const Action *k = &p->dev.at[d].list.at[i];
             if (k->to <= k->from)
                 continue;
-            fprintf(f, "{\"ph\": \"X\", \"pid\": 1, \"tid\": %d, \"ts\": %" PRId64 ".%03d, \"dur\": %" PRId64 ".%03d, \"name\": ", d,
+            fprintf(f, "{\"ph\": \"X\", \"pid\": 1, \"tid\": %d, ", d);
+            fprintf(f, "\"ts\": %" PRId64 ".%03d, \"dur\": %" PRId64 ".%03d, \"name\": ",
                     k->from / 1000, (int)(k->from % 1000), (k->to - k->from) / 1000, (int)((k->to - k->from) % 1000));
             json_text(f, action_text(p, k));
             fprintf(f, "},\n");

@@ -180,7 +180,8 @@ static void print_stages(const Launch *w, const int *states)
         fprintf(w->f, ", .threads = %d,\n     .actions = %d, .eval_actions = %d,\n", p->m->devices.at[d].threads, x->list.n,
                 x->eval.n);
         fprintf(w->f, "     .open = stage%d_open, .step = stage%d_step, .eval = stage%d_eval,\n", d, d, d);
-        fprintf(w->f, "     .states = %d, .state = state%d, .action = action%d, .predicted = predicted%d},\n", states[d], d, d, d);
+        fprintf(w->f, "     .states = %d, .state = state%d, .action = action%d, .predicted = predicted%d},\n",
+                states[d], d, d, d);
     }
     fprintf(w->f, "};\n");
 }

@@ -73,9 +73,10 @@ static const char *class_of(ActionKind k)
 
 static void print_schedule(FILE *f, const Plan *p)
 {
-    fprintf(f, "<h2>Schedule</h2>\n<p>%s, predicted step %.3f ms (%s). Blue forward, orange backward, pale recomputation, green "
-            "update; the number is the micro-batch.</p>\n<svg width=\"%d\" height=\"%d\">\n", p->schedule, (double)p->step / 1e6,
-            p->c->measured ? "measured costs" : "estimated costs", WIDE + LEFT, ROW * p->devices + 4);
+    fprintf(f, "<h2>Schedule</h2>\n<p>%s, predicted step %.3f ms (%s). Blue forward, orange backward, pale recomputation, "
+            "green update; the number is the micro-batch.</p>\n<svg width=\"%d\" height=\"%d\">\n",
+            p->schedule, (double)p->step / 1e6, p->c->measured ? "measured costs" : "estimated costs",
+            WIDE + LEFT, ROW * p->devices + 4);
     for (int d = 0; d < p->devices; d++) {
         fprintf(f, "<text x=\"0\" y=\"%d\">stage %d</text>\n", d * ROW + 17, d);
         for (int i = 0; i < p->dev.at[d].list.n; i++) {
@@ -84,8 +85,9 @@ static void print_schedule(FILE *f, const Plan *p)
             if (!class || p->step == 0)
                 continue;
             int from = LEFT + (int)(k->from * WIDE / p->step), to = LEFT + (int)(k->to * WIDE / p->step);
-            fprintf(f, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"><title>%s, %.3f ms</title></rect>\n", class, from,
-                    d * ROW + 2, to > from ? to - from : 1, ROW - 4, action_text(p, k), (double)(k->to - k->from) / 1e6);
+            fprintf(f, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"><title>%s, %.3f ms</title></rect>\n",
+                    class, from, d * ROW + 2, to > from ? to - from : 1, ROW - 4,
+                    action_text(p, k), (double)(k->to - k->from) / 1e6);
             if (to - from > 14 && k->mb >= 0)
                 fprintf(f, "<text x=\"%d\" y=\"%d\">%d</text>\n", (from + to) / 2 - 4, d * ROW + 17, k->mb);
         }
@@ -98,22 +100,28 @@ static int height(const DevicePlan *d, Bytes n)
     return TALL - (int)(n * (TALL - 8) / d->arena);
 }
 
+static void print_level(FILE *f, const char *class, int y)
+{
+    fprintf(f, "<line class=\"%s\" x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\"/>\n", class, LEFT, LEFT + WIDE, y, y);
+}
+
 /* The most that is alive in each of at most WIDE columns. */
 static void print_memory(FILE *f, const Plan *p, int device)
 {
     const DevicePlan *d = &p->dev.at[device];
-    fprintf(f, "<h3>Stage %d</h3>\n<svg width=\"%d\" height=\"%d\">\n<path class=\"live\" d=\"M%d %d", device, WIDE + LEFT, TALL + 2,
-            LEFT, TALL);
+    fprintf(f, "<h3>Stage %d</h3>\n<svg width=\"%d\" height=\"%d\">\n<path class=\"live\" d=\"M%d %d",
+            device, WIDE + LEFT, TALL + 2, LEFT, TALL);
     int columns = d->ticks < WIDE ? d->ticks : WIDE;
     for (int c = 0; c < columns; c++) {
         Bytes most = 0;
         for (int t = (int)((int64_t)c * d->ticks / columns); t < (int)((int64_t)(c + 1) * d->ticks / columns); t++)
             most = d->live[t] > most ? d->live[t] : most;
-        fprintf(f, "L%d %dL%d %d", LEFT + c * WIDE / columns, height(d, most), LEFT + (c + 1) * WIDE / columns, height(d, most));
+        int y = height(d, most);
+        fprintf(f, "L%d %dL%d %d", LEFT + c * WIDE / columns, y, LEFT + (c + 1) * WIDE / columns, y);
     }
     fprintf(f, "L%d %dZ\"/>\n", LEFT + WIDE, TALL);
-    fprintf(f, "<line class=\"arena\" x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\"/>\n<line class=\"bound\" x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\"/>\n",
-            LEFT, LEFT + WIDE, height(d, d->arena), height(d, d->arena), LEFT, LEFT + WIDE, height(d, d->bound), height(d, d->bound));
+    print_level(f, "arena", height(d, d->arena));
+    print_level(f, "bound", height(d, d->bound));
     fprintf(f, "<text x=\"0\" y=\"14\">%s</text>\n</svg>\n", size_text(d->arena));
 }
 
@@ -139,7 +147,8 @@ static void print_peak(FILE *f, const Plan *p, int device)
     fprintf(f, "<p>Peak at call %d of %d. The largest of what is owned there, all slots:</p>\n<table>", d->peak, d->ticks);
     for (int i = 0; i < big.n && i < 8; i++) {
         const Buf *x = &p->buf.at[big.at[i].buf];
-        Loc at = x->tensor >= 0 ? p->g->tensor.at[x->tensor].loc : x->state >= 0 ? p->g->state.at[x->state].loc : (Loc){0, 0, 0};
+        Loc at = x->tensor >= 0 ? p->g->tensor.at[x->tensor].loc :
+                 x->state >= 0 ? p->g->state.at[x->state].loc : (Loc){0, 0, 0};
         fprintf(f, "<tr><td><code>%s</code></td><td>%s</td><td>model.yaml:%d</td></tr>\n", x->name, size_text(big.at[i].bytes),
                 at.line);
     }
@@ -149,13 +158,13 @@ static void print_peak(FILE *f, const Plan *p, int device)
 void emit_report(FILE *f, const Plan *p)
 {
     fprintf(f, head, p->g->name);
-    fprintf(f, "<h1>%s</h1>\n<p>%d stage(s), %" PRId64 " micro-batches of %" PRId64 " samples. Numeric key: <code>%s</code>. No stage can "
-            "take less than %.3f ms a micro-batch (%s).</p>\n", p->g->name, p->devices, p->g->micro, p->g->batch, p->key,
-            (double)p->bound / 1e6, p->space ? p->space : "");
+    fprintf(f, "<h1>%s</h1>\n<p>%d stage(s), %" PRId64 " micro-batches of %" PRId64 " samples. Numeric key: <code>%s</code>. "
+            "No stage can take less than %.3f ms a micro-batch (%s).</p>\n",
+            p->g->name, p->devices, p->g->micro, p->g->batch, p->key, (double)p->bound / 1e6, p->space ? p->space : "");
     print_stages(f, p);
     print_schedule(f, p);
-    fprintf(f, "<h2>Memory</h2>\n<p>Bytes alive over the calls of one step and one evaluation, in program order. Dashed: the arena. "
-            "Green: the lower bound, the most that is ever alive.</p>\n");
+    fprintf(f, "<h2>Memory</h2>\n<p>Bytes alive over the calls of one step and one evaluation, in program order. Dashed: "
+            "the arena. Green: the lower bound, the most that is ever alive.</p>\n");
     for (int d = 0; d < p->devices; d++) {
         print_memory(f, p, d);
         print_peak(f, p, d);

@@ -23,7 +23,7 @@ static bool pooled(const Stager *w, int b)
     return pool >= 0 && w->p->pool.at[pool].count > 1;
 }
 
-/* ---- the head -------------------------------------------------------------------------------------------------------- */
+/* ---- the head ---------------------------------------------------------------------------------------------------- */
 
 static Ns time_of(const Stager *w, ActionKind kind)
 {
@@ -111,7 +111,7 @@ static void print_head(const Stager *w)
     fprintf(w->f, "#include \"rt.h\"\n");
 }
 
-/* ---- constants ---------------------------------------------------------------------------------------------------------- */
+/* ---- constants --------------------------------------------------------------------------------------------------- */
 
 static const char *when_text(When w)
 {
@@ -186,7 +186,8 @@ static void print_constants(const Stager *w)
 {
     Ints list = by_address(w);
     fprintf(w->f, "\n/* Offsets in the arena, %" PRId64 " bytes.\n"
-            " *  name                           offset               bytes  type shape  owned [first,last] call  from when to when */\n",
+            " *  name                           offset               bytes  type shape  owned [first,last] call  "
+            "from when to when */\n",
             w->p->dev.at[w->device].arena);
     fprintf(w->f, "static const size_t\n");
     for (int i = 0; i < list.n; i++)
@@ -194,7 +195,7 @@ static void print_constants(const Stager *w)
     print_pools(w);
 }
 
-/* ---- routines ------------------------------------------------------------------------------------------------------------ */
+/* ---- routines ---------------------------------------------------------------------------------------------------- */
 
 /* What a run of calls takes as parameters: a micro-batch, the accumulate flag, slots. */
 typedef struct { bool mb, acc; Ints pool; } Params;
@@ -267,8 +268,8 @@ static void print_why(const Stager *w, const Call *c)
     for (int i = 0; i < o->arg.n; i++)
         if (o->arg.at[i].kind == ARG_WRITE && !o->arg.at[i].state)
             bytes += w->p->g->tensor.at[o->arg.at[i].index].bytes;
-    fprintf(w->f, "    /* recompute %s: not keeping it frees %s for each micro-batch in flight (%d here), at %.3f ms each. */\n",
-            o->name, size_text(bytes), in_flight(w), (double)w->p->c->ns[c->op] / 1e6);
+    fprintf(w->f, "    /* recompute %s: not keeping it frees %s for each micro-batch in flight (%d here), "
+            "at %.3f ms each. */\n", o->name, size_text(bytes), in_flight(w), (double)w->p->c->ns[c->op] / 1e6);
 }
 
 static void print_call(const Stager *w, const Routine *r, const Call *c)
@@ -354,7 +355,7 @@ static void print_fold(Stager *w, int index)
     fprintf(w->f, "}\n");
 }
 
-/* ---- the straight line ------------------------------------------------------------------------------------------------------ */
+/* ---- the straight line ------------------------------------------------------------------------------------------- */
 
 static void print_place(const Stager *w, int b, int slot)
 {

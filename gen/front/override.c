@@ -3,8 +3,8 @@
  * override.c: -D name=value and --set path=value change the tree before anybody reads it.
  *
  * So an overridden value passes exactly the checks that a written one passes, and a mistake in it is shown with the
- * option's own text.  A path is keys and list positions with dots between, * for every position; maps that are missing on the way are made,
- * and keys that nobody knows are found by the section that reads them.
+ * option's own text.  A path is keys and list positions with dots between, * for every position; maps that are missing
+ * on the way are made, and keys that nobody knows are found by the section that reads them.
  *
  * needs   Node tree, options in the order given        keeps   every node that no option names
  * fails   with bad() at the option; a missing '=' is wrong usage

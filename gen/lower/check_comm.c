@@ -36,7 +36,8 @@ static void check_pairs(const Plan *p, bool eval)
                 die("device %d sends %d messages to %d, which receives %d", a, sent.n, b, got.n);
             for (int i = 0; i < sent.n; i++)
                 if (sent.at[i].tag != got.at[i].tag || sent.at[i].bytes != got.at[i].bytes || sent.at[i].mb != got.at[i].mb)
-                    die("message %d from %d to %d: tag %d sent where tag %d is received", i, a, b, sent.at[i].tag, got.at[i].tag);
+                    die("message %d from %d to %d: tag %d sent where tag %d is received",
+                        i, a, b, sent.at[i].tag, got.at[i].tag);
         }
 }
 
@@ -141,7 +142,7 @@ void check_comm(const Plan *p)
     }
 }
 
-/* ---- lower ----------------------------------------------------------------------------------------------------------------- */
+/* ---- lower ------------------------------------------------------------------------------------------------------- */
 
 static void check_call(const Plan *p, const Routine *r, const Call *c)
 {

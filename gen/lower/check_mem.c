@@ -3,9 +3,9 @@
  * Does every call read what it should, byte for byte?  A check of mem, lower and comm that trusts none of them.
  *
  * Replays each device's straight line over a map from address ranges to values.  A value is (tensor, micro-batch) or a
- * state.  A write claims its range; a read must find its whole range holding the value it names; a receive is in flight until
- * its wait, a sent range must still hold its value when the send is waited for.  Whatever intervals the planner believed in do not
- * matter here: two owners of one byte show as a read that finds something else.
+ * state.  A write claims its range; a read must find its whole range holding the value it names; a receive is in flight
+ * until its wait, a sent range must still hold its value when the send is waited for.  Whatever intervals the planner
+ * believed in do not matter here: two owners of one byte show as a read that finds something else.
  *
  * Cost: calls times operands times the ranges that one write splits.
  */
@@ -109,7 +109,8 @@ static void run_call(Memory *m, const Routine *r, const Call *c)
                 continue;
             const Buf *x = &m->p->buf.at[b];
             Bytes at = address(m, b, slot_in(m, r, b));
-            bool reads = a->kind == ARG_READ || a->kind == ARG_UPDATE || a->kind == ARG_VALS || (a->kind == ARG_ADD && m->k->acc);
+            bool reads = a->kind == ARG_READ || a->kind == ARG_UPDATE || a->kind == ARG_VALS ||
+                         (a->kind == ARG_ADD && m->k->acc);
             int64_t value = value_of(m, x, m->k->mb);
             if (pass == 0 && reads)
                 expect(m, at, at + x->bytes, value, x, o->name);
