@@ -17,7 +17,9 @@
  * decides.
  */
 #include "dpgen.h"
+#define Text RunText            /* the generator has a Text of its own */
 #include "rt/run.h"
+#undef Text
 #include <stdlib.h>
 #include <string.h>
 

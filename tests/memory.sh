@@ -18,7 +18,7 @@ evaluate="--set data.eval.files=LICENSE --set data.eval.every=5 --set data.eval.
 gpt="$models/tiny-gpt.yaml $evaluate --set train.batch.global=16"
 branches="$models/branches.yaml $evaluate"
 
-# ---- who allocates ------------------------------------------------------------------------------------------------------
+# ---- who allocates -------------------------------------------------------------------------------------------------
 # counted NAME: no line `own`; the others are printed
 counted() {
     if ! grep -q '^counted$' "$tmp/$1.out"; then fault "$1: nothing was counted"
@@ -70,7 +70,7 @@ if grep -q '^own malloc 160$' "$tmp/leak.out" && grep -q '^own free 160$' "$tmp/
     grep -q '^library libc.* 160$' "$tmp/leak.out"; then pass
 else fault "a kernel that allocates goes unseen: $(cat "$tmp/said")"; fi
 
-# ---- which bytes are written ------------------------------------------------------------------------------------------------
+# ---- which bytes are written ---------------------------------------------------------------------------------------
 # written NAME OPTION...: two runs, dumps of all stages against the gaps
 written() {
     job=$1 d=$tmp/$1
@@ -117,7 +117,7 @@ d=$tmp/gpt.2.1f1b
 if "$tmp/memory" "$tmp/plan.json" 0 "$d/a.stage0" 0xa5 "$d/b.stage0" 0x5a >"$tmp/said" 2>&1
 then fault "a gap that is not in the plan goes unseen"; else pass; fi
 
-# ---- the guard pages ------------------------------------------------------------------------------------------------------------
+# ---- the guard pages -----------------------------------------------------------------------------------------------
 # outside WHAT OFFSET: an offset of stage 1 that lies outside must end the job by a signal, not with a result
 outside() {
     rm -rf "$tmp/out"

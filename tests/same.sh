@@ -6,7 +6,7 @@
 # SHA-256, that of the graph interpreter, which knows no plan.  Again with gradient groups, in bf16, with the kernels of
 # oneDNN, between two processes, and after a stop at step 10 under another plan.
 . "$(dirname "$0")/lib.sh"
-need dpgen build/emitted build/librt.a
+need dpgen build/emitted build/librt.a build/librt_bf16.a build/interp build/interp_bf16
 
 model="$models/tiny-gpt.yaml --set train.batch.global=16"
 some="'[h.*.ln_*, h.*.gelu, h.1.attention, h.2.dropout, wpe]'"
@@ -28,22 +28,15 @@ plans_of() {
 # A few of the 24, for what differs by numbers only; all of them with SLOW=1
 few() { if [ -n "$SLOW" ]; then cat; else grep -E '^(1.gpipe.none|2.1f1b.some|3.gpipe.full|4.1f1b.none|4.1f1b.full) '; fi; }
 
-# interpreted OPTION...: the hash of the interpreter, or nothing when there is none
-interpreted() { [ -z "$interp" ] || $interp $model "$@" 2>"$tmp/interp.log" | sed -n 's/^sha256 //p'; }
-
+interp="build/interp --data $data"
 # agree WHAT OPTION...: the plans of the result against each other and the interpreter
 agree() {
     label=$1
     shift
-    want=$(interpreted "$@")
-    if [ -n "$want" ]; then pass
-    elif [ -n "$interp" ]; then fault "$label: the interpreter gives no hash: $(tail -n 1 "$tmp/interp.log")"; fi
+    want=$($interp $model "$@" 2>"$tmp/interp.log" | sed -n 's/^sha256 //p')
+    if [ -n "$want" ]; then pass; else fault "$label: the interpreter gives no hash: $(tail -n 1 "$tmp/interp.log")"; fi
     one_hash "$label" "$want"
 }
-
-# ---- the interpreter, where it is built ---------------------------------------------------------------------------
-interp=
-if make -s build/interp >/dev/null 2>&1; then interp="build/interp --data $data"; else skip "there is no build/interp"; fi
 
 # ---- 24 plans -----------------------------------------------------------------------------------------------------
 use_portable
@@ -65,16 +58,13 @@ for groups in 2 4; do
     agree "$groups groups" --set train.batch.groups=$groups
     other "$groups groups"
 done
-need build/librt_bf16.a
 use_bf16
 plans_of "1 2 3 4" --set train.precision.compute=bf16 | few | plans
-[ -z "$interp" ] || interp="build/interp_bf16 --data $data"
-make -s build/interp_bf16 >/dev/null 2>&1 || interp=
+interp="build/interp_bf16 --data $data"
 agree "bf16" --set train.precision.compute=bf16
 other "bf16"
-[ -z "$interp" ] || interp="build/interp --data $data"
 
-# ---- stop at step 10, go on under another plan ------------------------------------------------------------------------
+# ---- stop at step 10, go on under another plan -----------------------------------------------------------------------
 # resume FROM TO: stages.schedule.recompute of the two halves
 resume() {
     rm -rf "$tmp/ckpt"
@@ -94,9 +84,12 @@ resume 3.1f1b.full 1.gpipe.none
 resume 2.1f1b.some 2.1f1b.some
 run="--no-checkpoint --quiet --hash --data $data"
 
-# ---- two processes -----------------------------------------------------------------------------------------------------
+# ---- two processes ---------------------------------------------------------------------------------------------------
 two_ranks() {
-    if ! command -v mpirun >/dev/null || ! command -v mpicc >/dev/null; then skip "there is no mpirun, or no mpicc" 6; return; fi
+    if ! command -v mpirun >/dev/null || ! command -v mpicc >/dev/null; then
+        skip "there is no mpirun, or no mpicc" 6
+        return
+    fi
     root_too=
     [ "$(id -u)" != 0 ] || root_too=--allow-run-as-root
     if ! mpicc $flags -O2 -c -o "$tmp/link_mpi.o" rt/link_mpi.c 2>"$tmp/mpi.log"; then
@@ -114,13 +107,12 @@ two_ranks() {
 }
 two_ranks
 
-# ---- oneDNN, one thread a stage: its own numbers -------------------------------------------------------------------------
+# ---- oneDNN, one thread a stage: its own numbers ---------------------------------------------------------------------
 # interpret TYPE: the interpreter with the same objects
 interpret() {
-    [ -n "$interp" ] || return 0
+    interp="$tmp/$1.interp --data $data"
     if $cc $kind -Igen -Ibuild -O1 -o "$tmp/$1.interp" tests/interp.c build/libgen.a $with -lyaml 2>"$tmp/interp.log"
-    then interp="$tmp/$1.interp --data $data"
-    else fault "interp with oneDNN: $(grep -m 1 -e error -e undefined "$tmp/interp.log")"; interp=; fi
+    then pass; else fault "interp with oneDNN: $(grep -m 1 -e error -e undefined "$tmp/interp.log")"; fi
 }
 onednn="--set devices.0.kernels=onednn"
 if have_onednn; then
