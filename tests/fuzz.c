@@ -27,7 +27,7 @@
 
 Fuzz f;
 
-/* ---- chance ---------------------------------------------------------------------------------------------------------- */
+/* ---- chance ------------------------------------------------------------------------------------------------------ */
 
 /* splitmix64 (Steele, Lea, Flood, 2014) */
 uint64_t draw(void)
@@ -48,7 +48,7 @@ int small(void)
     return PICK(sizes);
 }
 
-/* ---- text ------------------------------------------------------------------------------------------------------------ */
+/* ---- text -------------------------------------------------------------------------------------------------------- */
 
 void say(Text *t, const char *form, ...)
 {
@@ -72,7 +72,7 @@ void line(const char *form, ...)
     say(&f.graph, "    - {%s}\n", text);
 }
 
-/* ---- shapes and values ------------------------------------------------------------------------------------------------- */
+/* ---- shapes and values ------------------------------------------------------------------------------------------- */
 
 int size(const Shape *s)
 {
@@ -146,7 +146,7 @@ int input_of(Shape s, bool ids, int from, int to)
 }
 
 
-/* ---- blocks and branches -------------------------------------------------------------------------------------------------- */
+/* ---- blocks and branches ----------------------------------------------------------------------------------------- */
 
 /* Bodies keep the shape of $in, so that they repeat; d is its width.  `skip` is given from outside. */
 static const char *const bodies[] = {
@@ -186,7 +186,8 @@ static bool make_block(void)
     Value *x = chance(f.block) ? choose(quiet, NULL) : NULL;
     if (!x)
         return false;
-    int body = sampled(x) && matrix(x, NULL) ? below(3) : 1 + below(2), number = ++f.blocks, repeat = 1 + below(3), wide = small();
+    int body = sampled(x) && matrix(x, NULL) ? below(3) : 1 + below(2);
+    int number = ++f.blocks, repeat = 1 + below(3), wide = small();
     bool attend = sequence(x, NULL) && chance(50), skip = body == 1 && !attend;
     say(&f.block_text, "    block%d:\n      args: {d: required, wide: 2*d, gate: true}\n      body:\n%s", number,
         attend ? attention_body : bodies[body]);
@@ -221,7 +222,7 @@ static bool make_branches(void)
     return true;
 }
 
-/* ---- losses --------------------------------------------------------------------------------------------------------------- */
+/* ---- losses ------------------------------------------------------------------------------------------------------ */
 
 /* Adds the loss that the last line made to those before it, perhaps scaled. */
 static void join_loss(const char *made)
@@ -306,7 +307,7 @@ static void graph(int operators)
             finish(&f.value[i]);
 }
 
-/* ---- the file ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the file ---------------------------------------------------------------------------------------------------- */
 
 static void print_shape(const Shape *s)
 {
@@ -332,8 +333,8 @@ static void print_inputs(void)
 
 static void print_train(void)
 {
-    static const char *const rates[] = {"constant", "constant, warmup: 2", "cosine, warmup: 1, final: 0.1", "linear, final: 0.5",
-                                        "step, every: 1, factor: 0.5"};
+    static const char *const rates[] = {"constant", "constant, warmup: 2", "cosine, warmup: 1, final: 0.1",
+                                        "linear, final: 0.5", "step, every: 1, factor: 0.5"};
     static const int groups[] = {1, 1, 1, 2, 2, 4};
     int g = PICK(groups), rate = 1 + below(9), decay = below(3), clip = 1 + below(9);
     while (f.micro % g)

@@ -17,7 +17,7 @@ need dpgen build/emitted build/librt.a build/librt_bf16.a build/interp build/int
 kept=$root/build/fuzz_failed
 base="--no-checkpoint --quiet --hash --steps 3"
 
-# ---- one job ------------------------------------------------------------------------------------------------------------
+# ---- one job ---------------------------------------------------------------------------------------------------------
 
 # digest DIR: of what a job left there: parameters, losses, gradients
 digest() { { cat "$1/said"; sed -n 's/.*"loss":\([^,}]*\).*/\1/p' "$1/log"; cat "$1/gradients"; } | sha256sum | cut -c 1-64; }
@@ -42,7 +42,9 @@ key() {
         *) kind=$kind_f32 with=$with_f32 start= ;;
     esac
     program_cc=$cc
-    case "$*" in *transport=mpi*) start="mpirun -n STAGES --oversubscribe $root_too" with="$tmp/link_mpi.o $with" program_cc=mpicc ;; esac
+    case "$*" in *transport=mpi*)
+        start="mpirun -n STAGES --oversubscribe $root_too" with="$tmp/link_mpi.o $with" program_cc=mpicc ;;
+    esac
 }
 root_too=
 [ "$(id -u)" != 0 ] || root_too=--allow-run-as-root
@@ -64,7 +66,8 @@ subject() {
     [ -z "$break_it" ] || sed -i "$break_it" "$here"/plan/stage*.c
     compile "$here/plan" "$program_cc" || return 1
     fill=$(($(printf %d "0x$(echo "$*" | sha256sum | cut -c 1-2)") | 128))       # half of them NaN
-    job "$here/plan" "$here" $(echo "$start" | sed "s/STAGES/$(stages "$here/plan" | wc -l)/") "$here/plan/job" $base --fill $fill
+    job "$here/plan" "$here" $(echo "$start" | sed "s/STAGES/$(stages "$here/plan" | wc -l)/") \
+        "$here/plan/job" $base --fill $fill
 }
 break_it=
 
@@ -76,13 +79,14 @@ prepare() {
     if [ -n "$interpreter" ]; then
         where=$1
         shift
-        want=$(job "$where/reference" "$where" "$root/$interpreter" model.yaml "$@" $base) || { want="interpreter: $want"; return 1; }
+        want=$(job "$where/reference" "$where" "$root/$interpreter" model.yaml "$@" $base) ||
+            { want="interpreter: $want"; return 1; }
     else
         want=$(subject "$@" --stages 1 --schedule gpipe --recompute none) || { want="one stage: $want"; return 1; }
     fi
 }
 
-# ---- one model under many plans ----------------------------------------------------------------------------------------------
+# ---- one model under many plans --------------------------------------------------------------------------------------
 # Lines of the result: `pass`, `note TEXT`, `fail TEXT`.
 
 # compare DIR OPTIONS: a plan against the reference
@@ -156,7 +160,7 @@ tame() {
     if [ "$other" = "$want" ]; then echo tame; else echo wild; fi
 }
 
-# ---- commands ----------------------------------------------------------------------------------------------------------------
+# ---- commands --------------------------------------------------------------------------------------------------------
 
 # alone MODEL OPTIONS: in $tmp/case
 alone() {
@@ -172,7 +176,11 @@ alone() {
 ends() {
     eval "timeout 60 ./dpgen $1 $3 -o $tmp/none" >"$tmp/ends" 2>&1
     got=$?
-    if [ $got = "$2" ] && [ ! -e "$tmp/none" ]; then echo pass; else echo "fail status $got: $(tail -n 2 "$tmp/ends" | head -n 1)"; fi
+    if [ $got = "$2" ] && [ ! -e "$tmp/none" ]; then
+        echo pass
+    else
+        echo "fail status $got: $(tail -n 2 "$tmp/ends" | head -n 1)"
+    fi
 }
 
 quoted() { for word in "$@"; do case $word in *[\[\ ]*) printf '"%s" ' "$word" ;; *) printf '%s ' "$word" ;; esac; done; }
@@ -185,8 +193,12 @@ fast() {
 }
 with_fast= with_fast_bf16= mpi=
 over_mpi() {
-    if ! command -v mpirun >/dev/null || ! command -v mpicc >/dev/null; then skip "there is no mpirun, or no mpicc"; return 1; fi
-    mpicc $flags -O2 -c -o "$tmp/link_mpi.o" rt/link_mpi.c 2>"$tmp/mpi.log" || { fault "rt/link_mpi.c: $(head -n 1 "$tmp/mpi.log")"; return 1; }
+    if ! command -v mpirun >/dev/null || ! command -v mpicc >/dev/null; then
+        skip "there is no mpirun, or no mpicc"
+        return 1
+    fi
+    mpicc $flags -O2 -c -o "$tmp/link_mpi.o" rt/link_mpi.c 2>"$tmp/mpi.log" ||
+        { fault "rt/link_mpi.c: $(head -n 1 "$tmp/mpi.log")"; return 1; }
     mpi=yes
 }
 
@@ -202,7 +214,7 @@ case $1 in case | shrink)
     exit ;;
 esac
 
-# ---- the corpus ------------------------------------------------------------------------------------------------------------------
+# ---- the corpus ------------------------------------------------------------------------------------------------------
 for file in tests/fuzz/*.yaml; do
     [ -f "$file" ] || continue
     plan=$(sed -n '1s/^# *//p' "$file")
@@ -213,7 +225,7 @@ for file in tests/fuzz/*.yaml; do
     if [ "$said" = pass ]; then pass; else fault "$file: $(echo "$said" | head -n 1 | cut -c 6-)"; fi
 done
 
-# ---- a mistake is seen: the gradients of a weight start from what the arena held --------------------------------------------------
+# ---- a mistake is seen: the gradients of a weight start from what the arena held -------------------------------------
 build/fuzz 4 >"$tmp/wrong.yaml"
 break_it='s/, acc, /, 1, /'
 kind_was=$kind_f32
@@ -224,7 +236,7 @@ break_it= kind_f32=$kind_was
 rm -f "$kept/case.yaml"
 rmdir "$kept" 2>/dev/null
 
-# ---- random models -------------------------------------------------------------------------------------------------------------------
+# ---- random models ---------------------------------------------------------------------------------------------------
 count=${1:-12}
 [ -z "$SLOW" ] || count=${1:-1500}
 from=${2:-1}

@@ -42,7 +42,7 @@ static bool product(const Value *v, const Value *with)
            v->s.d[n - 2] == with->s.d[n - 1];
 }
 
-/* ---- what lines have in common -------------------------------------------------------------------------------------------- */
+/* ---- what lines have in common ----------------------------------------------------------------------------------- */
 
 static const char *const rules[] = {"weight", "loudest", "louder", "flat", "tiny"};
 static const int rule_loud[] = {-1, 1, 0, -2, -5};
@@ -103,7 +103,7 @@ static int some_width(int columns)
     return small();
 }
 
-/* ---- operators: each makes one or more lines, or returns false ------------------------------------------------------------------ */
+/* ---- operators: each makes one or more lines, or returns false --------------------------------------------------- */
 
 Value *linear(Value *x, int out)
 {
@@ -493,7 +493,8 @@ static bool make_reduce(void)
 }
 
 const Maker makers[] = {
-    {10, make_linear}, {8, make_unary}, {6, make_norm}, {10, make_two}, {5, make_dropout}, {4, make_matmul}, {4, make_attention},
-    {4, make_packed}, {3, make_concat}, {3, make_split}, {3, make_slice}, {4, make_reshape}, {3, make_transpose},
-    {2, make_reduce}, {3, make_embedding}, {2, make_position}, {2, make_relative}, {2, make_data}, {0, NULL},
+    {10, make_linear}, {8, make_unary}, {6, make_norm}, {10, make_two}, {5, make_dropout}, {4, make_matmul},
+    {4, make_attention}, {4, make_packed}, {3, make_concat}, {3, make_split}, {3, make_slice}, {4, make_reshape},
+    {3, make_transpose}, {2, make_reduce}, {3, make_embedding}, {2, make_position}, {2, make_relative},
+    {2, make_data}, {0, NULL},
 };
