@@ -2,8 +2,8 @@
  *
  * action.c: the actions of a step that are not kernels.
  *
- * A transfer is begun under a literal request number and waited for under the same.  Beginning a number twice, or waiting
- * for one that was not begun, is a bug of the plan and ends the job.
+ * A transfer is begun under a literal request number and waited for under the same.  Beginning a number twice, or
+ * waiting for one that was not begun, is a bug of the plan and ends the job.
  */
 #include <string.h>
 #include "link.h"
@@ -41,11 +41,11 @@ static const char *stage_name(const Stage *st, int index)
 static void begin(Stage *st, int request, int sending, void *buffer, int peer, int tag, long bytes)
 {
     if (request < 0 || request >= MAX_REQUESTS || peer < 0 || peer >= st->count || peer == st->index || bytes < 0)
-        quit(st->link, STATUS_RUN, "%s: transfer %d with stage %d, tag %d, %ld bytes is out of range; this folder is not "
-             "what dpgen wrote", stage_name(st, st->index), request, peer, tag, bytes);
+        quit(st->link, STATUS_RUN, "%s: transfer %d with stage %d, tag %d, %ld bytes is out of range; this folder is "
+             "not what dpgen wrote", stage_name(st, st->index), request, peer, tag, bytes);
     if (st->request[request])
-        quit(st->link, STATUS_RUN, "%s: transfer %d (tag %d) begins again before its end was waited for; this folder is "
-             "not what dpgen wrote", stage_name(st, st->index), request, tag);
+        quit(st->link, STATUS_RUN, "%s: transfer %d (tag %d) begins again before its end was waited for; this folder "
+             "is not what dpgen wrote", stage_name(st, st->index), request, tag);
     st->request[request] = link_begin(st, request, sending, buffer, peer, tag, bytes);
 }
 
@@ -62,8 +62,8 @@ void recv_begin(Stage *st, void *to, int request, int peer, int tag, long bytes)
 void transfer_wait(Stage *st, int request)
 {
     if (request < 0 || request >= MAX_REQUESTS || !st->request[request])
-        quit(st->link, STATUS_RUN, "%s: waits for transfer %d, which was not begun; this folder is not what dpgen wrote",
-             stage_name(st, st->index), request);
+        quit(st->link, STATUS_RUN, "%s: waits for transfer %d, which was not begun; this folder is not what dpgen "
+             "wrote", stage_name(st, st->index), request);
     link_wait(st, st->request[request]);
     st->request[request] = NULL;
 }

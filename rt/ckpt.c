@@ -86,9 +86,9 @@ static int take_stock(Run *run, Checkpoint *c)
             c->stale[c->stales++] = list[i];
     free(list);
     if (status == DONE && c->olds > 0 && !run->opt.resume)
-        status = complain(STATUS_STALE, "%s holds a checkpoint of step %lld: go on from it with --resume, name another directory "
-                          "with --checkpoint, or write none with --no-checkpoint", dir,
-                          (long long)c->old[c->olds - 1].step);
+        status = complain(STATUS_STALE, "%s holds a checkpoint of step %lld: go on from it with --resume, name another "
+                          "directory with --checkpoint, or write none with --no-checkpoint",
+                          dir, (long long)c->old[c->olds - 1].step);
     return status;
 }
 
@@ -103,7 +103,7 @@ int ckpt_open(Run *run)
     return status == DONE && run->main ? take_stock(run, c) : status;
 }
 
-/* ---- one file ------------------------------------------------------------------------------------------------------ */
+/* ---- one file ---------------------------------------------------------------------------------------------------- */
 
 static bool put(int file, Digest *d, const void *data, size_t n)
 {
@@ -162,7 +162,8 @@ static int write_text(const char *path, const char *text, size_t n)
     int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
     if (finish(file, file >= 0 && write_all(file, text, n)))
         return DONE;
-    return complain(STATUS_RUN, "%s: cannot write: %s; the last committed checkpoint is as it was", path, strerror(errno));
+    return complain(STATUS_RUN, "%s: cannot write: %s; the last committed checkpoint is as it was", path,
+                    strerror(errno));
 }
 
 static int sync_directory(const char *path)
@@ -173,7 +174,7 @@ static int sync_directory(const char *path)
     return complain(STATUS_RUN, "%s: cannot sync the directory: %s", path, strerror(errno));
 }
 
-/* ---- commit: stage 0 ------------------------------------------------------------------------------------------------- */
+/* ---- commit: stage 0 --------------------------------------------------------------------------------------------- */
 
 static void make_index(Worker *w, int64_t step)
 {

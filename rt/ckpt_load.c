@@ -32,7 +32,7 @@ typedef struct {
     int entries;
 } Index;
 
-/* ---- index.json ---------------------------------------------------------------------------------------------------- */
+/* ---- index.json -------------------------------------------------------------------------------------------------- */
 
 static bool read_metadata(Json *j, Index *x)
 {
@@ -115,7 +115,8 @@ static int parse_index(Index *x, const char *path, const char *text, size_t n)
     char key[32];
     Json j = json_open(text, n);
     for (bool first = true; json_member(&j, &first, key, sizeof key);) {
-        int bit = !strcmp(key, "metadata") ? METADATA : !strcmp(key, "files") ? FILES : !strcmp(key, "weight_map") ? MAP : 0;
+        int bit = !strcmp(key, "metadata") ? METADATA : !strcmp(key, "files") ? FILES :
+                  !strcmp(key, "weight_map") ? MAP : 0;
         if (!bit || seen & bit)
             j.why = "an unknown or repeated key";
         else if (!(bit == METADATA ? read_metadata : bit == FILES ? read_parts : read_map)(&j, x))
@@ -149,8 +150,8 @@ static int check_commit(const char *path, const DataFile *commit, const DataFile
     hash_of(index->at, index->size, hex);
     if (commit->size == 65 && memcmp(commit->at, hex, 64) == 0 && commit->at[64] == '\n')
         return DONE;
-    return complain(STATUS_STALE, "%s does not belong to the index.json beside it: the checkpoint is damaged; move it away "
-                    "to go on from an older one", path);
+    return complain(STATUS_STALE, "%s does not belong to the index.json beside it: the checkpoint is damaged; move "
+                    "it away to go on from an older one", path);
 }
 
 static void unmap(DataFile *f)
@@ -182,14 +183,15 @@ static int check_job(const Index *x, const Job *job)
     if (strcmp(x->format, "dpgen-checkpoint-1"))
         return complain(STATUS_STALE, "%s: format `%s` is not known here", x->dir, x->format);
     if (strcmp(x->model, job->model))
-        return complain(STATUS_STALE, "%s belongs to another model: it says %.16s..., this job is %.16s...; generate the job "
-                        "from the model file that wrote it, or take its parameters with --weights", x->dir, x->model, job->model);
+        return complain(STATUS_STALE, "%s belongs to another model: it says %.16s..., this job is %.16s...; generate "
+                        "the job from the model file that wrote it, or take its parameters with --weights",
+                        x->dir, x->model, job->model);
     if (strcmp(x->seed, seed))
         return complain(STATUS_STALE, "%s was written with seed %s, this job has %s", x->dir, x->seed, seed);
     return DONE;
 }
 
-/* ---- tensors ----------------------------------------------------------------------------------------------------------- */
+/* ---- tensors ----------------------------------------------------------------------------------------------------- */
 
 static int open_part(const Index *x, Part *p)
 {
@@ -202,8 +204,8 @@ static int open_part(const Index *x, Part *p)
     DataFile f = {0};
     int status = data_map(&f, p->path) == DONE ? DONE : STATUS_STALE;
     if (status == DONE && (int64_t)f.size != p->bytes)
-        status = complain(STATUS_STALE, "%s has %zu bytes, index.json says %lld: it is cut short or from elsewhere", p->path,
-                          f.size, (long long)p->bytes);
+        status = complain(STATUS_STALE, "%s has %zu bytes, index.json says %lld: it is cut short or from elsewhere",
+                          p->path, f.size, (long long)p->bytes);
     if (status == DONE) {
         hash_of(f.at, f.size, hex);
         if (strcmp(hex, p->sha))
@@ -265,13 +267,15 @@ static int load_state(Worker *w, Index *x, const StateInfo *s, const char *suffi
         return complain(STATUS_STALE, "%s: tensor `%s%s` is missing", x->dir, s->name, suffix);
     Part *p = find_part(x, e->file);
     if (!p)
-        return complain(STATUS_STALE, "%s: tensor `%s` is in `%s`, which index.json does not list", x->dir, e->name, e->file);
+        return complain(STATUS_STALE, "%s: tensor `%s` is in `%s`, which index.json does not list", x->dir, e->name,
+                        e->file);
     int status = p->open ? DONE : open_part(x, p);
     if (status != DONE)
         return status;
     const SafeTensor *t = safe_find(&p->file, s->name, suffix);
     if (!t)
-        return complain(STATUS_STALE, "%s: tensor `%s%s` is missing, though index.json promises it", p->path, s->name, suffix);
+        return complain(STATUS_STALE, "%s: tensor `%s%s` is missing, though index.json promises it", p->path,
+                        s->name, suffix);
     return place(w, s, &p->file, t);
 }
 
@@ -298,7 +302,7 @@ static void close_index(Index *x)
     free(x->entry);
 }
 
-/* ---- what main.c calls ---------------------------------------------------------------------------------------------- */
+/* ---- what main.c calls ------------------------------------------------------------------------------------------- */
 
 static int64_t newest(const char *dir, int *status)
 {

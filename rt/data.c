@@ -5,12 +5,14 @@
  * Which sample stands where is a function of (seed, step, sample in the step) alone, so it is the same for every stage
  * count and after every resume.  Samples are numbered through: ((step micro) + micro-batch) batch + place in it.
  *
- *   token formats   all files make one stream of n tokens.  A sample is T+1 neighbours: `tokens` the first T,
- *                   `next` the last T.  In training sample i starts at a Philox draw in [0, n-T), made anew for each i, as
- *                   nanoGPT and others draw; in an evaluation at T (i mod whole windows), in order.
- *   npy             a sample is a row.  In training every pass over the rows is a permutation of them, keyed by (seed, pass):
- *                   four Feistel rounds on the next power of four, walked until inside (Black and Rogaway, Ciphers
- *                   with arbitrary finite domains, 2002); in an evaluation in order.
+ *   token formats   all files make one stream of n tokens.  A sample is T+1 neighbours: `tokens` the first T, `next`
+ *                   the last T.  Drawn: sample i starts at a Philox draw in [0, n-T), anew for each i, as in
+ *                   nanoGPT.  In order: at T (i mod whole windows).
+ *   npy             a sample is a row.  Drawn: each pass over the rows is a permutation, keyed by (seed, pass):
+ *                   four Feistel rounds on the next power of four, walked until inside (Black and Rogaway, Ciphers with
+ *                   arbitrary finite domains, 2002).  In order: row i mod rows.
+ *
+ * Training draws unless the model file says sequential; an evaluation goes in order.
  *
  * Every id is held against the declared range before a kernel sees it: it indexes memory there.  Files are mapped, not
  * read: a file that is cut short while a job runs ends it with a bus error.  Not handled: windows stop at no
@@ -148,8 +150,8 @@ static void store(Stage *st, const InputInfo *in, const DataFile *f, int64_t pos
 {
     bool bounded = in->lo != in->hi;
     if (bounded ? value < in->lo || value >= in->hi : value < INT32_MIN || value > INT32_MAX)
-        quit(st->link, STATUS_RUN, "data: %s: element %lld is %lld, outside [%lld, %lld) of input `%s`; nothing was changed "
-             "by it, checkpoints are as they were", f->path, (long long)position, (long long)value,
+        quit(st->link, STATUS_RUN, "data: %s: element %lld is %lld, outside [%lld, %lld) of input `%s`; nothing was "
+             "changed by it, checkpoints are as they were", f->path, (long long)position, (long long)value,
              bounded ? (long long)in->lo : INT32_MIN, bounded ? (long long)in->hi : INT32_MAX + 1LL, in->name);
     *to = (int32_t)value;
 }
@@ -173,8 +175,8 @@ static void read_tokens(Stage *st, const Source *s, int role, const InputInfo *i
     }
 }
 
-static void read_ids(Stage *st, const Source *s, int role, const InputInfo *in, uint64_t seed, int64_t sample, long from,
-                     long n, int32_t *to)
+static void read_ids(Stage *st, const Source *s, int role, const InputInfo *in, uint64_t seed, int64_t sample,
+                     long from, long n, int32_t *to)
 {
     if (!s->array) {
         read_tokens(st, s, role, in, window_start(s, seed, sample), from, n, to);
@@ -213,7 +215,8 @@ static const Source *source_of(Stage *st, const Values *vals, int input, int *ro
     const Source *s = vals->eval ? &st->loader->eval : &st->loader->train;
     *role = s->info && input >= 0 && input < st->loader->job->inputs ? role_of(s->info, input) : -1;
     if (*role < 0)
-        quit(st->link, STATUS_RUN, "data: nothing feeds input %d in this data set; this folder is not what dpgen wrote", input);
+        quit(st->link, STATUS_RUN, "data: nothing feeds input %d in this data set; this folder is not what dpgen "
+             "wrote", input);
     return s;
 }
 
@@ -225,8 +228,8 @@ void data_load(Stage *st, void *to, Values *vals, int input, int mb, long bytes)
     const InputInfo *in = &st->loader->job->input[input];
     long row = in->per * size[in->type];
     if (bytes != row * vals->batch)
-        quit(st->link, STATUS_RUN, "data: input `%s` is loaded with %ld bytes, but %d samples have %ld; this folder is not "
-             "what dpgen wrote", in->name, bytes, (int)vals->batch, row * vals->batch);
+        quit(st->link, STATUS_RUN, "data: input `%s` is loaded with %ld bytes, but %d samples have %ld; this folder "
+             "is not what dpgen wrote", in->name, bytes, (int)vals->batch, row * vals->batch);
     for (long b = 0; b < vals->batch; b++) {
         void *here = (char *)to + b * row;
         int64_t sample = sample_of(vals, mb, b);
@@ -296,8 +299,8 @@ static int check_arrays(Source *s, const Job *job)
         const InputInfo *in = &job->input[s->info->input[i]];
         const Array *a = &s->array[i];
         if (a->per != in->per || (a->kind == DATA_F32) != (in->type != JOB_I32))
-            return complain(STATUS_RUN, "data: %s: rows of %lld %s; input `%s` wants %ld %s", a->file->path, (long long)a->per,
-                            a->kind == DATA_F32 ? "floats" : "integers", in->name, in->per,
+            return complain(STATUS_RUN, "data: %s: rows of %lld %s; input `%s` wants %ld %s", a->file->path,
+                            (long long)a->per, a->kind == DATA_F32 ? "floats" : "integers", in->name, in->per,
                             in->type == JOB_I32 ? "integers" : "floats");
         if (a->rows != s->rows || s->rows < 1)
             return complain(STATUS_RUN, "data: %s has %lld rows, %s has %lld; both need the same number, at least one",
@@ -310,8 +313,8 @@ static int source_files(Source *s, const DataFormat *f, char **name, int n)
 {
     int status = DONE;
     if (f->arrays && n != s->info->roles)
-        return complain(STATUS_RUN, "data: %d files for %d arrays; give one for each, in the order of the model file", n,
-                        s->info->roles);
+        return complain(STATUS_RUN, "data: %d files for %d arrays; give one for each, in the order of the model "
+                        "file", n, s->info->roles);
     s->file = calloc((size_t)n, sizeof *s->file);
     s->array = f->arrays ? calloc((size_t)n, sizeof *s->array) : NULL;
     if (!s->file || (f->arrays && !s->array))

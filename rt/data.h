@@ -12,7 +12,8 @@
 typedef enum { DATA_U8, DATA_U16, DATA_U32, DATA_I8, DATA_I16, DATA_I32, DATA_I64, DATA_F32 } Element;
 
 typedef struct { const char *path; const unsigned char *at; size_t size; } DataFile;
-typedef struct { const DataFile *file; size_t offset; Element kind; int64_t first, n; } Piece;  /* first: in the stream */
+/* n elements, from element `first` of the stream on. */
+typedef struct { const DataFile *file; size_t offset; Element kind; int64_t first, n; } Piece;
 typedef struct { const DataFile *file; size_t offset; Element kind; int64_t rows, per; } Array;
 
 typedef struct Source {         /* one data set */

@@ -69,8 +69,8 @@ char **data_files(const char *const *patterns, int *n)
         int before = names.n;
         bool good = stat(patterns[i], &info) == 0 ? add(&names, "", 0, patterns[i]) : expand(&names, patterns[i]);
         if (!good || names.n == before) {
-            complain(STATUS_RUN, good ? "data: no file matches `%s`; give files with --data, or run where the path of the "
-                     "model file leads to them" : "data: no memory for the names that match `%s`", patterns[i]);
+            complain(STATUS_RUN, good ? "data: no file matches `%s`; give files with --data, or run where the path "
+                     "of the model file leads to them" : "data: no memory for the names that match `%s`", patterns[i]);
             for (int k = 0; k < names.n; k++)
                 free(names.at[k]);
             free(names.at);

@@ -23,7 +23,7 @@ static int add_sequences(Source *s, const DataFile *bin, const DataFile *idx, El
     size_t width = data_width(kind);
     for (uint64_t i = 0; i < n; i++) {
         int64_t count = data_integer(length + 4 * i, DATA_I32), from = data_integer(offset + 8 * i, DATA_I64);
-        if (count < 0 || from < 0 || (uint64_t)from > bin->size || (uint64_t)count > (bin->size - (uint64_t)from) / width)
+        if (count < 0 || (uint64_t)from > bin->size || (uint64_t)count > (bin->size - (uint64_t)from) / width)
             return complain(STATUS_RUN, "data: %s: sequence %llu is %lld elements at byte %lld, but %s has %zu bytes",
                             idx->path, (unsigned long long)i, (long long)count, (long long)from, bin->path, bin->size);
         if (data_piece(s, bin, (size_t)from, kind, count) != DONE)
@@ -41,8 +41,8 @@ static int read_index(Source *s, const DataFile *bin, const DataFile *idx)
         return complain(STATUS_RUN, "data: %s: element type %u is not an integer", idx->path, code);
     uint64_t n = data_bits(idx->at + 18, 8), documents = data_bits(idx->at + 26, 8), room = idx->size - HEADER;
     if (n > room / 12 || documents > (room - 12 * n) / 8)
-        return complain(STATUS_RUN, "data: %s is cut short: %llu sequences and %llu documents do not fit in its %zu bytes",
-                        idx->path, (unsigned long long)n, (unsigned long long)documents, idx->size);
+        return complain(STATUS_RUN, "data: %s is cut short: %llu sequences and %llu documents do not fit in its %zu "
+                        "bytes", idx->path, (unsigned long long)n, (unsigned long long)documents, idx->size);
     return add_sequences(s, bin, idx, (Element)kinds[code], n);
 }
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * data_npy.c: arrays of NumPy: "\x93NUMPY", version 1.0 or 2.0, length of the header (u16 or u32), a Python dictionary such as
- * {'descr': '<i4', 'fortran_order': False, 'shape': (60, 784), } padded with blanks, then the elements.
+ * data_npy.c: arrays of NumPy: "\x93NUMPY", version 1.0 or 2.0, length of the header (u16 or u32), a Python
+ * dictionary such as {'descr': '<i4', 'fortran_order': False, 'shape': (60, 784), } padded with blanks, then the
+ * elements.
  *
- * The dictionary is read as the three keys that NumPy writes, each once, in any order; anything else is refused.  Element
- * types are <i4, <i8 and <f4; order is C.
+ * The dictionary is read as the three keys that NumPy writes, each once, in any order; anything else is refused.
+ * Element types are <i4, <i8 and <f4; order is C.
  */
 #include <ctype.h>
 #include <string.h>
@@ -103,11 +104,11 @@ int npy_open(Source *s, const DataFile *f)
     a->file = f;
     a->offset = header + length;
     if (!take_header(&c, a))
-        return complain(STATUS_RUN, "data: %s: this header is not understood; arrays must be <i4, <i8 or <f4, in C order",
-                        f->path);
+        return complain(STATUS_RUN, "data: %s: this header is not understood; arrays must be <i4, <i8 or <f4, in C "
+                        "order", f->path);
     uint64_t room = (f->size - a->offset) / data_width(a->kind);
     if (a->per < 1 || (uint64_t)a->rows > room / (uint64_t)a->per)
-        return complain(STATUS_RUN, "data: %s is cut short: %lld rows of %lld elements do not fit in its %zu bytes", f->path,
-                        (long long)a->rows, (long long)a->per, f->size);
+        return complain(STATUS_RUN, "data: %s is cut short: %lld rows of %lld elements do not fit in its %zu bytes",
+                        f->path, (long long)a->rows, (long long)a->per, f->size);
     return DONE;
 }

@@ -2,9 +2,9 @@
  *
  * export.c: the hash of all parameters, and the gradients of the last step as one file.
  *
- * The hash runs over the parameters of all stages in ascending order of names.  The data stays where it is; the state of the
- * hash, about a hundred bytes, goes to whoever holds the next parameter.  A gradient file is laid out by everybody alike;
- * each stage writes its own part of it, so over MPI it needs a file system that all hosts see.
+ * The hash runs over the parameters of all stages in ascending order of names.  The data stays where it is; the state
+ * of the hash, about a hundred bytes, goes to whoever holds the next parameter.  A gradient file is laid out by
+ * everybody alike; each stage writes its own part of it, so over MPI it needs a file system that all hosts see.
  */
 #include <errno.h>
 #include <fcntl.h>

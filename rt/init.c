@@ -2,10 +2,10 @@
  *
  * init.c: start values of parameters and moments.
  *
- * Element i of a parameter is a function of (seed, name, i): the same bits for every partition, whichever stage holds it,
- * and on every stage that holds a copy of a tied one.  Normal values come in pairs from two uniform numbers (Box and
- * Muller, A note on the generation of random normal deviates, 1958): no rejection, so that position i needs no other.
- * Cost: about 30 ns an element, each stage in its own thread.
+ * Element i of a parameter is a function of (seed, name, i): the same bits for every partition, whichever stage holds
+ * it, and on every stage that holds a copy of a tied one.  Normal values come in pairs from two uniform numbers (Box
+ * and Muller, A note on the generation of random normal deviates, 1958): no rejection, so that position i needs no
+ * other.  Cost: about 30 ns an element, each stage in its own thread.
  */
 #include <string.h>
 #include "number.h"
@@ -96,8 +96,8 @@ void init_narrow(Worker *w, const StateInfo *s, const float *from)
         to[i] = float_bf16(from[i]);
 }
 
-/* A stage that holds the bf16 copy of a tied parameter alone has no room for the f32 value: it is made in pieces.  Pieces
- * are even, so that pairs stay pairs. */
+/* A stage that holds the bf16 copy of a tied parameter alone has no room for the f32 value: it is made in pieces.
+ * Pieces are even, so that pairs stay pairs. */
 static void start_copy(Worker *w, const StateInfo *s)
 {
     enum { PIECE = 4096 };

@@ -9,7 +9,8 @@
 #include <string.h>
 #include "run.h"
 
-static const char *const suffixes[] = {[STATE_PARAM] = "", [STATE_GRAD] = "", [STATE_MOMENT1] = ".m", [STATE_MOMENT2] = ".v"};
+static const char *const suffixes[] = {[STATE_PARAM] = "", [STATE_GRAD] = "", [STATE_MOMENT1] = ".m",
+                                       [STATE_MOMENT2] = ".v"};
 
 /* Names with their suffixes, as if joined. */
 static int compare_names(const Item *a, const Item *b)

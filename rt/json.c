@@ -2,9 +2,9 @@
  *
  * json.c: a strict reader of JSON (RFC 8259).
  *
- * Every function stops at the first error and leaves it in `why`; all later calls then fail, so callers look once at the
- * end of a group.  Depth is bounded, numbers that are read must be whole and fit, and no function reads past `end`.
- * Not handled: fractions are skipped, never read; numbers are not checked against the grammar when skipped.
+ * Every function stops at the first error and leaves it in `why`; all later calls then fail, so callers look once at
+ * the end of a group.  Depth is bounded, numbers that are read must be whole and fit, and no function reads past
+ * `end`.  Not handled: fractions are skipped, never read; numbers are not checked against the grammar when skipped.
  */
 #include <string.h>
 #include "json.h"

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * link.h: what a transport is.  link_local.c and link_mpi.c each implement all of it; the Makefile links one of the two.
+ * link.h: what a transport is.  link_local.c and link_mpi.c each implement all of it; the Makefile links one of the
+ * two.
  *
- * A message is known by its place: the n-th send from a stage to another meets the n-th receive of that pair.  Both name
- * tag and bytes, and a transport that sees them differ ends the job: the plan was not the same on both sides.
+ * A message is known by its place: the n-th send from a stage to another meets the n-th receive of that pair.  Both
+ * name tag and bytes, and a transport that sees them differ ends the job: the plan was not the same on both sides.
  */
 #ifndef LINK_H
 #define LINK_H

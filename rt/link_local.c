@@ -123,8 +123,8 @@ static void check(Stage *st, const Half *a, const Half *b)
 {
     const Half *from = a->sending ? a : b, *to = a->sending ? b : a;
     if (from->tag != to->tag || from->bytes != to->bytes)
-        quit(st->link, STATUS_RUN, "stage %d sends tag %d, %ld bytes (%s), but stage %d expects tag %d, %ld bytes (%s); "
-             "the stages are not of one plan", from->stage, from->tag, from->bytes,
+        quit(st->link, STATUS_RUN, "stage %d sends tag %d, %ld bytes (%s), but stage %d expects tag %d, %ld bytes "
+             "(%s); the stages are not of one plan", from->stage, from->tag, from->bytes,
              action_text(st, from->stage, from->at), to->stage, to->tag, to->bytes, action_text(st, to->stage, to->at));
     memcpy(to->buffer, from->buffer, (size_t)from->bytes);
 }

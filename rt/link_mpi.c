@@ -2,13 +2,13 @@
  *
  * link_mpi.c: a stage a process, over MPI.
  *
- * The rank is the stage.  A half of a message is MPI_Isend or MPI_Irecv with a fixed peer and tag, no wildcard.  Waiting
- * polls with MPI_Test and gives the processor away in between: so ranks may share a core, and a watchdog that has expired
- * is noticed by the only thread that may call MPI (MPI_THREAD_FUNNELED).  Every return code is looked at
- * (MPI_ERRORS_RETURN); an error ends the whole job through MPI_Abort.  A rank that is killed is noticed by the launcher;
- * one that is frozen by the watchdogs of the others, who wait for it.
- * Tags and sizes are checked by MPI itself: a longer message is an error, a shorter one is seen in its count, another
- * tag never arrives and runs into the watchdog.
+ * The rank is the stage.  A half of a message is MPI_Isend or MPI_Irecv with a fixed peer and tag, no wildcard.
+ * Waiting polls with MPI_Test and gives the processor away in between: so ranks may share a core, and a watchdog that
+ * has expired is noticed by the only thread that may call MPI (MPI_THREAD_FUNNELED).  Every return code is looked at
+ * (MPI_ERRORS_RETURN); an error ends the whole job through MPI_Abort.  A rank that is killed is noticed by the
+ * launcher; one that is frozen by the watchdogs of the others, who wait for it.  Tags and sizes are checked by MPI
+ * itself: a longer message is an error, a shorter one is seen in its count, another tag never arrives and runs into
+ * the watchdog.
  */
 #include <mpi.h>
 #include <limits.h>
@@ -70,8 +70,8 @@ Link *link_open(int stages, int *argc, char ***argv, int *status)
     check(l, MPI_Comm_rank(MPI_COMM_WORLD, &rank), "MPI_Comm_rank");
     l->rank = rank;
     if (size != stages)
-        return refuse(l, rank, status, "this job has %d stages and runs one in each rank, but there are %d ranks; start it "
-                      "with as many ranks as stages (mpirun -n, srun -n)", stages, size);
+        return refuse(l, rank, status, "this job has %d stages and runs one in each rank, but there are %d ranks; "
+                      "start it with as many ranks as stages (mpirun -n, srun -n)", stages, size);
     if (level < MPI_THREAD_FUNNELED)
         return refuse(l, rank, status, "this MPI allows no threads (level %d, %d needed)", level, MPI_THREAD_FUNNELED);
     check(l, MPI_Type_contiguous(BLOCK, MPI_BYTE, &l->block), "MPI_Type_contiguous");
@@ -143,8 +143,8 @@ void link_wait(Stage *st, void *request)
     if (!h->sending)
         check(l, MPI_Get_count(&status, type, &got), "MPI_Get_count");
     if (got != n)
-        quit(l, STATUS_RUN, "stage %d expects tag %d, %ld bytes from stage %d, but gets fewer; the stages are not of one "
-             "plan", l->rank, h->tag, h->bytes, h->peer);
+        quit(l, STATUS_RUN, "stage %d expects tag %d, %ld bytes from stage %d, but gets fewer; the stages are not of "
+             "one plan", l->rank, h->tag, h->bytes, h->peer);
 }
 
 void link_share(Stage *st, const void *mine, void *all, size_t bytes)

@@ -2,10 +2,10 @@
  *
  * main.c: a job from its options to its exit status.
  *
- * The main thread prepares everything that can fail or allocate, for all stages of the process, then starts a thread for
- * each but the first and runs that itself (MPI wants its calls from the thread that started it).  Each stage then walks
- * the same loop; once a step, after the last action, all of them exchange loss, norm and what signals asked for, so that
- * all come to the same decision: print, evaluate, checkpoint, stop.
+ * The main thread prepares everything that can fail or allocate, for all stages of the process, then starts a thread
+ * for each but the first and runs that itself (MPI wants its calls from the thread that started it).  Each stage then
+ * walks the same loop; once a step, after the last action, all of them exchange loss, norm and what signals asked
+ * for, so that all come to the same decision: print, evaluate, checkpoint, stop.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -165,8 +165,8 @@ static int check_machine(const Run *run)
     if (*(const unsigned char *)&one != 1)
         return complain(STATUS_MACHINE, "this machine is big endian; files and hashes are written little endian");
     if (unit + 0x1p-24f != 1 || unit + 0x1.8p-24f == 1 || tiny * 0.5f == 0)
-        return complain(STATUS_MACHINE, "rounding is not to nearest, or small numbers are flushed to zero; some library or "
-                        "the environment has changed that");
+        return complain(STATUS_MACHINE, "rounding is not to nearest, or small numbers are flushed to zero; some "
+                        "library or the environment has changed that");
     if (kernels_start(run->job->stage[run->first].threads, why, sizeof why) != 0)
         return complain(STATUS_MACHINE, "%s", why);
     return DONE;
@@ -238,12 +238,11 @@ static int prepare(Run *run)
     return link_worst(run->link, status);
 }
 
-/* ---- the job ------------------------------------------------------------------------------------------------------ */
+/* ---- the job --------------------------------------------------------------------------------------------------- */
 
 static int run_stages(Run *run)
 {
     int status = DONE;
-    signal_open();
     Watchdog *dog = watchdog_open(run);
     for (int i = 1; i < run->count; i++)
         if (pthread_create(&run->worker[i].thread, NULL, stage_main, &run->worker[i]) != 0)
@@ -262,6 +261,7 @@ int job_main(const Job *job, int argc, char **argv)
 {
     Run run = {.job = job};
     int status = DONE;
+    signal_open();              /* first: a signal that comes early stops the job after its first step */
     run.link = link_open(job->stages, &argc, &argv, &status);
     if (!run.link)
         return status;

@@ -5,8 +5,9 @@
  * Progress on standard output: one line a step; on a terminal the line is overwritten.  --log appends JSON lines, each
  * written at once and whole:
  *
- *   {"event":"start","name":..,"stages":..,"transport":..,"key":..,"parameters":..,"step":..,"predicted_ms":..}
- *   {"event":"step","step":1,"loss":..,"norm":..,"lr":..,"tokens_per_s":..,"ms":..}       step counts from 1: steps done
+ *   {"event":"start","name":..,"stages":..,"transport":..,"model":..,"plan":..,"parameters":..,"step":..,
+ *    "predicted_ms":..}
+ *   {"event":"step","step":1,"loss":..,"norm":..,"lr":..,"tokens_per_s":..,"ms":..}     step: how many are done
  *   {"event":"eval","step":50,"loss":..}     {"event":"checkpoint" or "stop","step":50,"detail":..}
  */
 #include <errno.h>
@@ -72,8 +73,8 @@ void metrics_start(Run *run)
     char line[LINE];
     const Job *job = run->job;
     Text t = {line, 0, sizeof line};
-    text_add(&t, "%s: %ld parameters, %d stage%s over %s, kernels %s; arenas", job->name, parameter_count(run), job->stages,
-             job->stages == 1 ? "" : "s", link_name(), job->kernels);
+    text_add(&t, "%s: %ld parameters, %d stage%s over %s, kernels %s; arenas", job->name, parameter_count(run),
+             job->stages, job->stages == 1 ? "" : "s", link_name(), job->kernels);
     for (int i = 0; i < job->stages && i < 16; i++)
         text_add(&t, "%s %.1f", i ? "," : "", mega(job->stage[i].arena));
     text_add(&t, "%s MiB\n", job->stages > 16 ? ", ..." : "");
@@ -81,8 +82,9 @@ void metrics_start(Run *run)
     t.n = 0;
     text_add(&t, "{\"event\":\"start\",\"name\":");
     text_json(&t, job->name);
-    text_add(&t, ",\"stages\":%d,\"transport\":\"%s\",\"model\":\"%s\",\"plan\":\"%s\",\"parameters\":%ld,\"step\":%lld,"
-             "\"predicted_ms\":%.3f}\n", job->stages, link_name(), job->model, job->plan, parameter_count(run),
+    text_add(&t, ",\"stages\":%d,\"transport\":\"%s\",\"model\":\"%s\",\"plan\":\"%s\"", job->stages, link_name(),
+             job->model, job->plan);
+    text_add(&t, ",\"parameters\":%ld,\"step\":%lld,\"predicted_ms\":%.3f}\n", parameter_count(run),
              (long long)run->start, 1e-6 * (double)job->step_ns);
     put(run, &t);
 }
@@ -112,7 +114,8 @@ void metrics_eval(Run *run, int64_t step, double loss)
 {
     char line[LINE];
     Text t = {line, 0, sizeof line};
-    text_add(&t, "%sstep %lld/%ld  eval loss %.5f\n", run->terminal ? "\n" : "", (long long)step + 1, run->opt.steps, loss);
+    text_add(&t, "%sstep %lld/%ld  eval loss %.5f\n", run->terminal ? "\n" : "", (long long)step + 1, run->opt.steps,
+             loss);
     show(run, &t);
     t.n = 0;
     text_add(&t, "{\"event\":\"eval\",\"step\":%lld,\"loss\":", (long long)step + 1);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * safetensors.c: u64 length of the header, a JSON object name -> {dtype, shape, data_offsets}, the bytes of the tensors.
- * All little endian; offsets count from the end of the header; the bytes are covered without overlap or hole.
+ * safetensors.c: u64 length of the header, a JSON object name -> {dtype, shape, data_offsets}, the bytes of the
+ * tensors.  All little endian; offsets count from the end of the header; the bytes are covered without overlap or
+ * hole.
  *
- * A file may come from anywhere, so its header is taken as hostile: at most 100 MB, bounded depth, every product checked
- * for overflow, offsets in order and inside the file, sizes that are those of type and shape, no name twice.  What is
- * read is then asked for by the name, type and shape that the job knows; nothing in the file sizes an allocation but
- * the length of its header.  Types read are F32 and BF16 (widened, exact).
+ * A file may come from anywhere, so its header is taken as hostile: at most 100 MB, bounded depth, every product
+ * checked for overflow, offsets in order and inside the file, sizes that are those of type and shape, no name twice.
+ * What is read is then asked for by the name, type and shape that the job knows; nothing in the file sizes an
+ * allocation but the length of its header.  Types read are F32 and BF16 (widened, exact).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,8 +21,8 @@
 enum { HEADER_MOST = 100 << 20, NAME = 1024 };
 
 static const struct { const char *name; int64_t bytes; } types[] = {
-    {"F32", 4}, {"BF16", 2}, {"F16", 2}, {"F64", 8}, {"I64", 8}, {"I32", 4}, {"I16", 2}, {"I8", 1}, {"U8", 1}, {"BOOL", 1},
-    {"U16", 2}, {"U32", 4}, {"U64", 8}, {"F8_E4M3", 1}, {"F8_E5M2", 1}
+    {"F32", 4}, {"BF16", 2}, {"F16", 2}, {"F64", 8}, {"I64", 8}, {"I32", 4}, {"I16", 2}, {"I8", 1}, {"U8", 1},
+    {"BOOL", 1}, {"U16", 2}, {"U32", 4}, {"U64", 8}, {"F8_E4M3", 1}, {"F8_E5M2", 1}
 };
 
 /* ---- writing --------------------------------------------------------------------------------------------------- */
@@ -80,9 +81,9 @@ static bool read_offsets(Json *j, SafeTensor *t)
 {
     int64_t x[2] = {0};
     int n = 0;
-    for (bool first = true; json_member(j, &first, NULL, 0); n++)
-        if (n > 1 || !json_integer(j, &x[n]))
-            break;
+    for (bool first = true; n < 3 && json_member(j, &first, NULL, 0); n++)
+        if (n < 2 && !json_integer(j, &x[n]))
+            return false;
     if (!j->why && n != 2)
         j->why = "data_offsets must be two numbers";
     t->from = x[0];
@@ -96,10 +97,12 @@ static bool read_tensor(Json *j, SafeTensor *t)
     int seen = 0;
     char key[32];
     for (bool first = true; json_member(j, &first, key, sizeof key);) {
-        int bit = !strcmp(key, "dtype") ? TYPE : !strcmp(key, "shape") ? SHAPE : !strcmp(key, "data_offsets") ? OFFSETS : 0;
+        int bit = !strcmp(key, "dtype") ? TYPE : !strcmp(key, "shape") ? SHAPE : !strcmp(key, "data_offsets")
+            ? OFFSETS : 0;
         if (!bit || seen & bit)
             j->why = "an unknown or repeated key of a tensor";
-        else if (bit == TYPE ? !json_string(j, t->type, sizeof t->type) : bit == SHAPE ? !read_shape(j, t) : !read_offsets(j, t))
+        else if (bit == TYPE ? !json_string(j, t->type, sizeof t->type) :
+                 bit == SHAPE ? !read_shape(j, t) : !read_offsets(j, t))
             return false;
         seen |= bit;
     }

@@ -22,8 +22,8 @@ typedef struct {
     int tensors;
 } SafeFile;
 
-/* Fills the text with length and header of a file of these f32 items, blank to a multiple of 8.  extra: a JSON object of
- * strings for the metadata, or NULL. */
+/* Fills the text with length and header of a file of these f32 items, blank to a multiple of 8.  extra: a JSON object
+ * of strings for the metadata, or NULL. */
 void safe_header(Text *t, const Item *item, int n, const char *extra);
 /* Both return a status and have said why. */
 int  safe_open(SafeFile *f, const char *path);

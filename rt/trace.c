@@ -2,10 +2,10 @@
  *
  * trace.c: predicted and measured actions side by side, as Trace Event JSON (chrome://tracing, Perfetto).
  *
- * action() stamps a ring that was allocated at the start; the newest stamps win.  An action ends where the next begins, the
- * last one of a step with the mark -1.  Process 1 is the prediction, repeated for the last whole step, process 2 what was
- * measured; a thread is a stage.  Clocks of several hosts are put in line by a common barrier before the first step, which
- * is good to the latency of the network.
+ * action() stamps a ring that was allocated at the start; the newest stamps win.  An action ends where the next
+ * begins, the last one of a step with the mark -1.  Process 1 is the prediction, repeated for the last whole step,
+ * process 2 what was measured; a thread is a stage.  Clocks of several hosts are put in line by a common barrier
+ * before the first step, which is good to the latency of the network.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -60,8 +60,8 @@ static void flush(Writer *o)
 
 static void event(Writer *o, int process, const char *name, double from, double length)
 {
-    text_add(&o->t, ",\n{\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"name\":", process, o->w->stage.index,
-             1e6 * from, 1e6 * length);
+    text_add(&o->t, ",\n{\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"name\":", process,
+             o->w->stage.index, 1e6 * from, 1e6 * length);
     text_json(&o->t, name);
     text_add(&o->t, "}");
     flush(o);
@@ -69,8 +69,8 @@ static void event(Writer *o, int process, const char *name, double from, double 
 
 static void name_process(Writer *o, int process, const char *name)
 {
-    text_add(&o->t, "%s{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_name\",\"args\":{\"name\":\"%s\"}}", process == 1 ? "" : ",\n",
-             process, name);
+    text_add(&o->t, "%s{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_name\",\"args\":{\"name\":\"%s\"}}",
+             process == 1 ? "" : ",\n", process, name);
 }
 
 static void measured(Writer *o)

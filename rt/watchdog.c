@@ -2,11 +2,11 @@
  *
  * watchdog.c: ends a job that has frozen, with a message.
  *
- * A thread looks at the signs of life of its stages five times a second.  A process in which no stage begins an action for
- * max(30 s, 20 predicted steps) has lost its peer, its device or its mind: the watchdog prints where each stage
- * stands and ends the job with 1.  Silence is counted in looks, not by the clock, so that a process that was stopped
- * and continued is not blamed for the pause.  Writing files has four times the patience: others wait for it in silence.
- * A stage that waits for a frozen one falls silent too, so whoever is still alive notices, on any host.
+ * A thread looks at the signs of life of its stages five times a second.  A process in which no stage begins an
+ * action for max(30 s, 20 predicted steps) has lost its peer, its device or its mind: the watchdog prints where each
+ * stage stands and ends the job with 1.  Silence is counted in looks, not by the clock, so that a process that was
+ * stopped and continued is not blamed for the pause.  Writing files has four times the patience: others wait for it
+ * in silence.  A stage that waits for a frozen one falls silent too, so whoever is still alive notices, on any host.
  */
 #include <stdlib.h>
 #include <time.h>
@@ -28,7 +28,9 @@ struct Watchdog {
 static const char *doing(const Worker *w, int64_t at)
 {
     long n = w->info->actions + w->info->eval_actions;
-    return at < 0 ? "none: it starts, exchanges results or writes files" : at < n && w->info->action ? w->info->action[at] : "?";
+    if (at < 0)
+        return "none: it starts, exchanges results or writes files";
+    return at < n && w->info->action ? w->info->action[at] : "?";
 }
 
 _Noreturn static void expire(const Watchdog *d)
@@ -40,8 +42,8 @@ _Noreturn static void expire(const Watchdog *d)
         complain(STATUS_RUN, "%s: action %lld: %s; silent for %ld s", w->info->name, (long long)at, doing(w, at),
                  d->seen[i].silent / LOOKS);
     }
-    quit(run->link, STATUS_RUN, "no progress for %ld s, the job ends; if an action really takes that long, raise --watchdog",
-         d->silent / LOOKS);
+    quit(run->link, STATUS_RUN, "no progress for %ld s, the job ends; if an action really takes that long, raise "
+         "--watchdog", d->silent / LOOKS);
 }
 
 static void look(Watchdog *d)

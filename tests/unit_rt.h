@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * unit_rt.h: what the unit tests of the runtime share: counting, and calls that are expected to end the process, made in a
- * child whose words are read back.
+ * unit_rt.h: what the unit tests of the runtime share: counting, and calls that are expected to end the process, made
+ * in a child whose words are read back.
  */
 #ifndef UNIT_RT_H
 #define UNIT_RT_H

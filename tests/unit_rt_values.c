@@ -41,7 +41,8 @@ static void test_functions(void)
     check(sqrt_worst < 2, "sqrt is wrong by %g units", sqrt_worst);
     check(cos_worst < 4e-16, "cos is wrong by %g", cos_worst);
     check(sin_worst < 4e-16, "sin is wrong by %g", sin_worst);
-    check(number_log(1) == 0 && number_sqrt(0) == 0 && number_cos_turn(0) == 1 && number_sin_turn(0) == 0, "exact values");
+    check(number_log(1) == 0 && number_sqrt(0) == 0 && number_cos_turn(0) == 1 && number_sin_turn(0) == 0,
+          "exact values");
     check(number_cos_turn(0.5) == -1 && number_cos_turn(0.25) == 0 && number_sin_turn(0.25) == 1, "exact quarters");
     for (int n = 0; n < 50; n++)
         check(error(number_power(0.9, n), powl(0.9, n)) < 16, "0.9^%d", n);
@@ -54,7 +55,8 @@ static void test_draw(void)
     number_draw(7, DRAW_ORDER, 11, 13, a);
     const struct { uint64_t seed; int purpose; uint64_t name, index; } other[] = {
         {8, DRAW_ORDER, 11, 13}, {7, DRAW_WINDOW, 11, 13}, {7, DRAW_ORDER, 12, 13}, {7, DRAW_ORDER, 11, 14},
-        {7 + (1ull << 40), DRAW_ORDER, 11, 13}, {7, DRAW_ORDER, 11 + (1ull << 40), 13}, {7, DRAW_ORDER, 11, 13 + (1ull << 40)}
+        {7 + (1ull << 40), DRAW_ORDER, 11, 13}, {7, DRAW_ORDER, 11 + (1ull << 40), 13}, {7, DRAW_ORDER, 11,
+                13 + (1ull << 40)}
     };
     for (size_t i = 0; i < sizeof other / sizeof *other; i++) {
         number_draw(other[i].seed, other[i].purpose, other[i].name, other[i].index, b);
@@ -86,11 +88,12 @@ static void test_digest(void)
     }
 }
 
-/* ---- values.c ------------------------------------------------------------------------------------------------------- */
+/* ---- values.c ---------------------------------------------------------------------------------------------------- */
 
 static Job rates(int kind)
 {
-    return (Job){.lr_kind = kind, .lr = 0.01, .final = 0.1, .factor = 0.5, .every = 7, .warmup = 5, .steps = 45, .beta1 = 0.9,
+    return (Job){.lr_kind = kind, .lr = 0.01, .final = 0.1, .factor = 0.5, .every = 7, .warmup = 5, .steps = 45,
+                 .beta1 = 0.9,
                  .beta2 = 0.95, .weight_decay = 0.1, .micro = 3, .batch = 2, .seed = 99};
 }
 
@@ -118,9 +121,12 @@ static void test_values(void)
             double want = expected_rate(&j, step);
             check(fabs((double)v.lr - want) <= 1e-7 * want, "rate %d of step %lld: %g, not %g", kind, (long long)step,
                   (double)v.lr, want);
-            check(fabs((double)v.bias1 - (1 - pow(0.9, (double)step + 1))) < 1e-7, "bias1 of step %lld", (long long)step);
-            check(fabs((double)v.bias2 - (1 - pow(0.95, (double)step + 1))) < 1e-7, "bias2 of step %lld", (long long)step);
-            check(v.micro == 3 && v.batch == 2 && v.seed == 99 && !v.eval && v.loss == 0 && v.norm == 0 && v.valid[5] == 0,
+            check(fabs((double)v.bias1 - (1 - pow(0.9, (double)step + 1))) < 1e-7, "bias1 of step %lld",
+                  (long long)step);
+            check(fabs((double)v.bias2 - (1 - pow(0.95, (double)step + 1))) < 1e-7, "bias2 of step %lld",
+                  (long long)step);
+            check(v.micro == 3 && v.batch == 2 && v.seed == 99 && !v.eval && v.loss == 0 && v.norm == 0 &&
+                  v.valid[5] == 0,
                   "the rest of the values");
         }
     Job none = rates(JOB_COSINE);
@@ -128,10 +134,11 @@ static void test_values(void)
     none.warmup = 0;
     none.steps = 0;
     values_fill(&v, &none, 3, true);
-    check(v.micro == 1 && v.eval == 1 && fabs((double)v.lr - 0.001) < 1e-9, "an evaluation, after the end of the schedule");
+    check(v.micro == 1 && v.eval == 1 && fabs((double)v.lr - 0.001) < 1e-9, "an evaluation, after the end of the "
+          "schedule");
 }
 
-/* ---- init.c ----------------------------------------------------------------------------------------------------------- */
+/* ---- init.c ------------------------------------------------------------------------------------------------------ */
 
 enum { N = 100001 };            /* odd, and more than a piece */
 
@@ -141,7 +148,8 @@ static void hold(Holder *h, const char *name, int init, double a, double b, bool
 {
     memset(h, 0, sizeof *h);
     h->arena = calloc(N, 6);
-    h->state[0] = (StateInfo){name, STATE_PARAM, 1, master ? 0 : NOWHERE, copy ? 4 * (size_t)N : NOWHERE, N, 1, {N}, init, a, b};
+    size_t at = master ? 0 : NOWHERE, copy_at = copy ? 4 * (size_t)N : NOWHERE;
+    h->state[0] = (StateInfo){name, STATE_PARAM, 1, at, copy_at, N, 1, {N}, init, a, b};
     h->info = (StageInfo){.states = 1, .state = h->state};
     h->job.seed = 42;
     h->run.job = &h->job;
@@ -178,14 +186,16 @@ static void test_normal(void)
     int beyond = 0;
     for (int i = 0; i < N; i++)
         beyond += fabs((double)x[i] - 3) > 4;
-    check(abs(beyond - 4550) < 5 * 66, "normal: %d of %d beyond two deviations", beyond, N);     /* erfc(sqrt 2) = 0.0455 */
+    check(abs(beyond - 4550) < 5 * 66, "normal: %d of %d beyond two deviations", beyond,
+          N);     /* erfc(sqrt 2) = 0.0455 */
     const uint16_t *copy = (const uint16_t *)(void *)(h.arena + 4 * (size_t)N);
     int wrong = 0;
     for (int i = 0; i < N; i++)
         wrong += copy[i] != float_bf16(x[i]);
     check(wrong == 0, "%d of the copies are not the rounded master", wrong);
     hold(&other, "a.weight", JOB_NORMAL, 3, 2, false, true);        /* in pieces, and rounded */
-    check(memcmp(other.arena + 4 * (size_t)N, copy, 2 * (size_t)N) == 0, "a copy alone has other bits than the one beside its master");
+    check(memcmp(other.arena + 4 * (size_t)N, copy, 2 * (size_t)N) == 0,
+          "a copy alone has other bits than the one beside its master");
     free(other.arena);
     hold(&other, "b.weight", JOB_NORMAL, 3, 2, true, false);
     double together = 0;

@@ -1,0 +1,166 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# What goes wrong around a job.  Signals between threads and between two processes: checkpoint, stop with 75, stop
+# now, and the run that goes on has the bits of the one that was never stopped.  A rank that is killed or frozen ends
+# the job in seconds and leaves the last committed checkpoint.  Data and checkpoints that are wrong are refused with
+# status and name.
+. "$(dirname "$0")/lib.sh"
+need dpgen build/emitted build/librt.a
+
+model="$models/tiny-gpt.yaml"
+ck=$tmp/ck
+forever="--quiet --data $data --steps 100000000"
+use_portable
+
+# build NAME OPTION...: a job in $tmp/NAME
+build() {
+    name=$1
+    shift
+    said=$(generate "$tmp/$name" "$@" && compile "$tmp/$name")
+    [ -z "$said" ] || { fault "$name: $said"; finish; }
+}
+build one $model --stages 1
+build two $model --stages 2
+
+# ---- signals, all stages in one process ------------------------------------------------------------------------------
+# wait_file FILE SECONDS: it appears
+wait_file() {
+    tries=$(($2 * 20))
+    while [ $tries -gt 0 ] && ! ls $1 >/dev/null 2>&1; do
+        sleep 0.05
+        tries=$((tries - 1))
+    done
+    ls $1 >/dev/null 2>&1
+}
+# ended WHAT STATUS: the job $pid ends with it within 30 seconds
+ended() {
+    ( for tenth in $(seq 300); do sleep 0.1; done; kill -9 "$pid" ) >/dev/null 2>&1 & killer=$!
+    wait "$pid" 2>/dev/null
+    got=$?
+    kill "$killer" 2>/dev/null
+    wait "$killer" 2>/dev/null
+    if [ "$got" = "$2" ]; then pass; else fault "$1: status $got, not $2: $(tail -n 1 "$tmp/err")"; fi
+}
+# newest: the step of the last committed checkpoint
+newest() {
+    ls "$ck"/step-*/COMMIT 2>/dev/null | sed -n 's,.*/step-0*\([0-9][0-9]*\)/COMMIT$,\1,p' | sort -n | tail -n 1
+}
+
+# The job that is stopped and goes on against the one that never was.
+goes_on() {
+    step=$(newest)
+    [ -n "$step" ] || { fault "$1: there is no checkpoint"; return; }
+    straight=$(job_hash "$tmp/one" --steps $((step + 3)))
+    timeout 60 "$tmp/$2/job" --quiet --hash --data "$data" --checkpoint "$ck" --resume --steps $((step + 3)) \
+        >"$tmp/out" 2>"$tmp/err"
+    resumed=$(sed -n 's/^sha256 //p' "$tmp/out")
+    if [ ${#straight} = 64 ] && [ "$resumed" = "$straight" ]; then pass
+    else fault "$1: resumed at step $step: $resumed, straight: $straight: $(tail -n 1 "$tmp/err")"; fi
+}
+
+"$tmp/two/job" $forever --checkpoint "$ck" --log "$tmp/log" 2>"$tmp/err" & pid=$!
+wait_file "$tmp/log" 10
+kill -USR1 $pid
+if wait_file "$ck/step-*/COMMIT" 10; then pass; else fault "SIGUSR1: no checkpoint"; fi
+if kill -0 $pid 2>/dev/null; then pass; else fault "SIGUSR1: the job ends"; fi
+kill -TERM $pid
+ended "SIGTERM" 75
+if grep -q '"event":"stop"' "$tmp/log"; then pass; else fault "SIGTERM: the log does not say stop"; fi
+goes_on "SIGTERM, two stages to one" one
+rm -rf "$ck" "$tmp/log"
+
+"$tmp/two/job" $forever --no-checkpoint --log "$tmp/log" 2>"$tmp/err" & pid=$!
+wait_file "$tmp/log" 10
+kill -TERM $pid
+ended "SIGTERM without a directory" 1
+if grep -q 'no directory for it' "$tmp/err"; then pass; else fault "SIGTERM without a directory: $(cat "$tmp/err")"; fi
+
+# ---- a process killed, then one that finds what it left --------------------------------------------------------------
+"$tmp/two/job" $forever --checkpoint "$ck" --log "$tmp/log.killed" 2>"$tmp/err" & pid=$!
+wait_file "$tmp/log.killed" 10
+kill -USR1 $pid
+wait_file "$ck/step-*/COMMIT" 10
+kill -KILL $pid
+ended "SIGKILL" 137
+mkdir "$ck/step-999999.part"
+echo torn >"$ck/step-999999.part/stage0.safetensors"
+mkdir "$ck/step-888888"
+goes_on "SIGKILL, and torn checkpoints beside" two
+if [ ! -e "$ck/step-999999.part" ]; then pass; else fault "what was never committed is not cleaned away"; fi
+
+# ---- checkpoints that are wrong --------------------------------------------------------------------------------------
+last=$ck/$(printf 'step-%06d' "$(newest)")
+resume="--quiet --data $data --checkpoint $ck --resume --steps 100000000"
+before=$(ls -R "$ck")
+build other $model --stages 1 --set model.dims.D=48
+refuse "a checkpoint of another model" 5 "belongs to another model" \
+    timeout 60 "$tmp/other/job" --quiet --data "$data" --checkpoint "$ck" --resume
+cp "$last/stage1.safetensors" "$tmp/kept"
+head -c 1000 "$tmp/kept" >"$last/stage1.safetensors"
+refuse "a cut checkpoint" 5 "cut short" timeout 60 "$tmp/two/job" $resume
+cp "$tmp/kept" "$last/stage1.safetensors"
+printf X | dd of="$last/stage1.safetensors" bs=1 seek=5000 conv=notrunc 2>/dev/null
+refuse "a turned byte" 5 "is damaged" timeout 60 "$tmp/two/job" $resume
+rm "$last/stage1.safetensors"
+refuse "a missing file" 5 "cannot open" timeout 60 "$tmp/two/job" $resume
+cp "$tmp/kept" "$last/stage1.safetensors"
+refuse "a directory in use" 5 "go on from it with --resume" \
+    timeout 60 "$tmp/two/job" --quiet --data "$data" --checkpoint "$ck"
+if [ "$(ls -R "$ck")" = "$before" ]; then pass
+else fault "a refused checkpoint is changed"; fi
+
+# ---- data that is wrong ----------------------------------------------------------------------------------------------
+printf '%04000d\377' 7 >"$tmp/high"
+head -c 3 "$data" >"$tmp/short"
+refuse "a missing file" 1 "no file matches" timeout 60 "$tmp/two/job" --quiet --no-checkpoint --data "$tmp/none*"
+refuse "short data" 1 "a sample needs" timeout 60 "$tmp/two/job" --quiet --no-checkpoint --data "$tmp/short"
+build narrow $model --stages 2 --set model.inputs.targets.range='[0, 128]' --set train.steps=100000
+refuse "an id out of range" 1 "high: element 4000 is 255, outside \[0, 128) of input .targets" \
+    timeout 60 "$tmp/narrow/job" --quiet --no-checkpoint --data "$tmp/high"
+refuse "an unknown option" 2 "unknown option" timeout 60 "$tmp/two/job" --fast
+refuse "help" 0 "Usage: train" timeout 60 "$tmp/two/job" --help
+
+# ---- two processes ---------------------------------------------------------------------------------------------------
+two_ranks() {
+    if ! command -v mpirun >/dev/null || ! command -v mpicc >/dev/null; then
+        skip "there is no mpirun, or no mpicc" 8
+        return
+    fi
+    root_too=
+    [ "$(id -u)" != 0 ] || root_too=--allow-run-as-root
+    mpicc $flags -O2 -c -o "$tmp/link_mpi.o" rt/link_mpi.c 2>"$tmp/said" ||
+        { fault "link_mpi.c: $(head -n 1 "$tmp/said")"; return; }
+    with="$tmp/link_mpi.o $with" cc=mpicc
+    build ranks $model --stages 2 --set plan.transport=mpi
+    refuse "three ranks" 2 "this job has 2 stages" \
+        timeout 60 mpirun -n 3 --oversubscribe $root_too "$tmp/ranks/job" --quiet
+    for signal in TERM KILL STOP; do
+        rm -rf "$ck" "$tmp"/rank.*
+        # each rank writes its process number, then becomes the job
+        mpirun -n 2 --oversubscribe $root_too \
+            sh -c 'echo $$ >"$1/rank.$OMPI_COMM_WORLD_RANK"; shift; exec "$@"' sh "$tmp" \
+            "$tmp/ranks/job" $forever --checkpoint "$ck" --watchdog 2 --log "$tmp/rank.log" \
+            2>"$tmp/err" >/dev/null & pid=$!
+        wait_file "$tmp/rank.log" 20
+        kill -USR1 "$(cat "$tmp/rank.0")"
+        wait_file "$ck/step-*/COMMIT" 20 || fault "$signal: no checkpoint before it"
+        kill -$signal "$(cat "$tmp/rank.1")"
+        case $signal in
+        TERM) ended "a rank with SIGTERM" 75 ;;
+        KILL) ended "a rank with SIGKILL" 137 ;;
+        STOP)
+            ended "a frozen rank" 1
+            if grep -q 'no progress for' "$tmp/err"; then pass; else fault "a frozen rank: no word of the watchdog"; fi
+            ;;
+        esac
+        for rank in 0 1; do
+            number=$(cat "$tmp/rank.$rank")
+            kill -0 "$number" 2>/dev/null && sleep 3
+            if kill -0 "$number" 2>/dev/null; then fault "$signal: rank $rank is still there"; else pass; fi
+        done
+        goes_on "two ranks, SIG$signal, to one process" one
+    done
+}
+two_ranks
+finish

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * unit_rt_ckpt: checkpoints of a job whose step is a few additions, small enough to be damaged everywhere.
+ *
+ * Resume under another partition must give the bits of the uninterrupted run; every single bit and every cut of every
+ * file must be refused with status 5; a process killed at any moment must leave a directory to go on from; a full
+ * disk ends the job and leaves the last checkpoint; and what does not belong to the job is named.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include "unit_rt.h"
+
+enum { VALS = 0, ROOM = 128, STATES = 10, ARENA = ROOM + STATES * 64 };
+
+static char dir[] = "/var/tmp/unit_rt_ckpt.XXXXXX";
+static bool slow;               /* steps that last, for a killer to hit */
+
+/* ---- two partitions of one model: a.weight is tied, b.bias and c.weight are not ---------------------------------- */
+
+#define STATE(name, kind, home, slot, n) {name, kind, home, ROOM + 64 * (slot), NOWHERE, n, 1, {n}, JOB_NORMAL, 0, 1}
+#define ALL(name, slot, n) STATE(name, STATE_PARAM, 1, slot, n), STATE(name, STATE_MOMENT1, 1, slot + 1, n), \
+                           STATE(name, STATE_MOMENT2, 1, slot + 2, n)
+static const StateInfo one[] = {ALL("a.weight", 0, 6), ALL("b.bias", 3, 3), ALL("c.weight", 6, 5)};
+static const StateInfo first[] = {ALL("b.bias", 0, 3), STATE("a.weight", STATE_PARAM, 0, 3, 6)};
+static const StateInfo second[] = {ALL("c.weight", 0, 5), ALL("a.weight", 3, 6)};
+
+/* p, m and v of what is at home here change as a function of themselves and the step. */
+static void step(Stage *st)
+{
+    const StageInfo *info = st->worker->info;
+    action(st, 0);
+    step_begin(st, A(VALS));
+    const Values *v = A(VALS);
+    for (int i = 0; i < info->states; i++)
+        for (long k = 0; info->state[i].home && k < info->state[i].n; k++) {
+            float *x = (float *)A(info->state[i].offset) + k;
+            *x = *x * 0.9375f + (float)(v->step + k + info->state[i].kind);
+        }
+    if (slow)
+        nanosleep(&(struct timespec){0, 300000}, NULL);
+    step_end(st, A(VALS));
+}
+
+static void nothing(Stage *st)
+{
+    (void)st;
+}
+
+static const char *const texts[] = {"everything"};
+#define STAGE(title, list) {.name = title, .arena = ARENA, .vals = VALS, .threads = 1, .actions = 1, .open = nothing, \
+                            .step = step, .states = sizeof list / sizeof *list, .state = list, .action = texts}
+static const StageInfo whole[] = {STAGE("stage0", one)}, halves[] = {STAGE("stage0", first), STAGE("stage1", second)};
+static const char hash_a[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+static const char hash_b[] = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
+
+static Job make_job(int stages)
+{
+    return (Job){.name = "tiny", .kernels = "none", .key = "key", .model = hash_a, .plan = hash_b, .stages = stages,
+                 .stage = stages == 1 ? whole : halves, .batch = 1, .micro = 1, .steps = 12, .tokens = 1, .seed = 5,
+                 .lr = 1, .ckpt_every = 2, .ckpt_keep = 2};
+}
+
+/* ---- running it in a child --------------------------------------------------------------------------------------- */
+
+typedef struct { Job job; const char *argument[12]; char out[96]; } Call;
+
+static int call(void *at)
+{
+    Call *c = at;
+    int n = 0, file = open(c->out, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    char *argv[16] = {"train"};
+    while (c->argument[n]) {
+        argv[n + 1] = (char *)(uintptr_t)c->argument[n];
+        n++;
+    }
+    dup2(file, STDOUT_FILENO);
+    return job_main(&c->job, n + 1, argv);
+}
+
+static void sub(char *to, const char *name)
+{
+    snprintf(to, 96, "%s/%s", dir, name);
+}
+
+static Call make_call(int stages, const char *a, const char *b, const char *c, const char *d, const char *e,
+                      const char *f)
+{
+    Call x = {.job = make_job(stages), .argument = {"--quiet", "--hash", a, b, c, d, e, f}};
+    sub(x.out, "out");
+    return x;
+}
+
+static void read_hash(const Call *c, char hex[65])
+{
+    FILE *f = fopen(c->out, "r");
+    hex[0] = 0;
+    if (!f || fscanf(f, "sha256 %64s", hex) != 1)
+        hex[0] = 0;
+    if (f)
+        fclose(f);
+}
+
+static void expect_hash(const char *what, Call *c, const char *want)
+{
+    char said[512], hex[65];
+    int status = in_child(call, c, said, sizeof said);
+    read_hash(c, hex);
+    check(status == 0 && strcmp(hex, want) == 0, "%s: status %d, hash %.12s, not %.12s: %s", what, status, hex, want,
+          said);
+}
+
+static void clean(const char *name)
+{
+    char command[256];
+    snprintf(command, sizeof command, "rm -rf %s/%s", dir, name);
+    check(system(command) == 0, "cannot remove %s", name);
+}
+
+/* ---- resume ------------------------------------------------------------------------------------------------------ */
+
+static char straight[65], ck[96];
+
+static void test_resume(void)
+{
+    char said[512];
+    Call c = make_call(1, "--no-checkpoint", NULL, NULL, NULL, NULL, NULL);
+    check(in_child(call, &c, said, sizeof said) == 0, "the straight run: %s", said);
+    read_hash(&c, straight);
+    c = make_call(2, "--no-checkpoint", NULL, NULL, NULL, NULL, NULL);
+    expect_hash("two stages", &c, straight);
+    for (int from = 1; from <= 2; from++)
+        for (int to = 1; to <= 2; to++) {
+            clean("ck");
+            c = make_call(from, "--checkpoint", ck, "--steps", "7", NULL, NULL);
+            check(in_child(call, &c, said, sizeof said) == 0, "7 steps: %s", said);
+            c = make_call(to, "--checkpoint", ck, "--resume", NULL, NULL, NULL);
+            expect_hash("7 steps, then 5", &c, straight);
+        }
+    c = make_call(2, "--checkpoint", ck, "--resume", NULL, NULL, NULL);
+    expect_hash("nothing left to do", &c, straight);
+}
+
+static bool exists(const char *name)
+{
+    char path[160];
+    struct stat info;
+    snprintf(path, sizeof path, "%s/%s", ck, name);
+    return stat(path, &info) == 0;
+}
+
+static void test_keep(void)
+{
+    static const char *const gone[] = {"step-000002", "step-000004", "step-000006", "step-000008", "step-000012.part"};
+    for (size_t i = 0; i < sizeof gone / sizeof *gone; i++)
+        check(!exists(gone[i]), "%s is still there", gone[i]);
+    check(exists("step-000010/COMMIT") && exists("step-000012/COMMIT"), "the last two checkpoints are not there");
+}
+
+/* ---- what is refused --------------------------------------------------------------------------------------------- */
+
+static StateInfo more[10];
+static StageInfo other_stage;
+
+static Call other_states(Call c, int n)
+{
+    other_stage = whole[0];
+    other_stage.state = more;
+    other_stage.states = n;
+    c.job.stage = &other_stage;
+    return c;
+}
+
+static void test_refused(void)
+{
+    char none[96], out[96];
+    sub(none, "none");
+    sub(out, "nowhere/x.safetensors");
+    Call c = make_call(1, "--checkpoint", ck, NULL, NULL, NULL, NULL);
+    refuse("a directory in use", call, &c, STATUS_STALE, "--resume");
+    c = make_call(1, "--checkpoint", none, "--resume", NULL, NULL, NULL);
+    refuse("nothing to resume", call, &c, STATUS_STALE, "no committed checkpoint");
+    c = make_call(1, "--resume", NULL, NULL, NULL, NULL, NULL);
+    refuse("no directory", call, &c, STATUS_USAGE, "needs --checkpoint");
+    c = make_call(1, "--checkpoint", ck, "--resume", NULL, NULL, NULL);
+    c.job.model = hash_b;
+    refuse("another model", call, &c, STATUS_STALE, "belongs to another model");
+    c.job.model = hash_a;
+    c.job.seed = 6;
+    refuse("another seed", call, &c, STATUS_STALE, "seed 5, this job has 6");
+    c.job.seed = 5;
+    memcpy(more, one, sizeof one);
+    more[9] = more[0];
+    more[9].name = "d.weight";
+    c = other_states(c, 10);
+    refuse("a tensor more", call, &c, STATUS_STALE, "tensor `d.weight` is missing");
+    more[6].ndim = 2;
+    more[6].dim[1] = 1;
+    c = other_states(c, 9);
+    refuse("another shape", call, &c, STATUS_STALE, "tensor `c.weight` is F32 [5], the job wants F32 [5 1]");
+    c = make_call(1, "--weights", out, "--no-checkpoint", NULL, NULL, NULL);
+    refuse("no weights", call, &c, STATUS_STALE, "cannot open");
+    c = make_call(1, "--steps", "x", NULL, NULL, NULL, NULL);
+    refuse("no number", call, &c, STATUS_USAGE, "--steps needs N");
+    c = make_call(1, "--stepz", NULL, NULL, NULL, NULL, NULL);
+    refuse("no option", call, &c, STATUS_USAGE, "unknown option `--stepz`");
+    c = make_call(1, "--data", NULL, NULL, NULL, NULL, NULL);
+    refuse("no value", call, &c, STATUS_USAGE, "--data needs PATH");
+}
+
+/* Weights of a checkpoint as the start of another run: parameters as they were, moments zero. */
+static void test_weights(void)
+{
+    char file[160], want[65], said[512];
+    clean("ck");
+    Call c = make_call(1, "--checkpoint", ck, "--steps", "4", NULL, NULL);
+    check(in_child(call, &c, said, sizeof said) == 0, "4 steps: %s", said);
+    read_hash(&c, want);
+    snprintf(file, sizeof file, "%s/step-000004/stage0.safetensors", ck);
+    c = make_call(2, "--weights", file, "--steps", "0", "--no-checkpoint", NULL);
+    expect_hash("weights alone", &c, want);
+}
+
+/* ---- damage ------------------------------------------------------------------------------------------------------ */
+
+/* ckpt_load() without the rest of the job, thousands of times. */
+static unsigned char arena[ARENA];
+
+static int load(void)
+{
+    Job job = make_job(1);
+    Worker w = {.info = whole, .stage = {.arena = arena}};
+    Run run = {.job = &job, .opt = {.checkpoint = ck, .resume = true}, .count = 1, .worker = &w, .main = true};
+    w.run = &run;
+    return ckpt_load(&run);
+}
+
+static size_t read_file(const char *path, unsigned char *to, size_t room)
+{
+    FILE *f = fopen(path, "rb");
+    size_t n = f ? fread(to, 1, room, f) : 0;
+    if (f)
+        fclose(f);
+    return n;
+}
+
+static void write_file(const char *path, const unsigned char *data, size_t n)
+{
+    int file = open(path, O_WRONLY | O_TRUNC);
+    if (file < 0 || write(file, data, n) != (ssize_t)n || close(file) != 0)
+        exit(2);
+}
+
+static void damage(const char *name)
+{
+    static unsigned char file[65536];
+    char path[160];
+    snprintf(path, sizeof path, "%s/step-000004/%s", ck, name);
+    size_t n = read_file(path, file, sizeof file), cuts = 0, bits = 0;
+    check(n > 0 && n < sizeof file, "%s has %zu bytes", name, n);
+    for (size_t cut = 0; cut < n; cut++) {
+        write_file(path, file, cut);
+        cuts += load() == STATUS_STALE;
+    }
+    for (size_t bit = 0; bit < 8 * n; bit++) {
+        file[bit / 8] ^= (unsigned char)(1 << bit % 8);
+        write_file(path, file, n);
+        bits += load() == STATUS_STALE;
+        file[bit / 8] ^= (unsigned char)(1 << bit % 8);
+    }
+    file[n] = '\n';
+    write_file(path, file, n + 1);
+    bool longer = load() == STATUS_STALE;
+    write_file(path, file, n);
+    check(cuts == n && bits == 8 * n && longer, "%s: %zu of %zu cuts and %zu of %zu bits are refused, a byte more "
+          "%s", name,
+          cuts, n, bits, 8 * n, longer ? "too" : "is not");
+}
+
+static void test_damage(void)
+{
+    int err = dup(STDERR_FILENO), null = open("/dev/null", O_WRONLY);
+    check(load() == DONE, "the undamaged checkpoint is refused");
+    dup2(null, STDERR_FILENO);
+    static const char *const names[] = {"COMMIT", "index.json", "stage0.safetensors"};
+    int before = failed;
+    for (int i = 0; i < 3; i++)
+        damage(names[i]);
+    dup2(err, STDERR_FILENO);
+    close(null);
+    close(err);
+    check(failed == before, "damage goes unseen; run it with the messages of load() to see more");
+    check(load() == DONE, "the mended checkpoint is refused");
+}
+
+/* Newest without COMMIT: not committed, so the one before counts. */
+static void test_uncommitted(void)
+{
+    char path[160], said[512];
+    Call c = make_call(1, "--checkpoint", ck, "--resume", NULL, NULL, NULL);
+    check(in_child(call, &c, said, sizeof said) == 0, "to the end: %s", said);
+    snprintf(path, sizeof path, "%s/step-000012/COMMIT", ck);
+    check(unlink(path) == 0, "no COMMIT at step 12");
+    c = make_call(2, "--checkpoint", ck, "--resume", NULL, NULL, NULL);
+    expect_hash("from step 10, over an uncommitted step 12", &c, straight);
+    check(exists("step-000012/COMMIT"), "step 12 was not written again");
+}
+
+/* ---- kills and a full disk --------------------------------------------------------------------------------------- */
+
+/* A child that checkpoints after each of its steps is killed at a moment that moves from run to run. */
+static void test_kills(int times)
+{
+    char want[65], said[512];
+    Call c = make_call(2, "--no-checkpoint", "--steps", "200", NULL, NULL, NULL);
+    check(in_child(call, &c, said, sizeof said) == 0, "200 steps: %s", said);
+    read_hash(&c, want);
+    clean("ck");
+    for (int i = 0; i < times; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            slow = true;
+            c = make_call(1 + i % 2, "--checkpoint", ck, "--steps", "200", exists("step-000001") ? "--resume" : NULL,
+                          NULL);
+            c.job.ckpt_every = 1;
+            c.job.ckpt_keep = 300;
+            dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
+            _exit(call(&c));
+        }
+        nanosleep(&(struct timespec){0, 2000000 + (i * 7919 % 97) * 61000}, NULL);
+        kill(child, SIGKILL);
+        int status;
+        waitpid(child, &status, 0);
+        check(WIFSIGNALED(status) || WEXITSTATUS(status) == 0, "run %d ends with status %d", i, WEXITSTATUS(status));
+    }
+    c = make_call(2, "--checkpoint", ck, "--steps", "200", exists("step-000001") ? "--resume" : NULL, NULL);
+    expect_hash("after all kills", &c, want);
+}
+
+static int limited(void *at)
+{
+    struct rlimit small = {700, 700};       /* the third file does not fit any more */
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &small);
+    return call(at);
+}
+
+static void test_full_disk(void)
+{
+    char said[512];
+    clean("ck");
+    Call c = make_call(1, "--checkpoint", ck, "--steps", "2", NULL, NULL);
+    check(in_child(call, &c, said, sizeof said) == 0, "2 steps: %s", said);
+    c = make_call(1, "--checkpoint", ck, "--resume", NULL, NULL, NULL);
+    refuse("no room", limited, &c, STATUS_RUN, "the last committed checkpoint is as it was");
+    check(exists("step-000002/COMMIT") && !exists("step-000004") && !exists("step-000004.part"),
+          "what a failed write leaves");
+    c = make_call(1, "--checkpoint", ck, "--resume", NULL, NULL, NULL);
+    expect_hash("after the failed write", &c, straight);
+}
+
+int main(int argc, char **argv)
+{
+    if (!mkdtemp(dir))
+        return 2;
+    sub(ck, "ck");
+    test_resume();
+    test_keep();
+    test_refused();
+    test_weights();
+    test_damage();
+    test_uncommitted();
+    test_full_disk();
+    test_kills(argc > 1 ? atoi(argv[1]) : 60);
+    clean("");
+    return finish("unit_rt_ckpt");
+}

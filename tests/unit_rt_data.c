@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * unit_rt_data: every data format from files that this test writes: what arrives is held against the content that was
+ * written, order against its rules (windows inside, permutations whole, evaluation in sequence), and each broken file
+ * must be refused with a status and a reason.
+ */
+#include <sys/stat.h>
+#include "unit_rt.h"
+#include "rt/data.h"
+#include "rt/real.h"
+
+enum { T = 12, B = 3, MICRO = 4 };
+
+static char dir[] = "/var/tmp/unit_rt_data.XXXXXX";
+
+static const char *in_dir(const char *name)
+{
+    char *path = malloc(strlen(dir) + strlen(name) + 2);
+    if (!path)
+        exit(2);
+    sprintf(path, "%s/%s", dir, name);
+    return path;
+}
+
+static const char *store(const char *name, const void *data, size_t n)
+{
+    const char *path = in_dir(name);
+    FILE *f = fopen(path, "wb");
+    if (!f || fwrite(data, 1, n, f) != n || fclose(f) != 0)
+        exit(2);
+    return path;
+}
+
+/* ---- a job that only loads --------------------------------------------------------------------------------------- */
+
+typedef struct { Job job; Run run; InputInfo input[3]; Stage st; const char *file[4], *role[3],
+                *path[3]; int feeds[3]; } Set;
+
+static void set_up(Set *s, const char *format, int roles, const char *file)
+{
+    memset(s, 0, sizeof *s);
+    s->file[0] = file;
+    s->role[0] = "tokens", s->role[1] = "next";
+    s->feeds[1] = 1, s->feeds[2] = 2;
+    for (int i = 0; i < 3; i++)
+        s->input[i] = (InputInfo){i ? "targets" : "tokens", JOB_I32, T, 0, 0};
+    s->job.inputs = 3;
+    s->job.input = s->input;
+    s->job.train.format = s->job.eval.format = format;
+    s->job.train.files = s->job.eval.files = s->file;
+    s->job.train.roles = s->job.eval.roles = roles;
+    s->job.train.role = s->job.eval.role = s->role;
+    s->job.train.input = s->job.eval.input = s->feeds;
+    s->job.train.path = s->job.eval.path = s->path;
+    s->run.job = &s->job;
+}
+
+static int open_set(void *at)
+{
+    Set *s = at;
+    int status = DONE;
+    s->st.loader = data_open(&s->run, &status);
+    return status;
+}
+
+static Values values(int64_t step, bool eval)
+{
+    return (Values){.step = step, .seed = 77, .micro = eval ? 1 : MICRO, .batch = B, .eval = eval};
+}
+
+/* ---- token formats ----------------------------------------------------------------------------------------------- */
+
+enum { TOKENS = 301 };
+
+static int token(int i, int limit)
+{
+    return (int)((unsigned)i * 2654435761u >> 7) % limit;
+}
+
+/* Each sample must be T+1 neighbours of the stream, at the place that `next` proves; returns the start of sample b. */
+static int start_of(const int32_t *x, const int32_t *y, int limit)
+{
+    for (int at = 0; at + T < TOKENS; at++) {
+        bool same = true;
+        for (int i = 0; same && i < T; i++)
+            same = x[i] == token(at + i, limit) && y[i] == token(at + i + 1, limit);
+        if (same)
+            return at;
+    }
+    return -1;
+}
+
+static void test_windows(Set *s, const char *what, int limit)
+{
+    int32_t x[B * T], y[B * T], again[B * T];
+    int seen[TOKENS] = {0}, different = 0, previous = -1, lost = 0;
+    check(open_set(s) == DONE, "%s: does not open", what);
+    for (int step = 0; s->st.loader && step < 40; step++)
+        for (int mb = 0; mb < MICRO; mb++) {
+            Values v = values(step, false);
+            data_load(&s->st, x, &v, 0, mb, sizeof x);
+            data_load(&s->st, y, &v, 1, mb, sizeof y);
+            data_load(&s->st, again, &v, 0, mb, sizeof again);
+            lost += memcmp(x, again, sizeof x) != 0;
+            for (int b = 0; b < B; b++) {
+                int at = start_of(x + b * T, y + b * T, limit);
+                lost += at < 0;
+                seen[at < 0 ? 0 : at] = 1;
+                different += at != previous;
+                previous = at;
+            }
+        }
+    int places = 0, late = 0;
+    for (int i = 0; i < TOKENS; i++)
+        places += seen[i];
+    for (int i = TOKENS - T - 40; i < TOKENS; i++)
+        late += seen[i];
+    check(late > 15, "%s: of the last 40 places %d were drawn", what, late);
+    check(lost == 0, "%s: %d samples are not in the data, or not the same twice", what, lost);
+    /* 480 draws from 289 places leave out 289 (1 - 1/289)^480 = 55 on average, deviation 5.6 */
+    check(places > 289 - 55 - 30 && places < 289 - 55 + 30, "%s: %d of 289 places were drawn", what, places);
+    check(different > 400, "%s: samples repeat", what);
+}
+
+static void test_evaluation(Set *s, const char *what, int limit)
+{
+    int32_t x[B * T], y[B * T];
+    int windows = (TOKENS - 1) / T;
+    for (int e = 0; s->st.loader && e < 2 * windows; e++) {
+        Values v = values(e, true);
+        data_load(&s->st, x, &v, 0, 0, sizeof x);
+        data_load(&s->st, y, &v, 1, 0, sizeof y);
+        for (int b = 0; b < B; b++)
+            check(start_of(x + b * T, y + b * T, limit) == (e * B + b) % windows * T,
+                  "%s: evaluation %d, sample %d", what, e, b);
+    }
+}
+
+static void test_count(Set *s, int limit, int ignore)
+{
+    int32_t y[B * T];
+    long want = 0;
+    Values v = values(5, false);
+    for (int mb = 0; mb < MICRO; mb++) {
+        data_load(&s->st, y, &v, 1, mb, sizeof y);
+        for (int i = 0; i < B * T; i++)
+            want += y[i] != ignore;
+    }
+    data_count(&s->st, &v, 1, ignore, 2);
+    check(v.valid[2] == want && want > 0, "counted %lld of %ld targets below %d", (long long)v.valid[2], want, limit);
+}
+
+/* Two files, so that windows cross their border; the pattern must bring them in the order of their names. */
+static void test_bytes(void)
+{
+    unsigned char text[TOKENS];
+    Set s;
+    for (int i = 0; i < TOKENS; i++)
+        text[i] = (unsigned char)token(i, 256);
+    store("b2.txt", text + 100, TOKENS - 100);
+    store("b1.txt", text, 100);
+    store("c.txt", "other", 5);
+    set_up(&s, "bytes", 2, in_dir("b*.txt"));
+    test_windows(&s, "bytes", 256);
+    test_evaluation(&s, "bytes", 256);
+    test_count(&s, 256, token(3, 256));
+}
+
+static size_t llmc(unsigned char *to, uint32_t magic, uint32_t version, uint32_t count, int width, int limit)
+{
+    memset(to, 0, 1024);
+    uint32_t head[3] = {magic, version, count};
+    memcpy(to, head, sizeof head);
+    for (int i = 0; i < TOKENS; i++) {
+        uint32_t u = (uint32_t)token(i, limit);
+        memcpy(to + 1024 + i * width, &u, (size_t)width);
+    }
+    return 1024 + (size_t)(TOKENS * width);
+}
+
+static void test_llmc(void)
+{
+    static unsigned char file[1024 + 4 * TOKENS + 1];
+    Set s;
+    set_up(&s, "llmc-tokens", 2, store("a.bin", file, llmc(file, 20240520, 1, TOKENS, 2, 50257)));
+    test_windows(&s, "llm.c of u16", 50257);
+    test_evaluation(&s, "llm.c of u16", 50257);
+    size_t n = llmc(file, 20240801, 7, TOKENS, 4, 128256);
+    set_up(&s, "llmc-tokens", 2, store("b.bin", file, n));
+    test_windows(&s, "llm.c of u32", 128256);
+    set_up(&s, "llmc-tokens", 2, store("cut.bin", file, n - 1));
+    refuse("a cut llm.c file", open_set, &s, STATUS_RUN, "cut short");
+    set_up(&s, "llmc-tokens", 2, store("long.bin", file, n + 1));
+    refuse("a long llm.c file", open_set, &s, STATUS_RUN, "too long");
+    set_up(&s, "llmc-tokens", 2, store("small.bin", file, 1023));
+    refuse("a header alone", open_set, &s, STATUS_RUN, "no llm.c token file");
+    set_up(&s, "llmc-tokens", 2, store("magic.bin", file, llmc(file, 20240521, 1, TOKENS, 2, 9)));
+    refuse("another magic", open_set, &s, STATUS_RUN, "magic 20240521");
+}
+
+/* ---- Megatron: sequences out of order in the .bin ---------------------------------------------------------------- */
+
+typedef struct { unsigned char at[4096]; size_t n; } Blob;
+
+static void add(Blob *b, uint64_t x, int bytes)
+{
+    for (int i = 0; i < bytes; i++)
+        b->at[b->n++] = (unsigned char)(x >> (8 * i));
+}
+
+/* Sequences of 50 tokens; sequence i lies at place (i * 3) % 6 of the file, the last is one token. */
+static void megatron(Blob *idx, Blob *bin, int code, int width)
+{
+    static const int place[] = {0, 3, 1, 4, 2, 5};
+    memset(idx, 0, sizeof *idx);
+    memset(bin, 0, sizeof *bin);
+    memcpy(idx->at, "MMIDIDX\0\0", 9);
+    idx->n = 9;
+    add(idx, 1, 8), add(idx, (uint64_t)code, 1), add(idx, 7, 8), add(idx, 2, 8);
+    for (int i = 0; i < 7; i++)
+        add(idx, i < 6 ? 50 : 1, 4);
+    for (int i = 0; i < 7; i++)
+        add(idx, (uint64_t)((i < 6 ? place[i] * 50 : 300) * width), 8);
+    add(idx, 0, 8), add(idx, 7, 8);
+    for (int at = 0; at < 6; at++)
+        for (int i = 0; i < 6; i++)
+            for (int k = 0; place[i] == at && k < 50; k++)
+                add(bin, (uint64_t)token(i * 50 + k, 60000), width);
+    add(bin, (uint64_t)token(300, 60000), width);
+}
+
+static void megatron_case(const char *what, const Blob *idx, const Blob *bin, const char *refused)
+{
+    Set s;
+    store("m.idx", idx->at, idx->n);
+    set_up(&s, "megatron", 2, store("m.bin", bin->at, bin->n));
+    if (refused)
+        refuse(what, open_set, &s, STATUS_RUN, refused);
+    else
+        test_windows(&s, what, 60000);
+}
+
+static void test_megatron(void)
+{
+    static Blob idx, bin, bad;
+    megatron(&idx, &bin, 4, 4);
+    megatron_case("megatron of i32", &idx, &bin, NULL);
+    megatron(&idx, &bin, 8, 2);
+    megatron_case("megatron of u16", &idx, &bin, NULL);
+    for (size_t cut = 0; cut < idx.n; cut += 13) {
+        bad = idx;
+        bad.n = cut;
+        megatron_case("a cut index", &bad, &bin, cut < 34 ? "no Megatron index" : "cut short");
+    }
+    bad = idx;
+    bad.at[17] = 7;
+    megatron_case("floats", &bad, &bin, "not an integer");
+    bad = idx;
+    bad.at[34 + 7 * 4 + 6] = 0x7f;
+    megatron_case("an offset beyond the file", &bad, &bin, "sequence 0");
+    bad = idx;
+    bad.at[37] = 0xff;
+    megatron_case("a negative length", &bad, &bin, "sequence 0");
+    bad = idx;
+    memset(bad.at + 18, 0xff, 8);
+    megatron_case("absurdly many sequences", &bad, &bin, "cut short");
+    Set s;
+    set_up(&s, "megatron", 2, in_dir("m.idx"));
+    refuse("the index as data", open_set, &s, STATUS_RUN, "name the .bin");
+}
+
+/* ---- npy --------------------------------------------------------------------------------------------------------- */
+
+enum { ROWS = 23 };
+
+static size_t npy(unsigned char *to, int version, const char *dictionary, const void *data, size_t n)
+{
+    size_t length = strlen(dictionary), head = version == 1 ? 10 : 12;
+    memcpy(to, "\x93NUMPY", 6);
+    to[6] = (unsigned char)version, to[7] = 0;
+    for (size_t i = 8; i < head; i++)
+        to[i] = (unsigned char)(length >> (8 * (i - 8)));
+    memcpy(to + head, dictionary, length);
+    memcpy(to + head + length, data, n);
+    return head + length + n;
+}
+
+static void npy_set(Set *s)
+{
+    set_up(s, "npy", 3, NULL);
+    s->input[1] = (InputInfo){"x", JOB_F32, T, 0, 0};
+    s->input[2] = (InputInfo){"h", JOB_BF16, T, 0, 0};
+    s->path[0] = in_dir("i.npy"), s->path[1] = in_dir("f.npy"), s->path[2] = in_dir("f.npy");
+}
+
+/* Every pass over the rows shows each once, and the arrays stay side by side. */
+static void test_rows(Set *s)
+{
+    int32_t a[B * T];
+    float f[B * T];
+    uint16_t h[B * T];
+    int seen[ROWS] = {0}, moved = 0, wrong = 0;
+    for (int n = 0; n < 10 * ROWS; n++) {
+        int b = n % B, mb = n / B % MICRO;
+        Values v = values(n / B / MICRO, false);
+        data_load(&s->st, a, &v, 0, mb, sizeof a);
+        data_load(&s->st, f, &v, 1, mb, sizeof f);
+        data_load(&s->st, h, &v, 2, mb, sizeof h);
+        int row = a[b * T] / T;
+        for (int i = 0; i < T; i++)
+            wrong += a[b * T + i] != row * T + i || f[b * T + i] != (float)(row * T + i) / 3 ||
+                     h[b * T + i] != float_bf16((float)(row * T + i) / 3);
+        wrong += row < 0 || row >= ROWS || seen[row]++ != n / ROWS;
+        moved += row != n % ROWS;
+    }
+    check(wrong == 0, "npy: %d elements or rows are wrong", wrong);
+    check(moved > 5 * ROWS, "npy: rows come in their own order");
+    for (int e = 0; e < ROWS; e++) {
+        Values v = values(e, true);
+        data_load(&s->st, a, &v, 0, 0, sizeof a);
+        check(a[T] == (e * B + 1) % ROWS * T, "npy: evaluation %d", e);
+    }
+}
+
+static void test_npy(void)
+{
+    static const struct { const char *what, *dictionary, *says; } bad[] = {
+        {"another order", "{'descr': '<i4', 'fortran_order': True, 'shape': (23, 12), }", "not understood"},
+        {"big endian", "{'descr': '>i4', 'fortran_order': False, 'shape': (23, 12), }", "not understood"},
+        {"a record", "{'descr': [('a', '<i4')], 'fortran_order': False, 'shape': (23, 12), }", "not understood"},
+        {"no shape", "{'descr': '<i4', 'fortran_order': False, }", "not understood"},
+        {"a key twice", "{'descr': '<i4', 'descr': '<i4', 'fortran_order': False, 'shape': (23, 12), }",
+         "not understood"},
+        {"no end", "{'descr': '<i4', 'fortran_order': False, 'shape': (23, 12", "not understood"},
+        {"too many rows", "{'descr': '<i4', 'fortran_order': False, 'shape': (24, 12), }", "cut short"},
+        {"absurd rows", "{'descr': '<i4', 'fortran_order': False, 'shape': (4611686018427387904, 12), }", "cut short"},
+        {"an overflow", "{'descr': '<i4', 'fortran_order': False, 'shape': (2, 9223372036854775807, 12), }",
+         "not understood"},
+        {"empty rows", "{'descr': '<i4', 'fortran_order': False, 'shape': (23, 0), }", "cut short"},
+        {"another width", "{'descr': '<i4', 'fortran_order': False, 'shape': (46, 6), }", "wants 12 integers"},
+        {"floats", "{'descr': '<f4', 'fortran_order': False, 'shape': (23, 12), }", "wants 12 integers"},
+        {"other rows", "{'descr': '<i4', 'fortran_order': False, 'shape': (22, 12), }", "same number"},
+    };
+    static unsigned char file[8192];
+    static int32_t ints[ROWS * T];
+    static float floats[ROWS * T];
+    Set s;
+    for (int i = 0; i < ROWS * T; i++)
+        ints[i] = i, floats[i] = (float)i / 3;
+    const char *good = "{'descr': '<i4', 'fortran_order': False, 'shape': (23, 3, 4), }         \n";
+    store("f.npy", file, npy(file, 2, "{'shape': (23, 12,), 'fortran_order': False, 'descr': '<f4'}", floats,
+                             sizeof floats));
+    size_t n = npy(file, 1, good, ints, sizeof ints);
+    store("i.npy", file, n);
+    npy_set(&s);
+    check(open_set(&s) == DONE, "npy does not open");
+    test_rows(&s);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        store("i.npy", file, npy(file, 1, bad[i].dictionary, ints, sizeof ints));
+        refuse(bad[i].what, open_set, &s, STATUS_RUN, bad[i].says);
+    }
+    n = npy(file, 1, good, ints, sizeof ints);
+    for (size_t cut = 0; cut < n; cut += 7) {
+        store("i.npy", file, cut);
+        refuse("a cut npy file", open_set, &s, STATUS_RUN, "data: ");
+    }
+}
+
+/* ---- what is refused in any format ------------------------------------------------------------------------------- */
+
+static int load_all(void *at)
+{
+    Set *s = at;
+    int32_t x[B * T];
+    int status = open_set(s);
+    for (int e = 0; status == DONE && e < 100; e++) {
+        Values v = values(e, false);
+        data_load(&s->st, x, &v, 0, 0, sizeof x);
+    }
+    return status;
+}
+
+static int load_wrong_bytes(void *at)
+{
+    Set *s = at;
+    int32_t x[B * T + 1];
+    Values v = values(0, false);
+    int status = open_set(s);
+    data_load(&s->st, x, &v, 0, 0, sizeof x);
+    return status;
+}
+
+static void test_refused(void)
+{
+    Set s;
+    char text[TOKENS];
+    memset(text, 'a', sizeof text);
+    text[200] = 'z';
+    set_up(&s, "bytes", 2, store("range.txt", text, sizeof text));
+    s.input[0].hi = 'z';
+    refuse("an id out of range", load_all, &s, STATUS_RUN, "range.txt: element 200 is 122, outside [0, 122) of input "
+           "`tokens`");
+    refuse("other bytes", load_wrong_bytes, &s, STATUS_RUN, "is loaded with 148 bytes");
+    set_up(&s, "bytes", 2, store("short.txt", text, T));
+    refuse("short data", open_set, &s, STATUS_RUN, "hold 12 tokens; a sample needs 13");
+    set_up(&s, "bytes", 2, in_dir("nothing*"));
+    refuse("no file", open_set, &s, STATUS_RUN, "no file matches");
+    set_up(&s, "bytes", 2, dir);
+    refuse("a directory", open_set, &s, STATUS_RUN, "not a plain file");
+    set_up(&s, "parquet", 2, in_dir("short.txt"));
+    refuse("an unknown format", open_set, &s, STATUS_RUN, "has no reader");
+}
+
+int main(void)
+{
+    if (!mkdtemp(dir))
+        return 2;
+    test_bytes();
+    test_llmc();
+    test_megatron();
+    test_npy();
+    test_refused();
+    char command[300];
+    snprintf(command, sizeof command, "rm -rf %s", dir);
+    check(system(command) == 0, "cannot remove %s", dir);
+    return finish("unit_rt_data");
+}
