@@ -468,6 +468,7 @@ int comm(Plan *p);
 void check_comm(const Plan *p);                     /* the four properties; rendezvous simulation finds deadlock */
 /* ---- lower: lower/lower.c ---------------------------------------------------------------------------------------- */
 int lower(Plan *p);
+void lower_pools(Plan *p, int device);
 void check_lower(const Plan *p);                    /* every call finds its operands alive and of the right micro-batch */
 /* ---- mem: lower/mem.c -------------------------------------------------------------------------------------------- */
 int mem(Plan *p);

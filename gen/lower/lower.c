@@ -358,6 +358,22 @@ static int pool_of(Plan *p, const Buf *b)
     return p->pool.n - 1;
 }
 
+/* The pools that each routine of a device names, from the buffers of its calls; mem may add some. */
+void lower_pools(Plan *p, int device)
+{
+    for (int r = 0; r < p->routine.n; r++) {
+        Routine *x = &p->routine.at[r];
+        for (int i = 0; x->device == device && i < x->call.n; i++)
+            for (int j = 0; j < x->call.at[i].buf.n; j++) {
+                int b = x->call.at[i].buf.at[j], pool = b < 0 ? -1 : p->buf.at[b].pool, seen = 0;
+                for (int s = 0; s < x->pool.n; s++)
+                    seen |= x->pool.at[s] == pool;
+                if (pool >= 0 && !seen)
+                    *PUSH(&x->pool) = pool;
+            }
+    }
+}
+
 /* birth, death and pool of every tensor buffer of this device, the first of which is `from`. */
 static void find_pools(Lower *w, int from)
 {
@@ -385,17 +401,7 @@ static void find_pools(Lower *w, int from)
         if (t->many && !b->eval)
             b->pool = pool_of(p, b);
     }
-    for (int r = 0; r < p->routine.n; r++) {
-        Routine *x = &p->routine.at[r];
-        for (int i = 0; x->device == w->device && i < x->call.n; i++)
-            for (int j = 0; j < x->call.at[i].buf.n; j++) {
-                int b = x->call.at[i].buf.at[j], pool = b < 0 ? -1 : p->buf.at[b].pool, seen = 0;
-                for (int s = 0; s < x->pool.n; s++)
-                    seen |= x->pool.at[s] == pool;
-                if (pool >= 0 && !seen)
-                    *PUSH(&x->pool) = pool;
-            }
-    }
+    lower_pools(p, w->device);
 }
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */

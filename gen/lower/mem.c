@@ -7,8 +7,9 @@
  * for any profile.
  *
  *   slots    the micro-batches of a pool take the lowest slot that is free; the highest number used is the count
- *   packing  states first, then the pools as rigid blocks, then local buffers at the lowest address where no byte is
- *            shared at any tick: they fall into the holes that slots leave while part of their tensors are dead.
+ *   packing  states first, then the pools as rigid blocks, then local buffers where no byte is shared at any tick: in
+ *            the slot of the micro-batch at hand, among tensors that are not born yet or dead already, so that the address
+ *            moves with the slot; else at the lowest address that is free for every micro-batch.
  *            Several orders are tried, the lowest top wins, the first of equals (after TFLite's greedy by size:
  *            Pisarchyk and Lee, Efficient Memory Management for Deep Neural Net Inference, 2020, section 5)
  *   bound    the most bytes alive at any tick, aligned; no packing, pooled or not, can be below it
@@ -25,7 +26,15 @@ enum { ALIGN = 64 };            /* a cache line, and one AVX-512 register */
 typedef struct { int first, last; } Span;
 typedef struct { Bytes at, size; Span *span; int n; } Part;     /* at: in the arena once placed, in the item before */
 typedef VEC(Part) Parts;
-typedef struct { int buf, pool; Bytes size; int first; Parts part; } Item;
+typedef struct {
+    int buf, pool;              /* a local buffer, or a pool */
+    Bytes size;
+    int first;
+    Parts part;                 /* pool: by buffer and slot; local: one */
+    int host;                   /* local: item of the pool whose slots it may live in; -1: none */
+    Parts in_slot;              /* local: by slot of the host */
+} Item;
+typedef struct { Bytes at; bool hosted; } Place;    /* of an item; hosted: in each slot of its host, at is that in slot 0 */
 
 typedef struct {
     Plan *p;
@@ -180,13 +189,13 @@ static int span_order(const void *a, const void *b)
     return x->first < y->first ? -1 : x->first > y->first;
 }
 
-/* The ticks at which buffer b owns slot s of its pool (s < 0: whatever micro-batch). */
-static Part spans_of(const Mem *m, int b, int s)
+/* The ticks at which buffer b is alive, for the micro-batches that own slot s of a pool (pool < 0: for all). */
+static Part spans_of(const Mem *m, int b, int pool, int s)
 {
     Part part = {0, align(m->p->buf.at[b].bytes), alloc(sizeof(Span) * (size_t)m->micro), 0};
     for (int mb = 0; mb < m->micro; mb++) {
         const Span *x = live_of(m, b, mb);
-        if (x->last >= x->first && (s < 0 || m->slot[m->p->buf.at[b].pool * m->micro + mb] == s))
+        if (x->last >= x->first && (pool < 0 || m->slot[pool * m->micro + mb] == s))
             part.span[part.n++] = *x;
     }
     qsort(part.span, (size_t)part.n, sizeof(Span), span_order);
@@ -241,6 +250,20 @@ static void place_states(Mem *m)
     p->dev.at[m->device].state = m->top;
 }
 
+/* The widest pool of several slots that belongs to the chunk of a local buffer: what the chunk saves for backward. */
+static int host_of(const Mem *m, const Buf *b)
+{
+    int best = -1;
+    for (int i = 0; i < m->pools; i++) {
+        const Pool *x = &m->p->pool.at[m->item.at[i].pool];
+        if (x->chunk != b->chunk || x->count < 2 || b->chunk < 0 || b->eval || b->state >= 0)
+            continue;
+        if (best < 0 || x->stride > m->p->pool.at[m->item.at[best].pool].stride)
+            best = i;
+    }
+    return best;
+}
+
 static void find_items(Mem *m)
 {
     Plan *p = m->p;
@@ -252,7 +275,7 @@ static void find_items(Mem *m)
         *item = (Item){.buf = -1, .pool = x, .size = pool->stride * pool->count};
         for (int b = 0; b < p->buf.n; b++)
             for (int s = 0; p->buf.at[b].pool == x && s < pool->count; s++) {
-                Part part = spans_of(m, b, s);
+                Part part = spans_of(m, b, x, s);
                 part.at = p->buf.at[b].offset + s * pool->stride;
                 *PUSH(&item->part) = part;
             }
@@ -263,8 +286,10 @@ static void find_items(Mem *m)
         if (x->device != m->device || always(x) || x->pool >= 0 || x->last < x->first)
             continue;
         Item *item = PUSH(&m->item);
-        *item = (Item){.buf = b, .pool = -1, .size = align(x->bytes), .first = x->first};
-        *PUSH(&item->part) = spans_of(m, b, -1);
+        *item = (Item){.buf = b, .pool = -1, .size = align(x->bytes), .first = x->first, .host = host_of(m, x)};
+        *PUSH(&item->part) = spans_of(m, b, -1, 0);
+        for (int s = 0; item->host >= 0 && s < p->pool.at[m->item.at[item->host].pool].count; s++)
+            *PUSH(&item->in_slot) = spans_of(m, b, m->item.at[item->host].pool, s);
     }
 }
 
@@ -289,6 +314,33 @@ static int by_address(const void *a, const void *b)
 {
     const Part *x = *(Part *const *)a, *y = *(Part *const *)b;
     return x->at != y->at ? (x->at < y->at ? -1 : 1) : (x->size < y->size ? -1 : x->size > y->size);
+}
+
+typedef struct { Bytes from, to; } Taken;
+
+static int by_from(const void *a, const void *b)
+{
+    const Taken *x = a, *y = b;
+    return x->from != y->from ? (x->from < y->from ? -1 : 1) : (x->to < y->to ? -1 : x->to > y->to);
+}
+
+/* The lowest place within a slot that is free in every slot while the slot's micro-batch needs it; -1: there is none. */
+static Bytes lowest_in_slot(const Item *x, const Parts *placed, Bytes base, const Pool *pool, Taken *taken)
+{
+    int n = 0;
+    for (int s = 0; s < pool->count; s++) {
+        Bytes slot = base + s * pool->stride;
+        for (int i = 0; i < placed->n; i++) {
+            const Part *near = &placed->at[i];
+            if (near->at < slot + pool->stride && near->at + near->size > slot && meet(&x->in_slot.at[s], near))
+                taken[n++] = (Taken){near->at - slot, near->at + near->size - slot};
+        }
+    }
+    qsort(taken, (size_t)n, sizeof *taken, by_from);
+    Bytes at = 0;
+    for (int i = 0; i < n && taken[i].from < at + x->size; i++)
+        at = taken[i].to > at ? taken[i].to : at;
+    return at + x->size <= pool->stride ? at : -1;
 }
 
 /* The lowest address from `base` on where `want` shares no byte with a placed part alive at the same time. */
@@ -335,26 +387,58 @@ static int by_length(const void *a, const void *b)
     return x != y ? (x > y ? -1 : 1) : by_size(a, b);
 }
 
-/* Place everything, locals in the given order; the top, and each item's address in `at`. */
-static Bytes pack(Mem *m, Item **order, Bytes *at)
+static void place_pools(const Mem *m, Parts *placed, Place *place, Bytes *top)
+{
+    for (int i = 0; i < m->pools; i++) {
+        const Item *x = &m->item.at[i];
+        place[i].at = *top;
+        for (int j = 0; j < x->part.n; j++) {
+            Part part = x->part.at[j];
+            part.at += *top;
+            *PUSH(placed) = part;
+        }
+        *top += x->size;
+    }
+}
+
+/* Try the slots of the local's host; what is placed there takes every slot. */
+static bool place_hosted(const Mem *m, const Item *x, Parts *placed, Place *place, Taken *taken)
+{
+    if (x->host < 0)
+        return false;
+    const Pool *pool = &m->p->pool.at[m->item.at[x->host].pool];
+    Bytes base = place[x->host].at, in = lowest_in_slot(x, placed, base, pool, taken);
+    if (in < 0)
+        return false;
+    for (int s = 0; s < pool->count; s++) {
+        Part part = x->in_slot.at[s];
+        part.at = base + s * pool->stride + in;
+        *PUSH(placed) = part;
+    }
+    place[x - m->item.at] = (Place){base + in, true};
+    return true;
+}
+
+/* Place everything, locals in the given order; the top, and where each item went. */
+static Bytes pack(const Mem *m, Item **order, bool host, Place *place)
 {
     Parts placed = {0};
     Bytes top = m->top;
-    for (int i = 0; i < m->pools; i++) {
-        const Item *x = &m->item.at[i];
-        at[i] = top;
-        for (int j = 0; j < x->part.n; j++) {
-            Part part = x->part.at[j];
-            part.at += top;
-            *PUSH(&placed) = part;
-        }
-        top += x->size;
+    size_t parts = 1, slots = 1;
+    place_pools(m, &placed, place, &top);
+    for (int i = 0; i < m->item.n; i++) {
+        size_t n = (size_t)m->item.at[i].in_slot.n;
+        parts += (size_t)m->item.at[i].part.n + n;
+        slots = n > slots ? n : slots;
     }
-    Part **near = alloc(sizeof *near * (size_t)(placed.n + m->item.n + 1));
+    Part **near = alloc(sizeof *near * parts);
+    Taken *taken = alloc(sizeof *taken * parts * slots);
     for (int i = 0; i < m->item.n - m->pools; i++) {
+        if (host && place_hosted(m, order[i], &placed, place, taken))
+            continue;
         Part part = order[i]->part.at[0];
         part.at = lowest(&part, &placed, m->top, near);
-        at[order[i] - m->item.at] = part.at;
+        place[order[i] - m->item.at] = (Place){part.at, false};
         *PUSH(&placed) = part;
         if (part.at + part.size > top)
             top = part.at + part.size;
@@ -362,34 +446,46 @@ static Bytes pack(Mem *m, Item **order, Bytes *at)
     return top;
 }
 
+/* A local in a slot is from now on a buffer of that pool. */
+static void take_places(Mem *m, const Place *place)
+{
+    for (int i = 0; i < m->item.n; i++) {
+        const Item *x = &m->item.at[i];
+        if (x->pool < 0)
+            continue;
+        m->p->pool.at[x->pool].offset = place[i].at;
+        for (int b = 0; b < m->p->buf.n; b++)
+            if (m->p->buf.at[b].pool == x->pool)
+                m->p->buf.at[b].offset += place[i].at;
+    }
+    for (int i = m->pools; i < m->item.n; i++) {
+        Buf *x = &m->p->buf.at[m->item.at[i].buf];
+        x->offset = place[i].at;
+        x->pool = place[i].hosted ? m->item.at[m->item.at[i].host].pool : -1;
+    }
+    lower_pools(m->p, m->device);
+}
+
 static void best_packing(Mem *m)
 {
     static int (*const orders[])(const void *, const void *) = {by_size, by_length, by_start};
+    enum { ORDERS = sizeof orders / sizeof *orders };
     size_t locals = (size_t)(m->item.n - m->pools);
     Item **order = alloc(sizeof *order * (locals + 1));
-    Bytes *best = NULL, top = 0;
-    for (size_t k = 0; k < sizeof orders / sizeof *orders; k++) {
+    Place *best = NULL;
+    Bytes top = 0;
+    for (int k = 0; k < 2 * ORDERS; k++) {
         for (size_t i = 0; i < locals; i++)
             order[i] = &m->item.at[(size_t)m->pools + i];
-        qsort(order, locals, sizeof *order, orders[k]);
-        Bytes *at = alloc(sizeof *at * (size_t)(m->item.n + 1));
-        Bytes height = pack(m, order, at);
+        qsort(order, locals, sizeof *order, orders[k % ORDERS]);
+        Place *place = alloc(sizeof *place * (size_t)(m->item.n + 1));
+        Bytes height = pack(m, order, k < ORDERS, place);
         if (!best || height < top) {
-            best = at;
+            best = place;
             top = height;
         }
     }
-    for (int i = 0; i < m->item.n; i++) {
-        const Item *x = &m->item.at[i];
-        if (x->pool < 0) {
-            m->p->buf.at[x->buf].offset = best[i];
-            continue;
-        }
-        m->p->pool.at[x->pool].offset = best[i];
-        for (int b = 0; b < m->p->buf.n; b++)
-            if (m->p->buf.at[b].pool == x->pool)
-                m->p->buf.at[b].offset += best[i];
-    }
+    take_places(m, best);
     m->p->dev.at[m->device].arena = top;
 }
 
