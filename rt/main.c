@@ -126,8 +126,10 @@ static int results(Worker *w)
         char hex[65];
         export_hash(w, hex);
         memcpy(line + 7, hex, 64);
-        if (w->stage.index == 0)
+        if (w->stage.index == 0) {
+            metrics_break(w->run);
             write_all(STDOUT_FILENO, line, strlen(line));
+        }
     }
     return status;
 }

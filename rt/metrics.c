@@ -40,7 +40,15 @@ static void put(Run *run, const Text *t)
     }
 }
 
-static void show(const Run *run, const Text *t)
+/* Ends the line that a terminal shows the progress in. */
+void metrics_break(Run *run)
+{
+    if (run->pending)
+        write_all(STDOUT_FILENO, "\n", 1);
+    run->pending = false;
+}
+
+static void show(Run *run, const Text *t)
 {
     if (!run->opt.quiet)
         write_all(STDOUT_FILENO, t->at, t->n < t->cap ? t->n : t->cap - 1);
@@ -101,6 +109,7 @@ void metrics_step(Run *run, int64_t step, double loss, double norm, double lr, d
     text_add(&t, "%.0f tokens/s  %.1f ms (predicted %.1f)  arena %.1f MiB%s", rate, 1e3 * wall,
              1e-6 * (double)job->step_ns, mega(peak(job)), run->terminal ? "\033[K" : "\n");
     show(run, &t);
+    run->pending = run->terminal && !run->opt.quiet;
     t.n = 0;
     text_add(&t, "{\"event\":\"step\",\"step\":%lld,\"loss\":", (long long)step + 1);
     text_number(&t, loss);
@@ -114,8 +123,8 @@ void metrics_eval(Run *run, int64_t step, double loss)
 {
     char line[LINE];
     Text t = {line, 0, sizeof line};
-    text_add(&t, "%sstep %lld/%ld  eval loss %.5f\n", run->terminal ? "\n" : "", (long long)step + 1, run->opt.steps,
-             loss);
+    text_add(&t, "step %lld/%ld  eval loss %.5f\n", (long long)step + 1, run->opt.steps, loss);
+    metrics_break(run);
     show(run, &t);
     t.n = 0;
     text_add(&t, "{\"event\":\"eval\",\"step\":%lld,\"loss\":", (long long)step + 1);
@@ -128,7 +137,8 @@ void metrics_line(Run *run, const char *event, int64_t step, const char *detail)
 {
     char line[LINE];
     Text t = {line, 0, sizeof line};
-    text_add(&t, "%sstep %lld/%ld  %s %s\n", run->terminal ? "\n" : "", (long long)step, run->opt.steps, event, detail);
+    text_add(&t, "step %lld/%ld  %s %s\n", (long long)step, run->opt.steps, event, detail);
+    metrics_break(run);
     show(run, &t);
     t.n = 0;
     text_add(&t, "{\"event\":\"%s\",\"step\":%lld,\"detail\":", event, (long long)step);
@@ -139,8 +149,7 @@ void metrics_line(Run *run, const char *event, int64_t step, const char *detail)
 
 void metrics_close(Run *run)
 {
-    if (run->main && run->terminal && !run->opt.quiet)
-        write_all(STDOUT_FILENO, "\n", 1);
+    metrics_break(run);
     if (run->log >= 0)
         close(run->log);
     run->log = -1;

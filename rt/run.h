@@ -59,6 +59,7 @@ struct Run {
     int64_t start;              /* first step */
     int log;                    /* descriptor of the metrics; -1 none */
     bool terminal, main;        /* progress goes to a terminal; stage 0 runs here */
+    bool pending;               /* the terminal shows a line of progress that has no end yet */
     struct Item *parameter, *gradient;  /* of all stages, by name */
     int parameters, gradients;
 };
@@ -104,6 +105,7 @@ void metrics_start(Run *run);
 void metrics_step(Run *run, int64_t step, double loss, double norm, double lr, double wall);
 void metrics_eval(Run *run, int64_t step, double loss);
 void metrics_line(Run *run, const char *event, int64_t step, const char *detail);
+void metrics_break(Run *run);                           /* before anything else is written to standard output */
 void metrics_close(Run *run);
 
 void signal_open(void);                                 /* signal.c */
