@@ -14,12 +14,12 @@ typedef enum { FLAG, WORD, WORDS, NUMBER, BYTE } Kind;
 typedef struct { const char *name, *value; Kind kind; size_t field; const char *about; } Option;
 
 static const Option table[] = {
-    {"--steps", "N", NUMBER, offsetof(Options, steps), "stop after step N; learning rates follow the model file all the same"},
-    {"--data", "PATH...", WORDS, offsetof(Options, data), "training files or patterns, instead of those of the model file"},
+    {"--steps", "N", NUMBER, offsetof(Options, steps), "stop after step N; rates follow the model file all the same"},
+    {"--data", "PATH...", WORDS, offsetof(Options, data), "training files or patterns, in place of the model file's"},
     {"--eval-data", "PATH...", WORDS, offsetof(Options, eval_data), "the same for the evaluation"},
     {"--checkpoint", "DIR", WORD, offsetof(Options, checkpoint), "write checkpoints to DIR"},
     {"--no-checkpoint", NULL, FLAG, offsetof(Options, none), "write none, whatever the model file says"},
-    {"--resume", NULL, FLAG, offsetof(Options, resume), "go on from the newest checkpoint there; any plan of the model will do"},
+    {"--resume", NULL, FLAG, offsetof(Options, resume), "go on from the newest checkpoint there, under any plan"},
     {"--weights", "FILE", WORD, offsetof(Options, weights), "start from the parameters of a safetensors file"},
     {"--log", "FILE", WORD, offsetof(Options, log), "append metrics as JSON lines"},
     {"--hash", NULL, FLAG, offsetof(Options, hash), "print the SHA-256 of all parameters at the end"},
@@ -36,7 +36,8 @@ static void help(const Job *job)
 {
     char store[4096];
     Text t = {store, 0, sizeof store};
-    text_add(&t, "Usage: train [OPTION]...\nTrain %s, stages: %d, transport: %s.\n\n", job->name, job->stages, link_name());
+    text_add(&t, "Usage: train [OPTION]...\nTrain %s, stages: %d, transport: %s.\n\n", job->name, job->stages,
+             link_name());
     for (int i = 0; i < OPTIONS; i++) {
         char left[40];
         snprintf(left, sizeof left, "%s %s", table[i].name, table[i].value ? table[i].value : "");
@@ -53,8 +54,8 @@ static void version(const Job *job)
 {
     char store[4096];
     Text t = {store, 0, sizeof store};
-    text_add(&t, "%s\nkernels %s, %s\ntransport %s\nmodel %s\nplan %s\nkey %s\n", job->name, job->kernels, kernels_version(), link_name(),
-             job->model, job->plan, job->key);
+    text_add(&t, "%s\nkernels %s, %s\ntransport %s\nmodel %s\nplan %s\nkey %s\n",
+             job->name, job->kernels, kernels_version(), link_name(), job->model, job->plan, job->key);
     write_all(STDOUT_FILENO, store, t.n < sizeof store ? t.n : sizeof store - 1);
 }
 
