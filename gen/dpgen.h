@@ -469,11 +469,12 @@ void check_comm(const Plan *p);                     /* the four properties; rend
 /* ---- lower: lower/lower.c ---------------------------------------------------------------------------------------- */
 int lower(Plan *p);
 void lower_pools(Plan *p, int device);
-void check_lower(const Plan *p);                    /* every call finds its operands alive and of the right micro-batch */
+int  lower_part(const Op *o);                       /* part of the update: see Action.part */
+void check_lower(const Plan *p);                    /* calls, operands, sizes; no addresses yet */
 /* ---- mem: lower/mem.c -------------------------------------------------------------------------------------------- */
 int mem(Plan *p);
 void mem_measure(Plan *p);                           /* bound, peak and live alone, of a plan from a file */
-void check_mem(const Plan *p);                      /* no two owners of a byte; written without calling mem */
+void check_mem(const Plan *p);                      /* every call reads what it should, byte for byte */
 /* ---- sim: lower/sim.c -------------------------------------------------------------------------------------------- */
 int sim(Plan *p);
 Ns sim_action(const Plan *p, const Action *k);      /* what an action takes by itself; a wait: nothing */

@@ -438,7 +438,7 @@ static void print_move(const Stager *w, const Action *k)
 
 static int print_list(const Stager *w, const Actions *list, const char *what, int number)
 {
-    fprintf(w->f, "\nvoid stage%d_%s(Stage *st)\n{\n", w->device, what);
+    fprintf(w->f, "\nvoid stage%d_%s(Stage *st)\n{\n%s", w->device, what, list->n ? "" : "    (void)st;\n");
     for (int i = 0; i < list->n; i++) {
         const Action *k = &list->at[i];
         fprintf(w->f, "    action(st, %d);  /* %s */\n", number++, action_text(w->p, k));

@@ -67,6 +67,12 @@ static void device_add(Model *m, Device d, const char *name)
             m->devices.at[0].kind, m->devices.at[0].kernels);
         return;
     }
+    if (m->devices.n && strcmp(d.kernels, "portable") &&
+        (m->devices.at[0].threads != d.threads || strcmp(m->devices.at[0].isa ? m->devices.at[0].isa : "", d.isa ? d.isa : ""))) {
+        bad(d.loc, "give all devices of the job the same", "'%s' has other threads or another isa than '%s': with %s kernels the "
+            "bits depend on them", name, m->devices.at[0].name, d.kernels);
+        return;
+    }
     *PUSH(&m->devices) = d;
 }
 

@@ -11,7 +11,8 @@
  *                   the difficulty of training recurrent neural networks, 2013, section 3.2)
  *   2  AdamW, Sgd   AdamW: Loshchilov and Hutter, Decoupled Weight Decay Regularization, 2019, algorithm 2
  *
- * clip_scope: parameter gives every parameter a norm and a factor of its own; part 1 then needs nobody else.
+ * clip_scope: parameter gives every parameter a norm and a factor of its own; part 1 then needs nobody else, and no norm
+ * is reported.
  *
  * These rows have no operands of the model, so their words are not looked up by bind_call but in a short list that says
  * what each means for the parameter at hand.
@@ -182,8 +183,11 @@ static void put_sums(Update *u, const Param *q)
     put(u, "NormPartial", q->p);
 }
 
+/* What a step reports is the norm of the whole gradient: those of single parameters go nowhere. */
 static void put_total(Update *u, const Param *q, int64_t count, int param)
 {
+    if (param >= 0)
+        word_state(u, "vals", ARG_NONE, -1);
     word_state(u, "clip", ARG_WRITE, q->clip);
     word_state(u, "norm", ARG_READ, q->norm);
     word_int(u, "count", count);

@@ -109,25 +109,57 @@ static void check_halts(const Plan *p, bool eval)
     }
 }
 
-static bool same_computation(const Action *a, const Action *b)
+static bool computes(ActionKind k)
 {
-    return a->kind == b->kind && a->chunk == b->chunk && a->mb == b->mb && a->part == b->part;
+    return k == K_F || k == K_B || k == K_I || k == K_W || k == K_U || k == K_FOLD;
 }
 
-/* The computations are those that order gave, in its order; lower drops parts of the update that would be empty. */
+/* Only forward's flag is not the schedule's: it adds up the loss of the step. */
+static bool same_computation(const Action *a, const Action *b)
+{
+    bool acc = a->kind == K_F ? a->acc == (a->mb > 0) : a->acc == b->acc;
+    return a->kind == b->kind && a->chunk == b->chunk && a->mb == b->mb && a->part == b->part && a->variant == b->variant &&
+           a->version == b->version && acc && a->group == b->group && a->into == b->into;
+}
+
+/* Has this part of the update nothing to do on the device?  lower drops those. */
+static bool is_empty(const Plan *p, int device, const Action *k)
+{
+    for (int o = p->g->nb; o < p->g->op.n; o++)
+        if (device_of(p, o) == device && lower_part(&p->g->op.at[o]) == k->part)
+            return false;
+    return true;
+}
+
+static bool folds_nothing(const Plan *p, int device, int chunk)
+{
+    for (int s = 0; s < p->g->state.n; s++) {
+        const State *x = &p->g->state.at[s];
+        if (x->kind == S_GRAD && device_of(p, x->op) == device && p->chunk.at[x->op] == chunk)
+            return false;
+    }
+    return true;
+}
+
+/* The computations are those that order gave, all of them, in its order, and no others. */
 static void check_kept_order(const Plan *p)
 {
     for (int d = 0; d < p->devices; d++) {
         const Actions *order = &p->dev.at[d].order, *list = &p->dev.at[d].list;
-        int at = 0;
-        for (int j = 0; j < order->n; j++) {
-            int i = at;
-            while (i < list->n && !same_computation(&list->at[i], &order->at[j]))
-                i++;
-            if (i == list->n && order->at[j].kind != K_U)
-                die("device %d: computation %d of the schedule is missing from its list", d, j);
-            at = i < list->n ? i + 1 : at;
+        int j = 0;
+        for (int i = 0; i < list->n; i++) {
+            if (!computes(list->at[i].kind))
+                continue;
+            while (j < order->n && !same_computation(&list->at[i], &order->at[j]) &&
+                   ((order->at[j].kind == K_U && is_empty(p, d, &order->at[j])) ||
+                    (order->at[j].kind == K_FOLD && folds_nothing(p, d, order->at[j].chunk))))
+                j++;
+            if (j == order->n || !same_computation(&list->at[i], &order->at[j++]))
+                die("device %d: action %d is not the computation that the schedule has there", d, i);
         }
+        for (; j < order->n; j++)
+            if (order->at[j].kind != K_U || !is_empty(p, d, &order->at[j]))
+                die("device %d: computation %d of the schedule is missing from its list", d, j);
     }
 }
 
@@ -152,9 +184,17 @@ static void check_call(const Plan *p, const Routine *r, const Call *c)
     for (int i = 0; i < o->arg.n; i++) {
         const Arg *a = &o->arg.at[i];
         bool value = a->kind == ARG_READ || a->kind == ARG_WRITE || a->kind == ARG_ADD || a->kind == ARG_UPDATE;
+        if (a->kind == ARG_TMP && p->buf.at[c->buf.at[i]].bytes != o->tmp)
+            die("%s: scratch of %s has the wrong size", r->name, o->name);
+        if (a->kind == ARG_HANDLE && (c->handle < 0 || c->handle >= p->dev.at[r->device].handles))
+            die("%s: %s has the handle %d of %d", r->name, o->name, c->handle, p->dev.at[r->device].handles);
         if (!value)
             continue;
         const Buf *b = &p->buf.at[c->buf.at[i]];
+        Bytes bytes = a->state ? p->g->state.at[a->index].bytes : p->g->tensor.at[a->index].bytes;
+        if (b->bytes != bytes)
+            die("%s: %s of %s has %lld bytes in a buffer of %lld", r->name, a->token, o->name, (long long)bytes,
+                (long long)b->bytes);
         if (b->device != r->device || (a->state ? b->state : b->tensor) != a->index)
             die("%s: operand %s of %s is in the buffer of something else", r->name, a->token, o->name);
         if (a->kind == ARG_WRITE && !a->state && (b->origin == REMADE) != c->again)
@@ -162,7 +202,8 @@ static void check_call(const Plan *p, const Routine *r, const Call *c)
     }
 }
 
-/* Every operator runs once a micro-batch where it belongs; a recomputation only repeats forward operators. */
+/* Every operator runs once a micro-batch where it belongs, on buffers of its operands and their size; a recomputation only
+ * repeats forward operators.  That operands are alive, check_mem shows. */
 void check_lower(const Plan *p)
 {
     const Graph *g = p->g;

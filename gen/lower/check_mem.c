@@ -1,34 +1,119 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Does every call read what it should, byte for byte?  A check of mem, lower and comm that trusts none of them.
+ * Does every call read what it should, byte for byte, and the right version of it?  A check of mem, lower and comm that trusts
+ * none of them.
  *
- * Replays each device's straight line over a map from address ranges to values.  A value is (tensor, micro-batch) or a
- * state.  A write claims its range; a read must find its whole range holding the value it names; a receive is in flight
- * until its wait, a sent range must still hold its value when the send is waited for.  Whatever intervals the planner
- * believed in do not matter here: two owners of one byte show as a read that finds something else.
+ * Replays each device's straight line, two steps with an evaluation behind each, over a map from address ranges to values.  A
+ * value is a number made by hashing what it is:
+ *
+ *   tensor       (tensor, micro-batch, step)
+ *   parameter    (state, updates so far); a moment, a clip factor likewise
+ *   gradient     (state, step, micro-batches from .. to); a fold joins two neighbours, a tie adds the later use to the earlier
+ *   norms        (state, how many partials are in)
+ *
+ * A write claims its range; a read must find its whole range holding the value it expects, so two owners of one byte, a transfer
+ * that is missing, late or of the wrong micro-batch, and a weight of the step before all show as a read that finds something
+ * else.  A receive is in flight until its wait; a sent range must still hold its value then.  No result may share bytes with an
+ * operand of its own call.  What a receive brings is what the sender must hold by the plan's rules; that the sender does hold it is
+ * checked where the send is replayed.
  *
  * Cost: calls times operands times the ranges that one write splits.
  */
 #include "dpgen.h"
 #include <string.h>
 
-typedef struct { Bytes from, to; int64_t value; } Range;
+typedef uint64_t Value;
+typedef struct { Bytes from, to; Value value; } Range;
+typedef struct { int from, to; } Chain;     /* micro-batches that an accumulator holds */
 typedef struct {
     const Plan *p;
-    int device;
+    int device, step;
+    bool eval;
     VEC(Range) range;           /* sorted, disjoint */
+    Chain *chain;               /* [buf * slots + slot] of gradient accumulators */
+    int slots;
+    int *partials;              /* [state] norms in this device's own vector */
     const Action *k;
 } Memory;
 
-enum { IN_FLIGHT = 1 };
+enum { EVAL = 1 << 20 };        /* the steps of evaluations, apart from those of training */
 
-/* Numbers of values: tensors of a micro-batch even, states negative even, the same in flight odd. */
-static int64_t value_of(const Memory *m, const Buf *b, int mb)
+/* ---- values ------------------------------------------------------------------------------------------------------ */
+
+static Value mix(Value a, uint64_t b)
 {
-    if (b->state >= 0)
-        return -2 - 2 * ((int64_t)b->state * (m->p->devices + 1) + (b->origin == RECEIVED ? b->peer + 1 : 0));
-    return 2 * ((int64_t)(b->tensor < 0 ? m->p->g->tensor.n : b->tensor) * m->p->g->micro + (mb < 0 ? 0 : mb)) + 2;
+    a ^= b + 0x9e3779b97f4a7c15u + (a << 6) + (a >> 2);
+    a *= 0xbf58476d1ce4e5b9u;
+    return a ^ (a >> 29);
 }
+
+static Value number(uint64_t kind, uint64_t what, uint64_t a, uint64_t b)
+{
+    return mix(mix(mix(mix(kind, what), a), b), kind);
+}
+
+static int now(const Memory *m)
+{
+    return m->step + (m->eval ? EVAL : 0);
+}
+
+static Value tensor_value(const Memory *m, int t, int mb)
+{
+    return number(1, (uint64_t)t, (uint64_t)(mb < 0 ? 0 : mb), (uint64_t)now(m));
+}
+
+static Value gradient_value(const Memory *m, int state, Chain c)
+{
+    return number(2, (uint64_t)state, (uint64_t)m->step, (uint64_t)c.from << 32 | (uint32_t)c.to);
+}
+
+static Value state_value(int state, int updates)
+{
+    return number(3, (uint64_t)state, (uint64_t)updates, 0);
+}
+
+static Value norm_value(const Memory *m, int state, int partials)
+{
+    return number(4, (uint64_t)state, (uint64_t)partials, (uint64_t)m->step);
+}
+
+static const Op *op_of(const Memory *m, const Call *c)
+{
+    return &m->p->g->op.at[c->op];
+}
+
+/* Partial norms that device d (all: -1) puts into a vector. */
+static int partials_of(const Plan *p, int state, int d)
+{
+    int n = 0;
+    for (int o = p->g->nb; o < p->g->op.n; o++)
+        for (int i = 0; i < p->g->op.at[o].arg.n; i++) {
+            const Arg *a = &p->g->op.at[o].arg.at[i];
+            n += a->kind == ARG_UPDATE && a->state && a->index == state && (d < 0 || device_of(p, o) == d);
+        }
+    return n;
+}
+
+static Chain whole(const Memory *m)
+{
+    return (Chain){0, (int)m->p->g->micro};
+}
+
+/* The sum over the uses of a tied parameter from this one on: use u is added to use u-1, the last first. */
+static Value tied_value(const Memory *m, int state)
+{
+    const Graph *g = m->p->g;
+    const State *s = &g->state.at[state];
+    Value own = gradient_value(m, state, whole(m));
+    for (int i = 0; i < g->state.n; i++) {
+        const State *later = &g->state.at[i];
+        if (later->kind == S_GRAD && later->param == s->param && later->use == s->use + 1)
+            return mix(own, tied_value(m, i));
+    }
+    return own;
+}
+
+/* ---- ranges ------------------------------------------------------------------------------------------------------ */
 
 /* Index of the first range that ends after `at`. */
 static int find(const Memory *m, Bytes at)
@@ -45,23 +130,17 @@ static int find(const Memory *m, Bytes at)
 }
 
 /* [from, to) holds value from now on. */
-static void claim(Memory *m, Bytes from, Bytes to, int64_t value)
+static void claim(Memory *m, Bytes from, Bytes to, Value value)
 {
-    int i = find(m, from), j = i;
-    Range left = {0, 0, 0}, right = {0, 0, 0};
+    int i = find(m, from), j = i, n = 0;
+    Range fresh[3];
     while (j < m->range.n && m->range.at[j].from < to)
         j++;
     if (j > i && m->range.at[i].from < from)
-        left = (Range){m->range.at[i].from, from, m->range.at[i].value};
-    if (j > i && m->range.at[j - 1].to > to)
-        right = (Range){to, m->range.at[j - 1].to, m->range.at[j - 1].value};
-    Range fresh[3];
-    int n = 0;
-    if (left.to)
-        fresh[n++] = left;
+        fresh[n++] = (Range){m->range.at[i].from, from, m->range.at[i].value};
     fresh[n++] = (Range){from, to, value};
-    if (right.to)
-        fresh[n++] = right;
+    if (j > i && m->range.at[j - 1].to > to)
+        fresh[n++] = (Range){to, m->range.at[j - 1].to, m->range.at[j - 1].value};
     int tail = m->range.n - j;
     for (int grow = n - (j - i); grow > 0; grow--)
         (void)PUSH(&m->range);
@@ -70,24 +149,37 @@ static void claim(Memory *m, Bytes from, Bytes to, int64_t value)
     m->range.n = i + n + tail;
 }
 
-static void expect(const Memory *m, Bytes from, Bytes to, int64_t value, const Buf *b, const char *who)
+static Bytes address(const Memory *m, int b, int slot)
 {
+    const Buf *x = &m->p->buf.at[b];
+    const Pool *pool = x->pool >= 0 ? &m->p->pool.at[x->pool] : NULL;
+    if (x->device != m->device || (pool ? slot < 0 || slot >= pool->count : slot != 0))
+        die("device %d: %s has no slot %d here", m->device, x->name, slot);
+    Bytes at = x->offset + (pool ? slot * pool->stride : 0);
+    if (at < 0 || x->bytes < 0 || at > m->p->dev.at[m->device].arena - x->bytes)
+        die("device %d: %s lies outside the arena", m->device, x->name);
+    return at;
+}
+
+static void expect(const Memory *m, int b, int slot, Value value, const char *who)
+{
+    const Buf *x = &m->p->buf.at[b];
+    Bytes from = address(m, b, slot), to = from + x->bytes;
     for (int i = find(m, from); from < to; i++) {
         if (i >= m->range.n || m->range.at[i].from > from || m->range.at[i].value != value)
-            die("device %d, tick %d: %s reads %s at %lld, which does not hold it", m->device, m->k->tick, who, b->name,
-                (long long)from);
+            die("device %d, step %d, tick %d: %s reads %s at %lld, which does not hold it then", m->device, m->step, m->k->tick,
+                who, x->name, (long long)from);
         from = m->range.at[i].to;
     }
 }
 
-static Bytes address(const Memory *m, int b, int slot)
+static void put(Memory *m, int b, int slot, Value value)
 {
-    const Buf *x = &m->p->buf.at[b];
-    Bytes at = x->offset + (x->pool >= 0 ? slot * m->p->pool.at[x->pool].stride : 0);
-    if (at < 0 || at + x->bytes > m->p->dev.at[m->device].arena)
-        die("device %d: %s lies outside the arena", m->device, x->name);
-    return at;
+    Bytes at = address(m, b, slot);
+    claim(m, at, at + m->p->buf.at[b].bytes, value);
 }
+
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
 
 static int slot_in(const Memory *m, const Routine *r, int b)
 {
@@ -97,88 +189,248 @@ static int slot_in(const Memory *m, const Routine *r, int b)
     return 0;
 }
 
-/* Gradient accumulators differ by slot: the value of a state in slot 0 is the one that the update reads. */
+static Chain *chain_of(const Memory *m, int b, int slot)
+{
+    return &m->chain[(size_t)b * (size_t)m->slots + (size_t)slot];
+}
+
+/* What a state must hold when an operand reads it.  The clip factor is of this step; a norm vector has every partial where
+ * they are added up. */
+static Value read_state(const Memory *m, const Op *o, const Arg *a)
+{
+    const State *s = &m->p->g->state.at[a->index];
+    bool ties = !strcmp(row(o->row)->name, "TieAdd");
+    switch (s->kind) {
+    case S_GRAD:
+        return ties && a->kind == ARG_UPDATE ? gradient_value(m, a->index, whole(m)) : tied_value(m, a->index);
+    case S_NORM:
+        return norm_value(m, a->index, a->kind == ARG_UPDATE ? m->partials[a->index] : partials_of(m->p, a->index, -1));
+    case S_CLIP:
+        return state_value(a->index, m->step + 1);
+    case S_VALUES:
+        return state_value(a->index, 0);
+    default:
+        return state_value(a->index, m->step);
+    }
+}
+
+static void read_arg(Memory *m, const Routine *r, const Op *o, const Arg *a, int b)
+{
+    int slot = slot_in(m, r, b);
+    if (a->kind == ARG_VALS)
+        expect(m, b, slot, state_value(m->p->g->vals, 0), o->name);
+    else if (a->kind == ARG_READ && !a->state)
+        expect(m, b, slot, tensor_value(m, a->index, m->k->mb), o->name);
+    else if (a->kind == ARG_READ || a->kind == ARG_UPDATE)
+        expect(m, b, slot, read_state(m, o, a), o->name);
+    else if (a->kind == ARG_ADD && m->k->acc)
+        expect(m, b, slot, gradient_value(m, a->index, *chain_of(m, b, slot)), o->name);
+}
+
+/* A chain starts at any micro-batch and goes on with the next one. */
+static Value added(Memory *m, const Op *o, const Arg *a, int b, int slot)
+{
+    Chain *c = chain_of(m, b, slot);
+    if (!m->k->acc)
+        *c = (Chain){m->k->mb, m->k->mb + 1};
+    else if (c->to++ != m->k->mb)
+        die("device %d: %s adds micro-batch %d to a chain that ends before %d", m->device, o->name, m->k->mb, c->to - 1);
+    return gradient_value(m, a->index, *c);
+}
+
+static void write_arg(Memory *m, const Routine *r, const Op *o, const Arg *a, int b)
+{
+    int slot = slot_in(m, r, b);
+    StateKind kind = a->state ? m->p->g->state.at[a->index].kind : S_VALUES;
+    if (a->kind == ARG_TMP)
+        put(m, b, slot, 0);
+    else if (a->kind == ARG_WRITE && !a->state)
+        put(m, b, slot, tensor_value(m, a->index, m->k->mb));
+    else if (a->kind == ARG_ADD)
+        put(m, b, slot, added(m, o, a, b, slot));
+    else if (a->kind == ARG_UPDATE && kind == S_GRAD)
+        put(m, b, slot, tied_value(m, a->index));
+    else if (a->kind == ARG_UPDATE && kind == S_NORM)
+        put(m, b, slot, norm_value(m, a->index, ++m->partials[a->index]));
+    else if (a->kind == ARG_UPDATE || a->kind == ARG_WRITE)
+        put(m, b, slot, state_value(a->index, m->step + 1));
+}
+
+/* A kernel may write before it has read: no result shares a byte with an operand. */
+static void check_apart(const Memory *m, const Routine *r, const Call *c)
+{
+    const Op *o = op_of(m, c);
+    for (int i = 0; i < o->arg.n; i++)
+        for (int j = 0; j < o->arg.n; j++) {
+            ArgKind w = o->arg.at[i].kind;
+            int a = c->buf.at[i], b = c->buf.at[j];
+            bool writes = w == ARG_WRITE || w == ARG_TMP || w == ARG_ADD || w == ARG_UPDATE;
+            if (i == j || a < 0 || b < 0 || !writes)
+                continue;
+            Bytes x = address(m, a, slot_in(m, r, a)), y = address(m, b, slot_in(m, r, b));
+            if (x < y + m->p->buf.at[b].bytes && y < x + m->p->buf.at[a].bytes)
+                die("device %d: %s writes %s over its own operand %s", m->device, o->name, m->p->buf.at[a].name,
+                    m->p->buf.at[b].name);
+        }
+}
+
 static void run_call(Memory *m, const Routine *r, const Call *c)
 {
-    const Op *o = &m->p->g->op.at[c->op];
-    for (int pass = 0; pass < 2; pass++)                    /* all reads, then all writes */
-        for (int i = 0; i < o->arg.n; i++) {
-            const Arg *a = &o->arg.at[i];
-            int b = c->buf.at[i];
-            if (b < 0)
-                continue;
-            const Buf *x = &m->p->buf.at[b];
-            Bytes at = address(m, b, slot_in(m, r, b));
-            bool reads = a->kind == ARG_READ || a->kind == ARG_UPDATE || a->kind == ARG_VALS ||
-                         (a->kind == ARG_ADD && m->k->acc);
-            int64_t value = value_of(m, x, m->k->mb);
-            if (pass == 0 && reads)
-                expect(m, at, at + x->bytes, value, x, o->name);
-            if (pass == 1 && a->kind != ARG_READ)
-                claim(m, at, at + x->bytes, value);
+    const Op *o = op_of(m, c);
+    check_apart(m, r, c);
+    for (int i = 0; i < o->arg.n; i++)
+        if (c->buf.at[i] >= 0)
+            read_arg(m, r, o, &o->arg.at[i], c->buf.at[i]);
+    for (int i = 0; i < o->arg.n; i++)
+        if (c->buf.at[i] >= 0)
+            write_arg(m, r, o, &o->arg.at[i], c->buf.at[i]);
+}
+
+/* into += from, in every accumulator of the chunk: neighbours, the earlier one first. */
+static void run_fold(Memory *m, const Action *k)
+{
+    const Plan *p = m->p;
+    for (int b = 0; b < p->buf.n; b++) {
+        const Buf *x = &p->buf.at[b];
+        if (x->device != m->device || x->chunk != k->chunk || x->state < 0 || x->origin != MADE || x->pool < 0 ||
+            p->g->state.at[x->state].kind != S_GRAD)
+            continue;
+        Chain *into = chain_of(m, b, k->into), *from = chain_of(m, b, k->group);
+        expect(m, b, k->into, gradient_value(m, x->state, *into), "fold");
+        expect(m, b, k->group, gradient_value(m, x->state, *from), "fold");
+        if (k->into == k->group || into->to != from->from)
+            die("device %d: a fold joins groups that are not neighbours", m->device);
+        into->to = from->to;
+        put(m, b, k->into, gradient_value(m, x->state, *into));
+    }
+}
+
+/* ---- moves ------------------------------------------------------------------------------------------------------- */
+
+/* What a message carries: the same number on both sides. */
+static Value moved_value(const Memory *m, const Action *k, int from)
+{
+    if (k->tensor >= 0)
+        return tensor_value(m, k->tensor, k->mb);
+    switch (m->p->g->state.at[k->state].kind) {
+    case S_GRAD: return gradient_value(m, k->state, whole(m));
+    case S_NORM: return norm_value(m, k->state, partials_of(m->p, k->state, from));
+    default:     return state_value(k->state, m->step + 1);         /* clip factors and weights of this update */
+    }
+}
+
+static void run_gather(Memory *m, const Action *k)
+{
+    int own = -1;
+    for (int b = 0; b < m->p->buf.n; b++)
+        if (m->p->buf.at[b].device == m->device && m->p->buf.at[b].state == k->state && m->p->buf.at[b].origin == MADE)
+            own = b;
+    if (own < 0)
+        die("device %d gathers norms and has none of its own", m->device);
+    expect(m, k->buf, k->slot, norm_value(m, k->state, partials_of(m->p, k->state, k->from_device)), "gather");
+    expect(m, own, 0, norm_value(m, k->state, m->partials[k->state]), "gather");
+    m->partials[k->state] += partials_of(m->p, k->state, k->from_device);
+    put(m, own, 0, norm_value(m, k->state, m->partials[k->state]));
+}
+
+/* The step zeroes this device's own vector of partial norms. */
+static void run_begin(Memory *m)
+{
+    for (int b = 0; b < m->p->buf.n; b++) {
+        const Buf *x = &m->p->buf.at[b];
+        if (x->device == m->device && x->state >= 0 && x->origin == MADE && m->p->g->state.at[x->state].kind == S_NORM) {
+            m->partials[x->state] = 0;
+            put(m, b, 0, norm_value(m, x->state, 0));
         }
+    }
+}
+
+static void run_transfer(Memory *m, const Action *k)
+{
+    bool wait = k->kind == K_WAIT, receive = k->kind == K_RECV || (wait && k->of == K_RECV);
+    Value value = moved_value(m, k, receive ? k->peer : m->device), flying = mix(value, 1);
+    if (receive && !wait) {
+        put(m, k->buf, k->slot, flying);
+    } else if (receive) {
+        expect(m, k->buf, k->slot, flying, "wait");
+        put(m, k->buf, k->slot, value);
+    } else {
+        expect(m, k->buf, k->slot, value, wait ? "wait" : "send");
+    }
 }
 
 static void run_move(Memory *m, const Action *k)
 {
-    if (k->buf < 0)
-        return;
-    const Buf *b = &m->p->buf.at[k->buf];
-    Bytes at = address(m, k->buf, k->slot);
-    int64_t value = value_of(m, b, k->mb);
-    bool wait = k->kind == K_WAIT, receive = k->kind == K_RECV || (wait && k->of == K_RECV);
-    if (k->kind == K_LOAD)
-        claim(m, at, at + b->bytes, value);
-    else if (receive && !wait)
-        claim(m, at, at + b->bytes, value + IN_FLIGHT);
-    else if (receive) {
-        expect(m, at, at + b->bytes, value + IN_FLIGHT, b, "wait");
-        claim(m, at, at + b->bytes, value);
-    } else {
-        expect(m, at, at + b->bytes, value, b, wait ? "wait" : "send");
+    if (k->kind == K_BEGIN) {
+        run_begin(m);
+    } else if (k->kind == K_GATHER) {
+        run_gather(m, k);
+    } else if (k->kind == K_LOAD) {
+        if (m->p->g->tensor.at[k->tensor].of != k->input)
+            die("device %d loads input %d into %s", m->device, k->input, m->p->buf.at[k->buf].name);
+        put(m, k->buf, k->slot, tensor_value(m, k->tensor, k->mb));
+    } else if (k->kind == K_SEND || k->kind == K_RECV || k->kind == K_WAIT) {
+        run_transfer(m, k);
     }
 }
 
-static void run_list(Memory *m, const Actions *list)
+/* ---- the check --------------------------------------------------------------------------------------------------- */
+
+static void run_list(Memory *m, const Actions *list, bool eval)
 {
+    m->eval = eval;
     for (int i = 0; i < list->n; i++) {
         m->k = &list->at[i];
         const Routine *r = m->k->routine >= 0 ? &m->p->routine.at[m->k->routine] : NULL;
         for (int c = 0; r && c < r->call.n; c++)
             run_call(m, r, &r->call.at[c]);
-        if (!r)
+        if (m->k->kind == K_FOLD)
+            run_fold(m, m->k);
+        else if (!r)
             run_move(m, m->k);
     }
 }
 
-/* What is there before the first step: states that live for ever, in every slot. */
+/* What is there before the first step: everything that lives for ever, in every slot, and no two of them in one byte. */
 static void claim_states(Memory *m)
 {
     const Plan *p = m->p;
     for (int b = 0; b < p->buf.n; b++) {
         const Buf *x = &p->buf.at[b];
-        int slots = x->pool >= 0 ? p->pool.at[x->pool].count : 1;
-        for (int s = 0; x->device == m->device && x->birth == AT_ALWAYS && s < slots; s++) {
+        int count = x->pool >= 0 ? p->pool.at[x->pool].count : 1;
+        for (int s = 0; x->device == m->device && x->state >= 0 && x->birth == AT_ALWAYS && s < count; s++) {
             Bytes at = address(m, b, s);
             int i = find(m, at);
             if (i < m->range.n && m->range.at[i].from < at + x->bytes)
                 die("device %d: %s shares bytes with another state", m->device, x->name);
-            claim(m, at, at + x->bytes, value_of(m, x, -1));
+            claim(m, at, at + x->bytes, state_value(x->state, 0));
         }
     }
 }
 
-/* A second step must find the states of the first where they were: the line is replayed twice, with evaluations between. */
+static int most_slots(const Plan *p)
+{
+    int most = 1;
+    for (int x = 0; x < p->pool.n; x++)
+        most = p->pool.at[x].count > most ? p->pool.at[x].count : most;
+    return most;
+}
+
+/* needs: everything up to mem; the bound only after mem.  fails: die(). */
 void check_mem(const Plan *p)
 {
     for (int d = 0; d < p->devices; d++) {
-        Memory m = {.p = p, .device = d};
+        Memory m = {.p = p, .device = d, .slots = most_slots(p)};
+        m.partials = alloc(sizeof(int) * (size_t)p->g->state.n);
+        m.chain = alloc(sizeof(Chain) * (size_t)p->buf.n * (size_t)m.slots);
         if (p->dev.at[d].arena < p->dev.at[d].bound)
             die("device %d: the arena is smaller than what is alive in it", d);
         claim_states(&m);
-        for (int step = 0; step < 2; step++) {
-            run_list(&m, &p->dev.at[d].list);
-            run_list(&m, &p->dev.at[d].eval);
+        for (m.step = 0; m.step < 2; m.step++) {
+            run_list(&m, &p->dev.at[d].list, false);
+            int updates = m.step++;             /* an evaluation reads the weights of the update before it */
+            run_list(&m, &p->dev.at[d].eval, true);
+            m.step = updates;
         }
     }
 }

@@ -221,7 +221,7 @@ static void put_loads(Comm *c, const Action *k)
             const Arg *a = &g->op.at[o].arg.at[i];
             if (a->kind != ARG_READ || a->state || g->tensor.at[a->index].kind != T_INPUT)
                 continue;
-            bool *loaded = &c->loaded[a->index * (int)g->micro + k->mb];
+            bool *loaded = &c->loaded[(size_t)a->index * (size_t)g->micro + (size_t)k->mb];
             if (*loaded)
                 continue;
             *loaded = true;
@@ -284,7 +284,7 @@ static void find_users(Comm *c)
 /* A state made on one device and wanted on another during the update:
  *   gradients of remote uses, before part 0; partial norms, before part 1; the clip factor, before part 2;
  *   new weights, after part 2. */
-static int update_part(const State *s)
+static int part_of(const State *s)
 {
     return s->kind == S_GRAD ? 0 : s->kind == S_NORM ? 1 : s->kind == S_CLIP ? 2 : 3;
 }
@@ -311,30 +311,44 @@ static void find_update_messages(Comm *c)
     }
 }
 
-static void put_update_part(Comm *c, int part)
+enum { BATCH = 64 };            /* messages of the update under way at once, of 256 numbers */
+
+static void end_recv(Comm *c, int msg, int part)
+{
+    wait_recv(c, msg, -1);
+    if (part != 1)
+        return;
+    Action a = blank(K_GATHER);
+    a.state = c->msg.at[msg].state;
+    a.from_device = c->msg.at[msg].src;
+    put(c, a);
+}
+
+/* Messages in the order of their tags on every device, so that batches cannot wait for each other in a ring. */
+static void put_update_messages(Comm *c, int part)
 {
     const Graph *g = c->p->g;
+    Ints got = {0};
+    int under_way = 0;
     for (int i = 0; i < c->msg.n; i++) {
         const Msg *m = &c->msg.at[i];
-        if (m->state < 0 || update_part(&g->state.at[m->state]) != part)
+        if (m->state < 0 || part_of(&g->state.at[m->state]) != part || (m->src != c->device && m->dst != c->device))
             continue;
         if (m->src == c->device)
             put_send(c, i, -1);
-        if (m->dst == c->device)
+        else {
             put_recv(c, i, -1);
-    }
-    for (int i = 0; i < c->msg.n; i++) {
-        const Msg *m = &c->msg.at[i];
-        if (m->state < 0 || update_part(&g->state.at[m->state]) != part || m->dst != c->device)
-            continue;
-        wait_recv(c, i, -1);
-        if (part == 1) {
-            Action a = blank(K_GATHER);
-            a.state = m->state;
-            a.from_device = m->src;
-            put(c, a);
+            *PUSH(&got) = i;
         }
+        if (++under_way % BATCH)
+            continue;
+        for (int k = 0; k < got.n; k++)
+            end_recv(c, got.at[k], part);
+        got.n = 0;
+        wait_sends(c, 0);
     }
+    for (int k = 0; k < got.n; k++)
+        end_recv(c, got.at[k], part);
 }
 
 /* ---- the lists ------------------------------------------------------------------------------------------------------- */
@@ -360,7 +374,7 @@ static void put_compute(Comm *c, const Action *k, const Ints *now, const Action 
     for (int i = 0; i < c->sent.n; i++)
         c->sent.at[i].age++;
     if (k->kind == K_U)
-        put_update_part(c, k->part);
+        put_update_messages(c, k->part);
     if (k->chunk >= 0 && k->mb >= 0)
         put_loads(c, k);
     if (back && back->early > 0 && (k->kind == K_B || k->kind == K_I)) {
@@ -390,7 +404,7 @@ static void step_list(Comm *c, const Backward *back)
         put_compute(c, k, &first.at[j], more ? k + 1 : NULL, more ? &first.at[j + 1] : NULL,
                     k->chunk >= 0 ? &back[k->chunk] : NULL);
     }
-    put_update_part(c, 3);
+    put_update_messages(c, 3);
     wait_sends(c, 0);
     put(c, blank(K_END));
 }
@@ -420,6 +434,7 @@ static void start(Comm *c, int device, Actions *out)
     c->device = device;
     c->out = out;
     c->sent.n = c->posted.n = 0;
+    c->requests = out == &c->p->dev.at[device].eval ? c->requests : 0;
     c->loaded = alloc((size_t)g->tensor.n * (size_t)g->micro);
     for (int i = 0; i < 256; i++)
         c->busy[i] = false;
@@ -440,8 +455,10 @@ int comm(Plan *p)
     for (int d = 0; d < p->devices; d++) {
         start(&c, d, &p->dev.at[d].list);
         step_list(&c, back);
-        start(&c, d, &p->dev.at[d].eval);
-        eval_list(&c);
+        if (p->m->eval.format) {
+            start(&c, d, &p->dev.at[d].eval);
+            eval_list(&c);
+        }
         p->dev.at[d].requests = c.requests;
     }
     return 0;

@@ -16,6 +16,8 @@
 #include "dpgen.h"
 #include <string.h>
 
+enum { MOST_HANDLES = 1022 };   /* rt.h: MAX_HANDLES, less what a library keeps for itself */
+
 typedef struct {
     Plan *p;
     int device;
@@ -35,8 +37,6 @@ static int new_buf(Lower *w, Buf b)
 {
     b.device = w->device;
     b.pool = -1;
-    if (b.op == 0)
-        b.op = -1;
     *PUSH(&w->p->buf) = b;
     return w->p->buf.n - 1;
 }
@@ -50,7 +50,7 @@ static int tensor_buf(Lower *w, int t, Origin origin)
         const char *name = strf("%s%s%s", x->name, suffix[origin], w->eval ? "_eval" : "");
         int chunk = x->op >= 0 && origin != RECEIVED ? w->p->chunk.at[x->op] : w->chunk;
         *slot = 1 + new_buf(w, (Buf){.name = name, .chunk = chunk, .eval = w->eval, .tensor = t, .state = -1,
-                                     .origin = origin, .peer = -1, .bytes = x->bytes});
+                                     .origin = origin, .peer = -1, .op = -1, .bytes = x->bytes});
     }
     return *slot - 1;
 }
@@ -76,7 +76,7 @@ static int state_buf(Lower *w, int s)
         bool passing = x->kind == S_GRAD && !mine;          /* a remote use's gradient, alive in the update alone */
         w->state[s] = 1 + new_buf(w, (Buf){.name = strf("%s%s", x->name, mine ? "" : "_in"), .state = s, .tensor = -1,
             .chunk = x->op >= 0 && x->kind == S_GRAD ? w->p->chunk.at[x->op] : -1,
-            .origin = mine ? MADE : RECEIVED, .peer = mine ? -1 : owner, .bytes = x->bytes,
+            .origin = mine ? MADE : RECEIVED, .peer = mine ? -1 : owner, .op = -1, .bytes = x->bytes,
             .birth = passing ? AT_RECV : AT_ALWAYS, .death = passing ? AT_U : AT_ALWAYS});
     }
     return w->state[s] - 1;
@@ -86,7 +86,7 @@ static int norm_buf(Lower *w, int s, int peer)
 {
     if (w->norm_in[peer] == 0)
         w->norm_in[peer] = 1 + new_buf(w, (Buf){.name = strf("%s_in%d", w->p->g->state.at[s].name, peer), .state = s,
-            .tensor = -1, .chunk = -1, .origin = RECEIVED, .peer = peer, .bytes = w->p->g->state.at[s].bytes,
+            .tensor = -1, .chunk = -1, .origin = RECEIVED, .peer = peer, .op = -1, .bytes = w->p->g->state.at[s].bytes,
             .birth = AT_RECV, .death = AT_U});
     return w->norm_in[peer] - 1;
 }
@@ -203,7 +203,8 @@ static void backward_routine(Lower *w, int chunk, ActionKind kind)
     }
 }
 
-static int update_part(const Op *o)
+/* Which part of the update an operator is: 0 ties and partial norms, 1 total norms, 2 the rest. */
+int lower_part(const Op *o)
 {
     const char *name = row(o->row)->name;
     return !strcmp(name, "TieAdd") || !strcmp(name, "NormPartial") ? 0 : !strcmp(name, "NormTotal") ? 1 : 2;
@@ -215,7 +216,7 @@ static void update_routine(Lower *w, int part)
     Routine *r = new_routine(w, K_U, -1, name[part]);
     r->part = part;
     for (int o = w->p->g->nb; o < w->p->g->op.n; o++)
-        if (device_of(w->p, o) == w->device && update_part(&w->p->g->op.at[o]) == part)
+        if (device_of(w->p, o) == w->device && lower_part(&w->p->g->op.at[o]) == part)
             add_call(w, r, o, false);
 }
 
@@ -235,7 +236,8 @@ static int routine_of(Lower *w, const Action *k)
         return -1;
     for (int r = 0; r < p->routine.n; r++) {
         const Routine *x = &p->routine.at[r];
-        if (x->device == w->device && x->kind == k->kind && x->chunk == k->chunk && x->part == k->part && x->eval == w->eval)
+        int chunk = k->kind == K_U ? -1 : k->chunk;
+        if (x->device == w->device && x->kind == k->kind && x->chunk == chunk && x->part == k->part && x->eval == w->eval)
             return x->kind == K_FOLD || x->call.n > 0 ? r : -1;
     }
     switch (k->kind) {
@@ -426,6 +428,9 @@ static void lower_device(Lower *w, int device)
     w->eval = true;
     d->ticks = lower_list(w, &d->eval, d->ticks);
     d->handles = w->handle.n;
+    if (d->handles > MOST_HANDLES)
+        fail(EXIT_NOFIT, "device %d calls %d differently sized library kernels, %d can be prepared", device, d->handles,
+             MOST_HANDLES);
     find_pools(w, from);
 }
 

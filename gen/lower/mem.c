@@ -177,10 +177,12 @@ static void find_slots(Mem *m)
 
 /* ---- items ------------------------------------------------------------------------------------------------------- */
 
+typedef struct { int buf, first; } Born;
+
 static int by_first(const void *a, const void *b)
 {
-    const Span *x = ((const Part *)a)->span, *y = ((const Part *)b)->span;
-    return x->first < y->first ? -1 : x->first > y->first;
+    const Born *x = a, *y = b;
+    return x->first != y->first ? (x->first < y->first ? -1 : 1) : x->buf - y->buf;
 }
 
 static int span_order(const void *a, const void *b)
@@ -192,7 +194,11 @@ static int span_order(const void *a, const void *b)
 /* The ticks at which buffer b is alive, for the micro-batches that own slot s of a pool (pool < 0: for all). */
 static Part spans_of(const Mem *m, int b, int pool, int s)
 {
-    Part part = {0, align(m->p->buf.at[b].bytes), alloc(sizeof(Span) * (size_t)m->micro), 0};
+    Part part = {0, align(m->p->buf.at[b].bytes), NULL, 0};
+    int n = 0;
+    for (int mb = 0; mb < m->micro; mb++)
+        n += pool < 0 || m->slot[pool * m->micro + mb] == s;
+    part.span = alloc(sizeof(Span) * (size_t)n);
     for (int mb = 0; mb < m->micro; mb++) {
         const Span *x = live_of(m, b, mb);
         if (x->last >= x->first && (pool < 0 || m->slot[pool * m->micro + mb] == s))
@@ -206,21 +212,15 @@ static Part spans_of(const Mem *m, int b, int pool, int s)
 static void lay_out_slot(Mem *m, int pool)
 {
     Plan *p = m->p;
-    VEC(Part) order = {0};
-    Ints buf = {0};
+    VEC(Born) order = {0};
     for (int b = 0; b < p->buf.n; b++)
-        if (p->buf.at[b].pool == pool) {
-            Part *x = PUSH(&order);
-            x->size = b;                                            /* carried through the sort */
-            x->span = alloc(sizeof(Span));
-            *x->span = (Span){p->buf.at[b].first, 0};
-            *PUSH(&buf) = b;
-        }
-    qsort(order.at, (size_t)order.n, sizeof(Part), by_first);
+        if (p->buf.at[b].pool == pool)
+            *PUSH(&order) = (Born){b, p->buf.at[b].first};
+    qsort(order.at, (size_t)order.n, sizeof(Born), by_first);
     Bytes at = 0;
     for (int i = 0; i < order.n; i++) {
-        p->buf.at[order.at[i].size].offset = at;
-        at += align(p->buf.at[order.at[i].size].bytes);
+        p->buf.at[order.at[i].buf].offset = at;
+        at += align(p->buf.at[order.at[i].buf].bytes);
     }
     p->pool.at[pool].stride = at;
 }

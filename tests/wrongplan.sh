@@ -1,0 +1,77 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Plans that a checker must refuse.  Each is the text of a good plan with one thing changed that would change a bit, read
+# past a buffer, or hang; dpgen --from must end with status 3 and write nothing.
+cd "$(dirname "$0")/.." || exit 2
+tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
+passed=0 failed=0
+
+base() {        # MODEL OPTIONS: the plan to damage
+    model=tests/models/$1.yaml
+    shift
+    options=$*
+    ./dpgen "$model" $options -d a >"$tmp/good" || exit 1
+    if ! ./dpgen "$model" $options --from "$tmp/good" -o "$tmp/out" >"$tmp/said" 2>&1; then
+        echo "wrongplan: $model $options: the undamaged plan is refused" >&2
+        cat "$tmp/said" >&2
+        failed=$((failed + 1))
+    fi
+    rm -rf "$tmp/out"
+}
+
+wrong() {       # WHAT AWK: refuse the plan that awk makes of the good one
+    awk "$2" "$tmp/good" >"$tmp/bad"
+    ./dpgen "$model" $options --from "$tmp/bad" -o "$tmp/out" >"$tmp/said" 2>&1
+    status=$?
+    if cmp -s "$tmp/good" "$tmp/bad"; then
+        echo "wrongplan: $1: nothing was changed in $model" >&2
+    elif [ "$status" != 3 ] || [ -e "$tmp/out" ]; then
+        echo "wrongplan: $1: status $status for $model $options" >&2
+        tail -n 2 "$tmp/said" >&2
+    else
+        passed=$((passed + 1))
+        return
+    fi
+    rm -rf "$tmp/out"
+    failed=$((failed + 1))
+}
+
+once='!done && '        # change the first line that fits
+
+base mlp
+wrong 'an accumulate flag dropped'      "$once"'/^action 0 kind=B .*acc=1/ { sub(/ acc=1/, ""); done = 1 } 1'
+wrong 'every buffer one byte'           '/^buf/ { sub(/ bytes=[0-9]+/, " bytes=1") } 1'
+wrong 'a state buffer too small'        "$once"'/^buf 0:fc2.weight / { sub(/ bytes=64/, " bytes=60"); done = 1 } 1'
+wrong 'the wrong input loaded'          "$once"'/^action 0 kind=load/ { sub(/ input=0/, " input=1"); done = 1 } 1'
+wrong 'a handle that was not opened'    "$once"'/^call 0:chunk0_forward .*handle=0/ { sub(/handle=0/, "handle=99"); done = 1 } 1'
+wrong 'a result over its operand'       "$once"'/^buf 0:d.act / { sub(/ offset=[0-9]+/, " offset=" at); done = 1 }
+    /^buf 0:act_r / { match($0, / offset=[0-9]+/); at = substr($0, RSTART + 8, RLENGTH - 8) } 1'
+wrong 'a buffer outside the arena'      "$once"'/^buf 0:act / { sub(/ offset=[0-9]+/, " offset=99999999"); done = 1 } 1'
+wrong 'a buffer over a parameter'       "$once"'/^buf 0:act / { sub(/ offset=[0-9]+/, " offset=128"); done = 1 } 1'
+wrong 'a slot of another micro-batch'   "$once"'/^action 0 kind=F chunk=0 mb=1 / { sub(/ slots=[0-9,]+/, " slots=0,0,0"); done = 1 } 1'
+wrong 'a computation too many'          "$once"'/^action 0 kind=F chunk=0 mb=0/ { print; done = 1 } 1'
+wrong 'a computation too few'           "$once"'/^action 0 kind=B chunk=0 mb=1/ { done = 1; next } 1'
+wrong 'an update left out'              "$once"'/^action 0 kind=U .*part=2/ { done = 1; next } 1'
+wrong 'partial norms not gathered'      '/^action 0 kind=gather/ { next } 1'
+wrong 'the clip factor not sent'        '/state=clip/ && /^action/ { next } 1'
+wrong 'a wait left out'                 "$once"'/^action 0 kind=wait .*of=recv tensor=d.skip/ { done = 1; next } 1'
+wrong 'a receive waited for too late'   '/^action 0 kind=wait mb=0 of=recv tensor=d.skip/ { held = $0; next }
+    { print } /^action 0 kind=B chunk=0 mb=0/ { print held }'
+wrong 'another tag'                     "$once"'/^action 0 kind=send .*tag=0/ { sub(/tag=0/, "tag=7"); done = 1 } 1'
+wrong 'a call left out'                 "$once"'/^call 0:chunk0_forward op=F:act/ { done = 1; next } 1'
+wrong 'calls in another order'          '/^call 0:chunk0_backward op=I:fc2 / { held = $0; next } { print }
+    /^call 0:chunk0_backward op=I:act / { print held; held = "" }'
+wrong 'a message for the wrong micro-batch' "$once"'/^action 0 kind=send mb=1/ { sub(/mb=1/, "mb=0"); done = 1 } 1'
+wrong 'a norm on the wrong stage'       "$once"'/^place U:fc2.weight$/ { sub(/$/, " chunk=1"); done = 1 } 1'
+
+base tiny-gpt --stages 2 --set train.batch.global=16 --set train.batch.groups=4
+wrong 'a fold into another slot'        "$once"'/^action 0 kind=fold .*into=1/ { sub(/ into=1/, ""); done = 1 } 1'
+wrong 'a fold left out'                 "$once"'/^action 0 kind=fold/ { done = 1; next } 1'
+wrong 'a chain in another accumulator'  "$once"'/^action 0 kind=B .*group=1/ { sub(/ group=1/, ""); done = 1 } 1'
+
+base branches --stages 2
+wrong 'a tied weight not sent back'     '/^action [01] kind=(send|recv|wait).* state=[a-z_.0-9]*weight / { next } 1'
+
+echo "wrongplan: $passed passed, $failed failed"
+[ "$failed" = 0 ]
