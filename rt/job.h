@@ -57,7 +57,7 @@ typedef struct {
 
 typedef struct {
     const char *name, *kernels, *key;       /* model; portable or onednn; the numeric key */
-    const char *model;          /* sha256 of the model as read, without devices and plan: a checkpoint belongs to it */
+    const char *model;          /* sha256 of parameters and forward calls: a checkpoint belongs to it */
     const char *plan;           /* sha256 of plan.json */
     int stages;
     const StageInfo *stage;
@@ -65,7 +65,8 @@ typedef struct {
     const InputInfo *input;
     DataInfo train, eval;
     long eval_every, eval_batches;
-    long batch, micro, steps, tokens;       /* samples in a micro-batch, micro-batches, steps, tokens in a step */
+    long batch, micro, groups;              /* samples in a micro-batch, micro-batches, gradient groups */
+    long steps, tokens;                     /* steps; tokens in a step */
     unsigned long seed;
     int lr_kind;
     double lr, final, factor, beta1, beta2, weight_decay;

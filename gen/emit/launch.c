@@ -209,8 +209,8 @@ static void print_job(const Launch *w, const char *plan_hash)
     print_data_field(w, "train", "train", &m->data);
     print_data_field(w, "eval", "eval", &m->eval);
     fprintf(w->f, "    .eval_every = %" PRId64 ", .eval_batches = %" PRId64 ",\n", m->eval.every, m->eval.batches);
-    fprintf(w->f, "    .batch = %" PRId64 ", .micro = %" PRId64 ", .steps = %" PRId64 ", .tokens = %" PRId64
-            ", .seed = %" PRIu64 "u,\n", p->g->batch, p->g->micro, t->steps, tokens(p), t->seed);
+    fprintf(w->f, "    .batch = %" PRId64 ", .micro = %" PRId64 ", .groups = %" PRId64 ", .steps = %" PRId64 ", .tokens = %" PRId64
+            ", .seed = %" PRIu64 "u,\n", p->g->batch, p->g->micro, p->g->groups, t->steps, tokens(p), t->seed);
     fprintf(w->f, "    .lr_kind = %s, .lr = %s, .final = %s, .factor = %s,\n", lr[t->schedule], number(t->lr),
             number(t->final), number(t->factor));
     fprintf(w->f, "    .beta1 = %s, .beta2 = %s, .weight_decay = %s, .warmup = %" PRId64 ", .every = %" PRId64 ",\n",

@@ -4,9 +4,10 @@
  *
  * Files are written into a fresh folder beside the target, which then takes the target's name in one rename.  A target
  * that dpgen made before (it has a MANIFEST) is replaced: what the new folder does not have and the old MANIFEST does not name
- * (checkpoints, logs) moves over; a target that dpgen did not make is refused.  Names are fixed by dpgen, never
+ * (checkpoints, logs, at any depth) moves over; a target that dpgen did not make is refused.  Names are fixed by dpgen, never
  * derived from the model.  MANIFEST lists the SHA-256 of every file, in the form that sha256sum -c reads.
  */
+#define _GNU_SOURCE             /* renameat2 */
 #include "emit.h"
 #include <dirent.h>
 #include <errno.h>
@@ -168,49 +169,68 @@ static void remove_tree(const char *dir)
     rmdir(dir);
 }
 
-/* Names of the old MANIFEST, so that what dpgen wrote is told from what a user left. */
-static bool in_manifest(const char *manifest, const char *name)
+static const char *read_manifest(const char *dir)
 {
-    const char *at = strstr(manifest, strf("  %s\n", name));
-    return at || strstr(manifest, strf("  %s/", name));
-}
-
-static void keep_what_is_not_ours(const Out *o, const char *old)
-{
-    char *manifest = alloc(1 << 20);
-    FILE *f = fopen(strf("%s/MANIFEST", old), "r");
+    char *text = alloc(1 << 20);
+    FILE *f = fopen(strf("%s/MANIFEST", dir), "r");
     if (f) {
-        manifest[fread(manifest, 1, (1 << 20) - 1, f)] = 0;
+        text[fread(text, 1, (1 << 20) - 1, f)] = 0;
         fclose(f);
     }
-    DIR *d = opendir(old);
+    return text;
+}
+
+/* Move what a user left in the old folder, at any depth, to the same place in the new one. */
+static void keep_others(const Out *o, const char *old, const char *manifest, const char *below)
+{
+    DIR *d = opendir(strf("%s/%s", old, below));
     for (struct dirent *e; d && (e = readdir(d));) {
-        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || !strcmp(e->d_name, "MANIFEST") || is_built(e->d_name) ||
-            in_manifest(manifest, e->d_name))
+        const char *name = strf("%s%s", below, e->d_name), *from = strf("%s/%s", old, name), *to = strf("%s/%s", o->dir, name);
+        struct stat s, t;
+        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || !strcmp(name, "MANIFEST") || is_built(name) ||
+            strstr(manifest, strf("  %s\n", name)) || lstat(from, &s) != 0)
             continue;
-        struct stat s;
-        const char *to = strf("%s/%s", o->dir, e->d_name);
-        if (lstat(to, &s) != 0 && rename(strf("%s/%s", old, e->d_name), to) != 0)
-            fail(EXIT_RUN, "cannot move %s/%s to %s: %s", old, e->d_name, to, strerror(errno));
+        if (lstat(to, &t) == 0 && S_ISDIR(s.st_mode) && S_ISDIR(t.st_mode))
+            keep_others(o, old, manifest, strf("%s/", name));
+        else if (lstat(to, &t) != 0 && !(S_ISDIR(s.st_mode) && strstr(manifest, strf("  %s/", name))) && rename(from, to) != 0)
+            fail(EXIT_RUN, "cannot move %s to %s: %s", from, to, strerror(errno));
     }
     if (d)
         closedir(d);
 }
 
+/* The old folder and the new one trade names in one step where the system can; else there is an instant without either. */
+static const char *trade(const Out *o)
+{
+#ifdef RENAME_EXCHANGE
+    if (renameat2(AT_FDCWD, o->part, AT_FDCWD, o->dir, RENAME_EXCHANGE) == 0)
+        return o->part;
+#endif
+    const char *old = strf("%s.old-%ld", o->dir, (long)getpid());
+    if (rename(o->dir, old) != 0)
+        fail(EXIT_RUN, "cannot replace %s: %s", o->dir, strerror(errno));
+    if (rename(o->part, o->dir) != 0) {
+        int why = errno;
+        if (rename(old, o->dir) != 0)
+            fail(EXIT_RUN, "cannot rename %s to %s: %s; the folder that was there is now %s", o->part, o->dir, strerror(why), old);
+        fail(EXIT_RUN, "cannot rename %s to %s: %s", o->part, o->dir, strerror(why));
+    }
+    return old;
+}
+
 int out_end(Out *o)
 {
-    write_manifest(o);
-    const char *old = strf("%s.old-%ld", o->dir, (long)getpid());
     struct stat s;
-    bool had = lstat(o->dir, &s) == 0;
-    if (had && rename(o->dir, old) != 0)
-        fail(EXIT_RUN, "cannot replace %s: %s", o->dir, strerror(errno));
-    if (rename(o->part, o->dir) != 0)
-        fail(EXIT_RUN, "cannot rename %s to %s: %s", o->part, o->dir, strerror(errno));
-    unfinished = NULL;
-    if (had) {
-        keep_what_is_not_ours(o, old);
-        remove_tree(old);
+    write_manifest(o);
+    if (lstat(o->dir, &s) != 0) {
+        if (rename(o->part, o->dir) != 0)
+            fail(EXIT_RUN, "cannot rename %s to %s: %s", o->part, o->dir, strerror(errno));
+        unfinished = NULL;
+        return 0;
     }
+    const char *old = trade(o);
+    unfinished = NULL;
+    keep_others(o, old, read_manifest(old), "");
+    remove_tree(old);
     return 0;
 }

@@ -47,20 +47,58 @@ const char *action_text(const Plan *p, const Action *k)
     return "";
 }
 
-const char *model_hash(const Graph *g)
+static const char *hash_of(Text *t)
 {
     char *hex = alloc(65);
+    Sha256 sum;
+    text_close(t);
+    sha256_start(&sum);
+    sha256_add(&sum, t->at, t->n);
+    sha256_end(&sum, hex);
+    return hex;
+}
+
+static void print_arg(FILE *f, const Graph *g, const Arg *a)
+{
+    if (a->kind == ARG_INT)
+        fprintf(f, " %s=%" PRId64, a->token, a->i);
+    else if (a->kind == ARG_FLOAT)
+        fprintf(f, " %s=%a", a->token, a->f);
+    else if (a->kind == ARG_READ || a->kind == ARG_WRITE)
+        fprintf(f, " %s=%s", a->token, a->state ? g->state.at[a->index].name : g->tensor.at[a->index].name);
+}
+
+/* What the parameters mean: every forward call with its operands and attributes; no place in a file, no plan. */
+const char *model_hash(const Graph *g)
+{
     Text t;
     FILE *f = text_open(&t);
     for (int s = 0; s < g->state.n; s++)
         if (g->state.at[s].kind == S_PARAM)
             fprintf(f, "param %s %s\n", g->state.at[s].name, shape_text(&g->state.at[s].shape));
-    for (int o = 0; o < g->nf; o++)
-        fprintf(f, "op %s %s\n", row(g->op.at[o].row)->name, g->op.at[o].name);
-    text_close(&t);
-    Sha256 sum;
-    sha256_start(&sum);
-    sha256_add(&sum, t.at, t.n);
-    sha256_end(&sum, hex);
-    return hex;
+    for (int o = 0; o < g->nf; o++) {
+        fprintf(f, "%s %s", g->op.at[o].name, g->op.at[o].call);
+        for (int i = 0; i < g->op.at[o].arg.n; i++)
+            print_arg(f, g, &g->op.at[o].arg.at[i]);
+        fprintf(f, "\n");
+    }
+    return hash_of(&t);
+}
+
+/* What happens to them: start values, optimiser, rates, seed. */
+const char *train_hash(const Graph *g, const Train *x)
+{
+    Text t;
+    FILE *f = text_open(&t);
+    for (int s = 0; s < g->state.n; s++) {
+        const State *p = &g->state.at[s];
+        if (p->kind == S_PARAM)
+            fprintf(f, "%s %d %a %a %d\n", p->name, (int)p->init.kind, p->init.a, p->init.b, p->decay);
+    }
+    fprintf(f, "optimizer %d lr %a %a %a eps %a momentum %a decay %a\n", (int)x->opt, x->lr, x->beta1, x->beta2, x->eps,
+            x->momentum, x->weight_decay);
+    fprintf(f, "schedule %d warmup %" PRId64 " every %" PRId64 " final %a factor %a steps %" PRId64 "\n", (int)x->schedule,
+            x->warmup, x->every, x->final, x->factor, x->steps);
+    fprintf(f, "clip %a %d seed %" PRIu64 "\n", x->clip, x->clip_each, x->seed);
+    return hash_of(&t);
 }

@@ -1,0 +1,40 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# The numeric key: another one wherever the bits may differ, the same one wherever they may not.
+cd "$(dirname "$0")/.." || exit 2
+passed=0 failed=0
+tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
+model=tests/models/tiny-gpt.yaml
+key() { ./dpgen plan "$@" --json | grep '"numeric_key"'; }
+check() {       # WHAT same|other KEY
+    if { [ "$3" = "$base" ] && [ "$2" = same ]; } || { [ -n "$3" ] && [ "$3" != "$base" ] && [ "$2" = other ]; }; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "key: $1 must have the $2 key" >&2
+    fi
+}
+base=$(key $model)
+check 'more stages' same "$(key $model --stages 3)"
+check 'another schedule' same "$(key $model --schedule gpipe)"
+check 'recomputation' same "$(key $model --recompute full)"
+check 'mpi' same "$(key $model --set plan.transport=mpi)"
+check 'a limit' same "$(key $model --limit 100MiB)"
+sed 's/^/ /; s/^ //; 1s/^/# a comment\n/' $model >"$tmp/comment.yaml"
+check 'a comment' same "$(key "$tmp/comment.yaml")"
+for set in train.seed=77 train.optimizer.lr=0.123 train.steps=12345 train.clip_norm=0.25 train.batch.micro=1 \
+    train.precision.compute=bf16 devices.0.kernels=onednn; do
+    check "$set" other "$(key $model --set $set)"
+done
+while read -r change; do
+    sed "$change" $model >"$tmp/other.yaml"
+    cmp -s $model "$tmp/other.yaml" && echo "key: nothing fits $change in $model" >&2
+    check "$change" other "$(key "$tmp/other.yaml")"
+done <<'EOT'
+s/causal: true/causal: false/
+s/in: \[_, \$in\]/in: [$in, _]/
+s/heads: H/heads: 1/
+EOT
+echo "key: $passed passed, $failed failed"
+[ "$failed" = 0 ]
