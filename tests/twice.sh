@@ -56,12 +56,14 @@ rm -rf out out2
 "$dpgen" tiny-gpt.yaml --stages 3 -o out >/dev/null
 echo mine >out/notes.txt
 mkdir -p out/checkpoints && echo kept >out/checkpoints/step
+echo mine >out/rt/notes.txt
 expect "again" "$dpgen" tiny-gpt.yaml --stages 2 -o out
 "$dpgen" tiny-gpt.yaml --stages 2 -o fresh >/dev/null
 rm -f out/notes.txt.was
 expect "a user's file" grep -q mine out/notes.txt
 expect "a user's folder" grep -q kept out/checkpoints/step
-rm -rf out/notes.txt out/checkpoints
+expect "a user's file below ours" grep -q mine out/rt/notes.txt
+rm -rf out/notes.txt out/rt/notes.txt out/checkpoints
 expect "nothing of the other plan stays" diff -r fresh out
 snapshot() { ls -lAR --time-style=full-iso . | grep -v ^total; cat mine/* 2>/dev/null; }
 mkdir mine && echo precious >mine/stage0.c
