@@ -42,7 +42,10 @@ void signal_open(void)
 
 int signal_take(void)
 {
-    int want = (want_save ? WANT_SAVE : 0) | (want_stop ? WANT_STOP : 0);
-    want_save = 0;
+    int want = want_stop ? WANT_STOP : 0;
+    if (want_save) {            /* cleared only when seen: a signal in between is this one, not lost */
+        want_save = 0;
+        want |= WANT_SAVE;
+    }
     return want;
 }
