@@ -5,7 +5,8 @@
  * Element i of a parameter is a function of (seed, name, i): the same bits for every partition, whichever stage holds
  * it, and on every stage that holds a copy of a tied one.  Normal values come in pairs from two uniform numbers (Box
  * and Muller, A note on the generation of random normal deviates, 1958): no rejection, so that position i needs no
- * other.  Cost: about 30 ns an element, each stage in its own thread.
+ * other.  Cost: about 30 ns an element, each stage in its own thread; large tables take longer than the watchdog waits,
+ * so that every piece is a sign of life.
  */
 #include <string.h>
 #include "number.h"
@@ -96,30 +97,25 @@ void init_narrow(Worker *w, const StateInfo *s, const float *from)
         to[i] = float_bf16(from[i]);
 }
 
-/* A stage that holds the bf16 copy of a tied parameter alone has no room for the f32 value: it is made in pieces.
- * Pieces are even, so that pairs stay pairs. */
-static void start_copy(Worker *w, const StateInfo *s)
+/* Pieces are even, so that pairs stay pairs.  A stage that holds the bf16 copy of a tied parameter alone has no room for
+ * the f32 values: they pass through `piece`. */
+enum { PIECE = 4096, PIECES_A_BEAT = 16 };
+
+static void start_piece(Worker *w, const StateInfo *s, long from, long n)
 {
-    enum { PIECE = 4096 };
-    float piece[PIECE];
-    uint16_t *to = copy_of(w, s);
-    for (long from = 0; to && from < s->n; from += PIECE) {
-        long n = s->n - from < PIECE ? s->n - from : PIECE;
-        start_value(piece, s, w->run->job->seed, from, n);
-        for (long i = 0; i < n; i++)
-            to[from + i] = float_bf16(piece[i]);
-    }
+    float piece[PIECE], *master = master_of(w, s), *x = master ? master + from : piece;
+    uint16_t *copy = copy_of(w, s);
+    start_value(x, s, w->run->job->seed, from, n);
+    for (long i = 0; copy && i < n; i++)
+        copy[from + i] = float_bf16(x[i]);
+    if (from / PIECE % PIECES_A_BEAT == 0)
+        atomic_fetch_add(&w->beat, 1);
 }
 
 static void start_parameter(Worker *w, const StateInfo *s)
 {
-    float *master = master_of(w, s);
-    if (master)
-        start_value(master, s, w->run->job->seed, 0, s->n);
-    if (master)
-        init_narrow(w, s, master);
-    else
-        start_copy(w, s);
+    for (long from = 0; from < s->n; from += PIECE)
+        start_piece(w, s, from, s->n - from < PIECE ? s->n - from : PIECE);
 }
 
 void init_parameters(Worker *w)

@@ -141,11 +141,13 @@ static void *stage_main(void *at)
 #ifdef _OPENMP
     omp_set_num_threads(w->info->threads);
 #endif
+    atomic_store(&w->patience, PATIENT);        /* kernels are prepared, other stages make their start values */
     if (!run->opt.resume && !run->opt.weights)
         init_parameters(w);
     if (w->info->open)
         w->info->open(&w->stage);
     worst(w, DONE);
+    atomic_store(&w->patience, 1);
     trace_origin(&w->stage);
     if (w->stage.index == 0)
         metrics_start(run);

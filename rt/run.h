@@ -45,7 +45,7 @@ typedef struct Worker {
     /* watchdog.c: the only fields that another thread reads */
     _Atomic int64_t at;         /* action under way; -1 none */
     _Atomic uint64_t beat;      /* counts up with every sign of life */
-    _Atomic int patience;       /* deadlines that may pass in silence: PATIENT while files are written */
+    _Atomic int patience;       /* deadlines that may pass in silence: PATIENT at start and while files are written */
 } Worker;
 
 struct Run {

@@ -5,8 +5,8 @@
  * A thread looks at the signs of life of its stages five times a second.  A process in which no stage begins an
  * action for max(30 s, 20 predicted steps) has lost its peer, its device or its mind: the watchdog prints where each
  * stage stands and ends the job with 1.  Silence is counted in looks, not by the clock, so that a process that was
- * stopped and continued is not blamed for the pause.  Writing files has four times the patience: others wait for it
- * in silence.  A stage that waits for a frozen one falls silent too, so whoever is still alive notices, on any host.
+ * stopped and continued is not blamed for the pause.  The start and writing files have four times the patience: others wait
+ * for them in silence.  A stage that waits for a frozen one falls silent too, so whoever is still alive notices, on any host.
  */
 #include <stdlib.h>
 #include <time.h>

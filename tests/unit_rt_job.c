@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * unit_rt_job: what stands around the steps of a job.  No signal is lost, however it falls.
+ * unit_rt_job: what stands around the steps of a job.  No signal is lost, however it falls; start values and open()
+ * show the watchdog life; the log says what was taken and nothing else.
  */
 #include <fcntl.h>
 #include <signal.h>
 #include <time.h>
 #include "unit_rt.h"
 
-enum { SIGNALS = 3000 };
+enum { MANY = 1 << 20, ARENA = 4 * MANY + 128, SIGNALS = 3000 };
 
 /* ---- signals ----------------------------------------------------------------------------------------------------- */
 
@@ -50,8 +51,60 @@ static void test_signals(void)
     check(in_child(take_signals, NULL, said, sizeof said) == 0, "of %d signals one was lost", SIGNALS);
 }
 
+/* ---- a job of one parameter -------------------------------------------------------------------------------------- */
+
+static int open_patience, step_patience;
+static uint64_t open_beat;
+static double norm;
+
+static void open_(Stage *st)
+{
+    open_patience = atomic_load(&st->worker->patience);
+    open_beat = atomic_load(&st->worker->beat);
+}
+
+static void step(Stage *st)
+{
+    action(st, 0);
+    step_begin(st, A(0));
+    step_patience = atomic_load(&st->worker->patience);
+    Values *v = A(0);
+    v->norm = norm < 0 ? v->norm : norm;
+    step_end(st, A(0));
+}
+
+static int run_job(void *at)
+{
+    static const StateInfo state = {"a.weight", STATE_PARAM, 1, 128, NOWHERE, MANY, 1, {MANY}, JOB_NORMAL, 0, 1};
+    static const char *const texts[] = {"everything"};
+    static const StageInfo stage = {.name = "stage0", .arena = ARENA, .threads = 1, .actions = 1, .open = open_,
+                                    .step = step, .states = 1, .state = &state, .action = texts};
+    const Job job = {.name = "tiny", .kernels = "none", .key = "key", .model = "m", .plan = "p", .stages = 1,
+                     .stage = &stage, .batch = 1, .micro = 1, .groups = 1, .steps = 1, .tokens = 1, .lr = 1};
+    char quiet[] = "--quiet", log[] = "--log", train[] = "train";
+    char *argv[] = {train, quiet, log, at, NULL};
+    int status = job_main(&job, 4, argv);
+    if (status)
+        return status;
+    /* one life sign for 64 Ki elements: 2 ms at the cost that init.c gives; and time to prepare kernels */
+    return open_beat < MANY >> 16 ? 101 : open_patience != PATIENT ? 102 : step_patience != 1 ? 103 : 0;
+}
+
+static void logs(const char *what, const char *text, bool there)
+{
+    char path[] = "/var/tmp/unit_rt_job.XXXXXX", said[512], log[4096] = "";
+    int file = mkstemp(path), status = in_child(run_job, path, said, sizeof said);
+    check(status == 0, "%s: status %d (101: no beats while values are made, 102: no patience in open, 103: patience "
+          "left over): %s", what, status, said);
+    check(read(file, log, sizeof log - 1) > 0 && !strstr(log, text) == !there, "%s: `%s` in %s", what, text, log);
+    close(file);
+    unlink(path);
+}
+
 int main(void)
 {
     test_signals();
+    norm = -1;
+    logs("a start", "\"event\":\"start\"", true);
     return finish("unit_rt_job");
 }
