@@ -21,11 +21,11 @@ typedef struct { double loss, norm; int want, pad; } Report;
 
 /* ---- the loop of a stage -------------------------------------------------------------------------------------- */
 
-/* The loss is zero on all stages but one; the norm is known to one, or to all alike. */
+/* The loss is zero on all stages but one; the norm is -1, or the same bits on every stage that has it. */
 static Report exchange(Worker *w, double loss, double norm)
 {
     bool asks = &w->run->worker[0] == w;
-    Report mine = {loss, norm, asks ? signal_take() : 0, 0}, sum = {0}, *all = w->board;
+    Report mine = {loss, norm, asks ? signal_take() : 0, 0}, sum = {.norm = -1}, *all = w->board;
     link_share(&w->stage, &mine, all, sizeof mine);
     for (int i = 0; i < w->stage.count; i++) {
         sum.loss += all[i].loss;
@@ -67,7 +67,7 @@ static int evaluate(Worker *w, int64_t step)
         sum += values_of(w)->loss;
     }
     rest(w);
-    Report r = exchange(w, sum, 0);
+    Report r = exchange(w, sum, -1);
     if (w->stage.index == 0)
         metrics_eval(w->run, step, r.loss / (double)job->eval_batches);
     return r.want;

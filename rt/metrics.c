@@ -8,10 +8,12 @@
  *   {"event":"start","name":..,"stages":..,"transport":..,"model":..,"plan":..,"parameters":..,"step":..,
  *    "predicted_ms":..}
  *   {"event":"step","step":1,"loss":..,"norm":..,"lr":..,"tokens_per_s":..,"ms":..}     step: how many are done
+ *            norm: of the whole gradient; null in a job that does not take it
  *   {"event":"eval","step":50,"loss":..}     {"event":"checkpoint" or "stop","step":50,"detail":..}
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 #include "link.h"
@@ -104,7 +106,7 @@ void metrics_step(Run *run, int64_t step, double loss, double norm, double lr, d
     Text t = {line, 0, sizeof line};
     double rate = wall > 0 ? (double)job->tokens / wall : 0;
     text_add(&t, "%sstep %lld/%ld  loss %.5f  ", run->terminal ? "\r" : "", (long long)step + 1, run->opt.steps, loss);
-    if (norm != 0)              /* 0: this job takes no norm */
+    if (!(norm < 0))            /* this job takes one, perhaps NaN */
         text_add(&t, "norm %.4g  ", norm);
     text_add(&t, "%.0f tokens/s  %.1f ms (predicted %.1f)  arena %.1f MiB%s", rate, 1e3 * wall,
              1e-6 * (double)job->step_ns, mega(peak(job)), run->terminal ? "\033[K" : "\n");
@@ -114,7 +116,7 @@ void metrics_step(Run *run, int64_t step, double loss, double norm, double lr, d
     text_add(&t, "{\"event\":\"step\",\"step\":%lld,\"loss\":", (long long)step + 1);
     text_number(&t, loss);
     text_add(&t, ",\"norm\":");
-    text_number(&t, norm);
+    text_number(&t, norm < 0 ? (double)NAN : norm);
     text_add(&t, ",\"lr\":%.9g,\"tokens_per_s\":%.1f,\"ms\":%.3f}\n", lr, rate, 1e3 * wall);
     put(run, &t);
 }

@@ -25,7 +25,7 @@ typedef struct {
     uint64_t seed;              /* train.seed */
     int64_t  valid[6];          /* targets that count in this step, all micro-batches; by loss */
     double   loss;              /* sum of the micro-batches' losses, ascending */
-    double   norm;              /* global norm of the gradient, before clipping; on the device that adds it up */
+    double   norm;              /* global norm of the gradient, before clipping; -1: not taken by this device */
     float    lr;                /* learning rate of this step */
     float    bias1, bias2;      /* AdamW: 1 - beta^(step+1) */
     float    weight_decay;

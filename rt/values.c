@@ -52,6 +52,7 @@ void values_fill(Values *v, const Job *job, int64_t step, bool eval)
     memset(v, 0, sizeof *v);
     v->step = step;
     v->seed = job->seed;
+    v->norm = -1;
     v->lr = (float)rate(job, step);
     v->bias1 = (float)(1 - number_power(job->beta1, step + 1));
     v->bias2 = (float)(1 - number_power(job->beta2, step + 1));

@@ -105,6 +105,10 @@ int main(void)
 {
     test_signals();
     norm = -1;
-    logs("a start", "\"event\":\"start\"", true);
+    logs("no norm was taken", "\"norm\":null", true);
+    norm = 0;
+    logs("all gradients are zero", "\"norm\":0,", true);
+    norm = 2.5;
+    logs("a norm", "\"norm\":2.5,", true);
     return finish("unit_rt_job");
 }

@@ -125,7 +125,7 @@ static void test_values(void)
                   (long long)step);
             check(fabs((double)v.bias2 - (1 - pow(0.95, (double)step + 1))) < 1e-7, "bias2 of step %lld",
                   (long long)step);
-            check(v.micro == 3 && v.batch == 2 && v.seed == 99 && !v.eval && v.loss == 0 && v.norm == 0 &&
+            check(v.micro == 3 && v.batch == 2 && v.seed == 99 && !v.eval && v.loss == 0 && v.norm == -1 &&
                   v.valid[5] == 0,
                   "the rest of the values");
         }

@@ -12,7 +12,8 @@
  *
  * The norm: each parameter gives the sum of its squares in double, in at most 256 blocks of a length that follows
  * from n alone, each by 16 lanes, blocks added ascending; partials of all parameters are added ascending.  factor
- * = min(1, limit / (norm + 1e-6)).
+ * = min(1, limit / (norm + 1e-6)).  The norm of the whole gradient is reported in vals; those of single parameters
+ * (vals: 0) are not.
  */
 #include "kernel.h"
 
@@ -54,9 +55,10 @@ void norm_total(Stage *st, float *clip, const double *norm, Values *vals, long c
     double sum = 0;
     for (long i = 0; i < count; i++)
         sum += norm[i];
-    vals->norm = __builtin_sqrt(sum);
-    double factor = (double)limit / (vals->norm + 1e-6);
+    double root = __builtin_sqrt(sum), factor = (double)limit / (root + 1e-6);
     *clip = factor < 1 ? (float)factor : 1.0f;
+    if (vals)
+        vals->norm = root;
 }
 
 static void narrow(Stage *st, real *c, const float *p, long n)
