@@ -134,6 +134,16 @@ static int results(Worker *w)
     return status;
 }
 
+/* Of all stages. */
+static int64_t library_bytes(Worker *w)
+{
+    int64_t mine = (int64_t)kernels_bytes(&w->stage), *all = w->board, sum = 0;
+    link_share(&w->stage, &mine, all, sizeof mine);
+    for (int i = 0; i < w->stage.count; i++)
+        sum += all[i];
+    return sum;
+}
+
 static void *stage_main(void *at)
 {
     Worker *w = at;
@@ -146,11 +156,11 @@ static void *stage_main(void *at)
         init_parameters(w);
     if (w->info->open)
         w->info->open(&w->stage);
-    worst(w, DONE);
+    int64_t library = library_bytes(w);         /* nobody goes on before all have opened */
     atomic_store(&w->patience, 1);
     trace_origin(&w->stage);
     if (w->stage.index == 0)
-        metrics_start(run);
+        metrics_start(run, library);
     w->status = train(w);
     atomic_store(&w->patience, PATIENT);
     if (w->status == DONE)

@@ -6,7 +6,7 @@
  * written at once and whole:
  *
  *   {"event":"start","name":..,"stages":..,"transport":..,"model":..,"plan":..,"parameters":..,"step":..,
- *    "predicted_ms":..}
+ *    "library_bytes":..,"predicted_ms":..}      what kernels hold outside the arenas, all stages
  *   {"event":"step","step":1,"loss":..,"norm":..,"lr":..,"tokens_per_s":..,"ms":..}     step: how many are done
  *            norm: of the whole gradient; null in a job that does not take it
  *   {"event":"eval","step":50,"loss":..}     {"event":"checkpoint" or "stop","step":50,"detail":..}
@@ -78,7 +78,7 @@ static long parameter_count(const Run *run)
     return n;
 }
 
-void metrics_start(Run *run)
+void metrics_start(Run *run, int64_t library)
 {
     char line[LINE];
     const Job *job = run->job;
@@ -87,15 +87,18 @@ void metrics_start(Run *run)
              job->stages, job->stages == 1 ? "" : "s", link_name(), job->kernels);
     for (int i = 0; i < job->stages && i < 16; i++)
         text_add(&t, "%s %.1f", i ? "," : "", mega(job->stage[i].arena));
-    text_add(&t, "%s MiB\n", job->stages > 16 ? ", ..." : "");
+    text_add(&t, "%s MiB", job->stages > 16 ? ", ..." : "");
+    if (library > 0)
+        text_add(&t, ", and %.1f MiB of the kernels' own", mega((size_t)library));
+    text_add(&t, "\n");
     show(run, &t);
     t.n = 0;
     text_add(&t, "{\"event\":\"start\",\"name\":");
     text_json(&t, job->name);
     text_add(&t, ",\"stages\":%d,\"transport\":\"%s\",\"model\":\"%s\",\"plan\":\"%s\"", job->stages, link_name(),
              job->model, job->plan);
-    text_add(&t, ",\"parameters\":%ld,\"step\":%lld,\"predicted_ms\":%.3f}\n", parameter_count(run),
-             (long long)run->start, 1e-6 * (double)job->step_ns);
+    text_add(&t, ",\"parameters\":%ld,\"step\":%lld,\"library_bytes\":%lld,\"predicted_ms\":%.3f}\n",
+             parameter_count(run), (long long)run->start, (long long)library, 1e-6 * (double)job->step_ns);
     put(run, &t);
 }
 

@@ -150,6 +150,8 @@ void adamw_update(Stage *st, float *p, real *c, const float *g, float *m, float 
 int kernels_start(int threads, char *why, size_t n);
 /* Name and version of the library behind the kernels: what the bits belong to. */
 const char *kernels_version(void);
+/* What the kernels of this stage hold beside its arena, once it is open. */
+size_t kernels_bytes(const Stage *st);
 
 /* ---- prepared handles --------------------------------------------------------------------------------- */
 /* One line of stage_open() for each distinct (call, integers) whose row names `h`, on kernel libraries that want it.

@@ -110,5 +110,6 @@ int main(void)
     logs("all gradients are zero", "\"norm\":0,", true);
     norm = 2.5;
     logs("a norm", "\"norm\":2.5,", true);
+    logs("portable kernels hold nothing", "\"library_bytes\":0,", true);
     return finish("unit_rt_job");
 }

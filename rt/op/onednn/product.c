@@ -170,6 +170,13 @@ void *scratch_thread(const Stage *st, int thread)
     return z->own + z->own_bytes * (size_t)thread;
 }
 
+/* The two blocks; objects of a few hundred bytes each are not counted. */
+size_t kernels_bytes(const Stage *st)
+{
+    const Room *z = st->handle[ROOM];
+    return z ? z->scratch_bytes + z->own_bytes * (size_t)st->threads : 0;
+}
+
 /* ---- one product ------------------------------------------------------------------------------------------ */
 static dnnl_data_type_t real_type(void)
 {
