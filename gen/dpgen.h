@@ -465,6 +465,7 @@ Backward backward_of(const Plan *p, int chunk, int variant);
 int device_of(const Plan *p, int op);
 /* ---- comm: lower/comm.c ------------------------------------------------------------------------------------------ */
 int comm(Plan *p);
+int comm_stuck(const Plan *p, bool eval);           /* a device that waits for ever under rendezvous; -1: none */
 void check_comm(const Plan *p);                     /* the four properties; rendezvous simulation finds deadlock */
 /* ---- lower: lower/lower.c ---------------------------------------------------------------------------------------- */
 int lower(Plan *p);

@@ -6,8 +6,8 @@
 # more than SECONDS_EACH, or say nothing.
 #
 #   tests/mutate.sh [COUNT [SEED]]    300 files, 20000 with SLOW=1
-# DPGEN: the program, best one with
-#                                     -fsanitize=address,undefined (and leaks ignored: a mistake ends it where it stands)
+#
+# DPGEN: the program, best one with -fsanitize=address,undefined, leaks ignored: a mistake ends it where it stands.
 . "$(dirname "$0")/lib.sh"
 need dpgen
 dpgen=${DPGEN:-./dpgen} seconds=${SECONDS_EACH:-20}

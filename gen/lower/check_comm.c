@@ -86,7 +86,8 @@ static bool advance(const Plan *p, Runner *run, int device, const Actions *list)
     return true;
 }
 
-static void check_halts(const Plan *p, bool eval)
+/* What the devices do until nobody can go on. */
+static Runner *run_all(const Plan *p, bool eval)
 {
     Runner *run = alloc(sizeof *run * (size_t)p->devices);
     for (int d = 0; d < p->devices; d++) {
@@ -102,6 +103,21 @@ static void check_halts(const Plan *p, bool eval)
             while (advance(p, run, d, eval ? &p->dev.at[d].eval : &p->dev.at[d].list))
                 moved = true;
     }
+    return run;
+}
+
+int comm_stuck(const Plan *p, bool eval)
+{
+    const Runner *run = run_all(p, eval);
+    for (int d = 0; d < p->devices; d++)
+        if (run[d].at < (eval ? &p->dev.at[d].eval : &p->dev.at[d].list)->n)
+            return d;
+    return -1;
+}
+
+static void check_halts(const Plan *p, bool eval)
+{
+    const Runner *run = run_all(p, eval);
     for (int d = 0; d < p->devices; d++) {
         const Actions *list = eval ? &p->dev.at[d].eval : &p->dev.at[d].list;
         if (run[d].at < list->n)

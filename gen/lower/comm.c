@@ -7,13 +7,19 @@
  *
  *   receive   posted one computation ahead of the one that reads it first, waited for right before that one; what is
  *             recomputed first (K_R) stands between, so that it hides the wait
- *   send      begun right after the computation that made it; waited for after one more computation
+ *   send      begun right after the computation that made it; waited for after one more computation, or a few
  *   skips     a tensor goes straight from its producer to each device that reads it, once a micro-batch
  *   ties      the gradient of a remote use goes home before the update, the new weight comes back after it
  *   norm      every device sends its vector of partial norms to the one that adds them in global order
  *
+ * A fold of gradient groups is no computation here: some devices have one between two micro-batches where others have
+ * none, and slack that is shorter on one side lets 1F1B, with a skip over all stages, wait in a circle.
+ *
  * The slack of one computation on either side is what keeps a rendezvous from stalling a balanced pipeline; it
- * costs one boundary buffer.  More slack is a planning decision that a schedule would have to price.
+ * costs one boundary buffer.  With values that skip over several stages of a deep pipeline it may not be enough: the
+ * sender of one waits for a receive that is posted behind a computation that waits for the sender.  Then sends get twice as
+ * much, until nobody waits in a circle; without any waits for sends there is none, for computations depend on each other in
+ * no circle.  More slack for speed is a planning decision that a schedule would have to price.
  *
  * Messages between two devices are begun in the same order on both: by micro-batch, then by tag.
  */
@@ -39,6 +45,7 @@ typedef struct {
     Actions *out;
     bool busy[256];             /* request numbers */
     int requests;
+    int slack;                  /* computations until a send is waited for */
     VEC(Pending) sent, posted;
     bool *loaded;               /* by input tensor and micro-batch */
 } Comm;
@@ -370,7 +377,7 @@ static void put_compute(Comm *c, const Action *k, const Ints *now, const Action 
 {
     for (int i = 0; next && i < ahead->n; i++)
         put_recv(c, ahead->at[i], next->mb);
-    wait_sends(c, 1);
+    wait_sends(c, c->slack);
     for (int i = 0; i < c->sent.n; i++)
         c->sent.at[i].age++;
     if (k->kind == K_U)
@@ -399,10 +406,16 @@ static void step_list(Comm *c, const Backward *back)
     for (int i = 0; order->n > 0 && i < first.at[0].n; i++)
         put_recv(c, first.at[0].at[i], order->at[0].mb);
     for (int j = 0; j < order->n; j++) {
-        bool more = j + 1 < order->n;
         const Action *k = &order->at[j];
-        put_compute(c, k, &first.at[j], more ? k + 1 : NULL, more ? &first.at[j + 1] : NULL,
-                    k->chunk >= 0 ? &back[k->chunk] : NULL);
+        int next = j + 1;
+        while (next < order->n && order->at[next].kind == K_FOLD)
+            next++;
+        bool more = next < order->n;
+        if (k->kind == K_FOLD)
+            put(c, *k);
+        else
+            put_compute(c, k, &first.at[j], more ? &order->at[next] : NULL, more ? &first.at[next] : NULL,
+                        k->chunk >= 0 ? &back[k->chunk] : NULL);
     }
     put_update_messages(c, 3);
     wait_sends(c, 0);
@@ -443,6 +456,23 @@ static void start(Comm *c, int device, Actions *out)
             c->msg.at[i].got[mb] = false;
 }
 
+enum { MOST_SLACK = 1 << 20 };
+
+static void write_lists(Comm *c, const Backward *back)
+{
+    Plan *p = c->p;
+    for (int d = 0; d < p->devices; d++) {
+        p->dev.at[d].list.n = p->dev.at[d].eval.n = 0;
+        start(c, d, &p->dev.at[d].list);
+        step_list(c, back);
+        if (p->m->eval.format) {
+            start(c, d, &p->dev.at[d].eval);
+            eval_list(c);
+        }
+        p->dev.at[d].requests = c->requests;
+    }
+}
+
 /* needs: dev[].order, chunk, chunk_device, fate.  fills: dev[].list, dev[].eval, dev[].requests. */
 int comm(Plan *p)
 {
@@ -452,14 +482,8 @@ int comm(Plan *p)
         back[k] = backward_of(p, k, 0);
     find_messages(&c);
     find_update_messages(&c);
-    for (int d = 0; d < p->devices; d++) {
-        start(&c, d, &p->dev.at[d].list);
-        step_list(&c, back);
-        if (p->m->eval.format) {
-            start(&c, d, &p->dev.at[d].eval);
-            eval_list(&c);
-        }
-        p->dev.at[d].requests = c.requests;
-    }
+    c.slack = 1;
+    for (write_lists(&c, back); comm_stuck(p, false) >= 0 && c.slack < MOST_SLACK; write_lists(&c, back))
+        c.slack *= 2;
     return 0;
 }
