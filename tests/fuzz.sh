@@ -8,7 +8,6 @@
 #   tests/fuzz.sh [COUNT [SEED]]              COUNT models from SEED on; 12, or 1500 with SLOW=1.  One in four in bf16; of
 #                                             more than 100 also one in eight with oneDNN, one in twenty over MPI
 #   tests/fuzz.sh case MODEL.yaml OPTION...   one model under one plan, as a failure prints it
-#   tests/fuzz.sh shrink MODEL.yaml OPTION... the same with lines taken out as long as it fails: MODEL.small.yaml
 #
 # A model that failed stays in build/fuzz_failed; what was found goes into tests/fuzz, and every run begins with those: their
 # options are on their first line, after `status N` for those that must end with that.
@@ -202,12 +201,11 @@ over_mpi() {
     mpi=yes
 }
 
-case $1 in case | shrink)
-    what=$1 file=$2
+case $1 in case)
+    file=$2
     shift 2
     case "$*" in *onednn*) fast ;; esac
     case "$*" in *transport=mpi*) over_mpi ;; esac
-    if [ $what = shrink ]; then . tests/shrink.sh; exit; fi
     said=$(alone "$file" "$(quoted "$@")")
     echo "$said"
     [ "$said" = pass ]
