@@ -14,8 +14,9 @@
  * in one model, so that sums taken in another order differ in their last bits; an estimate of the magnitude is carried
  * along, and what grows is normalised before it overflows: a NaN would make all plans agree.
  *
- * One operator a line, with all its operands named, so that lines can be taken out of one that failed.  Written after Yang et al.,
- * Finding and Understanding Bugs in C Compilers, 2011 (random programs without undefined behaviour), and Livinskii et al.,
+ * One operator a line, with all its operands named, so that lines can be taken out of one that failed.  Written after
+ * Yang et al., Finding and Understanding Bugs in C Compilers, 2011 (random programs without undefined behaviour), and
+ * Livinskii et al.,
  * Random Testing for C and C++ Compilers with YARPGen, 2020 (policies).  Knows nothing of the generator: shapes are
  * worked out again here, and a model that dpgen refuses is a failure of one of the two.
  */
