@@ -183,7 +183,8 @@ static void make_index(Worker *w, int64_t step)
     Text *t = &w->run->checkpoint->index;
     t->n = 0;
     text_add(t, "{\"metadata\":{\"format\":\"dpgen-checkpoint-1\",\"model\":\"%s\",\"plan\":\"%s\",\"step\":%lld,"
-             "\"seed\":\"%lu\",\"samples\":%lld},\n\"files\":[", job->model, job->plan, (long long)step, job->seed,
+             "\"seed\":\"%lu\",\"batch\":%ld,\"micro\":%ld,\"groups\":%ld,\"samples\":%lld},\n\"files\":[", job->model,
+             job->plan, (long long)step, job->seed, job->batch, job->micro, job->groups,
              (long long)data_cursor(job, step));
     for (int i = 0; i < job->stages; i++)
         text_add(t, "%s\n{\"name\":\"stage%d.safetensors\",\"bytes\":%lld,\"sha256\":\"%s\"}", i ? "," : "", i,

@@ -3,7 +3,8 @@
  * ckpt.h: a directory of checkpoints, for ckpt.c (writes), ckpt_load.c (reads) and ckpt_list.c (looks around).
  *
  *   DIR/step-000100/stage0.safetensors ...   parameters NAME, moments NAME.m NAME.v, of their home stage
- *   DIR/step-000100/index.json     which tensor is in which file; step, seed, model; bytes and SHA-256 of the files
+ *   DIR/step-000100/index.json     which tensor is in which file; step, seed, model, batch, micro, groups; bytes and
+ *                                  SHA-256 of the files
  *   DIR/step-000100/COMMIT                   SHA-256 of index.json
  *   DIR/step-000100.part/                    being written
  */

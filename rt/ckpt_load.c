@@ -5,13 +5,15 @@
  * The newest committed checkpoint is taken.  COMMIT vouches for index.json, index.json for the files, by SHA-256, so a
  * turned bit or a cut file is found before anything is used.  Tensors are found by name in whatever file has them:
  * the partition that wrote need not be the one that reads.  A file that this process needs nothing of is not opened.
- * Refused with status 5, and the name of what is wrong: another model, another seed, a broken or missing file, a tensor
+ * Refused with status 5, and the name of what is wrong: another model, seed, micro-batch or number of them or of gradient
+ * groups, a broken or missing file, a tensor
  * that is missing, listed twice, or of another type or shape.  Files are only read.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include "ckpt.h"
 #include "data.h"
 #include "json.h"
@@ -25,29 +27,37 @@ typedef struct { char *name; char file[CKPT_NAME]; } Entry;
 typedef struct {
     char dir[CKPT_PATH];
     char format[32], model[65], seed[32];
-    int64_t step;
+    int64_t step, batch, micro, groups;     /* -1: not there */
     Part *part;
     int parts;
     Entry *entry;               /* by name */
     int entries;
 } Index;
 
+#define EMPTY {.step = -1, .batch = -1, .micro = -1, .groups = -1}
+
 /* ---- index.json -------------------------------------------------------------------------------------------------- */
 
 static bool read_metadata(Json *j, Index *x)
 {
     char key[32];
-    for (bool first = true; json_member(j, &first, key, sizeof key);)
-        if (!strcmp(key, "format"))
+    struct { const char *name; int64_t *to; } number[] = {
+        {"step", &x->step}, {"batch", &x->batch}, {"micro", &x->micro}, {"groups", &x->groups}, {NULL, NULL}
+    }, *k;
+    for (bool first = true; json_member(j, &first, key, sizeof key);) {
+        for (k = number; k->name && strcmp(key, k->name) != 0; k++)
+            continue;
+        if (k->name)
+            json_integer(j, k->to);
+        else if (!strcmp(key, "format"))
             json_string(j, x->format, sizeof x->format);
         else if (!strcmp(key, "model"))
             json_string(j, x->model, sizeof x->model);
         else if (!strcmp(key, "seed"))
             json_string(j, x->seed, sizeof x->seed);
-        else if (!strcmp(key, "step"))
-            json_integer(j, &x->step);
         else
             json_skip(j);
+    }
     return !j->why;
 }
 
@@ -179,15 +189,25 @@ static int open_index(Index *x)
 static int check_job(const Index *x, const Job *job)
 {
     char seed[32];
+    const struct { const char *key; int64_t was; long is; } size[] = {
+        {"batch", x->batch, job->batch}, {"micro", x->micro, job->micro}, {"groups", x->groups, job->groups}
+    };
     snprintf(seed, sizeof seed, "%lu", job->seed);
     if (strcmp(x->format, "dpgen-checkpoint-1"))
         return complain(STATUS_STALE, "%s: format `%s` is not known here", x->dir, x->format);
+    for (size_t i = 0; i < sizeof size / sizeof *size; i++)
+        if (size[i].was != size[i].is)
+            return complain(STATUS_STALE, "%s was written with %s %lld, this job has %ld: samples would be used twice "
+                            "or never, and sums rounded otherwise; set train.batch back, or start anew from its "
+                            "parameters with --weights %s", x->dir, size[i].key, (long long)size[i].was, size[i].is,
+                            x->dir);
     if (strcmp(x->model, job->model))
         return complain(STATUS_STALE, "%s belongs to another model: it says %.16s..., this job is %.16s...; generate "
-                        "the job from the model file that wrote it, or take its parameters with --weights",
-                        x->dir, x->model, job->model);
+                        "the job from the model file that wrote it, or take its parameters with --weights %s",
+                        x->dir, x->model, job->model, x->dir);
     if (strcmp(x->seed, seed))
-        return complain(STATUS_STALE, "%s was written with seed %s, this job has %s", x->dir, x->seed, seed);
+        return complain(STATUS_STALE, "%s was written with seed %s, this job has %s; set train.seed back, or start "
+                        "anew from its parameters with --weights %s", x->dir, x->seed, seed, x->dir);
     return DONE;
 }
 
@@ -279,12 +299,13 @@ static int load_state(Worker *w, Index *x, const StateInfo *s, const char *suffi
     return place(w, s, &p->file, t);
 }
 
-static int load_worker(Worker *w, Index *x)
+/* The states whose kind is in `kinds`, bits 1 << STATE_...  */
+static int load_worker(Worker *w, Index *x, unsigned kinds)
 {
     static const char *const suffix[] = {[STATE_PARAM] = "", [STATE_MOMENT1] = ".m", [STATE_MOMENT2] = ".v"};
     int status = DONE;
     for (int i = 0; i < w->info->states && status == DONE; i++)
-        if (w->info->state[i].kind != STATE_GRAD)
+        if (kinds >> w->info->state[i].kind & 1)
             status = load_state(w, x, &w->info->state[i], suffix[w->info->state[i].kind]);
     return status;
 }
@@ -320,7 +341,7 @@ static int64_t newest(const char *dir, int *status)
 
 int ckpt_load(Run *run)
 {
-    Index x = {.step = -1};
+    Index x = EMPTY;
     int status = DONE;
     int64_t step = newest(run->opt.checkpoint, &status);
     if (status != DONE)
@@ -332,8 +353,20 @@ int ckpt_load(Run *run)
     if (status == DONE && x.step != step)
         status = complain(STATUS_STALE, "%s says it is of step %lld: it was renamed", x.dir, (long long)x.step);
     for (int i = 0; i < run->count && status == DONE; i++)
-        status = load_worker(&run->worker[i], &x);
+        status = load_worker(&run->worker[i], &x, ~(1u << STATE_GRAD));
     run->start = step;
+    close_index(&x);
+    return status;
+}
+
+/* Of a checkpoint: of any job with these parameters, whatever its data and batches. */
+static int weights_of_checkpoint(Run *run, const char *dir)
+{
+    Index x = EMPTY;
+    snprintf(x.dir, sizeof x.dir, "%s", dir);
+    int status = open_index(&x);
+    for (int i = 0; i < run->count && status == DONE; i++)
+        status = load_worker(&run->worker[i], &x, 1u << STATE_PARAM);
     close_index(&x);
     return status;
 }
@@ -341,6 +374,9 @@ int ckpt_load(Run *run)
 int ckpt_weights(Run *run, const char *path)
 {
     SafeFile f;
+    struct stat info;
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+        return weights_of_checkpoint(run, path);
     int status = safe_open(&f, path);
     for (int k = 0; k < run->count && status == DONE; k++) {
         Worker *w = &run->worker[k];

@@ -20,7 +20,7 @@ static const Option table[] = {
     {"--checkpoint", "DIR", WORD, offsetof(Options, checkpoint), "write checkpoints to DIR"},
     {"--no-checkpoint", NULL, FLAG, offsetof(Options, none), "write none, whatever the model file says"},
     {"--resume", NULL, FLAG, offsetof(Options, resume), "go on from the newest checkpoint there, under any plan"},
-    {"--weights", "FILE", WORD, offsetof(Options, weights), "start from the parameters of a safetensors file"},
+    {"--weights", "FILE", WORD, offsetof(Options, weights), "start from a safetensors file, or DIR/step-N of a checkpoint"},
     {"--log", "FILE", WORD, offsetof(Options, log), "append metrics as JSON lines"},
     {"--hash", NULL, FLAG, offsetof(Options, hash), "print the SHA-256 of all parameters at the end"},
     {"--gradients", "FILE", WORD, offsetof(Options, gradients), "write the gradients of the last step as safetensors"},

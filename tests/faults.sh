@@ -96,6 +96,11 @@ before=$(ls -R "$ck")
 build other $model --stages 1 --set model.dims.D=48
 refuse "a checkpoint of another model" 5 "belongs to another model" \
     timeout 60 "$tmp/other/job" --quiet --data "$data" --checkpoint "$ck" --resume
+build more $model --stages 1 --set train.batch.global=16
+refuse "a checkpoint of other micro-batches" 5 "was written with micro 4, this job has 8" \
+    timeout 60 "$tmp/more/job" --quiet --data "$data" --checkpoint "$ck" --resume
+expect "the parameters of that checkpoint" \
+    timeout 60 "$tmp/more/job" --quiet --data "$data" --no-checkpoint --weights "$last" --steps 1
 cp "$last/stage1.safetensors" "$tmp/kept"
 head -c 1000 "$tmp/kept" >"$last/stage1.safetensors"
 refuse "a cut checkpoint" 5 "cut short" timeout 60 "$tmp/two/job" $resume

@@ -59,7 +59,7 @@ static const char hash_b[] = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb
 static Job make_job(int stages)
 {
     return (Job){.name = "tiny", .kernels = "none", .key = "key", .model = hash_a, .plan = hash_b, .stages = stages,
-                 .stage = stages == 1 ? whole : halves, .batch = 1, .micro = 1, .steps = 12, .tokens = 1, .seed = 5,
+                 .stage = stages == 1 ? whole : halves, .batch = 1, .micro = 1, .groups = 1, .steps = 12, .tokens = 1, .seed = 5,
                  .lr = 1, .ckpt_every = 2, .ckpt_keep = 2};
 }
 
@@ -191,6 +191,16 @@ static void test_refused(void)
     c.job.seed = 6;
     refuse("another seed", call, &c, STATUS_STALE, "seed 5, this job has 6");
     c.job.seed = 5;
+    c.job.batch = 2;
+    refuse("another micro-batch", call, &c, STATUS_STALE, "batch 1, this job has 2");
+    c.job.batch = 1;
+    c.job.micro = 4;
+    refuse("more micro-batches", call, &c, STATUS_STALE, "micro 1, this job has 4");
+    refuse("the way out", call, &c, STATUS_STALE, "/ck/step-000012");
+    c.job.micro = 1;
+    c.job.groups = 2;
+    refuse("more groups", call, &c, STATUS_STALE, "groups 1, this job has 2");
+    c.job.groups = 1;
     memcpy(more, one, sizeof one);
     more[9] = more[0];
     more[9].name = "d.weight";
@@ -221,6 +231,16 @@ static void test_weights(void)
     snprintf(file, sizeof file, "%s/step-000004/stage0.safetensors", ck);
     c = make_call(2, "--weights", file, "--steps", "0", "--no-checkpoint", NULL);
     expect_hash("weights alone", &c, want);
+    clean("ck");
+    c = make_call(2, "--checkpoint", ck, "--steps", "4", NULL, NULL);
+    check(in_child(call, &c, said, sizeof said) == 0, "4 steps of two stages: %s", said);
+    *strrchr(file, '/') = 0;
+    c = make_call(1, "--weights", file, "--steps", "0", "--no-checkpoint", NULL);
+    c.job.batch = 3;
+    expect_hash("weights of a checkpoint of two files, under another batch", &c, want);
+    clean("ck");
+    c = make_call(1, "--checkpoint", ck, "--steps", "4", NULL, NULL);
+    check(in_child(call, &c, said, sizeof said) == 0, "4 steps again: %s", said);
 }
 
 /* ---- damage ------------------------------------------------------------------------------------------------------ */
