@@ -76,7 +76,7 @@ build/unit_rt_%: tests/unit_rt_%.c build/librt.a
 	$(CC) -D_GNU_SOURCE -I. -Irt $(CFLAGS) -o $@ $< build/librt.a -lpthread -lm
 
 build/unit_math: tests/unit_math.c build/librt.a
-	$(CC) -D_GNU_SOURCE -I. -Irt -ffp-contract=off $(CFLAGS) -o $@ $< build/librt.a -lm
+	$(CC) -I. -Irt -ffp-contract=off $(CFLAGS) -o $@ $< build/librt.a -lm
 
 build/unit_%: tests/unit_%.c build/libgen.a
 	$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $< build/libgen.a $(LIBS)
