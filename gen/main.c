@@ -146,7 +146,6 @@ static int passes(const Options *x, Plan *p, const Bytes *limit)
     sim(p);
     check_sim(p);
     dump_plan(x, p, 't');
-    dump_plan(x, p, 'a');
     return 0;
 }
 
@@ -195,6 +194,25 @@ static Plan *plan_once(const Options *x, const Graph *g, const Cost *c, const Mo
     return p;
 }
 
+/* recompute: auto decides from estimates and may miss what fits: with all of it recomputed the plan is another one.  What is
+ * proven of it there, that no cut is faster, is not proven of auto: its bound is that of the best cut without limits. */
+static Plan *plan_full(const Options *x, const Graph *g, const Cost *c, const Model *m, int devices, const char *schedule)
+{
+    Model *with = alloc(sizeof *with);
+    *with = *m;
+    with->plan.recompute = RECOMPUTE_FULL;
+    Plan *p = plan_once(x, g, c, with, devices, schedule), *free = new_plan(g, c, m, devices, schedule);
+    Bytes *none = alloc(sizeof *none * (size_t)devices);
+    for (int d = 0; d < devices; d++)
+        none[d] = INT64_MAX / 2;
+    if (p->step == 0 || order(free) || part(free, none))
+        return NULL;
+    p->m = m;
+    p->bound = free->bound;
+    p->space = free->space;
+    return p;
+}
+
 /* ---- candidates -------------------------------------------------------------------------------------------------- */
 
 typedef struct { const Options *x; const Model *m; Plan *best, *failed; } Search;
@@ -212,7 +230,13 @@ static bool better(const Plan *a, const Plan *b)
 
 static void try_plan(Search *s, const Graph *g, const Cost *c, int devices, const char *schedule)
 {
-    Plan *p = plan_once(s->x, g, c, s->m, devices, schedule);
+    Plan *p = plan_once(s->x, g, c, s->m, devices, schedule), *full = NULL;
+    if (p->step == 0 && s->m->plan.recompute == RECOMPUTE_AUTO)
+        full = plan_full(s->x, g, c, s->m, devices, schedule);
+    if (full)
+        p = full;
+    if (p->step > 0)
+        dump_plan(s->x, p, 'a');
     if (p->step == 0)
         s->failed = p;
     else if (!s->best || better(p, s->best))
