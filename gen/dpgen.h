@@ -303,6 +303,8 @@ void fuse(Graph *g);
 void check_graph(const Graph *g);
 const char *graph_fault(const Graph *g, Loc *at);    /* of a graph read from a file: what is wrong with it, or NULL */
 void graph_totals(FILE *f, const Graph *g);         /* the table of dpgen check */
+/* The value of a data input that all who look something up by it pass over; false: there is none.  front/graph.c */
+bool input_ignores(const Graph *g, int input, int *value);
 Bytes type_bytes(Type t);
 const char *type_name(Type t);
 const char *size_text(Bytes n);                     /* 23.61 GiB; emit/text.c */

@@ -14,7 +14,8 @@
  *
  * Training draws unless the model file says sequential; an evaluation goes in order.
  *
- * Every id is held against the declared range before a kernel sees it: it indexes memory there.  Files are mapped, not
+ * Every id is held against the declared range before a kernel sees it: it indexes memory there.  Only a target that all
+ * losses pass over may lie outside.  Files are mapped, not
  * read: a file that is cut short while a job runs ends it with a bus error.  Not handled: windows stop at no
  * document border; nothing is decoded or converted but the width of numbers.
  */
@@ -149,6 +150,8 @@ static const Piece *piece_at(const Source *s, int64_t position)
 static void store(Stage *st, const InputInfo *in, const DataFile *f, int64_t position, int64_t value, int32_t *to)
 {
     bool bounded = in->lo != in->hi;
+    if (in->ignores && value == in->ignore)
+        bounded = false;
     if (bounded ? value < in->lo || value >= in->hi : value < INT32_MIN || value > INT32_MAX)
         quit(st->link, STATUS_RUN, "data: %s: element %lld is %lld, outside [%lld, %lld) of input `%s`; nothing was "
              "changed by it, checkpoints are as they were", f->path, (long long)position, (long long)value,

@@ -30,6 +30,8 @@ typedef struct {                /* one data input of the model */
     int type;
     long per;                   /* elements of one sample */
     long lo, hi;                /* lo == hi: no range */
+    int ignores;                /* 1: `ignore` is let in too, wherever it lies: nothing is looked up by it */
+    long ignore;
 } InputInfo;
 
 typedef struct {

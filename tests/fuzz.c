@@ -245,15 +245,15 @@ static void join_loss(const char *made)
 static bool cross_entropy(Value *x)
 {
     Shape s = x->s;
-    int from = -below(2), i = -1;
+    int i = -1;
     if (s.n-- > 1 && sampled(x) && f.entropies < 6)
-        i = input_of(s, true, from, width(&x->s));
+        i = input_of(s, true, 0, width(&x->s));
     if (i < 0)
         return false;
     char name[24];
     snprintf(name, sizeof name, "xent%d", ++f.entropies);
     line("op: SoftmaxCrossEntropy, in: %s, targets: %s, ignore: %d, as: %s", use(x), f.input[i].name,
-         from ? from : -100 * below(2), name);
+         chance(50) ? -1 : -100 * below(2), name);
     join_loss(name);
     return true;
 }

@@ -6,7 +6,8 @@
  *     fuzz_jobs plans MODEL.yaml SEED COUNT    so many lines of options for dpgen, a plan each
  *
  * Both read the model with the front end of dpgen, so they serve any model, also one that a person shrank by hand: inputs
- * have the shapes of the graph, and plans name its operators.  Ids are uniform in their declared range.  Reals are
+ * have the shapes of the graph, and plans name its operators.  Ids are uniform in their declared range,
+ * but for one in eight where a value may be ignored.  Reals are
  * +-m 2^e with e from -6 to 2: sums of them depend on their order.
  */
 #include "dpgen.h"
@@ -62,21 +63,28 @@ static void write_word(FILE *file, uint32_t u)
         fputc((int)(u >> 8 * i & 255), file);
 }
 
-static void write_array(const char *path, const Input *in, const Shape *s)
+static uint32_t draw_id(const Input *in, const int *ignore)
+{
+    int64_t range = in->hi > in->lo ? in->hi - in->lo : 2;
+    return ignore && below(8) == 0 ? (uint32_t)*ignore : (uint32_t)(in->lo + (int64_t)(draw() % (uint64_t)range));
+}
+
+/* ignore: NULL, or what stands for a target that does not count */
+static void write_array(const char *path, const Input *in, const Shape *s, const int *ignore)
 {
     FILE *file = fopen(path, "wb");
     if (!file)
         fail(EXIT_RUN, "%s: cannot write", path);
     state = hash64(in->name);
     write_header(file, in->type, s);
-    int64_t n = ROWS, range = in->hi > in->lo ? in->hi - in->lo : 2;
+    int64_t n = ROWS;
     for (int i = 1; i < s->n; i++)
         n *= s->d[i];
     for (int64_t i = 0; i < n; i++) {
         float x = ldexpf((float)(1 + draw() % 4096), below(9) - 18) * (chance(50) ? 1.0f : -1.0f);
         uint32_t bits;
         memcpy(&bits, &x, sizeof bits);
-        write_word(file, in->type == I32 ? (uint32_t)(in->lo + (int64_t)(draw() % (uint64_t)range)) : bits);
+        write_word(file, in->type == I32 ? draw_id(in, ignore) : bits);
     }
     if (fclose(file))
         fail(EXIT_RUN, "%s: cannot write", path);
@@ -86,8 +94,9 @@ static void write_data(const Model *m, const Graph *g, const char *dir)
 {
     for (int t = 0; t < g->tensor.n; t++) {
         const Tensor *x = &g->tensor.at[t];
+        int value, *ignore = x->kind == T_INPUT && input_ignores(g, x->of, &value) ? &value : NULL;
         if (x->kind == T_INPUT)
-            write_array(strf("%s/%s.npy", dir, m->inputs.at[x->of].name), &m->inputs.at[x->of], &x->shape);
+            write_array(strf("%s/%s.npy", dir, m->inputs.at[x->of].name), &m->inputs.at[x->of], &x->shape, ignore);
     }
 }
 

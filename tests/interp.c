@@ -269,7 +269,8 @@ static const InputInfo *inputs(void)
     InputInfo *list = alloc((size_t)(it.m->inputs.n + 1) * sizeof *list);
     for (int i = 0; i < it.m->inputs.n; i++) {
         const Input *x = &it.m->inputs.at[i];
-        list[i] = (InputInfo){x->name, type[x->type], 0, (long)x->lo, (long)x->hi};
+        int ignore = 0, ignores = input_ignores(it.g, i, &ignore);
+        list[i] = (InputInfo){x->name, type[x->type], 0, (long)x->lo, (long)x->hi, ignores, ignore};
     }
     for (int t = 0; t < it.g->tensor.n; t++) {
         const Tensor *x = &it.g->tensor.at[t];

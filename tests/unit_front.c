@@ -293,6 +293,35 @@ static void test_counts(const Graph *g)
               g->count.at[0].ignore == -100, "two losses, two numbers");
 }
 
+/* Which value of an input may lie outside its range: one that all losses over it ignore, and no Embedding reads. */
+static void test_ignored(void)
+{
+    static const char text[] =
+        "dpgen: 1\nmodel:\n  name: ids\n  inputs:\n"
+        "    a: {shape: [B], dtype: i32, range: [0, 2]}\n    b: {shape: [B], dtype: i32, range: [0, 2]}\n"
+        "    c: {shape: [B], dtype: i32, range: [0, 2]}\n    d: {shape: [B], dtype: i32, range: [0, 2]}\n  graph:\n"
+        "    - {op: Embedding, name: e, in: a, rows: 2, out: 2, as: e}\n"
+        "    - {op: Embedding, name: f, in: d, rows: 2, out: 2, as: f}\n    - {op: Add, in: [e, f], as: x}\n"
+        "    - {op: SoftmaxCrossEntropy, in: x, targets: a, as: l0}\n"
+        "    - {op: SoftmaxCrossEntropy, in: x, targets: b, ignore: -1, as: l1}\n"
+        "    - {op: SoftmaxCrossEntropy, in: x, targets: b, ignore: -2, as: l2}\n"
+        "    - {op: SoftmaxCrossEntropy, in: x, targets: c, ignore: -7, as: l3}\n"
+        "    - {op: SoftmaxCrossEntropy, in: x, targets: c, ignore: -7, as: l4}\n"
+        "    - {op: Add, in: [l0, l1], as: s1}\n    - {op: Add, in: [s1, l2], as: s2}\n"
+        "    - {op: Add, in: [s2, l3], as: s3}\n    - {op: Add, in: [s3, l4], as: s4}\n  loss: s4\n"
+        "train: {batch: {global: 2, micro: 2}}\ndevices: [{kind: cpu}]\n";
+    static const bool want[] = {false, false, true, false};
+    Overrides over = {{NULL, 0, 0}, {NULL, 0, 0}};
+    const Model *m = model(load_text("ids", text, sizeof text - 1), "ids", &over);
+    Graph *g = build(m);
+    shape(g, m);
+    for (int i = 0; i < 4; i++) {
+        int value = 0;
+        bool is = input_ignores(g, i, &value);
+        check(is == want[i] && (!is || value == -7), "input %d ignores %d: %d", i, value, is);
+    }
+}
+
 /* ---- brute force over coordinates -------------------------------------------------------------------------------- */
 
 /* Walk all coordinates of a shape; false at the end. */
@@ -539,6 +568,7 @@ int main(void)
     test_complete(g);
     test_sites(g);
     test_counts(g);
+    test_ignored();
     test_slice(g, "split.1", 2, 4);
     test_slice(g, "split_2.2", 1, 3);
     test_slice(g, "slice", 1, 4);

@@ -43,7 +43,7 @@ static void set_up(Set *s, const char *format, int roles, const char *file)
     s->role[0] = "tokens", s->role[1] = "next";
     s->feeds[1] = 1, s->feeds[2] = 2;
     for (int i = 0; i < 3; i++)
-        s->input[i] = (InputInfo){i ? "targets" : "tokens", JOB_I32, T, 0, 0};
+        s->input[i] = (InputInfo){i ? "targets" : "tokens", JOB_I32, T, 0, 0, 0, 0};
     s->job.inputs = 3;
     s->job.input = s->input;
     s->job.train.format = s->job.eval.format = format;
@@ -288,8 +288,8 @@ static size_t npy(unsigned char *to, int version, const char *dictionary, const 
 static void npy_set(Set *s)
 {
     set_up(s, "npy", 3, NULL);
-    s->input[1] = (InputInfo){"x", JOB_F32, T, 0, 0};
-    s->input[2] = (InputInfo){"h", JOB_BF16, T, 0, 0};
+    s->input[1] = (InputInfo){"x", JOB_F32, T, 0, 0, 0, 0};
+    s->input[2] = (InputInfo){"h", JOB_BF16, T, 0, 0, 0, 0};
     s->path[0] = in_dir("i.npy"), s->path[1] = in_dir("f.npy"), s->path[2] = in_dir("f.npy");
 }
 
@@ -400,6 +400,11 @@ static void test_refused(void)
     s.input[0].hi = 'z';
     refuse("an id out of range", load_all, &s, STATUS_RUN, "range.txt: element 200 is 122, outside [0, 122) of input "
            "`tokens`");
+    s.input[0].ignores = 1;
+    s.input[0].ignore = 'z';
+    check(load_all(&s) == DONE, "a value outside the range that is ignored is refused");
+    s.input[0].ignore = 'y';
+    refuse("another value outside the range", load_all, &s, STATUS_RUN, "element 200 is 122");
     refuse("other bytes", load_wrong_bytes, &s, STATUS_RUN, "is loaded with 148 bytes");
     set_up(&s, "bytes", 2, store("short.txt", text, T));
     refuse("short data", open_set, &s, STATUS_RUN, "hold 12 tokens; a sample needs 13");

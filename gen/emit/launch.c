@@ -163,8 +163,9 @@ static void print_inputs(const Launch *w)
     fprintf(w->f, "\nstatic const InputInfo input[] = {\n");
     for (int i = 0; i < w->p->m->inputs.n; i++) {
         const Input *x = &w->p->m->inputs.at[i];
-        fprintf(w->f, "    {\"%s\", %s, %" PRId64 ", %" PRId64 ", %" PRId64 "},\n", x->name, type[x->type],
-                per_sample(w->p, i), x->lo, x->hi);
+        int ignore = 0, ignores = input_ignores(w->p->g, i, &ignore);
+        fprintf(w->f, "    {\"%s\", %s, %" PRId64 ", %" PRId64 ", %" PRId64 ", %d, %d},\n", x->name, type[x->type],
+                per_sample(w->p, i), x->lo, x->hi, ignores, ignores ? ignore : 0);
     }
     fprintf(w->f, "    {0}\n};\n\n");
 }
@@ -209,8 +210,9 @@ static void print_job(const Launch *w, const char *plan_hash)
     print_data_field(w, "train", "train", &m->data);
     print_data_field(w, "eval", "eval", &m->eval);
     fprintf(w->f, "    .eval_every = %" PRId64 ", .eval_batches = %" PRId64 ",\n", m->eval.every, m->eval.batches);
-    fprintf(w->f, "    .batch = %" PRId64 ", .micro = %" PRId64 ", .groups = %" PRId64 ", .steps = %" PRId64 ", .tokens = %" PRId64
-            ", .seed = %" PRIu64 "u,\n", p->g->batch, p->g->micro, p->g->groups, t->steps, tokens(p), t->seed);
+    fprintf(w->f, "    .batch = %" PRId64 ", .micro = %" PRId64 ", .groups = %" PRId64 ", .steps = %" PRId64
+            ", .tokens = %" PRId64 ", .seed = %" PRIu64 "u,\n", p->g->batch, p->g->micro, p->g->groups, t->steps,
+            tokens(p), t->seed);
     fprintf(w->f, "    .lr_kind = %s, .lr = %s, .final = %s, .factor = %s,\n", lr[t->schedule], number(t->lr),
             number(t->final), number(t->factor));
     fprintf(w->f, "    .beta1 = %s, .beta2 = %s, .weight_decay = %s, .warmup = %" PRId64 ", .every = %" PRId64 ",\n",

@@ -184,3 +184,25 @@ void graph_totals(FILE *f, const Graph *g)
     line(f, "arithmetic, with backward", micro, "FLOP a micro-batch");
     line(f, "arithmetic, a step", micro * g->micro + sum.flop[PH_U], "FLOP");
 }
+
+/* Losses tell by their Count which target they pass over; an Embedding passes over none. */
+bool input_ignores(const Graph *g, int input, int *value)
+{
+    int losses = 0;
+    for (int i = 0; i < g->count.n; i++) {
+        const Count *c = &g->count.at[i];
+        if (c->input != input)
+            continue;
+        if (losses++ && c->ignore != *value)
+            return false;
+        *value = c->ignore;
+    }
+    for (int o = 0; o < g->nf; o++)
+        for (int i = 0; i < g->op.at[o].arg.n; i++) {
+            const Arg *a = &g->op.at[o].arg.at[i];
+            if (a->kind == ARG_READ && !a->state && !strcmp(a->token, "ids") &&
+                g->tensor.at[a->index].kind == T_INPUT && g->tensor.at[a->index].of == input)
+                return false;
+        }
+    return losses > 0;
+}

@@ -80,15 +80,15 @@ static bool by_sample(Sizer *z, const Shape *x)
     return true;
 }
 
-/* Ids are indices of memory in a kernel.  A job holds data against the range that its input declares, and against nothing
- * else: so that range must lie in [from, to). */
-static bool ids_within(Sizer *z, int operand, int64_t from, int64_t to)
+/* Ids are indices of memory in a kernel.  A job holds data against the range that its input declares, and lets in nothing
+ * else but a target that every loss passes over (input_ignores): so that range must lie in [0, n). */
+static bool ids_within(Sizer *z, int operand, int64_t n, const char *more)
 {
     const Input *x = &z->m->inputs.at[z->g->tensor.at[z->o->in.at[operand]].of];
-    if (x->lo != x->hi && x->lo >= from && x->hi <= to)
+    if (x->lo != x->hi && x->lo >= 0 && x->hi <= n)
         return true;
-    return refuse(z, strf("range: [%lld, %lld]", (Num)from, (Num)to), "values from %lld to %lld are possible here, and input %s %s",
-                  (Num)from, (Num)to - 1, x->name, x->lo == x->hi ? "declares no range" :
+    return refuse(z, strf("range: [0, %lld]%s", (Num)n, more), "values from 0 to %lld are possible here, and input %s %s",
+                  (Num)n - 1, x->name, x->lo == x->hi ? "declares no range" :
                   strf("declares [%lld, %lld]", (Num)x->lo, (Num)x->hi));
 }
 
@@ -101,7 +101,8 @@ static bool size_embedding(Sizer *z)
         return refuse(z, NULL, "ids have %d dimensions; one more would be too many", y.n);
     set(z, "n", size(&y));
     y.d[y.n++] = get(z, "width");
-    return ids_within(z, 0, 0, get(z, "rows")) && par_shape(z, 0, (Shape){2, {get(z, "rows"), get(z, "width")}}) && out_shape(z, 0, y);
+    return ids_within(z, 0, get(z, "rows"), "") && par_shape(z, 0, (Shape){2, {get(z, "rows"), get(z, "width")}}) &&
+           out_shape(z, 0, y);
 }
 
 static bool size_position(Sizer *z)
@@ -450,7 +451,7 @@ static bool size_xent(Sizer *z)
                       shape_text(t));
     if (ignore < INT32_MIN || ignore > INT32_MAX)
         return refuse(z, NULL, "'ignore' is no 32-bit integer");
-    if (!ids_within(z, 1, ignore < 0 ? ignore : 0, ignore < width(x) ? width(x) : ignore + 1))
+    if (!ids_within(z, 1, width(x), strf("; %lld, which is ignored, is let in besides", (Num)ignore)))
         return false;
     int count = count_index(z, z->g->tensor.at[z->o->in.at[1]].of, ignore);
     if (count >= MAX_COUNT)
