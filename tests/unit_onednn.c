@@ -290,6 +290,20 @@ static void attention(Case c)
     stage.threads = 2;
 }
 
+/* Scratch is counted: for each thread, in lines of 64 bytes, and the largest that was asked for. */
+static void counted(void)
+{
+    Stage st = { .threads = 3 };
+    int good = kernels_bytes(&st) == 0;
+    scratch_open(&st, 1000);
+    good &= kernels_bytes(&st) == 3 * 1024;
+    scratch_open(&st, 64);
+    good &= kernels_bytes(&st) == 3 * 1024;
+    passed += good, failed += !good;
+    if (!good)
+        fprintf(stderr, "kernels_bytes: %zu\n", kernels_bytes(&st));
+}
+
 int main(void)
 {
     char why[256];
@@ -298,6 +312,7 @@ int main(void)
         printf("unit_onednn: 0 passed, 0 failed\n");
         return 0;
     }
+    counted();
     linear(5, 7, 3), linear(64, 96, 130), linear(1, 1, 1), linear(33, 200, 515);
     for (int t = 0; t < 4; t++)
         matmul(1, 13, 9, 21, t & 1, t >> 1), matmul(3, 8, 40, 17, t & 1, t >> 1), matmul(2, 1, 1, 1, t & 1, t >> 1);

@@ -59,8 +59,8 @@ static const char hash_b[] = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb
 static Job make_job(int stages)
 {
     return (Job){.name = "tiny", .kernels = "none", .key = "key", .model = hash_a, .plan = hash_b, .stages = stages,
-                 .stage = stages == 1 ? whole : halves, .batch = 1, .micro = 1, .groups = 1, .steps = 12, .tokens = 1, .seed = 5,
-                 .lr = 1, .ckpt_every = 2, .ckpt_keep = 2};
+                 .stage = stages == 1 ? whole : halves, .batch = 1, .micro = 1, .groups = 1, .steps = 12, .tokens = 1,
+                 .seed = 5, .lr = 1, .ckpt_every = 2, .ckpt_keep = 2};
 }
 
 /* ---- running it in a child --------------------------------------------------------------------------------------- */
