@@ -42,11 +42,18 @@ static bool wants(const Options *x, char letter)
     return x->dump && strchr(x->dump, letter);
 }
 
+/* One dump alone is what --from reads; several are told apart by a line before each. */
+static void dump_head(const Options *x, const char *pass)
+{
+    if (x->dump[1])
+        printf("> after %s:\n", pass);
+}
+
 static void dump_graph(const Options *x, const Graph *g, char letter)
 {
     for (int i = 0; i < NDUMP; i++)
         if (dumps[i].letter == letter && wants(x, letter)) {
-            printf("> after %s:\n", dumps[i].pass);
+            dump_head(x, dumps[i].pass);
             print_graph(stdout, g);
         }
 }
@@ -55,8 +62,7 @@ static void dump_plan(const Options *x, const Plan *p, char letter)
 {
     for (int i = 0; i < NDUMP; i++)
         if (dumps[i].letter == letter && wants(x, letter)) {
-            if (letter != 'a')
-                printf("> after %s:\n", dumps[i].pass);
+            dump_head(x, dumps[i].pass);
             print_plan(stdout, p, letter == 'a' ? 0 : letter);
         }
 }
@@ -77,8 +83,11 @@ static bool is_plan(const char *path)
 
 static Graph *graph_of(const Options *x, const Model *m)
 {
-    if (x->from && !is_plan(x->from))
-        return read_graph(x->from);
+    if (x->from && !is_plan(x->from)) {
+        Graph *g = read_graph(x->from);
+        dump_graph(x, g, 'f');
+        return g;
+    }
     Graph *g = build(m);
     dump_graph(x, g, 'b');
     shape(g, m);
@@ -100,7 +109,7 @@ static const char *numeric_key(const Graph *g, const Model *m)
     const Device *d = &m->devices.at[0];
     bool portable = !strcmp(d->kernels, "portable");
     return strf("model=%.16s train=%.16s batch=%" PRId64 " micro=%" PRId64 " groups=%" PRId64 " compute=%s target=%s kernels=%s%s",
-                model_hash(g), train_hash(g, &m->train), g->batch, g->micro, g->groups, type_name(g->compute), d->kind,
+                model_hash(g), train_hash(g, m), g->batch, g->micro, g->groups, type_name(g->compute), d->kind,
                 d->kernels, portable ? "" : strf(" threads=%d isa=%s", d->threads, d->isa));
 }
 

@@ -24,7 +24,7 @@ check 'a limit' same "$(key $model --limit 100MiB)"
 sed 's/^/ /; s/^ //; 1s/^/# a comment\n/' $model >"$tmp/comment.yaml"
 check 'a comment' same "$(key "$tmp/comment.yaml")"
 for set in train.seed=77 train.optimizer.lr=0.123 train.steps=12345 train.clip_norm=0.25 train.batch.micro=1 \
-    train.precision.compute=bf16 devices.0.kernels=onednn; do
+    train.precision.compute=bf16 devices.0.kernels=onednn data.train.order=sequential; do
     check "$set" other "$(key $model --set $set)"
 done
 while read -r change; do

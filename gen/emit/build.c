@@ -135,6 +135,16 @@ static const char *isa_flags(const Plan *p)
     return strf("-march=%s", isa);
 }
 
+static const char *usage_of(const Plan *p, const char *prefix)
+{
+    const char *run = !strcmp(p->m->plan.transport, "mpi") ? strf("mpirun -n %d ./train", p->devices) : "./train";
+    if (strcmp(prefix, "train"))
+        return strf("    make                             makes %s.o: link it, with what the Makefile's LIBS names, to a\n"
+                    "                                     program that calls int %s_main(int argc, char **argv)\n", prefix, prefix);
+    return strf("    make\n    %-32s --help lists the options\n    %-32s record the first steps; check files and repeat them\n", run,
+                "make expected; make verify");
+}
+
 void emit_build(Out *o, const Plan *p, const char *prefix)
 {
     Strs files = files_of(p);
@@ -151,6 +161,7 @@ void emit_build(Out *o, const Plan *p, const char *prefix)
         {"cc", mpi ? "mpicc" : "cc"}, {"openmp", threaded(p) ? "-fopenmp" : ""},
         {"libs", fast(p) ? "-ldnnl -lm -lpthread" : "-lpthread"}, {"real", p->g->compute == BF16 ? "-DREAL_BF16" : ""},
         {"static", closed ? "yes" : "no"}, {"run", mpi ? strf("mpirun -n %d ./", p->devices) : "./"},
+        {"usage", usage_of(p, prefix)},
         {"product", strcmp(prefix, "train") ? strf("%s.o", prefix) : "train"}, {NULL, NULL}};
     print_template(out_open(o, "Makefile"), "templates/Makefile", fill);
     out_close(o);

@@ -33,5 +33,5 @@ void emit_build(Out *o, const Plan *p, const char *prefix);
 const char *action_text(const Plan *p, const Action *k);    /* F chunk 0, micro-batch 3 */
 const char *size_text(Bytes n);                     /* 23.61 GiB */
 const char *model_hash(const Graph *g);             /* of parameters and forward calls, not of train or plan */
-const char *train_hash(const Graph *g, const Train *t);     /* of start values, optimiser, rates and seed */
+const char *train_hash(const Graph *g, const Model *m);     /* of start values, optimiser, rates and seed */
 #endif

@@ -3,7 +3,7 @@
  * C identifiers for the emitted stages.
  *
  * They are the user's names with dots made underscores.  No user text can collide with the language, with rt.h or with the
- * two-letter names of pools and parameters: those are taken from the start, and a name that is taken gets a number.
+ * two-letter names of pools and parameters: a word that is taken gets a number, a name of a family that is taken gets a v_.
  */
 #include "emit.h"
 #include <string.h>
@@ -12,31 +12,50 @@ static const char *const reserved[] = {
     "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern", "float",
     "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed", "sizeof", "static",
     "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while", "asm", "typeof", "linux", "unix",
-    "st", "mb", "acc", "into", "from", "grads", "A", "S", "real", "NULL", "main",
+    "st", "mb", "acc", "into", "from", "grads", "real", "main", "job", "train",
+    "Stage", "Values", "Link", "Loader",
     "action", "step_begin", "step_end", "data_count", "data_load", "send_begin", "recv_begin", "transfer_wait",
     "group_fold", "norm_gather", "fill_zero", "copy_forward", "true", "false", "bool", "errno", "assert", "offsetof",
 };
 
-static bool is_taken(const Names *n, const char *name)
+static bool is_word(const char *name)
 {
-    size_t len = strlen(name);
-    if (len <= 3 && strspn(name, "frbwlxgsua0123456789") == len)
-        return true;                                /* a pool's */
-    if (len > 2 && (!strcmp(name + len - 2, "_t") || !strncmp(name, "open_", 5) || !strncmp(name, "_", 1)))
-        return true;                                /* a type's, a handle's, the implementation's */
     for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
         if (!strcmp(reserved[i], name))
             return true;
+    return false;
+}
+
+/* Names of whole families: pools (fb, xf0), strides, types, handles, stages, macros, and what belongs to the implementation. */
+static bool is_family(const char *name)
+{
+    size_t n = strlen(name);
+    bool pool = n <= 6 && strspn(name, "frbwlxgsua") == 2 && strspn(name + 2, "0123456789") == n - 2;
+    bool type = n > 2 && !strcmp(name + n - 2, "_t");
+    bool stage = !strncmp(name, "stage", 5) && strspn(name + 5, "0123456789") > 0;
+    bool macro = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") == n;
+    bool open = !strncmp(name, "open_", 5) || !strncmp(name, "kernels_", 8);
+    bool stride = n > 7 && !strcmp(name + n - 7, "_stride") && strncmp(name, "v_", 2);
+    return pool || type || stage || macro || open || stride || name[0] == '_';
+}
+
+static bool is_kernel(const char *name)
+{
+    size_t n = strlen(name);
     for (int i = 0; i < row_count(); i++)
-        for (int c = 0; c < 3; c++) {
-            const char *call = row(i)->call[c], *at = call ? strstr(call, name) : NULL;
-            if (at && at[len] == '(')
-                return true;                        /* a kernel's; also refuses its tails, which does no harm */
-        }
+        for (int c = 0; c < 3; c++)
+            for (const char *at = row(i)->call[c]; at && (at = strstr(at, name)); at += n)
+                if (at[n] == '(')
+                    return true;            /* also refuses its tails, which does no harm */
+    return false;
+}
+
+static bool is_taken(const Names *n, const char *name)
+{
     for (int i = 0; i < n->taken.n; i++)
         if (!strcmp(n->taken.at[i], name))
             return true;
-    return false;
+    return is_word(name) || is_family(name) || is_kernel(name);
 }
 
 const char *name_new(Names *n, const char *path)
@@ -45,6 +64,8 @@ const char *name_new(Names *n, const char *path)
     for (char *c = base; *c; c++)
         if (*c == '.')
             *c = '_';
+    if (is_family(base))
+        base = strf("v_%s", base);          /* a number behind it would leave it in the family */
     const char *name = base;
     for (int k = 2; is_taken(n, name); k++)
         name = strf("%s_%d", base, k);

@@ -85,9 +85,10 @@ const char *model_hash(const Graph *g)
     return hash_of(&t);
 }
 
-/* What happens to them: start values, optimiser, rates, seed. */
-const char *train_hash(const Graph *g, const Train *x)
+/* What happens to them: start values, optimiser, rates, seed, the order of the data. */
+const char *train_hash(const Graph *g, const Model *m)
 {
+    const Train *x = &m->train;
     Text t;
     FILE *f = text_open(&t);
     for (int s = 0; s < g->state.n; s++) {
@@ -99,6 +100,7 @@ const char *train_hash(const Graph *g, const Train *x)
             x->momentum, x->weight_decay);
     fprintf(f, "schedule %d warmup %" PRId64 " every %" PRId64 " final %a factor %a steps %" PRId64 "\n", (int)x->schedule,
             x->warmup, x->every, x->final, x->factor, x->steps);
+    fprintf(f, "data %s %d\n", m->data.format ? m->data.format : "none", m->data.sequential);
     fprintf(f, "clip %a %d seed %" PRIu64 "\n", x->clip, x->clip_each, x->seed);
     return hash_of(&t);
 }

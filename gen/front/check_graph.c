@@ -107,12 +107,12 @@ static bool is_legal(const char *name)
 static bool check_names(Check *c)
 {
     const Graph *g = c->g;
-    Names taken = {0}, ops = {0};
+    Names tensors = {0}, states = {0}, ops = {0};
     for (int i = 0; i < g->tensor.n + g->state.n + g->nf; i++) {
         int s = i - g->tensor.n, o = s - g->state.n;
         const char *name = s < 0 ? g->tensor.at[i].name : o < 0 ? g->state.at[s].name : g->op.at[o].name;
         Loc at = s < 0 ? g->tensor.at[i].loc : o < 0 ? g->state.at[s].loc : g->op.at[o].loc;
-        Names *in = o < 0 ? &taken : &ops;
+        Names *in = s < 0 ? &tensors : o < 0 ? &states : &ops;
         if (!is_legal(name))
             return FAULT(c, at, "'%s' is no name", name ? name : "");
         if (names_get(in, name_as_c(name)) >= 0)

@@ -1,0 +1,36 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Names that a user may write and C, rt.h or the emitted language would take for something else: each is an operator, and what
+# is emitted compiles and is in the language.
+. "$(dirname "$0")/lib.sh"
+need dpgen build/emitted
+names="_ __x _Bool __FILE__ open_gate kernels_start Stage Values Link stage0 stage0_step stage0_open SIZE_MAX INT32_MAX NULL EOF A S
+    st mb acc into from grads fb xf xb lf v_fb fb_stride grads_stride tanh exp main int static inline restrict offsetof size_t
+    real values norm clip step_begin relu_forward forward embedding action loss d_loss chunk0_forward update gather x_in x_r
+    x_eval job train errno assert unix linux bool true"
+{
+    echo 'dpgen: 1'
+    echo 'model:'
+    echo '  name: names'
+    echo '  inputs: {x: {shape: [B, 4], dtype: f32}, y: {shape: [B], dtype: i32, range: [0, 4]}}'
+    echo '  graph:'
+    echo '    - {op: Linear, name: first, in: x, out: 4}'
+    for name in $names; do echo "    - {op: Relu, name: '$name'}"; done
+    echo '    - {op: SoftmaxCrossEntropy, name: end, targets: y, as: it}'
+    echo '  loss: it'
+    echo 'train: {batch: {global: 8, micro: 2, groups: 2}, steps: 3, clip_norm: 1.0}'
+    echo 'data:'
+    echo '  train: {format: npy, arrays: {x: x.npy, y: y.npy}}'
+    echo '  eval: {format: npy, arrays: {x: x.npy, y: y.npy}}'
+    echo 'devices: [{name: cpu, count: 3}]'
+} >"$tmp/names.yaml"
+for stages in 1 3; do
+    out=$tmp/out$stages
+    expect "$stages stages: generate" ./dpgen "$tmp/names.yaml" --stages $stages --recompute full -o "$out"
+    expect "$stages stages: the language" build/emitted rt/rt.h "$out"/stage?.c
+    for file in "$out"/stage?.c "$out/launch.c"; do
+        expect "${file##*/}" cc -std=c11 -fno-builtin -Wall -Wextra -Werror -fsyntax-only -I"$out/rt" "$file"
+    done
+done
+finish
