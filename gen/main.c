@@ -108,8 +108,8 @@ static const char *numeric_key(const Graph *g, const Model *m)
 {
     const Device *d = &m->devices.at[0];
     bool portable = !strcmp(d->kernels, "portable");
-    return strf("model=%.16s train=%.16s batch=%" PRId64 " micro=%" PRId64 " groups=%" PRId64 " compute=%s target=%s kernels=%s%s",
-                model_hash(g), train_hash(g, m), g->batch, g->micro, g->groups, type_name(g->compute), d->kind,
+    return strf("model=%.16s train=%.16s batch=%" PRId64 " micro=%" PRId64 " groups=%" PRId64 " compute=%s target=%s"
+                " kernels=%s%s", model_hash(g), train_hash(g, m), g->batch, g->micro, g->groups, type_name(g->compute), d->kind,
                 d->kernels, portable ? "" : strf(" threads=%d isa=%s", d->threads, d->isa));
 }
 

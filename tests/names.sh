@@ -1,12 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Names that a user may write and C, rt.h or the emitted language would take for something else: each is an operator, and what
-# is emitted compiles and is in the language.
+# Names that a user may write and C, rt.h or the emitted language would take for something else: each is an operator, and
+# what is emitted compiles and is in the language.
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted
-names="_ __x _Bool __FILE__ open_gate kernels_start Stage Values Link stage0 stage0_step stage0_open SIZE_MAX INT32_MAX NULL EOF A S
-    st mb acc into from grads fb xf xb lf v_fb fb_stride grads_stride tanh exp main int static inline restrict offsetof size_t
+names="_ __x _Bool __FILE__ open_gate kernels_start Stage Values Link stage0 stage0_step stage0_open SIZE_MAX INT32_MAX
+    NULL EOF A S st mb acc into from grads fb xf xb lf v_fb fb_stride grads_stride tanh exp main int static inline
+    restrict offsetof size_t
     real values norm clip step_begin relu_forward forward embedding action loss d_loss chunk0_forward update gather x_in x_r
     x_eval job train errno assert unix linux bool true"
 {

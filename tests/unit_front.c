@@ -362,7 +362,8 @@ static void test_slice(const Graph *g, const char *name, int axis, int64_t from)
 static Graph *of_lines(const char *lines)
 {
     const char *text = strf("dpgen: 1\nmodel:\n  name: lines\n  dims: {T: 5}\n  inputs:\n"
-                            "    x: {shape: [B, T, 3, 4], dtype: f32}\n    y: {shape: [B], dtype: i32, range: [0, 2]}\n  graph:\n"
+                            "    x: {shape: [B, T, 3, 4], dtype: f32}\n"
+                            "    y: {shape: [B], dtype: i32, range: [0, 2]}\n  graph:\n"
                             "    - {op: Linear, name: x0, in: x, out: 4, as: v}\n%s    - {op: Flatten}\n"
                             "    - {op: Linear, out: 2}\n    - {op: SoftmaxCrossEntropy, targets: y, as: loss}\n"
                             "  loss: loss\ntrain: {batch: {global: 2, micro: 2}}\ndevices: [{kind: cpu}]\n", lines);

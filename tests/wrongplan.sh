@@ -44,12 +44,14 @@ wrong 'an accumulate flag dropped'      "$once"'/^action 0 kind=B .*acc=1/ { sub
 wrong 'every buffer one byte'           '/^buf/ { sub(/ bytes=[0-9]+/, " bytes=1") } 1'
 wrong 'a state buffer too small'        "$once"'/^buf 0:fc2.weight / { sub(/ bytes=64/, " bytes=60"); done = 1 } 1'
 wrong 'the wrong input loaded'          "$once"'/^action 0 kind=load/ { sub(/ input=0/, " input=1"); done = 1 } 1'
-wrong 'a handle that was not opened'    "$once"'/^call 0:chunk0_forward .*handle=0/ { sub(/handle=0/, "handle=99"); done = 1 } 1'
+wrong 'a handle that was not opened'    "$once"'/^call 0:chunk0_forward .*handle=0/ {
+    sub(/handle=0/, "handle=99"); done = 1 } 1'
 wrong 'a result over its operand'       "$once"'/^buf 0:d.act / { sub(/ offset=[0-9]+/, " offset=" at); done = 1 }
     /^buf 0:act_r / { match($0, / offset=[0-9]+/); at = substr($0, RSTART + 8, RLENGTH - 8) } 1'
 wrong 'a buffer outside the arena'      "$once"'/^buf 0:act / { sub(/ offset=[0-9]+/, " offset=99999999"); done = 1 } 1'
 wrong 'a buffer over a parameter'       "$once"'/^buf 0:act / { sub(/ offset=[0-9]+/, " offset=128"); done = 1 } 1'
-wrong 'a slot of another micro-batch'   "$once"'/^action 0 kind=F chunk=0 mb=1 / { sub(/ slots=[0-9,]+/, " slots=0,0,0"); done = 1 } 1'
+wrong 'a slot of another micro-batch'   "$once"'/^action 0 kind=F chunk=0 mb=1 / {
+    sub(/ slots=[0-9,]+/, " slots=0,0,0"); done = 1 } 1'
 wrong 'a computation too many'          "$once"'/^action 0 kind=F chunk=0 mb=0/ { print; done = 1 } 1'
 wrong 'a computation too few'           "$once"'/^action 0 kind=B chunk=0 mb=1/ { done = 1; next } 1'
 wrong 'an update left out'              "$once"'/^action 0 kind=U .*part=2/ { done = 1; next } 1'

@@ -139,10 +139,11 @@ static const char *usage_of(const Plan *p, const char *prefix)
 {
     const char *run = !strcmp(p->m->plan.transport, "mpi") ? strf("mpirun -n %d ./train", p->devices) : "./train";
     if (strcmp(prefix, "train"))
-        return strf("    make                             makes %s.o: link it, with what the Makefile's LIBS names, to a\n"
-                    "                                     program that calls int %s_main(int argc, char **argv)\n", prefix, prefix);
-    return strf("    make\n    %-32s --help lists the options\n    %-32s record the first steps; check files and repeat them\n", run,
-                "make expected; make verify");
+        return strf("    make                             makes %s.o: link it, with what LIBS in the Makefile names, to a\n"
+                    "                                     program that calls int %s_main(int argc, char **argv)\n",
+                    prefix, prefix);
+    return strf("    make\n    %-32s --help lists the options\n"
+                "    %-32s record the first steps; check files and repeat them\n", run, "make expected; make verify");
 }
 
 void emit_build(Out *o, const Plan *p, const char *prefix)

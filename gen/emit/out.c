@@ -212,7 +212,8 @@ static const char *trade(const Out *o)
     if (rename(o->part, o->dir) != 0) {
         int why = errno;
         if (rename(old, o->dir) != 0)
-            fail(EXIT_RUN, "cannot rename %s to %s: %s; the folder that was there is now %s", o->part, o->dir, strerror(why), old);
+            fail(EXIT_RUN, "cannot rename %s to %s: %s; the folder that was there is now %s", o->part, o->dir, strerror(why),
+                 old);
         fail(EXIT_RUN, "cannot rename %s to %s: %s", o->part, o->dir, strerror(why));
     }
     return old;

@@ -11,11 +11,11 @@
  *   gradient     (state, step, micro-batches from .. to); a fold joins two neighbours, a tie adds the later use to the earlier
  *   norms        (state, how many partials are in)
  *
- * A write claims its range; a read must find its whole range holding the value it expects, so two owners of one byte, a transfer
- * that is missing, late or of the wrong micro-batch, and a weight of the step before all show as a read that finds something
- * else.  A receive is in flight until its wait; a sent range must still hold its value then.  No result may share bytes with an
- * operand of its own call.  What a receive brings is what the sender must hold by the plan's rules; that the sender does hold it is
- * checked where the send is replayed.
+ * A write claims its range; a read must find its whole range holding the value it expects, so two owners of one byte, a
+ * transfer that is missing, late or of the wrong micro-batch, and a weight of the step before all show as a read that
+ * finds something else.  A receive is in flight until its wait; a sent range must still hold its value then.  No result
+ * may share bytes with an operand of its own call.  What a receive brings is what the sender must hold by the plan's
+ * rules; that the sender does hold it is checked where the send is replayed.
  *
  * Cost: calls times operands times the ranges that one write splits.
  */
