@@ -323,7 +323,7 @@ static int source_files(Source *s, const DataFormat *f, char **name, int n)
     if (!s->file || (f->arrays && !s->array))
         return complain(STATUS_RUN, "data: no memory for %d files", n);
     for (int i = 0; i < n && status == DONE; i++, s->files++) {
-        status = data_map(&s->file[i], name[i]);
+        status = data_map(&s->file[i], name[i], "data");
         if (status == DONE)
             status = f->open(s, &s->file[i]);
     }

@@ -41,5 +41,6 @@ int64_t data_integer(const unsigned char *at, Element kind);
 
 /* data_files.c: the files of patterns, patterns in order, the matches of one in byte order.  NULL: said why. */
 char **data_files(const char *const *patterns, int *n);
-int data_map(DataFile *f, const char *path);
+/* Any file that is only read, and belongs to `what`: data, weights, checkpoint. */
+int data_map(DataFile *f, const char *path, const char *what);
 #endif

@@ -83,22 +83,26 @@ char **data_files(const char *const *patterns, int *n)
     return names.at;
 }
 
-int data_map(DataFile *f, const char *path)
+/* O_NONBLOCK: the open of a pipe that nobody writes to would never return. */
+int data_map(DataFile *f, const char *path, const char *what)
 {
     struct stat info;
-    int file = open(path, O_RDONLY);
-    if (file < 0 || fstat(file, &info) != 0)
-        return complain(STATUS_RUN, "data: cannot open %s: %s", path, strerror(errno));
+    int file = open(path, O_RDONLY | O_NONBLOCK);
+    bool good = file >= 0 && fstat(file, &info) == 0, plain = good && S_ISREG(info.st_mode);
+    void *at = NULL;
     f->path = path;
-    f->size = (size_t)info.st_size;
-    void *at = f->size ? mmap(NULL, f->size, PROT_READ, MAP_PRIVATE, file, 0) : NULL;
+    f->size = plain ? (size_t)info.st_size : 0;
+    if (f->size)
+        at = mmap(NULL, f->size, PROT_READ, MAP_PRIVATE, file, 0);
     int why = errno;
-    bool plain = S_ISREG(info.st_mode);
-    close(file);
+    if (file >= 0)
+        close(file);
+    if (!good)
+        return complain(STATUS_RUN, "%s: cannot open %s: %s", what, path, strerror(why));
     if (!plain)
-        return complain(STATUS_RUN, "data: %s is not a plain file", path);
+        return complain(STATUS_RUN, "%s: %s is not a plain file", what, path);
     if (at == MAP_FAILED)
-        return complain(STATUS_RUN, "data: cannot map %s: %s", path, strerror(why));
+        return complain(STATUS_RUN, "%s: cannot map %s: %s", what, path, strerror(why));
     f->at = at;
     return DONE;
 }

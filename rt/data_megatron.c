@@ -55,7 +55,7 @@ int megatron_open(Source *s, const DataFile *f)
         return complain(STATUS_RUN, "data: %s: name the .bin file of a Megatron data set; its .idx is found beside it",
                         f->path);
     snprintf(name, sizeof name, "%.*s.idx", (int)(n - 4), f->path);
-    int status = data_map(&idx, name);
+    int status = data_map(&idx, name, "data");
     if (status == DONE)
         status = read_index(s, f, &idx);
     if (idx.at)

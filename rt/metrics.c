@@ -27,8 +27,10 @@ int metrics_open(Run *run)
     run->terminal = isatty(STDOUT_FILENO);
     if (!run->main || !run->opt.log)
         return DONE;
-    run->log = open(run->opt.log, O_WRONLY | O_CREAT | O_APPEND, 0666);
-    if (run->log < 0)
+    run->log = open(run->opt.log, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK, 0666);
+    if (run->log < 0 && errno == ENXIO)     /* without O_NONBLOCK it would wait for one */
+        return complain(STATUS_RUN, "%s: this pipe has no reader; start that first", run->opt.log);
+    if (run->log < 0 || fcntl(run->log, F_SETFL, O_APPEND) != 0)
         return complain(STATUS_RUN, "%s: cannot write metrics: %s", run->opt.log, strerror(errno));
     return DONE;
 }

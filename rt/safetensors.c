@@ -199,7 +199,7 @@ int safe_open(SafeFile *f, const char *path)
 {
     DataFile file = {0};
     *f = (SafeFile){.path = path};
-    if (data_map(&file, path) != DONE)
+    if (data_map(&file, path, "weights") != DONE)
         return STATUS_STALE;
     f->at = file.at;
     f->size = file.size;

@@ -108,7 +108,7 @@ cp "$tmp/kept" "$last/stage1.safetensors"
 printf X | dd of="$last/stage1.safetensors" bs=1 seek=5000 conv=notrunc 2>/dev/null
 refuse "a turned byte" 5 "is damaged" timeout 60 "$tmp/two/job" $resume
 rm "$last/stage1.safetensors"
-refuse "a missing file" 5 "cannot open" timeout 60 "$tmp/two/job" $resume
+refuse "a missing file" 5 "^train: checkpoint: cannot open" timeout 60 "$tmp/two/job" $resume
 cp "$tmp/kept" "$last/stage1.safetensors"
 refuse "a directory in use" 5 "go on from it with --resume" \
     timeout 60 "$tmp/two/job" --quiet --data "$data" --checkpoint "$ck"
@@ -120,6 +120,15 @@ printf '%04000d\377' 7 >"$tmp/high"
 head -c 3 "$data" >"$tmp/short"
 refuse "a missing file" 1 "no file matches" timeout 60 "$tmp/two/job" --quiet --no-checkpoint --data "$tmp/none*"
 refuse "short data" 1 "a sample needs" timeout 60 "$tmp/two/job" --quiet --no-checkpoint --data "$tmp/short"
+mkfifo "$tmp/pipe"
+refuse "data from a pipe" 1 "data: .*pipe is not a plain file" \
+    timeout 10 "$tmp/two/job" --quiet --no-checkpoint --data "$tmp/pipe"
+refuse "weights from a pipe" 5 "weights: .*pipe is not a plain file" \
+    timeout 10 "$tmp/two/job" --quiet --no-checkpoint --data "$data" --weights "$tmp/pipe"
+refuse "no weights" 5 "^train: weights: cannot open" \
+    timeout 60 "$tmp/two/job" --quiet --no-checkpoint --data "$data" --weights "$tmp/none.st"
+refuse "a log that nobody reads" 1 "pipe: this pipe has no reader" \
+    timeout 10 "$tmp/two/job" --quiet --no-checkpoint --data "$data" --log "$tmp/pipe"
 build narrow $model --stages 2 --set model.inputs.targets.range='[0, 128]' --set train.steps=100000
 refuse "an id out of range" 1 "high: element 4000 is 255, outside \[0, 128) of input .targets" \
     timeout 60 "$tmp/narrow/job" --quiet --no-checkpoint --data "$tmp/high"
