@@ -5,16 +5,66 @@
  * The hash runs over the parameters of all stages in ascending order of names.  The data stays where it is; the state
  * of the hash, about a hundred bytes, goes to whoever holds the next parameter.  A gradient file is laid out by
  * everybody alike; each stage writes its own part of it, so over MPI it needs a file system that all hosts see.
+ *
+ * What is written at the end is tried at the start, so that a day of training does not end with a mistyped path.  The
+ * try leaves nothing: a file that it had to make goes again, one that was there keeps its bytes.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "link.h"
 #include "run.h"
 #include "safetensors.h"
 #include "sha256.h"
+
+/* ---- before the first step --------------------------------------------------------------------------------------- */
+
+/* Can `path` be written?  What is there already must be a plain file, or else a device: to write to. */
+static int probe(const char *option, const char *path, bool device)
+{
+    struct stat info;
+    bool fresh = lstat(path, &info) != 0;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !(device && S_ISCHR(info.st_mode)))
+        return complain(STATUS_RUN, "%s %s: that is not a plain file; name another", option, path);
+    int file = open(path, O_WRONLY | O_CREAT | O_NONBLOCK, 0666);
+    if (file < 0)
+        return complain(STATUS_RUN, "%s %s: cannot write: %s", option, path, strerror(errno));
+    close(file);
+    if (fresh)
+        unlink(path);
+    return DONE;
+}
+
+/* The .part is written, then takes the place of `path`: for a device that would be its end. */
+static int probe_gradients(const char *path)
+{
+    char part[4096];
+    struct stat info;
+    if ((size_t)snprintf(part, sizeof part, "%s.part", path) >= sizeof part)
+        return complain(STATUS_RUN, "--gradients: a path of %zu bytes is too long", strlen(path));
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
+        return complain(STATUS_RUN, "--gradients %s: that is not a plain file; name another", path);
+    return probe("--gradients", part, false);
+}
+
+int export_probe(const Run *run)
+{
+    const Options *o = &run->opt;
+    char name[4096];
+    int status = o->gradients && run->main ? probe_gradients(o->gradients) : DONE;
+    if (status == DONE && o->trace && run->main)
+        status = probe("--trace", o->trace, true);
+    for (int i = 0; o->dump && i < run->count && status == DONE; i++) {
+        snprintf(name, sizeof name, "%s.%s", o->dump, run->job->stage[run->first + i].name);
+        status = probe("--dump-arena", name, true);
+    }
+    return status;
+}
+
+/* ---- after the last ---------------------------------------------------------------------------------------------- */
 
 int worst(Worker *w, int status)
 {

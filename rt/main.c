@@ -238,6 +238,8 @@ static int prepare(Run *run)
 {
     int status = check_machine(run);
     if (status == DONE)
+        status = export_probe(run);
+    if (status == DONE)
         run->loader = data_open(run, &status);
     if (status == DONE)
         status = prepare_workers(run);

@@ -126,7 +126,8 @@ int  ckpt_load(Run *run);                               /* ckpt_load.c; sets run
 int  ckpt_weights(Run *run, const char *path);
 int  ckpt_save(Worker *w, int64_t step);                /* every stage calls it; the same answer everywhere */
 
-/* export.c: every stage calls these; the same answer everywhere. */
+int  export_probe(const Run *run);      /* export.c: can what is written at the end be written? */
+/* Every stage calls these; the same answer everywhere. */
 void export_hash(Worker *w, char hex[65]);
 int  export_gradients(Worker *w, const char *path);
 /* The largest status of any stage. */

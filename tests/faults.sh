@@ -132,6 +132,21 @@ refuse "a log that nobody reads" 1 "pipe: this pipe has no reader" \
 build narrow $model --stages 2 --set model.inputs.targets.range='[0, 128]' --set train.steps=100000
 refuse "an id out of range" 1 "high: element 4000 is 255, outside \[0, 128) of input .targets" \
     timeout 60 "$tmp/narrow/job" --quiet --no-checkpoint --data "$tmp/high"
+ln -s /dev/null "$tmp/device"
+refuse "gradients into a device" 1 "not a plain file" \
+    timeout 60 "$tmp/two/job" --quiet --no-checkpoint --data "$data" --steps 1 --gradients "$tmp/device"
+if [ -L "$tmp/device" ]; then pass; else fault "gradients take the place of a device"; fi
+mkdir "$tmp/place"
+for option in --gradients --trace --dump-arena; do
+    # forever: it is refused before the first step, and the files of the others are not left behind
+    refuse "$option without a directory" 1 "^train: $option .*/none/file.*: cannot write" timeout 20 "$tmp/two/job" \
+        $forever --no-checkpoint --gradients "$tmp/place/a" --trace "$tmp/place/b" --dump-arena "$tmp/place/c" \
+        $option "$tmp/none/file"
+done
+if [ -z "$(ls "$tmp/place")" ]; then pass; else fault "a refused job leaves $(ls "$tmp/place")"; fi
+expect "all that is written at the end" timeout 60 "$tmp/two/job" --quiet --no-checkpoint --data "$data" --steps 1 \
+    --gradients "$tmp/place/a" --trace "$tmp/place/b" --dump-arena "$tmp/place/c"
+if [ "$(cd "$tmp/place" && echo *)" = "a b c.stage0 c.stage1" ]; then pass; else fault "written: $(ls "$tmp/place")"; fi
 refuse "an unknown option" 2 "unknown option" timeout 60 "$tmp/two/job" --fast
 refuse "help" 0 "Usage: train" timeout 60 "$tmp/two/job" --help
 
