@@ -41,6 +41,7 @@ struct Checkpoint {
     int olds;
     Saved *stale;               /* never committed: removed when the first checkpoint is written, not before */
     int stales;
+    CkptLock lock;
 };
 
 /* ---- before the first step --------------------------------------------------------------------------------------- */
@@ -99,8 +100,17 @@ int ckpt_open(Run *run)
     Checkpoint *c = run->checkpoint = calloc(1, sizeof *c);
     if (!c)
         return complain(STATUS_RUN, "no memory for checkpoints");
+    c->lock.file = -1;
     int status = make_room(run, c);
+    if (status == DONE && run->main)
+        status = ckpt_lock(&c->lock, run->opt.checkpoint, !run->opt.resume);
     return status == DONE && run->main ? take_stock(run, c) : status;
+}
+
+void ckpt_close(Run *run)
+{
+    if (run->checkpoint)
+        ckpt_unlock(&run->checkpoint->lock, run->opt.checkpoint);
 }
 
 /* ---- one file ---------------------------------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
  *                                  SHA-256 of the files
  *   DIR/step-000100/COMMIT                   SHA-256 of index.json
  *   DIR/step-000100.part/                    being written
+ *   DIR/lock                                 held by the job that writes here
  */
 #ifndef CKPT_H
 #define CKPT_H
@@ -22,4 +23,9 @@ Saved *ckpt_list(const char *dir, int *n, int *status);
 void ckpt_name(char *to, const char *dir, int64_t step, const char *tail);      /* CKPT_PATH bytes */
 /* Removes the files that a checkpoint of `files` stages may have, COMMIT first, and the directory. */
 void ckpt_remove(const char *dir, int64_t step, CkptState state, int files);
+
+typedef struct { int file; bool made; } CkptLock;       /* file -1: none is held; made: the directory is ours */
+/* For the process of stage 0.  `make`: the directory too, where it is missing. */
+int ckpt_lock(CkptLock *l, const char *dir, bool make);
+void ckpt_unlock(CkptLock *l, const char *dir);
 #endif

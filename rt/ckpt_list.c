@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ckpt_list.c: names of checkpoints, what is there, and what goes.
+ * ckpt_list.c: names of checkpoints, what is there, what goes, and who may write.
  *
  * Only names of our own form are looked at, and only files of our own names are ever removed: whatever else lies in the
  * directory stays.
+ *
+ * Two jobs in one directory would race for the same names, and find out at their first checkpoint or at their last.
+ * So each holds a lock on DIR/lock while it runs.  The kernel gives it back when the process ends, however it ends: a
+ * file that a killed job left there keeps nobody out.  A file system without locks is trusted to be used by one.
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,4 +107,50 @@ void ckpt_remove(const char *dir, int64_t step, CkptState state, int files)
     }
     path[n] = 0;
     rmdir(path);
+}
+
+/* ---- one writer a directory -------------------------------------------------------------------------------------- */
+
+static void lock_name(char *to, const char *dir)
+{
+    snprintf(to, CKPT_PATH, "%s/lock", dir);
+}
+
+int ckpt_lock(CkptLock *l, const char *dir, bool make)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    struct stat info;
+    char path[CKPT_PATH];
+    lock_name(path, dir);
+    *l = (CkptLock){.made = make && mkdir(dir, 0777) == 0, .file = -1};
+    do {                        /* again when the job before removed the file between our open and our lock */
+        if (l->file >= 0)
+            close(l->file);
+        l->file = open(path, O_RDWR | O_CREAT | O_NONBLOCK, 0666);
+        if (l->file < 0 && errno == ENOENT && !make)
+            return DONE;        /* no directory: no checkpoint in it, as the caller finds out */
+        if (l->file < 0)
+            return complain(STATUS_RUN, "%s: cannot write checkpoints there: %s", dir, strerror(errno));
+        if (fcntl(l->file, F_SETLK, &whole) != 0 && (errno == EACCES || errno == EAGAIN)) {
+            close(l->file);
+            l->file = -1;
+            return complain(STATUS_RUN, "%s: another running job writes its checkpoints there; wait for its end, or name "
+                            "another directory with --checkpoint", dir);
+        }
+    } while (fstat(l->file, &info) == 0 && info.st_nlink == 0);
+    return DONE;
+}
+
+/* The name goes before the lock, so that nobody locks a file that is about to go without seeing it. */
+void ckpt_unlock(CkptLock *l, const char *dir)
+{
+    char path[CKPT_PATH];
+    lock_name(path, dir);
+    if (l->file < 0)
+        return;
+    unlink(path);
+    close(l->file);
+    l->file = -1;
+    if (l->made)
+        rmdir(dir);             /* nothing was written: it goes as it came */
 }

@@ -290,6 +290,7 @@ int job_main(const Job *job, int argc, char **argv)
         if (status == DONE)
             status = run_stages(&run);
         metrics_close(&run);
+        ckpt_close(&run);
     }
     link_close(run.link);
     return status;

@@ -122,6 +122,7 @@ void trace_stamp(Stage *st, int number);                /* -1: the step is over 
 int  trace_write(Worker *w, const char *path);
 
 int  ckpt_open(Run *run);                               /* ckpt.c; before the first step */
+void ckpt_close(Run *run);                              /* after the last step of all stages */
 int  ckpt_load(Run *run);                               /* ckpt_load.c; sets run->start */
 int  ckpt_weights(Run *run, const char *path);
 int  ckpt_save(Worker *w, int64_t step);                /* every stage calls it; the same answer everywhere */

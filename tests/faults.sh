@@ -64,8 +64,15 @@ wait_file "$tmp/log" 10
 kill -USR1 $pid
 if wait_file "$ck/step-*/COMMIT" 10; then pass; else fault "SIGUSR1: no checkpoint"; fi
 if kill -0 $pid 2>/dev/null; then pass; else fault "SIGUSR1: the job ends"; fi
+held=$(ls -R "$ck")
+for option in "" --resume; do
+    refuse "a directory that another job writes to $option" 1 "another running job writes its checkpoints there" \
+        timeout 20 "$tmp/two/job" $forever --checkpoint "$ck" $option
+done
+if [ "$(ls -R "$ck")" = "$held" ]; then pass; else fault "the refused job changes the directory of the other"; fi
 kill -TERM $pid
 ended "SIGTERM" 75
+if [ ! -e "$ck/lock" ]; then pass; else fault "SIGTERM: the lock is left behind"; fi
 if grep -q '"event":"stop"' "$tmp/log"; then pass; else fault "SIGTERM: the log does not say stop"; fi
 goes_on "SIGTERM, two stages to one" one
 rm -rf "$ck" "$tmp/log"
@@ -129,6 +136,13 @@ refuse "no weights" 5 "^train: weights: cannot open" \
     timeout 60 "$tmp/two/job" --quiet --no-checkpoint --data "$data" --weights "$tmp/none.st"
 refuse "a log that nobody reads" 1 "pipe: this pipe has no reader" \
     timeout 10 "$tmp/two/job" --quiet --no-checkpoint --data "$data" --log "$tmp/pipe"
+refuse "no data, a new directory" 1 "no file matches" \
+    timeout 60 "$tmp/two/job" --quiet --checkpoint "$tmp/new" --data "$tmp/none*"
+refuse "no weights, a new directory" 5 "cannot open" \
+    timeout 60 "$tmp/two/job" --quiet --checkpoint "$tmp/new" --data "$data" --weights "$tmp/none.st"
+refuse "nothing to resume from" 5 "no committed checkpoint" \
+    timeout 60 "$tmp/two/job" --quiet --checkpoint "$tmp/new" --data "$data" --resume
+if [ ! -e "$tmp/new" ]; then pass; else fault "a job that did not start leaves a directory"; fi
 build narrow $model --stages 2 --set model.inputs.targets.range='[0, 128]' --set train.steps=100000
 refuse "an id out of range" 1 "high: element 4000 is 255, outside \[0, 128) of input .targets" \
     timeout 60 "$tmp/narrow/job" --quiet --no-checkpoint --data "$tmp/high"
