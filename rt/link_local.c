@@ -7,6 +7,10 @@
  * there is one copy, no buffer between the stages, and a buffer is free when link_wait() returns, as with MPI.
  * Requests are a table [stage][number], so nothing is allocated after link_open().
  *
+ * A launcher of ranks that starts this program several times gets as many whole trainings, each with the same files:
+ * refused.  Launchers tell their children the number of ranks in the environment; that of Slurm is looked for under the
+ * name that only srun sets, since SLURM_NTASKS stands in every batch script, where one process is what is wanted.
+ *
  * Waiting spins a little, since the next message is often on its way, then sleeps on the condition of the stage.
  */
 #include <sched.h>
@@ -49,9 +53,32 @@ struct Link {
     char *board;                /* [round & 1][stage][LINK_SHARE] */
 };
 
+static bool one_rank(void)
+{
+    static const struct { const char *size, *rank; } launcher[] = {
+        {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"}, {"PMI_SIZE", "PMI_RANK"},
+        {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"}
+    };
+    for (size_t i = 0; i < sizeof launcher / sizeof *launcher; i++) {
+        const char *size = getenv(launcher[i].size), *rank = getenv(launcher[i].rank);
+        if (!size || !rank || atol(size) <= 1)
+            continue;
+        if (atol(rank) == 0)    /* the others end as well: one of them says why */
+            complain(STATUS_USAGE, "%s is %s, but all stages of this job run in one process (transport local), so that "
+                     "each rank would train on its own; start it without mpirun and srun, or generate it with "
+                     "plan.transport: mpi", launcher[i].size, size);
+        return false;
+    }
+    return true;
+}
+
 Link *link_open(int stages, int *argc, char ***argv, int *status)
 {
     (void)argc, (void)argv;
+    if (!one_rank()) {
+        *status = STATUS_USAGE;
+        return NULL;
+    }
     size_t n = (size_t)stages;
     Link *l = calloc(1, sizeof *l);
     if (l) {

@@ -161,19 +161,31 @@ if [ -z "$(ls "$tmp/place")" ]; then pass; else fault "a refused job leaves $(ls
 expect "all that is written at the end" timeout 60 "$tmp/two/job" --quiet --no-checkpoint --data "$data" --steps 1 \
     --gradients "$tmp/place/a" --trace "$tmp/place/b" --dump-arena "$tmp/place/c"
 if [ "$(cd "$tmp/place" && echo *)" = "a b c.stage0 c.stage1" ]; then pass; else fault "written: $(ls "$tmp/place")"; fi
+for launcher in OMPI_COMM_WORLD_SIZE=2/OMPI_COMM_WORLD_RANK=0 PMI_SIZE=2/PMI_RANK=0 \
+    SLURM_STEP_NUM_TASKS=2/SLURM_PROCID=0; do
+    refuse "transport local under a launcher" 2 "${launcher%%=*} is 2, but all stages" \
+        timeout 60 env "${launcher%/*}" "${launcher#*/}" "$tmp/two/job" --quiet --no-checkpoint --data "$data" --steps 1
+done
+refuse "its second rank, which is silent" 2 '^end$' \
+    sh -c 'PMI_SIZE=2 PMI_RANK=1 timeout 60 "$1" --quiet --no-checkpoint; s=$?; echo end; exit $s' sh "$tmp/two/job"
+[ "$(wc -l <"$tmp/said")" = 1 ] || fault "the second rank speaks as well"
+expect "a launcher of one rank" timeout 60 env PMI_SIZE=1 PMI_RANK=0 SLURM_NTASKS=4 SLURM_PROCID=0 \
+    "$tmp/two/job" --quiet --no-checkpoint --data "$data" --steps 1
 refuse "an unknown option" 2 "unknown option" timeout 60 "$tmp/two/job" --fast
 refuse "help" 0 "Usage: train" timeout 60 "$tmp/two/job" --help
 
 # ---- two processes ---------------------------------------------------------------------------------------------------
 two_ranks() {
     if ! command -v mpirun >/dev/null || ! command -v mpicc >/dev/null; then
-        skip "there is no mpirun, or no mpicc" 8
+        skip "there is no mpirun, or no mpicc" 12
         return
     fi
     root_too=
     [ "$(id -u)" != 0 ] || root_too=--allow-run-as-root
     mpicc $flags -O2 -c -o "$tmp/link_mpi.o" rt/link_mpi.c 2>"$tmp/said" ||
         { fault "link_mpi.c: $(head -n 1 "$tmp/said")"; return; }
+    refuse "transport local, two ranks" 2 "start it without mpirun" mpirun -n 2 --oversubscribe $root_too \
+        "$tmp/two/job" --quiet --checkpoint "$tmp/both" --data "$data" --steps 1
     with="$tmp/link_mpi.o $with" cc=mpicc
     build ranks $model --stages 2 --set plan.transport=mpi
     refuse "three ranks" 2 "this job has 2 stages" \
