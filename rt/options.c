@@ -145,6 +145,9 @@ int options_read(Options *o, const Job *job, int argc, char **argv, bool speak)
         return status;
     if (o->none)
         o->checkpoint = NULL;
+    if (o->eval_data && !job->eval.format)
+        return speak ? complain(STATUS_USAGE, "--eval-data: this job has no evaluation; give the model file a "
+                                "data.eval and generate it anew") : STATUS_USAGE;
     if (o->resume && (!o->checkpoint || o->weights))
         return speak ? complain(STATUS_USAGE, o->weights ? "--resume and --weights exclude each other"
                                 : "--resume needs --checkpoint DIR") : STATUS_USAGE;

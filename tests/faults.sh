@@ -172,6 +172,8 @@ refuse "its second rank, which is silent" 2 '^end$' \
 expect "a launcher of one rank" timeout 60 env PMI_SIZE=1 PMI_RANK=0 SLURM_NTASKS=4 SLURM_PROCID=0 \
     "$tmp/two/job" --quiet --no-checkpoint --data "$data" --steps 1
 refuse "an unknown option" 2 "unknown option" timeout 60 "$tmp/two/job" --fast
+refuse "data for no evaluation" 2 "this job has no evaluation" \
+    timeout 60 "$tmp/two/job" --quiet --no-checkpoint --data "$data" --eval-data "$data" --steps 1
 refuse "help" 0 "Usage: train" timeout 60 "$tmp/two/job" --help
 
 # ---- two processes ---------------------------------------------------------------------------------------------------
