@@ -44,7 +44,7 @@ static void help(const Job *job)
         text_add(&t, "  %-22s %s\n", left, table[i].about);
     }
     text_add(&t, "  %-22s this text\n  %-22s the job and its key\n\n", "--help", "--version");
-    text_add(&t, "SIGUSR1: checkpoint.  SIGTERM, SIGINT: checkpoint and stop.\n"
+    text_add(&t, "SIGUSR1: checkpoint.  SIGTERM, SIGINT, SIGHUP: checkpoint and stop.\n"
              "Status: 0 done, 1 failed, 2 usage, 5 foreign or broken checkpoint, 6 wrong machine,\n"
              "75 stopped on request with a checkpoint: start again with --resume.\n");
     write_all(STDOUT_FILENO, store, t.n);

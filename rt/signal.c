@@ -2,8 +2,9 @@
  *
  * signal.c: what batch systems send.
  *
- * SIGUSR1: checkpoint and go on.  SIGTERM, SIGINT: checkpoint at the end of the step and stop with 75; a second one
- * stops now, since the first puts the default action back.  The handler only sets a flag; stages agree on it with
+ * SIGUSR1: checkpoint and go on.  SIGTERM, SIGINT, SIGHUP (the terminal is gone): checkpoint at the end of the
+ * step and stop with 75; a second one of the same stops now, since the first puts the default action back.  What the
+ * parent ignores stays ignored: nohup keeps a job.  The handler only sets a flag; stages agree on it with
  * the numbers they exchange at the end of each step, so that all stop at the same one.
  */
 #include <signal.h>
@@ -23,7 +24,8 @@ static void on_signal(int number)
 void signal_open(void)
 {
     static const struct { int number, flags; } table[] = {
-        {SIGUSR1, SA_RESTART}, {SIGTERM, SA_RESTART | SA_RESETHAND}, {SIGINT, SA_RESTART | SA_RESETHAND}
+        {SIGUSR1, SA_RESTART}, {SIGTERM, SA_RESTART | SA_RESETHAND}, {SIGINT, SA_RESTART | SA_RESETHAND},
+        {SIGHUP, SA_RESTART | SA_RESETHAND}
     };
     struct sigaction a;
     memset(&a, 0, sizeof a);

@@ -51,6 +51,22 @@ static void test_signals(void)
     check(in_child(take_signals, NULL, said, sizeof said) == 0, "of %d signals one was lost", SIGNALS);
 }
 
+/* at: NULL, or the parent ignores the signal. */
+static int hang_up(void *at)
+{
+    signal(SIGHUP, at ? SIG_IGN : SIG_DFL);
+    signal_open();
+    raise(SIGHUP);
+    return signal_take();
+}
+
+static void test_hang_up(void)
+{
+    char said[256];
+    check(in_child(hang_up, NULL, said, sizeof said) == WANT_STOP, "SIGHUP asks for no stop");
+    check(in_child(hang_up, said, said, sizeof said) == 0, "SIGHUP under nohup is heard");
+}
+
 /* ---- a job of one parameter -------------------------------------------------------------------------------------- */
 
 static int open_patience, step_patience;
@@ -104,6 +120,7 @@ static void logs(const char *what, const char *text, bool there)
 int main(void)
 {
     test_signals();
+    test_hang_up();
     norm = -1;
     logs("no norm was taken", "\"norm\":null", true);
     norm = 0;
