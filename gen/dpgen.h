@@ -116,7 +116,9 @@ typedef struct {
     const char *name;           /* cpu.0 ... when count > 1 */
     const char *kind;           /* cpu, cuda, paced */
     const char *kernels;        /* cpu: portable, onednn */
-    Bytes memory;               /* limit of the arena, reserve already subtracted */
+    Bytes memory;               /* limit of the arena, reserve already subtracted, under every max_memory */
+    Bytes reserve;
+    Bytes without;              /* memory before a max_memory of plan.constraints lowered it; 0: none did */
     int threads;
     double flops, bandwidth;    /* for estimates: flop/s of products, bytes/s of memory; 0 unknown */
     const char *isa;            /* cpu: native, x86-64-v4, x86-64-v4+bf16 ...: what the kernels are compiled for */
@@ -137,6 +139,7 @@ typedef struct {
     VEC(Strs) same_stage;
     Ints cuts;                      /* `cuts: [a, b]`: the last forward operator of each chunk but the last, by position;
                                        empty: the planner decides.  --cuts on the command line */
+    Loc cuts_at;
     Loc loc;
 } PlanSpec;
 
@@ -160,6 +163,7 @@ typedef struct {
 } Train;
 
 typedef struct { const char *dir; int64_t every, keep; } CkptSpec;
+typedef struct { const char *text; Loc at; } Mark;
 
 typedef struct {
     const char *path, *name;
@@ -175,9 +179,13 @@ typedef struct {
     PlanSpec plan;
     CkptSpec ckpt;
     bool trace;
+    VEC(Mark) marks;                /* where each text of a list stands: patterns, files.  Found by the pointer */
 } Model;
-/* -D name=value and --set path=value, in the order given. */
+Loc mark_of(const Model *m, const char *text, Loc otherwise);
+/* -D name=value and --set path=value, in the order given.  An element of set may also be --stages=4, for an option that is
+ * short for a --set; mistakes then name that option. */
 typedef struct { Strs define, set; } Overrides;
+const char *override_path(const char *option);      /* --stages: plan.stages; NULL: it is no such option */
 Model *model(Node *root, const char *path, const Overrides *over);
 
 /* front/expr.c: + - * / ( ) names numbers sqrt min max ceil.  lookup returns false for an unknown name.  Overflow,

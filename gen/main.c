@@ -415,30 +415,11 @@ static void list_dumps(void)
     exit(0);
 }
 
-/* Options that are short for a --set. */
-static const struct { const char *option, *path; } sets[] = {
-    {"--stages", "plan.stages"}, {"--schedule", "plan.schedule"}, {"--recompute", "plan.recompute"},
-    {"--limit", "devices.*.memory"}, {"--cuts", "plan.cuts"},
-};
-
-static bool take_set(Options *x, const char *option, const char *value)
-{
-    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
-        if (!strcmp(option, sets[i].option)) {
-            const char *list = !strcmp(option, "--cuts") ? strf("[%s]", value) : value;
-            *PUSH(&x->over.set) = strf("%s=%s", sets[i].path, list);
-            return true;
-        }
-    return false;
-}
-
 static void take_option(Options *x, const char *option, const char *value)
 {
     struct { const char *option; const char **to; } texts[] = {
         {"-o", &x->out}, {"--from", &x->from}, {"-d", &x->dump}, {"--profile", &x->profile}, {"--prefix", &x->prefix},
         {"--devices", &x->devices}};
-    if (!value)
-        misuse("%s needs a value", option);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (!strcmp(option, texts[i].option)) {
             *texts[i].to = value;
@@ -448,13 +429,38 @@ static void take_option(Options *x, const char *option, const char *value)
         *PUSH(&x->over.define) = value;
     else if (!strcmp(option, "--set"))
         *PUSH(&x->over.set) = value;
-    else if (!take_set(x, option, value))
+    else if (override_path(option))
+        *PUSH(&x->over.set) = strf("%s=%s", option, value);
+    else
         misuse("unknown option %s", option);
+    if (!value || !*value || (value[0] == '-' && value[1]))     /* what begins with - is the next option */
+        misuse("%s needs a value", option);
 }
 
 static bool is_verb(const char *word)
 {
     return !strcmp(word, "check") || !strcmp(word, "plan");
+}
+
+static void check_verb(const char *word)
+{
+    static const char *const later[] = {"profile", "compare", "explain", "schedules", "pack"};
+    for (size_t i = 0; i < sizeof later / sizeof *later; i++)
+        if (!strcmp(word, later[i]))
+            misuse("the command %s is not built yet; a file of that name is written ./NAME", word);
+}
+
+/* An option that a command would ignore is a mistake in the command line. */
+static void check_ignored(const Options *x)
+{
+    bool check = x->verb && !strcmp(x->verb, "check");
+    const char *verb = x->verb ? x->verb : "MODEL.yaml";
+    const struct { const char *option; bool given, taken; } uses[] = {
+        {"-o", x->out, !x->verb}, {"--prefix", x->prefix, !x->verb}, {"--json", x->json, x->verb && !check && !x->dump},
+        {"--profile", x->profile, !check}};
+    for (size_t i = 0; i < sizeof uses / sizeof *uses; i++)
+        if (uses[i].given && !uses[i].taken)
+            misuse(strf("dpgen %s has no use for %%s%s", verb, x->dump ? " with -d" : ""), uses[i].option);
 }
 
 static void check_options(const Options *x)
@@ -468,6 +474,7 @@ static void check_options(const Options *x)
     }
     if (!x->file)
         misuse("%s", "no model file");
+    check_ignored(x);
     if (!x->verb && !x->out && !x->dump)
         misuse("where to? dpgen %s -o DIR", x->file);
     for (const char *c = x->prefix; c && *c; c++)
@@ -497,7 +504,7 @@ static Options options(int argc, char **argv)
         else if (!x.verb && !x.file && is_verb(word))
             x.verb = word;
         else if (!x.file)
-            x.file = word;
+            check_verb(x.file = word);
         else
             misuse("one model file at a time: what is %s?", word);
     }

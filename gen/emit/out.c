@@ -66,6 +66,8 @@ Out *out_begin(const char *dir)
         name[n - 1] = 0;
     o->dir = name;
     o->part = strf("%s.part-%ld", name, (long)getpid());
+    if (lstat(name, &s) == 0 && S_ISLNK(s.st_mode))
+        fail(EXIT_USAGE, "%s is a symbolic link: name the folder itself as -o", name);
     if (lstat(name, &s) == 0 && (!S_ISDIR(s.st_mode) || (!made_by_dpgen(name) && !is_empty(name))))
         fail(EXIT_USAGE, "%s exists and was not made by dpgen (it has no MANIFEST): choose another -o, or remove it", name);
     if (mkdir(o->part, 0777) != 0)

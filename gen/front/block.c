@@ -8,7 +8,7 @@
  * that makes it, so there are no cycles; a block that uses itself is refused.
  *
  * Cost: linear in the lines of the expanded model, times the names of a scope.  Limits: 4096 repetitions of a line, 32
- * nested blocks, 2^20 operators.
+ * nested blocks, 2^20 operators, 2^22 lines.
  */
 #include "front.h"
 #include <string.h>
@@ -444,14 +444,24 @@ static bool nested_wrongly(Scope *s, const Node *use)
     return s->depth >= MAX_NEST;
 }
 
+/* `when: false` in nested repetitions makes no operator, and takes time all the same. */
+static void count_line(Scope *s, const Node *line)
+{
+    if (++s->b->lines > MAX_LINES)
+        err(line->loc, "make the repetitions around it fewer", "the model has more than %d lines when its blocks are repeated",
+            MAX_LINES);
+}
+
 static Ints repeated(Scope *s, const Node *line, const Block *k, Ints values)
 {
     const char *path = path_of(s, line, node_get(line, "use")->text);
     int n = is_on(s, line) ? repetitions(s, line, k) : 0;
     bool before = s->b->failed;
     s->b->failed = false;
-    for (int i = 0; i < n && !s->b->failed; i++)
+    for (int i = 0; i < n && !s->b->failed; i++) {
+        count_line(s, line);
         values = instance(s, line, k, &values, node_get(line, "repeat") ? strf("%s.%d", path, i) : path, i, n);
+    }
     s->b->failed |= before;
     return values;
 }
@@ -480,6 +490,7 @@ void body_lines(Scope *s, const Node *body)
         WRONG(s->b, body->loc, "write one '- {op: ...}' a line", "operators are a list");
     for (int i = 0; body->kind == LIST && i < body->n; i++) {
         const Node *line = body->at[i];
+        count_line(s, line);
         if (!is_map(s->b, line, "a line of the model"))
             s->last = UNKNOWN;
         else if (node_get(line, "use"))

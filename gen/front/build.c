@@ -432,6 +432,25 @@ static void unused(Builder *b)
                   b->m->inputs.at[i].name);
 }
 
+/* A pattern of no_decay that names no parameter is a slip of the pen: something would be decayed that should not be. */
+static void check_no_decay(const Builder *b)
+{
+    const Strs *patterns = &b->m->train.no_decay;
+    for (int i = 0; i < patterns->n; i++) {
+        bool any = false;
+        Strs names = {0};
+        for (int s = 0; s < b->g->state.n; s++)
+            if (b->g->state.at[s].kind == S_PARAM) {
+                *PUSH(&names) = b->g->state.at[s].name;
+                any |= match(patterns->at[i], b->g->state.at[s].name);
+            }
+        const char *near = any ? NULL : nearest(patterns->at[i], names.at, names.n);
+        if (!any)
+            bad(mark_of(b->m, patterns->at[i], (Loc){0, 0, 0}), near ? strf("did you mean '%s'?", near) : NULL,
+                "train.optimizer.no_decay: no parameter is named '%s'", patterns->at[i]);
+    }
+}
+
 Graph *build(const Model *m)
 {
     Graph *g = alloc(sizeof *g);
@@ -448,6 +467,7 @@ Graph *build(const Model *m)
     loss(&top);
     bad_stop();
     unused(&b);
+    check_no_decay(&b);
     bad_stop();
     g->nf = g->nb = g->op.n;
     return g;

@@ -3,8 +3,8 @@
  * devices.c: what the model is trained on and how the plan may look: the sections devices, hosts, links, plan.
  *
  * needs   nothing but the dims       fills   Model.devices, link, host_link, plan
- * fails   with bad().  Kinds, planners and schedules that this version does not build are known words all the same: the
- *         pass that lacks them says so, and a file written for them can be checked today
+ * fails   with bad().  Planners and schedules that this version does not build are known words, and refused as not built;
+ *         devices of a kind that cannot be generated for can be planned for
  */
 #include "front/schema.h"
 #include <string.h>
@@ -14,7 +14,7 @@ static const Bytes DEFAULT_MEMORY = (Bytes)8 << 30;
 
 /* ---- devices ----------------------------------------------------------------------------------------- */
 
-typedef struct { Device d; int count; Bytes reserve; } Entry;      /* one line of the list */
+typedef struct { Device d; int count; } Entry;      /* one line of the list */
 
 static void read_arch(const Spot *s)
 {
@@ -37,10 +37,10 @@ static void entry_check(const Spot *s, Entry *e)
         bad(s->value->loc, "write memory: 80GiB, less what other programs use", "%s has no 'memory'", s->path);
     if (!d->memory)
         d->memory = DEFAULT_MEMORY;
-    if (d->memory <= e->reserve)
+    if (d->memory <= d->reserve)
         bad(s->value->loc, NULL, "%s: a memory of %lld bytes less a reserve of %lld leaves nothing", s->path,
-            (long long)d->memory, (long long)e->reserve);
-    d->memory -= e->reserve;
+            (long long)d->memory, (long long)d->reserve);
+    d->memory -= d->reserve;
     if (!d->kernels)
         d->kernels = cuda ? "cuda" : "portable";
     if (!d->isa)        /* oneDNN has other bits on another instruction set: the plan fixes it.  Ours have not. */
@@ -57,7 +57,7 @@ static void device_add(Model *m, Device d, const char *name)
     for (int i = 0; i < m->devices.n; i++) {
         const Device *other = &m->devices.at[i];
         if (!strcmp(other->name, name)) {
-            bad(d.loc, "give each entry its own name:", "a second device named '%s'", name);
+            bad(d.loc, "give each entry a name of its own", "a second device named '%s'", name);
             return;
         }
     }
@@ -82,8 +82,8 @@ static void read_entry(const Spot *s)
         { "name", read_name, offsetof(Entry, d.name), 0, 0, NULL },
         { "kind", read_word, offsetof(Entry, d.kind), 0, 0, "cpu cuda paced" },
         { "count", read_count, offsetof(Entry, count), 1, MOST_DEVICES, NULL },
-        { "memory", read_bytes, offsetof(Entry, d.memory), 0, 0, NULL },
-        { "reserve", read_bytes, offsetof(Entry, reserve), 0, 0, NULL },
+        { "memory", read_bytes, offsetof(Entry, d.memory), 1, 0, NULL },
+        { "reserve", read_bytes, offsetof(Entry, d.reserve), 0, 0, NULL },
         { "threads", read_count, offsetof(Entry, d.threads), 1, MOST_THREADS, NULL },
         { "kernels", read_word, offsetof(Entry, d.kernels), 0, 0, "portable onednn" },
         { "isa", read_word, offsetof(Entry, d.isa), 0, 0,
@@ -196,6 +196,8 @@ void model_links(Model *m, Node *node)
                   "pipemare spectrain xpipe optimal"
 #define PLANNERS "exact interval pipedream vpipe madpipe twobw brute"
 
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
+
 static void read_stages(const Spot *s)
 {
     static const Field one = { NULL, NULL, 0, 1, MOST_DEVICES, NULL };
@@ -204,8 +206,14 @@ static void read_stages(const Spot *s)
         { "max", read_count, AT(stages_max), 1, MOST_DEVICES, NULL },
     };
     PlanSpec *p = s->to;
+    const char *text = s->value->kind == SCALAR ? s->value->text : "1";
+    double known;
     if (is_word(s->value, "auto"))
         return;
+    if (*text && strspn(text, LETTERS) == strlen(text) && !number_lookup(s->m, text, &known)) {
+        bad(s->value->loc, NULL, "%s: a number, auto or {min: 1, max: 4} is expected, and '%s' found", s->path, text);
+        return;
+    }
     if (s->value->kind == MAP) {
         section(s->m, s->value, s->path, fields, COUNT(fields), p);
         return;
@@ -233,6 +241,24 @@ static void read_recompute(const Spot *s)
     p->recompute = kinds[kind];
 }
 
+static void read_chunks(const Spot *s)
+{
+    int *chunks = s->to;
+    read_count(s);
+    if (*chunks > 1)
+        bad(s->value->loc, "delete it", "%s: gpipe and 1f1b take one chunk a device, and schedules of more are not built yet",
+            s->path);
+    *chunks = 1;
+}
+
+static void read_offload(const Spot *s)
+{
+    const char *none;
+    Spot word = *s;
+    word.to = &none;
+    read_built(&word);
+}
+
 static void read_same_stage(const Spot *s)
 {
     PlanSpec *p = &s->m->plan;
@@ -246,21 +272,32 @@ static void read_same_stage(const Spot *s)
     *to = names;
 }
 
+/* At most so much memory on this device; remembers what it had. */
+static void lower_memory(Device *d, Bytes most)
+{
+    if (d->memory <= most)
+        return;
+    d->without = d->without ? d->without : d->memory;
+    d->memory = most;
+}
+
 typedef struct { Bytes memory; const char *device; } MaxMemory;
 
 static void read_constraint(const Spot *s)
 {
     static const Field fields[] = {
         { "same_stage", read_same_stage, 0, 0, 0, NULL },
-        { "cut_after", read_texts, offsetof(Model, plan.cut_after), 0, 0, NULL },
-        { "no_cut", read_texts, offsetof(Model, plan.no_cut), 0, 0, NULL },
-        { "keep", read_texts, offsetof(Model, plan.keep), 0, 0, NULL },
+        { "cut_after", read_texts, offsetof(Model, plan.cut_after), 1, 0, NULL },
+        { "no_cut", read_texts, offsetof(Model, plan.no_cut), 1, 0, NULL },
+        { "keep", read_texts, offsetof(Model, plan.keep), 1, 0, NULL },
     };
     static const Field limit[] = {
-        { "max_memory", read_bytes, offsetof(MaxMemory, memory), 0, 0, NULL },
+        { "max_memory", read_bytes, offsetof(MaxMemory, memory), 1, 0, NULL },
         { "device", read_name, offsetof(MaxMemory, device), 0, 0, NULL },
     };
     if (!node_get(s->value, "max_memory")) {
+        if (s->value->kind == MAP && s->value->n > 1)
+            bad(s->value->key[1]->loc, "write an entry for each", "%s: an entry is one constraint", s->path);
         section(s->m, s->value, s->path, fields, COUNT(fields), s->m);
         return;
     }
@@ -270,8 +307,8 @@ static void read_constraint(const Spot *s)
         bad(node_get(s->value, "device")->loc, NULL, "there is no device '%s'", max.device);
     for (int i = 0; i < s->m->devices.n && max.memory > 0; i++) {
         Device *d = &s->m->devices.at[i];
-        if ((!max.device || device_is(d, max.device, strlen(max.device))) && d->memory > max.memory)
-            d->memory = max.memory;
+        if (!max.device || device_is(d, max.device, strlen(max.device)))
+            lower_memory(d, max.memory);
     }
 }
 
@@ -291,6 +328,7 @@ static void read_cuts(const Spot *s)
     Ints *cuts = s->to;
     if (!want(s, LIST, "a list of positions"))
         return;
+    s->m->plan.cuts_at = s->value->loc;
     for (int i = 0; i < s->value->n; i++) {
         int at = -1;
         Spot item = spot_item(s, i, &one, &at);
@@ -316,12 +354,12 @@ static void stages_end(Model *m, Loc at)
     if (!p->stages_max)
         p->stages_max = m->devices.n;
     if (p->stages_max > m->devices.n)
-        bad(at, strf("list %d devices, or set count:", p->stages_max), "%d stages, and %d device%s", p->stages_max,
+        bad(at, strf("list %d devices, or give an entry of devices a count", p->stages_max), "%d stages, and %d device%s", p->stages_max,
             m->devices.n, m->devices.n > 1 ? "s" : "");
     else if (p->stages_min > p->stages_max)
         bad(at, NULL, "at least %d stages and at most %d", p->stages_min, p->stages_max);
     if (p->cuts.n && (p->stages_min != p->stages_max || p->cuts.n + 1 != p->stages_max * p->chunks))
-        bad(at, NULL, "%d cuts make %d chunks; %d stages of %d chunk%s are asked for", p->cuts.n, p->cuts.n + 1,
+        bad(p->cuts_at, NULL, "%d cuts make %d chunks; %d stages of %d chunk%s are asked for", p->cuts.n, p->cuts.n + 1,
             p->stages_max, p->chunks, p->chunks > 1 ? "s" : "");
 }
 
@@ -329,12 +367,12 @@ void model_plan(Model *m, Node *node)
 {
     static const Field fields[] = {
         { "stages", read_stages, 0, 0, 0, NULL },
-        { "chunks", read_count, AT(chunks), 1, MOST_CHUNKS, NULL },
-        { "schedule", read_word, AT(schedule), 0, 0, SCHEDULES },
+        { "chunks", read_chunks, AT(chunks), 1, MOST_CHUNKS, NULL },
+        { "schedule", read_built, AT(schedule), 0, 3, SCHEDULES },
         { "transport", read_word, AT(transport), 0, 0, "local mpi" },
-        { "planner", read_word, AT(planner), 0, 0, PLANNERS },
+        { "planner", read_built, AT(planner), 0, 1, PLANNERS },
         { "recompute", read_recompute, 0, 0, 0, NULL },
-        { "offload", read_fixed, 0, 0, 0, "none auto" },
+        { "offload", read_offload, 0, 0, 1, "none auto" },
         { "objective", read_fixed, 0, 0, 0, "step_time" },
         { "constraints", read_constraints, 0, 0, 0, NULL },
         { "cuts", read_cuts, AT(cuts), 0, 0, NULL },

@@ -13,7 +13,7 @@
 #include "dpgen.h"
 
 enum {
-    MAX_REPEAT = 4096, MAX_OPS = 1 << 20, MAX_NEST = 32,        /* of blocks */
+    MAX_REPEAT = 4096, MAX_OPS = 1 << 20, MAX_LINES = 1 << 22, MAX_NEST = 32,        /* of blocks */
     MAX_NAME = 63, MAX_PATH = 255,
     MAX_COUNT = 6,                          /* losses that divide by their own number of targets: Values.valid */
     UNKNOWN = -2                            /* a value that was already complained about */
@@ -38,6 +38,7 @@ typedef struct {
     Names param;                /* parameter path -> state */
     Ints input;                 /* tensor of each data input, behind its Cast if it needs one */
     VEC(char) type;             /* by tensor: 'r' 'i' 'f', as an Operand's */
+    int lines;                  /* read so far, those of every repetition */
     bool failed;                /* bad() was called: repeating a block would repeat its errors */
 } Builder;
 

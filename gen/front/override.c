@@ -6,6 +6,8 @@
  * option's own text.  A path is keys and list positions with dots between, * for every position; maps that are missing
  * on the way are made, and keys that nobody knows are found by the section that reads them.
  *
+ * --stages 4 and a few others are short for a --set, and come here as --stages=4.
+ *
  * needs   Node tree, options in the order given        keeps   every node that no option names
  * fails   with bad() at the option; a missing '=' is wrong usage
  */
@@ -101,8 +103,35 @@ static void place(Node **to, const char *text, size_t i, size_t n, Node *value)
         place(next, text, i + length + 1, n, value);
 }
 
+const char *override_path(const char *option)
+{
+    static const struct { const char *option, *path; } shorts[] = {
+        { "--stages", "plan.stages" }, { "--schedule", "plan.schedule" }, { "--recompute", "plan.recompute" },
+        { "--limit", "devices.*.memory" }, { "--cuts", "plan.cuts" } };
+    for (int i = 0; i < COUNT(shorts); i++)
+        if (!strcmp(option, shorts[i].option))
+            return shorts[i].path;
+    return NULL;
+}
+
+/* --stages=4: the value of an option that is short for a --set. */
+static void set_short(Node *root, const char *text)
+{
+    size_t n = strcspn(text, "=");
+    const char *option = strf("%.*s", (int)n, text), *path = override_path(option), *value = text + n + 1;
+    if (!path)
+        die("%s is short for nothing", option);
+    if (!strcmp(option, "--cuts"))
+        value = strf("[%s]", value);
+    place(&root, path, 0, strlen(path), load_option(option, value, 0));
+}
+
 static void set(Node *root, const char *text)
 {
+    if (*text == '-') {
+        set_short(root, text);
+        return;
+    }
     size_t n = split("--set", text);
     place(&root, text, 0, n, load_option("--set", text, n + 1));
 }

@@ -147,18 +147,25 @@ void read_text(const Spot *s)
         *(const char **)s->to = s->value->text;
 }
 
+static void add_text(const Spot *s, Strs *list)
+{
+    if (!text_check(s))
+        return;
+    *PUSH(list) = s->value->text;
+    *PUSH(&s->m->marks) = (Mark){ s->value->text, s->value->loc };
+}
+
 void read_texts(const Spot *s)
 {
-    Strs *list = s->to;
     if (s->value->kind != LIST) {
-        if (text_check(s))
-            *PUSH(list) = s->value->text;
+        add_text(s, s->to);
         return;
     }
+    if (!s->value->n && s->field && s->field->lo > 0)
+        bad(s->value->loc, NULL, "%s is empty", s->path);
     for (int i = 0; i < s->value->n; i++) {
         Spot item = spot_item(s, i, NULL, NULL);
-        if (text_check(&item))
-            *PUSH(list) = item.value->text;
+        add_text(&item, s->to);
     }
 }
 
@@ -199,6 +206,19 @@ void read_choice(const Spot *s)
 void read_word(const Spot *s)
 {
     if (choose(s) >= 0)
+        *(const char **)s->to = s->value->text;
+}
+
+void read_built(const Spot *s)
+{
+    int i = choose(s), built = (int)s->field->hi;
+    const char *last = s->field->words;
+    for (int k = 0; k < built; k++)
+        last += strspn(last, " "), last += strcspn(last, " ");
+    if (i >= built)
+        bad(s->value->loc, strf("built: %.*s", (int)(last - s->field->words), s->field->words), "%s: '%s' is not built yet",
+            s->path, s->value->text);
+    else if (i >= 0)
         *(const char **)s->to = s->value->text;
 }
 
@@ -322,7 +342,9 @@ void read_bytes(const Spot *s)
     static const Unit units[] = { { "", 1 }, { "B", 1 }, { "kB", 1e3 }, { "KB", 1e3 }, { "MB", 1e6 }, { "GB", 1e9 },
         { "TB", 1e12 }, { "KiB", 0x1p10 }, { "MiB", 0x1p20 }, { "GiB", 0x1p30 }, { "TiB", 0x1p40 } };
     double x = measure(s, units, COUNT(units), "24GiB or 80GB");
-    if (x >= 0)
+    if (x >= 0 && x < s->field->lo)
+        bad(s->value->loc, "write a size such as 8GiB", "%s: nothing fits into %.0f bytes", s->path, x);
+    else if (x >= 0)
         *(Bytes *)s->to = (Bytes)x;
 }
 

@@ -43,13 +43,14 @@ void read_above(const Spot *s);         /* double in (lo, hi] */
 void read_true(const Spot *s);          /* bool: true or false */
 void read_choice(const Spot *s);        /* int: position in words */
 void read_word(const Spot *s);          /* const char *: one of words */
+void read_built(const Spot *s);         /* the same, but only the first `hi` of the words are built */
 void read_nothing(const Spot *s);       /* nothing: it has been read before */
 void read_fixed(const Spot *s);         /* nothing: one of words, which dpgen does anyway */
 void read_name(const Spot *s);          /* const char *; letters, digits, _ and . */
 void read_title(const Spot *s);         /* const char *; - too */
 void read_text(const Spot *s);          /* const char *, not empty */
-void read_texts(const Spot *s);         /* Strs: one text or a list of them */
-void read_bytes(const Spot *s);         /* Bytes: 24GiB */
+void read_texts(const Spot *s);         /* Strs: one text or a list of them; lo above 0: not an empty one */
+void read_bytes(const Spot *s);         /* Bytes, not below lo: 24GiB */
 void read_rate(const Spot *s);          /* double: 300GB/s */
 void read_flops(const Spot *s);         /* double: 1.2TFLOP/s */
 

@@ -286,7 +286,7 @@ static void read_set(const Spot *s)
 #define SET(field) offsetof(DataSet, field)
     static const Field fields[] = {
         { "format", read_word, SET(format), 0, 0, "bytes llmc-tokens megatron npy" },
-        { "files", read_texts, SET(files), 0, 0, NULL },
+        { "files", read_texts, SET(files), 1, 0, NULL },
         { "tokens", read_role, 0, 0, 0, NULL },
         { "next", read_role, 0, 0, 0, NULL },
         { "arrays", read_arrays, 0, 0, 0, NULL },

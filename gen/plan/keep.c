@@ -41,8 +41,8 @@ static bool *named(const Plan *p, const Strs *patterns, const char *key)
                 any = hit[o] = true;
         const char *near = any ? NULL : nearest(patterns->at[i], names, g->nf);
         if (!any)
-            bad(p->m->plan.loc, near ? strf("did you mean '%s'?", near) : NULL, "plan.%s: no operator is named '%s'",
-                key, patterns->at[i]);
+            bad(mark_of(p->m, patterns->at[i], p->m->plan.loc), near ? strf("did you mean '%s'?", near) : NULL,
+                "%s: no operator is named '%s'", key, patterns->at[i]);
     }
     return hit;
 }
@@ -64,7 +64,8 @@ int *keep_fates(const Plan *p, bool cheap)
     const Graph *g = p->g;
     const PlanSpec *spec = &p->m->plan;
     int *fate = alloc(sizeof *fate * (size_t)g->tensor.n);      /* FATE_KEEP */
-    bool *held = named(p, &spec->keep, "keep"), *dropped = named(p, &spec->names, "recompute");
+    bool *held = named(p, &spec->keep, "plan.constraints: keep");
+    bool *dropped = named(p, &spec->names, "plan.recompute");
     bool *read = read_by_backward(g);
     bad_stop();
     if (spec->recompute == RECOMPUTE_NONE)

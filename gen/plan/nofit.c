@@ -186,19 +186,42 @@ static const char *exact_size(Bytes n)
     return strf("%lld%s", (long long)n, unit[u]);
 }
 
+/* As --limit would: less the reserve, and a max_memory of plan.constraints stays above it. */
 static bool fits_limit(const Doctor *x, Bytes limit)
 {
     Model *v = variant(x->m);
-    for (int d = 0; d < v->devices.n; d++)
-        v->devices.at[d].memory = limit;
+    for (int d = 0; d < v->devices.n; d++) {
+        Device *k = &v->devices.at[d];
+        Bytes memory = limit - k->reserve;
+        k->memory = k->without && memory > k->memory ? k->memory : memory;
+    }
     return fits(x, v);
+}
+
+/* What max_memory forbids */
+static void try_constraint(Doctor *x)
+{
+    Model *v = variant(x->m);
+    bool lowered = false;
+    for (int d = 0; d < v->devices.n; d++) {
+        Device *k = &v->devices.at[d];
+        lowered |= k->without > 0;
+        k->memory = k->without ? k->without : k->memory;
+        k->without = 0;
+    }
+    if (lowered && fits(x, v))
+        promise(x, "plan.constraints without max_memory");
 }
 
 static void try_limit(Doctor *x, Bytes need)
 {
-    Bytes least = 0, most, step = 1024;
-    for (int d = 0; d < x->m->devices.n; d++)
-        least = x->m->devices.at[d].memory > least ? x->m->devices.at[d].memory : least;
+    Bytes least = 0, most, step = 1024, reserve = 0;
+    for (int d = 0; d < x->m->devices.n; d++) {
+        const Device *k = &x->m->devices.at[d];
+        least = k->memory + k->reserve > least ? k->memory + k->reserve : least;
+        reserve = k->reserve > reserve ? k->reserve : reserve;
+    }
+    need += reserve;
     most = need > least ? need : least + 1;
     while (step * 1024 < most)
         step *= 2;
@@ -289,6 +312,7 @@ static void try_recompute(Doctor *x)
 static void try_remedies(Doctor *x, Bytes need)
 {
     try_limit(x, need);
+    try_constraint(x);
     int before = x->found;
     try_recompute(x);
     try_schedule(x);
@@ -301,6 +325,73 @@ static void try_remedies(Doctor *x, Bytes need)
     else
         fprintf(stderr,
                 "  no larger limit, more stages, recomputation or smaller micro-batch that was tried fits either\n");
+}
+
+/* ---- no cut at all ----------------------------------------------------------------------------------------------- */
+
+/* Without element i of a list of patterns: does that help? */
+static void try_without(Doctor *x, const char *key, size_t list)
+{
+    const Strs *all = (const Strs *)((const char *)&x->m->plan + list);
+    for (int i = 0; i < all->n; i++) {
+        Model *v = variant(x->m);
+        Strs *rest = (Strs *)((char *)&v->plan + list);
+        *rest = (Strs){NULL, 0, 0};
+        for (int k = 0; k < all->n; k++)
+            if (k != i)
+                *PUSH(rest) = all->at[k];
+        if (fits(x, v))
+            promise(x, strf("plan.constraints without {%s: %s}", key, all->at[i]));
+    }
+}
+
+static void try_without_same_stage(Doctor *x)
+{
+    Model *v = variant(x->m);
+    memset(&v->plan.same_stage, 0, sizeof v->plan.same_stage);
+    if (x->m->plan.same_stage.n && fits(x, v))
+        promise(x, "plan.constraints without same_stage");
+}
+
+/* Fewer stages, the most that fit: a lower minimum alone would let the planner choose. */
+static void try_fewer(Doctor *x, int from)
+{
+    for (int stages = from; stages > 0 && !x->m->plan.cuts.n; stages--) {
+        Model *v = variant(x->m);
+        v->plan.stages_min = v->plan.stages_max = stages;
+        if (!fits(x, v))
+            continue;
+        promise(x, strf("--stages %d", stages));
+        return;
+    }
+}
+
+static int most_stages(const Graph *g)
+{
+    int n = 1;
+    for (int o = 0; o + 1 < g->nf; o++)
+        n += g->op.at[o].group != g->op.at[o + 1].group;
+    return n;
+}
+
+static void no_cut_at_all(const Plan *p, Doctor *x)
+{
+    int most = most_stages(p->g);
+    if (p->devices > most)
+        fprintf(stderr, "  the model has %d operators%s, so it has at most %d stage%s; %d are asked for\n", p->g->nf,
+                most < p->g->nf ? ", some of them never apart" : "", most, most > 1 ? "s" : "", p->devices);
+    else
+        fprintf(stderr, "  schedule %s, %d operators and plan.constraints leave no cut into %d stage%s\n", p->schedule, p->g->nf,
+                p->devices, p->devices > 1 ? "s" : "");
+    try_fewer(x, p->devices > most ? most : p->devices - 1);
+    try_without(x, "cut_after", offsetof(PlanSpec, cut_after));
+    try_without(x, "no_cut", offsetof(PlanSpec, no_cut));
+    try_without_same_stage(x);
+    if (p->devices < most)
+        try_stages(x);
+    if (x->found)
+        fputc('\n', stderr);
+    exit(EXIT_NOFIT);
 }
 
 /* ---- the report -------------------------------------------------------------------------------------------------- */
@@ -317,6 +408,11 @@ static void print_head(const Plan *p)
             size_text(least));
     if (most > least)
         fprintf(stderr, " to %s", size_text(most));
+    for (int d = 0; d < m->devices.n; d++)
+        if (m->devices.at[d].without) {
+            fprintf(stderr, " (by max_memory in plan.constraints)");
+            break;
+        }
     fprintf(stderr, "  [%s, %lld micro-batches of %lld]\n", p->schedule, (long long)p->g->micro,
             (long long)p->g->batch);
 }
@@ -325,15 +421,11 @@ void nofit(const Plan *failed, WouldFit would_fit, void *ctx)
 {
     if (!failed)
         fail(EXIT_NOFIT, "there is no plan to try: no micro-batch size, stage count and schedule go together");
+    Doctor x = {.m = failed->m, .would_fit = would_fit, .ctx = ctx};
     fflush(stdout);
     print_head(failed);
-    if (failed->chunk_device.n == 0 || (failed->nofit_device < 0 && failed->chunk.n == 0)) {
-        int n = failed->devices * failed->chunks;
-        fprintf(stderr, "  schedule %s, %d operators and the constraints of plan: leave no cut into %d chunks\n",
-                failed->schedule, failed->g->nf, n);
-        exit(EXIT_NOFIT);
-    }
-    Doctor x = {.m = failed->m, .would_fit = would_fit, .ctx = ctx};
+    if (failed->chunk_device.n == 0 || (failed->nofit_device < 0 && failed->chunk.n == 0))
+        no_cut_at_all(failed, &x);
     Bytes need = failed->nofit_need;
     Plan *p = finished(failed);
     if (p) {

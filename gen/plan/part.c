@@ -33,6 +33,11 @@ static bool names(const char *pattern, const char *op)
     return match(pattern, op) || match(strf("%s.*", pattern), op);
 }
 
+static Loc place(const Plan *p, const char *pattern)
+{
+    return mark_of(p->m, pattern, p->m->plan.loc);
+}
+
 static void must_name(const Plan *p, const char *key, const char *pattern)
 {
     const Graph *g = p->g;
@@ -43,8 +48,8 @@ static void must_name(const Plan *p, const char *key, const char *pattern)
             return;
     }
     const char *near = nearest(pattern, all, g->nf);
-    bad(p->m->plan.loc, near ? strf("did you mean '%s'?", near) : NULL, "plan.%s: no operator is named '%s'", key,
-        pattern);
+    bad(place(p, pattern), near ? strf("did you mean '%s'?", near) : NULL, "plan.constraints: %s: no operator is named '%s'",
+        key, pattern);
 }
 
 static void cut_after(const Plan *p, char *cut, const char *pattern)
@@ -56,7 +61,7 @@ static void cut_after(const Plan *p, char *cut, const char *pattern)
     if (last < 0 || last == p->g->nf - 1)
         return;                 /* unknown: said; the end: cut anyway */
     if (cut[last] == CUT_NEVER)
-        bad(p->m->plan.loc, NULL, "plan: a cut after '%s' is asked for, but another constraint or fusion forbids it",
+        bad(place(p, pattern), NULL, "plan.constraints: a cut after '%s' is asked for, but another constraint or fusion forbids it",
             pattern);
     cut[last] = CUT_MUST;
 }
@@ -84,17 +89,17 @@ static void same_stage(const Plan *p, char *cut, const Strs *patterns)
 static void only_these(const Plan *p, char *cut, const Ints *cuts)
 {
     int n = p->g->nf;
+    Loc at = p->m->plan.cuts_at.line ? p->m->plan.cuts_at : p->m->plan.loc;
     if (cuts->n != p->chunk_device.n - 1)
-        err(p->m->plan.loc, NULL, "plan.cuts: %d cuts make %d chunks, but the plan has %d", cuts->n, cuts->n + 1,
+        err(at, NULL, "plan.cuts: %d cuts make %d chunks, but the plan has %d", cuts->n, cuts->n + 1,
             p->chunk_device.n);
     for (int i = 0; i < cuts->n; i++) {
-        int at = cuts->at[i];
-        if (at < 0 || at >= n - 1 || (i > 0 && at <= cuts->at[i - 1]))
-            err(p->m->plan.loc, NULL, "plan.cuts: %d is not a position after the one before and below %d", at, n - 1);
-        if (cut[at] == CUT_NEVER)
-            err(p->m->plan.loc, NULL,
-                "plan.cuts: no cut is possible after operator %d, '%s': a constraint or fusion forbids it",
-                at, p->g->op.at[at].name);
+        int o = cuts->at[i];
+        if (o < 0 || o >= n - 1 || (i > 0 && o <= cuts->at[i - 1]))
+            err(at, NULL, "plan.cuts: %d is not a position after the one before and below %d", o, n - 1);
+        if (cut[o] == CUT_NEVER)
+            err(at, NULL, "plan.cuts: no cut is possible after operator %d, '%s': a constraint or fusion forbids it",
+                o, p->g->op.at[o].name);
     }
     for (int o = 0, i = 0; o < n - 1; o++) {
         bool here = i < cuts->n && cuts->at[i] == o;
@@ -124,7 +129,6 @@ static char *positions(const Plan *p)
         must_name(p, "cut_after", spec->cut_after.at[i]);
         cut_after(p, cut, spec->cut_after.at[i]);
     }
-    bad_stop();
     if (spec->cuts.n)
         only_these(p, cut, &spec->cuts);
     return cut;
@@ -274,8 +278,9 @@ int part(Plan *p, const Bytes *limit)
         planner++;
     if (planner == planners + known)
         die("part: no planner '%s'", p->m->plan.planner);
-    Cuts c = begin(p, limit);
-    c.cut = positions(p);
+    char *cut = positions(p);
+    Cuts c = begin(p, limit);       /* with the names of keep: all mistakes in names have been told when it stops for them */
+    c.cut = cut;
     if (c.n < c.chunks || !(planner->cut(&c) || cut_with_drops(p, &c, planner)))
         return no_fit(p, &c);
     settle(p, &c, planner);
