@@ -129,13 +129,13 @@ refuse "a missing file" 1 "no file matches" timeout 60 "$tmp/two/job" --quiet --
 refuse "short data" 1 "a sample needs" timeout 60 "$tmp/two/job" --quiet --no-checkpoint --data "$tmp/short"
 mkfifo "$tmp/pipe"
 refuse "data from a pipe" 1 "data: .*pipe is not a plain file" \
-    timeout 10 "$tmp/two/job" --quiet --no-checkpoint --data "$tmp/pipe"
+    timeout -k 1 10 "$tmp/two/job" --quiet --no-checkpoint --data "$tmp/pipe"
 refuse "weights from a pipe" 5 "weights: .*pipe is not a plain file" \
-    timeout 10 "$tmp/two/job" --quiet --no-checkpoint --data "$data" --weights "$tmp/pipe"
+    timeout -k 1 10 "$tmp/two/job" --quiet --no-checkpoint --data "$data" --weights "$tmp/pipe"
 refuse "no weights" 5 "^train: weights: cannot open" \
     timeout 60 "$tmp/two/job" --quiet --no-checkpoint --data "$data" --weights "$tmp/none.st"
 refuse "a log that nobody reads" 1 "pipe: this pipe has no reader" \
-    timeout 10 "$tmp/two/job" --quiet --no-checkpoint --data "$data" --log "$tmp/pipe"
+    timeout -k 1 10 "$tmp/two/job" --quiet --no-checkpoint --data "$data" --log "$tmp/pipe"
 refuse "no data, a new directory" 1 "no file matches" \
     timeout 60 "$tmp/two/job" --quiet --checkpoint "$tmp/new" --data "$tmp/none*"
 refuse "no weights, a new directory" 5 "cannot open" \
