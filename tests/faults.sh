@@ -179,7 +179,7 @@ refuse "help" 0 "Usage: train" timeout 60 "$tmp/two/job" --help
 # ---- two processes ---------------------------------------------------------------------------------------------------
 two_ranks() {
     if ! command -v mpirun >/dev/null || ! command -v mpicc >/dev/null; then
-        skip "there is no mpirun, or no mpicc" 12
+        skip "there is no mpirun, or no mpicc" 15
         return
     fi
     root_too=
