@@ -86,5 +86,57 @@ refuse "a cut behind the end" 3 cut ./dpgen "$model" --stages 2 --cuts 1000 -o "
 refuse "cuts for other stages" 3 cut ./dpgen "$model" --stages 3 --cuts 4 -o "$tmp/out"
 refuse "cuts in the wrong order" 3 cut ./dpgen "$model" --stages 3 --cuts 9,4 -o "$tmp/out"
 refuse "no memory" 4 . ./dpgen "$model" --limit 1KiB -o "$tmp/out"
+# An option is named as it was written, and one without its value takes no other for it.
+refuse "stages that are no number" 3 "^--stages: error: .*a number, auto or" ./dpgen "$model" --stages x -o "$tmp/out"
+refuse "more stages than devices, by the option" 3 "^--stages: error: 9 stages" ./dpgen "$model" --stages 9 -o "$tmp/out"
+refuse "an option for a value" 2 "schedule needs a value" ./dpgen "$model" --schedule -o "$tmp/out"
+refuse "an empty value" 2 "cuts needs a value" ./dpgen "$model" --cuts "" -o "$tmp/out"
+refuse "a folder for plan" 2 "no use for -o" ./dpgen plan "$model" -o "$tmp/out"
+refuse "JSON of check" 2 "no use for --json" ./dpgen check "$model" --json
+refuse "JSON of a folder" 2 "no use for --json" ./dpgen "$model" --json -o "$tmp/out"
+for later in profile compare explain schedules pack; do
+    refuse "$later" 2 "$later is not built yet" ./dpgen $later "$model"
+done
+
+# Unknown names: the caret stands under each of them, whoever wrote it.
+refuse "a name in --recompute" 3 '^--recompute: error: .*wrong_1' ./dpgen plan "$model" --recompute '[wrong_1, wte]'
+refuse "a position in --cuts" 3 '^--cuts: error: plan.cuts: 99 ' ./dpgen plan "$model" --stages 2 --cuts 99
+{
+    grep -v '^plan:' "$model"
+    echo "plan:"
+    echo "  constraints:"
+    echo "    - {cut_after: wrong_1}"
+    echo "    - {no_cut: [wte, wrong_2]}"
+    echo "    - {same_stage: [wrong_3, wte]}"
+    echo "    - {keep: wrong_4}"
+    echo "  recompute: [wrong_5]"
+} >"$tmp/bad.yaml"
+./dpgen plan "$tmp/bad.yaml" >"$tmp/said" 2>&1
+for wrong in 1 2 3 4 5; do
+    column=$(awk -v name="wrong_$wrong" '$0 ~ name {print FNR ":" index($0, name)}' "$tmp/bad.yaml")
+    if grep -q "bad.yaml:$column: error: .*wrong_$wrong" "$tmp/said"; then pass; else fault "no place of wrong_$wrong"; fi
+done
+
+# No plan: why, and what would do.  A remedy was planned whole, with the constraints.
+one_limit='plan.constraints=[{max_memory: 1KiB}]'
+refuse "a constraint of memory" 4 "max_memory in plan.constraints" ./dpgen plan "$model" --set "$one_limit"
+refuse "a constraint without its remedy" 4 "fits:.* plan.constraints without max_memory" ./dpgen plan "$model" --set "$one_limit"
+if ./dpgen plan "$model" --set "$one_limit" 2>&1 | grep -q -e --limit; then fault "--limit does not help"; else pass; fi
+many='devices.0.count=99'
+refuse "more stages than operators" 4 "the model has .* operators, so it has at most .* stages; 99 are" \
+    ./dpgen plan "$model" --set $many --stages 99
+most=$(sed -n 's/.*at most \([0-9]*\) stages.*/\1/p' "$tmp/said")
+expect "as many stages as it says" ./dpgen plan "$model" --set $many --stages "$most"
+refuse "one more" 4 "tried and fits: --stages $most" ./dpgen plan "$model" --set $many --stages $((most + 1))
+refuse "no cut anywhere" 4 'without {no_cut: \*}' ./dpgen plan "$model" --stages 2 --set 'plan.constraints=[{no_cut: "*"}]'
+refuse "a cut in one stage" 4 'without {cut_after: wte}; --stages 2' \
+    ./dpgen plan "$model" --stages 1 --set 'plan.constraints=[{cut_after: wte}]'
+reserved="--set devices.0.reserve=1MiB --stages 1"
+refuse "no memory beside a reserve" 4 "fits: --limit" ./dpgen plan "$model" $reserved --set devices.0.memory=1025KiB
+limit=$(sed -n 's/.*--limit \([0-9A-Za-z]*\).*/\1/p' "$tmp/said")
+expect "--limit $limit" ./dpgen plan "$model" $reserved --limit "$limit"
+
+mkdir "$tmp/real" && ln -s real "$tmp/link"
+refuse "a link for a folder" 2 "symbolic link" ./dpgen "$model" -o "$tmp/link"
 if [ -n "$(find "$tmp" -name 'out*')" ]; then fault "something was written"; else pass; fi
 finish

@@ -68,9 +68,10 @@ static void device_add(Model *m, Device d, const char *name)
         return;
     }
     if (m->devices.n && strcmp(d.kernels, "portable") &&
-        (m->devices.at[0].threads != d.threads || strcmp(m->devices.at[0].isa ? m->devices.at[0].isa : "", d.isa ? d.isa : ""))) {
-        bad(d.loc, "give all devices of the job the same", "'%s' has other threads or another isa than '%s': with %s kernels the "
-            "bits depend on them", name, m->devices.at[0].name, d.kernels);
+        (m->devices.at[0].threads != d.threads
+         || strcmp(m->devices.at[0].isa ? m->devices.at[0].isa : "", d.isa ? d.isa : ""))) {
+        bad(d.loc, "give all devices of the job the same",
+            "'%s' has other threads or another isa than '%s': the bits of %s kernels depend on them", name, m->devices.at[0].name, d.kernels);
         return;
     }
     *PUSH(&m->devices) = d;
@@ -354,8 +355,8 @@ static void stages_end(Model *m, Loc at)
     if (!p->stages_max)
         p->stages_max = m->devices.n;
     if (p->stages_max > m->devices.n)
-        bad(at, strf("list %d devices, or give an entry of devices a count", p->stages_max), "%d stages, and %d device%s", p->stages_max,
-            m->devices.n, m->devices.n > 1 ? "s" : "");
+        bad(at, strf("list %d devices, or give an entry of devices a count", p->stages_max), "%d stages, and %d device%s",
+            p->stages_max, m->devices.n, m->devices.n > 1 ? "s" : "");
     else if (p->stages_min > p->stages_max)
         bad(at, NULL, "at least %d stages and at most %d", p->stages_min, p->stages_max);
     if (p->cuts.n && (p->stages_min != p->stages_max || p->cuts.n + 1 != p->stages_max * p->chunks))

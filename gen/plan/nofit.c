@@ -381,8 +381,8 @@ static void no_cut_at_all(const Plan *p, Doctor *x)
         fprintf(stderr, "  the model has %d operators%s, so it has at most %d stage%s; %d are asked for\n", p->g->nf,
                 most < p->g->nf ? ", some of them never apart" : "", most, most > 1 ? "s" : "", p->devices);
     else
-        fprintf(stderr, "  schedule %s, %d operators and plan.constraints leave no cut into %d stage%s\n", p->schedule, p->g->nf,
-                p->devices, p->devices > 1 ? "s" : "");
+        fprintf(stderr, "  schedule %s, %d operators and plan.constraints leave no cut into %d stage%s\n", p->schedule,
+                p->g->nf, p->devices, p->devices > 1 ? "s" : "");
     try_fewer(x, p->devices > most ? most : p->devices - 1);
     try_without(x, "cut_after", offsetof(PlanSpec, cut_after));
     try_without(x, "no_cut", offsetof(PlanSpec, no_cut));

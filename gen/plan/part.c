@@ -61,8 +61,8 @@ static void cut_after(const Plan *p, char *cut, const char *pattern)
     if (last < 0 || last == p->g->nf - 1)
         return;                 /* unknown: said; the end: cut anyway */
     if (cut[last] == CUT_NEVER)
-        bad(place(p, pattern), NULL, "plan.constraints: a cut after '%s' is asked for, but another constraint or fusion forbids it",
-            pattern);
+        bad(place(p, pattern), NULL,
+            "plan.constraints: a cut after '%s' is asked for, but another constraint or fusion forbids it", pattern);
     cut[last] = CUT_MUST;
 }
 
