@@ -175,6 +175,7 @@ typedef struct {
     Train train;
     DataSet data, eval;             /* eval.format NULL: none */
     VEC(Device) devices;
+    Bytes memory;                   /* of devices where the file lists none, from --limit; 0: the default */
     double link, host_link;         /* bytes/s between two devices, between a device and its host; 0 unknown */
     PlanSpec plan;
     CkptSpec ckpt;

@@ -120,7 +120,8 @@ done
 # No plan: why, and what would do.  A remedy was planned whole, with the constraints.
 one_limit='plan.constraints=[{max_memory: 1KiB}]'
 refuse "a constraint of memory" 4 "max_memory in plan.constraints" ./dpgen plan "$model" --set "$one_limit"
-refuse "a constraint without its remedy" 4 "fits:.* plan.constraints without max_memory" ./dpgen plan "$model" --set "$one_limit"
+refuse "a constraint without its remedy" 4 \
+    "fits:.* plan.constraints without max_memory" ./dpgen plan "$model" --set "$one_limit"
 if ./dpgen plan "$model" --set "$one_limit" 2>&1 | grep -q -e --limit; then fault "--limit does not help"; else pass; fi
 many='devices.0.count=99'
 refuse "more stages than operators" 4 "the model has .* operators, so it has at most .* stages; 99 are" \
@@ -135,6 +136,11 @@ reserved="--set devices.0.reserve=1MiB --stages 1"
 refuse "no memory beside a reserve" 4 "fits: --limit" ./dpgen plan "$model" $reserved --set devices.0.memory=1025KiB
 limit=$(sed -n 's/.*--limit \([0-9A-Za-z]*\).*/\1/p' "$tmp/said")
 expect "--limit $limit" ./dpgen plan "$model" $reserved --limit "$limit"
+
+sed '/^devices:/,$d' "$model" >"$tmp/plain.yaml"
+refuse "a limit without devices" 4 "2 devices of 16.00 KiB" ./dpgen plan "$tmp/plain.yaml" --stages 2 --limit 16KiB
+limit=$(sed -n 's/.*--limit \([0-9A-Za-z]*\).*/\1/p' "$tmp/said")
+expect "without devices, --limit $limit" ./dpgen plan "$tmp/plain.yaml" --stages 2 --limit "$limit"
 
 mkdir "$tmp/real" && ln -s real "$tmp/link"
 refuse "a link for a folder" 2 "symbolic link" ./dpgen "$model" -o "$tmp/link"

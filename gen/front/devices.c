@@ -71,7 +71,8 @@ static void device_add(Model *m, Device d, const char *name)
         (m->devices.at[0].threads != d.threads
          || strcmp(m->devices.at[0].isa ? m->devices.at[0].isa : "", d.isa ? d.isa : ""))) {
         bad(d.loc, "give all devices of the job the same",
-            "'%s' has other threads or another isa than '%s': the bits of %s kernels depend on them", name, m->devices.at[0].name, d.kernels);
+            "'%s' has other threads or another isa than '%s': the bits of %s kernels depend on them", name,
+            m->devices.at[0].name, d.kernels);
         return;
     }
     *PUSH(&m->devices) = d;
@@ -106,7 +107,14 @@ static void read_entry(const Spot *s)
 
 void model_devices(Model *m, Node *node)
 {
+    /* what --limit makes of a file without devices: devices.*.memory */
+    static const Field any[] = { { "memory", read_bytes, offsetof(Model, memory), 1, 0, NULL } };
     Spot list = { m, NULL, "devices", node, NULL };
+    if (node && node->kind == MAP && node->n == 1 && !strcmp(node->key[0]->text, "*")) {
+        Spot all = spot_key(&list, 0, NULL, NULL);
+        section(m, all.value, all.path, any, COUNT(any), m);
+        return;
+    }
     if (!node || !want(&list, LIST, "a list of devices"))
         return;
     if (!node->n)
@@ -121,7 +129,7 @@ void model_devices(Model *m, Node *node)
 static void devices_default(Model *m)
 {
     int n = m->plan.stages_max > 1 ? m->plan.stages_max : 1;
-    Device d = { .kind = "cpu", .kernels = "portable", .memory = DEFAULT_MEMORY, .threads = 1 };
+    Device d = { .kind = "cpu", .kernels = "portable", .memory = m->memory ? m->memory : DEFAULT_MEMORY, .threads = 1 };
     for (int i = 0; i < n; i++)
         device_add(m, d, n > 1 ? strf("cpu.%d", i) : "cpu");
 }
