@@ -52,20 +52,6 @@ static void must_name(const Plan *p, const char *key, const char *pattern)
         key, pattern);
 }
 
-static void cut_after(const Plan *p, char *cut, const char *pattern)
-{
-    int last = -1;
-    for (int o = 0; o < p->g->nf; o++)
-        if (names(pattern, p->g->op.at[o].name))
-            last = o;
-    if (last < 0 || last == p->g->nf - 1)
-        return;                 /* unknown: said; the end: cut anyway */
-    if (cut[last] == CUT_NEVER)
-        bad(place(p, pattern), NULL,
-            "plan.constraints: a cut after '%s' is asked for, but another constraint or fusion forbids it", pattern);
-    cut[last] = CUT_MUST;
-}
-
 static void no_cut(const Plan *p, char *cut, const char *pattern)
 {
     for (int o = 0; o + 1 < p->g->nf; o++)
@@ -84,6 +70,39 @@ static void same_stage(const Plan *p, char *cut, const Strs *patterns)
             }
     for (int o = first; o < last; o++)
         cut[o] = CUT_NEVER;
+}
+
+/* What keeps operators o and o + 1 together */
+static const char *forbids(const Plan *p, int o)
+{
+    const PlanSpec *spec = &p->m->plan;
+    char *cut = alloc((size_t)p->g->nf);
+    memset(cut, CUT_MAY, (size_t)p->g->nf);
+    for (int i = 0; i < spec->no_cut.n; i++) {
+        no_cut(p, cut, spec->no_cut.at[i]);
+        if (cut[o] == CUT_NEVER)
+            return strf("{no_cut: %s}", spec->no_cut.at[i]);
+    }
+    for (int i = 0; i < spec->same_stage.n; i++) {
+        same_stage(p, cut, &spec->same_stage.at[i]);
+        if (cut[o] == CUT_NEVER)
+            return strf("{same_stage: [%s, ...]}", spec->same_stage.at[i].at[0]);
+    }
+    return "fusion";
+}
+
+static void cut_after(const Plan *p, char *cut, const char *pattern)
+{
+    int last = -1;
+    for (int o = 0; o < p->g->nf; o++)
+        if (names(pattern, p->g->op.at[o].name))
+            last = o;
+    if (last < 0 || last == p->g->nf - 1)
+        return;                 /* unknown: said; the end: cut anyway */
+    if (cut[last] == CUT_NEVER)
+        bad(place(p, pattern), NULL,
+            "plan.constraints: a cut after '%s' is asked for, but %s forbids it", pattern, forbids(p, last));
+    cut[last] = CUT_MUST;
 }
 
 static void only_these(const Plan *p, char *cut, const Ints *cuts)
