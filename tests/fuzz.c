@@ -344,7 +344,7 @@ static void print_train(void)
     printf("  optimizer: {lr: 0.0%d, weight_decay: 0.%d, decay_only: %s, ", rate, decay,
            chance(50) ? "all" : "matrices");
     if (chance(40))
-        printf("no_decay: ['%s*', '*.bias'], ", chance(50) ? "table" : "fc1");
+        printf("no_decay: ['%s'], ", chance(50) ? "*.weight" : "*");
     if (chance(40))
         printf("type: sgd, momentum: %s}\n", chance(50) ? "0.9" : "0");
     else
