@@ -89,7 +89,7 @@ done
 # shellcheck disable=SC2086
 "$bin/floor" $size -n 1 | sed -n 1p
 echo "$(nproc) cores, $(uname -m); of the CPU's features: $(
-    tr ' ' '\n' </proc/cpuinfo | grep -E '^(avx2|avx512f|avx512_bf16|amx_bf16)$' | sort -u | tr '\n' ' ')"
+    tr ' ' '\n' </proc/cpuinfo | grep -E '^(avx2|avx512f|avx512_bf16|amx_bf16)$' | sort -u | paste -s -d ' ')"
 echo "compiler: $($CC --version | sed -n 1p); commit $(git rev-parse --short HEAD 2>&1 || true)"
 echo "command: $command"
 floor=$(median <"$bin/floor.ms") floor16=$(median <"$bin/floor-DREAL_BF16.ms") f32=$(median <"$bin/f32.ms")
