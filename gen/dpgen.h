@@ -451,6 +451,9 @@ typedef struct {
 /* ---- order: sched/order.c, and one file a schedule --------------------------------------------------------------- */
 /* fills dev[].order, chunk_device, from (devices, chunks, micro-batches, groups) alone.  0, or nonzero: not possible. */
 int order(Plan *p);
+/* Most micro-batches of a chunk between the begin of forward and the end of backward, from the list. */
+int order_flight(const Plan *p, int chunk);
+int order_accumulators(int64_t groups);             /* gradient accumulators a use: a stack for the tree over groups */
 typedef struct { const char *name; int (*make)(Plan *p); const char *about; } Schedule;
 extern const Schedule schedules[];                  /* ends with a NULL name */
 void check_order(const Plan *p);

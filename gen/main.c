@@ -16,24 +16,24 @@
 typedef struct {
     const char *verb, *file, *out, *from, *dump, *profile, *prefix, *devices;
     Overrides over;
-    bool json, help;
+    bool json;
 } Options;
 
 /* ---- dumps ------------------------------------------------------------------------------------------------------- */
 
-static const struct { char letter; const char *pass, *what; bool graph; } dumps[] = {
-    {'b', "build",  "forward operators, blocks and repeats expanded", true},
-    {'s', "shape",  "shapes, types, bytes, states", true},
-    {'g', "grad",   "backward and update operators", true},
-    {'f', "fuse",   "fusion groups: the const Graph", true},
-    {'o', "order",  "computations of each device", false},
-    {'p', "part",   "operator -> chunk", false},
-    {'k', "keep",   "tensor -> keep or recompute", false},
-    {'c', "comm",   "the whole action lists", false},
-    {'l', "lower",  "routines, buffers, pools", false},
-    {'m', "mem",    "offsets and owner intervals", false},
-    {'t', "sim",    "predicted times", false},
-    {'a', "all",    "the whole plan, for --from", false},
+static const struct { char letter; const char *pass, *what; } dumps[] = {
+    {'b', "build",  "forward operators, blocks and repeats expanded"},
+    {'s', "shape",  "shapes, types, bytes, states"},
+    {'g', "grad",   "backward and update operators"},
+    {'f', "fuse",   "fusion groups: the const Graph"},
+    {'o', "order",  "computations of each device"},
+    {'p', "part",   "operator -> chunk"},
+    {'k', "keep",   "tensor -> keep or recompute"},
+    {'c', "comm",   "the whole action lists"},
+    {'l', "lower",  "routines, buffers, pools"},
+    {'m', "mem",    "offsets and owner intervals"},
+    {'t', "sim",    "predicted times"},
+    {'a', "all",    "the whole plan, for --from"},
 };
 enum { NDUMP = sizeof dumps / sizeof *dumps };
 
@@ -125,7 +125,7 @@ static Plan *new_plan(const Graph *g, const Cost *c, const Model *m, int devices
 }
 
 /* Every pass once, under soft limits; 0, or the reason why not, with nofit_device and nofit_need. */
-static int passes(const Options *x, Plan *p, const Bytes *limit)
+static int run(const Options *x, Plan *p, const Bytes *limit)
 {
     if (order(p))
         return 1;
@@ -190,7 +190,7 @@ static Plan *plan_once(const Options *x, const Graph *g, const Cost *c, const Mo
     Plan *p = NULL;
     for (int round = 0; round < ROUNDS; round++) {
         p = new_plan(g, c, m, devices, schedule);
-        int why = passes(x, p, limit);
+        int why = run(x, p, limit);
         if (why == 0)
             return p;
         if (why == 1)

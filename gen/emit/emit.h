@@ -20,8 +20,8 @@ extern const Embedded embedded[];
 const Embedded *embedded_find(const char *name);
 
 /* names.c: C identifiers, unique in one stage */
-typedef struct { Strs taken; } Names;
-const char *name_new(Names *n, const char *path);   /* from h.3.attn: h_3_attn; a clash gets a number */
+typedef struct { Strs taken; } Idents;
+const char *name_new(Idents *n, const char *path);   /* from h.3.attn: h_3_attn; a clash gets a number */
 
 /* stage.c launch.c archive.c build.c */
 void emit_stage(FILE *f, const Plan *p, int device);

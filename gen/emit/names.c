@@ -26,7 +26,7 @@ static bool is_word(const char *name)
     return false;
 }
 
-/* Names of whole families: pools (fb, xf0), strides, types, handles, stages, macros, and what belongs to the implementation. */
+/* Whole families: pools (fb, xf0), strides, types, handles, stages, macros, and what belongs to the implementation. */
 static bool is_family(const char *name)
 {
     size_t n = strlen(name);
@@ -50,7 +50,7 @@ static bool is_kernel(const char *name)
     return false;
 }
 
-static bool is_taken(const Names *n, const char *name)
+static bool is_taken(const Idents *n, const char *name)
 {
     for (int i = 0; i < n->taken.n; i++)
         if (!strcmp(n->taken.at[i], name))
@@ -58,7 +58,7 @@ static bool is_taken(const Names *n, const char *name)
     return is_word(name) || is_family(name) || is_kernel(name);
 }
 
-const char *name_new(Names *n, const char *path)
+const char *name_new(Idents *n, const char *path)
 {
     char *base = strf("%s", path);
     for (char *c = base; *c; c++)

@@ -12,7 +12,7 @@ typedef struct {
     FILE *f;
     const Plan *p;
     int device;
-    Names names;
+    Idents names;
     const char **buf;           /* identifier of each buffer of this device */
     const char **routine;       /* function of each routine */
 } Stager;
@@ -61,13 +61,10 @@ static void print_covers(const Stager *w)
 
 static int in_flight(const Stager *w)
 {
-    int most = 0, now = 0;
-    const Actions *order = &w->p->dev.at[w->device].order;
-    for (int i = 0; i < order->n; i++) {
-        now += (order->at[i].kind == K_F) - (order->at[i].kind == K_B || order->at[i].kind == K_W);
-        most = now > most ? now : most;
-    }
-    return most;
+    int n = 0;
+    for (int c = 0; c < w->p->chunk_device.n; c++)
+        n += w->p->chunk_device.at[c] == w->device ? order_flight(w->p, c) : 0;
+    return n;
 }
 
 static void print_policy(const Stager *w)

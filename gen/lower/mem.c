@@ -112,14 +112,6 @@ static Span *live_of(const Mem *m, int b, int mb)
 
 /* ---- slots ------------------------------------------------------------------------------------------------------- */
 
-static int levels(int64_t groups)
-{
-    int n = 1;
-    while ((int64_t)1 << (n - 1) < groups)
-        n++;
-    return n;
-}
-
 typedef struct { Span span; int mb; } Life;
 
 static int by_birth(const void *a, const void *b)
@@ -152,7 +144,7 @@ static void find_slots(Mem *m)
         if (p->pool.at[x].device != m->device)
             continue;
         if (p->pool.at[x].birth == AT_ALWAYS) {
-            p->pool.at[x].count = levels(p->g->groups);
+            p->pool.at[x].count = order_accumulators(p->g->groups);
             continue;
         }
         Life *life = alloc(sizeof *life * (size_t)m->micro);

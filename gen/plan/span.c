@@ -42,14 +42,6 @@ struct Reads {
     int levels;                 /* gradient accumulators a use */
 };
 
-static int levels_of(int64_t groups)
-{
-    int n = 1;
-    for (; groups > 1; groups >>= 1)
-        n++;
-    return n;
-}
-
 static bool listed(const Ints *list, int value)
 {
     for (int i = 0; i < list->n; i++)
@@ -124,7 +116,7 @@ static void add_state(Reads *r, int state)
 const Reads *reads_of(const Graph *g, const Cost *c, const int *fate)
 {
     Reads *r = alloc(sizeof *r);
-    *r = (Reads){.g = g, .fate = fate, .levels = levels_of(g->groups)};
+    *r = (Reads){.g = g, .fate = fate, .levels = order_accumulators(g->groups)};
     r->use = alloc(sizeof *r->use * (size_t)g->nf);
     r->read = alloc((size_t)g->tensor.n);
     r->home = alloc(sizeof *r->home * (size_t)g->state.n);

@@ -49,6 +49,4 @@ bool exact_bytes(Cuts *c);      /* smallest excess over the limits, whatever the
 int *keep_fates(const Plan *p, bool cheap);
 /* live.c: what a chunk will need but for packing, under these fates. */
 Bytes live_bytes(const Plan *plan, int *fate, int chunk, Bytes states);
-/* sched/order.c: most micro-batches of a chunk between the begin of forward and the end of backward, from the list. */
-int order_flight(const Plan *p, int chunk);
 #endif

@@ -97,6 +97,14 @@ int order(Plan *p)
     return 0;
 }
 
+int order_accumulators(int64_t groups)
+{
+    int n = 1;
+    for (; groups > 1; groups >>= 1)
+        n++;
+    return n;
+}
+
 int order_flight(const Plan *p, int chunk)
 {
     const Actions *list = &p->dev.at[p->chunk_device.at[chunk]].order;
