@@ -324,13 +324,19 @@ bool match(const char *pattern, const char *name);  /* * matches any run of char
 typedef struct {
     bool measured;
     const char *signature;      /* of the profile, or "estimate" */
-    Ns *ns;                     /* by operator, on device 0's kind */
+    int classes;                /* of devices: those of one class take the same time for every call */
+    Ints of;                    /* by device: its class */
+    Ns **ns;                    /* [class][operator] */
     Ns latency;                 /* of a message between two stages */
     double link;                /* bytes/s between two stages */
+    double host;                /* bytes/s between a device and its host, each way */
 } Cost;
 Cost *cost(const Graph *g, const Model *m, const char *profile);
 char *cost_signature(const Op *o);                  /* what the time of a call depends on: a line of a profile */
-Ns cost_wire(const Cost *c, Bytes bytes);           /* how long a message occupies the wire between two stages */
+Ns cost_op(const Cost *c, int device, int op);      /* one call there */
+Ns cost_wire(const Cost *c, int from, int to, Bytes bytes);     /* how long a message occupies the wire between two devices */
+Ns cost_latency(const Cost *c, int from, int to);   /* from the end of that to its arrival */
+Ns cost_host(const Cost *c, int device, Bytes bytes);           /* how long a copy to the host, or back, occupies that link */
 void check_cost(const Graph *g, const Cost *c);
 
 /* ---- Plan: each field is written by one pass -------------------------------------------------------------------- */
@@ -492,7 +498,7 @@ void mem_measure(Plan *p);                           /* bound, peak and live alo
 void check_mem(const Plan *p);                      /* every call reads what it should, byte for byte */
 /* ---- sim: lower/sim.c -------------------------------------------------------------------------------------------- */
 int sim(Plan *p);
-Ns sim_action(const Plan *p, const Action *k);      /* what an action takes by itself; a wait: nothing */
+Ns sim_action(const Plan *p, int device, const Action *k);  /* what an action takes by itself; a wait: nothing */
 void check_sim(const Plan *p);
 /* ---- emit: emit/ ------------------------------------------------------------------------------------------------- */
 int emit(const Plan *p, const char *dir, const char *prefix);

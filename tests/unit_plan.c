@@ -76,7 +76,7 @@ static Price plain(const World *w, const int *fate, int a, int b, int flight)
     for (int o = 0; o < g->nb; o++) {
         if (g->op.at[o].fwd < a || g->op.at[o].fwd > b)
             continue;
-        x.time += w->c.ns[o];
+        x.time += w->c.ns[0][o];
         if (touched(w, &g->op.at[o]) > most)
             most = touched(w, &g->op.at[o]);
         for (int t = 0; t < g->tensor.n; t++)
@@ -102,7 +102,7 @@ static Price plain(const World *w, const int *fate, int a, int b, int flight)
         x.received += come ? y->bytes : 0;
     }
     for (int o = a; o <= b; o++)
-        x.again += again[o] ? w->c.ns[o] : 0;
+        x.again += again[o] ? w->c.ns[0][o] : 0;
     x.time += x.again;
     Bytes full = flight * saved, running = (flight - 1) * saved + most;
     x.bytes = plain_states(w, a, b) + (full > running ? full : running);
@@ -123,7 +123,7 @@ static void try_cut(const World *w, const int *fate, const int *last, const Byte
         Price x = plain(w, fate, s ? last[s - 1] + 1 : 0, last[s], order_flight(&w->p, s));
         price = x.time > price ? x.time : price;
         over = x.bytes - limit[s] > over ? x.bytes - limit[s] : over;
-        second += x.again + cost_wire(&w->c, x.received);
+        second += x.again + cost_wire(&w->c, 0, 0, x.received);
     }
     best->over = over < best->over ? over : best->over;
     if (over > 0 || (best->any && (price > best->price || (price == best->price && second >= best->second))))
@@ -231,9 +231,9 @@ static void test_bound(void)
             for (int t = 0; t < w->g.tensor.n; t++)
                 saved += back.saved[t] ? w->g.tensor.at[t].bytes : 0;
             for (int o = 0; o < w->g.nf; o++)
-                time += w->p.chunk.at[o] == s ? w->c.ns[o] : 0;
+                time += w->p.chunk.at[o] == s ? w->c.ns[0][o] : 0;
             for (int i = 0; i < back.line.n; i++)
-                time += w->c.ns[back.line.at[i].op];
+                time += w->c.ns[0][back.line.at[i].op];
             check(span.saved <= saved && span.time <= time,
                   "graph %d chunk %d: %lld bytes and %lld ns, lower has %lld and %lld",
                   number, s, (long long)span.saved, (long long)span.time, (long long)saved, (long long)time);
@@ -381,7 +381,7 @@ static void read_profile(void *path)
 {
     World *w = profiled();
     Cost *c = cost(&w->g, &w->m, path);
-    bool right = c->ns[0] == 31 && c->ns[1] == 31 && c->ns[2] == 8 && c->latency == 5 && c->link == 1e9;
+    bool right = c->ns[0][0] == 31 && c->ns[0][1] == 31 && c->ns[0][2] == 8 && c->latency == 5 && c->link == 1e9;
     _exit(c->measured && right ? 0 : 97);
 }
 

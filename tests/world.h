@@ -66,9 +66,13 @@ static inline Op *add_op(World *w, Phase phase, int fwd)
 static inline void set_times(World *w, Ns (*ns)(World *w, int op))
 {
     w->c = (Cost){.signature = "test", .link = 1e18};
-    w->c.ns = alloc(sizeof(Ns) * (size_t)w->g.op.n);
+    enum { MOST = 64 };         /* devices, all alike */
+    w->c.classes = 1;
+    w->c.of = (Ints){alloc(sizeof(int) * MOST), MOST, MOST};
+    w->c.ns = alloc(sizeof(Ns *));
+    w->c.ns[0] = alloc(sizeof(Ns) * (size_t)w->g.op.n);
     for (int o = 0; o < w->g.op.n; o++)
-        w->c.ns[o] = ns(w, o);
+        w->c.ns[0][o] = ns(w, o);
 }
 
 static inline void set_plan(World *w, const char *schedule, int devices)

@@ -47,6 +47,7 @@ static const Wire wires[] = {
 
 static const char *const products[] = {"Linear", "MatMul", "Attention", "AttentionPacked"};
 static const Ns call_ns = 200;  /* of entering a kernel */
+static const double host_rate = 4e9;    /* between a device and its host, where links: says nothing */
 
 /* ---- the estimate ------------------------------------------------------------------------------------------------ */
 
@@ -240,43 +241,99 @@ static void measured(Cost *c, const Graph *g, const Device *d, const char *path)
         const Measured *got = f.call.n ? bsearch(&want, f.call.at, (size_t)f.call.n, sizeof want, by_call) : NULL;
         if (!got)
             fail(EXIT_STALE, "%s: no line 'op %s', which %s needs; measure again", path, want.call, g->op.at[o].name);
-        c->ns[o] = got->ns;
+        c->ns[0][o] = got->ns;
     }
     c->measured = true;
+}
+
+/* Devices that the estimate cannot tell apart. */
+static bool alike(const Device *a, const Device *b)
+{
+    return !strcmp(a->kind, b->kind) && !strcmp(a->kernels, b->kernels) && a->threads == b->threads && a->flops == b->flops
+           && a->bandwidth == b->bandwidth;
+}
+
+static void classify(Cost *c, const Model *m)
+{
+    Ints first = {0};           /* by class: a device of it */
+    for (int d = 0; d < m->devices.n; d++) {
+        int k = 0;
+        while (k < first.n && !alike(&m->devices.at[first.at[k]], &m->devices.at[d]))
+            k++;
+        if (k == first.n)
+            *PUSH(&first) = d;
+        *PUSH(&c->of) = k;
+    }
+    c->classes = first.n;
 }
 
 Cost *cost(const Graph *g, const Model *m, const char *profile)
 {
     Cost *c = alloc(sizeof *c);
-    c->ns = alloc(sizeof *c->ns * (size_t)g->op.n);
     c->signature = "estimate";
+    classify(c, m);
+    c->ns = alloc(sizeof *c->ns * (size_t)c->classes);
+    for (int k = 0; k < c->classes; k++)
+        c->ns[k] = alloc(sizeof **c->ns * (size_t)g->op.n);
     set_wire(c, m->plan.transport, m->link);
+    c->host = m->host_link > 0 ? m->host_link : host_rate;
     if (profile) {
         measured(c, g, &m->devices.at[0], profile);
+        for (int k = 1; k < c->classes; k++)
+            fail(EXIT_STALE, "%s: a profile measures one sort of device, and %s has %d: --estimate prices them", profile,
+                 m->path, c->classes);
         return c;
     }
-    Rate r = rate_of(&m->devices.at[0], g->compute);
-    for (int o = 0; o < g->op.n; o++)
-        c->ns[o] = estimate(&g->op.at[o], &r);
+    for (int d = 0; d < m->devices.n; d++) {
+        Rate r = rate_of(&m->devices.at[d], g->compute);
+        for (int o = 0; o < g->op.n; o++)
+            c->ns[c->of.at[d]][o] = estimate(&g->op.at[o], &r);
+    }
     return c;
 }
 
-Ns cost_wire(const Cost *c, Bytes bytes)
+Ns cost_op(const Cost *c, int device, int op)
 {
-    int64_t per_ms = (int64_t)(c->link / 1000);
+    return c->ns[c->of.at[device]][op];
+}
+
+static Ns move(double rate, Bytes bytes)
+{
+    int64_t per_ms = (int64_t)(rate / 1000);
     per_ms += per_ms < 1;
     return bytes / per_ms * 1000000 + (bytes % per_ms * 1000000 + per_ms - 1) / per_ms;
+}
+
+Ns cost_wire(const Cost *c, int from, int to, Bytes bytes)
+{
+    (void)from, (void)to;
+    return move(c->link, bytes);
+}
+
+Ns cost_latency(const Cost *c, int from, int to)
+{
+    (void)from, (void)to;
+    return c->latency;
+}
+
+Ns cost_host(const Cost *c, int device, Bytes bytes)
+{
+    (void)device;
+    return move(c->host, bytes);
 }
 
 /* Sums over a whole step stay far from overflow. */
 void check_cost(const Graph *g, const Cost *c)
 {
-    Ns most = INT64_MAX / 16 / (g->micro > 0 ? g->micro : 1), sum = 0;
-    for (int o = 0; o < g->op.n; o++) {
-        if (c->ns[o] < 0 || c->ns[o] > most - sum)
-            die("cost: %s takes %lld ns", g->op.at[o].name, (long long)c->ns[o]);
-        sum += c->ns[o];
+    Ns most = INT64_MAX / 16 / (g->micro > 0 ? g->micro : 1);
+    for (int k = 0; k < c->classes; k++) {
+        Ns sum = 0;
+        for (int o = 0; o < g->op.n; o++) {
+            if (c->ns[k][o] < 0 || c->ns[k][o] > most - sum)
+                die("cost: %s takes %lld ns", g->op.at[o].name, (long long)c->ns[k][o]);
+            sum += c->ns[k][o];
+        }
     }
-    if (c->latency < 0 || !(c->link > 0))
+    if (c->latency < 0 || !(c->link > 0) || !(c->host > 0))
         die("cost: a message takes %lld ns and %g bytes/s", (long long)c->latency, c->link);
 }

@@ -33,7 +33,7 @@ static Ns time_of(const Stager *w, ActionKind kind)
         for (int i = 0; x->device == w->device && !x->eval && i < x->call.n; i++) {
             bool again = x->call.at[i].again;
             if (kind == K_R ? again : x->kind == kind && !again)
-                ns += w->p->c->ns[x->call.at[i].op];
+                ns += cost_op(w->p->c, w->device, x->call.at[i].op);
         }
     }
     return ns;
@@ -266,7 +266,7 @@ static void print_why(const Stager *w, const Call *c)
         if (o->arg.at[i].kind == ARG_WRITE && !o->arg.at[i].state)
             bytes += w->p->g->tensor.at[o->arg.at[i].index].bytes;
     fprintf(w->f, "    /* recompute %s: not keeping it frees %s for each micro-batch in flight (%d here), "
-            "at %.3f ms each. */\n", o->name, size_text(bytes), in_flight(w), (double)w->p->c->ns[c->op] / 1e6);
+            "at %.3f ms each. */\n", o->name, size_text(bytes), in_flight(w), (double)cost_op(w->p->c, w->device, c->op) / 1e6);
 }
 
 static void print_call(const Stager *w, const Routine *r, const Call *c)

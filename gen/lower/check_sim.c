@@ -93,8 +93,8 @@ static void time_transfers(Times *x, End **end)
             const Lane *l = &x->lane.at[end[d][i].lane];
             Edge *e = &l->edge.at[end[d][i].edge];
             Ns *busy = &x->wire[l->from * x->p->devices + l->to];
-            *busy = later(*busy, later(e->send->from, e->post->from)) + cost_wire(x->p->c, e->bytes);
-            e->end = *busy + x->p->c->latency;
+            *busy = later(*busy, later(e->send->from, e->post->from)) + cost_wire(x->p->c, l->from, l->to, e->bytes);
+            e->end = *busy + cost_latency(x->p->c, l->from, l->to);
         }
 }
 
@@ -110,7 +110,7 @@ static Ns check_list(const Plan *p, bool eval)
         Ns now = 0;
         for (int i = 0; i < list_of(&x, d)->n; i++) {
             const Action *k = &list_of(&x, d)->at[i];
-            Ns to = now + sim_action(p, k);
+            Ns to = now + sim_action(p, d, k);
             if (k->kind == K_WAIT)
                 to = later(to, x.lane.at[end[d][i].lane].edge.at[end[d][i].edge].end);
             if (k->from != now || k->to != to)
@@ -133,7 +133,7 @@ void check_sim(const Plan *p)
     for (int d = 0; d < p->devices; d++) {
         Ns busy = 0;
         for (int i = 0; i < p->dev.at[d].list.n; i++)
-            busy += sim_action(p, &p->dev.at[d].list.at[i]);
+            busy += sim_action(p, d, &p->dev.at[d].list.at[i]);
         if (busy != p->dev.at[d].busy)
             die("check_sim: device %d is busy for %lld ns, not %lld", d, (long long)busy, (long long)p->dev.at[d].busy);
     }

@@ -45,7 +45,7 @@ static Bytes gradients_of(const Plan *p, int chunk)
     return sum;
 }
 
-Ns sim_action(const Plan *p, const Action *k)
+Ns sim_action(const Plan *p, int device, const Action *k)
 {
     Ns sum = 0;
     switch (k->kind) {
@@ -60,7 +60,7 @@ Ns sim_action(const Plan *p, const Action *k)
     default:
         if (k->routine >= 0)
             for (int i = 0; i < p->routine.at[k->routine].call.n; i++)
-                sum += p->c->ns[p->routine.at[k->routine].call.at[i].op];
+                sum += cost_op(p->c, device, p->routine.at[k->routine].call.at[i].op);
         return sum;
     }
 }
@@ -100,8 +100,9 @@ static void end_transfers(Sim *s, int channel)
                 channel / s->p->devices, channel % s->p->devices, t->tag_sent, t->tag_posted);
         Ns start = t->sent > t->posted ? t->sent : t->posted;
         start = start > c->wire ? start : c->wire;
-        c->wire = start + cost_wire(s->p->c, t->bytes);
-        t->end = c->wire + s->p->c->latency;
+        int from = channel / s->p->devices, to = channel % s->p->devices;
+        c->wire = start + cost_wire(s->p->c, from, to, t->bytes);
+        t->end = c->wire + cost_latency(s->p->c, from, to);
         t->ended = true;
     }
 }
@@ -113,7 +114,7 @@ static bool run_device(Sim *s, int d)
     int first = s->next[d];
     for (; s->next[d] < list->n; s->next[d]++) {
         Action *k = &list->at[s->next[d]];
-        Ns end = s->now[d] + sim_action(s->p, k);
+        Ns end = s->now[d] + sim_action(s->p, d, k);
         if (k->kind == K_SEND || k->kind == K_RECV) {
             begin_transfer(s, d, k);
             end_transfers(s, s->request[d * s->most + k->request].channel);

@@ -55,7 +55,7 @@ static void check_bound(const Plan *p)
     for (int c = 0; c < p->chunk_device.n; c++) {
         Ns sum = 0;
         for (int o = 0; o < p->g->nb; o++)
-            sum += chunk_of(p, o) == c ? p->c->ns[o] : 0;
+            sum += chunk_of(p, o) == c ? cost_op(p->c, p->chunk_device.at[c], o) : 0;
         most = sum > most ? sum : most;
     }
     bool drops = p->m->plan.recompute == RECOMPUTE_FULL || p->m->plan.recompute == RECOMPUTE_LIST;

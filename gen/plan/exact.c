@@ -57,7 +57,7 @@ static Ns second(const Search *x)
 {
     const Span *s = &x->span;
     Ns again = s->time - (x->before[s->last + 1] - x->before[s->first]);
-    return again + cost_wire(x->c->p->c, s->received);
+    return again + cost_wire(x->c->p->c, 0, 0, s->received);
 }
 
 /* Under the cap no chunk s begins at a. */

@@ -144,7 +144,7 @@ static void rank(Choice *c)
         if (c->may[t])
             bytes[g->tensor.at[t].op] += g->tensor.at[t].bytes;
     for (int o = c->first; o <= c->last; o++) {
-        Ns ns = c->p->c->ns[o];
+        Ns ns = cost_op(c->p->c, 0, o);
         if (bytes[o] > 0)
             drop[c->n++] = (Drop){o, ns < INT64_MAX / 1048576 ? ns * 1048576 / bytes[o] : INT64_MAX};
     }

@@ -71,9 +71,9 @@ static void add_call(Reads *r, const Cost *c, int op)
         die("operator %s belongs to no forward operator", o->name);
     Use *u = &r->use[o->fwd];
     Bytes most = working_set(r->g, o);
-    u->time += c->ns[op];
+    u->time += cost_op(c, 0, op);
     if (o->phase == PH_F)
-        u->forward += c->ns[op];
+        u->forward += cost_op(c, 0, op);
     if (most > u->most)
         u->most = most;
     for (int i = 0; i < o->arg.n; i++) {
