@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Parameter counts of the examples against the published ones.
-#   GPT-2 124M   llm.c's README;  BERT-base with both heads, T5-small: their checkpoints on Hugging Face
+#   GPT-2 124M   llm.c's README;  the others: their checkpoints on Hugging Face, BERT with both heads of its pre-training
 passed=0 failed=0
 while read -r model want; do
     got=$(./dpgen check "examples/$model.yaml" | awk '$1 == "parameters" && NF == 2 { gsub(",", "", $2); print $2 }')
@@ -16,6 +16,10 @@ done <<EOT
 gpt2-124m 124439808
 bert-base 110106428
 t5-small 60506624
+gpt2-355m 354823168
+gpt2-774m 774030080
+bert-large 336226108
+t5-large 737668096
 EOT
 echo "totals: $passed passed, $failed failed"
 [ "$failed" = 0 ]
