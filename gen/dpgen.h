@@ -442,6 +442,7 @@ typedef struct {
     const Bytes *soft;          /* part: the limits it was given, by device */
     const char *space;          /* part: what the bound is over */
     Ns bound;                   /* part: proven lower bound of the bottleneck, in that space */
+    Ints wish;                  /* part: [tensor] the fates its planner priced, for keep to take; empty: keep decides */
     int variants;               /* keep */
     Ints fate;                  /* keep: [tensor * variants + variant] */
     VEC(Buf) buf;               /* lower, mem */

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * planner.h: what a planner is asked and what it answers.  A planner is a row of the table in part.c and one file beside
+ * this one.  It sees positions, prices and limits; constraints of the model file are already in `cut`, and part.c turns
+ * the answer into a Plan.
+ */
+#ifndef PLANNER_H
+#define PLANNER_H
+#include "price.h"
+
+enum { CUT_NEVER, CUT_MAY, CUT_MUST };
+
+typedef struct {
+    const Plan *p;              /* graph, costs, model, ordered lists and chunk_device; no chunk yet */
+    Prices *prices;
+    int n, chunks;              /* forward operators; chunks of all devices */
+    const char *cut;            /* after operator i; n-1 is CUT_MUST */
+    const int *flight;          /* by chunk: micro-batches in flight */
+    const Bytes *limit;         /* by device */
+    const char *objective;      /* "step": the simulated time of a step; "bottleneck": the longest chunk or transfer */
+} Question;
+
+typedef struct {
+    int *last;                  /* last operator of each chunk; the planner makes the array */
+    int *fate;                  /* by tensor: its own choice, priced by price_with; NULL: price_best of each chunk */
+    Ns value;                   /* of the planner's own objective */
+    Ns bound;                   /* proven: no plan of its space has a shorter step; 0: it proves nothing */
+    const char *note;           /* what the reader of the plan must know of how it was found; NULL: nothing */
+} Answer;
+
+typedef struct {
+    const char *name;
+    bool (*plan)(const Question *q, Answer *a);     /* false: it has no plan (for `exact`: there is none) */
+    const char *space;          /* what it chooses among, in words */
+    const char *source;         /* authors, year, title */
+    int seed;                   /* `exact` begins with its answer for graphs of up to so many operators; 0: it does not */
+} Planner;
+extern const Planner planners[];                    /* ends with a NULL name; the first is the default */
+#endif
