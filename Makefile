@@ -15,8 +15,8 @@ FRONT = gen/front/load.o gen/front/schema.o gen/front/expr.o gen/front/override.
         gen/front/update.o gen/front/fuse.o gen/front/check_graph.o
 COST  = gen/cost/cost.o
 SCHED = gen/sched/order.o gen/sched/gpipe.o gen/sched/1f1b.o gen/sched/check_order.o
-PLAN  = gen/plan/part.o gen/plan/exact.o gen/plan/span.o gen/plan/keep.o gen/plan/live.o gen/plan/nofit.o \
-        gen/plan/check_plan.o
+PLAN  = gen/plan/part.o gen/plan/exact.o gen/plan/span.o gen/plan/price.o gen/plan/fates.o gen/plan/keep.o gen/plan/live.o \
+        gen/plan/nofit.o gen/plan/check_plan.o
 LOWER = gen/lower/rebuild.o gen/lower/comm.o gen/lower/lower.o gen/lower/mem.o gen/lower/sim.o \
         gen/lower/check_sim.o gen/lower/check_comm.o gen/lower/check_mem.o
 EMIT  = gen/emit/names.o gen/emit/text.o gen/emit/stage.o gen/emit/launch.o gen/emit/archive.o gen/emit/report.o \
@@ -30,6 +30,7 @@ dpgen: $(OBJ)
 	$(CC) $(LDFLAGS) -o $@ $(OBJ) $(LIBS)
 
 $(OBJ): gen/dpgen.h
+$(PLAN): gen/plan/price.h gen/plan/fates.h gen/plan/live.h gen/plan/span.h
 gen/front/row.o: gen/ops.def
 
 build/embed: tools/embed.c

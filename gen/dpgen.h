@@ -21,6 +21,7 @@
 
 typedef int64_t Bytes;
 typedef int64_t Ns;
+enum { ALIGN = 64 };            /* of every buffer: a cache line, and one AVX-512 register */
 enum { EXIT_RUN = 1, EXIT_USAGE, EXIT_MODEL, EXIT_NOFIT, EXIT_STALE, EXIT_MACHINE, EXIT_BUG = 70 };
 
 /* ---- base/mem.c: memory lives until exit and starts as zeros; no pass frees ---------------------------- */

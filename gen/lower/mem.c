@@ -21,8 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALIGN = 64 };            /* a cache line, and one AVX-512 register */
-
 typedef struct { int first, last; } Span;
 typedef struct { Bytes at, size; Span *span; int n; } Part;     /* at: in the arena once placed, in the item before */
 typedef VEC(Part) Parts;

@@ -50,7 +50,7 @@ static void remake(Rebuild *r, int op);
 /* Make sure that a forward tensor is there when the next call reads it. */
 static void want(Rebuild *r, int t)
 {
-    if (r->back->saved[t])
+    if (r->back->saved[t] || r->back->remade[t])
         return;
     if (dropped(r, t))
         remake(r, r->p->g->tensor.at[t].op);

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * live.h: what a run of forward operators needs as a chunk, under given fates.
+ */
+#ifndef LIVE_H
+#define LIVE_H
+#include "../dpgen.h"
+
+typedef struct Live Live;       /* of one graph and its ordered lists: built once, then asked for many runs */
+typedef struct {
+    Bytes need;                 /* of the arena, but for packing */
+    Bytes states;               /* of it: parameters, copies, gradients, moments */
+    Bytes saved;                /* forward to backward, one micro-batch */
+    Bytes received, sent;       /* forward tensors over the borders of the run, one micro-batch */
+    Ns forward, backward;       /* of one micro-batch on the chunk's device; backward without what is made again */
+    Ns again;                   /* what is made again */
+    int calls;                  /* so many calls are */
+} Load;
+Live *live_open(const Plan *p);                     /* after order */
+Load live_load(Live *x, int first, int last, int chunk, const int *fate);   /* fate by tensor */
+int  live_others(const Live *x, int chunk);         /* micro-batches at rest beside the one that computes, at most */
+bool live_alike(const Live *x, int a, int b);       /* chunks whose lists leave the same beside each computation */
+/* The forward tensors that the run makes, each once, by operator. */
+const int *live_made(const Live *x, int first, int last, int *n);
+int   live_maker(const Live *x, int tensor);        /* its forward operator */
+Bytes live_size(const Live *x, int tensor);
+const Ns *live_times(const Live *x, int chunk);     /* by operator, on that chunk's device */
+/* By tensor: is it read by the run's backward, or does something that matters need it to be made again?  Of tensors that
+ * the run makes; valid until the next call. */
+enum { LIVE_IDLE, LIVE_NEEDED, LIVE_READ };
+const char *live_matters(Live *x, int first, int last, const bool *may);
+#endif
