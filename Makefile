@@ -10,10 +10,10 @@ DATA =
 
 BASE  = gen/base/mem.o gen/base/diag.o gen/base/sha256.o gen/base/json.o gen/base/number.o
 FRONT = gen/front/load.o gen/front/schema.o gen/front/expr.o gen/front/override.o gen/front/model.o gen/front/train.o \
-        gen/front/devices.o gen/front/names.o gen/front/attr.o gen/front/block.o gen/front/build.o gen/front/row.o \
-        gen/front/bind.o gen/front/graph.o gen/front/param.o gen/front/shape.o gen/front/shape_ops.o gen/front/grad.o \
-        gen/front/update.o gen/front/fuse.o gen/front/check_graph.o
-COST  = gen/cost/cost.o
+        gen/front/devices.o gen/front/links.o gen/front/names.o gen/front/attr.o gen/front/block.o gen/front/build.o \
+        gen/front/row.o gen/front/bind.o gen/front/graph.o gen/front/param.o gen/front/shape.o gen/front/shape_ops.o \
+        gen/front/grad.o gen/front/update.o gen/front/fuse.o gen/front/check_graph.o
+COST  = gen/cost/cost.o gen/cost/roof.o gen/cost/links.o gen/cost/prof.o
 SCHED = gen/sched/order.o gen/sched/gpipe.o gen/sched/1f1b.o gen/sched/check_order.o
 PLAN  = gen/plan/part.o gen/plan/exact.o gen/plan/span.o gen/plan/price.o gen/plan/fates.o gen/plan/keep.o gen/plan/live.o \
         gen/plan/nofit.o gen/plan/check_plan.o

@@ -121,11 +121,24 @@ typedef struct {
     Bytes reserve;
     Bytes without;              /* memory before a max_memory of plan.constraints lowered it; 0: none did */
     int threads;
-    double flops, bandwidth;    /* for estimates: flop/s of products, bytes/s of memory; 0 unknown */
+    /* for estimates; 0: unknown */
+    double flops[2];            /* flop/s of products at best, by compute type: F32, BF16 */
+    double vector;              /* flop/s of everything else */
+    double bandwidth;           /* bytes/s of its memory */
+    double product_share, memory_share;     /* of flops and bandwidth that kernels reach; 0: all of it */
+    Ns call;                    /* of starting a kernel */
     const char *isa;            /* cpu: native, x86-64-v4, x86-64-v4+bf16 ...: what the kernels are compiled for */
     const char *arch;           /* cuda: sm_90; NULL: not given */
     Loc loc;
 } Device;
+
+typedef struct {                /* one entry of links: all pairs of devices, or of a device and its host, that it names */
+    const char *from, *to;      /* a device, or an entry of devices: all of it; to NULL: the host */
+    double rate;                /* bytes/s; 0 unknown */
+    Ns latency;                 /* -1: unknown */
+    bool half;                  /* both directions share the rate */
+    Loc loc;
+} LinkSpec;
 
 typedef enum { RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_LIST, RECOMPUTE_AUTO } Recompute;
 typedef struct {
@@ -177,7 +190,9 @@ typedef struct {
     DataSet data, eval;             /* eval.format NULL: none */
     VEC(Device) devices;
     Bytes memory;                   /* of devices where the file lists none, from --limit; 0: the default */
-    double link, host_link;         /* bytes/s between two devices, between a device and its host; 0 unknown */
+    VEC(LinkSpec) links;
+    int hosts;                      /* machines */
+    Bytes host_memory;              /* of a machine, for what is offloaded there; 0: not said */
     PlanSpec plan;
     CkptSpec ckpt;
     bool trace;
@@ -188,6 +203,9 @@ Loc mark_of(const Model *m, const char *text, Loc otherwise);
  * short for a --set; mistakes then name that option. */
 typedef struct { Strs define, set; } Overrides;
 const char *override_path(const char *option);      /* --stages: plan.stages; NULL: it is no such option */
+/* Entry `cpu` with a count stands for cpu.0, cpu.1, ...: is device d meant by the n characters at name? */
+bool device_is(const Device *d, const char *name, size_t n);
+void override_devices(Node *root, const char *path);    /* --devices FILE: sections devices, hosts, links of that file */
 Model *model(Node *root, const char *path, const Overrides *over);
 
 /* front/expr.c: + - * / ( ) names numbers sqrt min max ceil.  lookup returns false for an unknown name.  Overflow,
@@ -322,6 +340,7 @@ const char *shape_text(const Shape *s);             /* [2, 64, 768] */
 bool match(const char *pattern, const char *name);  /* * matches any run of characters */
 
 /* ---- cost: cost/cost.c prof.c --------------------------------------------------------------------------------- */
+typedef struct { double rate; Ns latency; bool half; } Wire;    /* bytes/s; half: both directions take turns */
 typedef struct {
     bool measured;
     const char *signature;      /* of the profile, or "estimate" */
@@ -331,13 +350,18 @@ typedef struct {
     Ns latency;                 /* of a message between two stages */
     double link;                /* bytes/s between two stages */
     double host;                /* bytes/s between a device and its host, each way */
+    int devices;
+    const Wire *wire;           /* [from * devices + to]; NULL: all as latency and link say */
+    const Wire *host_wire;      /* [device]; NULL: all as host says */
 } Cost;
 Cost *cost(const Graph *g, const Model *m, const char *profile);
 char *cost_signature(const Op *o);                  /* what the time of a call depends on: a line of a profile */
 Ns cost_op(const Cost *c, int device, int op);      /* one call there */
 Ns cost_wire(const Cost *c, int from, int to, Bytes bytes);     /* how long a message occupies the wire between two devices */
 Ns cost_latency(const Cost *c, int from, int to);   /* from the end of that to its arrival */
+bool cost_half(const Cost *c, int from, int to);    /* messages of both directions take turns on one wire */
 Ns cost_host(const Cost *c, int device, Bytes bytes);           /* how long a copy to the host, or back, occupies that link */
+bool cost_host_half(const Cost *c, int device);     /* copies out and in take turns */
 void check_cost(const Graph *g, const Cost *c);
 
 /* ---- Plan: each field is written by one pass -------------------------------------------------------------------- */

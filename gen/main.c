@@ -16,7 +16,7 @@
 typedef struct {
     const char *verb, *file, *out, *from, *dump, *profile, *prefix, *devices;
     Overrides over;
-    bool json;
+    bool json, estimate;
 } Options;
 
 /* ---- dumps ------------------------------------------------------------------------------------------------------- */
@@ -391,9 +391,10 @@ static const char usage[] =
     "  --recompute WHAT          plan.recompute: none, full or auto\n"
     "  --limit BYTES             devices.*.memory, such as 8GiB\n"
     "  --cuts A,B,...            last forward operator of each stage but the last, counted from 0\n"
-    "  --devices FILE            the devices, instead of the model's own\n"
+    "  --devices FILE            devices, links and hosts, instead of the model's own; devices/ has some\n"
     "  --prefix NAME             an object with NAME_main() instead of a program\n"
     "  --profile FILE            measured times\n"
+    "  --estimate                times by the roofline of the devices' descriptions\n"
     "  --from FILE               start from a graph (-d f) or a plan (-d a) in text form\n"
     "  -d LETTERS                print the state after these passes and write nothing; -d ? lists them\n"
     "  --help, --version\n"
@@ -457,10 +458,11 @@ static void check_ignored(const Options *x)
     const char *verb = x->verb ? x->verb : "MODEL.yaml";
     const struct { const char *option; bool given, taken; } uses[] = {
         {"-o", x->out, !x->verb}, {"--prefix", x->prefix, !x->verb}, {"--json", x->json, x->verb && !check && !x->dump},
-        {"--profile", x->profile, !check}};
+        {"--profile", x->profile, !check && !x->estimate}, {"--estimate", x->estimate, !check}};
     for (size_t i = 0; i < sizeof uses / sizeof *uses; i++)
         if (uses[i].given && !uses[i].taken)
-            misuse(strf("dpgen %s has no use for %%s%s", verb, x->dump ? " with -d" : ""), uses[i].option);
+            misuse(strf("dpgen %s has no use for %%s%s%s", verb, x->dump ? " with -d" : "",
+                        x->estimate ? " with --estimate" : ""), uses[i].option);
 }
 
 static void check_options(const Options *x)
@@ -499,6 +501,8 @@ static Options options(int argc, char **argv)
             list_dumps();
         if (!strcmp(word, "--json"))
             x.json = true;
+        else if (!strcmp(word, "--estimate"))
+            x.estimate = true;
         else if (word[0] == '-' && word[1])
             take_option(&x, word, ++i < argc ? argv[i] : NULL);
         else if (!x.verb && !x.file && is_verb(word))
@@ -512,39 +516,13 @@ static Options options(int argc, char **argv)
     return x;
 }
 
-/* --devices FILE: a list of devices, or a file with a key `devices`, instead of the model's own. */
-static void replace_devices(Node *root, const char *path)
-{
-    Node *with = load(path), *list = with->kind == MAP ? node_get(with, "devices") : with;
-    if (!list)
-        err(with->loc, NULL, "no list of devices, and no key 'devices'");
-    if (root->kind != MAP)
-        return;
-    for (int i = 0; i < root->n; i++)
-        if (!strcmp(root->key[i]->text, "devices")) {
-            root->at[i] = list;
-            return;
-        }
-    Node *key = alloc(sizeof *key), **keys = alloc(sizeof *keys * (size_t)(root->n + 1)), **at = alloc(sizeof *at *
-        (size_t)(root->n + 1));
-    *key = (Node){.kind = SCALAR, .loc = list->loc, .text = "devices"};
-    for (int i = 0; i < root->n; i++) {
-        keys[i] = root->key[i];
-        at[i] = root->at[i];
-    }
-    keys[root->n] = key;
-    at[root->n++] = list;
-    root->key = keys;
-    root->at = at;
-}
-
 int main(int argc, char **argv)
 {
     atexit(mem_free_all);
     Options x = options(argc, argv);
     Node *root = load(x.file);
     if (x.devices)
-        replace_devices(root, x.devices);
+        override_devices(root, x.devices);
     const Model *m = model(root, x.file, &x.over);
     bad_stop();
     if (x.verb && !strcmp(x.verb, "check"))

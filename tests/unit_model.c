@@ -366,10 +366,18 @@ static void full_plan(const Model *m)
     EQUAL(m->devices.at[2].memory, 4 << 20);                /* max_memory */
     EQUAL(m->devices.at[0].threads, 2);
     SAME(m->devices.at[0].kernels, "onednn");
-    EQUAL(m->devices.at[0].flops, 1.5e12);
+    EQUAL(m->devices.at[0].flops[0], 1.5e12);
+    EQUAL(m->devices.at[0].flops[1], 1.5e12);
     EQUAL(m->devices.at[0].bandwidth, 2e10);
-    EQUAL(m->link, 3e9);                                    /* the slower one */
-    EQUAL(m->host_link, 5e9);
+    EQUAL(m->links.n, 3);
+    SAME(m->links.at[1].from, "big");
+    SAME(m->links.at[1].to, "small");
+    EQUAL(m->links.at[1].rate, 3e9);
+    EQUAL(m->links.at[1].latency, -1);
+    SAME(m->links.at[2].from, "small");
+    check(!m->links.at[2].to, "small-host", "does not lead to the host");
+    EQUAL(m->links.at[2].rate, 5e9);
+    EQUAL(m->host_memory, (Bytes)64 << 30);
     EQUAL(m->plan.stages_min, 1);
     EQUAL(m->plan.stages_max, 2);
     EQUAL(m->plan.chunks, 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * devices.c: what the model is trained on and how the plan may look: the sections devices, hosts, links, plan.
+ * devices.c: what the model is trained on and how the plan may look: the sections devices and plan.
  *
- * needs   nothing but the dims       fills   Model.devices, link, host_link, plan
+ * needs   nothing but the dims       fills   Model.devices, plan
  * fails   with bad().  Planners and schedules that this version does not build are known words, and refused as not built;
  *         devices of a kind that cannot be generated for can be planned for
  */
@@ -15,6 +15,31 @@ static const Bytes DEFAULT_MEMORY = (Bytes)8 << 30;
 /* ---- devices ----------------------------------------------------------------------------------------- */
 
 typedef struct { Device d; int count; } Entry;      /* one line of the list */
+
+/* One rate for both types of compute, or one for each. */
+static void read_peak(const Spot *s)
+{
+    static const Field types[] = {
+        { "f32", read_flops, 0, 0, 0, NULL },
+        { "bf16", read_flops, sizeof(double), 0, 0, NULL },
+    };
+    double *to = s->to;
+    if (s->value->kind == MAP) {
+        section(s->m, s->value, s->path, types, COUNT(types), to);
+        return;
+    }
+    read_flops(s);
+    to[1] = to[0];
+}
+
+static void read_efficiency(const Spot *s)
+{
+    static const Field parts[] = {
+        { "product", read_above, offsetof(Device, product_share), 0, 1, NULL },
+        { "memory", read_above, offsetof(Device, memory_share), 0, 1, NULL },
+    };
+    section(s->m, s->value, s->path, parts, COUNT(parts), s->to);
+}
 
 static void read_arch(const Spot *s)
 {
@@ -90,8 +115,11 @@ static void read_entry(const Spot *s)
         { "kernels", read_word, offsetof(Entry, d.kernels), 0, 0, "portable onednn" },
         { "isa", read_word, offsetof(Entry, d.isa), 0, 0,
           "native x86-64 x86-64-v2 x86-64-v3 x86-64-v4 x86-64-v4+bf16 x86-64-v4+amx" },
-        { "flops", read_flops, offsetof(Entry, d.flops), 0, 0, NULL },
+        { "flops", read_peak, offsetof(Entry, d.flops), 0, 0, NULL },
+        { "vector", read_flops, offsetof(Entry, d.vector), 0, 0, NULL },
         { "bandwidth", read_rate, offsetof(Entry, d.bandwidth), 0, 0, NULL },
+        { "efficiency", read_efficiency, offsetof(Entry, d), 0, 0, NULL },
+        { "call", read_time, offsetof(Entry, d.call), 0, 0, NULL },
         { "arch", read_arch, offsetof(Entry, d.arch), 0, 0, NULL },
     };
     Entry e = { .d = { .kind = "cpu", .threads = 1, .loc = s->value->loc }, .count = 1 };
@@ -134,68 +162,17 @@ static void devices_default(Model *m)
         device_add(m, d, n > 1 ? strf("cpu.%d", i) : "cpu");
 }
 
-/* Entry `cpu` with a count stands for cpu.0, cpu.1, ... */
-static bool device_is(const Device *d, const char *name, size_t n)
+bool device_is(const Device *d, const char *name, size_t n)
 {
     return !strncmp(d->name, name, n) && (!d->name[n] || d->name[n] == '.');
 }
 
-static bool device_known(const Model *m, const char *name, size_t n)
+bool device_known(const Model *m, const char *name, size_t n)
 {
     for (int i = 0; i < m->devices.n; i++)
         if (device_is(&m->devices.at[i], name, n))
             return true;
     return false;
-}
-
-/* ---- hosts, links ------------------------------------------------------------------------------------ */
-
-void model_hosts(Model *m, Node *node)
-{
-    typedef struct { int count; Bytes memory, offload; } Hosts;
-    static const Field fields[] = {
-        { "count", read_count, offsetof(Hosts, count), 1, 65536, NULL },
-        { "memory", read_bytes, offsetof(Hosts, memory), 0, 0, NULL },
-        { "offload", read_bytes, offsetof(Hosts, offload), 0, 0, NULL },
-    };
-    Hosts hosts = { 1, 0, 0 };      /* checked; what is offloaded to a host is not planned yet */
-    if (node)
-        section(m, node, "hosts", fields, COUNT(fields), &hosts);
-    if (hosts.memory && hosts.offload > hosts.memory)
-        bad(node_get(node, "offload")->loc, NULL, "hosts.offload is more than hosts.memory");
-}
-
-/* cpu-cpu or gpu-host: the slowest of each sort is kept. */
-static void read_link(const Spot *pair, const Node *key)
-{
-    static const char *const host = "host";
-    const char *dash = strchr(key->text, '-');
-    double rate = 0;
-    Spot value = *pair;
-    value.to = &rate;
-    read_rate(&value);
-    size_t first = dash ? (size_t)(dash - key->text) : 0;
-    bool to_host = dash && !strcmp(dash + 1, host);
-    if (!dash || !device_known(pair->m, key->text, first)
-        || (!to_host && !device_known(pair->m, dash + 1, strlen(dash + 1)))) {
-        bad(key->loc, "write DEVICE-DEVICE or DEVICE-host, by the names in devices",
-            "'%s' is no link between two devices", key->text);
-        return;
-    }
-    double *kept = to_host ? &pair->m->host_link : &pair->m->link;
-    if (rate > 0 && (*kept == 0 || rate < *kept))
-        *kept = rate;
-}
-
-void model_links(Model *m, Node *node)
-{
-    Spot s = { m, NULL, "links", node, NULL };
-    if (!node || is_word(node, "auto") || !want(&s, MAP, "'auto' or a map of links and rates"))
-        return;
-    for (int i = 0; i < node->n; i++) {
-        Spot pair = spot_key(&s, i, NULL, NULL);
-        read_link(&pair, node->key[i]);
-    }
 }
 
 /* ---- plan -------------------------------------------------------------------------------------------- */

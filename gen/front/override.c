@@ -6,7 +6,8 @@
  * option's own text.  A path is keys and list positions with dots between, * for every position; maps that are missing
  * on the way are made, and keys that nobody knows are found by the section that reads them.
  *
- * --stages 4 and a few others are short for a --set, and come here as --stages=4.
+ * --stages 4 and a few others are short for a --set, and come here as --stages=4.  --devices FILE takes the sections that
+ * describe machines from another file.
  *
  * needs   Node tree, options in the order given        keeps   every node that no option names
  * fails   with bad() at the option; a missing '=' is wrong usage
@@ -144,4 +145,30 @@ void override(Node *root, const Overrides *over)
         set(root, over->set.at[i]);
     for (int i = 0; i < over->define.n; i++)
         define(root, over->define.at[i]);
+}
+
+static void drop(Node *map, const char *key)
+{
+    int n = 0;
+    for (int i = 0; i < map->n; i++)
+        if (strcmp(map->key[i]->text, key)) {
+            map->key[n] = map->key[i];
+            map->at[n++] = map->at[i];
+        }
+    map->n = n;
+}
+
+/* Links name devices, so they come and go together. */
+void override_devices(Node *root, const char *path)
+{
+    static const char *const parts[] = { "devices", "hosts", "links" };
+    Node *with = load(path), *list = with->kind == MAP ? node_get(with, "devices") : with;
+    if (!list)
+        err(with->loc, NULL, "no list of devices, and no key 'devices'");
+    for (int i = 0; i < COUNT(parts) && root->kind == MAP; i++) {
+        Node *part = i == 0 ? list : node_get(with, parts[i]);
+        drop(root, parts[i]);
+        if (part)
+            *child(root, parts[i], part->loc) = part;
+    }
 }

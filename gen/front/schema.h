@@ -53,8 +53,9 @@ void read_texts(const Spot *s);         /* Strs: one text or a list of them; lo 
 void read_bytes(const Spot *s);         /* Bytes, not below lo: 24GiB */
 void read_rate(const Spot *s);          /* double: 300GB/s */
 void read_flops(const Spot *s);         /* double: 1.2TFLOP/s */
+void read_time(const Spot *s);          /* Ns: 2.5us */
 
-/* The sections: train.c, devices.c, override.c */
+/* The sections: train.c, devices.c, links.c, override.c */
 void model_train(Model *m, Node *node);
 void model_data(Model *m, Node *node);
 void model_checkpoint(Model *m, Node *node);
@@ -63,5 +64,6 @@ void model_devices(Model *m, Node *node);
 void model_hosts(Model *m, Node *node);
 void model_links(Model *m, Node *node);
 void model_plan(Model *m, Node *node);
+bool device_known(const Model *m, const char *name, size_t n);
 void override(Node *root, const Overrides *over);
 #endif

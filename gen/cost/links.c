@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * links.c: what a message costs between two devices, and a copy between a device and its host.
+ *
+ * The model is the oldest one, latency plus bytes over rate (Hockney, 1994), and the two parts are kept apart because they
+ * act apart: bytes occupy the wire, so that the next message waits for them; latency delays this message alone.  Each
+ * ordered pair of devices has a wire of its own; `duplex: half` puts both directions on one.
+ *
+ * Where several entries of `links:` name a pair, the one that names single devices wins over one that names a whole entry
+ * of devices; among equally exact ones the slowest counts, so that the order of the file does not matter.  A pair that no
+ * entry names has the figures of the transport, from the table.
+ *
+ * Planners that take one bandwidth for all links (PipeDream's defaults are two numbers for a whole cluster) misplace cuts
+ * on machines where one link of eight is slower; here a pair is what it is measured or declared to be.
+ *
+ * Not handled: links that several pairs share, such as one network card for four devices.
+ */
+#include "cost.h"
+#include <string.h>
+
+typedef struct { const char *transport; Ns latency; double rate; } Transport;
+static const Transport transports[] = {
+    {"local",  2000, 4e9},      /* a copy between two cores of one machine */
+    {"mpi",   20000, 1e9},      /* 10 Gbit/s Ethernet, rounded down */
+};
+static const Ns host_latency = 10000;   /* of starting a copy and noticing its end */
+static const double host_rate = 4e9;
+
+/* -1: name does not mean d; 0: it means d among others; 1: d alone */
+static int meant(const Device *d, const char *name)
+{
+    return !strcmp(d->name, name) ? 1 : device_is(d, name, strlen(name)) ? 0 : -1;
+}
+
+/* How exactly an entry names the pair, or a device and its host (b NULL); -1: not at all. */
+static int exact(const LinkSpec *x, const Device *a, const Device *b)
+{
+    int first = meant(a, x->from), second = x->to && b ? meant(b, x->to) : 0;
+    if (!x->to != !b || first < 0 || second < 0)
+        return -1;
+    return first + second;
+}
+
+static int most(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+static Wire wire_of(const Model *m, const Device *a, const Device *b, Wire otherwise)
+{
+    Wire w = otherwise;
+    int best = -1;
+    for (int i = 0; i < m->links.n; i++) {
+        const LinkSpec *x = &m->links.at[i];
+        int how = b ? most(exact(x, a, b), exact(x, b, a)) : exact(x, a, NULL);
+        if (how < 0 || how < best || x->rate <= 0)
+            continue;
+        Wire with = {x->rate, x->latency >= 0 ? x->latency : otherwise.latency, x->half};
+        if (how > best || with.rate < w.rate)
+            w = with;
+        best = how;
+    }
+    return w;
+}
+
+void links_of(Cost *c, const Model *m)
+{
+    const Transport *t = transports;
+    for (size_t i = 0; i < sizeof transports / sizeof *transports; i++)
+        if (m->plan.transport && !strcmp(transports[i].transport, m->plan.transport))
+            t = &transports[i];
+    int n = m->devices.n;
+    Wire *wire = alloc(sizeof *wire * (size_t)(n * n)), *host = alloc(sizeof *host * (size_t)n);
+    for (int i = 0; i < n; i++) {
+        const Device *d = &m->devices.at[i];
+        host[i] = wire_of(m, d, NULL, (Wire){host_rate, host_latency, false});
+        for (int j = 0; j < n; j++)
+            wire[i * n + j] = wire_of(m, d, &m->devices.at[j], (Wire){t->rate, t->latency, false});
+    }
+    c->latency = t->latency;
+    c->link = t->rate;
+    c->host = host_rate;
+    c->devices = n;
+    c->wire = wire;
+    c->host_wire = host;
+}
+
+void links_all(Cost *c, Wire with)
+{
+    Wire *wire = alloc(sizeof *wire * (size_t)(c->devices * c->devices));
+    for (int i = 0; i < c->devices * c->devices; i++)
+        wire[i] = with;
+    c->wire = wire;
+    c->latency = with.latency;
+    c->link = with.rate;
+}
+
+Ns link_ns(double rate, Bytes bytes)
+{
+    int64_t per_ms = (int64_t)(rate / 1000);
+    per_ms += per_ms < 1;
+    return bytes / per_ms * 1000000 + (bytes % per_ms * 1000000 + per_ms - 1) / per_ms;
+}
+
+static Wire between(const Cost *c, int from, int to)
+{
+    return c->wire ? c->wire[from * c->devices + to] : (Wire){c->link, c->latency, false};
+}
+
+Ns cost_wire(const Cost *c, int from, int to, Bytes bytes)
+{
+    return link_ns(between(c, from, to).rate, bytes);
+}
+
+Ns cost_latency(const Cost *c, int from, int to)
+{
+    return between(c, from, to).latency;
+}
+
+bool cost_half(const Cost *c, int from, int to)
+{
+    return between(c, from, to).half;
+}
+
+Ns cost_host(const Cost *c, int device, Bytes bytes)
+{
+    return c->host_wire ? c->host_wire[device].latency + link_ns(c->host_wire[device].rate, bytes) : link_ns(c->host, bytes);
+}
+
+bool cost_host_half(const Cost *c, int device)
+{
+    return c->host_wire && c->host_wire[device].half;
+}

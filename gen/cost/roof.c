@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * roof.c: the time of a call that nobody measured.
+ *
+ * The roofline of Williams, Waterman, Patterson, "Roofline: an insightful visual performance model for multicore
+ * architectures", 2009: the larger of arithmetic over the rate of arithmetic and bytes over bandwidth, and a fixed cost a
+ * call.  Products (matrix products, attention) and everything else have rates of their own, because on every machine of the
+ * last ten years the first run on units that the second cannot use.
+ *
+ * The figures are those of the device's description: `flops`, `vector`, `bandwidth`, `efficiency`, `call`, as in
+ * the files of devices/, which say where each comes from.  What a description leaves out is taken from the table below, for one
+ * core of a server with 512-bit vectors, times `threads`; a device that says `flops` and not `vector` keeps the table's
+ * proportion of the two.
+ *
+ * Not handled: caches, the shape of a product (a thin one reaches less of the peak than a square one), two kernels on one
+ * device at once.  So estimates balance stages of one model well and predict seconds badly; that is what `dpgen profile`
+ * is for.
+ *
+ * Whole numbers throughout: rates are rounded once, to units a microsecond.
+ */
+#include "cost.h"
+#include <string.h>
+
+/* Of one core, per microsecond. */
+typedef struct {
+    const char *kernels;
+    Type type;
+    int64_t product, other;     /* operations: products; everything else */
+    int64_t memory;             /* bytes */
+} Rate;
+static const Rate rates[] = {
+    {"portable", F32,  170000, 25000, 20000},
+    {"portable", BF16, 150000, 20000, 20000},
+    {"onednn",   F32,  250000, 25000, 20000},
+    {"onednn",   BF16, 600000, 25000, 20000},
+};
+
+static const char *const products[] = {"Linear", "MatMul", "Attention", "AttentionPacked"};
+static const Ns call_ns = 200;  /* of entering a kernel */
+
+static bool is_product(const Op *o)
+{
+    for (size_t i = 0; i < sizeof products / sizeof *products; i++)
+        if (!strcmp(row(o->row)->name, products[i]))
+            return true;
+    return false;
+}
+
+static int64_t per_us(double rate, double share)
+{
+    return (int64_t)(rate * (share > 0 ? share : 1) / 1e6);
+}
+
+static Rate rate_of(const Device *d, Type type)
+{
+    Rate r = rates[0];
+    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
+        if (rates[i].type == type && d->kernels && !strcmp(rates[i].kernels, d->kernels))
+            r = rates[i];
+    int64_t threads = d->threads > 0 ? d->threads : 1;
+    double flops = d->flops[type == BF16];
+    r.product *= threads;
+    r.other *= threads;
+    r.memory *= threads;
+    if (flops > 0) {            /* given: the rest keeps its proportion */
+        r.other = (int64_t)((double)r.other * (flops / 1e6 / (double)r.product));
+        r.product = per_us(flops, d->product_share);
+    }
+    if (d->vector > 0)
+        r.other = per_us(d->vector, 0);
+    if (d->bandwidth > 0)
+        r.memory = per_us(d->bandwidth, d->memory_share);
+    r.product += r.product < 1;
+    r.other += r.other < 1;
+    r.memory += r.memory < 1;
+    return r;
+}
+
+/* amount / rate, in ns, rounded up, without overflow */
+static Ns span_ns(int64_t amount, int64_t rate)
+{
+    return amount / rate * 1000 + (amount % rate * 1000 + rate - 1) / rate;
+}
+
+Ns roof_op(const Device *d, Type compute, const Op *o)
+{
+    Rate r = rate_of(d, compute);
+    Ns work = span_ns(o->flop, is_product(o) ? r.product : r.other), move = span_ns(o->moved, r.memory);
+    return (d->call > 0 ? d->call : call_ns) + (work > move ? work : move);
+}
+
+bool roof_alike(const Device *a, const Device *b)
+{
+    return !strcmp(a->kind, b->kind) && !strcmp(a->kernels, b->kernels) && a->threads == b->threads
+        && a->flops[0] == b->flops[0] && a->flops[1] == b->flops[1] && a->vector == b->vector
+        && a->bandwidth == b->bandwidth && a->product_share == b->product_share && a->memory_share == b->memory_share
+        && a->call == b->call;
+}

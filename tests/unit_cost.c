@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * unit_cost: times of calls, messages and copies against sums made by hand.
+ *
+ *   roofline   one Linear of known arithmetic and bytes on devices of known rates: which side of the roof, efficiency, the
+ *              cost of a call, types, devices of several speeds in one job
+ *   links      which entry a pair takes, both directions, latency, duplex, the table of transports
+ *   devices    every file of devices/ is read, and prices a Linear between half and all of its data sheet
+ */
+#include "dpgen.h"
+#include <dirent.h>
+#include <string.h>
+
+static int passed, failed;
+static void equal(const char *what, int64_t got, int64_t want)
+{
+    if (got == want) {
+        passed++;
+        return;
+    }
+    failed++;
+    fprintf(stderr, "unit_cost: %s is %lld, not %lld\n", what, (long long)got, (long long)want);
+}
+
+static const char head[] =
+    "dpgen: 1\n"
+    "model:\n"
+    "  name: one\n"
+    "  inputs: {x: {shape: [B, 64], dtype: f32}, t: {shape: [B, 32], dtype: f32}}\n"
+    "  graph:\n"
+    "    - {op: Linear, name: fc, in: x, out: 32}\n"
+    "    - {op: Gelu, name: act}\n"
+    "    - {op: MeanSquaredError, targets: t, as: loss}\n"
+    "  loss: loss\n";
+
+typedef struct { const Model *m; const Graph *g; const Cost *c; } World;
+
+static World world_of(const char *rest, const char *devices)
+{
+    World w;
+    char *text = strf("%s%s", head, rest);
+    Node *root = load_text("unit_cost.yaml", text, strlen(text));
+    if (devices)
+        override_devices(root, devices);
+    w.m = model(root, "unit_cost.yaml", NULL);
+    Graph *g = build(w.m);
+    shape(g, w.m);
+    grad(g, w.m);
+    fuse(g);
+    w.g = g;
+    w.c = cost(w.g, w.m, NULL);
+    check_cost(w.g, w.c);
+    return w;
+}
+
+static Ns time_of(const World *w, int device, const char *call)
+{
+    for (int o = 0; o < w->g->op.n; o++)
+        if (!strcmp(w->g->op.at[o].call, call))
+            return cost_op(w->c, device, o);
+    return -1;
+}
+
+/* fc: 2 * 4 * 64 * 32 = 16384 operations; x 1024, weight 8192, bias 128, y 512 bytes: 9856.
+ * act: 12 * 4 * 32 = 1536 operations; 1024 bytes. */
+static void test_roof(void)
+{
+    static const struct { const char *device; Ns fc, act; } cases[] = {
+        /* arithmetic: 16384 / 1.024 per ns; 1536 / 0.768 per ns */
+        {"flops: 1.024TFLOP/s, vector: 768GFLOP/s, bandwidth: 99TB/s, call: 0ns", 200 + 16, 200 + 2},
+        {"flops: 1.024GFLOP/s, vector: 768MFLOP/s, bandwidth: 1TB/s, call: 1us", 1000 + 16000, 1000 + 2000},
+        /* bytes: 9856 / 0.616 per ns, 1024 / 0.616 rounded up */
+        {"flops: 1PFLOP/s, vector: 1PFLOP/s, bandwidth: 0.616GB/s, call: 1ns", 1 + 16000, 1 + 1663},
+        /* efficiency halves the rates: of products, not of the rest; of memory */
+        {"flops: 2.048GFLOP/s, vector: 768MFLOP/s, bandwidth: 99TB/s, call: 5ns, efficiency: {product: 0.5}",
+         5 + 16000, 5 + 2000},
+        {"flops: 1PFLOP/s, vector: 1PFLOP/s, bandwidth: 1.232GB/s, call: 1ns, efficiency: {memory: 1/2}", 1 + 16000, 1 + 1663},
+        /* a rate for each type, and the other type's does not count */
+        {"flops: {f32: 1.024GFLOP/s, bf16: 99TFLOP/s}, vector: 768MFLOP/s, bandwidth: 99TB/s, call: 1ns", 16001, 2001},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        World w = world_of(strf("train: {batch: {global: 4, micro: 4}}\n"
+                                "devices: [{kind: cuda, memory: 1GiB, %s}]\n", cases[i].device), NULL);
+        equal(strf("roof %zu, linear_forward", i), time_of(&w, 0, "linear_forward"), cases[i].fc);
+        equal(strf("roof %zu, gelu_forward", i), time_of(&w, 0, "gelu_forward"), cases[i].act);
+    }
+}
+
+static void test_mixed(void)
+{
+    World w = world_of("train: {batch: {global: 4, micro: 4}}\n"
+        "devices:\n"
+        "  - {name: slow, kind: cuda, count: 2, memory: 1GiB, flops: 1.024GFLOP/s, bandwidth: 99TB/s, call: 1ns}\n"
+        "  - {name: fast, kind: cuda, memory: 4GiB, flops: 4.096GFLOP/s, bandwidth: 99TB/s, call: 1ns}\n", NULL);
+    equal("classes of slow, slow, fast", w.c->classes, 2);
+    equal("linear_forward on slow.0", time_of(&w, 0, "linear_forward"), 16001);
+    equal("linear_forward on slow.1", time_of(&w, 1, "linear_forward"), 16001);
+    equal("linear_forward on fast", time_of(&w, 2, "linear_forward"), 4001);
+    equal("memory of fast", w.m->devices.at[2].memory, (Bytes)4 << 30);
+}
+
+enum { A0, A1, A2, LAST };      /* devices a.0, a.1, a.2, b */
+static void test_links(void)
+{
+    World w = world_of("devices: [{name: a, count: 3}, {name: b}]\n"
+        "hosts: {count: 1, memory: 10GiB, offload: 3GiB}\n"
+        "links:\n"
+        "  a.0-a.1: {rate: 8GB/s, latency: 100ns, duplex: half}\n"
+        "  a-a: {rate: 2GB/s, latency: 7us}\n"
+        "  a-b: 1GB/s\n"
+        "  b-a: 500MB/s\n"
+        "  a-host: 4GB/s\n"
+        "  a.2-host: {rate: 16GB/s, latency: 3us, duplex: half}\n", NULL);
+    static const struct { int from, to; Ns wire, latency; bool half; } pairs[] = {   /* of 8000 bytes */
+        {A0, A2, 4000, 7000, false}, {A2, A0, 4000, 7000, false}, {A1, A2, 4000, 7000, false},
+        {A0, A1, 1000, 100, true}, {A1, A0, 1000, 100, true},       /* one pair alone beats all */
+        {A0, LAST, 16000, 2000, false}, {LAST, A2, 16000, 2000, false},     /* equally exact: the slower; transport's latency */
+        {LAST, LAST, 2000, 2000, false},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        const char *name = strf("%d to %d", pairs[i].from, pairs[i].to);
+        equal(strf("wire %s", name), cost_wire(w.c, pairs[i].from, pairs[i].to, 8000), pairs[i].wire);
+        equal(strf("latency %s", name), cost_latency(w.c, pairs[i].from, pairs[i].to), pairs[i].latency);
+        equal(strf("half %s", name), cost_half(w.c, pairs[i].from, pairs[i].to), pairs[i].half);
+    }
+    equal("a.0 to its host", cost_host(w.c, A0, 8000), 10000 + 2000);
+    equal("a.2 to its host", cost_host(w.c, A2, 8000), 3000 + 500);
+    equal("b to its host", cost_host(w.c, LAST, 8000), 10000 + 2000);
+    equal("half of a.2", cost_host_half(w.c, A2), true);
+    equal("half of a.1", cost_host_half(w.c, A1), false);
+    equal("host memory", w.m->host_memory, (Bytes)3 << 30);
+    equal("nothing takes no time", cost_wire(w.c, 0, 1, 0), 0);
+    equal("a byte is rounded up", cost_wire(w.c, 0, 1, 1), 1);
+    w = world_of("devices: [{name: a, count: 2}]\nplan: {transport: mpi}\n", NULL);
+    equal("mpi, wire", cost_wire(w.c, 0, 1, 1000), 1000);
+    equal("mpi, latency", cost_latency(w.c, 0, 1), 20000);
+}
+
+/* Is the file's Linear slower than the data sheet and at most four times so, launch apart? */
+static void test_file(const char *path)
+{
+    World w = world_of("train: {batch: {global: 65536, micro: 65536}, precision: {compute: bf16}}\n", path);
+    const Device *d = &w.m->devices.at[0];
+    double flop = 2.0 * 65536 * 64 * 32, moved = 2.0 * (65536 * (64 + 32) + 64 * 32 + 32);
+    double work = flop / d->flops[1] * 1e9, move = moved / d->bandwidth * 1e9, least = work > move ? work : move;
+    Ns got = time_of(&w, 0, "linear_forward") - d->call;
+    equal(strf("%s: at the roof or above", path), got >= (Ns)least, true);
+    equal(strf("%s: not far above", path), got <= (Ns)(2 * least) + 2, true);
+    equal(strf("%s: links", path), w.m->links.n, 2);
+    equal(strf("%s: half of the peak or more", path), d->product_share >= 0.5 && d->memory_share >= 0.5, true);
+}
+
+static void test_files(void)
+{
+    DIR *dir = opendir("devices");
+    int n = 0;
+    for (struct dirent *e; dir && (e = readdir(dir));)
+        if (strstr(e->d_name, ".yaml")) {
+            test_file(strf("devices/%s", e->d_name));
+            n++;
+        }
+    if (dir)
+        closedir(dir);
+    equal("eight files or more in devices/", n >= 8, true);
+}
+
+int main(void)
+{
+    test_roof();
+    test_mixed();
+    test_links();
+    test_files();
+    printf("unit_cost: %d passed, %d failed\n", passed, failed);
+    mem_free_all();
+    return failed > 0;
+}
