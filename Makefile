@@ -37,8 +37,8 @@ build/embed: tools/embed.c
 	mkdir -p build
 	$(CC) $(CFLAGS) -o $@ tools/embed.c
 
-build/embedded.c: build/embed templates/* rt/*.[ch] rt/op/*.[ch] rt/op/onednn/*.[ch]
-	build/embed templates/* rt/*.[ch] rt/op/*.[ch] rt/op/onednn/*.[ch] > $@
+build/embedded.c: build/embed templates/* rt/*.[ch] rt/op/*.[ch] rt/op/*/*.[ch]
+	build/embed templates/* rt/*.[ch] rt/op/*.[ch] rt/op/*/*.[ch] > $@
 
 build/embedded.o: build/embedded.c
 	$(CC) $(CPPFLAGS) -std=c11 -O0 -c -o $@ build/embedded.c

@@ -16,7 +16,7 @@
 typedef struct {
     const char *verb, *file, *out, *from, *dump, *profile, *prefix, *devices;
     Overrides over;
-    bool json, estimate;
+    bool json, estimate, pace;
 } Options;
 
 /* ---- dumps ------------------------------------------------------------------------------------------------------- */
@@ -363,9 +363,9 @@ static int plan_model(const Options *x, const Model *m)
 static int generate(const Options *x, const Model *m)
 {
     const Device *d = &m->devices.at[0];
-    if (strcmp(d->kind, "cpu"))
-        err(d->loc, "kind: cpu", "devices of kind %s can be planned for, and not yet generated", d->kind);
-    if (!m->data.format && !x->dump)
+    if (!strcmp(d->kind, "cuda"))
+        err(d->loc, "kind: cpu, or --pace", "devices of kind cuda can be planned for, and not yet generated");
+    if (!m->data.format && !x->dump && strcmp(d->kind, "paced"))
         fail(EXIT_MODEL, "%s has no section data: there is nothing to train on", m->path);
     const Plan *p = plan_or_stop(x, m);
     if (x->dump)
@@ -392,6 +392,7 @@ static const char usage[] =
     "  --limit BYTES             devices.*.memory, such as 8GiB\n"
     "  --cuts A,B,...            last forward operator of each stage but the last, counted from 0\n"
     "  --devices FILE            devices, links and hosts, instead of the model's own; devices/ has some\n"
+    "  --pace                    devices that wait for their planned time instead of computing: a dry run\n"
     "  --prefix NAME             an object with NAME_main() instead of a program\n"
     "  --profile FILE            measured times\n"
     "  --estimate                times by the roofline of the devices' descriptions\n"
@@ -503,6 +504,8 @@ static Options options(int argc, char **argv)
             x.json = true;
         else if (!strcmp(word, "--estimate"))
             x.estimate = true;
+        else if (!strcmp(word, "--pace"))
+            x.pace = true;
         else if (word[0] == '-' && word[1])
             take_option(&x, word, ++i < argc ? argv[i] : NULL);
         else if (!x.verb && !x.file && is_verb(word))
@@ -516,6 +519,19 @@ static Options options(int argc, char **argv)
     return x;
 }
 
+/* A paced job computes nothing: no data, no evaluation, no checkpoints, and threads that all run in one process. */
+static void pace(Model *m, bool all)
+{
+    for (int d = 0; all && d < m->devices.n; d++)
+        m->devices.at[d].kind = "paced";
+    if (strcmp(m->devices.at[0].kind, "paced"))
+        return;
+    m->data = m->eval = (DataSet){0};
+    m->ckpt = (CkptSpec){0};
+    if (strcmp(m->plan.transport, "local"))
+        err(m->plan.loc, "transport: local", "paced stages share one process");
+}
+
 int main(int argc, char **argv)
 {
     atexit(mem_free_all);
@@ -523,8 +539,9 @@ int main(int argc, char **argv)
     Node *root = load(x.file);
     if (x.devices)
         override_devices(root, x.devices);
-    const Model *m = model(root, x.file, &x.over);
+    Model *m = model(root, x.file, &x.over);
     bad_stop();
+    pace(m, x.pace);
     if (x.verb && !strcmp(x.verb, "check"))
         return check_model(&x, m);
     if (x.verb)

@@ -16,6 +16,7 @@ void action(Stage *st, int number)
         return;
     atomic_store_explicit(&st->worker->at, number, memory_order_relaxed);
     atomic_fetch_add_explicit(&st->worker->beat, 1, memory_order_relaxed);
+    pace_action(st->worker, number);
     if (st->trace)
         trace_stamp(st, number);
 }
@@ -70,20 +71,18 @@ void transfer_wait(Stage *st, int request)
 
 void group_fold(Stage *st, float *into, const float *from, long n)
 {
-    (void)st;
-    for (long i = 0; i < n; i++)
+    for (long i = 0; i < n && !paced(st); i++)
         into[i] += from[i];
 }
 
 void norm_gather(Stage *st, double *into, const double *from, long n)
 {
-    (void)st;
-    for (long i = 0; i < n; i++)
+    for (long i = 0; i < n && !paced(st); i++)
         into[i] += from[i];
 }
 
 void fill_zero(Stage *st, void *to, long bytes)
 {
-    (void)st;
-    memset(to, 0, (size_t)bytes);
+    if (!paced(st))
+        memset(to, 0, (size_t)bytes);
 }

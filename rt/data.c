@@ -226,6 +226,8 @@ static const Source *source_of(Stage *st, const Values *vals, int input, int *ro
 void data_load(Stage *st, void *to, Values *vals, int input, int mb, long bytes)
 {
     static const long size[] = {[JOB_F32] = 4, [JOB_BF16] = 2, [JOB_I32] = 4};
+    if (paced(st))
+        return;
     int role;
     const Source *s = source_of(st, vals, input, &role);
     const InputInfo *in = &st->loader->job->input[input];
@@ -260,6 +262,8 @@ static long count_sample(Stage *st, const Source *s, int role, const InputInfo *
 
 void data_count(Stage *st, Values *vals, int input, int ignore, int count)
 {
+    if (paced(st))
+        return;
     int role;
     const Source *s = source_of(st, vals, input, &role);
     const InputInfo *in = &st->loader->job->input[input];

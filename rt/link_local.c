@@ -27,6 +27,7 @@ typedef struct Half {           /* a send or a receive */
     int64_t at;                 /* action that began it */
     char *buffer;
     long bytes;
+    int64_t begun, ready;       /* paced jobs: ns */
     _Atomic int done;
     struct Half *next;
 } Half;
@@ -34,6 +35,7 @@ typedef struct Half {           /* a send or a receive */
 typedef struct {                /* halves of one ordered pair of stages that came first */
     pthread_mutex_t lock;
     Half *head, *tail;
+    int64_t wire;               /* paced jobs: when the wire is free, ns */
 } Queue;
 
 typedef struct {                /* where a stage sleeps */
@@ -153,7 +155,18 @@ static void check(Stage *st, const Half *a, const Half *b)
         quit(st->link, STATUS_RUN, "stage %d sends tag %d, %ld bytes (%s), but stage %d expects tag %d, %ld bytes "
              "(%s); the stages are not of one plan", from->stage, from->tag, from->bytes,
              action_text(st, from->stage, from->at), to->stage, to->tag, to->bytes, action_text(st, to->stage, to->at));
-    memcpy(to->buffer, from->buffer, (size_t)from->bytes);
+    memcpy(to->buffer, from->buffer, (size_t)(paced(st) && from->bytes > PACED_BYTES ? PACED_BYTES : from->bytes));
+}
+
+/* When a message of a paced job arrives: whoever comes second knows both halves. */
+static void pace(Stage *st, Queue *q, Half *mine, Half *other)
+{
+    if (!paced(st))
+        return;
+    const Half *from = mine->sending ? mine : other, *to = mine->sending ? other : mine;
+    const StageInfo *stage = st->worker->run->job->stage;
+    q->wire = (mine->begun > q->wire ? mine->begun : q->wire) + stage[from->stage].pace[2 * from->at + 1];
+    mine->ready = other->ready = q->wire + stage[to->stage].pace[2 * to->at + 1];
 }
 
 static void finish(Link *l, Half *h)
@@ -171,20 +184,21 @@ void *link_begin(Stage *st, int request, int sending, void *buffer, int peer, in
     Half *mine = &l->half[st->index * MAX_REQUESTS + request];
     mine->stage = st->index, mine->tag = tag, mine->sending = sending, mine->at = st->at;
     mine->buffer = buffer, mine->bytes = bytes, mine->next = NULL;
+    mine->begun = paced(st) ? pace_now() : 0, mine->ready = 0;
     atomic_store_explicit(&mine->done, 0, memory_order_relaxed);
     int from = sending ? st->index : peer, to = sending ? peer : st->index;
     Half *other = meet(&l->queue[from * l->stages + to], mine);
     if (other) {
         check(st, mine, other);
+        pace(st, &l->queue[from * l->stages + to], mine, other);
         atomic_store_explicit(&mine->done, 1, memory_order_relaxed);
         finish(l, other);
     }
     return mine;
 }
 
-void link_wait(Stage *st, void *request)
+static void wait_done(Stage *st, Half *h)
 {
-    Half *h = request;
     Bed *bed = &st->link->bed[st->index];
     for (int i = 0; i < SPINS; i++) {
         if (atomic_load_explicit(&h->done, memory_order_acquire))
@@ -195,6 +209,14 @@ void link_wait(Stage *st, void *request)
     while (!atomic_load_explicit(&h->done, memory_order_acquire))
         pthread_cond_wait(&bed->wake, &bed->lock);
     pthread_mutex_unlock(&bed->lock);
+}
+
+void link_wait(Stage *st, void *request)
+{
+    Half *h = request;
+    wait_done(st, h);
+    if (h->ready)
+        pace_until(h->ready);
 }
 
 /* Two boards are enough: nobody can be more than one round ahead of the slowest, who may still be reading. */

@@ -40,6 +40,7 @@ static void rest(Worker *w)
     atomic_store(&w->at, -1);
     atomic_fetch_add(&w->beat, 1);
     w->stage.at = -1;
+    pace_action(w, -1);
     trace_stamp(&w->stage, -1);
 }
 
@@ -152,7 +153,7 @@ static void *stage_main(void *at)
     omp_set_num_threads(w->info->threads);
 #endif
     atomic_store(&w->patience, PATIENT);        /* kernels are prepared, other stages make their start values */
-    if (!run->opt.resume && !run->opt.weights)
+    if (!run->opt.resume && !run->opt.weights && !w->info->pace)
         init_parameters(w);
     if (w->info->open)
         w->info->open(&w->stage);
@@ -198,6 +199,7 @@ static int prepare_worker(Run *run, int i)
     w->stage.link = run->link;
     w->stage.loader = run->loader;
     w->stage.at = -1;
+    w->pacing = -1;
     w->stage.worker = w;
     atomic_store(&w->at, -1);
     atomic_store(&w->patience, 1);
@@ -239,7 +241,7 @@ static int prepare(Run *run)
     int status = check_machine(run);
     if (status == DONE)
         status = export_probe(run);
-    if (status == DONE)
+    if (status == DONE && !run->job->stage->pace)
         run->loader = data_open(run, &status);
     if (status == DONE)
         status = prepare_workers(run);

@@ -46,6 +46,9 @@ typedef struct Worker {
     _Atomic int64_t at;         /* action under way; -1 none */
     _Atomic uint64_t beat;      /* counts up with every sign of life */
     _Atomic int patience;       /* deadlines that may pass in silence: PATIENT at start and while files are written */
+    /* pace.c */
+    int pacing;                 /* action under way in a paced job; -1 none */
+    int64_t due;                /* ns, when the action before ended */
 } Worker;
 
 struct Run {
@@ -111,6 +114,15 @@ void metrics_close(Run *run);
 void signal_open(void);                                 /* signal.c */
 enum { WANT_SAVE = 1, WANT_STOP = 2 };
 int  signal_take(void);                                 /* what was asked for since the last call; a stop stays */
+
+enum { PACED_BYTES = 65536 };
+int64_t pace_now(void);                                 /* pace.c: ns of a clock that only goes forward */
+void pace_until(int64_t due);                           /* sleeps */
+void pace_action(Worker *w, int number);                /* the next action begins; -1: the step is over */
+static inline bool paced(const Stage *st)
+{
+    return st->worker && st->worker->info->pace;
+}
 
 typedef struct Watchdog Watchdog;                       /* watchdog.c */
 Watchdog *watchdog_open(Run *run);

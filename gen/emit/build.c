@@ -4,7 +4,7 @@
  * the job needs, byte-identical to those that the tests compiled.
  *
  * A portable kernel file is taken when it defines a call that the plan uses.  With kernels onednn the files of
- * rt/op/onednn are taken first, all of them, for they share their products.
+ * rt/op/onednn are taken first, all of them, for they share their products; a paced job takes those of rt/op/paced alone.
  */
 #include "emit.h"
 #include <string.h>
@@ -49,23 +49,34 @@ static bool defines(const Embedded *e, const char *call)
 
 static bool fast(const Plan *p)
 {
-    return !strcmp(p->m->devices.at[0].kernels, "onednn");
+    return !strcmp(emit_kernels(p), "onednn");
+}
+
+/* The folder of the device's own kernels. */
+static const char *library(const Plan *p)
+{
+    return emit_paced(p) ? "rt/op/paced/" : fast(p) ? "rt/op/onednn/" : "rt/op/";
+}
+
+/* name is a C file right in this folder */
+static bool lies_in(const char *name, const char *folder)
+{
+    return starts(name, folder) && ends(name, ".c") && !strchr(name + strlen(folder), '/');
 }
 
 static const Embedded *kernel_file(const Plan *p, const char *call)
 {
-    for (int pass = fast(p) ? 0 : 1; pass < 2; pass++)
-        for (const Embedded *e = embedded; e->name; e++) {
-            bool onednn = starts(e->name, "rt/op/onednn/");
-            if (starts(e->name, "rt/op/") && ends(e->name, ".c") && onednn == (pass == 0) && defines(e, call))
+    const char *folders[] = {library(p), "rt/op/"};
+    for (int i = 0; i < 2; i++)
+        for (const Embedded *e = embedded; e->name; e++)
+            if (lies_in(e->name, folders[i]) && defines(e, call))
                 return e;
-        }
     die("no kernel file defines %s", call);
 }
 
 static bool is_kernel(const Plan *p, const Embedded *e)
 {
-    return fast(p) ? starts(e->name, "rt/op/onednn/") && ends(e->name, ".c") : !strcmp(e->name, "rt/op/start.c");
+    return strcmp(library(p), "rt/op/") ? lies_in(e->name, library(p)) : !strcmp(e->name, "rt/op/start.c");
 }
 
 static bool has(const Strs *list, const char *name)
@@ -158,7 +169,7 @@ void emit_build(Out *o, const Plan *p, const char *prefix)
     Fill fill[] = {
         {"model", p->g->name}, {"version", DPGEN_VERSION}, {"prefix", prefix}, {"key", p->key}, {"isa", isa_flags(p)},
         {"objects", objects(p, &files)}, {"stages", strf("%d", p->devices)}, {"schedule", p->schedule},
-        {"transport", p->m->plan.transport}, {"kernels", p->m->devices.at[0].kernels}, {"memory", memory},
+        {"transport", p->m->plan.transport}, {"kernels", emit_kernels(p)}, {"memory", memory},
         {"cc", mpi ? "mpicc" : "cc"}, {"openmp", threaded(p) ? "-fopenmp" : ""},
         {"libs", fast(p) ? "-ldnnl -lm -lpthread" : "-lpthread"}, {"real", p->g->compute == BF16 ? "-DREAL_BF16" : ""},
         {"static", closed ? "yes" : "no"}, {"run", mpi ? strf("mpirun -n %d ./", p->devices) : "./"},

@@ -32,6 +32,8 @@ void emit_report(FILE *f, const Plan *p);            /* report.c */
 void emit_build(Out *o, const Plan *p, const char *prefix);
 const char *action_text(const Plan *p, const Action *k);    /* F chunk 0, micro-batch 3 */
 const char *size_text(Bytes n);                     /* 23.61 GiB */
+bool emit_paced(const Plan *p);                     /* kernels that only wait: rt/pace.c */
+const char *emit_kernels(const Plan *p);            /* portable, onednn, paced */
 const char *model_hash(const Graph *g);             /* of parameters and forward calls, not of train or plan */
 const char *train_hash(const Graph *g, const Model *m);     /* of start values, optimiser, rates and seed */
 #endif

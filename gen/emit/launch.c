@@ -117,6 +117,24 @@ static void print_actions(const Launch *w, int device)
     fprintf(w->f, "\n};\n");
 }
 
+/* Of a paced job: what each action takes of its stage, and what its message takes of the wire. */
+static void print_pace(const Launch *w, int device)
+{
+    const Plan *p = w->p;
+    const DevicePlan *d = &p->dev.at[device];
+    fprintf(w->f, "static const long pace%d[] = {", device);
+    for (int i = 0; i < d->list.n; i++) {
+        const Action *k = &d->list.at[i];
+        Ns takes = k->kind == K_WAIT ? -1 : sim_action(p, device, k), message = 0;
+        if (k->kind == K_SEND)
+            message = cost_wire(p->c, device, k->peer, k->bytes);
+        if (k->kind == K_RECV)
+            message = cost_latency(p->c, k->peer, device);
+        fprintf(w->f, "%s%" PRId64 ", %" PRId64 ",", i % 4 ? " " : "\n    ", takes, message);
+    }
+    fprintf(w->f, "\n};\n");
+}
+
 static void print_strings(const Launch *w, const char *name, const Strs *list)
 {
     fprintf(w->f, "static const char *const %s[] = {", name);
@@ -181,8 +199,8 @@ static void print_stages(const Launch *w, const int *states)
         fprintf(w->f, ", .threads = %d,\n     .actions = %d, .eval_actions = %d,\n", p->m->devices.at[d].threads, x->list.n,
                 x->eval.n);
         fprintf(w->f, "     .open = stage%d_open, .step = stage%d_step, .eval = stage%d_eval,\n", d, d, d);
-        fprintf(w->f, "     .states = %d, .state = state%d, .action = action%d, .predicted = predicted%d},\n",
-                states[d], d, d, d);
+        fprintf(w->f, "     .states = %d, .state = state%d, .action = action%d, .predicted = predicted%d%s},\n",
+                states[d], d, d, d, emit_paced(p) ? strf(", .pace = pace%d", d) : "");
     }
     fprintf(w->f, "};\n");
 }
@@ -203,7 +221,7 @@ static void print_job(const Launch *w, const char *plan_hash)
     const Model *m = p->m;
     const Train *t = &m->train;
     fprintf(w->f, "\nstatic const Job job = {\n    .name = \"%s\", .kernels = \"%s\",\n    .key = ", p->g->name,
-            m->devices.at[0].kernels);
+            emit_kernels(p));
     print_string(w->f, p->key);
     fprintf(w->f, ",\n    .model = \"%s\",\n    .plan = \"%s\",\n", model_hash(p->g), plan_hash);
     fprintf(w->f, "    .stages = %d, .stage = stage, .inputs = %d, .input = input,\n", p->devices, m->inputs.n);
@@ -235,6 +253,8 @@ void emit_launch(FILE *f, const Plan *p, const char *prefix, const char *plan_ha
     for (int d = 0; d < p->devices; d++) {
         states[d] = print_states(&w, d);
         print_actions(&w, d);
+        if (emit_paced(p))
+            print_pace(&w, d);
     }
     print_inputs(&w);
     print_data(&w, "train", &p->m->data);

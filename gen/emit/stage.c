@@ -451,7 +451,7 @@ static int print_list(const Stager *w, const Actions *list, const char *what, in
 static void print_open(const Stager *w)
 {
     const Plan *p = w->p;
-    bool handles = !strcmp(p->m->devices.at[w->device].kernels, "onednn");
+    bool handles = !strcmp(emit_kernels(p), "onednn");
     int next = 0;
     fprintf(w->f, "\nvoid stage%d_open(Stage *st)\n{\n", w->device);
     for (int r = 0; handles && r < p->routine.n; r++)

@@ -104,3 +104,13 @@ const char *train_hash(const Graph *g, const Model *m)
     fprintf(f, "clip %a %d seed %" PRIu64 "\n", x->clip, x->clip_each, x->seed);
     return hash_of(&t);
 }
+
+bool emit_paced(const Plan *p)
+{
+    return !strcmp(p->m->devices.at[0].kind, "paced");
+}
+
+const char *emit_kernels(const Plan *p)
+{
+    return emit_paced(p) ? "paced" : p->m->devices.at[0].kernels;
+}

@@ -1,0 +1,54 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Does the simulator tell the truth about order and messages?  Plans of several models and schedules on devices that are
+# not here run as paced jobs: a thread a stage, real actions and messages, kernels that sleep for their planned time.
+# Prints predicted and measured step (median of STEPS after one to warm up), their ratio, and the share of the machine
+# that others used meanwhile; above 5 % the row says so, because a thread that is woken late measures the others.
+#
+#   bench/paced/run.sh [-n STEPS] [-D DEVICES.yaml] [-m MODEL,SCHEDULE,STAGES[,OPTION...]]...
+cd "$(dirname "$0")/../.." || exit 2
+steps=5 devices= rows=
+while getopts n:D:m: option; do
+    case $option in
+        n) steps=$OPTARG ;; D) devices=$OPTARG ;; m) rows="$rows $OPTARG" ;;
+        *) sed -n 's/^#   //p' "$0" >&2; exit 2 ;;
+    esac
+done
+tmp=$(mktemp -d) || exit 2
+trap 'rm -rf "$tmp"' EXIT
+[ -n "$devices" ] || { devices=$tmp/devices.yaml
+    echo 'devices: [{name: d, kind: paced, count: 8, memory: 40GiB, flops: 2TFLOP/s, bandwidth: 200GB/s}]' >"$devices"
+    echo 'links: {d-d: 10GB/s}' >>"$devices"; }
+[ -n "$rows" ] || rows="examples/gpt2-124m.yaml,1f1b,8 examples/gpt2-124m.yaml,gpipe,8 examples/bert-base.yaml,1f1b,8
+    examples/t5-small.yaml,1f1b,8 examples/t5-small.yaml,gpipe,4"
+
+busy() { awk '/^cpu / { print $2 + $3 + $4 + $7 + $8, $2 + $3 + $4 + $5 + $6 + $7 + $8 }' /proc/stat; }
+printf '%-28s %-10s %6s  %12s  %12s  %7s  %s\n' model schedule stages predicted_ms measured_ms ratio others
+for row in $rows; do
+    IFS=, read -r model schedule stages options <<END
+$row
+END
+    options=$(printf %s "$options" | tr , ' ')
+    name=$(basename "$model" .yaml)
+    # shellcheck disable=SC2086
+    if ! ./dpgen "$model" --devices "$devices" --pace --schedule "$schedule" --stages "$stages" $options -o "$tmp/out" \
+        >"$tmp/said" 2>&1 || ! make -s -C "$tmp/out" >"$tmp/said" 2>&1; then
+        printf '%-28s %-10s %6s  %s\n' "$name" "$schedule" "$stages" "$(head -n 1 "$tmp/said")"
+        continue
+    fi
+    from=$(busy)
+    (cd "$tmp/out" && ./train --quiet --steps $((steps + 1)) --log log)
+    sed -n 's/.*"event":"step".*"ms":\([0-9.]*\).*/\1/p' "$tmp/out/log" | tail -n "$steps" | sort -n |
+        awk -v model="$name" -v schedule="$schedule" -v stages="$stages" -v from="$from" -v to="$(busy)" \
+            -v want="$(sed -n 's/.*"predicted_ms":\([0-9.]*\).*/\1/p' "$tmp/out/log" | head -n 1)" '
+            { ms[NR] = $1 }
+            END {
+                split(from, a, " "); split(to, b, " ")
+                load = 100 * (b[1] - a[1]) / (b[2] - a[2])
+                median = ms[int((NR + 1) / 2)]
+                printf "%-28s %-10s %6s  %12.2f  %12.2f  %7.4f  %.1f %%%s\n", model, schedule, stages, want, median,
+                    median / want, load, (load > 5 ? "  not measured: others use the machine" : "")
+            }'
+    rm -rf "$tmp/out"
+done
