@@ -144,6 +144,8 @@ typedef enum { RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_LIST, RECOMPUTE_AUTO } 
 typedef struct {
     int stages_min, stages_max;     /* devices used */
     int chunks;                     /* per device */
+    Ints map;                       /* chunk -> device; empty: chunk c on device c mod stages */
+    Loc map_at;
     const char *schedule;           /* gpipe, 1f1b, or auto */
     const char *transport;          /* local, mpi */
     const char *planner;            /* exact */
@@ -460,7 +462,7 @@ typedef struct {
     const Cost *c;
     const Model *m;
     const char *schedule;
-    int devices, chunks;        /* used; per device */
+    int devices, chunks;        /* used; the most that one of them holds */
     VEC(DevicePlan) dev;        /* order (order), comm (list), mem, sim */
     Ints chunk_device;          /* order: chunk -> device */
     Ints chunk;                 /* part: operator -> chunk */

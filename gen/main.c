@@ -322,16 +322,12 @@ static void print_table(const Plan *p)
     printf("  %5s  %9s  %-40s  %-11s  %-11s  %-6s  %-11s  %s\n",
            "stage", "operators", "first .. last", "arena", "bound", "gap", "limit", "busy");
     for (int d = 0; d < p->devices; d++) {
-        int n = 0, first = -1, last = 0;
+        int n = 0;
         for (int o = 0; o < p->g->nf; o++)
-            if (device_of(p, o) == d) {
-                first = first < 0 ? o : first;
-                last = o;
-                n++;
-            }
+            n += device_of(p, o) == d;
         const DevicePlan *x = &p->dev.at[d];
         printf("  %5d  %9d  %-40s  %-11s  %-11s  %4.1f %%  %-11s  %5.1f %%\n", d, n,
-               strf("%s .. %s", p->g->op.at[first].name, p->g->op.at[last].name), size_text(x->arena), size_text(x->bound),
+               covers_text(p, d), size_text(x->arena), size_text(x->bound),
                100.0 * (double)(x->arena - x->bound) / (double)x->bound, size_text(x->limit),
                p->step ? 100.0 * (double)x->busy / (double)p->step : 0.0);
     }
@@ -390,7 +386,8 @@ static const char usage[] =
     "  --schedule NAME           plan.schedule: gpipe, 1f1b or auto\n"
     "  --recompute WHAT          plan.recompute: none, full or auto\n"
     "  --limit BYTES             devices.*.memory, such as 8GiB\n"
-    "  --cuts A,B,...            last forward operator of each stage but the last, counted from 0\n"
+    "  --cuts A,B,...            last forward operator of each chunk but the last, counted from 0\n"
+    "  --map A,B,...             the device of each chunk, such as 0,1,1,0\n"
     "  --devices FILE            devices, links and hosts, instead of the model's own; devices/ has some\n"
     "  --pace                    devices that wait for their planned time instead of computing: a dry run\n"
     "  --prefix NAME             an object with NAME_main() instead of a program\n"

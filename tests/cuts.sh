@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Any cut gives the same bits.  A tiny GPT, a model with branches, tied weights and values that skip over several stages, and
-# one that holds every operator of the table: every cut into two stages, and cuts into three drawn at random, each under
-# both schedules, must end with the parameters of the graph interpreter.  A cut that dpgen refuses is a failure: nothing
-# constrains these models.  Backward in every third plan makes all again that it needs.
+# one that holds every operator of the table: every cut into two stages, and cuts into three drawn at random, on three
+# devices and, as chunks, on two, each under both schedules, must end with the parameters of the graph interpreter.  A cut
+# that dpgen refuses is a failure: nothing constrains these models.  Backward in every third plan makes all again that it needs.
 #   SLOW=1: 200 cuts into three for each model; else 12
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a build/interp
@@ -16,7 +16,7 @@ cuts_of() {
     awk -v model="$1" -v n="$2" -v count="$3" '
     function line(name, cuts, stages,    s) {
         for (s = 0; s < 2; s++)
-            printf "%s.%s %s --stages %d --schedule %s --cuts %s%s\n", name, word[s], model, stages, word[s], cuts,
+            printf "%s.%s %s --stages %s --schedule %s --cuts %s%s\n", name, word[s], model, stages, word[s], cuts,
                    ++plans % 3 ? "" : " --recompute full"
     }
     function random(below) { seed = (seed * 69069 + 1) % 4294967296; return int(seed / 65536) % below }
@@ -32,6 +32,7 @@ cuts_of() {
             if (a > b) { t = a; a = b; b = t }
             made++
             line("at." a "." b, a "," b, 3)
+            line("map." a "." b, a "," b, "2 --map " (made % 3 ? made % 3 == 1 ? "0,1,0" : "1,1,0" : "1,0,0"))
         }
     }'
 }

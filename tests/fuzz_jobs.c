@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = 37, MOST_STAGES = 5 };            /* samples in each array: a prime, so that steps differ */
+enum { ROWS = 37, MOST_STAGES = 5, MOST_CHUNKS = 9 };         /* samples in each array: a prime, so that steps differ */
 
 static uint64_t state;
 
@@ -110,7 +110,7 @@ static int ascending(const void *a, const void *b)
 /* So many different positions below nf - 1, in order. */
 static const char *cuts(const Graph *g, int n)
 {
-    int list[MOST_STAGES];
+    int list[MOST_CHUNKS];
     const char *text = "";
     for (int i = 0; i < n;) {
         int at = below(g->nf - 1);
@@ -139,13 +139,35 @@ static const char *recomputed(const Graph *g)
     return *text ? strf("\"[%s]\"", text) : "none";
 }
 
+/* Each device at least one chunk, in any order. */
+static const char *map(int chunks, int stages)
+{
+    int device[MOST_CHUNKS];
+    const char *text = "";
+    for (int c = 0; c < chunks; c++)
+        device[c] = c < stages ? c : below(stages);
+    for (int c = chunks - 1; c > 0; c--) {
+        int other = below(c + 1), held = device[c];
+        device[c] = device[other];
+        device[other] = held;
+    }
+    for (int c = 0; c < chunks; c++)
+        text = strf("%s%s%d", text, c ? "," : "", device[c]);
+    return text;
+}
+
 static void print_plans(const Graph *g, int n)
 {
     for (int i = 0; i < n; i++) {
         int most = g->nf < MOST_STAGES ? g->nf : MOST_STAGES, stages = i ? 1 + below(most) : most < 3 ? most : 3;
+        int chunks = stages;
         printf("--stages %d --schedule %s", stages, chance(60) ? "1f1b" : "gpipe");
-        if (stages > 1 && chance(60))
-            printf(" --cuts %s", cuts(g, stages - 1));
+        if (g->nf > stages && chance(40)) {
+            chunks += 1 + below(g->nf - stages < MOST_CHUNKS - stages ? g->nf - stages : MOST_CHUNKS - stages);
+            printf(" --map %s", map(chunks, stages));
+        }
+        if (chunks > 1 && chance(60))
+            printf(" --cuts %s", cuts(g, chunks - 1));
         printf(" --recompute %s\n", recomputed(g));
     }
 }

@@ -3,8 +3,8 @@
 #
 # The same bits under any plan (contract C2).  A tiny GPT with tied weights and dropout, 8 micro-batches, trained for 20
 # steps under 24 plans: 1 to 4 stages, gpipe and 1f1b, nothing, some, all recomputed.  All parameters must have one
-# SHA-256, that of the graph interpreter, which knows no plan.  Again with gradient groups, in bf16, with the kernels of
-# oneDNN, between two processes, and after a stop at step 10 under another plan.
+# SHA-256, that of the graph interpreter, which knows no plan.  Again with several chunks a device, with
+# gradient groups, in bf16, with the kernels of oneDNN, between two processes, and after a stop at step 10 under another plan.
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a build/librt_bf16.a build/interp build/interp_bf16
 
@@ -21,6 +21,21 @@ plans_of() {
                 case $what in none | full) label=$what ;; *) label=some ;; esac
                 echo "$n.$schedule.$label $model --stages $n --schedule $schedule --recompute $what $*"
             done
+        done
+    done
+}
+
+# maps_of OPTION...: several chunks a device: in turn, as a V, neighbours, all on one, the middle on another
+maps_of() {
+    for map in "2 0,1,0,1" "2 0,1,1,0" "3 0,1,2,2,1,0" "3 0,1,2,0" "2 0,0,1,1" "1 0,0,0" "3 2,1,0,1" "4 0,1,2,3,0,1,2,3"; do
+        for schedule in gpipe 1f1b; do
+            case $schedule$map in
+                1f1b*0,1,0,1 | gpipe*0,1,1,0 | 1f1b*2,1,0,1) what=$some ;;
+                *1,2,2*) what=full ;;
+                *) what=none ;;
+            esac
+            echo "map.$(echo "$map" | tr -d ' ,').$schedule $model --stages ${map% *} --map ${map#* } --schedule $schedule" \
+                "--recompute $what $*"
         done
     done
 }
@@ -43,6 +58,8 @@ use_portable
 plans_of "1 2 3 4" | plans
 agree "f32"
 reference=$hash
+maps_of | plans
+one_hash "maps" "$reference"
 
 # ---- a mistake is seen: the hash is of what was computed -------------------------------------------------------------
 kind="$kind -Wno-unused-parameter"
@@ -54,7 +71,8 @@ if [ ${#said} = 64 ] && [ "$said" != "$reference" ]; then pass; else fault "a wr
 seen=$reference
 other() { case " $seen " in *" $hash "*) fault "$1: the hash of another key" ;; *) pass; seen="$seen $hash" ;; esac; }
 for groups in 2 4; do
-    plans_of "1 2 3 4" --set train.batch.groups=$groups | few | plans
+    { plans_of "1 2 3 4" --set train.batch.groups=$groups | few
+      maps_of --set train.batch.groups=$groups | grep -e 1f1b; } | plans
     agree "$groups groups" --set train.batch.groups=$groups
     other "$groups groups"
 done

@@ -60,6 +60,55 @@ static void test_closed_forms(void)
             }
 }
 
+/* The lists of list.c against those written by hand, where both exist: one chunk a device, in order. */
+static void test_lists(void)
+{
+    for (int p = 1; p <= 8; p++)
+        for (int m = 1; m <= 20; m++)
+            for (int k = 0; k < 2; k++) {
+                World *w = chain(p, m, false), *v = chain(p, m, false);
+                int differ = 0;
+                set_plan(w, k ? "1f1b" : "gpipe", p);
+                set_plan(v, k ? "1f1b" : "gpipe", p);
+                v->p.chunks = 2;
+                for (int d = 0; d < p; d++)
+                    *PUSH(&v->m.plan.map) = d;
+                if (order(&w->p) || order(&v->p))
+                    check(false, "p=%d m=%d: no list", p, m);
+                for (int d = 0; d < p; d++)
+                    for (int i = 0; i < w->p.dev.at[d].order.n; i++)
+                        differ += w->p.dev.at[d].order.n != v->p.dev.at[d].order.n
+                                  || w->p.dev.at[d].order.at[i].kind != v->p.dev.at[d].order.at[i].kind
+                                  || w->p.dev.at[d].order.at[i].mb != v->p.dev.at[d].order.at[i].mb;
+                check(differ == 0, "p=%d m=%d: %d actions of the list differ", p, m, differ);
+            }
+}
+
+/* Random maps: legal lists, and the whole of the step after them. */
+static void test_maps(void)
+{
+    for (int number = 0; number < 400; number++) {
+        World *w = random_graph(6 + dice(8));
+        int devices = 1 + dice(3), chunks = devices + dice(7 - devices);
+        Bytes limit[4] = {INT64_MAX / 4, INT64_MAX / 4, INT64_MAX / 4, INT64_MAX / 4};
+        set_times(w, some_ns);
+        set_plan(w, dice(2) ? "gpipe" : "1f1b", devices);
+        w->p.chunks = chunks;
+        for (int c = 0; c < chunks; c++)
+            *PUSH(&w->m.plan.map) = c < devices ? devices - 1 - c : dice(devices);
+        some_drops(w);
+        if (order(&w->p) || part(&w->p, limit))
+            continue;           /* fewer places to cut than chunks */
+        check_order(&w->p);
+        if (keep(&w->p) || comm(&w->p) || lower(&w->p))
+            check(false, "map %d: no plan", number);
+        check_comm(&w->p);
+        sim(&w->p);
+        check_sim(&w->p);
+        passed++;
+    }
+}
+
 /* Identical jobs through unequal stages: sum f + sum b + (m-1)(max f + max b). */
 static void test_gpipe_exact(void)
 {
@@ -257,6 +306,8 @@ int main(void)
     test_name = "unit_sched";
     test_checkers();            /* forks, so it goes first: nothing is freed in between */
     test_closed_forms();
+    test_lists();
+    test_maps();
     test_gpipe_exact();
     test_latency();
     test_recompute();

@@ -75,6 +75,14 @@ wrong 'a fold into another slot'        "$once"'/^action 0 kind=fold .*into=1/ {
 wrong 'a fold left out'                 "$once"'/^action 0 kind=fold/ { done = 1; next } 1'
 wrong 'a chain in another accumulator'  "$once"'/^action 0 kind=B .*group=1/ { sub(/ group=1/, ""); done = 1 } 1'
 
+base tiny-gpt --stages 2 --map 0,1,0,1 --schedule 1f1b --set train.batch.global=16
+wrong 'a chunk on another device'       '/^chunk 2$/ { print $0 " device=1"; next } 1'
+wrong 'a device without a chunk'        '/^chunk / { sub(/ device=1/, " device=0") } 1'
+wrong 'receives in another order'       '/^action 1 kind=recv mb=2/ && !done { held = $0; next } { print }
+    held && /^action 1 kind=recv/ { print held; held = ""; done = 1 }'
+wrong 'one chunk not updated'           "$once"'/^action 0 kind=U chunk=2 .*part=2/ { done = 1; next } 1'
+wrong 'the chunks of a device swapped'  '/^action 0 kind=F chunk=0 mb=1/ { sub(/chunk=0/, "chunk=2") } 1'
+
 base branches --stages 2
 wrong 'a tied weight not sent back'     '/^action [01] kind=(send|recv|wait).* state=[a-z_.0-9]*weight / { next } 1'
 

@@ -278,7 +278,7 @@ static void read_place(Scanner *s, const Record *r, Plan *p)
 {
     Place c = {0};
     text_take(s, &place_table, r, 0, r->pair.n, &c);
-    in_range(r, "chunk", c.chunk, 0, p->devices * p->chunks);
+    in_range(r, "chunk", c.chunk, 0, p->chunk_device.n);
     if (text_ref(s, R_OP, text_at(r, r->name_col), r->name) != p->chunk.n)
         err(text_at(r, r->name_col), NULL, "operators stand in graph order, each once");
     *PUSH(&p->chunk) = c.chunk;
@@ -308,7 +308,7 @@ static Action action_of(Scanner *s, const Table *t, const Record *r, const Plan 
     Action k = {0};
     text_clear(t, &k);
     text_take(s, t, r, 0, r->pair.n, &k);
-    in_range(r, "chunk", k.chunk, -1, p->devices * p->chunks);
+    in_range(r, "chunk", k.chunk, -1, p->chunk_device.n);
     in_range(r, "mb", k.mb, -1, (int)p->g->micro);
     in_range(r, "peer", k.peer, -1, p->devices);
     in_range(r, "from_device", k.from_device, -1, p->devices);
@@ -345,7 +345,7 @@ static void read_buf(Scanner *s, const Record *r, Plan *p)
     text_clear(&buf_table, x);
     text_take(s, &buf_table, r, 0, r->pair.n, x);
     x->name = own_name(r, p, &x->device);
-    in_range(r, "chunk", x->chunk, -1, p->devices * p->chunks);
+    in_range(r, "chunk", x->chunk, -1, p->chunk_device.n);
     in_range(r, "peer", x->peer, -1, p->devices);
 }
 
@@ -355,7 +355,7 @@ static void read_routine(Scanner *s, const Record *r, Plan *p)
     text_clear(&routine_table, x);
     text_take(s, &routine_table, r, 0, r->pair.n, x);
     x->name = own_name(r, p, &x->device);
-    in_range(r, "chunk", x->chunk, -1, p->devices * p->chunks);
+    in_range(r, "chunk", x->chunk, -1, p->chunk_device.n);
 }
 
 static void read_call(Scanner *s, const Record *r, Plan *p)
@@ -397,8 +397,15 @@ static void check_whole(const Scanner *s, const Plan *p)
     Loc top = {s->file, 1, 1};
     if (!p->schedule)
         err(top, "plan NAME schedule=... devices=N chunks=N", "no record begins with 'plan'");
-    if (p->chunk_device.n != p->devices * p->chunks)
-        err(top, NULL, "%d chunks, and %d of them have a device", p->devices * p->chunks, p->chunk_device.n);
+    if (p->chunk_device.n < p->devices)
+        err(top, NULL, "%d devices, and %d chunks that have one", p->devices, p->chunk_device.n);
+    for (int d = 0; d < p->devices; d++) {
+        int c = 0;
+        while (c < p->chunk_device.n && p->chunk_device.at[c] != d)
+            c++;
+        if (c == p->chunk_device.n)
+            err(top, NULL, "device %d has no chunk", d);
+    }
     if (p->chunk.n && p->chunk.n != p->g->op.n)
         err(top, NULL, "%d operators, and %d of them have a place", p->g->op.n, p->chunk.n);
 }

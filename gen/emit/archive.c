@@ -100,7 +100,10 @@ void emit_plan_json(FILE *f, const Plan *p)
     fprintf(f, ", \"transport\": ");
     json_text(f, p->m->plan.transport);
     fprintf(f, ", \"devices\": %d, \"chunks\": %d, \"micro_batch\": %" PRId64 ", \"micro_batches\": %" PRId64 ", \"groups\": %"
-            PRId64 ",\n", p->devices, p->chunks, p->g->batch, p->g->micro, p->g->groups);
+            PRId64 ",\n \"map\": [", p->devices, p->chunks, p->g->batch, p->g->micro, p->g->groups);
+    for (int c = 0; c < p->chunk_device.n; c++)
+        fprintf(f, "%s%d", c ? ", " : "", p->chunk_device.at[c]);
+    fprintf(f, "],\n");
     fprintf(f, " \"times\": \"%s\", \"step_ns\": %" PRId64 ", \"bottleneck_bound_ns\": %" PRId64 ", \"bound_over\": ",
             p->c->measured ? "measured" : "estimated", p->step, p->bound);
     json_text(f, p->space ? p->space : "");

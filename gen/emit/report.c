@@ -43,15 +43,9 @@ static void print_stages(FILE *f, const Plan *p)
     fprintf(f, "<h2>Stages</h2>\n<table><tr><th>stage</th><th>first .. last operator</th><th>parameters</th><th>gradients</th>"
             "<th>moments</th><th>arena</th><th>lower bound</th><th>limit</th><th>slack</th><th>busy</th></tr>\n");
     for (int d = 0; d < p->devices; d++) {
-        int first = -1, last = 0;
-        for (int o = 0; o < p->g->nf; o++)
-            if (device_of(p, o) == d) {
-                first = first < 0 ? o : first;
-                last = o;
-            }
         const DevicePlan *x = &p->dev.at[d];
-        fprintf(f, "<tr><td>%d</td><td class=\"name\">%s .. %s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td>"
-                "<td>%s</td><td>%s</td><td>%" PRId64 " %%</td></tr>\n", d, p->g->op.at[first].name, p->g->op.at[last].name,
+        fprintf(f, "<tr><td>%d</td><td class=\"name\">%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td>"
+                "<td>%s</td><td>%s</td><td>%" PRId64 " %%</td></tr>\n", d, covers_text(p, d),
                 size_text(part_of(p, d, S_PARAM, S_COPY)), size_text(part_of(p, d, S_GRAD, S_GRAD)),
                 size_text(part_of(p, d, S_MOMENT1, S_MOMENT2)), size_text(x->arena), size_text(x->bound), size_text(x->limit),
                 size_text(x->limit - x->arena), p->step ? 100 * x->busy / p->step : 0);

@@ -42,21 +42,19 @@ static Ns time_of(const Stager *w, ActionKind kind)
 static void print_covers(const Stager *w)
 {
     const Graph *g = w->p->g;
-    int first = -1, last = -1, n = 0, top = 0, bottom = 0;
+    int n = 0, top = 0, bottom = 0;
     for (int o = 0; o < g->nf; o++) {
         if (device_of(w->p, o) != w->device)
             continue;
         const Op *op = &g->op.at[o];
-        first = first < 0 ? o : first;
-        last = o;
         n++;
         if (op->loc.line > 0 && (top == 0 || op->loc.line < top))
             top = op->loc.line;
         if (op->loc.line > bottom)
             bottom = op->loc.line;
     }
-    fprintf(w->f, " *   covers    model.yaml:%d-%d, %s .. %s, %d of %d forward operators\n", top, bottom,
-            g->op.at[first].name, g->op.at[last].name, n, g->nf);
+    fprintf(w->f, " *   covers    model.yaml:%d-%d, %s, %d of %d forward operators\n", top, bottom,
+            covers_text(w->p, w->device), n, g->nf);
 }
 
 static int in_flight(const Stager *w)
@@ -266,7 +264,8 @@ static void print_why(const Stager *w, const Call *c)
         if (o->arg.at[i].kind == ARG_WRITE && !o->arg.at[i].state)
             bytes += w->p->g->tensor.at[o->arg.at[i].index].bytes;
     fprintf(w->f, "    /* recompute %s: not keeping it frees %s for each micro-batch in flight (%d here), "
-            "at %.3f ms each. */\n", o->name, size_text(bytes), in_flight(w), (double)cost_op(w->p->c, w->device, c->op) / 1e6);
+            "at %.3f ms each. */\n", o->name, size_text(bytes), order_flight(w->p, w->p->chunk.at[c->op]),
+            (double)cost_op(w->p->c, w->device, c->op) / 1e6);
 }
 
 static void print_call(const Stager *w, const Routine *r, const Call *c)

@@ -47,6 +47,22 @@ const char *action_text(const Plan *p, const Action *k)
     return "";
 }
 
+/* The runs of forward operators on a device: first .. last, first .. last */
+const char *covers_text(const Plan *p, int device)
+{
+    const Graph *g = p->g;
+    const char *text = "";
+    for (int o = 0; o < g->nf; o++) {
+        if (device_of(p, o) != device || (o > 0 && device_of(p, o - 1) == device))
+            continue;
+        int last = o;
+        while (last + 1 < g->nf && device_of(p, last + 1) == device)
+            last++;
+        text = strf("%s%s%s .. %s", text, *text ? ", " : "", g->op.at[o].name, g->op.at[last].name);
+    }
+    return text;
+}
+
 static const char *hash_of(Text *t)
 {
     char *hex = alloc(65);

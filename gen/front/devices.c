@@ -227,16 +227,6 @@ static void read_recompute(const Spot *s)
     p->recompute = kinds[kind];
 }
 
-static void read_chunks(const Spot *s)
-{
-    int *chunks = s->to;
-    read_count(s);
-    if (*chunks > 1)
-        bad(s->value->loc, "delete it", "%s: gpipe and 1f1b take one chunk a device, and schedules of more are not built yet",
-            s->path);
-    *chunks = 1;
-}
-
 static void read_offload(const Spot *s)
 {
     const char *none;
@@ -308,6 +298,23 @@ static void read_constraints(const Spot *s)
     }
 }
 
+/* chunk -> device */
+static void read_map(const Spot *s)
+{
+    static const Field one = { NULL, NULL, 0, 0, MOST_DEVICES - 1, NULL };
+    Ints *map = s->to;
+    if (!want(s, LIST, "a list of devices, one for each chunk"))
+        return;
+    s->m->plan.map_at = s->value->loc;
+    for (int i = 0; i < s->value->n; i++) {
+        int device = -1;
+        Spot item = spot_item(s, i, &one, &device);
+        read_count(&item);
+        if (device >= 0)
+            *PUSH(map) = device;
+    }
+}
+
 static void read_cuts(const Spot *s)
 {
     static const Field one = { NULL, NULL, 0, 0, MOST_OPS, NULL };
@@ -327,6 +334,27 @@ static void read_cuts(const Spot *s)
     }
 }
 
+/* A map says how many stages there are, and how many chunks the fullest of them holds. */
+static void map_end(PlanSpec *p, Loc chunks_at)
+{
+    int stages = 0, most = 0, *held = alloc(sizeof *held * MOST_DEVICES);
+    for (int c = 0; c < p->map.n; c++) {
+        int d = p->map.at[c];
+        stages = d + 1 > stages ? d + 1 : stages;
+        held[d]++;
+        most = held[d] > most ? held[d] : most;
+    }
+    for (int d = 0; d < stages; d++)
+        if (!held[d])
+            bad(p->map_at, strf("number the devices 0 to %d without a gap", stages - 1), "plan.map: device %d has no chunk", d);
+    if (chunks_at.line)
+        bad(chunks_at, "delete it", "plan.chunks: the map says how many chunks a device holds");
+    if (p->stages_max && (p->stages_min > stages || p->stages_max < stages))
+        bad(p->map_at, strf("--stages %d, or none", stages), "plan.map has %d devices, and other stages are asked for", stages);
+    p->stages_min = p->stages_max = stages;
+    p->chunks = most;
+}
+
 /* auto is 1 to all devices, or what the cuts say. */
 static void stages_end(Model *m, Loc at)
 {
@@ -344,7 +372,9 @@ static void stages_end(Model *m, Loc at)
             p->stages_max, m->devices.n, m->devices.n > 1 ? "s" : "");
     else if (p->stages_min > p->stages_max)
         bad(at, NULL, "at least %d stages and at most %d", p->stages_min, p->stages_max);
-    if (p->cuts.n && (p->stages_min != p->stages_max || p->cuts.n + 1 != p->stages_max * p->chunks))
+    if (p->cuts.n && p->map.n && p->cuts.n + 1 != p->map.n)
+        bad(p->cuts_at, NULL, "%d cuts make %d chunks; plan.map has %d", p->cuts.n, p->cuts.n + 1, p->map.n);
+    else if (p->cuts.n && !p->map.n && (p->stages_min != p->stages_max || p->cuts.n + 1 != p->stages_max * p->chunks))
         bad(p->cuts_at, NULL, "%d cuts make %d chunks; %d stages of %d chunk%s are asked for", p->cuts.n, p->cuts.n + 1,
             p->stages_max, p->chunks, p->chunks > 1 ? "s" : "");
 }
@@ -353,7 +383,8 @@ void model_plan(Model *m, Node *node)
 {
     static const Field fields[] = {
         { "stages", read_stages, 0, 0, 0, NULL },
-        { "chunks", read_chunks, AT(chunks), 1, MOST_CHUNKS, NULL },
+        { "chunks", read_count, AT(chunks), 1, MOST_CHUNKS, NULL },
+        { "map", read_map, AT(map), 0, 0, NULL },
         { "schedule", read_built, AT(schedule), 0, 3, SCHEDULES },
         { "transport", read_word, AT(transport), 0, 0, "local mpi" },
         { "planner", read_built, AT(planner), 0, 1, PLANNERS },
@@ -368,6 +399,8 @@ void model_plan(Model *m, Node *node)
                      .loc = node ? node->loc : (Loc){ 0, 0, 0 } };
     if (node)
         section(m, node, "plan", fields, COUNT(fields), p);
-    const Node *stages = node_get(node, "stages");
+    const Node *stages = node_get(node, "stages"), *chunks = node_get(node, "chunks");
+    if (p->map.n)
+        map_end(p, chunks ? chunks->loc : (Loc){ 0, 0, 0 });
     stages_end(m, stages ? stages->loc : p->loc);
 }

@@ -108,7 +108,8 @@ const char *override_path(const char *option)
 {
     static const struct { const char *option, *path; } shorts[] = {
         { "--stages", "plan.stages" }, { "--schedule", "plan.schedule" }, { "--recompute", "plan.recompute" },
-        { "--limit", "devices.*.memory" }, { "--cuts", "plan.cuts" } };
+        { "--limit", "devices.*.memory" }, { "--cuts", "plan.cuts" },
+        { "--map", "plan.map" } };
     for (int i = 0; i < COUNT(shorts); i++)
         if (!strcmp(option, shorts[i].option))
             return shorts[i].path;
@@ -122,7 +123,7 @@ static void set_short(Node *root, const char *text)
     const char *option = strf("%.*s", (int)n, text), *path = override_path(option), *value = text + n + 1;
     if (!path)
         die("%s is short for nothing", option);
-    if (!strcmp(option, "--cuts"))
+    if (!strcmp(option, "--cuts") || !strcmp(option, "--map"))
         value = strf("[%s]", value);
     place(&root, path, 0, strlen(path), load_option(option, value, 0));
 }

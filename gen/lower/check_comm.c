@@ -138,23 +138,28 @@ static bool same_computation(const Action *a, const Action *b)
            a->version == b->version && acc && a->group == b->group && a->into == b->into;
 }
 
-/* Has this part of the update nothing to do on the device?  lower drops those. */
-static bool is_empty(const Plan *p, int device, const Action *k)
+/* Has this part of the update nothing to do for the chunk?  lower drops those. */
+static bool is_empty(const Plan *p, const Action *k)
 {
     for (int o = p->g->nb; o < p->g->op.n; o++)
-        if (device_of(p, o) == device && lower_part(&p->g->op.at[o]) == k->part)
+        if (p->chunk.at[o] == k->chunk && lower_part(&p->g->op.at[o]) == k->part)
             return false;
     return true;
 }
 
-static bool folds_nothing(const Plan *p, int device, int chunk)
+static bool folds_nothing(const Plan *p, int chunk)
 {
     for (int s = 0; s < p->g->state.n; s++) {
         const State *x = &p->g->state.at[s];
-        if (x->kind == S_GRAD && device_of(p, x->op) == device && p->chunk.at[x->op] == chunk)
+        if (x->kind == S_GRAD && p->chunk.at[x->op] == chunk)
             return false;
     }
     return true;
+}
+
+static bool does_nothing(const Plan *p, const Action *k)
+{
+    return (k->kind == K_U && is_empty(p, k)) || (k->kind == K_FOLD && folds_nothing(p, k->chunk));
 }
 
 /* The computations are those that order gave, all of them, in its order, and no others. */
@@ -166,15 +171,13 @@ static void check_kept_order(const Plan *p)
         for (int i = 0; i < list->n; i++) {
             if (!computes(list->at[i].kind))
                 continue;
-            while (j < order->n && !same_computation(&list->at[i], &order->at[j]) &&
-                   ((order->at[j].kind == K_U && is_empty(p, d, &order->at[j])) ||
-                    (order->at[j].kind == K_FOLD && folds_nothing(p, d, order->at[j].chunk))))
+            while (j < order->n && !same_computation(&list->at[i], &order->at[j]) && does_nothing(p, &order->at[j]))
                 j++;
             if (j == order->n || !same_computation(&list->at[i], &order->at[j++]))
                 die("device %d: action %d is not the computation that the schedule has there", d, i);
         }
         for (; j < order->n; j++)
-            if (order->at[j].kind != K_U || !is_empty(p, d, &order->at[j]))
+            if (!does_nothing(p, &order->at[j]))
                 die("device %d: computation %d of the schedule is missing from its list", d, j);
     }
 }

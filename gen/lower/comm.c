@@ -21,7 +21,9 @@
  * much, until nobody waits in a circle; without any waits for sends there is none, for computations depend on each other in
  * no circle.  More slack for speed is a planning decision that a schedule would have to price.
  *
- * Messages between two devices are begun in the same order on both: by micro-batch, then by tag.
+ * Messages between two devices are begun in the same order on both: that in which the sender makes them.  Where a device
+ * holds several chunks, and so reads in another order, a receive is posted early, behind those that were sent before it.
+ * What one chunk hands to another on its own device is no message.
  */
 #include "dpgen.h"
 
@@ -34,6 +36,8 @@ typedef struct {
 typedef VEC(Msg) Msgs;
 
 typedef struct { int msg, request, age; Action what; } Pending;
+typedef struct { int msg, mb; } Sent;
+typedef struct { VEC(Sent) sent; int posted; } Lane;    /* what one device sends to another, in order; so many are posted */
 
 typedef struct {
     Plan *p;
@@ -46,6 +50,9 @@ typedef struct {
     bool busy[256];             /* request numbers */
     int requests;
     int slack;                  /* computations until a send is waited for */
+    bool eval;
+    Lane *lane;                 /* by sender: what this device receives */
+    int part;                   /* of the update: its messages are put */
     VEC(Pending) sent, posted;
     bool *loaded;               /* by input tensor and micro-batch */
 } Comm;
@@ -166,6 +173,22 @@ static void put_recv(Comm *c, int msg, int mb)
     *PUSH(&c->posted) = (Pending){msg, a.request, 0, a};
 }
 
+/* Post the receive of (msg, mb), after those that are sent before it; it may have been posted for such a reason. */
+static void post(Comm *c, int msg, int mb)
+{
+    Lane *l = &c->lane[c->msg.at[msg].src];
+    for (int i = 0; i < c->posted.n; i++)
+        if (c->posted.at[i].msg == msg && c->posted.at[i].what.mb == mb)
+            return;
+    for (bool found = false; !found;) {
+        if (l->posted == l->sent.n)
+            die("device %d: message %d of micro-batch %d is never sent", c->device, msg, mb);
+        Sent s = l->sent.at[l->posted++];
+        put_recv(c, s.msg, s.mb);
+        found = s.msg == msg && s.mb == mb;
+    }
+}
+
 static void put_wait(Comm *c, const Pending *w)
 {
     Action a = w->what;
@@ -242,13 +265,40 @@ static void put_loads(Comm *c, const Action *k)
     }
 }
 
+/* Does the computation make this message?  An evaluation sends what forward reads. */
+static bool makes(const Comm *c, const Action *k, const Msg *m)
+{
+    bool wanted = !c->eval;
+    for (int chunk = 0; !wanted && m->tensor >= 0 && chunk < c->chunks; chunk++)
+        wanted = m->phases[chunk] & 1 << PH_F;
+    return wanted && m->tensor >= 0 && m->made == k->chunk && (m->made_in & phases_of(k->kind));
+}
+
 static void put_sends(Comm *c, const Action *k)
 {
-    for (int i = 0; i < c->msg.n; i++) {
-        const Msg *m = &c->msg.at[i];
-        if (m->tensor >= 0 && m->src == c->device && m->made == k->chunk && (m->made_in & phases_of(k->kind)))
+    for (int i = 0; i < c->msg.n; i++)
+        if (makes(c, k, &c->msg.at[i]))
             put_send(c, i, k->mb);
-    }
+}
+
+static void find_lane(Comm *c, const Action *k)
+{
+    for (int i = 0; i < c->msg.n; i++)
+        if (c->msg.at[i].dst == c->device && makes(c, k, &c->msg.at[i]))
+            *PUSH(&c->lane[c->msg.at[i].src].sent) = (Sent){i, k->mb};
+}
+
+/* What each device sends to this one, in the order in which put_sends() will write it there. */
+static void find_lanes(Comm *c)
+{
+    const Plan *p = c->p;
+    c->lane = alloc(sizeof *c->lane * (size_t)p->devices);
+    for (int d = 0; d < p->devices && !c->eval; d++)
+        for (int i = 0; i < p->dev.at[d].order.n; i++)
+            if (d != c->device && p->dev.at[d].order.at[i].mb >= 0)
+                find_lane(c, &p->dev.at[d].order.at[i]);
+    for (int chunk = 0; chunk < c->chunks && c->eval; chunk++)
+        find_lane(c, &(Action){.kind = K_F, .chunk = chunk});
 }
 
 /* ---- the update ---------------------------------------------------------------------------------------------------- */
@@ -376,12 +426,12 @@ static void put_head(Comm *c)
 static void put_compute(Comm *c, const Action *k, const Ints *now, const Action *next, const Ints *ahead, const Backward *back)
 {
     for (int i = 0; next && i < ahead->n; i++)
-        put_recv(c, ahead->at[i], next->mb);
+        post(c, ahead->at[i], next->mb);
     wait_sends(c, c->slack);
     for (int i = 0; i < c->sent.n; i++)
         c->sent.at[i].age++;
-    if (k->kind == K_U)
-        put_update_messages(c, k->part);
+    if (k->kind == K_U && k->part != c->part)       /* once for all chunks of the device */
+        put_update_messages(c, c->part = k->part);
     if (k->chunk >= 0 && k->mb >= 0)
         put_loads(c, k);
     if (back && back->early > 0 && (k->kind == K_B || k->kind == K_I)) {
@@ -404,7 +454,7 @@ static void step_list(Comm *c, const Backward *back)
         *PUSH(&first) = arrivals(c, &order->at[j]);
     put_head(c);
     for (int i = 0; order->n > 0 && i < first.at[0].n; i++)
-        put_recv(c, first.at[0].at[i], order->at[0].mb);
+        post(c, first.at[0].at[i], order->at[0].mb);
     for (int j = 0; j < order->n; j++) {
         const Action *k = &order->at[j];
         int next = j + 1;
@@ -434,7 +484,7 @@ static void eval_list(Comm *c)
         k.mb = 0;
         Ints now = arrivals(c, &k);
         for (int i = 0; i < now.n; i++)
-            put_recv(c, now.at[i], 0);
+            post(c, now.at[i], 0);
         put_compute(c, &k, &now, NULL, NULL, NULL);
     }
     wait_sends(c, 0);
@@ -446,14 +496,17 @@ static void start(Comm *c, int device, Actions *out)
     const Graph *g = c->p->g;
     c->device = device;
     c->out = out;
+    c->eval = out == &c->p->dev.at[device].eval;
+    c->part = -1;
     c->sent.n = c->posted.n = 0;
-    c->requests = out == &c->p->dev.at[device].eval ? c->requests : 0;
+    c->requests = c->eval ? c->requests : 0;
     c->loaded = alloc((size_t)g->tensor.n * (size_t)g->micro);
     for (int i = 0; i < 256; i++)
         c->busy[i] = false;
     for (int i = 0; i < c->msg.n; i++)
         for (int mb = 0; mb < g->micro; mb++)
             c->msg.at[i].got[mb] = false;
+    find_lanes(c);
 }
 
 enum { MOST_SLACK = 1 << 20 };
@@ -473,6 +526,11 @@ static void write_lists(Comm *c, const Backward *back)
     }
 }
 
+static bool stuck(const Plan *p)
+{
+    return comm_stuck(p, false) >= 0 || comm_stuck(p, true) >= 0;
+}
+
 /* needs: dev[].order, chunk, chunk_device, fate.  fills: dev[].list, dev[].eval, dev[].requests. */
 int comm(Plan *p)
 {
@@ -483,7 +541,7 @@ int comm(Plan *p)
     find_messages(&c);
     find_update_messages(&c);
     c.slack = 1;
-    for (write_lists(&c, back); comm_stuck(p, false) >= 0 && c.slack < MOST_SLACK; write_lists(&c, back))
+    for (write_lists(&c, back); stuck(p) && c.slack < MOST_SLACK; write_lists(&c, back))
         c.slack *= 2;
     return 0;
 }

@@ -210,13 +210,13 @@ int lower_part(const Op *o)
     return !strcmp(name, "TieAdd") || !strcmp(name, "NormPartial") ? 0 : !strcmp(name, "NormTotal") ? 1 : 2;
 }
 
-static void update_routine(Lower *w, int part)
+static void update_routine(Lower *w, int chunk, int part)
 {
     static const char *const name[] = {"gather", "norm", "update"};
-    Routine *r = new_routine(w, K_U, -1, name[part]);
+    Routine *r = new_routine(w, K_U, chunk, w->p->chunks > 1 ? strf("chunk%d_%s", chunk, name[part]) : name[part]);
     r->part = part;
     for (int o = w->p->g->nb; o < w->p->g->op.n; o++)
-        if (device_of(w->p, o) == w->device && lower_part(&w->p->g->op.at[o]) == part)
+        if (w->p->chunk.at[o] == chunk && lower_part(&w->p->g->op.at[o]) == part)
             add_call(w, r, o, false);
 }
 
@@ -236,14 +236,13 @@ static int routine_of(Lower *w, const Action *k)
         return -1;
     for (int r = 0; r < p->routine.n; r++) {
         const Routine *x = &p->routine.at[r];
-        int chunk = k->kind == K_U ? -1 : k->chunk;
-        if (x->device == w->device && x->kind == k->kind && x->chunk == chunk && x->part == k->part && x->eval == w->eval)
+        if (x->device == w->device && x->kind == k->kind && x->chunk == k->chunk && x->part == k->part && x->eval == w->eval)
             return x->kind == K_FOLD || x->call.n > 0 ? r : -1;
     }
     switch (k->kind) {
     case K_F:    forward_routine(w, k->chunk); break;
     case K_R:    recompute_routine(w, k->chunk); break;
-    case K_U:    update_routine(w, k->part); break;
+    case K_U:    update_routine(w, k->chunk, k->part); break;
     case K_FOLD: new_routine(w, K_FOLD, k->chunk, strf("chunk%d_fold", k->chunk)); break;
     default:     backward_routine(w, k->chunk, k->kind); break;
     }
@@ -345,18 +344,21 @@ static void touch_moves(Plan *p, Touch *touch, const Actions *list)
     }
 }
 
+/* Accumulators of all chunks of a device are one pool: folds of a chunk take its part of the slots. */
 static int pool_of(Plan *p, const Buf *b)
 {
     static const char letter[] = {[AT_F] = 'f', [AT_R] = 'r', [AT_B] = 'b', [AT_W] = 'w', [AT_LOAD] = 'l', [AT_RECV] = 'x',
                                   [AT_RECVB] = 'g', [AT_SEND] = 's', [AT_U] = 'u', [AT_ALWAYS] = 'a'};
+    bool always = b->birth == AT_ALWAYS;
+    int chunk = always && p->chunks > 1 ? -1 : b->chunk;
     for (int i = 0; i < p->pool.n; i++) {
         const Pool *x = &p->pool.at[i];
-        if (x->device == b->device && x->chunk == b->chunk && x->birth == b->birth && x->death == b->death)
+        if (x->device == b->device && x->chunk == chunk && x->birth == b->birth && x->death == b->death)
             return i;
     }
-    const char *name = b->birth == AT_ALWAYS ? "grads" : strf("%c%c", letter[b->birth], letter[b->death]);
-    *PUSH(&p->pool) = (Pool){.device = b->device, .chunk = b->chunk, .birth = b->birth, .death = b->death,
-                             .name = p->chunks > 1 ? strf("%s%d", name, b->chunk) : name};
+    const char *name = always ? "grads" : strf("%c%c", letter[b->birth], letter[b->death]);
+    *PUSH(&p->pool) = (Pool){.device = b->device, .chunk = chunk, .birth = b->birth, .death = b->death,
+                             .name = p->chunks > 1 && !always ? strf("%s%d", name, b->chunk) : name};
     return p->pool.n - 1;
 }
 

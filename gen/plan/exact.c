@@ -22,7 +22,7 @@
  * bind.  GPT-2 with 125 operators: well below a millisecond.  60,000 operators in balance: seconds.
  *
  * Not handled: devices of different speed, chunks that share a device's memory (each is given all of it, which keeps
- * the price a lower bound), stages that are not contiguous.
+ * the price a lower bound; part.c then asks the largest for less), stages that are not contiguous.
  */
 #include "span.h"
 

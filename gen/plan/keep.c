@@ -182,6 +182,27 @@ static void fit(Choice *c, Bytes limit)
     drop(c, high);
 }
 
+static int last_of(const Plan *p, int first)
+{
+    int last = first;
+    while (last + 1 < p->g->nf && p->chunk.at[last + 1] == p->chunk.at[first])
+        last++;
+    return last;
+}
+
+/* What the chunks of a device need under these fates, nearly; without the chunk `but`. */
+static Bytes needs(const Plan *p, int *fate, int device, int but)
+{
+    Bytes sum = 0;
+    for (int s = 0, first = 0, last; s < p->chunk_device.n; s++, first = last + 1) {
+        last = last_of(p, first);
+        if (p->chunk_device.at[s] == device && s != but)
+            sum += live_bytes(p, fate, s, span_under(p, fate, first, last).states);
+    }
+    return sum;
+}
+
+/* Chunks that share a device drop one after another, the first ones first: they hold most micro-batches. */
 static int choose(Plan *p, int *fate)
 {
     const int *cheap = keep_fates(p, true);
@@ -189,12 +210,10 @@ static int choose(Plan *p, int *fate)
     for (int t = 0; t < p->g->tensor.n; t++)
         may[t] = cheap[t] == FATE_RECOMPUTE && fate[t] == FATE_KEEP;
     for (int s = 0, first = 0; s < p->chunk_device.n; s++) {
-        Bytes limit = p->soft[p->chunk_device.at[s]];
-        Choice c = {.p = p, .chunk = s, .first = first, .last = first, .may = may, .fate = fate};
-        while (c.last + 1 < p->g->nf && p->chunk.at[c.last + 1] == s)
-            c.last++;
+        Bytes limit = p->soft[p->chunk_device.at[s]] - needs(p, fate, p->chunk_device.at[s], s);
+        Choice c = {.p = p, .chunk = s, .first = first, .last = last_of(p, first), .may = may, .fate = fate};
         Bytes least = bytes_under(p, cheap, first, c.last, order_flight(p, s));
-        if (least > limit) {
+        if (least > p->soft[p->chunk_device.at[s]]) {
             p->nofit_device = p->chunk_device.at[s];
             p->nofit_need = least;
             return 1;
@@ -209,15 +228,7 @@ static int choose(Plan *p, int *fate)
 
 Bytes keep_need(const Plan *p, int device)
 {
-    Bytes sum = 0;
-    int *fate = p->fate.at;
-    for (int s = 0, first = 0, last; s < p->chunk_device.n; s++, first = last + 1) {
-        for (last = first; last + 1 < p->g->nf && p->chunk.at[last + 1] == s;)
-            last++;
-        if (p->chunk_device.at[s] == device)
-            sum += live_bytes(p, fate, s, span_under(p, fate, first, last).states);
-    }
-    return sum;
+    return needs(p, p->fate.at, device, -1);
 }
 
 int keep(Plan *p)

@@ -243,18 +243,30 @@ static bool cut_with_drops(Plan *p, Cuts *c, const Planner *planner)
     return true;
 }
 
-/* Bytes over the limit that chunk s really has, under this cut; what to ask of it instead goes into ask. */
-static Bytes excess(const Plan *p, const Cuts *c, int *fate, int s, Bytes limit, Bytes *ask)
+/* Bytes over its limit that device d really has under this cut; its largest chunk is asked to have so much less. */
+static Bytes excess(const Plan *p, const Cuts *c, int *fate, int d, Bytes limit, Bytes *asked)
 {
-    Span span;
-    span_open(&span, c->reads);
-    span_start(&span, s ? c->last[s - 1] + 1 : 0);
-    while (span.last < c->last[s])
-        span_grow(&span);
-    Bytes over = live_bytes(p, fate, s, span.states) - limit;
-    if (over > 0)
-        *ask = span_bytes(&span, c->flight[s]) - over;
-    return over;
+    Bytes sum = 0, most = -1, bytes = 0;
+    int largest = -1;
+    for (int s = 0; s < c->chunks; s++) {
+        if (p->chunk_device.at[s] != d)
+            continue;
+        Span span;
+        span_open(&span, c->reads);
+        span_start(&span, s ? c->last[s - 1] + 1 : 0);
+        while (span.last < c->last[s])
+            span_grow(&span);
+        Bytes live = live_bytes(p, fate, s, span.states);
+        sum += live;
+        if (live > most) {
+            most = live;
+            largest = s;
+            bytes = span_bytes(&span, c->flight[s]);
+        }
+    }
+    if (sum > limit)
+        asked[largest] = bytes - (sum - limit);
+    return sum - limit;
 }
 
 enum { ROUNDS = 8 };
@@ -275,8 +287,8 @@ static void settle(Plan *p, Cuts *c, const Planner *planner)
             break;
         assign(p, c);
         Bytes worst = INT64_MIN;
-        for (int s = 0; s < c->chunks; s++) {
-            Bytes over = excess(p, c, fate, s, limit[s], &asked[s]);
+        for (int d = 0; d < p->devices; d++) {
+            Bytes over = excess(p, c, fate, d, p->soft[d], asked);
             worst = over > worst ? over : worst;
         }
         if (worst < least) {

@@ -8,15 +8,17 @@
  *
  * Time with equal stages: (m+p-1)(f+b), as GPipe.  In flight on device i: min(m, p-i).  No spare micro-batch is held,
  * so a message latency c is paid in the steady state: f + b + 2c(p-1)/p per micro-batch.  Any p and m.  Several chunks
- * a device are the interleaved schedule, which is another file.
+ * a device: list.c.
  */
 #include "sched.h"
 
 int schedule_1f1b(Plan *p)
 {
     int m = (int)p->g->micro;
-    if (p->chunks != 1)
-        return 1;
+    if (p->chunks > 1) {
+        sched_list(p, false);
+        return 0;
+    }
     for (int d = 0; d < p->devices; d++) {
         int warm = p->devices - 1 - d < m ? p->devices - 1 - d : m;
         for (int k = 0; k < warm; k++)

@@ -6,15 +6,17 @@
  * 2.2.  The paper leaves the backward order open; here it is ascending, because the gradient chain is.
  *
  * Time, f and b those of a stage: sum f + sum b + (m-1)(max f + max b); with equal stages (m+p-1)(f+b).  In flight: m
- * micro-batches on every device.  Any p and m.  Several chunks a device are not handled.
+ * micro-batches on every device.  Any p and m.  Several chunks a device: list.c.
  */
 #include "sched.h"
 
 int schedule_gpipe(Plan *p)
 {
     int m = (int)p->g->micro;
-    if (p->chunks != 1)
-        return 1;
+    if (p->chunks > 1) {
+        sched_list(p, true);
+        return 0;
+    }
     for (int d = 0; d < p->devices; d++) {
         for (int k = 0; k < m; k++)
             sched_put(p, d, K_F, d, k);

@@ -88,8 +88,9 @@ int order(Plan *p)
     memset(&p->chunk_device, 0, sizeof p->chunk_device);
     for (int d = 0; d < p->devices; d++)
         PUSH(&p->dev)->device = d;
-    for (int c = 0; c < p->devices * p->chunks; c++)
-        *PUSH(&p->chunk_device) = c % p->devices;
+    const Ints *map = &p->m->plan.map;
+    for (int c = 0; c < (map->n ? map->n : p->devices * p->chunks); c++)
+        *PUSH(&p->chunk_device) = map->n ? map->at[c] : c % p->devices;
     if (made->make(p))
         return 1;
     for (int d = 0; d < p->devices; d++)

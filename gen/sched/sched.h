@@ -8,6 +8,7 @@
 #include "../dpgen.h"
 
 Action *sched_put(Plan *p, int device, ActionKind kind, int chunk, int mb);
+void sched_list(Plan *p, bool flush);           /* any map; flush: GPipe's form */
 int schedule_gpipe(Plan *p);
 int schedule_1f1b(Plan *p);
 #endif
