@@ -22,14 +22,14 @@ LOWER = gen/lower/rebuild.o gen/lower/comm.o gen/lower/lower.o gen/lower/mem.o g
 EMIT  = gen/emit/names.o gen/emit/text.o gen/emit/stage.o gen/emit/launch.o gen/emit/archive.o gen/emit/report.o \
         gen/emit/build.o gen/emit/out.o gen/emit/emit.o build/embedded.o
 TEXT  = gen/base/text.o gen/base/text_graph.o gen/base/text_plan.o
-OBJ   = gen/main.o $(BASE) $(FRONT) $(COST) $(SCHED) $(PLAN) $(LOWER) $(EMIT) $(TEXT)
+OBJ   = gen/main.o gen/options.o $(BASE) $(FRONT) $(COST) $(SCHED) $(PLAN) $(LOWER) $(EMIT) $(TEXT)
 
 all: dpgen
 
 dpgen: $(OBJ)
 	$(CC) $(LDFLAGS) -o $@ $(OBJ) $(LIBS)
 
-$(OBJ): gen/dpgen.h
+$(OBJ): gen/dpgen.h gen/options.h
 $(PLAN): gen/plan/price.h gen/plan/fates.h gen/plan/live.h gen/plan/span.h
 gen/front/row.o: gen/ops.def
 

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * options.c: the command line, checked as a whole before anything is read.  An option that a command would ignore is
+ * refused: whoever gives it expects something of it.
+ */
+#include "options.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const Dump dumps[] = {
+    {'b', "build",  "forward operators, blocks and repeats expanded"},
+    {'s', "shape",  "shapes, types, bytes, states"},
+    {'g', "grad",   "backward and update operators"},
+    {'f', "fuse",   "fusion groups: the const Graph"},
+    {'o', "order",  "computations of each device"},
+    {'p', "part",   "operator -> chunk"},
+    {'k', "keep",   "tensor -> keep or recompute"},
+    {'c', "comm",   "the whole action lists"},
+    {'l', "lower",  "routines, buffers, pools"},
+    {'m', "mem",    "offsets and owner intervals"},
+    {'t', "sim",    "predicted times"},
+    {'a', "all",    "the whole plan, for --from"},
+    {0, NULL, NULL},
+};
+
+static const char usage[] =
+    "dpgen MODEL.yaml -o DIR     plan the training job and write it to DIR as C\n"
+    "dpgen check MODEL.yaml      operators, parameters, bytes, FLOP\n"
+    "dpgen plan MODEL.yaml       the plan as a table; --json as data\n"
+    "\n"
+    "  -o DIR                    where to write; appears whole or not at all\n"
+    "  -D NAME=VALUE             override a dim of the model\n"
+    "  --set PATH=VALUE          override any scalar, such as train.steps=100\n"
+    "  --stages N                plan.stages\n"
+    "  --schedule NAME           plan.schedule: gpipe, 1f1b or auto\n"
+    "  --recompute WHAT          plan.recompute: none, full or auto\n"
+    "  --limit BYTES             devices.*.memory, such as 8GiB\n"
+    "  --cuts A,B,...            last forward operator of each chunk but the last, counted from 0\n"
+    "  --map A,B,...             the device of each chunk, such as 0,1,1,0\n"
+    "  --devices FILE            devices, links and hosts, instead of the model's own; devices/ has some\n"
+    "  --pace                    devices that wait for their planned time instead of computing: a dry run\n"
+    "  --prefix NAME             an object with NAME_main() instead of a program\n"
+    "  --profile FILE            measured times\n"
+    "  --estimate                times by the roofline of the devices' descriptions\n"
+    "  --from FILE               start from a graph (-d f) or a plan (-d a) in text form\n"
+    "  -d LETTERS                print the state after these passes and write nothing; -d ? lists them\n"
+    "  --help, --version\n"
+    "\n"
+    "status: 0 done, 1 failed, 2 usage, 3 the model is wrong, 4 no plan fits, 5 stale profile, 70 a bug in dpgen\n";
+
+static NORETURN void misuse(const char *form, const char *what)
+{
+    fprintf(stderr, "dpgen: ");
+    fprintf(stderr, form, what);
+    fprintf(stderr, "\ntry: dpgen --help\n");
+    exit(EXIT_USAGE);
+}
+
+static void list_dumps(void)
+{
+    for (int i = 0; dumps[i].pass; i++)
+        printf("%c  %-6s %s\n", dumps[i].letter, dumps[i].pass, dumps[i].what);
+    exit(0);
+}
+
+static void take_option(Options *x, const char *option, const char *value)
+{
+    struct { const char *option; const char **to; } texts[] = {
+        {"-o", &x->out}, {"--from", &x->from}, {"-d", &x->dump}, {"--profile", &x->profile}, {"--prefix", &x->prefix},
+        {"--devices", &x->devices}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (!strcmp(option, texts[i].option)) {
+            *texts[i].to = value;
+            return;
+        }
+    if (!strcmp(option, "-D"))
+        *PUSH(&x->over.define) = value;
+    else if (!strcmp(option, "--set"))
+        *PUSH(&x->over.set) = value;
+    else if (override_path(option))
+        *PUSH(&x->over.set) = strf("%s=%s", option, value);
+    else
+        misuse("unknown option %s", option);
+    if (!value || !*value || (value[0] == '-' && value[1]))     /* what begins with - is the next option */
+        misuse("%s needs a value", option);
+}
+
+static bool is_verb(const char *word)
+{
+    return !strcmp(word, "check") || !strcmp(word, "plan");
+}
+
+static void check_verb(const char *word)
+{
+    static const char *const later[] = {"profile", "compare", "explain", "schedules", "pack"};
+    for (size_t i = 0; i < sizeof later / sizeof *later; i++)
+        if (!strcmp(word, later[i]))
+            misuse("the command %s is not built yet; a file of that name is written ./NAME", word);
+}
+
+/* An option that a command would ignore is a mistake in the command line. */
+static void check_ignored(const Options *x)
+{
+    bool check = x->verb && !strcmp(x->verb, "check");
+    const char *verb = x->verb ? x->verb : "MODEL.yaml";
+    const struct { const char *option; bool given, taken; } uses[] = {
+        {"-o", x->out, !x->verb}, {"--prefix", x->prefix, !x->verb}, {"--json", x->json, x->verb && !check && !x->dump},
+        {"--profile", x->profile, !check && !x->estimate}, {"--estimate", x->estimate, !check}};
+    for (size_t i = 0; i < sizeof uses / sizeof *uses; i++)
+        if (uses[i].given && !uses[i].taken)
+            misuse(strf("dpgen %s has no use for %%s%s%s", verb, x->dump ? " with -d" : "",
+                        x->estimate ? " with --estimate" : ""), uses[i].option);
+}
+
+static void check_options(const Options *x)
+{
+    for (const char *c = x->dump; c && *c; c++) {
+        bool known = false;
+        for (int i = 0; dumps[i].pass; i++)
+            known |= dumps[i].letter == *c;
+        if (!known)
+            misuse("-d %s: there is no such pass; -d ? lists them", x->dump);
+    }
+    if (!x->file)
+        misuse("%s", "no model file");
+    check_ignored(x);
+    if (!x->verb && !x->out && !x->dump)
+        misuse("where to? dpgen %s -o DIR", x->file);
+    for (const char *c = x->prefix; c && *c; c++)
+        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789", *c) || strchr("0123456789", *x->prefix))
+            misuse("--prefix %s is not a C identifier", x->prefix);
+}
+
+Options options(int argc, char **argv)
+{
+    Options x = {0};
+    for (int i = 1; i < argc; i++) {
+        const char *word = argv[i];
+        if (!strcmp(word, "--help")) {
+            fputs(usage, stdout);
+            exit(0);
+        }
+        if (!strcmp(word, "--version")) {
+            printf("dpgen %s\n", DPGEN_VERSION);
+            exit(0);
+        }
+        if (!strcmp(word, "-d") && i + 1 < argc && !strcmp(argv[i + 1], "?"))
+            list_dumps();
+        if (!strcmp(word, "--json"))
+            x.json = true;
+        else if (!strcmp(word, "--estimate"))
+            x.estimate = true;
+        else if (!strcmp(word, "--pace"))
+            x.pace = true;
+        else if (word[0] == '-' && word[1])
+            take_option(&x, word, ++i < argc ? argv[i] : NULL);
+        else if (!x.verb && !x.file && is_verb(word))
+            x.verb = word;
+        else if (!x.file)
+            check_verb(x.file = word);
+        else
+            misuse("one model file at a time: what is %s?", word);
+    }
+    check_options(&x);
+    return x;
+}

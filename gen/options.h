@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * options.h: the command line of dpgen.
+ */
+#ifndef OPTIONS_H
+#define OPTIONS_H
+#include "dpgen.h"
+
+typedef struct {
+    const char *verb, *file, *out, *from, *dump, *profile, *prefix, *devices;
+    Overrides over;
+    bool json, estimate, pace;
+} Options;
+
+/* Dump letters: what -d prints after which pass.  Ends with a NULL pass. */
+typedef struct { char letter; const char *pass, *what; } Dump;
+extern const Dump dumps[];
+
+/* Complains and ends with status 2 at the first mistake; --help, --version and -d ? answer and end with 0. */
+Options options(int argc, char **argv);
+#endif
