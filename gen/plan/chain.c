@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * chain.c: the best pipeline of replicated stages over a chain of units.
+ *
+ * Problem: cut a chain of layers into stages, give each a number of machines, all machines used, so that the slowest
+ * stage or transfer takes least.  Method: the dynamic program of PipeDream (Narayanan et al., PipeDream: Generalized
+ * Pipeline Parallelism for DNN Training, SOSP 2019), as its published optimiser computes it, which is not quite as the
+ * paper has it:
+ *
+ *   A(j, m) = min over the last stage k+1..j on r machines of max(A(k, m-r), T(k+1..j, r), in, out)
+ *   T       = (time + 4 (r-1) parameters / (r rate)) / r         summed, not the larger of the two
+ *   in, out = 2 bytes / (r rate), only if a compression ratio is given
+ *   memory  = (activations + parameters) ceil((machines - m) / r), only if asked for; m counts the stage's own
+ *
+ * so the last stage stashes nothing and the bytes of the front are not those of weight stashing.  Both are kept: it is a
+ * baseline.  `fits` puts a caller's own memory model in the place of the published one.
+ *
+ * Candidates for a last stage are tried in the order of their value, so that the caller's model, which may be dear, is
+ * asked only until it agrees.  Equal values: the smallest k, then the fewest machines.
+ *
+ * Cost: O(n n m m log) for n units and m machines, O(n n m log) for straight pipelines.
+ * Not handled: the hierarchy of slower and faster networks; branches, which have to be a chain before.
+ */
+#include "chain.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct { Ns value; int from, replicas; } Cell;      /* from: units before the last stage */
+#define NONE INT64_MAX
+
+typedef struct {
+    const Chain *c;
+    int64_t *time, *reduce, *stash;     /* prefix sums */
+    int *musts;
+    Cell *cell;                 /* [units in front * (machines+1) + machines] */
+    Cell *candidate;
+} Table;
+
+static int64_t *sums(const int64_t *of, int n)
+{
+    int64_t *sum = alloc(sizeof *sum * (size_t)(n + 1));
+    for (int i = 0; of && i < n; i++)
+        sum[i + 1] = sum[i] + of[i];
+    return sum;
+}
+
+static Cell *cell(const Table *x, int units, int machines)
+{
+    return &x->cell[units * (x->c->machines + 1) + machines];
+}
+
+static Ns larger(Ns a, Ns b)
+{
+    return a > b ? a : b;
+}
+
+/* Units k..j-1 on r machines as the last stage of those on m. */
+static Ns stage_value(const Table *x, int k, int j, int r)
+{
+    const Chain *c = x->c;
+    Ns value = x->time[j] - x->time[k];
+    if (r > 1)
+        value = (value + (r - 1) * (x->reduce[j] - x->reduce[k]) / r) / r;
+    if (c->transfers && k > 0)
+        value = larger(value, c->send[k - 1] / r);
+    if (c->transfers && j < c->n && k > 0)      /* a first stage's output is the next one's input */
+        value = larger(value, c->send[j - 1] / r);
+    return value;
+}
+
+static bool allowed(const Table *x, int k, int j, int r, int m)
+{
+    const Chain *c = x->c;
+    if (x->musts[j - 1] > x->musts[k])
+        return false;
+    Bytes stashed = (x->stash[j] - x->stash[k]) * ((c->machines - m + r - 1) / r);
+    if (c->memory > 0 && stashed > c->memory)
+        return false;
+    return !c->fits || c->fits(c->ctx, k, j - 1, m - 1);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const Cell *x = a, *y = b;
+    if (x->value != y->value)
+        return x->value < y->value ? -1 : 1;
+    return x->from != y->from ? x->from - y->from : x->replicas - y->replicas;
+}
+
+static int candidates(Table *x, int j, int m)
+{
+    int n = 0;
+    for (int k = 0; k < j; k++)
+        for (int r = 1; r <= (x->c->replicate ? m : 1); r++) {
+            Ns before = cell(x, k, m - r)->value;
+            if (before == NONE)
+                continue;
+            x->candidate[n++] = (Cell){larger(before, stage_value(x, k, j, r)), k, r};
+        }
+    qsort(x->candidate, (size_t)n, sizeof *x->candidate, by_value);
+    return n;
+}
+
+static void fill(Table *x, int j, int m)
+{
+    int n = candidates(x, j, m);
+    for (int i = 0; i < n; i++)
+        if (allowed(x, x->candidate[i].from, j, x->candidate[i].replicas, m)) {
+            *cell(x, j, m) = x->candidate[i];
+            return;
+        }
+}
+
+static int trace(const Table *x, ChainStage *stage)
+{
+    int n = 0;
+    for (int j = x->c->n, m = x->c->machines; j > 0; n++) {
+        const Cell *at = cell(x, j, m);
+        stage[n] = (ChainStage){j - 1, at->replicas};
+        j = at->from;
+        m -= at->replicas;
+    }
+    for (int i = 0; i < n / 2; i++) {
+        ChainStage swap = stage[i];
+        stage[i] = stage[n - 1 - i];
+        stage[n - 1 - i] = swap;
+    }
+    return n;
+}
+
+int chain_plan(const Chain *c, ChainStage *stage, Ns *value)
+{
+    size_t cells = (size_t)(c->n + 1) * (size_t)(c->machines + 1);
+    Table x = {.c = c, .time = sums(c->time, c->n), .reduce = sums(c->reduce, c->n), .stash = sums(c->stash, c->n)};
+    x.cell = alloc(sizeof *x.cell * cells);
+    x.candidate = alloc(sizeof *x.candidate * (size_t)c->n * (size_t)c->machines);
+    x.musts = alloc(sizeof *x.musts * (size_t)(c->n + 1));
+    for (int i = 0; i < c->n; i++)
+        x.musts[i + 1] = x.musts[i] + (c->must && c->must[i]);
+    for (size_t i = 0; i < cells; i++)
+        x.cell[i].value = NONE;
+    cell(&x, 0, 0)->value = 0;
+    for (int m = 1; m <= c->machines; m++)
+        for (int j = 1; j <= c->n; j++)
+            fill(&x, j, m);
+    *value = cell(&x, c->n, c->machines)->value;
+    return *value == NONE ? 0 : trace(&x, stage);
+}

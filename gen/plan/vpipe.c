@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * vpipe.c: vPipe's planner as a baseline.
+ *
+ * Problem: what the best known system before DawnPiper would do, to compare with.  Source: Zhao, Li, Chen, Shen, Chen,
+ * Wang, Wang, Cheng, Cui, vPipe: A Virtualized Acceleration System for Achieving Efficient and Scalable Pipeline
+ * Parallel DNN Training, IEEE TPDS 33(3), 2022, of which the abstract, its authors' repository and notes of readers were
+ * at hand; the repository holds finished plans and no planner, so this is a reconstruction of both:
+ *
+ *   repo    what the published plans do: the tail of a stage is one checkpoint block, that is recomputed, as short as
+ *           makes the stage fit; nothing leaves the device
+ *   paper   what the paper says: per stage, whole units are swapped to the host in the order of their idle time until
+ *           backward (those in front wait longest), as long as the copies of one period fit the link, out and back, with
+ *           no regard to other traffic there; what is still missing is covered by recomputing units, least time per
+ *           byte first
+ *
+ * Both begin with the partition that balances compute, and move border units between neighbours (moves.c) until the
+ * slowest stage cannot be made faster.  Units are unit.c's, half a transformer layer, as in the published plans.  Their
+ * bytes and times, and whether a stage fits, are dpgen's: the same rebuild rule, the same memory model as for every
+ * other planner here.
+ *
+ * What readers criticise: partition first and memory second loses the optimum; swap plans fill the link and ignore the
+ * messages on it; a whole tail is rebuilt where one cheap tensor would do.  exact decides all of it together, per tensor.
+ * Cost: units * stages moves a pass; each stage that is met is planned once, with at most 2 * its units prices.
+ * Not handled: moving layers while the job runs.
+ */
+#include "chain.h"
+#include "memo.h"
+#include "moves.h"
+#include "own.h"
+#include "planner.h"
+#include "unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    const Question *q;
+    const Units *u;
+    Own own;
+    int *of;                    /* by forward operator: its unit */
+    char *way;                  /* by unit: a Fate, of the stage at hand */
+    int *fate;                  /* by tensor: scratch */
+    Ns period;                  /* within which a swap has to go out and come back */
+    Memo memo;
+    VEC(Burden) burden;         /* by index of memo */
+    Burden (*plan)(void *ctx, int first, int last, int stage);
+} Vpipe;
+
+/* ---- one stage --------------------------------------------------------------------------------------------------- */
+
+/* The units first..last as `stage`, each tensor with the fate of its unit. */
+static Burden priced(Vpipe *v, int first, int last, int stage)
+{
+    const Graph *g = v->q->p->g;
+    int from = first ? v->u->last[first - 1] + 1 : 0, to = v->u->last[last];
+    for (int t = 0; t < g->tensor.n; t++) {
+        int op = g->tensor.at[t].op;
+        bool here = op >= from && op <= to && v->own.may[t];
+        v->fate[t] = here ? v->way[v->of[op]] : v->own.base[t];
+    }
+    Price p = price_with(v->q->prices, from, to, stage, v->fate);
+    Bytes over = p.need - v->q->limit[v->q->p->chunk_device.at[stage]];
+    return (Burden){over > 0 ? over : 0, p.forward + p.backward};
+}
+
+static void keep_units(Vpipe *v, int first, int last)
+{
+    for (int k = first; k <= last; k++)
+        v->way[k] = FATE_KEEP;
+}
+
+static Burden tail(void *ctx, int first, int last, int stage)
+{
+    Vpipe *v = ctx;
+    keep_units(v, first, last);
+    Burden b = priced(v, first, last, stage);
+    for (int k = last; k >= first && b.over > 0 && v->own.recompute; k--) {
+        v->way[k] = FATE_RECOMPUTE;
+        b = priced(v, first, last, stage);
+    }
+    return b;
+}
+
+/* Swap from the front, while the link has time and bytes are missing. */
+static Burden swap(Vpipe *v, int first, int last, int stage, Burden b)
+{
+    int device = v->q->p->chunk_device.at[stage];
+    Bytes bytes = 0;
+    for (int k = first; k <= last && b.over > 0; k++) {
+        bytes += v->u->saved[k];
+        if (2 * cost_host(v->q->p->c, device, bytes) > v->period)
+            break;
+        v->way[k] = FATE_OFFLOAD;
+        b = priced(v, first, last, stage);
+    }
+    return b;
+}
+
+typedef struct { int unit; Ns forward; Bytes saved; } Rate;
+
+/* Least forward time per byte first; of equals the earlier. */
+static int by_rate(const void *a, const void *b)
+{
+    const Rate *x = a, *y = b;
+    double p = (double)x->forward * (double)y->saved, q = (double)y->forward * (double)x->saved;
+    return p != q ? (p > q) - (p < q) : x->unit - y->unit;
+}
+
+static Burden recompute(Vpipe *v, int first, int last, int stage, Burden b)
+{
+    int n = 0;
+    Rate *rate = alloc(sizeof *rate * (size_t)(last - first + 1));
+    for (int k = first; k <= last; k++)
+        if (v->way[k] == FATE_KEEP)
+            rate[n++] = (Rate){k, v->u->forward[k], v->u->saved[k]};
+    qsort(rate, (size_t)n, sizeof *rate, by_rate);
+    for (int i = 0; i < n && b.over > 0; i++) {
+        v->way[rate[i].unit] = FATE_RECOMPUTE;
+        b = priced(v, first, last, stage);
+    }
+    return b;
+}
+
+static Burden blocks(void *ctx, int first, int last, int stage)
+{
+    Vpipe *v = ctx;
+    keep_units(v, first, last);
+    Burden b = priced(v, first, last, stage);
+    if (v->own.offload)
+        b = swap(v, first, last, stage, b);
+    if (v->own.recompute)
+        b = recompute(v, first, last, stage, b);
+    return b;
+}
+
+/* Each stage that the search asks for is planned once. */
+static Burden burden(void *ctx, int first, int last, int stage)
+{
+    Vpipe *v = ctx;
+    int i = memo_index(&v->memo, first, last, stage);
+    if (i == v->burden.n) {
+        Burden b = v->plan(v, first, last, stage);
+        *PUSH(&v->burden) = b;
+    }
+    return v->burden.at[i];
+}
+
+/* ---- the search -------------------------------------------------------------------------------------------------- */
+
+/* The partition that balances compute; false: the constraints leave none. */
+static bool balanced(const Question *q, const Units *u, int *last, Ns *period)
+{
+    ChainStage *stage = alloc(sizeof *stage * (size_t)q->chunks);
+    Chain c = {.n = u->n, .machines = q->chunks, .time = u->time, .must = u->must};
+    if (chain_plan(&c, stage, period) != q->chunks)
+        return false;
+    for (int s = 0; s < q->chunks; s++)
+        last[s] = stage[s].last;
+    return true;
+}
+
+static void answer(Vpipe *v, const int *last, Answer *a)
+{
+    const Graph *g = v->q->p->g;
+    a->last = alloc(sizeof *a->last * (size_t)v->q->chunks);
+    int *chosen = a->fate = alloc(sizeof *chosen * (size_t)g->tensor.n);
+    memcpy(chosen, v->own.base, sizeof *chosen * (size_t)g->tensor.n);
+    for (int s = 0, first = 0; s < v->q->chunks; first = last[s++] + 1) {
+        Burden b = v->plan(v, first, last[s], s);
+        a->value = b.time > a->value ? b.time : a->value;
+        a->last[s] = v->u->last[last[s]];
+        for (int t = 0; t < g->tensor.n; t++)
+            if (v->own.may[t] && v->fate[t] != FATE_KEEP)
+                chosen[t] = v->fate[t];
+    }
+}
+
+static bool search(const Question *q, Answer *a, Burden (*plan)(void *, int, int, int))
+{
+    const Plan *p = q->p;
+    Units u = units_of(p, q->cut, q->chunks);
+    Vpipe v = {.q = q, .u = &u, .own = own_of(p), .plan = plan};
+    int *last = alloc(sizeof *last * (size_t)q->chunks);
+    v.of = alloc(sizeof *v.of * (size_t)p->g->nf);
+    for (int o = 0, k = 0; o < p->g->nf; k += o == u.last[k], o++)
+        v.of[o] = k;
+    v.way = alloc((size_t)u.n);
+    v.fate = alloc(sizeof *v.fate * (size_t)p->g->tensor.n);
+    if (!balanced(q, &u, last, &v.period))
+        return false;
+    Moves m = {.units = u.n, .stages = q->chunks, .must = u.must, .burden = burden, .ctx = &v};
+    moves_improve(&m, last);
+    answer(&v, last, a);
+    return moves_worst(&m, last).over == 0;
+}
+
+bool vpipe_repo(const Question *q, Answer *a)
+{
+    return search(q, a, tail);
+}
+
+bool vpipe_paper(const Question *q, Answer *a)
+{
+    return search(q, a, blocks);
+}
