@@ -14,7 +14,8 @@ FRONT = gen/front/load.o gen/front/schema.o gen/front/expr.o gen/front/override.
         gen/front/row.o gen/front/bind.o gen/front/graph.o gen/front/param.o gen/front/shape.o gen/front/shape_ops.o \
         gen/front/grad.o gen/front/update.o gen/front/fuse.o gen/front/check_graph.o
 COST  = gen/cost/cost.o gen/cost/roof.o gen/cost/links.o gen/cost/prof.o
-SCHED = gen/sched/order.o gen/sched/list.o gen/sched/gpipe.o gen/sched/1f1b.o gen/sched/check_order.o
+SCHED = gen/sched/order.o gen/sched/list.o gen/sched/async.o gen/sched/gpipe.o gen/sched/1f1b.o gen/sched/2bw.o \
+        gen/sched/pipedream.o gen/sched/check_order.o
 PLAN  = gen/plan/part.o gen/plan/exact.o gen/plan/span.o gen/plan/price.o gen/plan/fates.o gen/plan/keep.o gen/plan/live.o \
         gen/plan/nofit.o gen/plan/check_plan.o \
         gen/plan/own.o gen/plan/unit.o gen/plan/memo.o gen/plan/chain.o gen/plan/pipedream.o gen/plan/moves.o \

@@ -378,14 +378,22 @@ typedef enum {
     K_SEND, K_RECV, K_WAIT,     /* begin, begin, end of the transfer with the same request */
     K_OUT, K_IN,                /* begin of an offload, of a fetch */
     K_FOLD, K_GATHER,           /* gradient groups; partial norms */
-    K_END
+    K_END,
+    K_VERSION                   /* order: the newest weights copied, to be updated there; what was copied stays as a version */
 } ActionKind;
+
+/* The list of an asynchronous schedule has four pieces: from drained to the steady state, one step of that, from there to
+ * drained, and one step by itself, for runs too short for the others.  A synchronous list is one piece. */
+typedef enum { PIECE_STEP, PIECE_PROLOGUE, PIECE_PERIOD, PIECE_EPILOGUE, PIECE_ALONE, PIECES } Piece;
 
 typedef struct {
     ActionKind kind;
     int chunk;                  /* -1: none */
     int mb;                     /* micro-batch; -1: none */
-    int version;                /* of the weights read */
+    Piece piece;
+    int step;                   /* whose micro-batch: from the first step that the piece's backward belongs to */
+    int version;                /* of the weights read, like step: version n is there when step n-1 is updated; -1 and less
+                                   at the start of training: version 0.  U and VERSION: the one updated */
     int variant;                /* of the fate row */
     int part;                   /* K_U: 0 ties and norms, 1 total norm, 2 updates */
     int acc;                    /* W: 0 the first micro-batch of a chain, else 1 */
@@ -488,8 +496,15 @@ int order(Plan *p);
 /* Most micro-batches of a chunk between the begin of forward and the end of backward, from the list. */
 int order_flight(const Plan *p, int chunk);
 int order_accumulators(int64_t groups);             /* gradient accumulators a use: a stack for the tree over groups */
-typedef struct { const char *name; int (*make)(Plan *p); const char *about; } Schedule;
+typedef struct { const char *name; int (*make)(Plan *p); const char *about; bool async; } Schedule;
 extern const Schedule schedules[];                  /* ends with a NULL name */
+/* Why this schedule cannot be made of these numbers; NULL: it can.  Only asynchronous ones have reasons. */
+const char *order_refuses(const Graph *g, const Train *t, const Schedule *s, int devices);
+/* sched/async.c, of any list: fewest steps of a run through the pieces, 0 of a synchronous one; by how many updates the weights
+ * of a chunk are behind; a run of so many steps from drained to drained, written out, steps and versions from its first. */
+int order_overlap(const Plan *p);
+int order_delay(const Plan *p, int chunk);
+Actions order_run(const Plan *p, const Actions *list, int steps);
 void check_order(const Plan *p);
 
 /* ---- part: plan/part.c, and one file a planner ------------------------------------------------------------------- */

@@ -202,7 +202,7 @@ static Plan *plan_full(const Options *x, const Graph *g, const Cost *c, const Mo
 
 /* ---- candidates -------------------------------------------------------------------------------------------------- */
 
-typedef struct { const Options *x; const Model *m; Plan *best, *failed; } Search;
+typedef struct { const Options *x; const Model *m; Plan *best, *failed; const char *refused; } Search;
 
 /* Faster; as fast and smaller. */
 static bool better(const Plan *a, const Plan *b)
@@ -233,11 +233,16 @@ static void try_graph(Search *s, const Model *m)
     const Graph *g = graph_of(s->x, m);
     const Cost *c = cost(g, m, s->x->profile);
     check_cost(g, c);
-    bool any = !strcmp(m->plan.schedule, "auto");
+    bool any = !strcmp(m->plan.schedule, "auto");       /* of those that train alike: the synchronous ones */
     for (int devices = m->plan.stages_min; devices <= m->plan.stages_max; devices++)
-        for (const Schedule *k = schedules; k->name; k++)
-            if (any || !strcmp(m->plan.schedule, k->name))
+        for (const Schedule *k = schedules; k->name; k++) {
+            const char *why = order_refuses(g, &m->train, k, devices);
+            bool asked = any ? !k->async : !strcmp(m->plan.schedule, k->name);
+            if (asked && why)
+                s->refused = strf("schedule %s: %s", k->name, why);
+            else if (asked)
                 try_plan(s, g, c, devices, k->name);
+        }
 }
 
 static bool single(const Model *m)
@@ -274,6 +279,8 @@ static Plan *search(const Options *x, const Model *m, Plan **failed)
             try_graph(&s, with);
         }
     }
+    if (!s.best && !s.failed && s.refused)
+        err(m->plan.loc, NULL, "%s", s.refused);
     *failed = s.failed;
     if (s.best && single(m))
         dump_plan(x, s.best, 'a');

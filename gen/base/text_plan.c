@@ -32,7 +32,8 @@ typedef struct { int device; } Home;
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
 
 static const char *const kinds[] = {"F", "B", "I", "W", "U", "begin", "count", "load", "R", "send", "recv", "wait",
-                                    "out", "in", "fold", "gather", "end", NULL};
+                                    "out", "in", "fold", "gather", "end", "version", NULL};
+static const char *const pieces[] = {"step", "prologue", "period", "epilogue", "alone", NULL};
 static const char *const whens[] = {"F", "R", "B", "W", "load", "recv", "recvb", "send", "U", "always", NULL};
 static const char *const origins[] = {"made", "remade", "received", "fetched", NULL};
 static const char *const fates[] = {"keep", "recompute", "offload", NULL};
@@ -58,6 +59,7 @@ static const Field device_fields[] = {
 };
 static const Field action_fields[] = {
     WORD_("kind", Action, kind, kinds, false), F_("chunk", V_INDEX, Action, chunk), F_("mb", V_INDEX, Action, mb),
+    WORD_("piece", Action, piece, pieces, true), F_("step", V_INT, Action, step),
     F_("version", V_INT, Action, version), F_("variant", V_INT, Action, variant), F_("part", V_INT, Action, part),
     F_("acc", V_INT, Action, acc), F_("group", V_INT, Action, group), F_("into", V_INT, Action, into),
     {"of", V_WORD, .at = offsetof(Action, of), .words = kinds, .only = K_WAIT + 1},
@@ -160,7 +162,7 @@ static void print_actions(Printer *w, const Table *t, const Plan *p, size_t list
         const Actions *at = (const Actions *)(const void *)((const char *)&p->dev.at[d] + list);
         for (int i = 0; i < at->n; i++) {
             Action k = at->at[i];
-            if (k.kind <= K_U || k.kind == K_R || k.kind == K_FOLD)
+            if (k.kind <= K_U || k.kind == K_R || k.kind == K_FOLD || k.kind == K_VERSION)
                 k.tensor = k.state = k.tag = k.from_device = k.buf = k.slot = k.request = k.peer = -1;
             print_record(w, t, strf("%d", d), &k);
         }

@@ -43,6 +43,7 @@ const char *action_text(const Plan *p, const Action *k)
     case K_GATHER: return strf("add partial norms of %d", k->from_device);
     case K_OUT: return strf("offload %s", moved_text(p, k));
     case K_IN: return strf("fetch %s", moved_text(p, k));
+    case K_VERSION: return strf("keep the weights as they are, chunk %d", k->chunk);
     }
     return "";
 }

@@ -178,7 +178,7 @@ bool device_known(const Model *m, const char *name, size_t n)
 /* ---- plan -------------------------------------------------------------------------------------------- */
 
 #define AT(field) offsetof(PlanSpec, field)
-#define SCHEDULES "auto gpipe 1f1b 1f1b* interleaved seq1f1b zb-h1 zb-h2 zb-v v-half v-min chimera pipedream 2bw " \
+#define SCHEDULES "auto gpipe 1f1b 2bw pipedream vertical 1f1b* interleaved seq1f1b zb-h1 zb-h2 zb-v v-half v-min chimera " \
                   "pipemare spectrain xpipe optimal"
 #define PLANNERS "exact interval pipedream vpipe madpipe twobw brute"
 

@@ -266,7 +266,7 @@ static void try_schedule(Doctor *x)
     for (const Schedule *k = schedules; k->name && strcmp(x->m->plan.schedule, "auto"); k++) {
         Model *v = variant(x->m);
         v->plan.schedule = k->name;
-        if (!strcmp(k->name, x->m->plan.schedule) || !fits(x, v))
+        if (k->async || !strcmp(k->name, x->m->plan.schedule) || !fits(x, v))
             continue;
         promise(x, strf("--schedule %s", k->name));
         return;

@@ -11,23 +11,31 @@
  *   aligned    messages between two chunks are taken in the order in which they are made
  *   chain      W of a chunk is ascending in micro-batches; the accumulators, replayed as the ranges they hold, end with
  *              the whole step in slot 0, every group an ascending chain, every fold of two equal neighbours
- *   update     parts 0, 1, 2 in this order, once a chunk, after all its W
+ *   update     parts 0, 1, 2 in this order, once a chunk and step, after all its W
+ *   version    forward and backward of step t read the version that the schedule's name promises, when it is made and while
+ *              it is one of delay + 1 copies; an update makes version t+1 of version t, and copies that first
+ *
+ * An asynchronous list is replayed as runs of one step up to a few more than the pieces hold, micro-batches numbered through.
  *
  * The second row is the data dependence of a chain of chunks.  Tensors that skip chunks are checked where messages
  * exist, in check_comm.  Cost: linear in actions times devices.
  */
 #include "../dpgen.h"
+#include <string.h>
 
 typedef struct { int64_t from, to; } Range;     /* micro-batches summed; from == to: empty */
 typedef struct { bool full; int mb; } Channel;  /* the one message under way */
 
 typedef struct {
     const Plan *p;
-    int m, chunks, slots;
+    Actions *list;              /* by device: the run */
+    int m, chunks, slots;       /* micro-batches of the run */
     unsigned char *done;        /* [chunk * m + mb]: bits of F, B, I, W */
     Channel *down, *up;         /* by chunk: to the next one, to the one before */
     Range *sum;                 /* [chunk * slots + slot] */
-    int *last_w, *part;         /* by chunk: last micro-batch, next part of the update */
+    int *last_w, *part;         /* by chunk: last micro-batch, parts of updates done */
+    int *made;                  /* by chunk: the newest version */
+    bool *copied;               /* by chunk: it may be updated */
     int *next;                  /* by device */
 } Check;
 
@@ -80,16 +88,17 @@ static bool exchange(Check *x, const Action *k, int from, Channel *in, int to, C
 
 /* ---- accumulators ------------------------------------------------------------------------------------------------ */
 
+/* Of the accumulators of a step; those of the next one are others. */
 static Range *sum_of(Check *x, const Action *k, int slot)
 {
     if (slot < 0 || slot >= x->slots)
         wrong(k, "its accumulator is not one of 1 + log2(groups)");
-    return &x->sum[k->chunk * x->slots + slot];
+    return &x->sum[(k->chunk * 2 + k->step % 2) * x->slots + slot];
 }
 
 static void add(Check *x, const Action *k)
 {
-    int64_t size = x->m / x->p->g->groups;
+    int64_t size = x->p->g->micro / x->p->g->groups;
     Range *s = sum_of(x, k, k->group);
     if (k->mb != ++x->last_w[k->chunk])
         wrong(k, "weight gradients are not in ascending order");
@@ -104,7 +113,7 @@ static void add(Check *x, const Action *k)
 
 static void fold(Check *x, const Action *k)
 {
-    int64_t size = x->m / x->p->g->groups;
+    int64_t size = x->p->g->micro / x->p->g->groups;
     Range *from = sum_of(x, k, k->group), *into = sum_of(x, k, k->into);
     if (into->to != from->from || into->to - into->from != from->to - from->from || from->from == from->to
         || (from->to - from->from) % size != 0)
@@ -115,11 +124,52 @@ static void fold(Check *x, const Action *k)
 
 static void update(Check *x, const Action *k)
 {
-    const Range *all = sum_of(x, k, 0);
-    if (all->from != 0 || all->to != x->m)
+    Range *all = sum_of(x, k, 0);
+    int64_t m = x->p->g->micro;
+    int done = x->part[k->chunk]++;
+    if (all->from != k->step * m || all->to != (k->step + 1) * m)
         wrong(k, "is updated before the gradient is whole");
-    if (k->part != x->part[k->chunk]++)
+    if (k->step != done / 3 || k->part != done % 3)
         wrong(k, "the parts of its update are not 0, 1, 2");
+    if (k->part < 2)
+        return;
+    if (k->version != x->made[k->chunk]++ || x->copied[k->chunk] != (order_delay(x->p, k->chunk) > 0))
+        wrong(k, "is updated from another version than the newest, or without keeping that");
+    x->copied[k->chunk] = false;
+    *all = (Range){0, 0};
+}
+
+/* ---- versions ---------------------------------------------------------------------------------------------------- */
+
+/* By how many updates the weights of a chunk are behind: what the schedule of this name promises. */
+static int promised(const Plan *p, int chunk)
+{
+    if (!strcmp(p->schedule, "2bw"))
+        return 1;
+    if (!strcmp(p->schedule, "pipedream"))
+        return p->chunk_device.n - 1 - chunk;
+    return strcmp(p->schedule, "vertical") ? 0 : p->chunk_device.n - 1;
+}
+
+static void read_version(const Check *x, const Action *k)
+{
+    int behind = promised(x->p, k->chunk), made = x->made[k->chunk], reads = k->version > 0 ? k->version : 0;
+    if (k->version != k->step - behind)
+        die("check_order: chunk %d, step %d reads version %d of the weights, and schedule %s promises %d", k->chunk, k->step,
+            k->version, x->p->schedule, k->step - behind);
+    if (reads > made)
+        die("check_order: chunk %d, micro-batch %d reads version %d of the weights, which is not made yet: the newest is %d",
+            k->chunk, k->mb, reads, made);
+    if (made - reads > behind)
+        die("check_order: chunk %d, micro-batch %d reads version %d of the weights, which is overwritten: there are %d copies, "
+            "the newest is %d", k->chunk, k->mb, reads, behind + 1, made);
+}
+
+static void copy_version(Check *x, const Action *k)
+{
+    if (x->copied[k->chunk] || k->version != x->made[k->chunk])
+        wrong(k, "copies another version than the newest");
+    x->copied[k->chunk] = true;
 }
 
 /* ---- the replay -------------------------------------------------------------------------------------------------- */
@@ -127,6 +177,7 @@ static void update(Check *x, const Action *k)
 static bool forward(Check *x, const Action *k)
 {
     int c = k->chunk;
+    read_version(x, k);
     if (!exchange(x, k, c - 1, c > 0 ? &x->down[c - 1] : NULL, c + 1, &x->down[c], DONE_F))
         return false;
     if (done(x, c, k->mb))
@@ -138,6 +189,7 @@ static bool forward(Check *x, const Action *k)
 static bool backward(Check *x, const Action *k)
 {
     int c = k->chunk;
+    read_version(x, k);
     if (!exchange(x, k, c + 1, &x->up[c + 1], c - 1, &x->up[c], DONE_B | DONE_I))
         return false;
     if (done(x, c, k->mb) != DONE_F)
@@ -153,7 +205,7 @@ static bool replay(Check *x, int device, const Action *k)
 {
     if (k->chunk < 0 || k->chunk >= x->chunks || x->p->chunk_device.at[k->chunk] != device)
         die("check_order: an action of chunk %d on device %d", k->chunk, device);
-    if (k->kind != K_U && (k->mb < 0 || k->mb >= x->m))
+    if (k->kind != K_U && k->kind != K_VERSION && (k->mb < 0 || k->mb >= x->m))
         wrong(k, "there is no such micro-batch");
     switch (k->kind) {
     case K_F:
@@ -170,6 +222,9 @@ static bool replay(Check *x, int device, const Action *k)
     case K_FOLD:
         fold(x, k);
         return true;
+    case K_VERSION:
+        copy_version(x, k);
+        return true;
     case K_U:
         update(x, k);
         return true;
@@ -179,17 +234,31 @@ static bool replay(Check *x, int device, const Action *k)
     }
 }
 
-static void open_check(Check *x, const Plan *p)
+/* The lists of a run, micro-batches numbered through. */
+static Actions *runs_of(const Plan *p, int steps)
+{
+    Actions *run = alloc(sizeof *run * (size_t)p->devices);
+    for (int d = 0; d < p->devices; d++) {
+        run[d] = order_run(p, &p->dev.at[d].order, steps);
+        for (int i = 0; i < run[d].n; i++)
+            run[d].at[i].mb += run[d].at[i].mb < 0 ? 0 : run[d].at[i].step * (int)p->g->micro;
+    }
+    return run;
+}
+
+static void open_check(Check *x, const Plan *p, int steps)
 {
     size_t chunks;
-    *x = (Check){.p = p, .m = (int)p->g->micro, .chunks = p->chunk_device.n, .slots = 1};
+    *x = (Check){.p = p, .list = runs_of(p, steps), .m = (int)p->g->micro * steps, .chunks = p->chunk_device.n, .slots = 1};
     for (int64_t n = p->g->groups; n > 1; n >>= 1)
         x->slots++;
     chunks = (size_t)x->chunks;
     x->done = alloc(chunks * (size_t)x->m);
     x->down = alloc(sizeof(Channel) * (chunks + 1));
     x->up = alloc(sizeof(Channel) * (chunks + 1));
-    x->sum = alloc(sizeof(Range) * chunks * (size_t)x->slots);
+    x->sum = alloc(sizeof(Range) * chunks * (size_t)x->slots * 2);
+    x->made = alloc(sizeof(int) * chunks);
+    x->copied = alloc(chunks);
     x->last_w = alloc(sizeof(int) * chunks);
     x->part = alloc(sizeof(int) * chunks);
     x->next = alloc(sizeof(int) * (size_t)p->devices);
@@ -197,26 +266,36 @@ static void open_check(Check *x, const Plan *p)
         x->last_w[c] = -1;
 }
 
-void check_order(const Plan *p)
+static void check_run(const Plan *p, int steps)
 {
     Check x;
-    open_check(&x, p);
+    open_check(&x, p, steps);
     for (bool moved = true; moved;) {
         moved = false;
         for (int d = 0; d < p->devices; d++) {
-            const Actions *list = &p->dev.at[d].order;
+            const Actions *list = &x.list[d];
             for (; x.next[d] < list->n && replay(&x, d, &list->at[x.next[d]]); x.next[d]++)
                 moved = true;
         }
     }
     for (int d = 0; d < p->devices; d++)
-        if (x.next[d] < p->dev.at[d].order.n)
-            die("check_order: device %d waits for ever at action %d of %d", d, x.next[d], p->dev.at[d].order.n);
+        if (x.next[d] < x.list[d].n)
+            die("check_order: device %d waits for ever at action %d of %d", d, x.next[d], x.list[d].n);
     for (int c = 0; c < x.chunks; c++) {
-        if (x.part[c] != 3)
-            die("check_order: chunk %d has %d parts of the update, not 3", c, x.part[c]);
+        if (x.part[c] != 3 * steps)
+            die("check_order: chunk %d has %d parts of the update, not %d", c, x.part[c], 3 * steps);
         for (int k = 0; k < x.m; k++)
             if (done(&x, c, k) != (DONE_F | DONE_B) && done(&x, c, k) != (DONE_F | DONE_I | DONE_W))
                 die("check_order: chunk %d, micro-batch %d: not all of F and B, or F, I and W", c, k);
     }
+}
+
+/* In a run of `overlap` steps prologue and epilogue meet; three more have the steady state, and every piece beside itself. */
+void check_order(const Plan *p)
+{
+    int overlap = order_overlap(p);
+    if (overlap == 0)
+        check_run(p, 1);
+    for (int steps = 1; overlap > 0 && steps <= overlap + 3; steps++)
+        check_run(p, steps);
 }

@@ -22,9 +22,12 @@
 #include <string.h>
 
 const Schedule schedules[] = {
-    {"gpipe", schedule_gpipe, "all forwards, then all backwards; m micro-batches in flight"},
-    {"1f1b", schedule_1f1b, "one forward, one backward; at most as many in flight as stages follow"},
-    {NULL, NULL, NULL}
+    {"gpipe", schedule_gpipe, "all forwards, then all backwards; m micro-batches in flight", false},
+    {"1f1b", schedule_1f1b, "one forward, one backward; at most as many in flight as stages follow", false},
+    {"2bw", schedule_2bw, "1f1b without a flush, two weight versions, gradients of the version before", true},
+    {"pipedream", schedule_pipedream, "1f1b without a flush, an update each micro-batch, weights stashed", true},
+    {"vertical", schedule_vertical, "pipedream with one weight version for all stages of a micro-batch", true},
+    {NULL, NULL, NULL, false}
 };
 
 Action *sched_put(Plan *p, int device, ActionKind kind, int chunk, int mb)
@@ -48,6 +51,7 @@ static void accumulate(Plan *p, int device, Action *k)
 {
     int64_t size = p->g->micro / p->g->groups, j = k->mb / size;
     int chunk = k->chunk, mb = k->mb, slot = ones(j);
+    const Action of = *k;
     k->group = slot;
     k->acc = mb % size != 0;
     if (mb % size != size - 1)
@@ -56,22 +60,43 @@ static void accumulate(Plan *p, int device, Action *k)
         Action *fold = sched_put(p, device, K_FOLD, chunk, mb);
         fold->group = slot;
         fold->into = slot - 1;
+        fold->piece = of.piece;
+        fold->step = fold->version = of.step;
     }
 }
 
 static void finish_device(Plan *p, int device)
 {
     Actions made = p->dev.at[device].order;
+    bool updated = false;       /* asynchronous schedules place the update themselves */
     p->dev.at[device].order = (Actions){0};
     for (int i = 0; i < made.n; i++) {
         Action *k = sched_put(p, device, made.at[i].kind, made.at[i].chunk, made.at[i].mb);
+        *k = made.at[i];
+        updated |= k->kind == K_U;
         if (k->kind == K_B || k->kind == K_W)
             accumulate(p, device, k);
     }
-    for (int part = 0; part < 3; part++)
+    for (int part = 0; part < 3 && !updated; part++)
         for (int c = 0; c < p->chunk_device.n; c++)
             if (p->chunk_device.at[c] == device)
                 sched_put(p, device, K_U, c, -1)->part = part;
+}
+
+const char *order_refuses(const Graph *g, const Train *t, const Schedule *s, int devices)
+{
+    bool each = s->async && strcmp(s->name, "2bw") != 0, norms = t->clip != 0 && !t->clip_each;
+    if (s->async && !each && g->micro < devices)
+        return strf("two weight versions serve %d stages from %d micro-batches a step on, and there are %lld; make "
+                    "train.batch.micro smaller or train.batch.global larger, or take fewer stages", devices, devices,
+                    (long long)g->micro);
+    if (each && g->micro != 1)
+        return strf("it updates after every micro-batch, and a step has %lld; make train.batch.micro and train.batch.global "
+                    "equal", (long long)g->micro);
+    if (each && norms)
+        return "the norm of the whole gradient needs every stage before any may update, which stalls it; set "
+               "train.clip_scope: parameter, or train.clip_norm: 0, or schedule 2bw";
+    return NULL;
 }
 
 int order(Plan *p)

@@ -11,4 +11,12 @@ Action *sched_put(Plan *p, int device, ActionKind kind, int chunk, int mb);
 void sched_list(Plan *p, bool flush);           /* any map; flush: GPipe's form */
 int schedule_gpipe(Plan *p);
 int schedule_1f1b(Plan *p);
+int schedule_2bw(Plan *p);
+int schedule_pipedream(Plan *p);
+int schedule_vertical(Plan *p);
+
+/* async.c: one device of an asynchronous list.  warm: micro-batches in flight; hold: micro-batches between the last backward
+ * of a step and its update; delay: see order_delay(); overlap: see order_overlap(). */
+typedef struct { int warm, hold, delay, overlap; } Pace;
+void sched_async(Plan *p, int device, Pace pace);
 #endif

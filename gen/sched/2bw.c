@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * 2bw.c: one forward, one backward without a flush, with two weight versions.
+ *
+ * Source: Narayanan, Phanishayee, Shi, Chen, Zaharia, Memory-Efficient Pipeline-Parallel DNN Training, 2021, section 3.1
+ * (PipeDream-2BW: double-buffered weight updates).  Step t of m micro-batches runs forward and backward on version
+ * max(0, t-1); W(t+1) = W(t) - lr g(W(t-1)).  The delay is 1 on every stage, also on a single one, so that the bits do not
+ * depend on the cuts.
+ *
+ * In flight: p-i on stage i.  Period with equal stages: m (f+b).  Two copies of the weights serve when the update of step
+ * t-1 is there before the first forward of step t+1, which runs p-1-i micro-batches ahead: m >= p-1.  The paper, and this
+ * file, ask for m >= p.
+ *
+ * Clipping by global norm: the factor of step t is known when stage 0 has finished its backward; stage i finishes i
+ * micro-batches earlier.  It holds its update that long, one more where there is room, and gathers the next step's
+ * gradient in a second buffer; device 0 needs none.
+ */
+#include "sched.h"
+
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+int schedule_2bw(Plan *p)
+{
+    int m = (int)p->g->micro;
+    bool norms = p->m->train.clip != 0 && !p->m->train.clip_each;
+    if (p->chunks != 1 || m < p->devices)
+        return 1;
+    for (int d = 0; d < p->devices; d++) {
+        int warm = p->devices - d;
+        sched_async(p, d, (Pace){.warm = warm, .hold = norms && d > 0 ? least(d + 1, m - warm) : 0, .delay = 1,
+                                 .overlap = 1});
+    }
+    return 0;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * async.c: schedules that do not drain the pipeline between two steps.
+ *
+ * Problem: 1F1B with a flush leaves p-1 micro-batches of idle time a step.  Without it a stage already runs forwards of
+ * later steps while backwards of earlier ones are under way, so that a forward cannot read the weights that a synchronous
+ * step would: some update is not there yet.  Which version it reads instead is a rule of the schedule, by step number
+ * alone: step t reads version max(0, t - delay), its backward the same one as its forward, and the gradient is taken off
+ * the newest version, t, to make version t+1.
+ *
+ *   2bw         delay 1 on every stage       (Narayanan et al., Memory-Efficient Pipeline-Parallel DNN Training, 2021)
+ *   pipedream   delay p-1-i on stage i       (Narayanan et al., PipeDream, 2019, section 3.3, weight stashing)
+ *   vertical    delay p-1 on every stage     (the same, vertical sync)
+ *
+ * A version lives from the update that makes it to the backward of the last step that reads it: delay + 1 copies.
+ *
+ * Because the rule does not mention time, draining the pipeline does not change a bit: a run may stop anywhere for a
+ * checkpoint or an evaluation, and goes on as if it had not.  That is what published systems lack: their checkpoints hold
+ * one version (pipedream's own runtime saves the newest), and a resumed run takes another path.
+ *
+ * A run of S steps of a device with w micro-batches in flight, cut where `hold` micro-batches of the next step are done:
+ *
+ *   prologue    w forwards, then `hold` pairs
+ *   period      m times B, F of the micro-batch w later, and in between the update; S - overlap of them
+ *   epilogue    what is left of `overlap` steps: B and F while there are any, then B alone
+ *   alone       one step from drained to drained, for runs of fewer than `overlap` steps
+ *
+ * The update of a step follows its last backward.  With clipping by global norm it waits for the norms of all stages: the
+ * sums go out at once, and the update itself comes `hold` micro-batches later, when stage 0, the last to finish, has had
+ * time to answer; the next step meanwhile adds into a second gradient buffer (lower/mem.c).
+ *
+ * Cost: linear in the actions.  Not handled: several chunks a device, a split backward, hold without clipping.
+ */
+#include "sched.h"
+
+typedef struct { Plan *p; int device; Pace pace; Piece piece; int base; } Writer;     /* base: first step of the piece */
+
+static int floor_div(int a, int b)
+{
+    return a >= 0 ? a / b : -((-a + b - 1) / b);
+}
+
+/* Micro-batch q of the run, counted through all steps. */
+static Action *put(Writer *w, ActionKind kind, int q)
+{
+    int m = (int)w->p->g->micro, t = floor_div(q, m);
+    Action *k = sched_put(w->p, w->device, kind, w->device, q - t * m);
+    k->piece = w->piece;
+    k->step = t - w->base;
+    k->version = k->step - w->pace.delay;
+    return k;
+}
+
+static void put_update(Writer *w, int step, int part)
+{
+    Action *k;
+    if (part == 2 && w->pace.delay > 0) {
+        k = put(w, K_VERSION, step * (int)w->p->g->micro);
+        k->mb = -1;
+        k->version = k->step;
+    }
+    k = put(w, K_U, step * (int)w->p->g->micro);
+    k->mb = -1;
+    k->part = part;
+    k->version = k->step;
+}
+
+/* Backward of q and forward of the one `warm` later, where the run of `steps` has them, and the updates due. */
+static void put_beat(Writer *w, int q, int steps)
+{
+    int m = (int)w->p->g->micro, hold = w->pace.hold, after = q - hold + 1, next = q + w->pace.warm;
+    bool ends = q >= 0 && q % m == m - 1;
+    if (q >= 0)
+        put(w, K_B, q);
+    if (ends) {
+        put_update(w, q / m, 0);
+        put_update(w, q / m, 1);
+        if (hold == 0 || q == steps * m - 1)
+            put_update(w, q / m, 2);
+    }
+    if (next < steps * m)
+        put(w, K_F, next);
+    if (hold > 0 && after > 0 && after % m == 0)
+        put_update(w, after / m - 1, 2);
+}
+
+static void put_piece(Writer *w, Piece piece, int base, int from, int to, int steps)
+{
+    w->piece = piece;
+    w->base = base;
+    for (int q = from; q < to; q++)
+        put_beat(w, q, steps);
+}
+
+enum { FOREVER = 1 << 14 };     /* steps of a run whose end is not in sight: times m an int still */
+
+void sched_async(Plan *p, int device, Pace pace)
+{
+    Writer w = {.p = p, .device = device, .pace = pace};
+    int m = (int)p->g->micro, hold = pace.hold;
+    put_piece(&w, PIECE_PROLOGUE, 0, -pace.warm, hold, FOREVER);
+    put_piece(&w, PIECE_PERIOD, 0, hold, hold + m, FOREVER);
+    put_piece(&w, PIECE_EPILOGUE, 0, hold, pace.overlap * m, pace.overlap);
+    if (pace.overlap > 1)
+        put_piece(&w, PIECE_ALONE, 0, -pace.warm, m, 1);
+}
+
+/* ---- what a list says of itself ---------------------------------------------------------------------------------- */
+
+int order_overlap(const Plan *p)
+{
+    const Actions *list = &p->dev.at[0].order;
+    int most = 0;
+    for (int i = 0; i < list->n; i++)
+        if (list->at[i].piece == PIECE_EPILOGUE && list->at[i].step >= most)
+            most = list->at[i].step + 1;
+    return most;
+}
+
+int order_delay(const Plan *p, int chunk)
+{
+    const Actions *list = &p->dev.at[p->chunk_device.at[chunk]].order;
+    for (int i = 0; i < list->n; i++)
+        if (list->at[i].kind == K_F && list->at[i].chunk == chunk)
+            return list->at[i].step - list->at[i].version;
+    return 0;
+}
+
+static void take(Actions *run, const Actions *list, Piece piece, int step)
+{
+    for (int i = 0; i < list->n; i++) {
+        if (list->at[i].piece != piece)
+            continue;
+        Action *k = PUSH(run);
+        *k = list->at[i];
+        k->step += step;
+        k->version += step;
+    }
+}
+
+Actions order_run(const Plan *p, const Actions *list, int steps)
+{
+    int overlap = order_overlap(p), step = 0;
+    Actions run = {0};
+    if (overlap == 0 || steps < overlap) {
+        for (; step < steps; step++)
+            take(&run, list, overlap ? PIECE_ALONE : PIECE_STEP, step);
+        return run;
+    }
+    take(&run, list, PIECE_PROLOGUE, 0);
+    for (; step < steps - overlap; step++)
+        take(&run, list, PIECE_PERIOD, step);
+    take(&run, list, PIECE_EPILOGUE, step);
+    return run;
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * unit_async.c: asynchronous schedules against their rules.
+ *
+ *   versions    2bw for p 1..8, m p..3p: delay 1, min(m, p-i) in flight; weight stashing: delay p-1-i; vertical sync: p-1
+ *               everywhere.  check_order replays runs of every length; two weight versions serve from m = p-1 on, and at
+ *               m = p-2 it names the one that is not made yet
+ *   example     loss w*w/2, lr 1/4, w0 = 1, by the versions that the lists name: the paper's recurrence, in exact fractions
+ *   checkers    each lie told to check_order must be found
+ */
+#include "world.h"
+#include "sched/sched.h"
+
+static const Ns ones[] = {1, 1, 1, 1, 1, 1, 1, 1};
+
+static World *ordered(const char *schedule, int stages, int micro, double clip)
+{
+    World *w = chain(stages, micro, false);
+    forward_units = backward_units = ones;
+    set_times(w, unit_ns);
+    set_plan(w, schedule, stages);
+    w->m.train.clip = clip;
+    if (order(&w->p))
+        check(false, "%s p=%d m=%d: no order", schedule, stages, micro);
+    return w;
+}
+
+/* decisions, checks 7: copies of a version are delay + 1. */
+static void test_versions(void)
+{
+    static const char *const names[] = {"2bw", "pipedream", "vertical"};
+    for (int k = 0; k < 3; k++)
+        for (int p = 1; p <= 8; p++)
+            for (int m = k ? 1 : p; m <= (k ? 1 : 3 * p); m++) {
+                World *w = ordered(names[k], p, m, m % 2);
+                check_order(&w->p);
+                for (int i = 0; i < p; i++) {
+                    int delay = k == 0 ? 1 : k == 1 ? p - 1 - i : p - 1;
+                    check(order_delay(&w->p, i) == delay && order_flight(&w->p, i) == p - i,
+                          "%s p=%d m=%d: delay %d, %d in flight on %d", names[k], p, m, order_delay(&w->p, i),
+                          order_flight(&w->p, i), i);
+                }
+            }
+}
+
+typedef struct { int stages, micro; } Two;
+
+/* Lists of two weight versions, whatever m is, with as many in flight as 1f1b has. */
+static void judge_two(void *with)
+{
+    const Two *t = with;
+    World *w = chain(t->stages, t->micro, false);
+    set_plan(w, "2bw", t->stages);
+    for (int d = 0; d < t->stages; d++)
+        PUSH(&w->p.dev)->device = d;
+    for (int d = 0; d < t->stages; d++)
+        *PUSH(&w->p.chunk_device) = d;
+    for (int d = 0; d < t->stages; d++) {
+        int warm = t->stages - d;
+        sched_async(&w->p, d, (Pace){.warm = warm, .delay = 1, .overlap = (t->stages + t->micro - 1) / t->micro});
+        Actions *list = &w->p.dev.at[d].order;
+        for (int i = 0; i < list->n; i++)
+            list->at[i].acc = list->at[i].kind == K_B && list->at[i].mb > 0;
+    }
+    check_order(&w->p);
+}
+
+/* status and words of a call */
+static int said_of(void (*call)(void *), void *with, char *said, size_t n)
+{
+    int pipes[2], status = 0;
+    if (pipe(pipes))
+        return -1;
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(pipes[1], 2);
+        call(with);
+        _exit(0);
+    }
+    close(pipes[1]);
+    size_t all = 0;
+    for (ssize_t got; all < n - 1 && (got = read(pipes[0], said + all, n - 1 - all)) > 0;)
+        all += (size_t)got;
+    said[all] = 0;
+    close(pipes[0]);
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+static void test_too_few(void)
+{
+    char said[512];
+    for (int p = 3; p <= 8; p++) {
+        Two enough = {p, p - 1}, few = {p, p - 2};
+        check(said_of(judge_two, &enough, said, sizeof said) == 0, "two versions, p=%d m=%d: %s", p, p - 1, said);
+        int status = said_of(judge_two, &few, said, sizeof said);
+        check(status == 70 && strstr(said, "version 1 of the weights, which is not made yet"),
+              "two versions, p=%d m=%d: status %d: %s", p, p - 2, status, said);
+    }
+}
+
+/* ---- the scalar example -------------------------------------------------------------------------------------------- */
+
+/* Weights are sixteenths of a power: numerators over 4^6.  w(t+1) = w(t) - w(v)/4, v what the list of the chunk names. */
+static void test_example(void)
+{
+    static const struct { const char *schedule; int stages, chunk; int64_t want[6]; } cases[] = {
+        {"2bw", 1, 0, {1024, 768, 512, 320}},           /* 1, 3/4, 1/2, 5/16 */
+        {"2bw", 4, 3, {1024, 768, 512, 320}},
+        {"vertical", 3, 0, {1024, 768, 512, 256, 64}},  /* 1, 3/4, 1/2, 1/4, 1/16 */
+        {"vertical", 3, 2, {1024, 768, 512, 256, 64}},
+        {"pipedream", 3, 0, {1024, 768, 512, 256, 64}},
+        {"pipedream", 3, 1, {1024, 768, 512, 320}},
+        {"pipedream", 3, 2, {1024, 768, 576, 432}},     /* no delay: (3/4)^n */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        World *w = ordered(cases[i].schedule, cases[i].stages, cases[i].schedule[0] == '2' ? cases[i].stages : 1, 0);
+        Actions run = order_run(&w->p, &w->p.dev.at[cases[i].chunk].order, 6);
+        int64_t value[8] = {1024};
+        for (int k = 0; k < run.n; k++) {
+            const Action *a = &run.at[k];
+            int read = a->version > 0 ? a->version : 0;
+            if (a->kind == K_B && a->mb == 0)
+                value[a->step + 1] = value[a->step] - value[read] / 4;
+        }
+        for (int t = 0; t < 5 && cases[i].want[t]; t++)
+            check(value[t] == cases[i].want[t], "%s, chunk %d: weight %d is %lld/1024, not %lld", cases[i].schedule,
+                  cases[i].chunk, t, (long long)value[t], (long long)cases[i].want[t]);
+    }
+}
+
+/* ---- lies ---------------------------------------------------------------------------------------------------------- */
+
+static Action *find(World *w, int device, ActionKind kind, Piece piece)
+{
+    Actions *list = &w->p.dev.at[device].order;
+    for (int i = 0; i < list->n; i++)
+        if (list->at[i].kind == kind && list->at[i].piece == piece)
+            return &list->at[i];
+    return NULL;
+}
+
+static void lie_nothing(World *w) { (void)w; }
+static void lie_newer(World *w) { find(w, 1, K_F, PIECE_PERIOD)->version++; }
+static void lie_backward(World *w) { find(w, 1, K_B, PIECE_PERIOD)->version++; }
+static void lie_stale(World *w) { find(w, 1, K_F, PIECE_EPILOGUE)->version--; }
+static void lie_step(World *w) { find(w, 1, K_B, PIECE_PERIOD)->step++; }
+static void lie_update(World *w) { find(w, 2, K_U, PIECE_PERIOD)->part = 1; }
+static void lie_copy(World *w) { find(w, 0, K_VERSION, PIECE_PERIOD)->version--; }
+static void lie_name(World *w) { w->p.schedule = "vertical"; }
+static void lie_sync(World *w) { w->p.schedule = "1f1b"; }
+static void lie_lost(World *w)
+{
+    Actions *list = &w->p.dev.at[0].order;
+    Action *k = find(w, 0, K_VERSION, PIECE_PERIOD);
+    for (list->n--; k < &list->at[list->n]; k++)
+        k[0] = k[1];
+}
+
+typedef struct { const char *what; void (*lie)(World *); int status; } Lie;
+
+static void judge(void *with)
+{
+    World *w = ordered("2bw", 3, 3, 0);
+    ((const Lie *)with)->lie(w);
+    check_order(&w->p);
+}
+
+static void test_checker(void)
+{
+    static const Lie lies[] = {
+        {"nothing", lie_nothing, 0}, {"a newer version", lie_newer, 70}, {"a backward on other weights", lie_backward, 70},
+        {"an older version", lie_stale, 70}, {"another step", lie_step, 70}, {"the update's parts", lie_update, 70},
+        {"a copy of another version", lie_copy, 70}, {"another schedule", lie_name, 70}, {"a synchronous one", lie_sync, 70},
+        {"an update that keeps no copy", lie_lost, 70},
+    };
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+        Lie lie = lies[i];
+        int status = status_of(judge, &lie);
+        check(status == lie.status, "a checker was told of %s: status %d, not %d", lie.what, status, lie.status);
+    }
+}
+
+int main(void)
+{
+    test_name = "unit_async";
+    test_checker();             /* forks, so it goes first: nothing is freed in between */
+    test_too_few();
+    test_versions();
+    test_example();
+    printf("unit_async: %d passed, %d failed\n", passed, failed);
+    mem_free_all();
+    return failed > 0;
+}
