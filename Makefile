@@ -16,10 +16,10 @@ FRONT = gen/front/load.o gen/front/schema.o gen/front/expr.o gen/front/override.
 COST  = gen/cost/cost.o gen/cost/roof.o gen/cost/links.o gen/cost/prof.o
 SCHED = gen/sched/order.o gen/sched/list.o gen/sched/async.o gen/sched/gpipe.o gen/sched/1f1b.o gen/sched/2bw.o \
         gen/sched/pipedream.o gen/sched/check_order.o
-PLAN  = gen/plan/part.o gen/plan/exact.o gen/plan/span.o gen/plan/price.o gen/plan/fates.o gen/plan/keep.o gen/plan/live.o \
-        gen/plan/nofit.o gen/plan/check_plan.o \
-        gen/plan/own.o gen/plan/unit.o gen/plan/memo.o gen/plan/chain.o gen/plan/pipedream.o gen/plan/moves.o \
-        gen/plan/vpipe.o gen/plan/halves.o
+PRICE = gen/plan/price.o gen/plan/floor.o gen/plan/fates.o gen/plan/keep.o gen/plan/live.o
+PLAN  = $(PRICE) gen/plan/part.o gen/plan/exact.o gen/plan/span.o gen/plan/nofit.o gen/plan/check_plan.o gen/plan/own.o \
+        gen/plan/unit.o gen/plan/memo.o gen/plan/chain.o gen/plan/pipedream.o gen/plan/moves.o gen/plan/vpipe.o \
+        gen/plan/halves.o
 LOWER = gen/lower/rebuild.o gen/lower/comm.o gen/lower/lower.o gen/lower/mem.o gen/lower/sim.o \
         gen/lower/check_sim.o gen/lower/check_comm.o gen/lower/check_mem.o
 EMIT  = gen/emit/names.o gen/emit/text.o gen/emit/stage.o gen/emit/launch.o gen/emit/archive.o gen/emit/report.o \
@@ -33,7 +33,7 @@ dpgen: $(OBJ)
 	$(CC) $(LDFLAGS) -o $@ $(OBJ) $(LIBS)
 
 $(OBJ): gen/dpgen.h gen/options.h
-$(PLAN): gen/plan/price.h gen/plan/fates.h gen/plan/live.h gen/plan/span.h
+$(PLAN): $(wildcard gen/plan/*.h)
 gen/front/row.o: gen/ops.def
 
 build/embed: tools/embed.c

@@ -3,6 +3,9 @@
  * unit_price.c: what a stage costs, against the passes that build it and against brute force.
  *
  *   near      what live.c says a stage needs, against the live bytes that mem finds once all passes have run
+ *   fates     every choice of fates of small random runs, each replayed here tick by tick over the whole list of a device:
+ *             price_best has the same time, fits when brute force does, and needs the same where nothing fits; the floor is
+ *             never above
  */
 #include "world.h"
 #include "plan/price.h"
@@ -80,9 +83,349 @@ static void test_near(void)
     }
 }
 
+/* ---- random runs with gradients ------------------------------------------------------------------------------------ */
+
+static bool touches(const Op *o, ArgKind kind, int t)
+{
+    for (int i = 0; i < o->arg.n; i++)
+        if (o->arg.at[i].kind == kind && !o->arg.at[i].state && o->arg.at[i].index == t)
+            return true;
+    return false;
+}
+
+static Bytes some_bytes(void)
+{
+    return ALIGN * (dice(5) ? 1 + dice(12) : 1 + dice(60));
+}
+
+/* The gradient of tensor t, term by term: each reader's backward writes one, the producer's backward reads them all. */
+static void add_backward(World *w, int i, Ints *terms)
+{
+    int input = add_op(w, PH_I, i)->fwd, weight = -1, from = w->g.op.n - 1;
+    if (dice(2))
+        weight = add_op(w, PH_W, i)->fwd + 1;
+    for (int o = from; o < w->g.op.n; o++) {
+        Op *op = &w->g.op.at[o];
+        op->tmp = ALIGN * dice(8);
+        for (int a = 0; a < w->g.op.at[i].arg.n; a++) {
+            const Arg *x = &w->g.op.at[i].arg.at[a];
+            if (dice(3))
+                put_arg(op, ARG_READ, false, x->index);
+            for (int k = 0; x->kind == ARG_WRITE && k < terms[x->index].n; k++)
+                put_arg(op, ARG_READ, false, terms[x->index].at[k]);
+        }
+    }
+    for (int a = 0; input >= 0 && weight < 1000 && a < w->g.op.at[i].arg.n; a++) {
+        Arg x = w->g.op.at[i].arg.at[a];
+        if (x.kind != ARG_READ || w->g.tensor.at[x.index].op < 0)
+            continue;
+        int term = add_tensor(w, T_GRAD, w->g.tensor.at[x.index].bytes, from);
+        put_arg(&w->g.op.at[from], ARG_WRITE, false, term);
+        *PUSH(&terms[x.index]) = term;
+    }
+}
+
+static World *random_world(int n)
+{
+    World *w = alloc(sizeof *w);
+    w->g = (Graph){.name = "random", .batch = 1, .micro = 1 + dice(6), .groups = 1, .nf = n};
+    int input = add_tensor(w, T_INPUT, some_bytes(), -1);
+    Ints made = {0};
+    for (int i = 0; i < n; i++) {
+        int from = made.n;
+        Op *o = add_op(w, PH_F, i);
+        o->tmp = ALIGN * dice(10);
+        put_arg(o, ARG_READ, false, from ? made.at[from - 1] : input);
+        for (int k = dice(3); k > 0; k--)
+            put_arg(o, ARG_READ, false, from ? made.at[dice(from)] : input);
+        for (int k = 1 + (dice(4) == 0); k > 0; k--) {
+            *PUSH(&made) = add_tensor(w, T_ACT, some_bytes(), i);
+            put_arg(&w->g.op.at[i], ARG_WRITE, false, made.at[made.n - 1]);
+        }
+    }
+    Ints *terms = alloc(sizeof *terms * (size_t)w->g.tensor.n);
+    for (int i = n - 1; i >= 0; i--)
+        add_backward(w, i, terms);
+    w->g.nb = w->g.op.n;
+    for (int k = dice(3); k > 0; k--)
+        add_param(w, 1 + dice(3));
+    w->g.vals = w->g.state.n;
+    *PUSH(&w->g.state) = (State){.name = "values", .kind = S_VALUES, .bytes = 8, .param = -1, .op = -1};
+    return w;
+}
+
+/* ---- a plain replay, tick by tick ---------------------------------------------------------------------------------- */
+
+typedef struct { int first, last; } Life;
+typedef struct {
+    const World *w;
+    const int *fate;
+    int a, b, tick;
+    Life *life;                 /* [(tensor * 2 + remade) * micro + mb], ticks from 1; 0: never */
+    Ints scratch;               /* by tick: bytes of scratch */
+    bool *kept, *again, *remade;
+    Ints line;                  /* backward: operators, ~operator if made again */
+} Plain;
+
+static bool inside(const Plain *x, int op)
+{
+    return op >= 0 && x->w->g.op.at[op].fwd >= x->a && x->w->g.op.at[op].fwd <= x->b;
+}
+
+static void need_of(Plain *x, int t)
+{
+    const Graph *g = &x->w->g;
+    int op = g->tensor.at[t].op;
+    if (x->kept[t] || x->remade[t] || g->tensor.at[t].kind == T_GRAD)
+        return;
+    if (!inside(x, op) || x->fate[t] == FATE_KEEP) {
+        x->kept[t] = true;
+        return;
+    }
+    if (x->again[op])
+        return;
+    x->again[op] = true;
+    for (int i = 0; i < g->op.at[op].arg.n; i++)
+        if (g->op.at[op].arg.at[i].kind == ARG_READ && !g->op.at[op].arg.at[i].state)
+            need_of(x, g->op.at[op].arg.at[i].index);
+    *PUSH(&x->line) = ~op;
+    for (int t2 = 0; t2 < g->tensor.n; t2++)
+        if (g->tensor.at[t2].op == op && !x->kept[t2])
+            x->remade[t2] = true;
+}
+
+static void line_of(Plain *x)
+{
+    const Graph *g = &x->w->g;
+    Ints before = {0};
+    bool early = false;
+    for (int o = g->nf; o < g->nb; o++)
+        for (int t = 0; t < g->tensor.n; t++) {
+            int made = g->tensor.at[t].op;
+            bool drop = inside(x, made) && x->fate[t] != FATE_KEEP;
+            if (inside(x, o) && touches(&g->op.at[o], ARG_READ, t) && g->tensor.at[t].kind != T_GRAD && !drop)
+                x->kept[t] = true;
+        }
+    for (int o = g->nf; o < g->nb; o++) {
+        if (!inside(x, o))
+            continue;
+        for (int i = 0; i < g->op.at[o].arg.n; i++)
+            if (g->op.at[o].arg.at[i].kind == ARG_READ)
+                need_of(x, g->op.at[o].arg.at[i].index);
+        if (!early && x->line.n) {
+            early = true;
+            for (int i = 0; i < before.n; i++)
+                *PUSH(&x->line) = before.at[i];
+        }
+        *PUSH(early ? &x->line : &before) = o;
+    }
+    if (!early)
+        x->line = before;
+}
+
+static void live_at(Plain *x, int t, bool remade, int mb)
+{
+    Life *l = &x->life[(t * 2 + remade) * (int)x->w->g.micro + mb];
+    l->first = l->first ? l->first : x->tick;
+    l->last = x->tick;
+}
+
+static void next_tick(Plain *x, Bytes scratch)
+{
+    *PUSH(&x->scratch) = (int)scratch;
+    x->tick++;
+}
+
+static void run_call(Plain *x, int op, bool again, bool backward, int mb)
+{
+    const Op *o = &x->w->g.op.at[op];
+    for (int i = 0; i < o->arg.n; i++)
+        if (!o->arg.at[i].state) {
+            int t = o->arg.at[i].index;
+            bool write = o->arg.at[i].kind == ARG_WRITE;
+            live_at(x, t, backward && x->remade[t] && (again || !write), mb);
+        }
+    next_tick(x, o->tmp);
+}
+
+static void run_action(Plain *x, const Action *k)
+{
+    for (int o = x->a; k->kind == K_F && o <= x->b; o++)
+        run_call(x, o, false, false, k->mb);
+    for (int i = 0; k->kind == K_B && i < x->line.n; i++)
+        run_call(x, x->line.at[i] < 0 ? ~x->line.at[i] : x->line.at[i], x->line.at[i] < 0, true, k->mb);
+}
+
+/* Does a computation of this kind here read tensor t of another chunk; does it make what another one reads? */
+static bool crosses(const Plain *x, int t, ActionKind kind, bool out)
+{
+    const Graph *g = &x->w->g;
+    int made = g->tensor.at[t].op;
+    if (made < 0 || inside(x, made) != out || (g->tensor.at[t].kind == T_GRAD) != (kind == K_B))
+        return false;
+    for (int o = 0; o < g->nb; o++)
+        if (inside(x, o) != out && touches(&g->op.at[o], ARG_READ, t))
+            return true;
+    return false;
+}
+
+static void move(Plain *x, const Action *k, bool out)
+{
+    if (k->kind != K_F && k->kind != K_B)
+        return;
+    for (int t = 0; t < x->w->g.tensor.n; t++)
+        if (crosses(x, t, k->kind, out)) {
+            live_at(x, t, false, k->mb);
+            next_tick(x, 0);
+        }
+}
+
+/* Receives are posted one computation ahead, sends are waited for one computation behind. */
+static Bytes peak_of(Plain *x, int chunk)
+{
+    const World *w = x->w;
+    const Actions *list = &w->p.dev.at[chunk].order;
+    Bytes most = 0;
+    x->tick = 1;
+    move(x, &list->at[0], false);
+    for (int i = 0; i < list->n; i++) {
+        if (i + 1 < list->n)
+            move(x, &list->at[i + 1], false);
+        if (i > 1)
+            move(x, &list->at[i - 2], true);
+        run_action(x, &list->at[i]);
+        move(x, &list->at[i], true);
+    }
+    for (int tick = 1; tick < x->tick; tick++) {
+        Bytes now = x->scratch.at[tick - 1];
+        for (int i = 0; i < 2 * w->g.tensor.n * (int)w->g.micro; i++)
+            if (x->life[i].first && x->life[i].first <= tick && tick <= x->life[i].last)
+                now += w->g.tensor.at[i / (2 * (int)w->g.micro)].bytes;
+        most = now > most ? now : most;
+    }
+    return most;
+}
+
+static Bytes aligned(Bytes n)
+{
+    return (n + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+static Bytes states_of(const World *w, int a, int b, Bytes *visiting)
+{
+    Bytes sum = ALIGN;          /* step values */
+    for (int s = 0; s < w->g.state.n; s++) {
+        const State *x = &w->g.state.at[s];
+        if (x->param < 0)
+            continue;
+        int home = w->g.state.at[x->param].op;
+        bool here = home >= a && home <= b, used = false, copied = false;
+        for (int k = 0; k < w->g.state.n; k++) {
+            const State *y = &w->g.state.at[k];
+            used |= y->kind == S_GRAD && y->param == x->param && y->op >= a && y->op <= b;
+            copied |= y->kind == S_COPY && y->param == x->param;
+        }
+        bool guest = x->kind == S_COPY || (x->kind == S_PARAM && !copied);
+        if (x->kind == S_GRAD)
+            sum += x->op >= a && x->op <= b ? aligned(x->bytes) : 0;
+        else
+            sum += here || (used && guest) ? aligned(x->bytes) : 0;
+        if (x->kind == S_GRAD && here && !(x->op >= a && x->op <= b))
+            *visiting += aligned(x->bytes);
+    }
+    return sum;
+}
+
+static void replay(const World *w, const int *fate, int a, int b, int chunk, Bytes *need, Ns *again)
+{
+    size_t nt = (size_t)w->g.tensor.n;
+    Plain x = {.w = w, .fate = fate, .a = a, .b = b, .kept = alloc(nt), .remade = alloc(nt),
+               .again = alloc((size_t)w->g.op.n), .life = alloc(sizeof(Life) * 2 * nt * (size_t)w->g.micro)};
+    Bytes visiting = 0, states = states_of(w, a, b, &visiting);
+    line_of(&x);
+    Bytes most = peak_of(&x, chunk);
+    *need = states + (most > visiting ? most : visiting);
+    *again = 0;
+    for (int i = 0; i < x.line.n; i++)
+        *again += x.line.at[i] < 0 ? w->c.ns[0][~x.line.at[i]] : 0;
+}
+
+/* ---- fates --------------------------------------------------------------------------------------------------------- */
+
+static Ns base_of(const World *w, int a, int b)
+{
+    Ns sum = 0;
+    for (int o = 0; o < w->g.nb; o++)
+        sum += w->g.op.at[o].fwd >= a && w->g.op.at[o].fwd <= b ? w->c.ns[0][o] : 0;
+    return sum;
+}
+
+static void compare_fates(World *w, int number, int a, int b, int chunk)
+{
+    Ints own = {0};
+    for (int t = 0; t < w->g.tensor.n; t++)
+        if (w->g.tensor.at[t].kind == T_ACT && w->g.tensor.at[t].op >= a && w->g.tensor.at[t].op <= b)
+            *PUSH(&own) = t;
+    int *fate = alloc(sizeof *fate * (size_t)w->g.tensor.n), count = 1 << own.n;
+    Bytes *need = alloc(sizeof *need * (size_t)count), limit[8], least = INT64_MAX;
+    Ns *again = alloc(sizeof *again * (size_t)count), best = INT64_MAX, base = base_of(w, a, b);
+    for (int choice = 0; choice < count; choice++) {
+        for (int i = 0; i < own.n; i++)
+            fate[own.at[i]] = choice >> i & 1 ? FATE_RECOMPUTE : FATE_KEEP;
+        replay(w, fate, a, b, chunk, &need[choice], &again[choice]);
+        least = need[choice] < least ? need[choice] : least;
+    }
+    for (int d = 0; d < 8; d++)
+        limit[d] = least - (dice(4) == 0) + dice((int)(need[0] - least + 2));
+    for (int choice = 0; choice < count; choice++)
+        if (need[choice] <= limit[0] && again[choice] < best)
+            best = again[choice];
+    for (int d = 1; d < 8; d++)
+        limit[d] = limit[0];
+    Prices *x = prices_open(&w->p, limit);
+    const Price *price = price_best(x, a, b, chunk);
+    for (int i = 0; i < own.n; i++)
+        fate[own.at[i]] = FATE_KEEP;
+    Price all = price_with(x, a, b, chunk, fate);
+    check(all.need == need[0], "graph %d: %lld bytes with all kept, replay %lld", number, (long long)all.need,
+          (long long)need[0]);
+    for (int i = 0; i < price->tensor.n; i++)
+        fate[price->tensor.at[i]] = price->fate.at[i];
+    Bytes told;
+    Ns told_again;
+    replay(w, fate, a, b, chunk, &told, &told_again);
+    check(price->need == told && price->forward + price->backward == base + told_again,
+          "graph %d: %lld bytes and %lld ns, replay %lld and %lld", number, (long long)price->need,
+          (long long)(price->forward + price->backward), (long long)told, (long long)(base + told_again));
+    check(price->fits == (least <= limit[0]) && (price->fits ? told_again == best : told == least),
+          "graph %d: limit %lld, least %lld: %lld bytes, %lld ns added, brute force %lld", number, (long long)limit[0],
+          (long long)least, (long long)told, (long long)told_again, (long long)best);
+    Ns floor = price_floor(x, a, b, chunk);
+    check(best == INT64_MAX || floor <= base + best, "graph %d: floor %lld, brute force %lld", number, (long long)floor,
+          (long long)(base + best));
+}
+
+static void test_fates(void)
+{
+    for (int number = 0; number < (getenv("SLOW") ? 20000 : 600); number++) {
+        World *w = random_world(2 + dice(6));
+        set_times(w, some_ns);
+        set_plan(w, dice(2) ? "gpipe" : "1f1b", 1 + dice(4));
+        w->m.plan.recompute = RECOMPUTE_AUTO;
+        if (order(&w->p))
+            continue;
+        int a = dice(w->g.nf), b = a + dice(w->g.nf - a), chunk = dice(w->p.devices);
+        int most = 8;
+        while (b > a && w->g.op.at[b].fwd - a > most)
+            b--;
+        compare_fates(w, number, a, b, chunk);
+    }
+}
+
 int main(void)
 {
     test_name = "unit_price";
+    test_fates();
     test_near();
     printf("unit_price: %d passed, %d failed\n", passed, failed);
     mem_free_all();

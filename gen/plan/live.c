@@ -27,9 +27,10 @@
 
 #include <string.h>
 
-enum { NONE, FORWARD, BACKWARD, KINDS };
+enum { NONE, FORWARD, BACKWARD, OWN, GONE, KINDS };
 
-/* A computation between others; in how many micro-batches have been forward and not backward, at most, without its own. */
+/* A computation between others, and how many micro-batches have been forward and not backward, at most, without its own.
+ * A forward before it is of its own micro-batch (OWN), of one that has been backward since (GONE), or of another one. */
 typedef struct { int now, before, second, after, rest; } Moment;
 typedef VEC(Moment) Moments;
 
@@ -48,6 +49,7 @@ struct Live {
     Ints made;
     int *home;                  /* by tensor: the forward operator it belongs to; -1: an input */
     int *least, *most;          /* by tensor: of the forward operators whose calls read it */
+    int *reader;                /* by forward tensor: the first operator whose backward reads it; -1 */
     Bytes *bytes;               /* by tensor */
     bool *grad;
     Ints *use;                  /* by forward operator: S_GRAD states of its uses */
@@ -105,7 +107,7 @@ static void find_readers(Live *x)
         const Tensor *y = &g->tensor.at[t];
         x->home[t] = y->op < 0 ? -1 : g->op.at[y->op].fwd;
         x->least[t] = g->nf;
-        x->most[t] = -1;
+        x->most[t] = x->reader[t] = -1;
         x->bytes[t] = align(y->bytes);
         x->grad[t] = y->kind == T_GRAD;
     }
@@ -114,6 +116,8 @@ static void find_readers(Live *x)
             int t = x->touched.at[i], fwd = g->op.at[o].fwd;
             x->least[t] = fwd < x->least[t] ? fwd : x->least[t];
             x->most[t] = fwd > x->most[t] ? fwd : x->most[t];
+            if (o >= g->nf && !x->grad[t] && (x->reader[t] < 0 || fwd < x->reader[t]))
+                x->reader[t] = fwd;
         }
 }
 
@@ -188,6 +192,7 @@ static void add_moment(Moments *list, Moment m)
 static void find_moments(Live *x, int chunk)
 {
     const Actions *list = &x->p->dev.at[x->p->chunk_device.at[chunk]].order;
+    const Action *last = NULL;
     Moment m = {0};
     for (int i = 0; i < list->n; i++) {
         const Action *k = &list->at[i];
@@ -199,11 +204,13 @@ static void find_moments(Live *x, int chunk)
         m.now = kind_of(k, chunk);
         m.after = after < list->n ? kind_of(&list->at[after], chunk) : NONE;
         m.rest -= m.now == BACKWARD;
-        if (m.now != NONE)
-            add_moment(&x->moment[chunk], m);
+        bool same = last && last->mb == k->mb && m.before == FORWARD && m.now == BACKWARD;
+        m.before = same ? OWN : m.before;
+        add_moment(&x->moment[chunk], m);
         m.rest += m.now == FORWARD;
-        m.second = m.before;
+        m.second = same ? GONE : m.before;
         m.before = m.now;
+        last = k;
     }
 }
 
@@ -212,7 +219,7 @@ static void make_room(Live *x)
     size_t nf = sizeof(int) * (size_t)(x->g->nf + 1), nt = sizeof(int) * (size_t)x->g->tensor.n;
     size_t no = (size_t)(x->g->nb + x->g->nf + 2);
     x->begin = alloc(nf), x->end = alloc(nf), x->made_from = alloc(nf), x->again = alloc(nf);
-    x->home = alloc(nt), x->least = alloc(nt), x->most = alloc(nt), x->saved = alloc(nt), x->remade = alloc(nt);
+    x->home = alloc(nt), x->reader = alloc(nt), x->least = alloc(nt), x->most = alloc(nt), x->saved = alloc(nt), x->remade = alloc(nt);
     x->kept = alloc(nt);
     x->seen = alloc(2 * nt), x->from = alloc(2 * nt), x->to = alloc(2 * nt), x->order = alloc(2 * nt);
     x->met = alloc(sizeof(int) * (size_t)x->g->state.n);
@@ -273,6 +280,36 @@ int live_maker(const Live *x, int tensor)
 Bytes live_size(const Live *x, int tensor)
 {
     return x->bytes[tensor];
+}
+
+int live_reader(const Live *x, int tensor)
+{
+    return x->reader[tensor];
+}
+
+Bytes live_operands(const Live *x, int op)
+{
+    const Touched *c = &x->op[op];
+    Bytes sum = align(x->g->op.at[op].tmp);
+    for (int i = c->read.from; i < c->write.to; i++)
+        sum += x->bytes[x->touched.at[i]];
+    for (int i = c->write.from; i < c->write.to; i++)       /* an operand that is a result too */
+        for (int k = c->read.from; k < c->read.to; k++)
+            sum -= x->touched.at[i] == x->touched.at[k] ? x->bytes[x->touched.at[i]] : 0;
+    return sum;
+}
+
+Bytes live_home(const Live *x, int op)
+{
+    Bytes sum = 0;
+    for (int i = 0; i < x->use[op].n; i++) {
+        const State *s = &x->g->state.at[x->use[op].at[i]];
+        bool first = x->g->state.at[s->param].op == op;
+        for (int k = 0; k < i; k++)
+            first &= x->g->state.at[x->use[op].at[k]].param != s->param;
+        sum += x->levels * align(s->bytes) + (first ? x->owner[s->param] : 0);
+    }
+    return sum;
 }
 
 const Ns *live_times(const Live *x, int chunk)
@@ -447,8 +484,8 @@ static Bytes most_forward(Live *x)
     return most_alive(x);
 }
 
-/* Saved tensors and received gradients are there before, gradients to send stay. */
-static Bytes most_backward(Live *x)
+/* Saved tensors and received gradients are there before, gradients to send stay, and so does what forward still sends. */
+static Bytes most_backward(Live *x, bool sending)
 {
     start(x);
     for (int i = 0; i < x->lines; i++, x->at++) {
@@ -465,7 +502,7 @@ static Bytes most_backward(Live *x)
         int k = x->order[i], t = k / 2;
         if (!own(x, t) || (k % 2 == 0 && x->saved[t] == x->round))
             x->from[k] = 0;
-        if (x->grad[t] && leaves(x, t))
+        if ((x->grad[t] || (sending && k % 2 == 0 && x->saved[t] == x->round)) && leaves(x, t))
             x->to[k] = x->at - 1;
     }
     return most_alive(x);
@@ -495,13 +532,15 @@ static Bytes take_states(Live *x)
     return visiting;
 }
 
-typedef struct { Bytes in[KINDS], out[KINDS]; } Border;     /* messages of a computation; out without what is saved too */
+/* Messages of a computation; of a forward whose micro-batch is still there, what is saved too is not sent beside it. */
+typedef struct { Bytes in[KINDS], out[KINDS]; } Border;
 
 static void cross(Live *x, int t, Border *b)
 {
     int kind = x->grad[t] ? BACKWARD : FORWARD;
     if (leaves(x, t)) {
         b->out[kind] += x->saved[t] == x->round ? 0 : x->bytes[t];
+        b->out[GONE] += kind == FORWARD ? x->bytes[t] : 0;
         x->load.sent += kind == FORWARD ? x->bytes[t] : 0;
     } else if (!own(x, t) && x->home[t] >= 0) {
         b->in[kind] += x->bytes[t];
@@ -524,6 +563,7 @@ static Border borders(Live *x)
                 cross(x, t, &b);
             }
     }
+    b.out[OWN] = b.out[FORWARD];
     return b;
 }
 
@@ -549,11 +589,13 @@ Load live_load(Live *x, int first, int last, int chunk, const int *fate)
     take_times(x);
     write_backward(x);
     Border b = borders(x);
-    Bytes alive[KINDS] = {0, most_forward(x), most_backward(x)}, most = visiting;
+    Bytes alive[KINDS] = {[FORWARD] = most_forward(x), [BACKWARD] = most_backward(x, false)}, most = visiting;
+    if (b.out[GONE] > b.out[OWN])
+        alive[OWN] = most_backward(x, true);
     for (int i = 0; i < x->moment[chunk].n; i++) {
         const Moment *m = &x->moment[chunk].at[i];
         Bytes flying = b.out[m->before] + b.in[m->after], own = m->now == BACKWARD ? x->load.saved : 0;
-        Bytes within = alive[m->now], between = own + b.in[m->now] + b.out[m->second];
+        Bytes within = alive[m->before == OWN && alive[OWN] ? OWN : m->now], between = own + b.in[m->now] + b.out[m->second];
         Bytes bytes = m->rest * x->load.saved + flying + (within > between ? within : between);
         most = bytes > most ? bytes : most;
     }

@@ -9,11 +9,10 @@
  * Time is forward and backward of one micro-batch on that chunk's device, with what is made again.
  *
  * Chunks with equal lists on equal devices under equal limits have equal prices, so a run is priced once for all of them.
- *
- * The bound is the base time of the run, from prefix sums.
  */
 #include "price.h"
 #include "fates.h"
+#include "floor.h"
 #include "span.h"
 
 #include <string.h>
@@ -28,7 +27,7 @@ struct Prices {
     bool *may;                  /* by tensor: auto may drop it */
     int *fate;                  /* by tensor: scratch */
     int *sort;                  /* by chunk: the first chunk that prices like it */
-    Ns **before;                /* by class of devices: base time of operators 0..i-1 */
+    Floor *floor;
     Slot *slot;                 /* hash table, open addressing */
     int used, cap;
 };
@@ -50,20 +49,6 @@ static void find_sorts(Prices *x)
     }
 }
 
-static void sum_times(Prices *x)
-{
-    const Graph *g = x->p->g;
-    const Cost *c = x->p->c;
-    x->before = alloc(sizeof *x->before * (size_t)c->classes);
-    for (int k = 0; k < c->classes; k++) {
-        Ns *sum = x->before[k] = alloc(sizeof(Ns) * (size_t)(g->nf + 1));
-        for (int o = 0; o < g->nb; o++)
-            sum[g->op.at[o].fwd + 1] += c->ns[k][o];
-        for (int o = 0; o < g->nf; o++)
-            sum[o + 1] += sum[o];
-    }
-}
-
 Prices *prices_open(const Plan *p, const Bytes *limit)
 {
     Prices *x = alloc(sizeof *x);
@@ -79,7 +64,7 @@ Prices *prices_open(const Plan *p, const Bytes *limit)
     memcpy(x->fate, x->base, sizeof(int) * n);
     x->slot = alloc(sizeof *x->slot * (size_t)x->cap);
     find_sorts(x);
-    sum_times(x);
+    x->floor = floor_open(p, x->live, x->base, x->may);
     return x;
 }
 
@@ -162,6 +147,5 @@ Price price_with(Prices *x, int first, int last, int chunk, const int *fate)
 
 Ns price_floor(Prices *x, int first, int last, int chunk)
 {
-    const Ns *before = x->before[x->p->c->of.at[x->p->chunk_device.at[chunk]]];
-    return before[last + 1] - before[first];
+    return floor_time(x->floor, first, last, chunk, limit_of(x, chunk));
 }

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * floor.c: a lower bound of what a run of operators costs, from prefix sums.
+ *
+ * Problem: a planner looks at n*n/2 runs and can afford to price few of them.  What it does not price it must be able to
+ * exclude, and only a bound that is never above the truth excludes with proof.
+ *
+ * Method.  With k micro-batches in flight and `saved` bytes from forward to backward of each,
+ *
+ *     states + k saved <= limit   and   states + (k-1) saved + operands of the largest call <= limit
+ *
+ * must hold whatever else is alive.  What keeping everything saves beyond that has to be dropped, and a dropped tensor that
+ * backward reads costs at least its share of its operator: time over the bytes of all its results.  The cheapest way to free
+ * so many bytes, if tensors could be cut in pieces, is to take them by price (Dantzig, Discrete-variable extremum problems,
+ * 1957); prices are put into at most CLASSES classes, each with prefix sums, whole classes count at their own cost and the
+ * last one at its least price.  What must be kept and alone exceeds the limit proves that the run does not fit.
+ *
+ * A tensor is summed where the first backward that reads it belongs.  The sum over a run then counts tensors that it saves
+ * in any case, its own or received, and no others; received ones cannot be dropped, and are let go here: the bound is lower,
+ * never wrong.  Left out for the same reason: rebuilt tensors, gradients, messages, chains of tensors that nobody reads,
+ * copies of tied parameters away from home.
+ *
+ * Cost: sorting the tensors once; then at most CLASSES + 2 steps and a range maximum by a sparse table.
+ */
+#include "floor.h"
+
+#include <stdlib.h>
+
+enum { CLASSES = 32 };
+
+typedef struct { Bytes *bytes; Ns *time; int64_t least; } Class;        /* sums of 0..i-1; ns a MiB of the cheapest */
+typedef struct {                /* of devices that take equal times */
+    Class class[CLASSES];
+    int n;
+    Ns *base;                   /* of operators 0..i-1, forward and backward */
+    Ns *read, *made;            /* what is dropped in any case, summed by its reader, by its maker */
+} Times;
+
+struct Floor {
+    const Plan *p;
+    const Live *live;
+    Bytes *states;              /* of operators 0..i-1, at home; gradients of every use */
+    Bytes *held;                /* what is saved whatever is chosen */
+    Bytes *may;                 /* what is saved and may be dropped */
+    Bytes **most;               /* [power][operator]: largest operands of a call of operators i .. i + 2^power - 1 */
+    int *flight;                /* by chunk */
+    Times *times;               /* by class of devices */
+};
+
+typedef struct { int tensor, at; int64_t price; Ns time; Bytes bytes; } Item;
+
+static int by_price(const void *a, const void *b)
+{
+    const Item *x = a, *y = b;
+    return x->price != y->price ? (x->price > y->price) - (x->price < y->price) : x->tensor - y->tensor;
+}
+
+/* Rounded down; what overflows is dear. */
+static int64_t per_mib(Ns time, Bytes bytes)
+{
+    return bytes <= 0 || time >= INT64_MAX / 1048576 ? INT64_MAX / 1048576 : time * 1048576 / bytes;
+}
+
+static Ns part_of(Ns time, Bytes part, Bytes whole)
+{
+    if (part == whole)
+        return time;
+    return time / whole * part + time % whole * (part / ALIGN) / (whole / ALIGN);
+}
+
+/* ---- once for a graph ------------------------------------------------------------------------------------------- */
+
+static void sum_up(int64_t *sum, int n)
+{
+    for (int i = 0; i < n; i++)
+        sum[i + 1] += sum[i];
+}
+
+static void find_most(Floor *x)
+{
+    const Graph *g = x->p->g;
+    int powers = 1;
+    while (1 << powers <= g->nf)
+        powers++;
+    x->most = alloc(sizeof *x->most * (size_t)powers);
+    for (int k = 0; k < powers; k++)
+        x->most[k] = alloc(sizeof(Bytes) * (size_t)g->nf);
+    for (int o = 0; o < g->nb; o++) {
+        Bytes *most = &x->most[0][g->op.at[o].fwd], bytes = live_operands(x->live, o);
+        *most = bytes > *most ? bytes : *most;
+    }
+    for (int k = 1; k < powers; k++)
+        for (int i = 0; i + (1 << k) <= g->nf; i++) {
+            Bytes left = x->most[k - 1][i], right = x->most[k - 1][i + (1 << (k - 1))];
+            x->most[k][i] = left > right ? left : right;
+        }
+}
+
+static Bytes most_of(const Floor *x, int first, int last)
+{
+    int k = 0;
+    while (1 << (k + 1) <= last - first + 1)
+        k++;
+    Bytes left = x->most[k][first], right = x->most[k][last + 1 - (1 << k)];
+    return left > right ? left : right;
+}
+
+static void sum_states(Floor *x)
+{
+    const Graph *g = x->p->g;
+    x->states = alloc(sizeof(Bytes) * (size_t)(g->nf + 1));
+    for (int o = 0; o < g->nf; o++)
+        x->states[o + 1] = live_home(x->live, o);
+    sum_up(x->states, g->nf);
+}
+
+/* items[n]: what may be dropped, with its share of its operator's time, on the devices of this class */
+static int find_items(Floor *x, const int *reader, const bool *may, const Ns *time, Item *item)
+{
+    const Graph *g = x->p->g;
+    Bytes *whole = alloc(sizeof *whole * (size_t)g->nf);
+    int n = 0;
+    for (int t = 0; t < g->tensor.n; t++)
+        if (may[t] && reader[t] >= 0)
+            whole[live_maker(x->live, t)] += live_size(x->live, t);
+    for (int t = 0; t < g->tensor.n; t++) {
+        int op = live_maker(x->live, t);
+        if (!may[t] || reader[t] < 0)
+            continue;
+        Bytes bytes = live_size(x->live, t);
+        if (bytes > 0)
+            item[n++] = (Item){t, reader[t], per_mib(time[op], whole[op]), part_of(time[op], bytes, whole[op]), bytes};
+    }
+    return n;
+}
+
+/* Equal prices share a class; beyond CLASSES prices, classes of about equal bytes. */
+static void classify(Floor *x, Times *times, Item *item, int n)
+{
+    size_t row = (size_t)(x->p->g->nf + 1);
+    Bytes all = 0, now = 0;
+    int prices = 0;
+    if (n)
+        qsort(item, (size_t)n, sizeof *item, by_price);
+    for (int i = 0; i < n; i++) {
+        all += item[i].bytes;
+        prices += i == 0 || item[i].price != item[i - 1].price;
+    }
+    for (int i = 0; i < n; i++) {
+        bool other = i == 0 || item[i].price != item[i - 1].price;
+        if (times->n == 0 || (other && (prices <= CLASSES || now >= all / CLASSES * times->n))) {
+            times->n += times->n < CLASSES;
+            Class *k = &times->class[times->n - 1];
+            if (!k->bytes)
+                *k = (Class){alloc(sizeof(Bytes) * row), alloc(sizeof(Ns) * row), item[i].price};
+        }
+        Class *k = &times->class[times->n - 1];
+        k->bytes[item[i].at + 1] += item[i].bytes;
+        k->time[item[i].at + 1] += item[i].time;
+        now += item[i].bytes;
+    }
+    for (int k = 0; k < times->n; k++) {
+        sum_up(times->class[k].bytes, x->p->g->nf);
+        sum_up(times->class[k].time, x->p->g->nf);
+    }
+}
+
+static void sum_times(Floor *x, int class, const int *reader, const int *base, const bool *may)
+{
+    const Graph *g = x->p->g;
+    const Ns *time = x->p->c->ns[class];
+    Times *times = &x->times[class];
+    size_t row = sizeof(Ns) * (size_t)(g->nf + 1);
+    int *first = alloc(sizeof *first * (size_t)g->nf);      /* by operator: first reader of what is dropped in any case, + 1 */
+    times->base = alloc(row), times->read = alloc(row), times->made = alloc(row);
+    for (int o = 0; o < g->nb; o++)
+        times->base[g->op.at[o].fwd + 1] += time[o];
+    for (int t = 0; t < g->tensor.n; t++) {
+        int op = live_maker(x->live, t);
+        if (reader[t] >= 0 && base[t] == FATE_RECOMPUTE && (first[op] == 0 || reader[t] < first[op] - 1))
+            first[op] = reader[t] + 1;
+    }
+    for (int o = 0; o < g->nf; o++)
+        if (first[o]) {
+            times->made[o + 1] += time[o];
+            times->read[first[o]] += time[o];
+        }
+    sum_up(times->base, g->nf);
+    sum_up(times->read, g->nf);
+    sum_up(times->made, g->nf);
+    Item *item = alloc(sizeof *item * (size_t)(g->tensor.n + 1));
+    classify(x, times, item, find_items(x, reader, may, time, item));
+}
+
+Floor *floor_open(const Plan *p, const Live *live, const int *base, const bool *may)
+{
+    const Graph *g = p->g;
+    Floor *x = alloc(sizeof *x);
+    int *reader = alloc(sizeof *reader * (size_t)g->tensor.n);      /* the first operator whose backward reads it; -1: none */
+    *x = (Floor){.p = p, .live = live};
+    x->held = alloc(sizeof(Bytes) * (size_t)(g->nf + 1));
+    x->may = alloc(sizeof(Bytes) * (size_t)(g->nf + 1));
+    for (int t = 0; t < g->tensor.n; t++) {
+        reader[t] = live_reader(live, t);
+        if (reader[t] >= 0 && (may[t] || base[t] != FATE_RECOMPUTE))
+            (may[t] ? x->may : x->held)[reader[t] + 1] += live_size(live, t);
+    }
+    sum_up(x->held, g->nf);
+    sum_up(x->may, g->nf);
+    sum_states(x);
+    find_most(x);
+    x->flight = alloc(sizeof(int) * (size_t)p->chunk_device.n);
+    for (int c = 0; c < p->chunk_device.n; c++)
+        x->flight[c] = order_flight(p, c);
+    x->times = alloc(sizeof *x->times * (size_t)p->c->classes);
+    for (int k = 0; k < p->c->classes; k++)
+        sum_times(x, k, reader, base, may);
+    return x;
+}
+
+/* ---- the bound --------------------------------------------------------------------------------------------------- */
+
+/* The least time that frees so many bytes. */
+static Ns cheapest(const Times *times, int first, int last, Bytes free)
+{
+    Ns sum = 0;
+    for (int k = 0; k < times->n && free > 0; k++) {
+        const Class *c = &times->class[k];
+        Bytes bytes = c->bytes[last + 1] - c->bytes[first];
+        if (bytes <= free)
+            sum += c->time[last + 1] - c->time[first];
+        else
+            sum += c->least * (free / 1048576) + c->least * (free % 1048576) / 1048576;
+        free -= bytes;
+    }
+    return sum;
+}
+
+Ns floor_time(const Floor *x, int first, int last, int chunk, Bytes limit)
+{
+    const Times *times = &x->times[x->p->c->of.at[x->p->chunk_device.at[chunk]]];
+    Bytes room = limit - (x->states[last + 1] - x->states[first]), most = most_of(x, first, last);
+    Bytes held = x->held[last + 1] - x->held[first], all = held + x->may[last + 1] - x->may[first];
+    int flight = x->flight[chunk];
+    if (room < most || (flight > 0 && room / flight < held) || (flight > 1 && (room - most) / (flight - 1) < held))
+        return INT64_MAX;
+    Bytes allowed = flight > 0 ? room / flight : all;
+    if (flight > 1 && (room - most) / (flight - 1) < allowed)
+        allowed = (room - most) / (flight - 1);
+    Ns again = times->read[last + 1] - times->made[first];
+    Ns base = times->base[last + 1] - times->base[first] + (again > 0 ? again : 0);
+    return base + cheapest(times, first, last, all - allowed);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * floor.h: what a run costs at least, in constant time.
+ */
+#ifndef FLOOR_H
+#define FLOOR_H
+#include "live.h"
+
+typedef struct Floor Floor;
+/* base: fate by tensor without a choice; may: tensors that may be dropped beside. */
+Floor *floor_open(const Plan *p, const Live *live, const int *base, const bool *may);
+/* Forward and backward of one micro-batch are never less; INT64_MAX: it is proven not to fit. */
+Ns floor_time(const Floor *x, int first, int last, int chunk, Bytes limit);
+#endif
