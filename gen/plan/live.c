@@ -219,7 +219,8 @@ static void make_room(Live *x)
     size_t nf = sizeof(int) * (size_t)(x->g->nf + 1), nt = sizeof(int) * (size_t)x->g->tensor.n;
     size_t no = (size_t)(x->g->nb + x->g->nf + 2);
     x->begin = alloc(nf), x->end = alloc(nf), x->made_from = alloc(nf), x->again = alloc(nf);
-    x->home = alloc(nt), x->reader = alloc(nt), x->least = alloc(nt), x->most = alloc(nt), x->saved = alloc(nt), x->remade = alloc(nt);
+    x->reader = alloc(nt);
+    x->home = alloc(nt), x->least = alloc(nt), x->most = alloc(nt), x->saved = alloc(nt), x->remade = alloc(nt);
     x->kept = alloc(nt);
     x->seen = alloc(2 * nt), x->from = alloc(2 * nt), x->to = alloc(2 * nt), x->order = alloc(2 * nt);
     x->met = alloc(sizeof(int) * (size_t)x->g->state.n);

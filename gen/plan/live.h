@@ -26,7 +26,7 @@ int   live_maker(const Live *x, int tensor);        /* its forward operator */
 Bytes live_size(const Live *x, int tensor);
 int   live_reader(const Live *x, int tensor);       /* of forward tensors: first operator whose backward reads it; -1 */
 Bytes live_operands(const Live *x, int op);         /* and results and scratch of one call */
-Bytes live_home(const Live *x, int op);             /* states of the uses of a forward operator, but for those with another home */
+Bytes live_home(const Live *x, int op);             /* states of its uses, but for those at home elsewhere */
 const Ns *live_times(const Live *x, int chunk);     /* by operator, on that chunk's device */
 /* By tensor: is it read by the run's backward, or does something that matters need it to be made again?  Of tensors that
  * the run makes; valid until the next call. */
