@@ -141,6 +141,7 @@ typedef struct {                /* one entry of links: all pairs of devices, or 
 } LinkSpec;
 
 typedef enum { RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_LIST, RECOMPUTE_AUTO } Recompute;
+typedef enum { OFFLOAD_NONE, OFFLOAD_LIST, OFFLOAD_AUTO } OffloadKind;
 typedef struct {
     int stages_min, stages_max;     /* devices used */
     int chunks;                     /* per device */
@@ -151,6 +152,10 @@ typedef struct {
     const char *planner;            /* exact */
     Recompute recompute;
     Strs names;                     /* RECOMPUTE_LIST: operator names, * matches any run of characters */
+    OffloadKind offload;
+    Strs away;                      /* OFFLOAD_LIST: the same, whose results wait in the host's memory */
+    bool disk;                      /* ... or in a file, in directory dir; NULL: where the job finds one */
+    const char *dir;
     Strs cut_after, no_cut, keep;   /* constraints, as name patterns */
     VEC(Strs) same_stage;
     Ints cuts;                      /* `cuts: [a, b]`: the last forward operator of each chunk but the last, by position;
@@ -399,21 +404,25 @@ typedef struct {
     int acc;                    /* W: 0 the first micro-batch of a chain, else 1 */
     int group;                  /* W, FOLD: slot of the gradient accumulators */
     int into;                   /* FOLD: slot added into */
+    int first, until;           /* compute: the calls first .. until-1 of its line (calls_of); 0, 0: all.  Cut by offload */
     int routine;                /* compute: lower */
     int tensor, state;          /* LOAD SEND RECV WAIT OUT IN GATHER: what moves; -1 */
-    ActionKind of;              /* WAIT: K_SEND or K_RECV */
+    ActionKind of;              /* WAIT: K_SEND, K_RECV, K_OUT or K_IN */
     int from_device;            /* GATHER: whose partial norms */
     int buf, slot;              /* the same: which buffer (lower), which slot (mem) */
-    int peer, tag, request;     /* SEND RECV WAIT */
+    int peer, tag, request;     /* SEND RECV WAIT; OUT IN and their WAIT have requests too, numbered apart from these */
+    int host, host_slot;        /* OUT IN and their WAIT: which host buffer (lower), which slot of it (mem) */
     int input;                  /* LOAD, COUNT */
     Bytes bytes;
     int tick;                   /* first call number in the device's straight line: lower */
     Ints slots;                 /* compute: literal slot of each pool of the routine, in its order: mem */
     Ns from, to;                /* sim */
+    Ns wire_from, wire_to;      /* OUT IN: when the copy has the host link: sim */
 } Action;
 
 /* How a buffer comes to life and what it waits for; pools are by (chunk, birth, death). */
-typedef enum { AT_F, AT_R, AT_B, AT_W, AT_LOAD, AT_RECV, AT_RECVB, AT_SEND, AT_U, AT_ALWAYS } When;
+typedef enum { AT_F, AT_R, AT_B, AT_W, AT_LOAD, AT_RECV, AT_RECVB, AT_SEND, AT_U, AT_ALWAYS,
+               AT_OUT, AT_IN } When;
 typedef enum { MADE, REMADE, RECEIVED, FETCHED } Origin;
 
 typedef struct {                /* a range of the arena of one device, in one or several slots */
@@ -434,6 +443,17 @@ typedef struct {                /* a range of the arena of one device, in one or
 /* Slots of the buffers of one (chunk, birth, death): count of them, stride bytes apart; the parameter name picks one. */
 typedef struct { int device, chunk; bool eval; const char *name; When birth, death; int count; Bytes stride, offset; } Pool;
 
+/* Where an offloaded tensor waits in its host: count slots, stride bytes apart; a slot is taken from the begin of its way
+ * out to the end of its way in. */
+typedef struct {
+    const char *name;           /* C identifier, unique on the device */
+    int device, tensor;         /* lower */
+    Bytes bytes;
+    int count;                  /* mem, as what follows */
+    Bytes stride, offset;       /* in the device's host arena, slot 0 */
+    int first, last;            /* ticks */
+} HostBuf;
+
 typedef struct {                /* one line of a routine */
     int op;
     bool again;                 /* a recomputation */
@@ -443,6 +463,7 @@ typedef struct {                /* one line of a routine */
 typedef struct {                /* the straight line of one (chunk, phase, variant) */
     const char *name;
     int device, chunk, variant, part;
+    int first, until;           /* as in Action */
     ActionKind kind;            /* K_F K_R K_B K_I K_W K_U; */
     bool eval;
     VEC(Call) call;
@@ -462,6 +483,8 @@ typedef struct {
     int peak;                   /* mem: tick of the bound */
     Bytes *live;                /* mem: bytes alive at each tick, [ticks] */
     int requests, handles;
+    int copies;                 /* comm: the most offloads and fetches under way at once */
+    Bytes host, host_bound;     /* mem: of offloaded tensors in the host's memory or file, lower bound by live bytes */
     Ns busy;                    /* sim */
 } DevicePlan;
 
@@ -482,6 +505,7 @@ typedef struct {
     Ints fate;                  /* keep: [tensor * variants + variant] */
     VEC(Buf) buf;               /* lower, mem */
     VEC(Pool) pool;             /* lower, mem */
+    VEC(HostBuf) host;          /* lower, mem */
     VEC(Routine) routine;       /* lower */
     Ns step;                    /* sim: predicted time of a step */
     const char *key;            /* the numeric key, as text: main */
@@ -523,20 +547,32 @@ typedef struct {
     int early;                  /* the first so many calls need no gradient: they run before the wait for it */
     bool *saved;                /* by tensor: must live from forward to backward */
     bool *remade;               /* by tensor: readers in backward take the remade one */
+    bool *fetched;              /* by tensor: readers in backward take what came back from the host; then not saved */
 } Backward;
 Backward backward_of(const Plan *p, int chunk, int variant);
+/* The calls of one computation of a chunk, in order: what its routine holds, and what offload cuts into pieces. */
+Lines calls_of(const Plan *p, const Backward *back, int chunk, ActionKind kind);
 int device_of(const Plan *p, int op);
 /* ---- comm: lower/comm.c ------------------------------------------------------------------------------------------ */
 int comm(Plan *p);
+/* lower/offload.c: puts the copies of offloaded tensors into the list that comm wrote.
+ * What an offloaded tensor costs the arena of its chunk: in forward it is there from its producer until its copy is out, in
+ * backward from as long before its first reader as the copy takes, with a quarter to spare, to its last; copies of a
+ * direction follow each other.  A window reaches into the neighbouring computations of the list where its own is too short.
+ * Beside that nothing: not one copy for each micro-batch in flight. */
+void offload(Plan *p, int device, const Backward *back, Actions *list);     /* back by chunk; fills dev[].copies */
+Ns   offload_window(const Plan *p, int device, int tensor);     /* how long before its first reader a fetch is begun */
 int comm_stuck(const Plan *p, bool eval);           /* a device that waits for ever under rendezvous; -1: none */
 void check_comm(const Plan *p);                     /* the four properties; rendezvous simulation finds deadlock */
 /* ---- lower: lower/lower.c ---------------------------------------------------------------------------------------- */
 int lower(Plan *p);
 void lower_pools(Plan *p, int device);
+bool is_copy(const Action *k);                      /* OUT, IN, or the wait for one */
 int  lower_part(const Op *o);                       /* part of the update: see Action.part */
 void check_lower(const Plan *p);                    /* calls, operands, sizes; no addresses yet */
 /* ---- mem: lower/mem.c -------------------------------------------------------------------------------------------- */
 int mem(Plan *p);
+void host_layout(Plan *p, int device);              /* lower/host.c: the same for the host's memory */
 void mem_measure(Plan *p);                           /* bound, peak and live alone, of a plan from a file */
 void check_mem(const Plan *p);                      /* every call reads what it should, byte for byte */
 /* ---- sim: lower/sim.c -------------------------------------------------------------------------------------------- */

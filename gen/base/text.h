@@ -7,7 +7,7 @@
 #include "dpgen.h"
 
 /* ---- references: every thing that a record may name -------------------------------------------------------------- */
-typedef enum { R_TENSOR, R_STATE, R_OP, R_BUF, R_POOL, R_ROUTINE, R_KINDS } RefKind;
+typedef enum { R_TENSOR, R_STATE, R_OP, R_BUF, R_POOL, R_HOST, R_ROUTINE, R_KINDS } RefKind;
 typedef struct {
     Strs name;                  /* by index; refs_seal() makes them different: x, x#2 */
     int *sorted;                /* indices, by name */

@@ -11,6 +11,7 @@
  *     order 0 kind=F chunk=0 mb=0         what device 0 computes; `action` its whole step, `eval` an evaluation
  *     pool 0:fb ...                       slots; a device's number stands in front of names that are its own
  *     buf 0:h_0_ln_1 tensor=h.0.ln_1 pool=0:fb offset=...
+ *     host 0:h_0_ln_1_host tensor=h.0.ln_1 offset=...
  *     routine 0:chunk0_forward kind=F chunk=0 ...
  *     call 0:chunk0_forward op=F:wte buf=0:wte,0:tokens,...
  *
@@ -34,7 +35,7 @@ typedef struct { int device; } Home;
 static const char *const kinds[] = {"F", "B", "I", "W", "U", "begin", "count", "load", "R", "send", "recv", "wait",
                                     "out", "in", "fold", "gather", "end", "version", NULL};
 static const char *const pieces[] = {"step", "prologue", "period", "epilogue", "alone", NULL};
-static const char *const whens[] = {"F", "R", "B", "W", "load", "recv", "recvb", "send", "U", "always", NULL};
+static const char *const whens[] = {"F", "R", "B", "W", "load", "recv", "recvb", "send", "U", "always", "out", "in", NULL};
 static const char *const origins[] = {"made", "remade", "received", "fetched", NULL};
 static const char *const fates[] = {"keep", "recompute", "offload", NULL};
 
@@ -55,7 +56,9 @@ static const Field device_fields[] = {
     F_("soft", V_LONG, Machine, soft), F_("arena", V_LONG, Machine, d.arena), F_("bound", V_LONG, Machine, d.bound),
     F_("limit", V_LONG, Machine, d.limit), F_("state", V_LONG, Machine, d.state), F_("peak", V_INT, Machine, d.peak),
     F_("ticks", V_INT, Machine, d.ticks), F_("requests", V_INT, Machine, d.requests),
-    F_("handles", V_INT, Machine, d.handles), F_("busy", V_LONG, Machine, d.busy), {0}
+    F_("handles", V_INT, Machine, d.handles), F_("copies", V_INT, Machine, d.copies),
+    F_("host", V_LONG, Machine, d.host), F_("host_bound", V_LONG, Machine, d.host_bound),
+    F_("busy", V_LONG, Machine, d.busy), {0}
 };
 static const Field action_fields[] = {
     WORD_("kind", Action, kind, kinds, false), F_("chunk", V_INDEX, Action, chunk), F_("mb", V_INDEX, Action, mb),
@@ -65,10 +68,18 @@ static const Field action_fields[] = {
     {"of", V_WORD, .at = offsetof(Action, of), .words = kinds, .only = K_WAIT + 1},
     REF_("tensor", V_REF, Action, tensor, R_TENSOR), REF_("state", V_REF, Action, state, R_STATE),
     F_("from_device", V_INDEX, Action, from_device), F_("peer", V_INDEX, Action, peer), F_("tag", V_INDEX, Action, tag),
-    F_("request", V_INDEX, Action, request), F_("input", V_INDEX, Action, input), F_("bytes", V_LONG, Action, bytes),
+    F_("request", V_INDEX, Action, request), REF_("host", V_REF, Action, host, R_HOST),
+    F_("host_slot", V_INT, Action, host_slot), F_("first", V_INT, Action, first), F_("until", V_INT, Action, until),
+    F_("input", V_INDEX, Action, input), F_("bytes", V_LONG, Action, bytes),
     REF_("routine", V_REF, Action, routine, R_ROUTINE), REF_("buf", V_REF, Action, buf, R_BUF),
     F_("slot", V_INDEX, Action, slot), F_("tick", V_INT, Action, tick), F_("slots", V_INTS, Action, slots),
-    F_("from", V_LONG, Action, from), F_("to", V_LONG, Action, to), {0}
+    F_("from", V_LONG, Action, from), F_("to", V_LONG, Action, to), F_("wire_from", V_LONG, Action, wire_from),
+    F_("wire_to", V_LONG, Action, wire_to), {0}
+};
+static const Field host_fields[] = {
+    REF_("tensor", V_REF, HostBuf, tensor, R_TENSOR), F_("bytes", V_LONG, HostBuf, bytes), F_("count", V_INT, HostBuf, count),
+    F_("stride", V_LONG, HostBuf, stride), F_("offset", V_LONG, HostBuf, offset), F_("first", V_INT, HostBuf, first),
+    F_("last", V_INT, HostBuf, last), {0}
 };
 static const Field pool_fields[] = {
     F_("chunk", V_INDEX, Pool, chunk), F_("eval", V_BOOL, Pool, eval), WORD_("birth", Pool, birth, whens, false),
@@ -86,7 +97,8 @@ static const Field buf_fields[] = {
 static const Field routine_fields[] = {
     WORD_("kind", Routine, kind, kinds, false), F_("chunk", V_INDEX, Routine, chunk),
     F_("variant", V_INT, Routine, variant),
-    F_("part", V_INT, Routine, part), F_("eval", V_BOOL, Routine, eval), REF_("pool", V_REFS, Routine, pool, R_POOL),
+    F_("part", V_INT, Routine, part), F_("first", V_INT, Routine, first), F_("until", V_INT, Routine, until),
+    F_("eval", V_BOOL, Routine, eval), REF_("pool", V_REFS, Routine, pool, R_POOL),
     F_("mb", V_BOOL, Routine, mb), F_("acc", V_BOOL, Routine, acc), {0}
 };
 static const Field call_fields[] = {
@@ -95,7 +107,8 @@ static const Field call_fields[] = {
 };
 static const Table plan_table = {"plan", plan_fields, 0}, chunk_table = {"chunk", chunk_fields, 0};
 static const Table place_table = {"place", place_fields, 0}, fate_table = {"fate", fate_fields, 0};
-static const Table device_table = {"device", device_fields, 0}, pool_table = {"pool", pool_fields, 0};
+static const Table device_table = {"device", device_fields, 0}, host_table = {"host", host_fields, 0};
+static const Table pool_table = {"pool", pool_fields, 0};
 static const Table order_table = {"order", action_fields, offsetof(Action, kind)};
 static const Table action_table = {"action", action_fields, offsetof(Action, kind)};
 static const Table eval_table = {"eval", action_fields, offsetof(Action, kind)};
@@ -111,6 +124,8 @@ static void refs_of(const Plan *p, Refs ref[R_KINDS])
         *PUSH(&ref[R_BUF].name) = strf("%d:%s", p->buf.at[i].device, p->buf.at[i].name);
     for (int i = 0; i < p->pool.n; i++)
         *PUSH(&ref[R_POOL].name) = strf("%d:%s", p->pool.at[i].device, p->pool.at[i].name);
+    for (int i = 0; i < p->host.n; i++)
+        *PUSH(&ref[R_HOST].name) = strf("%d:%s", p->host.at[i].device, p->host.at[i].name);
     for (int i = 0; i < p->routine.n; i++)
         *PUSH(&ref[R_ROUTINE].name) = strf("%d:%s", p->routine.at[i].device, p->routine.at[i].name);
     for (RefKind k = R_BUF; k <= R_ROUTINE; k++)
@@ -163,7 +178,7 @@ static void print_actions(Printer *w, const Table *t, const Plan *p, size_t list
         for (int i = 0; i < at->n; i++) {
             Action k = at->at[i];
             if (k.kind <= K_U || k.kind == K_R || k.kind == K_FOLD || k.kind == K_VERSION)
-                k.tensor = k.state = k.tag = k.from_device = k.buf = k.slot = k.request = k.peer = -1;
+                k.tensor = k.state = k.tag = k.from_device = k.buf = k.slot = k.request = k.peer = k.host = -1;
             print_record(w, t, strf("%d", d), &k);
         }
     }
@@ -196,6 +211,12 @@ static void print_bufs(Printer *w, const Plan *p)
         print_record(w, &buf_table, w->ref[R_BUF].name.at[i], &p->buf.at[i]);
 }
 
+static void print_hosts(Printer *w, const Plan *p)
+{
+    for (int i = 0; i < p->host.n; i++)
+        print_record(w, &host_table, w->ref[R_HOST].name.at[i], &p->host.at[i]);
+}
+
 static void print_routines(Printer *w, const Plan *p)
 {
     for (int i = 0; i < p->routine.n; i++) {
@@ -210,7 +231,8 @@ static void print_routines(Printer *w, const Plan *p)
 /* Which records the dump behind a pass shows. */
 static const struct { const char *letters; void (*print)(Printer *, const Plan *); } parts[] = {
     {"opkcmt", print_plan_line}, {"o", print_chunks}, {"p", print_places}, {"k", print_fates}, {"opmt", print_devices},
-    {"o", print_order}, {"lm", print_pools}, {"lm", print_bufs}, {"l", print_routines}, {"clmt", print_step},
+    {"o", print_order}, {"lm", print_pools}, {"lm", print_bufs}, {"lm", print_hosts}, {"l", print_routines},
+    {"clmt", print_step},
     {"clm", print_eval},
 };
 
@@ -351,6 +373,15 @@ static void read_buf(Scanner *s, const Record *r, Plan *p)
     in_range(r, "peer", x->peer, -1, p->devices);
 }
 
+static void read_host(Scanner *s, const Record *r, Plan *p)
+{
+    HostBuf *x = PUSH(&p->host);
+    text_clear(&host_table, x);
+    text_take(s, &host_table, r, 0, r->pair.n, x);
+    x->name = own_name(r, p, &x->device);
+    in_range(r, "tensor", x->tensor, 0, p->g->tensor.n);
+}
+
 static void read_routine(Scanner *s, const Record *r, Plan *p)
 {
     Routine *x = PUSH(&p->routine);
@@ -376,7 +407,8 @@ static void read_call(Scanner *s, const Record *r, Plan *p)
 static const struct { const Table *t; void (*read)(Scanner *, const Record *, Plan *); } readers[] = {
     {&plan_table, read_plan_line}, {&chunk_table, read_chunk}, {&place_table, read_place}, {&fate_table, read_fate},
     {&device_table, read_device}, {&order_table, read_order}, {&pool_table, read_pool}, {&buf_table, read_buf},
-    {&routine_table, read_routine}, {&call_table, read_call}, {&action_table, read_step}, {&eval_table, read_eval},
+    {&host_table, read_host}, {&routine_table, read_routine}, {&call_table, read_call},
+    {&action_table, read_step}, {&eval_table, read_eval},
 };
 enum { READERS = sizeof readers / sizeof *readers };
 
@@ -384,8 +416,8 @@ enum { READERS = sizeof readers / sizeof *readers };
 static void collect(Scanner *s)
 {
     static const struct { const Table *t; RefKind kind; } named[] = {
-        {&buf_table, R_BUF}, {&pool_table, R_POOL}, {&routine_table, R_ROUTINE}};
-    for (int k = 0; k < 3; k++) {
+        {&buf_table, R_BUF}, {&pool_table, R_POOL}, {&host_table, R_HOST}, {&routine_table, R_ROUTINE}};
+    for (int k = 0; k < 4; k++) {
         Refs *r = &s->ref[named[k].kind];
         for (int i = 0; i < s->record.n; i++)
             if (!strcmp(s->record.at[i].word, named[k].t->word))

@@ -15,6 +15,7 @@ static const char *const reserved[] = {
     "st", "mb", "acc", "into", "from", "grads", "real", "main", "job", "train",
     "Stage", "Values", "Link", "Loader",
     "action", "step_begin", "step_end", "data_count", "data_load", "send_begin", "recv_begin", "transfer_wait",
+    "offload_begin", "fetch_begin", "copy_wait",
     "group_fold", "norm_gather", "fill_zero", "copy_forward", "true", "false", "bool", "errno", "assert", "offsetof",
 };
 
@@ -31,12 +32,13 @@ static bool is_family(const char *name)
 {
     size_t n = strlen(name);
     bool pool = n <= 6 && strspn(name, "frbwlxgsua") == 2 && strspn(name + 2, "0123456789") == n - 2;
+    bool own = name[0] == 'o' && n > 1 && strspn(name + 1, "0123456789") == n - 1;      /* pools of one buffer */
     bool type = n > 2 && !strcmp(name + n - 2, "_t");
     bool stage = !strncmp(name, "stage", 5) && strspn(name + 5, "0123456789") > 0;
     bool macro = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") == n;
     bool open = !strncmp(name, "open_", 5) || !strncmp(name, "kernels_", 8);
     bool stride = n > 7 && !strcmp(name + n - 7, "_stride") && strncmp(name, "v_", 2);
-    return pool || type || stage || macro || open || stride || name[0] == '_';
+    return pool || own || type || stage || macro || open || stride || name[0] == '_';
 }
 
 static bool is_kernel(const char *name)

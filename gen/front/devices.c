@@ -227,12 +227,58 @@ static void read_recompute(const Spot *s)
     p->recompute = kinds[kind];
 }
 
+/* auto, or names of operators whose results go */
+static void read_away(const Spot *s)
+{
+    PlanSpec *p = s->to;
+    if (is_word(s->value, "auto")) {
+        p->offload = OFFLOAD_AUTO;
+        return;
+    }
+    if (s->value->kind != LIST) {
+        bad(s->value->loc, "auto, or a list of operators", "%s: what is offloaded?", s->path);
+        return;
+    }
+    Spot names = *s;
+    names.to = &p->away;
+    read_texts(&names);
+    p->offload = OFFLOAD_LIST;
+}
+
+static void read_where(const Spot *s)
+{
+    int where = 0;
+    Spot word = *s;
+    word.to = &where;
+    read_choice(&word);
+    *(bool *)s->to = where == 1;
+}
+
+/* none, auto, a list, or {to: disk, what: auto, dir: PATH} */
 static void read_offload(const Spot *s)
 {
-    const char *none;
-    Spot word = *s;
-    word.to = &none;
-    read_built(&word);
+    static const Field words = { NULL, NULL, 0, 0, 0, "none auto" };
+    static const Field fields[] = {
+        { "to", read_where, AT(disk), 0, 0, "host disk" },
+        { "what", read_away, 0, 0, 0, NULL },
+        { "dir", read_text, AT(dir), 0, 0, NULL },
+    };
+    static const OffloadKind kinds[] = { OFFLOAD_NONE, OFFLOAD_AUTO };
+    PlanSpec *p = s->to;
+    int kind = 0;
+    if (s->value->kind == MAP) {
+        p->offload = OFFLOAD_AUTO;
+        section(s->m, s->value, s->path, fields, COUNT(fields), p);
+        const Node *dir = node_get(s->value, "dir");
+        if (dir && !p->disk)
+            bad(dir->loc, "write to: disk", "%s.dir is only for files", s->path);
+    } else if (s->value->kind == LIST) {
+        read_away(s);
+    } else {
+        Spot word = { s->m, &words, s->path, s->value, &kind };
+        read_choice(&word);
+        p->offload = kinds[kind];
+    }
 }
 
 static void read_same_stage(const Spot *s)
@@ -389,7 +435,7 @@ void model_plan(Model *m, Node *node)
         { "transport", read_word, AT(transport), 0, 0, "local mpi" },
         { "planner", read_built, AT(planner), 0, 1, PLANNERS },
         { "recompute", read_recompute, 0, 0, 0, NULL },
-        { "offload", read_offload, 0, 0, 1, "none auto" },
+        { "offload", read_offload, 0, 0, 0, NULL },
         { "objective", read_fixed, 0, 0, 0, "step_time" },
         { "constraints", read_constraints, 0, 0, 0, NULL },
         { "cuts", read_cuts, AT(cuts), 0, 0, NULL },

@@ -108,7 +108,7 @@ const char *override_path(const char *option)
 {
     static const struct { const char *option, *path; } shorts[] = {
         { "--stages", "plan.stages" }, { "--schedule", "plan.schedule" }, { "--recompute", "plan.recompute" },
-        { "--limit", "devices.*.memory" }, { "--cuts", "plan.cuts" },
+        { "--offload", "plan.offload" }, { "--limit", "devices.*.memory" }, { "--cuts", "plan.cuts" },
         { "--map", "plan.map" } };
     for (int i = 0; i < COUNT(shorts); i++)
         if (!strcmp(option, shorts[i].option))

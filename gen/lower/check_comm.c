@@ -5,6 +5,7 @@
  * Messages are replayed as a rendezvous: a wait passes when both halves have begun.  For programs without wildcards that
  * decides deadlock for every transport (Siegel, Efficient Verification of Halting Properties for MPI Programs with
  * Wildcard Receives, VMCAI 2005, section 3).  Begins of one directed pair must stand in the same order on both sides.
+ * Copies to the host and back wait for nobody; here it is asked that they come in turn.
  */
 #include "dpgen.h"
 #include <string.h>
@@ -48,7 +49,7 @@ static void check_requests(const Actions *list, int device)
     for (int i = 0; i < list->n; i++) {
         const Action *k = &list->at[i];
         bool begins = k->kind == K_SEND || k->kind == K_RECV;
-        if (!begins && k->kind != K_WAIT)
+        if ((!begins && k->kind != K_WAIT) || is_copy(k))
             continue;
         if (k->request < 0 || k->request >= 256 || busy[k->request] == begins)
             die("device %d, action %d: request %d is begun twice or waited for twice", device, i, k->request);
@@ -76,7 +77,7 @@ static bool advance(const Plan *p, Runner *run, int device, const Actions *list)
     if (me->at == list->n)
         return false;
     const Action *k = &list->at[me->at];
-    if (k->kind == K_WAIT && !may_pass(p, run, device, k))
+    if (k->kind == K_WAIT && !is_copy(k) && !may_pass(p, run, device, k))
         return false;
     if (k->kind == K_SEND)
         me->which[k->request] = me->sent.at[k->peer]++;
@@ -125,6 +126,78 @@ static void check_halts(const Plan *p, bool eval)
     }
 }
 
+/* A piece goes on where the one before it ended, with nothing but copies in between; the last one ends the line. */
+static bool goes_on(const Action *a, const Action *before)
+{
+    return before && before->kind == a->kind && before->chunk == a->chunk && before->mb == a->mb && a->first > 0 &&
+           before->until == a->first;
+}
+
+static int length_of(const Plan *p, const Action *k)
+{
+    int n = 0;
+    for (int o = 0; o < p->g->nf; o++)
+        n += p->chunk.at[o] == k->chunk;
+    if (k->kind == K_F)
+        return n;
+    Backward back = backward_of(p, k->chunk, k->variant);
+    return calls_of(p, &back, k->chunk, k->kind).n;
+}
+
+/* Pieces of computations are whole together. */
+static void check_pieces(const Plan *p, int device)
+{
+    const Actions *list = &p->dev.at[device].list;
+    const Action *open = NULL;
+    int *length = alloc(sizeof(int) * (size_t)p->chunk_device.n * (K_R + 1));
+    for (int i = 0; i < list->n; i++) {
+        const Action *k = &list->at[i];
+        if (k->first == 0 && k->until == 0 && (is_copy(k) || !open))
+            continue;
+        int *n = k->until > 0 && k->kind <= K_R && k->chunk >= 0 ? &length[k->chunk * (K_R + 1) + (int)k->kind] : NULL;
+        if (n && *n == 0)
+            *n = length_of(p, k);
+        if (!n || k->until <= k->first || (k->first > 0 && !goes_on(k, open)) || (k->first == 0 && open) || k->until > *n)
+            die("device %d: action %d is no piece of the computation it belongs to", device, i);
+        open = k->until < *n ? k : NULL;
+    }
+    if (open)
+        die("device %d: the end of a computation is missing", device);
+}
+
+/* An offloaded tensor goes out behind its forward, is out, comes in, is in; each wait is for what was begun last under its
+ * number, and copies take no number that is taken. */
+static void check_copies(const Plan *p, int device)
+{
+    enum { MADE_HERE, OUT, AWAY, IN, BACK };
+    const Actions *list = &p->dev.at[device].list;
+    size_t micro = (size_t)p->g->micro;
+    char *state = alloc((size_t)p->g->tensor.n * micro);
+    const Action **open = alloc(sizeof *open * (size_t)(p->dev.at[device].copies + 1));
+    for (int i = 0; i < list->n; i++) {
+        const Action *k = &list->at[i], **at = open + k->request;
+        if (!is_copy(k))
+            continue;
+        if (k->tensor < 0 || k->mb < 0 || k->request < 0 || k->request >= p->dev.at[device].copies || k->state >= 0)
+            die("device %d: action %d is a copy of nothing", device, i);
+        const Tensor *t = &p->g->tensor.at[k->tensor];
+        char *s = &state[(size_t)k->tensor * micro + (size_t)k->mb];
+        bool wait = k->kind == K_WAIT;
+        char want = (k->kind == K_OUT ? MADE_HERE : k->kind == K_IN ? AWAY : k->of == K_OUT ? OUT : IN);
+        if (p->fate.at[k->tensor * p->variants + k->variant] != FATE_OFFLOAD || t->op < 0 || device_of(p, t->op) != device)
+            die("device %d: action %d copies %s, which is not offloaded here", device, i, t->name);
+        if (*s != want || k->bytes != t->bytes)
+            die("device %d: action %d copies %s, micro-batch %d, out of turn", device, i, t->name, k->mb);
+        if (wait ? !*at || (*at)->tensor != k->tensor || (*at)->mb != k->mb || (*at)->kind != k->of : *at != NULL)
+            die("device %d: copy %d is begun twice or waited for twice", device, k->request);
+        *at = wait ? NULL : k;
+        *s = (char)(want + 1);
+    }
+    for (size_t i = 0; i < (size_t)p->g->tensor.n * micro; i++)
+        if (state[i] != MADE_HERE && state[i] != BACK)
+            die("device %d: %s, micro-batch %d, never comes back", device, p->g->tensor.at[i / micro].name, (int)(i % micro));
+}
+
 static bool computes(ActionKind k)
 {
     return k == K_F || k == K_B || k == K_I || k == K_W || k == K_U || k == K_FOLD;
@@ -169,7 +242,7 @@ static void check_kept_order(const Plan *p)
         const Actions *order = &p->dev.at[d].order, *list = &p->dev.at[d].list;
         int j = 0;
         for (int i = 0; i < list->n; i++) {
-            if (!computes(list->at[i].kind))
+            if (!computes(list->at[i].kind) || list->at[i].first > 0)
                 continue;
             while (j < order->n && !same_computation(&list->at[i], &order->at[j]) && does_nothing(p, &order->at[j]))
                 j++;
@@ -187,6 +260,10 @@ void check_comm(const Plan *p)
     check_kept_order(p);
     for (int eval = 0; eval < 2; eval++) {
         check_pairs(p, eval);
+        for (int d = 0; d < p->devices && !eval; d++) {
+            check_pieces(p, d);
+            check_copies(p, d);
+        }
         for (int d = 0; d < p->devices; d++)
             check_requests(eval ? &p->dev.at[d].eval : &p->dev.at[d].list, d);
         check_halts(p, eval);
@@ -221,6 +298,23 @@ static void check_call(const Plan *p, const Routine *r, const Call *c)
     }
 }
 
+/* A copy moves all of a tensor between two buffers of that tensor. */
+static void check_hosts(const Plan *p)
+{
+    for (int d = 0; d < p->devices; d++)
+        for (int i = 0; i < p->dev.at[d].list.n; i++) {
+            const Action *k = &p->dev.at[d].list.at[i];
+            if (!is_copy(k))
+                continue;
+            const HostBuf *h = k->host >= 0 ? &p->host.at[k->host] : NULL;
+            const Buf *b = k->buf >= 0 ? &p->buf.at[k->buf] : NULL;
+            bool in = k->kind == K_IN || k->of == K_IN;
+            if (!h || !b || h->device != d || h->tensor != k->tensor || h->bytes != k->bytes || b->device != d ||
+                b->tensor != k->tensor || b->bytes != k->bytes || b->origin != (in ? FETCHED : MADE))
+                die("device %d: action %d copies between the buffers of something else", d, i);
+        }
+}
+
 /* Every operator runs once a micro-batch where it belongs, on buffers of its operands and their size; a recomputation only
  * repeats forward operators.  That operands are alive, check_mem shows. */
 void check_lower(const Plan *p)
@@ -239,6 +333,7 @@ void check_lower(const Plan *p)
             check_call(p, x, c);
         }
     }
+    check_hosts(p);
     for (int o = 0; o < g->op.n; o++)
         if (runs[o] != 1)
             die("operator %s (%s) is called by %d routines", g->op.at[o].name, g->op.at[o].call, runs[o]);

@@ -15,7 +15,8 @@
  * transfer that is missing, late or of the wrong micro-batch, and a weight of the step before all show as a read that
  * finds something else.  A receive is in flight until its wait; a sent range must still hold its value then.  No result
  * may share bytes with an operand of its own call.  What a receive brings is what the sender must hold by the plan's
- * rules; that the sender does hold it is checked where the send is replayed.
+ * rules; that the sender does hold it is checked where the send is replayed.  The host's memory is such a map too: what an
+ * offload brings there is in flight until its wait, a fetch must find it whole, and it must still be there when that ends.
  *
  * Cost: calls times operands times the ranges that one write splits.
  */
@@ -24,12 +25,13 @@
 
 typedef uint64_t Value;
 typedef struct { Bytes from, to; Value value; } Range;
+typedef VEC(Range) Ranges;
 typedef struct { int from, to; } Chain;     /* micro-batches that an accumulator holds */
 typedef struct {
     const Plan *p;
     int device, step;
     bool eval;
-    VEC(Range) range;           /* sorted, disjoint */
+    Ranges range, host;         /* of the arena, of that in the host; sorted, disjoint */
     Chain *chain;               /* [buf * slots + slot] of gradient accumulators */
     int slots;
     int *partials;              /* [state] norms in this device's own vector */
@@ -116,12 +118,12 @@ static Value tied_value(const Memory *m, int state)
 /* ---- ranges ------------------------------------------------------------------------------------------------------ */
 
 /* Index of the first range that ends after `at`. */
-static int find(const Memory *m, Bytes at)
+static int find(const Ranges *r, Bytes at)
 {
-    int lo = 0, hi = m->range.n;
+    int lo = 0, hi = r->n;
     while (lo < hi) {
         int mid = (lo + hi) / 2;
-        if (m->range.at[mid].to <= at)
+        if (r->at[mid].to <= at)
             lo = mid + 1;
         else
             hi = mid;
@@ -130,23 +132,34 @@ static int find(const Memory *m, Bytes at)
 }
 
 /* [from, to) holds value from now on. */
-static void claim(Memory *m, Bytes from, Bytes to, Value value)
+static void claim(Ranges *r, Bytes from, Bytes to, Value value)
 {
-    int i = find(m, from), j = i, n = 0;
+    int i = find(r, from), j = i, n = 0;
     Range fresh[3];
-    while (j < m->range.n && m->range.at[j].from < to)
+    while (j < r->n && r->at[j].from < to)
         j++;
-    if (j > i && m->range.at[i].from < from)
-        fresh[n++] = (Range){m->range.at[i].from, from, m->range.at[i].value};
+    if (j > i && r->at[i].from < from)
+        fresh[n++] = (Range){r->at[i].from, from, r->at[i].value};
     fresh[n++] = (Range){from, to, value};
-    if (j > i && m->range.at[j - 1].to > to)
-        fresh[n++] = (Range){to, m->range.at[j - 1].to, m->range.at[j - 1].value};
-    int tail = m->range.n - j;
+    if (j > i && r->at[j - 1].to > to)
+        fresh[n++] = (Range){to, r->at[j - 1].to, r->at[j - 1].value};
+    int tail = r->n - j;
     for (int grow = n - (j - i); grow > 0; grow--)
-        (void)PUSH(&m->range);
-    memmove(&m->range.at[i + n], &m->range.at[j], sizeof(Range) * (size_t)tail);
-    memcpy(&m->range.at[i], fresh, sizeof(Range) * (size_t)n);
-    m->range.n = i + n + tail;
+        (void)PUSH(r);
+    memmove(&r->at[i + n], &r->at[j], sizeof(Range) * (size_t)tail);
+    memcpy(&r->at[i], fresh, sizeof(Range) * (size_t)n);
+    r->n = i + n + tail;
+}
+
+/* Where in [from, to) something else than the value stands; -1: nowhere. */
+static Bytes differs(const Ranges *r, Bytes from, Bytes to, Value value)
+{
+    for (int i = find(r, from); from < to; i++) {
+        if (i >= r->n || r->at[i].from > from || r->at[i].value != value)
+            return from;
+        from = r->at[i].to;
+    }
+    return -1;
 }
 
 static Bytes address(const Memory *m, int b, int slot)
@@ -164,19 +177,16 @@ static Bytes address(const Memory *m, int b, int slot)
 static void expect(const Memory *m, int b, int slot, Value value, const char *who)
 {
     const Buf *x = &m->p->buf.at[b];
-    Bytes from = address(m, b, slot), to = from + x->bytes;
-    for (int i = find(m, from); from < to; i++) {
-        if (i >= m->range.n || m->range.at[i].from > from || m->range.at[i].value != value)
-            die("device %d, step %d, tick %d: %s reads %s at %lld, which does not hold it then", m->device, m->step, m->k->tick,
-                who, x->name, (long long)from);
-        from = m->range.at[i].to;
-    }
+    Bytes from = address(m, b, slot), at = differs(&m->range, from, from + x->bytes, value);
+    if (at >= 0)
+        die("device %d, step %d, tick %d: %s reads %s at %lld, which does not hold it then", m->device, m->step, m->k->tick,
+            who, x->name, (long long)at);
 }
 
 static void put(Memory *m, int b, int slot, Value value)
 {
     Bytes at = address(m, b, slot);
-    claim(m, at, at + m->p->buf.at[b].bytes, value);
+    claim(&m->range, at, at + m->p->buf.at[b].bytes, value);
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
@@ -359,6 +369,28 @@ static void run_transfer(Memory *m, const Action *k)
     }
 }
 
+/* To the host, or back: whole, and of this micro-batch. */
+static void run_copy(Memory *m, const Action *k)
+{
+    bool wait = k->kind == K_WAIT, in = k->kind == K_IN || (wait && k->of == K_IN);
+    const HostBuf *h = &m->p->host.at[k->host];
+    Value value = tensor_value(m, k->tensor, k->mb), flying = mix(value, 2);
+    Bytes from = h->offset + k->host_slot * h->stride, to = from + h->bytes;
+    if (k->host_slot < 0 || k->host_slot >= h->count || from < 0 || to > m->p->dev.at[m->device].host)
+        die("device %d: %s has no slot %d in the host's memory", m->device, h->name, k->host_slot);
+    if (in ? differs(&m->host, from, to, value) >= 0 : wait && differs(&m->host, from, to, flying) >= 0)
+        die("device %d, step %d, tick %d: %s does not hold micro-batch %d in the host's memory", m->device, m->step, m->k->tick,
+            h->name, k->mb);
+    if (!in) {
+        expect(m, k->buf, k->slot, value, "offload");
+        claim(&m->host, from, to, wait ? value : flying);
+    } else {
+        if (wait)
+            expect(m, k->buf, k->slot, flying, "fetch");
+        put(m, k->buf, k->slot, wait ? value : flying);
+    }
+}
+
 static void run_move(Memory *m, const Action *k)
 {
     if (k->kind == K_BEGIN) {
@@ -369,6 +401,8 @@ static void run_move(Memory *m, const Action *k)
         if (m->p->g->tensor.at[k->tensor].of != k->input)
             die("device %d loads input %d into %s", m->device, k->input, m->p->buf.at[k->buf].name);
         put(m, k->buf, k->slot, tensor_value(m, k->tensor, k->mb));
+    } else if (is_copy(k)) {
+        run_copy(m, k);
     } else if (k->kind == K_SEND || k->kind == K_RECV || k->kind == K_WAIT) {
         run_transfer(m, k);
     }
@@ -400,10 +434,10 @@ static void claim_states(Memory *m)
         int count = x->pool >= 0 ? p->pool.at[x->pool].count : 1;
         for (int s = 0; x->device == m->device && x->state >= 0 && x->birth == AT_ALWAYS && s < count; s++) {
             Bytes at = address(m, b, s);
-            int i = find(m, at);
+            int i = find(&m->range, at);
             if (i < m->range.n && m->range.at[i].from < at + x->bytes)
                 die("device %d: %s shares bytes with another state", m->device, x->name);
-            claim(m, at, at + x->bytes, state_value(x->state, 0));
+            claim(&m->range, at, at + x->bytes, state_value(x->state, 0));
         }
     }
 }

@@ -5,8 +5,9 @@
  * sim walks the lists forward and lets events happen.  Here nothing is simulated: an action begins when the one before
  * it ends; it takes its time; a wait lasts until its transfer has arrived; a transfer starts when both ends have begun and
  * the wire is free of what was sent before.  The lists halt (check_comm), so each time follows from earlier ones, the
- * equations have one solution, and times that satisfy all of them are it.  Messages are matched by tag and occurrence, not
- * by counting begins.
+ * equations have one solution, and times that satisfy all of them are it.  A copy to the host or back starts when it is
+ * begun and the copies before it in its direction have ended; its wait lasts until its own end.  Messages are matched by
+ * tag and occurrence, not by counting begins.
  *
  * Cost: linear in actions, times the distinct messages.
  */
@@ -66,9 +67,9 @@ static End *ends_of(Times *x, int device)
             *PUSH(&open) = none;
         if (k->kind == K_SEND || k->kind == K_RECV)
             open.at[k->request] = end_of(x, k, device);
-        if (k->kind == K_SEND || k->kind == K_RECV || k->kind == K_WAIT)
+        if (k->kind == K_SEND || k->kind == K_RECV || (k->kind == K_WAIT && (k->of == K_SEND || k->of == K_RECV)))
             end[i] = open.at[k->request];
-        if (k->kind == K_WAIT && end[i].lane < 0)
+        if (k->kind == K_WAIT && k->of != K_OUT && k->of != K_IN && end[i].lane < 0)
             die("check_sim: action %d of device %d waits for a request that nothing began", i, device);
     }
     return end;
@@ -98,6 +99,32 @@ static void time_transfers(Times *x, End **end)
         }
 }
 
+/* The begin of the copy that this wait is for: the last one of its request in the list before it. */
+static const Action *begin_of(const Actions *list, int wait)
+{
+    const Action *w = &list->at[wait];
+    for (int i = wait - 1; i >= 0; i--)
+        if ((list->at[i].kind == K_OUT || list->at[i].kind == K_IN) && list->at[i].request == w->request)
+            return &list->at[i];
+    die("check_sim: action %d waits for a copy that nothing began", wait);
+}
+
+static void check_copies(const Plan *p, int device, const Actions *list)
+{
+    Ns free[2] = {0, 0};
+    for (int i = 0; i < list->n; i++) {
+        const Action *k = &list->at[i];
+        Ns *link = &free[k->kind == K_IN && !cost_host_half(p->c, device)];
+        if (k->kind != K_OUT && k->kind != K_IN)
+            continue;
+        Ns from = later(*link, k->from);
+        *link = from + cost_host(p->c, device, k->bytes);
+        if (k->wire_from != from || k->wire_to != *link)
+            die("check_sim: the copy of action %d of device %d is predicted at %lld..%lld and follows to be at %lld..%lld", i,
+                device, (long long)k->wire_from, (long long)k->wire_to, (long long)from, (long long)*link);
+    }
+}
+
 static Ns check_list(const Plan *p, bool eval)
 {
     Times x = {.p = p, .eval = eval, .wire = alloc(sizeof(Ns) * (size_t)(p->devices * p->devices))};
@@ -108,10 +135,13 @@ static Ns check_list(const Plan *p, bool eval)
     time_transfers(&x, end);
     for (int d = 0; d < p->devices; d++) {
         Ns now = 0;
+        check_copies(p, d, list_of(&x, d));
         for (int i = 0; i < list_of(&x, d)->n; i++) {
             const Action *k = &list_of(&x, d)->at[i];
             Ns to = now + sim_action(p, d, k);
-            if (k->kind == K_WAIT)
+            if (k->kind == K_WAIT && (k->of == K_OUT || k->of == K_IN))
+                to = later(to, begin_of(list_of(&x, d), i)->wire_to);
+            else if (k->kind == K_WAIT)
                 to = later(to, x.lane.at[end[d][i].lane].edge.at[end[d][i].edge].end);
             if (k->from != now || k->to != to)
                 die("check_sim: action %d of device %d is predicted at %lld..%lld and follows to be at %lld..%lld", i, d,

@@ -11,6 +11,7 @@
  *   skips     a tensor goes straight from its producer to each device that reads it, once a micro-batch
  *   ties      the gradient of a remote use goes home before the update, the new weight comes back after it
  *   norm      every device sends its vector of partial norms to the one that adds them in global order
+ *   offload   copies to the host and back, last, where only the link is waited for: offload.c
  *
  * A fold of gradient groups is no computation here: some devices have one between two micro-batches where others have
  * none, and slack that is shorter on one side lets 1F1B, with a skip over all stages, wait in a circle.
@@ -129,7 +130,7 @@ static Action *put(Comm *c, Action a)
 static Action blank(ActionKind kind)
 {
     return (Action){.kind = kind, .chunk = -1, .mb = -1, .tensor = -1, .state = -1, .from_device = -1, .routine = -1,
-                    .buf = -1, .peer = -1, .tag = -1, .request = -1, .input = -1};
+                    .buf = -1, .host = -1, .peer = -1, .tag = -1, .request = -1, .input = -1};
 }
 
 static int take_request(Comm *c)
@@ -543,5 +544,7 @@ int comm(Plan *p)
     c.slack = 1;
     for (write_lists(&c, back); stuck(p) && c.slack < MOST_SLACK; write_lists(&c, back))
         c.slack *= 2;
+    for (int d = 0; d < p->devices; d++)
+        offload(p, d, back, &p->dev.at[d].list);
     return 0;
 }

@@ -4,11 +4,12 @@
  *
  * Each (chunk, phase, variant) becomes one routine, written once, whatever the number of micro-batches: what differs
  * between two runs of it are literal slot numbers.  Every operand becomes a buffer of the device.  A tensor can have several
- * on one device, by origin: MADE by its own operator, REMADE in backward, RECEIVED from another device; readers take
- * the one that is alive where they stand.
+ * on one device, by origin: MADE by its own operator, REMADE in backward, RECEIVED from another device, FETCHED from the host;
+ * readers take the one that is alive where they stand.
  *
  * A buffer touched by one routine alone is local to it.  The others are grouped in pools by (chunk, birth, death),
- * the slots of which mem counts.  Pool names are two letters, birth and death:
+ * the slots of which mem counts; what is offloaded, before and after, stands for itself, since its turn is short.  Pool
+ * names are two letters, birth and death:
  *   f forward  r recomputation  b backward  w weight gradient  l load  x received activation  g received gradient  s sent
  *
  * Cost: linear in calls, and in distinct library handles times calls.
@@ -22,9 +23,10 @@ typedef struct {
     Plan *p;
     int device;
     Backward *back;             /* by chunk */
-    int *tensor[2][3];          /* [eval][origin][tensor] -> buffer of this device, + 1 */
+    int *tensor[2][4];          /* [eval][origin][tensor] -> buffer of this device, + 1 */
     int *state;                 /* [state] -> buffer of this device, + 1 */
     int *norm_in;               /* [peer] -> buffer of received partial norms, + 1 */
+    int *host;                  /* [tensor] -> host buffer, + 1 */
     Strs handle;                /* what each handle is for */
     bool eval;
     int chunk;                  /* of the routine being written; -1 in the update */
@@ -43,7 +45,7 @@ static int new_buf(Lower *w, Buf b)
 
 static int tensor_buf(Lower *w, int t, Origin origin)
 {
-    static const char *const suffix[] = {"", "_r", "_in"};
+    static const char *const suffix[] = {"", "_r", "_in", "_back"};
     int *slot = &w->tensor[w->eval][origin][t];
     if (*slot == 0) {
         const Tensor *x = &w->p->g->tensor.at[t];
@@ -99,6 +101,8 @@ static int read_buf(Lower *w, int t)
         return tensor_buf(w, t, MADE);
     if (w->backward && x->kind != T_GRAD && w->back[w->chunk].remade[t])
         return tensor_buf(w, t, REMADE);
+    if (w->backward && x->kind != T_GRAD && w->back[w->chunk].fetched[t])
+        return tensor_buf(w, t, FETCHED);
     return tensor_buf(w, t, device_of(w->p, x->op) == w->device ? MADE : RECEIVED);
 }
 
@@ -169,38 +173,18 @@ static Routine *new_routine(Lower *w, ActionKind kind, int chunk, const char *na
     return r;
 }
 
-static bool belongs(ActionKind kind, const Op *o)
+/* The calls of a computation, or of a piece of it. */
+static void line_routine(Lower *w, const Action *k)
 {
-    return kind == K_B || (kind == K_I && o->phase == PH_I) || (kind == K_W && o->phase == PH_W);
-}
-
-static void forward_routine(Lower *w, int chunk)
-{
-    Routine *r = new_routine(w, K_F, chunk, strf("chunk%d_%s", chunk, w->eval ? "eval" : "forward"));
-    for (int o = 0; o < w->p->g->nf; o++)
-        if (w->p->chunk.at[o] == chunk)
-            add_call(w, r, o, false);
-}
-
-static void recompute_routine(Lower *w, int chunk)
-{
-    Routine *r = new_routine(w, K_R, chunk, strf("chunk%d_recompute", chunk));
-    const Backward *back = &w->back[chunk];
-    for (int i = 0; i < back->early; i++)
-        add_call(w, r, back->line.at[i].op, true);
-}
-
-/* What is rebuilt after the early part goes with the input gradients. */
-static void backward_routine(Lower *w, int chunk, ActionKind kind)
-{
-    const char *name = kind == K_B ? "backward" : kind == K_I ? "backward_x" : "backward_w";
-    Routine *r = new_routine(w, kind, chunk, strf("chunk%d_%s", chunk, name));
-    const Backward *back = &w->back[chunk];
-    for (int i = back->early; i < back->line.n; i++) {
-        Line l = back->line.at[i];
-        if (l.again ? kind != K_W : belongs(kind, &w->p->g->op.at[l.op]))
-            add_call(w, r, l.op, l.again);
-    }
+    static const char *const name[] = {[K_F] = "forward", [K_R] = "recompute", [K_B] = "backward", [K_I] = "backward_x",
+                                       [K_W] = "backward_w"};
+    const char *piece = k->until ? strf("_%d", k->first) : "";
+    Lines line = calls_of(w->p, &w->back[k->chunk], k->chunk, k->kind);
+    Routine *r = new_routine(w, k->kind, k->chunk, strf("chunk%d_%s%s", k->chunk, w->eval ? "eval" : name[k->kind], piece));
+    r->first = k->first;
+    r->until = k->until;
+    for (int i = k->first; i < (k->until ? k->until : line.n); i++)
+        add_call(w, r, line.at[i].op, line.at[i].again);
 }
 
 /* Which part of the update an operator is: 0 ties and partial norms, 1 total norms, 2 the rest. */
@@ -236,15 +220,14 @@ static int routine_of(Lower *w, const Action *k)
         return -1;
     for (int r = 0; r < p->routine.n; r++) {
         const Routine *x = &p->routine.at[r];
-        if (x->device == w->device && x->kind == k->kind && x->chunk == k->chunk && x->part == k->part && x->eval == w->eval)
+        if (x->device == w->device && x->kind == k->kind && x->chunk == k->chunk && x->part == k->part && x->eval == w->eval &&
+            x->first == k->first && x->until == k->until)
             return x->kind == K_FOLD || x->call.n > 0 ? r : -1;
     }
     switch (k->kind) {
-    case K_F:    forward_routine(w, k->chunk); break;
-    case K_R:    recompute_routine(w, k->chunk); break;
     case K_U:    update_routine(w, k->chunk, k->part); break;
     case K_FOLD: new_routine(w, K_FOLD, k->chunk, strf("chunk%d_fold", k->chunk)); break;
-    default:     backward_routine(w, k->chunk, k->kind); break;
+    default:     line_routine(w, k); break;
     }
     return k->kind == K_FOLD || p->routine.at[p->routine.n - 1].call.n > 0 ? p->routine.n - 1 : -1;
 }
@@ -256,6 +239,23 @@ static bool computes(ActionKind kind)
     return kind == K_F || kind == K_R || kind == K_B || kind == K_I || kind == K_W || kind == K_U || kind == K_FOLD;
 }
 
+static int host_buf(Lower *w, int t)
+{
+    const Tensor *x = &w->p->g->tensor.at[t];
+    if (w->host[t] == 0) {
+        *PUSH(&w->p->host) = (HostBuf){.name = strf("%s_host", x->name), .device = w->device, .tensor = t, .bytes = x->bytes};
+        w->host[t] = w->p->host.n;
+    }
+    return w->host[t] - 1;
+}
+
+/* Of an offload or a fetch, its begin or its end. */
+bool is_copy(const Action *k)
+{
+    ActionKind kind = k->kind == K_WAIT ? k->of : k->kind;
+    return kind == K_OUT || kind == K_IN;
+}
+
 static int moved_buf(Lower *w, const Action *k)
 {
     ActionKind kind = k->kind == K_WAIT ? k->of : k->kind;
@@ -265,7 +265,7 @@ static int moved_buf(Lower *w, const Action *k)
     if (k->state >= 0)
         return kind == K_RECV && g->state.at[k->state].kind == S_NORM ? norm_buf(w, k->state, k->peer)
                                                                       : state_buf(w, k->state);
-    return tensor_buf(w, k->tensor, kind == K_RECV ? RECEIVED : MADE);
+    return tensor_buf(w, k->tensor, kind == K_RECV ? RECEIVED : kind == K_IN ? FETCHED : MADE);
 }
 
 static int lower_list(Lower *w, Actions *list, int tick)
@@ -274,6 +274,7 @@ static int lower_list(Lower *w, Actions *list, int tick)
     for (int i = 0; i < list->n; i++) {
         Action k = list->at[i];
         k.tick = tick;
+        k.host = -1;
         if (computes(k.kind)) {
             k.routine = routine_of(w, &k);
             if (k.routine < 0)
@@ -281,6 +282,8 @@ static int lower_list(Lower *w, Actions *list, int tick)
         } else if (k.tensor >= 0 || k.state >= 0) {
             w->chunk = -1;
             k.buf = moved_buf(w, &k);
+            if (is_copy(&k))
+                k.host = host_buf(w, k.tensor);
         }
         int calls = k.routine >= 0 ? w->p->routine.at[k.routine].call.n : 1;
         tick += calls > 0 ? calls : 1;
@@ -292,7 +295,7 @@ static int lower_list(Lower *w, Actions *list, int tick)
 
 /* ---- pools ------------------------------------------------------------------------------------------------------- */
 
-typedef struct { int routine; bool many; When birth, last; bool sent; int chunk; } Touch;
+typedef struct { int routine; bool many; When birth, last; bool sent, away, back; int chunk; } Touch;
 
 static When when_of(ActionKind kind)
 {
@@ -303,6 +306,13 @@ static When when_of(ActionKind kind)
     case K_U: return AT_U;
     default:  return AT_B;
     }
+}
+
+/* Pieces of one computation follow each other, with nothing but copies in between: what lives in them alone is local. */
+static bool same_computation(const Plan *p, int a, int b)
+{
+    const Routine *x = &p->routine.at[a], *y = &p->routine.at[b];
+    return x->kind == y->kind && x->chunk == y->chunk && x->part == y->part && x->variant == y->variant && x->eval == y->eval;
 }
 
 static void touch_routine(Plan *p, Touch *touch, int r)
@@ -317,7 +327,7 @@ static void touch_routine(Plan *p, Touch *touch, int r)
             When now = when_of(x->kind);
             if (t->routine < 0 && !t->many)
                 t->birth = t->last = now;
-            t->many |= t->routine >= 0 && t->routine != r;
+            t->many |= t->routine >= 0 && !same_computation(p, t->routine, r);
             t->routine = r;
             if (now > t->last)
                 t->last = now;
@@ -337,6 +347,10 @@ static void touch_moves(Plan *p, Touch *touch, const Actions *list)
         t->many = true;
         if (k->kind == K_SEND)
             t->sent = true;
+        else if (k->kind == K_OUT)
+            t->away = true;
+        else if (k->kind == K_IN)
+            t->back = true;
         else if (k->kind == K_LOAD)
             t->birth = AT_LOAD;
         else if (k->kind == K_RECV)
@@ -348,7 +362,8 @@ static void touch_moves(Plan *p, Touch *touch, const Actions *list)
 static int pool_of(Plan *p, const Buf *b)
 {
     static const char letter[] = {[AT_F] = 'f', [AT_R] = 'r', [AT_B] = 'b', [AT_W] = 'w', [AT_LOAD] = 'l', [AT_RECV] = 'x',
-                                  [AT_RECVB] = 'g', [AT_SEND] = 's', [AT_U] = 'u', [AT_ALWAYS] = 'a'};
+                                  [AT_RECVB] = 'g', [AT_SEND] = 's', [AT_U] = 'u', [AT_ALWAYS] = 'a',
+                                  [AT_OUT] = 'o', [AT_IN] = 'i'};
     bool always = b->birth == AT_ALWAYS;
     int chunk = always && p->chunks > 1 ? -1 : b->chunk;
     for (int i = 0; i < p->pool.n; i++) {
@@ -400,9 +415,9 @@ static void find_pools(Lower *w, int from)
         }
         if (b->chunk < 0)
             b->chunk = t->chunk;
-        b->birth = t->birth;
-        b->death = t->sent && t->last <= t->birth ? AT_SEND : t->last;
-        if (t->many && !b->eval)
+        b->birth = t->back ? AT_IN : t->birth;
+        b->death = t->away ? AT_OUT : t->sent && t->last <= t->birth ? AT_SEND : t->last;
+        if (t->many && !b->eval && !t->away && !t->back)        /* mem gives those slots of their own, if they need any */
             b->pool = pool_of(p, b);
     }
     lower_pools(p, w->device);
@@ -420,8 +435,9 @@ static void lower_device(Lower *w, int device)
     w->state = alloc(sizeof(int) * (size_t)p->g->state.n);
     w->norm_in = alloc(sizeof(int) * (size_t)p->devices);
     for (int e = 0; e < 2; e++)
-        for (int o = 0; o < 3; o++)
+        for (int o = 0; o < 4; o++)
             w->tensor[e][o] = alloc(nt);
+    w->host = alloc(nt);
     w->eval = false;
     w->chunk = -1;
     state_buf(w, p->g->vals);

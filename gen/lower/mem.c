@@ -6,12 +6,14 @@
  * its first touch to its last; a transfer touches from begin to wait.  Predicted times never enter, so the arena is the same
  * for any profile.
  *
- *   slots    the micro-batches of a pool take the lowest slot that is free; the highest number used is the count
+ *   slots    the micro-batches of a pool take the lowest slot that is free; the highest number used is the count.  A buffer
+ *            without a pool whose micro-batches overlap, such as one on its way to the host, gets one of its own
  *   packing  states first, then the pools as rigid blocks, then local buffers where no byte is shared at any tick: in
  *            the slot of the micro-batch at hand, among tensors that are not born yet or dead already, so that the address
  *            moves with the slot; else at the lowest address that is free for every micro-batch.
- *            Several orders are tried, the lowest top wins, the first of equals (after TFLite's greedy by size:
- *            Pisarchyk and Lee, Efficient Memory Management for Deep Neural Net Inference, 2020, section 5)
+ *            A pool of one buffer is placed like a local, its slots as one block.  Several orders are tried, the lowest
+ *            top wins, the first of equals (after TFLite's greedy by size: Pisarchyk and Lee, Efficient Memory
+ *            Management for Deep Neural Net Inference, 2020, section 5)
  *   bound    the most bytes alive at any tick, aligned; no packing, pooled or not, can be below it
  *
  * Cost: buffers times placed parts times the micro-batches of both, a few times.  Not handled: sharing one buffer between
@@ -25,10 +27,10 @@ typedef struct { int first, last; } Span;
 typedef struct { Bytes at, size; Span *span; int n; } Part;     /* at: in the arena once placed, in the item before */
 typedef VEC(Part) Parts;
 typedef struct {
-    int buf, pool;              /* a local buffer, or a pool */
+    int buf, pool;              /* a local buffer, or a pool, or both */
     Bytes size;
     int first;
-    Parts part;                 /* pool: by buffer and slot; local: one */
+    Parts part;                 /* pool: by buffer and slot; local: one, or by slot */
     int host;                   /* local: item of the pool whose slots it may live in; -1: none */
     Parts in_slot;              /* local: by slot of the host */
 } Item;
@@ -39,9 +41,10 @@ typedef struct {
     int device, micro;
     Span *live;                 /* [buf * micro + mb]; last < first: never */
     int *slot;                  /* [pool * micro + mb] */
+    int own;                    /* pools from here on hold one buffer each */
     Bytes top;                  /* of the states */
     VEC(Item) item;             /* pools, then locals */
-    int pools;                  /* so many items are pools */
+    int pools;                  /* so many items are pools of several buffers */
 } Mem;
 
 static Bytes align(Bytes n)
@@ -135,9 +138,45 @@ static void color(Mem *m, int pool, Life *life, int n)
     m->p->pool.at[pool].count = count;
 }
 
+static int span_order(const void *a, const void *b)
+{
+    const Span *x = a, *y = b;
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+static bool overlaps_itself(const Mem *m, int b)
+{
+    Span *span = alloc(sizeof *span * (size_t)m->micro);
+    int n = 0;
+    for (int mb = 0; mb < m->micro; mb++)
+        if (live_of(m, b, mb)->last >= live_of(m, b, mb)->first)
+            span[n++] = *live_of(m, b, mb);
+    qsort(span, (size_t)n, sizeof *span, span_order);
+    for (int i = 1; i < n; i++)
+        if (span[i].first <= span[i - 1].last)
+            return true;
+    return false;
+}
+
+static void find_own_pools(Mem *m)
+{
+    Plan *p = m->p;
+    m->own = p->pool.n;
+    for (int b = 0; b < p->buf.n; b++) {
+        Buf *x = &p->buf.at[b];
+        if (x->device != m->device || x->pool >= 0 || x->tensor < 0 || always(x) || !overlaps_itself(m, b))
+            continue;
+        x->pool = p->pool.n;
+        *PUSH(&p->pool) = (Pool){.device = x->device, .chunk = x->chunk, .eval = x->eval, .birth = x->birth, .death = x->death,
+                                 .name = strf("o%d", p->pool.n - m->own)};
+    }
+    m->slot = alloc(sizeof(int) * (size_t)(p->pool.n + 1) * (size_t)m->micro);
+}
+
 static void find_slots(Mem *m)
 {
     Plan *p = m->p;
+    find_own_pools(m);
     for (int x = 0; x < p->pool.n; x++) {
         if (p->pool.at[x].device != m->device)
             continue;
@@ -173,12 +212,6 @@ static int by_first(const void *a, const void *b)
 {
     const Born *x = a, *y = b;
     return x->first != y->first ? (x->first < y->first ? -1 : 1) : x->buf - y->buf;
-}
-
-static int span_order(const void *a, const void *b)
-{
-    const Span *x = a, *y = b;
-    return x->first < y->first ? -1 : x->first > y->first;
 }
 
 /* The ticks at which buffer b is alive, for the micro-batches that own slot s of a pool (pool < 0: for all). */
@@ -254,12 +287,25 @@ static int host_of(const Mem *m, const Buf *b)
     return best;
 }
 
+/* A buffer with slots of its own. */
+static void add_own(const Mem *m, Item *item, int b)
+{
+    const Buf *x = &m->p->buf.at[b];
+    const Pool *pool = &m->p->pool.at[x->pool];
+    *item = (Item){.buf = b, .pool = x->pool, .size = pool->stride * pool->count, .first = x->first, .host = -1};
+    for (int s = 0; s < pool->count; s++) {
+        Part part = spans_of(m, b, x->pool, s);
+        part.at = s * pool->stride;
+        *PUSH(&item->part) = part;
+    }
+}
+
 static void find_items(Mem *m)
 {
     Plan *p = m->p;
     for (int x = 0; x < p->pool.n; x++) {
         const Pool *pool = &p->pool.at[x];
-        if (pool->device != m->device || pool->birth == AT_ALWAYS)
+        if (pool->device != m->device || pool->birth == AT_ALWAYS || x >= m->own)
             continue;
         Item *item = PUSH(&m->item);
         *item = (Item){.buf = -1, .pool = x, .size = pool->stride * pool->count};
@@ -273,9 +319,13 @@ static void find_items(Mem *m)
     m->pools = m->item.n;
     for (int b = 0; b < p->buf.n; b++) {
         const Buf *x = &p->buf.at[b];
-        if (x->device != m->device || always(x) || x->pool >= 0 || x->last < x->first)
+        if (x->device != m->device || always(x) || (x->pool >= 0 && x->pool < m->own) || x->last < x->first)
             continue;
         Item *item = PUSH(&m->item);
+        if (x->pool >= 0) {
+            add_own(m, item, b);
+            continue;
+        }
         *item = (Item){.buf = b, .pool = -1, .size = align(x->bytes), .first = x->first, .host = host_of(m, x)};
         *PUSH(&item->part) = spans_of(m, b, -1, 0);
         for (int s = 0; item->host >= 0 && s < p->pool.at[m->item.at[item->host].pool].count; s++)
@@ -298,12 +348,6 @@ static bool meet(const Part *a, const Part *b)
             return true;
     }
     return false;
-}
-
-static int by_address(const void *a, const void *b)
-{
-    const Part *x = *(Part *const *)a, *y = *(Part *const *)b;
-    return x->at != y->at ? (x->at < y->at ? -1 : 1) : (x->size < y->size ? -1 : x->size > y->size);
 }
 
 typedef struct { Bytes from, to; } Taken;
@@ -333,21 +377,21 @@ static Bytes lowest_in_slot(const Item *x, const Parts *placed, Bytes base, cons
     return at + x->size <= pool->stride ? at : -1;
 }
 
-/* The lowest address from `base` on where `want` shares no byte with a placed part alive at the same time. */
-static Bytes lowest(const Part *want, const Parts *placed, Bytes base, Part **near)
+/* The lowest address from `base` on where no part of the item shares a byte with a placed part alive at the same time. */
+static Bytes lowest(const Item *x, const Parts *placed, Bytes base, Taken *taken)
 {
     int n = 0;
     for (int i = 0; i < placed->n; i++)
-        if (meet(want, &placed->at[i]))
-            near[n++] = &placed->at[i];
-    qsort(near, (size_t)n, sizeof *near, by_address);
+        for (int j = 0; j < x->part.n; j++) {
+            const Part *want = &x->part.at[j], *near = &placed->at[i];
+            if (meet(want, near))       /* no base from here to there */
+                taken[n++] = (Taken){near->at - want->at - want->size, near->at + near->size - want->at};
+        }
+    qsort(taken, (size_t)n, sizeof *taken, by_from);
     Bytes at = base;
-    for (int i = 0; i < n; i++) {
-        if (near[i]->at >= at + want->size)
-            break;
-        if (near[i]->at + near[i]->size > at)
-            at = near[i]->at + near[i]->size;
-    }
+    for (int i = 0; i < n; i++)
+        if (taken[i].from < at && taken[i].to > at)
+            at = taken[i].to;
     return at;
 }
 
@@ -417,21 +461,22 @@ static Bytes pack(const Mem *m, Item **order, bool host, Place *place)
     size_t parts = 1, slots = 1;
     place_pools(m, &placed, place, &top);
     for (int i = 0; i < m->item.n; i++) {
-        size_t n = (size_t)m->item.at[i].in_slot.n;
+        size_t n = (size_t)m->item.at[i].in_slot.n, own = i < m->pools ? 0 : (size_t)m->item.at[i].part.n;
         parts += (size_t)m->item.at[i].part.n + n;
-        slots = n > slots ? n : slots;
+        slots = n > slots ? n : own > slots ? own : slots;
     }
-    Part **near = alloc(sizeof *near * parts);
     Taken *taken = alloc(sizeof *taken * parts * slots);
     for (int i = 0; i < m->item.n - m->pools; i++) {
         if (host && place_hosted(m, order[i], &placed, place, taken))
             continue;
-        Part part = order[i]->part.at[0];
-        part.at = lowest(&part, &placed, m->top, near);
-        place[order[i] - m->item.at] = (Place){part.at, false};
-        *PUSH(&placed) = part;
-        if (part.at + part.size > top)
-            top = part.at + part.size;
+        Bytes at = lowest(order[i], &placed, m->top, taken);
+        place[order[i] - m->item.at] = (Place){at, false};
+        for (int j = 0; j < order[i]->part.n; j++) {
+            Part part = order[i]->part.at[j];
+            part.at += at;
+            *PUSH(&placed) = part;
+        }
+        top = at + order[i]->size > top ? at + order[i]->size : top;
     }
     return top;
 }
@@ -450,6 +495,8 @@ static void take_places(Mem *m, const Place *place)
     }
     for (int i = m->pools; i < m->item.n; i++) {
         Buf *x = &m->p->buf.at[m->item.at[i].buf];
+        if (m->item.at[i].pool >= 0)
+            continue;                           /* as above */
         x->offset = place[i].at;
         x->pool = place[i].hosted ? m->item.at[m->item.at[i].host].pool : -1;
     }
@@ -533,7 +580,6 @@ static Mem mem_new(Plan *p, int device)
 {
     Mem m = {.p = p, .device = device, .micro = (int)p->g->micro};
     m.live = alloc(sizeof(Span) * (size_t)p->buf.n * (size_t)m.micro);
-    m.slot = alloc(sizeof(int) * (size_t)(p->pool.n + 1) * (size_t)m.micro);
     find_lives(&m);
     return m;
 }
@@ -558,6 +604,7 @@ static void mem_device(Plan *p, int device)
     find_bound(&m);
     set_slots(&m, &p->dev.at[device].list);
     set_slots(&m, &p->dev.at[device].eval);
+    host_layout(p, device);
 }
 
 /* needs: what lower filled.  fills: offsets, owner intervals, slot counts, literal slots; arena, bound, state, peak.

@@ -12,6 +12,8 @@
  * front of the whole backward, where the gradient of the next stage has not arrived yet, so that recomputation hides
  * behind the wait.  With everything recomputed the step then costs 4m + 3(p-1) units instead of 4(m + p-1).
  *
+ * A tensor that was offloaded is there too: comm sees to it that it has come back from the host before its first reader.
+ *
  * Cost: linear in operators and operands.
  */
 #include "dpgen.h"
@@ -40,9 +42,19 @@ static bool dropped(const Rebuild *r, int t)
     return own(r, t) && r->p->fate.at[t * r->p->variants + r->variant] == FATE_RECOMPUTE;
 }
 
+static bool offloaded(const Rebuild *r, int t)
+{
+    return own(r, t) && r->p->fate.at[t * r->p->variants + r->variant] == FATE_OFFLOAD;
+}
+
 static bool is_forward(const Graph *g, int t)
 {
     return g->tensor.at[t].kind != T_GRAD;
+}
+
+static bool there(const Rebuild *r, int t)
+{
+    return r->back->saved[t] || r->back->fetched[t];
 }
 
 static void remake(Rebuild *r, int op);
@@ -50,10 +62,12 @@ static void remake(Rebuild *r, int op);
 /* Make sure that a forward tensor is there when the next call reads it. */
 static void want(Rebuild *r, int t)
 {
-    if (r->back->saved[t] || r->back->remade[t])
+    if (there(r, t) || r->back->remade[t])
         return;
     if (dropped(r, t))
         remake(r, r->p->g->tensor.at[t].op);
+    else if (offloaded(r, t))
+        r->back->fetched[t] = true;
     else
         r->back->saved[t] = true;
 }
@@ -69,11 +83,11 @@ static void remake(Rebuild *r, int op)
             want(r, o->arg.at[i].index);
     *PUSH(&r->back->line) = (Line){op, true};
     for (int i = 0; i < o->arg.n; i++)
-        if (o->arg.at[i].kind == ARG_WRITE && !o->arg.at[i].state && !r->back->saved[o->arg.at[i].index])
+        if (o->arg.at[i].kind == ARG_WRITE && !o->arg.at[i].state && !there(r, o->arg.at[i].index))
             r->back->remade[o->arg.at[i].index] = true;
 }
 
-/* Saved is whatever backward reads directly and nobody dropped; what rebuilding reads joins on the way. */
+/* Saved, or fetched, is whatever backward reads directly and nobody dropped; what rebuilding reads joins on the way. */
 static void mark_saved(Rebuild *r)
 {
     const Graph *g = r->p->g;
@@ -84,7 +98,7 @@ static void mark_saved(Rebuild *r)
         for (int i = 0; i < op->arg.n; i++) {
             const Arg *a = &op->arg.at[i];
             if (a->kind == ARG_READ && !a->state && is_forward(g, a->index) && !dropped(r, a->index))
-                r->back->saved[a->index] = true;
+                *(offloaded(r, a->index) ? &r->back->fetched[a->index] : &r->back->saved[a->index]) = true;
         }
     }
 }
@@ -92,7 +106,8 @@ static void mark_saved(Rebuild *r)
 Backward backward_of(const Plan *p, int chunk, int variant)
 {
     const Graph *g = p->g;
-    Backward back = {.saved = alloc((size_t)g->tensor.n), .remade = alloc((size_t)g->tensor.n)};
+    Backward back = {.saved = alloc((size_t)g->tensor.n), .remade = alloc((size_t)g->tensor.n),
+                     .fetched = alloc((size_t)g->tensor.n)};
     Rebuild r = {p, chunk, variant, &back, alloc((size_t)g->nf)};
     Lines plain = {0};
     mark_saved(&r);
@@ -114,4 +129,24 @@ Backward backward_of(const Plan *p, int chunk, int variant)
         for (int i = 0; i < plain.n; i++)
             *PUSH(&back.line) = plain.at[i];
     return back;
+}
+
+static bool belongs(ActionKind kind, const Op *o)
+{
+    return kind == K_B || (kind == K_I && o->phase == PH_I) || (kind == K_W && o->phase == PH_W);
+}
+
+/* What is rebuilt after the early part goes with the input gradients. */
+Lines calls_of(const Plan *p, const Backward *back, int chunk, ActionKind kind)
+{
+    Lines line = {0};
+    for (int o = 0; kind == K_F && o < p->g->nf; o++)
+        if (p->chunk.at[o] == chunk)
+            *PUSH(&line) = (Line){o, false};
+    for (int i = kind == K_R ? 0 : back->early; kind != K_F && i < (kind == K_R ? back->early : back->line.n); i++) {
+        Line l = back->line.at[i];
+        if (kind == K_R || (l.again ? kind != K_W : belongs(kind, &p->g->op.at[l.op])))
+            *PUSH(&line) = l;
+    }
+    return line;
 }

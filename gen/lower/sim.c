@@ -10,7 +10,8 @@
  * Each device runs its list in order.  A computation takes the sum of its calls; beginning a message takes nothing; a
  * wait lasts until the transfer ends.  A transfer starts when both sides have begun it and the wire from one device to
  * the other is free, occupies the wire for bytes over rate, and ends a latency later.  Both directions carry at once.
- * The devices do not disturb each other: stages that share cores or memory bandwidth are slower than predicted here.
+ * Copies to the host and back have a link of the device, one after another in each direction, or in both where it is half
+ * duplex.  The devices do not disturb each other: stages that share cores or memory bandwidth are slower than predicted here.
  *
  * Messages of one pair of devices are begun in the same order on both sides, so the k-th begin of a send meets the k-th
  * begin of a receive.  Cost: linear in actions and calls.
@@ -31,6 +32,9 @@ typedef struct {
     int *next;                  /* by device: action at hand */
     Ns *now;                    /* by device */
     struct { int channel, number; } *request;   /* [device * most + request] */
+    Ns (*host)[2];              /* by device and direction, out and in: the link is taken until then */
+    Ns *copied;                 /* [device * copies + request]: when the copy ends */
+    int copies;
     int most;
 } Sim;
 
@@ -107,6 +111,14 @@ static void end_transfers(Sim *s, int channel)
     }
 }
 
+static void begin_copy(Sim *s, int d, Action *k)
+{
+    Ns *link = &s->host[d][k->kind == K_IN && !cost_host_half(s->p->c, d)];
+    k->wire_from = *link > s->now[d] ? *link : s->now[d];
+    k->wire_to = *link = k->wire_from + cost_host(s->p->c, d, k->bytes);
+    s->copied[d * s->copies + k->request] = *link;
+}
+
 /* Run device d as far as it gets; false if it could not do anything. */
 static bool run_device(Sim *s, int d)
 {
@@ -119,7 +131,12 @@ static bool run_device(Sim *s, int d)
             begin_transfer(s, d, k);
             end_transfers(s, s->request[d * s->most + k->request].channel);
         }
-        if (k->kind == K_WAIT) {
+        if (k->kind == K_OUT || k->kind == K_IN)
+            begin_copy(s, d, k);
+        if (k->kind == K_WAIT && is_copy(k)) {
+            Ns copied = s->copied[d * s->copies + k->request];
+            end = copied > end ? copied : end;
+        } else if (k->kind == K_WAIT) {
             int at = d * s->most + k->request;
             const Transfer *t = &s->channel[s->request[at].channel].at.at[s->request[at].number];
             if (!t->ended)
@@ -147,6 +164,10 @@ static Ns run(Plan *p, bool eval)
     s.next = alloc(sizeof *s.next * n);
     s.now = alloc(sizeof *s.now * n);
     s.request = alloc(sizeof *s.request * n * (size_t)s.most);
+    for (int d = 0; d < p->devices; d++)
+        s.copies = p->dev.at[d].copies > s.copies ? p->dev.at[d].copies : s.copies;
+    s.copied = alloc(sizeof *s.copied * n * (size_t)(s.copies + 1));
+    s.host = alloc(sizeof *s.host * n);
 
     for (bool moved = true; moved;) {
         moved = false;

@@ -75,10 +75,10 @@ void check_part(const Plan *p)
 
 /* ---- keep -------------------------------------------------------------------------------------------------------- */
 
-static bool kept_by_name(const Plan *p, int op)
+static bool named(const Plan *p, const Strs *patterns, int op)
 {
-    for (int i = 0; i < p->m->plan.keep.n; i++)
-        if (match(p->m->plan.keep.at[i], p->g->op.at[op].name))
+    for (int i = 0; i < patterns->n; i++)
+        if (match(patterns->at[i], p->g->op.at[op].name))
             return true;
     return false;
 }
@@ -86,16 +86,20 @@ static bool kept_by_name(const Plan *p, int op)
 void check_keep(const Plan *p)
 {
     const Graph *g = p->g;
+    const PlanSpec *spec = &p->m->plan;
     if (p->variants < 1 || p->fate.n != g->tensor.n * p->variants)
         die("check_keep: %d fates for %d tensors and %d variants", p->fate.n, g->tensor.n, p->variants);
     for (int i = 0; i < p->fate.n; i++) {
         const Tensor *t = &g->tensor.at[i / p->variants];
         if (p->fate.at[i] == FATE_KEEP)
             continue;
-        if (p->fate.at[i] != FATE_RECOMPUTE)
-            die("check_keep: %s is neither kept nor made again", t->name);
-        if (t->kind != T_ACT || t->op < 0 || t->op >= g->nf || kept_by_name(p, t->op)
-            || p->m->plan.recompute == RECOMPUTE_NONE)
-            die("check_keep: %s is dropped, but must be kept", t->name);
+        bool away = p->fate.at[i] == FATE_OFFLOAD;
+        if (!away && p->fate.at[i] != FATE_RECOMPUTE)
+            die("check_keep: %s is neither kept, made again nor offloaded", t->name);
+        if (t->kind != T_ACT || t->op < 0 || t->op >= g->nf || named(p, &spec->keep, t->op)
+            || (away ? spec->offload == OFFLOAD_NONE : spec->recompute == RECOMPUTE_NONE))
+            die("check_keep: %s is %s, but must be kept", t->name, away ? "offloaded" : "dropped");
+        if (spec->offload == OFFLOAD_LIST && away != named(p, &spec->away, t->op))
+            die("check_keep: %s is %s against plan.offload", t->name, away ? "offloaded" : "not offloaded");
     }
 }

@@ -11,6 +11,7 @@
  *   none    everything that backward reads is kept
  *   full    nothing is: backward rebuilds it from what the chunk received, from data and parameters
  *   list    the results of the named operators, statistics and all, are dropped
+ *           (plan.offload: a list, likewise, sends them to the host; an operator named in both is an error)
  *   auto    per chunk: nothing if that fits; else results are dropped in the order of forward time per byte until it
  *           fits
  *
@@ -59,6 +60,22 @@ static bool *read_by_backward(const Graph *g)
     return read;
 }
 
+/* A result is dropped, offloaded or kept; the file names it for two of them. */
+static void check_apart(const Plan *p, const char *key, const Strs *patterns, const char *other, const Strs *others)
+{
+    for (int o = 0; o < p->g->nf; o++)
+        for (int i = 0; i < patterns->n; i++)
+            for (int k = 0; match(patterns->at[i], p->g->op.at[o].name) && k < others->n; k++) {
+                if (!match(others->at[k], p->g->op.at[o].name))
+                    continue;
+                Loc at = mark_of(p->m, others->at[k], p->m->plan.loc);
+                bad(mark_of(p->m, patterns->at[i], p->m->plan.loc), "name it once",
+                    "%s: '%s' names %s, as '%s' does in %s, %s:%d:%d", key, patterns->at[i], p->g->op.at[o].name,
+                    others->at[k], other, diag_path(at), at.line, at.col);
+                return;
+            }
+}
+
 int *keep_fates(const Plan *p, bool cheap)
 {
     const Graph *g = p->g;
@@ -66,14 +83,21 @@ int *keep_fates(const Plan *p, bool cheap)
     int *fate = alloc(sizeof *fate * (size_t)g->tensor.n);      /* FATE_KEEP */
     bool *held = named(p, &spec->keep, "plan.constraints: keep");
     bool *dropped = named(p, &spec->names, "plan.recompute");
+    bool *away = named(p, &spec->away, "plan.offload");
     bool *read = read_by_backward(g);
+    check_apart(p, "plan.offload", &spec->away, "plan.recompute", &spec->names);
+    check_apart(p, "plan.offload", &spec->away, "plan.constraints: keep", &spec->keep);
     bad_stop();
-    if (spec->recompute == RECOMPUTE_NONE)
-        return fate;
     bool all = spec->recompute == RECOMPUTE_FULL || (spec->recompute == RECOMPUTE_AUTO && cheap);
     for (int t = 0; t < g->tensor.n; t++) {
         const Tensor *x = &g->tensor.at[t];
-        if (x->kind == T_ACT && x->op >= 0 && x->op < g->nf && !held[x->op])
+        if (x->kind != T_ACT || x->op < 0 || x->op >= g->nf || held[x->op])
+            continue;
+        if (away[x->op])
+            fate[t] = FATE_OFFLOAD;
+        else if (cheap && spec->offload == OFFLOAD_AUTO && spec->recompute == RECOMPUTE_NONE)
+            fate[t] = read[t] ? FATE_OFFLOAD : FATE_KEEP;
+        else if (spec->recompute != RECOMPUTE_NONE)
             fate[t] = all || dropped[x->op] || !read[t] ? FATE_RECOMPUTE : FATE_KEEP;
     }
     return fate;

@@ -169,6 +169,8 @@ static void need(Span *s, int t, bool direct)
             s->time += r->use[x->op].forward;
             *PUSH(&s->todo) = x->op;
         }
+    } else if (own && r->fate[t] == FATE_OFFLOAD) {
+        return;                 /* in the host's memory; its way there and back takes room, which a bound leaves out */
     } else if ((!own || direct) && meet(s, s->held, t)) {
         s->saved += x->bytes;
     }
