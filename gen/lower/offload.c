@@ -29,7 +29,7 @@
  * vDNN (Rhu et al., MICRO 2016) asks for the next layer's map one layer early and waits at each layer; Capuchin (Peng et
  * al., ASPLOS 2020) starts at the access before the deadline less the swap time and corrects itself while it runs.  Here the
  * whole step is known, so nothing is corrected.  Cost: n log n in copies of the step, linear in its calls.
- * Not handled: copies that share a wire with the pipeline's messages.
+ * Not handled: copies that share a wire with the pipeline's messages; asynchronous lists, refused with status 4.
  */
 #include "dpgen.h"
 #include <stdlib.h>
@@ -44,7 +44,7 @@ typedef struct {                /* an offloaded tensor of this device */
     int first;
     Ns ns;                      /* a copy */
 } Away;
-typedef struct { int action, first, until; } Piece;
+typedef struct { int action, first, until; } Segment;
 typedef struct { int away, mb; int out, sent, in, due; } Copy;      /* boundaries: copies stand in front of that piece */
 
 typedef struct {
@@ -54,7 +54,7 @@ typedef struct {
     const Actions *old;
     Track *track;               /* [chunk * KINDS + kind] */
     VEC(Away) away;
-    VEC(Piece) piece;
+    VEC(Segment) piece;
     int *of;                    /* by action: its first piece; -1: none */
     int *action;                /* [(chunk * KINDS + kind) * micro-batches + mb]; -1: none */
     Ns *clock;                  /* by piece: when it begins; [n] the end */
@@ -266,7 +266,7 @@ static void lay_out(Offload *x)
         x->of[i] = x->piece.n;
         for (int c = 0, first = 0; c <= t->cut.n; c++) {
             int until = c < t->cut.n ? t->cut.at[c] : t->line.n;
-            *PUSH(&x->piece) = (Piece){i, first, until};
+            *PUSH(&x->piece) = (Segment){i, first, until};
             *PUSH(&clock) = now;
             now += t->at[until] - t->at[first];
             first = until;
@@ -409,7 +409,7 @@ static void put_boundary(Offload *x, Agenda *a, int boundary)
 static void put_pieces(Offload *x, Agenda *a, int action)
 {
     for (int i = x->of[action]; i < x->piece.n && x->piece.at[i].action == action; i++) {
-        const Piece *c = &x->piece.at[i];
+        const Segment *c = &x->piece.at[i];
         bool whole = c->first == 0 && c->until == track(x, x->old->at[action].chunk, x->old->at[action].kind)->line.n;
         put_boundary(x, a, i);
         put(x, a, &a->due, i, K_IN, true);
@@ -452,6 +452,9 @@ void offload(Plan *p, int device, const Backward *back, Actions *list)
             find_away(&x, c);
     if (x.away.n == 0)
         return;
+    if (order_overlap(p) > 0)
+        fail(EXIT_NOFIT, "schedule %s: offload goes with synchronous schedules alone so far; --offload none, or --schedule 1f1b",
+             p->schedule);
     cut_forward(&x);
     cut_backward(&x);
     lay_out(&x);
