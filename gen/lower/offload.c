@@ -453,7 +453,7 @@ void offload(Plan *p, int device, const Backward *back, Actions *list)
     if (x.away.n == 0)
         return;
     if (order_overlap(p) > 0)
-        fail(EXIT_NOFIT, "schedule %s: offload goes with synchronous schedules alone so far; --offload none, or --schedule 1f1b",
+        fail(EXIT_NOFIT, "schedule %s: offload goes with synchronous schedules alone; --offload none, or --schedule 1f1b",
              p->schedule);
     cut_forward(&x);
     cut_backward(&x);
