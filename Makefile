@@ -23,10 +23,11 @@ PLAN  = $(PRICE) gen/plan/part.o gen/plan/exact.o gen/plan/span.o gen/plan/nofit
 LOWER = gen/lower/rebuild.o gen/lower/comm.o gen/lower/offload.o gen/lower/lower.o gen/lower/mem.o \
         gen/lower/host.o gen/lower/sim.o \
         gen/lower/check_sim.o gen/lower/check_comm.o gen/lower/check_mem.o
+PACK  = gen/pack/search.o gen/pack/greedy.o gen/pack/verify.o gen/pack/pack.o gen/pack/file.o
 EMIT  = gen/emit/names.o gen/emit/text.o gen/emit/stage.o gen/emit/launch.o gen/emit/archive.o gen/emit/report.o \
         gen/emit/build.o gen/emit/out.o gen/emit/emit.o build/embedded.o
 TEXT  = gen/base/text.o gen/base/text_graph.o gen/base/text_plan.o
-OBJ   = gen/main.o gen/options.o $(BASE) $(FRONT) $(COST) $(SCHED) $(PLAN) $(LOWER) $(EMIT) $(TEXT)
+OBJ   = gen/main.o gen/options.o $(BASE) $(FRONT) $(COST) $(SCHED) $(PLAN) $(PACK) $(LOWER) $(EMIT) $(TEXT)
 
 all: dpgen
 
@@ -35,6 +36,7 @@ dpgen: $(OBJ)
 
 $(OBJ): gen/dpgen.h gen/options.h
 $(PLAN): $(wildcard gen/plan/*.h)
+$(PACK): gen/pack/pack.h
 gen/front/row.o: gen/ops.def
 
 build/embed: tools/embed.c

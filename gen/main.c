@@ -8,6 +8,7 @@
  */
 #include "options.h"
 #include "emit/emit.h"
+#include "pack/pack.h"
 #include "plan/nofit.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -395,6 +396,8 @@ static void pace(Model *m, bool all)
 int main(int argc, char **argv)
 {
     atexit(mem_free_all);
+    if (argc > 1 && !strcmp(argv[1], "pack"))
+        return pack_command(argc - 2, argv + 2);
     Options x = options(argc, argv);
     Node *root = load(x.file);
     if (x.devices)

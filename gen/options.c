@@ -28,6 +28,7 @@ static const char usage[] =
     "dpgen MODEL.yaml -o DIR     plan the training job and write it to DIR as C\n"
     "dpgen check MODEL.yaml      operators, parameters, bytes, FLOP\n"
     "dpgen plan MODEL.yaml       the plan as a table; --json as data\n"
+    "dpgen pack FILE.csv         addresses for a published packing instance; -o OUT.csv, --capacity BYTES\n"
     "\n"
     "  -o DIR                    where to write; appears whole or not at all\n"
     "  -D NAME=VALUE             override a dim of the model\n"
@@ -93,7 +94,7 @@ static bool is_verb(const char *word)
 
 static void check_verb(const char *word)
 {
-    static const char *const later[] = {"profile", "compare", "explain", "schedules", "pack"};
+    static const char *const later[] = {"profile", "compare", "explain", "schedules"};
     for (size_t i = 0; i < sizeof later / sizeof *later; i++)
         if (!strcmp(word, later[i]))
             misuse("the command %s is not built yet; a file of that name is written ./NAME", word);

@@ -120,7 +120,7 @@ files() {
         git ls-files --cached --others --exclude-standard
     else
         find . -type f ! -path './.git/*' ! -path './out/*' | sed 's|^\./||'
-    fi | grep -v -E '\.(npy|safetensors|bin|idx|png|o|profile|golden|csv|gz)$|^LICENSE|^out/|^\.issues' | sort -u
+    fi | grep -v -E '\.(npy|safetensors|bin|idx|png|o|profile|golden|csv|gz)$|^LICENSE|^tests/data/|^out/|^\.issues' | sort -u
 }
 
 lint() {

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * pack.h: static packing.  Blocks with fixed lifetimes and sizes get addresses so that no two that live at the same time
+ * share a byte; see search.c for the method.
+ */
+#ifndef PACK_H
+#define PACK_H
+#include "dpgen.h"
+
+typedef struct {                /* it owns size bytes at offset while from <= t < to */
+    int64_t from, to;
+    Bytes size, offset;
+} Block;
+
+typedef enum { PACK_FITS, PACK_CANNOT, PACK_UNKNOWN } PackAnswer;
+typedef struct {
+    PackAnswer answer;          /* pack_least: FITS when proven optimal, UNKNOWN when only bounded */
+    Bytes height;               /* of the offsets that were written */
+    Bytes live, bound;          /* most bytes alive at once; proven lower bound, at least that */
+    int64_t steps;
+} Packing;
+
+/* Steps of search: a step looks at one block, a second is some hundred millions. */
+enum { PACK_STEPS = 1500 };     /* in millions: of one command */
+
+/* Offsets in a capacity.  pack_least: in the lowest height it finds, at most `capacity`, or the proof that none is. */
+Packing pack_fit(Block *b, int n, Bytes capacity, int64_t steps);
+Packing pack_least(Block *b, int n, int64_t steps);
+Bytes pack_live(const Block *b, int n);             /* greedy.c */
+Bytes pack_greedy(Block *b, int n);                 /* greedy.c: first fit, the best of several orders; the height */
+const char *pack_fault(const Block *b, int n, Bytes height);    /* verify.c: NULL, or what is wrong with the offsets */
+
+/* search.c: one question, asked again and again with different luck; what is proven stays known */
+typedef struct PackSearch PackSearch;
+PackSearch *pack_search(Block *b, int n, Bytes capacity);       /* offsets are written when it fits */
+PackAnswer pack_try(PackSearch *w, int luck, int64_t steps, int64_t *done);     /* from the start, another way each time */
+
+int pack_command(int argc, char **argv);            /* file.c: what follows `dpgen pack`; the exit status */
+#endif

@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * search.c: do these blocks fit in this capacity?  Exact search.
+ *
+ * Problem: static memory allocation, also called dynamic storage allocation: each block has a lifetime and a size; two that
+ * are alive together must not share a byte.  NP-complete (Garey and Johnson, 1979, SR2).
+ *
+ * Known: MiniMalloc (M. D. Moffitt, ASPLOS 2023) places blocks in ascending address, each at the lowest place that what lies
+ * beneath leaves ("canonical" solutions), infers per section of time whether the rest still fits, and splits where no block
+ * crosses.  It was two to three orders faster than the solvers before it, and needs 0.6 to 5 s for the instances that are
+ * packed here; which block comes next is a fixed order.
+ *
+ * Here the same canonical solutions are searched another way round: the question is not "which block is next" but "what lies
+ * on the floor of this section".  Time is cut into sections, one for each maximal set of blocks that are alive together.
+ * A section has a floor, below which nothing more can go.  Where a section is a local minimum, exactly one of two things is
+ * true: some block of it lies on the floor, and then its address is known; or none does, and the floor of that section
+ * alone rises to the lowest address that a block there can have.  The slack of a section, capacity less floor less what
+ * is still to go there, pays for every rise.  So the section to ask is the one with fewest answers, then with least slack:
+ * instances that are packed to the last byte, which are hard for a fixed order, become nearly forced.  The five published
+ * ones that are tried in tests/pack.sh take 0.01 to 0.3 s.
+ *
+ *   floors    a block starts at or above the highest floor it covers; a section's floor is at least the lowest such start
+ *             of its blocks; to a fixed point
+ *   rise      the lowest start of a block that is not on the floor: its highest floor, or, where that is this floor, the
+ *             top of a block that carries it, which cannot be one of this section
+ *   parts     blocks that share no section with others are a question of their own; the smaller part first
+ *   memory    parts that failed, by the set of blocks and the floors: they are met again by other ways
+ *   twins     of blocks alike in lifetime and size only the first is asked
+ *   failures  a section that often had no room is asked earlier (after the weighted degree of F. Boussemart, F. Hemery,
+ *             C. Lecoutre, L. Sais, Boosting Systematic Search by Weighting Constraints, ECAI 2004)
+ *
+ * Complete: of all solutions take one where no block can sink.  In a section that is asked, its lowest block is on the floor,
+ * or is carried at or above the rise; both ways are searched, and what remains is again such a solution.  A local minimum
+ * always exists: the lowest floor of all.
+ *
+ * Cost: a step is one look at a block in a section.  Not handled: alignment other than by sizes; blocks with a
+ * given address.
+ */
+#include "pack.h"
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct { uint64_t a, b; } Hash;
+enum {
+    STYLES = 3,                 /* of choosing section and block: see easier() and weight() */
+    TABLE = 1 << 18,            /* most failed parts that are remembered; newer ones replace older */
+    DEEPEST = 10000             /* calls of solve() in each other: what the machine's stack holds for certain */
+};
+typedef struct { int section; Bytes floor; } Undo;
+
+struct PackSearch {
+    Block *block;
+    int n, sections;
+    int *first, *last;          /* sections of a block */
+    Bytes capacity;
+    Bytes *floor;               /* [section] */
+    Bytes *rest;                /* [section]: bytes still to go there */
+    Bytes *low;                 /* [block]: highest floor it covers */
+    Bytes *least;               /* [section] or [block]: scratch */
+    int *who;                   /* the blocks to place; a part is a slice */
+    int *count;                 /* [section]: blocks that may lie on the floor; -1: no local minimum */
+    int *reach;                 /* [section]: scratch of split */
+    int64_t *failures;          /* [section]: how often it had no room, and 1 */
+    Ints ask;                   /* stack of candidates */
+    VEC(Undo) undo;
+    Hash *failed;
+    uint64_t mask;              /* entries of failed, less 1 */
+    int luck, depth;
+    int64_t steps, most;
+};
+
+/* ---- sections ---------------------------------------------------------------------------------------------------- */
+
+typedef struct { int64_t at; int block; bool end; } Event;
+
+static int by_time(const void *a, const void *b)
+{
+    const Event *x = a, *y = b;
+    if (x->at != y->at)
+        return x->at < y->at ? -1 : 1;
+    return x->end != y->end ? (x->end ? -1 : 1) : x->block - y->block;
+}
+
+/* A set of blocks alive together is maximal where an end follows a start. */
+static void find_sections(PackSearch *w)
+{
+    Event *e = alloc(sizeof *e * 2 * (size_t)w->n);
+    for (int i = 0; i < w->n; i++) {
+        e[2 * i] = (Event){w->block[i].from, i, false};
+        e[2 * i + 1] = (Event){w->block[i].to, i, true};
+    }
+    qsort(e, 2 * (size_t)w->n, sizeof *e, by_time);
+    for (int i = 0; i < 2 * w->n; i++) {
+        w->sections += i > 0 && e[i].end && !e[i - 1].end;
+        if (e[i].end)
+            w->last[e[i].block] = w->sections - 1;
+        else
+            w->first[e[i].block] = w->sections;
+    }
+}
+
+/* ---- floors ------------------------------------------------------------------------------------------------------ */
+
+static void raise(PackSearch *w, int section, Bytes to)
+{
+    *PUSH(&w->undo) = (Undo){section, w->floor[section]};
+    w->floor[section] = to;
+}
+
+static void undo(PackSearch *w, int mark)
+{
+    while (w->undo.n > mark) {
+        Undo u = w->undo.at[--w->undo.n];
+        w->floor[u.section] = u.floor;
+    }
+}
+
+typedef struct { int from, to, a, b; } Slice;       /* who[from .. to), sections a .. b */
+
+static Slice slice(const PackSearch *w, int from, int to)
+{
+    Slice s = {from, to, w->sections, -1};
+    for (int i = from; i < to; i++) {
+        s.a = w->first[w->who[i]] < s.a ? w->first[w->who[i]] : s.a;
+        s.b = w->last[w->who[i]] > s.b ? w->last[w->who[i]] : s.b;
+    }
+    return s;
+}
+
+/* The lowest start of every block, and floors that follow; did one rise? */
+static bool settle_once(PackSearch *w, Slice x)
+{
+    bool more = false;
+    for (int s = x.a; s <= x.b; s++)
+        w->least[s] = INT64_MAX;
+    for (int i = x.from; i < x.to; i++) {
+        int j = w->who[i];
+        Bytes low = 0;
+        for (int s = w->first[j]; s <= w->last[j]; s++)
+            low = w->floor[s] > low ? w->floor[s] : low;
+        for (int s = w->first[j]; s <= w->last[j]; s++)
+            w->least[s] = low < w->least[s] ? low : w->least[s];
+        w->low[j] = low;
+        w->steps += w->last[j] - w->first[j] + 1;
+    }
+    for (int s = x.a; s <= x.b; s++)
+        if (w->least[s] != INT64_MAX && w->least[s] > w->floor[s]) {
+            raise(w, s, w->least[s]);
+            more = true;
+        }
+    return more;
+}
+
+/* False: some section has not enough room left. */
+static bool settle(PackSearch *w, Slice x)
+{
+    for (int s = x.a; s <= x.b; s++)
+        w->rest[s] = 0;
+    for (int i = x.from; i < x.to; i++)
+        for (int j = w->who[i], s = w->first[j]; s <= w->last[j]; s++)
+            w->rest[s] += w->block[j].size;
+    while (settle_once(w, x))
+        continue;
+    for (int s = x.a; s <= x.b; s++)
+        if (w->rest[s] > 0 && w->floor[s] + w->rest[s] > w->capacity) {
+            w->failures[s]++;
+            return false;
+        }
+    return true;
+}
+
+/* ---- what failed before ------------------------------------------------------------------------------------------ */
+
+static uint64_t mix(uint64_t x)         /* splitmix64 */
+{
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+    x = (x ^ x >> 27) * 0x94d049bb133111eb;
+    return x ^ x >> 31;
+}
+
+/* Two sums of 64 bits each: nobody will see two parts share both. */
+static Hash hash_of(const PackSearch *w, Slice x)
+{
+    Hash h = {1, 1};
+    for (int i = x.from; i < x.to; i++) {
+        h.a += mix((uint64_t)w->who[i] * 2 + 1);
+        h.b += mix((uint64_t)w->who[i] * 2 + 0x5851f42d4c957f2d);
+    }
+    for (int s = x.a; s <= x.b; s++)
+        if (w->rest[s] > 0) {
+            uint64_t v = mix((uint64_t)w->floor[s]) + (uint64_t)s;
+            h.a += mix(v + 0x9e3779b97f4a7c15);
+            h.b += mix(v ^ 0xd1342543de82ef95);
+        }
+    return h;
+}
+
+static Hash *remembered(const PackSearch *w, Hash h)
+{
+    return &w->failed[mix(h.a) & w->mask];
+}
+
+/* ---- which section to ask ---------------------------------------------------------------------------------------- */
+
+static bool covers(const PackSearch *w, int j, int s)
+{
+    return w->first[j] <= s && s <= w->last[j];
+}
+
+/* How many blocks may lie on the floor of each section; -1 where one of them hangs over a lower floor elsewhere. */
+static void count_candidates(PackSearch *w, Slice x)
+{
+    for (int s = x.a; s <= x.b; s++)
+        w->count[s] = 0;
+    for (int i = x.from; i < x.to; i++) {
+        int j = w->who[i];
+        bool flat = true;
+        for (int s = w->first[j]; s <= w->last[j]; s++)
+            flat &= w->floor[s] == w->low[j];
+        for (int s = w->first[j]; s <= w->last[j]; s++)
+            if (w->floor[s] == w->low[j])
+                w->count[s] = flat && w->count[s] >= 0 ? w->count[s] + 1 : -1;
+        w->steps += w->last[j] - w->first[j] + 1;
+    }
+}
+
+/* The lowest top of a block that could carry j there without being in section s. */
+static Bytes carried(PackSearch *w, Slice x, int j, int s)
+{
+    Bytes best = INT64_MAX;
+    for (int i = x.from; i < x.to; i++) {
+        int k = w->who[i];
+        if (!covers(w, k, s) && w->first[k] <= w->last[j] && w->first[j] <= w->last[k] && w->low[k] + w->block[k].size < best)
+            best = w->low[k] + w->block[k].size;
+    }
+    w->steps += (x.to - x.from) / 4;
+    return best;
+}
+
+/* To where the floor of s rises when nothing lies on it; above `most`: not possible. */
+static Bytes rise_of(PackSearch *w, Slice x, int s, Bytes most)
+{
+    Bytes best = INT64_MAX;
+    for (int i = x.from; i < x.to; i++) {
+        int j = w->who[i];
+        if (covers(w, j, s) && w->low[j] > w->floor[s] && w->low[j] < best)
+            best = w->low[j];
+    }
+    for (int i = x.from; i < x.to && most > w->floor[s]; i++) {
+        int j = w->who[i];
+        if (!covers(w, j, s) || w->low[j] > w->floor[s])
+            continue;
+        Bytes top = carried(w, x, j, s);
+        best = top < best ? top : best;
+    }
+    w->steps += (x.to - x.from) / 2;
+    return best;
+}
+
+typedef struct { int section, ways; Bytes slack, rise; } Question;      /* rise -1: something must lie on the floor */
+
+static bool easier(const PackSearch *w, const Question *a, const Question *b)
+{
+    if (w->luck % STYLES == 2 && w->floor[a->section] != w->floor[b->section])
+        return w->floor[a->section] < w->floor[b->section];
+    int64_t x = a->ways * w->failures[b->section], y = b->ways * w->failures[a->section];
+    if (a->ways <= 1 || b->ways <= 1 || x == y)
+        return a->ways != b->ways ? a->ways < b->ways : a->slack < b->slack;
+    return x < y;
+}
+
+static Question question(PackSearch *w, Slice x)
+{
+    Question best = {.section = -1};
+    count_candidates(w, x);
+    for (int s = x.a; s <= x.b; s++) {
+        if (w->rest[s] == 0 || w->count[s] < 0)
+            continue;
+        Question q = {s, w->count[s], w->capacity - w->floor[s] - w->rest[s], -1};
+        if (best.section >= 0 && !easier(w, &q, &best))
+            continue;
+        Bytes rise = rise_of(w, x, s, w->floor[s] + q.slack);
+        if (rise - w->floor[s] <= q.slack) {
+            q.rise = rise;
+            q.ways++;
+        }
+        if (best.section < 0 || easier(w, &q, &best))
+            best = q;
+    }
+    return best;
+}
+
+/* ---- the search -------------------------------------------------------------------------------------------------- */
+
+/* Which block is tried first, in fixed point; from the second round on with luck: up to twice as heavy. */
+static int64_t weight(const PackSearch *w, int j)
+{
+    const Block *b = &w->block[j];
+    int64_t length = w->last[j] - w->first[j] + 1;
+    int64_t favour = 1024 + (w->luck < STYLES ? 0 : (int64_t)(mix((uint64_t)w->luck << 32 | (uint64_t)j) % 1024));
+    switch (w->luck % STYLES) {
+    case 0:  return b->size > INT64_MAX / 2048 ? b->size : b->size * favour;
+    case 1:  return b->size > INT64_MAX / 2048 / length ? b->size : b->size * length * favour;
+    default: return length * favour;
+    }
+}
+
+static bool twins(const PackSearch *w, int i, int j)
+{
+    return w->first[i] == w->first[j] && w->last[i] == w->last[j] && w->block[i].size == w->block[j].size;
+}
+
+/* The blocks that may lie on the floor of s, the heaviest first, on the stack `ask`. */
+static void push_candidates(PackSearch *w, Slice x, int s)
+{
+    int base = w->ask.n;
+    for (int i = x.from; i < x.to; i++) {
+        int j = w->who[i];
+        bool again = !covers(w, j, s) || w->low[j] != w->floor[s];
+        for (int k = base; k < w->ask.n && !again; k++)
+            if (twins(w, w->ask.at[k], j)) {
+                w->ask.at[k] = j < w->ask.at[k] ? j : w->ask.at[k];
+                again = true;
+            }
+        if (!again)
+            *PUSH(&w->ask) = j;
+    }
+    for (int i = base + 1; i < w->ask.n; i++)
+        for (int k = i; k > base; k--) {
+            int a = w->ask.at[k - 1], b = w->ask.at[k];
+            Bytes wa = weight(w, a), wb = weight(w, b);
+            if (wa > wb || (wa == wb && a < b))
+                break;
+            w->ask.at[k - 1] = b;
+            w->ask.at[k] = a;
+        }
+}
+
+static PackAnswer solve(PackSearch *w, int from, int to);
+
+/* Blocks reach from section to section: those left of a section that none crosses, and those right of it. */
+static int split(PackSearch *w, Slice x)
+{
+    for (int s = x.a; s <= x.b; s++)
+        w->reach[s] = s;
+    for (int i = x.from; i < x.to; i++) {
+        int j = w->who[i];
+        if (w->reach[w->first[j]] < w->last[j])
+            w->reach[w->first[j]] = w->last[j];
+    }
+    int end = w->reach[x.a];
+    for (int s = x.a; s <= end; s++)
+        end = w->reach[s] > end ? w->reach[s] : end;
+    if (end == x.b)
+        return x.to;
+    int cut = x.from;
+    for (int i = x.from; i < x.to; i++) {
+        int j = w->who[i];
+        if (w->last[j] > end)
+            continue;
+        w->who[i] = w->who[cut];
+        w->who[cut++] = j;
+    }
+    return cut;
+}
+
+static PackAnswer solve_both(PackSearch *w, Slice x, int cut)
+{
+    bool left = cut - x.from <= x.to - cut;
+    PackAnswer first = left ? solve(w, x.from, cut) : solve(w, cut, x.to);
+    return first != PACK_FITS ? first : left ? solve(w, cut, x.to) : solve(w, x.from, cut);
+}
+
+/* Block j on the floor h, and the rest. */
+static PackAnswer solve_with(PackSearch *w, Slice x, int j, Bytes h)
+{
+    int i = x.from;
+    while (w->who[i] != j)
+        i++;
+    w->who[i] = w->who[x.to - 1];
+    w->who[x.to - 1] = j;
+    w->block[j].offset = h;
+    for (int s = w->first[j]; s <= w->last[j]; s++)
+        raise(w, s, h + w->block[j].size);
+    return solve(w, x.from, x.to - 1);
+}
+
+static PackAnswer branch(PackSearch *w, Slice x)
+{
+    Question q = question(w, x);
+    if (q.section < 0)
+        die("pack: no section is a local minimum");
+    Bytes h = w->floor[q.section];
+    int base = w->ask.n, mark = w->undo.n;
+    PackAnswer answer = PACK_CANNOT;
+    push_candidates(w, x, q.section);
+    for (int end = w->ask.n, i = base; i < end && answer == PACK_CANNOT; i++) {
+        answer = solve_with(w, x, w->ask.at[i], h);
+        undo(w, mark);
+    }
+    w->ask.n = base;
+    if (answer == PACK_CANNOT && q.rise >= 0) {
+        raise(w, q.section, q.rise);
+        answer = solve(w, x.from, x.to);
+    }
+    return answer;
+}
+
+/* The blocks who[from .. to) above the floors as they are. */
+static PackAnswer solve(PackSearch *w, int from, int to)
+{
+    if (from == to)
+        return PACK_FITS;
+    if (w->steps > w->most || w->depth > DEEPEST)
+        return PACK_UNKNOWN;
+    Slice x = slice(w, from, to);
+    int cut = split(w, x), mark = w->undo.n;
+    if (cut < to)
+        return solve_both(w, x, cut);
+    PackAnswer answer = PACK_CANNOT;
+    if (settle(w, x)) {
+        Hash h = hash_of(w, x), *known = remembered(w, h);
+        if (known->a != h.a || known->b != h.b) {
+            w->depth++;
+            answer = branch(w, x);
+            w->depth--;
+            if (answer == PACK_CANNOT)
+                *known = h;
+        }
+    }
+    undo(w, mark);
+    return answer;
+}
+
+PackSearch *pack_search(Block *b, int n, Bytes capacity)
+{
+    PackSearch *w = alloc(sizeof *w);
+    size_t blocks = (size_t)n + 1;
+    *w = (PackSearch){.block = b, .n = n, .capacity = capacity};
+    w->first = alloc(sizeof(int) * blocks);
+    w->last = alloc(sizeof(int) * blocks);
+    find_sections(w);
+    w->low = alloc(sizeof(Bytes) * blocks);
+    w->who = alloc(sizeof(int) * blocks);
+    w->floor = alloc(sizeof(Bytes) * blocks);           /* sections are at most as many as blocks */
+    w->rest = alloc(sizeof(Bytes) * blocks);
+    w->least = alloc(sizeof(Bytes) * blocks);
+    w->count = alloc(sizeof(int) * blocks);
+    w->reach = alloc(sizeof(int) * blocks);
+    w->failures = alloc(sizeof(int64_t) * blocks);
+    for (int s = 0; s < w->sections; s++)
+        w->failures[s] = 1;
+    w->mask = 255;
+    while (w->mask + 1 < TABLE && w->mask < (uint64_t)n * (uint64_t)n * 8)
+        w->mask = 2 * w->mask + 1;
+    w->failed = alloc(sizeof(Hash) * (w->mask + 1));
+    return w;
+}
+
+PackAnswer pack_try(PackSearch *w, int luck, int64_t steps, int64_t *done)
+{
+    for (int i = 0; i < w->n; i++)
+        w->who[i] = i;
+    w->luck = luck;
+    w->steps = 0;
+    w->most = steps;
+    PackAnswer answer = solve(w, 0, w->n);
+    *done += w->steps;
+    return answer;
+}

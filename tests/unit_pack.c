@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * unit_pack: gen/pack/ against brute force.
+ *
+ * The oracle tries every whole-number address of every block, one block after the other: it knows nothing of floors,
+ * sections or canonical solutions.  Random small instances: the least height must be the oracle's, every capacity below it
+ * must be proven impossible, every one from it on must fit, and what is written must be a packing by a comparison of all pairs.
+ * Larger instances are cut out of a full rectangle, so that they fit with not a byte to spare, by construction.
+ */
+#include "pack/pack.h"
+#include <string.h>
+
+static int passed, failed;
+
+static void check(bool ok, const char *what, int seed)
+{
+    passed += ok;
+    failed += !ok;
+    if (!ok)
+        fprintf(stderr, "unit_pack: %s, instance %d\n", what, seed);
+}
+
+static uint64_t state;
+
+static int draw(int from, int to)       /* splitmix64 */
+{
+    uint64_t z = state += 0x9e3779b97f4a7c15;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return from + (int)((z ^ z >> 31) % (uint64_t)(to - from + 1));
+}
+
+static bool clash(const Block *x, const Block *y)
+{
+    return x->from < y->to && y->from < x->to && x->offset < y->offset + y->size && y->offset < x->offset + x->size;
+}
+
+static bool all_pairs(const Block *b, int n, Bytes height)
+{
+    for (int i = 0; i < n; i++) {
+        if (b[i].offset < 0 || b[i].offset + b[i].size > height)
+            return false;
+        for (int k = 0; k < i; k++)
+            if (clash(&b[i], &b[k]))
+                return false;
+    }
+    return true;
+}
+
+static bool oracle(Block *b, int n, int i, Bytes height)
+{
+    if (i == n)
+        return true;
+    for (b[i].offset = 0; b[i].offset + b[i].size <= height; b[i].offset++) {
+        bool free = true;
+        for (int k = 0; k < i; k++)
+            free = free && !clash(&b[i], &b[k]);
+        if (free && oracle(b, n, i + 1, height))
+            return true;
+    }
+    return false;
+}
+
+static void test_small(int seed)
+{
+    Block b[8];
+    int n = draw(1, 7), span = draw(3, 9), most = draw(1, n > 6 ? 2 : 4), unit = draw(1, n > 5 ? 1 : 2);
+    for (int i = 0; i < n; i++) {
+        b[i].from = draw(0, span - 1);
+        b[i].to = draw((int)b[i].from + 1, span);
+        b[i].size = draw(1, most) * unit;
+        b[i].offset = 0;
+    }
+    Bytes least = 1;
+    while (!oracle(b, n, 0, least))
+        least++;
+    Packing r = pack_least(b, n, 1000000000);
+    check(r.answer == PACK_FITS && r.height == least && r.bound == least && all_pairs(b, n, least), "least height", seed);
+    check(!pack_fault(b, n, least), "verify.c refuses a packing", seed);
+    for (Bytes c = 1; c <= least + 2; c++) {
+        r = pack_fit(b, n, c, 1000000000);
+        check(c < least ? r.answer == PACK_CANNOT && r.bound > c && r.bound <= least
+                        : r.answer == PACK_FITS && all_pairs(b, n, c), "capacity", seed);
+    }
+    b[draw(0, n - 1)].offset = draw(-1, (int)least);
+    check(!pack_fault(b, n, least) == all_pairs(b, n, least), "verify.c against all pairs", seed);
+}
+
+/* Cut [0, span) x [0, height) into n rectangles, guillotine fashion. */
+static int cut(Block *b, int n, int span, int height)
+{
+    int count = 1;
+    b[0] = (Block){0, span, height, 0};
+    for (int tries = 0; count < n && tries < 1000; tries++) {
+        Block *x = &b[draw(0, count - 1)];
+        if (draw(0, 1) && x->to - x->from > 1) {
+            int at = draw((int)x->from + 1, (int)x->to - 1);
+            b[count++] = (Block){at, x->to, x->size, 0};
+            x->to = at;
+        } else if (x->size > 1) {
+            int part = draw(1, (int)x->size - 1);
+            b[count++] = (Block){x->from, x->to, part, 0};
+            x->size -= part;
+        }
+    }
+    return count;
+}
+
+static void test_full(int seed)
+{
+    static Block b[64];
+    int n = cut(b, draw(5, 40), draw(4, 60), 256);
+    Packing r = pack_fit(b, n, 256, 2000000000);
+    check(r.answer == PACK_FITS && all_pairs(b, n, 256), "a full rectangle", seed);
+    check(pack_fit(b, n, 255, 2000000000).answer == PACK_CANNOT, "a byte less than alive", seed);
+}
+
+static void test_twice(void)
+{
+    static Block b[64], c[64];
+    int n = cut(b, 40, 50, 256);
+    memcpy(c, b, sizeof b);
+    Packing x = pack_least(b, n, 100000000), y = pack_least(c, n, 100000000);
+    check(x.steps == y.steps && !memcmp(b, c, sizeof b), "the same answer twice", 0);
+}
+
+int main(void)
+{
+    for (int seed = 1; seed <= 600; seed++) {
+        state = (uint64_t)seed;
+        test_small(seed);
+    }
+    for (int seed = 1; seed <= 60; seed++) {
+        state = (uint64_t)seed;
+        test_full(seed);
+    }
+    test_twice();
+    mem_free_all();
+    printf("unit_pack: %d passed, %d failed\n", passed, failed);
+    return failed > 0;
+}
