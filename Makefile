@@ -20,8 +20,8 @@ PRICE = gen/plan/price.o gen/plan/floor.o gen/plan/fates.o gen/plan/keep.o gen/p
 PLAN  = $(PRICE) gen/plan/part.o gen/plan/exact.o gen/plan/span.o gen/plan/nofit.o gen/plan/check_plan.o gen/plan/own.o \
         gen/plan/unit.o gen/plan/memo.o gen/plan/chain.o gen/plan/pipedream.o gen/plan/moves.o gen/plan/vpipe.o \
         gen/plan/halves.o
-LOWER = gen/lower/rebuild.o gen/lower/comm.o gen/lower/offload.o gen/lower/lower.o gen/lower/mem.o \
-        gen/lower/host.o gen/lower/sim.o \
+LOWER = gen/lower/rebuild.o gen/lower/version.o gen/lower/comm.o gen/lower/comm_async.o gen/lower/offload.o \
+        gen/lower/lower.o gen/lower/mem.o gen/lower/host.o gen/lower/sim.o \
         gen/lower/check_sim.o gen/lower/check_comm.o gen/lower/check_mem.o
 PACK  = gen/pack/search.o gen/pack/greedy.o gen/pack/verify.o gen/pack/pack.o gen/pack/file.o
 EMIT  = gen/emit/names.o gen/emit/text.o gen/emit/stage.o gen/emit/launch.o gen/emit/archive.o gen/emit/report.o \

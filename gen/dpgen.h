@@ -529,6 +529,9 @@ const char *order_refuses(const Graph *g, const Train *t, const Schedule *s, int
 int order_overlap(const Plan *p);
 int order_delay(const Plan *p, int chunk);
 Actions order_run(const Plan *p, const Actions *list, int steps);
+const Actions *order_lists(const Plan *p, bool eval, int steps);    /* of all devices: the whole lists of such a run, or eval */
+int order_steps(const Plan *p, int device);         /* most steps begun and not yet updated there */
+bool order_holds(const Plan *p, int device);        /* a step's gradients wait while the next one's are made */
 void check_order(const Plan *p);
 
 /* ---- part: plan/part.c, and one file a planner ------------------------------------------------------------------- */
@@ -562,6 +565,14 @@ int comm(Plan *p);
  * Beside that nothing: not one copy for each micro-batch in flight. */
 void offload(Plan *p, int device, const Backward *back, Actions *list);     /* back by chunk; fills dev[].copies */
 Ns   offload_window(const Plan *p, int device, int tensor);     /* how long before its first reader a fetch is begun */
+/* lower/version.c: states of which older versions are kept, of them those that are copied before the update; slots of a pool
+ * that no life counts, 0: another pool; the slot that an action uses there; steps until all slots of a device repeat. */
+bool version_kept(const Plan *p, int state);
+bool version_copied(const Plan *p, int state, int chunk);
+int  version_slots(const Plan *p, const Pool *x);
+int  version_slot(const Plan *p, const Pool *x, const Action *k);
+int  version_phases(const Plan *p, int device);
+int comm_async(Plan *p, const Backward *back);      /* the same where steps overlap: lower/comm_async.c */
 int comm_stuck(const Plan *p, bool eval);           /* a device that waits for ever under rendezvous; -1: none */
 void check_comm(const Plan *p);                     /* the four properties; rendezvous simulation finds deadlock */
 /* ---- lower: lower/lower.c ---------------------------------------------------------------------------------------- */

@@ -10,7 +10,7 @@
 #include "dpgen.h"
 #include <string.h>
 
-typedef struct { int src, dst, tag; Bytes bytes; int mb; } Post;
+typedef struct { int src, dst, tag; Bytes bytes; int mb, step; } Post;
 typedef VEC(Post) Posts;
 
 static Posts posts(const Plan *p, int device, ActionKind kind, const Actions *list, int src, int dst)
@@ -20,23 +20,23 @@ static Posts posts(const Plan *p, int device, ActionKind kind, const Actions *li
         const Action *k = &list->at[i];
         int from = kind == K_SEND ? device : k->peer, to = kind == K_SEND ? k->peer : device;
         if (k->kind == kind && from == src && to == dst)
-            *PUSH(&out) = (Post){src, dst, k->tag, k->bytes, k->mb};
+            *PUSH(&out) = (Post){src, dst, k->tag, k->bytes, k->mb, k->step};
     }
     (void)p;
     return out;
 }
 
-static void check_pairs(const Plan *p, bool eval)
+static void check_pairs(const Plan *p, const Actions *list)
 {
     for (int a = 0; a < p->devices; a++)
         for (int b = 0; b < p->devices; b++) {
-            const DevicePlan *x = &p->dev.at[a], *y = &p->dev.at[b];
-            Posts sent = posts(p, a, K_SEND, eval ? &x->eval : &x->list, a, b);
-            Posts got = posts(p, b, K_RECV, eval ? &y->eval : &y->list, a, b);
+            Posts sent = posts(p, a, K_SEND, &list[a], a, b);
+            Posts got = posts(p, b, K_RECV, &list[b], a, b);
             if (sent.n != got.n)
                 die("device %d sends %d messages to %d, which receives %d", a, sent.n, b, got.n);
             for (int i = 0; i < sent.n; i++)
-                if (sent.at[i].tag != got.at[i].tag || sent.at[i].bytes != got.at[i].bytes || sent.at[i].mb != got.at[i].mb)
+                if (sent.at[i].tag != got.at[i].tag || sent.at[i].bytes != got.at[i].bytes || sent.at[i].mb != got.at[i].mb ||
+                    sent.at[i].step != got.at[i].step)
                     die("message %d from %d to %d: tag %d sent where tag %d is received",
                         i, a, b, sent.at[i].tag, got.at[i].tag);
         }
@@ -88,7 +88,7 @@ static bool advance(const Plan *p, Runner *run, int device, const Actions *list)
 }
 
 /* What the devices do until nobody can go on. */
-static Runner *run_all(const Plan *p, bool eval)
+static Runner *run_all(const Plan *p, const Actions *list)
 {
     Runner *run = alloc(sizeof *run * (size_t)p->devices);
     for (int d = 0; d < p->devices; d++) {
@@ -101,29 +101,42 @@ static Runner *run_all(const Plan *p, bool eval)
     for (bool moved = true; moved;) {
         moved = false;
         for (int d = 0; d < p->devices; d++)
-            while (advance(p, run, d, eval ? &p->dev.at[d].eval : &p->dev.at[d].list))
+            while (advance(p, run, d, &list[d]))
                 moved = true;
     }
     return run;
 }
 
-int comm_stuck(const Plan *p, bool eval)
+/* Runs to look at: of an asynchronous plan without a period, with one and with several, and shorter than its pieces. */
+static int most_steps(const Plan *p, bool eval)
 {
-    const Runner *run = run_all(p, eval);
+    int overlap = order_overlap(p);
+    return eval || !overlap ? 1 : overlap + 2;
+}
+
+static int stuck(const Plan *p, const Actions *list)
+{
+    const Runner *run = run_all(p, list);
     for (int d = 0; d < p->devices; d++)
-        if (run[d].at < (eval ? &p->dev.at[d].eval : &p->dev.at[d].list)->n)
+        if (run[d].at < list[d].n)
             return d;
     return -1;
 }
 
-static void check_halts(const Plan *p, bool eval)
+int comm_stuck(const Plan *p, bool eval)
 {
-    const Runner *run = run_all(p, eval);
-    for (int d = 0; d < p->devices; d++) {
-        const Actions *list = eval ? &p->dev.at[d].eval : &p->dev.at[d].list;
-        if (run[d].at < list->n)
-            die("deadlock: device %d waits at action %d for %d", d, run[d].at, list->at[run[d].at].peer);
-    }
+    int d = -1;
+    for (int steps = most_steps(p, eval); steps > 0 && d < 0; steps--)
+        d = stuck(p, order_lists(p, eval, steps));
+    return d;
+}
+
+static void check_halts(const Plan *p, const Actions *list)
+{
+    const Runner *run = run_all(p, list);
+    for (int d = 0; d < p->devices; d++)
+        if (run[d].at < list[d].n)
+            die("deadlock: device %d waits at action %d for %d", d, run[d].at, list[d].at[run[d].at].peer);
 }
 
 /* A piece goes on where the one before it ended, with nothing but copies in between; the last one ends the line. */
@@ -200,7 +213,7 @@ static void check_copies(const Plan *p, int device)
 
 static bool computes(ActionKind k)
 {
-    return k == K_F || k == K_B || k == K_I || k == K_W || k == K_U || k == K_FOLD;
+    return k == K_F || k == K_B || k == K_I || k == K_W || k == K_U || k == K_FOLD || k == K_VERSION;
 }
 
 /* Only forward's flag is not the schedule's: it adds up the loss of the step. */
@@ -208,7 +221,8 @@ static bool same_computation(const Action *a, const Action *b)
 {
     bool acc = a->kind == K_F ? a->acc == (a->mb > 0) : a->acc == b->acc;
     return a->kind == b->kind && a->chunk == b->chunk && a->mb == b->mb && a->part == b->part && a->variant == b->variant &&
-           a->version == b->version && acc && a->group == b->group && a->into == b->into;
+           a->version == b->version && a->step == b->step && a->piece == b->piece && acc &&
+           a->group == b->group && a->into == b->into;
 }
 
 /* Has this part of the update nothing to do for the chunk?  lower drops those. */
@@ -230,9 +244,18 @@ static bool folds_nothing(const Plan *p, int chunk)
     return true;
 }
 
+static bool keeps_nothing(const Plan *p, int chunk)
+{
+    for (int s = 0; s < p->g->state.n; s++)
+        if (version_copied(p, s, chunk))
+            return false;
+    return true;
+}
+
 static bool does_nothing(const Plan *p, const Action *k)
 {
-    return (k->kind == K_U && is_empty(p, k)) || (k->kind == K_FOLD && folds_nothing(p, k->chunk));
+    return (k->kind == K_VERSION && keeps_nothing(p, k->chunk)) || (k->kind == K_U && is_empty(p, k)) ||
+           (k->kind == K_FOLD && folds_nothing(p, k->chunk));
 }
 
 /* The computations are those that order gave, all of them, in its order, and no others. */
@@ -258,16 +281,18 @@ static void check_kept_order(const Plan *p)
 void check_comm(const Plan *p)
 {
     check_kept_order(p);
-    for (int eval = 0; eval < 2; eval++) {
-        check_pairs(p, eval);
-        for (int d = 0; d < p->devices && !eval; d++) {
-            check_pieces(p, d);
-            check_copies(p, d);
-        }
-        for (int d = 0; d < p->devices; d++)
-            check_requests(eval ? &p->dev.at[d].eval : &p->dev.at[d].list, d);
-        check_halts(p, eval);
+    for (int d = 0; d < p->devices; d++) {
+        check_pieces(p, d);
+        check_copies(p, d);
     }
+    for (int eval = 0; eval < 2; eval++)
+        for (int steps = most_steps(p, eval); steps > 0; steps--) {
+            const Actions *list = order_lists(p, eval, steps);
+            check_pairs(p, list);
+            for (int d = 0; d < p->devices; d++)
+                check_requests(&list[d], d);
+            check_halts(p, list);
+        }
 }
 
 /* ---- lower ------------------------------------------------------------------------------------------------------- */

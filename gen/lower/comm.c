@@ -539,6 +539,8 @@ int comm(Plan *p)
     Backward *back = alloc(sizeof *back * (size_t)c.chunks);
     for (int k = 0; k < c.chunks; k++)
         back[k] = backward_of(p, k, 0);
+    if (order_overlap(p) > 0)
+        return comm_async(p, back);
     find_messages(&c);
     find_update_messages(&c);
     c.slack = 1;

@@ -76,10 +76,11 @@ static int state_buf(Lower *w, int s)
         int owner = owner_of(w, s);
         bool mine = owner < 0 || owner == w->device;
         bool passing = x->kind == S_GRAD && !mine;          /* a remote use's gradient, alive in the update alone */
+        bool kept = mine && version_kept(w->p, s), ring = s == w->p->g->vals && order_overlap(w->p) > 0;
         w->state[s] = 1 + new_buf(w, (Buf){.name = strf("%s%s", x->name, mine ? "" : "_in"), .state = s, .tensor = -1,
-            .chunk = x->op >= 0 && x->kind == S_GRAD ? w->p->chunk.at[x->op] : -1,
+            .chunk = x->op >= 0 && (x->kind == S_GRAD || kept) ? w->p->chunk.at[x->op] : -1,
             .origin = mine ? MADE : RECEIVED, .peer = mine ? -1 : owner, .op = -1, .bytes = x->bytes,
-            .birth = passing ? AT_RECV : AT_ALWAYS, .death = passing ? AT_U : AT_ALWAYS});
+            .birth = passing ? AT_RECV : AT_ALWAYS, .death = passing || kept ? AT_U : ring ? AT_F : AT_ALWAYS});
     }
     return w->state[s] - 1;
 }
@@ -212,31 +213,42 @@ static bool has_gradients(const Plan *p, int chunk)
     return false;
 }
 
+static bool has_versions(const Plan *p, int chunk)
+{
+    for (int s = 0; s < p->g->state.n; s++)
+        if (version_copied(p, s, chunk))
+            return true;
+    return false;
+}
+
 /* The routine of an action, written when first met; -1 where it would be empty. */
 static int routine_of(Lower *w, const Action *k)
 {
     Plan *p = w->p;
-    if (k->kind == K_FOLD && !has_gradients(p, k->chunk))
+    bool states = k->kind == K_FOLD || k->kind == K_VERSION;    /* on states alone: no calls */
+    if ((k->kind == K_FOLD && !has_gradients(p, k->chunk)) || (k->kind == K_VERSION && !has_versions(p, k->chunk)))
         return -1;
     for (int r = 0; r < p->routine.n; r++) {
         const Routine *x = &p->routine.at[r];
         if (x->device == w->device && x->kind == k->kind && x->chunk == k->chunk && x->part == k->part && x->eval == w->eval &&
             x->first == k->first && x->until == k->until)
-            return x->kind == K_FOLD || x->call.n > 0 ? r : -1;
+            return states || x->call.n > 0 ? r : -1;
     }
     switch (k->kind) {
     case K_U:    update_routine(w, k->chunk, k->part); break;
     case K_FOLD: new_routine(w, K_FOLD, k->chunk, strf("chunk%d_fold", k->chunk)); break;
+    case K_VERSION: new_routine(w, K_VERSION, k->chunk, strf("chunk%d_version", k->chunk)); break;
     default:     line_routine(w, k); break;
     }
-    return k->kind == K_FOLD || p->routine.at[p->routine.n - 1].call.n > 0 ? p->routine.n - 1 : -1;
+    return states || p->routine.at[p->routine.n - 1].call.n > 0 ? p->routine.n - 1 : -1;
 }
 
 /* ---- lists ------------------------------------------------------------------------------------------------------- */
 
 static bool computes(ActionKind kind)
 {
-    return kind == K_F || kind == K_R || kind == K_B || kind == K_I || kind == K_W || kind == K_U || kind == K_FOLD;
+    return kind == K_F || kind == K_R || kind == K_B || kind == K_I || kind == K_W || kind == K_U || kind == K_FOLD ||
+           kind == K_VERSION;
 }
 
 static int host_buf(Lower *w, int t)
@@ -371,7 +383,9 @@ static int pool_of(Plan *p, const Buf *b)
         if (x->device == b->device && x->chunk == chunk && x->birth == b->birth && x->death == b->death)
             return i;
     }
-    const char *name = always ? "grads" : strf("%c%c", letter[b->birth], letter[b->death]);
+    const char *name = strf("%c%c", letter[b->birth], letter[b->death]);
+    if (always)
+        name = b->death == AT_U ? "weights" : b->death == AT_F ? "values" : "grads";
     *PUSH(&p->pool) = (Pool){.device = b->device, .chunk = chunk, .birth = b->birth, .death = b->death,
                              .name = p->chunks > 1 && !always ? strf("%s%d", name, b->chunk) : name};
     return p->pool.n - 1;
@@ -397,6 +411,7 @@ void lower_pools(Plan *p, int device)
 static void find_pools(Lower *w, int from)
 {
     Plan *p = w->p;
+    bool holds = order_holds(p, w->device);
     Touch *touch = alloc(sizeof *touch * (size_t)p->buf.n);
     for (int b = 0; b < p->buf.n; b++)
         touch[b].routine = touch[b].chunk = -1;
@@ -409,7 +424,8 @@ static void find_pools(Lower *w, int from)
         Buf *b = &p->buf.at[i];
         const Touch *t = &touch[i];
         if (b->state >= 0) {
-            if (p->g->state.at[b->state].kind == S_GRAD && b->birth == AT_ALWAYS && p->g->groups > 1)
+            bool sums = p->g->state.at[b->state].kind == S_GRAD && (p->g->groups > 1 || holds);
+            if (b->birth == AT_ALWAYS && (sums || b->death != AT_ALWAYS))
                 b->pool = pool_of(p, b);
             continue;
         }

@@ -38,7 +38,8 @@ typedef struct { Bytes at; bool hosted; } Place;    /* of an item; hosted: in ea
 
 typedef struct {
     Plan *p;
-    int device, micro;
+    int device, overlap;
+    int micro;                  /* micro-batches of all steps in the list */
     Span *live;                 /* [buf * micro + mb]; last < first: never */
     int *slot;                  /* [pool * micro + mb] */
     int own;                    /* pools from here on hold one buffer each */
@@ -54,9 +55,16 @@ static Bytes align(Bytes n)
 
 /* ---- who lives when --------------------------------------------------------------------------------------------- */
 
+/* The list of an asynchronous plan is a run of one period and, behind it, a step alone; its micro-batches numbered through. */
+static int number_of(const Mem *m, const Action *k)
+{
+    int from = k->piece == PIECE_EPILOGUE ? 1 : k->piece == PIECE_ALONE ? 1 + m->overlap : 0;
+    return (k->step + from) * (int)m->p->g->micro + (k->mb < 0 ? 0 : k->mb);
+}
+
 static void touch(Mem *m, int b, int mb, int tick)
 {
-    Span *s = &m->live[(size_t)b * (size_t)m->micro + (size_t)(mb < 0 ? 0 : mb)];
+    Span *s = &m->live[(size_t)b * (size_t)m->micro + (size_t)mb];
     if (s->last < s->first)
         *s = (Span){tick, tick};
     else
@@ -72,14 +80,14 @@ static void replay(Mem *m, const Actions *list)
     for (int i = 0; i < list->n; i++) {
         const Action *k = &list->at[i];
         if (k->buf >= 0)
-            touch(m, k->buf, k->mb, k->tick);
+            touch(m, k->buf, number_of(m, k), k->tick);
         if (k->routine < 0)
             continue;
         const Routine *r = &m->p->routine.at[k->routine];
         for (int c = 0; c < r->call.n; c++)
             for (int j = 0; j < r->call.at[c].buf.n; j++)
                 if (r->call.at[c].buf.at[j] >= 0)
-                    touch(m, r->call.at[c].buf.at[j], k->mb, k->tick + c);
+                    touch(m, r->call.at[c].buf.at[j], number_of(m, k), k->tick + c);
     }
 }
 
@@ -121,6 +129,21 @@ static int by_birth(const void *a, const void *b)
     return x->span.first != y->span.first ? (x->span.first < y->span.first ? -1 : 1) : x->mb - y->mb;
 }
 
+/* Steps overlap: micro-batch q in slot q mod count.  They are born and die in order, so that the least count will do. */
+static int rotate(Mem *m, int pool, const Life *life, int n, int count)
+{
+    bool shared = true;
+    for (; shared && count < n; count += shared) {
+        shared = false;
+        for (int i = 0; i < n; i++)
+            for (int j = 0; j < i; j++)
+                shared |= (life[i].mb - life[j].mb) % count == 0 && life[i].span.first <= life[j].span.last;
+    }
+    for (int i = 0; i < n; i++)
+        m->slot[pool * m->micro + life[i].mb] = life[i].mb % count;
+    return count;
+}
+
 /* Micro-batches by birth, each to the lowest slot whose last owner is dead. */
 static void color(Mem *m, int pool, Life *life, int n)
 {
@@ -135,7 +158,7 @@ static void color(Mem *m, int pool, Life *life, int n)
         until[s] = life[i].span.last;
         m->slot[pool * m->micro + life[i].mb] = s;
     }
-    m->p->pool.at[pool].count = count;
+    m->p->pool.at[pool].count = m->overlap ? rotate(m, pool, life, n, count) : count;
 }
 
 static int span_order(const void *a, const void *b)
@@ -181,7 +204,7 @@ static void find_slots(Mem *m)
         if (p->pool.at[x].device != m->device)
             continue;
         if (p->pool.at[x].birth == AT_ALWAYS) {
-            p->pool.at[x].count = order_accumulators(p->g->groups);
+            p->pool.at[x].count = version_slots(p, &p->pool.at[x]);
             continue;
         }
         Life *life = alloc(sizeof *life * (size_t)m->micro);
@@ -556,8 +579,8 @@ static int slot_of(const Mem *m, int pool, const Action *k)
 {
     if (pool < 0)
         return 0;
-    if (m->p->pool.at[pool].birth == AT_ALWAYS)
-        return k->kind == K_U ? 0 : k->group;
+    if (m->overlap || m->p->pool.at[pool].birth == AT_ALWAYS)
+        return version_slot(m->p, &m->p->pool.at[pool], k);
     return m->slot[pool * m->micro + (k->mb < 0 ? 0 : k->mb)];
 }
 
@@ -578,7 +601,9 @@ static void set_slots(Mem *m, Actions *list)
 
 static Mem mem_new(Plan *p, int device)
 {
-    Mem m = {.p = p, .device = device, .micro = (int)p->g->micro};
+    Mem m = {.p = p, .device = device, .overlap = order_overlap(p), .micro = (int)p->g->micro};
+    if (m.overlap)
+        m.micro *= m.overlap + 2;
     m.live = alloc(sizeof(Span) * (size_t)p->buf.n * (size_t)m.micro);
     find_lives(&m);
     return m;

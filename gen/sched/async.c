@@ -153,3 +153,44 @@ Actions order_run(const Plan *p, const Actions *list, int steps)
     take(&run, list, PIECE_EPILOGUE, step);
     return run;
 }
+
+const Actions *order_lists(const Plan *p, bool eval, int steps)
+{
+    Actions *list = alloc(sizeof *list * (size_t)p->devices);
+    for (int d = 0; d < p->devices; d++) {
+        const DevicePlan *x = &p->dev.at[d];
+        bool whole = !eval && (steps > 1 || order_overlap(p) > 0);
+        list[d] = whole ? order_run(p, &x->list, steps) : eval ? x->eval : x->list;
+    }
+    return list;
+}
+
+int order_steps(const Plan *p, int device)
+{
+    Actions run = order_run(p, &p->dev.at[device].order, order_overlap(p) + 2);
+    int begun = 0, ended = 0, most = 0;
+    for (int i = 0; i < run.n; i++) {
+        const Action *k = &run.at[i];
+        if (k->kind == K_F && k->step >= begun)
+            begun = k->step + 1;
+        if (k->kind == K_U && k->part == 2)
+            ended = k->step + 1;
+        if (begun - ended > most)
+            most = begun - ended;
+    }
+    return most;
+}
+
+bool order_holds(const Plan *p, int device)
+{
+    Actions run = order_run(p, &p->dev.at[device].order, order_overlap(p) + 2);
+    int made = -1;
+    for (int i = 0; i < run.n; i++) {
+        const Action *k = &run.at[i];
+        if (k->kind == K_B || k->kind == K_W)
+            made = k->step;
+        if (k->kind == K_U && k->part == 2 && k->step < made)
+            return true;
+    }
+    return false;
+}
