@@ -17,9 +17,10 @@ COST  = gen/cost/cost.o gen/cost/roof.o gen/cost/links.o gen/cost/prof.o
 SCHED = gen/sched/order.o gen/sched/list.o gen/sched/async.o gen/sched/gpipe.o gen/sched/1f1b.o gen/sched/2bw.o \
         gen/sched/pipedream.o gen/sched/check_order.o
 PRICE = gen/plan/price.o gen/plan/floor.o gen/plan/fates.o gen/plan/keep.o gen/plan/live.o
-PLAN  = $(PRICE) gen/plan/part.o gen/plan/exact.o gen/plan/span.o gen/plan/nofit.o gen/plan/check_plan.o gen/plan/own.o \
-        gen/plan/unit.o gen/plan/memo.o gen/plan/chain.o gen/plan/pipedream.o gen/plan/moves.o gen/plan/vpipe.o \
-        gen/plan/halves.o
+BASE_PLAN = gen/plan/own.o gen/plan/unit.o gen/plan/memo.o gen/plan/chain.o gen/plan/pipedream.o gen/plan/moves.o \
+        gen/plan/vpipe.o gen/plan/halves.o gen/plan/capuchin.o gen/plan/interval.o gen/plan/special.o \
+        gen/plan/twobw.o
+PLAN  = $(PRICE) gen/plan/part.o gen/plan/exact.o gen/plan/span.o gen/plan/nofit.o gen/plan/check_plan.o $(BASE_PLAN)
 LOWER = gen/lower/rebuild.o gen/lower/version.o gen/lower/comm.o gen/lower/comm_async.o gen/lower/offload.o \
         gen/lower/lower.o gen/lower/mem.o gen/lower/host.o gen/lower/sim.o \
         gen/lower/check_sim.o gen/lower/check_comm.o gen/lower/check_mem.o

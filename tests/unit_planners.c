@@ -10,10 +10,15 @@
  *                not say that it did not
  *   moves        vPipe's local search: never worse than where it began, honest about its value, and optimal where one
  *                stage's burden does not depend on which units it has
+ *   special      MadPipe's program against every set of pieces of small chains, groups of 1F1B* walked anew; with a grid
+ *                it may miss some, but what it finds holds
+ *   1f1b*        check 6 of the schedule: equal stages store ceil((p-x+1)/j) at period j t, and 2(p-x)+1 where transfers
+ *                take as long as stages
  */
 #include "plan/chain.h"
 #include "plan/halves.h"
 #include "plan/moves.h"
+#include "plan/special.h"
 #include "world.h"
 
 static int skipped;
@@ -378,8 +383,161 @@ static void test_moves(void)
     }
 }
 
+/* ---- special ----------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    Special s;
+    Ns time[UNITS], send[UNITS];
+    Bytes once[UNITS], copy[UNITS], border[UNITS];
+    bool must[UNITS];
+} Mad;
+
+static Mad *some_mad(void)
+{
+    Mad *m = alloc(sizeof *m);
+    m->s = (Special){.n = 2 + dice(UNITS - 1), .devices = 1 + dice(4), .time = m->time, .send = m->send, .once = m->once,
+                     .copy = m->copy, .border = m->border, .must = m->must, .memory = 40 + dice(120), .budget = 1000000};
+    for (int i = 0; i < m->s.n; i++) {
+        m->time[i] = dice(8) ? 1 + dice(20) : 0;
+        m->send[i] = dice(12);
+        m->once[i] = dice(20);
+        m->copy[i] = dice(8);
+        m->border[i] = dice(4);
+        m->must[i] = dice(16) == 0;
+    }
+    return m;
+}
+
+/* Segment i of n is last[i]; on the special device where its bit says so. */
+static bool mad_holds(const Mad *m, const int *last, int n, int special, Ns period, int *flight)
+{
+    int group = 1, normal = 0;
+    Ns acc = 0, load = 0;
+    Bytes held = 0;
+    for (int i = n - 1; i >= 0; i--) {
+        bool here = special >> i & 1;
+        int first = i ? last[i - 1] + 1 : 0;
+        Ns time = 0;
+        Bytes once = 0, copy = 0;
+        for (int u = first; u <= last[i]; u++) {
+            time += m->time[u];
+            once += m->once[u];
+            copy += m->copy[u];
+            if (m->must[u] && u < last[i])
+                return false;
+        }
+        if (acc + time > period) {
+            group++;
+            acc = 0;
+        }
+        acc += time;
+        flight[i] = group;
+        Bytes bytes = once + group * copy + (first ? m->border[first - 1] : 0) + (i + 1 < n ? m->border[last[i]] : 0);
+        normal += !here;
+        load += here ? time : 0;
+        held += here ? bytes : 0;
+        if (time > period || load > period || held > m->s.memory || (!here && bytes > m->s.memory)
+            || normal > m->s.devices - 1 || (here && i > 0 && special >> (i - 1) & 1))
+            return false;
+        if (first) {
+            if (m->send[first - 1] > period)
+                return false;
+            if (acc + m->send[first - 1] > period) {
+                group++;
+                acc = 0;
+            }
+            acc += m->send[first - 1];
+        }
+    }
+    return true;
+}
+
+static bool every_mad(const Mad *m, Ns period)
+{
+    for (int cuts = 0; cuts < 1 << (m->s.n - 1); cuts++) {
+        int last[UNITS], flight[UNITS], n = 0;
+        for (int u = 0; u < m->s.n; u++)
+            if (u == m->s.n - 1 || cuts >> u & 1)
+                last[n++] = u;
+        for (int special = 0; special < 1 << n; special++)
+            if (mad_holds(m, last, n, special, period, flight))
+                return true;
+    }
+    return false;
+}
+
+static bool mad_answer(const Mad *m, const Segments *a, Ns period)
+{
+    int last[UNITS] = {0}, flight[UNITS] = {0}, special = 0;
+    for (int i = 0; i < a->n; i++) {
+        last[i] = a->at[i].last;
+        special |= a->at[i].special << i;
+    }
+    bool holds = mad_holds(m, last, a->n, special, period, flight);
+    for (int i = 0; i < a->n; i++)
+        holds &= m->s.steps ? flight[i] <= a->at[i].flight : flight[i] == a->at[i].flight;
+    return holds;
+}
+
+static void test_special(void)
+{
+    test_name = "special";
+    int both = 0, coarse = 0, split = 0;
+    for (int i = 0; i < 1500; i++) {
+        Mad *m = some_mad();
+        Ns period = 10 + dice(60);
+        Segments a = {0}, b = {0};
+        bool found = special_cut(&m->s, period, &a);
+        check(found == every_mad(m, period), "%d: period %lld %s, every set of pieces says the opposite", i,
+              (long long)period, found ? "is kept" : "is not kept");
+        check(!found || mad_answer(m, &a, period), "%d: the pieces do not keep the period", i);
+        int pieces = 0;
+        for (int k = 0; k < a.n && found; k++)
+            pieces += a.at[k].special;
+        split += pieces > 1;
+        m->s.steps = 3;
+        bool rough = special_cut(&m->s, period, &b);
+        check(!rough || (found && mad_answer(m, &b, period)), "%d: the grid finds what is not there", i);
+        both += found;
+        coarse += rough;
+    }
+    check(both > 300 && both < 1300 && coarse < both && coarse > both / 2 && split > 30,
+          "%d of 1500 kept, %d on the grid, %d with several pieces: the test sees one side only", both, coarse, split);
+    for (int i = 0; i < 100; i++) {
+        Mad *m = some_mad();
+        Segments a = {0};
+        Ns period = special_plan(&m->s, &a);
+        check(period == 0 || (mad_answer(m, &a, period) && (period == 1 || !every_mad(m, period - 1))),
+              "%d: %lld ns is not the shortest period", i, (long long)period);
+    }
+}
+
+static void test_groups(void)
+{
+    test_name = "1f1b*";
+    for (int p = 1; p <= UNITS; p++)
+        for (int j = 1; j <= p; j++)
+            for (int wire = 0; wire <= (j == 1); wire++) {
+                Mad *m = alloc(sizeof *m);
+                Segments a = {0};
+                m->s = (Special){.n = p, .devices = p + 1, .time = m->time, .send = m->send, .once = m->once, .copy = m->copy,
+                                 .border = m->border, .must = m->must, .memory = 1000, .budget = 100000};
+                for (int u = 0; u < p; u++) {
+                    m->time[u] = 5;
+                    m->send[u] = wire ? 5 : 0;
+                    m->must[u] = true;
+                }
+                check(special_cut(&m->s, 5 * j, &a) && a.n == p, "%d stages at %d t", p, j);
+                for (int x = 1; x <= a.n; x++)
+                    check(a.at[x - 1].flight == (wire ? 2 * (p - x) + 1 : (p - x + j) / j), "stage %d of %d at %d t: %d", x, p,
+                          j, a.at[x - 1].flight);
+            }
+}
+
 int main(void)
 {
+    test_special();
+    test_groups();
     test_chain();
     test_published();
     test_halves();

@@ -60,7 +60,7 @@ static bool may_move(const Moves *m, const int *last, const int *way, int s, int
 /* The better of the two moves of the heaviest stage; false: it has none. */
 static bool step(const Moves *m, int *last, int *way)
 {
-    Burden worst, best;
+    Burden worst, best = {0, 0};
     int s = heaviest(m, last, &worst), chosen = 0;
     for (int k = -1; k <= 1; k += 2) {
         if (!may_move(m, last, way, s, k))

@@ -83,17 +83,17 @@ static bool straight(const Question *q, Answer *a, bool memory, bool own)
     return true;
 }
 
-bool pipedream(const Question *q, Answer *a)
+bool plan_pipedream(const Question *q, Answer *a)
 {
     return straight(q, a, false, false);
 }
 
-bool pipedream_memflag(const Question *q, Answer *a)
+bool plan_pipedream_memflag(const Question *q, Answer *a)
 {
     return straight(q, a, true, false);
 }
 
-bool pipedream_strong(const Question *q, Answer *a)
+bool plan_pipedream_strong(const Question *q, Answer *a)
 {
     return straight(q, a, false, true);
 }
@@ -106,7 +106,7 @@ static const char *describe(const ChainStage *stage, int n, Ns value)
     return strf("%s %" PRId64 " ns a micro-batch", text, value);
 }
 
-bool pipedream_replicated(const Question *q, Answer *a)
+bool plan_pipedream_replicated(const Question *q, Answer *a)
 {
     Units u = units_of(q->p, q->cut, q->chunks);
     Chain c = chain_of(q, &u);

@@ -168,15 +168,19 @@ Repeats repeats_of(const Graph *g)
     Repeats all = {0};
     for (int o = 0, next; o < g->nf; o = next) {
         const char *layer = g->op.at[o].layer;
-        int length, units = 0;
+        Repeat r = {0};
+        int length;
         next = o + 1;
         if (number_of(layer, &length) != 0)
             continue;
-        for (next = o; next < g->nf && stands_in(g, next, layer, length, units); units++)
-            while (next < g->nf && stands_in(g, next, layer, length, units))
+        for (next = o; next < g->nf && stands_in(g, next, layer, length, r.last.n);) {
+            while (next + 1 < g->nf && stands_in(g, next + 1, layer, length, r.last.n))
                 next++;
-        if (units > 1)
-            *PUSH(&all) = (Repeat){strf("%.*s", length, layer), o, next - 1, units};
+            *PUSH(&r.last) = next++;
+        }
+        r.prefix = strf("%.*s", length, layer);
+        if (r.last.n > 1)
+            *PUSH(&all) = r;
     }
     return all;
 }

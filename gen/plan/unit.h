@@ -22,7 +22,7 @@ typedef struct {
 /* cut: by forward operator, CUT_NEVER, CUT_MAY or CUT_MUST.  At least `least` units if the graph has so many. */
 Units units_of(const Plan *p, const char *cut, int least);
 
-typedef struct { const char *prefix; int first, last, units; } Repeat;   /* forward operators of h.0 .. h.11 */
+typedef struct { const char *prefix; Ints last; } Repeat;    /* last forward operator of h.0, h.1, ... */
 typedef VEC(Repeat) Repeats;
 /* The repeated blocks: runs of layers prefix.0, prefix.1, ...; at least two repetitions. */
 Repeats repeats_of(const Graph *g);

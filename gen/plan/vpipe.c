@@ -97,14 +97,18 @@ static Burden swap(Vpipe *v, int first, int last, int stage, Burden b)
     return b;
 }
 
-typedef struct { int unit; Ns forward; Bytes saved; } Rate;
+typedef struct { int unit; Ns mebibyte; } Rate;
 
-/* Least forward time per byte first; of equals the earlier. */
+/* Least forward time for a mebibyte first; of equals the earlier. */
 static int by_rate(const void *a, const void *b)
 {
     const Rate *x = a, *y = b;
-    double p = (double)x->forward * (double)y->saved, q = (double)y->forward * (double)x->saved;
-    return p != q ? (p > q) - (p < q) : x->unit - y->unit;
+    return x->mebibyte != y->mebibyte ? (x->mebibyte > y->mebibyte) - (x->mebibyte < y->mebibyte) : x->unit - y->unit;
+}
+
+static Ns mebibyte(Ns time, Bytes bytes)
+{
+    return bytes > 0 && time < INT64_MAX / 1048576 ? time * 1048576 / bytes : INT64_MAX;
 }
 
 static Burden recompute(Vpipe *v, int first, int last, int stage, Burden b)
@@ -113,7 +117,7 @@ static Burden recompute(Vpipe *v, int first, int last, int stage, Burden b)
     Rate *rate = alloc(sizeof *rate * (size_t)(last - first + 1));
     for (int k = first; k <= last; k++)
         if (v->way[k] == FATE_KEEP)
-            rate[n++] = (Rate){k, v->u->forward[k], v->u->saved[k]};
+            rate[n++] = (Rate){k, mebibyte(v->u->forward[k], v->u->saved[k])};
     qsort(rate, (size_t)n, sizeof *rate, by_rate);
     for (int i = 0; i < n && b.over > 0; i++) {
         v->way[rate[i].unit] = FATE_RECOMPUTE;
@@ -195,12 +199,12 @@ static bool search(const Question *q, Answer *a, Burden (*plan)(void *, int, int
     return moves_worst(&m, last).over == 0;
 }
 
-bool vpipe_repo(const Question *q, Answer *a)
+bool plan_vpipe_repo(const Question *q, Answer *a)
 {
     return search(q, a, tail);
 }
 
-bool vpipe_paper(const Question *q, Answer *a)
+bool plan_vpipe_paper(const Question *q, Answer *a)
 {
     return search(q, a, blocks);
 }
