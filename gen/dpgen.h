@@ -584,6 +584,7 @@ void check_lower(const Plan *p);                    /* calls, operands, sizes; n
 /* ---- mem: lower/mem.c -------------------------------------------------------------------------------------------- */
 int mem(Plan *p);
 void host_layout(Plan *p, int device);              /* lower/host.c: the same for the host's memory */
+Bytes *mem_at_peak(const Plan *p, int device);       /* by buffer: bytes alive at dev[].peak, over slots and micro-batches */
 void mem_measure(Plan *p);                           /* bound, peak and live alone, of a plan from a file */
 void check_mem(const Plan *p);                      /* every call reads what it should, byte for byte */
 /* ---- sim: lower/sim.c -------------------------------------------------------------------------------------------- */

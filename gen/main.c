@@ -10,6 +10,7 @@
 #include "emit/emit.h"
 #include "pack/pack.h"
 #include "plan/nofit.h"
+#include "view/view.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -298,15 +299,24 @@ static void try_search(void *ctx)
     t->best = search(t->x, t->m, &t->failed);
 }
 
+/* What views call back. */
+static Plan *plan_of(void *ctx, const Model *m, Plan **failed)
+{
+    const Options *x = ctx;
+    Options quiet = {.profile = x->profile, .estimate = x->estimate};
+    Trial t = {&quiet, m, NULL, NULL};
+    bool model = diag_accepts(try_search, &t);
+    *failed = model ? t.failed : NULL;
+    return model ? t.best : NULL;
+}
+
 /* What nofit() calls back: would this variant of the model fit?  It may be no model at all: with a smaller micro-batch the
  * shapes of one that says 4 where it means B no longer agree. */
 static bool would_fit(void *ctx, const Model *m, Bytes *need)
 {
-    Options quiet = {.profile = ((const Options *)ctx)->profile};
-    Trial t = {&quiet, m, NULL, NULL};
-    bool model = diag_accepts(try_search, &t);
-    *need = model && !t.best && t.failed ? t.failed->nofit_need : 0;
-    return model && t.best;
+    Plan *failed = NULL, *best = plan_of(ctx, m, &failed);
+    *need = !best && failed ? failed->nofit_need : 0;
+    return best;
 }
 
 /* ---- verbs ------------------------------------------------------------------------------------------------------- */
@@ -356,8 +366,13 @@ static int plan_model(const Options *x, const Model *m)
     if (x->json)
         emit_plan_json(stdout, p);
     else
-        print_table(p);
+        view_plan(stdout, p, is_plan(x->from) ? NULL : plan_of, (void *)(uintptr_t)x);
     return 0;
+}
+
+static int explain_model(const Options *x, const Model *m)
+{
+    return view_explain(stdout, plan_or_stop(x, m), x->what, plan_of, (void *)(uintptr_t)x);
 }
 
 static int generate(const Options *x, const Model *m)
@@ -405,9 +420,10 @@ int main(int argc, char **argv)
     Model *m = model(root, x.file, &x.over);
     bad_stop();
     pace(m, x.pace);
-    if (x.verb && !strcmp(x.verb, "check"))
-        return check_model(&x, m);
-    if (x.verb)
-        return plan_model(&x, m);
+    static const struct { const char *name; int (*run)(const Options *x, const Model *m); } verb[] = {
+        {"check", check_model}, {"plan", plan_model}, {"explain", explain_model}};
+    for (size_t i = 0; x.verb && i < sizeof verb / sizeof *verb; i++)
+        if (!strcmp(x.verb, verb[i].name))
+            return verb[i].run(&x, m);
     return generate(&x, m);
 }

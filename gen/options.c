@@ -27,7 +27,8 @@ const Dump dumps[] = {
 static const char usage[] =
     "dpgen MODEL.yaml -o DIR     plan the training job and write it to DIR as C\n"
     "dpgen check MODEL.yaml      operators, parameters, bytes, FLOP\n"
-    "dpgen plan MODEL.yaml       the plan as a table; --json as data\n"
+    "dpgen plan MODEL.yaml       the plan, and what its neighbours would cost; --json as data\n"
+    "dpgen explain MODEL.yaml X  why operator or tensor X is where it is, and kept or not\n"
     "dpgen pack FILE.csv         addresses for a published packing instance; -o OUT.csv, --capacity BYTES\n"
     "\n"
     "  -o DIR                    where to write; appears whole or not at all\n"
@@ -87,14 +88,22 @@ static void take_option(Options *x, const char *option, const char *value)
         misuse("%s needs a value", option);
 }
 
-static bool is_verb(const char *word)
+/* Commands; without one, a model file and -o. */
+enum { GENERATE = 1, CHECK = 2, PLAN = 4, EXPLAIN = 8, COMPARE = 16, PLANS = GENERATE | PLAN | EXPLAIN | COMPARE };
+static const struct { const char *name; int bit; } verbs[] = {
+    {"check", CHECK}, {"plan", PLAN}, {"explain", EXPLAIN}};
+
+static int verb_bit(const char *word)
 {
-    return !strcmp(word, "check") || !strcmp(word, "plan");
+    for (size_t i = 0; word && i < sizeof verbs / sizeof *verbs; i++)
+        if (!strcmp(word, verbs[i].name))
+            return verbs[i].bit;
+    return 0;
 }
 
 static void check_verb(const char *word)
 {
-    static const char *const later[] = {"profile", "compare", "explain", "schedules"};
+    static const char *const later[] = {"profile", "compare", "schedules"};
     for (size_t i = 0; i < sizeof later / sizeof *later; i++)
         if (!strcmp(word, later[i]))
             misuse("the command %s is not built yet; a file of that name is written ./NAME", word);
@@ -103,14 +112,15 @@ static void check_verb(const char *word)
 /* An option that a command would ignore is a mistake in the command line. */
 static void check_ignored(const Options *x)
 {
-    bool check = x->verb && !strcmp(x->verb, "check");
-    const char *verb = x->verb ? x->verb : "MODEL.yaml";
-    const struct { const char *option; bool given, taken; } uses[] = {
-        {"-o", x->out, !x->verb}, {"--prefix", x->prefix, !x->verb}, {"--json", x->json, x->verb && !check && !x->dump},
-        {"--profile", x->profile, !check && !x->estimate}, {"--estimate", x->estimate, !check}};
+    int verb = x->verb ? verb_bit(x->verb) : GENERATE;
+    const struct { const char *option; bool given; int taken; bool unless; } uses[] = {
+        {"-o", x->out, GENERATE | COMPARE, false}, {"--prefix", x->prefix, GENERATE, false},
+        {"--json", x->json, PLAN | COMPARE, x->dump}, {"--profile", x->profile, PLANS, x->estimate},
+        {"--estimate", x->estimate, PLANS, false},
+        {"-d", x->dump, ~(EXPLAIN | COMPARE), false}, {"--from", x->from, ~COMPARE, false}};
     for (size_t i = 0; i < sizeof uses / sizeof *uses; i++)
-        if (uses[i].given && !uses[i].taken)
-            misuse(strf("dpgen %s has no use for %%s%s%s", verb, x->dump ? " with -d" : "",
+        if (uses[i].given && (!(uses[i].taken & verb) || uses[i].unless))
+            misuse(strf("dpgen %s has no use for %%s%s%s", x->verb ? x->verb : "MODEL.yaml", x->dump ? " with -d" : "",
                         x->estimate ? " with --estimate" : ""), uses[i].option);
 }
 
@@ -125,6 +135,8 @@ static void check_options(const Options *x)
     }
     if (!x->file)
         misuse("%s", "no model file");
+    if (verb_bit(x->verb) == EXPLAIN && !x->what)
+        misuse("explain what? dpgen explain %s NAME, of an operator or a tensor", x->file);
     check_ignored(x);
     if (!x->verb && !x->out && !x->dump)
         misuse("where to? dpgen %s -o DIR", x->file);
@@ -156,10 +168,12 @@ Options options(int argc, char **argv)
             x.pace = true;
         else if (word[0] == '-' && word[1])
             take_option(&x, word, ++i < argc ? argv[i] : NULL);
-        else if (!x.verb && !x.file && is_verb(word))
+        else if (!x.verb && !x.file && verb_bit(word))
             x.verb = word;
         else if (!x.file)
             check_verb(x.file = word);
+        else if (!x.what && verb_bit(x.verb) == EXPLAIN)
+            x.what = word;
         else
             misuse("one model file at a time: what is %s?", word);
     }

@@ -7,7 +7,7 @@
 #include "dpgen.h"
 
 typedef struct {
-    const char *verb, *file, *out, *from, *dump, *profile, *prefix, *devices;
+    const char *verb, *file, *out, *from, *dump, *profile, *prefix, *devices, *what;
     Overrides over;
     bool json, estimate, pace;
 } Options;

@@ -130,15 +130,13 @@ static int by_bytes(const void *a, const void *b)
 static void print_peak(FILE *f, const Plan *p, int device)
 {
     const DevicePlan *d = &p->dev.at[device];
+    const Bytes *alive = mem_at_peak(p, device);
     VEC(Big) big = {0};
-    for (int b = 0; b < p->buf.n; b++) {
-        const Buf *x = &p->buf.at[b];
-        int slots = x->pool >= 0 ? p->pool.at[x->pool].count : 1;
-        if (x->device == device && x->first <= d->peak && x->last >= d->peak)
-            *PUSH(&big) = (Big){b, x->bytes * slots};
-    }
+    for (int b = 0; b < p->buf.n; b++)
+        if (alive[b] > 0)
+            *PUSH(&big) = (Big){b, alive[b]};
     qsort(big.at, (size_t)big.n, sizeof *big.at, by_bytes);
-    fprintf(f, "<p>Peak at call %d of %d. The largest of what is owned there, all slots:</p>\n<table>", d->peak, d->ticks);
+    fprintf(f, "<p>Peak at call %d of %d. The largest of what is alive there:</p>\n<table>", d->peak, d->ticks);
     for (int i = 0; i < big.n && i < 8; i++) {
         const Buf *x = &p->buf.at[big.at[i].buf];
         Loc at = x->tensor >= 0 ? p->g->tensor.at[x->tensor].loc :

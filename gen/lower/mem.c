@@ -609,6 +609,24 @@ static Mem mem_new(Plan *p, int device)
     return m;
 }
 
+Bytes *mem_at_peak(const Plan *p, int device)
+{
+    Plan here = *p;             /* only read */
+    Mem m = mem_new(&here, device);
+    Bytes *alive = alloc(sizeof *alive * (size_t)p->buf.n);
+    for (int b = 0; b < p->buf.n; b++) {
+        const Buf *x = &p->buf.at[b];
+        int slots = x->pool >= 0 ? p->pool.at[x->pool].count : 1, peak = p->dev.at[device].peak;
+        if (x->device == device && always(x))
+            alive[b] = align(x->bytes) * slots;
+        for (int mb = 0; x->device == device && !always(x) && mb < m.micro; mb++) {
+            const Span *s = live_of(&m, b, mb);
+            alive[b] += s->first <= peak && peak <= s->last ? align(x->bytes) : 0;
+        }
+    }
+    return alive;
+}
+
 /* live, bound and peak of a plan that was read from a file. */
 void mem_measure(Plan *p)
 {

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plan.c: the chosen plan as text that a person understands.
+ *
+ * Planners of the field print cuts and a predicted time, and leave their users to ask why.  Here each stage shows its
+ * operators, what its memory holds at the peak, limit and slack, its times and its idle share; and for each cut what
+ * becomes of the step if it stood one place earlier or later, all other cuts as they are: planned again, not guessed.
+ */
+#include "view.h"
+#include "../emit/emit.h"
+#include <inttypes.h>
+
+static double ms(Ns ns)
+{
+    return (double)ns / 1e6;
+}
+
+static void print_stage(FILE *f, const Plan *p, int device)
+{
+    const DevicePlan *d = &p->dev.at[device];
+    StageSum s = view_stage(p, device);
+    fprintf(f, "stage %d  %s (%s), %d operators, %d in flight\n", device, covers_text(p, device),
+            p->m->devices.at[device].name, s.ops, s.flight);
+    fprintf(f, "  time    forward %.3f ms, backward %.3f ms, recompute %.3f ms a micro-batch; idle %.1f %% of the step\n",
+            ms(s.forward), ms(s.backward), ms(s.again), p->step ? 100.0 * (double)s.idle / (double)p->step : 0.0);
+    fprintf(f, "  memory  arena %s of %s, slack %s, lower bound %s (+%.1f %%)\n", size_text(d->arena), size_text(d->limit),
+            size_text(d->limit - d->arena), size_text(d->bound), 100.0 * (double)(d->arena - d->bound) / (double)d->bound);
+    fprintf(f, "  at peak");
+    for (int k = 0; k < H_KINDS; k++)
+        if (s.at_peak[k] > 0)
+            fprintf(f, "%s %s %s", k ? "," : "", holding_name[k], size_text(s.at_peak[k]));
+    fprintf(f, "\n  policy  keep %d", s.kept);
+    if (s.dropped)
+        fprintf(f, ", recompute %d (%s a micro-batch)", s.dropped, size_text(s.dropped_bytes));
+    if (s.moved)
+        fprintf(f, ", offload %d (%s a micro-batch)", s.moved, size_text(s.moved_bytes));
+    fprintf(f, "\n");
+}
+
+/* ---- neighbouring cuts --------------------------------------------------------------------------------------------- */
+
+/* The last operator of each chunk but the last; false: chunks are no runs. */
+static bool cuts_of(const Plan *p, Ints *cuts)
+{
+    for (int o = 0; o + 1 < p->g->nf; o++)
+        if (p->chunk.at[o] != p->chunk.at[o + 1])
+            *PUSH(cuts) = o;
+    return cuts->n == p->chunk_device.n - 1;
+}
+
+typedef struct { const Plan *p; PlanOf plan_of; void *ctx; const Ints *cuts; } Neighbours;
+
+/* Cut i at operator `at` instead: the step, or why not. */
+static const char *moved(const Neighbours *n, int i, int at)
+{
+    const Plan *p = n->p;
+    bool crosses = (i > 0 && at <= n->cuts->at[i - 1]) || (i + 1 < n->cuts->n && at >= n->cuts->at[i + 1]);
+    if (at < 0 || at + 1 >= p->g->nf || crosses)
+        return "no operator is left";
+    Model *with = alloc(sizeof *with);
+    *with = *p->m;
+    with->plan.schedule = p->schedule;
+    with->plan.stages_min = with->plan.stages_max = p->devices;
+    with->plan.cuts = (Ints){0};
+    for (int c = 0; c < n->cuts->n; c++)
+        *PUSH(&with->plan.cuts) = c == i ? at : n->cuts->at[c];
+    Plan *failed = NULL, *other = n->plan_of(n->ctx, with, &failed);
+    if (other)
+        return strf("%+.3f ms", ms(other->step - p->step));
+    if (failed && failed->nofit_device >= 0)
+        return strf("stage %d does not fit", failed->nofit_device);
+    return "not allowed";
+}
+
+void view_cuts(FILE *f, const Plan *p, int only, PlanOf plan_of, void *ctx)
+{
+    Ints cuts = {0};
+    if (!plan_of || !cuts_of(p, &cuts) || !cuts.n)
+        return;
+    Neighbours n = {p, plan_of, ctx, &cuts};
+    fprintf(f, "cuts    the step, were this cut one operator earlier, or later, and all others as they are\n");
+    for (int i = 0; i < cuts.n; i++) {
+        int at = cuts.at[i];
+        if (only < 0 || only == at)
+            fprintf(f, "  after %d, %s: earlier %s, later %s\n", at, p->g->op.at[at].name, moved(&n, i, at - 1),
+                    moved(&n, i, at + 1));
+    }
+}
+
+void view_plan(FILE *f, const Plan *p, PlanOf plan_of, void *ctx)
+{
+    double rate = p->step ? (double)(p->g->batch * p->g->micro) * 1e9 / (double)p->step : 0;
+    fprintf(f, "%s: %s, %d stages, %" PRId64 " micro-batches of %" PRId64 ", planner %s\n", p->g->name, p->schedule, p->devices,
+            p->g->micro, p->g->batch, p->m->plan.planner);
+    fprintf(f, "predicted step %.3f ms (%s), %.1f samples/s", ms(p->step), p->c->measured ? "measured" : "estimated", rate);
+    if (p->bound > 0)
+        fprintf(f, "; no plan is faster than %.3f ms: gap %.1f %%", ms(p->bound),
+                100.0 * (double)(p->step - p->bound) / (double)p->bound);
+    fprintf(f, "\n  bound   %s\n", p->space ? p->space : "none");
+    for (int d = 0; d < p->devices; d++)
+        print_stage(f, p, d);
+    view_cuts(f, p, -1, plan_of, ctx);
+}

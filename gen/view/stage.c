@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * stage.c: sums over one device of a finished plan.
+ */
+#include "view.h"
+
+const char *const holding_name[H_KINDS] = {"parameters", "gradients", "moments", "saved", "messages", "other"};
+
+static Holding holding(const Plan *p, const Buf *x)
+{
+    static const Holding of_state[] = {[S_PARAM] = H_PARAM, [S_COPY] = H_PARAM, [S_GRAD] = H_GRAD, [S_MOMENT1] = H_MOMENT,
+        [S_MOMENT2] = H_MOMENT, [S_CLIP] = H_OTHER, [S_NORM] = H_OTHER, [S_VALUES] = H_OTHER};
+    if (x->origin == RECEIVED || x->death == AT_SEND)
+        return H_MESSAGE;
+    if (x->state >= 0)
+        return of_state[p->g->state.at[x->state].kind];
+    bool crosses = x->tensor >= 0 && (x->birth == AT_F || x->birth == AT_LOAD) && (x->death == AT_B || x->death == AT_W);
+    return crosses && x->origin == MADE ? H_SAVED : H_OTHER;
+}
+
+static void add_times(StageSum *s, const Plan *p, int device)
+{
+    for (int r = 0; r < p->routine.n; r++) {
+        const Routine *x = &p->routine.at[r];
+        for (int i = 0; x->device == device && !x->eval && x->kind != K_U && i < x->call.n; i++) {
+            Ns ns = cost_op(p->c, device, x->call.at[i].op);
+            *(x->call.at[i].again ? &s->again : x->kind == K_F ? &s->forward : &s->backward) += ns;
+        }
+    }
+}
+
+/* Each tensor once that some backward call of the device reads, or would read if it were not made again. */
+static void add_fates(StageSum *s, const Plan *p, int device)
+{
+    const Graph *g = p->g;
+    bool *seen = alloc((size_t)g->tensor.n);
+    for (int o = g->nf; o < g->nb; o++)
+        for (int i = 0; device_of(p, o) == device && i < g->op.at[o].arg.n; i++) {
+            const Arg *a = &g->op.at[o].arg.at[i];
+            const Tensor *t = a->state || a->kind != ARG_READ ? NULL : &g->tensor.at[a->index];
+            if (!t || t->kind != T_ACT || seen[a->index] || device_of(p, t->op) != device)
+                continue;
+            seen[a->index] = true;
+            Fate fate = (Fate)p->fate.at[a->index * p->variants];
+            s->kept += fate == FATE_KEEP;
+            s->dropped += fate == FATE_RECOMPUTE;
+            s->moved += fate == FATE_OFFLOAD;
+            s->dropped_bytes += fate == FATE_RECOMPUTE ? t->bytes : 0;
+            s->moved_bytes += fate == FATE_OFFLOAD ? t->bytes : 0;
+        }
+}
+
+StageSum view_stage(const Plan *p, int device)
+{
+    const DevicePlan *d = &p->dev.at[device];
+    StageSum s = {.idle = p->step - d->busy};
+    for (int o = 0; o < p->g->nf; o++)
+        s.ops += device_of(p, o) == device;
+    for (int c = 0; c < p->chunk_device.n; c++)
+        s.flight += p->chunk_device.at[c] == device ? order_flight(p, c) : 0;
+    add_times(&s, p, device);
+    add_fates(&s, p, device);
+    const Bytes *alive = mem_at_peak(p, device);
+    for (int b = 0; b < p->buf.n; b++)
+        s.at_peak[holding(p, &p->buf.at[b])] += alive[b];
+    Bytes sum = 0;
+    for (int k = 0; k < H_KINDS; k++)
+        sum += s.at_peak[k];
+    if (sum != d->bound)
+        die("view: what is alive at the peak of device %d adds up to %lld bytes, not %lld", device, (long long)sum,
+            (long long)d->bound);
+    return s;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * view.h: a finished plan, told to a person: `dpgen plan`, `dpgen explain`, `dpgen compare`.
+ *
+ * Views ask "and what if not?" by planning a changed model, so they call back to whoever plans, as nofit.h does.
+ */
+#ifndef VIEW_H
+#define VIEW_H
+#include "../options.h"
+
+/* The best plan of a model, quietly; NULL: none fits (failed, may be NULL, says why) or the model is none. */
+typedef Plan *(*PlanOf)(void *ctx, const Model *m, Plan **failed);
+
+/* What one device does and holds. */
+typedef enum { H_PARAM, H_GRAD, H_MOMENT, H_SAVED, H_MESSAGE, H_OTHER, H_KINDS } Holding;
+extern const char *const holding_name[H_KINDS];
+typedef struct {
+    int ops;                    /* forward operators */
+    int flight;                 /* micro-batches, over all its chunks */
+    Ns forward, backward, again;        /* one micro-batch of each chunk; backward without what is made again */
+    Ns idle;                    /* of a step */
+    int kept, dropped, moved;   /* tensors that backward reads */
+    Bytes dropped_bytes, moved_bytes;   /* of one micro-batch */
+    Bytes at_peak[H_KINDS];     /* alive at the call where most is: their sum is the lower bound of the arena */
+} StageSum;
+StageSum view_stage(const Plan *p, int device);
+
+void view_plan(FILE *f, const Plan *p, PlanOf plan_of, void *ctx);      /* plan.c; plan_of NULL: without neighbours */
+/* What its neighbours would cost: of all cuts, or of the one after operator `only`.  plan.c */
+void view_cuts(FILE *f, const Plan *p, int only, PlanOf plan_of, void *ctx);
+int  view_explain(FILE *f, const Plan *p, const char *what, PlanOf plan_of, void *ctx);     /* explain.c; a status */
+#endif
