@@ -22,7 +22,7 @@ BASE_PLAN = gen/plan/own.o gen/plan/unit.o gen/plan/memo.o gen/plan/chain.o gen/
         gen/plan/twobw.o
 PLAN  = $(PRICE) gen/plan/part.o gen/plan/exact.o gen/plan/span.o gen/plan/nofit.o gen/plan/check_plan.o $(BASE_PLAN)
 LOWER = gen/lower/rebuild.o gen/lower/version.o gen/lower/comm.o gen/lower/comm_async.o gen/lower/offload.o \
-        gen/lower/lower.o gen/lower/mem.o gen/lower/host.o gen/lower/sim.o \
+        gen/lower/lower.o gen/lower/lives.o gen/lower/mem.o gen/lower/host.o gen/lower/sim.o \
         gen/lower/check_sim.o gen/lower/check_comm.o gen/lower/check_mem.o
 PACK  = gen/pack/search.o gen/pack/greedy.o gen/pack/verify.o gen/pack/pack.o gen/pack/file.o
 EMIT  = gen/emit/names.o gen/emit/text.o gen/emit/stage.o gen/emit/launch.o gen/emit/archive.o gen/emit/report.o \

@@ -14,110 +14,13 @@
  *            A pool of one buffer is placed like a local, its slots as one block.  Several orders are tried, the lowest
  *            top wins, the first of equals (after TFLite's greedy by size: Pisarchyk and Lee, Efficient Memory
  *            Management for Deep Neural Net Inference, 2020, section 5)
- *   bound    the most bytes alive at any tick, aligned; no packing, pooled or not, can be below it
  *
  * Cost: buffers times placed parts times the micro-batches of both, a few times.  Not handled: sharing one buffer between
  * an operator's operand and result; moving a tensor after it is placed.
  */
-#include "dpgen.h"
+#include "mem.h"
 #include <stdlib.h>
 #include <string.h>
-
-typedef struct { int first, last; } Span;
-typedef struct { Bytes at, size; Span *span; int n; } Part;     /* at: in the arena once placed, in the item before */
-typedef VEC(Part) Parts;
-typedef struct {
-    int buf, pool;              /* a local buffer, or a pool, or both */
-    Bytes size;
-    int first;
-    Parts part;                 /* pool: by buffer and slot; local: one, or by slot */
-    int host;                   /* local: item of the pool whose slots it may live in; -1: none */
-    Parts in_slot;              /* local: by slot of the host */
-} Item;
-typedef struct { Bytes at; bool hosted; } Place;    /* of an item; hosted: in each slot of its host, at is that in slot 0 */
-
-typedef struct {
-    Plan *p;
-    int device, overlap;
-    int micro;                  /* micro-batches of all steps in the list */
-    Span *live;                 /* [buf * micro + mb]; last < first: never */
-    int *slot;                  /* [pool * micro + mb] */
-    int own;                    /* pools from here on hold one buffer each */
-    Bytes top;                  /* of the states */
-    VEC(Item) item;             /* pools, then locals */
-    int pools;                  /* so many items are pools of several buffers */
-} Mem;
-
-static Bytes align(Bytes n)
-{
-    return (n + ALIGN - 1) / ALIGN * ALIGN;
-}
-
-/* ---- who lives when --------------------------------------------------------------------------------------------- */
-
-/* The list of an asynchronous plan is a run of one period and, behind it, a step alone; its micro-batches numbered through. */
-static int number_of(const Mem *m, const Action *k)
-{
-    int from = k->piece == PIECE_EPILOGUE ? 1 : k->piece == PIECE_ALONE ? 1 + m->overlap : 0;
-    return (k->step + from) * (int)m->p->g->micro + (k->mb < 0 ? 0 : k->mb);
-}
-
-static void touch(Mem *m, int b, int mb, int tick)
-{
-    Span *s = &m->live[(size_t)b * (size_t)m->micro + (size_t)mb];
-    if (s->last < s->first)
-        *s = (Span){tick, tick};
-    else
-        s->last = tick;
-    Buf *x = &m->p->buf.at[b];
-    if (x->last < x->first)
-        x->first = tick;
-    x->last = tick;
-}
-
-static void replay(Mem *m, const Actions *list)
-{
-    for (int i = 0; i < list->n; i++) {
-        const Action *k = &list->at[i];
-        if (k->buf >= 0)
-            touch(m, k->buf, number_of(m, k), k->tick);
-        if (k->routine < 0)
-            continue;
-        const Routine *r = &m->p->routine.at[k->routine];
-        for (int c = 0; c < r->call.n; c++)
-            for (int j = 0; j < r->call.at[c].buf.n; j++)
-                if (r->call.at[c].buf.at[j] >= 0)
-                    touch(m, r->call.at[c].buf.at[j], number_of(m, k), k->tick + c);
-    }
-}
-
-static bool always(const Buf *b)
-{
-    return b->birth == AT_ALWAYS;
-}
-
-static void find_lives(Mem *m)
-{
-    Plan *p = m->p;
-    for (int b = 0; b < p->buf.n; b++) {
-        p->buf.at[b].first = p->buf.at[b].device == m->device ? 0 : p->buf.at[b].first;
-        p->buf.at[b].last = p->buf.at[b].device == m->device ? -1 : p->buf.at[b].last;
-        for (int i = 0; i < m->micro; i++)
-            m->live[(size_t)b * (size_t)m->micro + (size_t)i] = (Span){0, -1};
-    }
-    replay(m, &p->dev.at[m->device].list);
-    replay(m, &p->dev.at[m->device].eval);
-    for (int b = 0; b < p->buf.n; b++)
-        if (p->buf.at[b].device == m->device && always(&p->buf.at[b])) {
-            p->buf.at[b].first = 0;
-            p->buf.at[b].last = p->dev.at[m->device].ticks - 1;
-        }
-}
-
-static Span *live_of(const Mem *m, int b, int mb)
-{
-    return &m->live[(size_t)b * (size_t)m->micro + (size_t)mb];
-}
 
 /* ---- slots ------------------------------------------------------------------------------------------------------- */
 
@@ -172,8 +75,8 @@ static bool overlaps_itself(const Mem *m, int b)
     Span *span = alloc(sizeof *span * (size_t)m->micro);
     int n = 0;
     for (int mb = 0; mb < m->micro; mb++)
-        if (live_of(m, b, mb)->last >= live_of(m, b, mb)->first)
-            span[n++] = *live_of(m, b, mb);
+        if (mem_live(m, b, mb)->last >= mem_live(m, b, mb)->first)
+            span[n++] = *mem_live(m, b, mb);
     qsort(span, (size_t)n, sizeof *span, span_order);
     for (int i = 1; i < n; i++)
         if (span[i].first <= span[i - 1].last)
@@ -187,7 +90,7 @@ static void find_own_pools(Mem *m)
     m->own = p->pool.n;
     for (int b = 0; b < p->buf.n; b++) {
         Buf *x = &p->buf.at[b];
-        if (x->device != m->device || x->pool >= 0 || x->tensor < 0 || always(x) || !overlaps_itself(m, b))
+        if (x->device != m->device || x->pool >= 0 || x->tensor < 0 || mem_always(x) || !overlaps_itself(m, b))
             continue;
         x->pool = p->pool.n;
         *PUSH(&p->pool) = (Pool){.device = x->device, .chunk = x->chunk, .eval = x->eval, .birth = x->birth, .death = x->death,
@@ -212,7 +115,7 @@ static void find_slots(Mem *m)
         for (int mb = 0; mb < m->micro; mb++) {
             Life l = {{0, -1}, mb};
             for (int b = 0; b < p->buf.n; b++) {
-                const Span *s = live_of(m, b, mb);
+                const Span *s = mem_live(m, b, mb);
                 if (p->buf.at[b].pool != x || s->last < s->first)
                     continue;
                 if (l.span.last < l.span.first)
@@ -240,13 +143,13 @@ static int by_first(const void *a, const void *b)
 /* The ticks at which buffer b is alive, for the micro-batches that own slot s of a pool (pool < 0: for all). */
 static Part spans_of(const Mem *m, int b, int pool, int s)
 {
-    Part part = {0, align(m->p->buf.at[b].bytes), NULL, 0};
+    Part part = {0, mem_align(m->p->buf.at[b].bytes), NULL, 0};
     int n = 0;
     for (int mb = 0; mb < m->micro; mb++)
         n += pool < 0 || m->slot[pool * m->micro + mb] == s;
     part.span = alloc(sizeof(Span) * (size_t)n);
     for (int mb = 0; mb < m->micro; mb++) {
-        const Span *x = live_of(m, b, mb);
+        const Span *x = mem_live(m, b, mb);
         if (x->last >= x->first && (pool < 0 || m->slot[pool * m->micro + mb] == s))
             part.span[part.n++] = *x;
     }
@@ -266,7 +169,7 @@ static void lay_out_slot(Mem *m, int pool)
     Bytes at = 0;
     for (int i = 0; i < order.n; i++) {
         p->buf.at[order.at[i].buf].offset = at;
-        at += align(p->buf.at[order.at[i].buf].bytes);
+        at += mem_align(p->buf.at[order.at[i].buf].bytes);
     }
     p->pool.at[pool].stride = at;
 }
@@ -288,10 +191,10 @@ static void place_states(Mem *m)
     }
     for (int b = 0; b < p->buf.n; b++) {
         Buf *x = &p->buf.at[b];
-        if (x->device != m->device || !always(x) || x->pool >= 0)
+        if (x->device != m->device || !mem_always(x) || x->pool >= 0)
             continue;
         x->offset = m->top;
-        m->top += align(x->bytes);
+        m->top += mem_align(x->bytes);
     }
     p->dev.at[m->device].state = m->top;
 }
@@ -342,14 +245,14 @@ static void find_items(Mem *m)
     m->pools = m->item.n;
     for (int b = 0; b < p->buf.n; b++) {
         const Buf *x = &p->buf.at[b];
-        if (x->device != m->device || always(x) || (x->pool >= 0 && x->pool < m->own) || x->last < x->first)
+        if (x->device != m->device || mem_always(x) || (x->pool >= 0 && x->pool < m->own) || x->last < x->first)
             continue;
         Item *item = PUSH(&m->item);
         if (x->pool >= 0) {
             add_own(m, item, b);
             continue;
         }
-        *item = (Item){.buf = b, .pool = -1, .size = align(x->bytes), .first = x->first, .host = host_of(m, x)};
+        *item = (Item){.buf = b, .pool = -1, .size = mem_align(x->bytes), .first = x->first, .host = host_of(m, x)};
         *PUSH(&item->part) = spans_of(m, b, -1, 0);
         for (int s = 0; item->host >= 0 && s < p->pool.at[m->item.at[item->host].pool].count; s++)
             *PUSH(&item->in_slot) = spans_of(m, b, m->item.at[item->host].pool, s);
@@ -549,31 +452,7 @@ static void best_packing(Mem *m)
     m->p->dev.at[m->device].arena = top;
 }
 
-/* ---- bound and literals ------------------------------------------------------------------------------------------ */
-
-static void find_bound(Mem *m)
-{
-    DevicePlan *d = &m->p->dev.at[m->device];
-    Bytes *change = alloc(sizeof(Bytes) * (size_t)(d->ticks + 2)), now = m->top;
-    for (int b = 0; b < m->p->buf.n; b++)
-        for (int mb = 0; mb < m->micro; mb++) {
-            const Span *s = live_of(m, b, mb);
-            if (m->p->buf.at[b].device != m->device || always(&m->p->buf.at[b]) || s->last < s->first)
-                continue;
-            change[s->first] += align(m->p->buf.at[b].bytes);
-            change[s->last + 1] -= align(m->p->buf.at[b].bytes);
-        }
-    d->bound = now;
-    d->live = alloc(sizeof(Bytes) * (size_t)d->ticks);
-    for (int t = 0; t < d->ticks; t++) {
-        now += change[t];
-        d->live[t] = now;
-        if (now > d->bound) {
-            d->bound = now;
-            d->peak = t;
-        }
-    }
-}
+/* ---- literals ------------------------------------------------------------------------------------------ */
 
 static int slot_of(const Mem *m, int pool, const Action *k)
 {
@@ -599,44 +478,6 @@ static void set_slots(Mem *m, Actions *list)
     }
 }
 
-static Mem mem_new(Plan *p, int device)
-{
-    Mem m = {.p = p, .device = device, .overlap = order_overlap(p), .micro = (int)p->g->micro};
-    if (m.overlap)
-        m.micro *= m.overlap + 2;
-    m.live = alloc(sizeof(Span) * (size_t)p->buf.n * (size_t)m.micro);
-    find_lives(&m);
-    return m;
-}
-
-Bytes *mem_at_peak(const Plan *p, int device)
-{
-    Plan here = *p;             /* only read */
-    Mem m = mem_new(&here, device);
-    Bytes *alive = alloc(sizeof *alive * (size_t)p->buf.n);
-    for (int b = 0; b < p->buf.n; b++) {
-        const Buf *x = &p->buf.at[b];
-        int slots = x->pool >= 0 ? p->pool.at[x->pool].count : 1, peak = p->dev.at[device].peak;
-        if (x->device == device && always(x))
-            alive[b] = align(x->bytes) * slots;
-        for (int mb = 0; x->device == device && !always(x) && mb < m.micro; mb++) {
-            const Span *s = live_of(&m, b, mb);
-            alive[b] += s->first <= peak && peak <= s->last ? align(x->bytes) : 0;
-        }
-    }
-    return alive;
-}
-
-/* live, bound and peak of a plan that was read from a file. */
-void mem_measure(Plan *p)
-{
-    for (int d = 0; d < p->devices; d++) {
-        Mem m = mem_new(p, d);
-        m.top = p->dev.at[d].state;
-        find_bound(&m);
-    }
-}
-
 static void mem_device(Plan *p, int device)
 {
     Mem m = mem_new(p, device);
@@ -644,7 +485,7 @@ static void mem_device(Plan *p, int device)
     place_states(&m);
     find_items(&m);
     best_packing(&m);
-    find_bound(&m);
+    mem_bound(&m);
     set_slots(&m, &p->dev.at[device].list);
     set_slots(&m, &p->dev.at[device].eval);
     host_layout(p, device);

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * lives.c: when each buffer is alive, and how much is at once.
+ *
+ * A device's straight line is replayed in program order: for each buffer and micro-batch the ticks (calls) from its first
+ * touch to its last; a transfer touches from begin to wait.  The most bytes alive at any tick, aligned, are the bound: no
+ * packing, pooled or not, can be below it.
+ */
+#include "mem.h"
+
+Bytes mem_align(Bytes n)
+{
+    return (n + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+/* The list of an asynchronous plan is a run of one period and, behind it, a step alone; its micro-batches numbered through. */
+static int number_of(const Mem *m, const Action *k)
+{
+    int from = k->piece == PIECE_EPILOGUE ? 1 : k->piece == PIECE_ALONE ? 1 + m->overlap : 0;
+    return (k->step + from) * (int)m->p->g->micro + (k->mb < 0 ? 0 : k->mb);
+}
+
+static void touch(Mem *m, int b, int mb, int tick)
+{
+    Span *s = &m->live[(size_t)b * (size_t)m->micro + (size_t)mb];
+    if (s->last < s->first)
+        *s = (Span){tick, tick};
+    else
+        s->last = tick;
+    Buf *x = &m->p->buf.at[b];
+    if (x->last < x->first)
+        x->first = tick;
+    x->last = tick;
+}
+
+static void replay(Mem *m, const Actions *list)
+{
+    for (int i = 0; i < list->n; i++) {
+        const Action *k = &list->at[i];
+        if (k->buf >= 0)
+            touch(m, k->buf, number_of(m, k), k->tick);
+        if (k->routine < 0)
+            continue;
+        const Routine *r = &m->p->routine.at[k->routine];
+        for (int c = 0; c < r->call.n; c++)
+            for (int j = 0; j < r->call.at[c].buf.n; j++)
+                if (r->call.at[c].buf.at[j] >= 0)
+                    touch(m, r->call.at[c].buf.at[j], number_of(m, k), k->tick + c);
+    }
+}
+
+bool mem_always(const Buf *b)
+{
+    return b->birth == AT_ALWAYS;
+}
+
+static void find_lives(Mem *m)
+{
+    Plan *p = m->p;
+    for (int b = 0; b < p->buf.n; b++) {
+        p->buf.at[b].first = p->buf.at[b].device == m->device ? 0 : p->buf.at[b].first;
+        p->buf.at[b].last = p->buf.at[b].device == m->device ? -1 : p->buf.at[b].last;
+        for (int i = 0; i < m->micro; i++)
+            m->live[(size_t)b * (size_t)m->micro + (size_t)i] = (Span){0, -1};
+    }
+    replay(m, &p->dev.at[m->device].list);
+    replay(m, &p->dev.at[m->device].eval);
+    for (int b = 0; b < p->buf.n; b++)
+        if (p->buf.at[b].device == m->device && mem_always(&p->buf.at[b])) {
+            p->buf.at[b].first = 0;
+            p->buf.at[b].last = p->dev.at[m->device].ticks - 1;
+        }
+}
+
+Span *mem_live(const Mem *m, int b, int mb)
+{
+    return &m->live[(size_t)b * (size_t)m->micro + (size_t)mb];
+}
+
+void mem_bound(Mem *m)
+{
+    DevicePlan *d = &m->p->dev.at[m->device];
+    Bytes *change = alloc(sizeof(Bytes) * (size_t)(d->ticks + 2)), now = m->top;
+    for (int b = 0; b < m->p->buf.n; b++)
+        for (int mb = 0; mb < m->micro; mb++) {
+            const Span *s = mem_live(m, b, mb);
+            if (m->p->buf.at[b].device != m->device || mem_always(&m->p->buf.at[b]) || s->last < s->first)
+                continue;
+            change[s->first] += mem_align(m->p->buf.at[b].bytes);
+            change[s->last + 1] -= mem_align(m->p->buf.at[b].bytes);
+        }
+    d->bound = now;
+    d->live = alloc(sizeof(Bytes) * (size_t)d->ticks);
+    for (int t = 0; t < d->ticks; t++) {
+        now += change[t];
+        d->live[t] = now;
+        if (now > d->bound) {
+            d->bound = now;
+            d->peak = t;
+        }
+    }
+}
+
+Mem mem_new(Plan *p, int device)
+{
+    Mem m = {.p = p, .device = device, .overlap = order_overlap(p), .micro = (int)p->g->micro};
+    if (m.overlap)
+        m.micro *= m.overlap + 2;
+    m.live = alloc(sizeof(Span) * (size_t)p->buf.n * (size_t)m.micro);
+    find_lives(&m);
+    return m;
+}
+
+Bytes *mem_at_peak(const Plan *p, int device)
+{
+    Plan here = *p;             /* only read */
+    Mem m = mem_new(&here, device);
+    Bytes *alive = alloc(sizeof *alive * (size_t)p->buf.n);
+    for (int b = 0; b < p->buf.n; b++) {
+        const Buf *x = &p->buf.at[b];
+        int slots = x->pool >= 0 ? p->pool.at[x->pool].count : 1, peak = p->dev.at[device].peak;
+        if (x->device == device && mem_always(x))
+            alive[b] = mem_align(x->bytes) * slots;
+        for (int mb = 0; x->device == device && !mem_always(x) && mb < m.micro; mb++) {
+            const Span *s = mem_live(&m, b, mb);
+            alive[b] += s->first <= peak && peak <= s->last ? mem_align(x->bytes) : 0;
+        }
+    }
+    return alive;
+}
+
+/* live, bound and peak of a plan that was read from a file. */
+void mem_measure(Plan *p)
+{
+    for (int d = 0; d < p->devices; d++) {
+        Mem m = mem_new(p, d);
+        m.top = p->dev.at[d].state;
+        mem_bound(&m);
+    }
+}
