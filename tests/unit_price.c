@@ -422,10 +422,60 @@ static void test_fates(void)
     }
 }
 
+/* Runs of 13 to 16 tensors are searched and not enumerated: how far from the best, all choices judged by price_with. */
+static void test_search(void)
+{
+    int runs = 0, best = 0, missed = 0;
+    double sum = 0, worst = 0;
+    for (int number = 0; runs < (getenv("SLOW") ? 1000 : 60); number++) {
+        World *w = random_world(9 + dice(5));
+        set_times(w, some_ns);
+        set_plan(w, dice(2) ? "gpipe" : "1f1b", 1 + dice(3));
+        w->m.plan.recompute = RECOMPUTE_AUTO;
+        Ints own = {0};
+        for (int t = 0; t < w->g.tensor.n; t++)
+            if (w->g.tensor.at[t].kind == T_ACT)
+                *PUSH(&own) = t;
+        if (order(&w->p) || own.n < 13 || own.n > 16)
+            continue;
+        int chunk = dice(w->p.devices), *fate = alloc(sizeof *fate * (size_t)w->g.tensor.n), last = w->g.nf - 1;
+        Bytes limit[8] = {0}, least = INT64_MAX, most = 0;
+        Prices *x = prices_open(&w->p, limit);
+        typedef struct { Bytes need; Ns time; } Point;
+        Point *all = alloc(sizeof *all << own.n);
+        for (int c = 0; c < 1 << own.n; c++) {
+            for (int i = 0; i < own.n; i++)
+                fate[own.at[i]] = c >> i & 1 ? FATE_RECOMPUTE : FATE_KEEP;
+            Price y = price_with(x, 0, last, chunk, fate);
+            all[c] = (Point){y.need, y.forward + y.backward};
+            least = y.need < least ? y.need : least;
+            most = c ? most : y.need;
+        }
+        for (int step = 0; step < 4; step++) {
+            for (int d = 0; d < 8; d++)
+                limit[d] = least + (most - least) * step / 4;
+            Ns time = INT64_MAX;
+            for (int c = 0; c < 1 << own.n; c++)
+                if (all[c].need <= limit[0] && all[c].time < time)
+                    time = all[c].time;
+            const Price *y = price_best(prices_open(&w->p, limit), 0, last, chunk);
+            runs++;
+            missed += !y->fits;
+            double gap = y->fits ? (double)(y->forward + y->backward - time) / (double)time : 0;
+            sum += gap;
+            best += y->fits && gap == 0;
+            worst = gap > worst ? gap : worst;
+        }
+    }
+    printf("  searched: %d runs, %d best, %d missed, %.2f %% off on average, %.2f %% at worst\n", runs, best, missed,
+           100 * sum / runs, 100 * worst);
+}
+
 int main(void)
 {
     test_name = "unit_price";
     test_fates();
+    test_search();
     test_near();
     printf("unit_price: %d passed, %d failed\n", passed, failed);
     mem_free_all();

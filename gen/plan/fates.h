@@ -6,13 +6,10 @@
 #define FATES_H
 #include "live.h"
 
-typedef struct {
-    Live *live;
-    int first, last, chunk;
-    Bytes limit;
-    const bool *may;            /* by tensor: may be dropped */
-    int *fate;                  /* by tensor; of the run: what is given where nothing may change, then the answer */
-    Load load;                  /* answer; load.need > limit: nothing fits, and this is the least that was found */
-} Choice;
-void fates_choose(Choice *c);
+typedef struct Hunt Hunt;       /* room to search in: opened once, used for many runs */
+Hunt *fates_open(Live *live, const bool *may);      /* by tensor: may be dropped */
+
+/* fate, by tensor: of the run what is given where nothing may change, then the answer; of others nothing matters.
+ * A need over the limit: nothing fits, and this is the least that was found. */
+Load fates_choose(Hunt *h, int first, int last, int chunk, Bytes limit, int *fate);
 #endif

@@ -71,6 +71,8 @@ struct Live {
     Bytes *change, *tmp;        /* by position */
     Load load;
     char *matters;              /* by tensor */
+    int *until;                 /* by tensor of a run */
+    int *place;                 /* by tensor: in Live.made */
 };
 
 /* ---- once for a graph ------------------------------------------------------------------------------------------- */
@@ -126,8 +128,10 @@ static void find_calls(Live *x)
     const Graph *g = x->g;
     for (int f = 0; f < g->nf; f++) {
         x->made_from[f] = x->made.n;
-        for (int i = x->op[f].write.from; i < x->op[f].write.to; i++)
+        for (int i = x->op[f].write.from; i < x->op[f].write.to; i++) {
+            x->place[x->touched.at[i]] = x->made.n;
             *PUSH(&x->made) = x->touched.at[i];
+        }
     }
     x->made_from[g->nf] = x->made.n;
     for (int f = g->nf - 1, o = g->nf; f >= 0; f--) {
@@ -225,6 +229,7 @@ static void make_room(Live *x)
     x->seen = alloc(2 * nt), x->from = alloc(2 * nt), x->to = alloc(2 * nt), x->order = alloc(2 * nt);
     x->met = alloc(sizeof(int) * (size_t)x->g->state.n);
     x->matters = alloc((size_t)x->g->tensor.n);
+    x->until = alloc(nt), x->place = alloc(nt);
     x->bytes = alloc(sizeof(Bytes) * (size_t)x->g->tensor.n);
     x->grad = alloc((size_t)x->g->tensor.n);
     x->op = alloc(sizeof *x->op * (size_t)x->g->nb);
@@ -271,6 +276,35 @@ const int *live_made(const Live *x, int first, int last, int *n)
 {
     *n = x->made_from[last + 1] - x->made_from[first];
     return x->made.at + x->made_from[first];
+}
+
+const int *live_until(Live *x, int first, int last)
+{
+    int n;
+    const int *made = live_made(x, first, last, &n);
+    for (int i = 0; i < n; i++)
+        x->until[i] = x->home[made[i]];
+    for (int o = first; o <= last; o++)
+        for (int i = x->op[o].read.from; i < x->op[o].read.to; i++)
+            if (x->home[x->touched.at[i]] >= first)
+                x->until[x->place[x->touched.at[i]] - x->made_from[first]] = o;
+    return x->until;
+}
+
+int live_tensors(const Live *x)
+{
+    return x->g->tensor.n;
+}
+
+int live_calls(const Live *x, int first, int last)
+{
+    return last - first + 1 + x->end[first] - x->begin[last];
+}
+
+const int *live_reads(const Live *x, int op, int *n)
+{
+    *n = x->op[op].read.to - x->op[op].read.from;
+    return x->touched.at + x->op[op].read.from;
 }
 
 int live_maker(const Live *x, int tensor)
@@ -383,7 +417,6 @@ static void remake(Live *x, int op)
         depth--;
         x->line[x->lines++] = ~o;
         x->load.again += live_times(x, x->chunk)[o];
-        x->load.calls++;
         for (int k = x->op[o].write.from; k < x->op[o].write.to; k++)
             if (x->saved[x->touched.at[k]] != x->round)
                 x->remade[x->touched.at[k]] = x->round;
@@ -577,7 +610,7 @@ static void take_times(Live *x)
         x->load.backward += time[o];
 }
 
-Load live_load(Live *x, int first, int last, int chunk, const int *fate)
+static void begin(Live *x, int first, int last, int chunk, const int *fate)
 {
     x->first = first;
     x->last = last;
@@ -586,6 +619,18 @@ Load live_load(Live *x, int first, int last, int chunk, const int *fate)
     x->round++;
     x->nkept = 0;
     x->load = (Load){0};
+}
+
+Load live_sums(Live *x, int first, int last, int chunk, const int *fate)
+{
+    begin(x, first, last, chunk, fate);
+    write_backward(x);
+    return x->load;
+}
+
+Load live_load(Live *x, int first, int last, int chunk, const int *fate)
+{
+    begin(x, first, last, chunk, fate);
     Bytes visiting = take_states(x);
     take_times(x);
     write_backward(x);

@@ -14,14 +14,19 @@ typedef struct {
     Bytes received, sent;       /* forward tensors over the borders of the run, one micro-batch */
     Ns forward, backward;       /* of one micro-batch on the chunk's device; backward without what is made again */
     Ns again;                   /* what is made again */
-    int calls;                  /* so many calls are */
 } Load;
 Live *live_open(const Plan *p);                     /* after order */
 Load live_load(Live *x, int first, int last, int chunk, const int *fate);   /* fate by tensor */
+Load live_sums(Live *x, int first, int last, int chunk, const int *fate);   /* saved and again alone, in a third of the time */
 int  live_others(const Live *x, int chunk);         /* micro-batches at rest beside the one that computes, at most */
 bool live_alike(const Live *x, int a, int b);       /* chunks whose lists leave the same beside each computation */
 /* The forward tensors that the run makes, each once, by operator. */
 const int *live_made(const Live *x, int first, int last, int *n);
+/* Of those, the last operator of the run that reads it in forward; its maker if none does.  Valid until the next call. */
+const int *live_until(Live *x, int first, int last);
+int   live_tensors(const Live *x);
+int   live_calls(const Live *x, int first, int last);   /* of forward and backward */
+const int *live_reads(const Live *x, int op, int *n);   /* tensors */
 int   live_maker(const Live *x, int tensor);        /* its forward operator */
 Bytes live_size(const Live *x, int tensor);
 int   live_reader(const Live *x, int tensor);       /* of forward tensors: first operator whose backward reads it; -1 */

@@ -23,6 +23,7 @@ struct Prices {
     const Plan *p;
     const Bytes *limit;
     Live *live;
+    Hunt *hunt;
     int *base;                  /* by tensor: fate without a choice */
     bool *may;                  /* by tensor: auto may drop it */
     int *fate;                  /* by tensor: scratch */
@@ -63,6 +64,7 @@ Prices *prices_open(const Plan *p, const Bytes *limit)
     x->fate = alloc(sizeof(int) * n);
     memcpy(x->fate, x->base, sizeof(int) * n);
     x->slot = alloc(sizeof *x->slot * (size_t)x->cap);
+    x->hunt = fates_open(x->live, x->may);
     find_sorts(x);
     x->floor = floor_open(p, x->live, x->base, x->may);
     return x;
@@ -126,11 +128,9 @@ const Price *price_best(Prices *x, int first, int last, int chunk)
     const int *made = live_made(x->live, first, last, &n);
     for (int i = 0; i < n; i++)
         x->fate[made[i]] = x->base[made[i]];
-    Choice c = {.live = x->live, .first = first, .last = last, .chunk = chunk, .limit = limit_of(x, chunk), .may = x->may,
-                .fate = x->fate};
-    fates_choose(&c);
+    Load l = fates_choose(x->hunt, first, last, chunk, limit_of(x, chunk), x->fate);
     Price *price = alloc(sizeof *price);
-    *price = price_of(x, &c.load, first, last, chunk, x->fate);
+    *price = price_of(x, &l, first, last, chunk, x->fate);
     if (2 * ++x->used > x->cap) {
         grow(x);
         slot = slot_of(x->slot, x->cap, first, last, x->sort[chunk]);

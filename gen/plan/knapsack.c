@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * knapsack.c: the choice of fates that frees so many bytes in the least time, if prices could be added.
+ *
+ * Problem: greed by time per byte overshoots: the last operator it takes may free far more than is missing.  Where operators
+ * do not share what they need, the right choice is a knapsack, and blocks that repeat make its items few and equal.
+ *
+ * Method: the Pareto list of (bytes freed, time added) over all choices, item by item (Nemhauser and Ullmann, Discrete
+ * dynamic programming and capital allocation, 1969); equal items are taken in powers of two.  A list longer than WIDTH is
+ * thinned to even steps of bytes.  How many bytes have to be freed is asked of the replay: what the choice is over by,
+ * divided among the micro-batches in flight, is added to the target until it fits; then the target is bisected.
+ *
+ * Not exact where prices depend on each other: climb.c and the other seeds are for that.
+ *
+ * Cost: items times WIDTH, and ROUNDS replays.
+ */
+#include "hunt.h"
+
+#include <stdlib.h>
+
+enum { WIDTH = 512, LAYERS = 256, ROUNDS = 12 };
+
+typedef struct { Bytes bytes; Ns time; int before; bool taken; } Point;
+typedef struct { int drop; Ns price; Bytes worth; } Ware;
+typedef struct { int from, count; } Layer;          /* so many wares, of those equal to ware `from` */
+
+struct Knapsack {
+    Point *row[LAYERS + 1];     /* after so many layers, by ascending bytes and time; of 2 WIDTH */
+    int states[LAYERS + 1];
+    Layer layer[LAYERS];
+    int layers;
+    Ware *ware;                 /* equal ones side by side */
+};
+
+void knapsack_open(Hunt *h)
+{
+    struct Knapsack *x = h->knapsack = alloc(sizeof *x);
+    Point *room = alloc(sizeof *room * 2 * WIDTH * (LAYERS + 1));
+    for (int i = 0; i <= LAYERS; i++)
+        x->row[i] = room + 2 * WIDTH * i;
+    x->ware = alloc(sizeof *x->ware * ((size_t)live_tensors(h->live) + 1));
+}
+
+static int by_kind(const void *a, const void *b)
+{
+    const Ware *x = a, *y = b;
+    if (x->price != y->price)
+        return x->price < y->price ? -1 : 1;
+    return x->worth != y->worth ? (x->worth < y->worth ? -1 : 1) : x->drop - y->drop;
+}
+
+/* Of equal wares the earliest operators are taken: backward makes them again last, when least is alive.
+ * Equal wares in layers of 1, 2, 4 ... and what is left: any number of them is some of the layers. */
+static void find_layers(Hunt *h)
+{
+    struct Knapsack *x = h->knapsack;
+    int n = 0;
+    for (int i = 0; i < h->ordered; i++) {
+        const Drop *d = &h->drop[h->order[i]];
+        if (d->worth > 0)
+            x->ware[n++] = (Ware){h->order[i], d->price, d->worth};
+    }
+    if (n)
+        qsort(x->ware, (size_t)n, sizeof *x->ware, by_kind);
+    x->layers = 0;
+    for (int from = 0, to; from < n; from = to) {
+        for (to = from; to < n && x->ware[to].price == x->ware[from].price && x->ware[to].worth == x->ware[from].worth;)
+            to++;
+        for (int at = from, count = 1; at < to && x->layers < LAYERS; at += count, count *= 2) {
+            count = count < to - at ? count : to - at;
+            x->layer[x->layers++] = (Layer){from, count};
+        }
+    }
+}
+
+/* Adds a state to the end of a row, and takes off what it dominates. */
+static int put(Point *row, int n, Point s)
+{
+    while (n > 0 && row[n - 1].time >= s.time)
+        n--;
+    if (n > 0 && row[n - 1].bytes == s.bytes)
+        return n;
+    row[n] = s;
+    return n + 1;
+}
+
+static int thin(Point *row, int n)
+{
+    Bytes step = row[n - 1].bytes / (WIDTH - 1) + 1;
+    int kept = 0;
+    for (int i = 0; n > WIDTH && i < n; i++)
+        if (i == n - 1 || kept == 0 || row[i].bytes / step != row[kept - 1].bytes / step)
+            row[kept++] = row[i];
+    return n > WIDTH ? kept : n;
+}
+
+/* Row i + 1 from row i: without layer i, and with it. */
+static void add_layer(struct Knapsack *x, int i)
+{
+    const Point *old = x->row[i];
+    const Layer *l = &x->layer[i];
+    Bytes bytes = x->ware[l->from].worth * l->count;
+    Ns time = x->ware[l->from].price * l->count;
+    int n = 0, all = x->states[i];
+    for (int a = 0, b = 0; a < all || b < all;) {
+        bool with = a == all || (b < all && old[b].bytes + bytes < old[a].bytes);
+        const Point *s = with ? &old[b] : &old[a];
+        n = put(x->row[i + 1], n, (Point){s->bytes + (with ? bytes : 0), s->time + (with ? time : 0), with ? b : a, with});
+        *(with ? &b : &a) += 1;
+    }
+    x->states[i + 1] = thin(x->row[i + 1], n);
+}
+
+/* The choice at hand becomes the cheapest that frees so many bytes; false: even all do not. */
+static bool choose(Hunt *h, Bytes free)
+{
+    struct Knapsack *x = h->knapsack;
+    int at = 0, n = x->states[x->layers];
+    while (at < n && x->row[x->layers][at].bytes < free)
+        at++;
+    hunt_all(h, FATE_KEEP);
+    for (int i = x->layers, from = -1, taken = 0; i > 0 && at < n; i--) {
+        const Point *s = &x->row[i][at];
+        const Layer *l = &x->layer[i - 1];
+        taken = l->from == from ? taken : 0;
+        from = l->from;
+        for (int k = 0; s->taken && k < l->count; k++)
+            hunt_drop(h, x->ware[from + taken++].drop);
+        at = s->before;
+    }
+    return n > 0 && x->row[x->layers][n - 1].bytes >= free;
+}
+
+void seed_knapsack(Hunt *h)
+{
+    struct Knapsack *x = h->knapsack;
+    find_layers(h);
+    x->row[0][0] = (Point){0};
+    x->states[0] = 1;
+    for (int i = 0; i < x->layers; i++)
+        add_layer(x, i);
+    hunt_all(h, FATE_KEEP);
+    Load l = hunt_judge(h);
+    Bytes low = 0, high = -1, free = 0;         /* too little, enough as far as known */
+    for (int round = 0; round < ROUNDS && high - low != 1; round++) {
+        free = high >= 0 ? low + (high - low) / 2 : free + (l.need - h->limit + h->others) / (h->others + 1);
+        if (!choose(h, free))
+            return;
+        l = hunt_judge(h);
+        hunt_take(h, &l);
+        *(l.need <= h->limit ? &high : &low) = free;
+    }
+}
