@@ -572,6 +572,8 @@ bool version_copied(const Plan *p, int state, int chunk);
 int  version_slots(const Plan *p, const Pool *x);
 int  version_slot(const Plan *p, const Pool *x, const Action *k);
 int  version_phases(const Plan *p, int device);
+int  version_values(const Plan *p, int device, const Action *k);    /* slot of the step values of its step; 0: there is one */
+void version_resolve(const Plan *p, Action *k);     /* slot and slots, into and group: those of the step and version it has */
 int comm_async(Plan *p, const Backward *back);      /* the same where steps overlap: lower/comm_async.c */
 int comm_stuck(const Plan *p, bool eval);           /* a device that waits for ever under rendezvous; -1: none */
 void check_comm(const Plan *p);                     /* the four properties; rendezvous simulation finds deadlock */

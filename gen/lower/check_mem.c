@@ -7,7 +7,9 @@
  * value is a number made by hashing what it is:
  *
  *   tensor       (tensor, micro-batch, step)
- *   parameter    (state, updates so far); a moment, a clip factor likewise
+ *   parameter    (state, updates so far); a moment, a clip factor likewise.  Forward, backward and what is made again read the
+ *                version that the step's number and the delay of the chunk name; an update makes the next of the newest
+ *   step values  (step)
  *   gradient     (state, step, micro-batches from .. to); a fold joins two neighbours, a tie adds the later use to the earlier
  *   norms        (state, how many partials are in)
  *
@@ -77,6 +79,11 @@ static Value state_value(int state, int updates)
 static Value norm_value(const Memory *m, int state, int partials)
 {
     return number(4, (uint64_t)state, (uint64_t)partials, (uint64_t)m->step);
+}
+
+static Value values_value(const Memory *m)
+{
+    return number(5, (uint64_t)now(m), 0, 0);
 }
 
 static const Op *op_of(const Memory *m, const Call *c)
@@ -204,6 +211,13 @@ static Chain *chain_of(const Memory *m, int b, int slot)
     return &m->chain[(size_t)b * (size_t)m->slots + (size_t)slot];
 }
 
+/* The version that a step reads: by its number, whatever the list says. */
+static int version_read(const Memory *m)
+{
+    int version = m->step - order_delay(m->p, m->k->chunk);
+    return version > 0 ? version : 0;
+}
+
 /* What a state must hold when an operand reads it.  The clip factor is of this step; a norm vector has every partial where
  * they are added up. */
 static Value read_state(const Memory *m, const Op *o, const Arg *a)
@@ -218,7 +232,9 @@ static Value read_state(const Memory *m, const Op *o, const Arg *a)
     case S_CLIP:
         return state_value(a->index, m->step + 1);
     case S_VALUES:
-        return state_value(a->index, 0);
+        return values_value(m);
+    case S_PARAM: case S_COPY:
+        return state_value(a->index, o->phase == PH_U || m->eval ? m->step : version_read(m));
     default:
         return state_value(a->index, m->step);
     }
@@ -228,7 +244,7 @@ static void read_arg(Memory *m, const Routine *r, const Op *o, const Arg *a, int
 {
     int slot = slot_in(m, r, b);
     if (a->kind == ARG_VALS)
-        expect(m, b, slot, state_value(m->p->g->vals, 0), o->name);
+        expect(m, b, slot, values_value(m), o->name);
     else if (a->kind == ARG_READ && !a->state)
         expect(m, b, slot, tensor_value(m, a->index, m->k->mb), o->name);
     else if (a->kind == ARG_READ || a->kind == ARG_UPDATE)
@@ -343,14 +359,34 @@ static void run_gather(Memory *m, const Action *k)
     put(m, own, 0, norm_value(m, k->state, m->partials[k->state]));
 }
 
-/* The step zeroes this device's own vector of partial norms. */
-static void run_begin(Memory *m)
+/* The newest weights, copied to where they will be updated. */
+static void run_version(Memory *m, const Action *k)
+{
+    for (int b = 0; b < m->p->buf.n; b++) {
+        const Buf *x = &m->p->buf.at[b];
+        if (x->device != m->device || x->state < 0 || x->origin != MADE || !version_copied(m->p, x->state, k->chunk))
+            continue;
+        expect(m, b, k->group, state_value(x->state, m->step), "version");
+        put(m, b, k->into, state_value(x->state, m->step));
+    }
+}
+
+static int values_buf(const Memory *m)
+{
+    for (int b = 0; b < m->p->buf.n; b++)
+        if (m->p->buf.at[b].device == m->device && m->p->buf.at[b].state == m->p->g->vals)
+            return b;
+    die("device %d: no step values", m->device);
+}
+
+/* This device's own vector of partial norms is zeroed at the begin of a step; where steps overlap, behind the one before. */
+static void run_zero(Memory *m, int step)
 {
     for (int b = 0; b < m->p->buf.n; b++) {
         const Buf *x = &m->p->buf.at[b];
         if (x->device == m->device && x->state >= 0 && x->origin == MADE && m->p->g->state.at[x->state].kind == S_NORM) {
             m->partials[x->state] = 0;
-            put(m, b, 0, norm_value(m, x->state, 0));
+            put(m, b, 0, number(4, (uint64_t)x->state, 0, (uint64_t)step));
         }
     }
 }
@@ -393,9 +429,15 @@ static void run_copy(Memory *m, const Action *k)
 
 static void run_move(Memory *m, const Action *k)
 {
-    if (k->kind == K_BEGIN) {
-        run_begin(m);
-    } else if (k->kind == K_GATHER) {
+    int values = values_buf(m), slot = version_values(m->p, m->device, k);
+    if (k->kind == K_BEGIN)
+        put(m, values, slot, values_value(m));
+    if (k->kind == K_LOAD || k->kind == K_COUNT || k->kind == K_END)
+        expect(m, values, slot, values_value(m), "step");
+    bool inside = k->piece == PIECE_PERIOD || k->piece == PIECE_EPILOGUE;
+    if (k->kind == K_BEGIN ? !inside : k->kind == K_END && k->piece == PIECE_PERIOD)
+        run_zero(m, m->step + (k->kind == K_END));
+    if (k->kind == K_GATHER) {
         run_gather(m, k);
     } else if (k->kind == K_LOAD) {
         if (m->p->g->tensor.at[k->tensor].of != k->input)
@@ -410,16 +452,25 @@ static void run_move(Memory *m, const Action *k)
 
 /* ---- the check --------------------------------------------------------------------------------------------------- */
 
-static void run_list(Memory *m, const Actions *list, bool eval)
+/* From this step on: a step's list, an evaluation's after so many steps, or a run. */
+static void run_list(Memory *m, const Actions *list, bool eval, int step)
 {
     m->eval = eval;
     for (int i = 0; i < list->n; i++) {
-        m->k = &list->at[i];
+        Action k = list->at[i];
+        k.step += step;
+        k.version += step;
+        if (order_overlap(m->p))
+            version_resolve(m->p, &k);
+        m->k = &k;
+        m->step = k.step;
         const Routine *r = m->k->routine >= 0 ? &m->p->routine.at[m->k->routine] : NULL;
         for (int c = 0; r && c < r->call.n; c++)
             run_call(m, r, &r->call.at[c]);
         if (m->k->kind == K_FOLD)
             run_fold(m, m->k);
+        else if (m->k->kind == K_VERSION)
+            run_version(m, m->k);
         else if (!r)
             run_move(m, m->k);
     }
@@ -450,6 +501,21 @@ static int most_slots(const Plan *p)
     return most;
 }
 
+/* A run through all phases, a step, the shortest through the pieces, each followed by an evaluation; two steps of a synchronous
+ * plan. */
+static void run_all(Memory *m)
+{
+    int overlap = order_overlap(m->p), phases = version_phases(m->p, m->device), done = 0;
+    const int steps[] = {overlap ? overlap + phases + 1 : 1, 1, overlap, overlap ? overlap + 1 : 0};
+    for (int i = 0; i < 4; i++) {
+        Actions run = overlap ? order_run(m->p, &m->p->dev.at[m->device].list, steps[i]) : m->p->dev.at[m->device].list;
+        if (steps[i] == 0)
+            break;
+        run_list(m, &run, false, done);
+        run_list(m, &m->p->dev.at[m->device].eval, true, done += steps[i]);
+    }
+}
+
 /* needs: everything up to mem; the bound only after mem.  fails: die(). */
 void check_mem(const Plan *p)
 {
@@ -460,11 +526,6 @@ void check_mem(const Plan *p)
         if (p->dev.at[d].arena < p->dev.at[d].bound)
             die("device %d: the arena is smaller than what is alive in it", d);
         claim_states(&m);
-        for (m.step = 0; m.step < 2; m.step++) {
-            run_list(&m, &p->dev.at[d].list, false);
-            int updates = m.step++;             /* an evaluation reads the weights of the update before it */
-            run_list(&m, &p->dev.at[d].eval, true);
-            m.step = updates;
-        }
+        run_all(&m);
     }
 }

@@ -18,15 +18,14 @@ typedef struct { int from, to, tag, sent, posted; VEC(Edge) edge; } Lane;   /* t
 typedef struct { int lane, edge; } End;
 typedef struct {
     const Plan *p;
-    bool eval;
+    const Actions *list;        /* by device */
     VEC(Lane) lane;
     Ns *wire;                   /* [from * devices + to]: busy until */
 } Times;
 
 static const Actions *list_of(const Times *x, int device)
 {
-    const DevicePlan *d = &x->p->dev.at[device];
-    return x->eval ? &d->eval : &d->list;
+    return &x->list[device];
 }
 
 static int lane_of(Times *x, int from, int to, int tag)
@@ -125,9 +124,9 @@ static void check_copies(const Plan *p, int device, const Actions *list)
     }
 }
 
-static Ns check_list(const Plan *p, bool eval)
+static Ns check_list(const Plan *p, bool eval, int steps)
 {
-    Times x = {.p = p, .eval = eval, .wire = alloc(sizeof(Ns) * (size_t)(p->devices * p->devices))};
+    Times x = {.p = p, .list = order_lists(p, eval, steps), .wire = alloc(sizeof(Ns) * (size_t)(p->devices * p->devices))};
     End **end = alloc(sizeof *end * (size_t)p->devices);
     Ns last = 0;
     for (int d = 0; d < p->devices; d++)
@@ -155,15 +154,19 @@ static Ns check_list(const Plan *p, bool eval)
 
 void check_sim(const Plan *p)
 {
-    check_list(p, true);
-    Ns step = check_list(p, false);
-    if (p->step != step)
+    int overlap = order_overlap(p);
+    check_list(p, true, 1);
+    Ns step = check_list(p, false, overlap + 1);
+    if (overlap == 0 && p->step != step)
         die("check_sim: the step is predicted to take %lld ns, the last action ends at %lld", (long long)p->step,
             (long long)step);
     for (int d = 0; d < p->devices; d++) {
         Ns busy = 0;
         for (int i = 0; i < p->dev.at[d].list.n; i++)
-            busy += sim_action(p, d, &p->dev.at[d].list.at[i]);
+            if (overlap == 0 || p->dev.at[d].list.at[i].piece == PIECE_PERIOD)
+                busy += sim_action(p, d, &p->dev.at[d].list.at[i]);
+        if (busy > p->step)
+            die("check_sim: device %d works %lld ns in a step of %lld", d, (long long)busy, (long long)p->step);
         if (busy != p->dev.at[d].busy)
             die("check_sim: device %d is busy for %lld ns, not %lld", d, (long long)busy, (long long)p->dev.at[d].busy);
     }

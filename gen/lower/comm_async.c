@@ -103,7 +103,7 @@ static Action *put(Comm *c, Action a)
 static Action blank(ActionKind kind, const Action *of)
 {
     Action a = {.kind = kind, .chunk = -1, .mb = of->mb, .step = of->step, .version = of->step, .tensor = -1, .state = -1,
-                .from_device = -1, .routine = -1, .buf = -1, .peer = -1, .tag = -1, .request = -1, .input = -1};
+                .from_device = -1, .routine = -1, .buf = -1, .host = -1, .peer = -1, .tag = -1, .request = -1, .input = -1};
     return a;
 }
 
@@ -258,10 +258,21 @@ static void post_factor(Comm *c, const Action *k)
     }
 }
 
+static void wait_norms(Comm *c)
+{
+    for (int i = 0; i < c->sent.n;)
+        if (c->msg.at[c->sent.at[i].msg].state >= 0)
+            end(c, &c->sent, i);
+        else
+            i++;
+}
+
 /* part 1: norms to the total; part 2: the factor from there. */
 static void put_update(Comm *c, const Action *k)
 {
     StateKind kind = k->part == 1 ? S_NORM : k->part == 2 ? S_CLIP : S_VALUES;
+    if (k->part == 2)
+        wait_norms(c);
     for (int i = 0; i < c->msg.n; i++) {
         const Msg *m = &c->msg.at[i];
         if (m->state < 0 || c->p->g->state.at[m->state].kind != kind)
@@ -347,8 +358,6 @@ static void put_piece(Comm *c, const Actions *order, Piece piece)
             post_factor(c, k);
             put_work(c, work = k, next ? next : open ? &after : NULL);
         } else if (k->kind == K_U) {
-            if (k->part == 2)
-                wait_sends(c, 0, true);
             put_update(c, k);
         } else {
             put(c, *k);
@@ -364,8 +373,8 @@ static void put_piece(Comm *c, const Actions *order, Piece piece)
 
 static void put_eval(Comm *c)
 {
-    Action k = {.kind = K_F, .chunk = c->device, .routine = -1, .tensor = -1, .state = -1, .from_device = -1, .buf = -1,
-                .peer = -1, .tag = -1, .request = -1, .input = -1};
+    Action k = blank(K_F, &(Action){.mb = 0});
+    k.chunk = c->device;
     c->piece = PIECE_STEP;
     c->sent.n = c->posted.n = 0;
     post(c, &k);

@@ -386,6 +386,7 @@ static Bytes pack(const Mem *m, Item **order, bool host, Place *place)
     Bytes top = m->top;
     size_t parts = 1, slots = 1;
     place_pools(m, &placed, place, &top);
+    Bytes base = m->overlap ? top : m->top;     /* where slots turn with the steps, no place in one is free for good */
     for (int i = 0; i < m->item.n; i++) {
         size_t n = (size_t)m->item.at[i].in_slot.n, own = i < m->pools ? 0 : (size_t)m->item.at[i].part.n;
         parts += (size_t)m->item.at[i].part.n + n;
@@ -395,7 +396,7 @@ static Bytes pack(const Mem *m, Item **order, bool host, Place *place)
     for (int i = 0; i < m->item.n - m->pools; i++) {
         if (host && place_hosted(m, order[i], &placed, place, taken))
             continue;
-        Bytes at = lowest(order[i], &placed, m->top, taken);
+        Bytes at = lowest(order[i], &placed, base, taken);
         place[order[i] - m->item.at] = (Place){at, false};
         for (int j = 0; j < order[i]->part.n; j++) {
             Part part = order[i]->part.at[j];

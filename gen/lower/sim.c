@@ -28,6 +28,7 @@ typedef struct { VEC(Transfer) at; int sends, posts, ended; Ns wire; } Channel;
 typedef struct {
     Plan *p;
     bool eval;
+    const Actions *list;        /* by device */
     Channel *channel;           /* [from * devices + to] */
     int *next;                  /* by device: action at hand */
     Ns *now;                    /* by device */
@@ -49,6 +50,14 @@ static Bytes gradients_of(const Plan *p, int chunk)
     return sum;
 }
 
+static Bytes copied_of(const Plan *p, int chunk)
+{
+    Bytes sum = 0;
+    for (int s = 0; s < p->g->state.n; s++)
+        sum += version_copied(p, s, chunk) ? p->g->state.at[s].bytes : 0;
+    return sum;
+}
+
 Ns sim_action(const Plan *p, int device, const Action *k)
 {
     Ns sum = 0;
@@ -59,6 +68,8 @@ Ns sim_action(const Plan *p, int device, const Action *k)
         return small_ns;
     case K_LOAD: case K_GATHER:
         return small_ns + k->bytes / copy_per_ns;
+    case K_VERSION:
+        return small_ns + 2 * copied_of(p, k->chunk) / copy_per_ns;
     case K_FOLD:
         return small_ns + 3 * gradients_of(p, k->chunk) / copy_per_ns;
     default:
@@ -67,12 +78,6 @@ Ns sim_action(const Plan *p, int device, const Action *k)
                 sum += cost_op(p->c, device, p->routine.at[k->routine].call.at[i].op);
         return sum;
     }
-}
-
-static Actions *list_of(const Sim *s, int device)
-{
-    DevicePlan *d = &s->p->dev.at[device];
-    return s->eval ? &d->eval : &d->list;
 }
 
 /* One side of the next message between two devices begins. */
@@ -122,7 +127,7 @@ static void begin_copy(Sim *s, int d, Action *k)
 /* Run device d as far as it gets; false if it could not do anything. */
 static bool run_device(Sim *s, int d)
 {
-    Actions *list = list_of(s, d);
+    const Actions *list = &s->list[d];
     int first = s->next[d];
     for (; s->next[d] < list->n; s->next[d]++) {
         Action *k = &list->at[s->next[d]];
@@ -142,8 +147,6 @@ static bool run_device(Sim *s, int d)
             if (!t->ended)
                 break;
             end = t->end > end ? t->end : end;
-        } else if (!s->eval) {
-            s->p->dev.at[d].busy += end - s->now[d];
         }
         k->from = s->now[d];
         k->to = s->now[d] = end;
@@ -151,15 +154,15 @@ static bool run_device(Sim *s, int d)
     return s->next[d] > first;
 }
 
-/* The end of the last device. */
-static Ns run(Plan *p, bool eval)
+/* The end of the last device.  Fills the times of the lists. */
+static Ns run(Plan *p, bool eval, const Actions *list)
 {
     size_t n = (size_t)p->devices;
-    Sim s = {.p = p, .eval = eval, .most = 1};
+    Sim s = {.p = p, .eval = eval, .list = list, .most = 1};
     for (int d = 0; d < p->devices; d++)
-        for (int i = 0; i < list_of(&s, d)->n; i++)
-            if (list_of(&s, d)->at[i].request >= s.most)
-                s.most = list_of(&s, d)->at[i].request + 1;
+        for (int i = 0; i < list[d].n; i++)
+            if (list[d].at[i].request >= s.most)
+                s.most = list[d].at[i].request + 1;
     s.channel = alloc(sizeof *s.channel * n * n);
     s.next = alloc(sizeof *s.next * n);
     s.now = alloc(sizeof *s.now * n);
@@ -176,18 +179,57 @@ static Ns run(Plan *p, bool eval)
     }
     Ns end = 0;
     for (int d = 0; d < p->devices; d++) {
-        if (s.next[d] < list_of(&s, d)->n)
-            die("sim: device %d waits for ever at action %d of %d", d, s.next[d], list_of(&s, d)->n);
+        if (s.next[d] < list[d].n)
+            die("sim: device %d waits for ever at action %d of %d", d, s.next[d], list[d].n);
         end = s.now[d] > end ? s.now[d] : end;
     }
     return end;
 }
 
+/* A list in pieces: the times of a run of one period, and behind it those of a step alone. */
+static void run_pieces(Plan *p)
+{
+    int overlap = order_overlap(p);
+    const Actions *once = order_lists(p, false, overlap + 1), *alone = order_lists(p, false, 1);
+    Ns end = run(p, false, once);
+    if (overlap > 1)
+        run(p, false, alone);
+    for (int d = 0; d < p->devices; d++) {
+        Actions *list = &p->dev.at[d].list;
+        for (int i = 0; i < list->n; i++) {
+            bool last = i >= once[d].n;
+            const Action *k = last ? &alone[d].at[i - once[d].n] : &once[d].at[i];
+            list->at[i].from = k->from + (last ? end : 0);
+            list->at[i].to = k->to + (last ? end : 0);
+            if (k->piece == PIECE_PERIOD)
+                p->dev.at[d].busy += k->kind == K_WAIT ? 0 : k->to - k->from;
+        }
+    }
+}
+
+/* What a step more takes in the steady state: the pattern of 1F1B repeats after as many micro-batches as there are devices, so
+ * the mean over as many steps is that of the pattern. */
+static Ns period(Plan *p)
+{
+    int settled = order_overlap(p) + 1 + (int)((4 * p->devices + p->g->micro - 1) / p->g->micro);
+    Ns few = run(p, false, order_lists(p, false, settled));
+    Ns more = run(p, false, order_lists(p, false, settled + p->devices));
+    return (more - few) / p->devices;
+}
+
 int sim(Plan *p)
 {
+    bool pieces = order_overlap(p) > 0;
+    run(p, true, order_lists(p, true, 1));
+    p->step = pieces ? period(p) : run(p, false, order_lists(p, false, 1));
     for (int d = 0; d < p->devices; d++)
         p->dev.at[d].busy = 0;
-    run(p, true);
-    p->step = run(p, false);
+    for (int d = 0; d < p->devices && !pieces; d++)
+        for (int i = 0; i < p->dev.at[d].list.n; i++) {
+            const Action *k = &p->dev.at[d].list.at[i];
+            p->dev.at[d].busy += k->kind == K_WAIT ? 0 : k->to - k->from;
+        }
+    if (pieces)
+        run_pieces(p);
     return 0;
 }

@@ -77,6 +77,44 @@ int version_slot(const Plan *p, const Pool *x, const Action *k)
     }
 }
 
+int version_values(const Plan *p, int device, const Action *k)
+{
+    for (int i = 0; i < p->pool.n; i++)
+        if (p->pool.at[i].device == device && role_of(&p->pool.at[i]) == VALUES)
+            return version_slot(p, &p->pool.at[i], k);
+    return 0;
+}
+
+/* The pool of such a role that a fold or a copy of versions works on. */
+static const Pool *pool_of(const Plan *p, int chunk, Role role)
+{
+    for (int i = 0; i < p->pool.n; i++)
+        if (p->pool.at[i].chunk == chunk && role_of(&p->pool.at[i]) == role)
+            return &p->pool.at[i];
+    return NULL;
+}
+
+void version_resolve(const Plan *p, Action *k)
+{
+    Ints slots = {0};
+    const Pool *sums = k->kind == K_FOLD ? pool_of(p, k->chunk, GRADIENTS) : NULL;
+    const Pool *weights = k->kind == K_VERSION ? pool_of(p, k->chunk, WEIGHTS) : NULL;
+    const Routine *r = k->routine >= 0 ? &p->routine.at[k->routine] : NULL;
+    if (k->buf >= 0 && p->buf.at[k->buf].state < 0 && p->buf.at[k->buf].pool >= 0)
+        k->slot = version_slot(p, &p->pool.at[p->buf.at[k->buf].pool], k);
+    for (int i = 0; r && i < r->pool.n; i++)
+        *PUSH(&slots) = version_slot(p, &p->pool.at[r->pool.at[i]], k);
+    k->slots = slots;
+    if (sums) {
+        int set = version_slot(p, sums, k) - k->group;
+        k->into += set;
+        k->group += set;
+    } else if (weights) {
+        k->group = modulo(k->version, weights->count);
+        k->into = modulo(k->version + 1, weights->count);
+    }
+}
+
 static int gcd(int64_t a, int64_t b)
 {
     while (b) {
