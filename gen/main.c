@@ -14,6 +14,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- dumps ------------------------------------------------------------------------------------------------------- */
 
@@ -144,7 +145,7 @@ static Plan *plan_from(const Options *x, const Model *m)
     const Graph *g = graph_of(x, m);
     Plan *p = read_plan(x->from, g);
     p->m = m;
-    p->c = cost(g, m, x->profile);
+    p->c = cost_shared(cost(g, m, x->times), m, p->devices);
     if (p->devices > m->devices.n)
         fail(EXIT_MODEL, "%s is for %d devices, %s has %d", x->from, p->devices, m->path, m->devices.n);
     diag_blame(x->from);
@@ -233,18 +234,20 @@ static void try_plan(Search *s, const Graph *g, const Cost *c, int devices, cons
 static void try_graph(Search *s, const Model *m)
 {
     const Graph *g = graph_of(s->x, m);
-    const Cost *c = cost(g, m, s->x->profile);
+    const Cost *c = cost(g, m, s->x->times);
     check_cost(g, c);
     bool any = !strcmp(m->plan.schedule, "auto");       /* of those that train alike: the synchronous ones */
-    for (int devices = m->plan.stages_min; devices <= m->plan.stages_max; devices++)
+    for (int devices = m->plan.stages_min; devices <= m->plan.stages_max; devices++) {
+        const Cost *shared = cost_shared(c, m, devices);
         for (const Schedule *k = schedules; k->name; k++) {
             const char *why = order_refuses(g, &m->train, k, devices);
             bool asked = any ? !k->async : !strcmp(m->plan.schedule, k->name);
             if (asked && why)
                 s->refused = strf("schedule %s: %s", k->name, why);
             else if (asked)
-                try_plan(s, g, c, devices, k->name);
+                try_plan(s, g, shared, devices, k->name);
         }
+    }
 }
 
 static bool single(const Model *m)
@@ -303,7 +306,7 @@ static void try_search(void *ctx)
 static Plan *plan_of(void *ctx, const Model *m, Plan **failed)
 {
     const Options *x = ctx;
-    Options quiet = {.profile = x->profile, .estimate = x->estimate};
+    Options quiet = {.times = x->times};
     Trial t = {&quiet, m, NULL, NULL};
     bool model = diag_accepts(try_search, &t);
     *failed = model ? t.failed : NULL;
@@ -332,7 +335,7 @@ static int check_model(const Options *x, const Model *m)
 static void print_table(const Plan *p)
 {
     printf("%s: %s, %d stage(s), %" PRId64 " micro-batches of %" PRId64 "; predicted step %.3f ms (%s)\n", p->g->name,
-           p->schedule, p->devices, p->g->micro, p->g->batch, (double)p->step / 1e6, p->c->measured ? "measured" : "estimated");
+           p->schedule, p->devices, p->g->micro, p->g->batch, (double)p->step / 1e6, p->c->how);
     printf("  %5s  %9s  %-40s  %-11s  %-11s  %-6s  %-11s  %s\n",
            "stage", "operators", "first .. last", "arena", "bound", "gap", "limit", "busy");
     for (int d = 0; d < p->devices; d++) {
@@ -375,6 +378,27 @@ static int explain_model(const Options *x, const Model *m)
     return view_explain(stdout, plan_or_stop(x, m), x->what, plan_of, (void *)(uintptr_t)x);
 }
 
+/* Nobody has measured this model here.  It is planned by estimates first, so that what fits nowhere is said at once; then
+ * measured, and planned again until the micro-batch that is chosen is one that was measured. */
+static Plan *plan_measured(const Options *x, const Model *m)
+{
+    Options with = *x;
+    const char *file = profile_name(m);
+    Plan *p = plan_or_stop(x, m);
+    out_check(x->out);
+    fprintf(stderr, "dpgen: there is no %s: measuring this machine once (--estimate does without)\n", file);
+    with.times = profile_measure(m, file);
+    for (int round = 0; round < ROUNDS; round++) {
+        profile_write(with.times, file);
+        p = plan_or_stop(&with, m);
+        if (profile_has(with.times, p->g->batch))
+            break;
+        profile_measure_more(with.times, m, p->g->batch, file);
+    }
+    fprintf(stderr, "dpgen: wrote %s: later runs take their times from it\n", file);
+    return p;
+}
+
 static int generate(const Options *x, const Model *m)
 {
     const Device *d = &m->devices.at[0];
@@ -382,7 +406,8 @@ static int generate(const Options *x, const Model *m)
         err(d->loc, "kind: cpu, or --pace", "devices of kind cuda can be planned for, and not yet generated");
     if (!m->data.format && !x->dump && strcmp(d->kind, "paced"))
         fail(EXIT_MODEL, "%s has no section data: there is nothing to train on", m->path);
-    const Plan *p = plan_or_stop(x, m);
+    bool measure = !x->times && !x->estimate && !x->dump && !x->from && !profile_cannot(m);
+    const Plan *p = measure ? plan_measured(x, m) : plan_or_stop(x, m);
     if (x->dump)
         return 0;
     if (p->host.n > 0)
@@ -391,6 +416,30 @@ static int generate(const Options *x, const Model *m)
     print_table(p);
     printf("wrote %s: make -C %s\n", x->out, x->out);
     return 0;
+}
+
+/* dpgen profile */
+static int measure_model(const Options *x, const Model *m)
+{
+    const char *file = x->out ? x->out : profile_name(m), *why = profile_cannot(m);
+    if (why)
+        fail(EXIT_MODEL, "%s cannot be measured: %s", m->path, why);
+    graph_of(x, m);
+    Profile *f = profile_measure(m, file);
+    profile_write(f, file);
+    printf("wrote %s\n", file);
+    return 0;
+}
+
+/* A file that was named, or the one beside the model; NULL: estimates. */
+static Profile *times_of(const Options *x, const Model *m)
+{
+    const char *beside = profile_name(m);
+    if (x->profile)
+        return profile_open(x->profile, m, x->elsewhere);
+    if (x->estimate || x->from || profile_cannot(m) || access(beside, F_OK) != 0)
+        return NULL;
+    return profile_open(beside, m, x->elsewhere);
 }
 
 /* ---- options that change the model --------------------------------------------------------------------------------- */
@@ -421,7 +470,9 @@ int main(int argc, char **argv)
     bad_stop();
     pace(m, x.pace);
     static const struct { const char *name; int (*run)(const Options *x, const Model *m); } verb[] = {
-        {"check", check_model}, {"plan", plan_model}, {"explain", explain_model}};
+        {"check", check_model}, {"plan", plan_model}, {"explain", explain_model}, {"profile", measure_model}};
+    if (!x.verb || (strcmp(x.verb, "check") && strcmp(x.verb, "profile")))
+        x.times = times_of(&x, m);
     for (size_t i = 0; x.verb && i < sizeof verb / sizeof *verb; i++)
         if (!strcmp(x.verb, verb[i].name))
             return verb[i].run(&x, m);

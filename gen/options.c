@@ -30,6 +30,7 @@ static const char usage[] =
     "dpgen plan MODEL.yaml       the plan, and what its neighbours would cost; --json as data\n"
     "dpgen explain MODEL.yaml X  why operator or tensor X is where it is, and kept or not\n"
     "dpgen pack FILE.csv         addresses for a published packing instance; -o OUT.csv, --capacity BYTES\n"
+    "dpgen profile MODEL.yaml    measure its calls on this machine; -o FILE instead of MODEL.DEVICE.profile\n"
     "\n"
     "  -o DIR                    where to write; appears whole or not at all\n"
     "  -D NAME=VALUE             override a dim of the model\n"
@@ -43,7 +44,8 @@ static const char usage[] =
     "  --devices FILE            devices, links and hosts, instead of the model's own; devices/ has some\n"
     "  --pace                    devices that wait for their planned time instead of computing: a dry run\n"
     "  --prefix NAME             an object with NAME_main() instead of a program\n"
-    "  --profile FILE            measured times\n"
+    "  --profile FILE            measured times, instead of MODEL.DEVICE.profile beside the model\n"
+    "  --elsewhere               plan for the machine of the profile, whatever this one is\n"
     "  --estimate                times by the roofline of the devices' descriptions\n"
     "  --from FILE               start from a graph (-d f) or a plan (-d a) in text form\n"
     "  -d LETTERS                print the state after these passes and write nothing; -d ? lists them\n"
@@ -89,9 +91,10 @@ static void take_option(Options *x, const char *option, const char *value)
 }
 
 /* Commands; without one, a model file and -o. */
-enum { GENERATE = 1, CHECK = 2, PLAN = 4, EXPLAIN = 8, COMPARE = 16, PLANS = GENERATE | PLAN | EXPLAIN | COMPARE };
+enum { GENERATE = 1, CHECK = 2, PLAN = 4, EXPLAIN = 8, COMPARE = 16, PROFILE = 32,
+    PLANS = GENERATE | PLAN | EXPLAIN | COMPARE };
 static const struct { const char *name; int bit; } verbs[] = {
-    {"check", CHECK}, {"plan", PLAN}, {"explain", EXPLAIN}};
+    {"check", CHECK}, {"plan", PLAN}, {"explain", EXPLAIN}, {"profile", PROFILE}};
 
 static int verb_bit(const char *word)
 {
@@ -103,7 +106,7 @@ static int verb_bit(const char *word)
 
 static void check_verb(const char *word)
 {
-    static const char *const later[] = {"profile", "compare", "schedules"};
+    static const char *const later[] = {"compare", "schedules"};
     for (size_t i = 0; i < sizeof later / sizeof *later; i++)
         if (!strcmp(word, later[i]))
             misuse("the command %s is not built yet; a file of that name is written ./NAME", word);
@@ -114,10 +117,12 @@ static void check_ignored(const Options *x)
 {
     int verb = x->verb ? verb_bit(x->verb) : GENERATE;
     const struct { const char *option; bool given; int taken; bool unless; } uses[] = {
-        {"-o", x->out, GENERATE | COMPARE, false}, {"--prefix", x->prefix, GENERATE, false},
+        {"-o", x->out, GENERATE | COMPARE | PROFILE, false}, {"--prefix", x->prefix, GENERATE, false},
         {"--json", x->json, PLAN | COMPARE, x->dump}, {"--profile", x->profile, PLANS, x->estimate},
-        {"--estimate", x->estimate, PLANS, false},
-        {"-d", x->dump, ~(EXPLAIN | COMPARE), false}, {"--from", x->from, ~COMPARE, false}};
+        {"--estimate", x->estimate, PLANS, false}, {"--elsewhere", x->elsewhere, PLANS, x->estimate},
+        {"--pace", x->pace, ~PROFILE, false},
+        {"-d", x->dump, ~(EXPLAIN | COMPARE | PROFILE), false},
+        {"--from", x->from, ~(COMPARE | PROFILE), false}};
     for (size_t i = 0; i < sizeof uses / sizeof *uses; i++)
         if (uses[i].given && (!(uses[i].taken & verb) || uses[i].unless))
             misuse(strf("dpgen %s has no use for %%s%s%s", x->verb ? x->verb : "MODEL.yaml", x->dump ? " with -d" : "",
@@ -164,6 +169,8 @@ Options options(int argc, char **argv)
             x.json = true;
         else if (!strcmp(word, "--estimate"))
             x.estimate = true;
+        else if (!strcmp(word, "--elsewhere"))
+            x.elsewhere = true;
         else if (!strcmp(word, "--pace"))
             x.pace = true;
         else if (word[0] == '-' && word[1])

@@ -9,7 +9,8 @@
 typedef struct {
     const char *verb, *file, *out, *from, *dump, *profile, *prefix, *devices, *what;
     Overrides over;
-    bool json, estimate, pace;
+    bool json, estimate, pace, elsewhere;
+    Profile *times;             /* main: NULL for estimates */
 } Options;
 
 /* Dump letters: what -d prints after which pass.  Ends with a NULL pass. */

@@ -9,7 +9,7 @@ need dpgen
 d=$tmp/out
 small="-D L=1 -D D=56 --set train.steps=60"
 [ -z "$SLOW" ] || small=
-expect "dpgen" ./dpgen examples/bytes-gpt.yaml $small -o "$d"
+expect "dpgen" ./dpgen examples/bytes-gpt.yaml $small --estimate -o "$d"
 expect "two stages" test -f "$d/stage1.c" -a ! -e "$d/stage2.c"
 expect "make" make -s -j"$cores" -C "$d"
 from=$(date +%s)

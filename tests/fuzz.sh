@@ -57,7 +57,7 @@ subject() {
     here=$1
     shift
     rm -rf "$here/plan"
-    timeout 60 ./dpgen "$here/model.yaml" "$@" -o "$here/plan" >"$here/dpgen.log" 2>&1
+    timeout 60 ./dpgen "$here/model.yaml" "$@" --estimate -o "$here/plan" >"$here/dpgen.log" 2>&1
     status=$?
     [ $status = 0 ] || { echo "dpgen: status $status: $(head -n 1 "$here/dpgen.log")"; return $status; }
     build/emitted rt/rt.h $(stages "$here/plan") >"$here/emitted.log" 2>&1 ||
@@ -173,7 +173,7 @@ alone() {
 
 # ends MODEL STATUS OPTIONS: dpgen has an answer, but no folder
 ends() {
-    eval "timeout 60 ./dpgen $1 $3 -o $tmp/none" >"$tmp/ends" 2>&1
+    eval "timeout 60 ./dpgen $1 $3 --estimate -o $tmp/none" >"$tmp/ends" 2>&1
     got=$?
     if [ $got = "$2" ] && [ ! -e "$tmp/none" ]; then
         echo pass

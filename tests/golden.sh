@@ -35,7 +35,7 @@ rm -f "$got.list"
 work=$(mktemp -d) && trap 'rm -rf "$got" "$work"' EXIT
 for model in mlp branches; do
     yaml=tests/models/$model.yaml
-    ./dpgen "$yaml" -o "$work/$model" >"$got" 2>&1
+    ./dpgen "$yaml" --estimate -o "$work/$model" >"$got" 2>&1
     ./dpgen "$yaml" -d f >"$work/graph"
     ./dpgen "$yaml" -d a >"$work/plan"
     for from in graph plan; do

@@ -67,7 +67,7 @@ generate() {
     to=$1
     shift
     rm -rf "$to"
-    ./dpgen "$@" -o "$to" >"$to.log" 2>&1 || { echo "dpgen: $(head -n 1 "$to.log")"; return 1; }
+    ./dpgen "$@" --estimate -o "$to" >"$to.log" 2>&1 || { echo "dpgen: $(head -n 1 "$to.log")"; return 1; }
     build/emitted rt/rt.h $(stages "$to") >"$to.log" 2>&1 || { echo "emitted: $(head -n 1 "$to.log")"; return 1; }
 }
 stages() { ls "$1"/stage[0-9].c; }

@@ -28,7 +28,7 @@ names="_ __x _Bool __FILE__ open_gate kernels_start Stage Values Link stage0 sta
 } >"$tmp/names.yaml"
 for stages in 1 3; do
     out=$tmp/out$stages
-    expect "$stages stages: generate" ./dpgen "$tmp/names.yaml" --stages $stages --recompute full -o "$out"
+    expect "$stages stages: generate" ./dpgen "$tmp/names.yaml" --stages $stages --recompute full --estimate -o "$out"
     expect "$stages stages: the language" build/emitted rt/rt.h "$out"/stage?.c
     for file in "$out"/stage?.c "$out/launch.c"; do
         expect "${file##*/}" cc -std=c11 -fno-builtin -Wall -Wextra -Werror -fsyntax-only -I"$out/rt" "$file"

@@ -22,7 +22,7 @@ check() {
     return 1
 }
 
-generate() { "$dpgen" "$model.yaml" -o "$out" "$@" && make -C "$out"; }
+generate() { "$dpgen" "$model.yaml" --estimate -o "$out" "$@" && make -C "$out"; }
 # train STEPS LOG CHECKPOINTS GRADIENTS
 train() {
     "$out/train" --weights "$model.start.safetensors" --steps "$1" --log "$2" --checkpoint "$3" --gradients "$4" --quiet

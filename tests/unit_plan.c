@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * unit_plan.c: part, keep and cost against brute force.
+ * unit_plan.c: part and keep against brute force.
  *
  *   cuts         every cut of small random graphs, with dropped tensors, ties, groups and limits, priced by a plain
  *                second implementation: the same bottleneck, the same tie-break, the same answer to "does it fit"
  *   keep         the bound never above what lower saves and makes again, the estimate never below the bound; auto
  *                drops only what it must
  *   constraints  each by a graph small enough to see the answer
- *   profile      good and bad files
  */
 #include "world.h"
 
@@ -297,8 +296,7 @@ static void test_auto(void)
     check(fits > 100 && dropped > 100, "auto: %d plans and %d drops are too few to mean anything", fits, dropped);
 }
 
-/* ---- constraints, and a profile
- * ------------------------------------------------------------------------------------------- */
+/* ---- constraints ------------------------------------------------------------------------------------------- */
 
 static void constrained(World *w, int stages)
 {
@@ -363,60 +361,10 @@ static void test_names(void)
         check(status_of(unknown_name, &lists[i]) == EXIT_MODEL, "an unknown name in list %zu", i);
 }
 
-static World *profiled(void)
-{
-    World *w = chain(2, 1, false);
-    Device *d = PUSH(&w->m.devices);
-    *d = (Device){.name = "cpu", .kind = "cpu", .kernels = "portable", .threads = 2};
-    for (int o = 0; o < w->g.op.n; o++) {
-        *PUSH(&w->g.op.at[o].arg) = (Arg){.kind = ARG_INT, .token = "n", .i = o < 2 ? 7 : 9};
-        *PUSH(&w->g.op.at[o].arg) = (Arg){.kind = ARG_INT, .token = "site", .i = o};
-        *PUSH(&w->g.op.at[o].arg) = (Arg){.kind = ARG_FLOAT, .token = "drop", .f = 0.5};
-        *PUSH(&w->g.op.at[o].arg) = (Arg){.kind = ARG_NONE, .token = "bias"};
-    }
-    return w;
-}
-
-static void read_profile(void *path)
-{
-    World *w = profiled();
-    Cost *c = cost(&w->g, &w->m, path);
-    bool right = c->ns[0][0] == 31 && c->ns[0][1] == 31 && c->ns[0][2] == 8 && c->latency == 5 && c->link == 1e9;
-    _exit(c->measured && right ? 0 : 97);
-}
-
-#define HEAD "dpgen-profile 1\ndevice cpu portable f32 threads=2\nmessage latency=5 link=1000000000\n"
-#define LINE7 "op call n=7 drop=0x1p-1 bias=0 ns=31\n"
-#define LINE9 "op call n=9 drop=0x1p-1 bias=0 ns=8\n"
-static void test_profile(void)
-{
-    static const struct { const char *text; int status; } files[] = {
-        {HEAD LINE7 LINE9, 0}, {HEAD "# words\n\n" LINE9 LINE7, 0}, {HEAD LINE7, EXIT_STALE},
-            {HEAD LINE7 LINE9 LINE7, EXIT_STALE},
-        {LINE7 LINE9, EXIT_STALE}, {"dpgen-profile 1\n" LINE7 LINE9, EXIT_STALE},
-            {HEAD LINE7 LINE9 "op call n=1\n", EXIT_STALE},
-        {HEAD LINE7 LINE9 "op call n=1 ns=-3\n", EXIT_STALE}, {HEAD LINE7 LINE9 "word\n", EXIT_STALE},
-        {"dpgen-profile 1\ndevice cpu onednn f32 threads=2\nmessage latency=5 link=1000000000\n" LINE7 LINE9,
-         EXIT_STALE},
-        {HEAD LINE7 LINE9 "op call n=1 ns=99999999999999999999\n", EXIT_STALE}, {"", EXIT_STALE},
-    };
-    const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : ".";
-    char *path = strf("%s/unit_plan.%ld", folder, (long)getpid());
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        FILE *f = fopen(path, "w");
-        if (!f || fputs(files[i].text, f) < 0 || fclose(f))
-            die("unit_plan cannot write %s", path);
-        int status = status_of(read_profile, path);
-        unlink(path);
-        check(status == files[i].status, "profile %zu: status %d, not %d", i, status, files[i].status);
-    }
-}
-
 int main(void)
 {
     test_name = "unit_plan";
     test_names();               /* these fork, so they go first: nothing is freed in between */
-    test_profile();
     test_constraints();
     test_cuts();
     test_bound();

@@ -6,13 +6,15 @@
  *   fills   ns of every operator on every class of devices, wires, measured, signature
  *   fails   status 5 if the profile is unreadable, of another machine, or lacks a call of this graph
  *
- * Times come from a profile (prof.c) or from the roofline of the devices' descriptions (roof.c), never from both: an operator
+ * Times come from a profile (lookup.c) or from the roofline of the devices' descriptions (roof.c), never from both: an operator
  * that was measured beside one that was guessed compares apples with pears.  Devices that take the same time for every call
  * are one class, so that the table is as large as the model and the number of different devices, not of devices.
  *
  * Cost: linear in operators and classes, times the log of the profile's lines.
  */
 #include "cost.h"
+#include "prof.h"
+#include <string.h>
 
 static void classify(Cost *c, const Model *m, Ints *first)
 {
@@ -27,27 +29,56 @@ static void classify(Cost *c, const Model *m, Ints *first)
     c->classes = first->n;
 }
 
-Cost *cost(const Graph *g, const Model *m, const char *profile)
+static Cost *new_cost(const Graph *g, const Model *m, Ints *first)
 {
     Cost *c = alloc(sizeof *c);
-    Ints first = {0};           /* by class: a device of it */
     c->signature = "estimate";
-    classify(c, m, &first);
+    c->ops = g->op.n;
+    c->how = "estimated";
+    classify(c, m, first);
     c->ns = alloc(sizeof *c->ns * (size_t)c->classes);
     for (int k = 0; k < c->classes; k++)
         c->ns[k] = alloc(sizeof **c->ns * (size_t)g->op.n);
     links_of(c, m);
-    if (profile && c->classes > 1)
-        fail(EXIT_STALE, "%s: a profile measures one sort of device, and %s has %d: --estimate prices them", profile,
-             m->path, c->classes);
-    if (profile) {
-        profile_read(c, g, m, profile);
+    return c;
+}
+
+Cost *cost(const Graph *g, const Model *m, Profile *f)
+{
+    Ints first = {0}, same = {0};   /* by class: a device of it */
+    Cost *c = new_cost(g, m, &first);
+    if (f) {
+        Cost *busy = new_cost(g, m, &same);
+        priced(c, busy, g, m, f);
+        c->busy = busy;
         return c;
     }
     for (int k = 0; k < c->classes; k++)
         for (int o = 0; o < g->op.n; o++)
             c->ns[k][o] = roof_op(&m->devices.at[first.at[k]], g->compute, &g->op.at[o]);
     return c;
+}
+
+/* Threads of one process share its machine; ranks do unless each has a host of its own.  Busy was measured with so many
+ * stages, alone with one; another number lies on the line between. */
+const Cost *cost_shared(const Cost *c, const Model *m, int devices)
+{
+    bool apart = !strcmp(m->plan.transport, "mpi") && m->hosts >= devices;
+    int stages = c->profile ? profile_stages(c->profile) : 1;
+    if (!c->busy || devices == 1 || apart)
+        return c;
+    if (devices >= stages)
+        return c->busy;
+    Cost *some = alloc(sizeof *some);
+    *some = *c->busy;
+    some->how = "interpolated";
+    some->ns = alloc(sizeof *some->ns * (size_t)c->classes);
+    for (int k = 0; k < c->classes; k++) {
+        some->ns[k] = alloc(sizeof **some->ns * (size_t)c->ops);
+        for (int o = 0; o < c->ops; o++)
+            some->ns[k][o] = c->ns[k][o] + (c->busy->ns[k][o] - c->ns[k][o]) * (devices - 1) / (stages - 1);
+    }
+    return some;
 }
 
 Ns cost_op(const Cost *c, int device, int op)

@@ -12,9 +12,8 @@ bool roof_alike(const Device *a, const Device *b);  /* devices that it cannot te
 
 /* links.c: what every pair of devices, and every device and its host, is joined by */
 void links_of(Cost *c, const Model *m);
-void links_all(Cost *c, Wire wire);                 /* every pair alike */
-Ns   link_ns(double rate, Bytes bytes);             /* rounded up, without overflow */
+void links_measured(Cost *c, const Curve *message, Ns latency, const Curve *copy);  /* every pair alike; NULL: not measured */
 
-/* prof.c: a profile read, whole or not at all */
-void profile_read(Cost *c, const Graph *g, const Model *m, const char *path);
+/* lookup.c: the rows of a profile */
+void priced(Cost *c, Cost *busy, const Graph *g, const Model *m, Profile *f);
 #endif

@@ -13,6 +13,9 @@
  * Planners that take one bandwidth for all links (PipeDream's defaults are two numbers for a whole cluster) misplace cuts
  * on machines where one link of eight is slower; here a pair is what it is measured or declared to be.
  *
+ * Measured links are curves instead of rates: in shared memory a message of 1 MiB runs at four times the rate of one of
+ * 64 MiB, because the caches end between them.
+ *
  * Not handled: links that several pairs share, such as one network card for four devices.
  */
 #include "cost.h"
@@ -55,7 +58,7 @@ static Wire wire_of(const Model *m, const Device *a, const Device *b, Wire other
         int how = b ? most(exact(x, a, b), exact(x, b, a)) : exact(x, a, NULL);
         if (how < 0 || how < best || x->rate <= 0)
             continue;
-        Wire with = {x->rate, x->latency >= 0 ? x->latency : otherwise.latency, x->half};
+        Wire with = {.rate = x->rate, .latency = x->latency >= 0 ? x->latency : otherwise.latency, .half = x->half};
         if (how > best || with.rate < w.rate)
             w = with;
         best = how;
@@ -73,9 +76,9 @@ void links_of(Cost *c, const Model *m)
     Wire *wire = alloc(sizeof *wire * (size_t)(n * n)), *host = alloc(sizeof *host * (size_t)n);
     for (int i = 0; i < n; i++) {
         const Device *d = &m->devices.at[i];
-        host[i] = wire_of(m, d, NULL, (Wire){host_rate, host_latency, false});
+        host[i] = wire_of(m, d, NULL, (Wire){.rate = host_rate, .latency = host_latency});
         for (int j = 0; j < n; j++)
-            wire[i * n + j] = wire_of(m, d, &m->devices.at[j], (Wire){t->rate, t->latency, false});
+            wire[i * n + j] = wire_of(m, d, &m->devices.at[j], (Wire){.rate = t->rate, .latency = t->latency});
     }
     c->latency = t->latency;
     c->link = t->rate;
@@ -85,31 +88,53 @@ void links_of(Cost *c, const Model *m)
     c->host_wire = host;
 }
 
-void links_all(Cost *c, Wire with)
+void links_measured(Cost *c, const Curve *message, Ns latency, const Curve *copy)
 {
-    Wire *wire = alloc(sizeof *wire * (size_t)(c->devices * c->devices));
+    Wire *wire = alloc(sizeof *wire * (size_t)(c->devices * c->devices)), *host = alloc(sizeof *host * (size_t)c->devices);
     for (int i = 0; i < c->devices * c->devices; i++)
-        wire[i] = with;
+        wire[i] = message ? (Wire){.rate = c->link, .latency = latency, .curve = message} : c->wire[i];
+    for (int i = 0; i < c->devices; i++)
+        host[i] = copy ? (Wire){.rate = c->host, .curve = copy} : c->host_wire[i];
     c->wire = wire;
-    c->latency = with.latency;
-    c->link = with.rate;
+    c->host_wire = host;
+    c->latency = message ? latency : c->latency;
 }
 
-Ns link_ns(double rate, Bytes bytes)
+/* bytes / rate in ns, rounded up, without overflow */
+static Ns rate_ns(double rate, Bytes bytes)
 {
     int64_t per_ms = (int64_t)(rate / 1000);
     per_ms += per_ms < 1;
     return bytes / per_ms * 1000000 + (bytes % per_ms * 1000000 + per_ms - 1) / per_ms;
 }
 
+/* On the straight line between the two nearest points, from (0, 0); behind the last at its average rate. */
+static Ns curve_ns(const Curve *c, Bytes bytes)
+{
+    int i = 0;
+    while (i < c->n && c->bytes[i] < bytes)
+        i++;
+    if (i == c->n)
+        return (Ns)((double)c->ns[c->n - 1] * ((double)bytes / (double)c->bytes[c->n - 1]));
+    Bytes from = i ? c->bytes[i - 1] : 0;
+    Ns low = i ? c->ns[i - 1] : 0;
+    return low + (c->ns[i] - low) * (bytes - from) / (c->bytes[i] - from);
+}
+
+static Ns wire_ns(const Wire *w, Bytes bytes)
+{
+    return w->curve ? curve_ns(w->curve, bytes) : rate_ns(w->rate, bytes);
+}
+
 static Wire between(const Cost *c, int from, int to)
 {
-    return c->wire ? c->wire[from * c->devices + to] : (Wire){c->link, c->latency, false};
+    return c->wire ? c->wire[from * c->devices + to] : (Wire){.rate = c->link, .latency = c->latency};
 }
 
 Ns cost_wire(const Cost *c, int from, int to, Bytes bytes)
 {
-    return link_ns(between(c, from, to).rate, bytes);
+    Wire w = between(c, from, to);
+    return wire_ns(&w, bytes);
 }
 
 Ns cost_latency(const Cost *c, int from, int to)
@@ -124,7 +149,9 @@ bool cost_half(const Cost *c, int from, int to)
 
 Ns cost_host(const Cost *c, int device, Bytes bytes)
 {
-    return c->host_wire ? c->host_wire[device].latency + link_ns(c->host_wire[device].rate, bytes) : link_ns(c->host, bytes);
+    if (!c->host_wire)
+        return rate_ns(c->host, bytes);
+    return c->host_wire[device].latency + wire_ns(&c->host_wire[device], bytes);
 }
 
 bool cost_host_half(const Cost *c, int device)

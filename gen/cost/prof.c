@@ -1,51 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * prof.c: a profile, read.
+ * prof.c: a profile as text, accepted whole or refused whole.
+ *
+ *     dpgen-profile 2
+ *     device AMD EPYC, family 26, model 2, stepping 1
+ *     compiler gcc 12.2.0
+ *     ...
+ *     batches 1 2 4
+ *     compute batch=2 alone=913400 alone_iqr=2100 busy=954100 busy_iqr=3000
+ *     op linear_forward bias=0 rows=256 in=128 out=512 alone=31250 alone_iqr=120 busy=40000 busy_iqr=900
+ *
+ * The idea is FFTW's wisdom (Frigo and Johnson, 2005): measured facts, signed with all that they depend on; one line that
+ * differs refuses the file, because half a profile compares apples with pears.  FFTW hashes its configuration and says no;
+ * here every field stands in the open, and the one that differs is named with its line.  A file is written one way only,
+ * sorted, so that read and printed it is the same file, and two can be compared with diff.
+ *
+ * fails   status 5, with file, line, cause and remedy
  */
-#include "cost.h"
+#include "prof.h"
+#include "bench.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the signature of a call ------------------------------------------------------------------------------------- */
+static const char first[] = "dpgen-profile 2";
+static const struct { const char *key; bool machine; } signs[SIGNS] = {
+    [SIGN_DEVICE] = {"device", true}, [SIGN_COMPILER] = {"compiler", true}, [SIGN_KERNELS] = {"kernels", true},
+    [SIGN_ISA] = {"isa", false}, [SIGN_COMPUTE] = {"compute", false}, [SIGN_THREADS] = {"threads", false},
+    [SIGN_STAGES] = {"stages", false}, [SIGN_TRANSPORT] = {"transport", false}, [SIGN_RUNTIME] = {"runtime", true}};
+static const char *const kinds[] = {"compute batch=", "copy-in bytes=", "copy-out bytes=", "message bytes=", "op "};
+static const char *const times[] = {"busy_iqr", "busy", "alone_iqr", "alone"};     /* from the end of a line */
 
-/* Literals that name a thing and do not change the work. */
-static bool is_label(const char *token)
-{
-    return !strcmp(token, "site") || !strcmp(token, "index");
-}
-
-/* name, then token=value of each literal, token=0 of each operand that is absent */
-char *cost_signature(const Op *o)
-{
-    char *text = strf("%s", o->call);
-    for (int i = 0; i < o->arg.n; i++) {
-        const Arg *a = &o->arg.at[i];
-        if (a->kind == ARG_INT && !is_label(a->token))
-            text = strf("%s %s=%lld", text, a->token, (long long)a->i);
-        else if (a->kind == ARG_FLOAT)
-            text = strf("%s %s=%a", text, a->token, a->f);
-        else if (a->kind == ARG_NONE)
-            text = strf("%s %s=0", text, a->token);
-    }
-    return text;
-}
-
-/* ---- the profile ------------------------------------------------------------------------------------------------- */
-
-typedef struct { const char *call; Ns ns; int line; } Measured;
-typedef struct {
-    const char *path, *device;  /* what the header must say */
-    VEC(Measured) call;
-    bool device_seen, message_seen;
-    Cost *c;
-} Profile;
-
-static int by_call(const void *a, const void *b)
-{
-    return strcmp(((const Measured *)a)->call, ((const Measured *)b)->call);
-}
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 static bool whole(const char *text, int64_t *value)
 {
@@ -53,7 +41,8 @@ static bool whole(const char *text, int64_t *value)
     errno = 0;
     long long v = strtoll(text, &end, 10);
     *value = v;
-    return end != text && *end == '\0' && errno == 0 && v >= 0 && text[0] >= '0' && text[0] <= '9';
+    bool plain = text[0] >= '0' && text[0] <= '9' && (text[0] != '0' || text[1] == '\0');
+    return plain && *end == '\0' && errno == 0;
 }
 
 /* Cut ` key=N` off the end of the line. */
@@ -67,25 +56,65 @@ static bool take_last(char *line, const char *key, int64_t *value)
     return true;
 }
 
-static void read_line(Profile *f, char *line, int number)
+static const char *again(const Profile *p)
 {
-    int64_t ns, link;
-    if (line[0] == '\0' || line[0] == '#')
-        return;
-    if (!strncmp(line, "op ", 3) && take_last(line, "ns", &ns)) {
-        *PUSH(&f->call) = (Measured){strf("%s", line + 3), ns, number};
-    } else if (!strncmp(line, "device ", 7)) {
-        if (strcmp(line + 7, f->device))
-            fail(EXIT_STALE, "%s:%d: measured on '%s', but the model's device is '%s'; measure again", f->path, number,
-                 line + 7, f->device);
-        f->device_seen = true;
-    } else if (!strncmp(line, "message ", 8) && take_last(line, "link", &link) && take_last(line, "latency", &ns)
-               && !strcmp(line, "message") && link > 0) {
-        links_all(f->c, (Wire){(double)link, ns, false});
-        f->message_seen = true;
-    } else {
-        fail(EXIT_STALE, "%s:%d: not a line of a profile: '%.60s'", f->path, number, line);
+    return strf("measure again: dpgen profile MODEL.yaml -o %s", p->path);
+}
+
+static NORETURN void bad_line(const Profile *p, int number, const char *why, const char *line)
+{
+    fail(EXIT_STALE, "%s:%d: %s: '%.60s'; %s", p->path, number, why, line, again(p));
+}
+
+static void read_row(Profile *p, int number, char *line)
+{
+    const char *written = strf("%s", line);
+    int64_t value[4];
+    bool known = false;
+    for (int i = 0; i < 4; i++)
+        if (!take_last(line, times[i], &value[i]))
+            bad_line(p, number, "not a line of a profile", written);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        known |= !strncmp(line, kinds[i], strlen(kinds[i])) && line[strlen(kinds[i])];
+    if (!known)
+        bad_line(p, number, "nothing that a profile measures", written);
+    if (p->row.n && strcmp(p->row.at[p->row.n - 1].what, line) >= 0)
+        bad_line(p, number, strcmp(p->row.at[p->row.n - 1].what, line) ? "lines are sorted, and this one is not"
+                                                                       : "measured twice", written);
+    *PUSH(&p->row) = (Measured){strf("%s", line), {value[3], value[2]}, {value[1], value[0]}};
+}
+
+static void read_batches(Profile *p, int number, const char *line)
+{
+    const char *at = line + (strncmp(line, "batches ", 8) ? strlen(line) : 8);
+    while (*at) {
+        int64_t b = 0;
+        size_t n = strcspn(at, " ");
+        if (!whole(strf("%.*s", (int)n, at), &b) || b < 1 || b > INT32_MAX || (at[n] == ' ' && !at[n + 1])
+            || (p->batch.n && b <= p->batch.at[p->batch.n - 1]))
+            break;
+        *PUSH(&p->batch) = (int)b;
+        at += n + (at[n] == ' ');
     }
+    if (*at || !p->batch.n)
+        bad_line(p, number, "micro-batches, ascending, stand here as 'batches 1 2 4'", line);
+}
+
+static void read_line(Profile *p, int number, char *line)
+{
+    int sign = number - 2;
+    if (number == 1 && strcmp(line, first))
+        bad_line(p, 1, strf("the first line of a profile is '%s'", first), line);
+    if (sign >= 0 && sign < SIGNS) {
+        size_t n = strlen(signs[sign].key);
+        if (strncmp(line, signs[sign].key, n) || line[n] != ' ' || !line[n + 1])
+            bad_line(p, number, strf("'%s ...' is missing here", signs[sign].key), line);
+        p->sign[sign] = strf("%s", line + n + 1);
+    }
+    if (sign == SIGNS)
+        read_batches(p, number, line);
+    if (sign > SIGNS)
+        read_row(p, number, line);
 }
 
 static char *read_all(const char *path, size_t *n)
@@ -104,48 +133,127 @@ static char *read_all(const char *path, size_t *n)
     return text.at;
 }
 
-static void read_lines(Profile *f)
+static const char *hash_of(const char *text, size_t n)
 {
-    size_t n;
-    char *text = read_all(f->path, &n), hex[65];
+    char hex[65];
     Sha256 sum;
     sha256_start(&sum);
     sha256_add(&sum, text, n);
     sha256_end(&sum, hex);
-    f->c->signature = strf("%s", hex);
-    if (memchr(text, '\0', n))
-        fail(EXIT_STALE, "%s: a profile is text, this is not", f->path);
-    int number = 1;
-    for (char *line = text, *end; line < text + n; line = end + 1, number++) {
-        end = line + strcspn(line, "\n");
-        *end = '\0';
-        if (number > 1)
-            read_line(f, line, number);
-        else if (strcmp(line, "dpgen-profile 1"))
-            fail(EXIT_STALE, "%s:1: the first line of a profile is 'dpgen-profile 1'", f->path);
-    }
-    if (!f->device_seen || !f->message_seen)
-        fail(EXIT_STALE, "%s: the line '%s ...' is missing", f->path, f->device_seen ? "message" : "device");
-    if (f->call.n)
-        qsort(f->call.at, (size_t)f->call.n, sizeof *f->call.at, by_call);
-    for (int i = 1; i < f->call.n; i++)
-        if (!by_call(&f->call.at[i - 1], &f->call.at[i]))
-            fail(EXIT_STALE, "%s: 'op %s' stands on lines %d and %d", f->path, f->call.at[i].call,
-                 f->call.at[i - 1].line, f->call.at[i].line);
+    return strf("%s", hex);
 }
 
-void profile_read(Cost *c, const Graph *g, const Model *m, const char *path)
+Profile *profile_parse(const char *path)
+{
+    Profile *p = alloc(sizeof *p);
+    size_t n;
+    char *text = read_all(path, &n);
+    p->path = path;
+    p->hash = hash_of(text, n);
+    int number = 0;
+    if (memchr(text, '\0', n))
+        fail(EXIT_STALE, "%s: a profile is text, and this is not; %s", path, again(p));
+    for (char *line = text, *end; line < text + n; line = end + 1) {
+        end = line + strcspn(line, "\n");
+        if (!*end)
+            fail(EXIT_STALE, "%s:%d: the end of the line is missing, and perhaps more; %s", path, number + 1, again(p));
+        *end = '\0';
+        read_line(p, ++number, line);
+    }
+    if (number < SIGNS + 3)
+        fail(EXIT_STALE, "%s: ends after line %d, before anything was measured; %s", path, number, again(p));
+    return p;
+}
+
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
+
+static int by_what(const void *a, const void *b)
+{
+    return strcmp(((const Measured *)a)->what, ((const Measured *)b)->what);
+}
+
+void profile_sort(Profile *p)
+{
+    if (p->row.n)
+        qsort(p->row.at, (size_t)p->row.n, sizeof *p->row.at, by_what);
+}
+
+void profile_print(FILE *f, const Profile *p)
+{
+    fprintf(f, "%s\n", first);
+    for (int i = 0; i < SIGNS; i++)
+        fprintf(f, "%s %s\n", signs[i].key, p->sign[i]);
+    fprintf(f, "batches");
+    for (int i = 0; i < p->batch.n; i++)
+        fprintf(f, " %d", p->batch.at[i]);
+    fprintf(f, "\n");
+    for (int i = 0; i < p->row.n; i++) {
+        const Measured *x = &p->row.at[i];
+        fprintf(f, "%s alone=%" PRId64 " alone_iqr=%" PRId64 " busy=%" PRId64 " busy_iqr=%" PRId64 "\n", x->what,
+                x->alone.median, x->alone.quartiles, x->busy.median, x->busy.quartiles);
+    }
+}
+
+int profile_stages(const Profile *p)
+{
+    int64_t n = 1;
+    return whole(p->sign[SIGN_STAGES], &n) ? (int)n : 1;
+}
+
+const Measured *profile_find(const Profile *p, const char *what)
+{
+    Measured want = {.what = what};
+    return p->row.n ? bsearch(&want, p->row.at, (size_t)p->row.n, sizeof want, by_what) : NULL;
+}
+
+/* ---- the signature ----------------------------------------------------------------------------------------------- */
+
+void profile_sign(Profile *p, const Model *m, bool machine)
 {
     const Device *d = &m->devices.at[0];
-    Profile f = {.path = path, .c = c};
-    f.device = strf("%s %s %s threads=%d", d->kind, d->kernels ? d->kernels : "-", type_name(g->compute), d->threads);
-    read_lines(&f);
-    for (int o = 0; o < g->op.n; o++) {
-        Measured want = {.call = cost_signature(&g->op.at[o])};
-        const Measured *got = f.call.n ? bsearch(&want, f.call.at, (size_t)f.call.n, sizeof want, by_call) : NULL;
-        if (!got)
-            fail(EXIT_STALE, "%s: no line 'op %s', which %s needs; measure again", path, want.call, g->op.at[o].name);
-        c->ns[0][o] = got->ns;
-    }
-    c->measured = true;
+    p->sign[SIGN_ISA] = d->isa;
+    p->sign[SIGN_COMPUTE] = type_name(m->train.compute);
+    p->sign[SIGN_THREADS] = strf("%d", d->threads);
+    p->sign[SIGN_STAGES] = strf("%d", m->plan.stages_max);
+    p->sign[SIGN_TRANSPORT] = m->plan.transport;
+    if (!machine)
+        return;
+    p->sign[SIGN_DEVICE] = machine_cpu();
+    machine_compiler(m, &p->sign[SIGN_COMPILER], &p->sign[SIGN_KERNELS]);
+    p->sign[SIGN_RUNTIME] = machine_runtime();
+}
+
+/* Fewer stages than were measured at once lie between alone and busy. */
+static bool differs(const Profile *p, const Profile *here, int i)
+{
+    int64_t had, has;
+    if (i == SIGN_STAGES && whole(p->sign[i], &had) && whole(here->sign[i], &has))
+        return has > had;
+    return here->sign[i] && strcmp(p->sign[i], here->sign[i]) != 0;
+}
+
+Profile *profile_open(const char *path, const Model *m, bool elsewhere)
+{
+    Profile *p = profile_parse(path), here = {0};
+    const char *kernels = m->devices.at[0].kernels;
+    profile_sign(&here, m, !elsewhere);
+    for (int i = 0; i < SIGNS; i++)
+        if (differs(p, &here, i))
+            fail(EXIT_STALE, "%s:%d: measured with %s '%s', but this %s has '%s'; measure again: dpgen profile %s -o %s%s",
+                 path, i + 2, signs[i].key, p->sign[i], signs[i].machine ? "machine" : "model", here.sign[i], m->path, path,
+                 signs[i].machine ? ", or plan for the machine of the profile: --elsewhere" : "");
+    if (strncmp(p->sign[SIGN_KERNELS], kernels, strlen(kernels)))
+        fail(EXIT_STALE, "%s:%d: measured with kernels '%s', but this model has '%s'; measure again: dpgen profile %s -o %s",
+             path, SIGN_KERNELS + 2, p->sign[SIGN_KERNELS], kernels, m->path, path);
+    return p;
+}
+
+/* The name that is looked for beside the model: MODEL.DEVICE.profile. */
+const char *profile_name(const Model *m)
+{
+    const char *name = m->devices.at[0].name, *dot = strrchr(m->path, '.');
+    size_t n = dot && !strchr(dot, '/') ? (size_t)(dot - m->path) : strlen(m->path), k = strlen(name);
+    if (m->devices.n > 1 && k > 2 && !strcmp(name + k - 2, ".0"))
+        k -= 2;
+    return strf("%.*s.%.*s.profile", (int)n, m->path, (int)k, name);
 }

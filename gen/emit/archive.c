@@ -105,7 +105,7 @@ void emit_plan_json(FILE *f, const Plan *p)
         fprintf(f, "%s%d", c ? ", " : "", p->chunk_device.at[c]);
     fprintf(f, "],\n");
     fprintf(f, " \"times\": \"%s\", \"step_ns\": %" PRId64 ", \"bottleneck_bound_ns\": %" PRId64 ", \"bound_over\": ",
-            p->c->measured ? "measured" : "estimated", p->step, p->bound);
+            p->c->how, p->step, p->bound);
     json_text(f, p->space ? p->space : "");
     fprintf(f, ",\n \"recompute\": [");
     const char *comma = "";

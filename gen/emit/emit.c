@@ -48,5 +48,9 @@ int emit(const Plan *p, const char *dir, const char *prefix)
     out_close(o);
     emit_build(o, p, prefix);
     copy_input(o, p->m->path, "model.yaml");
+    if (p->c->profile) {
+        profile_print(out_open(o, "profile"), p->c->profile);
+        out_close(o);
+    }
     return out_end(o);
 }

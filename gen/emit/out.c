@@ -27,12 +27,10 @@ struct Out {
 
 static const char *unfinished;          /* the one folder that must not stay behind */
 
-static void remove_tree(const char *dir);
-
 static void remove_unfinished(void)
 {
     if (unfinished)
-        remove_tree(unfinished);
+        out_remove(unfinished);
 }
 
 static void give_up(const Out *o, const char *what, const char *name)
@@ -57,19 +55,33 @@ static bool is_empty(const char *dir)
     return n == 0;
 }
 
-Out *out_begin(const char *dir)
+static const char *plain(const char *dir)
 {
-    Out *o = alloc(sizeof *o);
-    struct stat s;
     char *name = strf("%s", dir);
     for (size_t n = strlen(name); n > 1 && name[n - 1] == '/'; n--)
         name[n - 1] = 0;
-    o->dir = name;
-    o->part = strf("%s.part-%ld", name, (long)getpid());
+    return name;
+}
+
+void out_check(const char *dir)
+{
+    struct stat s;
+    const char *name = plain(dir), *slash = strrchr(name, '/');
+    const char *parent = slash ? strf("%.*s", (int)(slash - name) + (slash == name), name) : ".";
     if (lstat(name, &s) == 0 && S_ISLNK(s.st_mode))
         fail(EXIT_USAGE, "%s is a symbolic link: name the folder itself as -o", name);
     if (lstat(name, &s) == 0 && (!S_ISDIR(s.st_mode) || (!made_by_dpgen(name) && !is_empty(name))))
         fail(EXIT_USAGE, "%s exists and was not made by dpgen (it has no MANIFEST): choose another -o, or remove it", name);
+    if (access(parent, W_OK) != 0)
+        fail(EXIT_RUN, "cannot make the folder %s: %s", name, strerror(errno));
+}
+
+Out *out_begin(const char *dir)
+{
+    Out *o = alloc(sizeof *o);
+    o->dir = plain(dir);
+    o->part = strf("%s.part-%ld", o->dir, (long)getpid());
+    out_check(dir);
     if (mkdir(o->part, 0777) != 0)
         fail(EXIT_RUN, "cannot make the folder %s: %s", o->part, strerror(errno));
     unfinished = o->part;
@@ -156,7 +168,7 @@ static bool is_built(const char *name)
     return (n > 2 && !strcmp(name + n - 2, ".o")) || !strcmp(name, "train");
 }
 
-static void remove_tree(const char *dir)
+void out_remove(const char *dir)
 {
     DIR *d = opendir(dir);
     for (struct dirent *e; d && (e = readdir(d));) {
@@ -164,7 +176,7 @@ static void remove_tree(const char *dir)
             continue;
         const char *path = strf("%s/%s", dir, e->d_name);
         if (unlink(path) != 0)
-            remove_tree(path);
+            out_remove(path);
     }
     if (d)
         closedir(d);
@@ -234,6 +246,6 @@ int out_end(Out *o)
     const char *old = trade(o);
     unfinished = NULL;
     keep_others(o, old, read_manifest(old), "");
-    remove_tree(old);
+    out_remove(old);
     return 0;
 }

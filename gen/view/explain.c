@@ -117,7 +117,7 @@ static void print_times(FILE *f, const Plan *p, int op)
             fprintf(f, "%s%s %.3f ms", comma, phase[g->op.at[o].phase], ms(cost_op(p->c, d, o)));
             comma = ", ";
         }
-    fprintf(f, " a micro-batch (%s)\n", p->c->measured ? "measured" : "estimated");
+    fprintf(f, " a micro-batch (%s)\n", p->c->how);
 }
 
 int view_explain(FILE *f, const Plan *p, const char *what, PlanOf plan_of, void *ctx)

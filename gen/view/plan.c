@@ -92,7 +92,7 @@ void view_plan(FILE *f, const Plan *p, PlanOf plan_of, void *ctx)
     double rate = p->step ? (double)(p->g->batch * p->g->micro) * 1e9 / (double)p->step : 0;
     fprintf(f, "%s: %s, %d stages, %" PRId64 " micro-batches of %" PRId64 ", planner %s\n", p->g->name, p->schedule, p->devices,
             p->g->micro, p->g->batch, p->m->plan.planner);
-    fprintf(f, "predicted step %.3f ms (%s), %.1f samples/s", ms(p->step), p->c->measured ? "measured" : "estimated", rate);
+    fprintf(f, "predicted step %.3f ms (%s), %.1f samples/s", ms(p->step), p->c->how, rate);
     if (p->bound > 0)
         fprintf(f, "; no plan is faster than %.3f ms: gap %.1f %%", ms(p->bound),
                 100.0 * (double)(p->step - p->bound) / (double)p->bound);

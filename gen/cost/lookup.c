@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * lookup.c: the time of each call by the rows of a profile.
+ *
+ * A call has the row of its signature.  At a micro-batch that was not measured it has none; then the model is built at the
+ * sizes that were measured, where the operator of the same place has other literals and a row, and the time lies on the
+ * straight line between the two nearest sizes.  So the profile needs to know nothing about which literal grows with the
+ * batch.  What is interpolated is said to be, in every output.
+ *
+ * Two prices: alone, and with all stages of the machine busy (cost_shared chooses).
+ *
+ *   fails   status 5 if a call has no row and no neighbours
+ *
+ * Cost: linear in operators times the log of rows; a graph for each size that was measured, once.
+ */
+#include "cost.h"
+#include "prof.h"
+#include <string.h>
+
+/* ---- graphs at the measured sizes -------------------------------------------------------------------------------- */
+
+typedef struct { const Model *m; Graph *g; } Trial;
+
+static void try_graph(void *ctx)
+{
+    Trial *t = ctx;
+    t->g = build(t->m);
+    shape(t->g, t->m);
+    bad_stop();
+    grad(t->g, t->m);
+    bad_stop();
+    fuse(t->g);
+}
+
+const Graph *profile_graph_at(const Model *m, int64_t batch)
+{
+    Model *with = alloc(sizeof *with);
+    *with = *m;
+    with->train.batch = batch;
+    if (!m->train.micro)
+        with->train.micro = m->train.groups;
+    Trial t = {with, NULL};
+    return diag_accepts(try_graph, &t) ? t.g : NULL;
+}
+
+static void build_graphs(Profile *f, const Model *m)
+{
+    for (int i = f->graph.n; i < f->batch.n; i++)
+        *PUSH(&f->graph) = profile_graph_at(m, f->batch.at[i]);
+}
+
+/* ---- one call ---------------------------------------------------------------------------------------------------- */
+
+static const Measured *row_of(const Profile *f, const Op *o)
+{
+    return profile_find(f, strf("op %s", cost_signature(o)));
+}
+
+/* The row of operator `op` at the i-th size; NULL: none. */
+static const Measured *row_at(const Profile *f, int i, const Graph *g, int op)
+{
+    const Graph *at = f->graph.at[i];
+    if (!at || at->op.n != g->op.n || strcmp(at->op.at[op].call, g->op.at[op].call))
+        return NULL;
+    return row_of(f, &at->op.at[op]);
+}
+
+/* On the line through (b0, t0) and (b1, t1), whole nanoseconds, rounded down, nothing below zero. */
+static Ns on_line(int64_t b, int64_t b0, Ns t0, int64_t b1, Ns t1)
+{
+    Ns t = t0 + (t1 - t0) * (b - b0) / (b1 - b0);
+    return t > 0 ? t : 0;
+}
+
+static bool between(const Profile *f, const Graph *g, int op, Ns *alone, Ns *busy)
+{
+    int hi = 1;
+    while (hi < f->batch.n - 1 && f->batch.at[hi] < g->batch)
+        hi++;
+    if (f->batch.n < 2)
+        return false;
+    const Measured *x = row_at(f, hi - 1, g, op), *y = row_at(f, hi, g, op);
+    if (!x || !y)
+        return false;
+    int64_t b0 = f->batch.at[hi - 1], b1 = f->batch.at[hi];
+    *alone = on_line(g->batch, b0, x->alone.median, b1, y->alone.median);
+    *busy = on_line(g->batch, b0, x->busy.median, b1, y->busy.median);
+    return true;
+}
+
+bool profile_has(const Profile *f, int64_t batch)
+{
+    for (int i = 0; i < f->batch.n; i++)
+        if (f->batch.at[i] == batch)
+            return true;
+    return false;
+}
+
+static bool price_calls(Cost *c, Cost *busy, const Graph *g, const Model *m, Profile *f)
+{
+    bool guessed = false;
+    for (int o = 0; o < g->op.n; o++) {
+        const Measured *x = row_of(f, &g->op.at[o]);
+        Ns alone = x ? x->alone.median : 0, other = x ? x->busy.median : 0;
+        if (!x) {
+            build_graphs(f, m);
+            guessed = true;
+            if (profile_has(f, g->batch) || !between(f, g, o, &alone, &other))
+                fail(EXIT_STALE, "%s: no line 'op %s', which %s needs; measure again: dpgen profile %s -o %s", f->path,
+                     cost_signature(&g->op.at[o]), g->op.at[o].name, m->path, f->path);
+        }
+        for (int k = 0; k < c->classes; k++) {
+            c->ns[k][o] = alone;
+            busy->ns[k][o] = other;
+        }
+    }
+    return guessed;
+}
+
+/* ---- messages and copies ----------------------------------------------------------------------------------------- */
+
+static const Bytes sizes[] = {4, 4096, 65536, 1048576, 16777216};
+enum { SIZES = sizeof sizes / sizeof *sizes };
+
+/* Rows of one or two kinds, the slower one at each size, less `base`; never falling.  NULL: no such rows. */
+static Curve *curve_of(const Profile *f, const char *one, const char *two, bool busy, Ns base)
+{
+    Curve *c = alloc(sizeof *c);
+    for (int i = 0; i < SIZES; i++) {
+        const Measured *x = profile_find(f, strf("%s bytes=%lld", one, (long long)sizes[i]));
+        const Measured *y = profile_find(f, strf("%s bytes=%lld", two, (long long)sizes[i]));
+        if (!x || !y)
+            continue;
+        Ns a = busy ? x->busy.median : x->alone.median, b = busy ? y->busy.median : y->alone.median;
+        Ns ns = (a > b ? a : b) - base, least = c->n ? c->ns[c->n - 1] : 0;
+        c->bytes[c->n] = sizes[i];
+        c->ns[c->n++] = ns > least ? ns : least;
+    }
+    return c->n ? c : NULL;
+}
+
+/* A copy runs beside the computing of its own stage: what counts is the busy column. */
+static void price_links(Cost *c, const Profile *f, bool busy)
+{
+    const Measured *empty = profile_find(f, "message bytes=4");
+    Ns latency = empty ? (busy ? empty->busy.median : empty->alone.median) : 0;
+    links_measured(c, empty ? curve_of(f, "message", "message", busy, latency) : NULL, latency,
+                   curve_of(f, "copy-in", "copy-out", true, 0));
+}
+
+void priced(Cost *c, Cost *busy, const Graph *g, const Model *m, Profile *f)
+{
+    Cost *both[] = {c, busy};
+    bool guessed = price_calls(c, busy, g, m, f);
+    for (int i = 0; i < 2; i++) {
+        price_links(both[i], f, i == 1);
+        both[i]->measured = true;
+        both[i]->how = guessed ? "interpolated" : "measured";
+        both[i]->profile = f;
+        both[i]->signature = f->hash;
+    }
+}
+
+/* ---- the signature of a call ------------------------------------------------------------------------------------- */
+
+/* Literals that name a thing and do not change the work. */
+static bool is_label(const char *token)
+{
+    return !strcmp(token, "site") || !strcmp(token, "index");
+}
+
+/* name, then token=value of each literal, token=0 of each operand that is absent */
+char *cost_signature(const Op *o)
+{
+    char *text = strf("%s", o->call);
+    for (int i = 0; i < o->arg.n; i++) {
+        const Arg *a = &o->arg.at[i];
+        if (a->kind == ARG_INT && !is_label(a->token))
+            text = strf("%s %s=%lld", text, a->token, (long long)a->i);
+        else if (a->kind == ARG_FLOAT)
+            text = strf("%s %s=%a", text, a->token, a->f);
+        else if (a->kind == ARG_NONE)
+            text = strf("%s %s=0", text, a->token);
+    }
+    return text;
+}

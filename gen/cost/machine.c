@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * machine.c: what times on this machine depend on, as one line each: the processor, the compiler, the kernel library, and
+ * the sources and flags that dpgen itself brings.
+ *
+ * Clock rates, governors, other users and the weather are not in it: they are why a profile has quartiles.
+ */
+#include "bench.h"
+#include "emit/emit.h"
+#include <string.h>
+
+/* ---- the processor ----------------------------------------------------------------------------------------------- */
+
+/* Lines of /proc/cpuinfo about the first processor, on x86 and on ARM, and how they are shown. */
+static const struct { const char *key, *shown; } facts[] = {
+    {"model name", ""}, {"cpu family", "family "}, {"model", "model "}, {"stepping", "stepping "},
+    {"CPU implementer", "implementer "}, {"CPU part", "part "}, {"CPU variant", "variant "}};
+enum { FACTS = sizeof facts / sizeof *facts };
+
+/* The value of `key : value`, blanks cut off; NULL if the line is another. */
+static const char *value_of(const char *line, const char *key)
+{
+    size_t n = strlen(key);
+    if (strncmp(line, key, n))
+        return NULL;
+    const char *at = line + n + strspn(line + n, " \t");
+    if (*at != ':')
+        return NULL;
+    at += 1 + strspn(at + 1, " \t");
+    return strf("%.*s", (int)strcspn(at, "\n"), at);
+}
+
+static const char *printable(char *text)
+{
+    for (char *c = text; *c; c++)
+        if (*c < 32 || *c > 126)
+            *c = '?';
+    return text;
+}
+
+const char *machine_cpu(void)
+{
+    const char *found[FACTS] = {0}, *text = NULL;
+    char *line = alloc(4096);
+    FILE *f = fopen("/proc/cpuinfo", "r");
+    while (f && fgets(line, 4096, f))
+        for (int i = 0; i < FACTS; i++)
+            if (!found[i])
+                found[i] = value_of(line, facts[i].key);
+    if (f)
+        fclose(f);
+    for (int i = 0; i < FACTS; i++)
+        if (found[i])
+            text = strf("%s%s%s%s", text ? text : "", text ? ", " : "", facts[i].shown, found[i]);
+    return printable(strf("%s", text ? text : "unknown processor"));
+}
+
+/* ---- the compiler ------------------------------------------------------------------------------------------------ */
+
+typedef struct { const char *key, *value; } Macro;
+static const char *macro(const Macro *list, const char *key)
+{
+    for (; list->key; list++)
+        if (!strcmp(list->key, key))
+            return list->value;
+    return NULL;
+}
+
+static void take_macro(void *ctx, char *line)
+{
+    static const char define[] = "#define ";
+    size_t n = strcspn(line + (sizeof define - 1 < strlen(line) ? sizeof define - 1 : 0), " ");
+    for (Macro *m = ctx; m->key && !strncmp(line, define, sizeof define - 1); m++)
+        if (strlen(m->key) == n && !strncmp(line + sizeof define - 1, m->key, n))
+            m->value = strf("%s", line + sizeof define - 1 + n + (line[sizeof define - 1 + n] == ' '));
+}
+
+void machine_compiler(const Model *m, const char **compiler, const char **kernels)
+{
+    bool mpi = !strcmp(m->plan.transport, "mpi"), fast = !strcmp(m->devices.at[0].kernels, "onednn");
+    Macro list[] = {{"__clang_major__", 0}, {"__clang_minor__", 0}, {"__clang_patchlevel__", 0}, {"__GNUC__", 0},
+        {"__GNUC_MINOR__", 0}, {"__GNUC_PATCHLEVEL__", 0}, {"DNNL_VERSION_MAJOR", 0}, {"DNNL_VERSION_MINOR", 0},
+        {"DNNL_VERSION_PATCH", 0}, {0, 0}};
+    const char *plain[] = {mpi ? "mpicc" : "cc", "-E", "-dM", "-x", "c", "/dev/null", NULL};
+    const char *with[] = {plain[0], "-E", "-dM", "-x", "c", "-include", "oneapi/dnnl/dnnl_version.h", "/dev/null", NULL};
+    int status = process_run(fast ? with : plain, NULL, take_macro, list);
+    if (status != 0)
+        fail(EXIT_MACHINE, "%s does not work here (status %d)%s", plain[0], status,
+             fast ? ", or the headers of oneDNN are missing: install libdnnl-dev, or use kernels: portable" : "");
+    bool clang = list[0].value;
+    const Macro *v = clang ? list : list + 3;
+    *compiler = v[0].value ? strf("%s %s.%s.%s", clang ? "clang" : "gcc", v[0].value, v[1].value, v[2].value) : "unknown";
+    *kernels = "portable";
+    if (fast)
+        *kernels = strf("onednn %s.%s.%s", macro(list, "DNNL_VERSION_MAJOR"), macro(list, "DNNL_VERSION_MINOR"),
+                        macro(list, "DNNL_VERSION_PATCH"));
+}
+
+/* ---- our own ----------------------------------------------------------------------------------------------------- */
+
+const char *machine_runtime(void)
+{
+    char hex[65];
+    Sha256 sum;
+    sha256_start(&sum);
+    for (const Embedded *e = embedded; e->name; e++)
+        if (!strncmp(e->name, "rt/", 3) || !strcmp(e->name, "templates/Makefile") || strstr(e->name, "/bench.")) {
+            sha256_add(&sum, e->name, strlen(e->name) + 1);
+            sha256_add(&sum, e->data, e->n);
+        }
+    sha256_end(&sum, hex);
+    return strf("%.16s", hex);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * prof.h: the profile, in memory and as text.
+ */
+#ifndef PROF_H
+#define PROF_H
+#include "../dpgen.h"
+
+/* What a profile is signed with, in the order of its head. */
+typedef enum { SIGN_DEVICE, SIGN_COMPILER, SIGN_KERNELS, SIGN_ISA, SIGN_COMPUTE, SIGN_THREADS, SIGN_STAGES, SIGN_TRANSPORT,
+    SIGN_RUNTIME, SIGNS } Sign;
+
+typedef struct { Ns median, quartiles; } Span;      /* quartiles: the distance between the first and the third */
+typedef struct {
+    const char *what;           /* op linear_forward bias=0 ..., message bytes=4, copy-in bytes=65536, compute batch=2 */
+    Span alone, busy;           /* compute: without a copy going on, and with one */
+} Measured;
+
+struct Profile {
+    const char *path;           /* NULL: not in a file yet */
+    const char *sign[SIGNS];
+    Ints batch;                 /* micro-batches measured, ascending */
+    VEC(Measured) row;          /* by what, as bytes */
+    const char *hash;           /* of its text */
+    VEC(const Graph *) graph;   /* of the model at batch[i]; NULL: it cannot be built; none: not yet */
+};
+
+Profile *profile_parse(const char *path);           /* status 5 and the line where it is no profile */
+void     profile_print(FILE *f, const Profile *p);
+int      profile_stages(const Profile *p);          /* computing at once in the busy column */
+void     profile_sort(Profile *p);
+const Measured *profile_find(const Profile *p, const char *what);   /* NULL: not measured */
+void     profile_sign(Profile *p, const Model *m, bool machine);    /* with what this machine and this model say */
+const Graph *profile_graph_at(const Model *m, int64_t batch);       /* NULL: the model cannot be built so */
+#endif

@@ -1,0 +1,97 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# dpgen profile from the outside: a real measurement of a small model, its file beside the model, what uses it and what refuses
+# it, and what is said when the benchmark cannot be built or dies.  Nothing here asks how long anything took; SLOW=1 measures
+# with every kernel library and transport.  What lines mean, and prices from them: unit_prof.
+. "$(dirname "$0")/lib.sh"
+need dpgen
+model=$tmp/mlp.yaml file=$tmp/mlp.cpu.profile
+cp "$models/mlp.yaml" "$model"
+real=$(command -v cc)
+
+# The compiler of the test, at -O0: the times do not matter, those of the compiler do.
+mkdir "$tmp/bin" "$tmp/broken"
+printf '#!/bin/sh\nexec %s "$@" -O0\n' "$real" >"$tmp/bin/cc"
+chmod +x "$tmp/bin/cc"
+path=$PATH
+PATH=$tmp/bin:$PATH
+
+# Plain dpgen measures once and says so; the second time it takes the file.
+expect "generate" ./dpgen "$model" -o "$tmp/out"
+if grep -q "no $file: measuring" "$tmp/said" && grep -q "wrote $file" "$tmp/said"; then pass; else fault "it did not say so"; fi
+if grep -q '(measured)' "$tmp/said"; then pass; else fault "the plan is not measured"; fi
+expect "the profile is in the folder" cmp "$file" "$tmp/out/profile"
+expect "and in its MANIFEST" grep -q '  profile$' "$tmp/out/MANIFEST"
+if [ -e "$file.bench" ] || [ -e "$file.part" ]; then fault "something was left beside the profile"; else pass; fi
+cp "$file" "$tmp/first"
+./dpgen "$model" -o "$tmp/again" >"$tmp/said" 2>"$tmp/err" || fault "the second time: $(head -n 1 "$tmp/err")"
+if [ -s "$tmp/err" ]; then fault "the second time it says $(head -n 1 "$tmp/err")"; else pass; fi
+expect "the same profile" cmp "$file" "$tmp/first"
+expect "the same folder" diff -r "$tmp/out" "$tmp/again"
+
+# The file: head, three sizes, every call of the graphs, sorted.
+if [ "$(head -n 1 "$file")" = "dpgen-profile 2" ] && [ "$(sed -n 11p "$file")" = "batches 1 2 4" ]; then pass
+else fault "head: $(head -n 11 "$file" | tr '\n' ';')"; fi
+if sed 1,11d "$file" | LC_ALL=C sort -c 2>"$tmp/err"; then pass; else fault "not sorted: $(cat "$tmp/err")"; fi
+for what in 'compute batch=2' 'copy-in bytes=1048576' 'copy-out bytes=65536' 'message bytes=4' 'message bytes=16777216' \
+    'op linear_forward rows=1 in=4 out=4' 'op linear_forward rows=2 in=4 out=4' 'op linear_forward rows=4 in=4 out=4' \
+    'op linear_backward_w dbias=0 rows=2 in=4 out=3' 'op xent_forward rows=4'; do
+    n=$(grep -c "^$what .*alone=[0-9]* alone_iqr=[0-9]* busy=[0-9]* busy_iqr=[0-9]*\$" "$file")
+    if [ "$n" = 1 ]; then pass; else fault "$n lines of '$what'"; fi
+done
+
+# What uses it.
+says() { what=$1 want=$2; shift 2; expect "$what" "$@"; grep -q "$want" "$tmp/said" || fault "$what: no $want"; }
+says "plan" '(measured)' ./dpgen plan "$model"
+says "an estimate all the same" '(estimated)' ./dpgen plan "$model" --estimate
+says "a size between" '(interpolated)' ./dpgen plan "$model" --set train.batch.micro=3 --set train.batch.global=6
+mv "$file" "$tmp/x"
+says "by its name" '(measured)' ./dpgen plan "$model" --profile "$tmp/x"
+says "planning does not measure" '(estimated)' ./dpgen plan "$model"
+[ ! -e "$file" ] || fault "dpgen plan wrote a profile"
+refuse "no such file" 5 "cannot read" ./dpgen plan "$model" --profile "$tmp/none"
+refuse "both" 2 "no use for --profile" ./dpgen plan "$model" --profile "$tmp/x" --estimate
+refuse "check" 2 "no use for --profile" ./dpgen check "$model" --profile "$tmp/x"
+
+# One beside the model that is of another machine is refused, not passed over.
+sed 's/^device .*/device Intel 4004/' "$tmp/x" >"$file"
+refuse "another processor" 5 "cpu.profile:2: measured with device 'Intel 4004'.*dpgen profile .*--elsewhere" \
+    ./dpgen "$model" -o "$tmp/out"
+says "elsewhere" '(measured)' ./dpgen plan "$model" --elsewhere
+refuse "another type" 5 "cpu.profile:6: measured with compute 'f32'" ./dpgen plan "$model" --elsewhere \
+    --set train.precision.compute=bf16
+rm "$file"
+
+# Benchmarks that fail: no compiler, one that finds errors, a kernel that dies, one that says nothing.
+PATH=$tmp/broken:$PATH
+break_with() { printf '#!/bin/sh\n%s\n' "$2" >"$tmp/broken/$1"; chmod +x "$tmp/broken/$1"; }
+break_with cc 'exit 1'
+refuse "no compiler" 6 "cc does not work" ./dpgen profile "$model"
+break_with cc "case \$* in *-dM*) exec $real \"\$@\" ;; esac; echo 'a.c:1:2: error: out of cheese' >&2; exit 1"
+refuse "errors" 6 "cannot be built here.*out of cheese.*--estimate" ./dpgen profile "$model"
+rm "$tmp/broken/cc"
+train='d=$3/train; { echo "#!/bin/sh"; echo "echo at 1 9 op 0"; echo "$what"; } >"$d"; chmod +x "$d"'
+break_with make "what='kill -SEGV \$\$'; $train"
+refuse "a kernel that dies" 1 "failed at op linear_forward rows=1 in=4 out=4: it ended with signal 11" ./dpgen profile "$model"
+break_with make "what='echo train: no AVX >&2; exit 6'; $train"
+refuse "a machine without the instructions" 6 "no AVX" ./dpgen profile "$model"
+break_with make "what=true; $train"
+refuse "silence" 1 "said nothing about linear_forward" ./dpgen profile "$model"
+if [ -e "$file" ] || [ -e "$file.bench" ]; then fault "a failed benchmark left something"; else pass; fi
+refuse "devices elsewhere" 3 "cannot be measured: devices of kind cuda" ./dpgen profile "$model" --devices devices/h100.yaml
+rm "$tmp/broken/make"
+mkdir "$tmp/sealed" && cp "$model" "$tmp/sealed" && chmod 555 "$tmp/sealed"
+if [ -w "$tmp/sealed" ]; then skip "root may write anywhere"
+else refuse "no place for it" 1 "cannot make the folder .*sealed" ./dpgen profile "$tmp/sealed/mlp.yaml"; fi
+chmod 755 "$tmp/sealed"
+
+if [ -n "$SLOW" ]; then
+    PATH=$path
+    for set in train.precision.compute=bf16 devices.0.kernels=onednn devices.0.threads=2 plan.transport=mpi; do
+        expect "$set" ./dpgen profile "$model" --set "$set" -o "$tmp/slow"
+        says "plan, $set" '(measured)' ./dpgen plan "$model" --set "$set" --profile "$tmp/slow"
+    done
+    says "micro: auto" '(measured)' ./dpgen "$model" --set train.batch.micro=auto --set train.batch.global=8 -o "$tmp/auto"
+fi
+finish
