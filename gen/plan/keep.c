@@ -5,27 +5,26 @@
  *   needs   chunk, chunk_device, dev[].order; soft, the limits that part was given
  *   fills   variants (1), fate
  *   keeps   data inputs, what another chunk sent, and whatever plan.keep names are never dropped; nor are gradients
- *   fails   nonzero if plan.recompute is auto and keep_bound proves that no set of drops brings a chunk under its
- *           limit; a name in plan.recompute or plan.keep that no operator has is an error of the model file
+ *   fails   nonzero if plan.recompute is auto and floor.c proves that no set of drops brings a chunk under its limit; a
+ *           name in plan.recompute, plan.offload or plan.keep that no operator has is an error of the model file
  *
  *   none    everything that backward reads is kept
  *   full    nothing is: backward rebuilds it from what the chunk received, from data and parameters
  *   list    the results of the named operators, statistics and all, are dropped
  *           (plan.offload: a list, likewise, sends them to the host; an operator named in both is an error)
- *   auto    per chunk: nothing if that fits; else results are dropped in the order of forward time per byte until it
- *           fits
+ *   auto    what the planner wished when it priced the cut; where it wished nothing, the cheapest that fits (fates.c)
  *
  * A tensor that no backward call reads is dropped in all but `none`, for it costs nothing to drop it: it only matters
- * when something is rebuilt from it, and then it is rebuilt too (the rule of rebuild.c).
+ * when something is rebuilt from it, and then it is rebuilt too (the rule of rebuild.c), unless auto keeps it for that.
  *
- * auto is greedy: each result is priced by its own producer, although one rebuild may need another; the cost-optimal
- * choice is a planner of its own.  It never adds more than one forward.  Whether a choice fits is judged by live_bytes,
- * which is near the truth; only keep_bound, which is a bound, may say that nothing fits.  Cost: sort of n results, then
- * one walk of the chunk for each step of a bisection over how many are dropped.
+ * Whether a choice fits is judged by the replay of live.c, which leaves out packing; only floor.c, which is a bound, may say
+ * that nothing fits.  Where nothing is found that does, the least that was found goes on, and mem has the last word.
+ *
+ * Cost: that of fates.c for each chunk.
  */
+#include "fates.h"
+#include "floor.h"
 #include "span.h"
-
-#include <stdlib.h>
 
 /* By forward operator: does one of the patterns name it? */
 static bool *named(const Plan *p, const Strs *patterns, const char *key)
@@ -141,71 +140,6 @@ Bytes keep_bound(const Plan *p, int first, int last, int device)
 
 /* ---- auto -------------------------------------------------------------------------------------------------------- */
 
-typedef struct { int op; Ns per_mib; } Drop;
-
-/* Least forward time per byte freed first; of equals the earlier. */
-static int by_price(const void *a, const void *b)
-{
-    const Drop *x = a, *y = b;
-    return x->per_mib != y->per_mib ? (x->per_mib > y->per_mib) - (x->per_mib < y->per_mib) : x->op - y->op;
-}
-
-typedef struct {                /* one chunk, and the operators whose results it may drop, cheapest first */
-    const Plan *p;
-    int chunk, first, last;
-    Bytes states;
-    int *rank, n;               /* by forward operator: place in that order, -1: not a candidate */
-    const bool *may;            /* by tensor */
-    int *fate;
-} Choice;
-
-static void rank(Choice *c)
-{
-    const Graph *g = c->p->g;
-    Drop *drop = alloc(sizeof *drop * (size_t)g->nf);
-    Bytes *bytes = alloc(sizeof *bytes * (size_t)g->nf);
-    for (int t = 0; t < g->tensor.n; t++)
-        if (c->may[t])
-            bytes[g->tensor.at[t].op] += g->tensor.at[t].bytes;
-    for (int o = c->first; o <= c->last; o++) {
-        Ns ns = cost_op(c->p->c, 0, o);
-        if (bytes[o] > 0)
-            drop[c->n++] = (Drop){o, ns < INT64_MAX / 1048576 ? ns * 1048576 / bytes[o] : INT64_MAX};
-    }
-    qsort(drop, (size_t)c->n, sizeof *drop, by_price);
-    c->rank = alloc(sizeof *c->rank * (size_t)g->nf);
-    for (int o = 0; o < g->nf; o++)
-        c->rank[o] = -1;
-    for (int i = 0; i < c->n; i++)
-        c->rank[drop[i].op] = i;
-}
-
-/* Drop the results of the n cheapest; what the chunk then needs, nearly. */
-static Bytes drop(Choice *c, int n)
-{
-    const Graph *g = c->p->g;
-    for (int t = 0; t < g->tensor.n; t++)
-        if (c->may[t] && c->rank[g->tensor.at[t].op] >= 0)
-            c->fate[t] = c->rank[g->tensor.at[t].op] < n ? FATE_RECOMPUTE : FATE_KEEP;
-    return live_bytes(c->p, c->fate, c->chunk, c->states);
-}
-
-/* The fewest that fit: n does, n-1 does not.  If not even all seem to, all are dropped and mem has the last word. */
-static void fit(Choice *c, Bytes limit)
-{
-    int low = 0, high = c->n;
-    if (drop(c, 0) <= limit || drop(c, c->n) > limit)
-        return;
-    while (high - low > 1) {
-        int mid = low + (high - low) / 2;
-        if (drop(c, mid) <= limit)
-            high = mid;
-        else
-            low = mid;
-    }
-    drop(c, high);
-}
-
 static int last_of(const Plan *p, int first)
 {
     int last = first;
@@ -215,13 +149,13 @@ static int last_of(const Plan *p, int first)
 }
 
 /* What the chunks of a device need under these fates, nearly; without the chunk `but`. */
-static Bytes needs(const Plan *p, int *fate, int device, int but)
+static Bytes needs(const Plan *p, Live *live, const int *fate, int device, int but)
 {
     Bytes sum = 0;
     for (int s = 0, first = 0, last; s < p->chunk_device.n; s++, first = last + 1) {
         last = last_of(p, first);
         if (p->chunk_device.at[s] == device && s != but)
-            sum += live_bytes(p, fate, s, span_under(p, fate, first, last).states);
+            sum += live_load(live, first, last, s, fate).need;
     }
     return sum;
 }
@@ -232,33 +166,32 @@ static int choose(Plan *p, int *fate)
     const int *cheap = keep_fates(p, true);
     bool *may = alloc((size_t)p->g->tensor.n);
     for (int t = 0; t < p->g->tensor.n; t++)
-        may[t] = cheap[t] == FATE_RECOMPUTE && fate[t] == FATE_KEEP;
-    for (int s = 0, first = 0; s < p->chunk_device.n; s++) {
-        Bytes limit = p->soft[p->chunk_device.at[s]] - needs(p, fate, p->chunk_device.at[s], s);
-        Choice c = {.p = p, .chunk = s, .first = first, .last = last_of(p, first), .may = may, .fate = fate};
-        Bytes least = bytes_under(p, cheap, first, c.last, order_flight(p, s));
-        if (least > p->soft[p->chunk_device.at[s]]) {
-            p->nofit_device = p->chunk_device.at[s];
-            p->nofit_need = least;
+        may[t] = cheap[t] == FATE_RECOMPUTE;
+    Live *live = live_open(p);
+    Hunt *hunt = fates_open(live, may);
+    Floor *floor = floor_open(p, live, fate, may);
+    for (int s = 0, first = 0, last; s < p->chunk_device.n; s++, first = last + 1) {
+        int device = p->chunk_device.at[s];
+        last = last_of(p, first);
+        Load l = fates_choose(hunt, first, last, s, p->soft[device] - needs(p, live, fate, device, s), fate);
+        if (floor_time(floor, first, last, s, p->soft[device]) == INT64_MAX) {
+            p->nofit_device = device;
+            p->nofit_need = l.need;
             return 1;
         }
-        c.states = span_under(p, cheap, first, c.last).states;
-        rank(&c);
-        fit(&c, limit);
-        first = c.last + 1;
     }
     return 0;
 }
 
 Bytes keep_need(const Plan *p, int device)
 {
-    return needs(p, p->fate.at, device, -1);
+    return needs(p, live_open(p), p->fate.at, device, -1);
 }
 
 int keep(Plan *p)
 {
-    int *fate = keep_fates(p, false);
-    if (p->m->plan.recompute == RECOMPUTE_AUTO && choose(p, fate))
+    int *fate = p->wish.n == p->g->tensor.n ? p->wish.at : keep_fates(p, false);
+    if (p->wish.n == 0 && p->m->plan.recompute == RECOMPUTE_AUTO && choose(p, fate))
         return 1;
     p->variants = 1;
     p->fate = (Ints){fate, p->g->tensor.n, p->g->tensor.n};
