@@ -11,8 +11,8 @@
  *           makes the stage fit; nothing leaves the device
  *   paper   what the paper says: per stage, whole units are swapped to the host in the order of their idle time until
  *           backward (those in front wait longest), as long as the copies of one period fit the link, out and back, with
- *           no regard to other traffic there; what is still missing is covered by recomputing units, least time per
- *           byte first
+ *           no regard to other traffic there; what is still missing is covered by recomputing units, each a checkpoint
+ *           block of its own whose input is kept, least time per byte first
  *
  * Both begin with the partition that balances compute, and move border units between neighbours (moves.c) until the
  * slowest stage cannot be made faster.  Units are unit.c's, half a transformer layer, as in the published plans.  Their
@@ -39,6 +39,8 @@ typedef struct {
     const Units *u;
     Own own;
     int *of;                    /* by forward operator: its unit */
+    bool *crosses;              /* by tensor: a later unit reads it too */
+    bool each;                  /* every unit is a checkpoint block of its own, not the whole of the tail one */
     char *way;                  /* by unit: a Fate, of the stage at hand */
     int *fate;                  /* by tensor: scratch */
     Ns period;                  /* within which a swap has to go out and come back */
@@ -49,6 +51,15 @@ typedef struct {
 
 /* ---- one stage --------------------------------------------------------------------------------------------------- */
 
+/* What its unit does with a tensor.  The input of a checkpoint block is kept, also where backward does not read it. */
+static int fate_of(const Vpipe *v, int t, int op)
+{
+    int way = v->way[v->of[op]];
+    if (v->crosses[t] && v->own.recompute && (way == FATE_KEEP || (way == FATE_RECOMPUTE && v->each)))
+        return FATE_KEEP;
+    return v->own.may[t] ? way : v->own.base[t];
+}
+
 /* The units first..last as `stage`, each tensor with the fate of its unit. */
 static Burden priced(Vpipe *v, int first, int last, int stage)
 {
@@ -56,8 +67,7 @@ static Burden priced(Vpipe *v, int first, int last, int stage)
     int from = first ? v->u->last[first - 1] + 1 : 0, to = v->u->last[last];
     for (int t = 0; t < g->tensor.n; t++) {
         int op = g->tensor.at[t].op;
-        bool here = op >= from && op <= to && v->own.may[t];
-        v->fate[t] = here ? v->way[v->of[op]] : v->own.base[t];
+        v->fate[t] = op >= from && op <= to ? fate_of(v, t, op) : v->own.base[t];
     }
     Price p = price_with(v->q->prices, from, to, stage, v->fate);
     Bytes over = p.need - v->q->limit[v->q->p->chunk_device.at[stage]];
@@ -175,20 +185,33 @@ static void answer(Vpipe *v, const int *last, Answer *a)
         a->value = b.time > a->value ? b.time : a->value;
         a->last[s] = v->u->last[last[s]];
         for (int t = 0; t < g->tensor.n; t++)
-            if (v->own.may[t] && v->fate[t] != FATE_KEEP)
+            if (g->tensor.at[t].op > (s ? a->last[s - 1] : -1) && g->tensor.at[t].op <= a->last[s])
                 chosen[t] = v->fate[t];
     }
 }
 
-static bool search(const Question *q, Answer *a, Burden (*plan)(void *, int, int, int))
+static void lay_out(Vpipe *v)
+{
+    const Graph *g = v->q->p->g;
+    v->of = alloc(sizeof *v->of * (size_t)g->nf);
+    v->crosses = alloc((size_t)g->tensor.n);
+    for (int o = 0, k = 0; o < g->nf; k += o == v->u->last[k], o++) {
+        v->of[o] = k;
+        for (int i = 0; i < g->op.at[o].arg.n; i++) {
+            const Arg *a = &g->op.at[o].arg.at[i];
+            if (a->kind == ARG_READ && !a->state && g->tensor.at[a->index].op >= 0)
+                v->crosses[a->index] |= v->of[g->tensor.at[a->index].op] < k;
+        }
+    }
+}
+
+static bool search(const Question *q, Answer *a, Burden (*plan)(void *, int, int, int), bool each)
 {
     const Plan *p = q->p;
     Units u = units_of(p, q->cut, q->chunks);
-    Vpipe v = {.q = q, .u = &u, .own = own_of(p), .plan = plan};
+    Vpipe v = {.q = q, .u = &u, .own = own_of(p), .plan = plan, .each = each};
     int *last = alloc(sizeof *last * (size_t)q->chunks);
-    v.of = alloc(sizeof *v.of * (size_t)p->g->nf);
-    for (int o = 0, k = 0; o < p->g->nf; k += o == u.last[k], o++)
-        v.of[o] = k;
+    lay_out(&v);
     v.way = alloc((size_t)u.n);
     v.fate = alloc(sizeof *v.fate * (size_t)p->g->tensor.n);
     if (!balanced(q, &u, last, &v.period))
@@ -201,10 +224,10 @@ static bool search(const Question *q, Answer *a, Burden (*plan)(void *, int, int
 
 bool plan_vpipe_repo(const Question *q, Answer *a)
 {
-    return search(q, a, tail);
+    return search(q, a, tail, false);
 }
 
 bool plan_vpipe_paper(const Question *q, Answer *a)
 {
-    return search(q, a, blocks);
+    return search(q, a, blocks, true);
 }
