@@ -14,9 +14,11 @@
  *                it may miss some, but what it finds holds
  *   1f1b*        check 6 of the schedule: equal stages store ceil((p-x+1)/j) at period j t, and 2(p-x)+1 where transfers
  *                take as long as stages
+ *   largest      the largest micro-batch against trying all of them, with holes below the edge and islands above it
  */
 #include "plan/chain.h"
 #include "plan/halves.h"
+#include "plan/largest.h"
 #include "plan/moves.h"
 #include "plan/special.h"
 #include "world.h"
@@ -534,8 +536,56 @@ static void test_groups(void)
             }
 }
 
+/* ---- largest ----------------------------------------------------------------------------------------------------- */
+
+typedef struct { int64_t edge, island, hole; Ns slow; int asked; } Sizes;
+
+static Ns size_ns(void *ctx, int64_t b)
+{
+    Sizes *s = ctx;
+    s->asked++;
+    if ((b > s->edge && b != s->island) || b == s->hole)
+        return 0;
+    return 1000000 / b + s->slow * b;           /* small ones waste launches, large ones are made again */
+}
+
+static void test_largest(void)
+{
+    test_name = "largest";
+    enum { MOST = 512 };
+    for (int i = 0; i < 2000; i++) {
+        Sizes s = {.edge = dice(3) ? dice(40) : dice(MOST), .slow = dice(2) ? 0 : dice(2000)};
+        s.island = dice(3) ? 0 : s.edge + 1 + dice(LARGEST_AFTER);
+        s.hole = s.edge > 40 && dice(3) == 0 ? s.edge - 1 - dice(6) : -1;
+        int64_t any = 0, best = 0, b = 0;
+        for (int64_t k = 1; k <= MOST; k++)
+            if (size_ns(&s, k)) {
+                any = k;
+                best = best && size_ns(&s, best) <= size_ns(&s, k) ? best : k;
+            }
+        s.asked = 0;
+        Largest l = largest(size_ns, &s, MOST);
+        int asked = s.asked;
+        check(asked <= 60 && (l.tried == asked || l.any == 0), "%d: %d sizes tried", i, asked);
+        if (size_ns(&s, 1) == 0) {
+            check(l.b == 0 && l.any == 0, "%d: %lld where nothing fits", i, (long long)l.b);
+            continue;
+        }
+        for (int64_t k = 1; k <= MOST; k++)
+            b = size_ns(&s, k) && size_ns(&s, k) <= 2 * l.at_best ? k : b;
+        if (s.hole < 0)
+            check(l.any == any && l.b == b, "%d: largest %lld and %lld, not %lld and %lld", i, (long long)l.b,
+                  (long long)l.any, (long long)b, (long long)any);
+        check(l.at_b == size_ns(&s, l.b) && l.at_any == size_ns(&s, l.any) && l.at_b <= 2 * l.at_best, "%d: times", i);
+        for (int64_t k = l.any + 1; k <= l.any + LARGEST_AFTER && k <= MOST; k++)
+            check(!size_ns(&s, k), "%d: %lld fits, above %lld", i, (long long)k, (long long)l.any);
+        check(l.best >= 1 && l.at_best <= 2 * size_ns(&s, best) + 1, "%d: best %lld", i, (long long)l.best);
+    }
+}
+
 int main(void)
 {
+    test_largest();
     test_special();
     test_groups();
     test_chain();
