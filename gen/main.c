@@ -410,8 +410,6 @@ static int generate(const Options *x, const Model *m)
     const Plan *p = measure ? plan_measured(x, m) : plan_or_stop(x, m);
     if (x->dump)
         return 0;
-    if (p->host.n > 0)
-        fail(EXIT_MODEL, "%s: offload can be planned, and not yet generated", m->path);
     emit(p, x->out, x->prefix ? x->prefix : "train");
     print_table(p);
     printf("wrote %s: make -C %s\n", x->out, x->out);

@@ -49,13 +49,15 @@ typedef struct {
     size_t arena;               /* bytes */
     size_t vals;                /* offset of the step values */
     int threads;
+    size_t host;                /* bytes of what waits in the host's memory, or file */
+    int copies, lanes;          /* to it and back: numbers in use; 2: both directions at once, 1: in turn */
     long actions, eval_actions; /* numbers that action() is called with: 0 .. actions-1 */
     void (*open)(Stage *), (*step)(Stage *), (*eval)(Stage *);
     int states;
     const StateInfo *state;
     const char *const *action;  /* what each action is, for the watchdog and the trace */
     const long *predicted;      /* ns of each action's begin and end, two a number */
-    const long *pace;           /* paced jobs: ns that it computes, -1 if it waits; ns of its message: wire or latency */
+    const long *pace;           /* paced jobs: ns that it computes, -1 if it waits; ns of its message, wire or latency, or copy */
 } StageInfo;
 
 typedef struct {
@@ -78,6 +80,8 @@ typedef struct {
     long ckpt_every, ckpt_keep;
     long step_ns;               /* predicted */
     int bf16, trace;
+    int disk;                   /* what is offloaded goes to a file, in spill_dir; 0: it is the directory of the start */
+    const char *spill_dir;
 } Job;
 
 int job_main(const Job *job, int argc, char **argv);

@@ -208,7 +208,8 @@ static int prepare_worker(Run *run, int i)
     w->text.at = malloc(w->text.cap);
     if (!w->board || !w->text.at)
         return complain(STATUS_RUN, "no memory for %s", w->info->name);
-    return arena_open(w);
+    int status = arena_open(w);
+    return status == DONE ? spill_open(w) : status;
 }
 
 static int prepare_workers(Run *run)
@@ -272,6 +273,8 @@ static int run_stages(Run *run)
         if (run->worker[i].status > status)
             status = run->worker[i].status;
     watchdog_close(dog);
+    for (int i = 0; i < run->count; i++)
+        spill_close(&run->worker[i]);
     return status;
 }
 

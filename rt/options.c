@@ -25,6 +25,7 @@ static const Option table[] = {
     {"--hash", NULL, FLAG, offsetof(Options, hash), "print the SHA-256 of all parameters at the end"},
     {"--gradients", "FILE", WORD, offsetof(Options, gradients), "write the gradients of the last step as safetensors"},
     {"--trace", "FILE", WORD, offsetof(Options, trace), "write predicted and measured actions as Trace Event JSON"},
+    {"--offload-dir", "DIR", WORD, offsetof(Options, spill), "where the file of offloaded tensors is, of a job that has one"},
     {"--watchdog", "SECONDS", NUMBER, offsetof(Options, watchdog), "end the job after such a silence; 0 never"},
     {"--fill", "BYTE", BYTE, offsetof(Options, fill), "fill arenas with this byte before the start"},
     {"--dump-arena", "FILE", WORD, offsetof(Options, dump), "write the arena of each stage to FILE.stageN at the end"},

@@ -38,6 +38,7 @@ typedef struct {
 typedef struct Stage Stage;     /* fields that generated code may read: arena */
 typedef struct Link Link;       /* a transport: link_local.c, link_mpi.c */
 typedef struct Loader Loader;   /* data.c */
+typedef struct Spill Spill;     /* spill.c: the way to the host's memory, and what is there */
 
 enum { MAX_REQUESTS = 256, MAX_HANDLES = 1024 };
 
@@ -47,6 +48,7 @@ struct Stage {
     int   threads;              /* of this stage, fixed by the plan */
     Link *link;
     Loader *loader;
+    Spill *spill;               /* NULL: nothing is offloaded here */
     void *request[MAX_REQUESTS];    /* transfers under way, by literal number */
     void *handle[MAX_HANDLES];      /* prepared library objects, by literal number */
     int64_t at;                 /* number of the last action begun: what the watchdog prints */
@@ -58,6 +60,9 @@ struct Stage {
 /* Address of an offset; of an offset in slot k of a pool. */
 #define A(offset)        ((void *)(st->arena + (offset)))
 #define S(pool, offset)  ((void *)(st->arena + (offset) + (size_t)(pool) * (pool##_stride)))
+
+/* An offset in the stage's part of the host's memory, or file: no address. */
+#define H(offset)        ((size_t)(offset))
 
 /* ---- actions of the step ---------------------------------------------------------------------------- */
 /* Number the actions, for the watchdog and the trace. */
@@ -74,6 +79,11 @@ void data_load(Stage *st, void *to, Values *vals, int input, int mb, long bytes)
 void send_begin(Stage *st, const void *from, int request, int peer, int tag, long bytes);
 void recv_begin(Stage *st, void *to, int request, int peer, int tag, long bytes);
 void transfer_wait(Stage *st, int request);
+/* A tensor leaves for the host, or comes back: bytes from `host` on.  copy is the literal number both halves share; those of
+ * one direction follow each other.  The buffer belongs to the copy from begin to wait. */
+void offload_begin(Stage *st, const void *from, size_t host, int copy, long bytes);
+void fetch_begin(Stage *st, void *to, size_t host, int copy, long bytes);
+void copy_wait(Stage *st, int copy);
 /* into += from, n floats: the tree over gradient groups. */
 void group_fold(Stage *st, float *into, const float *from, long n);
 /* into += from, n doubles: the partial norms of another device (every entry is zero on all but one). */

@@ -19,7 +19,7 @@ enum { DONE, STATUS_RUN, STATUS_USAGE, STATUS_STALE = 5, STATUS_MACHINE, STATUS_
 typedef struct {                /* options.c */
     long steps;                 /* stop after this many; rates follow job->steps whatever this is */
     const char **data, **eval_data;     /* patterns, NULL ends; NULL: as the model file says */
-    const char *checkpoint, *weights, *log, *gradients, *trace, *dump;
+    const char *checkpoint, *weights, *log, *gradients, *trace, *dump, *spill;
     bool resume, hash, quiet, none;
     int fill;                   /* byte that arenas are filled with */
     long watchdog;              /* seconds; 0 never, -1 from the prediction */
@@ -83,6 +83,14 @@ double seconds(void);                                   /* a clock that only goe
 /* options.c: NULL terminated argv.  -1: go on; else the status to end with. */
 int options_read(Options *o, const Job *job, int argc, char **argv, bool speak);
 int arena_open(Worker *w);                              /* arena.c */
+/* So many bytes between two pages that nobody may touch, each written with fill; -1: with none.  NULL: no memory. */
+unsigned char *arena_map(size_t bytes, int fill);
+int  spill_open(Worker *w);                             /* spill.c; before the first step */
+void spill_close(Worker *w);                            /* after the last one */
+void spill_report(const Worker *w);                     /* for the watchdog: what is under way */
+typedef struct { double from, to; int number; } Copied; /* a copy as it was: seconds, and the action that began it */
+/* The newest n of a direction, the oldest of them at first; 0 out, 1 in.  While no copy is under way. */
+const Copied *spill_trace(const Worker *w, int direction, uint64_t i, uint64_t *n);
 int arena_dump(const Worker *w, const char *path);
 void init_parameters(Worker *w);                        /* init.c */
 /* The bf16 copy of a parameter from its f32 values, where the stage has one. */

@@ -4,8 +4,8 @@
  *
  * action() stamps a ring that was allocated at the start; the newest stamps win.  An action ends where the next
  * begins, the last one of a step with the mark -1.  Process 1 is the prediction, repeated for the last whole step,
- * process 2 what was measured; a thread is a stage.  Clocks of several hosts are put in line by a common barrier
- * before the first step, which is good to the latency of the network.
+ * process 2 what was measured; a thread is a stage, and each direction of its copies to the host one more.  Clocks of
+ * several hosts are put in line by a common barrier before the first step, which is good to the latency of the network.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -58,10 +58,10 @@ static void flush(Writer *o)
     }
 }
 
-static void event(Writer *o, int process, const char *name, double from, double length)
+static void event(Writer *o, int process, int thread, const char *name, double from, double length)
 {
     text_add(&o->t, ",\n{\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"name\":", process,
-             o->w->stage.index, 1e6 * from, 1e6 * length);
+             thread, 1e6 * from, 1e6 * length);
     text_json(&o->t, name);
     text_add(&o->t, "}");
     flush(o);
@@ -86,7 +86,26 @@ static void measured(Writer *o)
         if (a->number == 0)
             o->last = a->at - r->origin;
         if (a->number >= 0 && a->number < known)
-            event(o, 2, info->action ? info->action[a->number] : "action", a->at - r->origin, b->at - a->at);
+            event(o, 2, o->w->stage.index, info->action ? info->action[a->number] : "action", a->at - r->origin, b->at - a->at);
+    }
+}
+
+enum { COPIES = 1000 };         /* threads of copies: COPIES + 2 stage + direction */
+
+static void copied(Writer *o, int direction)
+{
+    const Ring *r = o->w->stage.trace;
+    const StageInfo *info = o->w->info;
+    int thread = COPIES + 2 * o->w->stage.index + direction;
+    uint64_t n;
+    const Copied *c = spill_trace(o->w, direction, 0, &n);
+    if (!c)
+        return;
+    text_add(&o->t, ",\n{\"ph\":\"M\",\"pid\":2,\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":\"%s %s\"}}", thread,
+             info->name, direction ? "from the host" : "to the host");
+    for (uint64_t i = 0; i < n; i++) {
+        c = spill_trace(o->w, direction, i, &n);
+        event(o, 2, thread, info->action ? info->action[c->number] : "copy", c->from - r->origin, c->to - c->from);
     }
 }
 
@@ -97,7 +116,7 @@ static void predicted(Writer *o)
              o->w->stage.index, info->name);
     for (long i = 0; info->predicted && i < info->actions; i++) {
         double from = 1e-9 * (double)info->predicted[2 * i], to = 1e-9 * (double)info->predicted[2 * i + 1];
-        event(o, 1, info->action ? info->action[i] : "action", o->last + from, to - from);
+        event(o, 1, o->w->stage.index, info->action ? info->action[i] : "action", o->last + from, to - from);
     }
 }
 
@@ -112,6 +131,8 @@ static int write_stage(Worker *w, const char *path)
         name_process(&o, 2, "measured");
     }
     measured(&o);
+    copied(&o, 0);
+    copied(&o, 1);
     predicted(&o);
     if (index == w->stage.count - 1)
         text_add(&o.t, "\n]}\n");

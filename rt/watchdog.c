@@ -6,7 +6,8 @@
  * action for max(30 s, 20 predicted steps) has lost its peer, its device or its mind: the watchdog prints where each
  * stage stands and ends the job with 1.  Silence is counted in looks, not by the clock, so that a process that was
  * stopped and continued is not blamed for the pause.  The start and writing files have four times the patience: others wait
- * for them in silence.  A stage that waits for a frozen one falls silent too, so whoever is still alive notices, on any host.
+ * for them in silence.  A copy to the host or back is a sign of life
+ * with each piece.  A stage that waits for a frozen one falls silent too, so whoever is still alive notices, on any host.
  */
 #include <stdlib.h>
 #include <time.h>
@@ -41,6 +42,7 @@ _Noreturn static void expire(const Watchdog *d)
         int64_t at = atomic_load(&w->at);
         complain(STATUS_RUN, "%s: action %lld: %s; silent for %ld s", w->info->name, (long long)at, doing(w, at),
                  d->seen[i].silent / LOOKS);
+        spill_report(w);
     }
     quit(run->link, STATUS_RUN, "no progress for %ld s, the job ends; if an action really takes that long, raise "
          "--watchdog", d->silent / LOOKS);

@@ -8,8 +8,10 @@
  * The language has no branches, so one pass over the text proves what it can: every call names a routine defined
  * above or declared in rt.h, with as many arguments, each an address, an integer or a float where the prototype
  * wants one; every constant stands once; actions count up from 0; a transfer is begun, waited for, and only then begun
- * again; what one stage sends to another is what that one receives, in the same order.  Comments are white space
- * everywhere but inside a call.  Prints file:line: reason.  Linear in the text, quadratic in the messages of a stage.
+ * again; what one stage sends to another is what that one receives, in the same order; what goes to a place in the host's
+ * memory comes back from there before the next one goes, as many bytes, each after the wait for the one before.  Comments
+ * are white space everywhere but inside a call.  Prints file:line: reason.  Linear in the text, quadratic in the messages and
+ * copies of a stage.
  *
  * Not checked here: that addresses lie in their buffers, and the acc arguments; those need the plan.
  */
@@ -22,13 +24,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAXARGS = 40, REQUESTS = 256, STAGES = 64 };
+enum { MAXARGS = 40, REQUESTS = 256, COPIES = 4096, STAGES = 64 };
 typedef enum { NOTHING, CONSTANT, ROUTINE } Kind;
 typedef struct { const char *at; int n; } Name;                 /* a piece of a text */
-/* inside: the routine it is a parameter of.  sig, a letter an argument: p address, i integer, f float; in a call also
- * 0, the integer of that value, and n, a name. */
+/* inside: the routine it is a parameter of.  sig, a letter an argument: p address, h host place, i integer, f float; in a
+ * call also 0, the integer of that value, and n, a name. */
 typedef struct { Name name; Kind kind; char sig[MAXARGS + 1]; int inside; } Symbol;
-typedef struct { Name name; char sig[MAXARGS + 1]; int n; int64_t value[MAXARGS]; } Call;
+typedef struct { Name name; char sig[MAXARGS + 1]; int n; int64_t value[MAXARGS]; Name place; int64_t slot; } Call;
+/* A place in the host's memory: 0 free, 1 something is on its way there, 2 is there, 3 on its way back. */
+typedef struct { Name name; int64_t slot, bytes; int state, line; } Place;
 typedef struct { int64_t peer, tag, bytes; int line; } Message;
 typedef struct { Message *at; int n; } Messages;
 
@@ -48,6 +52,8 @@ typedef struct {
     int numbered, pending;      /* does it number its actions; was the last line an action() */
     int begun[REQUESTS];        /* line of the begin, 0: free */
     Messages sent, received;
+    Place *place;
+    int places, copy[COPIES];   /* by copy number: 1 + its place, 0: free */
 } Reader;
 
 static void bad(Reader *r, int line, const char *form, ...)
@@ -223,7 +229,8 @@ static void prototypes(Reader *r, const char *text)
         int n = 0;
         for (p = strchr(p, ','); p && p < end && n < MAXARGS; p = strchr(p + 1, ',')) {
             size_t len = strcspn(p + 1, ",)");
-            s->sig[n++] = memchr(p + 1, '*', len) ? 'p' : !strncmp(p + 1, " float ", 7) ? 'f' : 'i';
+            s->sig[n++] = memchr(p + 1, '*', len) ? 'p' : !strncmp(p + 1, " float ", 7) ? 'f' :
+                          !strncmp(p + 1, " size_t ", 8) ? 'h' : 'i';
         }
         p = end;
     }
@@ -245,9 +252,11 @@ static void constants(Reader *r, int small)
     want(r, ";");
 }
 
-static void address(Reader *r, int slot)
+static void address(Reader *r, int slot, Call *c)
 {
     want(r, "(");
+    c->place = r->text;
+    c->slot = 0;
     if (slot) {
         Name pool = name(r);
         if (!is_parameter(r, pool))
@@ -257,7 +266,7 @@ static void address(Reader *r, int slot)
     }
     constant_known(r, name(r));
     if (!slot && take(r, "+")) {
-        integer(r);
+        c->slot = integer(r);
         want(r, "*");
         Name stride = name(r);
         constant_known(r, stride);
@@ -280,19 +289,19 @@ static void argument(Reader *r, Call *c)
         *sig = 'f';
         next(r);
     } else {
-        int slot = is(r, "S");
+        int slot = is(r, "S"), host = is(r, "H");
         Name n = name(r);
-        *sig = is(r, "(") ? 'p' : 'n';
-        if (*sig == 'p' && (slot || same(n, (Name){"A", 1})))
-            address(r, slot);
-        else if (*sig == 'p' || !is_parameter(r, n))
+        *sig = !is(r, "(") ? 'n' : host ? 'h' : 'p';
+        if (*sig != 'n' && (slot || host || same(n, (Name){"A", 1})))
+            address(r, slot, c);
+        else if (*sig != 'n' || !is_parameter(r, n))
             bad(r, r->at, "%.*s is not a parameter of this routine", n.n, n.at);
     }
 }
 
 static void check_call(Reader *r, const Call *c, int line)
 {
-    static const char *const allowed[] = {['p'] = "p0", ['i'] = "i0n", ['f'] = "f"};
+    static const char *const allowed[] = {['p'] = "p0", ['i'] = "i0n", ['f'] = "f", ['h'] = "h"};
     const Symbol *s = find(r, c->name);
     if (s->kind != ROUTINE) {
         bad(r, line, "%.*s is not defined above nor declared in rt.h", c->name.n, c->name.at);
@@ -326,6 +335,60 @@ static void transfer(Reader *r, const Call *c, int line, int at, Messages *list)
     if (!list->at)
         abort();
     list->at[list->n++] = (Message){c->value[at + 1], c->value[at + 2], c->value[at + 3], line};
+}
+
+static Place *place_of(Reader *r, const Call *c)
+{
+    for (int i = 0; i < r->places; i++)
+        if (same(r->place[i].name, c->place) && r->place[i].slot == c->slot)
+            return &r->place[i];
+    r->place = realloc(r->place, (size_t)(r->places + 1) * sizeof *r->place);
+    if (!r->place)
+        abort();
+    r->place[r->places] = (Place){.name = c->place, .slot = c->slot};
+    return &r->place[r->places++];
+}
+
+/* The begin of a copy: out to a free place, in from one that holds as much; c->place is what stood in H(). */
+static void copy_begins(Reader *r, const Call *c, int line, int in)
+{
+    int64_t number = c->value[2];
+    Place *p = place_of(r, c);
+    if (number < 0 || number >= COPIES || c->sig[2] == 'n' || c->sig[3] != 'i') {
+        bad(r, line, "a copy has a literal number from 0 to %d, and literal bytes", COPIES - 1);
+        return;
+    }
+    if (r->copy[number])
+        bad(r, line, "copy %d was begun in line %d and not waited for", (int)number, r->place[r->copy[number] - 1].line);
+    if (p->state != (in ? 2 : 0) || (in && p->bytes != c->value[3]))
+        bad(r, line, in ? "%d bytes are fetched that were not sent there, or are not there yet" :
+            "%d bytes are sent where others still are", (int)c->value[3]);
+    r->copy[number] = (int)(p - r->place) + 1;
+    p->state = in ? 3 : 1;
+    p->bytes = c->value[3];
+    p->line = line;
+}
+
+static void copy_ends(Reader *r, const Call *c, int line)
+{
+    int64_t number = c->value[0];
+    if (number < 0 || number >= COPIES || c->sig[0] == 'n' || !r->copy[number]) {
+        bad(r, line, "this copy was not begun");
+        return;
+    }
+    Place *p = &r->place[r->copy[number] - 1];
+    p->state = (p->state + 1) % 4;
+    r->copy[number] = 0;
+}
+
+/* At the end of a routine everything is back. */
+static void check_places(Reader *r)
+{
+    for (int i = 0; i < r->places; i++)
+        if (r->place[i].state)
+            bad(r, r->place[i].line, "what goes to the host here is never back");
+    r->places = 0;
+    memset(r->copy, 0, sizeof r->copy);
 }
 
 static void check_action(Reader *r, const Call *c, int line, int first)
@@ -374,6 +437,10 @@ static void line(Reader *r, int first)
     check_action(r, &c, at, first);
     if (same(c.name, (Name){"transfer_wait", 13}))
         transfer(r, &c, at, 0, NULL);
+    if (same(c.name, (Name){"offload_begin", 13}) || same(c.name, (Name){"fetch_begin", 11}))
+        copy_begins(r, &c, at, *c.name.at == 'f');
+    if (same(c.name, (Name){"copy_wait", 9}))
+        copy_ends(r, &c, at);
     if (same(c.name, (Name){"send_begin", 10}))
         transfer(r, &c, at, 1, &r->sent);
     if (same(c.name, (Name){"recv_begin", 10}))
@@ -410,6 +477,7 @@ static void routine(Reader *r)
         if (r->begun[i])
             bad(r, r->begun[i], "transfer %d is never waited for", i);
     memset(r->begun, 0, sizeof r->begun);
+    check_places(r);
     strcpy(define(r, own, ROUTINE)->sig, sig);      /* behind its body: no recursion */
     want(r, "}");
 }
@@ -471,6 +539,7 @@ static void read_stage(Reader *r, const char *path, const char *text, const char
 static void shut(Reader *r)
 {
     free(r->symbol);
+    free(r->place);
     free(r->sent.at);
     free(r->received.at);
 }
@@ -531,63 +600,7 @@ static int check_files(const char *rt, int n, char **path)
 
 /* ---- self-test -------------------------------------------------------------------------------------------- */
 
-/* The first `find` becomes `put`; the reason given must contain `why`. */
-static const struct { const char *find, *put, *why; } damages[] = {
-    {"/*", "", "comment"},
-    {"\"rt.h\"", "<rt.h>", "rt.h"},
-    {"enum {", "enum { A1 = 1.5,", "integer expected"},
-    {"enum {", "enum { A1 = 3000000000,", "fit"},
-    {"enum {", "enum { A1 = 010,", "integer expected"},
-    {"enum {", "enum { A1 = 1, A1 = 2,", "twice"},
-    {"enum {", "enum { A1 = 2 + 3,", "expected"},
-    {"enum {", "enum { A1 = 2, };\nenum {", "name expected"},
-    {"enum {", "enum { A1 = -B1,", "integer expected"},
-    {"size_t", "int", "size_t expected"},
-    {"size_t", "size_t OFF = -1,", "fit"},
-    {"static const", "static", "void expected"},
-    {"static void", "static int", "void expected"},
-    {"static void", "static void gelu_forward(Stage *st) { }\nstatic void", "twice"},
-    {"Stage *st, int", "Stage *st, long", "int expected"},
-    {"Stage *st, int slot", "Stage *st, int x, int slot, int slot", "twice"},
-    {"Stage *st", "Stage **st", "st expected"},
-    {"gelu_forward(st, ", "gelu_sideways(st, ", "not defined above"},
-    {"gelu_forward(st, ", "gelu_forward(st, 1, ", "arguments"},
-    {"gelu_forward(st, S(", "gelu_forward(st, (", "name expected"},
-    {"gelu_forward(st, ", "gelu_forward(", "st expected"},
-    {"gelu_forward(st, ", "gelu_forward(st, /* y */ ", "inside a call"},
-    {"gelu_forward(st, ", "gelu_forward(st,\n", "on one line"},
-    {"transfer_wait(st, 0);", "transfer_wait(st, 0); transfer_wait(st, 1);", "second statement"},
-    {"gelu_forward(st, ", "x = gelu_forward(st, ", "expected"},
-    {"gelu_forward(st, ", "if (slot)\n    gelu_forward(st, ", "st expected"},
-    {"gelu_forward(st, ", "{\n    gelu_forward(st, ", "name expected"},
-    {"gelu_forward(st, ", "return;\n    gelu_forward(st, ", "expected"},
-    {"gelu_forward(st, ", "gelu_forward(st, 1 + ", "expected"},
-    {"S(slot, ", "S(1, ", "name expected"},
-    {"S(slot, ", "S(slots, ", "not a parameter"},
-    {"S(slot, ", "S(slot + 1, ", "expected"},
-    {"slot_stride =", "slot_width =", "without a constant"},
-    {"_stride)", "_shift)", "not a"},
-    {"*slot_stride)", "*h_x)", "not a stride"},
-    {"A(", "A(no_such_", "not a constant"},
-    {"0x1p-1f", "0.5", "expected"},
-    {"0x1p-1f", "0x1p-1", "expected"},
-    {"0x1p-1f", "1", "another kind"},
-    {"(st, 0)", "(st, 1)", "action 0 expected"},
-    {"action(st, 1)", "action(st, 2)", "action 1 expected"},
-    {"action(st, 1);", "action(st, 1);\n    action(st, 2);", "empty"},
-    {"transfer_wait(st, 0);", "step_begin(st, A(vals));", "never waited"},
-    {"transfer_wait(st, 0);", "(void)st;", "empty"},
-    {"    transfer_wait(st, 0);\n}", "}", "empty"},
-    {"h_forward(st, slot);", "h_forward(st, slot);\n    action(st, 0);", "does not begin"},
-    {"transfer_wait(st, 0);", "transfer_wait(st, 1);", "not begun"},
-    {"transfer_wait(st, 0);", "transfer_wait(st, 0);\n    transfer_wait(st, 0);", "not begun"},
-    {"transfer_wait(st, 0);", "transfer_wait(st, 256);", "literal from 0"},
-    {"send_begin(", "send_begin(st, A(vals), 0, 1, 9, 4);\n    send_begin(", "not waited for"},
-    {"(void)", "(int)", "void expected"},
-    {";", "; // done", "expected"},
-    {";", ";\n#define X", "expected"},
-    {";", "", "expected"},
-};
+#include "emitted_damage.h"
 
 static int self_test(const char *rt, const char *path)
 {

@@ -128,6 +128,8 @@ static void print_pace(const Launch *w, int device)
         Ns takes = k->kind == K_WAIT ? -1 : sim_action(p, device, k), message = 0;
         if (k->kind == K_SEND)
             message = cost_wire(p->c, device, k->peer, k->bytes);
+        if (k->kind == K_OUT || k->kind == K_IN)
+            message = cost_host(p->c, device, k->bytes);
         if (k->kind == K_RECV)
             message = cost_latency(p->c, k->peer, device);
         fprintf(w->f, "%s%" PRId64 ", %" PRId64 ",", i % 4 ? " " : "\n    ", takes, message);
@@ -196,8 +198,9 @@ static void print_stages(const Launch *w, const int *states)
         const DevicePlan *x = &p->dev.at[d];
         fprintf(w->f, "    {.name = \"stage%d\", .arena = %" PRId64 ", .vals = ", d, x->arena);
         print_place(w->f, offset_of(p, d, p->g->vals, -1));
-        fprintf(w->f, ", .threads = %d,\n     .actions = %d, .eval_actions = %d,\n", p->m->devices.at[d].threads, x->list.n,
-                x->eval.n);
+        fprintf(w->f, ", .threads = %d,%s\n     .actions = %d, .eval_actions = %d,\n", p->m->devices.at[d].threads,
+                x->copies ? strf("\n     .host = %" PRId64 ", .copies = %d, .lanes = %d,", x->host, x->copies,
+                                 cost_host_half(p->c, d) ? 1 : 2) : "", x->list.n, x->eval.n);
         fprintf(w->f, "     .open = stage%d_open, .step = stage%d_step, .eval = stage%d_eval,\n", d, d, d);
         fprintf(w->f, "     .states = %d, .state = state%d, .action = action%d, .predicted = predicted%d%s},\n",
                 states[d], d, d, d, emit_paced(p) ? strf(", .pace = pace%d", d) : "");
@@ -238,7 +241,13 @@ static void print_job(const Launch *w, const char *plan_hash)
     fprintf(w->f, "    .ckpt_dir = ");
     print_string(w->f, m->ckpt.dir);
     fprintf(w->f, ", .ckpt_every = %" PRId64 ", .ckpt_keep = %" PRId64 ",\n    .step_ns = %" PRId64
-            ", .bf16 = %d, .trace = %d,\n};\n", m->ckpt.every, m->ckpt.keep, p->step, p->g->compute == BF16, m->trace);
+            ", .bf16 = %d, .trace = %d,\n", m->ckpt.every, m->ckpt.keep, p->step, p->g->compute == BF16, m->trace);
+    if (m->plan.disk) {
+        fprintf(w->f, "    .disk = 1, .spill_dir = ");
+        print_string(w->f, m->plan.dir);
+        fprintf(w->f, ",\n");
+    }
+    fprintf(w->f, "};\n");
 }
 
 void emit_launch(FILE *f, const Plan *p, const char *prefix, const char *plan_hash)

@@ -15,6 +15,8 @@ typedef struct {
     Idents names;
     const char **buf;           /* identifier of each buffer of this device */
     const char **routine;       /* function of each routine */
+    const char **host;          /* identifier of each host buffer of this device */
+    int *told;                  /* by tensor: bits of K_OUT and K_IN, whose why has been printed */
 } Stager;
 
 static bool pooled(const Stager *w, int b)
@@ -68,8 +70,8 @@ static int in_flight(const Stager *w)
 static void print_policy(const Stager *w)
 {
     const Plan *p = w->p;
-    int kept = 0, again = 0;
-    Bytes bytes = 0;
+    int kept = 0, again = 0, away = 0;
+    Bytes bytes = 0, there = 0;
     for (int b = 0; b < p->buf.n; b++) {
         const Buf *x = &p->buf.at[b];
         if (x->device != w->device || x->tensor < 0 || x->eval)
@@ -79,10 +81,17 @@ static void print_policy(const Stager *w)
             again++;
             bytes += x->bytes;
         }
+        if (x->origin == FETCHED) {
+            away++;
+            there += x->bytes;
+        }
     }
     fprintf(w->f, " *   policy    keep %d", kept);
     if (again)
         fprintf(w->f, ", recompute %d (frees %s a micro-batch)", again, size_text(bytes));
+    if (away)
+        fprintf(w->f, ", offload %d (%s a micro-batch; %s of the host's %s)", away, size_text(there),
+                size_text(p->dev.at[w->device].host), p->m->plan.disk ? "disk" : "memory");
     fprintf(w->f, "\n");
 }
 
@@ -112,7 +121,7 @@ static const char *when_text(When w)
 {
     static const char *const text[] = {[AT_F] = "forward", [AT_R] = "recompute", [AT_B] = "backward", [AT_W] = "weights",
         [AT_LOAD] = "load", [AT_RECV] = "receive", [AT_RECVB] = "receive", [AT_SEND] = "send", [AT_U] = "update",
-        [AT_ALWAYS] = "always"};
+        [AT_ALWAYS] = "always", [AT_OUT] = "out", [AT_IN] = "fetch"};
     return text[w];
 }
 
@@ -188,6 +197,30 @@ static void print_constants(const Stager *w)
     for (int i = 0; i < list.n; i++)
         print_buf(w, list.at[i], i + 1 < list.n ? "," : ";");
     print_pools(w);
+}
+
+static void print_hosts(const Stager *w)
+{
+    const Plan *p = w->p;
+    Ints list = {0};
+    for (int i = 0; i < p->host.n; i++)
+        if (p->host.at[i].device == w->device)
+            *PUSH(&list) = i;
+    if (list.n == 0)
+        return;
+    fprintf(w->f, "\n/* Offsets in the host's %s, %" PRId64 " bytes; the lower bound is %" PRId64 ".  Owned from the begin of "
+            "the way out to the end of the way in. */\nstatic const size_t\n", p->m->plan.disk ? "file" : "memory",
+            p->dev.at[w->device].host, p->dev.at[w->device].host_bound);
+    for (int i = 0; i < list.n; i++) {
+        const HostBuf *x = &p->host.at[list.at[i]];
+        fprintf(w->f, "    %-28s = 0x%08" PRIx64 "%s  /* %10" PRId64 "  %s %s  [%d,%d]  in %d slot%s */\n", w->host[list.at[i]],
+                (uint64_t)x->offset, i + 1 < list.n ? "," : ";", x->bytes, type_name(p->g->tensor.at[x->tensor].type),
+                shape_text(&p->g->tensor.at[x->tensor].shape), x->first, x->last, x->count, x->count > 1 ? "s" : "");
+    }
+    for (int i = 0; i < list.n; i++)
+        if (p->host.at[list.at[i]].count > 1)
+            fprintf(w->f, "static const size_t %s_stride = 0x%" PRIx64 ";\n", w->host[list.at[i]],
+                    (uint64_t)p->host.at[list.at[i]].stride);
 }
 
 /* ---- routines ---------------------------------------------------------------------------------------------------- */
@@ -404,6 +437,56 @@ static void print_compute(const Stager *w, const Action *k)
     fprintf(w->f, ");\n");
 }
 
+/* From the begin of a copy to its wait: calls in between, and the time that they take. */
+static void window_of(const Stager *w, const Action *k, int *calls, Ns *ns)
+{
+    const Actions *list = &w->p->dev.at[w->device].list;
+    *calls = 0;
+    *ns = 0;
+    for (const Action *x = k + 1; x < list->at + list->n; x++) {
+        if (x->kind == K_WAIT && x->of == k->kind && x->tensor == k->tensor && x->mb == k->mb)
+            return;
+        if (x->routine >= 0) {
+            *calls += w->p->routine.at[x->routine].call.n;
+            *ns += sim_action(w->p, w->device, x);
+        }
+    }
+    die("the copy of %s has no end", w->p->g->tensor.at[k->tensor].name);
+}
+
+/* At the first micro-batch of each tensor: what the alternatives would cost, or what this way is hidden by. */
+static void print_why_copy(const Stager *w, const Action *k)
+{
+    const Plan *p = w->p;
+    const Tensor *t = &p->g->tensor.at[k->tensor];
+    int bit = k->kind == K_OUT ? 1 : 2, calls;
+    Ns copy = cost_host(p->c, w->device, k->bytes), work;
+    if (w->told[k->tensor] & bit)
+        return;
+    w->told[k->tensor] |= bit;
+    window_of(w, k, &calls, &work);
+    if (k->kind == K_OUT)
+        fprintf(w->f, "    /* offload %s: keeping it would hold %s for each micro-batch in flight (%d here);\n"
+                "     * making it again costs %.3f ms, moving it %.3f ms each way.  Its place is free %d calls from here,\n"
+                "     * after %.3f ms of work. */\n",
+                t->name, size_text(k->bytes), order_flight(p, p->chunk.at[t->op]),
+                (double)cost_op(p->c, w->device, t->op) / 1e6, (double)copy / 1e6, calls, (double)work / 1e6);
+    else
+        fprintf(w->f, "    /* offload: %s went to the host after its forward; asked for here, %d calls early, so that its\n"
+                "     * %.3f ms on the link hide behind the next %.3f ms of work. */\n", t->name, calls, (double)copy / 1e6,
+                (double)work / 1e6);
+}
+
+static void print_copy(const Stager *w, const Action *k)
+{
+    const char *host = w->host[k->host];
+    print_why_copy(w, k);
+    fprintf(w->f, "    %s(st, ", k->kind == K_OUT ? "offload_begin" : "fetch_begin");
+    print_place(w, k->buf, k->slot);
+    fprintf(w->f, ", H(%s%s), %d, %" PRId64 ");\n", host, k->host_slot > 0 ? strf(" + %d*%s_stride", k->host_slot, host) : "",
+            k->request, k->bytes);
+}
+
 static void print_move(const Stager *w, const Action *k)
 {
     const Graph *g = w->p->g;
@@ -423,7 +506,8 @@ static void print_move(const Stager *w, const Action *k)
         print_place(w, k->buf, k->slot);
         fprintf(w->f, ", %d, %d, %d, %" PRId64 ");\n", k->request, k->peer, k->tag, k->bytes);
         break;
-    case K_WAIT:  fprintf(w->f, "    transfer_wait(st, %d);\n", k->request); break;
+    case K_WAIT:  fprintf(w->f, "    %s(st, %d);\n", is_copy(k) ? "copy_wait" : "transfer_wait", k->request); break;
+    case K_OUT: case K_IN: print_copy(w, k); break;
     case K_GATHER:
         fprintf(w->f, "    norm_gather(st, A(%s), A(%s), %" PRId64 ");\n", w->buf[made_buf(w, k->state)], w->buf[k->buf],
                 g->state.at[k->state].bytes / 8);
@@ -472,12 +556,18 @@ static void print_open(const Stager *w)
 void emit_stage(FILE *f, const Plan *p, int device)
 {
     Stager w = {.f = f, .p = p, .device = device, .buf = alloc(sizeof(char *) * (size_t)p->buf.n),
-                .routine = alloc(sizeof(char *) * (size_t)(p->routine.n + 1))};
+                .routine = alloc(sizeof(char *) * (size_t)(p->routine.n + 1)),
+                .host = alloc(sizeof(char *) * (size_t)(p->host.n + 1)),
+                .told = alloc(sizeof(int) * (size_t)p->g->tensor.n)};
     for (int b = 0; b < p->buf.n; b++)
         if (is_used(&w, b))
             w.buf[b] = name_new(&w.names, p->buf.at[b].name);
+    for (int b = 0; b < p->host.n; b++)
+        if (p->host.at[b].device == device)
+            w.host[b] = name_new(&w.names, p->host.at[b].name);
     print_head(&w);
     print_constants(&w);
+    print_hosts(&w);
     for (int r = 0; r < p->routine.n; r++) {
         if (p->routine.at[r].device != device)
             continue;

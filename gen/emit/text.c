@@ -22,15 +22,21 @@ static const char *moved_text(const Plan *p, const Action *k)
     return k->mb >= 0 ? strf("%s, micro-batch %d", name, k->mb) : name;
 }
 
+static const char *computed(const char *what, const Action *k)
+{
+    return strf("%s, chunk %d, micro-batch %d%s", what, k->chunk, k->mb,
+                k->until ? strf(", calls %d to %d", k->first, k->until - 1) : "");
+}
+
 const char *action_text(const Plan *p, const Action *k)
 {
     static const char *const update[] = {"gather gradients", "norm", "update"};
     switch (k->kind) {
-    case K_F: return strf("forward, chunk %d, micro-batch %d", k->chunk, k->mb);
-    case K_B: return strf("backward, chunk %d, micro-batch %d", k->chunk, k->mb);
-    case K_I: return strf("input gradient, chunk %d, micro-batch %d", k->chunk, k->mb);
-    case K_W: return strf("weight gradient, chunk %d, micro-batch %d", k->chunk, k->mb);
-    case K_R: return strf("recompute, chunk %d, micro-batch %d", k->chunk, k->mb);
+    case K_F: return computed("forward", k);
+    case K_B: return computed("backward", k);
+    case K_I: return computed("input gradient", k);
+    case K_W: return computed("weight gradient", k);
+    case K_R: return computed("recompute", k);
     case K_U: return update[k->part];
     case K_BEGIN: return "begin";
     case K_END: return "end";
@@ -38,7 +44,10 @@ const char *action_text(const Plan *p, const Action *k)
     case K_LOAD: return strf("load %s", moved_text(p, k));
     case K_SEND: return strf("send to %d: %s", k->peer, moved_text(p, k));
     case K_RECV: return strf("receive from %d: %s", k->peer, moved_text(p, k));
-    case K_WAIT: return strf("wait, %s: %s", k->of == K_SEND ? "sent" : "received", moved_text(p, k));
+    case K_WAIT:
+        if (is_copy(k))
+            return strf("wait, %s: %s", k->of == K_OUT ? "offloaded" : "fetched", moved_text(p, k));
+        return strf("wait, %s: %s", k->of == K_SEND ? "sent" : "received", moved_text(p, k));
     case K_FOLD: return strf("fold gradient group %d into %d, chunk %d", k->group, k->into, k->chunk);
     case K_GATHER: return strf("add partial norms of %d", k->from_device);
     case K_OUT: return strf("offload %s", moved_text(p, k));

@@ -7,6 +7,9 @@ enum { rows = 6, slot_stride = 256, grad_stride = 0x80 };
 static const size_t vals = 0, h_x = 256,
     h_y = 512,          /* 2 slots */
     d_y = 1024, h_d = 1280, lr = 1536;
+/* in the host's memory */
+static const size_t h_y_host = 0;
+static const size_t h_y_host_stride = 0x80;
 
 static void h_forward(Stage *st, int slot)
 {
@@ -51,15 +54,31 @@ void stage0_step(Stage *st)
     action(st, 7);
     h_backward(st, 1, 0, 0, 0);
     action(st, 8);
+    offload_begin(st, A(h_y), H(h_y_host), 0, 96);
+    action(st, 9);
+    offload_begin(st, A(h_y + 1*slot_stride), H(h_y_host + 1*h_y_host_stride), 1, 96);
+    action(st, 10);
+    copy_wait(st, 0);
+    action(st, 11);
+    fetch_begin(st, A(d_y), H(h_y_host), 0, 96);
+    action(st, 12);
+    copy_wait(st, 1);
+    action(st, 13);
+    copy_wait(st, 0);
+    action(st, 14);
+    fetch_begin(st, A(d_y), H(h_y_host + 1*h_y_host_stride), 0, 96);
+    action(st, 15);
+    copy_wait(st, 0);
+    action(st, 16);
     step_end(st, A(vals));
 }
 
 void stage0_eval(Stage *st)
 {
-    action(st, 9);
+    action(st, 17);
     chunk0_forward(st, 0);
-    action(st, 10);
+    action(st, 18);
     send_begin(st, A(h_y), 0, 1, 9, 96);
-    action(st, 11);
+    action(st, 19);
     transfer_wait(st, 0);
 }
