@@ -126,16 +126,49 @@ static const char *cuts(const Graph *g, int n)
     return text;
 }
 
-static const char *recomputed(const Graph *g)
+static bool fits_list(const Graph *g, int op, const char *text)
+{
+    return strcmp(g->op.at[op].name, "loss_report") && strlen(text) < 2000;
+}
+
+/* A list of names of operators, each with that chance, none of which is taken; takes them. */
+static const char *some_of(const Graph *g, int share, bool *taken)
+{
+    const char *text = "";
+    for (int i = 0; i < g->nf; i++) {
+        bool twice = false;         /* equal names: all of them, or none */
+        for (int k = 0; k < g->nf; k++)
+            twice |= taken[k] && !strcmp(g->op.at[k].name, g->op.at[i].name);
+        if (twice || !fits_list(g, i, text) || !chance(share))
+            continue;
+        taken[i] = true;
+        text = strf("%s%s%s", text, *text ? ", " : "", g->op.at[i].name);
+    }
+    return text;
+}
+
+/* What waits in the host's memory, or a file, behind a link of any speed. */
+static void print_offload(const Graph *g, bool *taken)
+{
+    const char *text = some_of(g, 20 + below(80), taken);
+    if (!*text)
+        return;
+    if (chance(30))
+        printf(" --offload \"{to: disk, what: [%s]}\"", text);
+    else
+        printf(" --offload \"[%s]\"", text);
+    if (chance(60))
+        printf(" --set links.cpu-host.rate=%dMB/s --set links.cpu-host.latency=%dns", 1 << below(16), 1 + below(5000));
+    if (chance(30))
+        printf(" --set links.cpu-host.rate=1GB/s --set links.cpu-host.duplex=half");
+}
+
+static const char *recomputed(const Graph *g, bool *taken)
 {
     static const char *const words[] = {"none", "full", "auto"};
     if (chance(50))
         return words[below(3)];
-    const char *text = "";
-    int share = 10 + below(80);
-    for (int i = 0; i < g->nf && strlen(text) < 2000; i++)
-        if (strcmp(g->op.at[i].name, "loss_report") && chance(share))
-            text = strf("%s%s%s", text, *text ? ", " : "", g->op.at[i].name);
+    const char *text = some_of(g, 10 + below(80), taken);
     return *text ? strf("\"[%s]\"", text) : "none";
 }
 
@@ -168,7 +201,11 @@ static void print_plans(const Graph *g, int n)
         }
         if (chunks > 1 && chance(60))
             printf(" --cuts %s", cuts(g, chunks - 1));
-        printf(" --recompute %s\n", recomputed(g));
+        bool *taken = alloc((size_t)g->nf);
+        printf(" --recompute %s", recomputed(g, taken));
+        if (chance(40))
+            print_offload(g, taken);
+        printf("\n");
     }
 }
 

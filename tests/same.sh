@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The same bits under any plan (contract C2).  A tiny GPT with tied weights and dropout, 8 micro-batches, trained for 20
-# steps under 24 plans: 1 to 4 stages, gpipe and 1f1b, nothing, some, all recomputed.  All parameters must have one
-# SHA-256, that of the graph interpreter, which knows no plan.  Again with several chunks a device, with
-# gradient groups, in bf16, with the kernels of oneDNN, between two processes, and after a stop at step 10 under another plan.
+# steps under 36 plans: 1 to 4 stages, gpipe and 1f1b, nothing, some, all recomputed, everything offloaded, much of it to a
+# file while some is recomputed.  All parameters must have one SHA-256, that of the graph interpreter, which knows no plan.
+# Again with several chunks a device, with gradient groups, in bf16, with the kernels of oneDNN, between two processes, and
+# after a stop at step 10 under another plan.
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a build/librt_bf16.a build/interp build/interp_bf16
 
@@ -21,6 +22,10 @@ plans_of() {
                 case $what in none | full) label=$what ;; *) label=some ;; esac
                 echo "$n.$schedule.$label $model --stages $n --schedule $schedule --recompute $what $*"
             done
+            echo "$n.$schedule.away $model --stages $n --schedule $schedule --offload \"['*']\" $*"
+            [ $((n % 2)) = 1 ] || echo "$n.$schedule.disk $model --stages $n --schedule $schedule --recompute $some \
+                --offload '{to: disk, what: [h.*.attn.*, h.*.mlp.*, h.*.add*, h.2.attention, h.0.attention]}' \
+                --set links.cpu-host.rate=8GB/s --set links.cpu-host.latency=1ns $*"
         done
     done
 }
@@ -40,8 +45,11 @@ maps_of() {
     done
 }
 
-# A few of the 24, for what differs by numbers only; all of them with SLOW=1
-few() { if [ -n "$SLOW" ]; then cat; else grep -E '^(1.gpipe.none|2.1f1b.some|3.gpipe.full|4.1f1b.none|4.1f1b.full) '; fi; }
+# A few of the 36, for what differs by numbers only; all of them with SLOW=1
+few() {
+    if [ -n "$SLOW" ]; then cat; return; fi
+    grep -E '^(1.gpipe.none|2.1f1b.some|3.gpipe.full|4.1f1b.none|4.1f1b.full|3.1f1b.away|2.gpipe.disk) '
+}
 
 interp="build/interp --data $data"
 # agree WHAT OPTION...: the plans of the result against each other and the interpreter
@@ -53,7 +61,7 @@ agree() {
     one_hash "$label" "$want"
 }
 
-# ---- 24 plans -----------------------------------------------------------------------------------------------------
+# ---- 36 plans -----------------------------------------------------------------------------------------------------
 use_portable
 plans_of "1 2 3 4" | plans
 agree "f32"
@@ -94,12 +102,14 @@ resume() {
 }
 use_portable
 keep=yes
-plans_of "1 2 3 4" | grep -E '^(1.gpipe.none|2.1f1b.some|3.1f1b.full|4.gpipe.full) ' | plans
+plans_of "1 2 3 4" | grep -E '^(1.gpipe.none|2.1f1b.some|2.1f1b.disk|3.1f1b.full|4.gpipe.full) ' | plans
 keep=
 resume 1.gpipe.none 3.1f1b.full
 resume 4.gpipe.full 2.1f1b.some
 resume 3.1f1b.full 1.gpipe.none
 resume 2.1f1b.some 2.1f1b.some
+resume 4.gpipe.full 2.1f1b.disk
+resume 2.1f1b.disk 1.gpipe.none
 run="--no-checkpoint --quiet --hash --data $data"
 
 # ---- two processes ---------------------------------------------------------------------------------------------------

@@ -86,5 +86,44 @@ wrong 'the chunks of a device swapped'  '/^action 0 kind=F chunk=0 mb=1/ { sub(/
 base branches --stages 2
 wrong 'a tied weight not sent back'     '/^action [01] kind=(send|recv|wait).* state=[a-z_.0-9]*weight / { next } 1'
 
+# A link so fast that copies do not wait for each other.
+base tiny-gpt --stages 2 --schedule 1f1b --set train.batch.global=16 --set links.cpu-host.rate=4GB/s \
+    --set links.cpu-host.latency=1ns --offload '[h.*]'
+is() { echo "/^action 0 kind=$1 .*mb=3 .*$2tensor=h.1.ln_2 /"; }
+out=$(is out) sent=$(is wait of=out\ ) in=$(is in) back=$(is wait of=in\ )
+wrong 'an offload left out'             "$out { next } 1"
+wrong 'the end of an offload left out'  "$sent { next } 1"
+wrong 'a fetch left out'                "$in { next } 1"
+wrong 'the end of a fetch left out'     "$back { next } 1"
+wrong 'a tensor that stays there'       "$in || $back { next } 1"
+wrong 'an offload of too few bytes'     "$out"'{ sub(/ bytes=[0-9]+/, " bytes=64") } 1'
+wrong 'a fetch before the end of the offload' "$sent { held = \$0; next } { print } $in { print held }"
+wrong 'a fetch that ends behind its first reader' "function tick(by) {
+        match(\$0, / tick=[0-9]+/); now = substr(\$0, RSTART + 6, RLENGTH - 6)
+        sub(/ tick=[0-9]+/, \" tick=\" now + by) }
+    $back { held = \$0; next } held != \"\" { tick(-1) } { print }
+    held != \"\" && /^action 0 kind=B .*mb=3/ { \$0 = held; sub(/ tick=[0-9]+/, \" tick=\" now); print; held = \"\" }"
+wrong 'an offload of another micro-batch' "$out"'{ sub(/ mb=3/, " mb=2") } 1'
+wrong 'a fetch of another tensor'       "$in"'{ sub(/h\.1\.ln_2 /, "h.0.ln_2 ") } 1'
+wrong 'a slot of the host that is taken' '/^action 0 .* host=0:h.1.ln_2_host host_slot=1/ { sub(/ host_slot=1/, "") } 1'
+wrong 'a fetch from another slot'       "$in"'{ if (!sub(/ host_slot=1/, "")) sub(/_host /, "_host host_slot=1 ") } 1'
+wrong 'two owners of one byte of the host' "$once"'/^host 0:h.1.ln_2_host/ { sub(/ offset=[0-9]+/, " offset=16"); done = 1 } 1'
+wrong 'a host arena too small'          "$once"'/^device 0/ { sub(/ host=[0-9]+/, " host=64"); done = 1 } 1'
+wrong 'a fetch over a parameter'        "$once"'/^buf 0:h.1.ln_2_back / { sub(/ offset=[0-9]+/, " offset=128"); done = 1 } 1'
+wrong 'a fetch into what forward made'  "$in"'{ sub(/ln_2_back/, "ln_2") } 1'
+wrong 'a copy under a number in use'    "$once"'/^action 0 kind=out .* request=1 / {
+    sub(/ request=1/, " request=0"); done = 1 } 1'
+wrong 'more copies than the device has' '/^device 0/ { sub(/ copies=[0-9]+/, " copies=1") } 1'
+wrong 'a piece left out'                "$once"'/^action 0 kind=F .*mb=2 .*first=4/ { done = 1; next } 1'
+wrong 'a piece twice'                   "$once"'/^action 0 kind=F .*mb=2 .*first=4/ { print; done = 1 } 1'
+wrong 'the last piece left out'         "$once"'/^action 0 kind=F .*mb=2 .*first=21/ { done = 1; next } 1'
+wrong 'pieces in another order'         '/^action 0 kind=F .*mb=2 .*first=4/ { held = $0; next } { print }
+    /^action 0 kind=F .*mb=2 .*first=5/ { print held }'
+wrong 'a piece that ends too early'     "$once"'/^action 0 kind=F .*mb=2 .*first=4/ {
+    sub(/ until=[0-9]+/, " until=4"); done = 1 } 1'
+wrong 'a tensor that is kept after all' '/^fate h.1.ln_2 / { next } 1'
+wrong 'a copy at another time'          "$out"'{ sub(/ wire_to=[0-9]+/, " wire_to=5") } 1'
+wrong 'a fetch that has come too early' "$back"'{ sub(/ to=[0-9]+/, " to=5") } 1'
+
 echo "wrongplan: $passed passed, $failed failed"
 [ "$failed" = 0 ]
