@@ -12,7 +12,8 @@ BASE  = gen/base/mem.o gen/base/diag.o gen/base/sha256.o gen/base/json.o gen/bas
 FRONT = gen/front/load.o gen/front/schema.o gen/front/expr.o gen/front/override.o gen/front/model.o gen/front/train.o \
         gen/front/devices.o gen/front/links.o gen/front/names.o gen/front/attr.o gen/front/block.o gen/front/build.o \
         gen/front/row.o gen/front/bind.o gen/front/graph.o gen/front/param.o gen/front/shape.o gen/front/shape_ops.o \
-        gen/front/grad.o gen/front/update.o gen/front/fuse.o gen/front/check_graph.o
+        gen/front/grad.o gen/front/update.o gen/front/fuse.o gen/front/check_graph.o gen/front/foreign.o \
+        gen/front/foreign_sort.o gen/front/foreign_graph.o
 COST  = gen/cost/cost.o gen/cost/roof.o gen/cost/links.o gen/cost/prof.o gen/cost/lookup.o gen/cost/machine.o \
         gen/cost/bench.o gen/cost/process.o gen/cost/measure.o
 SCHED = gen/sched/order.o gen/sched/list.o gen/sched/async.o gen/sched/gpipe.o gen/sched/1f1b.o gen/sched/2bw.o \
@@ -22,6 +23,7 @@ PRICE = gen/plan/price.o gen/plan/floor.o gen/plan/fates.o gen/plan/seeds.o gen/
 BASE_PLAN = gen/plan/own.o gen/plan/unit.o gen/plan/memo.o gen/plan/chain.o gen/plan/pipedream.o gen/plan/moves.o \
         gen/plan/vpipe.o gen/plan/halves.o gen/plan/capuchin.o gen/plan/interval.o gen/plan/special.o \
         gen/plan/twobw.o gen/plan/largest.o
+LONGEST = gen/plan/downset.o gen/plan/bottleneck.o
 PLAN  = $(PRICE) gen/plan/part.o gen/plan/exact.o gen/plan/span.o gen/plan/nofit.o gen/plan/check_plan.o $(BASE_PLAN)
 LOWER = gen/lower/rebuild.o gen/lower/version.o gen/lower/comm.o gen/lower/comm_async.o gen/lower/offload.o \
         gen/lower/lower.o gen/lower/lives.o gen/lower/mem.o gen/lower/host.o gen/lower/sim.o \
@@ -31,7 +33,7 @@ EMIT  = gen/emit/names.o gen/emit/text.o gen/emit/stage.o gen/emit/launch.o gen/
         gen/emit/build.o gen/emit/out.o gen/emit/emit.o build/embedded.o
 TEXT  = gen/base/text.o gen/base/text_graph.o gen/base/text_plan.o
 VIEW  = gen/view/stage.o gen/view/plan.o gen/view/explain.o
-OBJ   = gen/main.o gen/options.o $(VIEW) $(BASE) $(FRONT) $(COST) $(SCHED) $(PLAN) $(PACK) $(LOWER) $(EMIT) $(TEXT)
+OBJ   = gen/main.o gen/options.o $(VIEW) $(BASE) $(FRONT) $(COST) $(SCHED) $(PLAN) $(LONGEST) $(PACK) $(LOWER) $(EMIT) $(TEXT)
 
 all: dpgen
 

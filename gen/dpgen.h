@@ -150,6 +150,7 @@ typedef struct {
     const char *schedule;           /* gpipe, 1f1b, or auto */
     const char *transport;          /* local, mpi */
     const char *planner;            /* exact */
+    const char *objective;          /* step_time, bottleneck */
     Recompute recompute;
     Strs names;                     /* RECOMPUTE_LIST: operator names, * matches any run of characters */
     OffloadKind offload;
@@ -285,6 +286,7 @@ typedef struct {                /* one kernel call of the model's mathematics */
     int64_t flop;
     Bytes tmp;                  /* scratch */
     Bytes moved;                /* bytes read and written, for estimates */
+    Ns ns;                      /* of a graph that is timed: what it takes on any device */
     Loc loc;
     /* front end only, before the calls are bound: */
     Ints in, out;               /* tensors; -1 an absent optional operand */
@@ -308,6 +310,7 @@ typedef struct {
     int loss;                   /* tensor */
     int vals;                   /* the S_VALUES state */
     VEC(Count) count;           /* what data_count() counts before the first forward */
+    bool timed;                 /* from elsewhere, with the times of its operators; row Opaque has no kernel */
 } Graph;
 
 /* The operator table, parsed once. */

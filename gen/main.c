@@ -64,6 +64,11 @@ static bool is_plan(const char *path)
 
 static Graph *graph_of(const Options *x, const Model *m)
 {
+    if (x->foreign) {
+        Graph *g = foreign_graph(x->foreign, m);
+        dump_graph(x, g, 'f');
+        return g;
+    }
     if (x->from && !is_plan(x->from)) {
         Graph *g = read_graph(x->from);
         dump_graph(x, g, 'f');
@@ -306,7 +311,7 @@ static void try_search(void *ctx)
 static Plan *plan_of(void *ctx, const Model *m, Plan **failed)
 {
     const Options *x = ctx;
-    Options quiet = {.times = x->times};
+    Options quiet = {.times = x->times, .from = x->from, .foreign = x->foreign};
     Trial t = {&quiet, m, NULL, NULL};
     bool model = diag_accepts(try_search, &t);
     *failed = model ? t.failed : NULL;
@@ -370,6 +375,8 @@ static int plan_model(const Options *x, const Model *m)
         emit_plan_json(stdout, p);
     else
         view_plan(stdout, p, is_plan(x->from) ? NULL : plan_of, (void *)(uintptr_t)x);
+    if (!x->json && x->chain.prefixes)
+        bottleneck_text(stdout, &x->chain);
     return 0;
 }
 
@@ -410,6 +417,9 @@ static int generate(const Options *x, const Model *m)
     const Plan *p = measure ? plan_measured(x, m) : plan_or_stop(x, m);
     if (x->dump)
         return 0;
+    if (p->g->timed)
+        fail(EXIT_MODEL, "%s: a graph of another system has times and bytes, and no kernels: it can be planned, not generated",
+             x->from);
     emit(p, x->out, x->prefix ? x->prefix : "train");
     print_table(p);
     printf("wrote %s: make -C %s\n", x->out, x->out);
@@ -455,17 +465,43 @@ static void pace(Model *m, bool all)
         err(m->plan.loc, "transport: local", "paced stages share one process");
 }
 
+/* The model file; without one, what a graph needs besides itself. */
+static Node *root_of(Options *x)
+{
+    if (x->from && foreign_is(x->from))
+        x->foreign = foreign_read(x->from);
+    if (x->file)
+        return load(x->file);
+    if (is_plan(x->from))
+        fail(EXIT_USAGE, "%s is a plan, and needs the model file that it was made for", x->from);
+    const Foreign *f = x->foreign;
+    if (f)
+        return foreign_model(x->from, f->name, f->batch, f->micro, 1, f->optimizer);
+    const Graph *g = read_graph(x->from);
+    return foreign_model(x->from, g->name, g->batch, g->micro, g->groups, "sgd");
+}
+
+static void set_objective(Options *x, Model *m)
+{
+    if (!strcmp(m->plan.objective, "step_time"))
+        return;
+    if (!x->foreign)
+        err(m->plan.loc, "step_time", "objective bottleneck reorders the graph: it is for graphs of other systems, see --from");
+    bottleneck(x->foreign, m, &x->chain);
+}
+
 int main(int argc, char **argv)
 {
     atexit(mem_free_all);
     if (argc > 1 && !strcmp(argv[1], "pack"))
         return pack_command(argc - 2, argv + 2);
     Options x = options(argc, argv);
-    Node *root = load(x.file);
+    Node *root = root_of(&x);
     if (x.devices)
         override_devices(root, x.devices);
-    Model *m = model(root, x.file, &x.over);
+    Model *m = model(root, x.file ? x.file : x.from, &x.over);
     bad_stop();
+    set_objective(&x, m);
     pace(m, x.pace);
     static const struct { const char *name; int (*run)(const Options *x, const Model *m); } verb[] = {
         {"check", check_model}, {"plan", plan_model}, {"explain", explain_model}, {"profile", measure_model}};

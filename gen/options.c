@@ -47,7 +47,10 @@ static const char usage[] =
     "  --profile FILE            measured times, instead of MODEL.DEVICE.profile beside the model\n"
     "  --elsewhere               plan for the machine of the profile, whatever this one is\n"
     "  --estimate                times by the roofline of the devices' descriptions\n"
-    "  --from FILE               start from a graph (-d f) or a plan (-d a) in text form\n"
+    "  --from FILE               start from a graph (-d f) or a plan (-d a) in text form, or from a profiled graph\n"
+    "                            of another system; `plan --from GRAPH` needs no model file\n"
+    "  --link RATE               between cpu devices, such as 1GB/s\n"
+    "  --objective WHAT          step_time, or bottleneck: the longest stage or transfer, for graphs of other systems\n"
     "  -d LETTERS                print the state after these passes and write nothing; -d ? lists them\n"
     "  --help, --version\n"
     "\n"
@@ -138,7 +141,7 @@ static void check_options(const Options *x)
         if (!known)
             misuse("-d %s: there is no such pass; -d ? lists them", x->dump);
     }
-    if (!x->file)
+    if (!x->file && !(x->from && (verb_bit(x->verb) & (CHECK | PLAN))))
         misuse("%s", "no model file");
     if (verb_bit(x->verb) == EXPLAIN && !x->what)
         misuse("explain what? dpgen explain %s NAME, of an operator or a tensor", x->file);

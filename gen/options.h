@@ -5,10 +5,13 @@
 #ifndef OPTIONS_H
 #define OPTIONS_H
 #include "dpgen.h"
+#include "plan/bottleneck.h"
 
 typedef struct {
     const char *verb, *file, *out, *from, *dump, *profile, *prefix, *devices, *what;
     Overrides over;
+    Foreign *foreign;           /* --from names a graph of another system */
+    Chain chain;                /* objective bottleneck */
     bool json, estimate, pace, elsewhere;
     Profile *times;             /* main: NULL for estimates */
 } Options;

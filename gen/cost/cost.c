@@ -9,6 +9,7 @@
  * Times come from a profile (lookup.c) or from the roofline of the devices' descriptions (roof.c), never from both: an operator
  * that was measured beside one that was guessed compares apples with pears.  Devices that take the same time for every call
  * are one class, so that the table is as large as the model and the number of different devices, not of devices.
+ * A foreign graph brings its times, those of the machine it was measured on; they hold for every device.
  *
  * Cost: linear in operators and classes, times the log of the profile's lines.
  */
@@ -47,6 +48,15 @@ Cost *cost(const Graph *g, const Model *m, Profile *f)
 {
     Ints first = {0}, same = {0};   /* by class: a device of it */
     Cost *c = new_cost(g, m, &first);
+    if (g->timed && f)
+        fail(EXIT_STALE, "the graph brings its own times, and has no use for a profile");
+    for (int k = 0; g->timed && k < c->classes; k++)
+        for (int o = 0; o < g->op.n; o++)
+            c->ns[k][o] = g->op.at[o].ns;
+    if (g->timed) {
+        c->signature = "graph";
+        return c;
+    }
     if (f) {
         Cost *busy = new_cost(g, m, &same);
         priced(c, busy, g, m, f);

@@ -141,6 +141,11 @@ static bool check_order_of(Check *c, int i)
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
+static bool is_opaque(const Op *o)
+{
+    return !strcmp(row(o->row)->name, "Opaque");
+}
+
 /* Is this one of the calls, such as "da = dy; f(db, dy, n)": the same name, the same words? */
 static bool is_call(const Op *o, const char *calls)
 {
@@ -169,13 +174,16 @@ static bool check_call(Check *c, const Op *o)
         return FAULT(c, o->loc, "'%s' in layer '%s' is no name", o->name, o->layer ? o->layer : "");
     if (!c->bound)
         return true;
+    if (o->tmp < 0 || o->flop < 0 || o->moved < 0 || o->ns < 0)
+        return FAULT(c, o->loc, "%s, %s: negative scratch, arithmetic, bytes or time", OP(o));
     const Row *r = row(o->row);
+    if (is_opaque(o) && c->g->timed)
+        return (o->call && !strcmp(o->call, o->phase == PH_F ? "opaque_forward" : "opaque_backward") && o->phase <= PH_I)
+            || FAULT(c, o->loc, "%s, %s: no call of an opaque operator", OP(o));
     static const int call_of[] = {[PH_F] = 0, [PH_I] = 1, [PH_W] = 2, [PH_U] = 0};
     bool own = r->internal && o->phase == PH_I;         /* GradAdd, LossAdd, LossSeed: made by grad, called forward */
     if (!o->call || !(is_call(o, r->call[call_of[o->phase]]) || (own && is_call(o, r->call[0]))))
         return FAULT(c, o->loc, "%s, %s: row %s has no call %s of these words", OP(o), r->name, o->call ? o->call : "");
-    if (o->tmp < 0 || o->flop < 0 || o->moved < 0)
-        return FAULT(c, o->loc, "%s, %s: negative scratch, arithmetic or bytes", OP(o));
     return true;
 }
 
@@ -301,6 +309,32 @@ static bool check_operand(Check *c, const Use *u, int i)
     return u->par ? check_state_arg(c, u) : check_tensor_arg(c, u, i);
 }
 
+/* Words of an opaque operator: x0, x1 ... and their gradients are as many as the node has sources. */
+static bool check_opaque_arg(Check *c, const Op *o, const Arg *a, int i)
+{
+    static const struct { const char *word; Phase phase; ArgKind kind; bool state; } words[] = {
+        {"y", PH_F, ARG_WRITE, false}, {"saved", PH_F, ARG_WRITE, false}, {"loss", PH_F, ARG_WRITE, false},
+        {"x", PH_F, ARG_READ, false}, {"weight", PH_F, ARG_READ, true},
+        {"dx", PH_I, ARG_WRITE, false}, {"dy", PH_I, ARG_READ, false}, {"y", PH_I, ARG_READ, false},
+        {"saved", PH_I, ARG_READ, false}, {"weight", PH_I, ARG_READ, true}, {"dweight", PH_I, ARG_ADD, true},
+    };
+    size_t k = 0, n = strcspn(a->token, "0123456789");
+    bool number = n > 0 && a->token[n - 1] == 'x' && a->token[n] && !a->token[n + strspn(a->token + n, "0123456789")];
+    n = number ? n : strlen(a->token);
+    while (k < sizeof words / sizeof *words && (strlen(words[k].word) != n || memcmp(words[k].word, a->token, n)
+                                                || words[k].phase != o->phase || number != (words[k].word[n - 1] == 'x')))
+        k++;
+    if (k == sizeof words / sizeof *words || a->kind != words[k].kind || a->state != words[k].state
+        || !in_list(a->index, a->state ? c->g->state.n : c->g->tensor.n))
+        return FAULT(c, o->loc, "%s, %s: wrong argument for %s", OP(o), a->token);
+    const Operand real = {.name = a->token, .type = 'f'};
+    Use u = {.o = o, .a = a, .operand = &real, .par = a->state, .grad = a->token[0] == 'd', .forward = o->phase == PH_F};
+    u.in = number;
+    if (strcmp(a->token, "dy") && !same_as_forward(c->g, &u))
+        return FAULT(c, o->loc, "%s, %s: %s is not that of the forward operator", OP(o), a->token);
+    return a->state ? check_state_arg(c, &u) : check_tensor_arg(c, &u, i);
+}
+
 /* Words of PH_U. */
 static bool check_update_arg(Check *c, const Op *o, const Arg *a)
 {
@@ -340,6 +374,8 @@ static bool check_arg(Check *c, const Op *o, const Arg *a, int i)
         if (!strcmp(words[k].word, a->token))
             return (a->kind == words[k].kind && (a->kind != ARG_VALS || a->index == c->g->vals)) || unreported(o, a)
                 || FAULT(c, o->loc, "%s, %s: wrong argument for %s", OP(o), a->token);
+    if (is_opaque(o))
+        return check_opaque_arg(c, o, a, i);
     Use u = use_of(o, a);
     if (u.operand)
         return check_operand(c, &u, i);

@@ -436,12 +436,12 @@ void model_plan(Model *m, Node *node)
         { "planner", read_built, AT(planner), 0, 1, PLANNERS },
         { "recompute", read_recompute, 0, 0, 0, NULL },
         { "offload", read_offload, 0, 0, 0, NULL },
-        { "objective", read_fixed, 0, 0, 0, "step_time" },
+        { "objective", read_word, AT(objective), 0, 0, "step_time bottleneck" },
         { "constraints", read_constraints, 0, 0, 0, NULL },
         { "cuts", read_cuts, AT(cuts), 0, 0, NULL },
     };
     PlanSpec *p = &m->plan;
-    *p = (PlanSpec){ .chunks = 1, .schedule = "auto", .transport = "local", .planner = "exact",
+    *p = (PlanSpec){ .chunks = 1, .schedule = "auto", .transport = "local", .planner = "exact", .objective = "step_time",
                      .loc = node ? node->loc : (Loc){ 0, 0, 0 } };
     if (node)
         section(m, node, "plan", fields, COUNT(fields), p);

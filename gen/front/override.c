@@ -109,7 +109,7 @@ const char *override_path(const char *option)
     static const struct { const char *option, *path; } shorts[] = {
         { "--stages", "plan.stages" }, { "--schedule", "plan.schedule" }, { "--recompute", "plan.recompute" },
         { "--offload", "plan.offload" }, { "--limit", "devices.*.memory" }, { "--cuts", "plan.cuts" },
-        { "--map", "plan.map" } };
+        { "--map", "plan.map" }, { "--link", "links.cpu-cpu" }, { "--objective", "plan.objective" } };
     for (int i = 0; i < COUNT(shorts); i++)
         if (!strcmp(option, shorts[i].option))
             return shorts[i].path;
