@@ -54,12 +54,16 @@ static void near_model(const char *path, const char *set, Worst *w)
     for (int i = 0; i < 4; i++)
         m->devices.at[i].memory = INT64_MAX / 4;
     for (int stages = 1; stages <= 4; stages++)
-        for (int way = 0; way < 4; way++) {
+        for (int way = 0; way < 8; way++) {
             Bytes limit[4] = {INT64_MAX / 4, INT64_MAX / 4, INT64_MAX / 4, INT64_MAX / 4};
-            Plan p = {.g = g, .c = cost(g, m, NULL), .m = m, .schedule = way & 1 ? "gpipe" : "1f1b", .devices = stages,
-                      .chunks = 1};
-            m->plan.recompute = way & 2 ? RECOMPUTE_FULL : RECOMPUTE_NONE;
-            p.c = c;
+            static const char *const schedule[] = {"1f1b", "gpipe", "2bw", "pipedream"};
+            Plan p = {.g = g, .c = c, .m = m, .schedule = schedule[way & 3], .devices = stages, .chunks = 1};
+            m->plan.recompute = way & 4 ? RECOMPUTE_FULL : RECOMPUTE_NONE;
+            const Schedule *made = schedules;
+            while (strcmp(made->name, p.schedule))
+                made++;
+            if (order_refuses(g, &m->train, made, stages))
+                continue;
             if (order(&p) || part(&p, limit) || keep(&p) || comm(&p) || lower(&p))
                 continue;
             mem(&p);
@@ -79,7 +83,9 @@ static void test_near(void)
         Worst w = {0};
         near_model(models[i].path, models[i].set, &w);
         printf("  %s: off by %.2f %%%s%s\n", models[i].path, 100 * w.most, w.where ? " in " : "", w.where ? w.where : "");
-        check(w.most <= 0.03, "%s: %s", models[i].path, w.where);
+        /* where steps overlap, sends are left under way for longer if skips would make stages wait for each other */
+        bool overlap = w.where && (strstr(w.where, "2bw") || strstr(w.where, "pipedream"));
+        check(w.most <= (overlap ? 0.05 : 0.03), "%s: %s", models[i].path, w.where);
     }
 }
 

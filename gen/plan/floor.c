@@ -39,7 +39,7 @@ typedef struct {                /* of devices that take equal times */
 struct Floor {
     const Plan *p;
     const Live *live;
-    Bytes *states;              /* of operators 0..i-1, at home; gradients of every use */
+    States *states;             /* of operators 0..i-1, at home; gradients of every use */
     Bytes *held;                /* what is saved whatever is chosen */
     Bytes *may;                 /* what is saved and may be dropped */
     Bytes **most;               /* [power][operator]: largest operands of a call of operators i .. i + 2^power - 1 */
@@ -108,10 +108,11 @@ static Bytes most_of(const Floor *x, int first, int last)
 static void sum_states(Floor *x)
 {
     const Graph *g = x->p->g;
-    x->states = alloc(sizeof(Bytes) * (size_t)(g->nf + 1));
-    for (int o = 0; o < g->nf; o++)
-        x->states[o + 1] = live_home(x->live, o);
-    sum_up(x->states, g->nf);
+    x->states = alloc(sizeof *x->states * (size_t)(g->nf + 1));
+    for (int o = 0; o < g->nf; o++) {
+        States one = live_home(x->live, o), sum = x->states[o];
+        x->states[o + 1] = (States){sum.home + one.home, sum.sums + one.sums, sum.version + one.version};
+    }
 }
 
 /* items[n]: what may be dropped, with its share of its operator's time, on the devices of this class */
@@ -239,7 +240,9 @@ static Ns cheapest(const Times *times, int first, int last, Bytes free)
 Ns floor_time(const Floor *x, int first, int last, int chunk, Bytes limit)
 {
     const Times *times = &x->times[x->p->c->of.at[x->p->chunk_device.at[chunk]]];
-    Bytes room = limit - (x->states[last + 1] - x->states[first]), most = most_of(x, first, last);
+    States a = x->states[first], b = x->states[last + 1];
+    States own = {b.home - a.home, b.sums - a.sums, b.version - a.version};
+    Bytes room = limit - live_states(x->live, chunk, own), most = most_of(x, first, last);
     Bytes held = x->held[last + 1] - x->held[first], all = held + x->may[last + 1] - x->may[first];
     int flight = x->flight[chunk];
     if (room < most || (flight > 0 && room / flight < held) || (flight > 1 && (room - most) / (flight - 1) < held))

@@ -108,6 +108,19 @@ static void take_state(Live *x, int s)
     }
 }
 
+static void find_versions(Live *x)
+{
+    const Graph *g = x->g;
+    bool *read = alloc((size_t)g->state.n);
+    for (int o = 0; o < g->nb; o++)
+        for (int i = 0; i < g->op.at[o].arg.n; i++)
+            if (g->op.at[o].arg.at[i].state && g->op.at[o].arg.at[i].kind == ARG_READ)
+                read[g->op.at[o].arg.at[i].index] = true;
+    for (int s = 0; s < g->state.n; s++)
+        if (read[s] && (g->state.at[s].kind == S_PARAM || g->state.at[s].kind == S_COPY))
+            x->version[g->state.at[s].param] += index_align(g->state.at[s].bytes);
+}
+
 static int kind_of(const Action *k, int chunk)
 {
     bool here = k->chunk == chunk;
@@ -126,23 +139,34 @@ static void add_moment(Moments *list, Moment m)
     *PUSH(list) = m;
 }
 
+/* No computation that messages wait for: a fold, and an update between steps that overlap. */
+static bool passes(const Action *k, int overlap)
+{
+    return k->kind == K_FOLD || (overlap && k->kind != K_F && k->kind != K_B && k->kind != K_I);
+}
+
 /* What the list of a chunk's device says: how many micro-batches rest while it computes between what. */
 static void find_moments(Live *x, int chunk)
 {
-    const Actions *list = &x->p->dev.at[x->p->chunk_device.at[chunk]].order;
+    int device = x->p->chunk_device.at[chunk], overlap = order_overlap(x->p);
+    const Actions *step = &x->p->dev.at[device].order;
+    Actions run = overlap ? order_run(x->p, step, overlap + 2) : *step;
     const Action *last = NULL;
     Moment m = {0};
-    for (int i = 0; i < list->n; i++) {
-        const Action *k = &list->at[i];
+    x->delay[chunk] = order_delay(x->p, chunk);
+    x->steps[chunk] = order_steps(x->p, device);
+    x->levels[chunk] = order_accumulators(x->g->groups) * (order_holds(x->p, device) ? 2 : 1);
+    for (int i = 0; i < run.n; i++) {
+        const Action *k = &run.at[i];
         int after = i + 1;
-        if (k->kind == K_FOLD)
+        if (passes(k, overlap))
             continue;
-        while (after < list->n && list->at[after].kind == K_FOLD)
+        while (after < run.n && passes(&run.at[after], overlap))
             after++;
         m.now = kind_of(k, chunk);
-        m.after = after < list->n ? kind_of(&list->at[after], chunk) : NONE;
+        m.after = after < run.n ? kind_of(&run.at[after], chunk) : NONE;
         m.rest -= m.now == BACKWARD;
-        bool same = last && last->mb == k->mb && m.before == FORWARD && m.now == BACKWARD;
+        bool same = last && last->mb == k->mb && last->step == k->step && m.before == FORWARD && m.now == BACKWARD;
         m.before = same ? OWN : m.before;
         add_moment(&x->moment[chunk], m);
         m.rest += m.now == FORWARD;
@@ -170,16 +194,20 @@ static void make_room(Live *x)
     x->use = alloc(sizeof *x->use * (size_t)x->g->nf);
     x->owner = alloc(sizeof(Bytes) * (size_t)x->g->state.n);
     x->guest = alloc(sizeof(Bytes) * (size_t)x->g->state.n);
+    x->version = alloc(sizeof(Bytes) * (size_t)x->g->state.n);
     x->uses = alloc(sizeof(Bytes) * (size_t)x->g->state.n);
     x->line = alloc(sizeof(int) * no), x->head = alloc(sizeof(int) * no), x->stack = alloc(sizeof(int) * no);
     x->change = alloc(sizeof(Bytes) * no), x->tmp = alloc(sizeof(Bytes) * no);
+    x->levels = alloc(sizeof(int) * (size_t)x->p->chunk_device.n);
+    x->delay = alloc(sizeof(int) * (size_t)x->p->chunk_device.n);
+    x->steps = alloc(sizeof(int) * (size_t)x->p->chunk_device.n);
     x->moment = alloc(sizeof *x->moment * (size_t)x->p->chunk_device.n);
 }
 
 Live *live_open(const Plan *p)
 {
     Live *x = alloc(sizeof *x);
-    *x = (Live){.p = p, .g = p->g, .levels = order_accumulators(p->g->groups), .first = -1};
+    *x = (Live){.p = p, .g = p->g, .first = -1};
     make_room(x);
     for (int o = 0; o < p->g->nb; o++)
         take_operands(x, o);
@@ -187,6 +215,7 @@ Live *live_open(const Plan *p)
     find_calls(x);
     for (int s = 0; s < p->g->state.n; s++)
         take_state(x, s);
+    find_versions(x);
     for (int c = 0; c < p->chunk_device.n; c++)
         find_moments(x, c);
     return x;
@@ -203,7 +232,8 @@ int live_others(const Live *x, int chunk)
 bool live_alike(const Live *x, int a, int b)
 {
     const Moments *m = &x->moment[a], *n = &x->moment[b];
-    return m->n == n->n && (!m->n || !memcmp(m->at, n->at, sizeof *m->at * (size_t)m->n));
+    bool states = x->delay[a] == x->delay[b] && x->steps[a] == x->steps[b] && x->levels[a] == x->levels[b];
+    return states && m->n == n->n && (!m->n || !memcmp(m->at, n->at, sizeof *m->at * (size_t)m->n));
 }
 
 const int *live_made(const Live *x, int first, int last, int *n)
@@ -268,17 +298,24 @@ Bytes live_operands(const Live *x, int op)
     return sum;
 }
 
-Bytes live_home(const Live *x, int op)
+States live_home(const Live *x, int op)
 {
-    Bytes sum = 0;
+    States sum = {0};
     for (int i = 0; i < x->use[op].n; i++) {
         const State *s = &x->g->state.at[x->use[op].at[i]];
         bool first = x->g->state.at[s->param].op == op;
         for (int k = 0; k < i; k++)
             first &= x->g->state.at[x->use[op].at[k]].param != s->param;
-        sum += x->levels * index_align(s->bytes) + (first ? x->owner[s->param] : 0);
+        sum.sums += index_align(s->bytes);
+        sum.home += first ? x->owner[s->param] : 0;
+        sum.version += first ? x->version[s->param] : 0;
     }
     return sum;
+}
+
+Bytes live_states(const Live *x, int chunk, States sum)
+{
+    return sum.home + x->levels[chunk] * sum.sums + x->delay[chunk] * sum.version;
 }
 
 const Ns *live_times(const Live *x, int chunk)

@@ -20,7 +20,8 @@ typedef struct { Range read, write; } Touched;      /* of one call: its tensors 
 struct Live {
     const Plan *p;
     const Graph *g;
-    int levels;                 /* gradient accumulators a use */
+    int *levels;                /* by chunk: gradient accumulators a use */
+    int *delay, *steps;         /* by chunk: weight versions beside the newest; steps under way at once */
     Touched *op;
     Ints touched;
     int *begin, *end;           /* by forward operator: its backward calls */
@@ -33,6 +34,7 @@ struct Live {
     bool *grad;
     Ints *use;                  /* by forward operator: S_GRAD states of its uses */
     Bytes *owner, *guest;       /* by S_PARAM: on its home device, on another that uses it; without gradients */
+    Bytes *version;             /* by S_PARAM: of it and its copy what forward and backward read */
     Bytes *uses;                /* by S_PARAM: its gradients, one accumulator each */
     Bytes fixed, norms;         /* states that every device has; that every one with parameters has */
     Moments *moment;            /* by chunk */

@@ -200,15 +200,16 @@ static Bytes most_backward(Live *x, bool sending)
 static Bytes take_states(Live *x)
 {
     Bytes visiting = 0, norms = 0;
-    x->load.states = x->fixed;
+    x->load.states = x->fixed * x->steps[x->chunk];
     for (int o = x->first; o <= x->last; o++)
         for (int i = 0; i < x->use[o].n; i++) {
             const State *s = &x->g->state.at[x->use[o].at[i]];
             bool home = x->g->state.at[s->param].op >= x->first;
-            x->load.states += x->levels * index_align(s->bytes);
+            x->load.states += x->levels[x->chunk] * index_align(s->bytes);
             if (x->met[s->param] != x->round) {
                 x->met[s->param] = x->round;
                 x->load.states += home ? x->owner[s->param] : x->guest[s->param];
+                x->load.states += home ? x->delay[x->chunk] * x->version[s->param] : 0;
                 norms = home ? x->norms : norms;
                 visiting += home ? x->uses[s->param] : 0;
             }

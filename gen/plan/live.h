@@ -31,7 +31,10 @@ int   live_maker(const Live *x, int tensor);        /* its forward operator */
 Bytes live_size(const Live *x, int tensor);
 int   live_reader(const Live *x, int tensor);       /* of forward tensors: first operator whose backward reads it; -1 */
 Bytes live_operands(const Live *x, int op);         /* and results and scratch of one call */
-Bytes live_home(const Live *x, int op);             /* states of its uses, but for those at home elsewhere */
+/* States of the uses of a forward operator, but for those at home elsewhere: once, each accumulator, each older version. */
+typedef struct { Bytes home, sums, version; } States;
+States live_home(const Live *x, int op);
+Bytes live_states(const Live *x, int chunk, States sum);    /* as many of each as the chunk's lists say */
 const Ns *live_times(const Live *x, int chunk);     /* by operator, on that chunk's device */
 /* By tensor: is it read by the run's backward, or does something that matters need it to be made again?  Of tensors that
  * the run makes; valid until the next call. */
