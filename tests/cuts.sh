@@ -45,7 +45,7 @@ turns() { if [ -n "$SLOW" ]; then cat; else awk 'NR % 4 < 2'; fi; }
 every_cut() {
     model=$models/$1.yaml
     # forward operators, from the report of the plan with one stage
-    operators=$(./dpgen plan "$model" --stages 1 | awk '$1 == 0 && $2 ~ /^[0-9]+$/ {print $2}')
+    operators=$(./dpgen plan "$model" --stages 1 | sed -n 's/^stage 0 .*, \([0-9]*\) operators, .*/\1/p')
     [ "${operators:-0}" -gt 2 ] || { fault "$1: how many operators?"; return; }
     reference=$(cd "${cwd:-.}" && "$root/build/interp" "$model" $run 2>&1 | sed -n 's/^sha256 //p')
     if [ ${#reference} = 64 ]; then pass; else fault "$1: no hash of the interpreter"; return; fi

@@ -33,19 +33,36 @@ static void touch(Mem *m, int b, int mb, int tick)
     x->last = tick;
 }
 
+/* Call c of routine r touches buffer b; r < 0: something that is no call does. */
+static void note(Mem *m, int b, int r, int c)
+{
+    enum { NONE = -1, SEVERAL = -2 };
+    Home *h = &m->home[b];
+    if (h->routine == NONE && r >= 0)
+        *h = (Home){r, {c, c}};
+    else if (h->routine != r || r < 0)
+        h->routine = SEVERAL;
+    else
+        h->call = (Span){c < h->call.first ? c : h->call.first, c > h->call.last ? c : h->call.last};
+}
+
 static void replay(Mem *m, const Actions *list)
 {
     for (int i = 0; i < list->n; i++) {
         const Action *k = &list->at[i];
-        if (k->buf >= 0)
+        if (k->buf >= 0) {
             touch(m, k->buf, number_of(m, k), k->tick);
+            note(m, k->buf, -1, 0);
+        }
         if (k->routine < 0)
             continue;
         const Routine *r = &m->p->routine.at[k->routine];
         for (int c = 0; c < r->call.n; c++)
             for (int j = 0; j < r->call.at[c].buf.n; j++)
-                if (r->call.at[c].buf.at[j] >= 0)
+                if (r->call.at[c].buf.at[j] >= 0) {
                     touch(m, r->call.at[c].buf.at[j], number_of(m, k), k->tick + c);
+                    note(m, r->call.at[c].buf.at[j], k->routine, c);
+                }
     }
 }
 
@@ -58,6 +75,7 @@ static void find_lives(Mem *m)
 {
     Plan *p = m->p;
     for (int b = 0; b < p->buf.n; b++) {
+        m->home[b].routine = -1;
         p->buf.at[b].first = p->buf.at[b].device == m->device ? 0 : p->buf.at[b].first;
         p->buf.at[b].last = p->buf.at[b].device == m->device ? -1 : p->buf.at[b].last;
         for (int i = 0; i < m->micro; i++)
@@ -107,6 +125,7 @@ Mem mem_new(Plan *p, int device)
     if (m.overlap)
         m.micro *= m.overlap + 2;
     m.live = alloc(sizeof(Span) * (size_t)p->buf.n * (size_t)m.micro);
+    m.home = alloc(sizeof *m.home * (size_t)p->buf.n);
     find_lives(&m);
     return m;
 }

@@ -143,7 +143,7 @@ static int by_first(const void *a, const void *b)
 /* The ticks at which buffer b is alive, for the micro-batches that own slot s of a pool (pool < 0: for all). */
 static Part spans_of(const Mem *m, int b, int pool, int s)
 {
-    Part part = {0, mem_align(m->p->buf.at[b].bytes), NULL, 0};
+    Part part = {0, mem_align(m->p->buf.at[b].bytes), NULL, 0, m->home[b]};
     int n = 0;
     for (int mb = 0; mb < m->micro; mb++)
         n += pool < 0 || m->slot[pool * m->micro + mb] == s;
@@ -265,6 +265,9 @@ static bool meet(const Part *a, const Part *b)
 {
     if (a->n == 0 || b->n == 0 || a->span[0].first > b->span[b->n - 1].last || b->span[0].first > a->span[a->n - 1].last)
         return false;
+    if (a->home.routine >= 0 && b->home.routine >= 0 && (a->home.routine != b->home.routine
+        || a->home.call.first > b->home.call.last || b->home.call.first > a->home.call.last))
+        return false;           /* routines run one after the other */
     for (int i = 0, j = 0; i < a->n && j < b->n;) {
         if (a->span[i].last < b->span[j].first)
             i++;
@@ -288,12 +291,16 @@ static int by_from(const void *a, const void *b)
 static Bytes lowest_in_slot(const Item *x, const Parts *placed, Bytes base, const Pool *pool, Taken *taken)
 {
     int n = 0;
-    for (int s = 0; s < pool->count; s++) {
-        Bytes slot = base + s * pool->stride;
-        for (int i = 0; i < placed->n; i++) {
-            const Part *near = &placed->at[i];
-            if (near->at < slot + pool->stride && near->at + near->size > slot && meet(&x->in_slot.at[s], near))
-                taken[n++] = (Taken){near->at - slot, near->at + near->size - slot};
+    for (int i = 0; i < placed->n; i++) {
+        const Part *near = &placed->at[i];
+        Bytes from = near->at - base, to = from + near->size;
+        if (to <= 0 || from >= pool->count * pool->stride)
+            continue;
+        for (Bytes s = from > 0 ? from / pool->stride : 0; s < pool->count && s * pool->stride < to; s++) {
+            Taken this = {from - s * pool->stride, to - s * pool->stride};
+            bool known = n > 0 && taken[n - 1].from == this.from && taken[n - 1].to == this.to;     /* in another slot */
+            if (!known && meet(&x->in_slot.at[s], near))
+                taken[n++] = this;
         }
     }
     qsort(taken, (size_t)n, sizeof *taken, by_from);
@@ -379,8 +386,8 @@ static bool place_hosted(const Mem *m, const Item *x, Parts *placed, Place *plac
     return true;
 }
 
-/* Place everything, locals in the given order; the top, and where each item went. */
-static Bytes pack(const Mem *m, Item **order, bool host, Place *place)
+/* Place everything, locals in the given order; the top, and where each item went.  Gives up above `most`. */
+static Bytes pack(const Mem *m, Item **order, bool host, Bytes most, Place *place)
 {
     Parts placed = {0};
     Bytes top = m->top;
@@ -393,7 +400,7 @@ static Bytes pack(const Mem *m, Item **order, bool host, Place *place)
         slots = n > slots ? n : own > slots ? own : slots;
     }
     Taken *taken = alloc(sizeof *taken * parts * slots);
-    for (int i = 0; i < m->item.n - m->pools; i++) {
+    for (int i = 0; i < m->item.n - m->pools && top < most; i++) {
         if (host && place_hosted(m, order[i], &placed, place, taken))
             continue;
         Bytes at = lowest(order[i], &placed, base, taken);
@@ -430,6 +437,8 @@ static void take_places(Mem *m, const Place *place)
     lower_pools(m->p, m->device);
 }
 
+enum { NEAR = 200 };            /* half a per cent above the bound is good enough to stop */
+
 static void best_packing(Mem *m)
 {
     static int (*const orders[])(const void *, const void *) = {by_size, by_length, by_start};
@@ -437,14 +446,14 @@ static void best_packing(Mem *m)
     size_t locals = (size_t)(m->item.n - m->pools);
     Item **order = alloc(sizeof *order * (locals + 1));
     Place *best = NULL;
-    Bytes top = 0;
-    for (int k = 0; k < 2 * ORDERS; k++) {
+    Bytes top = INT64_MAX, bound = m->p->dev.at[m->device].bound;
+    for (int k = 0; k < 2 * ORDERS && (!best || top - bound > bound / NEAR); k++) {
         for (size_t i = 0; i < locals; i++)
             order[i] = &m->item.at[(size_t)m->pools + i];
         qsort(order, locals, sizeof *order, orders[k % ORDERS]);
         Place *place = alloc(sizeof *place * (size_t)(m->item.n + 1));
-        Bytes height = pack(m, order, k < ORDERS, place);
-        if (!best || height < top) {
+        Bytes height = pack(m, order, k < ORDERS, top, place);
+        if (height < top) {
             best = place;
             top = height;
         }
@@ -485,8 +494,8 @@ static void mem_device(Plan *p, int device)
     find_slots(&m);
     place_states(&m);
     find_items(&m);
-    best_packing(&m);
     mem_bound(&m);
+    best_packing(&m);
     set_slots(&m, &p->dev.at[device].list);
     set_slots(&m, &p->dev.at[device].eval);
     host_layout(p, device);

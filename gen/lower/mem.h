@@ -7,7 +7,14 @@
 #include "dpgen.h"
 
 typedef struct { int first, last; } Span;
-typedef struct { Bytes at, size; Span *span; int n; } Part;     /* at: in the arena once placed, in the item before */
+typedef struct { int routine; Span call; } Home;    /* of a buffer that one routine alone touches, and where; routine < 0: it
+                                                       is touched elsewhere too */
+typedef struct {
+    Bytes at, size;             /* at: in the arena once placed, in the item before */
+    Span *span;
+    int n;
+    Home home;
+} Part;
 typedef VEC(Part) Parts;
 typedef struct {
     int buf, pool;              /* a local buffer, or a pool, or both */
@@ -24,6 +31,7 @@ typedef struct {
     int device, overlap;
     int micro;                  /* micro-batches of all steps in the list */
     Span *live;                 /* [buf * micro + mb]; last < first: never */
+    Home *home;                 /* by buffer */
     int *slot;                  /* [pool * micro + mb] */
     int own;                    /* pools from here on hold one buffer each */
     Bytes top;                  /* of the states */
