@@ -14,6 +14,9 @@
  *                it may miss some, but what it finds holds
  *   1f1b*        check 6 of the schedule: equal stages store ceil((p-x+1)/j) at period j t, and 2(p-x)+1 where transfers
  *                take as long as stages
+ *   twobw        its formulas by hand
+ *   units        of the examples: 49 for BERT-large, as in the plans that vPipe's authors published; bytes and times of units
+ *                add up to those of the graph
  *   largest      the largest micro-batch against trying all of them, with holes below the edge and islands above it
  */
 #include "plan/chain.h"
@@ -21,6 +24,8 @@
 #include "plan/largest.h"
 #include "plan/moves.h"
 #include "plan/special.h"
+#include "plan/twobw.h"
+#include "plan/unit.h"
 #include "world.h"
 
 static int skipped;
@@ -583,8 +588,81 @@ static void test_largest(void)
     }
 }
 
+/* ---- twobw ------------------------------------------------------------------------------------------------------- */
+
+static void test_twobw(void)
+{
+    static const struct { int blocks, depth, stage, want; } equal[] = {
+        {24, 4, 0, 6}, {24, 4, 3, 6}, {25, 4, 2, 6}, {25, 4, 3, 7}, {27, 4, 0, 6}, {27, 4, 1, 7}, {27, 4, 3, 7}, {3, 3, 1, 1},
+    };
+    test_name = "twobw";
+    for (size_t i = 0; i < sizeof equal / sizeof *equal; i++)
+        check(twobw_blocks(equal[i].blocks, equal[i].depth, equal[i].stage) == equal[i].want, "%d blocks on stage %d of %d",
+              equal[i].blocks, equal[i].stage, equal[i].depth);
+    Equal s[2] = {{.forward = 10, .backward = 20, .wire = 3, .weights = 100, .saved = 10, .input = 2},
+                  {.forward = 12, .backward = 17, .wire = 1, .weights = 100, .saved = 10, .input = 2}};
+    check(twobw_bytes(s, 4, false) == 200 + 40 + 8, "%lld bytes", (long long)twobw_bytes(s, 4, false));
+    check(twobw_bytes(s, 4, true) == 200 + 10 + 8, "%lld bytes recomputed", (long long)twobw_bytes(s, 4, true));
+    check(twobw_time(s, 2, false, 0, 8) == 33 && twobw_time(s, 2, true, 0, 8) == 43, "time of the slowest stage");
+    check(twobw_time(s, 2, true, 400, 8) == 50, "the exchange is longer");
+}
+
+/* ---- units ------------------------------------------------------------------------------------------------------- */
+
+static Plan *example(const char *path)
+{
+    Overrides over = {{0}, {0}};
+    const Model *m = model(load(path), path, &over);
+    Graph *g = build(m);
+    shape(g, m);
+    grad(g, m);
+    fuse(g);
+    bad_stop();
+    Plan *p = alloc(sizeof *p);
+    *p = (Plan){.g = g, .c = cost(g, m, NULL), .m = m, .schedule = "1f1b", .devices = 1, .chunks = 1};
+    return p;
+}
+
+static void test_units(void)
+{
+    static const struct { const char *path; int units, repeats, blocks; } examples[] = {
+        {"examples/bert-large.yaml", 49, 1, 24}, {"examples/gpt2-355m.yaml", 49, 1, 24},
+        {"examples/t5-small.yaml", 6 * 2 + 6 * 3 + 1, 2, 6}, {"examples/bytes-gpt.yaml", 0, 1, 0},
+    };
+    test_name = "units";
+    for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
+        const Plan *p = example(examples[i].path);
+        char *cut = alloc((size_t)p->g->nf);
+        for (int o = 0; o < p->g->nf; o++)
+            cut[o] = CUT_MAY;
+        Units u = units_of(p, cut, 1);
+        Repeats r = repeats_of(p->g);
+        check(examples[i].units == 0 || u.n == examples[i].units, "%s: %d units", examples[i].path, u.n);
+        check(r.n == examples[i].repeats, "%s: %d repeats", examples[i].path, r.n);
+        check(examples[i].blocks == 0 || (r.n > 0 && r.at[0].last.n == examples[i].blocks), "%s: blocks", examples[i].path);
+        Ns time = 0;
+        Bytes states = 0;
+        for (int o = 0; o < p->g->nb; o++)
+            time += cost_op(p->c, 0, o);
+        for (int s = 0; s < p->g->state.n; s++)
+            states += p->g->state.at[s].param >= 0 ? p->g->state.at[s].bytes : 0;
+        for (int k = 0; k < u.n; k++) {
+            time -= u.time[k];
+            states -= u.states[k];
+        }
+        check(time == 0 && states == 0 && u.last[u.n - 1] == p->g->nf - 1 && u.out[u.n - 1] == 0,
+              "%s: %lld ns and %lld bytes in no unit", examples[i].path, (long long)time, (long long)states);
+        cut[5] = CUT_MUST;
+        Units forced = units_of(p, cut, 1);
+        check(forced.n == u.n + (u.last[0] != 5), "%s: a forced cut is no border", examples[i].path);
+        check(units_of(p, cut, p->g->nf).n == p->g->nf, "%s: not so many units", examples[i].path);
+    }
+}
+
 int main(void)
 {
+    test_twobw();
+    test_units();
     test_largest();
     test_special();
     test_groups();
