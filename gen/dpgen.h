@@ -520,7 +520,8 @@ typedef struct {
     Ints chunk;                 /* part: operator -> chunk */
     const Bytes *soft;          /* part: the limits it was given, by device */
     const char *space;          /* part: what the bound is over */
-    Ns bound;                   /* part: proven lower bound of the bottleneck, in that space */
+    Ns bound;                   /* part: proven, no plan of that space has a shorter step; 0: its planner proves nothing */
+    const char *note;           /* part: what to know of how the plan was found; NULL: nothing */
     Ints wish;                  /* part: [tensor] the fates its planner priced, for keep to take; empty: keep decides */
     int variants;               /* keep */
     Ints fate;                  /* keep: [tensor * variants + variant] */

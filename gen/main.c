@@ -353,7 +353,10 @@ static void print_table(const Plan *p)
                100.0 * (double)(x->arena - x->bound) / (double)x->bound, size_text(x->limit),
                p->step ? 100.0 * (double)x->busy / (double)p->step : 0.0);
     }
-    printf("  longest stage at least %.3f ms a micro-batch (%s)\n", (double)p->bound / 1e6, p->space ? p->space : "");
+    if (p->bound > 0)
+        printf("  no step is shorter than %.3f ms, %.2f %% below this one (%s)%s%s\n", (double)p->bound / 1e6,
+               100.0 * (double)(p->step - p->bound) / (double)(p->step ? p->step : 1), p->space ? p->space : "",
+               p->note ? "; " : "", p->note ? p->note : "");
 }
 
 static Plan *plan_or_stop(const Options *x, const Model *m)

@@ -46,6 +46,7 @@ static void near_model(const char *path, const char *set, Worst *w)
     if (set)
         *PUSH(&over.set) = set;
     Model *m = model(load(path), path, &over);
+    m->plan.cuts.n = 0;
     const Graph *g = graph_of(m);
     const Cost *c = cost(g, m, NULL);
     Device one = m->devices.at[0];

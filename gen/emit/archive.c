@@ -104,7 +104,7 @@ void emit_plan_json(FILE *f, const Plan *p)
     for (int c = 0; c < p->chunk_device.n; c++)
         fprintf(f, "%s%d", c ? ", " : "", p->chunk_device.at[c]);
     fprintf(f, "],\n");
-    fprintf(f, " \"times\": \"%s\", \"step_ns\": %" PRId64 ", \"bottleneck_bound_ns\": %" PRId64 ", \"bound_over\": ",
+    fprintf(f, " \"times\": \"%s\", \"step_ns\": %" PRId64 ", \"step_bound_ns\": %" PRId64 ", \"bound_over\": ",
             p->c->how, p->step, p->bound);
     json_text(f, p->space ? p->space : "");
     fprintf(f, ",\n \"recompute\": [");

@@ -151,7 +151,7 @@ void emit_report(FILE *f, const Plan *p)
 {
     fprintf(f, head, p->g->name);
     fprintf(f, "<h1>%s</h1>\n<p>%d stage(s), %" PRId64 " micro-batches of %" PRId64 " samples. Numeric key: <code>%s</code>. "
-            "No stage can take less than %.3f ms a micro-batch (%s).</p>\n",
+            "No plan has a step shorter than %.3f ms (%s).</p>\n",
             p->g->name, p->devices, p->g->micro, p->g->batch, p->key, (double)p->bound / 1e6, p->space ? p->space : "");
     print_stages(f, p);
     print_schedule(f, p);

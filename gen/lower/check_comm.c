@@ -252,10 +252,20 @@ static bool keeps_nothing(const Plan *p, int chunk)
     return true;
 }
 
+/* Is none of the chunk's operators of that phase?  Additions and reports have no backward of their own. */
+static bool computes_nothing(const Plan *p, const Action *k)
+{
+    bool i = k->kind == K_B || k->kind == K_I, w = k->kind == K_B || k->kind == K_W;
+    for (int o = p->g->nf; o < p->g->nb; o++)
+        if (p->chunk.at[o] == k->chunk && ((i && p->g->op.at[o].phase == PH_I) || (w && p->g->op.at[o].phase == PH_W)))
+            return false;
+    return i || w;
+}
+
 static bool does_nothing(const Plan *p, const Action *k)
 {
-    return (k->kind == K_VERSION && keeps_nothing(p, k->chunk)) || (k->kind == K_U && is_empty(p, k)) ||
-           (k->kind == K_FOLD && folds_nothing(p, k->chunk));
+    return computes_nothing(p, k) || (k->kind == K_VERSION && keeps_nothing(p, k->chunk)) ||
+           (k->kind == K_U && is_empty(p, k)) || (k->kind == K_FOLD && folds_nothing(p, k->chunk));
 }
 
 /* The computations are those that order gave, all of them, in its order, and no others. */

@@ -2,8 +2,8 @@
  *
  * check_plan.c: that part and keep answered what they were asked, without calling what made the answer.
  *
- * Times and bytes are added up here from the graph alone, chunk by chunk, with no marks, no growing and no prefix sums:
- * slow and plain, once a plan.  Cost: operands times chunks.
+ * Cuts and homes are read off the graph, slow and plain, once a plan.  That the bound is one is for check_sim, which knows
+ * the step.  Cost: operands times chunks.
  */
 #include "../dpgen.h"
 
@@ -48,29 +48,12 @@ static void check_rest(const Plan *p)
         }
 }
 
-/* The bound is one: with nothing made again, no chunk can be below it and the largest is not. */
-static void check_bound(const Plan *p)
-{
-    Ns most = 0;
-    for (int c = 0; c < p->chunk_device.n; c++) {
-        Ns sum = 0;
-        for (int o = 0; o < p->g->nb; o++)
-            sum += chunk_of(p, o) == c ? cost_op(p->c, p->chunk_device.at[c], o) : 0;
-        most = sum > most ? sum : most;
-    }
-    bool drops = p->m->plan.recompute == RECOMPUTE_FULL || p->m->plan.recompute == RECOMPUTE_LIST;
-    if (!drops && p->bound > most)
-        die("check_part: the bound of %lld ns is above the bottleneck without drops, %lld", (long long)p->bound,
-            (long long)most);
-}
-
 void check_part(const Plan *p)
 {
     if (p->chunk.n != p->g->op.n)
         die("check_part: %d of %d operators have a chunk", p->chunk.n, p->g->op.n);
     check_cuts(p);
     check_rest(p);
-    check_bound(p);
 }
 
 /* ---- keep -------------------------------------------------------------------------------------------------------- */

@@ -1,192 +1,417 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * exact.c: the best contiguous cut of n forward operators into chunks, proven.
+ * exact.c: the contiguous cut whose step is shortest, and a proof of how short a step can be.
  *
- * Problem: choose the last operator of each chunk so that the largest chunk time is as small as possible, each chunk
- * within the memory of its device.  Not only cuts between layers: any place between two operators of different fusion
- * groups.
+ * Problem: n forward operators in one order, cut into chunks between any two of them, not only between layers; each chunk
+ * keeps, makes again or sends to the host whatever is cheapest under its device's limit.  The objective is the simulated
+ * time of the step, for which there is no closed form.
  *
- * Method: dynamic programming from the last chunk to the first.  best(s, a) is the smallest bottleneck of chunks s..
- * over operators a..; it is the minimum over the end b of chunk s of max(time(a, b), best(s+1, b+1)), over all b that
- * fit.  All runs that begin at a are priced by growing one Span.  Bisecting for "the longest run that fits" would be
- * faster and wrong: what a chunk receives and makes again depends on where it begins, so neither time nor memory is
- * monotone.  Only two things prune, and both are proven: the time of a run without what is made again never falls when
- * it grows, and it adds up, so under a cap C chunk s can begin at a only if a.. takes at most (chunks - s) C and what
- * is before at most s C.  The cap starts just above the lower bound max(total / chunks, largest operator) and grows
- * until a plan is found; what is found under a cap is the optimum, because the cap excludes only worse ones.
+ * Method: lazy and exact, in four parts.
+ *   1. The smallest target that reach.c cannot refute, by floors that cost nothing.  Its plan's chunks are priced for real,
+ *      prices replace floors, and again, until a plan stands on real prices alone.  Every target refuted on the way is
+ *      proven: no plan has so short a step.
+ *   2. The plans met, plans of somewhat longer targets that send less, and the answers of all other planners that search
+ *      the same space are compared by preview.c: so `exact` is never worse than any of them.
+ *   3. The best is improved by moving one cut at a time, by powers of two, while that helps.
+ *   4. Branch and bound over all plans whose bound is below the best one found, each compared by preview.c.  If it ends,
+ *      no plan of the space is faster.
+ * Parts 1, 3 and 4 have budgets of runs, prices and simulated computations, never of time: the same plan on any machine.
+ * When one is used up, what is printed is the gap that is left.  Many operators are searched on a grid first: cuts that
+ * cross few bytes, a few hundred of them; part 3 then moves cuts over all positions.
  *
- * Equal bottlenecks: the smallest sum of what is made again and received, then the smallest first cut, then the second.
- * A second pass over the same runs decides; small first chunks are also what 1f1b likes, whose first device holds most.
+ * Source: targets in place of costs, Zheng et al., Alpa, 2022; chunk costs by an optimiser of their own, Tarnawski et al.,
+ * Piper, 2021, and Sun et al., AdaPipe, 2024; here with a bound.  Users of those ask why a plan is good: the gap says it.
  *
- * Cost: O(W (operands + chunks)) for W runs met under the cap, W <= n*n/2 and near n*n/chunks/8 when memory does not
- * bind.  GPT-2 with 125 operators: well below a millisecond.  60,000 operators in balance: seconds.
+ * Exact for one chunk a device, devices in the order given.  With several chunks a device each is asked to take its share
+ * of the time, and the plan is a heuristic; the bound then gives each chunk the whole device.
  *
- * Not handled: devices of different speed, chunks that share a device's memory (each is given all of it, which keeps
- * the price a lower bound; part.c then asks the largest for less), stages that are not contiguous.
+ * Cost: see reach.c; 1,000 operators on 8 devices well below 0.1 s, 10,000 on 64 below 2 s.
  */
-#include "span.h"
+#include "exact.h"
 
-#define NEVER INT64_MAX         /* no plan from here */
+#include <stdlib.h>
+#include <string.h>
+
+#define NEVER INT64_MAX
+
+enum {
+    RUNS = 3000000,             /* met by reach() for the proof, and as many again per thousand operators above */
+    PRICES = 600,               /* bought for the proof */
+    ACTIONS = 2000000,          /* simulated by comparing plans, and as many again for branch and bound */
+    GRID = 384                  /* cuts on the grid, and 8 a chunk */
+};
+
+typedef struct { int *last; const Price **price; Ns value; int *fate; } Best;
+typedef struct { Ns room; int last; } Branch;
+typedef VEC(Branch) Branches;
 
 typedef struct {
-    Cuts *c;
-    Span span;
-    Ns *before;                 /* base time of operators 0..i-1 */
-    int64_t *best, *next;       /* [chunk * (n+1) + first operator]: smallest price; smallest second price */
-    bool bytes;                 /* the price is bytes over the limit */
-    int64_t cap;
+    const Question *q;
+    Facts *x;
+    Reach *r;
+    Preview *view;
+    Best best;                  /* value NEVER: none yet */
+    Ns refuted;                 /* no plan meets this target */
+    bool proven;                /* by branch and bound: none is better than `best` */
+    int64_t actions, bought;
+    int *last;                  /* of the plan at hand */
+    const Price **price;
+    Branches *list;             /* by chunk: of branch and bound */
+    bool by_bound;              /* compare plans by bound_plan: what the tests can enumerate */
 } Search;
 
-static int64_t larger(int64_t a, int64_t b)
+/* ---- comparing plans --------------------------------------------------------------------------------------------- */
+
+static Ns value_of(Search *s, const int *last, const Price *const *price)
 {
-    return a > b ? a : b;
+    if (s->by_bound || !s->x->step)
+        return bound_plan(s->x, last, price);
+    s->actions += 2 * s->x->m * s->x->chunks + s->x->edge.n / 8;
+    return preview(s->view, last, price);
 }
 
-/* The price of the span as chunk s; NEVER if it does not fit. */
-static int64_t price(const Search *x, int s)
+static bool fits_devices(const Search *s, const Price *const *price)
 {
-    const Cuts *c = x->c;
-    Bytes over = span_bytes(&x->span, c->flight[s]) - c->limit[s];
-    if (x->bytes)
-        return over;
-    return over > 0 ? NEVER : x->span.time;
-}
-
-/* What ranks plans with equal bottleneck: base times add up to the same in all of them. */
-static Ns second(const Search *x)
-{
-    const Span *s = &x->span;
-    Ns again = s->time - (x->before[s->last + 1] - x->before[s->first]);
-    return again + cost_wire(x->c->p->c, 0, 0, s->received);
-}
-
-/* Under the cap no chunk s begins at a. */
-static bool hopeless(const Search *x, int s, int a)
-{
-    const Cuts *c = x->c;
-    int left = c->chunks - s;
-    if (c->n - a < left || (s == 0) != (a == 0))
-        return true;
-    return !x->bytes && (x->before[c->n] - x->before[a] > left * x->cap || x->before[a] > s * x->cap);
-}
-
-static bool hopeless_all(const Search *x, int a)
-{
-    for (int s = 0; s < x->c->chunks; s++)
-        if (!hopeless(x, s, a))
+    for (int d = 0; d < s->q->p->devices; d++) {
+        Bytes need = 0;
+        for (int c = 0; c < s->q->chunks; c++)
+            need += s->q->p->chunk_device.at[c] == d ? price[c]->need : 0;
+        if (s->r->share > 1 && need > s->q->limit[d])
             return false;
+    }
     return true;
 }
 
-/* The span is a possible chunk s, the rest is known: is this end better? */
-static void consider(Search *x, int s, bool tie)
+static void keep_best(Search *s, const int *last, const Price *const *price, Ns value, int *fate)
 {
-    int a = x->span.first, b = x->span.last, row = x->c->n + 1;
-    int64_t rest = x->best[(s + 1) * row + b + 1], own;
-    if (hopeless(x, s, a) || rest == NEVER || (own = price(x, s)) == NEVER)
-        return;
-    int64_t both = larger(own, rest), *best = &x->best[s * row + a], *next = &x->next[s * row + a];
-    if (both > x->cap)
-        return;
-    if (both < *best)
-        *best = both;
-    int64_t sum = tie ? second(x) + x->next[(s + 1) * row + b + 1] : 0;
-    if (tie && sum < *next)
-        *next = sum;
+    s->best.value = value;
+    s->best.fate = fate;
+    memcpy(s->best.last, last, sizeof *last * (size_t)s->q->chunks);
+    memcpy(s->best.price, price, sizeof *price * (size_t)s->q->chunks);
 }
 
-/* Every run that begins at a, as every chunk it can be. */
-static void runs_from(Search *x, int a, bool tie)
+/* Price a cut and compare it with the best; true if it is better. */
+static bool judge(Search *s, const int *last)
 {
-    const Cuts *c = x->c;
-    span_start(&x->span, a);
-    for (int b = a; b < c->n; b++) {
-        if (!x->bytes && x->before[b + 1] - x->before[a] > x->cap)
-            return;
-        span_grow(&x->span);
-        if (c->cut[b] == CUT_NEVER)
-            continue;
-        for (int s = 0; s < c->chunks; s++)
-            consider(x, s, tie);
-        if (c->cut[b] == CUT_MUST)
-            return;
-    }
-}
-
-/* best and, for ties, next of every (chunk, first operator) under the cap. */
-static bool solve(Search *x, int64_t cap, bool tie)
-{
-    const Cuts *c = x->c;
-    int row = c->n + 1;
-    x->cap = cap;
-    for (int i = 0; i < (c->chunks + 1) * row; i++)
-        x->best[i] = x->next[i] = NEVER;
-    x->best[c->chunks * row + c->n] = x->bytes ? INT64_MIN : 0;
-    x->next[c->chunks * row + c->n] = 0;
-    for (int a = c->n - 1; a >= 0; a--)
-        if ((a == 0 || c->cut[a - 1] != CUT_NEVER) && !hopeless_all(x, a))
-            runs_from(x, a, tie);
-    return x->best[0] != NEVER;
-}
-
-/* After solve(optimum, tie): the smallest first cut that loses nothing, and so on. */
-static void trace(Search *x)
-{
-    const Cuts *c = x->c;
-    int row = c->n + 1, a = 0;
-    for (int s = 0; s < c->chunks; s++) {
-        int64_t want = x->next[s * row + a];
-        bool found = false;
-        span_start(&x->span, a);
-        for (int b = a; b < c->n && !found; b++) {
-            span_grow(&x->span);
-            int64_t rest = x->next[(s + 1) * row + b + 1], own = price(x, s);
-            found = c->cut[b] != CUT_NEVER && rest != NEVER && own <= x->cap && second(x) + rest == want;
-            if (!found && (c->cut[b] == CUT_MUST || b == c->n - 1))
-                die("exact: the end of chunk %d is lost", s);
-        }
-        c->last[s] = x->span.last;
-        a = x->span.last + 1;
-    }
-}
-
-static Search begin(Cuts *c, bool bytes)
-{
-    Search x = {.c = c, .bytes = bytes};
-    size_t cells = (size_t)(c->chunks + 1) * (size_t)(c->n + 1);
-    span_open(&x.span, c->reads);
-    x.before = alloc(sizeof(Ns) * (size_t)(c->n + 1));
-    for (int i = 0; i < c->n; i++)
-        x.before[i + 1] = x.before[i] + reads_time(c->reads, i);
-    x.best = alloc(sizeof(int64_t) * cells);
-    x.next = alloc(sizeof(int64_t) * cells);
-    return x;
-}
-
-bool exact(Cuts *c)
-{
-    Search x = begin(c, false);
-    Ns total = x.before[c->n], least = (total + c->chunks - 1) / c->chunks, room;
-    for (int i = 0; i < c->n; i++)
-        least = larger(least, reads_time(c->reads, i));
-    for (room = least / 64 + 1; !solve(&x, least + room, false); room *= 8)
-        if (least + room >= 2 * total)      /* what is made again is at most forward once more */
+    for (int c = 0, first = 0; c < s->q->chunks; first = last[c++] + 1) {
+        s->bought += !reach_bought(s->r, c, first, last[c]);
+        s->price[c] = reach_buy(s->r, c, first, last[c]);
+        if (!s->price[c]->fits)
             return false;
-    c->price = x.best[0];
-    if (!solve(&x, c->price, true))
-        die("exact: %lld ns is lost", (long long)c->price);
-    trace(&x);
-    return true;
-}
-
-bool exact_bytes(Cuts *c)
-{
-    Search x = begin(c, true);
-    if (!solve(&x, NEVER - 1, false))
+    }
+    if (!fits_devices(s, s->price))
         return false;
-    c->price = x.best[0];
-    if (!solve(&x, c->price, true))
-        die("exact: %lld bytes are lost", (long long)c->price);
-    trace(&x);
+    Ns value = value_of(s, last, s->price);
+    if (value >= s->best.value)
+        return false;
+    keep_best(s, last, s->price, value, NULL);
     return true;
+}
+
+/* ---- 1. the smallest target that is not refuted ------------------------------------------------------------------ */
+
+static bool out_of_runs(const Search *s)
+{
+    return s->r->runs > s->r->most;
+}
+
+/* From refuted + step on; the tables are those of the answer.  NEVER: nothing fits, or the runs are used up. */
+static Ns smallest(Search *s, Ns step)
+{
+    Ns high = s->refuted + step, end = NEVER / 4;
+    while (!reach(s->r, high)) {
+        if (out_of_runs(s) || high == end)
+            return NEVER;
+        s->refuted = high;
+        step *= 4;
+        high = step > 4 * (s->refuted / 4 + 1) ? end : high + step;
+    }
+    while (high - s->refuted > 1) {
+        Ns mid = s->refuted + (high - s->refuted) / 2;
+        if (high == end)        /* from here on by doubling */
+            mid = s->refuted < end / 4 ? 2 * s->refuted : mid;
+        if (reach(s->r, mid))
+            high = mid;
+        else if (out_of_runs(s))
+            return high;
+        else
+            s->refuted = mid;
+    }
+    return reach(s->r, high) ? high : NEVER;
+}
+
+/* Did the trace stand on real prices? */
+static bool all_bought(const Search *s, const int *last)
+{
+    for (int c = 0, first = 0; c < s->q->chunks; first = last[c++] + 1)
+        if (!reach_bought(s->r, c, first, last[c]))
+            return false;
+    return true;
+}
+
+/* True if some plan may exist. */
+static bool tighten(Search *s)
+{
+    Ns target = smallest(s, s->refuted / 1024 + 1);
+    bool feasible = target != NEVER;
+    while (target != NEVER && !out_of_runs(s) && s->bought < PRICES) {
+        reach_trace(s->r, s->last);
+        bool real = all_bought(s, s->last);
+        judge(s, s->last);
+        if (real || s->best.value <= target)
+            break;
+        if (reach(s->r, target))
+            continue;
+        if (out_of_runs(s))
+            break;
+        s->refuted = target;
+        target = smallest(s, target / 65536 + 1);
+        if (target == NEVER && !out_of_runs(s))
+            return false;
+    }
+    return feasible || out_of_runs(s);
+}
+
+/* ---- 2. other plans ---------------------------------------------------------------------------------------------- */
+
+static void try_longer(Search *s)
+{
+    static const int parts[] = {256, 64, 16, 4, 1};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && !out_of_runs(s); i++)
+        if (reach(s->r, s->refuted + s->refuted / parts[i] + 1)) {
+            reach_trace(s->r, s->last);
+            judge(s, s->last);
+        }
+}
+
+/* Another planner's cut with the cheapest fates, and with its own. */
+static void take_seed(Search *s, const Answer *a)
+{
+    judge(s, a->last);
+    if (!a->fate)
+        return;
+    for (int c = 0, first = 0; c < s->q->chunks; first = a->last[c++] + 1) {
+        Price *own = alloc(sizeof *own);
+        *own = price_with(s->q->prices, first, a->last[c], c, a->fate);
+        s->price[c] = own;
+        if (!own->fits)
+            return;
+    }
+    Ns value = fits_devices(s, s->price) ? value_of(s, a->last, s->price) : NEVER;
+    if (value < s->best.value)
+        keep_best(s, a->last, s->price, value, a->fate);
+}
+
+static void try_seeds(Search *s)
+{
+    for (const Planner *k = planners; k->name; k++) {
+        Answer a = {0};
+        if (k->seed >= s->q->n && k->plan(s->q, &a))
+            take_seed(s, &a);
+    }
+}
+
+/* ---- 3. moving cuts ---------------------------------------------------------------------------------------------- */
+
+static bool may_move(const Search *s, int c, int to)
+{
+    const int *last = s->best.last;
+    int first = c ? last[c - 1] + 1 : 0;
+    if (to < first || to >= last[c + 1] || s->q->cut[to] == CUT_NEVER || s->q->cut[last[c]] == CUT_MUST)
+        return false;
+    return s->r->must[first] >= to && s->r->must[to + 1] >= last[c + 1];
+}
+
+static bool move_cut(Search *s, int c)
+{
+    for (int step = 1; step < s->q->n; step *= 2)
+        for (int way = -1; way <= 1; way += 2) {
+            int to = s->best.last[c] + way * step;
+            if (!may_move(s, c, to))
+                continue;
+            memcpy(s->last, s->best.last, sizeof *s->last * (size_t)s->q->chunks);
+            s->last[c] = to;
+            if (reach_time(s->r, c, c ? s->last[c - 1] + 1 : 0, to) != NEVER
+                && reach_time(s->r, c + 1, to + 1, s->last[c + 1]) != NEVER && judge(s, s->last))
+                return true;
+        }
+    return false;
+}
+
+static void improve(Search *s, int64_t actions)
+{
+    int64_t end = s->actions + actions;
+    if (s->best.value == NEVER || s->best.fate)
+        return;
+    for (bool moved = true; moved && s->best.value > s->refuted + 1;) {
+        moved = false;
+        for (int c = 0; c + 1 < s->q->chunks && s->actions < end; c++)
+            while (s->actions < end && move_cut(s, c))
+                moved = true;
+    }
+}
+
+/* ---- 4. branch and bound ----------------------------------------------------------------------------------------- */
+
+static int by_room(const void *a, const void *b)
+{
+    const Branch *x = a, *y = b;
+    return x->room != y->room ? (x->room < y->room) - (x->room > y->room) : x->last - y->last;
+}
+
+/* All plans that begin with last[0 .. c-1]; false: the budget is used up. */
+static bool branch(Search *s, int c, int first, Ns head, int64_t end)
+{
+    const Reach *r = s->r;
+    if (c == s->q->chunks) {
+        int *last = s->last;
+        if (judge(s, last) && s->best.value > s->refuted + 1)
+            reach(s->r, s->best.value - 1);
+        return s->actions < end;
+    }
+    Branches *list = &s->list[c];
+    list->n = 0;
+    for (int b = first; b <= r->must[first]; b++) {
+        s->actions++;
+        if (s->q->cut[b] == CUT_NEVER || r->head[(c + 1) * r->row + b + 1] < 0)
+            continue;
+        Ns room = reach_room(r, c, first, b);
+        if (room >= head)
+            *PUSH(list) = (Branch){room, b};
+    }
+    if (list->n)
+        qsort(list->at, (size_t)list->n, sizeof *list->at, by_room);
+    for (int i = 0; i < list->n; i++) {
+        int b = list->at[i].last;
+        s->bought += !reach_bought(r, c, first, b);
+        reach_buy(s->r, c, first, b);
+        if (s->actions >= end || s->bought >= 4 * PRICES)
+            return false;
+        if (reach_room(r, c, first, b) < head)
+            continue;
+        s->last[c] = b;
+        if (!branch(s, c + 1, b + 1, reach_head(r, c, first, b, head), end))
+            return false;
+    }
+    return true;
+}
+
+static void prove(Search *s)
+{
+    if (s->best.value == NEVER || s->r->share > 1)
+        return;
+    if (s->best.value <= s->refuted + 1) {
+        s->proven = true;
+        return;
+    }
+    bool possible = reach(s->r, s->best.value - 1);
+    if (!possible && !out_of_runs(s)) {
+        s->refuted = s->best.value - 1;
+        s->proven = true;
+        return;
+    }
+    s->proven = possible && branch(s, 0, 0, 0, s->actions + ACTIONS);
+}
+
+/* ---- grid -------------------------------------------------------------------------------------------------------- */
+
+/* In each of so many pieces of equal time, the cut that crosses least. */
+static const char *grid(const Search *s, int pieces)
+{
+    const Ns *t = s->x->time[facts_class(s->x, 0)];
+    char *cut = alloc((size_t)s->q->n);
+    for (int i = 0, k = 0; k < pieces; k++) {
+        int best = -1;
+        for (; i < s->q->n && t[i + 1] / pieces <= t[s->q->n] / pieces / pieces * (k + 1); i++) {
+            if (s->q->cut[i] == CUT_MUST)
+                cut[i] = CUT_MUST;
+            if (s->q->cut[i] != CUT_NEVER && (best < 0 || s->x->cross[i] < s->x->cross[best]))
+                best = i;
+        }
+        if (best >= 0 && cut[best] == CUT_NEVER)
+            cut[best] = CUT_MAY;
+    }
+    for (int i = 0; i < s->q->n; i++)
+        if (s->q->cut[i] == CUT_MUST)
+            cut[i] = CUT_MUST;
+    return cut;
+}
+
+/* ---- the planner ------------------------------------------------------------------------------------------------- */
+
+static int most_share(const Question *q)
+{
+    int most = 1;
+    for (int d = 0; d < q->p->devices; d++) {
+        int n = 0;
+        for (int c = 0; c < q->chunks; c++)
+            n += q->p->chunk_device.at[c] == d;
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+static Search begin(const Question *q)
+{
+    Search s = {.q = q, .x = facts_of(q), .best = {.value = NEVER}, .by_bound = !strcmp(q->objective, "bound")};
+    size_t chunks = (size_t)q->chunks;
+    s.r = reach_open(s.x);
+    s.view = preview_open(s.x);
+    s.best.last = alloc(sizeof(int) * chunks);
+    s.best.price = alloc(sizeof(Price *) * chunks);
+    s.list = alloc(sizeof *s.list * chunks);
+    s.last = alloc(sizeof(int) * chunks);
+    s.price = alloc(sizeof(Price *) * chunks);
+    s.refuted = bound_closed(s.x) - 1;
+    return s;
+}
+
+/* Plans on a grid, with targets that prove nothing about cuts beside it. */
+static void search_grid(Search *s)
+{
+    Ns proven = s->refuted;
+    s->r->cut = grid(s, GRID + 8 * s->q->chunks);
+    s->r->share = most_share(s->q);
+    s->r->runs = 0;
+    if (tighten(s))
+        try_longer(s);
+    s->r->cut = s->q->cut;
+    s->refuted = proven;
+}
+
+bool exact(const Question *q, Answer *a)
+{
+    Search s = begin(q);
+    int share = most_share(q);
+    s.r->most = RUNS + (int64_t)RUNS * q->n / 1000;
+    bool possible = tighten(&s);
+    if (share == 1 && !out_of_runs(&s) && possible)
+        try_longer(&s);
+    if (possible && (share > 1 || out_of_runs(&s)))
+        search_grid(&s);
+    if (possible)
+        try_seeds(&s);
+    improve(&s, ACTIONS);
+    s.r->runs = 0;
+    prove(&s);
+    if (s.best.value == NEVER)
+        return false;
+    *a = (Answer){.last = s.best.last, .fate = s.best.fate, .value = s.best.value, .bound = s.refuted + 1,
+                  .note = s.proven ? "no plan of this space is predicted to be faster" : NULL};
+    return true;
+}
+
+/* Plans that fit, whatever their time: floors know what cannot, prices what does. */
+bool exact_any(const Question *q, Answer *a)
+{
+    Search s = begin(q);
+    s.x->step = false;
+    if (q->n > GRID + 8 * q->chunks)
+        s.r->cut = grid(&s, GRID);
+    while (s.best.value == NEVER && s.bought < 4 * PRICES && reach(s.r, NEVER / 4)) {
+        reach_trace(s.r, s.last);
+        judge(&s, s.last);
+    }
+    *a = (Answer){.last = s.best.last, .value = s.best.value};
+    return s.best.value != NEVER;
 }

@@ -14,15 +14,19 @@
  * the whole block.  cut_after: a cut behind the last operator named.  no_cut: none between two neighbours that are both
  * named.  same_stage: none between the first and the last operator named.  cuts: exactly these.
  *
- * The planner is a row of a table; it sees only positions, prices and limits.
+ * The planner is a row of a table; it sees only positions, prices and limits.  Nothing that fits is settled by trial any
+ * more: prices know what a run needs, but for packing, and what that adds main.c feeds back.
  */
-#include "span.h"
+#include "planner.h"
 
 #include <string.h>
 
-typedef struct { const char *name; bool (*cut)(Cuts *c); const char *space; } Planner;
-static const Planner planners[] = {
-    {"exact", exact, "contiguous cuts between any two operators, one order, base times and what is dropped"},
+#define ONE_ORDER "contiguous runs in one order, one chunk a device, devices as given"
+const Planner planners[] = {
+    {"exact", exact, ONE_ORDER ", cheapest fates of each run", "Zheng et al., 2022, Alpa; Tarnawski et al., 2021, Piper", 0},
+    {"even", even, "the one cut into runs of equal time", "Huang et al., 2019, GPipe", 1 << 30},
+    {"brute", brute, ONE_ORDER ", all fates of each run: an oracle for small graphs", "enumeration", 0},
+    {NULL, NULL, NULL, NULL, 0}
 };
 
 /* ---- constraints ------------------------------------------------------------------------------------------------- */
@@ -166,7 +170,7 @@ static int home(const Plan *p, const Op *o)
     return 0;
 }
 
-static void assign(Plan *p, const Cuts *c)
+static void assign(Plan *p, const int *last)
 {
     const Graph *g = p->g;
     p->chunk = (Ints){0};
@@ -174,7 +178,7 @@ static void assign(Plan *p, const Cuts *c)
         int at = 0;
         if (o < g->nf) {
             at = s;
-            s += o == c->last[s];
+            s += o == last[s];
         } else if (o < g->nb) {
             at = p->chunk.at[g->op.at[o].fwd];
         } else {
@@ -184,139 +188,118 @@ static void assign(Plan *p, const Cuts *c)
     }
 }
 
-static Cuts begin(Plan *p, const Bytes *limit)
+/* The fates that were priced, chunk by chunk. */
+static void wish(Plan *p, const Question *q, const Answer *a)
 {
-    int chunks = p->chunk_device.n;
-    int *flight = alloc(sizeof *flight * (size_t)chunks);
-    Bytes *most = alloc(sizeof *most * (size_t)chunks);
-    Bytes *soft = alloc(sizeof *soft * (size_t)p->devices);
-    for (int s = 0; s < chunks; s++) {
-        flight[s] = order_flight(p, s);
-        most[s] = limit[p->chunk_device.at[s]];
+    p->wish = (Ints){0};
+    for (int t = 0; t < p->g->tensor.n; t++)
+        *PUSH(&p->wish) = a->fate ? a->fate[t] : FATE_KEEP;
+    for (int s = 0, first = 0; s < q->chunks && !a->fate; first = a->last[s++] + 1) {
+        const Price *k = price_best(q->prices, first, a->last[s], s);
+        for (int i = 0; i < k->tensor.n; i++)
+            p->wish.at[k->tensor.at[i]] = k->fate.at[i];
     }
-    for (int d = 0; d < p->devices; d++)
-        soft[d] = limit[d];
-    p->soft = soft;
-    return (Cuts){.p = p, .reads = reads_of(p->g, p->c, keep_fates(p, false)), .n = p->g->nf, .chunks = chunks,
-                  .flight = flight, .limit = most, .last = alloc(sizeof(int) * (size_t)chunks)};
 }
 
-/* No cut fits: say which device lacks most, under the cut that lacks least. */
-static int no_fit(Plan *p, Cuts *c)
+/* Devices that hold several chunks give each the same part of their memory. */
+static Bytes *limits(const Plan *p, const Bytes *limit, Bytes more)
 {
+    Bytes *all = alloc(sizeof *all * (size_t)p->devices);
+    for (int d = 0; d < p->devices; d++) {
+        int n = 0;
+        for (int c = 0; c < p->chunk_device.n; c++)
+            n += p->chunk_device.at[c] == d;
+        all[d] = (limit[d] + more) / (n ? n : 1);
+    }
+    return all;
+}
+
+static Question ask(const Plan *p, const char *cut, const Bytes *limit)
+{
+    int chunks = p->chunk_device.n, *flight = alloc(sizeof *flight * (size_t)chunks);
+    for (int s = 0; s < chunks; s++)
+        flight[s] = order_flight(p, s);
+    return (Question){.p = p, .prices = prices_open(p, limit), .n = p->g->nf, .chunks = chunks, .cut = cut, .flight = flight,
+                      .limit = limit, .objective = "step"};
+}
+
+/* ---- nothing fits ------------------------------------------------------------------------------------------------ */
+
+/* Which device lacks most, under the cut that fits with the least more on every device. */
+static void blame(Plan *p, const char *cut, const Bytes *limit, const Answer *a)
+{
+    Question q = ask(p, cut, limits(p, limit, 0));
+    Bytes *need = alloc(sizeof *need * (size_t)p->devices), worst = INT64_MIN;
+    for (int s = 0, first = 0; s < q.chunks; first = a->last[s++] + 1)
+        need[p->chunk_device.at[s]] += price_best(q.prices, first, a->last[s], s)->need;
+    for (int d = 0; d < p->devices; d++)
+        if (need[d] - limit[d] > worst) {
+            worst = need[d] - limit[d];
+            p->nofit_device = d;
+            p->nofit_need = need[d];
+        }
+    assign(p, a->last);
+}
+
+static bool fits_with(const Plan *p, const char *cut, const Bytes *limit, Bytes more, Answer *a)
+{
+    Question q = ask(p, cut, limits(p, limit, more));
+    return exact_any(&q, a);
+}
+
+static int no_fit(Plan *p, const char *cut, const Bytes *limit)
+{
+    Answer found;
+    Bytes low = 0, high = 1;
     p->nofit_device = -1;
     p->nofit_need = 0;
-    if (!exact_bytes(c))
+    if (!fits_with(p, cut, limit, INT64_MAX / 4, &found))
         return 1;
-    assign(p, c);
-    for (int s = 0; s < c->chunks; s++) {
-        Span span;
-        span_open(&span, c->reads);
-        span_start(&span, s ? c->last[s - 1] + 1 : 0);
-        while (span.last < c->last[s])
-            span_grow(&span);
-        Bytes need = span_bytes(&span, c->flight[s]);
-        if (need - c->limit[s] == c->price && p->nofit_device < 0) {
-            p->nofit_device = p->chunk_device.at[s];
-            p->nofit_need = need;
+    while (!fits_with(p, cut, limit, high, &found)) {
+        low = high;
+        high *= 2;
+    }
+    while (high - low > 1 + high / 1024) {
+        Answer tried;
+        Bytes mid = low + (high - low) / 2;
+        if (fits_with(p, cut, limit, mid, &tried)) {
+            high = mid;
+            found = tried;
+        } else {
+            low = mid;
         }
     }
+    blame(p, cut, limit, &found);
     return 1;
 }
 
-/* recompute: auto, and nothing fits with all kept.  Cut as if all were dropped, which keep then takes back where there
- * is room.  That cut's time is no bound of what comes out; the best one without limits is. */
-static bool cut_with_drops(Plan *p, Cuts *c, const Planner *planner)
-{
-    if (p->m->plan.recompute != RECOMPUTE_AUTO)
-        return false;
-    Cuts free = *c;
-    Bytes *none = alloc(sizeof *none * (size_t)c->chunks);
-    for (int s = 0; s < c->chunks; s++)
-        none[s] = INT64_MAX / 2;
-    free.limit = none;
-    free.last = alloc(sizeof *free.last * (size_t)c->chunks);
-    c->reads = reads_of(p->g, p->c, keep_fates(p, true));
-    if (!planner->cut(&free) || !planner->cut(c))
-        return false;
-    c->price = free.price;
-    return true;
-}
+/* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-/* Bytes over its limit that device d really has under this cut; its largest chunk is asked to have so much less. */
-static Bytes excess(const Plan *p, const Cuts *c, int *fate, int d, Bytes limit, Bytes *asked)
+static const Planner *planner_named(const char *name)
 {
-    Bytes sum = 0, most = -1, bytes = 0;
-    int largest = -1;
-    for (int s = 0; s < c->chunks; s++) {
-        if (p->chunk_device.at[s] != d)
-            continue;
-        Span span;
-        span_open(&span, c->reads);
-        span_start(&span, s ? c->last[s - 1] + 1 : 0);
-        while (span.last < c->last[s])
-            span_grow(&span);
-        Bytes live = live_bytes(p, fate, s, span.states);
-        sum += live;
-        if (live > most) {
-            most = live;
-            largest = s;
-            bytes = span_bytes(&span, c->flight[s]);
-        }
-    }
-    if (sum > limit)
-        asked[largest] = bytes - (sum - limit);
-    return sum - limit;
-}
-
-enum { ROUNDS = 8 };
-
-/* The planner's bytes are a lower bound, so a cut that passes may still be too large.  Ask as much less of a chunk as
- * it is over by live_bytes, and cut again; the cut that is over least goes on.  The first price stays the bound: what
- * follows excludes cuts without proof. */
-static void settle(Plan *p, Cuts *c, const Planner *planner)
-{
-    int *fate = keep_fates(p, true), *best = alloc(sizeof *best * (size_t)c->chunks);
-    Bytes *asked = alloc(sizeof *asked * (size_t)c->chunks), least = INT64_MAX;
-    const Bytes *limit = c->limit;
-    Ns price = c->price;
-    memcpy(asked, limit, sizeof *asked * (size_t)c->chunks);
-    c->limit = asked;
-    for (int round = 0; round < ROUNDS && least > 0; round++) {
-        if (round > 0 && !planner->cut(c))
-            break;
-        assign(p, c);
-        Bytes worst = INT64_MIN;
-        for (int d = 0; d < p->devices; d++) {
-            Bytes over = excess(p, c, fate, d, p->soft[d], asked);
-            worst = over > worst ? over : worst;
-        }
-        if (worst < least) {
-            least = worst;
-            memcpy(best, c->last, sizeof *best * (size_t)c->chunks);
-        }
-    }
-    memcpy(c->last, best, sizeof *best * (size_t)c->chunks);
-    c->price = price;
-    c->limit = limit;
+    const Planner *k = planners;
+    while (k->name && strcmp(k->name, name))
+        k++;
+    if (!k->name)
+        die("part: no planner '%s'", name);
+    return k;
 }
 
 int part(Plan *p, const Bytes *limit)
 {
-    const Planner *planner = planners;
-    int known = (int)(sizeof planners / sizeof *planners);
-    while (planner < planners + known && strcmp(planner->name, p->m->plan.planner))
-        planner++;
-    if (planner == planners + known)
-        die("part: no planner '%s'", p->m->plan.planner);
+    const Planner *planner = planner_named(p->m->plan.planner);
+    Bytes *soft = alloc(sizeof *soft * (size_t)p->devices);
+    memcpy(soft, limit, sizeof *soft * (size_t)p->devices);
+    p->soft = soft;
     char *cut = positions(p);
-    Cuts c = begin(p, limit);       /* with the names of keep: all mistakes in names have been told when it stops for them */
-    c.cut = cut;
-    if (c.n < c.chunks || !(planner->cut(&c) || cut_with_drops(p, &c, planner)))
-        return no_fit(p, &c);
-    settle(p, &c, planner);
-    assign(p, &c);
-    p->bound = c.price;
+    Question q = ask(p, cut, limits(p, limit, 0));      /* mistakes in other names are told when this stops for them */
+    Answer a = {0};
+    if (q.n < q.chunks || !planner->plan(&q, &a))
+        return no_fit(p, cut, limit);
+    assign(p, a.last);
+    wish(p, &q, &a);
+    p->bound = order_overlap(p) ? 0 : a.bound;          /* where steps overlap, it is of the longest chunk */
+    p->note = a.note;
     p->space = p->m->plan.cuts.n ? "the cuts that were given" : planner->space;
     return 0;
 }

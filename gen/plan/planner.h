@@ -17,7 +17,8 @@ typedef struct {
     const char *cut;            /* after operator i; n-1 is CUT_MUST */
     const int *flight;          /* by chunk: micro-batches in flight */
     const Bytes *limit;         /* by device */
-    const char *objective;      /* "step": the simulated time of a step; "bottleneck": the longest chunk or transfer */
+    const char *objective;      /* "step": the simulated time of a step; "bottleneck": the longest chunk or transfer;
+                                   "bound": the bound of the plan, which the tests can enumerate */
 } Question;
 
 typedef struct {
@@ -36,4 +37,9 @@ typedef struct {
     int seed;                   /* `exact` begins with its answer for graphs of up to so many operators; 0: it does not */
 } Planner;
 extern const Planner planners[];                    /* ends with a NULL name; the first is the default */
+
+bool exact(const Question *q, Answer *a);
+bool exact_any(const Question *q, Answer *a);       /* some plan that fits, soon */
+bool even(const Question *q, Answer *a);
+bool brute(const Question *q, Answer *a);
 #endif

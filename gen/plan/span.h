@@ -29,22 +29,6 @@ void span_grow(Span *s);                        /* takes the next operator in */
 Bytes span_bytes(const Span *s, int flight);    /* optimistic, with so many micro-batches in flight */
 Ns reads_time(const Reads *r, int op);          /* forward and backward of one forward operator */
 
-/* The price of a cut plan is the largest chunk's; of equal ones the smallest sum of `second`; of those the smallest
- * first cut, then the second, ... */
-enum { CUT_NEVER, CUT_MAY, CUT_MUST };
-typedef struct {
-    const Plan *p;
-    const Reads *reads;
-    int n, chunks;              /* forward operators */
-    const char *cut;            /* after operator i; n-1 is CUT_MUST */
-    const int *flight;          /* by chunk: micro-batches in flight */
-    const Bytes *limit;         /* by chunk */
-    int *last;                  /* answer: last operator of each chunk */
-    int64_t price;              /* answer: ns of the bottleneck, or bytes over the limit */
-} Cuts;
-bool exact(Cuts *c);            /* smallest bottleneck within the limits; false: nothing fits */
-bool exact_bytes(Cuts *c);      /* smallest excess over the limits, whatever the time; false: not so many chunks */
-
 /* keep.c: every tensor's fate by plan.recompute, before any chunk is known; cheap: drop all that may be dropped. */
 int *keep_fates(const Plan *p, bool cheap);
 /* live.c: what a chunk will need but for packing, under these fates. */

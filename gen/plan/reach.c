@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * reach.c: which cuts are possible if a step may take so long.
+ *
+ * Problem: the time and memory of a run are not monotone in its ends, as soon as buffers at cuts, recomputation across
+ * them or tied parameters count; "the longest prefix that fits" then misses plans and calls the feasible infeasible.
+ *
+ * Method: for a target, all reachable (chunk, first operator) pairs, from the last chunk to the first.  A pair is
+ * reachable if some run from there meets the target (bound.c) and what follows it is reachable.  The bound of a chunk
+ * grows with what precedes it, so the pair keeps one number: the most that may precede.  For the way of a micro-batch
+ * through what follows, the least over what is possible stands in, so that a plan is never lost; it may be kept in vain.
+ *
+ * Only sums prune, and they are proven to grow with the run: m times the base time of a run is at most the target, s runs
+ * take at most s such, a run ends where something reachable begins.
+ *
+ * Source: the recursion over targets is that of Alpa's inter-operator pass (Zheng et al., 2022), without its sampling of
+ * targets; floors in place of prices, replaced when bought, are lazy constraint generation.
+ *
+ * Cost: the runs met; near (n d)^2 per chunk for a target d above balance, n^2/2 in the worst case.
+ */
+#include "exact.h"
+
+#define NEVER INT64_MAX
+
+/* ---- prices known so far ----------------------------------------------------------------------------------------- */
+
+static int64_t key_of(const Reach *r, int chunk, int first, int last)
+{
+    return ((int64_t)chunk * r->row + first) * r->row + last + 1;       /* never 0 */
+}
+
+static Known *slot(const Reach *r, int64_t key)
+{
+    uint64_t at = (uint64_t)key * 0x9e3779b97f4a7c15u >> 20;
+    for (;; at++) {
+        Known *k = &r->known[at & (uint64_t)(r->room - 1)];
+        if (k->key == key || k->key == 0)
+            return k;
+    }
+}
+
+static void grow(Reach *r)
+{
+    Known *old = r->known;
+    int n = r->room;
+    r->room = n ? 2 * n : 1024;
+    r->known = alloc(sizeof *r->known * (size_t)r->room);
+    for (int i = 0; i < n; i++)
+        if (old[i].key)
+            *slot(r, old[i].key) = old[i];
+}
+
+bool reach_bought(const Reach *r, int chunk, int first, int last)
+{
+    return r->some[chunk * r->row + first] && slot(r, key_of(r, chunk, first, last))->key;
+}
+
+const Price *reach_buy(Reach *r, int chunk, int first, int last)
+{
+    if (2 * r->nknown >= r->room)
+        grow(r);
+    Known *k = slot(r, key_of(r, chunk, first, last));
+    if (!k->key) {
+        *k = (Known){key_of(r, chunk, first, last), price_best(r->q->prices, first, last, chunk)};
+        r->nknown++;
+        r->some[chunk * r->row + first]++;
+    }
+    return k->price;
+}
+
+Ns reach_time(const Reach *r, int chunk, int first, int last)
+{
+    if (r->some[chunk * r->row + first]) {
+        const Known *k = slot(r, key_of(r, chunk, first, last));
+        if (k->key)
+            return k->price->fits ? k->price->forward + k->price->backward : NEVER;
+    }
+    return price_floor(r->q->prices, first, last, chunk);
+}
+
+/* ---- one target -------------------------------------------------------------------------------------------------- */
+
+Reach *reach_open(const Facts *x)
+{
+    Reach *r = alloc(sizeof *r);
+    size_t cells = (size_t)(x->chunks + 1) * (size_t)(x->n + 1);
+    *r = (Reach){.x = x, .q = x->q, .row = x->n + 1, .cut = x->q->cut, .share = 1, .most = INT64_MAX};
+    r->some = alloc(sizeof(int) * cells);
+    r->head = alloc(sizeof(Ns) * cells);
+    r->path = alloc(sizeof(Ns) * cells);
+    r->cost = alloc(sizeof(Ns) * cells);
+    r->link = alloc(sizeof(Link) * cells);
+    r->must = alloc(sizeof(int) * (size_t)x->n);
+    for (int i = x->n - 1; i >= 0; i--)
+        r->must[i] = i == x->n - 1 || x->q->cut[i] == CUT_MUST ? i : r->must[i + 1];
+    grow(r);
+    return r;
+}
+
+typedef struct { Ns room, path, cost; } Run;
+
+/* Must what begins in cell `next` follow a run that begins at `first`? */
+static bool linked(const Reach *r, int next, int first)
+{
+    return r->x->step && r->link[next].near >= first;
+}
+
+static Ns head_of(const Reach *r, int next, Share share)
+{
+    return share.head + (r->x->split ? 0 : r->link[next].comm);
+}
+
+/* Chunk s as first..last under the target; room -1: impossible. */
+static Run run_of(const Reach *r, int s, int first, int last)
+{
+    const Facts *x = r->x;
+    int next = (s + 1) * r->row + last + 1;
+    Run k = {.room = -1};
+    Ns time = r->head[next] < 0 ? NEVER : reach_time(r, s, first, last);
+    if (time == NEVER)
+        return k;
+    Share share = bound_share(x, s, first, last);
+    bool follows = linked(r, next, first);
+    Ns right = follows ? r->path[next] + r->link[next].comm : 0;
+    Ns room = r->target - bound_chunk(x, s, first, last, time * r->share, 0, right);
+    if (follows && r->head[next] - head_of(r, next, share) < room)
+        room = r->head[next] - head_of(r, next, share);
+    if (room < 0)
+        return k;
+    k.room = room;
+    k.path = share.path + right;
+    k.cost = time - facts_time(x, s, first, last) + bound_transfer(x, s, last) + r->cost[next];
+    return k;
+}
+
+Ns reach_head(const Reach *r, int chunk, int first, int last, Ns head)
+{
+    int next = (chunk + 1) * r->row + last + 1;
+    return linked(r, next, first) ? head + head_of(r, next, bound_share(r->x, chunk, first, last)) : 0;
+}
+
+Ns reach_room(const Reach *r, int chunk, int first, int last)
+{
+    return run_of(r, chunk, first, last).room;
+}
+
+/* Base time of operators 0..i-1 on whatever is fastest at it; the smallest class is a bound, for speeds are uniform enough
+ * that one class is: where they are not, nothing is pruned. */
+static Ns per_chunk(const Reach *r)
+{
+    return r->x->step ? r->target / r->x->m / r->share : r->target / r->share;
+}
+
+typedef struct { int first, last; } Window;     /* of first operators that are reachable; first > last: none */
+
+/* All runs of chunk s that begin at a.  after: where the next chunk may begin. */
+static bool cell(Reach *r, int s, int a, Window after)
+{
+    const Facts *x = r->x;
+    const Ns *t = x->time[facts_class(x, s)];
+    Ns most = per_chunk(r);
+    int shortest = -1;
+    int at = s * r->row + a, end = r->must[a] < after.last - 1 ? r->must[a] : after.last - 1;
+    for (int b = a < after.first ? after.first - 1 : a; b <= end && t[b + 1] - t[a] <= most; b++) {
+        if (r->cut[b] == CUT_NEVER || ++r->runs > r->most)
+            continue;
+        Run k = run_of(r, s, a, b);
+        bool any = r->head[at] >= 0;
+        if (k.room < 0)
+            continue;
+        shortest = any ? shortest : b;
+        r->head[at] = k.room > r->head[at] ? k.room : r->head[at];
+        r->path[at] = any && r->path[at] < k.path ? r->path[at] : k.path;
+        r->cost[at] = any && r->cost[at] < k.cost ? r->cost[at] : k.cost;
+    }
+    if (shortest >= 0)
+        r->link[at] = facts_link(x, s, a, shortest);
+    return r->head[at] >= 0;
+}
+
+/* Chunks 0..s-1 take at most so much of what is before a, if each meets the target. */
+static bool too_late(const Reach *r, int s, int a)
+{
+    Ns most = per_chunk(r), sum = 0;
+    const Ns *fast = NULL;
+    for (int i = 0; i < s; i++) {
+        const Ns *t = r->x->time[facts_class(r->x, i)];
+        fast = !fast || t[r->x->n] < fast[r->x->n] ? t : fast;
+        if (t != fast)
+            return false;       /* several classes: not worth proving */
+        sum += most;
+        if (sum < 0 || sum >= NEVER / 2)
+            return false;
+    }
+    return fast && fast[a] > sum;
+}
+
+bool reach(Reach *r, Ns target)
+{
+    const Facts *x = r->x;
+    Window after = {x->n, x->n};
+    r->target = target;
+    for (int i = 0; i < (x->chunks + 1) * r->row; i++)
+        r->head[i] = -1;
+    r->head[x->chunks * r->row + x->n] = target;
+    r->link[x->chunks * r->row + x->n] = (Link){-1, 0};
+    for (int s = x->chunks - 1; s >= 0; s--) {
+        Window own = {x->n, -1};
+        int last = s ? x->n - (x->chunks - s) : 0;
+        while (last > 0 && too_late(r, s, last))
+            last--;
+        for (int a = last; a >= (s ? s : 0); a--) {
+            if ((a > 0 && r->cut[a - 1] == CUT_NEVER) || !cell(r, s, a, after))
+                continue;
+            own.first = a;
+            own.last = a > own.last ? a : own.last;
+        }
+        after = own;
+        if (own.last < 0 || r->runs > r->most)
+            return false;
+    }
+    return r->head[0] >= 0;
+}
+
+void reach_trace(const Reach *r, int *last)
+{
+    const Facts *x = r->x;
+    Ns head = 0;
+    for (int s = 0, a = 0; s < x->chunks; s++) {
+        Ns best = NEVER;
+        for (int b = a; b <= r->must[a]; b++) {
+            int next = (s + 1) * r->row + b + 1;
+            Run k = r->cut[b] == CUT_NEVER || r->head[next] < 0 ? (Run){.room = -1} : run_of(r, s, a, b);
+            if (k.room >= head && k.cost < best) {
+                best = k.cost;
+                last[s] = b;
+            }
+        }
+        if (best == NEVER)
+            die("reach: chunk %d has lost its end", s);
+        head = reach_head(r, s, a, last[s], head);
+        a = last[s] + 1;
+    }
+}

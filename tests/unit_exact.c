@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * unit_exact.c: the exact planner against enumeration.
+ *
+ *   brute     every cut and every fate of small random graphs, over schedules, links, devices and limits: the same value
+ *             of the objective that adds up, the same answer to "does it fit", and no bound above what is possible
+ *   product   every cut with every fate, built and simulated by the real passes: no bound above the fastest, nothing
+ *             called infeasible that fits, and `exact` as fast as the fastest
+ *   table     a full dynamic program over cuts, buying every run, on graphs of up to 60 operators and 8 chunks
+ *   seeds     never slower than any other planner of the space
+ *   known     checks with known answers
+ */
+#include "graphs.h"
+#include "plan/facts.h"
+#include "plan/price.h"
+
+static bool slow;
+
+/* ---- questions --------------------------------------------------------------------------------------------------- */
+
+static Question ask(const World *w, const Bytes *limit, const char *objective)
+{
+    const Plan *p = &w->p;
+    int chunks = p->chunk_device.n, *flight = alloc(sizeof(int) * (size_t)chunks);
+    char *cut = alloc((size_t)w->g.nf);
+    for (int s = 0; s < chunks; s++)
+        flight[s] = order_flight(p, s);
+    for (int o = 0; o < w->g.nf; o++)
+        cut[o] = o + 1 == w->g.nf ? CUT_MUST : w->g.op.at[o].group == w->g.op.at[o + 1].group ? CUT_NEVER : CUT_MAY;
+    return (Question){.p = p, .prices = prices_open(p, limit), .n = w->g.nf, .chunks = chunks, .cut = cut, .flight = flight,
+                      .limit = limit, .objective = objective};
+}
+
+/* Devices of two kinds, links of some rate and latency. */
+static void some_machine(World *w)
+{
+    enum { MOST = 64 };
+    set_times(w, some_ns);
+    w->c.link = dice(2) ? 1e18 : 1e9 + dice(1000) * 1e7;
+    w->c.latency = dice(2) ? 0 : dice(30);
+    if (dice(3))
+        return;
+    Ns *first = w->c.ns[0];
+    w->c.classes = 2;
+    w->c.ns = alloc(2 * sizeof(Ns *));
+    w->c.ns[0] = first;
+    w->c.ns[1] = alloc(sizeof(Ns) * (size_t)w->g.op.n);
+    for (int o = 0; o < w->g.op.n; o++)
+        w->c.ns[1][o] = first[o] * 2 + dice(3);
+    for (int d = 0; d < MOST; d++)
+        w->c.of.at[d] = dice(2);
+}
+
+static World *small_world(int most, int chunks)
+{
+    Form f = {.n = 2 + dice(most - 1), .skips = dice(3), .far = 4, .most = 30, .params = 3, .ties = dice(2)};
+    World *w = gradient_graph(f, 1 << dice(5));
+    some_machine(w);
+    some_plan(w, 1, chunks < f.n ? chunks : f.n);
+    w->m.plan.recompute = dice(4) ? RECOMPUTE_AUTO : dice(2) ? RECOMPUTE_NONE : RECOMPUTE_FULL;
+    if (order(&w->p))
+        die("no order");
+    return w;
+}
+
+/* Limits around what chunks need, so that some of them bind. */
+static const Bytes *some_limits(const World *w)
+{
+    Bytes *limit = alloc(sizeof *limit * 8), free[8] = {0}, most = 0;
+    for (int d = 0; d < 8; d++)
+        free[d] = INT64_MAX / 4;
+    Prices *x = prices_open(&w->p, free);
+    for (int s = 0; s < w->p.devices; s++) {
+        Bytes need = price_best(x, 0, w->g.nf - 1, s)->need;
+        most = need > most ? need : most;
+    }
+    for (int d = 0; d < 8; d++)
+        limit[d] = dice(4) ? most / (w->p.devices + dice(3)) + dice((int)most + 1) / 3 : free[0];
+    return limit;
+}
+
+/* ---- brute ------------------------------------------------------------------------------------------------------- */
+
+static void test_brute(int graphs)
+{
+    int fits = 0, not = 0, proven = 0, tight = 0;
+    for (int i = 0; i < graphs; i++) {
+        World *w = small_world(9, 3);
+        const Bytes *limit = some_limits(w);
+        Question q = ask(w, limit, "bound"), step = ask(w, limit, "step");
+        Answer a = {0}, b = {0}, c = {0}, d = {0};
+        bool one = exact(&q, &a), other = brute(&q, &b);
+        check(one == other, "graph %d: exact says %d, brute %d", i, one, other);
+        fits += one && other;
+        not += !other;
+        if (!one || !other)
+            continue;
+        check(a.value == b.value, "graph %d: exact finds %lld, brute %lld", i, (long long)a.value, (long long)b.value);
+        check(a.bound <= b.value, "graph %d: the bound is %lld, brute finds %lld", i, (long long)a.bound, (long long)b.value);
+        exact(&step, &c);
+        brute(&step, &d);
+        check(c.bound <= d.value && c.bound > 0, "graph %d: bound %lld, brute %lld", i, (long long)c.bound, (long long)d.value);
+        check(!c.note || c.value <= d.value, "graph %d: proven at %lld, brute finds %lld", i, (long long)c.value,
+              (long long)d.value);
+        proven += c.note != NULL;
+        tight += c.bound == d.value;
+    }
+    check(fits > graphs / 4 && not > graphs / 20 && proven > fits * 9 / 10,
+          "%d that fit, %d that do not, %d proven: too few to mean anything", fits, not, proven);
+    printf("  brute: %d fit, %d do not, %d proven, the bound is met by %d\n", fits, not, proven, tight);
+}
+
+/* ---- product ----------------------------------------------------------------------------------------------------- */
+
+typedef struct { World *w; const Bytes *limit; Prices *prices; int last[8]; Ns best; int plans; } Product;
+
+/* The simulated step of one cut with one set of fates; INT64_MAX: it does not fit. */
+static Ns build_plan(Product *x, const int *fate)
+{
+    Plan p = x->w->p;
+    Model m = x->w->m;
+    for (int s = 0; s < p.devices; s++)
+        if (!price_with(x->prices, s ? x->last[s - 1] + 1 : 0, x->last[s], s, fate).fits)
+            return INT64_MAX;
+    memset(&m.plan.cuts, 0, sizeof m.plan.cuts);
+    for (int s = 0; s + 1 < p.devices; s++)
+        *PUSH(&m.plan.cuts) = x->last[s];
+    Bytes free[8];
+    for (int d = 0; d < 8; d++)
+        free[d] = INT64_MAX / 4;
+    p.m = &m;
+    if (order(&p) || part(&p, free))
+        die("product: no plan");
+    for (int t = 0; t < p.g->tensor.n; t++)
+        p.wish.at[t] = fate[t];
+    if (keep(&p) || comm(&p) || lower(&p))
+        die("product: no lists");
+    sim(&p);
+    return p.step;
+}
+
+static void every_fate(Product *x)
+{
+    const Graph *g = &x->w->g;
+    const int *base = keep_fates(&x->w->p, false), *all = keep_fates(&x->w->p, true);
+    int may[16], n = 0, *fate = alloc(sizeof(int) * (size_t)g->tensor.n);
+    for (int t = 0; t < g->tensor.n; t++)
+        if (all[t] == FATE_RECOMPUTE && x->w->m.plan.recompute == RECOMPUTE_AUTO && n < 16)
+            may[n++] = t;
+    for (int set = 0; set < 1 << n; set++) {
+        memcpy(fate, base, sizeof(int) * (size_t)g->tensor.n);
+        for (int i = 0; i < n; i++)
+            fate[may[i]] = set >> i & 1 ? FATE_RECOMPUTE : FATE_KEEP;
+        Ns step = build_plan(x, fate);
+        x->best = step < x->best ? step : x->best;
+        x->plans++;
+    }
+}
+
+static void every_cut(Product *x, int s, int first)
+{
+    int chunks = x->w->p.devices;
+    if (s == chunks - 1) {
+        x->last[s] = x->w->g.nf - 1;
+        every_fate(x);
+        return;
+    }
+    for (x->last[s] = first; x->last[s] <= x->w->g.nf - (chunks - s); x->last[s]++)
+        every_cut(x, s + 1, x->last[s] + 1);
+}
+
+static Ns simulated(World *w, const Bytes *limit, Ns *bound)
+{
+    if (part(&w->p, limit))
+        return INT64_MAX;
+    if (keep(&w->p) || comm(&w->p) || lower(&w->p))
+        die("product: no lists");
+    sim(&w->p);
+    check_sim(&w->p);
+    *bound = w->p.bound;
+    return w->p.step;
+}
+
+static void test_product(int graphs)
+{
+    int fits = 0, equal = 0;
+    double far = 1;
+    for (int i = 0; i < graphs; i++) {
+        World *w = small_world(6, 3);
+        Product x = {.w = w, .limit = some_limits(w), .best = INT64_MAX};
+        for (int o = 0; o < w->g.op.n; o++)             /* so long that loads and the ends of a step vanish */
+            for (int k = 0; k < w->c.classes; k++)
+                w->c.ns[k][o] *= 1000000;
+        w->c.latency *= 1000000;
+        w->c.link = w->c.link < 1e17 ? w->c.link / 1e6 : 1e18;
+        x.prices = prices_open(&w->p, x.limit);
+        every_cut(&x, 0, 0);
+        Ns bound = 0, step = simulated(w, x.limit, &bound);
+        check((step == INT64_MAX) == (x.best == INT64_MAX), "product %d: exact %lld, the fastest %lld", i, (long long)step,
+              (long long)x.best);
+        if (step == INT64_MAX || x.best == INT64_MAX)
+            continue;
+        fits++;
+        equal += step <= x.best;
+        far = (double)step / (double)x.best > far ? (double)step / (double)x.best : far;
+        check(bound <= x.best, "product %d: bound %lld, the fastest of %d plans %lld", i, (long long)bound, x.plans,
+              (long long)x.best);
+    }
+    printf("  product: %d fit, %d as fast as the fastest, others within %.3f %%\n", fits, equal, 100 * (far - 1));
+    check(fits > graphs / 4, "product: %d that fit are too few", fits);
+    check(far < 1.001, "product: %.3f %% slower than the fastest", 100 * (far - 1));
+}
+
+/* ---- table ------------------------------------------------------------------------------------------------------- */
+
+/* The smallest longest chunk or transfer over all cuts, every run bought. */
+static Ns table(const Question *q)
+{
+    Facts *x = facts_of(q);
+    Ns *best = alloc(sizeof(Ns) * (size_t)(q->chunks + 1) * (size_t)(q->n + 1));
+    int row = q->n + 1;
+    for (int i = 0; i < (q->chunks + 1) * row; i++)
+        best[i] = INT64_MAX;
+    best[0] = 0;
+    for (int s = 0; s < q->chunks; s++)
+        for (int a = s; a < q->n; a++)
+            for (int b = a; b < q->n && best[s * row + a] < INT64_MAX; b++) {
+                const Price *k = price_best(q->prices, a, b, s);
+                Ns own = k->forward + k->backward, wire = bound_transfer(x, s, b), both = best[s * row + a];
+                if (!k->fits || (b < q->n - 1 && s == q->chunks - 1) || q->cut[b] == CUT_NEVER)
+                    continue;
+                both = own > both ? own : both;
+                both = wire > both ? wire : both;
+                if (both < best[(s + 1) * row + b + 1])
+                    best[(s + 1) * row + b + 1] = both;
+            }
+    return best[q->chunks * row + q->n];
+}
+
+static void test_table(int graphs, int most)
+{
+    int fits = 0;
+    for (int i = 0; i < graphs; i++) {
+        int n = 8 + dice(most - 7), chunks = 1 + dice(8);
+        Form f = {.n = n, .skips = dice(3), .far = 8, .most = 40, .params = 4, .ties = dice(2)};
+        World *w = gradient_graph(f, 8);
+        some_machine(w);
+        set_plan(w, dice(2) ? "1f1b" : "gpipe", chunks);
+        w->m.plan.recompute = dice(4) ? RECOMPUTE_AUTO : RECOMPUTE_NONE;
+        if (order(&w->p))
+            die("no order");
+        Question q = ask(w, some_limits(w), "bottleneck");
+        Answer a = {0};
+        Ns best = table(&q);
+        bool any = exact(&q, &a);
+        check(any == (best < INT64_MAX), "table %d: exact says %d, the table %lld", i, any, (long long)best);
+        fits += any;
+        check(!any || a.value == best, "table %d: exact %lld, the table %lld", i, (long long)a.value, (long long)best);
+        check(!any || a.bound == best, "table %d: exact proves %lld of %lld", i, (long long)a.bound, (long long)best);
+    }
+    check(fits > graphs / 3, "table: %d that fit are too few", fits);
+    printf("  table: %d of %d fit\n", fits, graphs);
+}
+
+/* ---- seeds ------------------------------------------------------------------------------------------------------- */
+
+static void test_seeds(int graphs)
+{
+    for (int i = 0; i < graphs; i++) {
+        World *w = small_world(20, 4);
+        Question q = ask(w, some_limits(w), "step");
+        Answer a = {0};
+        bool any = exact(&q, &a);
+        for (const Planner *k = planners; k->name; k++) {
+            Answer b = {0};
+            if (!k->seed || !k->plan(&q, &b))
+                continue;
+            const Price *price[8];
+            bool fits = true;
+            for (int s = 0; s < q.chunks; s++) {
+                price[s] = price_best(q.prices, s ? b.last[s - 1] + 1 : 0, b.last[s], s);
+                fits &= price[s]->fits;
+            }
+            Ns value = fits ? preview(preview_open(facts_of(&q)), b.last, price) : INT64_MAX;
+            check(!fits || (any && a.value <= value), "seed %d: %s has %lld, exact %lld", i, k->name, (long long)value,
+                  any ? (long long)a.value : -1);
+        }
+    }
+}
+
+/* ---- known ------------------------------------------------------------------------------------------------------- */
+
+/* Without limits, p n equal operators: no gap at all. */
+static void test_equal(void)
+{
+    static Ns one[64];
+    for (int i = 0; i < 64; i++)
+        one[i] = 1;
+    forward_units = backward_units = one;
+    for (int p = 1; p <= 8; p++)
+        for (int k = 0; k < 2; k++) {
+            Bytes limit[8];
+            for (int d = 0; d < 8; d++)
+                limit[d] = INT64_MAX / 4;
+            World *w = chain(5 * p, 16, false);
+            set_times(w, unit_ns);
+            set_plan(w, k ? "1f1b" : "gpipe", p);
+            check(order(&w->p) == 0 && part(&w->p, limit) == 0, "no plan of %d equal chunks", p);
+            for (int s = 0; s < p; s++)
+                check(last_of(&w->p, s) == 5 * s + 4, "%d equal chunks: %d ends at %d", p, s, last_of(&w->p, s));
+            Ns want = (16 + p - 1) * 10 * (Ns)UNIT + 2 * (p - 1);       /* a byte takes 1 ns */
+            check(w->p.bound >= want && w->p.bound < want + 100, "%d equal chunks: a bound of %lld", p, (long long)w->p.bound);
+        }
+}
+
+/* Three operators, two devices; what follows the first is large, what follows the second small: between the needs of the
+ * two cuts, only the cut after the second fits, although its first chunk is the longer run. */
+static void test_boundary(void)
+{
+    static const Ns one[] = {1, 1, 1};
+    forward_units = backward_units = one;
+    World *w = chain(3, 2, false);
+    Bytes free[2] = {INT64_MAX / 4, INT64_MAX / 4};
+    w->g.tensor.at[0].bytes = 10 * 64;
+    for (int t = 1; t < w->g.tensor.n; t++)
+        w->g.tensor.at[t].bytes = w->g.tensor.at[t].kind == T_GRAD && t == w->g.tensor.n - 1 ? 10 * 64 : 64;
+    set_times(w, unit_ns);
+    set_plan(w, "1f1b", 2);
+    check(order(&w->p) == 0, "no order");
+    Prices *x = prices_open(&w->p, free);
+    Bytes first[2], second[2];
+    for (int s = 0; s < 2; s++) {
+        first[s] = price_best(x, s ? 1 : 0, s ? 2 : 0, s)->need;
+        second[s] = price_best(x, s ? 2 : 0, s ? 2 : 1, s)->need;
+    }
+    Bytes limit[2] = {second[0], second[1]};
+    check(first[0] > second[0] || first[1] > second[1], "needs %lld %lld after the first, %lld %lld after the second",
+          (long long)first[0], (long long)first[1], (long long)second[0], (long long)second[1]);
+    check(part(&w->p, limit) == 0 && last_of(&w->p, 0) == 1, "only the cut after the second operator fits");
+    limit[0]--;
+    limit[1]--;
+    check(part(&w->p, limit) != 0, "nothing fits, and a plan is found");
+}
+
+int main(void)
+{
+    test_name = "unit_exact";
+    slow = getenv("SLOW") != NULL;
+    test_equal();
+    test_boundary();
+    test_brute(slow ? 2000 : 300);
+    test_product(slow ? 400 : 40);
+    test_table(slow ? 500 : 40, slow ? 60 : 24);
+    test_seeds(slow ? 500 : 60);
+    printf("unit_exact: %d passed, %d failed\n", passed, failed);
+    mem_free_all();
+    return failed > 0;
+}
