@@ -492,6 +492,9 @@ typedef struct {                /* the straight line of one (chunk, phase, varia
     bool mb, acc;               /* takes the micro-batch number, the accumulate flag */
 } Routine;
 
+/* How long copies have, once memory lacks: as long as they take; until the next micro-batch needs the place of the same
+ * tensor; no time beside computing. */
+typedef enum { HURRY_NONE, HURRY_NEXT, HURRY_NOW } Hurry;
 typedef VEC(Action) Actions;
 typedef struct {
     int device;
@@ -529,11 +532,13 @@ typedef struct {
     VEC(Pool) pool;             /* lower, mem */
     VEC(HostBuf) host;          /* lower, mem */
     VEC(Routine) routine;       /* lower */
+    Hurry hurry;                /* main: of copies to the host and back */
     Ns step;                    /* sim: predicted time of a step */
     const char *key;            /* the numeric key, as text: main */
     /* why no plan exists: filled by the pass that returned non-zero */
     int nofit_device;
     Bytes nofit_need;
+    int nofit_host;             /* 1 + the host that lacks nofit_need; 0: it is no host */
 } Plan;
 
 /* ---- order: sched/order.c, and one file a schedule --------------------------------------------------------------- */
@@ -586,7 +591,13 @@ int comm(Plan *p);
  * direction follow each other.  A window reaches into the neighbouring computations of the list where its own is too short.
  * Beside that nothing: not one copy for each micro-batch in flight. */
 void offload(Plan *p, int device, const Backward *back, Actions *list);     /* back by chunk; fills dev[].copies */
-Ns   offload_window(const Plan *p, int device, int tensor);     /* how long before its first reader a fetch is begun */
+Ns   offload_window(const Plan *p, int device, Bytes bytes);    /* how long a copy is given: its time, and a quarter more */
+/* Of one computation, or backward with what it makes again first, by itself; at[i]: when call i begins, at[calls] the end.
+ * Copy i of n takes ns[i].  Out, by ascending after[i], the calls until its last reader: out[i], the calls until it is gone;
+ * calls + 1: not within.  In, by ascending first[i], the call that reads it: in[i], the call before which it is begun; -1:
+ * before all of them. */
+void offload_out(const Ns *at, int calls, int n, const int *after, const Ns *ns, int *out);
+void offload_in(const Ns *at, int calls, int n, const int *first, const Ns *ns, int *in);
 /* lower/version.c: states of which older versions are kept, of them those that are copied before the update; slots of a pool
  * that no life counts, 0: another pool; the slot that an action uses there; steps until all slots of a device repeat. */
 bool version_kept(const Plan *p, int state);
@@ -607,6 +618,7 @@ int  lower_part(const Op *o);                       /* part of the update: see A
 void check_lower(const Plan *p);                    /* calls, operands, sizes; no addresses yet */
 /* ---- mem: lower/mem.c -------------------------------------------------------------------------------------------- */
 int mem(Plan *p);
+int  host_of_device(const Plan *p, int device);
 void host_layout(Plan *p, int device);              /* lower/host.c: the same for the host's memory */
 Bytes *mem_at_peak(const Plan *p, int device);       /* by buffer: bytes alive at dev[].peak, over slots and micro-batches */
 void mem_measure(Plan *p);                           /* bound, peak and live alone, of a plan from a file */

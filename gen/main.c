@@ -137,7 +137,7 @@ static int run(const Options *x, Plan *p, const Bytes *limit)
     check_mem(p);
     dump_plan(x, p, 'm');
     if (over)
-        return 2;
+        return p->nofit_host ? 3 : 2;
     sim(p);
     check_sim(p);
     dump_plan(x, p, 't');
@@ -168,7 +168,8 @@ static Plan *plan_from(const Options *x, const Model *m)
 
 enum { ROUNDS = 4 };            /* of feeding back what packing adds */
 
-static Plan *plan_once(const Options *x, const Graph *g, const Cost *c, const Model *m, int devices, const char *schedule)
+static Plan *plan_under(const Options *x, const Graph *g, const Cost *c, const Model *m, int devices, const char *schedule,
+                        Hurry hurry)
 {
     Bytes *limit = alloc(sizeof *limit * (size_t)devices);
     for (int d = 0; d < devices; d++)
@@ -176,10 +177,11 @@ static Plan *plan_once(const Options *x, const Graph *g, const Cost *c, const Mo
     Plan *p = NULL;
     for (int round = 0; round < ROUNDS; round++) {
         p = new_plan(g, c, m, devices, schedule);
+        p->hurry = hurry;
         int why = run(x, p, limit);
         if (why == 0)
             return p;
-        if (why == 1)
+        if (why != 2)
             break;
         for (int d = 0; d < devices; d++)
             if (p->dev.at[d].arena > m->devices.at[d].memory)
@@ -187,6 +189,18 @@ static Plan *plan_once(const Options *x, const Graph *g, const Cost *c, const Mo
     }
     p->step = 0;
     return p;
+}
+
+/* What is offloaded gets into a hurry only where that is what makes the plan fit. */
+static Plan *plan_once(const Options *x, const Graph *g, const Cost *c, const Model *m, int devices, const char *schedule)
+{
+    Plan *first = plan_under(x, g, c, m, devices, schedule, HURRY_NONE);
+    for (Hurry hurry = HURRY_NEXT; first->step == 0 && first->host.n > 0 && !first->nofit_host && hurry <= HURRY_NOW; hurry++) {
+        Plan *p = plan_under(x, g, c, m, devices, schedule, hurry);
+        if (p->step > 0)
+            return p;
+    }
+    return first;
 }
 
 /* recompute: auto decides from estimates and may miss what fits: with all of it recomputed the plan is another one.  What is

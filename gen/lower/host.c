@@ -163,6 +163,11 @@ static void find_bound(Host *h)
     }
 }
 
+int host_of_device(const Plan *p, int device)
+{
+    return (int)((int64_t)device * p->m->hosts / p->m->devices.n);
+}
+
 void host_layout(Plan *p, int device)
 {
     enum { MEMORY = 64, PAGE = 4096 };

@@ -501,8 +501,25 @@ static void mem_device(Plan *p, int device)
     host_layout(p, device);
 }
 
+/* Devices are spread over the hosts in order, evenly; a file needs no memory of theirs. */
+static bool host_over(Plan *p)
+{
+    const Model *m = p->m;
+    for (int h = 0; h < m->hosts && m->host_memory > 0 && !m->plan.disk; h++) {
+        Bytes sum = 0;
+        for (int d = 0; d < p->devices; d++)
+            sum += host_of_device(p, d) == h ? p->dev.at[d].host : 0;
+        if (sum > m->host_memory) {
+            p->nofit_host = h + 1;
+            p->nofit_need = sum;
+            return true;
+        }
+    }
+    return false;
+}
+
 /* needs: what lower filled.  fills: offsets, owner intervals, slot counts, literal slots; arena, bound, state, peak.
- * fails: a device's arena is over its limit; nofit_device and nofit_need say which and how much. */
+ * fails: a device's arena is over its limit, nofit_device and nofit_need say which and how much; or a host, nofit_host. */
 int mem(Plan *p)
 {
     int over = 0;
@@ -515,5 +532,5 @@ int mem(Plan *p)
             p->nofit_need = p->dev.at[d].arena;
         }
     }
-    return over;
+    return over || host_over(p);
 }

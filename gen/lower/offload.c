@@ -16,6 +16,10 @@
  *          production line to minimize maximum tardiness, 1955)
  *
  * Computations are cut into pieces at these places, the same for each micro-batch, so that their routines stay one text.
+ * Where that takes more memory than there is, main asks for it again in a hurry: a tensor must be gone before the chunk's
+ * next forward, and comes back after its backward before, so that one place does for all micro-batches; or copies stop
+ * computation, and nothing is held for them.
+ *
  * Copies take a quarter longer here than their price, and twice that where both directions share the link.  Where a fetch
  * would have to begin before its tensor has gone out, it begins right then: the device waits, and sim says for how long.
  *
@@ -69,10 +73,32 @@ static bool cuts(ActionKind kind)
     return kind == K_F || kind == K_R || kind == K_B || kind == K_I || kind == K_W;
 }
 
-Ns offload_window(const Plan *p, int device, int tensor)
+Ns offload_window(const Plan *p, int device, Bytes bytes)
 {
-    Ns ns = cost_host(p->c, device, p->g->tensor.at[tensor].bytes);
+    Ns ns = cost_host(p->c, device, bytes);
     return (ns + ns / 4) * (cost_host_half(p->c, device) ? 2 : 1);
+}
+
+void offload_out(const Ns *at, int calls, int n, const int *after, const Ns *ns, int *out)
+{
+    Ns free = 0;
+    for (int i = 0; i < n; i++) {
+        free = (free > at[after[i]] ? free : at[after[i]]) + ns[i];
+        out[i] = after[i];
+        while (out[i] <= calls && at[out[i]] < free)
+            out[i]++;
+    }
+}
+
+void offload_in(const Ns *at, int calls, int n, const int *first, const Ns *ns, int *in)
+{
+    Ns next = at[calls];
+    for (int i = n - 1; i >= 0; i--) {
+        next = (next < at[first[i]] ? next : at[first[i]]) - ns[i];
+        in[i] = first[i];
+        while (in[i] >= 0 && at[in[i]] > next)
+            in[i]--;
+    }
 }
 
 static bool touches(const Op *o, int tensor, bool write)
@@ -110,15 +136,6 @@ static void cut(Track *t, int at)
     for (int k = t->cut.n - 1; k > i; k--)
         t->cut.at[k] = t->cut.at[k - 1];
     t->cut.at[i] = at;
-}
-
-/* The first call at which `ns` have passed; or the last. */
-static int later(const Track *t, Ns ns)
-{
-    int i = 0;
-    while (i < t->line.n && t->at[i] < ns)
-        i++;
-    return i;
 }
 
 /* ---- what is offloaded ------------------------------------------------------------------------------------------- */
@@ -166,7 +183,7 @@ static void find_away(Offload *x, int chunk)
         }
         if (a.first < 0)
             die("device %d: nothing reads %s when it has come back", x->device, g->tensor.at[t].name);
-        a.ns = offload_window(x->p, x->device, t);
+        a.ns = offload_window(x->p, x->device, g->tensor.at[t].bytes);
         *PUSH(&x->away) = a;
     }
 }
@@ -191,62 +208,81 @@ static int by_first(const void *a, const void *b)
            x->first != y->first ? x->first - y->first : x->tensor - y->tensor;
 }
 
+/* So many of the list, from i on, are of one chunk. */
+static int same_chunk(const Offload *x, int i)
+{
+    int n = 1;
+    while (i + n < x->away.n && x->away.at[i + n].chunk == x->away.at[i].chunk)
+        n++;
+    return n;
+}
+
 static void cut_forward(Offload *x)
 {
-    Ns free = 0;
     qsort(x->away.at, (size_t)x->away.n, sizeof(Away), by_after);
-    for (int i = 0; i < x->away.n; i++) {
-        const Away *a = &x->away.at[i];
-        Track *f = track(x, a->chunk, K_F);
-        if (i == 0 || a->chunk != x->away.at[i - 1].chunk)
-            free = 0;
-        free = (free > f->at[a->after] ? free : f->at[a->after]) + a->ns;
-        cut(f, a->after);
-        cut(f, later(f, free));
+    for (int i = 0, n; i < x->away.n; i += n) {
+        n = same_chunk(x, i);
+        Track *f = track(x, x->away.at[i].chunk, K_F);
+        int *after = alloc(sizeof(int) * (size_t)n), *out = alloc(sizeof(int) * (size_t)n);
+        Ns *ns = alloc(sizeof(Ns) * (size_t)n);
+        for (int k = 0; k < n; k++) {
+            after[k] = x->away.at[i + k].after;
+            ns[k] = x->away.at[i + k].ns;
+        }
+        offload_out(f->at, f->line.n, n, after, ns, out);
+        for (int k = 0; k < n; k++) {
+            cut(f, after[k]);
+            cut(f, out[k]);
+        }
     }
 }
 
 /* Backward of a chunk along one axis: what is made again first, then the input gradients, then the rest. */
-static Ns place(const Offload *x, int chunk, ActionKind kind, int call)
+typedef struct { Track *track[3]; int from[3], n, calls; Ns *at; } Axis;
+
+static Axis axis_of(Offload *x, int chunk)
 {
-    Ns at = track(x, chunk, kind)->at[call];
-    if (kind != K_R)
-        at += track(x, chunk, K_R)->at[track(x, chunk, K_R)->line.n];
-    if (kind == K_W)
-        at += track(x, chunk, K_I)->at[track(x, chunk, K_I)->line.n];
-    return at;
+    static const ActionKind kinds[] = {K_R, K_B, K_I, K_W};
+    Axis a = {.n = 0};
+    for (int k = 0; k < 4; k++)
+        if (in_list(x, chunk, kinds[k])) {
+            a.track[a.n] = track(x, chunk, kinds[k]);
+            a.from[a.n] = a.calls;
+            a.calls += a.track[a.n++]->line.n;
+        }
+    a.at = alloc(sizeof(Ns) * (size_t)(a.calls + 1));
+    for (int k = 0; k < a.n; k++)
+        for (int i = 1; i <= a.track[k]->line.n; i++)
+            a.at[a.from[k] + i] = a.at[a.from[k]] + a.track[k]->at[i];
+    return a;
 }
 
-/* Cut the last call boundary not after `ns` of the axis. */
-static void cut_before(const Offload *x, int chunk, Ns ns)
+static void cut_axis(const Axis *a, int call)
 {
-    static const ActionKind kinds[] = {K_W, K_I, K_B, K_R};
-    for (int k = 0; k < 4; k++) {
-        Track *t = track(x, chunk, kinds[k]);
-        if (!in_list(x, chunk, kinds[k]) || place(x, chunk, kinds[k], 0) > ns)
-            continue;
-        for (int i = t->line.n; i > 0; i--)
-            if (place(x, chunk, kinds[k], i) <= ns) {
-                cut(t, i);
-                return;
-            }
-        return;
-    }
+    for (int k = 0; k < a->n; k++)
+        cut(a->track[k], call - a->from[k]);
 }
 
 static void cut_backward(Offload *x)
 {
-    Ns next = 0;
     qsort(x->away.at, (size_t)x->away.n, sizeof(Away), by_first);
-    for (int i = x->away.n - 1; i >= 0; i--) {
-        const Away *a = &x->away.at[i];
-        Ns due = place(x, a->chunk, a->kind, a->first);
-        if (i == x->away.n - 1 || a->chunk != x->away.at[i + 1].chunk || next > due)
-            next = due;
-        next -= a->ns;
-        cut(track(x, a->chunk, a->kind), a->first);
-        if (next > 0)
-            cut_before(x, a->chunk, next);
+    for (int i = 0, n; i < x->away.n; i += n) {
+        n = same_chunk(x, i);
+        Axis a = axis_of(x, x->away.at[i].chunk);
+        int *first = alloc(sizeof(int) * (size_t)n), *in = alloc(sizeof(int) * (size_t)n);
+        Ns *ns = alloc(sizeof(Ns) * (size_t)n);
+        for (int k = 0; k < n; k++) {
+            const Away *w = &x->away.at[i + k];
+            for (int t = 0; t < a.n; t++)
+                if (a.track[t] == track(x, w->chunk, w->kind))
+                    first[k] = a.from[t] + w->first;
+            ns[k] = w->ns;
+        }
+        offload_in(a.at, a.calls, n, first, ns, in);
+        for (int k = 0; k < n; k++) {
+            cut_axis(&a, first[k]);
+            cut_axis(&a, in[k]);
+        }
     }
 }
 
@@ -312,6 +348,37 @@ static int by_due(const void *a, const void *b)
     return x->due != y->due ? x->due - y->due : x->away - y->away;
 }
 
+/* The last boundary at which a tensor must be gone: under HURRY_NEXT, where the chunk's next forward begins. */
+static int out_until(const Offload *x, const Copy *c)
+{
+    int from = x->piece.at[c->out - 1].action;
+    if (x->p->hurry == HURRY_NOW)
+        return c->out;
+    for (int i = from + 1; x->p->hurry == HURRY_NEXT && i < x->old->n; i++)
+        if (x->old->at[i].kind == K_F && x->old->at[i].chunk == x->away.at[c->away].chunk)
+            return x->of[i] < c->due ? x->of[i] : c->due;
+    return c->due;
+}
+
+/* The first one at which it may come back: under HURRY_NEXT, where the chunk's backward before has ended. */
+static int in_from(const Offload *x, const Copy *c)
+{
+    const Away *w = &x->away.at[c->away];
+    int own = x->piece.at[c->due].action;
+    if (x->p->hurry == HURRY_NOW)
+        return c->due;
+    for (int i = own - 1; x->p->hurry == HURRY_NEXT && i >= 0; i--) {
+        const Action *k = &x->old->at[i];
+        if (k->chunk != w->chunk || x->of[i] < 0 || k->kind == K_F || k->mb == c->mb)
+            continue;
+        int end = x->of[i];
+        while (end < x->piece.n && x->piece.at[end].action == i)
+            end++;
+        return end > c->sent ? end : c->sent;
+    }
+    return c->sent;
+}
+
 static void plan_out(Offload *x)
 {
     Ns free = 0;
@@ -321,7 +388,8 @@ static void plan_out(Offload *x)
         Ns begin = x->clock[c->out];
         free = (free > begin ? free : begin) + x->away.at[c->away].ns;
         c->sent = c->out;
-        while (c->sent < c->due && x->clock[c->sent] < free)
+        int until = out_until(x, c);
+        while (c->sent < until && x->clock[c->sent] < free)
             c->sent++;
     }
 }
@@ -335,7 +403,8 @@ static void plan_in(Offload *x)
         Ns due = x->clock[c->due];
         next = (next < due ? next : due) - x->away.at[c->away].ns;
         c->in = c->due;
-        while (c->in > c->sent && x->clock[c->in] > next)
+        int from = in_from(x, c);
+        while (c->in > from && x->clock[c->in] > next)
             c->in--;
     }
 }
