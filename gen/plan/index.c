@@ -183,7 +183,8 @@ static void make_room(Live *x)
     x->begin = alloc(nf), x->end = alloc(nf), x->made_from = alloc(nf), x->again = alloc(nf);
     x->reader = alloc(nt);
     x->home = alloc(nt), x->least = alloc(nt), x->most = alloc(nt), x->saved = alloc(nt), x->remade = alloc(nt);
-    x->kept = alloc(nt);
+    x->kept = alloc(nt), x->gone = alloc(nt), x->away = alloc(nt);
+    x->windows = away_room(x->g->tensor.n, (int)no);
     x->seen = alloc(2 * nt), x->from = alloc(2 * nt), x->to = alloc(2 * nt), x->order = alloc(2 * nt);
     x->met = alloc(sizeof(int) * (size_t)x->g->state.n);
     x->matters = alloc((size_t)x->g->tensor.n);

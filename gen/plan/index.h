@@ -44,6 +44,9 @@ struct Live {
     int round;                  /* marks equal to it are of this walk */
     int *saved, *remade, *met, *again;      /* marks: by tensor, tensor, S_PARAM, forward operator */
     int *kept, nkept;           /* saved tensors */
+    int *gone, ngone;           /* offloaded ones, which are marked as saved too: something brings them back */
+    int *away;                  /* marks of those, by tensor */
+    struct Windows *windows;    /* away.c */
     int *line, lines, *head, early;  /* backward: operators; ~operator if it is made again */
     int *stack;
     int *seen, *from, *to;      /* by tensor and whether it is the remade copy: positions in the routine at hand */
@@ -55,6 +58,16 @@ struct Live {
     int *until;                 /* by tensor of a run */
     int *place;                 /* by tensor: in Live.made */
 };
+
+/* away.c: offloaded tensors leave, and come back, within a walk that has touched what its calls name; the bytes of those that
+ * the neighbouring computation sees too. */
+struct Windows *away_room(int tensors, int calls);
+Bytes away_forward(Live *x);
+Bytes away_backward(Live *x);
+static inline bool away(const Live *x, int t)
+{
+    return x->away[t] == x->round && x->ngone > 0;
+}
 
 static inline Bytes index_align(Bytes n)
 {

@@ -17,6 +17,9 @@
  * and, in the update, gradients of tied parameters from other devices.  Nothing depends on where the other chunks are, so
  * a run can be priced before a cut is known.
  *
+ * What is offloaded is there in forward until its copy is out and in backward since its fetch was begun, as offload.c will
+ * have it for one micro-batch by itself (away.c); what a queue before the link adds to that is left out.
+ *
  * Left out: packing, which main.c feeds back; sends that `comm` leaves under way for longer, to avoid a deadlock.
  *
  * Cost: linear in the operands of the run, its backward and what it makes again.  Marks carry the number of the walk, so
@@ -40,6 +43,12 @@ static bool dropped(const Live *x, int t)
 static void save(Live *x, int t)
 {
     x->saved[t] = x->round;
+    if (own(x, t) && x->fate[t] == FATE_OFFLOAD) {
+        x->away[t] = x->round;
+        x->gone[x->ngone++] = t;
+        x->load.link += cost_host(x->p->c, x->p->chunk_device.at[x->chunk], x->bytes[t]);
+        return;
+    }
     x->kept[x->nkept++] = t;
     x->load.saved += x->bytes[t];
 }
@@ -151,7 +160,13 @@ static bool leaves(const Live *x, int t)
     return own(x, t) && (x->least[t] < x->first || x->most[t] > x->last);
 }
 
-static Bytes most_forward(Live *x)
+/* There from forward to backward. */
+static bool stays(const Live *x, int t)
+{
+    return x->saved[t] == x->round && !away(x, t);
+}
+
+static Bytes most_forward(Live *x, Bytes *late)
 {
     start(x);
     for (int o = x->first; o <= x->last; o++) {
@@ -164,14 +179,15 @@ static Bytes most_forward(Live *x)
         int k = x->order[i], t = k / 2;
         if (!own(x, t))
             x->from[k] = 0;
-        if (x->saved[t] == x->round || leaves(x, t))
+        if (stays(x, t) || leaves(x, t))
             x->to[k] = x->at - 1;
     }
+    *late = away_forward(x);
     return most_alive(x);
 }
 
 /* Saved tensors and received gradients are there before, gradients to send stay, and so does what forward still sends. */
-static Bytes most_backward(Live *x, bool sending)
+static Bytes most_backward(Live *x, bool sending, Bytes *early)
 {
     start(x);
     for (int i = 0; i < x->lines; i++, x->at++) {
@@ -186,11 +202,12 @@ static Bytes most_backward(Live *x, bool sending)
     }
     for (int i = 0; i < x->n; i++) {
         int k = x->order[i], t = k / 2;
-        if (!own(x, t) || (k % 2 == 0 && x->saved[t] == x->round))
+        if (!own(x, t) || (k % 2 == 0 && stays(x, t)))
             x->from[k] = 0;
-        if ((x->grad[t] || (sending && k % 2 == 0 && x->saved[t] == x->round)) && leaves(x, t))
+        if ((x->grad[t] || (sending && k % 2 == 0 && stays(x, t))) && leaves(x, t))
             x->to[k] = x->at - 1;
     }
+    *early = away_backward(x);
     return most_alive(x);
 }
 
@@ -226,7 +243,7 @@ static void cross(Live *x, int t, Border *b)
 {
     int kind = x->grad[t] ? BACKWARD : FORWARD;
     if (leaves(x, t)) {
-        b->out[kind] += x->saved[t] == x->round ? 0 : x->bytes[t];
+        b->out[kind] += stays(x, t) ? 0 : x->bytes[t];
         b->out[GONE] += kind == FORWARD ? x->bytes[t] : 0;
         x->load.sent += kind == FORWARD ? x->bytes[t] : 0;
     } else if (!own(x, t) && x->home[t] >= 0) {
@@ -270,7 +287,7 @@ static void begin(Live *x, int first, int last, int chunk, const int *fate)
     x->chunk = chunk;
     x->fate = fate;
     x->round++;
-    x->nkept = 0;
+    x->nkept = x->ngone = 0;
     x->load = (Load){0};
 }
 
@@ -288,9 +305,14 @@ Load live_load(Live *x, int first, int last, int chunk, const int *fate)
     take_times(x);
     write_backward(x);
     Border b = borders(x);
-    Bytes alive[KINDS] = {[FORWARD] = most_forward(x), [BACKWARD] = most_backward(x, false)}, most = visiting;
+    Bytes late = 0, early = 0, most = visiting;
+    Bytes alive[KINDS] = {[FORWARD] = most_forward(x, &late), [BACKWARD] = most_backward(x, false, &early)};
     if (b.out[GONE] > b.out[OWN])
-        alive[OWN] = most_backward(x, true);
+        alive[OWN] = most_backward(x, true, &early);
+    b.out[FORWARD] += late;
+    b.out[OWN] += late;
+    b.out[GONE] += late;
+    b.in[BACKWARD] += early;
     for (int i = 0; i < x->moment[chunk].n; i++) {
         const Moment *m = &x->moment[chunk].at[i];
         Bytes flying = b.out[m->before] + b.in[m->after], own = m->now == BACKWARD ? x->load.saved : 0;

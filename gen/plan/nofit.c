@@ -394,6 +394,40 @@ static void no_cut_at_all(const Plan *p, Doctor *x)
     exit(EXIT_NOFIT);
 }
 
+/* ---- a host that is full --------------------------------------------------------------------------------------------- */
+
+static void no_host(const Plan *p, Doctor *x)
+{
+    int host = p->nofit_host - 1;
+    const char *comma = "";
+    fprintf(stderr, "  host %d would hold %s of offloaded tensors, and section hosts gives it %s: ", host,
+            size_text(p->nofit_need), size_text(p->m->host_memory));
+    for (int d = 0; d < p->devices; d++)
+        if (host_of_device(p, d) == host && p->dev.at[d].host > 0) {
+            fprintf(stderr, "%sstage %d %s", comma, d, size_text(p->dev.at[d].host));
+            comma = ", ";
+        }
+    fputc('\n', stderr);
+    Model *v = variant(x->m);
+    v->host_memory = p->nofit_need;
+    if (fits(x, v))
+        promise(x, strf("--set hosts.offload=%s", exact_size(p->nofit_need)));
+    v = variant(x->m);
+    v->plan.disk = true;
+    if (fits(x, v))
+        promise(x, "plan.offload: {to: disk, ...}");
+    v = variant(x->m);
+    v->plan.offload = OFFLOAD_NONE;
+    v->plan.away = (Strs){NULL, 0, 0};
+    if (fits(x, v))
+        promise(x, "--offload none");
+    try_recompute(x);
+    try_stages(x);
+    if (x->found)
+        fputc('\n', stderr);
+    exit(EXIT_NOFIT);
+}
+
 /* ---- the report -------------------------------------------------------------------------------------------------- */
 
 static void print_head(const Plan *p)
@@ -426,6 +460,8 @@ void nofit(const Plan *failed, WouldFit would_fit, void *ctx)
     print_head(failed);
     if (failed->chunk_device.n == 0 || (failed->nofit_device < 0 && failed->chunk.n == 0))
         no_cut_at_all(failed, &x);
+    if (failed->nofit_host)
+        no_host(failed, &x);
     Bytes need = failed->nofit_need;
     Plan *p = finished(failed);
     if (p) {
