@@ -438,7 +438,7 @@ typedef struct {
     int tick;                   /* first call number in the device's straight line: lower */
     Ints slots;                 /* compute: literal slot of each pool of the routine, in its order: mem */
     Ns from, to;                /* sim */
-    Ns wire_from, wire_to;      /* OUT IN: when the copy has the host link: sim */
+    Ns wire_from, wire_to;      /* OUT IN, SEND over half duplex: when it has the link: sim */
 } Action;
 
 /* How a buffer comes to life and what it waits for; pools are by (chunk, birth, death). */

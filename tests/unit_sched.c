@@ -180,6 +180,119 @@ static void test_wire(void)
     }
 }
 
+/* All pairs of so many devices joined by wires of their own: the rate differs by direction, duplex by pair. */
+static void join_devices(World *w, int devices, bool (*half)(int a, int b))
+{
+    Wire *wire = alloc(sizeof *wire * (size_t)(devices * devices));
+    for (int i = 0; i < devices * devices; i++) {
+        int a = i / devices, b = i % devices;
+        wire[i] = (Wire){.rate = 1e9 / (1 + dice(9)), .latency = dice(20), .half = half(a < b ? a : b, a < b ? b : a)};
+    }
+    w->c.devices = devices;
+    w->c.wire = wire;
+}
+
+static bool some_half(int a, int b)
+{
+    return (a + b) % 2;
+}
+
+static bool all_half(int a, int b)
+{
+    (void)a, (void)b;
+    return true;
+}
+
+static bool no_half(int a, int b)
+{
+    (void)a, (void)b;
+    return false;
+}
+
+/* Two stages that do next to nothing but send: m messages forth and m back of time c.  GPipe sends all of one direction
+ * before the other: 2 m c either way.  1F1B overlaps the two where each has a wire, (m+1) c, and cannot where they share
+ * one. */
+static void test_duplex(void)
+{
+    static const Ns none[] = {0, 0};
+    enum { COST = 1000000 };    /* ns a message of one byte */
+    forward_units = backward_units = none;
+    for (int m = 2; m <= 9; m++)
+        for (int k = 0; k < 4; k++) {
+            World *w = chain(2, m, false);
+            Bytes limit[2] = {1000, 1000};
+            set_times(w, unit_ns);
+            join_devices(w, 2, k & 1 ? all_half : no_half);
+            for (int i = 0; i < 4; i++)
+                ((Wire *)(uintptr_t)w->c.wire)[i].rate = 1e9 / COST;
+            set_plan(w, k & 2 ? "1f1b" : "gpipe", 2);
+            if (order(&w->p) || part(&w->p, limit) || keep(&w->p) || comm(&w->p) || lower(&w->p) || sim(&w->p))
+                check(false, "no plan");
+            check_sim(&w->p);
+            Ns want = k == 2 ? m + 1 : 2 * m, got = w->p.step / COST, rest = w->p.step % COST;
+            check(got == want && rest < COST / 20, "%s, %s duplex, m=%d: %lld and %lld", w->p.schedule,
+                  k & 1 ? "half" : "full", m, (long long)got, (long long)rest);
+        }
+}
+
+/* Random graphs over wires of which some are shared: the checker agrees. */
+static void test_shared(void)
+{
+    for (int number = 0; number < 200; number++) {
+        World *w = random_graph(4 + dice(8));
+        Bytes limit[4] = {INT64_MAX / 4, INT64_MAX / 4, INT64_MAX / 4, INT64_MAX / 4};
+        set_times(w, some_ns);
+        some_plan(w, 2, 3);
+        join_devices(w, w->p.devices, number % 2 ? all_half : some_half);
+        if (order(&w->p) || part(&w->p, limit) || keep(&w->p) || comm(&w->p) || lower(&w->p) || sim(&w->p))
+            continue;
+        check_sim(&w->p);
+        passed++;
+    }
+}
+
+/* Every receive of a device is begun before all else, under a request of its own. */
+static void receive_early(Actions *list)
+{
+    Actions all = {0};
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < list->n; i++) {
+            Action *k = &list->at[i];
+            if (pass == 0 && k->kind == K_RECV) {
+                int old = k->request, wait = i + 1;
+                while (list->at[wait].kind != K_WAIT || list->at[wait].request != old)
+                    wait++;
+                k->request = list->at[wait].request = 1000 + i;
+            }
+            if ((k->kind == K_RECV) == (pass == 0))
+                *PUSH(&all) = *k;
+        }
+    *list = all;
+}
+
+/* A message is then ready when it is sent.  Stage 1 is slow: its gradient of micro-batch 1 is sent long after stage 0 has
+ * sent micro-batch 2, and is simulated first, for stage 1 runs on until it waits. */
+static void test_early(void)
+{
+    for (int slow = 1; slow <= 40; slow += 3) {
+        World *w = chain(2, 6, false);
+        Bytes limit[2] = {1000, 1000};
+        forward_units = backward_units = (const Ns[]){1, slow};
+        set_times(w, unit_ns);
+        join_devices(w, 2, all_half);
+        for (int i = 0; i < 4; i++)
+            ((Wire *)(uintptr_t)w->c.wire)[i].rate = 1e9 / UNIT;
+        set_plan(w, "1f1b", 2);
+        if (order(&w->p) || part(&w->p, limit) || keep(&w->p) || comm(&w->p) || lower(&w->p))
+            check(false, "no plan");
+        for (int d = 0; d < 2; d++)
+            receive_early(&w->p.dev.at[d].list);
+        sim(&w->p);
+        check_sim(&w->p);
+        passed++;
+    }
+}
+
 /* ---- what is wrong must be found
  * ------------------------------------------------------------------------------------------ */
 
@@ -312,6 +425,9 @@ int main(void)
     test_latency();
     test_recompute();
     test_wire();
+    test_duplex();
+    test_shared();
+    test_early();
     printf("unit_sched: %d passed, %d failed\n", passed, failed);
     mem_free_all();
     return failed > 0;

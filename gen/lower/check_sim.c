@@ -2,16 +2,19 @@
  *
  * check_sim.c: do the predicted times satisfy their own equations?
  *
- * sim walks the lists forward and lets events happen.  Here nothing is simulated: an action begins when the one before
- * it ends; it takes its time; a wait lasts until its transfer has arrived; a transfer starts when both ends have begun and
- * the wire is free of what was sent before.  The lists halt (check_comm), so each time follows from earlier ones, the
- * equations have one solution, and times that satisfy all of them are it.  A copy to the host or back starts when it is
- * begun and the copies before it in its direction have ended; its wait lasts until its own end.  Messages are matched by
- * tag and occurrence, not by counting begins.
+ * sim walks the lists forward and lets events happen.  Here nothing is simulated: an action begins when the one before it
+ * ends; it takes its time; a wait lasts until its transfer has arrived; a transfer starts when both ends have begun and the
+ * wire is free of what was sent before.  The lists halt (check_comm), so each time follows from earlier ones, the equations
+ * have one solution, and times that satisfy all of them are it.  A copy to the host or back starts when it is begun and the
+ * copies before it in its direction have ended.  Where both directions of a link share a wire, the times at which each
+ * message has it (Action.wire_from) are the prediction, and what is checked is that no two overlap, that none waits while
+ * the wire is free, and that they have it in the order in which they were ready.  A copy's wait lasts until its own end.
+ * Messages are matched by tag and occurrence, not by counting begins.
  *
  * Cost: linear in actions, times the distinct messages.
  */
 #include "../dpgen.h"
+#include <stdlib.h>
 
 typedef struct { Bytes bytes; const Action *send, *post; Ns end; } Edge;
 typedef struct { int from, to, tag, sent, posted; VEC(Edge) edge; } Lane;   /* transfers of one tag, in order */
@@ -92,10 +95,51 @@ static void time_transfers(Times *x, End **end)
                 continue;
             const Lane *l = &x->lane.at[end[d][i].lane];
             Edge *e = &l->edge.at[end[d][i].edge];
+            if (cost_half(x->p->c, l->from, l->to)) {
+                e->end = e->send->wire_to + cost_latency(x->p->c, l->from, l->to);
+                continue;
+            }
             Ns *busy = &x->wire[l->from * x->p->devices + l->to];
             *busy = later(*busy, later(e->send->from, e->post->from)) + cost_wire(x->p->c, l->from, l->to, e->bytes);
             e->end = *busy + cost_latency(x->p->c, l->from, l->to);
         }
+}
+
+typedef struct { Ns ready, from, to; int source; } Use;     /* of a shared wire */
+
+static int by_from(const void *a, const void *b)
+{
+    const Use *x = a, *y = b;
+    return x->from != y->from ? (x->from < y->from ? -1 : 1) : (x->to > y->to) - (x->to < y->to);
+}
+
+/* Messages between two devices over one wire; those of one direction are ready no sooner than the one before. */
+static void check_shared(const Times *x, End **end, int a, int b)
+{
+    VEC(Use) use = {0};
+    for (int k = 0; k < 2; k++) {
+        int from = k ? b : a, to = k ? a : b;
+        Ns ready = 0;
+        for (int i = 0; i < list_of(x, from)->n; i++) {
+            const Action *s = &list_of(x, from)->at[i];
+            if (s->kind != K_SEND || s->peer != to)
+                continue;
+            const Edge *e = &x->lane.at[end[from][i].lane].edge.at[end[from][i].edge];
+            ready = later(ready, later(e->send->from, e->post->from));
+            *PUSH(&use) = (Use){ready, s->wire_from, s->wire_to, from};
+            if (s->wire_to - s->wire_from != cost_wire(x->p->c, from, to, s->bytes))
+                die("check_sim: message %d from device %d to %d has the wire for %lld ns", s->tag, from, to,
+                    (long long)(s->wire_to - s->wire_from));
+        }
+    }
+    if (use.n)
+        qsort(use.at, (size_t)use.n, sizeof *use.at, by_from);
+    for (int i = 0; i < use.n; i++) {
+        const Use *u = &use.at[i], *before = i ? &use.at[i - 1] : NULL;
+        if (u->from != later(u->ready, before ? before->to : 0) || (before && u->ready < before->ready))
+            die("check_sim: between devices %d and %d a message of device %d that is ready at %lld has the wire at %lld", a, b,
+                u->source, (long long)u->ready, (long long)u->from);
+    }
 }
 
 /* The begin of the copy that this wait is for: the last one of its request in the list before it. */
@@ -132,6 +176,10 @@ static Ns check_list(const Plan *p, bool eval, int steps)
     for (int d = 0; d < p->devices; d++)
         end[d] = ends_of(&x, d);
     time_transfers(&x, end);
+    for (int a = 0; a < p->devices; a++)
+        for (int b = a + 1; b < p->devices; b++)
+            if (cost_half(p->c, a, b))
+                check_shared(&x, end, a, b);
     for (int d = 0; d < p->devices; d++) {
         Ns now = 0;
         check_copies(p, d, list_of(&x, d));

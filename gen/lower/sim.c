@@ -9,7 +9,8 @@
  *
  * Each device runs its list in order.  A computation takes the sum of its calls; beginning a message takes nothing; a
  * wait lasts until the transfer ends.  A transfer starts when both sides have begun it and the wire from one device to
- * the other is free, occupies the wire for bytes over rate, and ends a latency later.  Both directions carry at once.
+ * the other is free, occupies the wire for bytes over rate, and ends a latency later.  Both directions carry at once, but for
+ * links that are half duplex: there whoever is ready first has the wire; at the same time the lower device acts first.
  * Copies to the host and back have a link of the device, one after another in each direction, or in both where it is half
  * duplex.  The devices do not disturb each other: stages that share cores or memory bandwidth are slower than predicted here.
  *
@@ -17,12 +18,13 @@
  * begin of a receive.  Cost: linear in actions and calls.
  */
 #include "../dpgen.h"
+#include <string.h>
 
 /* Actions that are no kernel call of the model: a fixed part, and a part by bytes. */
 static const Ns small_ns = 500;
 static const int64_t copy_per_ns = 4;
 
-typedef struct { Ns sent, posted, end; int tag_sent, tag_posted; Bytes bytes; bool ended; } Transfer;
+typedef struct { Ns sent, posted, end; int tag_sent, tag_posted; Bytes bytes; bool ended; Action *send; } Transfer;
 typedef struct { VEC(Transfer) at; int sends, posts, ended; Ns wire; } Channel;
 
 typedef struct {
@@ -32,6 +34,7 @@ typedef struct {
     Channel *channel;           /* [from * devices + to] */
     int *next;                  /* by device: action at hand */
     Ns *now;                    /* by device */
+    bool *tried;                /* by device: run_earliest() */
     struct { int channel, number; } *request;   /* [device * most + request] */
     Ns (*host)[2];              /* by device and direction, out and in: the link is taken until then */
     Ns *copied;                 /* [device * copies + request]: when the copy ends */
@@ -81,7 +84,7 @@ Ns sim_action(const Plan *p, int device, const Action *k)
 }
 
 /* One side of the next message between two devices begins. */
-static void begin_transfer(Sim *s, int device, const Action *k)
+static void begin_transfer(Sim *s, int device, Action *k)
 {
     bool send = k->kind == K_SEND;
     int from = send ? device : k->peer, to = send ? k->peer : device, at = from * s->p->devices + to;
@@ -93,6 +96,7 @@ static void begin_transfer(Sim *s, int device, const Action *k)
     *(send ? &t->sent : &t->posted) = s->now[device];
     *(send ? &t->tag_sent : &t->tag_posted) = k->tag;
     t->bytes = k->bytes;
+    t->send = send ? k : t->send;
     s->request[device * s->most + k->request].channel = at;
     s->request[device * s->most + k->request].number = number;
 }
@@ -108,11 +112,15 @@ static void end_transfers(Sim *s, int channel)
             die("sim: message %d between devices %d and %d is %d on one side, %d on the other", c->ended,
                 channel / s->p->devices, channel % s->p->devices, t->tag_sent, t->tag_posted);
         Ns start = t->sent > t->posted ? t->sent : t->posted;
-        start = start > c->wire ? start : c->wire;
         int from = channel / s->p->devices, to = channel % s->p->devices;
-        c->wire = start + cost_wire(s->p->c, from, to, t->bytes);
-        t->end = c->wire + cost_latency(s->p->c, from, to);
+        bool half = cost_half(s->p->c, from, to);
+        Ns *wire = &s->channel[half && from > to ? to * s->p->devices + from : channel].wire;
+        start = start > *wire ? start : *wire;
+        *wire = start + cost_wire(s->p->c, from, to, t->bytes);
+        t->end = *wire + cost_latency(s->p->c, from, to);
         t->ended = true;
+        t->send->wire_from = half ? start : 0;
+        t->send->wire_to = half ? *wire : 0;
     }
 }
 
@@ -124,12 +132,12 @@ static void begin_copy(Sim *s, int d, Action *k)
     s->copied[d * s->copies + k->request] = *link;
 }
 
-/* Run device d as far as it gets; false if it could not do anything. */
-static bool run_device(Sim *s, int d)
+/* Run device d as far as it gets, at most so many actions; false if it could not do anything. */
+static bool run_device(Sim *s, int d, int most)
 {
     const Actions *list = &s->list[d];
     int first = s->next[d];
-    for (; s->next[d] < list->n; s->next[d]++) {
+    for (; s->next[d] < list->n && s->next[d] - first < most; s->next[d]++) {
         Action *k = &list->at[s->next[d]];
         Ns end = s->now[d] + sim_action(s->p, d, k);
         if (k->kind == K_SEND || k->kind == K_RECV) {
@@ -154,6 +162,30 @@ static bool run_device(Sim *s, int d)
     return s->next[d] > first;
 }
 
+/* Where two directions share a wire it matters who begins first: one action of the device that is least far in time. */
+static bool run_earliest(Sim *s)
+{
+    memset(s->tried, 0, sizeof *s->tried * (size_t)s->p->devices);
+    for (int round = 0; round < s->p->devices; round++) {
+        int least = -1;
+        for (int d = 0; d < s->p->devices; d++)
+            if (!s->tried[d] && (least < 0 || s->now[d] < s->now[least]))
+                least = d;
+        if (run_device(s, least, 1))
+            return true;
+        s->tried[least] = true;
+    }
+    return false;
+}
+
+static bool any_half(const Plan *p)
+{
+    for (int i = 0; i < p->devices * p->devices; i++)
+        if (cost_half(p->c, i / p->devices, i % p->devices))
+            return true;
+    return false;
+}
+
 /* The end of the last device.  Fills the times of the lists. */
 static Ns run(Plan *p, bool eval, const Actions *list)
 {
@@ -166,16 +198,18 @@ static Ns run(Plan *p, bool eval, const Actions *list)
     s.channel = alloc(sizeof *s.channel * n * n);
     s.next = alloc(sizeof *s.next * n);
     s.now = alloc(sizeof *s.now * n);
+    s.tried = alloc(sizeof *s.tried * n);
     s.request = alloc(sizeof *s.request * n * (size_t)s.most);
     for (int d = 0; d < p->devices; d++)
         s.copies = p->dev.at[d].copies > s.copies ? p->dev.at[d].copies : s.copies;
     s.copied = alloc(sizeof *s.copied * n * (size_t)(s.copies + 1));
     s.host = alloc(sizeof *s.host * n);
 
+    bool half = any_half(p);
     for (bool moved = true; moved;) {
-        moved = false;
-        for (int d = 0; d < p->devices; d++)
-            moved |= run_device(&s, d);
+        moved = half && run_earliest(&s);
+        for (int d = 0; d < p->devices && !half; d++)
+            moved |= run_device(&s, d, INT32_MAX);
     }
     Ns end = 0;
     for (int d = 0; d < p->devices; d++) {
