@@ -31,13 +31,23 @@ static void compare_stages(const Plan *p, Worst *w)
     for (int s = 0, first = 0; s < p->devices; first = last_of(p, s++) + 1) {
         Price price = price_with(x, first, last_of(p, s), s, p->fate.at);
         Bytes bound = p->dev.at[s].bound;
+        const char *hurry = !price.offloaded ? "" : p->hurry == HURRY_NOW ? " now" : p->hurry == HURRY_NEXT ? " soon" : "";
         double far = (double)(price.need - bound) / (double)bound;
         if ((far < 0 ? -far : far) > w->most) {
             w->most = far < 0 ? -far : far;
-            w->where = strf("%s %d stages, recompute %d, stage %d: %lld for %lld", p->schedule, p->devices,
-                            p->m->plan.recompute, s, (long long)price.need, (long long)bound);
+            w->where = strf("%s %d stages, recompute %d%s%s, stage %d: %lld for %lld", p->schedule, p->devices,
+                            p->m->plan.recompute, price.offloaded ? ", offload" : "", hurry, s, (long long)price.need,
+                            (long long)bound);
         }
     }
+}
+
+/* Every third tensor that backward may want waits in the host's memory. */
+static void send_away(Plan *p)
+{
+    for (int t = 0; t < p->g->tensor.n; t++)
+        if (p->g->tensor.at[t].kind == T_ACT && p->g->tensor.at[t].op < p->g->nf && dice(3) == 0)
+            p->fate.at[t] = FATE_OFFLOAD;
 }
 
 static void near_model(const char *path, const char *set, Worst *w)
@@ -48,24 +58,31 @@ static void near_model(const char *path, const char *set, Worst *w)
     Model *m = model(load(path), path, &over);
     m->plan.cuts.n = 0;
     const Graph *g = graph_of(m);
-    const Cost *c = cost(g, m, NULL);
     Device one = m->devices.at[0];
     while (m->devices.n < 4)
         *PUSH(&m->devices) = one;
     for (int i = 0; i < 4; i++)
         m->devices.at[i].memory = INT64_MAX / 4;
+    const Cost *c = cost(g, m, NULL);
     for (int stages = 1; stages <= 4; stages++)
-        for (int way = 0; way < 8; way++) {
+        for (int way = 0; way < 12; way++) {
             Bytes limit[4] = {INT64_MAX / 4, INT64_MAX / 4, INT64_MAX / 4, INT64_MAX / 4};
             static const char *const schedule[] = {"1f1b", "gpipe", "2bw", "pipedream"};
             Plan p = {.g = g, .c = c, .m = m, .schedule = schedule[way & 3], .devices = stages, .chunks = 1};
             m->plan.recompute = way & 4 ? RECOMPUTE_FULL : RECOMPUTE_NONE;
+            if (way >= 8 && way & 2)
+                continue;
             const Schedule *made = schedules;
             while (strcmp(made->name, p.schedule))
                 made++;
             if (order_refuses(g, &m->train, made, stages))
                 continue;
-            if (order(&p) || part(&p, limit) || keep(&p) || comm(&p) || lower(&p))
+            if (order(&p) || part(&p, limit) || keep(&p))
+                continue;
+            if (way >= 8)
+                send_away(&p);
+            p.hurry = (Hurry)dice(3);
+            if (comm(&p) || lower(&p))
                 continue;
             mem(&p);
             compare_stages(&p, w);
@@ -84,9 +101,10 @@ static void test_near(void)
         Worst w = {0};
         near_model(models[i].path, models[i].set, &w);
         printf("  %s: off by %.2f %%%s%s\n", models[i].path, 100 * w.most, w.where ? " in " : "", w.where ? w.where : "");
-        /* where steps overlap, sends are left under way for longer if skips would make stages wait for each other */
-        bool overlap = w.where && (strstr(w.where, "2bw") || strstr(w.where, "pipedream"));
-        check(w.most <= (overlap ? 0.05 : 0.03), "%s: %s", models[i].path, w.where);
+        /* where steps overlap, sends are left under way for longer if skips would make stages wait for each other; in models
+         * of some kilobytes the moment between two computations, with copies begun and not ended, is the peak */
+        bool rough = w.where && (strstr(w.where, "2bw") || strstr(w.where, "pipedream") || strstr(w.where, "offload"));
+        check(w.most <= (rough ? 0.05 : 0.03), "%s: %s", models[i].path, w.where);
     }
 }
 

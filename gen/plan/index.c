@@ -169,6 +169,7 @@ static void find_moments(Live *x, int chunk)
         bool same = last && last->mb == k->mb && last->step == k->step && m.before == FORWARD && m.now == BACKWARD;
         m.before = same ? OWN : m.before;
         add_moment(&x->moment[chunk], m);
+        *PUSH(&x->beat[chunk]) = (Beat){k->mb, m};
         m.rest += m.now == FORWARD;
         m.second = same ? GONE : m.before;
         m.before = m.now;
@@ -183,8 +184,7 @@ static void make_room(Live *x)
     x->begin = alloc(nf), x->end = alloc(nf), x->made_from = alloc(nf), x->again = alloc(nf);
     x->reader = alloc(nt);
     x->home = alloc(nt), x->least = alloc(nt), x->most = alloc(nt), x->saved = alloc(nt), x->remade = alloc(nt);
-    x->kept = alloc(nt), x->gone = alloc(nt), x->away = alloc(nt);
-    x->windows = away_room(x->g->tensor.n, (int)no);
+    x->fetched = alloc(nt);
     x->seen = alloc(2 * nt), x->from = alloc(2 * nt), x->to = alloc(2 * nt), x->order = alloc(2 * nt);
     x->met = alloc(sizeof(int) * (size_t)x->g->state.n);
     x->matters = alloc((size_t)x->g->tensor.n);
@@ -198,10 +198,12 @@ static void make_room(Live *x)
     x->version = alloc(sizeof(Bytes) * (size_t)x->g->state.n);
     x->uses = alloc(sizeof(Bytes) * (size_t)x->g->state.n);
     x->line = alloc(sizeof(int) * no), x->head = alloc(sizeof(int) * no), x->stack = alloc(sizeof(int) * no);
+    x->level = alloc(sizeof(Bytes) * no);
     x->change = alloc(sizeof(Bytes) * no), x->tmp = alloc(sizeof(Bytes) * no);
     x->levels = alloc(sizeof(int) * (size_t)x->p->chunk_device.n);
     x->delay = alloc(sizeof(int) * (size_t)x->p->chunk_device.n);
     x->steps = alloc(sizeof(int) * (size_t)x->p->chunk_device.n);
+    x->beat = alloc(sizeof *x->beat * (size_t)x->p->chunk_device.n);
     x->moment = alloc(sizeof *x->moment * (size_t)x->p->chunk_device.n);
 }
 
@@ -216,6 +218,7 @@ Live *live_open(const Plan *p)
     find_calls(x);
     for (int s = 0; s < p->g->state.n; s++)
         take_state(x, s);
+    away_open(x);
     find_versions(x);
     for (int c = 0; c < p->chunk_device.n; c++)
         find_moments(x, c);

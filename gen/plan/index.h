@@ -13,9 +13,17 @@ enum { NONE, FORWARD, BACKWARD, OWN, GONE, KINDS };
 typedef struct { int now, before, second, after, rest; } Moment;
 typedef VEC(Moment) Moments;
 
+/* Of a device's list, what messages wait for, one after another. */
+typedef struct { int mb; Moment m; } Beat;
+typedef VEC(Beat) Beats;
+/* Messages of a computation; of a forward whose micro-batch is still there, what is saved too is not sent beside it. */
+typedef struct { Bytes in[KINDS], out[KINDS]; } Border;
+/* An offloaded tensor of the run: calls of forward until its last reader there, call of backward that reads it first; what a
+ * copy takes, and what offload.c sets aside for it. */
+typedef struct { int tensor, after, first; Ns fast, slow; Bytes bytes; } Way;
+
 typedef struct { int from, to; } Range;             /* into Live.touched */
 typedef struct { Range read, write; } Touched;      /* of one call: its tensors */
-
 
 struct Live {
     const Plan *p;
@@ -37,16 +45,18 @@ struct Live {
     Bytes *version;             /* by S_PARAM: of it and its copy what forward and backward read */
     Bytes *uses;                /* by S_PARAM: its gradients, one accumulator each */
     Bytes fixed, norms;         /* states that every device has; that every one with parameters has */
-    Moments *moment;            /* by chunk */
+    Moments *moment;            /* by chunk, each once */
+    Beats *beat;                /* by chunk, all of them */
     /* the run at hand */
     int first, last, chunk;
     const int *fate;
     int round;                  /* marks equal to it are of this walk */
     int *saved, *remade, *met, *again;      /* marks: by tensor, tensor, S_PARAM, forward operator */
-    int *kept, nkept;           /* saved tensors */
-    int *gone, ngone;           /* offloaded ones, which are marked as saved too: something brings them back */
-    int *away;                  /* marks of those, by tensor */
-    struct Windows *windows;    /* away.c */
+    int *fetched;               /* mark by tensor: offloaded, not saved */
+    Way *away;                  /* those, and away.c's room */
+    int naway;
+    struct Ways *ways;
+    Bytes *level;               /* by position: alive */
     int *line, lines, *head, early;  /* backward: operators; ~operator if it is made again */
     int *stack;
     int *seen, *from, *to;      /* by tensor and whether it is the remade copy: positions in the routine at hand */
@@ -59,18 +69,15 @@ struct Live {
     int *place;                 /* by tensor: in Live.made */
 };
 
-/* away.c: offloaded tensors leave, and come back, within a walk that has touched what its calls name; the bytes of those that
- * the neighbouring computation sees too. */
-struct Windows *away_room(int tensors, int calls);
-Bytes away_forward(Live *x);
-Bytes away_backward(Live *x);
-static inline bool away(const Live *x, int t)
-{
-    return x->away[t] == x->round && x->ngone > 0;
-}
-
 static inline Bytes index_align(Bytes n)
 {
     return (n + ALIGN - 1) / ALIGN * ALIGN;
 }
+
+/* away.c: with offloaded tensors.  cut after the walks know after and first of each; level what they counted, kind 0 forward,
+ * 1 backward, 2 backward that still sends; most, and the stall, last. */
+void  away_open(Live *x);
+void  away_cut(Live *x);
+void  away_level(Live *x, int kind, const Bytes *level);
+Bytes away_most(Live *x, const Border *b);
 #endif

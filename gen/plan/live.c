@@ -17,9 +17,6 @@
  * and, in the update, gradients of tied parameters from other devices.  Nothing depends on where the other chunks are, so
  * a run can be priced before a cut is known.
  *
- * What is offloaded is there in forward until its copy is out and in backward since its fetch was begun, as offload.c will
- * have it for one micro-batch by itself (away.c); what a queue before the link adds to that is left out.
- *
  * Left out: packing, which main.c feeds back; sends that `comm` leaves under way for longer, to avoid a deadlock.
  *
  * Cost: linear in the operands of the run, its backward and what it makes again.  Marks carry the number of the walk, so
@@ -40,17 +37,25 @@ static bool dropped(const Live *x, int t)
     return own(x, t) && x->fate[t] == FATE_RECOMPUTE;
 }
 
+/* It is there when backward wants it: kept, or back from the host. */
 static void save(Live *x, int t)
 {
     x->saved[t] = x->round;
-    if (own(x, t) && x->fate[t] == FATE_OFFLOAD) {
-        x->away[t] = x->round;
-        x->gone[x->ngone++] = t;
-        x->load.link += cost_host(x->p->c, x->p->chunk_device.at[x->chunk], x->bytes[t]);
+    if (!own(x, t) || x->fate[t] != FATE_OFFLOAD) {
+        x->load.saved += x->bytes[t];
         return;
     }
-    x->kept[x->nkept++] = t;
-    x->load.saved += x->bytes[t];
+    int device = x->p->chunk_device.at[x->chunk];
+    Ns ns = cost_host(x->p->c, device, x->g->tensor.at[t].bytes);
+    x->fetched[t] = x->round;
+    x->load.moved += x->bytes[t];
+    x->away[x->naway++] = (Way){.tensor = t, .fast = ns, .bytes = x->bytes[t],
+                                .slow = (ns + ns / 4) * (cost_host_half(x->p->c, device) ? 2 : 1)};
+}
+
+static bool rests(const Live *x, int t)
+{
+    return x->saved[t] == x->round && x->fetched[t] != x->round;
 }
 
 /* Post-order over dropped tensors without recursion: an operator stands on the stack with the operand it goes on with. */
@@ -149,7 +154,8 @@ static Bytes most_alive(Live *x)
     }
     for (int i = 0; i < x->at; i++) {
         now += x->change[i];
-        most = now + x->tmp[i] > most ? now + x->tmp[i] : most;
+        x->level[i] = now + x->tmp[i];
+        most = x->level[i] > most ? x->level[i] : most;
     }
     return most;
 }
@@ -160,13 +166,7 @@ static bool leaves(const Live *x, int t)
     return own(x, t) && (x->least[t] < x->first || x->most[t] > x->last);
 }
 
-/* There from forward to backward. */
-static bool stays(const Live *x, int t)
-{
-    return x->saved[t] == x->round && !away(x, t);
-}
-
-static Bytes most_forward(Live *x, Bytes *late)
+static Bytes most_forward(Live *x)
 {
     start(x);
     for (int o = x->first; o <= x->last; o++) {
@@ -175,19 +175,20 @@ static Bytes most_forward(Live *x, Bytes *late)
             touch(x, 2 * x->touched.at[i]);
         x->at++;
     }
+    for (int i = 0; i < x->naway; i++)
+        x->away[i].after = x->to[2 * x->away[i].tensor] + 1;
     for (int i = 0; i < x->n; i++) {
         int k = x->order[i], t = k / 2;
         if (!own(x, t))
             x->from[k] = 0;
-        if (stays(x, t) || leaves(x, t))
+        if (rests(x, t) || leaves(x, t))
             x->to[k] = x->at - 1;
     }
-    *late = away_forward(x);
     return most_alive(x);
 }
 
 /* Saved tensors and received gradients are there before, gradients to send stay, and so does what forward still sends. */
-static Bytes most_backward(Live *x, bool sending, Bytes *early)
+static Bytes most_backward(Live *x, bool sending)
 {
     start(x);
     for (int i = 0; i < x->lines; i++, x->at++) {
@@ -200,14 +201,15 @@ static Bytes most_backward(Live *x, bool sending, Bytes *early)
         for (int k = c->write.from; k < c->write.to; k++)
             touch(x, 2 * x->touched.at[k] + (again && x->remade[x->touched.at[k]] == x->round));
     }
+    for (int i = 0; i < x->naway; i++)
+        x->away[i].first = x->from[2 * x->away[i].tensor];
     for (int i = 0; i < x->n; i++) {
         int k = x->order[i], t = k / 2;
-        if (!own(x, t) || (k % 2 == 0 && stays(x, t)))
+        if (!own(x, t) || (k % 2 == 0 && rests(x, t)))
             x->from[k] = 0;
-        if ((x->grad[t] || (sending && k % 2 == 0 && stays(x, t))) && leaves(x, t))
+        if ((x->grad[t] || (sending && k % 2 == 0 && rests(x, t))) && leaves(x, t))
             x->to[k] = x->at - 1;
     }
-    *early = away_backward(x);
     return most_alive(x);
 }
 
@@ -236,14 +238,11 @@ static Bytes take_states(Live *x)
     return visiting;
 }
 
-/* Messages of a computation; of a forward whose micro-batch is still there, what is saved too is not sent beside it. */
-typedef struct { Bytes in[KINDS], out[KINDS]; } Border;
-
 static void cross(Live *x, int t, Border *b)
 {
     int kind = x->grad[t] ? BACKWARD : FORWARD;
     if (leaves(x, t)) {
-        b->out[kind] += stays(x, t) ? 0 : x->bytes[t];
+        b->out[kind] += rests(x, t) ? 0 : x->bytes[t];
         b->out[GONE] += kind == FORWARD ? x->bytes[t] : 0;
         x->load.sent += kind == FORWARD ? x->bytes[t] : 0;
     } else if (!own(x, t) && x->home[t] >= 0) {
@@ -287,8 +286,39 @@ static void begin(Live *x, int first, int last, int chunk, const int *fate)
     x->chunk = chunk;
     x->fate = fate;
     x->round++;
-    x->nkept = x->ngone = 0;
+    x->naway = 0;
     x->load = (Load){0};
+}
+
+/* Nothing is offloaded: each moment once. */
+static Bytes most_resting(Live *x, const Border *b)
+{
+    Bytes alive[KINDS] = {[FORWARD] = most_forward(x), [BACKWARD] = most_backward(x, false)}, most = 0;
+    if (b->out[GONE] > b->out[OWN])
+        alive[OWN] = most_backward(x, true);
+    for (int i = 0; i < x->moment[x->chunk].n; i++) {
+        const Moment *m = &x->moment[x->chunk].at[i];
+        Bytes flying = b->out[m->before] + b->in[m->after], own = m->now == BACKWARD ? x->load.saved : 0;
+        Bytes within = alive[m->before == OWN && alive[OWN] ? OWN : m->now];
+        Bytes between = own + b->in[m->now] + b->out[m->second];
+        Bytes bytes = m->rest * x->load.saved + flying + (within > between ? within : between);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+/* Windows reach from one computation into others: the whole list. */
+static Bytes most_away(Live *x, const Border *b)
+{
+    most_forward(x);
+    most_backward(x, true);
+    away_cut(x);
+    away_level(x, 2, x->level);
+    most_backward(x, false);
+    away_level(x, 1, x->level);
+    most_forward(x);
+    away_level(x, 0, x->level);
+    return away_most(x, b);
 }
 
 Load live_sums(Live *x, int first, int last, int chunk, const int *fate)
@@ -305,22 +335,8 @@ Load live_load(Live *x, int first, int last, int chunk, const int *fate)
     take_times(x);
     write_backward(x);
     Border b = borders(x);
-    Bytes late = 0, early = 0, most = visiting;
-    Bytes alive[KINDS] = {[FORWARD] = most_forward(x, &late), [BACKWARD] = most_backward(x, false, &early)};
-    if (b.out[GONE] > b.out[OWN])
-        alive[OWN] = most_backward(x, true, &early);
-    b.out[FORWARD] += late;
-    b.out[OWN] += late;
-    b.out[GONE] += late;
-    b.in[BACKWARD] += early;
-    for (int i = 0; i < x->moment[chunk].n; i++) {
-        const Moment *m = &x->moment[chunk].at[i];
-        Bytes flying = b.out[m->before] + b.in[m->after], own = m->now == BACKWARD ? x->load.saved : 0;
-        Bytes within = alive[m->before == OWN && alive[OWN] ? OWN : m->now], between = own + b.in[m->now] + b.out[m->second];
-        Bytes bytes = m->rest * x->load.saved + flying + (within > between ? within : between);
-        most = bytes > most ? bytes : most;
-    }
-    x->load.need = x->load.states + most;
+    Bytes most = x->naway ? most_away(x, &b) : most_resting(x, &b);
+    x->load.need = x->load.states + (most > visiting ? most : visiting);
     return x->load;
 }
 

@@ -14,8 +14,8 @@ typedef struct {
     Bytes received, sent;       /* forward tensors over the borders of the run, one micro-batch */
     Ns forward, backward;       /* of one micro-batch on the chunk's device; backward without what is made again */
     Ns again;                   /* what is made again */
-    Ns link;                    /* what its offloaded tensors, one micro-batch, take of the link to the host, in the busier
-                                   direction; above what the device computes meanwhile, it stands still */
+    Ns stall;                   /* what the host link cannot hide */
+    Bytes moved;                /* to the host and back, one micro-batch */
 } Load;
 Live *live_open(const Plan *p);                     /* after order */
 Load live_load(Live *x, int first, int last, int chunk, const int *fate);   /* fate by tensor */

@@ -102,7 +102,7 @@ static Bytes limit_of(const Prices *x, int chunk)
 
 static Price price_of(Prices *x, const Load *l, int first, int last, int chunk, const int *fate)
 {
-    Price price = {.fits = l->need <= limit_of(x, chunk), .forward = l->forward, .backward = l->backward + l->again,
+    Price price = {.fits = l->need <= limit_of(x, chunk), .forward = l->forward, .backward = l->backward + l->again + l->stall,
                    .need = l->need, .states = l->states, .saved = l->saved, .received = l->received, .sent = l->sent};
     int n;
     const int *made = live_made(x->live, first, last, &n);
