@@ -116,7 +116,7 @@ build/opcheck: $(OPCHECK) tests/opcheck.h build/librt.a
 build/opcheck_bf16: $(OPCHECK) tests/opcheck.h build/librt_bf16.a
 	$(CC) -D_GNU_SOURCE -DREAL_BF16 -I. -Irt $(CFLAGS) -o $@ $(OPCHECK) build/librt_bf16.a -lm
 
-build/emitted: tests/emitted_damage.h
+build/emitted: tests/emitted_damage.h tests/emitted_words.h
 build/emitted build/compare: build/%: tests/%.c
 	@mkdir -p build
 	$(CC) -D_POSIX_C_SOURCE=200809L $(CFLAGS) -o $@ $< -lm

@@ -550,7 +550,7 @@ int order_accumulators(int64_t groups);             /* gradient accumulators a u
 typedef struct { const char *name; int (*make)(Plan *p); const char *about; bool async; } Schedule;
 extern const Schedule schedules[];                  /* ends with a NULL name */
 /* Why this schedule cannot be made of these numbers; NULL: it can.  Only asynchronous ones have reasons. */
-const char *order_refuses(const Graph *g, const Train *t, const Schedule *s, int devices);
+const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int devices);
 /* sched/async.c, of any list: fewest steps of a run through the pieces, 0 of a synchronous one; by how many updates the weights
  * of a chunk are behind; a run of so many steps from drained to drained, written out, steps and versions from its first. */
 int order_overlap(const Plan *p);
@@ -600,10 +600,12 @@ void offload_out(const Ns *at, int calls, int n, const int *after, const Ns *ns,
 void offload_in(const Ns *at, int calls, int n, const int *first, const Ns *ns, int *in);
 /* lower/version.c: states of which older versions are kept, of them those that are copied before the update; slots of a pool
  * that no life counts, 0: another pool; the slot that an action uses there; steps until all slots of a device repeat. */
+void version_ties(const Plan *p);                   /* after part: stops where a tied parameter is used on two devices */
 bool version_kept(const Plan *p, int state);
 bool version_copied(const Plan *p, int state, int chunk);
 int  version_slots(const Plan *p, const Pool *x);
 int  version_slot(const Plan *p, const Pool *x, const Action *k);
+const char *version_rule(const Plan *p);            /* "": synchronous; "2bw"; "pipedream cuts 12,25"; "vertical 4" */
 int  version_phases(const Plan *p, int device);
 int  version_values(const Plan *p, int device, const Action *k);    /* slot of the step values of its step; 0: there is one */
 void version_resolve(const Plan *p, Action *k);     /* slot and slots, into and group: those of the step and version it has */

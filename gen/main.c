@@ -120,6 +120,9 @@ static int run(const Options *x, Plan *p, const Bytes *limit)
     if (part(p, limit))
         return 1;
     check_part(p);
+    version_ties(p);
+    if (*version_rule(p))
+        p->key = strf("%s versions=%s", p->key, version_rule(p));
     dump_plan(x, p, 'p');
     if (keep(p))
         return 1;
@@ -259,7 +262,7 @@ static void try_graph(Search *s, const Model *m)
     for (int devices = m->plan.stages_min; devices <= m->plan.stages_max; devices++) {
         const Cost *shared = cost_shared(c, m, devices);
         for (const Schedule *k = schedules; k->name; k++) {
-            const char *why = order_refuses(g, &m->train, k, devices);
+            const char *why = order_refuses(g, m, k, devices);
             bool asked = any ? !k->async : !strcmp(m->plan.schedule, k->name);
             if (asked && why)
                 s->refused = strf("schedule %s: %s", k->name, why);

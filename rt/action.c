@@ -24,14 +24,17 @@ void action(Stage *st, int number)
 void step_begin(Stage *st, Values *vals)
 {
     Worker *w = st->worker;
-    values_fill(vals, w->run->job, w->step, w->eval);
+    values_fill(vals, w->run->job, w->ended && !w->eval ? w->next++ : w->step, w->eval);
     w->begun = seconds();
 }
 
 void step_end(Stage *st, Values *vals)
 {
-    (void)vals;
-    st->wall = seconds() - st->worker->begun;
+    Worker *w = st->worker;
+    st->wall = seconds() - w->begun;
+    w->last = vals;
+    if (w->ended && !w->eval)
+        overlap_ended(w, vals);
 }
 
 static const char *stage_name(const Stage *st, int index)
@@ -73,6 +76,12 @@ void group_fold(Stage *st, float *into, const float *from, long n)
 {
     for (long i = 0; i < n && !paced(st); i++)
         into[i] += from[i];
+}
+
+void version_copy(Stage *st, void *newer, const void *older, long bytes)
+{
+    if (!paced(st))
+        memcpy(newer, older, (size_t)bytes);
 }
 
 void norm_gather(Stage *st, double *into, const double *from, long n)

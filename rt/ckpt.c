@@ -25,7 +25,7 @@
 #include "safetensors.h"
 #include "sha256.h"
 
-enum { HOME_STATES = 1 << STATE_PARAM | 1 << STATE_MOMENT1 | 1 << STATE_MOMENT2, CHUNK = 1 << 20 };
+enum { HOME_STATES = 1 << STATE_PARAM | 1 << STATE_MOMENT1 | 1 << STATE_MOMENT2 | 1 << STATE_OLD, CHUNK = 1 << 20 };
 
 typedef struct { int status, pad; int64_t bytes; char sha[72]; } Written;
 
@@ -121,11 +121,27 @@ static bool put(int file, Digest *d, const void *data, size_t n)
     return write_all(file, data, n);
 }
 
+/* A version that exists in bf16 alone, widened. */
+static bool put_copy(Worker *w, int file, Digest *d, const uint16_t *from, long n)
+{
+    float piece[4096];
+    for (long at = 0; at < n; at += 4096) {
+        long k = n - at < 4096 ? n - at : 4096;
+        init_widen(piece, from + at, k);
+        if (!put(file, d, piece, (size_t)k * sizeof *piece))
+            return false;
+        atomic_fetch_add(&w->beat, 1);
+    }
+    return true;
+}
+
 static bool put_items(Worker *w, int file, Digest *d, const Item *item, int n)
 {
     for (int i = 0; i < n; i++) {
         const char *at = (const char *)item_data(w, &item[i]);
-        for (size_t left = (size_t)item[i].state->n * sizeof(float), k; left > 0; left -= k, at += k) {
+        if (!at && !put_copy(w, file, d, item_copy(w, &item[i]), item[i].state->n))
+            return false;
+        for (size_t left = at ? (size_t)item[i].state->n * sizeof(float) : 0, k; left > 0; left -= k, at += k) {
             k = left < CHUNK ? left : CHUNK;
             if (!put(file, d, at, k))
                 return false;
@@ -193,9 +209,9 @@ static void make_index(Worker *w, int64_t step)
     Text *t = &w->run->checkpoint->index;
     t->n = 0;
     text_add(t, "{\"metadata\":{\"format\":\"dpgen-checkpoint-1\",\"model\":\"%s\",\"plan\":\"%s\",\"step\":%lld,"
-             "\"seed\":\"%lu\",\"batch\":%ld,\"micro\":%ld,\"groups\":%ld,\"samples\":%lld},\n\"files\":[", job->model,
-             job->plan, (long long)step, job->seed, job->batch, job->micro, job->groups,
-             (long long)data_cursor(job, step));
+             "\"versions\":\"%s\",\"seed\":\"%lu\",\"batch\":%ld,\"micro\":%ld,\"groups\":%ld,\"samples\":%lld},\n\"files\":[",
+             job->model, job->plan, (long long)step, job->versions ? job->versions : "", job->seed, job->batch, job->micro,
+             job->groups, (long long)data_cursor(job, step));
     for (int i = 0; i < job->stages; i++)
         text_add(t, "%s\n{\"name\":\"stage%d.safetensors\",\"bytes\":%lld,\"sha256\":\"%s\"}", i ? "," : "", i,
                  (long long)c->written[i].bytes, c->written[i].sha);

@@ -26,7 +26,7 @@ typedef struct { char name[CKPT_NAME], sha[65]; int64_t bytes; bool open; char *
 typedef struct { char *name; char file[CKPT_NAME]; } Entry;
 typedef struct {
     char dir[CKPT_PATH];
-    char format[32], model[65], seed[32];
+    char format[32], model[65], seed[32], versions[1024];
     int64_t step, batch, micro, groups;     /* -1: not there */
     Part *part;
     int parts;
@@ -53,6 +53,8 @@ static bool read_metadata(Json *j, Index *x)
             json_string(j, x->format, sizeof x->format);
         else if (!strcmp(key, "model"))
             json_string(j, x->model, sizeof x->model);
+        else if (!strcmp(key, "versions"))
+            json_string(j, x->versions, sizeof x->versions);
         else if (!strcmp(key, "seed"))
             json_string(j, x->seed, sizeof x->seed);
         else
@@ -207,6 +209,12 @@ static int check_job(const Index *x, const Job *job)
         return complain(STATUS_STALE, "%s belongs to another model: it says %.16s..., this job is %.16s...; generate "
                         "the job from the model file that wrote it, or take its parameters with --weights %s",
                         x->dir, x->model, job->model, x->dir);
+    if (strcmp(x->versions, job->versions ? job->versions : ""))
+        return complain(STATUS_STALE, "%s was trained with the weight versions of `%s`, this job has those of `%s`: the next "
+                        "steps would read versions that it does not hold; plan the same schedule, and where it names cuts the "
+                        "same cuts, or start anew from its parameters with --weights %s", x->dir,
+                        *x->versions ? x->versions : "a synchronous schedule",
+                        job->versions ? job->versions : "a synchronous schedule", x->dir);
     if (strcmp(x->seed, seed))
         return complain(STATUS_STALE, "%s was written with seed %s, this job has %s; set train.seed back, or start "
                         "anew from its parameters with --weights %s", x->dir, x->seed, seed, x->dir);
@@ -267,23 +275,25 @@ static Part *find_part(Index *x, const char *file)
     return NULL;
 }
 
-/* One state into its place, through a buffer where the stage holds the bf16 copy alone. */
-static int place(Worker *w, const StateInfo *s, const SafeFile *f, const SafeTensor *t)
+/* Version n of a state into its place, through a buffer where the stage holds the bf16 copy alone. */
+static int place(Worker *w, const StateInfo *s, int64_t n, const SafeFile *f, const SafeTensor *t)
 {
-    bool direct = s->offset != NOWHERE;
-    float *to = direct ? (float *)(void *)(w->stage.arena + s->offset) : malloc((size_t)s->n * sizeof *to + 1);
+    bool direct = s->offset != NOWHERE && (n == w->done || s->kept > 1);
+    float *to = direct ? state_data(w, s, n) : malloc((size_t)s->n * sizeof *to + 1);
     if (!to)
         return complain(STATUS_RUN, "no memory to read `%s`", s->name);
     int status = safe_read(f, t, s, to);
     if (status == DONE && s->kind == STATE_PARAM)
-        init_narrow(w, s, to);
+        init_narrow(w, s, to, n);
     if (!direct)
         free(to);
     return status;
 }
 
-static int load_state(Worker *w, Index *x, const StateInfo *s, const char *suffix)
+static int load_state(Worker *w, Index *x, const StateInfo *s, const char *kind, int age)
 {
+    char suffix[16];
+    old_suffix(suffix, kind, age);
     const Entry *e = find_entry(x, s->name, suffix);
     if (!e)
         return complain(STATUS_STALE, "%s: tensor `%s%s` is missing", x->dir, s->name, suffix);
@@ -298,17 +308,18 @@ static int load_state(Worker *w, Index *x, const StateInfo *s, const char *suffi
     if (!t)
         return complain(STATUS_STALE, "%s: tensor `%s%s` is missing, though index.json promises it", p->path,
                         s->name, suffix);
-    return place(w, s, &p->file, t);
+    return place(w, s, w->done - age, &p->file, t);
 }
 
 /* The states whose kind is in `kinds`, bits 1 << STATE_...  */
-static int load_worker(Worker *w, Index *x, unsigned kinds)
+static int load_worker(Worker *w, Index *x, unsigned kinds, bool old)
 {
     static const char *const suffix[] = {[STATE_PARAM] = "", [STATE_MOMENT1] = ".m", [STATE_MOMENT2] = ".v"};
     int status = DONE;
     for (int i = 0; i < w->info->states && status == DONE; i++)
-        if (kinds >> w->info->state[i].kind & 1)
-            status = load_state(w, x, &w->info->state[i], suffix[w->info->state[i].kind]);
+        for (int age = 0, n = old ? state_versions(&w->info->state[i]) : 1; age < n && status == DONE; age++)
+            if (kinds >> w->info->state[i].kind & 1)
+                status = load_state(w, x, &w->info->state[i], suffix[w->info->state[i].kind], age);
     return status;
 }
 
@@ -354,11 +365,27 @@ int ckpt_load(Run *run)
         status = check_job(&x, run->job);
     if (status == DONE && x.step != step)
         status = complain(STATUS_STALE, "%s says it is of step %lld: it was renamed", x.dir, (long long)x.step);
-    for (int i = 0; i < run->count && status == DONE; i++)
-        status = load_worker(&run->worker[i], &x, ~(1u << STATE_GRAD));
+    for (int i = 0; i < run->count && status == DONE; i++) {
+        run->worker[i].done = step;
+        status = load_worker(&run->worker[i], &x, ~(1u << STATE_GRAD), true);
+    }
     run->start = step;
     close_index(&x);
     return status;
+}
+
+/* Training starts: every version is the first one. */
+static void spread(Worker *w)
+{
+    for (int i = 0; i < w->info->states; i++) {
+        const StateInfo *s = &w->info->state[i];
+        const float *first = state_data(w, s, 0);
+        for (int v = 1; v < state_versions(s) && first; v++) {
+            if (s->kept > 1)
+                memcpy(state_data(w, s, v), first, (size_t)s->n * sizeof *first);
+            init_narrow(w, s, first, v);
+        }
+    }
 }
 
 /* Of a checkpoint: of any job with these parameters, whatever its data and batches. */
@@ -367,8 +394,10 @@ static int weights_of_checkpoint(Run *run, const char *dir)
     Index x = EMPTY;
     snprintf(x.dir, sizeof x.dir, "%s", dir);
     int status = open_index(&x);
-    for (int i = 0; i < run->count && status == DONE; i++)
-        status = load_worker(&run->worker[i], &x, 1u << STATE_PARAM);
+    for (int i = 0; i < run->count && status == DONE; i++) {
+        status = load_worker(&run->worker[i], &x, 1u << STATE_PARAM, false);
+        spread(&run->worker[i]);
+    }
     close_index(&x);
     return status;
 }
@@ -387,8 +416,9 @@ int ckpt_weights(Run *run, const char *path)
             const SafeTensor *t = s->kind == STATE_PARAM ? safe_find(&f, s->name, "") : NULL;
             if (s->kind != STATE_PARAM)
                 continue;
-            status = t ? place(w, s, &f, t) : complain(STATUS_STALE, "%s: tensor `%s` is missing", path, s->name);
+            status = t ? place(w, s, 0, &f, t) : complain(STATUS_STALE, "%s: tensor `%s` is missing", path, s->name);
         }
+        spread(w);
     }
     safe_close(&f);
     return status;

@@ -80,19 +80,15 @@ static void start_value(float *x, const StateInfo *s, uint64_t seed, long first,
     }
 }
 
-static uint16_t *copy_of(const Worker *w, const StateInfo *s)
+void init_widen(float *to, const uint16_t *from, long n)
 {
-    return s->copy == NOWHERE ? NULL : (uint16_t *)(void *)(w->stage.arena + s->copy);
+    for (long i = 0; i < n; i++)
+        to[i] = bf16_float(from[i]);
 }
 
-static float *master_of(const Worker *w, const StateInfo *s)
+void init_narrow(Worker *w, const StateInfo *s, const float *from, int64_t n)
 {
-    return s->offset == NOWHERE ? NULL : (float *)(void *)(w->stage.arena + s->offset);
-}
-
-void init_narrow(Worker *w, const StateInfo *s, const float *from)
-{
-    uint16_t *to = copy_of(w, s);
+    uint16_t *to = state_copy(w, s, n);
     for (long i = 0; to && i < s->n; i++)
         to[i] = float_bf16(from[i]);
 }
@@ -101,13 +97,19 @@ void init_narrow(Worker *w, const StateInfo *s, const float *from)
  * the f32 values: they pass through `piece`. */
 enum { PIECE = 4096, PIECES_A_BEAT = 16 };
 
+/* Every version of a parameter begins as the first one. */
 static void start_piece(Worker *w, const StateInfo *s, long from, long n)
 {
-    float piece[PIECE], *master = master_of(w, s), *x = master ? master + from : piece;
-    uint16_t *copy = copy_of(w, s);
+    float piece[PIECE], *master = state_data(w, s, 0), *x = master ? master + from : piece;
     start_value(x, s, w->run->job->seed, from, n);
-    for (long i = 0; copy && i < n; i++)
-        copy[from + i] = float_bf16(x[i]);
+    for (int v = 0; v < state_versions(s); v++) {
+        float *kept = state_data(w, s, v);
+        uint16_t *copy = state_copy(w, s, v);
+        if (kept && kept != master)
+            memcpy(kept + from, x, (size_t)n * sizeof *x);
+        for (long i = 0; copy && i < n; i++)
+            copy[from + i] = float_bf16(x[i]);
+    }
     if (from / PIECE % PIECES_A_BEAT == 0)
         atomic_fetch_add(&w->beat, 1);
 }
@@ -122,7 +124,7 @@ void init_parameters(Worker *w)
 {
     for (int i = 0; i < w->info->states; i++) {
         const StateInfo *s = &w->info->state[i];
-        float *x = master_of(w, s);
+        float *x = state_data(w, s, 0);
         if (s->kind == STATE_PARAM)
             start_parameter(w, s);
         else if (s->kind != STATE_GRAD && x)

@@ -5,6 +5,7 @@
  * A tied parameter is listed once, at its home.  Of several gradients of one name, which the uses of a tied parameter
  * have, the first counts: it holds their sum after the update.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "run.h"
@@ -36,17 +37,39 @@ int item_compare(const void *a, const void *b)
     return order ? order : (x->state > y->state) - (x->state < y->state);
 }
 
+int state_versions(const StateInfo *s)
+{
+    int most = s->kept > s->copies ? s->kept : s->copies;
+    return s->kind != STATE_PARAM || most < 1 ? 1 : most;
+}
+
+void old_suffix(char to[16], const char *suffix, int age)
+{
+    if (age)
+        snprintf(to, 16, "%s.old%d", suffix, age);
+    else
+        snprintf(to, 16, "%s", suffix);
+}
+
+/* Versions that are not the newest have names of their own, made once, before the first step. */
+static const char *suffix_of(const StateInfo *s, int age)
+{
+    char *text = age ? malloc(16) : NULL;
+    if (text)
+        old_suffix(text, suffixes[s->kind], age);
+    return age ? text : suffixes[s->kind];
+}
+
 static int collect(Item *to, const Job *job, unsigned kinds, int stage)
 {
     int n = 0;
     for (int k = 0; k < job->stages; k++)
         for (int i = 0; (stage < 0 || stage == k) && i < job->stage[k].states; i++) {
             const StateInfo *s = &job->stage[k].state[i];
-            if (s->home && s->offset != NOWHERE && kinds >> s->kind & 1) {
+            bool wanted = s->home && s->offset != NOWHERE && kinds >> s->kind & 1;
+            for (int age = 0; wanted && age < (kinds >> STATE_OLD & 1 ? state_versions(s) : 1); age++, n++)
                 if (to)
-                    to[n] = (Item){s, k, suffixes[s->kind]};
-                n++;
-            }
+                    to[n] = (Item){s, k, suffix_of(s, age), age};
         }
     return n;
 }
@@ -67,9 +90,33 @@ Item *items_make(const Job *job, unsigned kinds, int stage, int *n)
     return item;
 }
 
+static size_t slot(const StateInfo *s, int64_t n, int slots)
+{
+    return slots > 1 ? (size_t)((n % slots + slots) % slots) * s->stride : 0;
+}
+
+float *state_data(const Worker *w, const StateInfo *s, int64_t n)
+{
+    return s->offset == NOWHERE ? NULL : (float *)(void *)(w->stage.arena + s->offset + slot(s, n, s->kept));
+}
+
+uint16_t *state_copy(const Worker *w, const StateInfo *s, int64_t n)
+{
+    return s->copy == NOWHERE ? NULL : (uint16_t *)(void *)(w->stage.arena + s->copy + slot(s, n, s->copies));
+}
+
+/* Gradients are those of the last step. */
 float *item_data(const Worker *w, const Item *item)
 {
-    return (float *)(void *)(w->stage.arena + item->state->offset);
+    const StateInfo *s = item->state;
+    if (item->age && s->kept < 2)
+        return NULL;
+    return state_data(w, s, w->done - item->age - (s->kind == STATE_GRAD));
+}
+
+const uint16_t *item_copy(const Worker *w, const Item *item)
+{
+    return state_copy(w, item->state, w->done - item->age);
 }
 
 long items_room(const Item *item, int n)

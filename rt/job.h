@@ -23,6 +23,9 @@ typedef struct {                /* one state of one stage */
     long dim[6];
     int init;                   /* STATE_PARAM: start value, seeded by the name */
     double a, b;                /* normal: mean, deviation; uniform: from, to */
+    int kept, copies;           /* where steps overlap: slots at `offset` and at `copy`; 0 and 1: one.  Of a parameter,
+                                   version n in slot n mod slots; of a gradient, step n */
+    size_t stride;              /* bytes between them */
 } StateInfo;
 
 typedef struct {                /* one data input of the model */
@@ -53,6 +56,8 @@ typedef struct {
     int copies, lanes;          /* to it and back: numbers in use; 2: both directions at once, 1: in turn */
     long actions, eval_actions; /* numbers that action() is called with: 0 .. actions-1 */
     void (*open)(Stage *), (*step)(Stage *), (*eval)(Stage *);
+    int phases;                 /* where steps overlap: step n is in phase n mod phases; step and eval are 0 */
+    void (*const *piece)(Stage *);  /* [phase * 5]: prologue, period, epilogue, alone, eval */
     int states;
     const StateInfo *state;
     const char *const *action;  /* what each action is, for the watchdog and the trace */
@@ -64,6 +69,8 @@ typedef struct {
     const char *name, *kernels, *key;       /* model; portable or onednn; the numeric key */
     const char *model;          /* sha256 of parameters and forward calls: a checkpoint belongs to it */
     const char *plan;           /* sha256 of plan.json */
+    const char *versions;       /* the rule by which steps read versions of the weights; NULL: every step the newest */
+    int overlap, report;        /* fewest steps through the pieces, 0: no overlap; steps between two meetings of all stages */
     int stages;
     const StageInfo *stage;
     int inputs;

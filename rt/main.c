@@ -17,12 +17,10 @@
 #include "link.h"
 #include "run.h"
 
-typedef struct { double loss, norm; int want, pad; } Report;
-
 /* ---- the loop of a stage -------------------------------------------------------------------------------------- */
 
 /* The loss is zero on all stages but one; the norm is -1, or the same bits on every stage that has it. */
-static Report exchange(Worker *w, double loss, double norm)
+Report worker_share(Worker *w, double loss, double norm)
 {
     bool asks = &w->run->worker[0] == w;
     Report mine = {loss, norm, asks ? signal_take() : 0, 0}, sum = {.norm = -1}, *all = w->board;
@@ -52,7 +50,7 @@ static int one_step(Worker *w, int64_t step)
     w->eval = false;
     w->info->step(&w->stage);
     rest(w);
-    Report r = exchange(w, v->loss, v->norm);
+    Report r = worker_share(w, v->loss, v->norm);
     if (w->stage.index == 0)
         metrics_step(w->run, step, r.loss, r.norm, (double)v->lr, seconds() - begun);
     return r.want;
@@ -64,11 +62,14 @@ static int evaluate(Worker *w, int64_t step)
     double sum = 0;
     w->eval = true;
     for (w->step = 0; w->step < job->eval_batches; w->step++) {
-        w->info->eval(&w->stage);
-        sum += values_of(w)->loss;
+        if (w->ended)
+            overlap_eval(w);
+        else
+            w->info->eval(&w->stage);
+        sum += w->last->loss;
     }
     rest(w);
-    Report r = exchange(w, sum, -1);
+    Report r = worker_share(w, sum, -1);
     if (w->stage.index == 0)
         metrics_eval(w->run, step, r.loss / (double)job->eval_batches);
     return r.want;
@@ -97,15 +98,36 @@ static int after_step(Worker *w, int64_t done, int want)
     return !stop ? -1 : o->checkpoint ? STATUS_AGAIN : STATUS_RUN;
 }
 
+/* The next multiple of `every` after `done`, but at most `to`. */
+static int64_t nearer(int64_t done, long every, int64_t to)
+{
+    int64_t next = every > 0 ? (done / every + 1) * every : to;
+    return next < to ? next : to;
+}
+
+/* Steps that overlap, until the pipeline has to be empty. */
+static int many_steps(Worker *w, int64_t step, int64_t *to)
+{
+    const Job *job = w->run->job;
+    *to = nearer(step, job->eval.format ? job->eval_every : 0, w->run->opt.steps);
+    *to = nearer(step, w->run->opt.checkpoint ? job->ckpt_every : 0, *to);
+    int want = overlap_run(w, step, to);
+    rest(w);
+    return want;
+}
+
 static int train(Worker *w)
 {
     const Run *run = w->run;
     const Job *job = run->job;
-    for (int64_t step = run->start; step < run->opt.steps; step++) {
-        int want = one_step(w, step);
-        if (job->eval.format && w->info->eval && due(job->eval_every, step + 1))
-            want |= evaluate(w, step);
-        int status = after_step(w, step + 1, want);
+    w->done = run->start;
+    while (w->done < run->opt.steps) {
+        int64_t to = w->done + 1;
+        int want = w->ended ? many_steps(w, w->done, &to) : one_step(w, w->done);
+        w->done = to;
+        if (job->eval.format && (w->info->eval || w->ended) && due(job->eval_every, to))
+            want |= evaluate(w, to - 1);
+        int status = after_step(w, to, want);
         if (status >= 0)
             return status;
     }
@@ -208,7 +230,9 @@ static int prepare_worker(Run *run, int i)
     w->text.at = malloc(w->text.cap);
     if (!w->board || !w->text.at)
         return complain(STATUS_RUN, "no memory for %s", w->info->name);
-    int status = arena_open(w);
+    int status = run->job->overlap > 0 ? overlap_open(w) : DONE;
+    if (status == DONE)
+        status = arena_open(w);
     return status == DONE ? spill_open(w) : status;
 }
 

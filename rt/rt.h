@@ -86,6 +86,8 @@ void fetch_begin(Stage *st, void *to, size_t host, int copy, long bytes);
 void copy_wait(Stage *st, int copy);
 /* into += from, n floats: the tree over gradient groups. */
 void group_fold(Stage *st, float *into, const float *from, long n);
+/* The newest weights, to where they will be updated; what was copied stays as it is, for the steps that read it. */
+void version_copy(Stage *st, void *newer, const void *older, long bytes);
 /* into += from, n doubles: the partial norms of another device (every entry is zero on all but one). */
 void norm_gather(Stage *st, double *into, const double *from, long n);
 void fill_zero(Stage *st, void *to, long bytes);

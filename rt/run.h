@@ -31,6 +31,9 @@ typedef struct { char *at; size_t n, cap; } Text;      /* what does not fit is c
 
 enum { PATIENT = 4 };
 
+typedef struct { double loss, norm; int want, pad; } Report;
+typedef struct { double loss, norm, at; float lr; } Ended;
+
 typedef struct Worker {
     Stage stage;
     Run *run;
@@ -40,6 +43,12 @@ typedef struct Worker {
     bool eval;
     int status;                 /* how its thread ended */
     double begun;               /* seconds: step_begin() */
+    const Values *last;         /* of the last step that ended */
+    int64_t done;               /* steps whose updates are in the arena, when nothing is under way */
+    /* overlap.c; ended NULL: steps do not overlap */
+    Ended *ended;               /* step n at n mod endings */
+    int64_t endings, next;      /* next: the step to begin */
+    double shown;               /* seconds: the end of the last step that was told of */
     void *board;                /* answers of link_share(), all stages */
     Text text;                  /* room for headers of files */
     /* watchdog.c: the only fields that another thread reads */
@@ -93,16 +102,25 @@ typedef struct { double from, to; int number; } Copied; /* a copy as it was: sec
 const Copied *spill_trace(const Worker *w, int direction, uint64_t i, uint64_t *n);
 int arena_dump(const Worker *w, const char *path);
 void init_parameters(Worker *w);                        /* init.c */
-/* The bf16 copy of a parameter from its f32 values, where the stage has one. */
-void init_narrow(Worker *w, const StateInfo *s, const float *from);
+void init_widen(float *to, const uint16_t *from, long n);
+/* The bf16 copy of version n of a parameter from its f32 values, where the stage has one. */
+void init_narrow(Worker *w, const StateInfo *s, const float *from, int64_t n);
 void values_fill(Values *v, const Job *job, int64_t step, bool eval);   /* values.c */
 Values *values_of(const Worker *w);
 
 /* items.c: states of home stages, by name.  kinds: bits 1 << STATE_...; stage -1: of all.  NULL: no memory. */
-typedef struct Item { const StateInfo *state; int stage; const char *suffix; } Item;
+/* age: 0 the newest version, n the one n updates before it. */
+typedef struct Item { const StateInfo *state; int stage; const char *suffix; int age; } Item;
+enum { STATE_OLD = 8 };         /* a bit of kinds: versions of parameters that later steps read, too */
 Item *items_make(const Job *job, unsigned kinds, int stage, int *n);
 int item_compare(const void *a, const void *b);         /* by name with suffix, as bytes */
-float *item_data(const Worker *w, const Item *item);
+float *item_data(const Worker *w, const Item *item);    /* NULL: */
+const uint16_t *item_copy(const Worker *w, const Item *item);   /* this version exists in bf16 alone */
+int  state_versions(const StateInfo *s);
+/* Of version n, or of step n: in f32, NULL where there is none; in bf16, likewise. */
+float *state_data(const Worker *w, const StateInfo *s, int64_t n);
+uint16_t *state_copy(const Worker *w, const StateInfo *s, int64_t n);
+void old_suffix(char to[16], const char *suffix, int age);
 long items_room(const Item *item, int n);               /* bytes that their text in a header may need */
 
 /* ---- data.c ------------------------------------------------------------------------------------------------- */
@@ -151,6 +169,13 @@ int  export_probe(const Run *run);      /* export.c: can what is written at the 
 /* Every stage calls these; the same answer everywhere. */
 void export_hash(Worker *w, char hex[65]);
 int  export_gradients(Worker *w, const char *path);
+/* main.c: loss, norm and wants of all stages.  overlap.c: steps from..*to-1, the pipeline drained before and behind; *to comes
+ * nearer when a signal asks for it; what was asked for. */
+Report worker_share(Worker *w, double loss, double norm);
+int  overlap_open(Worker *w);
+int  overlap_run(Worker *w, int64_t from, int64_t *to);
+void overlap_ended(Worker *w, const Values *v);
+void overlap_eval(Worker *w);
 /* The largest status of any stage. */
 int  worst(Worker *w, int status);
 #endif

@@ -9,9 +9,11 @@
  * above or declared in rt.h, with as many arguments, each an address, an integer or a float where the prototype
  * wants one; every constant stands once; actions count up from 0; a transfer is begun, waited for, and only then begun
  * again; what one stage sends to another is what that one receives, in the same order; what goes to a place in the host's
- * memory comes back from there before the next one goes, as many bytes, each after the wait for the one before.  Comments
- * are white space everywhere but inside a call.  Prints file:line: reason.  Linear in the text, quadratic in the messages and
- * copies of a stage.
+ * memory comes back from there before the next one goes, as many bytes, each after the wait for the one before.  Where steps
+ * overlap, a list stands in pieces, each in several phases that differ in addresses alone: what is under way where a prologue
+ * or a period ends is what every period and epilogue begins with, and messages are compared along prologue, periods,
+ * epilogue.  Comments are white space everywhere but inside a call.  Prints file:line: reason.  Linear in the text, quadratic
+ * in the messages and copies of a stage.
  *
  * Not checked here: that addresses lie in their buffers, and the acc arguments; those need the plan.
  */
@@ -35,6 +37,9 @@ typedef struct { Name name; char sig[MAXARGS + 1]; int n; int64_t value[MAXARGS]
 typedef struct { Name name; int64_t slot, bytes; int state, line; } Place;
 typedef struct { int64_t peer, tag, bytes; int line; } Message;
 typedef struct { Message *at; int n; } Messages;
+/* Functions that number their actions, by name: stageN_step, stageN_period_2 ... */
+enum { STEP, PROLOGUE, PERIOD, EPILOGUE, ALONE, EVAL, PIECES };
+static const char *const pieces[PIECES] = {"step", "prologue", "period", "epilogue", "alone", "eval"};
 
 typedef struct {
     const char *path, *p;       /* p: next character */
@@ -51,7 +56,9 @@ typedef struct {
     int routine, actions;       /* number of the routine being read; of the next action */
     int numbered, pending;      /* does it number its actions; was the last line an action() */
     int begun[REQUESTS];        /* line of the begin, 0: free */
-    Messages sent, received;
+    int cut[REQUESTS], is_cut;  /* the same where the first prologue ends */
+    int piece, phase, base[PIECES], end[PIECES];     /* of the function being read; first number, one behind the last */
+    Messages sent[PIECES], received[PIECES], sends, gets;   /* of phase 0; of the function being read */
     Place *place;
     int places, copy[COPIES];   /* by copy number: 1 + its place, 0: free */
 } Reader;
@@ -69,115 +76,7 @@ static void bad(Reader *r, int line, const char *form, ...)
         strcpy(r->reason, reason);
 }
 
-/* ---- words --------------------------------------------------------------------------------------------- */
-
-static void blank(Reader *r)
-{
-    for (;; r->p++) {
-        if (*r->p == '\n') {
-            r->line++;
-            r->first = 1;
-        } else if (r->p[0] == '/' && r->p[1] == '*') {
-            const char *end = strstr(r->p + 2, "*/");
-            if (r->in_call || !end) {
-                bad(r, r->line, end ? "comment inside a call" : "comment without an end");
-                longjmp(r->out, 1);
-            }
-            for (; r->p < end + 1; r->p++)
-                r->line += *r->p == '\n';
-        } else if (*r->p != ' ') {
-            return;
-        }
-    }
-}
-
-static int number(const char *p, int *n)
-{
-    const char *s = p;
-    s += *s == '-';
-    int hex = s[0] == '0' && s[1] == 'x', digits = 0;
-    for (s += 2 * hex; hex ? isxdigit((unsigned char)*s) : isdigit((unsigned char)*s); s++)
-        digits++;
-    int is_float = hex && digits && (*s == '.' || *s == 'p');
-    if (is_float) {
-        if (*s == '.')
-            for (s++; isxdigit((unsigned char)*s); )
-                s++;
-        s += *s == 'p';
-        s += *s == '+' || *s == '-';
-        is_float = isdigit((unsigned char)*s) != 0;
-        while (isdigit((unsigned char)*s))
-            s++;
-        is_float = is_float && *s++ == 'f';
-        digits *= is_float;
-    }
-    int octal = !hex && digits > 1 && p[*p == '-'] == '0';
-    *n = (int)(s - p);
-    int goes_on = isalnum((unsigned char)*s) || *s == '_' || *s == '.';
-    return !digits || octal || goes_on ? OTHER : is_float ? FLOAT : INTEGER;
-}
-
-static void next(Reader *r)
-{
-    r->first = r->token == END;
-    blank(r);
-    r->at = r->line;
-    r->text = (Name){r->p, 1};
-    if (!*r->p) {
-        r->token = END;
-        r->text.n = 0;
-    } else if (isalpha((unsigned char)*r->p) || *r->p == '_') {
-        while (isalnum((unsigned char)r->p[r->text.n]) || r->p[r->text.n] == '_')
-            r->text.n++;
-        r->token = NAME;
-    } else if (isdigit((unsigned char)*r->p) || *r->p == '-') {
-        r->token = number(r->p, &r->text.n);
-    } else {
-        r->token = OTHER;
-    }
-    r->p += r->text.n;
-}
-
-static void stop(Reader *r, const char *wanted)
-{
-    bad(r, r->at, "%s expected, not '%.*s'", wanted, r->text.n, r->text.at);
-    longjmp(r->out, 1);
-}
-
-static int same(Name a, Name b) { return a.n == b.n && !memcmp(a.at, b.at, (size_t)a.n); }
-static int is(const Reader *r, const char *text) { return same(r->text, (Name){text, (int)strlen(text)}); }
-
-static int take(Reader *r, const char *text)
-{
-    if (!is(r, text))
-        return 0;
-    next(r);
-    return 1;
-}
-
-static void want(Reader *r, const char *text)
-{
-    if (!take(r, text))
-        stop(r, text);
-}
-
-static Name name(Reader *r)
-{
-    Name n = r->text;
-    if (r->token != NAME)
-        stop(r, "name");
-    next(r);
-    return n;
-}
-
-static int64_t integer(Reader *r)
-{
-    if (r->token != INTEGER)
-        stop(r, "integer");
-    int64_t v = strtoll(r->text.at, NULL, 0);
-    next(r);
-    return v;
-}
+#include "emitted_words.h"
 
 /* ---- names --------------------------------------------------------------------------------------------- */
 
@@ -442,9 +341,77 @@ static void line(Reader *r, int first)
     if (same(c.name, (Name){"copy_wait", 9}))
         copy_ends(r, &c, at);
     if (same(c.name, (Name){"send_begin", 10}))
-        transfer(r, &c, at, 1, &r->sent);
+        transfer(r, &c, at, 1, &r->sends);
     if (same(c.name, (Name){"recv_begin", 10}))
-        transfer(r, &c, at, 1, &r->received);
+        transfer(r, &c, at, 1, &r->gets);
+}
+
+/* Which piece of a list a function is, by its name: stage, digits, _word, and a phase.  -1: none. */
+static int piece_of(Name n, int *phase)
+{
+    const char *end = n.at + n.n, *p = n.at + 5;
+    *phase = 0;
+    if (n.n < 8 || memcmp(n.at, "stage", 5))
+        return -1;
+    while (p < end && isdigit((unsigned char)*p))
+        p++;
+    for (int i = 0; i < PIECES && *p == '_'; i++) {
+        int k = (int)strlen(pieces[i]);
+        if (end - p <= k || memcmp(p + 1, pieces[i], (size_t)k))
+            continue;
+        *phase = p + 1 + k < end ? atoi(p + 2 + k) : 0;
+        return i;
+    }
+    return -1;
+}
+
+static int same_messages(const Messages *a, const Messages *b)
+{
+    for (int i = 0; i < a->n && a->n == b->n; i++)
+        if (a->at[i].peer != b->at[i].peer || a->at[i].tag != b->at[i].tag || a->at[i].bytes != b->at[i].bytes)
+            return 0;
+    return a->n == b->n;
+}
+
+/* A later phase repeats the numbers of phase 0; what follows a cut begins with what is under way there. */
+static void open_piece(Reader *r, Name own)
+{
+    r->piece = piece_of(own, &r->phase);
+    r->sends = r->gets = (Messages){NULL, 0};
+    if (r->piece < 0)
+        return;
+    if (r->phase > 0)
+        r->actions = r->base[r->piece];
+    r->base[r->piece] = r->actions;
+    if (r->piece == PERIOD || r->piece == EPILOGUE)
+        memcpy(r->begun, r->cut, sizeof r->begun);
+}
+
+static void close_piece(Reader *r)
+{
+    if (r->piece < 0)
+        return;
+    if (r->phase > 0 && r->actions != r->end[r->piece])
+        bad(r, r->at, "phase %d ends with action %d, phase 0 with %d", r->phase, r->actions - 1, r->end[r->piece] - 1);
+    r->end[r->piece] = r->actions;
+    if (r->phase > 0 && !(same_messages(&r->sends, &r->sent[r->piece]) && same_messages(&r->gets, &r->received[r->piece])))
+        bad(r, r->at, "phase %d has other messages than phase 0", r->phase);
+    if (r->phase == 0) {
+        r->sent[r->piece] = r->sends;
+        r->received[r->piece] = r->gets;
+    } else {
+        free(r->sends.at);
+        free(r->gets.at);
+    }
+    if (r->piece != PROLOGUE && r->piece != PERIOD)
+        return;
+    if (!r->is_cut)
+        memcpy(r->cut, r->begun, sizeof r->cut);
+    r->is_cut = 1;
+    for (int i = 0; i < REQUESTS; i++)
+        if (!r->begun[i] != !r->cut[i])
+            bad(r, r->at, "transfer %d is under way at one end of a piece and not at another", i);
+    memset(r->begun, 0, sizeof r->begun);
 }
 
 static void routine(Reader *r)
@@ -469,10 +436,12 @@ static void routine(Reader *r)
     want(r, ")");
     want(r, "{");
     r->numbered = r->pending = 0;
+    open_piece(r, own);
     for (int first = 1; !is(r, "}"); first = 0)
         line(r, first);
     if (r->pending)
         bad(r, r->at, "action %d is empty", r->actions - 1);
+    close_piece(r);
     for (int i = 0; i < REQUESTS; i++)
         if (r->begun[i])
             bad(r, r->begun[i], "transfer %d is never waited for", i);
@@ -540,25 +509,32 @@ static void shut(Reader *r)
 {
     free(r->symbol);
     free(r->place);
-    free(r->sent.at);
-    free(r->received.at);
+    for (int i = 0; i < PIECES; i++) {
+        free(r->sent[i].at);
+        free(r->received[i].at);
+    }
 }
 
 /* ---- between stages -------------------------------------------------------------------------------------- */
 
-static const Message *nth(const Messages *list, int peer, int n)
+/* Ways to put pieces together: a period follows itself, and may be missing. */
+static const int runs[][5] = {{STEP, -1}, {PROLOGUE, PERIOD, PERIOD, EPILOGUE, -1}, {PROLOGUE, EPILOGUE, -1}, {ALONE, -1},
+                              {EVAL, -1}};
+
+static const Message *nth(const Messages *list, const int *run, int peer, int n)
 {
-    for (int i = 0; i < list->n; i++)
-        if (list->at[i].peer == peer && n-- == 0)
-            return &list->at[i];
+    for (; *run >= 0; run++)
+        for (int i = 0; i < list[*run].n; i++)
+            if (list[*run].at[i].peer == peer && n-- == 0)
+                return &list[*run].at[i];
     return NULL;
 }
 
 /* What `from` sends to `to` is what `to` receives from `from`: order, tag and bytes. */
-static void check_pair(Reader *stage, int from, int to)
+static void check_pair(Reader *stage, int from, int to, const int *run)
 {
     for (int n = 0; ; n++) {
-        const Message *a = nth(&stage[from].sent, to, n), *b = nth(&stage[to].received, from, n);
+        const Message *a = nth(stage[from].sent, run, to, n), *b = nth(stage[to].received, run, from, n);
         if (!a && !b)
             return;
         if (!a || !b || a->tag != b->tag || a->bytes != b->bytes) {
@@ -584,10 +560,13 @@ static int check_files(const char *rt, int n, char **path)
     for (int i = 0; i < n; i++)
         read_stage(&stage[i], path[i], text[i] = read_text(path[i]), rt, 0);
     for (int i = 0; i < n; i++) {
-        check_peers(&stage[i], &stage[i].sent, i, n);
-        check_peers(&stage[i], &stage[i].received, i, n);
+        for (int k = 0; k < PIECES; k++) {
+            check_peers(&stage[i], &stage[i].sent[k], i, n);
+            check_peers(&stage[i], &stage[i].received[k], i, n);
+        }
         for (int k = 0; k < n; k++)     /* what a stage sends to itself has been refused above */
-            check_pair(stage, i, k);
+            for (size_t x = 0; x < sizeof runs / sizeof *runs; x++)
+                check_pair(stage, i, k, runs[x]);
     }
     for (int i = 0; i < n; i++) {
         failed += stage[i].failed != 0;

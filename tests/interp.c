@@ -10,6 +10,10 @@
  * here, so whatever bits come out cannot depend on one.  Kernels, data, rates, start values, hash and options are those
  * of a generated job: step() stands where a generated stage would.
  *
+ * An asynchronous schedule changes what is computed, and this program computes that too, from the definition: the operators of
+ * step t read the weights as they were after step t - delay, kept here whole, whatever a plan keeps; delay 1 for 2bw, by the
+ * cuts (plan.cuts) for pipedream, by the stages for vertical.
+ *
  * Before each micro-batch every tensor is filled with the bytes of a NaN: a read of something that was not made in this
  * micro-batch reaches the loss.  With -fsanitize=address, each buffer has its own guards.
  *
@@ -35,7 +39,40 @@ static struct {
     void ***sum;                        /* by group and state: gradient accumulators */
     int *kernel, *handle;               /* by operator */
     size_t arena;
+    int versions;                       /* of all weights: the longest delay, and one */
+    void ***kept;                       /* by version mod versions, and state */
+    int64_t step;
+    bool newest;                        /* an evaluation */
 } it;
+
+/* ---- versions ---------------------------------------------------------------------------------------------------- */
+
+/* By how many updates the weights are behind that a forward operator, and its backward, read. */
+static int delay_of(int fwd)
+{
+    const PlanSpec *p = &it.m->plan;
+    int stage = 0;
+    for (int i = 0; i < p->cuts.n; i++)
+        stage += p->cuts.at[i] < fwd;
+    if (!strcmp(p->schedule, "2bw"))
+        return 1;
+    if (!strcmp(p->schedule, "pipedream"))
+        return p->cuts.n - stage;
+    return strcmp(p->schedule, "vertical") ? 0 : p->stages_max - 1;
+}
+
+static bool weights(int state)
+{
+    StateKind kind = it.g->state.at[state].kind;
+    return kind == S_PARAM || kind == S_COPY;
+}
+
+static void keep_weights(int64_t version)
+{
+    for (int s = 0; s < it.g->state.n && it.versions > 1; s++)
+        if (weights(s))
+            memcpy(it.kept[version % it.versions][s], it.state[s], (size_t)it.g->state.at[s].bytes);
+}
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
@@ -47,7 +84,11 @@ static void *address(const Op *o, const Arg *a, int group)
         return NULL;
     if (!a->state)
         return it.tensor[a->index];
-    return it.g->state.at[a->index].kind == S_GRAD ? it.sum[group][a->index] : it.state[a->index];
+    if (it.g->state.at[a->index].kind == S_GRAD)
+        return it.sum[group][a->index];
+    int delay = o->phase == PH_U || it.newest || !weights(a->index) ? 0 : delay_of(o->fwd);
+    int64_t version = it.step > delay ? it.step - delay : 0;
+    return delay ? it.kept[version % it.versions][a->index] : it.state[a->index];
 }
 
 static Word word(const Op *o, const Arg *a, int mb, int acc, int group)
@@ -116,6 +157,9 @@ static void step(Stage *st)
     const Graph *g = it.g;
     int64_t size = g->micro / g->groups;
     Values *vals = begin(st);
+    it.step = vals->step;
+    if (it.step == 0)
+        keep_weights(0);
     for (int mb = 0; mb < g->micro; mb++) {
         forward(st, vals, mb);
         for (int o = g->nf; o < g->nb; o++)
@@ -124,13 +168,16 @@ static void step(Stage *st)
     fold(st);
     for (int o = g->nb; o < g->op.n; o++)
         run(st, o, -1, 0, 0);
+    keep_weights(it.step + 1);
     step_end(st, vals);
 }
 
 static void eval(Stage *st)
 {
     Values *vals = begin(st);
+    it.newest = true;
     forward(st, vals, 0);
+    it.newest = false;
     step_end(st, vals);
 }
 
@@ -233,6 +280,14 @@ static void start(Stage *st)
         for (int s = 0; s < g->state.n; s++)
             if (g->state.at[s].kind == S_GRAD)
                 it.sum[k][s] = k ? buffer(g->state.at[s].bytes) : it.state[s];
+    }
+    for (int o = 0; o < g->nf; o++)
+        it.versions = delay_of(o) + 1 > it.versions ? delay_of(o) + 1 : it.versions;
+    it.kept = alloc((size_t)it.versions * sizeof *it.kept);
+    for (int v = 0; v < it.versions; v++) {
+        it.kept[v] = alloc((size_t)g->state.n * sizeof **it.kept);
+        for (int s = 0; s < g->state.n && it.versions > 1; s++)
+            it.kept[v][s] = weights(s) ? buffer(g->state.at[s].bytes) : NULL;
     }
     prepare_calls(st);
 }

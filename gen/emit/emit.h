@@ -33,6 +33,7 @@ void emit_trace(FILE *f, const Plan *p);
 void emit_report(FILE *f, const Plan *p);            /* report.c */
 void emit_build(Out *o, const Plan *p, const char *prefix);
 const char *action_text(const Plan *p, const Action *k);    /* F chunk 0, micro-batch 3 */
+const char *emit_piece(Piece piece, int phase);     /* period_3; step */
 const char *covers_text(const Plan *p, int device);         /* its first .. last operator; several runs of them */
 const char *size_text(Bytes n);                     /* 23.61 GiB */
 bool emit_paced(const Plan *p);                     /* kernels that only wait: rt/pace.c */

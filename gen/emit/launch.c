@@ -37,6 +37,20 @@ static Bytes offset_of(const Plan *p, int device, int state, Bytes none)
     return none;
 }
 
+/* Slots of a state and bytes between them: versions of a parameter, sets of gradients; 1 where there is one. */
+static int slots_of(const Plan *p, int device, int state, Bytes *stride)
+{
+    for (int b = 0; b < p->buf.n && state >= 0; b++) {
+        const Buf *x = &p->buf.at[b];
+        if (x->device != device || x->state != state || x->birth != AT_ALWAYS || x->pool < 0)
+            continue;
+        int sets = p->g->state.at[state].kind == S_GRAD ? order_accumulators(p->g->groups) : 1;
+        *stride = p->pool.at[x->pool].stride * sets;
+        return p->pool.at[x->pool].count / sets;
+    }
+    return 1;
+}
+
 static void print_place(FILE *f, Bytes offset)
 {
     if (offset < 0)
@@ -45,12 +59,14 @@ static void print_place(FILE *f, Bytes offset)
         fprintf(f, "0x%" PRIx64, (uint64_t)offset);
 }
 
-static void print_state(const Launch *w, int device, int s, const char *kind, Bytes offset, Bytes copy)
+static void print_state(const Launch *w, int device, int s, int c, const char *kind, Bytes offset, Bytes copy)
 {
     static const char *const init[] = {"JOB_ZEROS", "JOB_ONES", "JOB_NORMAL", "JOB_UNIFORM"};
     const Graph *g = w->p->g;
     const State *param = &g->state.at[g->state.at[s].param];
     int64_t n = 1;
+    Bytes stride = 0;
+    int kept = slots_of(w->p, device, s, &stride), copies = slots_of(w->p, device, c, &stride);
     for (int i = 0; i < param->shape.n; i++)
         n *= param->shape.d[i];
     fprintf(w->f, "    {\"%s\", %s, %d, ", param->name, kind, device_of(w->p, param->op) == device);
@@ -60,7 +76,8 @@ static void print_state(const Launch *w, int device, int s, const char *kind, By
     fprintf(w->f, ", %" PRId64 ", %d, {", n, param->shape.n);
     for (int i = 0; i < param->shape.n; i++)
         fprintf(w->f, "%s%" PRId64, i ? ", " : "", param->shape.d[i]);
-    fprintf(w->f, "}, %s, %s, %s},\n", init[param->init.kind], number(param->init.a), number(param->init.b));
+    fprintf(w->f, "}, %s, %s, %s, %d, %d, 0x%" PRIx64 "},\n", init[param->init.kind], number(param->init.a),
+            number(param->init.b), kept, copies, (uint64_t)stride);
 }
 
 static int copy_of(const Graph *g, int param)
@@ -85,11 +102,11 @@ static int print_states(const Launch *w, int device)
             Bytes copy = c >= 0 ? offset_of(p, device, c, -1) : -1;
             if (at < 0 && copy < 0)
                 continue;
-            print_state(w, device, s, "STATE_PARAM", at, copy);
+            print_state(w, device, s, c, "STATE_PARAM", at, copy);
         } else if (at < 0 || x->param < 0 || (x->kind == S_GRAD && x->use != 0)) {
             continue;
         } else if (x->kind == S_GRAD || x->kind == S_MOMENT1 || x->kind == S_MOMENT2) {
-            print_state(w, device, s, x->kind == S_GRAD ? "STATE_GRAD" : x->kind == S_MOMENT1 ? "STATE_MOMENT1"
+            print_state(w, device, s, -1, x->kind == S_GRAD ? "STATE_GRAD" : x->kind == S_MOMENT1 ? "STATE_MOMENT1"
                         : "STATE_MOMENT2", at, -1);
         } else {
             continue;
@@ -135,6 +152,27 @@ static void print_pace(const Launch *w, int device)
         fprintf(w->f, "%s%" PRId64 ", %" PRId64 ",", i % 4 ? " " : "\n    ", takes, message);
     }
     fprintf(w->f, "\n};\n");
+}
+
+/* The functions of a stage that runs in pieces: a row a phase, as job.h orders them. */
+static void print_pieces(const Launch *w, int device)
+{
+    const Plan *p = w->p;
+    int phases = version_phases(p, device);
+    bool alone = order_overlap(p) > 1;
+    fprintf(w->f, "void stage%d_open(Stage *st);\n", device);
+    for (int k = 0; k < phases; k++) {
+        for (Piece piece = PIECE_PROLOGUE; piece < (alone ? PIECES : PIECE_ALONE); piece++)
+            fprintf(w->f, "void stage%d_%s(Stage *st);\n", device, emit_piece(piece, k));
+        fprintf(w->f, "void stage%d_eval_%d(Stage *st);\n", device, k);
+    }
+    fprintf(w->f, "static void (*const piece%d[])(Stage *) = {\n", device);
+    for (int k = 0; k < phases; k++) {
+        for (Piece piece = PIECE_PROLOGUE; piece < PIECES; piece++)
+            fprintf(w->f, piece < PIECE_ALONE || alone ? "    stage%d_%s," : "    0,", device, emit_piece(piece, k));
+        fprintf(w->f, "    stage%d_eval_%d,\n", device, k);
+    }
+    fprintf(w->f, "};\n");
 }
 
 static void print_strings(const Launch *w, const char *name, const Strs *list)
@@ -201,7 +239,10 @@ static void print_stages(const Launch *w, const int *states)
         fprintf(w->f, ", .threads = %d,%s\n     .actions = %d, .eval_actions = %d,\n", p->m->devices.at[d].threads,
                 x->copies ? strf("\n     .host = %" PRId64 ", .copies = %d, .lanes = %d,", x->host, x->copies,
                                  cost_host_half(p->c, d) ? 1 : 2) : "", x->list.n, x->eval.n);
-        fprintf(w->f, "     .open = stage%d_open, .step = stage%d_step, .eval = stage%d_eval,\n", d, d, d);
+        if (order_overlap(p) > 0)
+            fprintf(w->f, "     .open = stage%d_open, .phases = %d, .piece = piece%d,\n", d, version_phases(p, d), d);
+        else
+            fprintf(w->f, "     .open = stage%d_open, .step = stage%d_step, .eval = stage%d_eval,\n", d, d, d);
         fprintf(w->f, "     .states = %d, .state = state%d, .action = action%d, .predicted = predicted%d%s},\n",
                 states[d], d, d, d, emit_paced(p) ? strf(", .pace = pace%d", d) : "");
     }
@@ -217,6 +258,15 @@ static int64_t tokens(const Plan *p)
     return most * p->g->batch * p->g->micro;
 }
 
+/* Steps between two meetings of all stages.  Each costs about p-1 micro-batches of waiting: at most a sixteenth of the time,
+ * and otherwise about once a second, so that progress is seen and signals are heard. */
+static int reports(const Plan *p)
+{
+    int64_t least = (16 * (p->devices - 1) + p->g->micro - 1) / p->g->micro, second = p->step > 0 ? 1000000000 / p->step : 1;
+    second = second < 100 ? second : 100;
+    return (int)(least > second ? least : second > 0 ? second : 1);
+}
+
 static void print_job(const Launch *w, const char *plan_hash)
 {
     static const char *const lr[] = {"JOB_CONSTANT", "JOB_COSINE", "JOB_LINEAR", "JOB_STEP"};
@@ -227,6 +277,8 @@ static void print_job(const Launch *w, const char *plan_hash)
             emit_kernels(p));
     print_string(w->f, p->key);
     fprintf(w->f, ",\n    .model = \"%s\",\n    .plan = \"%s\",\n", model_hash(p->g), plan_hash);
+    if (order_overlap(p) > 0)
+        fprintf(w->f, "    .versions = \"%s\", .overlap = %d, .report = %d,\n", version_rule(p), order_overlap(p), reports(p));
     fprintf(w->f, "    .stages = %d, .stage = stage, .inputs = %d, .input = input,\n", p->devices, m->inputs.n);
     print_data_field(w, "train", "train", &m->data);
     print_data_field(w, "eval", "eval", &m->eval);
@@ -257,7 +309,9 @@ void emit_launch(FILE *f, const Plan *p, const char *prefix, const char *plan_ha
     fprintf(f, "/* %s: the job as tables.  Generated by dpgen %s: edit the model, not this file.\n"
             " * This file is the output of a program: it belongs to whoever made it, without conditions. */\n"
             "#include \"job.h\"\n\n", p->g->name, DPGEN_VERSION);
-    for (int d = 0; d < p->devices; d++)
+    for (int d = 0; d < p->devices && order_overlap(p) > 0; d++)
+        print_pieces(&w, d);
+    for (int d = 0; d < p->devices && order_overlap(p) == 0; d++)
         fprintf(f, "void stage%d_open(Stage *st);\nvoid stage%d_step(Stage *st);\nvoid stage%d_eval(Stage *st);\n", d, d, d);
     for (int d = 0; d < p->devices; d++) {
         states[d] = print_states(&w, d);

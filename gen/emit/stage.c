@@ -180,9 +180,11 @@ static void print_pools(const Stager *w)
             fprintf(w->f, "static const size_t %s_stride = 0x%" PRIx64 ";  /* %d slots at 0x%" PRIx64 ", %s to %s */\n",
                     pool->name, (uint64_t)pool->stride, pool->count, (uint64_t)pool->offset, when_text(pool->birth),
                     when_text(pool->death));
-        if (pool->device == w->device && pool->count > 1 && pool->birth == AT_ALWAYS)
-            fprintf(w->f, "static const size_t into_stride = 0x%" PRIx64 ", from_stride = 0x%" PRIx64 ";\n",
-                    (uint64_t)pool->stride, (uint64_t)pool->stride);
+        bool moved = pool->death == AT_U || (pool->death == AT_ALWAYS && p->g->groups > 1);     /* by a version, a fold */
+        if (pool->device == w->device && pool->count > 1 && pool->birth == AT_ALWAYS && moved)
+            fprintf(w->f, "static const size_t %s_stride = 0x%" PRIx64 ", %s_stride = 0x%" PRIx64 ";\n",
+                    pool->death == AT_U ? "newer" : "into", (uint64_t)pool->stride, pool->death == AT_U ? "older" : "from",
+                    (uint64_t)pool->stride);
     }
 }
 
@@ -384,6 +386,20 @@ static void print_fold(Stager *w, int index)
     fprintf(w->f, "}\n");
 }
 
+static void print_version(Stager *w, int index)
+{
+    const Plan *p = w->p;
+    const Routine *r = &p->routine.at[index];
+    w->routine[index] = name_new(&w->names, r->name);
+    fprintf(w->f, "\nstatic void %s(Stage *st, int newer, int older)\n{\n", w->routine[index]);
+    for (int b = 0; b < p->buf.n; b++) {
+        const Buf *x = &p->buf.at[b];
+        if (x->device == w->device && x->state >= 0 && x->origin == MADE && version_copied(p, x->state, r->chunk))
+            fprintf(w->f, "    version_copy(st, S(newer, %s), S(older, %s), %" PRId64 ");\n", w->buf[b], w->buf[b], x->bytes);
+    }
+    fprintf(w->f, "}\n");
+}
+
 /* ---- the straight line ------------------------------------------------------------------------------------------- */
 
 static void print_place(const Stager *w, int b, int slot)
@@ -394,11 +410,13 @@ static void print_place(const Stager *w, int b, int slot)
         fprintf(w->f, "A(%s)", w->buf[b]);
 }
 
-static const char *vals_of(const Stager *w)
+/* The address of the values of an action's step. */
+static const char *vals_of(const Stager *w, const Action *k)
 {
+    int slot = version_values(w->p, w->device, k);
     for (int b = 0; b < w->p->buf.n; b++)
         if (w->p->buf.at[b].device == w->device && w->p->buf.at[b].state == w->p->g->vals)
-            return w->buf[b];
+            return slot ? strf("A(%s + %d*values_stride)", w->buf[b], slot) : strf("A(%s)", w->buf[b]);
     die("no step values on device %d", w->device);
 }
 
@@ -410,10 +428,9 @@ static int made_buf(const Stager *w, int state)
     return -1;
 }
 
-static void print_begin(const Stager *w)
+static void print_zero(const Stager *w)
 {
     const Graph *g = w->p->g;
-    fprintf(w->f, "    step_begin(st, A(%s));\n", vals_of(w));
     for (int s = 0; s < g->state.n; s++) {
         int b = g->state.at[s].kind == S_NORM ? made_buf(w, s) : -1;
         if (b >= 0)
@@ -425,13 +442,14 @@ static void print_compute(const Stager *w, const Action *k)
 {
     const Routine *r = &w->p->routine.at[k->routine];
     fprintf(w->f, "    %s(st", w->routine[k->routine]);
-    if (k->kind == K_FOLD)
+    bool states = k->kind == K_FOLD || k->kind == K_VERSION;
+    if (states)
         fprintf(w->f, ", %d, %d", k->into, k->group);
     if (r->mb)
         fprintf(w->f, ", %d", k->mb);
     if (r->acc)
         fprintf(w->f, ", %d", k->acc);
-    for (int i = 0; i < r->pool.n && k->kind != K_FOLD; i++)
+    for (int i = 0; i < r->pool.n && !states; i++)
         if (w->p->pool.at[r->pool.at[i]].count > 1)
             fprintf(w->f, ", %d", k->slots.at[i]);
     fprintf(w->f, ");\n");
@@ -492,14 +510,14 @@ static void print_move(const Stager *w, const Action *k)
     const Graph *g = w->p->g;
     const Count *count = k->kind == K_COUNT ? &g->count.at[k->input] : NULL;
     switch (k->kind) {
-    case K_BEGIN: print_begin(w); break;
-    case K_END:   fprintf(w->f, "    step_end(st, A(%s));\n", vals_of(w)); break;
-    case K_COUNT: fprintf(w->f, "    data_count(st, A(%s), %d, %d, %d);\n", vals_of(w), count->input, count->ignore,
+    case K_BEGIN: fprintf(w->f, "    step_begin(st, %s);\n", vals_of(w, k)); break;
+    case K_END:   fprintf(w->f, "    step_end(st, %s);\n", vals_of(w, k)); break;
+    case K_COUNT: fprintf(w->f, "    data_count(st, %s, %d, %d, %d);\n", vals_of(w, k), count->input, count->ignore,
                           count->count); break;
     case K_LOAD:
         fprintf(w->f, "    data_load(st, ");
         print_place(w, k->buf, k->slot);
-        fprintf(w->f, ", A(%s), %d, %d, %" PRId64 ");\n", vals_of(w), k->input, k->mb, k->bytes);
+        fprintf(w->f, ", %s, %d, %d, %" PRId64 ");\n", vals_of(w, k), k->input, k->mb, k->bytes);
         break;
     case K_SEND: case K_RECV:
         fprintf(w->f, "    %s(st, ", k->kind == K_SEND ? "send_begin" : "recv_begin");
@@ -514,13 +532,27 @@ static void print_move(const Stager *w, const Action *k)
         break;
     default: die("action %d cannot be emitted", (int)k->kind);
     }
+    /* Partial norms: zeroed at the begin of a step, and where it overlaps with the one before, behind that one. */
+    bool inside = k->piece == PIECE_PERIOD || k->piece == PIECE_EPILOGUE;
+    if (k->kind == K_BEGIN ? !inside : k->kind == K_END && k->piece == PIECE_PERIOD)
+        print_zero(w);
 }
 
-static int print_list(const Stager *w, const Actions *list, const char *what, int number)
+/* One piece of a list, at one phase: a function of its actions, numbered from `number` on; the next number. */
+static int print_piece(const Stager *w, const Actions *list, Piece piece, int phase, const char *name, int number)
 {
-    fprintf(w->f, "\nvoid stage%d_%s(Stage *st)\n{\n%s", w->device, what, list->n ? "" : "    (void)st;\n");
+    fprintf(w->f, "\nvoid stage%d_%s(Stage *st)\n{\n%s", w->device, name, list->n ? "" : "    (void)st;\n");
     for (int i = 0; i < list->n; i++) {
         const Action *k = &list->at[i];
+        Action moved = *k;
+        if (k->piece != piece)
+            continue;
+        if (piece != PIECE_STEP || phase > 0) {
+            moved.step += phase;
+            moved.version += phase;
+            version_resolve(w->p, &moved);
+            k = &moved;
+        }
         fprintf(w->f, "    action(st, %d);  /* %s */\n", number++, action_text(w->p, k));
         if (k->routine >= 0)
             print_compute(w, k);
@@ -529,6 +561,22 @@ static int print_list(const Stager *w, const Actions *list, const char *what, in
     }
     fprintf(w->f, "}\n");
     return number;
+}
+
+/* A synchronous plan: step and eval.  Else every piece that there is, and eval, in every phase; phases differ in slots alone
+ * and share their numbers. */
+static void print_lists(const Stager *w)
+{
+    const DevicePlan *d = &w->p->dev.at[w->device];
+    int overlap = order_overlap(w->p), phases = version_phases(w->p, w->device), number = 0, next = 0;
+    for (Piece piece = PIECE_STEP; piece < PIECES; piece++, number = next) {
+        if (piece == PIECE_STEP ? overlap > 0 : overlap < (piece == PIECE_ALONE ? 2 : 1))
+            continue;
+        for (int k = 0; k < (piece == PIECE_STEP ? 1 : phases); k++)
+            next = print_piece(w, &d->list, piece, k, emit_piece(piece, k), number);
+    }
+    for (int k = 0; k < phases; k++)
+        print_piece(w, &d->eval, PIECE_STEP, k, overlap ? strf("eval_%d", k) : "eval", number);
 }
 
 static void print_open(const Stager *w)
@@ -573,10 +621,11 @@ void emit_stage(FILE *f, const Plan *p, int device)
             continue;
         if (p->routine.at[r].kind == K_FOLD)
             print_fold(&w, r);
+        else if (p->routine.at[r].kind == K_VERSION)
+            print_version(&w, r);
         else if (p->routine.at[r].call.n > 0)
             print_routine(&w, r);
     }
     print_open(&w);
-    int number = print_list(&w, &p->dev.at[device].list, "step", 0);
-    print_list(&w, &p->dev.at[device].eval, "eval", number);
+    print_lists(&w);
 }

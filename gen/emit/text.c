@@ -16,6 +16,12 @@ const char *size_text(Bytes n)
     return strf("%" PRId64 " bytes", n);
 }
 
+const char *emit_piece(Piece piece, int phase)
+{
+    static const char *const name[] = {"step", "prologue", "period", "epilogue", "alone"};
+    return piece == PIECE_STEP ? name[piece] : strf("%s_%d", name[piece], phase);
+}
+
 static const char *moved_text(const Plan *p, const Action *k)
 {
     const char *name = k->tensor >= 0 ? p->g->tensor.at[k->tensor].name : k->state >= 0 ? p->g->state.at[k->state].name : "";

@@ -431,7 +431,7 @@ void model_plan(Model *m, Node *node)
         { "stages", read_stages, 0, 0, 0, NULL },
         { "chunks", read_count, AT(chunks), 1, MOST_CHUNKS, NULL },
         { "map", read_map, AT(map), 0, 0, NULL },
-        { "schedule", read_built, AT(schedule), 0, 3, SCHEDULES },
+        { "schedule", read_built, AT(schedule), 0, 6, SCHEDULES },
         { "transport", read_word, AT(transport), 0, 0, "local mpi" },
         { "planner", read_built, AT(planner), 0, 3, PLANNERS },
         { "recompute", read_recompute, 0, 0, 0, NULL },

@@ -61,6 +61,41 @@ int version_slots(const Plan *p, const Pool *x)
     }
 }
 
+/* A tied parameter is updated on one device and read on another only a message later: that one would need to know which of
+ * its versions a step reads there, and hold them all again. */
+void version_ties(const Plan *p)
+{
+    const Graph *g = p->g;
+    for (int s = 0; s < g->state.n && order_overlap(p) > 0; s++) {
+        const State *x = &g->state.at[s];
+        if (x->kind != S_GRAD || device_of(p, x->op) == device_of(p, g->state.at[x->param].op))
+            continue;
+        const Op *home = &g->op.at[g->state.at[x->param].op], *use = &g->op.at[x->op];
+        err(x->loc, strf("plan.constraints: {same_stage: [%s, %s]}, weights of their own, or a synchronous schedule",
+                         home->name, use->name),
+            "schedule %s: %s is used by %s on stage %d and by %s on stage %d, which would read different versions of it",
+            p->schedule, g->state.at[x->param].name, home->name, device_of(p, g->state.at[x->param].op), use->name,
+            device_of(p, x->op));
+    }
+}
+
+/* What the versions depend on: the name of the rule, and the cuts where the delay differs by stage. */
+const char *version_rule(const Plan *p)
+{
+    const char *rule = p->schedule;
+    bool even = true;
+    if (order_overlap(p) == 0)
+        return "";
+    for (int c = 1; c < p->chunk_device.n; c++)
+        even &= order_delay(p, c) == order_delay(p, 0);
+    if (even)
+        return order_delay(p, 0) > 1 ? strf("%s %d", rule, p->devices) : rule;
+    for (int o = 0, n = 0; o + 1 < p->g->nf; o++)
+        if (p->chunk.at[o] != p->chunk.at[o + 1])
+            rule = strf("%s%s%d", rule, n++ ? "," : " cuts ", o);
+    return rule;
+}
+
 static int modulo(int64_t a, int n)
 {
     return (int)((a % n + n) % n);

@@ -83,8 +83,9 @@ static void finish_device(Plan *p, int device)
                 sched_put(p, device, K_U, c, -1)->part = part;
 }
 
-const char *order_refuses(const Graph *g, const Train *t, const Schedule *s, int devices)
+const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int devices)
 {
+    const Train *t = &m->train;
     bool each = s->async && strcmp(s->name, "2bw") != 0, norms = t->clip != 0 && !t->clip_each;
     if (s->async && !each && g->micro < devices)
         return strf("two weight versions serve %d stages from %d micro-batches a step on, and there are %lld; make "
@@ -93,6 +94,8 @@ const char *order_refuses(const Graph *g, const Train *t, const Schedule *s, int
     if (each && g->micro != 1)
         return strf("it updates after every micro-batch, and a step has %lld; make train.batch.micro and train.batch.global "
                     "equal", (long long)g->micro);
+    if (s->async && (m->plan.chunks > 1 || m->plan.map.n))
+        return "it takes one chunk a device; delete plan.chunks and plan.map";
     if (each && norms)
         return "the norm of the whole gradient needs every stage before any may update, which stalls it; set "
                "train.clip_scope: parameter, or train.clip_norm: 0, or schedule 2bw";

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * overlap.c: runs of a job whose steps overlap: prologue, periods, epilogue.
+ *
+ * Between two points at which the pipeline must be drained, a checkpoint, an evaluation, the end, a stage calls its prologue,
+ * a period for each step but the last few, and its epilogue, all in the phase of their step; fewer steps than the epilogue
+ * holds are run one by one.  Which way it was put together does not change a bit: a step reads the versions of the weights
+ * that its number names.
+ *
+ * Meeting after every step, as synchronous stages do, would make the first wait for the last each time.  Losses are kept as
+ * steps end, and all stages meet once in job->report steps, at the end of the same period, the pipeline full; what signals
+ * asked for then makes the epilogue follow.  So a stop takes at most that many steps and those under way.
+ */
+#include <stdlib.h>
+#include "run.h"
+
+enum { PROLOGUE, PERIOD, EPILOGUE, ALONE, EVAL, PIECES };
+
+static void call(Worker *w, int piece, int64_t step)
+{
+    w->info->piece[step % w->info->phases * PIECES + piece](&w->stage);
+}
+
+int overlap_open(Worker *w)
+{
+    w->endings = w->run->job->report + w->run->job->overlap + 1;
+    w->ended = calloc((size_t)w->endings, sizeof *w->ended);
+    return w->ended ? DONE : complain(STATUS_RUN, "no memory for %s", w->info->name);
+}
+
+/* step_end() of a step that is not the only one under way. */
+void overlap_ended(Worker *w, const Values *v)
+{
+    w->ended[v->step % w->endings] = (Ended){v->loss, v->norm, seconds(), v->lr};
+}
+
+/* All stages tell what these steps gave. */
+static int report(Worker *w, int64_t from, int64_t to)
+{
+    int want = 0;
+    for (int64_t step = from; step < to; step++) {
+        const Ended *e = &w->ended[step % w->endings];
+        Report r = worker_share(w, e->loss, e->norm);
+        want |= r.want;
+        if (w->stage.index == 0)
+            metrics_step(w->run, step, r.loss, r.norm, (double)e->lr, e->at - w->shown);
+        w->shown = e->at;
+    }
+    return want;
+}
+
+static int one_by_one(Worker *w, int64_t from, int64_t *to)
+{
+    int want = 0;
+    int64_t step = from;
+    for (; step < *to && !want; step++) {
+        call(w, ALONE, step);
+        want = report(w, step, step + 1);
+    }
+    *to = step;
+    return want;
+}
+
+int overlap_run(Worker *w, int64_t from, int64_t *to)
+{
+    const Job *job = w->run->job;
+    int64_t step = from, told = from;
+    int want = 0;
+    w->eval = false;
+    w->next = from;
+    w->shown = seconds();
+    if (*to - from < job->overlap)
+        return one_by_one(w, from, to);
+    call(w, PROLOGUE, from);
+    for (; step < *to - job->overlap; step++) {
+        call(w, PERIOD, step);
+        if (step + 1 - told < job->report)
+            continue;
+        want = report(w, told, step + 1);
+        told = step + 1;
+        if (want)
+            *to = told + job->overlap;
+    }
+    call(w, EPILOGUE, step);
+    return want | report(w, told, *to);
+}
+
+void overlap_eval(Worker *w)
+{
+    call(w, EVAL, w->done);
+}
