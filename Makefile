@@ -22,7 +22,7 @@ PRICE = gen/plan/price.o gen/plan/floor.o gen/plan/fates.o gen/plan/seeds.o gen/
         gen/plan/keep.o gen/plan/live.o gen/plan/away.o gen/plan/index.o
 BASE_PLAN = gen/plan/own.o gen/plan/unit.o gen/plan/memo.o gen/plan/chain.o gen/plan/pipedream.o gen/plan/moves.o \
         gen/plan/vpipe.o gen/plan/halves.o gen/plan/capuchin.o gen/plan/interval.o gen/plan/special.o \
-        gen/plan/twobw.o gen/plan/largest.o gen/plan/madpipe.o
+        gen/plan/twobw.o gen/plan/largest.o gen/plan/madpipe.o gen/plan/planners.o
 LONGEST = gen/plan/downset.o gen/plan/bottleneck.o
 EXACT = gen/plan/facts.o gen/plan/bound.o gen/plan/reach.o gen/plan/preview.o gen/plan/exact.o gen/plan/even.o gen/plan/brute.o
 PLAN  = $(PRICE) $(EXACT) gen/plan/part.o gen/plan/span.o gen/plan/nofit.o gen/plan/check_plan.o $(BASE_PLAN)

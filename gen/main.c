@@ -243,7 +243,8 @@ static bool better(const Plan *a, const Plan *b)
 static void try_plan(Search *s, const Graph *g, const Cost *c, int devices, const char *schedule)
 {
     Plan *p = plan_once(s->x, g, c, s->m, devices, schedule), *full = NULL;
-    if (p->step == 0 && s->m->plan.recompute == RECOMPUTE_AUTO)
+    bool own = !strcmp(s->m->plan.planner, "exact");    /* another planner's plan would no longer be its own */
+    if (p->step == 0 && own && s->m->plan.recompute == RECOMPUTE_AUTO)
         full = plan_full(s->x, g, c, s->m, devices, schedule);
     if (full)
         p = full;
@@ -376,11 +377,25 @@ static void print_table(const Plan *p)
                p->note ? "; " : "", p->note ? p->note : "");
 }
 
+/* A planner that is no proof has no plan: that is no answer for the model if exact has one. */
+static void blame_planner(const Options *x, const Model *m, const Plan *failed)
+{
+    Model with = *m;
+    Plan *ignored;
+    with.plan.planner = "exact";
+    const char *note = failed && failed->note ? failed->note : NULL;
+    if (strcmp(m->plan.planner, "exact") && plan_of((void *)(uintptr_t)x, &with, &ignored))
+        fail(EXIT_RUN, "planner %s has no plan that can be built%s%s; there is one: --planner exact", m->plan.planner,
+             note ? ": " : "", note ? note : "");
+}
+
 static Plan *plan_or_stop(const Options *x, const Model *m)
 {
     if (is_plan(x->from))
         return plan_from(x, m);
     Plan *failed = NULL, *p = search(x, m, &failed);
+    if (!p)
+        blame_planner(x, m, failed);
     if (!p)
         nofit(failed, would_fit, (void *)(uintptr_t)x);
     return p;

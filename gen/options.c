@@ -4,6 +4,7 @@
  * refused: whoever gives it expects something of it.
  */
 #include "options.h"
+#include "plan/planner.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +51,7 @@ static const char usage[] =
     "  --from FILE               start from a graph (-d f) or a plan (-d a) in text form, or from a profiled graph\n"
     "                            of another system; `plan --from GRAPH` needs no model file\n"
     "  --link RATE               between cpu devices, such as 1GB/s\n"
+    "  --planner NAME[:VARIANT]  plan.planner: exact, or another system's way to cut; --planner ? lists them\n"
     "  --objective WHAT          step_time, or bottleneck: the longest stage or transfer, for graphs of other systems\n"
     "  -d LETTERS                print the state after these passes and write nothing; -d ? lists them\n"
     "  --help, --version\n"
@@ -68,6 +70,13 @@ static void list_dumps(void)
 {
     for (int i = 0; dumps[i].pass; i++)
         printf("%c  %-6s %s\n", dumps[i].letter, dumps[i].pass, dumps[i].what);
+    exit(0);
+}
+
+static void list_planners(void)
+{
+    for (const Planner *k = planners; k->name; k++)
+        printf("%-21s %s; %s\n", k->name, k->space, k->source);
     exit(0);
 }
 
@@ -168,6 +177,8 @@ Options options(int argc, char **argv)
         }
         if (!strcmp(word, "-d") && i + 1 < argc && !strcmp(argv[i + 1], "?"))
             list_dumps();
+        if (!strcmp(word, "--planner") && i + 1 < argc && !strcmp(argv[i + 1], "?"))
+            list_planners();
         if (!strcmp(word, "--json"))
             x.json = true;
         else if (!strcmp(word, "--estimate"))

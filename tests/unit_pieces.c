@@ -14,6 +14,7 @@
 #include "plan/largest.h"
 #include "plan/special.h"
 #include "plan/twobw.h"
+#include "plan/planner.h"
 #include "plan/unit.h"
 #include "world.h"
 

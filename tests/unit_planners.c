@@ -3,8 +3,7 @@
  * unit_planners.c: the planners that are baselines, against oracles that share nothing with them.
  *
  *   chain        PipeDream's dynamic program against every cut and replication of small chains
- *   published    the same against the figures of the optimiser its authors published, on their profile of VGG-16; that
- *                file is theirs and not here: PIPEDREAM_PROFILES names its folder, skipped without it
+ *   published    the same against the figures of the optimiser its authors published, on their profile of VGG-16
  *   halves       DawnPiper's recursion over all cuts against every cut; over the interval alone with two stages and the
  *                theorem's assumption true, where it must lose nothing; with the assumption broken, where it may, but may
  *                not say that it did not
@@ -14,9 +13,8 @@
 #include "plan/chain.h"
 #include "plan/halves.h"
 #include "plan/moves.h"
+#include "plan/planner.h"
 #include "world.h"
-
-static int skipped;
 
 /* ---- chain ------------------------------------------------------------------------------------------------------- */
 
@@ -159,14 +157,9 @@ static void test_published(void)
         {8, 0.411041792, 0.159531, 0.093513230, 3.288334336},
     };
     test_name = "published";
-    const char *folder = getenv("PIPEDREAM_PROFILES");
-    if (!folder) {
-        skipped++;
-        return;
-    }
     Ns time[64] = {0}, send[64] = {0}, reduce[64] = {0}, value;
     Bytes stash[64] = {0};
-    int n = read_profile(strf("%s/vgg16.txt", folder), time, send, reduce, stash);
+    int n = read_profile("tests/data/planner/vgg16.txt", time, send, reduce, stash);
     check(n == 39 || n == 40, "VGG-16 has %d layers", n);
     for (size_t i = 0; i < sizeof reference / sizeof *reference; i++) {
         ChainStage stage[8];
@@ -384,6 +377,6 @@ int main(void)
     test_published();
     test_halves();
     test_moves();
-    printf("unit_planners: %d passed, %d failed, %d skipped\n", passed, failed, skipped);
+    printf("unit_planners: %d passed, %d failed\n", passed, failed);
     return failed > 0;
 }

@@ -180,7 +180,8 @@ bool device_known(const Model *m, const char *name, size_t n)
 #define AT(field) offsetof(PlanSpec, field)
 #define SCHEDULES "auto gpipe 1f1b 2bw pipedream vertical 1f1b* interleaved seq1f1b zb-h1 zb-h2 zb-v v-half v-min chimera " \
                   "pipemare spectrain xpipe optimal"
-#define PLANNERS "exact even brute interval pipedream vpipe madpipe twobw"
+#define PLANNERS "exact even brute interval interval:guard pipedream pipedream:published pipedream:memflag pipedream:strong " \
+                 "pipedream:replicated vpipe vpipe:repo vpipe:paper twobw madpipe"
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
 
@@ -433,7 +434,7 @@ void model_plan(Model *m, Node *node)
         { "map", read_map, AT(map), 0, 0, NULL },
         { "schedule", read_built, AT(schedule), 0, 6, SCHEDULES },
         { "transport", read_word, AT(transport), 0, 0, "local mpi" },
-        { "planner", read_built, AT(planner), 0, 3, PLANNERS },
+        { "planner", read_built, AT(planner), 0, 14, PLANNERS },
         { "recompute", read_recompute, 0, 0, 0, NULL },
         { "offload", read_offload, 0, 0, 0, NULL },
         { "objective", read_word, AT(objective), 0, 0, "step_time bottleneck" },

@@ -14,20 +14,12 @@
  * the whole block.  cut_after: a cut behind the last operator named.  no_cut: none between two neighbours that are both
  * named.  same_stage: none between the first and the last operator named.  cuts: exactly these.
  *
- * The planner is a row of a table; it sees only positions, prices and limits.  Nothing that fits is settled by trial any
- * more: prices know what a run needs, but for packing, and what that adds main.c feeds back.
+ * The planner is a row of a table (planners.c); it sees only positions, prices and limits.  Prices know what a run needs,
+ * but for packing, and what that adds main.c feeds back.
  */
 #include "planner.h"
 
 #include <string.h>
-
-#define ONE_ORDER "contiguous runs in one order, one chunk a device, devices as given"
-const Planner planners[] = {
-    {"exact", exact, ONE_ORDER ", cheapest fates of each run", "Zheng et al., 2022, Alpa; Tarnawski et al., 2021, Piper", 0},
-    {"even", even, "the one cut into runs of equal time", "Huang et al., 2019, GPipe", 1 << 30},
-    {"brute", brute, ONE_ORDER ", all fates of each run: an oracle for small graphs", "enumeration", 0},
-    {NULL, NULL, NULL, NULL, 0}
-};
 
 /* ---- constraints ------------------------------------------------------------------------------------------------- */
 
@@ -275,16 +267,6 @@ static int no_fit(Plan *p, const char *cut, const Bytes *limit)
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-static const Planner *planner_named(const char *name)
-{
-    const Planner *k = planners;
-    while (k->name && strcmp(k->name, name))
-        k++;
-    if (!k->name)
-        die("part: no planner '%s'", name);
-    return k;
-}
-
 int part(Plan *p, const Bytes *limit)
 {
     const Planner *planner = planner_named(p->m->plan.planner);
@@ -294,12 +276,13 @@ int part(Plan *p, const Bytes *limit)
     char *cut = positions(p);
     Question q = ask(p, cut, limits(p, limit, 0));      /* mistakes in other names are told when this stops for them */
     Answer a = {0};
-    if (q.n < q.chunks || !planner->plan(&q, &a))
+    bool found = q.n >= q.chunks && planner->plan(&q, &a);
+    p->note = a.note;
+    if (!found)
         return no_fit(p, cut, limit);
     assign(p, a.last);
     wish(p, &q, &a);
     p->bound = order_overlap(p) ? 0 : a.bound;          /* where steps overlap, it is of the longest chunk */
-    p->note = a.note;
     p->space = p->m->plan.cuts.n ? "the cuts that were given" : planner->space;
     return 0;
 }

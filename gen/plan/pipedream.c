@@ -103,7 +103,7 @@ static const char *describe(const ChainStage *stage, int n, Ns value)
     const char *text = strf("%d stages:", n);
     for (int i = 0; i < n; i++)
         text = strf("%s units %d-%d on %d;", text, i ? stage[i - 1].last + 1 : 0, stage[i].last, stage[i].replicas);
-    return strf("%s %" PRId64 " ns a micro-batch", text, value);
+    return strf("%s %" PRId64 " ns a micro-batch by its own objective", text, value);
 }
 
 bool plan_pipedream_replicated(const Question *q, Answer *a)
@@ -115,6 +115,8 @@ bool plan_pipedream_replicated(const Question *q, Answer *a)
     c.transfers = false;
     int n = chain_plan(&c, stage, &a->value);
     a->note = n ? describe(stage, n, a->value) : NULL;
+    if (n && n != q->chunks)
+        a->note = strf("%s; a stage on several devices beside one on fewer is planned and not generated", a->note);
     if (n != q->chunks)
         return false;
     take(q, &u, stage, a);

@@ -36,10 +36,21 @@ typedef struct {
     const char *source;         /* authors, year, title */
     int seed;                   /* `exact` begins with its answer for graphs of up to so many operators; 0: it does not */
 } Planner;
-extern const Planner planners[];                    /* ends with a NULL name; the first is the default */
+extern const Planner planners[];                    /* planners.c; ends with a NULL name; the first is the default */
+const Planner *planner_named(const char *name);     /* of several variants without one the first */
 
 bool exact(const Question *q, Answer *a);
 bool exact_any(const Question *q, Answer *a);       /* some plan that fits, soon */
 bool even(const Question *q, Answer *a);
 bool brute(const Question *q, Answer *a);
+/* What other systems would do: of them only layers, or only some cuts, are looked at. */
+bool plan_interval(const Question *q, Answer *a);
+bool plan_interval_guard(const Question *q, Answer *a);
+bool plan_pipedream(const Question *q, Answer *a);
+bool plan_pipedream_memflag(const Question *q, Answer *a);
+bool plan_pipedream_strong(const Question *q, Answer *a);
+bool plan_pipedream_replicated(const Question *q, Answer *a);
+bool plan_vpipe_repo(const Question *q, Answer *a);
+bool plan_vpipe_paper(const Question *q, Answer *a);
+bool plan_twobw(const Question *q, Answer *a);
 #endif

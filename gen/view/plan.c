@@ -96,7 +96,9 @@ void view_plan(FILE *f, const Plan *p, PlanOf plan_of, void *ctx)
     if (p->bound > 0)
         fprintf(f, "; no plan is faster than %.3f ms: gap %.1f %%", ms(p->bound),
                 100.0 * (double)(p->step - p->bound) / (double)p->bound);
-    fprintf(f, "\n  bound   %s\n", p->space ? p->space : "none");
+    fprintf(f, "\n  %s   %s\n", p->bound > 0 ? "bound" : "space", p->space ? p->space : "none");
+    if (p->note)
+        fprintf(f, "  note    %s\n", p->note);
     for (int d = 0; d < p->devices; d++)
         print_stage(f, p, d);
     view_cuts(f, p, -1, plan_of, ctx);

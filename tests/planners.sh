@@ -1,0 +1,71 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The planners through the whole line, every checker behind them.
+#
+#   listed      each planner that --planner ? lists can be asked for; another word is refused with the nearest
+#   worse       none has a shorter step than exact, on one model under limits from plenty to less than enough
+#   proof       where a planner has no plan and exact has one, status 1 says so; where exact has none, status 4
+#   published   PipeDream's stages for BERT-large on four devices are 13, 13, 13 and 10 units, as vPipe's authors publish
+#               for it (their profile is another one, and so are the GPUs: RTX 2080 Ti in both)
+#   falling     vPipe recomputes most on the first stage and nothing on the last, BERT with 48 layers on eight devices, as in
+#               the published plan (1, .85, .8, .6, .5, .2, 0, 0 of each stage)
+. "$(dirname "$0")/lib.sh"
+
+planned() {
+    ./dpgen plan examples/bytes-gpt.yaml --set devices.0.count=3 --stages 3 --schedule 1f1b --recompute auto \
+        --estimate --json "$@" >"$tmp/json" 2>"$tmp/err"
+}
+step() { sed -n 's/.*"step_ns": \([0-9]*\).*/\1/p' "$tmp/json"; }
+
+# ---- listed
+./dpgen --planner '?' >"$tmp/list" || fault "--planner ? failed"
+planners=$(awk '{ print $1 }' "$tmp/list" | grep -v brute)
+[ "$(echo "$planners" | wc -l)" -ge 11 ] && pass || fault "--planner ? lists too few"
+refuse "an unknown planner" 3 "did you mean 'vpipe'" ./dpgen plan examples/bytes-gpt.yaml --planner vpip
+
+# ---- worse, proof
+for limit in 20MiB 24MiB 28MiB 40MiB; do
+    planned --limit $limit && best=$(step) || fault "exact has no plan in $limit"
+    for planner in $planners; do
+        planned --limit $limit --planner "$planner"
+        case $? in
+        0) [ "$(step)" -ge "$best" ] && pass || fault "$planner in $limit: $(step) ns, exact $best" ;;
+        1) grep -q "planner $planner has no plan that can be built.*--planner exact" "$tmp/err" && pass ||
+            fault "$planner in $limit: $(tail -n 1 "$tmp/err")" ;;
+        *) fault "$planner in $limit: $(tail -n 1 "$tmp/err")" ;;
+        esac
+    done
+done
+refuse "interval in too little" 4 "" \
+    ./dpgen plan examples/bytes-gpt.yaml --stages 2 --recompute auto --limit 12MiB --planner interval
+refuse "2BW without blocks" 1 "not applicable" ./dpgen plan tests/models/mlp.yaml --planner twobw --estimate
+
+# ---- published, falling
+gpus="--devices devices/rtx2080ti.yaml --schedule 1f1b --recompute auto --estimate"
+place() { ./dpgen plan examples/bert-large.yaml $gpus "$@" -d p; }
+ends() {
+    awk '/^place F:/ { c = ""; for (i = 3; i <= NF; i++) if ($i ~ /^chunk=/) c = $i
+        if (c != was) printf "%s ", before
+        before = substr($2, 3); was = c }' "$tmp/place"
+}
+# Of each stage the share of its operators, in hundredths, that are made again; what nobody reads again is let go anywhere.
+shares() {
+    awk -F '"' '/^ "recompute":/ { for (i = 4; i <= NF; i += 2) again[$i] = 1 }
+        /^     "operators":/ { n = m = 0; for (i = 4; i <= NF; i += 2) { n++; m += again[$i] }; printf "%d ", 100 * m / n }' \
+        "$tmp/json"
+}
+place --stages 4 --set train.batch.micro=8 --set train.batch.global=128 --planner pipedream >"$tmp/place" 2>&1
+[ "$(ends)" = "bert.encoder.layer.6.add bert.encoder.layer.12.add_2 bert.encoder.layer.19.add " ] && pass ||
+    fault "PipeDream's stages end with $(ends)"
+./dpgen plan examples/bert-large.yaml $gpus -D L=48 -D T=128 --stages 8 --set train.batch.micro=48 \
+    --set train.batch.global=1536 --planner vpipe --json >"$tmp/json" 2>"$tmp/err" || fault "vPipe has no plan"
+set -- $(shares)
+falls=yes
+[ $# = 8 ] && [ "$1" -ge $((2 * $8)) ] || falls=no
+while [ $# -gt 1 ]; do
+    [ $(($1 + 2)) -ge "$2" ] || falls=no        # stages without any differ by the head and by what nobody reads
+    shift
+done
+[ $falls = yes ] && pass || fault "vPipe recomputes $(shares) hundredths"
+
+echo "$suite: $passed passed, $failed failed"
