@@ -145,6 +145,8 @@ typedef enum { OFFLOAD_NONE, OFFLOAD_LIST, OFFLOAD_AUTO } OffloadKind;
 typedef struct {
     int stages_min, stages_max;     /* devices used */
     int chunks;                     /* per device */
+    int replicas;                   /* of the whole pipeline, each with its own micro-batches */
+    Loc replicas_at;
     Ints map;                       /* chunk -> device; empty: chunk c on device c mod stages */
     Loc map_at;
     const char *schedule;           /* gpipe, 1f1b, or auto */
@@ -404,6 +406,7 @@ typedef enum {
     K_SEND, K_RECV, K_WAIT,     /* begin, begin, end of the transfer with the same request */
     K_OUT, K_IN,                /* begin of an offload, of a fetch */
     K_FOLD, K_GATHER,           /* gradient groups; partial norms */
+    K_MERGE,                    /* made by order, and by comm for each gradient: that of another replica is added */
     K_END,
     K_VERSION                   /* order: the newest weights copied, to be updated there; what was copied stays as a version */
 } ActionKind;
@@ -421,7 +424,7 @@ typedef struct {
     int version;                /* of the weights read, like step: version n is there when step n-1 is updated; -1 and less
                                    at the start of training: version 0.  U and VERSION: the one updated */
     int variant;                /* of the fate row */
-    int part;                   /* K_U: 0 ties and norms, 1 total norm, 2 updates */
+    int part;                   /* K_U: 0 ties and norms, 1 total norm, 2 updates; MERGE: level of the tree over replicas */
     int acc;                    /* W: 0 the first micro-batch of a chain, else 1 */
     int group;                  /* W, FOLD: slot of the gradient accumulators */
     int into;                   /* FOLD: slot added into */
@@ -429,7 +432,7 @@ typedef struct {
     int routine;                /* compute: lower */
     int tensor, state;          /* LOAD SEND RECV WAIT OUT IN GATHER: what moves; -1 */
     ActionKind of;              /* WAIT: K_SEND, K_RECV, K_OUT or K_IN */
-    int from_device;            /* GATHER: whose partial norms */
+    int from_device;            /* GATHER: whose partial norms; MERGE: whose gradients */
     int buf, slot;              /* the same: which buffer (lower), which slot (mem) */
     int peer, tag, request;     /* SEND RECV WAIT; OUT IN and their WAIT have requests too, numbered apart from these */
     int host, host_slot;        /* OUT IN and their WAIT: which host buffer (lower), which slot of it (mem) */
@@ -517,9 +520,10 @@ typedef struct {
     const Cost *c;
     const Model *m;
     const char *schedule;
-    int devices, chunks;        /* used; the most that one of them holds */
+    int devices, chunks;        /* used, of all replicas; the most that one of them holds */
+    int replicas;               /* 0: one */
     VEC(DevicePlan) dev;        /* order (order), comm (list), mem, sim */
-    Ints chunk_device;          /* order: chunk -> device */
+    Ints chunk_device;          /* order: chunk -> device, in the first replica */
     Ints chunk;                 /* part: operator -> chunk */
     const Bytes *soft;          /* part: the limits it was given, by device */
     const char *space;          /* part: what the bound is over */
@@ -546,7 +550,12 @@ typedef struct {
 int order(Plan *p);
 /* Most micro-batches of a chunk between the begin of forward and the end of backward, from the list. */
 int order_flight(const Plan *p, int chunk);
-int order_accumulators(int64_t groups);             /* gradient accumulators a use: a stack for the tree over groups */
+int order_accumulators(const Plan *p);              /* gradient accumulators a use: a stack for the tree over its groups */
+/* sched/replica.c: device q s + i is stage i of replica q; s stages a replica */
+int plan_replicas(const Plan *p), plan_stages(const Plan *p);                           /* s */
+int plan_stage(const Plan *p, int device), plan_replica(const Plan *p, int device);     /* i, q */
+int plan_micro(const Plan *p), plan_first(const Plan *p, int device);   /* micro-batches of a replica; the device's first */
+int plan_levels(const Plan *p), plan_partner(const Plan *p, int device, int level);    /* tree over replicas; neighbour in it */
 typedef struct { const char *name; int (*make)(Plan *p); const char *about; bool async; } Schedule;
 extern const Schedule schedules[];                  /* ends with a NULL name */
 /* Why this schedule cannot be made of these numbers; NULL: it can.  Only asynchronous ones have reasons. */
@@ -582,7 +591,8 @@ typedef struct {
 Backward backward_of(const Plan *p, int chunk, int variant);
 /* The calls of one computation of a chunk, in order: what its routine holds, and what offload cuts into pieces. */
 Lines calls_of(const Plan *p, const Backward *back, int chunk, ActionKind kind);
-int device_of(const Plan *p, int op);
+int device_of(const Plan *p, int op);               /* in the first replica */
+bool runs_on(const Plan *p, int op, int device);    /* in its replica */
 /* ---- comm: lower/comm.c ------------------------------------------------------------------------------------------ */
 int comm(Plan *p);
 /* lower/offload.c: puts the copies of offloaded tensors into the list that comm wrote.

@@ -99,10 +99,12 @@ static const char *numeric_key(const Graph *g, const Model *m)
                 d->kernels, portable ? "" : strf(" threads=%d isa=%s", d->threads, d->isa));
 }
 
-static Plan *new_plan(const Graph *g, const Cost *c, const Model *m, int devices, const char *schedule)
+static Plan *new_plan(const Graph *g, const Cost *c, const Model *m, int stages, const char *schedule)
 {
     Plan *p = alloc(sizeof *p);
-    *p = (Plan){.g = g, .c = c, .m = m, .schedule = schedule, .devices = devices, .chunks = m->plan.chunks};
+    int devices = stages * m->plan.replicas;
+    *p = (Plan){.g = g, .c = c, .m = m, .schedule = schedule, .devices = devices, .chunks = m->plan.chunks,
+                .replicas = m->plan.replicas > 1 ? m->plan.replicas : 0};
     for (int d = 0; d < devices; d++) {
         *PUSH(&p->dev) = (DevicePlan){.device = d, .limit = m->devices.at[d].memory};
     }
@@ -171,35 +173,47 @@ static Plan *plan_from(const Options *x, const Model *m)
 
 enum { ROUNDS = 4 };            /* of feeding back what packing adds */
 
-static Plan *plan_under(const Options *x, const Graph *g, const Cost *c, const Model *m, int devices, const char *schedule,
-                        Hurry hurry)
+/* A stage has the least memory that any of its replicas has. */
+static Bytes *least_memory(const Model *m, int stages)
 {
+    int devices = stages * m->plan.replicas;
     Bytes *limit = alloc(sizeof *limit * (size_t)devices);
     for (int d = 0; d < devices; d++)
         limit[d] = m->devices.at[d].memory;
+    for (int d = devices - 1; d >= stages; d--)
+        limit[d - stages] = limit[d] < limit[d - stages] ? limit[d] : limit[d - stages];
+    return limit;
+}
+
+static Plan *plan_under(const Options *x, const Graph *g, const Cost *c, const Model *m, int stages, const char *schedule,
+                        Hurry hurry)
+{
+    Bytes *limit = least_memory(m, stages);
     Plan *p = NULL;
     for (int round = 0; round < ROUNDS; round++) {
-        p = new_plan(g, c, m, devices, schedule);
+        p = new_plan(g, c, m, stages, schedule);
         p->hurry = hurry;
         int why = run(x, p, limit);
         if (why == 0)
             return p;
         if (why != 2)
             break;
-        for (int d = 0; d < devices; d++)
-            if (p->dev.at[d].arena > m->devices.at[d].memory)
-                limit[d] = keep_need(p, d) - (p->dev.at[d].arena - m->devices.at[d].memory);
+        for (int d = 0; d < p->devices; d++) {
+            Bytes over = p->dev.at[d].arena - m->devices.at[d].memory, *most = &limit[plan_stage(p, d)];
+            Bytes ask = over > 0 ? keep_need(p, plan_stage(p, d)) - over : *most;
+            *most = over > 0 && (d < stages || ask < *most) ? ask : *most;
+        }
     }
     p->step = 0;
     return p;
 }
 
 /* What is offloaded gets into a hurry only where that is what makes the plan fit. */
-static Plan *plan_once(const Options *x, const Graph *g, const Cost *c, const Model *m, int devices, const char *schedule)
+static Plan *plan_once(const Options *x, const Graph *g, const Cost *c, const Model *m, int stages, const char *schedule)
 {
-    Plan *first = plan_under(x, g, c, m, devices, schedule, HURRY_NONE);
+    Plan *first = plan_under(x, g, c, m, stages, schedule, HURRY_NONE);
     for (Hurry hurry = HURRY_NEXT; first->step == 0 && first->host.n > 0 && !first->nofit_host && hurry <= HURRY_NOW; hurry++) {
-        Plan *p = plan_under(x, g, c, m, devices, schedule, hurry);
+        Plan *p = plan_under(x, g, c, m, stages, schedule, hurry);
         if (p->step > 0)
             return p;
     }
@@ -208,14 +222,14 @@ static Plan *plan_once(const Options *x, const Graph *g, const Cost *c, const Mo
 
 /* recompute: auto decides from estimates and may miss what fits: with all of it recomputed the plan is another one.  What is
  * proven of it there, that no cut is faster, is not proven of auto: its bound is that of the best cut without limits. */
-static Plan *plan_full(const Options *x, const Graph *g, const Cost *c, const Model *m, int devices, const char *schedule)
+static Plan *plan_full(const Options *x, const Graph *g, const Cost *c, const Model *m, int stages, const char *schedule)
 {
     Model *with = alloc(sizeof *with);
     *with = *m;
     with->plan.recompute = RECOMPUTE_FULL;
-    Plan *p = plan_once(x, g, c, with, devices, schedule), *free = new_plan(g, c, m, devices, schedule);
-    Bytes *none = alloc(sizeof *none * (size_t)devices);
-    for (int d = 0; d < devices; d++)
+    Plan *p = plan_once(x, g, c, with, stages, schedule), *free = new_plan(g, c, m, stages, schedule);
+    Bytes *none = alloc(sizeof *none * (size_t)free->devices);
+    for (int d = 0; d < free->devices; d++)
         none[d] = INT64_MAX / 2;
     if (p->step == 0 || order(free) || part(free, none))
         return NULL;
@@ -240,12 +254,12 @@ static bool better(const Plan *a, const Plan *b)
     return a->step != b->step ? a->step < b->step : x < y;
 }
 
-static void try_plan(Search *s, const Graph *g, const Cost *c, int devices, const char *schedule)
+static void try_plan(Search *s, const Graph *g, const Cost *c, int stages, const char *schedule)
 {
-    Plan *p = plan_once(s->x, g, c, s->m, devices, schedule), *full = NULL;
+    Plan *p = plan_once(s->x, g, c, s->m, stages, schedule), *full = NULL;
     bool own = !strcmp(s->m->plan.planner, "exact");    /* another planner's plan would no longer be its own */
     if (p->step == 0 && own && s->m->plan.recompute == RECOMPUTE_AUTO)
-        full = plan_full(s->x, g, c, s->m, devices, schedule);
+        full = plan_full(s->x, g, c, s->m, stages, schedule);
     if (full)
         p = full;
     if (p->step == 0)
@@ -260,15 +274,17 @@ static void try_graph(Search *s, const Model *m)
     const Cost *c = cost(g, m, s->x->times);
     check_cost(g, c);
     bool any = !strcmp(m->plan.schedule, "auto");       /* of those that train alike: the synchronous ones */
-    for (int devices = m->plan.stages_min; devices <= m->plan.stages_max; devices++) {
-        const Cost *shared = cost_shared(c, m, devices);
+    for (int stages = m->plan.stages_min; stages <= m->plan.stages_max; stages++) {
+        const Cost *shared = cost_shared(c, m, stages * m->plan.replicas);
         for (const Schedule *k = schedules; k->name; k++) {
-            const char *why = order_refuses(g, m, k, devices);
+            const char *why = order_refuses(g, m, k, stages);
+            if (!why && k->async && m->plan.replicas > 1)
+                why = "its replicas are not built; set plan.replicas to 1, or take a synchronous schedule";
             bool asked = any ? !k->async : !strcmp(m->plan.schedule, k->name);
             if (asked && why)
                 s->refused = strf("schedule %s: %s", k->name, why);
             else if (asked)
-                try_plan(s, g, shared, devices, k->name);
+                try_plan(s, g, shared, stages, k->name);
         }
     }
 }
@@ -357,16 +373,18 @@ static int check_model(const Options *x, const Model *m)
 
 static void print_table(const Plan *p)
 {
-    printf("%s: %s, %d stage(s), %" PRId64 " micro-batches of %" PRId64 "; predicted step %.3f ms (%s)\n", p->g->name,
-           p->schedule, p->devices, p->g->micro, p->g->batch, (double)p->step / 1e6, p->c->how);
+    const char *width = plan_replicas(p) > 1 ? strf("%d replicas of ", plan_replicas(p)) : "";
+    printf("%s: %s, %s%d stage(s), %" PRId64 " micro-batches of %" PRId64 "; predicted step %.3f ms (%s)\n", p->g->name,
+           p->schedule, width, plan_stages(p), p->g->micro, p->g->batch, (double)p->step / 1e6, p->c->how);
     printf("  %5s  %9s  %-40s  %-11s  %-11s  %-6s  %-11s  %s\n",
            "stage", "operators", "first .. last", "arena", "bound", "gap", "limit", "busy");
     for (int d = 0; d < p->devices; d++) {
         int n = 0;
         for (int o = 0; o < p->g->nf; o++)
-            n += device_of(p, o) == d;
+            n += runs_on(p, o, d);
         const DevicePlan *x = &p->dev.at[d];
-        printf("  %5d  %9d  %-40s  %-11s  %-11s  %4.1f %%  %-11s  %5.1f %%\n", d, n,
+        const char *stage = plan_replicas(p) > 1 ? strf("%d/%d", plan_replica(p, d), plan_stage(p, d)) : strf("%d", d);
+        printf("  %5s  %9d  %-40s  %-11s  %-11s  %4.1f %%  %-11s  %5.1f %%\n", stage, n,
                covers_text(p, d), size_text(x->arena), size_text(x->bound),
                100.0 * (double)(x->arena - x->bound) / (double)x->bound, size_text(x->limit),
                p->step ? 100.0 * (double)x->busy / (double)p->step : 0.0);

@@ -9,7 +9,8 @@
  * turns later is found by the hashes (see T. Pillai et al., All File Systems Are Not Created Equal, OSDI 2014, for
  * what cannot be relied on instead).  Old checkpoints go only after the new one is there, COMMIT first.
  *
- * Nothing allocates: headers have their room from the start, tensors go from the arena to write(2).
+ * Of several replicas, which all hold the same, the first one writes.  Nothing allocates: headers have their room from the
+ * start, tensors go from the arena to write(2).
  * Cost: one pass over parameters and moments at the speed of SHA-256 or of the disk.  A failed checkpoint ends the
  * job, and removes its .part.  Several hosts need a directory that all of them see.
  */
@@ -212,7 +213,7 @@ static void make_index(Worker *w, int64_t step)
              "\"versions\":\"%s\",\"seed\":\"%lu\",\"batch\":%ld,\"micro\":%ld,\"groups\":%ld,\"samples\":%lld},\n\"files\":[",
              job->model, job->plan, (long long)step, job->versions ? job->versions : "", job->seed, job->batch, job->micro,
              job->groups, (long long)data_cursor(job, step));
-    for (int i = 0; i < job->stages; i++)
+    for (int i = 0; i < job->stages / replicas_of(job); i++)
         text_add(t, "%s\n{\"name\":\"stage%d.safetensors\",\"bytes\":%lld,\"sha256\":\"%s\"}", i ? "," : "", i,
                  (long long)c->written[i].bytes, c->written[i].sha);
     text_add(t, "],\n\"weight_map\":{");
@@ -254,7 +255,7 @@ static void prune(Run *run, int64_t step)
     long keep = run->job->ckpt_keep;
     if (keep <= 0)
         return;
-    c->old[c->olds++] = (Saved){step, CKPT_COMMITTED, run->job->stages};
+    c->old[c->olds++] = (Saved){step, CKPT_COMMITTED, run->job->stages / replicas_of(run->job)};
     int extra = c->olds > keep ? c->olds - (int)keep : 0;
     for (int i = 0; i < extra; i++)
         ckpt_remove(run->opt.checkpoint, c->old[i].step, CKPT_COMMITTED, c->old[i].files);
@@ -286,7 +287,9 @@ static int save(Worker *w, int64_t step)
     int status = worst(w, first ? begin(run, step) : DONE);
     if (status != DONE)
         return status;
-    write_stage(w, step, &mine);
+    mine = (Written){0};
+    if (replica_of(w) == 0)
+        write_stage(w, step, &mine);
     link_share(&w->stage, &mine, w->board, sizeof mine);
     for (int i = 0; i < w->stage.count; i++) {
         const Written *x = (const Written *)w->board + i;
@@ -300,7 +303,7 @@ static int save(Worker *w, int64_t step)
     if (first && status == DONE)
         prune(run, step);
     else if (first)
-        ckpt_remove(run->opt.checkpoint, step, CKPT_PART, run->job->stages);
+        ckpt_remove(run->opt.checkpoint, step, CKPT_PART, run->job->stages / replicas_of(run->job));
     return status;
 }
 

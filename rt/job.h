@@ -15,7 +15,7 @@ enum { JOB_F32, JOB_BF16, JOB_I32 };
 
 typedef struct {                /* one state of one stage */
     const char *name;           /* the model's: h.3.attn.c_attn.weight, for every kind */
-    int kind, home;             /* home 0: a tied parameter's copy, owned by another stage */
+    int kind, home;             /* home 0: a tied parameter's copy, owned by another stage; any of a further replica */
     size_t offset;              /* f32; NOWHERE: this stage holds the copy alone */
     size_t copy;                /* STATE_PARAM: bf16 copy that the kernels read; NOWHERE: none */
     long n;
@@ -71,7 +71,8 @@ typedef struct {
     const char *plan;           /* sha256 of plan.json */
     const char *versions;       /* the rule by which steps read versions of the weights; NULL: every step the newest */
     int overlap, report;        /* fewest steps through the pieces, 0: no overlap; steps between two meetings of all stages */
-    int stages;
+    int stages;                 /* of all replicas: those of the first one come first */
+    int replicas;               /* 0 and 1: one */
     const StageInfo *stage;
     int inputs;
     const InputInfo *input;

@@ -5,7 +5,8 @@
  * The main thread prepares everything that can fail or allocate, for all stages of the process, then starts a thread
  * for each but the first and runs that itself (MPI wants its calls from the thread that started it).  Each stage then
  * walks the same loop; once a step, after the last action, all of them exchange loss, norm and what signals asked
- * for, so that all come to the same decision: print, evaluate, checkpoint, stop.
+ * for, so that all come to the same decision: print, evaluate, checkpoint, stop.  Replicas add up their losses one by one
+ * (losses.c).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -51,25 +52,36 @@ static int one_step(Worker *w, int64_t step)
     w->info->step(&w->stage);
     rest(w);
     Report r = worker_share(w, v->loss, v->norm);
+    if (w->stage.loss)
+        r.loss = losses_sum(w, w->stage.loss, w->stage.losses);
     if (w->stage.index == 0)
         metrics_step(w->run, step, r.loss, r.norm, (double)v->lr, seconds() - begun);
     return r.want;
 }
 
+/* Each replica takes its share of the micro-batches. */
 static int evaluate(Worker *w, int64_t step)
 {
     const Job *job = w->run->job;
+    Stage *st = &w->stage;
+    int64_t end = losses_begin(job, replica_of(w) + 1, job->eval_batches);
     double sum = 0;
+    long n = 0;
     w->eval = true;
-    for (w->step = 0; w->step < job->eval_batches; w->step++) {
+    for (w->step = losses_begin(job, replica_of(w), job->eval_batches); w->step < end; w->step++) {
+        st->losses = 0;
         if (w->ended)
             overlap_eval(w);
         else
-            w->info->eval(&w->stage);
+            w->info->eval(st);
         sum += w->last->loss;
+        if (st->losses)
+            w->eval_loss[n++] = *st->loss;
     }
     rest(w);
     Report r = worker_share(w, sum, -1);
+    if (st->loss)
+        r.loss = losses_sum(w, w->eval_loss, n);
     if (w->stage.index == 0)
         metrics_eval(w->run, step, r.loss / (double)job->eval_batches);
     return r.want;
@@ -231,6 +243,8 @@ static int prepare_worker(Run *run, int i)
     if (!w->board || !w->text.at)
         return complain(STATUS_RUN, "no memory for %s", w->info->name);
     int status = run->job->overlap > 0 ? overlap_open(w) : DONE;
+    if (status == DONE)
+        status = losses_open(w);
     if (status == DONE)
         status = arena_open(w);
     return status == DONE ? spill_open(w) : status;

@@ -5,7 +5,7 @@
  * Progress on standard output: one line a step; on a terminal the line is overwritten.  --log appends JSON lines, each
  * written at once and whole:
  *
- *   {"event":"start","name":..,"stages":..,"transport":..,"model":..,"plan":..,"parameters":..,"step":..,
+ *   {"event":"start","name":..,"stages":..,"replicas":..,"transport":..,"model":..,"plan":..,"parameters":..,"step":..,
  *    "library_bytes":..,"predicted_ms":..}      what kernels hold outside the arenas, all stages
  *   {"event":"step","step":1,"loss":..,"norm":..,"lr":..,"tokens_per_s":..,"ms":..}     step: how many are done
  *            norm: of the whole gradient; null in a job that does not take it
@@ -85,8 +85,11 @@ void metrics_start(Run *run, int64_t library)
     char line[LINE];
     const Job *job = run->job;
     Text t = {line, 0, sizeof line};
-    text_add(&t, "%s: %ld parameters, %d stage%s over %s, kernels %s; arenas", job->name, parameter_count(run),
-             job->stages, job->stages == 1 ? "" : "s", link_name(), job->kernels);
+    int r = replicas_of(job), stages = job->stages / r;
+    text_add(&t, "%s: %ld parameters, ", job->name, parameter_count(run));
+    if (r > 1)
+        text_add(&t, "%d replicas of ", r);
+    text_add(&t, "%d stage%s over %s, kernels %s; arenas", stages, stages == 1 ? "" : "s", link_name(), job->kernels);
     for (int i = 0; i < job->stages && i < 16; i++)
         text_add(&t, "%s %.1f", i ? "," : "", mega(job->stage[i].arena));
     text_add(&t, "%s MiB", job->stages > 16 ? ", ..." : "");
@@ -97,7 +100,7 @@ void metrics_start(Run *run, int64_t library)
     t.n = 0;
     text_add(&t, "{\"event\":\"start\",\"name\":");
     text_json(&t, job->name);
-    text_add(&t, ",\"stages\":%d,\"transport\":\"%s\",\"model\":\"%s\",\"plan\":\"%s\"", job->stages, link_name(),
+    text_add(&t, ",\"stages\":%d,\"replicas\":%d,\"transport\":\"%s\",\"model\":\"%s\",\"plan\":\"%s\"", stages, r, link_name(),
              job->model, job->plan);
     text_add(&t, ",\"parameters\":%ld,\"step\":%lld,\"library_bytes\":%lld,\"predicted_ms\":%.3f}\n",
              parameter_count(run), (long long)run->start, (long long)library, 1e-6 * (double)job->step_ns);

@@ -51,6 +51,8 @@ struct Stage {
     Spill *spill;               /* NULL: nothing is offloaded here */
     void *request[MAX_REQUESTS];    /* transfers under way, by literal number */
     void *handle[MAX_HANDLES];      /* prepared library objects, by literal number */
+    float *loss;                /* with several replicas: of each micro-batch of this step, so many of them */
+    long  losses;
     int64_t at;                 /* number of the last action begun: what the watchdog prints */
     void *trace;                /* when a trace is wanted: trace.c */
     double wall;                /* seconds of the last step */

@@ -51,6 +51,8 @@ typedef struct Worker {
     double shown;               /* seconds: the end of the last step that was told of */
     void *board;                /* answers of link_share(), all stages */
     Text text;                  /* room for headers of files */
+    float *eval_loss, *losses;  /* losses.c: of this stage's micro-batches of an evaluation; of all replicas */
+    long *counts;
     /* watchdog.c: the only fields that another thread reads */
     _Atomic int64_t at;         /* action under way; -1 none */
     _Atomic uint64_t beat;      /* counts up with every sign of life */
@@ -107,6 +109,13 @@ void init_widen(float *to, const uint16_t *from, long n);
 void init_narrow(Worker *w, const StateInfo *s, const float *from, int64_t n);
 void values_fill(Values *v, const Job *job, int64_t step, bool eval);   /* values.c */
 Values *values_of(const Worker *w);
+
+/* losses.c */
+int replicas_of(const Job *job);
+int replica_of(const Worker *w);
+long losses_begin(const Job *job, int replica, long n);
+int losses_open(Worker *w);
+double losses_sum(Worker *w, const float *mine, long n);
 
 /* items.c: states of home stages, by name.  kinds: bits 1 << STATE_...; stage -1: of all.  NULL: no memory. */
 /* age: 0 the newest version, n the one n updates before it. */

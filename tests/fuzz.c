@@ -382,7 +382,7 @@ static void print_model(const char *seed)
         print_arrays();
         printf("}\n");
     }
-    printf("devices: [{kind: cpu, count: 5, memory: 1GiB}]\n");
+    printf("devices: [{kind: cpu, count: 10, memory: 1GiB}]\n");
 }
 
 int main(int argc, char **argv)

@@ -16,7 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = 37, MOST_STAGES = 5, MOST_CHUNKS = 9 };         /* samples in each array: a prime, so that steps differ */
+enum { ROWS = 37, MOST_STAGES = 5, MOST_CHUNKS = 9, MOST_DEVICES = 10 };
+/* ROWS: samples in each array, a prime, so that steps differ */
 
 static uint64_t state;
 
@@ -199,6 +200,11 @@ static void print_plans(const Graph *g, int n)
             chunks += 1 + below(g->nf - stages < MOST_CHUNKS - stages ? g->nf - stages : MOST_CHUNKS - stages);
             printf(" --map %s", map(chunks, stages));
         }
+        for (int r = 4; r > 1; r /= 2)
+            if (g->groups % r == 0 && stages * r <= MOST_DEVICES && chance(60)) {
+                printf(" --replicas %d", r);
+                break;
+            }
         if (chunks > 1 && chance(60))
             printf(" --cuts %s", cuts(g, chunks - 1));
         bool *taken = alloc((size_t)g->nf);

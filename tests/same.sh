@@ -45,6 +45,20 @@ maps_of() {
     done
 }
 
+# replicas_of GROUPS: the whole pipeline several times, each with its share of the groups
+replicas_of() {
+    for plan in "2 1" "2 2" "2 3" "4 1" "4 2" "2 2 --map 0,1,1,0"; do
+        set -- "$1" $plan
+        [ "$2" -le "$1" ] || continue
+        for schedule in gpipe 1f1b; do
+            case $schedule$3 in gpipe3) what=full ;; 1f1b2) what=$some ;; *) what=none ;; esac
+            echo "replicas$2.$3${5:+v}.$schedule $model --replicas $2 --stages $3 $4 $5 --schedule $schedule" \
+                "--recompute $what --set train.batch.groups=$1 --devices $tmp/ten"
+        done
+    done
+}
+echo "devices: [{name: cpu, kind: cpu, count: 10, memory: 64MiB, threads: 1, kernels: portable}]" >"$tmp/ten"
+
 # A few of the 36, for what differs by numbers only; all of them with SLOW=1
 few() {
     if [ -n "$SLOW" ]; then cat; return; fi
@@ -80,8 +94,10 @@ seen=$reference
 other() { case " $seen " in *" $hash "*) fault "$1: the hash of another key" ;; *) pass; seen="$seen $hash" ;; esac; }
 for groups in 2 4; do
     { plans_of "1 2 3 4" --set train.batch.groups=$groups | few
-      maps_of --set train.batch.groups=$groups | grep -e 1f1b; } | plans
+      maps_of --set train.batch.groups=$groups | grep -e 1f1b
+      replicas_of $groups; } | plans
     agree "$groups groups" --set train.batch.groups=$groups
+    eval "reference$groups=$hash"
     other "$groups groups"
 done
 use_bf16
@@ -110,12 +126,25 @@ resume 3.1f1b.full 1.gpipe.none
 resume 2.1f1b.some 2.1f1b.some
 resume 4.gpipe.full 2.1f1b.disk
 resume 2.1f1b.disk 1.gpipe.none
+
+# the same with replicas: a checkpoint is written by one of them and read by all
+keep=yes
+{ replicas_of 4 | grep -e '^replicas2.2.gpipe ' -e '^replicas4.1.1f1b '
+  plans_of 3 --set train.batch.groups=4 | grep 1f1b.some; } | plans
+keep=
+reference_was=$reference reference=$reference4
+resume replicas2.2.gpipe replicas4.1.1f1b
+resume replicas4.1.1f1b 3.1f1b.some
+files=$(ls "$(ls -d "$tmp"/ckpt/step-* | head -n 1)" | tr '\n' ' ')
+if [ "$files" = "COMMIT index.json stage0.safetensors " ]; then pass; else fault "a checkpoint of 4 replicas: $files"; fi
+resume 3.1f1b.some replicas2.2.gpipe
+reference=$reference_was
 run="--no-checkpoint --quiet --hash --data $data"
 
 # ---- two processes ---------------------------------------------------------------------------------------------------
 two_ranks() {
     if ! command -v mpirun >/dev/null || ! command -v mpicc >/dev/null; then
-        skip "there is no mpirun, or no mpicc" 6
+        skip "there is no mpirun, or no mpicc" 9
         return
     fi
     root_too=
@@ -130,8 +159,13 @@ two_ranks() {
     cc_was=$cc clang_was=$clang
     cc=mpicc clang=
     plans_of 2 --set plan.transport=mpi | plans
-    cc=$cc_was clang=$clang_was
     one_hash "mpi" "$reference"
+    replicas_of 2 | grep '^replicas2.1.1f1b ' | sed 's/$/ --set plan.transport=mpi/' | plans
+    one_hash "mpi, 2 replicas" "$reference2"
+    start="mpirun -n 4 --oversubscribe $root_too"
+    replicas_of 2 | grep '^replicas2.2v*.gpipe ' | sed 's/$/ --set plan.transport=mpi/' | plans
+    one_hash "mpi, 2 replicas of 2 stages" "$reference2"
+    cc=$cc_was clang=$clang_was
 }
 two_ranks
 

@@ -28,7 +28,7 @@ static void test_bound(void)
             Span span;
             Bytes saved = 0;
             Ns time = 0;
-            span_open(&span, reads_of(&w->g, &w->c, w->p.fate.at));
+            span_open(&span, reads_of(&w->p, w->p.fate.at));
             for (span_start(&span, first); span.last < last_of(&w->p, s);)
                 span_grow(&span);
             for (int t = 0; t < w->g.tensor.n; t++)

@@ -83,6 +83,26 @@ wrong 'receives in another order'       '/^action 1 kind=recv mb=2/ && !done { h
 wrong 'one chunk not updated'           "$once"'/^action 0 kind=U chunk=2 .*part=2/ { done = 1; next } 1'
 wrong 'the chunks of a device swapped'  '/^action 0 kind=F chunk=0 mb=1/ { sub(/chunk=0/, "chunk=2") } 1'
 
+base tiny-gpt --stages 2 --replicas 2 --schedule 1f1b --set train.batch.global=16 --set train.batch.groups=2
+wrong 'a merge left out'                "$once"'/^action 1 kind=merge/ { done = 1; next } 1'
+wrong 'every merge of a replica left out' '/^(action|order) [23] kind=merge/ { next } 1'
+wrong 'the buffer of another gradient'  "$once"'/^action 1 kind=merge/ {
+    sub(/state=[^ ]*/, "state=wpe.weight.grad.0"); done = 1 } 1'
+wrong 'a gradient added before it came' '/^action 1 kind=wait .*of=recv state=.*grad/ && !done { held = $0; done = 1; next }
+    { print } held && /^action 1 kind=merge/ { print held; held = "" }'
+wrong 'a gradient sent while it is changed' '/^action 1 kind=wait .*of=send state=.*grad/ && !done { held = $0; done = 1; next }
+    { print } held && /^action 1 kind=merge/ { print held; held = "" }'
+wrong 'micro-batches of another replica' '/^(action|order) 2 kind=[FB] chunk=0 mb=4/ { sub(/mb=4/, "mb=3") } 1'
+wrong 'the loss of a replica not begun' "$once"'/^action 3 kind=F chunk=1 mb=4/ { sub(/mb=4/, "mb=4 acc=1"); done = 1 } 1'
+wrong 'three replicas'                  '/^plan / { sub(/replicas=2/, "replicas=3") } 1'
+base tiny-gpt --stages 1 --replicas 4 --set train.batch.global=16 --set train.batch.groups=4
+wrong 'levels of the tree in another order' '/^order . kind=merge/ {
+    if (/part=1/) sub(/ part=1/, ""); else $0 = $0 " part=1" } 1'
+wrong 'another partner'                 '/^order 0 kind=merge/ { sub(/from_device=1/, "from_device=3") } 1'
+wrong 'one replica with itself'         "$once"'/^order 0 kind=merge/ { sub(/from_device=1/, "from_device=0"); done = 1 } 1'
+wrong 'exchanges in another order'      "$once"'/^action 0 kind=merge .*part=1/ { held = $0; done = 1; next } { print }
+    held && /kind=merge/ { print held; held = "" }'
+
 base branches --stages 2
 wrong 'a tied weight not sent back'     '/^action [01] kind=(send|recv|wait).* state=[a-z_.0-9]*weight / { next } 1'
 

@@ -33,7 +33,7 @@ typedef struct { int device; } Home;
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
 
 static const char *const kinds[] = {"F", "B", "I", "W", "U", "begin", "count", "load", "R", "send", "recv", "wait",
-                                    "out", "in", "fold", "gather", "end", "version", NULL};
+                                    "out", "in", "fold", "gather", "merge", "end", "version", NULL};
 static const char *const pieces[] = {"step", "prologue", "period", "epilogue", "alone", NULL};
 static const char *const whens[] = {"F", "R", "B", "W", "load", "recv", "recvb", "send", "U", "always", "out", "in", NULL};
 static const char *const origins[] = {"made", "remade", "received", "fetched", NULL};
@@ -46,6 +46,7 @@ static const char *const fates[] = {"keep", "recompute", "offload", NULL};
 
 static const Field plan_fields[] = {
     F_("schedule", V_TEXT, Plan, schedule), F_("devices", V_INT, Plan, devices), F_("chunks", V_INT, Plan, chunks),
+    F_("replicas", V_INT, Plan, replicas),
     F_("space", V_TEXT, Plan, space), F_("bound", V_LONG, Plan, bound), F_("variants", V_INT, Plan, variants),
     F_("step", V_LONG, Plan, step), F_("key", V_TEXT, Plan, key), {0}
 };
@@ -280,6 +281,10 @@ static void read_plan_line(Scanner *s, const Record *r, Plan *p)
     text_take(s, &plan_table, r, 0, r->pair.n, p);
     in_range(r, "devices", p->devices, 1, MOST);
     in_range(r, "chunks", p->chunks, 1, MOST / p->devices + 1);
+    in_range(r, "replicas", p->replicas, 0, MOST);
+    if (p->devices % plan_replicas(p) || p->g->groups % plan_replicas(p) || plan_replicas(p) & (plan_replicas(p) - 1))
+        err(r->at, NULL, "%d replicas on %d devices, of %lld gradient groups", p->replicas, p->devices,
+            (long long)p->g->groups);
     in_range(r, "variants", p->variants, 0, MOST);
     for (int d = 0; d < p->devices; d++)
         PUSH(&p->dev)->device = d;
@@ -292,7 +297,7 @@ static void read_chunk(Scanner *s, const Record *r, Plan *p)
 {
     Home c = {0};
     text_take(s, &chunk_table, r, 0, r->pair.n, &c);
-    in_range(r, "device", c.device, 0, p->devices);
+    in_range(r, "device", c.device, 0, plan_stages(p));
     if (number(r, p->devices * p->chunks) != p->chunk_device.n)
         err(text_at(r, r->name_col), NULL, "chunk %d should stand here", p->chunk_device.n);
     *PUSH(&p->chunk_device) = c.device;
@@ -431,9 +436,9 @@ static void check_whole(const Scanner *s, const Plan *p)
     Loc top = {s->file, 1, 1};
     if (!p->schedule)
         err(top, "plan NAME schedule=... devices=N chunks=N", "no record begins with 'plan'");
-    if (p->chunk_device.n < p->devices)
-        err(top, NULL, "%d devices, and %d chunks that have one", p->devices, p->chunk_device.n);
-    for (int d = 0; d < p->devices; d++) {
+    if (p->chunk_device.n < plan_stages(p))
+        err(top, NULL, "%d stages, and %d chunks that have one", plan_stages(p), p->chunk_device.n);
+    for (int d = 0; d < plan_stages(p); d++) {
         int c = 0;
         while (c < p->chunk_device.n && p->chunk_device.at[c] != d)
             c++;

@@ -77,7 +77,7 @@ static void print_device(FILE *f, const Plan *p, int device)
             x->threads, d->arena, d->bound, d->state, d->limit, d->busy, d->requests);
     const char *comma = "";
     for (int o = 0; o < p->g->nf; o++) {
-        if (device_of(p, o) != device)
+        if (!runs_on(p, o, device))
             continue;
         fprintf(f, "%s", comma);
         json_text(f, p->g->op.at[o].name);
@@ -99,8 +99,9 @@ void emit_plan_json(FILE *f, const Plan *p)
     json_text(f, p->schedule);
     fprintf(f, ", \"transport\": ");
     json_text(f, p->m->plan.transport);
-    fprintf(f, ", \"devices\": %d, \"chunks\": %d, \"micro_batch\": %" PRId64 ", \"micro_batches\": %" PRId64 ", \"groups\": %"
-            PRId64 ",\n \"map\": [", p->devices, p->chunks, p->g->batch, p->g->micro, p->g->groups);
+    fprintf(f, ", \"devices\": %d, \"replicas\": %d, \"chunks\": %d, \"micro_batch\": %" PRId64
+            ", \"micro_batches\": %" PRId64 ", \"groups\": %" PRId64 ",\n \"map\": [",
+            p->devices, plan_replicas(p), p->chunks, p->g->batch, p->g->micro, p->g->groups);
     for (int c = 0; c < p->chunk_device.n; c++)
         fprintf(f, "%s%d", c ? ", " : "", p->chunk_device.at[c]);
     fprintf(f, "],\n");

@@ -44,7 +44,7 @@ static int slots_of(const Plan *p, int device, int state, Bytes *stride)
         const Buf *x = &p->buf.at[b];
         if (x->device != device || x->state != state || x->birth != AT_ALWAYS || x->pool < 0)
             continue;
-        int sets = p->g->state.at[state].kind == S_GRAD ? order_accumulators(p->g->groups) : 1;
+        int sets = p->g->state.at[state].kind == S_GRAD ? order_accumulators(p) : 1;
         *stride = p->pool.at[x->pool].stride * sets;
         return p->pool.at[x->pool].count / sets;
     }
@@ -69,7 +69,8 @@ static void print_state(const Launch *w, int device, int s, int c, const char *k
     int kept = slots_of(w->p, device, s, &stride), copies = slots_of(w->p, device, c, &stride);
     for (int i = 0; i < param->shape.n; i++)
         n *= param->shape.d[i];
-    fprintf(w->f, "    {\"%s\", %s, %d, ", param->name, kind, device_of(w->p, param->op) == device);
+    bool home = device_of(w->p, param->op) == device;       /* of the first replica */
+    fprintf(w->f, "    {\"%s\", %s, %d, ", param->name, kind, home);
     print_place(w->f, offset);
     fprintf(w->f, ", ");
     print_place(w->f, copy);
@@ -279,7 +280,8 @@ static void print_job(const Launch *w, const char *plan_hash)
     fprintf(w->f, ",\n    .model = \"%s\",\n    .plan = \"%s\",\n", model_hash(p->g), plan_hash);
     if (order_overlap(p) > 0)
         fprintf(w->f, "    .versions = \"%s\", .overlap = %d, .report = %d,\n", version_rule(p), order_overlap(p), reports(p));
-    fprintf(w->f, "    .stages = %d, .stage = stage, .inputs = %d, .input = input,\n", p->devices, m->inputs.n);
+    fprintf(w->f, "    .stages = %d, .replicas = %d, .stage = stage, .inputs = %d, .input = input,\n", p->devices,
+            plan_replicas(p), m->inputs.n);
     print_data_field(w, "train", "train", &m->data);
     print_data_field(w, "eval", "eval", &m->eval);
     fprintf(w->f, "    .eval_every = %" PRId64 ", .eval_batches = %" PRId64 ",\n", m->eval.every, m->eval.batches);

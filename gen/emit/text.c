@@ -55,6 +55,7 @@ const char *action_text(const Plan *p, const Action *k)
             return strf("wait, %s: %s", k->of == K_OUT ? "offloaded" : "fetched", moved_text(p, k));
         return strf("wait, %s: %s", k->of == K_SEND ? "sent" : "received", moved_text(p, k));
     case K_FOLD: return strf("fold gradient group %d into %d, chunk %d", k->group, k->into, k->chunk);
+    case K_MERGE: return strf("add %s of %d", p->g->state.at[k->state].name, k->from_device);
     case K_GATHER: return strf("add partial norms of %d", k->from_device);
     case K_OUT: return strf("offload %s", moved_text(p, k));
     case K_IN: return strf("fetch %s", moved_text(p, k));
@@ -69,10 +70,10 @@ const char *covers_text(const Plan *p, int device)
     const Graph *g = p->g;
     const char *text = "";
     for (int o = 0; o < g->nf; o++) {
-        if (device_of(p, o) != device || (o > 0 && device_of(p, o - 1) == device))
+        if (!runs_on(p, o, device) || (o > 0 && runs_on(p, o - 1, device)))
             continue;
         int last = o;
-        while (last + 1 < g->nf && device_of(p, last + 1) == device)
+        while (last + 1 < g->nf && runs_on(p, last + 1, device))
             last++;
         text = strf("%s%s%s .. %s", text, *text ? ", " : "", g->op.at[o].name, g->op.at[last].name);
     }

@@ -9,7 +9,7 @@
 #include "front/schema.h"
 #include <string.h>
 
-enum { MOST_DEVICES = 256, MOST_THREADS = 1024, MOST_CHUNKS = 256, MOST_OPS = 1 << 20 };
+enum { MOST_DEVICES = 256, MOST_THREADS = 1024, MOST_CHUNKS = 256, MOST_REPLICAS = 64, MOST_OPS = 1 << 20 };
 static const Bytes DEFAULT_MEMORY = (Bytes)8 << 30;
 
 /* ---- devices ----------------------------------------------------------------------------------------- */
@@ -156,7 +156,7 @@ void model_devices(Model *m, Node *node)
 /* Without a section: processors, as many as stages were asked for. */
 static void devices_default(Model *m)
 {
-    int n = m->plan.stages_max > 1 ? m->plan.stages_max : 1;
+    int n = (m->plan.stages_max > 1 ? m->plan.stages_max : 1) * m->plan.replicas;
     Device d = { .kind = "cpu", .kernels = "portable", .memory = m->memory ? m->memory : DEFAULT_MEMORY, .threads = 1 };
     for (int i = 0; i < n; i++)
         device_add(m, d, n > 1 ? strf("cpu.%d", i) : "cpu");
@@ -402,6 +402,22 @@ static void map_end(PlanSpec *p, Loc chunks_at)
     p->chunks = most;
 }
 
+/* Which devices take part, and that the gradient groups can be dealt out to the replicas. */
+static void replicas_end(Model *m)
+{
+    PlanSpec *p = &m->plan;
+    int r = p->replicas;
+    int64_t g = m->train.groups;
+    if (r & (r - 1))
+        bad(p->replicas_at, "1, 2, 4, 8 ...", "plan.replicas: %d is no power of two: sums of replicas are a binary tree", r);
+    else if (g & (g - 1))
+        bad(p->replicas_at, "make train.batch.groups a power of two", "plan.replicas: %lld gradient groups are no power of two",
+            (long long)g);
+    else if (g % r)
+        bad(p->replicas_at, strf("set train.batch.groups to %d or a multiple: another numeric key", r),
+            "plan.replicas: %lld gradient group%s cannot be dealt out to %d replicas", (long long)g, g > 1 ? "s" : "", r);
+}
+
 /* auto is 1 to all devices, or what the cuts say. */
 static void stages_end(Model *m, Loc at)
 {
@@ -413,10 +429,11 @@ static void stages_end(Model *m, Loc at)
     if (!p->stages_min)
         p->stages_min = 1;
     if (!p->stages_max)
-        p->stages_max = m->devices.n;
-    if (p->stages_max > m->devices.n)
-        bad(at, strf("list %d devices, or give an entry of devices a count", p->stages_max), "%d stages, and %d device%s",
-            p->stages_max, m->devices.n, m->devices.n > 1 ? "s" : "");
+        p->stages_max = m->devices.n >= p->replicas ? m->devices.n / p->replicas : 1;
+    if (p->stages_max * p->replicas > m->devices.n)
+        bad(at, strf("list %d devices, or give an entry of devices a count", p->stages_max * p->replicas),
+            "%s%d stages, and %d device%s", p->replicas > 1 ? strf("%d replicas of ", p->replicas) : "", p->stages_max,
+            m->devices.n, m->devices.n > 1 ? "s" : "");
     else if (p->stages_min > p->stages_max)
         bad(at, NULL, "at least %d stages and at most %d", p->stages_min, p->stages_max);
     if (p->cuts.n && p->map.n && p->cuts.n + 1 != p->map.n)
@@ -432,6 +449,7 @@ void model_plan(Model *m, Node *node)
         { "stages", read_stages, 0, 0, 0, NULL },
         { "chunks", read_count, AT(chunks), 1, MOST_CHUNKS, NULL },
         { "map", read_map, AT(map), 0, 0, NULL },
+        { "replicas", read_count, AT(replicas), 1, MOST_REPLICAS, NULL },
         { "schedule", read_built, AT(schedule), 0, 6, SCHEDULES },
         { "transport", read_word, AT(transport), 0, 0, "local mpi" },
         { "planner", read_built, AT(planner), 0, 14, PLANNERS },
@@ -442,11 +460,15 @@ void model_plan(Model *m, Node *node)
         { "cuts", read_cuts, AT(cuts), 0, 0, NULL },
     };
     PlanSpec *p = &m->plan;
-    *p = (PlanSpec){ .chunks = 1, .schedule = "auto", .transport = "local", .planner = "exact", .objective = "step_time",
-                     .loc = node ? node->loc : (Loc){ 0, 0, 0 } };
+    *p = (PlanSpec){ .chunks = 1, .replicas = 1, .schedule = "auto", .transport = "local", .planner = "exact",
+                     .objective = "step_time", .loc = node ? node->loc : (Loc){ 0, 0, 0 } };
     if (node)
         section(m, node, "plan", fields, COUNT(fields), p);
     const Node *stages = node_get(node, "stages"), *chunks = node_get(node, "chunks");
+    const Node *replicas = node_get(node, "replicas");
+    p->replicas_at = replicas ? replicas->loc : p->loc;
+    if (p->replicas > 1)
+        replicas_end(m);
     if (p->map.n)
         map_end(p, chunks ? chunks->loc : (Loc){ 0, 0, 0 });
     stages_end(m, stages ? stages->loc : p->loc);

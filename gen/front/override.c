@@ -109,8 +109,8 @@ const char *override_path(const char *option)
     static const struct { const char *option, *path; } shorts[] = {
         { "--stages", "plan.stages" }, { "--schedule", "plan.schedule" }, { "--recompute", "plan.recompute" },
         { "--offload", "plan.offload" }, { "--limit", "devices.*.memory" }, { "--cuts", "plan.cuts" },
-        { "--map", "plan.map" }, { "--link", "links.cpu-cpu" }, { "--objective", "plan.objective" },
-        { "--planner", "plan.planner" } };
+        { "--map", "plan.map" }, { "--replicas", "plan.replicas" }, { "--link", "links.cpu-cpu" },
+        { "--objective", "plan.objective" }, { "--planner", "plan.planner" } };
     for (int i = 0; i < COUNT(shorts); i++)
         if (!strcmp(option, shorts[i].option))
             return shorts[i].path;

@@ -197,7 +197,7 @@ static void check_copies(const Plan *p, int device)
         char *s = &state[(size_t)k->tensor * micro + (size_t)k->mb];
         bool wait = k->kind == K_WAIT;
         char want = (k->kind == K_OUT ? MADE_HERE : k->kind == K_IN ? AWAY : k->of == K_OUT ? OUT : IN);
-        if (p->fate.at[k->tensor * p->variants + k->variant] != FATE_OFFLOAD || t->op < 0 || device_of(p, t->op) != device)
+        if (p->fate.at[k->tensor * p->variants + k->variant] != FATE_OFFLOAD || t->op < 0 || !runs_on(p, t->op, device))
             die("device %d: action %d copies %s, which is not offloaded here", device, i, t->name);
         if (*s != want || k->bytes != t->bytes)
             die("device %d: action %d copies %s, micro-batch %d, out of turn", device, i, t->name, k->mb);
@@ -217,9 +217,9 @@ static bool computes(ActionKind k)
 }
 
 /* Only forward's flag is not the schedule's: it adds up the loss of the step. */
-static bool same_computation(const Action *a, const Action *b)
+static bool same_computation(const Plan *p, int device, const Action *a, const Action *b)
 {
-    bool acc = a->kind == K_F ? a->acc == (a->mb > 0) : a->acc == b->acc;
+    bool acc = a->kind == K_F ? a->acc == (a->mb > plan_first(p, device)) : a->acc == b->acc;
     return a->kind == b->kind && a->chunk == b->chunk && a->mb == b->mb && a->part == b->part && a->variant == b->variant &&
            a->version == b->version && a->step == b->step && a->piece == b->piece && acc &&
            a->group == b->group && a->into == b->into;
@@ -262,9 +262,10 @@ static bool computes_nothing(const Plan *p, const Action *k)
     return i || w;
 }
 
+/* What becomes of a merge is check_mem's to find: an update that reads less than the whole sum. */
 static bool does_nothing(const Plan *p, const Action *k)
 {
-    return computes_nothing(p, k) || (k->kind == K_VERSION && keeps_nothing(p, k->chunk)) ||
+    return k->kind == K_MERGE || computes_nothing(p, k) || (k->kind == K_VERSION && keeps_nothing(p, k->chunk)) ||
            (k->kind == K_U && is_empty(p, k)) || (k->kind == K_FOLD && folds_nothing(p, k->chunk));
 }
 
@@ -277,9 +278,9 @@ static void check_kept_order(const Plan *p)
         for (int i = 0; i < list->n; i++) {
             if (!computes(list->at[i].kind) || list->at[i].first > 0)
                 continue;
-            while (j < order->n && !same_computation(&list->at[i], &order->at[j]) && does_nothing(p, &order->at[j]))
+            while (j < order->n && !same_computation(p, d, &list->at[i], &order->at[j]) && does_nothing(p, &order->at[j]))
                 j++;
-            if (j == order->n || !same_computation(&list->at[i], &order->at[j++]))
+            if (j == order->n || !same_computation(p, d, &list->at[i], &order->at[j++]))
                 die("device %d: action %d is not the computation that the schedule has there", d, i);
         }
         for (; j < order->n; j++)
@@ -362,7 +363,7 @@ void check_lower(const Plan *p)
             const Call *c = &x->call.at[i];
             if (c->again && c->op >= g->nf)
                 die("%s: %s is no forward operator and cannot be recomputed", x->name, g->op.at[c->op].name);
-            if (device_of(p, c->op) != x->device)
+            if (!runs_on(p, c->op, x->device))
                 die("%s: %s runs on the wrong device", x->name, g->op.at[c->op].name);
             runs[c->op] += !c->again && !x->eval;
             check_call(p, x, c);
@@ -370,7 +371,7 @@ void check_lower(const Plan *p)
     }
     check_hosts(p);
     for (int o = 0; o < g->op.n; o++)
-        if (runs[o] != 1)
+        if (runs[o] != plan_replicas(p))
             die("operator %s (%s) is called by %d routines", g->op.at[o].name, g->op.at[o].call, runs[o]);
     for (int d = 0; d < p->devices; d++)
         for (int i = 1; i < p->dev.at[d].list.n; i++)

@@ -11,6 +11,7 @@
  *                version that the step's number and the delay of the chunk name; an update makes the next of the newest
  *   step values  (step)
  *   gradient     (state, step, micro-batches from .. to); a fold joins two neighbours, a tie adds the later use to the earlier
+ *                from another replica: what that one holds by then of the tree over replicas
  *   norms        (state, how many partials are in)
  *
  * A write claims its range; a read must find its whole range holding the value it expects, so two owners of one byte, a
@@ -98,7 +99,7 @@ static int partials_of(const Plan *p, int state, int d)
     for (int o = p->g->nb; o < p->g->op.n; o++)
         for (int i = 0; i < p->g->op.at[o].arg.n; i++) {
             const Arg *a = &p->g->op.at[o].arg.at[i];
-            n += a->kind == ARG_UPDATE && a->state && a->index == state && (d < 0 || device_of(p, o) == d);
+            n += a->kind == ARG_UPDATE && a->state && a->index == state && (d < 0 || runs_on(p, o, d));
         }
     return n;
 }
@@ -331,7 +332,40 @@ static void run_fold(Memory *m, const Action *k)
     }
 }
 
+/* What a replica has summed up when it comes to a level of the tree. */
+static Chain subtree(const Plan *p, int device, int level)
+{
+    int from = plan_replica(p, device) >> level << level;
+    return (Chain){from * plan_micro(p), (from + (1 << level)) * plan_micro(p)};
+}
+
+/* The sum of this replica and that of its neighbour in the tree. */
+static void run_merge(Memory *m, const Action *k)
+{
+    const Plan *p = m->p;
+    int own = -1, level = k->part;
+    for (int b = 0; b < p->buf.n; b++)
+        if (p->buf.at[b].device == m->device && p->buf.at[b].state == k->state && p->buf.at[b].origin == MADE)
+            own = b;
+    if (own < 0 || level < 0 || level >= plan_levels(p) || k->from_device != plan_partner(p, m->device, level))
+        die("device %d merges a gradient with device %d at level %d", m->device, k->from_device, level);
+    Chain *mine = chain_of(m, own, 0), theirs = subtree(p, k->from_device, level);
+    expect(m, own, 0, gradient_value(m, k->state, *mine), "merge");
+    expect(m, k->buf, k->slot, gradient_value(m, k->state, theirs), "merge");
+    if (mine->to - mine->from != theirs.to - theirs.from || (mine->to != theirs.from && theirs.to != mine->from))
+        die("device %d: a merge joins sums that are not neighbours", m->device);
+    mine->from = mine->from < theirs.from ? mine->from : theirs.from;
+    mine->to = mine->to > theirs.to ? mine->to : theirs.to;
+    put(m, own, 0, gradient_value(m, k->state, *mine));
+}
+
 /* ---- moves ------------------------------------------------------------------------------------------------------- */
+
+/* Between the same stages of two replicas */
+static bool across(const Memory *m, const Action *k)
+{
+    return plan_stage(m->p, k->peer) == plan_stage(m->p, m->device);
+}
 
 /* What a message carries: the same number on both sides. */
 static Value moved_value(const Memory *m, const Action *k, int from)
@@ -339,7 +373,7 @@ static Value moved_value(const Memory *m, const Action *k, int from)
     if (k->tensor >= 0)
         return tensor_value(m, k->tensor, k->mb);
     switch (m->p->g->state.at[k->state].kind) {
-    case S_GRAD: return gradient_value(m, k->state, whole(m));
+    case S_GRAD: return gradient_value(m, k->state, across(m, k) ? subtree(m->p, from, k->part) : whole(m));
     case S_NORM: return norm_value(m, k->state, partials_of(m->p, k->state, from));
     default:     return state_value(k->state, m->step + 1);         /* clip factors and weights of this update */
     }
@@ -439,6 +473,8 @@ static void run_move(Memory *m, const Action *k)
         run_zero(m, m->step + (k->kind == K_END));
     if (k->kind == K_GATHER) {
         run_gather(m, k);
+    } else if (k->kind == K_MERGE) {
+        run_merge(m, k);
     } else if (k->kind == K_LOAD) {
         if (m->p->g->tensor.at[k->tensor].of != k->input)
             die("device %d loads input %d into %s", m->device, k->input, m->p->buf.at[k->buf].name);

@@ -10,6 +10,8 @@
  *   send      begun right after the computation that made it; waited for after one more computation, or a few
  *   skips     a tensor goes straight from its producer to each device that reads it, once a micro-batch
  *   ties      the gradient of a remote use goes home before the update, the new weight comes back after it
+ *   replicas  before the update, level by level of the tree over replicas, two devices send each other every gradient of a
+ *             chunk and add what came; a few are under way at once, so that little room is needed
  *   norm      every device sends its vector of partial norms to the one that adds them in global order
  *   offload   copies to the host and back, last, where only the link is waited for: offload.c
  *
@@ -28,8 +30,9 @@
  */
 #include "dpgen.h"
 
-typedef struct {
+typedef struct {                /* between stages: a message of every replica */
     int tensor, state, src, dst, tag;
+    int level;                  /* between two replicas, of the same stage: level of their tree; else -1 */
     int *phases;                /* by chunk: bits of the phases that read it on dst */
     int made, made_in;          /* chunk and phase that produce it */
     bool *got;                  /* by micro-batch: its first reader has been met */
@@ -46,7 +49,7 @@ typedef struct {
     int chunks;
     Ints *users;                /* by state: operators that name it */
     /* of the device at hand */
-    int device;
+    int device, stage, base;    /* base: stage 0 of its replica */
     Actions *out;
     bool busy[256];             /* request numbers */
     int requests;
@@ -74,7 +77,7 @@ static int phases_of(ActionKind kind)
 static Msg *add_message(Comm *c, int tensor, int state, int src, int dst)
 {
     Msg *m = PUSH(&c->msg);
-    *m = (Msg){.tensor = tensor, .state = state, .src = src, .dst = dst, .tag = c->msg.n - 1};
+    *m = (Msg){.tensor = tensor, .state = state, .src = src, .dst = dst, .tag = c->msg.n - 1, .level = -1};
     m->phases = alloc(sizeof(int) * (size_t)c->chunks);
     m->got = alloc((size_t)c->p->g->micro);
     return m;
@@ -102,7 +105,7 @@ static void find_messages(Comm *c)
         int op = g->tensor.at[t].op;
         if (op < 0)
             continue;
-        for (int d = 0; d < c->p->devices; d++) {
+        for (int d = 0; d < plan_stages(c->p); d++) {
             bool read = false;
             for (int k = 0; k < c->chunks; k++)
                 read |= c->p->chunk_device.at[k] == d && phases[t * c->chunks + k];
@@ -153,7 +156,8 @@ static Action transfer(Comm *c, ActionKind kind, int msg, int mb)
     a.tensor = m->tensor;
     a.state = m->state;
     a.mb = mb;
-    a.peer = kind == K_SEND ? m->dst : m->src;
+    a.peer = m->level >= 0 ? plan_partner(c->p, c->device, m->level) : c->base + (kind == K_SEND ? m->dst : m->src);
+    a.part = m->level >= 0 ? m->level : 0;
     a.tag = m->tag;
     a.bytes = m->tensor >= 0 ? c->p->g->tensor.at[m->tensor].bytes : c->p->g->state.at[m->state].bytes;
     a.request = take_request(c);
@@ -211,6 +215,18 @@ static void wait_recv(Comm *c, int msg, int mb)
     die("device %d: message %d of micro-batch %d was never posted", c->device, msg, mb);
 }
 
+/* Wait for the send of (msg, mb) begun before. */
+static void wait_send(Comm *c, int msg)
+{
+    int kept = 0;
+    for (int i = 0; i < c->sent.n; i++)
+        if (c->sent.at[i].msg == msg)
+            put_wait(c, &c->sent.at[i]);
+        else
+            c->sent.at[kept++] = c->sent.at[i];
+    c->sent.n = kept;
+}
+
 /* Sends end after `age` computations. */
 static void wait_sends(Comm *c, int age)
 {
@@ -232,7 +248,7 @@ static Ints arrivals(Comm *c, const Action *k)
     Ints list = {0};
     for (int i = 0; i < c->msg.n; i++) {
         Msg *m = &c->msg.at[i];
-        if (m->dst != c->device || m->tensor < 0 || k->mb < 0 || m->got[k->mb])
+        if (m->dst != c->stage || m->tensor < 0 || k->mb < 0 || m->got[k->mb])
             continue;
         if (m->phases[k->chunk] & phases_of(k->kind)) {
             m->got[k->mb] = true;
@@ -278,14 +294,14 @@ static bool makes(const Comm *c, const Action *k, const Msg *m)
 static void put_sends(Comm *c, const Action *k)
 {
     for (int i = 0; i < c->msg.n; i++)
-        if (makes(c, k, &c->msg.at[i]))
+        if (c->msg.at[i].src == c->stage && makes(c, k, &c->msg.at[i]))
             put_send(c, i, k->mb);
 }
 
 static void find_lane(Comm *c, const Action *k)
 {
     for (int i = 0; i < c->msg.n; i++)
-        if (c->msg.at[i].dst == c->device && makes(c, k, &c->msg.at[i]))
+        if (c->msg.at[i].dst == c->stage && makes(c, k, &c->msg.at[i]))
             *PUSH(&c->lane[c->msg.at[i].src].sent) = (Sent){i, k->mb};
 }
 
@@ -293,11 +309,13 @@ static void find_lane(Comm *c, const Action *k)
 static void find_lanes(Comm *c)
 {
     const Plan *p = c->p;
-    c->lane = alloc(sizeof *c->lane * (size_t)p->devices);
-    for (int d = 0; d < p->devices && !c->eval; d++)
-        for (int i = 0; i < p->dev.at[d].order.n; i++)
-            if (d != c->device && p->dev.at[d].order.at[i].mb >= 0)
-                find_lane(c, &p->dev.at[d].order.at[i]);
+    c->lane = alloc(sizeof *c->lane * (size_t)plan_stages(p));
+    for (int d = 0; d < plan_stages(p) && !c->eval; d++) {
+        const Actions *order = &p->dev.at[c->base + d].order;
+        for (int i = 0; i < order->n; i++)
+            if (d != c->stage && order->at[i].mb >= 0)
+                find_lane(c, &order->at[i]);
+    }
     for (int chunk = 0; chunk < c->chunks && c->eval; chunk++)
         find_lane(c, &(Action){.kind = K_F, .chunk = chunk});
 }
@@ -356,8 +374,8 @@ static void find_update_messages(Comm *c)
         if (kind == S_VALUES || kind == S_MOMENT1 || kind == S_MOMENT2)
             continue;
         bool late = kind == S_PARAM || kind == S_COPY;      /* made by the update, read by the next step */
-        for (int src = 0; src < c->p->devices; src++)
-            for (int dst = 0; dst < c->p->devices; dst++) {
+        for (int src = 0; src < plan_stages(c->p); src++)
+            for (int dst = 0; dst < plan_stages(c->p); dst++) {
                 if (src == dst || !used_on(c, s, src, kind != S_GRAD, false))
                     continue;
                 bool wanted = kind == S_GRAD
@@ -378,7 +396,7 @@ static void end_recv(Comm *c, int msg, int part)
         return;
     Action a = blank(K_GATHER);
     a.state = c->msg.at[msg].state;
-    a.from_device = c->msg.at[msg].src;
+    a.from_device = c->base + c->msg.at[msg].src;
     put(c, a);
 }
 
@@ -390,9 +408,10 @@ static void put_update_messages(Comm *c, int part)
     int under_way = 0;
     for (int i = 0; i < c->msg.n; i++) {
         const Msg *m = &c->msg.at[i];
-        if (m->state < 0 || part_of(&g->state.at[m->state]) != part || (m->src != c->device && m->dst != c->device))
+        if (m->state < 0 || m->level >= 0 || part_of(&g->state.at[m->state]) != part ||
+            (m->src != c->stage && m->dst != c->stage))
             continue;
-        if (m->src == c->device)
+        if (m->src == c->stage)
             put_send(c, i, -1);
         else {
             put_recv(c, i, -1);
@@ -409,6 +428,57 @@ static void put_update_messages(Comm *c, int part)
         end_recv(c, got.at[k], part);
 }
 
+/* ---- replicas ------------------------------------------------------------------------------------------------------ */
+
+static void find_merges(Comm *c)
+{
+    const Graph *g = c->p->g;
+    for (int level = 0; level < plan_levels(c->p); level++)
+        for (int s = 0; s < g->state.n; s++)
+            if (g->state.at[s].kind == S_GRAD) {
+                int stage = device_of(c->p, g->state.at[s].op);
+                add_message(c, -1, s, stage, stage)->level = level;
+            }
+}
+
+static void end_merge(Comm *c, const Action *k, int msg)
+{
+    Action a = blank(K_MERGE);
+    wait_recv(c, msg, -1);
+    wait_send(c, msg);
+    a.chunk = k->chunk;
+    a.part = k->part;
+    a.from_device = k->from_device;
+    a.state = c->msg.at[msg].state;
+    a.bytes = c->p->g->state.at[a.state].bytes;
+    put(c, a);
+}
+
+enum { WINDOW = 8 };            /* gradients under way between two replicas; no more than twice the largest, in bytes */
+
+/* The gradients of a chunk, both ways and then added, in the order of the states: the same on both sides. */
+static void put_merge(Comm *c, const Action *k)
+{
+    const Graph *g = c->p->g;
+    Ints list = {0};
+    Bytes largest = 0, way = 0;
+    for (int i = 0; i < c->msg.n; i++)
+        if (c->msg.at[i].level == k->part && c->p->chunk.at[g->state.at[c->msg.at[i].state].op] == k->chunk) {
+            Bytes bytes = g->state.at[c->msg.at[i].state].bytes;
+            *PUSH(&list) = i;
+            largest = bytes > largest ? bytes : largest;
+        }
+    for (int i = 0, first = 0; i < list.n; i++) {
+        put_recv(c, list.at[i], -1);
+        put_send(c, list.at[i], -1);
+        way += g->state.at[c->msg.at[list.at[i]].state].bytes;
+        if (i + 1 < list.n && i + 1 - first < WINDOW && way < largest)
+            continue;
+        for (way = 0; first <= i; first++)
+            end_merge(c, k, list.at[first]);
+    }
+}
+
 /* ---- the lists ------------------------------------------------------------------------------------------------------- */
 
 static void put_head(Comm *c)
@@ -416,7 +486,7 @@ static void put_head(Comm *c)
     const Graph *g = c->p->g;
     put(c, blank(K_BEGIN));
     for (int i = 0; i < g->count.n; i++) {
-        if (device_of(c->p, g->count.at[i].op) != c->device)
+        if (device_of(c->p, g->count.at[i].op) != c->stage)
             continue;
         Action a = blank(K_COUNT);
         a.input = i;
@@ -442,7 +512,8 @@ static void put_compute(Comm *c, const Action *k, const Ints *now, const Action 
     }
     for (int i = 0; i < now->n; i++)
         wait_recv(c, now->at[i], k->mb);
-    put(c, *k)->acc = k->kind == K_F ? k->mb > 0 : k->acc;      /* forward only adds up the loss of the step */
+    bool first = k->mb == plan_first(c->p, c->device);
+    put(c, *k)->acc = k->kind == K_F ? !first && !c->eval : k->acc;     /* forward only adds up the loss of the step */
     if (k->chunk >= 0 && k->mb >= 0)
         put_sends(c, k);
 }
@@ -464,6 +535,8 @@ static void step_list(Comm *c, const Backward *back)
         bool more = next < order->n;
         if (k->kind == K_FOLD)
             put(c, *k);
+        else if (k->kind == K_MERGE)
+            put_merge(c, k);
         else
             put_compute(c, k, &first.at[j], more ? &order->at[next] : NULL, more ? &first.at[next] : NULL,
                         k->chunk >= 0 ? &back[k->chunk] : NULL);
@@ -478,7 +551,7 @@ static void eval_list(Comm *c)
 {
     put_head(c);
     for (int chunk = 0; chunk < c->chunks; chunk++) {
-        if (c->p->chunk_device.at[chunk] != c->device)
+        if (c->p->chunk_device.at[chunk] != c->stage)
             continue;
         Action k = blank(K_F);
         k.chunk = chunk;
@@ -496,6 +569,8 @@ static void start(Comm *c, int device, Actions *out)
 {
     const Graph *g = c->p->g;
     c->device = device;
+    c->stage = plan_stage(c->p, device);
+    c->base = device - c->stage;
     c->out = out;
     c->eval = out == &c->p->dev.at[device].eval;
     c->part = -1;
@@ -543,6 +618,7 @@ int comm(Plan *p)
         return comm_async(p, back);
     find_messages(&c);
     find_update_messages(&c);
+    find_merges(&c);
     c.slack = 1;
     for (write_lists(&c, back); stuck(p) && c.slack < MOST_SLACK; write_lists(&c, back))
         c.slack *= 2;

@@ -27,6 +27,7 @@ typedef struct {
     int *state;                 /* [state] -> buffer of this device, + 1 */
     int *norm_in;               /* [peer] -> buffer of received partial norms, + 1 */
     int *host;                  /* [tensor] -> host buffer, + 1 */
+    int *merge;                 /* [level * states + state] -> buffer of a received gradient, + 1 */
     Strs handle;                /* what each handle is for */
     bool eval;
     int chunk;                  /* of the routine being written; -1 in the update */
@@ -57,15 +58,16 @@ static int tensor_buf(Lower *w, int t, Origin origin)
     return *slot - 1;
 }
 
-/* Who owns the value of a state: parameters and what follows them live with their first use. */
+/* Who owns the value of a state: parameters and what follows them live with their first use, in every replica. */
 static int owner_of(const Lower *w, int s)
 {
     const Graph *g = w->p->g;
     const State *x = &g->state.at[s];
+    int base = w->device - plan_stage(w->p, w->device);
     if (x->kind == S_GRAD)
-        return device_of(w->p, x->op);
+        return base + device_of(w->p, x->op);
     if (x->param >= 0)
-        return device_of(w->p, g->state.at[x->param].op);
+        return base + device_of(w->p, g->state.at[x->param].op);
     return -1;
 }
 
@@ -94,6 +96,18 @@ static int norm_buf(Lower *w, int s, int peer)
     return w->norm_in[peer] - 1;
 }
 
+/* What another replica has summed up of a gradient; one for each level, so that none lives longer than its own. */
+static int merge_buf(Lower *w, int s, int level, int peer)
+{
+    const State *x = &w->p->g->state.at[s];
+    int *slot = &w->merge[level * w->p->g->state.n + s];
+    if (*slot == 0)
+        *slot = 1 + new_buf(w, (Buf){.name = strf("%s_in%d", x->name, peer), .state = s, .tensor = -1,
+            .chunk = w->p->chunk.at[x->op], .origin = RECEIVED, .peer = peer, .op = -1, .bytes = x->bytes, .birth = AT_RECV,
+            .death = AT_U});
+    return *slot - 1;
+}
+
 /* The buffer from which a call of the routine at hand reads tensor t. */
 static int read_buf(Lower *w, int t)
 {
@@ -104,7 +118,7 @@ static int read_buf(Lower *w, int t)
         return tensor_buf(w, t, REMADE);
     if (w->backward && x->kind != T_GRAD && w->back[w->chunk].fetched[t])
         return tensor_buf(w, t, FETCHED);
-    return tensor_buf(w, t, device_of(w->p, x->op) == w->device ? MADE : RECEIVED);
+    return tensor_buf(w, t, runs_on(w->p, x->op, w->device) ? MADE : RECEIVED);
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
@@ -274,6 +288,8 @@ static int moved_buf(Lower *w, const Action *k)
     const Graph *g = w->p->g;
     if (kind == K_GATHER)
         return norm_buf(w, k->state, k->from_device);
+    if (kind == K_MERGE || (kind == K_RECV && k->state >= 0 && plan_stage(w->p, k->peer) == plan_stage(w->p, w->device)))
+        return merge_buf(w, k->state, k->part, kind == K_MERGE ? k->from_device : k->peer);
     if (k->state >= 0)
         return kind == K_RECV && g->state.at[k->state].kind == S_NORM ? norm_buf(w, k->state, k->peer)
                                                                       : state_buf(w, k->state);
@@ -424,7 +440,7 @@ static void find_pools(Lower *w, int from)
         Buf *b = &p->buf.at[i];
         const Touch *t = &touch[i];
         if (b->state >= 0) {
-            bool sums = p->g->state.at[b->state].kind == S_GRAD && (p->g->groups > 1 || holds);
+            bool sums = p->g->state.at[b->state].kind == S_GRAD && (order_accumulators(p) > 1 || holds);
             if (b->birth == AT_ALWAYS && (sums || b->death != AT_ALWAYS))
                 b->pool = pool_of(p, b);
             continue;
@@ -450,6 +466,7 @@ static void lower_device(Lower *w, int device)
     w->handle = (Strs){0};
     w->state = alloc(sizeof(int) * (size_t)p->g->state.n);
     w->norm_in = alloc(sizeof(int) * (size_t)p->devices);
+    w->merge = alloc(sizeof(int) * (size_t)(plan_levels(p) * p->g->state.n + 1));
     for (int e = 0; e < 2; e++)
         for (int o = 0; o < 4; o++)
             w->tensor[e][o] = alloc(nt);

@@ -158,7 +158,7 @@ static void find_actions(Offload *x)
 
 static bool in_list(const Offload *x, int chunk, ActionKind kind)
 {
-    return *action_of(x, chunk, kind, 0) >= 0;
+    return *action_of(x, chunk, kind, plan_first(x->p, x->device)) >= 0;
 }
 
 static void find_away(Offload *x, int chunk)
@@ -323,7 +323,8 @@ static int piece_at(const Offload *x, int action, int call, bool end)
 
 static void find_copies(Offload *x)
 {
-    for (int mb = 0; mb < x->p->g->micro; mb++)
+    int first = plan_first(x->p, x->device);
+    for (int mb = first; mb < first + plan_micro(x->p); mb++)
         for (int a = 0; a < x->away.n; a++) {
             const Away *w = &x->away.at[a];
             int f = *action_of(x, w->chunk, K_F, mb), b = *action_of(x, w->chunk, w->kind, mb);
@@ -517,7 +518,7 @@ void offload(Plan *p, int device, const Backward *back, Actions *list)
     p->dev.at[device].copies = 0;
     find_actions(&x);
     for (int c = 0; c < p->chunk_device.n; c++)
-        if (p->chunk_device.at[c] == device)
+        if (p->chunk_device.at[c] == plan_stage(p, device))
             find_away(&x, c);
     if (x.away.n == 0)
         return;

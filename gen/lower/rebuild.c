@@ -23,6 +23,11 @@ int device_of(const Plan *p, int op)
     return p->chunk_device.at[p->chunk.at[op]];
 }
 
+bool runs_on(const Plan *p, int op, int device)
+{
+    return device_of(p, op) == plan_stage(p, device);
+}
+
 typedef struct {
     const Plan *p;
     int chunk, variant;

@@ -69,6 +69,8 @@ Ns sim_action(const Plan *p, int device, const Action *k)
         return 0;
     case K_BEGIN: case K_COUNT: case K_END:
         return small_ns;
+    case K_MERGE:
+        return small_ns + 3 * k->bytes / copy_per_ns;
     case K_LOAD: case K_GATHER:
         return small_ns + k->bytes / copy_per_ns;
     case K_VERSION:

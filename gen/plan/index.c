@@ -155,7 +155,7 @@ static void find_moments(Live *x, int chunk)
     Moment m = {0};
     x->delay[chunk] = order_delay(x->p, chunk);
     x->steps[chunk] = order_steps(x->p, device);
-    x->levels[chunk] = order_accumulators(x->g->groups) * (order_holds(x->p, device) ? 2 : 1);
+    x->levels[chunk] = order_accumulators(x->p) * (order_holds(x->p, device) ? 2 : 1);
     for (int i = 0; i < run.n; i++) {
         const Action *k = &run.at[i];
         int after = i + 1;

@@ -44,15 +44,16 @@ static Ns *times(const Question *q)
     return summed(sum, g->nf);
 }
 
-static Bytes *states(const Graph *g)
+static Bytes *states(const Plan *p)
 {
+    const Graph *g = p->g;
     Bytes *sum = alloc(sizeof *sum * (size_t)(g->nf + 1));
     for (int s = 0; s < g->state.n; s++) {
         const State *x = &g->state.at[s];
         if (x->param < 0)
             continue;
         bool grad = x->kind == S_GRAD;
-        sum[(grad ? x->op : g->state.at[x->param].op) + 1] += x->bytes * (grad ? order_accumulators(g->groups) : 1);
+        sum[(grad ? x->op : g->state.at[x->param].op) + 1] += x->bytes * (grad ? order_accumulators(p) : 1);
     }
     return summed(sum, g->nf);
 }
@@ -102,7 +103,7 @@ static bool plan(const Question *q, Answer *a, int guard)
     const Graph *g = q->p->g;
     Ns *time = times(q);
     Asked x = {q, capuchin_open(q, time[g->nf] / q->chunks), own_of(q->p).base};
-    Halves h = {.n = q->n, .stages = q->chunks, .cut = q->cut, .time = time, .fixed = states(g), .saved = saved(g),
+    Halves h = {.n = q->n, .stages = q->chunks, .cut = q->cut, .time = time, .fixed = states(q->p), .saved = saved(g),
                 .flight = q->flight, .hidden = hidden(q, time[g->nf]), .guard = guard, .price = price_stage, .ctx = &x};
     a->last = alloc(sizeof *a->last * (size_t)q->chunks);
     if (!halves(&h, a->last, &a->value))

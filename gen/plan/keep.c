@@ -119,7 +119,7 @@ static int flight_of(const Plan *p, int device)
 static Span span_under(const Plan *p, const int *fate, int first, int last)
 {
     Span s;
-    span_open(&s, reads_of(p->g, p->c, fate));
+    span_open(&s, reads_of(p, fate));
     span_start(&s, first);
     while (s.last < last)
         span_grow(&s);

@@ -215,16 +215,18 @@ static Bytes most_backward(Live *x, bool sending)
 
 /* ---- sums -------------------------------------------------------------------------------------------------------- */
 
-/* Gradients of uses elsewhere come home for the update. */
+/* Before the update, gradients of other replicas arrive, a few at a time (comm.c); in it, those of uses elsewhere come
+ * home. */
 static Bytes take_states(Live *x)
 {
-    Bytes visiting = 0, norms = 0;
+    Bytes visiting = 0, norms = 0, largest = 0;
     x->load.states = x->fixed * x->steps[x->chunk];
     for (int o = x->first; o <= x->last; o++)
         for (int i = 0; i < x->use[o].n; i++) {
             const State *s = &x->g->state.at[x->use[o].at[i]];
             bool home = x->g->state.at[s->param].op >= x->first;
             x->load.states += x->levels[x->chunk] * index_align(s->bytes);
+            largest = index_align(s->bytes) > largest && plan_replicas(x->p) > 1 ? index_align(s->bytes) : largest;
             if (x->met[s->param] != x->round) {
                 x->met[s->param] = x->round;
                 x->load.states += home ? x->owner[s->param] : x->guest[s->param];
@@ -235,7 +237,7 @@ static Bytes take_states(Live *x)
             visiting -= home ? index_align(s->bytes) : 0;
         }
     x->load.states += norms;
-    return visiting;
+    return visiting > 2 * largest ? visiting : 2 * largest;
 }
 
 static void cross(Live *x, int t, Border *b)

@@ -246,16 +246,17 @@ static void try_limit(Doctor *x, Bytes need)
 static void try_stages(Doctor *x)
 {
     int from = x->m->plan.stages_max + 1, n = x->m->devices.n;
-    if (x->m->plan.cuts.n)
+    if (x->m->plan.cuts.n || x->m->plan.map.n)
         return;
-    for (int stages = from; stages <= n || stages < from + 4; stages++) {
+    for (int stages = from; stages * x->m->plan.replicas <= n || stages < from + 4; stages++) {
         Model *v = variant(x->m);
-        while (v->devices.n < stages)
+        while (v->devices.n < stages * x->m->plan.replicas)
             *PUSH(&v->devices) = x->m->devices.at[n - 1];
         v->plan.stages_min = v->plan.stages_max = stages;
         if (!fits(x, v))
             continue;
-        const char *where = stages > n ? strf(" (on as many devices like %s)", x->m->devices.at[n - 1].name) : "";
+        const char *like = x->m->devices.at[n - 1].name;
+        const char *where = stages * x->m->plan.replicas > n ? strf(" (on as many devices like %s)", like) : "";
         promise(x, strf("--stages %d%s", stages, where));
         return;
     }
@@ -356,7 +357,7 @@ static void try_without_same_stage(Doctor *x)
 /* Fewer stages, the most that fit: a lower minimum alone would let the planner choose. */
 static void try_fewer(Doctor *x, int from)
 {
-    for (int stages = from; stages > 0 && !x->m->plan.cuts.n; stages--) {
+    for (int stages = from; stages > 0 && !x->m->plan.cuts.n && !x->m->plan.map.n; stages--) {
         Model *v = variant(x->m);
         v->plan.stages_min = v->plan.stages_max = stages;
         if (!fits(x, v))
@@ -376,18 +377,19 @@ static int most_stages(const Graph *g)
 
 static void no_cut_at_all(const Plan *p, Doctor *x)
 {
-    int most = most_stages(p->g);
-    if (p->devices > most)
-        fprintf(stderr, "  the model has %d operators%s, so it has at most %d stage%s; %d are asked for\n", p->g->nf,
-                most < p->g->nf ? ", some of them never apart" : "", most, most > 1 ? "s" : "", p->devices);
+    int most = most_stages(p->g), n = p->chunk_device.n;
+    const char *part = p->chunks > 1 ? "chunk" : "stage";
+    if (n > most)
+        fprintf(stderr, "  the model has %d operators%s, so it has at most %d %s%s; %d are asked for\n", p->g->nf,
+                most < p->g->nf ? ", some of them never apart" : "", most, part, most > 1 ? "s" : "", n);
     else
-        fprintf(stderr, "  schedule %s, %d operators and plan.constraints leave no cut into %d stage%s\n", p->schedule,
-                p->g->nf, p->devices, p->devices > 1 ? "s" : "");
-    try_fewer(x, p->devices > most ? most : p->devices - 1);
+        fprintf(stderr, "  schedule %s, %d operators and plan.constraints leave no cut into %d %s%s\n", p->schedule,
+                p->g->nf, n, part, n > 1 ? "s" : "");
+    try_fewer(x, n > most ? most / p->chunks : plan_stages(p) - 1);
     try_without(x, "cut_after", offsetof(PlanSpec, cut_after));
     try_without(x, "no_cut", offsetof(PlanSpec, no_cut));
     try_without_same_stage(x);
-    if (p->devices < most)
+    if (n < most)
         try_stages(x);
     if (x->found)
         fputc('\n', stderr);

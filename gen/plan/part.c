@@ -206,8 +206,26 @@ static Bytes *limits(const Plan *p, const Bytes *limit, Bytes more)
     return all;
 }
 
-static Question ask(const Plan *p, const char *cut, const Bytes *limit)
+/* What a planner sees of several replicas: the first one, as if its micro-batches were all. */
+static const Plan *first_replica(const Plan *p)
 {
+    if (plan_replicas(p) == 1)
+        return p;
+    Plan *one = alloc(sizeof *one);
+    Graph *g = alloc(sizeof *g);
+    *g = *p->g;
+    g->micro = plan_micro(p);
+    g->groups /= plan_replicas(p);
+    *one = *p;
+    one->g = g;
+    one->devices = plan_stages(p);
+    one->replicas = 0;
+    return one;
+}
+
+static Question ask(const Plan *plan, const char *cut, const Bytes *limit)
+{
+    const Plan *p = first_replica(plan);
     int chunks = p->chunk_device.n, *flight = alloc(sizeof *flight * (size_t)chunks);
     for (int s = 0; s < chunks; s++)
         flight[s] = order_flight(p, s);

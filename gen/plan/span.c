@@ -113,10 +113,12 @@ static void add_state(Reads *r, int state)
     }
 }
 
-const Reads *reads_of(const Graph *g, const Cost *c, const int *fate)
+const Reads *reads_of(const Plan *p, const int *fate)
 {
+    const Graph *g = p->g;
+    const Cost *c = p->c;
     Reads *r = alloc(sizeof *r);
-    *r = (Reads){.g = g, .fate = fate, .levels = order_accumulators(g->groups)};
+    *r = (Reads){.g = g, .fate = fate, .levels = order_accumulators(p)};
     r->use = alloc(sizeof *r->use * (size_t)g->nf);
     r->read = alloc((size_t)g->tensor.n);
     r->home = alloc(sizeof *r->home * (size_t)g->state.n);

@@ -8,7 +8,7 @@
 #include "../dpgen.h"
 
 typedef struct Reads Reads;     /* of each forward operator and its backward ones: built once for a graph */
-const Reads *reads_of(const Graph *g, const Cost *c, const int *fate);
+const Reads *reads_of(const Plan *p, const int *fate);
 
 typedef struct {
     const Reads *reads;

@@ -101,8 +101,9 @@ static void take_tensors(Units *u, const Graph *g, const int *of)
     }
 }
 
-static void take_states(Units *u, const Graph *g, const int *of)
+static void take_states(Units *u, const Plan *p, const int *of)
 {
+    const Graph *g = p->g;
     bool *copied = alloc((size_t)g->state.n);
     for (int s = 0; s < g->state.n; s++)
         if (g->state.at[s].kind == S_COPY)
@@ -112,7 +113,7 @@ static void take_states(Units *u, const Graph *g, const int *of)
         if (x->param < 0)
             continue;
         int grad = x->kind == S_GRAD, at = of[grad ? x->op : g->state.at[x->param].op];
-        u->states[at] += x->bytes * (grad ? order_accumulators(g->groups) : 1);
+        u->states[at] += x->bytes * (grad ? order_accumulators(p) : 1);
         if (x->kind == S_COPY || (x->kind == S_PARAM && !copied[s]))
             u->params[at] += x->bytes;
     }
@@ -136,7 +137,7 @@ Units units_of(const Plan *p, const char *cut, int least)
         u.forward[of[g->op.at[o].fwd]] += o < g->nf ? cost_op(p->c, 0, o) : 0;
     }
     take_tensors(&u, g, of);
-    take_states(&u, g, of);
+    take_states(&u, p, of);
     return u;
 }
 

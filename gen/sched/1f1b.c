@@ -14,13 +14,13 @@
 
 int schedule_1f1b(Plan *p)
 {
-    int m = (int)p->g->micro;
+    int m = plan_micro(p), stages = plan_stages(p);
     if (p->chunks > 1) {
         sched_list(p, false);
         return 0;
     }
-    for (int d = 0; d < p->devices; d++) {
-        int warm = p->devices - 1 - d < m ? p->devices - 1 - d : m;
+    for (int d = 0; d < stages; d++) {
+        int warm = stages - 1 - d < m ? stages - 1 - d : m;
         for (int k = 0; k < warm; k++)
             sched_put(p, d, K_F, d, k);
         for (int k = 0; k < m; k++) {

@@ -11,11 +11,14 @@
  *   aligned    messages between two chunks are taken in the order in which they are made
  *   chain      W of a chunk is ascending in micro-batches; the accumulators, replayed as the ranges they hold, end with
  *              the whole step in slot 0, every group an ascending chain, every fold of two equal neighbours
+ *   merge      two replicas exchange what they hold of a chunk at the same place of their lists: equal neighbours of the
+ *              tree, which both hold together from then on
  *   update     parts 0, 1, 2 in this order, once a chunk and step, after all its W
  *   version    forward and backward of step t read the version that the schedule's name promises, when it is made and while
  *              it is one of delay + 1 copies; an update makes version t+1 of version t, and copies that first
  *
  * An asynchronous list is replayed as runs of one step up to a few more than the pieces hold, micro-batches numbered through.
+ * Each replica has chunks and messages of its own; only merges join them.
  *
  * The second row is the data dependence of a chain of chunks.  Tensors that skip chunks are checked where messages
  * exist, in check_comm.  Cost: linear in actions times devices.
@@ -31,12 +34,14 @@ typedef struct {
     Actions *list;              /* by device: the run */
     int m, chunks, slots;       /* micro-batches of the run */
     unsigned char *done;        /* [chunk * m + mb]: bits of F, B, I, W */
-    Channel *down, *up;         /* by chunk: to the next one, to the one before */
-    Range *sum;                 /* [chunk * slots + slot] */
-    int *last_w, *part;         /* by chunk: last micro-batch, parts of updates done */
-    int *made;                  /* by chunk: the newest version */
-    bool *copied;               /* by chunk: it may be updated */
+    Channel *down, *up;         /* by chunk of all replicas: to the next one, to the one before */
+    Range *sum;                 /* [(chunk of all replicas * 2 + step % 2) * slots + slot] */
+    int *last_w, *part;         /* by chunk of all replicas: last micro-batch, next part of the update */
+    int *made;                  /* by chunk of all replicas: the newest version */
+    bool *copied;               /* by chunk of all replicas: it may be updated */
     int *next;                  /* by device */
+    bool *merged;               /* by device: its partner has done the merge at hand */
+    int device, first, row;     /* at hand: its first micro-batch; chunk 0 of its replica, of all replicas */
 } Check;
 
 enum { DONE_F = 1, DONE_B = 2, DONE_I = 4, DONE_W = 8 };
@@ -93,14 +98,15 @@ static Range *sum_of(Check *x, const Action *k, int slot)
 {
     if (slot < 0 || slot >= x->slots)
         wrong(k, "its accumulator is not one of 1 + log2(groups)");
-    return &x->sum[(k->chunk * 2 + k->step % 2) * x->slots + slot];
+    return &x->sum[((x->row + k->chunk) * 2 + k->step % 2) * x->slots + slot];
 }
 
 static void add(Check *x, const Action *k)
 {
     int64_t size = x->p->g->micro / x->p->g->groups;
     Range *s = sum_of(x, k, k->group);
-    if (k->mb != ++x->last_w[k->chunk])
+    int at = k->mb - k->step * (int)x->p->g->micro - x->first + k->step * plan_micro(x->p);
+    if (at != ++x->last_w[x->row + k->chunk])
         wrong(k, "weight gradients are not in ascending order");
     if (k->acc != (k->mb % size != 0))
         wrong(k, "a chain begins where a group begins, and only there");
@@ -122,20 +128,49 @@ static void fold(Check *x, const Action *k)
     from->from = from->to = 0;
 }
 
+static bool is_merge(const Check *x, int device, const Action *k)
+{
+    const Actions *list = &x->list[device];
+    const Action *y = x->next[device] < list->n ? &list->at[x->next[device]] : NULL;
+    return y && y->kind == K_MERGE && y->chunk == k->chunk && y->part == k->part && y->from_device == x->device;
+}
+
+/* Both sides at once, when both are there; the other then finds it done. */
+static bool merge(Check *x, const Action *k)
+{
+    int other = k->from_device, stages = plan_stages(x->p);
+    if (k->part < 0 || k->part >= plan_levels(x->p) || other != plan_partner(x->p, x->device, k->part))
+        wrong(k, "is merged with something else than its neighbour at that level");
+    if (x->merged[x->device]) {
+        x->merged[x->device] = false;
+        return true;
+    }
+    if (!is_merge(x, other, k))
+        return false;
+    Range *mine = sum_of(x, k, 0), *theirs = &x->sum[((other / stages * x->chunks + k->chunk) * 2 + k->step % 2) * x->slots];
+    Range *low = mine->from < theirs->from ? mine : theirs, *high = low == mine ? theirs : mine;
+    int64_t size = low->to - low->from, from = low->from - k->step * x->p->g->micro;
+    if (low->to != high->from || high->to - high->from != size || size == 0 || from % (2 * size))
+        wrong(k, "merges two sums that are not equal neighbours of the tree");
+    *low = *high = (Range){low->from, high->to};
+    x->merged[other] = true;
+    return true;
+}
+
 static void update(Check *x, const Action *k)
 {
     Range *all = sum_of(x, k, 0);
     int64_t m = x->p->g->micro;
-    int done = x->part[k->chunk]++;
+    int at = x->row + k->chunk, done = x->part[at]++;
     if (all->from != k->step * m || all->to != (k->step + 1) * m)
         wrong(k, "is updated before the gradient is whole");
     if (k->step != done / 3 || k->part != done % 3)
         wrong(k, "the parts of its update are not 0, 1, 2");
     if (k->part < 2)
         return;
-    if (k->version != x->made[k->chunk]++ || x->copied[k->chunk] != (order_delay(x->p, k->chunk) > 0))
+    if (k->version != x->made[at]++ || x->copied[at] != (order_delay(x->p, k->chunk) > 0))
         wrong(k, "is updated from another version than the newest, or without keeping that");
-    x->copied[k->chunk] = false;
+    x->copied[at] = false;
     *all = (Range){0, 0};
 }
 
@@ -153,7 +188,7 @@ static int promised(const Plan *p, int chunk)
 
 static void read_version(const Check *x, const Action *k)
 {
-    int behind = promised(x->p, k->chunk), made = x->made[k->chunk], reads = k->version > 0 ? k->version : 0;
+    int behind = promised(x->p, k->chunk), made = x->made[x->row + k->chunk], reads = k->version > 0 ? k->version : 0;
     if (k->version != k->step - behind)
         die("check_order: chunk %d, step %d reads version %d of the weights, and schedule %s promises %d", k->chunk, k->step,
             k->version, x->p->schedule, k->step - behind);
@@ -167,9 +202,10 @@ static void read_version(const Check *x, const Action *k)
 
 static void copy_version(Check *x, const Action *k)
 {
-    if (x->copied[k->chunk] || k->version != x->made[k->chunk])
+    int at = x->row + k->chunk;
+    if (x->copied[at] || k->version != x->made[at])
         wrong(k, "copies another version than the newest");
-    x->copied[k->chunk] = true;
+    x->copied[at] = true;
 }
 
 /* ---- the replay -------------------------------------------------------------------------------------------------- */
@@ -178,7 +214,8 @@ static bool forward(Check *x, const Action *k)
 {
     int c = k->chunk;
     read_version(x, k);
-    if (!exchange(x, k, c - 1, c > 0 ? &x->down[c - 1] : NULL, c + 1, &x->down[c], DONE_F))
+    Channel *down = x->down + x->row;
+    if (!exchange(x, k, c - 1, c > 0 ? &down[c - 1] : NULL, c + 1, &down[c], DONE_F))
         return false;
     if (done(x, c, k->mb))
         wrong(k, "has two forwards");
@@ -190,7 +227,8 @@ static bool backward(Check *x, const Action *k)
 {
     int c = k->chunk;
     read_version(x, k);
-    if (!exchange(x, k, c + 1, &x->up[c + 1], c - 1, &x->up[c], DONE_B | DONE_I))
+    Channel *up = x->up + x->row;
+    if (!exchange(x, k, c + 1, &up[c + 1], c - 1, &up[c], DONE_B | DONE_I))
         return false;
     if (done(x, c, k->mb) != DONE_F)
         wrong(k, "backward needs one forward, and no backward before");
@@ -203,10 +241,15 @@ static bool backward(Check *x, const Action *k)
 /* False: it waits for another device. */
 static bool replay(Check *x, int device, const Action *k)
 {
-    if (k->chunk < 0 || k->chunk >= x->chunks || x->p->chunk_device.at[k->chunk] != device)
+    if (k->chunk < 0 || k->chunk >= x->chunks || x->p->chunk_device.at[k->chunk] != plan_stage(x->p, device))
         die("check_order: an action of chunk %d on device %d", k->chunk, device);
-    if (k->kind != K_U && k->kind != K_VERSION && (k->mb < 0 || k->mb >= x->m))
-        wrong(k, "there is no such micro-batch");
+    x->device = device;
+    x->first = plan_first(x->p, device);
+    x->row = plan_replica(x->p, device) * x->chunks;
+    int mb = k->mb - k->step * (int)x->p->g->micro;
+    bool whole = k->kind == K_U || k->kind == K_VERSION || k->kind == K_MERGE;
+    if (!whole && (k->mb >= x->m || mb < x->first || mb >= x->first + plan_micro(x->p)))
+        wrong(k, "is not one of its micro-batches");
     switch (k->kind) {
     case K_F:
         return forward(x, k);
@@ -225,6 +268,8 @@ static bool replay(Check *x, int device, const Action *k)
     case K_VERSION:
         copy_version(x, k);
         return true;
+    case K_MERGE:
+        return merge(x, k);
     case K_U:
         update(x, k);
         return true;
@@ -248,12 +293,11 @@ static Actions *runs_of(const Plan *p, int steps)
 
 static void open_check(Check *x, const Plan *p, int steps)
 {
-    size_t chunks;
     *x = (Check){.p = p, .list = runs_of(p, steps), .m = (int)p->g->micro * steps, .chunks = p->chunk_device.n, .slots = 1};
-    for (int64_t n = p->g->groups; n > 1; n >>= 1)
+    for (int64_t n = p->g->groups / plan_replicas(p); n > 1; n >>= 1)
         x->slots++;
-    chunks = (size_t)x->chunks;
-    x->done = alloc(chunks * (size_t)x->m);
+    size_t chunks = (size_t)(x->chunks * plan_replicas(p));
+    x->done = alloc((size_t)x->chunks * (size_t)x->m);
     x->down = alloc(sizeof(Channel) * (chunks + 1));
     x->up = alloc(sizeof(Channel) * (chunks + 1));
     x->sum = alloc(sizeof(Range) * chunks * (size_t)x->slots * 2);
@@ -262,7 +306,8 @@ static void open_check(Check *x, const Plan *p, int steps)
     x->last_w = alloc(sizeof(int) * chunks);
     x->part = alloc(sizeof(int) * chunks);
     x->next = alloc(sizeof(int) * (size_t)p->devices);
-    for (int c = 0; c < x->chunks; c++)
+    x->merged = alloc((size_t)p->devices);
+    for (size_t c = 0; c < chunks; c++)
         x->last_w[c] = -1;
 }
 
@@ -281,13 +326,13 @@ static void check_run(const Plan *p, int steps)
     for (int d = 0; d < p->devices; d++)
         if (x.next[d] < x.list[d].n)
             die("check_order: device %d waits for ever at action %d of %d", d, x.next[d], x.list[d].n);
-    for (int c = 0; c < x.chunks; c++) {
+    for (int c = 0; c < x.chunks * plan_replicas(p); c++)
         if (x.part[c] != 3 * steps)
-            die("check_order: chunk %d has %d parts of the update, not %d", c, x.part[c], 3 * steps);
+            die("check_order: chunk %d has %d parts of the update, not %d", c % x.chunks, x.part[c], 3 * steps);
+    for (int c = 0; c < x.chunks; c++)
         for (int k = 0; k < x.m; k++)
             if (done(&x, c, k) != (DONE_F | DONE_B) && done(&x, c, k) != (DONE_F | DONE_I | DONE_W))
                 die("check_order: chunk %d, micro-batch %d: not all of F and B, or F, I and W", c, k);
-    }
 }
 
 /* In a run of `overlap` steps prologue and epilogue meet; three more have the steady state, and every piece beside itself. */

@@ -12,12 +12,12 @@
 
 int schedule_gpipe(Plan *p)
 {
-    int m = (int)p->g->micro;
+    int m = plan_micro(p), stages = plan_stages(p);
     if (p->chunks > 1) {
         sched_list(p, true);
         return 0;
     }
-    for (int d = 0; d < p->devices; d++) {
+    for (int d = 0; d < stages; d++) {
         for (int k = 0; k < m; k++)
             sched_put(p, d, K_F, d, k);
         for (int k = 0; k < m; k++)

@@ -108,7 +108,7 @@ static void put_backward(Lister *x, Plan *p, int c, int now)
 static bool begin(Lister *x, Plan *p, int now)
 {
     bool any = false;
-    for (int d = 0; d < p->devices; d++) {
+    for (int d = 0; d < plan_stages(p); d++) {
         if (x->free[d] > now)
             continue;
         int back = choose(x, d, now, false), next = back < 0 ? choose(x, d, now, true) : -1;
@@ -125,7 +125,7 @@ static bool begin(Lister *x, Plan *p, int now)
 static int later(const Lister *x, int now)
 {
     int next = -1;
-    for (int d = 0; d < x->p->devices; d++)
+    for (int d = 0; d < plan_stages(x->p); d++)
         if (x->free[d] > now && (next < 0 || x->free[d] < next))
             next = x->free[d];
     return next;
@@ -141,10 +141,10 @@ static int *numbers(int n, int value)
 
 void sched_list(Plan *p, bool flush)
 {
-    int m = (int)p->g->micro, chunks = p->chunk_device.n;
+    int m = plan_micro(p), chunks = p->chunk_device.n;
     Lister x = {.p = p, .m = m, .chunks = chunks, .flush = flush, .f = numbers(chunks, 0), .b = numbers(chunks, 0),
                 .made_f = numbers(chunks * m, -1), .made_b = numbers(chunks * m, -1), .down = alloc((size_t)chunks),
-                .up = alloc((size_t)chunks), .free = numbers(p->devices, 0), .left = numbers(p->devices, 0)};
+                .up = alloc((size_t)chunks), .free = numbers(plan_stages(p), 0), .left = numbers(plan_stages(p), 0)};
     for (int c = 0; c < chunks; c++)
         x.left[device(&x, c)] += m;
     for (int now = 0; now >= 0; now = later(&x, now))

@@ -15,7 +15,8 @@
  * of equal size; inside a group they are added in ascending order, over the groups by a fixed binary tree.  The number
  * of groups is a power of two, so a binary counter walks the tree: group j sums into slot popcount(j), and when it is
  * complete, as many folds follow as j has trailing ones.  At most 1 + log2(groups) accumulators live at once, and slot
- * 0 ends up with the whole.  Time and size: linear in the actions.
+ * 0 ends up with the whole, or with what the groups of a replica make of it: the rest of the tree is replica.c's.  Time
+ * and size: linear in the actions.
  */
 #include "sched.h"
 
@@ -34,7 +35,7 @@ Action *sched_put(Plan *p, int device, ActionKind kind, int chunk, int mb)
 {
     Action *k = PUSH(&p->dev.at[device].order);
     *k = (Action){.kind = kind, .chunk = chunk, .mb = mb, .routine = -1, .buf = -1, .slot = -1, .peer = -1,
-                  .request = -1, .input = -1};
+                  .request = -1, .input = -1, .tensor = -1, .state = -1, .tag = -1, .from_device = -1, .host = -1};
     return k;
 }
 
@@ -77,6 +78,10 @@ static void finish_device(Plan *p, int device)
         if (k->kind == K_B || k->kind == K_W)
             accumulate(p, device, k);
     }
+    for (int level = 0; level < plan_levels(p); level++)
+        for (int c = 0; c < p->chunk_device.n; c++)
+            if (p->chunk_device.at[c] == device)
+                sched_put(p, device, K_MERGE, c, -1)->part = level;
     for (int part = 0; part < 3 && !updated; part++)
         for (int c = 0; c < p->chunk_device.n; c++)
             if (p->chunk_device.at[c] == device)
@@ -109,6 +114,8 @@ int order(Plan *p)
         made++;
     if (!made->name)
         die("order: no schedule '%s'", p->schedule);
+    if (p->g->groups % plan_replicas(p) || ones(plan_replicas(p)) != 1)
+        die("order: %d replicas of %lld gradient groups", plan_replicas(p), (long long)p->g->groups);
     if (p->g->groups < 1 || p->g->micro % p->g->groups || ones(p->g->groups) != 1)
         die("order: %lld gradient groups of %lld micro-batches", (long long)p->g->groups, (long long)p->g->micro);
 
@@ -117,19 +124,21 @@ int order(Plan *p)
     for (int d = 0; d < p->devices; d++)
         PUSH(&p->dev)->device = d;
     const Ints *map = &p->m->plan.map;
-    for (int c = 0; c < (map->n ? map->n : p->devices * p->chunks); c++)
-        *PUSH(&p->chunk_device) = map->n ? map->at[c] : c % p->devices;
+    int stages = plan_stages(p);
+    for (int c = 0; c < (map->n ? map->n : stages * p->chunks); c++)
+        *PUSH(&p->chunk_device) = map->n ? map->at[c] : c % stages;
     if (made->make(p))
         return 1;
-    for (int d = 0; d < p->devices; d++)
+    for (int d = 0; d < stages; d++)
         finish_device(p, d);
+    sched_replicate(p);
     return 0;
 }
 
-int order_accumulators(int64_t groups)
+int order_accumulators(const Plan *p)
 {
     int n = 1;
-    for (; groups > 1; groups >>= 1)
+    for (int64_t groups = p->g->groups / plan_replicas(p); groups > 1; groups >>= 1)
         n++;
     return n;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * sched.h: what the schedules share.  A schedule puts K_F and K_B (or K_I and K_W) of (chunk, micro-batch) on the
- * devices of chunk_device and returns 0, or nonzero if it cannot be made; order.c adds the rest.
+ * devices of chunk_device and returns 0, or nonzero if it cannot be made; order.c adds the rest.  It sees one replica:
+ * plan_stages() devices, plan_micro() micro-batches.
  */
 #ifndef SCHED_H
 #define SCHED_H
@@ -9,6 +10,7 @@
 
 Action *sched_put(Plan *p, int device, ActionKind kind, int chunk, int mb);
 void sched_list(Plan *p, bool flush);           /* any map; flush: GPipe's form */
+void sched_replicate(Plan *p);
 int schedule_gpipe(Plan *p);
 int schedule_1f1b(Plan *p);
 int schedule_2bw(Plan *p);

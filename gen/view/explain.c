@@ -64,7 +64,7 @@ static const char *if_kept(const Plan *p, int op, PlanOf plan_of, void *ctx)
     Model *with = alloc(sizeof *with);
     *with = *p->m;
     with->plan.schedule = p->schedule;
-    with->plan.stages_min = with->plan.stages_max = p->devices;
+    with->plan.stages_min = with->plan.stages_max = plan_stages(p);
     with->plan.keep = with->plan.names = (Strs){0};
     with->plan.cuts = (Ints){0};
     for (int i = 0; i < p->m->plan.keep.n; i++)

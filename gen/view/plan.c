@@ -60,7 +60,7 @@ static const char *moved(const Neighbours *n, int i, int at)
     Model *with = alloc(sizeof *with);
     *with = *p->m;
     with->plan.schedule = p->schedule;
-    with->plan.stages_min = with->plan.stages_max = p->devices;
+    with->plan.stages_min = with->plan.stages_max = plan_stages(p);
     with->plan.cuts = (Ints){0};
     for (int c = 0; c < n->cuts->n; c++)
         *PUSH(&with->plan.cuts) = c == i ? at : n->cuts->at[c];
@@ -90,8 +90,9 @@ void view_cuts(FILE *f, const Plan *p, int only, PlanOf plan_of, void *ctx)
 void view_plan(FILE *f, const Plan *p, PlanOf plan_of, void *ctx)
 {
     double rate = p->step ? (double)(p->g->batch * p->g->micro) * 1e9 / (double)p->step : 0;
-    fprintf(f, "%s: %s, %d stages, %" PRId64 " micro-batches of %" PRId64 ", planner %s\n", p->g->name, p->schedule, p->devices,
-            p->g->micro, p->g->batch, p->m->plan.planner);
+    const char *width = plan_replicas(p) > 1 ? strf("%d replicas of ", plan_replicas(p)) : "";
+    fprintf(f, "%s: %s, %s%d stages, %" PRId64 " micro-batches of %" PRId64 ", planner %s\n", p->g->name, p->schedule, width,
+            plan_stages(p), p->g->micro, p->g->batch, p->m->plan.planner);
     fprintf(f, "predicted step %.3f ms (%s), %.1f samples/s", ms(p->step), p->c->how, rate);
     if (p->bound > 0)
         fprintf(f, "; no plan is faster than %.3f ms: gap %.1f %%", ms(p->bound),
@@ -99,7 +100,7 @@ void view_plan(FILE *f, const Plan *p, PlanOf plan_of, void *ctx)
     fprintf(f, "\n  %s   %s\n", p->bound > 0 ? "bound" : "space", p->space ? p->space : "none");
     if (p->note)
         fprintf(f, "  note    %s\n", p->note);
-    for (int d = 0; d < p->devices; d++)
+    for (int d = 0; d < plan_stages(p); d++)        /* of the first replica; the others are like it */
         print_stage(f, p, d);
     view_cuts(f, p, -1, plan_of, ctx);
 }

@@ -35,10 +35,10 @@ static void add_fates(StageSum *s, const Plan *p, int device)
     const Graph *g = p->g;
     bool *seen = alloc((size_t)g->tensor.n);
     for (int o = g->nf; o < g->nb; o++)
-        for (int i = 0; device_of(p, o) == device && i < g->op.at[o].arg.n; i++) {
+        for (int i = 0; runs_on(p, o, device) && i < g->op.at[o].arg.n; i++) {
             const Arg *a = &g->op.at[o].arg.at[i];
             const Tensor *t = a->state || a->kind != ARG_READ ? NULL : &g->tensor.at[a->index];
-            if (!t || t->kind != T_ACT || seen[a->index] || device_of(p, t->op) != device)
+            if (!t || t->kind != T_ACT || seen[a->index] || !runs_on(p, t->op, device))
                 continue;
             seen[a->index] = true;
             Fate fate = (Fate)p->fate.at[a->index * p->variants];
@@ -55,9 +55,9 @@ StageSum view_stage(const Plan *p, int device)
     const DevicePlan *d = &p->dev.at[device];
     StageSum s = {.idle = p->step - d->busy};
     for (int o = 0; o < p->g->nf; o++)
-        s.ops += device_of(p, o) == device;
+        s.ops += runs_on(p, o, device);
     for (int c = 0; c < p->chunk_device.n; c++)
-        s.flight += p->chunk_device.at[c] == device ? order_flight(p, c) : 0;
+        s.flight += p->chunk_device.at[c] == plan_stage(p, device) ? order_flight(p, c) : 0;
     add_times(&s, p, device);
     add_fates(&s, p, device);
     const Bytes *alive = mem_at_peak(p, device);
