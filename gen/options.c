@@ -39,6 +39,7 @@ static const char usage[] =
     "  --stages N                plan.stages\n"
     "  --schedule NAME           plan.schedule: gpipe, 1f1b or auto\n"
     "  --recompute WHAT          plan.recompute: none, full or auto\n"
+    "  --offload WHAT            plan.offload: none, auto or a list of operators\n"
     "  --limit BYTES             devices.*.memory, such as 8GiB\n"
     "  --cuts A,B,...            last forward operator of each chunk but the last, counted from 0\n"
     "  --map A,B,...             the device of each chunk, such as 0,1,1,0\n"

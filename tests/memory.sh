@@ -39,6 +39,8 @@ use_portable
 run="--quiet --hash --data $data --eval-data $data"
 allocations one $gpt --stages 1 --set checkpoint.every=5
 allocations four $gpt --stages 4 --schedule 1f1b --recompute full --set checkpoint.every=5
+allocations away $gpt --stages 2 --schedule 1f1b --offload "['*']" --set checkpoint.every=5
+allocations disk $gpt --stages 2 --schedule gpipe --offload "{to: disk, what: ['*']}" --set checkpoint.every=5
 use_bf16
 allocations bf16 $branches --stages 2 --schedule 1f1b --set train.precision.compute=bf16 --set checkpoint.every=5
 compilers=$clang
@@ -93,6 +95,12 @@ for n in 1 2 3 4; do
     written branches.$n.1f1b $branches --stages $n --schedule 1f1b
 done
 eval "written gpt.some $gpt --stages 3 --schedule 1f1b --recompute $some"
+fast="--set links.cpu-host.rate=8GB/s --set links.cpu-host.latency=1ns"
+for n in 1 2 4; do
+    written gpt.away.$n $gpt --stages $n --schedule 1f1b --offload "['*']" $fast
+    written branches.away.$n $branches --stages $n --schedule gpipe --offload "['*']"
+done
+eval "written gpt.disk $gpt --stages 3 --schedule 1f1b --recompute $some --offload '{to: disk, what: [h.*.mlp.*, h.*.add*]}' $fast"
 written gpt.groups $gpt --stages 2 --schedule 1f1b --set train.batch.groups=4
 use_bf16
 for n in 1 2 4; do
