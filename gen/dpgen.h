@@ -605,9 +605,9 @@ Ns   offload_window(const Plan *p, int device, Bytes bytes);    /* how long a co
 /* Of one computation, or backward with what it makes again first, by itself; at[i]: when call i begins, at[calls] the end.
  * Copy i of n takes ns[i].  Out, by ascending after[i], the calls until its last reader: out[i], the calls until it is gone;
  * calls + 1: not within.  In, by ascending first[i], the call that reads it: in[i], the call before which it is begun; -1:
- * before all of them. */
-void offload_out(const Ns *at, int calls, int n, const int *after, const Ns *ns, int *out);
-void offload_in(const Ns *at, int calls, int n, const int *first, const Ns *ns, int *in);
+ * before all of them.  over[i], unless NULL: so much longer the way out takes, so much earlier the way in begins. */
+void offload_out(const Ns *at, int calls, int n, const int *after, const Ns *ns, int *out, Ns *over);
+void offload_in(const Ns *at, int calls, int n, const int *first, const Ns *ns, int *in, Ns *over);
 /* lower/version.c: states of which older versions are kept, of them those that are copied before the update; slots of a pool
  * that no life counts, 0: another pool; the slot that an action uses there; steps until all slots of a device repeat. */
 void version_ties(const Plan *p);                   /* after part: stops where a tied parameter is used on two devices */

@@ -79,7 +79,7 @@ Ns offload_window(const Plan *p, int device, Bytes bytes)
     return (ns + ns / 4) * (cost_host_half(p->c, device) ? 2 : 1);
 }
 
-void offload_out(const Ns *at, int calls, int n, const int *after, const Ns *ns, int *out)
+void offload_out(const Ns *at, int calls, int n, const int *after, const Ns *ns, int *out, Ns *over)
 {
     Ns free = 0;
     for (int i = 0; i < n; i++) {
@@ -87,10 +87,12 @@ void offload_out(const Ns *at, int calls, int n, const int *after, const Ns *ns,
         out[i] = after[i];
         while (out[i] <= calls && at[out[i]] < free)
             out[i]++;
+        if (over)
+            over[i] = out[i] > calls ? free - at[calls] : 0;
     }
 }
 
-void offload_in(const Ns *at, int calls, int n, const int *first, const Ns *ns, int *in)
+void offload_in(const Ns *at, int calls, int n, const int *first, const Ns *ns, int *in, Ns *over)
 {
     Ns next = at[calls];
     for (int i = n - 1; i >= 0; i--) {
@@ -98,6 +100,8 @@ void offload_in(const Ns *at, int calls, int n, const int *first, const Ns *ns, 
         in[i] = first[i];
         while (in[i] >= 0 && at[in[i]] > next)
             in[i]--;
+        if (over)
+            over[i] = in[i] < 0 ? -next : 0;
     }
 }
 
@@ -217,34 +221,14 @@ static int same_chunk(const Offload *x, int i)
     return n;
 }
 
-static void cut_forward(Offload *x)
-{
-    qsort(x->away.at, (size_t)x->away.n, sizeof(Away), by_after);
-    for (int i = 0, n; i < x->away.n; i += n) {
-        n = same_chunk(x, i);
-        Track *f = track(x, x->away.at[i].chunk, K_F);
-        int *after = alloc(sizeof(int) * (size_t)n), *out = alloc(sizeof(int) * (size_t)n);
-        Ns *ns = alloc(sizeof(Ns) * (size_t)n);
-        for (int k = 0; k < n; k++) {
-            after[k] = x->away.at[i + k].after;
-            ns[k] = x->away.at[i + k].ns;
-        }
-        offload_out(f->at, f->line.n, n, after, ns, out);
-        for (int k = 0; k < n; k++) {
-            cut(f, after[k]);
-            cut(f, out[k]);
-        }
-    }
-}
-
 /* Backward of a chunk along one axis: what is made again first, then the input gradients, then the rest. */
 typedef struct { Track *track[3]; int from[3], n, calls; Ns *at; } Axis;
 
-static Axis axis_of(Offload *x, int chunk)
+static Axis axis_of(Offload *x, int chunk, bool forward)
 {
-    static const ActionKind kinds[] = {K_R, K_B, K_I, K_W};
+    static const ActionKind kinds[] = {K_F, K_R, K_B, K_I, K_W};
     Axis a = {.n = 0};
-    for (int k = 0; k < 4; k++)
+    for (int k = forward ? 0 : 1; k < (forward ? 1 : 5); k++)
         if (in_list(x, chunk, kinds[k])) {
             a.track[a.n] = track(x, chunk, kinds[k]);
             a.from[a.n] = a.calls;
@@ -263,14 +247,59 @@ static void cut_axis(const Axis *a, int call)
         cut(a->track[k], call - a->from[k]);
 }
 
+/* Where a copy ends so long after the begin of a computation, whichever it is. */
+static void cut_later(Offload *x, int chunk, Ns ns)
+{
+    for (int forward = 0; forward < 2 && ns > 0; forward++) {
+        Axis a = axis_of(x, chunk, forward);
+        int i = 0;
+        while (i < a.calls && a.at[i] < ns)
+            i++;
+        cut_axis(&a, i);
+    }
+}
+
+/* Where one is begun so long before its end. */
+static void cut_earlier(Offload *x, int chunk, Ns ns)
+{
+    for (int forward = 0; forward < 2 && ns > 0; forward++) {
+        Axis a = axis_of(x, chunk, forward);
+        int i = a.calls;
+        while (i > 0 && a.at[a.calls] - a.at[i] < ns)
+            i--;
+        cut_axis(&a, i);
+    }
+}
+
+static void cut_forward(Offload *x)
+{
+    qsort(x->away.at, (size_t)x->away.n, sizeof(Away), by_after);
+    for (int i = 0, n; i < x->away.n; i += n) {
+        n = same_chunk(x, i);
+        Track *f = track(x, x->away.at[i].chunk, K_F);
+        int *after = alloc(sizeof(int) * (size_t)n), *out = alloc(sizeof(int) * (size_t)n);
+        Ns *ns = alloc(sizeof(Ns) * (size_t)n), *over = alloc(sizeof(Ns) * (size_t)n);
+        for (int k = 0; k < n; k++) {
+            after[k] = x->away.at[i + k].after;
+            ns[k] = x->away.at[i + k].ns;
+        }
+        offload_out(f->at, f->line.n, n, after, ns, out, over);
+        for (int k = 0; k < n; k++) {
+            cut(f, after[k]);
+            cut(f, out[k]);
+            cut_later(x, x->away.at[i].chunk, over[k]);
+        }
+    }
+}
+
 static void cut_backward(Offload *x)
 {
     qsort(x->away.at, (size_t)x->away.n, sizeof(Away), by_first);
     for (int i = 0, n; i < x->away.n; i += n) {
         n = same_chunk(x, i);
-        Axis a = axis_of(x, x->away.at[i].chunk);
+        Axis a = axis_of(x, x->away.at[i].chunk, false);
         int *first = alloc(sizeof(int) * (size_t)n), *in = alloc(sizeof(int) * (size_t)n);
-        Ns *ns = alloc(sizeof(Ns) * (size_t)n);
+        Ns *ns = alloc(sizeof(Ns) * (size_t)n), *over = alloc(sizeof(Ns) * (size_t)n);
         for (int k = 0; k < n; k++) {
             const Away *w = &x->away.at[i + k];
             for (int t = 0; t < a.n; t++)
@@ -278,10 +307,11 @@ static void cut_backward(Offload *x)
                     first[k] = a.from[t] + w->first;
             ns[k] = w->ns;
         }
-        offload_in(a.at, a.calls, n, first, ns, in);
+        offload_in(a.at, a.calls, n, first, ns, in, over);
         for (int k = 0; k < n; k++) {
             cut_axis(&a, first[k]);
             cut_axis(&a, in[k]);
+            cut_earlier(x, x->away.at[i].chunk, over[k]);
         }
     }
 }

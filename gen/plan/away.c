@@ -101,6 +101,27 @@ static void sort(Live *x, struct Ways *w)
     }
 }
 
+/* So long after the begin of whichever computation comes next; or before the end of the one before. */
+static void cut_next(struct Ways *w, Ns after)
+{
+    for (int k = 0; k < 2 && after > 0; k++) {
+        int i = 0;
+        while (i < w->calls[k] && w->clock[k][i] < after)
+            i++;
+        w->cut[k][i] = true;
+    }
+}
+
+static void cut_last(struct Ways *w, Ns before)
+{
+    for (int k = 0; k < 2 && before > 0; k++) {
+        int i = w->calls[k];
+        while (i > 0 && w->clock[k][w->calls[k]] - w->clock[k][i] < before)
+            i--;
+        w->cut[k][i] = true;
+    }
+}
+
 static void cut_forward(Live *x, struct Ways *w)
 {
     Ns free = 0;
@@ -111,6 +132,7 @@ static void cut_forward(Live *x, struct Ways *w)
         while (at < w->calls[0] && w->clock[0][at] < free)
             at++;
         w->cut[0][a->after] = w->cut[0][at] = true;
+        cut_next(w, free - w->clock[0][w->calls[0]]);
     }
 }
 
@@ -125,6 +147,7 @@ static void cut_backward(Live *x, struct Ways *w)
         while (at > 0 && w->clock[1][at] > next)
             at--;
         w->cut[1][at] = true;
+        cut_last(w, -next);
     }
 }
 

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * unit_offload: the placing of copies, against brute force, and what may not follow from times.
+ *
+ *   windows   offload_in() against every order of up to six fetches: none begins its last k fetches later, for any k;
+ *             offload_out() against the link simulated by the nanosecond
+ *   times     the list being fixed, other times for every call and link leave each byte of both arenas where it is
+ *   copies    random chains under 1f1b and gpipe: with a link that takes no time, at most two places of a tensor on its
+ *             device, one for the next micro-batch, whatever is in flight; with one that takes all time, never more than that
+ */
+#include "world.h"
+
+/* ---- windows ----------------------------------------------------------------------------------------------------- */
+
+enum { MOST = 6, CALLS = 40 };
+
+static int falling(const void *a, const void *b)
+{
+    Ns x = *(const Ns *)a, y = *(const Ns *)b;
+    return x > y ? -1 : x < y;
+}
+
+/* Begin times of fetches done in this order, each as late as it may; falling. */
+static void begins(const int *order, int n, const Ns *due, const Ns *ns, Ns *out)
+{
+    Ns next = INT64_MAX / 4;
+    for (int i = n - 1; i >= 0; i--) {
+        int k = order[i];
+        next = (next < due[k] ? next : due[k]) - ns[k];
+        out[k] = next;
+    }
+    qsort(out, (size_t)n, sizeof *out, falling);
+}
+
+static void all_orders(int *order, int at, int n, const Ns *due, const Ns *ns, const Ns *best)
+{
+    if (at == n) {
+        Ns out[MOST];
+        begins(order, n, due, ns, out);
+        for (int k = 0; k < n; k++)
+            check(out[k] <= best[k], "another order begins its last %d fetches at %lld, not %lld", k + 1, (long long)out[k],
+                  (long long)best[k]);
+        return;
+    }
+    for (int i = at; i < n; i++) {
+        int keep = order[at];
+        order[at] = order[i];
+        order[i] = keep;
+        all_orders(order, at + 1, n, due, ns, best);
+        order[i] = order[at];
+        order[at] = keep;
+    }
+}
+
+/* The call before which a fetch begins: the last one not after its time; -1: before all. */
+static int call_at(const Ns *at, int calls, Ns time)
+{
+    int i = calls;
+    while (i >= 0 && at[i] > time)
+        i--;
+    return i;
+}
+
+static void test_in(void)
+{
+    for (int round = 0; round < 300; round++) {
+        Ns at[CALLS + 1] = {0}, ns[MOST], due[MOST], best[MOST];
+        int n = 1 + dice(MOST), first[MOST], in[MOST], order[MOST];
+        for (int i = 0; i < CALLS; i++)
+            at[i + 1] = at[i] + dice(20);
+        bool equal = dice(2);           /* copies of one size: then no order at all is better */
+        for (int i = 0; i < n; i++) {
+            first[i] = i > 0 ? first[i - 1] + dice(6) : dice(10);
+            ns[i] = equal ? 17 : 1 + dice(40);
+            due[i] = at[first[i]];
+            order[i] = i;
+        }
+        offload_in(at, CALLS, n, first, ns, in, NULL);
+        Ns next = INT64_MAX / 4;
+        for (int i = n - 1; i >= 0; i--) {
+            next = (next < due[i] ? next : due[i]) - ns[i];
+            check(in[i] == (call_at(at, CALLS, next) < first[i] ? call_at(at, CALLS, next) : first[i]),
+                  "fetch %d begins before call %d, not at %lld", i, in[i], (long long)next);
+            best[i] = next;
+        }
+        qsort(best, (size_t)n, sizeof *best, falling);
+        if (equal)
+            all_orders(order, 0, n, due, ns, best);
+    }
+}
+
+/* A queue's copy i ends at the largest, over j up to i, of the begin of j and all copies j .. i behind each other (Lindley). */
+static void test_out(void)
+{
+    for (int round = 0; round < 300; round++) {
+        Ns at[CALLS + 1] = {0}, ns[MOST];
+        int n = 1 + dice(MOST), after[MOST], out[MOST];
+        for (int i = 0; i < CALLS; i++)
+            at[i + 1] = at[i] + dice(5);
+        for (int i = 0; i < n; i++) {
+            after[i] = i > 0 ? after[i - 1] + dice(7) : dice(3);
+            ns[i] = 1 + dice(40);
+        }
+        offload_out(at, CALLS, n, after, ns, out, NULL);
+        for (int i = 0; i < n; i++) {
+            Ns end = 0;
+            int call = after[i];
+            for (int j = 0; j <= i; j++) {
+                Ns sum = at[after[j]];
+                for (int k = j; k <= i; k++)
+                    sum += ns[k];
+                end = sum > end ? sum : end;
+            }
+            while (call <= CALLS && at[call] < end)
+                call++;
+            check(out[i] == call, "copy %d of %d is gone before call %d, not %d", i, n, out[i], call);
+        }
+    }
+}
+
+/* ---- plans ------------------------------------------------------------------------------------------------------- */
+
+static Ns unit(World *w, int op)
+{
+    (void)w, (void)op;
+    return 1000;
+}
+
+/* A chain of n operators whose backward reads what each made, all of it offloaded. */
+static World *away(int n, int micro, const char *schedule, int devices, double rate)
+{
+    World *w = chain(n, micro, true);
+    for (int t = 0; t < n; t++)
+        w->g.tensor.at[t].bytes = 1000;
+    set_times(w, unit);
+    set_plan(w, schedule, devices);
+    w->c.host = rate;
+    w->m.plan.offload = OFFLOAD_LIST;
+    *PUSH(&w->m.plan.away) = "*";
+    w->m.hosts = 1;
+    for (int d = 0; d < devices; d++)
+        *PUSH(&w->m.devices) = (Device){.name = strf("d%d", d), .kind = "cpu", .kernels = "portable", .memory = INT64_MAX / 4};
+    for (int d = 0; d < devices; d++)
+        PUSH(&w->p.dev)->device = d;
+    return w;
+}
+
+static void plan_to_comm(World *w)
+{
+    Plan *p = &w->p;
+    Bytes *limit = alloc(sizeof *limit * (size_t)p->devices);
+    for (int d = 0; d < p->devices; d++)
+        limit[d] = INT64_MAX / 4;
+    if (order(p) || part(p, limit) || keep(p) || comm(p))
+        die("no plan");
+    check_comm(p);
+}
+
+static char *text_of_memory(const Plan *p)
+{
+    Text t;
+    print_plan(text_open(&t), p, 'm');
+    text_close(&t);
+    return t.at;
+}
+
+/* lower and mem of the same lists again, under other times. */
+static void test_times(void)
+{
+    for (int round = 0; round < 40; round++) {
+        World *w = away(4 + dice(9), 1 + dice(8), dice(2) ? "1f1b" : "gpipe", 1 + dice(3), 1e8 * (1 + dice(100)));
+        Plan *p = &w->p;
+        plan_to_comm(w);
+        VEC(Actions) kept = {0};
+        for (int d = 0; d < p->devices; d++) {
+            Actions copy = {0};
+            for (int i = 0; i < p->dev.at[d].list.n; i++)
+                *PUSH(&copy) = p->dev.at[d].list.at[i];
+            *PUSH(&kept) = copy;
+        }
+        char *first = NULL;
+        Ns step = 0;
+        for (int turn = 0; turn < 2; turn++) {
+            p->buf.n = p->pool.n = p->routine.n = p->host.n = 0;
+            for (int d = 0; d < p->devices; d++)
+                p->dev.at[d].list = kept.at[d];
+            kept.n = 0;
+            for (int d = 0; d < p->devices; d++) {
+                Actions copy = {0};
+                for (int i = 0; i < p->dev.at[d].list.n; i++)
+                    *PUSH(&copy) = p->dev.at[d].list.at[i];
+                *PUSH(&kept) = copy;
+            }
+            for (int d = 0; d < p->devices; d++)
+                p->dev.at[d].busy = 0;
+            p->step = 0;
+            if (lower(p) || mem(p))
+                die("no plan");
+            check_mem(p);
+            char *text = text_of_memory(p);
+            sim(p);
+            check(!first || !strcmp(first, text), "other times, other bytes");
+            check(!first || p->step != step, "other times, and the same step: nothing was perturbed");
+            first = text;
+            step = p->step;
+            for (int o = 0; o < w->g.op.n; o++)
+                w->c.ns[0][o] += dice(5000);
+            w->c.host /= 3;
+        }
+    }
+}
+
+/* The most places that an offloaded tensor has on the device, going or coming, but for those that are sent as well. */
+static int places(const Plan *p, int device)
+{
+    const Actions *list = &p->dev.at[device].list;
+    int most = 0;
+    for (int b = 0; b < p->buf.n; b++) {
+        const Buf *x = &p->buf.at[b];
+        bool moves = x->device == device && x->tensor >= 0 && (x->origin == FETCHED || x->death == AT_OUT);
+        for (int i = 0; i < list->n; i++)
+            moves &= list->at[i].kind != K_SEND || list->at[i].buf != b;
+        int n = !moves ? 0 : x->pool >= 0 ? p->pool.at[x->pool].count : 1;
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+static void test_copies(void)
+{
+    for (int round = 0; round < 40; round++) {
+        int n = 6 + dice(6), micro = 2 + dice(7), devices = 1 + dice(3);
+        const char *schedule = dice(2) ? "1f1b" : "gpipe";
+        for (int slow = 0; slow < 2; slow++) {
+            World *w = away(n, micro, schedule, devices, slow ? 1e4 : 1e15);
+            plan_to_comm(w);
+            if (lower(&w->p) || mem(&w->p))
+                die("no plan");
+            check_mem(&w->p);
+            for (int d = 0; d < devices; d++) {
+                int most = places(&w->p, d), flight = order_flight(&w->p, d);
+                check(slow ? most <= flight : most <= 2, "%s, device %d of %d: %d places of one tensor, %d in flight, %s link",
+                      schedule, d, devices, most, flight, slow ? "a slow" : "a fast");
+            }
+            for (int h = 0; h < w->p.host.n; h++)
+                check(w->p.host.at[h].count <= order_flight(&w->p, w->p.host.at[h].device), "more places in the host than in flight");
+        }
+    }
+}
+
+int main(void)
+{
+    test_name = "unit_offload";
+    test_in();
+    test_out();
+    test_times();
+    test_copies();
+    printf("unit_offload: %d passed, %d failed\n", passed, failed);
+    mem_free_all();
+    return failed > 0;
+}
