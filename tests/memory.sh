@@ -100,7 +100,8 @@ for n in 1 2 4; do
     written gpt.away.$n $gpt --stages $n --schedule 1f1b --offload "['*']" $fast
     written branches.away.$n $branches --stages $n --schedule gpipe --offload "['*']"
 done
-eval "written gpt.disk $gpt --stages 3 --schedule 1f1b --recompute $some --offload '{to: disk, what: [h.*.mlp.*, h.*.add*]}' $fast"
+file="'{to: disk, what: [h.*.mlp.*, h.*.add*]}'"
+eval "written gpt.disk $gpt --stages 3 --schedule 1f1b --recompute $some --offload $file $fast"
 written gpt.groups $gpt --stages 2 --schedule 1f1b --set train.batch.groups=4
 use_bf16
 for n in 1 2 4; do

@@ -243,7 +243,8 @@ static void test_copies(void)
                       schedule, d, devices, most, flight, slow ? "a slow" : "a fast");
             }
             for (int h = 0; h < w->p.host.n; h++)
-                check(w->p.host.at[h].count <= order_flight(&w->p, w->p.host.at[h].device), "more places in the host than in flight");
+                check(w->p.host.at[h].count <= order_flight(&w->p, w->p.host.at[h].device),
+                      "more places in the host than in flight");
         }
     }
 }

@@ -75,7 +75,7 @@ static void near_model(const char *path, const char *set, Worst *w)
             const Schedule *made = schedules;
             while (strcmp(made->name, p.schedule))
                 made++;
-            if (order_refuses(g, &m->train, made, stages))
+            if (order_refuses(g, m, made, stages))
                 continue;
             if (order(&p) || part(&p, limit) || keep(&p))
                 continue;
