@@ -459,6 +459,11 @@ static Plan *plan_measured(const Options *x, const Model *m)
     return p;
 }
 
+static int compare_model(const Options *x, const Model *m)
+{
+    return view_compare(x, m, plan_of, (void *)(uintptr_t)x);
+}
+
 static int generate(const Options *x, const Model *m)
 {
     const Device *d = &m->devices.at[0];
@@ -557,7 +562,8 @@ int main(int argc, char **argv)
     set_objective(&x, m);
     pace(m, x.pace);
     static const struct { const char *name; int (*run)(const Options *x, const Model *m); } verb[] = {
-        {"check", check_model}, {"plan", plan_model}, {"explain", explain_model}, {"profile", measure_model}};
+        {"check", check_model}, {"plan", plan_model}, {"explain", explain_model},
+        {"compare", compare_model}, {"profile", measure_model}};
     if (!x.verb || (strcmp(x.verb, "check") && strcmp(x.verb, "profile")))
         x.times = times_of(&x, m);
     for (size_t i = 0; x.verb && i < sizeof verb / sizeof *verb; i++)

@@ -30,6 +30,7 @@ static const char usage[] =
     "dpgen check MODEL.yaml      operators, parameters, bytes, FLOP\n"
     "dpgen plan MODEL.yaml       the plan, and what its neighbours would cost; --json as data\n"
     "dpgen explain MODEL.yaml X  why operator or tensor X is where it is, and kept or not\n"
+    "dpgen compare MODEL.yaml    every planner side by side; --json as data, -o FILE.html as a picture\n"
     "dpgen pack FILE.csv         addresses for a published packing instance; -o OUT.csv, --capacity BYTES\n"
     "dpgen profile MODEL.yaml    measure its calls on this machine; -o FILE instead of MODEL.DEVICE.profile\n"
     "\n"
@@ -54,6 +55,8 @@ static const char usage[] =
     "  --link RATE               between cpu devices, such as 1GB/s\n"
     "  --planner NAME[:VARIANT]  plan.planner: exact, or another system's way to cut; --planner ? lists them\n"
     "  --objective WHAT          step_time, or bottleneck: the longest stage or transfer, for graphs of other systems\n"
+    "  --planners A,B,...        compare these only\n"
+    "  --quick                   compare without the search for the largest micro-batch\n"
     "  -d LETTERS                print the state after these passes and write nothing; -d ? lists them\n"
     "  --help, --version\n"
     "\n"
@@ -85,7 +88,7 @@ static void take_option(Options *x, const char *option, const char *value)
 {
     struct { const char *option; const char **to; } texts[] = {
         {"-o", &x->out}, {"--from", &x->from}, {"-d", &x->dump}, {"--profile", &x->profile}, {"--prefix", &x->prefix},
-        {"--devices", &x->devices}};
+        {"--devices", &x->devices}, {"--planners", &x->planners}};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (!strcmp(option, texts[i].option)) {
             *texts[i].to = value;
@@ -107,7 +110,7 @@ static void take_option(Options *x, const char *option, const char *value)
 enum { GENERATE = 1, CHECK = 2, PLAN = 4, EXPLAIN = 8, COMPARE = 16, PROFILE = 32,
     PLANS = GENERATE | PLAN | EXPLAIN | COMPARE };
 static const struct { const char *name; int bit; } verbs[] = {
-    {"check", CHECK}, {"plan", PLAN}, {"explain", EXPLAIN}, {"profile", PROFILE}};
+    {"check", CHECK}, {"plan", PLAN}, {"explain", EXPLAIN}, {"compare", COMPARE}, {"profile", PROFILE}};
 
 static int verb_bit(const char *word)
 {
@@ -119,7 +122,7 @@ static int verb_bit(const char *word)
 
 static void check_verb(const char *word)
 {
-    static const char *const later[] = {"compare", "schedules"};
+    static const char *const later[] = {"schedules"};
     for (size_t i = 0; i < sizeof later / sizeof *later; i++)
         if (!strcmp(word, later[i]))
             misuse("the command %s is not built yet; a file of that name is written ./NAME", word);
@@ -134,6 +137,7 @@ static void check_ignored(const Options *x)
         {"--json", x->json, PLAN | COMPARE, x->dump}, {"--profile", x->profile, PLANS, x->estimate},
         {"--estimate", x->estimate, PLANS, false}, {"--elsewhere", x->elsewhere, PLANS, x->estimate},
         {"--pace", x->pace, ~PROFILE, false},
+        {"--quick", x->quick, COMPARE, false}, {"--planners", x->planners, COMPARE, false},
         {"-d", x->dump, ~(EXPLAIN | COMPARE | PROFILE), false},
         {"--from", x->from, ~(COMPARE | PROFILE), false}};
     for (size_t i = 0; i < sizeof uses / sizeof *uses; i++)
@@ -188,6 +192,8 @@ Options options(int argc, char **argv)
             x.elsewhere = true;
         else if (!strcmp(word, "--pace"))
             x.pace = true;
+        else if (!strcmp(word, "--quick"))
+            x.quick = true;
         else if (word[0] == '-' && word[1])
             take_option(&x, word, ++i < argc ? argv[i] : NULL);
         else if (!x.verb && !x.file && verb_bit(word))

@@ -8,11 +8,11 @@
 #include "plan/bottleneck.h"
 
 typedef struct {
-    const char *verb, *file, *out, *from, *dump, *profile, *prefix, *devices, *what;
+    const char *verb, *file, *out, *from, *dump, *profile, *prefix, *devices, *what, *planners;
     Overrides over;
     Foreign *foreign;           /* --from names a graph of another system */
     Chain chain;                /* objective bottleneck */
-    bool json, estimate, pace, elsewhere;
+    bool json, quick, estimate, pace, elsewhere;
     Profile *times;             /* main: NULL for estimates */
 } Options;
 

@@ -94,7 +94,7 @@ refuse "an empty value" 2 "cuts needs a value" ./dpgen "$model" --cuts "" -o "$t
 refuse "a folder for plan" 2 "no use for -o" ./dpgen plan "$model" -o "$tmp/out"
 refuse "JSON of check" 2 "no use for --json" ./dpgen check "$model" --json
 refuse "JSON of a folder" 2 "no use for --json" ./dpgen "$model" --json -o "$tmp/out"
-for later in compare schedules; do
+for later in schedules; do
     refuse "$later" 2 "$later is not built yet" ./dpgen $later "$model"
 done
 

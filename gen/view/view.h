@@ -28,5 +28,6 @@ StageSum view_stage(const Plan *p, int device);
 void view_plan(FILE *f, const Plan *p, PlanOf plan_of, void *ctx);      /* plan.c; plan_of NULL: without neighbours */
 /* What its neighbours would cost: of all cuts, or of the one after operator `only`.  plan.c */
 void view_cuts(FILE *f, const Plan *p, int only, PlanOf plan_of, void *ctx);
+int  view_compare(const Options *x, const Model *m, PlanOf plan_of, void *ctx);     /* compare.c; a status */
 int  view_explain(FILE *f, const Plan *p, const char *what, PlanOf plan_of, void *ctx);     /* explain.c; a status */
 #endif

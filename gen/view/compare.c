@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * compare.c: every planner side by side, on one model, device list, schedule and number of micro-batches.
+ *
+ * Papers compare planners by numbers of different models of cost.  Here every row is planned, laid out and simulated
+ * by the same passes, under the same limits and prices, so that rows differ in what their planner chose and in nothing
+ * else; each row names the space it chose from, and the proven bound stands beside all of them.
+ *
+ * b* is the largest micro-batch of largest.c, at a fixed number of micro-batches in a step; batch* the samples of that step.
+ */
+#include "view.h"
+#include "../emit/emit.h"
+#include "../plan/largest.h"
+#include "../plan/planner.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MOST_BATCH = 1 << 16 };
+
+typedef struct {                /* what a plan comes to */
+    bool fits;
+    Ns step, bound;
+    double rate;                /* samples/s */
+    Bytes arena, dropped, moved;        /* largest; of one micro-batch, all devices */
+    Bytes *arenas;              /* by device */
+    int devices;
+    const char *why;            /* where it does not fit */
+} Outcome;
+
+typedef struct {
+    const Planner *planner;
+    Outcome here;               /* at the model's own micro-batch */
+    double seconds;             /* of planning that */
+    Largest most;
+} Entry;
+
+typedef struct {
+    const Options *x;
+    const Model *m;
+    PlanOf plan_of;
+    void *ctx;
+    const char *schedule;
+    int64_t micro;              /* micro-batches in a step */
+    VEC(Entry) entry;
+    Ns bound;                   /* the best proven bound of a step: that of `exact` */
+    const Planner *planner;     /* of the row at hand */
+} Compare;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static Outcome outcome(const Plan *p, const Plan *failed)
+{
+    Outcome o = {.why = "no plan"};
+    if (!p && failed && failed->nofit_device >= 0)
+        o.why = strf("stage %d does not fit", failed->nofit_device);
+    if (!p)
+        return o;
+    o = (Outcome){.fits = true, .step = p->step, .bound = p->bound, .devices = p->devices,
+                  .rate = (double)(p->g->batch * p->g->micro) * 1e9 / (double)p->step};
+    o.arenas = alloc(sizeof *o.arenas * (size_t)p->devices);
+    for (int d = 0; d < p->devices; d++) {
+        StageSum s = view_stage(p, d);
+        o.arenas[d] = p->dev.at[d].arena;
+        o.arena = o.arenas[d] > o.arena ? o.arenas[d] : o.arena;
+        o.dropped += s.dropped_bytes;
+        o.moved += s.moved_bytes;
+    }
+    return o;
+}
+
+static Outcome plan_at(Compare *c, int64_t batch)
+{
+    Model *with = alloc(sizeof *with);
+    *with = *c->m;
+    with->plan.planner = c->planner->name;
+    with->plan.schedule = c->schedule;
+    with->plan.stages_min = with->plan.stages_max;
+    with->train.batch = batch;
+    with->train.micro = c->micro;
+    with->train.global = batch * c->micro;
+    Plan *failed = NULL;
+    const Plan *p = c->plan_of(c->ctx, with, &failed);
+    return outcome(p, failed);
+}
+
+static Ns probe(void *ctx, int64_t batch)
+{
+    Compare *c = ctx;
+    Outcome o = plan_at(c, batch);
+    return !o.fits ? 0 : o.step / (batch * c->micro) * 1000 + o.step % (batch * c->micro) * 1000 / (batch * c->micro);
+}
+
+/* ---- rows ----------------------------------------------------------------------------------------------------------- */
+
+static void add_row(Compare *c, const Planner *planner, int64_t batch)
+{
+    Entry *r = PUSH(&c->entry);
+    r->planner = c->planner = planner;
+    double from = now();
+    r->here = plan_at(c, batch);
+    r->seconds = now() - from;
+    if (planner == planners)
+        c->bound = r->here.bound;
+    if (c->x->quick)
+        return;
+    r->most = largest(probe, c, MOST_BATCH);
+}
+
+static const char *gap(const Compare *c, const Entry *r)
+{
+    if (!r->here.fits || c->bound <= 0)
+        return "-";
+    return strf("%.1f %%", 100.0 * (double)(r->here.step - c->bound) / (double)c->bound);
+}
+
+/* samples/s from ns of a thousand */
+static double rate_of(Ns ns)
+{
+    return ns > 0 ? 1e12 / (double)ns : 0;
+}
+
+static void print_row(const Compare *c, const Entry *r)
+{
+    const Outcome *o = &r->here;
+    if (o->fits)
+        printf("%-20s %12.3f %11.1f %8s %11s %11s %11s", r->planner->name, (double)o->step / 1e6, o->rate, gap(c, r),
+               size_text(o->arena), size_text(o->dropped), size_text(o->moved));
+    else
+        printf("%-20s %-69s", r->planner->name, o->why);
+    if (!c->x->quick)
+        printf(" %6" PRId64 " %8" PRId64 " %11.1f", r->most.b, r->most.b * c->micro, rate_of(r->most.at_b));
+    printf(" %8.3f", r->seconds);
+    if (r->most.any > r->most.b)
+        printf("  %" PRId64 " fits, below half the best rate", r->most.any);
+    printf("\n");
+}
+
+static void print_table(const Compare *c, int64_t batch)
+{
+    printf("%s on %d devices, %s, %" PRId64 " micro-batches; steps at %" PRId64 " samples a micro-batch\n", c->m->name,
+           c->m->plan.stages_max, c->schedule, c->micro, batch);
+    printf("%-20s %12s %11s %8s %11s %11s %11s", "planner", "step ms", "samples/s", "gap", "peak", "recompute", "offload");
+    if (!c->x->quick)
+        printf(" %6s %8s %11s", "b*", "batch*", "samples/s*");
+    printf(" %8s\n", "plan s");
+    for (int i = 0; i < c->entry.n; i++)
+        print_row(c, &c->entry.at[i]);
+    if (c->bound > 0)
+        printf("%-20s %12.3f  proven: no plan of the space of %s has a shorter step\n", "bound", (double)c->bound / 1e6,
+               planners->name);
+    for (int i = 0; i < c->entry.n; i++)
+        printf("  %-18s chooses %s\n", c->entry.at[i].planner->name, c->entry.at[i].planner->space);
+}
+
+static void print_json(const Compare *c, int64_t batch)
+{
+    printf("{\"model\": ");
+    json_text(stdout, c->m->name);
+    printf(", \"devices\": %d, \"schedule\": \"%s\", \"micro_batches\": %" PRId64 ", \"micro_batch\": %" PRId64
+           ", \"bound_ns\": %" PRId64 ", \"planners\": [", c->m->plan.stages_max, c->schedule, c->micro, batch, c->bound);
+    for (int i = 0; i < c->entry.n; i++) {
+        const Entry *r = &c->entry.at[i];
+        const Outcome *o = &r->here;
+        printf("%s\n  {\"planner\": \"%s\", \"fits\": %s, \"step_ns\": %" PRId64
+               ", \"samples_per_s\": %.3f, \"arena_bytes\": [",
+               i ? "," : "", r->planner->name, o->fits ? "true" : "false", o->step, o->rate);
+        for (int d = 0; d < o->devices; d++)
+            printf("%s%" PRId64, d ? ", " : "", o->arenas[d]);
+        printf("], \"recompute_bytes\": %" PRId64 ", \"offload_bytes\": %" PRId64, o->dropped, o->moved);
+        if (!c->x->quick)
+            printf(", \"largest_micro_batch\": %" PRId64 ", \"largest_any\": %" PRId64 ", \"largest_samples_per_s\": %.3f",
+                   r->most.b, r->most.any, rate_of(r->most.at_b));
+        printf(", \"space\": ");
+        json_text(stdout, r->planner->space);
+        printf("}");
+    }
+    printf("]}\n");
+}
+
+/* ---- the picture ----------------------------------------------------------------------------------------------------- */
+
+enum { WIDE = 900, LEFT = 160, TALL = 20 };
+
+static void print_bar(FILE *f, int row, const char *colour, double share, const char *name, const char *text)
+{
+    int y = row * (TALL + 4), wide = (int)(share * (WIDE - LEFT - 160));
+    fprintf(f, "<text x=\"0\" y=\"%d\">%s</text><rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"%s\"/>"
+            "<text x=\"%d\" y=\"%d\">%s</text>\n", y + 14, name, LEFT, y, wide, TALL, colour, LEFT + wide + 6, y + 14, text);
+}
+
+static void print_steps(FILE *f, const Compare *c)
+{
+    Ns most = 1;
+    for (int i = 0; i < c->entry.n; i++)
+        most = c->entry.at[i].here.step > most ? c->entry.at[i].here.step : most;
+    fprintf(f, "<h2>Predicted step</h2>\n<svg width=\"%d\" height=\"%d\">\n", WIDE, c->entry.n * (TALL + 4) + 4);
+    for (int i = 0; i < c->entry.n; i++) {
+        const Entry *r = &c->entry.at[i];
+        print_bar(f, i, "#6baed6", (double)r->here.step / (double)most, r->planner->name,
+                  r->here.fits ? strf("%.3f ms", (double)r->here.step / 1e6) : r->here.why);
+    }
+    int x = LEFT + (int)((double)c->bound / (double)most * (WIDE - LEFT - 160));
+    if (c->bound > 0)
+        fprintf(f, "<line x1=\"%d\" x2=\"%d\" y1=\"0\" y2=\"%d\" stroke=\"#31a354\"/>\n", x, x, c->entry.n * (TALL + 4));
+    fprintf(f, "</svg>\n<p>Green: the proven bound, %.3f ms.</p>\n", (double)c->bound / 1e6);
+}
+
+static void print_arenas(FILE *f, const Compare *c)
+{
+    fprintf(f, "<h2>Memory of each device</h2>\n");
+    for (int i = 0; i < c->entry.n; i++) {
+        const Outcome *o = &c->entry.at[i].here;
+        if (!o->fits)
+            continue;
+        fprintf(f, "<h3>%s</h3>\n<svg width=\"%d\" height=\"%d\">\n", c->entry.at[i].planner->name, WIDE,
+                o->devices * (TALL + 4));
+        for (int d = 0; d < o->devices; d++) {
+            Bytes limit = c->m->devices.at[d].memory;
+            print_bar(f, d, "#fd8d3c", (double)o->arenas[d] / (double)limit, c->m->devices.at[d].name,
+                      strf("%s of %s", size_text(o->arenas[d]), size_text(limit)));
+        }
+        fprintf(f, "</svg>\n");
+    }
+}
+
+static void write_picture(const Compare *c, const char *path)
+{
+    FILE *f = fopen(path, "w");
+    if (!f)
+        fail(EXIT_RUN, "cannot write %s", path);
+    fprintf(f, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>%s</title><style>"
+            "body{font:14px/1.5 sans-serif;max-width:1000px;margin:2em auto}text{font:12px sans-serif}</style></head><body>\n"
+            "<h1>%s: planners side by side</h1>\n<p>%d devices, %s, %" PRId64 " micro-batches. Every row is planned, laid out "
+            "and simulated by the same passes.</p>\n", c->m->name, c->m->name, c->m->plan.stages_max, c->schedule, c->micro);
+    print_steps(f, c);
+    print_arenas(f, c);
+    fprintf(f, "</body></html>\n");
+    if (fclose(f) != 0)
+        fail(EXIT_RUN, "cannot write %s", path);
+}
+
+/* Is the name in a list with commas?  NULL: all are, but for the oracle of small graphs. */
+static bool asked(const char *list, const char *name)
+{
+    if (!list)
+        return strcmp(name, "brute");
+    size_t n = strlen(name);
+    for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        if (!strncmp(at, name, n) && (at[n] == ',' || !at[n]))
+            return true;
+    return false;
+}
+
+static void check_names(const char *list, int rows)
+{
+    int n = list ? 1 : rows;
+    for (const char *at = list; at && *at; at++)
+        n += *at == ',';
+    if (n == rows)
+        return;
+    const char *all = "";
+    for (const Planner *p = planners; p->name; p++)
+        all = strf("%s %s", all, p->name);
+    fail(EXIT_USAGE, "--planners %s: the planners are%s", list, all);
+}
+
+int view_compare(const Options *x, const Model *m, PlanOf plan_of, void *ctx)
+{
+    bool any = !strcmp(m->plan.schedule, "auto");
+    Compare c = {.x = x, .m = m, .plan_of = plan_of, .ctx = ctx, .schedule = any ? "1f1b" : m->plan.schedule};
+    int64_t batch = m->train.batch > 0 ? m->train.batch : 1;
+    c.micro = m->train.batch > 0 ? m->train.micro : 4 * m->plan.stages_max;
+    for (const Planner *p = planners; p->name; p++)
+        if (asked(x->planners, p->name))
+            add_row(&c, p, batch);
+    check_names(x->planners, c.entry.n);
+    if (x->json)
+        print_json(&c, batch);
+    else
+        print_table(&c, batch);
+    if (x->out)
+        write_picture(&c, x->out);
+    return c.entry.at[0].here.fits ? 0 : EXIT_NOFIT;
+}

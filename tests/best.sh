@@ -1,0 +1,65 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# dpgen compare: in the space of contiguous runs no planner beats `exact`, and nobody beats its bound, for models, schedules,
+# stages, devices and limits.  The largest micro-batch fits, and the eight above it do not.
+. "$(dirname "$0")/lib.sh"
+need dpgen
+
+step() { ./dpgen plan "$@" --json 2>/dev/null | sed -n 's/.*"step_ns": \([0-9]*\).*/\1/p' | head -n 1; }
+arena() { ./dpgen plan "$@" --json 2>/dev/null | sed -n 's/.*"arena_bytes": \([0-9]*\).*/\1/p' | sort -n | tail -n 1; }
+
+# beats OPTION...: one table; planners whose space is not that of exact say so in its first word
+beats() {
+    ./dpgen compare "$@" --quick --json >"$tmp/json" 2>"$tmp/said"
+    awk -v what="$*" '
+        /"bound_ns"/ { match($0, /"bound_ns": [0-9]+/); bound = substr($0, RSTART + 12, RLENGTH - 12) + 0 }
+        /"planner":/ {
+            match($0, /"planner": "[^"]*"/); name = substr($0, RSTART + 12, RLENGTH - 13)
+            match($0, /"step_ns": [0-9]+/); step = substr($0, RSTART + 11, RLENGTH - 11) + 0
+            fits = /"fits": true/
+            if (name == "exact") { best = fits ? step : 0; exact = fits }
+            same = /"space": "contiguous/
+            n += fits
+            if (fits && same && (!exact || step < best)) { print what ": " name " takes " step ", exact " best; bad = 1 }
+            if (fits && same && step < bound) { print what ": " name " takes " step ", below the bound " bound; bad = 1 }
+        }
+        END { if (!n) { print what ": no plan at all"; bad = 1 }; exit bad }' "$tmp/json" >"$tmp/bad" && pass ||
+        fault "$(head -n 1 "$tmp/bad") $(head -n 1 "$tmp/said")"
+}
+
+rates='devices: [{name: a, count: 2, memory: 1GiB}, {name: b, count: 2, memory: 1GiB, flops: 100GFLOP/s, bandwidth: 12GB/s}]'
+echo "$rates" >"$tmp/two.yaml"
+for schedule in 1f1b gpipe; do
+    for model in tiny-gpt branches ${SLOW:+tiny-t5 ops}; do
+        for stages in 2 ${SLOW:+3} 4; do
+            set -- "$models/$model.yaml" --estimate --stages $stages --schedule $schedule
+            none=$(arena "$@" --recompute none) full=$(arena "$@" --recompute full)
+            beats "$@" --recompute none
+            for share in ${SLOW:+10 25 50} 60 ${SLOW:+75}; do
+                beats "$@" --recompute auto --limit $((full + (none - full) * share / 100))
+            done
+            beats "$@" --recompute auto --devices "$tmp/two.yaml"
+        done
+    done
+done
+
+# largest MODEL OPTION...: the answer fits, the eight numbers above do not
+largest() {
+    ./dpgen compare "$@" --planners exact --json >"$tmp/json" 2>"$tmp/said"
+    most=$(sed -n 's/.*"largest_any": \([0-9]*\).*/\1/p' "$tmp/json")
+    micro=$(sed -n 's/.*"micro_batches": \([0-9]*\).*/\1/p' "$tmp/json")
+    [ "${most:-0}" -gt 0 ] || { fault "$*: no largest micro-batch: $(head -n 1 "$tmp/said")"; return; }
+    for b in $(seq "$most" $((most + 8))); do
+        fits=$(step "$@" --set train.batch.micro="$b" --set train.batch.global=$((b * micro)))
+        if [ "$b" = "$most" ] && [ -z "$fits" ]; then fault "$*: $b does not fit"
+        elif [ "$b" != "$most" ] && [ -n "$fits" ]; then fault "$*: $b fits, $most is called the largest"
+        else pass; fi
+    done
+}
+largest "$models/tiny-gpt.yaml" --estimate --stages 2 --schedule 1f1b --recompute full --limit 1MiB
+largest "$models/tiny-gpt.yaml" --estimate --stages 2 --schedule gpipe --recompute none --limit 2MiB
+refuse "a planner that is none" 2 "the planners are exact" ./dpgen compare "$models/mlp.yaml" --planners exact,best
+./dpgen compare "$models/tiny-gpt.yaml" --estimate --stages 2 --quick -o "$tmp/picture.html" >"$tmp/said" 2>&1
+expect "the picture" grep -q "</svg>" "$tmp/picture.html"
+finish
