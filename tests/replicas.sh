@@ -1,0 +1,53 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Replicas from outside: what a job prints, logs and exports knows nothing of how many there are.  Losses, norms and
+# evaluations of every step, the gradients of the last one, to the bit (same.sh compares parameters); and what cannot be
+# dealt out is refused with what to do about it.
+. "$(dirname "$0")/lib.sh"
+need dpgen build/emitted build/librt.a
+use_portable
+
+{ cat "$models/tiny-gpt.yaml"; echo; } | awk '/^data:/ { print; print "  eval: {format: bytes, files: \"*\", tokens: tokens, " \
+    "next: targets, every: 2, batches: 5}"; next } 1' >"$tmp/model.yaml"
+echo "devices: [{name: cpu, kind: cpu, count: 9, memory: 64MiB, threads: 1, kernels: portable}]" >"$tmp/nine"
+model="$tmp/model.yaml --set train.batch.global=16 --set train.batch.groups=4 --set train.steps=6 --devices $tmp/nine"
+
+# facts NAME OPTION...: losses, norms, rates of the log, without times; and the hash of the gradients
+facts() {
+    name=$1
+    shift
+    rm -f "$tmp/$name.jsonl"
+    said=$(generate "$tmp/$name" $model "$@" && compile "$tmp/$name" &&
+        "$tmp/$name/job" --no-checkpoint --data "$data" --eval-data "$root/README.md" --log "$tmp/$name.jsonl" \
+            --gradients "$tmp/$name.grads" >"$tmp/$name.said" 2>&1) ||
+        { echo "$name: $said $(tail -n 1 "$tmp/$name.said")"; return; }
+    sed -n 's/,"tokens_per_s".*//; /"event":"\(step\|eval\)"/p' "$tmp/$name.jsonl"
+    sha256sum <"$tmp/$name.grads"
+}
+want=$(facts one --stages 2 --schedule 1f1b)
+[ "$(echo "$want" | grep -c '"eval"')" = 3 ] && [ "$(echo "$want" | grep -c '"step","step"')" = 6 ] && pass ||
+    fault "the log of one replica: $want"
+for plan in "2 1" "2 2" "2 4" "4 1" "4 2"; do
+    got=$(facts many --replicas ${plan% *} --stages ${plan#* } --schedule 1f1b)
+    if [ "$got" = "$want" ]; then pass; else
+        fault "$plan: $(echo "$got" | head -n 1)"
+        echo "$got" >"$tmp/got"
+        echo "$want" | diff - "$tmp/got" | head -n 6 >&2
+    fi
+done
+grep -q '4 replicas of 2 stages over local' "$tmp/many.said" && pass || fault "what the job says: $(head -n 1 "$tmp/many.said")"
+grep -q '"stages":2,"replicas":4' "$tmp/many.jsonl" && pass || fault "what its log says"
+grep -q 'stage 1 of 2, replica 3 of 4' "$tmp/many/stage7.c" && pass ||
+    fault "what a stage says: $(head -n 1 "$tmp/many/stage7.c")"
+key() { sed -n 's/.*"numeric_key": //p' "$1/plan.json"; }
+if [ "$(key "$tmp/one")" = "$(key "$tmp/many")" ]; then pass; else fault "the numeric key knows the replicas"; fi
+
+plan="./dpgen plan $model"
+refuse "three replicas" 3 'no power of two' $plan --replicas 3
+refuse "more than groups" 3 '4 gradient groups cannot be dealt out to 8 replicas' $plan --stages 1 --replicas 8
+refuse "no groups" 3 'set train.batch.groups to 2' ./dpgen plan "$tmp/model.yaml" --replicas 2
+refuse "too few devices" 3 'list 12 devices' $plan --stages 3 --replicas 4
+refuse "asynchronous" 3 'replicas' $plan --stages 2 --replicas 2 --schedule 2bw
+expect "as many stages as fit" $plan --set plan.stages=auto --replicas 4
+finish
