@@ -142,6 +142,7 @@ typedef struct {                /* one entry of links: all pairs of devices, or 
 
 typedef enum { RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_LIST, RECOMPUTE_AUTO } Recompute;
 typedef enum { OFFLOAD_NONE, OFFLOAD_LIST, OFFLOAD_AUTO } OffloadKind;
+typedef enum { ORDER_AUTO, ORDER_FREE_TIME, ORDER_SAVING } MemoryOrder;
 typedef struct {
     int stages_min, stages_max;     /* devices used */
     int chunks;                     /* per device */
@@ -155,8 +156,8 @@ typedef struct {
     const char *objective;          /* step_time, bottleneck */
     Recompute recompute;
     Strs names;                     /* RECOMPUTE_LIST: operator names, * matches any run of characters */
-    OffloadKind offload;
-    Strs away;                      /* OFFLOAD_LIST: the same, whose results wait in the host's memory */
+    OffloadKind offload; MemoryOrder memory_order;      /* what goes to the host's memory; auto: in which order */
+    Strs away;                      /* OFFLOAD_LIST: the same, whose results do */
     bool disk;                      /* ... or in a file, in directory dir; NULL: where the job finds one */
     const char *dir;
     Strs cut_after, no_cut, keep;   /* constraints, as name patterns */
@@ -298,7 +299,6 @@ typedef struct {                /* one kernel call of the model's mathematics */
 
 /* The targets in data input `input` other than `ignore` go to vals->valid[count]; op is the loss that asks. */
 typedef struct { int input, ignore, count, op; Loc loc; } Count;
-
 typedef struct {
     const char *name;
     Type compute;
@@ -393,7 +393,6 @@ bool cost_half(const Cost *c, int from, int to);    /* messages of both directio
 Ns cost_host(const Cost *c, int device, Bytes bytes);           /* how long a copy to the host, or back, occupies that link */
 bool cost_host_half(const Cost *c, int device);     /* copies out and in take turns */
 void check_cost(const Graph *g, const Cost *c);
-
 /* ---- Plan: each field is written by one pass -------------------------------------------------------------------- */
 typedef enum { FATE_KEEP, FATE_RECOMPUTE, FATE_OFFLOAD } Fate;
 

@@ -6,6 +6,8 @@
  *   fates     every choice of fates of small random runs, each replayed here tick by tick over the whole list of a device:
  *             price_best has the same time, fits when brute force does, and needs the same where nothing fits; the floor is
  *             never above
+ *   offload   the same with what may wait in the host's memory, judged by price_with
+ *   search    runs too large to enumerate: how far from the best
  */
 #include "world.h"
 #include "plan/price.h"
@@ -432,7 +434,7 @@ static void compare_fates(World *w, int number, int a, int b, int chunk)
 
 static void test_fates(void)
 {
-    for (int number = 0; number < (getenv("SLOW") ? 20000 : 600); number++) {
+    for (int number = 0; number < (getenv("SLOW") ? 20000 : 400); number++) {
         World *w = random_world(2 + dice(6));
         set_times(w, some_ns);
         set_plan(w, dice(2) ? "gpipe" : "1f1b", 1 + dice(4));
@@ -447,12 +449,83 @@ static void test_fates(void)
     }
 }
 
+/* ---- with offload: all fates of up to seven tensors, judged by price_with ------------------------------------------ */
+
+typedef struct { Bytes need, moved; Ns time; } Judged;
+
+static Judged *judge_all(World *w, Prices *x, int a, int b, int chunk, const Ints *own, int count)
+{
+    Judged *all = alloc(sizeof *all * (size_t)count);
+    int *fate = alloc(sizeof *fate * (size_t)w->g.tensor.n);
+    for (int c = 0; c < count; c++) {
+        for (int i = 0, rest = c; i < own->n; i++, rest /= 3)
+            fate[own->at[i]] = rest % 3;
+        Price y = price_with(x, a, b, chunk, fate);
+        all[c] = (Judged){y.need, y.offloaded, y.forward + y.backward};
+    }
+    return all;
+}
+
+static World *offload_world(int n)
+{
+    World *w = random_world(n);
+    for (int t = 0; t < w->g.tensor.n; t++)
+        w->g.tensor.at[t].bytes *= 64;          /* small ones are not worth a copy */
+    set_times(w, some_ns);
+    set_plan(w, dice(2) ? "gpipe" : "1f1b", 1 + dice(4));
+    w->c.host = 1e11 * (1 + dice(40));
+    w->m.plan.recompute = RECOMPUTE_AUTO;
+    w->m.plan.offload = OFFLOAD_AUTO;
+    return w;
+}
+
+static int compare_offload(int number)
+{
+    World *w = offload_world(3 + dice(4));
+    Ints own = {0};
+    for (int t = 0; t < w->g.tensor.n; t++)
+        if (w->g.tensor.at[t].kind == T_ACT)
+            *PUSH(&own) = t;
+    if (order(&w->p) || own.n > 7)
+        return 0;
+    int chunk = dice(w->p.devices), last = w->g.nf - 1, count = 1, best = -1;
+    Bytes limit[8] = {0}, least = INT64_MAX;
+    for (int i = 0; i < own.n; i++)
+        count *= 3;
+    Judged *all = judge_all(w, prices_open(&w->p, limit), 0, last, chunk, &own, count);
+    for (int c = 0; c < count; c++)
+        least = all[c].need < least ? all[c].need : least;
+    for (int d = 0; d < 8; d++)
+        limit[d] = d ? limit[0] : least - (dice(4) == 0) + (all[0].need - least) * dice(100) / 100;
+    for (int c = 0; c < count; c++)
+        if (all[c].need <= limit[0] && (best < 0 || all[c].time < all[best].time))
+            best = c;
+    Prices *x = prices_open(&w->p, limit);
+    const Price *y = price_best(x, 0, last, chunk);
+    Ns floor = price_floor(x, 0, last, chunk);
+    check(y->fits == (best >= 0), "offload %d: limit %lld, least %lld, found %lld", number, (long long)limit[0],
+          (long long)least, (long long)y->need);
+    check(best < 0 || y->forward + y->backward == all[best].time, "offload %d: %lld ns, best %lld", number,
+          (long long)(y->forward + y->backward), (long long)all[best].time);
+    check(best < 0 || floor <= all[best].time, "offload %d: floor %lld, best %lld", number, (long long)floor,
+          (long long)all[best].time);
+    return y->offloaded > 0;
+}
+
+static void test_offload(void)
+{
+    int sent = 0, runs = getenv("SLOW") ? 5000 : 100;
+    for (int number = 0; number < runs; number++)
+        sent += compare_offload(number);
+    check(sent > runs / 10, "offload: %d of %d runs send anything", sent, runs);
+}
+
 /* Runs of 13 to 16 tensors are searched and not enumerated: how far from the best, all choices judged by price_with. */
 static void test_search(void)
 {
     int runs = 0, best = 0, missed = 0;
     double sum = 0, worst = 0;
-    for (int number = 0; runs < (getenv("SLOW") ? 1000 : 60); number++) {
+    for (int number = 0; runs < (getenv("SLOW") ? 1000 : 40); number++) {
         World *w = random_world(9 + dice(5));
         set_times(w, some_ns);
         set_plan(w, dice(2) ? "gpipe" : "1f1b", 1 + dice(3));
@@ -500,6 +573,7 @@ int main(void)
 {
     test_name = "unit_price";
     test_fates();
+    test_offload();
     test_search();
     test_near();
     printf("unit_price: %d passed, %d failed\n", passed, failed);

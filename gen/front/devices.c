@@ -455,6 +455,7 @@ void model_plan(Model *m, Node *node)
         { "planner", read_built, AT(planner), 0, 14, PLANNERS },
         { "recompute", read_recompute, 0, 0, 0, NULL },
         { "offload", read_offload, 0, 0, 0, NULL },
+        { "memory_order", read_choice, AT(memory_order), 0, 0, "auto free_time saving_per_second" },
         { "objective", read_word, AT(objective), 0, 0, "step_time bottleneck" },
         { "constraints", read_constraints, 0, 0, 0, NULL },
         { "cuts", read_cuts, AT(cuts), 0, 0, NULL },

@@ -342,3 +342,13 @@ Bytes away_most(Live *x, const Border *b)
     x->load.stall = w->back.n ? (stall + w->back.n - 1) / w->back.n : 0;
     return most_beside(x, w, b);
 }
+
+int live_free(const Live *x, int i, Ns *time)
+{
+    const struct Ways *w = x->ways;
+    if (i >= x->naway)
+        return -1;
+    const Way *a = &x->away[i];
+    *time = w->clock[0][w->calls[0]] - w->clock[0][a->after] + w->clock[1][a->first] - 2 * a->fast;
+    return a->tensor;
+}

@@ -20,16 +20,19 @@
  * never wrong.  Left out for the same reason: rebuilt tensors, gradients, messages, chains of tensors that nobody reads,
  * copies of tied parameters away from home.
  *
+ * Offload is free up to what the link carries in the time of the run: a time is possible if what must go beyond that can be
+ * dropped within it, and the least possible time is bisected; the lower end is the bound.
+ *
  * Cost: sorting the tensors once; then at most CLASSES + 2 steps and a range maximum by a sparse table.
  */
 #include "floor.h"
 
 #include <stdlib.h>
 
-enum { CLASSES = 32 };
+enum { STEPS = 16, CLASSES = 32, DEAR = 1000000000 };       /* ns a MiB: above all that is measured */
 
 typedef struct { Bytes *bytes; Ns *time; int64_t least; } Class;        /* sums of 0..i-1; ns a MiB of the cheapest */
-typedef struct {                /* of devices that take equal times */
+typedef struct {                /* of a class of devices that take equal times */
     Class class[CLASSES];
     int n;
     Ns *base;                   /* of operators 0..i-1, forward and backward */
@@ -41,7 +44,9 @@ struct Floor {
     const Live *live;
     States *states;             /* of operators 0..i-1, at home; gradients of every use */
     Bytes *held;                /* what is saved whatever is chosen */
-    Bytes *may;                 /* what is saved and may be dropped */
+    Bytes *may;                 /* what is saved and has a choice */
+    Bytes *send;                /* of it what may be offloaded */
+    int64_t *link;              /* by device: bytes in 1024 ns of its link to the host, at most */
     Bytes **most;               /* [power][operator]: largest operands of a call of operators i .. i + 2^power - 1 */
     int *flight;                /* by chunk */
     Times *times;               /* by class of devices */
@@ -116,21 +121,23 @@ static void sum_states(Floor *x)
 }
 
 /* items[n]: what may be dropped, with its share of its operator's time, on the devices of this class */
-static int find_items(Floor *x, const int *reader, const bool *may, const Ns *time, Item *item)
+static int find_items(Floor *x, const int *reader, const char *may, const Ns *time, Item *item)
 {
     const Graph *g = x->p->g;
     Bytes *whole = alloc(sizeof *whole * (size_t)g->nf);
     int n = 0;
     for (int t = 0; t < g->tensor.n; t++)
-        if (may[t] && reader[t] >= 0)
+        if ((may[t] & MAY_DROP) && reader[t] >= 0)
             whole[live_maker(x->live, t)] += live_size(x->live, t);
     for (int t = 0; t < g->tensor.n; t++) {
         int op = live_maker(x->live, t);
         if (!may[t] || reader[t] < 0)
             continue;
         Bytes bytes = live_size(x->live, t);
-        if (bytes > 0)
+        if (bytes > 0 && (may[t] & MAY_DROP))
             item[n++] = (Item){t, reader[t], per_mib(time[op], whole[op]), part_of(time[op], bytes, whole[op]), bytes};
+        else if (bytes > 0)     /* it cannot be made again at any price */
+            item[n++] = (Item){t, reader[t], DEAR, bytes / 1048576 * DEAR + bytes % 1048576 * DEAR / 1048576, bytes};
     }
     return n;
 }
@@ -166,7 +173,7 @@ static void classify(Floor *x, Times *times, Item *item, int n)
     }
 }
 
-static void sum_times(Floor *x, int class, const int *reader, const int *base, const bool *may)
+static void sum_times(Floor *x, int class, const int *reader, const int *base, const char *may)
 {
     const Graph *g = x->p->g;
     const Ns *time = x->p->c->ns[class];
@@ -193,7 +200,19 @@ static void sum_times(Floor *x, int class, const int *reader, const int *base, c
     classify(x, times, item, find_items(x, reader, may, time, item));
 }
 
-Floor *floor_open(const Plan *p, const Live *live, const int *base, const bool *may)
+/* Copies of any size go no faster. */
+static void find_links(Floor *x)
+{
+    x->link = alloc(sizeof *x->link * (size_t)x->p->devices);
+    for (int d = 0; d < x->p->devices; d++)
+        for (Bytes bytes = 4096; bytes <= (Bytes)1 << 36; bytes *= 2) {
+            Ns ns = cost_host(x->p->c, d, bytes);
+            int64_t rate = ns > 0 ? bytes / ns * 1024 + bytes % ns * 1024 / ns + 1 : INT64_MAX;
+            x->link[d] = rate > x->link[d] ? rate : x->link[d];
+        }
+}
+
+Floor *floor_open(const Plan *p, const Live *live, const int *base, const char *may)
 {
     const Graph *g = p->g;
     Floor *x = alloc(sizeof *x);
@@ -201,11 +220,16 @@ Floor *floor_open(const Plan *p, const Live *live, const int *base, const bool *
     *x = (Floor){.p = p, .live = live};
     x->held = alloc(sizeof(Bytes) * (size_t)(g->nf + 1));
     x->may = alloc(sizeof(Bytes) * (size_t)(g->nf + 1));
+    x->send = alloc(sizeof(Bytes) * (size_t)(g->nf + 1));
+    find_links(x);
     for (int t = 0; t < g->tensor.n; t++) {
         reader[t] = live_reader(live, t);
         if (reader[t] >= 0 && (may[t] || base[t] != FATE_RECOMPUTE))
             (may[t] ? x->may : x->held)[reader[t] + 1] += live_size(live, t);
+        if (reader[t] >= 0 && (may[t] & MAY_SEND))
+            x->send[reader[t] + 1] += live_size(live, t);
     }
+    sum_up(x->send, g->nf);
     sum_up(x->held, g->nf);
     sum_up(x->may, g->nf);
     sum_states(x);
@@ -252,5 +276,19 @@ Ns floor_time(const Floor *x, int first, int last, int chunk, Bytes limit)
         allowed = (room - most) / (flight - 1);
     Ns again = times->read[last + 1] - times->made[first];
     Ns base = times->base[last + 1] - times->base[first] + (again > 0 ? again : 0);
-    return base + cheapest(times, first, last, all - allowed);
+    Bytes send = x->send[last + 1] - x->send[first];
+    int64_t link = x->link[x->p->chunk_device.at[chunk]];
+    Ns low = base, high = base + cheapest(times, first, last, all - allowed);
+    if (send == 0)
+        return high;
+    for (int step = 0; step < STEPS && low < high; step++) {
+        Ns middle = low + (high - low) / 2;
+        Bytes gone = middle / 1024 + 1 < INT64_MAX / link ? (middle / 1024 + 1) * link : send;
+        Ns least = base + cheapest(times, first, last, all - allowed - (gone < send ? gone : send));
+        if (least > middle)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }

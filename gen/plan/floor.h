@@ -7,8 +7,8 @@
 #include "live.h"
 
 typedef struct Floor Floor;
-/* base: fate by tensor without a choice; may: tensors that may be dropped beside. */
-Floor *floor_open(const Plan *p, const Live *live, const int *base, const bool *may);
+/* base: fate by tensor without a choice; may: MAY_DROP, MAY_SEND beside. */
+Floor *floor_open(const Plan *p, const Live *live, const int *base, const char *may);
 /* Forward and backward of one micro-batch are never less; INT64_MAX: it is proven not to fit. */
 Ns floor_time(const Floor *x, int first, int last, int chunk, Bytes limit);
 #endif

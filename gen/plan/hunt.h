@@ -6,7 +6,8 @@
 #define HUNT_H
 #include "fates.h"
 
-typedef struct { int tensor, op; bool read; Bytes bytes; Ns time; } Item;   /* a tensor that may be dropped, and matters */
+/* A tensor with a choice, that matters. */
+typedef struct { int tensor, op; char may; bool read; Bytes bytes; Ns time; } Item;
 /* An operator with items.  Dropping it costs its time once and frees what backward reads of its results; operands that
  * backward does not read, and so nobody saves, have to be made again with it, or saved for it. */
 typedef struct {
@@ -24,7 +25,10 @@ typedef struct { int drop; Ns time; Bytes bytes; } Rank;
 
 struct Hunt {
     Live *live;
-    const bool *may;
+    const char *may;
+    const Plan *p;
+    MemoryOrder way;            /* in which tensors are offloaded */
+    Bytes host;                 /* what the device may hold in its host's memory */
     int first, last, chunk;
     Bytes limit;
     int *fate;                  /* by tensor: the choice at hand */
@@ -36,11 +40,15 @@ struct Hunt {
     int *of;                    /* by tensor of the run: its drop; -1 */
     int *order, ordered;        /* drops that backward reads, cheapest first */
     int others;                 /* micro-batches at rest */
-    int *best;                  /* by item: fate; of the best choice so far */
+    const int *made;            /* tensors of the run, and their number */
+    int tensors;
+    int *best;                  /* by those: fate; of the best choice so far */
     Load load;                  /* of it */
     int budget;                 /* replays left */
-    int *heap, *was, *before;   /* scratch by drop; by item */
+    int *heap, *was, *before;   /* scratch by drop; by tensor of the run */
     Rank *rank;
+    Rank *out;                  /* what can be offloaded, in order */
+    int outs;
     int *count;                 /* by operator of the run */
     Bytes *width, *total;       /* the same */
     struct Knapsack *knapsack;
@@ -48,12 +56,13 @@ struct Hunt {
 
 void hunt_set(Hunt *h, int drop, int fate);         /* all results of an operator */
 void hunt_all(Hunt *h, int fate);                   /* of all of them */
+void hunt_keep(Hunt *h);                            /* whatever has a choice */
 void hunt_drop(Hunt *h, int drop);                  /* with its operands, unless it is cheaper alone */
 bool hunt_dropped(const Hunt *h, int drop);
 Load hunt_judge(Hunt *h);                           /* the choice at hand */
 bool hunt_better(const Hunt *h, const Load *a, const Load *b);      /* fits and b does not; faster; smaller if none fits */
 bool hunt_take(Hunt *h, const Load *l);             /* the choice at hand becomes the best if it is better */
-void hunt_copy(const Hunt *h, int *to);             /* the choice at hand, by item, and back */
+void hunt_copy(const Hunt *h, int *to);             /* the choice at hand, by tensor of the run, and back */
 void hunt_back(Hunt *h, const int *from);
 bool hunt_cheaper(Ns time, Bytes bytes, Ns than, Bytes than_bytes); /* less time a byte */
 
@@ -61,5 +70,7 @@ void seed_prefixes(Hunt *h);                        /* seeds.c: by price, as man
 Load seed_patterns(Hunt *h);                        /* blocks made again from what crosses between them; the choice at hand */
 void seed_knapsack(Hunt *h);                        /* knapsack.c: least time for so many bytes, by that order's prices */
 void knapsack_open(Hunt *h);
+void hunt_items(Hunt *h, bool sent);                /* what has a choice; sent: but for what is offloaded at hand */
+void send(Hunt *h);                                 /* send.c: offload first, drop the rest */
 void climb(Hunt *h, Load now);                      /* climb.c: improves the choice at hand, step by step */
 #endif

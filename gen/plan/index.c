@@ -259,6 +259,11 @@ const int *live_until(Live *x, int first, int last)
     return x->until;
 }
 
+const Plan *live_plan(const Live *x)
+{
+    return x->p;
+}
+
 int live_tensors(const Live *x)
 {
     return x->g->tensor.n;
@@ -328,7 +333,7 @@ const Ns *live_times(const Live *x, int chunk)
     return c->ns[c->of.at[x->p->chunk_device.at[chunk]]];
 }
 
-const char *live_matters(Live *x, int first, int last, const bool *may)
+const char *live_matters(Live *x, int first, int last, const char *may)
 {
     int n;
     const int *made = live_made(x, first, last, &n);
@@ -340,7 +345,7 @@ const char *live_matters(Live *x, int first, int last, const bool *may)
     for (int o = last; o >= first; o--) {
         bool again = false;
         for (int i = x->op[o].write.from; i < x->op[o].write.to; i++)
-            again |= x->matters[x->touched.at[i]] && may[x->touched.at[i]];
+            again |= x->matters[x->touched.at[i]] && (may[x->touched.at[i]] & MAY_DROP);
         for (int i = x->op[o].read.from; again && i < x->op[o].read.to; i++)
             if (!x->matters[x->touched.at[i]])
                 x->matters[x->touched.at[i]] = LIVE_NEEDED;

@@ -163,10 +163,7 @@ static Bytes needs(const Plan *p, Live *live, const int *fate, int device, int b
 /* Chunks that share a device drop one after another, the first ones first: they hold most micro-batches. */
 static int choose(Plan *p, int *fate)
 {
-    const int *cheap = keep_fates(p, true);
-    bool *may = alloc((size_t)p->g->tensor.n);
-    for (int t = 0; t < p->g->tensor.n; t++)
-        may[t] = cheap[t] == FATE_RECOMPUTE;
+    const char *may = fates_may(p, fate);
     Live *live = live_open(p);
     Hunt *hunt = fates_open(live, may);
     Floor *floor = floor_open(p, live, fate, may);
@@ -191,7 +188,8 @@ Bytes keep_need(const Plan *p, int device)
 int keep(Plan *p)
 {
     int *fate = p->wish.n == p->g->tensor.n ? p->wish.at : keep_fates(p, false);
-    if (p->wish.n == 0 && p->m->plan.recompute == RECOMPUTE_AUTO && choose(p, fate))
+    bool automatic = p->m->plan.recompute == RECOMPUTE_AUTO || p->m->plan.offload == OFFLOAD_AUTO;
+    if (p->wish.n == 0 && automatic && choose(p, fate))
         return 1;
     p->variants = 1;
     p->fate = (Ints){fate, p->g->tensor.n, p->g->tensor.n};

@@ -26,6 +26,7 @@ bool live_alike(const Live *x, int a, int b);       /* chunks whose lists leave 
 const int *live_made(const Live *x, int first, int last, int *n);
 /* Of those, the last operator of the run that reads it in forward; its maker if none does.  Valid until the next call. */
 const int *live_until(Live *x, int first, int last);
+const Plan *live_plan(const Live *x);
 int   live_tensors(const Live *x);
 int   live_calls(const Live *x, int first, int last);   /* of forward and backward */
 const int *live_reads(const Live *x, int op, int *n);   /* tensors */
@@ -38,8 +39,13 @@ typedef struct { Bytes home, sums, version; } States;
 States live_home(const Live *x, int op);
 Bytes live_states(const Live *x, int chunk, States sum);    /* as many of each as the chunk's lists say */
 const Ns *live_times(const Live *x, int chunk);     /* by operator, on that chunk's device */
+/* Of the offloaded tensors of the last load, number i: the time from its last forward reader to its first reader in backward,
+ * were they one computation after the other, less both copies; -1: there are no more. */
+int   live_free(const Live *x, int i, Ns *time);
+/* What may become of a tensor beside being kept. */
+enum { MAY_DROP = 1, MAY_SEND = 2 };
 /* By tensor: is it read by the run's backward, or does something that matters need it to be made again?  Of tensors that
  * the run makes; valid until the next call. */
 enum { LIVE_IDLE, LIVE_NEEDED, LIVE_READ };
-const char *live_matters(Live *x, int first, int last, const bool *may);
+const char *live_matters(Live *x, int first, int last, const char *may);
 #endif

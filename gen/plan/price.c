@@ -25,7 +25,7 @@ struct Prices {
     Live *live;
     Hunt *hunt;
     int *base;                  /* by tensor: fate without a choice */
-    bool *may;                  /* by tensor: auto may drop it */
+    const char *may;            /* by tensor: the choice that auto has */
     int *fate;                  /* by tensor: scratch */
     int *sort;                  /* by chunk: the first chunk that prices like it */
     Floor *floor;
@@ -57,10 +57,7 @@ Prices *prices_open(const Plan *p, const Bytes *limit)
     Bytes *own = alloc(sizeof *own * (size_t)p->devices);
     memcpy(own, limit, sizeof *own * (size_t)p->devices);
     *x = (Prices){.p = p, .limit = own, .live = live_open(p), .base = keep_fates(p, false), .cap = 256};
-    const int *cheap = keep_fates(p, true);
-    x->may = alloc(n);
-    for (size_t t = 0; t < n; t++)
-        x->may[t] = p->m->plan.recompute == RECOMPUTE_AUTO && cheap[t] == FATE_RECOMPUTE;
+    x->may = fates_may(p, x->base);
     x->fate = alloc(sizeof(int) * n);
     memcpy(x->fate, x->base, sizeof(int) * n);
     x->slot = alloc(sizeof *x->slot * (size_t)x->cap);
