@@ -199,6 +199,12 @@ static int check_job(const Index *x, const Job *job)
     snprintf(seed, sizeof seed, "%lu", job->seed);
     if (strcmp(x->format, "dpgen-checkpoint-1"))
         return complain(STATUS_STALE, "%s: format `%s` is not known here", x->dir, x->format);
+    if (strcmp(x->versions, job->versions ? job->versions : ""))
+        return complain(STATUS_STALE, "%s was trained with the weight versions of `%s`, this job has those of `%s`: the next "
+                        "steps would read versions that it does not hold; plan the same schedule, and where it names cuts the "
+                        "same cuts, or start anew from its parameters with --weights %s", x->dir,
+                        *x->versions ? x->versions : "a synchronous schedule",
+                        job->versions ? job->versions : "a synchronous schedule", x->dir);
     for (size_t i = 0; i < sizeof size / sizeof *size; i++)
         if (size[i].was != size[i].is)
             return complain(STATUS_STALE, "%s was written with %s %lld, this job has %ld: samples would be used twice "
@@ -209,12 +215,6 @@ static int check_job(const Index *x, const Job *job)
         return complain(STATUS_STALE, "%s belongs to another model: it says %.16s..., this job is %.16s...; generate "
                         "the job from the model file that wrote it, or take its parameters with --weights %s",
                         x->dir, x->model, job->model, x->dir);
-    if (strcmp(x->versions, job->versions ? job->versions : ""))
-        return complain(STATUS_STALE, "%s was trained with the weight versions of `%s`, this job has those of `%s`: the next "
-                        "steps would read versions that it does not hold; plan the same schedule, and where it names cuts the "
-                        "same cuts, or start anew from its parameters with --weights %s", x->dir,
-                        *x->versions ? x->versions : "a synchronous schedule",
-                        job->versions ? job->versions : "a synchronous schedule", x->dir);
     if (strcmp(x->seed, seed))
         return complain(STATUS_STALE, "%s was written with seed %s, this job has %s; set train.seed back, or start "
                         "anew from its parameters with --weights %s", x->dir, x->seed, seed, x->dir);

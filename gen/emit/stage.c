@@ -539,7 +539,7 @@ static void print_move(const Stager *w, const Action *k)
     }
     /* Partial norms: zeroed at the begin of a step, and where it overlaps with the one before, behind that one. */
     bool inside = k->piece == PIECE_PERIOD || k->piece == PIECE_EPILOGUE;
-    if (k->kind == K_BEGIN ? !inside : k->kind == K_END && k->piece == PIECE_PERIOD)
+    if (k->kind == K_BEGIN ? !inside : k->kind == K_END && inside)
         print_zero(w);
 }
 

@@ -33,6 +33,7 @@ typedef struct { int from, to; } Chain;     /* micro-batches that an accumulator
 typedef struct {
     const Plan *p;
     int device, step;
+    int base;                   /* first step of the run */
     bool eval;
     Ranges range, host;         /* of the arena, of that in the host; sorted, disjoint */
     Chain *chain;               /* [buf * slots + slot] of gradient accumulators */
@@ -469,8 +470,8 @@ static void run_move(Memory *m, const Action *k)
     if (k->kind == K_LOAD || k->kind == K_COUNT || k->kind == K_END)
         expect(m, values, slot, values_value(m), "step");
     bool inside = k->piece == PIECE_PERIOD || k->piece == PIECE_EPILOGUE;
-    if (k->kind == K_BEGIN ? !inside : k->kind == K_END && k->piece == PIECE_PERIOD)
-        run_zero(m, m->step + (k->kind == K_END));
+    if (k->kind == K_BEGIN ? !inside : k->kind == K_END && inside)
+        run_zero(m, k->piece == PIECE_PROLOGUE ? m->base : m->step + (k->kind == K_END));
     if (k->kind == K_GATHER) {
         run_gather(m, k);
     } else if (k->kind == K_MERGE) {
@@ -492,6 +493,7 @@ static void run_move(Memory *m, const Action *k)
 static void run_list(Memory *m, const Actions *list, bool eval, int step)
 {
     m->eval = eval;
+    m->base = step;
     for (int i = 0; i < list->n; i++) {
         Action k = list->at[i];
         k.step += step;

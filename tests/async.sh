@@ -1,0 +1,163 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Schedules whose steps overlap, end to end.  The graph interpreter computes each rule of weight versions from its definition,
+# one step after the other; jobs of 1 to 4 stages must give its bits: 2bw those of one stage under any cuts, pipedream and
+# vertical those of their cuts.  Again with gradient groups, recomputation, clipping, in bf16, between processes, with
+# evaluations, and stopped at several places.  A checkpoint of other versions is refused.  SLOW=1: all stage counts of all.
+. "$(dirname "$0")/lib.sh"
+need dpgen build/emitted build/librt.a build/librt_bf16.a build/interp build/interp_bf16 build/compare
+
+# tiny-gpt without its tie, which such a schedule refuses on two stages
+sed 's/, tie: wte//' "$models/tiny-gpt.yaml" >"$tmp/gpt.yaml"
+model="$tmp/gpt.yaml"
+each="--set train.batch.micro=8 --set train.clip_norm=0"            # a step is one micro-batch
+cuts2=19 cuts3=12,25 cuts4=9,20,31
+few() { if [ -n "$SLOW" ]; then cat; else grep -E "$1"; fi; }
+interpret() { $interp "$model" "$@" 2>"$tmp/interp.log" | sed -n 's/^sha256 //p'; }
+interp="build/interp --data $data"
+
+# ---- on paper ---------------------------------------------------------------------------------------------------------
+# The losses w*w/2 of the versions that are read.  2bw: 1 1 3/4 1/2 5/16; vertical with 3 stages: 1 1 1 3/4 1/2 1/4 1/16.
+use_portable
+$cc -std=c11 -O1 -o "$tmp/npy" tests/npy.c || fault "tests/npy.c"
+(cd "$tmp" && ./npy one.npy f4 1 1 8 1 && ./npy zero.npy f4 0 0 8 1)
+losses() {
+    generate "$tmp/s" "$models/scalar.yaml" "$@" && compile "$tmp/s" && (cd "$tmp" && timeout 60 s/job --quiet \
+        --no-checkpoint --log "$tmp/s.log.json") >/dev/null 2>&1
+    sed -n 's/.*"event":"step".*"loss":\([^,]*\),.*/\1/p' "$tmp/s.log.json" | head -n "$count" | tr '\n' ' '
+    rm -f "$tmp/s.log.json"
+}
+paper() {       # WHAT LOSSES OPTION...
+    what=$1 want=$2 count=$(echo "$2" | wc -w)
+    shift 2
+    said=$(losses "$@")
+    if [ "$said" = "$want " ]; then pass; else fault "$what: losses $said, not $want"; fi
+}
+paper "2bw, 1 stage" "0.5 0.5 0.28125 0.125 0.048828125" --schedule 2bw
+paper "2bw, 3 stages" "0.5 0.5 0.28125 0.125 0.048828125" --schedule 2bw --stages 3
+paper "vertical, 3 stages" "0.5 0.5 0.5 0.28125 0.125 0.03125 0.001953125" --schedule vertical --stages 3 \
+    --set train.batch.micro=4
+paper "pipedream, last stage" "0.5 0.28125 0.158203125" --schedule pipedream --stages 1 --set train.batch.micro=4
+paper "1f1b" "0.5 0.28125 0.158203125" --schedule 1f1b --stages 3
+
+# ---- 2bw: one hash ------------------------------------------------------------------------------------------------------
+two() {         # NAME OPTION...: a line for each stage count
+    name=$1
+    shift
+    for n in 1 2 3 4; do
+        echo "$name$n $model --schedule 2bw --stages $n $*"
+    done
+}
+agree() {       # WHAT OPTION...
+    what=$1
+    shift
+    want=$(interpret --set plan.schedule=2bw "$@")
+    if [ -n "$want" ]; then pass; else fault "$what: the interpreter gives no hash: $(tail -n 1 "$tmp/interp.log")"; fi
+    one_hash "$what" "$want"
+}
+keep=yes
+two plain | plans
+keep=
+agree "2bw"
+reference=$hash
+if [ "$(interpret --set plan.schedule=1f1b)" != "$reference" ]; then pass; else fault "2bw has the bits of 1f1b"; fi
+two again --set train.clip_norm=0 --recompute full | few '^again[24] ' | plans
+agree "2bw, no clipping, recomputed" --set train.clip_norm=0
+two groups --set train.batch.micro=1 --set train.batch.groups=4 --recompute "'[h.*.ln_*, wpe]'" | few '^groups[13] ' | plans
+agree "2bw, groups" --set train.batch.micro=1 --set train.batch.groups=4
+use_bf16
+interp="build/interp_bf16 --data $data"
+two bf16 --set train.precision.compute=bf16 | few '^bf16[14] ' | plans
+agree "2bw, bf16" --set train.precision.compute=bf16
+interp="build/interp --data $data"
+
+# ---- pipedream, vertical: one hash for each set of cuts -----------------------------------------------------------------
+use_portable
+for schedule in pipedream vertical; do
+    for n in 2 3 4; do
+        case $SLOW$schedule$n in pipedream2 | vertical4) continue ;; esac
+        eval "cuts=\$cuts$n"
+        [ $schedule$n = pipedream3 ] && keep=yes
+        echo "$schedule$n $model --schedule $schedule --stages $n --cuts $cuts $each" | plans
+        keep=
+        one_hash "$schedule, $n stages" "$(interpret --set plan.schedule=$schedule --set plan.stages=$n \
+            --set "plan.cuts=[$cuts]" $each)"
+    done
+done
+use_bf16
+bf16="$each --set train.precision.compute=bf16"
+echo "bf16 $model --schedule pipedream --stages 3 --cuts $cuts3 $bf16 --recompute full" | plans
+interp="build/interp_bf16 --data $data"
+one_hash "pipedream, bf16" "$(interpret --set plan.schedule=pipedream --set plan.stages=3 --set "plan.cuts=[$cuts3]" $bf16)"
+interp="build/interp --data $data"
+use_portable
+
+# ---- stop and go on -----------------------------------------------------------------------------------------------------
+# resume WHAT DIR STEPS DIR HASH: so many steps of one job, the rest of another
+resume() {
+    what=$1
+    rm -rf "$tmp/ckpt"
+    run="--quiet --hash --data $data --checkpoint $tmp/ckpt"
+    said=$(job_hash "$2" --steps "$3") || { fault "$what, $3 steps: $said"; return; }
+    [ "$said" != "$5" ] || fault "$what: $3 steps give the hash of all"
+    said=$(job_hash "$4" --resume)
+    if [ "$said" = "$5" ]; then pass; else fault "$what, after $3 steps: $said"; fi
+}
+resume "2bw" "$tmp/plain2" 1 "$tmp/plain3" "$reference"
+resume "2bw" "$tmp/plain3" 7 "$tmp/plain1" "$reference"
+resume "2bw" "$tmp/plain1" 10 "$tmp/plain4" "$reference"
+want=$(interpret --set plan.schedule=pipedream --set plan.stages=3 --set "plan.cuts=[$cuts3]" $each)
+for at in 1 2 3 11; do
+    resume "pipedream" "$tmp/pipedream3" $at "$tmp/pipedream3" "$want"
+done
+run="--no-checkpoint --quiet --hash --data $data"
+
+# A checkpoint every 3 steps and evaluations in between drain the pipeline, and change nothing
+generate "$tmp/often" "$model" --schedule 2bw --stages 3 --set checkpoint.every=3 >"$tmp/said" &&
+    compile "$tmp/often" >"$tmp/said" || fault "often: $(cat "$tmp/said")"
+rm -rf "$tmp/ckpt"
+run="--quiet --hash --data $data --checkpoint $tmp/ckpt"
+said=$(job_hash "$tmp/often")
+if [ "$said" = "$reference" ]; then pass; else fault "a checkpoint every 3 steps: $said"; fi
+
+# ---- refused --------------------------------------------------------------------------------------------------------------
+# the checkpoint of 2bw holds one older version
+refuse "pipedream from 2bw" 5 "weight versions of .2bw.*--weights" "$tmp/pipedream3/job" --data "$data" --checkpoint \
+    "$tmp/ckpt" --resume --quiet
+rm -rf "$tmp/ckpt"
+expect "some steps of pipedream" "$tmp/pipedream3/job" --data "$data" --checkpoint "$tmp/ckpt" --steps 5 --quiet
+generate "$tmp/other" "$model" --schedule pipedream --stages 3 --cuts 13,25 $each >"$tmp/said" &&
+    compile "$tmp/other" >"$tmp/said" ||
+    fault "other cuts: $(cat "$tmp/said")"
+refuse "pipedream of other cuts" 5 "pipedream cuts 12,25.*pipedream cuts 13,25" "$tmp/other/job" --data "$data" \
+    --checkpoint "$tmp/ckpt" --resume --quiet
+expect "its weights" "$tmp/other/job" --data "$data" --no-checkpoint --weights "$tmp/ckpt/step-000005" --steps 2 --quiet
+run="--no-checkpoint --quiet --hash --data $data"
+refuse "a tie on two stages" 3 "wte.weight is used by wte on stage 0 and by lm_head on stage 1" \
+    ./dpgen plan "$models/tiny-gpt.yaml" --schedule 2bw --stages 2 --estimate
+refuse "too few micro-batches" 3 "two weight versions serve 4 stages from 4" \
+    ./dpgen plan "$model" --schedule 2bw --stages 4 --set train.batch.micro=4 --estimate
+refuse "pipedream with several" 3 "make train.batch.micro and train.batch.global equal" \
+    ./dpgen plan "$model" --schedule pipedream --stages 2 --estimate
+refuse "pipedream and the norm" 3 "train.clip_scope: parameter" \
+    ./dpgen plan "$model" --schedule pipedream --stages 2 --set train.batch.micro=8 --estimate
+expect "pipedream and a norm a parameter" ./dpgen plan "$model" --schedule pipedream --stages 2 \
+    --set train.batch.micro=8 --set train.clip_scope=parameter --estimate
+if ./dpgen plan "$model" --schedule auto --stages 2 --estimate 2>&1 | grep -q -e 2bw -e pipedream; then
+    fault "auto takes a schedule that trains otherwise"
+else pass; fi
+
+# ---- two processes --------------------------------------------------------------------------------------------------------
+if command -v mpirun >/dev/null && command -v mpicc >/dev/null && mpicc $flags -O2 -c -o "$tmp/link_mpi.o" rt/link_mpi.c; then
+    with="$tmp/link_mpi.o $with" start="mpirun -n 2 --oversubscribe" cc=mpicc clang=
+    [ "$(id -u)" != 0 ] || start="$start --allow-run-as-root"
+    echo "mpi $model --schedule 2bw --stages 2 --set plan.transport=mpi" | plans
+    one_hash "2bw, mpi" "$reference"
+    echo "mpi $model --schedule pipedream --stages 2 --cuts $cuts2 $each --set plan.transport=mpi" | plans
+    one_hash "pipedream, mpi" "$(interpret --set plan.schedule=pipedream --set plan.stages=2 --set "plan.cuts=[$cuts2]" \
+        $each)"
+else
+    skip "there is no mpirun, or no mpicc" 2
+fi
+finish
