@@ -526,7 +526,7 @@ typedef struct {
     Ints chunk;                 /* part: operator -> chunk */
     const Bytes *soft;          /* part: the limits it was given, by device */
     const char *space;          /* part: what the bound is over */
-    Ns bound;                   /* part: proven, no plan of that space has a shorter step; 0: its planner proves nothing */
+    Ns bound, value;            /* part: proven of the step, in that space, 0: nothing; what its planner predicts */
     const char *note;           /* part: what to know of how the plan was found; NULL: nothing */
     Ints wish;                  /* part: [tensor] the fates its planner priced, for keep to take; empty: keep decides */
     int variants;               /* keep */

@@ -41,7 +41,7 @@ static Ns larger(Ns a, Ns b)
 
 Share bound_share(const Facts *x, int chunk, int first, int last)
 {
-    int class = facts_class(x, chunk);
+    int class = x->class[chunk];
     Ns all = x->time[class][last + 1] - x->time[class][first], w = x->weight[class][last + 1] - x->weight[class][first];
     Ns load = x->load[last + 1] - x->load[first], u = chunk ? 0 : x->update[class][last + 1];
     return (Share){load + (x->split ? facts_forward(x, chunk, first, last) : all + u), load + (x->split ? all - w : all)};
@@ -59,7 +59,7 @@ Ns bound_chunk(const Facts *x, int chunk, int first, int last, Ns time, Ns head,
 {
     if (!x->step)
         return larger(time, bound_transfer(x, chunk, last));
-    int class = facts_class(x, chunk), end = x->chunks - 1;
+    int class = x->class[chunk], end = x->chunks - 1;
     Ns load = x->load[last + 1] - x->load[first], early = larger(time - facts_time(x, chunk, first, last), 0);
     Ns forward = facts_forward(x, chunk, first, last) + load, all = time + load;
     Ns base = x->back[class][last + 1] - x->back[class][first];
@@ -95,6 +95,8 @@ enum { PARTS = 1024 };          /* of a speed */
 
 static Ns least_of(const Facts *x, Ns *const *sums, int i)
 {
+    if (x->q->p->c->classes == 1)
+        return sums[0][i + 1] - sums[0][i];
     Ns least = INT64_MAX;
     for (int d = 0; d < x->q->p->devices; d++) {
         const Ns *t = sums[x->q->p->c->of.at[d]];
@@ -129,18 +131,75 @@ static Ns bound_work(const Facts *x)
 }
 
 /* The longest way of forwards to each operator and of backwards from it, each call on the device that is fastest at it. */
-static Ns bound_operators(const Facts *x)
+typedef struct { Ns *to, *from; } Ways;
+
+static Ways ways_of(const Facts *x)
 {
-    Ns worst = 0, *to = alloc(sizeof(Ns) * (size_t)x->n), *from = alloc(sizeof(Ns) * (size_t)x->n);
+    Ways w = {alloc(sizeof(Ns) * (size_t)x->n), alloc(sizeof(Ns) * (size_t)x->n)};
     for (int i = 0; i < x->n; i++) {
         for (int k = 0; k < x->source[i].n; k++)
-            to[i] = larger(to[i], to[x->source[i].at[k].to] + least_of(x, x->forward, x->source[i].at[k].to));
+            w.to[i] = larger(w.to[i], w.to[x->source[i].at[k].to] + least_of(x, x->forward, x->source[i].at[k].to));
         for (int k = 0; k < x->target[i].n && !x->split; k++)
-            from[i] = larger(from[i], from[x->target[i].at[k].to] + least_of(x, x->back, x->target[i].at[k].to));
+            w.from[i] = larger(w.from[i], w.from[x->target[i].at[k].to] + least_of(x, x->back, x->target[i].at[k].to));
+    }
+    return w;
+}
+
+static Ns bound_operators(const Facts *x)
+{
+    Ways w = ways_of(x);
+    Ns worst = 0;
+    for (int i = 0; i < x->n; i++) {
         Ns own = least_of(x, x->time, i);
-        worst = larger(worst, x->step ? to[i] + x->m * own + from[i] : own);
+        worst = larger(worst, x->step ? w.to[i] + x->m * own + w.from[i] : own);
     }
     return worst;
+}
+
+Ns *bound_heads(const Facts *x)
+{
+    Ways w = ways_of(x);
+    for (int i = 0; i < x->n; i++)
+        w.to[i] += w.from[i];
+    return w.to;
+}
+
+/* From each operator to the last one that has a backward, itself included; -1: no way. */
+static Ns *ways_on(const Facts *x, const Hops *hops, Ns *const *sums)
+{
+    Ns *way = alloc(sizeof(Ns) * (size_t)x->n);
+    int end = x->n - 1;
+    while (end > 0 && x->target[end].n == 0)
+        end--;
+    for (int i = 0; i < x->n; i++)
+        way[i] = i == end ? least_of(x, sums, i) : -1;
+    for (int i = end; i > 0; i--)
+        for (int k = 0; k < hops[i].n && way[i] >= 0; k++) {
+            int to = hops[i].at[k].to;
+            way[to] = larger(way[to], way[i] + least_of(x, sums, to));
+        }
+    return way;
+}
+
+/* Of the ways behind a cut that begin at a reader of one of the last `near` operators before it, the longest; -1: none. */
+static Ns *ways_over(const Facts *x, const Hops *hops, Ns *const *sums, int near)
+{
+    Ns *way = ways_on(x, hops, sums), *over = alloc(sizeof(Ns) * (size_t)x->n);
+    for (int b = 0; b < x->n; b++)
+        over[b] = -1;
+    for (int i = 0; i < x->n; i++)
+        for (int k = 0; k < hops[i].n; k++)
+            for (int b = hops[i].at[k].to; b < i && b < hops[i].at[k].to + near; b++)
+                over[b] = larger(over[b], way[i]);
+    return over;
+}
+
+Ns *bound_paths(const Facts *x, int near)
+{
+    Ns *forth = ways_over(x, x->source, x->forward, near), *back = ways_over(x, x->target, x->back, near);
+    for (int b = 0; b < x->n; b++)
+        forth[b] = forth[b] < 0 || back[b] < 0 ? 0 : forth[b] + back[b];
+    return forth;
 }
 
 Ns bound_closed(const Facts *x)

@@ -35,9 +35,9 @@
 #define NEVER INT64_MAX
 
 enum {
-    RUNS = 3000000,             /* met by reach() for the proof, and as many again per thousand operators above */
-    PRICES = 600,               /* bought for the proof */
-    ACTIONS = 2000000,          /* simulated by comparing plans, and as many again for branch and bound */
+    RUNS = 750000,              /* met by reach() for the proof, and as many again for every thousand operators */
+    PRICED = 6000,              /* operators in runs that are bought for the proof; as many for branch and bound */
+    ACTIONS = 400000,           /* simulated by comparing plans, and as many again for branch and bound */
     GRID = 384                  /* cuts on the grid, and 8 a chunk */
 };
 
@@ -53,9 +53,10 @@ typedef struct {
     Best best;                  /* value NEVER: none yet */
     Ns refuted;                 /* no plan meets this target */
     bool proven;                /* by branch and bound: none is better than `best` */
-    int64_t actions, bought;
+    int64_t actions, priced;
     int *last;                  /* of the plan at hand */
     const Price **price;
+    Price *guess;
     Branches *list;             /* by chunk: of branch and bound */
     bool by_bound;              /* compare plans by bound_plan: what the tests can enumerate */
 } Search;
@@ -66,20 +67,7 @@ static Ns value_of(Search *s, const int *last, const Price *const *price)
 {
     if (s->by_bound || !s->x->step)
         return bound_plan(s->x, last, price);
-    s->actions += 2 * s->x->m * s->x->chunks + s->x->edge.n / 8;
     return preview(s->view, last, price);
-}
-
-static bool fits_devices(const Search *s, const Price *const *price)
-{
-    for (int d = 0; d < s->q->p->devices; d++) {
-        Bytes need = 0;
-        for (int c = 0; c < s->q->chunks; c++)
-            need += s->q->p->chunk_device.at[c] == d ? price[c]->need : 0;
-        if (s->r->share > 1 && need > s->q->limit[d])
-            return false;
-    }
-    return true;
 }
 
 static void keep_best(Search *s, const int *last, const Price *const *price, Ns value, int *fate)
@@ -90,17 +78,37 @@ static void keep_best(Search *s, const int *last, const Price *const *price, Ns 
     memcpy(s->best.price, price, sizeof *price * (size_t)s->q->chunks);
 }
 
+/* The value of a cut if its chunks cost what is known of them so far: never more than in the end. */
+static Ns promise(Search *s, const int *last)
+{
+    for (int c = 0, first = 0; c < s->q->chunks; first = last[c++] + 1) {
+        Ns time = reach_time(s->r, c, first, last[c]);
+        if (time == NEVER)
+            return NEVER;
+        s->guess[c] = (Price){.fits = true, .forward = facts_forward(s->x, c, first, last[c])};
+        s->guess[c].backward = time - s->guess[c].forward;
+        s->price[c] = &s->guess[c];
+    }
+    s->actions += 2 * s->x->m * s->x->chunks + s->x->edge.n / 8;
+    return value_of(s, last, s->price);
+}
+
+static const Price *buy(Search *s, int chunk, int first, int last)
+{
+    s->priced += reach_bought(s->r, chunk, first, last) ? 0 : last - first + 1;
+    return reach_buy(s->r, chunk, first, last);
+}
+
 /* Price a cut and compare it with the best; true if it is better. */
 static bool judge(Search *s, const int *last)
 {
+    if (promise(s, last) >= s->best.value)
+        return false;
     for (int c = 0, first = 0; c < s->q->chunks; first = last[c++] + 1) {
-        s->bought += !reach_bought(s->r, c, first, last[c]);
-        s->price[c] = reach_buy(s->r, c, first, last[c]);
+        s->price[c] = buy(s, c, first, last[c]);
         if (!s->price[c]->fits)
             return false;
     }
-    if (!fits_devices(s, s->price))
-        return false;
     Ns value = value_of(s, last, s->price);
     if (value >= s->best.value)
         return false;
@@ -126,7 +134,7 @@ static Ns smallest(Search *s, Ns step)
         step *= 4;
         high = step > 4 * (s->refuted / 4 + 1) ? end : high + step;
     }
-    while (high - s->refuted > 1) {
+    while (high - s->refuted > 1 + (s->r->runs > s->r->most / 4 ? s->refuted >> 14 : 0)) {
         Ns mid = s->refuted + (high - s->refuted) / 2;
         if (high == end)        /* from here on by doubling */
             mid = s->refuted < end / 4 ? 2 * s->refuted : mid;
@@ -154,9 +162,11 @@ static bool tighten(Search *s)
 {
     Ns target = smallest(s, s->refuted / 1024 + 1);
     bool feasible = target != NEVER;
-    while (target != NEVER && !out_of_runs(s) && s->bought < PRICES) {
+    while (target != NEVER && !out_of_runs(s) && s->priced < PRICED) {
         reach_trace(s->r, s->last);
         bool real = all_bought(s, s->last);
+        for (int c = 0, first = 0; c < s->q->chunks; first = s->last[c++] + 1)
+            buy(s, c, first, s->last[c]);
         judge(s, s->last);
         if (real || s->best.value <= target)
             break;
@@ -174,9 +184,24 @@ static bool tighten(Search *s)
 
 /* ---- 2. other plans ---------------------------------------------------------------------------------------------- */
 
+/* The longest chunk as short as it can be: near the best where there are many micro-batches. */
+static void try_shortest(Search *s)
+{
+    Ns refuted = s->refuted;
+    s->x->step = false;
+    s->refuted = bound_closed(s->x) - 1;
+    if (smallest(s, s->refuted / 1024 + 1) != NEVER) {
+        reach_trace(s->r, s->last);
+        s->x->step = true;
+        judge(s, s->last);
+    }
+    s->x->step = true;
+    s->refuted = refuted;
+}
+
 static void try_longer(Search *s)
 {
-    static const int parts[] = {256, 64, 16, 4, 1};
+    static const int parts[] = {256, 64, 16};
     for (size_t i = 0; i < sizeof parts / sizeof *parts && !out_of_runs(s); i++)
         if (reach(s->r, s->refuted + s->refuted / parts[i] + 1)) {
             reach_trace(s->r, s->last);
@@ -197,7 +222,7 @@ static void take_seed(Search *s, const Answer *a)
         if (!own->fits)
             return;
     }
-    Ns value = fits_devices(s, s->price) ? value_of(s, a->last, s->price) : NEVER;
+    Ns value = value_of(s, a->last, s->price);
     if (value < s->best.value)
         keep_best(s, a->last, s->price, value, a->fate);
 }
@@ -231,8 +256,7 @@ static bool move_cut(Search *s, int c)
                 continue;
             memcpy(s->last, s->best.last, sizeof *s->last * (size_t)s->q->chunks);
             s->last[c] = to;
-            if (reach_time(s->r, c, c ? s->last[c - 1] + 1 : 0, to) != NEVER
-                && reach_time(s->r, c + 1, to + 1, s->last[c + 1]) != NEVER && judge(s, s->last))
+            if (judge(s, s->last))
                 return true;
         }
     return false;
@@ -283,9 +307,8 @@ static bool branch(Search *s, int c, int first, Ns head, int64_t end)
         qsort(list->at, (size_t)list->n, sizeof *list->at, by_room);
     for (int i = 0; i < list->n; i++) {
         int b = list->at[i].last;
-        s->bought += !reach_bought(r, c, first, b);
-        reach_buy(s->r, c, first, b);
-        if (s->actions >= end || s->bought >= 4 * PRICES)
+        buy(s, c, first, b);
+        if (s->actions >= end || s->priced >= 2 * PRICED)
             return false;
         if (reach_room(r, c, first, b) < head)
             continue;
@@ -318,7 +341,7 @@ static void prove(Search *s)
 /* In each of so many pieces of equal time, the cut that crosses least. */
 static const char *grid(const Search *s, int pieces)
 {
-    const Ns *t = s->x->time[facts_class(s->x, 0)];
+    const Ns *t = s->x->time[s->x->class[0]];
     char *cut = alloc((size_t)s->q->n);
     for (int i = 0, k = 0; k < pieces; k++) {
         int best = -1;
@@ -362,7 +385,8 @@ static Search begin(const Question *q)
     s.list = alloc(sizeof *s.list * chunks);
     s.last = alloc(sizeof(int) * chunks);
     s.price = alloc(sizeof(Price *) * chunks);
-    s.refuted = bound_closed(s.x) - 1;
+    s.guess = alloc(sizeof(Price) * chunks);
+    s.refuted = frontier_bound(frontier_open(s.x), bound_closed(s.x) - 1);
     return s;
 }
 
@@ -387,6 +411,8 @@ bool exact(const Question *q, Answer *a)
     bool possible = tighten(&s);
     if (share == 1 && !out_of_runs(&s) && possible)
         try_longer(&s);
+    if (share == 1 && s.x->step && possible)
+        try_shortest(&s);
     if (possible && (share > 1 || out_of_runs(&s)))
         search_grid(&s);
     if (possible)
@@ -408,7 +434,7 @@ bool exact_any(const Question *q, Answer *a)
     s.x->step = false;
     if (q->n > GRID + 8 * q->chunks)
         s.r->cut = grid(&s, GRID);
-    while (s.best.value == NEVER && s.bought < 4 * PRICES && reach(s.r, NEVER / 4)) {
+    while (s.best.value == NEVER && s.priced < 2 * PRICED && reach(s.r, NEVER / 4)) {
         reach_trace(s.r, s.last);
         judge(&s, s.last);
     }

@@ -7,12 +7,22 @@
 #define EXACT_H
 #include "facts.h"
 
+typedef struct { int first, last; } Window;     /* where a chunk may begin; first > last: nowhere */
+typedef struct Frontier Frontier;
+Frontier *frontier_open(const Facts *x);
+/* By chunk, and one more for the end: false if no plan meets the target, by base times alone. */
+bool frontier(const Frontier *k, Ns target, Window *window);
+Ns   frontier_bound(const Frontier *k, Ns refuted);     /* the largest target that it refutes */
+
 typedef struct { int64_t key; const Price *price; } Known;
 typedef struct {
     const Facts *x;
     const Question *q;
     int row;                    /* n + 1 */
     const char *cut;            /* the question's, or fewer of them */
+    const Ns *least;            /* by operator: what precedes and follows a run that begins with it, at least */
+    Frontier *frontier[2];      /* of the objectives: longest chunk, step */
+    Window *window;             /* by chunk, under the target */
     int *must;                  /* by operator: the first cut at or after it that must be */
     int share;                  /* chunks a device: a chunk may take so many times less */
     /* prices: floors, but for runs that were bought */

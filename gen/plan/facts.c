@@ -219,6 +219,9 @@ Facts *facts_of(const Question *q)
     size_t n = (size_t)q->n, classes = (size_t)q->p->c->classes;
     *x = (Facts){.q = q, .n = q->n, .chunks = q->chunks, .m = q->p->g->micro,
                  .step = strcmp(q->objective, "bottleneck") && order_overlap(q->p) == 0};
+    x->class = alloc(sizeof(int) * (size_t)q->chunks);
+    for (int c = 0; c < q->chunks; c++)
+        x->class[c] = q->p->c->of.at[q->p->chunk_device.at[c]];
     x->source = alloc(sizeof(Hops) * n);
     x->target = alloc(sizeof(Hops) * n);
     x->cross = alloc(sizeof(Bytes) * n);
@@ -240,19 +243,14 @@ Facts *facts_of(const Question *q)
     return x;
 }
 
-int facts_class(const Facts *x, int chunk)
-{
-    return x->q->p->c->of.at[x->q->p->chunk_device.at[chunk]];
-}
-
 Ns facts_time(const Facts *x, int chunk, int first, int last)
 {
-    const Ns *t = x->time[facts_class(x, chunk)];
+    const Ns *t = x->time[x->class[chunk]];
     return t[last + 1] - t[first];
 }
 
 Ns facts_forward(const Facts *x, int chunk, int first, int last)
 {
-    const Ns *t = x->forward[facts_class(x, chunk)];
+    const Ns *t = x->forward[x->class[chunk]];
     return t[last + 1] - t[first];
 }

@@ -19,6 +19,7 @@ typedef struct {
     const Question *q;
     int n, chunks;
     int64_t m;                  /* micro-batches */
+    int *class;                 /* by chunk: of its device */
     bool step;                  /* the objective is the time of a step; else the longest chunk or transfer: where it is
                                    asked for, and where steps overlap */
     bool split;                 /* weight gradients are computations of their own: nothing must follow them but the update */
@@ -32,7 +33,6 @@ typedef struct {
 } Facts;
 
 Facts *facts_of(const Question *q);
-int facts_class(const Facts *x, int chunk);
 Ns  facts_time(const Facts *x, int chunk, int first, int last);         /* base time of a run there: nothing made again */
 Ns  facts_forward(const Facts *x, int chunk, int first, int last);
 /* How a run depends on what is before it: chunk - 1 must precede it if it begins at `near` or before, and must wait for it
@@ -42,6 +42,9 @@ Link facts_link(const Facts *x, int chunk, int first, int last);
 
 /* bound.c.  Proven: no plan has a step shorter than this, whatever is kept and wherever cuts are. */
 Ns bound_closed(const Facts *x);
+Ns *bound_heads(const Facts *x);                    /* by operator: what must precede and follow a run that begins with it */
+/* By operator: what a micro-batch takes behind a cut after it, to the end and back; of runs of at least `near` operators. */
+Ns *bound_paths(const Facts *x, int near);
 /* What one chunk adds to the bound of a plan. */
 typedef struct {
     Ns head;                    /* to what the next one must wait for, there and back: base times */

@@ -193,19 +193,6 @@ static void wish(Plan *p, const Question *q, const Answer *a)
     }
 }
 
-/* Devices that hold several chunks give each the same part of their memory. */
-static Bytes *limits(const Plan *p, const Bytes *limit, Bytes more)
-{
-    Bytes *all = alloc(sizeof *all * (size_t)p->devices);
-    for (int d = 0; d < p->devices; d++) {
-        int n = 0;
-        for (int c = 0; c < p->chunk_device.n; c++)
-            n += p->chunk_device.at[c] == d;
-        all[d] = (limit[d] + more) / (n ? n : 1);
-    }
-    return all;
-}
-
 /* What a planner sees of several replicas: the first one, as if its micro-batches were all. */
 static const Plan *first_replica(const Plan *p)
 {
@@ -235,14 +222,22 @@ static Question ask(const Plan *plan, const char *cut, const Bytes *limit)
 
 /* ---- nothing fits ------------------------------------------------------------------------------------------------ */
 
+/* What the chunks of each device need under this cut. */
+static Bytes *needs(const Question *q, const int *last)
+{
+    Bytes *need = alloc(sizeof *need * (size_t)q->p->devices);
+    for (int s = 0, first = 0; s < q->chunks; first = last[s++] + 1)
+        need[q->p->chunk_device.at[s]] += price_best(q->prices, first, last[s], s)->need;
+    return need;
+}
+
 /* Which device lacks most, under the cut that fits with the least more on every device. */
 static void blame(Plan *p, const char *cut, const Bytes *limit, const Answer *a)
 {
-    Question q = ask(p, cut, limits(p, limit, 0));
-    Bytes *need = alloc(sizeof *need * (size_t)p->devices), worst = INT64_MIN;
-    for (int s = 0, first = 0; s < q.chunks; first = a->last[s++] + 1)
-        need[p->chunk_device.at[s]] += price_best(q.prices, first, a->last[s], s)->need;
-    for (int d = 0; d < p->devices; d++)
+    Question q = ask(p, cut, limit);
+    const Bytes *need = needs(&q, a->last);
+    Bytes worst = INT64_MIN;
+    for (int d = 0; d < q.p->devices; d++)
         if (need[d] - limit[d] > worst) {
             worst = need[d] - limit[d];
             p->nofit_device = d;
@@ -253,7 +248,10 @@ static void blame(Plan *p, const char *cut, const Bytes *limit, const Answer *a)
 
 static bool fits_with(const Plan *p, const char *cut, const Bytes *limit, Bytes more, Answer *a)
 {
-    Question q = ask(p, cut, limits(p, limit, more));
+    Bytes *all = alloc(sizeof *all * (size_t)p->devices);
+    for (int d = 0; d < p->devices; d++)
+        all[d] = limit[d] + more;
+    Question q = ask(p, cut, all);
     return exact_any(&q, a);
 }
 
@@ -285,6 +283,42 @@ static int no_fit(Plan *p, const char *cut, const Bytes *limit)
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
+enum { ROUNDS = 8 };
+
+/* Chunks that share a device: each is priced under all of its memory, which keeps the bound a bound; where they do not fit
+ * together, the device is asked to have its largest one smaller by as much.  The plan that is over least goes on: peaks of
+ * two chunks need not meet, and mem has the last word. */
+static bool share(const Plan *p, const Planner *k, const char *cut, const Bytes *limit, Question *q, Answer *best)
+{
+    Bytes *asked = alloc(sizeof *asked * (size_t)p->devices), least = INT64_MAX;
+    memcpy(asked, limit, sizeof *asked * (size_t)p->devices);
+    for (int round = 0; round < ROUNDS && least > 0; round++) {
+        Question now = ask(p, cut, asked);
+        Answer a = {0};
+        if (!k->plan(&now, &a))
+            break;
+        const Bytes *need = needs(&now, a.last);
+        Bytes worst = INT64_MIN;
+        for (int d = 0; d < now.p->devices; d++) {
+            Bytes over = need[d] - limit[d], most = 0;
+            worst = over > worst ? over : worst;
+            for (int s = 0, first = 0; s < now.chunks; first = a.last[s++] + 1) {
+                Bytes own = price_best(now.prices, first, a.last[s], s)->need;
+                most = now.p->chunk_device.at[s] == d && own > most ? own : most;
+            }
+            asked[d] = over > 0 ? most - over : asked[d];
+        }
+        if (worst < least) {
+            Ns bound = round ? best->bound : a.bound;       /* later ones are of smaller limits */
+            least = worst;
+            *best = a;
+            best->bound = bound;
+            *q = now;
+        }
+    }
+    return least < INT64_MAX;
+}
+
 int part(Plan *p, const Bytes *limit)
 {
     const Planner *planner = planner_named(p->m->plan.planner);
@@ -292,15 +326,17 @@ int part(Plan *p, const Bytes *limit)
     memcpy(soft, limit, sizeof *soft * (size_t)p->devices);
     p->soft = soft;
     char *cut = positions(p);
-    Question q = ask(p, cut, limits(p, limit, 0));      /* mistakes in other names are told when this stops for them */
+    Question q = ask(p, cut, limit);        /* mistakes in other names are told when this stops for them */
     Answer a = {0};
-    bool found = q.n >= q.chunks && planner->plan(&q, &a);
+    bool several = q.chunks > q.p->devices;
+    bool found = q.n >= q.chunks && (several ? share(p, planner, cut, limit, &q, &a) : planner->plan(&q, &a));
     p->note = a.note;
     if (!found)
         return no_fit(p, cut, limit);
     assign(p, a.last);
     wish(p, &q, &a);
     p->bound = order_overlap(p) ? 0 : a.bound;          /* where steps overlap, it is of the longest chunk */
+    p->value = a.value;
     p->space = p->m->plan.cuts.n ? "the cuts that were given" : planner->space;
     return 0;
 }

@@ -269,7 +269,7 @@ static void start(Preview *v, const int *last, const Price *const *price)
         v->posted[d] = false;
     }
     for (int s = 0, first = 0; s < x->chunks; first = last[s++] + 1) {
-        const Ns *w = x->weight[facts_class(x, s)];
+        const Ns *w = x->weight[x->class[s]];
         v->forward[s] = price[s]->forward + x->load[last[s] + 1] - x->load[first];
         Ns base = facts_time(x, s, first, last[s]) - facts_forward(x, s, first, last[s]);
         v->weight[s] = w[last[s] + 1] - w[first];
@@ -283,7 +283,7 @@ static Ns update_of(const Preview *v, const int *last, int device)
     Ns sum = 0;
     for (int s = 0, first = 0; s < v->x->chunks; first = last[s++] + 1)
         if (v->p->chunk_device.at[s] == device) {
-            const Ns *u = v->x->update[facts_class(v->x, s)];
+            const Ns *u = v->x->update[v->x->class[s]];
             sum += u[last[s] + 1] - u[first];
         }
     return sum;

@@ -10,8 +10,8 @@
  * grows with what precedes it, so the pair keeps one number: the most that may precede.  For the way of a micro-batch
  * through what follows, the least over what is possible stands in, so that a plan is never lost; it may be kept in vain.
  *
- * Only sums prune, and they are proven to grow with the run: m times the base time of a run is at most the target, s runs
- * take at most s such, a run ends where something reachable begins.
+ * Only sums prune: frontier.c says where a chunk can begin, m times the base time of a run and the longest way to it and
+ * back are at most the target, a run ends where something reachable begins.
  *
  * Source: the recursion over targets is that of Alpa's inter-operator pass (Zheng et al., 2022), without its sampling of
  * targets; floors in place of prices, replaced when bought, are lazy constraint generation.
@@ -90,6 +90,8 @@ Reach *reach_open(const Facts *x)
     r->path = alloc(sizeof(Ns) * cells);
     r->cost = alloc(sizeof(Ns) * cells);
     r->link = alloc(sizeof(Link) * cells);
+    r->least = bound_heads(x);
+    r->window = alloc(sizeof(Window) * ((size_t)x->chunks + 1));
     r->must = alloc(sizeof(int) * (size_t)x->n);
     for (int i = x->n - 1; i >= 0; i--)
         r->must[i] = i == x->n - 1 || x->q->cut[i] == CUT_MUST ? i : r->must[i + 1];
@@ -144,21 +146,18 @@ Ns reach_room(const Reach *r, int chunk, int first, int last)
     return run_of(r, chunk, first, last).room;
 }
 
-/* Base time of operators 0..i-1 on whatever is fastest at it; the smallest class is a bound, for speeds are uniform enough
- * that one class is: where they are not, nothing is pruned. */
+/* No run takes longer than this, if it meets the target. */
 static Ns per_chunk(const Reach *r)
 {
     return r->x->step ? r->target / r->x->m / r->share : r->target / r->share;
 }
 
-typedef struct { int first, last; } Window;     /* of first operators that are reachable; first > last: none */
-
 /* All runs of chunk s that begin at a.  after: where the next chunk may begin. */
 static bool cell(Reach *r, int s, int a, Window after)
 {
     const Facts *x = r->x;
-    const Ns *t = x->time[facts_class(x, s)];
-    Ns most = per_chunk(r);
+    const Ns *t = x->time[x->class[s]];
+    Ns most = x->step ? (r->target - r->least[a]) / x->m / r->share : per_chunk(r);
     int shortest = -1;
     int at = s * r->row + a, end = r->must[a] < after.last - 1 ? r->must[a] : after.last - 1;
     for (int b = a < after.first ? after.first - 1 : a; b <= end && t[b + 1] - t[a] <= most; b++) {
@@ -178,38 +177,24 @@ static bool cell(Reach *r, int s, int a, Window after)
     return r->head[at] >= 0;
 }
 
-/* Chunks 0..s-1 take at most so much of what is before a, if each meets the target. */
-static bool too_late(const Reach *r, int s, int a)
-{
-    Ns most = per_chunk(r), sum = 0;
-    const Ns *fast = NULL;
-    for (int i = 0; i < s; i++) {
-        const Ns *t = r->x->time[facts_class(r->x, i)];
-        fast = !fast || t[r->x->n] < fast[r->x->n] ? t : fast;
-        if (t != fast)
-            return false;       /* several classes: not worth proving */
-        sum += most;
-        if (sum < 0 || sum >= NEVER / 2)
-            return false;
-    }
-    return fast && fast[a] > sum;
-}
-
 bool reach(Reach *r, Ns target)
 {
     const Facts *x = r->x;
-    Window after = {x->n, x->n};
+    Frontier **k = &r->frontier[x->step];
+    *k = *k ? *k : frontier_open(x);
     r->target = target;
-    for (int i = 0; i < (x->chunks + 1) * r->row; i++)
-        r->head[i] = -1;
+    if (r->share == 1 ? !frontier(*k, target, r->window) : false)
+        return false;
+    for (int s = 0; s <= x->chunks; s++)
+        for (int a = 0; a <= x->n; a++)
+            r->head[s * r->row + a] = -1;
     r->head[x->chunks * r->row + x->n] = target;
     r->link[x->chunks * r->row + x->n] = (Link){-1, 0};
+    Window after = {x->n, x->n};
     for (int s = x->chunks - 1; s >= 0; s--) {
-        Window own = {x->n, -1};
-        int last = s ? x->n - (x->chunks - s) : 0;
-        while (last > 0 && too_late(r, s, last))
-            last--;
-        for (int a = last; a >= (s ? s : 0); a--) {
+        Window own = {x->n, -1}, in = {s, s ? x->n - (x->chunks - s) : 0};
+        in = r->share == 1 ? r->window[s] : in;
+        for (int a = in.last; a >= in.first; a--) {
             if ((a > 0 && r->cut[a - 1] == CUT_NEVER) || !cell(r, s, a, after))
                 continue;
             own.first = a;
