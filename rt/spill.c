@@ -8,6 +8,9 @@
  * direction at a time has one thread for both.  A thread sleeps until there is something to copy, and a stage that waits
  * sleeps until it is done: no core is burnt, nothing is allocated after the start.
  *
+ * A stage whose cores are all busy shares them with its copies, whatever the plan says: the kernel decides.  Threads of a lower
+ * class would leave the core to the stage and make it wait longer; measured, that is worse.
+ *
  * On processors the arena and the host's memory are the same memory.  Offload to it then emulates a device with memory of its
  * own, for tests and for plans made elsewhere; it frees none.  A file does: it is written past the page cache (O_DIRECT,
  * by way of a page-aligned buffer), or, where the file system cannot do that, its pages are written out and dropped.  The
@@ -172,8 +175,8 @@ static void begin(Stage *st, unsigned char *device, size_t host, int copy, long 
     pthread_mutex_lock(&l->lock);
     l->order[(l->head + l->count++) % info->copies] = (Order){device, host, bytes, direction, copy, st->at};
     atomic_store_explicit(&s->copy[copy].busy, 1, memory_order_relaxed);
-    pthread_cond_signal(&l->wake);
     pthread_mutex_unlock(&l->lock);
+    pthread_cond_signal(&l->wake);
 }
 
 void offload_begin(Stage *st, const void *from, size_t host, int copy, long bytes)

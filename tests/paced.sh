@@ -34,6 +34,7 @@ try() {
 try $models/tiny-gpt.yaml 1f1b --stages 8 --set train.batch.global=32
 try $models/tiny-t5.yaml gpipe --stages 8
 try $models/branches.yaml 1f1b --stages 4
+try $models/branches.yaml gpipe --stages 4 --offload "['*']" --set links.slow-host.rate=5MB/s
 refuse "mpi" 3 "paced stages share one process" ./dpgen $models/mlp.yaml --pace --set plan.transport=mpi -o "$tmp/mpi"
 expect "--pace" ./dpgen $models/mlp.yaml --pace -o "$tmp/pace"
 expect "its kernels" grep -q '^OBJ.*' "$tmp/pace/Makefile"

@@ -64,6 +64,34 @@ static void print_bufs(FILE *f, const Plan *p, int device)
     fprintf(f, "],\n");
 }
 
+/* Bytes that leave the device, and come back, for one micro-batch. */
+static Bytes offloaded(const Plan *p, int device)
+{
+    Bytes sum = 0;
+    for (int i = 0; i < p->host.n; i++)
+        sum += p->host.at[i].device == device ? p->host.at[i].bytes : 0;
+    return sum;
+}
+
+static void print_host(FILE *f, const Plan *p, int device)
+{
+    const DevicePlan *d = &p->dev.at[device];
+    const char *comma = "";
+    fprintf(f, "     \"offload_bytes\": %" PRId64 ", \"host_bytes\": %" PRId64 ", \"host_bound_bytes\": %" PRId64
+            ", \"copies\": %d,\n     \"host\": [", offloaded(p, device), d->host, d->host_bound, d->copies);
+    for (int i = 0; i < p->host.n; i++) {
+        const HostBuf *x = &p->host.at[i];
+        if (x->device != device)
+            continue;
+        fprintf(f, "%s\n      {\"name\": ", comma);
+        json_text(f, x->name);
+        fprintf(f, ", \"bytes\": %" PRId64 ", \"offset\": %" PRId64 ", \"slots\": %d, \"stride\": %" PRId64
+                ", \"first\": %d, \"last\": %d}", x->bytes, x->offset, x->count, x->stride, x->first, x->last);
+        comma = ",";
+    }
+    fprintf(f, "],\n");
+}
+
 static void print_device(FILE *f, const Plan *p, int device)
 {
     const DevicePlan *d = &p->dev.at[device];
@@ -84,9 +112,23 @@ static void print_device(FILE *f, const Plan *p, int device)
         comma = ", ";
     }
     fprintf(f, "],\n");
+    print_host(f, p, device);
     print_bufs(f, p, device);
     print_gaps(f, p, device);
     fprintf(f, "}");
+}
+
+static void print_fates(FILE *f, const Plan *p, Fate fate)
+{
+    const char *comma = "";
+    fprintf(f, "[");
+    for (int t = 0; t < p->g->tensor.n; t++)
+        if (p->fate.at[t * p->variants] == (int)fate) {
+            fprintf(f, "%s", comma);
+            json_text(f, p->g->tensor.at[t].name);
+            comma = ", ";
+        }
+    fprintf(f, "]");
 }
 
 void emit_plan_json(FILE *f, const Plan *p)
@@ -108,20 +150,39 @@ void emit_plan_json(FILE *f, const Plan *p)
     fprintf(f, " \"times\": \"%s\", \"step_ns\": %" PRId64 ", \"step_bound_ns\": %" PRId64 ", \"bound_over\": ",
             p->c->how, p->step, p->bound);
     json_text(f, p->space ? p->space : "");
-    fprintf(f, ",\n \"recompute\": [");
-    const char *comma = "";
-    for (int t = 0; t < p->g->tensor.n; t++)
-        if (p->fate.at[t * p->variants] == FATE_RECOMPUTE) {
-            fprintf(f, "%s", comma);
-            json_text(f, p->g->tensor.at[t].name);
-            comma = ", ";
-        }
-    fprintf(f, "],\n \"stages\": [\n");
+    fprintf(f, ",\n \"recompute\": ");
+    print_fates(f, p, FATE_RECOMPUTE);
+    fprintf(f, ",\n \"offload\": ");
+    print_fates(f, p, FATE_OFFLOAD);
+    fprintf(f, ",\n \"offload_to\": \"%s\",\n \"stages\": [\n", p->m->plan.disk ? "disk" : "host");
     for (int d = 0; d < p->devices; d++) {
         print_device(f, p, d);
         fprintf(f, "%s\n", d + 1 < p->devices ? "," : "");
     }
     fprintf(f, " ]}\n");
+}
+
+static void print_event(FILE *f, const Plan *p, const Action *k, int thread, Ns from, Ns to)
+{
+    fprintf(f, "{\"ph\": \"X\", \"pid\": 1, \"tid\": %d, \"ts\": %" PRId64 ".%03d, \"dur\": %" PRId64 ".%03d, \"name\": ",
+            thread, from / 1000, (int)(from % 1000), (to - from) / 1000, (int)((to - from) % 1000));
+    json_text(f, action_text(p, k));
+    fprintf(f, "},\n");
+}
+
+/* A thread for each direction of the link to the host, as in the trace of a run. */
+static void print_copies(FILE *f, const Plan *p, int device, ActionKind kind)
+{
+    enum { COPIES = 1000 };
+    const Actions *list = &p->dev.at[device].list;
+    int thread = COPIES + 2 * device + (kind == K_IN);
+    if (p->dev.at[device].copies == 0)
+        return;
+    fprintf(f, "{\"ph\": \"M\", \"pid\": 1, \"tid\": %d, \"name\": \"thread_name\", "
+            "\"args\": {\"name\": \"stage %d, %s the host\"}},\n", thread, device, kind == K_IN ? "from" : "to");
+    for (int i = 0; i < list->n; i++)
+        if (list->at[i].kind == kind)
+            print_event(f, p, &list->at[i], thread, list->at[i].wire_from, list->at[i].wire_to);
 }
 
 void emit_trace(FILE *f, const Plan *p)
@@ -132,14 +193,11 @@ void emit_trace(FILE *f, const Plan *p)
                 "\"args\": {\"name\": \"stage %d\"}},\n", d, d);
         for (int i = 0; i < p->dev.at[d].list.n; i++) {
             const Action *k = &p->dev.at[d].list.at[i];
-            if (k->to <= k->from)
-                continue;
-            fprintf(f, "{\"ph\": \"X\", \"pid\": 1, \"tid\": %d, ", d);
-            fprintf(f, "\"ts\": %" PRId64 ".%03d, \"dur\": %" PRId64 ".%03d, \"name\": ",
-                    k->from / 1000, (int)(k->from % 1000), (k->to - k->from) / 1000, (int)((k->to - k->from) % 1000));
-            json_text(f, action_text(p, k));
-            fprintf(f, "},\n");
+            if (k->to > k->from)
+                print_event(f, p, k, d, k->from, k->to);
         }
+        print_copies(f, p, d, K_OUT);
+        print_copies(f, p, d, K_IN);
     }
     fprintf(f, "{\"ph\": \"M\", \"pid\": 1, \"name\": \"process_name\", \"args\": {\"name\": \"predicted\"}}\n]}\n");
 }

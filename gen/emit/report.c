@@ -4,6 +4,7 @@
  *
  *   stages    operators, arena by kind, bound, limit, slack, predicted time
  *   schedule  one row a stage, time across, as the simulator sees it
+ *             and under it its copies to the host and back
  *   memory    bytes alive over the calls of the step, the arena and the lower bound; what is alive at the peak
  *
  * Coordinates are integers; the model's names are checked identifiers and need no escaping.
@@ -21,6 +22,7 @@ static const char head[] =
     "td:first-child,th:first-child,td.name{text-align:left}code{background:#f4f4f4;padding:0 .2em}\n"
     "svg{display:block;margin:.5em 0}text{font:11px sans-serif;fill:#444}\n"
     ".f{fill:#6baed6}.b{fill:#fd8d3c}.r{fill:#fdd0a2}.w{fill:#e6550d}.u{fill:#74c476}.m{fill:#bdbdbd}\n"
+    ".o{fill:#9e9ac8}.i{fill:#dadaeb}\n"
     ".live{fill:#9ecae1;stroke:#3182bd}.arena{stroke:#a50f15;stroke-dasharray:4 3}.bound{stroke:#31a354}\n"
     "</style></head><body>\n";
 
@@ -38,17 +40,27 @@ static Bytes part_of(const Plan *p, int device, StateKind a, StateKind b)
     return n;
 }
 
+static Bytes offloaded(const Plan *p, int device)
+{
+    Bytes sum = 0;
+    for (int i = 0; i < p->host.n; i++)
+        sum += p->host.at[i].device == device ? p->host.at[i].bytes : 0;
+    return sum;
+}
+
 static void print_stages(FILE *f, const Plan *p)
 {
     fprintf(f, "<h2>Stages</h2>\n<table><tr><th>stage</th><th>first .. last operator</th><th>parameters</th><th>gradients</th>"
-            "<th>moments</th><th>arena</th><th>lower bound</th><th>limit</th><th>slack</th><th>busy</th></tr>\n");
+            "<th>moments</th><th>arena</th><th>lower bound</th><th>limit</th><th>slack</th><th>busy</th>%s</tr>\n",
+            p->host.n ? "<th>offloaded a micro-batch</th><th>in the host</th>" : "");
     for (int d = 0; d < p->devices; d++) {
         const DevicePlan *x = &p->dev.at[d];
         fprintf(f, "<tr><td>%d</td><td class=\"name\">%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td>"
-                "<td>%s</td><td>%s</td><td>%" PRId64 " %%</td></tr>\n", d, covers_text(p, d),
+                "<td>%s</td><td>%s</td><td>%" PRId64 " %%</td>%s</tr>\n", d, covers_text(p, d),
                 size_text(part_of(p, d, S_PARAM, S_COPY)), size_text(part_of(p, d, S_GRAD, S_GRAD)),
                 size_text(part_of(p, d, S_MOMENT1, S_MOMENT2)), size_text(x->arena), size_text(x->bound), size_text(x->limit),
-                size_text(x->limit - x->arena), p->step ? 100 * x->busy / p->step : 0);
+                size_text(x->limit - x->arena), p->step ? 100 * x->busy / p->step : 0,
+                p->host.n ? strf("<td>%s</td><td>%s</td>", size_text(offloaded(p, d)), size_text(x->host)) : "");
     }
     fprintf(f, "</table>\n");
 }
@@ -65,17 +77,29 @@ static const char *class_of(ActionKind k)
     }
 }
 
+/* At the foot of the stage's row: when the link has it. */
+static void print_copy(FILE *f, const Plan *p, int device, const Action *k)
+{
+    bool in = k->kind == K_IN;
+    int from = LEFT + (int)(k->wire_from * WIDE / p->step), to = LEFT + (int)(k->wire_to * WIDE / p->step);
+    fprintf(f, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"3\"><title>%s, %.3f ms</title></rect>\n",
+            in ? "i" : "o", from, device * ROW + ROW - (in ? 5 : 9), to > from ? to - from : 1, action_text(p, k),
+            (double)(k->wire_to - k->wire_from) / 1e6);
+}
+
 static void print_schedule(FILE *f, const Plan *p)
 {
     fprintf(f, "<h2>Schedule</h2>\n<p>%s, predicted step %.3f ms (%s). Blue forward, orange backward, pale recomputation, "
-            "green update; the number is the micro-batch.</p>\n<svg width=\"%d\" height=\"%d\">\n",
+            "green update; the number is the micro-batch.%s</p>\n<svg width=\"%d\" height=\"%d\">\n",
             p->schedule, (double)p->step / 1e6, strf("%s costs", p->c->how),
-            WIDE + LEFT, ROW * p->devices + 4);
+            p->host.n ? " Below: copies to the host, and back." : "", WIDE + LEFT, ROW * p->devices + 4);
     for (int d = 0; d < p->devices; d++) {
         fprintf(f, "<text x=\"0\" y=\"%d\">stage %d</text>\n", d * ROW + 17, d);
         for (int i = 0; i < p->dev.at[d].list.n; i++) {
             const Action *k = &p->dev.at[d].list.at[i];
             const char *class = class_of(k->kind);
+            if ((k->kind == K_OUT || k->kind == K_IN) && p->step > 0)
+                print_copy(f, p, d, k);
             if (!class || p->step == 0)
                 continue;
             int from = LEFT + (int)(k->from * WIDE / p->step), to = LEFT + (int)(k->to * WIDE / p->step);

@@ -614,6 +614,11 @@ int comm(Plan *p)
     Backward *back = alloc(sizeof *back * (size_t)c.chunks);
     for (int k = 0; k < c.chunks; k++)
         back[k] = backward_of(p, k, 0);
+    for (int k = 0; k < c.chunks; k++)
+        for (int t = 0; t < p->g->tensor.n && order_overlap(p) > 0; t++)
+            if (back[k].fetched[t])
+                fail(EXIT_NOFIT, "schedule %s: offload goes with synchronous schedules alone; --offload none, or --schedule 1f1b",
+                     p->schedule);
     if (order_overlap(p) > 0)
         return comm_async(p, back);
     find_messages(&c);

@@ -552,9 +552,6 @@ void offload(Plan *p, int device, const Backward *back, Actions *list)
             find_away(&x, c);
     if (x.away.n == 0)
         return;
-    if (order_overlap(p) > 0)
-        fail(EXIT_NOFIT, "schedule %s: offload goes with synchronous schedules alone; --offload none, or --schedule 1f1b",
-             p->schedule);
     cut_forward(&x);
     cut_backward(&x);
     lay_out(&x);

@@ -224,7 +224,7 @@ Floor *floor_open(const Plan *p, const Live *live, const int *base, const char *
     find_links(x);
     for (int t = 0; t < g->tensor.n; t++) {
         reader[t] = live_reader(live, t);
-        if (reader[t] >= 0 && (may[t] || base[t] != FATE_RECOMPUTE))
+        if (reader[t] >= 0 && (may[t] || base[t] == FATE_KEEP))
             (may[t] ? x->may : x->held)[reader[t] + 1] += live_size(live, t);
         if (reader[t] >= 0 && (may[t] & MAY_SEND))
             x->send[reader[t] + 1] += live_size(live, t);
