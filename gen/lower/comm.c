@@ -617,8 +617,8 @@ int comm(Plan *p)
     for (int k = 0; k < c.chunks; k++)
         for (int t = 0; t < p->g->tensor.n && order_overlap(p) > 0; t++)
             if (back[k].fetched[t])
-                fail(EXIT_NOFIT, "schedule %s: offload goes with synchronous schedules alone; --offload none, or --schedule 1f1b",
-                     p->schedule);
+                fail(EXIT_NOFIT, "schedule %s: offload goes with synchronous schedules alone; --offload none, or another "
+                     "--schedule", p->schedule);
     if (order_overlap(p) > 0)
         return comm_async(p, back);
     find_messages(&c);
