@@ -18,13 +18,10 @@
  * Candidates for a last stage are tried in the order of their value, so that the caller's model, which may be dear, is
  * asked only until it agrees.  Equal values: the smallest k, then the fewest machines.
  *
- * Cost: O(n n m m log) for n units and m machines, O(n n m log) for straight pipelines.
+ * Cost: O(n n m m) for n units and m machines, O(n n m) for straight pipelines, and each refusal of `fits` O(n) more.
  * Not handled: the hierarchy of slower and faster networks; branches, which have to be a chain before.
  */
 #include "chain.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 typedef struct { Ns value; int from, replicas; } Cell;      /* from: units before the last stage */
 #define NONE INT64_MAX
@@ -80,14 +77,7 @@ static bool allowed(const Table *x, int k, int j, int r, int m)
     return !c->fits || c->fits(c->ctx, k, j - 1, m - 1);
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const Cell *x = a, *y = b;
-    if (x->value != y->value)
-        return x->value < y->value ? -1 : 1;
-    return x->from != y->from ? x->from - y->from : x->replicas - y->replicas;
-}
-
+/* Equal values: the longest last stage, then the fewest machines: the order in which candidates are made. */
 static int candidates(Table *x, int j, int m)
 {
     int n = 0;
@@ -98,18 +88,23 @@ static int candidates(Table *x, int j, int m)
                 continue;
             x->candidate[n++] = (Cell){larger(before, stage_value(x, k, j, r)), k, r};
         }
-    qsort(x->candidate, (size_t)n, sizeof *x->candidate, by_value);
     return n;
 }
 
 static void fill(Table *x, int j, int m)
 {
-    int n = candidates(x, j, m);
-    for (int i = 0; i < n; i++)
-        if (allowed(x, x->candidate[i].from, j, x->candidate[i].replicas, m)) {
-            *cell(x, j, m) = x->candidate[i];
+    for (int n = candidates(x, j, m); n > 0; n--) {
+        int best = 0;
+        for (int i = 1; i < n; i++)
+            if (x->candidate[i].value < x->candidate[best].value)
+                best = i;
+        if (allowed(x, x->candidate[best].from, j, x->candidate[best].replicas, m)) {
+            *cell(x, j, m) = x->candidate[best];
             return;
         }
+        for (int i = best; i + 1 < n; i++)      /* in order, for ties */
+            x->candidate[i] = x->candidate[i + 1];
+    }
 }
 
 static int trace(const Table *x, ChainStage *stage)

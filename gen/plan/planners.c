@@ -15,7 +15,7 @@
 #define VPIPE "Zhao et al., 2022, vPipe"
 #define DAWNPIPER "Peng et al., 2025, DawnPiper; Peng et al., 2020, Capuchin"
 
-enum { ANY = 1 << 30, SOME = 600 };
+enum { ANY = 1 << 30, MANY = 1200, SOME = 600 };
 
 const Planner planners[] = {
     {"exact", exact, ONE_ORDER ", cheapest fates of each run", "Zheng et al., 2022, Alpa; Tarnawski et al., 2021, Piper", 0},
@@ -27,9 +27,9 @@ const Planner planners[] = {
     {"pipedream:memflag", plan_pipedream_memflag, LAYERS ", the published memory check", PIPEDREAM, 0},
     {"pipedream:strong", plan_pipedream_strong, LAYERS ", those that fit", PIPEDREAM, SOME},
     {"pipedream:replicated", plan_pipedream_replicated, "runs of layers on several devices, everything kept", PIPEDREAM, 0},
-    {"vpipe:repo", plan_vpipe_repo, "contiguous runs of layers, the tail of each recomputed", VPIPE, SOME},
-    {"vpipe:paper", plan_vpipe_paper, "contiguous runs of layers, each kept, swapped or recomputed", VPIPE, SOME},
-    {"twobw", plan_twobw, "equal numbers of blocks, all kept or all recomputed", "Narayanan et al., 2021, PipeDream-2BW", SOME},
+    {"vpipe:repo", plan_vpipe_repo, "contiguous runs of layers, the tail of each recomputed", VPIPE, MANY},
+    {"vpipe:paper", plan_vpipe_paper, "contiguous runs of layers, each kept, swapped or recomputed", VPIPE, MANY},
+    {"twobw", plan_twobw, "equal numbers of blocks, all kept or all recomputed", "Narayanan et al., 2021, PipeDream-2BW", MANY},
     {NULL, NULL, NULL, NULL, 0}
 };
 
