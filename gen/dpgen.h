@@ -539,6 +539,7 @@ typedef struct {
     Ns step;                    /* sim: predicted time of a step */
     const char *key;            /* the numeric key, as text: main */
     /* why no plan exists: filled by the pass that returned non-zero */
+    bool probe;                 /* main: whether one exists is all that is asked; nobody will read the rest */
     int nofit_device;
     Bytes nofit_need;
     int nofit_host;             /* 1 + the host that lacks nofit_need; 0: it is no host */

@@ -332,7 +332,7 @@ int part(Plan *p, const Bytes *limit)
     bool found = q.n >= q.chunks && (several ? share(p, planner, cut, limit, &q, &a) : planner->plan(&q, &a));
     p->note = a.note;
     if (!found)
-        return no_fit(p, cut, limit);
+        return p->probe ? 1 : no_fit(p, cut, limit);
     assign(p, a.last);
     wish(p, &q, &a);
     p->bound = order_overlap(p) ? 0 : a.bound;          /* where steps overlap, it is of the longest chunk */
