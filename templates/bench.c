@@ -108,12 +108,13 @@ static int open_stage(Stage *st, int index)
 
 static void run_row(Stage *st, int r, size_t turn)
 {
-    rows[r].call(st, turn % (size_t)rows[r].copies * rows[r].stride);
+    const Row *x = &rows[r];
+    x->call(st, turn % x->copies[0] * x->stride[0], turn % x->copies[1] * x->stride[1]);
 }
 
 static void mix_one(Other *x)
 {
-    run_row(&x->stage, mix[x->at % (size_t)mix_count], x->at / (size_t)mix_count);
+    run_row(&x->stage, mix[x->at % (size_t)mix_count], x->at);
     x->at++;
 }
 
@@ -227,7 +228,7 @@ static void work_mix(Stage *st, long what, size_t turn)
 {
     (void)what;
     for (int i = 0; i < mix_count; i++)
-        run_row(st, mix[i], turn);
+        run_row(st, mix[i], turn * (size_t)mix_count + (size_t)i);
 }
 
 static void work_out(Stage *st, long what, size_t turn)

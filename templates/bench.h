@@ -3,12 +3,12 @@
 #define BENCH_H
 #include "rt.h"
 
-/* One call of the model.  Its operands lie `at` bytes behind their first place; copies of them, stride apart, are used in
- * turn, because in a stage a call does not find in the caches what it left there a moment ago. */
+/* One call of the model.  Its operands lie `near` and `far` bytes behind their first places; copies of them, stride apart, are
+ * used in turn, because in a stage a call does not find in the caches what it left there a moment ago. */
 typedef struct {
-    void (*call)(Stage *st, size_t at);
-    size_t stride;
-    int copies;
+    void (*call)(Stage *st, size_t near, size_t far);
+    size_t stride[2];           /* near: tensors; far: parameters, gradients, moments */
+    size_t copies[2];
 } Row;
 
 typedef enum { FILL_ZERO, FILL_REAL, FILL_F32, FILL_POSITIVE, FILL_IDS, FILL_VALUES } FillKind;

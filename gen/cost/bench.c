@@ -9,8 +9,9 @@
  * Operands.  All rows share one arena, in parts by what is done to them: read, written, added to, updated, indices.  What is
  * read is never written, so that the numbers stay ordinary ones however often a call is repeated: kernels that run into
  * denormal numbers measure ten times too slow, and zeros measure too fast on machines that save power on them.  A call is
- * repeated on copies of its operands that together fill SWEEP bytes, more than a core's second-level cache: in a stage a
- * call finds there what its neighbours left, not what it left itself.
+ * repeated on copies of its operands.  Those of tensors together fill NEAR bytes, more than a core's second-level cache: in a
+ * stage a call finds there what its neighbours left, not what it left itself.  Those of parameters, gradients and moments
+ * fill what a stage has of them, up to FAR: each was last touched a micro-batch ago, or a step.
  *
  * Alpa (Zheng et al., 2022) profiles candidate stages, quadratically many, and its users ask for less (alpa-projects/alpa
  * pull 681); one row a call is linear, and any cut between calls can be priced from it.
@@ -19,13 +20,18 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { SWEEP = 8 << 20, MOST_COPIES = 64, LINE = 64 };
+enum { NEAR = 4 << 20, FAR = 128 << 20, MOST_COPIES = 1024, LINE = 64 };
 
 /* What stands in a part of the arena; the names are those of templates/bench.h. */
-typedef enum { P_VALUES, P_ZERO, P_REAL, P_F32, P_ADD, P_UPDATE, P_WRITE, PARTS } Part;
-static const char *const fill_of[PARTS] = {"FILL_VALUES", "FILL_ZERO", "FILL_REAL", "FILL_F32", "FILL_ZERO",
-    "FILL_POSITIVE", "FILL_ZERO"};
+typedef enum { P_VALUES, P_ZERO, P_REAL, P_F32, P_WRITE, P_STATE, P_STATE32, P_ADD, P_UPDATE, PARTS } Part;
+static const char *const fill_of[PARTS] = {"FILL_VALUES", "FILL_ZERO", "FILL_REAL", "FILL_F32", "FILL_ZERO", "FILL_REAL",
+    "FILL_F32", "FILL_ZERO", "FILL_POSITIVE"};
+static bool is_far(int part)
+{
+    return part >= P_STATE && part < PARTS;
+}
 
+typedef struct { Bytes stride[2]; int copies[2]; } Turn;     /* near, far */
 typedef struct { int64_t lo, hi; Bytes bytes, from; } Ids;
 typedef struct { int part; Bytes offset; } Place;   /* part PARTS + i: ids i; -1: no operand */
 typedef struct {
@@ -33,8 +39,7 @@ typedef struct {
     const Bench *b;
     Bytes size[PARTS], from[PARTS];
     VEC(Ids) ids;
-    Bytes *stride;
-    int *copies;
+    Turn *turn;                 /* by call */
 } Layout;
 
 static Bytes up(Bytes n)
@@ -112,11 +117,11 @@ static int part_of(Layout *l, const BenchCall *c, const Arg *a)
     }
     if (a->state && c->g->state.at[a->index].kind == S_VALUES)
         return P_VALUES;
+    bool wide = c->g->compute != F32 && type_of(c, a) == F32;
     switch (type_of(c, a)) {
     case I32: return PARTS + ids_of(l, c, a);
     case F64: return P_ZERO;
-    case F32: return c->g->compute == F32 ? P_REAL : P_F32;
-    default:  return P_REAL;
+    default:  return a->state ? (wide ? P_STATE32 : P_STATE) : (wide ? P_F32 : P_REAL);
     }
 }
 
@@ -146,21 +151,38 @@ static void place_call(Layout *l, const BenchCall *c, Place *place, Bytes *used)
     }
 }
 
+/* How much a stage has of what such a call takes in turn: forward the parameters, backward as many gradients, an update all. */
+static Bytes far_bytes(const Layout *l, const BenchCall *c)
+{
+    Bytes sum = 0;
+    for (int s = 0; s < c->g->state.n; s++)
+        if (c->o->phase == PH_U || c->g->state.at[s].kind == S_PARAM)
+            sum += c->g->state.at[s].bytes;
+    sum /= l->b->stages;
+    return sum < NEAR ? NEAR : sum > FAR ? FAR : sum;
+}
+
+static int copies_of(Bytes window, Bytes bytes)
+{
+    Bytes n = bytes > 0 ? window / bytes : 1;
+    return n < 1 ? 1 : n > MOST_COPIES ? MOST_COPIES : (int)n;
+}
+
 static void size_call(Layout *l, int k)
 {
     const BenchCall *c = &l->b->call.at[k];
     Place *place = alloc(sizeof *place * (size_t)(c->o->arg.n + 1));
-    Bytes used[PARTS] = {0}, sum = 0, stride = LINE;
+    Bytes used[PARTS] = {0}, sum[2] = {0}, window[2] = {NEAR, far_bytes(l, c)};
+    Turn *t = &l->turn[k];
     place_call(l, c, place, used);
     for (int p = P_ZERO; p < PARTS; p++) {
-        sum += used[p];
-        stride = used[p] > stride ? used[p] : stride;
+        sum[is_far(p)] += used[p];
+        t->stride[is_far(p)] = used[p] > t->stride[is_far(p)] ? used[p] : t->stride[is_far(p)];
     }
-    Bytes copies = sum > 0 ? SWEEP / sum : 1;
-    l->copies[k] = (int)(copies < 1 ? 1 : copies > MOST_COPIES ? MOST_COPIES : copies);
-    l->stride[k] = stride;
+    for (int f = 0; f < 2; f++)
+        t->copies[f] = copies_of(window[f], sum[f]);
     for (int p = P_ZERO; p < PARTS; p++) {
-        Bytes n = used[p] + (l->copies[k] - 1) * stride;
+        Bytes n = used[p] + (t->copies[is_far(p)] - 1) * t->stride[is_far(p)];
         l->size[p] = used[p] > 0 && n > l->size[p] ? n : l->size[p];
     }
 }
@@ -191,7 +213,8 @@ static void print_arg(Layout *l, int k, const Arg *a, const Place *x)
     else if (x->part >= PARTS)
         fprintf(l->f, "A(0x%" PRIx64 ")", (uint64_t)l->ids.at[x->part - PARTS].from);
     else if (x->part >= 0)
-        fprintf(l->f, "A(at + 0x%" PRIx64 ")", (uint64_t)(l->from[x->part] + x->offset));
+        fprintf(l->f, "A(%s + 0x%" PRIx64 ")", is_far(x->part) ? "far" : "near",
+                (uint64_t)(l->from[x->part] + x->offset));
     else if (a->kind == ARG_INT)
         fprintf(l->f, "%" PRId64, a->i);
     else if (a->kind == ARG_FLOAT)
@@ -208,7 +231,8 @@ static void print_call(Layout *l, int k)
     Place *place = alloc(sizeof *place * (size_t)(c->o->arg.n + 1));
     Bytes used[PARTS] = {0};
     place_call(l, c, place, used);
-    fprintf(l->f, "static void row%d(Stage *st, size_t at)\n{\n    (void)at;\n    %s(st", k, c->o->call);
+    fprintf(l->f, "static void row%d(Stage *st, size_t near, size_t far)\n{\n    (void)near, (void)far;\n    %s(st", k,
+            c->o->call);
     for (int i = 0; i < c->o->arg.n; i++) {
         fprintf(l->f, ", ");
         print_arg(l, k, &c->o->arg.at[i], &place[i]);
@@ -246,7 +270,8 @@ static void print_tables(Layout *l, Bytes arena)
     const Bench *b = l->b;
     fprintf(l->f, "const Row rows[] = {\n");
     for (int k = 0; k < b->call.n; k++)
-        fprintf(l->f, "    {row%d, %" PRId64 ", %d},\n", k, l->stride[k], l->copies[k]);
+        fprintf(l->f, "    {row%d, {%" PRId64 ", %" PRId64 "}, {%d, %d}},\n", k, l->turn[k].stride[0], l->turn[k].stride[1],
+                l->turn[k].copies[0], l->turn[k].copies[1]);
     fprintf(l->f, "};\nconst int mix[] = {");
     for (int i = 0; i < b->mix.n; i++)
         fprintf(l->f, "%s%d", i == 0 ? "" : i % 24 ? ", " : ",\n    ", b->mix.at[i]);
@@ -263,8 +288,7 @@ static void print_tables(Layout *l, Bytes arena)
 
 void bench_print(FILE *f, const Bench *b)
 {
-    size_t n = (size_t)b->call.n + 1;
-    Layout l = {.f = f, .b = b, .stride = alloc(sizeof(Bytes) * n), .copies = alloc(sizeof(int) * n)};
+    Layout l = {.f = f, .b = b, .turn = alloc(sizeof(Turn) * (size_t)(b->call.n + 1))};
     Bytes arena = lay_out(&l);
     fprintf(f, "/* %d different calls of %s, to be timed. */\n#include \"bench.h\"\n\n", b->call.n, b->m->name);
     for (int k = 0; k < b->call.n; k++)
