@@ -16,7 +16,7 @@ const Dump dumps[] = {
     {'f', "fuse",   "fusion groups: the const Graph"},
     {'o', "order",  "computations of each device"},
     {'p', "part",   "operator -> chunk"},
-    {'k', "keep",   "tensor -> keep or recompute"},
+    {'k', "keep",   "tensor -> keep, recompute or offload"},
     {'c', "comm",   "the whole action lists"},
     {'l', "lower",  "routines, buffers, pools"},
     {'m', "mem",    "offsets and owner intervals"},
