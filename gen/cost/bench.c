@@ -20,7 +20,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { NEAR = 4 << 20, FAR = 128 << 20, MOST_COPIES = 1024, LINE = 64 };
+enum { NEAR = 4 << 20, FAR = 128 << 20, MOST_COPIES = 1024, LINE = 64,
+       HANDLES = 1024 };       /* MAX_HANDLES of rt.h */
 
 /* What stands in a part of the arena; the names are those of templates/bench.h. */
 typedef enum { P_VALUES, P_ZERO, P_REAL, P_F32, P_WRITE, P_STATE, P_STATE32, P_ADD, P_UPDATE, PARTS } Part;
@@ -206,6 +207,23 @@ static Bytes lay_out(Layout *l)
 
 /* ---- the text ---------------------------------------------------------------------------------------------------- */
 
+static bool has_handle(const Op *o)
+{
+    for (int i = 0; i < o->arg.n; i++)
+        if (o->arg.at[i].kind == ARG_HANDLE)
+            return true;
+    return false;
+}
+
+/* Calls that take a handle are numbered on their own: a stage has room for so many. */
+static int handle_of(const Bench *b, int call)
+{
+    int n = 0;
+    for (int k = 0; k < call; k++)
+        n += has_handle(b->call.at[k].o);
+    return n;
+}
+
 static void print_arg(Layout *l, int k, const Arg *a, const Place *x)
 {
     if (x->part == P_VALUES)
@@ -220,7 +238,7 @@ static void print_arg(Layout *l, int k, const Arg *a, const Place *x)
     else if (a->kind == ARG_FLOAT)
         fprintf(l->f, "%af", (double)(float)a->f);
     else if (a->kind == ARG_HANDLE)
-        fprintf(l->f, "%d", k);
+        fprintf(l->f, "%d", handle_of(l->b, k));
     else
         fprintf(l->f, "%d", a->kind == ARG_ACC);
 }
@@ -240,14 +258,6 @@ static void print_call(Layout *l, int k)
     fprintf(l->f, ");\n}\n\n");
 }
 
-static bool has_handle(const Op *o)
-{
-    for (int i = 0; i < o->arg.n; i++)
-        if (o->arg.at[i].kind == ARG_HANDLE)
-            return true;
-    return false;
-}
-
 static void print_open(FILE *f, const Bench *b)
 {
     bool handles = !strcmp(b->m->devices.at[0].kernels, "onednn");
@@ -256,7 +266,9 @@ static void print_open(FILE *f, const Bench *b)
         const Op *o = b->call.at[k].o;
         if (!has_handle(o))
             continue;
-        fprintf(f, "    open_%s(st, %d", o->call, k);
+        if (handle_of(b, k) >= HANDLES)
+            fail(EXIT_RUN, "more than %d different calls of the kernel library; times can be estimated: --estimate", HANDLES);
+        fprintf(f, "    open_%s(st, %d", o->call, handle_of(b, k));
         for (int i = 0; i < o->arg.n; i++)
             if (o->arg.at[i].kind == ARG_INT && strcmp(o->arg.at[i].token, "site"))
                 fprintf(f, ", %" PRId64, o->arg.at[i].i);

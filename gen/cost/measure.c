@@ -24,7 +24,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { AUTO_STEP = 4, AUTO_SIZES = 3 };             /* micro: auto is measured at 1, 4, 16 */
+enum { SIZES = 3, LARGE = 16 };     /* micro: auto is measured at 1, 4, 16, and at 1, 2, 4 where a step has fewer samples */
 
 typedef struct {
     Profile *p;
@@ -40,8 +40,8 @@ static Ints batches_of(const Model *m)
 {
     Ints list = {0};
     int64_t b = m->train.batch;
-    int64_t first = b > 1 ? b / 2 : 1, step = b > 0 ? 2 : AUTO_STEP;
-    for (int i = 0; i < AUTO_SIZES; i++, first *= step)
+    int64_t first = b > 1 ? b / 2 : 1, step = b > 0 || m->train.global < LARGE ? 2 : 4;
+    for (int i = 0; i < SIZES; i++, first *= step)
         *PUSH(&list) = (int)first;
     if (b > 1 && list.at[1] != b)                   /* odd */
         list.at[1] = (int)b, list.at[2] = (int)b * 2;
