@@ -84,6 +84,82 @@ static void test_lists(void)
             }
 }
 
+/* The sum over micro-batches from .. to-1 as decisions A1 writes it: chains in groups, halves above them. */
+static const char *sum_of(int from, int to, int size)
+{
+    const char *text = strf("%d", from);
+    int mid = from + (to - from) / 2;
+    if (to - from > size)
+        return strf("[%s %s]", sum_of(from, mid, size), sum_of(mid, to, size));
+    for (int i = from + 1; i < to; i++)
+        text = strf("(%s %d)", text, i);
+    return text;
+}
+
+/* What the lists add up, as text; of two sums that are merged the one with the smaller numbers stands first. */
+static const char **sums_of(const Plan *p)
+{
+    enum { SLOTS = 8 };
+    const char **sum = alloc(sizeof *sum * SLOTS * (size_t)p->devices);
+    int *next = alloc(sizeof *next * (size_t)p->devices);
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int d = 0; d < p->devices; d++) {
+            const Actions *list = &p->dev.at[d].order;
+            const Action *k = next[d] < list->n ? &list->at[next[d]] : NULL;
+            const char **own = &sum[d * SLOTS];
+            if (!k || (k->kind == K_MERGE && k->from_device < d))
+                continue;               /* the partner with the smaller number does it for both */
+            if (k->kind == K_MERGE) {
+                int e = k->from_device;
+                const Actions *theirs = &p->dev.at[e].order;
+                if (next[e] == theirs->n || theirs->at[next[e]].kind != K_MERGE || theirs->at[next[e]].from_device != d)
+                    continue;
+                own[0] = sum[e * SLOTS] = strf("[%s %s]", own[0], sum[e * SLOTS]);
+                next[e]++;
+            } else if (k->kind == K_B) {
+                own[k->group] = k->acc ? strf("(%s %d)", own[k->group], k->mb) : strf("%d", k->mb);
+            } else if (k->kind == K_FOLD) {
+                own[k->into] = strf("[%s %s]", own[k->into], own[k->group]);
+            }
+            next[d]++;
+            moved = true;
+        }
+    }
+    return sum;
+}
+
+/* Any number of replicas adds in the same order, and takes the time of its share of the micro-batches. */
+static void test_replicas(void)
+{
+    static const Ns one[] = {1, 1, 1, 1, 1, 1, 1, 1}, two[] = {2, 2, 2, 2, 2, 2, 2, 2};
+    forward_units = one;
+    backward_units = two;
+    for (int g = 1; g <= 16; g *= 2)
+        for (int r = 1; r <= g; r *= 2)
+            for (int size = 1; size <= 3; size++)
+                for (int stages = 1; stages <= 3; stages++) {
+                    World *w = chain(stages, g * size, false);
+                    Bytes *limit = alloc(sizeof *limit * (size_t)(r * stages));
+                    for (int d = 0; d < r * stages; d++)
+                        limit[d] = INT64_MAX / 4;
+                    set_times(w, unit_ns);
+                    set_plan(w, stages % 2 ? "1f1b" : "gpipe", r * stages);
+                    w->g.groups = g;
+                    w->p.replicas = r;
+                    if (order(&w->p) || part(&w->p, limit) || keep(&w->p) || comm(&w->p) || lower(&w->p) || sim(&w->p))
+                        check(false, "g=%d r=%d: no plan", g, r);
+                    check_order(&w->p);
+                    check_sim(&w->p);
+                    const char **sum = sums_of(&w->p), *want = sum_of(0, g * size, size);
+                    for (int d = 0; d < r * stages; d++)
+                        check(sum[d * 8] && !strcmp(sum[d * 8], want), "g=%d r=%d: device %d adds %s, not %s", g, r, d,
+                              sum[d * 8], want);
+                    check(units(w) == 4 * 3 * (g / r * size + stages - 1), "g=%d r=%d stages=%d: %lld quarters", g, r, stages,
+                          (long long)units(w));
+                }
+}
+
 /* Random maps: legal lists, and the whole of the step after them. */
 static void test_maps(void)
 {
@@ -420,6 +496,7 @@ int main(void)
     test_checkers();            /* forks, so it goes first: nothing is freed in between */
     test_closed_forms();
     test_lists();
+    test_replicas();
     test_maps();
     test_gpipe_exact();
     test_latency();
