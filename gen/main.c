@@ -220,25 +220,6 @@ static Plan *plan_once(const Options *x, const Graph *g, const Cost *c, const Mo
     return first;
 }
 
-/* recompute: auto decides from estimates and may miss what fits: with all of it recomputed the plan is another one.  What is
- * proven of it there, that no cut is faster, is not proven of auto: its bound is that of the best cut without limits. */
-static Plan *plan_full(const Options *x, const Graph *g, const Cost *c, const Model *m, int stages, const char *schedule)
-{
-    Model *with = alloc(sizeof *with);
-    *with = *m;
-    with->plan.recompute = RECOMPUTE_FULL;
-    Plan *p = plan_once(x, g, c, with, stages, schedule), *free = new_plan(g, c, m, stages, schedule);
-    Bytes *none = alloc(sizeof *none * (size_t)free->devices);
-    for (int d = 0; d < free->devices; d++)
-        none[d] = INT64_MAX / 2;
-    if (p->step == 0 || order(free) || part(free, none))
-        return NULL;
-    p->m = m;
-    p->bound = free->bound;
-    p->space = free->space;
-    return p;
-}
-
 /* ---- candidates -------------------------------------------------------------------------------------------------- */
 
 typedef struct { const Options *x; const Model *m; Plan *best, *failed; const char *refused; } Search;
@@ -256,12 +237,7 @@ static bool better(const Plan *a, const Plan *b)
 
 static void try_plan(Search *s, const Graph *g, const Cost *c, int stages, const char *schedule)
 {
-    Plan *p = plan_once(s->x, g, c, s->m, stages, schedule), *full = NULL;
-    bool own = !strcmp(s->m->plan.planner, "exact");    /* another planner's plan would no longer be its own */
-    if (p->step == 0 && own && s->m->plan.recompute == RECOMPUTE_AUTO)
-        full = plan_full(s->x, g, c, s->m, stages, schedule);
-    if (full)
-        p = full;
+    Plan *p = plan_once(s->x, g, c, s->m, stages, schedule);
     if (p->step == 0)
         s->failed = p;
     else if (!s->best || better(p, s->best))
