@@ -190,11 +190,33 @@ static void test_text(void)
     refused("a zero byte", zero, n);
     static const char *const last[] = {"op z alone=1 alone_iqr=1 busy=1\n", "op z alone=-1 alone_iqr=1 busy=1 busy_iqr=1\n",
         "op z alone=01 alone_iqr=1 busy=1 busy_iqr=1\n", "op z alone=1 alone_iqr=1 busy=1 busy_iqr=99999999999999999999\n",
+        "op z alone=1000000000001 alone_iqr=1 busy=1 busy_iqr=1\n",
         "op  alone=1 alone_iqr=1 busy=1 busy_iqr=1 \n", "zz bytes=1 alone=1 alone_iqr=1 busy=1 busy_iqr=1\n", "# words\n"};
     for (size_t i = 0; i < sizeof last / sizeof *last; i++)
         refused(last[i], strf("%s%s", good, last[i]), n + strlen(last[i]));
     unlink(path);
     equal("status without a file", open_status(3, false), EXIT_STALE);
+}
+
+/* Whatever happens to a file, it is taken or refused. */
+static void test_damage(void)
+{
+    const char *good = print(make());
+    size_t n = strlen(good);
+    uint32_t seed = 1;
+    for (int turn = 0; turn < 400; turn++) {
+        char *bad = strf("%s", good);
+        for (int k = 0; k < 1 + turn % 3; k++) {
+            seed = seed * 1664525 + 1013904223;
+            size_t at = seed % n;
+            seed = seed * 1664525 + 1013904223;
+            bad[at] = turn % 2 ? (char)(seed >> 24) : " \n0123456789-= x"[seed >> 24 & 15];
+        }
+        store(bad, n);
+        int status = open_status(3, true);
+        check(status == 0 || (status == EXIT_STALE && strstr(said, path)),
+              strf("damage %d: status %d: %s", turn, status, said));
+    }
 }
 
 /* ---- signature --------------------------------------------------------------------------------------------------- */
@@ -297,6 +319,7 @@ int main(void)
     path = strf("%s/unit_prof.%ld", folder, (long)getpid());
     equal("status where a call has no row", lacking(), EXIT_STALE);
     test_text();                    /* these fork, so they go first */
+    test_damage();
     test_signature();
     unlink(path);
     Profile *p = make();

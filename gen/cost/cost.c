@@ -103,6 +103,8 @@ void check_cost(const Graph *g, const Cost *c)
     for (int k = 0; k < c->classes; k++) {
         Ns sum = 0;
         for (int o = 0; o < g->op.n; o++) {
+            if (c->profile && c->ns[k][o] > most - sum)
+                fail(EXIT_STALE, "the times of the profile add up to more nanoseconds than can be counted; measure again");
             if (c->ns[k][o] < 0 || c->ns[k][o] > most - sum)
                 die("cost: %s takes %lld ns", g->op.at[o].name, (long long)c->ns[k][o]);
             sum += c->ns[k][o];

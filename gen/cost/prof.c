@@ -25,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const int64_t MOST_NS = 1000000000000, MOST_BATCH = 1000000;     /* their product can be counted */
 static const char first[] = "dpgen-profile 2";
 static const struct { const char *key; bool machine; } signs[SIGNS] = {
     [SIGN_DEVICE] = {"device", true}, [SIGN_COMPILER] = {"compiler", true}, [SIGN_KERNELS] = {"kernels", true},
@@ -42,7 +43,7 @@ static bool whole(const char *text, int64_t *value)
     long long v = strtoll(text, &end, 10);
     *value = v;
     bool plain = text[0] >= '0' && text[0] <= '9' && (text[0] != '0' || text[1] == '\0');
-    return plain && *end == '\0' && errno == 0;
+    return plain && *end == '\0' && errno == 0 && v <= MOST_NS;
 }
 
 /* Cut ` key=N` off the end of the line. */
@@ -90,7 +91,7 @@ static void read_batches(Profile *p, int number, const char *line)
     while (*at) {
         int64_t b = 0;
         size_t n = strcspn(at, " ");
-        if (!whole(strf("%.*s", (int)n, at), &b) || b < 1 || b > INT32_MAX || (at[n] == ' ' && !at[n + 1])
+        if (!whole(strf("%.*s", (int)n, at), &b) || b < 1 || b > MOST_BATCH || (at[n] == ' ' && !at[n + 1])
             || (p->batch.n && b <= p->batch.at[p->batch.n - 1]))
             break;
         *PUSH(&p->batch) = (int)b;
