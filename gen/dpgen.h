@@ -151,6 +151,7 @@ typedef struct {
     Ints map;                       /* chunk -> device; empty: chunk c on device c mod stages */
     Loc map_at;
     const char *schedule;           /* gpipe, 1f1b, or auto */
+    Ints depth;                     /* 1f1b*: micro-batches in flight by stage, found by main.c; empty: as 1f1b */
     const char *transport;          /* local, mpi */
     const char *planner;            /* exact */
     const char *objective;          /* step_time, bottleneck */
@@ -608,17 +609,6 @@ Ns   offload_window(const Plan *p, int device, Bytes bytes);    /* how long a co
  * before all of them.  over[i], unless NULL: so much longer the way out takes, so much earlier the way in begins. */
 void offload_out(const Ns *at, int calls, int n, const int *after, const Ns *ns, int *out, Ns *over);
 void offload_in(const Ns *at, int calls, int n, const int *first, const Ns *ns, int *in, Ns *over);
-/* lower/version.c: states of which older versions are kept, of them those that are copied before the update; slots of a pool
- * that no life counts, 0: another pool; the slot that an action uses there; steps until all slots of a device repeat. */
-void version_ties(const Plan *p);                   /* after part: stops where a tied parameter is used on two devices */
-bool version_kept(const Plan *p, int state);
-bool version_copied(const Plan *p, int state, int chunk);
-int  version_slots(const Plan *p, const Pool *x);
-int  version_slot(const Plan *p, const Pool *x, const Action *k);
-const char *version_rule(const Plan *p);            /* "": synchronous; "2bw"; "pipedream cuts 12,25"; "vertical 4" */
-int  version_phases(const Plan *p, int device);
-int  version_values(const Plan *p, int device, const Action *k);    /* slot of the step values of its step; 0: there is one */
-void version_resolve(const Plan *p, Action *k);     /* slot and slots, into and group: those of the step and version it has */
 int comm_async(Plan *p, const Backward *back);      /* the same where steps overlap: lower/comm_async.c */
 int comm_stuck(const Plan *p, bool eval);           /* a device that waits for ever under rendezvous; -1: none */
 void check_comm(const Plan *p);                     /* the four properties; rendezvous simulation finds deadlock */

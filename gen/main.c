@@ -11,6 +11,8 @@
 #include "pack/pack.h"
 #include "plan/nofit.h"
 #include "view/view.h"
+#include "lower/version.h"
+#include "sched/star.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -244,6 +246,45 @@ static void try_plan(Search *s, const Graph *g, const Cost *c, int stages, const
         s->best = p;
 }
 
+enum { PERIODS = 8 };           /* that 1f1b* tries */
+
+/* The loads of a plan tell which depths a period needs, a plan with those depths has other loads: from 1F1B's own depths, or
+ * one micro-batch in flight where those do not fit, to the first few periods that make a difference, shortest first. */
+static void try_star(Search *s, const Graph *g, const Cost *c, int stages)
+{
+    const Model *was = s->m;
+    Model *with = alloc(sizeof *with);
+    Ns *load = alloc(sizeof *load * (size_t)(2 * stages)), *period = alloc(sizeof *period * (size_t)(2 * stages * stages + 1));
+    *with = *was;
+    s->m = with;
+    try_plan(s, g, c, stages, "1f1b*");
+    if (!s->best) {
+        for (int d = 0; d < stages; d++)
+            *PUSH(&with->plan.depth) = 1;
+        try_plan(s, g, c, stages, "1f1b*");
+    }
+    int n = 0;
+    if (s->best && plan_stages(s->best) == stages) {
+        star_loads(s->best, load);
+        n = star_periods(load, stages, period);
+    }
+    const Ints *last = &with->plan.depth;
+    for (int i = 0, tried = 0; i < n && tried < PERIODS; i++) {
+        Ints depth = {alloc(sizeof(int) * (size_t)stages), stages, stages};
+        star_depths(load, stages, period[i], depth.at);
+        if (last->n == stages && !memcmp(last->at, depth.at, sizeof(int) * (size_t)stages))
+            continue;
+        with = alloc(sizeof *with);
+        *with = *was;
+        with->plan.depth = depth;
+        last = &with->plan.depth;
+        s->m = with;
+        try_plan(s, g, c, stages, "1f1b*");
+        tried++;
+    }
+    s->m = was;
+}
+
 static void try_graph(Search *s, const Model *m)
 {
     const Graph *g = graph_of(s->x, m);
@@ -256,9 +297,11 @@ static void try_graph(Search *s, const Model *m)
             const char *why = order_refuses(g, m, k, stages);
             if (!why && k->async && m->plan.replicas > 1)
                 why = "its replicas are not built; set plan.replicas to 1, or take a synchronous schedule";
-            bool asked = any ? !k->async : !strcmp(m->plan.schedule, k->name);
+            bool asked = any ? !k->async && strcmp(k->name, "1f1b*") : !strcmp(m->plan.schedule, k->name);
             if (asked && why)
                 s->refused = strf("schedule %s: %s", k->name, why);
+            else if (asked && !strcmp(k->name, "1f1b*"))
+                try_star(s, g, shared, stages);
             else if (asked)
                 try_plan(s, g, shared, stages, k->name);
         }

@@ -3,9 +3,10 @@
 #
 # Schedules whose steps overlap, end to end.  The graph interpreter computes each rule of weight versions from its definition,
 # one step after the other; jobs of 1 to 4 stages must give its bits: 2bw those of one stage under any cuts, pipedream and
-# vertical those of their cuts.  Again with gradient groups, recomputation, clipping, in bf16, between processes, with
-# evaluations, and stopped at several places.  A checkpoint of other versions is refused.  SLOW=1: all stage counts of all.
-. "$(dirname "$0")/lib.sh"
+# vertical those of their cuts; 1f1b* has the bits of 1f1b.  Again with gradient groups, recomputation, clipping, in bf16,
+# vertical those of their cuts; 1f1b* has the bits of 1f1b.  Again with gradient groups, recomputation, clipping, in bf16,
+# between processes, with evaluations, and stopped at several places.  A checkpoint of other versions is refused.  SLOW=1: all
+# stage counts of all.
 need dpgen build/emitted build/librt.a build/librt_bf16.a build/interp build/interp_bf16 build/compare
 
 # tiny-gpt without its tie, which such a schedule refuses on two stages
@@ -22,10 +23,11 @@ interp="build/interp --data $data"
 use_portable
 $cc -std=c11 -O1 -o "$tmp/npy" tests/npy.c || fault "tests/npy.c"
 (cd "$tmp" && ./npy one.npy f4 1 1 8 1 && ./npy zero.npy f4 0 0 8 1)
+event=step
 losses() {
     generate "$tmp/s" "$models/scalar.yaml" "$@" && compile "$tmp/s" && (cd "$tmp" && timeout 60 s/job --quiet \
         --no-checkpoint --log "$tmp/s.log.json") >/dev/null 2>&1
-    sed -n 's/.*"event":"step".*"loss":\([^,]*\),.*/\1/p' "$tmp/s.log.json" | head -n "$count" | tr '\n' ' '
+    sed -n "s/.*\"event\":\"$event\".*\"loss\":\([^,}]*\)[,}].*/\1/p" "$tmp/s.log.json" | head -n "$count" | tr '\n' ' '
     rm -f "$tmp/s.log.json"
 }
 paper() {       # WHAT LOSSES OPTION...
@@ -39,6 +41,10 @@ paper "2bw, 3 stages" "0.5 0.5 0.28125 0.125 0.048828125" --schedule 2bw --stage
 paper "vertical, 3 stages" "0.5 0.5 0.5 0.28125 0.125 0.03125 0.001953125" --schedule vertical --stages 3 \
     --set train.batch.micro=4
 paper "pipedream, last stage" "0.5 0.28125 0.158203125" --schedule pipedream --stages 1 --set train.batch.micro=4
+# evaluations drain the pipeline and read the newest: w = 1/2 after 2 steps, 3/16 after 4
+event=eval
+paper "2bw, evaluations" "0.125 0.017578125" --schedule 2bw --stages 2
+event=step
 paper "1f1b" "0.5 0.28125 0.158203125" --schedule 1f1b --stages 3
 
 # ---- 2bw: one hash ------------------------------------------------------------------------------------------------------
@@ -66,6 +72,11 @@ two again --set train.clip_norm=0 --recompute full | few '^again[24] ' | plans
 agree "2bw, no clipping, recomputed" --set train.clip_norm=0
 two groups --set train.batch.micro=1 --set train.batch.groups=4 --recompute "'[h.*.ln_*, wpe]'" | few '^groups[13] ' | plans
 agree "2bw, groups" --set train.batch.micro=1 --set train.batch.groups=4
+# Long enough that the stages meet, which they do once in a hundred steps of this size
+arguments="--steps 230" interp="$interp --steps 230"
+two long --set train.batch.global=16 | few '^long[4] ' | plans
+agree "2bw, 230 steps" --set train.batch.global=16
+arguments= interp="build/interp --data $data"
 use_bf16
 interp="build/interp_bf16 --data $data"
 two bf16 --set train.precision.compute=bf16 | few '^bf16[14] ' | plans
@@ -92,6 +103,10 @@ interp="build/interp_bf16 --data $data"
 one_hash "pipedream, bf16" "$(interpret --set plan.schedule=pipedream --set plan.stages=3 --set "plan.cuts=[$cuts3]" $bf16)"
 interp="build/interp --data $data"
 use_portable
+
+# ---- 1f1b*: the bits of any synchronous schedule ----------------------------------------------------------------------------
+echo "star $model --schedule '1f1b*' --stages 4" | plans
+one_hash "1f1b*" "$(interpret --set plan.schedule=1f1b)"
 
 # ---- stop and go on -----------------------------------------------------------------------------------------------------
 # resume WHAT DIR STEPS DIR HASH: so many steps of one job, the rest of another

@@ -6,10 +6,12 @@
  *               everywhere.  check_order replays runs of every length; two weight versions serve from m = p-1 on, and at
  *               m = p-2 it names the one that is not made yet
  *   example     loss w*w/2, lr 1/4, w0 = 1, by the versions that the lists name: the paper's recurrence, in exact fractions
+ *   1f1b*       micro-batches held at a target period, in closed form; simulated, the period is what was asked for
  *   checkers    each lie told to check_order must be found
  */
 #include "world.h"
 #include "sched/sched.h"
+#include "sched/star.h"
 
 static const Ns ones[] = {1, 1, 1, 1, 1, 1, 1, 1};
 
@@ -130,6 +132,67 @@ static void test_example(void)
     }
 }
 
+/* ---- 1F1B* --------------------------------------------------------------------------------------------------------- */
+
+/* decisions, checks 6: equal stages t: T = j t holds ceil((p-x+1)/j) on stage x; links of load t at T = t: 2(p-x)+1. */
+static void test_star_depths(void)
+{
+    Ns load[15];
+    int depth[8];
+    for (int p = 1; p <= 8; p++)
+        for (int j = 1; j <= p; j++) {
+            for (int i = 0; i < 2 * p - 1; i++)
+                load[i] = i % 2 ? 0 : 7;
+            star_depths(load, p, 7 * j, depth);
+            for (int x = 1; x <= p; x++)
+                check(depth[x - 1] == (p - x + j) / j, "1f1b* p=%d T=%dt: %d held by stage %d", p, j, depth[x - 1], x);
+        }
+    for (int p = 1; p <= 8; p++) {
+        for (int i = 0; i < 2 * p - 1; i++)
+            load[i] = 7;
+        star_depths(load, p, 7, depth);
+        for (int x = 1; x <= p; x++)
+            check(depth[x - 1] == 2 * (p - x) + 1, "1f1b* p=%d, links: %d held by stage %d", p, depth[x - 1], x);
+    }
+}
+
+static Ns star_step(int p, int m, Ints depth)
+{
+    static const Ns two[] = {2, 2, 2, 2, 2, 2, 2, 2};
+    World *w = chain(p, m, false);
+    Bytes limit[8];
+    for (int d = 0; d < 8; d++)
+        limit[d] = INT64_MAX / 4;
+    forward_units = ones;
+    backward_units = two;
+    set_times(w, unit_ns);
+    set_plan(w, "1f1b*", p);
+    w->m.plan.depth = depth;
+    if (order(&w->p) || part(&w->p, limit) || keep(&w->p) || comm(&w->p) || lower(&w->p) || sim(&w->p))
+        check(false, "1f1b* p=%d m=%d: no plan", p, m);
+    check_order(&w->p);
+    return w->p.step;
+}
+
+/* What the depths are for: at T = j t a micro-batch more takes T, whatever j; without a link no less memory would do. */
+static void test_star_period(void)
+{
+    for (int p = 2; p <= 6; p++)
+        for (int j = 1; j <= p; j++) {
+            Ns load[15] = {0};
+            Ints depth = {alloc(sizeof(int) * 8), p, p};
+            for (int i = 0; i < p; i++)
+                load[2 * i] = (Ns)3 * UNIT;
+            star_depths(load, p, 3 * (Ns)UNIT * j, depth.at);
+            int n = 12;
+            Ns took = (star_step(p, 3 * n, depth) - star_step(p, 2 * n, depth)) / (UNIT / 4);
+            check(took <= 4 * 3 * j * n && took >= 4 * 3 * n, "1f1b* p=%d T=%dt: %lld quarters for %d micro-batches", p, j,
+                  (long long)took, n);
+            if (p % j == 0)
+                check(took == 4 * 3 * j * n, "1f1b* p=%d T=%dt: %lld quarters, not the period", p, j, (long long)took);
+        }
+}
+
 /* ---- lies ---------------------------------------------------------------------------------------------------------- */
 
 static Action *find(World *w, int device, ActionKind kind, Piece piece)
@@ -189,6 +252,8 @@ int main(void)
     test_too_few();
     test_versions();
     test_example();
+    test_star_depths();
+    test_star_period();
     printf("unit_async: %d passed, %d failed\n", passed, failed);
     mem_free_all();
     return failed > 0;

@@ -3,6 +3,7 @@
  * launch.c of the emitted folder: the job as tables of literals, and a main() that hands them to the runtime.
  */
 #include "emit.h"
+#include "lower/version.h"
 #include <inttypes.h>
 #include <string.h>
 

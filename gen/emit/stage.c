@@ -5,6 +5,7 @@
  * The plan decides everything; this file only knows characters.  Comments are printed from plan facts, never literals.
  */
 #include "emit.h"
+#include "lower/version.h"
 #include <inttypes.h>
 #include <string.h>
 

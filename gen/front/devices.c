@@ -178,7 +178,7 @@ bool device_known(const Model *m, const char *name, size_t n)
 /* ---- plan -------------------------------------------------------------------------------------------- */
 
 #define AT(field) offsetof(PlanSpec, field)
-#define SCHEDULES "auto gpipe 1f1b 2bw pipedream vertical 1f1b* interleaved seq1f1b zb-h1 zb-h2 zb-v v-half v-min chimera " \
+#define SCHEDULES "auto gpipe 1f1b 1f1b* 2bw pipedream vertical interleaved seq1f1b zb-h1 zb-h2 zb-v v-half v-min chimera " \
                   "pipemare spectrain xpipe optimal"
 #define PLANNERS "exact even brute interval interval:guard pipedream pipedream:published pipedream:memflag pipedream:strong " \
                  "pipedream:replicated vpipe vpipe:repo vpipe:paper twobw madpipe"
@@ -450,7 +450,7 @@ void model_plan(Model *m, Node *node)
         { "chunks", read_count, AT(chunks), 1, MOST_CHUNKS, NULL },
         { "map", read_map, AT(map), 0, 0, NULL },
         { "replicas", read_count, AT(replicas), 1, MOST_REPLICAS, NULL },
-        { "schedule", read_built, AT(schedule), 0, 6, SCHEDULES },
+        { "schedule", read_built, AT(schedule), 0, 7, SCHEDULES },
         { "transport", read_word, AT(transport), 0, 0, "local mpi" },
         { "planner", read_built, AT(planner), 0, 14, PLANNERS },
         { "recompute", read_recompute, 0, 0, 0, NULL },

@@ -8,6 +8,7 @@
  * Copies to the host and back wait for nobody; here it is asked that they come in turn.
  */
 #include "dpgen.h"
+#include "version.h"
 #include <string.h>
 
 typedef struct { int src, dst, tag; Bytes bytes; int mb, step; } Post;
@@ -123,9 +124,24 @@ static int stuck(const Plan *p, const Actions *list)
     return -1;
 }
 
+/* Stages may meet behind any period (rt/overlap.c): they all get there without anybody going on. */
+static const Actions *until_meeting(const Plan *p, int periods)
+{
+    Actions *list = alloc(sizeof *list * (size_t)p->devices);
+    const Actions *whole = order_lists(p, false, order_overlap(p) + periods);
+    for (int d = 0; d < p->devices; d++) {
+        list[d] = whole[d];
+        while (list[d].n > 0 && list[d].at[list[d].n - 1].piece == PIECE_EPILOGUE)
+            list[d].n--;
+    }
+    return list;
+}
+
 int comm_stuck(const Plan *p, bool eval)
 {
     int d = -1;
+    for (int periods = 0; !eval && order_overlap(p) > 0 && periods < 3 && d < 0; periods++)
+        d = stuck(p, until_meeting(p, periods));
     for (int steps = most_steps(p, eval); steps > 0 && d < 0; steps--)
         d = stuck(p, order_lists(p, eval, steps));
     return d;
@@ -291,6 +307,8 @@ static void check_kept_order(const Plan *p)
 
 void check_comm(const Plan *p)
 {
+    for (int periods = 0; order_overlap(p) > 0 && periods < 3; periods++)
+        check_halts(p, until_meeting(p, periods));
     check_kept_order(p);
     for (int d = 0; d < p->devices; d++) {
         check_pieces(p, d);

@@ -24,6 +24,7 @@
  * Cost: calls times operands times the ranges that one write splits.
  */
 #include "dpgen.h"
+#include "version.h"
 #include <string.h>
 
 typedef uint64_t Value;

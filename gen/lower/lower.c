@@ -15,6 +15,7 @@
  * Cost: linear in calls, and in distinct library handles times calls.
  */
 #include "dpgen.h"
+#include "version.h"
 #include <string.h>
 
 enum { MOST_HANDLES = 1022 };   /* rt.h: MAX_HANDLES, less what a library keeps for itself */

@@ -19,6 +19,7 @@
  * an operator's operand and result; moving a tensor after it is placed.
  */
 #include "mem.h"
+#include "version.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -18,6 +18,7 @@
  * begin of a receive.  Cost: linear in actions and calls.
  */
 #include "../dpgen.h"
+#include "version.h"
 #include <string.h>
 
 /* Actions that are no kernel call of the model: a fixed part, and a part by bytes. */

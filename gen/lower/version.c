@@ -16,6 +16,7 @@
  * After a number of steps all of them repeat: the phases of a device, which its source spells out.  Cost: linear.
  */
 #include "dpgen.h"
+#include "version.h"
 
 typedef enum { TENSORS, GRADIENTS, WEIGHTS, VALUES } Role;
 

@@ -12,15 +12,11 @@
  * file, ask for m >= p.
  *
  * Clipping by global norm: the factor of step t is known when stage 0 has finished its backward; stage i finishes i
- * micro-batches earlier.  It holds its update that long, one more where there is room, and gathers the next step's
- * gradient in a second buffer; device 0 needs none.
+ * micro-batches earlier.  It holds its update that long and gathers the next step's gradient in a second buffer; stage 0
+ * needs none.  Longer would let a period of stage i ask for a forward of the next period of stage 0, and stages may meet in
+ * between.
  */
 #include "sched.h"
-
-static int least(int a, int b)
-{
-    return a < b ? a : b;
-}
 
 int schedule_2bw(Plan *p)
 {
@@ -28,10 +24,7 @@ int schedule_2bw(Plan *p)
     bool norms = p->m->train.clip != 0 && !p->m->train.clip_each;
     if (p->chunks != 1 || m < p->devices)
         return 1;
-    for (int d = 0; d < p->devices; d++) {
-        int warm = p->devices - d;
-        sched_async(p, d, (Pace){.warm = warm, .hold = norms && d > 0 ? least(d + 1, m - warm) : 0, .delay = 1,
-                                 .overlap = 1});
-    }
+    for (int d = 0; d < p->devices; d++)
+        sched_async(p, d, (Pace){.warm = p->devices - d, .hold = norms ? d : 0, .delay = 1, .overlap = 1});
     return 0;
 }

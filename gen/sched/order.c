@@ -25,6 +25,7 @@
 const Schedule schedules[] = {
     {"gpipe", schedule_gpipe, "all forwards, then all backwards; m micro-batches in flight", false},
     {"1f1b", schedule_1f1b, "one forward, one backward; at most as many in flight as stages follow", false},
+    {"1f1b*", schedule_star, "1f1b with as many in flight as a target period needs, from the times of stages and links", false},
     {"2bw", schedule_2bw, "1f1b without a flush, two weight versions, gradients of the version before", true},
     {"pipedream", schedule_pipedream, "1f1b without a flush, an update each micro-batch, weights stashed", true},
     {"vertical", schedule_vertical, "pipedream with one weight version for all stages of a micro-batch", true},

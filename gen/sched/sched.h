@@ -13,6 +13,7 @@ void sched_list(Plan *p, bool flush);           /* any map; flush: GPipe's form 
 void sched_replicate(Plan *p);
 int schedule_gpipe(Plan *p);
 int schedule_1f1b(Plan *p);
+int schedule_star(Plan *p);
 int schedule_2bw(Plan *p);
 int schedule_pipedream(Plan *p);
 int schedule_vertical(Plan *p);
