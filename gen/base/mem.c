@@ -4,8 +4,9 @@
  *
  * A compiler of one file needs no lifetimes: everything that a pass makes is read by a later one, and the process
  * ends soon after.  So nothing is freed, every block starts as zeros, and no caller ever sees a failed allocation.
- * Each block is one calloc() on a chain, not a slice of a larger one: sanitizers then see the end of every single
- * array.
+ * The exception is whoever plans hundreds of variants to keep a number of each: it sets a mark, and what was made since
+ * goes when it says so.  Each block is one calloc() on a chain, not a slice of a larger one: sanitizers then see the end of
+ * every single array.
  *
  * Cost: 16 bytes a block; an outgrown vector stays where it was, so a vector costs at most twice its size.
  */
@@ -31,13 +32,23 @@ void *alloc(size_t n)
     return b + 1;
 }
 
-void mem_free_all(void)
+void *mem_mark(void)
 {
-    while (blocks) {
+    return blocks;
+}
+
+void mem_release(void *mark)
+{
+    while (blocks && blocks != mark) {
         Block *b = blocks;
         blocks = b->next;
         free(b);
     }
+}
+
+void mem_free_all(void)
+{
+    mem_release(NULL);
 }
 
 char *strf(const char *form, ...)

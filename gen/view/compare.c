@@ -93,7 +93,9 @@ static Outcome plan_at(Compare *c, int64_t batch)
 static Ns probe(void *ctx, int64_t batch)
 {
     Compare *c = ctx;
+    void *mark = mem_mark();
     Outcome o = plan_at(c, batch);
+    mem_release(mark);
     return !o.fits ? 0 : o.step / (batch * c->micro) * 1000 + o.step % (batch * c->micro) * 1000 / (batch * c->micro);
 }
 
