@@ -4,9 +4,9 @@
 # Schedules whose steps overlap, end to end.  The graph interpreter computes each rule of weight versions from its definition,
 # one step after the other; jobs of 1 to 4 stages must give its bits: 2bw those of one stage under any cuts, pipedream and
 # vertical those of their cuts; 1f1b* has the bits of 1f1b.  Again with gradient groups, recomputation, clipping, in bf16,
-# vertical those of their cuts; 1f1b* has the bits of 1f1b.  Again with gradient groups, recomputation, clipping, in bf16,
 # between processes, with evaluations, and stopped at several places.  A checkpoint of other versions is refused.  SLOW=1: all
 # stage counts of all.
+. "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a build/librt_bf16.a build/interp build/interp_bf16 build/compare
 
 # tiny-gpt without its tie, which such a schedule refuses on two stages
