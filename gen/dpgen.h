@@ -28,7 +28,7 @@ enum { EXIT_RUN = 1, EXIT_USAGE, EXIT_MODEL, EXIT_NOFIT, EXIT_STALE, EXIT_MACHIN
 void *alloc(size_t n);
 char *strf(const char *form, ...) PRINTF(1, 2);     /* a printed string */
 void *mem_mark(void);
-void  mem_release(void *mark);                      /* frees all that alloc() gave since: for trials of which a number is kept */
+void  mem_release(void *mark);                      /* frees all that alloc() gave since: for trials of which a number stays */
 void  mem_free_all(void);                           /* at exit, so that sanitizers stay silent */
 /* A text printed piece by piece: f while it is open; then at, with a zero byte after its n bytes. */
 typedef struct { FILE *f; char *at; size_t n; } Text;
