@@ -614,12 +614,13 @@ int comm(Plan *p)
     Backward *back = alloc(sizeof *back * (size_t)c.chunks);
     for (int k = 0; k < c.chunks; k++)
         back[k] = backward_of(p, k, 0);
-    for (int k = 0; k < c.chunks; k++)
-        for (int t = 0; t < p->g->tensor.n && order_overlap(p) > 0; t++)
+    bool async = order_overlap(p) > 0;
+    for (int k = 0; k < c.chunks && async; k++)
+        for (int t = 0; t < p->g->tensor.n; t++)
             if (back[k].fetched[t])
                 fail(EXIT_NOFIT, "schedule %s: offload goes with synchronous schedules alone; --offload none, or another "
                      "--schedule", p->schedule);
-    if (order_overlap(p) > 0)
+    if (async)
         return comm_async(p, back);
     find_messages(&c);
     find_update_messages(&c);

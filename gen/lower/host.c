@@ -10,20 +10,27 @@
  *   needs   the list after lower     fills   host buffers, host and host_slot of copies, dev[].host, host_bound
  *   fails   never; whether the host has so much is asked by mem
  *
- * In a file every slot begins at a page, because direct transfers want that.  Cost: blocks squared times the spans of
- * their slots.
+ * In a file every slot begins at a page, because direct transfers want that.
+ *
+ * Cost: pairs of blocks times pairs of their slots times the spans of both; blocks of more than SLOTS are taken whole, alive
+ * from the first of them to the last, for where so many micro-batches are away at once nothing could share their bytes.
  */
 #include "dpgen.h"
 #include <stdlib.h>
+#include <string.h>
+
+enum { SLOTS = 16 };
 
 typedef struct { int first, last, mb; } Life;
 typedef struct { Bytes from, to; } Range;
+typedef struct { Life *at; int n; } Lives;     /* by birth; of one slot, none meet */
 typedef struct {
     Plan *p;
     int device, micro;
     Bytes unit;
     Life *life;                 /* [host buffer * micro + mb]; last < first: never */
     int *slot;                  /* the same */
+    Lives **lives;              /* [host buffer][slot] */
     Ints mine;                  /* host buffers of the device, placed so far */
 } Host;
 
@@ -76,16 +83,46 @@ static void find_slots(Host *h, int b)
     }
 }
 
-static bool meet(const Host *h, int a, int slot, int b, int other)
+/* Each slot's lives; a block of many slots has one list, and one life in it. */
+static void find_parts(Host *h, int b)
 {
-    for (int i = 0; i < h->micro; i++)
-        for (int k = 0; k < h->micro; k++) {
-            const Life *x = &h->life[a * h->micro + i], *y = &h->life[b * h->micro + k];
-            if (x->last >= x->first && y->last >= y->first && h->slot[a * h->micro + i] == slot &&
-                h->slot[b * h->micro + k] == other && x->first <= y->last && y->first <= x->last)
-                return true;
+    HostBuf *x = &h->p->host.at[b];
+    Life *sorted = alloc(sizeof *sorted * (size_t)h->micro);
+    bool whole = x->count > SLOTS;
+    h->lives[b] = alloc(sizeof(Lives) * (size_t)(x->count + 1));
+    memcpy(sorted, &h->life[b * h->micro], sizeof *sorted * (size_t)h->micro);
+    qsort(sorted, (size_t)h->micro, sizeof *sorted, by_birth);
+    for (int s = 0; s < (whole ? 1 : x->count); s++)
+        h->lives[b][s].at = alloc(sizeof(Life) * (size_t)(whole ? 1 : h->micro));
+    if (whole)
+        h->lives[b][0] = (Lives){h->lives[b][0].at, 1};
+    if (whole)
+        h->lives[b][0].at[0] = (Life){x->first, x->last, 0};
+    for (int i = 0; i < h->micro && !whole; i++)
+        if (sorted[i].last >= sorted[i].first) {
+            Lives *l = &h->lives[b][h->slot[b * h->micro + sorted[i].mb]];
+            l->at[l->n++] = sorted[i];
         }
+}
+
+static bool meet(const Lives *a, const Lives *b)
+{
+    for (int i = 0, j = 0; i < a->n && j < b->n;) {
+        if (a->at[i].last < b->at[j].first)
+            i++;
+        else if (b->at[j].last < a->at[i].first)
+            j++;
+        else
+            return true;
+    }
     return false;
+}
+
+/* Parts of a block, and how far they lie apart. */
+static int parts(const HostBuf *x, Bytes *size)
+{
+    *size = x->count > SLOTS ? x->stride * x->count : x->stride;
+    return x->count > SLOTS ? 1 : x->count;
 }
 
 static int by_from(const void *a, const void *b)
@@ -101,11 +138,13 @@ static Bytes lowest(const Host *h, int b)
     VEC(Range) taken = {0};
     for (int i = 0; i < h->mine.n; i++) {
         const HostBuf *y = &h->p->host.at[h->mine.at[i]];
-        for (int s = 0; s < x->count; s++)
-            for (int k = 0; k < y->count; k++)
-                if (meet(h, b, s, h->mine.at[i], k)) {
-                    Bytes at = y->offset + k * y->stride - s * x->stride;
-                    *PUSH(&taken) = (Range){at - x->stride, at + y->stride};
+        Bytes mine, other;
+        int n = parts(x, &mine), m = parts(y, &other);
+        for (int s = 0; s < n; s++)
+            for (int k = 0; k < m; k++)
+                if (meet(&h->lives[b][s], &h->lives[h->mine.at[i]][k])) {
+                    Bytes at = y->offset + k * other - s * mine;
+                    *PUSH(&taken) = (Range){at - mine, at + other};
                 }
     }
     Bytes at = 0;
@@ -131,6 +170,7 @@ static void place_all(Host *h)
     for (int b = 0; b < h->p->host.n; b++)
         if (h->p->host.at[b].device == h->device) {
             find_slots(h, b);
+            find_parts(h, b);
             int i = todo.n;
             (void)PUSH(&todo);
             for (; i > 0 && larger(h->p, b, todo.at[i - 1]); i--)
@@ -176,6 +216,7 @@ void host_layout(Plan *p, int device)
     if (p->host.n == 0)
         return;
     h.life = alloc(sizeof(Life) * (size_t)p->host.n * (size_t)h.micro);
+    h.lives = alloc(sizeof *h.lives * (size_t)p->host.n);
     h.slot = alloc(sizeof(int) * (size_t)p->host.n * (size_t)h.micro);
     find_lives(&h);
     place_all(&h);

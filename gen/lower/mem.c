@@ -214,13 +214,31 @@ static int host_of(const Mem *m, const Buf *b)
     return best;
 }
 
+enum { APART = 16 };            /* slots of one buffer that are told apart; more are one block, alive while one of them is */
+
+static Part whole(const Mem *m, int b, Bytes size)
+{
+    Part all = spans_of(m, b, -1, 0);
+    int n = 0;
+    for (int i = 0; i < all.n; i++)
+        if (n > 0 && all.span[i].first <= all.span[n - 1].last)
+            all.span[n - 1].last = all.span[i].last > all.span[n - 1].last ? all.span[i].last : all.span[n - 1].last;
+        else
+            all.span[n++] = all.span[i];
+    all.n = n;
+    all.size = size;
+    return all;
+}
+
 /* A buffer with slots of its own. */
 static void add_own(const Mem *m, Item *item, int b)
 {
     const Buf *x = &m->p->buf.at[b];
     const Pool *pool = &m->p->pool.at[x->pool];
     *item = (Item){.buf = b, .pool = x->pool, .size = pool->stride * pool->count, .first = x->first, .host = -1};
-    for (int s = 0; s < pool->count; s++) {
+    if (pool->count > APART)
+        *PUSH(&item->part) = whole(m, b, item->size);
+    for (int s = 0; s < pool->count && pool->count <= APART; s++) {
         Part part = spans_of(m, b, x->pool, s);
         part.at = s * pool->stride;
         *PUSH(&item->part) = part;
