@@ -27,7 +27,7 @@ BASE_PLAN = gen/plan/own.o gen/plan/unit.o gen/plan/memo.o gen/plan/chain.o gen/
 LONGEST = gen/plan/downset.o gen/plan/bottleneck.o
 EXACT = gen/plan/facts.o gen/plan/bound.o gen/plan/frontier.o gen/plan/reach.o gen/plan/preview.o gen/plan/exact.o \
         gen/plan/even.o gen/plan/brute.o
-PLAN  = $(PRICE) $(EXACT) gen/plan/part.o gen/plan/span.o gen/plan/nofit.o gen/plan/check_plan.o $(BASE_PLAN)
+PLAN  = $(PRICE) $(EXACT) gen/plan/part.o gen/plan/nofit.o gen/plan/check_plan.o $(BASE_PLAN)
 LOWER = gen/lower/rebuild.o gen/lower/version.o gen/lower/comm.o gen/lower/comm_async.o gen/lower/offload.o \
         gen/lower/lower.o gen/lower/lives.o gen/lower/mem.o gen/lower/host.o gen/lower/sim.o \
         gen/lower/check_sim.o gen/lower/check_comm.o gen/lower/check_mem.o

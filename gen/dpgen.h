@@ -578,7 +578,7 @@ int part(Plan *p, const Bytes *limit);              /* soft limits a device; non
 void check_part(const Plan *p);
 /* ---- keep: plan/keep.c ------------------------------------------------------------------------------------------- */
 int keep(Plan *p);
-Bytes keep_bound(const Plan *p, int first, int last, int device);   /* optimistic bytes of operators first..last there */
+int *keep_fates(const Plan *p, bool cheap);         /* by tensor, before any chunk is known; cheap: all go that may */
 Bytes keep_need(const Plan *p, int device);         /* what keep expects of the arena: near, no bound; for feeding back */
 void check_keep(const Plan *p);
 /* lower/rebuild.c: the backward of one chunk as a line of calls, with what it makes again */

@@ -5,7 +5,6 @@
 #ifndef WORLD_H
 #define WORLD_H
 #include "dpgen.h"
-#include "plan/span.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

@@ -12,7 +12,6 @@
  * Cost: binomial(n, chunks) plans and n^2/2 2^tensors prices: refused above OPERATORS.
  */
 #include "facts.h"
-#include "span.h"
 
 #include <string.h>
 

@@ -26,7 +26,6 @@
  * Cost: at most EXACT replays of a run that small; above, about WORK calls of replays, whatever the run.
  */
 #include "hunt.h"
-#include "span.h"
 
 enum { EXACT = 1 << 12, WORK = 150000, LEAST = 60 };        /* choices; calls replayed; replays at least */
 

@@ -24,7 +24,6 @@
  */
 #include "fates.h"
 #include "floor.h"
-#include "span.h"
 
 /* By forward operator: does one of the patterns name it? */
 static bool *named(const Plan *p, const Strs *patterns, const char *key)
@@ -100,42 +99,6 @@ int *keep_fates(const Plan *p, bool cheap)
             fate[t] = all || dropped[x->op] || !read[t] ? FATE_RECOMPUTE : FATE_KEEP;
     }
     return fate;
-}
-
-/* ---- the bound --------------------------------------------------------------------------------------------------- */
-
-/* The fewest copies that any chunk of the device holds: then the bound is one, whichever of them the run is. */
-static int flight_of(const Plan *p, int device)
-{
-    int least = -1;
-    for (int c = 0; c < p->chunk_device.n; c++)
-        if (p->chunk_device.at[c] == device) {
-            int n = order_flight(p, c);
-            least = least < 0 || n < least ? n : least;
-        }
-    return least < 0 ? 0 : least;
-}
-
-static Span span_under(const Plan *p, const int *fate, int first, int last)
-{
-    Span s;
-    span_open(&s, reads_of(p, fate));
-    span_start(&s, first);
-    while (s.last < last)
-        span_grow(&s);
-    return s;
-}
-
-static Bytes bytes_under(const Plan *p, const int *fate, int first, int last, int flight)
-{
-    Span s = span_under(p, fate, first, last);
-    return span_bytes(&s, flight);
-}
-
-Bytes keep_bound(const Plan *p, int first, int last, int device)
-{
-    const int *fate = p->fate.n == p->g->tensor.n ? p->fate.at : keep_fates(p, true);
-    return bytes_under(p, fate, first, last, flight_of(p, device));
 }
 
 /* ---- auto -------------------------------------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
  * live.c: what a run of operators will need as a chunk, nearly.
  *
  * Problem: planners ask for the bytes of thousands of runs under many choices of what is kept, and only `lower` and `mem`
- * know the truth.  keep_bound never exceeds it, so it can prove that something does not fit, but not that it does.
+ * know the truth.  floor.c never exceeds it, so it can prove that something does not fit, but not that it does.
  *
  * Method: the routines of the chunk are walked as `lower` will write them, forward and backward with what it makes again,
  * and the bytes alive at each call are counted.  The lists of the device say what else is there while such a routine runs:
@@ -23,7 +23,6 @@
  * that starting anew is free and nothing is allocated.
  */
 #include "index.h"
-#include "span.h"
 
 /* ---- backward as a line: the rule of rebuild.c ------------------------------------------------------------------ */
 
@@ -340,16 +339,4 @@ Load live_load(Live *x, int first, int last, int chunk, const int *fate)
     Bytes most = x->naway ? most_away(x, &b) : most_resting(x, &b);
     x->load.need = x->load.states + (most > visiting ? most : visiting);
     return x->load;
-}
-
-/* Of a chunk of a cut plan; states as the caller counts them. */
-Bytes live_bytes(const Plan *p, int *fate, int chunk, Bytes states)
-{
-    int first = 0, last;
-    while (p->chunk.at[first] != chunk)
-        first++;
-    for (last = first; last + 1 < p->g->nf && p->chunk.at[last + 1] == chunk;)
-        last++;
-    Load l = live_load(live_open(p), first, last, chunk, fate);
-    return l.need - l.states + states;
 }

@@ -20,7 +20,6 @@
  * report can name calls and buffers.  Cost: about twenty plans, only when there is none.
  */
 #include "nofit.h"
-#include "span.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,6 @@
  * What no backward call reads costs nothing to drop, so it is dropped wherever anything may be.  Cost: operands of the graph.
  */
 #include "own.h"
-#include "span.h"
 
 /* The fates if plan.recompute were this. */
 static int *fates_under(const Plan *p, Recompute recompute, bool cheap)

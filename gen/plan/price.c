@@ -13,7 +13,6 @@
 #include "price.h"
 #include "fates.h"
 #include "floor.h"
-#include "span.h"
 
 #include <string.h>
 
