@@ -17,6 +17,7 @@
  * pull 681); one row a call is linear, and any cut between calls can be priced from it.
  */
 #include "bench.h"
+#include "prof.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -61,7 +62,7 @@ static int find(const Bench *b, const char *signature)
 Bench *bench_of(const Model *m, const Graph *const *g, int n, const Graph *mix)
 {
     Bench *b = alloc(sizeof *b);
-    *b = (Bench){.m = m, .batch = mix->batch, .stages = m->plan.stages_max};
+    *b = (Bench){.m = m, .batch = mix->batch, .stages = profile_computing(m)};
     for (int i = 0; i < n; i++)
         for (int o = 0; o < g[i]->op.n; o++) {
             const char *signature = cost_signature(&g[i]->op.at[o]);
@@ -159,7 +160,7 @@ static Bytes far_bytes(const Layout *l, const BenchCall *c)
     for (int s = 0; s < c->g->state.n; s++)
         if (c->o->phase == PH_U || c->g->state.at[s].kind == S_PARAM)
             sum += c->g->state.at[s].bytes;
-    sum /= l->b->stages;
+    sum /= l->b->m->plan.stages_max;
     return sum < NEAR ? NEAR : sum > FAR ? FAR : sum;
 }
 

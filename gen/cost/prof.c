@@ -209,13 +209,18 @@ const Measured *profile_find(const Profile *p, const char *what)
 
 /* ---- the signature ----------------------------------------------------------------------------------------------- */
 
+int profile_computing(const Model *m)
+{
+    return m->plan.stages_max * (m->plan.replicas > 1 ? m->plan.replicas : 1);
+}
+
 void profile_sign(Profile *p, const Model *m, bool machine)
 {
     const Device *d = &m->devices.at[0];
     p->sign[SIGN_ISA] = d->isa;
     p->sign[SIGN_COMPUTE] = type_name(m->train.compute);
     p->sign[SIGN_THREADS] = strf("%d", d->threads);
-    p->sign[SIGN_STAGES] = strf("%d", m->plan.stages_max);
+    p->sign[SIGN_STAGES] = strf("%d", profile_computing(m));
     p->sign[SIGN_TRANSPORT] = m->plan.transport;
     if (!machine)
         return;

@@ -27,6 +27,7 @@ struct Profile {
 
 Profile *profile_parse(const char *path);           /* status 5 and the line where it is no profile */
 void     profile_print(FILE *f, const Profile *p);
+int      profile_computing(const Model *m);         /* devices that compute at once: stages of all replicas */
 int      profile_stages(const Profile *p);          /* computing at once in the busy column */
 void     profile_sort(Profile *p);
 const Measured *profile_find(const Profile *p, const char *what);   /* NULL: not measured */
