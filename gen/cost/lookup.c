@@ -43,7 +43,7 @@ const Graph *profile_graph_at(const Model *m, int64_t batch)
     return diag_accepts(try_graph, &t) ? t.g : NULL;
 }
 
-static void build_graphs(Profile *f, const Model *m)
+void profile_graphs(Profile *f, const Model *m)
 {
     for (int i = f->graph.n; i < f->batch.n; i++)
         *PUSH(&f->graph) = profile_graph_at(m, f->batch.at[i]);
@@ -103,7 +103,7 @@ static bool price_calls(Cost *c, Cost *busy, const Graph *g, const Model *m, Pro
         const Measured *x = row_of(f, &g->op.at[o]);
         Ns alone = x ? x->alone.median : 0, other = x ? x->busy.median : 0;
         if (!x) {
-            build_graphs(f, m);
+            profile_graphs(f, m);
             guessed = true;
             if (profile_has(f, g->batch) || !between(f, g, o, &alone, &other))
                 fail(EXIT_STALE, "%s: no line 'op %s', which %s needs; measure again: dpgen profile %s -o %s", f->path,

@@ -200,6 +200,7 @@ Profile *profile_measure(const Model *m, const char *file)
         fail(EXIT_MODEL, "%s cannot be built with micro-batches of %d", m->path, want.at[0]);
     add_rows(p, m, g.at, g.n, g.at[g.n / 2], file);
     p->path = file;
+    profile_graphs(p, m);
     return p;
 }
 
@@ -215,6 +216,7 @@ void profile_measure_more(Profile *p, const Model *m, int64_t batch, const char 
         p->batch.at[i] = p->batch.at[i - 1];
     p->batch.at[i] = (int)batch;
     p->graph.n = 0;
+    profile_graphs(p, m);
 }
 
 const char *profile_cannot(const Model *m)

@@ -251,6 +251,7 @@ Profile *profile_open(const char *path, const Model *m, bool elsewhere)
     if (strncmp(p->sign[SIGN_KERNELS], kernels, strlen(kernels)))
         fail(EXIT_STALE, "%s:%d: measured with kernels '%s', but this model has '%s'; measure again: dpgen profile %s -o %s",
              path, SIGN_KERNELS + 2, p->sign[SIGN_KERNELS], kernels, m->path, path);
+    profile_graphs(p, m);
     return p;
 }
 

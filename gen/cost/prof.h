@@ -32,5 +32,7 @@ int      profile_stages(const Profile *p);          /* computing at once in the 
 void     profile_sort(Profile *p);
 const Measured *profile_find(const Profile *p, const char *what);   /* NULL: not measured */
 void     profile_sign(Profile *p, const Model *m, bool machine);    /* with what this machine and this model say */
+/* Builds f->graph.  At once where a profile is made or opened: what is made within a trial is gone behind it. */
+void     profile_graphs(Profile *f, const Model *m);
 const Graph *profile_graph_at(const Model *m, int64_t batch);       /* NULL: the model cannot be built so */
 #endif
