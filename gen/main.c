@@ -167,6 +167,8 @@ static Plan *plan_from(const Options *x, const Model *m)
     check_comm(p);
     check_lower(p);
     check_mem(p);
+    if (p->step == 0)           /* a plan whose times were taken out has those of the costs at hand */
+        sim(p);
     check_sim(p);
     mem_measure(p);
     diag_blame(NULL);

@@ -157,6 +157,18 @@ said=$(FAULT=again; export FAULT; job_hash "$tmp/disk" $arguments)
 same "short and interrupted calls"
 arguments=
 
+# ---- the list being fixed, times move no byte --------------------------------------------------------------------------
+# A plan without its times, under others: links and devices many times slower.
+under="$gpt --stages 2 --schedule 1f1b"
+./dpgen $under --offload "['h.*']" $fast -d a | sed -E 's/ (from|to|wire_from|wire_to|busy|step|bound)=[0-9]+//g' >"$tmp/fixed"
+for slow in "" "--set links.cpu-host.rate=1MB/s --set links.cpu-host.latency=1ms --set devices.0.flops=1GFLOP/s"; do
+    ./dpgen $under --offload "['h.*']" $fast $slow --from "$tmp/fixed" -o "$tmp/fixed.out" >"$tmp/said" 2>&1 ||
+        fault "a plan without times: $(tail -n 1 "$tmp/said")"
+    sed -E 's/"(busy|step)[a-z_]*_ns": [0-9]+//g' "$tmp/fixed.out/plan.json" >"$tmp/fixed.json${slow:+.slow}"
+    rm -rf "$tmp/fixed.out"
+done
+if cmp -s "$tmp/fixed.json" "$tmp/fixed.json.slow"; then pass; else fault "other times, other bytes"; fi
+
 # ---- no plan, wrong plans --------------------------------------------------------------------------------------------
 plan="./dpgen plan $gpt --stages 2 --schedule 1f1b"
 refuse "a host that is full" 4 'host 0 would hold [0-9.]* KiB of offloaded tensors.* gives it 20.00 KiB: stage 0 .*, stage 1' \
