@@ -248,7 +248,7 @@ static void run_pieces(Plan *p)
  * the mean over as many steps is that of the pattern. */
 static Ns period(Plan *p)
 {
-    int settled = order_overlap(p) + 1 + (int)((4 * p->devices + p->g->micro - 1) / p->g->micro);
+    int settled = order_overlap(p) + 1 + (int)((16 * p->devices + p->g->micro - 1) / p->g->micro);
     Ns few = run(p, false, order_lists(p, false, settled));
     Ns more = run(p, false, order_lists(p, false, settled + p->devices));
     return (more - few) / p->devices;
@@ -268,5 +268,7 @@ int sim(Plan *p)
         }
     if (pieces)
         run_pieces(p);
+    for (int d = 0; d < p->devices && pieces; d++)      /* not shorter than the work of a step, wherever the mean was taken */
+        p->step = p->dev.at[d].busy > p->step ? p->dev.at[d].busy : p->step;
     return 0;
 }
