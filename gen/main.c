@@ -9,6 +9,7 @@
 #include "options.h"
 #include "emit/emit.h"
 #include "pack/pack.h"
+#include "plan/madpipe.h"
 #include "plan/nofit.h"
 #include "view/view.h"
 #include "lower/version.h"
@@ -239,9 +240,42 @@ static bool better(const Plan *a, const Plan *b)
     return a->step != b->step ? a->step < b->step : x < y;
 }
 
+/* MadPipe chooses how many chunks there are and on which device, so it is asked before any list is made; NULL: it has no
+ * answer.  After it, its map and cuts stand as if the model file said them. */
+static const Model *mapped(const Graph *g, const Cost *c, const Model *m, int *stages, const char *schedule, const char **note)
+{
+    Plan *p = new_plan(g, c, m, *stages, schedule);
+    Bytes *limit = alloc(sizeof *limit * (size_t)p->devices);
+    MadPipe found;
+    for (int d = 0; d < p->devices; d++)
+        limit[d] = m->devices.at[d].memory;
+    if (strcmp(m->plan.planner, "madpipe") || m->plan.map.n || m->plan.cuts.n)
+        return m;
+    if (m->plan.chunks > 1 || m->plan.replicas > 1)
+        err(m->plan.loc, NULL, "planner madpipe chooses the chunks; plan.chunks and plan.replicas are not for it");
+    if (!madpipe(p, limit, &found))
+        return NULL;
+    Model *with = alloc(sizeof *with);
+    *with = *m;
+    with->plan.map = found.map;
+    with->plan.cuts = found.cuts;
+    with->plan.chunks = found.map.n - found.devices + 1;        /* one device alone has several */
+    with->plan.stages_min = with->plan.stages_max = *stages = found.devices;
+    *note = strf("%d pieces; a period of %.3f ms by MadPipe's program and 1F1B*", found.map.n, (double)found.period / 1e6);
+    return with;
+}
+
 static void try_plan(Search *s, const Graph *g, const Cost *c, int stages, const char *schedule)
 {
-    Plan *p = plan_once(s->x, g, c, s->m, stages, schedule);
+    const char *note = NULL;
+    const Model *m = mapped(g, c, s->m, &stages, schedule, &note);
+    Model *exact = alloc(sizeof *exact);
+    *exact = *s->m;
+    exact->plan.planner = "exact";
+    Plan *p = plan_once(s->x, g, c, m ? m : exact, stages, schedule);
+    if (!m || note)
+        p->note = note;
+    p->step = m ? p->step : 0;          /* else it was asked for the report alone */
     if (p->step == 0)
         s->failed = p;
     else if (!s->best || better(p, s->best))

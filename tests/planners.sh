@@ -3,7 +3,8 @@
 # The planners through the whole line, every checker behind them.
 #
 #   listed      each planner that --planner ? lists can be asked for; another word is refused with the nearest
-#   worse       none has a shorter step than exact, on one model under limits from plenty to less than enough
+#   worse       none has a shorter step than exact, on one model under limits from plenty to less than enough; madpipe, which
+#               may give a device several pieces and so has another space, has a plan or says that it has none
 #   proof       where a planner has no plan and exact has one, status 1 says so; where exact has none, status 4
 #   published   PipeDream's stages for BERT-large on four devices are 13, 13, 13 and 10 units, as vPipe's authors publish
 #               for it (their profile is another one, and so are the GPUs: RTX 2080 Ti in both)
@@ -29,7 +30,8 @@ for limit in 20MiB 24MiB 28MiB 40MiB; do
     for planner in $planners; do
         planned --limit $limit --planner "$planner"
         case $? in
-        0) [ "$(step)" -ge "$best" ] && pass || fault "$planner in $limit: $(step) ns, exact $best" ;;
+        0) [ "$(step)" -ge "$best" ] || [ "$planner" = madpipe ] && pass ||
+            fault "$planner in $limit: $(step) ns, exact $best" ;;
         1) grep -q "planner $planner has no plan that can be built.*--planner exact" "$tmp/err" && pass ||
             fault "$planner in $limit: $(tail -n 1 "$tmp/err")" ;;
         *) fault "$planner in $limit: $(tail -n 1 "$tmp/err")" ;;
@@ -38,6 +40,8 @@ for limit in 20MiB 24MiB 28MiB 40MiB; do
 done
 refuse "interval in too little" 4 "" \
     ./dpgen plan examples/bytes-gpt.yaml --stages 2 --recompute auto --limit 12MiB --planner interval
+refuse "MadPipe with chunks" 3 "plan.chunks" \
+    ./dpgen plan examples/bytes-gpt.yaml --stages 2 --planner madpipe --set plan.chunks=2
 refuse "2BW without blocks" 1 "not applicable" ./dpgen plan tests/models/mlp.yaml --planner twobw --estimate
 
 # ---- published, falling

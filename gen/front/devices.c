@@ -452,7 +452,7 @@ void model_plan(Model *m, Node *node)
         { "replicas", read_count, AT(replicas), 1, MOST_REPLICAS, NULL },
         { "schedule", read_built, AT(schedule), 0, 7, SCHEDULES },
         { "transport", read_word, AT(transport), 0, 0, "local mpi" },
-        { "planner", read_built, AT(planner), 0, 14, PLANNERS },
+        { "planner", read_word, AT(planner), 0, 0, PLANNERS },
         { "recompute", read_recompute, 0, 0, 0, NULL },
         { "offload", read_offload, 0, 0, 0, NULL },
         { "memory_order", read_choice, AT(memory_order), 0, 0, "auto free_time saving_per_second" },

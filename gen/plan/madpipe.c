@@ -16,9 +16,12 @@
  * pieces can be ordered so tightly is seen when the list is simulated, and both are printed.
  *
  * A grid of GRID steps and BUDGET states a period keep this within a second for a hundred units on eight devices.
- * Not handled: devices that differ (all are taken for the first, with the smallest limit).
+ * The list is 1f1b's for that map, which lets chunk c of C hold C - c micro-batches, where 1F1B* at a longer period holds
+ * fewer: such a plan may not fit after all, and is then refused.  Not handled: 1F1B* itself; devices that differ (all are
+ * taken for the first, with the smallest limit).
  */
 #include "madpipe.h"
+#include "own.h"
 #include "planner.h"
 #include "special.h"
 #include "unit.h"
@@ -72,5 +75,18 @@ bool madpipe(const Plan *p, const Bytes *limit, MadPipe *answer)
         if (i + 1 < pieces.n)
             *PUSH(&answer->cuts) = u.last[x->last];
     }
+    answer->devices = devices;
     return answer->period > 0;
+}
+
+/* The cuts are there already; everything is kept. */
+bool plan_madpipe(const Question *q, Answer *a)
+{
+    int n = 0;
+    a->last = alloc(sizeof *a->last * (size_t)q->chunks);
+    for (int o = 0; o < q->n; o++)
+        if (q->cut[o] == CUT_MUST && n < q->chunks)
+            a->last[n++] = o;
+    a->fate = own_of(q->p).base;
+    return n == q->chunks && a->last[n - 1] == q->n - 1;
 }

@@ -10,6 +10,7 @@ typedef struct {
     Ints map;                   /* device of each piece */
     Ints cuts;                  /* last forward operator of each piece but the last */
     Ints flight;                /* micro-batches that 1F1B* stores there */
+    int devices;                /* that hold a piece */
     Ns period;                  /* of one micro-batch, by the program */
 } MadPipe;
 /* p: graph, costs, model, schedule, devices; no list.  false: it finds none. */

@@ -52,5 +52,6 @@ bool plan_pipedream_strong(const Question *q, Answer *a);
 bool plan_pipedream_replicated(const Question *q, Answer *a);
 bool plan_vpipe_repo(const Question *q, Answer *a);
 bool plan_vpipe_paper(const Question *q, Answer *a);
+bool plan_madpipe(const Question *q, Answer *a);     /* after madpipe(), which chose map and cuts */
 bool plan_twobw(const Question *q, Answer *a);
 #endif

@@ -30,6 +30,7 @@ const Planner planners[] = {
     {"vpipe:repo", plan_vpipe_repo, "contiguous runs of layers, the tail of each recomputed", VPIPE, MANY},
     {"vpipe:paper", plan_vpipe_paper, "contiguous runs of layers, each kept, swapped or recomputed", VPIPE, MANY},
     {"twobw", plan_twobw, "equal numbers of blocks, all kept or all recomputed", "Narayanan et al., 2021, PipeDream-2BW", MANY},
+    {"madpipe", plan_madpipe, "runs of layers, everything kept, several on one device", "Beaumont et al., 2022, MadPipe", 0},
     {NULL, NULL, NULL, NULL, 0}
 };
 

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * row.c: one row of the table: the largest micro-batch of one planner, and what it costs.
+ *
+ *   row [-f B] [-t SECONDS] MODEL.yaml DEVICES.yaml STAGES PLANNER [PATH=VALUE ...]
+ *
+ * prints b*, samples/s there, the largest that fits at any price, samples/s there, the best micro-batch, its samples/s, how
+ * many sizes were planned, and how many of them were given up after so many seconds of the processor (-t).  Each size is
+ * planned whole, by the passes of gen/main.c up to the simulator, in a process of its own: passes do not free.  The step has
+ * 4 micro-batches a stage; costs are estimates from the device file.  A size counts as fitting when the packed arena of
+ * every device is within its limit.
+ *
+ *   -b B   try B too, for its samples/s
+ *   -f B   climb from B in eighths, then by halves, instead of searching (largest.c): for planners that are dear.  What is
+ *          printed then is a size that fits; larger ones were refused or given up, and not each of them was tried
+ */
+#include "dpgen.h"
+#include "plan/largest.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { ROUNDS = 4, MOST = 4096 };
+
+typedef struct { const char *model, *devices, *planner; int stages, sets, seconds, given_up; char **set; } Asked;
+
+/* ---- one size ---------------------------------------------------------------------------------------------------- */
+
+static void replace_devices(Node *root, const char *path)
+{
+    static const char *const keys[] = {"devices", "links", "hosts"};
+    Node *with = load(path);
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+        Node *value = node_get(with, keys[k]), *key = alloc(sizeof *key);
+        if (!value)
+            continue;
+        Node **name = alloc(sizeof *name * (size_t)(root->n + 1)), **at = alloc(sizeof *at * (size_t)(root->n + 1));
+        int n = 0;
+        *key = (Node){.kind = SCALAR, .loc = value->loc, .text = keys[k]};
+        for (int i = 0; i < root->n; i++)
+            if (strcmp(root->key[i]->text, keys[k])) {
+                name[n] = root->key[i];
+                at[n++] = root->at[i];
+            }
+        name[n] = key;
+        at[n++] = value;
+        root->key = name;
+        root->at = at;
+        root->n = n;
+    }
+}
+
+static const Model *model_of(const Asked *r, int64_t b)
+{
+    Overrides over = {{0}, {0}};
+    *PUSH(&over.set) = strf("train.batch.micro=%" PRId64, b);
+    *PUSH(&over.set) = strf("train.batch.global=%" PRId64, b * 4 * r->stages);
+    *PUSH(&over.set) = strf("plan.stages=%d", r->stages);
+    *PUSH(&over.set) = "plan.schedule=1f1b";
+    *PUSH(&over.set) = "plan.recompute=auto";
+    *PUSH(&over.set) = strf("plan.planner=%s", r->planner);
+    for (int i = 0; i < r->sets; i++)
+        *PUSH(&over.set) = r->set[i];
+    Node *root = load(r->model);
+    replace_devices(root, r->devices);
+    const Model *m = model(root, r->model, &over);
+    bad_stop();
+    return m;
+}
+
+static Plan *empty(const Graph *g, const Cost *c, const Model *m, int devices)
+{
+    Plan *p = alloc(sizeof *p);
+    *p = (Plan){.g = g, .c = c, .m = m, .schedule = m->plan.schedule, .devices = devices, .chunks = m->plan.chunks, .key = "",
+                .probe = true};
+    for (int d = 0; d < devices; d++)
+        *PUSH(&p->dev) = (DevicePlan){.device = d, .limit = m->devices.at[d].memory};
+    return p;
+}
+
+/* Every pass; 0, 1 no plan, 2 the packed arena is too large. */
+static int passes(Plan *p, const Bytes *limit)
+{
+    if (order(p) || part(p, limit) || keep(p) || comm(p) || lower(p))
+        return 1;
+    if (mem(p))
+        return 2;
+    sim(p);
+    return 0;
+}
+
+/* As main.c: what packing adds is taken from the limits. */
+static Ns step_of(const Model *m, int devices)
+{
+    Graph *g = build(m);
+    shape(g, m);
+    grad(g, m);
+    bad_stop();
+    fuse(g);
+    const Cost *c = cost(g, m, NULL);
+    Bytes *limit = alloc(sizeof *limit * (size_t)devices);
+    for (int d = 0; d < devices; d++)
+        limit[d] = m->devices.at[d].memory;
+    for (int round = 0; round < ROUNDS; round++) {
+        Plan *p = empty(g, c, m, devices);
+        int why = passes(p, limit);
+        if (why != 2)
+            return why ? 0 : p->step;
+        for (int d = 0; d < devices; d++)
+            if (p->dev.at[d].arena > m->devices.at[d].memory)
+                limit[d] = keep_need(p, d) - (p->dev.at[d].arena - m->devices.at[d].memory);
+    }
+    return 0;
+}
+
+static Ns probe(void *ctx, int64_t b)
+{
+    Asked *r = ctx;
+    int ends[2], status = 0;
+    Ns ns = 0;
+    if (pipe(ends))
+        exit(1);
+    pid_t child = fork();
+    if (child == 0) {
+        struct rlimit most = {(rlim_t)r->seconds, (rlim_t)r->seconds};
+        if (r->seconds)
+            setrlimit(RLIMIT_CPU, &most);
+        Ns step = step_of(model_of(r, b), r->stages);
+        int64_t samples = b * 4 * r->stages;
+        ns = step > 0 ? step / samples * 1000 + step % samples * 1000 / samples : 0;
+        _exit(write(ends[1], &ns, sizeof ns) != sizeof ns);
+    }
+    close(ends[1]);
+    ssize_t got = read(ends[0], &ns, sizeof ns);
+    close(ends[0]);
+    if (child < 0 || waitpid(child, &status, 0) < 0)
+        exit(1);
+    if (WIFEXITED(status) && WEXITSTATUS(status))       /* a bug in dpgen, told by the child */
+        fprintf(stderr, "row: %s, %s, micro-batch %" PRId64 ": status %d\n", r->model, r->planner, b, WEXITSTATUS(status));
+    r->given_up += status != 0;
+    return got == sizeof ns ? ns : 0;
+}
+
+/* From a size that fits, in eighths, then by halves. */
+static Largest climb(Asked *r, int64_t from, Largest l)
+{
+    int64_t low = 0, high = 0;
+    for (int64_t b = from; high == 0 || high - low > 1; b = high ? low + (high - low) / 2 : low + (low + 7) / 8) {
+        Ns ns = probe(r, b);
+        l.tried++;
+        if (!ns && low == 0)
+            return l;
+        if (!ns) {
+            high = b;
+            continue;
+        }
+        low = l.any = l.b = b;
+        l.at_any = l.at_b = ns;
+        if (!l.best || ns < l.at_best) {
+            l.best = b;
+            l.at_best = ns;
+        }
+    }
+    return l;
+}
+
+/* ---- the row ----------------------------------------------------------------------------------------------------- */
+
+static double rate(Ns thousand)
+{
+    return thousand ? 1e12 / (double)thousand : 0;
+}
+
+int main(int argc, char **argv)
+{
+    Asked r = {0};
+    int64_t from = 0, also = 0;
+    for (int c; (c = getopt(argc, argv, "b:f:t:")) >= 0;)
+        if (c == 'b')
+            also = atoll(optarg);
+        else if (c == 'f')
+            from = atoll(optarg);
+        else if (c == 't')
+            r.seconds = atoi(optarg);
+        else
+            return 2;
+    argc -= optind;
+    argv += optind;
+    if (argc < 4) {
+        fprintf(stderr, "row [-f B] [-t SECONDS] MODEL.yaml DEVICES.yaml STAGES PLANNER [PATH=VALUE ...]\n");
+        return 2;
+    }
+    r.model = argv[0];
+    r.devices = argv[1];
+    r.stages = atoi(argv[2]);
+    r.planner = argv[3];
+    r.sets = argc - 4;
+    r.set = argv + 4;
+    Ns ns = also > 0 && also != from ? probe(&r, also) : 0;
+    Largest l = {.any = ns ? also : 0, .at_any = ns, .best = ns ? also : 0, .at_best = ns, .tried = also > 0};
+    l.b = l.any;
+    l.at_b = ns;
+    l = from > 0 ? climb(&r, from, l) : largest(probe, &r, MOST);
+    printf("%" PRId64 " %.2f %" PRId64 " %.2f %" PRId64 " %.2f %d %d\n", l.b, rate(l.at_b), l.any, rate(l.at_any), l.best,
+           rate(l.at_best), l.tried, r.given_up);
+    return 0;
+}
