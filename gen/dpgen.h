@@ -156,6 +156,7 @@ typedef struct {
     Ints depth;                     /* 1f1b*: micro-batches in flight by stage, found by main.c; empty: as 1f1b */
     const char *transport;          /* local, mpi */
     const char *planner;            /* exact */
+    bool soon;                      /* any plan that fits will do: what nofit asks for */
     const char *objective;          /* step_time, bottleneck */
     Recompute recompute;
     Strs names;                     /* RECOMPUTE_LIST: operator names, * matches any run of characters */
@@ -541,9 +542,7 @@ typedef struct {
     Hurry hurry;                /* main: of copies to the host and back */
     Ns step;                    /* sim: predicted time of a step */
     const char *key;            /* the numeric key, as text: main */
-    /* why no plan exists: filled by the pass that returned non-zero */
-    bool probe;                 /* main: whether one exists is all that is asked; nobody will read the rest */
-    int nofit_device;
+    int nofit_device;           /* why no plan exists: by the pass that returned nonzero, or part_blame */
     Bytes nofit_need;
     int nofit_host;             /* 1 + the host that lacks nofit_need; 0: it is no host */
 } Plan;
@@ -575,6 +574,7 @@ void check_order(const Plan *p);
 
 /* ---- part: plan/part.c, and one file a planner ------------------------------------------------------------------- */
 int part(Plan *p, const Bytes *limit);              /* soft limits a device; nonzero: none fits */
+void part_blame(Plan *p);                           /* then: which device lacks most under the cut that lacks least */
 void check_part(const Plan *p);
 /* ---- keep: plan/keep.c ------------------------------------------------------------------------------------------- */
 int keep(Plan *p);

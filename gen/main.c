@@ -222,7 +222,14 @@ static Plan *plan_once(const Options *x, const Graph *g, const Cost *c, const Mo
         if (p->step > 0)
             return p;
     }
-    return first;
+    if (first->step > 0 || first->chunk.n == 0 || m->plan.soon)
+        return first;
+    Model *soon = alloc(sizeof *soon);      /* the fastest were too tight to pack: one with room may not be */
+    *soon = *m;
+    soon->plan.soon = true;
+    Plan *p = plan_under(x, g, c, soon, stages, schedule, HURRY_NONE);
+    p->m = m;
+    return p->step > 0 ? p : first;
 }
 
 /* ---- candidates -------------------------------------------------------------------------------------------------- */
@@ -411,7 +418,11 @@ static Plan *plan_of(void *ctx, const Model *m, Plan **failed)
  * shapes of one that says 4 where it means B no longer agree. */
 static bool would_fit(void *ctx, const Model *m, Bytes *need)
 {
-    Plan *failed = NULL, *best = plan_of(ctx, m, &failed);
+    Model *soon = alloc(sizeof *soon);
+    Plan *failed = NULL, *best;
+    *soon = *m;
+    soon->plan.soon = true;
+    best = plan_of(ctx, soon, &failed);
     *need = !best && failed ? failed->nofit_need : 0;
     return best;
 }

@@ -141,7 +141,7 @@ static Ns smallest(Search *s, Ns step)
         if (reach(s->r, mid))
             high = mid;
         else if (out_of_runs(s))
-            return high;
+            return NEVER;
         else
             s->refuted = mid;
     }
@@ -438,7 +438,7 @@ bool exact_any(const Question *q, Answer *a)
     s.x->step = false;
     if (q->n > GRID + 8 * q->chunks)
         s.r->cut = grid(&s, GRID);
-    while (s.best.value == NEVER && s.priced < 2 * PRICED && reach(s.r, NEVER / 4)) {
+    while (s.best.value == NEVER && s.priced < PRICED / 2 && reach(s.r, NEVER / 4)) {
         reach_trace(s.r, s.last);
         judge(&s, s.last);
     }

@@ -452,10 +452,14 @@ static void print_head(const Plan *p)
             (long long)p->g->batch);
 }
 
-void nofit(const Plan *failed, WouldFit would_fit, void *ctx)
+void nofit(const Plan *last, WouldFit would_fit, void *ctx)
 {
-    if (!failed)
+    if (!last)
         fail(EXIT_NOFIT, "there is no plan to try: no micro-batch size, stage count and schedule go together");
+    Plan *failed = alloc(sizeof *failed);
+    *failed = *last;
+    if (failed->chunk_device.n && failed->chunk.n == 0)
+        part_blame(failed);
     Doctor x = {.m = failed->m, .would_fit = would_fit, .ctx = ctx};
     fflush(stdout);
     print_head(failed);

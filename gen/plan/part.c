@@ -6,9 +6,9 @@
  *   fills   chunk (of every operator), bound, space, soft
  *   keeps   chunks are runs of forward operators, none empty, none cutting a fusion group; backward follows its forward
  *           operator, the update of a parameter follows its first use, the norm is totalled in chunk 0
- *   fails   nonzero if no cut fits: nofit_device and nofit_need then name the device that lacks most under the cut that
- *           lacks least, and chunk holds that cut, so that the report can say more; nofit_device -1: the constraints
- *           leave no cut into that many chunks at all
+ *   fails   nonzero if no cut fits.  part_blame then finds the cut that lacks least, for the report: nofit_device and
+ *           nofit_need name the device that lacks most under it, and chunk holds it; nofit_device -1: the constraints leave
+ *           no cut into that many chunks at all
  *
  * Names in constraints are matched against operator names; a pattern also names every operator below it, so `h.5` is
  * the whole block.  cut_after: a cut behind the last operator named.  no_cut: none between two neighbours that are both
@@ -255,19 +255,19 @@ static bool fits_with(const Plan *p, const char *cut, const Bytes *limit, Bytes 
     return exact_any(&q, a);
 }
 
-static int no_fit(Plan *p, const char *cut, const Bytes *limit)
+void part_blame(Plan *p)
 {
     Answer found;
     Bytes low = 0, high = 1;
-    p->nofit_device = -1;
-    p->nofit_need = 0;
+    const char *cut = positions(p);
+    const Bytes *limit = p->soft;
     if (!fits_with(p, cut, limit, INT64_MAX / 4, &found))
-        return 1;
+        return;
     while (!fits_with(p, cut, limit, high, &found)) {
         low = high;
         high *= 2;
     }
-    while (high - low > 1 + high / 1024) {
+    while (high - low > 1 + high / 64) {
         Answer tried;
         Bytes mid = low + (high - low) / 2;
         if (fits_with(p, cut, limit, mid, &tried)) {
@@ -278,7 +278,6 @@ static int no_fit(Plan *p, const char *cut, const Bytes *limit)
         }
     }
     blame(p, cut, limit, &found);
-    return 1;
 }
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
@@ -321,7 +320,8 @@ static bool share(const Plan *p, const Planner *k, const char *cut, const Bytes 
 
 int part(Plan *p, const Bytes *limit)
 {
-    const Planner *planner = planner_named(p->m->plan.planner);
+    const Planner *planner = planner_named(p->m->plan.planner), any = {.plan = exact_any, .space = planner->space};
+    planner = p->m->plan.soon && planner->plan == exact ? &any : planner;
     Bytes *soft = alloc(sizeof *soft * (size_t)p->devices);
     memcpy(soft, limit, sizeof *soft * (size_t)p->devices);
     p->soft = soft;
@@ -331,8 +331,10 @@ int part(Plan *p, const Bytes *limit)
     bool several = q.chunks > q.p->devices;
     bool found = q.n >= q.chunks && (several ? share(p, planner, cut, limit, &q, &a) : planner->plan(&q, &a));
     p->note = a.note;
+    p->nofit_device = -1;
+    p->nofit_need = 0;
     if (!found)
-        return p->probe ? 1 : no_fit(p, cut, limit);
+        return 1;
     assign(p, a.last);
     wish(p, &q, &a);
     p->bound = order_overlap(p) ? 0 : a.bound;          /* where steps overlap, it is of the longest chunk */
