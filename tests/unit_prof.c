@@ -285,9 +285,14 @@ static void test_links(Profile *p)
     equal("latency, others busy", cost_latency(busy, 0, 1), 500);
     equal("wire of 4096", cost_wire(c, 0, 1, 4096), 1024);
     equal("wire of 4096, others busy", cost_wire(busy, 2, 1, 4096), 1024);
-    equal("wire of 2050, half way from 4", cost_wire(c, 0, 1, 2050), 512);
+    equal("wire of 2050, half way from (4, 1) to (4096, 1024)", cost_wire(c, 0, 1, 2050), 513);
     equal("a larger message is not faster", cost_wire(c, 0, 1, 65536), 1024);
-    equal("behind the last at its rate", cost_wire(busy, 0, 1, 655360), 10240);
+    equal("behind the last at its rate", cost_wire(busy, 0, 1, 655360), 10241);
+    for (Bytes a = 1; a < 200000; a += 997)
+        for (Bytes b = 1; b < 200000; b += 7919)
+            if (cost_wire(c, 0, 1, a + b) > cost_wire(c, 0, 1, a) + cost_wire(c, 0, 1, b)
+                || cost_host(c, 0, a + b) > cost_host(c, 0, a) + cost_host(c, 0, b))
+                check(false, strf("%lld and %lld bytes take longer as one", (long long)a, (long long)b));
     equal("copies: the slower way, busy", cost_host(c, 0, 65536), 65536);
     equal("copies, larger", cost_host(busy, 0, 1048576), 1048576);
     equal("copies, between", cost_host(busy, 0, 557056), 557056);

@@ -108,17 +108,18 @@ static Ns rate_ns(double rate, Bytes bytes)
     return bytes / per_ms * 1000000 + (bytes % per_ms * 1000000 + per_ms - 1) / per_ms;
 }
 
-/* On the straight line between the two nearest points, from (0, 0); behind the last at its average rate. */
+/* On the straight line between the two nearest points, from (0, 0), rounded up; behind the last at its average rate. */
 static Ns curve_ns(const Curve *c, Bytes bytes)
 {
     int i = 0;
     while (i < c->n && c->bytes[i] < bytes)
         i++;
     if (i == c->n)
-        return (Ns)((double)c->ns[c->n - 1] * ((double)bytes / (double)c->bytes[c->n - 1]));
+        return (Ns)((double)c->ns[c->n - 1] * ((double)bytes / (double)c->bytes[c->n - 1])) + 1;
     Bytes from = i ? c->bytes[i - 1] : 0;
     Ns low = i ? c->ns[i - 1] : 0;
-    return low + (c->ns[i] - low) * (bytes - from) / (c->bytes[i] - from);
+    Bytes span = c->bytes[i] - from;
+    return low + ((c->ns[i] - low) * (bytes - from) + span - 1) / span;
 }
 
 static Ns wire_ns(const Wire *w, Bytes bytes)
