@@ -173,11 +173,22 @@ static Ints by_address(const Stager *w)
     return list;
 }
 
+/* mem may have moved all of a pool's buffers into the slots of others. */
+static bool is_empty(const Plan *p, int pool)
+{
+    for (int b = 0; b < p->buf.n; b++)
+        if (p->buf.at[b].pool == pool)
+            return false;
+    return true;
+}
+
 static void print_pools(const Stager *w)
 {
     const Plan *p = w->p;
     for (int x = 0; x < p->pool.n; x++) {
         const Pool *pool = &p->pool.at[x];
+        if (is_empty(p, x))
+            continue;
         if (pool->device == w->device && pool->count > 1)
             fprintf(w->f, "static const size_t %s_stride = 0x%" PRIx64 ";  /* %d slots at 0x%" PRIx64 ", %s to %s */\n",
                     pool->name, (uint64_t)pool->stride, pool->count, (uint64_t)pool->offset, when_text(pool->birth),

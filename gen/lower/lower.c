@@ -408,11 +408,12 @@ static int pool_of(Plan *p, const Buf *b)
     return p->pool.n - 1;
 }
 
-/* The pools that each routine of a device names, from the buffers of its calls; mem may add some. */
+/* The pools that each routine of a device names, from the buffers of its calls; after mem others than before. */
 void lower_pools(Plan *p, int device)
 {
     for (int r = 0; r < p->routine.n; r++) {
         Routine *x = &p->routine.at[r];
+        x->pool.n = x->device == device ? 0 : x->pool.n;
         for (int i = 0; x->device == device && i < x->call.n; i++)
             for (int j = 0; j < x->call.at[i].buf.n; j++) {
                 int b = x->call.at[i].buf.at[j], pool = b < 0 ? -1 : p->buf.at[b].pool, seen = 0;

@@ -8,15 +8,10 @@
  *
  *   slots    the micro-batches of a pool take the lowest slot that is free; the highest number used is the count.  A buffer
  *            without a pool whose micro-batches overlap, such as one on its way to the host, gets one of its own
- *   packing  states first, then the pools as rigid blocks, then local buffers where no byte is shared at any tick: in
- *            the slot of the micro-batch at hand, among tensors that are not born yet or dead already, so that the address
- *            moves with the slot; else at the lowest address that is free for every micro-batch.
- *            A pool of one buffer is placed like a local, its slots as one block.  Several orders are tried, the lowest
- *            top wins, the first of equals (after TFLite's greedy by size: Pisarchyk and Lee, Efficient Memory
- *            Management for Deep Neural Net Inference, 2020, section 5)
+ *   items    pools as blocks, their buffers one by one, and all other buffers: place.c gives them addresses, and says where
+ *            the room comes from
  *
- * Cost: buffers times placed parts times the micro-batches of both, a few times.  Not handled: sharing one buffer between
- * an operator's operand and result; moving a tensor after it is placed.
+ * Cost: that of place.c.  Not handled: sharing one buffer between an operator's operand and result.
  */
 #include "mem.h"
 #include "version.h"
@@ -141,23 +136,6 @@ static int by_first(const void *a, const void *b)
     return x->first != y->first ? (x->first < y->first ? -1 : 1) : x->buf - y->buf;
 }
 
-/* The ticks at which buffer b is alive, for the micro-batches that own slot s of a pool (pool < 0: for all). */
-static Part spans_of(const Mem *m, int b, int pool, int s)
-{
-    Part part = {0, mem_align(m->p->buf.at[b].bytes), NULL, 0, m->home[b]};
-    int n = 0;
-    for (int mb = 0; mb < m->micro; mb++)
-        n += pool < 0 || m->slot[pool * m->micro + mb] == s;
-    part.span = alloc(sizeof(Span) * (size_t)n);
-    for (int mb = 0; mb < m->micro; mb++) {
-        const Span *x = mem_live(m, b, mb);
-        if (x->last >= x->first && (pool < 0 || m->slot[pool * m->micro + mb] == s))
-            part.span[part.n++] = *x;
-    }
-    qsort(part.span, (size_t)part.n, sizeof(Span), span_order);
-    return part;
-}
-
 /* Tensors of a slot by birth: backward frees them from the top down. */
 static void lay_out_slot(Mem *m, int pool)
 {
@@ -200,285 +178,85 @@ static void place_states(Mem *m)
     p->dev.at[m->device].state = m->top;
 }
 
-/* The widest pool of several slots that belongs to the chunk of a local buffer: what the chunk saves for backward. */
-static int host_of(const Mem *m, const Buf *b)
+static bool is_member(const Mem *m, const Buf *b)
 {
-    int best = -1;
-    for (int i = 0; i < m->pools; i++) {
-        const Pool *x = &m->p->pool.at[m->item.at[i].pool];
-        if (x->chunk != b->chunk || x->count < 2 || b->chunk < 0 || b->eval || b->state >= 0)
-            continue;
-        if (best < 0 || x->stride > m->p->pool.at[m->item.at[best].pool].stride)
-            best = i;
-    }
-    return best;
+    return b->device == m->device && !mem_always(b) && b->pool >= 0 && b->pool < m->own;
 }
 
-enum { APART = 16 };            /* slots of one buffer that are told apart; more are one block, alive while one of them is */
-
-static Part whole(const Mem *m, int b, Bytes size)
+static void add_piece(const Mem *m, Item *item, int b, Bytes in)
 {
-    Part all = spans_of(m, b, -1, 0);
-    int n = 0;
-    for (int i = 0; i < all.n; i++)
-        if (n > 0 && all.span[i].first <= all.span[n - 1].last)
-            all.span[n - 1].last = all.span[i].last > all.span[n - 1].last ? all.span[i].last : all.span[n - 1].last;
-        else
-            all.span[n++] = all.span[i];
-    all.n = n;
-    all.size = size;
-    return all;
+    *PUSH(&item->piece) = (Tile){in, mem_align(m->p->buf.at[b].bytes), mem_live(m, b, 0), m->home[b]};
+    for (int mb = 0; mb < m->micro; mb++)
+        item->ticks += mem_live(m, b, mb)->last - mem_live(m, b, mb)->first + 1;
 }
 
-/* A buffer with slots of its own. */
-static void add_own(const Mem *m, Item *item, int b)
+static void add_pool(Mem *m, int pool)
+{
+    const Plan *p = m->p;
+    Item item = {.buf = -1, .pool = pool, .first = INT32_MAX, .size = p->pool.at[pool].stride};
+    for (int b = 0; b < p->buf.n; b++)
+        if (p->buf.at[b].pool == pool) {
+            add_piece(m, &item, b, p->buf.at[b].offset);
+            item.first = p->buf.at[b].first < item.first ? p->buf.at[b].first : item.first;
+        }
+    *PUSH(&m->item) = item;
+}
+
+static void add_buffer(Mem *m, int b)
 {
     const Buf *x = &m->p->buf.at[b];
-    const Pool *pool = &m->p->pool.at[x->pool];
-    *item = (Item){.buf = b, .pool = x->pool, .size = pool->stride * pool->count, .first = x->first, .host = -1};
-    if (pool->count > APART)
-        *PUSH(&item->part) = whole(m, b, item->size);
-    for (int s = 0; s < pool->count && pool->count <= APART; s++) {
-        Part part = spans_of(m, b, x->pool, s);
-        part.at = s * pool->stride;
-        *PUSH(&item->part) = part;
+    Item item = {.buf = b, .pool = x->pool, .first = x->first, .size = mem_align(x->bytes)};
+    add_piece(m, &item, b, 0);
+    for (int i = 0; i < m->pools && x->chunk >= 0 && !x->eval && x->state < 0; i++) {
+        const Pool *to = &m->p->pool.at[m->item.at[i].pool];
+        if (to->chunk == x->chunk && !to->eval && m->item.at[i].pool != x->pool)
+            *PUSH(&item.other) = m->item.at[i].pool;
     }
+    *PUSH(&m->item) = item;
 }
 
 static void find_items(Mem *m)
 {
-    Plan *p = m->p;
-    for (int x = 0; x < p->pool.n; x++) {
-        const Pool *pool = &p->pool.at[x];
-        if (pool->device != m->device || pool->birth == AT_ALWAYS || x >= m->own)
-            continue;
-        Item *item = PUSH(&m->item);
-        *item = (Item){.buf = -1, .pool = x, .size = pool->stride * pool->count};
-        for (int b = 0; b < p->buf.n; b++)
-            for (int s = 0; p->buf.at[b].pool == x && s < pool->count; s++) {
-                Part part = spans_of(m, b, x, s);
-                part.at = p->buf.at[b].offset + s * pool->stride;
-                *PUSH(&item->part) = part;
-            }
-    }
+    const Plan *p = m->p;
+    for (int x = 0; x < m->own; x++)
+        if (p->pool.at[x].device == m->device && p->pool.at[x].birth != AT_ALWAYS)
+            add_pool(m, x);
     m->pools = m->item.n;
+    for (int b = 0; b < p->buf.n; b++)
+        if (is_member(m, &p->buf.at[b]))
+            add_buffer(m, b);
+    m->members = m->item.n;
     for (int b = 0; b < p->buf.n; b++) {
         const Buf *x = &p->buf.at[b];
-        if (x->device != m->device || mem_always(x) || (x->pool >= 0 && x->pool < m->own) || x->last < x->first)
-            continue;
-        Item *item = PUSH(&m->item);
-        if (x->pool >= 0) {
-            add_own(m, item, b);
-            continue;
-        }
-        *item = (Item){.buf = b, .pool = -1, .size = mem_align(x->bytes), .first = x->first, .host = host_of(m, x)};
-        *PUSH(&item->part) = spans_of(m, b, -1, 0);
-        for (int s = 0; item->host >= 0 && s < p->pool.at[m->item.at[item->host].pool].count; s++)
-            *PUSH(&item->in_slot) = spans_of(m, b, m->item.at[item->host].pool, s);
+        if (x->device == m->device && !mem_always(x) && !is_member(m, x) && x->last >= x->first)
+            add_buffer(m, b);
     }
 }
 
-/* ---- packing ----------------------------------------------------------------------------------------------------- */
+/* ---- addresses --------------------------------------------------------------------------------------------------- */
 
-static bool meet(const Part *a, const Part *b)
-{
-    if (a->n == 0 || b->n == 0 || a->span[0].first > b->span[b->n - 1].last || b->span[0].first > a->span[a->n - 1].last)
-        return false;
-    if (a->home.routine >= 0 && b->home.routine >= 0 && (a->home.routine != b->home.routine
-        || a->home.call.first > b->home.call.last || b->home.call.first > a->home.call.last))
-        return false;           /* routines run one after the other */
-    for (int i = 0, j = 0; i < a->n && j < b->n;) {
-        if (a->span[i].last < b->span[j].first)
-            i++;
-        else if (b->span[j].last < a->span[i].first)
-            j++;
-        else
-            return true;
-    }
-    return false;
-}
-
-typedef struct { Bytes from, to; } Taken;
-
-static int by_from(const void *a, const void *b)
-{
-    const Taken *x = a, *y = b;
-    return x->from != y->from ? (x->from < y->from ? -1 : 1) : (x->to < y->to ? -1 : x->to > y->to);
-}
-
-/* The lowest place within a slot that is free in every slot while the slot's micro-batch needs it; -1: there is none. */
-static Bytes lowest_in_slot(const Item *x, const Parts *placed, Bytes base, const Pool *pool, Taken *taken)
-{
-    int n = 0;
-    for (int i = 0; i < placed->n; i++) {
-        const Part *near = &placed->at[i];
-        Bytes from = near->at - base, to = from + near->size;
-        if (to <= 0 || from >= pool->count * pool->stride)
-            continue;
-        for (Bytes s = from > 0 ? from / pool->stride : 0; s < pool->count && s * pool->stride < to; s++) {
-            Taken this = {from - s * pool->stride, to - s * pool->stride};
-            bool known = n > 0 && taken[n - 1].from == this.from && taken[n - 1].to == this.to;     /* in another slot */
-            if (!known && meet(&x->in_slot.at[s], near))
-                taken[n++] = this;
-        }
-    }
-    qsort(taken, (size_t)n, sizeof *taken, by_from);
-    Bytes at = 0;
-    for (int i = 0; i < n && taken[i].from < at + x->size; i++)
-        at = taken[i].to > at ? taken[i].to : at;
-    return at + x->size <= pool->stride ? at : -1;
-}
-
-/* The lowest address from `base` on where no part of the item shares a byte with a placed part alive at the same time. */
-static Bytes lowest(const Item *x, const Parts *placed, Bytes base, Taken *taken)
-{
-    int n = 0;
-    for (int i = 0; i < placed->n; i++)
-        for (int j = 0; j < x->part.n; j++) {
-            const Part *want = &x->part.at[j], *near = &placed->at[i];
-            if (meet(want, near))       /* no base from here to there */
-                taken[n++] = (Taken){near->at - want->at - want->size, near->at + near->size - want->at};
-        }
-    qsort(taken, (size_t)n, sizeof *taken, by_from);
-    Bytes at = base;
-    for (int i = 0; i < n; i++)
-        if (taken[i].from < at && taken[i].to > at)
-            at = taken[i].to;
-    return at;
-}
-
-static int by_size(const void *a, const void *b)
-{
-    const Item *x = *(Item *const *)a, *y = *(Item *const *)b;
-    return x->size != y->size ? (x->size > y->size ? -1 : 1) : x->buf - y->buf;
-}
-
-static int by_start(const void *a, const void *b)
-{
-    const Item *x = *(Item *const *)a, *y = *(Item *const *)b;
-    return x->first != y->first ? (x->first < y->first ? -1 : 1) : by_size(a, b);
-}
-
-static Bytes area(const Item *x)
-{
-    Bytes ticks = 0;
-    for (int i = 0; i < x->part.at[0].n; i++)
-        ticks += x->part.at[0].span[i].last - x->part.at[0].span[i].first + 1;
-    return ticks;
-}
-
-static int by_length(const void *a, const void *b)
-{
-    Bytes x = area(*(Item *const *)a), y = area(*(Item *const *)b);
-    return x != y ? (x > y ? -1 : 1) : by_size(a, b);
-}
-
-static void place_pools(const Mem *m, Parts *placed, Place *place, Bytes *top)
-{
-    for (int i = 0; i < m->pools; i++) {
-        const Item *x = &m->item.at[i];
-        place[i].at = *top;
-        for (int j = 0; j < x->part.n; j++) {
-            Part part = x->part.at[j];
-            part.at += *top;
-            *PUSH(placed) = part;
-        }
-        *top += x->size;
-    }
-}
-
-/* Try the slots of the local's host; what is placed there takes every slot. */
-static bool place_hosted(const Mem *m, const Item *x, Parts *placed, Place *place, Taken *taken)
-{
-    if (x->host < 0)
-        return false;
-    const Pool *pool = &m->p->pool.at[m->item.at[x->host].pool];
-    Bytes base = place[x->host].at, in = lowest_in_slot(x, placed, base, pool, taken);
-    if (in < 0)
-        return false;
-    for (int s = 0; s < pool->count; s++) {
-        Part part = x->in_slot.at[s];
-        part.at = base + s * pool->stride + in;
-        *PUSH(placed) = part;
-    }
-    place[x - m->item.at] = (Place){base + in, true};
-    return true;
-}
-
-/* Place everything, locals in the given order; the top, and where each item went.  Gives up above `most`. */
-static Bytes pack(const Mem *m, Item **order, bool host, Bytes most, Place *place)
-{
-    Parts placed = {0};
-    Bytes top = m->top;
-    size_t parts = 1, slots = 1;
-    place_pools(m, &placed, place, &top);
-    Bytes base = m->overlap ? top : m->top;     /* where slots turn with the steps, no place in one is free for good */
-    for (int i = 0; i < m->item.n; i++) {
-        size_t n = (size_t)m->item.at[i].in_slot.n, own = i < m->pools ? 0 : (size_t)m->item.at[i].part.n;
-        parts += (size_t)m->item.at[i].part.n + n;
-        slots = n > slots ? n : own > slots ? own : slots;
-    }
-    Taken *taken = alloc(sizeof *taken * parts * slots);
-    for (int i = 0; i < m->item.n - m->pools && top < most; i++) {
-        if (host && place_hosted(m, order[i], &placed, place, taken))
-            continue;
-        Bytes at = lowest(order[i], &placed, base, taken);
-        place[order[i] - m->item.at] = (Place){at, false};
-        for (int j = 0; j < order[i]->part.n; j++) {
-            Part part = order[i]->part.at[j];
-            part.at += at;
-            *PUSH(&placed) = part;
-        }
-        top = at + order[i]->size > top ? at + order[i]->size : top;
-    }
-    return top;
-}
-
-/* A local in a slot is from now on a buffer of that pool. */
+/* A buffer that moves with the slots of a pool is from now on of that pool.  Pools first: then a buffer of one is told
+ * from what joins it. */
 static void take_places(Mem *m, const Place *place)
 {
-    for (int i = 0; i < m->item.n; i++) {
-        const Item *x = &m->item.at[i];
-        if (x->pool < 0)
-            continue;
-        m->p->pool.at[x->pool].offset = place[i].at;
-        for (int b = 0; b < m->p->buf.n; b++)
-            if (m->p->buf.at[b].pool == x->pool)
-                m->p->buf.at[b].offset += place[i].at;
-    }
+    Plan *p = m->p;
+    for (int i = 0; i < m->pools; i++)
+        for (int b = 0; place[i].is && b < p->buf.n; b++)
+            p->buf.at[b].offset += p->buf.at[b].pool == m->item.at[i].pool ? place[i].at : 0;
     for (int i = m->pools; i < m->item.n; i++) {
-        Buf *x = &m->p->buf.at[m->item.at[i].buf];
-        if (m->item.at[i].pool >= 0)
-            continue;                           /* as above */
-        x->offset = place[i].at;
-        x->pool = place[i].hosted ? m->item.at[m->item.at[i].host].pool : -1;
+        const Item *x = &m->item.at[i];
+        if (!place[i].is)
+            continue;
+        p->buf.at[x->buf].offset = place[i].at;
+        p->buf.at[x->buf].pool = place[i].pool;
     }
-    lower_pools(m->p, m->device);
-}
-
-enum { NEAR = 200 };            /* half a per cent above the bound is good enough to stop */
-
-static void best_packing(Mem *m)
-{
-    static int (*const orders[])(const void *, const void *) = {by_size, by_length, by_start};
-    enum { ORDERS = sizeof orders / sizeof *orders };
-    size_t locals = (size_t)(m->item.n - m->pools);
-    Item **order = alloc(sizeof *order * (locals + 1));
-    Place *best = NULL;
-    Bytes top = INT64_MAX, bound = m->p->dev.at[m->device].bound;
-    for (int k = 0; k < 2 * ORDERS && (!best || top - bound > bound / NEAR); k++) {
-        for (size_t i = 0; i < locals; i++)
-            order[i] = &m->item.at[(size_t)m->pools + i];
-        qsort(order, locals, sizeof *order, orders[k % ORDERS]);
-        Place *place = alloc(sizeof *place * (size_t)(m->item.n + 1));
-        Bytes height = pack(m, order, k < ORDERS, top, place);
-        if (height < top) {
-            best = place;
-            top = height;
-        }
+    for (int b = p->buf.n - 1; b >= 0; b--) {           /* where the first of its buffers is, for the reader */
+        const Buf *x = &p->buf.at[b];
+        Pool *pool = x->device == m->device && !mem_always(x) && x->pool >= 0 ? &p->pool.at[x->pool] : NULL;
+        if (pool && (pool->offset == 0 || x->offset < pool->offset))
+            pool->offset = x->offset;
     }
-    take_places(m, best);
-    m->p->dev.at[m->device].arena = top;
+    lower_pools(p, m->device);
 }
 
 /* ---- literals ------------------------------------------------------------------------------------------ */
@@ -514,7 +292,9 @@ static void mem_device(Plan *p, int device)
     place_states(&m);
     find_items(&m);
     mem_bound(&m);
-    best_packing(&m);
+    Place *place = alloc(sizeof *place * (size_t)(m.item.n + 1));
+    p->dev.at[device].arena = mem_place(&m, place);
+    take_places(&m, place);
     set_slots(&m, &p->dev.at[device].list);
     set_slots(&m, &p->dev.at[device].eval);
     host_layout(p, device);

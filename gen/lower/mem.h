@@ -9,22 +9,17 @@
 typedef struct { int first, last; } Span;
 typedef struct { int routine; Span call; } Home;    /* of a buffer that one routine alone touches, and where; routine < 0: it
                                                        is touched elsewhere too */
+typedef struct { Bytes in, size; const Span *life; Home home; } Tile;       /* life by micro-batch; in: where in a slot */
 typedef struct {
-    Bytes at, size;             /* at: in the arena once placed, in the item before */
-    Span *span;
-    int n;
-    Home home;
-} Part;
-typedef VEC(Part) Parts;
-typedef struct {
-    int buf, pool;              /* a local buffer, or a pool, or both */
-    Bytes size;
+    int buf, pool;              /* a buffer and its pool, -1: none; or a pool whose buffers stay together, buf -1 */
     int first;
-    Parts part;                 /* pool: by buffer and slot; local: one, or by slot */
-    int host;                   /* local: item of the pool whose slots it may live in; -1: none */
-    Parts in_slot;              /* local: by slot of the host */
+    Bytes size;                 /* of one slot */
+    int64_t ticks;              /* alive, all pieces and micro-batches */
+    int64_t key;                /* place.c: for its next order */
+    VEC(Tile) piece;           /* one, or the buffers of the pool */
+    Ints other;                 /* pools of its chunk with several slots, with which a buffer may move */
 } Item;
-typedef struct { Bytes at; bool hosted; } Place;    /* of an item; hosted: in each slot of its host, at is that in slot 0 */
+typedef struct { Bytes at; int pool; bool is; } Place;  /* of an item, in slot 0 of that pool; is: placed by itself */
 
 typedef struct {
     Plan *p;
@@ -35,8 +30,8 @@ typedef struct {
     int *slot;                  /* [pool * micro + mb] */
     int own;                    /* pools from here on hold one buffer each */
     Bytes top;                  /* of the states */
-    VEC(Item) item;             /* pools, then locals */
-    int pools;                  /* so many items are pools of several buffers */
+    VEC(Item) item;             /* pools as blocks, the buffers of these pools, all others */
+    int pools, members;         /* where the second begin, and the third */
 } Mem;
 
 /* lives.c */
@@ -45,4 +40,6 @@ bool  mem_always(const Buf *b);                     /* alive all the time: a sta
 Mem   mem_new(Plan *p, int device);                 /* with the lives of its buffers */
 Span *mem_live(const Mem *m, int b, int mb);
 void  mem_bound(Mem *m);                            /* fills dev[].bound, live, peak; wants top */
+/* place.c */
+Bytes mem_place(Mem *m, Place *place);              /* of every item, strides and slots of pools; the top */
 #endif
