@@ -11,6 +11,7 @@
 #include "pack/pack.h"
 #include "plan/madpipe.h"
 #include "plan/nofit.h"
+#include "plan/planner.h"
 #include "view/view.h"
 #include "lower/version.h"
 #include "sched/star.h"
@@ -272,6 +273,30 @@ static const Model *mapped(const Graph *g, const Cost *c, const Model *m, int *s
     return with;
 }
 
+/* `exact` judges by a preview, and packing may undo what it chose: the plans of its rivals are laid out too. */
+static Plan *beside_rivals(const Graph *g, const Cost *c, const Model *m, int stages, const char *schedule, Plan *best)
+{
+    Options quiet = {0};
+    Plan *own = best;
+    bool asked = !strcmp(m->plan.planner, "exact") && !m->plan.soon && !m->plan.cuts.n && m->plan.chunks == 1;
+    for (const Planner *k = planners; k->name && asked; k++) {
+        if (g->nf > k->rival)
+            continue;
+        Model *with = alloc(sizeof *with);
+        *with = *m;
+        with->plan.planner = k->name;
+        Plan *p = plan_once(&quiet, g, c, with, stages, schedule);
+        if (p->step == 0 || (best->step > 0 && !better(p, best)))
+            continue;
+        p->m = m;
+        p->note = strf("as %s cuts", k->name);
+        p->bound = own->step > 0 ? own->bound : 0;
+        p->space = own->space;
+        best = p;
+    }
+    return best;
+}
+
 static void try_plan(Search *s, const Graph *g, const Cost *c, int stages, const char *schedule)
 {
     const char *note = NULL;
@@ -283,6 +308,7 @@ static void try_plan(Search *s, const Graph *g, const Cost *c, int stages, const
     if (!m || note)
         p->note = note;
     p->step = m ? p->step : 0;          /* else it was asked for the report alone */
+    p = beside_rivals(g, c, s->m, stages, schedule, p);
     if (p->step == 0)
         s->failed = p;
     else if (!s->best || better(p, s->best))

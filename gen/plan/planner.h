@@ -35,6 +35,7 @@ typedef struct {
     const char *space;          /* what it chooses among, in words */
     const char *source;         /* authors, year, title */
     int seed;                   /* `exact` begins with its answer for graphs of up to so many operators; 0: it does not */
+    int rival;                  /* its whole plan is made beside that of `exact` for graphs of up to so many; 0: it is not */
 } Planner;
 extern const Planner planners[];                    /* planners.c; ends with a NULL name; the first is the default */
 const Planner *planner_named(const char *name);     /* of several variants without one the first */

@@ -3,7 +3,8 @@
  * planners.c: who may cut a model.  Each row is a planner, or a variant of one, NAME:VARIANT; NAME alone means the first of
  * its variants.  `dpgen --planner ?` prints this table.  front/devices.c has the same words, for what a model file may say.
  *
- * seed: `exact` begins with the answer of a planner for graphs of up to so many operators, so that it is never worse.
+ * seed: `exact` begins with the answer of a planner for graphs of up to so many operators.  rival: up to so many, main.c
+ * lays out and simulates its whole plan beside that of `exact`, which is then never worse, whatever its preview missed.
  */
 #include "planner.h"
 
@@ -15,23 +16,23 @@
 #define VPIPE "Zhao et al., 2022, vPipe"
 #define DAWNPIPER "Peng et al., 2025, DawnPiper; Peng et al., 2020, Capuchin"
 
-enum { ANY = 1 << 30, MANY = 1200, SOME = 600 };
+enum { ANY = 1 << 30, MANY = 1200, SOME = 600, SMALL = 300, TINY = 150 };
 
 const Planner planners[] = {
-    {"exact", exact, ONE_ORDER ", cheapest fates of each run", "Zheng et al., 2022, Alpa; Tarnawski et al., 2021, Piper", 0},
-    {"even", even, "the one cut into runs of equal time", "Huang et al., 2019, GPipe", ANY},
-    {"brute", brute, ONE_ORDER ", all fates of each run: an oracle for small graphs", "enumeration", 0},
-    {"interval", plan_interval, ONE_ORDER ", cuts between balance of time and of memory", DAWNPIPER, 0},
-    {"interval:guard", plan_interval_guard, ONE_ORDER ", the same and one cut on either side", DAWNPIPER, 0},
-    {"pipedream:published", plan_pipedream, LAYERS ", memory not looked at", PIPEDREAM, 0},
-    {"pipedream:memflag", plan_pipedream_memflag, LAYERS ", the published memory check", PIPEDREAM, 0},
-    {"pipedream:strong", plan_pipedream_strong, LAYERS ", those that fit", PIPEDREAM, SOME},
-    {"pipedream:replicated", plan_pipedream_replicated, "runs of layers on several devices, everything kept", PIPEDREAM, 0},
-    {"vpipe:repo", plan_vpipe_repo, "contiguous runs of layers, the tail of each recomputed", VPIPE, MANY},
-    {"vpipe:paper", plan_vpipe_paper, "contiguous runs of layers, each kept, swapped or recomputed", VPIPE, MANY},
-    {"twobw", plan_twobw, "equal numbers of blocks, all kept or all recomputed", "Narayanan et al., 2021, PipeDream-2BW", MANY},
-    {"madpipe", plan_madpipe, "runs of layers, everything kept, several on one device", "Beaumont et al., 2022, MadPipe", 0},
-    {NULL, NULL, NULL, NULL, 0}
+    {"exact", exact, ONE_ORDER ", cheapest fates of each run", "Zheng et al., 2022, Alpa; Tarnawski et al., 2021, Piper", 0, 0},
+    {"even", even, "the one cut into runs of equal time", "Huang et al., 2019, GPipe", ANY, SMALL},
+    {"brute", brute, ONE_ORDER ", all fates of each run: an oracle for small graphs", "enumeration", 0, 0},
+    {"interval", plan_interval, ONE_ORDER ", cuts between balance of time and of memory", DAWNPIPER, 0, TINY},
+    {"interval:guard", plan_interval_guard, ONE_ORDER ", the same and one cut on either side", DAWNPIPER, 0, TINY},
+    {"pipedream:published", plan_pipedream, LAYERS ", memory not looked at", PIPEDREAM, 0, SMALL},
+    {"pipedream:memflag", plan_pipedream_memflag, LAYERS ", the published memory check", PIPEDREAM, 0, SMALL},
+    {"pipedream:strong", plan_pipedream_strong, LAYERS ", those that fit", PIPEDREAM, SOME, SMALL},
+    {"pipedream:replicated", plan_pipedream_replicated, "runs of layers on several devices, everything kept", PIPEDREAM, 0, 0},
+    {"vpipe:repo", plan_vpipe_repo, "contiguous runs of layers, the tail of each recomputed", VPIPE, MANY, SMALL},
+    {"vpipe:paper", plan_vpipe_paper, "contiguous runs of layers, each kept, swapped or recomputed", VPIPE, MANY, SMALL},
+    {"twobw", plan_twobw, "equal numbers of blocks, all kept or all recomputed", "Narayanan et al., 2021, PipeDream-2BW", MANY, SMALL},
+    {"madpipe", plan_madpipe, "runs of layers, everything kept, several on one device", "Beaumont et al., 2022, MadPipe", 0, 0},
+    {NULL, NULL, NULL, NULL, 0, 0}
 };
 
 const Planner *planner_named(const char *name)
