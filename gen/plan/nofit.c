@@ -410,9 +410,13 @@ static void no_host(const Plan *p, Doctor *x)
         }
     fputc('\n', stderr);
     Model *v = variant(x->m);
-    v->host_memory = p->nofit_need;
-    if (fits(x, v))
-        promise(x, strf("--set hosts.offload=%s", exact_size(p->nofit_need)));
+    for (Bytes ask = p->nofit_need, most = 2 * ask; ask <= most; ask += most / 16) {    /* with room, the cuts are others */
+        v->host_memory = ask;
+        if (!fits(x, v))
+            continue;
+        promise(x, strf("--set hosts.offload=%s", exact_size(ask)));
+        break;
+    }
     v = variant(x->m);
     v->plan.disk = true;
     if (fits(x, v))
