@@ -463,30 +463,6 @@ static int check_model(const Options *x, const Model *m)
     return 0;
 }
 
-static void print_table(const Plan *p)
-{
-    const char *width = plan_replicas(p) > 1 ? strf("%d replicas of ", plan_replicas(p)) : "";
-    printf("%s: %s, %s%d stage(s), %" PRId64 " micro-batches of %" PRId64 "; predicted step %.3f ms (%s)\n", p->g->name,
-           p->schedule, width, plan_stages(p), p->g->micro, p->g->batch, (double)p->step / 1e6, p->c->how);
-    printf("  %5s  %9s  %-40s  %-11s  %-11s  %-6s  %-11s  %s\n",
-           "stage", "operators", "first .. last", "arena", "bound", "gap", "limit", "busy");
-    for (int d = 0; d < p->devices; d++) {
-        int n = 0;
-        for (int o = 0; o < p->g->nf; o++)
-            n += runs_on(p, o, d);
-        const DevicePlan *x = &p->dev.at[d];
-        const char *stage = plan_replicas(p) > 1 ? strf("%d/%d", plan_replica(p, d), plan_stage(p, d)) : strf("%d", d);
-        printf("  %5s  %9d  %-40s  %-11s  %-11s  %4.1f %%  %-11s  %5.1f %%\n", stage, n,
-               covers_text(p, d), size_text(x->arena), size_text(x->bound),
-               100.0 * (double)(x->arena - x->bound) / (double)x->bound, size_text(x->limit),
-               p->step ? 100.0 * (double)x->busy / (double)p->step : 0.0);
-    }
-    if (p->bound > 0)
-        printf("  no step is shorter than %.3f ms, %.2f %% below this one (%s)%s%s\n", (double)p->bound / 1e6,
-               100.0 * (double)(p->step - p->bound) / (double)(p->step ? p->step : 1), p->space ? p->space : "",
-               p->note ? "; " : "", p->note ? p->note : "");
-}
-
 /* A planner that is no proof has no plan: that is no answer for the model if exact has one. */
 static void blame_planner(const Options *x, const Model *m, const Plan *failed)
 {
@@ -571,7 +547,7 @@ static int generate(const Options *x, const Model *m)
         fail(EXIT_MODEL, "%s: a graph of another system has times and bytes, and no kernels: it can be planned, not generated",
              x->from);
     emit(p, x->out, x->prefix ? x->prefix : "train");
-    print_table(p);
+    view_table(stdout, p);
     printf("wrote %s: make -C %s\n", x->out, x->out);
     return 0;
 }

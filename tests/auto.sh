@@ -33,9 +33,9 @@ grid() {
         done
     done
 }
-grid 6 $models/tiny-gpt.yaml --set train.batch.global=16
-grid 4 $models/tiny-t5.yaml
-grid 4 $models/branches.yaml
+grid ${SLOW:+1}2 $models/tiny-gpt.yaml --set train.batch.global=16
+grid ${SLOW:+1}1 $models/tiny-t5.yaml
+grid ${SLOW:+1}2 $models/branches.yaml
 options="$models/tiny-gpt.yaml --set train.batch.global=16 --stages 3 --schedule 1f1b"
 try 309760
 # such a plan is one of auto: read back, it passes the checks

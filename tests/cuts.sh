@@ -40,7 +40,7 @@ cuts_of() {
 }
 
 # The schedules take turns, except with SLOW=1.
-turns() { if [ -n "$SLOW" ]; then cat; else awk 'NR % 8 < 2'; fi; }
+turns() { if [ -n "$SLOW" ]; then cat; else awk 'NR % 16 < 2'; fi; }
 # every_cut NAME [FILTER]
 every_cut() {
     model=$models/$1.yaml

@@ -19,7 +19,8 @@
 enum { ANY = 1 << 30, MANY = 1200, SOME = 600, SMALL = 300, TINY = 150 };
 
 const Planner planners[] = {
-    {"exact", exact, ONE_ORDER ", cheapest fates of each run", "Zheng et al., 2022, Alpa; Tarnawski et al., 2021, Piper", 0, 0},
+    {"exact", exact, ONE_ORDER ", cheapest fates of each run",
+     "Zheng et al., 2022, Alpa; Tarnawski et al., 2021, Piper", 0, 0},
     {"even", even, "the one cut into runs of equal time", "Huang et al., 2019, GPipe", ANY, SMALL},
     {"brute", brute, ONE_ORDER ", all fates of each run: an oracle for small graphs", "enumeration", 0, 0},
     {"interval", plan_interval, ONE_ORDER ", cuts between balance of time and of memory", DAWNPIPER, 0, TINY},
@@ -30,7 +31,8 @@ const Planner planners[] = {
     {"pipedream:replicated", plan_pipedream_replicated, "runs of layers on several devices, everything kept", PIPEDREAM, 0, 0},
     {"vpipe:repo", plan_vpipe_repo, "contiguous runs of layers, the tail of each recomputed", VPIPE, MANY, SMALL},
     {"vpipe:paper", plan_vpipe_paper, "contiguous runs of layers, each kept, swapped or recomputed", VPIPE, MANY, SMALL},
-    {"twobw", plan_twobw, "equal numbers of blocks, all kept or all recomputed", "Narayanan et al., 2021, PipeDream-2BW", MANY, SMALL},
+    {"twobw", plan_twobw, "equal numbers of blocks, all kept or all recomputed",
+     "Narayanan et al., 2021, PipeDream-2BW", MANY, SMALL},
     {"madpipe", plan_madpipe, "runs of layers, everything kept, several on one device", "Beaumont et al., 2022, MadPipe", 0, 0},
     {NULL, NULL, NULL, NULL, 0, 0}
 };

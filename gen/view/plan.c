@@ -104,3 +104,28 @@ void view_plan(FILE *f, const Plan *p, PlanOf plan_of, void *ctx)
         print_stage(f, p, d);
     view_cuts(f, p, -1, plan_of, ctx);
 }
+
+/* One line a stage. */
+void view_table(FILE *f, const Plan *p)
+{
+    const char *width = plan_replicas(p) > 1 ? strf("%d replicas of ", plan_replicas(p)) : "";
+    fprintf(f, "%s: %s, %s%d stage(s), %" PRId64 " micro-batches of %" PRId64 "; predicted step %.3f ms (%s)\n", p->g->name,
+           p->schedule, width, plan_stages(p), p->g->micro, p->g->batch, (double)p->step / 1e6, p->c->how);
+    fprintf(f, "  %5s  %9s  %-40s  %-11s  %-11s  %-6s  %-11s  %s\n",
+           "stage", "operators", "first .. last", "arena", "bound", "gap", "limit", "busy");
+    for (int d = 0; d < p->devices; d++) {
+        int n = 0;
+        for (int o = 0; o < p->g->nf; o++)
+            n += runs_on(p, o, d);
+        const DevicePlan *x = &p->dev.at[d];
+        const char *stage = plan_replicas(p) > 1 ? strf("%d/%d", plan_replica(p, d), plan_stage(p, d)) : strf("%d", d);
+        fprintf(f, "  %5s  %9d  %-40s  %-11s  %-11s  %4.1f %%  %-11s  %5.1f %%\n", stage, n,
+               covers_text(p, d), size_text(x->arena), size_text(x->bound),
+               100.0 * (double)(x->arena - x->bound) / (double)x->bound, size_text(x->limit),
+               p->step ? 100.0 * (double)x->busy / (double)p->step : 0.0);
+    }
+    if (p->bound > 0)
+        fprintf(f, "  no step is shorter than %.3f ms, %.2f %% below this one (%s)%s%s\n", (double)p->bound / 1e6,
+               100.0 * (double)(p->step - p->bound) / (double)(p->step ? p->step : 1), p->space ? p->space : "",
+               p->note ? "; " : "", p->note ? p->note : "");
+}

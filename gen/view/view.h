@@ -26,6 +26,7 @@ typedef struct {
 StageSum view_stage(const Plan *p, int device);
 
 void view_plan(FILE *f, const Plan *p, PlanOf plan_of, void *ctx);      /* plan.c; plan_of NULL: without neighbours */
+void view_table(FILE *f, const Plan *p);                                /* the same, a line a stage */
 /* What its neighbours would cost: of all cuts, or of the one after operator `only`.  plan.c */
 void view_cuts(FILE *f, const Plan *p, int only, PlanOf plan_of, void *ctx);
 int  view_compare(const Options *x, const Model *m, PlanOf plan_of, void *ctx);     /* compare.c; a status */
