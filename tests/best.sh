@@ -36,7 +36,7 @@ for schedule in 1f1b gpipe; do
             set -- "$models/$model.yaml" --estimate --stages $stages --schedule $schedule
             none=$(arena "$@" --recompute none) full=$(arena "$@" --recompute full)
             beats "$@" --recompute none
-            for share in ${SLOW:+10 25 50} 60 ${SLOW:+75}; do
+            for share in ${SLOW:+10 25} 50 ${SLOW:+60 75}; do
                 beats "$@" --recompute auto --limit $((full + (none - full) * share / 100))
             done
             beats "$@" --recompute auto --devices "$tmp/two.yaml"
