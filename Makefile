@@ -8,7 +8,7 @@ CPPFLAGS = -D_POSIX_C_SOURCE=200809L -I. -Igen -Igen/emit -Irt
 LIBS = -lyaml -lm
 DATA =
 
-BASE  = gen/base/mem.o gen/base/diag.o gen/base/sha256.o gen/base/json.o gen/base/number.o
+BASE  = gen/base/mem.o gen/base/file.o gen/base/diag.o gen/base/sha256.o gen/base/json.o gen/base/number.o
 FRONT = gen/front/load.o gen/front/schema.o gen/front/expr.o gen/front/override.o gen/front/model.o gen/front/train.o \
         gen/front/devices.o gen/front/links.o gen/front/names.o gen/front/attr.o gen/front/block.o gen/front/build.o \
         gen/front/row.o gen/front/bind.o gen/front/graph.o gen/front/param.o gen/front/shape.o gen/front/shape_ops.o \

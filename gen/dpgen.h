@@ -34,6 +34,8 @@ void  mem_free_all(void);                           /* at exit, so that sanitize
 typedef struct { FILE *f; char *at; size_t n; } Text;
 FILE *text_open(Text *t);
 void  text_close(Text *t);
+/* A whole file, a zero byte behind its n; what cannot be read ends dpgen with this status.  base/file.c */
+char *file_read(int status, const char *path, size_t *n);
 #define VEC(T) struct { T *at; int n, cap; }
 /* Address of a new zeroed element at the end of a VEC. */
 #define PUSH(v) ((v)->at = vec_grow((v)->at, (v)->n, &(v)->cap, sizeof *(v)->at), &(v)->at[(v)->n++])

@@ -6,27 +6,9 @@
  * empty: that is what a chain of k downward-closed prefixes is.  It knows no prefixes.  Transfers are bytes over 1 GB/s.
  */
 #include "plan/downset.h"
+#include "draw.h"
+
 #include <string.h>
-
-static int passed, failed;
-
-static void check(bool ok, const char *what, int seed)
-{
-    passed += ok;
-    failed += !ok;
-    if (!ok)
-        fprintf(stderr, "unit_downset: %s, graph %d\n", what, seed);
-}
-
-static uint64_t state;
-
-static int draw(int from, int to)       /* splitmix64 */
-{
-    uint64_t z = state += 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return from + (int)((z ^ z >> 31) % (uint64_t)(to - from + 1));
-}
 
 enum { NODES = 10, STAGES = 4 };
 typedef struct { int n; Ns time[NODES]; Bytes bytes[NODES]; bool edge[NODES][NODES]; Ints from[NODES], to[NODES]; } Case;
@@ -154,6 +136,7 @@ static void test_ladder(void)
 
 int main(void)
 {
+    test_name = "unit_downset";
     Wire wires[STAGES * STAGES];
     for (int i = 0; i < STAGES * STAGES; i++)
         wires[i] = (Wire){.rate = 1e9};

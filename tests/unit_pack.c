@@ -8,27 +8,9 @@
  * Larger instances are cut out of a full rectangle, so that they fit with not a byte to spare, by construction.
  */
 #include "pack/pack.h"
+#include "draw.h"
+
 #include <string.h>
-
-static int passed, failed;
-
-static void check(bool ok, const char *what, int seed)
-{
-    passed += ok;
-    failed += !ok;
-    if (!ok)
-        fprintf(stderr, "unit_pack: %s, instance %d\n", what, seed);
-}
-
-static uint64_t state;
-
-static int draw(int from, int to)       /* splitmix64 */
-{
-    uint64_t z = state += 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return from + (int)((z ^ z >> 31) % (uint64_t)(to - from + 1));
-}
 
 static bool clash(const Block *x, const Block *y)
 {
@@ -126,6 +108,7 @@ static void test_twice(void)
 
 int main(void)
 {
+    test_name = "unit_pack";
     for (int seed = 1; seed <= 600; seed++) {
         state = (uint64_t)seed;
         test_small(seed);

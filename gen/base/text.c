@@ -192,22 +192,6 @@ Loc text_at(const Record *r, int col)
     return (Loc){r->at.file, r->at.line, col};
 }
 
-static char *read_file(const char *path, size_t *n)
-{
-    FILE *f = fopen(path, "rb");
-    if (!f)
-        fail(EXIT_RUN, "%s: %s", path, strerror(errno));
-    VEC(char) text = {0};
-    for (int c; (c = getc(f)) != EOF;)
-        *PUSH(&text) = (char)c;
-    if (ferror(f))
-        fail(EXIT_RUN, "%s: cannot be read", path);
-    fclose(f);
-    *n = (size_t)text.n;
-    *PUSH(&text) = 0;
-    return text.at;
-}
-
 static int digit(char c)
 {
     const char *all = "0123456789ABCDEF", *p = c ? strchr(all, c) : NULL;
@@ -320,7 +304,7 @@ static void check_bytes(Scanner *s, const char *text, size_t n)
 void text_scan(Scanner *s, const char *path, const char *version)
 {
     size_t n;
-    char *text = read_file(path, &n);
+    char *text = file_read(EXIT_RUN, path, &n);
     s->file = diag_file(path, text, n);
     check_bytes(s, text, n);
     int number = 1;

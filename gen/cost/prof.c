@@ -118,22 +118,6 @@ static void read_line(Profile *p, int number, char *line)
         read_row(p, number, line);
 }
 
-static char *read_all(const char *path, size_t *n)
-{
-    FILE *f = fopen(path, "rb");
-    if (!f)
-        fail(EXIT_STALE, "cannot read the profile %s: %s", path, strerror(errno));
-    VEC(char) text = {0};
-    for (int ch; (ch = getc(f)) != EOF;)
-        *PUSH(&text) = (char)ch;
-    if (ferror(f))
-        fail(EXIT_STALE, "cannot read the profile %s: %s", path, strerror(errno));
-    fclose(f);
-    *n = (size_t)text.n;
-    *PUSH(&text) = '\0';
-    return text.at;
-}
-
 static const char *hash_of(const char *text, size_t n)
 {
     char hex[65];
@@ -148,7 +132,7 @@ Profile *profile_parse(const char *path)
 {
     Profile *p = alloc(sizeof *p);
     size_t n;
-    char *text = read_all(path, &n);
+    char *text = file_read(EXIT_STALE, path, &n);
     p->path = path;
     p->hash = hash_of(text, n);
     int number = 0;

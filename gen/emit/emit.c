@@ -22,12 +22,8 @@ static const char *write_plan(Out *o, const Plan *p)
 
 static void copy_input(Out *o, const char *path, const char *name)
 {
-    FILE *f = fopen(path, "rb");
-    if (!f)
-        fail(EXIT_RUN, "cannot read %s again", path);
-    char *data = alloc(16 << 20);
-    size_t n = fread(data, 1, 16 << 20, f);
-    fclose(f);
+    size_t n;
+    const char *data = file_read(EXIT_RUN, path, &n);
     out_copy(o, name, data, n);
 }
 

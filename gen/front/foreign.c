@@ -22,7 +22,6 @@
 #include "foreign.h"
 #include "front.h"
 #include "base/text.h"
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -264,26 +263,10 @@ static void read_profile_line(Reader *x, Where w, const char *line)
             edge ? "an edge has two ends" : "a line that is neither a node nor an edge");
 }
 
-static char *read_all(const char *path, size_t *n)
-{
-    FILE *f = fopen(path, "rb");
-    if (!f)
-        fail(EXIT_MODEL, "cannot open %s: %s", path, strerror(errno));
-    VEC(char) text = {0};
-    for (int c; (c = getc(f)) != EOF;)
-        *PUSH(&text) = (char)c;
-    if (ferror(f))
-        fail(EXIT_RUN, "%s: cannot be read", path);
-    fclose(f);
-    *n = (size_t)text.n;
-    *PUSH(&text) = 0;
-    return text.at;
-}
-
 static void read_profile(Reader *x, const char *path)
 {
     size_t size;
-    char *text = read_all(path, &size);
+    char *text = file_read(EXIT_MODEL, path, &size);
     Where w = {diag_file(path, strf("%s", text), size), 0};
     if (strlen(text) != size)
         err(loc_at(w, 1), NULL, "a byte that no text has");

@@ -30,29 +30,6 @@ typedef struct {
     Bytes sum;
 } Csv;
 
-static char *read_all(const char *path, size_t *size)
-{
-    FILE *f = fopen(path, "rb");
-    if (!f)
-        fail(EXIT_MODEL, "cannot open %s: %s", path, strerror(errno));
-    char *text = NULL;
-    size_t n = 0, cap = 0, got = 1;
-    while (got > 0) {
-        if (n + 65536 > cap) {
-            char *more = alloc(cap = 2 * cap + 65536);
-            if (n)
-                memcpy(more, text, n);
-            text = more;
-        }
-        n += got = fread(text + n, 1, 65535, f);
-    }
-    if (ferror(f))
-        fail(EXIT_MODEL, "cannot read %s: %s", path, strerror(errno));
-    fclose(f);
-    *size = n;
-    return text;
-}
-
 /* ---- lines ------------------------------------------------------------------------------------------------------- */
 
 /* The cells of the next line that is not empty; 0 at the end. */
@@ -174,7 +151,7 @@ static void check_ids(const Csv *c)
 static void read_csv(Csv *c, const char *path)
 {
     size_t n;
-    c->at = read_all(path, &n);
+    c->at = file_read(EXIT_MODEL, path, &n);
     c->end = c->at + n;
     c->file = diag_file(path, c->at, n);
     read_head(c);
