@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * dpgen.h: every structure of the generator, and the passes in the order in which main.c runs them.
+ * dpgen.h: every structure of the generator, and the passes in the order in which passes.c runs them.
  *
  * Operators, tensors, states, buffers are referred to by index, never by pointer, so that arrays may
  * grow and dumps are stable.  Sizes are bytes, times are nanoseconds, both int64_t; no float decides
@@ -155,7 +155,7 @@ typedef struct {
     Ints map;                       /* chunk -> device; empty: chunk c on device c mod stages */
     Loc map_at;
     const char *schedule;           /* gpipe, 1f1b, or auto */
-    Ints depth;                     /* 1f1b*: micro-batches in flight by stage, found by main.c; empty: as 1f1b */
+    Ints depth;                     /* 1f1b*: micro-batches in flight by stage, found by search.c; empty: as 1f1b */
     const char *transport;          /* local, mpi */
     const char *planner;            /* exact */
     bool soon;                      /* any plan that fits will do: what nofit asks for */

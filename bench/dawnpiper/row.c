@@ -6,7 +6,7 @@
  *
  * prints b*, samples/s there, the largest that fits at any price, samples/s there, the best micro-batch, its samples/s, how
  * many sizes were planned, and how many of them were given up after so many seconds of the processor (-t).  Each size is
- * planned whole, by the passes of gen/main.c up to the simulator, in a process of its own: passes do not free.  The step has
+ * planned whole, by gen/search.c, in a process of its own: passes do not free.  The step has
  * 4 micro-batches a stage; costs are estimates from the device file.  A size counts as fitting when the packed arena of
  * every device is within its limit.
  *
@@ -14,8 +14,8 @@
  *   -f B   climb from B in eighths, then by halves, instead of searching (largest.c): for planners that are dear.  What is
  *          printed then is a size that fits; larger ones were refused or given up, and not each of them was tried
  */
-#include "dpgen.h"
 #include "plan/largest.h"
+#include "search.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { ROUNDS = 4, MOST = 4096 };
+enum { MOST = 4096 };
 
 typedef struct { const char *model, *devices, *planner; int stages, sets, seconds, given_up; char **set; } Asked;
 
@@ -72,49 +72,12 @@ static const Model *model_of(const Asked *r, int64_t b)
     return m;
 }
 
-static Plan *empty(const Graph *g, const Cost *c, const Model *m, int devices)
+/* 0: nothing fits. */
+static Ns step_of(const Model *m)
 {
-    Plan *p = alloc(sizeof *p);
-    *p = (Plan){.g = g, .c = c, .m = m, .schedule = m->plan.schedule, .devices = devices, .chunks = m->plan.chunks, .key = "",
-                .probe = true};
-    for (int d = 0; d < devices; d++)
-        *PUSH(&p->dev) = (DevicePlan){.device = d, .limit = m->devices.at[d].memory};
-    return p;
-}
-
-/* Every pass; 0, 1 no plan, 2 the packed arena is too large. */
-static int passes(Plan *p, const Bytes *limit)
-{
-    if (order(p) || part(p, limit) || keep(p) || comm(p) || lower(p))
-        return 1;
-    if (mem(p))
-        return 2;
-    sim(p);
-    return 0;
-}
-
-/* As main.c: what packing adds is taken from the limits. */
-static Ns step_of(const Model *m, int devices)
-{
-    Graph *g = build(m);
-    shape(g, m);
-    grad(g, m);
-    bad_stop();
-    fuse(g);
-    const Cost *c = cost(g, m, NULL);
-    Bytes *limit = alloc(sizeof *limit * (size_t)devices);
-    for (int d = 0; d < devices; d++)
-        limit[d] = m->devices.at[d].memory;
-    for (int round = 0; round < ROUNDS; round++) {
-        Plan *p = empty(g, c, m, devices);
-        int why = passes(p, limit);
-        if (why != 2)
-            return why ? 0 : p->step;
-        for (int d = 0; d < devices; d++)
-            if (p->dev.at[d].arena > m->devices.at[d].memory)
-                limit[d] = keep_need(p, d) - (p->dev.at[d].arena - m->devices.at[d].memory);
-    }
-    return 0;
+    const Options quiet = {.estimate = true};
+    Plan *failed, *p = search(&quiet, m, &failed);
+    return p ? p->step : 0;
 }
 
 static Ns probe(void *ctx, int64_t b)
@@ -129,7 +92,7 @@ static Ns probe(void *ctx, int64_t b)
         struct rlimit most = {(rlim_t)r->seconds, (rlim_t)r->seconds};
         if (r->seconds)
             setrlimit(RLIMIT_CPU, &most);
-        Ns step = step_of(model_of(r, b), r->stages);
+        Ns step = step_of(model_of(r, b));
         int64_t samples = b * 4 * r->stages;
         ns = step > 0 ? step / samples * 1000 + step % samples * 1000 / samples : 0;
         _exit(write(ends[1], &ns, sizeof ns) != sizeof ns);

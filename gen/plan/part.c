@@ -15,7 +15,7 @@
  * named.  same_stage: none between the first and the last operator named.  cuts: exactly these.
  *
  * The planner is a row of a table (planners.c); it sees only positions, prices and limits.  Prices know what a run needs,
- * but for packing, and what that adds main.c feeds back.
+ * but for packing, and what that adds search.c feeds back.
  */
 #include "planner.h"
 

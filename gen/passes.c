@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * passes.c: the list of passes.  This file is the architecture: text becomes Node becomes Model becomes Graph; the Graph is
+ * const from there on, and each later pass fills its own fields of a Plan.  A checker runs after every pass.
+ */
+#include "passes.h"
+#include "emit/emit.h"
+#include "lower/version.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- dumps ------------------------------------------------------------------------------------------------------- */
+
+static bool wants(const Options *x, char letter)
+{
+    return x->dump && strchr(x->dump, letter);
+}
+
+/* One dump alone is what --from reads; several are told apart by a line before each. */
+static void dump_head(const Options *x, const char *pass)
+{
+    if (x->dump[1])
+        printf("> after %s:\n", pass);
+}
+
+static void dump_graph(const Options *x, const Graph *g, char letter)
+{
+    for (int i = 0; dumps[i].pass; i++)
+        if (dumps[i].letter == letter && wants(x, letter)) {
+            dump_head(x, dumps[i].pass);
+            print_graph(stdout, g);
+        }
+}
+
+void dump_plan(const Options *x, const Plan *p, char letter)
+{
+    for (int i = 0; dumps[i].pass; i++)
+        if (dumps[i].letter == letter && wants(x, letter)) {
+            dump_head(x, dumps[i].pass);
+            print_plan(stdout, p, letter == 'a' ? 0 : letter);
+        }
+}
+
+bool is_plan(const char *path)
+{
+    char line[16] = "";
+    FILE *f = path ? fopen(path, "r") : NULL;
+    if (f && !fgets(line, sizeof line, f))
+        line[0] = 0;
+    if (f)
+        fclose(f);
+    return !strncmp(line, "dpgen-plan ", 11);
+}
+
+/* ---- the line, first half: text to const Graph ------------------------------------------------------------------- */
+
+Graph *graph_of(const Options *x, const Model *m)
+{
+    if (x->foreign) {
+        Graph *g = foreign_graph(x->foreign, m);
+        dump_graph(x, g, 'f');
+        return g;
+    }
+    if (x->from && !is_plan(x->from)) {
+        Graph *g = read_graph(x->from);
+        dump_graph(x, g, 'f');
+        return g;
+    }
+    Graph *g = build(m);
+    dump_graph(x, g, 'b');
+    shape(g, m);
+    bad_stop();
+    dump_graph(x, g, 's');
+    grad(g, m);
+    bad_stop();
+    dump_graph(x, g, 'g');
+    fuse(g);
+    check_graph(g);
+    dump_graph(x, g, 'f');
+    return g;
+}
+
+/* ---- the line, second half: one Plan ----------------------------------------------------------------------------- */
+
+static const char *numeric_key(const Graph *g, const Model *m)
+{
+    const Device *d = &m->devices.at[0];
+    bool portable = !strcmp(d->kernels, "portable");
+    return strf("model=%.16s train=%.16s batch=%" PRId64 " micro=%" PRId64 " groups=%" PRId64 " compute=%s target=%s"
+                " kernels=%s%s", model_hash(g), train_hash(g, m), g->batch, g->micro, g->groups, type_name(g->compute), d->kind,
+                d->kernels, portable ? "" : strf(" threads=%d isa=%s", d->threads, d->isa));
+}
+
+Plan *new_plan(const Graph *g, const Cost *c, const Model *m, int stages, const char *schedule)
+{
+    Plan *p = alloc(sizeof *p);
+    int devices = stages * m->plan.replicas;
+    *p = (Plan){.g = g, .c = c, .m = m, .schedule = schedule, .devices = devices, .chunks = m->plan.chunks,
+                .replicas = m->plan.replicas > 1 ? m->plan.replicas : 0};
+    for (int d = 0; d < devices; d++) {
+        *PUSH(&p->dev) = (DevicePlan){.device = d, .limit = m->devices.at[d].memory};
+    }
+    p->key = numeric_key(g, m);
+    return p;
+}
+
+int run(const Options *x, Plan *p, const Bytes *limit)
+{
+    if (order(p))
+        return 1;
+    check_order(p);
+    dump_plan(x, p, 'o');
+    if (part(p, limit))
+        return 1;
+    check_part(p);
+    version_ties(p);
+    if (*version_rule(p))
+        p->key = strf("%s versions=%s", p->key, version_rule(p));
+    dump_plan(x, p, 'p');
+    if (keep(p))
+        return 1;
+    check_keep(p);
+    dump_plan(x, p, 'k');
+    if (comm(p))
+        return 1;
+    check_comm(p);
+    dump_plan(x, p, 'c');
+    if (lower(p))
+        return 1;
+    check_lower(p);
+    dump_plan(x, p, 'l');
+    int over = mem(p);
+    check_mem(p);
+    dump_plan(x, p, 'm');
+    if (over)
+        return p->nofit_host ? 3 : 2;
+    sim(p);
+    check_sim(p);
+    dump_plan(x, p, 't');
+    return 0;
+}
+
+Plan *plan_from(const Options *x, const Model *m)
+{
+    const Graph *g = graph_of(x, m);
+    Plan *p = read_plan(x->from, g);
+    p->m = m;
+    p->c = cost_shared(cost(g, m, x->times), m, p->devices);
+    if (p->devices > m->devices.n)
+        fail(EXIT_MODEL, "%s is for %d devices, %s has %d", x->from, p->devices, m->path, m->devices.n);
+    diag_blame(x->from);
+    check_order(p);
+    check_part(p);
+    check_keep(p);
+    check_comm(p);
+    check_lower(p);
+    check_mem(p);
+    if (p->step == 0)           /* a plan whose times were taken out has those of the costs at hand */
+        sim(p);
+    check_sim(p);
+    mem_measure(p);
+    diag_blame(NULL);
+    return p;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * passes.h: the passes as two lines, from a model to its graph and from a graph to a plan.
+ */
+#ifndef PASSES_H
+#define PASSES_H
+#include "options.h"
+
+/* Is the file of --from a plan?  Else it is a graph. */
+bool is_plan(const char *path);
+/* What --from names, or what the model says. */
+Graph *graph_of(const Options *x, const Model *m);
+Plan *new_plan(const Graph *g, const Cost *c, const Model *m, int stages, const char *schedule);
+/* Every pass once, under soft limits; 0, or the reason why not, with nofit_device and nofit_need: 1 no plan, 2 the arena of a
+ * device is too large once packed, 3 that of the host. */
+int run(const Options *x, Plan *p, const Bytes *limit);
+/* A plan from a file: every checker, no pass. */
+Plan *plan_from(const Options *x, const Model *m);
+/* After which pass, by letter; 'a' is everything. */
+void dump_plan(const Options *x, const Plan *p, char letter);
+#endif

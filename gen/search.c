@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * search.c: candidates, and the best of them.
+ *
+ * Three loops stand here in sight: over candidates (micro-batch, devices, schedule), the best by simulation wins; over soft
+ * limits, when packing needs more than the partition expected, at most four rounds; and over the hurry of what is offloaded.
+ */
+#include "search.h"
+#include "passes.h"
+#include "plan/madpipe.h"
+#include "plan/planner.h"
+#include "sched/star.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- one candidate ----------------------------------------------------------------------------------------------- */
+
+/* A stage has the least memory that any of its replicas has. */
+static Bytes *least_memory(const Model *m, int stages)
+{
+    int devices = stages * m->plan.replicas;
+    Bytes *limit = alloc(sizeof *limit * (size_t)devices);
+    for (int d = 0; d < devices; d++)
+        limit[d] = m->devices.at[d].memory;
+    for (int d = devices - 1; d >= stages; d--)
+        limit[d - stages] = limit[d] < limit[d - stages] ? limit[d] : limit[d - stages];
+    return limit;
+}
+
+static Plan *plan_under(const Options *x, const Graph *g, const Cost *c, const Model *m, int stages, const char *schedule,
+                        Hurry hurry)
+{
+    Bytes *limit = least_memory(m, stages);
+    Plan *p = NULL;
+    for (int round = 0; round < ROUNDS; round++) {
+        p = new_plan(g, c, m, stages, schedule);
+        p->hurry = hurry;
+        int why = run(x, p, limit);
+        if (why == 0)
+            return p;
+        if (why != 2)
+            break;
+        for (int d = 0; d < p->devices; d++) {
+            Bytes over = p->dev.at[d].arena - m->devices.at[d].memory, *most = &limit[plan_stage(p, d)];
+            Bytes ask = over > 0 ? keep_need(p, plan_stage(p, d)) - over : *most;
+            *most = over > 0 && (d < stages || ask < *most) ? ask : *most;
+        }
+    }
+    p->step = 0;
+    return p;
+}
+
+/* What is offloaded gets into a hurry only where that is what makes the plan fit. */
+static Plan *plan_once(const Options *x, const Graph *g, const Cost *c, const Model *m, int stages, const char *schedule)
+{
+    Plan *first = plan_under(x, g, c, m, stages, schedule, HURRY_NONE);
+    for (Hurry hurry = HURRY_NEXT; first->step == 0 && first->host.n > 0 && !first->nofit_host && hurry <= HURRY_NOW; hurry++) {
+        Plan *p = plan_under(x, g, c, m, stages, schedule, hurry);
+        if (p->step > 0)
+            return p;
+    }
+    if (first->step > 0 || first->chunk.n == 0 || m->plan.soon)
+        return first;
+    Model *soon = alloc(sizeof *soon);      /* the fastest were too tight to pack: one with room may not be */
+    *soon = *m;
+    soon->plan.soon = true;
+    Plan *p = plan_under(x, g, c, soon, stages, schedule, HURRY_NONE);
+    p->m = m;
+    return p->step > 0 ? p : first;
+}
+
+/* ---- candidates -------------------------------------------------------------------------------------------------- */
+
+typedef struct { const Options *x; const Model *m; Plan *best, *failed; const char *refused; } Search;
+
+/* Faster; as fast and smaller. */
+static bool better(const Plan *a, const Plan *b)
+{
+    Bytes x = 0, y = 0;
+    for (int d = 0; d < a->devices; d++)
+        x += a->dev.at[d].arena;
+    for (int d = 0; d < b->devices; d++)
+        y += b->dev.at[d].arena;
+    return a->step != b->step ? a->step < b->step : x < y;
+}
+
+/* MadPipe chooses how many chunks there are and on which device, so it is asked before any list is made; NULL: it has no
+ * answer.  After it, its map and cuts stand as if the model file said them. */
+static const Model *mapped(const Graph *g, const Cost *c, const Model *m, int *stages, const char *schedule, const char **note)
+{
+    Plan *p = new_plan(g, c, m, *stages, schedule);
+    Bytes *limit = alloc(sizeof *limit * (size_t)p->devices);
+    MadPipe found;
+    for (int d = 0; d < p->devices; d++)
+        limit[d] = m->devices.at[d].memory;
+    if (strcmp(m->plan.planner, "madpipe") || m->plan.map.n || m->plan.cuts.n)
+        return m;
+    if (m->plan.chunks > 1 || m->plan.replicas > 1)
+        err(m->plan.loc, NULL, "planner madpipe chooses the chunks; plan.chunks and plan.replicas are not for it");
+    if (!madpipe(p, limit, &found))
+        return NULL;
+    Model *with = alloc(sizeof *with);
+    *with = *m;
+    with->plan.map = found.map;
+    with->plan.cuts = found.cuts;
+    with->plan.chunks = found.map.n - found.devices + 1;        /* one device alone has several */
+    with->plan.stages_min = with->plan.stages_max = *stages = found.devices;
+    *note = strf("%d pieces; a period of %.3f ms by MadPipe's program and 1F1B*", found.map.n, (double)found.period / 1e6);
+    return with;
+}
+
+/* `exact` judges by a preview, and packing may undo what it chose: the plans of its rivals are laid out too. */
+static Plan *beside_rivals(const Graph *g, const Cost *c, const Model *m, int stages, const char *schedule, Plan *best)
+{
+    Options quiet = {0};
+    Plan *own = best;
+    bool asked = !strcmp(m->plan.planner, "exact") && !m->plan.soon && !m->plan.cuts.n && m->plan.chunks == 1;
+    for (const Planner *k = planners; k->name && asked; k++) {
+        if (g->nf > k->rival)
+            continue;
+        Model *with = alloc(sizeof *with);
+        *with = *m;
+        with->plan.planner = k->name;
+        Plan *p = plan_once(&quiet, g, c, with, stages, schedule);
+        if (p->step == 0 || (best->step > 0 && !better(p, best)))
+            continue;
+        p->m = m;
+        p->note = strf("as %s cuts", k->name);
+        p->bound = own->step > 0 ? own->bound : 0;
+        p->space = own->space;
+        best = p;
+    }
+    return best;
+}
+
+static void try_plan(Search *s, const Graph *g, const Cost *c, int stages, const char *schedule)
+{
+    const char *note = NULL;
+    const Model *m = mapped(g, c, s->m, &stages, schedule, &note);
+    Model *exact = alloc(sizeof *exact);
+    *exact = *s->m;
+    exact->plan.planner = "exact";
+    Plan *p = plan_once(s->x, g, c, m ? m : exact, stages, schedule);
+    if (!m || note)
+        p->note = note;
+    p->step = m ? p->step : 0;          /* else it was asked for the report alone */
+    p = beside_rivals(g, c, s->m, stages, schedule, p);
+    if (p->step == 0)
+        s->failed = p;
+    else if (!s->best || better(p, s->best))
+        s->best = p;
+}
+
+enum { PERIODS = 8 };           /* that 1f1b* tries */
+
+/* The loads of a plan tell which depths a period needs, a plan with those depths has other loads: from 1F1B's own depths, or
+ * one micro-batch in flight where those do not fit, to the first few periods that make a difference, shortest first. */
+static void try_star(Search *s, const Graph *g, const Cost *c, int stages)
+{
+    const Model *was = s->m;
+    Model *with = alloc(sizeof *with);
+    Ns *load = alloc(sizeof *load * (size_t)(2 * stages)), *period = alloc(sizeof *period * (size_t)(2 * stages * stages + 1));
+    *with = *was;
+    s->m = with;
+    try_plan(s, g, c, stages, "1f1b*");
+    if (!s->best) {
+        for (int d = 0; d < stages; d++)
+            *PUSH(&with->plan.depth) = 1;
+        try_plan(s, g, c, stages, "1f1b*");
+    }
+    int n = 0;
+    if (s->best && plan_stages(s->best) == stages) {
+        star_loads(s->best, load);
+        n = star_periods(load, stages, period);
+    }
+    const Ints *last = &with->plan.depth;
+    for (int i = 0, tried = 0; i < n && tried < PERIODS; i++) {
+        Ints depth = {alloc(sizeof(int) * (size_t)stages), stages, stages};
+        star_depths(load, stages, period[i], depth.at);
+        if (last->n == stages && !memcmp(last->at, depth.at, sizeof(int) * (size_t)stages))
+            continue;
+        with = alloc(sizeof *with);
+        *with = *was;
+        with->plan.depth = depth;
+        last = &with->plan.depth;
+        s->m = with;
+        try_plan(s, g, c, stages, "1f1b*");
+        tried++;
+    }
+    s->m = was;
+}
+
+static void try_graph(Search *s, const Model *m)
+{
+    const Graph *g = graph_of(s->x, m);
+    const Cost *c = cost(g, m, s->x->times);
+    check_cost(g, c);
+    bool any = !strcmp(m->plan.schedule, "auto");       /* of those that train alike: the synchronous ones */
+    for (int stages = m->plan.stages_min; stages <= m->plan.stages_max; stages++) {
+        const Cost *shared = cost_shared(c, m, stages * m->plan.replicas);
+        for (const Schedule *k = schedules; k->name; k++) {
+            const char *why = order_refuses(g, m, k, stages);
+            if (!why && k->async && m->plan.replicas > 1)
+                why = "its replicas are not built; set plan.replicas to 1, or take a synchronous schedule";
+            bool asked = any ? !k->async && strcmp(k->name, "1f1b*") : !strcmp(m->plan.schedule, k->name);
+            if (asked && why)
+                s->refused = strf("schedule %s: %s", k->name, why);
+            else if (asked && !strcmp(k->name, "1f1b*"))
+                try_star(s, g, shared, stages);
+            else if (asked)
+                try_plan(s, g, shared, stages, k->name);
+        }
+    }
+}
+
+static bool single(const Model *m)
+{
+    return m->train.batch > 0 && m->plan.stages_min == m->plan.stages_max && strcmp(m->plan.schedule, "auto");
+}
+
+/* What -d asks for, of a finished plan. */
+static void dump(const Options *x, const Plan *p)
+{
+    graph_of(x, p->m);
+    for (int i = 0; dumps[i].pass; i++)
+        dump_plan(x, p, dumps[i].letter);
+}
+
+/* A single candidate is dumped pass by pass, so that it is seen how far it came; of several only the best. */
+Plan *search(const Options *x, const Model *m, Plan **failed)
+{
+    Options quiet = *x;
+    quiet.dump = NULL;
+    Search s = {.x = single(m) ? x : &quiet, .m = m};
+    if (m->train.batch > 0) {
+        try_graph(&s, m);
+    } else {
+        for (int64_t b = 1; b <= m->train.global; b *= 2) {     /* micro: auto */
+            Model *with = alloc(sizeof *with);
+            *with = *m;
+            with->train.batch = b;
+            with->train.micro = m->train.global / b;
+            if (m->train.global % b || with->train.micro % m->train.groups)
+                continue;
+            s.m = with;
+            try_graph(&s, with);
+        }
+    }
+    if (!s.best && !s.failed && s.refused)
+        err(m->plan.loc, NULL, "%s", s.refused);
+    *failed = s.failed;
+    if (s.best && single(m))
+        dump_plan(x, s.best, 'a');
+    else if (s.best && x->dump)
+        dump(x, s.best);
+    return s.best;
+}
+
+typedef struct { const Options *x; const Model *m; Plan *best, *failed; } Trial;
+
+static void try_search(void *ctx)
+{
+    Trial *t = ctx;
+    t->best = search(t->x, t->m, &t->failed);
+}
+
+Plan *plan_of(void *ctx, const Model *m, Plan **failed)
+{
+    const Options *x = ctx;
+    Options quiet = {.times = x->times, .from = x->from, .foreign = x->foreign};
+    Trial t = {&quiet, m, NULL, NULL};
+    bool model = diag_accepts(try_search, &t);
+    *failed = model ? t.failed : NULL;
+    return model ? t.best : NULL;
+}
+
+/* It may be no model at all: with a smaller micro-batch the shapes of one that says 4 where it means B no longer agree. */
+bool would_fit(void *ctx, const Model *m, Bytes *need)
+{
+    Model *soon = alloc(sizeof *soon);
+    Plan *failed = NULL, *best;
+    *soon = *m;
+    soon->plan.soon = true;
+    best = plan_of(ctx, soon, &failed);
+    *need = !best && failed ? failed->nofit_need : 0;
+    return best;
+}

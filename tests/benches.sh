@@ -1,0 +1,15 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The programs and scripts of bench/ are run by hand, so nothing else would notice that they no longer compile or parse.
+set -u
+. "$(dirname "$0")/lib.sh"
+
+for file in bench/*/*.c; do
+    if grep -q oneapi "$file" && ! have_onednn; then skip "$file: no oneDNN"; continue; fi
+    expect "$file" "$cc" -fsyntax-only -Wall -Wextra -Werror -Wno-unknown-pragmas -std=c11 -D_DEFAULT_SOURCE \
+        -I. -Igen -Igen/emit -Irt -Irt/op -Itests "$file"
+done
+for file in bench/*/run.sh; do
+    expect "$file" sh -n "$file"
+done
+finish
