@@ -160,6 +160,8 @@ typedef struct {
     const char *planner;            /* exact */
     bool soon;                      /* any plan that fits will do: what nofit asks for */
     const char *objective;          /* step_time, bottleneck */
+    Ns longest, longest_bound;      /* of objective bottleneck: longest stage or transfer; proven: none is shorter */
+    bool longest_all;               /* over all prefixes of the graph; else those of one order */
     Recompute recompute;
     Strs names;                     /* RECOMPUTE_LIST: operator names, * matches any run of characters */
     OffloadKind offload; MemoryOrder memory_order;      /* what goes to the host's memory; auto: in which order */
@@ -600,6 +602,7 @@ int device_of(const Plan *p, int op);               /* in the first replica */
 bool runs_on(const Plan *p, int op, int device);    /* in its replica */
 /* ---- comm: lower/comm.c ------------------------------------------------------------------------------------------ */
 int comm(Plan *p);
+enum { MERGES = 8 };            /* most gradients under way between two replicas; never twice the bytes of the largest */
 /* lower/offload.c: puts the copies of offloaded tensors into the list that comm wrote.
  * What an offloaded tensor costs the arena of its chunk: in forward it is there from its producer until its copy is out, in
  * backward from as long before its first reader as the copy takes, with a quarter to spare, to its last; copies of a

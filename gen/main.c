@@ -89,6 +89,8 @@ static Plan *plan_measured(const Options *x, const Model *m)
 
 static int compare_model(const Options *x, const Model *m)
 {
+    if (is_plan(x->from))
+        fail(EXIT_USAGE, "%s is a plan, and planners are compared by plans of their own", x->from);
     return view_compare(x, m, plan_of, (void *)(uintptr_t)x);
 }
 

@@ -51,7 +51,7 @@ static const char usage[] =
     "  --elsewhere               plan for the machine of the profile, whatever this one is\n"
     "  --estimate                times by the roofline of the devices' descriptions\n"
     "  --from FILE               start from a graph (-d f) or a plan (-d a) in text form, or from a profiled graph\n"
-    "                            of another system; `plan --from GRAPH` needs no model file\n"
+    "                            of another system; with plan and compare, that needs no model file\n"
     "  --link RATE               between cpu devices, such as 1GB/s\n"
     "  --planner NAME[:VARIANT]  plan.planner: exact, or another system's way to cut; --planner ? lists them\n"
     "  --objective WHAT          step_time, or bottleneck: the longest stage or transfer, for graphs of other systems\n"
@@ -139,7 +139,7 @@ static void check_ignored(const Options *x)
         {"--pace", x->pace, ~PROFILE, false},
         {"--quick", x->quick, COMPARE, false}, {"--planners", x->planners, COMPARE, false},
         {"-d", x->dump, ~(EXPLAIN | COMPARE | PROFILE), false},
-        {"--from", x->from, ~(COMPARE | PROFILE), false}};
+        {"--from", x->from, ~PROFILE, false}};
     for (size_t i = 0; i < sizeof uses / sizeof *uses; i++)
         if (uses[i].given && (!(uses[i].taken & verb) || uses[i].unless))
             misuse(strf("dpgen %s has no use for %%s%s%s", x->verb ? x->verb : "MODEL.yaml", x->dump ? " with -d" : "",
@@ -155,7 +155,7 @@ static void check_options(const Options *x)
         if (!known)
             misuse("-d %s: there is no such pass; -d ? lists them", x->dump);
     }
-    if (!x->file && !(x->from && (verb_bit(x->verb) & (CHECK | PLAN))))
+    if (!x->file && !(x->from && (verb_bit(x->verb) & (CHECK | PLAN | COMPARE))))
         misuse("%s", "no model file");
     if (verb_bit(x->verb) == EXPLAIN && !x->what)
         misuse("explain what? dpgen explain %s NAME, of an operator or a tensor", x->file);

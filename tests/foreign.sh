@@ -22,6 +22,17 @@ while IFS=, read -r model k _ _ _ _ _ _ with without prefixes _; do
     done
 done <"$graphs/reference.csv"
 
+# as data, too: of a plan, and of a table, whose rows then share the cuts
+for verb in plan compare; do
+    ./dpgen $verb --from "$graphs/vgg16.txt" --stages 4 --link 1GB/s --objective bottleneck --limit 1TiB --json \
+        >"$tmp/said" 2>&1
+    got=$(grep -o '"bottleneck[a-z_]*": [a-z0-9]*' "$tmp/said" | sed 's/.*: //' | tr '\n' ' ')
+    if [ "$got" = "411041792 411041792 true " ]; then pass; else fault "$verb --json: bottleneck '$got'"; fi
+done
+expect "compare" ./dpgen compare --from "$graphs/gnmt.txt" --stages 4 --limit 64GiB
+./dpgen plan "$models/mlp.yaml" --estimate -d a >"$tmp/plan.txt" 2>&1
+refuse "a plan is not compared" 2 "plans of their own" ./dpgen compare "$models/mlp.yaml" --from "$tmp/plan.txt"
+
 # ---- the whole line --------------------------------------------------------------------------------------------------
 for model in vgg16 gnmt; do
     for how in "--schedule gpipe" "--schedule 1f1b --recompute full" "--schedule 1f1b --recompute auto --limit 24GiB" \

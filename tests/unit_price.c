@@ -567,9 +567,42 @@ static void test_search(void)
            100 * sum / runs, 100 * worst);
 }
 
+/* ---- replicas: gradients of another one visit before the update ---------------------------------------------------- */
+
+/* Few activations beside one large parameter: the exchange is what a stage needs most for. */
+static void test_replicas(void)
+{
+    Overrides over = {0};
+    const char *const set[] = {"train.batch.global=4", "train.batch.micro=1", "train.batch.groups=4", "plan.replicas=2",
+                               "devices.0.count=8", "model.dims.V=4096", "model.dims.D=96"};
+    for (size_t i = 0; i < sizeof set / sizeof *set; i++)
+        *PUSH(&over.set) = set[i];
+    Model *m = model(load("tests/models/tiny-gpt.yaml"), "tests/models/tiny-gpt.yaml", &over);
+    const Graph *g = graph_of(m);
+    Worst w = {0};
+    for (int stages = 1; stages <= 4; stages++) {
+        Bytes limit[8] = {INT64_MAX / 4, INT64_MAX / 4, INT64_MAX / 4, INT64_MAX / 4, INT64_MAX / 4, INT64_MAX / 4,
+                          INT64_MAX / 4, INT64_MAX / 4};
+        Plan p = {.g = g, .c = cost(g, m, NULL), .m = m, .schedule = "1f1b", .devices = 2 * stages, .chunks = 1, .replicas = 2};
+        bool made = !order(&p) && !part(&p, limit) && !keep(&p) && !comm(&p) && !lower(&p);
+        check(made, "%d stages: no plan", stages);
+        mem(&p);
+        Graph own = *g;         /* what planners see: the first replica, alone */
+        Plan one = p;
+        own.micro /= 2;
+        own.groups /= 2;
+        one.g = &own;
+        one.devices = stages;
+        one.replicas = 0;
+        compare_stages(&one, &w);
+    }
+    check(w.most <= 0.03, "replicas: off by %.2f %% in %s", 100 * w.most, w.where);
+}
+
 int main(void)
 {
     test_name = "unit_price";
+    test_replicas();
     test_fates();
     test_offload();
     test_search();

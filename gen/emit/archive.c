@@ -150,6 +150,10 @@ void emit_plan_json(FILE *f, const Plan *p)
     fprintf(f, " \"times\": \"%s\", \"step_ns\": %" PRId64 ", \"step_bound_ns\": %" PRId64 ", \"bound_over\": ",
             p->c->how, p->step, p->bound);
     json_text(f, p->space ? p->space : "");
+    if (!strcmp(p->m->plan.objective, "bottleneck"))
+        fprintf(f, ",\n \"bottleneck_ns\": %" PRId64 ", \"bottleneck_bound_ns\": %" PRId64
+                ", \"bottleneck_all_prefixes\": %s", p->m->plan.longest, p->m->plan.longest_bound,
+                p->m->plan.longest_all ? "true" : "false");
     fprintf(f, ",\n \"recompute\": ");
     print_fates(f, p, FATE_RECOMPUTE);
     fprintf(f, ",\n \"offload\": ");

@@ -454,8 +454,6 @@ static void end_merge(Comm *c, const Action *k, int msg)
     put(c, a);
 }
 
-enum { WINDOW = 8 };            /* gradients under way between two replicas; no more than twice the largest, in bytes */
-
 /* The gradients of a chunk, both ways and then added, in the order of the states: the same on both sides. */
 static void put_merge(Comm *c, const Action *k)
 {
@@ -472,7 +470,7 @@ static void put_merge(Comm *c, const Action *k)
         put_recv(c, list.at[i], -1);
         put_send(c, list.at[i], -1);
         way += g->state.at[c->msg.at[list.at[i]].state].bytes;
-        if (i + 1 < list.n && i + 1 - first < WINDOW && way < largest)
+        if (i + 1 < list.n && i + 1 - first < MERGES && way < largest)
             continue;
         for (way = 0; first <= i; first++)
             end_merge(c, k, list.at[first]);

@@ -45,6 +45,9 @@ void bottleneck(Foreign *f, Model *m, Chain *c)
     if (!downset_chain(&d, m->plan.stages_max, MOST_PREFIXES, c))
         err(m->plan.loc, NULL, "%d stages, and the graph has %d nodes", m->plan.stages_max, n);
     foreign_pick(f, c->order, n);
+    m->plan.longest = c->value;
+    m->plan.longest_bound = c->bound;
+    m->plan.longest_all = c->all;
     for (int j = 0; j + 1 < m->plan.stages_max; j++)
         *PUSH(&m->plan.cuts) = c->last[j];
 }

@@ -214,18 +214,38 @@ static Bytes most_backward(Live *x, bool sending)
 
 /* ---- sums -------------------------------------------------------------------------------------------------------- */
 
+/* Gradients of another replica that visit at once: put_merge of comm.c, in the order of the operators. */
+static Bytes take_merges(const Live *x)
+{
+    Bytes largest = 0, way = 0, now = 0, most = 0;
+    for (int o = x->first; o <= x->last; o++)
+        for (int i = 0; i < x->use[o].n; i++) {
+            Bytes bytes = x->g->state.at[x->use[o].at[i]].bytes;
+            largest = bytes > largest ? bytes : largest;
+        }
+    for (int o = x->first, n = 0; o <= x->last; o++)
+        for (int i = 0; i < x->use[o].n; i++) {
+            Bytes bytes = x->g->state.at[x->use[o].at[i]].bytes;
+            way += bytes;
+            now += index_align(bytes);
+            most = now > most ? now : most;
+            if (++n == MERGES || way >= largest)
+                way = now = n = 0;
+        }
+    return most;
+}
+
 /* Before the update, gradients of other replicas arrive, a few at a time (comm.c); in it, those of uses elsewhere come
  * home. */
 static Bytes take_states(Live *x)
 {
-    Bytes visiting = 0, norms = 0, largest = 0;
+    Bytes visiting = 0, norms = 0, merged = x->p->m->plan.replicas > 1 ? take_merges(x) : 0;
     x->load.states = x->fixed * x->steps[x->chunk];
     for (int o = x->first; o <= x->last; o++)
         for (int i = 0; i < x->use[o].n; i++) {
             const State *s = &x->g->state.at[x->use[o].at[i]];
             bool home = x->g->state.at[s->param].op >= x->first;
             x->load.states += x->levels[x->chunk] * index_align(s->bytes);
-            largest = index_align(s->bytes) > largest && plan_replicas(x->p) > 1 ? index_align(s->bytes) : largest;
             if (x->met[s->param] != x->round) {
                 x->met[s->param] = x->round;
                 x->load.states += home ? x->owner[s->param] : x->guest[s->param];
@@ -236,7 +256,7 @@ static Bytes take_states(Live *x)
             visiting -= home ? index_align(s->bytes) : 0;
         }
     x->load.states += norms;
-    return visiting > 2 * largest ? visiting : 2 * largest;
+    return visiting > merged ? visiting : merged;
 }
 
 static void cross(Live *x, int t, Border *b)

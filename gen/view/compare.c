@@ -43,6 +43,7 @@ typedef struct {
     void *ctx;
     const char *schedule;
     int64_t micro;              /* micro-batches in a step */
+    bool quick;                 /* no b*: as asked, or because the graph is of one micro-batch size */
     VEC(Entry) entry;
     Ns bound;                   /* the best proven bound of a step: that of `exact` */
     const Planner *planner;     /* of the row at hand */
@@ -110,7 +111,7 @@ static void add_row(Compare *c, const Planner *planner, int64_t batch)
     r->seconds = now() - from;
     if (planner == planners)
         c->bound = r->here.bound;
-    if (c->x->quick)
+    if (c->quick)
         return;
     r->most = largest(probe, c, MOST_BATCH);
 }
@@ -136,7 +137,7 @@ static void print_row(const Compare *c, const Entry *r)
                size_text(o->arena), size_text(o->dropped), size_text(o->moved));
     else
         printf("%-20s %-69s", r->planner->name, o->why);
-    if (!c->x->quick)
+    if (!c->quick)
         printf(" %6" PRId64 " %8" PRId64 " %11.1f", r->most.b, r->most.b * c->micro, rate_of(r->most.at_b));
     printf(" %8.3f", r->seconds);
     if (r->most.any > r->most.b)
@@ -149,7 +150,7 @@ static void print_table(const Compare *c, int64_t batch)
     printf("%s on %d devices, %s, %" PRId64 " micro-batches; steps at %" PRId64 " samples a micro-batch\n", c->m->name,
            c->m->plan.stages_max, c->schedule, c->micro, batch);
     printf("%-20s %12s %11s %8s %11s %11s %11s", "planner", "step ms", "samples/s", "gap", "peak", "recompute", "offload");
-    if (!c->x->quick)
+    if (!c->quick)
         printf(" %6s %8s %11s", "b*", "batch*", "samples/s*");
     printf(" %8s\n", "plan s");
     for (int i = 0; i < c->entry.n; i++)
@@ -166,7 +167,11 @@ static void print_json(const Compare *c, int64_t batch)
     printf("{\"model\": ");
     json_text(stdout, c->m->name);
     printf(", \"devices\": %d, \"schedule\": \"%s\", \"micro_batches\": %" PRId64 ", \"micro_batch\": %" PRId64
-           ", \"bound_ns\": %" PRId64 ", \"planners\": [", c->m->plan.stages_max, c->schedule, c->micro, batch, c->bound);
+           ", \"bound_ns\": %" PRId64, c->m->plan.stages_max, c->schedule, c->micro, batch, c->bound);
+    if (!strcmp(c->m->plan.objective, "bottleneck"))
+        printf(", \"bottleneck_ns\": %" PRId64 ", \"bottleneck_bound_ns\": %" PRId64 ", \"bottleneck_all_prefixes\": %s",
+               c->m->plan.longest, c->m->plan.longest_bound, c->m->plan.longest_all ? "true" : "false");
+    printf(", \"planners\": [");
     for (int i = 0; i < c->entry.n; i++) {
         const Entry *r = &c->entry.at[i];
         const Outcome *o = &r->here;
@@ -176,7 +181,7 @@ static void print_json(const Compare *c, int64_t batch)
         for (int d = 0; d < o->devices; d++)
             printf("%s%" PRId64, d ? ", " : "", o->arenas[d]);
         printf("], \"recompute_bytes\": %" PRId64 ", \"offload_bytes\": %" PRId64, o->dropped, o->moved);
-        if (!c->x->quick)
+        if (!c->quick)
             printf(", \"largest_micro_batch\": %" PRId64 ", \"largest_any\": %" PRId64 ", \"largest_samples_per_s\": %.3f",
                    r->most.b, r->most.any, rate_of(r->most.at_b));
         printf(", \"space\": ");
@@ -276,7 +281,8 @@ static void check_names(const char *list, int rows)
 int view_compare(const Options *x, const Model *m, PlanOf plan_of, void *ctx)
 {
     bool any = !strcmp(m->plan.schedule, "auto");
-    Compare c = {.x = x, .m = m, .plan_of = plan_of, .ctx = ctx, .schedule = any ? "1f1b" : m->plan.schedule};
+    Compare c = {.x = x, .m = m, .plan_of = plan_of, .ctx = ctx, .schedule = any ? "1f1b" : m->plan.schedule,
+                 .quick = x->quick || x->from};
     int64_t batch = m->train.batch > 0 ? m->train.batch : 1;
     c.micro = m->train.batch > 0 ? m->train.micro : 4 * m->plan.stages_max;
     for (const Planner *p = planners; p->name; p++)
