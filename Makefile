@@ -20,7 +20,7 @@ SCHED = gen/sched/order.o gen/sched/replica.o gen/sched/list.o gen/sched/async.o
         gen/sched/star.o gen/sched/2bw.o gen/sched/pipedream.o gen/sched/check_order.o
 PRICE = gen/plan/price.o gen/plan/floor.o gen/plan/fates.o gen/plan/seeds.o gen/plan/knapsack.o gen/plan/climb.o \
         gen/plan/send.o \
-        gen/plan/keep.o gen/plan/live.o gen/plan/away.o gen/plan/index.o
+        gen/plan/keep.o gen/plan/live.o gen/plan/replay.o gen/plan/away.o gen/plan/index.o
 BASE_PLAN = gen/plan/own.o gen/plan/unit.o gen/plan/memo.o gen/plan/chain.o gen/plan/pipedream.o gen/plan/moves.o \
         gen/plan/vpipe.o gen/plan/halves.o gen/plan/capuchin.o gen/plan/interval.o gen/plan/special.o \
         gen/plan/twobw.o gen/plan/largest.o gen/plan/madpipe.o gen/plan/planners.o

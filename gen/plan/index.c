@@ -219,6 +219,7 @@ Live *live_open(const Plan *p)
     for (int s = 0; s < p->g->state.n; s++)
         take_state(x, s);
     away_open(x);
+    replay_open(x);
     find_versions(x);
     for (int c = 0; c < p->chunk_device.n; c++)
         find_moments(x, c);

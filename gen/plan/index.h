@@ -67,12 +67,35 @@ struct Live {
     char *matters;              /* by tensor */
     int *until;                 /* by tensor of a run */
     int *place;                 /* by tensor: in Live.made */
+    struct Replay *replay;
 };
 
 static inline Bytes index_align(Bytes n)
 {
     return (n + ALIGN - 1) / ALIGN * ALIGN;
 }
+
+/* The run at hand makes it. */
+static inline bool index_own(const Live *x, int t)
+{
+    return x->home[t] >= x->first && x->home[t] <= x->last;
+}
+
+/* Another one reads what it makes. */
+static inline bool index_leaves(const Live *x, int t)
+{
+    return index_own(x, t) && (x->least[t] < x->first || x->most[t] > x->last);
+}
+
+/* live.c: what no choice of fates changes, the border as if nothing were saved; and the most bytes beside the states, from
+ * those alive within each kind of computation. */
+Load  live_constant(Live *x, int first, int last, int chunk, Bytes *visiting, Border *b);
+Bytes live_moments(const Live *x, int chunk, const Border *b, const Bytes *alive, Bytes saved);
+
+/* replay.c: live_load and live_sums where nothing is offloaded; false: they have to walk. */
+void replay_open(Live *x);
+bool replay_sums(Live *x, int first, int last, int chunk, const int *fate, Load *l);
+bool replay_load(Live *x, int first, int last, int chunk, const int *fate, Load *l);
 
 /* away.c: with offloaded tensors.  cut after the walks know after and first of each; level what they counted, kind 0 forward,
  * 1 backward, 2 backward that still sends; most, and the stall, last. */

@@ -28,7 +28,7 @@
 
 static bool own(const Live *x, int t)
 {
-    return x->home[t] >= x->first && x->home[t] <= x->last;
+    return index_own(x, t);
 }
 
 static bool dropped(const Live *x, int t)
@@ -159,10 +159,9 @@ static Bytes most_alive(Live *x)
     return most;
 }
 
-/* Another chunk reads what this one makes. */
 static bool leaves(const Live *x, int t)
 {
-    return own(x, t) && (x->least[t] < x->first || x->most[t] > x->last);
+    return index_leaves(x, t);
 }
 
 static Bytes most_forward(Live *x)
@@ -311,21 +310,27 @@ static void begin(Live *x, int first, int last, int chunk, const int *fate)
     x->load = (Load){0};
 }
 
-/* Nothing is offloaded: each moment once. */
-static Bytes most_resting(Live *x, const Border *b)
+Bytes live_moments(const Live *x, int chunk, const Border *b, const Bytes *alive, Bytes saved)
 {
-    Bytes alive[KINDS] = {[FORWARD] = most_forward(x), [BACKWARD] = most_backward(x, false)}, most = 0;
-    if (b->out[GONE] > b->out[OWN])
-        alive[OWN] = most_backward(x, true);
-    for (int i = 0; i < x->moment[x->chunk].n; i++) {
-        const Moment *m = &x->moment[x->chunk].at[i];
-        Bytes flying = b->out[m->before] + b->in[m->after], own = m->now == BACKWARD ? x->load.saved : 0;
+    Bytes most = 0;
+    for (int i = 0; i < x->moment[chunk].n; i++) {
+        const Moment *m = &x->moment[chunk].at[i];
+        Bytes flying = b->out[m->before] + b->in[m->after], own = m->now == BACKWARD ? saved : 0;
         Bytes within = alive[m->before == OWN && alive[OWN] ? OWN : m->now];
         Bytes between = own + b->in[m->now] + b->out[m->second];
-        Bytes bytes = m->rest * x->load.saved + flying + (within > between ? within : between);
+        Bytes bytes = m->rest * saved + flying + (within > between ? within : between);
         most = bytes > most ? bytes : most;
     }
     return most;
+}
+
+/* Nothing is offloaded: each moment once. */
+static Bytes most_resting(Live *x, const Border *b)
+{
+    Bytes alive[KINDS] = {[FORWARD] = most_forward(x), [BACKWARD] = most_backward(x, false)};
+    if (b->out[GONE] > b->out[OWN])
+        alive[OWN] = most_backward(x, true);
+    return live_moments(x, x->chunk, b, alive, x->load.saved);
 }
 
 /* Windows reach from one computation into others: the whole list. */
@@ -342,14 +347,25 @@ static Bytes most_away(Live *x, const Border *b)
     return away_most(x, b);
 }
 
+Load live_constant(Live *x, int first, int last, int chunk, Bytes *visiting, Border *b)
+{
+    begin(x, first, last, chunk, NULL);
+    *visiting = take_states(x);
+    take_times(x);
+    *b = borders(x);
+    return x->load;
+}
+
 Load live_sums(Live *x, int first, int last, int chunk, const int *fate)
 {
+    if (replay_sums(x, first, last, chunk, fate, &x->load))
+        return x->load;
     begin(x, first, last, chunk, fate);
     write_backward(x);
     return x->load;
 }
 
-Load live_load(Live *x, int first, int last, int chunk, const int *fate)
+Load live_walk(Live *x, int first, int last, int chunk, const int *fate)
 {
     begin(x, first, last, chunk, fate);
     Bytes visiting = take_states(x);
@@ -359,4 +375,12 @@ Load live_load(Live *x, int first, int last, int chunk, const int *fate)
     Bytes most = x->naway ? most_away(x, &b) : most_resting(x, &b);
     x->load.need = x->load.states + (most > visiting ? most : visiting);
     return x->load;
+}
+
+Load live_load(Live *x, int first, int last, int chunk, const int *fate)
+{
+    x->naway = 0;
+    if (replay_load(x, first, last, chunk, fate, &x->load))
+        return x->load;
+    return live_walk(x, first, last, chunk, fate);
 }
