@@ -151,6 +151,7 @@ typedef struct {
     int stages_min, stages_max;     /* devices used */
     int chunks;                     /* per device */
     int replicas;                   /* of the whole pipeline, each with its own micro-batches */
+    bool replicas_auto;             /* search.c decides; replicas is 1 until then */
     Loc replicas_at;
     Ints map;                       /* chunk -> device; empty: chunk c on device c mod stages */
     Loc map_at;

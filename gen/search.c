@@ -9,6 +9,7 @@
 #include "passes.h"
 #include "plan/madpipe.h"
 #include "plan/planner.h"
+#include "plan/twobw.h"
 #include "sched/star.h"
 
 #include <inttypes.h>
@@ -192,6 +193,14 @@ static void try_star(Search *s, const Graph *g, const Cost *c, int stages)
     s->m = was;
 }
 
+/* Why there is no such list of so many stages; NULL: there is. */
+static const char *refuses(const Graph *g, const Model *m, const Schedule *k, int stages)
+{
+    if (k->async && m->plan.replicas > 1)
+        return "its replicas are not built; set plan.replicas to 1, or take a synchronous schedule";
+    return order_refuses(g, m, k, stages);
+}
+
 static void try_graph(Search *s, const Model *m)
 {
     const Graph *g = graph_of(s->x, m);
@@ -201,9 +210,7 @@ static void try_graph(Search *s, const Model *m)
     for (int stages = m->plan.stages_min; stages <= m->plan.stages_max; stages++) {
         const Cost *shared = cost_shared(c, m, stages * m->plan.replicas);
         for (const Schedule *k = schedules; k->name; k++) {
-            const char *why = order_refuses(g, m, k, stages);
-            if (!why && k->async && m->plan.replicas > 1)
-                why = "its replicas are not built; set plan.replicas to 1, or take a synchronous schedule";
+            const char *why = refuses(g, m, k, stages);
             bool asked = any ? !k->async && strcmp(k->name, "1f1b*") : !strcmp(m->plan.schedule, k->name);
             if (asked && why)
                 s->refused = strf("schedule %s: %s", k->name, why);
@@ -215,9 +222,109 @@ static void try_graph(Search *s, const Model *m)
     }
 }
 
+/* ---- sizes ------------------------------------------------------------------------------------------------------- */
+
+typedef VEC(const Model *) Models;
+
+/* micro: auto is all powers of two that divide the step and leave the gradient groups equal. */
+static void add_batches(const Model *m, Models *all)
+{
+    if (m->train.batch > 0)
+        *PUSH(all) = m;
+    for (int64_t b = 1; m->train.batch == 0 && b <= m->train.global; b *= 2) {
+        Model *with = alloc(sizeof *with);
+        *with = *m;
+        with->train.batch = b;
+        with->train.micro = m->train.global / b;
+        if (m->train.global % b == 0 && with->train.micro % m->train.groups == 0)
+            *PUSH(all) = with;
+    }
+}
+
+/* replicas: auto is all widths that the gradient groups can be dealt out to and that there are devices for. */
+static void add_widths(const Model *m, Models *all)
+{
+    int64_t groups = m->train.groups & (m->train.groups - 1) ? 1 : m->train.groups;
+    for (int r = 1; r <= groups && r * m->plan.stages_min <= m->devices.n; r *= 2) {
+        Model *with = alloc(sizeof *with);
+        *with = *m;
+        with->plan.replicas = r;
+        with->plan.replicas_auto = false;
+        if (with->plan.stages_max > m->devices.n / r)
+            with->plan.stages_max = m->devices.n / r;
+        add_batches(with, all);
+    }
+}
+
+static Models sizes_of(const Model *m)
+{
+    Models all = {0};
+    if (m->plan.replicas_auto)
+        add_widths(m, &all);
+    else
+        add_batches(m, &all);
+    return all;
+}
+
+/* ---- PipeDream-2BW's choice of them -------------------------------------------------------------------------------- */
+
+/* A model with one depth, and recomputation decided. */
+static const Model *laid_out(const Model *m, int stages, Recompute recompute)
+{
+    Model *with = alloc(sizeof *with);
+    *with = *m;
+    with->plan.stages_min = with->plan.stages_max = stages;
+    with->plan.recompute = recompute;
+    return with;
+}
+
+/* What its formulas say of all depths of one size. */
+static void add_layouts(Search *s, const Model *m, Layouts *all)
+{
+    const Graph *g = graph_of(s->x, m);
+    const Cost *c = cost(g, m, s->x->times);
+    bool either = m->plan.recompute == RECOMPUTE_AUTO, full = m->plan.recompute == RECOMPUTE_FULL;
+    const Schedule *k = schedules;
+    while (k->name && strcmp(k->name, strcmp(m->plan.schedule, "auto") ? m->plan.schedule : "1f1b"))
+        k++;
+    for (int stages = m->plan.stages_min; stages <= m->plan.stages_max; stages++) {
+        Plan *p = new_plan(g, cost_shared(c, m, stages * m->plan.replicas), m, stages, k->name);
+        Bytes *limit = least_memory(m, stages);
+        if (refuses(g, m, k, stages) || order(p))
+            continue;
+        Question q = part_question(p, limit);
+        for (int again = full; again <= (either || full); again++) {
+            Layout x = {.depth = stages, .width = m->plan.replicas, .batch = m->train.batch, .recompute = again};
+            if (!twobw_judge(&q, again, &x.step))
+                continue;
+            x.m = laid_out(m, stages, !either ? m->plan.recompute : again ? RECOMPUTE_FULL : RECOMPUTE_NONE);
+            *PUSH(all) = x;
+        }
+    }
+}
+
+/* The planner's own estimates choose, here alone; what they like best and dpgen's memory model accepts is the plan. */
+static bool try_layouts(Search *s, const Models *sizes)
+{
+    Layouts all = {0};
+    for (int i = 0; i < sizes->n; i++)
+        add_layouts(s, sizes->at[i], &all);
+    twobw_sort(&all);
+    for (int i = 0; i < all.n && !s->best; i++) {
+        s->m = all.at[i].m;
+        try_graph(s, s->m);
+        if (s->best)
+            s->best->note = s->best->note ? strf("%s; %s", twobw_note(&all, i), s->best->note) : twobw_note(&all, i);
+    }
+    return all.n > 0;
+}
+
+/* ---- the search -------------------------------------------------------------------------------------------------- */
+
 static bool single(const Model *m)
 {
-    return m->train.batch > 0 && m->plan.stages_min == m->plan.stages_max && strcmp(m->plan.schedule, "auto");
+    return m->train.batch > 0 && !m->plan.replicas_auto && m->plan.stages_min == m->plan.stages_max
+        && strcmp(m->plan.schedule, "auto");
 }
 
 /* What -d asks for, of a finished plan. */
@@ -234,20 +341,13 @@ Plan *search(const Options *x, const Model *m, Plan **failed)
     Options quiet = *x;
     quiet.dump = NULL;
     Search s = {.x = single(m) ? x : &quiet, .m = m};
-    if (m->train.batch > 0) {
-        try_graph(&s, m);
-    } else {
-        for (int64_t b = 1; b <= m->train.global; b *= 2) {     /* micro: auto */
-            Model *with = alloc(sizeof *with);
-            *with = *m;
-            with->train.batch = b;
-            with->train.micro = m->train.global / b;
-            if (m->train.global % b || with->train.micro % m->train.groups)
-                continue;
-            s.m = with;
-            try_graph(&s, with);
+    Models sizes = sizes_of(m);
+    bool open = sizes.n > 1 || m->plan.stages_min < m->plan.stages_max;
+    if (strcmp(m->plan.planner, "twobw") || !open || !try_layouts(&s, &sizes))
+        for (int i = 0; i < sizes.n; i++) {
+            s.m = sizes.at[i];
+            try_graph(&s, s.m);
         }
-    }
     if (!s.best && !s.failed && s.refused)
         err(m->plan.loc, NULL, "%s", s.refused);
     *failed = s.failed;

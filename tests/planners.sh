@@ -44,6 +44,13 @@ refuse "MadPipe with chunks" 3 "plan.chunks" \
     ./dpgen plan examples/bytes-gpt.yaml --stages 2 --planner madpipe --set plan.chunks=2
 refuse "2BW without blocks" 1 "not applicable" ./dpgen plan tests/models/mlp.yaml --planner twobw --estimate
 
+# depth, width, micro-batch and recomputation by its formulas; samples of a step as given, the note names the choice
+auto="--set train.batch.micro=auto --set train.batch.global=64 --set train.batch.groups=8 --stages auto --replicas auto"
+./dpgen compare tests/models/tiny-gpt.yaml --estimate --quick --recompute auto --set devices.0.count=8 $auto \
+    --planners exact,twobw --json >"$tmp/json" 2>"$tmp/err"
+grep '"twobw"' "$tmp/json" | grep -q '"note": "depth [0-9]*, width [0-9]*, micro-batches of' && pass ||
+    fault "compare: twobw does not name its choice: $(tail -n 1 "$tmp/json")"
+
 # ---- published, falling
 gpus="--devices devices/rtx2080ti.yaml --schedule 1f1b --recompute auto --estimate"
 place() { ./dpgen plan examples/bert-large.yaml $gpus "$@" -d p; }

@@ -48,6 +48,18 @@ refuse "three replicas" 3 'no power of two' $plan --replicas 3
 refuse "more than groups" 3 '4 gradient groups cannot be dealt out to 8 replicas' $plan --stages 1 --replicas 8
 refuse "no groups" 3 'set train.batch.groups to 2' ./dpgen plan "$tmp/model.yaml" --replicas 2
 refuse "too few devices" 3 'list 12 devices' $plan --stages 3 --replicas 4
+# auto: no other number is faster, and 3 groups or 9 devices leave what they leave
+step() { ./dpgen plan "$@" --json 2>"$tmp/err" | sed -n 's/.*"step_ns": \([0-9]*\).*/\1/p'; }
+auto=$(step $model --set plan.stages=auto --schedule 1f1b --replicas auto --estimate) best=
+for r in 1 2 4; do
+    s=$(step $model --set plan.stages=auto --schedule 1f1b --replicas $r --estimate)
+    [ -n "$best" ] && [ "$best" -le "$s" ] || best=$s
+done
+[ "$auto" = "$best" ] && pass || fault "auto takes $auto ns, the best of 1, 2 and 4 replicas $best"
+refuse "a word" 3 "a number or auto is expected" $plan --replicas most
+$plan --replicas auto --set train.batch.groups=1 --stages 2 >"$tmp/said" 2>&1
+grep -q "warning: plan.replicas: auto: 1 gradient group can" "$tmp/said" && grep -q ", 2 stages" "$tmp/said" && pass ||
+    fault "auto with one group: $(head -n 1 "$tmp/said")"
 refuse "asynchronous" 3 'replicas' $plan --stages 2 --replicas 2 --schedule 2bw
 expect "as many stages as fit" $plan --set plan.stages=auto --replicas 4
 finish

@@ -186,8 +186,9 @@ static void test_twobw(void)
                   {.forward = 12, .backward = 17, .wire = 1, .weights = 100, .saved = 10, .input = 2}};
     check(twobw_bytes(s, 4, false) == 200 + 40 + 8, "%lld bytes", (long long)twobw_bytes(s, 4, false));
     check(twobw_bytes(s, 4, true) == 200 + 10 + 8, "%lld bytes recomputed", (long long)twobw_bytes(s, 4, true));
-    check(twobw_time(s, 2, false, 0, 8) == 33 && twobw_time(s, 2, true, 0, 8) == 43, "time of the slowest stage");
-    check(twobw_time(s, 2, true, 400, 8) == 50, "the exchange is longer");
+    check(twobw_time(s, 2, false, 8) == 8 * 33 && twobw_time(s, 2, true, 8) == 8 * 43, "time of the slowest stage");
+    s[1].exchange = 400;
+    check(twobw_time(s, 2, true, 8) == 400, "the exchange is longer");
 }
 
 /* ---- units ------------------------------------------------------------------------------------------------------- */

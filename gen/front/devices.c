@@ -210,6 +210,20 @@ static void read_stages(const Spot *s)
     p->stages_min = p->stages_max;
 }
 
+static void read_replicas(const Spot *s)
+{
+    PlanSpec *p = s->to;
+    Spot number = *s;
+    number.to = &p->replicas;
+    const char *text = s->value->kind == SCALAR ? s->value->text : "1";
+    double known;
+    p->replicas_auto = is_word(s->value, "auto");
+    if (*text && strspn(text, LETTERS) == strlen(text) && !p->replicas_auto && !number_lookup(s->m, text, &known))
+        bad(s->value->loc, NULL, "%s: a number or auto is expected, and '%s' found", s->path, text);
+    else if (!p->replicas_auto)
+        read_count(&number);
+}
+
 static void read_recompute(const Spot *s)
 {
     static const Field words = { NULL, NULL, 0, 0, 0, "none full auto" };
@@ -449,7 +463,7 @@ void model_plan(Model *m, Node *node)
         { "stages", read_stages, 0, 0, 0, NULL },
         { "chunks", read_count, AT(chunks), 1, MOST_CHUNKS, NULL },
         { "map", read_map, AT(map), 0, 0, NULL },
-        { "replicas", read_count, AT(replicas), 1, MOST_REPLICAS, NULL },
+        { "replicas", read_replicas, 0, 1, MOST_REPLICAS, NULL },
         { "schedule", read_built, AT(schedule), 0, 7, SCHEDULES },
         { "transport", read_word, AT(transport), 0, 0, "local mpi" },
         { "planner", read_word, AT(planner), 0, 0, PLANNERS },
@@ -470,6 +484,10 @@ void model_plan(Model *m, Node *node)
     p->replicas_at = replicas ? replicas->loc : p->loc;
     if (p->replicas > 1)
         replicas_end(m);
+    if (p->replicas_auto && ((m->train.groups & (m->train.groups - 1)) || m->train.groups == 1))
+        warn(p->replicas_at, "plan.replicas: auto: %lld gradient group%s can be dealt out to one replica; set "
+             "train.batch.groups to a power of two, which is another numeric key", (long long)m->train.groups,
+             m->train.groups > 1 ? "s" : "");
     if (p->map.n)
         map_end(p, chunks ? chunks->loc : (Loc){ 0, 0, 0 });
     stages_end(m, stages ? stages->loc : p->loc);

@@ -220,6 +220,13 @@ static Question ask(const Plan *plan, const char *cut, const Bytes *limit)
                       .limit = limit, .objective = "step"};
 }
 
+Question part_question(const Plan *plan, const Bytes *limit)
+{
+    const Plan *p = first_replica(plan);
+    return (Question){.p = p, .n = p->g->nf, .chunks = p->chunk_device.n, .cut = positions(plan), .limit = limit,
+                      .objective = "step"};
+}
+
 /* ---- nothing fits ------------------------------------------------------------------------------------------------ */
 
 /* What the chunks of each device need under this cut. */

@@ -37,6 +37,8 @@ typedef struct {
     int seed;                   /* `exact` begins with its answer for graphs of up to so many operators; 0: it does not */
     int rival;                  /* its whole plan is made beside that of `exact` for graphs of up to so many; 0: it is not */
 } Planner;
+/* What a planner is asked of a plan that has its lists, without prices: part.c. */
+Question part_question(const Plan *p, const Bytes *limit);
 extern const Planner planners[];                    /* planners.c; ends with a NULL name; the first is the default */
 const Planner *planner_named(const char *name);     /* of several variants without one the first */
 

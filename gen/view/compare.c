@@ -26,7 +26,10 @@ typedef struct {                /* what a plan comes to */
     Bytes arena, dropped, moved;        /* largest; of one micro-batch, all devices */
     Bytes *arenas;              /* by device */
     int devices;
+    int replicas;
+    int64_t batch, micro;       /* samples in a micro-batch, micro-batches in a step */
     const char *why;            /* where it does not fit */
+    const char *note;           /* how it was found; NULL: nothing to say */
 } Outcome;
 
 typedef struct {
@@ -63,7 +66,8 @@ static Outcome outcome(const Plan *p, const Plan *failed)
         o.why = strf("stage %d does not fit", failed->nofit_device);
     if (!p)
         return o;
-    o = (Outcome){.fits = true, .step = p->step, .bound = p->bound, .devices = p->devices,
+    o = (Outcome){.fits = true, .replicas = plan_replicas(p), .batch = p->g->batch, .micro = p->g->micro, .note = p->note,
+                  .step = p->step, .bound = p->bound, .devices = p->devices,
                   .rate = (double)(p->g->batch * p->g->micro) * 1e9 / (double)p->step};
     o.arenas = alloc(sizeof *o.arenas * (size_t)p->devices);
     for (int d = 0; d < p->devices; d++) {
@@ -76,14 +80,18 @@ static Outcome outcome(const Plan *p, const Plan *failed)
     return o;
 }
 
-static Outcome plan_at(Compare *c, int64_t batch)
+/* open: what the model leaves open and the planner may choose stays so, the samples of a step are the same for all: depth where
+ * width is open, and for PipeDream-2BW, which chooses both with the micro-batch, that as well. */
+static Outcome plan_at(Compare *c, int64_t batch, bool open)
 {
+    bool twobw = !strcmp(c->planner->name, "twobw");
     Model *with = alloc(sizeof *with);
     *with = *c->m;
     with->plan.planner = c->planner->name;
     with->plan.schedule = c->schedule;
-    with->plan.stages_min = with->plan.stages_max;
-    with->train.batch = batch;
+    if (!open || (!twobw && !c->m->plan.replicas_auto))
+        with->plan.stages_min = with->plan.stages_max;
+    with->train.batch = open && twobw && c->m->train.batch == 0 ? 0 : batch;
     with->train.micro = c->micro;
     with->train.global = batch * c->micro;
     Plan *failed = NULL;
@@ -95,7 +103,7 @@ static Ns probe(void *ctx, int64_t batch)
 {
     Compare *c = ctx;
     void *mark = mem_mark();
-    Outcome o = plan_at(c, batch);
+    Outcome o = plan_at(c, batch, false);
     mem_release(mark);
     return !o.fits ? 0 : o.step / (batch * c->micro) * 1000 + o.step % (batch * c->micro) * 1000 / (batch * c->micro);
 }
@@ -107,7 +115,7 @@ static void add_row(Compare *c, const Planner *planner, int64_t batch)
     Entry *r = PUSH(&c->entry);
     r->planner = c->planner = planner;
     double from = now();
-    r->here = plan_at(c, batch);
+    r->here = plan_at(c, batch, true);
     r->seconds = now() - from;
     if (planner == planners)
         c->bound = r->here.bound;
@@ -116,9 +124,16 @@ static void add_row(Compare *c, const Planner *planner, int64_t batch)
     r->most = largest(probe, c, MOST_BATCH);
 }
 
+/* The bound is of one depth, width and micro-batch: those of `exact`. */
+static bool bounded(const Compare *c, const Entry *r)
+{
+    const Outcome *a = &r->here, *b = &c->entry.at[0].here;
+    return a->fits && c->bound > 0 && a->devices == b->devices && a->replicas == b->replicas && a->batch == b->batch;
+}
+
 static const char *gap(const Compare *c, const Entry *r)
 {
-    if (!r->here.fits || c->bound <= 0)
+    if (!bounded(c, r))
         return "-";
     return strf("%.1f %%", 100.0 * (double)(r->here.step - c->bound) / (double)c->bound);
 }
@@ -145,6 +160,21 @@ static void print_row(const Compare *c, const Entry *r)
     printf("\n");
 }
 
+/* Where more than the cut was open: what was taken. */
+static const char *choice(const Compare *c, const Entry *r, int64_t batch)
+{
+    const Outcome *o = &r->here;
+    if (!o->fits || (!c->m->plan.replicas_auto && o->batch == batch))
+        return "";
+    return strf("; took %d stages, %d replicas, %" PRId64 " micro-batches of %" PRId64, o->devices / o->replicas, o->replicas,
+                o->micro, o->batch);
+}
+
+static const char *note(const Entry *r)
+{
+    return r->here.note ? strf("; %s", r->here.note) : "";
+}
+
 static void print_table(const Compare *c, int64_t batch)
 {
     printf("%s on %d devices, %s, %" PRId64 " micro-batches; steps at %" PRId64 " samples a micro-batch\n", c->m->name,
@@ -156,10 +186,12 @@ static void print_table(const Compare *c, int64_t batch)
     for (int i = 0; i < c->entry.n; i++)
         print_row(c, &c->entry.at[i]);
     if (c->bound > 0)
-        printf("%-20s %12.3f  proven: no plan of the space of %s has a shorter step\n", "bound", (double)c->bound / 1e6,
-               planners->name);
-    for (int i = 0; i < c->entry.n; i++)
-        printf("  %-18s chooses %s\n", c->entry.at[i].planner->name, c->entry.at[i].planner->space);
+        printf("%-20s %12.3f  proven: no plan of the space of %s has a shorter step%s\n", "bound", (double)c->bound / 1e6,
+               planners->name, c->m->plan.replicas_auto ? ", of as many stages and replicas" : "");
+    for (int i = 0; i < c->entry.n; i++) {
+        const Entry *r = &c->entry.at[i];
+        printf("  %-18s chooses %s%s%s\n", r->planner->name, r->planner->space, choice(c, r, batch), note(r));
+    }
 }
 
 static void print_json(const Compare *c, int64_t batch)
@@ -184,8 +216,12 @@ static void print_json(const Compare *c, int64_t batch)
         if (!c->quick)
             printf(", \"largest_micro_batch\": %" PRId64 ", \"largest_any\": %" PRId64 ", \"largest_samples_per_s\": %.3f",
                    r->most.b, r->most.any, rate_of(r->most.at_b));
+        if (o->fits)
+            printf(", \"depth\": %d, \"width\": %d, \"samples\": %" PRId64, o->devices / o->replicas, o->replicas, o->batch);
         printf(", \"space\": ");
         json_text(stdout, r->planner->space);
+        printf(", \"note\": ");
+        json_text(stdout, o->note ? o->note : "");
         printf("}");
     }
     printf("]}\n");
