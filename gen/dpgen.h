@@ -579,6 +579,7 @@ void check_order(const Plan *p);
 
 /* ---- part: plan/part.c, and one file a planner ------------------------------------------------------------------- */
 int part(Plan *p, const Bytes *limit);              /* soft limits a device; nonzero: none fits */
+bool part_cuts(const Plan *p, Ints *cuts);            /* last operator of all chunks but the last; false: they are no runs */
 void part_blame(Plan *p);                           /* then: which device lacks most under the cut that lacks least */
 void check_part(const Plan *p);
 /* ---- keep: plan/keep.c ------------------------------------------------------------------------------------------- */

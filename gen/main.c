@@ -29,6 +29,7 @@ static void blame_planner(const Options *x, const Model *m, const Plan *failed)
     Model with = *m;
     Plan *ignored;
     with.plan.planner = "exact";
+    with.plan.soon = true;
     const char *note = failed && failed->note ? failed->note : NULL;
     if (strcmp(m->plan.planner, "exact") && plan_of((void *)(uintptr_t)x, &with, &ignored))
         fail(EXIT_RUN, "planner %s has no plan that can be built%s%s; there is one: --planner exact", m->plan.planner,

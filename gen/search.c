@@ -3,7 +3,7 @@
  * search.c: candidates, and the best of them.
  *
  * Three loops stand here in sight: over candidates (micro-batch, devices, schedule), the best by simulation wins; over soft
- * limits, when packing needs more than the partition expected, at most four rounds; and over the hurry of what is offloaded.
+ * limits, when packing needs more than the planner expected; and over the hurry of what is offloaded.
  */
 #include "search.h"
 #include "passes.h"
@@ -30,27 +30,161 @@ static Bytes *least_memory(const Model *m, int stages)
     return limit;
 }
 
+/* Faster; as fast and smaller. */
+static bool better(const Plan *a, const Plan *b)
+{
+    Bytes x = 0, y = 0;
+    for (int d = 0; d < a->devices; d++)
+        x += a->dev.at[d].arena;
+    for (int d = 0; d < b->devices; d++)
+        y += b->dev.at[d].arena;
+    return a->step != b->step ? a->step < b->step : x < y;
+}
+
+/* A model with these cuts, as if it said so. */
+static const Model *with_cuts(const Model *m, const Ints *cuts)
+{
+    Model *with = alloc(sizeof *with);
+    *with = *m;
+    with->plan.cuts = *cuts;
+    return with;
+}
+
+typedef struct { const Options *x; const Graph *g; const Cost *c; int stages; const char *schedule; Hurry hurry; } Asked;
+
+static Plan *pass(const Asked *l, const Model *m, const Bytes *limit, int *why)
+{
+    Plan *p = new_plan(l->g, l->c, m, l->stages, l->schedule);
+    p->hurry = l->hurry;
+    *why = run(l->x, p, limit);
+    return p;
+}
+
+/* Bytes that devices need and have not, once packed. */
+static Bytes excess(const Plan *p)
+{
+    Bytes sum = 0;
+    for (int d = 0; d < p->devices; d++) {
+        Bytes over = p->dev.at[d].arena - p->m->devices.at[d].memory;
+        sum += over > 0 ? over : 0;
+    }
+    return sum;
+}
+
+/* Stages of devices that need more than they have are asked to need so much less; more, the longer it goes on, since other
+ * fates pack in another way. */
+static void lower_limits(const Plan *p, int stages, int round, Bytes *limit)
+{
+    for (int d = 0; d < p->devices; d++) {
+        Bytes over = p->dev.at[d].arena - p->m->devices.at[d].memory, *most = &limit[plan_stage(p, d)];
+        Bytes ask = keep_need(p, plan_stage(p, d)) - over - over * round / 4;
+        if (over > 0)
+            *most = d < stages || ask < *most ? ask : *most;
+    }
+}
+
+/* A plan that does not fit once packed, with other fates and the same cuts: no search, only a few prices. */
+static Plan *repack(const Asked *asked, const Plan *was, const Model *m, Bytes *limit)
+{
+    Ints cuts = {0};
+    int why = 2;
+    if (!part_cuts(was, &cuts))
+        return NULL;
+    Plan *p = NULL;
+    for (int round = 0, idle = 0; round < 2 * ROUNDS && why == 2 && idle < 2; round++) {
+        const Plan *last = round ? p : was;
+        lower_limits(last, asked->stages, round, limit);
+        p = pass(asked, with_cuts(m, &cuts), limit, &why);
+        idle = why == 2 && excess(p) >= excess(last) ? idle + 1 : 0;
+    }
+    p->m = m;
+    return why == 0 ? p : NULL;
+}
+
+/* What packing costs a plan is more than a hundredth of what its planner expected. */
+static bool suffers(const Plan *p)
+{
+    return p->step - p->value > p->value / 128;
+}
+
+/* ---- what packing did to the best cut ------------------------------------------------------------------------------ */
+
+enum { TRIALS = 24 };           /* plans that are laid out to find a better neighbour */
+
+typedef struct { const Asked *asked; const Model *m; Ints cuts; Plan *p; } Try;
+
+/* A cut may be forbidden: then there is no plan. */
+static void try_cuts(void *ctx)
+{
+    Try *t = ctx;
+    int why;
+    Bytes *limit = least_memory(t->m, t->asked->stages);
+    Plan *p = pass(t->asked, with_cuts(t->m, &t->cuts), limit, &why);
+    t->p = why == 2 ? repack(t->asked, p, t->m, limit) : why == 0 ? p : NULL;
+}
+
+static Plan *move_cut(const Asked *asked, const Plan *p, const Model *m, int i, int to)
+{
+    Try t = {asked, m, {0}, NULL};
+    part_cuts(p, &t.cuts);
+    int before = i ? t.cuts.at[i - 1] : -1, after = i + 1 < t.cuts.n ? t.cuts.at[i + 1] : asked->g->nf - 1;
+    if (to <= before || to >= after)
+        return NULL;
+    t.cuts.at[i] = to;
+    return diag_accepts(try_cuts, &t) ? t.p : NULL;
+}
+
+/* A plan that is slower than its planner expected: packing took fates away, and other cuts may suffer less.  Cuts are moved
+ * one at a time, by one, two and four operators, and what is better laid out goes on. */
+static Plan *polish(const Asked *asked, Plan *best, const Model *m)
+{
+    Ints cuts = {0};
+    if (strcmp(m->plan.planner, "exact") || m->plan.soon || m->plan.cuts.n)
+        return best;
+    if (best->step <= best->value + best->value / 1024 || !part_cuts(best, &cuts))
+        return best;
+    for (int i = 0, trials = 0, idle = 0; idle < cuts.n && trials < TRIALS; i = (i + 1) % cuts.n) {
+        Plan *was = best;
+        for (int k = 0; k < 6 && best == was; k++, trials++) {
+            int to = cuts.at[i] + (k % 2 ? 1 << k / 2 : -(1 << k / 2));
+            Plan *p = move_cut(asked, best, m, i, to);
+            if (p && better(p, best)) {
+                best = p;
+                cuts.at[i] = to;
+            }
+        }
+        idle = best == was ? idle + 1 : 0;
+    }
+    best->m = m;
+    return best;
+}
+
+/* Planners see everything but packing, so a plan may be too large by what that adds.  Then it is packed with other fates
+ * under its own cuts; and where that costs much or cannot be done, the planner is asked again under the limits so found. */
 static Plan *plan_under(const Options *x, const Graph *g, const Cost *c, const Model *m, int stages, const char *schedule,
                         Hurry hurry)
 {
+    const Asked asked = {x, g, c, stages, schedule, hurry};
     Bytes *limit = least_memory(m, stages);
-    Plan *p = NULL;
-    for (int round = 0; round < ROUNDS; round++) {
-        p = new_plan(g, c, m, stages, schedule);
-        p->hurry = hurry;
-        int why = run(x, p, limit);
-        if (why == 0)
-            return p;
-        if (why != 2)
-            break;
-        for (int d = 0; d < p->devices; d++) {
-            Bytes over = p->dev.at[d].arena - m->devices.at[d].memory, *most = &limit[plan_stage(p, d)];
-            Bytes ask = over > 0 ? keep_need(p, plan_stage(p, d)) - over : *most;
-            *most = over > 0 && (d < stages || ask < *most) ? ask : *most;
-        }
+    Plan *best = NULL, *first = NULL, *p = NULL;
+    for (int round = 0, why = 2; round < ROUNDS && why == 2 && (!best || (round < 2 && suffers(best))); round++) {
+        p = pass(&asked, m, limit, &why);
+        first = first ? first : p;
+        Plan *fits = why == 2 ? repack(&asked, p, m, limit) : why == 0 ? p : NULL;
+        if (fits && (!best || better(fits, best)))
+            best = fits;
     }
-    p->step = 0;
-    return p;
+    if (best && (best != first || best->host.n > 0))
+        best = polish(&asked, best, m);
+    if (!best)
+        p->step = 0;
+    else if (best != first) {           /* proven under the limits, not under lower ones */
+        best->bound = first->bound;
+        best->space = first->space;
+        if (!strcmp(m->plan.planner, "exact"))
+            best->note = strf("%.3f ms were expected, before packing took its room", (double)first->value / 1e6);
+    }
+    return best ? best : p;
 }
 
 /* What is offloaded gets into a hurry only where that is what makes the plan fit. */
@@ -75,17 +209,6 @@ static Plan *plan_once(const Options *x, const Graph *g, const Cost *c, const Mo
 /* ---- candidates -------------------------------------------------------------------------------------------------- */
 
 typedef struct { const Options *x; const Model *m; Plan *best, *failed; const char *refused; } Search;
-
-/* Faster; as fast and smaller. */
-static bool better(const Plan *a, const Plan *b)
-{
-    Bytes x = 0, y = 0;
-    for (int d = 0; d < a->devices; d++)
-        x += a->dev.at[d].arena;
-    for (int d = 0; d < b->devices; d++)
-        y += b->dev.at[d].arena;
-    return a->step != b->step ? a->step < b->step : x < y;
-}
 
 /* MadPipe chooses how many chunks there are and on which device, so it is asked before any list is made; NULL: it has no
  * answer.  After it, its map and cuts stand as if the model file said them. */

@@ -193,6 +193,14 @@ static void wish(Plan *p, const Question *q, const Answer *a)
     }
 }
 
+bool part_cuts(const Plan *p, Ints *cuts)
+{
+    for (int o = 0; o + 1 < p->g->nf; o++)
+        if (p->chunk.at[o] != p->chunk.at[o + 1])
+            *PUSH(cuts) = o;
+    return cuts->n == p->chunk_device.n - 1;
+}
+
 /* What a planner sees of several replicas: the first one, as if its micro-batches were all. */
 static const Plan *first_replica(const Plan *p)
 {

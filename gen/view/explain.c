@@ -73,9 +73,7 @@ static const char *if_kept(const Plan *p, int op, PlanOf plan_of, void *ctx)
     for (int i = 0; i < p->m->plan.names.n; i++)
         if (strcmp(p->m->plan.names.at[i], p->g->op.at[op].name))
             *PUSH(&with->plan.names) = p->m->plan.names.at[i];
-    for (int o = 0; o + 1 < p->g->nf; o++)
-        if (p->chunk.at[o] != p->chunk.at[o + 1])
-            *PUSH(&with->plan.cuts) = o;
+    part_cuts(p, &with->plan.cuts);
     Plan *failed = NULL, *other = plan_of(ctx, with, &failed);
     if (other)
         return strf("the step would change by %+.3f ms", ms(other->step - p->step));

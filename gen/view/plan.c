@@ -39,15 +39,6 @@ static void print_stage(FILE *f, const Plan *p, int device)
 
 /* ---- neighbouring cuts --------------------------------------------------------------------------------------------- */
 
-/* The last operator of each chunk but the last; false: chunks are no runs. */
-static bool cuts_of(const Plan *p, Ints *cuts)
-{
-    for (int o = 0; o + 1 < p->g->nf; o++)
-        if (p->chunk.at[o] != p->chunk.at[o + 1])
-            *PUSH(cuts) = o;
-    return cuts->n == p->chunk_device.n - 1;
-}
-
 typedef struct { const Plan *p; PlanOf plan_of; void *ctx; const Ints *cuts; } Neighbours;
 
 /* Cut i at operator `at` instead: the step, or why not. */
@@ -75,7 +66,7 @@ static const char *moved(const Neighbours *n, int i, int at)
 void view_cuts(FILE *f, const Plan *p, int only, PlanOf plan_of, void *ctx)
 {
     Ints cuts = {0};
-    if (!plan_of || !cuts_of(p, &cuts) || !cuts.n)
+    if (!plan_of || !part_cuts(p, &cuts) || !cuts.n)
         return;
     Neighbours n = {p, plan_of, ctx, &cuts};
     fprintf(f, "cuts    the step, were this cut one operator earlier, or later, and all others as they are\n");
