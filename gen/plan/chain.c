@@ -15,10 +15,12 @@
  * so the last stage stashes nothing and the bytes of the front are not those of weight stashing.  Both are kept: it is a
  * baseline.  `fits` puts a caller's own memory model in the place of the published one.
  *
- * Candidates for a last stage are tried in the order of their value, so that the caller's model, which may be dear, is
- * asked only until it agrees.  Equal values: the smallest k, then the fewest machines.
+ * Candidates for a last stage are tried in the order of their value, from a heap, so that the caller's model, which may be
+ * dear, is asked only until it agrees.  Equal values: the smallest k, then the fewest machines.  In straight pipelines the
+ * time of a last stage grows with its length: candidates end where it is above a value that is sure to be reached, or where
+ * the caller knows that nothing as long fits.
  *
- * Cost: O(n n m m) for n units and m machines, O(n n m) for straight pipelines, and each refusal of `fits` O(n) more.
+ * Cost: O(n n m m) for n units and m machines, about n/m of n n m for straight pipelines, each refusal of `fits` log n more.
  * Not handled: the hierarchy of slower and faster networks; branches, which have to be a chain before.
  */
 #include "chain.h"
@@ -69,41 +71,71 @@ static Ns stage_value(const Table *x, int k, int j, int r)
 static bool allowed(const Table *x, int k, int j, int r, int m)
 {
     const Chain *c = x->c;
-    if (x->musts[j - 1] > x->musts[k])
-        return false;
     Bytes stashed = (x->stash[j] - x->stash[k]) * ((c->machines - m + r - 1) / r);
     if (c->memory > 0 && stashed > c->memory)
         return false;
     return !c->fits || c->fits(c->ctx, k, j - 1, m - 1);
 }
 
-/* Equal values: the longest last stage, then the fewest machines: the order in which candidates are made. */
+/* Of equal values the longest last stage, then the fewest machines. */
+static bool before(const Cell *a, const Cell *b)
+{
+    if (a->value != b->value)
+        return a->value < b->value;
+    return a->from != b->from ? a->from < b->from : a->replicas < b->replicas;
+}
+
+/* Straight pipelines: no candidate that begins as early as k can win. */
+static bool enough(const Table *x, int k, int j, int m, Ns best)
+{
+    const Chain *c = x->c;
+    if (c->replicate)
+        return false;
+    if (c->fits)
+        return c->never && c->never(c->ctx, k, j - 1, m - 1);
+    return c->memory == 0 && x->time[j] - x->time[k] > best;
+}
+
 static int candidates(Table *x, int j, int m)
 {
     int n = 0;
-    for (int k = 0; k < j; k++)
+    Ns best = NONE;
+    for (int k = j - 1; k >= 0 && x->musts[j - 1] <= x->musts[k] && !enough(x, k, j, m, best); k--)
         for (int r = 1; r <= (x->c->replicate ? m : 1); r++) {
-            Ns before = cell(x, k, m - r)->value;
-            if (before == NONE)
+            Ns front = cell(x, k, m - r)->value;
+            if (front == NONE)
                 continue;
-            x->candidate[n++] = (Cell){larger(before, stage_value(x, k, j, r)), k, r};
+            x->candidate[n++] = (Cell){larger(front, stage_value(x, k, j, r)), k, r};
+            best = x->candidate[n - 1].value < best ? x->candidate[n - 1].value : best;
         }
     return n;
 }
 
+static void sink(Cell *heap, int n, int i)
+{
+    for (int child; (child = 2 * i + 1) < n; i = child) {
+        child += child + 1 < n && before(&heap[child + 1], &heap[child]);
+        if (before(&heap[i], &heap[child]))
+            return;
+        Cell swap = heap[i];
+        heap[i] = heap[child];
+        heap[child] = swap;
+    }
+}
+
 static void fill(Table *x, int j, int m)
 {
-    for (int n = candidates(x, j, m); n > 0; n--) {
-        int best = 0;
-        for (int i = 1; i < n; i++)
-            if (x->candidate[i].value < x->candidate[best].value)
-                best = i;
-        if (allowed(x, x->candidate[best].from, j, x->candidate[best].replicas, m)) {
-            *cell(x, j, m) = x->candidate[best];
+    int n = candidates(x, j, m);
+    Cell *heap = x->candidate;
+    for (int i = n / 2; i-- > 0;)
+        sink(heap, n, i);
+    while (n > 0) {
+        if (allowed(x, heap[0].from, j, heap[0].replicas, m)) {
+            *cell(x, j, m) = heap[0];
             return;
         }
-        for (int i = best; i + 1 < n; i++)      /* in order, for ties */
-            x->candidate[i] = x->candidate[i + 1];
+        heap[0] = heap[--n];
+        sink(heap, n, 0);
     }
 }
 

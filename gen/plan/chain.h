@@ -18,6 +18,8 @@ typedef struct {                /* a chain of units, and what is asked of it; al
     const bool *must;           /* by unit: a stage has to end behind it; NULL: nowhere */
     /* The stage `index` may be first..last; NULL: every one may.  Asked of straight pipelines alone. */
     bool (*fits)(void *ctx, int first, int last, int index);
+    /* Neither it nor any longer one around it may, known cheaply; NULL: nothing is known.  With `fits` alone. */
+    bool (*never)(void *ctx, int first, int last, int index);
     void *ctx;
 } Chain;
 

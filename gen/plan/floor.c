@@ -45,6 +45,7 @@ struct Floor {
     States *states;             /* of operators 0..i-1, at home; gradients of every use */
     Bytes *held;                /* what is saved whatever is chosen */
     Bytes *may;                 /* what is saved and has a choice */
+    Bytes *kept;                /* what is saved where nobody chooses */
     Bytes *send;                /* of it what may be offloaded */
     int64_t *link;              /* by device: bytes in 1024 ns of its link to the host, at most */
     Bytes **most;               /* [power][operator]: largest operands of a call of operators i .. i + 2^power - 1 */
@@ -221,16 +222,20 @@ Floor *floor_open(const Plan *p, const Live *live, const int *base, const char *
     x->held = alloc(sizeof(Bytes) * (size_t)(g->nf + 1));
     x->may = alloc(sizeof(Bytes) * (size_t)(g->nf + 1));
     x->send = alloc(sizeof(Bytes) * (size_t)(g->nf + 1));
+    x->kept = alloc(sizeof(Bytes) * (size_t)(g->nf + 1));
     find_links(x);
     for (int t = 0; t < g->tensor.n; t++) {
         reader[t] = live_reader(live, t);
         if (reader[t] >= 0 && (may[t] || base[t] == FATE_KEEP))
             (may[t] ? x->may : x->held)[reader[t] + 1] += live_size(live, t);
+        if (reader[t] >= 0 && base[t] == FATE_KEEP)
+            x->kept[reader[t] + 1] += live_size(live, t);
         if (reader[t] >= 0 && (may[t] & MAY_SEND))
             x->send[reader[t] + 1] += live_size(live, t);
     }
     sum_up(x->send, g->nf);
     sum_up(x->held, g->nf);
+    sum_up(x->kept, g->nf);
     sum_up(x->may, g->nf);
     sum_states(x);
     find_most(x);
@@ -261,12 +266,29 @@ static Ns cheapest(const Times *times, int first, int last, Bytes free)
     return sum;
 }
 
+static Bytes states_of(const Floor *x, int first, int last, int chunk)
+{
+    States a = x->states[first], b = x->states[last + 1];
+    return live_states(x->live, chunk, (States){b.home - a.home, b.sums - a.sums, b.version - a.version});
+}
+
+Bytes floor_kept(const Floor *x, int first, int last)
+{
+    return x->kept[last + 1] - x->kept[first];
+}
+
+Bytes floor_need(const Floor *x, int first, int last, int chunk, Bytes saved)
+{
+    int rest = x->flight[chunk] > 0 ? x->flight[chunk] - 1 : 0;
+    Bytes most = most_of(x, first, last);
+    most = x->flight[chunk] > 0 && saved > most ? saved : most;
+    return states_of(x, first, last, chunk) + rest * saved + most;
+}
+
 Ns floor_time(const Floor *x, int first, int last, int chunk, Bytes limit)
 {
     const Times *times = &x->times[x->p->c->of.at[x->p->chunk_device.at[chunk]]];
-    States a = x->states[first], b = x->states[last + 1];
-    States own = {b.home - a.home, b.sums - a.sums, b.version - a.version};
-    Bytes room = limit - live_states(x->live, chunk, own), most = most_of(x, first, last);
+    Bytes room = limit - states_of(x, first, last, chunk), most = most_of(x, first, last);
     Bytes held = x->held[last + 1] - x->held[first], all = held + x->may[last + 1] - x->may[first];
     int flight = x->flight[chunk];
     if (room < most || (flight > 0 && room / flight < held) || (flight > 1 && (room - most) / (flight - 1) < held))

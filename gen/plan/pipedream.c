@@ -34,7 +34,15 @@ static bool fits(void *ctx, int first, int last, int index)
 {
     const Asked *x = ctx;
     int from = first ? x->u->last[first - 1] + 1 : 0;
-    return price_with(x->q->prices, from, x->u->last[last], index, x->fate).fits;
+    Ns time;
+    return price_need(x->q->prices, from, x->u->last[last], index, x->fate, &time)
+        <= x->q->limit[x->q->p->chunk_device.at[index]];
+}
+
+static bool never(void *ctx, int first, int last, int index)
+{
+    const Asked *x = ctx;
+    return price_never(x->q->prices, first ? x->u->last[first - 1] + 1 : 0, x->u->last[last], index);
 }
 
 static Bytes least_limit(const Question *q)
@@ -76,6 +84,7 @@ static bool straight(const Question *q, Answer *a, bool memory, bool own)
     ChainStage *stage = alloc(sizeof *stage * (size_t)q->chunks);
     c.memory = memory ? least_limit(q) : 0;
     c.fits = own ? fits : NULL;
+    c.never = own ? never : NULL;
     c.ctx = &x;
     if (chain_plan(&c, stage, &a->value) != q->chunks)
         return false;

@@ -141,6 +141,28 @@ Price price_with(Prices *x, int first, int last, int chunk, const int *fate)
     return price_of(x, &l, first, last, chunk, fate);
 }
 
+Bytes price_need(Prices *x, int first, int last, int chunk, const int *fate, Ns *time)
+{
+    Load l = live_load(x->live, first, last, chunk, fate);
+    *time = l.forward + l.backward + l.again + l.stall;
+    return l.need;
+}
+
+Bytes price_least(const Prices *x, int first, int last, int chunk, Bytes saved)
+{
+    return floor_need(x->floor, first, last, chunk, saved);
+}
+
+int price_reader(const Prices *x, int tensor)
+{
+    return live_reader(x->live, tensor);
+}
+
+bool price_never(const Prices *x, int first, int last, int chunk)
+{
+    return floor_need(x->floor, first, last, chunk, floor_kept(x->floor, first, last)) > limit_of(x, chunk);
+}
+
 Ns price_floor(Prices *x, int first, int last, int chunk)
 {
     return floor_time(x->floor, first, last, chunk, limit_of(x, chunk));

@@ -28,6 +28,14 @@ Prices *prices_open(const Plan *p, const Bytes *limit);
 const Price *price_best(Prices *x, int first, int last, int chunk);
 /* Under the fates of the caller, by tensor. */
 Price price_with(Prices *x, int first, int last, int chunk, const int *fate);
+/* The need of that, and its time, without the rest. */
+Bytes price_need(Prices *x, int first, int last, int chunk, const int *fate, Ns *time);
+/* At least so much a run needs that saves so many bytes for backward, in constant time; no run around it needs less. */
+Bytes price_least(const Prices *x, int first, int last, int chunk, Bytes saved);
+/* By tensor of forward: the first operator whose backward reads it; -1: none.  A run that has both and keeps it saves it. */
+int   price_reader(const Prices *x, int tensor);
+/* Proven: with all fates as they are without a choice neither this run fits nor any around it.  Constant time. */
+bool  price_never(const Prices *x, int first, int last, int chunk);
 /* Never above forward + backward of price_best; INT64_MAX: proven not to fit.  Constant time. */
 Ns price_floor(Prices *x, int first, int last, int chunk);
 #endif

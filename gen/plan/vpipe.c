@@ -21,7 +21,8 @@
  *
  * What readers criticise: partition first and memory second loses the optimum; swap plans fill the link and ignore the
  * messages on it; a whole tail is rebuilt where one cheap tensor would do.  exact decides all of it together, per tensor.
- * Cost: units * stages moves a pass; each stage that is met is planned once, with at most 2 * its units prices.
+ * Cost: units * stages moves a pass; each stage that is met is planned once.  Of its units one
+ * after another is recomputed, and only what may fit by the bytes that it surely saves is priced.
  * Not handled: moving layers while the job runs.
  */
 #include "chain.h"
@@ -34,6 +35,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+typedef struct { int unit; Ns mebibyte; } Rate;
+
 typedef struct {
     const Question *q;
     const Units *u;
@@ -41,8 +44,13 @@ typedef struct {
     int *of;                    /* by forward operator: its unit */
     bool *crosses;              /* by tensor: a later unit reads it too */
     bool each;                  /* every unit is a checkpoint block of its own, not the whole of the tail one */
+    Ints made;                  /* tensors of forward, by operator */
+    int *made_from;             /* by operator: where in `made` its own begin; [nf] the end */
     char *way;                  /* by unit: a Fate, of the stage at hand */
     int *fate;                  /* by tensor: scratch */
+    Bytes *kept, *left;         /* by unit of the stage at hand: saved of its tensors if it is kept, if it is recomputed */
+    Rate *rate;                 /* scratch by unit */
+    Bytes saved;                /* by the stage at hand, at least */
     Ns period;                  /* within which a swap has to go out and come back */
     Memo memo;
     VEC(Burden) burden;         /* by index of memo */
@@ -63,15 +71,49 @@ static int fate_of(const Vpipe *v, int t, int op)
 /* The units first..last as `stage`, each tensor with the fate of its unit. */
 static Burden priced(Vpipe *v, int first, int last, int stage)
 {
-    const Graph *g = v->q->p->g;
     int from = first ? v->u->last[first - 1] + 1 : 0, to = v->u->last[last];
-    for (int t = 0; t < g->tensor.n; t++) {
-        int op = g->tensor.at[t].op;
-        v->fate[t] = op >= from && op <= to ? fate_of(v, t, op) : v->own.base[t];
+    Burden b = {0};
+    for (int o = from; o <= to; o++)
+        for (int i = v->made_from[o]; i < v->made_from[o + 1]; i++)
+            v->fate[v->made.at[i]] = fate_of(v, v->made.at[i], o);
+    b.over = price_need(v->q->prices, from, to, stage, v->fate, &b.time) - v->q->limit[v->q->p->chunk_device.at[stage]];
+    b.over = b.over > 0 ? b.over : 0;
+    return b;
+}
+
+/* Does recomputing another unit bring what is surely saved below the limit?  If not, there is nothing to price yet. */
+static bool may_fit(Vpipe *v, int first, int last, int stage, int unit)
+{
+    v->saved -= v->kept[unit] - v->left[unit];
+    return price_least(v->q->prices, first ? v->u->last[first - 1] + 1 : 0, v->u->last[last], stage, v->saved)
+        <= v->q->limit[v->q->p->chunk_device.at[stage]];
+}
+
+/* Of a tensor of the stage, saved if its unit goes this way. */
+static Bytes saved_as(Vpipe *v, int t, int op, int way)
+{
+    v->way[v->of[op]] = (char)way;
+    return fate_of(v, t, op) == FATE_KEEP ? v->q->p->g->tensor.at[t].bytes : 0;
+}
+
+/* What is surely saved of the units that are kept so far. */
+static void count_saved(Vpipe *v, int first, int last)
+{
+    v->saved = 0;
+    for (int k = first, o = first ? v->u->last[first - 1] + 1 : 0; k <= last; k++) {
+        int way = v->way[k];
+        v->kept[k] = v->left[k] = 0;
+        for (; o <= v->u->last[k]; o++)
+            for (int i = v->made_from[o]; i < v->made_from[o + 1]; i++) {
+                int t = v->made.at[i], reader = price_reader(v->q->prices, t);
+                if (reader < 0 || reader > v->u->last[last])
+                    continue;
+                v->kept[k] += saved_as(v, t, o, FATE_KEEP);
+                v->left[k] += saved_as(v, t, o, FATE_RECOMPUTE);
+            }
+        v->way[k] = (char)way;
+        v->saved += way == FATE_KEEP ? v->kept[k] : 0;
     }
-    Price p = price_with(v->q->prices, from, to, stage, v->fate);
-    Bytes over = p.need - v->q->limit[v->q->p->chunk_device.at[stage]];
-    return (Burden){over > 0 ? over : 0, p.forward + p.backward};
 }
 
 static void keep_units(Vpipe *v, int first, int last)
@@ -85,9 +127,12 @@ static Burden tail(void *ctx, int first, int last, int stage)
     Vpipe *v = ctx;
     keep_units(v, first, last);
     Burden b = priced(v, first, last, stage);
+    if (b.over > 0)
+        count_saved(v, first, last);
     for (int k = last; k >= first && b.over > 0 && v->own.recompute; k--) {
         v->way[k] = FATE_RECOMPUTE;
-        b = priced(v, first, last, stage);
+        if (may_fit(v, first, last, stage, k) || k == first)
+            b = priced(v, first, last, stage);
     }
     return b;
 }
@@ -107,8 +152,6 @@ static Burden swap(Vpipe *v, int first, int last, int stage, Burden b)
     return b;
 }
 
-typedef struct { int unit; Ns mebibyte; } Rate;
-
 /* Least forward time for a mebibyte first; of equals the earlier. */
 static int by_rate(const void *a, const void *b)
 {
@@ -124,14 +167,18 @@ static Ns mebibyte(Ns time, Bytes bytes)
 static Burden recompute(Vpipe *v, int first, int last, int stage, Burden b)
 {
     int n = 0;
-    Rate *rate = alloc(sizeof *rate * (size_t)(last - first + 1));
-    for (int k = first; k <= last; k++)
+    Rate *rate = v->rate;
+    if (b.over > 0)
+        count_saved(v, first, last);
+    for (int k = first; k <= last && b.over > 0; k++)
         if (v->way[k] == FATE_KEEP)
             rate[n++] = (Rate){k, mebibyte(v->u->forward[k], v->u->saved[k])};
-    qsort(rate, (size_t)n, sizeof *rate, by_rate);
+    if (n)
+        qsort(rate, (size_t)n, sizeof *rate, by_rate);
     for (int i = 0; i < n && b.over > 0; i++) {
         v->way[rate[i].unit] = FATE_RECOMPUTE;
-        b = priced(v, first, last, stage);
+        if (may_fit(v, first, last, stage, rate[i].unit) || i == n - 1)
+            b = priced(v, first, last, stage);
     }
     return b;
 }
@@ -195,6 +242,16 @@ static void lay_out(Vpipe *v)
     const Graph *g = v->q->p->g;
     v->of = alloc(sizeof *v->of * (size_t)g->nf);
     v->crosses = alloc((size_t)g->tensor.n);
+    v->made_from = alloc(sizeof(int) * (size_t)(g->nf + 1));
+    for (int o = 0; o < g->nf; o++) {
+        v->made_from[o] = v->made.n;
+        for (int i = 0; i < g->op.at[o].arg.n; i++) {
+            const Arg *a = &g->op.at[o].arg.at[i];
+            if (a->kind == ARG_WRITE && !a->state)
+                *PUSH(&v->made) = a->index;
+        }
+    }
+    v->made_from[g->nf] = v->made.n;
     for (int o = 0, k = 0; o < g->nf; k += o == v->u->last[k], o++) {
         v->of[o] = k;
         for (int i = 0; i < g->op.at[o].arg.n; i++) {
@@ -213,7 +270,11 @@ static bool search(const Question *q, Answer *a, Burden (*plan)(void *, int, int
     int *last = alloc(sizeof *last * (size_t)q->chunks);
     lay_out(&v);
     v.way = alloc((size_t)u.n);
+    v.rate = alloc(sizeof *v.rate * (size_t)u.n);
+    v.kept = alloc(sizeof *v.kept * (size_t)u.n);
+    v.left = alloc(sizeof *v.left * (size_t)u.n);
     v.fate = alloc(sizeof *v.fate * (size_t)p->g->tensor.n);
+    memcpy(v.fate, v.own.base, sizeof *v.fate * (size_t)p->g->tensor.n);
     if (!balanced(q, &u, last, &v.period))
         return false;
     Moves m = {.units = u.n, .stages = q->chunks, .must = u.must, .burden = burden, .ctx = &v};
