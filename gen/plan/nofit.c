@@ -26,7 +26,7 @@
 
 /* ---- the plan that failed ---------------------------------------------------------------------------------------- */
 
-/* As far as mem, whatever it costs. */
+/* As far as mem, with the fates that need least. */
 static Plan *finished(const Plan *failed)
 {
     Plan *p = alloc(sizeof *p);
@@ -36,7 +36,7 @@ static Plan *finished(const Plan *failed)
     if (p->chunk.n != p->g->op.n)
         return NULL;
     p->variants = 1;
-    p->fate = (Ints){keep_fates(p, true), p->g->tensor.n, p->g->tensor.n};
+    p->fate = p->wish;
     if (comm(p) || lower(p))
         return NULL;
     mem(p);

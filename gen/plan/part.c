@@ -259,6 +259,7 @@ static void blame(Plan *p, const char *cut, const Bytes *limit, const Answer *a)
             p->nofit_need = need[d];
         }
     assign(p, a->last);
+    wish(p, &q, a);
 }
 
 static bool fits_with(const Plan *p, const char *cut, const Bytes *limit, Bytes more, Answer *a)
