@@ -156,6 +156,7 @@ typedef struct {
     Ints map;                       /* chunk -> device; empty: chunk c on device c mod stages */
     Loc map_at;
     const char *schedule;           /* gpipe, 1f1b, or auto */
+    enum { WARMUP_A, WARMUP_B, WARMUP_AUTO } warmup;    /* 1f1b: how many forwards go first; auto: search.c tries both */
     Ints depth;                     /* 1f1b*: micro-batches in flight by stage, found by search.c; empty: as 1f1b */
     const char *transport;          /* local, mpi */
     const char *planner;            /* exact */
@@ -171,8 +172,7 @@ typedef struct {
     const char *dir;
     Strs cut_after, no_cut, keep;   /* constraints, as name patterns */
     VEC(Strs) same_stage;
-    Ints cuts;                      /* `cuts: [a, b]`: the last forward operator of each chunk but the last, by position;
-                                       empty: the planner decides.  --cuts on the command line */
+    Ints cuts;                      /* the last forward operator of each chunk but the last; empty: the planner decides */
     Loc cuts_at;
     Loc loc;
 } PlanSpec;
@@ -555,8 +555,9 @@ typedef struct {
 /* ---- order: sched/order.c, and one file a schedule --------------------------------------------------------------- */
 /* fills dev[].order, chunk_device, from (devices, chunks, micro-batches, groups) alone.  0, or nonzero: not possible. */
 int order(Plan *p);
-/* Most micro-batches of a chunk between the begin of forward and the end of backward, from the list. */
-int order_flight(const Plan *p, int chunk);
+int order_flight(const Plan *p, int chunk);         /* most micro-batches of it from begin of forward to end of backward */
+int order_slack(const Plan *p);                     /* computations from post to reader, from send to its wait */
+const char *order_name(const Plan *p);              /* the schedule, and its policy where that is not A */
 int order_accumulators(const Plan *p);              /* gradient accumulators a use: a stack for the tree over its groups */
 /* sched/replica.c: device q s + i is stage i of replica q; s stages a replica */
 int plan_replicas(const Plan *p), plan_stages(const Plan *p);                           /* s */

@@ -2,8 +2,8 @@
  *
  * search.c: candidates, and the best of them.
  *
- * Three loops stand here in sight: over candidates (micro-batch, devices, schedule), the best by simulation wins; over soft
- * limits, when packing needs more than the planner expected; and over the hurry of what is offloaded.
+ * Three loops stand here in sight: over candidates (micro-batch, devices, schedule, warm-up), the best by simulation wins;
+ * over soft limits, when packing needs more than the planner expected; and over the hurry of what is offloaded.
  */
 #include "search.h"
 #include "passes.h"
@@ -166,14 +166,16 @@ static Plan *plan_under(const Options *x, const Graph *g, const Cost *c, const M
 {
     const Asked asked = {x, g, c, stages, schedule, hurry};
     Bytes *limit = least_memory(m, stages);
-    Plan *best = NULL, *first = NULL, *p = NULL;
+    Plan *best = NULL, *first = NULL, *p = NULL, *packed = NULL;
     for (int round = 0, why = 2; round < ROUNDS && why == 2 && (!best || (round < 2 && suffers(best))); round++) {
         p = pass(&asked, m, limit, &why);
         first = first ? first : p;
+        packed = why == 2 ? p : packed;
         Plan *fits = why == 2 ? repack(&asked, p, m, limit) : why == 0 ? p : NULL;
         if (fits && (!best || better(fits, best)))
             best = fits;
     }
+    p = packed ? packed : p;        /* what is fed back may leave no cut: that is not why */
     if (best && (best != first || best->host.n > 0))
         best = polish(&asked, best, m);
     if (!best)
@@ -316,6 +318,26 @@ static void try_star(Search *s, const Graph *g, const Cost *c, int stages)
     s->m = was;
 }
 
+/* 1f1b by its two warm-ups, or the one that is asked for: B holds more micro-batches, and waits less for messages.  A is the
+ * last, for where neither fits it lacks less.  With one stage, or two micro-batches, they are the same list. */
+static void try_warmups(Search *s, const Graph *g, const Cost *c, int stages)
+{
+    const Model *was = s->m;
+    bool same = stages == 1 || g->micro / was->plan.replicas <= 2, any = was->plan.warmup == WARMUP_AUTO;
+    static const int both[] = {WARMUP_B, WARMUP_A};
+    for (int i = 0; i < 2; i++) {
+        Model *with = alloc(sizeof *with);
+        int k = both[i];
+        if (any ? same && k == WARMUP_B : (int)was->plan.warmup != k)
+            continue;
+        *with = *was;
+        with->plan.warmup = k;
+        s->m = with;
+        try_plan(s, g, c, stages, "1f1b");
+    }
+    s->m = was;
+}
+
 /* Why there is no such list of so many stages; NULL: there is. */
 static const char *refuses(const Graph *g, const Model *m, const Schedule *k, int stages)
 {
@@ -339,6 +361,8 @@ static void try_graph(Search *s, const Model *m)
                 s->refused = strf("schedule %s: %s", k->name, why);
             else if (asked && !strcmp(k->name, "1f1b*"))
                 try_star(s, g, shared, stages);
+            else if (asked && !strcmp(k->name, "1f1b"))
+                try_warmups(s, g, shared, stages);
             else if (asked)
                 try_plan(s, g, shared, stages, k->name);
         }
@@ -447,7 +471,7 @@ static bool try_layouts(Search *s, const Models *sizes)
 static bool single(const Model *m)
 {
     return m->train.batch > 0 && !m->plan.replicas_auto && m->plan.stages_min == m->plan.stages_max
-        && strcmp(m->plan.schedule, "auto");
+        && strcmp(m->plan.schedule, "auto") && m->plan.warmup != WARMUP_AUTO;
 }
 
 /* What -d asks for, of a finished plan. */

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # recompute: auto fits wherever full or none does: limits between what the plan of full needs and what that of none needs,
-# for every stage count and schedule of small models.
+# for every stage count and schedule of small models.  warmup: auto takes the faster of A and B that fits.
 . "$(dirname "$0")/lib.sh"
 need dpgen
 
@@ -42,4 +42,29 @@ try 309760
 options="$options --limit 309760 --recompute auto"
 ./dpgen plan $options -d a >"$tmp/plan" 2>"$tmp/said" || fault "no plan to read back"
 expect "a plan read back" ./dpgen plan $options --from "$tmp/plan"
+
+# ---- warm-up ---------------------------------------------------------------------------------------------------------
+# step OPTION...: the predicted one, in ns; nothing: no plan
+step() { ./dpgen plan $options "$@" --json 2>"$tmp/said" | sed -n 's/.*"step_ns": \([0-9]*\).*/\1/p'; }
+# warm WHO OPTION...: A, B and auto under these; who is faster is known
+warm() {
+    who=$1
+    shift
+    a=$(step "$@" --set plan.warmup=A) b=$(step "$@" --set plan.warmup=B) both=$(step "$@" --set plan.warmup=auto)
+    if [ -z "$a$b" ]; then fault "$*: no plan"
+    elif [ -z "$b" ] || { [ -n "$a" ] && [ "$a" -le "$b" ]; }; then said=A best=$a
+    else said=B best=$b; fi
+    if [ "$said" = "$who" ] && [ "$both" = "$best" ]; then pass; else fault "$*: A $a, B $b, auto $both"; fi
+}
+options="$models/tiny-gpt.yaml --set train.batch.global=32 --schedule 1f1b --estimate --set links.cpu-cpu.rate=4GB/s"
+for stages in 2 3 4; do
+    warm B --stages $stages --set links.cpu-cpu.latency=20us
+done
+warm A --stages 1 --set links.cpu-cpu.latency=20us
+warm A --stages 4 --set links.cpu-cpu.latency=20us --limit 280KiB
+refuse "warmup of gpipe" 3 "plan.warmup is of schedule 1f1b" ./dpgen plan $options --schedule gpipe --set plan.warmup=B
+refuse "warmup of chunks" 3 "several chunks have one warm-up" ./dpgen plan $options --stages 2 --set plan.chunks=2 \
+    --set plan.warmup=B
+refuse "B where A fits" 4 "tried and fits:.*--set plan.warmup=A" ./dpgen plan $options --stages 4 --limit 280KiB \
+    --set plan.warmup=B
 finish

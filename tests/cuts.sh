@@ -58,4 +58,51 @@ every_cut tiny-gpt half
 every_cut branches half
 write_ops_data "$tmp/ops"
 every_cut ops turns
+
+# ---- tied terms, on paper ---------------------------------------------------------------------------------------------------
+# Two micro-batches give one use of a weight the gradients 1, 1 and the other 2^24, -2^24.  Each use has a chain of its own, so
+# the sums are 2 and 0 in every plan, and w = -2; added micro-batch by micro-batch they would be 1.  The loss is 1, then w*w.
+word() { printf "\\$1\\$2\\$3\\$4"; }      # a float, from its bytes in octal
+tied_data() {
+    cwd=$tmp/tied
+    mkdir -p "$cwd"
+    (cd "$cwd" && for name in a b target; do "$tmp/npy" $name.npy f4 0 0 4 1 && head -c 128 $name.npy >head && {
+        cat head
+        case $name in
+            a) for i in 1 2 3 4; do word 0 0 200 77; done ;;                                # 1 1 1 1
+            b) word 0 0 200 113; word 0 0 200 313; word 0 0 0 0; word 0 0 0 0 ;;            # 2^24 -2^24 0 0
+            target) word 0 0 200 277; word 0 0 200 277; word 0 0 0 0; word 0 0 0 0 ;;       # -1 -1 0 0
+        esac; } >"$tmp/words" && mv "$tmp/words" $name.npy || exit 1; done)
+}
+# tied_losses OPTION...: of the two steps; $damage: an edit of the stages
+damage=
+tied_losses() {
+    generate "$tmp/t" "$models/tied.yaml" "$@" >"$tmp/said" || return
+    [ -z "$damage" ] || sed -i "$damage" "$tmp"/t/stage?.c
+    compile "$tmp/t" >"$tmp/said" && (cd "$cwd" && timeout 60 "$tmp/t/job" --quiet --no-checkpoint --log "$tmp/t.json") \
+        >"$tmp/said" 2>&1 && sed -n 's/.*"event":"step".*"loss":\([^,}]*\)[,}].*/\1/p' "$tmp/t.json" | tr '\n' ' '
+    rm -f "$tmp/t.json"
+}
+# tied_terms WANT OPTION...
+tied_terms() {
+    want=$1
+    shift
+    losses=$(tied_losses "$@")
+    if [ "$losses" = "$want " ]; then pass; else fault "tied terms, $*: losses $losses: $(head -n 1 "$tmp/said")"; fi
+}
+tied_data || fault "no data for tied terms"
+for schedule in gpipe 1f1b; do
+    tied_terms "1 4" --stages 1 --schedule $schedule
+    for at in 0 1 2; do tied_terms "1 4" --stages 2 --schedule $schedule --cuts $at; done
+    tied_terms "1 4" --stages 3 --schedule $schedule --cuts 0,1 --recompute full
+    tied_terms "1 4" --stages 2 --schedule $schedule --map 1,0,1 --cuts 0,2
+done
+tied_terms "1 4" --stages 4 --schedule 1f1b --set plan.warmup=B
+tied_terms "1 4" --stages 2 --replicas 2 --schedule 1f1b --set train.batch.groups=2
+# both uses in one chain: this is what the order of additions does
+kind="$kind -Wno-unused"
+damage='s/A(first_weight_grad_0)\(.*\), acc, /A(first_weight_grad_0)\1, 1, /
+    s/(st, A(first_weight_grad_1)/(st, A(first_weight_grad_0)/
+    /tie_add/d'
+tied_terms "1 1" --stages 1 --schedule 1f1b
 finish

@@ -102,6 +102,8 @@ for n in 1 2 4; do
 done
 file="'{to: disk, what: [h.*.mlp.*, h.*.add*]}'"
 eval "written gpt.disk $gpt --stages 3 --schedule 1f1b --recompute $some --offload $file $fast"
+written gpt.warm $gpt --stages 4 --schedule 1f1b --set plan.warmup=B
+written branches.warm $branches --stages 3 --schedule 1f1b --set plan.warmup=B --offload "['*']"
 written gpt.groups $gpt --stages 2 --schedule 1f1b --set train.batch.groups=4
 use_bf16
 for n in 1 2 4; do

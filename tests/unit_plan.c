@@ -13,7 +13,8 @@
 /* What live.c sums up of a run against the sets that lower saves and makes again: the rule of rebuild.c, written twice. */
 static void test_sums(void)
 {
-    for (int number = 0; number < 1000; number++) {
+    void *mark = mem_mark();
+    for (int number = 0; number < 1000; mem_release(mark), number++) {
         World *w = random_graph(2 + dice(10));
         Bytes limit[8] = {INT64_MAX / 4, INT64_MAX / 4, INT64_MAX / 4};
         set_times(w, some_ns);
@@ -83,7 +84,8 @@ static void align_all(World *w)
 static void test_auto(void)
 {
     int dropped = 0, fits = 0;
-    for (int number = 0; number < 1000; number++) {
+    void *mark = mem_mark();
+    for (int number = 0; number < 1000; mem_release(mark), number++) {
         World *w = random_graph(2 + dice(8));
         Bytes limit[8];
         set_times(w, some_ns);

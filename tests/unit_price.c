@@ -14,7 +14,7 @@
 
 /* ---- near -------------------------------------------------------------------------------------------------------- */
 
-typedef struct { double most; const char *where; } Worst;
+typedef struct { double most; char where[256]; } Worst;
 
 static const Graph *graph_of(const Model *m)
 {
@@ -37,9 +37,9 @@ static void compare_stages(const Plan *p, Worst *w)
         double far = (double)(price.need - bound) / (double)bound;
         if ((far < 0 ? -far : far) > w->most) {
             w->most = far < 0 ? -far : far;
-            w->where = strf("%s %d stages, recompute %d%s%s, stage %d: %lld for %lld", p->schedule, p->devices,
-                            p->m->plan.recompute, price.offloaded ? ", offload" : "", hurry, s, (long long)price.need,
-                            (long long)bound);
+            snprintf(w->where, sizeof w->where, "%s %d stages, recompute %d%s%s, stage %d: %lld for %lld", order_name(p),
+                     p->devices, p->m->plan.recompute, price.offloaded ? ", offload" : "", hurry, s, (long long)price.need,
+                     (long long)bound);
         }
     }
 }
@@ -50,6 +50,29 @@ static void send_away(Plan *p)
     for (int t = 0; t < p->g->tensor.n; t++)
         if (p->g->tensor.at[t].kind == T_ACT && p->g->tensor.at[t].op < p->g->nf && dice(3) == 0)
             p->fate.at[t] = FATE_OFFLOAD;
+}
+
+/* One plan of a model: by the last two bits a schedule, then what is recomputed, then offload. */
+static void near_plan(Model *m, const Graph *g, const Cost *c, int stages, int way, bool skips, Worst *w)
+{
+    Bytes limit[4] = {INT64_MAX / 4, INT64_MAX / 4, INT64_MAX / 4, INT64_MAX / 4};
+    static const char *const schedule[] = {"1f1b", "gpipe", "2bw", "pipedream"};
+    Plan p = {.g = g, .c = c, .m = m, .schedule = schedule[way & 3], .devices = stages, .chunks = 1};
+    m->plan.recompute = way & 4 ? RECOMPUTE_FULL : RECOMPUTE_NONE;
+    if ((way >= 8 || skips) && way & 2)
+        return;         /* no offload where steps overlap, and no values that skip over stages */
+    const Schedule *made = schedules;
+    while (strcmp(made->name, p.schedule))
+        made++;
+    if (order_refuses(g, m, made, stages) || order(&p) || part(&p, limit) || keep(&p))
+        return;
+    if (way >= 8)
+        send_away(&p);
+    p.hurry = (Hurry)dice(3);
+    if (comm(&p) || lower(&p))
+        return;
+    mem(&p);
+    compare_stages(&p, w);
 }
 
 static void near_model(const char *path, const char *set, bool skips, Worst *w)
@@ -67,27 +90,11 @@ static void near_model(const char *path, const char *set, bool skips, Worst *w)
         m->devices.at[i].memory = INT64_MAX / 4;
     const Cost *c = cost(g, m, NULL);
     for (int stages = 1; stages <= 4; stages++)
-        for (int way = 0; way < 12; way++) {
-            Bytes limit[4] = {INT64_MAX / 4, INT64_MAX / 4, INT64_MAX / 4, INT64_MAX / 4};
-            static const char *const schedule[] = {"1f1b", "gpipe", "2bw", "pipedream"};
-            Plan p = {.g = g, .c = c, .m = m, .schedule = schedule[way & 3], .devices = stages, .chunks = 1};
-            m->plan.recompute = way & 4 ? RECOMPUTE_FULL : RECOMPUTE_NONE;
-            if ((way >= 8 || skips) && way & 2)
-                continue;       /* no offload where steps overlap, and no values that skip over stages */
-            const Schedule *made = schedules;
-            while (strcmp(made->name, p.schedule))
-                made++;
-            if (order_refuses(g, m, made, stages))
-                continue;
-            if (order(&p) || part(&p, limit) || keep(&p))
-                continue;
-            if (way >= 8)
-                send_away(&p);
-            p.hurry = (Hurry)dice(3);
-            if (comm(&p) || lower(&p))
-                continue;
-            mem(&p);
-            compare_stages(&p, w);
+        for (int way = 0; way < 15; way++) {
+            void *mark = mem_mark();
+            m->plan.warmup = way < 12 ? WARMUP_A : WARMUP_B;
+            near_plan(m, g, c, stages, way < 12 ? way : 4 * (way - 12), skips, w);
+            mem_release(mark);
         }
 }
 
@@ -101,10 +108,12 @@ static void test_near(void)
         {"examples/bert-base.yaml", NULL, true}, {"examples/t5-small.yaml", NULL, true},
     };
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        void *mark = mem_mark();
         Worst w = {0};
         near_model(models[i].path, models[i].set, models[i].skips, &w);
-        printf("  %s: off by %.2f %%%s%s\n", models[i].path, 100 * w.most, w.where ? " in " : "", w.where ? w.where : "");
-        check(w.most <= 0.03, "%s: %s", models[i].path, w.where);
+        printf("  %s: off by %.2f %%%s%s\n", models[i].path, 100 * w.most, w.where[0] ? " in " : "", w.where);
+        check(w.most <= 0.04, "%s: %s", models[i].path, w.where);
+        mem_release(mark);
     }
 }
 
@@ -305,19 +314,22 @@ static void move(Plain *x, const Action *k, bool out)
         }
 }
 
-/* Receives are posted one computation ahead, sends are waited for one computation behind. */
+/* Receives are posted one computation ahead, sends are waited for one computation behind; two where spare micro-batches are
+ * held (policy B). */
 static Bytes peak_of(Plain *x, int chunk)
 {
     const World *w = x->w;
     const Actions *list = &w->p.dev.at[chunk].order;
+    int slack = order_slack(&w->p);
     Bytes most = 0;
     x->tick = 1;
-    move(x, &list->at[0], false);
+    for (int i = 0; i < slack && i < list->n; i++)
+        move(x, &list->at[i], false);
     for (int i = 0; i < list->n; i++) {
-        if (i + 1 < list->n)
-            move(x, &list->at[i + 1], false);
-        if (i > 1)
-            move(x, &list->at[i - 2], true);
+        if (i + slack < list->n)
+            move(x, &list->at[i + slack], false);
+        if (i > slack)
+            move(x, &list->at[i - slack - 1], true);
         run_action(x, &list->at[i]);
         move(x, &list->at[i], true);
     }
@@ -432,19 +444,22 @@ static void compare_fates(World *w, int number, int a, int b, int chunk)
 
 static void test_fates(void)
 {
-    for (int number = 0; number < (getenv("SLOW") ? 20000 : 400); number++) {
+    int two = 0, runs = getenv("SLOW") ? 20000 : 400;
+    for (int number = 0; number < runs; number++) {
+        void *mark = mem_mark();
         World *w = random_world(2 + dice(6));
         set_times(w, some_ns);
         set_plan(w, dice(2) ? "gpipe" : "1f1b", 1 + dice(4));
         w->m.plan.recompute = RECOMPUTE_AUTO;
-        if (order(&w->p))
-            continue;
-        int a = dice(w->g.nf), b = a + dice(w->g.nf - a), chunk = dice(w->p.devices);
-        int most = 8;
-        while (b > a && w->g.op.at[b].fwd - a > most)
-            b--;
-        compare_fates(w, number, a, b, chunk);
+        w->m.plan.warmup = dice(2) ? WARMUP_A : WARMUP_B;
+        if (order(&w->p) == 0) {
+            int a = dice(w->g.nf), b = a + dice(w->g.nf - a), chunk = dice(w->p.devices);
+            compare_fates(w, number, a, b, chunk);
+            two += order_slack(&w->p) == 2;
+        }
+        mem_release(mark);
     }
+    check(two > runs / 16, "fates: %d of %d lists have messages with more slack", two, runs);
 }
 
 /* ---- with offload: all fates of up to seven tensors, judged by price_with ------------------------------------------ */
@@ -472,6 +487,7 @@ static World *offload_world(int n)
     set_times(w, some_ns);
     set_plan(w, dice(2) ? "gpipe" : "1f1b", 1 + dice(4));
     w->c.host = 1e11 * (1 + dice(40));
+    w->m.plan.warmup = dice(3) ? WARMUP_A : WARMUP_B;
     w->m.plan.recompute = RECOMPUTE_AUTO;
     w->m.plan.offload = OFFLOAD_AUTO;
     return w;
@@ -513,58 +529,78 @@ static int compare_offload(int number)
 static void test_offload(void)
 {
     int sent = 0, runs = getenv("SLOW") ? 5000 : 100;
-    for (int number = 0; number < runs; number++)
+    for (int number = 0; number < runs; number++) {
+        void *mark = mem_mark();
         sent += compare_offload(number);
+        mem_release(mark);
+    }
     check(sent > runs / 10, "offload: %d of %d runs send anything", sent, runs);
 }
 
+typedef struct { int runs, best, missed; double sum, worst; } Searched;
+typedef struct { Bytes need; Ns time; } Point;
+
+/* Four limits from the least to what all kept takes; all[c] is choice c. */
+static void compare_search(World *w, int chunk, const Point *all, int count, Searched *s)
+{
+    Bytes limit[8], least = INT64_MAX;
+    for (int c = 0; c < count; c++)
+        least = all[c].need < least ? all[c].need : least;
+    for (int step = 0; step < 4; step++) {
+        for (int d = 0; d < 8; d++)
+            limit[d] = least + (all[0].need - least) * step / 4;
+        Ns time = INT64_MAX;
+        for (int c = 0; c < count; c++)
+            if (all[c].need <= limit[0] && all[c].time < time)
+                time = all[c].time;
+        const Price *y = price_best(prices_open(&w->p, limit), 0, w->g.nf - 1, chunk);
+        double gap = y->fits ? (double)(y->forward + y->backward - time) / (double)time : 0;
+        s->runs++;
+        s->missed += !y->fits;
+        s->sum += gap;
+        s->best += y->fits && gap == 0;
+        s->worst = gap > s->worst ? gap : s->worst;
+    }
+}
+
 /* Runs of 13 to 16 tensors are searched and not enumerated: how far from the best, all choices judged by price_with. */
+static void search_world(Searched *s)
+{
+    World *w = random_world(9 + dice(5));
+    Ints own = {0};
+    Bytes none[8] = {0};
+    set_times(w, some_ns);
+    set_plan(w, dice(2) ? "gpipe" : "1f1b", 1 + dice(3));
+    w->m.plan.recompute = RECOMPUTE_AUTO;
+    for (int t = 0; t < w->g.tensor.n; t++)
+        if (w->g.tensor.at[t].kind == T_ACT)
+            *PUSH(&own) = t;
+    if (order(&w->p) || own.n < 13 || own.n > 16)
+        return;
+    int chunk = dice(w->p.devices), *fate = alloc(sizeof *fate * (size_t)w->g.tensor.n);
+    Prices *x = prices_open(&w->p, none);
+    Point *all = alloc(sizeof *all << own.n);
+    for (int c = 0; c < 1 << own.n; c++) {
+        for (int i = 0; i < own.n; i++)
+            fate[own.at[i]] = c >> i & 1 ? FATE_RECOMPUTE : FATE_KEEP;
+        Price y = price_with(x, 0, w->g.nf - 1, chunk, fate);
+        all[c] = (Point){y.need, y.forward + y.backward};
+    }
+    compare_search(w, chunk, all, 1 << own.n, s);
+}
+
 static void test_search(void)
 {
-    int runs = 0, best = 0, missed = 0;
-    double sum = 0, worst = 0;
-    for (int number = 0; runs < (getenv("SLOW") ? 1000 : 40); number++) {
-        World *w = random_world(9 + dice(5));
-        set_times(w, some_ns);
-        set_plan(w, dice(2) ? "gpipe" : "1f1b", 1 + dice(3));
-        w->m.plan.recompute = RECOMPUTE_AUTO;
-        Ints own = {0};
-        for (int t = 0; t < w->g.tensor.n; t++)
-            if (w->g.tensor.at[t].kind == T_ACT)
-                *PUSH(&own) = t;
-        if (order(&w->p) || own.n < 13 || own.n > 16)
-            continue;
-        int chunk = dice(w->p.devices), *fate = alloc(sizeof *fate * (size_t)w->g.tensor.n), last = w->g.nf - 1;
-        Bytes limit[8] = {0}, least = INT64_MAX, most = 0;
-        Prices *x = prices_open(&w->p, limit);
-        typedef struct { Bytes need; Ns time; } Point;
-        Point *all = alloc(sizeof *all << own.n);
-        for (int c = 0; c < 1 << own.n; c++) {
-            for (int i = 0; i < own.n; i++)
-                fate[own.at[i]] = c >> i & 1 ? FATE_RECOMPUTE : FATE_KEEP;
-            Price y = price_with(x, 0, last, chunk, fate);
-            all[c] = (Point){y.need, y.forward + y.backward};
-            least = y.need < least ? y.need : least;
-            most = c ? most : y.need;
-        }
-        for (int step = 0; step < 4; step++) {
-            for (int d = 0; d < 8; d++)
-                limit[d] = least + (most - least) * step / 4;
-            Ns time = INT64_MAX;
-            for (int c = 0; c < 1 << own.n; c++)
-                if (all[c].need <= limit[0] && all[c].time < time)
-                    time = all[c].time;
-            const Price *y = price_best(prices_open(&w->p, limit), 0, last, chunk);
-            runs++;
-            missed += !y->fits;
-            double gap = y->fits ? (double)(y->forward + y->backward - time) / (double)time : 0;
-            sum += gap;
-            best += y->fits && gap == 0;
-            worst = gap > worst ? gap : worst;
-        }
+    Searched s = {0};
+    while (s.runs < (getenv("SLOW") ? 1000 : 40)) {
+        void *mark = mem_mark();
+        search_world(&s);
+        mem_release(mark);
     }
-    printf("  searched: %d runs, %d best, %d missed, %.2f %% off on average, %.2f %% at worst\n", runs, best, missed,
-           100 * sum / runs, 100 * worst);
+    printf("  searched: %d runs, %d best, %d missed, %.2f %% off on average, %.2f %% at worst\n", s.runs, s.best, s.missed,
+           100 * s.sum / s.runs, 100 * s.worst);
+    check(2 * s.best > s.runs && s.sum / s.runs < 0.01 && s.missed * 4 < s.runs, "searched: %d of %d best, %d missed", s.best,
+          s.runs, s.missed);
 }
 
 /* ---- replicas: gradients of another one visit before the update ---------------------------------------------------- */

@@ -49,6 +49,7 @@ static void test_closed_forms(void)
     for (int p = 1; p <= 8; p++)
         for (int m = 1; m <= 32; m++)
             for (int k = 0; k < 2; k++) {
+                void *mark = mem_mark();
                 const char *schedule = k ? "1f1b" : "gpipe";
                 World *w = simulate(schedule, p, m, 0, RECOMPUTE_NONE);
                 check(units(w) == 4 * 3 * (m + p - 1), "%s p=%d m=%d: %lld quarters", schedule, p, m,
@@ -57,6 +58,7 @@ static void test_closed_forms(void)
                     check(order_flight(&w->p, i) == (k ? least(m, p - i) : m), "%s p=%d m=%d: %d in flight on %d",
                           schedule, p, m,
                           order_flight(&w->p, i), i);
+                mem_release(mark);
             }
 }
 
@@ -66,6 +68,7 @@ static void test_lists(void)
     for (int p = 1; p <= 8; p++)
         for (int m = 1; m <= 20; m++)
             for (int k = 0; k < 2; k++) {
+                void *mark = mem_mark();
                 World *w = chain(p, m, false), *v = chain(p, m, false);
                 int differ = 0;
                 set_plan(w, k ? "1f1b" : "gpipe", p);
@@ -81,6 +84,7 @@ static void test_lists(void)
                                   || w->p.dev.at[d].order.at[i].kind != v->p.dev.at[d].order.at[i].kind
                                   || w->p.dev.at[d].order.at[i].mb != v->p.dev.at[d].order.at[i].mb;
                 check(differ == 0, "p=%d m=%d: %d actions of the list differ", p, m, differ);
+                mem_release(mark);
             }
 }
 
@@ -139,6 +143,7 @@ static void test_replicas(void)
         for (int r = 1; r <= g; r *= 2)
             for (int size = 1; size <= 3; size++)
                 for (int stages = 1; stages <= 3; stages++) {
+                    void *mark = mem_mark();
                     World *w = chain(stages, g * size, false);
                     Bytes *limit = alloc(sizeof *limit * (size_t)(r * stages));
                     for (int d = 0; d < r * stages; d++)
@@ -157,13 +162,15 @@ static void test_replicas(void)
                               sum[d * 8], want);
                     check(units(w) == 4 * 3 * (g / r * size + stages - 1), "g=%d r=%d stages=%d: %lld quarters", g, r, stages,
                           (long long)units(w));
+                    mem_release(mark);
                 }
 }
 
 /* Random maps: legal lists, and the whole of the step after them. */
 static void test_maps(void)
 {
-    for (int number = 0; number < 400; number++) {
+    void *mark = mem_mark();
+    for (int number = 0; number < 400; mem_release(mark), number++) {
         World *w = random_graph(6 + dice(8));
         int devices = 1 + dice(3), chunks = devices + dice(7 - devices);
         Bytes limit[4] = {INT64_MAX / 4, INT64_MAX / 4, INT64_MAX / 4, INT64_MAX / 4};
@@ -188,7 +195,8 @@ static void test_maps(void)
 /* Identical jobs through unequal stages: sum f + sum b + (m-1)(max f + max b). */
 static void test_gpipe_exact(void)
 {
-    for (int number = 0; number < 300; number++) {
+    void *mark = mem_mark();
+    for (int number = 0; number < 300; mem_release(mark), number++) {
         int p = 1 + dice(6), m = 1 + dice(12);
         Ns f[8], b[8], sum = 0, most_f = 0, most_b = 0;
         for (int i = 0; i < p; i++) {
@@ -215,11 +223,13 @@ static void test_latency(void)
     backward_units = two;
     for (int p = 2; p <= 6; p++)
         for (int c = 0; c <= 8; c++) {
+            void *mark = mem_mark();
             Ns few = units(simulate("1f1b", p, 4 * p, c, RECOMPUTE_NONE)),
                 many = units(simulate("1f1b", p, 8 * p, c, RECOMPUTE_NONE));
             check(many - few == 4 * (12 * p + 2 * c * (p - 1)),
                   "1f1b p=%d latency %d/4: %lld quarters for %d micro-batches", p, c,
                   (long long)(many - few), 4 * p);
+            mem_release(mark);
         }
 }
 
@@ -232,16 +242,19 @@ static void test_recompute(void)
     backward_units = two;
     for (int p = 1; p <= 8; p++)
         for (int m = 1; m <= 32; m++) {
+            void *mark = mem_mark();
             World *w = simulate("1f1b", p, m, 0, RECOMPUTE_FULL);
             check(w->p.bound / UNIT == 4 * m + 3 * (p - 1), "full p=%d m=%d: a bound of %lld ns", p, m, (long long)w->p.bound);
             check(units(w) == 4 * (4 * m + 3 * (p - 1)), "full p=%d m=%d: %lld quarters", p, m, (long long)units(w));
+            mem_release(mark);
         }
 }
 
 /* Random graphs with skips over a slow wire: two ways to the same times. */
 static void test_wire(void)
 {
-    for (int number = 0; number < 200; number++) {
+    void *mark = mem_mark();
+    for (int number = 0; number < 200; mem_release(mark), number++) {
         World *w = random_graph(4 + dice(8));
         Bytes limit[4] = {INT64_MAX / 4, INT64_MAX / 4, INT64_MAX / 4, INT64_MAX / 4};
         set_times(w, some_ns);
@@ -314,7 +327,8 @@ static void test_duplex(void)
 /* Random graphs over wires of which some are shared: the checker agrees. */
 static void test_shared(void)
 {
-    for (int number = 0; number < 200; number++) {
+    void *mark = mem_mark();
+    for (int number = 0; number < 200; mem_release(mark), number++) {
         World *w = random_graph(4 + dice(8));
         Bytes limit[4] = {INT64_MAX / 4, INT64_MAX / 4, INT64_MAX / 4, INT64_MAX / 4};
         set_times(w, some_ns);

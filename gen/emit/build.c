@@ -168,7 +168,7 @@ void emit_build(Out *o, const Plan *p, const char *prefix)
                       size_text(p->dev.at[d].limit), size_text(p->dev.at[d].bound));
     Fill fill[] = {
         {"model", p->g->name}, {"version", DPGEN_VERSION}, {"prefix", prefix}, {"key", p->key}, {"isa", isa_flags(p)},
-        {"objects", objects(p, &files)}, {"stages", strf("%d", p->devices)}, {"schedule", p->schedule},
+        {"objects", objects(p, &files)}, {"stages", strf("%d", p->devices)}, {"schedule", order_name(p)},
         {"transport", p->m->plan.transport}, {"kernels", emit_kernels(p)}, {"memory", memory},
         {"cc", mpi ? "mpicc" : "cc"}, {"openmp", threaded(p) ? "-fopenmp" : ""},
         {"libs", fast(p) ? "-ldnnl -lm -lpthread" : "-lpthread"}, {"real", p->g->compute == BF16 ? "-DREAL_BF16" : ""},

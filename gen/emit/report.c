@@ -91,7 +91,7 @@ static void print_schedule(FILE *f, const Plan *p)
 {
     fprintf(f, "<h2>Schedule</h2>\n<p>%s, predicted step %.3f ms (%s). Blue forward, orange backward, pale recomputation, "
             "green update; the number is the micro-batch.%s</p>\n<svg width=\"%d\" height=\"%d\">\n",
-            p->schedule, (double)p->step / 1e6, strf("%s costs", p->c->how),
+            order_name(p), (double)p->step / 1e6, strf("%s costs", p->c->how),
             p->host.n ? " Below: copies to the host, and back." : "", WIDE + LEFT, ROW * p->devices + 4);
     for (int d = 0; d < p->devices; d++) {
         fprintf(f, "<text x=\"0\" y=\"%d\">stage %d</text>\n", d * ROW + 17, d);

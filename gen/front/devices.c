@@ -432,6 +432,15 @@ static void replicas_end(Model *m)
             "plan.replicas: %lld gradient group%s cannot be dealt out to %d replicas", (long long)g, g > 1 ? "s" : "", r);
 }
 
+/* What the warm-up of the schedule is chosen for. */
+static void warmup_end(const PlanSpec *p, Loc at)
+{
+    if (strcmp(p->schedule, "1f1b") && strcmp(p->schedule, "auto"))
+        bad(at, "--schedule 1f1b", "plan.warmup is of schedule 1f1b; %s has one warm-up", p->schedule);
+    else if (p->chunks > 1 || p->map.n)
+        bad(at, "warmup: A", "plan.warmup: stages of several chunks have one warm-up");
+}
+
 /* auto is 1 to all devices, or what the cuts say. */
 static void stages_end(Model *m, Loc at)
 {
@@ -465,6 +474,7 @@ void model_plan(Model *m, Node *node)
         { "map", read_map, AT(map), 0, 0, NULL },
         { "replicas", read_replicas, 0, 1, MOST_REPLICAS, NULL },
         { "schedule", read_built, AT(schedule), 0, 7, SCHEDULES },
+        { "warmup", read_choice, AT(warmup), 0, 0, "A B auto" },
         { "transport", read_word, AT(transport), 0, 0, "local mpi" },
         { "planner", read_word, AT(planner), 0, 0, PLANNERS },
         { "recompute", read_recompute, 0, 0, 0, NULL },
@@ -481,6 +491,7 @@ void model_plan(Model *m, Node *node)
         section(m, node, "plan", fields, COUNT(fields), p);
     const Node *stages = node_get(node, "stages"), *chunks = node_get(node, "chunks");
     const Node *replicas = node_get(node, "replicas");
+    const Node *warmup = node_get(node, "warmup");
     p->replicas_at = replicas ? replicas->loc : p->loc;
     if (p->replicas > 1)
         replicas_end(m);
@@ -490,5 +501,7 @@ void model_plan(Model *m, Node *node)
              m->train.groups > 1 ? "s" : "");
     if (p->map.n)
         map_end(p, chunks ? chunks->loc : (Loc){ 0, 0, 0 });
+    if (warmup && p->warmup != WARMUP_A)
+        warmup_end(p, warmup->loc);
     stages_end(m, stages ? stages->loc : p->loc);
 }

@@ -19,7 +19,8 @@
  * none, and slack that is shorter on one side lets 1F1B, with a skip over all stages, wait in a circle.
  *
  * The slack of one computation on either side is what keeps a rendezvous from stalling a balanced pipeline; it
- * costs one boundary buffer.  With values that skip over several stages of a deep pipeline it may not be enough: the
+ * costs one boundary buffer.  Lists that hold spare micro-batches to hide slow messages get two (order_slack), and one more
+ * buffer a side.  With values that skip over several stages of a deep pipeline it may not be enough: the
  * sender of one waits for a receive that is posted behind a computation that waits for the sender.  Then sends get twice as
  * much, until nobody waits in a circle; without any waits for sends there is none, for computations depend on each other in
  * no circle.  More slack for speed is a planning decision that a schedule would have to price.
@@ -53,6 +54,7 @@ typedef struct {
     Actions *out;
     bool busy[256];             /* request numbers */
     int requests;
+    int ahead;                  /* computations that a receive is posted before its reader */
     int slack;                  /* computations until a send is waited for */
     bool eval;
     Lane *lane;                 /* by sender: what this device receives */
@@ -492,10 +494,8 @@ static void put_head(Comm *c)
     }
 }
 
-static void put_compute(Comm *c, const Action *k, const Ints *now, const Action *next, const Ints *ahead, const Backward *back)
+static void put_compute(Comm *c, const Action *k, const Ints *now, const Backward *back)
 {
-    for (int i = 0; next && i < ahead->n; i++)
-        post(c, ahead->at[i], next->mb);
     wait_sends(c, c->slack);
     for (int i = 0; i < c->sent.n; i++)
         c->sent.at[i].age++;
@@ -516,6 +516,18 @@ static void put_compute(Comm *c, const Action *k, const Ints *now, const Action 
         put_sends(c, k);
 }
 
+/* The receives of all that comes up to `ahead` computations behind the one at j; so many are posted, and then. */
+static int post_ahead(Comm *c, const Actions *order, const Ints *first, int j, int posted)
+{
+    int end = j + 1;
+    for (int n = 0; n < c->ahead && end < order->n; end++)
+        n += order->at[end].kind != K_FOLD;
+    for (; posted < end; posted++)
+        for (int i = 0; i < first[posted].n; i++)
+            post(c, first[posted].at[i], order->at[posted].mb);
+    return posted;
+}
+
 static void step_list(Comm *c, const Backward *back)
 {
     const Actions *order = &c->p->dev.at[c->device].order;
@@ -523,21 +535,16 @@ static void step_list(Comm *c, const Backward *back)
     for (int j = 0; j < order->n; j++)
         *PUSH(&first) = arrivals(c, &order->at[j]);
     put_head(c);
-    for (int i = 0; order->n > 0 && i < first.at[0].n; i++)
-        post(c, first.at[0].at[i], order->at[0].mb);
-    for (int j = 0; j < order->n; j++) {
+    for (int j = 0, posted = 0; j < order->n; j++) {
         const Action *k = &order->at[j];
-        int next = j + 1;
-        while (next < order->n && order->at[next].kind == K_FOLD)
-            next++;
-        bool more = next < order->n;
-        if (k->kind == K_FOLD)
+        if (k->kind == K_FOLD) {
             put(c, *k);
-        else if (k->kind == K_MERGE)
+        } else if (k->kind == K_MERGE) {
             put_merge(c, k);
-        else
-            put_compute(c, k, &first.at[j], more ? &order->at[next] : NULL, more ? &first.at[next] : NULL,
-                        k->chunk >= 0 ? &back[k->chunk] : NULL);
+        } else {
+            posted = post_ahead(c, order, first.at, j, posted);
+            put_compute(c, k, &first.at[j], k->chunk >= 0 ? &back[k->chunk] : NULL);
+        }
     }
     put_update_messages(c, 3);
     wait_sends(c, 0);
@@ -557,7 +564,7 @@ static void eval_list(Comm *c)
         Ints now = arrivals(c, &k);
         for (int i = 0; i < now.n; i++)
             post(c, now.at[i], 0);
-        put_compute(c, &k, &now, NULL, NULL, NULL);
+        put_compute(c, &k, &now, NULL);
     }
     wait_sends(c, 0);
     put(c, blank(K_END));
@@ -623,7 +630,7 @@ int comm(Plan *p)
     find_messages(&c);
     find_update_messages(&c);
     find_merges(&c);
-    c.slack = 1;
+    c.ahead = c.slack = order_slack(p);
     for (write_lists(&c, back); stuck(p) && c.slack < MOST_SLACK; write_lists(&c, back))
         c.slack *= 2;
     for (int d = 0; d < p->devices; d++)

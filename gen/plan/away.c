@@ -271,8 +271,8 @@ static Bytes most_beside(Live *x, struct Ways *w, const Border *b)
     Bytes most = 0, now = 0, before = 0;
     for (int i = 0; i < beats->n; i++) {
         const Moment *m = &beats->at[i].m;
-        int from = w->first.at[i], kind = m->now == FORWARD ? 0 : m->before == OWN ? 2 : 1;
-        Bytes rest = m->rest * x->load.saved + b->out[m->before] + b->in[m->after];
+        int from = w->first.at[i], kind = m->now == FORWARD ? 0 : moment_own(m) ? 2 : 1;
+        Bytes rest = m->rest * x->load.saved + moment_flying(m, b);
         Bytes between = rest + (m->now == BACKWARD ? x->load.saved : 0) + b->in[m->now] + b->out[m->second];
         Bytes begun = before + (from < w->beside.n ? w->beside.at[from] : 0);
         begun = between + (begun > before ? begun : before);

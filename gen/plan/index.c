@@ -131,7 +131,8 @@ static void add_moment(Moments *list, Moment m)
 {
     for (int i = 0; i < list->n; i++) {
         Moment *y = &list->at[i];
-        if (y->now == m.now && y->before == m.before && y->second == m.second && y->after == m.after) {
+        bool sent = y->before == m.before && y->middle == m.middle && y->second == m.second;
+        if (sent && y->now == m.now && y->after == m.after && y->later == m.later) {
             y->rest = m.rest > y->rest ? m.rest : y->rest;
             return;
         }
@@ -145,35 +146,54 @@ static bool passes(const Action *k, int overlap)
     return k->kind == K_FOLD || (overlap && k->kind != K_F && k->kind != K_B && k->kind != K_I);
 }
 
+static bool same(const Action *a, const Action *b)
+{
+    return a->mb == b->mb && a->step == b->step;
+}
+
+/* The computation `back` before the one at hand, was[0] being the last one. */
+static int past(const Action *const *was, int back, const Action *now, int chunk)
+{
+    int kind = was[back] ? kind_of(was[back], chunk) : NONE;
+    for (int i = 0; kind == FORWARD && i < back; i++)
+        if (kind_of(was[i], chunk) == BACKWARD && same(was[i], was[back]))
+            return GONE;
+    return kind == FORWARD && kind_of(now, chunk) == BACKWARD && same(now, was[back]) ? OWN : kind;
+}
+
+/* The computation so many behind that at i. */
+static int coming(const Actions *run, int i, int ahead, int overlap, int chunk)
+{
+    for (i++; i < run->n; i++)
+        if (!passes(&run->at[i], overlap) && --ahead == 0)
+            return kind_of(&run->at[i], chunk);
+    return NONE;
+}
+
 /* What the list of a chunk's device says: how many micro-batches rest while it computes between what. */
 static void find_moments(Live *x, int chunk)
 {
     int device = x->p->chunk_device.at[chunk], overlap = order_overlap(x->p);
     const Actions *step = &x->p->dev.at[device].order;
     Actions run = overlap ? order_run(x->p, step, overlap + 2) : *step;
-    const Action *last = NULL;
-    Moment m = {0};
+    const Action *was[3] = {NULL, NULL, NULL};
+    bool two = order_slack(x->p) == 2;
+    int rest = 0;
     x->delay[chunk] = order_delay(x->p, chunk);
     x->steps[chunk] = order_steps(x->p, device);
     x->levels[chunk] = order_accumulators(x->p) * (order_holds(x->p, device) ? 2 : 1);
     for (int i = 0; i < run.n; i++) {
         const Action *k = &run.at[i];
-        int after = i + 1;
         if (passes(k, overlap))
             continue;
-        while (after < run.n && passes(&run.at[after], overlap))
-            after++;
-        m.now = kind_of(k, chunk);
-        m.after = after < run.n ? kind_of(&run.at[after], chunk) : NONE;
-        m.rest -= m.now == BACKWARD;
-        bool same = last && last->mb == k->mb && last->step == k->step && m.before == FORWARD && m.now == BACKWARD;
-        m.before = same ? OWN : m.before;
+        Moment m = {.now = kind_of(k, chunk), .before = past(was, 0, k, chunk), .second = past(was, 1 + two, k, chunk),
+                    .middle = two ? past(was, 1, k, chunk) : NONE, .after = coming(&run, i, 1, overlap, chunk),
+                    .later = two ? coming(&run, i, 2, overlap, chunk) : NONE};
+        m.rest = rest -= m.now == BACKWARD;
         add_moment(&x->moment[chunk], m);
         *PUSH(&x->beat[chunk]) = (Beat){k->mb, m};
-        m.rest += m.now == FORWARD;
-        m.second = same ? GONE : m.before;
-        m.before = m.now;
-        last = k;
+        rest += m.now == FORWARD;
+        was[2] = was[1], was[1] = was[0], was[0] = k;
     }
 }
 

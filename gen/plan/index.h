@@ -9,8 +9,10 @@
 enum { NONE, FORWARD, BACKWARD, OWN, GONE, KINDS };
 
 /* A computation between others, and how many micro-batches have been forward and not backward, at most, without its own.
- * A forward before it is of its own micro-batch (OWN), of one that has been backward since (GONE), or of another one. */
-typedef struct { int now, before, second, after, rest; } Moment;
+ * A forward before it is of its own micro-batch (OWN), of one that has been backward since (GONE), or of another one.  Sends of
+ * the one before are under way, those of `second` are waited for now, receives of the one after are posted; where messages have
+ * the slack of two computations (order_slack), also those of `middle`, which then stands between these two, and of `later`. */
+typedef struct { int now, before, middle, second, after, later, rest; } Moment;
 typedef VEC(Moment) Moments;
 
 /* Of a device's list, what messages wait for, one after another. */
@@ -69,6 +71,18 @@ struct Live {
     int *place;                 /* by tensor: in Live.made */
     struct Replay *replay;
 };
+
+/* Backward of a micro-batch whose own forward still sends. */
+static inline bool moment_own(const Moment *m)
+{
+    return m->before == OWN || m->middle == OWN;
+}
+
+/* Messages that are under way all through it. */
+static inline Bytes moment_flying(const Moment *m, const Border *b)
+{
+    return b->out[m->before] + b->out[m->middle] + b->in[m->after] + b->in[m->later];
+}
 
 static inline Bytes index_align(Bytes n)
 {

@@ -315,8 +315,8 @@ Bytes live_moments(const Live *x, int chunk, const Border *b, const Bytes *alive
     Bytes most = 0;
     for (int i = 0; i < x->moment[chunk].n; i++) {
         const Moment *m = &x->moment[chunk].at[i];
-        Bytes flying = b->out[m->before] + b->in[m->after], own = m->now == BACKWARD ? saved : 0;
-        Bytes within = alive[m->before == OWN && alive[OWN] ? OWN : m->now];
+        Bytes flying = moment_flying(m, b), own = m->now == BACKWARD ? saved : 0;
+        Bytes within = alive[moment_own(m) && alive[OWN] ? OWN : m->now];
         Bytes between = own + b->in[m->now] + b->out[m->second];
         Bytes bytes = m->rest * saved + flying + (within > between ? within : between);
         most = bytes > most ? bytes : most;

@@ -273,6 +273,15 @@ static void try_schedule(Doctor *x)
     }
 }
 
+/* Fewer micro-batches in flight. */
+static void try_warmup(Doctor *x)
+{
+    Model *v = variant(x->m);
+    v->plan.warmup = WARMUP_A;
+    if (x->m->plan.warmup == WARMUP_B && fits(x, v))
+        promise(x, "--set plan.warmup=A");
+}
+
 /* The same samples in smaller pieces: other sums, so another numeric key. */
 static void try_batch(Doctor *x, bool drop)
 {
@@ -316,6 +325,7 @@ static void try_remedies(Doctor *x, Bytes need)
     int before = x->found;
     try_recompute(x);
     try_schedule(x);
+    try_warmup(x);
     try_stages(x);
     try_batch(x, false);
     if (x->found == before)

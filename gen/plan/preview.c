@@ -9,8 +9,8 @@
  * Method: the same event simulation, over the ordered lists alone.  A forward or backward is one computation of the time
  * its chunk was priced with; all that one chunk sends another for one micro-batch is one message.  The rules are those of
  * comm.c and sim.c: a receive is posted one computation ahead, a transfer starts when both sides have begun it and the
- * wire is free, a send is waited for after one more computation, what is made again runs before the gradient is waited
- * for.  Then the update of each device.
+ * wire is free, a send is waited for after one more computation (two of either where order_slack says so), what is made
+ * again runs before the gradient is waited for.  Then the update of each device.
  *
  * Where devices would wait for each other in a circle, sends are not waited for at all; comm.c then is more patient too.
  *
@@ -30,7 +30,8 @@ typedef struct {                /* what one chunk sends another for each micro-b
     int from_device, to_device;
 } Pipe;
 
-typedef struct { Ns sent, posted, wire, end; } Message;     /* sent, posted, end: -1: not yet; wire: how long */
+/* sent, posted, end: -1: not yet; wire: how long; beat: computations its sender had done */
+typedef struct { Ns sent, posted, wire, end; int beat; } Message;
 typedef VEC(Message *) Messages;
 typedef struct { Messages queue; int ended; Ns free; } Lane;        /* from one device to another, in order */
 
@@ -43,8 +44,9 @@ struct Preview {
     Message *message;           /* [pipe * m + micro-batch] */
     int room;                   /* pipes that `message` has room for */
     Lane *lane;                 /* [from * devices + to] */
-    Messages *sent;             /* by device: sends of the last two computations */
-    int *older;                 /* by device: so many of them are of the one before the last */
+    Messages *sent;             /* by device: sends that are not yet waited for */
+    int *beat;                  /* by device: computations that are done */
+    int slack;                  /* order_slack() */
     int *next;                  /* by device */
     bool *posted;               /* by device: receives of action `next` are */
     bool patient;               /* sends are not waited for */
@@ -136,6 +138,7 @@ static void send(Preview *v, int device, const Action *a)
         const Pipe *k = &v->pipe.at[out->at[i]];
         Message *x = &v->message[out->at[i] * v->x->m + a->mb];
         x->sent = v->now[device];
+        x->beat = v->beat[device];
         x->wire = cost_wire(v->p->c, device, k->to_device, k->bytes);
         *PUSH(&v->lane[device * v->p->devices + k->to_device].queue) = x;
         *PUSH(&v->sent[device]) = x;
@@ -143,15 +146,25 @@ static void send(Preview *v, int device, const Action *a)
     }
 }
 
-/* When the sends of the computation before the last are through; -1: not known yet. */
-static Ns sends_end(const Preview *v, int device)
+/* Sends that are waited for now: slack + 1 computations old, as all older ones have been waited for. */
+static int old_sends(const Preview *v, int device)
+{
+    const Messages *s = &v->sent[device];
+    int n = 0;
+    while (n < s->n && s->at[n]->beat + v->slack < v->beat[device])
+        n++;
+    return n;
+}
+
+/* When they are through; -1: not known yet. */
+static Ns sends_end(const Preview *v, int device, int old)
 {
     Ns end = v->now[device];
-    const Messages *s = &v->sent[device];
-    for (int i = 0; i < v->older[device] && !v->patient; i++) {
-        if (s->at[i]->end < 0)
+    for (int i = 0; i < old && !v->patient; i++) {
+        const Message *k = v->sent[device].at[i];
+        if (k->end < 0)
             return -1;
-        end = later(end, s->at[i]->end);
+        end = later(end, k->end);
     }
     return end;
 }
@@ -184,10 +197,12 @@ static Ns length(const Preview *v, const Action *a)
     }
 }
 
-static const Action *computation(const Actions *list, int from)
+/* The computation so many behind that at `from`; NULL: the update is there. */
+static const Action *computation(const Actions *list, int from, int behind)
 {
-    while (from < list->n && list->at[from].kind == K_FOLD)
-        from++;
+    for (; from < list->n; from++)
+        if (list->at[from].kind != K_FOLD && behind-- == 0)
+            break;
     return from < list->n && list->at[from].mb >= 0 ? &list->at[from] : NULL;
 }
 
@@ -195,19 +210,20 @@ static const Action *computation(const Actions *list, int from)
 static bool compute(Preview *v, int device, const Action *a)
 {
     const Actions *list = &v->p->dev.at[device].order;
-    const Action *ahead = computation(list, v->next[device] + 1);
+    const Action *ahead = computation(list, v->next[device], v->slack);
+    int old = old_sends(v, device);
     if (!v->posted[device] && ahead)
         post(v, device, ahead);
     v->posted[device] = true;
-    Ns start = sends_end(v, device), ready = start < 0 ? -1 : arrivals(v, a, start + early_of(v, a));
+    Ns start = sends_end(v, device, old), ready = start < 0 ? -1 : arrivals(v, a, start + early_of(v, a));
     if (ready < 0)
         return false;
     Messages *s = &v->sent[device];
-    int recent = s->n - v->older[device];
-    memmove(s->at, s->at + v->older[device], sizeof *s->at * (size_t)recent);
-    s->n = v->older[device] = recent;
+    memmove(s->at, s->at + old, sizeof *s->at * (size_t)(s->n - old));
+    s->n -= old;
     v->now[device] = ready + length(v, a);
     send(v, device, a);
+    v->beat[device]++;
     v->posted[device] = false;
     return true;
 }
@@ -230,7 +246,7 @@ static bool run_device(Preview *v, int d)
 Preview *preview_open(const Facts *x)
 {
     Preview *v = alloc(sizeof *v);
-    *v = (Preview){.x = x, .p = x->q->p};
+    *v = (Preview){.x = x, .p = x->q->p, .slack = order_slack(x->q->p)};
     size_t devices = (size_t)v->p->devices, chunks = (size_t)x->chunks;
     v->chunk = alloc(sizeof(int) * (size_t)x->n);
     v->seen = alloc(sizeof(int) * devices);
@@ -238,7 +254,7 @@ Preview *preview_open(const Facts *x)
     v->out = alloc(sizeof(Ints) * 2 * chunks);
     v->lane = alloc(sizeof *v->lane * devices * devices);
     v->sent = alloc(sizeof *v->sent * devices);
-    v->older = alloc(sizeof *v->older * devices);
+    v->beat = alloc(sizeof *v->beat * devices);
     v->next = alloc(sizeof *v->next * devices);
     v->posted = alloc(devices);
     v->now = alloc(sizeof(Ns) * devices);
@@ -258,13 +274,13 @@ static void start(Preview *v, const int *last, const Price *const *price)
         v->message = alloc(sizeof *v->message * (size_t)x->m * (size_t)v->room);
     }
     for (int64_t i = 0; i < x->m * v->pipe.n; i++)
-        v->message[i] = (Message){-1, -1, 0, -1};
+        v->message[i] = (Message){-1, -1, 0, -1, 0};
     for (int i = 0; i < v->p->devices * v->p->devices; i++) {
         v->lane[i].queue.n = v->lane[i].ended = 0;
         v->lane[i].free = 0;
     }
     for (int d = 0; d < v->p->devices; d++) {
-        v->sent[d].n = v->older[d] = v->next[d] = 0;
+        v->sent[d].n = v->beat[d] = v->next[d] = 0;
         v->now[d] = 0;
         v->posted[d] = false;
     }
@@ -294,9 +310,11 @@ static bool run(Preview *v)
 {
     bool done = true;
     for (int d = 0; d < v->p->devices; d++) {
-        const Action *a = computation(&v->p->dev.at[d].order, 0);
-        if (a)
-            post(v, d, a);
+        for (int n = 0; n < v->slack; n++) {
+            const Action *a = computation(&v->p->dev.at[d].order, 0, n);
+            if (a)
+                post(v, d, a);
+        }
     }
     for (bool moved = true; moved;) {
         moved = false;

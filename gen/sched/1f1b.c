@@ -2,15 +2,28 @@
  *
  * 1f1b.c: one forward, one backward, with a flush at the end of the step.
  *
- * Source: Narayanan et al., Memory-Efficient Pipeline-Parallel DNN Training, 2021 (PipeDream-Flush); Fan et al.,
- * DAPPLE, 2021, policy A.  Device i runs min(p-1-i, m) forwards, then pairs of forward and backward, then the backwards
- * left.
+ * Source: Narayanan et al., Memory-Efficient Pipeline-Parallel DNN Training, 2021 (PipeDream-Flush); Fan et al., DAPPLE: A
+ * Pipelined Data Parallel Approach for Training Large Models, 2021, section 3.3, warm-up policies A and B.  Device i runs some
+ * forwards, then pairs of forward and backward, then the backwards left.  How many forwards go first is the plan's to choose
+ * (plan.warmup), for it trades memory against messages:
  *
- * Time with equal stages: (m+p-1)(f+b), as GPipe.  In flight on device i: min(m, p-i).  No spare micro-batch is held,
- * so a message latency c is paid in the steady state: f + b + 2c(p-1)/p per micro-batch.  Any p and m.  Several chunks
- * a device: list.c.
+ *   A   p-1-i: in flight min(m, p-i), the least that keeps equal stages busy.  No spare micro-batch is held, so a message of
+ *       time c is paid in the steady state: f + b + 2c(p-1)/p a micro-batch
+ *   B   2(p-1-i): in flight min(m, 2(p-i)-1).  A message has the time of half a pair: f + b a micro-batch while 2c <= f + b
+ *
+ * DAPPLE takes B where "communication is comparable to computation"; Megatron-LM and DeepSpeed know A alone, and their users
+ * on slow networks are told to take fewer stages.  Here both are laid out and simulated where plan.warmup is auto, and priced
+ * in bytes from the list as any other.  B needs receives that are posted early enough: order_slack().
+ *
+ * Time with equal stages and no messages: (m+p-1)(f+b), as GPipe, under both.  Any p and m.  Backward is ascending, so the bits
+ * are those of any synchronous schedule.  Several chunks a device: list.c, which knows A alone.
  */
 #include "sched.h"
+
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
 
 int schedule_1f1b(Plan *p)
 {
@@ -20,7 +33,7 @@ int schedule_1f1b(Plan *p)
         return 0;
     }
     for (int d = 0; d < stages; d++) {
-        int warm = stages - 1 - d < m ? stages - 1 - d : m;
+        int warm = least(m, (p->m->plan.warmup == WARMUP_B ? 2 : 1) * (stages - 1 - d));
         for (int k = 0; k < warm; k++)
             sched_put(p, d, K_F, d, k);
         for (int k = 0; k < m; k++) {

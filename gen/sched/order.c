@@ -159,3 +159,40 @@ int order_flight(const Plan *p, int chunk)
     }
     return most;
 }
+
+/* Forwards stand behind the first backward: the list alternates. */
+static bool alternates(const Plan *p, int chunk)
+{
+    const Actions *list = &p->dev.at[p->chunk_device.at[chunk]].order;
+    bool back = false;
+    for (int i = 0; i < list->n; i++) {
+        if (back && list->at[i].kind == K_F && list->at[i].chunk == chunk)
+            return true;
+        back |= list->at[i].kind == K_B || list->at[i].kind == K_I;
+    }
+    return false;
+}
+
+/* Does a chunk hold more micro-batches than computing keeps busy? */
+static bool spare(const Plan *p, int chunk)
+{
+    return order_flight(p, chunk) > p->chunk_device.n - chunk;
+}
+
+/* One computation is enough where nothing is in flight but what computing needs.  Spare micro-batches are held so that messages
+ * take longer than a forward: (f+b)/2, and a receive that is posted one forward early would begin too late to use them. */
+int order_slack(const Plan *p)
+{
+    for (int c = 0; c < p->chunk_device.n; c++)
+        if (spare(p, c) && alternates(p, c))
+            return 2;
+    return 1;
+}
+
+const char *order_name(const Plan *p)
+{
+    bool more = false;
+    for (int c = 0; c < p->chunk_device.n; c++)
+        more |= spare(p, c);
+    return more && !strcmp(p->schedule, "1f1b") ? "1f1b, warm-up B" : p->schedule;
+}

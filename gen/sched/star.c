@@ -9,8 +9,8 @@
  * their messages both ways as load.  A stage of the g-th group from the end holds g micro-batches.
  *
  * With equal loads t, T = t and links that cost nothing it is 1F1B, p-i in flight on stage i; T = j t needs the j-th part of
- * that, rounded up; links of load t at T = t ask for 2(p-1-i)+1, which is DAPPLE's policy B.  So one rule trades memory
- * against the period in both directions.
+ * that, rounded up; links of load t at T = t ask for 2(p-1-i)+1, which is DAPPLE's policy B (1f1b.c).  So one rule trades
+ * memory against the period in both directions.
  *
  * The papers let the pattern go on for ever; here a step of m micro-batches ends with a flush, as in 1F1B: warm-up of g
  * forwards, then backward and forward in turns.  The bits are those of any synchronous schedule.

@@ -82,7 +82,7 @@ void view_plan(FILE *f, const Plan *p, PlanOf plan_of, void *ctx)
 {
     double rate = p->step ? (double)(p->g->batch * p->g->micro) * 1e9 / (double)p->step : 0;
     const char *width = plan_replicas(p) > 1 ? strf("%d replicas of ", plan_replicas(p)) : "";
-    fprintf(f, "%s: %s, %s%d stages, %" PRId64 " micro-batches of %" PRId64 ", planner %s\n", p->g->name, p->schedule, width,
+    fprintf(f, "%s: %s, %s%d stages, %" PRId64 " micro-batches of %" PRId64 ", planner %s\n", p->g->name, order_name(p), width,
             plan_stages(p), p->g->micro, p->g->batch, p->m->plan.planner);
     fprintf(f, "predicted step %.3f ms (%s), %.1f samples/s", ms(p->step), p->c->how, rate);
     if (p->bound > 0)
@@ -101,7 +101,7 @@ void view_table(FILE *f, const Plan *p)
 {
     const char *width = plan_replicas(p) > 1 ? strf("%d replicas of ", plan_replicas(p)) : "";
     fprintf(f, "%s: %s, %s%d stage(s), %" PRId64 " micro-batches of %" PRId64 "; predicted step %.3f ms (%s)\n", p->g->name,
-           p->schedule, width, plan_stages(p), p->g->micro, p->g->batch, (double)p->step / 1e6, p->c->how);
+           order_name(p), width, plan_stages(p), p->g->micro, p->g->batch, (double)p->step / 1e6, p->c->how);
     fprintf(f, "  %5s  %9s  %-40s  %-11s  %-11s  %-6s  %-11s  %s\n",
            "stage", "operators", "first .. last", "arena", "bound", "gap", "limit", "busy");
     for (int d = 0; d < p->devices; d++) {
