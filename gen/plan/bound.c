@@ -49,10 +49,7 @@ Share bound_share(const Facts *x, int chunk, int first, int last)
 
 Ns bound_transfer(const Facts *x, int chunk, int cut)
 {
-    if (chunk + 1 >= x->chunks)
-        return 0;
-    const int *device = x->q->p->chunk_device.at;
-    return device[chunk] == device[chunk + 1] ? 0 : cost_wire(x->q->p->c, device[chunk], device[chunk + 1], x->cross[cut]);
+    return x->transfer[chunk][cut];
 }
 
 Ns bound_chunk(const Facts *x, int chunk, int first, int last, Ns time, Ns head, Ns path)

@@ -193,6 +193,21 @@ static void find_loads(Facts *x)
     sum_up(x->load, x->n);
 }
 
+static void find_transfers(Facts *x)
+{
+    const Ints *device = &x->q->p->chunk_device;
+    const Cost *c = x->q->p->c;
+    Ns *none = alloc(sizeof(Ns) * (size_t)x->n);
+    for (int s = 0; s < x->chunks; s++) {
+        x->transfer[s] = none;
+        if (s + 1 == x->chunks || device->at[s] == device->at[s + 1])
+            continue;
+        x->transfer[s] = alloc(sizeof(Ns) * (size_t)x->n);
+        for (int i = 0; i < x->n; i++)
+            x->transfer[s][i] = cost_wire(c, device->at[s], device->at[s + 1], x->cross[i]);
+    }
+}
+
 /* ---- the lists --------------------------------------------------------------------------------------------------- */
 
 static void read_lists(Facts *x)
@@ -225,6 +240,7 @@ Facts *facts_of(const Question *q)
     x->source = alloc(sizeof(Hops) * n);
     x->target = alloc(sizeof(Hops) * n);
     x->cross = alloc(sizeof(Bytes) * n);
+    x->transfer = alloc(sizeof(Ns *) * (size_t)q->chunks);
     x->load = alloc(sizeof(Ns) * (n + 1));
     x->warm = alloc(sizeof(int) * (size_t)q->chunks);
     x->cool = alloc(sizeof(int) * (size_t)q->chunks);
@@ -237,6 +253,7 @@ Facts *facts_of(const Question *q)
         sum_times(x, k);
     find_edges(x);
     find_crossings(x);
+    find_transfers(x);
     find_loads(x);
     read_lists(x);
     find_hops(x);

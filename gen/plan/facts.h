@@ -26,6 +26,7 @@ typedef struct {
     Ns **time, **forward, **back, **weight;     /* [class][i]: of operators 0..i-1: all, forward, backward, W of it */
     Hops *source, *target;      /* by forward operator: those it reads of, those that its gradients go to; all before it */
     Bytes *cross;               /* by operator: bytes that cross a cut after it, both ways */
+    Ns **transfer;              /* [chunk][i]: of them, from that chunk to the next; 0 behind the last and on one device */
     VEC(Edge) edge;             /* by tensor; of one tensor forward readers first */
     int *warm, *cool;           /* by chunk: its forwards before its first backward, its backwards after its last forward */
     Ns *load;                   /* [i]: of data inputs that operators 0..i-1 read first, for every micro-batch */
