@@ -20,14 +20,18 @@
  * is made again lives side by side, so the prefix is looked for in STEPS strides before it is bisected.
  *
  * What this leaves on the table, and `fates.c` does not: it never takes back a choice that later ones made needless, and
- * its free time knows of no other stage's messages.  Cost: n choices of n prices for n candidates, and STEPS + log n
- * replays of the stage.
+ * its free time knows of no other stage's messages.  Cost: n choices among n candidates, whose time to be made again is
+ * found anew only if a choice touched what it was found from; and STEPS + log n replays of the stage.
  */
 #include "capuchin.h"
 
 #include <stdlib.h>
 
 enum { STEPS = 16 };
+
+typedef struct { int tensor; int fate; } Pick;
+typedef struct { int tensor; Bytes bytes; Ns free, copy; } Item;
+typedef struct { Item *item; int n; Pick *pick; int picks; Ns booked; } Order;
 
 struct Capuchin {
     const Question *q;
@@ -39,12 +43,12 @@ struct Capuchin {
     Ns *before, *behind;        /* by operator: time of the stage's forward up to it; of its backward from the end to it */
     int *fate;                  /* the caller's */
     bool *again;                /* by operator: made again */
-    Ints todo;
+    Ints todo, made;            /* operators to look at; found to be made again */
+    Order order;
+    Ns *make;                   /* by tensor: the time to make it again, as things stand; -1: not known */
+    Ints *known;                /* by operator: tensors whose time was found by looking at it */
+    Ints *readers;              /* by tensor: forward operators */
 };
-
-typedef struct { int tensor; int fate; } Pick;
-typedef struct { int tensor; Bytes bytes; Ns free, copy; } Item;
-typedef struct { Item *item; int n; Pick *pick; int picks; Ns booked; } Order;
 
 Capuchin *capuchin_open(const Question *q, Ns period)
 {
@@ -61,6 +65,15 @@ Capuchin *capuchin_open(const Question *q, Ns period)
     x->before = alloc(sizeof(Ns) * (size_t)(g->nf + 1));
     x->behind = alloc(sizeof(Ns) * (size_t)(g->nf + 1));
     x->again = alloc((size_t)g->nf);
+    x->order.item = alloc(sizeof(Item) * (size_t)g->tensor.n);
+    x->order.pick = alloc(sizeof(Pick) * (size_t)g->tensor.n);
+    x->make = alloc(sizeof(Ns) * (size_t)g->tensor.n);
+    x->known = alloc(sizeof(Ints) * (size_t)g->nf);
+    x->readers = alloc(sizeof(Ints) * (size_t)g->tensor.n);
+    for (int o = 0; o < g->nf; o++)
+        for (int i = 0; i < g->op.at[o].arg.n; i++)
+            if (g->op.at[o].arg.at[i].kind == ARG_READ && !g->op.at[o].arg.at[i].state)
+                *PUSH(&x->readers[g->op.at[o].arg.at[i].index]) = o;
     return x;
 }
 
@@ -78,6 +91,7 @@ static void enter(Capuchin *x, int first, int last, int chunk, int *fate)
     for (int o = first; o <= last; o++) {
         x->behind[o] = 0;
         x->again[o] = false;
+        x->known[o].n = 0;
     }
     for (int o = g->nf; o < g->nb; o++)
         if (g->op.at[o].fwd >= first && g->op.at[o].fwd <= last)
@@ -99,12 +113,13 @@ static Ns gap(const Capuchin *x, int t)
 static Order items(Capuchin *x)
 {
     const Graph *g = x->q->p->g;
-    Order order = {.item = alloc(sizeof(Item) * (size_t)g->tensor.n), .pick = alloc(sizeof(Pick) * (size_t)g->tensor.n)};
+    Order order = {.item = x->order.item, .pick = x->order.pick};
     for (int t = 0; t < g->tensor.n; t++) {
         const Tensor *v = &g->tensor.at[t];
         if (v->op < x->first || v->op > x->last)
             continue;
         x->fate[t] = x->own.base[t];
+        x->make[t] = -1;
         Ns copy = cost_host(x->q->p->c, x->device, v->bytes);
         if (x->own.may[t])
             order.item[order.n++] = (Item){t, v->bytes, gap(x, t) - 2 * copy, copy};
@@ -112,20 +127,30 @@ static Order items(Capuchin *x)
     return order;
 }
 
-/* The time of what has to be made again besides if t is dropped; mark it so. */
-static Ns rebuilt(Capuchin *x, int t, bool mark)
+/* Something changed at operator o: what was found by looking at it is not known any more. */
+static void forget(Capuchin *x, int o)
+{
+    if (o < x->first || o > x->last)
+        return;
+    for (int i = 0; i < x->known[o].n; i++)
+        x->make[x->known[o].at[i]] = -1;
+    x->known[o].n = 0;
+}
+
+/* Operators that have to be made again besides if t is dropped, marked so, in `made`; their time. */
+static Ns remake(Capuchin *x, int t)
 {
     const Graph *g = x->q->p->g;
-    Ints made = {0};
     Ns sum = 0;
-    x->todo.n = 0;
+    x->todo.n = x->made.n = 0;
     *PUSH(&x->todo) = g->tensor.at[t].op;
     while (x->todo.n) {
         int op = x->todo.at[--x->todo.n];
+        *PUSH(&x->known[op]) = t;
         if (x->again[op])
             continue;
         x->again[op] = true;
-        *PUSH(&made) = op;
+        *PUSH(&x->made) = op;
         sum += cost_op(x->q->p->c, x->device, op);
         for (int i = 0; i < g->op.at[op].arg.n; i++) {
             const Arg *a = &g->op.at[op].arg.at[i];
@@ -134,9 +159,28 @@ static Ns rebuilt(Capuchin *x, int t, bool mark)
                 *PUSH(&x->todo) = maker;
         }
     }
-    for (int i = 0; i < made.n && !mark; i++)
-        x->again[made.at[i]] = false;
     return sum;
+}
+
+/* The time of what has to be made again besides if t is dropped. */
+static Ns rebuilt(Capuchin *x, int t)
+{
+    if (x->make[t] < 0) {
+        x->make[t] = remake(x, t);
+        for (int i = 0; i < x->made.n; i++)
+            x->again[x->made.at[i]] = false;
+    }
+    return x->make[t];
+}
+
+/* t is dropped: what reads it needs it made, and what is made for it is there for others. */
+static void rebuild(Capuchin *x, int t)
+{
+    remake(x, t);
+    for (int i = 0; i < x->made.n; i++)
+        forget(x, x->made.at[i]);
+    for (int i = 0; i < x->readers[t].n; i++)
+        forget(x, x->readers[t].at[i]);
 }
 
 /* ---- the order --------------------------------------------------------------------------------------------------- */
@@ -152,7 +196,7 @@ static void choose(Capuchin *x, Order *order, int i, int fate)
     Item item = order->item[i];
     x->fate[item.tensor] = fate;
     if (fate == FATE_RECOMPUTE)
-        rebuilt(x, item.tensor, true);
+        rebuild(x, item.tensor);
     else
         order->booked += item.copy;
     order->pick[order->picks++] = (Pick){item.tensor, fate};
@@ -193,7 +237,7 @@ static void paid(Capuchin *x, Order *order)
         Ns least = 0;           /* a mebibyte */
         for (int i = 0; i < order->n; i++) {
             const Item *item = &order->item[i];
-            Ns make = x->own.recompute ? rebuilt(x, item->tensor, false) : INT64_MAX;
+            Ns make = x->own.recompute ? rebuilt(x, item->tensor) : INT64_MAX;
             Ns move = x->own.offload ? stall(x, order, item) : INT64_MAX;
             Ns price = rate(make <= move ? make : move, item->bytes);
             if (best >= 0 && price >= least)
@@ -208,10 +252,22 @@ static void paid(Capuchin *x, Order *order)
 
 /* ---- the answer -------------------------------------------------------------------------------------------------- */
 
-static Price prefix(Capuchin *x, const Order *order, int n)
+static void set_prefix(Capuchin *x, const Order *order, int n)
 {
     for (int i = 0; i < order->picks; i++)
         x->fate[order->pick[i].tensor] = i < n ? order->pick[i].fate : FATE_KEEP;
+}
+
+static bool prefix_fits(Capuchin *x, const Order *order, int n)
+{
+    Ns time;
+    set_prefix(x, order, n);
+    return price_need(x->q->prices, x->first, x->last, x->chunk, x->fate, &time) <= x->q->limit[x->device];
+}
+
+static Price prefix(Capuchin *x, const Order *order, int n)
+{
+    set_prefix(x, order, n);
     return price_with(x->q->prices, x->first, x->last, x->chunk, x->fate);
 }
 
@@ -219,21 +275,21 @@ Price capuchin(Capuchin *x, int first, int last, int chunk, int *fate)
 {
     enter(x, first, last, chunk, fate);
     Order order = items(x);
-    Price p = prefix(x, &order, 0);
-    if (p.fits || order.n == 0)
-        return p;
+    bool fits = prefix_fits(x, &order, 0);
+    if (fits || order.n == 0)
+        return prefix(x, &order, 0);
     if (x->own.offload)
         free_swaps(x, &order);
     paid(x, &order);
     int low = 0, high = 0, stride = (order.picks + STEPS - 1) / STEPS;
-    while (!p.fits && high < order.picks) {
+    while (!fits && high < order.picks) {
         low = high;
         high = high + stride < order.picks ? high + stride : order.picks;
-        p = prefix(x, &order, high);
+        fits = prefix_fits(x, &order, high);
     }
-    while (p.fits && high - low > 1) {
+    while (fits && high - low > 1) {
         int middle = low + (high - low) / 2;
-        if (prefix(x, &order, middle).fits)
+        if (prefix_fits(x, &order, middle))
             high = middle;
         else
             low = middle;

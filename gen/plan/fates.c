@@ -27,7 +27,7 @@
  */
 #include "hunt.h"
 
-enum { EXACT = 1 << 12, WORK = 150000, LEAST = 60 };        /* choices; calls replayed; replays at least */
+enum { EXACT = 1 << 12, WORK = 50000, LEAST = 40 };        /* choices; calls replayed; replays at least */
 
 /* ---- which tensors matter ---------------------------------------------------------------------------------------- */
 
