@@ -10,7 +10,7 @@ need dpgen
 arena() {
     ./dpgen plan $options "$@" --json 2>"$tmp/said" | sed -n 's/.*"arena_bytes": \([0-9]*\).*/\1/p' | sort -n | tail -n 1
 }
-fits() { ./dpgen plan $options "$@" >"$tmp/said" 2>&1; }
+fits() { ./dpgen plan $options "$@" --json >"$tmp/said" 2>&1; }
 
 # try LIMIT: the plan of auto, where there is one of full or of none
 try() {
