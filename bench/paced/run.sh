@@ -3,7 +3,8 @@
 #
 # Does the simulator tell the truth about order and messages?  Plans of several models and schedules on devices that are
 # not here run as paced jobs: a thread a stage, real actions and messages, kernels that sleep for their planned time.
-# Prints predicted and measured step (median of STEPS after one to warm up), their ratio, and the share of the machine
+# Prints predicted and measured step (median of STEPS after one to warm up, or between the filling and the draining of the
+# pipeline where steps overlap), their ratio, and the share of the machine
 # that others used meanwhile; above 5 % the row says so, because a thread that is woken late measures the others.
 #
 #   bench/paced/run.sh [-n STEPS] [-D DEVICES.yaml] [-m MODEL,SCHEDULE,STAGES[,OPTION...]]...
@@ -20,8 +21,13 @@ trap 'rm -rf "$tmp"' EXIT
 [ -n "$devices" ] || { devices=$tmp/devices.yaml
     echo 'devices: [{name: d, kind: paced, count: 8, memory: 40GiB, flops: 2TFLOP/s, bandwidth: 200GB/s}]' >"$devices"
     echo 'links: {d-d: 10GB/s}' >>"$devices"; }
-[ -n "$rows" ] || rows="examples/gpt2-124m.yaml,1f1b,8 examples/gpt2-124m.yaml,gpipe,8 examples/bert-base.yaml,1f1b,8
-    examples/t5-small.yaml,1f1b,8 examples/t5-small.yaml,gpipe,4"
+slow=--set,devices.0.flops=20GFLOP/s,--set,devices.0.bandwidth=20GB/s
+each=--set,train.batch.global=4,--set,train.batch.micro=4,--set,train.clip_norm=0
+[ -n "$rows" ] || rows="examples/gpt2-124m.yaml,1f1b,8 examples/gpt2-124m.yaml,gpipe,8 examples/gpt2-124m.yaml,1f1b*,8
+    examples/bert-base.yaml,1f1b,8 examples/bert-base.yaml,gpipe,8 examples/bert-large.yaml,1f1b,8
+    examples/gpt2-355m.yaml,1f1b,8 examples/t5-small.yaml,1f1b,8 examples/t5-small.yaml,gpipe,8
+    examples/bytes-gpt.yaml,2bw,8,-D,L=16,$slow
+    examples/bytes-gpt.yaml,pipedream,8,-D,L=16,$each,$slow"
 
 busy() { awk '/^cpu / { print $2 + $3 + $4 + $7 + $8, $2 + $3 + $4 + $5 + $6 + $7 + $8 }' /proc/stat; }
 printf '%-28s %-10s %6s  %12s  %12s  %7s  %s\n' model schedule stages predicted_ms measured_ms ratio others
@@ -30,6 +36,7 @@ for row in $rows; do
 $row
 END
     options=$(printf %s "$options" | tr , ' ')
+    case $schedule in 2bw | pipedream | vertical) fill=$((2 * stages)) drain=$stages ;; *) fill=1 drain=0 ;; esac
     name=$(basename "$model" .yaml)
     # shellcheck disable=SC2086
     if ! ./dpgen "$model" --devices "$devices" --pace --schedule "$schedule" --stages "$stages" $options -o "$tmp/out" \
@@ -38,8 +45,8 @@ END
         continue
     fi
     from=$(busy)
-    (cd "$tmp/out" && ./train --quiet --steps $((steps + 1)) --log log)
-    sed -n 's/.*"event":"step".*"ms":\([0-9.]*\).*/\1/p' "$tmp/out/log" | tail -n "$steps" | sort -n |
+    (cd "$tmp/out" && ./train --quiet --steps $((fill + steps + drain)) --log log)
+    sed -n 's/.*"event":"step".*"ms":\([0-9.]*\).*/\1/p' "$tmp/out/log" | tail -n +$((fill + 1)) | head -n "$steps" | sort -n |
         awk -v model="$name" -v schedule="$schedule" -v stages="$stages" -v from="$from" -v to="$(busy)" \
             -v want="$(sed -n 's/.*"predicted_ms":\([0-9.]*\).*/\1/p' "$tmp/out/log" | head -n 1)" '
             { ms[NR] = $1 }
