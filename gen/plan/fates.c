@@ -270,13 +270,14 @@ char *fates_may(const Plan *p, const int *base)
     free.plan.names = free.plan.away = (Strs){NULL, 0, 0};
     with.m = &free;
     const int *cheap = keep_fates(&with, true);
+    bool overlap = order_overlap(p) > 0;
     char *may = alloc((size_t)p->g->tensor.n);
     for (int t = 0; t < p->g->tensor.n; t++) {
         if (cheap[t] == FATE_KEEP || base[t] == FATE_OFFLOAD)
             continue;
         if (spec->recompute == RECOMPUTE_AUTO)
             may[t] |= MAY_DROP;
-        if (spec->offload == OFFLOAD_AUTO && p->g->tensor.at[t].bytes >= LEAST_COPY && order_overlap(p) == 0 &&
+        if (spec->offload == OFFLOAD_AUTO && p->g->tensor.at[t].bytes >= LEAST_COPY && !overlap &&
             (base[t] == FATE_KEEP || spec->recompute == RECOMPUTE_AUTO))
             may[t] |= MAY_SEND;
     }
@@ -305,7 +306,6 @@ Hunt *fates_open(Live *live, const char *may)
     h->count = alloc(sizeof *h->count * tensors);
     h->width = alloc(sizeof *h->width * tensors);
     h->total = alloc(sizeof *h->total * tensors);
-    knapsack_open(h);
     return h;
 }
 

@@ -69,7 +69,6 @@ bool hunt_cheaper(Ns time, Bytes bytes, Ns than, Bytes than_bytes); /* less time
 void seed_prefixes(Hunt *h);                        /* seeds.c: by price, as many as it takes; fills order */
 Load seed_patterns(Hunt *h);                        /* blocks made again from what crosses between them; the choice at hand */
 void seed_knapsack(Hunt *h);                        /* knapsack.c: least time for so many bytes, by that order's prices */
-void knapsack_open(Hunt *h);
 void hunt_items(Hunt *h, bool sent);                /* what has a choice; sent: but for what is offloaded at hand */
 void send(Hunt *h);                                 /* send.c: offload first, drop the rest */
 void climb(Hunt *h, Load now);                      /* climb.c: improves the choice at hand, step by step */

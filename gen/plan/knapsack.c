@@ -32,13 +32,15 @@ struct Knapsack {
     Ware *ware;                 /* equal ones side by side */
 };
 
-void knapsack_open(Hunt *h)
+/* Megabytes: only where a run is searched at all. */
+static struct Knapsack *open(Hunt *h)
 {
     struct Knapsack *x = h->knapsack = alloc(sizeof *x);
     Point *room = alloc(sizeof *room * 2 * WIDTH * (LAYERS + 1));
     for (int i = 0; i <= LAYERS; i++)
         x->row[i] = room + 2 * WIDTH * i;
     x->ware = alloc(sizeof *x->ware * ((size_t)live_tensors(h->live) + 1));
+    return x;
 }
 
 static int by_kind(const void *a, const void *b)
@@ -133,7 +135,7 @@ static bool choose(Hunt *h, Bytes free)
 
 void seed_knapsack(Hunt *h)
 {
-    struct Knapsack *x = h->knapsack;
+    struct Knapsack *x = h->knapsack ? h->knapsack : open(h);
     find_layers(h);
     x->row[0][0] = (Point){0};
     x->states[0] = 1;

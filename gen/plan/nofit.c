@@ -282,13 +282,13 @@ static void try_warmup(Doctor *x)
         promise(x, "--set plan.warmup=A");
 }
 
-/* The same samples in smaller pieces: other sums, so another numeric key. */
+/* The same samples in smaller pieces, at most half as large each time: other sums, so another numeric key. */
 static void try_batch(Doctor *x, bool drop)
 {
     for (int64_t batch = x->m->train.batch / 2; batch > 0; batch /= 2) {
         Model *v = variant(x->m);
-        if (x->m->train.global % batch)
-            continue;
+        while (x->m->train.global % batch)
+            batch--;
         v->train.batch = batch;
         v->train.micro = x->m->train.global / batch;
         if (drop) {
