@@ -514,7 +514,7 @@ typedef struct {
     Actions eval;               /* one evaluation micro-batch: comm */
     int ticks;                  /* calls in the straight line: lower */
     Bytes arena, bound, limit;  /* mem: size, lower bound by live bytes, limit of the device */
-    Bytes state;                /* mem: of it parameters, gradients, moments */
+    Bytes state, unpooled, proven;      /* mem: of it parameters, gradients, moments; lower/unpooled.h */
     int peak;                   /* mem: tick of the bound */
     Bytes *live;                /* mem: bytes alive at each tick, [ticks] */
     int requests, handles;

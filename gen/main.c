@@ -7,6 +7,7 @@
 #include "emit/emit.h"
 #include "pack/pack.h"
 #include "plan/nofit.h"
+#include "lower/unpooled.h"
 #include "view/view.h"
 
 #include <stdlib.h>
@@ -38,13 +39,12 @@ static void blame_planner(const Options *x, const Model *m, const Plan *failed)
 
 static Plan *plan_or_stop(const Options *x, const Model *m)
 {
-    if (is_plan(x->from))
-        return plan_from(x, m);
-    Plan *failed = NULL, *p = search(x, m, &failed);
+    Plan *failed = NULL, *p = is_plan(x->from) ? plan_from(x, m) : search(x, m, &failed);
     if (!p)
         blame_planner(x, m, failed);
     if (!p)
         nofit(failed, would_fit, (void *)(uintptr_t)x);
+    mem_unpooled(p);
     return p;
 }
 

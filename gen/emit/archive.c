@@ -18,17 +18,49 @@ static int by_from(const void *a, const void *b)
     return x->from != y->from ? (x->from < y->from ? -1 : 1) : (x->to < y->to ? -1 : x->to > y->to);
 }
 
-/* Bytes of the arena that no buffer ever owns: what a run must leave as it found it. */
+typedef VEC(Range) Ranges;
+
+static void add_range(Ranges *used, const Plan *p, int b, int slot)
+{
+    const Buf *x = &p->buf.at[b];
+    Bytes at = x->offset + slot * (x->pool >= 0 ? p->pool.at[x->pool].stride : 0);
+    *PUSH(used) = (Range){at, at + x->bytes};
+}
+
+/* By the slots that a list names. */
+static void add_named(Ranges *used, const Plan *p, const Actions *list)
+{
+    for (int i = 0; i < list->n; i++) {
+        const Action *k = &list->at[i];
+        const Routine *r = k->routine >= 0 ? &p->routine.at[k->routine] : NULL;
+        if (k->buf >= 0)
+            add_range(used, p, k->buf, k->slot);
+        for (int c = 0; r && c < r->call.n; c++)
+            for (int j = 0; j < r->call.at[c].buf.n; j++) {
+                int b = r->call.at[c].buf.at[j], slot = 0;
+                for (int x = 0; x < r->pool.n && b >= 0; x++)
+                    slot = r->pool.at[x] == p->buf.at[b].pool ? k->slots.at[x] : slot;
+                if (b >= 0)
+                    add_range(used, p, b, slot);
+            }
+    }
+}
+
+/* Bytes of the arena that no buffer ever owns: what a run must leave as it found it.  States have all their slots, and
+ * where steps overlap everything has. */
 static void print_gaps(FILE *f, const Plan *p, int device)
 {
-    VEC(Range) used = {0};
+    Ranges used = {0};
+    bool overlap = order_overlap(p) > 0;
     for (int b = 0; b < p->buf.n; b++) {
         const Buf *x = &p->buf.at[b];
         int slots = x->pool >= 0 ? p->pool.at[x->pool].count : 1;
-        for (int s = 0; x->device == device && x->last >= x->first && s < slots; s++) {
-            Bytes at = x->offset + s * (x->pool >= 0 ? p->pool.at[x->pool].stride : 0);
-            *PUSH(&used) = (Range){at, at + x->bytes};
-        }
+        for (int s = 0; x->device == device && x->last >= x->first && s < slots && (overlap || x->birth == AT_ALWAYS); s++)
+            add_range(&used, p, b, s);
+    }
+    if (!overlap) {
+        add_named(&used, p, &p->dev.at[device].list);
+        add_named(&used, p, &p->dev.at[device].eval);
     }
     qsort(used.at, (size_t)used.n, sizeof *used.at, by_from);
     Bytes end = 0;
@@ -100,9 +132,10 @@ static void print_device(FILE *f, const Plan *p, int device)
     json_text(f, x->name);
     fprintf(f, ", \"kind\": ");
     json_text(f, x->kind);
-    fprintf(f, ", \"threads\": %d,\n     \"arena_bytes\": %" PRId64 ", \"bound_bytes\": %" PRId64 ", \"state_bytes\": %" PRId64
-            ", \"limit_bytes\": %" PRId64 ", \"busy_ns\": %" PRId64 ", \"requests\": %d,\n     \"operators\": [",
-            x->threads, d->arena, d->bound, d->state, d->limit, d->busy, d->requests);
+    fprintf(f, ", \"threads\": %d,\n     \"arena_bytes\": %" PRId64 ", \"bound_bytes\": %" PRId64 ", \"proven_bytes\": %" PRId64
+            ", \"unpooled_bytes\": %" PRId64 ", \"state_bytes\": %" PRId64 ", \"limit_bytes\": %" PRId64
+            ", \"busy_ns\": %" PRId64 ", \"requests\": %d,\n     \"operators\": [",
+            x->threads, d->arena, d->bound, d->proven, d->unpooled, d->state, d->limit, d->busy, d->requests);
     const char *comma = "";
     for (int o = 0; o < p->g->nf; o++) {
         if (!runs_on(p, o, device))

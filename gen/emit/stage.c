@@ -5,6 +5,7 @@
  * The plan decides everything; this file only knows characters.  Comments are printed from plan facts, never literals.
  */
 #include "emit.h"
+#include "../lower/unpooled.h"
 #include "lower/version.h"
 #include <inttypes.h>
 #include <string.h>
@@ -112,6 +113,7 @@ static void print_head(const Stager *w)
             (double)time_of(w, K_R) / 1e6, how);
     fprintf(w->f, " *   memory    arena %s, limit %s, lower bound %s at call %d\n", size_text(d->arena), size_text(d->limit),
             size_text(d->bound), d->peak);
+    fprintf(w->f, " *   packing   %s\n", mem_proof(d));
     print_policy(w);
     fprintf(w->f, " * This file is the output of a program: it belongs to whoever made it, without conditions. */\n");
     fprintf(w->f, "#include \"rt.h\"\n");
@@ -140,7 +142,7 @@ static void print_buf(const Stager *w, int b, const char *comma)
     const char *life = strf("%s to %s", when_text(x->birth), when_text(x->death));
     if (x->birth == AT_ALWAYS)
         life = strf("%s%s", role[g->state.at[x->state].kind], x->origin == RECEIVED ? ", owned by another stage" : "");
-    const char *slots = pooled(w, b) ? strf(" in %d slots", w->p->pool.at[x->pool].count) : "";
+    const char *slots = pooled(w, b) ? strf(" in slots %s", w->p->pool.at[x->pool].name) : "";
     fprintf(w->f, "    %-28s = 0x%08" PRIx64 "%s  /* %10" PRId64 "  %s %s  [%d,%d]  %s%s */\n", w->buf[b],
             (uint64_t)x->offset, comma, x->bytes, type_name(type), shape, x->first, x->last, life, slots);
 }
@@ -190,8 +192,8 @@ static void print_pools(const Stager *w)
         if (is_empty(p, x))
             continue;
         if (pool->device == w->device && pool->count > 1)
-            fprintf(w->f, "static const size_t %s_stride = 0x%" PRIx64 ";  /* %d slots at 0x%" PRIx64 ", %s to %s */\n",
-                    pool->name, (uint64_t)pool->stride, pool->count, (uint64_t)pool->offset, when_text(pool->birth),
+            fprintf(w->f, "static const size_t %s_stride = 0x%" PRIx64 ";  /* slots 0 to %d, %s to %s */\n",
+                    pool->name, (uint64_t)pool->stride, pool->count - 1, when_text(pool->birth),
                     when_text(pool->death));
         bool moved = pool->death == AT_U || (pool->death == AT_ALWAYS && p->g->groups > 1);     /* by a version, a fold */
         if (pool->device == w->device && pool->count > 1 && pool->birth == AT_ALWAYS && moved)

@@ -493,13 +493,14 @@ static void run_move(Memory *m, const Action *k)
 /* From this step on: a step's list, an evaluation's after so many steps, or a run. */
 static void run_list(Memory *m, const Actions *list, bool eval, int step)
 {
+    bool overlap = order_overlap(m->p) > 0;
     m->eval = eval;
     m->base = step;
     for (int i = 0; i < list->n; i++) {
         Action k = list->at[i];
         k.step += step;
         k.version += step;
-        if (order_overlap(m->p))
+        if (overlap)
             version_resolve(m->p, &k);
         m->k = &k;
         m->step = k.step;
@@ -532,11 +533,13 @@ static void claim_states(Memory *m)
     }
 }
 
+/* Of accumulators, which alone hold chains. */
 static int most_slots(const Plan *p)
 {
     int most = 1;
     for (int x = 0; x < p->pool.n; x++)
-        most = p->pool.at[x].count > most ? p->pool.at[x].count : most;
+        if (p->pool.at[x].birth == AT_ALWAYS)
+            most = p->pool.at[x].count > most ? p->pool.at[x].count : most;
     return most;
 }
 

@@ -7,11 +7,11 @@
  * for any profile.
  *
  *   slots    the micro-batches of a pool take the lowest slot that is free; the highest number used is the count.  A buffer
- *            without a pool whose micro-batches overlap, such as one on its way to the host, gets one of its own
- *   items    pools as blocks, their buffers one by one, and all other buffers: place.c gives them addresses, and says where
- *            the room comes from
+ *            without a pool whose micro-batches overlap, such as one on its way to the host, gets one of its own.  Placing
+ *            may choose other slots
+ *   items    pools as blocks, their buffers one by one, and all other buffers: layout.c gives them addresses
  *
- * Cost: that of place.c.  Not handled: sharing one buffer between an operator's operand and result.
+ * Cost: that of layout.c.  Not handled: sharing one buffer between an operator's operand and result.
  */
 #include "mem.h"
 #include "version.h"
@@ -80,6 +80,16 @@ static bool overlaps_itself(const Mem *m, int b)
     return false;
 }
 
+/* Pools that placing may open for one buffer each; those left over are taken away again. */
+static void add_extra_pools(Mem *m)
+{
+    enum { MOST = 12 };
+    m->extra = m->p->pool.n;
+    m->extras = m->overlap ? 0 : MOST;
+    for (int i = 0; i < m->extras; i++)
+        *PUSH(&m->p->pool) = (Pool){.device = m->device, .chunk = -1, .name = strf("o%d", m->extra + i - m->own)};
+}
+
 static void find_own_pools(Mem *m)
 {
     Plan *p = m->p;
@@ -90,8 +100,9 @@ static void find_own_pools(Mem *m)
             continue;
         x->pool = p->pool.n;
         *PUSH(&p->pool) = (Pool){.device = x->device, .chunk = x->chunk, .eval = x->eval, .birth = x->birth, .death = x->death,
-                                 .name = strf("o%d", p->pool.n - m->own)};
+                                 .name = strf("o%d", x->pool - m->own)};
     }
+    add_extra_pools(m);
     m->slot = alloc(sizeof(int) * (size_t)(p->pool.n + 1) * (size_t)m->micro);
 }
 
@@ -99,7 +110,7 @@ static void find_slots(Mem *m)
 {
     Plan *p = m->p;
     find_own_pools(m);
-    for (int x = 0; x < p->pool.n; x++) {
+    for (int x = 0; x < m->extra; x++) {
         if (p->pool.at[x].device != m->device)
             continue;
         if (p->pool.at[x].birth == AT_ALWAYS) {
@@ -124,6 +135,64 @@ static void find_slots(Mem *m)
         }
         color(m, x, life, n);
     }
+}
+
+static int common(int64_t a, int b)
+{
+    while (b) {
+        int rest = (int)(a % b);
+        a = b;
+        b = rest;
+    }
+    return (int)a;
+}
+
+/* Steps until all slots of tensors repeat; 0: too many to look at. */
+static int phases_of(const Mem *m)
+{
+    const Plan *p = m->p;
+    int64_t most = 4000000 / ((int64_t)m->micro * (p->buf.n + 1)), phases = 1;
+    for (int x = 0; x < p->pool.n; x++) {
+        int n = p->pool.at[x].count;
+        if (p->pool.at[x].device != m->device || p->pool.at[x].birth == AT_ALWAYS || n < 2)
+            continue;
+        n /= common(n, (int)(p->g->micro % n));
+        phases = phases / common(phases, n) * n;
+        if (phases > most)
+            return 0;
+    }
+    return (int)phases;
+}
+
+/* Steps overlap: in which slots the micro-batches of a step are depends on its number.  Each of the phases, after which all
+ * slots repeat, is laid out behind the one before as if it were another run.  Where there are too many, slots and what has
+ * none are kept apart. */
+static void unroll(Mem *m)
+{
+    const Plan *p = m->p;
+    int64_t step = p->g->micro;
+    int phases = phases_of(m), ticks = p->dev.at[m->device].ticks, micro = m->micro;
+    m->apart = phases == 0;
+    if (m->apart)
+        return;
+    size_t wide = (size_t)micro * (size_t)phases;
+    Span *live = alloc(sizeof *live * (size_t)p->buf.n * wide);
+    int *slot = alloc(sizeof *slot * (size_t)(p->pool.n + 1) * wide);
+    for (int b = 0; b < p->buf.n; b++)
+        for (int k = 0; k < phases; k++)
+            for (int mb = 0; mb < micro; mb++) {
+                Span s = *mem_live(m, b, mb);
+                if (s.last >= s.first)
+                    s = (Span){s.first + k * ticks, s.last + k * ticks};
+                live[(size_t)b * wide + (size_t)(k * micro + mb)] = s;
+            }
+    for (int x = 0; x < p->pool.n; x++)
+        for (int k = 0; k < phases && p->pool.at[x].count > 0; k++)
+            for (int mb = 0; mb < micro; mb++)
+                slot[(size_t)x * wide + (size_t)(k * micro + mb)] = (int)((mb + k * step) % p->pool.at[x].count);
+    m->live = live;
+    m->slot = slot;
+    m->micro = (int)wide;
 }
 
 /* ---- items ------------------------------------------------------------------------------------------------------- */
@@ -207,11 +276,11 @@ static void add_buffer(Mem *m, int b)
     const Buf *x = &m->p->buf.at[b];
     Item item = {.buf = b, .pool = x->pool, .first = x->first, .size = mem_align(x->bytes)};
     add_piece(m, &item, b, 0);
-    for (int i = 0; i < m->pools && x->chunk >= 0 && !x->eval && x->state < 0; i++) {
-        const Pool *to = &m->p->pool.at[m->item.at[i].pool];
-        if (to->chunk == x->chunk && !to->eval && m->item.at[i].pool != x->pool)
+    for (int i = 0; i < m->pools && x->chunk >= 0 && !x->eval && x->state < 0; i++)
+        if (m->item.at[i].pool != x->pool && !m->p->pool.at[m->item.at[i].pool].eval)
             *PUSH(&item.other) = m->item.at[i].pool;
-    }
+    for (int i = 0; i < m->extras && item.other.n; i++)
+        *PUSH(&item.other) = m->extra + i;
     *PUSH(&m->item) = item;
 }
 
@@ -235,6 +304,43 @@ static void find_items(Mem *m)
 
 /* ---- addresses --------------------------------------------------------------------------------------------------- */
 
+/* For the reader: what the first buffer of a pool is. */
+static void begin_extra(Pool *pool, const Buf *b)
+{
+    if (pool->chunk < 0)
+        *pool = (Pool){pool->device, b->chunk, b->eval, pool->name, b->birth, b->death, pool->count, pool->stride, 0};
+}
+
+/* Do the slots of two pools lie a fixed distance apart, the same for all micro-batches? */
+static bool parallel(const Mem *m, int a, int b)
+{
+    const Pool *x = &m->p->pool.at[a], *y = &m->p->pool.at[b];
+    const int *s = &m->slot[a * m->micro], *t = &m->slot[b * m->micro];
+    for (int mb = 1; mb < m->micro; mb++)
+        if ((s[mb] - s[0]) * x->stride != (t[mb] - t[0]) * y->stride)
+            return false;
+    return true;
+}
+
+/* A pool of one buffer that moves as another pool does is that pool: one argument less for routines that use both. */
+static void merge_pools(Mem *m)
+{
+    Plan *p = m->p;
+    for (int a = m->own; a < p->pool.n && !m->overlap; a++)
+        for (int b = 0; b < a; b++) {
+            const Pool *x = &p->pool.at[a], *y = &p->pool.at[b];
+            if (y->device != m->device || y->birth == AT_ALWAYS || y->eval != x->eval || y->count < 2 || !parallel(m, a, b))
+                continue;
+            Bytes apart = m->slot[a * m->micro] * x->stride - m->slot[b * m->micro] * y->stride;
+            for (int i = 0; i < p->buf.n; i++)
+                if (p->buf.at[i].pool == a) {
+                    p->buf.at[i].pool = b;
+                    p->buf.at[i].offset += apart;
+                }
+            break;
+        }
+}
+
 /* A buffer that moves with the slots of a pool is from now on of that pool.  Pools first: then a buffer of one is told
  * from what joins it. */
 static void take_places(Mem *m, const Place *place)
@@ -249,7 +355,10 @@ static void take_places(Mem *m, const Place *place)
             continue;
         p->buf.at[x->buf].offset = place[i].at;
         p->buf.at[x->buf].pool = place[i].pool;
+        if (place[i].pool >= m->extra)
+            begin_extra(&p->pool.at[place[i].pool], &p->buf.at[x->buf]);
     }
+    merge_pools(m);
     for (int b = p->buf.n - 1; b >= 0; b--) {           /* where the first of its buffers is, for the reader */
         const Buf *x = &p->buf.at[b];
         Pool *pool = x->device == m->device && !mem_always(x) && x->pool >= 0 ? &p->pool.at[x->pool] : NULL;
@@ -290,8 +399,10 @@ static void mem_device(Plan *p, int device)
     Mem m = mem_new(p, device);
     find_slots(&m);
     place_states(&m);
-    find_items(&m);
     mem_bound(&m);
+    if (m.overlap)
+        unroll(&m);
+    find_items(&m);
     Place *place = alloc(sizeof *place * (size_t)(m.item.n + 1));
     p->dev.at[device].arena = mem_place(&m, place);
     take_places(&m, place);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mem.h: what mem.c, which gives addresses, and lives.c, which says who lives when, share.
+ * mem.h: what mem.c, layout.c and place.c, which give addresses, and lives.c, which says who lives when, share.
  */
 #ifndef MEM_H
 #define MEM_H
@@ -15,9 +15,9 @@ typedef struct {
     int first;
     Bytes size;                 /* of one slot */
     int64_t ticks;              /* alive, all pieces and micro-batches */
-    int64_t key;                /* place.c: for its next order */
+    int64_t key;                /* layout.c: for its next order */
     VEC(Tile) piece;           /* one, or the buffers of the pool */
-    Ints other;                 /* pools of its chunk with several slots, with which a buffer may move */
+    Ints other;                 /* pools with which a buffer may move */
 } Item;
 typedef struct { Bytes at; int pool; bool is; } Place;  /* of an item, in slot 0 of that pool; is: placed by itself */
 
@@ -29,6 +29,8 @@ typedef struct {
     Home *home;                 /* by buffer */
     int *slot;                  /* [pool * micro + mb] */
     int own;                    /* pools from here on hold one buffer each */
+    int extra, extras;          /* pools that placing may open: the first, and how many */
+    bool apart;                 /* steps overlap in too many ways: slots share no byte with anything */
     Bytes top;                  /* of the states */
     VEC(Item) item;             /* pools as blocks, the buffers of these pools, all others */
     int pools, members;         /* where the second begin, and the third */
@@ -40,6 +42,6 @@ bool  mem_always(const Buf *b);                     /* alive all the time: a sta
 Mem   mem_new(Plan *p, int device);                 /* with the lives of its buffers */
 Span *mem_live(const Mem *m, int b, int mb);
 void  mem_bound(Mem *m);                            /* fills dev[].bound, live, peak; wants top */
-/* place.c */
+/* layout.c */
 Bytes mem_place(Mem *m, Place *place);              /* of every item, strides and slots of pools; the top */
 #endif

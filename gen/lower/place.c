@@ -1,70 +1,64 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * place.c: the addresses of a device's buffers, above its states.
+ * place.c: one layout of a device's buffers above its states, by first fit in a given order.
  *
- * Problem: static packing, with two ties to the generated code: the slots of a pool are a literal stride apart, and all
- * micro-batches find a tensor at its offset in their slot.  So a pooled buffer is not one rectangle in (time, address) but as
- * many as it has slots, rigid among each other.  (gen/pack/ solves the problem without these ties, exactly.)
+ * Problem: static packing, with two ties to the generated code: a pool has one slot for each micro-batch, a literal, and all
+ * micro-batches find a tensor at its offset in their slot.  So a pooled buffer is not one rectangle in (time, address) but
+ * one for each slot, rigid among each other.  (gen/pack/ solves the problem without these ties, exactly.)
  *
- * Method: first fit, in an order; everything is in the order, and in what is one piece:
+ * Everything is in what is one piece, and in where the slots of a pool are:
  *
  *   blocks    a pool is one piece, all pools lie at the bottom; what the slots do not need at a time is filled by buffers
- *             that are not pooled, in one place for all micro-batches or moving with the slots of a pool of their chunk
+ *             that are not pooled, in one place for all micro-batches or moving with the slots of any pool of the device
  *   loose     pools are pieces like the others: slots of one that are empty while another is full share bytes with it
- *   buffers   each buffer of a pool is a piece of its own, its slots still a stride apart
+ *   buffers   each buffer of a pool is a piece of its own, its slots still those of the pool
  *
- * With `close`, the first piece of a pool chooses stride and slots: its micro-batches come one after the other, each to the
- * lowest slot where everything placed so far leaves room; the first that cannot have slot 0 says how far slot 1 is.
- * The usual ones, slot after slot, stay if they end lower.
+ * With `close`, the first piece of a pool chooses the slots: its micro-batches come one after the other, each to the lowest
+ * address where everything placed so far leaves room, a whole number of alignments from the others.  The usual slots, one
+ * behind the other, stay if they end lower.  With `open`, a buffer that would raise the top may do the same for itself, in a
+ * pool of its own, of which there are a few: each is one more argument of the routines that use it.
  *
- * Orders are by size, by length of life (after Y. Pisarchyk and J. Lee, Efficient Memory Management for Deep Neural Net
- * Inference, 2020, section 5), and by birth; then, while the top is more than one per cent above the live-bytes bound
- * and the budget lasts, sizes with noise, the best order kept (T. Feo and M. Resende, Greedy Randomized Adaptive Search
- * Procedures, 1995).  Noise is a hash, and the budget counts comparisons of pieces, not seconds.
+ * Where steps overlap, slots turn with the steps and are always the usual ones.
  *
- * Where steps overlap, slots turn with the steps, and no byte of one is free for good: blocks alone, each with its place
- * to itself.
- *
- * Cost: per order pieces times placed parts times the micro-batches of both.  Not handled: a stride of its own for each
- * buffer; moving with the slots of another chunk.
+ * Cost: pieces times the placed parts near the addresses they try, times the spans of both that a search by doubling
+ * looks at.  The budget counts these.
  */
-#include "mem.h"
+#include "place.h"
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCKS, LOOSE, BUFFERS };
-typedef struct { int pieces; bool close; } Style;   /* close: strides and slots of micro-batches are chosen, too */
-typedef struct { Bytes in, size; int slot; const Span *span; int n; Home home; } Part;      /* a piece in one slot, ascending */
-typedef struct { int pool, room; VEC(Part) part; Span *span; } Form;            /* an item by the slots of a pool; -1: none */
-typedef struct { Bytes at, end; const Part *part; } Placed;
-typedef struct { Bytes top, *stride; int *slot; Place *place; } Layout;         /* stride by pool, 0: open; slot as in Mem */
+/* ---- alive at once ------------------------------------------------------------------------------------------------ */
 
-typedef struct {
-    Mem *m;
-    Style style;
-    bool still;                 /* its own pool for a buffer, unless another makes the top lower */
-    Item **order;
-    int n;
-    Layout now;
-    Form *form, *move, spare;   /* by item: by its own pool, by another; scratch */
-    VEC(Placed) placed, kept, more;     /* ascending; scratch */
-    Bytes widest;               /* of all placed */
-    Part *part;                 /* scratch, for the pieces of an item and all micro-batches */
-    int64_t left;               /* of the budget */
-} Placer;
+/* The first span from i on that ends at `tick` or later; doubling steps, then halves: near ones are found at once. */
+static int span_from(const Part *p, int i, int tick)
+{
+    int step = 1, end;
+    for (; i + step < p->n && p->span[i + step].last < tick; step *= 2)
+        i += step;
+    end = i + step < p->n ? i + step : p->n;
+    while (i < end) {
+        int mid = (i + end) / 2;
+        if (p->span[mid].last < tick)
+            i = mid + 1;
+        else
+            end = mid;
+    }
+    return i;
+}
 
-static bool meet(const Part *a, const Part *b)
+/* Are two parts alive at once? */
+static bool meet(Placer *w, const Part *a, const Part *b)
 {
     if (a->span[0].first > b->span[b->n - 1].last || b->span[0].first > a->span[a->n - 1].last)
         return false;
     if (a->home.routine >= 0 && b->home.routine >= 0 && (a->home.routine != b->home.routine
         || a->home.call.first > b->home.call.last || b->home.call.first > a->home.call.last))
         return false;           /* routines run one after the other */
-    for (int i = 0, j = 0; i < a->n && j < b->n;) {
+    for (int i = 0, j = 0; i < a->n && j < b->n; w->left--) {
         if (a->span[i].last < b->span[j].first)
-            i++;
+            i = span_from(a, i, b->span[j].first);
         else if (b->span[j].last < a->span[i].first)
-            j++;
+            j = span_from(b, j, a->span[i].first);
         else
             return true;
     }
@@ -78,29 +72,43 @@ static int slot_in(const Placer *w, int pool, int mb)
     return pool < 0 ? 0 : w->now.slot[pool * w->m->micro + mb];
 }
 
-static int count_of(const Placer *w, int pool)
+
+static int by_slot(const void *a, const void *b)
 {
-    int most = 0;
-    for (int mb = 0; mb < w->m->micro; mb++)
-        most = slot_in(w, pool, mb) > most ? slot_in(w, pool, mb) : most;
-    return most + 1;
+    const Turn *x = a, *y = b;
+    return x->slot != y->slot ? (x->slot < y->slot ? -1 : 1) : x->mb - y->mb;
 }
 
-/* The spans of one piece in one slot, ascending; false: two micro-batches are there at once. */
-static bool collect(const Placer *w, const Tile *p, int pool, int slot, Span *to, int *n)
+/* The micro-batches by slot; -1, no pool: all in one. */
+static Turn *turns_of(const Placer *w, int pool)
 {
-    *n = 0;
-    for (int mb = 0; mb < w->m->micro; mb++) {
-        const Span *x = &p->life[mb];
-        if (x->last < x->first || slot_in(w, pool, mb) != slot)
+    return w->turn + (size_t)(pool + 1) * (size_t)w->m->micro;
+}
+
+/* After the slots of a pool have changed. */
+static void find_turns(Placer *w, int pool)
+{
+    Turn *turn = turns_of(w, pool);
+    for (int mb = 0; mb < w->m->micro; mb++)
+        turn[mb] = (Turn){slot_in(w, pool, mb), mb};
+    qsort(turn, (size_t)w->m->micro, sizeof *turn, by_slot);
+}
+
+/* The spans of one piece in one slot, of n micro-batches, ascending; false: two micro-batches are there at once. */
+static bool collect(const Tile *p, const Turn *turn, int n, Part *to, Span *span)
+{
+    *to = (Part){p->in, p->size, turn->slot, span, 0, p->home};
+    for (int i = 0; i < n; i++) {
+        const Span *x = &p->life[turn[i].mb];
+        if (x->last < x->first)
             continue;
-        int k = (*n)++;
-        for (; k > 0 && to[k - 1].first > x->first; k--)
-            to[k] = to[k - 1];
-        to[k] = *x;
+        int k = to->n++;
+        for (; k > 0 && span[k - 1].first > x->first; k--)
+            span[k] = span[k - 1];
+        span[k] = *x;
     }
-    for (int i = 1; i < *n; i++)
-        if (to[i].first <= to[i - 1].last)
+    for (int i = 1; i < to->n; i++)
+        if (span[i].first <= span[i - 1].last)
             return false;
     return true;
 }
@@ -115,17 +123,28 @@ static bool arrange(Placer *w, const Item *x, int pool, Form *f)
     f->pool = pool;
     f->part.n = 0;
     bool good = true;
-    int slots = count_of(w, pool);
-    for (int i = 0; i < x->piece.n; i++) {
-        Span *to = f->span + (size_t)i * (size_t)w->m->micro;
-        for (int s = 0, n; s < slots; s++, to += n) {
-            good &= collect(w, &x->piece.at[i], pool, s, to, &n);
-            if (n > 0)
-                *PUSH(&f->part) = (Part){x->piece.at[i].in, x->piece.at[i].size, s, to, n, x->piece.at[i].home};
+    int micro = w->m->micro;
+    const Turn *turn = turns_of(w, pool);
+    Span *span = f->span;
+    for (int from = 0, to; from < micro; from = to) {
+        for (to = from + 1; to < micro && turn[to].slot == turn[from].slot; to++)
+            continue;
+        for (int i = 0; i < x->piece.n; i++) {
+            Part part;
+            good &= collect(&x->piece.at[i], turn + from, to - from, &part, span);
+            span += part.n;
+            if (part.n > 0)
+                *PUSH(&f->part) = part;
         }
     }
-    w->left -= x->piece.n * slots;
+    w->left -= f->part.n + micro / 2 + 1;
     return good;
+}
+
+/* Has a pool more than one slot? */
+static bool moves(const Placer *w, int pool)
+{
+    return turns_of(w, pool)[0].slot != turns_of(w, pool)[w->m->micro - 1].slot;
 }
 
 static Bytes stride_of(const Placer *w, int pool)
@@ -160,7 +179,7 @@ static bool entangled(Placer *w, const Form *f)
         for (int k = 0; k < i; k++) {
             const Part *p = &f->part.at[i], *q = &f->part.at[k];
             Bytes a = within(w, f, p), b = within(w, f, q);
-            if (p->slot != q->slot && a < b + q->size && b < a + p->size && meet(p, q))
+            if (p->slot != q->slot && a < b + q->size && b < a + p->size && meet(w, p, q))
                 return true;
         }
     w->left -= f->part.n;
@@ -188,7 +207,7 @@ static Bytes lowest_part(Placer *w, const Part *p, Bytes at)
 {
     int first = first_near(w, at), i = first;
     for (; i < w->placed.n && w->placed.at[i].at < at + p->size; i++)
-        if (w->placed.at[i].end > at && meet(p, w->placed.at[i].part))
+        if (w->placed.at[i].end > at && meet(w, p, w->placed.at[i].part))
             at = w->placed.at[i].end;
     w->left -= i - first + 1;
     return at;
@@ -261,55 +280,41 @@ static Form single(const Item *x, int mb, Part *part)
     return f;
 }
 
-/* A free slot for one micro-batch, of those in use and the next; -1: none.  Slot 0 is at `base`; the first that cannot be
- * there says how far the next one is. */
-static int free_slot(Placer *w, const Form *f, int pool, Bytes base, int used)
+/* Micro-batch after micro-batch at the lowest address where everything placed so far leaves room; false: the budget ends. */
+static bool choose_slots(Placer *w, const Item *x, int pool)
 {
-    if (used == 1 && lowest(w, f, base) != base)
-        w->now.stride[pool] = lowest(w, f, base + 1) - base;
-    for (int slot = 0; slot <= used; slot++) {
-        Bytes at = base + slot * w->now.stride[pool];
-        if (lowest(w, f, at) == at)
-            return slot;
-    }
-    return -1;
-}
-
-/* Micro-batch after micro-batch into the lowest slot that is free, by what is placed already; false: one finds none, or the
- * budget ends. */
-static bool choose_slots(Placer *w, const Item *x)
-{
-    int micro = w->m->micro, before = w->placed.n, used = 0, slot = 0;
-    Part *part = w->part;
-    Bytes base = -1;
+    int micro = w->m->micro, before = w->placed.n, *slot = &w->now.slot[pool * micro], least = INT32_MAX;
     w->kept.n = 0;
     for (int i = 0; i < before; i++)
         *PUSH(&w->kept) = w->placed.at[i];
-    w->now.stride[x->pool] = 0;
-    for (int mb = 0; mb < micro && slot >= 0 && w->left > 0; mb++) {
-        Form f = single(x, mb, part + mb * x->piece.n);
+    w->now.stride[pool] = ALIGN;
+    for (int mb = 0; mb < micro && w->left > 0; mb++) {
+        slot[mb] = -1;
         if (!lives(x, mb))
             continue;
-        base = base < 0 ? lowest(w, &f, w->m->top) : base;
-        slot = free_slot(w, &f, x->pool, base, used);
-        used = slot == used ? used + 1 : used;
-        w->now.slot[x->pool * micro + mb] = slot;
-        if (slot >= 0)
-            put_parts(w, &f, base + slot * w->now.stride[x->pool]);
+        Form f = single(x, mb, w->part + mb * x->piece.n);
+        Bytes at = lowest(w, &f, w->floor);
+        slot[mb] = (int)((at - w->floor) / ALIGN);
+        least = slot[mb] < least ? slot[mb] : least;
+        put_parts(w, &f, at);
     }
+    for (int mb = 0; mb < micro; mb++)
+        slot[mb] = slot[mb] < 0 ? 0 : slot[mb] - least;
+    find_turns(w, pool);
     for (int i = 0; i < before; i++)
         w->placed.at[i] = w->kept.at[i];
     w->placed.n = before;
-    if (w->now.stride[x->pool] == 0)
-        w->now.stride[x->pool] = x->size;
-    return slot >= 0 && w->left > 0;
+    return w->left > 0;
 }
 
 static void usual_slots(Placer *w, int pool)
 {
     size_t row = sizeof(int) * (size_t)w->m->micro;
     w->now.stride[pool] = w->m->p->pool.at[pool].stride;
+    if (w->m->overlap)
+        return;
     memcpy(&w->now.slot[pool * w->m->micro], &w->m->slot[pool * w->m->micro], row);
+    find_turns(w, pool);
 }
 
 /* Do all buffers of a pool bear its slots? */
@@ -330,14 +335,58 @@ static void open_pool(Placer *w, const Item *x)
     if (!w->style.close)
         return;
     arrange(w, x, x->pool, f);
-    Bytes usual = end_of(w, f, lowest(w, f, w->m->top));
-    bool good = choose_slots(w, x) && arrange(w, x, x->pool, f) && !entangled(w, f)
+    Bytes usual = end_of(w, f, lowest(w, f, w->floor));
+    bool good = choose_slots(w, x, x->pool) && arrange(w, x, x->pool, f) && !entangled(w, f)
              && (x->buf < 0 || x->pool >= w->m->own || borne(w, x->pool));
-    if (!good || end_of(w, f, lowest(w, f, w->m->top)) >= usual)
+    if (!good || end_of(w, f, lowest(w, f, w->floor)) >= usual)
         usual_slots(w, x->pool);
 }
 
 /* ---- one piece --------------------------------------------------------------------------------------------------- */
+
+typedef struct { Form *form; Bytes at, end; } Best;
+
+/* An item by the slots of a pool, or NULL: that cannot be.  Where steps overlap slots do not change, and it is known from the
+ * second time on; else it is there until the next one is asked for. */
+static Form *form_of(Placer *w, int index, int pool)
+{
+    const Mem *m = w->m;
+    Form *f = m->overlap ? &w->fixed[(size_t)index * (size_t)(m->p->pool.n + 1) + (size_t)(pool + 1)] : &w->spare;
+    if (!m->overlap || f->fits == UNKNOWN)
+        f->fits = arrange(w, &m->item.at[index], pool, f) && !entangled(w, f) ? YES : NO;
+    return f->fits == YES ? f : NULL;
+}
+
+/* By the slots of this pool: lower than the best so far?  A form is as good that keeps below the top where the best one,
+ * `first`, is that of its own pool. */
+static bool improve(Placer *w, int index, int pool, bool first, Best *best)
+{
+    Form *f = form_of(w, index, pool);
+    Bytes at = f ? lowest(w, f, w->floor) : 0, end = f ? end_of(w, f, at) : INT64_MAX;
+    if (end >= best->end && !(first && best->form == &w->form[index] && end <= w->now.top))
+        return false;
+    if (f == &w->spare) {       /* the next one must not overwrite it */
+        Form swap = w->move[index];
+        w->move[index] = w->spare;
+        w->spare = swap;
+        f = &w->move[index];
+    }
+    *best = (Best){f, at, end};
+    return true;
+}
+
+/* By a pool of its own, if that keeps the top lower. */
+static void improve_alone(Placer *w, int index, Best *best)
+{
+    const Mem *m = w->m;
+    int pool = m->extra + w->now.opened;
+    if (!w->style.open || m->item.at[index].other.n == 0 || best->end <= w->now.top || w->now.opened >= m->extras)
+        return;
+    if (choose_slots(w, &m->item.at[index], pool) && improve(w, index, pool, false, best))
+        w->now.opened++;
+    else
+        w->now.stride[pool] = 0;
+}
 
 /* By its own pool, or by another that leaves the top lower, or ends lower below the top. */
 static void put_lowest(Placer *w, const Item *x)
@@ -345,100 +394,53 @@ static void put_lowest(Placer *w, const Item *x)
     int index = (int)(x - w->m->item.at);
     if (x->pool >= 0 && w->now.stride[x->pool] == 0)
         open_pool(w, x);
-    Form *best = &w->form[index];
-    arrange(w, x, x->pool, best);
-    Bytes at = lowest(w, best, w->m->top), end = end_of(w, best, at);
-    for (int k = 0; k < x->other.n && x->buf >= 0 && !(w->still && end <= w->now.top); k++) {
+    if (!w->m->overlap || w->form[index].part.n == 0)
+        arrange(w, x, x->pool, &w->form[index]);
+    Best best = {.form = &w->form[index], .at = lowest(w, &w->form[index], w->floor)};
+    best.end = end_of(w, best.form, best.at);
+    for (int k = 0; k < x->other.n && x->buf >= 0 && !(w->still && best.end <= w->now.top); k++) {
         int pool = x->other.at[k];
-        if (w->now.stride[pool] == 0 || count_of(w, pool) < 2 || !arrange(w, x, pool, &w->spare) || entangled(w, &w->spare))
-            continue;
-        Bytes with = lowest(w, &w->spare, w->m->top), then = end_of(w, &w->spare, with);
-        if (then < end || (best == &w->form[index] && then <= w->now.top)) {
-            Form swap = w->move[index];
-            best = &w->move[index];
-            *best = w->spare;
-            w->spare = swap;
-            at = with;
-            end = then;
-        }
+        if (w->now.stride[pool] > 0 && moves(w, pool))
+            improve(w, index, pool, true, &best);
     }
-    put(w, x, best, at);
-}
-
-/* Where steps overlap: inside the slot of a pool, or above all slots. */
-static void put_apart(Placer *w, const Item *x, Bytes slots)
-{
-    const Mem *m = w->m;
-    int index = (int)(x - m->item.at);
-    for (int k = 0; k < x->other.n && !w->still && x->pool < 0; k++)
-        for (int i = 0; i < m->pools; i++) {
-            int pool = x->other.at[k];
-            Bytes base = w->now.place[i].at;
-            if (m->item.at[i].pool != pool || x->size > w->now.stride[pool] || !arrange(w, x, pool, &w->move[index]))
-                continue;
-            Bytes at = lowest(w, &w->move[index], base);
-            if (at + x->size <= base + w->now.stride[pool]) {
-                put(w, x, &w->move[index], at);
-                return;
-            }
-        }
-    if (x->pool >= 0)
-        usual_slots(w, x->pool);
-    arrange(w, x, x->pool, &w->form[index]);
-    put(w, x, &w->form[index], lowest(w, &w->form[index], slots));
+    improve_alone(w, index, &best);
+    put(w, x, best.form, best.at);
 }
 
 /* ---- one order --------------------------------------------------------------------------------------------------- */
 
-/* False: the top is not below `most`; then places are as far as it got. */
-static bool fit(Placer *w, Bytes most)
+static void put_blocks(Placer *w)
 {
     const Mem *m = w->m;
-    w->placed.n = 0;
-    w->widest = 0;
-    w->now.top = m->top;
-    for (int i = 0; i < m->item.n; i++)
-        w->now.place[i].is = false;
-    memset(w->now.stride, 0, sizeof *w->now.stride * (size_t)m->p->pool.n);
-    for (int i = 0; w->style.pieces == BLOCKS && i < m->pools; i++) {
+    for (int i = 0; i < m->pools; i++) {
         int pool = m->item.at[i].pool;
         usual_slots(w, pool);
         arrange(w, &m->item.at[i], pool, &w->form[i]);
         put(w, &m->item.at[i], &w->form[i], w->now.top);
         w->now.top = w->now.place[i].at + w->now.stride[pool] * m->p->pool.at[pool].count;
     }
-    Bytes slots = w->now.top;
-    for (int i = 0; i < w->n && w->now.top < most && (w->style.pieces == BLOCKS || w->left > 0); i++) {
-        if (m->overlap)
-            put_apart(w, w->order[i], slots);
-        else
-            put_lowest(w, w->order[i]);
-    }
-    return w->now.top < most && (w->style.pieces == BLOCKS || w->left > 0);
+    w->floor = m->apart ? w->now.top : m->top;
 }
 
-static int by_size(const void *a, const void *b)
+bool place_all(Placer *w, Bytes most)
 {
-    const Item *x = *(Item *const *)a, *y = *(Item *const *)b;
-    return x->size != y->size ? (x->size > y->size ? -1 : 1) : x < y ? -1 : x > y;
+    const Mem *m = w->m;
+    bool blocks = w->style.pieces == BLOCKS;
+    w->placed.n = 0;
+    w->widest = 0;
+    w->now.top = w->floor = m->top;
+    w->now.opened = 0;
+    for (int i = 0; i < m->item.n; i++)
+        w->now.place[i].is = false;
+    memset(w->now.stride, 0, sizeof *w->now.stride * (size_t)m->p->pool.n);
+    if (blocks)
+        put_blocks(w);
+    for (w->done = 0; w->done < w->n && w->now.top < most && (blocks || w->left > 0); w->done++)
+        put_lowest(w, w->order[w->done]);
+    return w->now.top < most && (blocks || w->left > 0);
 }
 
-static int by_start(const void *a, const void *b)
-{
-    const Item *x = *(Item *const *)a, *y = *(Item *const *)b;
-    return x->first != y->first ? (x->first < y->first ? -1 : 1) : by_size(a, b);
-}
-
-static int by_length(const void *a, const void *b)
-{
-    int64_t x = (*(Item *const *)a)->ticks, y = (*(Item *const *)b)->ticks;
-    return x != y ? (x > y ? -1 : 1) : by_size(a, b);
-}
-
-static int (*const orders[])(const void *, const void *) = {by_size, by_length, by_start};
-enum { ORDERS = sizeof orders / sizeof *orders };
-
-static void set_order(Placer *w, int (*order)(const void *, const void *))
+void place_order(Placer *w, int (*order)(const void *, const void *))
 {
     const Mem *m = w->m;
     w->n = 0;
@@ -448,11 +450,16 @@ static void set_order(Placer *w, int (*order)(const void *, const void *))
     qsort(w->order, (size_t)w->n, sizeof *w->order, order);
 }
 
-/* ---- the best ---------------------------------------------------------------------------------------------------- */
+void place_copy(const Mem *m, Layout *to, const Layout *from)
+{
+    memcpy(to->place, from->place, sizeof *to->place * (size_t)m->item.n);
+    memcpy(to->stride, from->stride, sizeof *to->stride * (size_t)m->p->pool.n);
+    memcpy(to->slot, from->slot, sizeof *to->slot * (size_t)m->p->pool.n * (size_t)m->micro);
+    to->top = from->top;
+    to->opened = from->opened;
+}
 
-static const int64_t BUDGET = 2000000;
-
-static Layout new_layout(const Mem *m)
+Layout place_layout(const Mem *m)
 {
     Layout l = {.top = INT64_MAX};
     l.place = alloc(sizeof *l.place * (size_t)(m->item.n + 1));
@@ -462,101 +469,18 @@ static Layout new_layout(const Mem *m)
     return l;
 }
 
-static Placer new_placer(Mem *m)
+Placer place_new(Mem *m, int64_t budget)
 {
     size_t n = (size_t)m->item.n + 1, most = 1;
-    Placer w = {.m = m, .order = alloc(sizeof *w.order * n), .now = new_layout(m), .left = BUDGET};
+    Placer w = {.m = m, .order = alloc(sizeof *w.order * n), .now = place_layout(m), .left = budget};
     w.form = alloc(sizeof *w.form * n);
     w.move = alloc(sizeof *w.move * n);
     for (int i = 0; i < m->item.n; i++)
         most = (size_t)m->item.at[i].piece.n > most ? (size_t)m->item.at[i].piece.n : most;
     w.part = alloc(sizeof *w.part * most * (size_t)m->micro);
+    w.turn = alloc(sizeof *w.turn * (size_t)m->micro * (size_t)(m->p->pool.n + 1));
+    for (int x = -1; x < (m->overlap ? m->p->pool.n : 0); x++)
+        find_turns(&w, x);
+    w.fixed = m->overlap ? alloc(sizeof *w.fixed * n * (size_t)(m->p->pool.n + 1)) : NULL;
     return w;
-}
-
-static void copy_layout(const Mem *m, Layout *to, const Layout *from)
-{
-    memcpy(to->place, from->place, sizeof *to->place * (size_t)m->item.n);
-    memcpy(to->stride, from->stride, sizeof *to->stride * (size_t)m->p->pool.n);
-    memcpy(to->slot, from->slot, sizeof *to->slot * (size_t)m->p->pool.n * (size_t)m->micro);
-    to->top = from->top;
-}
-
-static uint64_t luck(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
-}
-
-static int by_key(const void *a, const void *b)
-{
-    const Item *x = *(Item *const *)a, *y = *(Item *const *)b;
-    return x->key != y->key ? (x->key > y->key ? -1 : 1) : by_size(a, b);
-}
-
-/* By size, now and then by size and life, made larger by up to as much, a half, or a quarter. */
-static void noisy_keys(Mem *m, uint64_t *state)
-{
-    int64_t noise = 16 << luck(state) % 3;
-    bool area = luck(state) % 4 == 0;
-    for (int i = 0; i < m->item.n; i++) {
-        Item *x = &m->item.at[i];
-        int64_t units = x->size / ALIGN, key = area ? units * (x->ticks / x->piece.n) : units;
-        x->key = key * (64 + (int64_t)(luck(state) % (uint64_t)noise));
-    }
-}
-
-static void shake(Placer *w, Layout *best, Bytes enough)
-{
-    static const Style styles[] = {{LOOSE, true}, {LOOSE, true}, {BUFFERS, true}, {BUFFERS, false}};
-    uint64_t state = 1;
-    while (best->top > enough && w->left > 0) {
-        noisy_keys(w->m, &state);
-        w->style = styles[luck(&state) % 4];
-        w->still = luck(&state) % 2;
-        set_order(w, by_key);
-        if (fit(w, best->top))
-            copy_layout(w->m, best, &w->now);
-    }
-}
-
-static void take_layout(Mem *m, const Layout *l, Place *place)
-{
-    memcpy(place, l->place, sizeof *place * (size_t)m->item.n);
-    for (int x = 0; x < m->p->pool.n; x++) {
-        Pool *pool = &m->p->pool.at[x];
-        int most = 0;
-        if (l->stride[x] == 0)
-            continue;
-        pool->stride = l->stride[x];
-        for (int mb = 0; mb < m->micro; mb++) {
-            m->slot[x * m->micro + mb] = l->slot[x * m->micro + mb];
-            most = m->slot[x * m->micro + mb] > most ? m->slot[x * m->micro + mb] : most;
-        }
-        pool->count = m->overlap ? pool->count : most + 1;
-    }
-}
-
-Bytes mem_place(Mem *m, Place *place)
-{
-    static const Style styles[] = {{BLOCKS, false}, {LOOSE, false}, {BUFFERS, false}, {LOOSE, true}, {BUFFERS, true}};
-    enum { STYLES = sizeof styles / sizeof *styles };
-    const DevicePlan *d = &m->p->dev.at[m->device];
-    Bytes enough = d->bound + d->bound / 100;
-    Placer w = new_placer(m);
-    Layout best = new_layout(m);
-    for (int s = 0; s < (m->overlap ? 1 : STYLES) && best.top > enough && (s == 0 || w.left > 0); s++)
-        for (int k = 0; k < 2 * ORDERS && best.top > d->bound && (s + k == 0 || w.left > 0); k++) {
-            w.style = styles[s];
-            w.still = k >= ORDERS;
-            set_order(&w, orders[k % ORDERS]);
-            if (fit(&w, best.top))
-                copy_layout(m, &best, &w.now);
-        }
-    if (!m->overlap)
-        shake(&w, &best, enough);
-    take_layout(m, &best, place);
-    return best.top;
 }

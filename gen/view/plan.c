@@ -8,6 +8,7 @@
  */
 #include "view.h"
 #include "../emit/emit.h"
+#include "../lower/unpooled.h"
 #include <inttypes.h>
 
 static double ms(Ns ns)
@@ -25,7 +26,7 @@ static void print_stage(FILE *f, const Plan *p, int device)
             ms(s.forward), ms(s.backward), ms(s.again), p->step ? 100.0 * (double)s.idle / (double)p->step : 0.0);
     fprintf(f, "  memory  arena %s of %s, slack %s, lower bound %s (+%.1f %%)\n", size_text(d->arena), size_text(d->limit),
             size_text(d->limit - d->arena), size_text(d->bound), 100.0 * (double)(d->arena - d->bound) / (double)d->bound);
-    fprintf(f, "  at peak");
+    fprintf(f, "  packing %s\n  at peak", mem_proof(d));
     for (int k = 0; k < H_KINDS; k++)
         if (s.at_peak[k] > 0)
             fprintf(f, "%s %s %s", k ? "," : "", holding_name[k], size_text(s.at_peak[k]));

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * unpooled.c: what the arenas of a finished plan would be if every buffer of every micro-batch had an address of its own.
+ *
+ * Pools are a price for readable code: a tensor is found at one literal offset in the slot of any micro-batch.  Without them
+ * the buffers above the states are plain rectangles, and gen/pack/, which packs published instances, packs these too: so
+ * the price is known, and where its search shows that nothing lower exists, that is proven of the arena with pools as well.
+ *
+ *   needs   a plan after mem     fills   dev[].unpooled, dev[].proven     fails   never
+ *
+ * An arena as high as the bytes alive at once is proven by that and is not packed again.  Where steps overlap, the rectangles
+ * are those of the shortest run.  Cost: that of the search, STEPS at most; above MOST rectangles nothing is said.
+ */
+#include "mem.h"
+#include "unpooled.h"
+#include "../pack/pack.h"
+
+enum { MOST = 6000 };
+static const int64_t STEPS = 60000000;
+
+static Block *blocks_of(const Mem *m, int *n)
+{
+    VEC(Block) all = {0};
+    for (int b = 0; b < m->p->buf.n; b++)
+        for (int mb = 0; mb < m->micro; mb++) {
+            const Span *s = mem_live(m, b, mb);
+            const Buf *x = &m->p->buf.at[b];
+            if (x->device == m->device && !mem_always(x) && s->last >= s->first)
+                *PUSH(&all) = (Block){s->first, s->last + 1, mem_align(x->bytes), 0};
+        }
+    *n = all.n;
+    return all.at;
+}
+
+static void pack_device(Plan *p, int device)
+{
+    DevicePlan *d = &p->dev.at[device];
+    d->unpooled = d->proven = d->bound;
+    if (d->arena <= d->bound)
+        return;
+    Mem m = mem_new(p, device);
+    int n;
+    Block *block = blocks_of(&m, &n);
+    d->unpooled = 0;
+    if (n > MOST)
+        return;
+    Packing r = pack_least(block, n, STEPS);
+    const char *fault = pack_fault(block, n, r.height);
+    if (fault)
+        die("device %d: packed without pools, %s", device, fault);
+    d->unpooled = d->state + r.height < d->arena ? d->state + r.height : d->arena;
+    d->proven = d->state + r.bound > d->bound ? d->state + r.bound : d->bound;
+}
+
+void mem_unpooled(Plan *p)
+{
+    for (int d = 0; d < p->devices; d++)
+        pack_device(p, d);
+}
+
+const char *mem_proof(const DevicePlan *d)
+{
+    if (d->arena == d->bound)
+        return "proven optimal: as high as the bytes alive at once";
+    if (d->arena == d->proven)
+        return "proven optimal: nothing lower exists, with pools or without";
+    double gap = 100.0 * (double)(d->arena - d->proven) / (double)d->proven;
+    if (d->unpooled == 0 || d->unpooled == d->arena)
+        return strf("at most %.1f %% above the least; pools cost at most %s", gap, size_text(d->arena - d->proven));
+    return strf("at most %.1f %% above the least; without pools %s%s, so pools cost %s%s", gap, size_text(d->unpooled),
+                d->unpooled == d->proven ? "" : " or less", d->unpooled == d->proven ? "" : "at least ",
+                size_text(d->arena - d->unpooled));
+}
