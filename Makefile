@@ -23,7 +23,7 @@ PRICE = gen/plan/price.o gen/plan/floor.o gen/plan/fates.o gen/plan/seeds.o gen/
         gen/plan/keep.o gen/plan/live.o gen/plan/replay.o gen/plan/away.o gen/plan/index.o
 BASE_PLAN = gen/plan/own.o gen/plan/unit.o gen/plan/memo.o gen/plan/chain.o gen/plan/pipedream.o gen/plan/moves.o \
         gen/plan/vpipe.o gen/plan/halves.o gen/plan/capuchin.o gen/plan/interval.o gen/plan/special.o \
-        gen/plan/twobw.o gen/plan/largest.o gen/plan/madpipe.o gen/plan/planners.o
+        gen/plan/twobw.o gen/plan/largest.o gen/plan/madpipe.o gen/plan/arrange.o gen/plan/planners.o
 LONGEST = gen/plan/downset.o gen/plan/bottleneck.o
 EXACT = gen/plan/facts.o gen/plan/bound.o gen/plan/frontier.o gen/plan/reach.o gen/plan/preview.o gen/plan/exact.o \
         gen/plan/even.o gen/plan/brute.o
@@ -36,7 +36,8 @@ EMIT  = gen/emit/names.o gen/emit/text.o gen/emit/stage.o gen/emit/launch.o gen/
         gen/emit/build.o gen/emit/out.o gen/emit/emit.o build/embedded.o
 TEXT  = gen/base/text.o gen/base/text_graph.o gen/base/text_plan.o
 VIEW  = gen/view/stage.o gen/view/plan.o gen/view/explain.o gen/view/compare.o
-OBJ   = gen/main.o gen/options.o gen/search.o gen/passes.o $(BASE) $(FRONT) $(COST) $(SCHED) $(PLAN) $(LONGEST) $(PACK) \
+OBJ   = gen/main.o gen/options.o gen/search.o gen/candidate.o gen/device_order.o gen/passes.o \
+        $(BASE) $(FRONT) $(COST) $(SCHED) $(PLAN) $(LONGEST) $(PACK) \
         $(LOWER) $(EMIT) $(TEXT) $(VIEW)
 
 all: dpgen

@@ -21,7 +21,7 @@
 
 typedef int64_t Bytes;
 typedef int64_t Ns;
-enum { ALIGN = 64 };            /* of every buffer: a cache line, and one AVX-512 register */
+enum { ALIGN = 64, MERGES = 8 };    /* of every buffer: a cache line; most gradients under way between two replicas */
 enum { EXIT_RUN = 1, EXIT_USAGE, EXIT_MODEL, EXIT_NOFIT, EXIT_STALE, EXIT_MACHINE, EXIT_BUG = 70 };
 
 /* ---- base/mem.c: memory lives until exit and starts as zeros; no pass frees ---------------------------- */
@@ -133,6 +133,7 @@ typedef struct {
     Ns call;                    /* of starting a kernel */
     const char *isa;            /* cpu: native, x86-64-v4, x86-64-v4+bf16 ...: what the kernels are compiled for */
     const char *arch;           /* cuda: sm_90; NULL: not given */
+    int place;                  /* in the model file; another one than its index where search.c chose the order */
     Loc loc;
 } Device;
 
@@ -150,8 +151,7 @@ typedef enum { ORDER_AUTO, ORDER_FREE_TIME, ORDER_SAVING } MemoryOrder;
 typedef struct {
     int stages_min, stages_max;     /* devices used */
     int chunks;                     /* per device */
-    int replicas;                   /* of the whole pipeline, each with its own micro-batches */
-    bool replicas_auto;             /* search.c decides; replicas is 1 until then */
+    int replicas; bool replicas_auto;   /* of the pipeline, each with its own micro-batches; auto: search.c decides, 1 before */
     Loc replicas_at;
     Ints map;                       /* chunk -> device; empty: chunk c on device c mod stages */
     Loc map_at;
@@ -162,8 +162,7 @@ typedef struct {
     const char *planner;            /* exact */
     bool soon;                      /* any plan that fits will do: what nofit asks for */
     const char *objective;          /* step_time, bottleneck */
-    Ns longest, longest_bound;      /* of objective bottleneck: longest stage or transfer; proven: none is shorter */
-    bool longest_all;               /* over all prefixes of the graph; else those of one order */
+    Ns longest, longest_bound; bool longest_all;    /* objective bottleneck: its value; proven; over all prefixes */
     Recompute recompute;
     Strs names;                     /* RECOMPUTE_LIST: operator names, * matches any run of characters */
     OffloadKind offload; MemoryOrder memory_order;      /* what goes to the host's memory; auto: in which order */
@@ -208,7 +207,8 @@ typedef struct {
     const char *loss; Loc loss_loc;
     Train train;
     DataSet data, eval;             /* eval.format NULL: none */
-    VEC(Device) devices;
+    VEC(Device) devices;            /* stage i is on device i: given by the file, to be chosen, chosen by device_order.c */
+    enum { ORDER_GIVEN, ORDER_FREE, ORDER_CHOSEN } order; Loc order_at;
     Bytes memory;                   /* of devices where the file lists none, from --limit; 0: the default */
     VEC(LinkSpec) links;
     int hosts;                      /* machines */
@@ -518,6 +518,7 @@ typedef struct {
     int peak;                   /* mem: tick of the bound */
     Bytes *live;                /* mem: bytes alive at each tick, [ticks] */
     int requests, handles;
+    int place;                  /* search: 1 + the place of its Device in the model file; 0: its own number */
     int copies;                 /* comm: the most offloads and fetches under way at once */
     Bytes host, host_bound;     /* mem: of offloaded tensors in the host's memory or file, lower bound by live bytes */
     Ns busy;                    /* sim */
@@ -605,7 +606,6 @@ int device_of(const Plan *p, int op);               /* in the first replica */
 bool runs_on(const Plan *p, int op, int device);    /* in its replica */
 /* ---- comm: lower/comm.c ------------------------------------------------------------------------------------------ */
 int comm(Plan *p);
-enum { MERGES = 8 };            /* most gradients under way between two replicas; never twice the bytes of the largest */
 /* lower/offload.c: puts the copies of offloaded tensors into the list that comm wrote.
  * What an offloaded tensor costs the arena of its chunk: in forward it is there from its producer until its copy is out, in
  * backward from as long before its first reader as the copy takes, with a quarter to spare, to its last; copies of a

@@ -44,6 +44,7 @@ static const char usage[] =
     "  --limit BYTES             devices.*.memory, such as 8GiB\n"
     "  --cuts A,B,...            last forward operator of each chunk but the last, counted from 0\n"
     "  --map A,B,...             the device of each chunk, such as 0,1,1,0\n"
+    "  --device-order free       devices.order: which device does which stage is chosen, not given by the list\n"
     "  --devices FILE            devices, links and hosts, instead of the model's own; devices/ has some\n"
     "  --pace                    devices that wait for their planned time instead of computing: a dry run\n"
     "  --prefix NAME             an object with NAME_main() instead of a program\n"

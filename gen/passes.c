@@ -142,14 +142,50 @@ int run(const Options *x, Plan *p, const Bytes *limit)
     return 0;
 }
 
+Model *ordered(const Model *m, int stages, const int *device)
+{
+    Model *with = alloc(sizeof *with);
+    bool *taken = alloc((size_t)m->devices.n);
+    *with = *m;
+    with->order = ORDER_CHOSEN;
+    memset(&with->devices, 0, sizeof with->devices);
+    for (int s = 0; s < stages; s++) {
+        *PUSH(&with->devices) = m->devices.at[device[s]];
+        taken[device[s]] = true;
+    }
+    for (int d = 0; d < m->devices.n; d++)
+        if (!taken[d])
+            *PUSH(&with->devices) = m->devices.at[d];
+    return with;
+}
+
+/* The model as the plan of a file takes its devices. */
+static const Model *in_its_order(const Options *x, const Plan *p, const Model *m)
+{
+    int *device = alloc(sizeof *device * (size_t)p->devices), placed = 0;
+    bool *taken = alloc((size_t)m->devices.n);
+    for (int d = 0; d < p->devices; d++)
+        placed += p->dev.at[d].place != 0;
+    if (placed == 0)
+        return m;
+    for (int d = 0; d < p->devices; d++) {
+        device[d] = p->dev.at[d].place - 1;
+        if (device[d] < 0 || device[d] >= m->devices.n || taken[device[d]])
+            fail(EXIT_MODEL, "%s: device %d has place %d; each has another one, from 1 to %d", x->from, d, p->dev.at[d].place,
+                 m->devices.n);
+        taken[device[d]] = true;
+    }
+    return ordered(m, p->devices, device);
+}
+
 Plan *plan_from(const Options *x, const Model *m)
 {
     const Graph *g = graph_of(x, m);
     Plan *p = read_plan(x->from, g);
-    p->m = m;
-    p->c = cost_shared(cost(g, m, x->times), m, p->devices);
     if (p->devices > m->devices.n)
         fail(EXIT_MODEL, "%s is for %d devices, %s has %d", x->from, p->devices, m->path, m->devices.n);
+    p->m = m = in_its_order(x, p, m);
+    p->c = cost_shared(cost(g, m, x->times), m, p->devices);
     diag_blame(x->from);
     check_order(p);
     check_part(p);

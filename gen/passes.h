@@ -14,6 +14,8 @@ Plan *new_plan(const Graph *g, const Cost *c, const Model *m, int stages, const 
 /* Every pass once, under soft limits; 0, or the reason why not, with nofit_device and nofit_need: 1 no plan, 2 the arena of a
  * device is too large once packed, 3 that of the host. */
 int run(const Options *x, Plan *p, const Bytes *limit);
+/* The model with these of its devices first: device i does stage i. */
+Model *ordered(const Model *m, int stages, const int *device);
 /* A plan from a file: every checker, no pass. */
 Plan *plan_from(const Options *x, const Model *m);
 /* After which pass, by letter; 'a' is everything. */

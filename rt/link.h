@@ -12,8 +12,9 @@
 
 enum { LINK_SHARE = 256 };
 
-/* Before anything else.  May change the command line.  NULL: said why; *status is set. */
-Link *link_open(int stages, int *argc, char ***argv, int *status);
+/* Before anything else.  May change the command line.  rank, by stage: which process of several does it; NULL: that of its
+ * number.  NULL: said why; *status is set. */
+Link *link_open(int stages, const int *rank, int *argc, char ***argv, int *status);
 /* The stages that run in this process: first .. first+count-1. */
 int link_first(const Link *l);
 int link_count(const Link *l);

@@ -74,8 +74,9 @@ static bool one_rank(void)
     return true;
 }
 
-Link *link_open(int stages, int *argc, char ***argv, int *status)
+Link *link_open(int stages, const int *rank, int *argc, char ***argv, int *status)
 {
+    (void)rank;
     (void)argc, (void)argv;
     if (!one_rank()) {
         *status = STATUS_USAGE;

@@ -2,7 +2,8 @@
  *
  * link_mpi.c: a stage a process, over MPI.
  *
- * The rank is the stage.  A half of a message is MPI_Isend or MPI_Irecv with a fixed peer and tag, no wildcard.
+ * The rank is the stage, in a communicator whose ranks are put into that order if the launcher's are not (a plan that chose
+ * which device does which stage).  A half of a message is MPI_Isend or MPI_Irecv with a fixed peer and tag, no wildcard.
  * Waiting polls with MPI_Test and gives the processor away in between: so ranks may share a core, and a watchdog that
  * has expired is noticed by the only thread that may call MPI (MPI_THREAD_FUNNELED).  Every return code is looked at
  * (MPI_ERRORS_RETURN); an error ends the whole job through MPI_Abort.  A rank that is killed is noticed by the
@@ -26,7 +27,8 @@ enum { BLOCK = 4096, SPINS = 1000 };
 typedef struct { MPI_Request request; int sending, peer, tag; long bytes; } Half;
 
 struct Link {
-    int rank;
+    int rank;                   /* in `all`: the stage */
+    MPI_Comm all;
     pthread_t main;             /* the thread that may call MPI */
     MPI_Datatype block;         /* for messages of 2 GiB and more */
     _Atomic int aborting;       /* status wanted by another thread; 0 none */
@@ -55,7 +57,20 @@ static Link *refuse(Link *l, int rank, int *status, const char *form, int a, int
     return NULL;
 }
 
-Link *link_open(int stages, int *argc, char ***argv, int *status)
+/* The ranks in the order of their stages. */
+static void number(Link *l, int stages, const int *of)
+{
+    l->all = MPI_COMM_WORLD;
+    if (!of)
+        return;
+    int stage = 0;
+    while (stage < stages - 1 && of[stage] != l->rank)
+        stage++;
+    check(l, MPI_Comm_split(MPI_COMM_WORLD, 0, stage, &l->all), "MPI_Comm_split");
+    l->rank = stage;
+}
+
+Link *link_open(int stages, const int *of, int *argc, char ***argv, int *status)
 {
     int level = 0, size = 0, rank = 0;
     Link *l = calloc(1, sizeof *l);
@@ -74,6 +89,7 @@ Link *link_open(int stages, int *argc, char ***argv, int *status)
                       "start it with as many ranks as stages (mpirun -n, srun -n)", stages, size);
     if (level < MPI_THREAD_FUNNELED)
         return refuse(l, rank, status, "this MPI allows no threads (level %d, %d needed)", level, MPI_THREAD_FUNNELED);
+    number(l, stages, of);
     check(l, MPI_Type_contiguous(BLOCK, MPI_BYTE, &l->block), "MPI_Type_contiguous");
     check(l, MPI_Type_commit(&l->block), "MPI_Type_commit");
     return l;
@@ -113,9 +129,9 @@ void *link_begin(Stage *st, int request, int sending, void *buffer, int peer, in
     int n = units(l, bytes, &type);
     h->sending = sending, h->peer = peer, h->tag = tag, h->bytes = bytes;
     if (sending)
-        check(l, MPI_Isend(buffer, n, type, peer, tag, MPI_COMM_WORLD, &h->request), "MPI_Isend");
+        check(l, MPI_Isend(buffer, n, type, peer, tag, l->all, &h->request), "MPI_Isend");
     else
-        check(l, MPI_Irecv(buffer, n, type, peer, tag, MPI_COMM_WORLD, &h->request), "MPI_Irecv");
+        check(l, MPI_Irecv(buffer, n, type, peer, tag, l->all, &h->request), "MPI_Irecv");
     return h;
 }
 
@@ -152,7 +168,7 @@ void link_share(Stage *st, const void *mine, void *all, size_t bytes)
     Link *l = st->link;
     MPI_Request request;
     MPI_Status status;
-    check(l, MPI_Iallgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, MPI_COMM_WORLD, &request),
+    check(l, MPI_Iallgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, l->all, &request),
           "MPI_Iallgather");
     poll(l, &request, &status, "an exchange between all stages failed");
 }
@@ -160,13 +176,15 @@ void link_share(Stage *st, const void *mine, void *all, size_t bytes)
 int link_worst(Link *l, int status)
 {
     int worst = status;
-    check(l, MPI_Allreduce(&status, &worst, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD), "MPI_Allreduce");
+    check(l, MPI_Allreduce(&status, &worst, 1, MPI_INT, MPI_MAX, l->all), "MPI_Allreduce");
     return worst;
 }
 
 void link_close(Link *l)
 {
     MPI_Type_free(&l->block);
+    if (l->all != MPI_COMM_WORLD)
+        MPI_Comm_free(&l->all);
     MPI_Finalize();
     free(l);
 }

@@ -321,7 +321,7 @@ int job_main(const Job *job, int argc, char **argv)
     Run run = {.job = job};
     int status = DONE;
     signal_open();              /* first: a signal that comes early stops the job after its first step */
-    run.link = link_open(job->stages, &argc, &argv, &status);
+    run.link = link_open(job->stages, job->rank, &argc, &argv, &status);
     if (!run.link)
         return status;
     run.first = link_first(run.link);

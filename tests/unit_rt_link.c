@@ -80,7 +80,7 @@ static void *stage(void *at)
 static Link *open_link(int stages)
 {
     int status = 0;
-    return link_open(stages, NULL, NULL, &status);
+    return link_open(stages, NULL, NULL, NULL, &status);
 }
 
 static void test_exchange(void)

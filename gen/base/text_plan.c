@@ -59,7 +59,7 @@ static const Field device_fields[] = {
     F_("ticks", V_INT, Machine, d.ticks), F_("requests", V_INT, Machine, d.requests),
     F_("handles", V_INT, Machine, d.handles), F_("copies", V_INT, Machine, d.copies),
     F_("host", V_LONG, Machine, d.host), F_("host_bound", V_LONG, Machine, d.host_bound),
-    F_("busy", V_LONG, Machine, d.busy), {0}
+    F_("busy", V_LONG, Machine, d.busy), F_("place", V_INT, Machine, d.place), {0}
 };
 static const Field action_fields[] = {
     WORD_("kind", Action, kind, kinds, false), F_("chunk", V_INDEX, Action, chunk), F_("mb", V_INDEX, Action, mb),

@@ -283,6 +283,8 @@ static void print_job(const Launch *w, const char *plan_hash)
         fprintf(w->f, "    .versions = \"%s\", .overlap = %d, .report = %d,\n", version_rule(p), order_overlap(p), reports(p));
     fprintf(w->f, "    .stages = %d, .replicas = %d, .stage = stage, .inputs = %d, .input = input,\n", p->devices,
             plan_replicas(p), m->inputs.n);
+    if (p->dev.at[0].place)
+        fprintf(w->f, "    .rank = rank,\n");
     print_data_field(w, "train", "train", &m->data);
     print_data_field(w, "eval", "eval", &m->eval);
     fprintf(w->f, "    .eval_every = %" PRId64 ", .eval_batches = %" PRId64 ",\n", m->eval.every, m->eval.batches);
@@ -326,6 +328,12 @@ void emit_launch(FILE *f, const Plan *p, const char *prefix, const char *plan_ha
     print_data(&w, "train", &p->m->data);
     print_data(&w, "eval", &p->m->eval);
     print_stages(&w, states);
+    if (p->dev.at[0].place) {
+        fprintf(f, "\n/* stage -> rank: the place of its device in the model file */\nstatic const int rank[] = {");
+        for (int d = 0; d < p->devices; d++)
+            fprintf(f, "%s%d", d ? ", " : "", emit_rank(p, d));
+        fprintf(f, "};\n");
+    }
     print_job(&w, plan_hash);
     fprintf(f, "\nint %s_main(int argc, char **argv);\nint %s_main(int argc, char **argv)\n{\n"
             "    return job_main(&job, argc, argv);\n}\n", prefix, prefix);

@@ -138,6 +138,14 @@ const char *train_hash(const Graph *g, const Model *m)
     return hash_of(&t);
 }
 
+int emit_rank(const Plan *p, int device)
+{
+    int rank = 0;
+    for (int d = 0; d < p->devices; d++)
+        rank += p->dev.at[d].place < p->dev.at[device].place;
+    return p->dev.at[device].place ? rank : device;
+}
+
 bool emit_paced(const Plan *p)
 {
     return !strcmp(p->m->devices.at[0].kind, "paced");

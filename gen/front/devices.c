@@ -79,6 +79,7 @@ static void entry_check(const Spot *s, Entry *e)
 static void device_add(Model *m, Device d, const char *name)
 {
     d.name = name;
+    d.place = m->devices.n;
     for (int i = 0; i < m->devices.n; i++) {
         const Device *other = &m->devices.at[i];
         if (!strcmp(other->name, name)) {
@@ -133,24 +134,51 @@ static void read_entry(const Spot *s)
         device_add(s->m, e.d, e.count > 1 ? strf("%s.%d", e.d.name, i) : e.d.name);
 }
 
-void model_devices(Model *m, Node *node)
+static void read_list(const Spot *s)
 {
-    /* what --limit makes of a file without devices: devices.*.memory */
-    static const Field any[] = { { "memory", read_bytes, offsetof(Model, memory), 1, 0, NULL } };
-    Spot list = { m, NULL, "devices", node, NULL };
-    if (node && node->kind == MAP && node->n == 1 && !strcmp(node->key[0]->text, "*")) {
-        Spot all = spot_key(&list, 0, NULL, NULL);
-        section(m, all.value, all.path, any, COUNT(any), m);
+    if (!want(s, LIST, "a list of devices"))
         return;
-    }
-    if (!node || !want(&list, LIST, "a list of devices"))
-        return;
-    if (!node->n)
-        bad(node->loc, NULL, "devices is empty");
-    for (int i = 0; i < node->n && m->devices.n <= MOST_DEVICES; i++) {
-        Spot item = spot_item(&list, i, NULL, NULL);
+    if (!s->value->n)
+        bad(s->value->loc, NULL, "%s is empty", s->path);
+    for (int i = 0; i < s->value->n && s->m->devices.n <= MOST_DEVICES; i++) {
+        Spot item = spot_item(s, i, NULL, NULL);
         read_entry(&item);
     }
+}
+
+/* what --limit makes of a file without devices: devices.*.memory */
+static void read_any(const Spot *s)
+{
+    static const Field any[] = { { "memory", read_bytes, offsetof(Model, memory), 1, 0, NULL } };
+    section(s->m, s->value, s->path, any, COUNT(any), s->m);
+}
+
+static void read_order(const Spot *s)
+{
+    int free = 0;
+    Spot word = *s;
+    word.to = &free;
+    read_choice(&word);
+    s->m->order = free ? ORDER_FREE : ORDER_GIVEN;
+    s->m->order_at = s->value->loc;
+}
+
+/* A list, or {order: free, list: [...]}; override.c lets paths name entries of either. */
+void model_devices(Model *m, Node *node)
+{
+    static const Field fields[] = {
+        { "list", read_list, 0, 0, 0, NULL },
+        { "order", read_order, 0, 0, 0, "given free" },
+        { "*", read_any, 0, 0, 0, NULL },
+    };
+    Spot list = { m, NULL, "devices", node, NULL };
+    bool known = false;
+    for (int i = 0; i < COUNT(fields) && node && node->kind == MAP; i++)
+        known |= node_get(node, fields[i].key) != NULL;
+    if (known)
+        section(m, node, "devices", fields, COUNT(fields), m);
+    else if (node)
+        read_list(&list);
 }
 
 /* Without a section: processors, as many as stages were asked for. */
@@ -466,6 +494,21 @@ static void stages_end(Model *m, Loc at)
             p->stages_max, p->chunks, p->chunks > 1 ? "s" : "");
 }
 
+/* Who chooses the device of each stage? */
+static void order_end(const Model *m)
+{
+    const PlanSpec *p = &m->plan;
+    static const char form[] = "devices.order: free chooses the device of each stage, and %s";
+    if (m->order != ORDER_FREE)
+        return;
+    if (p->map.n)
+        bad(m->order_at, "delete plan.map, or take order: given", form, "plan.map names them");
+    else if (p->chunks > 1)
+        bad(m->order_at, "take plan.chunks: 1, or order: given", form, "plan.chunks gives each several");
+    else if (p->replicas > 1 || p->replicas_auto)
+        bad(m->order_at, "take plan.replicas: 1, or order: given", form, "replicas take them in the order of the list");
+}
+
 void model_plan(Model *m, Node *node)
 {
     static const Field fields[] = {
@@ -504,4 +547,5 @@ void model_plan(Model *m, Node *node)
     if (warmup && p->warmup != WARMUP_A)
         warmup_end(p, warmup->loc);
     stages_end(m, stages ? stages->loc : p->loc);
+    order_end(m);
 }

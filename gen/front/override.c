@@ -110,11 +110,29 @@ const char *override_path(const char *option)
         { "--stages", "plan.stages" }, { "--schedule", "plan.schedule" }, { "--recompute", "plan.recompute" },
         { "--offload", "plan.offload" }, { "--limit", "devices.*.memory" }, { "--cuts", "plan.cuts" },
         { "--map", "plan.map" }, { "--replicas", "plan.replicas" }, { "--link", "links.cpu-cpu" },
-        { "--objective", "plan.objective" }, { "--planner", "plan.planner" } };
+        { "--objective", "plan.objective" }, { "--device-order", "devices.order" }, { "--planner", "plan.planner" } };
     for (int i = 0; i < COUNT(shorts); i++)
         if (!strcmp(option, shorts[i].option))
             return shorts[i].path;
     return NULL;
+}
+
+/* devices is a list or {order: free, list: [...]}, and paths name its entries as if it were the list. */
+static const char *through_list(Node *root, const char *path)
+{
+    static const char start[] = "devices.", order[] = "devices.order";
+    Node *d = node_get(root, "devices");
+    size_t n = strcspn(path, "=");
+    bool ordered = n == strlen(order) && !strncmp(path, order, n);
+    if (!d || strncmp(path, start, strlen(start)))
+        return path;
+    if (ordered && d->kind == LIST) {
+        Node *list = alloc(sizeof *list);
+        *list = *d;
+        *d = (Node){ .kind = MAP, .loc = d->loc };
+        *child(d, "list", d->loc) = list;
+    }
+    return !ordered && d->kind == MAP && node_get(d, "list") ? strf("devices.list.%s", path + strlen(start)) : path;
 }
 
 /* --stages=4: the value of an option that is short for a --set. */
@@ -126,6 +144,7 @@ static void set_short(Node *root, const char *text)
         die("%s is short for nothing", option);
     if (!strcmp(option, "--cuts") || !strcmp(option, "--map"))
         value = strf("[%s]", value);
+    path = through_list(root, path);
     place(&root, path, 0, strlen(path), load_option(option, value, 0));
 }
 
@@ -136,7 +155,9 @@ static void set(Node *root, const char *text)
         return;
     }
     size_t n = split("--set", text);
-    place(&root, text, 0, n, load_option("--set", text, n + 1));
+    Node *value = load_option("--set", text, n + 1);
+    const char *path = through_list(root, text);
+    place(&root, path, 0, strcspn(path, "="), value);
 }
 
 void override(Node *root, const Overrides *over)

@@ -464,6 +464,12 @@ static void print_head(const Plan *p)
         }
     fprintf(stderr, "  [%s, %lld micro-batches of %lld]\n", p->schedule, (long long)p->g->micro,
             (long long)p->g->batch);
+    if (m->order != ORDER_CHOSEN)
+        return;
+    fprintf(stderr, "  nor in another device order that was tried; what follows is of the order");
+    for (int d = 0; d < p->devices; d++)
+        fprintf(stderr, " %s", m->devices.at[d].name);
+    fprintf(stderr, "\n");
 }
 
 void nofit(const Plan *last, WouldFit would_fit, void *ctx)

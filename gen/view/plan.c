@@ -10,6 +10,7 @@
 #include "../emit/emit.h"
 #include "../lower/unpooled.h"
 #include <inttypes.h>
+#include <string.h>
 
 static double ms(Ns ns)
 {
@@ -20,8 +21,9 @@ static void print_stage(FILE *f, const Plan *p, int device)
 {
     const DevicePlan *d = &p->dev.at[device];
     StageSum s = view_stage(p, device);
-    fprintf(f, "stage %d  %s (%s), %d operators, %d in flight\n", device, covers_text(p, device),
-            p->m->devices.at[device].name, s.ops, s.flight);
+    const char *rank = d->place && !strcmp(p->m->plan.transport, "mpi") ? strf(", rank %d", emit_rank(p, device)) : "";
+    fprintf(f, "stage %d  %s (%s%s), %d operators, %d in flight\n", device, covers_text(p, device),
+            p->m->devices.at[device].name, rank, s.ops, s.flight);
     fprintf(f, "  time    forward %.3f ms, backward %.3f ms, recompute %.3f ms a micro-batch; idle %.1f %% of the step\n",
             ms(s.forward), ms(s.backward), ms(s.again), p->step ? 100.0 * (double)s.idle / (double)p->step : 0.0);
     fprintf(f, "  memory  arena %s of %s, slack %s, lower bound %s (+%.1f %%)\n", size_text(d->arena), size_text(d->limit),

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * candidate.c: the plan of one candidate: one graph, one number of stages, one schedule.
+ *
+ * Two loops stand here in sight: over soft limits, when packing needs more than the planner expected; and over the hurry of
+ * what is offloaded.  1f1b* and MadPipe, whose lists and maps depend on times, are asked several times; so are the two warm-ups
+ * of 1f1b.
+ */
+#include "candidate.h"
+#include "passes.h"
+#include "plan/madpipe.h"
+#include "plan/planner.h"
+#include "sched/star.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- one candidate ----------------------------------------------------------------------------------------------- */
+
+/* A stage has the least memory that any of its replicas has. */
+Bytes *least_memory(const Model *m, int stages)
+{
+    int devices = stages * m->plan.replicas;
+    Bytes *limit = alloc(sizeof *limit * (size_t)devices);
+    for (int d = 0; d < devices; d++)
+        limit[d] = m->devices.at[d].memory;
+    for (int d = devices - 1; d >= stages; d--)
+        limit[d - stages] = limit[d] < limit[d - stages] ? limit[d] : limit[d - stages];
+    return limit;
+}
+
+/* Faster; as fast and smaller. */
+bool better(const Plan *a, const Plan *b)
+{
+    Bytes x = 0, y = 0;
+    for (int d = 0; d < a->devices; d++)
+        x += a->dev.at[d].arena;
+    for (int d = 0; d < b->devices; d++)
+        y += b->dev.at[d].arena;
+    return a->step != b->step ? a->step < b->step : x < y;
+}
+
+/* A model with these cuts, as if it said so. */
+static const Model *with_cuts(const Model *m, const Ints *cuts)
+{
+    Model *with = alloc(sizeof *with);
+    *with = *m;
+    with->plan.cuts = *cuts;
+    return with;
+}
+
+typedef struct { const Options *x; const Graph *g; const Cost *c; int stages; const char *schedule; Hurry hurry; } Asked;
+
+static Plan *pass(const Asked *l, const Model *m, const Bytes *limit, int *why)
+{
+    Plan *p = new_plan(l->g, l->c, m, l->stages, l->schedule);
+    p->hurry = l->hurry;
+    *why = run(l->x, p, limit);
+    return p;
+}
+
+/* Bytes that devices need and have not, once packed. */
+static Bytes excess(const Plan *p)
+{
+    Bytes sum = 0;
+    for (int d = 0; d < p->devices; d++) {
+        Bytes over = p->dev.at[d].arena - p->m->devices.at[d].memory;
+        sum += over > 0 ? over : 0;
+    }
+    return sum;
+}
+
+/* Stages of devices that need more than they have are asked to need so much less; more, the longer it goes on, since other
+ * fates pack in another way. */
+static void lower_limits(const Plan *p, int stages, int round, Bytes *limit)
+{
+    for (int d = 0; d < p->devices; d++) {
+        Bytes over = p->dev.at[d].arena - p->m->devices.at[d].memory, *most = &limit[plan_stage(p, d)];
+        Bytes ask = keep_need(p, plan_stage(p, d)) - over - over * round / 4;
+        if (over > 0)
+            *most = d < stages || ask < *most ? ask : *most;
+    }
+}
+
+/* A plan that does not fit once packed, with other fates and the same cuts: no search, only a few prices. */
+static Plan *repack(const Asked *asked, const Plan *was, const Model *m, Bytes *limit)
+{
+    Ints cuts = {0};
+    int why = 2;
+    if (!part_cuts(was, &cuts))
+        return NULL;
+    Plan *p = NULL;
+    for (int round = 0, idle = 0; round < 2 * ROUNDS && why == 2 && idle < 2; round++) {
+        const Plan *last = round ? p : was;
+        lower_limits(last, asked->stages, round, limit);
+        p = pass(asked, with_cuts(m, &cuts), limit, &why);
+        idle = why == 2 && excess(p) >= excess(last) ? idle + 1 : 0;
+    }
+    p->m = m;
+    return why == 0 ? p : NULL;
+}
+
+/* What packing costs a plan is more than a hundredth of what its planner expected. */
+static bool suffers(const Plan *p)
+{
+    return p->step - p->value > p->value / 128;
+}
+
+/* ---- what packing did to the best cut ------------------------------------------------------------------------------ */
+
+enum { TRIALS = 24 };           /* plans that are laid out to find a better neighbour */
+
+typedef struct { const Asked *asked; const Model *m; Ints cuts; Plan *p; } Try;
+
+/* A cut may be forbidden: then there is no plan. */
+static void try_cuts(void *ctx)
+{
+    Try *t = ctx;
+    int why;
+    Bytes *limit = least_memory(t->m, t->asked->stages);
+    Plan *p = pass(t->asked, with_cuts(t->m, &t->cuts), limit, &why);
+    t->p = why == 2 ? repack(t->asked, p, t->m, limit) : why == 0 ? p : NULL;
+}
+
+static Plan *move_cut(const Asked *asked, const Plan *p, const Model *m, int i, int to)
+{
+    Try t = {asked, m, {0}, NULL};
+    part_cuts(p, &t.cuts);
+    int before = i ? t.cuts.at[i - 1] : -1, after = i + 1 < t.cuts.n ? t.cuts.at[i + 1] : asked->g->nf - 1;
+    if (to <= before || to >= after)
+        return NULL;
+    t.cuts.at[i] = to;
+    return diag_accepts(try_cuts, &t) ? t.p : NULL;
+}
+
+/* A plan that is slower than its planner expected: packing took fates away, and other cuts may suffer less.  Cuts are moved
+ * one at a time, by one, two and four operators, and what is better laid out goes on. */
+static Plan *polish(const Asked *asked, Plan *best, const Model *m)
+{
+    Ints cuts = {0};
+    if (strcmp(m->plan.planner, "exact") || m->plan.soon || m->plan.cuts.n)
+        return best;
+    if (best->step <= best->value + best->value / 1024 || !part_cuts(best, &cuts))
+        return best;
+    for (int i = 0, trials = 0, idle = 0; idle < cuts.n && trials < TRIALS; i = (i + 1) % cuts.n) {
+        Plan *was = best;
+        for (int k = 0; k < 6 && best == was; k++, trials++) {
+            int to = cuts.at[i] + (k % 2 ? 1 << k / 2 : -(1 << k / 2));
+            Plan *p = move_cut(asked, best, m, i, to);
+            if (p && better(p, best)) {
+                best = p;
+                cuts.at[i] = to;
+            }
+        }
+        idle = best == was ? idle + 1 : 0;
+    }
+    best->m = m;
+    return best;
+}
+
+/* Planners see everything but packing, so a plan may be too large by what that adds.  Then it is packed with other fates
+ * under its own cuts; and where that costs much or cannot be done, the planner is asked again under the limits so found. */
+static Plan *plan_under(const Options *x, const Graph *g, const Cost *c, const Model *m, int stages, const char *schedule,
+                        Hurry hurry)
+{
+    const Asked asked = {x, g, c, stages, schedule, hurry};
+    Bytes *limit = least_memory(m, stages);
+    Plan *best = NULL, *first = NULL, *p = NULL, *packed = NULL;
+    for (int round = 0, why = 2; round < ROUNDS && why == 2 && (!best || (round < 2 && suffers(best))); round++) {
+        p = pass(&asked, m, limit, &why);
+        first = first ? first : p;
+        packed = why == 2 ? p : packed;
+        Plan *fits = why == 2 ? repack(&asked, p, m, limit) : why == 0 ? p : NULL;
+        if (fits && (!best || better(fits, best)))
+            best = fits;
+    }
+    p = packed ? packed : p;        /* what is fed back may leave no cut: that is not why */
+    if (best && (best != first || best->host.n > 0))
+        best = polish(&asked, best, m);
+    if (!best)
+        p->step = 0;
+    else if (best != first) {           /* proven under the limits, not under lower ones */
+        best->bound = first->bound;
+        best->space = first->space;
+        if (!strcmp(m->plan.planner, "exact"))
+            best->note = strf("%.3f ms were expected, before packing took its room", (double)first->value / 1e6);
+    }
+    return best ? best : p;
+}
+
+/* What is offloaded gets into a hurry only where that is what makes the plan fit. */
+static Plan *plan_once(const Options *x, const Graph *g, const Cost *c, const Model *m, int stages, const char *schedule)
+{
+    Plan *first = plan_under(x, g, c, m, stages, schedule, HURRY_NONE);
+    for (Hurry hurry = HURRY_NEXT; first->step == 0 && first->host.n > 0 && !first->nofit_host && hurry <= HURRY_NOW; hurry++) {
+        Plan *p = plan_under(x, g, c, m, stages, schedule, hurry);
+        if (p->step > 0)
+            return p;
+    }
+    if (first->step > 0 || first->chunk.n == 0 || m->plan.soon)
+        return first;
+    Model *soon = alloc(sizeof *soon);      /* the fastest were too tight to pack: one with room may not be */
+    *soon = *m;
+    soon->plan.soon = true;
+    Plan *p = plan_under(x, g, c, soon, stages, schedule, HURRY_NONE);
+    p->m = m;
+    return p->step > 0 ? p : first;
+}
+
+/* ---- as its planner asks ------------------------------------------------------------------------------------------- */
+
+/* MadPipe chooses how many chunks there are and on which device, so it is asked before any list is made; NULL: it has no
+ * answer.  After it, its map and cuts stand as if the model file said them. */
+static const Model *mapped(const Graph *g, const Cost *c, const Model *m, int *stages, const char *schedule, const char **note)
+{
+    Plan *p = new_plan(g, c, m, *stages, schedule);
+    Bytes *limit = alloc(sizeof *limit * (size_t)p->devices);
+    MadPipe found;
+    for (int d = 0; d < p->devices; d++)
+        limit[d] = m->devices.at[d].memory;
+    if (strcmp(m->plan.planner, "madpipe") || m->plan.map.n || m->plan.cuts.n)
+        return m;
+    if (m->plan.chunks > 1 || m->plan.replicas > 1)
+        err(m->plan.loc, NULL, "planner madpipe chooses the chunks; plan.chunks and plan.replicas are not for it");
+    if (!madpipe(p, limit, &found))
+        return NULL;
+    Model *with = alloc(sizeof *with);
+    *with = *m;
+    with->plan.map = found.map;
+    with->plan.cuts = found.cuts;
+    with->plan.chunks = found.map.n - found.devices + 1;        /* one device alone has several */
+    with->plan.stages_min = with->plan.stages_max = *stages = found.devices;
+    *note = strf("%d pieces; a period of %.3f ms by MadPipe's program and 1F1B*", found.map.n, (double)found.period / 1e6);
+    return with;
+}
+
+/* `exact` judges by a preview, and packing may undo what it chose: the plans of its rivals are laid out too. */
+static Plan *beside_rivals(const Graph *g, const Cost *c, const Model *m, int stages, const char *schedule, Plan *best)
+{
+    Options quiet = {0};
+    Plan *own = best;
+    bool asked = !strcmp(m->plan.planner, "exact") && !m->plan.soon && !m->plan.cuts.n && m->plan.chunks == 1;
+    for (const Planner *k = planners; k->name && asked; k++) {
+        if (g->nf > k->rival)
+            continue;
+        Model *with = alloc(sizeof *with);
+        *with = *m;
+        with->plan.planner = k->name;
+        Plan *p = plan_once(&quiet, g, c, with, stages, schedule);
+        if (p->step == 0 || (best->step > 0 && !better(p, best)))
+            continue;
+        p->m = m;
+        p->note = strf("as %s cuts", k->name);
+        p->bound = own->step > 0 ? own->bound : 0;
+        p->space = own->space;
+        best = p;
+    }
+    return best;
+}
+
+static void try_plan(Search *s, const Graph *g, const Cost *c, int stages, const char *schedule)
+{
+    const char *note = NULL;
+    const Model *m = mapped(g, c, s->m, &stages, schedule, &note);
+    Model *exact = alloc(sizeof *exact);
+    *exact = *s->m;
+    exact->plan.planner = "exact";
+    Plan *p = plan_once(s->x, g, c, m ? m : exact, stages, schedule);
+    if (!m || note)
+        p->note = note;
+    p->step = m ? p->step : 0;          /* else it was asked for the report alone */
+    p = beside_rivals(g, c, s->m, stages, schedule, p);
+    if (p->step == 0)
+        s->failed = p;
+    else if (!s->best || better(p, s->best))
+        s->best = p;
+}
+
+enum { PERIODS = 8 };           /* that 1f1b* tries */
+
+/* The loads of a plan tell which depths a period needs, a plan with those depths has other loads: from 1F1B's own depths, or
+ * one micro-batch in flight where those do not fit, to the first few periods that make a difference, shortest first. */
+static void try_star(Search *s, const Graph *g, const Cost *c, int stages)
+{
+    const Model *was = s->m;
+    Model *with = alloc(sizeof *with);
+    Ns *load = alloc(sizeof *load * (size_t)(2 * stages)), *period = alloc(sizeof *period * (size_t)(2 * stages * stages + 1));
+    *with = *was;
+    s->m = with;
+    try_plan(s, g, c, stages, "1f1b*");
+    if (!s->best) {
+        for (int d = 0; d < stages; d++)
+            *PUSH(&with->plan.depth) = 1;
+        try_plan(s, g, c, stages, "1f1b*");
+    }
+    int n = 0;
+    if (s->best && plan_stages(s->best) == stages) {
+        star_loads(s->best, load);
+        n = star_periods(load, stages, period);
+    }
+    const Ints *last = &with->plan.depth;
+    for (int i = 0, tried = 0; i < n && tried < PERIODS; i++) {
+        Ints depth = {alloc(sizeof(int) * (size_t)stages), stages, stages};
+        star_depths(load, stages, period[i], depth.at);
+        if (last->n == stages && !memcmp(last->at, depth.at, sizeof(int) * (size_t)stages))
+            continue;
+        with = alloc(sizeof *with);
+        *with = *was;
+        with->plan.depth = depth;
+        last = &with->plan.depth;
+        s->m = with;
+        try_plan(s, g, c, stages, "1f1b*");
+        tried++;
+    }
+    s->m = was;
+}
+
+/* 1f1b by its two warm-ups, or the one that is asked for: B holds more micro-batches, and waits less for messages.  A is the
+ * last, for where neither fits it lacks less.  With one stage, or two micro-batches, they are the same list. */
+static void try_warmups(Search *s, const Graph *g, const Cost *c, int stages)
+{
+    const Model *was = s->m;
+    bool same = stages == 1 || g->micro / was->plan.replicas <= 2, any = was->plan.warmup == WARMUP_AUTO;
+    static const int both[] = {WARMUP_B, WARMUP_A};
+    for (int i = 0; i < 2; i++) {
+        Model *with = alloc(sizeof *with);
+        int k = both[i];
+        if (any ? same && k == WARMUP_B : (int)was->plan.warmup != k)
+            continue;
+        *with = *was;
+        with->plan.warmup = k;
+        s->m = with;
+        try_plan(s, g, c, stages, "1f1b");
+    }
+    s->m = was;
+}
+
+void try_schedule(Search *s, const Graph *g, const Cost *c, int stages, const Schedule *k)
+{
+    if (!strcmp(k->name, "1f1b*"))
+        try_star(s, g, c, stages);
+    else if (!strcmp(k->name, "1f1b"))
+        try_warmups(s, g, c, stages);
+    else
+        try_plan(s, g, c, stages, k->name);
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * unit_order.c: devices in free order, against all permutations of them.
+ *
+ *   program   the dynamic program over kinds of devices: the least longest stage by every order and every cut of random chains,
+ *             stages without operators included; the order it names has such a cut
+ *   kinds     orders that are written down are all permutations of the kinds, each once
+ *   search    whole plans of small models on random devices: as short a step as the best of all permutations planned one by
+ *             one, a plan whenever one of them has one, and no bound above any of them
+ */
+#include "passes.h"
+#include "plan/arrange.h"
+#include "search.h"
+#include "world.h"
+
+enum { MOST = 5 };
+
+static bool next_permutation(int *at, int n)
+{
+    int i = n - 2, j = n - 1;
+    while (i >= 0 && at[i] >= at[i + 1])
+        i--;
+    if (i < 0)
+        return false;
+    while (at[j] <= at[i])
+        j--;
+    int swap = at[i];
+    at[i] = at[j];
+    at[j] = swap;
+    for (int a = i + 1, b = n - 1; a < b; a++, b--) {
+        swap = at[a];
+        at[a] = at[b];
+        at[b] = swap;
+    }
+    return true;
+}
+
+/* ---- program ----------------------------------------------------------------------------------------------------- */
+
+typedef struct { World *w; int devices, stages; Ns *ns[MOST]; char *cut; } Instance;
+
+static Ns any_ns(World *w, int op)
+{
+    (void)w, (void)op;
+    return 1 + dice(30);
+}
+
+/* Devices of up to three classes and two sizes, a few operators, states of any size, cuts that may not be. */
+static Instance some_chain(void)
+{
+    int n = 3 + dice(6), classes = 1 + dice(3);
+    Instance x = {.w = random_graph(n), .devices = 2 + dice(MOST - 1)};
+    x.stages = 1 + dice(x.devices < n ? x.devices : n);
+    set_times(x.w, any_ns);
+    Cost *c = &x.w->c;
+    c->classes = classes;
+    c->of.n = x.devices;
+    c->ns = alloc(sizeof(Ns *) * (size_t)classes);
+    for (int k = 0; k < classes; k++) {
+        c->ns[k] = alloc(sizeof(Ns) * (size_t)x.w->g.op.n);
+        for (int o = 0; o < x.w->g.op.n; o++)
+            c->ns[k][o] = any_ns(x.w, o);
+    }
+    for (int d = 0; d < x.devices; d++) {
+        c->of.at[d] = dice(classes);
+        *PUSH(&x.w->m.devices) = (Device){.name = "d", .memory = dice(2) ? 1 << 20 : 60 + dice(200), .place = d};
+    }
+    set_plan(x.w, "1f1b", x.stages);
+    x.cut = alloc((size_t)n);
+    for (int o = 0; o < n; o++)
+        x.cut[o] = dice(4) || o == n - 1 ? CUT_MAY : CUT_NEVER;
+    return x;
+}
+
+/* The longest of stages first .. of this order, at best; INT64_MAX: none fits. */
+static Ns every_cut(const Instance *x, const int *device, int stage, int first)
+{
+    const Graph *g = &x->w->g;
+    Ns best = stage + 1 < x->stages ? every_cut(x, device, stage + 1, first) : INT64_MAX, time = 0;     /* it does nothing */
+    Bytes states = 0;
+    for (int last = first; last < g->nf; last++) {
+        for (int o = 0; o < g->nb; o++)
+            time += g->op.at[o].fwd == last ? x->w->c.ns[x->w->c.of.at[device[stage]]][o] : 0;
+        for (int s = 0; s < g->state.n; s++) {
+            const State *k = &g->state.at[s];
+            bool here = k->param >= 0 && (k->kind == S_GRAD ? k->op : g->state.at[k->param].op) == last;
+            states += here ? k->bytes : 0;
+        }
+        if (states > x->w->m.devices.at[device[stage]].memory)
+            break;
+        if (last == g->nf - 1 && time < best)
+            best = time;
+        if (x->cut[last] == CUT_NEVER || stage + 1 == x->stages || last == g->nf - 1)
+            continue;
+        Ns rest = every_cut(x, device, stage + 1, last + 1);
+        rest = rest > time ? rest : time;
+        best = rest < best ? rest : best;
+    }
+    return best;
+}
+
+static void test_program(void)
+{
+    test_name = "program";
+    int none = 0, kinds = 0;
+    for (int i = 0; i < 1500; i++) {
+        Instance x = some_chain();
+        int at[MOST] = {0, 1, 2, 3, 4}, order[MOST];
+        Ns best = INT64_MAX;
+        do {
+            Ns value = every_cut(&x, at, 0, 0);
+            best = value < best ? value : best;
+        } while (next_permutation(at, x.devices));
+        Kinds k = kinds_of(&x.w->m, &x.w->c);
+        Ns found = orders_longest(&k, &x.w->p, x.cut, order);
+        check(found == best, "%d: %lld ns, every order and cut %lld", i, (long long)found, (long long)best);
+        check(best == INT64_MAX || every_cut(&x, order, 0, 0) == best, "%d: the order is not that of the value", i);
+        for (int a = 0; a < x.stages; a++)
+            for (int b = 0; b < a; b++)
+                check(order[a] != order[b], "%d: device %d twice", i, order[a]);
+        none += best == INT64_MAX;
+        kinds += k.n > 2;
+    }
+    check(none > 20 && kinds > 300, "%d without, %d of many kinds: one side is not tried", none, kinds);
+}
+
+/* ---- kinds ------------------------------------------------------------------------------------------------------- */
+
+static void test_kinds(void)
+{
+    test_name = "kinds";
+    for (int i = 0; i < 300; i++) {
+        Instance x = some_chain();
+        Kinds k = kinds_of(&x.w->m, &x.w->c);
+        Orders all = {0};
+        int at[MOST] = {0, 1, 2, 3, 4};
+        bool every = orders_all(&k, x.stages, 1000, &all);
+        check(every, "%d: %d orders are too many", i, all.n);
+        do {                    /* each permutation is one of them, by kind */
+            int same = 0;
+            for (int o = 0; o < all.n; o++) {
+                int s = 0;
+                while (s < x.stages && k.of[all.at[o].device[s]] == k.of[at[s]])
+                    s++;
+                same += s == x.stages;
+            }
+            check(same == 1, "%d: a permutation is there %d times", i, same);
+        } while (next_permutation(at, x.devices));
+        for (int s = 0; s < x.stages; s++)
+            check(k.of[all.at[0].device[s]] == k.of[s], "%d: the first is not the given one", i);
+        Orders few = {0};
+        check(all.n == 1 || !orders_all(&k, x.stages, all.n - 1, &few), "%d: %d orders are fewer", i, all.n);
+    }
+}
+
+/* ---- search ------------------------------------------------------------------------------------------------------ */
+
+static const char *random_devices(int n, bool tight)
+{
+    static const char *const speed[] = {"", ", flops: 100GFLOP/s, bandwidth: 12GB/s", ", flops: 30GFLOP/s, bandwidth: 5GB/s"};
+    const char *text = "devices:\n";
+    int most = tight && dice(2) ? 1000 : 0;
+    for (int d = 0; d < n; d++)
+        text = strf("%s  - {name: d%d, memory: %dKiB%s}\n", text, d, most ? 40 + dice(dice(2) ? 500 : most) : 1 << 20,
+                    speed[dice(3)]);
+    return dice(3) ? text : strf("%slinks: {d0-d1: {rate: 100MB/s, latency: 30us}}\n", text);
+}
+
+static Model *model_on(const char *path, const char *devices, const Strs *set)
+{
+    Node *root = load(path), *with = load_text("devices", devices, strlen(devices));
+    for (int i = 0; i < root->n; i++)
+        if (!strcmp(root->key[i]->text, "devices"))
+            root->at[i] = node_get(with, "devices");
+    if (node_get(with, "links")) {
+        size_t n = (size_t)root->n + 1;
+        Node **key = alloc(n * sizeof *key), **at = alloc(n * sizeof *at);
+        memcpy(key, root->key, (n - 1) * sizeof *key);
+        memcpy(at, root->at, (n - 1) * sizeof *at);
+        key[n - 1] = with->key[1];
+        at[n - 1] = with->at[1];
+        root->key = key;
+        root->at = at;
+        root->n++;
+    }
+    Overrides over = {.set = *set};
+    Model *m = model(root, path, &over);
+    m->plan.cuts.n = 0;
+    return m;
+}
+
+typedef struct { Ns step, bound; bool moved; } Found;
+
+/* Forgets all but that. */
+static Found found(const Model *m)
+{
+    void *mark = mem_mark();
+    Plan *failed, *p = search(&(Options){0}, m, &failed);
+    Found x = {0};
+    if (p)
+        x = (Found){p->step, p->bound, p->dev.at[0].place > 0};
+    mem_release(mark);
+    return x;
+}
+
+/* What is said of this order before it is planned. */
+static Ns least_of(const Model *m, int stages)
+{
+    void *mark = mem_mark();
+    const Graph *g = graph_of(&(Options){0}, m);
+    Plan *p = new_plan(g, cost(g, m, NULL), m, stages, m->plan.schedule);
+    Bytes limit[MOST] = {0};
+    Ns least = 0;
+    if (!order(p)) {
+        Question q = part_question(p, limit);
+        least = order_least(&q, strcmp(m->plan.planner, "madpipe") && strcmp(m->plan.schedule, "1f1b*"));
+    }
+    mem_release(mark);
+    return least;
+}
+
+typedef struct { int plans, none, moved, left; } Seen;
+
+static void trial(int number, Seen *seen)
+{
+    static const char *const schedule[] = {"1f1b", "gpipe", "1f1b", "gpipe", "1f1b", "1f1b*"};
+    static const char *const planner[] = {"even", "pipedream:strong", "vpipe:paper", "madpipe", "exact", "exact", "exact"};
+    Strs set = {0};
+    int n = 2 + dice(3), stages = 1 + dice(n), at[MOST] = {0, 1, 2, 3, 4};
+    const char *who = planner[dice(number % 4 ? 4 : 7)];
+    bool slow = getenv("SLOW");         /* exact takes a while where memory is short */
+    bool quick = strcmp(who, "exact") || (n < 4 && stages < 3);     /* exact takes a while over the branches of the other one */
+    const char *devices = random_devices(n, slow || strcmp(who, "exact"));
+    const char *path = quick ? "tests/models/branches.yaml" : "tests/models/tiny-gpt.yaml";
+    *PUSH(&set) = strf("plan.stages=%d", stages);
+    *PUSH(&set) = strf("plan.schedule=%s", schedule[dice(n < 4 ? 6 : 5)]);
+    *PUSH(&set) = strf("plan.planner=%s", who);
+    *PUSH(&set) = dice(2) && (slow || strcmp(who, "exact")) ? "plan.recompute=auto" : "plan.recompute=none";
+    const Model *given = model_on(path, devices, &set);
+    *PUSH(&set) = "devices.order=free";
+    Found free = found(model_on(path, devices, &set));
+    Ns best = 0;
+    do {
+        Model *m = ordered(given, n, at);
+        m->order = ORDER_GIVEN;
+        Ns step = found(m).step;
+        best = step && (best == 0 || step < best) ? step : best;
+        check(!step || least_of(m, stages) <= step, "%d: an order takes %lld ns, less than its bound", number,
+              (long long)step);
+    } while (next_permutation(at, n));
+    check(free.step == best, "%d: %s, %d stages on %d devices, %s, %s: %lld ns, the best order takes %lld", number, path,
+          stages, n, given->plan.planner, given->plan.schedule, (long long)free.step, (long long)best);
+    check(free.bound <= best, "%d: a bound of %lld ns, and an order takes %lld", number, (long long)free.bound,
+          (long long)best);
+    seen->plans += free.step > 0;
+    seen->none += free.step == 0;
+    seen->moved += free.moved;
+    seen->left += stages < n;
+}
+
+static void test_search(void)
+{
+    Seen seen = {0};
+    int trials = getenv("SLOW") ? 300 : 16;
+    test_name = "search";
+    trial(0, &(Seen){0});       /* what is made once and kept */
+    for (int i = 0; i < trials; i++)
+        trial(i, &seen);
+    check(seen.plans > trials / 2 && seen.none > 0 && seen.moved > trials / 8 && seen.left > trials / 8,
+          "%d plans, %d refusals, %d moved, %d with devices left out: one side is not tried", seen.plans, seen.none, seen.moved,
+          seen.left);
+}
+
+int main(void)
+{
+    test_program();
+    test_kinds();
+    test_search();
+    printf("unit_order: %d passed, %d failed\n", passed, failed);
+    mem_free_all();
+    return failed > 0;
+}
