@@ -27,6 +27,9 @@
 
 typedef struct { int out, sent, in, due; } Copy;    /* pieces of the list, in front of which something happens */
 
+/* A VEC gets room for so many elements, which are written before they are read. */
+#define ROOM(v, count) do { while ((v).cap < (count)) { (v).n = (v).cap; (void)PUSH(&(v)); } (v).n = (count); } while (0)
+
 struct Ways {
     int *out;                   /* Live.away by the last forward reader; itself it is by the first reader in backward */
     Ns *clock[2];               /* by call of forward, of backward: time before it */
@@ -173,22 +176,28 @@ static void lay_out(Live *x, struct Ways *w)
 {
     const Beats *beats = &x->beat[x->chunk];
     Ns now = 0;
-    w->first.n = w->at.n = w->beside.n = w->back.n = 0;
+    int n = 0;
+    for (int i = 0; i < beats->n; i++)
+        n += beats->at[i].m.now == FORWARD ? w->pieces[0] : beats->at[i].m.now == BACKWARD ? w->pieces[1] : 0;
+    ROOM(w->at, n + 1);
+    ROOM(w->beside, n + 1);
+    ROOM(w->first, beats->n + 1);
+    n = w->back.n = 0;
     for (int i = 0; i < beats->n; i++) {
         const Beat *b = &beats->at[i];
         int kind = b->m.now == FORWARD ? 0 : b->m.now == BACKWARD ? 1 : -1;
-        *PUSH(&w->first) = w->at.n;
+        w->first.at[i] = n;
         for (int k = 0; kind >= 0 && k < w->pieces[kind]; k++) {
-            *PUSH(&w->at) = now;
-            *PUSH(&w->beside) = 0;
+            w->at.at[n] = now;
+            w->beside.at[n++] = 0;
             now += w->time[kind][k];
         }
         if (kind == 1)
             *PUSH(&w->back) = i;
     }
-    *PUSH(&w->first) = w->at.n;
-    *PUSH(&w->at) = now;
-    *PUSH(&w->beside) = 0;
+    w->first.at[beats->n] = n;
+    w->at.at[n] = now;
+    w->beside.at[n] = 0;
 }
 
 static int piece_from(const struct Ways *w, int way, int call)
@@ -223,15 +232,16 @@ static void plan_out(Live *x, struct Ways *w)
 {
     const Beats *beats = &x->beat[x->chunk];
     Ns free = 0;
-    int end = w->at.n - 1, sent = 0, n = w->back.n * x->naway;
-    w->copy.n = w->order.n = w->gone.n = w->come.n = 0;
-    for (int i = 0; i < n; i++)
-        (void)PUSH(&w->copy), (void)PUSH(&w->gone), (void)PUSH(&w->come);
+    int end = w->at.n - 1, sent = 0, n = w->back.n * x->naway, copies = 0;
+    ROOM(w->copy, n);
+    ROOM(w->gone, n);
+    ROOM(w->come, n);
+    ROOM(w->order, n);
     for (int i = 0, mb = 0; i < beats->n && mb < w->back.n; i++) {
         for (int k = 0; beats->at[i].m.now == FORWARD && k < x->naway; k++) {
             const Way *a = &x->away[w->out[k]];
             Copy *c = &w->copy.at[mb * x->naway + w->out[k]];
-            *PUSH(&w->order) = mb * x->naway + w->out[k];
+            w->order.at[copies++] = mb * x->naway + w->out[k];
             c->out = w->first.at[i] + piece_from(w, 0, a->after);
             c->due = w->first.at[w->back.at[mb]] + piece_from(w, 1, a->first);
             free = (free > w->at.at[c->out] ? free : w->at.at[c->out]) + a->slow;
@@ -341,6 +351,11 @@ Bytes away_most(Live *x, const Border *b)
     Ns stall = stall_of(x, w, cost_host_half(x->p->c, x->p->chunk_device.at[x->chunk]));
     x->load.stall = w->back.n ? (stall + w->back.n - 1) / w->back.n : 0;
     return most_beside(x, w, b);
+}
+
+int live_copies(const Live *x)
+{
+    return x->naway ? x->ways->copy.n : 0;
 }
 
 int live_free(const Live *x, int i, Ns *time)

@@ -120,7 +120,7 @@ Load hunt_judge(Hunt *h)
 {
     Load l = live_load(h->live, h->first, h->last, h->chunk, h->fate);
     Bytes over = (h->others + 1) * l.moved - h->host;
-    h->budget -= l.moved ? 4 : 1;
+    h->budget -= 1 + live_copies(h->live) / h->calls;
     l.need += over > 0 ? over : 0;
     return l;
 }
@@ -321,7 +321,8 @@ Load fates_choose(Hunt *h, int first, int last, int chunk, Bytes limit, int *fat
     h->made = live_made(h->live, first, last, &h->tensors);
     hunt_items(h, false);
     hunt_copy(h, h->best);
-    h->budget = WORK / (live_calls(h->live, first, last) + 1) + LEAST;
+    h->calls = live_calls(h->live, first, last) + 1;
+    h->budget = WORK / h->calls + LEAST;
     if (choices(h) > EXACT)
         search(h);
     else if (h->n > 0)

@@ -44,7 +44,8 @@ struct Hunt {
     int tensors;
     int *best;                  /* by those: fate; of the best choice so far */
     Load load;                  /* of it */
-    int budget;                 /* replays left */
+    int calls;                  /* forward and backward, and one */
+    int budget;                 /* replays left; a replay with copies counts as many as those take */
     int *heap, *was, *before;   /* scratch by drop; by tensor of the run */
     Rank *rank;
     Rank *out;                  /* what can be offloaded, in order */

@@ -40,6 +40,7 @@ typedef struct { Bytes home, sums, version; } States;
 States live_home(const Live *x, int op);
 Bytes live_states(const Live *x, int chunk, States sum);    /* as many of each as the chunk's lists say */
 const Ns *live_times(const Live *x, int chunk);     /* by operator, on that chunk's device */
+int   live_copies(const Live *x);                   /* of the last load: to the host, of all micro-batches */
 /* Of the offloaded tensors of the last load, number i: the time from its last forward reader to its first reader in backward,
  * were they one computation after the other, less both copies; -1: there are no more. */
 int   live_free(const Live *x, int i, Ns *time);
