@@ -360,6 +360,90 @@ static const char *grid(const Search *s, int pieces)
     return cut;
 }
 
+/* Is the run known to fit, and to take no longer? */
+static bool is_within(Search *s, int c, int first, int last, Ns most)
+{
+    if (price_floor(s->q->prices, first, last, c) > most)
+        return false;
+    const Price *price = buy(s, c, first, last);
+    return price->fits && price->forward + price->backward <= most;
+}
+
+/* The longest chunk from `first` on that fits within that time, as if longer ones never did; -1: none does. */
+static int longest(Search *s, int c, int first, Ns most)
+{
+    int low = first - 1, high = s->r->must[first] + 1, end = s->q->n - (s->q->chunks - c) + 1, found = -1;
+    high = high < end ? high : end;
+    while (high - low > 1) {
+        int mid = low + (high - low) / 2, cut = mid;
+        while (cut > low && s->q->cut[cut] == CUT_NEVER)
+            cut--;
+        bool within = cut > low && is_within(s, c, first, cut, most);
+        found = within ? cut : found;
+        if (within || cut == low)
+            low = mid;
+        else
+            high = mid;
+    }
+    return found;
+}
+
+/* Each chunk as long as it may be: a plan, unless memory is less monotone than it mostly is.  The time of its longest chunk;
+ * NEVER: there is none. */
+static Ns fill(Search *s, Ns most)
+{
+    int first = 0, c = 0;
+    Ns worst = 0;
+    for (; c + 1 < s->q->chunks && (s->last[c] = longest(s, c, first, most)) >= 0; c++)
+        first = s->last[c] + 1;
+    if (c + 1 < s->q->chunks || s->r->must[first] < s->q->n - 1 || !is_within(s, c, first, s->q->n - 1, most))
+        return NEVER;
+    s->last[c] = s->q->n - 1;
+    for (c = first = 0; c < s->q->chunks; first = s->last[c++] + 1) {
+        Ns time = reach_time(s->r, c, first, s->last[c]);
+        worst = time > worst ? time : worst;
+    }
+    judge(s, s->last);
+    return worst;
+}
+
+enum { FILLS = 12 };
+
+/* The longest chunk as short as it goes that way. */
+static void try_full(Search *s)
+{
+    Ns low = 0, high = fill(s, NEVER - 1);
+    for (int c = 0; c < s->q->chunks; c++)
+        low += facts_time(s->x, c, 0, s->q->n - 1) / s->q->chunks / s->q->chunks;
+    for (int i = 0; i < FILLS && high != NEVER && high - low > low / 256; i++) {
+        Ns mid = low + (high - low) / 2, worst = fill(s, mid);
+        if (worst == NEVER)
+            low = mid;
+        else
+            high = worst;
+    }
+}
+
+/* A plan that fits, whatever its time: floors know what cannot, prices what does. */
+static void try_any(Search *s)
+{
+    bool step = s->x->step;
+    try_full(s);
+    s->x->step = false;
+    s->r->runs = 0;
+    int64_t end = s->priced + PRICED / 2;
+    if (s->q->n > GRID + 8 * s->q->chunks)
+        s->r->cut = grid(s, GRID);
+    while (s->best.value == NEVER && s->priced < end && reach(s->r, NEVER / 4)) {
+        reach_trace(s->r, s->last);
+        judge(s, s->last);
+    }
+    s->r->cut = s->q->cut;
+    s->x->step = step;
+    if (step && s->best.value != NEVER)
+        s->best.value = value_of(s, s->best.last, s->best.price);
+}
+
 /* ---- the planner ------------------------------------------------------------------------------------------------- */
 
 static int most_share(const Question *q)
@@ -417,6 +501,8 @@ bool exact(const Question *q, Answer *a)
         search_grid(&s);
     if (possible)
         try_seeds(&s);
+    if (possible && share == 1 && s.best.value == NEVER)
+        try_any(&s);
     improve(&s, ACTIONS);
     s.r->runs = 0;
     prove(&s);
@@ -431,17 +517,10 @@ bool exact(const Question *q, Answer *a)
     return true;
 }
 
-/* Plans that fit, whatever their time: floors know what cannot, prices what does. */
 bool exact_any(const Question *q, Answer *a)
 {
     Search s = begin(q);
-    s.x->step = false;
-    if (q->n > GRID + 8 * q->chunks)
-        s.r->cut = grid(&s, GRID);
-    while (s.best.value == NEVER && s.priced < PRICED / 2 && reach(s.r, NEVER / 4)) {
-        reach_trace(s.r, s.last);
-        judge(&s, s.last);
-    }
+    try_any(&s);
     *a = (Answer){.last = s.best.last, .value = s.best.value};
     return s.best.value != NEVER;
 }
