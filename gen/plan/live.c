@@ -20,7 +20,7 @@
  * Left out: packing, which search.c feeds back; sends that `comm` leaves under way for longer, to avoid a deadlock.
  *
  * Cost: linear in the operands of the run, its backward and what it makes again.  Marks carry the number of the walk, so
- * that starting anew is free and nothing is allocated.
+ * that starting anew is free and nothing is allocated.  Where nothing is offloaded replay.c answers for it, in a fraction.
  */
 #include "index.h"
 

@@ -18,8 +18,8 @@
  *
  * Left to live.c: copies to the host, whose windows depend on the clock; graphs whose backward writes what forward reads.
  *
- * Cost: a choice takes the calls of backward, what is saved, and the operands of what is made again: on 250 calls about a
- * microsecond, where live.c takes ten.  Entering a run takes as long as one walk of live.c.
+ * Cost: a choice takes the calls of backward, what is saved, and the operands of what is made again; entering a run as long
+ * as one walk of live.c.  A plan of BERT-large on 4 V100 of 16 GB at micro-batch 112 took a third of the processor time.
  */
 #include "index.h"
 
