@@ -38,7 +38,7 @@
 
 enum {
     RUNS = 750000,              /* met by reach() for the proof, and as many again for every thousand operators */
-    PRICED = 6000,              /* operators in runs that are bought for the proof; as many for branch and bound */
+    PRICED = 20000,              /* operators in runs that are bought for the proof; as many for branch and bound */
     ACTIONS = 400000,           /* simulated by comparing plans, and as many again for branch and bound */
     GRID = 384                  /* cuts on the grid, and 8 a chunk */
 };

@@ -16,23 +16,23 @@
 #define VPIPE "Zhao et al., 2022, vPipe"
 #define DAWNPIPER "Peng et al., 2025, DawnPiper; Peng et al., 2020, Capuchin"
 
-enum { ANY = 1 << 30, MANY = 1200, SOME = 600, SMALL = 300, TINY = 150 };
+enum { ANY = 1 << 30, MANY = 1200, SOME = 600, SMALL = 300 };
 
 const Planner planners[] = {
     {"exact", exact, ONE_ORDER ", cheapest fates of each run",
      "Zheng et al., 2022, Alpa; Tarnawski et al., 2021, Piper", 0, 0},
-    {"even", even, "the one cut into runs of equal time", "Huang et al., 2019, GPipe", ANY, SMALL},
+    {"even", even, "the one cut into runs of equal time", "Huang et al., 2019, GPipe", ANY, MANY},
     {"brute", brute, ONE_ORDER ", all fates of each run: an oracle for small graphs", "enumeration", 0, 0},
-    {"interval", plan_interval, ONE_ORDER ", cuts between balance of time and of memory", DAWNPIPER, 0, TINY},
-    {"interval:guard", plan_interval_guard, ONE_ORDER ", the same and one cut on either side", DAWNPIPER, 0, TINY},
-    {"pipedream:published", plan_pipedream, LAYERS ", memory not looked at", PIPEDREAM, 0, SMALL},
-    {"pipedream:memflag", plan_pipedream_memflag, LAYERS ", the published memory check", PIPEDREAM, 0, SMALL},
-    {"pipedream:strong", plan_pipedream_strong, LAYERS ", those that fit", PIPEDREAM, SOME, SMALL},
+    {"interval", plan_interval, ONE_ORDER ", cuts between balance of time and of memory", DAWNPIPER, MANY, MANY},
+    {"interval:guard", plan_interval_guard, ONE_ORDER ", the same and one cut on either side", DAWNPIPER, 0, SMALL},
+    {"pipedream:published", plan_pipedream, LAYERS ", memory not looked at", PIPEDREAM, 0, MANY},
+    {"pipedream:memflag", plan_pipedream_memflag, LAYERS ", the published memory check", PIPEDREAM, 0, MANY},
+    {"pipedream:strong", plan_pipedream_strong, LAYERS ", those that fit", PIPEDREAM, SOME, SOME},
     {"pipedream:replicated", plan_pipedream_replicated, "runs of layers on several devices, everything kept", PIPEDREAM, 0, 0},
-    {"vpipe:repo", plan_vpipe_repo, "contiguous runs of layers, the tail of each recomputed", VPIPE, MANY, SMALL},
-    {"vpipe:paper", plan_vpipe_paper, "contiguous runs of layers, each kept, swapped or recomputed", VPIPE, MANY, SMALL},
+    {"vpipe:repo", plan_vpipe_repo, "contiguous runs of layers, the tail of each recomputed", VPIPE, MANY, MANY},
+    {"vpipe:paper", plan_vpipe_paper, "contiguous runs of layers, each kept, swapped or recomputed", VPIPE, MANY, MANY},
     {"twobw", plan_twobw, "equal numbers of blocks, all kept or all recomputed",
-     "Narayanan et al., 2021, PipeDream-2BW", MANY, SMALL},
+     "Narayanan et al., 2021, PipeDream-2BW", MANY, MANY},
     {"madpipe", plan_madpipe, "runs of layers, everything kept, several on one device", "Beaumont et al., 2022, MadPipe", 0, 0},
     {NULL, NULL, NULL, NULL, 0, 0}
 };
