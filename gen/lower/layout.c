@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const int64_t BUDGET = 40000000, SOON = 2000000;
+static const int64_t BUDGET = 20000000, SOON = 1500000;
 enum { TRIES = 30 };            /* orders made from one by promotion */
 
 /* ---- orders ------------------------------------------------------------------------------------------------------ */
