@@ -40,6 +40,7 @@ typedef struct {
     Chain *chain;               /* [buf * slots + slot] of gradient accumulators */
     int slots;
     int *partials;              /* [state] norms in this device's own vector */
+    Bytes *at;                  /* scratch: where the operands of a call are */
     const Action *k;
 } Memory;
 
@@ -289,6 +290,9 @@ static void write_arg(Memory *m, const Routine *r, const Op *o, const Arg *a, in
 static void check_apart(const Memory *m, const Routine *r, const Call *c)
 {
     const Op *o = op_of(m, c);
+    Bytes *at = m->at;
+    for (int i = 0; i < o->arg.n; i++)
+        at[i] = c->buf.at[i] < 0 ? -1 : address(m, c->buf.at[i], slot_in(m, r, c->buf.at[i]));
     for (int i = 0; i < o->arg.n; i++)
         for (int j = 0; j < o->arg.n; j++) {
             ArgKind w = o->arg.at[i].kind;
@@ -296,8 +300,7 @@ static void check_apart(const Memory *m, const Routine *r, const Call *c)
             bool writes = w == ARG_WRITE || w == ARG_TMP || w == ARG_ADD || w == ARG_UPDATE;
             if (i == j || a < 0 || b < 0 || !writes)
                 continue;
-            Bytes x = address(m, a, slot_in(m, r, a)), y = address(m, b, slot_in(m, r, b));
-            if (x < y + m->p->buf.at[b].bytes && y < x + m->p->buf.at[a].bytes)
+            if (at[i] < at[j] + m->p->buf.at[b].bytes && at[j] < at[i] + m->p->buf.at[a].bytes)
                 die("device %d: %s writes %s over its own operand %s", m->device, o->name, m->p->buf.at[a].name,
                     m->p->buf.at[b].name);
         }
@@ -533,6 +536,14 @@ static void claim_states(Memory *m)
     }
 }
 
+static int most_operands(const Plan *p)
+{
+    int most = 1;
+    for (int o = 0; o < p->g->op.n; o++)
+        most = p->g->op.at[o].arg.n > most ? p->g->op.at[o].arg.n : most;
+    return most;
+}
+
 /* Of accumulators, which alone hold chains. */
 static int most_slots(const Plan *p)
 {
@@ -563,6 +574,7 @@ void check_mem(const Plan *p)
 {
     for (int d = 0; d < p->devices; d++) {
         Memory m = {.p = p, .device = d, .slots = most_slots(p)};
+        m.at = alloc(sizeof(Bytes) * (size_t)most_operands(p));
         m.partials = alloc(sizeof(int) * (size_t)p->g->state.n);
         m.chain = alloc(sizeof(Chain) * (size_t)p->buf.n * (size_t)m.slots);
         if (p->dev.at[d].arena < p->dev.at[d].bound)
