@@ -27,7 +27,7 @@
  * of the time, and the plan is a heuristic; the bound then gives each chunk the whole device.
  *
  * Cost: see reach.c, and replay.c for prices.  bench/planner-scale's scale 1000 8, seconds without and with a limit of 60 %:
- * random 0.04 and 0.27, layered 0.06 and 0.11; scale 10000 64: 0.8 and 1.0, 0.6 and 0.8.
+ * random 0.05 and 0.29, layered 0.06 and 0.11; scale 10000 64: 0.8 and 1.0, 0.6 and 0.8.
  */
 #include "exact.h"
 
@@ -38,7 +38,7 @@
 
 enum {
     RUNS = 750000,              /* met by reach() for the proof, and as many again for every thousand operators */
-    PRICED = 20000,              /* operators in runs that are bought for the proof; as many for branch and bound */
+    PRICED = 20000,             /* operators in runs that are bought for the proof; as many for branch and bound */
     ACTIONS = 400000,           /* simulated by comparing plans, and as many again for branch and bound */
     GRID = 384                  /* cuts on the grid, and 8 a chunk */
 };
