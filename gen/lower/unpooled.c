@@ -15,8 +15,8 @@
 #include "unpooled.h"
 #include "../pack/pack.h"
 
-enum { MOST = 6000 };
-static const int64_t STEPS = 60000000;
+enum { MOST = 4000 };
+static const int64_t STEPS = 20000000;
 
 static Block *blocks_of(const Mem *m, int *n)
 {
