@@ -472,7 +472,7 @@ typedef struct {                /* a range of the arena of one device, in one or
     int first, last;            /* ticks it is owned, over all slots and micro-batches: mem */
 } Buf;
 
-/* Slots of the buffers of one (chunk, birth, death): count of them, stride bytes apart; the parameter name picks one. */
+/* Slots of the buffers of one (chunk, birth, death): numbers below count, some unused, stride apart; the name picks one. */
 typedef struct { int device, chunk; bool eval; const char *name; When birth, death; int count; Bytes stride, offset; } Pool;
 
 /* Where an offloaded tensor waits in its host: count slots, stride bytes apart; a slot is taken from the begin of its way
