@@ -6,6 +6,7 @@ compare=${1:-build/compare}
 ref=$(dirname "$0")/ref
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
+trap 'exit 1' HUP INT TERM
 passed=0 failed=0
 
 # try STATUS WHAT ARGUMENTS: 0 equal, 1 different, 2 unreadable

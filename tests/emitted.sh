@@ -7,6 +7,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 at=$root/tests/emitted rt=$root/rt/rt.h
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
+trap 'exit 1' HUP INT TERM
 
 "$emitted" "$rt" --self-test "$at/stage0.c" >"$tmp/said"
 set -- $(tail -n 1 "$tmp/said" | tr -cd '0-9 ')

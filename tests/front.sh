@@ -11,6 +11,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 dpgen=${DPGEN:-$root/dpgen}
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
+trap 'exit 1' HUP INT TERM
 passed=0 failed=0
 
 for want in "$root"/tests/build/*.err "$root"/tests/shape/*.err; do

@@ -7,6 +7,7 @@
 cd "$(dirname "$0")/.." || exit 2
 passed=0 failed=0
 got=$(mktemp) && trap 'rm -f "$got"' EXIT
+trap 'exit 1' HUP INT TERM
 
 check() {       # name expected-file
     if diff -u "$2" "$got" >&2; then

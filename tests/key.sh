@@ -5,6 +5,7 @@
 cd "$(dirname "$0")/.." || exit 2
 passed=0 failed=0
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
+trap 'exit 1' HUP INT TERM
 model=tests/models/tiny-gpt.yaml
 key() { ./dpgen plan "$@" --json | grep '"numeric_key"'; }
 check() {       # WHAT same|other KEY

@@ -20,6 +20,7 @@ export LC_ALL=C
 here=$(cd "$(dirname "$0")" && pwd)
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
+trap 'exit 1' HUP INT TERM
 
 cat >"$tmp/rules.awk" <<'AWK'
 function bad(line, reason) { print FILENAME ":" line ": " reason; found = 1 }

@@ -9,6 +9,7 @@ if [ $# -gt 0 ] && [ "$1" != -- ]; then compare=$1; shift; fi
 if [ $# -gt 0 ]; then shift; fi
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
+trap 'exit 1' HUP INT TERM
 passed=0 failed=0
 
 # check WHAT COMMAND...

@@ -5,6 +5,7 @@
 # past a buffer, or hang; dpgen --from must end with status 3 and write nothing.
 cd "$(dirname "$0")/.." || exit 2
 tmp=$(mktemp -d) && trap 'rm -rf "$tmp"' EXIT
+trap 'exit 1' HUP INT TERM
 passed=0 failed=0
 
 base() {        # MODEL OPTIONS: the plan to damage

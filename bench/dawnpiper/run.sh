@@ -27,6 +27,7 @@ while getopts o:m:s:g:p:t: option; do
 done
 bin=$(mktemp -d) || exit 1
 trap 'rm -rf "$bin"' EXIT
+trap 'exit 1' HUP INT TERM
 make -s build/libgen.a
 ${CC:-cc} -D_DEFAULT_SOURCE -I. -Igen -Igen/emit -Irt -std=c11 -O2 -o "$bin/row" bench/dawnpiper/row.c build/libgen.a -lyaml -lm
 touch "$rows"

@@ -27,6 +27,7 @@ command="run.sh -r $rounds -t $threads -b $batch -s $tokens${emitted:+ -e DIR}${
 cd "$(dirname "$0")/../.."
 bin=$(mktemp -d) || exit 1
 trap 'rm -rf "$bin"' EXIT
+trap 'exit 1' HUP INT TERM
 : "${CC:=cc}" "${ARCH:=native}"
 : "${CFLAGS:=-O3 -march=$ARCH -mprefer-vector-width=512 -ffp-contract=off -fno-math-errno -fno-trapping-math}"
 

@@ -23,6 +23,7 @@ shift $((OPTIND - 1))
 data=$(realpath "$data")
 tmp=$(mktemp -d) || exit 2
 trap 'rm -rf "$tmp"' EXIT
+trap 'exit 1' HUP INT TERM
 
 stop() { echo "limit: $1" >&2; exit 1; }
 if [ -z "$profile" ]; then

@@ -18,6 +18,7 @@ while getopts n:D:m: option; do
 done
 tmp=$(mktemp -d) || exit 2
 trap 'rm -rf "$tmp"' EXIT
+trap 'exit 1' HUP INT TERM
 [ -n "$devices" ] || { devices=$tmp/devices.yaml
     echo 'devices: [{name: d, kind: paced, count: 8, memory: 40GiB, flops: 2TFLOP/s, bandwidth: 200GB/s}]' >"$devices"
     echo 'links: {d-d: 10GB/s}' >>"$devices"; }
