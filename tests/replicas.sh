@@ -43,6 +43,27 @@ grep -q 'stage 1 of 2, replica 3 of 4' "$tmp/many/stage7.c" && pass ||
 key() { sed -n 's/.*"numeric_key": //p' "$1/plan.json"; }
 if [ "$(key "$tmp/one")" = "$(key "$tmp/many")" ]; then pass; else fault "the numeric key knows the replicas"; fi
 
+# Sums of a few losses of one size are exact in double, whatever their order.  Here the first micro-batch has the loss 2^54, the
+# others 1, which it swallows one by one; sums of each replica, added, would keep four of them.
+word() { printf "\\$1\\$2\\$3\\$4"; }      # a float, from its bytes in octal
+$cc -std=c11 -O1 -o "$tmp/npy" tests/npy.c || fault "tests/npy.c"
+(cd "$tmp" && ./npy one.npy f4 1 1 8 1 && { head -c 128 one.npy; word 0 0 0 316     # -2^29, then -3
+    for i in 1 2 3 4 5 6 7; do word 0 0 100 300; done; } >zero.npy) || fault "no data for the order of losses"
+sums() {        # losses of the step and of the evaluation
+    said=$(generate "$tmp/sum" "$models/scalar.yaml" --schedule gpipe --set train.batch.global=8 --set train.batch.groups=8 \
+        --set train.optimizer.lr=1e-30 --set train.steps=1 --set data.train.order=sequential --set data.eval.every=1 \
+        --set data.eval.batches=8 --set devices.0.count=8 "$@" && compile "$tmp/sum" && cd "$tmp" &&
+        sum/job --quiet --no-checkpoint --log "$tmp/sum.jsonl" 2>&1) || { echo "$said"; return; }
+    sed -n 's/.*"event":"\(step\|eval\)".*"loss":\([^,}]*\)[,}].*/\2/p' "$tmp/sum.jsonl" | tr '\n' ' '
+    rm -f "$tmp/sum.jsonl"
+}
+order=$(sums)
+case $order in "18014398509481984 "?*) pass ;; *) fault "losses of one replica: $order" ;; esac
+for r in 2 4 8; do
+    got=$(sums --replicas $r)
+    if [ "$got" = "$order" ]; then pass; else fault "losses of $r replicas: $got, not $order"; fi
+done
+
 plan="./dpgen plan $model"
 refuse "three replicas" 3 'no power of two' $plan --replicas 3
 refuse "more than groups" 3 '4 gradient groups cannot be dealt out to 8 replicas' $plan --stages 1 --replicas 8
