@@ -65,6 +65,7 @@ static void test_in(void)
 {
     for (int round = 0; round < 300; round++) {
         Ns at[CALLS + 1] = {0}, ns[MOST], due[MOST], best[MOST];
+        Ns over[MOST];
         int n = 1 + dice(MOST), first[MOST], in[MOST], order[MOST];
         for (int i = 0; i < CALLS; i++)
             at[i + 1] = at[i] + dice(20);
@@ -75,12 +76,14 @@ static void test_in(void)
             due[i] = at[first[i]];
             order[i] = i;
         }
-        offload_in(at, CALLS, n, first, ns, in, NULL);
+        offload_in(at, CALLS, n, first, ns, in, over);
         Ns next = INT64_MAX / 4;
         for (int i = n - 1; i >= 0; i--) {
             next = (next < due[i] ? next : due[i]) - ns[i];
             check(in[i] == (call_at(at, CALLS, next) < first[i] ? call_at(at, CALLS, next) : first[i]),
                   "fetch %d begins before call %d, not at %lld", i, in[i], (long long)next);
+            check(over[i] == (next < 0 ? -next : 0), "fetch %d begins %lld early, not at %lld", i, (long long)over[i],
+                  (long long)next);
             best[i] = next;
         }
         qsort(best, (size_t)n, sizeof *best, falling);
@@ -94,6 +97,7 @@ static void test_out(void)
 {
     for (int round = 0; round < 300; round++) {
         Ns at[CALLS + 1] = {0}, ns[MOST];
+        Ns over[MOST];
         int n = 1 + dice(MOST), after[MOST], out[MOST];
         for (int i = 0; i < CALLS; i++)
             at[i + 1] = at[i] + dice(5);
@@ -101,7 +105,7 @@ static void test_out(void)
             after[i] = i > 0 ? after[i - 1] + dice(7) : dice(3);
             ns[i] = 1 + dice(40);
         }
-        offload_out(at, CALLS, n, after, ns, out, NULL);
+        offload_out(at, CALLS, n, after, ns, out, over);
         for (int i = 0; i < n; i++) {
             Ns end = 0;
             int call = after[i];
@@ -114,6 +118,7 @@ static void test_out(void)
             while (call <= CALLS && at[call] < end)
                 call++;
             check(out[i] == call, "copy %d of %d is gone before call %d, not %d", i, n, out[i], call);
+            check(over[i] == (end > at[CALLS] ? end - at[CALLS] : 0), "copy %d of %d takes %lld more", i, n, (long long)over[i]);
         }
     }
 }
