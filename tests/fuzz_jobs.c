@@ -4,6 +4,8 @@
  *
  *     fuzz_jobs data MODEL.yaml DIR            arrays for its inputs: DIR/INPUT.npy, always the same ones
  *     fuzz_jobs plans MODEL.yaml SEED COUNT    so many lines of options for dpgen, a plan each
+ *     fuzz_jobs async MODEL.yaml SEED          two lines for a plan whose steps overlap: what it trains, for dpgen and the
+ *                                              interpreter alike, and the rest, for dpgen
  *
  * Both read the model with the front end of dpgen, so they serve any model, also one that a person shrank by hand: inputs
  * have the shapes of the graph, and plans name its operators.  Ids are uniform in their declared range,
@@ -215,18 +217,50 @@ static void print_plans(const Graph *g, int n)
     }
 }
 
+static bool tied(const Graph *g)
+{
+    for (int s = 0; s < g->state.n; s++)
+        if (g->state.at[s].kind == S_GRAD && g->state.at[s].use > 0)
+            return true;
+    return false;
+}
+
+/* 2bw wants as many micro-batches as stages, the others one a step and no norm of all; a tied weight one stage.  Often two
+ * stages: over more, values that skip some make dpgen refuse many of these models. */
+static void print_async(const Model *m, const Graph *g)
+{
+    static const char *const names[] = {"2bw", "pipedream", "vertical"};
+    const char *name = names[below(3)];
+    bool two = !strcmp(name, "2bw");
+    int most = g->nf < MOST_STAGES ? g->nf : MOST_STAGES;
+    if (two && g->micro < most)
+        most = (int)g->micro;
+    int stages = tied(g) ? 1 : most > 2 && chance(50) ? 2 + below(most - 1) : most < 2 ? most : 2;
+    printf("--set plan.schedule=%s --set plan.stages=%d", name, stages);
+    if (!two)
+        printf(" --set train.batch.global=%" PRId64 " --set train.batch.groups=1", m->train.batch);
+    if (!two && m->train.clip > 0 && !m->train.clip_each)
+        printf(" --set train.clip_%s", chance(50) ? "norm=0" : "scope=parameter");
+    if (stages > 1)
+        printf(" --set plan.cuts=[%s]", cuts(g, stages - 1));
+    printf("\n--recompute %s\n", recomputed(g, alloc((size_t)g->nf)));
+}
+
 int main(int argc, char **argv)
 {
     bool data = argc == 4 && !strcmp(argv[1], "data"), plans = argc == 5 && !strcmp(argv[1], "plans");
-    if (!data && !plans)
-        fail(EXIT_USAGE, "usage: fuzz_jobs data MODEL.yaml DIR, or plans MODEL.yaml SEED COUNT");
+    bool async = argc == 4 && !strcmp(argv[1], "async");
+    if (!data && !plans && !async)
+        fail(EXIT_USAGE, "usage: fuzz_jobs data MODEL.yaml DIR, plans MODEL.yaml SEED COUNT, or async MODEL.yaml SEED");
     const Overrides none = {{NULL, 0, 0}, {NULL, 0, 0}};
     const Model *m = model(load(argv[2]), argv[2], &none);
     bad_stop();
     const Graph *g = graph_of(m);
-    state = plans ? strtoull(argv[3], NULL, 0) * 0x2545f4914f6cdd1du : 0;
+    state = plans || async ? strtoull(argv[3], NULL, 0) * 0x2545f4914f6cdd1du : 0;
     if (data)
         write_data(m, g, argv[3]);
+    else if (async)
+        print_async(m, g);
     else
         print_plans(g, atoi(argv[4]));
     mem_free_all();

@@ -118,7 +118,8 @@ static void test_out(void)
             while (call <= CALLS && at[call] < end)
                 call++;
             check(out[i] == call, "copy %d of %d is gone before call %d, not %d", i, n, out[i], call);
-            check(over[i] == (end > at[CALLS] ? end - at[CALLS] : 0), "copy %d of %d takes %lld more", i, n, (long long)over[i]);
+            check(over[i] == (end > at[CALLS] ? end - at[CALLS] : 0), "copy %d of %d takes %lld more", i, n,
+                  (long long)over[i]);
         }
     }
 }
