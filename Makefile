@@ -36,7 +36,7 @@ EMIT  = gen/emit/names.o gen/emit/text.o gen/emit/stage.o gen/emit/launch.o gen/
         gen/emit/build.o gen/emit/out.o gen/emit/emit.o build/embedded.o
 TEXT  = gen/base/text.o gen/base/text_graph.o gen/base/text_plan.o
 VIEW  = gen/view/stage.o gen/view/plan.o gen/view/explain.o gen/view/compare.o
-OBJ   = gen/main.o gen/options.o gen/search.o gen/candidate.o gen/device_order.o gen/passes.o \
+OBJ   = gen/main.o gen/options.o gen/search.o gen/candidate.o gen/device_order.o gen/repack.o gen/passes.o \
         $(BASE) $(FRONT) $(COST) $(SCHED) $(PLAN) $(LONGEST) $(PACK) \
         $(LOWER) $(EMIT) $(TEXT) $(VIEW)
 

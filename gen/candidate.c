@@ -10,6 +10,7 @@
 #include "passes.h"
 #include "plan/madpipe.h"
 #include "plan/planner.h"
+#include "repack.h"
 #include "sched/star.h"
 
 #include <stdlib.h>
@@ -40,143 +41,30 @@ bool better(const Plan *a, const Plan *b)
     return a->step != b->step ? a->step < b->step : x < y;
 }
 
-/* A model with these cuts, as if it said so. */
-static const Model *with_cuts(const Model *m, const Ints *cuts)
+/* What packing costs is more than a hundredth of what the planner expected. */
+static bool suffers(const Plan *p, const Plan *expected)
 {
-    Model *with = alloc(sizeof *with);
-    *with = *m;
-    with->plan.cuts = *cuts;
-    return with;
+    return p->step - expected->value > expected->value / 128;
 }
 
-typedef struct { const Options *x; const Graph *g; const Cost *c; int stages; const char *schedule; Hurry hurry; } Asked;
-
-static Plan *pass(const Asked *l, const Model *m, const Bytes *limit, int *why)
-{
-    Plan *p = new_plan(l->g, l->c, m, l->stages, l->schedule);
-    p->hurry = l->hurry;
-    *why = run(l->x, p, limit);
-    return p;
-}
-
-/* Bytes that devices need and have not, once packed. */
-static Bytes excess(const Plan *p)
-{
-    Bytes sum = 0;
-    for (int d = 0; d < p->devices; d++) {
-        Bytes over = p->dev.at[d].arena - p->m->devices.at[d].memory;
-        sum += over > 0 ? over : 0;
-    }
-    return sum;
-}
-
-/* Stages of devices that need more than they have are asked to need so much less; more, the longer it goes on, since other
- * fates pack in another way. */
-static void lower_limits(const Plan *p, int stages, int round, Bytes *limit)
-{
-    for (int d = 0; d < p->devices; d++) {
-        Bytes over = p->dev.at[d].arena - p->m->devices.at[d].memory, *most = &limit[plan_stage(p, d)];
-        Bytes ask = keep_need(p, plan_stage(p, d)) - over - over * round / 4;
-        if (over > 0)
-            *most = d < stages || ask < *most ? ask : *most;
-    }
-}
-
-/* A plan that does not fit once packed, with other fates and the same cuts: no search, only a few prices. */
-static Plan *repack(const Asked *asked, const Plan *was, const Model *m, Bytes *limit)
-{
-    Ints cuts = {0};
-    int why = 2;
-    if (!part_cuts(was, &cuts))
-        return NULL;
-    Plan *p = NULL;
-    for (int round = 0, idle = 0; round < 2 * ROUNDS && why == 2 && idle < 2; round++) {
-        const Plan *last = round ? p : was;
-        lower_limits(last, asked->stages, round, limit);
-        p = pass(asked, with_cuts(m, &cuts), limit, &why);
-        idle = why == 2 && excess(p) >= excess(last) ? idle + 1 : 0;
-    }
-    p->m = m;
-    return why == 0 ? p : NULL;
-}
-
-/* What packing costs a plan is more than a hundredth of what its planner expected. */
-static bool suffers(const Plan *p)
-{
-    return p->step - p->value > p->value / 128;
-}
-
-/* ---- what packing did to the best cut ------------------------------------------------------------------------------ */
-
-enum { TRIALS = 24 };           /* plans that are laid out to find a better neighbour */
-
-typedef struct { const Asked *asked; const Model *m; Ints cuts; Plan *p; } Try;
-
-/* A cut may be forbidden: then there is no plan. */
-static void try_cuts(void *ctx)
-{
-    Try *t = ctx;
-    int why;
-    Bytes *limit = least_memory(t->m, t->asked->stages);
-    Plan *p = pass(t->asked, with_cuts(t->m, &t->cuts), limit, &why);
-    t->p = why == 2 ? repack(t->asked, p, t->m, limit) : why == 0 ? p : NULL;
-}
-
-static Plan *move_cut(const Asked *asked, const Plan *p, const Model *m, int i, int to)
-{
-    Try t = {asked, m, {0}, NULL};
-    part_cuts(p, &t.cuts);
-    int before = i ? t.cuts.at[i - 1] : -1, after = i + 1 < t.cuts.n ? t.cuts.at[i + 1] : asked->g->nf - 1;
-    if (to <= before || to >= after)
-        return NULL;
-    t.cuts.at[i] = to;
-    return diag_accepts(try_cuts, &t) ? t.p : NULL;
-}
-
-/* A plan that is slower than its planner expected: packing took fates away, and other cuts may suffer less.  Cuts are moved
- * one at a time, by one, two and four operators, and what is better laid out goes on. */
-static Plan *polish(const Asked *asked, Plan *best, const Model *m)
-{
-    Ints cuts = {0};
-    if (strcmp(m->plan.planner, "exact") || m->plan.soon || m->plan.cuts.n)
-        return best;
-    if (best->step <= best->value + best->value / 1024 || !part_cuts(best, &cuts))
-        return best;
-    for (int i = 0, trials = 0, idle = 0; idle < cuts.n && trials < TRIALS; i = (i + 1) % cuts.n) {
-        Plan *was = best;
-        for (int k = 0; k < 6 && best == was; k++, trials++) {
-            int to = cuts.at[i] + (k % 2 ? 1 << k / 2 : -(1 << k / 2));
-            Plan *p = move_cut(asked, best, m, i, to);
-            if (p && better(p, best)) {
-                best = p;
-                cuts.at[i] = to;
-            }
-        }
-        idle = best == was ? idle + 1 : 0;
-    }
-    best->m = m;
-    return best;
-}
-
-/* Planners see everything but packing, so a plan may be too large by what that adds.  Then it is packed with other fates
- * under its own cuts; and where that costs much or cannot be done, the planner is asked again under the limits so found. */
+/* Where packing leaves a planner no plan, or costs it much, it is asked again under the limits that were found. */
 static Plan *plan_under(const Options *x, const Graph *g, const Cost *c, const Model *m, int stages, const char *schedule,
                         Hurry hurry)
 {
-    const Asked asked = {x, g, c, stages, schedule, hurry};
+    const Asked asked = {x, g, c, m, stages, schedule, hurry};
     Bytes *limit = least_memory(m, stages);
     Plan *best = NULL, *first = NULL, *p = NULL, *packed = NULL;
-    for (int round = 0, why = 2; round < ROUNDS && why == 2 && (!best || (round < 2 && suffers(best))); round++) {
-        p = pass(&asked, m, limit, &why);
+    for (int round = 0, why = 2; round < ROUNDS && why == 2 && (!best || (round < 2 && suffers(best, first))); round++) {
+        p = pass(&asked, NULL, limit, &why);
         first = first ? first : p;
         packed = why == 2 ? p : packed;
-        Plan *fits = why == 2 ? repack(&asked, p, m, limit) : why == 0 ? p : NULL;
+        Plan *fits = why == 2 ? repack(&asked, p, limit) : why == 0 ? p : NULL;
         if (fits && (!best || better(fits, best)))
             best = fits;
     }
     p = packed ? packed : p;        /* what is fed back may leave no cut: that is not why */
     if (best && (best != first || best->host.n > 0))
-        best = polish(&asked, best, m);
+        best = polish(&asked, best);
     if (!best)
         p->step = 0;
     else if (best != first) {           /* proven under the limits, not under lower ones */

@@ -373,7 +373,7 @@ static Bytes states_of(const World *w, int a, int b, Bytes *visiting)
     return sum;
 }
 
-static void replay(const World *w, const int *fate, int a, int b, int chunk, Bytes *need, Ns *again)
+static void replay(const World *w, const int *fate, int a, int b, int chunk, Bytes *need, Ns *again, Ns *early)
 {
     size_t nt = (size_t)w->g.tensor.n;
     Plain x = {.w = w, .fate = fate, .a = a, .b = b, .kept = alloc(nt), .remade = alloc(nt),
@@ -382,9 +382,10 @@ static void replay(const World *w, const int *fate, int a, int b, int chunk, Byt
     line_of(&x);
     Bytes most = peak_of(&x, chunk);
     *need = states + (most > visiting ? most : visiting);
-    *again = 0;
-    for (int i = 0; i < x.line.n; i++)
-        *again += x.line.at[i] < 0 ? w->c.ns[0][~x.line.at[i]] : 0;
+    *again = *early = 0;
+    for (int i = 0, front = 1; i < x.line.n; front &= x.line.at[i++] < 0)
+        if (x.line.at[i] < 0)
+            *again += w->c.ns[0][~x.line.at[i]], *early = front ? *again : *early;
 }
 
 /* ---- fates --------------------------------------------------------------------------------------------------------- */
@@ -405,11 +406,11 @@ static void compare_fates(World *w, int number, int a, int b, int chunk)
             *PUSH(&own) = t;
     int *fate = alloc(sizeof *fate * (size_t)w->g.tensor.n), count = 1 << own.n;
     Bytes *need = alloc(sizeof *need * (size_t)count), limit[8], least = INT64_MAX;
-    Ns *again = alloc(sizeof *again * (size_t)count), best = INT64_MAX, base = base_of(w, a, b);
+    Ns *again = alloc(sizeof *again * (size_t)count), best = INT64_MAX, base = base_of(w, a, b), early;
     for (int choice = 0; choice < count; choice++) {
         for (int i = 0; i < own.n; i++)
             fate[own.at[i]] = choice >> i & 1 ? FATE_RECOMPUTE : FATE_KEEP;
-        replay(w, fate, a, b, chunk, &need[choice], &again[choice]);
+        replay(w, fate, a, b, chunk, &need[choice], &again[choice], &early);
         least = need[choice] < least ? need[choice] : least;
     }
     for (int d = 0; d < 8; d++)
@@ -430,8 +431,8 @@ static void compare_fates(World *w, int number, int a, int b, int chunk)
         fate[price->tensor.at[i]] = price->fate.at[i];
     Bytes told;
     Ns told_again;
-    replay(w, fate, a, b, chunk, &told, &told_again);
-    check(price->need == told && price->forward + price->backward == base + told_again,
+    replay(w, fate, a, b, chunk, &told, &told_again, &early);
+    check(price->need == told && price->forward + price->backward == base + told_again && price->early == early,
           "graph %d: %lld bytes and %lld ns, replay %lld and %lld", number, (long long)price->need,
           (long long)(price->forward + price->backward), (long long)told, (long long)(base + told_again));
     check(price->fits == (least <= limit[0]) && (price->fits ? told_again == best : told == least),

@@ -89,6 +89,7 @@ static Ns promise(Search *s, const int *last)
             return NEVER;
         s->guess[c] = (Price){.fits = true, .forward = facts_forward(s->x, c, first, last[c])};
         s->guess[c].backward = time - s->guess[c].forward;
+        s->guess[c].early = time - facts_time(s->x, c, first, last[c]);     /* at most */
         s->price[c] = &s->guess[c];
     }
     s->actions += 2 * s->x->m * s->x->chunks + s->x->edge.n / 8;

@@ -60,6 +60,7 @@ struct Live {
     struct Ways *ways;
     Bytes *level;               /* by position: alive */
     int *line, lines, *head, early;  /* backward: operators; ~operator if it is made again */
+    Ns ready;                   /* time of the first `early` of them */
     int *stack;
     int *seen, *from, *to;      /* by tensor and whether it is the remade copy: positions in the routine at hand */
     int *order, n, at;          /* those that are seen */

@@ -103,6 +103,7 @@ static void write_backward(Live *x)
 {
     int first = x->begin[x->last], end = x->end[x->first];
     x->lines = x->early = 0;
+    x->ready = 0;
     mark_saved(x);
     for (int o = first; o < end; o++) {
         for (int i = x->op[o].read.from; i < x->op[o].read.to; i++) {
@@ -112,6 +113,7 @@ static void write_backward(Live *x)
         }
         if (x->lines > 0 && x->early == 0) {
             x->early = x->lines;
+            x->ready = x->load.again;
             for (int k = first; k < o; k++)
                 x->line[x->lines++] = k;
         }
@@ -363,6 +365,13 @@ Load live_sums(Live *x, int first, int last, int chunk, const int *fate)
     begin(x, first, last, chunk, fate);
     write_backward(x);
     return x->load;
+}
+
+Ns live_early(Live *x, int first, int last, int chunk, const int *fate)
+{
+    begin(x, first, last, chunk, fate);
+    write_backward(x);
+    return x->ready;
 }
 
 Load live_walk(Live *x, int first, int last, int chunk, const int *fate)

@@ -21,6 +21,7 @@ Live *live_open(const Plan *p);                     /* after order */
 Load live_load(Live *x, int first, int last, int chunk, const int *fate);   /* fate by tensor */
 Load live_sums(Live *x, int first, int last, int chunk, const int *fate);   /* saved and again alone, in a third of the time */
 Load live_walk(Live *x, int first, int last, int chunk, const int *fate);   /* live_load call by call, for tests */
+Ns   live_early(Live *x, int first, int last, int chunk, const int *fate);   /* of again: before the gradient is waited for */
 int  live_others(const Live *x, int chunk);         /* micro-batches at rest beside the one that computes, at most */
 bool live_alike(const Live *x, int a, int b);       /* chunks whose lists leave the same beside each computation */
 /* The forward tensors that the run makes, each once, by operator. */

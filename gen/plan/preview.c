@@ -287,9 +287,8 @@ static void start(Preview *v, const int *last, const Price *const *price)
     for (int s = 0, first = 0; s < x->chunks; first = last[s++] + 1) {
         const Ns *w = x->weight[x->class[s]];
         v->forward[s] = price[s]->forward + x->load[last[s] + 1] - x->load[first];
-        Ns base = facts_time(x, s, first, last[s]) - facts_forward(x, s, first, last[s]);
         v->weight[s] = w[last[s] + 1] - w[first];
-        v->early[s] = later(price[s]->backward - base, 0);
+        v->early[s] = price[s]->early;
         v->back[s] = price[s]->backward - v->early[s] - v->weight[s];
     }
 }

@@ -100,6 +100,7 @@ static Price price_of(Prices *x, const Load *l, int first, int last, int chunk, 
 {
     Price price = {.fits = l->need <= limit_of(x, chunk), .forward = l->forward, .backward = l->backward + l->again + l->stall,
                    .need = l->need, .states = l->states, .saved = l->saved, .received = l->received, .sent = l->sent};
+    price.early = l->again ? live_early(x->live, first, last, chunk, fate) : 0;
     int n;
     const int *made = live_made(x->live, first, last, &n);
     const char *matters = live_matters(x->live, first, last, x->may);

@@ -13,6 +13,7 @@
 typedef struct {
     bool fits;                  /* need <= limit of the device */
     Ns forward, backward;       /* of one micro-batch; backward with what is made again and what the host link cannot hide */
+    Ns early;                   /* of backward: made again before the gradient is waited for */
     Bytes need;                 /* of the arena, nearly; where nothing fits, the least that was found */
     Bytes states;               /* of it: parameters, copies, gradients, moments */
     Bytes saved;                /* forward to backward, one micro-batch */
