@@ -24,21 +24,39 @@ build one $model --stages 1
 build two $model --stages 2
 
 # ---- signals, all stages in one process ------------------------------------------------------------------------------
-# wait_file FILE SECONDS: it appears
-wait_file() {
-    tries=$(($2 * 20))
-    while [ $tries -gt 0 ] && ! ls $1 >/dev/null 2>&1; do
+# Waiting is for what happens, a file or the end of a process; the limit, for a job that hangs, is beyond any load.
+limit=120
+# until_it COMMAND...: it succeeds, or the job $pid has ended, or the limit is over; its last status
+until_it() {
+    tries=$((limit * 20))
+    while [ $tries -gt 0 ] && ! "$@" && kill -0 "$pid" 2>/dev/null; do
         sleep 0.05
         tries=$((tries - 1))
     done
-    ls $1 >/dev/null 2>&1
+    "$@"
 }
-# ended WHAT STATUS: the job $pid ends with it within 30 seconds
+there() { ls $1 >/dev/null 2>&1; }
+# wait_file WHAT FILE: the job $pid makes it
+wait_file() {
+    if until_it there "$2"; then pass
+    elif kill -0 "$pid" 2>/dev/null; then fault "$1: not within $limit s"
+    else fault "$1: the job ends before: $(tail -n 1 "$tmp/err")"; fi
+}
+# wait_gone WHAT PROCESS: it ends
+wait_gone() {
+    tries=$((limit * 20))
+    while [ $tries -gt 0 ] && kill -0 "$2" 2>/dev/null; do
+        sleep 0.05
+        tries=$((tries - 1))
+    done
+    if kill -0 "$2" 2>/dev/null; then fault "$1 is still there"; else pass; fi
+}
+# ended WHAT STATUS: the job $pid ends with it
 ended() {
-    ( for tenth in $(seq 300); do sleep 0.1; done; kill -9 "$pid" ) >/dev/null 2>&1 & killer=$!
+    ( for second in $(seq $limit); do sleep 1; done; kill -9 "$pid" ) >/dev/null 2>&1 & killer=$!
     wait "$pid" 2>/dev/null
     got=$?
-    kill "$killer" 2>/dev/null
+    kill -9 "$killer" 2>/dev/null       # TERM is lost where the fork has not yet put back what the trap of lib.sh set
     wait "$killer" 2>/dev/null
     if [ "$got" = "$2" ]; then pass; else fault "$1: status $got, not $2: $(tail -n 1 "$tmp/err")"; fi
 }
@@ -60,9 +78,9 @@ goes_on() {
 }
 
 "$tmp/two/job" $forever --checkpoint "$ck" --log "$tmp/log" 2>"$tmp/err" & pid=$!
-wait_file "$tmp/log" 10
+wait_file "SIGUSR1: a log" "$tmp/log"
 kill -USR1 $pid
-if wait_file "$ck/step-*/COMMIT" 10; then pass; else fault "SIGUSR1: no checkpoint"; fi
+wait_file "SIGUSR1: a checkpoint" "$ck/step-*/COMMIT"
 if kill -0 $pid 2>/dev/null; then pass; else fault "SIGUSR1: the job ends"; fi
 held=$(ls -R "$ck")
 for option in "" --resume; do
@@ -78,16 +96,16 @@ goes_on "SIGTERM, two stages to one" one
 rm -rf "$ck" "$tmp/log"
 
 "$tmp/two/job" $forever --no-checkpoint --log "$tmp/log" 2>"$tmp/err" & pid=$!
-wait_file "$tmp/log" 10
+wait_file "SIGTERM without a directory: a log" "$tmp/log"
 kill -TERM $pid
 ended "SIGTERM without a directory" 1
 if grep -q 'no directory for it' "$tmp/err"; then pass; else fault "SIGTERM without a directory: $(cat "$tmp/err")"; fi
 
 # ---- a process killed, then one that finds what it left --------------------------------------------------------------
 "$tmp/two/job" $forever --checkpoint "$ck" --log "$tmp/log.killed" 2>"$tmp/err" & pid=$!
-wait_file "$tmp/log.killed" 10
+wait_file "SIGKILL: a log" "$tmp/log.killed"
 kill -USR1 $pid
-wait_file "$ck/step-*/COMMIT" 10
+wait_file "SIGKILL: a checkpoint" "$ck/step-*/COMMIT"
 kill -KILL $pid
 ended "SIGKILL" 137
 mkdir "$ck/step-999999.part"
@@ -179,7 +197,7 @@ refuse "help" 0 "Usage: train" timeout 60 "$tmp/two/job" --help
 # ---- two processes ---------------------------------------------------------------------------------------------------
 two_ranks() {
     if ! command -v mpirun >/dev/null || ! command -v mpicc >/dev/null; then
-        skip "there is no mpirun, or no mpicc" 15
+        skip "there is no mpirun, or no mpicc" 21
         return
     fi
     root_too=
@@ -193,15 +211,17 @@ two_ranks() {
     refuse "three ranks" 2 "this job has 2 stages" \
         timeout 60 mpirun -n 3 --oversubscribe $root_too "$tmp/ranks/job" --quiet
     for signal in TERM KILL STOP; do
+        patient=                # the watchdog waits as by default, longer than any disk
+        [ $signal != STOP ] || patient="--watchdog 4"
         rm -rf "$ck" "$tmp"/rank.*
         # each rank writes its process number, then becomes the job
         mpirun -n 2 --oversubscribe $root_too \
             sh -c 'echo $$ >"$1/rank.$OMPI_COMM_WORLD_RANK"; shift; exec "$@"' sh "$tmp" \
-            "$tmp/ranks/job" $forever --checkpoint "$ck" --watchdog 2 --log "$tmp/rank.log" \
+            "$tmp/ranks/job" $forever --checkpoint "$ck" $patient --log "$tmp/rank.log" \
             2>"$tmp/err" >/dev/null & pid=$!
-        wait_file "$tmp/rank.log" 20
+        wait_file "$signal: a log" "$tmp/rank.log"
         kill -USR1 "$(cat "$tmp/rank.0")"
-        wait_file "$ck/step-*/COMMIT" 20 || fault "$signal: no checkpoint before it"
+        wait_file "$signal: a checkpoint before it" "$ck/step-*/COMMIT"
         kill -$signal "$(cat "$tmp/rank.1")"
         case $signal in
         TERM) ended "a rank with SIGTERM" 75 ;;
@@ -212,9 +232,7 @@ two_ranks() {
             ;;
         esac
         for rank in 0 1; do
-            number=$(cat "$tmp/rank.$rank")
-            kill -0 "$number" 2>/dev/null && sleep 3
-            if kill -0 "$number" 2>/dev/null; then fault "$signal: rank $rank is still there"; else pass; fi
+            wait_gone "$signal: rank $rank" "$(cat "$tmp/rank.$rank")"
         done
         goes_on "two ranks, SIG$signal, to one process" one
     done
