@@ -192,15 +192,28 @@ static const char *map(int chunks, int stages)
     return text;
 }
 
+/* From draws of its own, so that all others are what they were. */
+static bool chance_aside(int percent)
+{
+    uint64_t kept = state;
+    state = ~kept;
+    bool yes = chance(percent);
+    state = kept;
+    return yes;
+}
+
 static void print_plans(const Graph *g, int n)
 {
     for (int i = 0; i < n; i++) {
         int most = g->nf < MOST_STAGES ? g->nf : MOST_STAGES, stages = i ? 1 + below(most) : most < 3 ? most : 3;
         int chunks = stages;
-        printf("--stages %d --schedule %s", stages, chance(60) ? "1f1b" : "gpipe");
+        bool one = chance(60);
+        printf("--stages %d --schedule %s", stages, one ? "1f1b" : "gpipe");
         if (g->nf > stages && chance(40)) {
             chunks += 1 + below(g->nf - stages < MOST_CHUNKS - stages ? g->nf - stages : MOST_CHUNKS - stages);
             printf(" --map %s", map(chunks, stages));
+        } else if (one && chance_aside(40)) {
+            printf(" --set plan.warmup=B");
         }
         for (int r = 4; r > 1; r /= 2)
             if (g->groups % r == 0 && stages * r <= MOST_DEVICES && chance(60)) {

@@ -6,6 +6,7 @@
  *             of the objective that adds up, the same answer to "does it fit", and no bound above what is possible
  *   product   every cut with every fate, built and simulated by the real passes: no bound above the fastest, nothing
  *             called infeasible that fits, and `exact` as fast as the fastest
+ *   inputs    the same with data to load: no bound above the fastest
  *   table     a full dynamic program over cuts, buying every run, on graphs of up to 60 operators and 8 chunks
  *   seeds     never slower than any other planner of the space
  *   known     checks with known answers
@@ -184,6 +185,42 @@ static Ns simulated(World *w, const Bytes *limit, Ns *bound)
     return w->p.step;
 }
 
+/* Data that operators anywhere read, one tensor for several of them or one each. */
+static void add_inputs(World *w)
+{
+    int input = -1;
+    for (int o = 0; o < w->g.nf; o++) {
+        input = input < 0 || dice(2) ? add_tensor(w, T_INPUT, 1 + dice(8000), -1) : input;
+        if (dice(2))
+            put_arg(&w->g.op.at[o], ARG_READ, false, input);
+    }
+}
+
+/* With data to load, which takes as long as operators do, and either warm-up: no bound above the fastest. */
+static void test_inputs(int graphs)
+{
+    int fits = 0;
+    void *mark = mem_mark();
+    for (int i = 0; i < graphs; mem_release(mark), i++) {
+        World *w = small_world(6, 3);
+        add_inputs(w);
+        w->m.plan.warmup = dice(2) ? WARMUP_A : WARMUP_B;
+        if (order(&w->p))
+            die("no order");
+        Product x = {.w = w, .limit = some_limits(w), .best = INT64_MAX};
+        for (int o = 0; o < w->g.op.n; o++)
+            for (int k = 0; k < w->c.classes; k++)
+                w->c.ns[k][o] *= 100;
+        x.prices = prices_open(&w->p, x.limit);
+        every_cut(&x, 0, 0);
+        Ns bound = 0, step = simulated(w, x.limit, &bound);
+        fits += step != INT64_MAX;
+        check(bound <= x.best, "inputs %d: bound %lld, the fastest of %d plans %lld", i, (long long)bound, x.plans,
+              (long long)x.best);
+    }
+    check(fits > graphs / 4, "inputs: %d that fit are too few", fits);
+}
+
 static void test_product(int graphs)
 {
     int fits = 0, equal = 0;
@@ -322,6 +359,54 @@ static void test_equal(void)
         }
 }
 
+/* A chain of p equal chunks, f = 1, b = 2, of which q alone loads data, for l before each forward. */
+static World *loading(int p, int m, int q, Ns l)
+{
+    World *w = chain(p, m, false);
+    for (int t = 0; t < w->g.tensor.n; t++)
+        w->g.tensor.at[t].bytes = 0;            /* messages that take no time */
+    put_arg(&w->g.op.at[q], ARG_READ, false, add_tensor(w, T_INPUT, 4 * (l - 500), -1));
+    set_times(w, unit_ns);
+    set_plan(w, m % 2 ? "1f1b" : "gpipe", p);
+    if (order(&w->p))
+        die("no order");
+    return w;
+}
+
+/* For the first micro-batch q loads while it waits for q forwards; for the others, if q is the last, while nobody hinders it:
+ *
+ *     max(q, l) + 3 (m + p-1-q) + (m-1) l + 2q        if m = 1 or q = p-1
+ *
+ * which is the bound too where l is no longer than that wait. */
+static void test_load(int p, int m, int q, int quarters)
+{
+    static const Bytes limit[4] = {INT64_MAX / 4, INT64_MAX / 4, INT64_MAX / 4, INT64_MAX / 4};
+    Ns unit = UNIT, l = quarters * unit / 4, bound = 0;
+    World *w = loading(p, m, q, l);
+    Ns step = simulated(w, limit, &bound), value = w->p.value;
+    Ns want = (q * unit > l ? q * unit : l) + (3 * (m + p - 1 - q) + 2 * q) * unit + (m - 1) * l;
+    check(bound <= step && value <= step && step < value + unit / 1000, "loads, p=%d m=%d q=%d l=%d/4: bound %lld, predicted "
+          "%lld, simulated %lld", p, m, q, quarters, (long long)bound, (long long)value, (long long)step);
+    if (m > 1 && q < p - 1)
+        return;
+    check(value == want, "loads, p=%d m=%d q=%d l=%d/4: %lld, not %lld", p, m, q, quarters, (long long)value, (long long)want);
+    check(bound == want || (bound < want && q * unit < l), "loads, p=%d m=%d q=%d l=%d/4: a bound of %lld, not %lld", p, m, q,
+          quarters, (long long)bound, (long long)want);
+}
+
+static void test_loads(void)
+{
+    static const Ns one[] = {1, 1, 1, 1}, two[] = {2, 2, 2, 2};
+    forward_units = one;
+    backward_units = two;
+    void *mark = mem_mark();
+    for (int p = 2; p <= 4; p++)
+        for (int m = 1; m <= 8; m++)
+            for (int q = 1; q < p; q++)
+                for (int quarters = 1; quarters <= 16; quarters *= 2, mem_release(mark))
+                    test_load(p, m, q, quarters);
+}
+
 /* Three operators, two devices; what follows the first is large, what follows the second small: between the needs of the
  * two cuts, only the cut after the second fits, although its first chunk is the longer run. */
 static void test_boundary(void)
@@ -357,8 +442,10 @@ int main(void)
     slow = getenv("SLOW") != NULL;
     test_equal();
     test_boundary();
+    test_loads();
     test_brute(slow ? 2000 : 300);
     test_product(slow ? 400 : 40);
+    test_inputs(slow ? 400 : 40);
     test_table(slow ? 500 : 40, slow ? 60 : 24);
     test_seeds(slow ? 500 : 60);
     printf("unit_exact: %d passed, %d failed\n", passed, failed);

@@ -22,7 +22,11 @@
  * computations of their own, nothing waits for the last of them: neither head nor path counts them on the way back, and the
  * third form is left out.
  *
- * The first chunk's parameters are updated after all that.  Data inputs are loaded before the forward that reads them.
+ * The first chunk's parameters are updated after all that.
+ *
+ * Data inputs are loaded before the forward that reads them, and before it waits for what another chunk sends: f includes
+ * them, but what q loads for the first micro-batch it may load while it waits, so that all three forms are shorter by that,
+ * except of the first chunk, which waits for nobody; and neither head nor path counts what others load on the way.
  *
  * Of all plans: the work of a step spread over all devices, in proportion to what each does at best; and for each
  * operator, wherever it is, the longest way to it, m times itself, the longest way back.
@@ -43,8 +47,8 @@ Share bound_share(const Facts *x, int chunk, int first, int last)
 {
     int class = x->class[chunk];
     Ns all = x->time[class][last + 1] - x->time[class][first], w = x->weight[class][last + 1] - x->weight[class][first];
-    Ns load = x->load[last + 1] - x->load[first], u = chunk ? 0 : x->update[class][last + 1];
-    return (Share){load + (x->split ? facts_forward(x, chunk, first, last) : all + u), load + (x->split ? all - w : all)};
+    Ns load = chunk ? 0 : x->load[last + 1], u = chunk ? 0 : x->update[class][last + 1];
+    return (Share){load + (x->split ? facts_forward(x, chunk, first, last) : all + u), x->split ? all - w : all};
 }
 
 Ns bound_transfer(const Facts *x, int chunk, int cut)
@@ -64,7 +68,7 @@ Ns bound_chunk(const Facts *x, int chunk, int first, int last, Ns time, Ns head,
     Ns twice = once + path + x->cool[end] * base - x->cool[chunk] * (all - forward);
     if (x->split || x->warm[chunk] >= x->m)
         twice = 0;
-    return head + larger(x->m * all, larger(once, twice)) + (chunk ? 0 : x->update[class][last + 1]);
+    return head + larger(x->m * all, larger(once, twice)) + (chunk ? -load : x->update[class][last + 1]);
 }
 
 Ns bound_plan(const Facts *x, const int *last, const Price *const *price)

@@ -7,7 +7,7 @@
  * and where even that is too much, something must still be proven.
  *
  * Method: two of the bounds of a chunk (bound.c), in base times alone, fall apart into a part of where the run begins and a
- * part of where it ends:
+ * part of where it ends (F and T with data inputs, which count one time less in all chunks but the first):
  *
  *     head(a) + m T(a..b)                    =  [head(a) - m T(a)] + m T(b+1)
  *     head(a) + kf F(a..b) + kb B(a..b) + 2 path(b), with kf, kb, path as there
@@ -44,14 +44,15 @@ static void accumulate(Parts *p, int n)
         p->end[b] = smaller(p->end[b], p->end[b + 1]);
 }
 
-static Parts parts_of(const Facts *x, int class, const Ns *head, const Ns *path, int times, int64_t kf, int64_t kb)
+static Parts parts_of(const Facts *x, int chunk, const Ns *head, const Ns *path, int times, int64_t kf, int64_t kb)
 {
     size_t bytes = sizeof(Ns) * (size_t)x->n;
     Parts p = {alloc(bytes), alloc(bytes)};
+    const Ns *f = x->forward[x->class[chunk]], *b = x->back[x->class[chunk]];
+    int64_t loads = x->step ? kf - (chunk > 0) : 0;
     for (int i = 0; i < x->n; i++) {
-        const Ns *f = x->forward[class], *b = x->back[class], *load = x->load;
-        p.begin[i] = (head ? head[i] : 0) - kf * (f[i] + (x->step ? load[i] : 0)) - kb * b[i];
-        p.end[i] = kf * (f[i + 1] + (x->step ? load[i + 1] : 0)) + kb * b[i + 1] + (path ? times * path[i] : 0);
+        p.begin[i] = (head ? head[i] : 0) - kf * f[i] - loads * x->load[i] - kb * b[i];
+        p.end[i] = kf * f[i + 1] + loads * x->load[i + 1] + kb * b[i + 1] + (path ? times * path[i] : 0);
     }
     accumulate(&p, x->n);
     return p;
@@ -65,13 +66,12 @@ Frontier *frontier_open(const Facts *x)
     int end = x->chunks - 1;
     *k = (Frontier){x, alloc(sizeof(Parts) * (size_t)x->chunks), alloc(sizeof(Parts) * (size_t)x->chunks)};
     for (int s = 0; s <= end; s++) {
-        int class = x->class[s];
         bool both = x->warm[s] < m;
-        k->whole[s] = parts_of(x, class, head, NULL, 0, m, m);
+        k->whole[s] = parts_of(x, s, head, NULL, 0, m, m);
         if (!x->step || x->split)
             k->way[s] = k->whole[s];
         else
-            k->way[s] = parts_of(x, class, head, s == end ? NULL : path, 1 + both, m + x->warm[end] - x->warm[s],
+            k->way[s] = parts_of(x, s, head, s == end ? NULL : path, 1 + both, m + x->warm[end] - x->warm[s],
                                  both ? m + x->cool[end] - x->cool[s] : m);
     }
     return k;

@@ -9,8 +9,9 @@
  * Method: the same event simulation, over the ordered lists alone.  A forward or backward is one computation of the time
  * its chunk was priced with; all that one chunk sends another for one micro-batch is one message.  The rules are those of
  * comm.c and sim.c: a receive is posted one computation ahead, a transfer starts when both sides have begun it and the
- * wire is free, a send is waited for after one more computation (two of either where order_slack says so), what is made
- * again runs before the gradient is waited for.  Then the update of each device.
+ * wire is free, a send is waited for after one more computation (two of either where order_slack says so), data inputs are
+ * loaded before activations are waited for, and what is made again runs before the gradient is.  Then the update of each
+ * device.
  *
  * Where devices would wait for each other in a circle, sends are not waited for at all; comm.c then is more patient too.
  *
@@ -51,7 +52,7 @@ struct Preview {
     bool *posted;               /* by device: receives of action `next` are */
     bool patient;               /* sends are not waited for */
     Ns *now;                    /* by device */
-    Ns *forward, *early, *back, *weight;    /* by chunk */
+    Ns *load, *forward, *early, *back, *weight;     /* by chunk */
 };
 
 /* ---- what is sent ------------------------------------------------------------------------------------------------ */
@@ -181,9 +182,14 @@ static Ns arrivals(const Preview *v, const Action *a, Ns now)
     return now;
 }
 
+/* What it does before it waits for what others send. */
 static Ns early_of(const Preview *v, const Action *a)
 {
-    return a->kind == K_B || a->kind == K_I ? v->early[a->chunk] : 0;
+    switch (a->kind) {
+    case K_F: return v->load[a->chunk];
+    case K_B: case K_I: return v->early[a->chunk];
+    default:  return 0;
+    }
 }
 
 static Ns length(const Preview *v, const Action *a)
@@ -258,6 +264,7 @@ Preview *preview_open(const Facts *x)
     v->next = alloc(sizeof *v->next * devices);
     v->posted = alloc(devices);
     v->now = alloc(sizeof(Ns) * devices);
+    v->load = alloc(sizeof(Ns) * chunks);
     v->forward = alloc(sizeof(Ns) * chunks);
     v->early = alloc(sizeof(Ns) * chunks);
     v->back = alloc(sizeof(Ns) * chunks);
@@ -286,7 +293,8 @@ static void start(Preview *v, const int *last, const Price *const *price)
     }
     for (int s = 0, first = 0; s < x->chunks; first = last[s++] + 1) {
         const Ns *w = x->weight[x->class[s]];
-        v->forward[s] = price[s]->forward + x->load[last[s] + 1] - x->load[first];
+        v->load[s] = x->load[last[s] + 1] - x->load[first];
+        v->forward[s] = price[s]->forward;
         v->weight[s] = w[last[s] + 1] - w[first];
         v->early[s] = price[s]->early;
         v->back[s] = price[s]->backward - v->early[s] - v->weight[s];
