@@ -85,7 +85,7 @@ static Plan *plan_once(const Options *x, const Graph *g, const Cost *c, const Mo
         if (p->step > 0)
             return p;
     }
-    if (first->step > 0 || first->chunk.n == 0 || m->plan.soon)
+    if (first->step > 0 || first->chunk.n == 0 || m->plan.soon || strcmp(m->plan.planner, "exact"))
         return first;
     Model *soon = alloc(sizeof *soon);      /* the fastest were too tight to pack: one with room may not be */
     *soon = *m;

@@ -78,7 +78,16 @@ static void learn(Soft *k, const Plan *p, int stage)
 
 /* ---- the same cuts, other fates -------------------------------------------------------------------------------------- */
 
-typedef struct { const Asked *asked; Ints cuts; Soft *soft; Bytes *limit; Plan *best; } Repack;
+typedef struct { const Asked *asked; Ints cuts; Soft *soft; Bytes *limit; Plan *best; const Plan *last; int idle; } Repack;
+
+/* A planner that has no choice of fates makes the same plan under any limits: no stage needs less than in the last one. */
+static bool same(const Repack *r, const Plan *p)
+{
+    bool same = true;
+    for (int s = 0; s < r->asked->stages; s++)
+        same &= excess(p, s) <= 0 || excess(p, s) >= excess(r->last, s);
+    return same;
+}
 
 /* One plan under the limits at hand; returns as run(). */
 static int try_limits(Repack *r, bool good)
@@ -91,6 +100,8 @@ static int try_limits(Repack *r, bool good)
         r->best = p;
     for (int s = 0; why != 1 && !good && s < r->asked->stages; s++)
         learn(&r->soft[s], p, s);
+    r->idle = why == 2 && same(r, p) ? r->idle + 1 : 0;
+    r->last = why == 1 ? r->last : p;
     return why;
 }
 
@@ -111,7 +122,7 @@ static bool raise_limits(Repack *r)
 static Plan *bisect(const Asked *asked, const Plan *was, Bytes *limit, int rounds)
 {
     int stages = asked->stages;
-    Repack r = {.asked = asked, .limit = limit, .soft = alloc(sizeof *r.soft * (size_t)stages)};
+    Repack r = {.asked = asked, .limit = limit, .soft = alloc(sizeof *r.soft * (size_t)stages), .last = was};
     if (!part_cuts(was, &r.cuts))
         return NULL;
     for (int s = 0; s < stages; s++) {
@@ -119,7 +130,7 @@ static Plan *bisect(const Asked *asked, const Plan *was, Bytes *limit, int round
         learn(&r.soft[s], was, s);
     }
     bool open = true;
-    for (int round = 0; round < rounds && open; round++) {
+    for (int round = 0; round < rounds && open && r.idle < 2; round++) {
         if (try_limits(&r, false) == 1 && !raise_limits(&r))
             return r.best;
         open = false;

@@ -2,17 +2,12 @@
  *
  * row.c: one row of the table: the largest micro-batch of one planner, and what it costs.
  *
- *   row [-f B] [-t SECONDS] MODEL.yaml DEVICES.yaml STAGES PLANNER [PATH=VALUE ...]
+ *   row MODEL.yaml DEVICES.yaml STAGES PLANNER [PATH=VALUE ...]
  *
- * prints b*, samples/s there, the largest that fits at any price, samples/s there, the best micro-batch, its samples/s, how
- * many sizes were planned, and how many of them were given up after so many seconds of the processor (-t).  Each size is
- * planned whole, by gen/search.c, in a process of its own: passes do not free.  The step has
- * 4 micro-batches a stage; costs are estimates from the device file.  A size counts as fitting when the packed arena of
+ * prints b*, samples/s there, the largest that fits at any price, samples/s there, the best micro-batch, its samples/s, and how
+ * many sizes were planned.  Each size is planned whole, by gen/search.c, in a process of its own: passes do not free.  The step
+ * has 4 micro-batches a stage; costs are estimates from the device file.  A size counts as fitting when the packed arena of
  * every device is within its limit.
- *
- *   -b B   try B too, for its samples/s
- *   -f B   climb from B in eighths, then by halves, instead of searching (largest.c): for planners that are dear.  What is
- *          printed then is a size that fits; larger ones were refused or given up, and not each of them was tried
  */
 #include "plan/largest.h"
 #include "search.h"
@@ -20,13 +15,12 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { MOST = 4096 };
 
-typedef struct { const char *model, *devices, *planner; int stages, sets, seconds, given_up; char **set; } Asked;
+typedef struct { const char *model, *devices, *planner; int stages, sets; char **set; } Asked;
 
 /* ---- one size ---------------------------------------------------------------------------------------------------- */
 
@@ -89,9 +83,6 @@ static Ns probe(void *ctx, int64_t b)
         exit(1);
     pid_t child = fork();
     if (child == 0) {
-        struct rlimit most = {(rlim_t)r->seconds, (rlim_t)r->seconds};
-        if (r->seconds)
-            setrlimit(RLIMIT_CPU, &most);
         Ns step = step_of(model_of(r, b));
         int64_t samples = b * 4 * r->stages;
         ns = step > 0 ? step / samples * 1000 + step % samples * 1000 / samples : 0;
@@ -102,33 +93,9 @@ static Ns probe(void *ctx, int64_t b)
     close(ends[0]);
     if (child < 0 || waitpid(child, &status, 0) < 0)
         exit(1);
-    if (WIFEXITED(status) && WEXITSTATUS(status))       /* a bug in dpgen, told by the child */
-        fprintf(stderr, "row: %s, %s, micro-batch %" PRId64 ": status %d\n", r->model, r->planner, b, WEXITSTATUS(status));
-    r->given_up += status != 0;
+    if (status)                 /* a bug in dpgen, told by the child */
+        fprintf(stderr, "row: %s, %s, micro-batch %" PRId64 ": status %d\n", r->model, r->planner, b, status);
     return got == sizeof ns ? ns : 0;
-}
-
-/* From a size that fits, in eighths, then by halves. */
-static Largest climb(Asked *r, int64_t from, Largest l)
-{
-    int64_t low = 0, high = 0;
-    for (int64_t b = from; high == 0 || high - low > 1; b = high ? low + (high - low) / 2 : low + (low + 7) / 8) {
-        Ns ns = probe(r, b);
-        l.tried++;
-        if (!ns && low == 0)
-            return l;
-        if (!ns) {
-            high = b;
-            continue;
-        }
-        low = l.any = l.b = b;
-        l.at_any = l.at_b = ns;
-        if (!l.best || ns < l.at_best) {
-            l.best = b;
-            l.at_best = ns;
-        }
-    }
-    return l;
 }
 
 /* ---- the row ----------------------------------------------------------------------------------------------------- */
@@ -140,35 +107,13 @@ static double rate(Ns thousand)
 
 int main(int argc, char **argv)
 {
-    Asked r = {0};
-    int64_t from = 0, also = 0;
-    for (int c; (c = getopt(argc, argv, "b:f:t:")) >= 0;)
-        if (c == 'b')
-            also = atoll(optarg);
-        else if (c == 'f')
-            from = atoll(optarg);
-        else if (c == 't')
-            r.seconds = atoi(optarg);
-        else
-            return 2;
-    argc -= optind;
-    argv += optind;
-    if (argc < 4) {
-        fprintf(stderr, "row [-f B] [-t SECONDS] MODEL.yaml DEVICES.yaml STAGES PLANNER [PATH=VALUE ...]\n");
+    if (argc < 5) {
+        fprintf(stderr, "row MODEL.yaml DEVICES.yaml STAGES PLANNER [PATH=VALUE ...]\n");
         return 2;
     }
-    r.model = argv[0];
-    r.devices = argv[1];
-    r.stages = atoi(argv[2]);
-    r.planner = argv[3];
-    r.sets = argc - 4;
-    r.set = argv + 4;
-    Ns ns = also > 0 && also != from ? probe(&r, also) : 0;
-    Largest l = {.any = ns ? also : 0, .at_any = ns, .best = ns ? also : 0, .at_best = ns, .tried = also > 0};
-    l.b = l.any;
-    l.at_b = ns;
-    l = from > 0 ? climb(&r, from, l) : largest(probe, &r, MOST);
-    printf("%" PRId64 " %.2f %" PRId64 " %.2f %" PRId64 " %.2f %d %d\n", l.b, rate(l.at_b), l.any, rate(l.at_any), l.best,
-           rate(l.at_best), l.tried, r.given_up);
+    Asked r = {argv[1], argv[2], argv[4], atoi(argv[3]), argc - 5, argv + 5};
+    Largest l = largest(probe, &r, MOST);
+    printf("%" PRId64 " %.2f %" PRId64 " %.2f %" PRId64 " %.2f %d\n", l.b, rate(l.at_b), l.any, rate(l.at_any), l.best,
+           rate(l.at_best), l.tried);
     return 0;
 }

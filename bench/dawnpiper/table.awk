@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Rows of run.sh as two tables, one line a model and machine: b* of each planner and how exact's compares; then samples/s.
-#   MODEL STAGES DEVICES PLANNER B RATE ANY RATE BEST RATE TRIED GIVEN-UP
+#   MODEL STAGES DEVICES PLANNER B RATE ANY RATE BEST RATE TRIED
 {
     k = $1 " " $2 " " $3
     if (!(k in seen)) { seen[k] = 1; order[++n] = k }
-    b[k, $4] = $5; at[k, $4] = $6; top[k, $4] = $10; up[k, $4] = $12
+    b[k, $4] = $5; at[k, $4] = $6; top[k, $4] = $10
 }
-function size(k, p) { return !((k, p) in b) ? "." : b[k, p] == 0 ? "-" : b[k, p] (up[k, p] ? "+" : "") }
+function size(k, p) { return !((k, p) in b) ? "." : b[k, p] == 0 ? "-" : b[k, p] }
 function speed(k, p) { return !((k, p) in b) ? "." : b[k, p] == 0 ? "-" : sprintf("%.1f of %.1f", at[k, p], top[k, p]) }
 function ratio(x, y) { return x > 0 && y > 0 ? sprintf("%.2f", x / y) : "" }
 function head(width, i) {
@@ -17,7 +17,7 @@ function line(k, w) { split(k, w, " "); printf "%-10s %-2s %-10s", w[1], w[2], w
 END {
     split("pipedream:published pipedream:strong vpipe:repo vpipe:paper interval exact", p, " ")
     split("published strong repo paper interval exact", name, " ")
-    print "b*, and exact's over the others'.  -: nothing fits.  .: not run.  +: sizes were given up"
+    print "b*, and exact's over the others'.  -: nothing fits.  .: not run"
     head(9); print "    /publ. /strong /repo  /paper"
     for (r = 1; r <= n; r++) {
         line(k = order[r])
