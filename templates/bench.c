@@ -379,7 +379,7 @@ static int ask_twice(int threads_here)
 static int messages_main(int argc, char **argv)
 {
     int status = DONE;
-    Link *link = link_open(2, &argc, &argv, &status);
+    Link *link = link_open(2, NULL, &argc, &argv, &status);
     if (!link)
         return status;
     for (int i = 0; i < 2; i++) {
