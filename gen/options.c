@@ -61,7 +61,8 @@ static const char usage[] =
     "  -d LETTERS                print the state after these passes and write nothing; -d ? lists them\n"
     "  --help, --version\n"
     "\n"
-    "status: 0 done, 1 failed, 2 usage, 3 the model is wrong, 4 no plan fits, 5 stale profile, 70 a bug in dpgen\n";
+    "status: 0 done, 1 failed, 2 usage, 3 the model is wrong, 4 no plan fits, 5 stale profile,\n"
+    "        6 nothing can be built or measured on this machine, 70 a bug in dpgen\n";
 
 static NORETURN void misuse(const char *form, const char *what)
 {
@@ -129,6 +130,14 @@ static void check_verb(const char *word)
             misuse("the command %s is not built yet; a file of that name is written ./NAME", word);
 }
 
+static bool sets_planner(const Options *x)
+{
+    for (int i = 0; i < x->over.set.n; i++)
+        if (!strncmp(x->over.set.at[i], "--planner=", 10))
+            return true;
+    return false;
+}
+
 /* An option that a command would ignore is a mistake in the command line. */
 static void check_ignored(const Options *x)
 {
@@ -140,11 +149,12 @@ static void check_ignored(const Options *x)
         {"--pace", x->pace, ~PROFILE, false},
         {"--quick", x->quick, COMPARE, false}, {"--planners", x->planners, COMPARE, false},
         {"-d", x->dump, ~(EXPLAIN | COMPARE | PROFILE), false},
-        {"--from", x->from, ~PROFILE, false}};
+        {"--planner", sets_planner(x), ~COMPARE, false}, {"--from", x->from, ~PROFILE, false}};
     for (size_t i = 0; i < sizeof uses / sizeof *uses; i++)
         if (uses[i].given && (!(uses[i].taken & verb) || uses[i].unless))
-            misuse(strf("dpgen %s has no use for %%s%s%s", x->verb ? x->verb : "MODEL.yaml", x->dump ? " with -d" : "",
-                        x->estimate ? " with --estimate" : ""), uses[i].option);
+            misuse(strf("dpgen %s has no use for %%s%s%s", x->verb ? x->verb : "MODEL.yaml",
+                        uses[i].taken & verb && x->dump ? " with -d" : "",
+                        uses[i].taken & verb && x->estimate ? " with --estimate" : ""), uses[i].option);
 }
 
 static void check_options(const Options *x)

@@ -105,7 +105,10 @@ void check_cost(const Graph *g, const Cost *c)
         for (int o = 0; o < g->op.n; o++) {
             if (c->profile && c->ns[k][o] > most - sum)
                 fail(EXIT_STALE, "the times of the profile add up to more nanoseconds than can be counted; measure again");
-            if (c->ns[k][o] < 0 || c->ns[k][o] > most - sum)
+            if (c->ns[k][o] > most - sum)
+                fail(EXIT_MODEL, "the estimated times add up to more nanoseconds than can be counted (%s takes %.0f s); see "
+                     "flops, vector, bandwidth and call of devices", g->op.at[o].name, (double)c->ns[k][o] / 1e9);
+            if (c->ns[k][o] < 0)
                 die("cost: %s takes %lld ns", g->op.at[o].name, (long long)c->ns[k][o]);
             sum += c->ns[k][o];
         }

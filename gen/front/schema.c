@@ -348,14 +348,21 @@ void read_bytes(const Spot *s)
         *(Bytes *)s->to = (Bytes)x;
 }
 
+/* 0 is what is not known, inside: nobody writes it. */
+static void set_rate(const Spot *s, double x)
+{
+    if (x == 0)
+        bad(s->value->loc, "leave it out where it is not known", "%s: '%s' is less than one a second", s->path, s->value->text);
+    else if (x > 0)
+        *(double *)s->to = x;
+}
+
 void read_rate(const Spot *s)
 {
     static const Unit units[] = { { "", 1 }, { "B/s", 1 }, { "kB/s", 1e3 }, { "KB/s", 1e3 }, { "MB/s", 1e6 },
         { "GB/s", 1e9 }, { "TB/s", 1e12 }, { "KiB/s", 0x1p10 }, { "MiB/s", 0x1p20 }, { "GiB/s", 0x1p30 },
         { "TiB/s", 0x1p40 } };
-    double x = measure(s, units, COUNT(units), "300GB/s");
-    if (x >= 0)
-        *(double *)s->to = x;
+    set_rate(s, measure(s, units, COUNT(units), "300GB/s"));
 }
 
 void read_flops(const Spot *s)
@@ -363,9 +370,7 @@ void read_flops(const Spot *s)
     static const Unit units[] = { { "", 1 }, { "FLOP/s", 1 }, { "MFLOP/s", 1e6 }, { "GFLOP/s", 1e9 },
         { "TFLOP/s", 1e12 }, { "PFLOP/s", 1e15 }, { "MFLOPS", 1e6 }, { "GFLOPS", 1e9 },
         { "TFLOPS", 1e12 }, { "PFLOPS", 1e15 } };
-    double x = measure(s, units, COUNT(units), "1.2TFLOP/s");
-    if (x >= 0)
-        *(double *)s->to = x;
+    set_rate(s, measure(s, units, COUNT(units), "1.2TFLOP/s"));
 }
 
 void read_time(const Spot *s)

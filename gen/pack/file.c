@@ -247,7 +247,7 @@ static int pack_file(const char *path, const char *out, Bytes capacity)
 
 static NORETURN void misuse(const char *form, const char *what)
 {
-    fail(EXIT_USAGE, "pack: %s\nusage: dpgen pack FILE.csv [-o OUT.csv] [--capacity BYTES]", strf(form, what));
+    fail(EXIT_USAGE, "pack: %s; write dpgen pack FILE.csv [-o OUT.csv] [--capacity BYTES]", strf(form, what));
 }
 
 static Bytes capacity_of(const char *text)
@@ -281,6 +281,6 @@ int pack_command(int argc, char **argv)
             path = argv[i];
     }
     if (!path)
-        misuse("%s", "which file?");
+        misuse("%s", "which file");
     return pack_file(path, out, capacity);
 }

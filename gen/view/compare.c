@@ -331,5 +331,9 @@ int view_compare(const Options *x, const Model *m, PlanOf plan_of, void *ctx)
         print_table(&c, batch);
     if (x->out)
         write_picture(&c, x->out);
-    return c.entry.at[0].here.fits ? 0 : EXIT_NOFIT;
+    if (c.entry.at[0].here.fits)
+        return 0;
+    fprintf(stderr, "dpgen: %s has no plan; dpgen plan --planner %s says why\n", c.entry.at[0].planner->name,
+            c.entry.at[0].planner->name);
+    return EXIT_NOFIT;
 }
