@@ -18,6 +18,8 @@ static const char *refuses(const Graph *g, const Model *m, const Schedule *k, in
 {
     if (k->async && m->plan.replicas > 1)
         return "its replicas are not built; set plan.replicas to 1, or take a synchronous schedule";
+    if ((k->async || !strcmp(k->name, "1f1b*")) && !strcmp(m->plan.planner, "madpipe"))
+        return "it takes one chunk a device, and planner madpipe gives one of them several; take schedule 1f1b or gpipe";
     return order_refuses(g, m, k, stages);
 }
 

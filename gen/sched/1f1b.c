@@ -28,7 +28,7 @@ static int least(int a, int b)
 int schedule_1f1b(Plan *p)
 {
     int m = plan_micro(p), stages = plan_stages(p);
-    if (p->chunks > 1) {
+    if (p->chunks > 1 || p->m->plan.map.n) {
         sched_list(p, false);
         return 0;
     }

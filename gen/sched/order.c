@@ -100,7 +100,7 @@ const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int
     if (each && g->micro != 1)
         return strf("it updates after every micro-batch, and a step has %lld; make train.batch.micro and train.batch.global "
                     "equal", (long long)g->micro);
-    if (s->async && (m->plan.chunks > 1 || m->plan.map.n))
+    if ((s->async || s->make == schedule_star) && (m->plan.chunks > 1 || m->plan.map.n))
         return "it takes one chunk a device; delete plan.chunks and plan.map";
     if (each && norms)
         return "the norm of the whole gradient needs every stage before any may update, which stalls it; set "
