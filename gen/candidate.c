@@ -41,7 +41,7 @@ bool better(const Plan *a, const Plan *b)
     return a->step != b->step ? a->step < b->step : x < y;
 }
 
-/* What packing costs is more than a hundredth of what the planner expected. */
+/* What packing costs is more than 1/128 of what the planner expected. */
 static bool suffers(const Plan *p, const Plan *expected)
 {
     return p->step - expected->value > expected->value / 128;
@@ -127,7 +127,7 @@ static Plan *beside_rivals(const Graph *g, const Cost *c, const Model *m, int st
 {
     Options quiet = {0};
     Plan *own = best;
-    bool asked = !strcmp(m->plan.planner, "exact") && !m->plan.soon && !m->plan.cuts.n && m->plan.chunks == 1;
+    bool asked = !strcmp(m->plan.planner, "exact") && !m->plan.soon && !m->plan.cuts.n;
     for (const Planner *k = planners; k->name && asked; k++) {
         if (g->nf > k->rival)
             continue;

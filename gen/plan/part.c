@@ -15,7 +15,7 @@
  * named.  same_stage: none between the first and the last operator named.  cuts: exactly these.
  *
  * The planner is a row of a table (planners.c); it sees only positions, prices and limits.  Prices know what a run needs,
- * but for packing, and what that adds search.c feeds back.
+ * but for packing, and what that adds candidate.c and repack.c feed back.
  */
 #include "planner.h"
 
@@ -334,6 +334,14 @@ static bool share(const Plan *p, const Planner *k, const char *cut, const Bytes 
     return least < INT64_MAX;
 }
 
+/* What the planner chose from, where a device has several chunks. */
+static const char *space_of(const Planner *k, bool several)
+{
+    static const char one[] = "one chunk a device, devices as given";
+    const char *at = several ? strstr(k->space, one) : NULL;
+    return at ? strf("%.*sseveral chunks a device as given%s", (int)(at - k->space), k->space, at + strlen(one)) : k->space;
+}
+
 int part(Plan *p, const Bytes *limit)
 {
     const Planner *planner = planner_named(p->m->plan.planner), any = {.plan = exact_any, .space = planner->space};
@@ -355,6 +363,6 @@ int part(Plan *p, const Bytes *limit)
     wish(p, &q, &a);
     p->bound = order_overlap(p) ? 0 : a.bound;          /* where steps overlap, it is of the longest chunk */
     p->value = a.value;
-    p->space = p->m->plan.cuts.n ? "the cuts that were given" : planner->space;
+    p->space = p->m->plan.cuts.n ? "the cuts that were given" : space_of(planner, several);
     return 0;
 }
