@@ -133,7 +133,7 @@ typedef struct {
     Ns call;                    /* of starting a kernel */
     const char *isa;            /* cpu: native, x86-64-v4, x86-64-v4+bf16 ...: what the kernels are compiled for */
     const char *arch;           /* cuda: sm_90; NULL: not given */
-    int place;                  /* in the model file; another one than its index where search.c chose the order */
+    int place;                  /* in the model file; another one than its index where device_order.c chose */
     Loc loc;
 } Device;
 
@@ -156,8 +156,8 @@ typedef struct {
     Ints map;                       /* chunk -> device; empty: chunk c on device c mod stages */
     Loc map_at;
     const char *schedule;           /* gpipe, 1f1b, or auto */
-    enum { WARMUP_A, WARMUP_B, WARMUP_AUTO } warmup;    /* 1f1b: how many forwards go first; auto: search.c tries both */
-    Ints depth;                     /* 1f1b*: micro-batches in flight by stage, found by search.c; empty: as 1f1b */
+    enum { WARMUP_A, WARMUP_B, WARMUP_AUTO } warmup;    /* 1f1b: how many forwards go first; auto: candidate.c tries both */
+    Ints depth;                     /* 1f1b*: micro-batches in flight by stage, found by candidate.c; empty: as 1f1b */
     const char *transport;          /* local, mpi */
     const char *planner;            /* exact */
     bool soon;                      /* any plan that fits will do: what nofit asks for */

@@ -7,7 +7,7 @@
  * (n1 + n2 choose n1).  Two devices are of a kind if calls take the same time on them, they hold the same, and exchanging
  * them leaves every link as it was: that is an equivalence, for exchanges generate the permutations that leave links alone.
  *
- * Method: where orders are few they are written down, each is bounded from below, and search.c plans them from the lowest
+ * Method: where orders are few they are written down, each is bounded from below, and device_order.c plans them from the lowest
  * bound on, until the next bound is above the best step: what is left out is proven slower.  Where they are many, a dynamic
  * program over the multiset of devices used,
  *

@@ -3,7 +3,7 @@
  * planners.c: who may cut a model.  Each row is a planner, or a variant of one, NAME:VARIANT; NAME alone means the first of
  * its variants.  `dpgen --planner ?` prints this table.  front/devices.c has the same words, for what a model file may say.
  *
- * seed: `exact` begins with the answer of a planner for graphs of up to so many operators.  rival: up to so many, search.c
+ * seed: `exact` begins with the answer of a planner for graphs of up to so many operators.  rival: up to so many, candidate.c
  * lays out and simulates its whole plan beside that of `exact`, which is then never worse, whatever its preview missed.
  */
 #include "planner.h"

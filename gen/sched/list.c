@@ -19,7 +19,7 @@
  * the two.
  *
  * Cost: actions times chunks.  Not handled: unequal chunks (an order is made before the chunks are), the tighter lists
- * known for single maps: interleaved, zb-v and v-half have files of their own.
+ * known for single maps (interleaved, zb-v, v-half).
  */
 #include "sched.h"
 

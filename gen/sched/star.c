@@ -15,7 +15,7 @@
  * The papers let the pattern go on for ever; here a step of m micro-batches ends with a flush, as in 1F1B: warm-up of g
  * forwards, then backward and forward in turns.  The bits are those of any synchronous schedule.
  *
- * The lists need the loads, which need cuts, which need memory, which needs the lists: search.c goes round, over the periods
+ * The lists need the loads, which need cuts, which need memory, which needs the lists: candidate.c goes round, over the periods
  * that make a difference, a fixed number of times.  Not handled: several chunks a device (MadPipe's special device).
  */
 #include "sched.h"
