@@ -10,6 +10,7 @@
 #include "lower/unpooled.h"
 #include "view/view.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -197,8 +198,12 @@ int main(int argc, char **argv)
         {"compare", compare_model}, {"profile", measure_model}};
     if (!x.verb || (strcmp(x.verb, "check") && strcmp(x.verb, "profile")))
         x.times = times_of(&x, m);
+    int (*run)(const Options *, const Model *) = generate;
     for (size_t i = 0; x.verb && i < sizeof verb / sizeof *verb; i++)
         if (!strcmp(x.verb, verb[i].name))
-            return verb[i].run(&x, m);
-    return generate(&x, m);
+            run = verb[i].run;
+    int status = run(&x, m);
+    if (fflush(stdout) != 0 || ferror(stdout))
+        fail(EXIT_RUN, "cannot write the standard output: %s", strerror(errno));
+    return status;
 }

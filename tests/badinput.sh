@@ -100,6 +100,8 @@ refuse "a link of no rate" 3 "less than one a second" ./dpgen plan "$model" --st
 refuse "times beyond count" 3 "than can be counted" ./dpgen plan "$model" --estimate --set devices.0.call=1000000s
 refuse "nothing to compare" 4 "exact has no plan" ./dpgen compare "$model" --estimate --stages 2 --limit 10KiB --quick
 expect "a map that is a permutation" ./dpgen plan "$model" --estimate --stages 2 --set 'plan.map=[1, 0]'
+expect "a plan nowhere" sh -c './dpgen plan "$1" --estimate >/dev/full 2>/dev/null; [ $? = 1 ]' - "$model"
+refuse "a profile in place of a folder" 1 "no plain file" ./dpgen profile "$model" -o "$tmp"
 refuse "JSON of check" 2 "no use for --json" ./dpgen check "$model" --json
 refuse "JSON of a folder" 2 "no use for --json" ./dpgen "$model" --json -o "$tmp/out"
 for later in schedules; do

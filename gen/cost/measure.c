@@ -22,6 +22,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { SIZES = 3, LARGE = 16 };     /* micro: auto is measured at 1, 4, 16, and at 1, 2, 4 where a step has fewer samples */
@@ -183,8 +184,17 @@ static void add_rows(Profile *p, const Model *m, const Graph *const *g, int n, c
 
 /* ---- what others call -------------------------------------------------------------------------------------------- */
 
+/* It is renamed into place, which would put a plain file where a device stood. */
+static void check_plain(const char *file)
+{
+    struct stat is;
+    if (stat(file, &is) == 0 && !S_ISREG(is.st_mode))
+        fail(EXIT_RUN, "%s is no plain file: a profile cannot take its place", file);
+}
+
 Profile *profile_measure(const Model *m, const char *file)
 {
+    check_plain(file);
     Profile *p = alloc(sizeof *p);
     Ints want = batches_of(m);
     VEC(const Graph *) g = {0};

@@ -12,6 +12,7 @@
 #include "../emit/emit.h"
 #include "../plan/largest.h"
 #include "../plan/planner.h"
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -277,7 +278,7 @@ static void write_picture(const Compare *c, const char *path)
 {
     FILE *f = fopen(path, "w");
     if (!f)
-        fail(EXIT_RUN, "cannot write %s", path);
+        fail(EXIT_RUN, "cannot write %s: %s", path, strerror(errno));
     fprintf(f, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>%s</title><style>"
             "body{font:14px/1.5 sans-serif;max-width:1000px;margin:2em auto}text{font:12px sans-serif}</style></head><body>\n"
             "<h1>%s: planners side by side</h1>\n<p>%d devices, %s, %" PRId64 " micro-batches. Every row is planned, laid out "
@@ -285,8 +286,8 @@ static void write_picture(const Compare *c, const char *path)
     print_steps(f, c);
     print_arenas(f, c);
     fprintf(f, "</body></html>\n");
-    if (fclose(f) != 0)
-        fail(EXIT_RUN, "cannot write %s", path);
+    if (ferror(f) || fclose(f) != 0)
+        fail(EXIT_RUN, "cannot write %s: %s", path, strerror(errno));
 }
 
 /* Is the name in a list with commas?  NULL: all are, but for the oracle of small graphs. */
