@@ -513,6 +513,8 @@ bool exact(const Question *q, Answer *a)
         return false;
     *a = (Answer){.last = s.best.last, .fate = s.best.fate, .value = s.best.value, .bound = s.refuted + 1,
                   .note = s.proven ? "no plan of this space is predicted to be faster" : NULL};
+    if (q->p->m->plan.replicas > 1)                 /* preview.c leaves out the exchange of gradients */
+        a->note = NULL;
     if (q->p->m->plan.offload != OFFLOAD_NONE) {    /* prices hold the link for slower than it may be: they refute nothing */
         a->bound = bound_closed(s.x);
         a->note = NULL;
