@@ -55,6 +55,11 @@ done
 height "bytes-gpt, pipedream" "$x/bytes-gpt.yaml" --stages 2 --schedule pipedream --set train.clip_scope=parameter \
     --set train.batch.micro=8 --set train.batch.global=8 $large
 
+# Arenas that nobody has: slots of 64 bytes are more than an int counts
+expect "an arena of half a TiB" ./dpgen plan "$x/gpt2-774m.yaml" --devices devices/a100-40gb.yaml --estimate --stages 8 \
+    --schedule 1f1b --recompute none --planner even --limit 16TiB --set train.batch.micro=128 \
+    --set train.batch.global=2048 --json
+
 # What a reader is told
 if ./dpgen plan "$m/scalar.yaml" --stages 1 --estimate | grep -q '^  packing proven optimal: '; then pass
 else fault "dpgen plan does not say that an arena is proven optimal"; fi

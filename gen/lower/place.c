@@ -280,10 +280,12 @@ static Form single(const Item *x, int mb, Part *part)
     return f;
 }
 
-/* Micro-batch after micro-batch at the lowest address where everything placed so far leaves room; false: the budget ends. */
+/* Micro-batch after micro-batch at the lowest address where everything placed so far leaves room; false: the budget ends, or
+ * slots of an arena that nobody has are too high for a number. */
 static bool choose_slots(Placer *w, const Item *x, int pool)
 {
     int micro = w->m->micro, before = w->placed.n, *slot = &w->now.slot[pool * micro], least = INT32_MAX;
+    bool small = true;
     w->kept.n = 0;
     for (int i = 0; i < before; i++)
         *PUSH(&w->kept) = w->placed.at[i];
@@ -294,7 +296,8 @@ static bool choose_slots(Placer *w, const Item *x, int pool)
             continue;
         Form f = single(x, mb, w->part + mb * x->piece.n);
         Bytes at = lowest(w, &f, w->floor);
-        slot[mb] = (int)((at - w->floor) / ALIGN);
+        small &= (at - w->floor) / ALIGN < INT32_MAX;
+        slot[mb] = small ? (int)((at - w->floor) / ALIGN) : 0;
         least = slot[mb] < least ? slot[mb] : least;
         put_parts(w, &f, at);
     }
@@ -304,7 +307,7 @@ static bool choose_slots(Placer *w, const Item *x, int pool)
     for (int i = 0; i < before; i++)
         w->placed.at[i] = w->kept.at[i];
     w->placed.n = before;
-    return w->left > 0;
+    return small && w->left > 0;
 }
 
 static void usual_slots(Placer *w, int pool)
