@@ -31,6 +31,7 @@ each=--set,train.batch.global=4,--set,train.batch.micro=4,--set,train.clip_norm=
     examples/bytes-gpt.yaml,pipedream,8,-D,L=16,$each,$slow"
 
 busy() { awk '/^cpu / { print $2 + $3 + $4 + $7 + $8, $2 + $3 + $4 + $5 + $6 + $7 + $8 }' /proc/stat; }
+own() { awk '{ sub(/.*\) /, ""); print $14 + $15 }' "/proc/$$/stat"; }         # of children that have ended: ticks
 printf '%-28s %-10s %6s  %12s  %12s  %7s  %s\n' model schedule stages predicted_ms measured_ms ratio others
 for row in $rows; do
     IFS=, read -r model schedule stages options <<END
@@ -45,15 +46,16 @@ END
         printf '%-28s %-10s %6s  %s\n' "$name" "$schedule" "$stages" "$(head -n 1 "$tmp/said")"
         continue
     fi
-    from=$(busy)
+    from=$(busy) mine=$(own)
     (cd "$tmp/out" && ./train --quiet --steps $((fill + steps + drain)) --log log)
     sed -n 's/.*"event":"step".*"ms":\([0-9.]*\).*/\1/p' "$tmp/out/log" | tail -n +$((fill + 1)) | head -n "$steps" | sort -n |
         awk -v model="$name" -v schedule="$schedule" -v stages="$stages" -v from="$from" -v to="$(busy)" \
+            -v mine="$mine" -v own="$(own)" \
             -v want="$(sed -n 's/.*"predicted_ms":\([0-9.]*\).*/\1/p' "$tmp/out/log" | head -n 1)" '
             { ms[NR] = $1 }
             END {
                 split(from, a, " "); split(to, b, " ")
-                load = 100 * (b[1] - a[1]) / (b[2] - a[2])
+                load = 100 * (b[1] - a[1] - (own - mine)) / (b[2] - a[2])
                 median = ms[int((NR + 1) / 2)]
                 printf "%-28s %-10s %6s  %12.2f  %12.2f  %7.4f  %.1f %%%s\n", model, schedule, stages, want, median,
                     median / want, load, (load > 5 ? "  not measured: others use the machine" : "")

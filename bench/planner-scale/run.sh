@@ -8,7 +8,7 @@ if [ "$1" != --plot ]; then
     make -s build/libgen.a || exit 2
     cc -D_POSIX_C_SOURCE=200809L -I. -Igen -Itests -std=c11 -O2 -o build/scale bench/planner-scale/scale.c \
         build/libgen.a -lyaml -lm || exit 2
-    { echo "# graph operators devices limit seconds gap"; build/scale; } >"$out.txt"
+    { echo "# $(git rev-parse --short HEAD)"; echo "# graph operators devices limit seconds gap"; build/scale; } >"$out.txt"
 fi
 awk '
 function x(n) { return 60 + 520 * log(n / 100) / log(100) }

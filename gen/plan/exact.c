@@ -26,8 +26,9 @@
  * Exact for one chunk a device, devices in the order given.  With several chunks a device each is asked to take its share
  * of the time, and the plan is a heuristic; the bound then gives each chunk the whole device.
  *
- * Cost: see reach.c, and replay.c for prices.  bench/planner-scale's scale 1000 8, seconds without and with a limit of 60 %:
- * random 0.05 and 0.29, layered 0.06 and 0.11; scale 10000 64: 0.8 and 1.0, 0.6 and 0.8.
+ * Cost: see reach.c, and replay.c for prices.  bench/planner-scale/run.sh, 1,000 operators on 8 devices, seconds without and
+ * with a limit of 60 %: random 0.05 and 0.32, layered 0.06 and 0.15; 10,000 on 64: 0.7 and 1.0, 0.6 and 0.8; 10,000 on 2 under
+ * the limit, where runs are long: 35.
  */
 #include "exact.h"
 

@@ -17,7 +17,7 @@
  * and, in the update, gradients of tied parameters from other devices.  Nothing depends on where the other chunks are, so
  * a run can be priced before a cut is known.
  *
- * Left out: packing, which search.c feeds back; sends that `comm` leaves under way for longer, to avoid a deadlock.
+ * Left out: packing, which repack.c feeds back; sends that `comm` leaves under way for longer, to avoid a deadlock.
  *
  * Cost: linear in the operands of the run, its backward and what it makes again.  Marks carry the number of the walk, so
  * that starting anew is free and nothing is allocated.  Where nothing is offloaded replay.c answers for it, in a fraction.

@@ -119,7 +119,7 @@ void view_table(FILE *f, const Plan *p)
                p->step ? 100.0 * (double)x->busy / (double)p->step : 0.0);
     }
     if (p->bound > 0)
-        fprintf(f, "  no step is shorter than %.3f ms, %.2f %% below this one (%s)%s%s\n", (double)p->bound / 1e6,
-               100.0 * (double)(p->step - p->bound) / (double)(p->step ? p->step : 1), p->space ? p->space : "",
-               p->note ? "; " : "", p->note ? p->note : "");
+        fprintf(f, "  no plan is faster than %.3f ms: gap %.1f %% (%s)%s%s\n", ms(p->bound),
+               100.0 * (double)(p->step - p->bound) / (double)p->bound, p->space ? p->space : "", p->note ? "; " : "",
+               p->note ? p->note : "");
 }
