@@ -26,7 +26,7 @@ BEGIN {
 }
 $1 == "layered" {
     at = x($2) " " y($5 < 0.001 ? 0.001 : $5)
-    line[$3, $4] = line[$3, $4] (line[$3, $4] ? "L" : "M") at
+    line[$3, $4] = line[$3, $4] (line[$3, $4] ? "\nL" : "M") at
     end[$3, $4] = y($5)
 }
 END {
