@@ -29,6 +29,7 @@ typedef struct {                /* what a plan comes to */
     int devices;
     int replicas;
     int64_t batch, micro;       /* samples in a micro-batch, micro-batches in a step */
+    const char *order;          /* schedule and warm-up */
     const char *why;            /* where it does not fit */
     const char *note;           /* how it was found; NULL: nothing to say */
 } Outcome;
@@ -68,7 +69,7 @@ static Outcome outcome(const Plan *p, const Plan *failed)
     if (!p)
         return o;
     o = (Outcome){.fits = true, .replicas = plan_replicas(p), .batch = p->g->batch, .micro = p->g->micro, .note = p->note,
-                  .step = p->step, .bound = p->bound, .devices = p->devices,
+                  .order = order_name(p), .step = p->step, .bound = p->bound, .devices = p->devices,
                   .rate = (double)(p->g->batch * p->g->micro) * 1e9 / (double)p->step};
     o.arenas = alloc(sizeof *o.arenas * (size_t)p->devices);
     for (int d = 0; d < p->devices; d++) {
@@ -125,11 +126,12 @@ static void add_row(Compare *c, const Planner *planner, int64_t batch)
     r->most = largest(probe, c, MOST_BATCH);
 }
 
-/* The bound is of one depth, width and micro-batch: those of `exact`. */
+/* The bound is of one depth, width, micro-batch and schedule: those of `exact`. */
 static bool bounded(const Compare *c, const Entry *r)
 {
     const Outcome *a = &r->here, *b = &c->entry.at[0].here;
-    return a->fits && c->bound > 0 && a->devices == b->devices && a->replicas == b->replicas && a->batch == b->batch;
+    return a->fits && c->bound > 0 && a->devices == b->devices && a->replicas == b->replicas && a->batch == b->batch &&
+        !strcmp(a->order, b->order);
 }
 
 static const char *gap(const Compare *c, const Entry *r)
