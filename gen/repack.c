@@ -22,7 +22,7 @@
 
 #include <string.h>
 
-enum { REPACKS = 8, TRIALS = 24, TRIAL_REPACKS = 3 };
+enum { REPACKS = 8, TRIALS = 24, TRIED = 8000, TRIAL_REPACKS = 3 };    /* TRIED: operators, of all trials together */
 
 /* ---- one round ----------------------------------------------------------------------------------------------------- */
 
@@ -181,12 +181,13 @@ static Plan *move_cut(const Asked *asked, const Plan *best, int i, int to)
 Plan *polish(const Asked *asked, Plan *best)
 {
     const PlanSpec *spec = &asked->m->plan;
+    int most = TRIED / asked->g->nf < TRIALS ? TRIED / asked->g->nf : TRIALS;
     Ints cuts = {0};
     if (strcmp(spec->planner, "exact") || spec->soon || spec->cuts.n)
         return best;
     if (best->step <= best->value + best->value / 1024 || !part_cuts(best, &cuts))
         return best;
-    for (int i = 0, trials = 0, idle = 0; idle < cuts.n && trials < TRIALS; i = (i + 1) % cuts.n) {
+    for (int i = 0, trials = 0, idle = 0; idle < cuts.n && trials < most; i = (i + 1) % cuts.n) {
         Plan *was = best;
         for (int k = 0; k < 6 && best == was; k++, trials++) {
             int to = cuts.at[i] + (k % 2 ? 1 << k / 2 : -(1 << k / 2));
