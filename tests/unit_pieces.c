@@ -271,7 +271,7 @@ static void test_largest(void)
                 best = best && size_ns(&s, best) <= size_ns(&s, k) ? best : k;
             }
         s.asked = 0;
-        Largest l = largest(size_ns, &s, MOST);
+        Largest l = largest(size_ns, &s, MOST, 0);
         int asked = s.asked;
         check(asked <= 60 && (l.tried == asked || l.any == 0), "%d: %d sizes tried", i, asked);
         if (size_ns(&s, 1) == 0) {
@@ -288,6 +288,8 @@ static void test_largest(void)
             check(!size_ns(&s, k), "%d: %lld fits, above %lld", i, (long long)k, (long long)l.any);
         check(l.best >= 1 && l.at_best <= 2 * size_ns(&s, best) + 1, "%d: best %lld", i, (long long)l.best);
     }
+    Sizes far = {.edge = 40, .island = 300, .hole = -1};
+    check(largest(size_ns, &far, MOST, 0).any == 40 && largest(size_ns, &far, MOST, 300).any == 300, "a hint");
 }
 
 int main(void)

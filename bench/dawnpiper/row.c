@@ -2,12 +2,12 @@
  *
  * row.c: one row of the table: the largest micro-batch of one planner, and what it costs.
  *
- *   row MODEL.yaml DEVICES.yaml STAGES PLANNER [PATH=VALUE ...]
+ *   row HINT MODEL.yaml DEVICES.yaml STAGES PLANNER [PATH=VALUE ...]
  *
  * prints b*, samples/s there, the largest that fits at any price, samples/s there, the best micro-batch, its samples/s, and how
  * many sizes were planned.  Each size is planned whole, by gen/search.c, in a process of its own: passes do not free.  The step
  * has 4 micro-batches a stage; costs are estimates from the device file.  A size counts as fitting when the packed arena of
- * every device is within its limit.
+ * every device is within its limit.  HINT: a size to try as well, since whether one fits is not monotone; 0: none.
  */
 #include "plan/largest.h"
 #include "search.h"
@@ -107,12 +107,12 @@ static double rate(Ns thousand)
 
 int main(int argc, char **argv)
 {
-    if (argc < 5) {
-        fprintf(stderr, "row MODEL.yaml DEVICES.yaml STAGES PLANNER [PATH=VALUE ...]\n");
+    if (argc < 6) {
+        fprintf(stderr, "row HINT MODEL.yaml DEVICES.yaml STAGES PLANNER [PATH=VALUE ...]\n");
         return 2;
     }
-    Asked r = {argv[1], argv[2], argv[4], atoi(argv[3]), argc - 5, argv + 5};
-    Largest l = largest(probe, &r, MOST);
+    Asked r = {argv[2], argv[3], argv[5], atoi(argv[4]), argc - 6, argv + 6};
+    Largest l = largest(probe, &r, MOST, atoll(argv[1]));
     printf("%" PRId64 " %.2f %" PRId64 " %.2f %" PRId64 " %.2f %d\n", l.b, rate(l.at_b), l.any, rate(l.at_any), l.best,
            rate(l.at_best), l.tried);
     return 0;

@@ -9,7 +9,8 @@
  * Method: double until one does not fit, bisect, then try the next eight: whether a plan fits is not monotone, since a
  * larger micro-batch may lead a planner to other cuts.  One of the eight that fits is where it goes on; all eight failing
  * is what is reported.  The best is among the micro-batches that were tried, all powers of two below the largest included.
- * Cost: about 2 log2(b) + 8 plans.  Not handled: sizes that fit further above than eight.
+ * Cost: about 2 log2(b) + 8 plans.  Not handled: sizes that fit further above than eight, but
+ * for a hint: what fits with somebody else.
  */
 #include "largest.h"
 
@@ -53,13 +54,15 @@ static int64_t climb(Search *x, int64_t low)
     return low;
 }
 
-Largest largest(Probe probe, void *ctx, int64_t most)
+Largest largest(Probe probe, void *ctx, int64_t most, int64_t hint)
 {
     Search x = {.probe = probe, .ctx = ctx, .most = most, .limit = INT64_MAX};
     Largest l = {0};
     if (!good(&x, 1))
         return l;
     l.any = climb(&x, 1);
+    if (hint > l.any && good(&x, hint))
+        l.any = climb(&x, hint);
     l.at_any = ask(&x, l.any);
     for (int i = 0; i < x.known.n; i++) {
         const Known *k = &x.known.at[i];

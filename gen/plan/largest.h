@@ -16,5 +16,5 @@ typedef struct {
 } Largest;
 /* ns of a thousand samples at micro-batch b; 0: it does not fit */
 typedef Ns (*Probe)(void *ctx, int64_t b);
-Largest largest(Probe probe, void *ctx, int64_t most);
+Largest largest(Probe probe, void *ctx, int64_t most, int64_t hint);      /* hint: a size to try as well, or 0 */
 #endif

@@ -123,7 +123,19 @@ static void add_row(Compare *c, const Planner *planner, int64_t batch)
         c->bound = r->here.bound;
     if (c->quick)
         return;
-    r->most = largest(probe, c, MOST_BATCH);
+    r->most = largest(probe, c, MOST_BATCH, 0);
+}
+
+/* What fits with another planner fits with `exact`, but whether a size fits is not monotone: it may have stopped below. */
+static void ask_again(Compare *c)
+{
+    Entry *r = &c->entry.at[0];
+    int64_t hint = 0;
+    for (int i = 1; i < c->entry.n; i++)
+        hint = c->entry.at[i].most.b > hint ? c->entry.at[i].most.b : hint;
+    c->planner = r->planner;
+    if (r->planner == planners && hint > r->most.b)
+        r->most = largest(probe, c, MOST_BATCH, hint);
 }
 
 /* The bound is of one depth, width, micro-batch and schedule: those of `exact`. */
@@ -328,6 +340,8 @@ int view_compare(const Options *x, const Model *m, PlanOf plan_of, void *ctx)
         if (asked(x->planners, p->name))
             add_row(&c, p, batch);
     check_names(x->planners, c.entry.n);
+    if (!c.quick)
+        ask_again(&c);
     if (x->json)
         print_json(&c, batch);
     else
