@@ -13,8 +13,8 @@
  * What that costs may be less at other cuts, which no planner can know: cuts are moved one at a time, by one, two and four
  * operators, and what is better laid out goes on.
  *
- * Cost: at most REPACKS plans and one; polish() about TRIALS cuts of TRIAL_REPACKS plans, where it is not seen before that
- * none can help.
+ * Cost: at most REPACKS plans and one; polish() about TRIALS cuts, fewer of large models, of TRIAL_REPACKS plans, where it is
+ * not seen before that none can help.
  */
 #include "repack.h"
 #include "candidate.h"

@@ -35,7 +35,7 @@ static void compare_stages(const Plan *p, Worst *w)
         Bytes bound = p->dev.at[s].bound;
         const char *hurry = !price.offloaded ? "" : p->hurry == HURRY_NOW ? " now" : p->hurry == HURRY_NEXT ? " soon" : "";
         double far = (double)(price.need - bound) / (double)bound;
-        if ((far < 0 ? -far : far) > w->most) {
+        if (llabs(price.need - bound) > 64 && (far < 0 ? -far : far) > w->most) {       /* 64: one alignment */
             w->most = far < 0 ? -far : far;
             snprintf(w->where, sizeof w->where, "%s %d stages, recompute %d%s%s, stage %d: %lld for %lld", order_name(p),
                      p->devices, p->m->plan.recompute, price.offloaded ? ", offload" : "", hurry, s, (long long)price.need,
@@ -93,7 +93,7 @@ static void near_model(const char *path, const char *set, bool skips, Worst *w)
         for (int way = 0; way < 15; way++) {
             void *mark = mem_mark();
             m->plan.warmup = way < 12 ? WARMUP_A : WARMUP_B;
-            near_plan(m, g, c, stages, way < 12 ? way : 4 * (way - 12), skips, w);
+            near_plan(m, g, c, stages, way < 12 ? way : 4 * (way - 12), skips, &w[way >= 12]);
             mem_release(mark);
         }
 }
@@ -109,10 +109,10 @@ static void test_near(void)
     };
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         void *mark = mem_mark();
-        Worst w = {0};
-        near_model(models[i].path, models[i].set, models[i].skips, &w);
-        printf("  %s: off by %.2f %%%s%s\n", models[i].path, 100 * w.most, w.where[0] ? " in " : "", w.where);
-        check(w.most <= 0.04, "%s: %s", models[i].path, w.where);
+        Worst w[2] = {0};
+        near_model(models[i].path, models[i].set, models[i].skips, w);
+        printf("  %s: off by %.2f %%, %.2f %% with warm-up B\n", models[i].path, 100 * w[0].most, 100 * w[1].most);
+        check(w[0].most <= 0.03 && w[1].most <= 0.04, "%s: %s; %s", models[i].path, w[0].where, w[1].where);
         mem_release(mark);
     }
 }
