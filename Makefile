@@ -55,8 +55,9 @@ build/embed: tools/embed.c
 	mkdir -p build
 	$(CC) $(CFLAGS) -o $@ tools/embed.c
 
-build/embedded.c: build/embed templates/* rt/*.[ch] rt/op/*.[ch] rt/op/*/*.[ch]
-	build/embed templates/* rt/*.[ch] rt/op/*.[ch] rt/op/*/*.[ch] > $@
+EMBED = $(sort $(wildcard templates/* rt/*.[ch] rt/cuda/*.[ch] rt/op/*.[ch] rt/op/*/*.[ch] rt/op/*/*.cu))
+build/embedded.c: build/embed $(EMBED)
+	build/embed $(EMBED) > $@
 
 build/embedded.o: build/embedded.c
 	$(CC) $(CPPFLAGS) -std=c11 -O0 -c -o $@ build/embedded.c

@@ -12,6 +12,9 @@
 #define RT_H
 #include <stddef.h>
 #include <stdint.h>
+#ifdef __cplusplus               /* nvcc */
+extern "C" {
+#endif
 
 #ifdef REAL_BF16
 typedef uint16_t real;          /* the upper half of a float */
@@ -57,6 +60,7 @@ struct Stage {
     void *trace;                /* when a trace is wanted: trace.c */
     double wall;                /* seconds of the last step */
     struct Worker *worker;      /* the runtime's own: run.h */
+    void *device;               /* cuda: its GPU and streams, cuda/device.h */
 };
 
 /* Address of an offset; of an offset in slot k of a pool. */
@@ -179,4 +183,7 @@ void open_attention_forward(Stage *st, int h, long batch, long heads, long query
 void open_attention_backward(Stage *st, int h, long batch, long heads, long query, long key, long width, long causal);
 void open_attention_packed_forward(Stage *st, int h, long batch, long heads, long query, long width, long causal);
 void open_attention_packed_backward(Stage *st, int h, long batch, long heads, long query, long width, long causal);
+#ifdef __cplusplus
+}
+#endif
 #endif

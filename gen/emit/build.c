@@ -58,10 +58,14 @@ static const char *library(const Plan *p)
     return emit_paced(p) ? "rt/op/paced/" : fast(p) ? "rt/op/onednn/" : "rt/op/";
 }
 
-/* name is a C file right in this folder */
+static bool right_in(const char *name, const char *folder)
+{
+    return starts(name, folder) && !strchr(name + strlen(folder), '/');
+}
+
 static bool lies_in(const char *name, const char *folder)
 {
-    return starts(name, folder) && ends(name, ".c") && !strchr(name + strlen(folder), '/');
+    return right_in(name, folder) && ends(name, ".c");
 }
 
 static const Embedded *kernel_file(const Plan *p, const char *call)
@@ -103,8 +107,9 @@ static Strs files_of(const Plan *p)
     for (const Embedded *e = embedded; e->name; e++) {
         if (!starts(e->name, "rt/"))
             continue;
-        bool header = ends(e->name, ".h") && (fast(p) || !starts(e->name, "rt/op/onednn/"));
-        bool runtime = ends(e->name, ".c") && !starts(e->name, "rt/op/") && !starts(e->name, "rt/link_");
+        bool header = ends(e->name, ".h") && (right_in(e->name, "rt/") || right_in(e->name, "rt/op/") ||
+                                               right_in(e->name, library(p)));
+        bool runtime = lies_in(e->name, "rt/") && !starts(e->name, "rt/link_");
         if (header || runtime || is_kernel(p, e) || !strcmp(e->name, link) || has(&wanted, e->name))
             *PUSH(&list) = e->name;
     }
