@@ -34,8 +34,6 @@ void  mem_free_all(void);                           /* at exit, so that sanitize
 typedef struct { FILE *f; char *at; size_t n; } Text;
 FILE *text_open(Text *t);
 void  text_close(Text *t);
-/* A whole file, a zero byte behind its n; what cannot be read ends dpgen with this status.  base/file.c */
-char *file_read(int status, const char *path, size_t *n);
 #define VEC(T) struct { T *at; int n, cap; }
 /* Address of a new zeroed element at the end of a VEC. */
 #define PUSH(v) ((v)->at = vec_grow((v)->at, (v)->n, &(v)->cap, sizeof *(v)->at), &(v)->at[(v)->n++])
@@ -44,9 +42,9 @@ typedef VEC(int) Ints;
 typedef VEC(const char *) Strs;
 
 /* ---- base/diag.c ------------------------------------------------------------------------------------- */
-/* Where something stands in an input file: file is an index of diag_file(), line and column count from 1. */
+/* Where something stands in an input file: file is what diag_file() gave, line and column count from 1; line -1: in none. */
 typedef struct { int file, line, col; } Loc;
-int  diag_file(const char *path, const char *text, size_t n);     /* remember a file for caret lines; its index */
+int  diag_file(const char *path, const char *text, size_t n);     /* remember a file for caret lines; text NULL: for none */
 const char *diag_path(Loc at);
 uint32_t diag_char(const char *at, const char *end, int *bytes);  /* next UTF-8 character, its length; 0xfffd, 1: none */
 bool diag_unsafe(uint32_t c);                       /* controls, direction marks, zero-width: never printed as they are */
@@ -357,6 +355,7 @@ bool input_ignores(const Graph *g, int input, int *value);
 Bytes type_bytes(Type t);
 const char *type_name(Type t);
 const char *size_text(Bytes n);                     /* 23.61 GiB; emit/text.c */
+const char *count_text(int64_t n, const char *thing);   /* 1 stage, 2 stages */
 const char *shape_text(const Shape *s);             /* [2, 64, 768] */
 bool match(const char *pattern, const char *name);  /* * matches any run of characters */
 

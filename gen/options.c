@@ -61,7 +61,7 @@ static const char usage[] =
     "  -d LETTERS                print the state after these passes and write nothing; -d ? lists them\n"
     "  --help, --version\n"
     "\n"
-    "status: 0 done, 1 failed, 2 usage, 3 the model is wrong, 4 no plan fits, 5 stale profile,\n"
+    "status: 0 done, 1 failed, 2 usage, or a file that cannot be read, 3 the model is wrong, 4 no plan fits, 5 stale profile,\n"
     "        6 nothing can be built or measured on this machine, 70 a bug in dpgen\n";
 
 static NORETURN void misuse(const char *form, const char *what)

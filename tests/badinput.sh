@@ -77,6 +77,19 @@ head -n 20 "$model" | form "half a file"
 
 refuse "no such file" 2 nowhere ./dpgen "$tmp/nowhere.yaml" -o "$tmp/out"
 refuse "a folder" 2 directory ./dpgen "$tmp" -o "$tmp/out"
+# whatever a file is for: status 2, its name, the reason, a remedy
+unreadable() {          # REMEDY COMMAND...: with a name behind it
+    remedy=$1
+    shift
+    refuse "$* nowhere" 2 "cannot read $tmp/nowhere: No such file.*; .*$remedy" "$@" "$tmp/nowhere"
+    refuse "$* a folder" 2 "cannot read $tmp: Is a directory; .*$remedy" "$@" "$tmp"
+}
+unreadable "examples/" ./dpgen check
+unreadable "devices/" ./dpgen plan "$model" --devices
+unreadable "docs/text.md" ./dpgen plan --from
+unreadable "dpgen profile" ./dpgen plan "$model" --profile
+unreadable "id,lower,upper,size" ./dpgen pack
+refuse "nearly the name of a file" 2 "did you mean $model?" ./dpgen check "${model%yaml}yml"
 refuse "no file" 2 "no model file" ./dpgen -o "$tmp/out"
 refuse "no folder" 2 "where to" ./dpgen "$model"
 refuse "an unknown option" 2 colour ./dpgen "$model" --colour=red -o "$tmp/out"

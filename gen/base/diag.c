@@ -8,7 +8,8 @@
  *
  * The place comes first, so that editors can jump to it; then the cause, the line as it was written, and the remedy
  * behind the caret.  A mistake made on the command line has no line number: its "file" is the option's name, such as
- * --set.
+ * --set.  What dpgen wrote itself, for a graph that comes without a model, has neither lines nor an excerpt; of a file that
+ * is only spoken of the lines are known, and not their text.
  *
  * What is printed came from a file that nobody has checked, and goes to a terminal: control characters, direction
  * marks and bytes that are no UTF-8 are shown as '?', a tab as one space (the caret then stands right whatever the
@@ -32,7 +33,7 @@ static int file_count, file_cap, errors;
 int diag_file(const char *path, const char *text, size_t n)
 {
     files = vec_grow(files, file_count, &file_cap, sizeof *files);
-    char *copy = alloc(n + 1);
+    char *copy = text ? alloc(n + 1) : NULL;
     if (n)
         memcpy(copy, text, n);
     files[file_count].path = strf("%s", path);
@@ -43,7 +44,7 @@ int diag_file(const char *path, const char *text, size_t n)
 
 static bool known(Loc at)
 {
-    return at.line > 0 && at.file >= 0 && at.file < file_count;
+    return at.line != 0 && at.file >= 0 && at.file < file_count;
 }
 
 const char *diag_path(Loc at)
@@ -214,12 +215,12 @@ static void report(Loc at, const char *kind, const char *hint, const char *form,
         longjmp(*trial, 1);
     const char *path = diag_path(at);
     fflush(stdout);
-    if (known(at) && path[0] != '-')
+    if (known(at) && at.line > 0 && path[0] != '-')
         fprintf(stderr, "%s:%d:%d: %s: ", path, at.line, at.col, kind);
     else
         fprintf(stderr, "%s: %s: ", path, kind);
     text_out(form, list);
-    if (known(at))
+    if (known(at) && at.line > 0 && files[at.file].text)
         snippet(at, hint);
     else if (hint)
         fprintf(stderr, "      | %s\n", hint);

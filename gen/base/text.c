@@ -18,6 +18,7 @@
  * Cost: n log n in names.  docs/text.md lists the records.
  */
 #include "text.h"
+#include "file.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -225,7 +226,7 @@ static int file_of(Scanner *s, const char *path)
     while (strcmp(diag_path((Loc){file, 1, 1}), "dpgen") && strcmp(diag_path((Loc){file, 1, 1}), path))
         file++;
     if (strcmp(diag_path((Loc){file, 1, 1}), path))
-        file = diag_file(path, "", 0);
+        file = diag_file(path, NULL, 0);
     *PUSH(&s->path) = path;
     *PUSH(&s->path_file) = file;
     return file;
@@ -304,7 +305,7 @@ static void check_bytes(Scanner *s, const char *text, size_t n)
 void text_scan(Scanner *s, const char *path, const char *version)
 {
     size_t n;
-    char *text = file_read(EXIT_RUN, path, &n);
+    char *text = file_read(path, "--from names a graph or a plan: docs/text.md", &n);
     s->file = diag_file(path, text, n);
     check_bytes(s, text, n);
     int number = 1;

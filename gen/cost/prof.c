@@ -19,6 +19,7 @@
  */
 #include "prof.h"
 #include "bench.h"
+#include "../base/file.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -132,7 +133,7 @@ Profile *profile_parse(const char *path)
 {
     Profile *p = alloc(sizeof *p);
     size_t n;
-    char *text = file_read(EXIT_STALE, path, &n);
+    char *text = file_read(path, "dpgen profile MODEL.yaml writes one; --estimate does without", &n);
     p->path = path;
     p->hash = hash_of(text, n);
     int number = 0;

@@ -3,6 +3,7 @@
  * emit: the folder of docs/emitted.md and README.md, from a finished plan.
  */
 #include "emit.h"
+#include "../base/file.h"
 #include <string.h>
 
 /* plan.json's own hash is part of launch.c, so that a log can name the plan it ran. */
@@ -23,7 +24,7 @@ static const char *write_plan(Out *o, const Plan *p)
 static void copy_input(Out *o, const char *path, const char *name)
 {
     size_t n;
-    const char *data = file_read(EXIT_RUN, path, &n);
+    const char *data = file_read(path, "it was there before", &n);
     out_copy(o, name, data, n);
 }
 

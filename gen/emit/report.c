@@ -174,10 +174,11 @@ static void print_peak(FILE *f, const Plan *p, int device)
 void emit_report(FILE *f, const Plan *p)
 {
     fprintf(f, head, p->g->name);
-    fprintf(f, "<h1>%s</h1>\n<p>%d stage(s)%s, %" PRId64 " micro-batches of %" PRId64 " samples. Numeric key: <code>%s</code>. "
+    fprintf(f, "<h1>%s</h1>\n<p>%s%s, %s of %s. Numeric key: <code>%s</code>. "
             "No plan has a step shorter than %.3f ms (%s).</p>\n",
-            p->g->name, plan_stages(p), plan_replicas(p) > 1 ? strf(" in %d replicas", plan_replicas(p)) : "",
-            p->g->micro, p->g->batch, p->key, (double)p->bound / 1e6, p->space ? p->space : "");
+            p->g->name, count_text(plan_stages(p), "stage"),
+            plan_replicas(p) > 1 ? strf(" in %d replicas", plan_replicas(p)) : "", count_text(p->g->micro, "micro-batch"),
+            count_text(p->g->batch, "sample"), p->key, (double)p->bound / 1e6, p->space ? p->space : "");
     print_stages(f, p);
     print_schedule(f, p);
     fprintf(f, "<h2>Memory</h2>\n<p>Bytes alive over the calls of one step and one evaluation, in program order. Dashed: "

@@ -16,6 +16,11 @@ const char *size_text(Bytes n)
     return strf("%" PRId64 " bytes", n);
 }
 
+const char *count_text(int64_t n, const char *thing)
+{
+    return strf("%" PRId64 " %s%s", n, thing, n == 1 ? "" : strchr("sxh", thing[strlen(thing) - 1]) ? "es" : "s");
+}
+
 const char *emit_piece(Piece piece, int phase)
 {
     static const char *const name[] = {"step", "prologue", "period", "epilogue", "alone"};

@@ -482,16 +482,16 @@ static void stages_end(Model *m, Loc at)
     if (!p->stages_max)
         p->stages_max = m->devices.n >= p->replicas ? m->devices.n / p->replicas : 1;
     if (p->stages_max * p->replicas > m->devices.n)
-        bad(at, strf("list %d devices, or give an entry of devices a count", p->stages_max * p->replicas),
-            "%s%d stages, and %d device%s", p->replicas > 1 ? strf("%d replicas of ", p->replicas) : "", p->stages_max,
-            m->devices.n, m->devices.n > 1 ? "s" : "");
+        bad(at, strf("list %d devices, or give an entry of devices a count", p->stages_max * p->replicas), "%s%s, and %s",
+            p->replicas > 1 ? strf("%d replicas of ", p->replicas) : "", count_text(p->stages_max, "stage"),
+            count_text(m->devices.n, "device"));
     else if (p->stages_min > p->stages_max)
         bad(at, NULL, "at least %d stages and at most %d", p->stages_min, p->stages_max);
     if (p->cuts.n && p->map.n && p->cuts.n + 1 != p->map.n)
-        bad(p->cuts_at, NULL, "%d cuts make %d chunks; plan.map has %d", p->cuts.n, p->cuts.n + 1, p->map.n);
+        bad(p->cuts_at, NULL, "%s, so %d chunks; plan.map has %d", count_text(p->cuts.n, "cut"), p->cuts.n + 1, p->map.n);
     else if (p->cuts.n && !p->map.n && (p->stages_min != p->stages_max || p->cuts.n + 1 != p->stages_max * p->chunks))
-        bad(p->cuts_at, NULL, "%d cuts make %d chunks; %d stages of %d chunk%s are asked for", p->cuts.n, p->cuts.n + 1,
-            p->stages_max, p->chunks, p->chunks > 1 ? "s" : "");
+        bad(p->cuts_at, NULL, "%s, so %d chunks; %s of %s asked for", count_text(p->cuts.n, "cut"), p->cuts.n + 1,
+            count_text(p->stages_max, "stage"), count_text(p->chunks, "chunk"));
 }
 
 /* Who chooses the device of each stage? */

@@ -21,6 +21,7 @@
  */
 #include "foreign.h"
 #include "front.h"
+#include "base/file.h"
 #include "base/text.h"
 #include <inttypes.h>
 #include <math.h>
@@ -107,6 +108,7 @@ static void read_head(Reader *x, const Record *r)
     if (name_fault(r->name) && r->name[strspn(r->name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.")])
         err(text_at(r, r->name_col), NULL, "letters, digits, _ - and . make a name");
     x->f->name = r->name;
+    x->f->head = r->at;
     if ((text = value_of_key(r, "batch", &at)))
         x->f->batch = text_integer(at, text, 1, 1 << 30);
     if ((text = value_of_key(r, "micro", &at)))
@@ -266,7 +268,7 @@ static void read_profile_line(Reader *x, Where w, const char *line)
 static void read_profile(Reader *x, const char *path)
 {
     size_t size;
-    char *text = file_read(EXIT_MODEL, path, &size);
+    char *text = file_read(path, "--from names a graph or a plan: docs/text.md", &size);
     Where w = {diag_file(path, strf("%s", text), size), 0};
     if (strlen(text) != size)
         err(loc_at(w, 1), NULL, "a byte that no text has");
@@ -405,6 +407,7 @@ Foreign *foreign_read(const char *path)
         connect(&x);
     } else {
         f->name = name_of_file(path);
+        f->head = (Loc){diag_file(path, NULL, 0), -1, 0};
         read_profile(&x, path);
         connect(&x);
         leave_out(&x, "Input", true);
@@ -427,5 +430,5 @@ Node *foreign_model(const char *path, const char *name, int64_t batch, int64_t m
         "train: {batch: {micro: %" PRId64 ", global: %" PRId64 ", groups: %" PRId64 "}, optimizer: %s}\n"
         "devices: [{kind: cpu, count: 64}]\n"
         "plan: {schedule: 1f1b, stages: 1}\n", name, batch, batch * micro, groups, how);
-    return load_text(path, text, strlen(text));
+    return load_made(path, text);
 }

@@ -19,6 +19,7 @@ typedef struct {
 typedef struct {
     const char *path, *name, *optimizer;
     int64_t batch, micro;       /* samples in a micro-batch, micro-batches in a step */
+    Loc head;                   /* where that stands */
     VEC(ForeignNode) node;      /* in the order of the file, sorted so that readers come later */
 } Foreign;
 

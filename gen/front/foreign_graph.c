@@ -169,8 +169,8 @@ Graph *foreign_graph(const Foreign *f, const Model *m)
     int n = f->node.n;
     Graph *g = alloc(sizeof *g);
     if (m->train.batch != f->batch)
-        bad((Loc){f->node.at[0].loc.file, 1, 1}, NULL, "times and bytes are those of %" PRId64
-            " sample(s) a micro-batch, not of %" PRId64, f->batch, m->train.batch);
+        bad(f->head, strf("train.batch.micro=%" PRId64, f->batch), "times and bytes are those of %s a micro-batch, not of %"
+            PRId64, count_text(f->batch, "sample"), m->train.batch);
     bad_stop();
     *g = (Graph){.name = m->name, .compute = F32, .batch = f->batch, .micro = m->train.micro, .groups = m->train.groups,
                  .nf = n, .timed = true};

@@ -18,6 +18,9 @@ enum {
     MAX_COUNT = 6,                          /* losses that divide by their own number of targets: Values.valid */
     UNKNOWN = -2                            /* a value that was already complained about */
 };
+
+/* load.c: YAML that dpgen made for the file at path; no mistake is in a line of that file */
+Node *load_made(const char *path, const char *text);
 #define MAX_BYTES ((Bytes)1 << 48)          /* of one tensor */
 
 /* ---- names.c: text -> number, in one open hash table that keeps no order ------------------------------------- */

@@ -168,8 +168,8 @@ void graph_totals(FILE *f, const Graph *g)
     int64_t tensors, numbers = parameters(g, &tensors);
     ByPhase sum = by_phase(g);
     int64_t micro = sum.flop[PH_F] + sum.flop[PH_I] + sum.flop[PH_W];
-    fprintf(f, "%s: %" PRId64 " samples a micro-batch, %" PRId64 " micro-batches a step, %s\n", g->name, g->batch,
-            g->micro, type_name(g->compute));
+    fprintf(f, "%s: %s a micro-batch, %s a step, %s\n", g->name, count_text(g->batch, "sample"),
+            count_text(g->micro, "micro-batch"), type_name(g->compute));
     line(f, "operators, forward", sum.op[PH_F], "");
     line(f, "operators, input gradient", sum.op[PH_I], "");
     line(f, "operators, weight gradient", sum.op[PH_W], "");

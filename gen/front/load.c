@@ -18,8 +18,8 @@
  * Source: libyaml 0.2, its event interface (yaml.h); YAML Ain't Markup Language, revision 1.2.2, chapters 5 to 9.
  * Cost: linear; n log n in the keys of one map for duplicates.  Not handled: UTF-16, block scalars of several lines.
  */
-#include "dpgen.h"
-#include <errno.h>
+#include "front.h"
+#include "base/file.h"
 #include <stdlib.h>
 #include <string.h>
 #include <yaml.h>
@@ -34,6 +34,7 @@ typedef struct {                /* a list or map whose end has not been seen */
 typedef struct {
     yaml_parser_t yaml;
     int file, nodes, depth;
+    bool made;                  /* by dpgen */
     Level level[MOST_DEPTH];
     Node *root;
 } Loader;
@@ -77,7 +78,7 @@ static void check_scalar(Loc at, const char *text, size_t n)
 
 static Loc place(const Loader *l, yaml_mark_t mark)
 {
-    return (Loc){ l->file, (int)mark.line + 1, (int)mark.column + 1 };
+    return (Loc){ l->file, l->made ? -1 : (int)mark.line + 1, (int)mark.column + 1 };
 }
 
 static void refuse_marks(Loc at, const yaml_char_t *anchor, const yaml_char_t *tag)
@@ -266,10 +267,11 @@ static bool step(Loader *l)
     return more;
 }
 
-static Node *parse(int file, const char *text, size_t n)
+static Node *parse(int file, const char *text, size_t n, bool made)
 {
     Loader *l = alloc(sizeof *l);
     l->file = file;
+    l->made = made;
     if (!yaml_parser_initialize(&l->yaml))
         fail(EXIT_RUN, "out of memory while reading YAML");
     yaml_parser_set_encoding(&l->yaml, YAML_UTF8_ENCODING);
@@ -288,7 +290,7 @@ Node *load_text(const char *path, const char *text, size_t n)
     if (n > MOST_BYTES)
         err((Loc){ file, 1, 1 }, NULL, "more than %d bytes", MOST_BYTES);
     check_text(file, text, n);
-    Node *root = parse(file, text, n);
+    Node *root = parse(file, text, n, false);
     bad_stop();
     return root;
 }
@@ -304,18 +306,22 @@ Node *load_option(const char *option, const char *text, size_t skip)
     check_text(file, text, n);
     char *blank = strf("%s", text);     /* spaces instead of what is skipped: columns stay those of the option */
     memset(blank, ' ', skip);
-    return parse(file, blank, n);
+    return parse(file, blank, n, false);
+}
+
+Node *load_made(const char *path, const char *text)
+{
+    return parse(diag_file(path, NULL, 0), text, strlen(text), true);
 }
 
 Node *load(const char *path)
 {
-    FILE *f = fopen(path, "rb");
-    if (!f)
-        fail(EXIT_USAGE, "cannot open %s: %s", path, strerror(errno));
+    static const char remedy[] = "a model is a YAML file, such as those in examples/; --devices takes one of devices/";
+    FILE *f = file_open(path, remedy);
     char *text = alloc(MOST_BYTES + 1);
     size_t n = fread(text, 1, MOST_BYTES + 1, f);
     if (ferror(f))
-        fail(EXIT_USAGE, "cannot read %s: %s", path, strerror(errno));
+        file_refuse(path, remedy);
     fclose(f);
     return load_text(path, text, n);
 }

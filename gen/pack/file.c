@@ -9,6 +9,7 @@
  *         ends before either is known.
  */
 #include "pack.h"
+#include "../base/file.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -151,7 +152,7 @@ static void check_ids(const Csv *c)
 static void read_csv(Csv *c, const char *path)
 {
     size_t n;
-    c->at = file_read(EXIT_MODEL, path, &n);
+    c->at = file_read(path, "an instance is a file with the columns id,lower,upper,size", &n);
     c->end = c->at + n;
     c->file = diag_file(path, c->at, n);
     read_head(c);

@@ -181,8 +181,8 @@ static const char *choice(const Compare *c, const Entry *r, int64_t batch)
     const Outcome *o = &r->here;
     if (!o->fits || (!c->m->plan.replicas_auto && o->batch == batch))
         return "";
-    return strf("; took %d stages, %d replicas, %" PRId64 " micro-batches of %" PRId64, o->devices / o->replicas, o->replicas,
-                o->micro, o->batch);
+    return strf("; took %s, %s, %s of %" PRId64, count_text(o->devices / o->replicas, "stage"),
+                count_text(o->replicas, "replica"), count_text(o->micro, "micro-batch"), o->batch);
 }
 
 static const char *note(const Entry *r)

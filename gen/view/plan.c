@@ -22,8 +22,8 @@ static void print_stage(FILE *f, const Plan *p, int device)
     const DevicePlan *d = &p->dev.at[device];
     StageSum s = view_stage(p, device);
     const char *rank = d->place && !strcmp(p->m->plan.transport, "mpi") ? strf(", rank %d", emit_rank(p, device)) : "";
-    fprintf(f, "stage %d  %s (%s%s), %d operators, %d in flight\n", device, covers_text(p, device),
-            p->m->devices.at[device].name, rank, s.ops, s.flight);
+    fprintf(f, "stage %d  %s (%s%s), %s, %d in flight\n", device, covers_text(p, device),
+            p->m->devices.at[device].name, rank, count_text(s.ops, "operator"), s.flight);
     fprintf(f, "  time    forward %.3f ms, backward %.3f ms, recompute %.3f ms a micro-batch; idle %.1f %% of the step\n",
             ms(s.forward), ms(s.backward), ms(s.again), p->step ? 100.0 * (double)s.idle / (double)p->step : 0.0);
     fprintf(f, "  memory  arena %s of %s, slack %s, lower bound %s (+%.1f %%)\n", size_text(d->arena), size_text(d->limit),
@@ -81,12 +81,17 @@ void view_cuts(FILE *f, const Plan *p, int only, PlanOf plan_of, void *ctx)
     }
 }
 
+static const char *shape_of_plan(const Plan *p)
+{
+    const char *width = plan_replicas(p) > 1 ? strf("%d replicas of ", plan_replicas(p)) : "";
+    return strf("%s, %s%s, %s of %" PRId64, order_name(p), width, count_text(plan_stages(p), "stage"),
+                count_text(p->g->micro, "micro-batch"), p->g->batch);
+}
+
 void view_plan(FILE *f, const Plan *p, PlanOf plan_of, void *ctx)
 {
     double rate = p->step ? (double)(p->g->batch * p->g->micro) * 1e9 / (double)p->step : 0;
-    const char *width = plan_replicas(p) > 1 ? strf("%d replicas of ", plan_replicas(p)) : "";
-    fprintf(f, "%s: %s, %s%d stages, %" PRId64 " micro-batches of %" PRId64 ", planner %s\n", p->g->name, order_name(p), width,
-            plan_stages(p), p->g->micro, p->g->batch, p->m->plan.planner);
+    fprintf(f, "%s: %s, planner %s\n", p->g->name, shape_of_plan(p), p->m->plan.planner);
     fprintf(f, "predicted step %.3f ms (%s), %.1f samples/s", ms(p->step), p->c->how, rate);
     if (p->bound > 0)
         fprintf(f, "; no plan is faster than %.3f ms: gap %.1f %%", ms(p->bound),
@@ -102,9 +107,7 @@ void view_plan(FILE *f, const Plan *p, PlanOf plan_of, void *ctx)
 /* One line a stage. */
 void view_table(FILE *f, const Plan *p)
 {
-    const char *width = plan_replicas(p) > 1 ? strf("%d replicas of ", plan_replicas(p)) : "";
-    fprintf(f, "%s: %s, %s%d stage(s), %" PRId64 " micro-batches of %" PRId64 "; predicted step %.3f ms (%s)\n", p->g->name,
-           order_name(p), width, plan_stages(p), p->g->micro, p->g->batch, (double)p->step / 1e6, p->c->how);
+    fprintf(f, "%s: %s; predicted step %.3f ms (%s)\n", p->g->name, shape_of_plan(p), ms(p->step), p->c->how);
     fprintf(f, "  %5s  %9s  %-40s  %-11s  %-11s  %-6s  %-11s  %s\n",
            "stage", "operators", "first .. last", "arena", "bound", "gap", "limit", "busy");
     for (int d = 0; d < p->devices; d++) {

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * file.h: files that the command line names.
+ */
+#ifndef FILE_H
+#define FILE_H
+#include "dpgen.h"
+
+/* A whole file, a zero byte behind its n.  What cannot be read ends dpgen with status 2 and a remedy. */
+char *file_read(const char *path, const char *remedy, size_t *n);
+FILE *file_open(const char *path, const char *remedy);
+void  file_refuse(const char *path, const char *remedy) NORETURN;      /* by errno */
+#endif
