@@ -183,6 +183,7 @@ static void set_objective(Options *x, Model *m)
 int main(int argc, char **argv)
 {
     atexit(mem_free_all);
+    options_answer(argc, argv);
     if (argc > 1 && !strcmp(argv[1], "pack"))
         return pack_command(argc - 2, argv + 2);
     Options x = options(argc, argv);

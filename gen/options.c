@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const Dump dumps[] = {
     {'b', "build",  "forward operators, blocks and repeats expanded"},
@@ -76,14 +77,12 @@ static void list_dumps(void)
 {
     for (int i = 0; dumps[i].pass; i++)
         printf("%c  %-6s %s\n", dumps[i].letter, dumps[i].pass, dumps[i].what);
-    exit(0);
 }
 
 static void list_planners(void)
 {
     for (const Planner *k = planners; k->name; k++)
         printf("%-21s %s; %s\n", k->name, k->space, k->source);
-    exit(0);
 }
 
 static void take_option(Options *x, const char *option, const char *value)
@@ -108,11 +107,11 @@ static void take_option(Options *x, const char *option, const char *value)
         misuse("%s needs a value", option);
 }
 
-/* Commands; without one, a model file and -o. */
-enum { GENERATE = 1, CHECK = 2, PLAN = 4, EXPLAIN = 8, COMPARE = 16, PROFILE = 32,
+/* Commands; without one, a model file and -o.  pack has a command line of its own. */
+enum { GENERATE = 1, CHECK = 2, PLAN = 4, EXPLAIN = 8, COMPARE = 16, PROFILE = 32, PACK = 64,
     PLANS = GENERATE | PLAN | EXPLAIN | COMPARE };
 static const struct { const char *name; int bit; } verbs[] = {
-    {"check", CHECK}, {"plan", PLAN}, {"explain", EXPLAIN}, {"compare", COMPARE}, {"profile", PROFILE}};
+    {"check", CHECK}, {"plan", PLAN}, {"explain", EXPLAIN}, {"compare", COMPARE}, {"profile", PROFILE}, {"pack", PACK}};
 
 static int verb_bit(const char *word)
 {
@@ -122,12 +121,16 @@ static int verb_bit(const char *word)
     return 0;
 }
 
+/* A model file, unless no file is called so and a command nearly is. */
 static void check_verb(const char *word)
 {
-    static const char *const later[] = {"schedules"};
-    for (size_t i = 0; i < sizeof later / sizeof *later; i++)
-        if (!strcmp(word, later[i]))
-            misuse("the command %s is not built yet; a file of that name is written ./NAME", word);
+    enum { VERBS = sizeof verbs / sizeof *verbs };
+    const char *names[VERBS], *near;
+    for (int i = 0; i < VERBS; i++)
+        names[i] = verbs[i].name;
+    near = strpbrk(word, "./") || access(word, F_OK) == 0 ? NULL : nearest(word, names, VERBS);
+    if (near)
+        misuse(strf("%%s is neither a command nor a file; did you mean dpgen %s?", near), word);
 }
 
 static bool sets_planner(const Options *x)
@@ -178,23 +181,29 @@ static void check_options(const Options *x)
             misuse("--prefix %s is not a C identifier", x->prefix);
 }
 
+void options_answer(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *word = argv[i], *next = i + 1 < argc ? argv[i + 1] : "";
+        if (!strcmp(word, "--help"))
+            fputs(usage, stdout);
+        else if (!strcmp(word, "--version"))
+            printf("dpgen %s\n", DPGEN_VERSION);
+        else if (!strcmp(word, "-d") && !strcmp(next, "?"))
+            list_dumps();
+        else if (!strcmp(word, "--planner") && !strcmp(next, "?"))
+            list_planners();
+        else
+            continue;
+        exit(0);
+    }
+}
+
 Options options(int argc, char **argv)
 {
     Options x = {0};
     for (int i = 1; i < argc; i++) {
         const char *word = argv[i];
-        if (!strcmp(word, "--help")) {
-            fputs(usage, stdout);
-            exit(0);
-        }
-        if (!strcmp(word, "--version")) {
-            printf("dpgen %s\n", DPGEN_VERSION);
-            exit(0);
-        }
-        if (!strcmp(word, "-d") && i + 1 < argc && !strcmp(argv[i + 1], "?"))
-            list_dumps();
-        if (!strcmp(word, "--planner") && i + 1 < argc && !strcmp(argv[i + 1], "?"))
-            list_planners();
         if (!strcmp(word, "--json"))
             x.json = true;
         else if (!strcmp(word, "--estimate"))

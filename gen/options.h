@@ -20,6 +20,8 @@ typedef struct {
 typedef struct { char letter; const char *pass, *what; } Dump;
 extern const Dump dumps[];
 
-/* Complains and ends with status 2 at the first mistake; --help, --version and -d ? answer and end with 0. */
+/* --help, --version and -d ?, behind whatever command: answers and ends with 0. */
+void options_answer(int argc, char **argv);
+/* Complains and ends with status 2 at the first mistake. */
 Options options(int argc, char **argv);
 #endif

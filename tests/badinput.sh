@@ -117,9 +117,19 @@ expect "a plan nowhere" sh -c './dpgen plan "$1" --estimate >/dev/full 2>/dev/nu
 refuse "a profile in place of a folder" 1 "no plain file" ./dpgen profile "$model" -o "$tmp"
 refuse "JSON of check" 2 "no use for --json" ./dpgen check "$model" --json
 refuse "JSON of a folder" 2 "no use for --json" ./dpgen "$model" --json -o "$tmp/out"
-for later in schedules; do
-    refuse "$later" 2 "$later is not built yet" ./dpgen $later "$model"
+refuse "nearly a command" 2 "pln is neither a command nor a file; did you mean dpgen plan?" ./dpgen pln "$model"
+refuse "nearly pack" 2 "did you mean dpgen pack?" ./dpgen pak x.csv
+refuse "twice a planner" 2 "exact,even,exact: exact is there twice" ./dpgen compare "$model" --planners exact,even,exact
+refuse "nearly a planner" 2 "did you mean exact?" ./dpgen compare "$model" --planners exakt
+for verb in "" check plan explain compare profile pack; do
+    ./dpgen $verb --help >"$tmp/said" 2>&1
+    expect "dpgen $verb --help" test $? = 0 -a -n "$(grep 'dpgen pack FILE.csv' "$tmp/said")"
 done
+sed '/^devices:/,$d' "$model" >"$tmp/plain.yaml"
+echo 'devices: {order: free}' | cat "$tmp/plain.yaml" - >"$tmp/order.yaml"
+refuse "an order of no devices" 3 'order.yaml:[0-9]*:18: error: devices.order: there is no list' ./dpgen plan "$tmp/order.yaml"
+grep -q "list: \[...\] beside it" "$tmp/said" && pass || fault "an order of no devices: no remedy"
+refuse "an order of no devices, as an option" 3 "no list of devices" ./dpgen plan "$tmp/plain.yaml" --device-order free
 
 # Unknown names: the caret stands under each of them, whoever wrote it.
 refuse "a name in --recompute" 3 '^--recompute: error: .*wrong_1' ./dpgen plan "$model" --recompute '[wrong_1, wte]'
@@ -162,7 +172,6 @@ refuse "no memory beside a reserve" 4 "fits: --limit" ./dpgen plan "$model" $res
 limit=$(sed -n 's/.*--limit \([0-9A-Za-z]*\).*/\1/p' "$tmp/said")
 expect "--limit $limit" ./dpgen plan "$model" $reserved --limit "$limit"
 
-sed '/^devices:/,$d' "$model" >"$tmp/plain.yaml"
 refuse "a limit without devices" 4 "2 devices of 16.00 KiB" ./dpgen plan "$tmp/plain.yaml" --stages 2 --limit 16KiB
 limit=$(sed -n 's/.*--limit \([0-9A-Za-z]*\).*/\1/p' "$tmp/said")
 expect "without devices, --limit $limit" ./dpgen plan "$tmp/plain.yaml" --stages 2 --limit "$limit"

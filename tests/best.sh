@@ -62,4 +62,12 @@ largest "$models/tiny-gpt.yaml" --estimate --stages 2 --schedule gpipe --recompu
 refuse "a planner that is none" 2 "the planners are exact" ./dpgen compare "$models/mlp.yaml" --planners exact,best
 ./dpgen compare "$models/tiny-gpt.yaml" --estimate --stages 2 --quick -o "$tmp/picture.html" >"$tmp/said" 2>&1
 expect "the picture" grep -q "</svg>" "$tmp/picture.html"
+chmod 444 "$tmp/picture.html"           # replaced, not written into: who has it open keeps the old one
+ln "$tmp/picture.html" "$tmp/old.html"
+./dpgen compare "$models/tiny-gpt.yaml" --estimate --stages 3 --quick -o "$tmp/picture.html" >"$tmp/said" 2>&1
+expect "the old picture" grep -q "<p>2 devices" "$tmp/old.html"
+expect "the new picture" grep -q "<p>3 devices" "$tmp/picture.html"
+[ ! -e "$tmp/picture.html.part" ] && pass || fault "a part of the picture is left"
+./dpgen compare "$models/tiny-gpt.yaml" --estimate --stages 2 --quick --planners even -o /dev/stdout 2>&1 | cat >"$tmp/piped"
+expect "no file to be replaced" grep -q "</svg>" "$tmp/piped"
 finish

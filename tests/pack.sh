@@ -63,7 +63,7 @@ wrong "too large"           2:7  "too large" "${head}a,0,1,99999999999999999999\
 wrong "sum too large"       3:7  "add up" "${head}a,0,1,900000000000000000\nb,0,1,900000000000000000\n"
 wrong "twice an id"         3:1  "a second block with id a" "${head}a,0,1,4\na,2,3,4\n"
 wrong "no id"               2:1  "without an id" "${head},0,1,4\n"
-refuse "no file" 3 "cannot open" ./dpgen pack "$tmp/none.csv"
+refuse "no file" 2 "cannot read" ./dpgen pack "$tmp/none.csv"
 refuse "no argument" 2 "which file" ./dpgen pack
 refuse "bad capacity" 2 "bytes, such as" ./dpgen pack "$small" --capacity 12x
 refuse "unknown option" 2 "no such option" ./dpgen pack "$small" --fast

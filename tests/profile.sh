@@ -50,7 +50,7 @@ mv "$file" "$tmp/x"
 says "by its name" '(measured)' ./dpgen plan "$model" --profile "$tmp/x"
 says "planning does not measure" '(estimated)' ./dpgen plan "$model"
 [ ! -e "$file" ] || fault "dpgen plan wrote a profile"
-refuse "no such file" 5 "cannot open" ./dpgen plan "$model" --profile "$tmp/none"
+refuse "no such file" 2 "cannot read" ./dpgen plan "$model" --profile "$tmp/none"
 refuse "both" 2 "no use for --profile" ./dpgen plan "$model" --profile "$tmp/x" --estimate
 refuse "check" 2 "no use for --profile" ./dpgen check "$model" --profile "$tmp/x"
 

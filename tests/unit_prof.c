@@ -195,7 +195,7 @@ static void test_text(void)
     for (size_t i = 0; i < sizeof last / sizeof *last; i++)
         refused(last[i], strf("%s%s", good, last[i]), n + strlen(last[i]));
     unlink(path);
-    equal("status without a file", open_status(3, false), EXIT_STALE);
+    equal("status without a file", open_status(3, false), EXIT_USAGE);
 }
 
 /* Whatever happens to a file, it is taken or refused. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * file.c: a whole file as one text.
+ * file.c: a whole file as one text; a file written whole or not at all.
  *
  * Whoever names a file that cannot be read has mistyped the command line, whatever the file was for: status 2, the name, the
  * reason, and a file of nearly that name beside it, or else what to write instead.
@@ -10,24 +10,37 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-/* A file in the same folder that is called nearly so; NULL: none. */
+static size_t stem_of(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    return dot && dot > name ? (size_t)(dot - name) : strlen(name);
+}
+
+/* A file in the same folder that is called nearly so, or so but for what stands behind the dot; NULL: none. */
 static const char *beside(const char *path)
 {
-    const char *name = strrchr(path, '/');
+    const char *name = strrchr(path, '/'), *same = NULL;
     const char *folder = name ? strf("%.*s", (int)(name + 1 - path), path) : "";
     name = name ? name + 1 : path;
+    size_t stem = stem_of(name);
     struct dirent **entry;
     int n = scandir(*folder ? folder : ".", &entry, NULL, alphasort);
     Strs names = {0};
     for (int i = 0; i < n; i++) {
-        *PUSH(&names) = strf("%s", entry[i]->d_name);
+        const char *other = entry[i]->d_name;
+        size_t k = stem_of(other);
+        if (!strcmp(other + k, name + stem))
+            *PUSH(&names) = strf("%.*s", (int)k, other);
+        if (k == stem && !strncmp(other, name, k))
+            same = strf("%s%s", folder, other);
         free(entry[i]);
     }
     if (n >= 0)
         free(entry);
-    const char *near = nearest(name, names.at, names.n);
-    return near && strcmp(near, name) ? strf("%s%s", folder, near) : NULL;
+    const char *near = nearest(strf("%.*s", (int)stem, name), names.at, names.n);
+    return near ? strf("%s%s%s", folder, near, name + stem) : same;
 }
 
 void file_refuse(const char *path, const char *remedy)
@@ -64,4 +77,42 @@ char *file_read(const char *path, const char *remedy, size_t *n)
     fclose(f);
     *n = size;
     return text;
+}
+
+/* ---- written whole or not at all --------------------------------------------------------------------------------------- */
+
+static NORETURN void unwritten(const char *path)
+{
+    fail(EXIT_RUN, "cannot write %s: %s", path, strerror(errno));
+}
+
+/* What is there and no plain file, such as /dev/stdout, is written to and not replaced. */
+static const char *part_of(const char *path)
+{
+    struct stat s;
+    return lstat(path, &s) == 0 && !S_ISREG(s.st_mode) ? path : strf("%s.part", path);
+}
+
+FILE *file_begin(const char *path)
+{
+    FILE *f = fopen(part_of(path), "w");
+    if (!f)
+        unwritten(path);
+    return f;
+}
+
+void file_end(FILE *f, const char *path)
+{
+    const char *part = part_of(path);
+    bool plain = strcmp(part, path), bad = fflush(f) != 0 || ferror(f);
+    bad |= fclose(f) != 0;
+    if (!bad && plain)
+        bad = rename(part, path) != 0;
+    if (bad && plain) {
+        int why = errno;
+        remove(part);
+        errno = why;
+    }
+    if (bad)
+        unwritten(path);
 }

@@ -10,4 +10,7 @@
 char *file_read(const char *path, const char *remedy, size_t *n);
 FILE *file_open(const char *path, const char *remedy);
 void  file_refuse(const char *path, const char *remedy) NORETURN;      /* by errno */
+/* Written beside path and put in its place at the end; what cannot be ends dpgen with status 1. */
+FILE *file_begin(const char *path);
+void  file_end(FILE *f, const char *path);
 #endif

@@ -17,6 +17,7 @@
 #include "cost.h"
 #include "emit/emit.h"
 #include "prof.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -243,10 +244,7 @@ const char *profile_cannot(const Model *m)
 
 void profile_write(const Profile *f, const char *file)
 {
-    const char *part = strf("%s.part", file);
-    FILE *to = fopen(part, "w");
-    if (to)
-        profile_print(to, f);
-    if (!to || fflush(to) || ferror(to) || fclose(to) || rename(part, file) != 0)
-        fail(EXIT_RUN, "cannot write %s: %s", file, strerror(errno));
+    FILE *to = file_begin(file);
+    profile_print(to, f);
+    file_end(to, file);
 }

@@ -177,7 +177,9 @@ void model_devices(Model *m, Node *node)
         known |= node_get(node, fields[i].key) != NULL;
     if (known)
         section(m, node, "devices", fields, COUNT(fields), m);
-    else if (node)
+    if (known && node_get(node, "order") && !node_get(node, "list"))
+        bad(m->order_at, "list: [...] beside it", "devices.order: there is no list of devices to take in an order");
+    else if (node && !known)
         read_list(&list);
 }
 

@@ -9,10 +9,10 @@
  * b* is the largest micro-batch of largest.c, at a fixed number of micro-batches in a step; batch* the samples of that step.
  */
 #include "view.h"
+#include "../base/file.h"
 #include "../emit/emit.h"
 #include "../plan/largest.h"
 #include "../plan/planner.h"
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -290,9 +290,7 @@ static void print_arenas(FILE *f, const Compare *c)
 
 static void write_picture(const Compare *c, const char *path)
 {
-    FILE *f = fopen(path, "w");
-    if (!f)
-        fail(EXIT_RUN, "cannot write %s: %s", path, strerror(errno));
+    FILE *f = file_begin(path);
     fprintf(f, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>%s</title><style>"
             "body{font:14px/1.5 sans-serif;max-width:1000px;margin:2em auto}text{font:12px sans-serif}</style></head><body>\n"
             "<h1>%s: planners side by side</h1>\n<p>%d devices, %s, %" PRId64 " micro-batches. Every row is planned, laid out "
@@ -300,46 +298,55 @@ static void write_picture(const Compare *c, const char *path)
     print_steps(f, c);
     print_arenas(f, c);
     fprintf(f, "</body></html>\n");
-    if (ferror(f) || fclose(f) != 0)
-        fail(EXIT_RUN, "cannot write %s: %s", path, strerror(errno));
+    file_end(f, path);
 }
 
-/* Is the name in a list with commas?  NULL: all are, but for the oracle of small graphs. */
-static bool asked(const char *list, const char *name)
+/* ---- which ----------------------------------------------------------------------------------------------------------- */
+
+static const Planner *find_planner(const char *list, const char *word)
 {
-    if (!list)
-        return strcmp(name, "brute");
-    size_t n = strlen(name);
-    for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
-        if (!strncmp(at, name, n) && (at[n] == ',' || !at[n]))
-            return true;
-    return false;
+    Strs all = {0};
+    for (const Planner *p = planners; p->name; p++) {
+        if (!strcmp(p->name, word))
+            return p;
+        *PUSH(&all) = p->name;
+    }
+    const char *near = nearest(word, all.at, all.n), *text = "";
+    for (int i = 0; i < all.n; i++)
+        text = strf("%s %s", text, all.at[i]);
+    fail(EXIT_USAGE, "--planners %s: %s; the planners are%s", list, near ? strf("did you mean %s?", near) : strf("no %s", word),
+         text);
 }
 
-static void check_names(const char *list, int rows)
+/* Of a list with commas; NULL: all, but for the oracle of small graphs.  In the order of the table. */
+static bool *choose_planners(const char *list)
 {
-    int n = list ? 1 : rows;
-    for (const char *at = list; at && *at; at++)
-        n += *at == ',';
-    if (n == rows)
-        return;
-    const char *all = "";
-    for (const Planner *p = planners; p->name; p++)
-        all = strf("%s %s", all, p->name);
-    fail(EXIT_USAGE, "--planners %s: the planners are%s", list, all);
+    int n = 0;
+    while (planners[n].name)
+        n++;
+    bool *asked = alloc((size_t)n);
+    for (int i = 0; !list && i < n; i++)
+        asked[i] = planners[i].plan != brute;
+    for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        const char *word = strf("%.*s", (int)strcspn(at, ","), at);
+        bool *one = &asked[find_planner(list, word) - planners];
+        if (*one)
+            fail(EXIT_USAGE, "--planners %s: %s is there twice", list, word);
+        *one = true;
+    }
+    return asked;
 }
 
 int view_compare(const Options *x, const Model *m, PlanOf plan_of, void *ctx)
 {
-    bool any = !strcmp(m->plan.schedule, "auto");
+    bool any = !strcmp(m->plan.schedule, "auto"), *asked = choose_planners(x->planners);
     Compare c = {.x = x, .m = m, .plan_of = plan_of, .ctx = ctx, .schedule = any ? "1f1b" : m->plan.schedule,
                  .quick = x->quick || x->from};
     int64_t batch = m->train.batch > 0 ? m->train.batch : 1;
     c.micro = m->train.batch > 0 ? m->train.micro : 4 * m->plan.stages_max;
-    for (const Planner *p = planners; p->name; p++)
-        if (asked(x->planners, p->name))
-            add_row(&c, p, batch);
-    check_names(x->planners, c.entry.n);
+    for (int i = 0; planners[i].name; i++)
+        if (asked[i])
+            add_row(&c, &planners[i], batch);
     if (!c.quick)
         ask_again(&c);
     if (x->json)
