@@ -183,6 +183,9 @@ void open_attention_forward(Stage *st, int h, long batch, long heads, long query
 void open_attention_backward(Stage *st, int h, long batch, long heads, long query, long key, long width, long causal);
 void open_attention_packed_forward(Stage *st, int h, long batch, long heads, long query, long width, long causal);
 void open_attention_packed_backward(Stage *st, int h, long batch, long heads, long query, long width, long causal);
+/* After an open_*: product `part` of handle h is done by this algorithm of cublasLt, which a profile has measured. */
+void open_product_algorithm(Stage *st, int h, int part, int id, int tile, int stages, int splitk, int reduction,
+                            int swizzle, int custom, int inner, int cluster, long workspace);
 #ifdef __cplusplus
 }
 #endif

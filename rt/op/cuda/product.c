@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * product.c: matrix products by cublasLt.
+ *
+ * Problem.  A step calls the same few dozen products, with literal sizes, thousands of times.  cublasLt wants descriptors
+ * of them, and an algorithm, which its heuristic finds in tens of microseconds and our profile finds better.
+ *
+ * Method.  product_open() makes descriptors and picks the algorithm once; product_run() sets one address and queues.
+ * The algorithm is the first result of the heuristic that the stage's workspace suffices for, or, after an
+ * open_product_algorithm() in the stage's source, the one that was measured, given by its attributes: those are
+ * the library's own numbers, so another version or GPU may know them no more, and then the job ends instead of computing
+ * other bits.
+ *
+ * Layout.  The library's matrices are column-major.  A row-major c[m n] = a b is, read so, the column-major
+ *
+ *     c'[n m] = b' a'        with c' = c^T, leading dimension n,
+ *
+ * so the right side goes first.  A plain b[k n] is b' [n k] as it lies there; one stored transposed, b[n k], reads as [k n]
+ * and is marked as transposed; a likewise.  A bias of n elements runs along the columns of c', as the library wants it.
+ *
+ * Bits.  They are a function of shape, types, algorithm, library version and GPU.  The heuristic sees shapes, the alignment
+ * of every tensor in an arena and the workspace's size, never an address or the time, so every plan with these sizes gets
+ * the same algorithm; acc is not among what it sees.  f32 is computed in f32: the compute type rules out the shorter types
+ * of tensor cores.  bf16 is summed in f32.  Sums that are split over k rest in the workspace as f32 and are added in
+ * a separate step in a fixed order, or there is no such split: adding up in the result's type would round in between.
+ *
+ * Not handled: leading dimensions other than dense; an algorithm for each of acc = 0 and 1.
+ */
+#include "product.h"
+#include "../../cuda/device.h"
+#include <cublasLt.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { TENSOR_ALIGN = 64 };     /* of every tensor in an arena: what generated offsets are multiples of */
+
+typedef struct {
+    Recipe r;
+    cublasLtMatmulDesc_t desc;
+    cublasLtMatrixLayout_t left, right, result;     /* as the library sees them: left is our b */
+    cublasLtMatmulAlgo_t algorithm;
+    size_t workspace;                               /* bytes that the algorithm needs */
+} Product;
+
+/* ---- failures ---------------------------------------------------------------------------------------------- */
+static void version(char *text, size_t n)
+{
+    size_t v = cublasLtGetVersion();
+    snprintf(text, n, "cuBLAS %zu.%zu.%zu", v / 10000, v / 100 % 100, v % 100);
+}
+
+/* Before the first step: this machine cannot run this folder. */
+static void refuse(const Recipe *r, const char *what, cublasStatus_t status)
+{
+    char library[64];
+    version(library, sizeof library);
+    fprintf(stderr, "%s: a product of %ld x %ld by %ld x %ld, %ld times: %s: %s of %s on this GPU; measure and generate "
+            "again here: dpgen profile MODEL\n", r->call, r->m, r->k, r->k, r->n, r->batch, what,
+            cublasLtGetStatusName(status), library);
+    exit(6);
+}
+
+static void want(cublasStatus_t status, const char *what, const Recipe *r)
+{
+    if (status != CUBLAS_STATUS_SUCCESS)
+        refuse(r, what, status);
+}
+
+/* ---- descriptors ------------------------------------------------------------------------------------------- */
+#define SET(desc, name, value) \
+    want(cublasLtMatmulDescSetAttribute(desc, CUBLASLT_MATMUL_DESC_##name, &(value), sizeof(value)), #name, r)
+
+static cudaDataType_t real_type(void)
+{
+    return sizeof(real) == sizeof(float) ? CUDA_R_32F : CUDA_R_16BF;
+}
+
+/* A dense row-major rows x cols, or a batch of them, as its column-major transpose. */
+static cublasLtMatrixLayout_t layout(const Recipe *r, cudaDataType_t type, long rows, long cols)
+{
+    cublasLtMatrixLayout_t l;
+    int32_t count = (int32_t)r->batch;
+    int64_t step = (int64_t)rows * cols;
+    want(cublasLtMatrixLayoutCreate(&l, type, (uint64_t)cols, (uint64_t)rows, cols), "a layout", r);
+    want(cublasLtMatrixLayoutSetAttribute(l, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count), "a batch", r);
+    want(cublasLtMatrixLayoutSetAttribute(l, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &step, sizeof step), "a batch",
+         r);
+    return l;
+}
+
+static cublasLtMatmulDesc_t describe(const Stage *st, const Recipe *r)
+{
+    static const cublasLtEpilogue_t epilogues[] = {
+        [EPILOGUE_NONE] = CUBLASLT_EPILOGUE_DEFAULT, [EPILOGUE_BIAS] = CUBLASLT_EPILOGUE_BIAS,
+    };
+    cublasLtMatmulDesc_t desc;
+    cublasOperation_t left = r->tb ? CUBLAS_OP_T : CUBLAS_OP_N, right = r->ta ? CUBLAS_OP_T : CUBLAS_OP_N;
+    cudaDataType_t bias = real_type();
+    want(cublasLtMatmulDescCreate(&desc, CUBLAS_COMPUTE_32F, CUDA_R_32F), "a descriptor", r);
+    SET(desc, TRANSA, left);
+    SET(desc, TRANSB, right);
+    SET(desc, EPILOGUE, epilogues[r->epilogue]);
+    if (r->epilogue == EPILOGUE_BIAS) {
+        const void *some = device_of(st)->workspace;    /* the heuristic looks whether there is one */
+        SET(desc, BIAS_DATA_TYPE, bias);
+        SET(desc, BIAS_POINTER, some);
+    }
+    return desc;
+}
+
+/* ---- algorithms -------------------------------------------------------------------------------------------- */
+static cublasLtMatmulPreference_t preference(const Stage *st, const Recipe *r)
+{
+    cublasLtMatmulPreference_t p;
+    uint64_t most = device_of(st)->workspace_bytes;
+    uint32_t align = TENSOR_ALIGN, schemes = CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    const struct { cublasLtMatmulPreferenceAttributes_t name; const void *value; size_t size; } list[] = {
+        { CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most, sizeof most },
+        { CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes, sizeof schemes },
+        { CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &align, sizeof align },
+        { CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &align, sizeof align },
+        { CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &align, sizeof align },
+        { CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &align, sizeof align },
+    };
+    want(cublasLtMatmulPreferenceCreate(&p), "a preference", r);
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        want(cublasLtMatmulPreferenceSetAttribute(p, list[i].name, list[i].value, list[i].size), "a preference", r);
+    return p;
+}
+
+static void choose(const Stage *st, Product *p)
+{
+    cublasLtMatmulPreference_t wish = preference(st, &p->r);
+    cublasLtMatmulHeuristicResult_t found = { .workspaceSize = 0 };
+    int n = 0;
+    want(cublasLtMatmulAlgoGetHeuristic(device_of(st)->products, p->desc, p->left, p->right, p->result, p->result, wish, 1,
+                                        &found, &n), "no algorithm", &p->r);
+    want(n == 1 ? found.state : CUBLAS_STATUS_NOT_SUPPORTED, "no algorithm", &p->r);
+    p->algorithm = found.algo;
+    p->workspace = found.workspaceSize;
+    cublasLtMatmulPreferenceDestroy(wish);
+}
+
+void product_open(Stage *st, int h, int part, Recipe r)
+{
+    Device *d = device_of(st);
+    cudaDataType_t in = real_type(), out = r.wide ? CUDA_R_32F : in;
+    if (!d->products)
+        want(cublasLtCreate((cublasLtHandle_t *)&d->products), "the library does not start", &r);
+    if (!st->handle[h] && !(st->handle[h] = calloc(PARTS, sizeof(Product))))
+        refuse(&r, "no memory", CUBLAS_STATUS_ALLOC_FAILED);
+    Product *p = (Product *)st->handle[h] + part;
+    p->r = r;
+    p->desc = describe(st, &r);
+    p->left = r.tb ? layout(&r, in, r.n, r.k) : layout(&r, in, r.k, r.n);
+    p->right = r.ta ? layout(&r, in, r.k, r.m) : layout(&r, in, r.m, r.k);
+    p->result = layout(&r, out, r.m, r.n);
+    choose(st, p);
+}
+
+/* The attributes of one measured algorithm, in place of what the heuristic says.  workspace: what was planned for it. */
+void open_product_algorithm(Stage *st, int h, int part, int id, int tile, int stages, int splitk, int reduction,
+                            int swizzle, int custom, int inner, int cluster, long workspace)
+{
+    Product *p = (Product *)st->handle[h] + part;
+    const Recipe *r = &p->r;
+    cudaDataType_t in = real_type(), out = r->wide ? CUDA_R_32F : in;
+    uint32_t tiles = (uint32_t)tile, depth = (uint32_t)stages, scheme = (uint32_t)reduction, turn = (uint32_t)swizzle;
+    uint32_t option = (uint32_t)custom;
+    uint16_t shape = (uint16_t)inner, group = (uint16_t)cluster;
+    const struct { cublasLtMatmulAlgoConfigAttributes_t name; const void *value; size_t size; } list[] = {
+        { CUBLASLT_ALGO_CONFIG_TILE_ID, &tiles, sizeof tiles },
+        { CUBLASLT_ALGO_CONFIG_STAGES_ID, &depth, sizeof depth },
+        { CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &splitk, sizeof splitk },
+        { CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, &scheme, sizeof scheme },
+        { CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING, &turn, sizeof turn },
+        { CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION, &option, sizeof option },
+        { CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID, &shape, sizeof shape },
+        { CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, &group, sizeof group },
+    };
+    static const char what[] = "the algorithm of the profile is not known";
+    cublasLtHandle_t library = device_of(st)->products;
+    want(cublasLtMatmulAlgoInit(library, CUBLAS_COMPUTE_32F, CUDA_R_32F, in, in, out, out, id, &p->algorithm), what, r);
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        want(cublasLtMatmulAlgoConfigSetAttribute(&p->algorithm, list[i].name, list[i].value, list[i].size), what, r);
+    cublasLtMatmulHeuristicResult_t found = { .workspaceSize = 0 };
+    want(cublasLtMatmulAlgoCheck(library, p->desc, p->left, p->right, p->result, p->result, &p->algorithm, &found), what, r);
+    if (found.workspaceSize > (size_t)workspace || found.workspaceSize > device_of(st)->workspace_bytes)
+        refuse(r, "the algorithm of the profile wants more workspace than is planned", CUBLAS_STATUS_NOT_SUPPORTED);
+    p->workspace = found.workspaceSize;
+}
+
+/* ---- in a step --------------------------------------------------------------------------------------------- */
+static void stop(const Stage *st, const Recipe *r, cublasStatus_t status)
+{
+    char text[128];
+    snprintf(text, sizeof text, "%s: cublasLtMatmul: %s", r->call, cublasLtGetStatusName(status));
+    device_check(st, cudaErrorUnknown, text);
+}
+
+void product_run(Stage *st, int h, int part, void *c, const void *a, const void *b, const void *bias, int acc)
+{
+    const Device *d = device_of(st);
+    const Product *p = (const Product *)st->handle[h] + part;
+    const Recipe *r = &p->r;
+    const float one = 1, old = acc ? 1 : 0;
+    if (r->epilogue == EPILOGUE_BIAS)
+        SET(p->desc, BIAS_POINTER, bias);
+    cublasStatus_t status = cublasLtMatmul(d->products, p->desc, &one, b, p->left, a, p->right, &old, c, p->result, c,
+                                           p->result, &p->algorithm, d->workspace, p->workspace, d->compute);
+    if (status != CUBLAS_STATUS_SUCCESS)
+        stop(st, r, status);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * product.h: a matrix product prepared at start and queued in a step.  The only view that the other files of this folder
+ * have of cublasLt; product.c is the only one that includes its header.
+ */
+#ifndef PRODUCT_H
+#define PRODUCT_H
+#include "../../rt.h"
+
+/* What follows the product before it is stored. */
+enum { EPILOGUE_NONE, EPILOGUE_BIAS };
+
+/* c[batch m n] = a[batch m k] b[batch k n] (+ bias[n]) (+ c).  All are dense and row-major.  a, b and bias are `real`. */
+typedef struct {
+    const char *call;           /* of rt.h: for messages */
+    long batch, m, n, k;
+    int ta, tb;                 /* that operand is stored transposed: a[k m], b[n k] */
+    int wide;                   /* c is float in a bf16 job too */
+    int epilogue;
+} Recipe;
+
+enum { PARTS = 2 };             /* products that one handle may hold */
+
+/* At open; allocates.  A product that this library or GPU cannot do ends the program with status 6 and the remedy. */
+void product_open(Stage *st, int h, int part, Recipe r);
+/* In a step: queues on stream_of(st).  bias: NULL unless the recipe has one.  acc: c += ; the product is summed first. */
+void product_run(Stage *st, int h, int part, void *c, const void *a, const void *b, const void *bias, int acc);
+#endif

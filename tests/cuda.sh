@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# cuda.sh: read by the suites that need the headers or libraries of CUDA.  $cuda is where they are, empty where they are
+# not: $CUDA_HOME, or what the nvcc in the path belongs to, or the customary folder.
+cuda=
+for folder in "$CUDA_HOME" "$(dirname "$(command -v nvcc)" 2>/dev/null)/.." /usr/local/cuda; do
+    if [ -n "$folder" ] && [ -f "$folder/include/cuda_runtime_api.h" ]; then
+        cuda=$folder
+        break
+    fi
+done
+# have_cuda HEADER: is it there?
+have_cuda() { [ -n "$cuda" ] && [ -f "$cuda/include/$1" ]; }

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cublaslt.c: a double of the entries of cublasLt that rt/op/cuda/product.c calls, and no others: plain loops on the CPU.
+ *
+ *     D = epilogue(alpha op(A) op(B) + beta C)
+ *
+ * over column-major layouts with strided batches, in f32 and bf16.  Every element is one sum in f32 with k ascending, then
+ * comes beta C, then the bias, then one rounding.  It holds its caller to the library's rules: shapes and types that do not
+ * match are refused, and so are an algorithm of other types, reductions that round in between, and an
+ * unaligned or short workspace.  Its one algorithm says that it needs 1 MiB and overwrites all of it, so memory that is not the
+ * workspace's alone shows.  A baked algorithm is known by its number alone.
+ *
+ * Cost: m n k multiplications, the inner loop adjacent in memory.  Not handled: alpha and beta on the device; what the runtime
+ * does not use.
+ */
+#include "double.h"
+#include "rt/real.h"
+#include <cublasLt.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WORKSPACE = 1 << 20, ALGORITHM = 7 };
+
+typedef struct {
+    cublasComputeType_t compute;
+    cudaDataType_t scale, bias_type;
+    int32_t transa, transb;
+    uint32_t epilogue;
+    const void *bias;
+} Desc;
+
+typedef struct {
+    cudaDataType_t type;
+    uint64_t rows, cols;
+    int64_t ld, step;
+    int32_t batch;
+} Layout;
+
+typedef struct { uint64_t workspace; uint32_t schemes, align[4]; } Wish;
+typedef struct { int32_t id; cudaDataType_t a, b, c, d; int32_t splitk; uint32_t scheme; } Algorithm;
+
+/* The library's own structures are opaque and large enough. */
+static Desc *desc_of(cublasLtMatmulDesc_t d) { return (Desc *)(void *)d; }
+static const Layout *layout_of(cublasLtMatrixLayout_t l) { return (const Layout *)(const void *)l; }
+static Algorithm *algorithm_of(cublasLtMatmulAlgo_t *a) { return (Algorithm *)(void *)a; }
+_Static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t), "an algorithm fits where the caller keeps it");
+
+typedef struct { int name; size_t at, size; } Field;
+
+static cublasStatus_t put_field(void *to, const Field *list, size_t n, int name, const void *value, size_t size)
+{
+    for (size_t i = 0; i < n; i++)
+        if (list[i].name == name && list[i].size == size) {
+            memcpy((char *)to + list[i].at, value, size);
+            return CUBLAS_STATUS_SUCCESS;
+        }
+    return CUBLAS_STATUS_INVALID_VALUE;
+}
+#define FIELD(type, field, name) { name, offsetof(type, field), sizeof(((type *)0)->field) }
+#define PUT(to, list) put_field(to, list, sizeof(list) / sizeof *(list), (int)attr, buf, sizeInBytes)
+
+/* ---- objects ------------------------------------------------------------------------------------------------------ */
+size_t cublasLtGetVersion(void)
+{
+    return CUBLAS_VERSION;
+}
+
+const char *cublasLtGetStatusName(cublasStatus_t status)
+{
+    return status == CUBLAS_STATUS_SUCCESS ? "CUBLAS_STATUS_SUCCESS" : status == CUBLAS_STATUS_NOT_SUPPORTED ?
+           "CUBLAS_STATUS_NOT_SUPPORTED" : "CUBLAS_STATUS_INVALID_VALUE";
+}
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
+{
+    *handle = calloc(1, 1);
+    return *handle ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED;
+}
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *desc, cublasComputeType_t compute, cudaDataType_t scale)
+{
+    Desc *d = calloc(1, sizeof *d);
+    if (!d)
+        return CUBLAS_STATUS_ALLOC_FAILED;
+    *d = (Desc){ .compute = compute, .scale = scale, .bias_type = (cudaDataType_t)-1, .epilogue = CUBLASLT_EPILOGUE_DEFAULT };
+    *desc = (cublasLtMatmulDesc_t)(void *)d;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t attr,
+                                              const void *buf, size_t sizeInBytes)
+{
+    static const Field list[] = {
+        FIELD(Desc, transa, CUBLASLT_MATMUL_DESC_TRANSA), FIELD(Desc, transb, CUBLASLT_MATMUL_DESC_TRANSB),
+        FIELD(Desc, epilogue, CUBLASLT_MATMUL_DESC_EPILOGUE), FIELD(Desc, bias, CUBLASLT_MATMUL_DESC_BIAS_POINTER),
+        FIELD(Desc, bias_type, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE),
+    };
+    return PUT(desc, list);
+}
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, cudaDataType type, uint64_t rows, uint64_t cols,
+                                          int64_t ld)
+{
+    Layout *l = calloc(1, sizeof *l);
+    if (!l)
+        return CUBLAS_STATUS_ALLOC_FAILED;
+    *l = (Layout){ .type = type, .rows = rows, .cols = cols, .ld = ld, .batch = 1 };
+    *layout = (cublasLtMatrixLayout_t)(void *)l;
+    return ld >= (int64_t)rows ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
+}
+
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout, cublasLtMatrixLayoutAttribute_t attr,
+                                                const void *buf, size_t sizeInBytes)
+{
+    static const Field list[] = {
+        FIELD(Layout, batch, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT),
+        FIELD(Layout, step, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET),
+    };
+    return PUT(layout, list);
+}
+
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *pref)
+{
+    Wish *w = calloc(1, sizeof *w);
+    if (!w)
+        return CUBLAS_STATUS_ALLOC_FAILED;
+    *w = (Wish){ .schemes = CUBLASLT_REDUCTION_SCHEME_MASK, .align = { 256, 256, 256, 256 } };
+    *pref = (cublasLtMatmulPreference_t)(void *)w;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t pref)
+{
+    free(pref);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t pref,
+                                                    cublasLtMatmulPreferenceAttributes_t attr, const void *buf,
+                                                    size_t sizeInBytes)
+{
+    static const Field list[] = {
+        FIELD(Wish, workspace, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES),
+        FIELD(Wish, schemes, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK),
+        FIELD(Wish, align[0], CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES),
+        FIELD(Wish, align[1], CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES),
+        FIELD(Wish, align[2], CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES),
+        FIELD(Wish, align[3], CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES),
+    };
+    return PUT(pref, list);
+}
+
+/* ---- what is refused ----------------------------------------------------------------------------------------------- */
+static bool fits(const Layout *l, bool turned, uint64_t rows, uint64_t cols)
+{
+    return l->rows == (turned ? cols : rows) && l->cols == (turned ? rows : cols);
+}
+
+static bool is_type(cudaDataType_t type)
+{
+    return type == CUDA_R_32F || type == CUDA_R_16BF;
+}
+
+static bool valid(const Desc *d, const Layout *a, const Layout *b, const Layout *c, const Layout *r)
+{
+    uint64_t m = r->rows, n = r->cols, k = d->transa == CUBLAS_OP_T ? a->rows : a->cols;
+    bool shapes = fits(a, d->transa == CUBLAS_OP_T, m, k) && fits(b, d->transb == CUBLAS_OP_T, k, n) && fits(c, false, m, n);
+    bool batches = a->batch == r->batch && b->batch == r->batch && c->batch == r->batch;
+    bool types = is_type(a->type) && a->type == b->type && c->type == r->type &&
+                 (r->type == CUDA_R_32F || r->type == a->type);
+    bool bias = d->epilogue == CUBLASLT_EPILOGUE_DEFAULT || (d->epilogue == CUBLASLT_EPILOGUE_BIAS && d->bias &&
+                                                             d->bias_type == r->type);
+    return d->compute == CUBLAS_COMPUTE_32F && d->scale == CUDA_R_32F && shapes && batches && types && bias;
+}
+
+static Algorithm algorithm_for(const Layout *a, const Layout *b, const Layout *c, const Layout *d)
+{
+    return (Algorithm){ ALGORITHM, a->type, b->type, c->type, d->type, 1, CUBLASLT_REDUCTION_SCHEME_NONE };
+}
+
+/* Does the algorithm belong to this product? */
+static bool belongs(const Algorithm *x, const Layout *a, const Layout *b, const Layout *c, const Layout *d)
+{
+    return x->id == ALGORITHM && x->a == a->type && x->b == b->type && x->c == c->type && x->d == d->type &&
+           (x->splitk == 1) == (x->scheme == CUBLASLT_REDUCTION_SCHEME_NONE);
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
+                                              cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int most,
+                                              cublasLtMatmulHeuristicResult_t *found, int *n)
+{
+    const Wish *w = (const Wish *)(const void *)preference;
+    bool aligned = w->align[0] <= 64 && w->align[1] <= 64 && w->align[2] <= 64 && w->align[3] <= 64;
+    bool rounds = w->schemes & (CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE | CUBLASLT_REDUCTION_SCHEME_INPLACE);
+    *n = 0;
+    if (!handle || most < 1 || !valid(desc_of(desc), layout_of(a), layout_of(b), layout_of(c), layout_of(d)))
+        return CUBLAS_STATUS_INVALID_VALUE;
+    if (w->workspace < WORKSPACE || !aligned || rounds)
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    *algorithm_of(&found->algo) = algorithm_for(layout_of(a), layout_of(b), layout_of(c), layout_of(d));
+    found->workspaceSize = WORKSPACE;
+    found->state = CUBLAS_STATUS_SUCCESS;
+    *n = 1;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoInit(cublasLtHandle_t handle, cublasComputeType_t compute, cudaDataType_t scale,
+                                      cudaDataType_t a, cudaDataType_t b, cudaDataType_t c, cudaDataType_t d, int id,
+                                      cublasLtMatmulAlgo_t *algorithm)
+{
+    if (!handle || compute != CUBLAS_COMPUTE_32F || scale != CUDA_R_32F)
+        return CUBLAS_STATUS_INVALID_VALUE;
+    *algorithm_of(algorithm) = (Algorithm){ id, a, b, c, d, 1, CUBLASLT_REDUCTION_SCHEME_NONE };
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoConfigSetAttribute(cublasLtMatmulAlgo_t *algorithm,
+                                                    cublasLtMatmulAlgoConfigAttributes_t attr, const void *buf,
+                                                    size_t sizeInBytes)
+{
+    static const Field list[] = {
+        FIELD(Algorithm, splitk, CUBLASLT_ALGO_CONFIG_SPLITK_NUM),
+        FIELD(Algorithm, scheme, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME),
+    };
+    bool small = attr == CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID || attr == CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID;
+    if (attr == CUBLASLT_ALGO_CONFIG_SPLITK_NUM || attr == CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME)
+        return PUT(algorithm, list);
+    return sizeInBytes == (small ? sizeof(uint16_t) : sizeof(uint32_t)) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
+}
+
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
+                                       cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                       const cublasLtMatmulAlgo_t *algorithm, cublasLtMatmulHeuristicResult_t *found)
+{
+    cublasLtMatmulAlgo_t copy = *algorithm;     /* found->algo stays as it is */
+    if (!handle || !valid(desc_of(desc), layout_of(a), layout_of(b), layout_of(c), layout_of(d)) ||
+        !belongs(algorithm_of(&copy), layout_of(a), layout_of(b), layout_of(c), layout_of(d)))
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    found->workspaceSize = WORKSPACE;
+    found->state = CUBLAS_STATUS_SUCCESS;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+/* ---- the product --------------------------------------------------------------------------------------------------- */
+typedef struct {
+    Desc desc;
+    Layout la, lb, lc, ld;
+    const void *a, *b, *c;
+    void *d, *workspace;
+    float alpha, beta;
+} Work;
+
+static float load(const void *at, cudaDataType_t type, int64_t i)
+{
+    return type == CUDA_R_32F ? ((const float *)at)[i] : bf16_float(((const uint16_t *)at)[i]);
+}
+
+static void store(void *at, cudaDataType_t type, int64_t i, float x)
+{
+    if (type == CUDA_R_32F)
+        ((float *)at)[i] = x;
+    else
+        ((uint16_t *)at)[i] = float_bf16(x);
+}
+
+static void *host(const void *device, const Layout *l, const char *who)
+{
+    int64_t last = (l->batch - 1) * l->step + (int64_t)(l->cols - 1) * l->ld + (int64_t)l->rows;
+    return double_host(device, (size_t)last * (l->type == CUDA_R_32F ? 4 : 2), who);
+}
+
+static int64_t at(const Layout *l, int32_t op, int batch, uint64_t row, uint64_t col)
+{
+    return batch * l->step + (int64_t)(op == CUBLAS_OP_T ? row * (uint64_t)l->ld + col : col * (uint64_t)l->ld + row);
+}
+
+/* One matrix of the batch; left[k][m] and sum[m] are room. */
+static void multiply(const Work *w, int batch, float *left, float *sum, const void *bias)
+{
+    uint64_t m = w->ld.rows, n = w->ld.cols, k = w->desc.transa == CUBLAS_OP_T ? w->la.rows : w->la.cols;
+    for (uint64_t p = 0; p < k; p++)
+        for (uint64_t i = 0; i < m; i++)
+            left[p * m + i] = load(w->a, w->la.type, at(&w->la, w->desc.transa, batch, i, p));
+    for (uint64_t j = 0; j < n; j++) {
+        memset(sum, 0, m * sizeof *sum);
+        for (uint64_t p = 0; p < k; p++) {
+            float right = load(w->b, w->lb.type, at(&w->lb, w->desc.transb, batch, p, j));
+            for (uint64_t i = 0; i < m; i++)
+                sum[i] += left[p * m + i] * right;
+        }
+        for (uint64_t i = 0; i < m; i++) {
+            int64_t to = at(&w->ld, CUBLAS_OP_N, batch, i, j), from = at(&w->lc, CUBLAS_OP_N, batch, i, j);
+            float x = w->alpha * sum[i];
+            x = w->beta != 0 ? x + w->beta * load(w->c, w->lc.type, from) : x;
+            store(w->d, w->ld.type, to, bias ? x + load(bias, w->desc.bias_type, (int64_t)i) : x);
+        }
+    }
+}
+
+static void product(void *args)
+{
+    Work w = *(const Work *)args;
+    const char *who = "cublasLtMatmul";
+    uint64_t m = w.ld.rows, k = w.desc.transa == CUBLAS_OP_T ? w.la.rows : w.la.cols;
+    Layout bias = { .type = w.desc.bias_type, .rows = m, .cols = 1, .ld = (int64_t)m, .batch = 1 };
+    w.a = host(w.a, &w.la, who), w.b = host(w.b, &w.lb, who), w.d = host(w.d, &w.ld, who);
+    w.c = w.beta != 0 ? host(w.c, &w.lc, who) : NULL;
+    const void *b = w.desc.epilogue == CUBLASLT_EPILOGUE_BIAS ? host(w.desc.bias, &bias, who) : NULL;
+    memset(double_host(w.workspace, WORKSPACE, who), 0xa5, WORKSPACE);
+    float *room = malloc((m * k + m) * sizeof *room);
+    if (!room)
+        abort();
+    for (int i = 0; i < w.ld.batch; i++)
+        multiply(&w, i, room + m, room, b);
+    free(room);
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha, const void *a,
+                              cublasLtMatrixLayout_t la, const void *b, cublasLtMatrixLayout_t lb, const void *beta,
+                              const void *c, cublasLtMatrixLayout_t lc, void *d, cublasLtMatrixLayout_t ld,
+                              const cublasLtMatmulAlgo_t *algorithm, void *workspace, size_t bytes, cudaStream_t stream)
+{
+    cublasLtMatmulAlgo_t copy = *algorithm;
+    if (!handle || !valid(desc_of(desc), layout_of(la), layout_of(lb), layout_of(lc), layout_of(ld)) ||
+        !belongs(algorithm_of(&copy), layout_of(la), layout_of(lb), layout_of(lc), layout_of(ld)))
+        return CUBLAS_STATUS_INVALID_VALUE;
+    if (bytes < WORKSPACE || (uintptr_t)workspace % 16)
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    Work w = { *desc_of(desc), *layout_of(la), *layout_of(lb), *layout_of(lc), *layout_of(ld), a, b, c, d, workspace,
+               *(const float *)alpha, *(const float *)beta };
+    double_enqueue(stream, "cublasLtMatmul", product, &w, sizeof w);
+    return CUBLAS_STATUS_SUCCESS;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * double.h: the doubles of the CUDA libraries, linked in place of the real ones, so that generated jobs for a GPU run on
+ * the CPU.  A double of a library computes when its stream gets to it, and sees device memory only then.
+ */
+#ifndef DOUBLE_H
+#define DOUBLE_H
+#include <cuda_runtime_api.h>
+#include <stddef.h>
+
+/* Queue work on a stream; args are copied. */
+void double_enqueue(cudaStream_t stream, const char *name, void (*run)(void *), const void *args, size_t bytes);
+/* The memory behind an address on the device, of which `who` uses so many bytes; ends the program where there is none. */
+void *double_host(const void *device, size_t bytes, const char *who);
+#endif

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * unit_cublaslt.c: the products of rt/op/cuda against their definition in double, over the double of cublasLt.
+ *
+ * Covers what is ours: which operand goes where, transposes, types, batches, the epilogue, accumulation, the prepared
+ * algorithm, the workspace, and how a machine is refused.  An element may be wrong by its k roundings of f32 and, in a bf16
+ * job, by one narrowing.  Build once with and once without -DREAL_BF16; the suite is tests/cublaslt.sh.
+ */
+#include "tests/double/double.h"
+#include "rt/cuda/device.h"
+#include "rt/real.h"
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MOST = 1 << 15, WORKSPACE = 1 << 20, GUARD = 4096, F32 = sizeof(real) == sizeof(float) };
+static int passed, failed;
+static const char *in_use = "";
+static int biases;                      /* calls of bias_gradient() */
+static _Alignas(256) unsigned char workspace[WORKSPACE + GUARD];
+static Device device = { .workspace = workspace, .workspace_bytes = WORKSPACE };
+static Stage stage = { .count = 1, .device = &device };
+static Stage *const st = &stage;
+
+/* ---- what the runtime gives -------------------------------------------------------------------------------------- */
+void double_enqueue(cudaStream_t stream, const char *name, void (*run)(void *), const void *args, size_t bytes)
+{
+    unsigned char copy[1024];
+    if (bytes > sizeof copy || stream != device.compute)
+        abort();
+    in_use = name;
+    run(memcpy(copy, args, bytes));
+}
+
+void *double_host(const void *address, size_t bytes, const char *who)
+{
+    if (!address || !bytes || !who)
+        abort();
+    return (void *)(uintptr_t)address;
+}
+
+void device_check(const Stage *s, cudaError_t status, const char *what)
+{
+    (void)s;
+    if (status == cudaSuccess)
+        return;
+    fprintf(stderr, "%s\n", what);
+    exit(1);
+}
+
+void bias_gradient(Stage *s, float *dbias, const real *dy, int acc, long rows, long out)
+{
+    (void)s, (void)dy, (void)acc;
+    dbias[0] = (float)(1000 * rows + out);
+    biases++;
+}
+
+/* ---- comparison -------------------------------------------------------------------------------------------------- */
+static void check(bool ok, const char *what, double by)
+{
+    ok ? passed++ : failed++;
+    if (!ok)
+        fprintf(stderr, "%s: %g\n", what, by);
+}
+
+static double uniform(void)
+{
+    static uint64_t state = 1;
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (double)(state >> 40) * 0x1p-24 - 0.5;
+}
+
+static void fill(real *x, long n)
+{
+    for (long i = 0; i < n; i++)
+        put(x, i, (float)uniform());
+}
+
+/* x = sum over k of a(i, l) b(l, j), in double, and the sum of magnitudes, from operands with these strides. */
+typedef struct { const real *at; long row, col; } Grid;
+static void define(double *x, double *size, Grid a, Grid b, long m, long n, long k)
+{
+    for (long i = 0; i < m; i++)
+        for (long j = 0; j < n; j++) {
+            x[i * n + j] = size[i * n + j] = 0;
+            for (long l = 0; l < k; l++) {
+                double t = (double)get(a.at, i * a.row + l * a.col) * (double)get(b.at, l * b.row + j * b.col);
+                x[i * n + j] += t;
+                size[i * n + j] += fabs(t);
+            }
+        }
+}
+
+/* A stored matrix of rows x cols; turned, the transpose of one of cols x rows. */
+static Grid grid(const real *at, long rows, long cols, bool turned)
+{
+    return turned ? (Grid){ at, 1, rows } : (Grid){ at, cols, 1 };
+}
+
+/* got[i] is the element that stands at `to`; its distance in units of what rounding may do. */
+static double distance(double got, double want, double size, long k, bool narrow)
+{
+    double may = (double)(k + 2) * 0x1p-24 * size + (narrow ? 0x1p-8 * fabs(want) : 0) + 1e-30, by = fabs(got - want);
+    return by == by ? by / may : INFINITY;
+}
+
+static void near_real(const char *what, const real *got, Grid at, const double *want, const double *size, long m, long n,
+                      long k)
+{
+    double worst = 0;
+    for (long i = 0; i < m * n; i++)
+        worst = fmax(worst, distance((double)get(got, i / n * at.row + i % n * at.col), want[i], size[i], k, !F32));
+    check(worst <= 1, what, worst);
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
+static double want[MOST], size[MOST];
+static _Alignas(64) real x[MOST], w[MOST], b[MOST], dy[MOST], y[MOST], dx[MOST];
+static float dw[MOST], sum[MOST], old[MOST], db[1];
+
+static void linear(long rows, long in, long out)
+{
+    fill(x, rows * in), fill(w, out * in), fill(b, out), fill(dy, rows * out);
+    open_linear_forward(st, 0, rows, in, out);
+    open_linear_backward_x(st, 1, rows, in, out);
+    open_linear_backward_w(st, 2, rows, in, out);
+
+    define(want, size, grid(x, rows, in, 0), grid(w, in, out, 1), rows, out, in);
+    linear_forward(st, y, x, w, NULL, 0, rows, in, out);
+    near_real("linear_forward", y, grid(y, rows, out, 0), want, size, rows, out, in);
+    for (long i = 0; i < rows * out; i++) {
+        want[i] += (double)get(b, i % out);
+        size[i] += fabs((double)get(b, i % out));
+    }
+    linear_forward(st, y, x, w, b, 0, rows, in, out);
+    near_real("linear_forward with bias", y, grid(y, rows, out, 0), want, size, rows, out, in);
+
+    define(want, size, grid(dy, rows, out, 0), grid(w, out, in, 0), rows, in, out);
+    linear_backward_x(st, dx, dy, w, 1, rows, in, out);
+    near_real("linear_backward_x", dx, grid(dx, rows, in, 0), want, size, rows, in, out);
+
+    int before = biases;
+    define(want, size, grid(dy, out, rows, 1), grid(x, rows, in, 0), out, in, rows);
+    memset(dw, 0xff, sizeof dw);            /* NaN: what is there may not be read */
+    linear_backward_w(st, dw, NULL, dy, x, 2, 0, rows, in, out);
+    double worst = 0;
+    for (long i = 0; i < out * in; i++)
+        worst = fmax(worst, distance((double)dw[i], want[i], size[i], rows, false));
+    check(worst <= 1, "linear_backward_w", worst);
+    check(biases == before, "a bias gradient that nobody wants", biases);
+    bool same = true;
+    for (long i = 0; i < out * in; i++) {
+        sum[i] = dw[i];
+        dw[i] = old[i] = 1000.0f * (float)uniform();
+    }
+    linear_backward_w(st, dw, db, dy, x, 2, 1, rows, in, out);
+    for (long i = 0; i < out * in; i++)
+        same &= dw[i] == old[i] + sum[i];
+    check(same, "linear_backward_w adds another sum than it writes", 0);
+    check(biases == before + 1 && db[0] == (float)(1000 * rows + out), "bias_gradient", (double)db[0]);
+    linear_backward_w(st, NULL, db, dy, x, 2, 0, rows, in, out);
+    linear_backward_x(st, NULL, dy, w, 1, rows, in, out);
+    check(biases == before + 2, "a gradient that nobody wants", biases);
+}
+
+static void matmul(long batch, long m, long n, long k, int ta, int tb)
+{
+    char name[64];
+    fill(x, batch * m * k), fill(w, batch * k * n), fill(dy, batch * m * n);
+    open_matmul_forward(st, 3, batch, m, n, k, ta, tb);
+    open_matmul_backward(st, 4, batch, m, n, k, ta, tb);
+    matmul_forward(st, y, x, w, 3, batch, m, n, k, ta, tb);
+    matmul_backward(st, dx, b, dy, x, w, 4, batch, m, n, k, ta, tb);
+    for (long i = 0; i < batch; i++) {
+        const real *a1 = x + i * m * k, *b1 = w + i * k * n, *d1 = dy + i * m * n;
+        real *y1 = y + i * m * n, *da = dx + i * m * k, *dB = b + i * k * n;
+        snprintf(name, sizeof name, "matmul_forward ta %d tb %d", ta, tb);
+        define(want, size, grid(a1, m, k, ta), grid(b1, k, n, tb), m, n, k);
+        near_real(name, y1, grid(y1, m, n, 0), want, size, m, n, k);
+        snprintf(name, sizeof name, "matmul_backward ta %d tb %d", ta, tb);
+        define(want, size, grid(d1, m, n, 0), grid(b1, n, k, !tb), m, k, n);
+        near_real(name, da, grid(da, m, k, ta), want, size, m, k, n);
+        define(want, size, grid(a1, k, m, !ta), grid(d1, m, n, 0), k, n, m);
+        near_real(name, dB, grid(dB, k, n, tb), want, size, k, n, m);
+    }
+    real old = dx[0];
+    matmul_backward(st, NULL, NULL, dy, x, w, 4, batch, m, n, k, ta, tb);
+    check(!memcmp(&old, dx, sizeof old), "matmul_backward wrote what nobody wants", 0);
+}
+
+/* ---- the algorithm and the workspace ----------------------------------------------------------------------------- */
+enum { MEASURED = 7 };                  /* the double's only algorithm */
+
+static void give(int id, int splitk, long bytes)
+{
+    open_product_algorithm(st, 0, 1, id, 15, 0, splitk, 0, 0, 0, 0, 0, bytes);
+}
+
+static void measured(void)
+{
+    static real other[64];
+    fill(x, 64), fill(w, 64), fill(b, 8);
+    open_linear_forward(st, 0, 8, 8, 8);
+    linear_forward(st, y, x, w, b, 0, 8, 8, 8);
+    give(MEASURED, 1, WORKSPACE);
+    linear_forward(st, other, x, w, b, 0, 8, 8, 8);
+    check(!memcmp(y, other, sizeof other), "another result with the measured algorithm", 0);
+}
+
+static void too_little(void)
+{
+    device.workspace_bytes = WORKSPACE - 1;
+    open_linear_forward(st, 9, 8, 8, 8);
+}
+static void unknown_id(void) { give(MEASURED + 1, 1, WORKSPACE); }
+static void no_reduction(void) { give(MEASURED, 4, WORKSPACE); }
+static void not_planned(void) { give(MEASURED, 1, WORKSPACE - 1); }
+
+/* The call ends the program with 6 and one line that has these words. */
+static void refused(void (*call)(void), const char *words, const char *more)
+{
+    int tube[2];
+    char text[1024] = "";
+    if (pipe(tube))
+        abort();
+    pid_t child = fork();
+    if (!child) {
+        dup2(tube[1], 2);
+        call();
+        _exit(0);
+    }
+    close(tube[1]);
+    size_t n = 0;
+    for (ssize_t k; n < sizeof text - 1 && (k = read(tube[0], text + n, sizeof text - 1 - n)) > 0;)
+        n += (size_t)k;
+    close(tube[0]);
+    int status;
+    waitpid(child, &status, 0);
+    bool line = n && strchr(text, '\n') == text + n - 1;
+    check(WIFEXITED(status) && WEXITSTATUS(status) == 6 && line && strstr(text, words) && strstr(text, more), words, status);
+    if (!strstr(text, words) || !strstr(text, more) || !line)
+        fprintf(stderr, "it said: %s\n", text);
+}
+
+int main(void)
+{
+    const long shapes[][3] = { { 1, 1, 1 }, { 5, 3, 7 }, { 33, 65, 17 }, { 64, 8, 100 }, { 2, 300, 9 } };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        linear(shapes[i][0], shapes[i][1], shapes[i][2]);
+        for (int t = 0; t < 4; t++)
+            matmul(i ? 3 : 1, shapes[i][0], shapes[i][1] % 64, shapes[i][2], t & 1, t >> 1);
+    }
+    check(!strcmp(in_use, "cublasLtMatmul"), "the name of what is queued", 0);
+    measured();
+    refused(too_little, "no algorithm", "dpgen profile");
+    refused(unknown_id, "linear_forward: a product of 8 x 8 by 8 x 8", "the algorithm of the profile is not known");
+    refused(no_reduction, "is not known", "cuBLAS 1");
+    refused(not_planned, "more workspace than is planned", "dpgen profile");
+    bool whole = workspace[0] == 0xa5 && workspace[WORKSPACE - 1] == 0xa5;
+    for (int i = 0; i < GUARD; i++)
+        whole &= !workspace[WORKSPACE + i];
+    check(whole, "the workspace that was given", 0);
+    printf("unit_cublaslt: %d passed, %d failed\n", passed, failed);
+    return failed > 0;
+}
