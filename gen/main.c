@@ -65,7 +65,7 @@ static int plan_model(const Options *x, const Model *m)
 
 static int explain_model(const Options *x, const Model *m)
 {
-    return view_explain(stdout, plan_or_stop(x, m), x->what, plan_of, (void *)(uintptr_t)x);
+    return view_explain(stdout, plan_or_stop(x, m), x->what, x->next, plan_of, (void *)(uintptr_t)x);
 }
 
 /* Nobody has measured this model here.  It is planned by estimates first, so that what fits nowhere is said at once; then

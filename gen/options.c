@@ -30,7 +30,8 @@ static const char usage[] =
     "dpgen MODEL.yaml -o DIR     plan the training job and write it to DIR as C\n"
     "dpgen check MODEL.yaml      operators, parameters, bytes, FLOP\n"
     "dpgen plan MODEL.yaml       the plan, and what its neighbours would cost; --json as data\n"
-    "dpgen explain MODEL.yaml X  why operator or tensor X is where it is, and kept or not\n"
+    "dpgen explain MODEL.yaml X  why operator, tensor, parameter, input, gradient, block or stage number X is where it is,\n"
+    "                            and kept or not; X Y, of two operators: why there is a cut between them, or none\n"
     "dpgen compare MODEL.yaml    every planner side by side; --json as data, -o FILE.html as a picture\n"
     "dpgen pack FILE.csv         addresses for a published packing instance; -o OUT.csv, --capacity BYTES\n"
     "dpgen profile MODEL.yaml    measure its calls on this machine; -o FILE instead of MODEL.DEVICE.profile\n"
@@ -169,10 +170,13 @@ static void check_options(const Options *x)
         if (!known)
             misuse("-d %s: there is no such pass; -d ? lists them", x->dump);
     }
-    if (!x->file && !(x->from && (verb_bit(x->verb) & (CHECK | PLAN | COMPARE))))
+    if (verb_bit(x->verb) == PACK)
+        misuse("%s", "pack comes first: dpgen pack FILE.csv");
+    if (!x->file && !(x->from && (verb_bit(x->verb) & (CHECK | PLAN | COMPARE | EXPLAIN))))
         misuse("%s", "no model file");
     if (verb_bit(x->verb) == EXPLAIN && !x->what)
-        misuse("explain what? dpgen explain %s NAME, of an operator or a tensor", x->file);
+        misuse("explain what? dpgen explain %s NAME, of an operator, a tensor, a parameter, a block ...",
+               x->file ? x->file : "--from FILE");
     check_ignored(x);
     if (!x->verb && !x->out && !x->dump)
         misuse("where to? dpgen %s -o DIR", x->file);
@@ -222,8 +226,15 @@ Options options(int argc, char **argv)
             check_verb(x.file = word);
         else if (!x.what && verb_bit(x.verb) == EXPLAIN)
             x.what = word;
+        else if (!x.next && verb_bit(x.verb) == EXPLAIN)
+            x.next = word;
         else
             misuse("one model file at a time: what is %s?", word);
+    }
+    if (verb_bit(x.verb) == EXPLAIN && x.from && x.file && !x.next && access(x.file, F_OK) != 0) {
+        x.next = x.what;                /* without a model file its place is that of a name */
+        x.what = x.file;
+        x.file = NULL;
     }
     check_options(&x);
     return x;

@@ -8,7 +8,7 @@
 #include "plan/bottleneck.h"
 
 typedef struct {
-    const char *verb, *file, *out, *from, *dump, *profile, *prefix, *devices, *what, *planners;
+    const char *verb, *file, *out, *from, *dump, *profile, *prefix, *devices, *what, *next, *planners;
     Overrides over;
     Foreign *foreign;           /* --from names a graph of another system */
     Chain chain;                /* objective bottleneck */

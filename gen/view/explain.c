@@ -1,37 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * explain.c: why this operator is where it is, and why its results are kept, made again or moved.
+ * explain.c: why this is where it is, and kept, made again, moved or sent.
  *
- * For each result: its bytes, who reads it, its fate, and the price of the alternatives; for one that is not kept, the plan
- * is made again with it kept and all cuts as they are, and the answer is that plan's step or what does not fit.
+ * A name is looked for among operators, tensors, inputs, gradients, parameters with what belongs to them, blocks, and a number
+ * among the stages; two operators are the place between them.  What can be read off the plan is; what is about another plan
+ * (a result kept, a cut elsewhere) is answered by that plan, made with all else as it is.
  */
 #include "view.h"
 #include "../emit/emit.h"
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+
+typedef struct { FILE *f; const Plan *p; const Graph *g; PlanOf plan_of; void *ctx; } Ask;
 
 static double ms(Ns ns)
 {
     return (double)ns / 1e6;
 }
 
-/* The forward operator that is named, or that makes the tensor that is named; -1: none, and the nearest names are told. */
-static int find(const Plan *p, const char *what)
+static int forward_named(const Graph *g, const char *name)
 {
-    const Graph *g = p->g;
-    Strs names = {0};
-    for (int o = 0; o < g->nf; o++) {
-        if (!strcmp(g->op.at[o].name, what))
-            return o;
-        *PUSH(&names) = g->op.at[o].name;
-    }
-    for (int t = 0; t < g->tensor.n; t++)
-        if (!strcmp(g->tensor.at[t].name, what) && g->tensor.at[t].op >= 0 && g->tensor.at[t].op < g->nf)
-            return g->tensor.at[t].op;
-    const char *near = nearest(what, names.at, names.n);
-    fprintf(stderr, "dpgen: %s: no operator or tensor is named '%s'%s\n", p->m->path, what,
-            near ? strf("; did you mean '%s'?", near) : "");
-    return -1;
+    int o = 0;
+    while (o < g->nf && strcmp(g->op.at[o].name, name))
+        o++;
+    return o < g->nf ? o : -1;
 }
 
 /* Names of the calls from..to-1 that read tensor t, each once, at most so many. */
@@ -51,11 +44,6 @@ static const char *readers(const Plan *p, int t, int from, int to)
                 text = strf("%s%s%s (stage %d)", text, n > 1 ? ", " : "", last, device_of(p, o));
         }
     return n > MOST ? strf("%s and %d more", text, n - MOST) : n ? text : "nobody";
-}
-
-static int chunk_flight(const Plan *p, int op)
-{
-    return order_flight(p, p->chunk.at[op]);
 }
 
 /* The same cuts with the results of an operator kept. */
@@ -86,7 +74,7 @@ static void print_result(FILE *f, const Plan *p, int t, PlanOf plan_of, void *ct
                                        [FATE_OFFLOAD] = "moved to the host"};
     const Graph *g = p->g;
     const Tensor *x = &g->tensor.at[t];
-    int d = device_of(p, x->op), flight = chunk_flight(p, x->op);
+    int d = device_of(p, x->op), flight = order_flight(p, p->chunk.at[x->op]);
     const char *back = readers(p, t, g->nf, g->nb);
     Fate fate = (Fate)p->fate.at[t * p->variants];
     fprintf(f, "result %s: %s %s, %s\n  read forward by %s\n  read backward by %s\n", x->name, type_name(x->type),
@@ -118,22 +106,377 @@ static void print_times(FILE *f, const Plan *p, int op)
     fprintf(f, " a micro-batch (%s)\n", p->c->how);
 }
 
-int view_explain(FILE *f, const Plan *p, const char *what, PlanOf plan_of, void *ctx)
+/* ---- who moves it ---------------------------------------------------------------------------------------------------- */
+
+/* Its messages in the first replica, each way once: "stage 0 to 1, 0.010 ms on the wire"; "" for none. */
+static const char *sent(const Plan *p, int tensor, int state)
 {
-    int op = find(p, what);
+    const char *text = "";
+    for (int d = 0; d < plan_stages(p); d++)
+        for (int to = 0; to < plan_stages(p); to++) {
+            const Action *found = NULL;
+            for (int i = 0; i < p->dev.at[d].list.n && !found; i++) {
+                const Action *k = &p->dev.at[d].list.at[i];
+                bool it = k->kind == K_SEND && k->tensor == tensor && k->state == state && k->peer == to;
+                found = it ? k : NULL;
+            }
+            if (found)
+                text = strf("%s%sstage %d to %d, %.3f ms on the wire", text, *text ? "; " : "", d, to,
+                            ms(cost_wire(p->c, d, to, found->bytes)));
+        }
+    return text;
+}
+
+/* Stages that have an action of this kind with this tensor. */
+static const char *stages_with(const Plan *p, ActionKind kind, int tensor)
+{
+    const char *text = "";
+    for (int d = 0; d < plan_stages(p); d++)
+        for (int i = 0; i < p->dev.at[d].list.n; i++)
+            if (p->dev.at[d].list.at[i].kind == kind && p->dev.at[d].list.at[i].tensor == tensor) {
+                text = strf("%s%s%d", text, *text ? ", " : "", d);
+                break;
+            }
+    return text;
+}
+
+/* ---- what it may be ---------------------------------------------------------------------------------------------------- */
+
+static bool explain_operator(const Ask *a, const char *what)
+{
+    const Plan *p = a->p;
+    int op = forward_named(a->g, what);
     if (op < 0)
-        return EXIT_USAGE;
-    const Op *o = &p->g->op.at[op];
+        return false;
+    const Op *o = &a->g->op.at[op];
     int chunk = p->chunk.at[op], d = device_of(p, op);
-    fprintf(f, "%s  %s, %s:%d, operator %d of %d\nplace   stage %d (%s)", o->name, o->call, diag_path(o->loc), o->loc.line, op,
-            p->g->nf, d, p->m->devices.at[d].name);
-    bool first = op == 0 || p->chunk.at[op - 1] != chunk, last = op + 1 < p->g->nf && p->chunk.at[op + 1] != chunk;
-    fprintf(f, "%s\n", first ? ", the first of its chunk" : last ? ", the last of its chunk" : "");
-    print_times(f, p, op);
-    for (int t = 0; t < p->g->tensor.n; t++)
-        if (p->g->tensor.at[t].op == op)
-            print_result(f, p, t, plan_of, ctx);
+    fprintf(a->f, "%s  %s, %s:%d, operator %d of %d\nplace   stage %d (%s)", o->name, o->call, diag_path(o->loc), o->loc.line,
+            op, a->g->nf, d, p->m->devices.at[d].name);
+    bool first = op == 0 || p->chunk.at[op - 1] != chunk, last = op + 1 < a->g->nf && p->chunk.at[op + 1] != chunk;
+    fprintf(a->f, "%s\n", first ? ", the first of its chunk" : last ? ", the last of its chunk" : "");
+    print_times(a->f, p, op);
+    for (int t = 0; t < a->g->tensor.n; t++)
+        if (a->g->tensor.at[t].op == op)
+            print_result(a->f, p, t, a->plan_of, a->ctx);
     if (last)
-        view_cuts(f, p, op, plan_of, ctx);
+        view_cuts(a->f, p, op, a->plan_of, a->ctx);
+    return true;
+}
+
+static bool explain_input(const Ask *a, int t)
+{
+    const Tensor *x = &a->g->tensor.at[t];
+    fprintf(a->f, "%s  input, %s %s, %s a micro-batch\n", x->name, type_name(x->type), shape_text(&x->shape),
+            size_text(x->bytes));
+    fprintf(a->f, "read    by %s\n", readers(a->p, t, 0, a->g->nf));
+    fprintf(a->f, "place   stage %s, which loads it from the data: inputs are no messages\n", stages_with(a->p, K_LOAD, t));
+    return true;
+}
+
+static bool explain_gradient(const Ask *a, int t)
+{
+    const Tensor *x = &a->g->tensor.at[t];
+    const char *way = sent(a->p, t, -1);
+    fprintf(a->f, "%s  gradient of %s, %s %s, %s a micro-batch\n", x->name, a->g->tensor.at[x->of].name, type_name(x->type),
+            shape_text(&x->shape), size_text(x->bytes));
+    fprintf(a->f, "made    by the backward of %s (stage %d): a gradient is made where the operator is that read the value\n",
+            a->g->op.at[x->op].name, device_of(a->p, x->op));
+    fprintf(a->f, "read    by the backward of %s\n", readers(a->p, t, a->g->nf, a->g->nb));
+    fprintf(a->f, "%s\n", *way ? strf("sent    %s", way) : "place   it stays on its stage, within one backward");
+    return true;
+}
+
+static bool explain_tensor(const Ask *a, const char *what)
+{
+    int t = 0;
+    while (t < a->g->tensor.n && strcmp(a->g->tensor.at[t].name, what))
+        t++;
+    if (t == a->g->tensor.n)
+        return false;
+    const Tensor *x = &a->g->tensor.at[t];
+    if (x->kind == T_INPUT)
+        return explain_input(a, t);
+    if (x->kind == T_GRAD)
+        return explain_gradient(a, t);
+    fprintf(a->f, "%s  of operator %s\nplace   stage %d, where that is\n", x->name, a->g->op.at[x->op].name,
+            device_of(a->p, x->op));
+    print_result(a->f, a->p, t, a->plan_of, a->ctx);
+    return true;
+}
+
+/* Bytes at the peak of a stage that belong to the states of `of`, by what they are. */
+static void add_states(const Plan *p, int device, int of, Bytes *at)
+{
+    const Bytes *alive = mem_at_peak(p, device);
+    for (int b = 0; b < p->buf.n; b++) {
+        const Buf *x = &p->buf.at[b];
+        if (x->state >= 0 && (x->state == of || p->g->state.at[x->state].param == of))
+            at[view_holding(p, x)] += alive[b];
+    }
+}
+
+static void print_holdings(FILE *f, const Bytes *at)
+{
+    const char *comma = "";
+    for (int k = 0; k < H_KINDS; k++)
+        if (at[k] > 0) {
+            fprintf(f, "%s %s %s", comma, holding_name[k], size_text(at[k]));
+            comma = ",";
+        }
+    fprintf(f, "%s\n", *comma ? "" : " nothing");
+}
+
+/* A parameter, by its own name or that of its gradient, copy or moments; or another state. */
+static bool explain_state(const Ask *a, const char *what)
+{
+    const Graph *g = a->g;
+    int named = 0;
+    while (named < g->state.n && strcmp(g->state.at[named].name, what))
+        named++;
+    if (named == g->state.n)
+        return false;
+    int s = g->state.at[named].param >= 0 ? g->state.at[named].param : named;
+    const State *x = &g->state.at[s];
+    fprintf(a->f, "%s  %s, %s %s, %s\n", x->name, x->kind == S_PARAM ? "parameter" : "state of the step", type_name(x->type),
+            shape_text(&x->shape), size_text(x->bytes));
+    for (int o = 0; o < g->nf; o++)
+        for (int i = 0; i < g->op.at[o].arg.n; i++)
+            if (g->op.at[o].arg.at[i].state && g->op.at[o].arg.at[i].index == s)
+                fprintf(a->f, "read    by %s (stage %d)\n", g->op.at[o].name, device_of(a->p, o));
+    if (x->kind == S_PARAM)
+        fprintf(a->f, "updated on stage %d, where %s is, the first that reads it\n", device_of(a->p, x->op),
+                g->op.at[x->op].name);
+    if (*sent(a->p, -1, s))
+        fprintf(a->f, "sent    %s, after each update\n", sent(a->p, -1, s));
+    for (int d = 0; d < plan_stages(a->p); d++) {
+        Bytes at[H_KINDS] = {0}, sum = 0;
+        add_states(a->p, d, s, at);
+        for (int k = 0; k < H_KINDS; k++)
+            sum += at[k];
+        if (sum == 0)
+            continue;
+        fprintf(a->f, "at the peak of stage %d", d);
+        print_holdings(a->f, at);
+    }
+    return true;
+}
+
+/* ---- blocks ------------------------------------------------------------------------------------------------------------ */
+
+static bool within(const char *block, const char *name)
+{
+    size_t n = strlen(block);
+    return !strncmp(block, name, n) && name[n] == '.';
+}
+
+/* Bytes of a micro-batch by what becomes of them; those that no backward call reads apart. */
+static void print_fates(FILE *f, const Plan *p, const char *block)
+{
+    enum { ALONE = FATE_OFFLOAD + 1, WAYS };
+    static const char *const word[WAYS] = {[FATE_KEEP] = "kept", [FATE_RECOMPUTE] = "made again",
+                                           [FATE_OFFLOAD] = "moved to the host", [ALONE] = "in forward alone"};
+    const Graph *g = p->g;
+    Bytes sum[WAYS] = {0};
+    int count[WAYS] = {0};
+    bool *back = alloc((size_t)g->tensor.n);
+    const char *comma = "";
+    for (int o = g->nf; o < g->nb; o++)
+        for (int i = 0; i < g->op.at[o].arg.n; i++)
+            if (g->op.at[o].arg.at[i].kind == ARG_READ && !g->op.at[o].arg.at[i].state)
+                back[g->op.at[o].arg.at[i].index] = true;
+    for (int t = 0; t < g->tensor.n; t++) {
+        const Tensor *x = &g->tensor.at[t];
+        if (x->kind != T_ACT || !within(block, g->op.at[x->op].name))
+            continue;
+        int way = back[t] ? p->fate.at[t * p->variants] : ALONE;
+        sum[way] += x->bytes;
+        count[way]++;
+    }
+    fprintf(f, "results");
+    for (int k = 0; k < WAYS; k++)
+        if (count[k] > 0) {
+            fprintf(f, "%s %d %s, %s", comma, count[k], word[k], size_text(sum[k]));
+            comma = ";";
+        }
+    fprintf(f, " (a micro-batch)\n");
+}
+
+static void print_block_stage(const Ask *a, const char *block, int d)
+{
+    const Graph *g = a->g;
+    int n = 0;
+    Ns forward = 0, backward = 0;
+    Bytes at[H_KINDS] = {0};
+    for (int o = 0; o < g->nb; o++) {
+        if (device_of(a->p, o) != d || !within(block, g->op.at[o].name))
+            continue;
+        n += o < g->nf;
+        *(o < g->nf ? &forward : &backward) += cost_op(a->p->c, d, o);
+    }
+    if (n == 0)
+        return;
+    for (int s = 0; s < g->state.n; s++)
+        if (g->state.at[s].kind == S_PARAM && within(block, g->op.at[g->state.at[s].op].name))
+            add_states(a->p, d, s, at);
+    fprintf(a->f, "stage %d (%s)  %s, forward %.3f ms, backward %.3f ms a micro-batch (%s)\n  at its peak", d,
+            a->p->m->devices.at[d].name, count_text(n, "operator"), ms(forward), ms(backward), a->p->c->how);
+    print_holdings(a->f, at);
+}
+
+static bool explain_block(const Ask *a, const char *what)
+{
+    const Graph *g = a->g;
+    int n = 0, first = -1, last = -1;
+    for (int o = 0; o < g->nf; o++)
+        if (within(what, g->op.at[o].name)) {
+            n++;
+            first = first < 0 ? o : first;
+            last = o;
+        }
+    if (n == 0)
+        return false;
+    fprintf(a->f, "%s  block of %s, %d .. %d: %s .. %s\n", what, count_text(n, "operator"), first, last, g->op.at[first].name,
+            g->op.at[last].name);
+    for (int d = 0; d < plan_stages(a->p); d++)
+        print_block_stage(a, what, d);
+    print_fates(a->f, a->p, what);
+    return true;
+}
+
+/* ---- cuts -------------------------------------------------------------------------------------------------------------- */
+
+static const char *reason(const Plan *p, int at)
+{
+    const PlanSpec *m = &p->m->plan;
+    for (int i = 0; i < m->cut_after.n; i++)
+        if (match(m->cut_after.at[i], p->g->op.at[at].name))
+            return strf("{cut_after: %s} asks for it", m->cut_after.at[i]);
+    return m->cuts.n ? "plan.cuts says so" : strf("chosen by planner %s", p->m->plan.planner);
+}
+
+/* What goes over this place: results that forward reads on the other side, gradients that backward does. */
+static void print_crossing(const Ask *a, const char *word, int at)
+{
+    const Graph *g = a->g;
+    bool *across = alloc((size_t)g->tensor.n);
+    const char *comma = "";
+    for (int o = 0; o < g->nb; o++)
+        for (int i = 0; i < g->op.at[o].arg.n; i++) {
+            const Arg *y = &g->op.at[o].arg.at[i];
+            const Tensor *x = y->kind == ARG_READ && !y->state ? &g->tensor.at[y->index] : NULL;
+            if (x && x->op >= 0 && (x->kind == T_GRAD || o < g->nf))
+                across[y->index] |= (g->op.at[x->op].fwd <= at) != (g->op.at[o].fwd <= at);
+        }
+    fprintf(a->f, "%s by", word);
+    for (int t = 0; t < g->tensor.n; t++)
+        if (across[t]) {
+            fprintf(a->f, "%s %s %s", comma, g->tensor.at[t].name, size_text(g->tensor.at[t].bytes));
+            comma = ",";
+        }
+    fprintf(a->f, "%s (a micro-batch)\n", *comma ? "" : " nothing");
+}
+
+static void print_side(const Ask *a, int d)
+{
+    StageSum s = view_stage(a->p, d);
+    const DevicePlan *x = &a->p->dev.at[d];
+    fprintf(a->f, "stage %d  %.3f ms a micro-batch, idle %.1f %% of the step; arena %s of %s\n", d,
+            ms(s.forward + s.backward + s.again), 100.0 * (double)s.idle / (double)a->p->step, size_text(x->arena),
+            size_text(x->limit));
+}
+
+static void print_cut(const Ask *a, int at)
+{
+    const Plan *p = a->p;
+    int left = device_of(p, at), right = device_of(p, at + 1);
+    fprintf(a->f, "cut after %d, %s, before %s: stage %d, then %d; %s\n", at, a->g->op.at[at].name, a->g->op.at[at + 1].name,
+            left, right, reason(p, at));
+    print_crossing(a, "crossed", at);
+    print_side(a, left);
+    if (right != left)
+        print_side(a, right);
+    view_cuts(a->f, p, at, a->plan_of, a->ctx);
+}
+
+static void print_no_cut(const Ask *a, int at)
+{
+    const Plan *p = a->p;
+    const Op *o = &a->g->op.at[at];
+    Ints cuts = {0};
+    fprintf(a->f, "no cut between %s and %s: both are on stage %d\n", o->name, o[1].name, device_of(p, at));
+    print_crossing(a, "one would be crossed", at);
+    if (o->group == o[1].group) {
+        fprintf(a->f, "never   they are one fusion group\n");
+        return;
+    }
+    bool runs = part_cuts(p, &cuts);
+    for (int i = 0; runs && i < cuts.n; i++)
+        if ((i == 0 || cuts.at[i - 1] < at) && (i + 1 == cuts.n || cuts.at[i + 1] > at))
+            fprintf(a->f, "were the cut after %d, %s, here instead, and all others as they are: %s\n", cuts.at[i],
+                    a->g->op.at[cuts.at[i]].name, view_moved(p, &cuts, i, at, a->plan_of, a->ctx));
+}
+
+static int explain_between(const Ask *a, const char *one, const char *two)
+{
+    int at = forward_named(a->g, one), next = forward_named(a->g, two);
+    int low = at < next ? at : next;
+    if (at < 0 || next < 0 || (at != next + 1 && next != at + 1)) {
+        const char *why = at < 0 || next < 0 ? strf("no forward operator is named '%s'", at < 0 ? one : two)
+            : strf("%s and %s are not adjacent", one, two);
+        fprintf(stderr, "dpgen: %s: %s%s\n", a->p->m->path, why,
+                at >= 0 && at + 1 < a->g->nf ? strf("; after %s comes %s", one, a->g->op.at[at + 1].name) : "");
+        return EXIT_USAGE;
+    }
+    if (a->p->chunk.at[low] != a->p->chunk.at[low + 1])
+        print_cut(a, low);
+    else
+        print_no_cut(a, low);
     return 0;
+}
+
+static bool explain_stage(const Ask *a, const char *what)
+{
+    char *end;
+    long d = strtol(what, &end, 10);
+    if (*end || !*what || d < 0 || d >= plan_stages(a->p))
+        return false;
+    view_one(a->f, a->p, (int)d);
+    for (int o = 0; o + 1 < a->g->nf; o++)
+        if (a->p->chunk.at[o] != a->p->chunk.at[o + 1] && (device_of(a->p, o) == d || device_of(a->p, o + 1) == d))
+            print_cut(a, o);
+    return true;
+}
+
+/* ---- by name ----------------------------------------------------------------------------------------------------------- */
+
+static int unknown(const Ask *a, const char *what)
+{
+    const Graph *g = a->g;
+    Strs names = {0};
+    for (int o = 0; o < g->nf; o++) {
+        *PUSH(&names) = g->op.at[o].name;
+        for (const char *dot = strchr(g->op.at[o].name, '.'); dot; dot = strchr(dot + 1, '.'))
+            *PUSH(&names) = strf("%.*s", (int)(dot - g->op.at[o].name), g->op.at[o].name);
+    }
+    for (int t = 0; t < g->tensor.n; t++)
+        *PUSH(&names) = g->tensor.at[t].name;
+    for (int s = 0; s < g->state.n; s++)
+        *PUSH(&names) = g->state.at[s].name;
+    const char *near = nearest(what, names.at, names.n);
+    fprintf(stderr, "dpgen: %s: no operator, tensor, parameter, input, gradient, block or stage is named '%s'%s\n",
+            a->p->m->path, what, near ? strf("; did you mean '%s'?", near) : "");
+    return EXIT_USAGE;
+}
+
+int view_explain(FILE *f, const Plan *p, const char *what, const char *next, PlanOf plan_of, void *ctx)
+{
+    static bool (*const kinds[])(const Ask *, const char *) = {explain_operator, explain_tensor, explain_state, explain_block,
+                                                               explain_stage};
+    const Ask a = {f, p, p->g, plan_of, ctx};
+    if (next)
+        return explain_between(&a, what, next);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (kinds[i](&a, what))
+            return 0;
+    return unknown(&a, what);
 }

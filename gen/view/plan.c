@@ -17,7 +17,7 @@ static double ms(Ns ns)
     return (double)ns / 1e6;
 }
 
-static void print_stage(FILE *f, const Plan *p, int device)
+void view_one(FILE *f, const Plan *p, int device)
 {
     const DevicePlan *d = &p->dev.at[device];
     StageSum s = view_stage(p, device);
@@ -42,13 +42,9 @@ static void print_stage(FILE *f, const Plan *p, int device)
 
 /* ---- neighbouring cuts --------------------------------------------------------------------------------------------- */
 
-typedef struct { const Plan *p; PlanOf plan_of; void *ctx; const Ints *cuts; } Neighbours;
-
-/* Cut i at operator `at` instead: the step, or why not. */
-static const char *moved(const Neighbours *n, int i, int at)
+const char *view_moved(const Plan *p, const Ints *cuts, int i, int at, PlanOf plan_of, void *ctx)
 {
-    const Plan *p = n->p;
-    bool crosses = (i > 0 && at <= n->cuts->at[i - 1]) || (i + 1 < n->cuts->n && at >= n->cuts->at[i + 1]);
+    bool crosses = (i > 0 && at <= cuts->at[i - 1]) || (i + 1 < cuts->n && at >= cuts->at[i + 1]);
     if (at < 0 || at + 1 >= p->g->nf || crosses)
         return "no operator is left";
     Model *with = alloc(sizeof *with);
@@ -56,9 +52,9 @@ static const char *moved(const Neighbours *n, int i, int at)
     with->plan.schedule = p->schedule;
     with->plan.stages_min = with->plan.stages_max = plan_stages(p);
     with->plan.cuts = (Ints){0};
-    for (int c = 0; c < n->cuts->n; c++)
-        *PUSH(&with->plan.cuts) = c == i ? at : n->cuts->at[c];
-    Plan *failed = NULL, *other = n->plan_of(n->ctx, with, &failed);
+    for (int c = 0; c < cuts->n; c++)
+        *PUSH(&with->plan.cuts) = c == i ? at : cuts->at[c];
+    Plan *failed = NULL, *other = plan_of(ctx, with, &failed);
     if (other)
         return strf("%+.3f ms", ms(other->step - p->step));
     if (failed && failed->nofit_device >= 0)
@@ -71,13 +67,12 @@ void view_cuts(FILE *f, const Plan *p, int only, PlanOf plan_of, void *ctx)
     Ints cuts = {0};
     if (!plan_of || !part_cuts(p, &cuts) || !cuts.n)
         return;
-    Neighbours n = {p, plan_of, ctx, &cuts};
     fprintf(f, "cuts    the step, were this cut one operator earlier, or later, and all others as they are\n");
     for (int i = 0; i < cuts.n; i++) {
         int at = cuts.at[i];
         if (only < 0 || only == at)
-            fprintf(f, "  after %d, %s: earlier %s, later %s\n", at, p->g->op.at[at].name, moved(&n, i, at - 1),
-                    moved(&n, i, at + 1));
+            fprintf(f, "  after %d, %s: earlier %s, later %s\n", at, p->g->op.at[at].name,
+                    view_moved(p, &cuts, i, at - 1, plan_of, ctx), view_moved(p, &cuts, i, at + 1, plan_of, ctx));
     }
 }
 
@@ -100,7 +95,7 @@ void view_plan(FILE *f, const Plan *p, PlanOf plan_of, void *ctx)
     if (p->note)
         fprintf(f, "  note    %s\n", p->note);
     for (int d = 0; d < plan_stages(p); d++)        /* of the first replica; the others are like it */
-        print_stage(f, p, d);
+        view_one(f, p, d);
     view_cuts(f, p, -1, plan_of, ctx);
 }
 

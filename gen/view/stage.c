@@ -6,7 +6,7 @@
 
 const char *const holding_name[H_KINDS] = {"parameters", "gradients", "moments", "saved", "messages", "other"};
 
-static Holding holding(const Plan *p, const Buf *x)
+Holding view_holding(const Plan *p, const Buf *x)
 {
     static const Holding of_state[] = {[S_PARAM] = H_PARAM, [S_COPY] = H_PARAM, [S_GRAD] = H_GRAD, [S_MOMENT1] = H_MOMENT,
         [S_MOMENT2] = H_MOMENT, [S_CLIP] = H_OTHER, [S_NORM] = H_OTHER, [S_VALUES] = H_OTHER};
@@ -62,7 +62,7 @@ StageSum view_stage(const Plan *p, int device)
     add_fates(&s, p, device);
     const Bytes *alive = mem_at_peak(p, device);
     for (int b = 0; b < p->buf.n; b++)
-        s.at_peak[holding(p, &p->buf.at[b])] += alive[b];
+        s.at_peak[view_holding(p, &p->buf.at[b])] += alive[b];
     Bytes sum = 0;
     for (int k = 0; k < H_KINDS; k++)
         sum += s.at_peak[k];

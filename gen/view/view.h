@@ -24,11 +24,16 @@ typedef struct {
     Bytes at_peak[H_KINDS];     /* alive at the call where most is: their sum is the lower bound of the arena */
 } StageSum;
 StageSum view_stage(const Plan *p, int device);
+Holding view_holding(const Plan *p, const Buf *x);
 
 void view_plan(FILE *f, const Plan *p, PlanOf plan_of, void *ctx);      /* plan.c; plan_of NULL: without neighbours */
 void view_table(FILE *f, const Plan *p);                                /* the same, a line a stage */
+void view_one(FILE *f, const Plan *p, int device);                      /* one stage of it */
+/* The step, were cut i after operator `at` and all others as they are: by how much it changes, or why there is none. */
+const char *view_moved(const Plan *p, const Ints *cuts, int i, int at, PlanOf plan_of, void *ctx);
 /* What its neighbours would cost: of all cuts, or of the one after operator `only`.  plan.c */
 void view_cuts(FILE *f, const Plan *p, int only, PlanOf plan_of, void *ctx);
 int  view_compare(const Options *x, const Model *m, PlanOf plan_of, void *ctx);     /* compare.c; a status */
-int  view_explain(FILE *f, const Plan *p, const char *what, PlanOf plan_of, void *ctx);     /* explain.c; a status */
+/* What is called so, or with `next` the place between two operators.  explain.c; a status */
+int  view_explain(FILE *f, const Plan *p, const char *what, const char *next, PlanOf plan_of, void *ctx);
 #endif
