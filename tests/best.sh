@@ -59,6 +59,29 @@ largest() {
 }
 largest "$models/tiny-gpt.yaml" --estimate --stages 2 --schedule 1f1b --recompute full --limit 1MiB
 largest "$models/tiny-gpt.yaml" --estimate --stages 2 --schedule gpipe --recompute none --limit 2MiB
+# each row says what its planner chose from under this model, and which device each arena is of
+space() {       # TEXT PLANNER OPTION...: so the space begins or ends
+    text=$1 who=$2
+    shift 2
+    ./dpgen compare "$models/tiny-gpt.yaml" --estimate --quick --planners "$who" --json "$@" >"$tmp/json" 2>"$tmp/said"
+    grep -q "\"space\": \"$text" "$tmp/json" && pass || fault "$who $*: $(sed -n 's/.*\("space": "[^"]*"\).*/\1/p' "$tmp/json")"
+}
+echo 'devices: [{name: slow, memory: 1GiB, flops: 10GFLOP/s}, {name: fast, memory: 2GiB, flops: 100GFLOP/s}]' >"$tmp/pair.yaml"
+one="contiguous runs in one order"
+space "$one, one chunk a device, devices as given, cheapest fates" exact --stages 2 --recompute auto
+space "$one, one chunk a device, devices as given, fates as given" exact --stages 2 --recompute full
+space "$one, one chunk a device, devices in any order, " exact --devices "$tmp/pair.yaml" --device-order free --stages 2
+space "the one cut into runs of equal time, devices in any" even --devices "$tmp/pair.yaml" --device-order free --stages 2
+space "$one, chunks on devices as plan.map has them, devices as given" exact --map 0,1,0 --stages 2
+space "$one, 2 chunks a device in turn, devices as given" exact --set plan.chunks=2 --stages 2
+space "the cuts that were given" even --stages 2 --cuts 20
+plan="$models/tiny-gpt.yaml --estimate --devices $tmp/pair.yaml --device-order free --stages 2"
+./dpgen compare $plan --quick --planners exact --json -o "$tmp/order.html" >"$tmp/json" 2>"$tmp/said"
+on=$(./dpgen plan $plan | sed -n 's/^stage [01] .*(\([a-z]*\)).*/"\1"/p' | paste -s -d , | sed 's/,/, /')
+expect "the order of the devices" grep -q "\"on\": \[$on\]" "$tmp/json"
+expect "another order than that of the file" test "$on" = '"fast", "slow"'
+bars=$(sed -n '/Memory of each/,$s/^<text x="0"[^>]*>\([a-z]*\).* of \(.*\)<\/text>/\1 \2/p' "$tmp/order.html" | paste -s -d ,)
+expect "the memory of each" test "$bars" = "fast 2.00 GiB,slow 1.00 GiB"
 refuse "a planner that is none" 2 "the planners are exact" ./dpgen compare "$models/mlp.yaml" --planners exact,best
 ./dpgen compare "$models/tiny-gpt.yaml" --estimate --stages 2 --quick -o "$tmp/picture.html" >"$tmp/said" 2>&1
 expect "the picture" grep -q "</svg>" "$tmp/picture.html"

@@ -26,6 +26,7 @@ typedef struct {                /* what a plan comes to */
     double rate;                /* samples/s */
     Bytes arena, dropped, moved;        /* largest; of one micro-batch, all devices */
     Bytes *arenas;              /* by device */
+    const Model *m;             /* with its devices in the order of the plan */
     int devices;
     int replicas;
     int64_t batch, micro;       /* samples in a micro-batch, micro-batches in a step */
@@ -69,7 +70,7 @@ static Outcome outcome(const Plan *p, const Plan *failed)
     if (!p)
         return o;
     o = (Outcome){.fits = true, .replicas = plan_replicas(p), .batch = p->g->batch, .micro = p->g->micro, .note = p->note,
-                  .order = order_name(p), .step = p->step, .bound = p->bound, .devices = p->devices,
+                  .order = order_name(p), .m = p->m, .step = p->step, .bound = p->bound, .devices = p->devices,
                   .rate = (double)(p->g->batch * p->g->micro) * 1e9 / (double)p->step};
     o.arenas = alloc(sizeof *o.arenas * (size_t)p->devices);
     for (int d = 0; d < p->devices; d++) {
@@ -159,6 +160,29 @@ static double rate_of(Ns ns)
     return ns > 0 ? 1e12 / (double)ns : 0;
 }
 
+/* text with one part of it, or what is not there put behind it */
+static const char *with(const char *text, const char *part, const char *instead)
+{
+    const char *at = strstr(text, part);
+    return at ? strf("%.*s%s%s", (int)(at - text), text, instead, at + strlen(part)) : strf("%s, %s", text, instead);
+}
+
+/* What a planner chooses from, as far as this model leaves it open. */
+static const char *space_of(const Planner *k, const Model *m)
+{
+    static const char chunk[] = "one chunk a device", given[] = "devices as given", fates[] = "cheapest fates of each run";
+    const PlanSpec *s = &m->plan;
+    bool own = k->plan == plan_madpipe && !s->map.n;    /* it chooses the chunks */
+    const char *text = s->cuts.n && !own ? "the cuts that were given" : k->space;
+    if (s->map.n)
+        text = with(text, chunk, "chunks on devices as plan.map has them");
+    else if (s->chunks > 1 && !own)
+        text = with(text, chunk, strf("%d chunks a device in turn", s->chunks));
+    if (s->recompute != RECOMPUTE_AUTO && s->offload != OFFLOAD_AUTO && strstr(text, fates))
+        text = with(text, fates, "fates as given");
+    return m->order == ORDER_FREE ? with(text, given, "devices in any order") : text;
+}
+
 static void print_row(const Compare *c, const Entry *r)
 {
     const Outcome *o = &r->here;
@@ -205,7 +229,7 @@ static void print_table(const Compare *c, int64_t batch)
                planners->name, c->m->plan.replicas_auto ? ", of as many stages and replicas" : "");
     for (int i = 0; i < c->entry.n; i++) {
         const Entry *r = &c->entry.at[i];
-        printf("  %-18s chooses %s%s%s\n", r->planner->name, r->planner->space, choice(c, r, batch), note(r));
+        printf("  %-18s chooses %s%s%s\n", r->planner->name, space_of(r->planner, c->m), choice(c, r, batch), note(r));
     }
 }
 
@@ -227,6 +251,9 @@ static void print_json(const Compare *c, int64_t batch)
                i ? "," : "", r->planner->name, o->fits ? "true" : "false", o->step, o->rate);
         for (int d = 0; d < o->devices; d++)
             printf("%s%" PRId64, d ? ", " : "", o->arenas[d]);
+        printf("], \"on\": [");
+        for (int d = 0; d < o->devices; d++)
+            printf("%s\"%s\"", d ? ", " : "", o->m->devices.at[d].name);
         printf("], \"recompute_bytes\": %" PRId64 ", \"offload_bytes\": %" PRId64, o->dropped, o->moved);
         if (!c->quick)
             printf(", \"largest_micro_batch\": %" PRId64 ", \"largest_any\": %" PRId64 ", \"largest_samples_per_s\": %.3f",
@@ -234,7 +261,7 @@ static void print_json(const Compare *c, int64_t batch)
         if (o->fits)
             printf(", \"depth\": %d, \"width\": %d, \"samples\": %" PRId64, o->devices / o->replicas, o->replicas, o->batch);
         printf(", \"space\": ");
-        json_text(stdout, r->planner->space);
+        json_text(stdout, space_of(r->planner, c->m));
         printf(", \"note\": ");
         json_text(stdout, o->note ? o->note : "");
         printf("}");
@@ -280,8 +307,9 @@ static void print_arenas(FILE *f, const Compare *c)
         fprintf(f, "<h3>%s</h3>\n<svg width=\"%d\" height=\"%d\">\n", c->entry.at[i].planner->name, WIDE,
                 o->devices * (TALL + 4));
         for (int d = 0; d < o->devices; d++) {
-            Bytes limit = c->m->devices.at[d].memory;
-            print_bar(f, d, "#fd8d3c", (double)o->arenas[d] / (double)limit, c->m->devices.at[d].name,
+            const Device *x = &o->m->devices.at[d];
+            Bytes limit = x->memory;
+            print_bar(f, d, "#fd8d3c", (double)o->arenas[d] / (double)limit, x->name,
                       strf("%s of %s", size_text(o->arenas[d]), size_text(limit)));
         }
         fprintf(f, "</svg>\n");
