@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * action.c: the actions of a step that are not kernels.
+ * action.c: the actions of a step that do not compute.
  *
  * A transfer is begun under a literal request number and waited for under the same.  Beginning a number twice, or
  * waiting for one that was not begun, is a bug of the plan and ends the job.
  */
-#include <string.h>
 #include "link.h"
 #include "run.h"
 
@@ -24,17 +23,20 @@ void action(Stage *st, int number)
 void step_begin(Stage *st, Values *vals)
 {
     Worker *w = st->worker;
-    values_fill(vals, w->run->job, w->ended && !w->eval ? w->next++ : w->step, w->eval);
+    Values *v = arena_values(st, vals);
+    values_fill(v, w->run->job, w->ended && !w->eval ? w->next++ : w->step, w->eval);
+    arena_post(st, vals, v, sizeof *v);
     w->begun = seconds();
 }
 
 void step_end(Stage *st, Values *vals)
 {
     Worker *w = st->worker;
+    arena_settle(st, vals);
     st->wall = seconds() - w->begun;
-    w->last = vals;
+    w->last = arena_values(st, vals);
     if (w->ended && !w->eval)
-        overlap_ended(w, vals);
+        overlap_ended(w, w->last);
 }
 
 static const char *stage_name(const Stage *st, int index)
@@ -70,28 +72,4 @@ void transfer_wait(Stage *st, int request)
              "wrote", stage_name(st, st->index), request);
     link_wait(st, st->request[request]);
     st->request[request] = NULL;
-}
-
-void group_fold(Stage *st, float *into, const float *from, long n)
-{
-    for (long i = 0; i < n && !paced(st); i++)
-        into[i] += from[i];
-}
-
-void version_copy(Stage *st, void *newer, const void *older, long bytes)
-{
-    if (!paced(st))
-        memcpy(newer, older, (size_t)bytes);
-}
-
-void norm_gather(Stage *st, double *into, const double *from, long n)
-{
-    for (long i = 0; i < n && !paced(st); i++)
-        into[i] += from[i];
-}
-
-void fill_zero(Stage *st, void *to, long bytes)
-{
-    if (!paced(st))
-        memset(to, 0, (size_t)bytes);
 }

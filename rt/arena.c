@@ -7,11 +7,14 @@
  * less than a page at the end goes unseen; `--dump-arena` and two runs with different `--fill` find those.
  * Every byte is written before the start, but for paced jobs: the memory is then really there, and the bytes that a run
  * never wrote can be told from those it did.
+ *
+ * Here the arena is memory that the runtime can read and write; on a GPU it is not.  So the rest of the runtime reads and
+ * writes it through the functions below alone, and cuda/arena.c has them for that case.
  */
 #define _DEFAULT_SOURCE
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -47,12 +50,51 @@ int arena_open(Worker *w)
     return DONE;
 }
 
-int arena_dump(const Worker *w, const char *path)
+void arena_enter(Worker *w)
 {
-    char name[4096];
-    snprintf(name, sizeof name, "%s.%s", path, w->info->name);
-    int file = open(name, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-    if (file < 0 || !write_all(file, w->stage.arena, w->info->arena) || close(file) != 0)
-        return complain(STATUS_RUN, "%s: cannot write the arena: %s", name, strerror(errno));
-    return DONE;
+    (void)w;
+}
+
+bool arena_read(Worker *w, const void *at, size_t n, ArenaTake take, void *to)
+{
+    for (size_t done = 0; done < n; done += ARENA_PIECE) {
+        if (!take(to, (const char *)at + done, n - done < ARENA_PIECE ? n - done : ARENA_PIECE))
+            return false;
+        atomic_fetch_add(&w->beat, 1);
+    }
+    return true;
+}
+
+void arena_write(Worker *w, void *at, const void *from, size_t n)
+{
+    (void)w;
+    if (at != from)
+        memcpy(at, from, n);
+}
+
+void *arena_room(Stage *st, void *at, size_t n)
+{
+    (void)st, (void)n;
+    return at;
+}
+
+void arena_post(Stage *st, void *at, const void *from, size_t n)
+{
+    arena_write(st->worker, at, from, n);
+}
+
+Values *arena_values(Stage *st, Values *vals)
+{
+    (void)st;
+    return vals;
+}
+
+void *arena_shared(size_t n)
+{
+    return calloc(1, n);
+}
+
+void arena_settle(Stage *st, Values *vals)
+{
+    (void)st, (void)vals;
 }

@@ -26,7 +26,7 @@
 #include "safetensors.h"
 #include "sha256.h"
 
-enum { HOME_STATES = 1 << STATE_PARAM | 1 << STATE_MOMENT1 | 1 << STATE_MOMENT2 | 1 << STATE_OLD, CHUNK = 1 << 20 };
+enum { HOME_STATES = 1 << STATE_PARAM | 1 << STATE_MOMENT1 | 1 << STATE_MOMENT2 | 1 << STATE_OLD };
 
 typedef struct { int status, pad; int64_t bytes; char sha[72]; } Written;
 
@@ -116,38 +116,37 @@ void ckpt_close(Run *run)
 
 /* ---- one file ---------------------------------------------------------------------------------------------------- */
 
-static bool put(int file, Digest *d, const void *data, size_t n)
+typedef struct { int file; Digest *d; } Put;
+
+static bool put(void *to, const void *piece, size_t n)
 {
-    digest_add(d, data, n);
-    return write_all(file, data, n);
+    const Put *p = to;
+    digest_add(p->d, piece, n);
+    return write_all(p->file, piece, n);
 }
 
-/* A version that exists in bf16 alone, widened. */
-static bool put_copy(Worker *w, int file, Digest *d, const uint16_t *from, long n)
+/* Of a version that exists in bf16 alone: widened. */
+static bool put_copy(void *to, const void *piece, size_t bytes)
 {
-    float piece[4096];
-    for (long at = 0; at < n; at += 4096) {
-        long k = n - at < 4096 ? n - at : 4096;
-        init_widen(piece, from + at, k);
-        if (!put(file, d, piece, (size_t)k * sizeof *piece))
+    float wide[4096];
+    long n = (long)(bytes / sizeof(uint16_t));
+    for (long at = 0, k; at < n; at += k) {
+        k = n - at < 4096 ? n - at : 4096;
+        init_widen(wide, (const uint16_t *)piece + at, k);
+        if (!put(to, wide, (size_t)k * sizeof *wide))
             return false;
-        atomic_fetch_add(&w->beat, 1);
     }
     return true;
 }
 
-static bool put_items(Worker *w, int file, Digest *d, const Item *item, int n)
+static bool put_items(Worker *w, Put *to, const Item *item, int n)
 {
     for (int i = 0; i < n; i++) {
-        const char *at = (const char *)item_data(w, &item[i]);
-        if (!at && !put_copy(w, file, d, item_copy(w, &item[i]), item[i].state->n))
+        const float *data = item_data(w, &item[i]);
+        size_t k = (size_t)item[i].state->n;
+        if (!(data ? arena_read(w, data, k * sizeof *data, put, to)
+                   : arena_read(w, item_copy(w, &item[i]), k * sizeof(uint16_t), put_copy, to)))
             return false;
-        for (size_t left = at ? (size_t)item[i].state->n * sizeof(float) : 0, k; left > 0; left -= k, at += k) {
-            k = left < CHUNK ? left : CHUNK;
-            if (!put(file, d, at, k))
-                return false;
-            atomic_fetch_add(&w->beat, 1);
-        }
     }
     return true;
 }
@@ -175,8 +174,8 @@ static void write_stage(Worker *w, int64_t step, Written *out)
     safe_header(&c->header[k], c->own[k], c->owns[k], NULL);
     digest_start(&d);
     int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-    bool good = file >= 0 && put(file, &d, c->header[k].at, c->header[k].n) &&
-                put_items(w, file, &d, c->own[k], c->owns[k]);
+    Put to = {file, &d};
+    bool good = file >= 0 && put(&to, c->header[k].at, c->header[k].n) && put_items(w, &to, c->own[k], c->owns[k]);
     *out = (Written){.bytes = (int64_t)d.n};
     if (!finish(file, good))
         out->status = complain(STATUS_RUN, "%s: cannot write: %s; the last committed checkpoint is as it was", path,

@@ -275,18 +275,19 @@ static Part *find_part(Index *x, const char *file)
     return NULL;
 }
 
-/* Version n of a state into its place, through a buffer where the stage holds the bf16 copy alone. */
+/* Version n of a state into its place.  Of an older one that is kept in bf16 alone, the f32 values are not wanted. */
 static int place(Worker *w, const StateInfo *s, int64_t n, const SafeFile *f, const SafeTensor *t)
 {
-    bool direct = s->offset != NOWHERE && (n == w->done || s->kept > 1);
-    float *to = direct ? state_data(w, s, n) : malloc((size_t)s->n * sizeof *to + 1);
-    if (!to)
+    StateInfo only = *s;
+    float *values = malloc((size_t)s->n * sizeof *values + 1);
+    if (!values)
         return complain(STATUS_RUN, "no memory to read `%s`", s->name);
-    int status = safe_read(f, t, s, to);
-    if (status == DONE && s->kind == STATE_PARAM)
-        init_narrow(w, s, to, n);
-    if (!direct)
-        free(to);
+    if (n != w->done && s->kept < 2)
+        only.offset = NOWHERE;
+    int status = safe_read(f, t, s, values);
+    if (status == DONE)
+        init_place(w, &only, n, values, 0, s->n);
+    free(values);
     return status;
 }
 
@@ -374,17 +375,26 @@ int ckpt_load(Run *run)
     return status;
 }
 
+typedef struct { Worker *w; const StateInfo *s; long done; } Spread;
+
+static bool spread_piece(void *to, const void *piece, size_t bytes)
+{
+    Spread *x = to;
+    long n = (long)(bytes / sizeof(float));
+    for (int v = 1; v < state_versions(x->s); v++)
+        init_place(x->w, x->s, v, piece, x->done, n);
+    x->done += n;
+    return true;
+}
+
 /* Training starts: every version is the first one. */
 static void spread(Worker *w)
 {
     for (int i = 0; i < w->info->states; i++) {
-        const StateInfo *s = &w->info->state[i];
-        const float *first = state_data(w, s, 0);
-        for (int v = 1; v < state_versions(s) && first; v++) {
-            if (s->kept > 1)
-                memcpy(state_data(w, s, v), first, (size_t)s->n * sizeof *first);
-            init_narrow(w, s, first, v);
-        }
+        Spread x = {w, &w->info->state[i], 0};
+        const float *first = state_data(w, x.s, 0);
+        if (first && state_versions(x.s) > 1)
+            arena_read(w, first, (size_t)x.s->n * sizeof *first, spread_piece, &x);
     }
 }
 

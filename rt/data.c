@@ -229,20 +229,23 @@ void data_load(Stage *st, void *to, Values *vals, int input, int mb, long bytes)
     if (paced(st))
         return;
     int role;
-    const Source *s = source_of(st, vals, input, &role);
+    const Values *now = arena_values(st, vals);
+    const Source *s = source_of(st, now, input, &role);
     const InputInfo *in = &st->loader->job->input[input];
     long row = in->per * size[in->type];
-    if (bytes != row * vals->batch)
+    if (bytes != row * now->batch)
         quit(st->link, STATUS_RUN, "data: input `%s` is loaded with %ld bytes, but %d samples have %ld; this folder "
-             "is not what dpgen wrote", in->name, bytes, (int)vals->batch, row * vals->batch);
-    for (long b = 0; b < vals->batch; b++) {
-        void *here = (char *)to + b * row;
-        int64_t sample = sample_of(vals, mb, b);
+             "is not what dpgen wrote", in->name, bytes, (int)now->batch, row * now->batch);
+    void *room = arena_room(st, to, (size_t)bytes);
+    for (long b = 0; b < now->batch; b++) {
+        void *here = (char *)room + b * row;
+        int64_t sample = sample_of(now, mb, b);
         if (in->type == JOB_I32)
-            read_ids(st, s, role, in, vals->seed, sample, 0, in->per, here);
+            read_ids(st, s, role, in, now->seed, sample, 0, in->per, here);
         else
-            read_floats(s, role, in, vals->seed, sample, here);
+            read_floats(s, role, in, now->seed, sample, here);
     }
+    arena_post(st, to, room, (size_t)bytes);
 }
 
 static long count_sample(Stage *st, const Source *s, int role, const InputInfo *in, uint64_t seed, int64_t sample,
@@ -265,13 +268,15 @@ void data_count(Stage *st, Values *vals, int input, int ignore, int count)
     if (paced(st))
         return;
     int role;
-    const Source *s = source_of(st, vals, input, &role);
+    Values *now = arena_values(st, vals);
+    const Source *s = source_of(st, now, input, &role);
     const InputInfo *in = &st->loader->job->input[input];
     int64_t sum = 0;
-    for (int mb = 0; mb < vals->micro; mb++)
-        for (long b = 0; b < vals->batch; b++)
-            sum += count_sample(st, s, role, in, vals->seed, sample_of(vals, mb, b), ignore);
-    vals->valid[count] = sum;
+    for (int mb = 0; mb < now->micro; mb++)
+        for (long b = 0; b < now->batch; b++)
+            sum += count_sample(st, s, role, in, now->seed, sample_of(now, mb, b), ignore);
+    now->valid[count] = sum;
+    arena_post(st, &vals->valid[count], &now->valid[count], sizeof sum);
 }
 
 /* ---- opening --------------------------------------------------------------------------------------------------- */

@@ -83,6 +83,17 @@ static void hand_over(Worker *w, Digest *d, int from)
     memcpy(d, (char *)w->board + (size_t)from * sizeof *d, sizeof *d);
 }
 
+static bool into_digest(void *to, const void *piece, size_t n)
+{
+    digest_add(to, piece, n);
+    return true;
+}
+
+static bool into_file(void *to, const void *piece, size_t n)
+{
+    return write_all(*(int *)to, piece, n);
+}
+
 void export_hash(Worker *w, char hex[65])
 {
     const Run *run = w->run;
@@ -95,8 +106,7 @@ void export_hash(Worker *w, char hex[65])
         if (item->stage != w->stage.index)
             continue;
         digest_add(&d, item->state->name, strlen(item->state->name) + 1);
-        digest_add(&d, item_data(w, item), (size_t)item->state->n * sizeof(float));
-        atomic_fetch_add(&w->beat, 1);
+        arena_read(w, item_data(w, item), (size_t)item->state->n * sizeof(float), into_digest, &d);
     }
     hand_over(w, &d, run->parameters ? run->parameter[run->parameters - 1].stage : 0);
     digest_end(&d, hex);
@@ -112,7 +122,7 @@ static int write_part(Worker *w, const char *path, size_t header)
         const Item *item = &run->gradient[i];
         size_t n = (size_t)item->state->n * sizeof(float);
         if (item->stage == w->stage.index && good)
-            good = lseek(file, at, SEEK_SET) == at && write_all(file, item_data(w, item), n);
+            good = lseek(file, at, SEEK_SET) == at && arena_read(w, item_data(w, item), n, into_file, &file);
         at += (off_t)n;
     }
     if (good)
@@ -145,4 +155,14 @@ int export_gradients(Worker *w, const char *path)
     if (status == DONE && w->stage.index == 0 && rename(part, path) != 0)
         status = complain(STATUS_RUN, "%s: cannot rename %s: %s", path, part, strerror(errno));
     return worst(w, status);
+}
+
+int arena_dump(Worker *w, const char *path)
+{
+    char name[4096];
+    snprintf(name, sizeof name, "%s.%s", path, w->info->name);
+    int file = open(name, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    if (file < 0 || !arena_read(w, w->stage.arena, w->info->arena, into_file, &file) || close(file) != 0)
+        return complain(STATUS_RUN, "%s: cannot write the arena: %s", name, strerror(errno));
+    return DONE;
 }

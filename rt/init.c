@@ -13,6 +13,9 @@
 #include "real.h"
 #include "run.h"
 
+/* Pieces are even, so that pairs stay pairs. */
+enum { PIECE = 4096, PIECES_A_BEAT = 16 };
+
 /* FNV-1a of 64 bits (Fowler, Noll, Vo): the key of a name. */
 static uint64_t name_key(const char *name)
 {
@@ -86,48 +89,48 @@ void init_widen(float *to, const uint16_t *from, long n)
         to[i] = bf16_float(from[i]);
 }
 
-void init_narrow(Worker *w, const StateInfo *s, const float *from, int64_t n)
+void init_place(Worker *w, const StateInfo *s, int64_t version, const float *from, long first, long n)
 {
-    uint16_t *to = state_copy(w, s, n);
-    for (long i = 0; to && i < s->n; i++)
-        to[i] = float_bf16(from[i]);
+    float *data = state_data(w, s, version);
+    uint16_t *copy = state_copy(w, s, version), narrow[PIECE];
+    if (data)
+        arena_write(w, data + first, from, (size_t)n * sizeof *data);
+    for (long at = 0; copy && at < n; at += PIECE) {
+        long k = n - at < PIECE ? n - at : PIECE;
+        for (long i = 0; i < k; i++)
+            narrow[i] = float_bf16(from[at + i]);
+        arena_write(w, copy + first + at, narrow, (size_t)k * sizeof *copy);
+    }
 }
-
-/* Pieces are even, so that pairs stay pairs.  A stage that holds the bf16 copy of a tied parameter alone has no room for
- * the f32 values: they pass through `piece`. */
-enum { PIECE = 4096, PIECES_A_BEAT = 16 };
 
 /* Every version of a parameter begins as the first one. */
-static void start_piece(Worker *w, const StateInfo *s, long from, long n)
-{
-    float piece[PIECE], *master = state_data(w, s, 0), *x = master ? master + from : piece;
-    start_value(x, s, w->run->job->seed, from, n);
-    for (int v = 0; v < state_versions(s); v++) {
-        float *kept = state_data(w, s, v);
-        uint16_t *copy = state_copy(w, s, v);
-        if (kept && kept != master)
-            memcpy(kept + from, x, (size_t)n * sizeof *x);
-        for (long i = 0; copy && i < n; i++)
-            copy[from + i] = float_bf16(x[i]);
-    }
-    if (from / PIECE % PIECES_A_BEAT == 0)
-        atomic_fetch_add(&w->beat, 1);
-}
-
 static void start_parameter(Worker *w, const StateInfo *s)
 {
+    float piece[PIECE];
+    for (long from = 0; from < s->n; from += PIECE) {
+        long n = s->n - from < PIECE ? s->n - from : PIECE;
+        start_value(piece, s, w->run->job->seed, from, n);
+        for (int v = 0; v < state_versions(s); v++)
+            init_place(w, s, v, piece, from, n);
+        if (from / PIECE % PIECES_A_BEAT == 0)
+            atomic_fetch_add(&w->beat, 1);
+    }
+}
+
+static void start_moment(Worker *w, const StateInfo *s)
+{
+    static const float zero[PIECE];
     for (long from = 0; from < s->n; from += PIECE)
-        start_piece(w, s, from, s->n - from < PIECE ? s->n - from : PIECE);
+        init_place(w, s, 0, zero, from, s->n - from < PIECE ? s->n - from : PIECE);
 }
 
 void init_parameters(Worker *w)
 {
     for (int i = 0; i < w->info->states; i++) {
         const StateInfo *s = &w->info->state[i];
-        float *x = state_data(w, s, 0);
         if (s->kind == STATE_PARAM)
             start_parameter(w, s);
-        else if (s->kind != STATE_GRAD && x)
-            memset(x, 0, (size_t)s->n * sizeof *x);
+        else if (s->kind != STATE_GRAD)
+            start_moment(w, s);
     }
 }

@@ -51,6 +51,7 @@ typedef struct {
     const char *name;           /* of the file, stage0 */
     size_t arena;               /* bytes */
     size_t vals;                /* offset of the step values */
+    size_t workspace, workspace_bytes;  /* of library calls on a GPU: offset and bytes; 0 bytes: none */
     int threads;
     size_t host;                /* bytes of what waits in the host's memory, or file */
     int copies, lanes;          /* to it and back: numbers in use; 2: both directions at once, 1: in turn */

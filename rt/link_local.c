@@ -23,7 +23,7 @@
 enum { SPINS = 64 };
 
 typedef struct Half {           /* a send or a receive */
-    int stage, tag, sending;
+    int stage, request, tag, sending;
     int64_t at;                 /* action that began it */
     char *buffer;
     long bytes;
@@ -149,14 +149,15 @@ static const char *action_text(const Stage *st, int stage, int64_t at)
     return job->stage[stage].action ? job->stage[stage].action[at] : "?";
 }
 
-static void check(Stage *st, const Half *a, const Half *b)
+static void carry(Stage *st, const Half *a, const Half *b)
 {
     const Half *from = a->sending ? a : b, *to = a->sending ? b : a;
     if (from->tag != to->tag || from->bytes != to->bytes)
         quit(st->link, STATUS_RUN, "stage %d sends tag %d, %ld bytes (%s), but stage %d expects tag %d, %ld bytes "
              "(%s); the stages are not of one plan", from->stage, from->tag, from->bytes,
              action_text(st, from->stage, from->at), to->stage, to->tag, to->bytes, action_text(st, to->stage, to->at));
-    memcpy(to->buffer, from->buffer, (size_t)(paced(st) && from->bytes > PACED_BYTES ? PACED_BYTES : from->bytes));
+    Message m = {from->stage, from->request, to->stage, to->request, from->buffer, to->buffer, from->bytes};
+    message_carry(st, &m);
 }
 
 /* When a message of a paced job arrives: whoever comes second knows both halves. */
@@ -183,14 +184,15 @@ void *link_begin(Stage *st, int request, int sending, void *buffer, int peer, in
 {
     Link *l = st->link;
     Half *mine = &l->half[st->index * MAX_REQUESTS + request];
-    mine->stage = st->index, mine->tag = tag, mine->sending = sending, mine->at = st->at;
+    mine->stage = st->index, mine->request = request, mine->tag = tag, mine->sending = sending, mine->at = st->at;
     mine->buffer = buffer, mine->bytes = bytes, mine->next = NULL;
     mine->begun = paced(st) ? pace_now() : 0, mine->ready = 0;
     atomic_store_explicit(&mine->done, 0, memory_order_relaxed);
+    message_ready(st, request);
     int from = sending ? st->index : peer, to = sending ? peer : st->index;
     Half *other = meet(&l->queue[from * l->stages + to], mine);
     if (other) {
-        check(st, mine, other);
+        carry(st, mine, other);
         pace(st, &l->queue[from * l->stages + to], mine, other);
         atomic_store_explicit(&mine->done, 1, memory_order_relaxed);
         finish(l, other);
@@ -218,6 +220,7 @@ void link_wait(Stage *st, void *request)
     wait_done(st, h);
     if (h->ready)
         pace_until(h->ready);
+    message_arrived(st, h->request);
 }
 
 /* Two boards are enough: nobody can be more than one round ahead of the slowest, who may still be reading. */

@@ -46,7 +46,7 @@ int losses_open(Worker *w)
     size_t n = (size_t)most(job) + 1, r = (size_t)replicas_of(job);
     if (r == 1)
         return DONE;
-    w->stage.loss = calloc(n, sizeof(float));
+    w->stage.loss = arena_shared(n * sizeof(float));
     w->eval_loss = calloc(n, sizeof(float));
     w->losses = calloc(n * r, sizeof(float));
     w->counts = calloc(r, sizeof *w->counts);

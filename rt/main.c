@@ -46,11 +46,11 @@ static void rest(Worker *w)
 static int one_step(Worker *w, int64_t step)
 {
     double begun = seconds();
-    Values *v = values_of(w);
     w->step = step;
     w->eval = false;
     w->info->step(&w->stage);
     rest(w);
+    const Values *v = w->last;
     Report r = worker_share(w, v->loss, v->norm);
     if (w->stage.loss)
         r.loss = losses_sum(w, w->stage.loss, w->stage.losses);
@@ -183,6 +183,7 @@ static void *stage_main(void *at)
 {
     Worker *w = at;
     Run *run = w->run;
+    arena_enter(w);
 #ifdef _OPENMP
     omp_set_num_threads(w->info->threads);
 #endif

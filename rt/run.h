@@ -96,19 +96,39 @@ int options_read(Options *o, const Job *job, int argc, char **argv, bool speak);
 int arena_open(Worker *w);                              /* arena.c */
 /* So many bytes between two pages that nobody may touch, each written with fill; -1: with none.  NULL: no memory. */
 unsigned char *arena_map(size_t bytes, int fill);
+/* ---- the arena as the host sees it.  Blocking, while no step is under way: */
+void arena_enter(Worker *w);                            /* first thing in the thread of a stage */
+enum { ARENA_PIECE = 1 << 18 };
+typedef bool (*ArenaTake)(void *to, const void *piece, size_t n);
+/* Hands n bytes from `at` on to `take`, piece by piece, in memory of the host, until it says no. */
+bool arena_read(Worker *w, const void *at, size_t n, ArenaTake take, void *to);
+void arena_write(Worker *w, void *at, const void *from, size_t n);
+/* In a step, in order with its computation: where the host may write what belongs at `at`, and that it has.  arena_post()
+ * takes any memory of the host, and has read it when it returns. */
+void *arena_room(Stage *st, void *at, size_t n);
+void arena_post(Stage *st, void *at, const void *from, size_t n);
+/* The host's copy of the step's values; filled by step_begin(), and from the arena when the step's computation is over. */
+Values *arena_values(Stage *st, Values *vals);
+void arena_settle(Stage *st, Values *vals);
+void *arena_shared(size_t n);                           /* zeroed memory of the host that kernels may write */
+/* message.c: between stages of one process.  What was given to the sender's, or receiver's, device so far comes before the
+ * message of this request; both halves have begun: carry it; what is given to the device from now on comes after it. */
+typedef struct { int from, send, to, recv; const void *source; void *target; long bytes; } Message;  /* stages, requests */
+void message_ready(Stage *st, int request);
+void message_carry(Stage *st, const Message *m);
+void message_arrived(Stage *st, int request);
 int  spill_open(Worker *w);                             /* spill.c; before the first step */
 void spill_close(Worker *w);                            /* after the last one */
 void spill_report(const Worker *w);                     /* for the watchdog: what is under way */
 typedef struct { double from, to; int number; } Copied; /* a copy as it was: seconds, and the action that began it */
 /* The newest n of a direction, the oldest of them at first; 0 out, 1 in.  While no copy is under way. */
 const Copied *spill_trace(const Worker *w, int direction, uint64_t i, uint64_t *n);
-int arena_dump(const Worker *w, const char *path);
+int arena_dump(Worker *w, const char *path);            /* export.c */
 void init_parameters(Worker *w);                        /* init.c */
 void init_widen(float *to, const uint16_t *from, long n);
-/* The bf16 copy of version n of a parameter from its f32 values, where the stage has one. */
-void init_narrow(Worker *w, const StateInfo *s, const float *from, int64_t n);
+/* Elements first .. first+n-1 of a version of a parameter, in f32 and as bf16 copy, wherever the stage has them. */
+void init_place(Worker *w, const StateInfo *s, int64_t version, const float *from, long first, long n);
 void values_fill(Values *v, const Job *job, int64_t step, bool eval);   /* values.c */
-Values *values_of(const Worker *w);
 
 /* losses.c */
 int replicas_of(const Job *job);

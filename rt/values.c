@@ -61,8 +61,3 @@ void values_fill(Values *v, const Job *job, int64_t step, bool eval)
     v->batch = (int32_t)job->batch;
     v->eval = eval;
 }
-
-Values *values_of(const Worker *w)
-{
-    return (Values *)(w->stage.arena + w->info->vals);
-}

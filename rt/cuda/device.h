@@ -2,28 +2,45 @@
  *
  * device.h: the GPU behind a stage.
  *
- * A stage has one arena on one GPU and four streams.  Kernels and library calls go to `compute` in the order of the
- * stage's source; messages to `send` and `recv`, copies to the host and back to `out` and `in`.  What begins on
- * another stream waits for what `compute` has been given so far; what waits for it makes `compute` wait: that is an event
- * each, and the plan's begin and wait say where.  The host only enqueues: it meets the GPU once a step, in step_end().
+ * A stage has one arena on one GPU.  Its kernels and library calls go to the stream `compute` in the order of the stage's
+ * source.  Messages travel on a stream for each ordered pair of stages, copies to the host and back on `out` and `in`.
+ * What begins on another stream waits for what `compute` has been given so far, and a wait of the plan makes `compute`
+ * wait: that is an event each.  The host only enqueues; it meets the GPU once a step, in step_end().
+ *
+ * A stream for each pair, since the host runs ahead: on one stream a message that cannot go yet would hold up another that
+ * the first one, round the pipeline, is waiting for.  Between two stages the plan's order is that of both.
  */
 #ifndef DEVICE_H
 #define DEVICE_H
 #include <cuda_runtime_api.h>
 #include "../rt.h"
 
+enum { ROOMS = 16, MIRRORS = 8 };
+
 typedef struct Device {
-    int number;                     /* of the GPU, as the CUDA runtime counts */
-    cudaStream_t compute, send, recv, out, in;
+    int number, numbers;            /* of the GPU, of how many, as the CUDA runtime counts */
+    cudaStream_t compute, out, in;
+    cudaStream_t *from;             /* [stage]: messages from it */
     void *workspace;                /* in the arena: of the library calls on `compute`, one after another */
     size_t workspace_bytes;
-    void *products;                 /* cublasLtHandle_t: rt/op/cuda/product.c */
-    void *graphs;                   /* cudnnHandle_t: rt/op/cuda/graph.c */
+    void *products;                 /* cublasLtHandle_t: op/cuda/product.c */
+    void *graphs;                   /* cudnnHandle_t: op/cuda/graph.c */
+    size_t library;                 /* bytes of the GPU that were taken beside the arenas when the stage opened */
+    /* message.c: by request */
+    cudaEvent_t ready[MAX_REQUESTS], arrived[MAX_REQUESTS], *left;  /* left[gpu of the receiver * MAX_REQUESTS + request] */
+    int left_by[MAX_REQUESTS];      /* that gpu; -1: this stage receives */
+    /* arena.c: pinned memory on its way to the arena, and copies of step values */
+    unsigned char *room[ROOMS];
+    cudaEvent_t taken[ROOMS];
+    size_t room_bytes;
+    int next_room;
+    Values *mirror[MIRRORS], *mirrored[MIRRORS];    /* on the host; in the arena */
+    unsigned char *bounce;          /* ARENA_PIECE bytes */
 } Device;
 
 static inline Device *device_of(const Stage *st) { return (Device *)st->device; }
 static inline cudaStream_t stream_of(const Stage *st) { return device_of(st)->compute; }
 
-/* Ends the job with the name of the failed call unless status is 0: cudaSuccess, CUBLAS_STATUS_SUCCESS, CUDNN_... */
+/* Ends the job with the name of the failed call unless status is cudaSuccess. */
 void device_check(const Stage *st, cudaError_t status, const char *what);
 #endif

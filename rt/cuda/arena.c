@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * arena.c: the one piece of memory of a stage, on its GPU, and the way there for the host.
+ *
+ * One cudaMalloc of exactly the plan's bytes, before the first step; several stages may share a GPU, each in its own.  The
+ * streams, the events of every request and the pinned memory below are made with it: nothing is made later.
+ *
+ * In a step the host sends little: step values, ids, counts.  They go through a ring of pinned rooms, each with an event that
+ * says when it may be written again, so that the host runs ahead of the GPU without overwriting what is still to be
+ * read.  Step values come back once a step, where the host waits for all of the stage's computation.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "device.h"
+#include "run.h"
+
+void device_check(const Stage *st, cudaError_t status, const char *what)
+{
+    if (status != cudaSuccess)
+        quit(st->link, STATUS_RUN, "%s: %s: %s (%s); checkpoints are as they were",
+             st->worker ? st->worker->info->name : "stage", what, cudaGetErrorString(status), cudaGetErrorName(status));
+}
+
+/* ---- opening ------------------------------------------------------------------------------------------------------ */
+
+static int failed(const Worker *w, cudaError_t status, const char *what)
+{
+    return complain(STATUS_RUN, "%s: %s: %s (%s)", w->info->name, what, cudaGetErrorString(status), cudaGetErrorName(status));
+}
+
+static cudaError_t open_streams(Device *d, int stages)
+{
+    cudaStream_t *all[] = {&d->compute, &d->out, &d->in};
+    cudaError_t e = cudaSuccess;
+    for (size_t i = 0; i < sizeof all / sizeof *all && e == cudaSuccess; i++)
+        e = cudaStreamCreateWithFlags(all[i], cudaStreamNonBlocking);
+    for (int i = 0; i < stages && e == cudaSuccess; i++)
+        e = cudaStreamCreateWithFlags(&d->from[i], cudaStreamNonBlocking);
+    return e;
+}
+
+static cudaError_t open_events(cudaEvent_t *event, int n)
+{
+    cudaError_t e = cudaSuccess;
+    for (int i = 0; i < n && e == cudaSuccess; i++)
+        e = cudaEventCreateWithFlags(&event[i], cudaEventDisableTiming);
+    return e;
+}
+
+/* An event belongs to a GPU: of a message that leaves, to that of whoever receives it. */
+static cudaError_t open_leaving(Device *d)
+{
+    cudaError_t e = cudaSuccess;
+    for (int gpu = 0; gpu < d->numbers && e == cudaSuccess; gpu++) {
+        e = cudaSetDevice(gpu);
+        if (e == cudaSuccess)
+            e = open_events(d->left + gpu * MAX_REQUESTS, MAX_REQUESTS);
+    }
+    return e == cudaSuccess ? cudaSetDevice(d->number) : e;
+}
+
+static size_t largest_load(const Job *job)
+{
+    size_t most = sizeof(Values);
+    for (int i = 0; i < job->inputs; i++) {
+        size_t n = (size_t)(job->input[i].per * job->batch) * sizeof(float);
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+static cudaError_t open_rooms(Device *d, const Job *job)
+{
+    cudaError_t e = open_events(d->taken, ROOMS);
+    d->room_bytes = largest_load(job);
+    for (int i = 0; i < ROOMS && e == cudaSuccess; i++)
+        e = cudaHostAlloc((void **)&d->room[i], d->room_bytes, cudaHostAllocDefault);
+    for (int i = 0; i < MIRRORS && e == cudaSuccess; i++)
+        e = cudaHostAlloc((void **)&d->mirror[i], sizeof(Values), cudaHostAllocDefault);
+    return e == cudaSuccess ? cudaHostAlloc((void **)&d->bounce, ARENA_PIECE, cudaHostAllocDefault) : e;
+}
+
+static int open_arena(Worker *w, Device *d)
+{
+    size_t free_bytes = 0, total = 0;
+    cudaMemGetInfo(&free_bytes, &total);
+    cudaError_t e = cudaMalloc((void **)&w->stage.arena, w->info->arena);
+    if (e == cudaErrorMemoryAllocation)
+        return complain(STATUS_RUN, "%s: no room for its arena of %zu bytes on GPU %d: %zu of %zu bytes are free; plan with a "
+                        "smaller limit, or end what else runs there (nvidia-smi names it)", w->info->name, w->info->arena,
+                        d->number, free_bytes, total);
+    if (e == cudaSuccess)
+        e = cudaMemset(w->stage.arena, w->run->opt.fill, w->info->arena);
+    d->workspace = w->stage.arena + w->info->workspace;
+    d->workspace_bytes = w->info->workspace_bytes;
+    return e == cudaSuccess ? DONE : failed(w, e, "filling the arena");
+}
+
+/* Stages of one process are dealt out to its GPUs in turn. */
+int arena_open(Worker *w)
+{
+    Device *d = calloc(1, sizeof *d);
+    cudaError_t e = d ? cudaGetDeviceCount(&d->numbers) : cudaErrorMemoryAllocation;
+    if (e != cudaSuccess)
+        return failed(w, e, "looking for a GPU");
+    d->number = (w->stage.index - w->run->first) % d->numbers;
+    d->from = calloc((size_t)w->stage.count, sizeof *d->from);
+    d->left = calloc((size_t)d->numbers * MAX_REQUESTS, sizeof *d->left);
+    if (!d->from || !d->left)
+        return complain(STATUS_RUN, "no memory for %s", w->info->name);
+    w->stage.device = d;
+    e = open_leaving(d);
+    if (e == cudaSuccess)
+        e = open_streams(d, w->stage.count);
+    if (e == cudaSuccess)
+        e = open_events(d->ready, MAX_REQUESTS);
+    if (e == cudaSuccess)
+        e = open_events(d->arrived, MAX_REQUESTS);
+    if (e == cudaSuccess)
+        e = open_rooms(d, w->run->job);
+    return e == cudaSuccess ? open_arena(w, d) : failed(w, e, "preparing the GPU");
+}
+
+void arena_enter(Worker *w)
+{
+    device_check(&w->stage, cudaSetDevice(device_of(&w->stage)->number), "choosing the GPU");
+}
+
+/* ---- between steps -------------------------------------------------------------------------------------------------- */
+
+static void copy_now(Worker *w, void *to, const void *from, size_t n, enum cudaMemcpyKind kind)
+{
+    cudaStream_t s = stream_of(&w->stage);
+    device_check(&w->stage, cudaMemcpyAsync(to, from, n, kind, s), "copying between host and arena");
+    device_check(&w->stage, cudaStreamSynchronize(s), "copying between host and arena");
+}
+
+bool arena_read(Worker *w, const void *at, size_t n, ArenaTake take, void *to)
+{
+    unsigned char *piece = device_of(&w->stage)->bounce;
+    for (size_t done = 0, k; done < n; done += k) {
+        k = n - done < ARENA_PIECE ? n - done : ARENA_PIECE;
+        copy_now(w, piece, (const char *)at + done, k, cudaMemcpyDeviceToHost);
+        if (!take(to, piece, k))
+            return false;
+        atomic_fetch_add(&w->beat, 1);
+    }
+    return true;
+}
+
+void arena_write(Worker *w, void *at, const void *from, size_t n)
+{
+    copy_now(w, at, from, n, cudaMemcpyHostToDevice);
+}
+
+void *arena_shared(size_t n)
+{
+    void *at = NULL;
+    if (cudaHostAlloc(&at, n, cudaHostAllocMapped | cudaHostAllocPortable) == cudaSuccess)
+        memset(at, 0, n);
+    return at;
+}
+
+/* ---- in a step -------------------------------------------------------------------------------------------------------- */
+
+/* The next room, once the GPU has read what it held. */
+void *arena_room(Stage *st, void *at, size_t n)
+{
+    Device *d = device_of(st);
+    (void)at;
+    if (n > d->room_bytes)
+        quit(st->link, STATUS_RUN, "stage %d sends %zu bytes to its arena, and no input is as large; this folder is not what "
+             "dpgen wrote", st->index, n);
+    d->next_room = (d->next_room + 1) % ROOMS;
+    device_check(st, cudaEventSynchronize(d->taken[d->next_room]), "waiting for data to be taken");
+    return d->room[d->next_room];
+}
+
+void arena_post(Stage *st, void *at, const void *from, size_t n)
+{
+    Device *d = device_of(st);
+    if (from != d->room[d->next_room])
+        from = memcpy(arena_room(st, at, n), from, n);
+    device_check(st, cudaMemcpyAsync(at, from, n, cudaMemcpyHostToDevice, d->compute), "sending data");
+    device_check(st, cudaEventRecord(d->taken[d->next_room], d->compute), "sending data");
+}
+
+Values *arena_values(Stage *st, Values *vals)
+{
+    Device *d = device_of(st);
+    for (int i = 0; i < MIRRORS; i++) {
+        if (!d->mirrored[i])
+            d->mirrored[i] = vals;
+        if (d->mirrored[i] == vals)
+            return d->mirror[i];
+    }
+    quit(st->link, STATUS_RUN, "stage %d has step values in more than %d places; this folder is not what dpgen wrote",
+         st->index, MIRRORS);
+}
+
+void arena_settle(Stage *st, Values *vals)
+{
+    cudaStream_t s = stream_of(st);
+    device_check(st, cudaMemcpyAsync(arena_values(st, vals), vals, sizeof *vals, cudaMemcpyDeviceToHost, s), "ending the step");
+    device_check(st, cudaStreamSynchronize(s), "ending the step");
+}

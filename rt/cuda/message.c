@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * message.c: messages between stages of one process, on one GPU or on several.
+ *
+ * Each half leaves an event on its stage's computation when it begins: the sender's says that the tensor is made, the
+ * receiver's that the buffer is free.  Whoever begins second gives the copy to the stream of the pair, behind both, and an
+ * event for each half behind that.  A wait makes the computation of its stage wait for the event, and the host only until
+ * the copy has been given.
+ *
+ * A request number may begin again as soon as its wait has returned, while the other half of the message has not been
+ * waited for: so each half has an event of its own.
+ */
+#include "device.h"
+#include "run.h"
+
+static Device *device_at(Stage *st, int stage)
+{
+    const Run *run = st->worker->run;
+    return device_of(&run->worker[stage - run->first].stage);
+}
+
+void message_ready(Stage *st, int request)
+{
+    Device *d = device_of(st);
+    device_check(st, cudaEventRecord(d->ready[request], d->compute), "beginning a message");
+}
+
+void message_carry(Stage *st, const Message *m)
+{
+    Device *from = device_at(st, m->from), *to = device_at(st, m->to);
+    cudaStream_t s = to->from[m->from];
+    cudaEvent_t left = from->left[to->number * MAX_REQUESTS + m->send];
+    from->left_by[m->send] = to->number;
+    to->left_by[m->recv] = -1;
+    device_check(st, cudaStreamWaitEvent(s, from->ready[m->send], 0), "a message");
+    device_check(st, cudaStreamWaitEvent(s, to->ready[m->recv], 0), "a message");
+    device_check(st, cudaMemcpyAsync(m->target, m->source, (size_t)m->bytes, cudaMemcpyDeviceToDevice, s), "a message");
+    device_check(st, cudaEventRecord(left, s), "a message");
+    device_check(st, cudaEventRecord(to->arrived[m->recv], s), "a message");
+}
+
+void message_arrived(Stage *st, int request)
+{
+    Device *d = device_of(st);
+    int gpu = d->left_by[request];
+    cudaEvent_t e = gpu < 0 ? d->arrived[request] : d->left[gpu * MAX_REQUESTS + request];
+    device_check(st, cudaStreamWaitEvent(d->compute, e, 0), "waiting for a message");
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * spill.c: where offloaded tensors wait, pinned memory of the host, and the way there and back: two streams, one where the
+ * link carries one direction at a time.
+ *
+ * A copy begins behind what the stage's computation has been given so far and ends in an event; the wait makes the
+ * computation wait for that.  So a copy overlaps whatever the plan put between its begin and its wait, and the host does
+ * not wait at all.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "device.h"
+#include "run.h"
+
+struct Spill {
+    unsigned char *memory;
+    struct { cudaEvent_t begun, done; bool under_way; } *copy;      /* by number */
+};
+
+static void begin(Stage *st, size_t host, int copy, long bytes, cudaStream_t s)
+{
+    Spill *x = st->spill;
+    const StageInfo *info = st->worker->info;
+    if (!x || copy < 0 || copy >= info->copies || bytes < 0 || host > info->host || (size_t)bytes > info->host - host)
+        quit(st->link, STATUS_RUN, "%s: copy %d, %ld bytes at %zu of the host's memory, is out of range; this folder is not "
+             "what dpgen wrote", info->name, copy, bytes, host);
+    if (x->copy[copy].under_way)
+        quit(st->link, STATUS_RUN, "%s: copy %d begins again before its end was waited for; this folder is not what dpgen "
+             "wrote", info->name, copy);
+    x->copy[copy].under_way = true;
+    device_check(st, cudaEventRecord(x->copy[copy].begun, stream_of(st)), "beginning a copy");
+    device_check(st, cudaStreamWaitEvent(s, x->copy[copy].begun, 0), "beginning a copy");
+}
+
+void offload_begin(Stage *st, const void *from, size_t host, int copy, long bytes)
+{
+    cudaStream_t s = device_of(st)->out;
+    begin(st, host, copy, bytes, s);
+    device_check(st, cudaMemcpyAsync(st->spill->memory + host, from, (size_t)bytes, cudaMemcpyDeviceToHost, s), "offloading");
+    device_check(st, cudaEventRecord(st->spill->copy[copy].done, s), "offloading");
+}
+
+void fetch_begin(Stage *st, void *to, size_t host, int copy, long bytes)
+{
+    Device *d = device_of(st);
+    cudaStream_t s = st->worker->info->lanes > 1 ? d->in : d->out;
+    begin(st, host, copy, bytes, s);
+    device_check(st, cudaMemcpyAsync(to, st->spill->memory + host, (size_t)bytes, cudaMemcpyHostToDevice, s), "fetching");
+    device_check(st, cudaEventRecord(st->spill->copy[copy].done, s), "fetching");
+}
+
+void copy_wait(Stage *st, int copy)
+{
+    Spill *x = st->spill;
+    if (!x || copy < 0 || copy >= st->worker->info->copies || !x->copy[copy].under_way)
+        quit(st->link, STATUS_RUN, "%s: waits for copy %d, which was not begun; this folder is not what dpgen wrote",
+             st->worker->info->name, copy);
+    x->copy[copy].under_way = false;
+    device_check(st, cudaStreamWaitEvent(stream_of(st), x->copy[copy].done, 0), "waiting for a copy");
+}
+
+int spill_open(Worker *w)
+{
+    const StageInfo *info = w->info;
+    if (info->copies == 0)
+        return DONE;
+    Spill *x = w->stage.spill = calloc(1, sizeof *x);
+    if (x)
+        x->copy = calloc((size_t)info->copies, sizeof *x->copy);
+    if (!x || !x->copy)
+        return complain(STATUS_RUN, "%s: no memory for copies to the host", info->name);
+    cudaError_t e = cudaSetDevice(device_of(&w->stage)->number);
+    for (int i = 0; i < info->copies && e == cudaSuccess; i++) {
+        e = cudaEventCreateWithFlags(&x->copy[i].begun, cudaEventDisableTiming);
+        if (e == cudaSuccess)
+            e = cudaEventCreateWithFlags(&x->copy[i].done, cudaEventDisableTiming);
+    }
+    if (e == cudaSuccess)
+        e = cudaHostAlloc((void **)&x->memory, info->host, cudaHostAllocDefault);
+    if (e != cudaSuccess)
+        return complain(STATUS_RUN, "%s: no pinned memory for %zu bytes of offloaded tensors: %s; offload less, or check "
+                        "`ulimit -l` and the memory limit of the batch job", info->name, info->host, cudaGetErrorString(e));
+    memset(x->memory, w->run->opt.fill, info->host);
+    return DONE;
+}
+
+void spill_close(Worker *w)
+{
+    (void)w;
+}
+
+void spill_report(const Worker *w)
+{
+    (void)w;
+}
+
+const Copied *spill_trace(const Worker *w, int direction, uint64_t i, uint64_t *n)
+{
+    (void)w, (void)direction, (void)i, (void)n;
+    return NULL;
+}
