@@ -118,9 +118,10 @@ typedef struct {                /* files of one data set */
 typedef struct {
     const char *name;           /* cpu.0 ... when count > 1 */
     const char *kind;           /* cpu, cuda, paced */
-    const char *kernels;        /* cpu: portable, onednn */
+    const char *kernels;        /* cpu: portable, onednn; cuda: cuda */
     Bytes memory;               /* limit of the arena, reserve already subtracted, under every max_memory */
     Bytes reserve;
+    Bytes workspace;            /* cuda: of library calls, behind the arena's tensors; already subtracted from memory */
     Bytes without;              /* memory before a max_memory of plan.constraints lowered it; 0: none did */
     int threads;
     /* for estimates; 0: unknown */

@@ -15,6 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { LEAST_ARCH = 80 };
+
 /* ---- verbs ------------------------------------------------------------------------------------------------------- */
 
 static int check_model(const Options *x, const Model *m)
@@ -96,11 +98,32 @@ static int compare_model(const Options *x, const Model *m)
     return view_compare(x, m, plan_of, (void *)(uintptr_t)x);
 }
 
+/* What can be planned for, and not run. */
+static void check_cuda(const Model *m)
+{
+    for (int i = 0; i < m->devices.n; i++) {
+        const Device *d = &m->devices.at[i];
+        if (!d->arch)
+            err(d->loc, "such as arch: sm_90", "'%s' has no 'arch': kernels are compiled for one", d->name);
+        if (atoi(d->arch + 3) < LEAST_ARCH)
+            err(d->loc, "--pace, to run the plan without computing", "'%s' is %s, and products and attention in bf16 need "
+                "sm_%d: it can be planned for, and not generated", d->name, d->arch, LEAST_ARCH);
+        if (strcmp(d->arch, m->devices.at[0].arch))
+            err(d->loc, m->devices.at[0].arch, "'%s' has another arch than '%s': the bits of a job depend on it", d->name,
+                m->devices.at[0].name);
+    }
+    if (!strcmp(m->plan.transport, "mpi"))
+        err(m->plan.loc, "transport: local, or nccl", "messages between GPUs do not go over mpi");
+    if (m->plan.disk)
+        err(m->plan.loc, "offload: auto", "a GPU offloads to the host's memory, not to a file");
+    err(m->devices.at[0].loc, "kind: cpu, or --pace", "devices of kind cuda can be planned for, and not yet generated");
+}
+
 static int generate(const Options *x, const Model *m)
 {
     const Device *d = &m->devices.at[0];
     if (!strcmp(d->kind, "cuda"))
-        err(d->loc, "kind: cpu, or --pace", "devices of kind cuda can be planned for, and not yet generated");
+        check_cuda(m);
     if (!m->data.format && !x->dump && strcmp(d->kind, "paced"))
         fail(EXIT_MODEL, "%s has no section data: there is nothing to train on", m->path);
     bool measure = !x->times && !x->estimate && !x->dump && !x->from && !profile_cannot(m);

@@ -87,10 +87,12 @@ Graph *graph_of(const Options *x, const Model *m)
 static const char *numeric_key(const Graph *g, const Model *m)
 {
     const Device *d = &m->devices.at[0];
-    bool portable = !strcmp(d->kernels, "portable");
+    const char *own = !strcmp(d->kernels, "portable") ? ""
+                    : !strcmp(d->kind, "cuda") ? strf(" arch=%s", d->arch ? d->arch : "any")
+                    : strf(" threads=%d isa=%s", d->threads, d->isa);
     return strf("model=%.16s train=%.16s batch=%" PRId64 " micro=%" PRId64 " groups=%" PRId64 " compute=%s target=%s"
                 " kernels=%s%s", model_hash(g), train_hash(g, m), g->batch, g->micro, g->groups, type_name(g->compute), d->kind,
-                d->kernels, portable ? "" : strf(" threads=%d isa=%s", d->threads, d->isa));
+                d->kernels, own);
 }
 
 Plan *new_plan(const Graph *g, const Cost *c, const Model *m, int stages, const char *schedule)

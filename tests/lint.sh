@@ -53,7 +53,7 @@ function forbidden(text, list, why,    name, n, i) {
 
 FNR == 1 {
     is_c = path ~ /\.(c|h|cu|def)$/
-    is_code = is_c || path ~ /\.(sh|py|awk)$/ || path ~ /(^|\/)Makefile/ || path ~ /^tests\/run$/
+    is_code = is_c || path ~ /\.(sh|py|awk)$/ || path ~ /(^|\/)Makefile/ || path ~ /\.mk$/ || path ~ /^tests\/run$/
     owned = is_code && path !~ /^templates\//
     wide = path == "gen/ops.def" || path ~ /^tests\/[^\/]+\/.*\.(out|err)$/
     kernel = path ~ /^rt\/op\//
@@ -97,7 +97,7 @@ is_c && /^\}/ {
 }
 path ~ /^templates\// {
     rest = $0
-    if (path ~ /Makefile$/) {
+    if (path ~ /Makefile$/ || path ~ /\.mk$/) {
         sub(/^\t@/, "", rest)
         gsub(/\$@/, "", rest)
     }

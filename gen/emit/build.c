@@ -3,8 +3,9 @@
  * What makes the emitted folder build by itself: its Makefile and README from templates/, and the files of rt/ that
  * the job needs, byte-identical to those that the tests compiled.
  *
- * A portable kernel file is taken when it defines a call that the plan uses.  With kernels onednn the files of
- * rt/op/onednn are taken first, all of them, for they share their products; a paced job takes those of rt/op/paced alone.
+ * A portable kernel file is taken when it defines a call that the plan uses, and one for GPUs when another leans on it, too.
+ * With kernels onednn the files of rt/op/onednn are taken first, all of them, for they share their products; a paced job
+ * takes those of rt/op/paced alone.
  */
 #include "emit.h"
 #include <string.h>
@@ -55,7 +56,7 @@ static bool fast(const Plan *p)
 /* The folder of the device's own kernels. */
 static const char *library(const Plan *p)
 {
-    return emit_paced(p) ? "rt/op/paced/" : fast(p) ? "rt/op/onednn/" : "rt/op/";
+    return emit_paced(p) ? "rt/op/paced/" : emit_cuda(p) ? "rt/op/cuda/" : fast(p) ? "rt/op/onednn/" : "rt/op/";
 }
 
 static bool right_in(const char *name, const char *folder)
@@ -63,24 +64,31 @@ static bool right_in(const char *name, const char *folder)
     return starts(name, folder) && !strchr(name + strlen(folder), '/');
 }
 
+static bool is_source(const char *name)
+{
+    return ends(name, ".c") || ends(name, ".cu");
+}
+
 static bool lies_in(const char *name, const char *folder)
 {
-    return right_in(name, folder) && ends(name, ".c");
+    return right_in(name, folder) && is_source(name);
 }
 
 static const Embedded *kernel_file(const Plan *p, const char *call)
 {
     const char *folders[] = {library(p), "rt/op/"};
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < (emit_cuda(p) ? 1 : 2); i++)
         for (const Embedded *e = embedded; e->name; e++)
             if (lies_in(e->name, folders[i]) && defines(e, call))
                 return e;
     die("no kernel file defines %s", call);
 }
 
+/* Taken whatever the plan calls: all of a library whose files lean on each other, else what opens it. */
 static bool is_kernel(const Plan *p, const Embedded *e)
 {
-    return strcmp(library(p), "rt/op/") ? lies_in(e->name, library(p)) : !strcmp(e->name, "rt/op/start.c");
+    bool whole = !emit_cuda(p) && strcmp(library(p), "rt/op/");
+    return whole ? lies_in(e->name, library(p)) : !strcmp(e->name, strf("%sstart.c", library(p)));
 }
 
 static bool has(const Strs *list, const char *name)
@@ -97,22 +105,47 @@ static void take(Strs *list, const char *name)
         *PUSH(list) = name;
 }
 
+/* rt/cuda/ has files for GPUs, x.c or x.cu, that stand in for x.c in rt/. */
+static bool is_runtime(const Plan *p, const char *name)
+{
+    const char *link = strf("link_%s.c", p->m->plan.transport), *base = strrchr(name, '/') + 1;
+    bool stood_in = emit_cuda(p) && (embedded_find(strf("rt/cuda/%s", base)) || embedded_find(strf("rt/cuda/%su", base)));
+    bool ours = (lies_in(name, "rt/") && !stood_in) || (emit_cuda(p) && lies_in(name, "rt/cuda/"));
+    return ours && (!starts(base, "link_") || !strcmp(base, link));
+}
+
+static bool is_header(const Plan *p, const char *name)
+{
+    return ends(name, ".h") && (right_in(name, "rt/") || right_in(name, library(p)) ||
+                                right_in(name, emit_cuda(p) ? "rt/cuda/" : "rt/op/"));
+}
+
+/* A source whose header a taken file includes comes along: x.h declares what x.c or x.cu defines. */
+static void take_leaned_on(const Plan *p, Strs *wanted)
+{
+    for (int i = 0; i < wanted->n; i++)
+        for (const Embedded *e = embedded; e->name; e++) {
+            const char *base = strrchr(e->name, '/') + 1;
+            const char *line = strf("#include \"%.*s.h\"", (int)(strchr(base, '.') - base), base);
+            if (lies_in(e->name, library(p)) && strstr(embedded_find(wanted->at[i])->data, line))
+                take(wanted, e->name);
+        }
+}
+
 /* Headers, the runtime with one transport, and the kernels that the plan calls, in the order of the embedded table. */
 static Strs files_of(const Plan *p)
 {
     Strs wanted = {0}, list = {0};
-    const char *link = strf("rt/link_%s.c", p->m->plan.transport);
     for (int o = 0; o < p->g->op.n; o++)
         take(&wanted, kernel_file(p, p->g->op.at[o].call)->name);
-    for (const Embedded *e = embedded; e->name; e++) {
-        if (!starts(e->name, "rt/"))
-            continue;
-        bool header = ends(e->name, ".h") && (right_in(e->name, "rt/") || right_in(e->name, "rt/op/") ||
-                                               right_in(e->name, library(p)));
-        bool runtime = lies_in(e->name, "rt/") && !starts(e->name, "rt/link_");
-        if (header || runtime || is_kernel(p, e) || !strcmp(e->name, link) || has(&wanted, e->name))
+    for (const Embedded *e = embedded; e->name; e++)
+        if (is_kernel(p, e))
+            take(&wanted, e->name);
+    if (emit_cuda(p))
+        take_leaned_on(p, &wanted);
+    for (const Embedded *e = embedded; e->name; e++)
+        if (starts(e->name, "rt/") && (is_header(p, e->name) || is_runtime(p, e->name) || has(&wanted, e->name)))
             *PUSH(&list) = e->name;
-    }
     return list;
 }
 
@@ -121,6 +154,8 @@ static const char *objects(const Plan *p, const Strs *files)
     const char *text = "launch.o";
     for (int d = 0; d < p->devices; d++)
         text = strf("%s stage%d.o", text, d);
+    if (emit_cuda(p))
+        text = strf("%s kernels.o", text);
     for (int i = 0; i < files->n; i++)
         if (ends(files->at[i], ".c"))
             text = strf("%s \\\n  %.*so", text, (int)strlen(files->at[i]) - 1, files->at[i]);
@@ -162,11 +197,34 @@ static const char *usage_of(const Plan *p, const char *prefix)
                 "    %-32s record the first steps; check files and repeat them\n", run, "make expected; make verify");
 }
 
+/* kernels.cu, which includes the kernels of this job, and cuda.mk, which finds what builds them. */
+static void emit_toolkit(Out *o, const Plan *p, const Strs *files)
+{
+    const char *all = "", *needs = "";
+    FILE *f = out_open(o, "kernels.cu");
+    fprintf(f, "/* The kernels of this job, in one unit: their headers take longer to compile than they do. */\n");
+    for (int i = 0; i < files->n; i++) {
+        if (ends(files->at[i], ".cu")) {
+            fprintf(f, "#include \"%s\"\n", files->at[i]);
+            all = strf("%s \\\n  %s", all, files->at[i]);
+        }
+        needs = !strcmp(files->at[i], "rt/op/cuda/product.c") ? strf("%s cublasLt", needs)
+              : !strcmp(files->at[i], "rt/op/cuda/graph.c") ? strf("%s cudnn", needs)
+              : !strcmp(files->at[i], "rt/cuda/link_nccl.c") ? strf("%s nccl", needs) : needs;
+    }
+    out_close(o);
+    Fill fill[] = {{"arch", p->m->devices.at[0].arch}, {"needs", needs}, {"kernels", all}, {NULL, NULL}};
+    print_template(out_open(o, "cuda.mk"), "templates/cuda.mk", fill);
+    out_close(o);
+}
+
 void emit_build(Out *o, const Plan *p, const char *prefix)
 {
     Strs files = files_of(p);
+    if (emit_cuda(p))
+        emit_toolkit(o, p, &files);
     bool mpi = !strcmp(p->m->plan.transport, "mpi");
-    bool closed = !fast(p) && !mpi;
+    bool closed = !fast(p) && !mpi && !emit_cuda(p);
     const char *memory = "";
     for (int d = 0; d < p->devices; d++)
         memory = strf("%s  stage %d: arena %s of %s (lower bound %s)\n", memory, d, size_text(p->dev.at[d].arena),
@@ -178,7 +236,7 @@ void emit_build(Out *o, const Plan *p, const char *prefix)
         {"cc", mpi ? "mpicc" : "cc"}, {"openmp", threaded(p) ? "-fopenmp" : ""},
         {"libs", fast(p) ? "-ldnnl -lm -lpthread" : "-lpthread"}, {"real", p->g->compute == BF16 ? "-DREAL_BF16" : ""},
         {"static", closed ? "yes" : "no"}, {"run", mpi ? strf("mpirun -n %d ./", p->devices) : "./"},
-        {"usage", usage_of(p, prefix)},
+        {"include", emit_cuda(p) ? "include cuda.mk\n" : ""}, {"usage", usage_of(p, prefix)},
         {"product", strcmp(prefix, "train") ? strf("%s.o", prefix) : "train"}, {NULL, NULL}};
     print_template(out_open(o, "Makefile"), "templates/Makefile", fill);
     out_close(o);

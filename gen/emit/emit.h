@@ -37,6 +37,7 @@ const char *emit_piece(Piece piece, int phase);     /* period_3; step */
 const char *covers_text(const Plan *p, int device);         /* its first .. last operator; several runs of them */
 const char *size_text(Bytes n);                     /* 23.61 GiB */
 int emit_rank(const Plan *p, int device);           /* of MPI: devices used are ranks in the order of the model file */
+bool emit_cuda(const Plan *p);                      /* stages on GPUs: rt/cuda/, rt/op/cuda/ */
 bool emit_paced(const Plan *p);                     /* kernels that only wait: rt/pace.c */
 const char *emit_kernels(const Plan *p);            /* portable, onednn, paced */
 const char *model_hash(const Graph *g);             /* of parameters and forward calls, not of train or plan */

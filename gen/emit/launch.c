@@ -236,8 +236,11 @@ static void print_stages(const Launch *w, const int *states)
     fprintf(w->f, "\nstatic const StageInfo stage[] = {\n");
     for (int d = 0; d < p->devices; d++) {
         const DevicePlan *x = &p->dev.at[d];
-        fprintf(w->f, "    {.name = \"stage%d\", .arena = %" PRId64 ", .vals = ", d, x->arena);
+        Bytes workspace = p->m->devices.at[d].workspace, behind = workspace ? (x->arena + 255) / 256 * 256 : x->arena;
+        fprintf(w->f, "    {.name = \"stage%d\", .arena = %" PRId64 ", .vals = ", d, behind + workspace);
         print_place(w->f, offset_of(p, d, p->g->vals, -1));
+        if (workspace)
+            fprintf(w->f, ", .workspace = %" PRId64 ", .workspace_bytes = %" PRId64, behind, workspace);
         fprintf(w->f, ", .threads = %d,%s\n     .actions = %d, .eval_actions = %d,\n", p->m->devices.at[d].threads,
                 x->copies ? strf("\n     .host = %" PRId64 ", .copies = %d, .lanes = %d,", x->host, x->copies,
                                  cost_host_half(p->c, d) ? 1 : 2) : "", x->list.n, x->eval.n);

@@ -601,7 +601,7 @@ static void print_lists(const Stager *w)
 static void print_open(const Stager *w)
 {
     const Plan *p = w->p;
-    bool handles = !strcmp(emit_kernels(p), "onednn");
+    bool handles = emit_cuda(p) || !strcmp(emit_kernels(p), "onednn");
     int next = 0;
     fprintf(w->f, "\nvoid stage%d_open(Stage *st)\n{\n", w->device);
     for (int r = 0; handles && r < p->routine.n; r++)

@@ -156,6 +156,11 @@ bool emit_paced(const Plan *p)
     return !strcmp(p->m->devices.at[0].kind, "paced");
 }
 
+bool emit_cuda(const Plan *p)
+{
+    return !strcmp(p->m->devices.at[0].kind, "cuda");
+}
+
 const char *emit_kernels(const Plan *p)
 {
     return emit_paced(p) ? "paced" : p->m->devices.at[0].kernels;

@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum { MOST_DEVICES = 256, MOST_THREADS = 1024, MOST_CHUNKS = 256, MOST_REPLICAS = 64, MOST_OPS = 1 << 20 };
-static const Bytes DEFAULT_MEMORY = (Bytes)8 << 30;
+static const Bytes DEFAULT_MEMORY = (Bytes)8 << 30, WORKSPACE = (Bytes)32 << 20;
 
 /* ---- devices ----------------------------------------------------------------------------------------- */
 
@@ -62,10 +62,15 @@ static void entry_check(const Spot *s, Entry *e)
         bad(s->value->loc, "write memory: 80GiB, less what other programs use", "%s has no 'memory'", s->path);
     if (!d->memory)
         d->memory = DEFAULT_MEMORY;
-    if (d->memory <= d->reserve)
-        bad(s->value->loc, NULL, "%s: a memory of %lld bytes less a reserve of %lld leaves nothing", s->path,
-            (long long)d->memory, (long long)d->reserve);
-    d->memory -= d->reserve;
+    if (node_get(s->value, "workspace") && !cuda)
+        bad(node_get(s->value, "workspace")->loc, "delete it", "'workspace' is only for devices of kind cuda");
+    if (d->workspace < 0)
+        d->workspace = cuda ? WORKSPACE : 0;
+    if (d->memory <= d->reserve + d->workspace)
+        bad(s->value->loc, NULL, "%s: a memory of %lld bytes less a reserve of %lld%s leaves nothing", s->path,
+            (long long)d->memory, (long long)d->reserve,
+            d->workspace ? strf(" and a workspace of %lld", (long long)d->workspace) : "");
+    d->memory -= d->reserve + d->workspace;
     if (!d->kernels)
         d->kernels = cuda ? "cuda" : "portable";
     if (!d->isa)        /* oneDNN has other bits on another instruction set: the plan fixes it.  Ours have not. */
@@ -112,6 +117,7 @@ static void read_entry(const Spot *s)
         { "count", read_count, offsetof(Entry, count), 1, MOST_DEVICES, NULL },
         { "memory", read_bytes, offsetof(Entry, d.memory), 1, 0, NULL },
         { "reserve", read_bytes, offsetof(Entry, d.reserve), 0, 0, NULL },
+        { "workspace", read_bytes, offsetof(Entry, d.workspace), 0, 0, NULL },
         { "threads", read_count, offsetof(Entry, d.threads), 1, MOST_THREADS, NULL },
         { "kernels", read_word, offsetof(Entry, d.kernels), 0, 0, "portable onednn" },
         { "isa", read_word, offsetof(Entry, d.isa), 0, 0,
@@ -123,7 +129,7 @@ static void read_entry(const Spot *s)
         { "call", read_time, offsetof(Entry, d.call), 0, 0, NULL },
         { "arch", read_arch, offsetof(Entry, d.arch), 0, 0, NULL },
     };
-    Entry e = { .d = { .kind = "cpu", .threads = 1, .loc = s->value->loc }, .count = 1 };
+    Entry e = { .d = { .kind = "cpu", .workspace = -1, .threads = 1, .loc = s->value->loc }, .count = 1 };
     section(s->m, s->value, s->path, fields, COUNT(fields), &e);
     entry_check(s, &e);
     if (s->m->devices.n + e.count > MOST_DEVICES) {

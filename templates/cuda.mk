@@ -1,0 +1,68 @@
+# Where this job finds CUDA.  Each of CUDA_HOME, CUDNN_HOME and NCCL_HOME may name an installation (include/ and lib64/ or lib/)
+# or the folder of a Python wheel (site-packages/nvidia/cudnn); without them the usual places are looked at, in this order.
+
+ARCH = @arch@
+CUDA_ARCHS = $(ARCH:sm_%=%)
+GENCODE = $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a))
+NEEDS = @needs@
+
+from_path := $(patsubst %/bin/nvcc,%,$(shell command -v nvcc 2>/dev/null))
+cuda_places := $(if $(CUDA_HOME),$(CUDA_HOME),$(CUDA_PATH) $(from_path) /usr/local/cuda /opt/cuda /usr/lib/cuda /usr)
+cudnn_places := $(if $(CUDNN_HOME),$(CUDNN_HOME),$(cuda_places))
+nccl_places := $(if $(NCCL_HOME),$(NCCL_HOME),$(cuda_places))
+
+# $(call place,FILE,PLACES): the first of them that has the file
+place = $(firstword $(foreach d,$(2),$(if $(wildcard $(d)/$(1)),$(d))))
+# $(call library,NAME,ROOT): its file; wheels have no link without a version
+folders = lib64 lib lib/x86_64-linux-gnu lib/aarch64-linux-gnu
+library = $(firstword $(foreach d,$(folders),$(wildcard $(2)/$(d)/lib$(1).so) $(wildcard $(2)/$(d)/lib$(1).so.*)))
+# $(call want,WHAT,FOUND,FILE,PLACES,VARIABLE)
+want = $(if $(2),,$(error no $(1): there is no $(3) in: $(strip $(4)).  Install it, or say make $(5)=FOLDER))
+
+CUDA_ROOT := $(call place,include/cuda_runtime_api.h,$(cuda_places))
+NVCC := $(firstword $(wildcard $(addsuffix /bin/nvcc,$(CUDA_ROOT) $(cuda_places))))
+CUDNN_ROOT := $(call place,include/cudnn.h,$(cudnn_places))
+NCCL_ROOT := $(call place,include/nccl.h,$(nccl_places))
+CUDART := $(call library,cudart,$(CUDA_ROOT))
+CUBLASLT := $(firstword $(foreach r,$(CUDA_ROOT) $(cuda_places),$(call library,cublasLt,$(r))))
+CUDNN := $(call library,cudnn,$(CUDNN_ROOT))
+NCCL := $(call library,nccl,$(NCCL_ROOT))
+
+ifneq ($(MAKECMDGOALS),clean)
+$(call want,CUDA toolkit,$(CUDA_ROOT),include/cuda_runtime_api.h,$(cuda_places),CUDA_HOME)
+$(call want,CUDA compiler,$(NVCC),bin/nvcc,$(cuda_places),CUDA_HOME)
+$(call want,CUDA runtime,$(CUDART),libcudart.so under $(folders),$(CUDA_ROOT),CUDA_HOME)
+ifneq ($(filter cublasLt,$(NEEDS)),)
+$(call want,cuBLAS,$(CUBLASLT),libcublasLt.so under $(folders),$(cuda_places),CUDA_HOME)
+endif
+ifneq ($(filter cudnn,$(NEEDS)),)
+$(call want,cuDNN,$(CUDNN_ROOT),include/cudnn.h,$(cudnn_places),CUDNN_HOME)
+$(call want,cuDNN,$(CUDNN),libcudnn.so under $(folders),$(CUDNN_ROOT),CUDNN_HOME)
+endif
+ifneq ($(filter nccl,$(NEEDS)),)
+$(call want,NCCL,$(NCCL_ROOT),include/nccl.h,$(nccl_places),NCCL_HOME)
+$(call want,NCCL,$(NCCL),libnccl.so under $(folders),$(NCCL_ROOT),NCCL_HOME)
+endif
+endif
+
+LINKED := $(CUDART) $(if $(filter cublasLt,$(NEEDS)),$(CUBLASLT)) $(if $(filter cudnn,$(NEEDS)),$(CUDNN)) \
+          $(if $(filter nccl,$(NEEDS)),$(NCCL))
+comma := ,
+HEADERS := $(sort $(addsuffix /include,$(CUDA_ROOT) $(CUDNN_ROOT) $(NCCL_ROOT)))
+CPPFLAGS += -DBUILT_FOR='"$(CUDA_ARCHS)"' $(addprefix -isystem ,$(HEADERS))
+LIBS += $(LINKED) $(addprefix -Wl$(comma)-rpath$(comma),$(sort $(patsubst %/,%,$(dir $(LINKED)))))
+
+# Kernels in one go: their headers take longer than they do.  Host code in C++ without its run-time library.
+NVFLAGS = -O3 -std=c++17 $(GENCODE) -Xcompiler -fno-exceptions,-fno-threadsafe-statics,-fno-asynchronous-unwind-tables
+
+kernels.o: kernels.cu @kernels@
+	$(NVCC) $(NVFLAGS) $(CPPFLAGS) -c -o $@ $<
+
+rt/op/cuda/%.o: rt/op/cuda/%.c
+	$(CC) $(CPPFLAGS) $(RFLAGS) -c -o $@ $<
+
+# What the program is linked with, as the loader will look for it
+needed: train
+	@objdump -p train | sed -n 's/^ *NEEDED *//p'
+
+.PHONY: needed

@@ -1,0 +1,36 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# What a job for GPUs is linked with where there is none: the runtime, the double of CUDA, and kernels of processors behind it.
+#   tests/double/build.sh INCLUDE     makes build/double/f32.a and bf16.a; INCLUDE is the folder of cuda_runtime_api.h
+set -e
+cd "$(dirname "$0")/../.."
+include=$1
+awk=tests/double/defer.awk
+warn="-Wall -Wextra -Werror -Wno-unknown-pragmas"
+flags="-D_GNU_SOURCE -std=c11 -I. -Irt -Irt/op -Itests/double -isystem $include $warn"
+mkdir -p build/double
+for real in f32 bf16; do
+    to=build/double/$real
+    define=; [ $real = bf16 ] && define=-DREAL_BF16
+    newest=$(ls -t rt/*.[ch] rt/cuda/*.[ch] rt/op/*.[ch] tests/double/* | head -n 1)
+    [ -e $to.a ] && [ $to.a -nt "$newest" ] && continue
+    rm -rf $to $to.a
+    mkdir -p $to
+    awk -v part=names -f $awk rt/rt.h >$to/names.h
+    awk -v part=calls -f $awk rt/rt.h >$to/calls.c
+    for file in rt/op/*.c rt/fold.c; do
+        case $file in rt/op/open.c | rt/op/start.c) rename= ;; *) rename="-include $to/names.h" ;; esac
+        echo "$rename -O3 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math" "$file"
+    done >$to/list
+    for file in rt/*.c rt/cuda/*.c; do
+        case $file in */link_mpi.c | */link_nccl.c | rt/fold.c) continue ;; esac
+        case $file in rt/cuda/*) ;; *) [ -e "rt/cuda/$(basename $file)" ] && continue ;; esac
+        echo "-O1 -g -ffp-contract=off" "$file"
+    done >>$to/list
+    echo "-O1 -g" tests/double/cudart.c >>$to/list
+    echo "-O1" $to/calls.c >>$to/list
+    nl -ba -w1 -s' ' $to/list | while read -r number args; do
+        echo "${CC:-cc} $flags $define $args -c -o $to/$number.o"
+    done | tr '\n' '\0' | xargs -0 -n 1 -P 2 sh -c
+    ar rcsD $to.a $to/*.o
+done

@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cudart.c: the CUDA runtime without a GPU, as strange as a GPU may be.
+ *
+ * Problem.  Stages for GPUs are right only if every order that their streams and events allow gives the same result, and a
+ * real GPU shows one of those orders.  Method.  Calls are queued, and nothing runs before the host has to see something.  Then
+ * heads of streams that may run are run one by one, chosen by a seed: by priorities that the seed gives each stream,
+ * so that copies come as early or as late as they can, or at random.  A wait that the plan lacks shows as other bits.
+ *
+ * Memory of the device is closed to the host but while queued work runs; a page that nobody may touch lies at either end of
+ * an allocation, and bytes up to the page are checked at the end.  Copies from and to the host happen when their turn comes,
+ * so that memory of the host that is used again too early shows, too.
+ *
+ *   DOUBLE_SEED=N      the order              DOUBLE_DEVICES=N  GPUs
+ *   DOUBLE_MEMORY=N    bytes of each          DOUBLE_ARCH=N     compute capability, 90 by default
+ *   DOUBLE_DROP=N      the N-th wait is left out: a test of the test
+ *   DOUBLE_REPORT=1    allocations, waits and work, on standard error at the end
+ *
+ * Not handled: default streams, graphs, memory pools, errors that come late.  Nothing of it is fast.
+ */
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "double.h"
+
+enum { PAGE = 4096, MOST_BLOCKS = 64, MOST_DEVICES = 8, CANARY = 0xc5 };
+
+typedef enum { WORK, COPY, FILL, RECORD, WAIT } Kind;
+
+typedef struct Task {
+    Kind kind;
+    const char *name;
+    void (*run)(void *);
+    void *args;
+    void *to;
+    const void *from;
+    size_t n;
+    int fill;
+    cudaEvent_t event;
+    uint64_t version;
+    struct Task *next;
+} Task;
+
+struct CUstream_st { Task *head, *tail; int device, number; uint64_t rank, ended, begun; struct CUstream_st *next; };
+struct CUevent_st { uint64_t recorded, reached; int device; };
+
+typedef struct { unsigned char *at; size_t n, room; int device; bool open; } Block;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
+static struct CUstream_st *streams;
+static Block block[MOST_BLOCKS];
+static int blocks, stream_count;
+static size_t used[MOST_DEVICES], most[MOST_DEVICES];
+static uint64_t state, waits, works, needless;
+static bool running;
+static _Thread_local int current;
+
+static long setting(const char *name, long otherwise)
+{
+    const char *text = getenv(name);
+    return text ? atol(text) : otherwise;
+}
+
+_Noreturn static void broken(const char *who, const char *what, const void *at)
+{
+    fprintf(stderr, "double: %s: %s (%p)\n", who, what, at);
+    _exit(99);
+}
+
+/* splitmix64 (G. Steele, D. Lea, C. Flood, Fast splittable pseudorandom number generators, 2014) */
+static uint64_t draw(void)
+{
+    uint64_t z = state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------- */
+
+static size_t round_up(size_t n)
+{
+    return (n + PAGE - 1) / PAGE * PAGE;
+}
+
+static void open_memory(bool open)
+{
+    for (int i = 0; i < blocks; i++)
+        if (block[i].at)
+            mprotect(block[i].at, block[i].room, open ? PROT_READ | PROT_WRITE : PROT_NONE);
+}
+
+static Block *block_at(const void *at)
+{
+    for (int i = 0; i < blocks; i++)
+        if (block[i].at && (const unsigned char *)at >= block[i].at && (const unsigned char *)at < block[i].at + block[i].room)
+            return &block[i];
+    return NULL;
+}
+
+void *double_host(const void *device, size_t n, const char *who)
+{
+    const Block *b = block_at(device);
+    if (!b)
+        broken(who, "no memory of the device", device);
+    if ((size_t)((const unsigned char *)device - b->at) + n > b->n)
+        broken(who, "leaves its allocation", device);
+    return (void *)(uintptr_t)device;
+}
+
+static void check_end(const Block *b)
+{
+    for (size_t i = b->n; i < b->room; i++)
+        if (b->at[i] != CANARY)
+            broken("cudaMalloc", "bytes behind the allocation were written", b->at + i);
+}
+
+static void report(void)
+{
+    open_memory(true);
+    for (int i = 0; i < blocks; i++)
+        if (block[i].at)
+            check_end(&block[i]);
+    for (int d = 0; getenv("DOUBLE_REPORT") && d < setting("DOUBLE_DEVICES", 1); d++)
+        fprintf(stderr, "double: GPU %d: most %zu bytes\n", d, most[d]);
+    for (int i = 0; getenv("DOUBLE_REPORT") && i < blocks; i++)
+        fprintf(stderr, "double: allocation %d: %zu bytes on GPU %d\n", i, block[i].n, block[i].device);
+    if (getenv("DOUBLE_REPORT"))
+        fprintf(stderr, "double: %llu waits, %llu of them for what was over; %llu calls\n", (unsigned long long)waits,
+                (unsigned long long)needless, (unsigned long long)works);
+}
+
+cudaError_t cudaMalloc(void **to, size_t n)
+{
+    pthread_mutex_lock(&lock);
+    cudaError_t e = cudaErrorMemoryAllocation;
+    if (blocks == 0)
+        atexit(report);
+    if (used[current] + n <= (size_t)setting("DOUBLE_MEMORY", 1L << 40) && blocks < MOST_BLOCKS) {
+        Block *b = &block[blocks++];
+        *b = (Block){.n = n, .room = round_up(n ? n : 1), .device = current};
+        unsigned char *at = mmap(NULL, b->room + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        b->at = at + PAGE;
+        mprotect(b->at, b->room, PROT_READ | PROT_WRITE);
+        memset(b->at, CANARY, b->room);
+        if (!running)
+            mprotect(b->at, b->room, PROT_NONE);
+        used[current] += n;
+        most[current] = used[current] > most[current] ? used[current] : most[current];
+        *to = b->at;
+        e = cudaSuccess;
+    }
+    pthread_mutex_unlock(&lock);
+    return e;
+}
+
+cudaError_t cudaFree(void *at)
+{
+    pthread_mutex_lock(&lock);
+    Block *b = block_at(at);
+    if (b) {
+        mprotect(b->at, b->room, PROT_READ | PROT_WRITE);
+        check_end(b);
+        used[b->device] -= b->n;
+        munmap(b->at - PAGE, b->room + 2 * PAGE);
+        b->at = NULL;
+    }
+    pthread_mutex_unlock(&lock);
+    return cudaSuccess;
+}
+
+cudaError_t cudaHostAlloc(void **to, size_t n, unsigned flags)
+{
+    (void)flags;
+    *to = malloc(n ? n : 1);
+    if (*to)
+        memset(*to, CANARY, n);
+    return *to ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+cudaError_t cudaFreeHost(void *at)
+{
+    free(at);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
+{
+    *total = (size_t)setting("DOUBLE_MEMORY", 1L << 40);
+    *free_bytes = *total - used[current];
+    return cudaSuccess;
+}
+
+/* ---- streams and events ------------------------------------------------------------------------------------------- */
+
+static bool may_run(const Task *t)
+{
+    return t->kind != WAIT || t->event->reached >= t->version;
+}
+
+static void check_side(const void *at, size_t n, const char *who)
+{
+    if (block_at(at))
+        double_host(at, n, who);
+}
+
+static void perform(const Task *t)
+{
+    switch (t->kind) {
+    case WORK:
+        t->run(t->args);
+        break;
+    case COPY:
+        check_side(t->to, t->n, "cudaMemcpyAsync");
+        check_side(t->from, t->n, "cudaMemcpyAsync");
+        memmove(t->to, t->from, t->n);
+        break;
+    case FILL:
+        memset(double_host(t->to, t->n, "cudaMemsetAsync"), t->fill, t->n);
+        break;
+    case RECORD:
+        t->event->reached = t->version;
+        break;
+    case WAIT:
+        break;
+    }
+}
+
+/* The stream whose head runs next; NULL: none may.  In half of the seeds the order of streams is fixed, so that some are
+ * always late and others always early. */
+static struct CUstream_st *choose(void)
+{
+    struct CUstream_st *best = NULL;
+    bool ranked = setting("DOUBLE_SEED", 0) % 2;
+    uint64_t least = 0;
+    for (struct CUstream_st *s = streams; s; s = s->next) {
+        if (!s->head || !may_run(s->head))
+            continue;
+        uint64_t rank = ranked ? s->rank : draw();
+        if (!best || rank < least)
+            best = s, least = rank;
+    }
+    return best;
+}
+
+static void advance(struct CUstream_st *s)
+{
+    Task *t = s->head;
+    perform(t);
+    s->head = t->next;
+    s->ended++;
+    free(t->args);
+    free(t);
+}
+
+/* Runs work until `over`, with the lock held.  Other threads may have to queue more before it can be. */
+static void drain(bool (*over)(const void *), const void *of)
+{
+    while (!over(of)) {
+        struct CUstream_st *s = choose();
+        if (!s) {
+            pthread_cond_wait(&more, &lock);
+            continue;
+        }
+        running = true;
+        open_memory(true);
+        for (; s && !over(of); s = choose())
+            advance(s);
+        open_memory(false);
+        running = false;
+        pthread_cond_broadcast(&more);
+    }
+}
+
+static void push(cudaStream_t s, Task t)
+{
+    pthread_mutex_lock(&lock);
+    if (!s)
+        broken(t.name, "the default stream is not used here", NULL);
+    Task *copy = malloc(sizeof *copy);
+    *copy = t;
+    if (t.kind == RECORD)
+        copy->version = ++t.event->recorded;
+    if (t.kind == WAIT) {
+        copy->version = t.event->recorded;
+        needless += t.event->reached >= copy->version;
+        if (++waits == (uint64_t)setting("DOUBLE_DROP", 0))
+            copy->version = 0;
+    }
+    works += t.kind <= FILL;
+    s->begun++;
+    if (s->head)
+        s->tail->next = copy;
+    else
+        s->head = copy;
+    s->tail = copy;
+    pthread_cond_broadcast(&more);
+    pthread_mutex_unlock(&lock);
+}
+
+void double_enqueue(cudaStream_t stream, const char *name, void (*run)(void *), const void *args, size_t bytes)
+{
+    void *copy = malloc(bytes ? bytes : 1);
+    memcpy(copy, args, bytes);
+    push(stream, (Task){.kind = WORK, .name = name, .run = run, .args = copy});
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *to, unsigned flags)
+{
+    (void)flags;
+    pthread_mutex_lock(&lock);
+    if (stream_count == 0)
+        state = (uint64_t)setting("DOUBLE_SEED", 0);
+    struct CUstream_st *s = calloc(1, sizeof *s);
+    s->device = current;
+    s->number = stream_count++;
+    s->rank = draw();
+    s->next = streams;
+    streams = s;
+    pthread_mutex_unlock(&lock);
+    *to = s;
+    return cudaSuccess;
+}
+
+typedef struct { const struct CUstream_st *s; uint64_t upto; } Reach;
+
+static bool stream_reached(const void *at)
+{
+    const Reach *r = at;
+    return r->s->ended >= r->upto;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t s)
+{
+    pthread_mutex_lock(&lock);
+    Reach r = {s, s->begun};
+    drain(stream_reached, &r);
+    pthread_mutex_unlock(&lock);
+    return cudaSuccess;
+}
+
+static bool event_reached(const void *at)
+{
+    const struct CUevent_st *e = at;
+    return e->reached >= e->recorded;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t e)
+{
+    pthread_mutex_lock(&lock);
+    drain(event_reached, e);
+    pthread_mutex_unlock(&lock);
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *to, unsigned flags)
+{
+    (void)flags;
+    *to = calloc(1, sizeof **to);
+    (*to)->device = current;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s)
+{
+    if (e->device != s->device)
+        return cudaErrorInvalidResourceHandle;
+    push(s, (Task){.kind = RECORD, .name = "cudaEventRecord", .event = e});
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags)
+{
+    (void)flags;
+    push(s, (Task){.kind = WAIT, .name = "cudaStreamWaitEvent", .event = e});
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t n, enum cudaMemcpyKind kind, cudaStream_t s)
+{
+    bool to_device = block_at(to) != NULL, from_device = block_at(from) != NULL;
+    if (to_device != (kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice) ||
+        from_device != (kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice))
+        broken("cudaMemcpyAsync", "the direction is not that of its addresses", to);
+    push(s, (Task){.kind = COPY, .name = "cudaMemcpyAsync", .to = to, .from = from, .n = n});
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemsetAsync(void *to, int fill, size_t n, cudaStream_t s)
+{
+    push(s, (Task){.kind = FILL, .name = "cudaMemsetAsync", .to = to, .fill = fill, .n = n});
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemset(void *to, int fill, size_t n)
+{
+    pthread_mutex_lock(&lock);
+    open_memory(true);
+    memset(double_host(to, n, "cudaMemset"), fill, n);
+    open_memory(false);
+    pthread_mutex_unlock(&lock);
+    return cudaSuccess;
+}
+
+/* ---- devices and errors -------------------------------------------------------------------------------------------- */
+
+cudaError_t cudaGetDeviceCount(int *n)
+{
+    *n = (int)setting("DOUBLE_DEVICES", 1);
+    return *n < 0 ? cudaErrorInsufficientDriver : *n == 0 ? cudaErrorNoDevice : cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device)
+{
+    current = device;
+    return device < setting("DOUBLE_DEVICES", 1) ? cudaSuccess : cudaErrorInvalidDevice;
+}
+
+cudaError_t cudaGetDevice(int *device)
+{
+    *device = current;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
+{
+    long arch = setting("DOUBLE_ARCH", 90);
+    (void)device;
+    *value = attribute == cudaDevAttrComputeCapabilityMajor ? (int)(arch / 10)
+           : attribute == cudaDevAttrComputeCapabilityMinor ? (int)(arch % 10)
+           : attribute == cudaDevAttrMultiProcessorCount ? 132 : 0;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDriverGetVersion(int *version)
+{
+    *version = (int)setting("DOUBLE_DRIVER", CUDART_VERSION);
+    return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int *version)
+{
+    *version = CUDART_VERSION;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetLastError(void)
+{
+    return cudaSuccess;
+}
+
+const char *cudaGetErrorString(cudaError_t e)
+{
+    return e == cudaSuccess ? "no error" : e == cudaErrorMemoryAllocation ? "out of memory" : e == cudaErrorNoDevice
+           ? "no CUDA-capable device is detected" : e == cudaErrorInsufficientDriver
+           ? "CUDA driver version is insufficient for CUDA runtime version" : "an error of the double";
+}
+
+const char *cudaGetErrorName(cudaError_t e)
+{
+    return e == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation" : e == cudaErrorInvalidResourceHandle
+           ? "cudaErrorInvalidResourceHandle" : "cudaError";
+}
