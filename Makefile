@@ -30,7 +30,8 @@ EXACT = gen/plan/facts.o gen/plan/bound.o gen/plan/frontier.o gen/plan/reach.o g
 PLAN  = $(PRICE) $(EXACT) gen/plan/part.o gen/plan/nofit.o gen/plan/check_plan.o $(BASE_PLAN)
 LOWER = gen/lower/rebuild.o gen/lower/version.o gen/lower/comm.o gen/lower/comm_async.o gen/lower/offload.o \
         gen/lower/lower.o gen/lower/lives.o gen/lower/mem.o gen/lower/layout.o gen/lower/place.o \
-        gen/lower/unpooled.o gen/lower/host.o gen/lower/sim.o gen/lower/check_sim.o gen/lower/check_comm.o gen/lower/check_mem.o
+        gen/lower/seen.o gen/lower/unpooled.o gen/lower/host.o gen/lower/sim.o gen/lower/check_sim.o \
+        gen/lower/check_comm.o gen/lower/check_mem.o
 PACK  = gen/pack/search.o gen/pack/greedy.o gen/pack/verify.o gen/pack/pack.o gen/pack/file.o
 EMIT  = gen/emit/names.o gen/emit/text.o gen/emit/stage.o gen/emit/launch.o gen/emit/archive.o gen/emit/report.o \
         gen/emit/build.o gen/emit/out.o gen/emit/emit.o build/embedded.o

@@ -7,6 +7,7 @@
  * of 1f1b.
  */
 #include "candidate.h"
+#include "lower/seen.h"
 #include "passes.h"
 #include "plan/madpipe.h"
 #include "plan/planner.h"
@@ -51,7 +52,7 @@ static bool suffers(const Plan *p, const Plan *expected)
 static Plan *plan_under(const Options *x, const Graph *g, const Cost *c, const Model *m, int stages, const char *schedule,
                         Hurry hurry)
 {
-    const Asked asked = {x, g, c, m, stages, schedule, hurry};
+    const Asked asked = {x, g, c, m, stages, schedule, hurry, numeric_key(g, m), seen_new()};
     Bytes *limit = least_memory(m, stages);
     Plan *best = NULL, *first = NULL, *p = NULL, *packed = NULL;
     for (int round = 0, why = 2; round < ROUNDS && why == 2 && (!best || (round < 2 && suffers(best, first))); round++) {

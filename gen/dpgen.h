@@ -527,8 +527,8 @@ typedef struct {
 typedef struct {
     const Graph *g;
     const Cost *c;
-    const Model *m;
-    const char *schedule;
+    const Model *m; const char *schedule;
+    struct Seen *seen;          /* search: lower/seen.h; NULL: this plan is the only one */
     int devices, chunks;        /* used, of all replicas; the most that one of them holds */
     int replicas;               /* 0: one */
     VEC(DevicePlan) dev;        /* order (order), comm (list), mem, sim */

@@ -5,6 +5,7 @@
  */
 #include "passes.h"
 #include "emit/emit.h"
+#include "lower/seen.h"
 #include "lower/version.h"
 
 #include <inttypes.h>
@@ -84,7 +85,7 @@ Graph *graph_of(const Options *x, const Model *m)
 
 /* ---- the line, second half: one Plan ----------------------------------------------------------------------------- */
 
-static const char *numeric_key(const Graph *g, const Model *m)
+const char *numeric_key(const Graph *g, const Model *m)
 {
     const Device *d = &m->devices.at[0];
     const char *own = !strcmp(d->kernels, "portable") ? ""
@@ -104,8 +105,43 @@ Plan *new_plan(const Graph *g, const Cost *c, const Model *m, int stages, const 
     for (int d = 0; d < devices; d++) {
         *PUSH(&p->dev) = (DevicePlan){.device = d, .limit = m->devices.at[d].memory};
     }
-    p->key = numeric_key(g, m);
     return p;
+}
+
+/* What follows from cuts and fates: of a plan that had the same. */
+static void take_over(Plan *p, const Plan *same)
+{
+    Plan own = *p;
+    *p = *same;
+    p->m = own.m;
+    p->soft = own.soft;
+    p->space = own.space;
+    p->bound = own.bound;
+    p->value = own.value;
+    p->note = own.note;
+    p->wish = own.wish;
+}
+
+static int finish(const Options *x, Plan *p)
+{
+    if (comm(p))
+        return 1;
+    check_comm(p);
+    dump_plan(x, p, 'c');
+    if (lower(p))
+        return 1;
+    check_lower(p);
+    dump_plan(x, p, 'l');
+    int over = mem(p);
+    if (!over)                  /* else nobody will run it: most trials under a limit end here */
+        check_mem(p);
+    dump_plan(x, p, 'm');
+    if (over)
+        return p->nofit_host ? 3 : 2;
+    sim(p);
+    check_sim(p);
+    dump_plan(x, p, 't');
+    return 0;
 }
 
 int run(const Options *x, Plan *p, const Bytes *limit)
@@ -125,23 +161,15 @@ int run(const Options *x, Plan *p, const Bytes *limit)
         return 1;
     check_keep(p);
     dump_plan(x, p, 'k');
-    if (comm(p))
-        return 1;
-    check_comm(p);
-    dump_plan(x, p, 'c');
-    if (lower(p))
-        return 1;
-    check_lower(p);
-    dump_plan(x, p, 'l');
-    int over = mem(p);
-    check_mem(p);
-    dump_plan(x, p, 'm');
-    if (over)
-        return p->nofit_host ? 3 : 2;
-    sim(p);
-    check_sim(p);
-    dump_plan(x, p, 't');
-    return 0;
+    int why;
+    const Plan *same = x->dump ? NULL : seen_plan(p, &why);
+    if (same) {
+        take_over(p, same);
+        return why;
+    }
+    why = finish(x, p);
+    seen_keep_plan(p, why);
+    return why;
 }
 
 Model *ordered(const Model *m, int stages, const int *device)

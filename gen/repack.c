@@ -35,6 +35,8 @@ Plan *pass(const Asked *asked, const Ints *cuts, const Bytes *limit, int *why)
         with->plan.cuts = *cuts;
     Plan *p = new_plan(asked->g, asked->c, cuts ? with : m, asked->stages, asked->schedule);
     p->hurry = asked->hurry;
+    p->key = asked->key;
+    p->seen = asked->seen;
     *why = run(asked->x, p, limit);
     p->m = m;
     return p;

@@ -14,6 +14,8 @@ typedef struct {
     int stages;
     const char *schedule;
     Hurry hurry;
+    const char *key;            /* numeric_key() */
+    struct Seen *seen;          /* lower/seen.h */
 } Asked;
 
 /* Every pass once under soft limits, one a stage; cuts: NULL for those of the planner.  why as run() of passes.h. */

@@ -60,6 +60,20 @@ expect "an arena of half a TiB" ./dpgen plan "$x/gpt2-774m.yaml" --devices devic
     --schedule 1f1b --recompute none --planner even --limit 16TiB --set train.batch.micro=128 \
     --set train.batch.global=2048 --json
 
+# What a trial has met before is not made again (gen/lower/seen.c); under -d it is
+met() {
+    set -- "$@" --estimate --schedule 1f1b --stages 2 --recompute auto
+    new=$(./dpgen plan "$@" -d a | grep -o 'step=[0-9]*' | head -n 1)
+    old=$(./dpgen plan "$@" --json | grep -o '"step_ns": [0-9]*')
+    if [ -n "$new" ] && [ "${new#*=}" = "${old#* }" ]; then pass; else fault "$*: $new when made anew, $old when met"; fi
+}
+for limit in 25 27 29 32; do
+    met "$x/bytes-gpt.yaml" --limit ${limit}MiB
+done
+for limit in 100 107 115; do
+    met "$m/tiny-t5.yaml" --limit ${limit}KiB
+done
+
 # What a reader is told
 if ./dpgen plan "$m/scalar.yaml" --stages 1 --estimate | grep -q '^  packing proven optimal: '; then pass
 else fault "dpgen plan does not say that an arena is proven optimal"; fi

@@ -573,6 +573,7 @@ static void run_all(Memory *m)
 void check_mem(const Plan *p)
 {
     for (int d = 0; d < p->devices; d++) {
+        void *mark = mem_mark();
         Memory m = {.p = p, .device = d, .slots = most_slots(p)};
         m.at = alloc(sizeof(Bytes) * (size_t)most_operands(p));
         m.partials = alloc(sizeof(int) * (size_t)p->g->state.n);
@@ -581,5 +582,6 @@ void check_mem(const Plan *p)
             die("device %d: the arena is smaller than what is alive in it", d);
         claim_states(&m);
         run_all(&m);
+        mem_release(mark);
     }
 }

@@ -22,7 +22,7 @@
  * slide between the slots of a pool from one micro-batch to the next are not found (3.9 % on BERT-base folded into a V);
  * asynchronous schedules of six stages and more, whose slots turn at different rates, stay up to 14 % above.
  */
-#include "place.h"
+#include "seen.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -156,14 +156,25 @@ static void take_slots(Mem *m, const Layout *l, int x)
     pool->count = most + 1;
 }
 
-Bytes mem_place(Mem *m, Place *place)
+/* What is made on the way takes a hundred times the room of the layout. */
+static void find_layout(Mem *m, Layout *best)
 {
     Bytes bound = m->p->dev.at[m->device].bound;
+    void *mark = mem_mark();
     Placer w = place_new(m, BUDGET);
+    try_styles(&w, best, bound, bound + bound / 100);
+    shake(&w, best, bound + bound / 100, BUDGET - SOON);
+    shake(&w, best, bound + bound / 100 * 3, m->overlap ? BUDGET / 4 * 3 : 0);
+    mem_release(mark);
+}
+
+Bytes mem_place(Mem *m, Place *place)
+{
     Layout best = place_layout(m);
-    try_styles(&w, &best, bound, bound + bound / 100);
-    shake(&w, &best, bound + bound / 100, BUDGET - SOON);
-    shake(&w, &best, bound + bound / 100 * 3, m->overlap ? BUDGET / 4 * 3 : 0);
+    if (!seen_layout(m, &best)) {
+        find_layout(m, &best);
+        seen_keep_layout(m, &best);
+    }
     memcpy(place, best.place, sizeof *place * (size_t)m->item.n);
     m->p->pool.n -= m->extras - best.opened;
     for (int x = 0; x < m->p->pool.n && !m->overlap; x++)

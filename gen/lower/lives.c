@@ -22,7 +22,7 @@ static int number_of(const Mem *m, const Action *k)
 
 static void touch(Mem *m, int b, int mb, int tick)
 {
-    Span *s = &m->live[(size_t)b * (size_t)m->micro + (size_t)mb];
+    Span *s = mem_live(m, b, mb);
     if (s->last < s->first)
         *s = (Span){tick, tick};
     else
@@ -74,12 +74,12 @@ bool mem_always(const Buf *b)
 static void find_lives(Mem *m)
 {
     Plan *p = m->p;
+    for (int i = 0; i < m->rows * m->micro; i++)
+        m->live[i] = (Span){0, -1};
     for (int b = 0; b < p->buf.n; b++) {
         m->home[b].routine = -1;
         p->buf.at[b].first = p->buf.at[b].device == m->device ? 0 : p->buf.at[b].first;
         p->buf.at[b].last = p->buf.at[b].device == m->device ? -1 : p->buf.at[b].last;
-        for (int i = 0; i < m->micro; i++)
-            m->live[(size_t)b * (size_t)m->micro + (size_t)i] = (Span){0, -1};
     }
     replay(m, &p->dev.at[m->device].list);
     replay(m, &p->dev.at[m->device].eval);
@@ -92,7 +92,7 @@ static void find_lives(Mem *m)
 
 Span *mem_live(const Mem *m, int b, int mb)
 {
-    return &m->live[(size_t)b * (size_t)m->micro + (size_t)mb];
+    return &m->live[(size_t)m->row[b] * (size_t)m->micro + (size_t)mb];
 }
 
 void mem_bound(Mem *m)
@@ -121,10 +121,15 @@ void mem_bound(Mem *m)
 
 Mem mem_new(Plan *p, int device)
 {
-    Mem m = {.p = p, .device = device, .overlap = order_overlap(p), .micro = (int)p->g->micro};
+    Mem m = {.p = p, .device = device, .overlap = order_overlap(p), .micro = (int)p->g->micro,
+             .ticks = p->dev.at[device].ticks};
     if (m.overlap)
         m.micro *= m.overlap + 2;
-    m.live = alloc(sizeof(Span) * (size_t)p->buf.n * (size_t)m.micro);
+    m.row = alloc(sizeof *m.row * (size_t)p->buf.n);
+    m.rows = 1;
+    for (int b = 0; b < p->buf.n; b++)
+        m.row[b] = p->buf.at[b].device == device ? m.rows++ : 0;
+    m.live = alloc(sizeof(Span) * (size_t)m.rows * (size_t)m.micro);
     m.home = alloc(sizeof *m.home * (size_t)p->buf.n);
     find_lives(&m);
     return m;

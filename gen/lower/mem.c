@@ -106,6 +106,27 @@ static void find_own_pools(Mem *m)
     m->slot = alloc(sizeof(int) * (size_t)(p->pool.n + 1) * (size_t)m->micro);
 }
 
+/* Of a pool, from the first touch of one of its buffers to the last; how many micro-batches it has. */
+static int find_life(const Mem *m, int pool, Life *life)
+{
+    int n = 0;
+    for (int mb = 0; mb < m->micro; mb++)
+        life[mb] = (Life){{INT32_MAX, -1}, mb};
+    for (int b = 0; b < m->p->buf.n; b++)
+        for (int mb = 0; m->p->buf.at[b].pool == pool && mb < m->micro; mb++) {
+            const Span *s = mem_live(m, b, mb);
+            Span *l = &life[mb].span;
+            if (s->last < s->first)
+                continue;
+            l->first = s->first < l->first ? s->first : l->first;
+            l->last = s->last > l->last ? s->last : l->last;
+        }
+    for (int mb = 0; mb < m->micro; mb++)
+        if (life[mb].span.last >= life[mb].span.first)
+            life[n++] = life[mb];
+    return n;
+}
+
 static void find_slots(Mem *m)
 {
     Plan *p = m->p;
@@ -118,21 +139,7 @@ static void find_slots(Mem *m)
             continue;
         }
         Life *life = alloc(sizeof *life * (size_t)m->micro);
-        int n = 0;
-        for (int mb = 0; mb < m->micro; mb++) {
-            Life l = {{0, -1}, mb};
-            for (int b = 0; b < p->buf.n; b++) {
-                const Span *s = mem_live(m, b, mb);
-                if (p->buf.at[b].pool != x || s->last < s->first)
-                    continue;
-                if (l.span.last < l.span.first)
-                    l.span = *s;
-                l.span.first = s->first < l.span.first ? s->first : l.span.first;
-                l.span.last = s->last > l.span.last ? s->last : l.span.last;
-            }
-            if (l.span.last >= l.span.first)
-                life[n++] = l;
-        }
+        int n = find_life(m, x, life);
         color(m, x, life, n);
     }
 }
@@ -176,15 +183,15 @@ static void unroll(Mem *m)
     if (m->apart)
         return;
     size_t wide = (size_t)micro * (size_t)phases;
-    Span *live = alloc(sizeof *live * (size_t)p->buf.n * wide);
+    Span *live = alloc(sizeof *live * (size_t)m->rows * wide);
     int *slot = alloc(sizeof *slot * (size_t)(p->pool.n + 1) * wide);
-    for (int b = 0; b < p->buf.n; b++)
+    for (int r = 0; r < m->rows; r++)
         for (int k = 0; k < phases; k++)
             for (int mb = 0; mb < micro; mb++) {
-                Span s = *mem_live(m, b, mb);
+                Span s = m->live[(size_t)r * (size_t)micro + (size_t)mb];
                 if (s.last >= s.first)
                     s = (Span){s.first + k * ticks, s.last + k * ticks};
-                live[(size_t)b * wide + (size_t)(k * micro + mb)] = s;
+                live[(size_t)r * wide + (size_t)(k * micro + mb)] = s;
             }
     for (int x = 0; x < p->pool.n; x++)
         for (int k = 0; k < phases && p->pool.at[x].count > 0; k++)
@@ -193,6 +200,7 @@ static void unroll(Mem *m)
     m->live = live;
     m->slot = slot;
     m->micro = (int)wide;
+    m->ticks = phases * ticks;
 }
 
 /* ---- items ------------------------------------------------------------------------------------------------------- */

@@ -25,8 +25,11 @@ typedef struct {
     Plan *p;
     int device, overlap;
     int micro;                  /* micro-batches of all steps in the list */
-    Span *live;                 /* [buf * micro + mb]; last < first: never */
+    Span *live;                 /* [row[buf] * micro + mb]; last < first: never */
+    int *row;                   /* by buffer; 0, of all other devices: never alive */
+    int rows;
     Home *home;                 /* by buffer */
+    int ticks;                  /* of the list, or of all its phases */
     int *slot;                  /* [pool * micro + mb] */
     int own;                    /* pools from here on hold one buffer each */
     int extra, extras;          /* pools that placing may open: the first, and how many */

@@ -49,8 +49,6 @@ static int span_from(const Part *p, int i, int tick)
 /* Are two parts alive at once? */
 static bool meet(Placer *w, const Part *a, const Part *b)
 {
-    if (a->span[0].first > b->span[b->n - 1].last || b->span[0].first > a->span[a->n - 1].last)
-        return false;
     if (a->home.routine >= 0 && b->home.routine >= 0 && (a->home.routine != b->home.routine
         || a->home.call.first > b->home.call.last || b->home.call.first > a->home.call.last))
         return false;           /* routines run one after the other */
@@ -63,6 +61,14 @@ static bool meet(Placer *w, const Part *a, const Part *b)
             return true;
     }
     return false;
+}
+
+/* Of a placed part; most are told apart, or not, by the hour. */
+static bool meets(Placer *w, const Part *p, const Placed *x)
+{
+    if (!(p->hours.some & x->hours.some))
+        return false;
+    return (p->hours.all & x->hours.some) || (p->hours.some & x->hours.all) || meet(w, p, x->part);
 }
 
 /* ---- forms ------------------------------------------------------------------------------------------------------- */
@@ -94,10 +100,23 @@ static void find_turns(Placer *w, int pool)
     qsort(turn, (size_t)w->m->micro, sizeof *turn, by_slot);
 }
 
-/* The spans of one piece in one slot, of n micro-batches, ascending; false: two micro-batches are there at once. */
-static bool collect(const Tile *p, const Turn *turn, int n, Part *to, Span *span)
+/* Bits from .. to - 1 */
+static uint64_t bits(int64_t from, int64_t to)
 {
-    *to = (Part){p->in, p->size, turn->slot, span, 0, p->home};
+    return from < to ? UINT64_MAX >> (64 - to + from) << from : 0;
+}
+
+static void add_hours(const Mem *m, const Span *x, Hours *h)
+{
+    int64_t first = x->first, end = x->last + (int64_t)1;
+    h->some |= bits(first * 64 / m->ticks, (end * 64 - 1) / m->ticks + 1);
+    h->all |= bits((first * 64 + m->ticks - 1) / m->ticks, end * 64 / m->ticks);
+}
+
+/* The spans of one piece in one slot, of n micro-batches, ascending; false: two micro-batches are there at once. */
+static bool collect(const Mem *m, const Tile *p, const Turn *turn, int n, Part *to, Span *span)
+{
+    *to = (Part){p->in, p->size, turn->slot, span, 0, p->home, {0, 0}};
     for (int i = 0; i < n; i++) {
         const Span *x = &p->life[turn[i].mb];
         if (x->last < x->first)
@@ -106,6 +125,7 @@ static bool collect(const Tile *p, const Turn *turn, int n, Part *to, Span *span
         for (; k > 0 && span[k - 1].first > x->first; k--)
             span[k] = span[k - 1];
         span[k] = *x;
+        add_hours(m, x, &to->hours);
     }
     for (int i = 1; i < to->n; i++)
         if (span[i].first <= span[i - 1].last)
@@ -131,7 +151,7 @@ static bool arrange(Placer *w, const Item *x, int pool, Form *f)
             continue;
         for (int i = 0; i < x->piece.n; i++) {
             Part part;
-            good &= collect(&x->piece.at[i], turn + from, to - from, &part, span);
+            good &= collect(w->m, &x->piece.at[i], turn + from, to - from, &part, span);
             span += part.n;
             if (part.n > 0)
                 *PUSH(&f->part) = part;
@@ -207,16 +227,17 @@ static Bytes lowest_part(Placer *w, const Part *p, Bytes at)
 {
     int first = first_near(w, at), i = first;
     for (; i < w->placed.n && w->placed.at[i].at < at + p->size; i++)
-        if (w->placed.at[i].end > at && meet(w, p, w->placed.at[i].part))
+        if (w->placed.at[i].end > at && meets(w, p, &w->placed.at[i]))
             at = w->placed.at[i].end;
     w->left -= i - first + 1;
     return at;
 }
 
-/* The lowest place of a form from `base` on. */
-static Bytes lowest(Placer *w, const Form *f, Bytes base)
+/* The lowest place of a form from `base` on; where it would end at `most` or higher, any that does. */
+static Bytes lowest(Placer *w, const Form *f, Bytes base, Bytes most)
 {
-    for (int i = 0, same = 0; same < f->part.n; i = (i + 1) % f->part.n) {
+    Bytes height = end_of(w, f, 0);
+    for (int i = 0, same = 0; same < f->part.n && base < most - height; i = (i + 1) % f->part.n) {
         Bytes in = within(w, f, &f->part.at[i]), at = lowest_part(w, &f->part.at[i], base + in) - in;
         same = at == base ? same + 1 : 1;
         base = at;
@@ -240,7 +261,7 @@ static void put_parts(Placer *w, const Form *f, Bytes at)
     for (int i = 0; i < f->part.n; i++) {
         const Part *p = &f->part.at[i];
         Bytes from = at + within(w, f, p);
-        *PUSH(&w->more) = (Placed){from, from + p->size, p};
+        *PUSH(&w->more) = (Placed){from, from + p->size, p->hours, p};
         w->widest = p->size > w->widest ? p->size : w->widest;
         PUSH(&w->placed);
     }
@@ -269,33 +290,40 @@ static bool lives(const Item *x, int mb)
 }
 
 /* One micro-batch of an item, as a form without slots; parts go to `part`. */
-static Form single(const Item *x, int mb, Part *part)
+static void add_single(const Mem *m, const Tile *x, const Span *s, Part *to)
+{
+    *to = (Part){x->in, x->size, 0, s, 1, x->home, {0, 0}};
+    add_hours(m, s, &to->hours);
+}
+
+static Form single(const Mem *m, const Item *x, int mb, Part *part)
 {
     Form f = {.pool = -1, .part = {.at = part, .cap = x->piece.n}};
     for (int i = 0; i < x->piece.n; i++) {
         const Span *s = &x->piece.at[i].life[mb];
         if (s->last >= s->first)
-            part[f.part.n++] = (Part){x->piece.at[i].in, x->piece.at[i].size, 0, s, 1, x->piece.at[i].home};
+            add_single(m, &x->piece.at[i], s, &part[f.part.n++]);
     }
     return f;
 }
 
-/* Micro-batch after micro-batch at the lowest address where everything placed so far leaves room; false: the budget ends, or
- * slots of an arena that nobody has are too high for a number. */
-static bool choose_slots(Placer *w, const Item *x, int pool)
+/* Micro-batch after micro-batch at the lowest address where everything placed so far leaves room; false: one ends at `most`
+ * or higher, the budget ends, or slots of an arena that nobody has are too high for a number. */
+static bool choose_slots(Placer *w, const Item *x, int pool, Bytes most)
 {
     int micro = w->m->micro, before = w->placed.n, *slot = &w->now.slot[pool * micro], least = INT32_MAX;
-    bool small = true;
+    bool small = true, low = true;
     w->kept.n = 0;
     for (int i = 0; i < before; i++)
         *PUSH(&w->kept) = w->placed.at[i];
     w->now.stride[pool] = ALIGN;
-    for (int mb = 0; mb < micro && w->left > 0; mb++) {
+    for (int mb = 0; mb < micro && w->left > 0 && low; mb++) {
         slot[mb] = -1;
         if (!lives(x, mb))
             continue;
-        Form f = single(x, mb, w->part + mb * x->piece.n);
-        Bytes at = lowest(w, &f, w->floor);
+        Form f = single(w->m, x, mb, w->part + mb * x->piece.n);
+        Bytes at = lowest(w, &f, w->floor, most);
+        low = end_of(w, &f, at) < most;
         small &= (at - w->floor) / ALIGN < INT32_MAX;
         slot[mb] = small ? (int)((at - w->floor) / ALIGN) : 0;
         least = slot[mb] < least ? slot[mb] : least;
@@ -303,11 +331,12 @@ static bool choose_slots(Placer *w, const Item *x, int pool)
     }
     for (int mb = 0; mb < micro; mb++)
         slot[mb] = slot[mb] < 0 ? 0 : slot[mb] - least;
-    find_turns(w, pool);
+    if (low)
+        find_turns(w, pool);
     for (int i = 0; i < before; i++)
         w->placed.at[i] = w->kept.at[i];
     w->placed.n = before;
-    return small && w->left > 0;
+    return low && small && w->left > 0;
 }
 
 static void usual_slots(Placer *w, int pool)
@@ -338,10 +367,10 @@ static void open_pool(Placer *w, const Item *x)
     if (!w->style.close)
         return;
     arrange(w, x, x->pool, f);
-    Bytes usual = end_of(w, f, lowest(w, f, w->floor));
-    bool good = choose_slots(w, x, x->pool) && arrange(w, x, x->pool, f) && !entangled(w, f)
+    Bytes usual = end_of(w, f, lowest(w, f, w->floor, w->most));
+    bool good = choose_slots(w, x, x->pool, usual) && arrange(w, x, x->pool, f) && !entangled(w, f)
              && (x->buf < 0 || x->pool >= w->m->own || borne(w, x->pool));
-    if (!good || end_of(w, f, lowest(w, f, w->floor)) >= usual)
+    if (!good || end_of(w, f, lowest(w, f, w->floor, usual)) >= usual)
         usual_slots(w, x->pool);
 }
 
@@ -365,8 +394,10 @@ static Form *form_of(Placer *w, int index, int pool)
 static bool improve(Placer *w, int index, int pool, bool first, Best *best)
 {
     Form *f = form_of(w, index, pool);
-    Bytes at = f ? lowest(w, f, w->floor) : 0, end = f ? end_of(w, f, at) : INT64_MAX;
-    if (end >= best->end && !(first && best->form == &w->form[index] && end <= w->now.top))
+    bool own = first && best->form == &w->form[index];
+    Bytes most = own && w->now.top >= best->end ? w->now.top + 1 : best->end;
+    Bytes at = f ? lowest(w, f, w->floor, most) : 0, end = f ? end_of(w, f, at) : INT64_MAX;
+    if (end >= most)
         return false;
     if (f == &w->spare) {       /* the next one must not overwrite it */
         Form swap = w->move[index];
@@ -385,7 +416,7 @@ static void improve_alone(Placer *w, int index, Best *best)
     int pool = m->extra + w->now.opened;
     if (!w->style.open || m->item.at[index].other.n == 0 || best->end <= w->now.top || w->now.opened >= m->extras)
         return;
-    if (choose_slots(w, &m->item.at[index], pool) && improve(w, index, pool, false, best))
+    if (choose_slots(w, &m->item.at[index], pool, best->end) && improve(w, index, pool, false, best))
         w->now.opened++;
     else
         w->now.stride[pool] = 0;
@@ -399,7 +430,7 @@ static void put_lowest(Placer *w, const Item *x)
         open_pool(w, x);
     if (!w->m->overlap || w->form[index].part.n == 0)
         arrange(w, x, x->pool, &w->form[index]);
-    Best best = {.form = &w->form[index], .at = lowest(w, &w->form[index], w->floor)};
+    Best best = {.form = &w->form[index], .at = lowest(w, &w->form[index], w->floor, w->most)};
     best.end = end_of(w, best.form, best.at);
     for (int k = 0; k < x->other.n && x->buf >= 0 && !(w->still && best.end <= w->now.top); k++) {
         int pool = x->other.at[k];
@@ -433,6 +464,7 @@ bool place_all(Placer *w, Bytes most)
     w->widest = 0;
     w->now.top = w->floor = m->top;
     w->now.opened = 0;
+    w->most = most;
     for (int i = 0; i < m->item.n; i++)
         w->now.place[i].is = false;
     memset(w->now.stride, 0, sizeof *w->now.stride * (size_t)m->p->pool.n);

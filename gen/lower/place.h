@@ -8,10 +8,13 @@
 
 enum { BLOCKS, LOOSE, BUFFERS };
 typedef struct { int pieces; bool close, open; } Style;     /* see place.c */
-typedef struct { Bytes in, size; int slot; const Span *span; int n; Home home; } Part;      /* a piece in one slot, ascending */
+/* In which of 64 equal parts of the list something is alive, and in which of them all the time. */
+typedef struct { uint64_t some, all; } Hours;
+typedef struct { Bytes in, size; int slot; const Span *span; int n; Home home; Hours hours; } Part;     /* a piece in one slot,
+                                                                                                   when alive, ascending */
 typedef enum { UNKNOWN, YES, NO } Known;
 typedef struct { int pool, room; Known fits; VEC(Part) part; Span *span; } Form;      /* an item by the slots of a pool */
-typedef struct { Bytes at, end; const Part *part; } Placed;
+typedef struct { Bytes at, end; Hours hours; const Part *part; } Placed;
 typedef struct { int slot, mb; } Turn;
 typedef struct {
     Bytes top;
@@ -28,6 +31,7 @@ typedef struct {
     Item **order;
     int n, done;                /* pieces in order; so many were placed, the last one may be too high */
     Bytes floor;                /* for buffers without a pool */
+    Bytes most;                 /* what ends there or higher is of no use */
     Layout now;
     Form *form, *move, spare;   /* by item: by its own pool, by another; scratch */
     Form *fixed;                /* [item * (pools + 1) + pool + 1] where steps overlap */
