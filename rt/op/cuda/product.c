@@ -27,6 +27,7 @@
  * Not handled: leading dimensions other than dense; an algorithm for each of acc = 0 and 1.
  */
 #include "product.h"
+#include "start.h"
 #include "../../cuda/device.h"
 #include <cublasLt.h>
 #include <stdio.h>
@@ -141,12 +142,21 @@ static void choose(const Stage *st, Product *p)
     cublasLtMatmulPreferenceDestroy(wish);
 }
 
+static void start(Stage *st, const Recipe *r)
+{
+    size_t before = library_before();
+    if (cublasLtGetVersion() / 10000 != CUBLAS_VER_MAJOR)
+        refuse(r, "this folder was compiled for another version", CUBLAS_STATUS_NOT_INITIALIZED);
+    want(cublasLtCreate((cublasLtHandle_t *)&device_of(st)->products), "the library does not start", r);
+    library_after(st, before);
+}
+
 void product_open(Stage *st, int h, int part, Recipe r)
 {
     Device *d = device_of(st);
     cudaDataType_t in = real_type(), out = r.wide ? CUDA_R_32F : in;
     if (!d->products)
-        want(cublasLtCreate((cublasLtHandle_t *)&d->products), "the library does not start", &r);
+        start(st, &r);
     if (!st->handle[h] && !(st->handle[h] = calloc(PARTS, sizeof(Product))))
         refuse(&r, "no memory", CUBLAS_STATUS_ALLOC_FAILED);
     Product *p = (Product *)st->handle[h] + part;
