@@ -164,6 +164,20 @@ static bool size_matmul(Sizer *z)
     return out_shape(z, 0, y);
 }
 
+/* Scratch of backward: a f32 for each row of scores, the sum of dy times y.  Where cuda kernels leave it to cuDNN, that is the
+ * plain case in bf16, dS follows: rt/op/cuda/attention.c has the same formula.  -1: too large. */
+static int64_t attention_scratch(const Sizer *z, const Shape *scores, bool plain)
+{
+    const Device *d = &z->m->devices.at[0];
+    const Shape rows = {3, {scores->d[0], scores->d[1], scores->d[2]}};
+    const Shape ds = {4, {scores->d[0], scores->d[1], (scores->d[2] + 63) / 64 * 64, (scores->d[3] + 127) / 128 * 128}};
+    int64_t sums = size(&rows) * 4, wide = get(z, "width");
+    bool graph = !strcmp(d->kernels, "cuda") && z->g->compute == BF16 && plain && wide % 8 == 0 && wide <= 128;
+    if (size(&rows) == MAX_BYTES || (graph && size(&ds) == MAX_BYTES))
+        return -1;
+    return graph ? (sums + 255) / 256 * 256 + size(&ds) * 2 + 256 : sums;
+}
+
 /* What both forms of attention share: q is [batch query heads*width], keys count `key`; operands bias and mask begin
  * at i. */
 static bool attention(Sizer *z, int64_t batch, int64_t query, int64_t key, int64_t wide, int i)
@@ -182,10 +196,12 @@ static bool attention(Sizer *z, int64_t batch, int64_t query, int64_t key, int64
     set(z, "query", query);
     set(z, "key", key);
     set(z, "width", wide / heads);
-    /* backward: a f32 for each row of scores, the sum of dy times y */
-    if (shape_size(&bias, 0, 3) == MAX_BYTES || shape_size(&lse, 0, 3) == MAX_BYTES)
+    const Shape scores = {4, {batch, heads, query, key}};
+    bool plain = z->o->in.at[i] < 0 && z->o->in.at[i + 1] < 0 && (float)attr_find(z->o, "drop")->f == 0;
+    int64_t scratch = attention_scratch(z, &scores, plain);
+    if (shape_size(&bias, 0, 3) == MAX_BYTES || scratch < 0)
         return refuse(z, NULL, "%lld queries and %lld keys are too many", (Num)query, (Num)key);
-    set(z, "tmp", size(&lse) * 4);
+    set(z, "tmp", scratch);
     if (!attr_find(z->o, "scale"))
         attr_set_float(z->o, "scale", 1 / sqrt((double)(wide / heads)));
     set_site(z);

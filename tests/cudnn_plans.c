@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cudnn_plans.c: does cuDNN take the graphs of rt/op/cuda/attention.c, and in the memory that is planned for them?
+ *
+ *     cudnn_plans [all]       the graphs of some shapes, or of many, for chips that are described and need not be there
+ *
+ * For each of them there must be a plan for forward and backward.  The forward workspace must fit in that of a stage, the
+ * backward one be exactly what attention_scratch() says on sm_90, and no more on other chips.  Shapes that
+ * attention_fits() leaves to our own kernels because the library refuses them must be refused: if not, the rule can go.
+ *
+ * The expected size is written here once more from what the library was seen to ask for: dS in bf16 for every pair of sample
+ * and head, queries rounded up to 64 and keys to 128.
+ */
+#include "rt/op/cuda/attention.h"
+#include "rt/cuda/device.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int passed, failed;
+
+/* What attention.c leans on beside the library. */
+void device_check(const Stage *st, cudaError_t status, const char *what)
+{
+    (void)st, (void)status, (void)what;
+    abort();
+}
+size_t library_before(void) { return 0; }
+void library_after(Stage *st, size_t before) { (void)st, (void)before; }
+void attention_own_forward(void);
+void attention_own_forward(void) { abort(); }
+void attention_own_backward(void);
+void attention_own_backward(void) { abort(); }
+
+typedef struct { const char *name; int version, processors, shared, blocks, threads, cache; } Chip;
+static const Chip chips[] = {
+    { "H200", 900, 132, 232448, 32, 2048, 62914560 },
+    { "A100", 800, 108, 166912, 32, 2048, 41943040 },
+    { "B200", 1000, 148, 232448, 32, 2048, 132644864 },
+};
+
+/* The 23 fields that the library names as missing when one is. */
+static cudnnBackendDescriptor_t describe(const Chip *c)
+{
+    char text[2048];
+    cudnnBackendDescriptor_t d;
+    int n = snprintf(text, sizeof text,
+        "{\"deviceName\":\"%s\",\"cudaDeviceId\":0,\"pciDeviceId\":0,\"deviceVer\":%d,\"driverVer\":%d,"
+        "\"multiProcessorCount\":%d,\"warpSize\":32,\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64],"
+        "\"regsPerBlock\":65536,\"maxRegistersPerSM\":65536,\"maxSharedMemoryPerBlock\":49152,"
+        "\"maxSharedMemoryPerBlockOptin\":%d,\"reservedSharedMemoryPerBlock\":1024,\"maxCtasPerSM\":%d,"
+        "\"maxThreadsPerBlock\":1024,\"maxThreadsPerSM\":%d,\"isTccDriver\":0,\"supportCoopLaunch\":1,"
+        "\"smClockRateKHz\":1980000,\"memClockRateKHz\":3201000,\"l2CacheSize\":%d,\"totalGlobalMem\":150000000000}",
+        c->name, c->version, CUDART_VERSION, c->processors, c->shared, c->blocks, c->threads, c->cache);
+    if (cudnnBackendCreateDescriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &d) ||
+        cudnnBackendSetAttribute(d, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, n, text) ||
+        cudnnBackendFinalize(d)) {
+        cudnnGetLastErrorString(text, sizeof text);
+        fprintf(stderr, "cudnn_plans: the chip's description is refused: %s\n", text);
+        exit(1);
+    }
+    return d;
+}
+
+enum { QUICK = 1, OTHER_CHIPS = 2, REFUSED = 4, REFUSED_BUT_90 = 8 };
+typedef struct { long batch, heads, query, key, width, causal, packed; int how; } Row;
+static const Row rows[] = {
+    { 8, 12, 1024, 1024, 64, 1, 1, QUICK },                     /* GPT-2 124M */
+    { 2, 3, 130, 257, 128, 0, 0, QUICK },                       /* sizes that divide nothing */
+    { 2, 3, 7, 13, 8, 1, 0, 0 },
+    { 2, 3, 64, 64, 12, 1, 1, QUICK | REFUSED },
+    { 2, 3, 64, 64, 136, 1, 1, QUICK | OTHER_CHIPS | REFUSED_BUT_90 },
+    { 8, 16, 1000, 1000, 64, 1, 0, OTHER_CHIPS },
+    { 1, 1, 1, 1, 64, 1, 1, 0 },
+    { 2, 3, 192, 64, 64, 0, 0, OTHER_CHIPS },
+    { 2, 3, 64, 192, 64, 0, 0, 0 },
+    { 4, 12, 512, 512, 64, 0, 1, 0 },
+    { 2, 3, 33, 33, 40, 1, 1, OTHER_CHIPS },
+    { 2, 3, 128, 128, 96, 1, 1, 0 },
+    { 1, 2, 4096, 4096, 128, 1, 1, OTHER_CHIPS },
+};
+
+static long up(long n, long to) { return (n + to - 1) / to * to; }
+
+static void check(bool ok, const Chip *c, const Row *r, const char *what, long by)
+{
+    ok ? passed++ : failed++;
+    if (!ok)
+        fprintf(stderr, "cudnn_plans: %s, %ld x %ld heads of %ld, %ld queries, %ld keys%s%s: %s (%ld)\n", c->name, r->batch,
+                r->heads, r->width, r->query, r->key, r->causal ? ", causal" : "", r->packed ? ", packed" : "", what, by);
+}
+
+static void plan(const Chip *c, cudnnBackendDescriptor_t chip, const Row *r, bool back)
+{
+    long row = r->heads * r->width * (r->packed ? 3 : 1), pairs = r->batch * r->heads;
+    Shape s = { r->batch, r->heads, r->query, r->key, r->width, row, row, r->causal };
+    Graph *g = calloc(1, sizeof *g);
+    Plan p = { .workspace = -1 };
+    if (!g)
+        abort();
+    g->chip = chip;
+    bool found = (back ? attention_plan_backward : attention_plan_forward)(g, &p, &s);
+    bool refused = r->how & REFUSED || (r->how & REFUSED_BUT_90 && back && c->version != 900);
+    if (r->how & (REFUSED | REFUSED_BUT_90)) {
+        check(!attention_fits(&s) && found == !refused, c, r, "attention_fits() and the library differ", found);
+        free(g);
+        return;
+    }
+    check(found && attention_fits(&s), c, r, found ? "attention_fits()" : g->failed, (long)g->status);
+    long sums = up(pairs * r->query * 4, 256), most = pairs * up(r->query, 64) * up(r->key, 128) * 2 + 256;
+    if (!back)
+        check(p.workspace <= 1 << 20, c, r, "forward workspace", (long)p.workspace);
+    else
+        check(c->version == 900 ? p.workspace == most : p.workspace <= most, c, r, "backward workspace", (long)p.workspace);
+    check((long)attention_scratch(&s) == sums + most, c, r, "attention_scratch()", (long)attention_scratch(&s));
+    free(g);
+}
+
+int main(int argc, char **argv)
+{
+    bool all = argc > 1 && !strcmp(argv[1], "all");
+    for (size_t i = 0; i < sizeof chips / sizeof *chips; i++) {
+        cudnnBackendDescriptor_t chip = describe(&chips[i]);
+        for (size_t j = 0; j < sizeof rows / sizeof *rows; j++)
+            if ((all || rows[j].how & QUICK) && (all || i < 2) && (i == 0 || rows[j].how & OTHER_CHIPS))
+                for (int back = 0; back < 2; back++)
+                    plan(&chips[i], chip, &rows[j], back);
+    }
+    printf("cudnn_plans: %d passed, %d failed\n", passed, failed);
+    return failed > 0;
+}
