@@ -61,7 +61,7 @@ void refs_seal(Refs *r)
         r->sorted[i] = list[i].index;
 }
 
-int refs_find(const Refs *r, const char *name)
+static int refs_find(const Refs *r, const char *name)
 {
     int low = 0, high = r->name.n;
     while (low < high) {

@@ -13,7 +13,6 @@ typedef struct {
     int *sorted;                /* indices, by name */
 } Refs;
 void refs_seal(Refs *r);
-int  refs_find(const Refs *r, const char *name);        /* -1: there is none */
 
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
 typedef enum {

@@ -15,7 +15,7 @@
 
 /* ---- what a line may hold -------------------------------------------------------------------------------------- */
 
-bool is_map(Builder *b, const Node *n, const char *what)
+static bool is_map(Builder *b, const Node *n, const char *what)
 {
     if (n->kind != MAP)
         WRONG(b, n->loc, "write {op: ..., ...} or {use: ..., ...}", "%s must be a mapping", what);
@@ -197,7 +197,7 @@ static void bind_value(Scope *s, const char *name, int tensor, Loc loc, bool giv
         *PUSH(&s->value) = (Value){name, tensor, loc};
 }
 
-void value_name(Scope *s, const Node *as, int tensor)
+static void value_name(Scope *s, const Node *as, int tensor)
 {
     if (as && as->kind != SCALAR)
         WRONG(s->b, as->loc, NULL, "this line has one result: write as: NAME");
@@ -466,7 +466,7 @@ static Ints repeated(Scope *s, const Node *line, const Block *k, Ints values)
     return values;
 }
 
-void use_line(Scope *s, const Node *line)
+static void use_line(Scope *s, const Node *line)
 {
     static const char *const keys[] = {"use", "name", "repeat", "in", "as", "args", "first", "last", "pass", "when"};
     const Node *use = node_get(line, "use");

@@ -23,7 +23,7 @@
 static const struct { const char *name, *row; } composite[] = {{"Split", "Slice"}, {"Flatten", "Reshape"}};
 enum { COMPOSITES = sizeof composite / sizeof *composite };
 
-Strs op_names(void)
+static Strs op_names(void)
 {
     Strs names = {0};
     for (int i = 0; i < row_count(); i++)

@@ -61,7 +61,6 @@ typedef struct Scope {          /* one instance of a block; the graph is the out
 
 /* bad() that the builder remembers. */
 #define WRONG(b, ...) ((b)->failed = true, bad(__VA_ARGS__))
-bool is_map(Builder *b, const Node *n, const char *what);
 bool keys_ok(Builder *b, const Node *map, const char *what, const Strs *keys);
 double  eval_float(Scope *s, const Node *n);
 int64_t eval_int(Scope *s, const Node *n);
@@ -69,12 +68,10 @@ bool    eval_bool(Scope *s, const Node *n);
 bool    is_on(Scope *s, const Node *line);                      /* `when:`, true if absent */
 int  value_of(Scope *s, const Node *name);                      /* tensor, or UNKNOWN */
 int  value_last(Scope *s, const Node *line);                    /* `_`, for a line that has no `in` */
-void value_name(Scope *s, const Node *as, int tensor);
 void values_name(Scope *s, const Node *as, const Ints *tensors);   /* `as: [a, b]` */
 void values_lost(Scope *s, const Node *line);                   /* after a complaint: nobody shall miss its names */
 const char *claim(Scope *s, const Node *line, const char *path);   /* the path, now taken */
 const char *path_of(Scope *s, const Node *line, const char *kind); /* from `name:`, or made from the kind */
-void use_line(Scope *s, const Node *line);
 void body_lines(Scope *s, const Node *body);
 
 /* ---- attr.c ------------------------------------------------------------------------------------------------------ */
@@ -96,7 +93,6 @@ void attr_set_float(Op *o, const char *name, double f);
 int64_t shape_size(const Shape *s, int from, int to);           /* elements of axes from .. to-1 */
 const char *shape_text(const Shape *s);                         /* [2, 64, 768] */
 bool shape_same(const Shape *a, const Shape *b);
-Strs op_names(void);                                            /* everything `op:` may say */
 
 /* ---- shape_ops.c ----------------------------------------------------------------------------------------------- */
 typedef struct { Graph *g; const Model *m; Op *o; const Row *r; } Sizer;
