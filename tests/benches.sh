@@ -12,4 +12,7 @@ done
 for file in bench/*/run.sh; do
     expect "$file" sh -n "$file"
 done
+# a row of the table whose models are changed by its script
+expect "dawnpiper async" bench/dawnpiper/run.sh async -o "$tmp/rows" -m gpt2-124m -s 4 -g rtx2080ti -p even
+expect "its row" grep -q '^gpt2-124m 4 rtx2080ti even [1-9]' "$tmp/rows"
 finish

@@ -2,12 +2,12 @@
  *
  * row.c: one row of the table: the largest micro-batch of one planner, and what it costs.
  *
- *   row HINT MODEL.yaml DEVICES.yaml STAGES PLANNER [PATH=VALUE ...]
+ *   row HINT MODEL.yaml DEVICES.yaml STAGES MICRO PLANNER [PATH=VALUE ...]
  *
  * prints b*, samples/s there, the largest that fits at any price, samples/s there, the best micro-batch, its samples/s, and how
  * many sizes were planned.  Each size is planned whole, by gen/search.c, in a process of its own: passes do not free.  The step
- * has 4 micro-batches a stage; costs are estimates from the device file.  A size counts as fitting when the packed arena of
- * every device is within its limit.  HINT: a size to try as well, since whether one fits is not monotone; 0: none.
+ * has MICRO micro-batches; costs are estimates from the device file.  A size counts as fitting when the packed arena of every
+ * device is within its limit.  HINT: a size to try as well, since whether one fits is not monotone; 0: none.
  */
 #include "plan/largest.h"
 #include "search.h"
@@ -20,7 +20,7 @@
 
 enum { MOST = 4096 };
 
-typedef struct { const char *model, *devices, *planner; int stages, sets; char **set; } Asked;
+typedef struct { const char *model, *devices, *planner; int stages, micro, sets; char **set; } Asked;
 
 /* ---- one size ---------------------------------------------------------------------------------------------------- */
 
@@ -52,7 +52,7 @@ static const Model *model_of(const Asked *r, int64_t b)
 {
     Overrides over = {{0}, {0}};
     *PUSH(&over.set) = strf("train.batch.micro=%" PRId64, b);
-    *PUSH(&over.set) = strf("train.batch.global=%" PRId64, b * 4 * r->stages);
+    *PUSH(&over.set) = strf("train.batch.global=%" PRId64, b * r->micro);
     *PUSH(&over.set) = strf("plan.stages=%d", r->stages);
     *PUSH(&over.set) = "plan.schedule=1f1b";
     *PUSH(&over.set) = "plan.recompute=auto";
@@ -84,7 +84,7 @@ static Ns probe(void *ctx, int64_t b)
     pid_t child = fork();
     if (child == 0) {
         Ns step = step_of(model_of(r, b));
-        int64_t samples = b * 4 * r->stages;
+        int64_t samples = b * r->micro;
         ns = step > 0 ? step / samples * 1000 + step % samples * 1000 / samples : 0;
         _exit(write(ends[1], &ns, sizeof ns) != sizeof ns);
     }
@@ -107,11 +107,11 @@ static double rate(Ns thousand)
 
 int main(int argc, char **argv)
 {
-    if (argc < 6) {
-        fprintf(stderr, "row HINT MODEL.yaml DEVICES.yaml STAGES PLANNER [PATH=VALUE ...]\n");
+    if (argc < 7) {
+        fprintf(stderr, "row HINT MODEL.yaml DEVICES.yaml STAGES MICRO PLANNER [PATH=VALUE ...]\n");
         return 2;
     }
-    Asked r = {argv[2], argv[3], argv[5], atoi(argv[4]), argc - 6, argv + 6};
+    Asked r = {argv[2], argv[3], argv[6], atoi(argv[4]), atoi(argv[5]), argc - 7, argv + 7};
     Largest l = largest(probe, &r, MOST, atoll(argv[1]));
     printf("%" PRId64 " %.2f %" PRId64 " %.2f %" PRId64 " %.2f %d\n", l.b, rate(l.at_b), l.any, rate(l.at_any), l.best,
            rate(l.at_best), l.tried);

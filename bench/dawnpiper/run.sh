@@ -2,17 +2,32 @@
 # SPDX-License-Identifier: Apache-2.0
 # The largest micro-batch and the samples/s of exact and of DawnPiper's interval against PipeDream and vPipe.
 #
-#   run.sh [-o ROWS] [-m "MODEL ..."] [-s "STAGES ..."] [-g "DEVICES ..."] [-p "PLANNER ..."] [PATH=VALUE ...]
+#   run.sh [async | offload] [-o ROWS] [-m "MODEL ..."] [-s "STAGES ..."] [-g "DEVICES ..."] [-p "PLANNER ..."] [PATH=VALUE ...]
 #
 # plans every model of examples/ named by -m on every device file of devices/ named by -g, as many devices as -s says, with
 # every planner of -p, and prints the table of all rows in the file ROWS.  Rows that are there already are not planned again:
-# a long run goes on where it ended.  Rules: README.md beside this file.
+# a long run goes on where it ended.  Rules, also those of async and offload: README.md beside this file.
 set -eu
 export LC_ALL=C
 cd "$(dirname "$0")/../.."
-rows=bench/results/dawnpiper.rows models="bert-large gpt2-355m gpt2-774m t5-large" stages="4 8"
-devices="rtx2080ti v100-16gb v100-32gb a100-40gb"
+models="bert-large gpt2-355m gpt2-774m t5-large" stages="4 8" devices="rtx2080ti v100-16gb v100-32gb a100-40gb"
 planners="pipedream:published pipedream:memflag pipedream:strong vpipe:repo vpipe:paper interval exact"
+kind=${1:-}
+case $kind in
+async)
+    shift
+    models="gpt2-355m gpt2-774m"
+    title="asynchronous: schedule pipedream (weight stashing) for every row; the head has a weight of its own (untied)"
+    set -- "$@" plan.schedule=pipedream train.clip_scope=parameter ;;
+offload)
+    shift
+    models="gpt2-355m gpt2-774m"
+    title="with offload: plan.offload=auto for every row, over the link to the host of the device file"
+    set -- "$@" plan.offload=auto ;;
+*)
+    kind= title="synchronous: schedule 1f1b, no offload" ;;
+esac
+rows=bench/results/dawnpiper${kind:+-$kind}.rows
 while getopts o:m:s:g:p: option; do
     case $option in
     o) rows=$OPTARG ;;
@@ -31,18 +46,28 @@ make -s build/libgen.a
 ${CC:-cc} -D_DEFAULT_SOURCE -I. -Igen -Igen/emit -Irt -std=c11 -O2 -o "$bin/row" bench/dawnpiper/row.c build/libgen.a -lyaml -lm
 touch "$rows"
 
+# Weights that two stages read cannot be stashed on both: every tied one is made two.
+untied() {
+    sed 's/, tie: [a-z_.]*//' "examples/$1.yaml" >"$bin/$1.yaml"
+    ! cmp -s "examples/$1.yaml" "$bin/$1.yaml" || { echo "run.sh: examples/$1.yaml ties nothing" >&2; exit 1; }
+}
+
 for model in $models; do
+    file=examples/$model.yaml
+    [ "$kind" != async ] || { untied "$model"; file=$bin/$model.yaml; }
     for p in $stages; do
+        micro=$((4 * p))
+        [ "$kind" != async ] || micro=1             # an update for every micro-batch
         for gpu in $devices; do
             for planner in $planners; do
                 grep -q "^$model $p $gpu $planner " "$rows" && continue
                 hint=0
                 [ "$planner" != exact ] || hint=$(awk -v k="$model $p $gpu" '
                     $1 " " $2 " " $3 == k && $5 > b { b = $5 } END { print b + 0 }' "$rows")
-                row=$("$bin/row" "$hint" "examples/$model.yaml" "devices/$gpu.yaml" "$p" "$planner" "$@")
+                row=$("$bin/row" "$hint" "$file" "devices/$gpu.yaml" "$p" "$micro" "$planner" "$@")
                 echo "$model $p $gpu $planner $row" >>"$rows"
             done
         done
     done
 done
-awk -f bench/dawnpiper/table.awk "$rows"
+awk -v title="$title" -f bench/dawnpiper/table.awk "$rows"

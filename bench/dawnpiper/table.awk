@@ -17,6 +17,7 @@ function line(k, w) { split(k, w, " "); printf "%-10s %-2s %-10s", w[1], w[2], w
 END {
     split("pipedream:published pipedream:strong vpipe:repo vpipe:paper interval exact", p, " ")
     split("published strong repo paper interval exact", name, " ")
+    print title
     print "b*, and exact's over the others'.  -: nothing fits.  .: not run"
     head(9); print "    /publ. /strong /repo  /paper"
     for (r = 1; r <= n; r++) {
