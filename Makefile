@@ -25,8 +25,8 @@ BASE_PLAN = gen/plan/own.o gen/plan/unit.o gen/plan/memo.o gen/plan/chain.o gen/
         gen/plan/vpipe.o gen/plan/halves.o gen/plan/capuchin.o gen/plan/interval.o gen/plan/special.o \
         gen/plan/twobw.o gen/plan/largest.o gen/plan/madpipe.o gen/plan/arrange.o gen/plan/planners.o
 LONGEST = gen/plan/downset.o gen/plan/bottleneck.o
-EXACT = gen/plan/facts.o gen/plan/bound.o gen/plan/frontier.o gen/plan/reach.o gen/plan/preview.o gen/plan/exact.o \
-        gen/plan/even.o gen/plan/brute.o
+EXACT = gen/plan/facts.o gen/plan/bound.o gen/plan/frontier.o gen/plan/reach.o gen/plan/finish.o gen/plan/preview.o \
+        gen/plan/exact.o gen/plan/even.o gen/plan/brute.o
 PLAN  = $(PRICE) $(EXACT) gen/plan/part.o gen/plan/nofit.o gen/plan/check_plan.o $(BASE_PLAN)
 LOWER = gen/lower/rebuild.o gen/lower/version.o gen/lower/comm.o gen/lower/comm_async.o gen/lower/offload.o \
         gen/lower/lower.o gen/lower/lives.o gen/lower/mem.o gen/lower/layout.o gen/lower/place.o \

@@ -22,7 +22,7 @@
  * computations of their own, nothing waits for the last of them: neither head nor path counts them on the way back, and the
  * third form is left out.
  *
- * The first chunk's parameters are updated after all that.
+ * The first chunk's parameters are updated after all that, and what finish.c knows of its exchanges is due there.
  *
  * Data inputs are loaded before the forward that reads them, and before it waits for what another chunk sends: f includes
  * them, but what q loads for the first micro-batch it may load while it waits, so that all three forms are shorter by that,
@@ -47,7 +47,7 @@ Share bound_share(const Facts *x, int chunk, int first, int last)
 {
     int class = x->class[chunk];
     Ns all = x->time[class][last + 1] - x->time[class][first], w = x->weight[class][last + 1] - x->weight[class][first];
-    Ns load = chunk ? 0 : x->load[last + 1], u = chunk ? 0 : x->update[class][last + 1];
+    Ns load = chunk ? 0 : x->load[last + 1], u = chunk ? 0 : x->update[class][last + 1] + x->close[last];
     return (Share){load + (x->split ? facts_forward(x, chunk, first, last) : all + u), x->split ? all - w : all};
 }
 
@@ -68,7 +68,7 @@ Ns bound_chunk(const Facts *x, int chunk, int first, int last, Ns time, Ns head,
     Ns twice = once + path + x->cool[end] * base - x->cool[chunk] * (all - forward);
     if (x->split || x->warm[chunk] >= x->m)
         twice = 0;
-    return head + larger(x->m * all, larger(once, twice)) + (chunk ? -load : x->update[class][last + 1]);
+    return head + larger(x->m * all, larger(once, twice)) + (chunk ? -load : x->update[class][last + 1] + x->close[last]);
 }
 
 Ns bound_plan(const Facts *x, const int *last, const Price *const *price)

@@ -123,8 +123,10 @@ static void find_crossings(Facts *x)
 
 /* ---- times ------------------------------------------------------------------------------------------------------- */
 
-static int home(const Graph *g, const Op *o)
+int facts_home(const Graph *g, const Op *o)
 {
+    if (o->fwd >= 0)
+        return o->fwd;
     for (int i = 0; i < o->arg.n; i++) {
         const Arg *a = &o->arg.at[i];
         if (a->state && g->state.at[a->index].param >= 0)
@@ -161,7 +163,7 @@ static void sum_times(Facts *x, int class)
     for (int o = 0; d >= 0 && o < g->op.n; o++) {
         const Op *k = &g->op.at[o];
         Ns ns = cost_op(c, d, o);
-        int i = o < g->nb ? k->fwd : home(g, k);
+        int i = facts_home(g, k);
         if (o >= g->nb) {
             x->update[class][i + 1] += ns;
             continue;
@@ -177,6 +179,12 @@ static void sum_times(Facts *x, int class)
     sum_up(x->update[class], x->n);
 }
 
+static int by_input(const void *a, const void *b)
+{
+    const Reader *x = a, *y = b;
+    return x->tensor != y->tensor ? x->tensor - y->tensor : x->op - y->op;
+}
+
 /* Counted once, at the first operator that reads the input: its chunk must load it, others may have to as well. */
 static void find_loads(Facts *x)
 {
@@ -185,12 +193,16 @@ static void find_loads(Facts *x)
     for (int o = 0; o < g->nf; o++)
         for (int i = 0; i < g->op.at[o].arg.n; i++) {
             const Arg *a = &g->op.at[o].arg.at[i];
-            if (a->kind != ARG_READ || a->state || g->tensor.at[a->index].op >= 0 || seen[a->index])
+            if (a->kind != ARG_READ || a->state || g->tensor.at[a->index].op >= 0)
                 continue;
+            Ns ns = sim_action(x->q->p, 0, &(Action){.kind = K_LOAD, .bytes = g->tensor.at[a->index].bytes});
+            *PUSH(&x->reader) = (Reader){o, a->index, ns};
+            x->load[o + 1] += seen[a->index] ? 0 : ns;
             seen[a->index] = true;
-            x->load[o + 1] += sim_action(x->q->p, 0, &(Action){.kind = K_LOAD, .bytes = g->tensor.at[a->index].bytes});
         }
     sum_up(x->load, x->n);
+    if (x->reader.n)
+        qsort(x->reader.at, (size_t)x->reader.n, sizeof *x->reader.at, by_input);
 }
 
 static void find_transfers(Facts *x)
@@ -257,6 +269,7 @@ Facts *facts_of(const Question *q)
     find_loads(x);
     read_lists(x);
     find_hops(x);
+    x->close = finish_least(x);
     return x;
 }
 

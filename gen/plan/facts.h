@@ -13,6 +13,7 @@ typedef struct {                /* tensor `tensor`, made by forward operator `fr
     bool weight;                /* only weight gradients read it there */
 } Edge;
 typedef struct { int to; Bytes bytes; } Hop;
+typedef struct { int op, tensor; Ns load; } Reader;
 typedef VEC(Hop) Hops;
 
 typedef struct {
@@ -30,10 +31,14 @@ typedef struct {
     VEC(Edge) edge;             /* by tensor; of one tensor forward readers first */
     int *warm, *cool;           /* by chunk: its forwards before its first backward, its backwards after its last forward */
     Ns *load;                   /* [i]: of data inputs that operators 0..i-1 read first, for every micro-batch */
+    VEC(Reader) reader;         /* of data inputs: by input, then by operator */
     Ns **update;                /* [class][i]: of the parameters at home in 0..i-1 */
+    Ns *close;                  /* [i]: at least what a first chunk 0..i does beside computing: finish.c */
 } Facts;
 
 Facts *facts_of(const Question *q);
+/* The forward operator whose chunk has this one: its own; of an update, that of its parameter. */
+int facts_home(const Graph *g, const Op *o);
 Ns  facts_time(const Facts *x, int chunk, int first, int last);         /* base time of a run there: nothing made again */
 Ns  facts_forward(const Facts *x, int chunk, int first, int last);
 /* How a run depends on what is before it: chunk - 1 must precede it if it begins at `near` or before, and must wait for it
@@ -56,6 +61,15 @@ Share bound_share(const Facts *x, int chunk, int first, int last);
 Ns bound_chunk(const Facts *x, int chunk, int first, int last, Ns time, Ns head, Ns path);
 Ns bound_plan(const Facts *x, const int *last, const Price *const *price);
 Ns bound_transfer(const Facts *x, int chunk, int cut);      /* all that crosses the cut, one way after the other */
+
+/* finish.c: what stands before and after the computations of a step, and between those of a chunk.  chunk by forward operator;
+ * now by device. */
+typedef struct Finish Finish;
+Finish *finish_open(const Facts *x);
+void finish_begin(Finish *f, const int *chunk, Ns *now);
+Ns   finish_fold(const Finish *f, int chunk);            /* after that */
+Ns   finish(Finish *f, const int *chunk, const int *last, Ns *now);      /* from the last computations to the end of the step */
+Ns  *finish_least(const Facts *x);
 
 /* preview.c: the time of a step, predicted from what chunks take and send.  price by chunk. */
 typedef struct Preview Preview;

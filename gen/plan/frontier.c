@@ -116,10 +116,10 @@ bool frontier(const Frontier *k, Ns target, Window *window)
         int whole = last_end(x, &k->whole[s], far + 1, target), way = last_end(x, &k->way[s], far + 1, target);
         way = way > far + NEAR - 1 ? way : far + NEAR - 1;
         far = way < whole ? way : whole;
-        window[s + 1].last = far + 1;
         if (far < x->n - 1 && (s == x->chunks - 1 || far + 1 <= s))
             return false;
         far = far > x->n - 2 ? x->n - 2 : far;
+        window[s + 1].last = far + 1;
     }
     window[x->chunks] = (Window){x->n, x->n};
     for (int s = x->chunks - 1, next = x->n; s > 0; s--) {

@@ -10,13 +10,12 @@
  * its chunk was priced with; all that one chunk sends another for one micro-batch is one message.  The rules are those of
  * comm.c and sim.c: a receive is posted one computation ahead, a transfer starts when both sides have begun it and the
  * wire is free, a send is waited for after one more computation (two of either where order_slack says so), data inputs are
- * loaded before activations are waited for, and what is made again runs before the gradient is.  Then the update of each
- * device.
+ * loaded before activations are waited for, and what is made again runs before the gradient is.  What comes before and after
+ * all that is finish.c's.  Where nothing is copied to the host, the answer is that of sim.c to the nanosecond.
  *
  * Where devices would wait for each other in a circle, sends are not waited for at all; comm.c then is more patient too.
  *
- * Left out: the exchange of tied parameters and norms at the end of a step (but a norm waits for the last device), and work
- * of the list that is not the model's.
+ * Left out: copies to the host, half duplex links (but in finish.c), replicas on devices of other speeds.
  *
  * Cost: linear in the edges of the graph, and in computations times messages a computation.
  */
@@ -38,6 +37,7 @@ typedef struct { Messages queue; int ended; Ns free; } Lane;        /* from one 
 
 struct Preview {
     const Facts *x;
+    Finish *finish;
     const Plan *p;
     int *chunk, *seen;          /* by forward operator; by device: the tensor that it was sent last, + 1 */
     VEC(Pipe) pipe;
@@ -52,7 +52,7 @@ struct Preview {
     bool *posted;               /* by device: receives of action `next` are */
     bool patient;               /* sends are not waited for */
     Ns *now;                    /* by device */
-    Ns *load, *forward, *early, *back, *weight;     /* by chunk */
+    Ns *load, *forward, *early, *back, *weight, *fold;  /* by chunk */
 };
 
 /* ---- what is sent ------------------------------------------------------------------------------------------------ */
@@ -91,6 +91,22 @@ static void find_pipes(Preview *v, const int *last)
             continue;
         seen[device] = e->tensor + 1;
         pipe_of(v, from, to, e)->bytes += v->p->g->tensor.at[e->tensor].bytes;
+    }
+}
+
+/* A device loads an input once for each micro-batch, with the first chunk that reads it. */
+static void find_loads(Preview *v)
+{
+    const Facts *x = v->x;
+    for (int s = 0; s < x->chunks; s++)
+        v->load[s] = 0;
+    for (int i = 0; i < x->reader.n; i++) {
+        const Reader *k = &x->reader.at[i];
+        int s = v->chunk[k->op], device = v->p->chunk_device.at[s];
+        bool loaded = false;
+        for (int j = i - 1; j >= 0 && !loaded && x->reader.at[j].tensor == k->tensor; j--)
+            loaded = v->p->chunk_device.at[v->chunk[x->reader.at[j].op]] == device;
+        v->load[s] += loaded ? 0 : k->load;
     }
 }
 
@@ -241,6 +257,7 @@ static bool run_device(Preview *v, int d)
     int first = v->next[d];
     for (; v->next[d] < list->n; v->next[d]++) {
         const Action *a = &list->at[v->next[d]];
+        v->now[d] += a->kind == K_FOLD ? v->fold[a->chunk] : 0;
         if (a->mb >= 0 && a->kind != K_FOLD && !compute(v, d, a))
             break;
     }
@@ -269,6 +286,8 @@ Preview *preview_open(const Facts *x)
     v->early = alloc(sizeof(Ns) * chunks);
     v->back = alloc(sizeof(Ns) * chunks);
     v->weight = alloc(sizeof(Ns) * chunks);
+    v->fold = alloc(sizeof(Ns) * chunks);
+    v->finish = finish_open(x);
     return v;
 }
 
@@ -288,28 +307,18 @@ static void start(Preview *v, const int *last, const Price *const *price)
     }
     for (int d = 0; d < v->p->devices; d++) {
         v->sent[d].n = v->beat[d] = v->next[d] = 0;
-        v->now[d] = 0;
         v->posted[d] = false;
     }
+    find_loads(v);
+    finish_begin(v->finish, v->chunk, v->now);
     for (int s = 0, first = 0; s < x->chunks; first = last[s++] + 1) {
         const Ns *w = x->weight[x->class[s]];
-        v->load[s] = x->load[last[s] + 1] - x->load[first];
+        v->fold[s] = finish_fold(v->finish, s);
         v->forward[s] = price[s]->forward;
         v->weight[s] = w[last[s] + 1] - w[first];
         v->early[s] = price[s]->early;
         v->back[s] = price[s]->backward - v->early[s] - v->weight[s];
     }
-}
-
-static Ns update_of(const Preview *v, const int *last, int device)
-{
-    Ns sum = 0;
-    for (int s = 0, first = 0; s < v->x->chunks; first = last[s++] + 1)
-        if (v->p->chunk_device.at[s] == device) {
-            const Ns *u = v->x->update[v->x->class[s]];
-            sum += u[last[s] + 1] - u[first];
-        }
-    return sum;
 }
 
 /* All devices as far as they get. */
@@ -335,7 +344,6 @@ static bool run(Preview *v)
 
 Ns preview(Preview *v, const int *last, const Price *const *price)
 {
-    Ns all = 0, end = 0;
     bool done = false;
     for (int patient = 0; patient < 2 && !done; patient++) {
         v->patient = patient;
@@ -344,9 +352,5 @@ Ns preview(Preview *v, const int *last, const Price *const *price)
     }
     if (!done)
         die("preview: devices wait for each other for ever");
-    for (int d = 0; d < v->p->devices; d++)
-        all = later(all, v->now[d]);
-    for (int d = 0; d < v->p->devices; d++)
-        end = later(end, (v->p->m->train.clip > 0 ? all : v->now[d]) + update_of(v, last, d));
-    return end;
+    return finish(v->finish, v->chunk, last, v->now);
 }
