@@ -74,6 +74,8 @@ static Plan *plan_under(const Options *x, const Graph *g, const Cost *c, const M
         if (!strcmp(m->plan.planner, "exact"))
             best->note = strf("%.3f ms were expected, before packing took its room", (double)first->value / 1e6);
     }
+    if (best)
+        best->value = first->value;
     return best ? best : p;
 }
 
@@ -93,6 +95,7 @@ static Plan *plan_once(const Options *x, const Graph *g, const Cost *c, const Mo
     soon->plan.soon = true;
     Plan *p = plan_under(x, g, c, soon, stages, schedule, HURRY_NONE);
     p->m = m;
+    p->value = first->value;
     return p->step > 0 ? p : first;
 }
 
@@ -147,6 +150,61 @@ static Plan *beside_rivals(const Graph *g, const Cost *c, const Model *m, int st
     return best;
 }
 
+/* Operators: of graphs that this is done for; of all trials together; of those that are packed under other limits too. */
+enum { CUT_OPERATORS = 600, CUTS_TRIED = 4000, CUTS_PACKED = 600 };
+
+/* What --cuts would give; once: if it fits as it is. */
+static Plan *plan_cuts(const Asked *asked, const int *last, int chunks, bool once)
+{
+    Model *with = alloc(sizeof *with);
+    int why = 0;
+    *with = *asked->m;
+    for (int c = 0; c + 1 < chunks; c++)
+        *PUSH(&with->plan.cuts) = last[c];
+    Asked given = *asked;
+    given.m = with;
+    Plan *p = once ? pass(&given, NULL, least_memory(with, asked->stages), &why)
+        : plan_once(&(Options){0}, asked->g, asked->c, with, asked->stages, asked->schedule);
+    p->m = asked->m;
+    p->step = why == 0 ? p->step : 0;
+    return p;
+}
+
+/* Is there a question, and is the plan at hand no answer?  Overlapping steps have no preview. */
+static bool expects_less(const Asked *asked, const Plan *own, const Plan *best, const Plan *p)
+{
+    const Model *m = asked->m;
+    bool may = !strcmp(m->plan.planner, "exact") && !m->plan.soon && !m->plan.cuts.n && asked->g->nf <= CUT_OPERATORS;
+    bool less = best->step == 0 || best->step > own->value || p->chunk_device.n > plan_stages(p);
+    return may && less && own->chunk.n > 0 && !order_overlap(p);
+}
+
+/* Where the plan takes longer than `exact` expected, because of packing or of chunks that share a device, cuts of which it
+ * expected less may take less: all that it expects to be faster than the plan at hand are laid out, the fastest first. */
+static Plan *beside_cuts(Asked asked, const Plan *own, Plan *best)
+{
+    Cuts all = {0};
+    Plan *p = new_plan(asked.g, asked.c, asked.m, asked.stages, asked.schedule);
+    if (order(p) || !expects_less(&asked, own, best, p))
+        return best;
+    asked.key = numeric_key(asked.g, asked.m);
+    asked.seen = seen_new();
+    part_below(p, least_memory(asked.m, asked.stages), best->step > 0 ? best->step : INT64_MAX / 4, &all);
+    for (int once = 1; once >= 0; once--) {
+        int most = (once ? CUTS_TRIED : CUTS_PACKED) / asked.g->nf;
+        for (int i = 0; i < all.n && i < most && (best->step == 0 || all.at[i].value < best->step); i++) {
+            Plan *with = plan_cuts(&asked, all.at[i].last, p->chunk_device.n, once);
+            if (with->step == 0 || (best->step > 0 && !better(with, best)))
+                continue;
+            with->bound = own->step > 0 ? own->bound : 0;
+            with->space = own->space;
+            with->note = "found by laying out what was predicted to be nearly as fast";
+            best = with;
+        }
+    }
+    return best;
+}
+
 static void try_plan(Search *s, const Graph *g, const Cost *c, int stages, const char *schedule)
 {
     const char *note = NULL;
@@ -158,7 +216,10 @@ static void try_plan(Search *s, const Graph *g, const Cost *c, int stages, const
     if (!m || note)
         p->note = note;
     p->step = m ? p->step : 0;          /* else it was asked for the report alone */
-    p = beside_rivals(g, c, s->m, stages, schedule, p);
+    Plan *own = p;
+    p = beside_rivals(g, c, s->m, stages, schedule, own);
+    const Asked asked = {s->x, g, c, s->m, stages, schedule, HURRY_NONE, NULL, NULL};
+    p = beside_cuts(asked, own, p);
     if (p->step == 0)
         s->failed = p;
     else if (!s->best || better(p, s->best))

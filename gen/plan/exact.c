@@ -18,7 +18,7 @@
  *      no plan of the space is faster.
  * Parts 1, 3 and 4 have budgets of runs, prices and simulated computations, never of time: the same plan on any machine.
  * When one is used up, what is printed is the gap that is left.  Many operators are searched on a grid first: cuts that
- * cross few bytes, a few hundred of them; part 3 then moves cuts over all positions.
+ * cross few bytes, a hundred and then a few hundred of them; part 3 then moves cuts over all positions.
  *
  * Source: targets in place of costs, Zheng et al., Alpa, 2022; chunk costs by an optimiser of their own, Tarnawski et al.,
  * Piper, 2021, and Sun et al., AdaPipe, 2024; here with a bound.  Users of those ask why a plan is good: the gap says it.
@@ -39,9 +39,9 @@
 
 enum {
     RUNS = 750000,              /* met by reach() for the proof, and as many again for every thousand operators */
-    PRICED = 20000,             /* operators in runs that are bought for the proof; as many for branch and bound */
+    PRICED = 20000,             /* operators in runs that are bought for the proof; as many for each grid, and branches */
     ACTIONS = 400000,           /* simulated by comparing plans, and as many again for branch and bound */
-    GRID = 384                  /* cuts on the grid, and 8 a chunk */
+    GRID = 384, COARSE = 96     /* cuts on the grid, and 8 a chunk */
 };
 
 typedef struct { int *last; const Price **price; Ns value; int *fate; } Best;
@@ -56,11 +56,13 @@ typedef struct {
     Best best;                  /* value NEVER: none yet */
     Ns refuted;                 /* no plan meets this target */
     bool proven;                /* by branch and bound: none is better than `best` */
-    int64_t actions, priced;
+    int64_t actions, priced, buys;      /* buys: what `priced` may reach */
     int *last;                  /* of the plan at hand */
     const Price **price;
     Price *guess;
     Branches *list;             /* by chunk: of branch and bound */
+    bool many;                  /* some device has several chunks */
+    Cuts *met;                  /* all plans that are better than `best`, which stays; NULL: not asked for */
     bool by_bound;              /* compare plans by bound_plan: what the tests can enumerate */
 } Search;
 
@@ -81,6 +83,11 @@ static void keep_best(Search *s, const int *last, const Price *const *price, Ns 
     memcpy(s->best.price, price, sizeof *price * (size_t)s->q->chunks);
 }
 
+static int64_t preview_actions(const Search *s)
+{
+    return 2 * s->x->m * s->x->chunks + s->x->edge.n / 8;
+}
+
 /* The value of a cut if its chunks cost what is known of them so far: never more than in the end. */
 static Ns promise(Search *s, const int *last)
 {
@@ -93,7 +100,7 @@ static Ns promise(Search *s, const int *last)
         s->guess[c].early = time - facts_time(s->x, c, first, last[c]);     /* at most */
         s->price[c] = &s->guess[c];
     }
-    s->actions += 2 * s->x->m * s->x->chunks + s->x->edge.n / 8;
+    s->actions += preview_actions(s);
     return value_of(s, last, s->price);
 }
 
@@ -101,6 +108,33 @@ static const Price *buy(Search *s, int chunk, int first, int last)
 {
     s->priced += reach_bought(s->r, chunk, first, last) ? 0 : last - first + 1;
     return reach_buy(s->r, chunk, first, last);
+}
+
+/* Chunks of one device, however little they keep: the states of all, and of one of them what else it needs at least. */
+static bool never_together(const Search *s, const int *last)
+{
+    const Plan *p = s->q->p;
+    for (int d = 0; d < p->devices && s->many; d++) {
+        Bytes states = 0, most = 0;
+        for (int c = 0, first = 0; c < s->q->chunks; first = last[c++] + 1) {
+            Bytes need = price_least(s->q->prices, first, last[c], c, 0) - s->price[c]->states;
+            bool here = p->chunk_device.at[c] == d;
+            states += here ? s->price[c]->states : 0;
+            most = here && need > most ? need : most;
+        }
+        if (states + most > s->q->limit[d])
+            return true;
+    }
+    return false;
+}
+
+static void meet(Search *s, const int *last, Ns value)
+{
+    if (never_together(s, last))
+        return;
+    Cut *k = PUSH(s->met);
+    *k = (Cut){alloc(sizeof *last * (size_t)s->q->chunks), value};
+    memcpy(k->last, last, sizeof *last * (size_t)s->q->chunks);
 }
 
 /* Price a cut and compare it with the best; true if it is better. */
@@ -116,7 +150,28 @@ static bool judge(Search *s, const int *last)
     Ns value = value_of(s, last, s->price);
     if (value >= s->best.value)
         return false;
-    keep_best(s, last, s->price, value, NULL);
+    if (s->met)
+        meet(s, last, value);
+    else
+        keep_best(s, last, s->price, value, NULL);
+    return !s->met;
+}
+
+/* The same with fates that are given: those of another planner may hide where the cheapest do not. */
+static bool judge_with(Search *s, const int *last, int *fate)
+{
+    for (int c = 0, first = 0; c < s->q->chunks; first = last[c++] + 1) {
+        Price *own = alloc(sizeof *own);
+        *own = price_with(s->q->prices, first, last[c], c, fate);
+        s->price[c] = own;
+        if (!own->fits)
+            return false;
+    }
+    s->actions += preview_actions(s);
+    Ns value = value_of(s, last, s->price);
+    if (value >= s->best.value)
+        return false;
+    keep_best(s, last, s->price, value, fate);
     return true;
 }
 
@@ -166,7 +221,7 @@ static bool tighten(Search *s)
 {
     Ns target = smallest(s, s->refuted / 1024 + 1);
     bool feasible = target != NEVER;
-    while (target != NEVER && !out_of_runs(s) && s->priced < PRICED) {
+    while (target != NEVER && !out_of_runs(s) && s->priced < s->buys) {
         reach_trace(s->r, s->last);
         bool real = all_bought(s, s->last);
         for (int c = 0, first = 0; c < s->q->chunks; first = s->last[c++] + 1)
@@ -217,18 +272,8 @@ static void try_longer(Search *s)
 static void take_seed(Search *s, const Answer *a)
 {
     judge(s, a->last);
-    if (!a->fate)
-        return;
-    for (int c = 0, first = 0; c < s->q->chunks; first = a->last[c++] + 1) {
-        Price *own = alloc(sizeof *own);
-        *own = price_with(s->q->prices, first, a->last[c], c, a->fate);
-        s->price[c] = own;
-        if (!own->fits)
-            return;
-    }
-    Ns value = value_of(s, a->last, s->price);
-    if (value < s->best.value)
-        keep_best(s, a->last, s->price, value, a->fate);
+    if (a->fate)
+        judge_with(s, a->last, a->fate);
 }
 
 static void try_seeds(Search *s)
@@ -260,7 +305,7 @@ static bool move_cut(Search *s, int c)
                 continue;
             memcpy(s->last, s->best.last, sizeof *s->last * (size_t)s->q->chunks);
             s->last[c] = to;
-            if (judge(s, s->last))
+            if (judge(s, s->last) || (s->best.fate && judge_with(s, s->last, s->best.fate)))
                 return true;
         }
     return false;
@@ -269,9 +314,7 @@ static bool move_cut(Search *s, int c)
 static void improve(Search *s, int64_t actions)
 {
     int64_t end = s->actions + actions;
-    if (s->best.value == NEVER || s->best.fate)
-        return;
-    for (bool moved = true; moved && s->best.value > s->refuted + 1;) {
+    for (bool moved = true; moved && s->best.value < NEVER && s->best.value > s->refuted + 1;) {
         moved = false;
         for (int c = 0; c + 1 < s->q->chunks && s->actions < end; c++)
             while (s->actions < end && move_cut(s, c))
@@ -312,7 +355,7 @@ static bool branch(Search *s, int c, int first, Ns head, int64_t end)
     for (int i = 0; i < list->n; i++) {
         int b = list->at[i].last;
         buy(s, c, first, b);
-        if (s->actions >= end || s->priced >= 2 * PRICED)
+        if (s->actions >= end || s->priced >= s->buys)
             return false;
         if (reach_room(r, c, first, b) < head)
             continue;
@@ -337,6 +380,7 @@ static void prove(Search *s)
         s->proven = true;
         return;
     }
+    s->buys = s->priced + PRICED;
     s->proven = possible && branch(s, 0, 0, 0, s->actions + ACTIONS);
 }
 
@@ -474,17 +518,19 @@ static Search begin(const Question *q)
     s.last = alloc(sizeof(int) * chunks);
     s.price = alloc(sizeof(Price *) * chunks);
     s.guess = alloc(sizeof(Price) * chunks);
+    s.buys = PRICED;
     s.refuted = frontier_bound(frontier_open(s.x), bound_closed(s.x) - 1);
     return s;
 }
 
 /* Plans on a grid, with targets that prove nothing about cuts beside it. */
-static void search_grid(Search *s)
+static void search_grid(Search *s, int pieces)
 {
     Ns proven = s->refuted;
-    s->r->cut = grid(s, GRID + 8 * s->q->chunks);
+    s->r->cut = grid(s, pieces + 8 * s->q->chunks);
     s->r->share = most_share(s->q);
     s->r->runs = 0;
+    s->buys = s->priced + PRICED;
     if (tighten(s))
         try_longer(s);
     s->r->cut = s->q->cut;
@@ -501,8 +547,11 @@ bool exact(const Question *q, Answer *a)
         try_longer(&s);
     if (share == 1 && s.x->step && possible)
         try_shortest(&s);
-    if (possible && (share > 1 || out_of_runs(&s)))
-        search_grid(&s);
+    if (possible && (share > 1 || out_of_runs(&s))) {
+        if (q->n > GRID)
+            search_grid(&s, COARSE);    /* where memory is short, prices are needed, and few cuts get by with few */
+        search_grid(&s, GRID);
+    }
     if (possible)
         try_seeds(&s);
     if (possible && share == 1 && s.best.value == NEVER)
@@ -514,7 +563,7 @@ bool exact(const Question *q, Answer *a)
         return false;
     *a = (Answer){.last = s.best.last, .fate = s.best.fate, .value = s.best.value, .bound = s.refuted + 1,
                   .note = s.proven ? "no plan of this space is predicted to be faster" : NULL};
-    if (q->p->m->plan.replicas > 1)                 /* preview.c leaves out the exchange of gradients */
+    if (q->p->m->plan.replicas > 1)                 /* preview.c takes them to be alike */
         a->note = NULL;
     if (q->p->m->plan.offload != OFFLOAD_NONE) {    /* prices hold the link for slower than it may be: they refute nothing */
         a->bound = bound_closed(s.x);
@@ -529,4 +578,22 @@ bool exact_any(const Question *q, Answer *a)
     try_any(&s);
     *a = (Answer){.last = s.best.last, .value = s.best.value};
     return s.best.value != NEVER;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const Cut *x = a, *y = b;
+    return (x->value > y->value) - (x->value < y->value);
+}
+
+void exact_below(const Question *q, Ns below, Cuts *all)
+{
+    Search s = begin(q);
+    s.best.value = below;
+    s.met = all;
+    s.many = most_share(q) > 1;
+    if (reach(s.r, below - 1))
+        branch(&s, 0, 0, 0, ACTIONS);
+    if (all->n)
+        qsort(all->at, (size_t)all->n, sizeof *all->at, by_value);
 }

@@ -235,6 +235,12 @@ Question part_question(const Plan *plan, const Bytes *limit)
                       .objective = "step"};
 }
 
+void part_below(const Plan *p, const Bytes *limit, Ns below, Cuts *all)
+{
+    Question q = ask(p, positions(p), limit);
+    exact_below(&q, below, all);
+}
+
 /* ---- nothing fits ------------------------------------------------------------------------------------------------ */
 
 /* What the chunks of each device need under this cut. */

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * unit_cuts.c: `exact` against every --cuts.
+ *
+ * Who names cuts asks for one plan of the same space, so no cuts may have a shorter step than `exact`, none may fit where it
+ * finds nothing, and no bound that it prints may be above any of them.  With plenty of memory what the planner predicts is what
+ * is simulated, to the nanosecond.  Small models, in depths that leave few hundred cuts, over replicas, chunks that share a
+ * device, schedules and limits; every plan is made by all passes, packing included.
+ *   SLOW=1: deeper models, more limits
+ *   unit_cuts MODEL LAYERS STAGES SHARE [PATH=VALUE ...]: one case, all cuts listed that are faster
+ */
+#include "passes.h"
+#include "search.h"
+#include "world.h"
+
+#include <inttypes.h>
+
+typedef struct { Ns step, bound, value; } Found;
+
+static Model *model_with(const char *path, const Strs *set)
+{
+    Overrides over = {.set = *set};
+    return model(load(path), path, &over);
+}
+
+/* Forgets all but that. */
+static Found plan_with(const Model *m, const Ints *cuts, Bytes limit, Bytes *arena)
+{
+    void *mark = mem_mark();
+    Model with = *m;
+    memset(&with.devices, 0, sizeof with.devices);
+    for (int d = 0; d < m->devices.n; d++) {
+        *PUSH(&with.devices) = m->devices.at[d];
+        with.devices.at[d].memory = limit;
+    }
+    if (cuts)
+        with.plan.cuts = *cuts;
+    Plan *failed, *p = search(&(Options){0}, &with, &failed);
+    Found x = {0};
+    if (p)
+        x = (Found){p->step, p->bound, p->value};
+    for (int d = 0; p && arena && d < p->devices; d++)
+        *arena = p->dev.at[d].arena > *arena ? p->dev.at[d].arena : *arena;
+    mem_release(mark);
+    return x;
+}
+
+/* The next rising choice of cuts below n - 1. */
+static bool next_cuts(Ints *cuts, int n)
+{
+    int i = cuts->n - 1;
+    while (i >= 0 && cuts->at[i] == n - 1 - (cuts->n - i))
+        i--;
+    if (i < 0)
+        return false;
+    cuts->at[i]++;
+    for (int j = i + 1; j < cuts->n; j++)
+        cuts->at[j] = cuts->at[j - 1] + 1;
+    return true;
+}
+
+typedef struct { int cases, none, plans; } Seen;
+
+/* limit: so many hundredths of the way from what all made again takes to what all kept takes. */
+static Bytes limit_at(const Model *m, int share)
+{
+    Model with = *m;
+    Bytes least = 0, most = 0;
+    with.plan.recompute = RECOMPUTE_NONE;
+    plan_with(&with, NULL, 1 << 30, &most);
+    with.plan.recompute = RECOMPUTE_FULL;
+    plan_with(&with, NULL, 1 << 30, &least);
+    return share > 100 ? 1 << 30 : least + (most - least) * share / 100;
+}
+
+static void try_case(const char *name, const Model *m, int share, bool list, Seen *seen)
+{
+    const Graph *g = graph_of(&(Options){0}, m);
+    int chunks = m->plan.map.n ? m->plan.map.n : m->plan.stages_min * m->plan.chunks;
+    Bytes limit = limit_at(m, share);
+    Found own = plan_with(m, NULL, limit, NULL), best = {0};
+    const char *at = "";
+    Ints cuts = {0};
+    for (int i = 0; i + 1 < chunks; i++)
+        *PUSH(&cuts) = i;
+    do {
+        Found x = plan_with(m, &cuts, limit, NULL);
+        seen->plans += x.step > 0;
+        check(share <= 100 || x.value == x.step, "%s: --cuts %d...: %" PRId64 " ns predicted, %" PRId64 " simulated", name,
+              cuts.at[0], x.value, x.step);
+        bool faster = x.step > 0 && (best.step == 0 || x.step < best.step);
+        if (faster)
+            best = x;
+        for (int i = 0; faster && i < cuts.n; i++)
+            at = strf("%s%s%d", i ? at : "", i ? "," : "", cuts.at[i]);
+        if (list && x.step > 0 && (own.step == 0 || x.step < own.step))
+            printf("  %" PRId64 " ns, faster than exact; the fastest so far: %s\n", x.step, at);
+    } while (next_cuts(&cuts, g->nf));
+    check(best.step == 0 || (own.step > 0 && own.step <= best.step),
+          "%s, %d hundredths: exact takes %" PRId64 " ns, --cuts %s %" PRId64, name, share, own.step, at, best.step);
+    check(best.step == 0 || own.bound <= best.step, "%s, %d hundredths: no plan is faster than %" PRId64 " ns, --cuts %s is: %"
+          PRId64, name, share, own.bound, at, best.step);
+    seen->cases++;
+    seen->none += best.step == 0;
+    if (list)
+        printf("  limit %" PRId64 ": exact %" PRId64 " ns, bound %" PRId64 ", best cuts %s %" PRId64 " ns\n", limit,
+               own.step, own.bound, at, best.step);
+}
+
+/* ---- the sweep --------------------------------------------------------------------------------------------------- */
+
+enum { MOST_SET = 8, PAIRS = 4 };       /* PAIRS: the first of `quick`, with one cut */
+typedef struct { const char *path, *set[MOST_SET]; } Case;
+
+static const char gpt[] = "tests/models/tiny-gpt.yaml";
+#define L1 "model.dims.L=1"
+#define L2 "model.dims.L=2"
+#define L3 "model.dims.L=3"
+
+static const Case quick[] = {
+    {gpt, {L1, "plan.stages=2"}},
+    {gpt, {L1, "plan.stages=2", "plan.replicas=2", "train.batch.groups=2"}},
+    {gpt, {L1, "plan.stages=2", "plan.replicas=4", "train.batch.groups=4"}},
+    {gpt, {L2, "plan.stages=2", "plan.replicas=2", "train.batch.groups=4"}},
+    {gpt, {L1, "plan.stages=2", "plan.map=[0,1,0]"}},
+    {gpt, {L1, "plan.stages=3"}},
+};
+static const Case slow[] = {
+    {gpt, {L2, "plan.stages=3"}},
+    {gpt, {L2, "plan.stages=3", "plan.replicas=2", "train.batch.groups=2"}},
+    {gpt, {L1, "plan.stages=2", "plan.chunks=2"}},
+    {gpt, {L2, "plan.stages=2", "plan.map=[0,1,0]"}},
+    {gpt, {L2, "plan.stages=2", "plan.map=[1,0,1]", "plan.replicas=2", "train.batch.groups=2"}},
+    {gpt, {L3, "plan.stages=2", "plan.replicas=4", "train.batch.groups=4"}},
+    {"tests/models/branches.yaml", {"plan.stages=2", "plan.replicas=2", "train.batch.groups=2"}},
+    {"tests/models/tiny-t5.yaml", {"plan.stages=2", "plan.replicas=2", "train.batch.groups=2"}},
+    {"tests/models/ops.yaml", {"plan.stages=2"}},
+};
+
+static void sweep(const Case *all, size_t n, const int *share, size_t shares, bool slowly, Seen *seen)
+{
+    static const char *const schedule[] = {"1f1b", "gpipe"};
+    for (size_t i = 0; i < n; i++)
+        for (int k = 0; k < 2; k++) {
+            Strs set = {0};
+            const char *name = strf("%s %s", all[i].path, schedule[k]);
+            for (int j = 0; j < MOST_SET && all[i].set[j]; j++)
+                name = strf("%s %s", name, *PUSH(&set) = all[i].set[j]);
+            *PUSH(&set) = strf("plan.schedule=%s", schedule[k]);
+            *PUSH(&set) = "plan.recompute=auto";
+            *PUSH(&set) = "train.batch.global=8";
+            *PUSH(&set) = "devices.0.count=8";
+            const Model *m = model_with(all[i].path, &set);
+            for (size_t j = 0; j < shares; j++)
+                if (slowly || i < PAIRS || (k == 0 && share[j] == 50))
+                    try_case(name, m, share[j], false, seen);
+        }
+}
+
+static int one_case(int argc, char **argv)
+{
+    Strs set = {0};
+    *PUSH(&set) = strf("model.dims.L=%s", argv[2]);
+    *PUSH(&set) = strf("plan.stages=%s", argv[3]);
+    *PUSH(&set) = "plan.recompute=auto";
+    *PUSH(&set) = "train.batch.global=8";
+    *PUSH(&set) = "devices.0.count=8";
+    for (int i = 5; i < argc; i++)
+        *PUSH(&set) = argv[i];
+    try_case(argv[1], model_with(argv[1], &set), atoi(argv[4]), true, &(Seen){0});
+    return failed > 0;
+}
+
+int main(int argc, char **argv)
+{
+    static const int few[] = {200, 50}, many[] = {200, 80, 60, 40, 20, 5, 0, -5};
+    Seen seen = {0};
+    test_name = "cuts";
+    if (argc > 4)
+        return one_case(argc, argv);
+    if (getenv("SLOW")) {
+        sweep(quick, sizeof quick / sizeof *quick, many, sizeof many / sizeof *many, true, &seen);
+        sweep(slow, sizeof slow / sizeof *slow, many, sizeof many / sizeof *many, true, &seen);
+    } else {
+        sweep(quick, sizeof quick / sizeof *quick, few, sizeof few / sizeof *few, false, &seen);
+    }
+    check(seen.none < seen.cases / 2, "%d of %d cases have no plan at all", seen.none, seen.cases);
+    printf("  %d cases, %d without a plan, %d plans of given cuts\n", seen.cases, seen.none, seen.plans);
+    printf("unit_cuts: %d passed, %d failed\n", passed, failed);
+    mem_free_all();
+    return failed > 0;
+}
