@@ -1,13 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# The host's half of the cuda kernels, on the CPU: products over a double of cublasLt, against their definition in double, f32
-# and bf16; and what a machine is asked before a job starts.  Only the headers of CUDA are needed; skipped where there are none.
+# The host's half of the cuda kernels, on the CPU: products and attention over doubles of cublasLt and cuDNN, against their
+# definition in double, f32 and bf16; and what a machine is asked before a job starts.  Only headers are needed; skipped where
+# there are none.
 cd "$(dirname "$0")/.." || exit 2
 . tests/cuda.sh
-if ! have_cuda cublasLt.h; then
-    echo "cuda_host: the headers of CUDA are not installed" >&2
-    echo "cuda_host: 0 passed, 0 failed, 3 skipped"
+if ! have_cuda cublasLt.h || ! have_cuda cudnn.h; then
+    echo "cuda_host: the headers of CUDA and cuDNN are not installed" >&2
+    echo "cuda_host: 0 passed, 0 failed, 5 skipped"
     exit
 fi
 mkdir -p build
@@ -17,14 +18,17 @@ program() {
     name=$1
     shift
     "${CC:-cc}" -std=c11 -Wall -Wextra -Wpedantic -Werror -O2 -g -D_GNU_SOURCE -I. -Irt -Itests/double \
-        -isystem "$cuda/include" -o "build/$name" "tests/$name.c" tests/double/cublaslt.c "$@" -lpthread -lm || exit 1
+        -isystem "$cuda/include" -o "build/$name" "tests/$name.c" "$@" -lpthread -lm || exit 1
     said=$("build/$name" | tail -n 1)
     p=$(expr "$said" : '.*[ :]\([0-9]*\) passed') f=$(expr "$said" : '.* \([0-9]*\) failed')
     passed=$((passed + ${p:-0})) failed=$((failed + ${f:-1}))
 }
 for real in -UREAL_BF16 -DREAL_BF16; do
-    program unit_cublaslt $real rt/op/cuda/product.c rt/op/cuda/linear.c rt/op/cuda/matmul.c
+    program unit_cublaslt $real rt/op/cuda/product.c rt/op/cuda/linear.c rt/op/cuda/matmul.c tests/double/cublaslt.c
 done
-program unit_cuda_start '-DBUILT_FOR="86 90"' rt/op/cuda/start.c tests/double/cudart.c
+for real in -UREAL_BF16 -DREAL_BF16; do
+    program unit_cuda_attention $real rt/op/cuda/attention.c rt/op/cuda/graph.c tests/double/cudnn.c
+done
+program unit_cuda_start '-DBUILT_FOR="86 90"' rt/op/cuda/start.c tests/double/cudart.c tests/double/cublaslt.c
 echo "cuda_host: $passed passed, $failed failed"
 [ "$failed" = 0 ]

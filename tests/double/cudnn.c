@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cudnn.c: a double of the entries of cuDNN that rt/op/cuda/graph.c calls: any graph of its operations, computed on the CPU.
+ *
+ * Method.  A descriptor keeps what is set, by name, and takes nothing more once it is finalised, as the library's do.  A run
+ * goes through the operations in their order.  Every tensor is an array of f32 by its own sizes and steps; a value in bf16 is
+ * rounded when it is made, so types count.  A transpose is what the library calls a reshape: the same memory under other sizes
+ * and steps.  Sums go in ascending order.
+ *
+ * The workspace it asks for is what the library asks for attention on sm_90, and all of it is overwritten.  Which graphs the
+ * library has an engine for is not known here: tests/cudnn_plans.c asks the library itself.
+ *
+ * Not handled: what graph.c does not use; ranks other than four.
+ */
+#include "double.h"
+#include "rt/real.h"
+#include <cudnn.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ATTRIBUTES = 12, MOST = 32 };        /* of a descriptor; operations, tensors in memory */
+
+typedef struct { cudnnBackendAttributeName_t name; int64_t n; void *at; } Attribute;
+typedef struct {
+    cudnnBackendDescriptorType_t type;
+    bool done;
+    int n;
+    Attribute attribute[ATTRIBUTES];
+} Desc;
+
+struct cudnnContext { cudaStream_t stream; };
+
+static _Noreturn void broken(const char *what)
+{
+    fprintf(stderr, "double: cuDNN: %s\n", what);
+    _Exit(99);
+}
+
+static void *room(size_t n)
+{
+    void *at = calloc(n ? n : 1, 1);
+    if (!at)
+        broken("no memory");
+    return at;
+}
+
+/* ---- descriptors -------------------------------------------------------------------------------------------------- */
+size_t cudnnGetVersion(void) { return CUDNN_VERSION; }
+
+const char *cudnnGetErrorString(cudnnStatus_t status)
+{
+    return status == CUDNN_STATUS_SUCCESS ? "CUDNN_STATUS_SUCCESS" : status == CUDNN_STATUS_BAD_PARAM ?
+           "CUDNN_STATUS_BAD_PARAM" : "CUDNN_STATUS_NOT_SUPPORTED";
+}
+
+cudnnStatus_t cudnnCreate(cudnnHandle_t *handle)
+{
+    *handle = room(sizeof **handle);
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream)
+{
+    handle->stream = stream;
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type, cudnnBackendDescriptor_t *to)
+{
+    Desc *d = *to = room(sizeof *d);
+    d->type = type;
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t from)
+{
+    Desc *d = from;
+    for (int i = 0; i < d->n; i++)
+        free(d->attribute[i].at);
+    free(d);
+    return CUDNN_STATUS_SUCCESS;
+}
+
+static size_t size_of(cudnnBackendAttributeType_t type)
+{
+    return type == CUDNN_TYPE_INT64 || type == CUDNN_TYPE_HANDLE || type == CUDNN_TYPE_VOID_PTR ||
+           type == CUDNN_TYPE_BACKEND_DESCRIPTOR ? 8 : type == CUDNN_TYPE_BOOLEAN ? sizeof(bool) : sizeof(int);
+}
+
+cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t to, cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t type, int64_t n, const void *values)
+{
+    Desc *d = to;
+    if (d->done || d->n == ATTRIBUTES || n < 1)
+        return CUDNN_STATUS_BAD_PARAM;
+    Attribute *a = &d->attribute[d->n++];
+    *a = (Attribute){ name, n, room((size_t)n * size_of(type)) };
+    memcpy(a->at, values, (size_t)n * size_of(type));
+    return CUDNN_STATUS_SUCCESS;
+}
+
+static const Attribute *find(const Desc *d, cudnnBackendAttributeName_t name)
+{
+    for (int i = 0; i < d->n; i++)
+        if (d->attribute[i].name == name)
+            return &d->attribute[i];
+    return NULL;
+}
+
+static const Desc *link_of(const Desc *d, cudnnBackendAttributeName_t name)
+{
+    const Attribute *a = find(d, name);
+    return a ? *(Desc *const *)a->at : NULL;
+}
+
+/* Of the attributes that an enum or a boolean is. */
+static int word_of(const Desc *d, cudnnBackendAttributeName_t name)
+{
+    const Attribute *a = find(d, name);
+    return a ? *(const int *)a->at : -1;
+}
+
+/* ---- tensors ------------------------------------------------------------------------------------------------------ */
+typedef struct { int64_t uid, size[4], step[4], extent; cudnnDataType_t type; bool value, number; } Tensor;
+
+static Tensor tensor_of(const Desc *d)
+{
+    Tensor t = { .uid = *(const int64_t *)find(d, CUDNN_ATTR_TENSOR_UNIQUE_ID)->at, .extent = 1 };
+    t.type = (cudnnDataType_t)word_of(d, CUDNN_ATTR_TENSOR_DATA_TYPE);
+    t.value = *(const bool *)find(d, CUDNN_ATTR_TENSOR_IS_VIRTUAL)->at;
+    t.number = *(const bool *)find(d, CUDNN_ATTR_TENSOR_IS_BY_VALUE)->at;
+    memcpy(t.size, find(d, CUDNN_ATTR_TENSOR_DIMENSIONS)->at, sizeof t.size);
+    memcpy(t.step, find(d, CUDNN_ATTR_TENSOR_STRIDES)->at, sizeof t.step);
+    for (int i = 0; i < 4; i++)
+        t.extent += (t.size[i] - 1) * t.step[i];
+    return t;
+}
+
+/* Where element number i of the sizes `by` stands in t; sizes of 1 are repeated. */
+static int64_t place(const Tensor *t, const Tensor *by, int64_t i)
+{
+    int64_t at = 0;
+    for (int axis = 3; axis >= 0; axis--) {
+        at += t->size[axis] == 1 ? 0 : i % by->size[axis] * t->step[axis];
+        i /= by->size[axis];
+    }
+    return at;
+}
+
+static int64_t elements(const Tensor *t)
+{
+    return t->size[0] * t->size[1] * t->size[2] * t->size[3];
+}
+
+/* ---- a run -------------------------------------------------------------------------------------------------------- */
+typedef struct { const Desc *plan; int n; int64_t uid[MOST]; void *at[MOST]; float number[MOST]; void *workspace; } Work;
+
+/* What is known of a tensor in this run. */
+typedef struct { int64_t uid; Tensor t; float *x; } Known;
+typedef struct { const Work *w; Known known[4 * MOST]; int n; } Run;
+
+static size_t bytes_of(const Tensor *t)
+{
+    return (size_t)t->extent * (t->type == CUDNN_DATA_BFLOAT16 ? 2 : 4);
+}
+
+static void *memory_of(const Run *r, const Tensor *t)
+{
+    for (int i = 0; i < r->w->n; i++)
+        if (r->w->uid[i] == t->uid)
+            return double_host(r->w->at[i], bytes_of(t), "cudnnBackendExecute");
+    broken("a tensor in memory has no address");
+}
+
+static Known *new(Run *r, const Tensor *t)
+{
+    if (r->n == 4 * MOST)
+        broken("too many tensors");
+    r->known[r->n] = (Known){ t->uid, *t, room((size_t)t->extent * sizeof(float)) };
+    return &r->known[r->n++];
+}
+
+/* An operand: made before, or read from memory now. */
+static const Known *operand(Run *r, const Desc *op, cudnnBackendAttributeName_t name)
+{
+    const Desc *d = link_of(op, name);
+    if (!d)
+        return NULL;
+    Tensor t = tensor_of(d);
+    for (int i = 0; i < r->n; i++)
+        if (r->known[i].uid == t.uid)
+            return &r->known[i];
+    if (t.value)
+        broken("an operation comes before what makes its operand");
+    Known *k = new(r, &t);
+    for (int i = 0; t.number && i < r->w->n; i++)
+        if (r->w->uid[i] == t.uid)
+            k->x[0] = r->w->number[i];
+    const void *from = t.number ? NULL : memory_of(r, &t);
+    for (int64_t i = 0; from && i < elements(&t); i++) {
+        int64_t at = place(&t, &t, i);
+        k->x[at] = t.type == CUDNN_DATA_BFLOAT16 ? bf16_float(((const uint16_t *)from)[at]) : ((const float *)from)[at];
+    }
+    return k;
+}
+
+/* A result was made: round it to its type, and write it where it has memory. */
+static void made(const Run *r, const Known *y)
+{
+    void *to = y->t.value ? NULL : memory_of(r, &y->t);
+    for (int64_t i = 0; i < elements(&y->t); i++) {
+        int64_t at = place(&y->t, &y->t, i);
+        if (y->t.type == CUDNN_DATA_BFLOAT16)
+            y->x[at] = bf16_float(float_bf16(y->x[at]));
+        if (to && y->t.type == CUDNN_DATA_BFLOAT16)
+            ((uint16_t *)to)[at] = float_bf16(y->x[at]);
+        else if (to)
+            ((float *)to)[at] = y->x[at];
+    }
+}
+
+static void multiply(Run *r, const Desc *op)
+{
+    const Known *a = operand(r, op, CUDNN_ATTR_OPERATION_MATMUL_ADESC), *b = operand(r, op, CUDNN_ATTR_OPERATION_MATMUL_BDESC);
+    Tensor t = tensor_of(link_of(op, CUDNN_ATTR_OPERATION_MATMUL_CDESC));
+    int64_t m = t.size[2], n = t.size[3], k = a->t.size[3];
+    if (a->t.size[2] != m || b->t.size[2] != k || b->t.size[3] != n)
+        broken("the sizes of a product do not match");
+    Known *c = new(r, &t);
+    for (int64_t i = 0; i < elements(&t); i++) {
+        int64_t pair = i / (m * n), row = i / n % m, column = i % n;
+        int64_t x = place(&a->t, &a->t, (pair * m + row) * k), y = place(&b->t, &b->t, pair * k * n + column);
+        float sum = 0;
+        for (int64_t p = 0; p < k; p++)
+            sum += a->x[x + p * a->t.step[3]] * b->x[y + p * b->t.step[2]];
+        c->x[place(&t, &t, i)] = sum;
+    }
+    made(r, c);
+}
+
+static float apply(cudnnPointwiseMode_t f, float x, float b, bool t)
+{
+    switch (f) {
+    case CUDNN_POINTWISE_ADD: return x + b;
+    case CUDNN_POINTWISE_SUB: return x - b;
+    case CUDNN_POINTWISE_MUL: return x * b;
+    case CUDNN_POINTWISE_DIV: return x / b;
+    case CUDNN_POINTWISE_EXP: return expf(x);
+    case CUDNN_POINTWISE_LOG: return logf(x);
+    case CUDNN_POINTWISE_CMP_GE: return x >= b;
+    case CUDNN_POINTWISE_BINARY_SELECT: return t ? x : b;
+    default: broken("an operation that it does not know");
+    }
+}
+
+static void map(Run *r, const Desc *op)
+{
+    const Desc *how = link_of(op, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
+    const Attribute *axis = find(how, CUDNN_ATTR_POINTWISE_AXIS);
+    cudnnPointwiseMode_t f = (cudnnPointwiseMode_t)word_of(how, CUDNN_ATTR_POINTWISE_MODE);
+    const Known *x = operand(r, op, CUDNN_ATTR_OPERATION_POINTWISE_XDESC);
+    const Known *b = operand(r, op, CUDNN_ATTR_OPERATION_POINTWISE_BDESC);
+    const Known *s = operand(r, op, CUDNN_ATTR_OPERATION_POINTWISE_TDESC);
+    Tensor t = tensor_of(link_of(op, CUDNN_ATTR_OPERATION_POINTWISE_YDESC));
+    Known *y = new(r, &t);
+    for (int64_t i = 0; i < elements(&t); i++) {
+        float *to = &y->x[place(&t, &t, i)];
+        if (f == CUDNN_POINTWISE_GEN_INDEX)
+            *to = (float)(*(const int64_t *)axis->at == 3 ? i % t.size[3] : i / t.size[3] % t.size[2]);
+        else
+            *to = apply(f, x->x[place(&x->t, &t, i)], b ? b->x[place(&b->t, &t, i)] : 0, s && s->x[place(&s->t, &t, i)] != 0);
+    }
+    made(r, y);
+}
+
+static void fold(Run *r, const Desc *op)
+{
+    const Known *x = operand(r, op, CUDNN_ATTR_OPERATION_REDUCTION_XDESC);
+    const Desc *how = link_of(op, CUDNN_ATTR_OPERATION_REDUCTION_DESC);
+    bool most = word_of(how, CUDNN_ATTR_REDUCTION_OPERATOR) == CUDNN_REDUCE_TENSOR_MAX;
+    Tensor t = tensor_of(link_of(op, CUDNN_ATTR_OPERATION_REDUCTION_YDESC));
+    Known *y = new(r, &t);
+    for (int64_t i = 0; most && i < y->t.extent; i++)
+        y->x[i] = -INFINITY;
+    for (int64_t i = 0; i < elements(&x->t); i++) {
+        float *to = &y->x[place(&t, &x->t, i)], v = x->x[place(&x->t, &x->t, i)];
+        *to = !most ? *to + v : v > *to ? v : *to;
+    }
+    made(r, y);
+}
+
+static void turn(Run *r, const Desc *op)
+{
+    const Known *x = operand(r, op, CUDNN_ATTR_OPERATION_RESHAPE_XDESC);
+    Tensor t = tensor_of(link_of(op, CUDNN_ATTR_OPERATION_RESHAPE_YDESC));
+    if (t.extent != x->t.extent || elements(&t) != elements(&x->t))
+        broken("a reshape changes the number of elements");
+    Known *y = new(r, &t);
+    memcpy(y->x, x->x, (size_t)t.extent * sizeof(float));
+    made(r, y);
+}
+
+static const struct { cudnnBackendDescriptorType_t type; void (*run)(Run *, const Desc *); } operations[] = {
+    { CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, multiply },
+    { CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, map },
+    { CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, fold },
+    { CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR, turn },
+};
+enum { OPERATIONS = sizeof operations / sizeof *operations };
+
+/* The operations of a plan. */
+static const Attribute *program(const Desc *plan)
+{
+    const Desc *choice = link_of(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+    return find(link_of(choice, CUDNN_ATTR_ENGINECFG_ENGINE), CUDNN_ATTR_OPERATIONGRAPH_OPS);
+}
+
+/* 256, or what dS takes where a graph transposes it. */
+static int64_t workspace_of(const Desc *plan)
+{
+    const Attribute *list = program(plan);
+    int64_t most = 256;
+    for (int64_t i = 0; i < list->n; i++) {
+        const Desc *op = ((Desc *const *)list->at)[i];
+        if (op->type != CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR)
+            continue;
+        Tensor x = tensor_of(link_of(op, CUDNN_ATTR_OPERATION_RESHAPE_XDESC));
+        int64_t rows = (x.size[2] + 63) / 64 * 64, columns = (x.size[3] + 127) / 128 * 128;
+        int64_t n = x.size[0] * x.size[1] * rows * columns * 2 + 256;
+        most = x.value && n > most ? n : most;
+    }
+    return most;
+}
+
+static void perform(void *args)
+{
+    Run r = { .w = args };
+    const Attribute *list = program(r.w->plan);
+    size_t n = (size_t)workspace_of(r.w->plan);
+    memset(double_host(r.w->workspace, n, "cudnnBackendExecute"), 0xa5, n);
+    for (int64_t i = 0; i < list->n; i++) {
+        const Desc *op = ((Desc *const *)list->at)[i];
+        for (int k = 0; k < OPERATIONS; k++)
+            if (operations[k].type == op->type)
+                operations[k].run(&r, op);
+    }
+    for (int i = 0; i < r.n; i++)
+        free(r.known[i].x);
+}
+
+/* ---- plans -------------------------------------------------------------------------------------------------------- */
+/* Only what is complete may be used by another. */
+cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t to)
+{
+    Desc *d = to;
+    const Attribute *ops = find(d, CUDNN_ATTR_OPERATIONGRAPH_OPS);
+    if (d->done)
+        return CUDNN_STATUS_BAD_PARAM;
+    for (int64_t i = 0; ops && i < ops->n; i++)
+        if (!((Desc *const *)ops->at)[i]->done)
+            return CUDNN_STATUS_BAD_PARAM;
+    if (d->type == CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR && (!ops || !find(d, CUDNN_ATTR_OPERATIONGRAPH_HANDLE)))
+        return CUDNN_STATUS_BAD_PARAM;
+    d->done = true;
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t from, cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t type, int64_t most, int64_t *n, void *values)
+{
+    const Desc *d = from;
+    if (!d->done || most < 1)
+        return CUDNN_STATUS_BAD_PARAM;
+    *n = 1;
+    if (name == CUDNN_ATTR_ENGINEHEUR_RESULTS) {
+        Desc *choice = *(Desc **)values;
+        const Desc *graph = link_of(d, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+        cudnnBackendSetAttribute(choice, CUDNN_ATTR_ENGINECFG_ENGINE, type, 1, &graph);
+        return cudnnBackendFinalize(choice);
+    }
+    if (name != CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)
+        return CUDNN_STATUS_NOT_SUPPORTED;
+    *(int64_t *)values = workspace_of(d);
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t pack)
+{
+    const Attribute *uid = find(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
+    const Attribute *at = find(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
+    const Attribute *workspace = find(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
+    Work w = { .plan = plan, .n = (int)uid->n, .workspace = *(void *const *)workspace->at };
+    if (uid->n != at->n || uid->n > MOST || !((Desc *)plan)->done || !((Desc *)pack)->done)
+        return CUDNN_STATUS_BAD_PARAM;
+    memcpy(w.uid, uid->at, (size_t)uid->n * sizeof *w.uid);
+    memcpy(w.at, at->at, (size_t)at->n * sizeof *w.at);
+    const Attribute *list = program(plan);
+    for (int64_t i = 0; i < list->n; i++) {             /* numbers are read now, memory when the stream gets there */
+        const Desc *op = ((Desc *const *)list->at)[i], *b = link_of(op, CUDNN_ATTR_OPERATION_POINTWISE_BDESC);
+        Tensor t = b ? tensor_of(b) : (Tensor){ 0 };
+        for (int k = 0; t.number && k < w.n; k++)
+            if (w.uid[k] == t.uid)
+                w.number[k] = *(const float *)w.at[k];
+    }
+    double_enqueue(handle->stream, "cudnnBackendExecute", perform, &w, sizeof w);
+    return CUDNN_STATUS_SUCCESS;
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * unit_cuda_attention.c: rt/op/cuda/attention.c over the double of cuDNN, against the definition in double.
+ *
+ * What the graphs compute, where results go, how much memory they use, and which calls go to our own kernels instead.  An
+ * element may be wrong by what rounds on the way: probabilities and dS to bf16 before they enter a sum, the result to bf16.
+ * Build once with and once without -DREAL_BF16: f32 is all our own.  The suite is tests/cuda_host.sh.
+ */
+#include "tests/double/double.h"
+#include "rt/cuda/device.h"
+#include "rt/op/cuda/attention.h"
+#include "rt/op/cuda/attention_own.h"
+#include "rt/op/cuda/start.h"
+#include "rt/real.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MOST = 1 << 14, WORKSPACE = 4096, GUARD = 64, F32 = sizeof(real) == sizeof(float) };
+static int passed, failed, queued;
+static _Alignas(256) unsigned char workspace[WORKSPACE + GUARD];
+static Device device = { .workspace = workspace, .workspace_bytes = WORKSPACE };
+static Stage stage = { .count = 1, .device = &device };
+static Stage *const st = &stage;
+
+/* ---- what is leaned on ------------------------------------------------------------------------------------------- */
+void double_enqueue(cudaStream_t stream, const char *name, void (*run)(void *), const void *args, size_t bytes)
+{
+    unsigned char copy[4096];
+    if (bytes > sizeof copy || stream != device.compute || !name)
+        abort();
+    queued++;
+    run(memcpy(copy, args, bytes));
+}
+
+void *double_host(const void *address, size_t bytes, const char *who)
+{
+    if (!address || !bytes || !who)
+        abort();
+    return (void *)(uintptr_t)address;
+}
+
+void device_check(const Stage *s, cudaError_t status, const char *what)
+{
+    (void)s;
+    fprintf(stderr, "%s\n", what);
+    exit(status == cudaSuccess ? 0 : 1);
+}
+
+size_t library_before(void) { return 0; }
+void library_after(Stage *s, size_t before) { (void)s, (void)before; }
+
+/* Our own kernels: what they were given last. */
+static struct { int calls; const void *y, *q, *k, *v, *dq, *dv, *bias, *mask, *delta; long qs, ks, width; float drop; } own;
+
+void attention_own_forward(Stage *s, real *y, float *lse, const real *q, const real *k, const real *v, long qs, long ks,
+                           const real *bias, const int32_t *mask, const Values *vals, int mb, long batch, long heads,
+                           long query, long key, long width, long causal, float scale, float drop, long site)
+{
+    (void)s, (void)lse, (void)vals, (void)mb, (void)batch, (void)heads, (void)query, (void)key, (void)causal, (void)scale;
+    (void)site;
+    int calls = own.calls + 1;
+    memset(&own, 0, sizeof own);
+    own.calls = calls, own.y = y, own.q = q, own.k = k, own.v = v, own.qs = qs, own.ks = ks;
+    own.bias = bias, own.mask = mask, own.width = width, own.drop = drop;
+}
+
+void attention_own_backward(Stage *s, real *dq, real *dk, real *dv, real *dbias, const real *dy, const real *y,
+                            const real *q, const real *k, const real *v, long qs, long ks, const real *bias,
+                            const int32_t *mask, const float *lse, float *delta, const Values *vals, int mb, long batch,
+                            long heads, long query, long key, long width, long causal, float scale, float drop,
+                            long site)
+{
+    (void)dk, (void)dbias, (void)dy;
+    attention_own_forward(s, NULL, NULL, q, k, v, qs, ks, bias, mask, vals, mb, batch, heads, query, key, width, causal, scale,
+                          drop, site);
+    own.y = y, own.dq = dq, own.dv = dv, own.delta = lse ? delta : NULL;
+}
+
+/* ---- comparison -------------------------------------------------------------------------------------------------- */
+static void check(bool ok, const char *what, double by)
+{
+    ok ? passed++ : failed++;
+    if (!ok)
+        fprintf(stderr, "%s: %g\n", what, by);
+}
+
+static void fill(real *x, long n)
+{
+    static uint64_t state = 1;
+    for (long i = 0; i < n; i++) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        put(x, i, (float)((double)(state >> 40) * 0x1p-23 - 1));
+    }
+}
+
+/* A sum and the sum of its magnitudes. */
+typedef struct { double x, size; } Sum;
+static void add(Sum *s, double x) { s->x += x, s->size += fabs(x); }
+static double worst;
+static void compare(const real *got, Sum want)
+{
+    double by = fabs((double)get(got, 0) - want.x) / (0x1p-8 * (want.size + fabs(want.x)) + 1e-5);
+    worst = by > worst || by != by ? by : worst;
+}
+
+/* ---- the definition ---------------------------------------------------------------------------------------------- */
+enum { ROWS = 16, WIDTH = 32 };     /* at most */
+typedef struct { long batch, heads, query, key, width, causal, packed; } Case;
+static _Alignas(64) real q_[MOST], k_[MOST], v_[MOST], y[MOST], dy[MOST], dq_[MOST], dk_[MOST], dv_[MOST];
+static float lse[MOST];
+static _Alignas(64) unsigned char tmp[1 << 17];
+static const float scale = 0.375f;
+
+static long row;                    /* elements of a row of q, k, v, and of a row of y */
+static long wide;
+static const real *q, *k, *v;
+static real *dq, *dk, *dv;
+
+static long at(const Case *c, long b, long head, long r, long rows, long step)
+{
+    return (b * rows + r) * step + head * c->width;
+}
+
+static double dot(const real *a, const real *b, long n)
+{
+    double s = 0;
+    for (long i = 0; i < n; i++)
+        s += (double)get(a, i) * (double)get(b, i);
+    return s;
+}
+
+/* Scores of one head, from the operands. */
+static void scores(double s[ROWS][ROWS], const Case *c, long b, long head)
+{
+    for (long i = 0; i < c->query; i++)
+        for (long j = 0; j < c->key; j++) {
+            double x = dot(q + at(c, b, head, i, c->query, row), k + at(c, b, head, j, c->key, row), c->width);
+            s[i][j] = c->causal && j > i ? -INFINITY : x * (double)scale;
+        }
+}
+
+static void check_forward(const Case *c, long b, long head)
+{
+    double s[ROWS][ROWS];
+    scores(s, c, b, head);
+    for (long i = 0; i < c->query; i++) {
+        double sum = 0;
+        for (long j = 0; j < c->key; j++)
+            sum += exp(s[i][j]);
+        double by = fabs((double)lse[(b * c->heads + head) * c->query + i] - log(sum));
+        worst = by > 1e-5 || by != by ? INFINITY : worst;
+        for (long l = 0; l < c->width; l++) {
+            Sum want = { 0 };
+            for (long j = 0; j < c->key; j++)
+                add(&want, exp(s[i][j]) / sum * (double)get(v, at(c, b, head, j, c->key, row) + l));
+            compare(y + at(c, b, head, i, c->query, wide) + l, want);
+        }
+    }
+}
+
+/* From y and lse as they were given. */
+static void check_backward(const Case *c, long b, long head)
+{
+    double p[ROWS][ROWS], ds[ROWS][ROWS];
+    scores(p, c, b, head);
+    for (long i = 0; i < c->query; i++) {
+        long to = at(c, b, head, i, c->query, wide);
+        double delta = dot(dy + to, y + to, c->width);
+        for (long j = 0; j < c->key; j++) {
+            p[i][j] = exp(p[i][j] - (double)lse[(b * c->heads + head) * c->query + i]);
+            double dp = dot(dy + to, v + at(c, b, head, j, c->key, row), c->width);
+            ds[i][j] = (double)scale * p[i][j] * (dp - delta);
+        }
+    }
+    for (long l = 0; l < c->width; l++) {
+        for (long j = 0; j < c->key; j++) {
+            Sum to_k = { 0 }, to_v = { 0 };
+            for (long i = 0; i < c->query; i++) {
+                add(&to_k, ds[i][j] * (double)get(q, at(c, b, head, i, c->query, row) + l));
+                add(&to_v, p[i][j] * (double)get(dy, at(c, b, head, i, c->query, wide) + l));
+            }
+            compare(dk + at(c, b, head, j, c->key, row) + l, to_k);
+            compare(dv + at(c, b, head, j, c->key, row) + l, to_v);
+        }
+        for (long i = 0; i < c->query; i++) {
+            Sum to_q = { 0 };
+            for (long j = 0; j < c->key; j++)
+                add(&to_q, ds[i][j] * (double)get(k, at(c, b, head, j, c->key, row) + l));
+            compare(dq + at(c, b, head, i, c->query, row) + l, to_q);
+        }
+    }
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
+static void lay_out(const Case *c)
+{
+    wide = c->heads * c->width, row = wide * (c->packed ? 3 : 1);
+    q = q_, k = c->packed ? q_ + wide : k_, v = c->packed ? q_ + 2 * wide : v_;
+    dq = dq_, dk = c->packed ? dq_ + wide : dk_, dv = c->packed ? dq_ + 2 * wide : dv_;
+    fill(q_, c->batch * c->query * row), fill(k_, c->batch * c->key * wide), fill(v_, c->batch * c->key * wide);
+    fill(dy, c->batch * c->query * wide);
+}
+
+static void forward(const Case *c, const real *bias, const int32_t *mask, float drop)
+{
+    if (c->packed) {
+        open_attention_packed_forward(st, 0, c->batch, c->heads, c->query, c->width, c->causal);
+        attention_packed_forward(st, y, lse, q, bias, mask, NULL, 0, 0, c->batch, c->heads, c->query, c->width, c->causal,
+                                 scale, drop, 1);
+    } else {
+        open_attention_forward(st, 0, c->batch, c->heads, c->query, c->key, c->width, c->causal);
+        attention_forward(st, y, lse, q, k, v, bias, mask, NULL, 0, 0, c->batch, c->heads, c->query, c->key, c->width,
+                          c->causal, scale, drop, 1);
+    }
+}
+
+static void backward(const Case *c, real *to_q, const real *bias, const int32_t *mask, float drop)
+{
+    if (c->packed) {
+        open_attention_packed_backward(st, 1, c->batch, c->heads, c->query, c->width, c->causal);
+        attention_packed_backward(st, to_q, NULL, dy, y, q, bias, mask, lse, tmp, NULL, 0, 1, c->batch, c->heads, c->query,
+                                  c->width, c->causal, scale, drop, 1);
+    } else {
+        open_attention_backward(st, 1, c->batch, c->heads, c->query, c->key, c->width, c->causal);
+        attention_backward(st, to_q, dk, dv, NULL, dy, y, q, k, v, bias, mask, lse, tmp, NULL, 0, 1, c->batch, c->heads,
+                           c->query, c->key, c->width, c->causal, scale, drop, 1);
+    }
+}
+
+static void planned(const Case *c)
+{
+    Shape s = { c->batch, c->heads, c->query, c->key, c->width, row, row, c->causal };
+    int calls = own.calls, before = queued;
+    lay_out(c);
+    memset(tmp, 0x5a, sizeof tmp);
+    forward(c, NULL, NULL, 0);
+    backward(c, dq, NULL, NULL, 0);
+    check(own.calls == calls && queued == before + 2, "calls that are cuDNN's went elsewhere", own.calls);
+    worst = 0;
+    for (long b = 0; b < c->batch; b++)
+        for (long head = 0; head < c->heads; head++) {
+            check_forward(c, b, head);
+            check_backward(c, b, head);
+        }
+    check(worst <= 1, "far from the definition", worst);
+    bool whole = tmp[attention_scratch(&s) - 1] == 0xa5;
+    for (size_t i = attention_scratch(&s); i < sizeof tmp; i++)
+        whole &= tmp[i] == 0x5a;
+    check(whole, "scratch is not used as it is planned", (double)attention_scratch(&s));
+}
+
+static void left_to_own(const Case *c)
+{
+    static real bias[ROWS * ROWS];
+    static int32_t mask[ROWS];
+    const struct { const real *bias; const int32_t *mask; float drop; bool no_dq, ours; } list[] = {
+        { bias, NULL, 0, false, true }, { NULL, mask, 0, false, true }, { NULL, NULL, 0.1f, false, true },
+        { NULL, NULL, 0, true, F32 || c->width % 8 }, { NULL, NULL, 0, false, F32 || c->width % 8 },
+    };
+    lay_out(c);
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+        int calls = own.calls, before = queued;
+        memset(&own, 0, sizeof own);
+        own.calls = calls;
+        forward(c, list[i].bias, list[i].mask, list[i].drop);
+        bool given = own.y == y && own.q == q && own.k == k && own.v == v && own.qs == row && own.ks == row;
+        check(list[i].ours ? own.calls == calls + 1 && given && queued == before : own.calls == calls, "forward", (double)i);
+        calls = own.calls, before = queued;
+        backward(c, list[i].no_dq ? NULL : dq, list[i].bias, list[i].mask, list[i].drop);
+        given = own.y == y && own.q == q && own.k == k && own.v == v && own.delta == tmp && own.qs == row && own.ks == row;
+        given &= own.bias == list[i].bias && own.mask == list[i].mask && own.drop == list[i].drop && own.width == c->width;
+        given &= list[i].no_dq ? !own.dq && (c->packed ? !own.dv : own.dv == dv) : own.dq == dq && own.dv == dv;
+        bool ours = list[i].ours || list[i].no_dq;
+        check(ours ? own.calls == calls + 1 && given && queued == before : own.calls == calls, "backward", (double)i);
+    }
+}
+
+static void too_little(void)
+{
+    int status, tube[2];
+    char text[512] = "";
+    if (pipe(tube))
+        abort();
+    pid_t child = fork();
+    if (!child) {
+        dup2(tube[1], 2);
+        device.workspace_bytes = 255;
+        open_attention_forward(st, 0, 2, 2, 8, 8, 8, 0);
+        _exit(0);
+    }
+    close(tube[1]);
+    ssize_t n = read(tube[0], text, sizeof text - 1);
+    waitpid(child, &status, 0);
+    check(n > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 6 && strstr(text, "attention_forward: 2 x 2 heads of 8") &&
+          strstr(text, "more memory than is planned"), text, status);
+}
+
+int main(void)
+{
+    const Case cases[] = {
+        { 2, 3, 5, 7, 8, 0, 0 }, { 2, 3, 5, 7, 8, 1, 0 }, { 1, 2, 9, 9, 16, 1, 1 }, { 2, 1, 4, 4, 32, 0, 1 },
+        { 1, 1, 1, 1, 8, 1, 1 }, { 2, 2, 7, 3, 24, 0, 0 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases && !F32; i++)
+        planned(&cases[i]);
+    left_to_own(&cases[1]);
+    left_to_own(&cases[2]);
+    left_to_own(&(Case){ 2, 2, 5, 5, 12, 1, 0 });
+    if (!F32)
+        too_little();
+    bool whole = true;
+    for (int i = 0; i < GUARD; i++)
+        whole &= !workspace[WORKSPACE + i];
+    check(whole, "behind the workspace", 0);
+    printf("unit_cuda_attention: %d passed, %d failed\n", passed, failed);
+    return failed > 0;
+}
