@@ -11,3 +11,5 @@ for folder in "$CUDA_HOME" "$(dirname "$(command -v nvcc)" 2>/dev/null)/.." /usr
 done
 # have_cuda HEADER: is it there?
 have_cuda() { [ -n "$cuda" ] && [ -f "$cuda/include/$1" ]; }
+# cuda_library NAME: its file, as a compiler takes it, or nothing
+cuda_library() { ls "$cuda/lib64/lib$1.so" "$cuda/lib/lib$1.so" "$cuda"/lib/*/"lib$1.so" 2>/dev/null | head -n 1; }

@@ -3,16 +3,16 @@
 #
 # The host's half of the cuda kernels, on the CPU: products and attention over doubles of cublasLt and cuDNN, against their
 # definition in double, f32 and bf16; and what a machine is asked before a job starts.  Only headers are needed; skipped where
-# there are none.
+# there are none.  Where cublasLt is installed, it is asked whether it takes what it would be given.
 cd "$(dirname "$0")/.." || exit 2
 . tests/cuda.sh
 if ! have_cuda cublasLt.h || ! have_cuda cudnn.h; then
     echo "cuda_host: the headers of CUDA and cuDNN are not installed" >&2
-    echo "cuda_host: 0 passed, 0 failed, 5 skipped"
+    echo "cuda_host: 0 passed, 0 failed, 6 skipped"
     exit
 fi
 mkdir -p build
-passed=0 failed=0
+passed=0 failed=0 skipped=0
 # program NAME OPTION...: build and run tests/NAME.c
 program() {
     name=$1
@@ -30,5 +30,13 @@ for real in -UREAL_BF16 -DREAL_BF16; do
     program unit_cuda_attention $real rt/op/cuda/attention.c rt/op/cuda/graph.c tests/double/cudnn.c
 done
 program unit_cuda_start '-DBUILT_FOR="86 90"' rt/op/cuda/start.c tests/double/cudart.c tests/double/cublaslt.c
-echo "cuda_host: $passed passed, $failed failed"
+library=$(cuda_library cublasLt)
+if [ -n "$library" ]; then
+    program unit_cublaslt_real -DREAL_BF16 rt/op/cuda/product.c rt/op/cuda/linear.c rt/op/cuda/matmul.c "$library" \
+        "-Wl,-rpath,$(dirname "$library")" "-Wl,-rpath-link,$(dirname "$library")"
+else
+    echo "cuda_host: cuBLAS is not installed" >&2
+    skipped=1
+fi
+echo "cuda_host: $passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]

@@ -26,7 +26,7 @@ scratch 7168 --set train.precision.compute=f32
 scratch 7168 $bf16 -D D=252
 scratch 7168 $bf16 -D D=952
 
-library=$(ls "$cuda"/lib64/libcudnn.so "$cuda"/lib/libcudnn.so "$cuda"/lib/*/libcudnn.so 2>/dev/null | head -n 1)
+library=$(cuda_library cudnn)
 if ! have_cuda cudnn.h || [ -z "$library" ]; then
     skip "cuDNN is not installed"
     finish

@@ -55,7 +55,7 @@ static void refuse(const Recipe *r, const char *what, cublasStatus_t status)
 {
     char library[64];
     version(library, sizeof library);
-    fprintf(stderr, "%s: a product of %ld x %ld by %ld x %ld, %ld times: %s: %s of %s on this GPU; measure and generate "
+    fprintf(stderr, "%s: a product of %ld x %ld by %ld x %ld (batch %ld): %s: %s of %s on this GPU; measure and generate "
             "again here: dpgen profile MODEL\n", r->call, r->m, r->k, r->k, r->n, r->batch, what,
             cublasLtGetStatusName(status), library);
     exit(6);
