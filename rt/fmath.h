@@ -31,17 +31,32 @@
 #define F_INFINITY bits_float(0x7f800000)
 
 /* Both are correctly rounded by IEEE 754.  With -fno-math-errno they are one instruction. */
-static inline float fsqrt(float x)
+FN float fsqrt(float x)
 {
+#ifdef __CUDA_ARCH__
+    return __fsqrt_rn(x);
+#else
     return __builtin_sqrtf(x);
+#endif
 }
 
-static inline float frsqrt(float x)
+FN float frsqrt(float x)
 {
-    return 1.0f / __builtin_sqrtf(x);
+    return 1.0f / fsqrt(x);
 }
 
-static inline float fexp(float x)
+#ifdef EXP2
+/* Where a machine has 2^x itself: e^x = 2^t (1 + r ln 2), t + r = x / ln 2 with t rounded.  Two units in
+ * the last place, and those of EXP2. */
+FN float fexp(float x)
+{
+    x = x < -104.0f ? -104.0f : x;
+    x = x > 89.0f ? 89.0f : x;
+    float t = x * 0x1.715476p+0f, r = __builtin_fmaf(x, 0x1.715476p+0f, -t) + x * 0x1.4ae0cp-26f;
+    return EXP2(t) * (1.0f + r * 0x1.62e430p-1f);
+}
+#else
+FN float fexp(float x)
 {
     x = x < -104.0f ? -104.0f : x;          /* e^-104 rounds to 0, */
     x = x > 89.0f ? 89.0f : x;              /* e^89 to infinity */
@@ -60,10 +75,11 @@ static inline float fexp(float x)
     float s = bits_float((uint32_t)(half + 127) << 23), t = bits_float((uint32_t)(i - half + 127) << 23);
     return p * s * t;
 }
+#endif
 
 /* Natural logarithm in double, for x > 0 and normal: error about 1e-16.  x = 2^e m, m in [1/sqrt 2, sqrt 2);
  * log m = 2 artanh(s), s = (m - 1) / (m + 1), a series in s^2 <= 0.0295. */
-static inline double dlog(double x)
+FN double dlog(double x)
 {
     union { double f; uint64_t u; } b = {x};
     uint64_t shifted = b.u - 0x3fe6a09e667f3bcdu;
@@ -75,25 +91,25 @@ static inline double dlog(double x)
     return 2.0 * (s + s * sum) + (double)e * 0x1.62e42fefa39efp-1;
 }
 
-static inline float flog(float x)
+FN float flog(float x)
 {
     if (x > 0 && x < F_INFINITY)
         return (float)dlog(x);              /* a subnormal float is a normal double */
     return x == 0 ? -F_INFINITY : x > 0 ? x : x - x + bits_float(0x7fc00000);
 }
 
-static inline float fsigmoid(float x)
+FN float fsigmoid(float x)
 {
     return 1.0f / (1.0f + fexp(-x));
 }
 
 /* r >= 0 with the sign of x, that of zero too. */
-static inline float signed_as(float r, float x)
+FN float signed_as(float r, float x)
 {
     return bits_float(float_bits(r) | (float_bits(x) & 0x80000000u));
 }
 
-static inline float ftanh(float x)
+FN float ftanh(float x)
 {
     float a = bits_float(float_bits(x) & 0x7fffffffu), z = x * x;
     /* |x| < 0.625: x + x^3 p(x^2), relative error 4.3e-9 */
@@ -107,7 +123,7 @@ static inline float ftanh(float x)
     return signed_as(a < 0.625f ? small : large, x);
 }
 
-static inline float ferf(float x)
+FN float ferf(float x)
 {
     float a = bits_float(float_bits(x) & 0x7fffffffu), z = x * x;
     a = a > 4.0f ? 4.0f : a;                /* erf(4) rounds to 1 */

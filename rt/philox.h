@@ -14,12 +14,12 @@
  */
 #ifndef PHILOX_H
 #define PHILOX_H
-#include "rt.h"
+#include "real.h"
 
 typedef struct { uint32_t v[4]; } Philox;
 typedef struct { uint32_t key[2], sample, step[2], threshold; float keep; } Drop;
 
-static inline Philox philox(Philox c, uint32_t k0, uint32_t k1)
+FN Philox philox(Philox c, uint32_t k0, uint32_t k1)
 {
     for (int round = 0; round < 10; round++) {
         uint64_t p = (uint64_t)c.v[0] * 0xd2511f53u, q = (uint64_t)c.v[2] * 0xcd9e8d57u;
@@ -31,19 +31,21 @@ static inline Philox philox(Philox c, uint32_t k0, uint32_t k1)
 }
 
 /* What the elements of one sample share. */
-static inline Drop drop_of(const Values *vals, long sample, float drop, long site)
+FN Drop drop_of(const Values *vals, long sample, float drop, long site)
 {
     uint64_t seed = vals->seed, at = (uint64_t)site, step = (uint64_t)vals->step;
-    return (Drop){.key = {(uint32_t)seed ^ (uint32_t)(at >> 32), (uint32_t)(seed >> 32) ^ (uint32_t)at},
-                  .sample = (uint32_t)sample,
-                  .step = {(uint32_t)step, (uint32_t)(step >> 32)},
-                  .threshold = (uint32_t)((double)drop * 4294967296.0),
-                  .keep = 1.0f / (1.0f - drop)};
+    Drop d;
+    d.key[0] = (uint32_t)seed ^ (uint32_t)(at >> 32), d.key[1] = (uint32_t)(seed >> 32) ^ (uint32_t)at;
+    d.sample = (uint32_t)sample;
+    d.step[0] = (uint32_t)step, d.step[1] = (uint32_t)(step >> 32);
+    d.threshold = (uint32_t)((double)drop * 4294967296.0);
+    d.keep = 1.0f / (1.0f - drop);
+    return d;
 }
 
 /* The factors 0 or 1/(1 - drop) of elements e .. e+n-1.  Blocks of 4 are made 16 at a time, word by word, so that the
  * rounds are vectorised; the bits are those of philox(). */
-static inline void drop_factors(float *to, const Drop *d, long e, long n)
+FN void drop_factors(float *to, const Drop *d, long e, long n)
 {
     for (long first = e / 4; first * 4 < e + n; first += 16) {
         uint32_t c0[16], c1[16], c2[16], c3[16];

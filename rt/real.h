@@ -9,34 +9,51 @@
 #define REAL_H
 #include "rt.h"
 
+/* How the functions of this file, fmath.h and philox.h are declared: the kernels of rt/op/cuda use the same ones. */
+#ifdef __CUDACC__
+#define FN static __device__ __forceinline__
+#else
+#define FN static inline
+#endif
+
 typedef union { float f; uint32_t u; } FloatBits;
 
-static inline float bits_float(uint32_t u)
+FN float bits_float(uint32_t u)
 {
-    return (FloatBits){.u = u}.f;
+    FloatBits b;
+    b.u = u;
+    return b.f;
 }
 
-static inline uint32_t float_bits(float f)
+FN uint32_t float_bits(float f)
 {
-    return (FloatBits){.f = f}.u;
+    FloatBits b;
+    b.f = f;
+    return b.u;
 }
 
-static inline float bf16_float(uint16_t b)
+FN float bf16_float(uint16_t b)
 {
     return bits_float((uint32_t)b << 16);
 }
 
-static inline uint16_t float_bf16(float f)
+FN uint16_t float_bf16(float f)
 {
+#ifdef __CUDA_ARCH__            /* the same in one instruction; a NaN becomes 0x7fff */
+    uint16_t b;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(b) : "f"(f));
+    return b;
+#else
     uint32_t u = float_bits(f), round = (u + 0x7fff + (u >> 16 & 1)) >> 16, quiet = u >> 16 | 0x40;
     return (uint16_t)((u & 0x7fffffff) > 0x7f800000 ? quiet : round);
+#endif
 }
 
 #ifdef REAL_BF16
-static inline float get(const real *p, long i) { return bf16_float(p[i]); }
-static inline void put(real *p, long i, float v) { p[i] = float_bf16(v); }
+FN float get(const real *p, long i) { return bf16_float(p[i]); }
+FN void put(real *p, long i, float v) { p[i] = float_bf16(v); }
 #else
-static inline float get(const real *p, long i) { return p[i]; }
-static inline void put(real *p, long i, float v) { p[i] = v; }
+FN float get(const real *p, long i) { return p[i]; }
+FN void put(real *p, long i, float v) { p[i] = v; }
 #endif
 #endif

@@ -19,28 +19,38 @@ static const double tolerance[2] = {1.6e-2, 1e-4};      /* results of 8 bits, ma
 static const double tolerance[2] = {3e-5, 3e-5};
 #endif
 
-enum { KEPT = 256, SAMPLE = 12, FEW = 64 };
+enum { KEPT = 256, SAMPLE = 12, FEW = 64, ZONE = 64, MARK = 0xa5 };     /* ZONE bytes behind an array keep their mark */
 static Stage stage_space = {.threads = 1};
 Stage *stage = &stage_space;
 static int passed, failed, hash_mode;
 static uint64_t hash_state = 0xcbf29ce484222325u, random_state = 1;
-static void *kept[KEPT];
+static struct { unsigned char *at; size_t bytes; } kept[KEPT];
 static int n_kept;
 
 /* ---- memory and numbers ------------------------------------------------------------------------------------------ */
 
 static void *keep(size_t bytes)
 {
-    void *p = calloc(1, bytes ? bytes : 1);
+    unsigned char *p = aligned_alloc(ZONE, (bytes + 2 * ZONE - 1) / ZONE * ZONE);
     if (!p || n_kept == KEPT)
         abort();
-    return kept[n_kept++] = p;
+    memset(p, 0, bytes);
+    memset(p + bytes, MARK, ZONE);
+    kept[n_kept].at = p, kept[n_kept++].bytes = bytes;
+    return p;
 }
 
 void case_end(void)
 {
-    while (n_kept)
-        free(kept[--n_kept]);
+    while (n_kept) {
+        unsigned char *at = kept[--n_kept].at, *end = at + kept[n_kept].bytes;
+        int same = 0;
+        while (same < ZONE && end[same] == MARK)
+            same++;
+        if (same < ZONE)
+            expect(0, "a write %d bytes behind an array of %zu", same, kept[n_kept].bytes);
+        free(at);
+    }
 }
 
 /* splitmix64 (G. Steele, D. Lea, C. Flood, 2014): integers only, so the operands have the same bits everywhere. */
@@ -252,7 +262,12 @@ static const char *const calls_of_rows[][3] = {
 #undef OP
 };
 
-static const Check *const all[] = {product_checks, element_checks, update_checks};
+static const Check *const all[] = {
+    product_checks, element_checks, update_checks,
+#ifdef FOLDS
+    fold_checks,
+#endif
+};
 enum { GROUPS = sizeof all / sizeof *all };
 
 static int covered(const char *name)

@@ -19,8 +19,8 @@ static void ref_embedding(const Case *c, double *y)
 
 static void embedding(void)
 {
-    const long shapes[][3] = {{1, 1, 1}, {7, 3, 5}, {300, 130, 11}, {513, 65, 257}};
-    for (int s = 0; s < 4; s++) {
+    const long shapes[][3] = {{1, 1, 1}, {7, 3, 5}, {300, 130, 11}, {513, 65, 257}, {40, 24, 1000}, {9000, 8, 2}};
+    for (int s = 0; s < 6; s++) {
         const long *d = shapes[s];
         Tensor *w = operand(REAL, d[2] * d[1], -1, 1), *y = result(REAL, d[0] * d[1]), *dy = operand(REAL, y->n, -1, 1);
         Tensor *dw = result(FLOAT, w->n);
@@ -46,8 +46,8 @@ static void ref_position(const Case *c, double *y)
 
 static void position(void)
 {
-    const long shapes[][4] = {{1, 1, 1, 1}, {3, 5, 7, 9}, {4, 33, 129, 40}};
-    for (int s = 0; s < 3; s++) {
+    const long shapes[][4] = {{1, 1, 1, 1}, {3, 5, 7, 9}, {4, 33, 129, 40}, {3, 8, 16, 10}};
+    for (int s = 0; s < 4; s++) {
         const long *d = shapes[s];
         Tensor *x = operand(REAL, d[0] * d[1] * d[2], -1, 1), *w = operand(REAL, d[3] * d[2], -1, 1);
         Tensor *y = result(REAL, x->n), *dy = operand(REAL, x->n, -1, 1), *dw = result(FLOAT, w->n);
@@ -270,6 +270,7 @@ static const Setup setups[] = {
     {{1, 1, 1, 1, 1, 0}, 0, 0, 0, 0},      {{2, 3, 5, 5, 7, 1}, 0, 0, 0, 0},      {{2, 2, 35, 35, 17, 1}, 0, 0, 0, 0},
     {{2, 2, 33, 67, 8, 0}, 1, 1, 0, 0},    {{3, 1, 9, 40, 5, 0}, 0, 1, 0.25, 0},  {{2, 2, 34, 34, 16, 1}, 1, 1, 0.4, 0},
     {{1, 1, 6, 70, 131, 0}, 1, 0, 0, 0},   {{2, 1, 3, 4, 4, 0}, 0, 0, 0.5, 1},    {{1, 2, 5, 37, 3, 1}, 0, 0, 0.1, 0},
+    {{1, 1, 130, 100, 24, 1}, 1, 0, 0.2, 0}, {{1, 2, 130, 130, 8, 1}, 0, 1, 0, 0},
 };
 enum { SETUPS = sizeof setups / sizeof *setups };
 

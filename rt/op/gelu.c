@@ -1,45 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gelu (D. Hendrycks, K. Gimpel, 2016).  Exact: y = x (1 + erf(x / sqrt 2)) / 2.  Approximation (tanh = 1): with
- * u = sqrt(2/pi) (x + 0.044715 x^3), y = x (1 + tanh u) / 2, computed as x / (1 + e^-2u), which is the same number with
- * one exponential, one division, and without the cancellation of 1 + tanh u at the left.
+ * Gelu, exact or by tanh: rt/formula.h.
  */
 #include "kernel.h"
-
-#define TWO_U  0x1.988454p+0f       /* 2 sqrt(2/pi) */
-#define CUBE   0x1.6e4e26p-5f       /* 0.044715 */
-#define HALF   0x1.6a09e6p-1f       /* 1/sqrt 2 */
-#define DENSE  0x1.988454p-2f       /* 1/sqrt(2 pi) */
-
-static inline float gelu_tanh(float x)
-{
-    return x * fsigmoid(TWO_U * (x + CUBE * x * x * x));
-}
-
-static inline float gelu_erf(float x)
-{
-    return 0.5f * x * (1.0f + ferf(x * HALF));
-}
-
-/* Beyond 16 either slope is 0 or 1 to the last bit; the bound keeps 0 * infinity out. */
-static inline float bounded(float x)
-{
-    x = x > 16.0f ? 16.0f : x;
-    return x < -16.0f ? -16.0f : x;
-}
-
-static inline float slope_tanh(float x)
-{
-    x = bounded(x);
-    float s = fsigmoid(TWO_U * (x + CUBE * x * x * x));
-    return s + x * s * (1.0f - s) * TWO_U * (1.0f + 3.0f * CUBE * x * x);
-}
-
-static inline float slope_erf(float x)
-{
-    x = bounded(x);
-    return 0.5f * (1.0f + ferf(x * HALF)) + x * DENSE * fexp(-0.5f * x * x);
-}
+#include "../formula.h"
 
 void gelu_forward(Stage *st, real *y, const real *x, long n, long tanh)
 {

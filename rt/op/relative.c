@@ -12,45 +12,25 @@
  * dweight: a bucket's row sums its elements query by query, key by key, ascending; threads split heads.
  */
 #include "kernel.h"
+#include "../relative.h"
 
-enum { EDGES = 1024 };
-
-typedef struct { long per, exact, edges, edge[EDGES]; long both; } Buckets;
-
-static Buckets buckets_of(long buckets, long distance, long both)
+static Buckets edges(int32_t edge[EDGES], long buckets, long distance, long both)
 {
-    Buckets b = {.per = both ? buckets / 2 : buckets, .both = both};
-    b.exact = b.per / 2;
-    b.edges = least(b.per - b.exact - 1, EDGES);
-    double unit = dlog((double)distance / (double)b.exact) / (double)(b.per - b.exact);
-    long n = b.exact;
-    for (long i = 0; i < b.edges; i++) {
-        while (n < distance && dlog((double)n / (double)b.exact) < unit * (double)(i + 1) - 1e-10)
-            n++;
-        b.edge[i] = n;
-    }
+    Buckets b = buckets_of(buckets, distance, both);
+    for (long i = 0; i < b.edges; i++)
+        edge[i] = (int32_t)edge_of(&b, i);
     return b;
-}
-
-static long bucket(const Buckets *b, long ahead)        /* ahead: key - query */
-{
-    long base = b->both && ahead > 0 ? b->per : 0, n = ahead < 0 ? -ahead : b->both ? ahead : 0;
-    if (n < b->exact)
-        return base + n;
-    long i = 0;
-    while (i < b->edges && n >= b->edge[i])
-        i++;
-    return base + b->exact + i;
 }
 
 void relative_bias_forward(Stage *st, real *y, const real *weight, long heads, long query, long key, long buckets,
                            long distance, long both)
 {
-    Buckets b = buckets_of(buckets, distance, both);
+    int32_t edge[EDGES];
+    Buckets b = edges(edge, buckets, distance, both);
     EACH(heads * query * key >= 1 << 15)
     for (long q = 0; q < query; q++)
         for (long k = 0; k < key; k++) {
-            const real *from = weight + bucket(&b, k - q) * heads;
+            const real *from = weight + bucket_of(&b, edge, k - q) * heads;
             for (long h = 0; h < heads; h++)
                 y[(h * query + q) * key + k] = from[h];
         }
@@ -59,13 +39,14 @@ void relative_bias_forward(Stage *st, real *y, const real *weight, long heads, l
 void relative_bias_backward(Stage *st, float *dweight, const real *dy, int acc, long heads, long query, long key,
                             long buckets, long distance, long both)
 {
-    Buckets b = buckets_of(buckets, distance, both);
+    int32_t edge[EDGES];
+    Buckets b = edges(edge, buckets, distance, both);
     EACH(heads * query * key >= 1 << 15)
     for (long h = 0; h < heads; h++) {
         for (long i = 0; i < buckets && !acc; i++)
             dweight[i * heads + h] = 0;
         for (long q = 0; q < query; q++)
             for (long k = 0; k < key; k++)
-                dweight[bucket(&b, k - q) * heads + h] += get(dy, (h * query + q) * key + k);
+                dweight[bucket_of(&b, edge, k - q) * heads + h] += get(dy, (h * query + q) * key + k);
     }
 }
