@@ -56,7 +56,7 @@ build/embed: tools/embed.c
 	mkdir -p build
 	$(CC) $(CFLAGS) -o $@ tools/embed.c
 
-EMBED = $(sort $(wildcard templates/* rt/*.[ch] rt/cuda/*.[ch] rt/op/*.[ch] rt/op/*/*.[ch] rt/op/*/*.cu))
+EMBED = $(sort $(wildcard templates/* rt/*.[ch] rt/cuda/*.[ch] rt/cuda/*.cu rt/op/*.[ch] rt/op/*/*.[ch] rt/op/*/*.cu))
 build/embedded.c: build/embed $(EMBED)
 	build/embed $(EMBED) > $@
 
@@ -122,6 +122,36 @@ build/opcheck: $(OPCHECK) tests/opcheck.h build/librt.a
 
 build/opcheck_bf16: $(OPCHECK) tests/opcheck.h build/librt_bf16.a
 	$(CC) -D_GNU_SOURCE -DREAL_BF16 -I. -Irt $(CFLAGS) -o $@ $(OPCHECK) build/librt_bf16.a -lm
+
+# Our own kernels for GPUs, on the CPU: the same sources in one unit, as jobs build them, compiled as C++ over tests/simt
+SIMTSRC  = $(wildcard rt/op/cuda/*.cu rt/cuda/*.cu)
+SIMTHEAD = $(wildcard rt/*.h rt/op/cuda/*.h) tests/simt/simt.h
+SIMTFLAGS = -std=c++17 -O1 -march=native -ffp-contract=off -fno-exceptions -fno-rtti -fno-strict-aliasing -Wall -Wextra \
+            -Werror -I. -Itests/simt
+SIMTCHECK = tests/simt/calls.c tests/simt/now.c tests/simt/opcheck_fold.c
+
+build/simt.o: tests/simt/simt.cc tests/simt/simt.h
+	@mkdir -p build
+	$(CXX) $(SIMTFLAGS) -c -o $@ $<
+
+build/kernels.cc: $(SIMTSRC)
+	@mkdir -p build
+	for i in $(SIMTSRC); do echo "#include \"$$i\""; done > $@
+
+build/kernels.o: build/kernels.cc $(SIMTSRC) $(SIMTHEAD)
+	$(CXX) $(SIMTFLAGS) -c -o $@ $<
+
+build/kernels_bf16.o: build/kernels.cc $(SIMTSRC) $(SIMTHEAD)
+	$(CXX) $(SIMTFLAGS) -DREAL_BF16 -c -o $@ $<
+
+build/opcheck_simt: $(OPCHECK) $(SIMTCHECK) build/kernels.o build/simt.o build/librt.a tests/opcheck.h
+	$(CC) -D_GNU_SOURCE -DFOLDS -I. -Irt $(CFLAGS) -o $@ $(filter %.c %.o %.a,$^) -lstdc++ -lm
+
+build/opcheck_simt_bf16: $(OPCHECK) $(SIMTCHECK) build/kernels_bf16.o build/simt.o build/librt_bf16.a tests/opcheck.h
+	$(CC) -D_GNU_SOURCE -DFOLDS -DREAL_BF16 -I. -Irt $(CFLAGS) -o $@ $(filter %.c %.o %.a,$^) -lstdc++ -lm
+
+build/unit_simt: tests/unit_simt.cc build/simt.o $(SIMTHEAD)
+	$(CXX) $(SIMTFLAGS) -o $@ $< build/simt.o -lm
 
 build/emitted: tests/emitted_damage.h tests/emitted_words.h
 build/emitted build/compare: build/%: tests/%.c

@@ -41,6 +41,9 @@ typedef struct Device {
 static inline Device *device_of(const Stage *st) { return (Device *)st->device; }
 static inline cudaStream_t stream_of(const Stage *st) { return device_of(st)->compute; }
 
+#ifdef __cplusplus
+extern "C"
+#endif
 /* Ends the job with the name of the failed call unless status is cudaSuccess. */
 void device_check(const Stage *st, cudaError_t status, const char *what);
 #endif

@@ -6,9 +6,8 @@
  * accumulated by the product itself: the sum of this micro-batch first, then what was there.  The gradient of the bias
  * is the column sum of dy, which our own kernel takes (bias.cu).
  */
+#include "bias.h"
 #include "product.h"
-
-void bias_gradient(Stage *st, float *dbias, const real *dy, int acc, long rows, long out);
 
 enum { PLAIN, BIASED };         /* one handle serves layers with and without a bias */
 

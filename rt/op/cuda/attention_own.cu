@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Attention without stored scores, in f32 from f32 or bf16: attention_own.h says what the operands are, rt/op/attention.c
+ * the formulas.
+ *
+ * Method.  Tri Dao, FlashAttention-2, 2023, section 3.1, with each result owned by one block.  Forward: a block has 64
+ * queries of one head and takes the keys in tiles of 64, ascending; a query's largest score and sum of exponentials are kept
+ * by the 16 threads that share its row.  Backward: one kernel whose blocks own 64 queries (dq), one whose blocks own 64
+ * keys (dk, dv), one whose blocks own a tile of the bias (dbias); each makes the scores again.  Tiles: attention_tile.h.
+ *
+ * Order: tiles have fixed sizes and ascend, row sums go by 4 adjacent columns a thread and a butterfly of 16 threads; a
+ * result depends on sizes and its own operands alone.  Tiles that `causal` hides whole are left out.
+ *
+ * Cost: no tensor cores: 2 products forward, 3 + 4 backward, at a part of the f32 rate.  Shared memory 35 KiB.  Heads wider
+ * than 128 are done 128 columns of the result at a time, with the scores made again for each.
+ */
+#include "attention_own.h"
+#include "attention_tile.h"
+#include "drop.h"
+
+typedef struct {
+    const real *q, *k, *v, *dy, *bias;
+    const int32_t *mask;
+    const float *lse, *delta;
+    const Values *vals;
+    long mb, batch, heads, query, key, width, qs, ks, causal;
+    float scale, drop;
+    long site;
+} Attend;
+
+/* The head that a block works on, and which of its tiles of 64. */
+struct Place { long b, head, tile; };
+
+FN Place place_of(const Attend &a, long tiles)
+{
+    long pair = blockIdx.x / tiles;
+    Place p = {pair / a.heads, pair % a.heads, blockIdx.x % tiles};
+    return p;
+}
+
+FN Matrix queries(const Attend &a, const real *at, long row, const Place &p)
+{
+    Matrix m = {at + p.b * a.query * row + p.head * a.width, a.query, row};
+    return m;
+}
+
+FN Matrix keys(const Attend &a, const real *at, const Place &p)
+{
+    Matrix m = {at + p.b * a.key * a.ks + p.head * a.width, a.key, a.ks};
+    return m;
+}
+
+/* Score (q, k) from its product: -infinity where the key is hidden, or there is none. */
+FN float score(const Attend &a, const Place &p, float s, long q, long k)
+{
+    if (k >= a.key || q >= a.query || (a.causal && k > q) || (a.mask && !a.mask[p.b * a.key + k]))
+        return -F_INFINITY;
+    s *= a.scale;
+    return a.bias ? s + one(a.bias, (p.head * a.query + q) * a.key + k) : s;
+}
+
+FN bool drops(const Attend &a) { return a.drop != 0 && !a.vals->eval; }
+
+/* Factors of dropout of query q and keys k .. k+3. */
+FN void factors(float (&to)[SIDE], const Attend &a, const Place &p, long q, long k, bool dropping)
+{
+    UNROLL
+    for (int j = 0; j < SIDE; j++)
+        to[j] = 1.0f;
+    if (dropping) {
+        Drop d = drop_of(a.vals, a.mb * a.batch + p.b, a.drop, a.site);
+        drop_four(to, &d, (p.head * a.query + q) * a.key + k);
+    }
+}
+
+/* Over the 16 threads of a row. */
+FN float row_sum(float v)
+{
+    for (int way = 8; way; way /= 2)
+        v += __shfl_xor_sync(0xffffffffu, v, way);
+    return v;
+}
+
+FN float row_max(float v)
+{
+    for (int way = 8; way; way /= 2) {
+        float other = __shfl_xor_sync(0xffffffffu, v, way);
+        v = other > v ? other : v;
+    }
+    return v;
+}
+
+/* End of the keys that queries before `end` see. */
+FN long keys_end(const Attend &a, long end)
+{
+    return a.causal && end < a.key ? end : a.key;
+}
+
+/* Scores of one tile become exponentials, times dropout; returns what earlier sums of the row are to be scaled by. */
+FN float absorb_row(float (&s)[SIDE], const Attend &a, const Place &p, long q, long k, float *most, float *sum, bool dropping)
+{
+    float top = -F_INFINITY, part = 0, f[SIDE];
+    UNROLL
+    for (int c = 0; c < SIDE; c++) {
+        s[c] = score(a, p, s[c], q, k + c);
+        top = s[c] > top ? s[c] : top;
+    }
+    top = row_max(top);
+    top = top > *most ? top : *most;
+    float shift = top == -F_INFINITY ? 0.0f : top, shrink = fexp(*most - shift);
+    UNROLL
+    for (int c = 0; c < SIDE; c++) {
+        s[c] = fexp(s[c] - shift);
+        part += s[c];
+    }
+    *sum = *sum * shrink + row_sum(part);
+    *most = top;
+    factors(f, a, p, q, k, dropping);
+    UNROLL
+    for (int c = 0; c < SIDE; c++)
+        s[c] *= f[c];
+    return shrink;
+}
+
+template <int WIDTH> static __global__ void __launch_bounds__(BLOCK, 2) attend(real *y, float *lse, Attend a)
+{
+    SHARED(float, room, 2 * DEPTH * PITCH);
+    SHARED(float, tile, EDGE * PITCH);
+    Place p = place_of(a, (a.query + EDGE - 1) / EDGE);
+    long first = p.tile * EDGE, from = (long)blockIdx.y * WIDTH, end = keys_end(a, first + EDGE);
+    float o[SIDE][WIDTH / 16], s[SIDE][SIDE], most[SIDE], sum[SIDE], over[SIDE];
+    bool dropping = drops(a);
+    UNROLL
+    for (int r = 0; r < SIDE; r++) {
+        most[r] = -F_INFINITY, sum[r] = 0;
+        UNROLL
+        for (int i = 0; i < WIDTH / 16; i++)
+            o[r][i] = 0;
+    }
+    for (long k = 0; k < end; k += EDGE) {
+        score_tile(s, SHARED_AT(room, 0), queries(a, a.q, a.qs, p), first, keys(a, a.k, p), k, a.width);
+        UNROLL
+        for (int r = 0; r < SIDE; r++) {
+            float shrink = absorb_row(s[r], a, p, first + down() + r, k + across(), &most[r], &sum[r], dropping);
+            UNROLL
+            for (int i = 0; i < WIDTH / 16; i++)
+                o[r][i] *= shrink;
+        }
+        keep_tile(SHARED_AT(tile, 0), s);
+        add_product<WIDTH>(o, SHARED_AT(tile, 0), SHARED_AT(room, 0), keys(a, a.v, p), k, from, a.width);
+    }
+    UNROLL
+    for (int r = 0; r < SIDE; r++) {
+        long q = first + down() + r;
+        over[r] = sum[r] > 0 ? 1.0f / sum[r] : 0.0f;
+        over[r] = sum[r] != sum[r] ? sum[r] : over[r];          /* let a NaN through */
+        if (q < a.query && across() == 0)
+            lse[(p.b * a.heads + p.head) * a.query + q] = most[r] + flog(sum[r]);
+    }
+    long row = a.heads * a.width;
+    Out to = {y + p.b * a.query * row + p.head * a.width, a.query, row};
+    put_rows<WIDTH>(to, o, over, first, from, a.width);
+}
+
+/* ---- backward ---------------------------------------------------------------------------------------------------- */
+
+/* delta of a query: the sum of dy y over its row; a warp each. */
+static __global__ void attend_delta(float *delta, const real *dy, const real *y, Attend a)
+{
+    long r = ROW_OF(WARP);
+    if (r >= a.batch * a.heads * a.query)
+        return;
+    long q = r % a.query, pair = r / a.query, at = ((pair / a.heads * a.query + q) * a.heads + pair % a.heads) * a.width;
+    float sum = 0;
+    for (long j = threadIdx.x % WARP; j < a.width; j += WARP)
+        sum += one(dy, at + j) * one(y, at + j);
+    sum = warp_sum(sum);
+    if (threadIdx.x % WARP == 0)
+        delta[r] = sum;
+}
+
+/* Scores s of one query and its keys k .. k+3 become D(P), and products dp = dy v become dS = P (D(dp) - delta). */
+FN void slopes(float (&s)[SIDE], float (&dp)[SIDE], const Attend &a, const Place &p, long q, long k, bool dropping)
+{
+    long row = (p.b * a.heads + p.head) * a.query + q;
+    float lse = q < a.query ? a.lse[row] : 0.0f, delta = q < a.query ? a.delta[row] : 0.0f, f[SIDE];
+    factors(f, a, p, q, k, dropping);
+    UNROLL
+    for (int c = 0; c < SIDE; c++) {
+        float t = score(a, p, s[c], q, k + c), e = t == -F_INFINITY ? 0.0f : fexp(t - lse);
+        dp[c] = e * (dp[c] * f[c] - delta);
+        s[c] = e * f[c];
+    }
+}
+
+/* The tile of queries q .. and keys k ..: rows are queries. */
+FN void slope_tile(float (&s)[SIDE][SIDE], float (&ds)[SIDE][SIDE], float *room, const Attend &a, const Place &p, long q,
+                   long k, bool dropping)
+{
+    score_tile(s, room, queries(a, a.q, a.qs, p), q, keys(a, a.k, p), k, a.width);
+    score_tile(ds, room, queries(a, a.dy, a.heads * a.width, p), q, keys(a, a.v, p), k, a.width);
+    UNROLL
+    for (int r = 0; r < SIDE; r++)
+        slopes(s[r], ds[r], a, p, q + down() + r, k + across(), dropping);
+}
+
+/* The same, turned: rows are keys. */
+FN void slope_tile_turned(float (&s)[SIDE][SIDE], float (&ds)[SIDE][SIDE], float *room, const Attend &a, const Place &p,
+                          long q, long k, bool dropping)
+{
+    score_tile(s, room, keys(a, a.k, p), k, queries(a, a.q, a.qs, p), q, a.width);
+    score_tile(ds, room, keys(a, a.v, p), k, queries(a, a.dy, a.heads * a.width, p), q, a.width);
+    UNROLL
+    for (int c = 0; c < SIDE; c++) {
+        float of_query[SIDE], slope[SIDE];
+        UNROLL
+        for (int r = 0; r < SIDE; r++)
+            of_query[r] = s[r][c], slope[r] = ds[r][c];
+        slopes(of_query, slope, a, p, q + across() + c, k + down(), dropping);
+        UNROLL
+        for (int r = 0; r < SIDE; r++)
+            s[r][c] = of_query[r], ds[r][c] = slope[r];
+    }
+}
+
+template <int WIDTH> static __global__ void __launch_bounds__(BLOCK, 2) attend_back_queries(real *dq, Attend a)
+{
+    SHARED(float, room, 2 * DEPTH * PITCH);
+    SHARED(float, tile, EDGE * PITCH);
+    Place p = place_of(a, (a.query + EDGE - 1) / EDGE);
+    long first = p.tile * EDGE, from = (long)blockIdx.y * WIDTH, end = keys_end(a, first + EDGE);
+    float o[SIDE][WIDTH / 16], s[SIDE][SIDE], ds[SIDE][SIDE], factor[SIDE];
+    bool dropping = drops(a);
+    UNROLL
+    for (int r = 0; r < SIDE; r++) {
+        factor[r] = a.scale;
+        UNROLL
+        for (int i = 0; i < WIDTH / 16; i++)
+            o[r][i] = 0;
+    }
+    for (long k = 0; k < end; k += EDGE) {
+        slope_tile(s, ds, SHARED_AT(room, 0), a, p, first, k, dropping);
+        keep_tile(SHARED_AT(tile, 0), ds);
+        add_product<WIDTH>(o, SHARED_AT(tile, 0), SHARED_AT(room, 0), keys(a, a.k, p), k, from, a.width);
+    }
+    Out to = {dq + p.b * a.query * a.qs + p.head * a.width, a.query, a.qs};
+    put_rows<WIDTH>(to, o, factor, first, from, a.width);
+}
+
+template <int WIDTH> static __global__ void __launch_bounds__(BLOCK, 2) attend_back_keys(real *dk, real *dv, Attend a)
+{
+    SHARED(float, room, 2 * DEPTH * PITCH);
+    SHARED(float, tile, EDGE * PITCH);
+    Place p = place_of(a, (a.key + EDGE - 1) / EDGE);
+    long first = p.tile * EDGE, from = (long)blockIdx.y * WIDTH;
+    float k[SIDE][WIDTH / 16], v[SIDE][WIDTH / 16], s[SIDE][SIDE], ds[SIDE][SIDE], scale[SIDE], unit[SIDE];
+    bool dropping = drops(a);
+    UNROLL
+    for (int r = 0; r < SIDE; r++) {
+        scale[r] = a.scale, unit[r] = 1.0f;
+        UNROLL
+        for (int i = 0; i < WIDTH / 16; i++)
+            k[r][i] = v[r][i] = 0;
+    }
+    for (long q = a.causal ? first : 0; q < a.query; q += EDGE) {
+        slope_tile_turned(s, ds, SHARED_AT(room, 0), a, p, q, first, dropping);
+        keep_tile(SHARED_AT(tile, 0), s);
+        add_product<WIDTH>(v, SHARED_AT(tile, 0), SHARED_AT(room, 0), queries(a, a.dy, a.heads * a.width, p), q, from,
+                           a.width);
+        __syncthreads();
+        keep_tile(SHARED_AT(tile, 0), ds);
+        add_product<WIDTH>(k, SHARED_AT(tile, 0), SHARED_AT(room, 0), queries(a, a.q, a.qs, p), q, from, a.width);
+    }
+    long at = p.b * a.key * a.ks + p.head * a.width;
+    Out to_k = {dk + at, a.key, a.ks}, to_v = {dv + at, a.key, a.ks};
+    if (dk)
+        put_rows<WIDTH>(to_k, k, scale, first, from, a.width);
+    if (dv)
+        put_rows<WIDTH>(to_v, v, unit, first, from, a.width);
+}
+
+/* One tile of the bias: the samples ascend. */
+static __global__ void __launch_bounds__(BLOCK, 2) attend_back_bias(real *dbias, Attend a)
+{
+    SHARED(float, room, 2 * DEPTH * PITCH);
+    Place p = {0, (long)blockIdx.y, 0};
+    long wide = (a.key + EDGE - 1) / EDGE, q = blockIdx.x / wide * EDGE, k = blockIdx.x % wide * EDGE;
+    float s[SIDE][SIDE], ds[SIDE][SIDE], sum[SIDE][SIDE];
+    bool dropping = drops(a);
+    UNROLL
+    for (int r = 0; r < SIDE; r++)
+        UNROLL
+        for (int c = 0; c < SIDE; c++)
+            sum[r][c] = 0;
+    for (p.b = 0; p.b < a.batch; p.b++) {
+        slope_tile(s, ds, SHARED_AT(room, 0), a, p, q, k, dropping);
+        UNROLL
+        for (int r = 0; r < SIDE; r++)
+            UNROLL
+            for (int c = 0; c < SIDE; c++)
+                sum[r][c] += ds[r][c];
+    }
+    UNROLL
+    for (int r = 0; r < SIDE; r++)
+        UNROLL
+        for (int c = 0; c < SIDE; c++)
+            if (q + down() + r < a.query && k + across() + c < a.key)
+                set(dbias, (p.head * a.query + q + down() + r) * a.key + k + across() + c, sum[r][c]);
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
+
+/* LAUNCH of a kernel template <int WIDTH>, a block for each 64 of `rows` rows of each head. */
+#define LAUNCH_TILES(kernel, rows, a, st, ...) \
+    do { \
+        unsigned blocks_ = (unsigned)((a).batch * (a).heads * ceil_div(rows, EDGE)); \
+        if ((a).width <= 64) \
+            LAUNCH((kernel<64>), blocks_, (unsigned)BLOCK, st, __VA_ARGS__, a); \
+        else \
+            LAUNCH((kernel<128>), dim3(blocks_, (unsigned)ceil_div((a).width, 128)), (unsigned)BLOCK, st, __VA_ARGS__, a); \
+    } while (0)
+
+void attention_own_forward(Stage *st, real *y, float *lse, const real *q, const real *k, const real *v, long qs, long ks,
+                           const real *bias, const int32_t *mask, const Values *vals, int mb, long batch, long heads,
+                           long query, long key, long width, long causal, float scale, float drop, long site)
+{
+    Attend a = {q, k, v, 0, bias, mask, 0, 0, vals, mb, batch, heads, query, key, width, qs, ks, causal, scale, drop, site};
+    LAUNCH_TILES(attend, query, a, st, y, lse);
+}
+
+void attention_own_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, const real *dy, const real *y,
+                            const real *q, const real *k, const real *v, long qs, long ks, const real *bias,
+                            const int32_t *mask, const float *lse, float *delta, const Values *vals, int mb, long batch,
+                            long heads, long query, long key, long width, long causal, float scale, float drop,
+                            long site)
+{
+    Attend a = {q, k, v, dy, bias, mask, lse, delta, vals, mb, batch, heads, query, key, width, qs, ks, causal, scale, drop,
+                site};
+    LAUNCH(attend_delta, (unsigned)ceil_div(batch * heads * query, BLOCK / WARP), (unsigned)BLOCK, st, delta, dy, y, a);
+    if (dk || dv)
+        LAUNCH_TILES(attend_back_keys, key, a, st, dk, dv);
+    if (dq)
+        LAUNCH_TILES(attend_back_queries, query, a, st, dq);
+    if (dbias)
+        LAUNCH(attend_back_bias, dim3((unsigned)(ceil_div(query, EDGE) * ceil_div(key, EDGE)), (unsigned)heads),
+               (unsigned)BLOCK, st, dbias, a);
+}

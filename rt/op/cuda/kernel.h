@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * kernel.h: what our own GPU kernels share.
+ *
+ * The same sources are compiled by nvcc, and by a C++ compiler with tests/simt/simt.h, which runs them on the CPU.
+ *
+ * Bits.  No atomics on floats.  A sum along a row is made by one warp, or one block of 256 threads, as the width alone
+ * says: each thread adds its elements ascending, then lanes are added in a butterfly (16, 8, 4, 2, 1), then warps ascending.
+ * A sum over rows: columns.h.  Whether elements are read 16 bytes at once follows from sizes alone too, because every
+ * buffer stands at a multiple of 64 bytes; and both ways end in the same arithmetic, so that the compiler fuses products
+ * and sums alike in both.
+ */
+#ifndef CUDA_KERNEL_H
+#define CUDA_KERNEL_H
+#ifdef __CUDACC__
+#include <cuda_runtime.h>
+#include "../../cuda/device.h"
+
+static __device__ __forceinline__ float power_of_two(float x)
+{
+    float y;
+    asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+#define EXP2(x) power_of_two(x)
+#define FIELD __device__ __forceinline__        /* a function of a struct, for the GPU */
+#define UNROLL _Pragma("unroll")                /* its index chooses among registers */
+#define SHARED(type, name, n) __shared__ __align__(16) type name[n]
+#define SHARED_AT(name, i) (&(name)[i])
+#define LAUNCH(kernel, grid, block, st, ...) \
+    (kernel<<<grid, block, 0, stream_of(st)>>>(__VA_ARGS__), device_check(st, cudaGetLastError(), #kernel))
+
+/* Scratch of the call that is being enqueued: the next one may use it again. */
+static inline void *workspace_of(const Stage *st, size_t bytes)
+{
+    if (bytes > device_of(st)->workspace_bytes)
+        device_check(st, cudaErrorMemoryAllocation, "the workspace is too small for a kernel");
+    return device_of(st)->workspace;
+}
+static __device__ __forceinline__ void check_aligned(const void *, size_t) {}
+#else
+#include "simt.h"
+#define FIELD inline
+#define UNROLL
+static inline void *workspace_of(Stage *st, size_t bytes) { return simt_workspace(st, bytes); }
+static inline void check_aligned(const void *p, size_t bytes) { simt_aligned(p, bytes); }
+#endif
+#include "../../formula.h"
+#include "../../philox.h"
+
+enum { WARP = 32, BLOCK = 256, WIDE = 16 / sizeof(real) };     /* WIDE: elements in 16 bytes */
+
+/* What host code needs too. */
+static inline long ceil_div(long a, long b) { return (a + b - 1) / b; }
+static inline unsigned blocks_for(long threads)
+{
+    long n = ceil_div(threads, BLOCK);
+    return n < 1 ? 1u : n > 1 << 14 ? 1u << 14 : (unsigned)n;
+}
+
+/* A loop over 0 .. n-1 that all threads of the grid share. */
+#define GRID(i, n) \
+    for (long i = (long)blockIdx.x * blockDim.x + threadIdx.x; i < (n); i += (long)gridDim.x * blockDim.x)
+
+/* a / b for a >= 0, b > 0: dividing 64 bits takes the GPU three times as long. */
+FN long quotient(long a, long b)
+{
+    return (a | b) >> 32 ? a / b : (long)((uint32_t)a / (uint32_t)b);
+}
+
+/* ---- loads and stores -------------------------------------------------------------------------------------------- */
+
+template <int N> struct alignas(N < 4 ? 4 * N : 16) Words { uint32_t at[N]; };
+
+FN uint32_t two_bf16(float low, float high)
+{
+#ifdef __CUDA_ARCH__
+    uint32_t w;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(w) : "f"(high), "f"(low));
+    return w;
+#else
+    return float_bf16(low) | (uint32_t)float_bf16(high) << 16;
+#endif
+}
+
+template <int N> FN void load(float (&v)[N], const float *p)
+{
+    check_aligned(p, alignof(Words<N>));
+    Words<N> w = *(const Words<N> *)p;
+    for (int j = 0; j < N; j++)
+        v[j] = bits_float(w.at[j]);
+}
+
+template <int N> FN void load(float (&v)[N], const uint16_t *p)
+{
+    check_aligned(p, alignof(Words<N / 2>));
+    Words<N / 2> w = *(const Words<N / 2> *)p;
+    for (int j = 0; j < N; j += 2) {
+        v[j] = bits_float(w.at[j / 2] << 16);
+        v[j + 1] = bits_float(w.at[j / 2] & 0xffff0000u);
+    }
+}
+
+template <int N> FN void store(float *p, const float (&v)[N])
+{
+    Words<N> w;
+    check_aligned(p, alignof(Words<N>));
+    for (int j = 0; j < N; j++)
+        w.at[j] = float_bits(v[j]);
+    *(Words<N> *)p = w;
+}
+
+template <int N> FN void store(uint16_t *p, const float (&v)[N])
+{
+    Words<N / 2> w;
+    check_aligned(p, alignof(Words<N / 2>));
+    for (int j = 0; j < N; j += 2)
+        w.at[j / 2] = two_bf16(v[j], v[j + 1]);
+    *(Words<N / 2> *)p = w;
+}
+
+FN float one(const float *p, long i) { return p[i]; }
+FN float one(const uint16_t *p, long i) { return bf16_float(p[i]); }
+FN void set(float *p, long i, float v) { p[i] = v; }
+FN void set(uint16_t *p, long i, float v) { p[i] = float_bf16(v); }
+
+/* N elements of p from i on: adjacent ones at once (step 0), or `step` apart as far as n goes, then `fill`. */
+template <int N, class T> FN void take(float (&v)[N], const T *p, long i, long n, int step, float fill = 0.0f)
+{
+    if (step == 0)
+        load(v, p + i);
+    else
+        for (int j = 0; j < N; j++)
+            v[j] = i + j * step < n ? one(p, i + j * step) : fill;
+}
+
+template <int N, class T> FN void leave(T *p, const float (&v)[N], long i, long n, int step)
+{
+    if (step == 0)
+        store(p + i, v);
+    else
+        for (int j = 0; j < N; j++)
+            if (i + j * step < n)
+                set(p, i + j * step, v[j]);
+}
+
+/* Groups of N elements: a loop over all n elements of something dense.  The last group may be short. */
+#define GROUPS(i, step, N, n) \
+    for (long i = ((long)blockIdx.x * blockDim.x + threadIdx.x) * (N), step; \
+         i < (n) && (step = i + (N) <= (n) ? 0 : 1, 1); i += (long)gridDim.x * blockDim.x * (N))
+
+/* ---- rows -------------------------------------------------------------------------------------------------------- */
+
+/* A row belongs to a team: a warp, or from WIDE_ROW elements on a block. */
+enum { WIDE_ROW = 1025 };
+
+/* How the elements of a row are taken: 0, 16 bytes at once, where every row begins at a multiple of that. */
+FN int row_step(long width, int team) { return width % WIDE ? team : 0; }
+
+#define ROW(i, team, step, width) \
+    for (long i = (long)(threadIdx.x % (team)) * ((step) ? 1 : WIDE); i < (width); i += (team) * WIDE)
+
+/* The team's row; a warp without one leaves. */
+#define ROW_OF(team) ((long)blockIdx.x * (BLOCK / (team)) + threadIdx.x / (team))
+
+/* LAUNCH of a kernel template <int TEAM> with a row each. */
+#define LAUNCH_ROWS(kernel, rows, width, st, ...) \
+    do { \
+        if ((width) < WIDE_ROW) \
+            LAUNCH((kernel<WARP>), (unsigned)ceil_div(rows, BLOCK / WARP), (unsigned)BLOCK, st, __VA_ARGS__); \
+        else \
+            LAUNCH((kernel<BLOCK>), (unsigned)(rows), (unsigned)BLOCK, st, __VA_ARGS__); \
+    } while (0)
+
+template <class T> FN T warp_sum(T v)
+{
+    for (int way = WARP / 2; way; way /= 2)
+        v += __shfl_xor_sync(0xffffffffu, v, way);
+    return v;
+}
+
+FN float warp_max(float v)
+{
+    for (int way = WARP / 2; way; way /= 2) {
+        float other = __shfl_xor_sync(0xffffffffu, v, way);
+        v = other > v ? other : v;
+    }
+    return v;
+}
+
+/* Every thread of the team gets the result. */
+template <int TEAM, class T> FN T team_sum(T v)
+{
+    SHARED(T, part, TEAM / WARP);
+    v = warp_sum(v);
+    if (TEAM == WARP)
+        return v;
+    if (threadIdx.x % WARP == 0)
+        part[threadIdx.x / WARP] = v;
+    __syncthreads();
+    v = part[0];
+    for (int i = 1; i < TEAM / WARP; i++)
+        v += part[i];
+    __syncthreads();
+    return v;
+}
+
+template <int TEAM> FN float team_max(float v)
+{
+    SHARED(float, part, TEAM / WARP);
+    v = warp_max(v);
+    if (TEAM == WARP)
+        return v;
+    if (threadIdx.x % WARP == 0)
+        part[threadIdx.x / WARP] = v;
+    __syncthreads();
+    v = part[0];
+    for (int i = 1; i < TEAM / WARP; i++)
+        v = part[i] > v ? part[i] : v;
+    __syncthreads();
+    return v;
+}
+
+/* The sum of exponentials of a stream, relative to the largest so far (M. Milakov, N. Gimelshein, Online normalizer
+ * calculation for softmax, 2018). */
+struct Online { float most, sum; };
+
+template <int N> FN void absorb(Online *o, const float (&v)[N])
+{
+    float top = o->most;
+    for (int j = 0; j < N; j++)
+        top = v[j] > top ? v[j] : top;
+    float shift = top == -F_INFINITY ? 0.0f : top, sum = top == o->most ? o->sum : o->sum * fexp(o->most - shift);
+    for (int j = 0; j < N; j++)
+        sum += fexp(v[j] - shift);
+    o->most = top;
+    o->sum = sum;
+}
+
+template <int TEAM> FN Online team_online(Online o)
+{
+    Online all;
+    all.most = team_max<TEAM>(o.most);
+    float shift = all.most == -F_INFINITY ? 0.0f : all.most;
+    all.sum = team_sum<TEAM>(o.sum * fexp(o.most - shift));
+    return all;
+}
+#endif

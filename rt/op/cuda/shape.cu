@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Operators that only move elements: Concat, Slice, Reshape, Transpose, Embedding forward.  Where all lengths and offsets
+ * are whole multiples of 16 bytes, those are moved at once.  A transposition that moves the last axis goes through tiles of
+ * 32 x 32 in shared memory, so that both sides are read and written along their last axis.
+ */
+#include "kernel.h"
+
+typedef Words<4> Quad;
+
+/* to[rows] of n units each, `to_step` apart, from rows `from_step` apart, or from the rows that `ids` names. */
+template <class U>
+static __global__ void move_rows(U *to, long to_step, const U *from, long from_step, const int32_t *ids, long rows, long n)
+{
+    GRID(i, rows * n) {
+        long r = quotient(i, n), j = i - r * n;
+        to[r * to_step + j] = from[(ids ? ids[r] : r) * from_step + j];
+    }
+}
+
+static void move_by(Stage *st, real *to, long to_step, const real *from, long from_step, const int32_t *ids, long rows,
+                    long n)
+{
+    if ((to_step | from_step | n | (uintptr_t)to / sizeof *to | (uintptr_t)from / sizeof *from) % WIDE == 0)
+        LAUNCH((move_rows<Quad>), blocks_for(rows * n / WIDE), (unsigned)BLOCK, st, (Quad *)to, to_step / WIDE,
+               (const Quad *)from, from_step / WIDE, ids, rows, n / WIDE);
+    else
+        LAUNCH((move_rows<real>), blocks_for(rows * n), (unsigned)BLOCK, st, to, to_step, from, from_step, ids, rows, n);
+}
+
+/* The columns that a slice was not taken from get zero. */
+template <class U> static __global__ void spread_rows(U *to, const U *from, long rows, long whole, long at, long n, U zero)
+{
+    GRID(i, rows * whole) {
+        long r = quotient(i, whole), j = i - r * whole - at;
+        to[i] = j >= 0 && j < n ? from[r * n + j] : zero;
+    }
+}
+
+void concat_forward(Stage *st, real *y, const real *a, const real *b, const real *c, const real *d, long outer,
+                    long na, long nb, long nc, long nd)
+{
+    const real *part[4] = {a, b, c, d};
+    long n[4] = {na, nb, nc, nd}, whole = na + nb + nc + nd;
+    for (long i = 0, at = 0; i < 4; at += n[i++])
+        if (part[i] && n[i])
+            move_by(st, y + at, whole, part[i], n[i], 0, outer, n[i]);
+}
+
+void concat_backward(Stage *st, real *da, real *db, real *dc, real *dd, const real *dy, long outer, long na, long nb,
+                     long nc, long nd)
+{
+    real *part[4] = {da, db, dc, dd};
+    long n[4] = {na, nb, nc, nd}, whole = na + nb + nc + nd;
+    for (long i = 0, at = 0; i < 4; at += n[i++])
+        if (part[i] && n[i])
+            move_by(st, part[i], n[i], dy + at, whole, 0, outer, n[i]);
+}
+
+void slice_forward(Stage *st, real *y, const real *x, long outer, long whole, long from, long count)
+{
+    move_by(st, y, count, x + from, whole, 0, outer, count);
+}
+
+void slice_backward(Stage *st, real *dx, const real *dy, long outer, long whole, long from, long count)
+{
+    const Quad zero = {{0, 0, 0, 0}};
+    if ((whole | from | count) % WIDE == 0)
+        LAUNCH((spread_rows<Quad>), blocks_for(outer * whole / WIDE), (unsigned)BLOCK, st, (Quad *)dx, (const Quad *)dy,
+               outer, whole / WIDE, from / WIDE, count / WIDE, zero);
+    else
+        LAUNCH((spread_rows<real>), blocks_for(outer * whole), (unsigned)BLOCK, st, dx, dy, outer, whole, from, count,
+               (real)0);
+}
+
+void copy_forward(Stage *st, real *y, const real *x, long n)
+{
+    version_copy(st, y, x, n * (long)sizeof *y);
+}
+
+void embedding_forward(Stage *st, real *y, const int32_t *ids, const real *weight, long n, long width, long)
+{
+    move_by(st, y, width, weight, width, ids, n, width);
+}
+
+/* ---- transpose --------------------------------------------------------------------------------------------------- */
+
+/* Sizes of the result's axes, and the step in the operand along each. */
+struct Axes { long n[4], step[4]; };
+
+template <class U> static __global__ void permute_rows(U *y, const U *x, Axes a)
+{
+    GRID(i, a.n[0] * a.n[1] * a.n[2] * a.n[3]) {
+        long at = 0, rest = i;
+        for (int k = 3; k >= 0; k--) {
+            long over = quotient(rest, a.n[k]);
+            at += (rest - over * a.n[k]) * a.step[k];
+            rest = over;
+        }
+        y[i] = x[at];
+    }
+}
+
+/* n[0] and n[1]: the axes that are no tile's; n[2]: the result's last axis; n[3]: the operand's.  `to`: steps there. */
+struct Tiles { long n[4], from[4], to[4]; };
+
+static __global__ void permute_tiles(real *y, const real *x, Tiles t)
+{
+    SHARED(real, tile, WARP * (WARP + 1));
+    long across = (t.n[3] + WARP - 1) / WARP, down = (t.n[2] + WARP - 1) / WARP, b = blockIdx.x;
+    long i3 = b % across * WARP, i2 = b / across % down * WARP, rest = b / across / down;
+    long i1 = rest % t.n[1], i0 = rest / t.n[1], lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    x += i0 * t.from[0] + i1 * t.from[1];
+    y += i0 * t.to[0] + i1 * t.to[1];
+    for (long r = warp; r < WARP; r += BLOCK / WARP)
+        if (i2 + r < t.n[2] && i3 + lane < t.n[3])
+            tile[r * (WARP + 1) + lane] = x[(i2 + r) * t.from[2] + i3 + lane];
+    __syncthreads();
+    for (long r = warp; r < WARP; r += BLOCK / WARP)
+        if (i3 + r < t.n[3] && i2 + lane < t.n[2])
+            y[(i3 + r) * t.to[3] + i2 + lane] = tile[lane * (WARP + 1) + r];
+}
+
+void transpose_forward(Stage *st, real *y, const real *x, long d0, long d1, long d2, long d3, long p0, long p1,
+                       long p2, long p3)
+{
+    long dim[4] = {d0, d1, d2, d3}, step[4] = {d1 * d2 * d3, d2 * d3, d3, 1}, axis[4] = {p0, p1, p2, p3}, to[4];
+    Axes a;
+    for (long i = 3, n = 1; i >= 0; n *= dim[axis[i--]]) {
+        a.n[i] = dim[axis[i]];
+        a.step[i] = step[axis[i]];
+        to[axis[i]] = n;
+    }
+    if (p3 == 3 && d3 % WIDE == 0) {
+        for (int i = 0; i < 3; i++)
+            a.step[i] /= WIDE;
+        a.n[3] /= WIDE;
+        LAUNCH((permute_rows<Quad>), blocks_for(d0 * d1 * d2 * a.n[3]), (unsigned)BLOCK, st, (Quad *)y, (const Quad *)x, a);
+    } else if (p3 == 3) {
+        LAUNCH((permute_rows<real>), blocks_for(d0 * d1 * d2 * d3), (unsigned)BLOCK, st, y, x, a);
+    } else {
+        Tiles t;
+        for (int i = 0, k = 0; i < 4; i++) {
+            int at = i == 3 ? 3 : i == p3 ? 2 : k++;
+            t.n[at] = dim[i], t.from[at] = step[i], t.to[at] = to[i];
+        }
+        LAUNCH(permute_tiles, (unsigned)(ceil_div(t.n[3], WARP) * ceil_div(t.n[2], WARP) * t.n[0] * t.n[1]),
+               (unsigned)BLOCK, st, y, x, t);
+    }
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The update of one parameter, and gradient norms: formulas as in rt/op/update.c.  A thread takes 4 elements: 16 bytes of
+ * each f32 state, 8 of the bf16 copy, which is written in the same pass.
+ */
+#include "totals.h"
+
+enum { FOUR = 4 };
+
+struct Squares {
+    const float *g;
+    FIELD double at(long i) const { return (double)g[i] * (double)g[i]; }
+};
+
+struct Total {
+    double *to;
+    FIELD void put(double sum) const { *to = sum; }
+};
+
+struct Clip {
+    float *clip;
+    Values *vals;
+    float limit;
+    FIELD void put(double sum) const
+    {
+        double root = sqrt(sum), factor = (double)limit / (root + 1e-6);
+        *clip = factor < 1 ? (float)factor : 1.0f;
+        if (vals)
+            vals->norm = root;
+    }
+};
+
+void tie_add(Stage *st, float *g, const float *other, long n)
+{
+    group_fold(st, g, other, n);
+}
+
+void norm_partial(Stage *st, double *norm, const float *g, long n, long index)
+{
+    total(st, Squares{g}, Total{norm + index}, n);
+}
+
+void norm_total(Stage *st, float *clip, const double *norm, Values *vals, long count, float limit)
+{
+    total(st, Numbers{norm}, Clip{clip, vals, limit}, count);
+}
+
+static __global__ void cast(real *y, const float *x, long n)
+{
+    GROUPS(i, step, WIDE, n) {
+        float v[WIDE];
+        take(v, x, i, n, step);
+        leave(y, v, i, n, step);
+    }
+}
+
+static __global__ void sgd(float *p, real *c, const float *g, float *m, const float *clip, const Values *vals, long n,
+                           float momentum, long decay)
+{
+    float lr = vals->lr, weight_decay = decay ? vals->weight_decay : 0, factor = clip ? *clip : 1.0f;
+    GROUPS(i, step, FOUR, n) {
+        float x[FOUR], d[FOUR], moment[FOUR];
+        take(x, p, i, n, step);
+        take(d, g, i, n, step);
+        for (int j = 0; j < FOUR; j++)
+            d[j] = d[j] * factor + weight_decay * x[j];
+        if (m) {
+            take(moment, m, i, n, step);
+            for (int j = 0; j < FOUR; j++)
+                d[j] = momentum * moment[j] + d[j];
+            leave(m, d, i, n, step);
+        }
+        for (int j = 0; j < FOUR; j++)
+            x[j] -= lr * d[j];
+        leave(p, x, i, n, step);
+        if (c)
+            leave(c, x, i, n, step);
+    }
+}
+
+static __global__ void adamw(float *p, real *c, const float *g, float *m, float *v, const float *clip, const Values *vals,
+                             long n, float beta1, float beta2, float eps, long decay)
+{
+    float shrink = decay ? 1.0f - vals->lr * vals->weight_decay : 1.0f, factor = clip ? *clip : 1.0f;
+    float rate = vals->lr / vals->bias1, root = fsqrt(vals->bias2);
+    GROUPS(i, step, FOUR, n) {
+        float x[FOUR], d[FOUR], m1[FOUR], v1[FOUR];
+        take(x, p, i, n, step);
+        take(d, g, i, n, step);
+        take(m1, m, i, n, step);
+        take(v1, v, i, n, step);
+        for (int j = 0; j < FOUR; j++) {
+            float gradient = d[j] * factor;
+            m1[j] = beta1 * m1[j] + (1.0f - beta1) * gradient;
+            v1[j] = beta2 * v1[j] + (1.0f - beta2) * (gradient * gradient);
+            x[j] = x[j] * shrink - rate * (m1[j] / (fsqrt(v1[j]) / root + eps));
+        }
+        leave(m, m1, i, n, step);
+        leave(v, v1, i, n, step);
+        leave(p, x, i, n, step);
+        if (c)
+            leave(c, x, i, n, step);
+    }
+}
+
+void cast_forward(Stage *st, real *y, const float *x, long n)
+{
+    LAUNCH(cast, blocks_for(ceil_div(n, WIDE)), (unsigned)BLOCK, st, y, x, n);
+}
+
+void sgd_update(Stage *st, float *p, real *c, const float *g, float *m, const float *clip, const Values *vals, long n,
+                float momentum, long decay)
+{
+    LAUNCH(sgd, blocks_for(ceil_div(n, FOUR)), (unsigned)BLOCK, st, p, c, g, m, clip, vals, n, momentum, decay);
+}
+
+void adamw_update(Stage *st, float *p, real *c, const float *g, float *m, float *v, const float *clip,
+                  const Values *vals, long n, float beta1, float beta2, float eps, long decay)
+{
+    LAUNCH(adamw, blocks_for(ceil_div(n, FOUR)), (unsigned)BLOCK, st, p, c, g, m, v, clip, vals, n, beta1, beta2, eps,
+           decay);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The calls of opcheck that are no own kernels of the GPU alone: products by plain loops, so that the bias gradient is
+ * checked where Linear is; attention always by the own kernels.
+ */
+#include "../../rt/op/cuda/attention_own.h"
+#include "../../rt/op/cuda/bias.h"
+#include "../../rt/real.h"
+
+static float dot(const real *a, long a_step, const real *b, long b_step, long n)
+{
+    float sum = 0;
+    for (long i = 0; i < n; i++)
+        sum += get(a, i * a_step) * get(b, i * b_step);
+    return sum;
+}
+
+void linear_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, int h, long rows, long in,
+                    long out)
+{
+    (void)st, (void)h;
+    for (long i = 0; i < rows * out; i++)
+        put(y, i, dot(x + i / out * in, 1, weight + i % out * in, 1, in) + (bias ? get(bias, i % out) : 0));
+}
+
+void linear_backward_x(Stage *st, real *dx, const real *dy, const real *weight, int h, long rows, long in, long out)
+{
+    (void)st, (void)h;
+    for (long i = 0; i < rows * in; i++)
+        put(dx, i, dot(dy + i / in * out, 1, weight + i % in, in, out));
+}
+
+void linear_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, int h, int acc,
+                       long rows, long in, long out)
+{
+    (void)h;
+    for (long i = 0; dweight && i < out * in; i++)
+        dweight[i] = (acc ? dweight[i] : 0) + dot(dy + i / in, out, x + i % in, in, rows);
+    if (dbias)
+        bias_gradient(st, dbias, dy, acc, rows, out);
+}
+
+void attention_forward(Stage *st, real *y, float *lse, const real *q, const real *k, const real *v, const real *bias,
+                       const int32_t *mask, const Values *vals, int mb, int h, long batch, long heads, long query,
+                       long key, long width, long causal, float scale, float drop, long site)
+{
+    (void)h;
+    long all = heads * width;
+    attention_own_forward(st, y, lse, q, k, v, all, all, bias, mask, vals, mb, batch, heads, query, key, width, causal,
+                          scale, drop, site);
+}
+
+void attention_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, const real *dy, const real *y,
+                        const real *q, const real *k, const real *v, const real *bias, const int32_t *mask,
+                        const float *lse, void *tmp, const Values *vals, int mb, int h, long batch, long heads,
+                        long query, long key, long width, long causal, float scale, float drop, long site)
+{
+    (void)h;
+    long all = heads * width;
+    attention_own_backward(st, dq, dk, dv, dbias, dy, y, q, k, v, all, all, bias, mask, lse, tmp, vals, mb, batch, heads,
+                           query, key, width, causal, scale, drop, site);
+}
+
+void attention_packed_forward(Stage *st, real *y, float *lse, const real *qkv, const real *bias, const int32_t *mask,
+                              const Values *vals, int mb, int h, long batch, long heads, long query, long width,
+                              long causal, float scale, float drop, long site)
+{
+    (void)h;
+    long all = heads * width, row = 3 * all;
+    attention_own_forward(st, y, lse, qkv, qkv + all, qkv + 2 * all, row, row, bias, mask, vals, mb, batch, heads, query,
+                          query, width, causal, scale, drop, site);
+}
+
+void attention_packed_backward(Stage *st, real *dqkv, real *dbias, const real *dy, const real *y, const real *qkv,
+                               const real *bias, const int32_t *mask, const float *lse, void *tmp, const Values *vals,
+                               int mb, int h, long batch, long heads, long query, long width, long causal, float scale,
+                               float drop, long site)
+{
+    (void)h;
+    long all = heads * width, row = 3 * all;
+    attention_own_backward(st, dqkv, dqkv ? dqkv + all : 0, dqkv ? dqkv + 2 * all : 0, dbias, dy, y, qkv, qkv + all,
+                           qkv + 2 * all, row, row, bias, mask, lse, tmp, vals, mb, batch, heads, query, query, width,
+                           causal, scale, drop, site);
+}
