@@ -352,6 +352,42 @@ static void perform(void *args)
 }
 
 /* ---- plans -------------------------------------------------------------------------------------------------------- */
+/* The first of two choices is an engine whose bits vary, and must not be taken. */
+static cudnnStatus_t choose(const Desc *heuristic, int64_t most, int64_t *n, Desc **choice)
+{
+    static const int varies = CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
+    const Desc *graph = link_of(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+    *n = most < 2 ? most : 2;
+    for (int64_t i = 0; i < *n; i++) {
+        cudnnBackendSetAttribute(choice[i], CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph);
+        if (i < *n - 1)
+            cudnnBackendSetAttribute(choice[i], CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, 1, &varies);
+        choice[i]->done = true;
+    }
+    return CUDNN_STATUS_SUCCESS;
+}
+
+static cudnnStatus_t notes(const Desc *engine, int64_t *n, int *list)
+{
+    const Attribute *a = find(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE);
+    *n = a != NULL;
+    if (a)
+        *list = *(const int *)a->at;
+    return CUDNN_STATUS_SUCCESS;
+}
+
+/* The engine of a choice: here, its notes. */
+static cudnnStatus_t engine_of(const Desc *choice, Desc *engine)
+{
+    int list;
+    int64_t n;
+    notes(choice, &n, &list);
+    if (n)
+        cudnnBackendSetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, n, &list);
+    engine->done = true;
+    return CUDNN_STATUS_SUCCESS;
+}
+
 /* Only what is complete may be used by another. */
 cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t to)
 {
@@ -374,17 +410,15 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t from, cudnnBacke
     const Desc *d = from;
     if (!d->done || most < 1)
         return CUDNN_STATUS_BAD_PARAM;
+    (void)type;
     *n = 1;
-    if (name == CUDNN_ATTR_ENGINEHEUR_RESULTS) {
-        Desc *choice = *(Desc **)values;
-        const Desc *graph = link_of(d, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
-        cudnnBackendSetAttribute(choice, CUDNN_ATTR_ENGINECFG_ENGINE, type, 1, &graph);
-        return cudnnBackendFinalize(choice);
+    switch ((int)name) {
+    case CUDNN_ATTR_ENGINEHEUR_RESULTS: return choose(d, most, n, values);
+    case CUDNN_ATTR_ENGINECFG_ENGINE: return engine_of(d, *(Desc **)values);
+    case CUDNN_ATTR_ENGINE_NUMERICAL_NOTE: return notes(d, n, values);
+    case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE: *(int64_t *)values = workspace_of(d); return CUDNN_STATUS_SUCCESS;
+    default: return CUDNN_STATUS_NOT_SUPPORTED;
     }
-    if (name != CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)
-        return CUDNN_STATUS_NOT_SUPPORTED;
-    *(int64_t *)values = workspace_of(d);
-    return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan, cudnnBackendDescriptor_t pack)
@@ -393,6 +427,8 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
     const Attribute *at = find(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
     const Attribute *workspace = find(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
     Work w = { .plan = plan, .n = (int)uid->n, .workspace = *(void *const *)workspace->at };
+    if (find(link_of(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE))
+        broken("an engine whose bits vary");
     if (uid->n != at->n || uid->n > MOST || !((Desc *)plan)->done || !((Desc *)pack)->done)
         return CUDNN_STATUS_BAD_PARAM;
     memcpy(w.uid, uid->at, (size_t)uid->n * sizeof *w.uid);

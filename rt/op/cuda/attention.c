@@ -76,12 +76,13 @@ size_t attention_scratch(const Shape *s)
 }
 
 /* ---- graphs ------------------------------------------------------------------------------------------------ */
-/* Scores of hidden keys become `hidden`. */
-static int causal(Graph *g, const Shape *s, int x, int hidden)
+/* Scores of hidden keys become one number more, -infinity. */
+static int causal(Graph *g, const Shape *s, int x)
 {
     if (!s->causal)
         return x;
     Dims d = scores_of(s);
+    int hidden = graph_number(g);
     int row = graph_index(g, graph_value(g, d, CUDNN_DATA_INT32), x, 2);
     int column = graph_index(g, graph_value(g, d, CUDNN_DATA_INT32), x, 3);
     int seen = graph_map(g, CUDNN_POINTWISE_CMP_GE, graph_value(g, d, CUDNN_DATA_BOOLEAN), row, column, NONE);
@@ -96,11 +97,11 @@ bool attention_plan_forward(Graph *g, Plan *p, const Shape *s)
     int q = graph_memory(g, rows_of(s, s->query, s->qs), REAL);
     int k = graph_memory(g, turned(rows_of(s, s->key, s->ks)), REAL);
     int v = graph_memory(g, rows_of(s, s->key, s->ks), REAL);
-    int scale = graph_number(g), hidden = graph_number(g);
+    int scale = graph_number(g);
 
     int x = graph_matmul(g, graph_value(g, d, F32), q, k);
     x = graph_map(g, CUDNN_POINTWISE_MUL, graph_value(g, d, F32), x, scale, NONE);
-    x = causal(g, s, x, hidden);
+    x = causal(g, s, x);
     int most = graph_fold(g, CUDNN_REDUCE_TENSOR_MAX, graph_value(g, one, F32), x);
     x = graph_map(g, CUDNN_POINTWISE_SUB, graph_value(g, d, F32), x, most, NONE);
     x = graph_map(g, CUDNN_POINTWISE_EXP, graph_value(g, d, F32), x, NONE, NONE);
@@ -121,7 +122,7 @@ bool attention_plan_backward(Graph *g, Plan *p, const Shape *s)
     int dy = graph_memory(g, out, REAL), y = graph_memory(g, out, REAL), q = graph_memory(g, queries, REAL);
     int k = graph_memory(g, turned(keys), REAL), v = graph_memory(g, turned(keys), REAL);
     int lse = graph_memory(g, one, F32), delta = graph_memory(g, one, F32);
-    int scale = graph_number(g), hidden = graph_number(g), same = graph_number(g);
+    int scale = graph_number(g), same = graph_number(g);
 
     int x = graph_map(g, CUDNN_POINTWISE_MUL, graph_value(g, out, F32), dy, y, NONE);
     x = graph_fold(g, CUDNN_REDUCE_TENSOR_ADD, graph_value(g, one, F32), x);
@@ -130,7 +131,7 @@ bool attention_plan_backward(Graph *g, Plan *p, const Shape *s)
     x = graph_matmul(g, graph_value(g, d, F32), q, k);
     x = graph_map(g, CUDNN_POINTWISE_MUL, graph_value(g, d, F32), x, scale, NONE);
     x = graph_map(g, CUDNN_POINTWISE_SUB, graph_value(g, d, F32), x, lse, NONE);
-    x = causal(g, s, x, hidden);
+    x = causal(g, s, x);
     int prob = graph_map(g, CUDNN_POINTWISE_EXP, graph_value(g, d, F32), x, NONE, NONE);
     graph_matmul(g, dv, graph_turn(g, graph_value(g, dt, REAL), prob), dy);
 
@@ -256,9 +257,9 @@ static void backward(Stage *st, int h, const Back *r, const Call *c)
                                c->scale, c->drop, c->site);
         return;
     }
-    float scale = c->scale, hidden = -INFINITY, one = 1;
+    float scale = c->scale, one = 1, hidden = -INFINITY;
     void *const address[] = { r->dq, r->dk, r->dv, input(r->dy), input(r->y), input(c->q), input(c->k), input(c->v),
-                              input(r->lse), r->tmp, &scale, &hidden, &one };
+                              input(r->lse), r->tmp, &scale, &one, &hidden };
     plan_run(st, st->handle[h], address, (char *)r->tmp + sums_bytes(s), "attention backward");
 }
 

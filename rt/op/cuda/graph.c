@@ -6,8 +6,9 @@
  * attributes are set one by one, and it is finalised.  NVIDIA's own way to write that is a C++ library.
  *
  * Method.  Five functions here, one for a kind of operation, each a handful of attributes; a tensor's identity is its
- * number.  A plan is the first engine of the library's heuristic (mode A) that can be finalised: a function of graph, library
- * version and chip, not of a timing.  Cost: some tenths of a second a plan, as the library compiles it.
+ * number.  A plan is the first engine of the library's heuristic (mode A) that can be finalised and of which the library does
+ * not say that its bits vary: a function of graph, library version and chip, not of a timing.  Cost: some tenths of a second a
+ * plan, as the library compiles it.
  *
  * In a step, an execution wants the addresses in one more descriptor, which cannot be filled anew once it is finalised;
  * so there is one for each run.  It is host memory of the library, a few hundred bytes, gone before the call returns.
@@ -208,6 +209,25 @@ static int64_t choices(Graph *g, Desc *list, int64_t most)
     return g->status == CUDNN_STATUS_SUCCESS ? n : 0;
 }
 
+/* Does the library say that this engine's bits differ from run to run?  It does not say it of all of them. */
+static bool varies(Graph *g, Desc choice)
+{
+    static const char what[] = "the notes of an engine";
+    cudnnBackendNumericalNote_t list[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
+    int64_t n = 0, one;
+    Desc engine = create(g, CUDNN_BACKEND_ENGINE_DESCRIPTOR, what);
+    if (g->status == CUDNN_STATUS_SUCCESS)
+        note(g, cudnnBackendGetAttribute(choice, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &one, &engine),
+             what);
+    if (g->status == CUDNN_STATUS_SUCCESS)
+        note(g, cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
+                                         CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &n, list), what);
+    for (int64_t i = 0; i < n; i++)
+        if (list[i] == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)
+            return true;
+    return false;
+}
+
 /* An engine that cannot be finalised leaves no mark in the graph: the next may. */
 static bool finalised(const Graph *g, Plan *p, Desc choice)
 {
@@ -236,7 +256,7 @@ bool graph_plan(Graph *g, Plan *p)
     for (int i = 0; i < g->memory; i++)
         p->uid[i] = g->uid[i];
     for (int64_t i = 0; i < n; i++)
-        if (finalised(g, p, list[i]))
+        if (!varies(g, list[i]) && finalised(g, p, list[i]))
             return true;
     note(g, CUDNN_STATUS_NOT_SUPPORTED, "no engine");
     return false;
