@@ -215,6 +215,15 @@ static void measured(void)
     check(!memcmp(y, other, sizeof other), "another result with the measured algorithm", 0);
 }
 
+/* A product with a bias is refused only when there is one. */
+static void no_epilogue(void)
+{
+    open_linear_forward(st, 9, 2, 3, 8191);
+    linear_forward(st, y, x, w, NULL, 9, 2, 3, 8191);
+    fputs("opened, ", stderr);
+    linear_forward(st, y, x, w, b, 9, 2, 3, 8191);
+}
+
 static void too_little(void)
 {
     device.workspace_bytes = WORKSPACE - 1;
@@ -260,6 +269,7 @@ int main(void)
     }
     check(!strcmp(in_use, "cublasLtMatmul"), "the name of what is queued", 0);
     measured();
+    refused(no_epilogue, "opened, linear_forward: a product of 2 x 3 by 3 x 8191 (batch 1): no algorithm", "dpgen profile");
     refused(too_little, "no algorithm", "dpgen profile");
     refused(unknown_id, "linear_forward: a product of 8 x 8 by 8 x 8", "the algorithm of the profile is not known");
     refused(no_reduction, "is not known", "cuBLAS 1");

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORKSPACE = 1 << 20, ALGORITHM = 7 };
+enum { WORKSPACE = 1 << 20, ALGORITHM = 7, NO_EPILOGUE = 8191 };   /* rows that it has no algorithm with an epilogue for */
 
 typedef struct {
     cublasComputeType_t compute;
@@ -197,7 +197,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     *n = 0;
     if (!handle || most < 1 || !valid(desc_of(desc), layout_of(a), layout_of(b), layout_of(c), layout_of(d)))
         return CUBLAS_STATUS_INVALID_VALUE;
-    if (w->workspace < WORKSPACE || !aligned || rounds)
+    bool rare = desc_of(desc)->epilogue != CUBLASLT_EPILOGUE_DEFAULT && layout_of(d)->rows == NO_EPILOGUE;
+    if (w->workspace < WORKSPACE || !aligned || rounds || rare)
         return CUBLAS_STATUS_NOT_SUPPORTED;
     *algorithm_of(&found->algo) = algorithm_for(layout_of(a), layout_of(b), layout_of(c), layout_of(d));
     found->workspaceSize = WORKSPACE;

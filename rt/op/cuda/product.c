@@ -41,6 +41,7 @@ typedef struct {
     cublasLtMatrixLayout_t left, right, result;     /* as the library sees them: left is our b */
     cublasLtMatmulAlgo_t algorithm;
     size_t workspace;                               /* bytes that the algorithm needs */
+    cublasStatus_t missing;                         /* why there is no algorithm; CUBLAS_STATUS_SUCCESS: there is */
 } Product;
 
 /* ---- failures ---------------------------------------------------------------------------------------------- */
@@ -134,9 +135,12 @@ static void choose(const Stage *st, Product *p)
     cublasLtMatmulPreference_t wish = preference(st, &p->r);
     cublasLtMatmulHeuristicResult_t found = { .workspaceSize = 0 };
     int n = 0;
-    want(cublasLtMatmulAlgoGetHeuristic(device_of(st)->products, p->desc, p->left, p->right, p->result, p->result, wish, 1,
-                                        &found, &n), "no algorithm", &p->r);
-    want(n == 1 ? found.state : CUBLAS_STATUS_NOT_SUPPORTED, "no algorithm", &p->r);
+    p->missing = cublasLtMatmulAlgoGetHeuristic(device_of(st)->products, p->desc, p->left, p->right, p->result, p->result,
+                                                wish, 1, &found, &n);
+    if (p->missing == CUBLAS_STATUS_SUCCESS)
+        p->missing = n == 1 ? found.state : CUBLAS_STATUS_NOT_SUPPORTED;
+    if (p->r.epilogue == EPILOGUE_NONE)         /* with another, it may be that nobody calls it */
+        want(p->missing, "no algorithm", &p->r);
     p->algorithm = found.algo;
     p->workspace = found.workspaceSize;
     cublasLtMatmulPreferenceDestroy(wish);
@@ -197,6 +201,7 @@ void open_product_algorithm(Stage *st, int h, int part, int id, int tile, int st
     want(cublasLtMatmulAlgoCheck(library, p->desc, p->left, p->right, p->result, p->result, &p->algorithm, &found), what, r);
     if (found.workspaceSize > (size_t)workspace || found.workspaceSize > device_of(st)->workspace_bytes)
         refuse(r, "the algorithm of the profile wants more workspace than is planned", CUBLAS_STATUS_NOT_SUPPORTED);
+    p->missing = CUBLAS_STATUS_SUCCESS;
     p->workspace = found.workspaceSize;
 }
 
@@ -214,6 +219,7 @@ void product_run(Stage *st, int h, int part, void *c, const void *a, const void 
     const Product *p = (const Product *)st->handle[h] + part;
     const Recipe *r = &p->r;
     const float one = 1, old = acc ? 1 : 0;
+    want(p->missing, "no algorithm", r);
     if (r->epilogue == EPILOGUE_BIAS)
         SET(p->desc, BIAS_POINTER, bias);
     cublasStatus_t status = cublasLtMatmul(d->products, p->desc, &one, b, p->left, a, p->right, &old, c, p->result, c,

@@ -21,7 +21,8 @@ typedef struct {
 
 enum { PARTS = 2 };             /* products that one handle may hold */
 
-/* At open; allocates.  A product that this library or GPU cannot do ends the program with status 6 and the remedy. */
+/* At open; allocates.  A product that this library or GPU cannot do ends the program with status 6 and the remedy;
+ * one with an epilogue only when it is called, as a handle may be opened with and without. */
 void product_open(Stage *st, int h, int part, Recipe r);
 /* In a step: queues on stream_of(st).  bias: NULL unless the recipe has one.  acc: c += ; the product is summed first. */
 void product_run(Stage *st, int h, int part, void *c, const void *a, const void *b, const void *bias, int acc);
