@@ -126,14 +126,16 @@ static const Model *mapped(const Graph *g, const Cost *c, const Model *m, int *s
     return with;
 }
 
-/* `exact` judges by a preview, and packing may undo what it chose: the plans of its rivals are laid out too. */
+/* `exact` judges by a preview, and packing or copies to the host may undo what it chose: then the plans of its rivals are laid
+ * out too. */
 static Plan *beside_rivals(const Graph *g, const Cost *c, const Model *m, int stages, const char *schedule, Plan *best)
 {
     Options quiet = {0};
     Plan *own = best;
+    bool right = own->step > 0 && own->step <= own->value;
     bool asked = !strcmp(m->plan.planner, "exact") && !m->plan.soon && !m->plan.cuts.n;
     for (const Planner *k = planners; k->name && asked; k++) {
-        if (g->nf > k->rival)
+        if (g->nf > k->rival || (right && g->nf <= k->seed))
             continue;
         Model *with = alloc(sizeof *with);
         *with = *m;
@@ -205,6 +207,23 @@ static Plan *beside_cuts(Asked asked, const Plan *own, Plan *best)
     return best;
 }
 
+/* A candidate that is predicted to take longer than a plan at hand is not laid out: no packing makes it faster.  1f1b* has its
+ * depths from the plan that is slower. */
+static bool may_stop(const Search *s, const Model *m, const char *schedule)
+{
+    const Schedule *k = schedules;
+    while (strcmp(k->name, schedule))
+        k++;
+    return s->below > 0 && !strcmp(m->plan.planner, "exact") && !m->plan.soon && !k->async && strcmp(schedule, "1f1b*");
+}
+
+/* What is proven of all candidates of this search together. */
+static void note_bound(Search *s, const Plan *own, bool slow)
+{
+    Ns least = own->step > 0 || slow ? own->bound : 0;
+    s->least = s->candidates++ == 0 || least < s->least ? least : s->least;
+}
+
 static void try_plan(Search *s, const Graph *g, const Cost *c, int stages, const char *schedule)
 {
     const char *note = NULL;
@@ -212,18 +231,26 @@ static void try_plan(Search *s, const Graph *g, const Cost *c, int stages, const
     Model *exact = alloc(sizeof *exact);
     *exact = *s->m;
     exact->plan.planner = "exact";
-    Plan *p = plan_once(s->x, g, c, m ? m : exact, stages, schedule);
-    if (!m || note)
+    m = m ? m : exact;
+    Model *with = alloc(sizeof *with);
+    *with = *m;
+    with->plan.below = may_stop(s, m, schedule) ? s->below : 0;
+    Plan *p = plan_once(s->x, g, c, with, stages, schedule);
+    p->m = m;
+    bool slow = with->plan.below > 0 && p->chunk.n == 0;    /* or does not fit */
+    if (m == exact || note)
         p->note = note;
-    p->step = m ? p->step : 0;          /* else it was asked for the report alone */
+    p->step = m == exact ? 0 : p->step;                     /* it was asked for the report alone */
     Plan *own = p;
-    p = beside_rivals(g, c, s->m, stages, schedule, own);
     const Asked asked = {s->x, g, c, s->m, stages, schedule, HURRY_NONE, NULL, NULL};
-    p = beside_cuts(asked, own, p);
+    p = slow ? p : beside_cuts(asked, own, beside_rivals(g, c, s->m, stages, schedule, own));
+    note_bound(s, own, slow);
     if (p->step == 0)
         s->failed = p;
     else if (!s->best || better(p, s->best))
         s->best = p;
+    if (s->best && (s->below == 0 || s->best->step < s->below))
+        s->below = s->best->step;
 }
 
 enum { PERIODS = 8 };           /* that 1f1b* tries */

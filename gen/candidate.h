@@ -10,6 +10,9 @@ typedef struct {
     const Options *x;
     const Model *m;             /* the candidate at hand, all but depth and schedule decided */
     Plan *best, *failed;        /* the best plan so far; the last candidate that had none */
+    Ns below;                   /* the step of the best plan so far, here or elsewhere; 0: none */
+    Ns least;                   /* proven: no plan of the candidates so far takes less */
+    int candidates;
     const char *refused;        /* why there was no candidate */
 } Search;
 

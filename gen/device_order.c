@@ -94,16 +94,17 @@ static void arrange(const Search *s, Arranged *a, const Kinds *kinds)
     sort_orders(&a->list);
 }
 
-/* One order, planned; soon: any plan will do. */
-static Plan *plan_order(Search *own, const Arranged *a, const int *device, bool soon)
+/* One order, planned, if it may be better than the best; soon: any plan will do.  least: what is proven of it. */
+static Plan *plan_order(Search *own, const Arranged *a, const int *device, bool soon, Ns *least)
 {
     Model *with = ordered(a->m, a->stages, device);
-    Search one = {.x = own->x, .m = with};
+    Search one = {.x = own->x, .m = with, .below = own->best ? own->best->step : 0};
     with->plan.soon |= soon;
     try_schedule(&one, a->g, cost_of(own, a, with), a->stages, a->k);
     own->failed = own->failed ? own->failed : one.failed;
     if (one.best && soon && !a->m->plan.soon)
-        return plan_order(own, a, device, false);
+        return plan_order(own, a, device, false, least);
+    *least = a->runs ? one.least : 0;
     return one.best;
 }
 
@@ -121,8 +122,9 @@ static void plan_orders(Search *own, Arranged *a)
             covered = x->least < covered ? x->least : covered;
             break;
         }
-        Plan *p = plan_order(own, a, x->device, a->planned >= most);
-        Ns known = p && a->runs && a->m->plan.warmup != WARMUP_AUTO && p->bound > x->least ? p->bound : x->least;
+        Ns known = 0;
+        Plan *p = plan_order(own, a, x->device, a->planned >= most, &known);
+        known = known > x->least ? known : x->least;
         covered = known < covered ? known : covered;
         a->planned++;
         own->best = p && (!own->best || better(p, own->best)) ? p : own->best;

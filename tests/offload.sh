@@ -178,7 +178,7 @@ refuse "its remedies" 4 'tried and fits: --set hosts.offload=[0-9]*; plan.offloa
 expect "the first remedy" $plan --offload "['h.*']" \
     --set "hosts.offload=$(sed -n 's/.*hosts.offload=\([0-9]*\).*/\1/p' "$tmp/said")"
 for hosts in 1 2; do
-    $plan --stages 4 --offload "['h.*']" --set hosts.count=$hosts --set hosts.offload=250KiB >"$tmp/$hosts.hosts" 2>&1
+    $plan --stages 4 --offload "['h.*']" --set hosts.count=$hosts --set hosts.offload=200KiB >"$tmp/$hosts.hosts" 2>&1
     echo $? >>"$tmp/$hosts.hosts"
 done
 if [ "$(tail -n 1 "$tmp/1.hosts")" = 4 ] && [ "$(tail -n 1 "$tmp/2.hosts")" = 0 ]; then pass

@@ -365,10 +365,12 @@ int part(Plan *p, const Bytes *limit)
     p->nofit_need = 0;
     if (!found)
         return 1;
-    assign(p, a.last);
-    wish(p, &q, &a);
     p->bound = order_overlap(p) ? 0 : a.bound;          /* where steps overlap, it is of the longest chunk */
     p->value = a.value;
+    if (p->m->plan.below > 0 && a.value > p->m->plan.below)
+        return 1;
+    assign(p, a.last);
+    wish(p, &q, &a);
     p->space = p->m->plan.cuts.n ? "the cuts that were given" : space_of(planner, several);
     return 0;
 }

@@ -4,7 +4,7 @@
  * its variants.  `dpgen --planner ?` prints this table.  front/devices.c has the same words, for what a model file may say.
  *
  * seed: `exact` begins with the answer of a planner for graphs of up to so many operators.  rival: up to so many, candidate.c
- * lays out and simulates its whole plan beside that of `exact`, which is then never worse, whatever its preview missed.
+ * lays out its whole plan beside that of `exact` where that takes longer than it predicted: it is then never worse.
  */
 #include "planner.h"
 
@@ -24,9 +24,9 @@ const Planner planners[] = {
     {"even", even, "the one cut into runs of equal time", "Huang et al., 2019, GPipe", ANY, MANY},
     {"brute", brute, ONE_ORDER ", all fates of each run: an oracle for small graphs", "enumeration", 0, 0},
     {"interval", plan_interval, ONE_ORDER ", cuts between balance of time and of memory", DAWNPIPER, MANY, MANY},
-    {"interval:guard", plan_interval_guard, ONE_ORDER ", the same and one cut on either side", DAWNPIPER, 0, SMALL},
-    {"pipedream:published", plan_pipedream, LAYERS ", memory not looked at", PIPEDREAM, 0, MANY},
-    {"pipedream:memflag", plan_pipedream_memflag, LAYERS ", the published memory check", PIPEDREAM, 0, MANY},
+    {"interval:guard", plan_interval_guard, ONE_ORDER ", the same and one cut on either side", DAWNPIPER, SMALL, SMALL},
+    {"pipedream:published", plan_pipedream, LAYERS ", memory not looked at", PIPEDREAM, MANY, MANY},
+    {"pipedream:memflag", plan_pipedream_memflag, LAYERS ", the published memory check", PIPEDREAM, MANY, MANY},
     {"pipedream:strong", plan_pipedream_strong, LAYERS ", those that fit", PIPEDREAM, SOME, SOME},
     {"pipedream:replicated", plan_pipedream_replicated, "runs of layers on several devices, everything kept", PIPEDREAM, 0, 0},
     {"vpipe:repo", plan_vpipe_repo, "contiguous runs of layers, the tail of each recomputed", VPIPE, MANY, MANY},
