@@ -29,7 +29,7 @@ EXACT = gen/plan/facts.o gen/plan/bound.o gen/plan/frontier.o gen/plan/reach.o g
         gen/plan/exact.o gen/plan/even.o gen/plan/brute.o
 PLAN  = $(PRICE) $(EXACT) gen/plan/part.o gen/plan/nofit.o gen/plan/check_plan.o $(BASE_PLAN)
 LOWER = gen/lower/rebuild.o gen/lower/version.o gen/lower/comm.o gen/lower/comm_async.o gen/lower/offload.o \
-        gen/lower/lower.o gen/lower/lives.o gen/lower/mem.o gen/lower/layout.o gen/lower/place.o \
+        gen/lower/lower.o gen/lower/lives.o gen/lower/mem.o gen/lower/layout.o gen/lower/place.o gen/lower/alone.o \
         gen/lower/seen.o gen/lower/unpooled.o gen/lower/host.o gen/lower/sim.o gen/lower/check_sim.o \
         gen/lower/check_comm.o gen/lower/check_mem.o
 PACK  = gen/pack/search.o gen/pack/greedy.o gen/pack/verify.o gen/pack/pack.o gen/pack/file.o

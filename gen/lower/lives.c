@@ -95,6 +95,13 @@ Span *mem_live(const Mem *m, int b, int mb)
     return &m->live[(size_t)m->row[b] * (size_t)m->micro + (size_t)mb];
 }
 
+bool mem_alive(const Mem *m, int b, int mb)
+{
+    const Buf *x = &m->p->buf.at[b];
+    const Span *s = mem_live(m, b, mb);
+    return x->device == m->device && !mem_always(x) && s->last >= s->first;
+}
+
 void mem_bound(Mem *m)
 {
     DevicePlan *d = &m->p->dev.at[m->device];
@@ -102,7 +109,7 @@ void mem_bound(Mem *m)
     for (int b = 0; b < m->p->buf.n; b++)
         for (int mb = 0; mb < m->micro; mb++) {
             const Span *s = mem_live(m, b, mb);
-            if (m->p->buf.at[b].device != m->device || mem_always(&m->p->buf.at[b]) || s->last < s->first)
+            if (!mem_alive(m, b, mb))
                 continue;
             change[s->first] += mem_align(m->p->buf.at[b].bytes);
             change[s->last + 1] -= mem_align(m->p->buf.at[b].bytes);

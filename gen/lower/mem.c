@@ -80,10 +80,10 @@ static bool overlaps_itself(const Mem *m, int b)
     return false;
 }
 
-/* Pools that placing may open for one buffer each; those left over are taken away again. */
+/* Pools that placing may open, for one buffer each or for those that move alike; those left over are taken away again. */
 static void add_extra_pools(Mem *m)
 {
-    enum { MOST = 12 };
+    enum { MOST = 48 };
     m->extra = m->p->pool.n;
     m->extras = m->overlap ? 0 : MOST;
     for (int i = 0; i < m->extras; i++)
@@ -284,11 +284,10 @@ static void add_buffer(Mem *m, int b)
     const Buf *x = &m->p->buf.at[b];
     Item item = {.buf = b, .pool = x->pool, .first = x->first, .size = mem_align(x->bytes)};
     add_piece(m, &item, b, 0);
-    for (int i = 0; i < m->pools && x->chunk >= 0 && !x->eval && x->state < 0; i++)
+    item.moves = x->chunk >= 0 && !x->eval && x->state < 0;
+    for (int i = 0; i < m->pools && item.moves; i++)
         if (m->item.at[i].pool != x->pool && !m->p->pool.at[m->item.at[i].pool].eval)
             *PUSH(&item.other) = m->item.at[i].pool;
-    for (int i = 0; i < m->extras && item.other.n; i++)
-        *PUSH(&item.other) = m->extra + i;
     *PUSH(&m->item) = item;
 }
 

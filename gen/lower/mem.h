@@ -5,6 +5,7 @@
 #ifndef MEM_H
 #define MEM_H
 #include "dpgen.h"
+#include "../pack/pack.h"
 
 typedef struct { int first, last; } Span;
 typedef struct { int routine; Span call; } Home;    /* of a buffer that one routine alone touches, and where; routine < 0: it
@@ -17,7 +18,8 @@ typedef struct {
     int64_t ticks;              /* alive, all pieces and micro-batches */
     int64_t key;                /* layout.c: for its next order */
     VEC(Tile) piece;           /* one, or the buffers of the pool */
-    Ints other;                 /* pools with which a buffer may move */
+    bool moves;                 /* a buffer may be elsewhere for each micro-batch; for instance where */
+    Ints other;                 /* these pools put it */
 } Item;
 typedef struct { Bytes at; int pool; bool is; } Place;  /* of an item, in slot 0 of that pool; is: placed by itself */
 
@@ -44,7 +46,10 @@ Bytes mem_align(Bytes n);
 bool  mem_always(const Buf *b);                     /* alive all the time: a state */
 Mem   mem_new(Plan *p, int device);                 /* with the lives of its buffers */
 Span *mem_live(const Mem *m, int b, int mb);
+bool  mem_alive(const Mem *m, int b, int mb);       /* on this device, and no state */
 void  mem_bound(Mem *m);                            /* fills dev[].bound, live, peak; wants top */
+/* unpooled.c: every buffer of every micro-batch by itself, buffers in order */
+Block *mem_blocks(const Mem *m, int *n);
 /* layout.c */
 Bytes mem_place(Mem *m, Place *place);              /* of every item, strides and slots of pools; the top */
 #endif

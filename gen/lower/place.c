@@ -27,6 +27,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { OPEN = 12 };             /* pools of one buffer each that first fit may open */
+
 /* ---- alive at once ------------------------------------------------------------------------------------------------ */
 
 /* The first span from i on that ends at `tick` or later; doubling steps, then halves: near ones are found at once. */
@@ -414,7 +416,7 @@ static void improve_alone(Placer *w, int index, Best *best)
 {
     const Mem *m = w->m;
     int pool = m->extra + w->now.opened;
-    if (!w->style.open || m->item.at[index].other.n == 0 || best->end <= w->now.top || w->now.opened >= m->extras)
+    if (!w->style.open || !m->item.at[index].moves || best->end <= w->now.top || w->now.opened >= OPEN)
         return;
     if (choose_slots(w, &m->item.at[index], pool, best->end) && improve(w, index, pool, false, best))
         w->now.opened++;
@@ -437,6 +439,8 @@ static void put_lowest(Placer *w, const Item *x)
         if (w->now.stride[pool] > 0 && moves(w, pool))
             improve(w, index, pool, true, &best);
     }
+    for (int k = 0; k < w->now.opened && x->moves && !(w->still && best.end <= w->now.top); k++)
+        improve(w, index, w->m->extra + k, true, &best);
     improve_alone(w, index, &best);
     put(w, x, best.form, best.at);
 }

@@ -13,21 +13,19 @@
  */
 #include "mem.h"
 #include "unpooled.h"
-#include "../pack/pack.h"
 
 enum { MOST = 4000 };
 static const int64_t STEPS = 20000000;
 
-static Block *blocks_of(const Mem *m, int *n)
+Block *mem_blocks(const Mem *m, int *n)
 {
     VEC(Block) all = {0};
     for (int b = 0; b < m->p->buf.n; b++)
-        for (int mb = 0; mb < m->micro; mb++) {
-            const Span *s = mem_live(m, b, mb);
-            const Buf *x = &m->p->buf.at[b];
-            if (x->device == m->device && !mem_always(x) && s->last >= s->first)
-                *PUSH(&all) = (Block){s->first, s->last + 1, mem_align(x->bytes), 0};
-        }
+        for (int mb = 0; mb < m->micro; mb++)
+            if (mem_alive(m, b, mb)) {
+                const Span *s = mem_live(m, b, mb);
+                *PUSH(&all) = (Block){s->first, s->last + 1, mem_align(m->p->buf.at[b].bytes), 0};
+            }
     *n = all.n;
     return all.at;
 }
@@ -40,7 +38,7 @@ static void pack_device(Plan *p, int device)
         return;
     Mem m = mem_new(p, device);
     int n;
-    Block *block = blocks_of(&m, &n);
+    Block *block = mem_blocks(&m, &n);
     d->unpooled = 0;
     if (n > MOST)
         return;
