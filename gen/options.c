@@ -54,7 +54,7 @@ static const char usage[] =
     "  --elsewhere               plan for the machine of the profile, whatever this one is\n"
     "  --estimate                times by the roofline of the devices' descriptions\n"
     "  --from FILE               start from a graph (-d f) or a plan (-d a) in text form, or from a profiled graph\n"
-    "                            of another system; with plan and compare, that needs no model file\n"
+    "                            of another system; plan, compare and explain need no model file then\n"
     "  --link RATE               between cpu devices, such as 1GB/s\n"
     "  --planner NAME[:VARIANT]  plan.planner: exact, or another system's way to cut; --planner ? lists them\n"
     "  --objective WHAT          step_time, or bottleneck: the longest stage or transfer, for graphs of other systems\n"

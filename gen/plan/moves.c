@@ -19,7 +19,7 @@
 
 enum { MOST = 64 };
 
-bool lighter(Burden a, Burden b)
+static bool lighter(Burden a, Burden b)
 {
     return a.over != b.over ? a.over < b.over : a.time < b.time;
 }

@@ -13,7 +13,6 @@ typedef struct {
     Burden (*burden)(void *ctx, int first, int last, int stage);
     void *ctx;
 } Moves;
-bool lighter(Burden a, Burden b);
 Burden moves_worst(const Moves *m, const int *last);
 void moves_improve(const Moves *m, int *last);      /* last unit of each stage: a partition in, one no worse out */
 #endif
