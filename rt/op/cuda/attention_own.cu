@@ -28,13 +28,20 @@ typedef struct {
     long site;
 } Attend;
 
-/* The head that a block works on, and which of its tiles of 64. */
-struct Place { long b, head, tile; };
+/* The head that a block works on, which of its tiles of 64, and what its elements are dropped by; 0: they are not. */
+struct Place { long b, head, tile; const Drop *drop; };
 
-FN Place place_of(const Attend &a, long tiles)
+/* The Drop lies in shared memory: seven registers less. */
+static FIELD Place place_of(const Attend &a, long head, long tile)
 {
-    long pair = blockIdx.x / tiles;
-    Place p = {pair / a.heads, pair % a.heads, blockIdx.x % tiles};
+    SHARED(Drop, drop, 1);
+    Place p = {head / a.heads, head % a.heads, tile, 0};
+    if (a.drop == 0 || a.vals->eval)
+        return p;
+    if (threadIdx.x == 0)
+        drop[0] = drop_of(a.vals, 0, a.drop, a.site);
+    __syncthreads();
+    p.drop = SHARED_AT(drop, 0);
     return p;
 }
 
@@ -59,16 +66,15 @@ FN float score(const Attend &a, const Place &p, float s, long q, long k)
     return a.bias ? s + one(a.bias, (p.head * a.query + q) * a.key + k) : s;
 }
 
-FN bool drops(const Attend &a) { return a.drop != 0 && !a.vals->eval; }
-
 /* Factors of dropout of query q and keys k .. k+3. */
-FN void factors(float (&to)[SIDE], const Attend &a, const Place &p, long q, long k, bool dropping)
+FN void factors(float (&to)[SIDE], const Attend &a, const Place &p, long q, long k)
 {
     UNROLL
     for (int j = 0; j < SIDE; j++)
         to[j] = 1.0f;
-    if (dropping) {
-        Drop d = drop_of(a.vals, a.mb * a.batch + p.b, a.drop, a.site);
+    if (p.drop) {
+        Drop d = *p.drop;
+        d.sample = (uint32_t)(a.mb * a.batch + p.b);
         drop_four(to, &d, (p.head * a.query + q) * a.key + k);
     }
 }
@@ -97,7 +103,7 @@ FN long keys_end(const Attend &a, long end)
 }
 
 /* Scores of one tile become exponentials, times dropout; returns what earlier sums of the row are to be scaled by. */
-FN float absorb_row(float (&s)[SIDE], const Attend &a, const Place &p, long q, long k, float *most, float *sum, bool dropping)
+FN float absorb_row(float (&s)[SIDE], const Attend &a, const Place &p, long q, long k, float *most, float *sum)
 {
     float top = -F_INFINITY, part = 0, f[SIDE];
     UNROLL
@@ -115,7 +121,7 @@ FN float absorb_row(float (&s)[SIDE], const Attend &a, const Place &p, long q, l
     }
     *sum = *sum * shrink + row_sum(part);
     *most = top;
-    factors(f, a, p, q, k, dropping);
+    factors(f, a, p, q, k);
     UNROLL
     for (int c = 0; c < SIDE; c++)
         s[c] *= f[c];
@@ -126,10 +132,10 @@ template <int WIDTH> static __global__ void __launch_bounds__(BLOCK, 2) attend(r
 {
     SHARED(float, room, 2 * DEPTH * PITCH);
     SHARED(float, tile, EDGE * PITCH);
-    Place p = place_of(a, (a.query + EDGE - 1) / EDGE);
+    long tiles = (a.query + EDGE - 1) / EDGE;
+    Place p = place_of(a, blockIdx.x / tiles, blockIdx.x % tiles);
     long first = p.tile * EDGE, from = (long)blockIdx.y * WIDTH, end = keys_end(a, first + EDGE);
     float o[SIDE][WIDTH / 16], s[SIDE][SIDE], most[SIDE], sum[SIDE], over[SIDE];
-    bool dropping = drops(a);
     UNROLL
     for (int r = 0; r < SIDE; r++) {
         most[r] = -F_INFINITY, sum[r] = 0;
@@ -141,7 +147,7 @@ template <int WIDTH> static __global__ void __launch_bounds__(BLOCK, 2) attend(r
         score_tile(s, SHARED_AT(room, 0), queries(a, a.q, a.qs, p), first, keys(a, a.k, p), k, a.width);
         UNROLL
         for (int r = 0; r < SIDE; r++) {
-            float shrink = absorb_row(s[r], a, p, first + down() + r, k + across(), &most[r], &sum[r], dropping);
+            float shrink = absorb_row(s[r], a, p, first + down() + r, k + across(), &most[r], &sum[r]);
             UNROLL
             for (int i = 0; i < WIDTH / 16; i++)
                 o[r][i] *= shrink;
@@ -180,11 +186,11 @@ static __global__ void attend_delta(float *delta, const real *dy, const real *y,
 }
 
 /* Scores s of one query and its keys k .. k+3 become D(P), and products dp = dy v become dS = P (D(dp) - delta). */
-FN void slopes(float (&s)[SIDE], float (&dp)[SIDE], const Attend &a, const Place &p, long q, long k, bool dropping)
+FN void slopes(float (&s)[SIDE], float (&dp)[SIDE], const Attend &a, const Place &p, long q, long k)
 {
     long row = (p.b * a.heads + p.head) * a.query + q;
     float lse = q < a.query ? a.lse[row] : 0.0f, delta = q < a.query ? a.delta[row] : 0.0f, f[SIDE];
-    factors(f, a, p, q, k, dropping);
+    factors(f, a, p, q, k);
     UNROLL
     for (int c = 0; c < SIDE; c++) {
         float t = score(a, p, s[c], q, k + c), e = t == -F_INFINITY ? 0.0f : fexp(t - lse);
@@ -195,18 +201,18 @@ FN void slopes(float (&s)[SIDE], float (&dp)[SIDE], const Attend &a, const Place
 
 /* The tile of queries q .. and keys k ..: rows are queries. */
 FN void slope_tile(float (&s)[SIDE][SIDE], float (&ds)[SIDE][SIDE], float *room, const Attend &a, const Place &p, long q,
-                   long k, bool dropping)
+                   long k)
 {
     score_tile(s, room, queries(a, a.q, a.qs, p), q, keys(a, a.k, p), k, a.width);
     score_tile(ds, room, queries(a, a.dy, a.heads * a.width, p), q, keys(a, a.v, p), k, a.width);
     UNROLL
     for (int r = 0; r < SIDE; r++)
-        slopes(s[r], ds[r], a, p, q + down() + r, k + across(), dropping);
+        slopes(s[r], ds[r], a, p, q + down() + r, k + across());
 }
 
 /* The same, turned: rows are keys. */
 FN void slope_tile_turned(float (&s)[SIDE][SIDE], float (&ds)[SIDE][SIDE], float *room, const Attend &a, const Place &p,
-                          long q, long k, bool dropping)
+                          long q, long k)
 {
     score_tile(s, room, keys(a, a.k, p), k, queries(a, a.q, a.qs, p), q, a.width);
     score_tile(ds, room, keys(a, a.v, p), k, queries(a, a.dy, a.heads * a.width, p), q, a.width);
@@ -216,7 +222,7 @@ FN void slope_tile_turned(float (&s)[SIDE][SIDE], float (&ds)[SIDE][SIDE], float
         UNROLL
         for (int r = 0; r < SIDE; r++)
             of_query[r] = s[r][c], slope[r] = ds[r][c];
-        slopes(of_query, slope, a, p, q + across() + c, k + down(), dropping);
+        slopes(of_query, slope, a, p, q + across() + c, k + down());
         UNROLL
         for (int r = 0; r < SIDE; r++)
             s[r][c] = of_query[r], ds[r][c] = slope[r];
@@ -227,10 +233,10 @@ template <int WIDTH> static __global__ void __launch_bounds__(BLOCK, 2) attend_b
 {
     SHARED(float, room, 2 * DEPTH * PITCH);
     SHARED(float, tile, EDGE * PITCH);
-    Place p = place_of(a, (a.query + EDGE - 1) / EDGE);
+    long tiles = (a.query + EDGE - 1) / EDGE;
+    Place p = place_of(a, blockIdx.x / tiles, blockIdx.x % tiles);
     long first = p.tile * EDGE, from = (long)blockIdx.y * WIDTH, end = keys_end(a, first + EDGE);
     float o[SIDE][WIDTH / 16], s[SIDE][SIDE], ds[SIDE][SIDE], factor[SIDE];
-    bool dropping = drops(a);
     UNROLL
     for (int r = 0; r < SIDE; r++) {
         factor[r] = a.scale;
@@ -239,7 +245,7 @@ template <int WIDTH> static __global__ void __launch_bounds__(BLOCK, 2) attend_b
             o[r][i] = 0;
     }
     for (long k = 0; k < end; k += EDGE) {
-        slope_tile(s, ds, SHARED_AT(room, 0), a, p, first, k, dropping);
+        slope_tile(s, ds, SHARED_AT(room, 0), a, p, first, k);
         keep_tile(SHARED_AT(tile, 0), ds);
         add_product<WIDTH>(o, SHARED_AT(tile, 0), SHARED_AT(room, 0), keys(a, a.k, p), k, from, a.width);
     }
@@ -251,10 +257,10 @@ template <int WIDTH> static __global__ void __launch_bounds__(BLOCK, 2) attend_b
 {
     SHARED(float, room, 2 * DEPTH * PITCH);
     SHARED(float, tile, EDGE * PITCH);
-    Place p = place_of(a, (a.key + EDGE - 1) / EDGE);
+    long tiles = (a.key + EDGE - 1) / EDGE;
+    Place p = place_of(a, blockIdx.x / tiles, blockIdx.x % tiles);
     long first = p.tile * EDGE, from = (long)blockIdx.y * WIDTH;
     float k[SIDE][WIDTH / 16], v[SIDE][WIDTH / 16], s[SIDE][SIDE], ds[SIDE][SIDE], scale[SIDE], unit[SIDE];
-    bool dropping = drops(a);
     UNROLL
     for (int r = 0; r < SIDE; r++) {
         scale[r] = a.scale, unit[r] = 1.0f;
@@ -263,7 +269,7 @@ template <int WIDTH> static __global__ void __launch_bounds__(BLOCK, 2) attend_b
             k[r][i] = v[r][i] = 0;
     }
     for (long q = a.causal ? first : 0; q < a.query; q += EDGE) {
-        slope_tile_turned(s, ds, SHARED_AT(room, 0), a, p, q, first, dropping);
+        slope_tile_turned(s, ds, SHARED_AT(room, 0), a, p, q, first);
         keep_tile(SHARED_AT(tile, 0), s);
         add_product<WIDTH>(v, SHARED_AT(tile, 0), SHARED_AT(room, 0), queries(a, a.dy, a.heads * a.width, p), q, from,
                            a.width);
@@ -283,17 +289,16 @@ template <int WIDTH> static __global__ void __launch_bounds__(BLOCK, 2) attend_b
 static __global__ void __launch_bounds__(BLOCK, 2) attend_back_bias(real *dbias, Attend a)
 {
     SHARED(float, room, 2 * DEPTH * PITCH);
-    Place p = {0, (long)blockIdx.y, 0};
+    Place p = place_of(a, blockIdx.y, 0);
     long wide = (a.key + EDGE - 1) / EDGE, q = blockIdx.x / wide * EDGE, k = blockIdx.x % wide * EDGE;
     float s[SIDE][SIDE], ds[SIDE][SIDE], sum[SIDE][SIDE];
-    bool dropping = drops(a);
     UNROLL
     for (int r = 0; r < SIDE; r++)
         UNROLL
         for (int c = 0; c < SIDE; c++)
             sum[r][c] = 0;
     for (p.b = 0; p.b < a.batch; p.b++) {
-        slope_tile(s, ds, SHARED_AT(room, 0), a, p, q, k, dropping);
+        slope_tile(s, ds, SHARED_AT(room, 0), a, p, q, k);
         UNROLL
         for (int r = 0; r < SIDE; r++)
             UNROLL

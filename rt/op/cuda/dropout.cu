@@ -13,11 +13,12 @@ static __global__ void dropout(real *y, const real *x, const Values *vals, long 
 {
     long groups = (per + GROUP - 1) / GROUP;
     bool off = vals->eval != 0;
+    Drop d = drop_of(vals, 0, drop, site);
     GRID(g, batch * groups) {
         long sample = quotient(g, groups), i = (g - sample * groups) * GROUP;
         int step = per % WIDE == 0 && i + GROUP <= per ? 0 : 1;
         float v[GROUP];
-        Drop d = drop_of(vals, first + sample, drop, site);
+        d.sample = (uint32_t)(first + sample);
         take(v, x + sample * per, i, per, step);
         for (int j = 0; j < GROUP && !off; j += 4) {
             Philox r = drop_block(&d, i / 4 + j / 4);

@@ -2,11 +2,11 @@
  *
  * Embedding backward without atomics: dweight[r] = the sum of dy[i] over the tokens i with ids[i] = r.
  *
- * A block owns a few rows of the table and reads all ids, 2048 at a time.  Tokens of its rows go into a list in shared
- * memory, in ascending order: a thread counts the hits among its 8 ids, and a prefix sum over the block says where they go.
- * When the list may not hold the next 2048, and at the end, its tokens are added: for each row, warp w takes the hits w,
- * w + 8, ..., which it finds by ballots, and the 8 warps are added ascending.  So the order follows from the ids alone.
- * Rows that no list has hit get zero from the first micro-batch.
+ * A block owns a few rows of the table and reads all ids, 1024 at a time.  Tokens of its rows go into a list in shared
+ * memory, in ascending order: a thread counts the hits among its 4 ids, and a prefix sum over the block says where they go.
+ * When the list may not hold the next 1024, and at the end, it is sorted by row, tokens still ascending, and added: of the
+ * tokens of a row, warp w takes w, w + 8, ..., and the 8 warps are added ascending.  So the order follows from the ids
+ * alone.  Rows that the first list does not hit get zero from the first micro-batch.
  *
  * Cost: the ids are read once a block, from the cache: n x blocks x 4 bytes, with at most 32 rows a block; the rest is
  * writing the table, and reading dy once.  No scratch.  Weak: tables of a few rows, since a row belongs to one block and
@@ -14,7 +14,7 @@
  */
 #include "kernel.h"
 
-enum { OWN = 32, IDS = 8, TURN = BLOCK * IDS, LIST = 2 * TURN, SPAN = WARP * WIDE, WARPS = BLOCK / WARP, BLOCKS_WANTED = 264 };
+enum { OWN = 32, IDS = 4, TURN = BLOCK * IDS, LIST = 2 * TURN, SPAN = WARP * WIDE, WARPS = BLOCK / WARP, BLOCKS_WANTED = 264 };
 
 /* Where this thread's `count` entries begin among those of the block, in the order of threads; *all: how many there are. */
 FN int before_me(int count, int *all)
@@ -38,40 +38,52 @@ FN int before_me(int count, int *all)
     return from + upto - count;
 }
 
-/* Tokens of the rows that a block owns, ascending, each with its row. */
-struct Hits { const int *token; const unsigned char *row; int n; };
-
-/* How many of them are of `row`; with `s`, what every 8th of these, from the warp's own on, adds to columns i .. */
-FN int add_hits(float (*s)[WIDE], Hits h, int row, const real *dy, long i, long width, int step)
+/* by_row: the n tokens by row, ascending in each; those of row r from start[r] to start[r + 1]. */
+FN void sort_by_row(int *by_row, int *start, const int *token, const unsigned char *row, int n, int rows)
 {
-    int lane = threadIdx.x % WARP, next = threadIdx.x / WARP, count = 0;
-    for (int from = 0; from < h.n; from += WARP) {
-        unsigned set = __ballot_sync(0xffffffffu, from + lane < h.n && h.row[from + lane] == row);
-        for (; set && s; set &= set - 1) {
-            if (count++ != next)
-                continue;
-            next += WARPS;
-            if (i < width) {
-                float v[WIDE];
-                take(v, dy + (long)h.token[from + __ffs((int)set) - 1] * width, i, width, step);
-                for (int j = 0; j < WIDE; j++)
-                    (*s)[j] += v[j];
-            }
-        }
-        count += __popc(set);
+    int lane = threadIdx.x % WARP;
+    for (int r = threadIdx.x / WARP; r < rows; r += WARPS) {
+        int count = 0;
+        for (int i = lane; i - lane < n; i += WARP)
+            count += __popc(__ballot_sync(0xffffffffu, i < n && row[i] == r));
+        if (lane == 0)
+            start[r + 1] = count;
     }
-    return count;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        start[0] = 0;
+        for (int r = 0; r < rows; r++)
+            start[r + 1] += start[r];
+    }
+    __syncthreads();
+    for (int r = threadIdx.x / WARP; r < rows; r += WARPS) {
+        int at = start[r];
+        for (int i = lane; i - lane < n; i += WARP) {
+            bool hit = i < n && row[i] == r;
+            unsigned set = __ballot_sync(0xffffffffu, hit);
+            if (hit)
+                by_row[at + __popc(set & ((1u << lane) - 1))] = token[i];
+            at += __popc(set);
+        }
+    }
+    __syncthreads();
 }
 
-static FIELD void add_row(float *to, Hits h, int row, const real *dy, bool acc, long width)
+/* to = (acc: +=) the sum of the rows of dy that `token` names. */
+static FIELD void add_row(float *to, const int *token, int n, const real *dy, bool acc, long width)
 {
     SHARED(float, part, WARPS * SPAN);
     int step = width % WIDE ? WARP : 0, lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     for (long from = 0; from < width; from += SPAN) {
-        float s[WIDE];
+        long i = from + (step ? lane : lane * WIDE);
+        float s[WIDE], v[WIDE];
         for (int j = 0; j < WIDE; j++)
             s[j] = 0;
-        add_hits(&s, h, row, dy, from + (step ? lane : lane * WIDE), width, step);
+        for (int h = warp; h < n && i < width; h += WARPS) {
+            take(v, dy + token[h] * width, i, width, step);
+            for (int j = 0; j < WIDE; j++)
+                s[j] += v[j];
+        }
         for (int j = 0; j < WIDE; j++)
             part[warp * SPAN + (step ? lane + j * WARP : lane * WIDE + j)] = s[j];
         __syncthreads();
@@ -85,7 +97,7 @@ static FIELD void add_row(float *to, Hits h, int row, const real *dy, bool acc, 
     }
 }
 
-/* The 8 ids of this thread, as rows from `first` on; -1 behind the last one. */
+/* The ids of this thread, as rows from `first` on; -1 behind the last one. */
 FN void take_ids(int (&row)[IDS], const int32_t *ids, long mine, long n, long first)
 {
     if (mine + IDS <= n) {
@@ -102,6 +114,8 @@ static __global__ void scatter_rows(float *dweight, const real *dy, const int32_
                                     long rows, int own)
 {
     SHARED(int, token, LIST);
+    SHARED(int, by_row, LIST);
+    SHARED(int, start, OWN + 1);
     SHARED(unsigned char, tag, LIST);
     long first = (long)blockIdx.x * own;
     int here = rows - first < own ? (int)(rows - first) : own, len = 0;
@@ -122,11 +136,12 @@ static __global__ void scatter_rows(float *dweight, const real *dy, const int32_
         if (len <= LIST - TURN && from + TURN < n)
             continue;
         __syncthreads();
-        Hits h = {SHARED_AT(token, 0), SHARED_AT(tag, 0), len};
+        sort_by_row(SHARED_AT(by_row, 0), SHARED_AT(start, 0), SHARED_AT(token, 0), SHARED_AT(tag, 0), len, here);
         for (int r = 0; r < here; r++) {
             float *to = dweight + (first + r) * width;
-            if (add_hits(0, h, r, dy, 0, 0, 0))
-                add_row(to, h, r, dy, add, width);
+            int begin = start[r], hits = start[r + 1] - begin;
+            if (hits)
+                add_row(to, SHARED_AT(by_row, 0) + begin, hits, dy, add, width);
             else if (!add)
                 for (long i = threadIdx.x; i < width; i += BLOCK)
                     to[i] = 0;
