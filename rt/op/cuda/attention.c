@@ -22,6 +22,7 @@
  */
 #include "attention.h"
 #include "attention_own.h"
+#include "graph.h"
 #include "start.h"
 #include "../../cuda/device.h"
 #include <math.h>
