@@ -183,6 +183,14 @@ check-slow:
 	$(MAKE) dpgen
 	SLOW=1 tests/run
 
+# On a machine with a GPU.  Folders for it can be made elsewhere: tests/gpu/prepare.sh build/gpu
+build/gpu/gpu.yaml:
+	$(MAKE) dpgen
+	tests/gpu/prepare.sh build/gpu
+
+gpu-check: build/gpu/gpu.yaml
+	tests/gpu/check.sh build/gpu
+
 install: dpgen
 	mkdir -p $(DESTDIR)$(PREFIX)/bin
 	cp dpgen $(DESTDIR)$(PREFIX)/bin/dpgen
@@ -190,5 +198,5 @@ install: dpgen
 clean:
 	rm -rf build dpgen $(OBJ)
 
-.PHONY: all demo check check-slow install clean
+.PHONY: all demo check check-slow gpu-check install clean
 .SUFFIXES: .c .o

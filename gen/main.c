@@ -116,7 +116,6 @@ static void check_cuda(const Model *m)
         err(m->plan.loc, "transport: local, or nccl", "messages between GPUs do not go over mpi");
     if (m->plan.disk)
         err(m->plan.loc, "offload: auto", "a GPU offloads to the host's memory, not to a file");
-    err(m->devices.at[0].loc, "kind: cpu, or --pace", "devices of kind cuda can be planned for, and not yet generated");
 }
 
 static int generate(const Options *x, const Model *m)
@@ -124,6 +123,8 @@ static int generate(const Options *x, const Model *m)
     const Device *d = &m->devices.at[0];
     if (!strcmp(d->kind, "cuda"))
         check_cuda(m);
+    else if (!strcmp(m->plan.transport, "nccl"))
+        err(m->plan.loc, "transport: mpi", "messages over nccl are between GPUs; '%s' is of kind %s", d->name, d->kind);
     if (!m->data.format && !x->dump && strcmp(d->kind, "paced"))
         fail(EXIT_MODEL, "%s has no section data: there is nothing to train on", m->path);
     bool measure = !x->times && !x->estimate && !x->dump && !x->from && !profile_cannot(m);

@@ -74,7 +74,9 @@ typedef struct {
     int overlap, report;        /* fewest steps through the pieces, 0: no overlap; steps between two meetings of all stages */
     int stages;                 /* of all replicas: those of the first one come first */
     int replicas;               /* 0 and 1: one */
-    const int *rank;            /* mpi: by stage; NULL: its own number */
+    const int *rank;            /* mpi, nccl: by stage; NULL: its own number */
+    int pairs;                  /* ordered pairs of stages, from, to, that exchange messages */
+    const int *pair;
     const StageInfo *stage;
     int inputs;
     const InputInfo *input;

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * link.h: what a transport is.  link_local.c and link_mpi.c each implement all of it; the Makefile links one of the
- * two.
+ * link.h: what a transport is.  link_local.c, link_mpi.c and cuda/link_nccl.c each implement all of it; the Makefile links
+ * one of them.
  *
  * A message is known by its place: the n-th send from a stage to another meets the n-th receive of that pair.  Both
  * name tag and bytes, and a transport that sees them differ ends the job: the plan was not the same on both sides.
  */
 #ifndef LINK_H
 #define LINK_H
-#include "rt.h"
+#include "job.h"
 
 enum { LINK_SHARE = 256 };
 
 /* Before anything else.  May change the command line.  rank, by stage: which process of several does it; NULL: that of its
  * number.  NULL: said why; *status is set. */
 Link *link_open(int stages, const int *rank, int *argc, char ***argv, int *status);
+/* Once it is known which job this is: all processes have the same plan, and what it needs is connected.  A status. */
+int link_connect(Link *l, const Job *job);
 /* The stages that run in this process: first .. first+count-1. */
 int link_first(const Link *l);
 int link_count(const Link *l);

@@ -106,6 +106,12 @@ Link *link_open(int stages, const int *rank, int *argc, char ***argv, int *statu
     return l;
 }
 
+int link_connect(Link *l, const Job *job)
+{
+    (void)l, (void)job;
+    return DONE;
+}
+
 int link_first(const Link *l)
 {
     (void)l;

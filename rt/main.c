@@ -293,7 +293,8 @@ static int prepare(Run *run)
         status = metrics_open(run);
     if (status == DONE)
         status = trace_open(run);
-    return link_worst(run->link, status);
+    status = link_worst(run->link, status);
+    return status == DONE ? link_worst(run->link, link_connect(run->link, run->job)) : status;
 }
 
 /* ---- the job --------------------------------------------------------------------------------------------------- */

@@ -110,6 +110,7 @@ void arena_post(Stage *st, void *at, const void *from, size_t n);
 /* The host's copy of the step's values; filled by step_begin(), and from the arena when the step's computation is over. */
 Values *arena_values(Stage *st, Values *vals);
 void arena_settle(Stage *st, Values *vals);
+void arena_clock(Stage *st, double *at);                 /* seconds(), when the computation has come so far */
 void *arena_shared(size_t n);                           /* zeroed memory of the host that kernels may write */
 /* message.c: between stages of one process.  What was given to the sender's, or receiver's, device so far comes before the
  * message of this request; both halves have begun: carry it; what is given to the device from now on comes after it. */

@@ -45,8 +45,11 @@ void trace_origin(Stage *st)
 void trace_stamp(Stage *st, int number)
 {
     Ring *r = st->trace;
-    if (r)
-        r->stamp[r->n++ % RING] = (Stamp){seconds(), number};
+    if (!r)
+        return;
+    Stamp *s = &r->stamp[r->n++ % RING];
+    s->number = number;
+    arena_clock(st, &s->at);
 }
 
 static void flush(Writer *o)

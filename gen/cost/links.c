@@ -25,6 +25,7 @@ typedef struct { const char *transport; Ns latency; double rate; } Transport;
 static const Transport transports[] = {
     {"local",  2000, 4e9},      /* a copy between two cores of one machine */
     {"mpi",   20000, 1e9},      /* 10 Gbit/s Ethernet, rounded down */
+    {"nccl",  10000, 2e10},     /* PCIe 4 x16, rounded down */
 };
 static const Ns host_latency = 10000;   /* of starting a copy and noticing its end */
 static const double host_rate = 4e9;

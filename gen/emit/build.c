@@ -114,20 +114,21 @@ static bool is_runtime(const Plan *p, const char *name)
     return ours && (!starts(base, "link_") || !strcmp(base, link));
 }
 
+/* Headers of rt/op/cuda come with who includes them: take_leaned_on(). */
 static bool is_header(const Plan *p, const char *name)
 {
-    return ends(name, ".h") && (right_in(name, "rt/") || right_in(name, library(p)) ||
-                                right_in(name, emit_cuda(p) ? "rt/cuda/" : "rt/op/"));
+    return ends(name, ".h") && (right_in(name, "rt/") || right_in(name, emit_cuda(p) ? "rt/cuda/" : "rt/op/") ||
+                                (!emit_cuda(p) && right_in(name, library(p))));
 }
 
-/* A source whose header a taken file includes comes along: x.h declares what x.c or x.cu defines. */
+/* A header that a taken file includes comes along, and the source of that name: x.h declares what x.c or x.cu defines. */
 static void take_leaned_on(const Plan *p, Strs *wanted)
 {
     for (int i = 0; i < wanted->n; i++)
         for (const Embedded *e = embedded; e->name; e++) {
             const char *base = strrchr(e->name, '/') + 1;
             const char *line = strf("#include \"%.*s.h\"", (int)(strchr(base, '.') - base), base);
-            if (lies_in(e->name, library(p)) && strstr(embedded_find(wanted->at[i])->data, line))
+            if (right_in(e->name, library(p)) && strstr(embedded_find(wanted->at[i])->data, line))
                 take(wanted, e->name);
         }
 }
@@ -188,7 +189,7 @@ static const char *isa_flags(const Plan *p)
 
 static const char *usage_of(const Plan *p, const char *prefix)
 {
-    const char *run = !strcmp(p->m->plan.transport, "mpi") ? strf("mpirun -n %d ./train", p->devices) : "./train";
+    const char *run = strcmp(p->m->plan.transport, "local") ? strf("mpirun -n %d ./train", p->devices) : "./train";
     if (strcmp(prefix, "train"))
         return strf("    make                             makes %s.o: link it, with what LIBS in the Makefile names, to a\n"
                     "                                     program that calls int %s_main(int argc, char **argv)\n",
@@ -223,7 +224,7 @@ void emit_build(Out *o, const Plan *p, const char *prefix)
     Strs files = files_of(p);
     if (emit_cuda(p))
         emit_toolkit(o, p, &files);
-    bool mpi = !strcmp(p->m->plan.transport, "mpi");
+    bool mpi = !strcmp(p->m->plan.transport, "mpi"), ranks = strcmp(p->m->plan.transport, "local");
     bool closed = !fast(p) && !mpi && !emit_cuda(p);
     const char *memory = "";
     for (int d = 0; d < p->devices; d++)
@@ -235,7 +236,7 @@ void emit_build(Out *o, const Plan *p, const char *prefix)
         {"transport", p->m->plan.transport}, {"kernels", emit_kernels(p)}, {"memory", memory},
         {"cc", mpi ? "mpicc" : "cc"}, {"openmp", threaded(p) ? "-fopenmp" : ""},
         {"libs", fast(p) ? "-ldnnl -lm -lpthread" : "-lpthread"}, {"real", p->g->compute == BF16 ? "-DREAL_BF16" : ""},
-        {"static", closed ? "yes" : "no"}, {"run", mpi ? strf("mpirun -n %d ./", p->devices) : "./"},
+        {"static", closed ? "yes" : "no"}, {"run", ranks ? strf("mpirun -n %d ./", p->devices) : "./"},
         {"include", emit_cuda(p) ? "include cuda.mk\n" : ""}, {"usage", usage_of(p, prefix)},
         {"product", strcmp(prefix, "train") ? strf("%s.o", prefix) : "train"}, {NULL, NULL}};
     print_template(out_open(o, "Makefile"), "templates/Makefile", fill);

@@ -254,6 +254,23 @@ static void print_stages(const Launch *w, const int *states)
     fprintf(w->f, "};\n");
 }
 
+/* Ordered pairs of stages that exchange messages, each once: from, to. */
+static int print_pairs(const Launch *w)
+{
+    const Plan *p = w->p;
+    int n = 0, *seen = alloc(sizeof(int) * (size_t)(p->devices * p->devices));
+    fprintf(w->f, "\nstatic const int pair[] = {");
+    for (int d = 0; d < p->devices; d++)
+        for (int i = 0; i < p->dev.at[d].list.n + p->dev.at[d].eval.n; i++) {
+            bool eval = i >= p->dev.at[d].list.n;
+            const Action *k = eval ? &p->dev.at[d].eval.at[i - p->dev.at[d].list.n] : &p->dev.at[d].list.at[i];
+            if (k->kind == K_SEND && !seen[d * p->devices + k->peer]++)
+                fprintf(w->f, "%s%d,%d", n++ ? ", " : "", d, k->peer);
+        }
+    fprintf(w->f, "%s};\n", n ? "" : "0");
+    return n;
+}
+
 static int64_t tokens(const Plan *p)
 {
     int64_t most = 1;
@@ -272,7 +289,7 @@ static int reports(const Plan *p)
     return (int)(least > second ? least : second > 0 ? second : 1);
 }
 
-static void print_job(const Launch *w, const char *plan_hash)
+static void print_job(const Launch *w, int pairs, const char *plan_hash)
 {
     static const char *const lr[] = {"JOB_CONSTANT", "JOB_COSINE", "JOB_LINEAR", "JOB_STEP"};
     const Plan *p = w->p;
@@ -288,6 +305,8 @@ static void print_job(const Launch *w, const char *plan_hash)
             plan_replicas(p), m->inputs.n);
     if (p->dev.at[0].place)
         fprintf(w->f, "    .rank = rank,\n");
+    if (emit_cuda(p))
+        fprintf(w->f, "    .pairs = %d, .pair = pair,\n", pairs);
     print_data_field(w, "train", "train", &m->data);
     print_data_field(w, "eval", "eval", &m->eval);
     fprintf(w->f, "    .eval_every = %" PRId64 ", .eval_batches = %" PRId64 ",\n", m->eval.every, m->eval.batches);
@@ -337,7 +356,7 @@ void emit_launch(FILE *f, const Plan *p, const char *prefix, const char *plan_ha
             fprintf(f, "%s%d", d ? ", " : "", emit_rank(p, d));
         fprintf(f, "};\n");
     }
-    print_job(&w, plan_hash);
+    print_job(&w, emit_cuda(p) ? print_pairs(&w) : 0, plan_hash);
     fprintf(f, "\nint %s_main(int argc, char **argv);\nint %s_main(int argc, char **argv)\n{\n"
             "    return job_main(&job, argc, argv);\n}\n", prefix, prefix);
     if (!strcmp(prefix, "train"))

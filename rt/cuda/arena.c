@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "device.h"
+#include "meeting.h"
 #include "run.h"
 
 void device_check(const Stage *st, cudaError_t status, const char *what)
@@ -97,14 +98,14 @@ static int open_arena(Worker *w, Device *d)
     return e == cudaSuccess ? DONE : failed(w, e, "filling the arena");
 }
 
-/* Stages of one process are dealt out to its GPUs in turn. */
+/* Stages of one process are dealt out to its GPUs in turn, processes of one host likewise. */
 int arena_open(Worker *w)
 {
     Device *d = calloc(1, sizeof *d);
     cudaError_t e = d ? cudaGetDeviceCount(&d->numbers) : cudaErrorMemoryAllocation;
     if (e != cudaSuccess)
         return failed(w, e, "looking for a GPU");
-    d->number = (w->stage.index - w->run->first) % d->numbers;
+    d->number = (meeting_ranks().local + w->stage.index - w->run->first) % d->numbers;
     d->from = calloc((size_t)w->stage.count, sizeof *d->from);
     d->left = calloc((size_t)d->numbers * MAX_REQUESTS, sizeof *d->left);
     if (!d->from || !d->left)
@@ -197,6 +198,21 @@ Values *arena_values(Stage *st, Values *vals)
     }
     quit(st->link, STATUS_RUN, "stage %d has step values in more than %d places; this folder is not what dpgen wrote",
          st->index, MIRRORS);
+}
+
+static void CUDART_CB look_at_clock(void *at)
+{
+    *(double *)at = seconds();
+}
+
+void device_clock(const Stage *st, cudaStream_t s, double *at)
+{
+    device_check(st, cudaLaunchHostFunc(s, look_at_clock, at), "asking for the time");
+}
+
+void arena_clock(Stage *st, double *at)
+{
+    device_clock(st, stream_of(st), at);
 }
 
 void arena_settle(Stage *st, Values *vals)

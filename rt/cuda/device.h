@@ -46,4 +46,6 @@ extern "C"
 #endif
 /* Ends the job with the name of the failed call unless status is cudaSuccess. */
 void device_check(const Stage *st, cudaError_t status, const char *what);
+/* seconds(), when the stream has come so far. */
+void device_clock(const Stage *st, cudaStream_t s, double *at);
 #endif

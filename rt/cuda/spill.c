@@ -15,7 +15,10 @@
 struct Spill {
     unsigned char *memory;
     struct { cudaEvent_t begun, done; bool under_way; } *copy;      /* by number */
+    struct { Copied *ring; uint64_t n; } trace[2];
 };
+
+enum { OUT, IN, RING = 1 << 16 };
 
 static void begin(Stage *st, size_t host, int copy, long bytes, cudaStream_t s)
 {
@@ -32,12 +35,26 @@ static void begin(Stage *st, size_t host, int copy, long bytes, cudaStream_t s)
     device_check(st, cudaStreamWaitEvent(s, x->copy[copy].begun, 0), "beginning a copy");
 }
 
+static void carry(Stage *st, int way, cudaStream_t s, void *to, const void *from, int copy, long bytes)
+{
+    Spill *x = st->spill;
+    Copied *c = x->trace[way].ring ? &x->trace[way].ring[x->trace[way].n++ % RING] : NULL;
+    if (c) {
+        c->number = (int)st->at;
+        device_clock(st, s, &c->from);
+    }
+    device_check(st, cudaMemcpyAsync(to, from, (size_t)bytes, way == OUT ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice, s),
+                 "a copy to the host or back");
+    device_check(st, cudaEventRecord(x->copy[copy].done, s), "a copy to the host or back");
+    if (c)
+        device_clock(st, s, &c->to);
+}
+
 void offload_begin(Stage *st, const void *from, size_t host, int copy, long bytes)
 {
     cudaStream_t s = device_of(st)->out;
     begin(st, host, copy, bytes, s);
-    device_check(st, cudaMemcpyAsync(st->spill->memory + host, from, (size_t)bytes, cudaMemcpyDeviceToHost, s), "offloading");
-    device_check(st, cudaEventRecord(st->spill->copy[copy].done, s), "offloading");
+    carry(st, OUT, s, st->spill->memory + host, from, copy, bytes);
 }
 
 void fetch_begin(Stage *st, void *to, size_t host, int copy, long bytes)
@@ -45,8 +62,7 @@ void fetch_begin(Stage *st, void *to, size_t host, int copy, long bytes)
     Device *d = device_of(st);
     cudaStream_t s = st->worker->info->lanes > 1 ? d->in : d->out;
     begin(st, host, copy, bytes, s);
-    device_check(st, cudaMemcpyAsync(to, st->spill->memory + host, (size_t)bytes, cudaMemcpyHostToDevice, s), "fetching");
-    device_check(st, cudaEventRecord(st->spill->copy[copy].done, s), "fetching");
+    carry(st, IN, s, to, st->spill->memory + host, copy, bytes);
 }
 
 void copy_wait(Stage *st, int copy)
@@ -67,6 +83,8 @@ int spill_open(Worker *w)
     Spill *x = w->stage.spill = calloc(1, sizeof *x);
     if (x)
         x->copy = calloc((size_t)info->copies, sizeof *x->copy);
+    for (int i = 0; x && w->run->opt.trace && i < 2; i++)
+        x->trace[i].ring = calloc(RING, sizeof(Copied));
     if (!x || !x->copy)
         return complain(STATUS_RUN, "%s: no memory for copies to the host", info->name);
     cudaError_t e = cudaSetDevice(device_of(&w->stage)->number);
@@ -96,6 +114,10 @@ void spill_report(const Worker *w)
 
 const Copied *spill_trace(const Worker *w, int direction, uint64_t i, uint64_t *n)
 {
-    (void)w, (void)direction, (void)i, (void)n;
-    return NULL;
+    const Spill *x = w->stage.spill;
+    if (!x || !x->trace[direction].ring)
+        return NULL;
+    uint64_t all = x->trace[direction].n, kept = all < RING ? all : RING;
+    *n = kept;
+    return &x->trace[direction].ring[(all - kept + i) % RING];
 }

@@ -13,8 +13,10 @@
  *
  *   DOUBLE_SEED=N      the order              DOUBLE_DEVICES=N  GPUs
  *   DOUBLE_MEMORY=N    bytes of each          DOUBLE_ARCH=N     compute capability, 90 by default
- *   DOUBLE_DROP=N      the N-th wait is left out: a test of the test
- *   DOUBLE_REPORT=1    allocations, waits and work, on standard error at the end
+ *   DOUBLE_DROP=S:I    wait I of stream S is left out: a test of the test
+ *   DOUBLE_REPORT=1    on standard error at the end: allocations, and each wait as S:I, with `implied` if the
+ *                      other waits order its stream as much (vector clocks: F. Mattern, Virtual time and global states of
+ *                      distributed systems, 1989)
  *
  * Not handled: default streams, graphs, memory pools, errors that come late.  Nothing of it is fast.
  */
@@ -28,14 +30,16 @@
 #include <unistd.h>
 #include "double.h"
 
-enum { PAGE = 4096, MOST_BLOCKS = 64, MOST_DEVICES = 8, CANARY = 0xc5 };
+enum { PAGE = 4096, MOST_BLOCKS = 64, MOST_DEVICES = 8, MOST_STREAMS = 256, MOST_WAITS = 1 << 16, CANARY = 0xc5 };
 
-typedef enum { WORK, COPY, FILL, RECORD, WAIT } Kind;
+typedef enum { WORK, POLL, COPY, FILL, RECORD, WAIT } Kind;
 
 typedef struct Task {
     Kind kind;
     const char *name;
     void (*run)(void *);
+    bool (*step)(void *);
+    bool done;                  /* POLL */
     void *args;
     void *to;
     const void *from;
@@ -46,8 +50,20 @@ typedef struct Task {
     struct Task *next;
 } Task;
 
-struct CUstream_st { Task *head, *tail; int device, number; uint64_t rank, ended, begun; struct CUstream_st *next; };
-struct CUevent_st { uint64_t recorded, reached; int device; };
+typedef struct { uint32_t at[MOST_STREAMS]; } Clock;        /* calls of each stream that come before */
+
+struct CUstream_st {
+    Task *head, *tail;
+    int device, number, waits;
+    struct Waited *pending;     /* since its last call */
+    uint64_t rank, ended, begun;
+    Clock clock;
+    struct CUstream_st *next;
+};
+
+struct CUevent_st { uint64_t recorded, reached; int device; Clock clock; };
+
+typedef struct Waited { int stream, index; bool implied; Clock before; struct Waited *older; } Waited;
 
 typedef struct { unsigned char *at; size_t n, room; int device; bool open; } Block;
 
@@ -57,7 +73,9 @@ static struct CUstream_st *streams;
 static Block block[MOST_BLOCKS];
 static int blocks, stream_count;
 static size_t used[MOST_DEVICES], most[MOST_DEVICES];
-static uint64_t state, waits, works, needless;
+static uint64_t state;
+static Waited *waited[MOST_WAITS];
+static int waits;
 static bool running;
 static _Thread_local int current;
 
@@ -131,9 +149,8 @@ static void report(void)
         fprintf(stderr, "double: GPU %d: most %zu bytes\n", d, most[d]);
     for (int i = 0; getenv("DOUBLE_REPORT") && i < blocks; i++)
         fprintf(stderr, "double: allocation %d: %zu bytes on GPU %d\n", i, block[i].n, block[i].device);
-    if (getenv("DOUBLE_REPORT"))
-        fprintf(stderr, "double: %llu waits, %llu of them for what was over; %llu calls\n", (unsigned long long)waits,
-                (unsigned long long)needless, (unsigned long long)works);
+    for (int i = 0; getenv("DOUBLE_REPORT") && i < waits; i++)
+        fprintf(stderr, "double: wait %d:%d%s\n", waited[i]->stream, waited[i]->index, waited[i]->implied ? " implied" : "");
 }
 
 cudaError_t cudaMalloc(void **to, size_t n)
@@ -199,9 +216,20 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
 
 /* ---- streams and events ------------------------------------------------------------------------------------------- */
 
-static bool may_run(const Task *t)
+/* With the memory of the device open. */
+static bool may_run(Task *t)
 {
-    return t->kind != WAIT || t->event->reached >= t->version;
+    if (t->kind == POLL)
+        t->done = t->done || t->step(t->args);
+    return t->kind == POLL ? t->done : t->kind != WAIT || t->event->reached >= t->version;
+}
+
+static bool polls(void)
+{
+    for (const struct CUstream_st *s = streams; s; s = s->next)
+        if (s->head && s->head->kind == POLL)
+            return true;
+    return false;
 }
 
 static void check_side(const void *at, size_t n, const char *who)
@@ -227,7 +255,7 @@ static void perform(const Task *t)
     case RECORD:
         t->event->reached = t->version;
         break;
-    case WAIT:
+    case POLL: case WAIT:
         break;
     }
 }
@@ -259,23 +287,80 @@ static void advance(struct CUstream_st *s)
     free(t);
 }
 
+/* What may run now, until `over`; false: nothing did. */
+static bool run_some(bool (*over)(const void *), const void *of)
+{
+    running = true;
+    open_memory(true);
+    struct CUstream_st *s = choose();
+    bool any = s != NULL;
+    for (; s && !over(of); s = choose())
+        advance(s);
+    open_memory(false);
+    running = false;
+    return any;
+}
+
 /* Runs work until `over`, with the lock held.  Other threads may have to queue more before it can be. */
 static void drain(bool (*over)(const void *), const void *of)
 {
     while (!over(of)) {
-        struct CUstream_st *s = choose();
-        if (!s) {
+        if (run_some(over, of)) {
+            pthread_cond_broadcast(&more);
+        } else if (polls()) {
+            pthread_mutex_unlock(&lock);
+            usleep(100);
+            pthread_mutex_lock(&lock);
+        } else {
             pthread_cond_wait(&more, &lock);
-            continue;
         }
-        running = true;
-        open_memory(true);
-        for (; s && !over(of); s = choose())
-            advance(s);
-        open_memory(false);
-        running = false;
-        pthread_cond_broadcast(&more);
     }
+}
+
+static bool is_dropped(const struct CUstream_st *s)
+{
+    const char *drop = getenv("DOUBLE_DROP");
+    int stream, index;
+    return drop && sscanf(drop, "%d:%d", &stream, &index) == 2 && stream == s->number && index == s->waits;
+}
+
+static void join(Clock *c, const Clock *other)
+{
+    for (int i = 0; i < stream_count; i++)
+        c->at[i] = c->at[i] > other->at[i] ? c->at[i] : other->at[i];
+}
+
+static bool covers(const Clock *c, const Clock *other)
+{
+    for (int i = 0; i < stream_count; i++)
+        if (c->at[i] < other->at[i])
+            return false;
+    return true;
+}
+
+/* The record that the wait is for. */
+static uint64_t order_after(struct CUstream_st *s, const struct CUevent_st *e)
+{
+    Waited *w = calloc(1, sizeof *w);
+    *w = (Waited){s->number, s->waits, false, e->clock, s->pending};
+    s->pending = w;
+    if (waits < MOST_WAITS)
+        waited[waits++] = w;
+    return e->recorded;
+}
+
+/* A call follows some waits: what is before them is before it.  Each of them is implied if the others say as much. */
+static void end_waits(struct CUstream_st *s)
+{
+    for (Waited *w = s->pending; w; w = w->older) {
+        Clock others = s->clock;
+        for (const Waited *o = s->pending; o; o = o->older)
+            if (o != w)
+                join(&others, &o->before);
+        w->implied = covers(&others, &w->before);
+    }
+    for (; s->pending; s->pending = s->pending->older)
+        join(&s->clock, &s->pending->before);
 }
 
 static void push(cudaStream_t s, Task t)
@@ -285,16 +370,17 @@ static void push(cudaStream_t s, Task t)
         broken(t.name, "the default stream is not used here", NULL);
     Task *copy = malloc(sizeof *copy);
     *copy = t;
-    if (t.kind == RECORD)
-        copy->version = ++t.event->recorded;
-    if (t.kind == WAIT) {
-        copy->version = t.event->recorded;
-        needless += t.event->reached >= copy->version;
-        if (++waits == (uint64_t)setting("DOUBLE_DROP", 0))
-            copy->version = 0;
-    }
-    works += t.kind <= FILL;
     s->begun++;
+    if (t.kind != WAIT)
+        end_waits(s);
+    s->clock.at[s->number] += t.kind <= FILL;
+    if (t.kind == RECORD) {
+        copy->version = ++t.event->recorded;
+        t.event->clock = s->clock;
+    }
+    if (t.kind == WAIT && !is_dropped(s))
+        copy->version = order_after(s, t.event);
+    s->waits += t.kind == WAIT;
     if (s->head)
         s->tail->next = copy;
     else
@@ -311,12 +397,49 @@ void double_enqueue(cudaStream_t stream, const char *name, void (*run)(void *), 
     push(stream, (Task){.kind = WORK, .name = name, .run = run, .args = copy});
 }
 
+static bool never(const void *of)
+{
+    (void)of;
+    return false;
+}
+
+/* Work between processes goes on while the host waits for something else. */
+static void *go_on(void *at)
+{
+    for (;;) {
+        usleep(2000);
+        pthread_mutex_lock(&lock);
+        if (run_some(never, at))
+            pthread_cond_broadcast(&more);
+        pthread_mutex_unlock(&lock);
+    }
+    return NULL;
+}
+
+static void start_going_on(void)
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, go_on, NULL);
+    pthread_detach(thread);
+}
+
+void double_poll(cudaStream_t stream, const char *name, bool (*step)(void *), const void *args, size_t bytes)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    void *copy = malloc(bytes);
+    memcpy(copy, args, bytes);
+    pthread_once(&once, start_going_on);
+    push(stream, (Task){.kind = POLL, .name = name, .step = step, .args = copy});
+}
+
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *to, unsigned flags)
 {
     (void)flags;
     pthread_mutex_lock(&lock);
     if (stream_count == 0)
         state = (uint64_t)setting("DOUBLE_SEED", 0);
+    if (stream_count == MOST_STREAMS)
+        broken("cudaStreamCreate", "too many streams", NULL);
     struct CUstream_st *s = calloc(1, sizeof *s);
     s->device = current;
     s->number = stream_count++;
@@ -395,6 +518,21 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t n, enum cudaMemcp
 cudaError_t cudaMemsetAsync(void *to, int fill, size_t n, cudaStream_t s)
 {
     push(s, (Task){.kind = FILL, .name = "cudaMemsetAsync", .to = to, .fill = fill, .n = n});
+    return cudaSuccess;
+}
+
+typedef struct { cudaHostFn_t run; void *with; } HostCall;
+
+static void call_host(void *at)
+{
+    HostCall *c = at;
+    c->run(c->with);
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t s, cudaHostFn_t run, void *with)
+{
+    HostCall c = {run, with};
+    double_enqueue(s, "cudaLaunchHostFunc", call_host, &c, sizeof c);
     return cudaSuccess;
 }
 

@@ -10,6 +10,8 @@
 
 /* Queue work on a stream; args are copied. */
 void double_enqueue(cudaStream_t stream, const char *name, void (*run)(void *), const void *args, size_t bytes);
+/* Work that waits for another process: step(copy of args) again and again, until it says that it is done. */
+void double_poll(cudaStream_t stream, const char *name, _Bool (*step)(void *), const void *args, size_t bytes);
 /* The memory behind an address on the device, of which `who` uses so many bytes; ends the program where there is none. */
 void *double_host(const void *device, size_t bytes, const char *who);
 #endif

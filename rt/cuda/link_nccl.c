@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * link_nccl.c: a stage a process, each on a GPU of its own, over NCCL.
+ *
+ * NCCL knows no tags and runs what it is given in order; sends and receives that wait for each other on one communicator can
+ * stop a pipeline for good.  So each ordered pair of stages that exchanges messages has a communicator of two and a stream of
+ * its own on either side.  The n-th send of a pair meets its n-th receive, which the plan has proved to be the same message.
+ * A half begins behind what the stage's computation has been given so far and ends in an event; nothing blocks the host.
+ *
+ * Communicators are opened in one order on all sides, before the first step.  What stages tell each other once a step, and the
+ * end of a process, go through the sockets of meeting.c: a peer that dies ends the job with its number, instead of a
+ * kernel that waits for good.
+ *
+ * Source: NCCL user guide, point-to-point communication; NVIDIA refuses two ranks on one GPU, so do we, with a better word.
+ * Not run on hardware yet with more than one GPU (README).
+ */
+#include <nccl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "device.h"
+#include "link.h"
+#include "meeting.h"
+#include "run.h"
+
+typedef struct { int from, to; ncclComm_t comm; cudaStream_t stream; } Pair;
+
+struct Link {
+    int stages, stage, rank;
+    Meeting *meeting;
+    Pair *pair;                 /* of this stage */
+    int pairs;
+    unsigned char request[MAX_REQUESTS];
+};
+
+static int failed(const char *what, ncclResult_t e)
+{
+    return complain(STATUS_RUN, "%s: %s; NCCL_DEBUG=WARN says more", what, ncclGetErrorString(e));
+}
+
+static void check(const Stage *st, ncclResult_t e, const char *what)
+{
+    if (e != ncclSuccess)
+        quit(st->link, STATUS_RUN, "stage %d: %s: %s; NCCL_DEBUG=WARN says more", st->index, what, ncclGetErrorString(e));
+}
+
+/* The stage whose device has this rank. */
+static int stage_of(int rank, int stages, const int *of)
+{
+    int stage = 0;
+    while (of && stage < stages - 1 && of[stage] != rank)
+        stage++;
+    return of ? stage : rank;
+}
+
+static int refuse(const Ranks *r, int stages)
+{
+    int gpus = 0;
+    if (r->size != stages && r->rank == 0)
+        complain(STATUS_USAGE, "this job has %d stages and runs one in each process, but %s started %d; start it with as "
+                 "many as stages (mpirun -n, srun -n)", stages, r->launcher, r->size);
+    if (r->size != stages)
+        return STATUS_USAGE;
+    if (cudaGetDeviceCount(&gpus) == cudaSuccess && r->local >= gpus && gpus > 0)
+        return complain(STATUS_MACHINE, "process %d is number %d on its host, which has %d GPU%s: NCCL wants one for each; "
+                        "start fewer on a host, or generate with plan.transport: local, which runs several stages on a GPU",
+                        r->rank, r->local, gpus, gpus == 1 ? "" : "s");
+    return DONE;
+}
+
+Link *link_open(int stages, const int *of, int *argc, char ***argv, int *status)
+{
+    Ranks r = meeting_ranks();
+    Link *l = calloc(1, sizeof *l);
+    (void)argc, (void)argv;
+    *status = l ? refuse(&r, stages) : complain(STATUS_RUN, "no memory for the transport");
+    if (*status == DONE) {
+        l->stages = stages;
+        l->rank = r.rank;
+        l->stage = stage_of(r.rank, stages, of);
+        l->meeting = meeting_open(l->stage, stages, status);
+    }
+    if (*status == DONE)
+        return l;
+    free(l);
+    return NULL;
+}
+
+/* ---- opening ------------------------------------------------------------------------------------------------------------ */
+
+static void gone(void *with, int number)
+{
+    const Link *l = with;
+    complain(STATUS_RUN, "the process of stage %d has ended before this one (stage %d); its own message says why", number,
+             l->stage);
+    _exit(STATUS_RUN);
+}
+
+/* One communicator: the sender makes its name, all hear it, two use it. */
+static int open_pair(Link *l, int from, int to, ncclUniqueId *all)
+{
+    ncclUniqueId mine = {{0}};
+    ncclResult_t e = l->stage == from ? ncclGetUniqueId(&mine) : ncclSuccess;
+    if (e != ncclSuccess)
+        return failed("making a communicator", e);
+    if (!meeting_share(l->meeting, &mine, all, sizeof mine))
+        return complain(STATUS_RUN, "a stage has ended while communicators were made");
+    if (l->stage != from && l->stage != to)
+        return DONE;
+    Pair *p = &l->pair[l->pairs++];
+    *p = (Pair){.from = from, .to = to};
+    e = ncclCommInitRank(&p->comm, 2, all[from], l->stage == to);
+    if (e != ncclSuccess)
+        return failed("opening a communicator", e);
+    cudaError_t s = cudaStreamCreateWithFlags(&p->stream, cudaStreamNonBlocking);
+    return s == cudaSuccess ? DONE : complain(STATUS_RUN, "opening a communicator: %s", cudaGetErrorString(s));
+}
+
+int link_connect(Link *l, const Job *job)
+{
+    char plan[MEETING_SHARE] = {0}, *plans = calloc((size_t)l->stages, MEETING_SHARE);
+    ncclUniqueId *names = calloc((size_t)l->stages, sizeof *names);
+    l->pair = calloc((size_t)job->pairs + 1, sizeof *l->pair);
+    if (!plans || !names || !l->pair)
+        return complain(STATUS_RUN, "no memory for the transport");
+    strncpy(plan, job->plan, sizeof plan - 1);
+    int status = meeting_share(l->meeting, plan, plans, sizeof plan) ? DONE : STATUS_RUN;
+    for (int i = 0; i < l->stages && status == DONE; i++)
+        if (strcmp(plans + i * MEETING_SHARE, plan) != 0)
+            status = complain(STATUS_USAGE, "stage %d runs another plan than stage %d; start the same folder everywhere", i,
+                              l->stage);
+    for (int i = 0; i < job->pairs && status == DONE; i++)
+        status = open_pair(l, job->pair[2 * i], job->pair[2 * i + 1], names);
+    free(plans);
+    free(names);
+    if (status == DONE && !meeting_watch(l->meeting, gone, l))
+        status = complain(STATUS_RUN, "no thread to watch the other stages; check `ulimit -u`");
+    return status;
+}
+
+int link_first(const Link *l)
+{
+    return l->stage;
+}
+
+int link_count(const Link *l)
+{
+    (void)l;
+    return 1;
+}
+
+const char *link_name(void)
+{
+    return "nccl";
+}
+
+/* ---- messages ----------------------------------------------------------------------------------------------------------- */
+
+static Pair *pair_of(Stage *st, int from, int to)
+{
+    Link *l = st->link;
+    for (int i = 0; i < l->pairs; i++)
+        if (l->pair[i].from == from && l->pair[i].to == to)
+            return &l->pair[i];
+    quit(l, STATUS_RUN, "stage %d has no way from stage %d to stage %d; this folder is not what dpgen wrote", st->index, from,
+         to);
+}
+
+void *link_begin(Stage *st, int request, int sending, void *buffer, int peer, int tag, long bytes)
+{
+    Device *d = device_of(st);
+    Pair *p = sending ? pair_of(st, st->index, peer) : pair_of(st, peer, st->index);
+    (void)tag;
+    device_check(st, cudaEventRecord(d->ready[request], d->compute), "beginning a message");
+    device_check(st, cudaStreamWaitEvent(p->stream, d->ready[request], 0), "beginning a message");
+    check(st, sending ? ncclSend(buffer, (size_t)bytes, ncclInt8, 1, p->comm, p->stream)
+                      : ncclRecv(buffer, (size_t)bytes, ncclInt8, 0, p->comm, p->stream), "a message");
+    device_check(st, cudaEventRecord(d->arrived[request], p->stream), "a message");
+    return &st->link->request[request];
+}
+
+void link_wait(Stage *st, void *request)
+{
+    Device *d = device_of(st);
+    long number = (unsigned char *)request - st->link->request;
+    device_check(st, cudaStreamWaitEvent(d->compute, d->arrived[number], 0), "waiting for a message");
+}
+
+/* ---- everyone ----------------------------------------------------------------------------------------------------------- */
+
+void link_share(Stage *st, const void *mine, void *all, size_t bytes)
+{
+    if (!meeting_share(st->link->meeting, mine, all, bytes))
+        quit(st->link, STATUS_RUN, "stage %d: another stage has ended; its own message says why", st->index);
+}
+
+int link_worst(Link *l, int status)
+{
+    int mine = status, *all = calloc((size_t)l->stages, sizeof *all);
+    if (!all || !meeting_share(l->meeting, &mine, all, sizeof mine))
+        mine = mine == DONE ? STATUS_RUN : mine;
+    for (int i = 0; all && i < l->stages; i++)
+        mine = all[i] > mine ? all[i] : mine;
+    free(all);
+    return mine;
+}
+
+void link_close(Link *l)
+{
+    int mine = 0, *all = calloc((size_t)l->stages, sizeof *all);
+    if (all)
+        meeting_share(l->meeting, &mine, all, sizeof mine);     /* so that no end is taken for an early one */
+    free(all);
+    meeting_close(l->meeting);
+    for (int i = 0; i < l->pairs; i++)
+        ncclCommDestroy(l->pair[i].comm);
+    free(l->pair);
+    free(l);
+}
+
+void link_abort(Link *l, int status)
+{
+    (void)l;
+    _exit(status);
+}

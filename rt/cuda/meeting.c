@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * meeting.c: how the processes of a job find each other.
+ *
+ * Problem.  NCCL wants an identifier that one process makes and all know, and jobs have no daemon.  Method.  Number 0 listens
+ * on a TCP port; the others connect, say who they are and stay connected: a star, through which small facts are exchanged
+ * once a step and which tells at once when a process has ended.  Where number 0 listens is DPGEN_RENDEZVOUS=HOST:PORT;
+ * otherwise it writes host and port to the file DPGEN_RENDEZVOUS, by default .dpgen-JOB in the directory of the start,
+ * JOB being the launcher's number for the job: a directory that all hosts see is what clusters have anyway.  The file
+ * appears whole (rename) and is gone when all have come.
+ *
+ * A process that does not come within DPGEN_TIMEOUT seconds (300) is named.  Connections from elsewhere, and of another job,
+ * are turned away by a word that both sides know: the name of the job, the count and the port's own number.  There is no
+ * encryption: this is for the network of a cluster.
+ *
+ * Cost: one round trip of 256 bytes a process and step.  Not handled: more than 1,024 processes; a host whose name its
+ * peers cannot resolve (DPGEN_RENDEZVOUS names an address then).
+ */
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+#include "meeting.h"
+#include "run.h"
+
+enum { MOST = 1024, NAME = 512, PAUSE_MS = 50 };
+typedef struct { char magic[8], job[64]; int32_t number, size; } Hello;
+
+struct Meeting {
+    int number, size;
+    int *peer;                  /* number 0: a descriptor of each other; the others: peer[0] */
+    pthread_t watcher;
+    bool watching;
+    _Atomic bool closing;
+    void (*gone)(void *, int);
+    void *with;
+};
+
+/* ---- who and where ----------------------------------------------------------------------------------------------------- */
+
+static int number_of(const char *name, int otherwise)
+{
+    const char *text = name ? getenv(name) : NULL;
+    return text && *text ? atoi(text) : otherwise;
+}
+
+Ranks meeting_ranks(void)
+{
+    static const struct { const char *launcher, *size, *rank, *local; } known[] = {
+        {"Open MPI", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"},
+        {"Slurm", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_LOCALID"},
+        {"PMI", "PMI_SIZE", "PMI_RANK", "MPI_LOCALRANKID"},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (getenv(known[i].size) && getenv(known[i].rank)) {
+            int rank = number_of(known[i].rank, 0);
+            return (Ranks){rank, number_of(known[i].size, 1), number_of(known[i].local, rank), known[i].launcher};
+        }
+    return (Ranks){0, 1, 0, "no launcher"};
+}
+
+/* What the launcher calls the job: the same in all its processes and in no other job on this file system. */
+static void job_name(char to[64])
+{
+    static const char *const known[] = {"SLURM_JOB_ID", "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID"};
+    const char *name = NULL, *step = getenv("SLURM_STEP_ID");
+    for (size_t i = 0; i < sizeof known / sizeof *known && !name; i++)
+        name = getenv(known[i]);
+    int n = name ? snprintf(to, 64, "%s%s%s", name, step ? "." : "", step ? step : "")
+                 : snprintf(to, 64, "%ld", (long)getppid());
+    for (int i = 0; i < n && i < 63; i++)
+        if (to[i] == '/')
+            to[i] = '_';
+}
+
+typedef struct { char file[NAME], host[NAME], port[16]; bool fixed; double until; char job[64]; } Place;
+
+static Place place_of(void)
+{
+    Place p = {.until = seconds() + number_of("DPGEN_TIMEOUT", 300)};
+    const char *where = getenv("DPGEN_RENDEZVOUS"), *colon = where ? strrchr(where, ':') : NULL;
+    job_name(p.job);
+    p.fixed = colon && !strchr(where, '/');
+    if (p.fixed) {
+        snprintf(p.host, sizeof p.host, "%.*s", (int)(colon - where), where);
+        snprintf(p.port, sizeof p.port, "%s", colon + 1);
+    } else if (where) {
+        snprintf(p.file, sizeof p.file, "%s", where);
+    } else {
+        snprintf(p.file, sizeof p.file, ".dpgen-%s", p.job);
+    }
+    return p;
+}
+
+static void pause_ms(int ms)
+{
+    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000L}, NULL);
+}
+
+/* ---- bytes ----------------------------------------------------------------------------------------------------- */
+
+static bool send_bytes(int to, const void *data, size_t n)
+{
+    for (size_t done = 0; done < n;) {
+        ssize_t k = send(to, (const char *)data + done, n - done, MSG_NOSIGNAL);
+        if (k <= 0 && errno != EINTR)
+            return false;
+        done += k > 0 ? (size_t)k : 0;
+    }
+    return true;
+}
+
+static bool take_bytes(int from, void *data, size_t n)
+{
+    for (size_t done = 0; done < n;) {
+        ssize_t k = recv(from, (char *)data + done, n - done, 0);
+        if (k == 0 || (k < 0 && errno != EINTR))
+            return false;
+        done += k > 0 ? (size_t)k : 0;
+    }
+    return true;
+}
+
+static Hello hello(const Place *p, int number, int size)
+{
+    Hello h = {.magic = "dpgen-1", .number = number, .size = size};
+    memcpy(h.job, p->job, sizeof h.job);
+    return h;
+}
+
+static void set_options(int s)
+{
+    int on = 1;
+    setsockopt(s, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(s, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+}
+
+/* ---- number 0 ------------------------------------------------------------------------------------------------------------ */
+
+static int listen_at(Place *p)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)(p->fixed ? atoi(p->port) : 0))};
+    socklen_t n = sizeof at;
+    int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+    if (s < 0)
+        return -1;
+    setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (bind(s, (struct sockaddr *)&at, n) != 0 || listen(s, MOST) != 0 || getsockname(s, (struct sockaddr *)&at, &n) != 0) {
+        close(s);
+        return -1;
+    }
+    snprintf(p->port, sizeof p->port, "%u", ntohs(at.sin_port));
+    return s;
+}
+
+static int publish(const Place *p)
+{
+    char part[NAME + 8], line[2 * NAME], host[NAME] = "localhost";
+    gethostname(host, sizeof host - 1);
+    snprintf(part, sizeof part, "%s.part", p->file);
+    int n = snprintf(line, sizeof line, "%s %s\n", host, p->port);
+    FILE *f = fopen(part, "w");
+    bool good = f && fwrite(line, 1, (size_t)n, f) == (size_t)n;
+    if (f)
+        good = fclose(f) == 0 && good;
+    if (good && rename(part, p->file) == 0)
+        return DONE;
+    return complain(STATUS_RUN, "cannot write the meeting place %s: %s; name a file in a directory that all hosts share with "
+                    "DPGEN_RENDEZVOUS=FILE, or an address with DPGEN_RENDEZVOUS=HOST:PORT", p->file, strerror(errno));
+}
+
+static void name_missing(const Meeting *m)
+{
+    char list[256];
+    int n = 0;
+    for (int i = 1; i < m->size && n < (int)sizeof list - 8; i++)
+        if (m->peer[i] < 0)
+            n += snprintf(list + n, sizeof list - (size_t)n, "%s%d", n ? ", " : "", i);
+    complain(STATUS_RUN, "stage %s of %d did not come within %d s; is it started, and does it reach this host?  DPGEN_TIMEOUT "
+             "says how long to wait", list, m->size, number_of("DPGEN_TIMEOUT", 300));
+}
+
+static void welcome(Meeting *m, const Place *p, int s)
+{
+    Hello h, want;
+    struct timeval patience = {5, 0}, none = {0, 0};
+    setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    bool good = take_bytes(s, &h, sizeof h) && h.number > 0 && h.number < m->size && m->peer[h.number] < 0;
+    want = hello(p, good ? h.number : 0, m->size);
+    if (!good || memcmp(&h, &want, sizeof h) != 0 || !send_bytes(s, &want, sizeof want)) {
+        close(s);
+        return;
+    }
+    setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &none, sizeof none);
+    set_options(s);
+    m->peer[h.number] = s;
+}
+
+static int gather(Meeting *m, Place *p)
+{
+    int door = listen_at(p), missing = m->size - 1;
+    if (door < 0)
+        return complain(STATUS_RUN, "cannot listen for the other stages on port %s: %s", p->fixed ? p->port : "any",
+                        strerror(errno));
+    int status = p->fixed ? DONE : publish(p);
+    while (status == DONE && missing > 0 && seconds() < p->until) {
+        struct pollfd wait = {door, POLLIN, 0};
+        int s = poll(&wait, 1, PAUSE_MS) > 0 ? accept(door, NULL, NULL) : -1;
+        if (s >= 0)
+            welcome(m, p, s);
+        missing = 0;
+        for (int i = 1; i < m->size; i++)
+            missing += m->peer[i] < 0;
+    }
+    if (!p->fixed)
+        unlink(p->file);
+    close(door);
+    if (status == DONE && missing > 0) {
+        name_missing(m);
+        status = STATUS_RUN;
+    }
+    return status;
+}
+
+/* ---- the others ---------------------------------------------------------------------------------------------------------- */
+
+static bool find(Place *p)
+{
+    char line[2 * NAME];
+    if (p->fixed)
+        return true;
+    FILE *f = fopen(p->file, "r");
+    bool good = f && fgets(line, sizeof line, f) && sscanf(line, "%511s %15s", p->host, p->port) == 2;
+    if (f)
+        fclose(f);
+    return good;
+}
+
+static int dial(const Place *p)
+{
+    struct addrinfo want = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, *list = NULL;
+    char self[NAME] = "";
+    gethostname(self, sizeof self - 1);     /* a host need not be able to resolve its own name */
+    if (getaddrinfo(!strcmp(self, p->host) ? "127.0.0.1" : p->host, p->port, &want, &list) != 0)
+        return -1;
+    int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (s >= 0 && connect(s, list->ai_addr, list->ai_addrlen) != 0) {
+        close(s);
+        s = -1;
+    }
+    freeaddrinfo(list);
+    return s;
+}
+
+static bool introduce(Meeting *m, const Place *p, int s)
+{
+    Hello h = hello(p, m->number, m->size), back;
+    if (!send_bytes(s, &h, sizeof h) || !take_bytes(s, &back, sizeof back) || memcmp(&h, &back, sizeof h) != 0) {
+        close(s);
+        return false;
+    }
+    set_options(s);
+    m->peer[0] = s;
+    return true;
+}
+
+static int come(Meeting *m, Place *p)
+{
+    bool found = false;
+    for (; seconds() < p->until; pause_ms(PAUSE_MS)) {
+        int s = find(p) ? dial(p) : -1;
+        found |= s >= 0;
+        if (s >= 0 && introduce(m, p, s))
+            return DONE;
+    }
+    return complain(STATUS_RUN, found ? "stage %d was turned away at %s: another job meets there; wait for its end, or give "
+                    "each its own DPGEN_RENDEZVOUS" : "stage %d of this job did not find stage 0 at %s within DPGEN_TIMEOUT; "
+                    "is it started, and is that place seen by all hosts?", m->number, p->fixed ? p->host : p->file);
+}
+
+/* ---- together ---------------------------------------------------------------------------------------------------- */
+
+Meeting *meeting_open(int number, int size, int *status)
+{
+    Meeting *m = calloc(1, sizeof *m);
+    Place p = place_of();
+    if (m)
+        m->peer = malloc(sizeof *m->peer * (size_t)size);
+    if (!m || !m->peer || size > MOST) {
+        *status = complain(STATUS_RUN, "no room for a meeting of %d stages", size);
+        return NULL;
+    }
+    m->number = number;
+    m->size = size;
+    for (int i = 0; i < size; i++)
+        m->peer[i] = -1;
+    *status = size == 1 ? DONE : number == 0 ? gather(m, &p) : come(m, &p);
+    if (*status == DONE)
+        return m;
+    meeting_close(m);
+    return NULL;
+}
+
+int meeting_share(Meeting *m, const void *mine, void *all, size_t bytes)
+{
+    char *board = all;
+    memcpy(board + (size_t)m->number * bytes, mine, bytes);
+    if (m->number > 0)
+        return send_bytes(m->peer[0], mine, bytes) && take_bytes(m->peer[0], all, bytes * (size_t)m->size);
+    for (int i = 1; i < m->size; i++)
+        if (!take_bytes(m->peer[i], board + (size_t)i * bytes, bytes))
+            return false;
+    for (int i = 1; i < m->size; i++)
+        if (!send_bytes(m->peer[i], all, bytes * (size_t)m->size))
+            return false;
+    return true;
+}
+
+/* Nothing is read here: only the end of a connection is looked for. */
+static void *watch(void *at)
+{
+    Meeting *m = at;
+    int first = m->number == 0 ? 1 : 0, end = m->number == 0 ? m->size : 1;
+    while (!atomic_load(&m->closing)) {
+        for (int i = first; i < end && !atomic_load(&m->closing); i++) {
+            struct pollfd p = {m->peer[i], POLLRDHUP, 0};
+            if (poll(&p, 1, 0) > 0 && p.revents & (POLLRDHUP | POLLHUP | POLLERR) && !atomic_load(&m->closing))
+                m->gone(m->with, i);
+        }
+        pause_ms(4 * PAUSE_MS);
+    }
+    return NULL;
+}
+
+int meeting_watch(Meeting *m, void (*gone)(void *, int), void *with)
+{
+    m->gone = gone;
+    m->with = with;
+    m->watching = m->size > 1 && pthread_create(&m->watcher, NULL, watch, m) == 0;
+    return m->watching || m->size == 1;
+}
+
+void meeting_close(Meeting *m)
+{
+    atomic_store(&m->closing, true);
+    if (m->watching)
+        pthread_join(m->watcher, NULL);
+    for (int i = 0; i < m->size; i++)
+        if (m->peer[i] >= 0)
+            close(m->peer[i]);
+    free(m->peer);
+    free(m);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * meeting.h: the processes of a job find each other, exchange a few bytes now and then, and notice who is gone.
+ */
+#ifndef MEETING_H
+#define MEETING_H
+#include <stddef.h>
+
+enum { MEETING_SHARE = 256 };
+typedef struct Meeting Meeting;
+
+/* What the launcher says of this process, from the environment of Slurm, Open MPI or PMI; alone: 0 of 1. */
+typedef struct { int rank, size, local; const char *launcher; } Ranks;
+Ranks meeting_ranks(void);
+
+/* Waits for all processes, as long as DPGEN_TIMEOUT says.  number: of this process in the order of the job, of `size`.  NULL:
+ * said why; *status is set. */
+Meeting *meeting_open(int number, int size, int *status);
+/* Everyone gives `bytes` (at most MEETING_SHARE) and gets those of all, by number.  false: someone is gone. */
+int  meeting_share(Meeting *m, const void *mine, void *all, size_t bytes);
+/* From now on the end of another process calls gone(with, its number) in a thread of its own; until meeting_close(). */
+int  meeting_watch(Meeting *m, void (*gone)(void *, int), void *with);
+void meeting_close(Meeting *m);
+#endif

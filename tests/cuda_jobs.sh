@@ -1,0 +1,250 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Jobs for GPUs without one, over the double of tests/double.  Kernels are those of processors behind the streams, so that the
+# bits must be those of the graph interpreter whatever the order of the streams: any stage count, schedule, chunks, replicas,
+# recomputation and offload, weight versions, several GPUs in one process, a process a stage over NCCL.  Again with the kernels
+# for GPUs themselves.  A wait that is left out changes bits, unless other waits imply it.  What is allocated is what the
+# plan says.  Machines that cannot run a job say so.  SLOW=1: more plans, seeds, and every wait.
+. "$(dirname "$0")/lib.sh"
+need dpgen build/emitted build/interp build/interp_bf16 build/kernels.o build/kernels_bf16.o build/simt.o
+
+. tests/cuda.sh
+have_cuda nccl.h || { skip "no headers of CUDA and NCCL: set CUDA_HOME" 100; finish; }
+tests/double/build.sh "$cuda/include" >"$tmp/build" 2>&1 || { tail -n 3 "$tmp/build" >&2; fault "the double"; finish; }
+
+cat >"$tmp/gpus" <<'GPUS'
+devices:
+  - {name: gpu, kind: cuda, arch: sm_90, count: 8, memory: 128MiB, workspace: 1MiB, bandwidth: 4800GB/s, call: 4us,
+     flops: 67TFLOP/s, vector: 67TFLOP/s}
+links: {gpu-gpu: {rate: 360GB/s, latency: 1us}, gpu-host: {rate: 500GB/s, latency: 1ns}}
+hosts: {count: 1, memory: 2GiB, offload: 1GiB}
+GPUS
+model="$models/tiny-gpt.yaml --set train.batch.global=16"
+gpus="--devices $tmp/gpus"
+some="'[h.*.ln_*,h.*.gelu,h.1.attention,h.2.dropout,wpe]'"
+seeds="0 1 2" more_seeds="1 2 3 4 5 6 7 8 9 11 13 15"
+[ -z "$SLOW" ] || seeds="0 1 2 3 4 5 6 7"
+# use_double TYPE [TRANSPORT]
+use_double() {
+    case $1 in f32) kind=$flags ;; *) kind="$flags -DREAL_BF16" ;; esac
+    with="$root/build/double/$1/${2:-local}.obj $root/build/double/$1.a -lpthread -lm"
+}
+
+# under SEED SETTING...: the hash of $tmp/job
+under() {
+    start="env DOUBLE_SEED=$1"
+    shift
+    start="$start $*"
+    job_hash "$tmp/job" $arguments
+}
+
+# right WHAT HASH OPTION...: the job has it under every seed
+right() {
+    what=$1 want=$2
+    shift 2
+    rm -rf "$tmp/job"
+    said=$(eval "generate $tmp/job $* $gpus" && compile "$tmp/job")
+    [ -z "$said" ] || { fault "$what: $said"; return; }
+    for seed in $seeds; do
+        said=$(under "$seed" $settings)
+        if [ "$said" = "$want" ]; then pass; else fault "$what, seed $seed: $said, not $want"; fi
+    done
+}
+interpret() { build/interp --data "$data" "$@" 2>"$tmp/interp.log" | sed -n 's/^sha256 //p'; }
+
+# ---- any plan ------------------------------------------------------------------------------------------------------
+use_double f32
+settings=
+want=$(interpret $model)
+for plan in "1 gpipe none" "2 1f1b $some" "3 gpipe full" "4 1f1b none" ${SLOW:+"1 1f1b full" "2 gpipe none" "4 gpipe $some"}; do
+    set -- $plan
+    right "$1 stages, $2, $3" "$want" $model --stages "$1" --schedule "$2" --recompute "$3"
+done
+right "3 stages, offload" "$want" $model --stages 3 --schedule 1f1b --offload "\"['*']\""
+under 1 >"$tmp/hash" 2>&1 && arguments="--steps 2 --trace $tmp/trace.json" && under 1 >"$tmp/hash" 2>&1
+arguments=
+if grep -q '"stage1 to the host"' "$tmp/trace.json" && grep -q '"pid":2.*"name":"fetch' "$tmp/trace.json"; then pass
+else fault "a trace without copies"; fi
+right "2 stages, offload, one direction at a time" "$want" $model --stages 2 --schedule gpipe --offload "\"['*']\"" \
+    --set links.gpu-host.duplex=half
+right "a V" "$want" $model --stages 2 --map 0,1,1,0 --schedule 1f1b
+right "chunks in turn" "$want" $model --stages 2 --map 0,1,0,1 --schedule gpipe --recompute "$some"
+settings=DOUBLE_DEVICES=2
+right "4 stages on 2 GPUs" "$want" $model --stages 4 --schedule 1f1b
+settings=DOUBLE_DEVICES=3
+right "3 stages on 3 GPUs, offload" "$want" $model --stages 3 --schedule gpipe --offload "\"['h.*']\""
+settings=
+groups="--set train.batch.groups=2"
+right "2 replicas of 2 stages" "$(interpret $model $groups)" $model $groups --replicas 2 --stages 2 --schedule 1f1b
+
+sed 's/, tie: wte//' "$models/tiny-gpt.yaml" >"$tmp/gpt.yaml"
+want=$(interpret "$tmp/gpt.yaml" --set plan.schedule=2bw)
+right "2bw, 3 stages" "$want" "$tmp/gpt.yaml" --schedule 2bw --stages 3
+async="$tmp/gpt.yaml --set train.batch.micro=8 --set train.clip_norm=0"
+want=$(interpret $async --set plan.schedule=pipedream --set plan.stages=3 --set "plan.cuts=[12,25]")
+right "pipedream, 3 stages" "$want" $async --schedule pipedream --stages 3 --cuts 12,25
+
+use_double bf16
+bf16="--set train.precision.compute=bf16"
+want=$(build/interp_bf16 --data "$data" $model $bf16 2>"$tmp/interp.log" | sed -n 's/^sha256 //p')
+right "bf16, 3 stages" "$want" $model $bf16 --stages 3 --schedule 1f1b --recompute "$some"
+use_double f32
+
+# ---- the kernels and library calls of GPUs themselves -----------------------------------------------------------------
+# over tests/simt and doubles of cuBLASLt and cuDNN: other bits than those of processors, the same under any plan, and losses
+# that are as good as theirs
+use_own() {
+    use_double "$1"
+    with="$root/build/double/$1/own.obj $with -lstdc++"
+}
+losses_near() {     # WHAT OPTION...: those of the interpreter and of the job differ by a ten-thousandth, or less
+    build/interp$2 --data "$data" --steps 2 $model --set train.precision.compute=$1 2>/dev/null |
+        sed -n 's/.*loss[ ":]*\([0-9.]*\).*/\1/p' | head -n 2 >"$tmp/near.want"
+    sed -n 's/.*"event":"step".*"loss":\([0-9.]*\).*/\1/p' "$tmp/own.log" | head -n 2 >"$tmp/near.got"
+    if paste "$tmp/near.want" "$tmp/near.got" | awk 'NF != 2 || ($1 - $2) ^ 2 > 1e-8 * $1 * $1 { bad = 1 }
+        END { exit NR != 2 || bad }'; then pass
+    else fault "$1: losses $(tr '\n' ' ' <"$tmp/near.got"), the interpreter's $(tr '\n' ' ' <"$tmp/near.want")"; fi
+}
+for type in f32 bf16; do
+    use_own $type
+    want=
+    for plan in "1 gpipe none" "2 1f1b full" "4 1f1b none" "2 1f1b away" \
+        ${SLOW:+"3 gpipe $some" "2 gpipe none --map=0,1,1,0"}; do
+        set -- $plan
+        case $3 in away) set -- "$1" "$2" none "--offload" "\"['h.*']\"" ;; esac
+        rm -rf "$tmp/job"
+        said=$(eval "generate $tmp/job $model --set train.precision.compute=$type --stages $1 --schedule $2 --recompute $3 \
+            $4 $5 $gpus" && compile "$tmp/job")
+        rm -f "$tmp/own.log"
+        arguments="--steps 2 --log $tmp/own.log"
+        [ -n "$said" ] || said=$(under "$1")
+        [ -n "$want" ] || { want=$said; losses_near $type "$(echo $type | sed 's/f32//; s/^bf/_bf/')"; }
+        if [ ${#said} = 64 ] && [ "$said" = "$want" ]; then pass; else fault "$type, $plan: $said, not $want"; fi
+    done
+done
+arguments=
+
+# ---- nccl: a process a stage ---------------------------------------------------------------------------------------------
+# several NAME OPTION...: stages of $tmp/job, one a process, as a launcher would start them; the output of stage 0 in job.out
+several() {
+    n=$1
+    shift
+    for i in $(seq $((n - 1)) -1 0); do
+        (cd "$tmp" && exec env TMPDIR="$tmp" PMI_SIZE="$n" PMI_RANK="$i" MPI_LOCALRANKID="$i" PMI_JOBID="$$.$number" \
+            DOUBLE_DEVICES=8 DPGEN_TIMEOUT=20 "$@" $guard job/job $run $arguments) >"$tmp/out.$i" 2>"$tmp/err.$i" &
+    done
+    [ -n "$guard" ] || { sleep 2; kill -KILL $!; }
+    wait
+    number=$((number + 1))
+    sed -n 's/^sha256 //p' "$tmp/out.0"
+}
+number=0 guard='timeout 60'
+over_nccl() {       # WHAT STAGES OPTION...
+    what=$1 stages=$2
+    shift 2
+    rm -rf "$tmp/job"
+    said=$(eval "generate $tmp/job $model --stages $stages $* --set plan.transport=nccl $gpus" && compile "$tmp/job")
+    [ -z "$said" ] || { fault "$what: $said"; return; }
+    for seed in ${seeds% *}; do
+        said=$(several "$stages" DOUBLE_SEED="$seed")
+        if [ "$said" = "$want" ]; then pass; else fault "$what, seed $seed: $said: $(cat "$tmp"/err.* | head -n 2)"; fi
+    done
+}
+use_double f32 nccl
+want=$(interpret $model)
+over_nccl "nccl, 3 stages" 3 --schedule 1f1b --recompute "$some"
+over_nccl "nccl, 2 stages, a V" 2 --schedule gpipe --map 0,1,1,0
+use_double f32
+
+# ---- what goes wrong -------------------------------------------------------------------------------------------------------
+# ends WHAT STATUS TEXT SETTING...: the job on such a machine
+ends() {
+    what=$1 status=$2 text=$3
+    shift 3
+    refuse "$what" "$status" "$text" env DOUBLE_DEVICES=1 "$@" timeout 60 "$tmp/job/job" $run
+}
+rm -rf "$tmp/job"
+generate "$tmp/job" $model --stages 2 $gpus && compile "$tmp/job" || fault "no job"
+ends "no GPU" 6 "no GPU is to be seen" DOUBLE_DEVICES=0
+ends "no driver" 6 "newer NVIDIA driver" DOUBLE_DEVICES=-1
+ends "another chip" 6 "GPU 0 is sm_80, and the kernels are compiled for sm_90" DOUBLE_ARCH=80
+ends "an old chip" 6 "need sm_80 or newer" DOUBLE_ARCH=75
+ends "too little memory" 1 "stage0: no room for its arena of [0-9]* bytes on GPU 0: 1000000 of 1000000 bytes are free" \
+    DOUBLE_MEMORY=1000000
+
+use_double f32 nccl
+rm -rf "$tmp/job"
+generate "$tmp/job" $model --stages 2 --set plan.transport=nccl $gpus && compile "$tmp/job" || fault "no job over nccl"
+cd "$tmp" || exit 1
+ends "no launcher" 2 "this job has 2 stages and runs one in each process, but no launcher started 1" PMI_RANK=0
+ends "a stage that does not come" 1 "stage 1 of 2 did not come within 1 s" PMI_SIZE=2 PMI_RANK=0 DPGEN_TIMEOUT=1 TMPDIR="$tmp"
+ends "the first does not come" 1 "stage 1 of this job did not find stage 0" PMI_SIZE=2 PMI_RANK=1 MPI_LOCALRANKID=0 \
+    DPGEN_TIMEOUT=1 TMPDIR="$tmp"
+ends "two on one GPU" 6 "number 1 on its host, which has 1 GPU: NCCL wants one for each" PMI_SIZE=2 PMI_RANK=1 MPI_LOCALRANKID=1
+if [ -z "$(ls -A "$tmp" | grep '^\.dpgen')" ]; then pass; else fault "a meeting place is left behind"; fi
+cd "$root" || exit 1
+arguments="--steps 1000000" guard=          # stage 0 is started last, and killed
+several 2 DOUBLE_SEED=1 >"$tmp/hash" 2>&1
+arguments= guard='timeout 60'
+if grep -q "^train: .*stage.* has ended" "$tmp/err.1"; then pass
+else fault "a stage that was killed: $(head -n 2 "$tmp/err.1")"; fi
+use_double f32
+
+# ---- memory --------------------------------------------------------------------------------------------------------
+# What is allocated: of each stage its arena, up to the next multiple of 256, and the workspace behind it
+right "for its memory" "$(interpret $model)" $model --stages 3 --schedule 1f1b
+planned=$(sed -n 's/.*"arena_bytes": \([0-9]*\).*/\1/p' "$tmp/job/plan.json" |
+    awk '{print int(($1 + 255) / 256) * 256 + 1048576}' | tr '\n' ' ')
+under 1 DOUBLE_REPORT=1 >"$tmp/hash"
+taken=$(sed -n 's/.*allocation [0-9]*: \([0-9]*\) bytes.*/\1/p' "$tmp/job.log" | tr '\n' ' ')
+if [ "$planned" = "$taken" ]; then pass; else fault "allocated $taken, planned $planned"; fi
+
+# ---- waits ---------------------------------------------------------------------------------------------------------
+# A wait is for data, that they are made, or for room, that a buffer may be written.  One for data is missed, unless the others
+# imply it.  One for room may be spare: whoever had the buffer before is gone long since, for another reason.
+# kinds STAGES: each wait S:I of three steps with its kind.  Streams of a stage: compute, out, in, one from each stage.
+kinds() {
+    for stage in $(seq 0 $(($1 - 1))); do
+        sed -n "/^void stage${stage}_step/,/^}/p" "$tmp/job/stage$stage.c" | awk -v s="$stage" -v p="$1" '
+        /action\(/ { kind = /received|fetched/ ? "data" : "room" }
+        /(transfer|copy)_wait/ { of[n++] = kind }
+        END {
+            for (i = 0; i < 3 * n; i++) print s * (3 + p) ":" i, of[i % n]
+            for (i = 0; i < 300; i++) print s * (3 + p) + 1 ":" i, "data\n" s * (3 + p) + 2 ":" i, "room"
+            for (q = 3; q < 3 + p; q++) for (i = 0; i < 300; i++) print s * (3 + p) + q ":" i, i % 2 ? "room" : "data"
+        }'
+    done
+}
+drops() {       # WHAT STAGES OPTION...: one wait in $each is left out at a time
+    what=$1 short="$model --set train.steps=3 --set train.batch.global=8" missed=0
+    stages=$2
+    shift 2
+    want=$(interpret $short)
+    rm -rf "$tmp/job"
+    said=$(eval "generate $tmp/job $short --stages $stages $* $gpus" && compile "$tmp/job")
+    [ -z "$said" ] || { fault "$what: $said"; return; }
+    said=$(under 0 DOUBLE_REPORT=1)
+    if [ "$said" = "$want" ]; then pass; else fault "$what: $said, not $want"; fi
+    kinds "$stages" >"$tmp/kinds"
+    sed -n 's/^double: wait //p' "$tmp/job.log" | sort -t: -k1n -k2n | awk -v n="$each" 'NR % n == 1 || n == 1' |
+        awk 'NR == FNR { kind[$1] = $2; next } { print $1, kind[$1], $2 }' "$tmp/kinds" - >"$tmp/waits"
+    while read -r wait class implied; do
+        caught=
+        for seed in $more_seeds; do
+            [ "$(under "$seed" "DOUBLE_DROP=$wait" 2>&1)" = "$want" ] || { caught=$seed; break; }
+        done
+        case $class$implied:$caught in
+            data:) fault "$what: nobody misses the data of wait $wait" ;;
+            *implied:?*) fault "$what: wait $wait is implied and missed, by seed $caught" ;;
+            *:?*) missed=$((missed + 1)); pass ;;
+            *) pass ;;
+        esac
+    done <"$tmp/waits"
+    if [ $((missed * 4)) -gt "$(wc -l <"$tmp/waits")" ]; then pass; else fault "$what: only $missed waits were missed"; fi
+}
+each=11
+[ -z "$SLOW" ] || each=1
+drops "2 stages, 1f1b" 2 --schedule 1f1b
+drops "2 stages, gpipe, offload" 2 --schedule gpipe --offload "\"['h.*.attn.*', h.1.gelu]\""
+finish

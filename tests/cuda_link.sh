@@ -1,0 +1,44 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Folders for GPUs with the real toolkit, as a user builds them: examples compile and link, need no library that docs/cuda.md
+# does not list, and say what is missing where there is no GPU; what make cannot find, and where it looked.
+# SLOW=1: every example, and transport nccl.
+. "$(dirname "$0")/lib.sh"
+. tests/cuda.sh
+need dpgen
+have_cuda cudnn.h && [ -x "$cuda/bin/nvcc" ] || { skip "no nvcc and cuDNN: set CUDA_HOME" 8; finish; }
+
+built() {       # NAME OPTION...
+    name=$1
+    shift
+    ./dpgen "$@" --estimate -o "$tmp/$name" >"$tmp/said" 2>&1 || { fault "$name: $(head -n 1 "$tmp/said")"; return 1; }
+    expect "$name" make -s -j2 -C "$tmp/$name" CUDA_HOME="$cuda"
+    for library in $(make -s -C "$tmp/$name" CUDA_HOME="$cuda" needed); do
+        if grep -qF " $library" docs/cuda.md; then pass; else fault "$name needs $library, which docs/cuda.md does not list"; fi
+    done
+}
+built bert examples/bert-base-cuda.yaml --stages 2
+if [ -e /dev/nvidiactl ]; then skip "there is a GPU here" 1
+else refuse "no GPU" 6 "newer NVIDIA driver" "$tmp/bert/train" --steps 1; fi
+refuse "no toolkit" 2 "no CUDA toolkit: there is no include/cuda_runtime_api.h in: $tmp/none" \
+    make -s -C "$tmp/bert" CUDA_HOME="$tmp/none" train
+refuse "no cuDNN" 2 "no cuDNN: there is no include/cudnn.h in: $tmp/none.  Install it, or say make CUDNN_HOME=FOLDER" \
+    make -s -C "$tmp/bert" CUDA_HOME="$cuda" CUDNN_HOME="$tmp/none" train
+expect "clean needs nothing" make -s -C "$tmp/bert" CUDA_HOME="$tmp/none" clean
+if [ -n "$SLOW" ]; then
+    built gpt examples/gpt2-124m-cuda.yaml --stages 4 --set plan.transport=nccl
+    built f32 tests/models/ops.yaml --devices devices/h200.yaml --stages 2
+fi
+
+# ---- what cannot be generated ------------------------------------------------------------------------------------------
+gpt="./dpgen examples/gpt2-124m-cuda.yaml --estimate --stages 2 -o $tmp/none"
+refuse "an old chip" 3 "is sm_75, and products and attention in bf16 need sm_80" $gpt --set devices.0.arch=sm_75
+refuse "no arch" 3 "'gpu' has no 'arch'" ./dpgen tests/models/tiny-gpt.yaml --estimate -o "$tmp/none" \
+    --set "devices=[{name: gpu, kind: cuda, memory: 1GiB}]"
+refuse "mpi" 3 "messages between GPUs do not go over mpi" $gpt --set plan.transport=mpi
+refuse "to a file" 3 "a GPU offloads to the host's memory" $gpt --offload '{to: disk}'
+refuse "nccl without GPUs" 3 "messages over nccl are between GPUs" ./dpgen tests/models/tiny-gpt.yaml --estimate --stages 2 \
+    -o "$tmp/none" --set plan.transport=nccl
+if [ ! -e "$tmp/none" ]; then pass; else fault "something was written"; fi
+finish

@@ -1,0 +1,77 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# make gpu-check: what can only be seen on a GPU, in under ten minutes, from the folders that prepare.sh made.  Needs nvcc, the
+# libraries, and no network; compute-sanitizer where it is found.
+#   tests/gpu/check.sh DIR
+#
+#   bits        every folder of a type has one hash: stages 1 to 4, recomputation, offload, several chunks; one of them again,
+#               20 times
+#   sanitizer   no bad address, no read of what was never written, no race in shared memory
+#   memory      the arena is what the plan says; what the libraries hold beside it is printed
+set -u
+dir=$(cd "$1" && pwd) || exit 2
+passed=0 failed=0 skipped=0
+log=$dir/check.log
+: >"$log"
+pass() { passed=$((passed + 1)); }
+fault() { failed=$((failed + 1)); echo "gpu: $1" | tee -a "$log"; }
+skip() { skipped=$((skipped + 1)); echo "gpu: skipped: $1" | tee -a "$log"; }
+finish() { echo "gpu: $passed passed, $failed failed, $skipped skipped" | tee -a "$log"; [ $failed = 0 ]; exit; }
+note() { echo "$1" | tee -a "$log"; }
+
+command -v nvidia-smi >/dev/null && nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.sm --format=csv,noheader |
+    tee -a "$log" || { skip "no GPU here: nvidia-smi is missing"; finish; }
+
+# built DIR: its program.  Kernels of folders that have the same are compiled once.
+built() {
+    same=$(cat "$1/kernels.cu" "$1/cuda.mk" "$1/Makefile" | grep -v '^#' | sed 's/stage[0-9]*\.o//g' | sha256sum | cut -c 1-16)
+    if [ -e "$dir/kernels.$same.o" ]; then
+        cp "$dir/kernels.$same.o" "$1/kernels.o"
+        touch "$1/kernels.o"
+    fi
+    make -s -j"$(nproc)" -C "$1" >"$1/build.log" 2>&1 ||
+        { fault "$1 is not built: $(grep -m 1 -i error "$1/build.log")"; return 1; }
+    cp "$1/kernels.o" "$dir/kernels.$same.o"
+}
+hash_of() {
+    (cd "$1" && timeout 120 ./train --steps 6 --quiet --hash --no-checkpoint --data "$dir/text" --log run.log) >"$1/out" 2>&1
+    sed -n 's/^sha256 //p' "$1/out"
+}
+
+for type in f32 bf16; do
+    want=
+    for folder in "$dir"/bits/$type.*; do
+        built "$folder" || continue
+        rm -f "$folder/run.log"
+        said=$(hash_of "$folder")
+        want=${want:-$said}
+        if [ ${#said} = 64 ] && [ "$said" = "$want" ]; then pass
+        else fault "$(basename "$folder"): ${said:-$(tail -n 1 "$folder/out")}, not $want"; fi
+        loss=$(sed -n 's/.*"event":"step".*"loss":\([0-9.]*\).*/\1/p' "$folder/run.log" | tr '\n' ' ')
+        note "$(basename "$folder"): $(printf %.12s "$said") loss $loss"
+    done
+    for i in $(seq 20); do
+        [ "$(hash_of "$dir/bits/$type.3")" = "$want" ] || { fault "$type.3 differs the ${i}th time"; break; }
+    done
+    pass
+done
+
+for tool in memcheck initcheck racecheck; do
+    command -v compute-sanitizer >/dev/null || { skip "compute-sanitizer is not here"; break; }
+    for folder in bits/bf16.2 bits/f32.2offload; do
+        (cd "$dir/$folder" && timeout 200 compute-sanitizer --tool $tool --error-exitcode 9 --print-limit 5 ./train --steps 1 \
+            --quiet --no-checkpoint --data "$dir/text") >"$dir/$tool.out" 2>&1
+        status=$?
+        case $status in
+            0) pass ;;
+            124) skip "$tool of $folder takes more than 200 s" ;;
+            *) fault "$tool of $folder: $(grep -m 3 '=====' "$dir/$tool.out" | tr '\n' ' ')"; cat "$dir/$tool.out" >>"$log" ;;
+        esac
+    done
+done
+
+for folder in "$dir"/bits/bf16.4 "$dir"/bits/f32.1; do
+    note "$(basename "$folder"): $(grep -o '"arena_bytes":\[*[0-9, ]*\|"library_bytes":[0-9]*' "$folder/run.log" | tr '\n' ' ')"
+done
+finish
