@@ -4,8 +4,9 @@
  *
  * Who names cuts asks for one plan of the same space, so no cuts may have a shorter step than `exact`, none may fit where it
  * finds nothing, and no bound that it prints may be above any of them.  With plenty of memory what the planner predicts is what
- * is simulated, to the nanosecond.  Small models, in depths that leave few hundred cuts, over replicas, chunks that share a
- * device, schedules and limits; every plan is made by all passes, packing included.
+ * is simulated, to the nanosecond; where devices take turns (plan.chunks) updates are in another order, and it is not.  Small
+ * models, in depths that leave few hundred cuts, over replicas, chunks that share a device, schedules and limits; every plan is
+ * made by all passes, packing included.
  *   SLOW=1: deeper models, more limits
  *   unit_cuts MODEL LAYERS STAGES SHARE [PATH=VALUE ...]: one case, all cuts listed that are faster
  */
@@ -86,8 +87,8 @@ static void try_case(const char *name, const Model *m, int share, bool list, See
     do {
         Found x = plan_with(m, &cuts, limit, NULL);
         seen->plans += x.step > 0;
-        check(share <= 100 || x.value == x.step, "%s: --cuts %d...: %" PRId64 " ns predicted, %" PRId64 " simulated", name,
-              cuts.at[0], x.value, x.step);
+        check(share <= 100 || m->plan.chunks > 1 || x.value == x.step, "%s: --cuts %d...: %" PRId64 " ns predicted, %" PRId64
+              " simulated", name, cuts.at[0], x.value, x.step);
         bool faster = x.step > 0 && (best.step == 0 || x.step < best.step);
         if (faster)
             best = x;

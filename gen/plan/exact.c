@@ -41,7 +41,8 @@ enum {
     RUNS = 750000,              /* met by reach() for the proof, and as many again for every thousand operators */
     PRICED = 20000,             /* operators in runs that are bought for the proof; as many for each grid, and branches */
     ACTIONS = 400000,           /* simulated by comparing plans, and as many again for branch and bound */
-    GRID = 384, COARSE = 96     /* cuts on the grid, and 8 a chunk */
+    GRID = 384, COARSE = 96,    /* cuts on the grid, and 8 a chunk */
+    NEARLY = 16                 /* a plan that is so much slower may be better with other fates */
 };
 
 typedef struct { int *last; const Price **price; Ns value; int *fate; } Best;
@@ -62,6 +63,7 @@ typedef struct {
     Price *guess;
     Branches *list;             /* by chunk: of branch and bound */
     bool many;                  /* some device has several chunks */
+    const int *all;             /* by tensor: fates with all dropped that may be; NULL: there is no choice, or no step */
     Cuts *met;                  /* all plans that are better than `best`, which stays; NULL: not asked for */
     bool by_bound;              /* compare plans by bound_plan: what the tests can enumerate */
 } Search;
@@ -137,9 +139,43 @@ static void meet(Search *s, const int *last, Ns value)
     memcpy(k->last, last, sizeof *last * (size_t)s->q->chunks);
 }
 
+/* The fates of the prices at hand, by tensor. */
+static int *fates_of(const Search *s)
+{
+    int *fate = alloc(sizeof *fate * (size_t)s->q->p->g->tensor.n);
+    for (int c = 0; c < s->q->chunks; c++)
+        for (int i = 0; i < s->price[c]->tensor.n; i++)
+            fate[s->price[c]->tensor.at[i]] = s->price[c]->fate.at[i];
+    return fate;
+}
+
+/* What is made again before the gradient comes may cost nothing there, and the cheapest choice something: chunk by chunk all is
+ * dropped that may be, where the step is shorter so.  NULL: nowhere. */
+static int *hide(Search *s, const int *last, Ns *value)
+{
+    bool any = false;
+    for (int c = 0, first = 0; c < s->q->chunks; first = last[c++] + 1) {
+        const Price *was = s->price[c];
+        if (was->dropped == 0)
+            continue;
+        Price *own = alloc(sizeof *own);
+        *own = price_with(s->q->prices, first, last[c], c, s->all);
+        if (!own->fits || own->backward - own->early >= was->backward - was->early)
+            continue;
+        s->price[c] = own;
+        s->actions += preview_actions(s);
+        Ns now = value_of(s, last, s->price);
+        s->price[c] = now < *value ? own : was;
+        any |= now < *value;
+        *value = now < *value ? now : *value;
+    }
+    return any ? fates_of(s) : NULL;
+}
+
 /* Price a cut and compare it with the best; true if it is better. */
 static bool judge(Search *s, const int *last)
 {
+    int *fate = NULL;
     if (promise(s, last) >= s->best.value)
         return false;
     for (int c = 0, first = 0; c < s->q->chunks; first = last[c++] + 1) {
@@ -148,12 +184,14 @@ static bool judge(Search *s, const int *last)
             return false;
     }
     Ns value = value_of(s, last, s->price);
+    if (s->all && value - value / NEARLY < s->best.value)
+        fate = hide(s, last, &value);
     if (value >= s->best.value)
         return false;
     if (s->met)
         meet(s, last, value);
     else
-        keep_best(s, last, s->price, value, NULL);
+        keep_best(s, last, s->price, value, fate);
     return !s->met;
 }
 
@@ -510,6 +548,7 @@ static Search begin(const Question *q)
 {
     Search s = {.q = q, .x = facts_of(q), .best = {.value = NEVER}, .by_bound = !strcmp(q->objective, "bound")};
     size_t chunks = (size_t)q->chunks;
+    s.all = s.x->step && !s.by_bound && q->p->m->plan.recompute == RECOMPUTE_AUTO ? keep_fates(q->p, true) : NULL;
     s.r = reach_open(s.x);
     s.view = preview_open(s.x);
     s.best.last = alloc(sizeof(int) * chunks);
