@@ -82,6 +82,13 @@ expect "the order of the devices" grep -q "\"on\": \[$on\]" "$tmp/json"
 expect "another order than that of the file" test "$on" = '"fast", "slow"'
 bars=$(sed -n '/Memory of each/,$s/^<text x="0"[^>]*>\([a-z]*\).* of \(.*\)<\/text>/\1 \2/p' "$tmp/order.html" | paste -s -d ,)
 expect "the memory of each" test "$bars" = "fast 2.00 GiB,slow 1.00 GiB"
+# Near the largest micro-batch few cuts fit, and the search has to find them before its budget is spent: a search on a fine grid
+# alone took 148 s a step here, and one on a coarse grid before it 134.
+if [ -n "$SLOW" ]; then
+    near=$(step examples/t5-large.yaml --devices devices/v100-16gb.yaml --estimate --stages 4 --schedule 1f1b --recompute auto \
+        --set train.batch.micro=128 --set train.batch.global=2048)
+    if [ "${near:-200000000000}" -lt 140000000000 ]; then pass; else fault "T5-large at 128: $near ns a step"; fi
+fi
 refuse "a planner that is none" 2 "the planners are exact" ./dpgen compare "$models/mlp.yaml" --planners exact,best
 ./dpgen compare "$models/tiny-gpt.yaml" --estimate --stages 2 --quick -o "$tmp/picture.html" >"$tmp/said" 2>&1
 expect "the picture" grep -q "</svg>" "$tmp/picture.html"

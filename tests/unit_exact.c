@@ -4,6 +4,7 @@
  *
  *   brute     every cut and every fate of small random graphs, over schedules, links, devices and limits: the same value
  *             of the objective that adds up, the same answer to "does it fit", and no bound above what is possible
+ *   offload   the same with offload among the fates
  *   product   every cut with every fate, built and simulated by the real passes: no bound above the fastest, nothing
  *             called infeasible that fits, and `exact` as fast as the fastest
  *   inputs    the same with data to load: no bound above the fastest
@@ -111,6 +112,36 @@ static void test_brute(int graphs)
     check(fits > graphs / 4 && not > graphs / 20 && proven > fits * 9 / 10,
           "%d that fit, %d that do not, %d proven: too few to mean anything", fits, not, proven);
     printf("  brute: %d fit, %d do not, %d proven, the bound is met by %d\n", fits, not, proven, tight);
+}
+
+/* The same where results may wait in the host's memory.  Prices take the link for slower than it may be, so bounds are no part
+ * of it. */
+static void test_offload(int graphs)
+{
+    int fits = 0, sent = 0;
+    void *mark = mem_mark();
+    for (int i = 0; i < graphs; mem_release(mark), i++) {
+        World *w = small_world(6, 3);
+        for (int t = 0; t < w->g.tensor.n; t++)
+            w->g.tensor.at[t].bytes *= 1024;        /* small ones are not worth a copy */
+        w->c.host = 1e12 * (1 + dice(40));
+        w->m.plan.offload = OFFLOAD_AUTO;
+        const Bytes *limit = some_limits(w);
+        Question q = ask(w, limit, "bound");
+        Answer a = {0}, b = {0};
+        bool one = exact(&q, &a), other = brute(&q, &b);
+        check(one == other, "offload %d: exact says %d, brute %d", i, one, other);
+        check(!one || !other || a.value == b.value, "offload %d: exact finds %lld, brute %lld", i, (long long)a.value,
+              (long long)b.value);
+        fits += one;
+        for (int t = 0; one && other && t < w->g.tensor.n; t++)
+            if (b.fate[t] == FATE_OFFLOAD) {
+                sent++;
+                break;
+            }
+    }
+    check(fits > graphs / 4 && sent > graphs / 20, "offload: %d that fit and %d that send are too few", fits, sent);
+    printf("  offload: %d fit, %d send\n", fits, sent);
 }
 
 /* ---- product ----------------------------------------------------------------------------------------------------- */
@@ -445,6 +476,7 @@ int main(void)
     test_boundary();
     test_loads();
     test_brute(slow ? 2000 : 300);
+    test_offload(slow ? 1000 : 100);
     test_product(slow ? 400 : 40);
     test_inputs(slow ? 400 : 40);
     test_table(slow ? 500 : 40, slow ? 60 : 24);

@@ -2,16 +2,17 @@
  *
  * brute.c: every cut, every fate.
  *
- * The oracle that other planners are tested against: all cuts into chunks; for each run, all fates of the tensors that may
- * be dropped, priced by price_with one after another; the plan of the smallest objective, of equal ones the first.  It
- * shares prices, constraints and the objective with the planners and no part of any search.
+ * The oracle that other planners are tested against: all cuts into chunks; for each run, all fates of the tensors that may be
+ * dropped or offloaded, priced by price_with one after another; the plan of the smallest objective, of equal ones the first.
+ * It shares prices, constraints and the objective with the planners and no part of any search.
  *
  * Fates are chosen run by run, the cheapest that fits, which is exact where the objective does not fall when a chunk takes
- * longer.  Runs with more than ENUMERATED such tensors are priced by price_best.
+ * longer.  Runs with more than 2^ENUMERATED choices are priced by price_best.
  *
  * Cost: binomial(n, chunks) plans and n^2/2 2^tensors prices: refused above OPERATORS.
  */
 #include "facts.h"
+#include "fates.h"
 
 #include <string.h>
 
@@ -22,7 +23,7 @@ typedef struct {
     Facts *x;
     Preview *view;
     const int *base;            /* fates without a choice */
-    const bool *may;            /* by tensor: auto may drop it */
+    const char *may;            /* by tensor: the choice that auto has */
     Price **run;                /* [(chunk * n + first) * n + last]: the cheapest; NULL: not priced yet */
     const Price **price;        /* of the plan at hand */
     int *last;
@@ -39,15 +40,28 @@ static bool cheaper(const Price *a, const Price *b)
     return a->forward + a->backward < b->forward + b->backward;
 }
 
-static Price *enumerate(const Brute *x, int chunk, int first, int last, const int *may, int n)
+static int ways(const Brute *x, int tensor)
+{
+    return 1 + ((x->may[tensor] & MAY_DROP) > 0) + ((x->may[tensor] & MAY_SEND) > 0);
+}
+
+/* Kept, and what else it may be, the number of that among them. */
+static int fate_of(const Brute *x, int tensor, int way)
+{
+    return way == 0 ? FATE_KEEP : way == 1 && x->may[tensor] & MAY_DROP ? FATE_RECOMPUTE : FATE_OFFLOAD;
+}
+
+static Price *enumerate(const Brute *x, int chunk, int first, int last, const int *open, int n)
 {
     const Graph *g = x->q->p->g;
     Price *best = NULL;
-    int *fate = alloc(sizeof *fate * (size_t)g->tensor.n);
-    for (int set = 0; set < 1 << n; set++) {
+    int *fate = alloc(sizeof *fate * (size_t)g->tensor.n), sets = 1;
+    for (int i = 0; i < n; i++)
+        sets *= ways(x, open[i]);
+    for (int set = 0; set < sets; set++) {
         memcpy(fate, x->base, sizeof *fate * (size_t)g->tensor.n);
-        for (int i = 0; i < n; i++)
-            fate[may[i]] = set >> i & 1 ? FATE_RECOMPUTE : FATE_KEEP;
+        for (int i = 0, rest = set; i < n; rest /= ways(x, open[i++]))
+            fate[open[i]] = fate_of(x, open[i], rest % ways(x, open[i]));
         Price *k = alloc(sizeof *k);
         *k = price_with(x->q->prices, first, last, chunk, fate);
         best = !best || cheaper(k, best) ? k : best;
@@ -59,19 +73,19 @@ static const Price *run(Brute *x, int chunk, int first, int last)
 {
     const Graph *g = x->q->p->g;
     Price **known = &x->run[((size_t)chunk * (size_t)x->q->n + (size_t)first) * (size_t)x->q->n + (size_t)last];
-    int may[ENUMERATED], n = 0;
+    int open[ENUMERATED], n = 0, sets = 1;
     if (*known)
         return *known;
-    for (int t = 0; t < g->tensor.n; t++) {
+    for (int t = 0; t < g->tensor.n && sets <= 1 << ENUMERATED; t++) {
         int op = g->tensor.at[t].op;
         if (op < first || op > last || !x->may[t])
             continue;
-        if (n < ENUMERATED)
-            may[n] = t;
-        n++;
+        sets *= ways(x, t);
+        if (sets <= 1 << ENUMERATED)
+            open[n++] = t;
     }
-    if (n <= ENUMERATED)
-        return *known = enumerate(x, chunk, first, last, may, n);
+    if (sets <= 1 << ENUMERATED)
+        return *known = enumerate(x, chunk, first, last, open, n);
     *known = alloc(sizeof **known);
     **known = *price_best(x->q->prices, first, last, chunk);
     return *known;
@@ -106,22 +120,14 @@ static void every_cut(Brute *x, int chunk, int first)
     }
 }
 
-static const bool *free_to_drop(const Plan *p)
-{
-    const int *all = keep_fates(p, true);
-    bool *may = alloc((size_t)p->g->tensor.n);
-    for (int t = 0; t < p->g->tensor.n; t++)
-        may[t] = p->m->plan.recompute == RECOMPUTE_AUTO && all[t] == FATE_RECOMPUTE;
-    return may;
-}
-
 bool brute(const Question *q, Answer *a)
 {
     const Plan *p = q->p;
     if (q->n > OPERATORS || q->chunks > CHUNKS)
         fail(EXIT_MODEL, "planner brute tries every cut: it is for up to %d operators and %d chunks, not %d and %d", OPERATORS,
              CHUNKS, q->n, q->chunks);
-    Brute x = {.q = q, .x = facts_of(q), .base = keep_fates(p, false), .may = free_to_drop(p), .value = INT64_MAX};
+    Brute x = {.q = q, .x = facts_of(q), .base = keep_fates(p, false), .value = INT64_MAX};
+    x.may = fates_may(p, x.base);
     x.view = preview_open(x.x);
     x.run = alloc(sizeof *x.run * (size_t)q->chunks * (size_t)q->n * (size_t)q->n);
     x.price = alloc(sizeof *x.price * (size_t)q->chunks);
