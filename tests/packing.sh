@@ -70,6 +70,7 @@ for name in tiny-gpt ops; do
     height "$name, eight stages" "$m/$name.yaml" --stages 8 --schedule 1f1b $many
 done
 height "branches, 1f1b*" "$m/branches.yaml" --stages 4 --schedule '1f1b*' $many
+height "ops, 1f1b*" "$m/ops.yaml" --stages 4 --schedule '1f1b*' $large
 height "bert-base, vPipe's cuts, a V" "$x/bert-base.yaml" --stages 4 --planner vpipe:repo --schedule 1f1b \
     --set 'plan.map=[0, 1, 2, 3, 3, 2, 1, 0]' $large
 turns=yes
@@ -82,13 +83,13 @@ turns=
 
 # sweep NAME OPTION...: all that it takes, and under 60 % of that, unless no plan is so small
 sweep() {
-    name=$1
+    case=$1
     shift
-    height "$name" "$@" --recompute none
+    height "$case" "$@" --recompute none
     [ -s "$tmp/plan" ] || return
     limit=$(grep -o '"arena_bytes": [0-9]*' "$tmp/plan" | awk '$2 > most { most = $2 } END { printf "%.0f", most * 0.6 }')
     if ./dpgen plan "$@" --estimate --json --recompute auto --limit "$limit" >"$tmp/plan" 2>&1; then
-        height "$name, limit $limit" "$@" --recompute auto --limit "$limit"
+        height "$case, limit $limit" "$@" --recompute auto --limit "$limit"
     fi
 }
 

@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum { MOST = 4000, FREE = INT32_MIN };     /* rectangles; a micro-batch that no buffer of a pool has yet */
-static const int64_t STEPS = 20000000;
+static const int64_t STEPS = 80000000;
 
 typedef struct {
     Mem *m;
