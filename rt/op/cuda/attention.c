@@ -12,9 +12,9 @@
  * Packed operands are the same graph with longer rows.  scale is a number given in each run, so sites that differ in it
  * share a plan.
  *
- * Bits.  dq is written by the graph's last product.  Through a f32 accumulator that the kernel's blocks add to as they
- * come, it would be faster and differ from run to run; the library reports both forms alike, so the graph decides.  The price
- * is dS in memory, attention_scratch().
+ * Bits.  dq is written by the graph's last product.  The other form, through a f32 accumulator that the kernel's blocks add to
+ * as they come, differs from run to run; the library reports both alike, so the graph decides.  The price is dS in memory:
+ * attention_scratch().
  *
  * Which operand the library wants in which order is its own: forward k transposed, backward k and v; what enters the
  * products over queries is bf16; delta is in memory.

@@ -7,8 +7,8 @@
  *
  * Method.  Five functions here, one for a kind of operation, each a handful of attributes; a tensor's identity is its
  * number.  A plan is the first engine of the library's heuristic (mode A) that can be finalised and of which the library does
- * not say that its bits vary: a function of graph, library version and chip, not of a timing.  Cost: some tenths of a second a
- * plan, as the library compiles it.
+ * not say that its bits vary: a function of graph, library version and chip, not of a timing.  Cost: half a second of a
+ * processor for a plan, measured, as the library compiles it.
  *
  * In a step, an execution wants the addresses in one more descriptor, which cannot be filled anew once it is finalised;
  * so there is one for each run.  It is host memory of the library, a few hundred bytes, gone before the call returns.

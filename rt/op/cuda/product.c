@@ -3,7 +3,7 @@
  * product.c: matrix products by cublasLt.
  *
  * Problem.  A step calls the same few dozen products, with literal sizes, thousands of times.  cublasLt wants descriptors
- * of them, and an algorithm, which its heuristic finds in tens of microseconds and our profile finds better.
+ * of them and an algorithm, which its heuristic guesses and a profile can measure.
  *
  * Method.  product_open() makes descriptors and picks the algorithm once; product_run() sets one address and queues.
  * The algorithm is the first result of the heuristic that the stage's workspace suffices for, or, after an
@@ -16,7 +16,7 @@
  *     c'[n m] = b' a'        with c' = c^T, leading dimension n,
  *
  * so the right side goes first.  A plain b[k n] is b' [n k] as it lies there; one stored transposed, b[n k], reads as [k n]
- * and is marked as transposed; a likewise.  A bias of n elements runs along the columns of c', as the library wants it.
+ * and is marked as transposed; a likewise.  A bias of n elements runs down every column of c', as the library wants it.
  *
  * Bits.  They are a function of shape, types, algorithm, library version and GPU.  The heuristic sees shapes, the alignment
  * of every tensor in an arena and the workspace's size, never an address or the time, so every plan with these sizes gets
