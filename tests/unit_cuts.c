@@ -8,7 +8,7 @@
  * models, in depths that leave few hundred cuts, over replicas, chunks that share a device, schedules and limits; every plan is
  * made by all passes, packing included.
  *   SLOW=1: deeper models, more limits; there half a per cent is allowed: fates are the cheapest of each run, or all that may
- *   be dropped, and what lies between may hide better in a wait (0.3 % in two of the first 200 cases)
+ *   be dropped, and what lies between may hide better in a wait (by 0.3 % where that was met)
  *   unit_cuts MODEL LAYERS STAGES SHARE [PATH=VALUE ...]: one case, all cuts listed that are faster
  */
 #include "passes.h"
