@@ -23,7 +23,7 @@ GPUS
 model="$models/tiny-gpt.yaml --set train.batch.global=16"
 gpus="--devices $tmp/gpus"
 some="'[h.*.ln_*,h.*.gelu,h.1.attention,h.2.dropout,wpe]'"
-seeds="0 1 2" more_seeds="1 2 3 4 5 6 7 8 9 11 13 15"
+seeds="0 1" more_seeds="1 2 3 4 5 6 7 8 9 11 13 15"
 [ -z "$SLOW" ] || seeds="0 1 2 3 4 5 6 7"
 # use_double TYPE [TRANSPORT]
 use_double() {
@@ -109,8 +109,8 @@ losses_near() {     # WHAT OPTION...: those of the interpreter and of the job di
 for type in f32 bf16; do
     use_own $type
     want=
-    for plan in "1 gpipe none" "2 1f1b full" "4 1f1b none" "2 1f1b away" \
-        ${SLOW:+"3 gpipe $some" "2 gpipe none --map=0,1,1,0"}; do
+    for plan in "1 gpipe none" "2 1f1b full" ${SLOW:+"4 1f1b none" "3 gpipe $some" "2 gpipe none --map=0,1,1,0"} \
+        "2 1f1b away"; do
         set -- $plan
         case $3 in away) set -- "$1" "$2" none "--offload" "\"['h.*']\"" ;; esac
         rm -rf "$tmp/job"
@@ -243,7 +243,7 @@ drops() {       # WHAT STAGES OPTION...: one wait in $each is left out at a time
     done <"$tmp/waits"
     if [ $((missed * 4)) -gt "$(wc -l <"$tmp/waits")" ]; then pass; else fault "$what: only $missed waits were missed"; fi
 }
-each=11
+each=23
 [ -z "$SLOW" ] || each=1
 drops "2 stages, 1f1b" 2 --schedule 1f1b
 drops "2 stages, gpipe, offload" 2 --schedule gpipe --offload "\"['h.*.attn.*', h.1.gelu]\""
