@@ -14,6 +14,7 @@ built() {       # NAME OPTION...
     shift
     ./dpgen "$@" --estimate -o "$tmp/$name" >"$tmp/said" 2>&1 || { fault "$name: $(head -n 1 "$tmp/said")"; return 1; }
     expect "$name" make -s -j2 -C "$tmp/$name" CUDA_HOME="$cuda"
+    expect "$name: its program" test -x "$tmp/$name/train"
     for library in $(make -s -C "$tmp/$name" CUDA_HOME="$cuda" needed); do
         if grep -qF " $library" docs/cuda.md; then pass; else fault "$name needs $library, which docs/cuda.md does not list"; fi
     done
