@@ -191,6 +191,9 @@ build/gpu/gpu.yaml:
 gpu-check: build/gpu/gpu.yaml
 	tests/gpu/check.sh build/gpu
 
+gpu-bench: build/gpu/gpu.yaml
+	bench/gpu/run.sh build/gpu
+
 install: dpgen
 	mkdir -p $(DESTDIR)$(PREFIX)/bin
 	cp dpgen $(DESTDIR)$(PREFIX)/bin/dpgen
@@ -198,5 +201,5 @@ install: dpgen
 clean:
 	rm -rf build dpgen $(OBJ)
 
-.PHONY: all demo check check-slow gpu-check install clean
+.PHONY: all demo check check-slow gpu-check gpu-bench install clean
 .SUFFIXES: .c .o
