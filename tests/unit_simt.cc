@@ -56,6 +56,15 @@ static __global__ void unwritten(float *x)
     x[threadIdx.x] = room[threadIdx.x];
 }
 
+/* Thread `from` writes, all read, and no barrier lies between. */
+static __global__ void hasty(float *x, unsigned from)
+{
+    SHARED(float, room, 1);
+    if (threadIdx.x == from)
+        room[0] = 1;
+    x[blockIdx.x * 64 + threadIdx.x] = room[0];
+}
+
 static __global__ void totals(double *to)
 {
     double sum = team_sum<BLOCK>((double)threadIdx.x);
@@ -92,6 +101,14 @@ static void right(void)
     for (int i = 0; i < 64; i++)
         ok &= y[i] != y[i];
     expect(ok, "shared memory is NaN until written");
+    for (unsigned from = 0; from < 64; from += 21) {
+        static float z[4 * 64];
+        int lost = 0;
+        LAUNCH(hasty, 4u, 64u, 0, z, from);
+        for (int i = 0; i < 4 * 64; i++)
+            lost += i % 64 / 32 != (int)from / 32 && z[i] != z[i];
+        expect(lost > 0, "a missing barrier between warps shows");
+    }
     LAUNCH(totals, 1u, (unsigned)BLOCK, 0, all);
     ok = true;
     for (int i = 0; i < BLOCK; i++)

@@ -45,7 +45,7 @@ struct Array { const void *site; size_t at, bytes; };
 struct Machine {
     Fiber fiber[MOST];
     Context scheduler;
-    unsigned now, threads, turn;
+    unsigned now, threads, turn, round;
     void (*thread)(void *);
     void *args;
     const char *name;
@@ -218,8 +218,9 @@ static void run_block(Machine *m)
     for (unsigned i = 0; i < m->threads; i++)
         prepare(m, i);
     for (;;) {
-        for (unsigned i = 0; i < m->threads; i += WARP)
-            run_warp(m, i);
+        bool back = m->round++ & 1;
+        for (unsigned i = 0, last = (m->threads - 1) / WARP * WARP; i <= last; i += WARP)
+            run_warp(m, back ? last - i : i);
         unsigned here = waiting(m, 0, m->threads, AT_BLOCK);
         if (here == 0)
             break;
