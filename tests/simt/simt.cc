@@ -17,7 +17,7 @@
 #include <ucontext.h>
 #endif
 
-enum { WARP = 32, MOST = 1024, STACK = 64 << 10, SHARED_BYTES = 48 << 10, ARRAYS = 32, WORD = 8, ZONE = 64, POISON = 0xff };
+enum { WARP = 32, MOST = 1024, STACK = 64 << 10, SHARED_BYTES = 48 << 10, ARRAYS = 32, WORD = 24, ZONE = 64, POISON = 0xff };
 enum State { FRESH, READY, AT_WARP, AT_BLOCK, DONE };
 
 #ifdef __x86_64__
@@ -37,7 +37,7 @@ struct Fiber {
     State state;
     int line;                   /* of the barrier where it waits */
     unsigned turn;              /* warp operations so far: which half of `word` is its own */
-    unsigned char word[2][WORD];
+    alignas(8) unsigned char word[2][WORD];
 };
 
 struct Array { const void *site; size_t at, bytes; };
@@ -162,13 +162,13 @@ void *simt_exchange(int line, const void *mine, size_t bytes, unsigned lane)
     return m->fiber[i / WARP * WARP + lane].word[half];
 }
 
-unsigned simt_ballot(int line, bool mine)
+/* What all lanes brought. */
+void simt_gather(int line, const void *mine, size_t bytes, const void *all[32])
 {
-    unsigned first = machine->now / WARP * WARP, half = machine->fiber[machine->now].turn & 1, set = 0;
-    simt_exchange(line, &mine, 1, 0);
+    unsigned first = machine->now / WARP * WARP, half = machine->fiber[machine->now].turn & 1;
+    simt_exchange(line, mine, bytes, 0);
     for (unsigned i = 0; i < WARP; i++)
-        set |= (unsigned)(machine->fiber[first + i].word[half][0] != 0) << i;
-    return set;
+        all[i] = machine->fiber[first + i].word[half];
 }
 
 /* How many of the threads from first on are in a state; all of them must have come to one line. */

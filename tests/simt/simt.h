@@ -107,7 +107,37 @@ template <class T> T simt_shuffle(int line, T mine, unsigned lane)
     return *(T *)simt_exchange(line, &mine, sizeof mine, lane);
 }
 
-unsigned simt_ballot(int line, bool mine);
+void simt_gather(int line, const void *mine, size_t bytes, const void *all[32]);
+
+inline unsigned simt_ballot(int line, bool mine)
+{
+    const void *all[32];
+    unsigned set = 0;
+    simt_gather(line, &mine, 1, all);
+    for (int i = 0; i < 32; i++)
+        set |= (unsigned)*(const bool *)all[i] << i;
+    return set;
+}
+
+/* mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32, with the registers of its lanes as the PTX manual lays them out: lane
+ * 4 g + t has rows g and g + 8 of a and of the result, columns 2 t and 2 t + 1, in a and b also those 8 further on. */
+inline void simt_mma(int line, float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2])
+{
+    struct Words { uint32_t a[4], b[2]; } mine = {{a[0], a[1], a[2], a[3]}, {b[0], b[1]}};
+    const void *all[32];
+    simt_gather(line, &mine, sizeof mine, all);
+    int g = (int)threadIdx.x % 32 / 4, t = (int)threadIdx.x % 4;
+    for (int e = 0; e < 4; e++)
+        for (int k = 0; k < 16; k++) {
+            const Words *row = (const Words *)all[g * 4 + k % 8 / 2];
+            const Words *col = (const Words *)all[(2 * t + e % 2) * 4 + k % 8 / 2];
+            uint32_t x = row->a[e / 2 + k / 8 * 2], y = col->b[k / 8];
+            union { uint32_t u; float f; } left, right;
+            left.u = k % 2 ? x & 0xffff0000u : x << 16;
+            right.u = k % 2 ? y & 0xffff0000u : y << 16;
+            c[e] += left.f * right.f;
+        }
+}
 
 inline void simt_aligned(const void *p, size_t bytes)
 {

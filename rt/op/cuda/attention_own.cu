@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention without stored scores, in f32 from f32 or bf16: attention_own.h says what the operands are, rt/op/attention.c
- * the formulas.
+ * Attention without stored scores, in f32: attention_own.h says what the operands are, rt/op/attention.c the formulas.  bf16
+ * goes to attention_mma.cu, but for heads wider than 128.
  *
- * Method.  Tri Dao, FlashAttention-2, 2023, section 3.1, with each result owned by one block.  Forward: a block has 64
+ * Method.  T. Dao, FlashAttention-2, 2023, section 3.1, with each result owned by one block.  Forward: a block has 64
  * queries of one head and takes the keys in tiles of 64, ascending; a query's largest score and sum of exponentials are kept
  * by the 16 threads that share its row.  Backward: one kernel whose blocks own 64 queries (dq), one whose blocks own 64
  * keys (dk, dv), one whose blocks own a tile of the bias (dbias); each makes the scores again.  Tiles: attention_tile.h.
@@ -11,60 +11,12 @@
  * Order: tiles have fixed sizes and ascend, row sums go by 4 adjacent columns a thread and a butterfly of 16 threads; a
  * result depends on sizes and its own operands alone.  Tiles that `causal` hides whole are left out.
  *
- * Cost: no tensor cores: 2 products forward, 3 + 4 backward, at a part of the f32 rate.  Shared memory 35 KiB.  Heads wider
- * than 128 are done 128 columns of the result at a time, with the scores made again for each.
+ * Cost: no tensor cores: 2 products forward, 3 + 4 backward, 2 for dbias, at a part of the f32 rate.  Shared memory 35 KiB.
+ * Heads wider than 128 are done 128 columns of the result at a time, with the scores made again for each.
  */
+#include "attention_mma.h"
 #include "attention_own.h"
 #include "attention_tile.h"
-#include "drop.h"
-
-typedef struct {
-    const real *q, *k, *v, *dy, *bias;
-    const int32_t *mask;
-    const float *lse, *delta;
-    const Values *vals;
-    long mb, batch, heads, query, key, width, qs, ks, causal;
-    float scale, drop;
-    long site;
-} Attend;
-
-/* The head that a block works on, which of its tiles of 64, and what its elements are dropped by; 0: they are not. */
-struct Place { long b, head, tile; const Drop *drop; };
-
-/* The Drop lies in shared memory: seven registers less. */
-static FIELD Place place_of(const Attend &a, long head, long tile)
-{
-    SHARED(Drop, drop, 1);
-    Place p = {head / a.heads, head % a.heads, tile, 0};
-    if (a.drop == 0 || a.vals->eval)
-        return p;
-    if (threadIdx.x == 0)
-        drop[0] = drop_of(a.vals, 0, a.drop, a.site);
-    __syncthreads();
-    p.drop = SHARED_AT(drop, 0);
-    return p;
-}
-
-FN Matrix queries(const Attend &a, const real *at, long row, const Place &p)
-{
-    Matrix m = {at + p.b * a.query * row + p.head * a.width, a.query, row};
-    return m;
-}
-
-FN Matrix keys(const Attend &a, const real *at, const Place &p)
-{
-    Matrix m = {at + p.b * a.key * a.ks + p.head * a.width, a.key, a.ks};
-    return m;
-}
-
-/* Score (q, k) from its product: -infinity where the key is hidden, or there is none. */
-FN float score(const Attend &a, const Place &p, float s, long q, long k)
-{
-    if (k >= a.key || q >= a.query || (a.causal && k > q) || (a.mask && !a.mask[p.b * a.key + k]))
-        return -F_INFINITY;
-    s *= a.scale;
-    return a.bias ? s + one(a.bias, (p.head * a.query + q) * a.key + k) : s;
-}
 
 /* Factors of dropout of query q and keys k .. k+3. */
 FN void factors(float (&to)[SIDE], const Attend &a, const Place &p, long q, long k)
@@ -73,8 +25,7 @@ FN void factors(float (&to)[SIDE], const Attend &a, const Place &p, long q, long
     for (int j = 0; j < SIDE; j++)
         to[j] = 1.0f;
     if (p.drop) {
-        Drop d = *p.drop;
-        d.sample = (uint32_t)(a.mb * a.batch + p.b);
+        Drop d = drop_here(a, p);
         drop_four(to, &d, (p.head * a.query + q) * a.key + k);
     }
 }
@@ -94,12 +45,6 @@ FN float row_max(float v)
         v = other > v ? other : v;
     }
     return v;
-}
-
-/* End of the keys that queries before `end` see. */
-FN long keys_end(const Attend &a, long end)
-{
-    return a.causal && end < a.key ? end : a.key;
 }
 
 /* Scores of one tile become exponentials, times dropout; returns what earlier sums of the row are to be scaled by. */
@@ -330,6 +275,8 @@ void attention_own_forward(Stage *st, real *y, float *lse, const real *q, const 
                            long query, long key, long width, long causal, float scale, float drop, long site)
 {
     Attend a = {q, k, v, 0, bias, mask, 0, 0, vals, mb, batch, heads, query, key, width, qs, ks, causal, scale, drop, site};
+    if (attention_mma_forward(st, y, lse, a))
+        return;
     LAUNCH_TILES(attend, query, a, st, y, lse);
 }
 
@@ -342,6 +289,8 @@ void attention_own_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias
     Attend a = {q, k, v, dy, bias, mask, lse, delta, vals, mb, batch, heads, query, key, width, qs, ks, causal, scale, drop,
                 site};
     LAUNCH(attend_delta, (unsigned)ceil_div(batch * heads * query, BLOCK / WARP), (unsigned)BLOCK, st, delta, dy, y, a);
+    if (attention_mma_backward(st, dq, dk, dv, dbias, a))
+        return;
     if (dk || dv)
         LAUNCH_TILES(attend_back_keys, key, a, st, dk, dv);
     if (dq)

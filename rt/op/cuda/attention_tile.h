@@ -11,15 +11,9 @@
  */
 #ifndef ATTENTION_TILE_H
 #define ATTENTION_TILE_H
-#include "kernel.h"
+#include "attend.h"
 
 enum { EDGE = 64, DEPTH = 32, PITCH = EDGE + 4, SIDE = 4 };
-
-/* A matrix of `rows` rows, `row` elements apart; elements outside are 0. */
-struct Matrix { const real *at; long rows, row; };
-
-/* The same, for results. */
-struct Out { real *at; long rows, row; };
 
 FN int down(void) { return (int)(threadIdx.x / 16) * SIDE; }
 FN int across(void) { return (int)(threadIdx.x % 16) * SIDE; }

@@ -39,4 +39,25 @@ FN void drop_four(float (&to)[4], const Drop *d, long e)
         to[j] = drop_factor(d, word);
     }
 }
+
+/* Word `which` of a block: a choice, not an index, which keeps words in registers. */
+FN uint32_t word_of(const Philox &r, int which)
+{
+    uint32_t low = which & 1 ? r.v[1] : r.v[0], high = which & 1 ? r.v[3] : r.v[2];
+    return which & 2 ? high : low;
+}
+
+FN float drop_one(const Drop *d, long e)
+{
+    Philox r = drop_block(d, e / 4);
+    return drop_factor(d, word_of(r, (int)(e & 3)));
+}
+
+/* Of elements e and e+1. */
+FN void drop_two(float (&to)[2], const Drop *d, long e)
+{
+    Philox r = drop_block(d, e / 4);
+    to[0] = drop_factor(d, word_of(r, (int)(e & 3)));
+    to[1] = (e & 3) == 3 ? drop_one(d, e + 1) : drop_factor(d, word_of(r, (int)(e & 3) + 1));
+}
 #endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * attend.h: what own attention is told, and one score of it: shared by its two forms, attention_own.cu and attention_mma.cu.
+ */
+#ifndef ATTEND_H
+#define ATTEND_H
+#include "drop.h"
+#include "kernel.h"
+
+/* A matrix of `rows` rows, `row` elements apart; elements outside are 0. */
+struct Matrix { const real *at; long rows, row; };
+
+/* The same, for results. */
+struct Out { real *at; long rows, row; };
+
+typedef struct {
+    const real *q, *k, *v, *dy, *bias;
+    const int32_t *mask;
+    const float *lse, *delta;
+    const Values *vals;
+    long mb, batch, heads, query, key, width, qs, ks, causal;
+    float scale, drop;
+    long site;
+} Attend;
+
+/* The head that a block works on, which of its tiles of 64, and what its elements are dropped by; 0: they are not. */
+struct Place { long b, head, tile; const Drop *drop; };
+
+/* The Drop lies in shared memory: seven registers less. */
+static FIELD Place place_of(const Attend &a, long head, long tile)
+{
+    SHARED(Drop, drop, 1);
+    Place p = {head / a.heads, head % a.heads, tile, 0};
+    if (a.drop == 0 || a.vals->eval)
+        return p;
+    if (threadIdx.x == 0)
+        drop[0] = drop_of(a.vals, 0, a.drop, a.site);
+    __syncthreads();
+    p.drop = SHARED_AT(drop, 0);
+    return p;
+}
+
+FN Matrix queries(const Attend &a, const real *at, long row, const Place &p)
+{
+    Matrix m = {at + p.b * a.query * row + p.head * a.width, a.query, row};
+    return m;
+}
+
+FN Matrix keys(const Attend &a, const real *at, const Place &p)
+{
+    Matrix m = {at + p.b * a.key * a.ks + p.head * a.width, a.key, a.ks};
+    return m;
+}
+
+/* Score (q, k) from its product: -infinity where the key is hidden, or there is none. */
+FN float score(const Attend &a, const Place &p, float s, long q, long k)
+{
+    if (k >= a.key || q >= a.query || (a.causal && k > q) || (a.mask && !a.mask[p.b * a.key + k]))
+        return -F_INFINITY;
+    s *= a.scale;
+    return a.bias ? s + one(a.bias, (p.head * a.query + q) * a.key + k) : s;
+}
+
+/* What the elements of sample p.b are dropped by. */
+FN Drop drop_here(const Attend &a, const Place &p)
+{
+    Drop d = *p.drop;
+    d.sample = (uint32_t)(a.mb * a.batch + p.b);
+    return d;
+}
+
+/* End of the keys that queries before `end` see. */
+FN long keys_end(const Attend &a, long end)
+{
+    return a.causal && end < a.key ? end : a.key;
+}
+#endif

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Attention on tensor cores, for bf16 with a bias, a mask or dropout: what cuDNN's graphs are not asked for.
+ *
+ * Method.  As attention_own.cu, with the tiles of T. Dao, FlashAttention-2, 2023, section 3.3: a block of four warps owns 64
+ * rows, queries or keys, 16 a warp, whose operands stay in registers; tiles of the other side go through shared memory, 64
+ * rows forward, 32 backward.  Scores never leave registers: two neighbouring results are an operand of the next product
+ * (mma.h), rounded to bf16.  Sums of exponentials, scores and results are f32.
+ *
+ * Order: tiles ascend; a row's sum goes by the columns of a thread, ascending, then a butterfly of the 4 threads of a row.
+ *
+ * Cost: 2 products forward; backward 3 for dq, 4 for dk and dv (5 where heads are wider than 64, whose accumulators do not
+ * fit in registers together), 2 for dbias.  Weak: dropout backward makes a block of Philox for every element of dk and dv.
+ */
+#include "attention_mma.h"
+#ifdef REAL_BF16
+#include "mma.h"
+
+enum { THREADS = 128, ROWS = 64 };
+
+/* The lane's place: rows 16 warp + g and 8 further on; columns 2 t and 2 t + 1 of every 8. */
+FN int my_row(void) { return (int)(threadIdx.x / WARP) * 16 + (int)(threadIdx.x % WARP / 4); }
+FN int my_column(void) { return (int)(threadIdx.x % 4) * 2; }
+
+/* N rows of m, from `first` on, W columns; zeros where there are none. */
+template <int N, int W> FN void load_tile(uint32_t *to, Matrix m, long first, long width)
+{
+    for (int i = threadIdx.x * 8; i < N * W; i += THREADS * 8) {
+        int r = i / W, j = i % W;
+        const real *at = m.at + (first + r) * m.row + j;
+        long left = first + r < m.rows ? width - j : 0;
+        Words<4> w = {{0, 0, 0, 0}};
+        if (left >= 8 && (uintptr_t)at % 16 == 0)
+            w = *(const Words<4> *)at;
+        else
+            for (int c = 0; c < 8; c++)
+                w.at[c / 2] |= c < left ? (uint32_t)at[c] << c % 2 * 16 : 0;
+        *(Words<4> *)(to + r * PITCH_OF(W) + j / 2) = w;
+    }
+}
+
+/* The warp's 16 rows of 64, as left operands; the tile is free again afterwards. */
+template <int W> FN void take_rows(uint32_t (&a)[W / 16][4], uint32_t *room, Matrix m, long first, long width)
+{
+    __syncthreads();
+    load_tile<ROWS, W>(room, m, first, width);
+    __syncthreads();
+    UNROLL
+    for (int k = 0; k < W / 16; k++)
+        take_a<W>(a[k], room, (int)(threadIdx.x / WARP) * 16, k * 16);
+    __syncthreads();
+}
+
+template <int N> FN void clear(float (&c)[N][4])
+{
+    UNROLL
+    for (int n = 0; n < N; n++)
+        c[n][0] = c[n][1] = c[n][2] = c[n][3] = 0;
+}
+
+/* s = a tile^T, 8 N rows of the tile. */
+template <int N, int W> FN void products(float (&s)[N][4], const uint32_t (&a)[W / 16][4], const uint32_t *tile)
+{
+    clear(s);
+    UNROLL
+    for (int k = 0; k < W / 16; k++) {
+        UNROLL
+        for (int n = 0; n < N; n++) {
+            uint32_t b[2];
+            take_b<W>(b, tile, n * 8, k * 16);
+            mma(s[n], a[k], b);
+        }
+    }
+}
+
+/* o += s tile, s rounded to bf16, 8 N rows of the tile. */
+template <int N, int W> FN void add_products(float (&o)[W / 8][4], const float (&s)[N][4], const uint32_t *tile)
+{
+    UNROLL
+    for (int k = 0; k < N / 2; k++) {
+        uint32_t a[4], b[2];
+        for (int i = 0; i < 4; i++)
+            a[i] = two_bf16(s[2 * k + i / 2][i % 2 * 2], s[2 * k + i / 2][i % 2 * 2 + 1]);
+        UNROLL
+        for (int n = 0; n < W / 8; n++) {
+            take_b_turned<W>(b, tile, k * 16, n * 8);
+            mma(o[n], a, b);
+        }
+    }
+}
+
+/* The lane's results, times a factor for each of its two rows. */
+template <int W> FN void put_results(Out m, const float (&o)[W / 8][4], float upper, float lower, long first, long width)
+{
+    UNROLL
+    for (int n = 0; n < W / 8; n++) {
+        UNROLL
+        for (int half = 0; half < 2; half++) {
+            long row = first + my_row() + half * 8, j = n * 8 + my_column();
+            float factor = half ? lower : upper, v[2] = {o[n][half * 2] * factor, o[n][half * 2 + 1] * factor};
+            real *to = m.at + row * m.row + j;
+            if (row < m.rows && j < width)
+                leave(to, v, 0, width - j, width - j >= 2 && (uintptr_t)to % 4 == 0 ? 0 : 1);
+        }
+    }
+}
+
+/* Over the 4 threads of a row. */
+FN float quad_sum(float v)
+{
+    v += __shfl_xor_sync(0xffffffffu, v, 2);
+    return v + __shfl_xor_sync(0xffffffffu, v, 1);
+}
+
+FN float quad_max(float v)
+{
+    for (int way = 2; way; way /= 2) {
+        float other = __shfl_xor_sync(0xffffffffu, v, way);
+        v = other > v ? other : v;
+    }
+    return v;
+}
+
+/* ---- forward ----------------------------------------------------------------------------------------------------- */
+
+/* Of row `half` (0, 1) of the lane: scores become exponentials, times dropout; returns what earlier sums are scaled by. */
+FN float absorb_scores(float (&s)[8][4], int half, const Attend &a, const Place &p, long q, long k, float *most, float *sum)
+{
+    float top = -F_INFINITY, part = 0;
+    UNROLL
+    for (int i = 0; i < 16; i++) {
+        float &x = s[i / 2][half * 2 + i % 2];
+        x = score(a, p, x, q, k + i / 2 * 8 + i % 2);
+        top = x > top ? x : top;
+    }
+    top = quad_max(top);
+    top = top > *most ? top : *most;
+    float shift = top == -F_INFINITY ? 0.0f : top, shrink = fexp(*most - shift);
+    UNROLL
+    for (int i = 0; i < 16; i++) {
+        float &x = s[i / 2][half * 2 + i % 2];
+        x = fexp(x - shift);
+        part += x;
+    }
+    *sum = *sum * shrink + quad_sum(part);
+    *most = top;
+    if (p.drop) {
+        Drop d = drop_here(a, p);
+        UNROLL
+        for (int n = 0; n < 8; n++) {
+            float f[2];
+            drop_two(f, &d, (p.head * a.query + q) * a.key + k + n * 8);
+            s[n][half * 2] *= f[0], s[n][half * 2 + 1] *= f[1];
+        }
+    }
+    return shrink;
+}
+
+template <int W> static __global__ void __launch_bounds__(THREADS) mma_attend(real *y, float *lse, Attend a)
+{
+    SHARED(uint32_t, room, 2 * ROWS * PITCH_OF(W));
+    long tiles = (a.query + ROWS - 1) / ROWS;
+    Place p = place_of(a, blockIdx.x / tiles, blockIdx.x % tiles);
+    long first = p.tile * ROWS, end = keys_end(a, first + ROWS);
+    uint32_t q[W / 16][4], *of_k = SHARED_AT(room, 0), *of_v = SHARED_AT(room, ROWS * PITCH_OF(W));
+    float o[W / 8][4], s[8][4], most[2] = {-F_INFINITY, -F_INFINITY}, sum[2] = {0, 0}, over[2];
+    clear(o);
+    take_rows<W>(q, of_k, queries(a, a.q, a.qs, p), first, a.width);
+    for (long k = 0; k < end; k += ROWS) {
+        load_tile<ROWS, W>(of_k, keys(a, a.k, p), k, a.width);
+        load_tile<ROWS, W>(of_v, keys(a, a.v, p), k, a.width);
+        __syncthreads();
+        products<8, W>(s, q, of_k);
+        UNROLL
+        for (int half = 0; half < 2; half++) {
+            float shrink = absorb_scores(s, half, a, p, first + my_row() + half * 8, k + my_column(), &most[half], &sum[half]);
+            UNROLL
+            for (int n = 0; n < W / 8; n++)
+                o[n][half * 2] *= shrink, o[n][half * 2 + 1] *= shrink;
+        }
+        add_products<8, W>(o, s, of_v);
+        __syncthreads();
+    }
+    UNROLL
+    for (int half = 0; half < 2; half++) {
+        long row = first + my_row() + half * 8;
+        over[half] = sum[half] > 0 ? 1.0f / sum[half] : 0.0f;
+        over[half] = sum[half] != sum[half] ? sum[half] : over[half];       /* let a NaN through */
+        if (row < a.query && my_column() == 0)
+            lse[(p.b * a.heads + p.head) * a.query + row] = most[half] + flog(sum[half]);
+    }
+    long row = a.heads * a.width;
+    Out to = {y + p.b * a.query * row + p.head * a.width, a.query, row};
+    put_results<W>(to, o, over[0], over[1], first, a.width);
+}
+
+/* ---- backward ---------------------------------------------------------------------------------------------------- */
+
+enum { STEP = 32 };
+
+/* Score s and product dp = dy v of (q, k) become D(P) and dS = P (D(dp) - delta). */
+FN void slope(float *s, float *dp, const Attend &a, const Place &p, long q, long k, float factor)
+{
+    long row = (p.b * a.heads + p.head) * a.query + q;
+    float t = score(a, p, *s, q, k), e = t == -F_INFINITY ? 0.0f : fexp(t - a.lse[row]);
+    *dp = e == 0.0f ? 0.0f : e * (*dp * factor - a.delta[row]);
+    *s = e * factor;
+}
+
+/* The lane's elements of a tile: rows are queries. */
+FN void slopes_of_queries(float (&s)[4][4], float (&dp)[4][4], const Attend &a, const Place &p, long q, long k)
+{
+    UNROLL
+    for (int i = 0; i < 8; i++) {
+        int n = i / 2, c = i % 2 * 2;
+        long row = q + i % 2 * 8, column = k + n * 8;
+        float f[2] = {1.0f, 1.0f};
+        if (p.drop) {
+            Drop d = drop_here(a, p);
+            drop_two(f, &d, (p.head * a.query + row) * a.key + column);
+        }
+        slope(&s[n][c], &dp[n][c], a, p, row, column, f[0]);
+        slope(&s[n][c + 1], &dp[n][c + 1], a, p, row, column + 1, f[1]);
+    }
+}
+
+/* The same where rows are keys. */
+FN void slopes_of_keys(float (&s)[4][4], float (&dp)[4][4], const Attend &a, const Place &p, long q, long k)
+{
+    UNROLL
+    for (int i = 0; i < 16; i++) {
+        int n = i / 4, c = i % 4;
+        long column = q + n * 8 + c % 2, row = k + c / 2 * 8;
+        float f = 1.0f;
+        if (p.drop) {
+            Drop d = drop_here(a, p);
+            f = drop_one(&d, (p.head * a.query + column) * a.key + row);
+        }
+        slope(&s[n][c], &dp[n][c], a, p, column, row, f);
+    }
+}
+
+template <int W> static __global__ void __launch_bounds__(THREADS) mma_back_queries(real *dq, Attend a)
+{
+    SHARED(uint32_t, room, ROWS * PITCH_OF(W));
+    long tiles = (a.query + ROWS - 1) / ROWS;
+    Place p = place_of(a, blockIdx.x / tiles, blockIdx.x % tiles);
+    long first = p.tile * ROWS, end = keys_end(a, first + ROWS);
+    uint32_t q[W / 16][4], dy[W / 16][4], *of_k = SHARED_AT(room, 0), *of_v = SHARED_AT(room, STEP * PITCH_OF(W));
+    float o[W / 8][4], s[4][4], ds[4][4];
+    clear(o);
+    take_rows<W>(q, of_k, queries(a, a.q, a.qs, p), first, a.width);
+    take_rows<W>(dy, of_k, queries(a, a.dy, a.heads * a.width, p), first, a.width);
+    for (long k = 0; k < end; k += STEP) {
+        load_tile<STEP, W>(of_k, keys(a, a.k, p), k, a.width);
+        load_tile<STEP, W>(of_v, keys(a, a.v, p), k, a.width);
+        __syncthreads();
+        products<4, W>(s, q, of_k);
+        products<4, W>(ds, dy, of_v);
+        slopes_of_queries(s, ds, a, p, first + my_row(), k + my_column());
+        add_products<4, W>(o, ds, of_k);
+        __syncthreads();
+    }
+    Out to = {dq + p.b * a.query * a.qs + p.head * a.width, a.query, a.qs};
+    put_results<W>(to, o, a.scale, a.scale, first, a.width);
+}
+
+/* dk, dv, or both; what is not wanted is 0. */
+template <int W, bool K, bool V> static __global__ void __launch_bounds__(THREADS) mma_back_keys(real *dk, real *dv, Attend a)
+{
+    SHARED(uint32_t, room, ROWS * PITCH_OF(W));
+    long tiles = (a.key + ROWS - 1) / ROWS;
+    Place p = place_of(a, blockIdx.x / tiles, blockIdx.x % tiles);
+    long first = p.tile * ROWS, at = p.b * a.key * a.ks + p.head * a.width;
+    uint32_t k[W / 16][4], v[K ? W / 16 : 1][4], *of_q = SHARED_AT(room, 0), *of_dy = SHARED_AT(room, STEP * PITCH_OF(W));
+    float to_k[K ? W / 8 : 1][4], to_v[V ? W / 8 : 1][4], s[4][4], ds[4][4];
+    clear(to_k), clear(to_v), clear(ds);
+    take_rows<W>(k, of_q, keys(a, a.k, p), first, a.width);
+    if constexpr (K)
+        take_rows<W>(v, of_q, keys(a, a.v, p), first, a.width);
+    for (long q = a.causal ? first : 0; q < a.query; q += STEP) {
+        load_tile<STEP, W>(of_q, queries(a, a.q, a.qs, p), q, a.width);
+        load_tile<STEP, W>(of_dy, queries(a, a.dy, a.heads * a.width, p), q, a.width);
+        __syncthreads();
+        products<4, W>(s, k, of_q);
+        if constexpr (K)
+            products<4, W>(ds, v, of_dy);
+        slopes_of_keys(s, ds, a, p, q + my_column(), first + my_row());
+        if constexpr (V)
+            add_products<4, W>(to_v, s, of_dy);
+        if constexpr (K)
+            add_products<4, W>(to_k, ds, of_q);
+        __syncthreads();
+    }
+    if constexpr (K)
+        put_results<W>(Out{dk + at, a.key, a.ks}, to_k, a.scale, a.scale, first, a.width);
+    if constexpr (V)
+        put_results<W>(Out{dv + at, a.key, a.ks}, to_v, 1.0f, 1.0f, first, a.width);
+}
+
+/* 64 queries and 32 keys of the bias: the samples ascend. */
+template <int W> static __global__ void __launch_bounds__(THREADS) mma_back_bias(real *dbias, Attend a)
+{
+    SHARED(uint32_t, room, ROWS * PITCH_OF(W));
+    long tiles = (a.key + STEP - 1) / STEP;
+    long first = blockIdx.x / tiles * ROWS, k = blockIdx.x % tiles * STEP;
+    Place p = place_of(a, blockIdx.y, 0);
+    uint32_t q[W / 16][4], dy[W / 16][4], *of_k = SHARED_AT(room, 0), *of_v = SHARED_AT(room, STEP * PITCH_OF(W));
+    float s[4][4], ds[4][4], sum[4][4];
+    clear(sum);
+    for (p.b = 0; p.b < a.batch; p.b++) {
+        take_rows<W>(q, of_k, queries(a, a.q, a.qs, p), first, a.width);
+        take_rows<W>(dy, of_k, queries(a, a.dy, a.heads * a.width, p), first, a.width);
+        load_tile<STEP, W>(of_k, keys(a, a.k, p), k, a.width);
+        load_tile<STEP, W>(of_v, keys(a, a.v, p), k, a.width);
+        __syncthreads();
+        products<4, W>(s, q, of_k);
+        products<4, W>(ds, dy, of_v);
+        slopes_of_queries(s, ds, a, p, first + my_row(), k + my_column());
+        UNROLL
+        for (int i = 0; i < 16; i++)
+            sum[i / 4][i % 4] += ds[i / 4][i % 4];
+    }
+    UNROLL
+    for (int i = 0; i < 16; i++) {
+        long row = first + my_row() + i % 4 / 2 * 8, column = k + i / 4 * 8 + my_column() + i % 2;
+        if (row < a.query && column < a.key)
+            set(dbias, (p.head * a.query + row) * a.key + column, sum[i / 4][i % 4]);
+    }
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
+
+static unsigned mma_blocks(const Attend &a, long rows) { return (unsigned)(a.batch * a.heads * ceil_div(rows, ROWS)); }
+
+template <int W> static void mma_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, const Attend &a)
+{
+    real *none = 0;
+    if (W <= 64 && dk && dv) {
+        LAUNCH((mma_back_keys<64, true, true>), mma_blocks(a, a.key), (unsigned)THREADS, st, dk, dv, a);
+    } else {
+        if (dk)
+            LAUNCH((mma_back_keys<W, true, false>), mma_blocks(a, a.key), (unsigned)THREADS, st, dk, none, a);
+        if (dv)
+            LAUNCH((mma_back_keys<W, false, true>), mma_blocks(a, a.key), (unsigned)THREADS, st, none, dv, a);
+    }
+    if (dq)
+        LAUNCH((mma_back_queries<W>), mma_blocks(a, a.query), (unsigned)THREADS, st, dq, a);
+    if (dbias)
+        LAUNCH((mma_back_bias<W>), dim3((unsigned)(ceil_div(a.query, ROWS) * ceil_div(a.key, STEP)), (unsigned)a.heads),
+               (unsigned)THREADS, st, dbias, a);
+}
+
+bool attention_mma_forward(Stage *st, real *y, float *lse, const Attend &a)
+{
+    if (a.width > 128)
+        return false;
+    if (a.width <= 64)
+        LAUNCH((mma_attend<64>), mma_blocks(a, a.query), (unsigned)THREADS, st, y, lse, a);
+    else
+        LAUNCH((mma_attend<128>), mma_blocks(a, a.query), (unsigned)THREADS, st, y, lse, a);
+    return true;
+}
+
+bool attention_mma_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, const Attend &a)
+{
+    if (a.width > 128)
+        return false;
+    if (a.width <= 64)
+        mma_backward<64>(st, dq, dk, dv, dbias, a);
+    else
+        mma_backward<128>(st, dq, dk, dv, dbias, a);
+    return true;
+}
+#else
+bool attention_mma_forward(Stage *, real *, float *, const Attend &) { return false; }
+bool attention_mma_backward(Stage *, real *, real *, real *, real *, const Attend &) { return false; }
+#endif
