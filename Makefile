@@ -144,11 +144,11 @@ build/kernels.o: build/kernels.cc $(SIMTSRC) $(SIMTHEAD)
 build/kernels_bf16.o: build/kernels.cc $(SIMTSRC) $(SIMTHEAD)
 	$(CXX) $(SIMTFLAGS) -DREAL_BF16 -c -o $@ $<
 
-build/opcheck_simt: $(OPCHECK) $(SIMTCHECK) build/kernels.o build/simt.o build/librt.a tests/opcheck.h
-	$(CC) -D_GNU_SOURCE -DFOLDS -I. -Irt $(CFLAGS) -o $@ $(filter %.c %.o %.a,$^) -lstdc++ -lm
+build/opcheck_simt: $(OPCHECK) $(SIMTCHECK) build/kernels.o build/simt.o tests/opcheck.h
+	$(CC) -D_GNU_SOURCE -DFOLDS -I. -Irt $(CFLAGS) -o $@ $(filter %.c %.o,$^) -lstdc++ -lm
 
-build/opcheck_simt_bf16: $(OPCHECK) $(SIMTCHECK) build/kernels_bf16.o build/simt.o build/librt_bf16.a tests/opcheck.h
-	$(CC) -D_GNU_SOURCE -DFOLDS -DREAL_BF16 -I. -Irt $(CFLAGS) -o $@ $(filter %.c %.o %.a,$^) -lstdc++ -lm
+build/opcheck_simt_bf16: $(OPCHECK) $(SIMTCHECK) build/kernels_bf16.o build/simt.o tests/opcheck.h
+	$(CC) -D_GNU_SOURCE -DFOLDS -DREAL_BF16 -I. -Irt $(CFLAGS) -o $@ $(filter %.c %.o,$^) -lstdc++ -lm
 
 build/unit_simt: tests/unit_simt.cc build/simt.o $(SIMTHEAD)
 	$(CXX) $(SIMTFLAGS) -o $@ $< build/simt.o -lm

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The calls of opcheck that are no own kernels of the GPU alone: products by plain loops, so that the bias gradient is
- * checked where Linear is; attention always by the own kernels.
+ * What opcheck calls and rt/op/cuda leaves to a library: products, here plain loops, so that the bias gradient is checked
+ * where Linear is; and attention, always by the own kernels.  Any other call without a kernel does not link.
  */
 #include "../../rt/op/cuda/attention_own.h"
 #include "../../rt/op/cuda/bias.h"
@@ -38,6 +38,37 @@ void linear_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, 
         dweight[i] = (acc ? dweight[i] : 0) + dot(dy + i / in, out, x + i % in, in, rows);
     if (dbias)
         bias_gradient(st, dbias, dy, acc, rows, out);
+}
+
+/* y[i j] = a[i p] b[p j], all with steps along both of their axes. */
+static void product(real *y, long y_row, long y_col, const real *a, long a_row, long a_col, const real *b, long b_row,
+                    long b_col, long m, long n, long k)
+{
+    for (long i = 0; i < m; i++)
+        for (long j = 0; j < n; j++)
+            put(y, i * y_row + j * y_col, dot(a + i * a_row, a_col, b + j * b_col, b_row, k));
+}
+
+void matmul_forward(Stage *st, real *y, const real *a, const real *b, int h, long batch, long m, long n, long k,
+                    long ta, long tb)
+{
+    (void)st, (void)h;
+    for (long i = 0; i < batch; i++)
+        product(y + i * m * n, n, 1, a + i * m * k, ta ? 1 : k, ta ? m : 1, b + i * k * n, tb ? 1 : n, tb ? k : 1, m, n, k);
+}
+
+void matmul_backward(Stage *st, real *da, real *db, const real *dy, const real *a, const real *b, int h, long batch,
+                     long m, long n, long k, long ta, long tb)
+{
+    (void)st, (void)h;
+    long a_row = ta ? 1 : k, a_col = ta ? m : 1, b_row = tb ? 1 : n, b_col = tb ? k : 1;
+    for (long i = 0; i < batch; i++) {
+        const real *d = dy + i * m * n;
+        if (da)
+            product(da + i * m * k, a_row, a_col, d, n, 1, b + i * k * n, b_col, b_row, m, k, n);
+        if (db)
+            product(db + i * k * n, b_row, b_col, a + i * m * k, a_col, a_row, d, n, 1, k, n, m);
+    }
 }
 
 void attention_forward(Stage *st, real *y, float *lse, const real *q, const real *k, const real *v, const real *bias,
