@@ -4,9 +4,11 @@
  *
  * Covers what is ours: which operand goes where, transposes, types, batches, the epilogue, accumulation, the prepared
  * algorithm, the workspace, and how a machine is refused.  An element may be wrong by its k roundings of f32 and, in a bf16
- * job, by one narrowing.  Build once with and once without -DREAL_BF16; the suite is tests/cuda_host.sh.
+ * job, by one narrowing.  Build once with and once without -DREAL_BF16; the suite is tests/cuda_host.sh.  With
+ * -DON_GPU it runs with the real library: tests/gpu/check.sh.
  */
 #include "tests/double/double.h"
+#include "tests/gpu/shared.h"
 #include "rt/cuda/device.h"
 #include "rt/op/cuda/start.h"
 #include "rt/real.h"
@@ -18,12 +20,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST = 1 << 15, WORKSPACE = 1 << 20, GUARD = 4096, F32 = sizeof(real) == sizeof(float) };
+enum { MOST = GPU ? 1 << 24 : 1 << 15, WORKSPACE = GPU ? 32 << 20 : 1 << 20, GUARD = 4096 };
+enum { F32 = sizeof(real) == sizeof(float), ROUGH = GPU ? 4 : 1 };    /* tensor cores cut where we round */
 static int passed, failed;
 static const char *in_use = "";
 static int biases;                      /* calls of bias_gradient() */
-static _Alignas(256) unsigned char workspace[WORKSPACE + GUARD];
-static Device device = { .workspace = workspace, .workspace_bytes = WORKSPACE };
+static unsigned char *workspace;
+static Device device = { .workspace_bytes = WORKSPACE };
 static Stage stage = { .count = 1, .device = &device };
 static Stage *const st = &stage;
 
@@ -108,23 +111,28 @@ static Grid grid(const real *at, long rows, long cols, bool turned)
 /* got[i] is the element that stands at `to`; its distance in units of what rounding may do. */
 static double distance(double got, double want, double size, long k, bool narrow)
 {
-    double may = (double)(k + 2) * 0x1p-24 * size + (narrow ? 0x1p-8 * fabs(want) : 0) + 1e-30, by = fabs(got - want);
+    double may = ROUGH * (double)(k + 2) * 0x1p-24 * size + (narrow ? 0x1p-8 * fabs(want) : 0) + 1e-30, by = fabs(got - want);
     return by == by ? by / may : INFINITY;
 }
 
 static void near_real(const char *what, const real *got, Grid at, const double *want, const double *size, long m, long n,
                       long k)
 {
-    double worst = 0;
-    for (long i = 0; i < m * n; i++)
-        worst = fmax(worst, distance((double)get(got, i / n * at.row + i % n * at.col), want[i], size[i], k, !F32));
+    double worst = 0, square = 0;
+    for (long i = 0; i < m * n; i++) {
+        double x1 = (double)get(got, i / n * at.row + i % n * at.col), by = (x1 - want[i]) / (size[i] + 1e-30);
+        worst = fmax(worst, distance(x1, want[i], size[i], k, !F32));
+        square += by * by;
+    }
     check(worst <= 1, what, worst);
+    square = sqrt(square / (double)(m * n));
+    check(!F32 || square <= 0x1p-21, "f32 was computed in a shorter type", square);
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 static double want[MOST], size[MOST];
-static _Alignas(64) real x[MOST], w[MOST], b[MOST], dy[MOST], y[MOST], dx[MOST];
-static float dw[MOST], sum[MOST], old[MOST], db[1];
+static real *x, *w, *b, *dy, *y, *dx, *other;
+static float *dw, *db, sum[MOST], old[MOST];
 
 static void linear(long rows, long in, long out)
 {
@@ -135,22 +143,26 @@ static void linear(long rows, long in, long out)
 
     define(want, size, grid(x, rows, in, 0), grid(w, in, out, 1), rows, out, in);
     linear_forward(st, y, x, w, NULL, 0, rows, in, out);
+    settle();
     near_real("linear_forward", y, grid(y, rows, out, 0), want, size, rows, out, in);
     for (long i = 0; i < rows * out; i++) {
         want[i] += (double)get(b, i % out);
         size[i] += fabs((double)get(b, i % out));
     }
     linear_forward(st, y, x, w, b, 0, rows, in, out);
+    settle();
     near_real("linear_forward with bias", y, grid(y, rows, out, 0), want, size, rows, out, in);
 
     define(want, size, grid(dy, rows, out, 0), grid(w, out, in, 0), rows, in, out);
     linear_backward_x(st, dx, dy, w, 1, rows, in, out);
+    settle();
     near_real("linear_backward_x", dx, grid(dx, rows, in, 0), want, size, rows, in, out);
 
     int before = biases;
     define(want, size, grid(dy, out, rows, 1), grid(x, rows, in, 0), out, in, rows);
-    memset(dw, 0xff, sizeof dw);            /* NaN: what is there may not be read */
+    memset(dw, 0xff, MOST * sizeof *dw);    /* NaN: what is there may not be read */
     linear_backward_w(st, dw, NULL, dy, x, 2, 0, rows, in, out);
+    settle();
     double worst = 0;
     for (long i = 0; i < out * in; i++)
         worst = fmax(worst, distance((double)dw[i], want[i], size[i], rows, false));
@@ -162,6 +174,7 @@ static void linear(long rows, long in, long out)
         dw[i] = old[i] = 1000.0f * (float)uniform();
     }
     linear_backward_w(st, dw, db, dy, x, 2, 1, rows, in, out);
+    settle();
     for (long i = 0; i < out * in; i++)
         same &= dw[i] == old[i] + sum[i];
     check(same, "linear_backward_w adds another sum than it writes", 0);
@@ -179,6 +192,7 @@ static void matmul(long batch, long m, long n, long k, int ta, int tb)
     open_matmul_backward(st, 4, batch, m, n, k, ta, tb);
     matmul_forward(st, y, x, w, 3, batch, m, n, k, ta, tb);
     matmul_backward(st, dx, b, dy, x, w, 4, batch, m, n, k, ta, tb);
+    settle();
     for (long i = 0; i < batch; i++) {
         const real *a1 = x + i * m * k, *b1 = w + i * k * n, *d1 = dy + i * m * n;
         real *y1 = y + i * m * n, *da = dx + i * m * k, *dB = b + i * k * n;
@@ -193,6 +207,7 @@ static void matmul(long batch, long m, long n, long k, int ta, int tb)
     }
     real old = dx[0];
     matmul_backward(st, NULL, NULL, dy, x, w, 4, batch, m, n, k, ta, tb);
+    settle();
     check(!memcmp(&old, dx, sizeof old), "matmul_backward wrote what nobody wants", 0);
 }
 
@@ -206,13 +221,12 @@ static void give(int id, int splitk, long bytes)
 
 static void measured(void)
 {
-    static real other[64];
     fill(x, 64), fill(w, 64), fill(b, 8);
     open_linear_forward(st, 0, 8, 8, 8);
     linear_forward(st, y, x, w, b, 0, 8, 8, 8);
     give(MEASURED, 1, WORKSPACE);
     linear_forward(st, other, x, w, b, 0, 8, 8, 8);
-    check(!memcmp(y, other, sizeof other), "another result with the measured algorithm", 0);
+    check(!memcmp(y, other, 64 * sizeof *other), "another result with the measured algorithm", 0);
 }
 
 /* A product with a bias is refused only when there is one. */
@@ -259,14 +273,19 @@ static void refused(void (*call)(void), const char *words, const char *more)
         fprintf(stderr, "it said: %s\n", text);
 }
 
-int main(void)
+static void open_memory(void)
 {
-    const long shapes[][3] = { { 1, 1, 1 }, { 5, 3, 7 }, { 33, 65, 17 }, { 64, 8, 100 }, { 2, 300, 9 } };
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        linear(shapes[i][0], shapes[i][1], shapes[i][2]);
-        for (int t = 0; t < 4; t++)
-            matmul(i ? 3 : 1, shapes[i][0], shapes[i][1] % 64, shapes[i][2], t & 1, t >> 1);
-    }
+    real **all[] = { &x, &w, &b, &dy, &y, &dx, &other };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        *all[i] = shared(MOST * sizeof(real));
+    dw = shared(MOST * sizeof *dw);
+    db = shared(sizeof *db);
+    device.workspace = workspace = shared(WORKSPACE + GUARD);
+}
+
+/* What the double knows, and a GPU does not show. */
+static void doubled(void)
+{
     check(!strcmp(in_use, "cublasLtMatmul"), "the name of what is queued", 0);
     measured();
     refused(no_epilogue, "opened, linear_forward: a product of 2 x 3 by 3 x 8191 (batch 1): no algorithm", "dpgen profile");
@@ -274,10 +293,25 @@ int main(void)
     refused(unknown_id, "linear_forward: a product of 8 x 8 by 8 x 8", "the algorithm of the profile is not known");
     refused(no_reduction, "is not known", "cuBLAS 1");
     refused(not_planned, "more workspace than is planned", "dpgen profile");
-    bool whole = workspace[0] == 0xa5 && workspace[WORKSPACE - 1] == 0xa5;
+    check(workspace[0] == 0xa5 && workspace[WORKSPACE - 1] == 0xa5, "the workspace that was given", 0);
+}
+
+int main(void)
+{
+    const long shapes[][3] = { { 1, 1, 1 }, { 5, 3, 7 }, { 33, 65, 17 }, { 64, 8, 100 }, { 2, 300, 9 },
+                               { 192, 768, 1000 }, { 33, 64, 50257 } };      /* the last two: on a GPU alone */
+    open_memory();
+    for (size_t i = 0; i < (GPU ? 7 : 5); i++) {
+        linear(shapes[i][0], shapes[i][1], shapes[i][2]);
+        for (int t = 0; t < 4; t++)
+            matmul(i ? 3 : 1, shapes[i][0], (shapes[i][1] - 1) % 64 + 1, shapes[i][2], t & 1, t >> 1);
+    }
+    if (!GPU)
+        doubled();
+    bool whole = true;
     for (int i = 0; i < GUARD; i++)
         whole &= !workspace[WORKSPACE + i];
-    check(whole, "the workspace that was given", 0);
+    check(whole, "behind the workspace", 0);
     printf("unit_cublaslt: %d passed, %d failed\n", passed, failed);
     return failed > 0;
 }

@@ -7,6 +7,7 @@
 #
 #   bits        every folder of a type has one hash: stages 1 to 4, recomputation, offload, several chunks; one of them again,
 #               20 times
+#   numbers     cublasLt and cuDNN against f64, all transposes, odd sizes, f32 as f32; attention 20 times with equal bits
 #   sanitizer   no bad address, no read of what was never written, no race in shared memory
 #   memory      the arena is what the plan says; what the libraries hold beside it is printed
 set -u
@@ -55,6 +56,25 @@ for type in f32 bf16; do
         [ "$(hash_of "$dir/bits/$type.3")" = "$want" ] || { fault "$type.3 differs the ${i}th time"; break; }
     done
     pass
+done
+
+# The tests that run over doubles elsewhere, over the libraries: built as this folder's files are.
+root=$(cd "$(dirname "$0")/../.." && pwd)
+numbers() {     # TYPE PROGRAM SOURCE...
+    type=$1 program=$2 sources=$root/tests/$2.c
+    shift 2
+    for source; do sources="$sources $root/rt/op/cuda/$source.c"; done
+    printf 'include Makefile\n%s: ; $(CC) $(CPPFLAGS) -I%s -DON_GPU $(RFLAGS) -o $@ %s $(LIBS) -lm\n' \
+        "$program" "$root" "$sources" >"$dir/bits/$type.1/$program.mk"
+    make -s -C "$dir/bits/$type.1" -f "$program.mk" "$program" >"$dir/$program.log" 2>&1 ||
+        { fault "$program is not built: $(grep -m 1 -i error "$dir/$program.log")"; return; }
+    said=$(timeout 200 "$dir/bits/$type.1/$program" 2>>"$log" | tail -n 1)
+    note "$type $said"
+    case $said in *" 0 failed") pass ;; *) fault "$type $program: $said" ;; esac
+}
+for type in f32 bf16; do
+    numbers $type unit_cublaslt product linear matmul
+    numbers $type unit_cuda_attention attention graph
 done
 
 for tool in memcheck initcheck racecheck; do
