@@ -15,7 +15,7 @@ tests/double/build.sh "$cuda/include" >"$tmp/build" 2>&1 || { tail -n 3 "$tmp/bu
 
 cat >"$tmp/gpus" <<'GPUS'
 devices:
-  - {name: gpu, kind: cuda, arch: sm_90, count: 8, memory: 128MiB, workspace: 1MiB, bandwidth: 4800GB/s, call: 4us,
+  - {name: gpu, kind: cuda, arch: sm_90, count: 8, memory: 128MiB, workspace: 2MiB, bandwidth: 4800GB/s, call: 4us,
      flops: 67TFLOP/s, vector: 67TFLOP/s}
 links: {gpu-gpu: {rate: 360GB/s, latency: 1us}, gpu-host: {rate: 500GB/s, latency: 1ns}}
 hosts: {count: 1, memory: 2GiB, offload: 1GiB}
@@ -195,7 +195,7 @@ use_double f32
 # What is allocated: of each stage its arena, up to the next multiple of 256, and the workspace behind it
 right "for its memory" "$(interpret $model)" $model --stages 3 --schedule 1f1b
 planned=$(sed -n 's/.*"arena_bytes": \([0-9]*\).*/\1/p' "$tmp/job/plan.json" |
-    awk '{print int(($1 + 255) / 256) * 256 + 1048576}' | tr '\n' ' ')
+    awk '{print int(($1 + 255) / 256) * 256 + 2097152}' | tr '\n' ' ')
 under 1 DOUBLE_REPORT=1 >"$tmp/hash"
 taken=$(sed -n 's/.*allocation [0-9]*: \([0-9]*\) bytes.*/\1/p' "$tmp/job.log" | tr '\n' ' ')
 if [ "$planned" = "$taken" ]; then pass; else fault "allocated $taken, planned $planned"; fi
@@ -203,16 +203,16 @@ if [ "$planned" = "$taken" ]; then pass; else fault "allocated $taken, planned $
 # ---- waits ---------------------------------------------------------------------------------------------------------
 # A wait is for data, that they are made, or for room, that a buffer may be written.  One for data is missed, unless the others
 # imply it.  One for room may be spare: whoever had the buffer before is gone long since, for another reason.
-# kinds STAGES: each wait S:I of three steps with its kind.  Streams of a stage: compute, out, in, one from each stage.
+# kinds STAGES: each wait S:I of three steps with its kind.  Streams of a stage: compute, out, in, one from each other stage.
 kinds() {
     for stage in $(seq 0 $(($1 - 1))); do
         sed -n "/^void stage${stage}_step/,/^}/p" "$tmp/job/stage$stage.c" | awk -v s="$stage" -v p="$1" '
         /action\(/ { kind = /received|fetched/ ? "data" : "room" }
         /(transfer|copy)_wait/ { of[n++] = kind }
         END {
-            for (i = 0; i < 3 * n; i++) print s * (3 + p) ":" i, of[i % n]
-            for (i = 0; i < 300; i++) print s * (3 + p) + 1 ":" i, "data\n" s * (3 + p) + 2 ":" i, "room"
-            for (q = 3; q < 3 + p; q++) for (i = 0; i < 300; i++) print s * (3 + p) + q ":" i, i % 2 ? "room" : "data"
+            for (i = 0; i < 3 * n; i++) print s * (2 + p) ":" i, of[i % n]
+            for (i = 0; i < 300; i++) print s * (2 + p) + 1 ":" i, "data\n" s * (2 + p) + 2 ":" i, "room"
+            for (q = 3; q < 2 + p; q++) for (i = 0; i < 300; i++) print s * (2 + p) + q ":" i, i % 2 ? "room" : "data"
         }'
     done
 }

@@ -37,6 +37,7 @@ gpt="./dpgen examples/gpt2-124m-cuda.yaml --estimate --stages 2 -o $tmp/none"
 refuse "an old chip" 3 "is sm_75, and products and attention in bf16 need sm_80" $gpt --set devices.0.arch=sm_75
 refuse "no arch" 3 "'gpu' has no 'arch'" ./dpgen tests/models/tiny-gpt.yaml --estimate -o "$tmp/none" \
     --set "devices=[{name: gpu, kind: cuda, memory: 1GiB}]"
+refuse "a small workspace" 3 "need 2MiB of it" $gpt --set devices.0.workspace=1MiB
 refuse "mpi" 3 "messages between GPUs do not go over mpi" $gpt --set plan.transport=mpi
 refuse "to a file" 3 "a GPU offloads to the host's memory" $gpt --offload '{to: disk}'
 refuse "nccl without GPUs" 3 "messages over nccl are between GPUs" ./dpgen tests/models/tiny-gpt.yaml --estimate --stages 2 \

@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum { MOST_DEVICES = 256, MOST_THREADS = 1024, MOST_CHUNKS = 256, MOST_REPLICAS = 64, MOST_OPS = 1 << 20 };
-static const Bytes DEFAULT_MEMORY = (Bytes)8 << 30, WORKSPACE = (Bytes)32 << 20;
+static const Bytes DEFAULT_MEMORY = (Bytes)8 << 30, WORKSPACE = (Bytes)32 << 20, LEAST_WORKSPACE = (Bytes)2 << 20;
 
 /* ---- devices ----------------------------------------------------------------------------------------- */
 
@@ -66,6 +66,8 @@ static void entry_check(const Spot *s, Entry *e)
         bad(node_get(s->value, "workspace")->loc, "delete it", "'workspace' is only for devices of kind cuda");
     if (d->workspace < 0)
         d->workspace = cuda ? WORKSPACE : 0;
+    if (cuda && d->workspace < LEAST_WORKSPACE)
+        bad(node_get(s->value, "workspace")->loc, "2MiB", "%s: kernels share a workspace, and need 2MiB of it", s->path);
     if (d->memory <= d->reserve + d->workspace)
         bad(s->value->loc, NULL, "%s: a memory of %lld bytes less a reserve of %lld%s leaves nothing", s->path,
             (long long)d->memory, (long long)d->reserve,

@@ -30,14 +30,19 @@ static int failed(const Worker *w, cudaError_t status, const char *what)
     return complain(STATUS_RUN, "%s: %s: %s (%s)", w->info->name, what, cudaGetErrorString(status), cudaGetErrorName(status));
 }
 
-static cudaError_t open_streams(Device *d, int stages)
+/* One for each stage of this process that sends something here. */
+static cudaError_t open_streams(const Worker *w, Device *d)
 {
+    const Job *job = w->run->job;
     cudaStream_t *all[] = {&d->compute, &d->out, &d->in};
     cudaError_t e = cudaSuccess;
     for (size_t i = 0; i < sizeof all / sizeof *all && e == cudaSuccess; i++)
         e = cudaStreamCreateWithFlags(all[i], cudaStreamNonBlocking);
-    for (int i = 0; i < stages && e == cudaSuccess; i++)
-        e = cudaStreamCreateWithFlags(&d->from[i], cudaStreamNonBlocking);
+    for (int i = 0; i < job->pairs && e == cudaSuccess; i++) {
+        int from = job->pair[2 * i];
+        if (job->pair[2 * i + 1] == w->stage.index && from >= w->run->first && from < w->run->first + w->run->count)
+            e = cudaStreamCreateWithFlags(&d->from[from], cudaStreamNonBlocking);
+    }
     return e;
 }
 
@@ -91,8 +96,8 @@ static int open_arena(Worker *w, Device *d)
         return complain(STATUS_RUN, "%s: no room for its arena of %zu bytes on GPU %d: %zu of %zu bytes are free; plan with a "
                         "smaller limit, or end what else runs there (nvidia-smi names it)", w->info->name, w->info->arena,
                         d->number, free_bytes, total);
-    if (e == cudaSuccess)
-        e = cudaMemset(w->stage.arena, w->run->opt.fill, w->info->arena);
+    if (e == cudaSuccess)       /* on the stream of whatever comes next: the default one would run beside it */
+        e = cudaMemsetAsync(w->stage.arena, w->run->opt.fill, w->info->arena, d->compute);
     d->workspace = w->stage.arena + w->info->workspace;
     d->workspace_bytes = w->info->workspace_bytes;
     return e == cudaSuccess ? DONE : failed(w, e, "filling the arena");
@@ -113,7 +118,7 @@ int arena_open(Worker *w)
     w->stage.device = d;
     e = open_leaving(d);
     if (e == cudaSuccess)
-        e = open_streams(d, w->stage.count);
+        e = open_streams(w, d);
     if (e == cudaSuccess)
         e = open_events(d->ready, MAX_REQUESTS);
     if (e == cudaSuccess)

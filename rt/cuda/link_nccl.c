@@ -7,6 +7,11 @@
  * its own on either side.  The n-th send of a pair meets its n-th receive, which the plan has proved to be the same message.
  * A half begins behind what the stage's computation has been given so far and ends in an event; nothing blocks the host.
  *
+ * A receive that waits for its peer is a kernel that spins.  Streams that share one of the GPU's queues run in the order in
+ * which they were given work, and a kernel that is loaded by its first launch may wait for all that run: either could keep a
+ * send from starting that the peer waits for.  So there are as many queues as the driver allows, one for each stream, and
+ * modules are loaded at the start; the environment may say otherwise.
+ *
  * Communicators are opened in one order on all sides, before the first step.  What stages tell each other once a step, and the
  * end of a process, go through the sockets of meeting.c: a peer that dies ends the job with its number, instead of a
  * kernel that waits for good.
@@ -22,6 +27,8 @@
 #include "link.h"
 #include "meeting.h"
 #include "run.h"
+
+enum { QUEUES = 32, OTHERS = 3 };   /* of a GPU, at most; streams that are no pair's */
 
 typedef struct { int from, to; ncclComm_t comm; cudaStream_t stream; } Pair;
 
@@ -73,6 +80,8 @@ Link *link_open(int stages, const int *of, int *argc, char ***argv, int *status)
     Ranks r = meeting_ranks();
     Link *l = calloc(1, sizeof *l);
     (void)argc, (void)argv;
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);         /* before anything wakes the driver */
+    setenv("CUDA_MODULE_LOADING", "EAGER", 0);
     *status = l ? refuse(&r, stages) : complain(STATUS_RUN, "no memory for the transport");
     if (*status == DONE) {
         l->stages = stages;
@@ -129,6 +138,12 @@ int link_connect(Link *l, const Job *job)
         if (strcmp(plans + i * MEETING_SHARE, plan) != 0)
             status = complain(STATUS_USAGE, "stage %d runs another plan than stage %d; start the same folder everywhere", i,
                               l->stage);
+    int own = 0;
+    for (int i = 0; i < job->pairs; i++)
+        own += job->pair[2 * i] == l->stage || job->pair[2 * i + 1] == l->stage;
+    if (own + OTHERS > QUEUES)
+        status = complain(STATUS_MACHINE, "stage %d exchanges messages in %d directions, and a GPU has queues for %d; let "
+                          "fewer stages read what it makes, or use transport local", l->stage, own, QUEUES - OTHERS);
     for (int i = 0; i < job->pairs && status == DONE; i++)
         status = open_pair(l, job->pair[2 * i], job->pair[2 * i + 1], names);
     free(plans);
