@@ -10,6 +10,7 @@
 #include "tests/double/double.h"
 #include "tests/gpu/shared.h"
 #include "rt/cuda/device.h"
+#include "rt/op/cuda/product.h"
 #include "rt/op/cuda/start.h"
 #include "rt/real.h"
 #include <math.h>
@@ -212,7 +213,7 @@ static void matmul(long batch, long m, long n, long k, int ta, int tb)
 }
 
 /* ---- the algorithm and the workspace ----------------------------------------------------------------------------- */
-enum { MEASURED = 7 };                  /* the double's only algorithm */
+enum { MEASURED = 7, UNKNOWN = 40 };    /* ids, of which the double has 7, 8 and 9 */
 
 static void give(int id, int splitk, long bytes)
 {
@@ -229,6 +230,28 @@ static void measured(void)
     check(!memcmp(y, other, 64 * sizeof *other), "another result with the measured algorithm", 0);
 }
 
+/* What dpgen profile chooses from: all that the library guesses, of the part that ran, and each can be given back. */
+static void choices(void)
+{
+    Choice list[16];
+    open_linear_forward(st, 1, 8, 8, 8);
+    check(product_choices(st, 1, 0, list, 16) == 0 && product_choices(st, 1023, 0, list, 16) == 0, "choices of nothing", 0);
+    linear_forward(st, y, x, w, b, 1, 8, 8, 8);
+    check(product_choices(st, 1, 0, list, 16) == 0, "choices of the part that did not run", 0);
+    check(product_choices(st, 1, 1, list, 2) == 2, "no more choices than are wanted", 0);
+    check(product_choices(st, 1, 1, list, 16) == 3, "all choices", 0);
+    for (int i = 0; i < 3; i++) {
+        Choice c = list[i];
+        check(c.id == 7 + i && c.tile == 17 + i && c.stages == 27 + i && c.splitk == 1 && c.reduction == 0 && c.swizzle == 1 &&
+              c.custom == 37 + i && c.inner == 2 && c.cluster == 7 + i, "the numbers of a choice", i);
+        check(c.workspace == (i == 2 ? WORKSPACE / 2 : WORKSPACE), "the workspace of a choice", i);
+        open_product_algorithm(st, 1, 1, c.id, c.tile, c.stages, c.splitk, c.reduction, c.swizzle, c.custom, c.inner, c.cluster,
+                               c.workspace);
+        linear_forward(st, y, x, w, b, 1, 8, 8, 8);
+        check(!strcmp(in_use, i ? "cublasLt" : "cublasLtMatmul"), "another algorithm than was given", i);
+    }
+}
+
 /* A product with a bias is refused only when there is one. */
 static void no_epilogue(void)
 {
@@ -243,7 +266,7 @@ static void too_little(void)
     device.workspace_bytes = WORKSPACE - 1;
     open_linear_forward(st, 9, 8, 8, 8);
 }
-static void unknown_id(void) { give(MEASURED + 1, 1, WORKSPACE); }
+static void unknown_id(void) { give(UNKNOWN, 1, WORKSPACE); }
 static void no_reduction(void) { give(MEASURED, 4, WORKSPACE); }
 static void not_planned(void) { give(MEASURED, 1, WORKSPACE - 1); }
 
@@ -288,6 +311,7 @@ static void doubled(void)
 {
     check(!strcmp(in_use, "cublasLtMatmul"), "the name of what is queued", 0);
     measured();
+    choices();
     refused(no_epilogue, "opened, linear_forward: a product of 2 x 3 by 3 x 8191 (batch 1): no algorithm", "dpgen profile");
     refused(too_little, "no algorithm", "dpgen profile");
     refused(unknown_id, "linear_forward: a product of 8 x 8 by 8 x 8", "the algorithm of the profile is not known");

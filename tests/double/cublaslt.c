@@ -7,8 +7,10 @@
  * over column-major layouts with strided batches, in f32 and bf16.  Every element is one sum in f32 with k ascending, then
  * comes beta C, then the bias, then one rounding.  It holds its caller to the library's rules: shapes and types that do not
  * match are refused, and so are an algorithm of other types, reductions that round in between, and an
- * unaligned or short workspace.  Its one algorithm says that it needs 1 MiB and overwrites all of it, so memory that is not the
- * workspace's alone shows.  A baked algorithm is known by its number alone.
+ * unaligned or short workspace.  Its algorithms say that they need 1 MiB, the last one half, and overwrite all of it, so memory
+ * that is not the workspace's alone shows.  They give the same result, and the first, which the heuristic likes best, is not
+ * the fastest.  Of a baked one id, splits and reduction are looked at; what else it was given is kept.
+ * DOUBLE_CUBLAS=N: the version of the library.
  *
  * Cost: m n k multiplications, the inner loop adjacent in memory.  Not handled: alpha and beta on the device; what the runtime
  * does not use.
@@ -20,7 +22,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORKSPACE = 1 << 20, ALGORITHM = 7, NO_EPILOGUE = 8191 };   /* rows that it has no algorithm with an epilogue for */
+enum { WORKSPACE = 1 << 20, LIKED = 7, FAST = 8, SMALL = 9, /* ids */
+       NO_EPILOGUE = 8191 };   /* rows that it has no algorithm with an epilogue for */
 
 typedef struct {
     cublasComputeType_t compute;
@@ -38,7 +41,13 @@ typedef struct {
 } Layout;
 
 typedef struct { uint64_t workspace; uint32_t schemes, align[4]; } Wish;
-typedef struct { int32_t id; cudaDataType_t a, b, c, d; int32_t splitk; uint32_t scheme; } Algorithm;
+typedef struct {
+    int32_t id;
+    cudaDataType_t a, b, c, d;
+    int32_t splitk;
+    uint32_t scheme, tile, stages, swizzle, custom;
+    uint16_t inner, cluster;
+} Algorithm;
 
 /* The library's own structures are opaque and large enough. */
 static Desc *desc_of(cublasLtMatmulDesc_t d) { return (Desc *)(void *)d; }
@@ -63,7 +72,8 @@ static cublasStatus_t put_field(void *to, const Field *list, size_t n, int name,
 /* ---- objects ------------------------------------------------------------------------------------------------------ */
 size_t cublasLtGetVersion(void)
 {
-    return CUBLAS_VERSION;
+    const char *version = getenv("DOUBLE_CUBLAS");
+    return version ? (size_t)atol(version) : CUBLAS_VERSION;
 }
 
 const char *cublasLtGetStatusName(cublasStatus_t status)
@@ -174,15 +184,22 @@ static bool valid(const Desc *d, const Layout *a, const Layout *b, const Layout 
     return d->compute == CUBLAS_COMPUTE_32F && d->scale == CUDA_R_32F && shapes && batches && types && bias;
 }
 
-static Algorithm algorithm_for(const Layout *a, const Layout *b, const Layout *c, const Layout *d)
+static Algorithm algorithm_for(int id, const Layout *a, const Layout *b, const Layout *c, const Layout *d)
 {
-    return (Algorithm){ ALGORITHM, a->type, b->type, c->type, d->type, 1, CUBLASLT_REDUCTION_SCHEME_NONE };
+    return (Algorithm){ .id = id, .a = a->type, .b = b->type, .c = c->type, .d = d->type, .splitk = 1,
+                        .scheme = CUBLASLT_REDUCTION_SCHEME_NONE, .tile = 10 + (uint32_t)id, .stages = 20 + (uint32_t)id,
+                        .swizzle = 1, .custom = 30 + (uint32_t)id, .inner = 2, .cluster = (uint16_t)id };
+}
+
+static size_t workspace_of(const Algorithm *x)
+{
+    return x->id == SMALL ? WORKSPACE / 2 : WORKSPACE;
 }
 
 /* Does the algorithm belong to this product? */
 static bool belongs(const Algorithm *x, const Layout *a, const Layout *b, const Layout *c, const Layout *d)
 {
-    return x->id == ALGORITHM && x->a == a->type && x->b == b->type && x->c == c->type && x->d == d->type &&
+    return x->id >= LIKED && x->id <= SMALL && x->a == a->type && x->b == b->type && x->c == c->type && x->d == d->type &&
            (x->splitk == 1) == (x->scheme == CUBLASLT_REDUCTION_SCHEME_NONE);
 }
 
@@ -200,10 +217,12 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     bool rare = desc_of(desc)->epilogue != CUBLASLT_EPILOGUE_DEFAULT && layout_of(d)->rows == NO_EPILOGUE;
     if (w->workspace < WORKSPACE || !aligned || rounds || rare)
         return CUBLAS_STATUS_NOT_SUPPORTED;
-    *algorithm_of(&found->algo) = algorithm_for(layout_of(a), layout_of(b), layout_of(c), layout_of(d));
-    found->workspaceSize = WORKSPACE;
-    found->state = CUBLAS_STATUS_SUCCESS;
-    *n = 1;
+    for (*n = 0; *n < most && LIKED + *n <= SMALL; ++*n) {
+        Algorithm x = algorithm_for(LIKED + *n, layout_of(a), layout_of(b), layout_of(c), layout_of(d));
+        *algorithm_of(&found[*n].algo) = x;
+        found[*n].workspaceSize = workspace_of(&x);
+        found[*n].state = CUBLAS_STATUS_SUCCESS;
+    }
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -213,22 +232,38 @@ cublasStatus_t cublasLtMatmulAlgoInit(cublasLtHandle_t handle, cublasComputeType
 {
     if (!handle || compute != CUBLAS_COMPUTE_32F || scale != CUDA_R_32F)
         return CUBLAS_STATUS_INVALID_VALUE;
-    *algorithm_of(algorithm) = (Algorithm){ id, a, b, c, d, 1, CUBLASLT_REDUCTION_SCHEME_NONE };
+    *algorithm_of(algorithm) = (Algorithm){ .id = id, .a = a, .b = b, .c = c, .d = d, .splitk = 1,
+                                            .scheme = CUBLASLT_REDUCTION_SCHEME_NONE };
     return CUBLAS_STATUS_SUCCESS;
 }
+
+static const Field configuration[] = {
+    FIELD(Algorithm, splitk, CUBLASLT_ALGO_CONFIG_SPLITK_NUM), FIELD(Algorithm, tile, CUBLASLT_ALGO_CONFIG_TILE_ID),
+    FIELD(Algorithm, scheme, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME), FIELD(Algorithm, stages, CUBLASLT_ALGO_CONFIG_STAGES_ID),
+    FIELD(Algorithm, swizzle, CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING), FIELD(Algorithm, custom, CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION),
+    FIELD(Algorithm, inner, CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID),
+    FIELD(Algorithm, cluster, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID),
+};
 
 cublasStatus_t cublasLtMatmulAlgoConfigSetAttribute(cublasLtMatmulAlgo_t *algorithm,
                                                     cublasLtMatmulAlgoConfigAttributes_t attr, const void *buf,
                                                     size_t sizeInBytes)
 {
-    static const Field list[] = {
-        FIELD(Algorithm, splitk, CUBLASLT_ALGO_CONFIG_SPLITK_NUM),
-        FIELD(Algorithm, scheme, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME),
-    };
-    bool small = attr == CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID || attr == CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID;
-    if (attr == CUBLASLT_ALGO_CONFIG_SPLITK_NUM || attr == CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME)
-        return PUT(algorithm, list);
-    return sizeInBytes == (small ? sizeof(uint16_t) : sizeof(uint32_t)) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
+    return PUT(algorithm_of(algorithm), configuration);
+}
+
+cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *algorithm,
+                                                    cublasLtMatmulAlgoConfigAttributes_t attr, void *buf, size_t sizeInBytes,
+                                                    size_t *written)
+{
+    cublasLtMatmulAlgo_t copy = *algorithm;
+    *written = sizeInBytes;
+    if (attr == CUBLASLT_ALGO_CONFIG_ID && sizeInBytes == sizeof(int32_t))
+        return memcpy(buf, &algorithm_of(&copy)->id, sizeInBytes), CUBLAS_STATUS_SUCCESS;
+    for (size_t i = 0; i < sizeof configuration / sizeof *configuration; i++)
+        if (configuration[i].name == (int)attr && configuration[i].size == sizeInBytes)
+            return memcpy(buf, (char *)algorithm_of(&copy) + configuration[i].at, sizeInBytes), CUBLAS_STATUS_SUCCESS;
+    return CUBLAS_STATUS_INVALID_VALUE;
 }
 
 cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t a,
@@ -239,7 +274,7 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDe
     if (!handle || !valid(desc_of(desc), layout_of(a), layout_of(b), layout_of(c), layout_of(d)) ||
         !belongs(algorithm_of(&copy), layout_of(a), layout_of(b), layout_of(c), layout_of(d)))
         return CUBLAS_STATUS_NOT_SUPPORTED;
-    found->workspaceSize = WORKSPACE;
+    found->workspaceSize = workspace_of(algorithm_of(&copy));
     found->state = CUBLAS_STATUS_SUCCESS;
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -250,6 +285,7 @@ typedef struct {
     Layout la, lb, lc, ld;
     const void *a, *b, *c;
     void *d, *workspace;
+    size_t bytes;
     float alpha, beta;
 } Work;
 
@@ -309,7 +345,7 @@ static void product(void *args)
     w.a = host(w.a, &w.la, who), w.b = host(w.b, &w.lb, who), w.d = host(w.d, &w.ld, who);
     w.c = w.beta != 0 ? host(w.c, &w.lc, who) : NULL;
     const void *b = w.desc.epilogue == CUBLASLT_EPILOGUE_BIAS ? host(w.desc.bias, &bias, who) : NULL;
-    memset(double_host(w.workspace, WORKSPACE, who), 0xa5, WORKSPACE);
+    memset(double_host(w.workspace, w.bytes, who), 0xa5, w.bytes);
     float *room = malloc((m * k + m) * sizeof *room);
     if (!room)
         abort();
@@ -327,10 +363,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     if (!handle || !valid(desc_of(desc), layout_of(la), layout_of(lb), layout_of(lc), layout_of(ld)) ||
         !belongs(algorithm_of(&copy), layout_of(la), layout_of(lb), layout_of(lc), layout_of(ld)))
         return CUBLAS_STATUS_INVALID_VALUE;
-    if (bytes < WORKSPACE || (uintptr_t)workspace % 16)
+    const Algorithm *x = algorithm_of(&copy);
+    if (bytes < workspace_of(x) || (uintptr_t)workspace % 16)
         return CUBLAS_STATUS_NOT_SUPPORTED;
     Work w = { *desc_of(desc), *layout_of(la), *layout_of(lb), *layout_of(lc), *layout_of(ld), a, b, c, d, workspace,
-               *(const float *)alpha, *(const float *)beta };
-    double_enqueue(stream, "cublasLtMatmul", product, &w, sizeof w);
+               workspace_of(x), *(const float *)alpha, *(const float *)beta };
+    double_enqueue(stream, x->id == LIKED ? "cublasLtMatmul" : "cublasLt", product, &w, sizeof w);
     return CUBLAS_STATUS_SUCCESS;
 }

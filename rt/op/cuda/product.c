@@ -42,6 +42,7 @@ typedef struct {
     cublasLtMatmulAlgo_t algorithm;
     size_t workspace;                               /* bytes that the algorithm needs */
     cublasStatus_t missing;                         /* why there is no algorithm; CUBLAS_STATUS_SUCCESS: there is */
+    int used;                                       /* it has run: a call of two parts may want one of them */
 } Product;
 
 /* ---- failures ---------------------------------------------------------------------------------------------- */
@@ -130,20 +131,27 @@ static cublasLtMatmulPreference_t preference(const Stage *st, const Recipe *r)
     return p;
 }
 
-static void choose(const Stage *st, Product *p)
+/* The first `most` guesses of the heuristic, and how many there are. */
+static cublasStatus_t guess(const Stage *st, const Product *p, cublasLtMatmulHeuristicResult_t *found, int most, int *n)
 {
     cublasLtMatmulPreference_t wish = preference(st, &p->r);
+    cublasStatus_t s = cublasLtMatmulAlgoGetHeuristic(device_of(st)->products, p->desc, p->left, p->right, p->result, p->result,
+                                                      wish, most, found, n);
+    cublasLtMatmulPreferenceDestroy(wish);
+    return s;
+}
+
+static void choose(const Stage *st, Product *p)
+{
     cublasLtMatmulHeuristicResult_t found = { .workspaceSize = 0 };
     int n = 0;
-    p->missing = cublasLtMatmulAlgoGetHeuristic(device_of(st)->products, p->desc, p->left, p->right, p->result, p->result,
-                                                wish, 1, &found, &n);
+    p->missing = guess(st, p, &found, 1, &n);
     if (p->missing == CUBLAS_STATUS_SUCCESS)
         p->missing = n == 1 ? found.state : CUBLAS_STATUS_NOT_SUPPORTED;
     if (p->r.epilogue == EPILOGUE_NONE)         /* with another, it may be that nobody calls it */
         want(p->missing, "no algorithm", &p->r);
     p->algorithm = found.algo;
     p->workspace = found.workspaceSize;
-    cublasLtMatmulPreferenceDestroy(wish);
 }
 
 static void start(Stage *st, const Recipe *r)
@@ -165,6 +173,7 @@ void product_open(Stage *st, int h, int part, Recipe r)
         refuse(&r, "no memory", CUBLAS_STATUS_ALLOC_FAILED);
     Product *p = (Product *)st->handle[h] + part;
     p->r = r;
+    p->used = 0;
     p->desc = describe(st, &r);
     p->left = r.tb ? layout(&r, in, r.n, r.k) : layout(&r, in, r.k, r.n);
     p->right = r.ta ? layout(&r, in, r.k, r.m) : layout(&r, in, r.m, r.k);
@@ -172,37 +181,91 @@ void product_open(Stage *st, int h, int part, Recipe r)
     choose(st, p);
 }
 
-/* The attributes of one measured algorithm, in place of what the heuristic says.  workspace: what was planned for it. */
+/* ---- measured algorithms ----------------------------------------------------------------------------------- */
+/* The attributes of an algorithm beside its id, and how many bytes the library has for each. */
+static const struct { cublasLtMatmulAlgoConfigAttributes_t name; size_t at, size; } attributes[] = {
+    { CUBLASLT_ALGO_CONFIG_TILE_ID, offsetof(Choice, tile), 4 },
+    { CUBLASLT_ALGO_CONFIG_STAGES_ID, offsetof(Choice, stages), 4 },
+    { CUBLASLT_ALGO_CONFIG_SPLITK_NUM, offsetof(Choice, splitk), 4 },
+    { CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, offsetof(Choice, reduction), 4 },
+    { CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING, offsetof(Choice, swizzle), 4 },
+    { CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION, offsetof(Choice, custom), 4 },
+    { CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID, offsetof(Choice, inner), 2 },
+    { CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, offsetof(Choice, cluster), 2 },
+};
+enum { ATTRIBUTES = sizeof attributes / sizeof *attributes, MOST_GUESSES = 16 };
+
+static int *value_of(Choice *c, int i)
+{
+    return (int *)(void *)((char *)c + attributes[i].at);
+}
+
+/* The algorithm of these numbers, and the workspace that it needs, if the library has one and it does this product. */
+static cublasStatus_t remake(const Stage *st, const Product *p, Choice c, cublasLtMatmulAlgo_t *algorithm, size_t *bytes)
+{
+    cudaDataType_t in = real_type(), out = p->r.wide ? CUDA_R_32F : in;
+    cublasLtHandle_t library = device_of(st)->products;
+    cublasLtMatmulHeuristicResult_t found = { .workspaceSize = 0 };
+    cublasStatus_t s = cublasLtMatmulAlgoInit(library, CUBLAS_COMPUTE_32F, CUDA_R_32F, in, in, out, out, c.id, algorithm);
+    for (int i = 0; i < ATTRIBUTES && s == CUBLAS_STATUS_SUCCESS; i++) {
+        uint16_t narrow = (uint16_t)*value_of(&c, i);
+        const void *value = attributes[i].size == sizeof narrow ? (const void *)&narrow : value_of(&c, i);
+        s = cublasLtMatmulAlgoConfigSetAttribute(algorithm, attributes[i].name, value, attributes[i].size);
+    }
+    if (s == CUBLAS_STATUS_SUCCESS)
+        s = cublasLtMatmulAlgoCheck(library, p->desc, p->left, p->right, p->result, p->result, algorithm, &found);
+    *bytes = found.workspaceSize;
+    return s;
+}
+
+/* In place of what the heuristic says.  workspace: what was planned for it. */
 void open_product_algorithm(Stage *st, int h, int part, int id, int tile, int stages, int splitk, int reduction,
                             int swizzle, int custom, int inner, int cluster, long workspace)
 {
     Product *p = (Product *)st->handle[h] + part;
-    const Recipe *r = &p->r;
-    cudaDataType_t in = real_type(), out = r->wide ? CUDA_R_32F : in;
-    uint32_t tiles = (uint32_t)tile, depth = (uint32_t)stages, scheme = (uint32_t)reduction, turn = (uint32_t)swizzle;
-    uint32_t option = (uint32_t)custom;
-    uint16_t shape = (uint16_t)inner, group = (uint16_t)cluster;
-    const struct { cublasLtMatmulAlgoConfigAttributes_t name; const void *value; size_t size; } list[] = {
-        { CUBLASLT_ALGO_CONFIG_TILE_ID, &tiles, sizeof tiles },
-        { CUBLASLT_ALGO_CONFIG_STAGES_ID, &depth, sizeof depth },
-        { CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &splitk, sizeof splitk },
-        { CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, &scheme, sizeof scheme },
-        { CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING, &turn, sizeof turn },
-        { CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION, &option, sizeof option },
-        { CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID, &shape, sizeof shape },
-        { CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, &group, sizeof group },
-    };
-    static const char what[] = "the algorithm of the profile is not known";
-    cublasLtHandle_t library = device_of(st)->products;
-    want(cublasLtMatmulAlgoInit(library, CUBLAS_COMPUTE_32F, CUDA_R_32F, in, in, out, out, id, &p->algorithm), what, r);
-    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
-        want(cublasLtMatmulAlgoConfigSetAttribute(&p->algorithm, list[i].name, list[i].value, list[i].size), what, r);
-    cublasLtMatmulHeuristicResult_t found = { .workspaceSize = 0 };
-    want(cublasLtMatmulAlgoCheck(library, p->desc, p->left, p->right, p->result, p->result, &p->algorithm, &found), what, r);
-    if (found.workspaceSize > (size_t)workspace || found.workspaceSize > device_of(st)->workspace_bytes)
-        refuse(r, "the algorithm of the profile wants more workspace than is planned", CUBLAS_STATUS_NOT_SUPPORTED);
+    const Choice c = { id, tile, stages, splitk, reduction, swizzle, custom, inner, cluster, workspace };
+    want(remake(st, p, c, &p->algorithm, &p->workspace), "the algorithm of the profile is not known", &p->r);
+    if (p->workspace > (size_t)workspace || p->workspace > device_of(st)->workspace_bytes)
+        refuse(&p->r, "the algorithm of the profile wants more workspace than is planned", CUBLAS_STATUS_NOT_SUPPORTED);
     p->missing = CUBLAS_STATUS_SUCCESS;
-    p->workspace = found.workspaceSize;
+}
+
+/* The numbers of an algorithm; 0: they cannot be had, or a source cannot hold them. */
+static int numbers(const cublasLtMatmulAlgo_t *algorithm, Choice *c)
+{
+    size_t n;
+    cublasStatus_t s = cublasLtMatmulAlgoConfigGetAttribute(algorithm, CUBLASLT_ALGO_CONFIG_ID, &c->id, sizeof c->id, &n);
+    int least = c->id;
+    for (int i = 0; i < ATTRIBUTES && s == CUBLAS_STATUS_SUCCESS; i++) {
+        uint16_t narrow = 0;
+        int is_narrow = attributes[i].size == sizeof narrow, *value = value_of(c, i);
+        s = cublasLtMatmulAlgoConfigGetAttribute(algorithm, attributes[i].name, is_narrow ? (void *)&narrow : value,
+                                                 attributes[i].size, &n);
+        *value = is_narrow ? narrow : *value;
+        least = *value < least ? *value : least;
+    }
+    return s == CUBLAS_STATUS_SUCCESS && least >= 0;
+}
+
+int product_choices(Stage *st, int h, int part, Choice *list, int most)
+{
+    const Product *p = (const Product *)st->handle[h] + part;
+    cublasLtMatmulHeuristicResult_t found[MOST_GUESSES];
+    if (!st->handle[h] || !p->used)
+        return 0;
+    int n = 0, kept = 0;
+    if (guess(st, p, found, most < MOST_GUESSES ? most : MOST_GUESSES, &n) != CUBLAS_STATUS_SUCCESS)
+        return 0;
+    for (int i = 0; i < n; i++) {
+        Choice *c = &list[kept];
+        cublasLtMatmulAlgo_t again;
+        size_t bytes = 0;
+        int same = found[i].state == CUBLAS_STATUS_SUCCESS && numbers(&found[i].algo, c) &&
+                   remake(st, p, *c, &again, &bytes) == CUBLAS_STATUS_SUCCESS;
+        c->workspace = (long)bytes;
+        kept += same && bytes <= device_of(st)->workspace_bytes;
+    }
+    return kept;
 }
 
 /* ---- in a step --------------------------------------------------------------------------------------------- */
@@ -216,10 +279,11 @@ static void stop(const Stage *st, const Recipe *r, cublasStatus_t status)
 void product_run(Stage *st, int h, int part, void *c, const void *a, const void *b, const void *bias, int acc)
 {
     const Device *d = device_of(st);
-    const Product *p = (const Product *)st->handle[h] + part;
+    Product *p = (Product *)st->handle[h] + part;
     const Recipe *r = &p->r;
     const float one = 1, old = acc ? 1 : 0;
     want(p->missing, "no algorithm", r);
+    p->used = 1;
     if (r->epilogue == EPILOGUE_BIAS)
         SET(p->desc, BIAS_POINTER, bias);
     cublasStatus_t status = cublasLtMatmul(d->products, p->desc, &one, b, p->left, a, p->right, &old, c, p->result, c,

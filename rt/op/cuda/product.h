@@ -26,4 +26,9 @@ enum { PARTS = 2 };             /* products that one handle may hold */
 void product_open(Stage *st, int h, int part, Recipe r);
 /* In a step: queues on stream_of(st).  bias: NULL unless the recipe has one.  acc: c += ; the product is summed first. */
 void product_run(Stage *st, int h, int part, void *c, const void *a, const void *b, const void *bias, int acc);
+
+/* For dpgen profile: an algorithm by the library's own numbers, as open_product_algorithm() takes them. */
+typedef struct { int id, tile, stages, splitk, reduction, swizzle, custom, inner, cluster; long workspace; } Choice;
+/* The library's guesses, the best first, that can be made again from their numbers: how many.  0: a part that has not run. */
+int product_choices(Stage *st, int h, int part, Choice *list, int most);
 #endif
