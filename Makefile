@@ -33,8 +33,8 @@ LOWER = gen/lower/rebuild.o gen/lower/version.o gen/lower/comm.o gen/lower/comm_
         gen/lower/seen.o gen/lower/unpooled.o gen/lower/host.o gen/lower/sim.o gen/lower/check_sim.o \
         gen/lower/check_comm.o gen/lower/check_mem.o
 PACK  = gen/pack/search.o gen/pack/greedy.o gen/pack/verify.o gen/pack/pack.o gen/pack/file.o
-EMIT  = gen/emit/names.o gen/emit/text.o gen/emit/stage.o gen/emit/launch.o gen/emit/archive.o gen/emit/report.o \
-        gen/emit/build.o gen/emit/out.o gen/emit/emit.o build/embedded.o
+EMIT  = gen/emit/names.o gen/emit/text.o gen/emit/stage.o gen/emit/open.o gen/emit/launch.o gen/emit/archive.o \
+        gen/emit/report.o gen/emit/build.o gen/emit/out.o gen/emit/emit.o build/embedded.o
 TEXT  = gen/base/text.o gen/base/text_graph.o gen/base/text_plan.o
 VIEW  = gen/view/stage.o gen/view/plan.o gen/view/explain.o gen/view/compare.o
 OBJ   = gen/main.o gen/options.o gen/search.o gen/candidate.o gen/device_order.o gen/repack.o gen/passes.o \

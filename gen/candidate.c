@@ -52,7 +52,7 @@ static bool suffers(const Plan *p, const Plan *expected)
 static Plan *plan_under(const Options *x, const Graph *g, const Cost *c, const Model *m, int stages, const char *schedule,
                         Hurry hurry)
 {
-    const Asked asked = {x, g, c, m, stages, schedule, hurry, numeric_key(g, m), seen_new()};
+    const Asked asked = {x, g, c, m, stages, schedule, hurry, numeric_key(g, m, c), seen_new()};
     Bytes *limit = least_memory(m, stages);
     Plan *best = NULL, *first = NULL, *p = NULL, *packed = NULL;
     for (int round = 0, why = 2; round < ROUNDS && why == 2 && (!best || (round < 2 && suffers(best, first))); round++) {
@@ -189,7 +189,7 @@ static Plan *beside_cuts(Asked asked, const Plan *own, Plan *best)
     Plan *p = new_plan(asked.g, asked.c, asked.m, asked.stages, asked.schedule);
     if (order(p) || !expects_less(&asked, own, best, p))
         return best;
-    asked.key = numeric_key(asked.g, asked.m);
+    asked.key = numeric_key(asked.g, asked.m, asked.c);
     asked.seen = seen_new();
     part_below(p, least_memory(asked.m, asked.stages), best->step > 0 ? best->step : INT64_MAX / 4, &all);
     for (int once = 1; once >= 0; once--) {

@@ -369,6 +369,7 @@ Profile *profile_measure(const Model *m, const char *file);     /* in a folder b
 bool profile_has(const Profile *f, int64_t batch);  /* measured at that micro-batch, not interpolated */
 void profile_measure_more(Profile *f, const Model *m, int64_t batch, const char *file);
 void profile_print(FILE *f, const Profile *p);
+const char *profile_key(const Profile *p, const Graph *g);      /* what measured algorithms add to the numeric key; "" */
 void profile_write(const Profile *f, const char *file);         /* whole or not at all */
 
 typedef struct { int n; Bytes bytes[8]; Ns ns[8]; } Curve;      /* both ascend */

@@ -146,6 +146,8 @@ static int measure_model(const Options *x, const Model *m)
     const char *file = x->out ? x->out : profile_name(m), *why = profile_cannot(m);
     if (why)
         fail(EXIT_MODEL, "%s cannot be measured: %s", m->path, why);
+    if (!strcmp(m->devices.at[0].kind, "cuda"))
+        check_cuda(m);
     graph_of(x, m);
     Profile *f = profile_measure(m, file);
     profile_write(f, file);

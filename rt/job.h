@@ -92,6 +92,7 @@ typedef struct {
     long ckpt_every, ckpt_keep;
     long step_ns;               /* predicted */
     int bf16, trace;
+    const char *measured;       /* the GPU and library that algorithms of products were chosen on; NULL: none was */
     int disk;                   /* what is offloaded goes to a file, in spill_dir; 0: it is the directory of the start */
     const char *spill_dir;
 } Job;

@@ -19,15 +19,13 @@
 #ifdef _OPENMP
 #include <omp.h>
 #endif
-#include "bench.h"
+#include "bench_shared.h"
 #include "link.h"
-#include "real.h"
 #include "run.h"
 
 enum { REPEATS = 9, LEAST = 3, MOST_THREADS = 257 };
 static const double FLOOR = 1e-3, CAP = 1;      /* seconds */
 
-typedef struct { double median, quartiles; } Time;      /* ns */
 typedef enum { REST, MIX, COPY, END } Mode;
 typedef struct {
     Stage stage;
@@ -50,43 +48,6 @@ enum { COPIES = 3, MESSAGES = 5 };
 
 /* ---- operands ---------------------------------------------------------------------------------------------------- */
 
-static uint32_t draw(uint32_t *state)
-{
-    *state ^= *state << 13;
-    *state ^= *state >> 17;
-    *state ^= *state << 5;
-    return *state;
-}
-
-static void fill_values(Values *v)
-{
-    memset(v, 0, sizeof *v);
-    v->seed = 1;
-    for (int i = 0; i < 6; i++)
-        v->valid[i] = 1 << 20;
-    v->bias1 = v->bias2 = 1;
-    v->micro = 1;
-    v->batch = (int32_t)batch;
-}
-
-static void fill_part(unsigned char *arena, const Fill *f)
-{
-    uint32_t state = 2463534242u;
-    unsigned char *to = arena + f->from;
-    if (f->kind == FILL_VALUES)
-        fill_values((Values *)(void *)to);
-    for (size_t i = 0; f->kind == FILL_IDS && i < f->bytes / 4; i++)
-        ((int32_t *)(void *)to)[i] = (int32_t)(f->lo + (long)(draw(&state) % (uint32_t)(f->hi - f->lo)));
-    for (size_t i = 0; f->kind == FILL_F32 && i < f->bytes / 4; i++)
-        ((float *)(void *)to)[i] = (float)(int32_t)draw(&state) * 0x1p-31f;
-    for (size_t i = 0; f->kind == FILL_POSITIVE && i < f->bytes / 4; i++)
-        ((float *)(void *)to)[i] = 0.25f + (float)(draw(&state) >> 9) * 0x1p-24f;
-    for (size_t i = 0; f->kind == FILL_REAL && i < f->bytes / sizeof(real); i++)
-        put((real *)(void *)to, (long)i, (float)(int32_t)draw(&state) * 0x1p-31f);
-    if (f->kind == FILL_ZERO)
-        memset(to, 0, f->bytes);
-}
-
 static int open_stage(Stage *st, int index)
 {
     st->index = index;
@@ -96,7 +57,7 @@ static int open_stage(Stage *st, int index)
     if (st->arena == MAP_FAILED)
         return complain(STATUS_RUN, "no memory for the operands, %zu bytes for each of %d stages", arena_bytes, stages);
     for (int i = 0; i < fill_count; i++)
-        fill_part(st->arena, &fills[i]);
+        fill_part(st->arena + fills[i].from, &fills[i]);
 #ifdef _OPENMP
     omp_set_num_threads(threads);
 #endif
@@ -105,12 +66,6 @@ static int open_stage(Stage *st, int index)
 }
 
 /* ---- the other stages -------------------------------------------------------------------------------------------- */
-
-static void run_row(Stage *st, int r, size_t turn)
-{
-    const Row *x = &rows[r];
-    x->call(st, turn % x->copies[0] * x->stride[0], turn % x->copies[1] * x->stride[1]);
-}
 
 static void mix_one(Other *x)
 {
@@ -187,20 +142,12 @@ static double repetition(Stage *st, Work work, long what, long n, size_t *turn)
     return seconds() - begun;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
-/* name and number say what is measured, for progress and for the message about a crash. */
 static Time measure(Stage *st, Work work, long what, const char *name, long number)
 {
     double sample[REPEATS], last;
     size_t turn = 0;
     long n = 1;
-    printf("at %d %d %s %ld\n", ++all.done, all.whole, name, number);
-    fflush(stdout);
+    say_at(&all.done, all.whole, name, number);
     work(st, what, turn++);                 /* pages, code, threads */
     while ((last = repetition(st, work, what, n, &turn)) < FLOOR)
         n *= 2;
@@ -208,13 +155,7 @@ static Time measure(Stage *st, Work work, long what, const char *name, long numb
     count = count < LEAST ? LEAST : count;
     for (int i = 0; i < count; i++)
         sample[i] = repetition(st, work, what, n, &turn) / (double)n * 1e9;
-    qsort(sample, (size_t)count, sizeof *sample, by_size);
-    return (Time){sample[count / 2], sample[count * 3 / 4] - sample[count / 4]};
-}
-
-static void say(const char *what, long number, Time alone, Time busy)
-{
-    printf("%s %ld %.0f %.0f %.0f %.0f\n", what, number, alone.median, alone.quartiles, busy.median, busy.quartiles);
+    return summary(sample, count);
 }
 
 /* ---- kernels and copies ------------------------------------------------------------------------------------------ */

@@ -9,6 +9,7 @@ typedef struct {
     void (*call)(Stage *st, size_t near, size_t far);
     size_t stride[2];           /* near: tensors; far: parameters, gradients, moments */
     size_t copies[2];
+    int product;                /* handle of a matrix product of the library; -1: of none */
 } Row;
 
 typedef enum { FILL_ZERO, FILL_REAL, FILL_F32, FILL_POSITIVE, FILL_IDS, FILL_VALUES } FillKind;
@@ -22,8 +23,8 @@ extern const Row rows[];
 extern const int mix[];         /* rows in the order of one micro-batch, forward and backward */
 extern const Fill fills[];
 extern const int row_count, mix_count, fill_count;
-extern const int stages, threads;
+extern const int stages, threads, ranks;        /* ranks: each stage has a process of its own */
 extern const long batch;
-extern const size_t arena_bytes;
+extern const size_t arena_bytes, workspace_bytes;
 void stage0_open(Stage *st);
 #endif

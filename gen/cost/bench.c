@@ -11,7 +11,8 @@
  * denormal numbers measure ten times too slow, and zeros measure too fast on machines that save power on them.  A call is
  * repeated on copies of its operands.  Those of tensors together fill NEAR bytes, more than a core's second-level cache: in a
  * stage a call finds there what its neighbours left, not what it left itself.  Those of parameters, gradients and moments
- * fill what a stage has of them, up to FAR: each was last touched a micro-batch ago, or a step.
+ * fill what a stage has of them, up to FAR: each was last touched a micro-batch ago, or a step.  On a GPU NEAR is more than
+ * twice the second-level cache that all of its kernels share.
  *
  * Alpa (Zheng et al., 2022) profiles candidate stages, quadratically many, and its users ask for less (alpa-projects/alpa
  * pull 681); one row a call is linear, and any cut between calls can be priced from it.
@@ -21,8 +22,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { NEAR = 4 << 20, FAR = 128 << 20, MOST_COPIES = 1024, LINE = 64,
+enum { MOST_COPIES = 1024, LINE = 64,
        HANDLES = 1024 };       /* MAX_HANDLES of rt.h */
+typedef struct { Bytes near, far; } Window;
+static const Window on_cpu = {4 << 20, 128 << 20}, on_gpu = {128 << 20, 512 << 20};
 
 /* What stands in a part of the arena; the names are those of templates/bench.h. */
 typedef enum { P_VALUES, P_ZERO, P_REAL, P_F32, P_WRITE, P_STATE, P_STATE32, P_ADD, P_UPDATE, PARTS } Part;
@@ -72,6 +75,11 @@ Bench *bench_of(const Model *m, const Graph *const *g, int n, const Graph *mix)
     for (int o = 0; o < mix->nb; o++)
         *PUSH(&b->mix) = find(b, cost_signature(&mix->op.at[o]));
     return b;
+}
+
+bool bench_cuda(const Model *m)
+{
+    return !strcmp(m->devices.at[0].kind, "cuda");
 }
 
 /* ---- the arena --------------------------------------------------------------------------------------------------- */
@@ -157,11 +165,12 @@ static void place_call(Layout *l, const BenchCall *c, Place *place, Bytes *used)
 static Bytes far_bytes(const Layout *l, const BenchCall *c)
 {
     Bytes sum = 0;
+    Window w = bench_cuda(l->b->m) ? on_gpu : on_cpu;
     for (int s = 0; s < c->g->state.n; s++)
         if (c->o->phase == PH_U || c->g->state.at[s].kind == S_PARAM)
             sum += c->g->state.at[s].bytes;
     sum /= l->b->m->plan.stages_max;
-    return sum < NEAR ? NEAR : sum > FAR ? FAR : sum;
+    return sum < w.near ? w.near : sum > w.far ? w.far : sum;
 }
 
 static int copies_of(Bytes window, Bytes bytes)
@@ -174,7 +183,7 @@ static void size_call(Layout *l, int k)
 {
     const BenchCall *c = &l->b->call.at[k];
     Place *place = alloc(sizeof *place * (size_t)(c->o->arg.n + 1));
-    Bytes used[PARTS] = {0}, sum[2] = {0}, window[2] = {NEAR, far_bytes(l, c)};
+    Bytes used[PARTS] = {0}, sum[2] = {0}, window[2] = {bench_cuda(l->b->m) ? on_gpu.near : on_cpu.near, far_bytes(l, c)};
     Turn *t = &l->turn[k];
     place_call(l, c, place, used);
     for (int p = P_ZERO; p < PARTS; p++) {
@@ -225,6 +234,14 @@ static int handle_of(const Bench *b, int call)
     return n;
 }
 
+/* The handle of a call that is a matrix product of the library; -1: of others. */
+static int product_of(const Bench *b, int call)
+{
+    const char *name = row(b->call.at[call].o->row)->name;
+    bool product = !strcmp(name, "Linear") || !strcmp(name, "MatMul");
+    return product && has_handle(b->call.at[call].o) ? handle_of(b, call) : -1;
+}
+
 static void print_arg(Layout *l, int k, const Arg *a, const Place *x)
 {
     if (x->part == P_VALUES)
@@ -261,7 +278,7 @@ static void print_call(Layout *l, int k)
 
 static void print_open(FILE *f, const Bench *b)
 {
-    bool handles = !strcmp(b->m->devices.at[0].kernels, "onednn");
+    bool handles = bench_cuda(b->m) || !strcmp(b->m->devices.at[0].kernels, "onednn");
     fprintf(f, "void stage0_open(Stage *st)\n{\n    (void)st;\n");
     for (int k = 0; handles && k < b->call.n; k++) {
         const Op *o = b->call.at[k].o;
@@ -283,8 +300,8 @@ static void print_tables(Layout *l, Bytes arena)
     const Bench *b = l->b;
     fprintf(l->f, "const Row rows[] = {\n");
     for (int k = 0; k < b->call.n; k++)
-        fprintf(l->f, "    {row%d, {%" PRId64 ", %" PRId64 "}, {%d, %d}},\n", k, l->turn[k].stride[0], l->turn[k].stride[1],
-                l->turn[k].copies[0], l->turn[k].copies[1]);
+        fprintf(l->f, "    {row%d, {%" PRId64 ", %" PRId64 "}, {%d, %d}, %d},\n", k, l->turn[k].stride[0], l->turn[k].stride[1],
+                l->turn[k].copies[0], l->turn[k].copies[1], product_of(b, k));
     fprintf(l->f, "};\nconst int mix[] = {");
     for (int i = 0; i < b->mix.n; i++)
         fprintf(l->f, "%s%d", i == 0 ? "" : i % 24 ? ", " : ",\n    ", b->mix.at[i]);
@@ -296,7 +313,10 @@ static void print_tables(Layout *l, Bytes arena)
                 l->ids.at[i].bytes, l->ids.at[i].lo, l->ids.at[i].hi);
     fprintf(l->f, "};\nconst int row_count = %d, mix_count = %d, fill_count = %d, stages = %d, threads = %d;\n", b->call.n,
             b->mix.n, PARTS + l->ids.n, b->stages, b->m->devices.at[0].threads);
-    fprintf(l->f, "const long batch = %" PRId64 ";\nconst size_t arena_bytes = %" PRId64 ";\n", b->batch, arena);
+    fprintf(l->f, "const int ranks = %d;\nconst long batch = %" PRId64 ";\n", strcmp(b->m->plan.transport, "local") != 0,
+            b->batch);
+    fprintf(l->f, "const size_t arena_bytes = %" PRId64 ", workspace_bytes = %" PRId64 ";\n", arena,
+            b->m->devices.at[0].workspace);
 }
 
 void bench_print(FILE *f, const Bench *b)

@@ -17,6 +17,7 @@ typedef struct {
 } Bench;
 Bench *bench_of(const Model *m, const Graph *const *g, int n, const Graph *mix);
 void bench_print(FILE *f, const Bench *b);          /* stage0.c */
+bool bench_cuda(const Model *m);                    /* on GPUs: templates/bench_cuda.c */
 
 /* process.c */
 /* Runs a program; each line of its standard output goes to take(); standard error to the file log, if there is one.  Returns

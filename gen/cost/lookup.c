@@ -119,7 +119,7 @@ static bool price_calls(Cost *c, Cost *busy, const Graph *g, const Model *m, Pro
 
 /* ---- messages and copies ----------------------------------------------------------------------------------------- */
 
-static const Bytes sizes[] = {4, 4096, 65536, 1048576, 16777216};
+static const Bytes sizes[] = {4, 4096, 65536, 1048576, 16777216, 268435456};
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
 /* Where the line from (0, 0) to point k passes point i, rounded up. */

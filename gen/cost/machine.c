@@ -104,7 +104,8 @@ const char *machine_runtime(void)
     Sha256 sum;
     sha256_start(&sum);
     for (const Embedded *e = embedded; e->name; e++)
-        if (!strncmp(e->name, "rt/", 3) || !strcmp(e->name, "templates/Makefile") || strstr(e->name, "/bench.")) {
+        if (!strncmp(e->name, "rt/", 3) || !strcmp(e->name, "templates/Makefile") || !strcmp(e->name, "templates/cuda.mk") ||
+            !strncmp(e->name, "templates/bench", 15)) {
             sha256_add(&sum, e->name, strlen(e->name) + 1);
             sha256_add(&sum, e->data, e->n);
         }

@@ -2,7 +2,7 @@
  *
  * measure.c: a profile, measured: the benchmark of a model is written, built, run, read and removed.
  *
- *   needs   Model whose devices are processors of one sort, a place to write beside the profile
+ *   needs   Model whose devices are processors, or GPUs, of one sort, a place to write beside the profile
  *   fills   Profile, sorted and signed
  *   fails   status 6 where this machine cannot build or run the kernels, 1 where the benchmark ends badly, and then with the
  *           call that was being timed
@@ -10,6 +10,8 @@
  * The folder is that of a job of one stage, made by the same code and so with the same Makefile; only what stands in
  * stage0.c and launch.c differs.  Micro-batches: time is measured at three of them or more, so that the sizes between can be
  * interpolated; three because a straight line through two would hide that it is none.
+ *
+ * GPUs: dpgen itself knows nothing of them; the benchmark says first what the profile is to be signed with.
  *
  * Cost: the build, a few seconds; then per row and column about twelve repetitions of a millisecond, or of one call.
  */
@@ -33,6 +35,7 @@ typedef struct {
     const Bench *b;
     bool terminal;
     const char *at;             /* what is being measured */
+    int64_t gpus;               /* that the benchmark sees */
 } Reader;
 
 /* ---- micro-batches ----------------------------------------------------------------------------------------------- */
@@ -78,8 +81,9 @@ static void write_folder(const Bench *b, const char *dir)
     Out *o = out_begin(dir);
     bench_print(out_open(o, "stage0.c"), b);
     out_close(o);
-    copy_template(o, "templates/bench.c", "launch.c");
+    copy_template(o, bench_cuda(b->m) ? "templates/bench_cuda.c" : "templates/bench.c", "launch.c");
     copy_template(o, "templates/bench.h", "bench.h");
+    copy_template(o, "templates/bench_shared.h", "bench_shared.h");
     emit_build(o, &p, "train");
     out_end(o);
 }
@@ -89,15 +93,22 @@ static void take_nothing(void *ctx, char *line)
     (void)ctx, (void)line;
 }
 
-static void build_folder(const char *dir)
+/* What to do where nothing can be measured. */
+static const char *otherwise(const Model *m)
+{
+    return bench_cuda(m) ? "times can be estimated: --estimate, or come from a machine that has such a GPU: --profile FILE"
+                         : "times can be estimated: --estimate";
+}
+
+static void build_folder(const char *dir, const Model *m)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     const char *jobs = strf("-j%ld", cores > 0 ? cores : 1), *log = strf("%s/build.log", dir);
     const char *argv[] = {"make", "-s", "-C", dir, jobs, NULL};
     int status = process_run(argv, log, take_nothing, NULL);
     if (status != 0)
-        fail(EXIT_MACHINE, "the kernels cannot be built here (make ended with %d): %s; times can be estimated: --estimate",
-             status, process_last(log));
+        fail(EXIT_MACHINE, "the kernels cannot be built here (make ended with %d): %s; %s", status, process_last(log),
+             otherwise(m));
 }
 
 /* ---- the results ------------------------------------------------------------------------------------------------- */
@@ -117,12 +128,49 @@ static bool has(const Profile *p, const char *what)
     return false;
 }
 
+/* `sign NAME VALUE` */
+static void take_sign(Reader *r, const char *line)
+{
+    size_t n = strcspn(line, " ");
+    if (!strncmp(line, "gpus ", 5))
+        r->gpus = strtol(line + 5, NULL, 10);
+    else if (line[n] && line[n + 1])
+        profile_sign_by(r->p, strf("%.*s", (int)n, line), strf("%s", line + n + 1));
+}
+
+/* `algorithm ROW PART` and the numbers of it */
+static void take_algorithm(Reader *r, const char *line)
+{
+    Algorithm a = {0};
+    int64_t v[2 + ALGORITHM_NUMBERS];
+    for (int i = 0; i < 2 + ALGORITHM_NUMBERS; i++) {
+        char *end;
+        v[i] = strtoll(line, &end, 10);
+        if (end == line)
+            return;
+        line = end;
+    }
+    if (v[0] < 0 || v[0] >= r->b->call.n)
+        return;
+    a.what = strf("algorithm %s part=%" PRId64, r->b->call.at[v[0]].signature, v[1]);
+    memcpy(a.number, v + 2, sizeof a.number);
+    *PUSH(&r->p->algorithm) = a;
+}
+
 /* `at DONE OF WHAT NUMBER`, or `WHAT NUMBER ALONE QUARTILES BUSY QUARTILES`. */
 static void take_line(void *ctx, char *line)
 {
     Reader *r = ctx;
     char what[16];
     long number, done, of, ns[4];
+    if (!strncmp(line, "sign ", 5)) {
+        take_sign(r, line + 5);
+        return;
+    }
+    if (!strncmp(line, "algorithm ", 10)) {
+        take_algorithm(r, line + 10);
+        return;
+    }
     if (sscanf(line, "at %ld %ld %15s %ld", &done, &of, what, &number) == 4) {
         r->at = name_of(r->b, what, number);
         if (r->terminal)
@@ -148,21 +196,32 @@ static void run_bench(Reader *r, const char *dir, const char *const *argv)
     const char *said = process_last(log);
     const char *cause = status > 128 ? strf("it ended with signal %d (%s)", status - 128, strsignal(status - 128))
         : *said ? said : strf("it ended with status %d", status);
-    fail(status == EXIT_MACHINE ? EXIT_MACHINE : EXIT_RUN, "the benchmark failed%s%s: %s; times can be estimated: --estimate",
-         r->at ? " at " : "", r->at ? r->at : "", cause);
+    fail(status == EXIT_MACHINE ? EXIT_MACHINE : EXIT_RUN, "the benchmark failed%s%s: %s; %s", r->at ? " at " : "",
+         r->at ? r->at : "", cause, otherwise(r->b->m));
 }
 
-/* Messages need two stages; those of MPI two ranks. */
+/* Messages need two stages; those of MPI two ranks, those of NCCL two GPUs. */
+static bool can_talk(const Reader *r)
+{
+    bool nccl = !strcmp(r->b->m->plan.transport, "nccl");
+    if (r->b->stages > 1 && nccl && r->gpus < 2)
+        fprintf(stderr, "dpgen: there is one GPU here, and NCCL wants one for each stage: messages keep their estimate\n");
+    return r->b->stages > 1 && (!nccl || r->gpus > 1);
+}
+
 static void run_all(Reader *r, const char *dir)
 {
     const char *program = strf("%s/train", dir);
     if (*program != '/')
         program = strf("./%s", program);
     const char *kernels[] = {program, "kernels", NULL}, *local[] = {program, "messages", NULL};
+    const char *sign[] = {program, "sign", NULL};
     const char *ranks[] = {"mpirun", "-n", "2", "--oversubscribe", geteuid() ? program : "--allow-run-as-root",
         geteuid() ? "messages" : program, geteuid() ? NULL : "messages", NULL};
+    if (bench_cuda(r->b->m))
+        run_bench(r, dir, sign);
     run_bench(r, dir, kernels);
-    if (r->b->stages > 1)
+    if (can_talk(r))
         run_bench(r, dir, strcmp(r->b->m->plan.transport, "mpi") ? local : ranks);
 }
 
@@ -174,12 +233,13 @@ static void add_rows(Profile *p, const Model *m, const Graph *const *g, int n, c
     write_folder(r.b, dir);
     folder = dir;
     atexit(remove_folder);
-    build_folder(dir);
+    build_folder(dir, m);
     run_all(&r, dir);
     remove_folder();
     for (int i = 0; i < r.b->call.n; i++)
         if (!has(p, name_of(r.b, "op", i)))
             fail(EXIT_RUN, "the benchmark said nothing about %s", r.b->call.at[i].signature);
+    profile_signed(p);
     profile_sort(p);
 }
 
@@ -233,7 +293,7 @@ void profile_measure_more(Profile *p, const Model *m, int64_t batch, const char 
 const char *profile_cannot(const Model *m)
 {
     const Device *a = &m->devices.at[0];
-    if (strcmp(a->kind, "cpu"))
+    if (strcmp(a->kind, "cpu") && !bench_cuda(m))
         return strf("devices of kind %s are not this machine", a->kind);
     for (int d = 1; d < m->devices.n; d++)
         if (m->devices.at[d].threads != a->threads)

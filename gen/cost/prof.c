@@ -7,6 +7,7 @@
  *     compiler gcc 12.2.0
  *     ...
  *     batches 1 2 4
+ *     algorithm linear_forward bias=0 rows=256 in=128 out=512 part=0 id=21 tile=18 ...           (GPUs)
  *     compute batch=2 alone=913400 alone_iqr=2100 busy=954100 busy_iqr=3000
  *     op linear_forward bias=0 rows=256 in=128 out=512 alone=31250 alone_iqr=120 busy=40000 busy_iqr=900
  *
@@ -34,6 +35,9 @@ static const struct { const char *key; bool machine; } signs[SIGNS] = {
     [SIGN_STAGES] = {"stages", false}, [SIGN_TRANSPORT] = {"transport", false}, [SIGN_RUNTIME] = {"runtime", true}};
 static const char *const kinds[] = {"compute batch=", "copy-in bytes=", "copy-out bytes=", "message bytes=", "op "};
 static const char *const times[] = {"busy_iqr", "busy", "alone_iqr", "alone"};     /* from the end of a line */
+
+static const char *const numbers[ALGORITHM_NUMBERS] = {"id", "tile", "stages", "splitk", "reduction", "swizzle", "custom",
+    "inner", "cluster", "workspace"};
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
@@ -86,6 +90,22 @@ static void read_row(Profile *p, int number, char *line)
     *PUSH(&p->row) = (Measured){strf("%s", line), {value[3], value[2]}, {value[1], value[0]}};
 }
 
+static void read_algorithm(Profile *p, int number, char *line)
+{
+    Algorithm a = {0};
+    const char *written = strf("%s", line), *part;
+    for (int i = ALGORITHM_NUMBERS - 1; i >= 0; i--)
+        if (!take_last(line, numbers[i], &a.number[i]) || a.number[i] > INT32_MAX)
+            bad_line(p, number, "not an algorithm of a product", written);
+    part = strrchr(line, ' ');
+    if (!part || strncmp(part, " part=", 6) || (strcmp(part + 6, "0") && strcmp(part + 6, "1")))
+        bad_line(p, number, "not an algorithm of part 0 or 1 of a call", written);
+    if (p->row.n || (p->algorithm.n && strcmp(p->algorithm.at[p->algorithm.n - 1].what, line) >= 0))
+        bad_line(p, number, "lines are sorted, and this one is not", written);
+    a.what = strf("%s", line);
+    *PUSH(&p->algorithm) = a;
+}
+
 static void read_batches(Profile *p, int number, const char *line)
 {
     const char *at = line + (strncmp(line, "batches ", 8) ? strlen(line) : 8);
@@ -116,7 +136,7 @@ static void read_line(Profile *p, int number, char *line)
     if (sign == SIGNS)
         read_batches(p, number, line);
     if (sign > SIGNS)
-        read_row(p, number, line);
+        (strncmp(line, "algorithm ", 10) ? read_row : read_algorithm)(p, number, line);
 }
 
 static const char *hash_of(const char *text, size_t n)
@@ -146,7 +166,7 @@ Profile *profile_parse(const char *path)
         *end = '\0';
         read_line(p, ++number, line);
     }
-    if (number < SIGNS + 3)
+    if (!p->row.n)
         fail(EXIT_STALE, "%s: ends after line %d, before anything was measured; %s", path, number, again(p));
     return p;
 }
@@ -158,10 +178,25 @@ static int by_what(const void *a, const void *b)
     return strcmp(((const Measured *)a)->what, ((const Measured *)b)->what);
 }
 
+static int by_product(const void *a, const void *b)
+{
+    return strcmp(((const Algorithm *)a)->what, ((const Algorithm *)b)->what);
+}
+
 void profile_sort(Profile *p)
 {
     if (p->row.n)
         qsort(p->row.at, (size_t)p->row.n, sizeof *p->row.at, by_what);
+    if (p->algorithm.n)
+        qsort(p->algorithm.at, (size_t)p->algorithm.n, sizeof *p->algorithm.at, by_product);
+}
+
+static const char *line_of(const Algorithm *a)
+{
+    const char *text = a->what;
+    for (int k = 0; k < ALGORITHM_NUMBERS; k++)
+        text = strf("%s %s=%" PRId64, text, numbers[k], a->number[k]);
+    return text;
 }
 
 void profile_print(FILE *f, const Profile *p)
@@ -173,6 +208,8 @@ void profile_print(FILE *f, const Profile *p)
     for (int i = 0; i < p->batch.n; i++)
         fprintf(f, " %d", p->batch.at[i]);
     fprintf(f, "\n");
+    for (int i = 0; i < p->algorithm.n; i++)
+        fprintf(f, "%s\n", line_of(&p->algorithm.at[i]));
     for (int i = 0; i < p->row.n; i++) {
         const Measured *x = &p->row.at[i];
         fprintf(f, "%s alone=%" PRId64 " alone_iqr=%" PRId64 " busy=%" PRId64 " busy_iqr=%" PRId64 "\n", x->what,
@@ -192,6 +229,55 @@ const Measured *profile_find(const Profile *p, const char *what)
     return p->row.n ? bsearch(&want, p->row.at, (size_t)p->row.n, sizeof want, by_what) : NULL;
 }
 
+/* ---- algorithms of products --------------------------------------------------------------------------------------- */
+
+const int64_t *profile_algorithm(const Profile *p, const char *signature, int part)
+{
+    const Algorithm want = {.what = strf("algorithm %s part=%d", signature, part)}, *a = NULL;
+    if (p && p->algorithm.n)
+        a = bsearch(&want, p->algorithm.at, (size_t)p->algorithm.n, sizeof want, by_product);
+    return a ? a->number : NULL;
+}
+
+static bool serves(const Graph *g, const Algorithm *a)
+{
+    size_t start = strlen("algorithm "), n = (size_t)(strrchr(a->what, ' ') - a->what) - start;
+    for (int o = 0; o < g->op.n; o++) {
+        const char *call = g->op.at[o].call;
+        if (strncmp(a->what + start, call, strlen(call)) == 0) {
+            const char *signature = cost_signature(&g->op.at[o]);
+            if (strlen(signature) == n && !strncmp(a->what + start, signature, n))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Of those that the calls of g have: others do not touch its bits. */
+const char *profile_key(const Profile *p, const Graph *g)
+{
+    char hex[65];
+    Sha256 sum;
+    int n = 0;
+    sha256_start(&sum);
+    for (int i = 0; p && i < p->algorithm.n; i++)
+        if (serves(g, &p->algorithm.at[i])) {
+            const char *line = line_of(&p->algorithm.at[i]);
+            sha256_add(&sum, line, strlen(line) + 1);
+            n++;
+        }
+    sha256_end(&sum, hex);
+    return n ? strf(" algorithms=%.16s", hex) : "";
+}
+
+/* NVIDIA H200, sm_90, 132 SMs, cuBLAS 13.1.0: the device without its memory, and what the kernels say of cuBLAS. */
+const char *profile_measured_on(const Profile *p)
+{
+    const char *device = p->sign[SIGN_DEVICE], *end = strrchr(device, ','), *library = strstr(p->sign[SIGN_KERNELS], "cuBLAS");
+    return strf("%.*s, %.*s", (int)(end ? (size_t)(end - device) : strlen(device)), device,
+                library ? (int)strcspn(library, ",") : 0, library ? library : "");
+}
+
 /* ---- the signature ----------------------------------------------------------------------------------------------- */
 
 int profile_computing(const Model *m)
@@ -202,16 +288,32 @@ int profile_computing(const Model *m)
 void profile_sign(Profile *p, const Model *m, bool machine)
 {
     const Device *d = &m->devices.at[0];
-    p->sign[SIGN_ISA] = d->isa;
+    p->sign[SIGN_ISA] = bench_cuda(m) ? d->arch ? d->arch : "any" : d->isa;
     p->sign[SIGN_COMPUTE] = type_name(m->train.compute);
     p->sign[SIGN_THREADS] = strf("%d", d->threads);
     p->sign[SIGN_STAGES] = strf("%d", profile_computing(m));
     p->sign[SIGN_TRANSPORT] = m->plan.transport;
     if (!machine)
         return;
+    p->sign[SIGN_RUNTIME] = machine_runtime();
+    if (bench_cuda(m))          /* profile_sign_by() */
+        return;
     p->sign[SIGN_DEVICE] = machine_cpu();
     machine_compiler(m, &p->sign[SIGN_COMPILER], &p->sign[SIGN_KERNELS]);
-    p->sign[SIGN_RUNTIME] = machine_runtime();
+}
+
+void profile_sign_by(Profile *p, const char *key, const char *value)
+{
+    for (int i = 0; i < SIGNS; i++)
+        if (!strcmp(signs[i].key, key))
+            p->sign[i] = value;
+}
+
+void profile_signed(const Profile *p)
+{
+    for (int i = 0; i < SIGNS; i++)
+        if (!p->sign[i])
+            fail(EXIT_RUN, "the benchmark did not say on what '%s' it measured", signs[i].key);
 }
 
 /* Fewer stages than were measured at once lie between alone and busy. */

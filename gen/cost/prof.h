@@ -16,10 +16,16 @@ typedef struct {
     Span alone, busy;           /* compute: without a copy going on, and with one */
 } Measured;
 
+/* How a matrix product on a GPU is done: id tile stages splitk reduction swizzle custom inner cluster workspace, as
+ * open_product_algorithm() of rt.h takes them. */
+enum { ALGORITHM_NUMBERS = 10 };
+typedef struct { const char *what; int64_t number[ALGORITHM_NUMBERS]; } Algorithm;   /* what: algorithm SIGNATURE part=0 */
+
 struct Profile {
     const char *path;           /* NULL: not in a file yet */
     const char *sign[SIGNS];
     Ints batch;                 /* micro-batches measured, ascending */
+    VEC(Algorithm) algorithm;   /* by what, as bytes */
     VEC(Measured) row;          /* by what, as bytes */
     const char *hash;           /* of its text */
     VEC(const Graph *) graph;   /* of the model at batch[i]; NULL: it cannot be built; none: not yet */
@@ -32,6 +38,11 @@ int      profile_stages(const Profile *p);          /* computing at once in the 
 void     profile_sort(Profile *p);
 const Measured *profile_find(const Profile *p, const char *what);   /* NULL: not measured */
 void     profile_sign(Profile *p, const Model *m, bool machine);    /* with what this machine and this model say */
+void     profile_sign_by(Profile *p, const char *key, const char *value);  /* with what the benchmark says; else unchanged */
+void     profile_signed(const Profile *p);          /* status 1 unless it is signed all over */
+/* The numbers of the algorithm of part 0 or 1 of a product; NULL: none was measured. */
+const int64_t *profile_algorithm(const Profile *p, const char *signature, int part);
+const char *profile_measured_on(const Profile *p);  /* the GPU and library that they hold for */
 /* Builds f->graph.  At once where a profile is made or opened: what is made within a trial is gone behind it. */
 void     profile_graphs(Profile *f, const Model *m);
 const Graph *profile_graph_at(const Model *m, int64_t batch);       /* NULL: the model cannot be built so */

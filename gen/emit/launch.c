@@ -3,6 +3,7 @@
  * launch.c of the emitted folder: the job as tables of literals, and a main() that hands them to the runtime.
  */
 #include "emit.h"
+#include "cost/prof.h"
 #include "lower/version.h"
 #include <inttypes.h>
 #include <string.h>
@@ -307,6 +308,11 @@ static void print_job(const Launch *w, int pairs, const char *plan_hash)
         fprintf(w->f, "    .rank = rank,\n");
     if (emit_cuda(p))
         fprintf(w->f, "    .pairs = %d, .pair = pair,\n", pairs);
+    if (p->c->profile && *profile_key(p->c->profile, p->g)) {
+        fprintf(w->f, "    .measured = ");
+        print_string(w->f, profile_measured_on(p->c->profile));
+        fprintf(w->f, ",\n");
+    }
     print_data_field(w, "train", "train", &m->data);
     print_data_field(w, "eval", "eval", &m->eval);
     fprintf(w->f, "    .eval_every = %" PRId64 ", .eval_batches = %" PRId64 ",\n", m->eval.every, m->eval.batches);

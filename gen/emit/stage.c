@@ -598,28 +598,6 @@ static void print_lists(const Stager *w)
         print_piece(w, &d->eval, PIECE_STEP, k, overlap ? strf("eval_%d", k) : "eval", number);
 }
 
-static void print_open(const Stager *w)
-{
-    const Plan *p = w->p;
-    bool handles = emit_cuda(p) || !strcmp(emit_kernels(p), "onednn");
-    int next = 0;
-    fprintf(w->f, "\nvoid stage%d_open(Stage *st)\n{\n", w->device);
-    for (int r = 0; handles && r < p->routine.n; r++)
-        for (int i = 0; p->routine.at[r].device == w->device && i < p->routine.at[r].call.n; i++) {
-            const Call *c = &p->routine.at[r].call.at[i];
-            const Op *o = &p->g->op.at[c->op];
-            if (c->handle != next)
-                continue;
-            next++;
-            fprintf(w->f, "    open_%s(st, %d", o->call, c->handle);
-            for (int j = 0; j < o->arg.n; j++)
-                if (o->arg.at[j].kind == ARG_INT && strcmp(o->arg.at[j].token, "site"))
-                    fprintf(w->f, ", %" PRId64, o->arg.at[j].i);
-            fprintf(w->f, ");\n");
-        }
-    fprintf(w->f, "%s}\n", next ? "" : "    (void)st;\n");
-}
-
 void emit_stage(FILE *f, const Plan *p, int device)
 {
     Stager w = {.f = f, .p = p, .device = device, .buf = alloc(sizeof(char *) * (size_t)p->buf.n),
@@ -645,6 +623,6 @@ void emit_stage(FILE *f, const Plan *p, int device)
         else if (p->routine.at[r].call.n > 0)
             print_routine(&w, r);
     }
-    print_open(&w);
+    emit_open(f, p, device);
     print_lists(&w);
 }

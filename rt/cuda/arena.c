@@ -14,6 +14,7 @@
 #include <string.h>
 #include "device.h"
 #include "meeting.h"
+#include "op/cuda/start.h"
 #include "run.h"
 
 void device_check(const Stage *st, cudaError_t status, const char *what)
@@ -103,6 +104,18 @@ static int open_arena(Worker *w, Device *d)
     return e == cudaSuccess ? DONE : failed(w, e, "filling the arena");
 }
 
+/* Algorithms that were measured on another GPU, or in another version of the library, may be none here, or give other bits. */
+static int check_measured(const Worker *w, int gpu)
+{
+    char here[400];
+    const char *there = w->run->job->measured;
+    if (!there || (gpu_signature(gpu, here, sizeof here) == 0 && !strcmp(here, there)))
+        return DONE;
+    return complain(STATUS_MACHINE, "%s: the matrix products of this folder were chosen on %s, and GPU %d is %s; measure and "
+                    "generate again here: dpgen profile MODEL, or without a profile: --estimate", w->info->name, there, gpu,
+                    here);
+}
+
 /* Stages of one process are dealt out to its GPUs in turn, processes of one host likewise. */
 int arena_open(Worker *w)
 {
@@ -111,6 +124,8 @@ int arena_open(Worker *w)
     if (e != cudaSuccess)
         return failed(w, e, "looking for a GPU");
     d->number = (meeting_ranks().local + w->stage.index - w->run->first) % d->numbers;
+    if (check_measured(w, d->number) != DONE)
+        return STATUS_MACHINE;
     d->from = calloc((size_t)w->stage.count, sizeof *d->from);
     d->left = calloc((size_t)d->numbers * MAX_REQUESTS, sizeof *d->left);
     if (!d->from || !d->left)

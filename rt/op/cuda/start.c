@@ -104,6 +104,28 @@ const char *kernels_version(void)
     return text;
 }
 
+/* ---- which GPU ------------------------------------------------------------------------------------------------ */
+int gpu_name(int gpu, char *to, size_t room)
+{
+    struct cudaDeviceProp is;
+    cudaError_t e = cudaGetDeviceProperties(&is, gpu);
+    if (e != cudaSuccess)
+        return snprintf(to, room, "GPU %d does not answer: %s", gpu, cudaGetErrorString(e)), 1;
+    snprintf(to, room, "%s, sm_%d%d, %d SMs", is.name, is.major, is.minor, is.multiProcessorCount);
+    for (char *c = to; *c; c++)
+        *c = *c < 32 || *c > 126 ? '?' : *c;
+    return 0;
+}
+
+int gpu_signature(int gpu, char *to, size_t room)
+{
+    int bad = gpu_name(gpu, to, room);
+    size_t n = strlen(to);
+    if (!bad && cublasLtGetVersion)
+        print_version(to + n, room - n, "cuBLAS", cublasLtGetVersion());
+    return bad;
+}
+
 /* ---- memory beside the arenas -------------------------------------------------------------------------------- */
 size_t library_before(void)
 {

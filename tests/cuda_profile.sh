@@ -1,0 +1,163 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# dpgen profile for GPUs, without one: the benchmark is compiled against the doubles of tests/double, whose events tell times by
+# formula: work takes 10 us a letter of its name, a copy 1 us and 0.1 ns a byte.  So every row of the profile is known, and
+# which algorithm is the fastest.  Plans from it, what they bake, and who refuses whom.  Skipped where headers are missing.
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/cuda.sh"
+need dpgen build/emitted build/kernels.o build/kernels_bf16.o build/simt.o
+have_cuda nccl.h && have_cuda cublasLt.h || { skip "no headers of CUDA, cuBLAS and NCCL: set CUDA_HOME" 50; finish; }
+tests/double/build.sh "$cuda/include" >"$tmp/build" 2>&1 || { tail -n 3 "$tmp/build" >&2; fault "the double"; finish; }
+export DOUBLE_OPEN=1            # the arena of the benchmark is large, and closing it takes longer than the calls
+
+objects="$root/rt/op/cuda/product.c $root/rt/op/cuda/linear.c $root/rt/op/cuda/matmul.c $root/tests/double/cublaslt.c
+    $root/tests/double/bias.c"
+kind="$flags -I$root/tests/double -isystem $cuda/include"
+mkdir "$tmp/bin" "$tmp/objects"
+for source in $objects; do
+    $cc $kind -O1 -c -o "$tmp/objects/$(basename "$source" .c).o" "$source" || { fault "$source"; finish; }
+done
+# use_double TRANSPORT: products by the real product.c, which comes before the kernels of processors
+use_double() { with="-Wl,-z,muldefs $tmp/objects/*.o $root/build/double/f32/$1.obj $root/build/double/f32.a -lpthread -lm"; }
+use_double local
+# make -s -C FOLDER: what stands in for nvcc
+make_with() { printf '#!/bin/sh\nd=$3\n%s\n' "$1" >"$tmp/bin/make"; chmod +x "$tmp/bin/make"; }
+builds="exec $cc $kind -O1 -I\$d -o \$d/train \$d/launch.c \$d/stage0.c"
+
+model=$tmp/gpt.yaml profile=$tmp/p
+sed 's/D: 24, H: 3, L: 3/D: 8, H: 1, L: 1/; s/T: 16/T: 4/; s/global: 8, micro: 2/global: 4, micro: 1/' \
+    "$models/tiny-gpt.yaml" >"$model"
+gpus() {        # ARCH
+    cat <<GPUS
+devices:
+  - {name: gpu, kind: cuda, arch: $1, count: 4, memory: 128MiB, workspace: 2MiB, bandwidth: 4800GB/s, call: 4us,
+     flops: 67TFLOP/s, vector: 67TFLOP/s}
+GPUS
+}
+gpus sm_90 >"$tmp/gpus"
+gpus sm_80 >"$tmp/old"
+gpus sm_90 | sed 's/arch: sm_90, //' >"$tmp/none"
+on="--devices $tmp/gpus"
+path=$PATH PATH=$tmp/bin:$PATH
+
+# ---- the file -----------------------------------------------------------------------------------------------------------
+make_with "$builds $with"
+expect "dpgen profile" ./dpgen profile "$model" $on --stages 3 -o "$profile"
+[ -e "$profile.bench" ] && fault "something was left beside the profile"
+line() { if [ "$(sed -n "$1p" "$profile")" = "$2" ]; then pass; else fault "line $1: $(sed -n "$1p" "$profile"), not $2"; fi; }
+version=$(sed -n 's/^kernels cuda, cuBLAS //p' "$profile")
+line 1 "dpgen-profile 2"
+line 2 "device Double, sm_90, 132 SMs, 1048576 MiB"
+line 4 "kernels cuda, cuBLAS $version"
+line 5 "isa sm_90"
+line 8 "stages 3"
+line 11 "batches 1 2 4"
+if sed 1,11d "$profile" | LC_ALL=C sort -c 2>"$tmp/err"; then pass; else fault "not sorted: $(cat "$tmp/err")"; fi
+# Every call: 8 letters of a product by the fast algorithm, 13 more of a bias' gradient.
+wrong=$(awk '$1 == "op" {
+        want = 10000 * ($2 ~ /^linear/ ? 8 + ($2 == "linear_backward_w" && !/ dbias=0 / ? 13 : 0) : length($2))
+        if (!index($0, " alone=" want " alone_iqr=0 busy=" want " busy_iqr=0")) print
+    }
+    $1 ~ /^copy|^message/ {
+        split($2, part, "=")
+        want = sprintf("%.0f", 1000 + part[2] / 10)
+        split($3, is, "=")
+        if (is[2] - want > 1 || want - is[2] > 1) print
+    }' "$profile" | head -n 3)
+if [ -z "$wrong" ]; then pass; else fault "another time than that of the double: $wrong"; fi
+for what in 'copy-in bytes=4096' 'copy-out bytes=16777216' 'message bytes=4' 'message bytes=16777216' 'compute batch=2' \
+    'op linear_forward rows=16 in=8 out=24' 'op attention_packed_forward .*batch=1 .*'; do
+    if [ "$(grep -c "^$what " "$profile")" = 1 ]; then pass; else fault "$(grep -c "^$what " "$profile") lines of '$what'"; fi
+done
+# Of each product the algorithm that is the fastest, and of the two that are, the one of less workspace.
+grep '^op linear' "$profile" | sed 's/ alone=.*//; s/^op //' >"$tmp/products"
+numbers="id=9 tile=19 stages=29 splitk=1 reduction=0 swizzle=1 custom=39 inner=2 cluster=9 workspace=524288"
+sed -n "s/^algorithm \(.*\) part=[01] $numbers\$/\1/p" "$profile" | LC_ALL=C sort >"$tmp/tuned"
+expect "an algorithm for each product" cmp "$tmp/products" "$tmp/tuned"
+n=$(grep '^algorithm' "$profile" | awk '($2 == "linear_forward" && !/ bias=0 /) != / part=1 /' | wc -l)
+if [ "$n" = 0 ]; then pass; else fault "$n algorithms of the wrong part"; fi
+
+# ---- what uses it -------------------------------------------------------------------------------------------------------
+with_times="$on --profile $profile"
+folder() {      # DIR OPTION...: generated, read back, compiled, run
+    to=$1
+    shift
+    { ./dpgen "$model" "$@" -o "$to" && build/emitted rt/rt.h $(stages "$to"); } >"$to.log" 2>&1 && compile "$to" &&
+        job_hash "$to" || tail -n 1 "$to.log"
+}
+plain=$(folder "$tmp/plain" $on --stages 2 --estimate)
+two=$(folder "$tmp/two" $with_times --stages 2)
+one=$(folder "$tmp/one" $with_times --stages 1)
+if [ "${#plain}" = 64 ] && [ "$plain" = "$two" ] && [ "$plain" = "$one" ]; then pass
+else fault "hashes: $plain, of two stages $two, of one $one"; fi
+opened=$(cat "$tmp"/two/stage[01].c | grep -c '^    open_linear')
+baked=$(cat "$tmp"/two/stage[01].c | grep -A 1 '^    open_linear' |
+    grep -c '^    open_product_algorithm(st, [0-9]*, [01], 9, 19, 29, 1, 0, 1, 39, 2, 9, 524288);')
+if [ "$opened" -gt 10 ] && [ "$opened" = "$baked" ]; then pass; else fault "$baked algorithms of $opened products"; fi
+if grep -q open_product_algorithm "$tmp/plain"/stage?.c || grep -q algorithms= "$tmp/plain/launch.c"; then
+    fault "algorithms without a profile"
+else pass; fi
+key() { sed -n 's/.*\.key = "\(.*\)".*/\1/p' "$tmp/$1/launch.c"; }
+if [ "$(key two)" = "$(key one)" ] && [ "$(key two | sed 's/ algorithms=[0-9a-f]\{16\}$//')" = "$(key plain)" ] &&
+    [ "$(key two)" != "$(key plain)" ]; then pass; else fault "keys: $(key two); $(key one); $(key plain)"; fi
+expect "the profile is in the folder" cmp "$profile" "$tmp/two/profile"
+# One product in another way: another key, for the graphs that have it alone.
+sed '/^algorithm linear_forward rows=4 in=8 out=24 /s/id=9/id=8/' "$profile" >"$tmp/p8"
+./dpgen "$model" $on --profile "$tmp/p8" --stages 2 -o "$tmp/other" >"$tmp/said" 2>&1 || fault "$(tail -n 1 "$tmp/said")"
+if [ "$(key other)" != "$(key two)" ]; then pass; else fault "another algorithm has the same key"; fi
+./dpgen "$model" $with_times --stages 2 -d a >"$tmp/plan.txt" 2>"$tmp/said" || fault "-d a: $(tail -n 1 "$tmp/said")"
+expect "from a plan" ./dpgen "$model" $with_times --from "$tmp/plan.txt" -o "$tmp/from"
+expect "from a plan with other algorithms" ./dpgen "$model" $on --profile "$tmp/p8" --from "$tmp/plan.txt" -o "$tmp/from8"
+if [ "$(key from)" = "$(key two)" ] && [ "$(key from8)" = "$(key other)" ]; then pass
+else fault "keys of a plan that is read: $(key from); $(key from8)"; fi
+sed '/^algorithm linear_forward rows=16 in=8 out=24 /s/id=9/id=8/' "$profile" >"$tmp/p8"
+./dpgen "$model" $on --profile "$tmp/p8" --stages 2 -o "$tmp/other" >"$tmp/said" 2>&1 || fault "$(tail -n 1 "$tmp/said")"
+if [ "$(key other)" = "$(key two)" ]; then pass; else fault "an algorithm of another micro-batch is in the key"; fi
+
+# ---- who refuses whom ---------------------------------------------------------------------------------------------------
+runs() { refuse "$1" 6 "$2" env "$3" "$tmp/two/job" $run; }
+runs "another GPU" "chosen on Double, sm_90, 132 SMs, cuBLAS $version, and GPU 0 is Another.*dpgen profile" DOUBLE_NAME=Another
+runs "another cuBLAS" "and GPU 0 is Double, sm_90, 132 SMs, cuBLAS 13.99.7" DOUBLE_CUBLAS=139907
+refuse "another arch" 5 "p:5: measured with isa 'sm_90', but this model has 'sm_80'" \
+    ./dpgen plan "$model" --devices "$tmp/old" --profile "$profile"
+sed 's/^runtime .*/runtime 0123456789abcdef/' "$profile" >"$tmp/x"
+refuse "other kernels" 5 "x:10: measured with runtime '0123456789abcdef'" ./dpgen plan "$model" $on --profile "$tmp/x"
+damaged() {     # WHAT TEXT SED
+    sed "$3" "$profile" >"$tmp/x"
+    refuse "$1" 5 "$2" ./dpgen plan "$model" $on --profile "$tmp/x"
+}
+damaged "an algorithm without its workspace" "x:12: not an algorithm of a product" '12s/ workspace=.*//'
+damaged "of a third part" "x:12: not an algorithm of part 0 or 1" '12s/ part=. / part=2 /'
+damaged "twice" "x:13: lines are sorted" '12p'
+damaged "too large" "x:12: not an algorithm of a product" '12s/ tile=19 / tile=4294967296 /'
+damaged "too late" "lines are sorted" '12{h;d};$G'
+head -c 3000 "$profile" >"$tmp/x"
+refuse "cut off" 5 "the end of the line is missing" ./dpgen plan "$model" $on --profile "$tmp/x"
+
+# ---- where nothing can be measured --------------------------------------------------------------------------------------
+DOUBLE_DEVICES=0; export DOUBLE_DEVICES
+remedy="--estimate, .*--profile FILE"
+refuse "no GPU" 6 "no GPU is to be seen.*$remedy" ./dpgen profile "$model" $on -o "$tmp/x"
+cp "$model" "$tmp/bare.yaml"
+refuse "no GPU, and no profile" 6 "no GPU is to be seen.*$remedy" ./dpgen "$tmp/bare.yaml" $on -o "$tmp/out"
+expect "a plan all the same" ./dpgen plan "$tmp/bare.yaml" $on
+make_with 'echo "cuda.mk:50: *** no CUDA toolkit: there is no include/cuda_runtime_api.h.  Stop." >&2; exit 2'
+refuse "no nvcc" 6 "no CUDA toolkit.*$remedy" ./dpgen profile "$model" $on -o "$tmp/x"
+refuse "no arch" 3 "has no 'arch'" ./dpgen profile "$model" --devices "$tmp/none" -o "$tmp/x"
+
+# ---- a process a stage --------------------------------------------------------------------------------------------------
+use_double nccl
+# The double's NCCL is a pipe: fewer rounds and sizes
+less="sed -i 's/\\(message_bytes.*65536\\),.*/\\1};/; s/MESSAGES = 6, ROUNDS = 256/MESSAGES = 3, ROUNDS = 4/' \$d/launch.c"
+make_with "$less; $builds $with"
+DOUBLE_DEVICES=2
+expect "nccl, two GPUs" timeout 60 ./dpgen profile "$model" $on --stages 2 --set plan.transport=nccl -o "$tmp/x"
+for bytes in 4 4096 65536; do
+    if grep -q "^message bytes=$bytes alone=" "$tmp/x"; then pass; else fault "no message of $bytes bytes over nccl"; fi
+done
+DOUBLE_DEVICES=1
+expect "nccl, one GPU" ./dpgen profile "$model" $on --stages 2 --set plan.transport=nccl -o "$tmp/x"
+if grep -q '^message' "$tmp/x"; then fault "messages of NCCL on one GPU"; else pass; fi
+if grep -q "one GPU here.*keep their estimate" "$tmp/said"; then pass; else fault "nothing is said about messages"; fi
+finish
