@@ -115,6 +115,16 @@ sed '/^algorithm linear_forward rows=16 in=8 out=24 /s/id=9/id=8/' "$profile" >"
 ./dpgen "$model" $on --profile "$tmp/p8" --stages 2 -o "$tmp/other" >"$tmp/said" 2>&1 || fault "$(tail -n 1 "$tmp/said")"
 if [ "$(key other)" = "$(key two)" ]; then pass; else fault "an algorithm of another micro-batch is in the key"; fi
 
+# A size that is chosen later is added: what had an algorithm keeps it.
+if [ -n "$SLOW" ]; then
+    expect "micro: auto" ./dpgen "$tmp/gpt.yaml" $on --stages 1 --set train.batch.micro=auto --set train.batch.global=8 \
+        -o "$tmp/auto"
+    expect "the size that was chosen" grep -q '^batches 1 2 4 8$' "$tmp/gpt.gpu.profile"
+    expect "with its algorithms" ./dpgen plan "$tmp/gpt.yaml" $on --stages 1 --set train.batch.micro=auto \
+        --set train.batch.global=8
+    rm -f "$tmp/gpt.gpu.profile"
+fi
+
 # ---- who refuses whom ---------------------------------------------------------------------------------------------------
 runs() { refuse "$1" 6 "$2" env "$3" "$tmp/two/job" $run; }
 runs "another GPU" "chosen on Double, sm_90, 132 SMs, cuBLAS $version, and GPU 0 is Another.*dpgen profile" DOUBLE_NAME=Another

@@ -138,7 +138,15 @@ static void take_sign(Reader *r, const char *line)
         profile_sign_by(r->p, strf("%.*s", (int)n, line), strf("%s", line + n + 1));
 }
 
-/* `algorithm ROW PART` and the numbers of it */
+static bool has_algorithm(const Profile *p, const char *what)
+{
+    for (int i = 0; i < p->algorithm.n; i++)
+        if (!strcmp(p->algorithm.at[i].what, what))
+            return true;
+    return false;
+}
+
+/* `algorithm ROW PART` and the numbers of it.  What was chosen when the profile was made stays when rows are added. */
 static void take_algorithm(Reader *r, const char *line)
 {
     Algorithm a = {0};
@@ -154,7 +162,8 @@ static void take_algorithm(Reader *r, const char *line)
         return;
     a.what = strf("algorithm %s part=%" PRId64, r->b->call.at[v[0]].signature, v[1]);
     memcpy(a.number, v + 2, sizeof a.number);
-    *PUSH(&r->p->algorithm) = a;
+    if (!has_algorithm(r->p, a.what))
+        *PUSH(&r->p->algorithm) = a;
 }
 
 /* `at DONE OF WHAT NUMBER`, or `WHAT NUMBER ALONE QUARTILES BUSY QUARTILES`. */

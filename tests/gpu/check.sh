@@ -8,6 +8,7 @@
 #   bits        every folder of a type has one hash: stages 1 to 4, recomputation, offload, several chunks; one of them again,
 #               20 times
 #   numbers     cublasLt and cuDNN against f64, all transposes, odd sizes, f32 as f32; attention 20 times with equal bits
+#   profile     the benchmark of dpgen profile has a time for every row, an algorithm for every product, copies and messages
 #   sanitizer   no bad address, no read of what was never written, no race in shared memory
 #   memory      the arena is what the plan says; what the libraries hold beside it is printed
 set -u
@@ -76,6 +77,25 @@ for type in f32 bf16; do
     numbers $type unit_cublaslt product linear matmul
     numbers $type unit_cuda_attention attention graph
 done
+
+# The profile of two stages that share the GPU
+profile() {
+    built "$dir/profile" || return
+    for mode in sign kernels messages; do
+        (cd "$dir/profile" && timeout 300 ./train $mode) >"$dir/profile.$mode" 2>>"$log"
+        status=$?
+        if [ $status = 0 ]; then pass; else fault "profile: train $mode ends with $status: $(tail -n 1 "$log")"; fi
+    done
+    note "profile: $(sed -n 's/^sign //p' "$dir/profile.sign" | tr '\n' ';')"
+    rows=$(grep -c '^    {row' "$dir/profile/stage0.c") timed=$(grep -c '^op [0-9]* [1-9]' "$dir/profile.kernels")
+    if [ "$rows" = "$timed" ]; then pass; else fault "profile: $timed of $rows rows have a time"; fi
+    rows=$(grep -c '^    {row.*, [0-9]*},$' "$dir/profile/stage0.c")
+    timed=$(sed -n 's/^algorithm \([0-9]*\) .*/\1/p' "$dir/profile.kernels" | sort -u | wc -l)
+    if [ "$rows" = "$timed" ]; then pass; else fault "profile: $timed of $rows products have an algorithm"; fi
+    note "profile: $(grep -h -e ' 16777216 ' -e '^compute' -e '^message 4 ' "$dir/profile.kernels" "$dir/profile.messages" |
+        tr '\n' ';')"
+}
+profile
 
 for tool in memcheck initcheck racecheck; do
     command -v compute-sanitizer >/dev/null || { skip "compute-sanitizer is not here"; break; }

@@ -3,6 +3,7 @@
 #
 # What check.sh and bench/gpu run, as folders that need no dpgen: made here, run where the GPU is.
 #   tests/gpu/prepare.sh DIR [ARCH]     DIR/bits/TYPE.NAME: one hash for all of a TYPE;  DIR/bench/NAME;  sm_90
+#                                       DIR/profile: the benchmark of dpgen profile
 set -eu
 cd "$(dirname "$0")/../.."
 to=$1 arch=${2:-sm_90}
@@ -43,4 +44,11 @@ gpt="--set train.batch.micro=16 --set train.batch.global=64"
 bench gpt2-124m gpt2-124m-cuda --stages 1 $gpt
 bench gpt2-355m gpt2-355m -D V=50304 --stages 1 $gpt
 bench gpt2-774m gpt2-774m -D V=50304 --stages 1 --set train.batch.micro=8 --set train.batch.global=32
+# dpgen profile builds its folder, runs it and takes it away: a make that keeps it stands in for the real one
+mkdir "$to/bin"
+printf '#!/bin/sh\ncp -R "$3" "%s/profile"\nexit 1\n' "$to" >"$to/bin/make"
+chmod +x "$to/bin/make"
+PATH="$to/bin:$PATH" ./dpgen profile examples/gpt2-124m-cuda.yaml --devices "$to/gpu.yaml" --stages 2 -o "$to/times" \
+    >/dev/null 2>&1 || [ -e "$to/profile/stage0.c" ]
+rm -r "$to/bin"
 echo "prepare: $(ls "$to/bits" | wc -l) folders for bits, $(ls "$to/bench" | wc -l) for speed in $to"
