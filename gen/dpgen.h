@@ -486,7 +486,6 @@ typedef struct {
     Bytes stride, offset;       /* in the device's host arena, slot 0 */
     int first, last;            /* ticks */
 } HostBuf;
-
 typedef struct {                /* one line of a routine */
     int op;
     bool again;                 /* a recomputation */
@@ -550,8 +549,9 @@ typedef struct {
     Ns step;                    /* sim: predicted time of a step */
     const char *key;            /* the numeric key, as text: main */
     int nofit_device;           /* why no plan exists: by the pass that returned nonzero, or part_blame */
-    Bytes nofit_need;
-    int nofit_host;             /* 1 + the host that lacks nofit_need; 0: it is no host */
+    Bytes nofit_need;           /* there; nofit_host: 1 + the host that lacks it, 0: it is no host */
+    int nofit_host;
+    const char *stuck;          /* comm: why its stages would wait for ever; NULL: they do not */
 } Plan;
 
 /* ---- order: sched/order.c, and one file a schedule --------------------------------------------------------------- */

@@ -45,6 +45,8 @@ static Plan *plan_or_stop(const Options *x, const Model *m)
     Plan *failed = NULL, *p = is_plan(x->from) ? plan_from(x, m) : search(x, m, &failed);
     if (!p)
         blame_planner(x, m, failed);
+    if (!p && failed && failed->stuck)
+        fail(EXIT_NOFIT, "%s", failed->stuck);
     if (!p)
         nofit(failed, would_fit, (void *)(uintptr_t)x);
     mem_unpooled(p);

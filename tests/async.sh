@@ -175,4 +175,11 @@ if command -v mpirun >/dev/null && command -v mpicc >/dev/null && mpicc $flags -
 else
     skip "there is no mpirun, or no mpicc" 2
 fi
+# ---- cuts that wait for ever --------------------------------------------------------------------------
+deep="examples/bytes-gpt.yaml --estimate --stages 8 --schedule pipedream --set train.batch.micro=16 --set devices.0.count=8 \
+    --set train.clip_norm=0"
+refuse "skips over stages" 4 "values that skip over stages make stage 0 wait for ever" ./dpgen plan $deep \
+    --cuts 6,10,16,21,26,32,38
+expect "neighbours that wait for ever" ./dpgen plan $deep
+if grep -q "earlier waits for ever, later +" "$tmp/said"; then pass; else fault "which neighbour waits is not said"; fi
 finish

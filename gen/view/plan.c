@@ -57,6 +57,8 @@ const char *view_moved(const Plan *p, const Ints *cuts, int i, int at, PlanOf pl
     Plan *failed = NULL, *other = plan_of(ctx, with, &failed);
     if (other)
         return strf("%+.3f ms", ms(other->step - p->step));
+    if (failed && failed->stuck)
+        return "waits for ever";
     if (failed && failed->nofit_device >= 0)
         return strf("stage %d does not fit", failed->nofit_device);
     return "not allowed";
