@@ -48,6 +48,26 @@ static bool suffers(const Plan *p, const Plan *expected)
     return p->step - expected->value > expected->value / 128;
 }
 
+/* Copies to the host are priced on the safe side, and mem has the last word: a planner that has no plan with them is asked
+ * under limits that are so much larger, which then are those that packing is told of. */
+static Plan *ask(const Asked *asked, Bytes *limit, int *why)
+{
+    static const int parts[] = {32, 8, 2};
+    Plan *first = pass(asked, NULL, limit, why);
+    Bytes *more = alloc(sizeof *more * (size_t)first->devices);
+    bool open = *why == 1 && first->value == 0 && first->nofit_device < 0 && asked->m->plan.offload != OFFLOAD_NONE;
+    for (size_t i = 0; open && i < sizeof parts / sizeof *parts; i++) {
+        for (int d = 0; d < first->devices; d++)
+            more[d] = limit[d] + limit[d] / parts[i];
+        Plan *p = pass(asked, NULL, more, why);
+        if (*why == 1)
+            continue;
+        memcpy(limit, more, sizeof *more * (size_t)first->devices);
+        return p;
+    }
+    return first;
+}
+
 /* Where packing leaves a planner no plan, or costs it much, it is asked again under the limits that were found. */
 static Plan *plan_under(const Options *x, const Graph *g, const Cost *c, const Model *m, int stages, const char *schedule,
                         Hurry hurry)
@@ -56,7 +76,7 @@ static Plan *plan_under(const Options *x, const Graph *g, const Cost *c, const M
     Bytes *limit = least_memory(m, stages);
     Plan *best = NULL, *first = NULL, *p = NULL, *packed = NULL;
     for (int round = 0, why = 2; round < ROUNDS && why == 2 && (!best || (round < 2 && suffers(best, first))); round++) {
-        p = pass(&asked, NULL, limit, &why);
+        p = ask(&asked, limit, &why);
         first = first ? first : p;
         packed = why == 2 ? p : packed;
         Plan *fits = why == 2 ? repack(&asked, p, limit) : why == 0 ? p : NULL;
@@ -152,7 +172,8 @@ static Plan *beside_rivals(const Graph *g, const Cost *c, const Model *m, int st
     return best;
 }
 
-/* Operators: of graphs that this is done for; of all trials together; of those that are packed under other limits too. */
+/* Operators: of graphs that this is done for; of all trials together, and where nothing fits yet; of those that are packed
+ * under other limits too. */
 enum { CUT_OPERATORS = 600, CUTS_TRIED = 4000, CUTS_PACKED = 600 };
 
 /* What --cuts would give; once: if it fits as it is. */
@@ -172,13 +193,22 @@ static Plan *plan_cuts(const Asked *asked, const int *last, int chunks, bool onc
     return p;
 }
 
-/* Is there a question, and is the plan at hand no answer?  Overlapping steps have no preview. */
+/* Did `exact` choose the cuts, by what it expected of them? */
+static bool chose(const Model *m, const Plan *own, const Plan *p)
+{
+    return !strcmp(m->plan.planner, "exact") && !m->plan.soon && !m->plan.cuts.n && own->chunk.n > 0 && p->chunk_device.n > 1;
+}
+
+/* Is the plan at hand no answer?  Overlapping steps have no preview. */
 static bool expects_less(const Asked *asked, const Plan *own, const Plan *best, const Plan *p)
 {
-    const Model *m = asked->m;
-    bool may = !strcmp(m->plan.planner, "exact") && !m->plan.soon && !m->plan.cuts.n && asked->g->nf <= CUT_OPERATORS;
     bool less = best->step == 0 || best->step > own->value || p->chunk_device.n > plan_stages(p);
-    return may && less && own->chunk.n > 0 && !order_overlap(p);
+    return less && asked->g->nf <= CUT_OPERATORS && !order_overlap(p);
+}
+
+static int most_cuts(const Graph *g, const Plan *best, bool once)
+{
+    return (once || best->step == 0 ? CUTS_TRIED : CUTS_PACKED) / g->nf;
 }
 
 /* Where the plan takes longer than `exact` expected, because of packing or of chunks that share a device, cuts of which it
@@ -187,14 +217,17 @@ static Plan *beside_cuts(Asked asked, const Plan *own, Plan *best)
 {
     Cuts all = {0};
     Plan *p = new_plan(asked.g, asked.c, asked.m, asked.stages, asked.schedule);
-    if (order(p) || !expects_less(&asked, own, best, p))
+    if (order(p) || !chose(asked.m, own, p))
+        return best;
+    best->nofit_open = best->step == 0;
+    if (!expects_less(&asked, own, best, p))
         return best;
     asked.key = numeric_key(asked.g, asked.m, asked.c);
     asked.seen = seen_new();
-    part_below(p, least_memory(asked.m, asked.stages), best->step > 0 ? best->step : INT64_MAX / 4, &all);
+    bool ends = part_below(p, least_memory(asked.m, asked.stages), best->step > 0 ? best->step : INT64_MAX / 4, &all);
     for (int once = 1; once >= 0; once--) {
-        int most = (once ? CUTS_TRIED : CUTS_PACKED) / asked.g->nf;
-        for (int i = 0; i < all.n && i < most && (best->step == 0 || all.at[i].value < best->step); i++) {
+        int i = 0;
+        for (; i < all.n && i < most_cuts(asked.g, best, once) && (best->step == 0 || all.at[i].value < best->step); i++) {
             Plan *with = plan_cuts(&asked, all.at[i].last, p->chunk_device.n, once);
             if (with->step == 0 || (best->step > 0 && !better(with, best)))
                 continue;
@@ -203,6 +236,7 @@ static Plan *beside_cuts(Asked asked, const Plan *own, Plan *best)
             with->note = "found by laying out what was predicted to be nearly as fast";
             best = with;
         }
+        best->nofit_open &= !ends || i < all.n;
     }
     return best;
 }

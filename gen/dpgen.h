@@ -550,8 +550,8 @@ typedef struct {
     const char *key;            /* the numeric key, as text: main */
     int nofit_device;           /* why no plan exists: by the pass that returned nonzero, or part_blame */
     Bytes nofit_need;           /* there; nofit_host: 1 + the host that lacks it, 0: it is no host */
-    int nofit_host;
     const char *stuck;          /* comm: why its stages would wait for ever; NULL: they do not */
+    int nofit_host, nofit_open;         /* nofit_open: cuts that may fit were not laid out, the search gave up */
 } Plan;
 
 /* ---- order: sched/order.c, and one file a schedule --------------------------------------------------------------- */

@@ -625,14 +625,14 @@ static int by_value(const void *a, const void *b)
     return (x->value > y->value) - (x->value < y->value);
 }
 
-void exact_below(const Question *q, Ns below, Cuts *all)
+bool exact_below(const Question *q, Ns below, Cuts *all)
 {
     Search s = begin(q);
     s.best.value = below;
     s.met = all;
     s.many = most_share(q) > 1;
-    if (reach(s.r, below - 1))
-        branch(&s, 0, 0, 0, ACTIONS);
+    bool ends = reach(s.r, below - 1) ? branch(&s, 0, 0, 0, ACTIONS) : !out_of_runs(&s);
     if (all->n)
         qsort(all->at, (size_t)all->n, sizeof *all->at, by_value);
+    return ends;
 }

@@ -464,6 +464,8 @@ static void print_head(const Plan *p)
         }
     fprintf(stderr, "  [%s, %lld micro-batches of %lld]\n", p->schedule, (long long)p->g->micro,
             (long long)p->g->batch);
+    if (p->nofit_open)
+        fprintf(stderr, "  the search gave up: cuts that may fit were not laid out\n");
     if (m->order != ORDER_CHOSEN)
         return;
     fprintf(stderr, "  nor in another device order that was tried; what follows is of the order");

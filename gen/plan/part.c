@@ -235,10 +235,10 @@ Question part_question(const Plan *plan, const Bytes *limit)
                       .objective = "step"};
 }
 
-void part_below(const Plan *p, const Bytes *limit, Ns below, Cuts *all)
+bool part_below(const Plan *p, const Bytes *limit, Ns below, Cuts *all)
 {
     Question q = ask(p, positions(p), limit);
-    exact_below(&q, below, all);
+    return exact_below(&q, below, all);
 }
 
 /* ---- nothing fits ------------------------------------------------------------------------------------------------ */

@@ -44,12 +44,12 @@ const Planner *planner_named(const char *name);     /* of several variants witho
 
 bool exact(const Question *q, Answer *a);
 bool exact_any(const Question *q, Answer *a);       /* some plan that fits, soon */
-/* Cuts whose plans are predicted to take less than that, each chunk under all of its device's memory, the fastest first: all of
- * them, or as many as the budget of branch and bound meets. */
+/* Cuts whose plans are predicted to take less than that, each chunk under all of its device's memory, the fastest first; false:
+ * there may be more of them than the budget of branch and bound meets. */
 typedef struct { int *last; Ns value; } Cut;
 typedef VEC(Cut) Cuts;
-void exact_below(const Question *q, Ns below, Cuts *all);
-void part_below(const Plan *p, const Bytes *limit, Ns below, Cuts *all);    /* of a plan that has its lists */
+bool exact_below(const Question *q, Ns below, Cuts *all);
+bool part_below(const Plan *p, const Bytes *limit, Ns below, Cuts *all);    /* of a plan that has its lists */
 bool even(const Question *q, Answer *a);
 bool brute(const Question *q, Answer *a);
 /* What other systems would do: of them only layers, or only some cuts, are looked at. */
