@@ -154,10 +154,8 @@ static void finish_order(Plan *p, const Arranged *a)
     const char *text = strf("device order %s: %d of %d orders planned%s", order_text(p->m, a->stages), a->planned, a->list.n,
                             rest);
     p->note = p->note ? strf("%s; in that order: %s", text, p->note) : text;
-    if (p->bound > 0) {
+    if (p->bound > 0)
         p->bound = a->least < p->step ? a->least : p->step;
-        p->space = "contiguous runs in one order, one chunk a device, devices in any order, cheapest fates of each run";
-    }
 }
 
 void try_orders(Search *s, const Graph *g, const Model *m, const Cost *c, int stages, const Schedule *k)

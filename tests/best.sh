@@ -76,6 +76,11 @@ space "$one, chunks on devices as plan.map has them, devices as given" exact --m
 space "$one, 2 chunks a device in turn, devices as given" exact --set plan.chunks=2 --stages 2
 space "the cuts that were given" even --stages 2 --cuts 20
 plan="$models/tiny-gpt.yaml --estimate --devices $tmp/pair.yaml --device-order free --stages 2"
+for who in exact even vpipe:paper; do               # and so does the plan
+    ./dpgen compare $plan --quick --planners $who --json 2>"$tmp/said" | sed -n 's/.*"space": "\([^"]*\)".*/\1/p' >"$tmp/space"
+    ./dpgen plan $plan --planner $who 2>"$tmp/said" | sed -n 's/^  \(bound\|space\) *//p' >"$tmp/own"
+    expect "$who: the space of the plan" cmp "$tmp/space" "$tmp/own"
+done
 ./dpgen compare $plan --quick --planners exact --json -o "$tmp/order.html" >"$tmp/json" 2>"$tmp/said"
 on=$(./dpgen plan $plan | sed -n 's/^stage [01] .*(\([a-z]*\)).*/"\1"/p' | paste -s -d , | sed 's/,/, /')
 expect "the order of the devices" grep -q "\"on\": \[$on\]" "$tmp/json"

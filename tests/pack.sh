@@ -35,6 +35,12 @@ small=$instances/input.12.csv
 cp "$small" "$tmp/free.csv"
 expect "least height" ./dpgen pack "$tmp/free.csv"
 if grep -q 'height 12, .*; optimal' "$tmp/said"; then pass; else fault "least height: $(tail -n 1 "$tmp/said")"; fi
+./dpgen pack "$small" -o "$tmp/answer.csv" >"$tmp/said" 2>&1
+ln "$tmp/answer.csv" "$tmp/old.csv"             # replaced, not written into: who has it open keeps the old one
+cp "$tmp/answer.csv" "$tmp/was.csv"
+expect "another answer" ./dpgen pack "$instances/$(ls "$instances" | grep -v '^input.12' | head -n 1)" -o "$tmp/answer.csv"
+expect "the old answer" cmp "$tmp/was.csv" "$tmp/old.csv"
+[ ! -e "$tmp/answer.csv.part" ] && pass || fault "a part of the answer is left"
 refuse "over capacity" 4 'proven not to fit in 11 bytes: at least 12' ./dpgen pack "$small" --capacity 11
 expect "a capacity of the option" ./dpgen pack "$small" --capacity 1KiB
 

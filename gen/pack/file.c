@@ -212,15 +212,12 @@ static void print_summary(FILE *f, const char *path, const Csv *c, const Packing
 
 static void print_answer(const char *path, const char *out, const Csv *c, const Packing *r, Bytes capacity)
 {
-    FILE *f = out ? fopen(out, "w") : stdout;
-    if (!f)
-        fail(EXIT_RUN, "cannot write %s: %s", out, strerror(errno));
+    FILE *f = out ? file_begin(out) : stdout;
     print_csv(f, c);
-    bool wrong = fflush(f) != 0 || ferror(f);
     if (out)
-        wrong |= fclose(f) != 0;
-    if (wrong)
-        fail(EXIT_RUN, "cannot write %s: %s", out ? out : "the standard output", strerror(errno));
+        file_end(f, out);
+    else if (fflush(f) != 0 || ferror(f))
+        fail(EXIT_RUN, "cannot write the standard output: %s", strerror(errno));
     print_summary(out ? stdout : stderr, path, c, r, capacity);
 }
 

@@ -43,7 +43,7 @@ void bottleneck(Foreign *f, Model *m, Chain *c)
     Dag d = {.n = n, .time = time, .bytes = bytes, .from = edges(f, false), .to = edges(f, true),
              .wire = cost(foreign_graph(f, m), m, NULL)};
     if (!downset_chain(&d, m->plan.stages_max, MOST_PREFIXES, c))
-        err(m->plan.loc, NULL, "%d stages, and the graph has %d nodes", m->plan.stages_max, n);
+        err(m->plan.loc, NULL, "%d stages, and the graph has %d node%s", m->plan.stages_max, n, n > 1 ? "s" : "");
     foreign_pick(f, c->order, n);
     m->plan.longest = c->value;
     m->plan.longest_bound = c->bound;
@@ -59,6 +59,7 @@ void bottleneck_text(FILE *out, const Chain *c)
         fprintf(out, "the least there is");
     else
         fprintf(out, "none is below %.6f ms", (double)c->bound / 1e6);
-    fprintf(out, c->all ? ", over all %d downward-closed prefixes\n" : ", for this order of the nodes (%d prefixes)\n",
-            c->prefixes);
+    const char *s = c->prefixes > 1 ? "es" : "";
+    fprintf(out, c->all ? ", over all %d downward-closed prefix%s\n" : ", for this order of the nodes (%d prefix%s)\n",
+            c->prefixes, s);
 }

@@ -389,11 +389,12 @@ static void no_cut_at_all(const Plan *p, Doctor *x)
     int most = most_stages(p->g), n = p->chunk_device.n;
     const char *part = p->chunks > 1 ? "chunk" : "stage";
     if (n > most)
-        fprintf(stderr, "  the model has %d operators%s, so it has at most %d %s%s; %d are asked for\n", p->g->nf,
-                most < p->g->nf ? ", some of them never apart" : "", most, part, most > 1 ? "s" : "", n);
+        fprintf(stderr, "  the model has %d operator%s%s, so it has at most %d %s%s; %d are asked for\n", p->g->nf,
+                p->g->nf > 1 ? "s" : "", most < p->g->nf ? ", some of them never apart" : "", most, part,
+                most > 1 ? "s" : "", n);
     else
-        fprintf(stderr, "  schedule %s, %d operators and plan.constraints leave no cut into %d %s%s\n", p->schedule,
-                p->g->nf, n, part, n > 1 ? "s" : "");
+        fprintf(stderr, "  schedule %s, %d operator%s and plan.constraints leave no cut into %d %s%s\n", p->schedule,
+                p->g->nf, p->g->nf > 1 ? "s" : "", n, part, n > 1 ? "s" : "");
     try_fewer(x, n > most ? most / p->chunks : plan_stages(p) - 1);
     try_without(x, "cut_after", offsetof(PlanSpec, cut_after));
     try_without(x, "no_cut", offsetof(PlanSpec, no_cut));

@@ -340,14 +340,6 @@ static bool share(const Plan *p, const Planner *k, const char *cut, const Bytes 
     return least < INT64_MAX;
 }
 
-/* What the planner chose from, where a device has several chunks. */
-static const char *space_of(const Planner *k, bool several)
-{
-    static const char one[] = "one chunk a device, devices as given";
-    const char *at = several ? strstr(k->space, one) : NULL;
-    return at ? strf("%.*sseveral chunks a device as given%s", (int)(at - k->space), k->space, at + strlen(one)) : k->space;
-}
-
 int part(Plan *p, const Bytes *limit)
 {
     const Planner *planner = planner_named(p->m->plan.planner), any = {.plan = exact_any, .space = planner->space};
@@ -371,6 +363,6 @@ int part(Plan *p, const Bytes *limit)
         return 1;
     assign(p, a.last);
     wish(p, &q, &a);
-    p->space = p->m->plan.cuts.n ? "the cuts that were given" : space_of(planner, several);
+    p->space = planner_space(planner, p->m);
     return 0;
 }

@@ -47,3 +47,26 @@ const Planner *planner_named(const char *name)
         die("no planner '%s'", name);
     return k;
 }
+
+/* text with one part of it, or what is not there put behind it */
+static const char *with(const char *text, const char *part, const char *instead)
+{
+    const char *at = strstr(text, part);
+    return at ? strf("%.*s%s%s", (int)(at - text), text, instead, at + strlen(part)) : strf("%s, %s", text, instead);
+}
+
+/* What a planner chooses from, as far as this model leaves it open. */
+const char *planner_space(const Planner *k, const Model *m)
+{
+    static const char chunk[] = "one chunk a device", given[] = "devices as given", fates[] = "cheapest fates of each run";
+    const PlanSpec *s = &m->plan;
+    bool own = k->plan == plan_madpipe && !s->map.n;    /* it chooses the chunks */
+    const char *text = s->cuts.n && !own ? "the cuts that were given" : k->space;
+    if (s->map.n)
+        text = with(text, chunk, "chunks on devices as plan.map has them");
+    else if (s->chunks > 1 && !own)
+        text = with(text, chunk, strf("%d chunks a device in turn", s->chunks));
+    if (s->recompute != RECOMPUTE_AUTO && s->offload != OFFLOAD_AUTO && strstr(text, fates))
+        text = with(text, fates, "fates as given");
+    return m->order != ORDER_GIVEN ? with(text, given, "devices in any order") : text;
+}

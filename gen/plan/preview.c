@@ -241,7 +241,8 @@ static bool compute(Preview *v, int device, const Action *a)
     if (ready < 0)
         return false;
     Messages *s = &v->sent[device];
-    memmove(s->at, s->at + old, sizeof *s->at * (size_t)(s->n - old));
+    if (old > 0)                /* else there may be no array yet */
+        memmove(s->at, s->at + old, sizeof *s->at * (size_t)(s->n - old));
     s->n -= old;
     v->now[device] = ready + length(v, a);
     send(v, device, a);

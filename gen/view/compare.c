@@ -160,29 +160,6 @@ static double rate_of(Ns ns)
     return ns > 0 ? 1e12 / (double)ns : 0;
 }
 
-/* text with one part of it, or what is not there put behind it */
-static const char *with(const char *text, const char *part, const char *instead)
-{
-    const char *at = strstr(text, part);
-    return at ? strf("%.*s%s%s", (int)(at - text), text, instead, at + strlen(part)) : strf("%s, %s", text, instead);
-}
-
-/* What a planner chooses from, as far as this model leaves it open. */
-static const char *space_of(const Planner *k, const Model *m)
-{
-    static const char chunk[] = "one chunk a device", given[] = "devices as given", fates[] = "cheapest fates of each run";
-    const PlanSpec *s = &m->plan;
-    bool own = k->plan == plan_madpipe && !s->map.n;    /* it chooses the chunks */
-    const char *text = s->cuts.n && !own ? "the cuts that were given" : k->space;
-    if (s->map.n)
-        text = with(text, chunk, "chunks on devices as plan.map has them");
-    else if (s->chunks > 1 && !own)
-        text = with(text, chunk, strf("%d chunks a device in turn", s->chunks));
-    if (s->recompute != RECOMPUTE_AUTO && s->offload != OFFLOAD_AUTO && strstr(text, fates))
-        text = with(text, fates, "fates as given");
-    return m->order == ORDER_FREE ? with(text, given, "devices in any order") : text;
-}
-
 static void print_row(const Compare *c, const Entry *r)
 {
     const Outcome *o = &r->here;
@@ -229,7 +206,7 @@ static void print_table(const Compare *c, int64_t batch)
                planners->name, c->m->plan.replicas_auto ? ", of as many stages and replicas" : "");
     for (int i = 0; i < c->entry.n; i++) {
         const Entry *r = &c->entry.at[i];
-        printf("  %-18s chooses %s%s%s\n", r->planner->name, space_of(r->planner, c->m), choice(c, r, batch), note(r));
+        printf("  %-18s chooses %s%s%s\n", r->planner->name, planner_space(r->planner, c->m), choice(c, r, batch), note(r));
     }
 }
 
@@ -261,7 +238,7 @@ static void print_json(const Compare *c, int64_t batch)
         if (o->fits)
             printf(", \"depth\": %d, \"width\": %d, \"samples\": %" PRId64, o->devices / o->replicas, o->replicas, o->batch);
         printf(", \"space\": ");
-        json_text(stdout, space_of(r->planner, c->m));
+        json_text(stdout, planner_space(r->planner, c->m));
         printf(", \"note\": ");
         json_text(stdout, o->note ? o->note : "");
         printf("}");
