@@ -157,12 +157,15 @@ static Plan *beside_rivals(const Graph *g, const Cost *c, const Model *m, int st
     for (const Planner *k = planners; k->name && asked; k++) {
         if (g->nf > k->rival || (right && g->nf <= k->seed))
             continue;
+        void *mark = mem_mark();
         Model *with = alloc(sizeof *with);
         *with = *m;
         with->plan.planner = k->name;
         Plan *p = plan_once(&quiet, g, c, with, stages, schedule);
-        if (p->step == 0 || (best->step > 0 && !better(p, best)))
+        if (p->step == 0 || (best->step > 0 && !better(p, best))) {
+            mem_release(mark);
             continue;
+        }
         p->m = m;
         p->note = strf("as %s cuts", k->name);
         p->bound = own->step > 0 ? own->bound : 0;
