@@ -81,9 +81,14 @@ right "2 replicas of 2 stages" "$(interpret $model $groups)" $model $groups --re
 sed 's/, tie: wte//' "$models/tiny-gpt.yaml" >"$tmp/gpt.yaml"
 want=$(interpret "$tmp/gpt.yaml" --set plan.schedule=2bw)
 right "2bw, 3 stages" "$want" "$tmp/gpt.yaml" --schedule 2bw --stages 3
-async="$tmp/gpt.yaml --set train.batch.micro=8 --set train.clip_norm=0"
-want=$(interpret $async --set plan.schedule=pipedream --set plan.stages=3 --set "plan.cuts=[12,25]")
-right "pipedream, 3 stages" "$want" $async --schedule pipedream --stages 3 --cuts 12,25
+# nine steps are under way, each with its step values
+async="$tmp/gpt.yaml --set model.dims.L=8 --set train.batch.micro=8 --set train.clip_norm=0 --set train.steps=12"
+cuts=7,18,29,40,51,62,73,84
+want=$(interpret $async --set plan.schedule=pipedream --set devices.0.count=9 --set plan.stages=9 --set "plan.cuts=[$cuts]")
+sed 's/count: 8/count: 9/' "$tmp/gpus" >"$tmp/more"
+gpus="--devices $tmp/more"
+right "pipedream, 9 stages" "$want" $async --schedule pipedream --stages 9 --cuts $cuts
+gpus="--devices $tmp/gpus"
 
 use_double bf16
 bf16="--set train.precision.compute=bf16"

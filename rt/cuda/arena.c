@@ -83,7 +83,7 @@ static cudaError_t open_rooms(Device *d, const Job *job)
     d->room_bytes = largest_load(job);
     for (int i = 0; i < ROOMS && e == cudaSuccess; i++)
         e = cudaHostAlloc((void **)&d->room[i], d->room_bytes, cudaHostAllocDefault);
-    for (int i = 0; i < MIRRORS && e == cudaSuccess; i++)
+    for (int i = 0; i < d->mirrors && e == cudaSuccess; i++)
         e = cudaHostAlloc((void **)&d->mirror[i], sizeof(Values), cudaHostAllocDefault);
     return e == cudaSuccess ? cudaHostAlloc((void **)&d->bounce, ARENA_PIECE, cudaHostAllocDefault) : e;
 }
@@ -128,7 +128,10 @@ int arena_open(Worker *w)
         return STATUS_MACHINE;
     d->from = calloc((size_t)w->stage.count, sizeof *d->from);
     d->left = calloc((size_t)d->numbers * MAX_REQUESTS, sizeof *d->left);
-    if (!d->from || !d->left)
+    d->mirrors = w->run->job->overlap + 2;      /* a step that is under way has step values of its own; an evaluation */
+    d->mirror = calloc((size_t)d->mirrors, sizeof *d->mirror);
+    d->mirrored = calloc((size_t)d->mirrors, sizeof *d->mirrored);
+    if (!d->from || !d->left || !d->mirror || !d->mirrored)
         return complain(STATUS_RUN, "no memory for %s", w->info->name);
     w->stage.device = d;
     e = open_leaving(d);
@@ -210,14 +213,14 @@ void arena_post(Stage *st, void *at, const void *from, size_t n)
 Values *arena_values(Stage *st, Values *vals)
 {
     Device *d = device_of(st);
-    for (int i = 0; i < MIRRORS; i++) {
+    for (int i = 0; i < d->mirrors; i++) {
         if (!d->mirrored[i])
             d->mirrored[i] = vals;
         if (d->mirrored[i] == vals)
             return d->mirror[i];
     }
     quit(st->link, STATUS_RUN, "stage %d has step values in more than %d places; this folder is not what dpgen wrote",
-         st->index, MIRRORS);
+         st->index, d->mirrors);
 }
 
 static void CUDART_CB look_at_clock(void *at)

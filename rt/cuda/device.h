@@ -15,7 +15,7 @@
 #include <cuda_runtime_api.h>
 #include "../rt.h"
 
-enum { ROOMS = 16, MIRRORS = 8 };
+enum { ROOMS = 16 };
 
 typedef struct Device {
     int number, numbers;            /* of the GPU, of how many, as the CUDA runtime counts */
@@ -34,7 +34,8 @@ typedef struct Device {
     cudaEvent_t taken[ROOMS];
     size_t room_bytes;
     int next_room;
-    Values *mirror[MIRRORS], *mirrored[MIRRORS];    /* on the host; in the arena */
+    Values **mirror, **mirrored;    /* [mirrors]: on the host; in the arena */
+    int mirrors;
     unsigned char *bounce;          /* ARENA_PIECE bytes */
 } Device;
 
