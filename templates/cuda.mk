@@ -1,15 +1,23 @@
 # Where this job finds CUDA.  Each of CUDA_HOME, CUDNN_HOME and NCCL_HOME may name an installation (include/ and lib64/ or lib/)
 # or the folder of a Python wheel (site-packages/nvidia/cudnn); without them the usual places are looked at, in this order.
+# Wheels may have a toolkit in pieces (cuda_runtime, cublas, cuda_nvcc ...): those beside a folder in nvidia/ count as its own.
 
 ARCH = @arch@
-CUDA_ARCHS = $(ARCH:sm_%=%)
-GENCODE = $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a))
+CUDA_ARCHS = $(ARCH)
+archs = $(CUDA_ARCHS:sm_%=%)
+GENCODE = $(foreach a,$(archs),-gencode arch=compute_$(a),code=sm_$(a))
 NEEDS = @needs@
 
+$(foreach v,CUDA_HOME CUDNN_HOME NCCL_HOME,$(if $(word 2,$($(v))),$(error $(v)="$($(v))": make cannot take a folder \
+  with a space in its name; give it another by ln -s)))
+
 from_path := $(patsubst %/bin/nvcc,%,$(shell command -v nvcc 2>/dev/null))
-cuda_places := $(if $(CUDA_HOME),$(CUDA_HOME),$(CUDA_PATH) $(from_path) /usr/local/cuda /opt/cuda /usr/lib/cuda /usr)
-cudnn_places := $(if $(CUDNN_HOME),$(CUDNN_HOME),$(cuda_places))
-nccl_places := $(if $(NCCL_HOME),$(NCCL_HOME),$(cuda_places))
+in_wheels = $(foreach d,$(1),$(if $(filter nvidia,$(notdir $(d))),$(d),$(filter %/nvidia,$(patsubst %/,%,$(dir $(d))))))
+beside = $(1) $(foreach d,$(call in_wheels,$(1)),$(wildcard $(d)/*))
+cuda_places := $(call beside,$(patsubst %/,%,$(if $(CUDA_HOME),$(CUDA_HOME),$(CUDA_PATH) $(from_path) \
+                 /usr/local/cuda /opt/cuda /usr/lib/cuda /usr)))
+cudnn_places := $(if $(CUDNN_HOME),$(call beside,$(CUDNN_HOME:%/=%)),$(cuda_places))
+nccl_places := $(if $(NCCL_HOME),$(call beside,$(NCCL_HOME:%/=%)),$(cuda_places))
 
 # $(call place,FILE,PLACES): the first of them that has the file
 place = $(firstword $(foreach d,$(2),$(if $(wildcard $(d)/$(1)),$(d))))
@@ -48,21 +56,31 @@ endif
 LINKED := $(CUDART) $(if $(filter cublasLt,$(NEEDS)),$(CUBLASLT)) $(if $(filter cudnn,$(NEEDS)),$(CUDNN)) \
           $(if $(filter nccl,$(NEEDS)),$(NCCL))
 comma := ,
-HEADERS := $(sort $(addsuffix /include,$(CUDA_ROOT) $(CUDNN_ROOT) $(NCCL_ROOT)))
-CPPFLAGS += -DBUILT_FOR='"$(CUDA_ARCHS)"' $(addprefix -isystem ,$(HEADERS))
+# Compilers know /usr/include; named once more, it hides what C++ puts before it.
+header_roots = $(foreach h,cuda_runtime_api.h crt/host_config.h nv/target cublasLt.h,$(call place,include/$(h),$(cuda_places)))
+HEADERS := $(filter-out /usr/include,$(sort $(addsuffix /include,$(CUDA_ROOT) $(header_roots) $(CUDNN_ROOT) $(NCCL_ROOT))))
+CPPFLAGS += -DBUILT_FOR='"$(archs)"' $(addprefix -isystem ,$(HEADERS))
 LIBS += $(LINKED) $(addprefix -Wl$(comma)-rpath$(comma),$(sort $(patsubst %/,%,$(dir $(LINKED)))))
 
 # Kernels in one go: their headers take longer than they do.  Host code in C++ without its run-time library.
 NVFLAGS = -O3 -std=c++17 $(GENCODE) -Xcompiler -fno-exceptions,-fno-threadsafe-statics,-fno-asynchronous-unwind-tables
 
-kernels.o: kernels.cu @kernels@
+kernels.o: kernels.cu archs @kernels@
 	$(NVCC) $(NVFLAGS) $(CPPFLAGS) -c -o $@ $<
 
 rt/op/cuda/%.o: rt/op/cuda/%.c
 	$(CC) $(CPPFLAGS) $(RFLAGS) -c -o $@ $<
 
+# What was compiled for other chips is compiled again.
+archs: FORCE
+	@echo '$(archs)' | cmp -s - $@ || echo '$(archs)' >$@
+rt/op/cuda/start.o: archs
+clean: forget_archs
+forget_archs:
+	rm -f archs
+
 # What the program is linked with, as the loader will look for it
 needed: train
 	@objdump -p train | sed -n 's/^ *NEEDED *//p'
 
-.PHONY: needed
+.PHONY: needed forget_archs FORCE

@@ -26,6 +26,37 @@ refuse "no toolkit" 2 "no CUDA toolkit: there is no include/cuda_runtime_api.h i
     make -s -C "$tmp/bert" CUDA_HOME="$tmp/none" train
 refuse "no cuDNN" 2 "no cuDNN: there is no include/cudnn.h in: $tmp/none.  Install it, or say make CUDNN_HOME=FOLDER" \
     make -s -C "$tmp/bert" CUDA_HOME="$cuda" CUDNN_HOME="$tmp/none" train
+refuse "a space" 2 "CUDA_HOME=\"a b\": make cannot take a folder" make -s -C "$tmp/bert" CUDA_HOME="a b" train
+expect "nothing is compiled twice" make -s -C "$tmp/bert" CUDA_HOME="$cuda" NVCC=false train
+refuse "other chips are" 2 "kernels.o" make -s -C "$tmp/bert" CUDA_HOME="$cuda" NVCC=false CUDA_ARCHS="90 100" train
+
+# wheels: a toolkit in pieces, libraries without a link that has no version
+wheels=$tmp/nvidia
+mkdir "$wheels"
+for part in cuda_runtime cublas cudnn cuda_nvcc; do mkdir -p "$wheels/$part/include" "$wheels/$part/lib"; done
+mkdir "$wheels/cuda_nvcc/bin"
+ln -s "$cuda/bin/nvcc" "$wheels/cuda_nvcc/bin/nvcc"
+for file in "$cuda"/include/*; do
+    case ${file##*/} in
+        cublas*) part=cublas ;;
+        cudnn*) part=cudnn ;;
+        crt | nvcc*) part=cuda_nvcc ;;
+        *) part=cuda_runtime ;;
+    esac
+    ln -s "$file" "$wheels/$part/include/${file##*/}"
+done
+ln -s "$(cuda_library cudart)" "$wheels/cuda_runtime/lib/libcudart.so.1"
+ln -s "$(cuda_library cublasLt)" "$wheels/cublas/lib/libcublasLt.so.1"
+ln -s "$(cuda_library cudnn)" "$wheels/cudnn/lib/libcudnn.so.1"
+for home in "$wheels" "$wheels/cuda_runtime" "$wheels/cuda_runtime/"; do
+    rm -f "$tmp"/bert/rt/op/cuda/*.o
+    expect "headers of wheels" make -s -C "$tmp/bert" CUDA_HOME="$home" rt/op/cuda/product.o rt/op/cuda/graph.o
+    for file in cuda_runtime/lib/libcudart.so.1 cublas/lib/libcublasLt.so.1 cudnn/lib/libcudnn.so.1 cuda_nvcc/bin/nvcc \
+        cuda_nvcc/include; do
+        if make -n -C "$tmp/bert" CUDA_HOME="$home" train 2>&1 | grep -qF "$wheels/$file "; then pass
+        else fault "CUDA_HOME=$home: $file is not taken"; fi
+    done
+done
 expect "clean needs nothing" make -s -C "$tmp/bert" CUDA_HOME="$tmp/none" clean
 if [ -n "$SLOW" ]; then
     built gpt examples/gpt2-124m-cuda.yaml --stages 4 --set plan.transport=nccl
