@@ -55,11 +55,19 @@ static cudaError_t open_events(cudaEvent_t *event, int n)
     return e;
 }
 
-/* An event belongs to a GPU: of a message that leaves, to that of whoever receives it. */
-static cudaError_t open_leaving(Device *d)
+/* Stages of one process are dealt out to its GPUs in turn, processes of one host likewise. */
+static int gpu_of(const Device *d, int stage_here)
+{
+    return (meeting_ranks().local + stage_here) % d->numbers;
+}
+
+/* An event belongs to a GPU: of a message that leaves, to that of whoever receives it.  A GPU that no stage of this process
+ * is on is left alone: choosing it would take room for a context there. */
+static cudaError_t open_leaving(const Worker *w, Device *d)
 {
     cudaError_t e = cudaSuccess;
-    for (int gpu = 0; gpu < d->numbers && e == cudaSuccess; gpu++) {
+    for (int i = 0; i < w->run->count && i < d->numbers && e == cudaSuccess; i++) {
+        int gpu = gpu_of(d, i);
         e = cudaSetDevice(gpu);
         if (e == cudaSuccess)
             e = open_events(d->left + gpu * MAX_REQUESTS, MAX_REQUESTS);
@@ -116,14 +124,13 @@ static int check_measured(const Worker *w, int gpu)
                     here);
 }
 
-/* Stages of one process are dealt out to its GPUs in turn, processes of one host likewise. */
 int arena_open(Worker *w)
 {
     Device *d = calloc(1, sizeof *d);
     cudaError_t e = d ? cudaGetDeviceCount(&d->numbers) : cudaErrorMemoryAllocation;
     if (e != cudaSuccess)
         return failed(w, e, "looking for a GPU");
-    d->number = (meeting_ranks().local + w->stage.index - w->run->first) % d->numbers;
+    d->number = gpu_of(d, w->stage.index - w->run->first);
     if (check_measured(w, d->number) != DONE)
         return STATUS_MACHINE;
     d->from = calloc((size_t)w->stage.count, sizeof *d->from);
@@ -134,7 +141,7 @@ int arena_open(Worker *w)
     if (!d->from || !d->left || !d->mirror || !d->mirrored)
         return complain(STATUS_RUN, "no memory for %s", w->info->name);
     w->stage.device = d;
-    e = open_leaving(d);
+    e = open_leaving(w, d);
     if (e == cudaSuccess)
         e = open_streams(w, d);
     if (e == cudaSuccess)

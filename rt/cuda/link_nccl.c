@@ -17,9 +17,11 @@
  * kernel that waits for good.
  *
  * Source: NCCL user guide, point-to-point communication; NVIDIA refuses two ranks on one GPU, so do we, with a better word.
+ * Whether two are on one is asked of the GPUs' own names: a launcher may show each process one GPU, or all of them.
  * Not run on hardware yet with more than one GPU (README).
  */
 #include <nccl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -62,17 +64,10 @@ static int stage_of(int rank, int stages, const int *of)
 
 static int refuse(const Ranks *r, int stages)
 {
-    int gpus = 0;
     if (r->size != stages && r->rank == 0)
         complain(STATUS_USAGE, "this job has %d stages and runs one in each process, but %s started %d; start it with as "
                  "many as stages (mpirun -n, srun -n)", stages, r->launcher, r->size);
-    if (r->size != stages)
-        return STATUS_USAGE;
-    if (cudaGetDeviceCount(&gpus) == cudaSuccess && r->local >= gpus && gpus > 0)
-        return complain(STATUS_MACHINE, "process %d is number %d on its host, which has %d GPU%s: NCCL wants one for each; "
-                        "start fewer on a host, or generate with plan.transport: local, which runs several stages on a GPU",
-                        r->rank, r->local, gpus, gpus == 1 ? "" : "s");
-    return DONE;
+    return r->size != stages ? STATUS_USAGE : DONE;
 }
 
 Link *link_open(int stages, const int *of, int *argc, char ***argv, int *status)
@@ -125,20 +120,51 @@ static int open_pair(Link *l, int from, int to, ncclUniqueId *all)
     return s == cudaSuccess ? DONE : complain(STATUS_RUN, "opening a communicator: %s", cudaGetErrorString(s));
 }
 
-int link_connect(Link *l, const Job *job)
+/* What each says of itself: the plan, and the GPU by the name that no other in the world has. */
+typedef struct { char plan[MEETING_SHARE - 16], gpu[16]; } Card;
+
+/* The same answer everywhere; whoever it is about says why. */
+static int compare_cards(const Link *l, const Card *card)
 {
-    char plan[MEETING_SHARE] = {0}, *plans = calloc((size_t)l->stages, MEETING_SHARE);
+    int status = DONE;
+    for (int i = 0; i < l->stages; i++) {
+        bool other = strcmp(card[i].plan, card->plan) != 0, taken = false;
+        for (int k = 0; k < i && !other && !taken; k++)
+            if ((taken = !memcmp(card[k].gpu, card[i].gpu, sizeof card->gpu)) && i == l->stage)
+                complain(STATUS_MACHINE, "stages %d and %d are on one GPU, and NCCL wants one for each; start fewer processes "
+                         "on a host, or generate with plan.transport: local, which runs several stages on a GPU", k, i);
+        if (other && i == l->stage)
+            complain(STATUS_USAGE, "stage %d runs another plan than stage 0; start the same folder everywhere", i);
+        status = other ? STATUS_USAGE : taken && status == DONE ? STATUS_MACHINE : status;
+    }
+    return status;
+}
+
+static int share_cards(Link *l, const Job *job)
+{
+    Card mine = {{0}, {0}}, *card = calloc((size_t)l->stages, sizeof *card);
+    struct cudaDeviceProp p;
+    int gpu, status = STATUS_RUN;
+    cudaError_t e = card ? cudaGetDevice(&gpu) : cudaErrorMemoryAllocation;
+    if (e == cudaSuccess)
+        e = cudaGetDeviceProperties(&p, gpu);
+    if (e != cudaSuccess)
+        quit(l, STATUS_RUN, "stage %d: looking for the name of its GPU: %s", l->stage, cudaGetErrorString(e));
+    strncpy(mine.plan, job->plan, sizeof mine.plan - 1);
+    memcpy(mine.gpu, &p.uuid, sizeof mine.gpu);
+    if (meeting_share(l->meeting, &mine, card, sizeof mine))
+        status = compare_cards(l, card);
+    free(card);
+    return status;
+}
+
+static int open_pairs(Link *l, const Job *job)
+{
+    int own = 0, status = DONE;
     ncclUniqueId *names = calloc((size_t)l->stages, sizeof *names);
     l->pair = calloc((size_t)job->pairs + 1, sizeof *l->pair);
-    if (!plans || !names || !l->pair)
+    if (!names || !l->pair)
         return complain(STATUS_RUN, "no memory for the transport");
-    strncpy(plan, job->plan, sizeof plan - 1);
-    int status = meeting_share(l->meeting, plan, plans, sizeof plan) ? DONE : STATUS_RUN;
-    for (int i = 0; i < l->stages && status == DONE; i++)
-        if (strcmp(plans + i * MEETING_SHARE, plan) != 0)
-            status = complain(STATUS_USAGE, "stage %d runs another plan than stage %d; start the same folder everywhere", i,
-                              l->stage);
-    int own = 0;
     for (int i = 0; i < job->pairs; i++)
         own += job->pair[2 * i] == l->stage || job->pair[2 * i + 1] == l->stage;
     if (own + OTHERS > QUEUES)
@@ -146,10 +172,22 @@ int link_connect(Link *l, const Job *job)
                           "fewer stages read what it makes, or use transport local", l->stage, own, QUEUES - OTHERS);
     for (int i = 0; i < job->pairs && status == DONE; i++)
         status = open_pair(l, job->pair[2 * i], job->pair[2 * i + 1], names);
-    free(plans);
     free(names);
-    if (status == DONE && !meeting_watch(l->meeting, gone, l))
+    return status;
+}
+
+/* A stage that has no communicator ends at once, and so the others, who wait for it in the library or for its next word. */
+int link_connect(Link *l, const Job *job)
+{
+    int status = share_cards(l, job);
+    if (status != DONE)
+        return status;
+    if (!meeting_watch(l->meeting, gone, l))
         status = complain(STATUS_RUN, "no thread to watch the other stages; check `ulimit -u`");
+    if (status == DONE)
+        status = open_pairs(l, job);
+    if (status != DONE)
+        link_abort(l, status);
     return status;
 }
 
@@ -222,10 +260,6 @@ int link_worst(Link *l, int status)
 
 void link_close(Link *l)
 {
-    int mine = 0, *all = calloc((size_t)l->stages, sizeof *all);
-    if (all)
-        meeting_share(l->meeting, &mine, all, sizeof mine);     /* so that no end is taken for an early one */
-    free(all);
     meeting_close(l->meeting);
     for (int i = 0; i < l->pairs; i++)
         ncclCommDestroy(l->pair[i].comm);

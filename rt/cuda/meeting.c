@@ -7,7 +7,8 @@
  * once a step and which tells at once when a process has ended.  Where number 0 listens is DPGEN_RENDEZVOUS=HOST:PORT;
  * otherwise it writes host and port to the file DPGEN_RENDEZVOUS, by default .dpgen-JOB in the directory of the start,
  * JOB being the launcher's number for the job: a directory that all hosts see is what clusters have anyway.  The file
- * appears whole (rename) and is gone when all have come.
+ * appears whole (rename) and is gone when all have come.  A launcher without such a number (MPICH's on several hosts) needs
+ * DPGEN_RENDEZVOUS, and that is then the job's name as well.
  *
  * A process that does not come within DPGEN_TIMEOUT seconds (300) is named.  Connections from elsewhere, and of another job,
  * are turned away by a word that both sides know: the name of the job, the count and the port's own number.  There is no
@@ -52,6 +53,21 @@ static int number_of(const char *name, int otherwise)
     return text && *text ? atoi(text) : otherwise;
 }
 
+/* All of the text, or -1. */
+static long number_in(const char *text)
+{
+    char *end;
+    errno = 0;
+    long n = *text >= '0' && *text <= '9' ? strtol(text, &end, 10) : -1;
+    return n < 0 || *end || errno || n > INT32_MAX ? -1 : n;
+}
+
+static int patience_s(void)
+{
+    const char *text = getenv("DPGEN_TIMEOUT");
+    return text ? (int)number_in(text) : 300;
+}
+
 Ranks meeting_ranks(void)
 {
     static const struct { const char *launcher, *size, *rank, *local; } known[] = {
@@ -70,12 +86,19 @@ Ranks meeting_ranks(void)
 /* What the launcher calls the job: the same in all its processes and in no other job on this file system. */
 static void job_name(char to[64])
 {
-    static const char *const known[] = {"SLURM_JOB_ID", "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID"};
-    const char *name = NULL, *step = getenv("SLURM_STEP_ID");
+    static const struct { const char *launcher, *job, *part; } known[] = {  /* Slurm's are seen by what it starts, as well */
+        {"Open MPI", "PMIX_NAMESPACE", NULL}, {"Open MPI", "OMPI_MCA_ess_base_jobid", NULL},
+        {"Slurm", "SLURM_JOB_ID", "SLURM_STEP_ID"}, {"PMI", "PMI_JOBID", NULL}, {"PMI", "SLURM_JOB_ID", NULL},
+    };
+    const char *launcher = meeting_ranks().launcher, *name = NULL, *part = NULL;
     for (size_t i = 0; i < sizeof known / sizeof *known && !name; i++)
-        name = getenv(known[i]);
-    int n = name ? snprintf(to, 64, "%s%s%s", name, step ? "." : "", step ? step : "")
-                 : snprintf(to, 64, "%ld", (long)getppid());
+        if (!strcmp(known[i].launcher, launcher)) {
+            name = getenv(known[i].job);
+            part = known[i].part ? getenv(known[i].part) : NULL;
+        }
+    bool named = name || getenv("DPGEN_RENDEZVOUS");
+    int n = named ? snprintf(to, 64, "%s%s%s", name ? name : "", name && part ? "." : "", name && part ? part : "")
+                  : snprintf(to, 64, "%ld", (long)getppid());
     for (int i = 0; i < n && i < 63; i++)
         if (to[i] == '/')
             to[i] = '_';
@@ -83,21 +106,31 @@ static void job_name(char to[64])
 
 typedef struct { char file[NAME], host[NAME], port[16]; bool fixed; double until; char job[64]; } Place;
 
-static Place place_of(void)
+/* HOST:PORT, with brackets around a HOST that has colons itself. */
+static bool set_address(Place *p, const char *where, const char *colon)
 {
-    Place p = {.until = seconds() + number_of("DPGEN_TIMEOUT", 300)};
-    const char *where = getenv("DPGEN_RENDEZVOUS"), *colon = where ? strrchr(where, ':') : NULL;
-    job_name(p.job);
-    p.fixed = colon && !strchr(where, '/');
-    if (p.fixed) {
-        snprintf(p.host, sizeof p.host, "%.*s", (int)(colon - where), where);
-        snprintf(p.port, sizeof p.port, "%s", colon + 1);
-    } else if (where) {
-        snprintf(p.file, sizeof p.file, "%s", where);
-    } else {
-        snprintf(p.file, sizeof p.file, ".dpgen-%s", p.job);
-    }
-    return p;
+    int n = (int)(colon - where), bracket = *where == '[' && colon[-1] == ']';
+    long port = number_in(colon + 1);
+    snprintf(p->host, sizeof p->host, "%.*s", n - 2 * bracket, where + bracket);
+    snprintf(p->port, sizeof p->port, "%ld", port);
+    p->fixed = true;
+    return n > 2 * bracket && port > 0 && port < 65536;
+}
+
+static int place_of(Place *p)
+{
+    const char *where = getenv("DPGEN_RENDEZVOUS"), *patience = getenv("DPGEN_TIMEOUT");
+    const char *colon = where && !strchr(where, '/') ? strrchr(where, ':') : NULL;
+    *p = (Place){.until = seconds() + patience_s()};
+    job_name(p->job);
+    if (patience && number_in(patience) <= 0)
+        return complain(STATUS_USAGE, "DPGEN_TIMEOUT is %s; it wants a number of seconds, 1 or more", patience);
+    if (where && (!*where || strlen(where) >= NAME || (colon && !set_address(p, where, colon))))
+        return complain(STATUS_USAGE, "DPGEN_RENDEZVOUS is %s; it wants HOST:PORT, or a file (with a / in its name if it has "
+                        "a colon)", *where ? where : "empty");
+    if (!colon)
+        snprintf(p->file, sizeof p->file, "%s%s", where ? where : ".dpgen-", where ? "" : p->job);
+    return DONE;
 }
 
 static void pause_ms(int ms)
@@ -143,22 +176,46 @@ static void set_options(int s)
     setsockopt(s, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
 }
 
+/* A call that takes from this connection ends by then; 0: whenever. */
+static void set_patience(int s, double left)
+{
+    struct timeval t = {(time_t)left, (suseconds_t)((left - (double)(time_t)left) * 1e6)};
+    setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t);
+}
+
 /* ---- number 0 ------------------------------------------------------------------------------------------------------------ */
+
+/* The port; -1: said in errno. */
+static int listen_as(int s, struct sockaddr *at, socklen_t n)
+{
+    int on = 1, off = 0;
+    struct sockaddr_in6 got;
+    socklen_t room = sizeof got;
+    setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (at->sa_family == AF_INET6)
+        setsockopt(s, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);     /* it takes IPv4 as well */
+    if (bind(s, at, n) != 0 || listen(s, MOST) != 0 || getsockname(s, (struct sockaddr *)&got, &room) != 0)
+        return -1;
+    return ntohs(got.sin6_port);        /* where sin_port is */
+}
 
 static int listen_at(Place *p)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)(p->fixed ? atoi(p->port) : 0))};
-    socklen_t n = sizeof at;
-    int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
-    if (s < 0)
-        return -1;
-    setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (bind(s, (struct sockaddr *)&at, n) != 0 || listen(s, MOST) != 0 || getsockname(s, (struct sockaddr *)&at, &n) != 0) {
-        close(s);
-        return -1;
+    uint16_t want = htons((uint16_t)(p->fixed ? atoi(p->port) : 0));
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = want};
+    struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = want};
+    int s = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int port = s >= 0 ? listen_as(s, (struct sockaddr *)&six, sizeof six) : -1;
+    if (port < 0) {                     /* a host without IPv6 */
+        if (s >= 0)
+            close(s);
+        s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        port = s >= 0 ? listen_as(s, (struct sockaddr *)&four, sizeof four) : -1;
     }
-    snprintf(p->port, sizeof p->port, "%u", ntohs(at.sin_port));
-    return s;
+    if (port < 0 && s >= 0)
+        close(s);
+    snprintf(p->port, sizeof p->port, "%d", port);
+    return port < 0 ? -1 : s;
 }
 
 static int publish(const Place *p)
@@ -173,8 +230,10 @@ static int publish(const Place *p)
         good = fclose(f) == 0 && good;
     if (good && rename(part, p->file) == 0)
         return DONE;
+    int why = errno;
+    unlink(part);
     return complain(STATUS_RUN, "cannot write the meeting place %s: %s; name a file in a directory that all hosts share with "
-                    "DPGEN_RENDEZVOUS=FILE, or an address with DPGEN_RENDEZVOUS=HOST:PORT", p->file, strerror(errno));
+                    "DPGEN_RENDEZVOUS=FILE, or an address with DPGEN_RENDEZVOUS=HOST:PORT", p->file, strerror(why));
 }
 
 static void name_missing(const Meeting *m)
@@ -185,21 +244,20 @@ static void name_missing(const Meeting *m)
         if (m->peer[i] < 0)
             n += snprintf(list + n, sizeof list - (size_t)n, "%s%d", n ? ", " : "", i);
     complain(STATUS_RUN, "stage %s of %d did not come within %d s; is it started, and does it reach this host?  DPGEN_TIMEOUT "
-             "says how long to wait", list, m->size, number_of("DPGEN_TIMEOUT", 300));
+             "says how long to wait", list, m->size, patience_s());
 }
 
 static void welcome(Meeting *m, const Place *p, int s)
 {
     Hello h, want;
-    struct timeval patience = {5, 0}, none = {0, 0};
-    setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    set_patience(s, 1);             /* who has connected says a few bytes at once */
     bool good = take_bytes(s, &h, sizeof h) && h.number > 0 && h.number < m->size && m->peer[h.number] < 0;
     want = hello(p, good ? h.number : 0, m->size);
     if (!good || memcmp(&h, &want, sizeof h) != 0 || !send_bytes(s, &want, sizeof want)) {
         close(s);
         return;
     }
-    setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &none, sizeof none);
+    set_patience(s, 0);
     set_options(s);
     m->peer[h.number] = s;
 }
@@ -220,7 +278,7 @@ static int gather(Meeting *m, Place *p)
         for (int i = 1; i < m->size; i++)
             missing += m->peer[i] < 0;
     }
-    if (!p->fixed)
+    if (!p->fixed && status == DONE)
         unlink(p->file);
     close(door);
     if (status == DONE && missing > 0) {
@@ -246,15 +304,18 @@ static bool find(Place *p)
 
 static int dial(const Place *p)
 {
-    struct addrinfo want = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, *list = NULL;
+    struct addrinfo want = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *list = NULL;
     char self[NAME] = "";
-    gethostname(self, sizeof self - 1);     /* a host need not be able to resolve its own name */
-    if (getaddrinfo(!strcmp(self, p->host) ? "127.0.0.1" : p->host, p->port, &want, &list) != 0)
+    int s = -1;
+    gethostname(self, sizeof self - 1);     /* a host need not be able to resolve its own name: NULL is its loopback */
+    if (getaddrinfo(!strcmp(self, p->host) ? NULL : p->host, p->port, &want, &list) != 0)
         return -1;
-    int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (s >= 0 && connect(s, list->ai_addr, list->ai_addrlen) != 0) {
-        close(s);
-        s = -1;
+    for (struct addrinfo *a = list; a && s < 0; a = a->ai_next) {
+        s = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (s >= 0 && connect(s, a->ai_addr, a->ai_addrlen) != 0) {
+            close(s);
+            s = -1;
+        }
     }
     freeaddrinfo(list);
     return s;
@@ -263,10 +324,13 @@ static int dial(const Place *p)
 static bool introduce(Meeting *m, const Place *p, int s)
 {
     Hello h = hello(p, m->number, m->size), back;
+    double left = p->until - seconds();
+    set_patience(s, left > 0.01 ? left : 0.01);     /* as long as number 0 may need: what has come to it is not sent twice */
     if (!send_bytes(s, &h, sizeof h) || !take_bytes(s, &back, sizeof back) || memcmp(&h, &back, sizeof h) != 0) {
         close(s);
         return false;
     }
+    set_patience(s, 0);
     set_options(s);
     m->peer[0] = s;
     return true;
@@ -281,9 +345,12 @@ static int come(Meeting *m, Place *p)
         if (s >= 0 && introduce(m, p, s))
             return DONE;
     }
-    return complain(STATUS_RUN, found ? "stage %d was turned away at %s: another job meets there; wait for its end, or give "
-                    "each its own DPGEN_RENDEZVOUS" : "stage %d of this job did not find stage 0 at %s within DPGEN_TIMEOUT; "
-                    "is it started, and is that place seen by all hosts?", m->number, p->fixed ? p->host : p->file);
+    const char *place = p->fixed ? p->host : p->file;
+    if (found)
+        return complain(STATUS_RUN, "stage %d was turned away, or not answered, at %s: another job meets there, or something "
+                        "else listens; wait for its end, or give each its own DPGEN_RENDEZVOUS", m->number, place);
+    return complain(STATUS_RUN, "stage %d of this job did not find stage 0 at %s within DPGEN_TIMEOUT; is it started, and is "
+                    "that place seen by all hosts?", m->number, place);
 }
 
 /* ---- together ---------------------------------------------------------------------------------------------------- */
@@ -291,7 +358,7 @@ static int come(Meeting *m, Place *p)
 Meeting *meeting_open(int number, int size, int *status)
 {
     Meeting *m = calloc(1, sizeof *m);
-    Place p = place_of();
+    Place p;
     if (m)
         m->peer = malloc(sizeof *m->peer * (size_t)size);
     if (!m || !m->peer || size > MOST) {
@@ -302,7 +369,9 @@ Meeting *meeting_open(int number, int size, int *status)
     m->size = size;
     for (int i = 0; i < size; i++)
         m->peer[i] = -1;
-    *status = size == 1 ? DONE : number == 0 ? gather(m, &p) : come(m, &p);
+    *status = place_of(&p);
+    if (*status == DONE && size > 1)
+        *status = number == 0 ? gather(m, &p) : come(m, &p);
     if (*status == DONE)
         return m;
     meeting_close(m);
@@ -351,8 +420,10 @@ int meeting_watch(Meeting *m, void (*gone)(void *, int), void *with)
 void meeting_close(Meeting *m)
 {
     atomic_store(&m->closing, true);
-    if (m->watching)
+    if (m->watching) {
         pthread_join(m->watcher, NULL);
+        meeting_share(m, &(char){0}, (char[MOST]){0}, 1);       /* nobody goes while somebody watches */
+    }
     for (int i = 0; i < m->size; i++)
         if (m->peer[i] >= 0)
             close(m->peer[i]);

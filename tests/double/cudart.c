@@ -15,9 +15,10 @@
  *   DOUBLE_MEMORY=N    bytes of each          DOUBLE_ARCH=N     compute capability, 90 by default
  *   DOUBLE_NAME=TEXT   of each                DOUBLE_OPEN=1     its memory is never closed to the host: faster
  *   DOUBLE_DROP=S:I    wait I of stream S is left out: a test of the test
- *   DOUBLE_REPORT=1    on standard error at the end: allocations, and each wait as S:I, with `implied` if the
- *                      other waits order its stream as much (vector clocks: F. Mattern, Virtual time and global states of
- *                      distributed systems, 1989)
+ *   DOUBLE_FIRST=N     this process sees the GPUs from N on
+ *   DOUBLE_REPORT=1    on standard error at the end: GPUs that were chosen, allocations, and each wait as S:I, with
+ *                      `implied` if the other waits order its stream as much (vector clocks: F. Mattern, Virtual time and
+ *                      global states of distributed systems, 1989)
  *
  * Not handled: default streams, graphs, memory pools, errors that come late.  Nothing of it is fast.
  */
@@ -78,7 +79,7 @@ static size_t used[MOST_DEVICES], most[MOST_DEVICES];
 static uint64_t state;
 static Waited *waited[MOST_WAITS];
 static int waits;
-static bool running;
+static bool running, chosen[MOST_DEVICES];
 static _Thread_local int current;
 
 static long setting(const char *name, long otherwise)
@@ -148,7 +149,8 @@ static void report(void)
         if (block[i].at)
             check_end(&block[i]);
     for (int d = 0; getenv("DOUBLE_REPORT") && d < setting("DOUBLE_DEVICES", 1); d++)
-        fprintf(stderr, "double: GPU %d: most %zu bytes\n", d, most[d]);
+        if (chosen[d])
+            fprintf(stderr, "double: GPU %d: most %zu bytes\n", d, most[d]);
     for (int i = 0; getenv("DOUBLE_REPORT") && i < blocks; i++)
         fprintf(stderr, "double: allocation %d: %zu bytes on GPU %d\n", i, block[i].n, block[i].device);
     for (int i = 0; getenv("DOUBLE_REPORT") && i < waits; i++)
@@ -579,8 +581,11 @@ cudaError_t cudaGetDeviceCount(int *n)
 
 cudaError_t cudaSetDevice(int device)
 {
+    if (device < 0 || device >= setting("DOUBLE_DEVICES", 1))
+        return cudaErrorInvalidDevice;
     current = device;
-    return device < setting("DOUBLE_DEVICES", 1) ? cudaSuccess : cudaErrorInvalidDevice;
+    chosen[device] = true;
+    return cudaSuccess;
 }
 
 cudaError_t cudaGetDevice(int *device)
@@ -607,6 +612,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *is, int device)
     snprintf(is->name, sizeof is->name, "%s", name ? name : "Double");
     is->major = (int)(arch / 10), is->minor = (int)(arch % 10);
     is->multiProcessorCount = 132;
+    is->uuid.bytes[0] = (char)(device + setting("DOUBLE_FIRST", 0) + 1);
     return device < setting("DOUBLE_DEVICES", 1) ? cudaSuccess : cudaErrorInvalidDevice;
 }
 
