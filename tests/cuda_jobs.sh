@@ -188,7 +188,8 @@ if [ "$planned" = "$taken" ]; then pass; else fault "allocated $taken, planned $
 
 # ---- waits ---------------------------------------------------------------------------------------------------------
 # A wait is for data, that they are made, or for room, that a buffer may be written.  One for data is missed, unless the others
-# imply it, or the threads of the host happen to give the work in time whatever the seed: so most of them have to be missed.  One for room may be spare: whoever had the buffer before is gone long since, for another reason.
+# imply it, or the threads of the host happen to give the work in time whatever the seed: so most of them have to be
+# missed.  One for room may be spare: whoever had the buffer before is gone long since, for another reason.
 # kinds STAGES: each wait S:I of three steps with its kind.  Streams of a stage: compute, out, in, one from each other stage.
 kinds() {
     for stage in $(seq 0 $(($1 - 1))); do
