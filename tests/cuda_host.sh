@@ -29,7 +29,8 @@ done
 for real in -UREAL_BF16 -DREAL_BF16; do
     program unit_cuda_attention $real rt/op/cuda/attention.c rt/op/cuda/graph.c tests/double/cudnn.c
 done
-program unit_cuda_start '-DBUILT_FOR="86 90"' rt/op/cuda/start.c tests/double/cudart.c tests/double/cublaslt.c
+program unit_cuda_start '-DBUILT_FOR="86 90"' rt/op/cuda/start.c tests/double/cudart.c tests/double/device.c \
+    tests/double/cublaslt.c
 library=$(cuda_library cublasLt)
 if [ -n "$library" ]; then
     program unit_cublaslt_real -DREAL_BF16 rt/op/cuda/product.c rt/op/cuda/linear.c rt/op/cuda/matmul.c "$library" \

@@ -188,8 +188,7 @@ if [ "$planned" = "$taken" ]; then pass; else fault "allocated $taken, planned $
 
 # ---- waits ---------------------------------------------------------------------------------------------------------
 # A wait is for data, that they are made, or for room, that a buffer may be written.  One for data is missed, unless the others
-# imply it, or the threads of the host happen to give the work in time whatever the seed: so most of them have to be
-# missed.  One for room may be spare: whoever had the buffer before is gone long since, for another reason.
+# imply it.  One for room may be spare: whoever had the buffer before is gone long since, for another reason.
 # kinds STAGES: each wait S:I of three steps with its kind.  Streams of a stage: compute, out, in, one from each other stage.
 kinds() {
     for stage in $(seq 0 $(($1 - 1))); do
@@ -204,7 +203,7 @@ kinds() {
     done
 }
 drops() {       # WHAT STAGES OPTION...: one wait in $each is left out at a time
-    what=$1 short="$model --set train.steps=3 --set train.batch.global=8" missed=0 unseen=0
+    what=$1 short="$model --set train.steps=3 --set train.batch.global=8" missed=0
     stages=$2
     shift 2
     want=$(interpret $short)
@@ -218,20 +217,23 @@ drops() {       # WHAT STAGES OPTION...: one wait in $each is left out at a time
         awk 'NR == FNR { kind[$1] = $2; next } { print $1, kind[$1], $2 }' "$tmp/kinds" - >"$tmp/waits"
     while read -r wait class implied; do
         caught=
-        for seed in $more_seeds; do
-            [ "$(under "$seed" "DOUBLE_DROP=$wait" 2>&1)" = "$want" ] || { caught=$seed; break; }
+        for patience in 1000 30000; do
+            for seed in $more_seeds; do
+                said=$(under "$seed" "DOUBLE_DROP=$wait" DOUBLE_PATIENCE=$patience 2>&1)
+                [ "$said" = "$want" ] || { caught=$seed; break 2; }
+            done
+            [ "$class$implied" = data ] || break        # only a machine under load needs more
         done
         case $class$implied:$caught in
-            data:) unseen=$((unseen + 1)) ;;
+            data:) fault "$what: nobody misses the data of wait $wait" ;;
             *implied:?*) fault "$what: wait $wait is implied and missed, by seed $caught" ;;
             data:?*) missed=$((missed + 1)); pass ;;
             *) pass ;;
         esac
     done <"$tmp/waits"
-    if [ $missed -ge $((2 * unseen)) ] && [ $missed -gt 0 ]; then pass
-    else fault "$what: of waits for data $missed were missed, $unseen were not"; fi
+    if [ $missed -gt 0 ]; then pass; else fault "$what: no wait was missed"; fi
 }
-each=23
+each=11
 [ -z "$SLOW" ] || each=1
 drops "2 stages, 1f1b" 2 --schedule 1f1b
 drops "2 stages, gpipe, offload" 2 --schedule gpipe --offload "\"['h.*.attn.*', h.1.gelu]\""

@@ -34,6 +34,7 @@ for real in f32 bf16; do
         case $file in rt/cuda/*) ;; *) [ -e "rt/cuda/$(basename $file)" ] && continue ;; esac
         echo "-O1 -g -ffp-contract=off" "$file"
     done >>$to/list
+    echo "-O1 -g" tests/double/device.c >>$to/list
     for file in tests/double/cudart.c rt/link_local.c rt/cuda/link_nccl.c tests/double/nccl.c; do
         echo "-O1 -g $file"
     done >>$to/list

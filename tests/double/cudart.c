@@ -12,10 +12,9 @@
  * so that memory of the host that is used again too early shows, too.
  *
  *   DOUBLE_SEED=N      the order              DOUBLE_DEVICES=N  GPUs
- *   DOUBLE_MEMORY=N    bytes of each          DOUBLE_ARCH=N     compute capability, 90 by default
- *   DOUBLE_NAME=TEXT   of each                DOUBLE_OPEN=1     its memory is never closed to the host: faster
+ *   DOUBLE_MEMORY=N    bytes of each          DOUBLE_OPEN=1     its memory is never closed to the host: faster
  *   DOUBLE_DROP=S:I    wait I of stream S is left out: a test of the test
- *   DOUBLE_FIRST=N     this process sees the GPUs from N on
+ *   DOUBLE_PATIENCE=N  microseconds without a call before anything runs, a hundred times at most; 0 by default
  *   DOUBLE_REPORT=1    on standard error at the end: GPUs that were chosen, allocations, and each wait as S:I, with
  *                      `implied` if the other waits order its stream as much (vector clocks: F. Mattern, Virtual time and
  *                      global states of distributed systems, 1989)
@@ -76,17 +75,11 @@ static struct CUstream_st *streams;
 static Block block[MOST_BLOCKS];
 static int blocks, stream_count;
 static size_t used[MOST_DEVICES], most[MOST_DEVICES];
-static uint64_t state;
+static uint64_t state, pushes;
 static Waited *waited[MOST_WAITS];
 static int waits;
 static bool running, chosen[MOST_DEVICES];
 static _Thread_local int current;
-
-static long setting(const char *name, long otherwise)
-{
-    const char *text = getenv(name);
-    return text ? atol(text) : otherwise;
-}
 
 _Noreturn static void broken(const char *who, const char *what, const void *at)
 {
@@ -148,7 +141,7 @@ static void report(void)
     for (int i = 0; i < blocks; i++)
         if (block[i].at)
             check_end(&block[i]);
-    for (int d = 0; getenv("DOUBLE_REPORT") && d < setting("DOUBLE_DEVICES", 1); d++)
+    for (int d = 0; getenv("DOUBLE_REPORT") && d < double_setting("DOUBLE_DEVICES", 1); d++)
         if (chosen[d])
             fprintf(stderr, "double: GPU %d: most %zu bytes\n", d, most[d]);
     for (int i = 0; getenv("DOUBLE_REPORT") && i < blocks; i++)
@@ -163,7 +156,7 @@ cudaError_t cudaMalloc(void **to, size_t n)
     cudaError_t e = cudaErrorMemoryAllocation;
     if (blocks == 0)
         atexit(report);
-    if (used[current] + n <= (size_t)setting("DOUBLE_MEMORY", 1L << 40) && blocks < MOST_BLOCKS) {
+    if (used[current] + n <= (size_t)double_setting("DOUBLE_MEMORY", 1L << 40) && blocks < MOST_BLOCKS) {
         Block *b = &block[blocks++];
         *b = (Block){.n = n, .room = round_up(n ? n : 1), .device = current};
         unsigned char *at = mmap(NULL, b->room + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -213,7 +206,7 @@ cudaError_t cudaFreeHost(void *at)
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
 {
-    *total = (size_t)setting("DOUBLE_MEMORY", 1L << 40);
+    *total = (size_t)double_setting("DOUBLE_MEMORY", 1L << 40);
     *free_bytes = *total - used[current];
     return cudaSuccess;
 }
@@ -269,7 +262,7 @@ static void perform(const Task *t)
 static struct CUstream_st *choose(void)
 {
     struct CUstream_st *best = NULL;
-    bool ranked = setting("DOUBLE_SEED", 0) % 2;
+    bool ranked = double_setting("DOUBLE_SEED", 0) % 2;
     uint64_t least = 0;
     for (struct CUstream_st *s = streams; s; s = s->next) {
         if (!s->head || !may_run(s->head))
@@ -320,9 +313,34 @@ static bool run_some(bool (*over)(const void *), const void *of)
     return any;
 }
 
+static bool works(void)
+{
+    for (const struct CUstream_st *s = streams; s; s = s->next)
+        for (const Task *t = s->head; t; t = t->next)
+            if (t->kind == WORK)
+                return true;
+    return false;
+}
+
+/* An order that holds only because a thread of the host was late is none: waits, with the lock held, until nobody has
+ * queued anything for a while. */
+static void let_all_queue(void)
+{
+    long patience = double_setting("DOUBLE_PATIENCE", 0);
+    uint64_t before = ~pushes;
+    for (int i = 0; patience && works() && before != pushes && i < 100; i++) {
+        before = pushes;
+        pthread_mutex_unlock(&lock);
+        usleep((useconds_t)patience);
+        pthread_mutex_lock(&lock);
+    }
+}
+
 /* Runs work until `over`, with the lock held.  Other threads may have to queue more before it can be. */
 static void drain(bool (*over)(const void *), const void *of)
 {
+    if (!over(of))
+        let_all_queue();
     while (!over(of)) {
         if (run_some(over, of)) {
             pthread_cond_broadcast(&more);
@@ -389,6 +407,7 @@ static void push(cudaStream_t s, Task t)
         broken(t.name, "the default stream is not used here", NULL);
     Task *copy = malloc(sizeof *copy);
     *copy = t;
+    pushes++;
     s->begun++;
     if (t.kind != WAIT)
         end_waits(s);
@@ -456,7 +475,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *to, unsigned flags)
     (void)flags;
     pthread_mutex_lock(&lock);
     if (stream_count == 0)
-        state = (uint64_t)setting("DOUBLE_SEED", 0);
+        state = (uint64_t)double_setting("DOUBLE_SEED", 0);
     if (stream_count == MOST_STREAMS)
         broken("cudaStreamCreate", "too many streams", NULL);
     struct CUstream_st *s = calloc(1, sizeof *s);
@@ -571,17 +590,11 @@ cudaError_t cudaMemset(void *to, int fill, size_t n)
     return cudaSuccess;
 }
 
-/* ---- devices and errors -------------------------------------------------------------------------------------------- */
-
-cudaError_t cudaGetDeviceCount(int *n)
-{
-    *n = (int)setting("DOUBLE_DEVICES", 1);
-    return *n < 0 ? cudaErrorInsufficientDriver : *n == 0 ? cudaErrorNoDevice : cudaSuccess;
-}
+/* ---- which device --------------------------------------------------------------------------------------------------- */
 
 cudaError_t cudaSetDevice(int device)
 {
-    if (device < 0 || device >= setting("DOUBLE_DEVICES", 1))
+    if (device < 0 || device >= double_setting("DOUBLE_DEVICES", 1))
         return cudaErrorInvalidDevice;
     current = device;
     chosen[device] = true;
@@ -592,56 +605,4 @@ cudaError_t cudaGetDevice(int *device)
 {
     *device = current;
     return cudaSuccess;
-}
-
-cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
-{
-    long arch = setting("DOUBLE_ARCH", 90);
-    (void)device;
-    *value = attribute == cudaDevAttrComputeCapabilityMajor ? (int)(arch / 10)
-           : attribute == cudaDevAttrComputeCapabilityMinor ? (int)(arch % 10)
-           : attribute == cudaDevAttrMultiProcessorCount ? 132 : 0;
-    return cudaSuccess;
-}
-
-cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *is, int device)
-{
-    long arch = setting("DOUBLE_ARCH", 90);
-    const char *name = getenv("DOUBLE_NAME");
-    memset(is, 0, sizeof *is);
-    snprintf(is->name, sizeof is->name, "%s", name ? name : "Double");
-    is->major = (int)(arch / 10), is->minor = (int)(arch % 10);
-    is->multiProcessorCount = 132;
-    is->uuid.bytes[0] = (char)(device + setting("DOUBLE_FIRST", 0) + 1);
-    return device < setting("DOUBLE_DEVICES", 1) ? cudaSuccess : cudaErrorInvalidDevice;
-}
-
-cudaError_t cudaDriverGetVersion(int *version)
-{
-    *version = (int)setting("DOUBLE_DRIVER", CUDART_VERSION);
-    return cudaSuccess;
-}
-
-cudaError_t cudaRuntimeGetVersion(int *version)
-{
-    *version = CUDART_VERSION;
-    return cudaSuccess;
-}
-
-cudaError_t cudaGetLastError(void)
-{
-    return cudaSuccess;
-}
-
-const char *cudaGetErrorString(cudaError_t e)
-{
-    return e == cudaSuccess ? "no error" : e == cudaErrorMemoryAllocation ? "out of memory" : e == cudaErrorNoDevice
-           ? "no CUDA-capable device is detected" : e == cudaErrorInsufficientDriver
-           ? "CUDA driver version is insufficient for CUDA runtime version" : "an error of the double";
-}
-
-const char *cudaGetErrorName(cudaError_t e)
-{
-    return e == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation" : e == cudaErrorInvalidResourceHandle
-           ? "cudaErrorInvalidResourceHandle" : "cudaError";
 }

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * device.c: which GPUs the double has, and what they are.
+ *
+ *   DOUBLE_DEVICES=N   GPUs, 1 by default     DOUBLE_NAME=TEXT  of each
+ *   DOUBLE_ARCH=N      compute capability, 90 by default
+ *   DOUBLE_FIRST=N     this process sees the GPUs from N on
+ *   DOUBLE_DRIVER=N    the version of the driver, that of the runtime by default
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "double.h"
+
+long double_setting(const char *name, long otherwise)
+{
+    const char *text = getenv(name);
+    return text ? atol(text) : otherwise;
+}
+
+cudaError_t cudaGetDeviceCount(int *n)
+{
+    *n = (int)double_setting("DOUBLE_DEVICES", 1);
+    return *n < 0 ? cudaErrorInsufficientDriver : *n == 0 ? cudaErrorNoDevice : cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
+{
+    long arch = double_setting("DOUBLE_ARCH", 90);
+    (void)device;
+    *value = attribute == cudaDevAttrComputeCapabilityMajor ? (int)(arch / 10)
+           : attribute == cudaDevAttrComputeCapabilityMinor ? (int)(arch % 10)
+           : attribute == cudaDevAttrMultiProcessorCount ? 132 : 0;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *is, int device)
+{
+    long arch = double_setting("DOUBLE_ARCH", 90);
+    const char *name = getenv("DOUBLE_NAME");
+    memset(is, 0, sizeof *is);
+    snprintf(is->name, sizeof is->name, "%s", name ? name : "Double");
+    is->major = (int)(arch / 10), is->minor = (int)(arch % 10);
+    is->multiProcessorCount = 132;
+    is->uuid.bytes[0] = (char)(device + double_setting("DOUBLE_FIRST", 0) + 1);
+    return device < double_setting("DOUBLE_DEVICES", 1) ? cudaSuccess : cudaErrorInvalidDevice;
+}
+
+cudaError_t cudaDriverGetVersion(int *version)
+{
+    *version = (int)double_setting("DOUBLE_DRIVER", CUDART_VERSION);
+    return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int *version)
+{
+    *version = CUDART_VERSION;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetLastError(void)
+{
+    return cudaSuccess;
+}
+
+const char *cudaGetErrorString(cudaError_t e)
+{
+    return e == cudaSuccess ? "no error" : e == cudaErrorMemoryAllocation ? "out of memory" : e == cudaErrorNoDevice
+           ? "no CUDA-capable device is detected" : e == cudaErrorInsufficientDriver
+           ? "CUDA driver version is insufficient for CUDA runtime version" : "an error of the double";
+}
+
+const char *cudaGetErrorName(cudaError_t e)
+{
+    return e == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation" : e == cudaErrorInvalidResourceHandle
+           ? "cudaErrorInvalidResourceHandle" : "cudaError";
+}
