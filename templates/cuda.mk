@@ -60,7 +60,12 @@ comma := ,
 header_roots = $(foreach h,cuda_runtime_api.h crt/host_config.h nv/target cublasLt.h,$(call place,include/$(h),$(cuda_places)))
 HEADERS := $(filter-out /usr/include,$(sort $(addsuffix /include,$(CUDA_ROOT) $(header_roots) $(CUDNN_ROOT) $(NCCL_ROOT))))
 CPPFLAGS += -DBUILT_FOR='"$(archs)"' $(addprefix -isystem ,$(HEADERS))
-LIBS += $(LINKED) $(addprefix -Wl$(comma)-rpath$(comma),$(sort $(patsubst %/,%,$(dir $(LINKED)))))
+# cuDNN compiles kernels by NVRTC, which opens the rest of itself by name: found by what the program says, if that counts for
+# libraries as well (DT_RPATH; what linkers write today, DT_RUNPATH, does not).
+nvrtc_in = $(firstword $(foreach r,$(1),$(call library,nvrtc-builtins,$(r))))
+NVRTC := $(if $(filter cudnn,$(NEEDS)),$(call nvrtc_in,$(CUDA_ROOT) $(cuda_places)))
+LIBS += $(LINKED) -Wl,--disable-new-dtags \
+        $(addprefix -Wl$(comma)-rpath$(comma),$(sort $(patsubst %/,%,$(dir $(LINKED) $(NVRTC)))))
 
 # Kernels in one go: their headers take longer than they do.  Host code in C++ without its run-time library.
 NVFLAGS = -O3 -std=c++17 $(GENCODE) -Xcompiler -fno-exceptions,-fno-threadsafe-statics,-fno-asynchronous-unwind-tables

@@ -15,6 +15,7 @@ built() {       # NAME OPTION...
     ./dpgen "$@" --estimate -o "$tmp/$name" >"$tmp/said" 2>&1 || { fault "$name: $(head -n 1 "$tmp/said")"; return 1; }
     expect "$name" make -s -j2 -C "$tmp/$name" CUDA_HOME="$cuda"
     expect "$name: its program" test -x "$tmp/$name/train"
+    if objdump -p "$tmp/$name/train" | grep -q '^ *RPATH '; then pass; else fault "$name: no path that counts for libraries"; fi
     for library in $(make -s -C "$tmp/$name" CUDA_HOME="$cuda" needed); do
         if grep -qF " $library" docs/cuda.md; then pass; else fault "$name needs $library, which docs/cuda.md does not list"; fi
     done
@@ -33,7 +34,7 @@ refuse "other chips are" 2 "kernels.o" make -s -C "$tmp/bert" CUDA_HOME="$cuda" 
 # wheels: a toolkit in pieces, libraries without a link that has no version
 wheels=$tmp/nvidia
 mkdir "$wheels"
-for part in cuda_runtime cublas cudnn cuda_nvcc; do mkdir -p "$wheels/$part/include" "$wheels/$part/lib"; done
+for part in cuda_runtime cublas cudnn cuda_nvcc cuda_nvrtc; do mkdir -p "$wheels/$part/include" "$wheels/$part/lib"; done
 mkdir "$wheels/cuda_nvcc/bin"
 ln -s "$cuda/bin/nvcc" "$wheels/cuda_nvcc/bin/nvcc"
 for file in "$cuda"/include/*; do
@@ -48,12 +49,13 @@ done
 ln -s "$(cuda_library cudart)" "$wheels/cuda_runtime/lib/libcudart.so.1"
 ln -s "$(cuda_library cublasLt)" "$wheels/cublas/lib/libcublasLt.so.1"
 ln -s "$(cuda_library cudnn)" "$wheels/cudnn/lib/libcudnn.so.1"
+touch "$wheels/cuda_nvrtc/lib/libnvrtc-builtins.so.1"
 for home in "$wheels" "$wheels/cuda_runtime" "$wheels/cuda_runtime/"; do
     rm -f "$tmp"/bert/rt/op/cuda/*.o
     expect "headers of wheels" make -s -C "$tmp/bert" CUDA_HOME="$home" rt/op/cuda/product.o rt/op/cuda/graph.o
     for file in cuda_runtime/lib/libcudart.so.1 cublas/lib/libcublasLt.so.1 cudnn/lib/libcudnn.so.1 cuda_nvcc/bin/nvcc \
-        cuda_nvcc/include; do
-        if make -n -C "$tmp/bert" CUDA_HOME="$home" train 2>&1 | grep -qF "$wheels/$file "; then pass
+        cuda_nvcc/include cuda_nvrtc/lib; do
+        if make -n -C "$tmp/bert" CUDA_HOME="$home" train 2>&1 | grep -qe "$wheels/$file\( \|$\)"; then pass
         else fault "CUDA_HOME=$home: $file is not taken"; fi
     done
 done

@@ -34,8 +34,9 @@ fi
 folder=$(dirname "$library")
 include="-isystem $cuda/include"
 $cc -std=c11 -Wall -Wextra -Wpedantic -Werror -O1 -DREAL_BF16 -D_GNU_SOURCE -I. -Irt $include -o "$tmp/plans" \
-    tests/cudnn_plans.c rt/op/cuda/attention.c rt/op/cuda/graph.c "$library" -Wl,-rpath,"$folder" -Wl,-rpath-link,"$folder" \
-    2>"$tmp/said" || { cat "$tmp/said" >&2; fault "cudnn_plans.c does not build"; finish; }
+    tests/cudnn_plans.c rt/op/cuda/attention.c rt/op/cuda/graph.c "$library" \
+    -Wl,--disable-new-dtags,-rpath,"$folder",-rpath-link,"$folder" 2>"$tmp/said" ||
+    { cat "$tmp/said" >&2; fault "cudnn_plans.c does not build"; finish; }
 if ! ldconfig -p 2>/dev/null | grep -q 'libcuda\.so\.1'; then
     $cc -shared -fPIC -Wall -Wextra -Werror -o "$tmp/libcuda.so.1" tests/double/stubcuda.c || fault "stubcuda.c"
     LD_LIBRARY_PATH=$LD_LIBRARY_PATH${LD_LIBRARY_PATH:+:}$tmp
