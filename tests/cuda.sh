@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # cuda.sh: read by the suites that need the headers or libraries of CUDA.  $cuda is where they are, empty where they are
-# not: $CUDA_HOME, or what the nvcc in the path belongs to, or the customary folder.
+# not: $CUDA_HOME, what the nvcc in the path belongs to, the customary folder, or what tools/cuda got.  CUDA_PLACES: others
+# than the last two.
 cuda=
-for folder in "$CUDA_HOME" "$(dirname "$(command -v nvcc)" 2>/dev/null)/.." /usr/local/cuda; do
+for folder in "$CUDA_HOME" "$(dirname "$(command -v nvcc)" 2>/dev/null)/.." ${CUDA_PLACES-/usr/local/cuda "$PWD/build/cuda"}; do
     if [ -n "$folder" ] && [ -f "$folder/include/cuda_runtime_api.h" ]; then
         cuda=$folder
         break
     fi
 done
+cuda_remedy="set CUDA_HOME, or let tools/cuda get it"
 # have_cuda HEADER: is it there?
 have_cuda() { [ -n "$cuda" ] && [ -f "$cuda/include/$1" ]; }
 # cuda_library NAME: its file, as a compiler takes it, or nothing

@@ -12,7 +12,7 @@ trap 'exit 1' HUP INT TERM
 
 nvcc=$cuda/bin/nvcc
 if [ ! -x "$nvcc" ]; then
-    echo "cuda_build: no nvcc in CUDA_HOME, PATH or /usr/local/cuda" >&2
+    echo "cuda_build: no nvcc: $cuda_remedy" >&2
     echo "cuda_build: 0 passed, 0 failed, 1 skipped"
     exit 0
 fi

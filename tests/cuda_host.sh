@@ -7,7 +7,7 @@
 cd "$(dirname "$0")/.." || exit 2
 . tests/cuda.sh
 if ! have_cuda cublasLt.h || ! have_cuda cudnn.h; then
-    echo "cuda_host: the headers of CUDA and cuDNN are not installed" >&2
+    echo "cuda_host: no headers of CUDA and cuDNN: $cuda_remedy" >&2
     echo "cuda_host: 0 passed, 0 failed, 6 skipped"
     exit
 fi

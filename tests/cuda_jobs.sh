@@ -10,7 +10,7 @@
 need dpgen build/emitted build/interp build/interp_bf16 build/kernels.o build/kernels_bf16.o build/simt.o
 
 . tests/cuda.sh
-have_cuda nccl.h || { skip "no headers of CUDA and NCCL: set CUDA_HOME" 100; finish; }
+have_cuda nccl.h || { skip "no headers of CUDA and NCCL: $cuda_remedy" 100; finish; }
 tests/double/build.sh "$cuda/include" >"$tmp/build" 2>&1 || { tail -n 3 "$tmp/build" >&2; fault "the double"; finish; }
 
 cat >"$tmp/gpus" <<'GPUS'

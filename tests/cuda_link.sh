@@ -7,7 +7,7 @@
 . "$(dirname "$0")/lib.sh"
 . tests/cuda.sh
 need dpgen
-have_cuda cudnn.h && [ -x "$cuda/bin/nvcc" ] || { skip "no nvcc and cuDNN: set CUDA_HOME" 8; finish; }
+have_cuda cudnn.h && [ -x "$cuda/bin/nvcc" ] || { skip "no nvcc and cuDNN: $cuda_remedy" 8; finish; }
 
 built() {       # NAME OPTION...
     name=$1

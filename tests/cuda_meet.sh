@@ -7,7 +7,7 @@
 . "$(dirname "$0")/lib.sh"
 . tests/cuda.sh
 need dpgen build/emitted build/kernels.o build/kernels_bf16.o build/simt.o
-have_cuda nccl.h || { skip "no headers of CUDA and NCCL: set CUDA_HOME" 20; finish; }
+have_cuda nccl.h || { skip "no headers of CUDA and NCCL: $cuda_remedy" 20; finish; }
 tests/double/build.sh "$cuda/include" >"$tmp/build" 2>&1 || { tail -n 3 "$tmp/build" >&2; fault "the double"; finish; }
 kind=$flags with="$root/build/double/f32/nccl.obj $root/build/double/f32.a -lpthread -lm"
 cat >"$tmp/gpus" <<'GPUS'

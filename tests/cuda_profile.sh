@@ -7,7 +7,7 @@
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/cuda.sh"
 need dpgen build/emitted build/kernels.o build/kernels_bf16.o build/simt.o
-have_cuda nccl.h && have_cuda cublasLt.h || { skip "no headers of CUDA, cuBLAS and NCCL: set CUDA_HOME" 50; finish; }
+have_cuda nccl.h && have_cuda cublasLt.h || { skip "no headers of CUDA, cuBLAS and NCCL: $cuda_remedy" 50; finish; }
 tests/double/build.sh "$cuda/include" >"$tmp/build" 2>&1 || { tail -n 3 "$tmp/build" >&2; fault "the double"; finish; }
 export DOUBLE_OPEN=1            # the arena of the benchmark is large, and closing it takes longer than the calls
 

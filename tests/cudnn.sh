@@ -28,7 +28,7 @@ scratch 7168 $bf16 -D D=952
 
 library=$(cuda_library cudnn)
 if ! have_cuda cudnn.h || [ -z "$library" ]; then
-    skip "cuDNN is not installed"
+    skip "no cuDNN: $cuda_remedy"
     finish
 fi
 folder=$(dirname "$library")
