@@ -72,6 +72,14 @@ right "a V" "$want" $model --stages 2 --map 0,1,1,0 --schedule 1f1b
 right "chunks in turn" "$want" $model --stages 2 --map 0,1,0,1 --schedule gpipe --recompute "$some"
 settings=DOUBLE_DEVICES=2
 right "4 stages on 2 GPUs" "$want" $model --stages 4 --schedule 1f1b
+# every copy between them goes directly, or where that is impossible every one through the host, with the same bits
+ways() { sed -n 's/^double: between GPUs: //p' "$tmp/job.log"; }
+under 1 DOUBLE_REPORT=1 $settings >"$tmp/hash"
+copies=$(ways)
+copies=${copies% direct, 0 through the host}
+said=$(under 1 DOUBLE_REPORT=1 $settings DOUBLE_PEERS=0)
+if [ "$said" = "$want" ] && [ "$copies" -gt 0 ] && [ "$(ways)" = "0 direct, $copies through the host" ]; then pass
+else fault "copies between GPUs: $copies; without peers: $(ways), $said"; fi
 settings=DOUBLE_DEVICES=3
 right "3 stages on 3 GPUs, offload" "$want" $model --stages 3 --schedule gpipe --offload "\"['h.*']\""
 settings=

@@ -75,6 +75,36 @@ static cudaError_t open_leaving(const Worker *w, Device *d)
     return e == cudaSuccess ? cudaSetDevice(d->number) : e;
 }
 
+/* Copies between two GPUs go from one to the other where each may reach into the other's memory.  Where that is not so, or one
+ * has as many peers as it can have, the same call goes through the host. */
+static cudaError_t open_peer(const Device *d, int gpu)
+{
+    int can = 0;
+    cudaError_t e = cudaDeviceCanAccessPeer(&can, d->number, gpu);
+    if (e == cudaSuccess && can)
+        e = cudaDeviceEnablePeerAccess(gpu, 0);
+    if (e != cudaErrorPeerAccessAlreadyEnabled && e != cudaErrorTooManyPeers)
+        return e;
+    cudaGetLastError();
+    return cudaSuccess;
+}
+
+/* The GPUs of those stages that this one exchanges messages with, in this process. */
+static cudaError_t open_peers(const Worker *w, const Device *d)
+{
+    const Job *job = w->run->job;
+    cudaError_t e = cudaSuccess;
+    for (int i = 0; i < job->pairs && e == cudaSuccess; i++) {
+        int from = job->pair[2 * i], to = job->pair[2 * i + 1], other = from == w->stage.index ? to : from;
+        int here = other - w->run->first;
+        if ((from != w->stage.index && to != w->stage.index) || here < 0 || here >= w->run->count)
+            continue;
+        if (gpu_of(d, here) != d->number)
+            e = open_peer(d, gpu_of(d, here));
+    }
+    return e;
+}
+
 static size_t largest_load(const Job *job)
 {
     size_t most = sizeof(Values);
@@ -142,6 +172,8 @@ int arena_open(Worker *w)
         return complain(STATUS_RUN, "no memory for %s", w->info->name);
     w->stage.device = d;
     e = open_leaving(w, d);
+    if (e == cudaSuccess)
+        e = open_peers(w, d);
     if (e == cudaSuccess)
         e = open_streams(w, d);
     if (e == cudaSuccess)

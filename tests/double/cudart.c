@@ -15,9 +15,9 @@
  *   DOUBLE_MEMORY=N    bytes of each          DOUBLE_OPEN=1     its memory is never closed to the host: faster
  *   DOUBLE_DROP=S:I    wait I of stream S is left out: a test of the test
  *   DOUBLE_PATIENCE=N  microseconds without a call before anything runs, a hundred times at most; 0 by default
- *   DOUBLE_REPORT=1    on standard error at the end: GPUs that were chosen, allocations, and each wait as S:I, with
- *                      `implied` if the other waits order its stream as much (vector clocks: F. Mattern, Virtual time and
- *                      global states of distributed systems, 1989)
+ *   DOUBLE_REPORT=1    on standard error at the end: GPUs that were chosen, allocations, how many copies between GPUs
+ *                      go which way, and each wait as S:I, with `implied` if the other waits order its stream as much
+ *                      (vector clocks: F. Mattern, Virtual time and global states of distributed systems, 1989)
  *
  * Not handled: default streams, graphs, memory pools, errors that come late.  Nothing of it is fast.
  */
@@ -75,6 +75,7 @@ static struct CUstream_st *streams;
 static Block block[MOST_BLOCKS];
 static int blocks, stream_count;
 static size_t used[MOST_DEVICES], most[MOST_DEVICES];
+static long between[2];         /* copies from one GPU to another: through the host, direct */
 static uint64_t state, pushes;
 static Waited *waited[MOST_WAITS];
 static int waits;
@@ -146,6 +147,8 @@ static void report(void)
             fprintf(stderr, "double: GPU %d: most %zu bytes\n", d, most[d]);
     for (int i = 0; getenv("DOUBLE_REPORT") && i < blocks; i++)
         fprintf(stderr, "double: allocation %d: %zu bytes on GPU %d\n", i, block[i].n, block[i].device);
+    if (getenv("DOUBLE_REPORT"))
+        fprintf(stderr, "double: between GPUs: %ld direct, %ld through the host\n", between[1], between[0]);
     for (int i = 0; getenv("DOUBLE_REPORT") && i < waits; i++)
         fprintf(stderr, "double: wait %d:%d%s\n", waited[i]->stream, waited[i]->index, waited[i]->implied ? " implied" : "");
 }
@@ -235,6 +238,12 @@ static void check_side(const void *at, size_t n, const char *who)
         double_host(at, n, who);
 }
 
+static void count_between(const Block *from, const Block *to)
+{
+    if (from && to && from->device != to->device)
+        between[double_direct(from->device, to->device)]++;
+}
+
 static void perform(const Task *t)
 {
     switch (t->kind) {
@@ -244,6 +253,7 @@ static void perform(const Task *t)
     case COPY:
         check_side(t->to, t->n, "cudaMemcpyAsync");
         check_side(t->from, t->n, "cudaMemcpyAsync");
+        count_between(block_at(t->from), block_at(t->to));
         memmove(t->to, t->from, t->n);
         break;
     case FILL:

@@ -6,11 +6,16 @@
  *   DOUBLE_ARCH=N      compute capability, 90 by default
  *   DOUBLE_FIRST=N     this process sees the GPUs from N on
  *   DOUBLE_DRIVER=N    the version of the driver, that of the runtime by default
+ *   DOUBLE_PEERS=0     none may reach into another's memory
  */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "double.h"
+
+enum { MOST = 64 };
+static bool reaches[MOST][MOST];            /* [device][peer] */
 
 long double_setting(const char *name, long otherwise)
 {
@@ -44,6 +49,32 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *is, int device)
     is->multiProcessorCount = 132;
     is->uuid.bytes[0] = (char)(device + double_setting("DOUBLE_FIRST", 0) + 1);
     return device < double_setting("DOUBLE_DEVICES", 1) ? cudaSuccess : cudaErrorInvalidDevice;
+}
+
+/* ---- who reaches whom ------------------------------------------------------------------------------------------- */
+
+cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
+{
+    long n = double_setting("DOUBLE_DEVICES", 1);
+    *can = device != peer && double_setting("DOUBLE_PEERS", 1);
+    return device < 0 || device >= n || peer < 0 || peer >= n ? cudaErrorInvalidDevice : cudaSuccess;
+}
+
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags)
+{
+    int device, can;
+    cudaGetDevice(&device);
+    if (cudaDeviceCanAccessPeer(&can, device, peer) != cudaSuccess || !can || flags)
+        return cudaErrorInvalidDevice;
+    if (reaches[device][peer])
+        return cudaErrorPeerAccessAlreadyEnabled;
+    reaches[device][peer] = true;
+    return cudaSuccess;
+}
+
+bool double_direct(int from, int to)
+{
+    return from == to || (reaches[from][to] && reaches[to][from]);
 }
 
 cudaError_t cudaDriverGetVersion(int *version)
