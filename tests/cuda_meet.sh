@@ -57,6 +57,11 @@ meet "MPICH on one host" $mpich
 guard='timeout -s KILL 60'              # so that parents differ
 meet "MPICH on two" $mpich DPGEN_RENDEZVOUS=./here
 meet "Slurm" SLURM_STEP_NUM_TASKS=2 'SLURM_PROCID=$i SLURM_LOCALID=$i' SLURM_JOB_ID=7 SLURM_STEP_ID=0
+# Slurm's names are those of a helper on each host; then those of one process each, in which mpirun of PMI has no say
+meet "Hydra, started by Slurm" $mpich SLURM_STEP_NUM_TASKS=1 SLURM_PROCID=0 SLURM_LOCALID=0 SLURM_JOB_ID=7 'SLURM_STEP_ID=$i'
+meet "Slurm with PMI-2" SLURM_STEP_NUM_TASKS=2 'SLURM_PROCID=$i SLURM_LOCALID=0' SLURM_JOB_ID=7 SLURM_STEP_ID=0 PMI_SIZE=2 \
+    'PMI_RANK=$i' DOUBLE_DEVICES=1 'DOUBLE_FIRST=$i'
+meet "PMI without a number on the host" PMI_SIZE=2 'PMI_RANK=$i' PMI_JOBID=8
 meet "Open MPI, started by Slurm on the other host" OMPI_COMM_WORLD_SIZE=2 'OMPI_COMM_WORLD_RANK=$i' \
     'OMPI_COMM_WORLD_LOCAL_RANK=$i' PMIX_NAMESPACE=all SLURM_JOB_ID=7 'SLURM_STEP_ID=$i'
 meet "each is shown a GPU of its own" $pmi DOUBLE_DEVICES=1 'DOUBLE_FIRST=$i'

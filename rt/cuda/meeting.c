@@ -40,7 +40,7 @@ struct Meeting {
     int *peer;                  /* number 0: a descriptor of each other; the others: peer[0] */
     pthread_t watcher;
     bool watching;
-    _Atomic bool closing;
+    _Atomic bool closing, told;
     void (*gone)(void *, int);
     void *with;
 };
@@ -68,15 +68,19 @@ static int patience_s(void)
     return text ? (int)number_in(text) : 300;
 }
 
+/* The first that has set all its names, so that of two the one nearer to the process counts: mpirun starts its helpers by srun,
+ * and then what they start sees Slurm's names as well, which are those of the helpers.  MPI_LOCALRANKID tells Hydra (MPICH,
+ * Intel MPI) from srun --mpi=pmi2, which has no number on the host under that name. */
 Ranks meeting_ranks(void)
 {
     static const struct { const char *launcher, *size, *rank, *local; } known[] = {
         {"Open MPI", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"},
-        {"Slurm", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_LOCALID"},
         {"PMI", "PMI_SIZE", "PMI_RANK", "MPI_LOCALRANKID"},
+        {"Slurm", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_LOCALID"},
+        {"PMI", "PMI_SIZE", "PMI_RANK", "PMI_RANK"},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (getenv(known[i].size) && getenv(known[i].rank)) {
+        if (getenv(known[i].size) && getenv(known[i].rank) && getenv(known[i].local)) {
             int rank = number_of(known[i].rank, 0);
             return (Ranks){rank, number_of(known[i].size, 1), number_of(known[i].local, rank), known[i].launcher};
         }
@@ -378,18 +382,34 @@ Meeting *meeting_open(int number, int size, int *status)
     return NULL;
 }
 
-int meeting_share(Meeting *m, const void *mine, void *all, size_t bytes)
+/* Whoever notices first says it, and nobody goes on. */
+static void tell(Meeting *m, int who)
+{
+    if (!atomic_exchange(&m->told, true))
+        m->gone(m->with, who);
+    for (;;)
+        pause_ms(PAUSE_MS);
+}
+
+static bool lost(Meeting *m, int who)
+{
+    if (m->watching && !atomic_load(&m->closing))
+        tell(m, who);
+    return false;
+}
+
+bool meeting_share(Meeting *m, const void *mine, void *all, size_t bytes)
 {
     char *board = all;
     memcpy(board + (size_t)m->number * bytes, mine, bytes);
     if (m->number > 0)
-        return send_bytes(m->peer[0], mine, bytes) && take_bytes(m->peer[0], all, bytes * (size_t)m->size);
+        return (send_bytes(m->peer[0], mine, bytes) && take_bytes(m->peer[0], all, bytes * (size_t)m->size)) || lost(m, 0);
     for (int i = 1; i < m->size; i++)
         if (!take_bytes(m->peer[i], board + (size_t)i * bytes, bytes))
-            return false;
+            return lost(m, i);
     for (int i = 1; i < m->size; i++)
         if (!send_bytes(m->peer[i], all, bytes * (size_t)m->size))
-            return false;
+            return lost(m, i);
     return true;
 }
 
@@ -402,7 +422,7 @@ static void *watch(void *at)
         for (int i = first; i < end && !atomic_load(&m->closing); i++) {
             struct pollfd p = {m->peer[i], POLLRDHUP, 0};
             if (poll(&p, 1, 0) > 0 && p.revents & (POLLRDHUP | POLLHUP | POLLERR) && !atomic_load(&m->closing))
-                m->gone(m->with, i);
+                tell(m, i);
         }
         pause_ms(4 * PAUSE_MS);
     }

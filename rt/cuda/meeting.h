@@ -4,6 +4,7 @@
  */
 #ifndef MEETING_H
 #define MEETING_H
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { MEETING_SHARE = 256 };
@@ -16,9 +17,10 @@ Ranks meeting_ranks(void);
 /* Waits for all processes, as long as DPGEN_TIMEOUT says.  number: of this process in the order of the job, of `size`.  NULL:
  * said why; *status is set. */
 Meeting *meeting_open(int number, int size, int *status);
-/* Everyone gives `bytes` (at most MEETING_SHARE) and gets those of all, by number.  false: someone is gone. */
-int  meeting_share(Meeting *m, const void *mine, void *all, size_t bytes);
-/* From now on the end of another process calls gone(with, its number) in a thread of its own; until meeting_close(). */
+/* Everyone gives `bytes` (at most MEETING_SHARE) and gets those of all, by number.  false: someone is gone, and nobody watches
+ * yet, or any more. */
+bool meeting_share(Meeting *m, const void *mine, void *all, size_t bytes);
+/* From now on the end of another process calls gone(with, its number), which does not return; until meeting_close(). */
 int  meeting_watch(Meeting *m, void (*gone)(void *, int), void *with);
 void meeting_close(Meeting *m);
 #endif
