@@ -136,8 +136,10 @@ static void check_end(const Block *b)
             broken("cudaMalloc", "bytes behind the allocation were written", b->at + i);
 }
 
+/* At the end, with the lock for good: what goes on between processes (go_on) would close the memory again. */
 static void report(void)
 {
+    pthread_mutex_lock(&lock);
     open_memory(true);
     for (int i = 0; i < blocks; i++)
         if (block[i].at)
