@@ -157,4 +157,33 @@ static inline void task_product(float *c, const Task *t, View a, View b, long k)
     memset(c, 0, (size_t)(t->m * COLS) * sizeof *c);
     product(c, COLS, view_from(a, t->i, 0), view_from(b, 0, t->j), t->m, t->n, k);
 }
+
+/* y[m n] = a[m k] b[k n] + bias[n], NULL: none. */
+static inline void product_to(Stage *st, real *y, View a, View b, const real *bias, long m, long n, long k)
+{
+    EACH(m * n * k >= 1 << 16)
+    for (long number = 0; number < task_count(m, n); number++) {
+        Task t = task_of(number, m, n);
+        float c[BLOCK * COLS], add[COLS] = {0};
+        task_product(c, &t, a, b, k);
+        for (long j = 0; bias && j < t.n; j++)
+            add[j] = get(bias, t.j + j);
+        for (long i = 0; i < t.m; i++)
+            for (long j = 0; j < t.n; j++)
+                put(y, (t.i + i) * n + t.j + j, c[i * COLS + j] + add[j]);
+    }
+}
+
+/* A weight gradient [m n]: a[m k] b[k n] is summed from zero, then given. */
+static inline void product_give(Stage *st, float *to, View a, View b, int acc, long m, long n, long k)
+{
+    EACH(m * n * k >= 1 << 16)
+    for (long number = 0; number < task_count(m, n); number++) {
+        Task t = task_of(number, m, n);
+        float c[BLOCK * COLS];
+        task_product(c, &t, a, b, k);
+        for (long i = 0; i < t.m; i++)
+            give(to + (t.i + i) * n + t.j, c + i * COLS, t.n, acc);
+    }
+}
 #endif

@@ -105,4 +105,16 @@ static inline void give(float *to, const float *sum, long n, int acc)
     for (long i = 0; i < n; i++)
         to[i] = acc ? to[i] + sum[i] : sum[i];
 }
+
+/* The gradient of a bias: the column sums of dy[rows width]. */
+static inline void bias_gradient(Stage *st, float *dbias, const real *dy, int acc, long rows, long width)
+{
+    EACH(rows * width >= 1 << 15)
+    for (long j = 0; j < width; j += 64) {
+        float sum[64];
+        long n = least(64, width - j);
+        column_sums(sum, dy, rows, width, j, n);
+        give(dbias + j, sum, n, acc);
+    }
+}
 #endif

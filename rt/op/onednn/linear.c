@@ -77,17 +77,6 @@ void open_linear_backward_w(Stage *st, int h, long rows, long in, long out)
     g->add = product_open(st, to_weight(1, rows, in, out));
 }
 
-static void bias_gradient(Stage *st, float *dbias, const real *dy, int acc, long rows, long out)
-{
-    EACH(rows * out >= 1 << 15)
-    for (long j = 0; j < out; j += 64) {
-        float sum[64];
-        long n = least(64, out - j);
-        column_sums(sum, dy, rows, out, j, n);
-        give(dbias + j, sum, n, acc);
-    }
-}
-
 void linear_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, int h, int acc,
                        long rows, long in, long out)
 {
