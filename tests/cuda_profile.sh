@@ -138,7 +138,7 @@ damaged() {     # WHAT TEXT SED
     refuse "$1" 5 "$2" ./dpgen plan "$model" $on --profile "$tmp/x"
 }
 damaged "an algorithm without its workspace" "x:12: not an algorithm of a product" '12s/ workspace=.*//'
-damaged "of a third part" "x:12: not an algorithm of part 0 or 1" '12s/ part=. / part=2 /'
+damaged "of a ninth part" "x:12: not an algorithm of part 0 to 7" '12s/ part=. / part=8 /'
 damaged "twice" "x:13: lines are sorted" '12p'
 damaged "too large" "x:12: not an algorithm of a product" '12s/ tile=19 / tile=4294967296 /'
 damaged "too late" "lines are sorted" '12{h;d};$G'

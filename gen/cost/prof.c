@@ -98,8 +98,8 @@ static void read_algorithm(Profile *p, int number, char *line)
         if (!take_last(line, numbers[i], &a.number[i]) || a.number[i] > INT32_MAX)
             bad_line(p, number, "not an algorithm of a product", written);
     part = strrchr(line, ' ');
-    if (!part || strncmp(part, " part=", 6) || (strcmp(part + 6, "0") && strcmp(part + 6, "1")))
-        bad_line(p, number, "not an algorithm of part 0 or 1 of a call", written);
+    if (!part || strncmp(part, " part=", 6) || part[6] < '0' || part[6] >= '0' + ALGORITHM_PARTS || part[7])
+        bad_line(p, number, strf("not an algorithm of part 0 to %d of a call", ALGORITHM_PARTS - 1), written);
     if (p->row.n || (p->algorithm.n && strcmp(p->algorithm.at[p->algorithm.n - 1].what, line) >= 0))
         bad_line(p, number, "lines are sorted, and this one is not", written);
     a.what = strf("%s", line);

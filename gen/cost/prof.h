@@ -18,7 +18,7 @@ typedef struct {
 
 /* How a matrix product on a GPU is done: id tile stages splitk reduction swizzle custom inner cluster workspace, as
  * open_product_algorithm() of rt.h takes them. */
-enum { ALGORITHM_NUMBERS = 10 };
+enum { ALGORITHM_NUMBERS = 10, ALGORITHM_PARTS = 8 };        /* products of a call: rt/op/cuda/product.h */
 typedef struct { const char *what; int64_t number[ALGORITHM_NUMBERS]; } Algorithm;   /* what: algorithm SIGNATURE part=0 */
 
 struct Profile {
@@ -40,7 +40,7 @@ const Measured *profile_find(const Profile *p, const char *what);   /* NULL: not
 void     profile_sign(Profile *p, const Model *m, bool machine);    /* with what this machine and this model say */
 void     profile_sign_by(Profile *p, const char *key, const char *value);  /* with what the benchmark says; else unchanged */
 void     profile_signed(const Profile *p);          /* status 1 unless it is signed all over */
-/* The numbers of the algorithm of part 0 or 1 of a product; NULL: none was measured. */
+/* The numbers of the algorithm of one of the products of a call; NULL: none was measured. */
 const int64_t *profile_algorithm(const Profile *p, const char *signature, int part);
 const char *profile_measured_on(const Profile *p);  /* the GPU and library that they hold for */
 /* Builds f->graph.  At once where a profile is made or opened: what is made within a trial is gone behind it. */

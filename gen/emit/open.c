@@ -8,11 +8,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* What a profile has measured for the products of one call: part 0, part 1, or both. */
+/* What a profile has measured for the products of one call. */
 static void print_algorithms(FILE *f, const Plan *p, const Call *c, bool *done)
 {
     const char *signature = cost_signature(&p->g->op.at[c->op]);
-    for (int part = 0; part < 2; part++) {
+    for (int part = 0; part < ALGORITHM_PARTS; part++) {
         const int64_t *a = done[part] ? NULL : profile_algorithm(p->c->profile, signature, part);
         if (!a)
             continue;
@@ -27,7 +27,7 @@ static void print_algorithms(FILE *f, const Plan *p, const Call *c, bool *done)
 /* Calls of one handle may differ in what has an algorithm: with a bias and without. */
 static void print_measured(FILE *f, const Plan *p, int device, int handle)
 {
-    bool done[2] = {false, false};
+    bool done[ALGORITHM_PARTS] = {false};
     for (int r = 0; emit_cuda(p) && p->c->profile && r < p->routine.n; r++)
         for (int i = 0; p->routine.at[r].device == device && i < p->routine.at[r].call.n; i++)
             if (p->routine.at[r].call.at[i].handle == handle)

@@ -19,7 +19,7 @@ typedef struct {
     int epilogue;
 } Recipe;
 
-enum { PARTS = 2 };             /* products that one handle may hold */
+enum { PARTS = 8 };             /* products that one handle may hold; gen/cost/prof.h: ALGORITHM_PARTS */
 
 /* At open; allocates.  A product that this library or GPU cannot do ends the program with status 6 and the remedy;
  * one with an epilogue only when it is called, as a handle may be opened with and without. */
