@@ -56,4 +56,10 @@ FN void put(real *p, long i, float v) { p[i] = float_bf16(v); }
 FN float get(const real *p, long i) { return p[i]; }
 FN void put(real *p, long i, float v) { p[i] = v; }
 #endif
+
+/* The first address behind n elements at `at` where a buffer may begin: scratch of two parts. */
+static inline void *behind(real *at, long n)
+{
+    return (char *)at + ((size_t)n * sizeof *at + 63) / 64 * 64;
+}
 #endif

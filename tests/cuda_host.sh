@@ -24,7 +24,8 @@ program() {
     passed=$((passed + ${p:-0})) failed=$((failed + ${f:-1}))
 }
 for real in -UREAL_BF16 -DREAL_BF16; do
-    program unit_cublaslt $real rt/op/cuda/product.c rt/op/cuda/linear.c rt/op/cuda/matmul.c tests/double/cublaslt.c
+    program unit_cublaslt $real rt/op/cuda/product.c rt/op/cuda/linear.c rt/op/cuda/linear_xent.c rt/op/cuda/matmul.c \
+        tests/double/cublaslt.c
 done
 for real in -UREAL_BF16 -DREAL_BF16; do
     program unit_cuda_attention $real rt/op/cuda/attention.c rt/op/cuda/graph.c tests/double/cudnn.c

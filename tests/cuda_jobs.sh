@@ -86,6 +86,10 @@ settings=
 groups="--set train.batch.groups=2"
 right "2 replicas of 2 stages" "$(interpret $model $groups)" $model $groups --replicas 2 --stages 2 --schedule 1f1b
 
+want=$(interpret "$models/heads.yaml")
+right "two heads on 2 stages" "$want" "$models/heads.yaml" --stages 2 --cuts 7 --schedule 1f1b --recompute full
+right "two heads on 3 stages" "$want" "$models/heads.yaml" --stages 3 --schedule gpipe --offload "\"['*']\""
+
 sed 's/, tie: wte//' "$models/tiny-gpt.yaml" >"$tmp/gpt.yaml"
 want=$(interpret "$tmp/gpt.yaml" --set plan.schedule=2bw)
 right "2bw, 3 stages" "$want" "$tmp/gpt.yaml" --schedule 2bw --stages 3
@@ -119,11 +123,11 @@ losses_near() {     # WHAT OPTION...: those of the interpreter and of the job di
         END { exit NR != 2 || bad }'; then pass
     else fault "$1: losses $(tr '\n' ' ' <"$tmp/near.got"), the interpreter's $(tr '\n' ' ' <"$tmp/near.want")"; fi
 }
-for type in f32 bf16; do
+own_plans() {       # TYPE PLAN...: of $model
+    type=$1 want=
+    shift
     use_own $type
-    want=
-    for plan in "1 gpipe none" "2 1f1b full" ${SLOW:+"4 1f1b none" "3 gpipe $some" "2 gpipe none --map=0,1,1,0"} \
-        "2 1f1b away"; do
+    for plan; do
         set -- $plan
         case $3 in away) set -- "$1" "$2" none "--offload" "\"['h.*']\"" ;; esac
         rm -rf "$tmp/job"
@@ -135,7 +139,16 @@ for type in f32 bf16; do
         [ -n "$want" ] || { want=$said; losses_near $type "$(echo $type | sed 's/f32//; s/^bf/_bf/')"; }
         if [ ${#said} = 64 ] && [ "$said" = "$want" ]; then pass; else fault "$type, $plan: $said, not $want"; fi
     done
+}
+for type in f32 bf16; do
+    own_plans $type "1 gpipe none" "2 1f1b full" ${SLOW:+"4 1f1b none" "3 gpipe $some" "2 gpipe none --map=0,1,1,0"} \
+        "2 1f1b away"
 done
+tiny=$model model=$models/heads.yaml
+for type in f32 bf16; do
+    own_plans $type "1 gpipe none" "2 1f1b full"
+done
+model=$tiny
 arguments=
 
 # ---- nccl: a process a stage ---------------------------------------------------------------------------------------------

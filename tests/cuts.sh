@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Any cut gives the same bits.  A tiny GPT, a model with branches, tied weights and values that skip over several stages, and
-# one that holds every operator of the table: every cut into two stages, and cuts into three drawn at random, on three
-# devices and, as chunks, on two, each under both schedules, must end with the parameters of the graph interpreter.  A cut
-# that dpgen refuses is a failure: nothing constrains these models.  Backward in every third plan makes all again that it needs,
-# in another third all of it comes back from the host.
+# Any cut gives the same bits.  A tiny GPT, a model with branches, tied weights and values that skip over several stages, one
+# with two heads in chunks, and one that holds every operator of the table: every cut into two stages, and cuts into three drawn
+# at random, on three devices and, as chunks, on two, each under both schedules, must end with the parameters of the graph
+# interpreter.  A cut that dpgen refuses is a failure: nothing constrains these models.  Backward in every third plan makes all
+# again that it needs, in another third all of it comes back from the host.
 #   SLOW=1: 200 cuts into three for each model; else 12
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a build/interp
@@ -56,6 +56,7 @@ every_cut() {
 }
 every_cut tiny-gpt half
 every_cut branches half
+every_cut heads half
 write_ops_data "$tmp/ops"
 every_cut ops turns
 

@@ -27,6 +27,7 @@ typedef struct {
     int mb;
     long site;
     const Tensor *in[5];        /* NULL: absent */
+    double *row;                /* room for a row of something */
 } Case;
 typedef void (*Reference)(const Case *c, double *y);
 

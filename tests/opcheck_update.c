@@ -57,6 +57,126 @@ static void xent(void)
     }
 }
 
+/* d rows out count in: the scores of a row are what Linear makes of it */
+static void score_row(const Case *c, long r, double *score)
+{
+    for (long o = 0; o < c->d[1]; o++) {
+        score[o] = c->in[2] ? c->in[2]->v[o] : 0;
+        for (long i = 0; i < c->d[3]; i++)
+            score[o] += c->in[0]->v[r * c->d[3] + i] * c->in[1]->v[o * c->d[3] + i];
+    }
+}
+
+static double row_log_sum(const Case *c, long r, double *score)
+{
+    double all = 0;
+    score_row(c, r, score);
+    for (long o = 0; o < c->d[1]; o++)
+        all += exp(score[o]);
+    return log(all);
+}
+
+static void ref_scores_log_sum(const Case *c, double *y)
+{
+    for (long r = 0; r < c->d[0]; r++)
+        y[r] = row_log_sum(c, r, c->row);
+}
+
+static void ref_linear_xent(const Case *c, double *y)
+{
+    double sum = 0;
+    for (long r = 0; r < c->d[0]; r++)
+        if (c->ids[r] != IGNORE)
+            sum += row_log_sum(c, r, c->row) - c->row[c->ids[r]];
+    *y = c->vals.valid[c->d[2]] ? sum / (double)c->vals.valid[c->d[2]] : 0;
+}
+
+/* Quarters from -1 to 1: scores of them are exact in bf16 too, so that what is checked is the sums, not the narrowing. */
+static Tensor *quarters(long n)
+{
+    Tensor *t = operand(REAL, n, -1, 1);
+    for (long i = 0; i < n; i++) {
+        t->v[i] = floor(4 * t->v[i] + 0.5) / 4;
+        put(t->k, i, (float)t->v[i]);
+    }
+    return t;
+}
+
+/* A weight gradient as a tensor of the job's type: the gradients of scores that it is made of were narrowed. */
+static Tensor *narrowed(Tensor *t)
+{
+    Tensor *to = result(REAL, t->n);
+    read_back(t);
+    for (long i = 0; i < t->n; i++)
+        put(to->k, i, (float)t->v[i]);
+    return to;
+}
+
+/* Scratch of exactly as many bytes as gen/front/shape_ops.c plans. */
+static Tensor *scratch(long scores, long floats)
+{
+    long bytes = (scores * (long)sizeof(real) + 63) / 64 * 64;
+    return result(FLOAT, bytes / 4 + floats);
+}
+
+typedef struct { Case c; long chunk; Tensor *lse, *dloss, *dx, *dw, *db; } Head;
+
+static void head_backward(const Head *e, int acc)
+{
+    const long *d = e->c.d;
+    Tensor *tmp = scratch(d[0] * e->chunk, sizeof(real) == sizeof(float) ? 0 : d[0] * d[3]);
+    const Tensor *b = e->c.in[2];
+    linear_xent_backward(stage, e->dx ? e->dx->k : 0, e->dw->k, b ? e->db->k : 0, e->dloss->k, e->c.in[0]->k, e->c.in[1]->k,
+                         b ? b->k : 0, e->lse->k, e->c.ids, tmp->k, &e->c.vals, 0, acc, d[0], d[3], d[1], e->chunk, IGNORE,
+                         (int)d[2]);
+}
+
+static void head_gradients(Head *e)
+{
+    static const char call[] = "linear_xent_backward";
+    Tensor *again = filled(FLOAT, e->dw->n, 0), *bias_again = filled(FLOAT, e->db->n, 0);
+    head_backward(e, 0);
+    if (e->dx)
+        check_gradient(call, e->dx, ref_linear_xent, &e->c, 0, e->dloss);
+    check_gradient(call, narrowed(e->dw), ref_linear_xent, &e->c, 1, e->dloss);
+    if (e->c.in[2])
+        check_gradient(call, narrowed(e->db), ref_linear_xent, &e->c, 2, e->dloss);
+    memcpy(again->k, e->dw->k, (size_t)again->n * sizeof(float));
+    memcpy(bias_again->k, e->db->k, (size_t)bias_again->n * sizeof(float));
+    Head more = *e;
+    more.dw = again, more.db = bias_again;
+    head_backward(&more, 1);
+    check_accumulated("linear_xent_backward acc", e->dw, again);
+    if (e->c.in[2])
+        check_accumulated("linear_xent_backward acc", e->db, bias_again);
+}
+
+/* rows, in, out, chunk: one chunk, several, a short last one, rows of a warp and of a block */
+static void linear_xent(void)
+{
+    const long shapes[][4] = {{1, 1, 2, 2}, {7, 5, 11, 4}, {33, 16, 257, 100}, {2, 70, 500, 500}, {5, 8, 64, 32},
+                              {300, 24, 40, 7}, {3, 9, 2600, 1536}};
+    for (int s = 0; s < 7; s++) {
+        const long *d = shapes[s];
+        long count = s % 3;
+        Tensor *x = quarters(d[0] * d[1]), *w = quarters(d[2] * d[1]), *b = s % 2 ? quarters(d[2]) : NULL;
+        Tensor *loss = result(FLOAT, 1), *tmp = scratch(d[0] * d[3], 2 * d[0]);
+        int32_t *target = ids(d[0], 0, d[2]);
+        if (s)
+            target[d[0] / 2] = IGNORE;
+        Head e = {.c = {.d = {d[0], d[2], count, d[1]}, .ids = target, .in = {x, w, b}, .row = numbers(d[2])}, .chunk = d[3],
+                  .lse = result(FLOAT, d[0]), .dloss = filled(FLOAT, 1, s ? 1 : 0.5), .dx = s == 3 ? NULL : result(REAL, x->n),
+                  .dw = result(FLOAT, w->n), .db = result(FLOAT, d[2])};
+        e.c.vals.valid[count] = s == 4 ? 0 : 3 * d[0] - 1;
+        linear_xent_forward(stage, loss->k, e.lse->k, x->k, w->k, b ? b->k : 0, target, tmp->k, &e.c.vals, 0, d[0], d[1], d[2],
+                            d[3], IGNORE, (int)count);
+        check_value("linear_xent_forward", loss, ref_linear_xent, &e.c);
+        check_value("linear_xent_forward lse", e.lse, ref_scores_log_sum, &e.c);
+        head_gradients(&e);
+        case_end();
+    }
+}
+
 static void ref_mse(const Case *c, double *y)
 {
     *y = 0;
@@ -204,6 +324,7 @@ static void adamw(void)
 
 const Check update_checks[] = {
     {" xent_forward xent_backward ", xent},
+    {" linear_xent_forward linear_xent_backward ", linear_xent},
     {" mse_forward mse_backward ", mse},
     {" loss_add_forward loss_scale_forward loss_report loss_seed ", scalars},
     {" tie_add ", tie},

@@ -182,6 +182,15 @@ interpret() {
     if $cc $kind -Igen -Ibuild -O1 -o "$tmp/$1.interp" tests/interp.c build/libgen.a $with -lyaml 2>"$tmp/interp.log"
     then pass; else fault "interp with oneDNN: $(grep -m 1 -e error -e undefined "$tmp/interp.log")"; fi
 }
+# heads TYPE OPTION...: two heads in chunks, whose products are others than those of the GPT
+heads() {
+    tiny=$model model=$models/heads.yaml what="onednn in $1, two heads"
+    shift
+    { echo "heads.1 $model --stages 1 --schedule gpipe $*"
+      echo "heads.2 $model --stages 2 --cuts 7 --schedule 1f1b --recompute full $*"; } | plans
+    agree "$what" "$@"
+    model=$tiny
+}
 onednn="--set devices.0.kernels=onednn"
 if have_onednn; then
     if use_onednn f32; then
@@ -189,6 +198,7 @@ if have_onednn; then
         plans_of "1 2 3 4" $onednn | plans
         agree "onednn" $onednn
         other "onednn"
+        heads f32 $onednn
     fi
     if use_onednn bf16; then
         interpret bf16
@@ -196,8 +206,9 @@ if have_onednn; then
         plans_of "1 2 3 4" $onednn | few | plans
         agree "onednn in bf16" $onednn
         other "onednn in bf16"
+        heads bf16 $onednn
     fi
 else
-    skip "there is no dnnl.h" 33
+    skip "there is no dnnl.h" 39
 fi
 finish

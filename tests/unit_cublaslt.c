@@ -12,6 +12,7 @@
 #include "rt/cuda/device.h"
 #include "rt/op/cuda/product.h"
 #include "rt/op/cuda/start.h"
+#include "rt/op/cuda/xent.h"
 #include "rt/real.h"
 #include <math.h>
 #include <stdbool.h>
@@ -134,6 +135,8 @@ static void near_real(const char *what, const real *got, Grid at, const double *
 static double want[MOST], size[MOST];
 static real *x, *w, *b, *dy, *y, *dx, *other;
 static float *dw, *db, sum[MOST], old[MOST];
+enum { ROOM = 8 * MOST };
+static void *room;                      /* scratch */
 
 static void linear(long rows, long in, long out)
 {
@@ -183,6 +186,97 @@ static void linear(long rows, long in, long out)
     linear_backward_w(st, NULL, db, dy, x, 2, 0, rows, in, out);
     linear_backward_x(st, NULL, dy, w, 1, rows, in, out);
     check(biases == before + 2, "a gradient that nobody wants", biases);
+}
+
+/* What the kernels of xent.cu are given: scores go into y; their gradients come from dy. */
+static long wide_rows, wide_out;        /* y and dy are [wide_rows wide_out] */
+static void take_scores(const real *from, long at, long n)
+{
+    settle();
+    for (long i = 0; i < wide_rows * n; i++)
+        put(y, i / n * wide_out + at + i % n, get(from, i));
+}
+
+void scores_absorb(Stage *s, float *most, float *sums, float *hit, const real *scores, const int32_t *targets, long rows,
+                   long from, long n)
+{
+    (void)s, (void)most, (void)sums, (void)hit, (void)targets;
+    check(rows == wide_rows, "rows of scores", (double)rows);
+    take_scores(scores, from, n);
+}
+
+void scores_loss(Stage *s, float *loss, float *most, const float *sums, const float *hit, const int32_t *targets,
+                 const Values *vals, long rows, long ignore, int count)
+{
+    (void)s, (void)most, (void)targets, (void)vals, (void)ignore;
+    check(hit == sums + rows && count == 3, "the scratch of forward", count);
+    *loss = 7;
+}
+
+void scores_back(Stage *s, real *to, const float *dloss, const real *scores, const float *lse, const int32_t *targets,
+                 const Values *vals, long rows, long from, long n, long ignore, int count)
+{
+    (void)s, (void)dloss, (void)lse, (void)targets, (void)vals, (void)ignore, (void)count;
+    check(rows == wide_rows && to == scores, "scores become their gradients in place", (double)rows);
+    take_scores(scores, from, n);
+    for (long i = 0; i < rows * n; i++)
+        put(to, i, get(dy, i / n * wide_out + from + i % n));
+}
+
+void scores_narrow(Stage *s, real *to, const float *from, long n)
+{
+    (void)s;
+    settle();
+    for (long i = 0; i < n; i++)
+        put(to, i, from[i]);
+}
+
+static void head_scores(const char *what, const real *bias, long rows, long in, long out)
+{
+    settle();
+    define(want, size, grid(x, rows, in, 0), grid(w, in, out, 1), rows, out, in);
+    for (long i = 0; bias && i < rows * out; i++) {
+        want[i] += (double)get(bias, i % out);
+        size[i] += fabs((double)get(bias, i % out));
+    }
+    near_real(what, y, grid(y, rows, out, 0), want, size, rows, out, in);
+    memset(y, 0xff, MOST * sizeof *y);
+}
+
+static void head(long rows, long in, long out, long chunk)
+{
+    float loss = 0;
+    int before = biases;
+    wide_rows = rows, wide_out = out;
+    fill(x, rows * in), fill(w, out * in), fill(b, out), fill(dy, rows * out);
+    open_linear_xent_forward(st, 5, rows, in, out, chunk, -1, 3);
+    open_linear_xent_backward(st, 6, rows, in, out, chunk, -1, 3);
+    for (int biased = 0; biased < 2; biased++) {
+        linear_xent_forward(st, &loss, NULL, x, w, biased ? b : NULL, NULL, room, NULL, 5, rows, in, out, chunk, -1, 3);
+        head_scores(biased ? "linear_xent_forward with bias" : "linear_xent_forward", biased ? b : NULL, rows, in, out);
+    }
+    check(loss == 7, "linear_xent_forward ends with the loss", (double)loss);
+    memset(dw, 0xff, MOST * sizeof *dw), memset(dx, 0xff, MOST * sizeof *dx), memset(room, 0xff, ROOM);
+    linear_xent_backward(st, dx, dw, NULL, NULL, x, w, NULL, NULL, NULL, room, NULL, 6, 0, rows, in, out, chunk, -1, 3);
+    head_scores("linear_xent_backward's scores", NULL, rows, in, out);
+    define(want, size, grid(dy, rows, out, 0), grid(w, out, in, 0), rows, in, out);
+    near_real("linear_xent_backward dx", dx, grid(dx, rows, in, 0), want, size, rows, in, out);
+    define(want, size, grid(dy, out, rows, 1), grid(x, rows, in, 0), out, in, rows);
+    double worst = 0;
+    for (long i = 0; i < out * in; i++)
+        worst = fmax(worst, distance((double)dw[i], want[i], size[i], rows, false));
+    check(worst <= 1, "linear_xent_backward dweight", worst);
+    check(biases == before, "a bias gradient that nobody wants", biases);
+    memcpy(sum, dw, (size_t)(out * in) * sizeof *dw);
+    linear_xent_backward(st, NULL, dw, db, NULL, x, w, b, NULL, NULL, room, NULL, 6, 1, rows, in, out, chunk, -1, 3);
+    head_scores("linear_xent_backward's scores with bias", b, rows, in, out);
+    bool same = true;
+    for (long i = 0; i < out * in; i++)
+        same &= dw[i] == 2 * sum[i];
+    check(same, "linear_xent_backward adds another sum than it writes", 0);
+    for (long from = 0; from < out; from += chunk)
+        check(db[from] == (float)(1000 * rows + (out - from < chunk ? out - from : chunk)), "bias_gradient of a chunk",
+              (double)db[from]);
 }
 
 static void matmul(long batch, long m, long n, long k, int ta, int tb)
@@ -302,7 +396,8 @@ static void open_memory(void)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         *all[i] = shared(MOST * sizeof(real));
     dw = shared(MOST * sizeof *dw);
-    db = shared(sizeof *db);
+    db = shared(MOST * sizeof *db);
+    room = shared(ROOM);
     device.workspace = workspace = shared(WORKSPACE + GUARD);
 }
 
@@ -330,6 +425,9 @@ int main(void)
         for (int t = 0; t < 4; t++)
             matmul(i ? 3 : 1, shapes[i][0], (shapes[i][1] - 1) % 64 + 1, shapes[i][2], t & 1, t >> 1);
     }
+    head(5, 3, 7, 7), head(33, 24, 160, 64), head(17, 40, 96, 32);
+    if (GPU)
+        head(192, 768, 4100, 1024);
     if (!GPU)
         doubled();
     bool whole = true;

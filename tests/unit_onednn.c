@@ -143,6 +143,89 @@ static void linear(long rows, long in, long out)
     AGAIN("linear_backward_w", dw, (size_t)(out * in) * 4, linear_backward_w(st, dw, NULL, dy, x, 2, 0, rows, in, out));
 }
 
+/* A weight gradient is made of narrowed gradients of scores: it is compared as if it were narrowed too. */
+static void near_narrowed(const char *what, const float *x, const double *want, long n)
+{
+    static real to[MOST];
+    for (long i = 0; i < n; i++)
+        put(to, i, x[i]);
+    near_real(what, to, want, n);
+}
+
+/* Quarters, so that scores are exact in bf16 too. */
+static real *quarters(long n)
+{
+    real *x = reals(n);
+    for (long i = 0; i < n; i++)
+        put(x, i, floorf(8 * get(x, i) + 0.5f) / 4);
+    return x;
+}
+
+/* What the gradients of the scores are, in double, and the loss and the lse of each row. */
+static void define_head(double *d, double *loss, double *lse, const real *x, const real *w, const real *b,
+                        const int32_t *target, long rows, long in, long out, double share)
+{
+    *loss = 0;
+    for (long r = 0; r < rows; r++, d += out) {
+        double sum = 0;
+        for (long o = 0; o < out; o++) {
+            d[o] = b ? (double)get(b, o) : 0;
+            for (long i = 0; i < in; i++)
+                d[o] += (double)get(x, r * in + i) * (double)get(w, o * in + i);
+            sum += exp(d[o]);
+        }
+        lse[r] = log(sum);
+        int counts = target[r] >= 0;
+        *loss += counts ? share * (lse[r] - d[target[r]]) : 0;
+        for (long o = 0; o < out; o++)
+            d[o] = counts ? share * (exp(d[o] - lse[r]) - (o == target[r])) : 0;
+    }
+}
+
+static void head(long rows, long in, long out, long chunk, int biased)
+{
+    static double d[MOST], want[MOST], lse[512];
+    real *x = quarters(rows * in), *w = quarters(out * in), *b = biased ? quarters(out) : NULL, *dx = reals(rows * in);
+    float *dw = floats(out * in), *db = floats(out), *kept = floats(rows), loss, dloss = 0.5f;
+    int32_t target[512];
+    void *tmp = floats(rows * chunk + rows * (in > 2 ? in : 2) + 16);
+    Values vals = { .valid = { 0, 3 * rows } };
+    for (long r = 0; r < rows; r++)
+        target[r] = r == 1 ? -1 : (int32_t)((uniform() + 0.5) * (double)out);
+    double sum;
+    define_head(d, &sum, lse, x, w, b, target, rows, in, out, 1 / (double)(3 * rows));
+    open_linear_xent_forward(st, 0, rows, in, out, chunk, -1, 1);
+    open_linear_xent_backward(st, 1, rows, in, out, chunk, -1, 1);
+    linear_xent_forward(st, &loss, kept, x, w, b, target, tmp, &vals, 0, rows, in, out, chunk, -1, 1);
+    near_float("linear_xent_forward", &loss, &sum, 1);
+    near_float("linear_xent_forward lse", kept, lse, rows);
+    for (int acc = 0; acc < 2; acc++) {
+        linear_xent_backward(st, dx, dw, b ? db : NULL, &dloss, x, w, b, kept, target, tmp, &vals, 1, acc, rows, in, out, chunk,
+                             -1, 1);
+        for (long i = 0; i < out * in; i++) {
+            want[i] = 0;
+            for (long r = 0; r < rows; r++)
+                want[i] += 0.5 * (acc + 1) * d[r * out + i / in] * (double)get(x, r * in + i % in);
+        }
+        near_narrowed(acc ? "linear_xent dweight adds" : "linear_xent dweight writes", dw, want, out * in);
+        for (long o = 0; o < out; o++) {
+            want[o] = 0;
+            for (long r = 0; r < rows; r++)
+                want[o] += 0.5 * (acc + 1) * d[r * out + o];
+        }
+        if (b)
+            near_narrowed(acc ? "linear_xent dbias adds" : "linear_xent dbias writes", db, want, out);
+    }
+    for (long i = 0; i < rows * in; i++) {
+        want[i] = 0;
+        for (long o = 0; o < out; o++)
+            want[i] += 0.5 * d[i / in * out + o] * (double)get(w, o * in + i % in);
+    }
+    near_real("linear_xent dx", dx, want, rows * in);
+    AGAIN("linear_xent_backward", dx, (size_t)(rows * in) * sizeof(real),
+          linear_xent_backward(st, dx, dw, NULL, &dloss, x, w, b, kept, target, tmp, &vals, 1, 0, rows, in, out, chunk, -1, 1));
+}
+
 static void matmul(long batch, long m, long n, long k, int ta, int tb)
 {
     static double want[MOST];
@@ -314,6 +397,7 @@ int main(void)
     }
     counted();
     linear(5, 7, 3), linear(64, 96, 130), linear(1, 1, 1), linear(33, 200, 515);
+    head(5, 7, 3, 3, 0), head(64, 24, 130, 48, 1), head(1, 1, 2, 1, 1), head(33, 40, 515, 200, 0);
     for (int t = 0; t < 4; t++)
         matmul(1, 13, 9, 21, t & 1, t >> 1), matmul(3, 8, 40, 17, t & 1, t >> 1), matmul(2, 1, 1, 1, t & 1, t >> 1);
     attention((Case){ 2, 3, 7, 7, 5, .packed = 1, .causal = 1 });

@@ -234,11 +234,11 @@ static int handle_of(const Bench *b, int call)
     return n;
 }
 
-/* The handle of a call that is a matrix product of the library; -1: of others. */
+/* The handle of a call that consists of matrix products of the library; -1: of others. */
 static int product_of(const Bench *b, int call)
 {
     const char *name = row(b->call.at[call].o->row)->name;
-    bool product = !strcmp(name, "Linear") || !strcmp(name, "MatMul");
+    bool product = !strcmp(name, "Linear") || !strcmp(name, "MatMul") || !strcmp(name, "LinearCrossEntropy");
     return product && has_handle(b->call.at[call].o) ? handle_of(b, call) : -1;
 }
 

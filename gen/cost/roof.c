@@ -35,7 +35,7 @@ static const Rate rates[] = {
     {"onednn",   BF16, 600000, 25000, 20000},
 };
 
-static const char *const products[] = {"Linear", "MatMul", "Attention", "AttentionPacked"};
+static const char *const products[] = {"Linear", "MatMul", "Attention", "AttentionPacked", "LinearCrossEntropy"};
 static const Ns call_ns = 200;  /* of entering a kernel */
 
 static bool is_product(const Op *o)

@@ -46,6 +46,9 @@ static const Key keys[] = {
     {"Mean",              "axis",          "axis",        'z', NULL},
     {"Sum",               "axis",          "axis",        'z', NULL},
     {"SoftmaxCrossEntropy", "ignore",      "ignore",      'z', "-100"},
+    {"LinearCrossEntropy", "out",          "out",         'n', NULL},
+    {"LinearCrossEntropy", "chunk",        "chunk",       'n', "8192"},
+    {"LinearCrossEntropy", "ignore",       "ignore",      'z', "-100"},
 };
 enum { KEYS = sizeof keys / sizeof *keys };
 

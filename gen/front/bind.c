@@ -106,6 +106,7 @@ static bool bind_gradient(Binder *b, Arg *a)
 
 static bool bind_word(Binder *b, Arg *a)
 {
+    static const char *const tmp_of[] = {[PH_F] = "tmp.F", [PH_I] = "tmp.I", [PH_W] = "tmp.W"};
     static const struct { const char *word; ArgKind kind; } words[] = {
         {"tmp", ARG_TMP}, {"vals", ARG_VALS}, {"acc", ARG_ACC}, {"mb", ARG_MB}, {"h", ARG_HANDLE},
     };
@@ -115,7 +116,7 @@ static bool bind_word(Binder *b, Arg *a)
             a->state = a->kind == ARG_VALS;
             a->index = a->state ? b->g->vals : -1;
             if (a->kind == ARG_TMP)
-                b->o->tmp = attr_int(b->src, "tmp");
+                b->o->tmp = attr_int(b->src, tmp_of[b->o->phase]);
             return true;
         }
     return false;

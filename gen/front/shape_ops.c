@@ -201,7 +201,7 @@ static bool attention(Sizer *z, int64_t batch, int64_t query, int64_t key, int64
     int64_t scratch = attention_scratch(z, &scores, plain);
     if (shape_size(&bias, 0, 3) == MAX_BYTES || scratch < 0)
         return refuse(z, NULL, "%lld queries and %lld keys are too many", (Num)query, (Num)key);
-    set(z, "tmp", scratch);
+    set(z, "tmp.I", scratch);
     if (!attr_find(z->o, "scale"))
         attr_set_float(z->o, "scale", 1 / sqrt((double)(wide / heads)));
     set_site(z);
@@ -457,25 +457,56 @@ static int count_index(Sizer *z, int input, int64_t ignore)
     return index;
 }
 
-static bool size_xent(Sizer *z)
+/* Targets of rows of n scores, and the number of their loss. */
+static bool targets(Sizer *z, const Shape *want, int64_t n)
 {
-    const Shape *x = in_shape(z, 0), *t = in_shape(z, 1);
-    Shape want = leading(x);
+    const Shape *t = in_shape(z, 1);
     int64_t ignore = get(z, "ignore");
-    if (!shape_same(&want, t))
-        return refuse(z, NULL, "x is %s, so targets must be %s, not %s", shape_text(x), shape_text(&want),
+    if (!shape_same(want, t))
+        return refuse(z, NULL, "x is %s, so targets must be %s, not %s", shape_text(in_shape(z, 0)), shape_text(want),
                       shape_text(t));
     if (ignore < INT32_MIN || ignore > INT32_MAX)
         return refuse(z, NULL, "'ignore' is no 32-bit integer");
-    if (!ids_within(z, 1, width(x), strf("; %lld, which is ignored, is let in besides", (Num)ignore)))
+    if (!ids_within(z, 1, n, strf("; %lld, which is ignored, is let in besides", (Num)ignore)))
         return false;
     int count = count_index(z, z->g->tensor.at[z->o->in.at[1]].of, ignore);
     if (count >= MAX_COUNT)
         return refuse(z, NULL, "there are more than %d losses of this kind", MAX_COUNT);
+    set(z, "count", count);
+    return true;
+}
+
+static bool size_xent(Sizer *z)
+{
+    const Shape *x = in_shape(z, 0);
+    Shape want = leading(x);
     set(z, "rows", rows(x));
     set(z, "width", width(x));
-    set(z, "count", count);
-    return out_shape(z, 0, (Shape){1, {1}}) && out_shape(z, 1, want);
+    return targets(z, &want, width(x)) && out_shape(z, 0, (Shape){1, {1}}) && out_shape(z, 1, want);
+}
+
+/* Scratch: the scores of a chunk; behind them forward has two f32 a row, backward, where x is narrower, its gradient in f32.
+ * 32 columns of bf16 are 64 bytes: so what a chunk has of weight, bias and their gradients begins where a tensor may. */
+static bool size_linear_xent(Sizer *z)
+{
+    enum { STEP = 32 };
+    const Shape *x = in_shape(z, 0);
+    Shape want = leading(x);
+    int64_t out = get(z, "out"), n = rows(x), chunk = get(z, "chunk") < out ? get(z, "chunk") : out;
+    const Shape scores = {2, {n, chunk}};
+    if (chunk < out && chunk % STEP)
+        return refuse(z, strf("chunk: %lld", (Num)(chunk / STEP + 1) * STEP),
+                      "chunks of %lld columns: a multiple of %d is wanted", (Num)chunk, STEP);
+    if (size(&scores) >= MAX_BYTES / type_bytes(F32))
+        return refuse(z, NULL, "%lld rows and chunks of %lld are too many", (Num)n, (Num)chunk);
+    Bytes first = (size(&scores) * type_bytes(z->g->compute) + ALIGN - 1) / ALIGN * ALIGN;
+    set(z, "rows", n);
+    set(z, "in", width(x));
+    set(z, "chunk", chunk);
+    set(z, "tmp.F", first + 2 * n * type_bytes(F32));
+    set(z, "tmp.I", z->g->compute == F32 ? first : first + size(x) * type_bytes(F32));
+    return targets(z, &want, out) && par_shape(z, 0, (Shape){2, {out, width(x)}}) && par_shape(z, 1, (Shape){1, {out}}) &&
+           out_shape(z, 0, (Shape){1, {1}}) && out_shape(z, 1, want);
 }
 
 static bool size_mse(Sizer *z)
@@ -506,6 +537,7 @@ const ShapeRule shape_rules[] = {
     {"scale", size_same},           {"dropout", size_dropout},      {"add", size_add},
     {"mul", two},                   {"concat", size_concat},        {"slice", size_slice},
     {"reshape", size_reshape},      {"transpose", size_transpose},  {"reduce", size_reduce},
-    {"xent", size_xent},            {"mse", size_mse},              {"loss_add", size_number},
+    {"xent", size_xent},            {"linear_xent", size_linear_xent},
+    {"mse", size_mse},              {"loss_add", size_number},
     {"loss_scale", size_number},    {"none", size_none},            {NULL, NULL},
 };

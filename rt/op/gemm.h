@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gemm.h: the one matrix product behind Linear, MatMul and Attention.
+ * gemm.h: the one matrix product behind Linear, LinearCrossEntropy, MatMul and Attention.
  *
  * Problem.  A fast product whose bits do not depend on vector width, block sizes or the number of rows.  Method.
  * Every element of the result is one chain: it starts from the given value and adds a[i][p] * b[p][j] for p
@@ -184,6 +184,21 @@ static inline void product_give(Stage *st, float *to, View a, View b, int acc, l
         task_product(c, &t, a, b, k);
         for (long i = 0; i < t.m; i++)
             give(to + (t.i + i) * n + t.j, c + i * COLS, t.n, acc);
+    }
+}
+
+/* The chains of `to` [m n] go on where they rest, or begin, with a[m k] b[k n]. */
+static inline void product_on(Stage *st, float *to, View a, View b, int begin, long m, long n, long k)
+{
+    EACH(m * n * k >= 1 << 16)
+    for (long number = 0; number < task_count(m, n); number++) {
+        Task t = task_of(number, m, n);
+        float c[BLOCK * COLS] = {0};
+        for (long i = 0; !begin && i < t.m; i++)
+            memcpy(c + i * COLS, to + (t.i + i) * n + t.j, (size_t)t.n * sizeof *c);
+        product(c, COLS, view_from(a, t.i, 0), view_from(b, 0, t.j), t.m, t.n, k);
+        for (long i = 0; i < t.m; i++)
+            memcpy(to + (t.i + i) * n + t.j, c + i * COLS, (size_t)t.n * sizeof *c);
     }
 }
 #endif

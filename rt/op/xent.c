@@ -6,7 +6,7 @@
  * any valid target the loss is 0. lse is all that backward needs beside x: dx = (e^(x - lse) - [target]) dloss /
  * valid.
  */
-#include "kernel.h"
+#include "xent.h"
 
 void xent_forward(Stage *st, float *loss, float *lse, const real *x, const int32_t *targets, const Values *vals,
                   long rows, long width, long ignore, int count)
@@ -22,24 +22,11 @@ void xent_forward(Stage *st, float *loss, float *lse, const real *x, const int32
     for (long r = 0; r < rows; r++)
         if (targets[r] != ignore)
             sum += (double)lse[r] - (double)get(x, r * width + targets[r]);
-    *loss = vals->valid[count] ? (float)(sum / (double)vals->valid[count]) : 0.0f;
+    *loss = loss_mean(sum, vals, count);
 }
 
 void xent_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets,
                    const Values *vals, long rows, long width, long ignore, int count)
 {
-    float factor = vals->valid[count] ? *dloss / (float)vals->valid[count] : 0.0f;
-    EACH(rows * width >= 1 << 14)
-    for (long r = 0; r < rows; r++) {
-        const real *row = x + r * width;
-        real *to = dx + r * width;
-        if (targets[r] == ignore || factor == 0.0f) {
-            memset(to, 0, (size_t)width * sizeof *to);
-            continue;
-        }
-        float shift = lse[r];
-        for (long i = 0; i < width; i++)
-            put(to, i, fexp(get(row, i) - shift) * factor);
-        put(to, targets[r], (fexp(get(row, targets[r]) - shift) - 1.0f) * factor);
-    }
+    scores_back(st, dx, x, lse, targets, loss_share(dloss, vals, count), rows, 0, width, ignore);
 }

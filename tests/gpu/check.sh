@@ -74,7 +74,7 @@ numbers() {     # TYPE PROGRAM SOURCE...
     case $said in *" 0 failed") pass ;; *) fault "$type $program: $said" ;; esac
 }
 for type in f32 bf16; do
-    numbers $type unit_cublaslt product linear matmul
+    numbers $type unit_cublaslt product linear linear_xent matmul
     numbers $type unit_cuda_attention attention graph
 done
 

@@ -5,6 +5,7 @@
  */
 #include "../../rt/op/cuda/attention_own.h"
 #include "../../rt/op/cuda/bias.h"
+#include "../../rt/op/cuda/xent.h"
 #include "../../rt/real.h"
 
 static float dot(const real *a, long a_step, const real *b, long b_step, long n)
@@ -38,6 +39,36 @@ void linear_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, 
         dweight[i] = (acc ? dweight[i] : 0) + dot(dy + i / in, out, x + i % in, in, rows);
     if (dbias)
         bias_gradient(st, dbias, dy, acc, rows, out);
+}
+
+void linear_xent_forward(Stage *st, float *loss, float *lse, const real *x, const real *weight, const real *bias,
+                         const int32_t *targets, void *tmp, const Values *vals, int h, long rows, long in, long out,
+                         long chunk, long ignore, int count)
+{
+    float *sum = behind(tmp, rows * chunk), *hit = sum + rows;
+    for (long from = 0; from < out; from += chunk) {
+        long n = out - from < chunk ? out - from : chunk;
+        linear_forward(st, tmp, x, weight + from * in, bias ? bias + from : 0, h, rows, in, n);
+        scores_absorb(st, lse, sum, hit, tmp, targets, rows, from, n);
+    }
+    scores_loss(st, loss, lse, sum, hit, targets, vals, rows, ignore, count);
+}
+
+void linear_xent_backward(Stage *st, real *dx, float *dweight, float *dbias, const float *dloss, const real *x,
+                          const real *weight, const real *bias, const float *lse, const int32_t *targets, void *tmp,
+                          const Values *vals, int h, int acc, long rows, long in, long out, long chunk, long ignore, int count)
+{
+    float *wide = sizeof(real) == sizeof(float) ? (float *)dx : behind(tmp, rows * chunk);
+    for (long from = 0; from < out; from += chunk) {
+        long n = out - from < chunk ? out - from : chunk;
+        linear_forward(st, tmp, x, weight + from * in, bias ? bias + from : 0, h, rows, in, n);
+        scores_back(st, tmp, dloss, tmp, lse, targets, vals, rows, from, n, ignore, count);
+        linear_backward_w(st, dweight + from * in, dbias ? dbias + from : 0, tmp, x, h, acc, rows, in, n);
+        for (long i = 0; dx && i < rows * in; i++)
+            wide[i] = (from ? wide[i] : 0) + dot((const real *)tmp + i / in * n, 1, weight + from * in + i % in, in, n);
+    }
+    if (dx && wide != (float *)dx)
+        scores_narrow(st, dx, wide, rows * in);
 }
 
 /* y[i j] = a[i p] b[p j], all with steps along both of their axes. */

@@ -245,4 +245,15 @@ template <int TEAM> FN Online team_online(Online o)
     all.sum = team_sum<TEAM>(o.sum * fexp(o.most - shift));
     return all;
 }
+
+template <int TEAM> FN Online row_online(const real *x, long width, int step)
+{
+    Online o = {-F_INFINITY, 0.0f};
+    ROW(i, TEAM, step, width) {
+        float v[WIDE];
+        take(v, x, i, width, step, -F_INFINITY);
+        absorb(&o, v);
+    }
+    return team_online<TEAM>(o);
+}
 #endif

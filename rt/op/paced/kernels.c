@@ -85,6 +85,12 @@ void xent_forward(Stage *st, float *loss, float *lse, const real *x, const int32
     long rows, long width, long ignore, int count) {}
 void xent_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets,
     const Values *vals, long rows, long width, long ignore, int count) {}
+void linear_xent_forward(Stage *st, float *loss, float *lse, const real *x, const real *weight, const real *bias,
+    const int32_t *targets, void *tmp, const Values *vals, int h, long rows, long in, long out, long chunk, long ignore,
+    int count) {}
+void linear_xent_backward(Stage *st, real *dx, float *dweight, float *dbias, const float *dloss, const real *x,
+    const real *weight, const real *bias, const float *lse, const int32_t *targets, void *tmp, const Values *vals, int h,
+    int acc, long rows, long in, long out, long chunk, long ignore, int count) {}
 void mse_forward(Stage *st, float *loss, const real *x, const real *targets, const Values *vals, long n) {}
 void mse_backward(Stage *st, real *dx, real *dtargets, const float *dloss, const real *x, const real *targets,
     const Values *vals, long n) {}

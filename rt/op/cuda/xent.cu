@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * SoftmaxCrossEntropy, and the rows of LinearCrossEntropy: formulas and ignored rows as in rt/op/xent.c and xent.h.  The
+ * largest score and the sum of exponentials are made in one pass (kernel.h); probabilities are never stored.
+ *
+ * The losses of rows are added in double by one block, in the order of a row's sum; a micro-batch has few thousand.
+ */
+#include "xent.h"
+#include "kernel.h"
+
+template <int TEAM> static __global__ void xent_rows(float *lse, const real *x, long rows, long width)
+{
+    long r = ROW_OF(TEAM);
+    if (r >= rows)
+        return;
+    Online o = row_online<TEAM>(x + r * width, width, row_step(width, TEAM));
+    if (threadIdx.x % TEAM == 0)
+        lse[r] = o.most + flog(o.sum);
+}
+
+static __global__ void xent_total(float *loss, const float *lse, const real *x, const int32_t *targets, const Values *vals,
+                                  long rows, long width, long ignore, int count)
+{
+    double sum = 0;
+    for (long r = threadIdx.x; r < rows; r += BLOCK)
+        if (targets[r] != ignore)
+            sum += (double)lse[r] - (double)one(x, r * width + targets[r]);
+    sum = team_sum<BLOCK>(sum);
+    if (threadIdx.x == 0)
+        *loss = vals->valid[count] ? (float)(sum / (double)vals->valid[count]) : 0.0f;
+}
+
+template <int TEAM>
+static __global__ void xent_rows_back(real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets,
+                                      const Values *vals, long rows, long from, long width, long ignore, int count)
+{
+    long r = ROW_OF(TEAM);
+    int step = row_step(width, TEAM);
+    if (r >= rows)
+        return;
+    long target = targets[r] - from;
+    float factor = vals->valid[count] && targets[r] != ignore ? *dloss / (float)vals->valid[count] : 0.0f, shift = lse[r];
+    ROW(i, TEAM, step, width) {
+        float v[WIDE];
+        take(v, x + r * width, i, width, step);
+        for (int j = 0; j < WIDE; j++) {
+            float p = fexp(v[j] - shift);
+            p = i + j * (step ? step : 1) == target ? p - 1.0f : p;
+            v[j] = factor == 0.0f ? 0.0f : p * factor;
+        }
+        leave(dx + r * width, v, i, width, step);
+    }
+}
+
+template <int TEAM>
+static __global__ void absorb_rows(float *most, float *sum, float *hit, const real *x, const int32_t *targets, long rows,
+                                   long from, long n)
+{
+    long r = ROW_OF(TEAM);
+    if (r >= rows)
+        return;
+    Online o = row_online<TEAM>(x + r * n, n, row_step(n, TEAM));
+    if (threadIdx.x % TEAM != 0)
+        return;
+    float top = from && most[r] > o.most ? most[r] : o.most, here = o.sum * fexp(o.most - top);
+    sum[r] = from ? sum[r] * fexp(most[r] - top) + here : o.sum;
+    most[r] = top;
+    if (targets[r] >= from && targets[r] < from + n)
+        hit[r] = one(x, r * n + targets[r] - from);
+}
+
+static __global__ void absorbed_total(float *loss, float *most, const float *sum, const float *hit, const int32_t *targets,
+                                      const Values *vals, long rows, long ignore, int count)
+{
+    double all = 0;
+    for (long r = threadIdx.x; r < rows; r += BLOCK) {
+        float lse = most[r] + flog(sum[r]);
+        most[r] = lse;
+        if (targets[r] != ignore)
+            all += (double)lse - (double)hit[r];
+    }
+    all = team_sum<BLOCK>(all);
+    if (threadIdx.x == 0)
+        *loss = vals->valid[count] ? (float)(all / (double)vals->valid[count]) : 0.0f;
+}
+
+static __global__ void narrow_all(real *to, const float *from, long n)
+{
+    GROUPS(i, step, WIDE, n) {
+        float v[WIDE];
+        take(v, from, i, n, step);
+        leave(to, v, i, n, step);
+    }
+}
+
+void scores_absorb(Stage *st, float *most, float *sum, float *hit, const real *x, const int32_t *targets, long rows, long from,
+                   long n)
+{
+    LAUNCH_ROWS(absorb_rows, rows, n, st, most, sum, hit, x, targets, rows, from, n);
+}
+
+void scores_loss(Stage *st, float *loss, float *most, const float *sum, const float *hit, const int32_t *targets,
+                 const Values *vals, long rows, long ignore, int count)
+{
+    LAUNCH(absorbed_total, 1u, (unsigned)BLOCK, st, loss, most, sum, hit, targets, vals, rows, ignore, count);
+}
+
+void scores_back(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets,
+                 const Values *vals, long rows, long from, long n, long ignore, int count)
+{
+    LAUNCH_ROWS(xent_rows_back, rows, n, st, dx, dloss, x, lse, targets, vals, rows, from, n, ignore, count);
+}
+
+void scores_narrow(Stage *st, real *to, const float *from, long n)
+{
+    LAUNCH(narrow_all, blocks_for(ceil_div(n, WIDE)), (unsigned)BLOCK, st, to, from, n);
+}
+
+void xent_forward(Stage *st, float *loss, float *lse, const real *x, const int32_t *targets, const Values *vals,
+                  long rows, long width, long ignore, int count)
+{
+    LAUNCH_ROWS(xent_rows, rows, width, st, lse, x, rows, width);
+    LAUNCH(xent_total, 1u, (unsigned)BLOCK, st, loss, (const float *)lse, x, targets, vals, rows, width, ignore, count);
+}
+
+void xent_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets,
+                   const Values *vals, long rows, long width, long ignore, int count)
+{
+    scores_back(st, dx, dloss, x, lse, targets, vals, rows, 0, width, ignore, count);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * LinearCrossEntropy: SoftmaxCrossEntropy of the scores x[rows in] weight^T + bias, weight [out in], of which there are never
+ * more than `chunk` columns, in scratch, narrowed as Linear narrows its result.
+ *
+ * Forward takes chunks ascending and keeps the lse of each row; backward makes the scores of a chunk again, turns them into
+ * their gradients where they lie, and gives the weight rows of the chunk theirs.  dx is one ascending chain over all of
+ * the vocabulary (gemm.h), as that of Linear is: it rests between chunks as floats, in dx itself or in scratch, and is narrowed
+ * once.  So the chunk is seen in bits only through the sums of exponentials (xent.h).
+ *
+ * Chunked heads: P. Hsu et al., Liger Kernel, 2024; E. Wijmans et al., Cut Your Losses in Large-Vocabulary Language Models,
+ * 2024.  Cost: the product of forward a second time.
+ */
+#include "gemm.h"
+#include "xent.h"
+
+/* y[rows n], the scores from column `from` on */
+static void scores(Stage *st, real *y, const real *x, const real *weight, const real *bias, long rows, long in, long from,
+                   long n)
+{
+    product_to(st, y, view(x, in, 1), view(weight + from * in, 1, in), bias ? bias + from : NULL, rows, n, in);
+}
+
+void linear_xent_forward(Stage *st, float *loss, float *lse, const real *x, const real *weight, const real *bias,
+                         const int32_t *targets, void *tmp, const Values *vals, int h, long rows, long in, long out, long chunk,
+                         long ignore, int count)
+{
+    (void)h;
+    float *sum = behind(tmp, rows * chunk), *hit = sum + rows;
+    for (long from = 0; from < out; from += chunk) {
+        long n = least(chunk, out - from);
+        scores(st, tmp, x, weight, bias, rows, in, from, n);
+        scores_absorb(st, lse, sum, hit, tmp, targets, rows, from, n);
+    }
+    scores_loss(loss, lse, sum, hit, targets, vals, rows, ignore, count);
+}
+
+void linear_xent_backward(Stage *st, real *dx, float *dweight, float *dbias, const float *dloss, const real *x,
+                          const real *weight, const real *bias, const float *lse, const int32_t *targets, void *tmp,
+                          const Values *vals, int h, int acc, long rows, long in, long out, long chunk, long ignore, int count)
+{
+    (void)h;
+    const int narrow = sizeof(real) != sizeof(float);
+    float factor = loss_share(dloss, vals, count), *wide = narrow ? behind(tmp, rows * chunk) : (float *)dx;
+    for (long from = 0; from < out; from += chunk) {
+        long n = least(chunk, out - from);
+        scores(st, tmp, x, weight, bias, rows, in, from, n);
+        scores_back(st, tmp, tmp, lse, targets, factor, rows, from, n, ignore);
+        product_give(st, dweight + from * in, view(tmp, 1, n), view(x, in, 1), acc, n, in, rows);
+        if (dbias)
+            bias_gradient(st, dbias + from, tmp, acc, rows, n);
+        if (dx)
+            product_on(st, wide, view(tmp, n, 1), view(weight + from * in, in, 1), from == 0, rows, in, n);
+    }
+    if (dx && narrow)
+        MAP(rows * in, i)
+            put(dx, i, wide[i]);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * xent.h: the rows of scores of SoftmaxCrossEntropy, whole or as LinearCrossEntropy has them: columns from .. from+n-1 at
+ * a time, ascending.
+ *
+ * Between chunks a row rests as its largest score so far and the sum of e^(score - that), which is scaled when a larger one
+ * comes (M. Milakov, N. Gimelshein, Online normalizer calculation for softmax, 2018).  The sum of a chunk has the
+ * order of a row's; chunks are added ascending.
+ */
+#ifndef XENT_H
+#define XENT_H
+#include "kernel.h"
+
+/* Takes a chunk of each row in: most and sum, and hit, the score of the target, where it is among these. */
+static inline void scores_absorb(Stage *st, float *most, float *sum, float *hit, const real *x, const int32_t *targets,
+                                 long rows, long from, long n)
+{
+    EACH(rows * n >= 1 << 14)
+    for (long r = 0; r < rows; r++) {
+        const real *row = x + r * n;
+        float top = row_max(row, n), here;
+        top = from && most[r] > top ? most[r] : top;
+        SUM_OF(here, n, i, fexp(get(row, i) - top));
+        sum[r] = from ? sum[r] * fexp(most[r] - top) + here : here;
+        most[r] = top;
+        if (targets[r] >= from && targets[r] < from + n)
+            hit[r] = get(row, targets[r] - from);
+    }
+}
+
+/* dx = (e^(x - lse) - [target]) factor; it may be x itself. */
+static inline void scores_back(Stage *st, real *dx, const real *x, const float *lse, const int32_t *targets, float factor,
+                               long rows, long from, long n, long ignore)
+{
+    EACH(rows * n >= 1 << 14)
+    for (long r = 0; r < rows; r++) {
+        const real *row = x + r * n;
+        real *to = dx + r * n;
+        if (targets[r] == ignore || factor == 0.0f) {
+            memset(to, 0, (size_t)n * sizeof *to);
+            continue;
+        }
+        float shift = lse[r];
+        long target = targets[r] - from;
+        int here = target >= 0 && target < n;
+        float share = here ? fexp(get(row, target) - shift) : 0.0f;
+        for (long i = 0; i < n; i++)
+            put(to, i, fexp(get(row, i) - shift) * factor);
+        if (here)
+            put(to, target, (share - 1.0f) * factor);
+    }
+}
+
+/* What the gradient of a row is multiplied by. */
+static inline float loss_share(const float *dloss, const Values *vals, int count)
+{
+    return vals->valid[count] ? *dloss / (float)vals->valid[count] : 0.0f;
+}
+
+/* A sum of losses as its part of the mean over the step. */
+static inline float loss_mean(double sum, const Values *vals, int count)
+{
+    return vals->valid[count] ? (float)(sum / (double)vals->valid[count]) : 0.0f;
+}
+
+/* From what the chunks of each row have left: lse, and the loss; `most` becomes the lse. */
+static inline void scores_loss(float *loss, float *most, const float *sum, const float *hit, const int32_t *targets,
+                               const Values *vals, long rows, long ignore, int count)
+{
+    double all = 0;                         /* ascending over rows, in double: one rounding at the end */
+    for (long r = 0; r < rows; r++) {
+        most[r] += flog(sum[r]);
+        if (targets[r] != ignore)
+            all += (double)most[r] - (double)hit[r];
+    }
+    *loss = loss_mean(all, vals, count);
+}
+#endif
