@@ -13,7 +13,7 @@
  * loaded before activations are waited for, and what is made again runs before the gradient is.  What comes before and after
  * all that is finish.c's.  Where nothing is copied to the host, the answer is that of sim.c to the nanosecond.
  *
- * Where devices would wait for each other in a circle, sends are not waited for at all; comm.c then is more patient too.
+ * Where devices would wait for each other in a circle, sends are waited for twice as many computations later, as in comm.c.
  *
  * Left out: copies to the host, half duplex links (but in finish.c), replicas on devices of other speeds.
  *
@@ -30,10 +30,11 @@ typedef struct {                /* what one chunk sends another for each micro-b
     int from_device, to_device;
 } Pipe;
 
-/* sent, posted, end: -1: not yet; wire: how long; beat: computations its sender had done */
-typedef struct { Ns sent, posted, wire, end; int beat; } Message;
+/* sent, posted, end: -1: not yet; wire: how long; beat: computations its sender had done; number: in its lane */
+typedef struct { Ns sent, posted, wire, end; int beat, number; } Message;
 typedef VEC(Message *) Messages;
-typedef struct { Messages queue; int ended; Ns free; } Lane;        /* from one device to another, in order */
+/* from one device to another, in the order of the sender; receives are posted in that order, too */
+typedef struct { Messages queue; int posted, ended; Ns free; } Lane;
 
 struct Preview {
     const Facts *x;
@@ -47,10 +48,10 @@ struct Preview {
     Lane *lane;                 /* [from * devices + to] */
     Messages *sent;             /* by device: sends that are not yet waited for */
     int *beat;                  /* by device: computations that are done */
-    int slack;                  /* order_slack() */
+    int ahead;                  /* computations that a receive is posted before its reader */
+    int slack;                  /* computations until a send is waited for */
     int *next;                  /* by device */
     bool *posted;               /* by device: receives of action `next` are */
-    bool patient;               /* sends are not waited for */
     Ns *now;                    /* by device */
     Ns *load, *forward, *early, *back, *weight, *fold;  /* by chunk */
 };
@@ -110,6 +111,32 @@ static void find_loads(Preview *v)
     }
 }
 
+static const Ints *pipes(Ints *table, const Action *a)
+{
+    static const Ints none = {0};
+    return a->kind == K_W ? &none : &table[2 * a->chunk + (a->kind != K_F)];
+}
+
+static void find_lanes(Preview *v)
+{
+    int n = v->p->devices;
+    for (int i = 0; i < n * n; i++) {
+        v->lane[i].queue.n = v->lane[i].posted = v->lane[i].ended = 0;
+        v->lane[i].free = 0;
+    }
+    for (int d = 0; d < n; d++)
+        for (int j = 0; j < v->p->dev.at[d].order.n; j++) {
+            const Action *a = &v->p->dev.at[d].order.at[j];
+            const Ints *out = a->mb >= 0 && a->kind != K_FOLD ? pipes(v->out, a) : NULL;
+            for (int i = 0; out && i < out->n; i++) {
+                Message *x = &v->message[out->at[i] * v->x->m + a->mb];
+                Messages *queue = &v->lane[d * n + v->pipe.at[out->at[i]].to_device].queue;
+                *x = (Message){.sent = -1, .posted = -1, .end = -1, .number = queue->n};
+                *PUSH(queue) = x;
+            }
+        }
+}
+
 /* ---- events ------------------------------------------------------------------------------------------------------ */
 
 static Ns later(Ns a, Ns b)
@@ -117,34 +144,26 @@ static Ns later(Ns a, Ns b)
     return a > b ? a : b;
 }
 
-/* Transfers that both sides have begun, in order; a patient sender lets those go first that are waited for. */
+/* Transfers that both sides have begun, in order. */
 static void carry(const Preview *v, int from, int to)
 {
     Lane *w = &v->lane[from * v->p->devices + to];
-    for (int i = w->ended; i < w->queue.n; i++) {
-        Message *k = w->queue.at[i];
-        if (k->posted < 0 && !v->patient)
-            return;
-        if (k->posted < 0 || k->end >= 0)
-            continue;
+    for (; w->ended < w->posted && w->queue.at[w->ended]->sent >= 0; w->ended++) {
+        Message *k = w->queue.at[w->ended];
         w->free = later(later(k->sent, k->posted), w->free) + k->wire;
         k->end = w->free + cost_latency(v->p->c, from, to);
-        w->ended += i == w->ended;
     }
-}
-
-static const Ints *pipes(Ints *table, const Action *a)
-{
-    static const Ints none = {0};
-    return a->kind == K_W ? &none : &table[2 * a->chunk + (a->kind != K_F)];
 }
 
 static void post(Preview *v, int device, const Action *a)
 {
     const Ints *in = pipes(v->in, a);
     for (int i = 0; i < in->n; i++) {
-        v->message[in->at[i] * v->x->m + a->mb].posted = v->now[device];
-        carry(v, v->pipe.at[in->at[i]].from_device, device);
+        int from = v->pipe.at[in->at[i]].from_device, number = v->message[in->at[i] * v->x->m + a->mb].number;
+        Lane *w = &v->lane[from * v->p->devices + device];
+        while (w->posted <= number)
+            w->queue.at[w->posted++]->posted = v->now[device];
+        carry(v, from, device);
     }
 }
 
@@ -157,7 +176,6 @@ static void send(Preview *v, int device, const Action *a)
         x->sent = v->now[device];
         x->beat = v->beat[device];
         x->wire = cost_wire(v->p->c, device, k->to_device, k->bytes);
-        *PUSH(&v->lane[device * v->p->devices + k->to_device].queue) = x;
         *PUSH(&v->sent[device]) = x;
         carry(v, device, k->to_device);
     }
@@ -177,7 +195,7 @@ static int old_sends(const Preview *v, int device)
 static Ns sends_end(const Preview *v, int device, int old)
 {
     Ns end = v->now[device];
-    for (int i = 0; i < old && !v->patient; i++) {
+    for (int i = 0; i < old; i++) {
         const Message *k = v->sent[device].at[i];
         if (k->end < 0)
             return -1;
@@ -232,7 +250,7 @@ static const Action *computation(const Actions *list, int from, int behind)
 static bool compute(Preview *v, int device, const Action *a)
 {
     const Actions *list = &v->p->dev.at[device].order;
-    const Action *ahead = computation(list, v->next[device], v->slack);
+    const Action *ahead = computation(list, v->next[device], v->ahead);
     int old = old_sends(v, device);
     if (!v->posted[device] && ahead)
         post(v, device, ahead);
@@ -270,7 +288,7 @@ static bool run_device(Preview *v, int d)
 Preview *preview_open(const Facts *x)
 {
     Preview *v = alloc(sizeof *v);
-    *v = (Preview){.x = x, .p = x->q->p, .slack = order_slack(x->q->p)};
+    *v = (Preview){.x = x, .p = x->q->p, .ahead = order_slack(x->q->p)};
     size_t devices = (size_t)v->p->devices, chunks = (size_t)x->chunks;
     v->chunk = alloc(sizeof(int) * (size_t)x->n);
     v->seen = alloc(sizeof(int) * devices);
@@ -300,12 +318,7 @@ static void start(Preview *v, const int *last, const Price *const *price)
         v->room = 2 * v->pipe.n;
         v->message = alloc(sizeof *v->message * (size_t)x->m * (size_t)v->room);
     }
-    for (int64_t i = 0; i < x->m * v->pipe.n; i++)
-        v->message[i] = (Message){-1, -1, 0, -1, 0};
-    for (int i = 0; i < v->p->devices * v->p->devices; i++) {
-        v->lane[i].queue.n = v->lane[i].ended = 0;
-        v->lane[i].free = 0;
-    }
+    find_lanes(v);
     for (int d = 0; d < v->p->devices; d++) {
         v->sent[d].n = v->beat[d] = v->next[d] = 0;
         v->posted[d] = false;
@@ -327,7 +340,7 @@ static bool run(Preview *v)
 {
     bool done = true;
     for (int d = 0; d < v->p->devices; d++) {
-        for (int n = 0; n < v->slack; n++) {
+        for (int n = 0; n < v->ahead; n++) {
             const Action *a = computation(&v->p->dev.at[d].order, 0, n);
             if (a)
                 post(v, d, a);
@@ -345,13 +358,9 @@ static bool run(Preview *v)
 
 Ns preview(Preview *v, const int *last, const Price *const *price)
 {
-    bool done = false;
-    for (int patient = 0; patient < 2 && !done; patient++) {
-        v->patient = patient;
-        start(v, last, price);
-        done = run(v);
-    }
-    if (!done)
-        die("preview: devices wait for each other for ever");
+    v->slack = v->ahead;
+    for (start(v, last, price); !run(v); start(v, last, price))
+        if ((v->slack *= 2) > 8 * v->x->m * v->x->chunks)       /* more computations than there are: no send is waited for */
+            die("preview: devices wait for each other for ever");
     return finish(v->finish, v->chunk, last, v->now);
 }
