@@ -14,8 +14,8 @@ FRONT = gen/front/load.o gen/front/schema.o gen/front/expr.o gen/front/override.
         gen/front/row.o gen/front/bind.o gen/front/graph.o gen/front/param.o gen/front/shape.o gen/front/shape_ops.o \
         gen/front/grad.o gen/front/update.o gen/front/fuse.o gen/front/check_graph.o gen/front/foreign.o \
         gen/front/foreign_sort.o gen/front/foreign_graph.o
-COST  = gen/cost/cost.o gen/cost/roof.o gen/cost/links.o gen/cost/prof.o gen/cost/lookup.o gen/cost/machine.o \
-        gen/cost/bench.o gen/cost/process.o gen/cost/measure.o
+COST  = gen/cost/cost.o gen/cost/roof.o gen/cost/links.o gen/cost/prof.o gen/cost/lookup.o gen/cost/prepared.o \
+        gen/cost/machine.o gen/cost/bench.o gen/cost/process.o gen/cost/measure.o
 SCHED = gen/sched/order.o gen/sched/replica.o gen/sched/list.o gen/sched/async.o gen/sched/gpipe.o gen/sched/1f1b.o \
         gen/sched/star.o gen/sched/2bw.o gen/sched/pipedream.o gen/sched/check_order.o
 PRICE = gen/plan/price.o gen/plan/floor.o gen/plan/fates.o gen/plan/seeds.o gen/plan/knapsack.o gen/plan/climb.o \

@@ -27,9 +27,9 @@ for real in -UREAL_BF16 -DREAL_BF16; do
     program unit_cublaslt $real rt/op/cuda/product.c rt/op/cuda/linear.c rt/op/cuda/linear_xent.c rt/op/cuda/matmul.c \
         tests/double/cublaslt.c
 done
-for real in -UREAL_BF16 -DREAL_BF16; do
-    program unit_cuda_attention $real rt/op/cuda/attention.c rt/op/cuda/graph.c tests/double/cudnn.c
-done
+program unit_cuda_attention -UREAL_BF16 rt/op/cuda/attention.c
+program unit_cuda_attention -DREAL_BF16 rt/op/cuda/attention.c rt/op/cuda/attention_graph.c rt/op/cuda/graph.c \
+    tests/double/cudnn.c
 program unit_cuda_start '-DBUILT_FOR="86 90"' rt/op/cuda/start.c tests/double/cudart.c tests/double/device.c \
     tests/double/cublaslt.c
 library=$(cuda_library cublasLt)

@@ -20,16 +20,16 @@ built() {       # NAME OPTION...
         if grep -qF " $library" docs/cuda.md; then pass; else fault "$name needs $library, which docs/cuda.md does not list"; fi
     done
 }
-built bert examples/bert-base-cuda.yaml --stages 2
+built gpt examples/gpt2-124m-cuda.yaml --stages 2
 if [ -e /dev/nvidiactl ]; then skip "there is a GPU here" 1
-else refuse "no GPU" 6 "newer NVIDIA driver" "$tmp/bert/train" --steps 1; fi
+else refuse "no GPU" 6 "newer NVIDIA driver" "$tmp/gpt/train" --steps 1; fi
 refuse "no toolkit" 2 "no CUDA toolkit: there is no include/cuda_runtime_api.h in: $tmp/none" \
-    make -s -C "$tmp/bert" CUDA_HOME="$tmp/none" train
+    make -s -C "$tmp/gpt" CUDA_HOME="$tmp/none" train
 refuse "no cuDNN" 2 "no cuDNN: there is no include/cudnn.h in: $tmp/none.  Install it, or say make CUDNN_HOME=FOLDER" \
-    make -s -C "$tmp/bert" CUDA_HOME="$cuda" CUDNN_HOME="$tmp/none" train
-refuse "a space" 2 "CUDA_HOME=\"a b\": make cannot take a folder" make -s -C "$tmp/bert" CUDA_HOME="a b" train
-expect "nothing is compiled twice" make -s -C "$tmp/bert" CUDA_HOME="$cuda" NVCC=false train
-refuse "other chips are" 2 "kernels.o" make -s -C "$tmp/bert" CUDA_HOME="$cuda" NVCC=false CUDA_ARCHS="90 100" train
+    make -s -C "$tmp/gpt" CUDA_HOME="$cuda" CUDNN_HOME="$tmp/none" train
+refuse "a space" 2 "CUDA_HOME=\"a b\": make cannot take a folder" make -s -C "$tmp/gpt" CUDA_HOME="a b" train
+expect "nothing is compiled twice" make -s -C "$tmp/gpt" CUDA_HOME="$cuda" NVCC=false train
+refuse "other chips are" 2 "kernels.o" make -s -C "$tmp/gpt" CUDA_HOME="$cuda" NVCC=false CUDA_ARCHS="90 100" train
 
 # wheels: a toolkit in pieces, libraries without a link that has no version
 wheels=$tmp/nvidia
@@ -51,28 +51,33 @@ ln -s "$(cuda_library cublasLt)" "$wheels/cublas/lib/libcublasLt.so.1"
 ln -s "$(cuda_library cudnn)" "$wheels/cudnn/lib/libcudnn.so.1"
 touch "$wheels/cuda_nvrtc/lib/libnvrtc-builtins.so.1"
 for home in "$wheels" "$wheels/cuda_runtime" "$wheels/cuda_runtime/"; do
-    rm -f "$tmp"/bert/rt/op/cuda/*.o
-    expect "headers of wheels" make -s -C "$tmp/bert" CUDA_HOME="$home" rt/op/cuda/product.o rt/op/cuda/graph.o
+    rm -f "$tmp"/gpt/rt/op/cuda/*.o
+    expect "headers of wheels" make -s -C "$tmp/gpt" CUDA_HOME="$home" rt/op/cuda/product.o rt/op/cuda/graph.o
     for file in cuda_runtime/lib/libcudart.so.1 cublas/lib/libcublasLt.so.1 cudnn/lib/libcudnn.so.1 cuda_nvcc/bin/nvcc \
         cuda_nvcc/include cuda_nvrtc/lib; do
-        if make -n -C "$tmp/bert" CUDA_HOME="$home" train 2>&1 | grep -qe "$wheels/$file\( \|$\)"; then pass
+        if make -n -C "$tmp/gpt" CUDA_HOME="$home" train 2>&1 | grep -qe "$wheels/$file\( \|$\)"; then pass
         else fault "CUDA_HOME=$home: $file is not taken"; fi
     done
 done
-expect "clean needs nothing" make -s -C "$tmp/bert" CUDA_HOME="$tmp/none" clean
+expect "clean needs nothing" make -s -C "$tmp/gpt" CUDA_HOME="$tmp/none" clean
+# a job in f32 has no use for cuDNN
+./dpgen examples/bytes-gpt.yaml --devices devices/h200.yaml --stages 1 --estimate -o "$tmp/plain" >"$tmp/said" 2>&1
+if make -n -C "$tmp/plain" CUDA_HOME="$cuda" CUDNN_HOME="$tmp/none" train 2>&1 | grep -q 'libcublasLt'; then pass
+else fault "f32 is not built without cuDNN"; fi
 if [ -n "$SLOW" ]; then
-    built gpt examples/gpt2-124m-cuda.yaml --stages 4 --set plan.transport=nccl
+    built nccl examples/gpt2-124m-cuda.yaml --stages 4 --set plan.transport=nccl
+    built bert examples/bert-base-cuda.yaml --stages 2
     built f32 tests/models/ops.yaml --devices devices/h200.yaml --stages 2
 fi
 
 # ---- what cannot be generated ------------------------------------------------------------------------------------------
-gpt="./dpgen examples/gpt2-124m-cuda.yaml --estimate --stages 2 -o $tmp/none"
-refuse "an old chip" 3 "is sm_75, and products and attention in bf16 need sm_80" $gpt --set devices.0.arch=sm_75
+refused="./dpgen examples/gpt2-124m-cuda.yaml --estimate --stages 2 -o $tmp/none"
+refuse "an old chip" 3 "is sm_75, and products and attention in bf16 need sm_80" $refused --set devices.0.arch=sm_75
 refuse "no arch" 3 "'gpu' has no 'arch'" ./dpgen tests/models/tiny-gpt.yaml --estimate -o "$tmp/none" \
     --set "devices=[{name: gpu, kind: cuda, memory: 1GiB}]"
-refuse "a small workspace" 3 "need 2MiB of it" $gpt --set devices.0.workspace=1MiB
-refuse "mpi" 3 "messages between GPUs do not go over mpi" $gpt --set plan.transport=mpi
-refuse "to a file" 3 "a GPU offloads to the host's memory" $gpt --offload '{to: disk}'
+refuse "a small workspace" 3 "need 2MiB of it" $refused --set devices.0.workspace=1MiB
+refuse "mpi" 3 "messages between GPUs do not go over mpi" $refused --set plan.transport=mpi
+refuse "to a file" 3 "a GPU offloads to the host's memory" $refused --offload '{to: disk}'
 refuse "nccl without GPUs" 3 "messages over nccl are between GPUs" ./dpgen tests/models/tiny-gpt.yaml --estimate --stages 2 \
     -o "$tmp/none" --set plan.transport=nccl
 if [ ! -e "$tmp/none" ]; then pass; else fault "something was written"; fi

@@ -26,6 +26,29 @@ scratch 7168 --set train.precision.compute=f32
 scratch 7168 $bf16 -D D=252
 scratch 7168 $bf16 -D D=952
 
+# opened WANTED OPTION...: calls of attention that cuDNN prepares for its first stage; without any the job has no cuDNN
+opened() {
+    want=$1
+    shift
+    rm -rf "$tmp/folder"
+    ./dpgen "$@" -D L=1 --stages 1 --estimate -o "$tmp/folder" >"$tmp/said" 2>&1 || fault "$*: $(head -n 1 "$tmp/said")"
+    got=$(grep -c open_attention "$tmp/folder/stage0.c")
+    needs=$(sed -n "s/^NEEDS = //p" "$tmp/folder/cuda.mk" | grep -c cudnn)$(cd "$tmp/folder" && grep -l cudnn.h -r rt | wc -l)
+    [ "$want" = 0 ] && has=00 || has=11
+    if [ "$got" = "$want" ] && [ "$needs" = $has ]; then pass
+    else fault "$*: cuDNN prepares $got calls, not $want ($needs)"; fi
+}
+gpt="examples/bytes-gpt.yaml --devices devices/h200.yaml"
+opened 2 $gpt $bf16
+opened 0 $gpt
+opened 0 $gpt $bf16 -D D=252
+opened 0 tests/models/tiny-bert.yaml --devices devices/h200.yaml $bf16
+# dropout, but not in an evaluation
+sed 's/op: Attention, /&dropout: 0.1, /' examples/gpt2-124m-cuda.yaml >"$tmp/dropout.yaml"
+opened 1 "$tmp/dropout.yaml"
+sed '/^  eval:/d' "$tmp/dropout.yaml" >"$tmp/train.yaml"
+opened 0 "$tmp/train.yaml"
+
 library=$(cuda_library cudnn)
 if ! have_cuda cudnn.h || [ -z "$library" ]; then
     skip "no cuDNN: $cuda_remedy"
@@ -34,7 +57,7 @@ fi
 folder=$(dirname "$library")
 include="-isystem $cuda/include"
 $cc -std=c11 -Wall -Wextra -Wpedantic -Werror -O1 -DREAL_BF16 -D_GNU_SOURCE -I. -Irt $include -o "$tmp/plans" \
-    tests/cudnn_plans.c rt/op/cuda/attention.c rt/op/cuda/graph.c "$library" \
+    tests/cudnn_plans.c rt/op/cuda/attention.c rt/op/cuda/attention_graph.c rt/op/cuda/graph.c "$library" \
     -Wl,--disable-new-dtags,-rpath,"$folder",-rpath-link,"$folder" 2>"$tmp/said" ||
     { cat "$tmp/said" >&2; fault "cudnn_plans.c does not build"; finish; }
 if ! ldconfig -p 2>/dev/null | grep -q 'libcuda\.so\.1'; then

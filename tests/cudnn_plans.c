@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cudnn_plans.c: does cuDNN take the graphs of rt/op/cuda/attention.c, and in the memory that is planned for them?
+ * cudnn_plans.c: does cuDNN take the graphs of rt/op/cuda/attention_graph.c, and in the memory that is planned for them?
  *
  *     cudnn_plans [all]       the graphs of some shapes, or of many, for chips that are described and need not be there
  *
@@ -11,7 +11,7 @@
  * The expected size is written here once more from what the library was seen to ask for: dS in bf16 for every pair of sample
  * and head, queries rounded up to 64 and keys to 128.
  */
-#include "rt/op/cuda/attention.h"
+#include "rt/op/cuda/attention_graph.h"
 #include "rt/cuda/device.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,9 +5,11 @@
  *   roofline   one Linear of known arithmetic and bytes on devices of known rates: which side of the roof, efficiency, the
  *              cost of a call, types, devices of several speeds in one job
  *   links      which entry a pair takes, both directions, latency, duplex, the table of transports
+ *   prepared   which calls a kernel library opens a handle for
  *   devices    every file of devices/ is read, and prices a Linear between half and all of its data sheet
  */
 #include "dpgen.h"
+#include "cost/prepared.h"
 #include <dirent.h>
 #include <string.h>
 
@@ -164,8 +166,49 @@ static void test_files(void)
     equal("eight files or more in devices/", n >= 8, true);
 }
 
+/* A call of attention without the operands that `absent` names. */
+static bool prepared(Type compute, const char *kind, int64_t width, const char *absent, double drop, bool eval)
+{
+    static const char *const operands[] = {"dq", "dk", "dv", "y", "q", "k", "v", "bias", "mask"};
+    Model m = {0};
+    Graph g = {.compute = compute};
+    Op o = {.call = "attention_backward"};
+    *PUSH(&m.devices) = (Device){.kind = kind, .kernels = !strcmp(kind, "cuda") ? "cuda" : "onednn"};
+    for (size_t i = 0; i < sizeof operands / sizeof *operands; i++)
+        *PUSH(&o.arg) = (Arg){.kind = strstr(absent, operands[i]) ? ARG_NONE : ARG_READ, .token = operands[i]};
+    *PUSH(&o.arg) = (Arg){.kind = ARG_HANDLE, .token = "h"};
+    *PUSH(&o.arg) = (Arg){.kind = ARG_INT, .token = "width", .i = width};
+    *PUSH(&o.arg) = (Arg){.kind = ARG_FLOAT, .token = "drop", .f = drop};
+    return cost_prepared(&m, &g, &o, eval);
+}
+
+static void test_prepared(void)
+{
+    static const struct { const char *what; Type compute; int64_t width; const char *absent; double drop; bool eval, want; }
+    list[] = {
+        {"plain", BF16, 64, "bias mask", 0, false, true},
+        {"f32", F32, 64, "bias mask", 0, false, false},
+        {"heads of 128", BF16, 128, "bias mask", 0, false, true},
+        {"heads of 136", BF16, 136, "bias mask", 0, false, false},
+        {"heads of 36", BF16, 36, "bias mask", 0, false, false},
+        {"a bias", BF16, 64, "mask", 0, false, false},
+        {"a mask", BF16, 64, "bias", 0, false, false},
+        {"dropout", BF16, 64, "bias mask", 0.1, false, false},
+        {"dropout in an evaluation", BF16, 64, "bias mask", 0.1, true, true},
+        {"no gradient of queries", BF16, 64, "bias mask dq", 0, false, false},
+        {"no gradient of keys", BF16, 64, "bias mask dk", 0, false, false},
+        {"no gradient of values", BF16, 64, "bias mask dv", 0, false, false},
+    };
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        equal(list[i].what, prepared(list[i].compute, "cuda", list[i].width, list[i].absent, list[i].drop, list[i].eval),
+              list[i].want);
+    equal("by oneDNN", prepared(F32, "cpu", 36, "", 0.1, false), true);
+    equal("where nothing computes", prepared(BF16, "paced", 64, "bias mask", 0, false), false);
+}
+
 int main(void)
 {
+    test_prepared();
     test_roof();
     test_mixed();
     test_links();

@@ -18,6 +18,7 @@
  * pull 681); one row a call is linear, and any cut between calls can be priced from it.
  */
 #include "bench.h"
+#include "prepared.h"
 #include "prof.h"
 #include <inttypes.h>
 #include <string.h>
@@ -278,11 +279,10 @@ static void print_call(Layout *l, int k)
 
 static void print_open(FILE *f, const Bench *b)
 {
-    bool handles = bench_cuda(b->m) || !strcmp(b->m->devices.at[0].kernels, "onednn");
     fprintf(f, "void stage0_open(Stage *st)\n{\n    (void)st;\n");
-    for (int k = 0; handles && k < b->call.n; k++) {
+    for (int k = 0; k < b->call.n; k++) {
         const Op *o = b->call.at[k].o;
-        if (!has_handle(o))
+        if (!cost_prepared(b->m, b->call.at[k].g, o, false))
             continue;
         if (handle_of(b, k) >= HANDLES)
             fail(EXIT_RUN, "more than %d different calls of the kernel library; times can be estimated: --estimate", HANDLES);

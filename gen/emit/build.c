@@ -133,6 +133,17 @@ static void take_leaned_on(const Plan *p, Strs *wanted)
         }
 }
 
+/* What opens handles, where the plan has any to open, and with it a library. */
+static void take_prepared(const Plan *p, Strs *wanted)
+{
+    for (int r = 0; r < p->routine.n; r++)
+        for (int i = 0; i < p->routine.at[r].call.n; i++) {
+            const Call *c = &p->routine.at[r].call.at[i];
+            if (emit_prepared(p, &p->routine.at[r], c))
+                take(wanted, kernel_file(p, strf("open_%s", p->g->op.at[c->op].call))->name);
+        }
+}
+
 /* Headers, the runtime with one transport, and the kernels that the plan calls, in the order of the embedded table. */
 static Strs files_of(const Plan *p)
 {
@@ -142,8 +153,10 @@ static Strs files_of(const Plan *p)
     for (const Embedded *e = embedded; e->name; e++)
         if (is_kernel(p, e))
             take(&wanted, e->name);
-    if (emit_cuda(p))
+    if (emit_cuda(p)) {
+        take_prepared(p, &wanted);
         take_leaned_on(p, &wanted);
+    }
     for (const Embedded *e = embedded; e->name; e++)
         if (starts(e->name, "rt/") && (is_header(p, e->name) || is_runtime(p, e->name) || has(&wanted, e->name)))
             *PUSH(&list) = e->name;

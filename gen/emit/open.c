@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * stageN_open of a stage's source: a call for each handle of a kernel library, in the order of their numbers, and behind it
- * the algorithms that a profile has measured for its products.
+ * stageN_open of a stage's source: a call for each handle that a kernel library prepares, in the order of their numbers, and
+ * behind it the algorithms that a profile has measured for its products.  Calls of one handle may differ in whether the library
+ * takes them; then the first that it takes opens it.
  */
 #include "emit.h"
+#include "cost/prepared.h"
 #include "cost/prof.h"
 #include <inttypes.h>
 #include <string.h>
@@ -34,24 +36,43 @@ static void print_measured(FILE *f, const Plan *p, int device, int handle)
                 print_algorithms(f, p, &p->routine.at[r].call.at[i], done);
 }
 
+bool emit_prepared(const Plan *p, const Routine *r, const Call *c)
+{
+    return c->handle >= 0 && cost_prepared(p->m, p->g, &p->g->op.at[c->op], r->eval);
+}
+
+/* NULL: this handle is nobody's */
+static const Call *opens(const Plan *p, int device, int handle)
+{
+    for (int r = 0; r < p->routine.n; r++) {
+        const Routine *x = &p->routine.at[r];
+        for (int i = 0; x->device == device && i < x->call.n; i++)
+            if (x->call.at[i].handle == handle && emit_prepared(p, x, &x->call.at[i]))
+                return &x->call.at[i];
+    }
+    return NULL;
+}
+
+static void print_open(FILE *f, const Op *o, int handle)
+{
+    fprintf(f, "    open_%s(st, %d", o->call, handle);
+    for (int j = 0; j < o->arg.n; j++)
+        if (o->arg.at[j].kind == ARG_INT && strcmp(o->arg.at[j].token, "site"))
+            fprintf(f, ", %" PRId64, o->arg.at[j].i);
+    fprintf(f, ");\n");
+}
+
 void emit_open(FILE *f, const Plan *p, int device)
 {
-    bool handles = emit_cuda(p) || !strcmp(emit_kernels(p), "onednn");
-    int next = 0;
+    bool any = false;
     fprintf(f, "\nvoid stage%d_open(Stage *st)\n{\n", device);
-    for (int r = 0; handles && r < p->routine.n; r++)
-        for (int i = 0; p->routine.at[r].device == device && i < p->routine.at[r].call.n; i++) {
-            const Call *c = &p->routine.at[r].call.at[i];
-            const Op *o = &p->g->op.at[c->op];
-            if (c->handle != next)
-                continue;
-            next++;
-            fprintf(f, "    open_%s(st, %d", o->call, c->handle);
-            for (int j = 0; j < o->arg.n; j++)
-                if (o->arg.at[j].kind == ARG_INT && strcmp(o->arg.at[j].token, "site"))
-                    fprintf(f, ", %" PRId64, o->arg.at[j].i);
-            fprintf(f, ");\n");
-            print_measured(f, p, device, c->handle);
-        }
-    fprintf(f, "%s}\n", next ? "" : "    (void)st;\n");
+    for (int h = 0; h < p->dev.at[device].handles; h++) {
+        const Call *c = opens(p, device, h);
+        if (c)
+            print_open(f, &p->g->op.at[c->op], h);
+        if (c)
+            print_measured(f, p, device, h);
+        any |= c != NULL;
+    }
+    fprintf(f, "%s}\n", any ? "" : "    (void)st;\n");
 }

@@ -15,7 +15,7 @@ mkdir -p build/double
 for real in f32 bf16; do
     to=build/double/$real
     define=; [ $real = bf16 ] && define=-DREAL_BF16
-    newest=$(ls -t rt/*.[ch] rt/cuda/*.[ch] rt/op/*.[ch] tests/double/* | head -n 1)
+    newest=$(ls -t rt/*.[ch] rt/cuda/*.[ch] rt/op/*.[ch] rt/op/cuda/*.[ch] build/kernels*.o tests/double/* | head -n 1)
     [ -e $to.a ] && [ $to.a -nt "$newest" ] && continue
     rm -rf $to $to.a
     mkdir -p $to

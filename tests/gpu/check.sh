@@ -75,8 +75,9 @@ numbers() {     # TYPE PROGRAM SOURCE...
 }
 for type in f32 bf16; do
     numbers $type unit_cublaslt product linear linear_xent matmul
-    numbers $type unit_cuda_attention attention graph
 done
+numbers f32 unit_cuda_attention attention
+numbers bf16 unit_cuda_attention attention attention_graph graph
 
 # The profile of two stages that share the GPU
 profile() {

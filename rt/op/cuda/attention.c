@@ -1,61 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention by cuDNN: y = softmax(scale q k^T) v for each (sample, head), causal or not, in bf16; what it does not take
- * here goes to our own kernels (attention_own.cu).
+ * attention.c: y = softmax(scale q k^T) v for each (sample, head), and its gradients: which call is cuDNN's, and which our
+ * own kernels' (attention_own.cu).
  *
- * Method.  The formula is written as a graph of operations, of which the library makes one kernel that never stores the
- * scores (T. Dao et al., FlashAttention, 2022).  Forward saves lse, the log of the sum of exponentials of each row;
- * backward makes the probabilities again, P = e^(s - lse), and with delta the row sums of dy y:
- *
- *     dv = P^T dy    dS = scale P (dy v^T - delta)    dk = dS^T q    dq = dS k
- *
- * Packed operands are the same graph with longer rows.  scale is a number given in each run, so sites that differ in it
- * share a plan.
- *
- * Bits.  dq is written by the graph's last product.  The other form, through a f32 accumulator that the kernel's blocks add to
- * as they come, differs from run to run; the library reports both alike, so the graph decides.  The price is dS in memory:
- * attention_scratch().
- *
- * Which operand the library wants in which order is its own: forward k transposed, backward k and v; what enters the
- * products over queries is bf16; delta is in memory.
- * Not handled, and so own kernels: f32, bias, mask, dropout, heads that are no multiple of 8 wide or more than 128.
+ * cuDNN's are those in bf16 without bias, mask and dropout, whose heads are a multiple of 8 and at most 128 wide, backward if
+ * all three gradients are wanted.  gen/cost/prepared.c has the same rule: a plan opens a handle for these calls and no others.
+ * Packed operands are the same with longer rows.
  */
 #include "attention.h"
 #include "attention_own.h"
-#include "graph.h"
-#include "start.h"
 #include "../../cuda/device.h"
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
-enum { NONE = -1 };
-static const cudnnDataType_t REAL = CUDNN_DATA_BFLOAT16, F32 = CUDNN_DATA_FLOAT;
 static const bool bf16 = sizeof(real) != sizeof(float);
 
 /* ---- shapes ------------------------------------------------------------------------------------------------ */
-static Dims rows_of(const Shape *s, long rows, long step)
-{
-    return (Dims){ { s->batch, s->heads, rows, s->width }, { rows * step, s->width, step, 1 } };
-}
-
-static Dims turned(Dims d)
-{
-    return (Dims){ { d.size[0], d.size[1], d.size[3], d.size[2] }, { d.step[0], d.step[1], d.step[3], d.step[2] } };
-}
-
-static Dims scores_of(const Shape *s)
-{
-    return (Dims){ { s->batch, s->heads, s->query, s->key },
-                   { s->heads * s->query * s->key, s->query * s->key, s->key, 1 } };
-}
-
-/* One number a row. */
-static Dims stats_of(const Shape *s)
-{
-    return (Dims){ { s->batch, s->heads, s->query, 1 }, { s->heads * s->query, s->query, 1, 1 } };
-}
-
 static long up(long n, long to)
 {
     return (n + to - 1) / to * to;
@@ -66,142 +25,20 @@ bool attention_fits(const Shape *s)
     return bf16 && s->width % 8 == 0 && s->width <= 128;
 }
 
-static long sums_bytes(const Shape *s)
+size_t attention_sums(const Shape *s)
 {
-    return up(s->batch * s->heads * s->query * (long)sizeof(float), 256);
+    return (size_t)up(s->batch * s->heads * s->query * (long)sizeof(float), 256);
 }
 
 size_t attention_scratch(const Shape *s)
 {
-    return (size_t)(sums_bytes(s) + s->batch * s->heads * up(s->query, 64) * up(s->key, 128) * 2 + 256);
+    return attention_sums(s) + (size_t)(s->batch * s->heads * up(s->query, 64) * up(s->key, 128) * 2 + 256);
 }
 
-/* ---- graphs ------------------------------------------------------------------------------------------------ */
-/* Scores of hidden keys become one number more, -infinity. */
-static int causal(Graph *g, const Shape *s, int x)
-{
-    if (!s->causal)
-        return x;
-    Dims d = scores_of(s);
-    int hidden = graph_number(g);
-    int row = graph_index(g, graph_value(g, d, CUDNN_DATA_INT32), x, 2);
-    int column = graph_index(g, graph_value(g, d, CUDNN_DATA_INT32), x, 3);
-    int seen = graph_map(g, CUDNN_POINTWISE_CMP_GE, graph_value(g, d, CUDNN_DATA_BOOLEAN), row, column, NONE);
-    return graph_map(g, CUDNN_POINTWISE_BINARY_SELECT, graph_value(g, d, F32), x, hidden, seen);
-}
-
-bool attention_plan_forward(Graph *g, Plan *p, const Shape *s)
-{
-    long all = s->heads * s->width;
-    Dims d = scores_of(s), one = stats_of(s);
-    int y = graph_memory(g, rows_of(s, s->query, all), REAL), lse = graph_memory(g, one, F32);
-    int q = graph_memory(g, rows_of(s, s->query, s->qs), REAL);
-    int k = graph_memory(g, turned(rows_of(s, s->key, s->ks)), REAL);
-    int v = graph_memory(g, rows_of(s, s->key, s->ks), REAL);
-    int scale = graph_number(g);
-
-    int x = graph_matmul(g, graph_value(g, d, F32), q, k);
-    x = graph_map(g, CUDNN_POINTWISE_MUL, graph_value(g, d, F32), x, scale, NONE);
-    x = causal(g, s, x);
-    int most = graph_fold(g, CUDNN_REDUCE_TENSOR_MAX, graph_value(g, one, F32), x);
-    x = graph_map(g, CUDNN_POINTWISE_SUB, graph_value(g, d, F32), x, most, NONE);
-    x = graph_map(g, CUDNN_POINTWISE_EXP, graph_value(g, d, F32), x, NONE, NONE);
-    int sum = graph_fold(g, CUDNN_REDUCE_TENSOR_ADD, graph_value(g, one, F32), x);
-    int more = graph_map(g, CUDNN_POINTWISE_LOG, graph_value(g, one, F32), sum, NONE, NONE);
-    graph_map(g, CUDNN_POINTWISE_ADD, lse, most, more, NONE);
-    x = graph_map(g, CUDNN_POINTWISE_DIV, graph_value(g, d, REAL), x, sum, NONE);
-    graph_matmul(g, y, x, v);
-    return graph_plan(g, p);
-}
-
-bool attention_plan_backward(Graph *g, Plan *p, const Shape *s)
-{
-    long all = s->heads * s->width;
-    Dims d = scores_of(s), dt = turned(d), one = stats_of(s);
-    Dims queries = rows_of(s, s->query, s->qs), keys = rows_of(s, s->key, s->ks), out = rows_of(s, s->query, all);
-    int dq = graph_memory(g, queries, REAL), dk = graph_memory(g, keys, REAL), dv = graph_memory(g, keys, REAL);
-    int dy = graph_memory(g, out, REAL), y = graph_memory(g, out, REAL), q = graph_memory(g, queries, REAL);
-    int k = graph_memory(g, turned(keys), REAL), v = graph_memory(g, turned(keys), REAL);
-    int lse = graph_memory(g, one, F32), delta = graph_memory(g, one, F32);
-    int scale = graph_number(g), same = graph_number(g);
-
-    int x = graph_map(g, CUDNN_POINTWISE_MUL, graph_value(g, out, F32), dy, y, NONE);
-    x = graph_fold(g, CUDNN_REDUCE_TENSOR_ADD, graph_value(g, one, F32), x);
-    graph_map(g, CUDNN_POINTWISE_MUL, delta, x, same, NONE);
-
-    x = graph_matmul(g, graph_value(g, d, F32), q, k);
-    x = graph_map(g, CUDNN_POINTWISE_MUL, graph_value(g, d, F32), x, scale, NONE);
-    x = graph_map(g, CUDNN_POINTWISE_SUB, graph_value(g, d, F32), x, lse, NONE);
-    x = causal(g, s, x);
-    int prob = graph_map(g, CUDNN_POINTWISE_EXP, graph_value(g, d, F32), x, NONE, NONE);
-    graph_matmul(g, dv, graph_turn(g, graph_value(g, dt, REAL), prob), dy);
-
-    x = graph_matmul(g, graph_value(g, d, F32), dy, v);
-    x = graph_map(g, CUDNN_POINTWISE_SUB, graph_value(g, d, F32), x, delta, NONE);
-    x = graph_map(g, CUDNN_POINTWISE_MUL, graph_value(g, d, F32), x, prob, NONE);
-    int ds = graph_map(g, CUDNN_POINTWISE_MUL, graph_value(g, d, F32), x, scale, NONE);
-    graph_matmul(g, dk, graph_turn(g, graph_value(g, dt, REAL), ds), q);
-    graph_matmul(g, dq, ds, graph_turn(g, graph_value(g, keys, REAL), k));
-    return graph_plan(g, p);
-}
-
-/* ---- prepared ---------------------------------------------------------------------------------------------- */
-static void refuse(const Shape *s, const char *call, const char *why)
-{
-    size_t v = cudnnGetVersion();
-    fprintf(stderr, "%s: %ld x %ld heads of %ld, %ld queries, %ld keys: cuDNN %zu.%zu.%zu on this GPU: %s; this folder was "
-            "written for cuDNN %d.%d: install that\n", call, s->batch, s->heads, s->width, s->query, s->key, v / 10000,
-            v / 100 % 100, v % 100, why, CUDNN_MAJOR, CUDNN_MINOR);
-    exit(6);
-}
-
-static void prepare(Stage *st, int h, const Shape *s, const char *call, bool back)
-{
-    if (!attention_fits(s))
-        return;
-    Graph *g = calloc(1, sizeof *g);
-    Plan *p = st->handle[h] = calloc(1, sizeof *p);
-    if (!g || !p)
-        refuse(s, call, "no memory");
-    size_t before = library_before();
-    g->handle = graph_handle(st);
-    size_t most = back ? attention_scratch(s) - (size_t)sums_bytes(s) : device_of(st)->workspace_bytes;
-    if (!(back ? attention_plan_backward : attention_plan_forward)(g, p, s))
-        refuse(s, call, g->failed);
-    if ((size_t)p->workspace > most)
-        refuse(s, call, "it wants more memory than is planned");
-    library_after(st, before);
-    free(g);
-}
-
-static Shape shape(long batch, long heads, long query, long key, long width, long causal, bool packed)
+Shape attention_shape(long batch, long heads, long query, long key, long width, long causal, bool packed)
 {
     long row = heads * width * (packed ? 3 : 1);
     return (Shape){ batch, heads, query, key, width, row, row, causal };
-}
-
-void open_attention_forward(Stage *st, int h, long batch, long heads, long query, long key, long width, long causal)
-{
-    Shape s = shape(batch, heads, query, key, width, causal, false);
-    prepare(st, h, &s, "attention_forward", false);
-}
-
-void open_attention_backward(Stage *st, int h, long batch, long heads, long query, long key, long width, long causal)
-{
-    Shape s = shape(batch, heads, query, key, width, causal, false);
-    prepare(st, h, &s, "attention_backward", true);
-}
-
-void open_attention_packed_forward(Stage *st, int h, long batch, long heads, long query, long width, long causal)
-{
-    Shape s = shape(batch, heads, query, query, width, causal, true);
-    prepare(st, h, &s, "attention_packed_forward", false);
-}
-
-void open_attention_packed_backward(Stage *st, int h, long batch, long heads, long query, long width, long causal)
-{
-    Shape s = shape(batch, heads, query, query, width, causal, true);
-    prepare(st, h, &s, "attention_packed_backward", true);
 }
 
 /* ---- in a step --------------------------------------------------------------------------------------------- */
@@ -216,10 +53,17 @@ typedef struct {
     long site;
 } Call;
 
-/* The graphs are for this call: what a plan decided, never what is in memory. */
 static bool planned(const Call *c)
 {
     return attention_fits(&c->s) && !c->bias && !c->mask && c->drop == 0;
+}
+
+static void run(Stage *st, int h, void *const *address, void *workspace, const char *call)
+{
+    const Prepared *p = st->handle[h];
+    if (!p)
+        device_check(st, cudaErrorNotReady, "attention that nothing has opened; this folder is not what dpgen wrote");
+    p->run(st, p, address, workspace, call);
 }
 
 /* The library takes addresses of inputs without const; it reads them only. */
@@ -238,7 +82,7 @@ static void forward(Stage *st, int h, real *y, float *lse, const Call *c)
     }
     float scale = c->scale, hidden = -INFINITY;
     void *const address[] = { y, lse, input(c->q), input(c->k), input(c->v), &scale, &hidden };
-    plan_run(st, st->handle[h], address, device_of(st)->workspace, "attention forward");
+    run(st, h, address, device_of(st)->workspace, "attention forward");
 }
 
 /* Gradients, and what they are made of. */
@@ -261,14 +105,15 @@ static void backward(Stage *st, int h, const Back *r, const Call *c)
     float scale = c->scale, one = 1, hidden = -INFINITY;
     void *const address[] = { r->dq, r->dk, r->dv, input(r->dy), input(r->y), input(c->q), input(c->k), input(c->v),
                               input(r->lse), r->tmp, &scale, &one, &hidden };
-    plan_run(st, st->handle[h], address, (char *)r->tmp + sums_bytes(s), "attention backward");
+    run(st, h, address, (char *)r->tmp + attention_sums(s), "attention backward");
 }
 
 void attention_forward(Stage *st, real *y, float *lse, const real *q, const real *k, const real *v, const real *bias,
                        const int32_t *mask, const Values *vals, int mb, int h, long batch, long heads, long query,
                        long key, long width, long causal, float scale, float drop, long site)
 {
-    Call c = { q, k, v, bias, mask, vals, mb, shape(batch, heads, query, key, width, causal, false), scale, drop, site };
+    Shape s = attention_shape(batch, heads, query, key, width, causal, false);
+    Call c = { q, k, v, bias, mask, vals, mb, s, scale, drop, site };
     forward(st, h, y, lse, &c);
 }
 
@@ -277,7 +122,8 @@ void attention_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, co
                         const float *lse, void *tmp, const Values *vals, int mb, int h, long batch, long heads,
                         long query, long key, long width, long causal, float scale, float drop, long site)
 {
-    Call c = { q, k, v, bias, mask, vals, mb, shape(batch, heads, query, key, width, causal, false), scale, drop, site };
+    Shape s = attention_shape(batch, heads, query, key, width, causal, false);
+    Call c = { q, k, v, bias, mask, vals, mb, s, scale, drop, site };
     Back r = { dq, dk, dv, dbias, dy, y, lse, tmp };
     backward(st, h, &r, &c);
 }
@@ -287,8 +133,8 @@ void attention_packed_forward(Stage *st, real *y, float *lse, const real *qkv, c
                               long causal, float scale, float drop, long site)
 {
     long all = heads * width;
-    Call c = { qkv, qkv + all, qkv + 2 * all, bias, mask, vals, mb, shape(batch, heads, query, query, width, causal, true),
-               scale, drop, site };
+    Shape s = attention_shape(batch, heads, query, query, width, causal, true);
+    Call c = { qkv, qkv + all, qkv + 2 * all, bias, mask, vals, mb, s, scale, drop, site };
     forward(st, h, y, lse, &c);
 }
 
@@ -298,8 +144,8 @@ void attention_packed_backward(Stage *st, real *dqkv, real *dbias, const real *d
                                float drop, long site)
 {
     long all = heads * width;
-    Call c = { qkv, qkv + all, qkv + 2 * all, bias, mask, vals, mb, shape(batch, heads, query, query, width, causal, true),
-               scale, drop, site };
+    Shape s = attention_shape(batch, heads, query, query, width, causal, true);
+    Call c = { qkv, qkv + all, qkv + 2 * all, bias, mask, vals, mb, s, scale, drop, site };
     Back r = { dqkv, dqkv ? dqkv + all : NULL, dqkv ? dqkv + 2 * all : NULL, dbias, dy, y, lse, tmp };
     backward(st, h, &r, &c);
 }

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * attention.h: attention as graphs for cuDNN, apart from stages, so that a machine without a GPU can plan them too.
+ * attention.h: what attention by cuDNN and the calls that may be its have in common.
  */
 #ifndef ATTENTION_H
 #define ATTENTION_H
-#include "graph.h"
+#include "../../rt.h"
+#include <stdbool.h>
 
 /* Rows of q have qs elements, those of k and v ks; y and dy are dense. */
 typedef struct { long batch, heads, query, key, width, qs, ks, causal; } Shape;
+Shape attention_shape(long batch, long heads, long query, long key, long width, long causal, bool packed);
 
 /* Do all chips from sm_80 on plan it?  A function of type and shape alone. */
 bool attention_fits(const Shape *s);
-/* Addresses, in this order: y, lse, q, k, v, scale; causal: -infinity. */
-bool attention_plan_forward(Graph *g, Plan *p, const Shape *s);
-/* dq, dk, dv, dy, y, q, k, v, lse, delta, scale, 1; causal: -infinity. */
-bool attention_plan_backward(Graph *g, Plan *p, const Shape *s);
 /* Bytes of tmp in backward: the row sums, then what the deterministic graph needs.  gen/front/shape_ops.c has the same. */
 size_t attention_scratch(const Shape *s);
+size_t attention_sums(const Shape *s);
+
+/* A handle, as attention_graph.c leaves it: nothing else that calls it is linked with cuDNN. */
+typedef struct Prepared Prepared;
+struct Prepared { void (*run)(Stage *st, const Prepared *p, void *const *address, void *workspace, const char *call); };
 #endif

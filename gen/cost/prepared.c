@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * prepared.c: which calls a library of kernels prepares before the first step, in stageN_open.
+ *
+ * Portable kernels and paced jobs prepare nothing, oneDNN every call that has a handle.  On GPUs products are cuBLASLt's, and
+ * attention is cuDNN's where rt/op/cuda/attention.c leaves it to it, by the same rule; to plan a graph takes cuDNN half a
+ * second of a processor, and a job without one is not linked with cuDNN.
+ */
+#include "prepared.h"
+#include <string.h>
+
+static const Arg *find(const Op *o, const char *token)
+{
+    for (int i = 0; i < o->arg.n; i++)
+        if (!strcmp(o->arg.at[i].token, token))
+            return &o->arg.at[i];
+    return NULL;
+}
+
+static bool absent(const Op *o, const char *token)
+{
+    const Arg *a = find(o, token);
+    return a && a->kind == ARG_NONE;
+}
+
+static bool has_handle(const Op *o)
+{
+    for (int i = 0; i < o->arg.n; i++)
+        if (o->arg.at[i].kind == ARG_HANDLE)
+            return true;
+    return false;
+}
+
+/* An evaluation drops nothing.  Packed operands have one gradient, without which there is no call. */
+static bool attention_planned(const Graph *g, const Op *o, bool eval)
+{
+    int64_t width = find(o, "width")->i;
+    bool plain = absent(o, "bias") && absent(o, "mask") && (eval || (float)find(o, "drop")->f == 0);
+    bool whole = !absent(o, "dq") && !absent(o, "dk") && !absent(o, "dv");
+    return g->compute == BF16 && width % 8 == 0 && width <= 128 && plain && whole;
+}
+
+bool cost_prepared(const Model *m, const Graph *g, const Op *o, bool eval)
+{
+    const Device *d = &m->devices.at[0];
+    bool cuda = !strcmp(d->kind, "cuda");
+    if (!has_handle(o) || !(cuda || (strcmp(d->kind, "paced") && !strcmp(d->kernels, "onednn"))))
+        return false;
+    return !cuda || strncmp(o->call, "attention_", 10) || attention_planned(g, o, eval);
+}

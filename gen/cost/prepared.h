@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * prepared.h: calls that a library of kernels prepares before the first step.
+ */
+#ifndef PREPARED_H
+#define PREPARED_H
+#include "../dpgen.h"
+
+/* Does stageN_open have to open the handle of this call?  eval: of the call in an evaluation. */
+bool cost_prepared(const Model *m, const Graph *g, const Op *o, bool eval);
+#endif
