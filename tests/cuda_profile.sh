@@ -11,15 +11,20 @@ have_cuda nccl.h && have_cuda cublasLt.h || { skip "no headers of CUDA, cuBLAS a
 tests/double/build.sh "$cuda/include" >"$tmp/build" 2>&1 || { tail -n 3 "$tmp/build" >&2; fault "the double"; finish; }
 export DOUBLE_OPEN=1            # the arena of the benchmark is large, and closing it takes longer than the calls
 
-objects="$root/rt/op/cuda/product.c $root/rt/op/cuda/linear.c $root/rt/op/cuda/matmul.c $root/tests/double/cublaslt.c
-    $root/tests/double/bias.c"
+objects="$root/rt/op/cuda/product.c $root/rt/op/cuda/linear.c $root/rt/op/cuda/linear_xent.c $root/rt/op/cuda/matmul.c
+    $root/tests/double/cublaslt.c $root/tests/double/bias.c"
 kind="$flags -I$root/tests/double -isystem $cuda/include"
 mkdir "$tmp/bin" "$tmp/objects"
 for source in $objects; do
     $cc $kind -O1 -c -o "$tmp/objects/$(basename "$source" .c).o" "$source" || { fault "$source"; finish; }
 done
-# use_double TRANSPORT: products by the real product.c, which comes before the kernels of processors
-use_double() { with="-Wl,-z,muldefs $tmp/objects/*.o $root/build/double/f32/$1.obj $root/build/double/f32.a -lpthread -lm"; }
+# use_double TRANSPORT: products by the real product.c, which comes before the kernels of processors; those for GPUs, over
+# tests/simt, have what is left
+use_double() {
+    with="-Wl,-z,muldefs $tmp/objects/*.o $root/build/double/f32/$1.obj $root/build/double/f32.a $root/build/kernels.o
+        $root/build/simt.o $root/build/double/f32/simt.own -lstdc++ -lpthread -lm"
+    with=$(echo $with)
+}
 use_double local
 # make -s -C FOLDER: what stands in for nvcc
 make_with() { printf '#!/bin/sh\nd=$3\n%s\n' "$1" >"$tmp/bin/make"; chmod +x "$tmp/bin/make"; }
@@ -155,6 +160,24 @@ expect "a plan all the same" ./dpgen plan "$tmp/bare.yaml" $on
 make_with 'echo "cuda.mk:50: *** no CUDA toolkit: there is no include/cuda_runtime_api.h.  Stop." >&2; exit 2'
 refuse "no nvcc" 6 "no CUDA toolkit.*$remedy" ./dpgen profile "$model" $on -o "$tmp/x"
 refuse "no arch" 3 "has no 'arch'" ./dpgen profile "$model" --devices "$tmp/none" -o "$tmp/x"
+
+# ---- a head in chunks -----------------------------------------------------------------------------------------------------
+# Its products are several of one call: scores without a bias and with one, gradients of the weight and of x, and the same of
+# the last chunk, which is shorter.
+DOUBLE_DEVICES=1
+make_with "$builds $with"
+model=$tmp/heads.yaml
+sed 's/T: 8, D: 12/T: 1, D: 4/; s/batch: {global: 16, micro: 4}/batch: {global: 2, micro: 1}/; s/steps: 20/steps: 3/' "$models/heads.yaml" >"$model"
+expect "profile of two heads" ./dpgen profile "$model" $on --stages 2 -o "$tmp/heads"
+parts() { sed -n "s/^algorithm $1.* rows=1 in=4 out=256 chunk=$2 .* part=\([0-9]\) .*/\1/p" "$tmp/heads" | tr '\n' ' '; }
+said="$(parts 'linear_xent_forward bias=0' 96)/$(parts linear_xent_forward 192)/$(
+    parts 'linear_xent_backward dbias=0 bias=0' 96)/$(parts linear_xent_backward 192)"
+if [ "$said" = "0 4 /1 5 /0 2 3 4 6 7 /1 2 3 5 6 7 " ]; then pass; else fault "algorithms of parts $said"; fi
+plain=$(folder "$tmp/plain" $on --stages 1 --estimate)
+two=$(folder "$tmp/two" $on --profile "$tmp/heads" --stages 2)
+if [ "${#plain}" = 64 ] && [ "$plain" = "$two" ]; then pass; else fault "two heads: $plain, with a profile $two"; fi
+baked=$(cat "$tmp"/two/stage[01].c | grep -A 6 '^    open_linear_xent' | grep -c open_product_algorithm)
+if [ "$baked" = 16 ]; then pass; else fault "$baked algorithms of two heads"; fi
 
 # ---- a process a stage --------------------------------------------------------------------------------------------------
 use_double nccl
