@@ -15,4 +15,6 @@ done
 # a row of the table whose models are changed by its script
 expect "dawnpiper async" bench/dawnpiper/run.sh async -o "$tmp/rows" -m gpt2-124m -s 4 -g rtx2080ti -p even
 expect "its row" grep -q '^gpt2-124m 4 rtx2080ti even [1-9]' "$tmp/rows"
+expect "dawnpiper chunked" bench/dawnpiper/run.sh chunked -o "$tmp/rows" -m gpt2-355m -g rtx2080ti -p even
+expect "its row" grep -q '^gpt2-355m 4 rtx2080ti even [1-9]' "$tmp/rows"
 finish

@@ -167,7 +167,8 @@ refuse "no arch" 3 "has no 'arch'" ./dpgen profile "$model" --devices "$tmp/none
 DOUBLE_DEVICES=1
 make_with "$builds $with"
 model=$tmp/heads.yaml
-sed 's/T: 8, D: 12/T: 1, D: 4/; s/batch: {global: 16, micro: 4}/batch: {global: 2, micro: 1}/; s/steps: 20/steps: 3/' "$models/heads.yaml" >"$model"
+sed 's/T: 8, D: 12/T: 1, D: 4/; s/batch: {global: 16, micro: 4}/batch: {global: 2, micro: 1}/; s/steps: 20/steps: 3/' \
+    "$models/heads.yaml" >"$model"
 expect "profile of two heads" ./dpgen profile "$model" $on --stages 2 -o "$tmp/heads"
 parts() { sed -n "s/^algorithm $1.* rows=1 in=4 out=256 chunk=$2 .* part=\([0-9]\) .*/\1/p" "$tmp/heads" | tr '\n' ' '; }
 said="$(parts 'linear_xent_forward bias=0' 96)/$(parts linear_xent_forward 192)/$(

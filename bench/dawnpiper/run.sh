@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # The largest micro-batch and the samples/s of exact and of DawnPiper's interval against PipeDream and vPipe.
 #
-#   run.sh [async | offload] [-o ROWS] [-m "MODEL ..."] [-s "STAGES ..."] [-g "DEVICES ..."] [-p "PLANNER ..."] [PATH=VALUE ...]
+#   run.sh [async | offload | chunked] [-o ROWS] [-m "MODEL ..."] [-s "STAGES ..."] [-g "DEVICES ..."] [-p "PLANNER ..."]
+#          [PATH=VALUE ...]
 #
 # plans every model of examples/ named by -m on every device file of devices/ named by -g, as many devices as -s says, with
 # every planner of -p, and prints the table of all rows in the file ROWS.  Rows that are there already are not planned again:
-# a long run goes on where it ended.  Rules, also those of async and offload: README.md beside this file.
+# a long run goes on where it ended.  Rules, also those of the other tables: README.md beside this file.
 set -eu
 export LC_ALL=C
 cd "$(dirname "$0")/../.."
@@ -24,6 +25,10 @@ offload)
     models="gpt2-355m gpt2-774m"
     title="with offload: plan.offload=auto for every row, over the link to the host of the device file"
     set -- "$@" plan.offload=auto ;;
+chunked)
+    shift
+    models="gpt2-355m gpt2-774m" stages=4 devices="rtx2080ti v100-16gb" planners="vpipe:paper interval exact"
+    title="synchronous, no offload; LinearCrossEntropy in place of Linear and SoftmaxCrossEntropy" ;;
 *)
     kind= title="synchronous: schedule 1f1b, no offload" ;;
 esac
@@ -52,9 +57,17 @@ untied() {
     ! cmp -s "examples/$1.yaml" "$bin/$1.yaml" || { echo "run.sh: examples/$1.yaml ties nothing" >&2; exit 1; }
 }
 
+# The head and its loss as one operator: one line in place of two.
+chunked() {
+    sed -e '/op: Linear, name: lm_head/d' -e 's/op: SoftmaxCrossEntropy,/op: LinearCrossEntropy, name: lm_head, out: V,\
+       bias: false, tie: wte,/' "examples/$1.yaml" >"$bin/$1.yaml"
+    grep -q LinearCrossEntropy "$bin/$1.yaml" || { echo "run.sh: examples/$1.yaml has no such head" >&2; exit 1; }
+}
+
 for model in $models; do
     file=examples/$model.yaml
-    [ "$kind" != async ] || { untied "$model"; file=$bin/$model.yaml; }
+    case $kind in async) untied "$model" ;; chunked) chunked "$model" ;; esac
+    [ ! -e "$bin/$model.yaml" ] || file=$bin/$model.yaml
     for p in $stages; do
         micro=$((4 * p))
         [ "$kind" != async ] || micro=1             # an update for every micro-batch
