@@ -133,7 +133,7 @@ static int finish(const Options *x, Plan *p)
     check_lower(p);
     dump_plan(x, p, 'l');
     int over = mem(p);
-    if (!over)                  /* else nobody will run it: most trials under a limit end here */
+    if (!over)                  /* else nobody runs or prints it; what check_mem finds is bytes shared, so too few */
         check_mem(p);
     dump_plan(x, p, 'm');
     if (over)
