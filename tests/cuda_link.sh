@@ -60,6 +60,11 @@ for home in "$wheels" "$wheels/cuda_runtime" "$wheels/cuda_runtime/"; do
     done
 done
 expect "clean needs nothing" make -s -C "$tmp/gpt" CUDA_HOME="$tmp/none" clean
+# what README says is there
+sed -n 's/^    \([a-z.]*[a-z]\/*\)  .*/\1/p' "$tmp/gpt/README" | grep -e '[./]' >"$tmp/listed"
+if grep -q '^kernels.cu$' "$tmp/listed" && grep -q '^cuda.mk$' "$tmp/listed" && (cd "$tmp/gpt" && xargs ls -d <"$tmp/listed") \
+    >"$tmp/said" 2>&1; then pass; else fault "README: $(tail -n 1 "$tmp/said")"; fi
+
 # a job in f32 has no use for cuDNN
 ./dpgen examples/bytes-gpt.yaml --devices devices/h200.yaml --stages 1 --estimate -o "$tmp/plain" >"$tmp/said" 2>&1
 if make -n -C "$tmp/plain" CUDA_HOME="$cuda" CUDNN_HOME="$tmp/none" train 2>&1 | grep -q 'libcublasLt'; then pass

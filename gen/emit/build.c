@@ -234,6 +234,8 @@ static void emit_toolkit(Out *o, const Plan *p, const Strs *files)
 
 void emit_build(Out *o, const Plan *p, const char *prefix)
 {
+    static const char toolkit[] = "    kernels.cu       the kernels of this job as one unit, for nvcc\n"
+                                  "    cuda.mk          where the Makefile finds CUDA and its libraries\n";
     Strs files = files_of(p);
     if (emit_cuda(p))
         emit_toolkit(o, p, &files);
@@ -250,7 +252,8 @@ void emit_build(Out *o, const Plan *p, const char *prefix)
         {"cc", mpi ? "mpicc" : "cc"}, {"openmp", threaded(p) ? "-fopenmp" : ""},
         {"libs", fast(p) ? "-ldnnl -lm -lpthread" : "-lpthread"}, {"real", p->g->compute == BF16 ? "-DREAL_BF16" : ""},
         {"static", closed ? "yes" : "no"}, {"run", ranks ? strf("mpirun -n %d ./", p->devices) : "./"},
-        {"include", emit_cuda(p) ? "include cuda.mk\n" : ""}, {"usage", usage_of(p, prefix)},
+        {"include", emit_cuda(p) ? "include cuda.mk\n" : ""},
+        {"toolkit", emit_cuda(p) ? toolkit : ""}, {"usage", usage_of(p, prefix)},
         {"product", strcmp(prefix, "train") ? strf("%s.o", prefix) : "train"}, {NULL, NULL}};
     print_template(out_open(o, "Makefile"), "templates/Makefile", fill);
     out_close(o);
