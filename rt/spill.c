@@ -29,6 +29,7 @@
 #include <unistd.h>
 #include "link.h"
 #include "run.h"
+#include "spill.h"
 
 enum { OUT, IN, SPINS = 64, PAGE = 4096, CHUNK = 1 << 20, RING = 1 << 16, TMPFS = 0x01021994 };
 
@@ -158,12 +159,9 @@ static void begin(Stage *st, unsigned char *device, size_t host, int copy, long 
 {
     Spill *s = st->spill;
     const StageInfo *info = st->worker->info;
-    if (!s || copy < 0 || copy >= info->copies || bytes < 0 || host > info->host || (size_t)bytes > info->host - host)
-        quit(st->link, STATUS_RUN, "%s: copy %d, %ld bytes at %zu of the host's memory, is out of range; this folder is not "
-             "what dpgen wrote", info->name, copy, bytes, host);
+    check_range(st, host, copy, bytes);
     if (s->copy[copy].lane)
-        quit(st->link, STATUS_RUN, "%s: copy %d begins again before its end was waited for; this folder is not what dpgen "
-             "wrote", info->name, copy);
+        begins_again(st, copy);
     Lane *l = &s->lane[info->lanes > 1 ? direction : 0];
     s->copy[copy].lane = l;
     if (paced(st)) {
@@ -193,8 +191,7 @@ void copy_wait(Stage *st, int copy)
 {
     Spill *s = st->spill;
     if (!s || copy < 0 || copy >= st->worker->info->copies || !s->copy[copy].lane)
-        quit(st->link, STATUS_RUN, "%s: waits for copy %d, which was not begun; this folder is not what dpgen wrote",
-             st->worker->info->name, copy);
+        never_begun(st, copy);
     Lane *l = s->copy[copy].lane;
     s->copy[copy].lane = NULL;
     if (paced(st))

@@ -11,6 +11,7 @@
 #include <string.h>
 #include "device.h"
 #include "run.h"
+#include "spill.h"
 
 struct Spill {
     unsigned char *memory;
@@ -23,13 +24,9 @@ enum { OUT, IN, RING = 1 << 16 };
 static void begin(Stage *st, size_t host, int copy, long bytes, cudaStream_t s)
 {
     Spill *x = st->spill;
-    const StageInfo *info = st->worker->info;
-    if (!x || copy < 0 || copy >= info->copies || bytes < 0 || host > info->host || (size_t)bytes > info->host - host)
-        quit(st->link, STATUS_RUN, "%s: copy %d, %ld bytes at %zu of the host's memory, is out of range; this folder is not "
-             "what dpgen wrote", info->name, copy, bytes, host);
+    check_range(st, host, copy, bytes);
     if (x->copy[copy].under_way)
-        quit(st->link, STATUS_RUN, "%s: copy %d begins again before its end was waited for; this folder is not what dpgen "
-             "wrote", info->name, copy);
+        begins_again(st, copy);
     x->copy[copy].under_way = true;
     device_check(st, cudaEventRecord(x->copy[copy].begun, stream_of(st)), "beginning a copy");
     device_check(st, cudaStreamWaitEvent(s, x->copy[copy].begun, 0), "beginning a copy");
@@ -69,8 +66,7 @@ void copy_wait(Stage *st, int copy)
 {
     Spill *x = st->spill;
     if (!x || copy < 0 || copy >= st->worker->info->copies || !x->copy[copy].under_way)
-        quit(st->link, STATUS_RUN, "%s: waits for copy %d, which was not begun; this folder is not what dpgen wrote",
-             st->worker->info->name, copy);
+        never_begun(st, copy);
     x->copy[copy].under_way = false;
     device_check(st, cudaStreamWaitEvent(stream_of(st), x->copy[copy].done, 0), "waiting for a copy");
 }
