@@ -169,14 +169,14 @@ static int results(Worker *w)
     return status;
 }
 
-/* Of all stages. */
-static int64_t library_bytes(Worker *w)
+/* By stage, once all have opened: what they have in common, a GPU, counts for the first of them. */
+static const int64_t *library_bytes(Worker *w)
 {
-    int64_t mine = (int64_t)kernels_bytes(&w->stage), *all = w->board, sum = 0;
-    link_share(&w->stage, &mine, all, sizeof mine);
-    for (int i = 0; i < w->stage.count; i++)
-        sum += all[i];
-    return sum;
+    int64_t mine = 0;
+    link_share(&w->stage, &mine, w->board, sizeof mine);
+    mine = (int64_t)kernels_bytes(&w->stage);
+    link_share(&w->stage, &mine, w->board, sizeof mine);
+    return w->board;
 }
 
 static void *stage_main(void *at)
@@ -192,7 +192,7 @@ static void *stage_main(void *at)
         init_parameters(w);
     if (w->info->open)
         w->info->open(&w->stage);
-    int64_t library = library_bytes(w);         /* nobody goes on before all have opened */
+    const int64_t *library = library_bytes(w);  /* nobody goes on before all have opened */
     atomic_store(&w->patience, 1);
     trace_origin(&w->stage);
     if (w->stage.index == 0)

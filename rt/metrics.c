@@ -6,7 +6,7 @@
  * written at once and whole:
  *
  *   {"event":"start","name":..,"stages":..,"replicas":..,"transport":..,"model":..,"plan":..,"parameters":..,"step":..,
- *    "library_bytes":..,"predicted_ms":..}      what kernels hold outside the arenas, all stages
+ *    "library_bytes":..,"library_by_stage":[..],"predicted_ms":..}      what kernels hold outside the arenas: all stages, each
  *   {"event":"step","step":1,"loss":..,"norm":..,"lr":..,"tokens_per_s":..,"ms":..}     step: how many are done
  *            norm: of the whole gradient; null in a job that does not take it
  *   {"event":"eval","step":50,"loss":..}     {"event":"checkpoint" or "stop","step":50,"detail":..}
@@ -19,7 +19,7 @@
 #include "link.h"
 #include "run.h"
 
-enum { LINE = 1024 };
+enum { LINE = 1024, LISTED = 32 };
 
 int metrics_open(Run *run)
 {
@@ -80,10 +80,28 @@ static long parameter_count(const Run *run)
     return n;
 }
 
-void metrics_start(Run *run, int64_t library)
+static int64_t sum_of(const int64_t *list, int n)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += list[i];
+    return sum;
+}
+
+/* As long as a line has room. */
+static void text_list(Text *t, const char *name, const int64_t *list, int n)
+{
+    text_add(t, ",\"%s\":[", name);
+    for (int i = 0; i < n && i < LISTED; i++)
+        text_add(t, "%s%lld", i ? "," : "", (long long)list[i]);
+    text_add(t, "]");
+}
+
+void metrics_start(Run *run, const int64_t *by_stage)
 {
     char line[LINE];
     const Job *job = run->job;
+    int64_t library = sum_of(by_stage, job->stages);
     Text t = {line, 0, sizeof line};
     int r = replicas_of(job), stages = job->stages / r;
     text_add(&t, "%s: %ld parameters, ", job->name, parameter_count(run));
@@ -102,8 +120,11 @@ void metrics_start(Run *run, int64_t library)
     text_json(&t, job->name);
     text_add(&t, ",\"stages\":%d,\"replicas\":%d,\"transport\":\"%s\",\"model\":\"%s\",\"plan\":\"%s\"", stages, r, link_name(),
              job->model, job->plan);
-    text_add(&t, ",\"parameters\":%ld,\"step\":%lld,\"library_bytes\":%lld,\"predicted_ms\":%.3f}\n",
-             parameter_count(run), (long long)run->start, (long long)library, 1e-6 * (double)job->step_ns);
+    text_add(&t, ",\"parameters\":%ld,\"step\":%lld,\"library_bytes\":%lld", parameter_count(run), (long long)run->start,
+             (long long)library);
+    if (library > 0)
+        text_list(&t, "library_by_stage", by_stage, job->stages);
+    text_add(&t, ",\"predicted_ms\":%.3f}\n", 1e-6 * (double)job->step_ns);
     put(run, &t);
 }
 

@@ -160,7 +160,7 @@ int64_t data_cursor(const Job *job, int64_t step);
 
 /* ---- the rest ------------------------------------------------------------------------------------------------ */
 int  metrics_open(Run *run);                            /* metrics.c */
-void metrics_start(Run *run, int64_t library);          /* bytes that kernels hold outside the arenas */
+void metrics_start(Run *run, const int64_t *by_stage);  /* bytes that kernels hold outside the arenas */
 void metrics_step(Run *run, int64_t step, double loss, double norm, double lr, double wall);
 void metrics_eval(Run *run, int64_t step, double loss);
 void metrics_line(Run *run, const char *event, int64_t step, const char *detail);

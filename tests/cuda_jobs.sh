@@ -144,6 +144,18 @@ for type in f32 bf16; do
     own_plans $type "1 gpipe none" "2 1f1b full" ${SLOW:+"4 1f1b none" "3 gpipe $some" "2 gpipe none --map=0,1,1,0"} \
         "2 1f1b away"
 done
+# the double of cuBLASLt takes 3 MiB a handle, of which each of the two stages has one
+taken() {       # WHAT WANTED SETTING...
+    what=$1 want=$2
+    shift 2
+    rm -f "$tmp/own.log"
+    said=$(under 1 "$@")
+    got=$(sed -n 's/.*"library_bytes":6291456,"library_by_stage":\[\([0-9,]*\)\].*/\1/p' "$tmp/own.log")
+    if [ "$got" = "$want" ]; then pass
+    else fault "$what: libraries take ${got:-$(grep -o '"library_[^]]*' "$tmp/own.log")}"; fi
+}
+taken "on one GPU" 6291456,0
+taken "on two" 3145728,3145728 DOUBLE_DEVICES=2
 tiny=$model model=$models/heads.yaml
 for type in f32 bf16; do
     own_plans $type "1 gpipe none" "2 1f1b full"

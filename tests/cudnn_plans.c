@@ -25,8 +25,6 @@ void device_check(const Stage *st, cudaError_t status, const char *what)
     (void)st, (void)status, (void)what;
     abort();
 }
-size_t library_before(void) { return 0; }
-void library_after(Stage *st, size_t before) { (void)st, (void)before; }
 void attention_own_forward(void);
 void attention_own_forward(void) { abort(); }
 void attention_own_backward(void);

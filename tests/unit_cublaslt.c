@@ -7,9 +7,7 @@
  * job, by one narrowing.  Build once with and once without -DREAL_BF16; the suite is tests/cuda_host.sh.  With
  * -DON_GPU it runs with the real library: tests/gpu/check.sh.
  */
-#include "tests/double/double.h"
 #include "tests/gpu/shared.h"
-#include "rt/cuda/device.h"
 #include "rt/op/cuda/product.h"
 #include "rt/op/cuda/start.h"
 #include "rt/op/cuda/xent.h"
@@ -25,42 +23,10 @@
 enum { MOST = GPU ? 1 << 24 : 1 << 15, WORKSPACE = GPU ? 32 << 20 : 1 << 20, GUARD = 4096 };
 enum { F32 = sizeof(real) == sizeof(float), ROUGH = GPU ? 4 : 1 };    /* tensor cores cut where we round */
 static int passed, failed;
-static const char *in_use = "";
 static int biases;                      /* calls of bias_gradient() */
 static unsigned char *workspace;
-static Device device = { .workspace_bytes = WORKSPACE };
-static Stage stage = { .count = 1, .device = &device };
-static Stage *const st = &stage;
 
 /* ---- what the runtime gives -------------------------------------------------------------------------------------- */
-void double_enqueue(cudaStream_t stream, const char *name, void (*run)(void *), const void *args, size_t bytes)
-{
-    unsigned char copy[1024];
-    if (bytes > sizeof copy || stream != device.compute)
-        abort();
-    in_use = name;
-    run(memcpy(copy, args, bytes));
-}
-
-void *double_host(const void *address, size_t bytes, const char *who)
-{
-    if (!address || !bytes || !who)
-        abort();
-    return (void *)(uintptr_t)address;
-}
-
-void device_check(const Stage *s, cudaError_t status, const char *what)
-{
-    (void)s;
-    if (status == cudaSuccess)
-        return;
-    fprintf(stderr, "%s\n", what);
-    exit(1);
-}
-
-size_t library_before(void) { return 0; }
-void library_after(Stage *s, size_t before) { (void)s, (void)before; }
-
 void bias_gradient(Stage *s, float *dbias, const real *dy, int acc, long rows, long out)
 {
     (void)s, (void)dy, (void)acc;
@@ -399,6 +365,7 @@ static void open_memory(void)
     db = shared(MOST * sizeof *db);
     room = shared(ROOM);
     device.workspace = workspace = shared(WORKSPACE + GUARD);
+    device.workspace_bytes = WORKSPACE;
 }
 
 /* What the double knows, and a GPU does not show. */

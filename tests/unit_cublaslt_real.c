@@ -24,8 +24,6 @@ static void check(bool ok, const char *what)
         fprintf(stderr, "%s\n", what);
 }
 
-size_t library_before(void) { return 0; }
-void library_after(Stage *st, size_t before) { (void)st, (void)before; }
 void bias_gradient(Stage *st, float *dbias, const real *dy, int acc, long rows, long out);
 void bias_gradient(Stage *st, float *dbias, const real *dy, int acc, long rows, long out)
 {

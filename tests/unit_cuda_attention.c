@@ -8,9 +8,7 @@
  * Build once with and once without -DREAL_BF16: f32 is all our own, and links neither attention_graph.c nor cuDNN.  The
  * suite is tests/cuda_host.sh.  With -DON_GPU it runs with the real library: tests/gpu/check.sh.
  */
-#include "tests/double/double.h"
 #include "tests/gpu/shared.h"
-#include "rt/cuda/device.h"
 #include "rt/op/cuda/attention.h"
 #include "rt/op/cuda/attention_own.h"
 #include "rt/op/cuda/start.h"
@@ -24,39 +22,10 @@
 
 enum { MOST = GPU ? 1 << 20 : 1 << 14, TMP = GPU ? 1 << 21 : 1 << 17, WORKSPACE = GPU ? 1 << 20 : 4096, GUARD = 64 };
 enum { F32 = sizeof(real) == sizeof(float), ROUGH = GPU ? 4 : 1, REPEATS = GPU ? 20 : 2 };
-static int passed, failed, queued;
+static int passed, failed;
 static unsigned char *workspace;
-static Device device = { .workspace_bytes = WORKSPACE };
-static Stage stage = { .count = 1, .device = &device };
-static Stage *const st = &stage;
 
 /* ---- what is leaned on ------------------------------------------------------------------------------------------- */
-void double_enqueue(cudaStream_t stream, const char *name, void (*run)(void *), const void *args, size_t bytes)
-{
-    unsigned char copy[4096];
-    if (bytes > sizeof copy || stream != device.compute || !name)
-        abort();
-    queued++;
-    run(memcpy(copy, args, bytes));
-}
-
-void *double_host(const void *address, size_t bytes, const char *who)
-{
-    if (!address || !bytes || !who)
-        abort();
-    return (void *)(uintptr_t)address;
-}
-
-void device_check(const Stage *s, cudaError_t status, const char *what)
-{
-    (void)s;
-    fprintf(stderr, "%s\n", what);
-    exit(status == cudaSuccess ? 0 : 1);
-}
-
-size_t library_before(void) { return 0; }
-void library_after(Stage *s, size_t before) { (void)s, (void)before; }
-
 /* Our own kernels: what they were given last. */
 static struct { int calls; const void *y, *q, *k, *v, *dq, *dv, *bias, *mask, *delta; long qs, ks, width; float drop; } own;
 
@@ -367,6 +336,7 @@ static void open_memory(void)
     lse = shared(MOST * sizeof *lse);
     tmp = shared(TMP);
     device.workspace = workspace = shared(WORKSPACE + GUARD);
+    device.workspace_bytes = WORKSPACE;
 }
 
 int main(void)

@@ -51,11 +51,12 @@ int main(void)
           version);
 
     void *taken = NULL;
-    size_t before = library_before();
-    check(cudaMalloc(&taken, 3 << 20) == cudaSuccess, "cudaMalloc", "");
-    library_after(&stage, before);
-    library_after(&stage, before / 2);          /* somebody else gave memory back meanwhile */
+    size_t total;
+    check(kernels_bytes(&stage) == 0, "kernels_bytes of a stage that does not count", "");
+    check(cudaMemGetInfo(&device.spare, &total) == cudaSuccess && cudaMalloc(&taken, 3 << 20) == cudaSuccess, "cudaMalloc", "");
     check(kernels_bytes(&stage) == 3 << 20, "kernels_bytes", "");
+    device.spare = 1;                           /* somebody else gave memory back meanwhile */
+    check(kernels_bytes(&stage) == 0, "kernels_bytes below zero", "");
     cudaFree(taken);
     printf("unit_cuda_start: %d passed, %d failed\n", passed, failed);
     return failed > 0;

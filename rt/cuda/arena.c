@@ -126,6 +126,15 @@ static cudaError_t open_rooms(Device *d, const Job *job)
     return e == cudaSuccess ? cudaHostAlloc((void **)&d->bounce, ARENA_PIECE, cudaHostAllocDefault) : e;
 }
 
+/* For kernels_bytes(): of the stages on a GPU, which open one after another, the first knows what the last has spared. */
+static void count_from_here(const Worker *w, Device *d)
+{
+    int here = w->stage.index - w->run->first;
+    Device *first = here < d->numbers ? d : device_of(&w->run->worker[here % d->numbers].stage);
+    size_t total;
+    cudaMemGetInfo(&first->spare, &total);
+}
+
 static int open_arena(Worker *w, Device *d)
 {
     size_t free_bytes = 0, total = 0;
@@ -139,6 +148,7 @@ static int open_arena(Worker *w, Device *d)
         e = cudaMemsetAsync(w->stage.arena, w->run->opt.fill, w->info->arena, d->compute);
     d->workspace = w->stage.arena + w->info->workspace;
     d->workspace_bytes = w->info->workspace_bytes;
+    count_from_here(w, d);
     return e == cudaSuccess ? DONE : failed(w, e, "filling the arena");
 }
 

@@ -25,7 +25,7 @@ typedef struct Device {
     size_t workspace_bytes;
     void *products;                 /* cublasLtHandle_t: op/cuda/product.c */
     void *graphs;                   /* cudnnHandle_t: op/cuda/graph.c */
-    size_t library;                 /* bytes of the GPU that were taken beside the arenas when the stage opened */
+    size_t spare;                   /* bytes of the GPU, once the arenas on it are made; 0: not the first stage on it */
     /* message.c: by request */
     cudaEvent_t ready[MAX_REQUESTS], arrived[MAX_REQUESTS], *left;  /* left[gpu of the receiver * MAX_REQUESTS + request] */
     int left_by[MAX_REQUESTS];      /* that gpu; -1: this stage receives */

@@ -85,6 +85,7 @@ const char *cublasLtGetStatusName(cublasStatus_t status)
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
 {
     *handle = calloc(1, 1);
+    double_take(LIBRARY);
     return *handle ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED;
 }
 

@@ -14,6 +14,9 @@ void double_enqueue(cudaStream_t stream, const char *name, void (*run)(void *), 
 void double_poll(cudaStream_t stream, const char *name, _Bool (*step)(void *), const void *args, size_t bytes);
 /* The memory behind an address on the device, of which `who` uses so many bytes; ends the program where there is none. */
 void *double_host(const void *device, size_t bytes, const char *who);
+/* A library takes memory of the GPU at hand. */
+enum { LIBRARY = 3 << 20 };
+void double_take(size_t bytes);
 /* Do copies go from the memory of one GPU to that of the other, not through the host? */
 _Bool double_direct(int from, int to);
 /* The number in a variable of the environment. */

@@ -151,14 +151,12 @@ static void prepare(Stage *st, int h, Shape shape, const char *call, bool back)
         refuse(s, call, g && p ? "these are not for it" : "no memory");
     p->head.run = run;
     st->handle[h] = p;
-    size_t before = library_before();
     g->handle = graph_handle(st);
     size_t most = back ? attention_scratch(s) - attention_sums(s) : device_of(st)->workspace_bytes;
     if (!(back ? attention_plan_backward : attention_plan_forward)(g, &p->plan, s))
         refuse(s, call, g->failed);
     if ((size_t)p->plan.workspace > most)
         refuse(s, call, "it wants more memory than is planned");
-    library_after(st, before);
     free(g);
 }
 

@@ -7,7 +7,8 @@
  * version is not taken for another, and there is nothing in the program that a driver could compile.  Versions of
  * cuBLAS and cuDNN are checked when they are opened (product.c, graph.c).
  *
- * Not handled: kernels that the libraries load with their first launch, which kernels_bytes() does not see.
+ * Not handled: kernels that the libraries load with their first launch, and what other programs take meanwhile, in
+ * kernels_bytes().
  */
 #include "start.h"
 #include "../../cuda/device.h"
@@ -127,19 +128,11 @@ int gpu_signature(int gpu, char *to, size_t room)
 }
 
 /* ---- memory beside the arenas -------------------------------------------------------------------------------- */
-size_t library_before(void)
-{
-    size_t left = 0, total;
-    return cudaMemGetInfo(&left, &total) == cudaSuccess ? left : 0;
-}
-
-void library_after(Stage *st, size_t before)
-{
-    size_t left = library_before();
-    device_of(st)->library += before > left ? before - left : 0;
-}
-
+/* A GPU's memory is everyone's that uses it, and stages open at the same time: so what is gone since the arenas were made
+ * counts once, for the stage that arena.c has told how much there was. */
 size_t kernels_bytes(const Stage *st)
 {
-    return device_of(st)->library;
+    size_t left = 0, total, before = device_of(st)->spare;
+    cudaError_t e = before ? cudaMemGetInfo(&left, &total) : cudaSuccess;
+    return e == cudaSuccess && before > left ? before - left : 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * start.h: which GPU this is, and what opening libraries takes of its memory, beside the arenas.
+ * start.h: which GPU this is.
  */
 #ifndef START_H
 #define START_H
@@ -10,8 +10,4 @@
 int gpu_name(int gpu, char *to, size_t room);
 /* The same, and the version of cuBLAS: what the measured algorithms of products hold for. */
 int gpu_signature(int gpu, char *to, size_t room);
-
-/* Free bytes before; then, after a handle or a plan was made: what is gone belongs to this stage's kernels. */
-size_t library_before(void);
-void library_after(Stage *st, size_t before);
 #endif
