@@ -162,7 +162,7 @@ typedef struct {
     bool soon; Ns below;            /* any plan that fits will do; none that exact predicts to take longer, 0: any */
     const char *objective;          /* step_time, bottleneck */
     Ns longest, longest_bound; bool longest_all;    /* objective bottleneck: its value; proven; over all prefixes */
-    Recompute recompute;
+    enum { FUSE_AUTO, FUSE_NONE } fuse; Recompute recompute;
     Strs names;                     /* RECOMPUTE_LIST: operator names, * matches any run of characters */
     OffloadKind offload; MemoryOrder memory_order;      /* what goes to the host's memory; auto: in which order */
     Strs away;                      /* OFFLOAD_LIST: the same, whose results do */
@@ -171,8 +171,7 @@ typedef struct {
     Strs cut_after, no_cut, keep;   /* constraints, as name patterns */
     VEC(Strs) same_stage;
     Ints cuts;                      /* the last forward operator of each chunk but the last; empty: the planner decides */
-    Loc cuts_at;
-    Loc loc;
+    Loc cuts_at, loc;
 } PlanSpec;
 
 typedef enum { OPT_SGD, OPT_ADAMW } OptKind;
@@ -293,7 +292,7 @@ typedef struct {                /* one kernel call of the model's mathematics */
     const char *call;           /* the kernel's name */
     VEC(Arg) arg;               /* in the order of the call */
     int fwd;                    /* the forward operator this belongs to; itself in PH_F; -1 in PH_U */
-    int group;                  /* fusion group: never cut inside; set by fuse */
+    const char *with;           /* forward: the operator that fuse has put into this one; NULL or "": none */
     int64_t flop;
     Bytes tmp;                  /* scratch */
     Bytes moved;                /* bytes read and written, for estimates */
@@ -317,9 +316,9 @@ typedef struct {
                                    then PH_U by ascending parameter */
     int nf;                     /* operators of PH_F: op 0 .. nf-1 */
     int nb;                     /* first PH_U operator */
-    int loss;                   /* tensor */
-    int vals;                   /* the S_VALUES state */
+    int loss, vals;             /* a tensor; the S_VALUES state */
     VEC(Count) count;           /* what data_count() counts before the first forward */
+    const char *model;          /* model_hash() of the forward operators before fuse; NULL or "": that of those here */
     bool timed;                 /* from elsewhere, with the times of its operators; row Opaque has no kernel */
 } Graph;
 
@@ -346,8 +345,8 @@ void bind_call(Graph *g, Op *o, const char *call, const Op *fwd,
                int (*dt)(void *ctx, const char *token, bool *write), void *ctx);
 /* grad: appends backward and update operators; contributions added in descending consumer order. */
 void grad(Graph *g, const Model *m);
-/* fuse: sets op->group. */
-void fuse(Graph *g);
+/* fuse: joins neighbours to one call where the bits are the same, and renumbers. */
+void fuse(Graph *g, const Model *m);
 void check_graph(const Graph *g);
 const char *graph_fault(const Graph *g, Loc *at);    /* of a graph read from a file: what is wrong with it, or NULL */
 void graph_totals(FILE *f, const Graph *g);         /* the table of dpgen check */
@@ -359,6 +358,7 @@ const char *size_text(Bytes n);                     /* 23.61 GiB; emit/text.c */
 const char *count_text(int64_t n, const char *thing);   /* 1 stage, 2 stages */
 const char *shape_text(const Shape *s);             /* [2, 64, 768] */
 bool match(const char *pattern, const char *name);  /* * matches any run of characters */
+bool match_block(const char *pattern, const char *name);    /* ... the name, or that of a block it is in */
 
 /* ---- cost: cost/cost.c prof.c --------------------------------------------------------------------------------- */
 typedef struct Profile Profile;                     /* measured times: cost/prof.h */

@@ -14,7 +14,7 @@ const Dump dumps[] = {
     {'b', "build",  "forward operators, blocks and repeats expanded"},
     {'s', "shape",  "shapes, types, bytes, states"},
     {'g', "grad",   "backward and update operators"},
-    {'f', "fuse",   "fusion groups: the const Graph"},
+    {'f', "fuse",   "neighbours that are one call: the const Graph"},
     {'o', "order",  "computations of each device"},
     {'p', "part",   "operator -> chunk"},
     {'k', "keep",   "tensor -> keep, recompute or offload"},
@@ -44,6 +44,7 @@ static const char usage[] =
     "  --recompute WHAT          plan.recompute: none, full or auto\n"
     "  --offload WHAT            plan.offload: none, auto or a list of operators\n"
     "  --limit BYTES             devices.*.memory, such as 8GiB\n"
+    "  --fuse none               plan.fuse: no two operators become one call; with --fuse auto the bits are the same\n"
     "  --cuts A,B,...            last forward operator of each chunk but the last, counted from 0\n"
     "  --map A,B,...             the device of each chunk, such as 0,1,1,0\n"
     "  --device-order free       devices.order: which device does which stage is chosen, not given by the list\n"

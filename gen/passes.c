@@ -77,8 +77,11 @@ Graph *graph_of(const Options *x, const Model *m)
     grad(g, m);
     bad_stop();
     dump_graph(x, g, 'g');
-    fuse(g);
+    const char *written = model_hash(g);
+    fuse(g, m);
     check_graph(g);
+    if (strcmp(model_hash(g), written))     /* what was joined has the same bits, and so the same key */
+        g->model = written;
     dump_graph(x, g, 'f');
     return g;
 }

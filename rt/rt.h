@@ -99,7 +99,8 @@ void norm_gather(Stage *st, double *into, const double *from, long n);
 void fill_zero(Stage *st, void *to, long bytes);
 
 /* ---- kernels: rt/op/, in the order of gen/ops.def ---------------------------------------------------- */
-/* A 0 address is an absent optional operand, or a gradient that nobody wants.  Long are sizes in elements. */
+/* A 0 address is an absent optional operand, or a gradient that nobody wants.  Long are sizes in elements.  A call with `onto`
+ * adds its result, rounded to real, to that. */
 void embedding_forward(Stage *st, real *y, const int32_t *ids, const real *weight, long n, long width, long rows);
 void embedding_backward(Stage *st, float *dweight, const real *dy, const int32_t *ids, int acc, long n, long width, long rows);
 void position_forward(Stage *st, real *y, const real *x, const real *weight, long batch, long seq, long width);
@@ -116,10 +117,10 @@ void attention_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, co
 void attention_packed_forward(Stage *st, real *y, float *lse, const real *qkv, const real *bias, const int32_t *mask, const Values *vals, int mb, int h, long batch, long heads, long query, long width, long causal, float scale, float drop, long site);
 void attention_packed_backward(Stage *st, real *dqkv, real *dbias, const real *dy, const real *y, const real *qkv, const real *bias, const int32_t *mask, const float *lse, void *tmp, const Values *vals, int mb, int h, long batch, long heads, long query, long width, long causal, float scale, float drop, long site);
 void layernorm_forward(Stage *st, real *y, float *mean, float *rstd, const real *x, const float *weight, const float *bias, long rows, long width, float eps);
-void layernorm_backward_x(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *mean, const float *rstd, long rows, long width);
+void layernorm_backward_x(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *mean, const float *rstd, const real *onto, long rows, long width);
 void layernorm_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, const float *mean, const float *rstd, int acc, long rows, long width);
 void rmsnorm_forward(Stage *st, real *y, float *rstd, const real *x, const float *weight, long rows, long width, float eps);
-void rmsnorm_backward_x(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *rstd, long rows, long width);
+void rmsnorm_backward_x(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *rstd, const real *onto, long rows, long width);
 void rmsnorm_backward_w(Stage *st, float *dweight, const real *dy, const real *x, const float *rstd, int acc, long rows, long width);
 void softmax_forward(Stage *st, real *y, const real *x, long rows, long width);
 void softmax_backward(Stage *st, real *dx, const real *dy, const real *y, long rows, long width);
@@ -134,7 +135,7 @@ void tanh_backward(Stage *st, real *dx, const real *dy, const real *y, long n);
 void sigmoid_forward(Stage *st, real *y, const real *x, long n);
 void sigmoid_backward(Stage *st, real *dx, const real *dy, const real *y, long n);
 void scale_forward(Stage *st, real *y, const real *x, long n, float factor);
-void dropout_forward(Stage *st, real *y, const real *x, const Values *vals, int mb, long batch, long per, float drop, long site);
+void dropout_forward(Stage *st, real *y, const real *x, const real *onto, const Values *vals, int mb, long batch, long per, float drop, long site);
 void add_forward(Stage *st, real *y, const real *a, const real *b, long n);
 void add_broadcast_forward(Stage *st, real *y, const real *a, const real *b, long n, long nb);
 void add_broadcast_backward(Stage *st, real *db, const real *dy, long n, long nb);

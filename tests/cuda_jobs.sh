@@ -221,12 +221,13 @@ if [ "$planned" = "$taken" ]; then pass; else fault "allocated $taken, planned $
 
 # ---- waits ---------------------------------------------------------------------------------------------------------
 # A wait is for data, that they are made, or for room, that a buffer may be written.  One for data is missed, unless the others
-# imply it.  One for room may be spare: whoever had the buffer before is gone long since, for another reason.
+# imply it.  One for room may be spare: whoever had the buffer before is gone long since, for another reason.  So may one for a
+# tied weight: it is read in the next step, whose first message comes behind it on the same stream.
 # kinds STAGES: each wait S:I of three steps with its kind.  Streams of a stage: compute, out, in, one from each other stage.
 kinds() {
     for stage in $(seq 0 $(($1 - 1))); do
         sed -n "/^void stage${stage}_step/,/^}/p" "$tmp/job/stage$stage.c" | awk -v s="$stage" -v p="$1" '
-        /action\(/ { kind = /received|fetched/ ? "data" : "room" }
+        /action\(/ { kind = /received|fetched/ && !/received: [^ ]*weight \*/ ? "data" : "room" }
         /(transfer|copy)_wait/ { of[n++] = kind }
         END {
             for (i = 0; i < 3 * n; i++) print s * (2 + p) ":" i, of[i % n]

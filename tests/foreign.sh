@@ -64,7 +64,7 @@ expect "own form" ./dpgen plan --from "$tmp/three.txt" --json
 grep -q '"step_ns": 36001000,' "$tmp/said" && pass || fault "own form: $(grep -o '"step_ns": [0-9]*' "$tmp/said"), not 36001000"
 ./dpgen plan --from "$tmp/three.txt" -d f >"$tmp/graph.txt"
 line() { if grep -q -e "$1" "$tmp/graph.txt"; then pass; else fault "own form: no line '$1'"; fi; }
-line '^op F:b row=Opaque group=1 ns=2000000 call=opaque_forward y=w:b saved=w:b.saved x0=r:a '
+line '^op F:b row=Opaque ns=2000000 call=opaque_forward y=w:b saved=w:b.saved x0=r:a '
 line '^op I:c .*ns=6000000 call=opaque_backward dx0=w:d.a.t1 dx1=w:d.b y=r:c '
 line '^op I:b#2 row=GradAdd .*call=grad_add y=w:d.a a=r:d.a.t1 b=r:d.a.t2 n=i:25 '
 line '^op I:a .*call=opaque_backward dy=r:d.a saved=r:a.saved weight=R:a.weight dweight=A:a.weight.grad.0 acc=acc '

@@ -40,6 +40,7 @@ static const Graph *graph_of(const Model *m)
     shape(g, m);
     bad_stop();
     grad(g, m);
+    fuse(g, m);
     return g;
 }
 
@@ -226,6 +227,8 @@ static void print_plans(const Graph *g, int n)
         printf(" --recompute %s", recomputed(g, taken));
         if (chance(40))
             print_offload(g, taken);
+        if (chance_aside(25))
+            printf(" --fuse none");
         printf("\n");
     }
 }

@@ -374,7 +374,7 @@ static const Graph *graph_of(const Model *m)
     check_graph(g);
     grad(g, m);
     check_graph(g);
-    fuse(g);
+    fuse(g, m);
     check_graph(g);
     if ((g->compute == BF16) != (sizeof(real) == 2))
         fail(EXIT_USAGE, "this interpreter is built for %s", sizeof(real) == 2 ? "bf16" : "f32");

@@ -48,6 +48,15 @@ static Tensor *same_bytes(const Tensor *t)
     return copy;
 }
 
+/* A call that adds its result to `onto` has the bits of the call alone, which made `term`, and an addition behind it. */
+static void check_onto(const char *call, Tensor *got, const Tensor *term, const Tensor *onto)
+{
+    Tensor *want = result(REAL, got->n);
+    grad_add(stage, want->k, onto->k, term->k, got->n);
+    read_back(got);
+    expect(!memcmp(got->k, want->k, (size_t)got->n * sizeof(real)), "%s of %ld: not the bits of two calls", call, got->n);
+}
+
 static void layernorm(void)
 {
     for (int s = 0; s < NORM_SHAPES; s++) {
@@ -60,7 +69,7 @@ static void layernorm(void)
         Case c = {.d = {rows, width}, .f = {1e-2f}, .in = {x, w, b}};
         layernorm_forward(stage, y->k, mean->k, rstd->k, x->k, w->k, b ? b->k : 0, rows, width, 1e-2f);
         check_value("layernorm_forward", y, ref_layernorm, &c);
-        layernorm_backward_x(stage, dx->k, dy->k, x->k, w->k, mean->k, rstd->k, rows, width);
+        layernorm_backward_x(stage, dx->k, dy->k, x->k, w->k, mean->k, rstd->k, 0, rows, width);
         check_gradient("layernorm_backward_x", dx, ref_layernorm, &c, 0, dy);
         layernorm_backward_w(stage, dw->k, b ? db->k : 0, dy->k, x->k, mean->k, rstd->k, 0, rows, width);
         check_gradient("layernorm_backward_w", dw, ref_layernorm, &c, 1, dy);
@@ -71,6 +80,9 @@ static void layernorm(void)
         check_accumulated("layernorm_backward_w acc", dw, dw2);
         if (b)
             check_accumulated("layernorm_backward_w acc", db, db2);
+        Tensor *onto = operand(REAL, x->n, -1, 1), *sum = result(REAL, x->n);
+        layernorm_backward_x(stage, sum->k, dy->k, x->k, w->k, mean->k, rstd->k, onto->k, rows, width);
+        check_onto("layernorm_backward_x onto", sum, dx, onto);
         case_end();
     }
 }
@@ -85,13 +97,16 @@ static void rmsnorm(void)
         Case c = {.d = {rows, width}, .f = {1e-2f}, .in = {x, w}};
         rmsnorm_forward(stage, y->k, rstd->k, x->k, w->k, rows, width, 1e-2f);
         check_value("rmsnorm_forward", y, ref_rmsnorm, &c);
-        rmsnorm_backward_x(stage, dx->k, dy->k, x->k, w->k, rstd->k, rows, width);
+        rmsnorm_backward_x(stage, dx->k, dy->k, x->k, w->k, rstd->k, 0, rows, width);
         check_gradient("rmsnorm_backward_x", dx, ref_rmsnorm, &c, 0, dy);
         rmsnorm_backward_w(stage, dw->k, dy->k, x->k, rstd->k, 0, rows, width);
         check_gradient("rmsnorm_backward_w", dw, ref_rmsnorm, &c, 1, dy);
         Tensor *dw2 = same_bytes(dw);
         rmsnorm_backward_w(stage, dw2->k, dy->k, x->k, rstd->k, 1, rows, width);
         check_accumulated("rmsnorm_backward_w acc", dw, dw2);
+        Tensor *onto = operand(REAL, x->n, -1, 1), *sum = result(REAL, x->n);
+        rmsnorm_backward_x(stage, sum->k, dy->k, x->k, w->k, rstd->k, onto->k, rows, width);
+        check_onto("rmsnorm_backward_x onto", sum, dx, onto);
         case_end();
     }
 }
@@ -252,8 +267,11 @@ static void dropout(void)
         Tensor *x = operand(REAL, batch * per, 1, 2), *y = result(REAL, x->n);
         Case c = {.d = {batch, per}, .f = {s == 4 ? 0 : 0.1f}, .mb = s, .site = 99, .in = {x}};
         c.vals = (Values){.seed = 7, .step = s, .eval = s == 5};
-        dropout_forward(stage, y->k, x->k, &c.vals, c.mb, batch, per, (float)c.f[0], c.site);
+        dropout_forward(stage, y->k, x->k, 0, &c.vals, c.mb, batch, per, (float)c.f[0], c.site);
         check_value("dropout_forward", y, ref_dropout, &c);
+        Tensor *onto = operand(REAL, x->n, -1, 1), *sum = result(REAL, x->n);
+        dropout_forward(stage, sum->k, x->k, onto->k, &c.vals, c.mb, batch, per, (float)c.f[0], c.site);
+        check_onto("dropout_forward onto", sum, y, onto);
         case_end();
     }
 }

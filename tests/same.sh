@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The same bits under any plan (contract C2).  A tiny GPT with tied weights and dropout, 8 micro-batches, trained for 20
-# steps under 36 plans: 1 to 4 stages, gpipe and 1f1b, nothing, some, all recomputed, everything offloaded, much of it to a
-# file while some is recomputed.  All parameters must have one SHA-256, that of the graph interpreter, which knows no plan.
+# steps under 38 plans: 1 to 4 stages, gpipe and 1f1b, nothing, some, all recomputed, everything offloaded, much of it to a
+# file while some is recomputed, operators apart that are one call elsewhere.  All parameters must have one SHA-256, that of
+# the graph interpreter, which knows no plan.
 # Again with several chunks a device, with gradient groups, in bf16, with the kernels of oneDNN, between two processes, and
 # after a stop at step 10 under another plan.
 . "$(dirname "$0")/lib.sh"
@@ -27,6 +28,7 @@ plans_of() {
                 --offload '{to: disk, what: [h.*.attn.*, h.*.mlp.*, h.*.add*, h.2.attention, h.0.attention]}' \
                 --set links.cpu-host.rate=8GB/s --set links.cpu-host.latency=1ns $*"
         done
+        [ $((n % 2)) = 0 ] || echo "$n.gpipe.apart $model --stages $n --schedule gpipe --fuse none $*"
     done
 }
 
@@ -59,10 +61,10 @@ replicas_of() {
 }
 echo "devices: [{name: cpu, kind: cpu, count: 10, memory: 64MiB, threads: 1, kernels: portable}]" >"$tmp/ten"
 
-# A few of the 36, for what differs by numbers only; all of them with SLOW=1
+# A few of the 38, for what differs by numbers only; all of them with SLOW=1
 few() {
     if [ -n "$SLOW" ]; then cat; return; fi
-    grep -E '^(1.gpipe.none|2.1f1b.some|3.gpipe.full|4.1f1b.none|4.1f1b.full|3.1f1b.away|2.gpipe.disk) '
+    grep -E '^(1.gpipe.none|2.1f1b.some|3.gpipe.full|4.1f1b.none|4.1f1b.full|3.1f1b.away|2.gpipe.disk|3.gpipe.apart) '
 }
 
 # Every second one of the maps, in turn by schedule; all with SLOW=1
@@ -78,7 +80,7 @@ agree() {
     one_hash "$label" "$want"
 }
 
-# ---- 36 plans -----------------------------------------------------------------------------------------------------
+# ---- 38 plans -----------------------------------------------------------------------------------------------------
 use_portable
 plans_of "1 2 3 4" | plans
 agree "f32"

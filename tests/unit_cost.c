@@ -48,7 +48,7 @@ static World world_of(const char *rest, const char *devices)
     Graph *g = build(w.m);
     shape(g, w.m);
     grad(g, w.m);
-    fuse(g);
+    fuse(g, w.m);
     w.g = g;
     w.c = cost(w.g, w.m, NULL);
     check_cost(w.g, w.c);

@@ -29,7 +29,7 @@ static Question ask(const World *w, const Bytes *limit, const char *objective)
     for (int s = 0; s < chunks; s++)
         flight[s] = order_flight(p, s);
     for (int o = 0; o < w->g.nf; o++)
-        cut[o] = o + 1 == w->g.nf ? CUT_MUST : w->g.op.at[o].group == w->g.op.at[o + 1].group ? CUT_NEVER : CUT_MAY;
+        cut[o] = o + 1 == w->g.nf ? CUT_MUST : CUT_MAY;
     return (Question){.p = p, .prices = prices_open(p, limit), .n = w->g.nf, .chunks = chunks, .cut = cut, .flight = flight,
                       .limit = limit, .objective = objective};
 }

@@ -200,7 +200,7 @@ static Plan *example(const char *path)
     Graph *g = build(m);
     shape(g, m);
     grad(g, m);
-    fuse(g);
+    fuse(g, m);
     bad_stop();
     Plan *p = alloc(sizeof *p);
     *p = (Plan){.g = g, .c = cost(g, m, NULL), .m = m, .schedule = "1f1b", .devices = 1, .chunks = 1};

@@ -58,7 +58,7 @@ static const Graph *graph_of(const Model *m)
     Graph *g = build(m);
     shape(g, m);
     grad(g, m);
-    fuse(g);
+    fuse(g, m);
     return g;
 }
 

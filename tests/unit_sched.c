@@ -453,11 +453,6 @@ static void lie_empty(World *w)
 }
 static void lie_backward(World *w) { w->p.chunk.at[w->g.nf] = 0; }
 static void lie_bound(World *w) { w->p.bound = w->p.step + 1; }
-static void lie_fuse(World *w)
-{
-    for (int o = 1; o < w->g.nf; o++)
-        w->g.op.at[o].group = w->g.op.at[0].group;
-}
 static void lie_fate(World *w) { w->p.fate.at[0] = FATE_RECOMPUTE; }
 static void lie_offload(World *w) { w->p.fate.at[0] = FATE_OFFLOAD; }
 static void lie_step(World *w) { w->p.step++; }
@@ -490,7 +485,7 @@ static void test_checkers(void)
         {"a chain out of order", lie_chain, check_order, 70}, {"a deadlock", lie_deadlock, check_order, 70},
         {"nothing", lie_nothing, check_part, 0}, {"a chunk that goes back", lie_cut, check_part, 70},
         {"an empty chunk", lie_empty, check_part, 70}, {"backward elsewhere", lie_backward, check_part, 70},
-        {"a bound above the step", lie_bound, check_sim, 70}, {"a cut fusion group", lie_fuse, check_part, 70},
+        {"a bound above the step", lie_bound, check_sim, 70},
         {"nothing", lie_nothing, check_keep, 0}, {"a kept tensor dropped", lie_fate, check_keep, 70},
         {"an offload", lie_offload, check_keep, 70},
         {"nothing", lie_nothing, check_sim, 0}, {"a later end", lie_step, check_sim, 70},

@@ -17,7 +17,7 @@ static Model *model_of(const char *path, int devices, Graph **g)
     *g = build(m);
     shape(*g, m);
     grad(*g, m);
-    fuse(*g);
+    fuse(*g, m);
     Device one = m->devices.at[0];
     while (m->devices.n < devices)
         *PUSH(&m->devices) = one;

@@ -75,7 +75,8 @@ static Graph *graph_of(const Model *m)
     Graph *g = build(m);
     shape(g, m);
     grad(g, m);
-    fuse(g);
+    fuse(g, m);
+    g->model = "0123";
     return g;
 }
 
@@ -151,8 +152,8 @@ static bool alike_state(const State *a, const State *b)
 static bool alike_op(const Op *a, const Op *b)
 {
     bool same = !strcmp(a->name, b->name) && !strcmp(a->layer, b->layer) && !strcmp(a->call, b->call)
-        && a->row == b->row
-        && a->phase == b->phase && a->fwd == b->fwd && a->group == b->group && a->flop == b->flop && a->tmp == b->tmp
+        && a->row == b->row && a->phase == b->phase && a->fwd == b->fwd
+        && !strcmp(a->with ? a->with : "", b->with ? b->with : "") && a->flop == b->flop && a->tmp == b->tmp
         && a->moved == b->moved && a->arg.n == b->arg.n && alike_loc(a->loc, b->loc);
     for (int i = 0; same && i < a->arg.n; i++) {
         const Arg *x = &a->arg.at[i], *y = &b->arg.at[i];
@@ -177,7 +178,8 @@ static void test_alike(void)
     Text t = text_of(a, NULL);
     write_text(t.at, t.n);
     const Graph *b = read_graph(scratch);
-    bool same = !strcmp(a->name, b->name) && a->compute == b->compute && a->batch == b->batch && a->micro == b->micro
+    bool same = !strcmp(a->name, b->name) && !strcmp(a->model, b->model) && a->compute == b->compute
+        && a->batch == b->batch && a->micro == b->micro
         && a->groups == b->groups && a->nf == b->nf && a->nb == b->nb && a->loss == b->loss && a->vals == b->vals
         && a->tensor.n == b->tensor.n && a->state.n == b->state.n && a->op.n == b->op.n && a->count.n == b->count.n;
     check(same, "a graph that was read", "has another head");
@@ -203,7 +205,7 @@ static void test_same(void)
         same("shape", g, NULL);
         grad(g, m);
         same("grad", g, NULL);
-        fuse(g);
+        fuse(g, m);
         same("fuse", g, NULL);
         same("plan", g, plan_of(g, m));
     }
@@ -420,7 +422,10 @@ static const Mistake graph_mistakes[] = {
     {"shape=2x3x4", "shape=2x3x5", "has shape"},
     {"loss=loss", "loss=los", "did you mean loss?"},
     {"tensor n ", "tensor s ", "is there twice"},
-    {"op F:drop ", "op drop ", "begins with its phase"},
+    {"op F:s ", "op s ", "begins with its phase"},
+    {"onto=r:again", "onto=i:3", "wrong argument for onto"},
+    {"onto=r:again", "onto=r:d.s", "reads d.s before it is made"},
+    {"onto=r:again", "onto=r:n.mean", "wrong argument for onto"},
     {"row=LayerNorm", "row=LayerNrm", "did you mean LayerNorm?"},
     {"eps=f:0x1", "eps=f:1.5z", "expected a floating point number"},
     {"eps=f:0x1", "eps=f:0x.p+1", "expected a floating point number"},

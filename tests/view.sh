@@ -68,6 +68,8 @@ says "^place   stage 1, which loads it" targets
 says "^result h.0.ln_1.mean: f32 \[2, 16\], 128 bytes" h.0.ln_1.mean
 says "^made    by the backward of h.0.mlp.c_proj (stage 0)" d.h.0.gelu
 says "^place   it stays on its stage" d.h.0.gelu
+says "^h.0.dropout is one call with h.0.add" h.0.dropout
+says "^no cut between h.0.dropout and h.0.add: they are one call" h.0.dropout h.0.add
 ./dpgen plan $gpt none >"$tmp/plan" 2>&1
 sed -n '/^stage 1/,/^  policy/p' "$tmp/plan" >"$tmp/stage"
 ./dpgen explain $gpt none 1 >"$tmp/view" 2>&1

@@ -58,7 +58,7 @@ static inline Op *add_op(World *w, Phase phase, int fwd)
 {
     int n = w->g.op.n;
     *PUSH(&w->g.op) = (Op){.name = strf("op%d", fwd >= 0 ? fwd : n), .layer = "", .phase = phase, .call = "call",
-                           .fwd = phase == PH_F ? n : fwd, .group = n};
+                           .fwd = phase == PH_F ? n : fwd};
     return &w->g.op.at[n];
 }
 
@@ -138,6 +138,13 @@ static inline void add_param(World *w, int uses)
     *PUSH(&w->g.state) = (State){.name = "m", .kind = S_MOMENT1, .bytes = bytes, .param = param, .op = used[0]};
 }
 
+static inline void stay_together(World *w, int one, int two)
+{
+    Strs *names = PUSH(&w->m.plan.same_stage);
+    *PUSH(names) = w->g.op.at[one].name;
+    *PUSH(names) = w->g.op.at[two].name;
+}
+
 /* Operators with up to three operands from anywhere before, skips included, and backward readers of any subset. */
 static inline World *random_graph(int n)
 {
@@ -151,7 +158,8 @@ static inline World *random_graph(int n)
         made[i] = add_tensor(w, T_ACT, 1 + dice(30), i);
         Op *o = add_op(w, PH_F, i);
         o->tmp = dice(20);
-        o->group = i > 0 && dice(6) == 0 ? w->g.op.at[i - 1].group : i;
+        if (i > 0 && dice(6) == 0)
+            stay_together(w, i - 1, i);
         put_arg(o, ARG_WRITE, false, made[i]);
         put_arg(o, ARG_READ, false, i > 0 ? made[i - 1] : input);
         for (int k = dice(3); k > 0; k--)

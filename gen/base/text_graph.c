@@ -34,7 +34,7 @@ static const Field graph_fields[] = {
     {"batch", V_LONG, .at = offsetof(Graph, batch)}, {"micro", V_LONG, .at = offsetof(Graph, micro)},
     {"groups", V_LONG, .at = offsetof(Graph, groups)},
     {"loss", V_REF, offsetof(Graph, loss), .ref = R_TENSOR}, {"vals", V_REF, offsetof(Graph, vals), .ref = R_STATE},
-    {"timed", V_BOOL, .at = offsetof(Graph, timed)},
+    {"model", V_TEXT, .at = offsetof(Graph, model)}, {"timed", V_BOOL, .at = offsetof(Graph, timed)},
     {0}
 };
 static const Field tensor_fields[] = {
@@ -62,7 +62,7 @@ static const Field state_fields[] = {
 static const Field op_fields[] = {
     {"row", V_TEXT, .at = offsetof(Op, call)},             /* by name: print_op() and read_op() put it there */
     {"layer", V_TEXT, .at = offsetof(Op, layer)},
-    {"fwd", V_REF, offsetof(Op, fwd), .ref = R_OP}, {"group", V_INT, .at = offsetof(Op, group)},
+    {"fwd", V_REF, offsetof(Op, fwd), .ref = R_OP}, {"with", V_TEXT, .at = offsetof(Op, with)},
     {"flop", V_LONG, .at = offsetof(Op, flop)}, {"tmp", V_LONG, .at = offsetof(Op, tmp)},
     {"moved", V_LONG, .at = offsetof(Op, moved)}, {"ns", V_LONG, .at = offsetof(Op, ns)},
     {"in", V_REFS, offsetof(Op, in), .ref = R_TENSOR}, {"par", V_REFS, offsetof(Op, par), .ref = R_STATE},

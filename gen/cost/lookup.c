@@ -29,7 +29,7 @@ static void try_graph(void *ctx)
     bad_stop();
     grad(t->g, t->m);
     bad_stop();
-    fuse(t->g);
+    fuse(t->g, t->m);
 }
 
 const Graph *profile_graph_at(const Model *m, int64_t batch)

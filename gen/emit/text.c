@@ -109,6 +109,8 @@ static void print_arg(FILE *f, const Graph *g, const Arg *a)
 /* What the parameters mean: every forward call with its operands and attributes; no place in a file, no plan. */
 const char *model_hash(const Graph *g)
 {
+    if (g->model && *g->model)
+        return g->model;
     Text t;
     FILE *f = text_open(&t);
     for (int s = 0; s < g->state.n; s++)

@@ -3,7 +3,7 @@
  * bind_call: from the text of a call in ops.def to arguments.
  *
  * "linear_backward_x(dx, dy, weight, h, rows, in, out)" becomes one Arg a token.  A token is looked up as a word of the
- * call language (tmp vals acc mb h), then as an operand, a parameter or a result of the row, then as the gradient of
+ * call language (tmp vals acc mb h onto), then as an operand, a parameter or a result of the row, then as the gradient of
  * one of these, then as an attribute.  The order matters once: Concat has an operand called d.
  *
  * What a token means depends on the phase.  Forward writes its results and reads its operands.  Backward reads all of
@@ -109,6 +109,7 @@ static bool bind_word(Binder *b, Arg *a)
     static const char *const tmp_of[] = {[PH_F] = "tmp.F", [PH_I] = "tmp.I", [PH_W] = "tmp.W"};
     static const struct { const char *word; ArgKind kind; } words[] = {
         {"tmp", ARG_TMP}, {"vals", ARG_VALS}, {"acc", ARG_ACC}, {"mb", ARG_MB}, {"h", ARG_HANDLE},
+        {"onto", ARG_NONE},
     };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (!strcmp(words[i].word, a->token)) {

@@ -61,7 +61,6 @@ static int op_new(Scope *s, const Node *line, const char *path, int r, Op o)
     o.layer = s->layer;
     o.row = r;
     o.fwd = g->op.n;
-    o.group = -1;
     o.loc = line->loc;
     for (int i = 0; i < row(r)->out.n; i++) {
         const Operand *out = &row(r)->out.at[i];

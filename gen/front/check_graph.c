@@ -365,6 +365,20 @@ static bool unreported(const Op *o, const Arg *a)
     return a->kind == ARG_NONE && !strcmp(a->token, "vals") && !strcmp(o->call, "norm_total");
 }
 
+/* What a call adds its result to: made before, of the same type, as large. */
+static bool check_onto(Check *c, const Op *o, const Arg *a, int i)
+{
+    static const Operand real = {.name = "onto", .type = 'r'};
+    const Use u = {.o = o, .a = a, .operand = &real};
+    const Tensor *t = c->g->tensor.at;
+    if (a->kind == ARG_NONE)
+        return true;
+    if (a->kind != ARG_READ || a->state || !in_list(a->index, c->g->tensor.n) || o->arg.at[0].kind != ARG_WRITE
+        || t[a->index].bytes != t[o->arg.at[0].index].bytes)
+        return FAULT(c, o->loc, "%s, %s: wrong argument for %s", OP(o), a->token);
+    return check_tensor_arg(c, &u, i);
+}
+
 static bool check_arg(Check *c, const Op *o, const Arg *a, int i)
 {
     static const struct { const char *word; ArgKind kind; } words[] = {
@@ -376,6 +390,8 @@ static bool check_arg(Check *c, const Op *o, const Arg *a, int i)
                 || FAULT(c, o->loc, "%s, %s: wrong argument for %s", OP(o), a->token);
     if (is_opaque(o))
         return check_opaque_arg(c, o, a, i);
+    if (!strcmp(a->token, "onto"))
+        return check_onto(c, o, a, i);
     Use u = use_of(o, a);
     if (u.operand)
         return check_operand(c, &u, i);

@@ -529,6 +529,7 @@ void model_plan(Model *m, Node *node)
         { "schedule", read_built, AT(schedule), 0, 7, SCHEDULES },
         { "warmup", read_choice, AT(warmup), 0, 0, "A B auto" },
         { "transport", read_word, AT(transport), 0, 0, "local mpi nccl" },
+        { "fuse", read_choice, AT(fuse), 0, 0, "auto none" },
         { "planner", read_word, AT(planner), 0, 0, PLANNERS },
         { "recompute", read_recompute, 0, 0, 0, NULL },
         { "offload", read_offload, 0, 0, 0, NULL },

@@ -183,7 +183,6 @@ Graph *foreign_graph(const Foreign *f, const Model *m)
         backward(&x, i);
     g->nb = g->op.n;
     update(g, m, &x.taken);
-    fuse(g);
     check_graph(g);
     return g;
 }

@@ -1,18 +1,193 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fuse: which operators run as one kernel.
+ * fuse: neighbours that become one call.
  *
- * A group is a run of operators that one call does together; no later pass cuts inside one, and recomputation repeats
- * it whole.  Which pairs are worth it is a fact of a machine, and is decided by rows of its profile, never by taste; a
- * pair can only be chosen if rt/op/ has a kernel for it and ops.def a row.  There is none yet, so every operator is
- * a group of its own, numbered by its first operator.
+ * Problem: an addition reads what the call right before it wrote, and nobody else does.  So it is at a residual connection
+ * behind Dropout, and in backward where the gradient of a norm joins the sum so far.  The tensor between them costs a buffer
+ * and two passes over memory.
  *
- * needs   a whole graph.  fills  op->group.  keeps  all else.  Groups never hold operators of two phases.
+ * Method: a call whose row names the word `onto` (ops.def) can add its result to another tensor itself.  Where that result is
+ * read once, by the Add or GradAdd right behind, the two become one operator: the call, in the place and under the name of
+ * the addition, whose other operand is `onto` and whose result is the result.  Nothing behind this pass has to know.
+ *
+ *   bits     are those of two calls, in every kernel library: what is added is rounded to the compute type first, as the
+ *            store did.  So fusing is no part of the numeric key.
+ *   plans    none is lost but those that cut between the two: backward never reads what is gone, so nobody kept it, and what
+ *            it was made from has its bytes.
+ *   names    the operator's is the addition's, `with` is the other one.  An operator that a pattern in the section plan
+ *            names, and not the addition, stays by itself: the pattern says what becomes of its result, or where a cut is.
+ *
+ * needs   a whole graph, not timed.  fills  op->with.  keeps  the order of what remains.  cost  linear, but for names
+ * times the patterns of plan.
+ *
+ * Not joined: an addition and the norm behind it.  Planners keep the sum and make the norm again from it; one call for both
+ * could only be made again from both operands of the addition, which nobody keeps otherwise.  A product and the addition or
+ * activation behind it: libraries that do both round once where two calls round twice, so that the bits would be others.
  */
 #include "dpgen.h"
+#include <string.h>
 
-void fuse(Graph *g)
+typedef struct {
+    Graph *g;
+    int *reads;                 /* by tensor: how often */
+    int *into;                  /* by operator: the one that does its work, mostly itself */
+} Fuse;
+
+/* ---- which ------------------------------------------------------------------------------------------------------- */
+
+static bool names_one(const Strs *patterns, const Op *o, const Op *add)
 {
-    for (int i = 0; i < g->op.n; i++)
-        g->op.at[i].group = i;
+    for (int i = 0; i < patterns->n; i++)
+        if (match_block(patterns->at[i], o->name) && !match_block(patterns->at[i], add->name))
+            return true;
+    return false;
+}
+
+/* Does the section plan say something of o that would not hold of the addition? */
+static bool apart(const PlanSpec *p, const Op *o, const Op *add)
+{
+    const Strs *lists[] = {&p->names, &p->away, &p->keep, &p->cut_after, &p->no_cut};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        if (names_one(lists[i], o, add))
+            return true;
+    for (int i = 0; i < p->same_stage.n; i++)
+        if (names_one(&p->same_stage.at[i], o, add))
+            return true;
+    return false;
+}
+
+static Arg *word(const Op *o, const char *token)
+{
+    for (int i = 0; i < o->arg.n; i++)
+        if (!strcmp(o->arg.at[i].token, token))
+            return &o->arg.at[i];
+    return NULL;
+}
+
+/* What a call with the word `onto` writes. */
+static Arg *result(const Op *o)
+{
+    for (int i = 0; i < o->arg.n; i++)
+        if (o->arg.at[i].kind == ARG_WRITE)
+            return &o->arg.at[i];
+    die("%s writes nothing", o->call);
+}
+
+static bool is_addition(const Op *o)
+{
+    const char *name = row(o->row)->name;
+    return !strcmp(name, "Add") || !strcmp(name, "GradAdd");
+}
+
+static bool joins(const Fuse *f, const PlanSpec *p, const Op *o, const Op *add)
+{
+    const Arg *onto = word(o, "onto");
+    if (!onto || onto->kind != ARG_NONE || !is_addition(add))
+        return false;
+    int t = result(o)->index;
+    bool read = word(add, "a")->index == t || word(add, "b")->index == t;
+    return read && f->reads[t] == 1 && (o->phase == PH_F ? !apart(p, o, add) : o->fwd == add->fwd);
+}
+
+/* ---- one operator of two ----------------------------------------------------------------------------------------- */
+
+/* The addition's place is taken by the call before it. */
+static void join(Fuse *f, int op)
+{
+    Graph *g = f->g;
+    Op *o = &g->op.at[op], *add = o + 1, both = *o;
+    int t = result(o)->index;
+    const Arg *other = word(add, word(add, "a")->index == t ? "b" : "a");
+    both.name = add->name;
+    both.layer = add->layer;
+    both.with = o->phase == PH_F ? o->name : NULL;
+    both.fwd = add->fwd;
+    both.flop += add->flop;
+    both.moved += add->moved - 2 * g->tensor.at[t].bytes;
+    both.loc = add->loc;
+    *word(&both, "onto") = (Arg){.kind = ARG_READ, .token = "onto", .index = other->index};
+    result(&both)->index = result(add)->index;
+    *add = both;
+    f->into[op] = op + 1;
+}
+
+/* ---- new numbers ------------------------------------------------------------------------------------------------- */
+
+static void keep_operators(Fuse *f, const int *tensor)
+{
+    Graph *g = f->g;
+    int n = 0, nf = 0, nb = 0;
+    for (int i = 0; i < g->op.n; i++) {
+        Op o = g->op.at[i];
+        nf += i < g->nf && f->into[i] == i;
+        nb += i < g->nb && f->into[i] == i;
+        if (f->into[i] != i)
+            continue;
+        for (int k = 0; k < o.arg.n; k++)
+            if (o.arg.at[k].kind <= ARG_WRITE && !o.arg.at[k].state)
+                o.arg.at[k].index = tensor[o.arg.at[k].index];
+        o.in.n = o.out.n = 0;           /* as in a graph from a file: the calls say it */
+        g->op.at[n++] = o;
+    }
+    g->op.n = n;
+    g->nf = nf;
+    g->nb = nb;
+}
+
+/* By operator: its number among those that remain; that of the other one for what is gone. */
+static int *new_numbers(const Fuse *f)
+{
+    int n = 0, *number = alloc(sizeof *number * (size_t)f->g->op.n);
+    for (int i = 0; i < f->g->op.n; i++) {
+        number[i] = n;
+        n += f->into[i] == i;
+    }
+    return number;
+}
+
+static void renumber(Fuse *f)
+{
+    Graph *g = f->g;
+    int *op = new_numbers(f), *tensor = alloc(sizeof *tensor * (size_t)g->tensor.n), n = 0;
+    for (int t = 0; t < g->tensor.n; t++) {
+        Tensor x = g->tensor.at[t];
+        tensor[t] = n;
+        if (x.op >= 0 && f->into[x.op] != x.op)
+            continue;
+        x.op = x.op >= 0 ? op[x.op] : x.op;
+        g->tensor.at[n++] = x;
+    }
+    g->tensor.n = n;
+    for (int t = 0; t < n; t++)
+        if (g->tensor.at[t].kind == T_GRAD)
+            g->tensor.at[t].of = tensor[g->tensor.at[t].of];
+    keep_operators(f, tensor);
+    for (int i = 0; i < g->nb; i++) {
+        Op *o = &g->op.at[i];
+        o->fwd = op[o->fwd];
+        o->name = g->op.at[o->fwd].name;
+        o->layer = g->op.at[o->fwd].layer;
+    }
+    for (int s = 0; s < g->state.n; s++)
+        g->state.at[s].op = g->state.at[s].op >= 0 ? op[g->state.at[s].op] : g->state.at[s].op;
+    for (int i = 0; i < g->count.n; i++)
+        g->count.at[i].op = op[g->count.at[i].op];
+    g->loss = tensor[g->loss];
+}
+
+void fuse(Graph *g, const Model *m)
+{
+    Fuse f = {.g = g, .reads = alloc(sizeof(int) * (size_t)g->tensor.n), .into = alloc(sizeof(int) * (size_t)g->op.n)};
+    for (int i = 0; i < g->op.n; i++) {
+        f.into[i] = i;
+        for (int k = 0; k < g->op.at[i].arg.n; k++) {
+            const Arg *a = &g->op.at[i].arg.at[k];
+            if (a->kind == ARG_READ && !a->state)
+                f.reads[a->index]++;
+        }
+    }
+    for (int i = 0; i + 1 < g->nb && m->plan.fuse == FUSE_AUTO; i++)
+        if (joins(&f, &m->plan, &g->op.at[i], &g->op.at[i + 1]))
+            join(&f, i);
+    renumber(&f);
 }

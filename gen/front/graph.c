@@ -40,6 +40,11 @@ bool match(const char *pattern, const char *name)
     return !pattern[strspn(pattern, "*")];
 }
 
+bool match_block(const char *pattern, const char *name)
+{
+    return match(pattern, name) || match(strf("%s.*", pattern), name);
+}
+
 const Attr *attr_find(const Op *o, const char *name)
 {
     for (int i = 0; i < o->attr.n; i++)

@@ -110,7 +110,8 @@ const char *override_path(const char *option)
         { "--stages", "plan.stages" }, { "--schedule", "plan.schedule" }, { "--recompute", "plan.recompute" },
         { "--offload", "plan.offload" }, { "--limit", "devices.*.memory" }, { "--cuts", "plan.cuts" },
         { "--map", "plan.map" }, { "--replicas", "plan.replicas" }, { "--link", "links.cpu-cpu" },
-        { "--objective", "plan.objective" }, { "--device-order", "devices.order" }, { "--planner", "plan.planner" } };
+        { "--objective", "plan.objective" }, { "--device-order", "devices.order" }, { "--planner", "plan.planner" },
+        { "--fuse", "plan.fuse" } };
     for (int i = 0; i < COUNT(shorts); i++)
         if (!strcmp(option, shorts[i].option))
             return shorts[i].path;

@@ -22,8 +22,6 @@ static void check_cuts(const Plan *p)
         int c = chunk_of(p, o);
         if (c != last && c != last + 1)
             die("check_part: %s is in chunk %d, the operator before it in %d", g->op.at[o].name, c, last);
-        if (c > last && o > 0 && g->op.at[o].group == g->op.at[o - 1].group)
-            die("check_part: a cut inside the fusion group of %s", g->op.at[o].name);
         if (c > last && o > 0 && cuts->n && cuts->at[c - 1] != o - 1)
             die("check_part: a cut after operator %d, which was not asked for", o - 1);
         last = c;

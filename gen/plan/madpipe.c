@@ -60,7 +60,7 @@ bool madpipe(const Plan *p, const Bytes *limit, MadPipe *answer)
     const Graph *g = p->g;
     char *cut = alloc((size_t)g->nf);
     for (int o = 0; o < g->nf; o++)
-        cut[o] = o + 1 == g->nf ? CUT_MUST : g->op.at[o].group == g->op.at[o + 1].group ? CUT_NEVER : CUT_MAY;
+        cut[o] = o + 1 == g->nf ? CUT_MUST : CUT_MAY;
     Units u = units_of(p, cut, p->devices);
     Special s = chain_of(p, &u, limit);
     Segments pieces = {0};

@@ -376,22 +376,13 @@ static void try_fewer(Doctor *x, int from)
     }
 }
 
-static int most_stages(const Graph *g)
-{
-    int n = 1;
-    for (int o = 0; o + 1 < g->nf; o++)
-        n += g->op.at[o].group != g->op.at[o + 1].group;
-    return n;
-}
-
 static void no_cut_at_all(const Plan *p, Doctor *x)
 {
-    int most = most_stages(p->g), n = p->chunk_device.n;
+    int most = p->g->nf, n = p->chunk_device.n;
     const char *part = p->chunks > 1 ? "chunk" : "stage";
     if (n > most)
-        fprintf(stderr, "  the model has %d operator%s%s, so it has at most %d %s%s; %d are asked for\n", p->g->nf,
-                p->g->nf > 1 ? "s" : "", most < p->g->nf ? ", some of them never apart" : "", most, part,
-                most > 1 ? "s" : "", n);
+        fprintf(stderr, "  the model has %d operator%s, so it has at most %d %s%s; %d are asked for\n", most,
+                most > 1 ? "s" : "", most, part, most > 1 ? "s" : "", n);
     else
         fprintf(stderr, "  schedule %s, %d operator%s and plan.constraints leave no cut into %d %s%s\n", p->schedule,
                 p->g->nf, p->g->nf > 1 ? "s" : "", n, part, n > 1 ? "s" : "");

@@ -4,7 +4,7 @@
  *
  *   needs   chunk_device and dev[].order; the limits, one a device
  *   fills   chunk (of every operator), bound, space, soft
- *   keeps   chunks are runs of forward operators, none empty, none cutting a fusion group; backward follows its forward
+ *   keeps   chunks are runs of forward operators, none empty; backward follows its forward
  *           operator, the update of a parameter follows its first use, the norm is totalled in chunk 0
  *   fails   nonzero if no cut fits.  part_blame then finds the cut that lacks least, for the report: nofit_device and
  *           nofit_need name the device that lacks most under it, and chunk holds it; nofit_device -1: the constraints leave
@@ -23,12 +23,6 @@
 
 /* ---- constraints ------------------------------------------------------------------------------------------------- */
 
-/* The pattern names the operator or a block it is in. */
-static bool names(const char *pattern, const char *op)
-{
-    return match(pattern, op) || match(strf("%s.*", pattern), op);
-}
-
 static Loc place(const Plan *p, const char *pattern)
 {
     return mark_of(p->m, pattern, p->m->plan.loc);
@@ -40,7 +34,7 @@ static void must_name(const Plan *p, const char *key, const char *pattern)
     const char **all = alloc(sizeof *all * (size_t)g->nf);
     for (int o = 0; o < g->nf; o++) {
         all[o] = g->op.at[o].name;
-        if (names(pattern, all[o]))
+        if (match_block(pattern, all[o]))
             return;
     }
     const char *near = nearest(pattern, all, g->nf);
@@ -51,7 +45,7 @@ static void must_name(const Plan *p, const char *key, const char *pattern)
 static void no_cut(const Plan *p, char *cut, const char *pattern)
 {
     for (int o = 0; o + 1 < p->g->nf; o++)
-        if (names(pattern, p->g->op.at[o].name) && names(pattern, p->g->op.at[o + 1].name))
+        if (match_block(pattern, p->g->op.at[o].name) && match_block(pattern, p->g->op.at[o + 1].name))
             cut[o] = CUT_NEVER;
 }
 
@@ -60,7 +54,7 @@ static void same_stage(const Plan *p, char *cut, const Strs *patterns)
     int first = p->g->nf, last = -1;
     for (int o = 0; o < p->g->nf; o++)
         for (int i = 0; i < patterns->n; i++)
-            if (names(patterns->at[i], p->g->op.at[o].name)) {
+            if (match_block(patterns->at[i], p->g->op.at[o].name)) {
                 first = o < first ? o : first;
                 last = o;
             }
@@ -84,14 +78,14 @@ static const char *forbids(const Plan *p, int o)
         if (cut[o] == CUT_NEVER)
             return strf("{same_stage: [%s, ...]}", spec->same_stage.at[i].at[0]);
     }
-    return "fusion";
+    die("no constraint forbids a cut after %s", p->g->op.at[o].name);
 }
 
 static void cut_after(const Plan *p, char *cut, const char *pattern)
 {
     int last = -1;
     for (int o = 0; o < p->g->nf; o++)
-        if (names(pattern, p->g->op.at[o].name))
+        if (match_block(pattern, p->g->op.at[o].name))
             last = o;
     if (last < 0 || last == p->g->nf - 1)
         return;                 /* unknown: said; the end: cut anyway */
@@ -113,8 +107,8 @@ static void only_these(const Plan *p, char *cut, const Ints *cuts)
         if (o < 0 || o >= n - 1 || (i > 0 && o <= cuts->at[i - 1]))
             err(at, NULL, "plan.cuts: %d is not a position after the one before and below %d", o, n - 1);
         if (cut[o] == CUT_NEVER)
-            err(at, NULL, "plan.cuts: no cut is possible after operator %d, '%s': a constraint or fusion forbids it",
-                o, p->g->op.at[o].name);
+            err(at, NULL, "plan.cuts: no cut is possible after operator %d, '%s': a constraint forbids it", o,
+                p->g->op.at[o].name);
     }
     for (int o = 0, i = 0; o < n - 1; o++) {
         bool here = i < cuts->n && cuts->at[i] == o;
@@ -128,8 +122,7 @@ static char *positions(const Plan *p)
     const Graph *g = p->g;
     const PlanSpec *spec = &p->m->plan;
     char *cut = alloc((size_t)g->nf);
-    for (int o = 0; o + 1 < g->nf; o++)
-        cut[o] = g->op.at[o].group == g->op.at[o + 1].group ? CUT_NEVER : CUT_MAY;
+    memset(cut, CUT_MAY, (size_t)g->nf);
     cut[g->nf - 1] = CUT_MUST;
     for (int i = 0; i < spec->no_cut.n; i++) {
         must_name(p, "no_cut", spec->no_cut.at[i]);

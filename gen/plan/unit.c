@@ -3,11 +3,11 @@
  * unit.c: a graph of operators as a chain of layers.
  *
  * Problem: the published layer planners work on what a framework calls a module; a graph of operators has no modules.
- * Method: a unit ends behind every residual addition, that is an Add one of whose operands has been read before: half a
- * transformer layer, 49 units for the 24 layers of BERT-large and its head, the very granularity of the plans that the
- * authors of vPipe published for vPipe and for PipeDream (Zhao et al., vPipe, 2022, and its repository).  A model
- * without so many residual additions has its layers as units, and one without so many layers its operators.  A cut that
- * the user asks for is a border whatever else; one that is forbidden is none.
+ * Method: a unit ends behind every residual addition, that is an Add one of whose operands has been read before, alone or
+ * joined to the call before it: half a transformer layer, 49 units for the 24 layers of BERT-large and its head, the very
+ * granularity of the plans that the authors of vPipe published for vPipe and for PipeDream (Zhao et al., vPipe, 2022, and
+ * its repository).  A model without so many residual additions has its layers as units, and one without so many layers its
+ * operators.  A cut that the user asks for is a border whatever else; one that is forbidden is none.
  *
  * Repeated blocks, for planners that want equal ones, are read off the layer names h.0, h.1, ...: what `repeat` in the
  * YAML made.  Blocks inside of blocks belong to the outermost.
@@ -22,6 +22,11 @@
 
 typedef enum { BY_ADDITION, BY_LAYER, BY_OPERATOR, WAYS } Way;
 
+static bool adds(const Op *o, const Arg *a)
+{
+    return !strcmp(row(o->row)->name, "Add") || !strcmp(a->token, "onto");
+}
+
 /* By forward operator: an addition of something that another operator has read already. */
 static bool *additions(const Graph *g)
 {
@@ -32,7 +37,7 @@ static bool *additions(const Graph *g)
             const Arg *a = &op->arg.at[i];
             if (a->kind != ARG_READ || a->state)
                 continue;
-            add[o] |= read[a->index] && g->tensor.at[a->index].kind == T_ACT && !strcmp(row(op->row)->name, "Add");
+            add[o] |= read[a->index] && g->tensor.at[a->index].kind == T_ACT && adds(op, a);
             read[a->index] = true;
         }
     }

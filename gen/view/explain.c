@@ -19,10 +19,16 @@ static double ms(Ns ns)
     return (double)ns / 1e6;
 }
 
+static bool is_with(const Op *o, const char *name)
+{
+    return o->with && !strcmp(o->with, name);
+}
+
+/* The operator of that name, or with which fuse has joined it. */
 static int forward_named(const Graph *g, const char *name)
 {
     int o = 0;
-    while (o < g->nf && strcmp(g->op.at[o].name, name))
+    while (o < g->nf && strcmp(g->op.at[o].name, name) && !is_with(&g->op.at[o], name))
         o++;
     return o < g->nf ? o : -1;
 }
@@ -150,6 +156,8 @@ static bool explain_operator(const Ask *a, const char *what)
         return false;
     const Op *o = &a->g->op.at[op];
     int chunk = p->chunk.at[op], d = device_of(p, op);
+    if (is_with(o, what))
+        fprintf(a->f, "%s is one call with %s\n", what, o->name);
     fprintf(a->f, "%s  %s, %s:%d, operator %d of %d\nplace   stage %d (%s)", o->name, o->call, diag_path(o->loc), o->loc.line,
             op, a->g->nf, d, p->m->devices.at[d].name);
     bool first = op == 0 || p->chunk.at[op - 1] != chunk, last = op + 1 < a->g->nf && p->chunk.at[op + 1] != chunk;
@@ -405,10 +413,6 @@ static void print_no_cut(const Ask *a, int at)
     Ints cuts = {0};
     fprintf(a->f, "no cut between %s and %s: both are on stage %d\n", o->name, o[1].name, device_of(p, at));
     print_crossing(a, "one would be crossed", at);
-    if (o->group == o[1].group) {
-        fprintf(a->f, "never   they are one fusion group\n");
-        return;
-    }
     bool runs = part_cuts(p, &cuts);
     for (int i = 0; runs && i < cuts.n; i++)
         if ((i == 0 || cuts.at[i - 1] < at) && (i + 1 == cuts.n || cuts.at[i + 1] > at))
@@ -420,6 +424,10 @@ static int explain_between(const Ask *a, const char *one, const char *two)
 {
     int at = forward_named(a->g, one), next = forward_named(a->g, two);
     int low = at < next ? at : next;
+    if (at >= 0 && at == next && strcmp(one, two)) {
+        fprintf(a->f, "no cut between %s and %s: they are one call\n", one, two);
+        return 0;
+    }
     if (at < 0 || next < 0 || (at != next + 1 && next != at + 1)) {
         const char *why = at < 0 || next < 0 ? strf("no forward operator is named '%s'", at < 0 ? one : two)
             : strf("%s and %s are not adjacent", one, two);

@@ -8,11 +8,14 @@
 
 enum { ROW = 1024 };
 
-void dropout_forward(Stage *st, real *y, const real *x, const Values *vals, int mb, long batch, long per, float drop,
-                     long site)
+void dropout_forward(Stage *st, real *y, const real *x, const real *onto, const Values *vals, int mb, long batch,
+                     long per, float drop, long site)
 {
     if (drop == 0 || vals->eval) {
-        memcpy(y, x, (size_t)(batch * per) * sizeof *y);
+        if (onto)
+            add_forward(st, y, onto, x, batch * per);
+        else
+            memcpy(y, x, (size_t)(batch * per) * sizeof *y);
         return;
     }
     long rows = ceil_div(per, ROW);
@@ -22,7 +25,7 @@ void dropout_forward(Stage *st, real *y, const real *x, const Values *vals, int 
         Drop d = drop_of(vals, mb * batch + sample, drop, site);
         float factor[ROW];
         drop_factors(factor, &d, from, n);
-        for (long i = 0; i < n; i++)
-            put(y, sample * per + from + i, get(x, sample * per + from + i) * factor[i]);
+        for (long i = sample * per + from, j = 0; j < n; i++, j++)
+            put(y, i, added(onto, i, get(x, i) * factor[j]));
     }
 }

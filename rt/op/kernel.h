@@ -99,6 +99,14 @@ static inline void column_sums(float *sum, const real *x, long rows, long width,
             sum[i] += get(x, r * width + from + i);
 }
 
+/* What a call with the operand `onto` stores: v; or the sum of onto[i] and v, as if v had been stored and read. */
+static inline float added(const real *onto, long i, float v)
+{
+    real stored;
+    put(&stored, 0, v);
+    return onto ? get(onto, i) + get(&stored, 0) : v;
+}
+
 /* Hand a finished sum to a weight gradient: written by the first micro-batch, added by the later ones. */
 static inline void give(float *to, const float *sum, long n, int acc)
 {

@@ -34,7 +34,7 @@ void layernorm_forward(Stage *st, real *y, float *mean, float *rstd, const real 
 }
 
 void layernorm_backward_x(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *mean,
-                          const float *rstd, long rows, long width)
+                          const float *rstd, const real *onto, long rows, long width)
 {
     EACH(rows * width >= 1 << 14)
     for (long r = 0; r < rows; r++) {
@@ -45,7 +45,8 @@ void layernorm_backward_x(Stage *st, real *dx, const real *dy, const real *x, co
         sum /= (float)width;
         product /= (float)width;
         for (long i = 0; i < width; i++)
-            put(dx, r * width + i, s * (get(d, i) * weight[i] - sum - (get(row, i) - m) * s * product));
+            put(dx, r * width + i,
+                added(onto, r * width + i, s * (get(d, i) * weight[i] - sum - (get(row, i) - m) * s * product)));
     }
 }
 
@@ -85,7 +86,7 @@ void rmsnorm_forward(Stage *st, real *y, float *rstd, const real *x, const float
 }
 
 void rmsnorm_backward_x(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *rstd,
-                        long rows, long width)
+                        const real *onto, long rows, long width)
 {
     EACH(rows * width >= 1 << 14)
     for (long r = 0; r < rows; r++) {
@@ -94,7 +95,7 @@ void rmsnorm_backward_x(Stage *st, real *dx, const real *dy, const real *x, cons
         SUM_OF(product, width, i, get(d, i) * weight[i] * (get(row, i) * s));
         product /= (float)width;
         for (long i = 0; i < width; i++)
-            put(dx, r * width + i, s * (get(d, i) * weight[i] - get(row, i) * s * product));
+            put(dx, r * width + i, added(onto, r * width + i, s * (get(d, i) * weight[i] - get(row, i) * s * product)));
     }
 }
 

@@ -97,6 +97,7 @@ template <class T> struct Shared {
 #define __shfl_up_sync(mask, v, way) simt_shuffle(__LINE__, v, simt_up(threadIdx.x % 32, way))
 #define __shfl_sync(mask, v, lane) simt_shuffle(__LINE__, v, (unsigned)(lane))
 #define __ballot_sync(mask, v) simt_ballot(__LINE__, v)
+#define __fadd_rn(a, b) ((a) + (b))
 #define __popc(x) __builtin_popcount(x)
 #define __ffs(x) __builtin_ffs(x)
 

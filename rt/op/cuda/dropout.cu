@@ -8,8 +8,8 @@
 
 enum { GROUP = 8 };
 
-static __global__ void dropout(real *y, const real *x, const Values *vals, long first, long batch, long per, float drop,
-                               long site)
+static __global__ void dropout(real *y, const real *x, const real *onto, const Values *vals, long first, long batch,
+                               long per, float drop, long site)
 {
     long groups = (per + GROUP - 1) / GROUP;
     bool off = vals->eval != 0;
@@ -25,13 +25,15 @@ static __global__ void dropout(real *y, const real *x, const Values *vals, long 
             for (int k = 0; k < 4; k++)
                 v[j + k] *= drop_factor(&d, r.v[k]);
         }
+        if (onto)
+            add(v, onto + sample * per, i, per, step);
         leave(y + sample * per, v, i, per, step);
     }
 }
 
-void dropout_forward(Stage *st, real *y, const real *x, const Values *vals, int mb, long batch, long per, float drop,
-                     long site)
+void dropout_forward(Stage *st, real *y, const real *x, const real *onto, const Values *vals, int mb, long batch,
+                     long per, float drop, long site)
 {
-    LAUNCH(dropout, blocks_for(batch * ceil_div(per, GROUP)), (unsigned)BLOCK, st, y, x, vals, (long)mb * batch, batch,
-           per, drop, site);
+    LAUNCH(dropout, blocks_for(batch * ceil_div(per, GROUP)), (unsigned)BLOCK, st, y, x, onto, vals, (long)mb * batch,
+           batch, per, drop, site);
 }

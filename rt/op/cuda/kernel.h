@@ -144,6 +144,28 @@ template <int N, class T> FN void leave(T *p, const float (&v)[N], long i, long 
                 set(p, i + j * step, v[j]);
 }
 
+/* v as storing it would round it. */
+template <int N> FN void narrow(float (&)[N], const float *) {}
+template <int N> FN void narrow(float (&v)[N], const uint16_t *)
+{
+    for (int j = 0; j < N; j += 2) {
+        uint32_t w = two_bf16(v[j], v[j + 1]);
+        v[j] = bits_float(w << 16);
+        v[j + 1] = bits_float(w & 0xffff0000u);
+    }
+}
+
+/* p + v, for calls with the operand `onto`: the bits of storing v and adding in another call, since no product in v is fused
+ * with this addition. */
+template <int N, class T> FN void add(float (&v)[N], const T *p, long i, long n, int step)
+{
+    float w[N];
+    take(w, p, i, n, step);
+    narrow(v, p);
+    for (int j = 0; j < N; j++)
+        v[j] = __fadd_rn(w[j], v[j]);
+}
+
 /* Groups of N elements: a loop over all n elements of something dense.  The last group may be short. */
 #define GROUPS(i, step, N, n) \
     for (long i = ((long)blockIdx.x * blockDim.x + threadIdx.x) * (N), step; \

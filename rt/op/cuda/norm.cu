@@ -62,7 +62,7 @@ static __global__ void norm_rows(real *y, float *mean, float *rstd, const real *
 /* dx = rstd (g - mean(g) - u mean(g u)), g = dy weight; without `mean` the second term is left out. */
 template <int TEAM>
 static __global__ void norm_rows_back(real *dx, const real *dy, const real *x, const float *weight, const float *mean,
-                                      const float *rstd, long rows, long width)
+                                      const float *rstd, const real *onto, long rows, long width)
 {
     long r = ROW_OF(TEAM);
     int step = row_step(width, TEAM);
@@ -86,6 +86,8 @@ static __global__ void norm_rows_back(real *dx, const real *dy, const real *x, c
         take(w, weight, i, width, step);
         for (int j = 0; j < WIDE; j++)
             u[j] = s * (g[j] * w[j] - sum - (u[j] - m) * s * product);
+        if (onto)
+            add(u, onto + r * width, i, width, step);
         leave(dx + r * width, u, i, width, step);
     }
 }
@@ -111,9 +113,9 @@ void layernorm_forward(Stage *st, real *y, float *mean, float *rstd, const real 
 }
 
 void layernorm_backward_x(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *mean,
-                          const float *rstd, long rows, long width)
+                          const float *rstd, const real *onto, long rows, long width)
 {
-    LAUNCH_ROWS(norm_rows_back, rows, width, st, dx, dy, x, weight, mean, rstd, rows, width);
+    LAUNCH_ROWS(norm_rows_back, rows, width, st, dx, dy, x, weight, mean, rstd, onto, rows, width);
 }
 
 void layernorm_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, const float *mean,
@@ -129,9 +131,9 @@ void rmsnorm_forward(Stage *st, real *y, float *rstd, const real *x, const float
 }
 
 void rmsnorm_backward_x(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *rstd,
-                        long rows, long width)
+                        const real *onto, long rows, long width)
 {
-    LAUNCH_ROWS(norm_rows_back, rows, width, st, dx, dy, x, weight, (const float *)0, rstd, rows, width);
+    LAUNCH_ROWS(norm_rows_back, rows, width, st, dx, dy, x, weight, (const float *)0, rstd, onto, rows, width);
 }
 
 void rmsnorm_backward_w(Stage *st, float *dweight, const real *dy, const real *x, const float *rstd, int acc,

@@ -41,13 +41,13 @@ void attention_packed_backward(Stage *st, real *dqkv, real *dbias, const real *d
 void layernorm_forward(Stage *st, real *y, float *mean, float *rstd, const real *x, const float *weight,
     const float *bias, long rows, long width, float eps) {}
 void layernorm_backward_x(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *mean,
-    const float *rstd, long rows, long width) {}
+    const float *rstd, const real *onto, long rows, long width) {}
 void layernorm_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, const float *mean,
     const float *rstd, int acc, long rows, long width) {}
 void rmsnorm_forward(Stage *st, real *y, float *rstd, const real *x, const float *weight, long rows, long width,
     float eps) {}
 void rmsnorm_backward_x(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *rstd,
-    long rows, long width) {}
+    const real *onto, long rows, long width) {}
 void rmsnorm_backward_w(Stage *st, float *dweight, const real *dy, const real *x, const float *rstd, int acc,
     long rows, long width) {}
 void softmax_forward(Stage *st, real *y, const real *x, long rows, long width) {}
@@ -63,8 +63,8 @@ void tanh_backward(Stage *st, real *dx, const real *dy, const real *y, long n) {
 void sigmoid_forward(Stage *st, real *y, const real *x, long n) {}
 void sigmoid_backward(Stage *st, real *dx, const real *dy, const real *y, long n) {}
 void scale_forward(Stage *st, real *y, const real *x, long n, float factor) {}
-void dropout_forward(Stage *st, real *y, const real *x, const Values *vals, int mb, long batch, long per, float drop,
-    long site) {}
+void dropout_forward(Stage *st, real *y, const real *x, const real *onto, const Values *vals, int mb, long batch,
+    long per, float drop, long site) {}
 void add_forward(Stage *st, real *y, const real *a, const real *b, long n) {}
 void add_broadcast_forward(Stage *st, real *y, const real *a, const real *b, long n, long nb) {}
 void add_broadcast_backward(Stage *st, real *db, const real *dy, long n, long nb) {}
