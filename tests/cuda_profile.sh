@@ -18,6 +18,13 @@ mkdir "$tmp/bin" "$tmp/objects"
 for source in $objects; do
     $cc $kind -O1 -c -o "$tmp/objects/$(basename "$source" .c).o" "$source" || { fault "$source"; finish; }
 done
+# A driver is looked for before anything is compiled.
+driver=here
+if ! ldconfig -p 2>/dev/null | grep -q 'libcuda\.so\.1'; then
+    $cc -shared -fPIC -o "$tmp/bin/libcuda.so.1" tests/double/stubcuda.c || fault "stubcuda.c"
+    driver=$tmp/bin
+    export LD_LIBRARY_PATH="$driver${LD_LIBRARY_PATH:+:}$LD_LIBRARY_PATH"
+fi
 # use_double TRANSPORT: products by the real product.c, which comes before the kernels of processors; those for GPUs, over
 # tests/simt, have what is left
 use_double() {
@@ -159,6 +166,21 @@ refuse "no GPU, and no profile" 6 "no GPU is to be seen.*$remedy" ./dpgen "$tmp/
 expect "a plan all the same" ./dpgen plan "$tmp/bare.yaml" $on
 make_with 'echo "cuda.mk:50: *** no CUDA toolkit: there is no include/cuda_runtime_api.h.  Stop." >&2; exit 2'
 refuse "no nvcc" 6 "no CUDA toolkit.*$remedy" ./dpgen profile "$model" $on -o "$tmp/x"
+if [ $driver = here ]; then skip "there is an NVIDIA driver here" 2
+else
+    make_with "touch $tmp/asked"
+    refuse "no driver" 6 "no NVIDIA driver here: libcuda.so.1: .*$remedy" env LD_LIBRARY_PATH="$tmp" ./dpgen profile "$model" \
+        $on -o "$tmp/x"
+    if [ ! -e "$tmp/asked" ]; then pass; else fault "kernels are compiled where there is no driver"; fi
+fi
+# what a benchmark opens it has
+make_with 'grep -q open_attention $d/stage0.c || exit 1
+for call in $(grep -o "open_[a-z_]*(" $d/stage0.c); do
+    grep -q "^void $call" $d/rt/op/cuda/*.c || { echo "nobody defines $call" >&2; exit 1; }
+done
+echo "all are there" >&2
+exit 1'
+refuse "its libraries" 6 "all are there" ./dpgen profile "$model" --set train.precision.compute=bf16 $on -o "$tmp/x"
 refuse "no arch" 3 "has no 'arch'" ./dpgen profile "$model" --devices "$tmp/none" -o "$tmp/x"
 
 # ---- a head in chunks -----------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@
  * takes those of rt/op/paced alone.
  */
 #include "emit.h"
+#include "cost/prepared.h"
 #include <string.h>
 
 typedef struct { const char *mark, *value; } Fill;
@@ -133,15 +134,23 @@ static void take_leaned_on(const Plan *p, Strs *wanted)
         }
 }
 
-/* What opens handles, where the plan has any to open, and with it a library. */
-static void take_prepared(const Plan *p, Strs *wanted)
+static bool evaluates(const Plan *p)
 {
     for (int r = 0; r < p->routine.n; r++)
-        for (int i = 0; i < p->routine.at[r].call.n; i++) {
-            const Call *c = &p->routine.at[r].call.at[i];
-            if (emit_prepared(p, &p->routine.at[r], c))
-                take(wanted, kernel_file(p, strf("open_%s", p->g->op.at[c->op].call))->name);
-        }
+        if (p->routine.at[r].eval)
+            return true;
+    return false;
+}
+
+/* What opens handles, where the graph has any to open, and with it a library.  A benchmark has no routines. */
+static void take_prepared(const Plan *p, Strs *wanted)
+{
+    bool eval = evaluates(p);
+    for (int i = 0; i < p->g->op.n; i++) {
+        const Op *o = &p->g->op.at[i];
+        if (cost_prepared(p->m, p->g, o, false) || (eval && o->phase == PH_F && cost_prepared(p->m, p->g, o, true)))
+            take(wanted, kernel_file(p, strf("open_%s", o->call))->name);
+    }
 }
 
 /* Headers, the runtime with one transport, and the kernels that the plan calls, in the order of the embedded table. */

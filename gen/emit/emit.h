@@ -28,7 +28,6 @@ const char *name_new(Idents *n, const char *path);   /* from h.3.attn: h_3_attn;
 /* stage.c launch.c archive.c build.c */
 void emit_stage(FILE *f, const Plan *p, int device);
 void emit_open(FILE *f, const Plan *p, int device);  /* open.c */
-bool emit_prepared(const Plan *p, const Routine *r, const Call *c);     /* does its handle have to be opened for it? */
 void emit_launch(FILE *f, const Plan *p, const char *prefix, const char *plan_hash);
 void emit_plan_json(FILE *f, const Plan *p);
 void emit_trace(FILE *f, const Plan *p);

@@ -36,19 +36,16 @@ static void print_measured(FILE *f, const Plan *p, int device, int handle)
                 print_algorithms(f, p, &p->routine.at[r].call.at[i], done);
 }
 
-bool emit_prepared(const Plan *p, const Routine *r, const Call *c)
-{
-    return c->handle >= 0 && cost_prepared(p->m, p->g, &p->g->op.at[c->op], r->eval);
-}
-
 /* NULL: this handle is nobody's */
 static const Call *opens(const Plan *p, int device, int handle)
 {
     for (int r = 0; r < p->routine.n; r++) {
         const Routine *x = &p->routine.at[r];
-        for (int i = 0; x->device == device && i < x->call.n; i++)
-            if (x->call.at[i].handle == handle && emit_prepared(p, x, &x->call.at[i]))
-                return &x->call.at[i];
+        for (int i = 0; x->device == device && i < x->call.n; i++) {
+            const Call *c = &x->call.at[i];
+            if (c->handle == handle && cost_prepared(p->m, p->g, &p->g->op.at[c->op], x->eval))
+                return c;
+        }
     }
     return NULL;
 }
