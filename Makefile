@@ -5,7 +5,7 @@ PREFIX = /usr/local
 WARN = -Wall -Wextra -Wpedantic -Werror
 CFLAGS = -std=c11 -O2 -g $(WARN)
 CPPFLAGS = -D_POSIX_C_SOURCE=200809L -I. -Igen -Igen/emit -Irt
-LIBS = -lyaml -lm
+LIBS = -lyaml -lm -ldl
 DATA =
 
 BASE  = gen/base/mem.o gen/base/file.o gen/base/diag.o gen/base/sha256.o gen/base/json.o gen/base/number.o

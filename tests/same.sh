@@ -184,7 +184,7 @@ two_ranks
 # interpret TYPE: the interpreter with the same objects
 interpret() {
     interp="$tmp/$1.interp --data $data"
-    if $cc $kind -Igen -Ibuild -O1 -o "$tmp/$1.interp" tests/interp.c build/libgen.a $with -lyaml 2>"$tmp/interp.log"
+    if $cc $kind -Igen -Ibuild -O1 -o "$tmp/$1.interp" tests/interp.c build/libgen.a $with -lyaml -ldl 2>"$tmp/interp.log"
     then pass; else fault "interp with oneDNN: $(grep -m 1 -e error -e undefined "$tmp/interp.log")"; fi
 }
 # heads TYPE OPTION...: two heads in chunks, whose products are others than those of the GPT

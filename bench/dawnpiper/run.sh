@@ -48,7 +48,8 @@ bin=$(mktemp -d) || exit 1
 trap 'rm -rf "$bin"' EXIT
 trap 'exit 1' HUP INT TERM
 make -s build/libgen.a
-${CC:-cc} -D_DEFAULT_SOURCE -I. -Igen -Igen/emit -Irt -std=c11 -O2 -o "$bin/row" bench/dawnpiper/row.c build/libgen.a -lyaml -lm
+${CC:-cc} -D_DEFAULT_SOURCE -I. -Igen -Igen/emit -Irt -std=c11 -O2 -o "$bin/row" bench/dawnpiper/row.c \
+    build/libgen.a -lyaml -lm -ldl
 touch "$rows"
 
 # Weights that two stages read cannot be stashed on both: every tied one is made two.

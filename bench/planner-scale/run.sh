@@ -7,7 +7,7 @@ out=bench/results/planner-scale
 if [ "$1" != --plot ]; then
     make -s build/libgen.a || exit 2
     cc -D_POSIX_C_SOURCE=200809L -I. -Igen -Itests -std=c11 -O2 -o build/scale bench/planner-scale/scale.c \
-        build/libgen.a -lyaml -lm || exit 2
+        build/libgen.a -lyaml -lm -ldl || exit 2
     { echo "# $(git rev-parse --short HEAD)"; echo "# graph operators devices limit seconds gap"; build/scale; } >"$out.txt"
 fi
 awk '

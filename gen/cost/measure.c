@@ -21,6 +21,7 @@
 #include "prof.h"
 #include "base/file.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -98,6 +99,16 @@ static const char *otherwise(const Model *m)
 {
     return bench_cuda(m) ? "times can be estimated: --estimate, or come from a machine that has such a GPU: --profile FILE"
                          : "times can be estimated: --estimate";
+}
+
+/* The CUDA runtime opens the driver by this name; without one, kernels would be compiled to hear of it a minute later. */
+static void check_driver(const Model *m)
+{
+    void *driver = bench_cuda(m) ? dlopen("libcuda.so.1", RTLD_LAZY) : NULL;
+    if (driver)
+        dlclose(driver);
+    else if (bench_cuda(m))
+        fail(EXIT_MACHINE, "there is no NVIDIA driver here: %s; %s", dlerror(), otherwise(m));
 }
 
 static void build_folder(const char *dir, const Model *m)
@@ -239,6 +250,7 @@ static void add_rows(Profile *p, const Model *m, const Graph *const *g, int n, c
 {
     const char *dir = strf("%s.bench", file);
     Reader r = {.p = p, .b = bench_of(m, g, n, mix), .terminal = isatty(2)};
+    check_driver(m);
     write_folder(r.b, dir);
     folder = dir;
     atexit(remove_folder);
