@@ -5,8 +5,8 @@
 # libraries, and no network; compute-sanitizer where it is found.
 #   tests/gpu/check.sh DIR
 #
-#   bits        every folder of a type has one hash: stages 1 to 4, recomputation, offload, several chunks; one of them again,
-#               20 times
+#   bits        every folder of a type has one hash: stages 1 to 4, recomputation, offload, several chunks, two calls that
+#               are one elsewhere; one of them again, 20 times
 #   numbers     cublasLt and cuDNN against f64, all transposes, odd sizes, f32 as f32; attention 20 times with equal bits
 #   profile     the benchmark of dpgen profile has a time for every row, an algorithm for every product, copies and messages
 #   sanitizer   no bad address, no read of what was never written, no race in shared memory

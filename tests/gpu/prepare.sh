@@ -32,6 +32,7 @@ for type in f32 bf16; do
     bits $type.4 --stages 4 --schedule gpipe --recompute none
     bits $type.2offload --stages 2 --schedule 1f1b --offload "['h.*']"
     bits $type.2v --stages 2 --schedule 1f1b --map 0,1,1,0
+    bits $type.2apart --stages 2 --schedule 1f1b --recompute none --fuse none
 done
 # bench NAME MODEL OPTION...
 bench() {
