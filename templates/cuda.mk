@@ -84,8 +84,8 @@ clean: forget_archs
 forget_archs:
 	rm -f archs
 
-# What the program is linked with, as the loader will look for it
-needed: train
-	@objdump -p train | sed -n 's/^ *NEEDED *//p'
+# What the program is linked with, as the loader will look for it; of an object, what to link it with
+needed: all
+	@if [ -e train ]; then objdump -p train | sed -n 's/^ *NEEDED *//p'; else echo '$(LIBS)'; fi
 
 .PHONY: needed forget_archs FORCE

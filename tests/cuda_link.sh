@@ -65,6 +65,15 @@ sed -n 's/^    \([a-z.]*[a-z]\/*\)  .*/\1/p' "$tmp/gpt/README" | grep -e '[./]' 
 if grep -q '^kernels.cu$' "$tmp/listed" && grep -q '^cuda.mk$' "$tmp/listed" && (cd "$tmp/gpt" && xargs ls -d <"$tmp/listed") \
     >"$tmp/said" 2>&1; then pass; else fault "README: $(tail -n 1 "$tmp/said")"; fi
 
+# NCCL, where it is said to be
+./dpgen examples/gpt2-124m-cuda.yaml --estimate --stages 2 --set plan.transport=nccl -o "$tmp/ranks" >"$tmp/said" 2>&1
+refuse "no NCCL" 2 "no NCCL: there is no include/nccl.h in: $tmp/none.  Install it, or say make NCCL_HOME=FOLDER" \
+    make -s -C "$tmp/ranks" CUDA_HOME="$cuda" NCCL_HOME="$tmp/none" train
+mkdir -p "$tmp/own/include" "$tmp/own/lib"
+touch "$tmp/own/include/nccl.h" "$tmp/own/lib/libnccl.so.2"
+if make -n -C "$tmp/ranks" CUDA_HOME="$cuda" NCCL_HOME="$tmp/own/" train 2>&1 |
+    grep -q "$tmp/own/lib/libnccl.so.2 .*-rpath,$tmp/own/lib"; then pass; else fault "NCCL_HOME is not taken"; fi
+
 # a job in f32 has no use for cuDNN
 ./dpgen examples/bytes-gpt.yaml --devices devices/h200.yaml --stages 1 --estimate -o "$tmp/plain" >"$tmp/said" 2>&1
 if make -n -C "$tmp/plain" CUDA_HOME="$cuda" CUDNN_HOME="$tmp/none" train 2>&1 | grep -q 'libcublasLt'; then pass

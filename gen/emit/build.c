@@ -213,9 +213,9 @@ static const char *usage_of(const Plan *p, const char *prefix)
 {
     const char *run = strcmp(p->m->plan.transport, "local") ? strf("mpirun -n %d ./train", p->devices) : "./train";
     if (strcmp(prefix, "train"))
-        return strf("    make                             makes %s.o: link it, with what LIBS in the Makefile names, to a\n"
+        return strf("    make                             makes %s.o: link it, with what %s, to a\n"
                     "                                     program that calls int %s_main(int argc, char **argv)\n",
-                    prefix, prefix);
+                    prefix, emit_cuda(p) ? "make needed prints" : "LIBS in the Makefile names", prefix);
     return strf("    make\n    %-32s --help lists the options\n"
                 "    %-32s record the first steps; check files and repeat them\n", run, "make expected; make verify");
 }
