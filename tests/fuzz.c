@@ -242,18 +242,23 @@ static void join_loss(const char *made)
     }
 }
 
+/* Of the value, or of a head on it, in one to three chunks. */
 static bool cross_entropy(Value *x)
 {
     Shape s = x->s;
-    int i = -1;
+    int i = -1, out = chance(40) ? 20 + below(60) : 0;
     if (s.n-- > 1 && sampled(x) && f.entropies < 6)
-        i = input_of(s, true, 0, width(&x->s));
+        i = input_of(s, true, 0, out ? out : width(&x->s));
     if (i < 0)
         return false;
     char name[24];
     snprintf(name, sizeof name, "xent%d", ++f.entropies);
-    line("op: SoftmaxCrossEntropy, in: %s, targets: %s, ignore: %d, as: %s", use(x), f.input[i].name,
-         chance(50) ? -1 : -100 * below(2), name);
+    if (out)
+        line("op: LinearCrossEntropy, in: %s, out: %d, chunk: 32, bias: %s, targets: %s, ignore: %d, as: %s", use(x), out,
+             chance(50) ? "true" : "false", f.input[i].name, chance(50) ? -1 : -100 * below(2), name);
+    else
+        line("op: SoftmaxCrossEntropy, in: %s, targets: %s, ignore: %d, as: %s", use(x), f.input[i].name,
+             chance(50) ? -1 : -100 * below(2), name);
     join_loss(name);
     return true;
 }

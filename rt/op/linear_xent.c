@@ -8,7 +8,7 @@
  * the vocabulary (gemm.h), as that of Linear is: it rests between chunks as floats, in dx itself or in scratch, and is narrowed
  * once.  So the chunk is seen in bits only through the sums of exponentials (xent.h).
  *
- * Chunked heads: P. Hsu et al., Liger Kernel, 2024; E. Wijmans et al., Cut Your Losses in Large-Vocabulary Language Models,
+ * Chunked heads: P.-L. Hsu et al., Liger Kernel, 2024; E. Wijmans et al., Cut Your Losses in Large-Vocabulary Language Models,
  * 2024.  Cost: the product of forward a second time.
  */
 #include "gemm.h"

@@ -6,7 +6,7 @@
 #   tests/gpu/check.sh DIR
 #
 #   bits        every folder of a type has one hash: stages 1 to 4, recomputation, offload, several chunks, two calls that
-#               are one elsewhere; one of them again, 20 times
+#               are one elsewhere; one of them again, 20 times; and of a model whose head is LinearCrossEntropy
 #   numbers     cublasLt and cuDNN against f64, all transposes, odd sizes, f32 as f32; attention 20 times with equal bits
 #   profile     the benchmark of dpgen profile has a time for every row, an algorithm for every product, copies and messages
 #   sanitizer   no bad address, no read of what was never written, no race in shared memory
@@ -41,7 +41,7 @@ hash_of() {
     sed -n 's/^sha256 //p' "$1/out"
 }
 
-for type in f32 bf16; do
+for type in f32 bf16 f32-chunked bf16-chunked; do
     want=
     for folder in "$dir"/bits/$type.*; do
         built "$folder" || continue
