@@ -3,7 +3,8 @@
 #
 # The Makefile of the emitted folder.  LINK=static gives a program without any shared library, which computes the same bits
 # as the shared one of the suites, compiled without optimisation; with MPI or oneDNN it is refused with the reason.  `make
-# expected` and `make verify` agree, and verify sees a changed file, other numbers, and a record of another job.
+# expected` and `make verify` agree, and verify sees a changed file, other numbers, and a record of another job.  A folder has
+# the kernel files that define a call of its plan, so none of them may lean on another.
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a
 model="$models/tiny-gpt.yaml --stages 2"
@@ -24,6 +25,11 @@ for what in plan.transport=mpi devices.0.kernels=onednn; do
     refuse "LINK=static with $what" 2 "LINK=static needs .*${what#*=}" make -s -C "$tmp/other" LINK=static
     if [ -e "$tmp/other/train" ]; then fault "$what: built all the same"; else pass; fi
 done
+
+leaning=$(nm -A build/f32/rt/op/*.o | sed -n 's,.*/\([a-z_]*\)\.o:.* \([TU]\) ,\1 \2 ,p' | sort -k 2,2 | awk '
+    $2 == "T" { home[$3] = $1 }
+    $2 == "U" && home[$3] { print $1 ".c wants " $3 "() of " home[$3] ".c" }')
+if [ -z "$leaning" ]; then pass; else fault "$leaning"; fi
 
 # ---- expected, verify: run from the folder, with the data of the model file -----------------------------------------------
 have_data=yes

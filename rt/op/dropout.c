@@ -12,10 +12,11 @@ void dropout_forward(Stage *st, real *y, const real *x, const real *onto, const 
                      long per, float drop, long site)
 {
     if (drop == 0 || vals->eval) {
-        if (onto)
-            add_forward(st, y, onto, x, batch * per);
-        else
+        if (!onto)
             memcpy(y, x, (size_t)(batch * per) * sizeof *y);
+        else
+            MAP(batch * per, i)
+                put(y, i, get(onto, i) + get(x, i));
         return;
     }
     long rows = ceil_div(per, ROW);
