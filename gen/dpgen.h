@@ -318,7 +318,7 @@ typedef struct {
     int nb;                     /* first PH_U operator */
     int loss, vals;             /* a tensor; the S_VALUES state */
     VEC(Count) count;           /* what data_count() counts before the first forward */
-    const char *model;          /* model_hash() of the forward operators before fuse; NULL or "": that of those here */
+    const char *model, *calls;  /* hash of the forward calls before fuse, and behind it; NULL or "": nothing was joined */
     bool timed;                 /* from elsewhere, with the times of its operators; row Opaque has no kernel */
 } Graph;
 

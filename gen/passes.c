@@ -80,8 +80,11 @@ Graph *graph_of(const Options *x, const Model *m)
     const char *written = model_hash(g);
     fuse(g, m);
     check_graph(g);
-    if (strcmp(model_hash(g), written))     /* what was joined has the same bits, and so the same key */
+    const char *joined = model_hash(g);
+    if (strcmp(joined, written)) {          /* what was joined has the same bits, and so the same key */
         g->model = written;
+        g->calls = joined;
+    }
     dump_graph(x, g, 'f');
     return g;
 }

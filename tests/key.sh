@@ -38,5 +38,12 @@ s/causal: true/causal: false/
 s/in: \[_, \$in\]/in: [$in, _]/
 s/heads: H/heads: 1/
 EOT
+
+# A graph as text: what fuse has joined in it counts as it was written, until somebody changes it.
+./dpgen plan $model -d f >"$tmp/graph.txt"
+check 'a graph from a file' same "$(key $model --from "$tmp/graph.txt")"
+sed '/ with=h.0.dropout /s/drop=f:[^ ]*/drop=f:0x1p-1/' "$tmp/graph.txt" >"$tmp/other.txt"
+cmp -s "$tmp/graph.txt" "$tmp/other.txt" && echo "key: no operator is joined in $model" >&2
+check 'a changed graph from a file' other "$(key $model --from "$tmp/other.txt")"
 echo "key: $passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -76,7 +76,8 @@ static Graph *graph_of(const Model *m)
     shape(g, m);
     grad(g, m);
     fuse(g, m);
-    g->model = "0123";
+    g->model = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+    g->calls = "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210";
     return g;
 }
 
@@ -178,8 +179,8 @@ static void test_alike(void)
     Text t = text_of(a, NULL);
     write_text(t.at, t.n);
     const Graph *b = read_graph(scratch);
-    bool same = !strcmp(a->name, b->name) && !strcmp(a->model, b->model) && a->compute == b->compute
-        && a->batch == b->batch && a->micro == b->micro
+    bool same = !strcmp(a->name, b->name) && !strcmp(a->model, b->model) && !strcmp(a->calls, b->calls)
+        && a->compute == b->compute && a->batch == b->batch && a->micro == b->micro
         && a->groups == b->groups && a->nf == b->nf && a->nb == b->nb && a->loss == b->loss && a->vals == b->vals
         && a->tensor.n == b->tensor.n && a->state.n == b->state.n && a->op.n == b->op.n && a->count.n == b->count.n;
     check(same, "a graph that was read", "has another head");
@@ -443,6 +444,8 @@ static const Mistake graph_mistakes[] = {
     {"@tiny%20file.yaml:9:", "@9:", "a place that cannot be read"},
     {"graph tiny", "graph tiny\ngraph tiny", "has no compute"},
     {"\ngraph ", "\n# ", "no record begins with 'graph'"},
+    {" model=0123", " model=012", "model and calls are 64 digits"},
+    {" calls=fed", " calls=%22ed", "model and calls are 64 digits"},
 };
 static const Mistake plan_mistakes[] = {
     {"dpgen-plan 1", "dpgen-graph 1", "not a file of this kind and version"},

@@ -34,7 +34,8 @@ static const Field graph_fields[] = {
     {"batch", V_LONG, .at = offsetof(Graph, batch)}, {"micro", V_LONG, .at = offsetof(Graph, micro)},
     {"groups", V_LONG, .at = offsetof(Graph, groups)},
     {"loss", V_REF, offsetof(Graph, loss), .ref = R_TENSOR}, {"vals", V_REF, offsetof(Graph, vals), .ref = R_STATE},
-    {"model", V_TEXT, .at = offsetof(Graph, model)}, {"timed", V_BOOL, .at = offsetof(Graph, timed)},
+    {"model", V_TEXT, .at = offsetof(Graph, model)}, {"calls", V_TEXT, .at = offsetof(Graph, calls)},
+    {"timed", V_BOOL, .at = offsetof(Graph, timed)},
     {0}
 };
 static const Field tensor_fields[] = {

@@ -106,11 +106,8 @@ static void print_arg(FILE *f, const Graph *g, const Arg *a)
         fprintf(f, " %s=%s", a->token, a->state ? g->state.at[a->index].name : g->tensor.at[a->index].name);
 }
 
-/* What the parameters mean: every forward call with its operands and attributes; no place in a file, no plan. */
-const char *model_hash(const Graph *g)
+static const char *calls_hash(const Graph *g)
 {
-    if (g->model && *g->model)
-        return g->model;
     Text t;
     FILE *f = text_open(&t);
     for (int s = 0; s < g->state.n; s++)
@@ -123,6 +120,15 @@ const char *model_hash(const Graph *g)
         fprintf(f, "\n");
     }
     return hash_of(&t);
+}
+
+/* What the parameters mean: every forward call with its operands and attributes; no place in a file, no plan.  What fuse has
+ * joined counts as it was written, unless somebody has changed it in a file since. */
+const char *model_hash(const Graph *g)
+{
+    const char *calls = calls_hash(g);
+    bool joined = g->model && *g->model && g->calls && !strcmp(g->calls, calls);
+    return joined ? g->model : calls;
 }
 
 /* What happens to them: start values, optimiser, rates, seed, the order of the data. */

@@ -442,6 +442,11 @@ static bool check_ends(Check *c)
     return true;
 }
 
+static bool is_hash(const char *text)
+{
+    return !text || !*text || (strlen(text) == 64 && strspn(text, "0123456789abcdef") == 64);
+}
+
 static bool check_sizes(Check *c)
 {
     const Graph *g = c->g;
@@ -451,6 +456,8 @@ static bool check_sizes(Check *c)
     if ((g->compute != F32 && g->compute != BF16) || g->batch < 1 || g->micro < 1 || g->groups < 1)
         return FAULT(c, none, "a batch of %lld samples, %lld micro-batches, %lld groups", (long long)g->batch,
                      (long long)g->micro, (long long)g->groups);
+    if (!is_hash(g->model) || !is_hash(g->calls))
+        return FAULT(c, none, "model and calls are 64 digits 0-9 a-f each, or not there");
     return true;
 }
 
