@@ -494,11 +494,11 @@ static bool size_linear_xent(Sizer *z)
     Shape want = leading(x);
     int64_t out = get(z, "out"), n = rows(x), chunk = get(z, "chunk") < out ? get(z, "chunk") : out;
     const Shape scores = {2, {n, chunk}};
+    if (size(&scores) >= MAX_BYTES / type_bytes(F32))
+        return refuse(z, NULL, "%lld rows and chunks of %lld are too many", (Num)n, (Num)chunk);
     if (chunk < out && chunk % STEP)
         return refuse(z, strf("chunk: %lld", (Num)(chunk / STEP + 1) * STEP),
                       "chunks of %lld columns: a multiple of %d is wanted", (Num)chunk, STEP);
-    if (size(&scores) >= MAX_BYTES / type_bytes(F32))
-        return refuse(z, NULL, "%lld rows and chunks of %lld are too many", (Num)n, (Num)chunk);
     Bytes first = (size(&scores) * type_bytes(z->g->compute) + ALIGN - 1) / ALIGN * ALIGN;
     set(z, "rows", n);
     set(z, "in", width(x));
