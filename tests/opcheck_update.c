@@ -151,6 +151,25 @@ static void head_gradients(Head *e)
         check_accumulated("linear_xent_backward acc", e->db, bias_again);
 }
 
+/* Classes that a bias of -inf rules out, two chunks of them in front, add nothing. */
+static void ruled_out(void)
+{
+    enum { ROWS = 4, IN = 6, OUT = 40, EACH_TIME = 8, NONE = 2 * EACH_TIME };
+    Tensor *x = quarters(ROWS * IN), *w = quarters(OUT * IN), *b = quarters(OUT), *tmp = scratch(ROWS * EACH_TIME, 2 * ROWS);
+    Tensor *loss = result(FLOAT, 1), *lse = result(FLOAT, ROWS);
+    Case c = {.d = {ROWS, OUT, 0, IN}, .ids = ids(ROWS, NONE, OUT), .in = {x, w, b}, .row = numbers(OUT)};
+    for (long i = 0; i < NONE; i++) {
+        b->v[i] = -INFINITY;
+        put(b->k, i, -INFINITY);
+    }
+    c.vals.valid[0] = ROWS;
+    linear_xent_forward(stage, loss->k, lse->k, x->k, w->k, b->k, c.ids, tmp->k, &c.vals, 0, ROWS, IN, OUT, EACH_TIME, IGNORE,
+                        0);
+    check_value("linear_xent_forward", loss, ref_linear_xent, &c);
+    check_value("linear_xent_forward lse", lse, ref_scores_log_sum, &c);
+    case_end();
+}
+
 /* rows, in, out, chunk: one chunk, several, a short last one, rows of a warp and of a block */
 static void linear_xent(void)
 {
@@ -175,6 +194,7 @@ static void linear_xent(void)
         head_gradients(&e);
         case_end();
     }
+    ruled_out();
 }
 
 static void ref_mse(const Case *c, double *y)

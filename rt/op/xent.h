@@ -20,8 +20,9 @@ static inline void scores_absorb(Stage *st, float *most, float *sum, float *hit,
         const real *row = x + r * n;
         float top = row_max(row, n), here;
         top = from && most[r] > top ? most[r] : top;
-        SUM_OF(here, n, i, fexp(get(row, i) - top));
-        sum[r] = from ? sum[r] * fexp(most[r] - top) + here : here;
+        float shift = top == -F_INFINITY ? 0.0f : top;          /* so that nothing but -inf so far is a sum of 0 */
+        SUM_OF(here, n, i, fexp(get(row, i) - shift));
+        sum[r] = from ? sum[r] * fexp(most[r] - shift) + here : here;
         most[r] = top;
         if (targets[r] >= from && targets[r] < from + n)
             hit[r] = get(row, targets[r] - from);

@@ -62,8 +62,9 @@ static __global__ void absorb_rows(float *most, float *sum, float *hit, const re
     Online o = row_online<TEAM>(x + r * n, n, row_step(n, TEAM));
     if (threadIdx.x % TEAM != 0)
         return;
-    float top = from && most[r] > o.most ? most[r] : o.most, here = o.sum * fexp(o.most - top);
-    sum[r] = from ? sum[r] * fexp(most[r] - top) + here : o.sum;
+    float top = from && most[r] > o.most ? most[r] : o.most;
+    float shift = top == -F_INFINITY ? 0.0f : top, here = o.sum * fexp(o.most - shift);
+    sum[r] = from ? sum[r] * fexp(most[r] - shift) + here : o.sum;
     most[r] = top;
     if (targets[r] >= from && targets[r] < from + n)
         hit[r] = one(x, r * n + targets[r] - from);
