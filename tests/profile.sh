@@ -54,6 +54,13 @@ refuse "no such file" 2 "cannot read" ./dpgen plan "$model" --profile "$tmp/none
 refuse "both" 2 "no use for --profile" ./dpgen plan "$model" --profile "$tmp/x" --estimate
 refuse "check" 2 "no use for --profile" ./dpgen check "$model" --profile "$tmp/x"
 
+# Calls that fuse joins are measured apart as well: options may keep them so.
+sed 's/op: Add, name: skip/op: Dropout, name: drop, p: 0.1}\n    - {op: Add, name: skip/' "$model" >"$tmp/drop.yaml"
+expect "a pair" ./dpgen profile "$tmp/drop.yaml" -o "$tmp/pair"
+says "joined" '(measured)' ./dpgen plan "$tmp/drop.yaml" --profile "$tmp/pair"
+says "nothing joined" '(measured)' ./dpgen plan "$tmp/drop.yaml" --profile "$tmp/pair" --fuse none --cuts 3
+says "kept apart by a name" '(measured)' ./dpgen plan "$tmp/drop.yaml" --profile "$tmp/pair" --recompute '[act, drop]'
+
 # One beside the model that is of another machine is refused, not passed over.
 sed 's/^device .*/device Intel 4004/' "$tmp/x" >"$file"
 refuse "another processor" 5 "cpu.profile:2: measured with device 'Intel 4004'.*dpgen profile .*--elsewhere" \

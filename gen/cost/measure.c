@@ -274,23 +274,35 @@ static void check_plain(const char *file)
         fail(EXIT_RUN, "%s is no plain file: a profile cannot take its place", file);
 }
 
+typedef VEC(const Graph *) Graphs;
+
+/* With nothing joined, and as fuse leaves it: options may ask for either, by --fuse none or by a name in a list of the section
+ * plan.  The first has the calls of both: write_folder() goes by it.  false: shapes that hold for other sizes alone. */
+static bool take_graphs(Graphs *list, const Model *m, int64_t batch)
+{
+    Model apart = *m;
+    apart.plan.fuse = FUSE_NONE;
+    const Graph *g = profile_graph_at(m, batch);
+    if (!g)
+        return false;
+    *PUSH(list) = profile_graph_at(&apart, batch);
+    *PUSH(list) = g;
+    return true;
+}
+
 Profile *profile_measure(const Model *m, const char *file)
 {
     check_plain(file);
     Profile *p = alloc(sizeof *p);
     Ints want = batches_of(m);
-    VEC(const Graph *) g = {0};
+    Graphs g = {0};
     profile_sign(p, m, true);
-    for (int i = 0; i < want.n; i++) {
-        const Graph *at = profile_graph_at(m, want.at[i]);
-        if (!at)                /* shapes that hold for other sizes alone */
-            continue;
-        *PUSH(&g) = at;
-        *PUSH(&p->batch) = want.at[i];
-    }
+    for (int i = 0; i < want.n; i++)
+        if (take_graphs(&g, m, want.at[i]))
+            *PUSH(&p->batch) = want.at[i];
     if (!g.n)
         fail(EXIT_MODEL, "%s cannot be built with micro-batches of %d", m->path, want.at[0]);
-    add_rows(p, m, g.at, g.n, g.at[g.n / 2], file);
+    add_rows(p, m, g.at, g.n, g.at[p->batch.n / 2 * 2 + 1], file);
     p->path = file;
     profile_graphs(p, m);
     return p;
@@ -298,10 +310,10 @@ Profile *profile_measure(const Model *m, const char *file)
 
 void profile_measure_more(Profile *p, const Model *m, int64_t batch, const char *file)
 {
-    const Graph *g = profile_graph_at(m, batch);
-    if (!g)
+    Graphs g = {0};
+    if (!take_graphs(&g, m, batch))
         die("no graph of the micro-batch that was planned");
-    add_rows(p, m, &g, 1, g, file);
+    add_rows(p, m, g.at, g.n, g.at[1], file);
     int i = p->batch.n;
     *PUSH(&p->batch) = (int)batch;
     for (; i > 0 && p->batch.at[i - 1] > batch; i--)
