@@ -222,7 +222,8 @@ if [ "$planned" = "$taken" ]; then pass; else fault "allocated $taken, planned $
 # ---- waits ---------------------------------------------------------------------------------------------------------
 # A wait is for data, that they are made, or for room, that a buffer may be written.  One for data is missed, unless the others
 # imply it.  One for room may be spare: whoever had the buffer before is gone long since, for another reason.  So may one for a
-# tied weight: it is read in the next step, whose first message comes behind it on the same stream.
+# tied weight: it is read in the next step, whose first message comes behind it on the same stream, and after the last step
+# nobody reads it at all: the last message of each stream is not asked about.
 # kinds STAGES: each wait S:I of three steps with its kind.  Streams of a stage: compute, out, in, one from each other stage.
 kinds() {
     for stage in $(seq 0 $(($1 - 1))); do
@@ -247,7 +248,9 @@ drops() {       # WHAT STAGES OPTION...: one wait in $each is left out at a time
     said=$(under 0 DOUBLE_REPORT=1)
     if [ "$said" = "$want" ]; then pass; else fault "$what: $said, not $want"; fi
     kinds "$stages" >"$tmp/kinds"
-    sed -n 's/^double: wait //p' "$tmp/job.log" | sort -t: -k1n -k2n | awk -v n="$each" 'NR % n == 1 || n == 1' |
+    sed -n 's/^double: wait //p' "$tmp/job.log" | sort -t: -k1n -k2n >"$tmp/all"
+    sort -t: -k1n -k2nr "$tmp/all" | awk -F: -v p="$stages" '$1 != s { s = $1; n = 0 } s % (2 + p) < 3 || n++ > 1' |
+        sort -t: -k1n -k2n | awk -v n="$each" 'NR % n == 1 || n == 1' |
         awk 'NR == FNR { kind[$1] = $2; next } { print $1, kind[$1], $2 }' "$tmp/kinds" - >"$tmp/waits"
     while read -r wait class implied; do
         caught=
@@ -268,7 +271,7 @@ drops() {       # WHAT STAGES OPTION...: one wait in $each is left out at a time
     done <"$tmp/waits"
     if [ $missed -gt 0 ]; then pass; else fault "$what: no wait was missed"; fi
 }
-each=17
+each=11
 [ -z "$SLOW" ] || each=1
 drops "2 stages, 1f1b" 2 --schedule 1f1b
 drops "2 stages, gpipe, offload" 2 --schedule gpipe --offload "\"['h.*.attn.*', h.1.gelu]\""
