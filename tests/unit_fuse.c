@@ -3,6 +3,7 @@
  * unit_fuse: what fuse joins and what not, against lists written by hand from the rules in gen/front/fuse.c and grad.c.
  */
 #include "dpgen.h"
+#include "line_of.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -136,20 +137,6 @@ static Graph *graph_of(const char *plan, bool with)
         fuse(g, m);
     check_graph(g);
     return g;
-}
-
-/* "F s1 dropout_forward s1 w d0": phase, name, call, what it names, 0 for what is absent. */
-static const char *line_of(const Graph *g, const Op *o)
-{
-    const char *text = strf("%c %s %s", "FIWU"[o->phase], o->name, o->call);
-    for (int i = 0; i < o->arg.n; i++) {
-        const Arg *a = &o->arg.at[i];
-        if (a->kind <= ARG_UPDATE)
-            text = strf("%s %s", text, a->state ? g->state.at[a->index].name : g->tensor.at[a->index].name);
-        else if (a->kind == ARG_NONE)
-            text = strf("%s 0", text);
-    }
-    return text;
 }
 
 static void test_lines(const Graph *g)

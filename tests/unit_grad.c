@@ -4,6 +4,7 @@
  * update.c: a table with two uses, a value that one operator takes twice and another once, two losses of one value.
  */
 #include "dpgen.h"
+#include "line_of.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,20 +62,6 @@ static const Graph *graph_of(const char *compute, const char *train)
     grad(g, m);
     check_graph(g);
     return g;
-}
-
-/* "W head linear_backward_w e.weight.grad.1 0 d.head p": phase, name, call, what it names, 0 for what is absent. */
-static const char *line_of(const Graph *g, const Op *o)
-{
-    const char *text = strf("%c %s %s", "FIWU"[o->phase], o->name, o->call);
-    for (int i = 0; i < o->arg.n; i++) {
-        const Arg *a = &o->arg.at[i];
-        if (a->kind <= ARG_UPDATE)
-            text = strf("%s %s", text, a->state ? g->state.at[a->index].name : g->tensor.at[a->index].name);
-        else if (a->kind == ARG_NONE)
-            text = strf("%s 0", text);
-    }
-    return text;
 }
 
 static void same(const char *what, const Graph *g, int from, const char *const *want)
