@@ -293,9 +293,9 @@ typedef struct {                /* one kernel call of the model's mathematics */
     VEC(Arg) arg;               /* in the order of the call */
     int fwd;                    /* the forward operator this belongs to; itself in PH_F; -1 in PH_U */
     const char *with;           /* forward: the operator that fuse has put into this one; NULL or "": none */
-    int64_t flop;
+    int64_t flop, pass_flop;    /* pass_: of it, what goes into passes over scratch between the call's products */
     Bytes tmp;                  /* scratch */
-    Bytes moved;                /* bytes read and written, for estimates */
+    Bytes moved, pass_moved;    /* bytes read and written, for estimates */
     Ns ns;                      /* of a graph that is timed: what it takes on any device */
     Loc loc;
     /* front end only, before the calls are bound: */

@@ -4,6 +4,7 @@
  *
  *   roofline   one Linear of known arithmetic and bytes on devices of known rates: which side of the roof, efficiency, the
  *              cost of a call, types, devices of several speeds in one job
+ *   passes     LinearCrossEntropy: products on one side of the roof, and behind them, passes over scores on either
  *   links      which entry a pair takes, both directions, latency, duplex, the table of transports
  *   prepared   which calls a kernel library opens a handle for
  *   devices    every file of devices/ is read, and prices a Linear between half and all of its data sheet
@@ -37,10 +38,10 @@ static const char head[] =
 
 typedef struct { const Model *m; const Graph *g; const Cost *c; } World;
 
-static World world_of(const char *rest, const char *devices)
+static World world_of_model(const char *first, const char *rest, const char *devices)
 {
     World w;
-    char *text = strf("%s%s", head, rest);
+    char *text = strf("%s%s", first, rest);
     Node *root = load_text("unit_cost.yaml", text, strlen(text));
     if (devices)
         override_devices(root, devices);
@@ -53,6 +54,11 @@ static World world_of(const char *rest, const char *devices)
     w.c = cost(w.g, w.m, NULL);
     check_cost(w.g, w.c);
     return w;
+}
+
+static World world_of(const char *rest, const char *devices)
+{
+    return world_of_model(head, rest, devices);
 }
 
 static Ns time_of(const World *w, int device, const char *call)
@@ -85,6 +91,36 @@ static void test_roof(void)
                                 "devices: [{kind: cuda, memory: 1GiB, %s}]\n", cases[i].device), NULL);
         equal(strf("roof %zu, linear_forward", i), time_of(&w, 0, "linear_forward"), cases[i].fc);
         equal(strf("roof %zu, gelu_forward", i), time_of(&w, 0, "gelu_forward"), cases[i].act);
+    }
+}
+
+/* rows 4, in 64, out 96 in chunks of 32; x needs no gradient.  Products 2 * 4 * 64 * 96 = 49152 operations, in backward three
+ * times; passes 6 * 4 * 96 = 2304 over 1536 bytes of scores, read in forward, read and written in backward.  Operands: loss 4,
+ * lse 16, x 1024, weight 24576, bias 384, targets 16: 26020; in backward gradients, added to, make them 75940. */
+static void test_passes(void)
+{
+    static const char model_head[] =
+        "dpgen: 1\n"
+        "model:\n"
+        "  name: one\n"
+        "  inputs: {x: {shape: [B, 64], dtype: f32}, t: {shape: [B], dtype: i32, range: [0, 96]}}\n"
+        "  graph:\n"
+        "    - {op: LinearCrossEntropy, name: head, in: x, targets: t, out: 96, chunk: 32, as: loss}\n"
+        "  loss: loss\n"
+        "train: {batch: {global: 4, micro: 4}}\n";
+    static const struct { const char *device; Ns forward, backward; } cases[] = {
+        /* all by arithmetic: 49152 / 1.024 per ns; 2304 / 0.768 per ns */
+        {"flops: 1.024GFLOP/s, vector: 768MFLOP/s, bandwidth: 99TB/s", 48000 + 3000, 144000 + 3000},
+        /* all by bytes: 26020 and 75940 / 0.512 per ns, rounded up; scores */
+        {"flops: 1PFLOP/s, vector: 1PFLOP/s, bandwidth: 512MB/s", 50821 + 3000, 148321 + 6000},
+        /* products by arithmetic, passes by bytes */
+        {"flops: 256MFLOP/s, vector: 1PFLOP/s, bandwidth: 512MB/s", 192000 + 3000, 576000 + 6000},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        World w = world_of_model(model_head, strf("devices: [{kind: cuda, memory: 1GiB, call: 1ns, %s}]\n",
+                                                  cases[i].device), NULL);
+        equal(strf("passes %zu, linear_xent_forward", i), time_of(&w, 0, "linear_xent_forward"), 1 + cases[i].forward);
+        equal(strf("passes %zu, linear_xent_backward", i), time_of(&w, 0, "linear_xent_backward"), 1 + cases[i].backward);
     }
 }
 
@@ -210,6 +246,7 @@ int main(void)
 {
     test_prepared();
     test_roof();
+    test_passes();
     test_mixed();
     test_links();
     test_files();

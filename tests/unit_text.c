@@ -48,7 +48,9 @@ static const char yaml[] =
     "    - {op: Linear, name: head, in: s, out: V, bias: false, tie: e, as: head}\n"
     "    - {op: SoftmaxCrossEntropy, name: l1, in: head, targets: want, as: l1}\n"
     "    - {op: SoftmaxCrossEntropy, name: l2, in: head, targets: want, ignore: 7, as: l2}\n"
-    "    - {op: Add, name: loss, in: [l1, l2], as: loss}\n"
+    "    - {op: LinearCrossEntropy, name: l3, in: w, targets: want, out: V, as: l3}\n"
+    "    - {op: Add, name: l12, in: [l1, l2]}\n"
+    "    - {op: Add, name: loss, in: [_, l3], as: loss}\n"
     "  loss: loss\n"
     "train:\n"
     "  precision: {compute: %s}\n"
@@ -155,7 +157,8 @@ static bool alike_op(const Op *a, const Op *b)
     bool same = !strcmp(a->name, b->name) && !strcmp(a->layer, b->layer) && !strcmp(a->call, b->call)
         && a->row == b->row && a->phase == b->phase && a->fwd == b->fwd
         && !strcmp(a->with ? a->with : "", b->with ? b->with : "") && a->flop == b->flop && a->tmp == b->tmp
-        && a->moved == b->moved && a->arg.n == b->arg.n && alike_loc(a->loc, b->loc);
+        && a->moved == b->moved && a->pass_flop == b->pass_flop && a->pass_moved == b->pass_moved
+        && a->arg.n == b->arg.n && alike_loc(a->loc, b->loc);
     for (int i = 0; same && i < a->arg.n; i++) {
         const Arg *x = &a->arg.at[i], *y = &b->arg.at[i];
         bool refers = x->kind <= ARG_UPDATE;
@@ -275,6 +278,8 @@ static void other_word(Graph *g) { arg_of(g, PH_F, "n", "eps")->token = "esp"; }
 static void a_word_less(Graph *g) { op_of(g, PH_F, "n")->arg.n--; }
 static void other_row(Graph *g) { op_of(g, PH_F, "n")->row = row_find("RMSNorm"); }
 static void row_far(Graph *g) { op_of(g, PH_F, "n")->row = 4711; }
+static void passes_above_all(Graph *g) { op_of(g, PH_F, "l3")->pass_flop = op_of(g, PH_F, "l3")->flop + 1; }
+static void pass_bytes_above_all(Graph *g) { op_of(g, PH_I, "l3")->pass_moved = op_of(g, PH_I, "l3")->moved + 1; }
 static void bytes_off(Graph *g) { tensor_of(g, "n")->bytes += 4; }
 static void no_axes(Graph *g) { tensor_of(g, "n")->shape.n = 0; }
 static void type_off(Graph *g) { tensor_of(g, "n.mean")->type = I32; }
@@ -329,6 +334,8 @@ static const struct { const char *what; void (*change)(Graph *g); const char *wa
     {"a word less", a_word_less, "has no call"},
     {"another row", other_row, "has no call"},
     {"row out of range", row_far, "no row"},
+    {"passes of more arithmetic than the call", passes_above_all, "more than all of the call"},
+    {"passes of more bytes than the call", pass_bytes_above_all, "more than all of the call"},
     {"bytes of a tensor", bytes_off, "bytes"},
     {"a tensor without shape", no_axes, "has shape"},
     {"type of a tensor", type_off, "mean has type i32"},

@@ -65,7 +65,8 @@ static const Field op_fields[] = {
     {"layer", V_TEXT, .at = offsetof(Op, layer)},
     {"fwd", V_REF, offsetof(Op, fwd), .ref = R_OP}, {"with", V_TEXT, .at = offsetof(Op, with)},
     {"flop", V_LONG, .at = offsetof(Op, flop)}, {"tmp", V_LONG, .at = offsetof(Op, tmp)},
-    {"moved", V_LONG, .at = offsetof(Op, moved)}, {"ns", V_LONG, .at = offsetof(Op, ns)},
+    {"moved", V_LONG, .at = offsetof(Op, moved)}, {"pass_flop", V_LONG, .at = offsetof(Op, pass_flop)},
+    {"pass_moved", V_LONG, .at = offsetof(Op, pass_moved)}, {"ns", V_LONG, .at = offsetof(Op, ns)},
     {"in", V_REFS, offsetof(Op, in), .ref = R_TENSOR}, {"par", V_REFS, offsetof(Op, par), .ref = R_STATE},
     {"out", V_REFS, offsetof(Op, out), .ref = R_TENSOR},
     {0}

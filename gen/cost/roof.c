@@ -5,7 +5,8 @@
  * The roofline of Williams, Waterman, Patterson, "Roofline: an insightful visual performance model for multicore
  * architectures", 2009: the larger of arithmetic over the rate of arithmetic and bytes over bandwidth, and a fixed cost a
  * call.  Products (matrix products, attention) and everything else have rates of their own, because on every machine of the
- * last ten years the first run on units that the second cannot use.
+ * last ten years the first run on units that the second cannot use.  What a call passes over between its products is
+ * a roof of its own, added: neither begins before the other's end, as if they were calls apart.
  *
  * The figures are those of the device's description: `flops`, `vector`, `bandwidth`, `efficiency`, `call`, as in
  * the files of devices/, which say where each comes from.  What a description leaves out is taken from the table below, for one
@@ -82,11 +83,17 @@ static Ns span_ns(int64_t amount, int64_t rate)
     return amount / rate * 1000 + (amount % rate * 1000 + rate - 1) / rate;
 }
 
+static Ns roof(int64_t flop, int64_t rate, Bytes moved, int64_t memory)
+{
+    Ns work = span_ns(flop, rate), move = span_ns(moved, memory);
+    return work > move ? work : move;
+}
+
 Ns roof_op(const Device *d, Type compute, const Op *o)
 {
     Rate r = rate_of(d, compute);
-    Ns work = span_ns(o->flop, is_product(o) ? r.product : r.other), move = span_ns(o->moved, r.memory);
-    return (d->call > 0 ? d->call : call_ns) + (work > move ? work : move);
+    return (d->call > 0 ? d->call : call_ns) + roof(o->pass_flop, r.other, o->pass_moved, r.memory)
+        + roof(o->flop - o->pass_flop, is_product(o) ? r.product : r.other, o->moved - o->pass_moved, r.memory);
 }
 
 bool roof_alike(const Device *a, const Device *b)

@@ -176,6 +176,8 @@ static bool check_call(Check *c, const Op *o)
         return true;
     if (o->tmp < 0 || o->flop < 0 || o->moved < 0 || o->ns < 0)
         return FAULT(c, o->loc, "%s, %s: negative scratch, arithmetic, bytes or time", OP(o));
+    if (o->pass_flop < 0 || o->pass_flop > o->flop || o->pass_moved < 0 || o->pass_moved > o->moved)
+        return FAULT(c, o->loc, "%s, %s: passes over scratch take more than all of the call", OP(o));
     const Row *r = row(o->row);
     if (is_opaque(o) && c->g->timed)
         return (o->call && !strcmp(o->call, o->phase == PH_F ? "opaque_forward" : "opaque_backward") && o->phase <= PH_I)

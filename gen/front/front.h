@@ -103,5 +103,5 @@ const Shape *in_shape(const Sizer *z, int i);
 bool out_shape(Sizer *z, int i, Shape s);                       /* size result i; false after a complaint */
 bool par_shape(Sizer *z, int i, Shape s);                       /* size parameter i, or compare with the other use */
 bool refuse(const Sizer *z, const char *hint, const char *form, ...) PRINTF(3, 4);  /* complains; always false */
-int64_t op_flop(const Op *fwd, const char *text);               /* a flop column of ops.def, for this operator */
+void op_work(Op *o, const Op *fwd, Type compute, const char *text);     /* fills flop, pass_: from a flop column of ops.def */
 #endif

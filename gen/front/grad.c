@@ -207,7 +207,7 @@ static int add(Grad *w, int of, int a, int b, const char *name)
     const Shape *s = &w->g->tensor.at[of].shape;
     attr_set(o, "n", shape_size(s, 0, s->n));
     bind_call(w->g, o, row(o->row)->call[PH_F], NULL, NULL, NULL);
-    o->flop = op_flop(o, row(o->row)->flop[PH_F]);
+    op_work(o, o, w->g->compute, row(o->row)->flop[PH_F]);
     return y;
 }
 
@@ -300,7 +300,7 @@ static void bind_phase(Grad *w, Phase phase)
         Op *o = new_op(w, w->g->op.at[w->fwd].row, phase);
         const Op *f = &w->g->op.at[w->fwd];
         bind_call(w->g, o, text, f, gradient_tensor, w);
-        o->flop = op_flop(f, r->flop[phase]);
+        op_work(o, f, w->g->compute, r->flop[phase]);
         if (!writes(o))
             w->g->op.n--;
     }
@@ -313,7 +313,7 @@ static void seed(Grad *w)
     int y = new_gradient(w, w->g->loss, strf("d.%s", w->g->tensor.at[w->g->loss].name));
     *PUSH(&o->out) = y;
     bind_call(w->g, o, row(o->row)->call[PH_F], NULL, NULL, NULL);
-    o->flop = op_flop(o, row(o->row)->flop[PH_F]);
+    op_work(o, o, w->g->compute, row(o->row)->flop[PH_F]);
     w->sum[w->g->loss] = y;
     w->have[w->g->loss] = 1;
 }

@@ -8,8 +8,6 @@
 
 /* A name that no tensor and no state has, not even as a C identifier: `name`, with `_` behind it until it is free. */
 const char *grad_name(Names *taken, const char *name);
-/* shape.c: arithmetic, in the attributes of an operator */
-int64_t op_flop(const Op *fwd, const char *text);
 /* Appends moments, the norm and every operator of PH_U. */
 void update(Graph *g, const Model *m, Names *taken);
 #endif

@@ -80,9 +80,22 @@ static bool attr_value(void *ctx, const char *name, double *value)
     return a;
 }
 
-int64_t op_flop(const Op *fwd, const char *text)
+/* Takes an expression off text, up to one of `ends`, which goes too. */
+static int64_t take_count(const Op *fwd, const char **text, const char *ends)
 {
-    return *text ? expr_int(fwd->loc, text, attr_value, (void *)(uintptr_t)fwd) : 0;
+    size_t n = strcspn(*text, ends);
+    const char *one = strf("%.*s", (int)n, *text);
+    *text += n + ((*text)[n] != 0);
+    return *one ? expr_int(fwd->loc, one, attr_value, (void *)(uintptr_t)fwd) : 0;
+}
+
+void op_work(Op *o, const Op *fwd, Type compute, const char *text)
+{
+    int64_t products = take_count(fwd, &text, "|");
+    o->pass_flop = take_count(fwd, &text, ",");
+    o->pass_moved = take_count(fwd, &text, "") * type_bytes(compute);
+    o->flop = products + o->pass_flop;
+    o->moved += o->pass_moved;
 }
 
 static const ShapeRule *rule_of(const Row *r)
@@ -116,8 +129,8 @@ static void size(Graph *g, const Model *m, int i)
         return;
     z.r = row(o->row);                      /* the rule may have chosen another row */
     bind_call(g, o, z.r->call[PH_F], NULL, NULL, NULL);
-    o->flop = op_flop(o, z.r->flop[PH_F]);
     moved_by_lookup(g, o);
+    op_work(o, o, g->compute, z.r->flop[PH_F]);
 }
 
 /* Step values: in every stage's arena, as rt.h lays them out, and no byte more: every planned byte is written. */

@@ -98,7 +98,7 @@ static void put(Update *u, const char *name, int param)
         p += n;
     }
     o->moved = moved(g, o);
-    o->flop = op_flop(o, r->flop[PH_F]);
+    op_work(o, o, g->compute, r->flop[PH_F]);
     u->word.n = 0;
 }
 
