@@ -469,6 +469,7 @@ static const Mistake plan_mistakes[] = {
     {"birth=load", "birth=lode", "did you mean load?"},
     {"buf 0:", "buf ", "the device's number is missing"},
     {"call 0:chunk0_forward op=F:e ", "call 0:chunk0_forward ", "operator -1 is not within"},
+    {"call 0:chunk0_forward op=F:e ", "call 0:chunk9_forward op=F:e ", "no routine is called"},
     {" pool=0:", " pool=0:zz", "no pool is called"},
     {"\nplan ", "\n# ", "no record begins with 'plan'"},
 };

@@ -363,7 +363,7 @@ double text_float(Loc at, const char *text)
 
 int text_ref(Scanner *s, RefKind kind, Loc at, const char *name)
 {
-    static const char *const what[] = {"tensor", "state", "operator", "buffer", "pool", "routine"};
+    static const char *const what[R_KINDS] = {"tensor", "state", "operator", "buffer", "pool", "host buffer", "routine"};
     const Refs *r = &s->ref[kind];
     int i = strcmp(name, "-") ? refs_find(r, name) : -1;
     if (i < 0 && strcmp(name, "-")) {
