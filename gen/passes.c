@@ -66,6 +66,9 @@ Graph *graph_of(const Options *x, const Model *m)
     }
     if (x->from && !is_plan(x->from)) {
         Graph *g = read_graph(x->from);
+        if (m->plan.fuse == FUSE_NONE && fuse_joined(g))
+            fail(EXIT_MODEL, "%s is a graph with calls that fuse has joined, and plan.fuse none does not part them; "
+                 "dpgen MODEL.yaml --fuse none -d f writes one where they are apart", x->from);
         dump_graph(x, g, 'f');
         return g;
     }

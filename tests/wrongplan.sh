@@ -146,5 +146,40 @@ wrong 'a tensor that is kept after all' '/^fate h.1.ln_2 / { next } 1'
 wrong 'a copy at another time'          "$out"'{ sub(/ wire_to=[0-9]+/, " wire_to=5") } 1'
 wrong 'a fetch that has come too early' "$back"'{ sub(/ to=[0-9]+/, " to=5") } 1'
 
+# Texts of one plan.fuse, read under another.  other WHAT FILE WHERE SAYS OPTION...: status 3, at the line of FILE that begins
+# with WHERE, column 7 (0: anywhere), and a remedy
+other() {
+    what=$1 file=$2 where=$3 says=$4
+    shift 4
+    place=$(grep -n -m 1 "^$where" "$tmp/$file" | sed "s|\\([0-9]*\\):.*|^$tmp/$file:\\1:7: error|")
+    [ "$where" != 0 ] || place=$tmp/$file
+    ./dpgen tests/models/tiny-gpt.yaml --stages 2 --from "$tmp/$file" "$@" -o "$tmp/out" >"$tmp/said" 2>&1
+    if [ $? = 3 ] && [ ! -e "$tmp/out" ] && grep -q "$place" "$tmp/said" && grep -q -e "$says" "$tmp/said"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "wrongplan: $what:" >&2
+        cat "$tmp/said" >&2
+    fi
+    rm -rf "$tmp/out"
+}
+for fuse in auto none; do
+    for letter in a f; do
+        ./dpgen tests/models/tiny-gpt.yaml --stages 2 --fuse $fuse -d $letter >"$tmp/$fuse.$letter"
+    done
+done
+other 'a plan of joined calls'          auto.a 'place F:h.0.add ' '[~^] joined then and not here? --fuse auto, or' --fuse none
+other 'a plan of calls apart'           none.a 'place F:h.0.dropout$' '[~^] joined here and not then? --fuse none, or'
+other 'a plan without a name in a list' auto.a 'place F:h.0.add ' '--fuse auto, or plan again' --recompute '[h.0.dropout]'
+other 'a graph of joined calls'         auto.f 0 'dpgen MODEL.yaml --fuse none -d f writes' --fuse none
+# Joined in backward alone, the gradient of a norm and its addition: no name says so.
+sed '/layernorm\|rmsnorm/!s/ onto=r:[^ ]*/ onto=0/' "$tmp/auto.f" >"$tmp/back.f"
+grep -q '^op F:.* onto=r:' "$tmp/back.f" && { echo 'wrongplan: forward still joined' >&2; failed=$((failed + 1)); }
+other 'a graph joined in backward'      back.f 0 'plan.fuse none does not part' --set plan.fuse=none
+sed 's/ with=/ group=/' "$tmp/auto.f" >"$tmp/old.f"
+if ./dpgen plan tests/models/tiny-gpt.yaml --from "$tmp/none.f" --fuse none >"$tmp/said" 2>&1; then passed=$((passed + 1))
+else failed=$((failed + 1)) && echo "wrongplan: calls apart, and --fuse none: $(head -n 1 "$tmp/said")" >&2; fi
+other 'a graph of before'               old.f 0 'by an older dpgen? -d writes it anew'
+
 echo "wrongplan: $passed passed, $failed failed"
 [ "$failed" = 0 ]

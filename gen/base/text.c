@@ -445,7 +445,8 @@ static const Field *field_of(const Table *t, const Record *r, const Pair *p)
         *PUSH(&keys) = f->key;
     }
     const char *near = nearest(p->key, keys.at, keys.n);
-    err(text_at(r, p->key_col), near ? strf("did you mean %s?", near) : NULL, "%s has no '%s'", t->word, p->key);
+    err(text_at(r, p->key_col), near ? strf("did you mean %s?", near) : "docs/text.md; by an older dpgen? -d writes it anew",
+        "%s has no '%s'", t->word, p->key);
 }
 
 /* Words come first in a table: they decide which fields may follow. */

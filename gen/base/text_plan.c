@@ -309,7 +309,7 @@ static void read_place(Scanner *s, const Record *r, Plan *p)
     text_take(s, &place_table, r, 0, r->pair.n, &c);
     in_range(r, "chunk", c.chunk, 0, p->chunk_device.n);
     if (text_ref(s, R_OP, text_at(r, r->name_col), r->name) != p->chunk.n)
-        err(text_at(r, r->name_col), NULL, "operators stand in graph order, each once");
+        err(text_at(r, r->name_col), "of another graph? plan again", "operators stand in graph order, each once");
     *PUSH(&p->chunk) = c.chunk;
 }
 
@@ -449,6 +449,25 @@ static void check_whole(const Scanner *s, const Plan *p)
         err(top, NULL, "%d operators, and %d of them have a place", p->g->op.n, p->chunk.n);
 }
 
+/* Every operator that was planned has a record `place`, in order.  Where fuse has joined others, or none, their number is
+ * another one than here. */
+static void same_operators(const Scanner *s, const Graph *g)
+{
+    const Record *first = NULL;         /* that differs */
+    int n = 0;
+    for (int i = 0; i < s->record.n; i++) {
+        const Record *r = &s->record.at[i];
+        if (strcmp(r->word, place_table.word))
+            continue;
+        if (!first && (n >= g->op.n || strcmp(r->name, s->ref[R_OP].name.at[n])))
+            first = r;
+        n++;
+    }
+    if (first && n != g->op.n)
+        err(text_at(first, first->name_col), n < g->op.n ? "joined then and not here? --fuse auto, or plan again"
+            : "joined here and not then? --fuse none, or plan again", "%d operators were planned, and here are %d", n, g->op.n);
+}
+
 Plan *read_plan(const char *path, const Graph *g)
 {
     Scanner s = {0};
@@ -461,6 +480,7 @@ Plan *read_plan(const char *path, const Graph *g)
     text_known(&s, tables);
     text_graph_refs(g, s.ref);
     collect(&s);
+    same_operators(&s, g);
     for (int k = 0; k < READERS; k++)
         for (int i = 0; i < s.record.n; i++)
             if (!strcmp(s.record.at[i].word, readers[k].t->word)) {

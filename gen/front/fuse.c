@@ -175,6 +175,16 @@ static void renumber(Fuse *f)
     g->loss = tensor[g->loss];
 }
 
+bool fuse_joined(const Graph *g)
+{
+    for (int i = 0; i < g->nb; i++) {
+        const Arg *onto = word(&g->op.at[i], "onto");
+        if (onto && onto->kind != ARG_NONE)
+            return true;
+    }
+    return false;
+}
+
 void fuse(Graph *g, const Model *m)
 {
     Fuse f = {.g = g, .reads = alloc(sizeof(int) * (size_t)g->tensor.n), .into = alloc(sizeof(int) * (size_t)g->op.n)};
