@@ -69,11 +69,31 @@ says "^result h.0.ln_1.mean: f32 \[2, 16\], 128 bytes" h.0.ln_1.mean
 says "^made    by the backward of h.0.mlp.c_proj (stage 0)" d.h.0.gelu
 says "^place   it stays on its stage" d.h.0.gelu
 says "^h.0.dropout is one call with h.0.add" h.0.dropout
+says "^h.0.add is one call with h.0.dropout" h.0.add
 says "^no cut between h.0.dropout and h.0.add: they are one call" h.0.dropout h.0.add
 ./dpgen plan $gpt none >"$tmp/plan" 2>&1
 sed -n '/^stage 1/,/^  policy/p' "$tmp/plan" >"$tmp/stage"
 ./dpgen explain $gpt none 1 >"$tmp/view" 2>&1
 expect "a stage" sh -c 'head -n "$(wc -l <"$1")" "$2" | cmp - "$1"' - "$tmp/stage" "$tmp/view"
+
+# joined: who is no operator any more is named beside the one that does its work, on its stage, in plan.json and report.html
+names() { sed -n "s/^ *\"$1\": [[{]\(.*\)[]}],\$/\1/p" "$tmp/$2" | tr -d ' "' | tr ',' '\n'; }
+for fuse in auto none; do
+    ./dpgen $gpt none --fuse $fuse -o "$tmp/$fuse" >"$tmp/said" 2>&1 || fault "fuse $fuse: $(tail -n 1 "$tmp/said")"
+done
+names operators none/plan.json | sort >"$tmp/apart"
+{ names operators auto/plan.json; names joined auto/plan.json | sed 's/:.*//'; } | sort >"$tmp/together"
+expect "every operator is named" cmp "$tmp/apart" "$tmp/together"
+expect "none are joined" [ "$(names joined none/plan.json | tr -d '\n')" = "" ]
+pairs="h.0.dropout:h.0.add h.1.dropout:h.1.add h.2.dropout:h.2.add "
+expect "with whom" [ "$(names joined auto/plan.json | tr '\n' ' ')" = "$pairs" ]
+awk '/"operators"/ { mine = $0 } /"joined"/ { for (h = 0; h < 3; h++)
+    bad += (index(mine, "\"h." h ".add\"") > 0) != (index($0, "\"h." h ".dropout\"") > 0) } END { exit bad }' \
+    "$tmp/auto/plan.json" && pass || fault "plan.json: joined with an operator of another stage"
+for pair in $pairs; do
+    expect "$pair in the report" grep -q "<code>${pair%:*}</code> in <code>${pair#*:}</code>" "$tmp/auto/report.html"
+done
+if grep -q "joined to one call" "$tmp/none/report.html"; then fault "the report of --fuse none"; else pass; fi
 
 # blocks: the bytes of all results, by the dump of the graph, whatever becomes of them
 bytes_of() { awk '/^results/ { gsub(";", ","); n = split($0, part, ", "); for (i = 2; i <= n; i += 2) { split(part[i], w, " ")

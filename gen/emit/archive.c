@@ -124,6 +124,38 @@ static void print_host(FILE *f, const Plan *p, int device)
     fprintf(f, "],\n");
 }
 
+static void print_operators(FILE *f, const Plan *p, int device)
+{
+    const char *comma = "";
+    fprintf(f, "     \"operators\": [");
+    for (int o = 0; o < p->g->nf; o++) {
+        if (!runs_on(p, o, device))
+            continue;
+        fprintf(f, "%s", comma);
+        json_text(f, p->g->op.at[o].name);
+        comma = ", ";
+    }
+    fprintf(f, "],\n");
+}
+
+/* Operators of the model that are no call of their own, and the one whose call does their work. */
+static void print_joined(FILE *f, const Plan *p, int device)
+{
+    const char *comma = "";
+    fprintf(f, "     \"joined\": {");
+    for (int i = 0; i < p->g->nf; i++) {
+        const Op *o = &p->g->op.at[i];
+        if (!runs_on(p, i, device) || !o->with || !*o->with)
+            continue;
+        fprintf(f, "%s", comma);
+        json_text(f, o->with);
+        fprintf(f, ": ");
+        json_text(f, o->name);
+        comma = ", ";
+    }
+    fprintf(f, "},\n");
+}
+
 static void print_device(FILE *f, const Plan *p, int device)
 {
     const DevicePlan *d = &p->dev.at[device];
@@ -136,17 +168,10 @@ static void print_device(FILE *f, const Plan *p, int device)
     json_text(f, x->kind);
     fprintf(f, ", \"threads\": %d,\n     \"arena_bytes\": %" PRId64 ", \"bound_bytes\": %" PRId64 ", \"proven_bytes\": %" PRId64
             ", \"unpooled_bytes\": %" PRId64 ", \"state_bytes\": %" PRId64 ", \"limit_bytes\": %" PRId64
-            ", \"busy_ns\": %" PRId64 ", \"requests\": %d,\n     \"operators\": [",
+            ", \"busy_ns\": %" PRId64 ", \"requests\": %d,\n",
             x->threads, d->arena, d->bound, d->proven, d->unpooled, d->state, d->limit, d->busy, d->requests);
-    const char *comma = "";
-    for (int o = 0; o < p->g->nf; o++) {
-        if (!runs_on(p, o, device))
-            continue;
-        fprintf(f, "%s", comma);
-        json_text(f, p->g->op.at[o].name);
-        comma = ", ";
-    }
-    fprintf(f, "],\n");
+    print_operators(f, p, device);
+    print_joined(f, p, device);
     print_host(f, p, device);
     print_bufs(f, p, device);
     print_gaps(f, p, device);

@@ -2,7 +2,7 @@
  *
  * report.html: the plan for a person.  One file, inline SVG, no script, nothing from elsewhere.
  *
- *   stages    operators, arena by kind, bound, limit, slack, predicted time
+ *   stages    operators, arena by kind, bound, limit, slack, predicted time; under the table which operators are one call
  *   schedule  one row a stage, time across, as the simulator sees it
  *             and under it its copies to the host and back
  *   memory    bytes alive over the calls of the step, the arena and the lower bound; what is alive at the peak
@@ -63,6 +63,19 @@ static void print_stages(FILE *f, const Plan *p)
                 p->host.n ? strf("<td>%s</td><td>%s</td>", size_text(offloaded(p, d)), size_text(x->host)) : "");
     }
     fprintf(f, "</table>\n");
+}
+
+static void print_joined(FILE *f, const Graph *g)
+{
+    const char *text = "";
+    int n = 0;
+    for (int i = 0; i < g->nf; i++) {
+        const Op *o = &g->op.at[i];
+        if (o->with && *o->with)
+            text = strf("%s%s<code>%s</code> in <code>%s</code>", text, n++ ? ", " : "", o->with, o->name);
+    }
+    if (n)
+        fprintf(f, "<p>Operators that are joined to one call with the addition behind them: %s.</p>\n", text);
 }
 
 static const char *class_of(ActionKind k)
@@ -180,6 +193,7 @@ void emit_report(FILE *f, const Plan *p)
             plan_replicas(p) > 1 ? strf(" in %d replicas", plan_replicas(p)) : "", count_text(p->g->micro, "micro-batch"),
             count_text(p->g->batch, "sample"), p->key, (double)p->bound / 1e6, p->space ? p->space : "");
     print_stages(f, p);
+    print_joined(f, p->g);
     print_schedule(f, p);
     fprintf(f, "<h2>Memory</h2>\n<p>Bytes alive over the calls of one step and one evaluation, in program order. Dashed: "
             "the arena. Green: the lower bound, the most that is ever alive.</p>\n");

@@ -156,8 +156,8 @@ static bool explain_operator(const Ask *a, const char *what)
         return false;
     const Op *o = &a->g->op.at[op];
     int chunk = p->chunk.at[op], d = device_of(p, op);
-    if (is_with(o, what))
-        fprintf(a->f, "%s is one call with %s\n", what, o->name);
+    if (o->with && *o->with)
+        fprintf(a->f, "%s is one call with %s\n", what, is_with(o, what) ? o->name : o->with);
     fprintf(a->f, "%s  %s, %s:%d, operator %d of %d\nplace   stage %d (%s)", o->name, o->call, diag_path(o->loc), o->loc.line,
             op, a->g->nf, d, p->m->devices.at[d].name);
     bool first = op == 0 || p->chunk.at[op - 1] != chunk, last = op + 1 < a->g->nf && p->chunk.at[op + 1] != chunk;
