@@ -61,6 +61,20 @@ says "joined" '(measured)' ./dpgen plan "$tmp/drop.yaml" --profile "$tmp/pair"
 says "nothing joined" '(measured)' ./dpgen plan "$tmp/drop.yaml" --profile "$tmp/pair" --fuse none --cuts 3
 says "kept apart by a name" '(measured)' ./dpgen plan "$tmp/drop.yaml" --profile "$tmp/pair" --recompute '[act, drop]'
 
+# A profile of before there were joined calls: no line with onto, another runtime.  A joined call takes no line of one apart.
+grep -v ' onto=1 ' "$tmp/pair" | sed 's/^runtime .*/runtime 0123456789abcdef/' >"$tmp/old"
+expect "joined calls have lines of their own" [ "$(grep -c '^op dropout_forward onto=1 batch=' "$tmp/pair")" = 3 ]
+expect "beside those by themselves" [ "$(grep -c '^op dropout_forward batch=' "$tmp/old")" = 3 ]
+refuse "of before" 5 "old:10: measured with runtime '0123456789abcdef', but this .*--elsewhere" \
+    ./dpgen plan "$tmp/drop.yaml" --profile "$tmp/old" --fuse none --cuts 3
+refuse "of before, elsewhere" 5 "no line 'op dropout_forward onto=1 batch=.*which skip needs; .*dpgen profile .*--fuse none" \
+    ./dpgen plan "$tmp/drop.yaml" --profile "$tmp/old" --elsewhere
+says "of before, with nothing joined" '(measured)' ./dpgen plan "$tmp/drop.yaml" --profile "$tmp/old" --elsewhere --fuse none \
+    --cuts 3
+sed '/^op dropout_forward/d' "$tmp/pair" >"$tmp/less"
+./dpgen plan "$tmp/drop.yaml" --profile "$tmp/less" >"$tmp/said" 2>&1
+if grep -q 'fuse none' "$tmp/said"; then fault "a remedy that is none: $(cat "$tmp/said")"; else pass; fi
+
 # One beside the model that is of another machine is refused, not passed over.
 sed 's/^device .*/device Intel 4004/' "$tmp/x" >"$file"
 refuse "another processor" 5 "cpu.profile:2: measured with device 'Intel 4004'.*dpgen profile .*--elsewhere" \

@@ -96,6 +96,22 @@ bool profile_has(const Profile *f, int64_t batch)
     return false;
 }
 
+/* A profile of before calls were joined has them apart. */
+static const char *or_apart(const Profile *f, const char *signature)
+{
+    static const char joined[] = " onto=1";
+    const char *at = strstr(signature, joined);
+    bool has = at && profile_find(f, strf("op %.*s%s", (int)(at - signature), signature, at + strlen(joined)));
+    return has ? ", or with calls apart, which it has: --fuse none" : "";
+}
+
+static NORETURN void missing(const Profile *f, const Model *m, const Op *o)
+{
+    const char *signature = cost_signature(o);
+    fail(EXIT_STALE, "%s: no line 'op %s', which %s needs; measure again: dpgen profile %s -o %s%s", f->path, signature,
+         o->name, m->path, f->path, or_apart(f, signature));
+}
+
 static bool price_calls(Cost *c, Cost *busy, const Graph *g, const Model *m, Profile *f)
 {
     bool guessed = false;
@@ -106,8 +122,7 @@ static bool price_calls(Cost *c, Cost *busy, const Graph *g, const Model *m, Pro
             profile_graphs(f, m);
             guessed = true;
             if (profile_has(f, g->batch) || !between(f, g, o, &alone, &other))
-                fail(EXIT_STALE, "%s: no line 'op %s', which %s needs; measure again: dpgen profile %s -o %s", f->path,
-                     cost_signature(&g->op.at[o]), g->op.at[o].name, m->path, f->path);
+                missing(f, m, &g->op.at[o]);
         }
         for (int k = 0; k < c->classes; k++) {
             c->ns[k][o] = alone;
@@ -184,13 +199,16 @@ static bool is_label(const char *token)
     return !strcmp(token, "site") || !strcmp(token, "index");
 }
 
-/* name, then token=value of each literal, token=0 of each operand that is absent */
+/* name, then token=value of each literal, token=0 of each operand that is absent; but onto=1 where fuse has put something
+ * there: so a call by itself has the line that it had before calls were joined, and a joined one never takes that line */
 char *cost_signature(const Op *o)
 {
     char *text = strf("%s", o->call);
     for (int i = 0; i < o->arg.n; i++) {
         const Arg *a = &o->arg.at[i];
-        if (a->kind == ARG_INT && !is_label(a->token))
+        if (!strcmp(a->token, "onto"))
+            text = strf("%s%s", text, a->kind == ARG_NONE ? "" : " onto=1");
+        else if (a->kind == ARG_INT && !is_label(a->token))
             text = strf("%s %s=%lld", text, a->token, (long long)a->i);
         else if (a->kind == ARG_FLOAT)
             text = strf("%s %s=%a", text, a->token, a->f);
