@@ -5,6 +5,7 @@
  *   roofline   one Linear of known arithmetic and bytes on devices of known rates: which side of the roof, efficiency, the
  *              cost of a call, types, devices of several speeds in one job
  *   passes     LinearCrossEntropy: products on one side of the roof, and behind them, passes over scores on either
+ *   scratch    counts as written and read, in attention too
  *   links      which entry a pair takes, both directions, latency, duplex, the table of transports
  *   prepared   which calls a kernel library opens a handle for
  *   devices    every file of devices/ is read, and prices a Linear between half and all of its data sheet
@@ -96,7 +97,8 @@ static void test_roof(void)
 
 /* rows 4, in 64, out 96 in chunks of 32; x needs no gradient.  Products 2 * 4 * 64 * 96 = 49152 operations, in backward three
  * times; passes 6 * 4 * 96 = 2304 over 1536 bytes of scores, read in forward, read and written in backward.  Operands: loss 4,
- * lse 16, x 1024, weight 24576, bias 384, targets 16: 26020; in backward gradients, added to, make them 75940. */
+ * lse 16, x 1024, weight 24576, bias 384, targets 16: 26020; in backward gradients, added to, make them 75940.  Scratch, a
+ * chunk of 512 bytes and in forward two floats a row, counts twice. */
 static void test_passes(void)
 {
     static const char model_head[] =
@@ -111,8 +113,8 @@ static void test_passes(void)
     static const struct { const char *device; Ns forward, backward; } cases[] = {
         /* all by arithmetic: 49152 / 1.024 per ns; 2304 / 0.768 per ns */
         {"flops: 1.024GFLOP/s, vector: 768MFLOP/s, bandwidth: 99TB/s", 48000 + 3000, 144000 + 3000},
-        /* all by bytes: 26020 and 75940 / 0.512 per ns, rounded up; scores */
-        {"flops: 1PFLOP/s, vector: 1PFLOP/s, bandwidth: 512MB/s", 50821 + 3000, 148321 + 6000},
+        /* all by bytes: 26020 + 1088 and 75940 + 1024 / 0.512 per ns, rounded up; scores */
+        {"flops: 1PFLOP/s, vector: 1PFLOP/s, bandwidth: 512MB/s", 52946 + 3000, 150321 + 6000},
         /* products by arithmetic, passes by bytes */
         {"flops: 256MFLOP/s, vector: 1PFLOP/s, bandwidth: 512MB/s", 192000 + 3000, 576000 + 6000},
     };
@@ -121,6 +123,33 @@ static void test_passes(void)
                                                   cases[i].device), NULL);
         equal(strf("passes %zu, linear_xent_forward", i), time_of(&w, 0, "linear_xent_forward"), 1 + cases[i].forward);
         equal(strf("passes %zu, linear_xent_backward", i), time_of(&w, 0, "linear_xent_backward"), 1 + cases[i].backward);
+    }
+}
+
+/* Two samples of 64 tokens, one head of 64, bf16.  By cuDNN: gradient and qkv 49152 bytes each, dy and y 16384 each, lse
+ * 512; in scratch a float a query, and 64 x 128 numbers of dS a sample, of which dq is made when dk is done: 512 + 32768 +
+ * 256 bytes (rt/op/cuda/attention.c), written and read.  Of kernels that need no dS, the first 512. */
+static void test_scratch(void)
+{
+    static const char model_head[] =
+        "dpgen: 1\n"
+        "model:\n"
+        "  name: one\n"
+        "  inputs: {x: {shape: [B, 64, 64], dtype: f32}, t: {shape: [B, 64, 64], dtype: f32}}\n"
+        "  graph:\n"
+        "    - {op: Linear, name: qkv, in: x, out: 192}\n"
+        "    - {op: Attention, heads: 1, packed: qkv}\n"
+        "    - {op: MeanSquaredError, targets: t, as: loss}\n"
+        "  loss: loss\n"
+        "train: {batch: {global: 2, micro: 2}, precision: {compute: bf16}}\n";
+    static const struct { const char *device; Bytes scratch; } cases[] = {
+        {"kind: cuda, memory: 1GiB", 512 + 32768 + 256}, {"kind: cpu, kernels: portable", 512}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        World w = world_of_model(model_head, strf("devices: [{%s}]\n", cases[i].device), NULL);
+        for (int o = 0; o < w.g->op.n; o++)
+            if (!strcmp(w.g->op.at[o].call, "attention_packed_backward"))
+                equal(strf("bytes of attention, %s", cases[i].device), w.g->op.at[o].moved,
+                      2 * 49152 + 2 * 16384 + 512 + 2 * cases[i].scratch);
     }
 }
 
@@ -247,6 +276,7 @@ int main(void)
     test_prepared();
     test_roof();
     test_passes();
+    test_scratch();
     test_mixed();
     test_links();
     test_files();

@@ -116,8 +116,10 @@ static bool bind_word(Binder *b, Arg *a)
             a->kind = words[i].kind;
             a->state = a->kind == ARG_VALS;
             a->index = a->state ? b->g->vals : -1;
-            if (a->kind == ARG_TMP)
+            if (a->kind == ARG_TMP) {
                 b->o->tmp = attr_int(b->src, tmp_of[b->o->phase]);
+                b->o->moved += 2 * b->o->tmp;       /* written, and read again */
+            }
             return true;
         }
     return false;
