@@ -130,6 +130,7 @@ resume() {
 use_portable
 keep=yes
 plans_of "1 2 3 4" | grep -E '^(1.gpipe.none|2.1f1b.some|2.1f1b.disk|3.1f1b.full|4.gpipe.full) ' | plans
+one_hash "plans that are kept" "$reference"
 keep=
 resume 1.gpipe.none 3.1f1b.full
 resume 4.gpipe.full 2.1f1b.some
