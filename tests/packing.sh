@@ -60,11 +60,10 @@ done
 height "bytes-gpt, pipedream" "$x/bytes-gpt.yaml" --stages 2 --schedule pipedream --set train.clip_scope=parameter \
     --set train.batch.micro=8 --set train.batch.global=8 $large
 
-# Few buffers and many micro-batches; large buffers that slide from one micro-batch to the next.  Two are planned
-# with --fuse none: joined, their budgets end at 3.02 and 3.3 %
+# Few buffers and many micro-batches; large buffers that slide from one micro-batch to the next
 height "branches, three chunks" "$m/branches.yaml" --stages 2 --set plan.chunks=3 --schedule 1f1b
 height "tiny-t5, 16 micro-batches" "$m/tiny-t5.yaml" --stages 4 --set train.batch.global=32 --set train.batch.micro=2 \
-    --schedule 1f1b --fuse none
+    --schedule 1f1b
 height "ops, four stages, offloaded" "$m/ops.yaml" --stages 4 --schedule 1f1b --offload "['*']"
 many="--set devices.0.memory=180GiB --set devices.0.count=8 --planner even --recompute none"
 for name in tiny-gpt ops; do
@@ -75,8 +74,7 @@ height "ops, 1f1b*" "$m/ops.yaml" --stages 4 --schedule '1f1b*' $large
 height "bert-base, vPipe's cuts, a V" "$x/bert-base.yaml" --stages 4 --planner vpipe:repo --schedule 1f1b \
     --set 'plan.map=[0, 1, 2, 3, 3, 2, 1, 0]' $large
 turns=yes
-height "bytes-gpt, 2bw, 4 stages" "$x/bytes-gpt.yaml" --stages 4 --schedule 2bw --set train.clip_scope=parameter $many \
-    --fuse none
+height "bytes-gpt, 2bw, 4 stages" "$x/bytes-gpt.yaml" --stages 4 --schedule 2bw --set train.clip_scope=parameter $many
 for s in pipedream vertical; do
     height "bytes-gpt, $s, 4 stages" "$x/bytes-gpt.yaml" --stages 4 --schedule $s --set train.clip_scope=parameter \
         --set train.batch.micro=8 --set train.batch.global=8 $many

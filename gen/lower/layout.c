@@ -26,7 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const int64_t BUDGET = 200000000, LONG = 20000000, SOON = 1500000;
+static const int64_t BUDGET = 300000000, LONG = 20000000, SOON = 1500000;
 enum { TRIES = 30 };            /* orders made from one by promotion */
 
 /* ---- orders ------------------------------------------------------------------------------------------------------ */
