@@ -52,13 +52,13 @@ static bool suffers(const Plan *p, const Plan *expected)
  * under limits that are so much larger, which then are those that packing is told of. */
 static Plan *ask(const Asked *asked, Bytes *limit, int *why)
 {
-    static const int parts[] = {32, 8, 2};
+    static const int parts[] = {1, 4, 16, 32, 96};          /* of 32 */
     Plan *first = pass(asked, NULL, limit, why);
     Bytes *more = alloc(sizeof *more * (size_t)first->devices);
     bool open = *why == 1 && first->value == 0 && first->nofit_device < 0 && asked->m->plan.offload != OFFLOAD_NONE;
     for (size_t i = 0; open && i < sizeof parts / sizeof *parts; i++) {
         for (int d = 0; d < first->devices; d++)
-            more[d] = limit[d] + limit[d] / parts[i];
+            more[d] = limit[d] + limit[d] / 32 * parts[i];
         Plan *p = pass(asked, NULL, more, why);
         if (*why == 1)
             continue;
@@ -107,6 +107,8 @@ static Plan *plan_once(const Options *x, const Graph *g, const Cost *c, const Mo
         Plan *p = plan_under(x, g, c, m, stages, schedule, hurry);
         if (p->step > 0)
             return p;
+        if (p->routine.n > 0 && p->nofit_need < first->nofit_need)
+            first = p;              /* lacks less: so much is needed */
     }
     if (first->step > 0 || first->chunk.n == 0 || m->plan.soon || strcmp(m->plan.planner, "exact"))
         return first;

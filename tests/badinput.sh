@@ -172,6 +172,17 @@ refuse "no memory beside a reserve" 4 "fits: --limit" ./dpgen plan "$model" $res
 limit=$(sed -n 's/.*--limit \([0-9A-Za-z]*\).*/\1/p' "$tmp/said")
 expect "--limit $limit" ./dpgen plan "$model" $reserved --limit "$limit"
 
+# With copies to the host it is the smallest too: what the planner expects of them is on the safe side, by more than half
+for n in 1 2; do
+    away="--estimate --stages $n --schedule gpipe --offload ['*']"
+    refuse "too little with offload, $n stages" 4 "(.*, backward): .* too much" ./dpgen plan "$model" $away --limit 20KiB
+    limit=$(sed -n 's/.*--limit \([0-9]*\)KiB.*/\1/p' "$tmp/said")
+    expect "offload, --limit ${limit}KiB" ./dpgen plan "$model" $away --limit "${limit}KiB"
+    for part in 98 85; do
+        refuse "offload, less than $limit" 4 "tried and fits" ./dpgen plan "$model" $away --limit "$((limit * part / 100))KiB"
+    done
+done
+
 refuse "a limit without devices" 4 "2 devices of 16.00 KiB" ./dpgen plan "$tmp/plain.yaml" --stages 2 --limit 16KiB
 limit=$(sed -n 's/.*--limit \([0-9A-Za-z]*\).*/\1/p' "$tmp/said")
 expect "without devices, --limit $limit" ./dpgen plan "$tmp/plain.yaml" --stages 2 --limit "$limit"

@@ -13,8 +13,9 @@
  *
  * What a remedy promises has been planned whole, packing and all, and is printed as the option that asks for it.  A
  * remedy that was not solved, or does not fit, is not printed.  The limit is bisected between one that failed and one
- * that fits, in steps of a thousandth; more stages, other schedules, recomputation and smaller micro-batches are tried
- * one by one, and if none of them helps alone, recomputation together with each.
+ * that fits, in steps of a thousandth, by the search for any plan at all; where devices have several chunks, that for the
+ * fastest, with its rivals, may find one below.  More stages, other schedules, recomputation and smaller micro-batches are
+ * tried one by one, and if none of them helps alone, recomputation together with each.
  *
  * If planning failed before there was an arena, the cut that lacks least is carried through to mem here, so that the
  * report can name calls and buffers.  Cost: about twenty plans, only when there is none.
@@ -26,21 +27,56 @@
 
 /* ---- the plan that failed ---------------------------------------------------------------------------------------- */
 
-/* As far as mem, with the fates that need least. */
-static Plan *finished(const Plan *failed)
+/* As far as mem, copies to the host in such a hurry. */
+static Plan *packed(const Plan *failed, Hurry hurry)
 {
     Plan *p = alloc(sizeof *p);
     *p = *failed;
-    if (p->routine.n > 0)
-        return p;
-    if (p->chunk.n != p->g->op.n)
-        return NULL;
-    p->variants = 1;
-    p->fate = p->wish;
+    p->hurry = hurry;
+    memset(&p->dev, 0, sizeof p->dev);
+    for (int d = 0; d < failed->devices; d++) {
+        DevicePlan *own = PUSH(&p->dev);
+        *own = failed->dev.at[d];
+        own->list = own->eval = (Actions){0};
+    }
     if (comm(p) || lower(p))
         return NULL;
     mem(p);
     return p;
+}
+
+static int worst_device(const Plan *p)
+{
+    int worst = 0;
+    for (int d = 1; d < p->devices; d++)
+        if (p->dev.at[d].arena - p->dev.at[d].limit > p->dev.at[worst].arena - p->dev.at[worst].limit)
+            worst = d;
+    return worst;
+}
+
+static Bytes lacks(const Plan *p)
+{
+    const DevicePlan *d = &p->dev.at[worst_device(p)];
+    return d->arena - d->limit;
+}
+
+/* As far as mem, with the fates, and the hurry of what is offloaded, that need least. */
+static Plan *finished(const Plan *failed)
+{
+    Plan *with = alloc(sizeof *with), *best = NULL;
+    *with = *failed;
+    if (failed->routine.n > 0)
+        return with;
+    if (failed->chunk.n != failed->g->op.n)
+        return NULL;
+    with->variants = 1;
+    with->fate = with->wish;
+    for (Hurry hurry = HURRY_NONE; hurry <= HURRY_NOW && (!best || best->host.n > 0); hurry++) {
+        Plan *p = packed(with, hurry);
+        if (p && (!best || lacks(p) < lacks(best)))
+            best = p;
+    }
+    return best;
 }
 
 static void touch(int *first, int *last, int tick)
@@ -119,15 +155,6 @@ static void print_alive(const Plan *p, int device, int tick)
         copies[best] = 0;
     }
     fputc('\n', stderr);
-}
-
-static int worst_device(const Plan *p)
-{
-    int worst = 0;
-    for (int d = 1; d < p->devices; d++)
-        if (p->dev.at[d].arena - p->dev.at[d].limit > p->dev.at[worst].arena - p->dev.at[worst].limit)
-            worst = d;
-    return worst;
 }
 
 static void print_failed(const Plan *p)
