@@ -89,7 +89,7 @@ maps_of | half | plans
 one_hash "maps" "$reference"
 # twice the warm-up of 1f1b: more in flight, receives posted earlier
 for n in 2 3 4; do
-    case $n in 2) what="--recompute $some" ;; 3) what="--offload \"['*']\"" ;; 4) what= ;; esac
+    case $n in 2) what="--recompute $some" ;; 3) what="--cuts 11,23 --offload \"['*']\"" ;; 4) what= ;; esac
     echo "warm.$n $model --stages $n --schedule 1f1b --set plan.warmup=B $what"
 done | plans
 one_hash "warm-up B" "$reference"
