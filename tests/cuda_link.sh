@@ -2,18 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Folders for GPUs with the real toolkit, as a user builds them: examples compile and link, need no library that docs/cuda.md
-# does not list, and say what is missing where there is no GPU; what make cannot find, and where it looked.
-# SLOW=1: every example, and transport nccl.
+# does not list, and say what is missing where there is no GPU; what make cannot find, and where it looked.  All kernels pass
+# the compiler, as units, for sm_90 and in bf16; warnings are errors.
+# SLOW=1: every example, and transport nccl; all kernels for sm_80 too, in f32 too, and each file by itself.
 . "$(dirname "$0")/lib.sh"
 . tests/cuda.sh
 need dpgen
 have_cuda cudnn.h && [ -x "$cuda/bin/nvcc" ] || { skip "no nvcc and cuDNN: $cuda_remedy" 8; finish; }
 
+strict="-Werror all-warnings -Xcompiler -Wall,-Wextra"
 built() {       # NAME OPTION...
     name=$1
     shift
     ./dpgen "$@" --estimate -o "$tmp/$name" >"$tmp/said" 2>&1 || { fault "$name: $(head -n 1 "$tmp/said")"; return 1; }
-    expect "$name" make -s -j2 -C "$tmp/$name" CUDA_HOME="$cuda"
+    expect "$name" make -s -j2 -C "$tmp/$name" CUDA_HOME="$cuda" NVCC="$cuda/bin/nvcc $strict"
     expect "$name: its program" test -x "$tmp/$name/train"
     if objdump -p "$tmp/$name/train" | grep -q '^ *RPATH '; then pass; else fault "$name: no path that counts for libraries"; fi
     for library in $(make -s -C "$tmp/$name" CUDA_HOME="$cuda" needed); do
@@ -30,6 +32,24 @@ refuse "no cuDNN" 2 "no cuDNN: there is no include/cudnn.h in: $tmp/none.  Insta
 refuse "a space" 2 "CUDA_HOME=\"a b\": make cannot take a folder" make -s -C "$tmp/gpt" CUDA_HOME="a b" train
 expect "nothing is compiled twice" make -s -C "$tmp/gpt" CUDA_HOME="$cuda" NVCC=false train
 refuse "other chips are" 2 "kernels.o" make -s -C "$tmp/gpt" CUDA_HOME="$cuda" NVCC=false CUDA_ARCHS="90 100" train
+
+# The kernels that this job has no use for, in a unit of their own.
+kernels=$(ls rt/op/cuda/*.cu rt/cuda/*.cu)
+compiled() {    # WHAT FLAGS FILE...
+    what=$1 options=$2
+    shift 2
+    for file; do echo "#include \"$root/$file\""; done >"$tmp/unit.cu"
+    expect "$what" "$cuda/bin/nvcc" -O3 -std=c++17 $options $strict -Xcompiler -fno-exceptions -I. -c -o "$tmp/unit.o" \
+        "$tmp/unit.cu"
+}
+compiled "bf16, sm_90, other kernels" "-arch=sm_90 -DREAL_BF16" \
+    $(for file in $kernels; do grep -qF "\"$file\"" "$tmp/gpt/kernels.cu" || echo "$file"; done)
+if [ -n "$SLOW" ]; then
+    compiled "f32, sm_90" "-arch=sm_90" $kernels
+    compiled "bf16, sm_80" "-arch=sm_80 -DREAL_BF16" $kernels
+    compiled "f32, sm_80" "-arch=sm_80" $kernels
+    for file in $kernels; do compiled "$file alone" "-arch=sm_90" "$file"; done
+fi
 
 # wheels: a toolkit in pieces, libraries without a link that has no version
 wheels=$tmp/nvidia

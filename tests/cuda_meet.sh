@@ -6,9 +6,9 @@
 # status, and nobody waits for good.
 . "$(dirname "$0")/lib.sh"
 . tests/cuda.sh
-need dpgen build/emitted build/kernels.o build/kernels_bf16.o build/simt.o
+need dpgen build/emitted
 have_cuda nccl.h || { skip "no headers of CUDA and NCCL: $cuda_remedy" 20; finish; }
-tests/double/build.sh "$cuda/include" >"$tmp/build" 2>&1 || { tail -n 3 "$tmp/build" >&2; fault "the double"; finish; }
+need_double
 kind=$flags with="$root/build/double/f32/nccl.obj $root/build/double/f32.a -lpthread -lm"
 cat >"$tmp/gpus" <<'GPUS'
 devices:

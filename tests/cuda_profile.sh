@@ -6,9 +6,9 @@
 # which algorithm is the fastest.  Plans from it, what they bake, and who refuses whom.  Skipped where headers are missing.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/cuda.sh"
-need dpgen build/emitted build/kernels.o build/kernels_bf16.o build/simt.o
+need dpgen build/emitted
 have_cuda nccl.h && have_cuda cublasLt.h || { skip "no headers of CUDA, cuBLAS and NCCL: $cuda_remedy" 50; finish; }
-tests/double/build.sh "$cuda/include" >"$tmp/build" 2>&1 || { tail -n 3 "$tmp/build" >&2; fault "the double"; finish; }
+need_double
 export DOUBLE_OPEN=1            # the arena of the benchmark is large, and closing it takes longer than the calls
 
 objects="$root/rt/op/cuda/product.c $root/rt/op/cuda/linear.c $root/rt/op/cuda/linear_xent.c $root/rt/op/cuda/matmul.c

@@ -6,9 +6,9 @@
 # written.
 . "$(dirname "$0")/lib.sh"
 . tests/cuda.sh
-need dpgen build/emitted build/kernels_bf16.o build/kernels.o build/simt.o
+need dpgen build/emitted
 have_cuda nccl.h && have_cuda cublasLt.h && have_cuda cudnn.h || { skip "no headers of CUDA: $cuda_remedy" 15; finish; }
-tests/double/build.sh "$cuda/include" >"$tmp/build" 2>&1 || { tail -n 3 "$tmp/build" >&2; fault "the double"; finish; }
+need_double
 
 # The toolkit: nvcc gives the kernels that tests/simt runs, and what a library would be is a script of the linker.
 double=$root/build/double/bf16

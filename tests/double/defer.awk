@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # From the prototypes of rt.h: kernels of rt/op, which run on processors, as work for the streams of the double.
-#   awk -v part=names -f defer.awk rt/rt.h     a header that renames the kernels, for compiling rt/op/*.c
+#   awk -v part=names -f defer.awk rt/rt.h     the new names of the kernels, for objcopy
 #   awk -v part=calls -f defer.awk rt/rt.h     each call by its own name, queued on the stage's stream
 # With them a job for GPUs gives the bits of the same job for processors, so that whatever differs is the runtime's, the plan's
 # or the streams' doing.
@@ -12,7 +12,7 @@
     name = $2
     sub(/\(.*/, "", name)
     if (part == "names") {
-        print "#define " name " cpu_" name
+        print name " cpu_" name
         next
     }
     args = $0
