@@ -32,14 +32,13 @@ GPUS
 model="$models/tiny-gpt.yaml --set train.precision.compute=bf16 --set train.steps=4 --set train.batch.global=8"
 model="$model --set data.train.files=$data --stages 2"
 model="$model --schedule 1f1b --devices $tmp/gpus"
-fast="-s -j2 CUDA_HOME=$kit" runtime="RFLAGS=-std=c11 -O0" stages="CFLAGS=-std=c11 -O0"
 # made NAME OPTION...: the folder, and what its make makes; what is the same in the first one is not compiled again
 made() {
     name=$1
     shift
     said=$(eval "generate $tmp/$name $model $*") || { fault "$name: $said"; return 1; }
-    [ "$name" = whole ] || (cd "$tmp/whole" && tar cf - archs kernels.o $(find rt -name '*.o')) | tar xmf - -C "$tmp/$name"
-    expect "make $name" make $fast "$stages" "$runtime" -C "$tmp/$name"
+    [ "$name" = whole ] || { (cd "$tmp/whole" && cp archs kernels.o "../$name") && take_objects "$tmp/whole" "$tmp/$name"; }
+    expect "make $name" make_quickly "$tmp/$name" CUDA_HOME="$kit"
 }
 hash() { sed -n 's/^sha256 //p' "$1"; }
 
@@ -67,7 +66,7 @@ if [ "$(hash "$tmp/out")" = "$right" ]; then pass; else fault "after a full disk
 refuse "nothing can be written" 1 "/proc/none" "$tmp/whole/train" --checkpoint /proc/none --quiet
 
 # ---- expected and verify ----------------------------------------------------------------------------------------------------
-check() { make $fast "$stages" "$runtime" -C "$tmp/whole" STEPS=4 "$@"; }
+check() { make_quickly "$tmp/whole" CUDA_HOME="$kit" STEPS=4 "$@"; }
 refuse "nothing expected" 2 "there is no file 'expected'" check verify
 expect "make expected" check expected
 if [ "$(hash "$tmp/whole/expected")" = "$right" ] && grep -q 'CUDA [0-9.]* for sm_90, cuBLAS' "$tmp/whole/expected"; then pass

@@ -78,6 +78,16 @@ compile() {
         { echo "compiler: $(grep -m 1 -e error -e undefined "$1.log" || head -n 1 "$1.log")"; return 1; }
 }
 
+# make_quickly DIR ARGUMENT...: its Makefile, with little optimisation
+make_quickly() {
+    d=$1
+    shift
+    make -s -j2 -C "$d" CFLAGS='-std=c11 -O0 -fno-builtin $(WARN)' RFLAGS='-std=c11 -O0 -ffp-contract=off $(WARN)' \
+        KFLAGS='-std=c11 -O1 -ffp-contract=off -fno-math-errno $(WARN)' "$@"
+}
+# take_objects FROM TO: what make has compiled of rt/ in one folder, for another of the same flags
+take_objects() { (cd "$1" && tar cf - $(find rt -name '*.o')) | tar xmf - -C "$2"; }
+
 # write_ops_data DIR: arrays for tests/models/ops.yaml, and $run to use them
 write_ops_data() {
     $cc -std=c11 -O1 -Wall -Wextra -Werror -o "$tmp/npy" tests/npy.c || { fault "tests/npy.c"; finish; }

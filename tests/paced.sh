@@ -11,6 +11,7 @@ cat >"$tmp/eight.yaml" <<END
 devices: [{name: slow, kind: paced, count: 8, memory: 64GiB, flops: 40MFLOP/s, bandwidth: 10MB/s}]
 links: {slow-slow: 5MB/s}
 END
+first=
 # try MODEL SCHEDULE OPTION...
 try() {
     model=$1 schedule=$2
@@ -18,10 +19,11 @@ try() {
     dir=$tmp/$(basename "$model" .yaml).$schedule
     what="$(basename "$model") $schedule"
     if ! ./dpgen "$model" --devices "$tmp/eight.yaml" --schedule "$schedule" "$@" -o "$dir" >"$tmp/said" 2>&1 ||
-        ! make -s -C "$dir" >"$tmp/said" 2>&1; then
+        ! { [ ! -e "$first" ] || take_objects "$first" "$dir"; } || ! make_quickly "$dir" >"$tmp/said" 2>&1; then
         fault "$what: $(tail -n 1 "$tmp/said")"
         return
     fi
+    first=$dir
     (cd "$dir" && timeout 60 ./train --steps 2 --log log --trace trace --watchdog 30 >said 2>&1) ||
         { fault "$what: $(tail -n 1 "$dir/said")"; return; }
     pass

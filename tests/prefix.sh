@@ -6,7 +6,6 @@
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a build/librt_bf16.a
 
-quick='KFLAGS=-std=c11 -O1 -ffp-contract=off -fno-math-errno -Wall -Wextra -Werror -Wno-unknown-pragmas'
 gpt="$models/tiny-gpt.yaml --stages 2 --schedule 1f1b"
 branches="$models/branches.yaml --stages 3 --schedule gpipe --set train.precision.compute=bf16"
 
@@ -20,7 +19,7 @@ object() {
     name=$1
     shift
     said=$(generate "$tmp/$name" "$@" --prefix "$name") || { fault "$name: $said"; return; }
-    expect "make $name.o" make -s -j2 -C "$tmp/$name" "$quick" RFLAGS="-std=c11 -O0" CFLAGS="-std=c11 -O0"
+    expect "make $name.o" make_quickly "$tmp/$name"
     seen=$(nm -g --defined-only "$tmp/$name/$name.o" 2>&1 | awk '{print $3}' | tr '\n' ' ')
     if [ "$seen" = "${name}_main " ]; then pass; else fault "$name.o shows $(echo "$seen" | head -c 100)"; fi
 }

@@ -23,7 +23,11 @@ check() {
     return 1
 }
 
-generate() { "$dpgen" "$model.yaml" --estimate -o "$out" "$@" && make -C "$out"; }
+# What is the same in every folder is compiled in the first.
+generate() {
+    "$dpgen" "$model.yaml" --estimate -o "$out" "$@" &&
+        { [ $model = gpt ] || (cd "$tmp/gpt" && tar cf - $(find rt -name '*.o')) | tar xmf - -C "$out"; } && make -C "$out"
+}
 # train STEPS LOG CHECKPOINTS GRADIENTS
 train() {
     "$out/train" --weights "$model.start.safetensors" --steps "$1" --log "$2" --checkpoint "$3" --gradients "$4" --quiet

@@ -14,7 +14,7 @@ echo "plain $model" | plans
 one_hash "plain"
 d=$tmp/static
 said=$(generate "$d" $model) || fault "$said"
-expect "make LINK=static" make -s -j2 -C "$d" LINK=static
+expect "make LINK=static" make_quickly "$d" LINK=static
 if readelf -d "$d/train" 2>/dev/null | grep -q NEEDED; then fault "a static program that needs a library"; else pass; fi
 if readelf -l "$d/train" 2>/dev/null | grep -q INTERP; then fault "a static program with a loader"; else pass; fi
 got=$(cd / && env -i "$d/train" $run | sed -n 's/^sha256 //p')
