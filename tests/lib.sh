@@ -107,14 +107,14 @@ job_hash() {
     sed -n 's/^sha256 //p' "$at.out"
 }
 
-# plan NAME COMPILER OPTION...: one line `NAME HASH`, or `NAME` and what went wrong
+# plan NAME COMPILER OPTION...: one line `NAME HASH`, or `NAME` and what went wrong.  $keep: names whose folders stay, or yes
 plan() {
     name=$1 compiler=$2
     shift 2
     d=$tmp/$name
     said=$(generate "$d" "$@" && compile "$d" "$compiler" && job_hash "$d" $arguments)
     echo "$name ${said:-printed no hash}"
-    [ -n "$keep" ] || rm -rf "$d" "$d.log" "$d.out"
+    case " $keep " in *" $name "* | " yes ") ;; *) rm -rf "$d" "$d.log" "$d.out" ;; esac
 }
 
 # plans < LINES of `NAME OPTION...`: all of them, one in eight by the other compiler; results in $tmp/result, by name
