@@ -15,8 +15,9 @@ cuda_remedy="set CUDA_HOME, or let tools/cuda get it"
 have_cuda() { [ -n "$cuda" ] && [ -f "$cuda/include/$1" ]; }
 # cuda_library NAME: its file, as a compiler takes it, or nothing
 cuda_library() { ls "$cuda/lib64/lib$1.so" "$cuda/lib/lib$1.so" "$cuda"/lib/*/"lib$1.so" 2>/dev/null | head -n 1; }
-# need_double: tests/double, or the suite cannot go on (lib.sh)
+# need_double: tests/double, or the suite cannot go on (lib.sh); tests/run makes it before its workers start
+double_needs="build/librt.a build/librt_bf16.a build/kernels.o build/kernels_bf16.o build/simt.o"
 need_double() {
-    need build/librt.a build/librt_bf16.a build/kernels.o build/kernels_bf16.o build/simt.o
+    need $double_needs
     tests/double/build.sh "$cuda/include" >"$tmp/build" 2>&1 || { tail -n 3 "$tmp/build" >&2; fault "the double"; finish; }
 }
