@@ -94,8 +94,8 @@ sed 's/, tie: wte//' "$models/tiny-gpt.yaml" >"$tmp/gpt.yaml"
 want=$(interpret "$tmp/gpt.yaml" --set plan.schedule=2bw)
 right "2bw, 3 stages" "$want" "$tmp/gpt.yaml" --schedule 2bw --stages 3
 # nine steps are under way, each with its step values
-async="$tmp/gpt.yaml --set model.dims.L=8 --set train.batch.micro=8 --set train.clip_norm=0 --set train.steps=12"
-cuts=7,18,29,40,51,62,73,84
+async="$tmp/gpt.yaml --set model.dims.L=4 --set train.batch.micro=8 --set train.clip_norm=0 --set train.steps=12"
+cuts=6,11,16,21,26,31,36,41
 want=$(interpret $async --set plan.schedule=pipedream --set devices.0.count=9 --set plan.stages=9 --set "plan.cuts=[$cuts]")
 sed 's/count: 8/count: 9/' "$tmp/gpus" >"$tmp/more"
 gpus="--devices $tmp/more"
