@@ -346,7 +346,8 @@ void bind_call(Graph *g, Op *o, const char *call, const Op *fwd,
 /* grad: appends backward and update operators; contributions added in descending consumer order. */
 void grad(Graph *g, const Model *m);
 /* fuse: joins neighbours to one call where the bits are the same, and renumbers. */
-void fuse(Graph *g, const Model *m); bool fuse_joined(const Graph *g);      /* are there any? */
+void fuse(Graph *g, const Model *m);
+bool fuse_joined(const Graph *g);                   /* has it joined any? */
 void check_graph(const Graph *g);
 const char *graph_fault(const Graph *g, Loc *at);    /* of a graph read from a file: what is wrong with it, or NULL */
 void graph_totals(FILE *f, const Graph *g);         /* the table of dpgen check */
