@@ -233,9 +233,13 @@ static Plan *beside_cuts(Asked asked, const Plan *own, Plan *best)
     for (int once = 1; once >= 0; once--) {
         int i = 0;
         for (; i < all.n && i < most_cuts(asked.g, best, once) && (best->step == 0 || all.at[i].value < best->step); i++) {
+            void *mark = mem_mark();
             Plan *with = plan_cuts(&asked, all.at[i].last, p->chunk_device.n, once);
-            if (with->step == 0 || (best->step > 0 && !better(with, best)))
+            if (with->step == 0 || (best->step > 0 && !better(with, best))) {
+                if (!once)              /* those laid out once share what asked.seen keeps */
+                    mem_release(mark);
                 continue;
+            }
             with->bound = own->step > 0 ? own->bound : 0;
             with->space = own->space;
             with->note = "found by laying out what was predicted to be nearly as fast";

@@ -201,11 +201,13 @@ Plan *plan_of(void *ctx, const Model *m, Plan **failed)
 /* It may be no model at all: with a smaller micro-batch the shapes of one that says 4 where it means B no longer agree. */
 bool would_fit(void *ctx, const Model *m, Bytes *need)
 {
+    void *mark = mem_mark();
     Model *soon = alloc(sizeof *soon);
-    Plan *failed = NULL, *best;
+    Plan *failed = NULL;
     *soon = *m;
     soon->plan.soon = true;
-    best = plan_of(ctx, soon, &failed);
-    *need = !best && failed ? failed->nofit_need : 0;
-    return best;
+    bool fits = plan_of(ctx, soon, &failed);
+    *need = !fits && failed ? failed->nofit_need : 0;
+    mem_release(mark);
+    return fits;
 }

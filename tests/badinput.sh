@@ -182,6 +182,9 @@ for n in 1 2; do
         refuse "offload, less than $limit" 4 "tried and fits" ./dpgen plan "$model" $away --limit "$((limit * part / 100))KiB"
     done
 done
+# Plans that are tried, hundreds where devices have several chunks, leave nothing behind
+refuse "no memory with chunks, in 1 GiB" 4 "no plan fits" sh -c 'ulimit -v 1048576 && "$@"' - \
+    ./dpgen plan "$model" --estimate --stages 2 --schedule 1f1b --set plan.chunks=2 --limit 400KiB
 
 refuse "a limit without devices" 4 "2 devices of 16.00 KiB" ./dpgen plan "$tmp/plain.yaml" --stages 2 --limit 16KiB
 limit=$(sed -n 's/.*--limit \([0-9A-Za-z]*\).*/\1/p' "$tmp/said")
