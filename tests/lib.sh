@@ -125,12 +125,14 @@ plans() {
         while read -r turn name options; do
             compiler=$cc
             [ "$turn" != 1 ] || compiler=${clang:-$cc}
-            eval "plan $name $compiler $options"
+            eval "plan $name $compiler $options" </dev/null      # mpirun would read what is left of the list
         done >"$tmp/result.$worker" &
     done
     wait
     cat "$tmp"/result.[0-9]* | sort >"$tmp/result"
     rm -f "$tmp"/result.[0-9]*
+    results=$(wc -l <"$tmp/result")
+    [ "$results" = "$(wc -l <"$tmp/list")" ] || fault "of $(wc -l <"$tmp/list") plans there are $results results"
 }
 
 # one_hash WHAT [HASH]: every line of the result has HASH, or that of the first; leaves it in $hash.  Tells of the first
