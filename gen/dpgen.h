@@ -339,15 +339,14 @@ int row_find(const char *name);                     /* -1 if there is none */
 Graph *build(const Model *m);
 /* shape: fills shapes, types, bytes, states, attributes; binds the forward calls. */
 void shape(Graph *g, const Model *m);
-/* bind one call of a row ("f(y, x, n)") to an operator: resolves tokens to Args.  dt maps an operand to its gradient tensor
- * (index, or -1); NULL in the forward phase. */
+/* bind one call of a row ("f(y, x, n)") to an operator.  dt: an operand's gradient tensor, or -1; NULL in the forward phase. */
 void bind_call(Graph *g, Op *o, const char *call, const Op *fwd,
                int (*dt)(void *ctx, const char *token, bool *write), void *ctx);
 /* grad: appends backward and update operators; contributions added in descending consumer order. */
 void grad(Graph *g, const Model *m);
-/* fuse: joins neighbours to one call where the bits are the same, and renumbers. */
+/* fuse: joins neighbours to one call where the bits are the same, and renumbers; fuse_joined: are there any? */
 void fuse(Graph *g, const Model *m);
-bool fuse_joined(const Graph *g);                   /* has it joined any? */
+bool fuse_joined(const Graph *g);
 void check_graph(const Graph *g);
 const char *graph_fault(const Graph *g, Loc *at);    /* of a graph read from a file: what is wrong with it, or NULL */
 void graph_totals(FILE *f, const Graph *g);         /* the table of dpgen check */

@@ -73,6 +73,9 @@ height "branches, 1f1b*" "$m/branches.yaml" --stages 4 --schedule '1f1b*' $many
 height "ops, 1f1b*" "$m/ops.yaml" --stages 4 --schedule '1f1b*' $large
 height "bert-base, vPipe's cuts, a V" "$x/bert-base.yaml" --stages 4 --planner vpipe:repo --schedule 1f1b \
     --set 'plan.map=[0, 1, 2, 3, 3, 2, 1, 0]' $large
+# Few large buffers that come and go
+height "bert-base, two chunks, offloaded, 8 stages" "$x/bert-base.yaml" --stages 8 --schedule 1f1b --offload "['*']" \
+    --set plan.chunks=2 --recompute none --set devices.0.memory=180GiB --set devices.0.count=8
 turns=yes
 height "bytes-gpt, 2bw, 4 stages" "$x/bytes-gpt.yaml" --stages 4 --schedule 2bw --set train.clip_scope=parameter $many
 for s in pipedream vertical; do

@@ -111,6 +111,19 @@ static void test_full(int seed)
     check(pack_fit(b, n, 255, 2000000000).answer == PACK_CANNOT, "a byte less than alive", seed);
 }
 
+/* Intervals of one size need as many rows as are alive at once, and no more (interval graphs are perfect). */
+static void test_equal(int seed)
+{
+    static Block b[200];
+    int n = draw(20, 200), span = draw(10, 400), most = draw(1, 100);
+    for (int i = 0; i < n; i++) {
+        int from = draw(0, span);
+        b[i] = (Block){from, from + draw(1, most), 7, 0};
+    }
+    Bytes height = pack_greedy(b, n);
+    check(height == pack_live(b, n) && all_pairs(b, n, height), "first fit needs more for blocks of one size", seed);
+}
+
 /* Where no packing so low has something on the floor of every section that is asked: of 300,000 instances these four tell a
  * search without rises, or with rises by one too many, from one that is right.  The packing itself is the proof. */
 static void test_rises(void)
@@ -151,6 +164,7 @@ int main(void)
     for (int seed = 1; seed <= 60; seed++) {
         state = (uint64_t)seed;
         test_full(seed);
+        test_equal(seed);
     }
     test_rises();
     test_twice();

@@ -20,7 +20,7 @@
  * routine is the same for all micro-batches, and what that costs is printed (unpooled.c).
  *
  * Not handled: slots that turn by any other rule than the number of a micro-batch.  Asynchronous schedules on four devices
- * and more stay up to 24 % above, although their buffers, each by itself, pack within 4 %.
+ * and more stay up to 24 % above, although their buffers, each by itself, pack within 2 %.
  */
 #include "seen.h"
 #include <stdlib.h>

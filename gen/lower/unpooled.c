@@ -15,7 +15,7 @@
 #include "unpooled.h"
 
 enum { MOST = 4000 };
-static const int64_t STEPS = 60000000;
+static const int64_t STEPS = 20000000;
 
 Block *mem_blocks(const Mem *m, int *n)
 {

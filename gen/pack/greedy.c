@@ -3,8 +3,8 @@
  * greedy.c: what the search starts from: the live-bytes bound, and first fit.
  *
  * First fit puts one block after the other at the lowest address that is free for all its life.  Everything is in the order:
- * by size (Y. Pisarchyk and J. Lee, Efficient Memory Management for Deep Neural Net Inference, 2020, section 5), by length of
- * life, by the two multiplied; the lowest height wins, the first of equals.
+ * by size (Y. Pisarchyk and J. Lee, Efficient Memory Management for Deep Neural Net Inference, 2020, section 5), equal ones
+ * by length of life, or as they begin; by length of life; by the two multiplied.  The lowest height wins, the first of equals.
  *
  * Cost: n log n; first fit n^2.
  */
@@ -49,6 +49,15 @@ static int by_size(const void *a, const void *b)
     int order = compare(x->size, y->size);
     order = order ? order : compare(x->to - x->from, y->to - y->from);
     return order ? order : compare((int64_t)(y - x), 0);
+}
+
+/* Blocks of one size, taken as they begin, need no more than is alive at once. */
+static int by_start(const void *a, const void *b)
+{
+    const Block *x = *(Block *const *)a, *y = *(Block *const *)b;
+    int order = compare(x->size, y->size);
+    order = order ? order : compare(y->from, x->from);
+    return order ? order : by_size(a, b);
 }
 
 static int by_length(const void *a, const void *b)
@@ -96,7 +105,7 @@ static Bytes first_fit(Block **order, int n, Block **placed)
 
 Bytes pack_greedy(Block *b, int n)
 {
-    static int (*const orders[])(const void *, const void *) = {by_size, by_length, by_area};
+    static int (*const orders[])(const void *, const void *) = {by_size, by_start, by_length, by_area};
     Block **order = alloc(sizeof *order * (size_t)(n + 1)), **placed = alloc(sizeof *placed * (size_t)(n + 1));
     Bytes *offset = alloc(sizeof *offset * (size_t)(n + 1)), best = INT64_MAX;
     for (size_t k = 0; k < sizeof orders / sizeof *orders; k++) {
