@@ -179,7 +179,7 @@ static Plan *beside_rivals(const Graph *g, const Cost *c, const Model *m, int st
 
 /* Operators: of graphs that this is done for; of all trials together, and where nothing fits yet; of those that are packed
  * under other limits too. */
-enum { CUT_OPERATORS = 600, CUTS_TRIED = 4000, CUTS_PACKED = 600 };
+enum { CUT_OPERATORS = 600, CUTS_TRIED = 4000, CUTS_PACKED = 2400 };
 
 /* What --cuts would give; once: if it fits as it is. */
 static Plan *plan_cuts(const Asked *asked, const int *last, int chunks, bool once)
