@@ -219,6 +219,8 @@ Options options(int argc, char **argv)
             x.pace = true;
         else if (!strcmp(word, "--quick"))
             x.quick = true;
+        else if (word[0] == '-' && word[1] == '-' && strchr(word, '='))
+            take_option(&x, strf("%.*s", (int)strcspn(word, "="), word), strchr(word, '=') + 1);
         else if (word[0] == '-' && word[1])
             take_option(&x, word, ++i < argc ? argv[i] : NULL);
         else if (!x.verb && !x.file && verb_bit(word))

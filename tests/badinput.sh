@@ -103,6 +103,9 @@ refuse "no memory" 4 . ./dpgen "$model" --limit 1KiB -o "$tmp/out"
 refuse "stages that are no number" 3 "^--stages: error: .*a number, auto or" ./dpgen "$model" --stages x -o "$tmp/out"
 refuse "more stages than devices, by the option" 3 "^--stages: error: 9 stages" ./dpgen "$model" --stages 9 -o "$tmp/out"
 refuse "an option for a value" 2 "schedule needs a value" ./dpgen "$model" --schedule -o "$tmp/out"
+refuse "no value behind =" 2 "stages needs a value" ./dpgen "$model" --stages= -o "$tmp/out"
+if [ "$(./dpgen plan "$model" --estimate --stages=2 --set=plan.schedule=gpipe)" = \
+     "$(./dpgen plan "$model" --estimate --stages 2 --set plan.schedule=gpipe)" ]; then pass; else fault "--OPTION=VALUE"; fi
 refuse "an empty value" 2 "cuts needs a value" ./dpgen "$model" --cuts "" -o "$tmp/out"
 refuse "a folder for plan" 2 "no use for -o" ./dpgen plan "$model" -o "$tmp/out"
 refuse "a planner for compare" 2 "no use for --planner" ./dpgen compare "$model" --planner even
