@@ -159,7 +159,7 @@ typedef struct {
     Ints depth;                     /* 1f1b*: micro-batches in flight by stage, found by candidate.c; empty: as 1f1b */
     const char *transport;          /* local, mpi */
     const char *planner;            /* exact */
-    bool soon; Ns below;            /* any plan that fits will do; none that exact predicts to take longer, 0: any */
+    bool soon, rough; Ns below;     /* any plan will do; any arena; none that exact predicts to take longer, 0: any */
     const char *objective;          /* step_time, bottleneck */
     Ns longest, longest_bound; bool longest_all;    /* objective bottleneck: its value; proven; over all prefixes */
     enum { FUSE_AUTO, FUSE_NONE } fuse; Recompute recompute;

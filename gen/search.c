@@ -205,7 +205,7 @@ bool would_fit(void *ctx, const Model *m, Bytes *need)
     Model *soon = alloc(sizeof *soon);
     Plan *failed = NULL;
     *soon = *m;
-    soon->plan.soon = true;
+    soon->plan.soon = soon->plan.rough = true;
     bool fits = plan_of(ctx, soon, &failed);
     *need = !fits && failed ? failed->nofit_need : 0;
     mem_release(mark);

@@ -12,8 +12,9 @@
  *   3. what alone.c makes of an exact packing
  *
  * until the top is within one per cent of the live-bytes bound or a first budget is spent, then until it is within three or
- * a second one is; then comes 3, then 2 again.  Most devices end within the first few orders.  Noise is a hash, and budgets
- * count what place.c looks at, not seconds: the layout is the same on any machine.
+ * a second one is; then comes 3, then 2 again.  Of a plan that is only asked about, what fits is low enough.  Most devices end
+ * within the first few orders.  Noise is a hash, and budgets count what place.c looks at, not seconds: the layout is the same
+ * on any machine.
  *
  * Known: compilers of the field plan one iteration as rectangles (XLA, TVM, MiniMalloc: gen/pack/), where every tensor of
  * every micro-batch has an address of its own, and nobody can tell how far above the least an arena is.  Here the text of a
@@ -190,14 +191,17 @@ static void take_slots(Mem *m, const Layout *l, int x)
 /* What is made on the way takes a hundred times the room of the layout. */
 static void find_layout(Mem *m, Layout *best)
 {
-    Bytes bound = m->p->dev.at[m->device].bound, enough = bound + bound / 100 * 3;
+    Bytes bound = m->p->dev.at[m->device].bound, most = m->p->m->devices.at[m->device].memory;
+    Bytes least = bound, low = bound + bound / 100, enough = bound + bound / 100 * 3;
+    if (m->p->m->plan.rough && most > enough)
+        least = low = enough = most;
     void *mark = mem_mark();
     Placer w = place_new(m, BUDGET);
     Good good = {.key = alloc(sizeof *good.key * (size_t)(m->item.n + 1))};
-    try_styles(&w, best, bound, bound + bound / 100);
-    shake(&w, best, &good, bound + bound / 100, BUDGET - SOON);
+    try_styles(&w, best, least, low);
+    shake(&w, best, &good, low, BUDGET - SOON);
     shake(&w, best, &good, enough, BUDGET - (m->overlap ? LONG / 4 : LONG));
-    bool hopeless = bound > m->p->m->devices.at[m->device].memory;
+    bool hopeless = bound > most;
     if (best->top > enough && !m->overlap && !hopeless && !place_alone(m, best))
         shake(&w, best, &good, enough, 0);
     mem_release(mark);
