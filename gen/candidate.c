@@ -42,6 +42,12 @@ bool better(const Plan *a, const Plan *b)
     return a->step != b->step ? a->step < b->step : x < y;
 }
 
+/* What is proven of the cheapest fates, of a plan whose fates may hide better. */
+static Ns proven(const Plan *p, Ns bound)
+{
+    return bound < p->step ? bound : p->step;
+}
+
 /* What packing costs is more than 1/128 of what the planner expected. */
 static bool suffers(const Plan *p, const Plan *expected)
 {
@@ -89,7 +95,7 @@ static Plan *plan_under(const Options *x, const Graph *g, const Cost *c, const M
     if (!best)
         p->step = 0;
     else if (best != first) {           /* proven under the limits, not under lower ones */
-        best->bound = first->bound;
+        best->bound = proven(best, first->bound);
         best->space = first->space;
         if (!strcmp(m->plan.planner, "exact"))
             best->note = strf("%.3f ms were expected, before packing took its room", (double)first->value / 1e6);
@@ -170,7 +176,7 @@ static Plan *beside_rivals(const Graph *g, const Cost *c, const Model *m, int st
         }
         p->m = m;
         p->note = strf("as %s cuts", k->name);
-        p->bound = own->step > 0 ? own->bound : 0;
+        p->bound = own->step > 0 ? proven(p, own->bound) : 0;
         p->space = own->space;
         best = p;
     }
@@ -240,7 +246,7 @@ static Plan *beside_cuts(Asked asked, const Plan *own, Plan *best)
                     mem_release(mark);
                 continue;
             }
-            with->bound = own->step > 0 ? own->bound : 0;
+            with->bound = own->step > 0 ? proven(with, own->bound) : 0;
             with->space = own->space;
             with->note = "found by laying out what was predicted to be nearly as fast";
             best = with;

@@ -600,7 +600,8 @@ bool exact(const Question *q, Answer *a)
     prove(&s);
     if (s.best.value == NEVER)
         return false;
-    *a = (Answer){.last = s.best.last, .fate = s.best.fate, .value = s.best.value, .bound = s.refuted + 1,
+    Ns bound = s.refuted < s.best.value ? s.refuted + 1 : s.best.value;     /* what hides takes less than the cheapest */
+    *a = (Answer){.last = s.best.last, .fate = s.best.fate, .value = s.best.value, .bound = bound,
                   .note = s.proven ? "no plan of this space is predicted to be faster" : NULL};
     if (q->p->m->plan.replicas > 1)                 /* preview.c takes them to be alike */
         a->note = NULL;

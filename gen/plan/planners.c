@@ -61,7 +61,8 @@ const char *planner_space(const Planner *k, const Model *m)
     static const char chunk[] = "one chunk a device", given[] = "devices as given", fates[] = "cheapest fates of each run";
     const PlanSpec *s = &m->plan;
     bool own = k->plan == plan_madpipe && !s->map.n;    /* it chooses the chunks */
-    const char *text = s->cuts.n && !own ? "the cuts that were given" : k->space;
+    const char *text = !s->cuts.n || own ? k->space
+        : strf("the cuts that were given%s%s", strstr(k->space, fates) ? ", " : "", strstr(k->space, fates) ? fates : "");
     if (s->map.n)
         text = with(text, chunk, "chunks on devices as plan.map has them");
     else if (s->chunks > 1 && !own)
