@@ -34,11 +34,8 @@ expect "compare" ./dpgen compare --from "$graphs/gnmt.txt" --stages 4 --limit 64
 refuse "a plan is not compared" 2 "plans of their own" ./dpgen compare "$models/mlp.yaml" --from "$tmp/plan.txt"
 
 # ---- the whole line --------------------------------------------------------------------------------------------------
-three="--stages 3"            # a search of seconds with four
-[ -z "$SLOW" ] || three=
 for model in vgg16 gnmt; do
-    for how in "--schedule gpipe" "--schedule 1f1b --recompute full $three" \
-               "--schedule 1f1b --recompute auto --limit 24GiB" \
+    for how in "--schedule gpipe" "--schedule 1f1b --recompute full" "--schedule 1f1b --recompute auto --limit 24GiB" \
                "--set train.optimizer.type=adamw" "--objective bottleneck" "--set plan.chunks=2 --schedule gpipe"; do
         expect "$model $how" ./dpgen plan --from "$graphs/$model.txt" --stages 4 --limit 64GiB $how
     done

@@ -70,9 +70,6 @@ few() {
 # Four of them where another selection has the same kernels, or the same groups
 fewer() { if [ -n "$SLOW" ]; then cat; else few | grep -E '^(1.gpipe.none|2.1f1b.some|3.1f1b.away|4.1f1b.full) '; fi; }
 
-# Messages between two know the schedule, not what is made again.
-sent() { if [ -n "$SLOW" ]; then cat; else grep -E '^2.(1f1b.(none|some|disk)|gpipe.(full|away)) '; fi; }
-
 # Every second one of the maps, in turn by schedule; all with SLOW=1
 half() { if [ -n "$SLOW" ]; then cat; else awk 'NR % 4 == 1 || NR % 4 == 0'; fi; }
 
@@ -179,7 +176,7 @@ two_ranks() {
     start="mpirun -n 2 --oversubscribe $root_too"
     cc_was=$cc clang_was=$clang
     cc=mpicc clang=
-    plans_of 2 --set plan.transport=mpi | sent | plans
+    plans_of 2 --set plan.transport=mpi | plans
     one_hash "mpi" "$reference"
     replicas_of 2 | grep '^replicas2.1.1f1b ' | sed 's/$/ --set plan.transport=mpi/' | plans
     one_hash "mpi, 2 replicas" "$reference2"
