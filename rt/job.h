@@ -63,7 +63,7 @@ typedef struct {
     const StateInfo *state;
     const char *const *action;  /* what each action is, for the watchdog and the trace */
     const long *predicted;      /* ns of each action's begin and end, two a number */
-    const long *pace;           /* paced: ns that it computes, -1 if it waits; ns of its message, wire or latency, or copy */
+    const long *pace;           /* paced: ns that it computes; ns of its message, wire or latency, or copy */
 } StageInfo;
 
 typedef struct {

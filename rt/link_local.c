@@ -192,7 +192,7 @@ void *link_begin(Stage *st, int request, int sending, void *buffer, int peer, in
     Half *mine = &l->half[st->index * MAX_REQUESTS + request];
     mine->stage = st->index, mine->request = request, mine->tag = tag, mine->sending = sending, mine->at = st->at;
     mine->buffer = buffer, mine->bytes = bytes, mine->next = NULL;
-    mine->begun = paced(st) ? pace_now() : 0, mine->ready = 0;
+    mine->begun = paced(st) ? st->worker->due : 0, mine->ready = 0;
     atomic_store_explicit(&mine->done, 0, memory_order_relaxed);
     message_ready(st, request);
     int from = sending ? st->index : peer, to = sending ? peer : st->index;
@@ -225,7 +225,7 @@ void link_wait(Stage *st, void *request)
     Half *h = request;
     wait_done(st, h);
     if (h->ready)
-        pace_until(h->ready);
+        pace_wait(st->worker, h->ready);
     message_arrived(st, h->request);
 }
 

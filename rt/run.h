@@ -59,7 +59,7 @@ typedef struct Worker {
     _Atomic int patience;       /* deadlines that may pass in silence: PATIENT at start and while files are written */
     /* pace.c */
     int pacing;                 /* action under way in a paced job; -1 none */
-    int64_t due;                /* ns, when the action before ended */
+    int64_t due;                /* ns of a clock that only goes forward: when the action before was to end */
 } Worker;
 
 struct Run {
@@ -172,9 +172,8 @@ enum { WANT_SAVE = 1, WANT_STOP = 2 };
 int  signal_take(void);                                 /* what was asked for since the last call; a stop stays */
 
 enum { PACED_BYTES = 65536 };
-int64_t pace_now(void);                                 /* pace.c: ns of a clock that only goes forward */
-void pace_until(int64_t due);                           /* sleeps */
-void pace_action(Worker *w, int number);                /* the next action begins; -1: the step is over */
+void pace_action(Worker *w, int number);                /* pace.c: the next action begins; -1: the step is over */
+void pace_wait(Worker *w, int64_t ready);               /* ns, of the same clock as `due` */
 static inline bool paced(const Stage *st)
 {
     return st->worker && st->worker->info->pace;

@@ -165,8 +165,8 @@ static void begin(Stage *st, unsigned char *device, size_t host, int copy, long 
     Lane *l = &s->lane[info->lanes > 1 ? direction : 0];
     s->copy[copy].lane = l;
     if (paced(st)) {
-        int64_t now = pace_now();
-        l->ready = (now > l->ready ? now : l->ready) + info->pace[2 * st->at + 1];
+        int64_t due = st->worker->due;
+        l->ready = (due > l->ready ? due : l->ready) + info->pace[2 * st->at + 1];
         s->copy[copy].ready = l->ready;
         return;
     }
@@ -195,7 +195,7 @@ void copy_wait(Stage *st, int copy)
     Lane *l = s->copy[copy].lane;
     s->copy[copy].lane = NULL;
     if (paced(st))
-        pace_until(s->copy[copy].ready);
+        pace_wait(st->worker, s->copy[copy].ready);
     for (int i = 0; i < SPINS; i++) {
         if (!atomic_load_explicit(&s->copy[copy].busy, memory_order_acquire))
             return;

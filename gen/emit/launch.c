@@ -145,7 +145,7 @@ static void print_pace(const Launch *w, int device)
     fprintf(w->f, "static const long pace%d[] = {", device);
     for (int i = 0; i < d->list.n; i++) {
         const Action *k = &d->list.at[i];
-        Ns takes = k->kind == K_WAIT ? -1 : sim_action(p, device, k), message = 0;
+        Ns takes = sim_action(p, device, k), message = 0;
         if (k->kind == K_SEND)
             message = cost_wire(p->c, device, k->peer, k->bytes);
         if (k->kind == K_OUT || k->kind == K_IN)
