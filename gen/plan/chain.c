@@ -17,8 +17,8 @@
  *
  * Candidates for a last stage are tried in the order of their value, from a heap, so that the caller's model, which may be
  * dear, is asked only until it agrees.  Equal values: the smallest k, then the fewest machines.  In straight pipelines the
- * time of a last stage grows with its length: candidates end where it is above a value that is sure to be reached, or where
- * the caller knows that nothing as long fits.
+ * time and the bytes of a last stage grow with its length: candidates end where its time is above a value that is sure to be
+ * reached, its bytes are above the memory, or the caller knows that nothing as long fits.
  *
  * Cost: O(n n m m) for n units and m machines, about n/m of n n m for straight pipelines, each refusal of `fits` log n more.
  * Not handled: the hierarchy of slower and faster networks; branches, which have to be a chain before.
@@ -68,13 +68,11 @@ static Ns stage_value(const Table *x, int k, int j, int r)
     return value;
 }
 
-static bool allowed(const Table *x, int k, int j, int r, int m)
+/* The published memory check. */
+static bool too_large(const Table *x, int k, int j, int r, int m)
 {
     const Chain *c = x->c;
-    Bytes stashed = (x->stash[j] - x->stash[k]) * ((c->machines - m + r - 1) / r);
-    if (c->memory > 0 && stashed > c->memory)
-        return false;
-    return !c->fits || c->fits(c->ctx, k, j - 1, m - 1);
+    return c->memory > 0 && (x->stash[j] - x->stash[k]) * ((c->machines - m + r - 1) / r) > c->memory;
 }
 
 /* Of equal values the longest last stage, then the fewest machines. */
@@ -91,9 +89,11 @@ static bool enough(const Table *x, int k, int j, int m, Ns best)
     const Chain *c = x->c;
     if (c->replicate)
         return false;
+    if (too_large(x, k, j, 1, m))
+        return true;
     if (c->fits)
         return c->never && c->never(c->ctx, k, j - 1, m - 1);
-    return c->memory == 0 && x->time[j] - x->time[k] > best;
+    return x->time[j] - x->time[k] > best;
 }
 
 static int candidates(Table *x, int j, int m)
@@ -103,7 +103,7 @@ static int candidates(Table *x, int j, int m)
     for (int k = j - 1; k >= 0 && x->musts[j - 1] <= x->musts[k] && !enough(x, k, j, m, best); k--)
         for (int r = 1; r <= (x->c->replicate ? m : 1); r++) {
             Ns front = cell(x, k, m - r)->value;
-            if (front == NONE)
+            if (front == NONE || too_large(x, k, j, r, m))
                 continue;
             x->candidate[n++] = (Cell){larger(front, stage_value(x, k, j, r)), k, r};
             best = x->candidate[n - 1].value < best ? x->candidate[n - 1].value : best;
@@ -125,18 +125,19 @@ static void sink(Cell *heap, int n, int i)
 
 static void fill(Table *x, int j, int m)
 {
+    const Chain *c = x->c;
     int n = candidates(x, j, m);
-    Cell *heap = x->candidate;
+    Cell *heap = x->candidate, *best = cell(x, j, m);
+    for (int i = 0; i < n && !c->fits; i++)
+        *best = before(&heap[i], best) ? heap[i] : *best;
+    if (!c->fits)
+        return;
     for (int i = n / 2; i-- > 0;)
         sink(heap, n, i);
-    while (n > 0) {
-        if (allowed(x, heap[0].from, j, heap[0].replicas, m)) {
-            *cell(x, j, m) = heap[0];
-            return;
-        }
+    for (; n > 0 && !c->fits(c->ctx, heap[0].from, j - 1, m - 1); sink(heap, n, 0))
         heap[0] = heap[--n];
-        sink(heap, n, 0);
-    }
+    if (n > 0)
+        *best = heap[0];
 }
 
 static int trace(const Table *x, ChainStage *stage)
