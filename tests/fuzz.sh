@@ -89,7 +89,7 @@ prepare() {
 }
 
 # ---- one model under many plans --------------------------------------------------------------------------------------
-# Lines of the result: `pass`, `note TEXT`, `fail TEXT`.
+# Lines of the result: `pass`, `note TEXT`, `fail TEXT`; those that fail are printed when they do.
 
 # compare DIR OPTIONS: a plan against the reference
 compare() {
@@ -261,13 +261,13 @@ from=${2:-1}
 if [ "$count" -gt 100 ]; then fast; over_mpi; fi
 for worker in $(seq "$cores"); do
     for seed in $(seq "$from" $((from + count - 1))); do
-        [ $((seed % cores)) != $((worker % cores)) ] || model "$seed" 3 | sed "s/^/$seed /"
-    done >"$tmp/result.$worker" &
+        [ $((seed % cores)) != $((worker % cores)) ] || model "$seed" 3 | sed "s/^/$seed /" | tee -a "$tmp/result.$worker" |
+            sed -n "s/^\([0-9]*\) fail /$suite: \1 /p" >&2
+    done &
 done
 wait
-cat "$tmp"/result.[0-9]* | sort -n -s -k 1,1 >"$tmp/all"
+cat "$tmp"/result.[0-9]* >"$tmp/all"
 passed=$((passed + $(grep -c '^[0-9]* pass$' "$tmp/all")))
-grep '^[0-9]* fail' "$tmp/all" | sed "s/^/$suite: /; s/ fail / /" >&2
 failed=$((failed + $(grep -c '^[0-9]* fail [^ ]' "$tmp/all")))
 overlaps=$(grep -c ' overlap$' "$tmp/all") notes=$(grep -c ' note ' "$tmp/all")
 if [ $((overlaps * 2)) -ge $notes ]; then pass; else fault "$overlaps plans overlap, $notes are refused"; fi

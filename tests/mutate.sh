@@ -18,7 +18,7 @@ count=${1:-${count:-300}} from=${2:-1}
 # those at the size of papers are the small ones again, with larger numbers: minutes a plan where a count is mutated
 set -- $(ls examples/*.yaml | grep -v -e large -e 355m -e 774m) tests/models/*.yaml tests/fuzz/*.yaml
 
-# one SEED DIR MODEL OTHER: `pass`, or what is wrong
+# one SEED DIR MODEL OTHER: `pass`, or `fail` and, on standard error, what is wrong
 one() {
     case $(($1 % 3)) in 0) verb=check ;; *) verb=plan ;; esac
     "$tmp/mutate" "$1" "$3" "$4" >"$2/m.yaml"
@@ -32,7 +32,8 @@ one() {
     esac
     mkdir -p "$kept"
     cp "$2/m.yaml" "$kept/$1.yaml"
-    echo "fail status $status: $verb build/mutate_failed/$1.yaml: $why"
+    echo fail
+    echo "$suite: status $status: $verb build/mutate_failed/$1.yaml: $why" >&2
 }
 
 for worker in $(seq "$cores"); do
@@ -48,5 +49,4 @@ wait
 cat "$tmp"/result.[0-9]* >"$tmp/all"
 passed=$(grep -c '^pass' "$tmp/all")
 failed=$(grep -c '^fail' "$tmp/all")
-sed -n "s/^fail/$suite:/p" "$tmp/all" | head -n 20 >&2
 finish
