@@ -154,6 +154,12 @@ static const Model *mapped(const Graph *g, const Cost *c, const Model *m, int *s
     return with;
 }
 
+/* Could it, laid out in full, be better? */
+static bool promises(const Plan *p, const Plan *best)
+{
+    return p->step > 0 && (best->step == 0 || p->step <= best->step);
+}
+
 /* `exact` judges by a preview, and packing or copies to the host may undo what it chose: then the plans of its rivals are laid
  * out too. */
 static Plan *beside_rivals(const Graph *g, const Cost *c, const Model *m, int stages, const char *schedule, Plan *best)
@@ -169,8 +175,11 @@ static Plan *beside_rivals(const Graph *g, const Cost *c, const Model *m, int st
         Model *with = alloc(sizeof *with);
         *with = *m;
         with->plan.planner = k->name;
+        with->plan.rough = true;
         Plan *p = plan_once(&quiet, g, c, with, stages, schedule);
-        if (p->step == 0 || (best->step > 0 && !better(p, best))) {
+        with->plan.rough = m->plan.rough;
+        p = promises(p, best) ? plan_once(&quiet, g, c, with, stages, schedule) : p;
+        if (!promises(p, best) || (best->step > 0 && !better(p, best))) {
             mem_release(mark);
             continue;
         }
@@ -187,16 +196,18 @@ static Plan *beside_rivals(const Graph *g, const Cost *c, const Model *m, int st
  * under other limits too. */
 enum { CUT_OPERATORS = 600, CUTS_TRIED = 4000, CUTS_PACKED = 2400 };
 
-/* What --cuts would give; once: if it fits as it is. */
-static Plan *plan_cuts(const Asked *asked, const int *last, int chunks, bool once)
+/* What --cuts would give; once: if it fits as it is.  rough: with any arena that fits. */
+static Plan *plan_cuts(const Asked *asked, const int *last, int chunks, bool once, bool rough)
 {
     Model *with = alloc(sizeof *with);
     int why = 0;
     *with = *asked->m;
+    with->plan.rough = rough;
     for (int c = 0; c + 1 < chunks; c++)
         *PUSH(&with->plan.cuts) = last[c];
     Asked given = *asked;
     given.m = with;
+    given.seen = rough ? asked->seen : NULL;
     Plan *p = once ? pass(&given, NULL, least_memory(with, asked->stages), &why)
         : plan_once(&(Options){0}, asked->g, asked->c, with, asked->stages, asked->schedule);
     p->m = asked->m;
@@ -240,8 +251,10 @@ static Plan *beside_cuts(Asked asked, const Plan *own, Plan *best)
         int i = 0;
         for (; i < all.n && i < most_cuts(asked.g, best, once) && (best->step == 0 || all.at[i].value < best->step); i++) {
             void *mark = mem_mark();
-            Plan *with = plan_cuts(&asked, all.at[i].last, p->chunk_device.n, once);
-            if (with->step == 0 || (best->step > 0 && !better(with, best))) {
+            Plan *with = plan_cuts(&asked, all.at[i].last, p->chunk_device.n, once, true);
+            if (promises(with, best))
+                with = plan_cuts(&asked, all.at[i].last, p->chunk_device.n, once, asked.m->plan.rough);
+            if (!promises(with, best) || (best->step > 0 && !better(with, best))) {
                 if (!once)              /* those laid out once share what asked.seen keeps */
                     mem_release(mark);
                 continue;

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { MOST_BATCH = 1 << 16 };
 
@@ -94,6 +95,7 @@ static Outcome plan_at(Compare *c, int64_t batch, bool open)
     with->plan.schedule = c->schedule;
     if (!open || (!twobw && !c->m->plan.replicas_auto))
         with->plan.stages_min = with->plan.stages_max;
+    with->plan.rough = !open;           /* asked whether it fits, and how long it takes */
     with->train.batch = open && twobw && c->m->train.batch == 0 ? 0 : batch;
     with->train.micro = c->micro;
     with->train.global = batch * c->micro;
@@ -349,11 +351,17 @@ int view_compare(const Options *x, const Model *m, PlanOf plan_of, void *ctx)
                  .quick = x->quick || x->from};
     int64_t batch = m->train.batch > 0 ? m->train.batch : 1;
     c.micro = m->train.batch > 0 ? m->train.micro : 4 * m->plan.stages_max;
+    bool tell = !c.quick && isatty(2);
     for (int i = 0; planners[i].name; i++)
-        if (asked[i])
+        if (asked[i]) {
+            if (tell)
+                fprintf(stderr, "\r\033[Kdpgen: %s, its largest micro-batch; --quick leaves that out \b", planners[i].name);
             add_row(&c, &planners[i], batch);
+        }
     if (!c.quick)
         ask_again(&c);
+    if (tell)
+        fprintf(stderr, "\r\033[K");
     if (x->json)
         print_json(&c, batch);
     else
