@@ -18,6 +18,7 @@
  */
 #include "repack.h"
 #include "candidate.h"
+#include "lower/seen.h"
 #include "passes.h"
 
 #include <string.h>
@@ -189,11 +190,18 @@ Plan *polish(const Asked *asked, Plan *best)
         return best;
     if (best->step <= best->value + best->value / 1024 || !part_cuts(best, &cuts))
         return best;
+    Model *rough = alloc(sizeof *rough);        /* any arena that fits, until it is known that the step is shorter */
+    *rough = *asked->m;
+    rough->plan.rough = true;
+    Asked first = *asked;
+    first.m = rough;
+    first.seen = seen_new();
     for (int i = 0, trials = 0, idle = 0; idle < cuts.n && trials < most; i = (i + 1) % cuts.n) {
         Plan *was = best;
         for (int k = 0; k < 6 && best == was; k++, trials++) {
             int to = cuts.at[i] + (k % 2 ? 1 << k / 2 : -(1 << k / 2));
-            Plan *p = move_cut(asked, best, i, to);
+            Plan *p = move_cut(&first, best, i, to);
+            p = p && p->step <= best->step ? move_cut(asked, best, i, to) : NULL;
             if (p && better(p, best)) {
                 best = p;
                 cuts.at[i] = to;
