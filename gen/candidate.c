@@ -168,6 +168,7 @@ static Plan *beside_rivals(const Graph *g, const Cost *c, const Model *m, int st
     Plan *own = best;
     bool right = own->step > 0 && own->step <= own->value;
     bool asked = !strcmp(m->plan.planner, "exact") && !m->plan.soon && !m->plan.cuts.n;
+    int64_t *rough = layout_rough(m);
     for (const Planner *k = planners; k->name && asked; k++) {
         if (g->nf > k->rival || (right && g->nf <= k->seed))
             continue;
@@ -175,7 +176,7 @@ static Plan *beside_rivals(const Graph *g, const Cost *c, const Model *m, int st
         Model *with = alloc(sizeof *with);
         *with = *m;
         with->plan.planner = k->name;
-        with->plan.rough = true;
+        with->plan.rough = rough;
         Plan *p = plan_once(&quiet, g, c, with, stages, schedule);
         with->plan.rough = m->plan.rough;
         p = promises(p, best) ? plan_once(&quiet, g, c, with, stages, schedule) : p;
@@ -192,12 +193,38 @@ static Plan *beside_rivals(const Graph *g, const Cost *c, const Model *m, int st
     return best;
 }
 
+/* Where a device has several chunks, its limit is shared out among them, and what is too much for one may be right for all: a
+ * plan under larger limits, or under none, that fits as it is.  `best` if there is none. */
+static Plan *beside_limits(Asked asked, Plan *best)
+{
+    static const int parts[] = {2, 4, 8, 16, 32, 64, 0};    /* of 32; 0: no limit */
+    enum { PARTS = sizeof parts / sizeof *parts };
+    const Bytes *limit = least_memory(asked.m, asked.stages);
+    Bytes *more = alloc(sizeof *more * (size_t)(asked.stages * asked.m->plan.replicas));
+    bool several = asked.m->plan.chunks > 1 || asked.m->plan.map.n > asked.stages;
+    Hurry last = asked.m->plan.offload != OFFLOAD_NONE ? HURRY_NOW : HURRY_NONE;
+    if (best->step > 0 || !several || strcmp(asked.m->plan.planner, "exact"))
+        return best;
+    asked.key = numeric_key(asked.g, asked.m, asked.c);
+    for (asked.hurry = HURRY_NONE; asked.hurry <= last; asked.hurry++)
+        for (int i = 0, why = 0; i < PARTS; i++) {
+            void *mark = mem_mark();
+            for (int d = 0; d < asked.stages * asked.m->plan.replicas; d++)
+                more[d] = parts[i] ? limit[d] + limit[d] / 32 * parts[i] : INT64_MAX / 4;
+            Plan *p = pass(&asked, NULL, more, &why);
+            if (why == 0)
+                return p;
+            mem_release(mark);
+        }
+    return best;
+}
+
 /* Operators: of graphs that this is done for; of all trials together, and where nothing fits yet; of those that are packed
  * under other limits too. */
 enum { CUT_OPERATORS = 600, CUTS_TRIED = 4000, CUTS_PACKED = 2400 };
 
 /* What --cuts would give; once: if it fits as it is.  rough: with any arena that fits. */
-static Plan *plan_cuts(const Asked *asked, const int *last, int chunks, bool once, bool rough)
+static Plan *plan_cuts(const Asked *asked, const int *last, int chunks, bool once, int64_t *rough)
 {
     Model *with = alloc(sizeof *with);
     int why = 0;
@@ -246,12 +273,13 @@ static Plan *beside_cuts(Asked asked, const Plan *own, Plan *best)
         return best;
     asked.key = numeric_key(asked.g, asked.m, asked.c);
     asked.seen = seen_new();
+    int64_t *rough = layout_rough(asked.m);
     bool ends = part_below(p, least_memory(asked.m, asked.stages), best->step > 0 ? best->step : INT64_MAX / 4, &all);
     for (int once = 1; once >= 0; once--) {
         int i = 0;
         for (; i < all.n && i < most_cuts(asked.g, best, once) && (best->step == 0 || all.at[i].value < best->step); i++) {
             void *mark = mem_mark();
-            Plan *with = plan_cuts(&asked, all.at[i].last, p->chunk_device.n, once, true);
+            Plan *with = plan_cuts(&asked, all.at[i].last, p->chunk_device.n, once, rough);
             if (promises(with, best))
                 with = plan_cuts(&asked, all.at[i].last, p->chunk_device.n, once, asked.m->plan.rough);
             if (!promises(with, best) || (best->step > 0 && !better(with, best))) {
@@ -305,7 +333,7 @@ static void try_plan(Search *s, const Graph *g, const Cost *c, int stages, const
     p->step = m == exact ? 0 : p->step;                     /* it was asked for the report alone */
     Plan *own = p;
     const Asked asked = {s->x, g, c, s->m, stages, schedule, HURRY_NONE, NULL, NULL};
-    p = slow ? p : beside_cuts(asked, own, beside_rivals(g, c, s->m, stages, schedule, own));
+    p = slow ? p : beside_cuts(asked, own, beside_limits(asked, beside_rivals(g, c, s->m, stages, schedule, own)));
     note_bound(s, own, slow);
     if (p->step == 0)
         s->failed = p;

@@ -159,7 +159,7 @@ typedef struct {
     Ints depth;                     /* 1f1b*: micro-batches in flight by stage, found by candidate.c; empty: as 1f1b */
     const char *transport;          /* local, mpi */
     const char *planner;            /* exact */
-    bool soon, rough; Ns below;     /* any plan will do; any arena; none that exact predicts to take longer, 0: any */
+    bool soon; Ns below; int64_t *rough;    /* any plan; none predicted to take longer, 0: any; any arena: layout_rough() */
     const char *objective;          /* step_time, bottleneck */
     Ns longest, longest_bound; bool longest_all;    /* objective bottleneck: its value; proven; over all prefixes */
     enum { FUSE_AUTO, FUSE_NONE } fuse; Recompute recompute;
@@ -630,6 +630,7 @@ int  lower_part(const Op *o);                       /* part of the update: see A
 void check_lower(const Plan *p);                    /* calls, operands, sizes; no addresses yet */
 /* ---- mem: lower/mem.c -------------------------------------------------------------------------------------------- */
 int mem(Plan *p);
+int64_t *layout_rough(const Model *m);               /* m's budget of arenas that only have to fit, or a new one */
 int  host_of_device(const Plan *p, int device);
 void host_layout(Plan *p, int device);              /* lower/host.c: the same for the host's memory */
 Bytes *mem_at_peak(const Plan *p, int device);       /* by buffer: bytes alive at dev[].peak, over slots and micro-batches */
@@ -641,7 +642,6 @@ Ns sim_action(const Plan *p, int device, const Action *k);  /* what an action ta
 void check_sim(const Plan *p);
 /* ---- emit: emit/ ------------------------------------------------------------------------------------------------- */
 int emit(const Plan *p, const char *dir, const char *prefix);
-
 /* ---- base/text.c: Graph and Plan as text; read(print(x)) == x ---------------------------------------------------- */
 void print_graph(FILE *f, const Graph *g);
 void print_plan(FILE *f, const Plan *p, char what);         /* what: a dump letter, or 0 for all of it */

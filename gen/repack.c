@@ -192,7 +192,7 @@ Plan *polish(const Asked *asked, Plan *best)
         return best;
     Model *rough = alloc(sizeof *rough);        /* any arena that fits, until it is known that the step is shorter */
     *rough = *asked->m;
-    rough->plan.rough = true;
+    rough->plan.rough = layout_rough(asked->m);
     Asked first = *asked;
     first.m = rough;
     first.seen = seen_new();

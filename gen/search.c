@@ -205,7 +205,8 @@ bool would_fit(void *ctx, const Model *m, Bytes *need)
     Model *soon = alloc(sizeof *soon);
     Plan *failed = NULL;
     *soon = *m;
-    soon->plan.soon = soon->plan.rough = true;
+    soon->plan.soon = true;
+    soon->plan.rough = layout_rough(m);
     bool fits = plan_of(ctx, soon, &failed);
     *need = !fits && failed ? failed->nofit_need : 0;
     mem_release(mark);

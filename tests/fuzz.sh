@@ -110,8 +110,12 @@ fail     tests/fuzz.sh case build/fuzz_failed/$(basename "$1").yaml $2"
 under_limits() {
     most=$(sed -n 's/.*"arena_bytes": \([0-9]*\).*/\1/p' "$1/plan/plan.json" | sort -n | tail -n 1)
     compare "$1" "$2 --limit $most" may
-    [ $? != 4 ] || echo "fail a plan of $most bytes is lost at that limit
+    if [ $? = 4 ]; then
+        mkdir -p "$kept"
+        cp "$1/model.yaml" "$kept/$(basename "$1").yaml"
+        echo "fail a plan of $most bytes is lost at that limit
 fail     ./dpgen build/fuzz_failed/$(basename "$1").yaml $2 --limit $most"
+    fi
     less=$((most * 7 / 8))
     compare "$1" "$2 --limit $less" may
     [ $? = 4 ] || return

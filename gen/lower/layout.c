@@ -12,8 +12,9 @@
  *   3. what alone.c makes of an exact packing
  *
  * until the top is within one per cent of the live-bytes bound or a first budget is spent, then until it is within three or
- * a second one is; then comes 3, then 2 again.  Of a plan that is only asked about, what fits is low enough.  Most devices end
- * within the first few orders.  Noise is a hash, and budgets count what place.c looks at, not seconds: the layout is the same
+ * a second one is; then comes 3, then 2 again.  Of a plan that is only asked about, what fits is low enough, and all that one
+ * question leads to share a budget: when it is spent, the first two steps are all there is.  Most devices end within the first
+ * few orders.  Noise is a hash, and budgets count what place.c looks at, not seconds: the layout is the same
  * on any machine.
  *
  * Known: compilers of the field plan one iteration as rectangles (XLA, TVM, MiniMalloc: gen/pack/), where every tensor of
@@ -28,6 +29,7 @@
 #include <string.h>
 
 static const int64_t BUDGET = 300000000, LONG = 20000000, SOON = 1500000;
+static const int64_t ALONE = 80000000, ROUGH = 3000000000;     /* of alone.c; of all that only has to fit */
 enum { TRIES = 30 };            /* orders made from one by promotion */
 
 /* ---- orders ------------------------------------------------------------------------------------------------------ */
@@ -193,7 +195,9 @@ static void find_layout(Mem *m, Layout *best)
 {
     Bytes bound = m->p->dev.at[m->device].bound, most = m->p->m->devices.at[m->device].memory;
     Bytes least = bound, low = bound + bound / 100, enough = bound + bound / 100 * 3;
-    if (m->p->m->plan.rough && most > enough)
+    int64_t *rough = m->p->m->plan.rough;
+    bool spent = rough && *rough < BUDGET;
+    if (rough && most > enough)
         least = low = enough = most;
     void *mark = mem_mark();
     Placer w = place_new(m, BUDGET);
@@ -202,9 +206,19 @@ static void find_layout(Mem *m, Layout *best)
     shake(&w, best, &good, low, BUDGET - SOON);
     shake(&w, best, &good, enough, BUDGET - (m->overlap ? LONG / 4 : LONG));
     bool hopeless = bound > most;
-    if (best->top > enough && !m->overlap && !hopeless && !place_alone(m, best))
+    bool alone = best->top > enough && !m->overlap && !hopeless && !spent;
+    if (alone && !place_alone(m, best))
         shake(&w, best, &good, enough, 0);
+    if (rough)
+        *rough -= BUDGET - w.left + (alone ? ALONE : 0);
     mem_release(mark);
+}
+
+int64_t *layout_rough(const Model *m)
+{
+    int64_t *left = alloc(sizeof *left);
+    *left = ROUGH;
+    return m->plan.rough ? m->plan.rough : left;
 }
 
 Bytes mem_place(Mem *m, Place *place)

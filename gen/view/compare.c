@@ -95,7 +95,7 @@ static Outcome plan_at(Compare *c, int64_t batch, bool open)
     with->plan.schedule = c->schedule;
     if (!open || (!twobw && !c->m->plan.replicas_auto))
         with->plan.stages_min = with->plan.stages_max;
-    with->plan.rough = !open;           /* asked whether it fits, and how long it takes */
+    with->plan.rough = open ? NULL : layout_rough(c->m);        /* asked whether it fits, and how long it takes */
     with->train.batch = open && twobw && c->m->train.batch == 0 ? 0 : batch;
     with->train.micro = c->micro;
     with->train.global = batch * c->micro;

@@ -51,7 +51,7 @@ const char *view_moved(const Plan *p, const Ints *cuts, int i, int at, PlanOf pl
     *with = *p->m;
     with->plan.schedule = p->schedule;
     with->plan.stages_min = with->plan.stages_max = plan_stages(p);
-    with->plan.rough = true;
+    with->plan.rough = layout_rough(p->m);
     with->plan.cuts = (Ints){0};
     for (int c = 0; c < cuts->n; c++)
         *PUSH(&with->plan.cuts) = c == i ? at : cuts->at[c];
