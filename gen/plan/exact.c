@@ -27,8 +27,8 @@
  * of the time, and the plan is a heuristic; the bound then gives each chunk the whole device.
  *
  * Cost: see reach.c, and replay.c for prices.  bench/planner-scale/run.sh, 1,000 operators on 8 devices, seconds without and
- * with a limit of 60 %: random 0.05 and 0.32, layered 0.06 and 0.15; 10,000 on 64: 0.7 and 1.0, 0.6 and 0.8; 10,000 on 2 under
- * the limit, where runs are long: 35.
+ * with a limit of 60 %: random 0.09 and 0.34, layered 0.07 and 0.18; 10,000 on 64: 0.9 and 1.5, 0.7 and 1.0; 10,000 on 2 under
+ * the limit, where runs are long: 36.
  */
 #include "exact.h"
 
