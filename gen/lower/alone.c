@@ -13,7 +13,6 @@
 #include <string.h>
 
 enum { MOST = 4000, FREE = INT32_MIN };     /* rectangles; a micro-batch that no buffer of a pool has yet */
-static const int64_t STEPS = 80000000;
 
 typedef struct {
     Mem *m;
@@ -113,7 +112,7 @@ static bool pack(Alone *a, Bytes most)
     Block *block = mem_blocks(m, &n);
     if (n > MOST)
         return false;
-    Packing r = pack_least(block, n, STEPS);
+    Packing r = pack_least(block, n, ALONE_STEPS);
     a->height = r.height;
     for (int b = 0; b < m->p->buf.n; b++)
         for (int mb = 0; mb < m->micro; mb++)

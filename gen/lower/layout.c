@@ -14,8 +14,7 @@
  * until the top is within one per cent of the live-bytes bound or a first budget is spent, then until it is within three or
  * a second one is; then comes 3, then 2 again.  Of a plan that is only asked about, what fits is low enough, and all that one
  * question leads to share a budget: when it is spent, the first two steps are all there is.  Most devices end within the first
- * few orders.  Noise is a hash, and budgets count what place.c looks at, not seconds: the layout is the same
- * on any machine.
+ * few orders.  Noise is a hash, and budgets count what place.c looks at, not seconds: the layout is the same on any machine.
  *
  * Known: compilers of the field plan one iteration as rectangles (XLA, TVM, MiniMalloc: gen/pack/), where every tensor of
  * every micro-batch has an address of its own, and nobody can tell how far above the least an arena is.  Here the text of a
@@ -29,7 +28,7 @@
 #include <string.h>
 
 static const int64_t BUDGET = 300000000, LONG = 20000000, SOON = 1500000;
-static const int64_t ALONE = 80000000, ROUGH = 3000000000;     /* of alone.c; of all that only has to fit */
+static const int64_t ROUGH = 3000000000;                        /* of all that only has to fit */
 enum { TRIES = 30 };            /* orders made from one by promotion */
 
 /* ---- orders ------------------------------------------------------------------------------------------------------ */
@@ -210,7 +209,7 @@ static void find_layout(Mem *m, Layout *best)
     if (alone && !place_alone(m, best))
         shake(&w, best, &good, enough, 0);
     if (rough)
-        *rough -= BUDGET - w.left + (alone ? ALONE : 0);
+        *rough -= BUDGET - w.left + (alone ? ALONE_STEPS : 0);
     mem_release(mark);
 }
 
