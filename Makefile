@@ -1,55 +1,57 @@
 # SPDX-License-Identifier: Apache-2.0
-# dpgen: make, make demo, make check, make install.  Objects in the order of the passes.
+# dpgen: make, make demo, make check, make install.  Rooms from the lowest floor up: tests/floors.
 CC = cc
 PREFIX = /usr/local
 WARN = -Wall -Wextra -Wpedantic -Werror
 CFLAGS = -std=c11 -O2 -g $(WARN)
-CPPFLAGS = -D_POSIX_C_SOURCE=200809L -I. -Igen -Igen/emit -Irt
+CPPFLAGS = -D_POSIX_C_SOURCE=200809L -I. -Igen -Irt
 LIBS = -lyaml -lm -ldl
 DATA =
 
-BASE  = gen/base/mem.o gen/base/file.o gen/base/diag.o gen/base/sha256.o gen/base/json.o gen/base/number.o
-FRONT = gen/front/load.o gen/front/schema.o gen/front/expr.o gen/front/override.o gen/front/model.o gen/front/train.o \
-        gen/front/devices.o gen/front/links.o gen/front/names.o gen/front/attr.o gen/front/block.o gen/front/build.o \
-        gen/front/row.o gen/front/bind.o gen/front/graph.o gen/front/param.o gen/front/shape.o gen/front/shape_ops.o \
-        gen/front/grad.o gen/front/update.o gen/front/fuse.o gen/front/check_graph.o gen/front/foreign.o \
-        gen/front/foreign_sort.o gen/front/foreign_graph.o
-COST  = gen/cost/cost.o gen/cost/roof.o gen/cost/links.o gen/cost/prof.o gen/cost/lookup.o gen/cost/prepared.o \
-        gen/cost/machine.o gen/cost/bench.o gen/cost/process.o gen/cost/measure.o
-SCHED = gen/sched/order.o gen/sched/replica.o gen/sched/list.o gen/sched/async.o gen/sched/gpipe.o gen/sched/1f1b.o \
-        gen/sched/star.o gen/sched/2bw.o gen/sched/pipedream.o gen/sched/check_order.o
-PRICE = gen/plan/price.o gen/plan/floor.o gen/plan/fates.o gen/plan/seeds.o gen/plan/knapsack.o gen/plan/climb.o \
-        gen/plan/send.o \
-        gen/plan/keep.o gen/plan/live.o gen/plan/replay.o gen/plan/away.o gen/plan/index.o
-BASE_PLAN = gen/plan/own.o gen/plan/unit.o gen/plan/memo.o gen/plan/chain.o gen/plan/pipedream.o gen/plan/moves.o \
-        gen/plan/vpipe.o gen/plan/halves.o gen/plan/capuchin.o gen/plan/interval.o gen/plan/special.o \
-        gen/plan/twobw.o gen/plan/largest.o gen/plan/madpipe.o gen/plan/arrange.o gen/plan/planners.o
-LONGEST = gen/plan/downset.o gen/plan/bottleneck.o
-EXACT = gen/plan/facts.o gen/plan/bound.o gen/plan/frontier.o gen/plan/reach.o gen/plan/finish.o gen/plan/preview.o \
-        gen/plan/exact.o gen/plan/even.o gen/plan/brute.o
-PLAN  = $(PRICE) $(EXACT) gen/plan/part.o gen/plan/nofit.o gen/plan/check_plan.o $(BASE_PLAN)
-LOWER = gen/lower/rebuild.o gen/lower/version.o gen/lower/comm.o gen/lower/comm_async.o gen/lower/offload.o \
-        gen/lower/lower.o gen/lower/lives.o gen/lower/mem.o gen/lower/layout.o gen/lower/place.o gen/lower/alone.o \
-        gen/lower/seen.o gen/lower/unpooled.o gen/lower/host.o gen/lower/sim.o gen/lower/check_sim.o \
-        gen/lower/check_comm.o gen/lower/check_mem.o
-PACK  = gen/pack/search.o gen/pack/greedy.o gen/pack/verify.o gen/pack/pack.o gen/pack/file.o
-EMIT  = gen/emit/names.o gen/emit/text.o gen/emit/stage.o gen/emit/open.o gen/emit/launch.o gen/emit/archive.o \
-        gen/emit/report.o gen/emit/build.o gen/emit/out.o gen/emit/emit.o build/embedded.o
-TEXT  = gen/base/text.o gen/base/text_graph.o gen/base/text_plan.o
-VIEW  = gen/view/stage.o gen/view/plan.o gen/view/explain.o gen/view/compare.o
-OBJ   = gen/main.o gen/options.o gen/search.o gen/candidate.o gen/device_order.o gen/repack.o gen/passes.o \
-        $(BASE) $(FRONT) $(COST) $(SCHED) $(PLAN) $(LONGEST) $(PACK) \
-        $(LOWER) $(EMIT) $(TEXT) $(VIEW)
+BASE    = gen/base/mem.o gen/base/file.o gen/base/diag.o gen/base/sha256.o gen/base/json.o gen/base/number.o \
+          gen/base/words.o gen/base/triples.o gen/base/folder.o gen/base/process.o
+FRONT   = gen/front/load.o gen/front/schema.o gen/front/expr.o gen/front/override.o gen/front/model.o \
+          gen/front/train.o gen/front/devices.o gen/front/links.o gen/front/names.o gen/front/attr.o \
+          gen/front/block.o gen/front/build.o gen/front/row.o gen/front/bind.o gen/front/graph.o gen/front/param.o \
+          gen/front/shape.o gen/front/shape_ops.o gen/front/grad.o gen/front/update.o gen/front/fuse.o
+PACK    = gen/pack/search.o gen/pack/greedy.o gen/pack/verify.o gen/pack/pack.o gen/pack/file.o
+COST    = gen/cost/cost.o gen/cost/roof.o gen/cost/links.o gen/cost/prof.o gen/cost/lookup.o gen/cost/prepared.o \
+          gen/cost/machine.o
+SCHED   = gen/sched/order.o gen/sched/replica.o gen/sched/list.o gen/sched/async.o gen/sched/gpipe.o \
+          gen/sched/1f1b.o gen/sched/1f1b_star.o gen/sched/2bw.o gen/sched/pipedream.o
+LIST    = gen/list/rebuild.o gen/list/version.o gen/list/action.o gen/list/rendezvous.o gen/list/comm.o \
+          gen/list/comm_async.o gen/list/offload.o
+REPLAY  = gen/replay/index.o gen/replay/walk.o gen/replay/fast.o gen/replay/offload.o gen/replay/floor.o
+LOWER   = gen/lower/lower.o gen/lower/sim.o
+FATES   = gen/fates/given.o gen/fates/choices.o gen/fates/fates.o gen/fates/seeds.o gen/fates/knapsack.o \
+          gen/fates/climb.o gen/fates/offload_choice.o gen/fates/price.o
+MEM     = gen/mem/lives.o gen/mem/mem.o gen/mem/layout.o gen/mem/place.o gen/mem/exact_layout.o \
+          gen/mem/trial_cache.o gen/mem/unpooled.o gen/mem/host.o
+EXACT   = gen/exact/prefix_sums.o gen/exact/bound.o gen/exact/frontier.o gen/exact/reach.o gen/exact/preview.o \
+          gen/exact/preview_ends.o gen/exact/exact.o gen/exact/brute.o
+CHECK   = gen/check/graph.o gen/check/order.o gen/check/part.o gen/check/comm.o gen/check/mem.o gen/check/sim.o
+RIVALS  = gen/rivals/even.o gen/rivals/unit.o gen/rivals/moves.o gen/rivals/pipedream.o gen/rivals/pipedream_dp.o \
+          gen/rivals/vpipe.o gen/rivals/capuchin.o gen/rivals/dawnpiper_dp.o gen/rivals/interval.o \
+          gen/rivals/twobw.o gen/rivals/madpipe.o gen/rivals/madpipe_dp.o
+TEXT    = gen/text/text.o gen/text/graph.o gen/text/plan.o gen/text/letters.o
+PLAN    = gen/plan/part.o gen/plan/keep.o gen/plan/planners.o
+FOREIGN = gen/foreign/read.o gen/foreign/sort.o gen/foreign/graph.o gen/foreign/downset.o gen/foreign/bottleneck.o
+EMIT    = gen/emit/names.o gen/emit/text.o gen/emit/stage.o gen/emit/open.o gen/emit/launch.o gen/emit/archive.o \
+          gen/emit/report.o gen/emit/build.o gen/emit/emit.o
+PROFILE = gen/profile/measure.o gen/profile/bench.o
+SEARCH  = gen/search/search.o gen/search/candidate.o gen/search/repack.o gen/search/device_order.o \
+          gen/search/arrange.o gen/search/star_depths.o gen/search/largest.o gen/search/nofit.o
+VIEW    = gen/view/stage.o gen/view/plan.o gen/view/explain.o gen/view/compare.o
+OBJ     = $(BASE) build/embedded.o $(FRONT) $(PACK) $(COST) $(SCHED) $(LIST) $(REPLAY) $(LOWER) $(FATES) $(MEM) \
+          $(EXACT) $(CHECK) $(RIVALS) $(TEXT) $(PLAN) $(FOREIGN) gen/key.o $(EMIT) $(PROFILE) gen/passes.o $(SEARCH) \
+          $(VIEW) gen/options.o gen/main.o
 
 all: dpgen
 
 dpgen: $(OBJ)
 	$(CC) $(LDFLAGS) -o $@ $(OBJ) $(LIBS)
 
-$(OBJ): gen/dpgen.h gen/options.h
-$(PLAN): $(wildcard gen/plan/*.h)
-$(LOWER): $(wildcard gen/lower/*.h)
-$(PACK): gen/pack/pack.h
+$(OBJ): $(wildcard gen/*.h gen/*/*.h)
 gen/front/row.o: gen/ops.def
 
 build/embed: tools/embed.c
@@ -75,7 +77,7 @@ RTHEAD = $(wildcard rt/*.h rt/op/*.h)
 
 build/libgen.a: $(filter-out gen/main.o,$(OBJ))
 	rm -f $@
-	ar rcsD $@ $(filter-out gen/main.o,$(OBJ))
+	ar qcsD $@ $(filter-out gen/main.o,$(OBJ))
 
 build/f32/%.o: %.c $(RTHEAD)
 	@mkdir -p $(@D)

@@ -3,11 +3,11 @@
  * main.c: the verbs.  The passes stand in passes.c, the search for the best plan in search.c.
  */
 #include "passes.h"
-#include "search.h"
+#include "search/search.h"
 #include "emit/emit.h"
 #include "pack/pack.h"
-#include "plan/nofit.h"
-#include "lower/unpooled.h"
+#include "search/nofit.h"
+#include "mem/unpooled.h"
 #include "view/view.h"
 
 #include <errno.h>

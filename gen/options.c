@@ -10,22 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-const Dump dumps[] = {
-    {'b', "build",  "forward operators, blocks and repeats expanded"},
-    {'s', "shape",  "shapes, types, bytes, states"},
-    {'g', "grad",   "backward and update operators"},
-    {'f', "fuse",   "neighbours that are one call: the const Graph"},
-    {'o', "order",  "computations of each device"},
-    {'p', "part",   "operator -> chunk"},
-    {'k', "keep",   "tensor -> keep, recompute or offload"},
-    {'c', "comm",   "the whole action lists"},
-    {'l', "lower",  "routines, buffers, pools"},
-    {'m', "mem",    "offsets and owner intervals"},
-    {'t', "sim",    "predicted times"},
-    {'a', "all",    "the whole plan, for --from"},
-    {0, NULL, NULL},
-};
-
 static const char usage[] =
     "dpgen MODEL.yaml -o DIR     plan the training job and write it to DIR as C\n"
     "dpgen check MODEL.yaml      operators, parameters, bytes, FLOP\n"

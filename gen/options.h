@@ -4,8 +4,8 @@
  */
 #ifndef OPTIONS_H
 #define OPTIONS_H
-#include "dpgen.h"
-#include "plan/bottleneck.h"
+#include "plan.h"
+#include "foreign/bottleneck.h"
 
 typedef struct {
     const char *verb, *file, *out, *from, *dump, *profile, *prefix, *devices, *what, *next, *planners;
@@ -15,10 +15,6 @@ typedef struct {
     bool json, quick, estimate, pace, elsewhere;
     Profile *times;             /* main: NULL for estimates */
 } Options;
-
-/* Dump letters: what -d prints after which pass.  Ends with a NULL pass. */
-typedef struct { char letter; const char *pass, *what; } Dump;
-extern const Dump dumps[];
 
 /* --help, --version and -d ?, behind whatever command: answers and ends with 0. */
 void options_answer(int argc, char **argv);

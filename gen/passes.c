@@ -4,9 +4,10 @@
  * const from there on, and each later pass fills its own fields of a Plan.  A checker runs after every pass.
  */
 #include "passes.h"
+#include "key.h"
 #include "emit/emit.h"
-#include "lower/seen.h"
-#include "lower/version.h"
+#include "mem/trial_cache.h"
+#include "list/version.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -93,17 +94,6 @@ Graph *graph_of(const Options *x, const Model *m)
 }
 
 /* ---- the line, second half: one Plan ----------------------------------------------------------------------------- */
-
-const char *numeric_key(const Graph *g, const Model *m, const Cost *c)
-{
-    const Device *d = &m->devices.at[0];
-    const char *own = !strcmp(d->kernels, "portable") ? ""
-                    : !strcmp(d->kind, "cuda") ? strf(" arch=%s", d->arch ? d->arch : "any")
-                    : strf(" threads=%d isa=%s", d->threads, d->isa);
-    return strf("model=%.16s train=%.16s batch=%" PRId64 " micro=%" PRId64 " groups=%" PRId64 " compute=%s target=%s"
-                " kernels=%s%s%s", model_hash(g), train_hash(g, m), g->batch, g->micro, g->groups, type_name(g->compute),
-                d->kind, d->kernels, own, c->profile ? profile_key(c->profile, g) : "");
-}
 
 Plan *new_plan(const Graph *g, const Cost *c, const Model *m, int stages, const char *schedule)
 {
@@ -217,15 +207,6 @@ static const Model *in_its_order(const Options *x, const Plan *p, const Model *m
     return ordered(m, p->devices, device);
 }
 
-/* The key of a plan that was read, with the algorithms of the profile at hand: it has an address for every byte, and they
- * are looked up when it is emitted. */
-static const char *rekeyed(const char *key, const char *algorithms)
-{
-    const char *own = strstr(key, " algorithms="), *versions = strstr(key, " versions=");
-    const char *rest = versions ? versions : key + strlen(key);
-    return strf("%.*s%s%s", (int)((own ? own : rest) - key), key, algorithms, rest);
-}
-
 Plan *plan_from(const Options *x, const Model *m)
 {
     const Graph *g = graph_of(x, m);
@@ -235,7 +216,7 @@ Plan *plan_from(const Options *x, const Model *m)
     p->m = m = in_its_order(x, p, m);
     p->c = cost_shared(cost(g, m, x->times), m, p->devices);
     if (p->key)
-        p->key = rekeyed(p->key, x->times ? profile_key(x->times, g) : "");
+        p->key = numeric_rekeyed(p->key, x->times ? profile_key(x->times, g) : "");
     diag_blame(x->from);
     check_order(p);
     check_part(p);

@@ -10,8 +10,6 @@
 bool is_plan(const char *path);
 /* What --from names, or what the model says. */
 Graph *graph_of(const Options *x, const Model *m);
-/* What every bit of a run follows from, as text; for Plan.key. */
-const char *numeric_key(const Graph *g, const Model *m, const Cost *c);
 Plan *new_plan(const Graph *g, const Cost *c, const Model *m, int stages, const char *schedule);
 /* Every pass once, under soft limits; 0, or the reason why not, with nofit_device and nofit_need: 1 no plan, 2 the arena of a
  * device is too large once packed, 3 that of the host. */

@@ -12,7 +12,7 @@
  * but for one in eight where a value may be ignored.  Reals are
  * +-m 2^e with e from -6 to 2: sums of them depend on their order.
  */
-#include "dpgen.h"
+#include "plan.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

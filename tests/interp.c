@@ -20,7 +20,7 @@
  * Links against the front end and the runtime; built once a compute type.  Not handled: `micro: auto`, which a plan
  * decides.
  */
-#include "dpgen.h"
+#include "plan.h"
 #define Text RunText            /* the generator has a Text of its own */
 #include "rt/run.h"
 #undef Text

@@ -4,7 +4,7 @@
  */
 #ifndef LINE_OF_H
 #define LINE_OF_H
-#include "dpgen.h"
+#include "plan.h"
 
 /* "W head linear_backward_w e.weight.grad.1 0 d.head p": phase, name, call, what it names, 0 for what is absent. */
 static inline const char *line_of(const Graph *g, const Op *o)

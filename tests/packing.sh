@@ -4,7 +4,7 @@
 # Arenas are at most 3 % above the bytes alive at once, or proven optimal (docs/planning.md, Memory): every model, on one to
 # four devices, with recomputation, offload, several chunks a device, replicas and steps that overlap.  The order of the
 # four numbers of plan.json is checked too: bytes alive <= what is proven <= without pools <= arena.  Where steps overlap on
-# four devices and more, slots that turn cost more than that (gen/lower/place.c): then it holds of the arena without pools.
+# four devices and more, slots that turn cost more than that (gen/mem/place.c): then it holds of the arena without pools.
 # SLOW=1: models times schedules times 2, 4, 8 devices, with offload and without, free and under 60 % of what that takes.
 . "$(dirname "$0")/lib.sh"
 need dpgen
@@ -128,7 +128,7 @@ expect "an arena of half a TiB" ./dpgen plan "$x/gpt2-774m.yaml" --devices devic
     --schedule 1f1b --recompute none --planner even --limit 16TiB --set train.batch.micro=128 \
     --set train.batch.global=2048 --json
 
-# What a trial has met before is not made again (gen/lower/seen.c); under -d it is
+# What a trial has met before is not made again (gen/mem/trial_cache.c); under -d it is
 met() {
     set -- "$@" --estimate --schedule 1f1b --stages 2 --recompute auto
     new=$(./dpgen plan "$@" -d a | grep -o 'step=[0-9]*' | head -n 1)

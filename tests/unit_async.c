@@ -11,7 +11,7 @@
  */
 #include "world.h"
 #include "sched/sched.h"
-#include "sched/star.h"
+#include "search/star_depths.h"
 
 static const Ns ones[] = {1, 1, 1, 1, 1, 1, 1, 1};
 

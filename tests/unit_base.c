@@ -6,7 +6,7 @@
  *
  * What ends the process is run in a child.
  */
-#include "dpgen.h"
+#include "plan.h"
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>

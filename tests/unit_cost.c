@@ -10,7 +10,7 @@
  *   prepared   which calls a kernel library opens a handle for
  *   devices    every file of devices/ is read, and prices a Linear between half and all of its data sheet
  */
-#include "dpgen.h"
+#include "plan.h"
 #include "cost/prepared.h"
 #include <dirent.h>
 #include <string.h>

@@ -14,7 +14,7 @@
  *   unit_cuts MODEL LAYERS STAGES SHARE [PATH=VALUE ...]: one case, all cuts listed that are faster
  */
 #include "passes.h"
-#include "search.h"
+#include "search/search.h"
 #include "world.h"
 
 #include <inttypes.h>

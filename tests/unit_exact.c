@@ -13,8 +13,8 @@
  *   known     checks with known answers
  */
 #include "graphs.h"
-#include "plan/facts.h"
-#include "plan/price.h"
+#include "exact/facts.h"
+#include "fates/price.h"
 
 static bool slow;
 enum { ENDS = 1000 };           /* ns: a step begins and ends */
@@ -31,7 +31,7 @@ static Question ask(const World *w, const Bytes *limit, const char *objective)
     for (int o = 0; o < w->g.nf; o++)
         cut[o] = o + 1 == w->g.nf ? CUT_MUST : CUT_MAY;
     return (Question){.p = p, .prices = prices_open(p, limit), .n = w->g.nf, .chunks = chunks, .cut = cut, .flight = flight,
-                      .limit = limit, .objective = objective};
+                      .limit = limit, .seeds = planners, .objective = objective};
 }
 
 /* Devices of two kinds, links of some rate and latency. */

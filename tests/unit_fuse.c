@@ -2,7 +2,7 @@
  *
  * unit_fuse: what fuse joins and what not, against lists written by hand from the rules in gen/front/fuse.c and grad.c.
  */
-#include "dpgen.h"
+#include "plan.h"
 #include "line_of.h"
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * unit_grad: the backward half of a small model, against lists written by hand from the rules in gen/front/grad.c and
  * update.c: a table with two uses, a value that one operator takes twice and another once, two losses of one value.
  */
-#include "dpgen.h"
+#include "plan.h"
 #include "line_of.h"
 #include <stdlib.h>
 #include <string.h>

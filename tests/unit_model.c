@@ -11,7 +11,7 @@
  *
  *     unit_model [--write] [DIR]     DIR holds load/ and model/; default tests.  --write makes goldens: read them
  */
-#include "dpgen.h"
+#include "plan.h"
 #include <dirent.h>
 #include <math.h>
 #include <stdlib.h>

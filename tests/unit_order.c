@@ -9,8 +9,8 @@
  *             one, a plan whenever one of them has one, and no bound above any of them
  */
 #include "passes.h"
-#include "plan/arrange.h"
-#include "search.h"
+#include "search/arrange.h"
+#include "search/search.h"
 #include "world.h"
 
 enum { MOST = 5 };

@@ -11,11 +11,11 @@
  *                add up to those of the graph
  *   largest      the largest micro-batch against trying all of them, with holes below the edge and islands above it
  */
-#include "plan/largest.h"
-#include "plan/special.h"
-#include "plan/twobw.h"
+#include "search/largest.h"
+#include "rivals/madpipe_dp.h"
+#include "rivals/twobw.h"
 #include "plan/planner.h"
-#include "plan/unit.h"
+#include "rivals/unit.h"
 #include "world.h"
 
 enum { UNITS = 8 };

@@ -6,11 +6,11 @@
  *   constraints  each by a graph small enough to see the answer
  */
 #include "world.h"
-#include "plan/live.h"
+#include "replay/walk.h"
 
 /* ---- keep ------------------------------------------------------------------------------------------------------- */
 
-/* What live.c sums up of a run against the sets that lower saves and makes again: the rule of rebuild.c, written twice. */
+/* What replay/walk.c sums up of a run against what lower saves and makes again: the rule of rebuild.c, written twice. */
 static void test_sums(void)
 {
     void *mark = mem_mark();

@@ -10,9 +10,9 @@
  *   moves        vPipe's local search: never worse than where it began, honest about its value, and optimal where one
  *                stage's burden does not depend on which units it has
  */
-#include "plan/chain.h"
-#include "plan/halves.h"
-#include "plan/moves.h"
+#include "rivals/pipedream_dp.h"
+#include "rivals/dawnpiper_dp.h"
+#include "rivals/moves.h"
 #include "plan/planner.h"
 #include "world.h"
 

@@ -2,7 +2,7 @@
  *
  * unit_price.c: what a stage costs, against the passes that build it and against brute force.
  *
- *   near      what live.c says a stage needs, against the live bytes that mem finds once all passes have run
+ *   near      what replay/walk.c says a stage needs, against the live bytes that mem finds once all passes have run
  *   fates     every choice of fates of small random runs, each replayed here tick by tick over the whole list of a device:
  *             price_best has the same time, fits when brute force does, and needs the same where nothing fits; the floor is
  *             never above
@@ -10,7 +10,7 @@
  *   search    runs too large to enumerate: how far from the best
  */
 #include "world.h"
-#include "plan/price.h"
+#include "fates/price.h"
 
 /* ---- near -------------------------------------------------------------------------------------------------------- */
 

@@ -8,7 +8,7 @@
  *   prices     rows of known times: exact sizes, sizes between and beyond by the formula of docs/planning.md, stages between
  *              alone and busy, messages and copies on their curves, a call without a row
  */
-#include "dpgen.h"
+#include "plan.h"
 #include "cost/prof.h"
 #include <stdlib.h>
 #include <string.h>

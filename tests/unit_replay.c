@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * unit_replay.c: replay.c against the walk of live.c, call by call: random runs of random graphs under random choices of
- * what is kept, of which the last sends tensors away too.
+ * unit_replay.c: replay/fast.c against the walk of replay/walk.c, call by call: random runs of random graphs under random
+ * choices of what is kept, of which the last sends tensors away too.
  */
 #include "graphs.h"
-#include "plan/live.h"
+#include "replay/walk.h"
 
 static void compare_replays(World *w, Live *live, int number)
 {

@@ -9,7 +9,7 @@
  *
  * What ends the process is run in a child.
  */
-#include "dpgen.h"
+#include "plan.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>

@@ -7,7 +7,7 @@
  * by number and must have no plan.
  */
 #include "passes.h"
-#include "search.h"
+#include "search/search.h"
 #include "world.h"
 
 typedef struct { int depth, width, batch; bool again; Ns step; } Point;

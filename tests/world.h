@@ -4,7 +4,7 @@
  */
 #ifndef WORLD_H
 #define WORLD_H
-#include "dpgen.h"
+#include "plan.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

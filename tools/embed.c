@@ -22,7 +22,7 @@ static int print_file(const char *path, int index)
 
 int main(int argc, char **argv)
 {
-    printf("#include \"emit.h\"\n");
+    printf("#include \"base/folder.h\"\n");
     for (int i = 1; i < argc; i++)
         if (print_file(argv[i], i))
             return 1;

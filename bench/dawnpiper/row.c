@@ -5,12 +5,13 @@
  *   row HINT MODEL.yaml DEVICES.yaml STAGES MICRO PLANNER [PATH=VALUE ...]
  *
  * prints b*, samples/s there, the largest that fits at any price, samples/s there, the best micro-batch, its samples/s, and how
- * many sizes were planned.  Each size is planned whole, by gen/search.c, in a process of its own: passes do not free.  The step
- * has MICRO micro-batches; costs are estimates from the device file.  A size counts as fitting when the packed arena of every
- * device is within its limit.  HINT: a size to try as well, since whether one fits is not monotone; 0: none.
+ * many sizes were planned.  Each size is planned whole, by gen/search/search.c, in a process of its own: passes do
+ * not free.  The step has MICRO micro-batches; costs are estimates from the device file.  A size counts as fitting when the
+ * packed arena of every device is within its limit.  HINT: a size to try as well, since whether one fits is not monotone; 0:
+ * none.
  */
-#include "plan/largest.h"
-#include "search.h"
+#include "search/largest.h"
+#include "search/search.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -48,7 +48,7 @@ bin=$(mktemp -d) || exit 1
 trap 'rm -rf "$bin"' EXIT
 trap 'exit 1' HUP INT TERM
 make -s build/libgen.a
-${CC:-cc} -D_DEFAULT_SOURCE -I. -Igen -Igen/emit -Irt -std=c11 -O2 -o "$bin/row" bench/dawnpiper/row.c \
+${CC:-cc} -D_DEFAULT_SOURCE -I. -Igen -Irt -std=c11 -O2 -o "$bin/row" bench/dawnpiper/row.c \
     build/libgen.a -lyaml -lm -ldl
 touch "$rows"
 

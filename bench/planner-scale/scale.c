@@ -12,7 +12,7 @@
  */
 #define _POSIX_C_SOURCE 200809L
 #include "graphs.h"
-#include "plan/facts.h"
+#include "exact/facts.h"
 
 #include <time.h>
 

@@ -18,7 +18,7 @@
  * Columns count characters, as libyaml does.  Wide and combining characters are told apart by a short list of ranges,
  * not by the whole of Unicode's tables: an unlisted one moves the caret by a cell and nothing else.
  */
-#include "dpgen.h"
+#include "base.h"
 #include <ctype.h>
 #include <setjmp.h>
 #include <stdarg.h>

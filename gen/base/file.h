@@ -4,7 +4,7 @@
  */
 #ifndef FILE_H
 #define FILE_H
-#include "dpgen.h"
+#include "base.h"
 
 /* A whole file, a zero byte behind its n.  What cannot be read ends dpgen with status 2 and a remedy. */
 char *file_read(const char *path, const char *remedy, size_t *n);

@@ -5,7 +5,7 @@
  * Bytes above 0x7f pass as they are: load() accepts nothing but valid UTF-8.  '<' is escaped although JSON does not
  * ask for it, so that the same string may stand inside a <script> of the report without ending it.
  */
-#include "dpgen.h"
+#include "base.h"
 #include <string.h>
 
 void json_text(FILE *f, const char *text)

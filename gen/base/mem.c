@@ -10,7 +10,7 @@
  *
  * Cost: 16 bytes a block; an outgrown vector stays where it was, so a vector costs at most twice its size.
  */
-#include "dpgen.h"
+#include "base.h"
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>

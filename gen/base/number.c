@@ -12,7 +12,7 @@
  * handled: hexadecimal, infinities, more than 800 digits, whose rest only counts as being there or not (a tie between
  * two doubles has at most 767).
  */
-#include "dpgen.h"
+#include "base.h"
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>

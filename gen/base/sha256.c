@@ -9,7 +9,7 @@
  *
  * Cost: one pass over the bytes.  Not handled: messages of 2^61 bytes and more.
  */
-#include "dpgen.h"
+#include "base.h"
 #include <string.h>
 
 /* the first 32 bits of the fractional parts of the cube roots of the first 64 primes */

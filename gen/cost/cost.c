@@ -13,7 +13,7 @@
  *
  * Cost: linear in operators and classes, times the log of the profile's lines.
  */
-#include "cost.h"
+#include "source.h"
 #include "prof.h"
 #include <string.h>
 

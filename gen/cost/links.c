@@ -18,7 +18,7 @@
  *
  * Not handled: links that several pairs share, such as one network card for four devices.
  */
-#include "cost.h"
+#include "source.h"
 #include <string.h>
 
 typedef struct { const char *transport; Ns latency; double rate; } Transport;

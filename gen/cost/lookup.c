@@ -13,7 +13,7 @@
  *
  * Cost: linear in operators times the log of rows; a graph for each size that was measured, once.
  */
-#include "cost.h"
+#include "source.h"
 #include "prof.h"
 #include <string.h>
 

@@ -5,8 +5,10 @@
  *
  * Clock rates, governors, other users and the weather are not in it: they are why a profile has quartiles.
  */
-#include "bench.h"
-#include "emit/emit.h"
+#include "machine.h"
+#include "base/folder.h"
+#include "base/process.h"
+
 #include <string.h>
 
 /* ---- the processor ----------------------------------------------------------------------------------------------- */

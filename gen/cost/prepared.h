@@ -4,7 +4,7 @@
  */
 #ifndef PREPARED_H
 #define PREPARED_H
-#include "../dpgen.h"
+#include "cost.h"
 
 /* Does stageN_open have to open the handle of this call?  eval: of the call in an evaluation. */
 bool cost_prepared(const Model *m, const Graph *g, const Op *o, bool eval);

@@ -19,8 +19,8 @@
  * fails   status 5, with file, line, cause and remedy
  */
 #include "prof.h"
-#include "bench.h"
-#include "../base/file.h"
+#include "machine.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -288,7 +288,7 @@ int profile_computing(const Model *m)
 void profile_sign(Profile *p, const Model *m, bool machine)
 {
     const Device *d = &m->devices.at[0];
-    p->sign[SIGN_ISA] = bench_cuda(m) ? d->arch ? d->arch : "any" : d->isa;
+    p->sign[SIGN_ISA] = on_gpus(m) ? d->arch ? d->arch : "any" : d->isa;
     p->sign[SIGN_COMPUTE] = type_name(m->train.compute);
     p->sign[SIGN_THREADS] = strf("%d", d->threads);
     p->sign[SIGN_STAGES] = strf("%d", profile_computing(m));
@@ -296,7 +296,7 @@ void profile_sign(Profile *p, const Model *m, bool machine)
     if (!machine)
         return;
     p->sign[SIGN_RUNTIME] = machine_runtime();
-    if (bench_cuda(m))          /* profile_sign_by() */
+    if (on_gpus(m))          /* profile_sign_by() */
         return;
     p->sign[SIGN_DEVICE] = machine_cpu();
     machine_compiler(m, &p->sign[SIGN_COMPILER], &p->sign[SIGN_KERNELS]);

@@ -4,7 +4,7 @@
  */
 #ifndef PROF_H
 #define PROF_H
-#include "../dpgen.h"
+#include "cost.h"
 
 /* What a profile is signed with, in the order of its head. */
 typedef enum { SIGN_DEVICE, SIGN_COMPILER, SIGN_KERNELS, SIGN_ISA, SIGN_COMPUTE, SIGN_THREADS, SIGN_STAGES, SIGN_TRANSPORT,

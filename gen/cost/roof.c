@@ -19,7 +19,7 @@
  *
  * Whole numbers throughout: rates are rounded once, to units a microsecond.
  */
-#include "cost.h"
+#include "source.h"
 #include <string.h>
 
 /* Of one core, per microsecond. */

@@ -273,11 +273,3 @@ void emit_build(Out *o, const Plan *p, const char *prefix)
         out_copy(o, e->name, e->data, e->n);
     }
 }
-
-const Embedded *embedded_find(const char *name)
-{
-    for (const Embedded *e = embedded; e->name; e++)
-        if (!strcmp(e->name, name))
-            return e;
-    return NULL;
-}

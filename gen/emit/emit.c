@@ -3,7 +3,7 @@
  * emit: the folder of docs/emitted.md and README.md, from a finished plan.
  */
 #include "emit.h"
-#include "../base/file.h"
+#include "base/file.h"
 #include <string.h>
 
 /* plan.json's own hash is part of launch.c, so that a log can name the plan it ran. */

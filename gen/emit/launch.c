@@ -3,8 +3,9 @@
  * launch.c of the emitted folder: the job as tables of literals, and a main() that hands them to the runtime.
  */
 #include "emit.h"
+#include "key.h"
 #include "cost/prof.h"
-#include "lower/version.h"
+#include "list/version.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -145,7 +146,7 @@ static void print_pace(const Launch *w, int device)
     fprintf(w->f, "static const long pace%d[] = {", device);
     for (int i = 0; i < d->list.n; i++) {
         const Action *k = &d->list.at[i];
-        Ns takes = sim_action(p, device, k), message = 0;
+        Ns takes = action_time(p, device, k), message = 0;
         if (k->kind == K_SEND)
             message = cost_wire(p->c, device, k->peer, k->bytes);
         if (k->kind == K_OUT || k->kind == K_IN)

@@ -5,8 +5,8 @@
  * The plan decides everything; this file only knows characters.  Comments are printed from plan facts, never literals.
  */
 #include "emit.h"
-#include "../lower/unpooled.h"
-#include "lower/version.h"
+#include "mem/unpooled.h"
+#include "list/version.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -481,7 +481,7 @@ static void window_of(const Stager *w, const Action *k, int *calls, Ns *ns)
             return;
         if (x->routine >= 0) {
             *calls += w->p->routine.at[x->routine].call.n;
-            *ns += sim_action(w->p, w->device, x);
+            *ns += action_time(w->p, w->device, x);
         }
     }
     die("the copy of %s has no end", w->p->g->tensor.at[k->tensor].name);

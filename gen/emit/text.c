@@ -6,21 +6,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-const char *size_text(Bytes n)
-{
-    static const struct { Bytes unit; const char *name; } units[] = {
-        {(Bytes)1 << 30, "GiB"}, {(Bytes)1 << 20, "MiB"}, {(Bytes)1 << 10, "KiB"}};
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-        if (n >= units[i].unit)
-            return strf("%.2f %s", (double)n / (double)units[i].unit, units[i].name);
-    return strf("%" PRId64 " bytes", n);
-}
-
-const char *count_text(int64_t n, const char *thing)
-{
-    return strf("%" PRId64 " %s%s", n, thing, n == 1 ? "" : strchr("sxh", thing[strlen(thing) - 1]) ? "es" : "s");
-}
-
 const char *emit_piece(Piece piece, int phase)
 {
     static const char *const name[] = {"step", "prologue", "period", "epilogue", "alone"};
@@ -83,72 +68,6 @@ const char *covers_text(const Plan *p, int device)
         text = strf("%s%s%s .. %s", text, *text ? ", " : "", g->op.at[o].name, g->op.at[last].name);
     }
     return text;
-}
-
-static const char *hash_of(Text *t)
-{
-    char *hex = alloc(65);
-    Sha256 sum;
-    text_close(t);
-    sha256_start(&sum);
-    sha256_add(&sum, t->at, t->n);
-    sha256_end(&sum, hex);
-    return hex;
-}
-
-static void print_arg(FILE *f, const Graph *g, const Arg *a)
-{
-    if (a->kind == ARG_INT)
-        fprintf(f, " %s=%" PRId64, a->token, a->i);
-    else if (a->kind == ARG_FLOAT)
-        fprintf(f, " %s=%a", a->token, a->f);
-    else if (a->kind == ARG_READ || a->kind == ARG_WRITE)
-        fprintf(f, " %s=%s", a->token, a->state ? g->state.at[a->index].name : g->tensor.at[a->index].name);
-}
-
-static const char *calls_hash(const Graph *g)
-{
-    Text t;
-    FILE *f = text_open(&t);
-    for (int s = 0; s < g->state.n; s++)
-        if (g->state.at[s].kind == S_PARAM)
-            fprintf(f, "param %s %s\n", g->state.at[s].name, shape_text(&g->state.at[s].shape));
-    for (int o = 0; o < g->nf; o++) {
-        fprintf(f, "%s %s", g->op.at[o].name, g->op.at[o].call);
-        for (int i = 0; i < g->op.at[o].arg.n; i++)
-            print_arg(f, g, &g->op.at[o].arg.at[i]);
-        fprintf(f, "\n");
-    }
-    return hash_of(&t);
-}
-
-/* What the parameters mean: every forward call with its operands and attributes; no place in a file, no plan.  What fuse has
- * joined counts as it was written, unless somebody has changed it in a file since. */
-const char *model_hash(const Graph *g)
-{
-    const char *calls = calls_hash(g);
-    bool joined = g->model && *g->model && g->calls && !strcmp(g->calls, calls);
-    return joined ? g->model : calls;
-}
-
-/* What happens to them: start values, optimiser, rates, seed, the order of the data. */
-const char *train_hash(const Graph *g, const Model *m)
-{
-    const Train *x = &m->train;
-    Text t;
-    FILE *f = text_open(&t);
-    for (int s = 0; s < g->state.n; s++) {
-        const State *p = &g->state.at[s];
-        if (p->kind == S_PARAM)
-            fprintf(f, "%s %d %a %a %d\n", p->name, (int)p->init.kind, p->init.a, p->init.b, p->decay);
-    }
-    fprintf(f, "optimizer %d lr %a %a %a eps %a momentum %a decay %a\n", (int)x->opt, x->lr, x->beta1, x->beta2, x->eps,
-            x->momentum, x->weight_decay);
-    fprintf(f, "schedule %d warmup %" PRId64 " every %" PRId64 " final %a factor %a steps %" PRId64 "\n", (int)x->schedule,
-            x->warmup, x->every, x->final, x->factor, x->steps);
-    fprintf(f, "data %s %d\n", m->data.format ? m->data.format : "none", m->data.sequential);
-    fprintf(f, "clip %a %d seed %" PRIu64 "\n", x->clip, x->clip_each, x->seed);
-    return hash_of(&t);
 }
 
 int emit_rank(const Plan *p, int device)

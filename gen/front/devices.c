@@ -6,7 +6,7 @@
  * fails   with bad().  Planners and schedules that this version does not build are known words, and refused as not built;
  *         devices of a kind that cannot be generated for can be planned for
  */
-#include "front/schema.h"
+#include "schema.h"
 #include <string.h>
 
 enum { MOST_DEVICES = 256, MOST_THREADS = 1024, MOST_CHUNKS = 256, MOST_REPLICAS = 64, MOST_OPS = 1 << 20 };
@@ -559,4 +559,9 @@ void model_plan(Model *m, Node *node)
         warmup_end(p, warmup->loc);
     stages_end(m, stages ? stages->loc : p->loc);
     order_end(m);
+}
+
+bool on_gpus(const Model *m)
+{
+    return !strcmp(m->devices.at[0].kind, "cuda");
 }

@@ -14,7 +14,7 @@
  *
  * fails   at the place of the whole expression, quoting it.  Nesting is limited to 64.
  */
-#include "dpgen.h"
+#include "graph.h"
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>

@@ -10,7 +10,7 @@
  */
 #ifndef FRONT_H
 #define FRONT_H
-#include "dpgen.h"
+#include "graph.h"
 
 enum {
     MAX_REPEAT = 4096, MAX_OPS = 1 << 20, MAX_LINES = 1 << 22, MAX_NEST = 32,        /* of blocks */

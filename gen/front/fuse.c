@@ -24,7 +24,7 @@
  * could only be made again from both operands of the addition, which nobody keeps otherwise.  A product and the addition or
  * activation behind it: libraries that do both round once where two calls round twice, so that the bits would be others.
  */
-#include "dpgen.h"
+#include "graph.h"
 #include <string.h>
 
 typedef struct {

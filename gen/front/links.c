@@ -13,7 +13,7 @@
  * needs   Model.devices       fills   Model.links, hosts, host_memory
  * fails   with bad(): names of no device, what is no rate
  */
-#include "front/schema.h"
+#include "schema.h"
 #include <string.h>
 
 void model_hosts(Model *m, Node *node)

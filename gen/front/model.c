@@ -11,7 +11,7 @@
  * The order of reading is fixed and not that of the file: dims before every number, devices before the plan that
  * names them.  Cost: linear but for dims and inputs, whose names are compared pairwise.
  */
-#include "front/schema.h"
+#include "schema.h"
 #include <string.h>
 
 #define MOST_DIM 0x1p48         /* a tensor has less than 2^48 bytes, and such a dim is exact in a double */

@@ -12,7 +12,7 @@
  * needs   Node tree, options in the order given        keeps   every node that no option names
  * fails   with bad() at the option; a missing '=' is wrong usage
  */
-#include "front/schema.h"
+#include "schema.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -8,7 +8,7 @@
  *
  * Cost: some hundred short strings, once.
  */
-#include "dpgen.h"
+#include "graph.h"
 #include <string.h>
 
 typedef struct { const char *name, *in, *par, *out, *shape, *call[3], *flop[3]; } Source;

@@ -9,7 +9,7 @@
  *
  * fails   with bad() at the value, naming its full path; the field then keeps its default and reading goes on
  */
-#include "front/schema.h"
+#include "schema.h"
 #include <ctype.h>
 #include <float.h>
 #include <math.h>

@@ -4,7 +4,7 @@
  */
 #ifndef SCHEMA_H
 #define SCHEMA_H
-#include "dpgen.h"
+#include "graph.h"
 
 typedef struct Field Field;
 typedef struct {                /* a value about to be read */

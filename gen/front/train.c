@@ -6,7 +6,7 @@
  * needs   inputs of the model        fills   Model.train, data, eval, ckpt, trace
  * fails   with bad(); a key that belongs to another kind of optimiser, schedule or format is a mistake, not ignored
  */
-#include "front/schema.h"
+#include "schema.h"
 #include <string.h>
 
 enum { MOST_MICRO = 65536 };    /* of one step: each is written out in the generated source */

@@ -14,8 +14,8 @@
  *
  * Cost: linear in calls, and in distinct library handles times calls.
  */
-#include "dpgen.h"
-#include "version.h"
+#include "plan.h"
+#include "list/version.h"
 #include <string.h>
 
 enum { MOST_HANDLES = 1022 };   /* rt.h: MAX_HANDLES, less what a library keeps for itself */
@@ -203,20 +203,13 @@ static void line_routine(Lower *w, const Action *k)
         add_call(w, r, line.at[i].op, line.at[i].again);
 }
 
-/* Which part of the update an operator is: 0 ties and partial norms, 1 total norms, 2 the rest. */
-int lower_part(const Op *o)
-{
-    const char *name = row(o->row)->name;
-    return !strcmp(name, "TieAdd") || !strcmp(name, "NormPartial") ? 0 : !strcmp(name, "NormTotal") ? 1 : 2;
-}
-
 static void update_routine(Lower *w, int chunk, int part)
 {
     static const char *const name[] = {"gather", "norm", "update"};
     Routine *r = new_routine(w, K_U, chunk, w->p->chunks > 1 ? strf("chunk%d_%s", chunk, name[part]) : name[part]);
     r->part = part;
     for (int o = w->p->g->nb; o < w->p->g->op.n; o++)
-        if (w->p->chunk.at[o] == chunk && lower_part(&w->p->g->op.at[o]) == part)
+        if (w->p->chunk.at[o] == chunk && update_part(&w->p->g->op.at[o]) == part)
             add_call(w, r, o, false);
 }
 
@@ -274,13 +267,6 @@ static int host_buf(Lower *w, int t)
         w->host[t] = w->p->host.n;
     }
     return w->host[t] - 1;
-}
-
-/* Of an offload or a fetch, its begin or its end. */
-bool is_copy(const Action *k)
-{
-    ActionKind kind = k->kind == K_WAIT ? k->of : k->kind;
-    return kind == K_OUT || kind == K_IN;
 }
 
 static int moved_buf(Lower *w, const Action *k)

@@ -17,13 +17,9 @@
  * Messages of one pair of devices are begun in the same order on both sides, so the k-th begin of a send meets the k-th
  * begin of a receive.  Cost: linear in actions and calls.
  */
-#include "../dpgen.h"
-#include "version.h"
+#include "plan.h"
+#include "list/version.h"
 #include <string.h>
-
-/* Actions that are no kernel call of the model: a fixed part, and a part by bytes. */
-static const Ns small_ns = 500;
-static const int64_t copy_per_ns = 4;
 
 typedef struct { Ns sent, posted, end; int tag_sent, tag_posted; Bytes bytes; bool ended; Action *send; } Transfer;
 typedef struct { VEC(Transfer) at; int sends, posts, ended; Ns wire; } Channel;
@@ -42,49 +38,6 @@ typedef struct {
     int copies;
     int most;
 } Sim;
-
-static Bytes gradients_of(const Plan *p, int chunk)
-{
-    Bytes sum = 0;
-    for (int s = 0; s < p->g->state.n; s++) {
-        const State *x = &p->g->state.at[s];
-        if (x->kind == S_GRAD && p->chunk.at[x->op] == chunk)
-            sum += x->bytes;
-    }
-    return sum;
-}
-
-static Bytes copied_of(const Plan *p, int chunk)
-{
-    Bytes sum = 0;
-    for (int s = 0; s < p->g->state.n; s++)
-        sum += version_copied(p, s, chunk) ? p->g->state.at[s].bytes : 0;
-    return sum;
-}
-
-Ns sim_action(const Plan *p, int device, const Action *k)
-{
-    Ns sum = 0;
-    switch (k->kind) {
-    case K_SEND: case K_RECV: case K_WAIT: case K_OUT: case K_IN:
-        return 0;
-    case K_BEGIN: case K_COUNT: case K_END:
-        return small_ns;
-    case K_MERGE:
-        return small_ns + 3 * k->bytes / copy_per_ns;
-    case K_LOAD: case K_GATHER:
-        return small_ns + k->bytes / copy_per_ns;
-    case K_VERSION:
-        return small_ns + 2 * copied_of(p, k->chunk) / copy_per_ns;
-    case K_FOLD:
-        return small_ns + 3 * gradients_of(p, k->chunk) / copy_per_ns;
-    default:
-        if (k->routine >= 0)
-            for (int i = 0; i < p->routine.at[k->routine].call.n; i++)
-                sum += cost_op(p->c, device, p->routine.at[k->routine].call.at[i].op);
-        return sum;
-    }
-}
 
 /* One side of the next message between two devices begins. */
 static void begin_transfer(Sim *s, int device, Action *k)
@@ -142,7 +95,7 @@ static bool run_device(Sim *s, int d, int most)
     int first = s->next[d];
     for (; s->next[d] < list->n && s->next[d] - first < most; s->next[d]++) {
         Action *k = &list->at[s->next[d]];
-        Ns end = s->now[d] + sim_action(s->p, d, k);
+        Ns end = s->now[d] + action_time(s->p, d, k);
         if (k->kind == K_SEND || k->kind == K_RECV) {
             begin_transfer(s, d, k);
             end_transfers(s, s->request[d * s->most + k->request].channel);

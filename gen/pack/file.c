@@ -9,7 +9,7 @@
  *         ends before either is known.
  */
 #include "pack.h"
-#include "../base/file.h"
+#include "base/file.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  */
 #ifndef PACK_H
 #define PACK_H
-#include "dpgen.h"
+#include "plan.h"
 
 typedef struct {                /* it owns size bytes at offset while from <= t < to */
     int64_t from, to;

@@ -218,14 +218,14 @@ static Question ask(const Plan *plan, const char *cut, const Bytes *limit)
     for (int s = 0; s < chunks; s++)
         flight[s] = order_flight(p, s);
     return (Question){.p = p, .prices = prices_open(p, limit), .n = p->g->nf, .chunks = chunks, .cut = cut, .flight = flight,
-                      .limit = limit, .objective = "step"};
+                      .limit = limit, .objective = "step", .seeds = planners};
 }
 
 Question part_question(const Plan *plan, const Bytes *limit)
 {
     const Plan *p = first_replica(plan);
     return (Question){.p = p, .n = p->g->nf, .chunks = p->chunk_device.n, .cut = positions(plan), .limit = limit,
-                      .objective = "step"};
+                      .objective = "step", .seeds = planners};
 }
 
 bool part_below(const Plan *p, const Bytes *limit, Ns below, Cuts *all)

@@ -6,10 +6,11 @@
  */
 #ifndef PLANNER_H
 #define PLANNER_H
-#include "price.h"
+#include "fates/price.h"
 
 enum { CUT_NEVER, CUT_MAY, CUT_MUST };
 
+typedef struct Planner Planner;
 typedef struct {
     const Plan *p;              /* graph, costs, model, ordered lists and chunk_device; no chunk yet */
     Prices *prices;
@@ -19,6 +20,7 @@ typedef struct {
     const Bytes *limit;         /* by device */
     const char *objective;      /* "step": the simulated time of a step; "bottleneck": the longest chunk or transfer;
                                    "bound": the bound of the plan, which the tests can enumerate */
+    const Planner *seeds;       /* the table of planners: `exact` begins with the answers of some; NULL: of none */
 } Question;
 
 typedef struct {
@@ -29,14 +31,14 @@ typedef struct {
     const char *note;           /* what the reader of the plan must know of how it was found; NULL: nothing */
 } Answer;
 
-typedef struct {
+struct Planner {
     const char *name;
     bool (*plan)(const Question *q, Answer *a);     /* false: it has no plan (for `exact`: there is none) */
     const char *space;          /* what it chooses among, in words */
     const char *source;         /* authors, year, title */
     int seed;                   /* `exact` begins with its answer for graphs of up to so many operators; 0: it does not */
     int rival;                  /* its whole plan is made beside that of `exact` for graphs of up to so many; 0: it is not */
-} Planner;
+};
 /* What a planner is asked of a plan that has its lists, without prices: part.c. */
 Question part_question(const Plan *p, const Bytes *limit);
 extern const Planner planners[];                    /* planners.c; ends with a NULL name; the first is the default */

@@ -27,7 +27,7 @@
  *
  * The update of a step follows its last backward.  With clipping by global norm it waits for the norms of all stages: the
  * sums go out at once, and the update itself comes `hold` micro-batches later, when stage 0, the last to finish, has had
- * time to answer; the next step meanwhile adds into a second gradient buffer (lower/mem.c).
+ * time to answer; the next step meanwhile adds into a second gradient buffer (mem/mem.c).
  *
  * Cost: linear in the actions.  Not handled: several chunks a device, a split backward, hold without clipping.
  */

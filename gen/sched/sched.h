@@ -6,7 +6,7 @@
  */
 #ifndef SCHED_H
 #define SCHED_H
-#include "../dpgen.h"
+#include "plan.h"
 
 Action *sched_put(Plan *p, int device, ActionKind kind, int chunk, int mb);
 void sched_list(Plan *p, bool flush);           /* any map; flush: GPipe's form */

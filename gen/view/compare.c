@@ -9,10 +9,10 @@
  * b* is the largest micro-batch of largest.c, at a fixed number of micro-batches in a step; batch* the samples of that step.
  */
 #include "view.h"
-#include "../base/file.h"
-#include "../emit/emit.h"
-#include "../plan/largest.h"
-#include "../plan/planner.h"
+#include "base/file.h"
+#include "emit/emit.h"
+#include "search/largest.h"
+#include "plan/planner.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

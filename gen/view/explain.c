@@ -7,7 +7,7 @@
  * (a result kept, a cut elsewhere) is answered by that plan, made with all else as it is.
  */
 #include "view.h"
-#include "../emit/emit.h"
+#include "emit/emit.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,8 +7,8 @@
  * becomes of the step if it stood one place earlier or later, all other cuts as they are: planned again, not guessed.
  */
 #include "view.h"
-#include "../emit/emit.h"
-#include "../lower/unpooled.h"
+#include "emit/emit.h"
+#include "mem/unpooled.h"
 #include <inttypes.h>
 #include <string.h>
 

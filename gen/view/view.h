@@ -6,7 +6,7 @@
  */
 #ifndef VIEW_H
 #define VIEW_H
-#include "../options.h"
+#include "options.h"
 
 /* The best plan of a model, quietly; NULL: none fits (failed, may be NULL, says why) or the model is none. */
 typedef Plan *(*PlanOf)(void *ctx, const Model *m, Plan **failed);

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A folder that appears whole or not at all.
+ *
+ * Files are written into a fresh folder beside the target, which then takes the target's name in one rename.  A target
+ * that dpgen made before (it has a MANIFEST) is replaced: what the new folder does not have and the old MANIFEST does not name
+ * (checkpoints, logs, at any depth) moves over; a target that dpgen did not make is refused.  Names are fixed by dpgen, never
+ * derived from the model.  MANIFEST lists the SHA-256 of every file, in the form that sha256sum -c reads.
+ */
+#define _GNU_SOURCE             /* renameat2 */
+#include "folder.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct { const char *name; char hex[65]; } Written;
+
+struct Out {
+    const char *dir, *part;
+    VEC(Written) file;
+    Text text;                  /* being written */
+};
+
+static const char *unfinished;          /* the one folder that must not stay behind */
+
+static void remove_unfinished(void)
+{
+    if (unfinished)
+        out_remove(unfinished);
+}
+
+static void give_up(const Out *o, const char *what, const char *name)
+{
+    fail(EXIT_RUN, "cannot %s %s/%s: %s; nothing was written to %s", what, o->part, name, strerror(errno), o->dir);
+}
+
+static bool made_by_dpgen(const char *dir)
+{
+    struct stat s;
+    return stat(strf("%s/MANIFEST", dir), &s) == 0;
+}
+
+static bool is_empty(const char *dir)
+{
+    DIR *d = opendir(dir);
+    int n = 0;
+    for (struct dirent *e; d && (e = readdir(d));)
+        n += strcmp(e->d_name, ".") && strcmp(e->d_name, "..");
+    if (d)
+        closedir(d);
+    return n == 0;
+}
+
+static const char *plain(const char *dir)
+{
+    char *name = strf("%s", dir);
+    for (size_t n = strlen(name); n > 1 && name[n - 1] == '/'; n--)
+        name[n - 1] = 0;
+    return name;
+}
+
+void out_check(const char *dir)
+{
+    struct stat s;
+    const char *name = plain(dir), *slash = strrchr(name, '/');
+    const char *parent = slash ? strf("%.*s", (int)(slash - name) + (slash == name), name) : ".";
+    if (lstat(name, &s) == 0 && S_ISLNK(s.st_mode))
+        fail(EXIT_USAGE, "%s is a symbolic link: name the folder itself as -o", name);
+    if (lstat(name, &s) == 0 && (!S_ISDIR(s.st_mode) || (!made_by_dpgen(name) && !is_empty(name))))
+        fail(EXIT_USAGE, "%s exists and was not made by dpgen (it has no MANIFEST): choose another -o, or remove it", name);
+    if (access(parent, W_OK) != 0)
+        fail(EXIT_RUN, "cannot make the folder %s: %s", name, strerror(errno));
+}
+
+Out *out_begin(const char *dir)
+{
+    Out *o = alloc(sizeof *o);
+    o->dir = plain(dir);
+    o->part = strf("%s.part-%ld", o->dir, (long)getpid());
+    out_check(dir);
+    if (mkdir(o->part, 0777) != 0)
+        fail(EXIT_RUN, "cannot make the folder %s: %s", o->part, strerror(errno));
+    unfinished = o->part;
+    atexit(remove_unfinished);
+    return o;
+}
+
+static void make_parents(const Out *o, const char *name)
+{
+    for (const char *slash = strchr(name, '/'); slash; slash = strchr(slash + 1, '/')) {
+        char *dir = strf("%s/%.*s", o->part, (int)(slash - name), name);
+        if (mkdir(dir, 0777) != 0 && errno != EEXIST)
+            give_up(o, "make", name);
+    }
+}
+
+void out_copy(Out *o, const char *name, const char *data, size_t n)
+{
+    make_parents(o, name);
+    int fd = open(strf("%s/%s", o->part, name), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
+    if (fd < 0)
+        give_up(o, "create", name);
+    for (size_t done = 0; done < n;) {
+        ssize_t k = write(fd, data + done, n - done);
+        if (k < 0 && errno != EINTR)
+            give_up(o, "write", name);
+        done += k > 0 ? (size_t)k : 0;
+    }
+    if (close(fd) != 0)
+        give_up(o, "write", name);
+    Written *w = PUSH(&o->file);
+    w->name = strf("%s", name);
+    Sha256 sum;
+    sha256_start(&sum);
+    sha256_add(&sum, data, n);
+    sha256_end(&sum, w->hex);
+}
+
+FILE *out_open(Out *o, const char *name)
+{
+    Written *w = PUSH(&o->file);            /* the name, until out_close() */
+    w->name = strf("%s", name);
+    return text_open(&o->text);
+}
+
+/* All that generated text may hold: printable ASCII and line ends. */
+static void check_text(const Text *t, const char *name)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        unsigned char c = (unsigned char)t->at[i];
+        if ((c < 32 && c != '\n' && c != '\t') || c >= 127)
+            die("%s: byte %zu is not printable", name, i);
+    }
+}
+
+void out_close(Out *o)
+{
+    const char *name = o->file.at[--o->file.n].name;
+    text_close(&o->text);
+    if (strcmp(name, "model.yaml"))
+        check_text(&o->text, name);
+    out_copy(o, name, o->text.at, o->text.n);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const Written *)a)->name, ((const Written *)b)->name);
+}
+
+static void write_manifest(Out *o)
+{
+    qsort(o->file.at, (size_t)o->file.n, sizeof *o->file.at, by_name);
+    int n = o->file.n;
+    FILE *f = out_open(o, "MANIFEST");
+    for (int i = 0; i < n; i++)
+        fprintf(f, "%s  %s\n", o->file.at[i].hex, o->file.at[i].name);
+    out_close(o);
+}
+
+/* Objects and programs that make left behind are made again, not kept. */
+static bool is_built(const char *name)
+{
+    size_t n = strlen(name);
+    return (n > 2 && !strcmp(name + n - 2, ".o")) || !strcmp(name, "train");
+}
+
+void out_remove(const char *dir)
+{
+    DIR *d = opendir(dir);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
+            continue;
+        const char *path = strf("%s/%s", dir, e->d_name);
+        if (unlink(path) != 0)
+            out_remove(path);
+    }
+    if (d)
+        closedir(d);
+    rmdir(dir);
+}
+
+static const char *read_manifest(const char *dir)
+{
+    char *text = alloc(1 << 20);
+    FILE *f = fopen(strf("%s/MANIFEST", dir), "r");
+    if (f) {
+        text[fread(text, 1, (1 << 20) - 1, f)] = 0;
+        fclose(f);
+    }
+    return text;
+}
+
+/* Move what a user left in the old folder, at any depth, to the same place in the new one. */
+static void keep_others(const Out *o, const char *old, const char *manifest, const char *below)
+{
+    DIR *d = opendir(strf("%s/%s", old, below));
+    for (struct dirent *e; d && (e = readdir(d));) {
+        const char *name = strf("%s%s", below, e->d_name), *from = strf("%s/%s", old, name), *to = strf("%s/%s", o->dir, name);
+        struct stat s, t;
+        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || !strcmp(name, "MANIFEST") || is_built(name) ||
+            strstr(manifest, strf("  %s\n", name)) || lstat(from, &s) != 0)
+            continue;
+        if (lstat(to, &t) == 0 && S_ISDIR(s.st_mode) && S_ISDIR(t.st_mode))
+            keep_others(o, old, manifest, strf("%s/", name));
+        else if (lstat(to, &t) != 0 && !(S_ISDIR(s.st_mode) && strstr(manifest, strf("  %s/", name))) && rename(from, to) != 0)
+            fail(EXIT_RUN, "cannot move %s to %s: %s", from, to, strerror(errno));
+    }
+    if (d)
+        closedir(d);
+}
+
+/* The old folder and the new one trade names in one step where the system can; else there is an instant without either. */
+static const char *trade(const Out *o)
+{
+#ifdef RENAME_EXCHANGE
+    if (renameat2(AT_FDCWD, o->part, AT_FDCWD, o->dir, RENAME_EXCHANGE) == 0)
+        return o->part;
+#endif
+    const char *old = strf("%s.old-%ld", o->dir, (long)getpid());
+    if (rename(o->dir, old) != 0)
+        fail(EXIT_RUN, "cannot replace %s: %s", o->dir, strerror(errno));
+    if (rename(o->part, o->dir) != 0) {
+        int why = errno;
+        if (rename(old, o->dir) != 0)
+            fail(EXIT_RUN, "cannot rename %s to %s: %s; the folder that was there is now %s", o->part, o->dir, strerror(why),
+                 old);
+        fail(EXIT_RUN, "cannot rename %s to %s: %s", o->part, o->dir, strerror(why));
+    }
+    return old;
+}
+
+int out_end(Out *o)
+{
+    struct stat s;
+    write_manifest(o);
+    if (lstat(o->dir, &s) != 0) {
+        if (rename(o->part, o->dir) != 0)
+            fail(EXIT_RUN, "cannot rename %s to %s: %s", o->part, o->dir, strerror(errno));
+        unfinished = NULL;
+        return 0;
+    }
+    const char *old = trade(o);
+    unfinished = NULL;
+    keep_others(o, old, read_manifest(old), "");
+    out_remove(old);
+    return 0;
+}
+
+const Embedded *embedded_find(const char *name)
+{
+    for (const Embedded *e = embedded; e->name; e++)
+        if (!strcmp(e->name, name))
+            return e;
+    return NULL;
+}

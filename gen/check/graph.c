@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * check_graph: is this a graph?
+ *
+ * Runs behind every pass of the front end, in release builds too: the passes that follow rely on what is listed here
+ * and look at none of it again.  It is written against the contract in plan.h and the text of ops.def, not against the
+ * code of build, shape or grad, and shares nothing with bind.c but the table.
+ *
+ *   order     forward first, then I and W by descending forward operator, I before W, then updates
+ *   tensors   one producer each, made before they are read; bytes that follow from shape and type
+ *   calls     every call is one of its row's, every argument of the kind, type and identity that its word says; a
+ *             backward call reads the same tensor under a word as its forward operator does
+ *   states    an accumulator is filled by one call of its own use; a parameter has gradients and one update
+ *   names     different, also as C identifiers: tensors and states among each other, forward operators among each other
+ *
+ * Graphs grow, so the checks take what there is: before shape an operator has no call and a tensor no bytes; before
+ * grad there is no gradient.  The first fault ends the check.  A fault after one of our passes is a bug (check_graph);
+ * a fault in a graph that was read from a file is the file's (graph_fault).
+ *
+ * Cost: linear in operators and arguments.
+ */
+#include "front/front.h"
+#include <string.h>
+
+typedef struct {
+    const Graph *g;
+    const char *fault;
+    Loc at;
+    bool bound, whole;          /* shape has run; grad has run */
+    int *maker;                 /* by tensor: operator that wrote it, -1 none yet */
+    int *adds, *updates;        /* by state: calls that accumulate into it; of PH_U that update it */
+} Check;
+
+/* Remembers the first fault; always false. */
+#define FAULT(c, loc, ...) ((c)->fault = strf(__VA_ARGS__), (c)->at = (loc), false)
+#define OP(o) (o)->name, phase_name[(o)->phase]
+static const char *const phase_name[] = {"forward", "input gradient", "weight gradient", "update"};
+
+/* ---- lists ------------------------------------------------------------------------------------------------------- */
+
+static bool in_list(int i, int n)
+{
+    return i >= 0 && i < n;
+}
+
+/* Bytes that shape and type make; -1: no legal shape. */
+static Bytes bytes_of(const Shape *s, Type type)
+{
+    if (s->n < 1 || s->n > MAXDIM || (int)type < F32 || (int)type > F64)
+        return -1;
+    for (int i = 0; i < s->n; i++)
+        if (s->d[i] < 1)
+            return -1;
+    return shape_size(s, 0, s->n) * type_bytes(type);
+}
+
+static bool check_tensor(Check *c, const Tensor *t)
+{
+    const Graph *g = c->g;
+    if ((int)t->kind < T_INPUT || t->kind > T_GRAD)
+        return FAULT(c, t->loc, "tensor %s has kind %d", t->name, (int)t->kind);
+    if (c->bound && t->bytes != bytes_of(&t->shape, t->type))
+        return FAULT(c, t->loc, "tensor %s has shape %s and %lld bytes", t->name, shape_text(&t->shape),
+                     (long long)t->bytes);
+    if (t->kind == T_INPUT ? t->op != -1 : !in_list(t->op, g->op.n))
+        return FAULT(c, t->loc, "tensor %s has producer %d", t->name, t->op);
+    if (t->kind != T_GRAD)
+        return true;
+    const Tensor *of = in_list(t->of, g->tensor.n) ? &g->tensor.at[t->of] : NULL;
+    if (!of || of->kind != T_ACT || of->type != t->type || !shape_same(&of->shape, &t->shape))
+        return FAULT(c, t->loc, "tensor %s is no gradient of a tensor like it", t->name);
+    return true;
+}
+
+static bool check_state(Check *c, int index)
+{
+    const Graph *g = c->g;
+    const State *s = &g->state.at[index];
+    if ((int)s->kind < S_PARAM || s->kind > S_VALUES)
+        return FAULT(c, s->loc, "state %s has kind %d", s->name, (int)s->kind);
+    if (c->bound && s->kind != S_VALUES && s->bytes != bytes_of(&s->shape, s->type))
+        return FAULT(c, s->loc, "state %s has shape %s and %lld bytes", s->name, shape_text(&s->shape),
+                     (long long)s->bytes);
+    if (s->kind == S_VALUES)
+        return index == g->vals || FAULT(c, s->loc, "state %s is not the step values", s->name);
+    bool alone = s->kind == S_NORM || s->kind == S_CLIP;
+    if (!(alone && s->param == -1) && (!in_list(s->param, g->state.n) || g->state.at[s->param].kind != S_PARAM))
+        return FAULT(c, s->loc, "state %s belongs to no parameter", s->name);
+    if (s->kind == S_PARAM && s->param != index)
+        return FAULT(c, s->loc, "parameter %s does not belong to itself", s->name);
+    if (s->param >= 0 && !alone && c->bound && !shape_same(&s->shape, &g->state.at[s->param].shape))
+        return FAULT(c, s->loc, "state %s has not the shape of its parameter", s->name);
+    if (s->param >= 0 && !in_list(s->op, g->nf))
+        return FAULT(c, s->loc, "state %s belongs to no forward operator", s->name);
+    Type want = s->kind == S_COPY ? g->compute : s->kind == S_NORM ? F64 : F32;
+    return s->type == want || FAULT(c, s->loc, "state %s has type %s", s->name, type_name(s->type));
+}
+
+/* Names become C identifiers and words of comments: a graph from a file must not bring others. */
+static bool is_legal(const char *name)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_.0123456789";
+    return name && *name && !strchr(".0123456789", *name) && !name[strspn(name, letters)]
+        && strlen(name) < 2 * MAX_PATH;
+}
+
+static bool check_names(Check *c)
+{
+    const Graph *g = c->g;
+    Names tensors = {0}, states = {0}, ops = {0};
+    for (int i = 0; i < g->tensor.n + g->state.n + g->nf; i++) {
+        int s = i - g->tensor.n, o = s - g->state.n;
+        const char *name = s < 0 ? g->tensor.at[i].name : o < 0 ? g->state.at[s].name : g->op.at[o].name;
+        Loc at = s < 0 ? g->tensor.at[i].loc : o < 0 ? g->state.at[s].loc : g->op.at[o].loc;
+        Names *in = s < 0 ? &tensors : o < 0 ? &states : &ops;
+        if (!is_legal(name))
+            return FAULT(c, at, "'%s' is no name", name ? name : "");
+        if (names_get(in, name_as_c(name)) >= 0)
+            return FAULT(c, at, "%s is a name twice", name);
+        names_put(in, name_as_c(name), i);
+    }
+    return true;
+}
+
+/* ---- order ------------------------------------------------------------------------------------------------------- */
+
+static bool check_order_of(Check *c, int i)
+{
+    const Graph *g = c->g;
+    const Op *o = &g->op.at[i], *before = i > g->nf ? o - 1 : NULL;
+    if (i < g->nf)
+        return (o->phase == PH_F && o->fwd == i) || FAULT(c, o->loc, "%s: a forward operator must stand here", o->name);
+    if (i >= g->nb)
+        return (o->phase == PH_U && o->fwd == -1) || FAULT(c, o->loc, "%s: an update must stand here", o->name);
+    if ((o->phase != PH_I && o->phase != PH_W) || !in_list(o->fwd, g->nf))
+        return FAULT(c, o->loc, "%s: a backward operator must stand here", o->name);
+    if (before && (before->fwd < o->fwd || (before->fwd == o->fwd && before->phase == PH_W && o->phase == PH_I)))
+        return FAULT(c, o->loc, "%s, %s: stands behind %s, %s", OP(o), OP(before));
+    return true;
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
+
+static bool is_opaque(const Op *o)
+{
+    return !strcmp(row(o->row)->name, "Opaque");
+}
+
+/* Is this one of the calls, such as "da = dy; f(db, dy, n)": the same name, the same words? */
+static bool is_call(const Op *o, const char *calls)
+{
+    size_t n = strlen(o->call);
+    for (const char *p = calls; (p = strstr(p, o->call)); p += n) {
+        const char *word = p + n;
+        bool same = *word++ == '(' && (p == calls || p[-1] == ' ' || p[-1] == ';');
+        for (int i = 0; same && i < o->arg.n; i++) {
+            size_t k = strcspn(word, ",)");
+            same = strlen(o->arg.at[i].token) == k && !memcmp(word, o->arg.at[i].token, k);
+            word += k;
+            same &= *word == (i == o->arg.n - 1 ? ')' : ',');
+            word += strspn(word, ", ");
+        }
+        if (same)
+            return true;
+    }
+    return false;
+}
+
+static bool check_call(Check *c, const Op *o)
+{
+    if (!in_list(o->row, row_count()))
+        return FAULT(c, o->loc, "%s: no row %d", o->name, o->row);
+    if (!is_legal(o->name) || !o->layer || (*o->layer && !is_legal(o->layer)))
+        return FAULT(c, o->loc, "'%s' in layer '%s' is no name", o->name, o->layer ? o->layer : "");
+    if (!c->bound)
+        return true;
+    if (o->tmp < 0 || o->flop < 0 || o->moved < 0 || o->ns < 0)
+        return FAULT(c, o->loc, "%s, %s: negative scratch, arithmetic, bytes or time", OP(o));
+    if (o->pass_flop < 0 || o->pass_flop > o->flop || o->pass_moved < 0 || o->pass_moved > o->moved)
+        return FAULT(c, o->loc, "%s, %s: passes over scratch take more than all of the call", OP(o));
+    const Row *r = row(o->row);
+    if (is_opaque(o) && c->g->timed)
+        return (o->call && !strcmp(o->call, o->phase == PH_F ? "opaque_forward" : "opaque_backward") && o->phase <= PH_I)
+            || FAULT(c, o->loc, "%s, %s: no call of an opaque operator", OP(o));
+    static const int call_of[] = {[PH_F] = 0, [PH_I] = 1, [PH_W] = 2, [PH_U] = 0};
+    bool own = r->internal && o->phase == PH_I;         /* GradAdd, LossAdd, LossSeed: made by grad, called forward */
+    if (!o->call || !(is_call(o, r->call[call_of[o->phase]]) || (own && is_call(o, r->call[0]))))
+        return FAULT(c, o->loc, "%s, %s: row %s has no call %s of these words", OP(o), r->name, o->call ? o->call : "");
+    return true;
+}
+
+/* ---- arguments --------------------------------------------------------------------------------------------------- */
+
+typedef struct { const Op *o; const Arg *a; const Operand *operand; bool par, in, grad, forward; } Use;
+
+static const Operand *find(const Operand *at, int n, const char *word)
+{
+    for (int i = 0; i < n; i++)
+        if (!strcmp(at[i].name, word))
+            return &at[i];
+    return NULL;
+}
+
+/* What a word of a call means by the table: an operand, a result, a parameter, or the gradient of one. */
+static Use use_of(const Op *o, const Arg *a)
+{
+    const Row *r = row(o->row);
+    Use u = {.o = o, .a = a};
+    u.forward = o->phase == PH_F || (o->phase == PH_I && is_call(o, r->call[0]));
+    for (int d = 0; !u.operand && d <= (a->token[0] == 'd'); d++) {
+        u.grad = d;
+        if ((u.operand = find(r->in.at, r->in.n, a->token + d)))
+            u.in = true;
+        else if ((u.operand = find(r->par.at, r->par.n, a->token + d)))
+            u.par = true;
+        else
+            u.operand = find(r->out.at, r->out.n, a->token + d);
+    }
+    return u;
+}
+
+static ArgKind kind_of(const Use *u)
+{
+    if (u->par)
+        return u->grad ? ARG_ADD : ARG_READ;
+    if (u->forward)
+        return u->in ? ARG_READ : ARG_WRITE;
+    return u->in && u->grad ? ARG_WRITE : ARG_READ;
+}
+
+static Type type_of(const Graph *g, char letter)
+{
+    return letter == 'f' ? F32 : letter == 'i' ? I32 : g->compute;
+}
+
+static const Arg *arg_of(const Op *o, const char *word)
+{
+    for (int i = 0; i < o->arg.n; i++)
+        if (!strcmp(o->arg.at[i].token, word))
+            return &o->arg.at[i];
+    return NULL;
+}
+
+/* Equal but for ones in front: Add takes [1, 3] and [3], and hands its gradient to both. */
+static bool same_elements(const Shape *a, const Shape *b)
+{
+    int i = 0, k = 0;
+    while (i < a->n - 1 && a->d[i] == 1)
+        i++;
+    while (k < b->n - 1 && b->d[k] == 1)
+        k++;
+    return a->n - i == b->n - k && !memcmp(a->d + i, b->d + k, (size_t)(a->n - i) * sizeof a->d[0]);
+}
+
+/* The same word must be the same tensor in forward and backward.  dX is made as the gradient of what X is; where it is
+ * read it may be an alias, made for a tensor further down. */
+static bool same_as_forward(const Graph *g, const Use *u)
+{
+    const Arg *f = u->forward ? NULL : arg_of(&g->op.at[u->o->fwd], u->a->token + u->grad);
+    if (!f || u->a->kind == ARG_NONE)
+        return true;
+    if (u->par) {
+        const State *s = &g->state.at[u->a->index], *p = f->kind == ARG_NONE ? NULL : &g->state.at[f->index];
+        return p && (u->grad ? s->param == p->param && s->kind == S_GRAD && s->op == u->o->fwd : s == p);
+    }
+    if (!u->grad)
+        return u->a->index == f->index;
+    const Tensor *t = &g->tensor.at[u->a->index], *of = &g->tensor.at[f->index];
+    return t->kind == T_GRAD && (u->in ? t->of == f->index : same_elements(&t->shape, &of->shape));
+}
+
+static bool check_tensor_arg(Check *c, const Use *u, int i)
+{
+    const Graph *g = c->g;
+    const Op *o = u->o;
+    const Tensor *t = &g->tensor.at[u->a->index];
+    int *maker = &c->maker[u->a->index];
+    if (t->type != type_of(g, u->operand->type))
+        return FAULT(c, o->loc, "%s, %s: %s has type %s", OP(o), u->a->token, type_name(t->type));
+    if (u->a->kind == ARG_READ && t->kind != T_INPUT && (*maker < 0 || *maker == i))
+        return FAULT(c, o->loc, "%s, %s: reads %s before it is made", OP(o), t->name);
+    if (u->a->kind == ARG_WRITE && (*maker >= 0 || t->op != i))
+        return FAULT(c, o->loc, "%s, %s: makes %s, which another operator makes", OP(o), t->name);
+    if (u->a->kind == ARG_WRITE)
+        *maker = i;
+    return true;
+}
+
+static bool check_state_arg(Check *c, const Use *u)
+{
+    const State *s = &c->g->state.at[u->a->index];
+    Type want = u->grad ? F32 : type_of(c->g, u->operand->type);
+    StateKind kind = u->grad ? S_GRAD : want == F32 ? S_PARAM : S_COPY;
+    if (s->kind != kind || s->type != want)
+        return FAULT(c, u->o->loc, "%s, %s: %s cannot be %s", OP(u->o), u->a->token, s->name);
+    c->adds[u->a->index] += u->grad;
+    return true;
+}
+
+static bool check_operand(Check *c, const Use *u, int i)
+{
+    const Graph *g = c->g;
+    const Arg *a = u->a;
+    if (a->kind == ARG_NONE)
+        return u->operand->optional || (u->grad && u->in)
+            || FAULT(c, u->o->loc, "%s, %s: %s is missing", OP(u->o), a->token);
+    if (a->kind != kind_of(u) || a->state != u->par || !in_list(a->index, u->par ? g->state.n : g->tensor.n))
+        return FAULT(c, u->o->loc, "%s, %s: wrong argument for %s", OP(u->o), a->token);
+    if (!same_as_forward(g, u))
+        return FAULT(c, u->o->loc, "%s, %s: %s is not that of the forward operator", OP(u->o), a->token);
+    return u->par ? check_state_arg(c, u) : check_tensor_arg(c, u, i);
+}
+
+/* Words of an opaque operator: x0, x1 ... and their gradients are as many as the node has sources. */
+static bool check_opaque_arg(Check *c, const Op *o, const Arg *a, int i)
+{
+    static const struct { const char *word; Phase phase; ArgKind kind; bool state; } words[] = {
+        {"y", PH_F, ARG_WRITE, false}, {"saved", PH_F, ARG_WRITE, false}, {"loss", PH_F, ARG_WRITE, false},
+        {"x", PH_F, ARG_READ, false}, {"weight", PH_F, ARG_READ, true},
+        {"dx", PH_I, ARG_WRITE, false}, {"dy", PH_I, ARG_READ, false}, {"y", PH_I, ARG_READ, false},
+        {"saved", PH_I, ARG_READ, false}, {"weight", PH_I, ARG_READ, true}, {"dweight", PH_I, ARG_ADD, true},
+    };
+    size_t k = 0, n = strcspn(a->token, "0123456789");
+    bool number = n > 0 && a->token[n - 1] == 'x' && a->token[n] && !a->token[n + strspn(a->token + n, "0123456789")];
+    n = number ? n : strlen(a->token);
+    while (k < sizeof words / sizeof *words && (strlen(words[k].word) != n || memcmp(words[k].word, a->token, n)
+                                                || words[k].phase != o->phase || number != (words[k].word[n - 1] == 'x')))
+        k++;
+    if (k == sizeof words / sizeof *words || a->kind != words[k].kind || a->state != words[k].state
+        || !in_list(a->index, a->state ? c->g->state.n : c->g->tensor.n))
+        return FAULT(c, o->loc, "%s, %s: wrong argument for %s", OP(o), a->token);
+    const Operand real = {.name = a->token, .type = 'f'};
+    Use u = {.o = o, .a = a, .operand = &real, .par = a->state, .grad = a->token[0] == 'd', .forward = o->phase == PH_F};
+    u.in = number;
+    if (strcmp(a->token, "dy") && !same_as_forward(c->g, &u))
+        return FAULT(c, o->loc, "%s, %s: %s is not that of the forward operator", OP(o), a->token);
+    return a->state ? check_state_arg(c, &u) : check_tensor_arg(c, &u, i);
+}
+
+/* Words of PH_U. */
+static bool check_update_arg(Check *c, const Op *o, const Arg *a)
+{
+    static const struct { const char *word; ArgKind kind; StateKind state; } legal[] = {
+        {"p", ARG_UPDATE, S_PARAM}, {"c", ARG_WRITE, S_COPY}, {"m", ARG_UPDATE, S_MOMENT1},
+        {"v", ARG_UPDATE, S_MOMENT2},
+        {"g", ARG_READ, S_GRAD}, {"g", ARG_UPDATE, S_GRAD}, {"other", ARG_READ, S_GRAD},
+        {"norm", ARG_UPDATE, S_NORM}, {"norm", ARG_READ, S_NORM}, {"clip", ARG_WRITE, S_CLIP},
+        {"clip", ARG_READ, S_CLIP},
+    };
+    if (a->kind == ARG_NONE)
+        return strchr("cm", a->token[0]) || FAULT(c, o->loc, "%s, %s: %s is missing", OP(o), a->token);
+    for (size_t i = 0; i < sizeof legal / sizeof *legal; i++)
+        if (!strcmp(legal[i].word, a->token) && legal[i].kind == a->kind && a->state && in_list(a->index, c->g->state.n)
+            && legal[i].state == c->g->state.at[a->index].kind) {
+            const State *s = &c->g->state.at[a->index];
+            c->updates[a->index] += a->kind == ARG_UPDATE;
+            if (s->param >= 0 && strcmp(c->g->state.at[s->param].name, o->name))
+                return FAULT(c, o->loc, "%s, %s: %s belongs to another parameter", OP(o), s->name);
+            return true;
+        }
+    return FAULT(c, o->loc, "%s, %s: wrong argument for %s", OP(o), a->token);
+}
+
+/* The norm of a single parameter is reported nowhere. */
+static bool unreported(const Op *o, const Arg *a)
+{
+    return a->kind == ARG_NONE && !strcmp(a->token, "vals") && !strcmp(o->call, "norm_total");
+}
+
+/* What a call adds its result to: made before, of the same type, as large. */
+static bool check_onto(Check *c, const Op *o, const Arg *a, int i)
+{
+    static const Operand real = {.name = "onto", .type = 'r'};
+    const Use u = {.o = o, .a = a, .operand = &real};
+    const Tensor *t = c->g->tensor.at;
+    if (a->kind == ARG_NONE)
+        return true;
+    if (a->kind != ARG_READ || a->state || !in_list(a->index, c->g->tensor.n) || o->arg.at[0].kind != ARG_WRITE
+        || t[a->index].bytes != t[o->arg.at[0].index].bytes)
+        return FAULT(c, o->loc, "%s, %s: wrong argument for %s", OP(o), a->token);
+    return check_tensor_arg(c, &u, i);
+}
+
+static bool check_arg(Check *c, const Op *o, const Arg *a, int i)
+{
+    static const struct { const char *word; ArgKind kind; } words[] = {
+        {"tmp", ARG_TMP}, {"vals", ARG_VALS}, {"acc", ARG_ACC}, {"mb", ARG_MB}, {"h", ARG_HANDLE},
+    };
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+        if (!strcmp(words[k].word, a->token))
+            return (a->kind == words[k].kind && (a->kind != ARG_VALS || a->index == c->g->vals)) || unreported(o, a)
+                || FAULT(c, o->loc, "%s, %s: wrong argument for %s", OP(o), a->token);
+    if (is_opaque(o))
+        return check_opaque_arg(c, o, a, i);
+    if (!strcmp(a->token, "onto"))
+        return check_onto(c, o, a, i);
+    Use u = use_of(o, a);
+    if (u.operand)
+        return check_operand(c, &u, i);
+    if (a->kind == ARG_INT || a->kind == ARG_FLOAT)
+        return true;
+    return o->phase == PH_U ? check_update_arg(c, o, a)
+                            : FAULT(c, o->loc, "%s, %s: wrong argument for %s", OP(o), a->token);
+}
+
+static bool check_op(Check *c, int i)
+{
+    const Op *o = &c->g->op.at[i];
+    if (!check_order_of(c, i) || !check_call(c, o))
+        return false;
+    for (int k = 0; c->bound && k < o->arg.n; k++)
+        if (!check_arg(c, o, &o->arg.at[k], i))
+            return false;
+    return true;
+}
+
+/* ---- the whole --------------------------------------------------------------------------------------------------- */
+
+static bool check_ends(Check *c)
+{
+    const Graph *g = c->g;
+    Loc none = {0, 0, 0};
+    for (int i = 0; c->bound && i < g->tensor.n; i++)
+        if (g->tensor.at[i].kind != T_INPUT && c->maker[i] < 0)
+            return FAULT(c, g->tensor.at[i].loc, "nothing makes tensor %s", g->tensor.at[i].name);
+    if (!in_list(g->loss, g->tensor.n) || g->tensor.at[g->loss].kind != T_ACT || g->tensor.at[g->loss].type != F32)
+        return FAULT(c, none, "the graph has no loss");
+    if (c->bound && g->tensor.at[g->loss].bytes != type_bytes(F32))
+        return FAULT(c, g->tensor.at[g->loss].loc, "the loss is not one number");
+    if (c->bound && !in_list(g->vals, g->state.n))
+        return FAULT(c, none, "the graph has no step values");
+    for (int s = 0; c->whole && s < g->state.n; s++) {
+        const State *x = &g->state.at[s];
+        if (x->kind == S_GRAD && c->adds[s] != 1)
+            return FAULT(c, x->loc, "%s is filled by %d calls", x->name, c->adds[s]);
+        if (x->kind == S_GRAD)
+            c->adds[x->param]++;
+        if (x->kind == S_PARAM && c->updates[s] != 1)
+            return FAULT(c, x->loc, "parameter %s has %d updates", x->name, c->updates[s]);
+    }
+    for (int s = 0; c->whole && s < g->state.n; s++)
+        if (g->state.at[s].kind == S_PARAM && !c->adds[s])
+            return FAULT(c, g->state.at[s].loc, "parameter %s has no gradient", g->state.at[s].name);
+    return true;
+}
+
+static bool is_hash(const char *text)
+{
+    return !text || !*text || (strlen(text) == 64 && strspn(text, "0123456789abcdef") == 64);
+}
+
+static bool check_sizes(Check *c)
+{
+    const Graph *g = c->g;
+    Loc none = {0, 0, 0};
+    if (g->nf < 1 || g->nf > g->op.n || (c->whole && (g->nb < g->nf || g->nb > g->op.n)))
+        return FAULT(c, none, "%d operators, %d of them forward, updates from %d", g->op.n, g->nf, g->nb);
+    if ((g->compute != F32 && g->compute != BF16) || g->batch < 1 || g->micro < 1 || g->groups < 1)
+        return FAULT(c, none, "a batch of %lld samples, %lld micro-batches, %lld groups", (long long)g->batch,
+                     (long long)g->micro, (long long)g->groups);
+    if (!is_hash(g->model) || !is_hash(g->calls))
+        return FAULT(c, none, "model and calls are 64 digits 0-9 a-f each, or not there");
+    return true;
+}
+
+const char *graph_fault(const Graph *g, Loc *at)
+{
+    Check c = {.g = g, .bound = g->op.n > 0 && g->op.at[0].call, .whole = g->op.n > g->nf};
+    size_t tensors = (size_t)g->tensor.n * sizeof(int), states = (size_t)g->state.n * sizeof(int);
+    c.maker = alloc(tensors);
+    c.adds = alloc(states);
+    c.updates = alloc(states);
+    memset(c.maker, -1, tensors);
+    bool good = check_sizes(&c) && check_names(&c);
+    for (int i = 0; good && i < g->tensor.n; i++)
+        good = check_tensor(&c, &g->tensor.at[i]);
+    for (int i = 0; good && i < g->state.n; i++)
+        good = check_state(&c, i);
+    for (int i = 0; good && i < g->op.n; i++)
+        good = check_op(&c, i);
+    if (good)
+        check_ends(&c);
+    *at = c.at;
+    return c.fault;
+}
+
+void check_graph(const Graph *g)
+{
+    Loc at;
+    const char *fault = graph_fault(g, &at);
+    if (fault)
+        die("graph: %s:%d: %s", diag_path(at), at.line, fault);
+}

@@ -1,0 +1,587 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Does every call read what it should, byte for byte, and the right version of it?  A check of mem, lower and comm that trusts
+ * none of them.
+ *
+ * Replays each device's straight line, two steps with an evaluation behind each, over a map from address ranges to values.  A
+ * value is a number made by hashing what it is:
+ *
+ *   tensor       (tensor, micro-batch, step)
+ *   parameter    (state, updates so far); a moment, a clip factor likewise.  Forward, backward and what is made again read the
+ *                version that the step's number and the delay of the chunk name; an update makes the next of the newest
+ *   step values  (step)
+ *   gradient     (state, step, micro-batches from .. to); a fold joins two neighbours, a tie adds the later use to the earlier
+ *                from another replica: what that one holds by then of the tree over replicas
+ *   norms        (state, how many partials are in)
+ *
+ * A write claims its range; a read must find its whole range holding the value it expects, so two owners of one byte, a
+ * transfer that is missing, late or of the wrong micro-batch, and a weight of the step before all show as a read that
+ * finds something else.  A receive is in flight until its wait; a sent range must still hold its value then.  No result
+ * may share bytes with an operand of its own call.  What a receive brings is what the sender must hold by the plan's
+ * rules; that the sender does hold it is checked where the send is replayed.  The host's memory is such a map too: what an
+ * offload brings there is in flight until its wait, a fetch must find it whole, and it must still be there when that ends.
+ *
+ * Cost: calls times operands times the ranges that one write splits.
+ */
+#include "plan.h"
+#include "list/version.h"
+#include <string.h>
+
+typedef uint64_t Value;
+typedef struct { Bytes from, to; Value value; } Range;
+typedef VEC(Range) Ranges;
+typedef struct { int from, to; } Chain;     /* micro-batches that an accumulator holds */
+typedef struct {
+    const Plan *p;
+    int device, step;
+    int base;                   /* first step of the run */
+    bool eval;
+    Ranges range, host;         /* of the arena, of that in the host; sorted, disjoint */
+    Chain *chain;               /* [buf * slots + slot] of gradient accumulators */
+    int slots;
+    int *partials;              /* [state] norms in this device's own vector */
+    Bytes *at;                  /* scratch: where the operands of a call are */
+    const Action *k;
+} Memory;
+
+enum { EVAL = 1 << 20 };        /* the steps of evaluations, apart from those of training */
+
+/* ---- values ------------------------------------------------------------------------------------------------------ */
+
+static Value mix(Value a, uint64_t b)
+{
+    a ^= b + 0x9e3779b97f4a7c15u + (a << 6) + (a >> 2);
+    a *= 0xbf58476d1ce4e5b9u;
+    return a ^ (a >> 29);
+}
+
+static Value number(uint64_t kind, uint64_t what, uint64_t a, uint64_t b)
+{
+    return mix(mix(mix(mix(kind, what), a), b), kind);
+}
+
+static int now(const Memory *m)
+{
+    return m->step + (m->eval ? EVAL : 0);
+}
+
+static Value tensor_value(const Memory *m, int t, int mb)
+{
+    return number(1, (uint64_t)t, (uint64_t)(mb < 0 ? 0 : mb), (uint64_t)now(m));
+}
+
+static Value gradient_value(const Memory *m, int state, Chain c)
+{
+    return number(2, (uint64_t)state, (uint64_t)m->step, (uint64_t)c.from << 32 | (uint32_t)c.to);
+}
+
+static Value state_value(int state, int updates)
+{
+    return number(3, (uint64_t)state, (uint64_t)updates, 0);
+}
+
+static Value norm_value(const Memory *m, int state, int partials)
+{
+    return number(4, (uint64_t)state, (uint64_t)partials, (uint64_t)m->step);
+}
+
+static Value values_value(const Memory *m)
+{
+    return number(5, (uint64_t)now(m), 0, 0);
+}
+
+static const Op *op_of(const Memory *m, const Call *c)
+{
+    return &m->p->g->op.at[c->op];
+}
+
+/* Partial norms that device d (all: -1) puts into a vector. */
+static int partials_of(const Plan *p, int state, int d)
+{
+    int n = 0;
+    for (int o = p->g->nb; o < p->g->op.n; o++)
+        for (int i = 0; i < p->g->op.at[o].arg.n; i++) {
+            const Arg *a = &p->g->op.at[o].arg.at[i];
+            n += a->kind == ARG_UPDATE && a->state && a->index == state && (d < 0 || runs_on(p, o, d));
+        }
+    return n;
+}
+
+static Chain whole(const Memory *m)
+{
+    return (Chain){0, (int)m->p->g->micro};
+}
+
+/* The sum over the uses of a tied parameter from this one on: use u is added to use u-1, the last first. */
+static Value tied_value(const Memory *m, int state)
+{
+    const Graph *g = m->p->g;
+    const State *s = &g->state.at[state];
+    Value own = gradient_value(m, state, whole(m));
+    for (int i = 0; i < g->state.n; i++) {
+        const State *later = &g->state.at[i];
+        if (later->kind == S_GRAD && later->param == s->param && later->use == s->use + 1)
+            return mix(own, tied_value(m, i));
+    }
+    return own;
+}
+
+/* ---- ranges ------------------------------------------------------------------------------------------------------ */
+
+/* Index of the first range that ends after `at`. */
+static int find(const Ranges *r, Bytes at)
+{
+    int lo = 0, hi = r->n;
+    while (lo < hi) {
+        int mid = (lo + hi) / 2;
+        if (r->at[mid].to <= at)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* [from, to) holds value from now on. */
+static void claim(Ranges *r, Bytes from, Bytes to, Value value)
+{
+    int i = find(r, from), j = i, n = 0;
+    Range fresh[3];
+    while (j < r->n && r->at[j].from < to)
+        j++;
+    if (j > i && r->at[i].from < from)
+        fresh[n++] = (Range){r->at[i].from, from, r->at[i].value};
+    fresh[n++] = (Range){from, to, value};
+    if (j > i && r->at[j - 1].to > to)
+        fresh[n++] = (Range){to, r->at[j - 1].to, r->at[j - 1].value};
+    int tail = r->n - j;
+    for (int grow = n - (j - i); grow > 0; grow--)
+        (void)PUSH(r);
+    memmove(&r->at[i + n], &r->at[j], sizeof(Range) * (size_t)tail);
+    memcpy(&r->at[i], fresh, sizeof(Range) * (size_t)n);
+    r->n = i + n + tail;
+}
+
+/* Where in [from, to) something else than the value stands; -1: nowhere. */
+static Bytes differs(const Ranges *r, Bytes from, Bytes to, Value value)
+{
+    for (int i = find(r, from); from < to; i++) {
+        if (i >= r->n || r->at[i].from > from || r->at[i].value != value)
+            return from;
+        from = r->at[i].to;
+    }
+    return -1;
+}
+
+static Bytes address(const Memory *m, int b, int slot)
+{
+    const Buf *x = &m->p->buf.at[b];
+    const Pool *pool = x->pool >= 0 ? &m->p->pool.at[x->pool] : NULL;
+    if (x->device != m->device || (pool ? slot < 0 || slot >= pool->count : slot != 0))
+        die("device %d: %s has no slot %d here", m->device, x->name, slot);
+    Bytes at = x->offset + (pool ? slot * pool->stride : 0);
+    if (at < 0 || x->bytes < 0 || at > m->p->dev.at[m->device].arena - x->bytes)
+        die("device %d: %s lies outside the arena", m->device, x->name);
+    return at;
+}
+
+static void expect(const Memory *m, int b, int slot, Value value, const char *who)
+{
+    const Buf *x = &m->p->buf.at[b];
+    Bytes from = address(m, b, slot), at = differs(&m->range, from, from + x->bytes, value);
+    if (at >= 0)
+        die("device %d, step %d, tick %d: %s reads %s at %lld, which does not hold it then", m->device, m->step, m->k->tick,
+            who, x->name, (long long)at);
+}
+
+static void put(Memory *m, int b, int slot, Value value)
+{
+    Bytes at = address(m, b, slot);
+    claim(&m->range, at, at + m->p->buf.at[b].bytes, value);
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
+
+static int slot_in(const Memory *m, const Routine *r, int b)
+{
+    for (int i = 0; i < r->pool.n; i++)
+        if (r->pool.at[i] == m->p->buf.at[b].pool)
+            return m->k->slots.at[i];
+    return 0;
+}
+
+static Chain *chain_of(const Memory *m, int b, int slot)
+{
+    return &m->chain[(size_t)b * (size_t)m->slots + (size_t)slot];
+}
+
+/* The version that a step reads: by its number, whatever the list says. */
+static int version_read(const Memory *m)
+{
+    int version = m->step - order_delay(m->p, m->k->chunk);
+    return version > 0 ? version : 0;
+}
+
+/* What a state must hold when an operand reads it.  The clip factor is of this step; a norm vector has every partial where
+ * they are added up. */
+static Value read_state(const Memory *m, const Op *o, const Arg *a)
+{
+    const State *s = &m->p->g->state.at[a->index];
+    bool ties = !strcmp(row(o->row)->name, "TieAdd");
+    switch (s->kind) {
+    case S_GRAD:
+        return ties && a->kind == ARG_UPDATE ? gradient_value(m, a->index, whole(m)) : tied_value(m, a->index);
+    case S_NORM:
+        return norm_value(m, a->index, a->kind == ARG_UPDATE ? m->partials[a->index] : partials_of(m->p, a->index, -1));
+    case S_CLIP:
+        return state_value(a->index, m->step + 1);
+    case S_VALUES:
+        return values_value(m);
+    case S_PARAM: case S_COPY:
+        return state_value(a->index, o->phase == PH_U || m->eval ? m->step : version_read(m));
+    default:
+        return state_value(a->index, m->step);
+    }
+}
+
+static void read_arg(Memory *m, const Routine *r, const Op *o, const Arg *a, int b)
+{
+    int slot = slot_in(m, r, b);
+    if (a->kind == ARG_VALS)
+        expect(m, b, slot, values_value(m), o->name);
+    else if (a->kind == ARG_READ && !a->state)
+        expect(m, b, slot, tensor_value(m, a->index, m->k->mb), o->name);
+    else if (a->kind == ARG_READ || a->kind == ARG_UPDATE)
+        expect(m, b, slot, read_state(m, o, a), o->name);
+    else if (a->kind == ARG_ADD && m->k->acc)
+        expect(m, b, slot, gradient_value(m, a->index, *chain_of(m, b, slot)), o->name);
+}
+
+/* A chain starts at any micro-batch and goes on with the next one. */
+static Value added(Memory *m, const Op *o, const Arg *a, int b, int slot)
+{
+    Chain *c = chain_of(m, b, slot);
+    if (!m->k->acc)
+        *c = (Chain){m->k->mb, m->k->mb + 1};
+    else if (c->to++ != m->k->mb)
+        die("device %d: %s adds micro-batch %d to a chain that ends before %d", m->device, o->name, m->k->mb, c->to - 1);
+    return gradient_value(m, a->index, *c);
+}
+
+static void write_arg(Memory *m, const Routine *r, const Op *o, const Arg *a, int b)
+{
+    int slot = slot_in(m, r, b);
+    StateKind kind = a->state ? m->p->g->state.at[a->index].kind : S_VALUES;
+    if (a->kind == ARG_TMP)
+        put(m, b, slot, 0);
+    else if (a->kind == ARG_WRITE && !a->state)
+        put(m, b, slot, tensor_value(m, a->index, m->k->mb));
+    else if (a->kind == ARG_ADD)
+        put(m, b, slot, added(m, o, a, b, slot));
+    else if (a->kind == ARG_UPDATE && kind == S_GRAD)
+        put(m, b, slot, tied_value(m, a->index));
+    else if (a->kind == ARG_UPDATE && kind == S_NORM)
+        put(m, b, slot, norm_value(m, a->index, ++m->partials[a->index]));
+    else if (a->kind == ARG_UPDATE || a->kind == ARG_WRITE)
+        put(m, b, slot, state_value(a->index, m->step + 1));
+}
+
+/* A kernel may write before it has read: no result shares a byte with an operand. */
+static void check_apart(const Memory *m, const Routine *r, const Call *c)
+{
+    const Op *o = op_of(m, c);
+    Bytes *at = m->at;
+    for (int i = 0; i < o->arg.n; i++)
+        at[i] = c->buf.at[i] < 0 ? -1 : address(m, c->buf.at[i], slot_in(m, r, c->buf.at[i]));
+    for (int i = 0; i < o->arg.n; i++)
+        for (int j = 0; j < o->arg.n; j++) {
+            ArgKind w = o->arg.at[i].kind;
+            int a = c->buf.at[i], b = c->buf.at[j];
+            bool writes = w == ARG_WRITE || w == ARG_TMP || w == ARG_ADD || w == ARG_UPDATE;
+            if (i == j || a < 0 || b < 0 || !writes)
+                continue;
+            if (at[i] < at[j] + m->p->buf.at[b].bytes && at[j] < at[i] + m->p->buf.at[a].bytes)
+                die("device %d: %s writes %s over its own operand %s", m->device, o->name, m->p->buf.at[a].name,
+                    m->p->buf.at[b].name);
+        }
+}
+
+static void run_call(Memory *m, const Routine *r, const Call *c)
+{
+    const Op *o = op_of(m, c);
+    check_apart(m, r, c);
+    for (int i = 0; i < o->arg.n; i++)
+        if (c->buf.at[i] >= 0)
+            read_arg(m, r, o, &o->arg.at[i], c->buf.at[i]);
+    for (int i = 0; i < o->arg.n; i++)
+        if (c->buf.at[i] >= 0)
+            write_arg(m, r, o, &o->arg.at[i], c->buf.at[i]);
+}
+
+/* into += from, in every accumulator of the chunk: neighbours, the earlier one first. */
+static void run_fold(Memory *m, const Action *k)
+{
+    const Plan *p = m->p;
+    for (int b = 0; b < p->buf.n; b++) {
+        const Buf *x = &p->buf.at[b];
+        if (x->device != m->device || x->chunk != k->chunk || x->state < 0 || x->origin != MADE || x->pool < 0 ||
+            p->g->state.at[x->state].kind != S_GRAD)
+            continue;
+        Chain *into = chain_of(m, b, k->into), *from = chain_of(m, b, k->group);
+        expect(m, b, k->into, gradient_value(m, x->state, *into), "fold");
+        expect(m, b, k->group, gradient_value(m, x->state, *from), "fold");
+        if (k->into == k->group || into->to != from->from)
+            die("device %d: a fold joins groups that are not neighbours", m->device);
+        into->to = from->to;
+        put(m, b, k->into, gradient_value(m, x->state, *into));
+    }
+}
+
+/* What a replica has summed up when it comes to a level of the tree. */
+static Chain subtree(const Plan *p, int device, int level)
+{
+    int from = plan_replica(p, device) >> level << level;
+    return (Chain){from * plan_micro(p), (from + (1 << level)) * plan_micro(p)};
+}
+
+/* The sum of this replica and that of its neighbour in the tree. */
+static void run_merge(Memory *m, const Action *k)
+{
+    const Plan *p = m->p;
+    int own = -1, level = k->part;
+    for (int b = 0; b < p->buf.n; b++)
+        if (p->buf.at[b].device == m->device && p->buf.at[b].state == k->state && p->buf.at[b].origin == MADE)
+            own = b;
+    if (own < 0 || level < 0 || level >= plan_levels(p) || k->from_device != plan_partner(p, m->device, level))
+        die("device %d merges a gradient with device %d at level %d", m->device, k->from_device, level);
+    Chain *mine = chain_of(m, own, 0), theirs = subtree(p, k->from_device, level);
+    expect(m, own, 0, gradient_value(m, k->state, *mine), "merge");
+    expect(m, k->buf, k->slot, gradient_value(m, k->state, theirs), "merge");
+    if (mine->to - mine->from != theirs.to - theirs.from || (mine->to != theirs.from && theirs.to != mine->from))
+        die("device %d: a merge joins sums that are not neighbours", m->device);
+    mine->from = mine->from < theirs.from ? mine->from : theirs.from;
+    mine->to = mine->to > theirs.to ? mine->to : theirs.to;
+    put(m, own, 0, gradient_value(m, k->state, *mine));
+}
+
+/* ---- moves ------------------------------------------------------------------------------------------------------- */
+
+/* Between the same stages of two replicas */
+static bool across(const Memory *m, const Action *k)
+{
+    return plan_stage(m->p, k->peer) == plan_stage(m->p, m->device);
+}
+
+/* What a message carries: the same number on both sides. */
+static Value moved_value(const Memory *m, const Action *k, int from)
+{
+    if (k->tensor >= 0)
+        return tensor_value(m, k->tensor, k->mb);
+    switch (m->p->g->state.at[k->state].kind) {
+    case S_GRAD: return gradient_value(m, k->state, across(m, k) ? subtree(m->p, from, k->part) : whole(m));
+    case S_NORM: return norm_value(m, k->state, partials_of(m->p, k->state, from));
+    default:     return state_value(k->state, m->step + 1);         /* clip factors and weights of this update */
+    }
+}
+
+static void run_gather(Memory *m, const Action *k)
+{
+    int own = -1;
+    for (int b = 0; b < m->p->buf.n; b++)
+        if (m->p->buf.at[b].device == m->device && m->p->buf.at[b].state == k->state && m->p->buf.at[b].origin == MADE)
+            own = b;
+    if (own < 0)
+        die("device %d gathers norms and has none of its own", m->device);
+    expect(m, k->buf, k->slot, norm_value(m, k->state, partials_of(m->p, k->state, k->from_device)), "gather");
+    expect(m, own, 0, norm_value(m, k->state, m->partials[k->state]), "gather");
+    m->partials[k->state] += partials_of(m->p, k->state, k->from_device);
+    put(m, own, 0, norm_value(m, k->state, m->partials[k->state]));
+}
+
+/* The newest weights, copied to where they will be updated. */
+static void run_version(Memory *m, const Action *k)
+{
+    for (int b = 0; b < m->p->buf.n; b++) {
+        const Buf *x = &m->p->buf.at[b];
+        if (x->device != m->device || x->state < 0 || x->origin != MADE || !version_copied(m->p, x->state, k->chunk))
+            continue;
+        expect(m, b, k->group, state_value(x->state, m->step), "version");
+        put(m, b, k->into, state_value(x->state, m->step));
+    }
+}
+
+static int values_buf(const Memory *m)
+{
+    for (int b = 0; b < m->p->buf.n; b++)
+        if (m->p->buf.at[b].device == m->device && m->p->buf.at[b].state == m->p->g->vals)
+            return b;
+    die("device %d: no step values", m->device);
+}
+
+/* This device's own vector of partial norms is zeroed at the begin of a step; where steps overlap, behind the one before. */
+static void run_zero(Memory *m, int step)
+{
+    for (int b = 0; b < m->p->buf.n; b++) {
+        const Buf *x = &m->p->buf.at[b];
+        if (x->device == m->device && x->state >= 0 && x->origin == MADE && m->p->g->state.at[x->state].kind == S_NORM) {
+            m->partials[x->state] = 0;
+            put(m, b, 0, number(4, (uint64_t)x->state, 0, (uint64_t)step));
+        }
+    }
+}
+
+static void run_transfer(Memory *m, const Action *k)
+{
+    bool wait = k->kind == K_WAIT, receive = k->kind == K_RECV || (wait && k->of == K_RECV);
+    Value value = moved_value(m, k, receive ? k->peer : m->device), flying = mix(value, 1);
+    if (receive && !wait) {
+        put(m, k->buf, k->slot, flying);
+    } else if (receive) {
+        expect(m, k->buf, k->slot, flying, "wait");
+        put(m, k->buf, k->slot, value);
+    } else {
+        expect(m, k->buf, k->slot, value, wait ? "wait" : "send");
+    }
+}
+
+/* To the host, or back: whole, and of this micro-batch. */
+static void run_copy(Memory *m, const Action *k)
+{
+    bool wait = k->kind == K_WAIT, in = k->kind == K_IN || (wait && k->of == K_IN);
+    const HostBuf *h = &m->p->host.at[k->host];
+    Value value = tensor_value(m, k->tensor, k->mb), flying = mix(value, 2);
+    Bytes from = h->offset + k->host_slot * h->stride, to = from + h->bytes;
+    if (k->host_slot < 0 || k->host_slot >= h->count || from < 0 || to > m->p->dev.at[m->device].host)
+        die("device %d: %s has no slot %d in the host's memory", m->device, h->name, k->host_slot);
+    if (in ? differs(&m->host, from, to, value) >= 0 : wait && differs(&m->host, from, to, flying) >= 0)
+        die("device %d, step %d, tick %d: %s does not hold micro-batch %d in the host's memory", m->device, m->step, m->k->tick,
+            h->name, k->mb);
+    if (!in) {
+        expect(m, k->buf, k->slot, value, "offload");
+        claim(&m->host, from, to, wait ? value : flying);
+    } else {
+        if (wait)
+            expect(m, k->buf, k->slot, flying, "fetch");
+        put(m, k->buf, k->slot, wait ? value : flying);
+    }
+}
+
+static void run_move(Memory *m, const Action *k)
+{
+    int values = values_buf(m), slot = version_values(m->p, m->device, k);
+    if (k->kind == K_BEGIN)
+        put(m, values, slot, values_value(m));
+    if (k->kind == K_LOAD || k->kind == K_COUNT || k->kind == K_END)
+        expect(m, values, slot, values_value(m), "step");
+    bool inside = k->piece == PIECE_PERIOD || k->piece == PIECE_EPILOGUE;
+    if (k->kind == K_BEGIN ? !inside : k->kind == K_END && inside)
+        run_zero(m, k->piece == PIECE_PROLOGUE ? m->base : m->step + (k->kind == K_END));
+    if (k->kind == K_GATHER) {
+        run_gather(m, k);
+    } else if (k->kind == K_MERGE) {
+        run_merge(m, k);
+    } else if (k->kind == K_LOAD) {
+        if (m->p->g->tensor.at[k->tensor].of != k->input)
+            die("device %d loads input %d into %s", m->device, k->input, m->p->buf.at[k->buf].name);
+        put(m, k->buf, k->slot, tensor_value(m, k->tensor, k->mb));
+    } else if (is_copy(k)) {
+        run_copy(m, k);
+    } else if (k->kind == K_SEND || k->kind == K_RECV || k->kind == K_WAIT) {
+        run_transfer(m, k);
+    }
+}
+
+/* ---- the check --------------------------------------------------------------------------------------------------- */
+
+/* From this step on: a step's list, an evaluation's after so many steps, or a run. */
+static void run_list(Memory *m, const Actions *list, bool eval, int step)
+{
+    bool overlap = order_overlap(m->p) > 0;
+    m->eval = eval;
+    m->base = step;
+    for (int i = 0; i < list->n; i++) {
+        Action k = list->at[i];
+        k.step += step;
+        k.version += step;
+        if (overlap)
+            version_resolve(m->p, &k);
+        m->k = &k;
+        m->step = k.step;
+        const Routine *r = m->k->routine >= 0 ? &m->p->routine.at[m->k->routine] : NULL;
+        for (int c = 0; r && c < r->call.n; c++)
+            run_call(m, r, &r->call.at[c]);
+        if (m->k->kind == K_FOLD)
+            run_fold(m, m->k);
+        else if (m->k->kind == K_VERSION)
+            run_version(m, m->k);
+        else if (!r)
+            run_move(m, m->k);
+    }
+}
+
+/* What is there before the first step: everything that lives for ever, in every slot, and no two of them in one byte. */
+static void claim_states(Memory *m)
+{
+    const Plan *p = m->p;
+    for (int b = 0; b < p->buf.n; b++) {
+        const Buf *x = &p->buf.at[b];
+        int count = x->pool >= 0 ? p->pool.at[x->pool].count : 1;
+        for (int s = 0; x->device == m->device && x->state >= 0 && x->birth == AT_ALWAYS && s < count; s++) {
+            Bytes at = address(m, b, s);
+            int i = find(&m->range, at);
+            if (i < m->range.n && m->range.at[i].from < at + x->bytes)
+                die("device %d: %s shares bytes with another state", m->device, x->name);
+            claim(&m->range, at, at + x->bytes, state_value(x->state, 0));
+        }
+    }
+}
+
+static int most_operands(const Plan *p)
+{
+    int most = 1;
+    for (int o = 0; o < p->g->op.n; o++)
+        most = p->g->op.at[o].arg.n > most ? p->g->op.at[o].arg.n : most;
+    return most;
+}
+
+/* Of accumulators, which alone hold chains. */
+static int most_slots(const Plan *p)
+{
+    int most = 1;
+    for (int x = 0; x < p->pool.n; x++)
+        if (p->pool.at[x].birth == AT_ALWAYS)
+            most = p->pool.at[x].count > most ? p->pool.at[x].count : most;
+    return most;
+}
+
+/* A run through all phases, a step, the shortest through the pieces, each followed by an evaluation; two steps of a synchronous
+ * plan. */
+static void run_all(Memory *m)
+{
+    int overlap = order_overlap(m->p), phases = version_phases(m->p, m->device), done = 0;
+    const int steps[] = {overlap ? overlap + phases + 1 : 1, 1, overlap, overlap ? overlap + 1 : 0};
+    for (int i = 0; i < 4; i++) {
+        Actions run = overlap ? order_run(m->p, &m->p->dev.at[m->device].list, steps[i]) : m->p->dev.at[m->device].list;
+        if (steps[i] == 0)
+            break;
+        run_list(m, &run, false, done);
+        run_list(m, &m->p->dev.at[m->device].eval, true, done += steps[i]);
+    }
+}
+
+/* needs: everything up to mem; the bound only after mem.  fails: die(). */
+void check_mem(const Plan *p)
+{
+    for (int d = 0; d < p->devices; d++) {
+        void *mark = mem_mark();
+        Memory m = {.p = p, .device = d, .slots = most_slots(p)};
+        m.at = alloc(sizeof(Bytes) * (size_t)most_operands(p));
+        m.partials = alloc(sizeof(int) * (size_t)p->g->state.n);
+        m.chain = alloc(sizeof(Chain) * (size_t)p->buf.n * (size_t)m.slots);
+        if (p->dev.at[d].arena < p->dev.at[d].bound)
+            die("device %d: the arena is smaller than what is alive in it", d);
+        claim_states(&m);
+        run_all(&m);
+        mem_release(mark);
+    }
+}

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * order.c: that a set of lists is a legal schedule, whoever made it.
+ *
+ * Nothing here knows a schedule.  The lists are replayed, and these hold or dpgen has a bug:
+ *
+ *   once       each (chunk, micro-batch) has one F, and one B or one I and then one W, on the chunk's device
+ *   before     F after F of the chunk before, B or I after that of the chunk behind and after its own F, W after I
+ *   alive      the replay ends.  Messages are rendezvous: a device takes one when it comes to the action that reads it,
+ *              and may make the next message of a kind between two chunks only when the one before was taken
+ *   aligned    messages between two chunks are taken in the order in which they are made
+ *   chain      W of a chunk is ascending in micro-batches; the accumulators, replayed as the ranges they hold, end with
+ *              the whole step in slot 0, every group an ascending chain, every fold of two equal neighbours
+ *   merge      two replicas exchange what they hold of a chunk at the same place of their lists: equal neighbours of the
+ *              tree, which both hold together from then on
+ *   update     parts 0, 1, 2 in this order, once a chunk and step, after all its W
+ *   version    forward and backward of step t read the version that the schedule's name promises, when it is made and while
+ *              it is one of delay + 1 copies; an update makes version t+1 of version t, and copies that first
+ *
+ * An asynchronous list is replayed as runs of one step up to a few more than the pieces hold, micro-batches numbered through.
+ * Each replica has chunks and messages of its own; only merges join them.
+ *
+ * The second row is the data dependence of a chain of chunks.  Tensors that skip chunks are checked where messages
+ * exist, in check_comm.  Cost: linear in actions times devices.
+ */
+#include "plan.h"
+#include <string.h>
+
+typedef struct { int64_t from, to; } Range;     /* micro-batches summed; from == to: empty */
+typedef struct { bool full; int mb; } Channel;  /* the one message under way */
+
+typedef struct {
+    const Plan *p;
+    Actions *list;              /* by device: the run */
+    int m, chunks, slots;       /* micro-batches of the run */
+    unsigned char *done;        /* [chunk * m + mb]: bits of F, B, I, W */
+    Channel *down, *up;         /* by chunk of all replicas: to the next one, to the one before */
+    Range *sum;                 /* [(chunk of all replicas * 2 + step % 2) * slots + slot] */
+    int *last_w, *part;         /* by chunk of all replicas: last micro-batch, next part of the update */
+    int *made;                  /* by chunk of all replicas: the newest version */
+    bool *copied;               /* by chunk of all replicas: it may be updated */
+    int *next;                  /* by device */
+    bool *merged;               /* by device: its partner has done the merge at hand */
+    int device, first, row;     /* at hand: its first micro-batch; chunk 0 of its replica, of all replicas */
+} Check;
+
+enum { DONE_F = 1, DONE_B = 2, DONE_I = 4, DONE_W = 8 };
+
+static void wrong(const Action *k, const char *what)
+{
+    die("check_order: chunk %d, micro-batch %d: %s", k->chunk, k->mb, what);
+}
+
+static unsigned char done(const Check *x, int chunk, int mb)
+{
+    return x->done[chunk * x->m + mb];
+}
+
+/* ---- messages ---------------------------------------------------------------------------------------------------- */
+
+static bool crosses(const Check *x, int a, int b)
+{
+    return a >= 0 && b >= 0 && a < x->chunks && b < x->chunks && x->p->chunk_device.at[a] != x->p->chunk_device.at[b];
+}
+
+/* What chunk `from` made of this micro-batch can be read: it was made here, or its message is the one under way. */
+static bool arrived(const Check *x, const Action *k, int from, const Channel *c, unsigned char bits)
+{
+    if (from < 0 || from >= x->chunks)
+        return true;
+    if (!crosses(x, from, k->chunk)) {
+        if (!(done(x, from, k->mb) & bits))
+            wrong(k, "comes before what it reads, on its own device");
+        return true;
+    }
+    if (c->full && c->mb != k->mb)
+        wrong(k, "reads another message than the next one");
+    return c->full;
+}
+
+/* Take the message read, leave the one made; false if a device must be waited for. */
+static bool exchange(Check *x, const Action *k, int from, Channel *in, int to, Channel *out, unsigned char bits)
+{
+    bool sends = crosses(x, k->chunk, to);
+    if (!arrived(x, k, from, in, bits) || (sends && out->full))
+        return false;
+    if (crosses(x, from, k->chunk))
+        in->full = false;
+    if (sends)
+        *out = (Channel){true, k->mb};
+    return true;
+}
+
+/* ---- accumulators ------------------------------------------------------------------------------------------------ */
+
+/* Of the accumulators of a step; those of the next one are others. */
+static Range *sum_of(Check *x, const Action *k, int slot)
+{
+    if (slot < 0 || slot >= x->slots)
+        wrong(k, "its accumulator is not one of 1 + log2(groups)");
+    return &x->sum[((x->row + k->chunk) * 2 + k->step % 2) * x->slots + slot];
+}
+
+static void add(Check *x, const Action *k)
+{
+    int64_t size = x->p->g->micro / x->p->g->groups;
+    Range *s = sum_of(x, k, k->group);
+    int at = k->mb - k->step * (int)x->p->g->micro - x->first + k->step * plan_micro(x->p);
+    if (at != ++x->last_w[x->row + k->chunk])
+        wrong(k, "weight gradients are not in ascending order");
+    if (k->acc != (k->mb % size != 0))
+        wrong(k, "a chain begins where a group begins, and only there");
+    if (k->acc ? s->to != k->mb || s->from / size != k->mb / size : s->from != s->to)
+        wrong(k, "is added to an accumulator that holds something else");
+    if (!k->acc)
+        s->from = k->mb;
+    s->to = k->mb + 1;
+}
+
+static void fold(Check *x, const Action *k)
+{
+    int64_t size = x->p->g->micro / x->p->g->groups;
+    Range *from = sum_of(x, k, k->group), *into = sum_of(x, k, k->into);
+    if (into->to != from->from || into->to - into->from != from->to - from->from || from->from == from->to
+        || (from->to - from->from) % size != 0)
+        wrong(k, "folds two accumulators that are not equal neighbours");
+    into->to = from->to;
+    from->from = from->to = 0;
+}
+
+static bool is_merge(const Check *x, int device, const Action *k)
+{
+    const Actions *list = &x->list[device];
+    const Action *y = x->next[device] < list->n ? &list->at[x->next[device]] : NULL;
+    return y && y->kind == K_MERGE && y->chunk == k->chunk && y->part == k->part && y->from_device == x->device;
+}
+
+/* Both sides at once, when both are there; the other then finds it done. */
+static bool merge(Check *x, const Action *k)
+{
+    int other = k->from_device, stages = plan_stages(x->p);
+    if (k->part < 0 || k->part >= plan_levels(x->p) || other != plan_partner(x->p, x->device, k->part))
+        wrong(k, "is merged with something else than its neighbour at that level");
+    if (x->merged[x->device]) {
+        x->merged[x->device] = false;
+        return true;
+    }
+    if (!is_merge(x, other, k))
+        return false;
+    Range *mine = sum_of(x, k, 0), *theirs = &x->sum[((other / stages * x->chunks + k->chunk) * 2 + k->step % 2) * x->slots];
+    Range *low = mine->from < theirs->from ? mine : theirs, *high = low == mine ? theirs : mine;
+    int64_t size = low->to - low->from, from = low->from - k->step * x->p->g->micro;
+    if (low->to != high->from || high->to - high->from != size || size == 0 || from % (2 * size))
+        wrong(k, "merges two sums that are not equal neighbours of the tree");
+    *low = *high = (Range){low->from, high->to};
+    x->merged[other] = true;
+    return true;
+}
+
+static void update(Check *x, const Action *k)
+{
+    Range *all = sum_of(x, k, 0);
+    int64_t m = x->p->g->micro;
+    int at = x->row + k->chunk, done = x->part[at]++;
+    if (all->from != k->step * m || all->to != (k->step + 1) * m)
+        wrong(k, "is updated before the gradient is whole");
+    if (k->step != done / 3 || k->part != done % 3)
+        wrong(k, "the parts of its update are not 0, 1, 2");
+    if (k->part < 2)
+        return;
+    if (k->version != x->made[at]++ || x->copied[at] != (order_delay(x->p, k->chunk) > 0))
+        wrong(k, "is updated from another version than the newest, or without keeping that");
+    x->copied[at] = false;
+    *all = (Range){0, 0};
+}
+
+/* ---- versions ---------------------------------------------------------------------------------------------------- */
+
+/* By how many updates the weights of a chunk are behind: what the schedule of this name promises. */
+static int promised(const Plan *p, int chunk)
+{
+    if (!strcmp(p->schedule, "2bw"))
+        return 1;
+    if (!strcmp(p->schedule, "pipedream"))
+        return p->chunk_device.n - 1 - chunk;
+    return strcmp(p->schedule, "vertical") ? 0 : p->chunk_device.n - 1;
+}
+
+static void read_version(const Check *x, const Action *k)
+{
+    int behind = promised(x->p, k->chunk), made = x->made[x->row + k->chunk], reads = k->version > 0 ? k->version : 0;
+    if (k->version != k->step - behind)
+        die("check_order: chunk %d, step %d reads version %d of the weights, and schedule %s promises %d", k->chunk, k->step,
+            k->version, x->p->schedule, k->step - behind);
+    if (reads > made)
+        die("check_order: chunk %d, micro-batch %d reads version %d of the weights, which is not made yet: the newest is %d",
+            k->chunk, k->mb, reads, made);
+    if (made - reads > behind)
+        die("check_order: chunk %d, micro-batch %d reads version %d of the weights, which is overwritten: there are %d copies, "
+            "the newest is %d", k->chunk, k->mb, reads, behind + 1, made);
+}
+
+static void copy_version(Check *x, const Action *k)
+{
+    int at = x->row + k->chunk;
+    if (x->copied[at] || k->version != x->made[at])
+        wrong(k, "copies another version than the newest");
+    x->copied[at] = true;
+}
+
+/* ---- the replay -------------------------------------------------------------------------------------------------- */
+
+static bool forward(Check *x, const Action *k)
+{
+    int c = k->chunk;
+    read_version(x, k);
+    Channel *down = x->down + x->row;
+    if (!exchange(x, k, c - 1, c > 0 ? &down[c - 1] : NULL, c + 1, &down[c], DONE_F))
+        return false;
+    if (done(x, c, k->mb))
+        wrong(k, "has two forwards");
+    x->done[c * x->m + k->mb] |= DONE_F;
+    return true;
+}
+
+static bool backward(Check *x, const Action *k)
+{
+    int c = k->chunk;
+    read_version(x, k);
+    Channel *up = x->up + x->row;
+    if (!exchange(x, k, c + 1, &up[c + 1], c - 1, &up[c], DONE_B | DONE_I))
+        return false;
+    if (done(x, c, k->mb) != DONE_F)
+        wrong(k, "backward needs one forward, and no backward before");
+    x->done[c * x->m + k->mb] |= k->kind == K_B ? DONE_B : DONE_I;
+    if (k->kind == K_B)
+        add(x, k);
+    return true;
+}
+
+/* False: it waits for another device. */
+static bool replay(Check *x, int device, const Action *k)
+{
+    if (k->chunk < 0 || k->chunk >= x->chunks || x->p->chunk_device.at[k->chunk] != plan_stage(x->p, device))
+        die("check_order: an action of chunk %d on device %d", k->chunk, device);
+    x->device = device;
+    x->first = plan_first(x->p, device);
+    x->row = plan_replica(x->p, device) * x->chunks;
+    int mb = k->mb - k->step * (int)x->p->g->micro;
+    bool whole = k->kind == K_U || k->kind == K_VERSION || k->kind == K_MERGE;
+    if (!whole && (k->mb >= x->m || mb < x->first || mb >= x->first + plan_micro(x->p)))
+        wrong(k, "is not one of its micro-batches");
+    switch (k->kind) {
+    case K_F:
+        return forward(x, k);
+    case K_B:
+    case K_I:
+        return backward(x, k);
+    case K_W:
+        if (done(x, k->chunk, k->mb) != (DONE_F | DONE_I))
+            wrong(k, "W needs one I");
+        x->done[k->chunk * x->m + k->mb] |= DONE_W;
+        add(x, k);
+        return true;
+    case K_FOLD:
+        fold(x, k);
+        return true;
+    case K_VERSION:
+        copy_version(x, k);
+        return true;
+    case K_MERGE:
+        return merge(x, k);
+    case K_U:
+        update(x, k);
+        return true;
+    default:
+        wrong(k, "is no action of an order");
+        return false;
+    }
+}
+
+/* The lists of a run, micro-batches numbered through. */
+static Actions *runs_of(const Plan *p, int steps)
+{
+    Actions *run = alloc(sizeof *run * (size_t)p->devices);
+    for (int d = 0; d < p->devices; d++) {
+        run[d] = order_run(p, &p->dev.at[d].order, steps);
+        for (int i = 0; i < run[d].n; i++)
+            run[d].at[i].mb += run[d].at[i].mb < 0 ? 0 : run[d].at[i].step * (int)p->g->micro;
+    }
+    return run;
+}
+
+static void open_check(Check *x, const Plan *p, int steps)
+{
+    *x = (Check){.p = p, .list = runs_of(p, steps), .m = (int)p->g->micro * steps, .chunks = p->chunk_device.n, .slots = 1};
+    for (int64_t n = p->g->groups / plan_replicas(p); n > 1; n >>= 1)
+        x->slots++;
+    size_t chunks = (size_t)(x->chunks * plan_replicas(p));
+    x->done = alloc((size_t)x->chunks * (size_t)x->m);
+    x->down = alloc(sizeof(Channel) * (chunks + 1));
+    x->up = alloc(sizeof(Channel) * (chunks + 1));
+    x->sum = alloc(sizeof(Range) * chunks * (size_t)x->slots * 2);
+    x->made = alloc(sizeof(int) * chunks);
+    x->copied = alloc(chunks);
+    x->last_w = alloc(sizeof(int) * chunks);
+    x->part = alloc(sizeof(int) * chunks);
+    x->next = alloc(sizeof(int) * (size_t)p->devices);
+    x->merged = alloc((size_t)p->devices);
+    for (size_t c = 0; c < chunks; c++)
+        x->last_w[c] = -1;
+}
+
+static void check_run(const Plan *p, int steps)
+{
+    Check x;
+    open_check(&x, p, steps);
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int d = 0; d < p->devices; d++) {
+            const Actions *list = &x.list[d];
+            for (; x.next[d] < list->n && replay(&x, d, &list->at[x.next[d]]); x.next[d]++)
+                moved = true;
+        }
+    }
+    for (int d = 0; d < p->devices; d++)
+        if (x.next[d] < x.list[d].n)
+            die("check_order: device %d waits for ever at action %d of %d", d, x.next[d], x.list[d].n);
+    for (int c = 0; c < x.chunks * plan_replicas(p); c++)
+        if (x.part[c] != 3 * steps)
+            die("check_order: chunk %d has %d parts of the update, not %d", c % x.chunks, x.part[c], 3 * steps);
+    for (int c = 0; c < x.chunks; c++)
+        for (int k = 0; k < x.m; k++)
+            if (done(&x, c, k) != (DONE_F | DONE_B) && done(&x, c, k) != (DONE_F | DONE_I | DONE_W))
+                die("check_order: chunk %d, micro-batch %d: not all of F and B, or F, I and W", c, k);
+}
+
+/* In a run of `overlap` steps prologue and epilogue meet; three more have the steady state, and every piece beside itself. */
+void check_order(const Plan *p)
+{
+    int overlap = order_overlap(p);
+    if (overlap == 0)
+        check_run(p, 1);
+    for (int steps = 1; overlap > 0 && steps <= overlap + 3; steps++)
+        check_run(p, steps);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * part.c: that part and keep answered what they were asked, without calling what made the answer.
+ *
+ * Cuts and homes are read off the graph, slow and plain, once a plan.  That the bound is one is for check_sim, which knows
+ * the step.  Cost: operands times chunks.
+ */
+#include "plan.h"
+
+static int chunk_of(const Plan *p, int op)
+{
+    return p->chunk.at[op];
+}
+
+/* ---- part -------------------------------------------------------------------------------------------------------- */
+
+static void check_cuts(const Plan *p)
+{
+    const Graph *g = p->g;
+    const Ints *cuts = &p->m->plan.cuts;
+    for (int o = 0, last = -1; o < g->nf; o++) {
+        int c = chunk_of(p, o);
+        if (c != last && c != last + 1)
+            die("check_part: %s is in chunk %d, the operator before it in %d", g->op.at[o].name, c, last);
+        if (c > last && o > 0 && cuts->n && cuts->at[c - 1] != o - 1)
+            die("check_part: a cut after operator %d, which was not asked for", o - 1);
+        last = c;
+    }
+    if (chunk_of(p, g->nf - 1) != p->chunk_device.n - 1)
+        die("check_part: %d chunks, not %d", chunk_of(p, g->nf - 1) + 1, p->chunk_device.n);
+}
+
+static void check_rest(const Plan *p)
+{
+    const Graph *g = p->g;
+    for (int o = g->nf; o < g->nb; o++)
+        if (chunk_of(p, o) != chunk_of(p, g->op.at[o].fwd))
+            die("check_part: a backward operator of %s is not in its chunk", g->op.at[o].name);
+    for (int o = g->nb; o < g->op.n; o++)
+        for (int i = 0; i < g->op.at[o].arg.n; i++) {
+            const Arg *a = &g->op.at[o].arg.at[i];
+            bool own = a->state && (a->kind == ARG_UPDATE || a->kind == ARG_WRITE)
+                && g->state.at[a->index].kind == S_PARAM;
+            if (own && chunk_of(p, o) != chunk_of(p, g->state.at[a->index].op))
+                die("check_part: %s is updated away from its first use", g->state.at[a->index].name);
+        }
+}
+
+void check_part(const Plan *p)
+{
+    if (p->chunk.n != p->g->op.n)
+        die("check_part: %d of %d operators have a chunk", p->chunk.n, p->g->op.n);
+    check_cuts(p);
+    check_rest(p);
+}
+
+/* ---- keep -------------------------------------------------------------------------------------------------------- */
+
+static bool named(const Plan *p, const Strs *patterns, int op)
+{
+    for (int i = 0; i < patterns->n; i++)
+        if (match(patterns->at[i], p->g->op.at[op].name))
+            return true;
+    return false;
+}
+
+void check_keep(const Plan *p)
+{
+    const Graph *g = p->g;
+    const PlanSpec *spec = &p->m->plan;
+    if (p->variants < 1 || p->fate.n != g->tensor.n * p->variants)
+        die("check_keep: %d fates for %d tensors and %d variants", p->fate.n, g->tensor.n, p->variants);
+    for (int i = 0; i < p->fate.n; i++) {
+        const Tensor *t = &g->tensor.at[i / p->variants];
+        if (p->fate.at[i] == FATE_KEEP)
+            continue;
+        bool away = p->fate.at[i] == FATE_OFFLOAD;
+        if (!away && p->fate.at[i] != FATE_RECOMPUTE)
+            die("check_keep: %s is neither kept, made again nor offloaded", t->name);
+        if (t->kind != T_ACT || t->op < 0 || t->op >= g->nf || named(p, &spec->keep, t->op)
+            || (away ? spec->offload == OFFLOAD_NONE : spec->recompute == RECOMPUTE_NONE))
+            die("check_keep: %s is %s, but must be kept", t->name, away ? "offloaded" : "dropped");
+        if (spec->offload == OFFLOAD_LIST && away != named(p, &spec->away, t->op))
+            die("check_keep: %s is %s against plan.offload", t->name, away ? "offloaded" : "not offloaded");
+    }
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sim.c: do the predicted times satisfy their own equations?
+ *
+ * sim walks the lists forward and lets events happen.  Here nothing is simulated: an action begins when the one before it
+ * ends; it takes its time; a wait lasts until its transfer has arrived; a transfer starts when both ends have begun and the
+ * wire is free of what was sent before.  The lists halt (check_comm), so each time follows from earlier ones, the equations
+ * have one solution, and times that satisfy all of them are it.  A copy to the host or back starts when it is begun and the
+ * copies before it in its direction have ended.  Where both directions of a link share a wire, the times at which each
+ * message has it (Action.wire_from) are the prediction, and what is checked is that no two overlap, that none waits while
+ * the wire is free, and that they have it in the order in which they were ready.  A copy's wait lasts until its own end.
+ * Messages are matched by tag and occurrence, not by counting begins.
+ *
+ * Cost: linear in actions, times the distinct messages.
+ */
+#include "plan.h"
+#include <stdlib.h>
+
+typedef struct { Bytes bytes; const Action *send, *post; Ns end; } Edge;
+typedef struct { int from, to, tag, sent, posted; VEC(Edge) edge; } Lane;   /* transfers of one tag, in order */
+typedef struct { int lane, edge; } End;
+typedef struct {
+    const Plan *p;
+    const Actions *list;        /* by device */
+    VEC(Lane) lane;
+    Ns *wire;                   /* [from * devices + to]: busy until */
+} Times;
+
+static const Actions *list_of(const Times *x, int device)
+{
+    return &x->list[device];
+}
+
+static int lane_of(Times *x, int from, int to, int tag)
+{
+    for (int i = 0; i < x->lane.n; i++)
+        if (x->lane.at[i].from == from && x->lane.at[i].to == to && x->lane.at[i].tag == tag)
+            return i;
+    *PUSH(&x->lane) = (Lane){.from = from, .to = to, .tag = tag};
+    return x->lane.n - 1;
+}
+
+/* The transfer that this begin is one end of: the n-th send of a tag meets its n-th receive. */
+static End end_of(Times *x, const Action *k, int device)
+{
+    bool send = k->kind == K_SEND;
+    int i = send ? lane_of(x, device, k->peer, k->tag) : lane_of(x, k->peer, device, k->tag);
+    Lane *l = &x->lane.at[i];
+    int n = send ? l->sent++ : l->posted++;
+    if (n == l->edge.n)
+        PUSH(&l->edge)->bytes = k->bytes;
+    Edge *e = &l->edge.at[n];
+    *(send ? &e->send : &e->post) = k;
+    if (e->bytes != k->bytes)
+        die("check_sim: message %d from device %d to %d has %lld and %lld bytes", l->tag, l->from, l->to,
+            (long long)e->bytes, (long long)k->bytes);
+    return (End){i, n};
+}
+
+/* The transfer of every begin and wait of a device, by action. */
+static End *ends_of(Times *x, int device)
+{
+    const Actions *list = list_of(x, device);
+    End *end = alloc(sizeof *end * (size_t)(list->n + 1)), none = {-1, 0};
+    VEC(End) open = {0};        /* by request: the transfer under way */
+    for (int i = 0; i < list->n; i++) {
+        const Action *k = &list->at[i];
+        while (open.n <= k->request)
+            *PUSH(&open) = none;
+        if (k->kind == K_SEND || k->kind == K_RECV)
+            open.at[k->request] = end_of(x, k, device);
+        if (k->kind == K_SEND || k->kind == K_RECV || (k->kind == K_WAIT && (k->of == K_SEND || k->of == K_RECV)))
+            end[i] = open.at[k->request];
+        if (k->kind == K_WAIT && k->of != K_OUT && k->of != K_IN && end[i].lane < 0)
+            die("check_sim: action %d of device %d waits for a request that nothing began", i, device);
+    }
+    return end;
+}
+
+static Ns later(Ns a, Ns b)
+{
+    return a > b ? a : b;
+}
+
+/* Transfers of one pair share a wire, in the order in which they are sent. */
+static void time_transfers(Times *x, End **end)
+{
+    for (int i = 0; i < x->lane.n; i++)
+        if (x->lane.at[i].sent != x->lane.at[i].posted)
+            die("check_sim: message %d from device %d to %d is sent %d times and received %d times", x->lane.at[i].tag,
+                x->lane.at[i].from, x->lane.at[i].to, x->lane.at[i].sent, x->lane.at[i].posted);
+    for (int d = 0; d < x->p->devices; d++)
+        for (int i = 0; i < list_of(x, d)->n; i++) {
+            if (list_of(x, d)->at[i].kind != K_SEND)
+                continue;
+            const Lane *l = &x->lane.at[end[d][i].lane];
+            Edge *e = &l->edge.at[end[d][i].edge];
+            if (cost_half(x->p->c, l->from, l->to)) {
+                e->end = e->send->wire_to + cost_latency(x->p->c, l->from, l->to);
+                continue;
+            }
+            Ns *busy = &x->wire[l->from * x->p->devices + l->to];
+            *busy = later(*busy, later(e->send->from, e->post->from)) + cost_wire(x->p->c, l->from, l->to, e->bytes);
+            e->end = *busy + cost_latency(x->p->c, l->from, l->to);
+        }
+}
+
+typedef struct { Ns ready, from, to; int source; } Use;     /* of a shared wire */
+
+static int by_from(const void *a, const void *b)
+{
+    const Use *x = a, *y = b;
+    return x->from != y->from ? (x->from < y->from ? -1 : 1) : (x->to > y->to) - (x->to < y->to);
+}
+
+/* Messages between two devices over one wire; those of one direction are ready no sooner than the one before. */
+static void check_shared(const Times *x, End **end, int a, int b)
+{
+    VEC(Use) use = {0};
+    for (int k = 0; k < 2; k++) {
+        int from = k ? b : a, to = k ? a : b;
+        Ns ready = 0;
+        for (int i = 0; i < list_of(x, from)->n; i++) {
+            const Action *s = &list_of(x, from)->at[i];
+            if (s->kind != K_SEND || s->peer != to)
+                continue;
+            const Edge *e = &x->lane.at[end[from][i].lane].edge.at[end[from][i].edge];
+            ready = later(ready, later(e->send->from, e->post->from));
+            *PUSH(&use) = (Use){ready, s->wire_from, s->wire_to, from};
+            if (s->wire_to - s->wire_from != cost_wire(x->p->c, from, to, s->bytes))
+                die("check_sim: message %d from device %d to %d has the wire for %lld ns", s->tag, from, to,
+                    (long long)(s->wire_to - s->wire_from));
+        }
+    }
+    if (use.n)
+        qsort(use.at, (size_t)use.n, sizeof *use.at, by_from);
+    for (int i = 0; i < use.n; i++) {
+        const Use *u = &use.at[i], *before = i ? &use.at[i - 1] : NULL;
+        if (u->from != later(u->ready, before ? before->to : 0) || (before && u->ready < before->ready))
+            die("check_sim: between devices %d and %d a message of device %d that is ready at %lld has the wire at %lld", a, b,
+                u->source, (long long)u->ready, (long long)u->from);
+    }
+}
+
+/* The begin of the copy that this wait is for: the last one of its request in the list before it. */
+static const Action *begin_of(const Actions *list, int wait)
+{
+    const Action *w = &list->at[wait];
+    for (int i = wait - 1; i >= 0; i--)
+        if ((list->at[i].kind == K_OUT || list->at[i].kind == K_IN) && list->at[i].request == w->request)
+            return &list->at[i];
+    die("check_sim: action %d waits for a copy that nothing began", wait);
+}
+
+static void check_copies(const Plan *p, int device, const Actions *list)
+{
+    Ns free[2] = {0, 0};
+    for (int i = 0; i < list->n; i++) {
+        const Action *k = &list->at[i];
+        Ns *link = &free[k->kind == K_IN && !cost_host_half(p->c, device)];
+        if (k->kind != K_OUT && k->kind != K_IN)
+            continue;
+        Ns from = later(*link, k->from);
+        *link = from + cost_host(p->c, device, k->bytes);
+        if (k->wire_from != from || k->wire_to != *link)
+            die("check_sim: the copy of action %d of device %d is predicted at %lld..%lld and follows to be at %lld..%lld", i,
+                device, (long long)k->wire_from, (long long)k->wire_to, (long long)from, (long long)*link);
+    }
+}
+
+static Ns check_list(const Plan *p, bool eval, int steps)
+{
+    Times x = {.p = p, .list = order_lists(p, eval, steps), .wire = alloc(sizeof(Ns) * (size_t)(p->devices * p->devices))};
+    End **end = alloc(sizeof *end * (size_t)p->devices);
+    Ns last = 0;
+    for (int d = 0; d < p->devices; d++)
+        end[d] = ends_of(&x, d);
+    time_transfers(&x, end);
+    for (int a = 0; a < p->devices; a++)
+        for (int b = a + 1; b < p->devices; b++)
+            if (cost_half(p->c, a, b))
+                check_shared(&x, end, a, b);
+    for (int d = 0; d < p->devices; d++) {
+        Ns now = 0;
+        check_copies(p, d, list_of(&x, d));
+        for (int i = 0; i < list_of(&x, d)->n; i++) {
+            const Action *k = &list_of(&x, d)->at[i];
+            Ns to = now + action_time(p, d, k);
+            if (k->kind == K_WAIT && (k->of == K_OUT || k->of == K_IN))
+                to = later(to, begin_of(list_of(&x, d), i)->wire_to);
+            else if (k->kind == K_WAIT)
+                to = later(to, x.lane.at[end[d][i].lane].edge.at[end[d][i].edge].end);
+            if (k->from != now || k->to != to)
+                die("check_sim: action %d of device %d is predicted at %lld..%lld and follows to be at %lld..%lld", i, d,
+                    (long long)k->from, (long long)k->to, (long long)now, (long long)to);
+            now = to;
+        }
+        last = later(last, now);
+    }
+    return last;
+}
+
+void check_sim(const Plan *p)
+{
+    int overlap = order_overlap(p);
+    check_list(p, true, 1);
+    Ns step = check_list(p, false, overlap + 1);
+    if (overlap == 0 && p->step != step)
+        die("check_sim: the step is predicted to take %lld ns, the last action ends at %lld", (long long)p->step,
+            (long long)step);
+    if (p->bound > step)
+        die("check_sim: no step was to be shorter than %lld ns, and this one takes %lld", (long long)p->bound, (long long)step);
+    for (int d = 0; d < p->devices; d++) {
+        Ns busy = 0;
+        for (int i = 0; i < p->dev.at[d].list.n; i++)
+            if (overlap == 0 || p->dev.at[d].list.at[i].piece == PIECE_PERIOD)
+                busy += action_time(p, d, &p->dev.at[d].list.at[i]);
+        if (busy > p->step)
+            die("check_sim: device %d works %lld ns in a step of %lld", d, (long long)busy, (long long)p->step);
+        if (busy != p->dev.at[d].busy)
+            die("check_sim: device %d is busy for %lld ns, not %lld", d, (long long)busy, (long long)p->dev.at[d].busy);
+    }
+}

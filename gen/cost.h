@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cost.h: the time of every operator, message and copy, measured or estimated.
+ */
+#ifndef COST_H
+#define COST_H
+#include "graph.h"
+
+/* ---- cost: cost/cost.c prof.c --------------------------------------------------------------------------------- */
+typedef struct Profile Profile;                     /* measured times: cost/prof.h */
+Profile *profile_open(const char *path, const Model *m, bool elsewhere);    /* elsewhere: not compared with this machine */
+const char *profile_name(const Model *m);           /* MODEL.DEVICE.profile, beside the model */
+const char *profile_cannot(const Model *m);         /* why no profile can measure this model here; NULL: one can */
+Profile *profile_measure(const Model *m, const char *file);     /* in a folder beside that file, which it does not write */
+bool profile_has(const Profile *f, int64_t batch);  /* measured at that micro-batch, not interpolated */
+void profile_measure_more(Profile *f, const Model *m, int64_t batch, const char *file);
+void profile_print(FILE *f, const Profile *p);
+const char *profile_key(const Profile *p, const Graph *g);      /* what measured algorithms add to the numeric key; "" */
+void profile_write(const Profile *f, const char *file);         /* whole or not at all */
+
+typedef struct { int n; Bytes bytes[8]; Ns ns[8]; } Curve;      /* both ascend */
+/* bytes/s, or a curve where that was measured; half: both directions take turns */
+typedef struct { double rate; Ns latency; bool half; const Curve *curve; } Wire;
+typedef struct Cost Cost;
+struct Cost {
+    bool measured;
+    const char *how;            /* estimated, measured, interpolated */
+    const Profile *profile;     /* NULL: estimated */
+    const Cost *busy;           /* the same while all stages of one machine compute; NULL: itself */
+    const char *signature;      /* of the profile, or "estimate" */
+    int classes;                /* of devices: those of one class take the same time for every call */
+    Ints of;                    /* by device: its class */
+    int ops;
+    Ns **ns;                    /* [class][operator] */
+    Ns latency;                 /* of a message between two stages */
+    double link;                /* bytes/s between two stages */
+    double host;                /* bytes/s between a device and its host, each way */
+    int devices;
+    const Wire *wire;           /* [from * devices + to]; NULL: all as latency and link say */
+    const Wire *host_wire;      /* [device]; NULL: all as host says */
+};
+Cost *cost(const Graph *g, const Model *m, Profile *f);         /* f NULL: estimated */
+const Cost *cost_shared(const Cost *c, const Model *m, int devices);    /* what so many devices pay: busy, or c */
+char *cost_signature(const Op *o);                  /* what the time of a call depends on: a line of a profile */
+Ns cost_op(const Cost *c, int device, int op);      /* one call there */
+Ns cost_wire(const Cost *c, int from, int to, Bytes bytes);     /* how long a message occupies the wire between two devices */
+Ns cost_latency(const Cost *c, int from, int to);   /* from the end of that to its arrival */
+bool cost_half(const Cost *c, int from, int to);    /* messages of both directions take turns on one wire */
+Ns cost_host(const Cost *c, int device, Bytes bytes);           /* how long a copy to the host, or back, occupies that link */
+bool cost_host_half(const Cost *c, int device);     /* copies out and in take turns */
+void check_cost(const Graph *g, const Cost *c);
+#endif

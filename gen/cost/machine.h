@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * machine.h: everything on this machine that measured times depend on.
+ */
+#ifndef MACHINE_H
+#define MACHINE_H
+#include "model.h"
+
+const char *machine_cpu(void);
+void machine_compiler(const Model *m, const char **compiler, const char **kernels);   /* and versions of both */
+const char *machine_runtime(void);                  /* hash of what is linked and how */
+#endif

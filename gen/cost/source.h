@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cost.h: what the files of gen/cost share.
+ */
+#ifndef SOURCE_H
+#define SOURCE_H
+#include "cost.h"
+
+/* roof.c: one call there, by the roofline of the device's description */
+Ns roof_op(const Device *d, Type compute, const Op *o);
+bool roof_alike(const Device *a, const Device *b);  /* devices that it cannot tell apart */
+
+/* links.c: what every pair of devices, and every device and its host, is joined by */
+void links_of(Cost *c, const Model *m);
+void links_measured(Cost *c, const Curve *message, Ns latency, const Curve *copy);  /* every pair alike; NULL: not measured */
+
+/* lookup.c: the rows of a profile */
+void priced(Cost *c, Cost *busy, const Graph *g, const Model *m, Profile *f);
+#endif

@@ -1,0 +1,637 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * exact.c: the contiguous cut whose step is shortest, and a proof of how short a step can be.
+ *
+ * Problem: n forward operators in one order, cut into chunks between any two of them, not only between layers; each chunk
+ * keeps, makes again or sends to the host whatever is cheapest under its device's limit.  The objective is the simulated
+ * time of the step, for which there is no closed form.
+ *
+ * Method: lazy and exact, in four parts.
+ *   1. The smallest target that reach.c cannot refute, by floors that cost nothing.  Its plan's chunks are priced for real,
+ *      prices replace floors, and again, until a plan stands on real prices alone.  Every target refuted on the way is
+ *      proven: no plan has so short a step.
+ *   2. The plans met, plans of somewhat longer targets that send less, and the answers of all other planners that search
+ *      the same space are compared by preview.c: so `exact` is never worse than any of them.  If none of them fits, each
+ *      chunk is made as long as it fits, front to back, and its time bisected (the probe of Pinar and Aykanat, 2004).
+ *   3. The best is improved by moving one cut at a time, by powers of two, while that helps.
+ *   4. Branch and bound over all plans whose bound is below the best one found, each compared by preview.c.  If it ends,
+ *      no plan of the space is faster.
+ * Parts 1, 3 and 4 have budgets of runs, prices and simulated computations, never of time: the same plan on any machine.
+ * When one is used up, what is printed is the gap that is left.  Many operators are searched on a grid first: cuts that
+ * cross few bytes, a hundred and then a few hundred of them; part 3 then moves cuts over all positions.
+ *
+ * Source: targets in place of costs, Zheng et al., Alpa, 2022; chunk costs by an optimiser of their own, Tarnawski et al.,
+ * Piper, 2021, and Sun et al., AdaPipe, 2024; here with a bound.  Users of those ask why a plan is good: the gap says it.
+ *
+ * Exact for one chunk a device, devices in the order given.  With several chunks a device each is asked to take its share
+ * of the time, and the plan is a heuristic; the bound then gives each chunk the whole device.
+ *
+ * Cost: see reach.c for targets, and replay/fast.c for prices; bench/planner-scale measures both.
+ */
+#include "exact.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NEVER INT64_MAX
+
+enum {
+    RUNS = 750000,              /* met by reach() for the proof, and as many again for every thousand operators */
+    PRICED = 20000,             /* operators in runs that are bought for the proof; as many for each grid, and branches */
+    ACTIONS = 400000,           /* simulated by comparing plans, and as many again for branch and bound */
+    GRID = 384, COARSE = 96,    /* cuts on the grid, and 8 a chunk */
+    NEARLY = 16                 /* a plan that is so much slower may be better with other fates */
+};
+
+typedef struct { int *last; const Price **price; Ns value; int *fate; } Best;
+typedef struct { Ns room; int last; } Branch;
+typedef VEC(Branch) Branches;
+
+typedef struct {
+    const Question *q;
+    Facts *x;
+    Reach *r;
+    Preview *view;
+    Best best;                  /* value NEVER: none yet */
+    Ns refuted;                 /* no plan meets this target */
+    bool proven;                /* by branch and bound: none is better than `best` */
+    int64_t actions, priced, buys;      /* buys: what `priced` may reach */
+    int *last;                  /* of the plan at hand */
+    const Price **price;
+    Price *guess;
+    Branches *list;             /* by chunk: of branch and bound */
+    bool many;                  /* some device has several chunks */
+    const int *all;             /* by tensor: fates with all dropped that may be; NULL: there is no choice, or no step */
+    Cuts *met;                  /* all plans that are better than `best`, which stays; NULL: not asked for */
+    bool by_bound;              /* compare plans by bound_plan: what the tests can enumerate */
+} Search;
+
+/* ---- comparing plans --------------------------------------------------------------------------------------------- */
+
+static Ns value_of(Search *s, const int *last, const Price *const *price)
+{
+    if (s->by_bound || !s->x->step)
+        return bound_plan(s->x, last, price);
+    return preview(s->view, last, price);
+}
+
+static void keep_best(Search *s, const int *last, const Price *const *price, Ns value, int *fate)
+{
+    s->best.value = value;
+    s->best.fate = fate;
+    memcpy(s->best.last, last, sizeof *last * (size_t)s->q->chunks);
+    memcpy(s->best.price, price, sizeof *price * (size_t)s->q->chunks);
+}
+
+static int64_t preview_actions(const Search *s)
+{
+    return 2 * s->x->m * s->x->chunks + s->x->edge.n / 8;
+}
+
+/* The value of a cut if its chunks cost what is known of them so far: never more than in the end. */
+static Ns promise(Search *s, const int *last)
+{
+    for (int c = 0, first = 0; c < s->q->chunks; first = last[c++] + 1) {
+        Ns time = reach_time(s->r, c, first, last[c]);
+        if (time == NEVER)
+            return NEVER;
+        s->guess[c] = (Price){.fits = true, .forward = facts_forward(s->x, c, first, last[c])};
+        s->guess[c].backward = time - s->guess[c].forward;
+        s->guess[c].early = time - facts_time(s->x, c, first, last[c]);     /* at most */
+        s->price[c] = &s->guess[c];
+    }
+    s->actions += preview_actions(s);
+    return value_of(s, last, s->price);
+}
+
+static const Price *buy(Search *s, int chunk, int first, int last)
+{
+    s->priced += reach_bought(s->r, chunk, first, last) ? 0 : last - first + 1;
+    return reach_buy(s->r, chunk, first, last);
+}
+
+/* Chunks of one device, however little they keep: the states of all, and of one of them what else it needs at least. */
+static bool never_together(const Search *s, const int *last)
+{
+    const Plan *p = s->q->p;
+    for (int d = 0; d < p->devices && s->many; d++) {
+        Bytes states = 0, most = 0;
+        for (int c = 0, first = 0; c < s->q->chunks; first = last[c++] + 1) {
+            Bytes need = price_least(s->q->prices, first, last[c], c, 0) - s->price[c]->states;
+            bool here = p->chunk_device.at[c] == d;
+            states += here ? s->price[c]->states : 0;
+            most = here && need > most ? need : most;
+        }
+        if (states + most > s->q->limit[d])
+            return true;
+    }
+    return false;
+}
+
+static void meet(Search *s, const int *last, Ns value)
+{
+    if (never_together(s, last))
+        return;
+    Cut *k = PUSH(s->met);
+    *k = (Cut){alloc(sizeof *last * (size_t)s->q->chunks), value};
+    memcpy(k->last, last, sizeof *last * (size_t)s->q->chunks);
+}
+
+/* The fates of the prices at hand, by tensor. */
+static int *fates_of(const Search *s)
+{
+    int *fate = alloc(sizeof *fate * (size_t)s->q->p->g->tensor.n);
+    for (int c = 0; c < s->q->chunks; c++)
+        for (int i = 0; i < s->price[c]->tensor.n; i++)
+            fate[s->price[c]->tensor.at[i]] = s->price[c]->fate.at[i];
+    return fate;
+}
+
+/* What is made again before the gradient comes may cost nothing there, and the cheapest choice something: chunk by chunk all is
+ * dropped that may be, where the step is shorter so.  NULL: nowhere. */
+static int *hide(Search *s, const int *last, Ns *value)
+{
+    bool any = false;
+    for (int c = 0, first = 0; c < s->q->chunks; first = last[c++] + 1) {
+        const Price *was = s->price[c];
+        if (was->dropped == 0)
+            continue;
+        Price *own = alloc(sizeof *own);
+        *own = price_with(s->q->prices, first, last[c], c, s->all);
+        if (!own->fits || own->backward - own->early >= was->backward - was->early)
+            continue;
+        s->price[c] = own;
+        s->actions += preview_actions(s);
+        Ns now = value_of(s, last, s->price);
+        s->price[c] = now < *value ? own : was;
+        any |= now < *value;
+        *value = now < *value ? now : *value;
+    }
+    return any ? fates_of(s) : NULL;
+}
+
+/* Price a cut and compare it with the best; true if it is better. */
+static bool judge(Search *s, const int *last)
+{
+    int *fate = NULL;
+    if (promise(s, last) >= s->best.value)
+        return false;
+    for (int c = 0, first = 0; c < s->q->chunks; first = last[c++] + 1) {
+        s->price[c] = buy(s, c, first, last[c]);
+        if (!s->price[c]->fits)
+            return false;
+    }
+    Ns value = value_of(s, last, s->price);
+    if (s->all && value - value / NEARLY < s->best.value)
+        fate = hide(s, last, &value);
+    if (value >= s->best.value)
+        return false;
+    if (s->met)
+        meet(s, last, value);
+    else
+        keep_best(s, last, s->price, value, fate);
+    return !s->met;
+}
+
+/* The same with fates that are given: those of another planner may hide where the cheapest do not. */
+static bool judge_with(Search *s, const int *last, int *fate)
+{
+    for (int c = 0, first = 0; c < s->q->chunks; first = last[c++] + 1) {
+        Price *own = alloc(sizeof *own);
+        *own = price_with(s->q->prices, first, last[c], c, fate);
+        s->price[c] = own;
+        if (!own->fits)
+            return false;
+    }
+    s->actions += preview_actions(s);
+    Ns value = value_of(s, last, s->price);
+    if (value >= s->best.value)
+        return false;
+    keep_best(s, last, s->price, value, fate);
+    return true;
+}
+
+/* ---- 1. the smallest target that is not refuted ------------------------------------------------------------------ */
+
+static bool out_of_runs(const Search *s)
+{
+    return s->r->runs > s->r->most;
+}
+
+/* From refuted + step on; the tables are those of the answer.  NEVER: nothing fits, or the runs are used up. */
+static Ns smallest(Search *s, Ns step)
+{
+    Ns high = s->refuted + step, end = NEVER / 4;
+    while (!reach(s->r, high)) {
+        if (out_of_runs(s) || high == end)
+            return NEVER;
+        s->refuted = high;
+        step *= 4;
+        high = step > 4 * (s->refuted / 4 + 1) ? end : high + step;
+    }
+    while (high - s->refuted > 1 + (s->r->runs > s->r->most / 4 ? s->refuted >> 14 : 0)) {
+        Ns mid = s->refuted + (high - s->refuted) / 2;
+        if (high == end)        /* from here on by doubling */
+            mid = s->refuted < end / 4 ? 2 * s->refuted : mid;
+        if (reach(s->r, mid))
+            high = mid;
+        else if (out_of_runs(s))
+            return NEVER;
+        else
+            s->refuted = mid;
+    }
+    return reach(s->r, high) ? high : NEVER;
+}
+
+/* Did the trace stand on real prices? */
+static bool all_bought(const Search *s, const int *last)
+{
+    for (int c = 0, first = 0; c < s->q->chunks; first = last[c++] + 1)
+        if (!reach_bought(s->r, c, first, last[c]))
+            return false;
+    return true;
+}
+
+/* True if some plan may exist. */
+static bool tighten(Search *s)
+{
+    Ns target = smallest(s, s->refuted / 1024 + 1);
+    bool feasible = target != NEVER;
+    while (target != NEVER && !out_of_runs(s) && s->priced < s->buys) {
+        reach_trace(s->r, s->last);
+        bool real = all_bought(s, s->last);
+        for (int c = 0, first = 0; c < s->q->chunks; first = s->last[c++] + 1)
+            buy(s, c, first, s->last[c]);
+        judge(s, s->last);
+        if (real || s->best.value <= target)
+            break;
+        if (reach(s->r, target))
+            continue;
+        if (out_of_runs(s))
+            break;
+        s->refuted = target;
+        target = smallest(s, target / 65536 + 1);
+        if (target == NEVER && !out_of_runs(s))
+            return false;
+    }
+    return feasible || out_of_runs(s);
+}
+
+/* ---- 2. other plans ---------------------------------------------------------------------------------------------- */
+
+/* The longest chunk as short as it can be: near the best where there are many micro-batches. */
+static void try_shortest(Search *s)
+{
+    Ns refuted = s->refuted;
+    s->x->step = false;
+    s->refuted = bound_closed(s->x) - 1;
+    if (smallest(s, s->refuted / 1024 + 1) != NEVER) {
+        reach_trace(s->r, s->last);
+        s->x->step = true;
+        judge(s, s->last);
+    }
+    s->x->step = true;
+    s->refuted = refuted;
+}
+
+static void try_longer(Search *s)
+{
+    static const int parts[] = {256, 64, 16};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && !out_of_runs(s); i++)
+        if (reach(s->r, s->refuted + s->refuted / parts[i] + 1)) {
+            reach_trace(s->r, s->last);
+            judge(s, s->last);
+        }
+}
+
+/* Another planner's cut with the cheapest fates, and with its own. */
+static void take_seed(Search *s, const Answer *a)
+{
+    judge(s, a->last);
+    if (a->fate)
+        judge_with(s, a->last, a->fate);
+}
+
+static void try_seeds(Search *s)
+{
+    for (const Planner *k = s->q->seeds; k && k->name; k++) {
+        Answer a = {0};
+        if (k->seed >= s->q->n && k->plan(s->q, &a))
+            take_seed(s, &a);
+    }
+}
+
+/* ---- 3. moving cuts ---------------------------------------------------------------------------------------------- */
+
+static bool may_move(const Search *s, int c, int to)
+{
+    const int *last = s->best.last;
+    int first = c ? last[c - 1] + 1 : 0;
+    if (to < first || to >= last[c + 1] || s->q->cut[to] == CUT_NEVER || s->q->cut[last[c]] == CUT_MUST)
+        return false;
+    return s->r->must[first] >= to && s->r->must[to + 1] >= last[c + 1];
+}
+
+static bool move_cut(Search *s, int c)
+{
+    for (int step = 1; step < s->q->n; step *= 2)
+        for (int way = -1; way <= 1; way += 2) {
+            int to = s->best.last[c] + way * step;
+            if (!may_move(s, c, to))
+                continue;
+            memcpy(s->last, s->best.last, sizeof *s->last * (size_t)s->q->chunks);
+            s->last[c] = to;
+            if (judge(s, s->last) || (s->best.fate && judge_with(s, s->last, s->best.fate)))
+                return true;
+        }
+    return false;
+}
+
+static void improve(Search *s, int64_t actions)
+{
+    int64_t end = s->actions + actions;
+    for (bool moved = true; moved && s->best.value < NEVER && s->best.value > s->refuted + 1;) {
+        moved = false;
+        for (int c = 0; c + 1 < s->q->chunks && s->actions < end; c++)
+            while (s->actions < end && move_cut(s, c))
+                moved = true;
+    }
+}
+
+/* ---- 4. branch and bound ----------------------------------------------------------------------------------------- */
+
+static int by_room(const void *a, const void *b)
+{
+    const Branch *x = a, *y = b;
+    return x->room != y->room ? (x->room < y->room) - (x->room > y->room) : x->last - y->last;
+}
+
+/* All plans that begin with last[0 .. c-1]; false: the budget is used up. */
+static bool branch(Search *s, int c, int first, Ns head, int64_t end)
+{
+    const Reach *r = s->r;
+    if (c == s->q->chunks) {
+        int *last = s->last;
+        if (judge(s, last) && s->best.value > s->refuted + 1)
+            reach(s->r, s->best.value - 1);
+        return s->actions < end;
+    }
+    Branches *list = &s->list[c];
+    list->n = 0;
+    for (int b = first; b <= r->must[first]; b++) {
+        s->actions++;
+        if (s->q->cut[b] == CUT_NEVER || r->head[(c + 1) * r->row + b + 1] < 0)
+            continue;
+        Ns room = reach_room(r, c, first, b);
+        if (room >= head)
+            *PUSH(list) = (Branch){room, b};
+    }
+    if (list->n)
+        qsort(list->at, (size_t)list->n, sizeof *list->at, by_room);
+    for (int i = 0; i < list->n; i++) {
+        int b = list->at[i].last;
+        buy(s, c, first, b);
+        if (s->actions >= end || s->priced >= s->buys)
+            return false;
+        if (reach_room(r, c, first, b) < head)
+            continue;
+        s->last[c] = b;
+        if (!branch(s, c + 1, b + 1, reach_head(r, c, first, b, head), end))
+            return false;
+    }
+    return true;
+}
+
+static void prove(Search *s)
+{
+    if (s->best.value == NEVER || s->r->share > 1)
+        return;
+    if (s->best.value <= s->refuted + 1) {
+        s->proven = true;
+        return;
+    }
+    bool possible = reach(s->r, s->best.value - 1);
+    if (!possible && !out_of_runs(s)) {
+        s->refuted = s->best.value - 1;
+        s->proven = true;
+        return;
+    }
+    s->buys = s->priced + PRICED;
+    s->proven = possible && branch(s, 0, 0, 0, s->actions + ACTIONS);
+}
+
+/* ---- grid -------------------------------------------------------------------------------------------------------- */
+
+/* In each of so many pieces of equal time, the cut that crosses least. */
+static const char *grid(const Search *s, int pieces)
+{
+    const Ns *t = s->x->time[s->x->class[0]];
+    char *cut = alloc((size_t)s->q->n);
+    for (int i = 0, k = 0; k < pieces; k++) {
+        int best = -1;
+        for (; i < s->q->n && t[i + 1] / pieces <= t[s->q->n] / pieces / pieces * (k + 1); i++) {
+            if (s->q->cut[i] == CUT_MUST)
+                cut[i] = CUT_MUST;
+            if (s->q->cut[i] != CUT_NEVER && (best < 0 || s->x->cross[i] < s->x->cross[best]))
+                best = i;
+        }
+        if (best >= 0 && cut[best] == CUT_NEVER)
+            cut[best] = CUT_MAY;
+    }
+    for (int i = 0; i < s->q->n; i++)
+        if (s->q->cut[i] == CUT_MUST)
+            cut[i] = CUT_MUST;
+    return cut;
+}
+
+/* Is the run known to fit, and to take no longer? */
+static bool is_within(Search *s, int c, int first, int last, Ns most)
+{
+    if (price_floor(s->q->prices, first, last, c) > most)
+        return false;
+    const Price *price = buy(s, c, first, last);
+    return price->fits && price->forward + price->backward <= most;
+}
+
+/* The longest chunk from `first` on that fits within that time, as if longer ones never did; -1: none does. */
+static int longest(Search *s, int c, int first, Ns most)
+{
+    int low = first - 1, high = s->r->must[first] + 1, end = s->q->n - (s->q->chunks - c) + 1, found = -1;
+    high = high < end ? high : end;
+    while (high - low > 1) {
+        int mid = low + (high - low) / 2, cut = mid;
+        while (cut > low && s->q->cut[cut] == CUT_NEVER)
+            cut--;
+        bool within = cut > low && is_within(s, c, first, cut, most);
+        found = within ? cut : found;
+        if (within || cut == low)
+            low = mid;
+        else
+            high = mid;
+    }
+    return found;
+}
+
+/* Each chunk as long as it may be: a plan, unless memory is less monotone than it mostly is.  The time of its longest chunk;
+ * NEVER: there is none. */
+static Ns fill(Search *s, Ns most)
+{
+    int first = 0, c = 0;
+    Ns worst = 0;
+    for (; c + 1 < s->q->chunks && (s->last[c] = longest(s, c, first, most)) >= 0; c++)
+        first = s->last[c] + 1;
+    if (c + 1 < s->q->chunks || s->r->must[first] < s->q->n - 1 || !is_within(s, c, first, s->q->n - 1, most))
+        return NEVER;
+    s->last[c] = s->q->n - 1;
+    for (c = first = 0; c < s->q->chunks; first = s->last[c++] + 1) {
+        Ns time = reach_time(s->r, c, first, s->last[c]);
+        worst = time > worst ? time : worst;
+    }
+    judge(s, s->last);
+    return worst;
+}
+
+enum { FILLS = 12 };
+
+/* The longest chunk as short as it goes that way. */
+static void try_full(Search *s)
+{
+    Ns low = 0, high = fill(s, NEVER - 1);
+    for (int c = 0; c < s->q->chunks; c++)
+        low += facts_time(s->x, c, 0, s->q->n - 1) / s->q->chunks / s->q->chunks;
+    for (int i = 0; i < FILLS && high != NEVER && high - low > low / 256; i++) {
+        Ns mid = low + (high - low) / 2, worst = fill(s, mid);
+        if (worst == NEVER)
+            low = mid;
+        else
+            high = worst;
+    }
+}
+
+/* A plan that fits, whatever its time: floors know what cannot, prices what does. */
+static void try_any(Search *s)
+{
+    bool step = s->x->step;
+    try_full(s);
+    s->x->step = false;
+    s->r->runs = 0;
+    int64_t end = s->priced + PRICED / 2;
+    if (s->q->n > GRID + 8 * s->q->chunks)
+        s->r->cut = grid(s, GRID);
+    while (s->best.value == NEVER && s->priced < end && reach(s->r, NEVER / 4)) {
+        reach_trace(s->r, s->last);
+        judge(s, s->last);
+    }
+    s->r->cut = s->q->cut;
+    s->x->step = step;
+    if (step && s->best.value != NEVER)
+        s->best.value = value_of(s, s->best.last, s->best.price);
+}
+
+/* ---- the planner ------------------------------------------------------------------------------------------------- */
+
+static int most_share(const Question *q)
+{
+    int most = 1;
+    for (int d = 0; d < q->p->devices; d++) {
+        int n = 0;
+        for (int c = 0; c < q->chunks; c++)
+            n += q->p->chunk_device.at[c] == d;
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+static Search begin(const Question *q)
+{
+    Search s = {.q = q, .x = facts_of(q), .best = {.value = NEVER}, .by_bound = !strcmp(q->objective, "bound")};
+    size_t chunks = (size_t)q->chunks;
+    s.all = s.x->step && !s.by_bound && q->p->m->plan.recompute == RECOMPUTE_AUTO ? keep_fates(q->p, true) : NULL;
+    s.r = reach_open(s.x);
+    s.view = preview_open(s.x);
+    s.best.last = alloc(sizeof(int) * chunks);
+    s.best.price = alloc(sizeof(Price *) * chunks);
+    s.list = alloc(sizeof *s.list * chunks);
+    s.last = alloc(sizeof(int) * chunks);
+    s.price = alloc(sizeof(Price *) * chunks);
+    s.guess = alloc(sizeof(Price) * chunks);
+    s.buys = PRICED;
+    s.refuted = frontier_bound(frontier_open(s.x), bound_closed(s.x) - 1);
+    return s;
+}
+
+/* Plans on a grid, with targets that prove nothing about cuts beside it. */
+static void search_grid(Search *s, int pieces)
+{
+    Ns proven = s->refuted;
+    s->r->cut = grid(s, pieces + 8 * s->q->chunks);
+    s->r->share = most_share(s->q);
+    s->r->runs = 0;
+    s->buys = s->priced + PRICED;
+    if (tighten(s))
+        try_longer(s);
+    s->r->cut = s->q->cut;
+    s->refuted = proven;
+}
+
+bool exact(const Question *q, Answer *a)
+{
+    Search s = begin(q);
+    int share = most_share(q);
+    s.r->most = RUNS + (int64_t)RUNS * q->n / 1000;
+    bool possible = tighten(&s);
+    if (share == 1 && !out_of_runs(&s) && possible)
+        try_longer(&s);
+    if (share == 1 && s.x->step && possible)
+        try_shortest(&s);
+    if (possible && (share > 1 || out_of_runs(&s))) {
+        if (q->n > GRID)
+            search_grid(&s, COARSE);    /* where memory is short, prices are needed, and few cuts get by with few */
+        search_grid(&s, GRID);
+    }
+    if (possible)
+        try_seeds(&s);
+    if (possible && share == 1 && s.best.value == NEVER)
+        try_any(&s);
+    improve(&s, ACTIONS);
+    s.r->runs = 0;
+    prove(&s);
+    if (s.best.value == NEVER)
+        return false;
+    Ns bound = s.refuted < s.best.value ? s.refuted + 1 : s.best.value;     /* what hides takes less than the cheapest */
+    *a = (Answer){.last = s.best.last, .fate = s.best.fate, .value = s.best.value, .bound = bound,
+                  .note = s.proven ? "no plan of this space is predicted to be faster" : NULL};
+    if (q->p->m->plan.replicas > 1)                 /* preview.c takes them to be alike */
+        a->note = NULL;
+    if (q->p->m->plan.offload != OFFLOAD_NONE) {    /* prices hold the link for slower than it may be: they refute nothing */
+        a->bound = bound_closed(s.x);
+        a->note = NULL;
+    }
+    return true;
+}
+
+bool exact_any(const Question *q, Answer *a)
+{
+    Search s = begin(q);
+    try_any(&s);
+    *a = (Answer){.last = s.best.last, .value = s.best.value};
+    return s.best.value != NEVER;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const Cut *x = a, *y = b;
+    return (x->value > y->value) - (x->value < y->value);
+}
+
+bool exact_below(const Question *q, Ns below, Cuts *all)
+{
+    Search s = begin(q);
+    s.best.value = below;
+    s.met = all;
+    s.many = most_share(q) > 1;
+    bool ends = reach(s.r, below - 1) ? branch(&s, 0, 0, 0, ACTIONS) : !out_of_runs(&s);
+    if (all->n)
+        qsort(all->at, (size_t)all->n, sizeof *all->at, by_value);
+    return ends;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * facts.h: what the exact search and its bounds know of a question without buying a price: sums of base times, which
+ * chunk must wait for which, what crosses a cut.
+ */
+#ifndef FACTS_H
+#define FACTS_H
+#include "plan/planner.h"
+
+typedef struct {                /* tensor `tensor`, made by forward operator `from` or its backward, is read by `to` or its */
+    int tensor, from, to;
+    bool made_back, read_back;  /* in backward */
+    bool weight;                /* only weight gradients read it there */
+} Edge;
+typedef struct { int to; Bytes bytes; } Hop;
+typedef struct { int op, tensor; Ns load; } Reader;
+typedef VEC(Hop) Hops;
+
+typedef struct {
+    const Question *q;
+    int n, chunks;
+    int64_t m;                  /* micro-batches */
+    int *class;                 /* by chunk: of its device */
+    bool step;                  /* the objective is the time of a step; else the longest chunk or transfer: where it is
+                                   asked for, and where steps overlap */
+    bool split;                 /* weight gradients are computations of their own: nothing must follow them but the update */
+    Ns **time, **forward, **back, **weight;     /* [class][i]: of operators 0..i-1: all, forward, backward, W of it */
+    Hops *source, *target;      /* by forward operator: those it reads of, those that its gradients go to; all before it */
+    Bytes *cross;               /* by operator: bytes that cross a cut after it, both ways */
+    Ns **transfer;              /* [chunk][i]: of them, from that chunk to the next; 0 behind the last and on one device */
+    VEC(Edge) edge;             /* by tensor; of one tensor forward readers first */
+    int *warm, *cool;           /* by chunk: its forwards before its first backward, its backwards after its last forward */
+    Ns *load;                   /* [i]: of data inputs that operators 0..i-1 read first, for every micro-batch */
+    VEC(Reader) reader;         /* of data inputs: by input, then by operator */
+    Ns **update;                /* [class][i]: of the parameters at home in 0..i-1 */
+    Ns *close;                  /* [i]: at least what a first chunk 0..i does beside computing: preview_ends.c */
+} Facts;
+
+Facts *facts_of(const Question *q);
+/* The forward operator whose chunk has this one: its own; of an update, that of its parameter. */
+int facts_home(const Graph *g, const Op *o);
+Ns  facts_time(const Facts *x, int chunk, int first, int last);         /* base time of a run there: nothing made again */
+Ns  facts_forward(const Facts *x, int chunk, int first, int last);
+/* How a run depends on what is before it: chunk - 1 must precede it if it begins at `near` or before, and must wait for it
+ * again; their messages then take at least `comm`, there and back. */
+typedef struct { int near; Ns comm; } Link;
+Link facts_link(const Facts *x, int chunk, int first, int last);
+
+/* bound.c.  Proven: no plan has a step shorter than this, whatever is kept and wherever cuts are. */
+Ns bound_closed(const Facts *x);
+Ns *bound_heads(const Facts *x);                    /* by operator: what must precede and follow a run that begins with it */
+/* By operator: what a micro-batch takes behind a cut after it, to the end and back; of runs of at least `near` operators. */
+Ns *bound_paths(const Facts *x, int near);
+/* What one chunk adds to the bound of a plan. */
+typedef struct {
+    Ns head;                    /* to what the next one must wait for, there and back: base times */
+    Ns path;                    /* to the way of one micro-batch to the last chunk and back */
+} Share;
+Share bound_share(const Facts *x, int chunk, int first, int last);
+/* The step is at least this if chunk takes `time` a micro-batch, `head` precedes it and `path` follows it. */
+Ns bound_chunk(const Facts *x, int chunk, int first, int last, Ns time, Ns head, Ns path);
+Ns bound_plan(const Facts *x, const int *last, const Price *const *price);
+Ns bound_transfer(const Facts *x, int chunk, int cut);      /* all that crosses the cut, one way after the other */
+
+/* preview_ends.c: actions before and after the computations of a step, and between those of a chunk.  chunk by forward
+ * operator; now by device. */
+typedef struct Finish Finish;
+Finish *finish_open(const Facts *x);
+void finish_begin(Finish *f, const int *chunk, Ns *now);
+Ns   finish_fold(const Finish *f, int chunk);            /* after that */
+Ns   finish(Finish *f, const int *chunk, const int *last, Ns *now);      /* from the last computations to the end of the step */
+Ns  *finish_least(const Facts *x);
+
+/* preview.c: the time of a step, predicted from what chunks take and send.  price by chunk. */
+typedef struct Preview Preview;
+Preview *preview_open(const Facts *x);
+Ns preview(Preview *v, const int *last, const Price *const *price);
+#endif

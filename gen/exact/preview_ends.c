@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * preview_ends.c: what a device does before its first and after its last computation, as far as it depends on cuts.
+ *
+ * Problem: with replicas the exchange of gradients may take longer than all computations, and it lasts as long as the largest
+ * stage has parameters: cuts that are best without it are not best with it.  Gradients and weights of tied parameters cross
+ * when the step ends, in nobody's shadow, and norms are waited for.
+ *
+ * Method: the rules of comm.c and sim.c over whole states.  Level by level of the tree over replicas, gradients go both ways,
+ * a few under way at once, and are added; the other replica is taken to be as far.  Then three parts of the update and what
+ * comes after them: a message begins when both sides are at its part, all that a part receives is waited for before its
+ * calls, what it sends one part later and at the end.
+ *
+ *   finish_least    of the first chunk, where all backwards end: it merges its gradients, receives one gradient of a tie and
+ *                   one norm if any are made behind it, updates, and sends a tied weight; lower bounds of each
+ *
+ * Left out: more than 64 messages of a part at once, replicas of different speed.
+ * Cost: linear in gradients, states that several chunks use, and messages.
+ */
+#include "facts.h"
+
+#include <string.h>
+
+enum { PARTS = 4 };                     /* ties, norms, update; new weights */
+
+typedef struct { int at; bool made, wanted; } User;     /* at: forward operator of the chunk */
+typedef struct { Bytes bytes; int part; VEC(User) user; } Shared;
+typedef VEC(Shared) Shareds;
+typedef struct { Bytes bytes; int at; } Gradient;
+typedef VEC(Bytes) Sizes;
+
+struct Finish {
+    const Facts *x;
+    const Plan *p;
+    Shareds shared;             /* states that more than one chunk may use, in their order */
+    VEC(Gradient) gradient;     /* in the order of the states */
+    Sizes *own;                 /* by chunk: of its gradients */
+    Ns **update;                /* [class * PARTS + part][i]: of operators 0..i-1 */
+    Ns *begin, *wire, *sent;    /* by device; [from * devices + to]; [part * devices + device] */
+    Ints made, wanted;          /* devices, of the state at hand */
+    bool *seen;
+};
+
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+static int part_of(StateKind kind)
+{
+    return kind == S_GRAD ? 0 : kind == S_NORM ? 1 : kind == S_CLIP ? 2 : 3;
+}
+
+/* Where what the state is made or wanted for stands: find_update_messages of comm.c. */
+static void add_user(const Facts *x, Shared *all, const Op *o, const Arg *a)
+{
+    const State *s = &x->q->p->g->state.at[a->index];
+    bool update = o->phase == PH_U, late = s->kind == S_PARAM || s->kind == S_COPY;
+    bool reads = a->kind == ARG_READ, grad = s->kind == S_GRAD;
+    User u = {facts_home(x->q->p->g, o), !reads && update != grad, late ? !update && reads : update && (reads || grad)};
+    if (u.made || u.wanted)
+        *PUSH(&all[a->index].user) = u;
+}
+
+/* Values and moments stay where they are. */
+static bool stays(StateKind kind)
+{
+    return kind == S_VALUES || kind == S_MOMENT1 || kind == S_MOMENT2;
+}
+
+static Shareds shared_of(const Facts *x)
+{
+    const Graph *g = x->q->p->g;
+    Shared *all = alloc(sizeof *all * ((size_t)g->state.n + 1));
+    Shareds some = {0};
+    for (int o = 0; o < g->op.n; o++)
+        for (int i = 0; i < g->op.at[o].arg.n; i++)
+            if (g->op.at[o].arg.at[i].state)
+                add_user(x, all, &g->op.at[o], &g->op.at[o].arg.at[i]);
+    for (int s = 0; s < g->state.n; s++) {
+        bool apart = false;
+        for (int i = 1; i < all[s].user.n; i++)
+            apart |= all[s].user.at[i].at != all[s].user.at[0].at;
+        all[s].bytes = g->state.at[s].bytes;
+        all[s].part = part_of(g->state.at[s].kind);
+        if (apart && !stays(g->state.at[s].kind))
+            *PUSH(&some) = all[s];
+    }
+    return some;
+}
+
+static void find_gradients(Finish *f)
+{
+    const Graph *g = f->p->g;
+    for (int s = 0; s < g->state.n; s++)
+        if (g->state.at[s].kind == S_GRAD)
+            *PUSH(&f->gradient) = (Gradient){g->state.at[s].bytes, g->state.at[s].op};
+}
+
+static void find_updates(Finish *f)
+{
+    const Plan *p = f->p;
+    for (int d = 0; d < p->devices; d++) {
+        Ns **update = &f->update[p->c->of.at[d] * PARTS];
+        for (int part = 0; part < PARTS && !update[part]; part++) {
+            update[part] = alloc(sizeof(Ns) * ((size_t)f->x->n + 1));
+            for (int o = p->g->nb; o < p->g->op.n; o++)
+                if (update_part(&p->g->op.at[o]) == part)
+                    update[part][facts_home(p->g, &p->g->op.at[o]) + 1] += cost_op(p->c, d, o);
+            for (int i = 0; i < f->x->n; i++)
+                update[part][i + 1] += update[part][i];
+        }
+    }
+}
+
+Finish *finish_open(const Facts *x)
+{
+    Finish *f = alloc(sizeof *f);
+    size_t devices = (size_t)x->q->p->devices;
+    *f = (Finish){.x = x, .p = x->q->p, .shared = shared_of(x)};
+    f->own = alloc(sizeof(Sizes) * (size_t)x->chunks);
+    f->update = alloc(sizeof(Ns *) * PARTS * (size_t)f->p->c->classes);
+    f->begin = alloc(sizeof(Ns) * devices);
+    f->wire = alloc(sizeof(Ns) * devices * devices);
+    f->sent = alloc(sizeof(Ns) * PARTS * devices);
+    f->seen = alloc(devices);
+    find_gradients(f);
+    find_updates(f);
+    return f;
+}
+
+/* ---- before and between computations ------------------------------------------------------------------------------- */
+
+static Ns action(const Plan *p, ActionKind kind, Bytes bytes)
+{
+    return action_time(p, 0, &(Action){.kind = kind, .bytes = bytes});
+}
+
+void finish_begin(Finish *f, const int *chunk, Ns *now)
+{
+    const Graph *g = f->p->g;
+    for (int d = 0; d < f->p->devices; d++)
+        now[d] = action(f->p, K_BEGIN, 0);
+    for (int i = 0; i < g->count.n; i++)
+        now[f->p->chunk_device.at[chunk[g->count.at[i].op]]] += action(f->p, K_COUNT, 0);
+    for (int c = 0; c < f->x->chunks; c++)
+        f->own[c].n = 0;
+    for (int i = 0; i < f->gradient.n; i++)
+        *PUSH(&f->own[chunk[f->gradient.at[i].at]]) = f->gradient.at[i].bytes;
+}
+
+/* A sum over groups is moved as one of another replica is. */
+Ns finish_fold(const Finish *f, int chunk)
+{
+    Bytes bytes = 0;
+    for (int i = 0; i < f->own[chunk].n; i++)
+        bytes += f->own[chunk].at[i];
+    return action(f->p, K_MERGE, bytes);
+}
+
+/* ---- replicas ---------------------------------------------------------------------------------------------------- */
+
+/* One level of the tree, of a chunk whose gradients are these; the time when it is over. */
+static Ns merge(const Finish *f, int device, int partner, const Sizes *gradient, Ns now)
+{
+    Bytes largest = 0, way = 0;
+    int n = gradient->n, turns = cost_half(f->p->c, device, partner) ? 2 : 1;
+    for (int i = 0; i < n; i++)
+        largest = gradient->at[i] > largest ? gradient->at[i] : largest;
+    for (int i = 0, first = 0; i < n; i++) {
+        way += gradient->at[i];
+        if (i + 1 < n && i + 1 - first < MERGES && way < largest)
+            continue;
+        Ns wire = now;
+        for (way = 0; first <= i; first++) {
+            wire += turns * cost_wire(f->p->c, device, partner, gradient->at[first]);
+            Ns there = wire + cost_latency(f->p->c, device, partner);
+            now = (there > now ? there : now) + action(f->p, K_MERGE, gradient->at[first]);
+        }
+    }
+    return now;
+}
+
+static void merge_all(const Finish *f, Ns *now)
+{
+    for (int d = 0; d < f->p->devices; d++)
+        for (int i = 0; i < f->p->dev.at[d].order.n; i++) {
+            const Action *k = &f->p->dev.at[d].order.at[i];
+            if (k->kind == K_MERGE)
+                now[d] = merge(f, d, k->from_device, &f->own[k->chunk], now[d]);
+        }
+}
+
+/* ---- the update -------------------------------------------------------------------------------------------------- */
+
+static void devices_of(Finish *f, const Shared *s, const int *chunk, bool made, Ints *list)
+{
+    memset(f->seen, 0, (size_t)f->p->devices);
+    for (int i = 0; i < s->user.n; i++)
+        if (made ? s->user.at[i].made : s->user.at[i].wanted)
+            f->seen[f->p->chunk_device.at[chunk[s->user.at[i].at]]] = true;
+    list->n = 0;
+    for (int d = 0; d < f->p->devices; d++)
+        if (f->seen[d])
+            *PUSH(list) = d;
+}
+
+/* One state from one device to another; was: when each began this part. */
+static void transfer(Finish *f, const Shared *s, int from, int to, const Ns *was, Ns *now)
+{
+    const Cost *c = f->p->c;
+    int n = f->p->devices;
+    Ns *wire = &f->wire[cost_half(c, from, to) && from > to ? to * n + from : from * n + to];
+    Ns *sent = &f->sent[s->part * n + from], start = was[from] > was[to] ? was[from] : was[to];
+    *wire = (start > *wire ? start : *wire) + cost_wire(c, from, to, s->bytes);
+    Ns end = *wire + cost_latency(c, from, to);
+    *sent = end > *sent ? end : *sent;
+    now[to] = (end > now[to] ? end : now[to]) + (s->part == 1 ? action(f->p, K_GATHER, 0) : 0);
+}
+
+static void exchange(Finish *f, int part, const int *chunk, Ns *now)
+{
+    Ns *was = f->begin;
+    memcpy(was, now, sizeof *now * (size_t)f->p->devices);
+    for (int i = 0; i < f->shared.n; i++) {
+        const Shared *s = &f->shared.at[i];
+        if (s->part != part)
+            continue;
+        devices_of(f, s, chunk, true, &f->made);
+        devices_of(f, s, chunk, false, &f->wanted);
+        for (int k = 0; k < f->made.n; k++)
+            for (int j = 0; j < f->wanted.n; j++)
+                if (f->made.at[k] != f->wanted.at[j])
+                    transfer(f, s, f->made.at[k], f->wanted.at[j], was, now);
+    }
+}
+
+static void wait_sends(const Finish *f, int part, Ns *now)
+{
+    for (int d = 0; d < f->p->devices && part >= 0; d++) {
+        Ns sent = f->sent[part * f->p->devices + d];
+        now[d] = sent > now[d] ? sent : now[d];
+    }
+}
+
+static void compute(const Finish *f, int part, const int *last, Ns *now)
+{
+    for (int c = 0, first = 0; c < f->x->chunks; first = last[c++] + 1) {
+        const Ns *u = f->update[f->x->class[c] * PARTS + part];
+        now[f->p->chunk_device.at[c]] += u[last[c] + 1] - u[first];
+    }
+}
+
+Ns finish(Finish *f, const int *chunk, const int *last, Ns *now)
+{
+    size_t devices = (size_t)f->p->devices;
+    Ns end = 0;
+    memset(f->wire, 0, sizeof(Ns) * devices * devices);
+    memset(f->sent, 0, sizeof(Ns) * PARTS * devices);
+    merge_all(f, now);
+    for (int part = 0; part < PARTS; part++) {
+        wait_sends(f, part - 2, now);
+        exchange(f, part, chunk, now);
+        compute(f, part, last, now);
+    }
+    wait_sends(f, PARTS - 2, now);
+    wait_sends(f, PARTS - 1, now);
+    for (int d = 0; d < f->p->devices; d++)
+        end = now[d] > end ? now[d] : end;
+    return end + action(f->p, K_END, 0);
+}
+
+/* ---- at least ---------------------------------------------------------------------------------------------------- */
+
+typedef struct { int made, until, wanted, from; } Span;     /* operators: first that makes it, last; wanted the same */
+
+static Span span_of(const Shared *s)
+{
+    Span k = {INT32_MAX, -1, INT32_MAX, -1};
+    for (int i = 0; i < s->user.n; i++) {
+        const User *u = &s->user.at[i];
+        k.made = u->made && u->at < k.made ? u->at : k.made;
+        k.until = u->made && u->at > k.until ? u->at : k.until;
+        k.wanted = u->wanted && u->at < k.wanted ? u->at : k.wanted;
+        k.from = u->wanted && u->at > k.from ? u->at : k.from;
+    }
+    return k;
+}
+
+/* The quickest message from the first device to another one, or back. */
+static Ns quickest(const Plan *p, Bytes bytes, bool back)
+{
+    Ns best = INT64_MAX;
+    int own = p->chunk_device.at[0];
+    for (int d = 0; d < p->devices; d++) {
+        int from = back ? d : own, to = back ? own : d;
+        Ns ns = d == own ? INT64_MAX : cost_wire(p->c, from, to, bytes) + cost_latency(p->c, from, to);
+        best = ns < best ? ns : best;
+    }
+    return best;
+}
+
+/* most[i]: of one part, the longest message that a first chunk 0..i receives; of the last part, sends. */
+static void add_messages(const Finish *f, int part, Ns *least)
+{
+    Ns *most = alloc(sizeof *most * (size_t)f->x->n);
+    for (int s = 0; s < f->shared.n; s++) {
+        const Shared *k = &f->shared.at[s];
+        Span at = span_of(k);
+        int low = part == 3 ? at.made : at.wanted, high = part == 3 ? at.from : at.until;
+        Ns ns = k->part == part ? quickest(f->p, k->bytes, part < 3) : 0;
+        for (int i = low; k->part == part && i < high && i < f->x->n; i++)
+            most[i] = ns > most[i] ? ns : most[i];
+    }
+    for (int i = 0; i < f->x->n; i++)
+        least[i] += most[i];
+}
+
+static bool alone(const Plan *p)
+{
+    for (int c = 1; c < p->chunk_device.n; c++)
+        if (p->chunk_device.at[c] == p->chunk_device.at[0])
+            return false;
+    return p->chunk_device.n > 1;
+}
+
+/* By operator: of a first chunk that ends there, its gradients sent one after another, or added so. */
+static void add_merge(const Finish *f, int partner, Ns *least)
+{
+    const Plan *p = f->p;
+    Ns *wire = alloc(sizeof *wire * (size_t)f->x->n), *adding = alloc(sizeof *adding * (size_t)f->x->n);
+    for (int i = 0; i < f->gradient.n; i++) {
+        const Gradient *g = &f->gradient.at[i];
+        wire[g->at] += cost_wire(p->c, p->chunk_device.at[0], partner, g->bytes);
+        adding[g->at] += action(p, K_MERGE, g->bytes);
+    }
+    for (int i = 0; i < f->x->n; i++) {
+        wire[i] += i ? wire[i - 1] : 0;
+        adding[i] += i ? adding[i - 1] : 0;
+        least[i] += wire[i] > adding[i] ? wire[i] : adding[i];
+    }
+}
+
+Ns *finish_least(const Facts *x)
+{
+    const Finish *f = finish_open(x);
+    const Actions *order = &f->p->dev.at[f->p->chunk_device.at[0]].order;
+    Ns *least = alloc(sizeof *least * (size_t)x->n);
+    for (int i = 0; i < x->n; i++)
+        least[i] = action(f->p, K_BEGIN, 0) + action(f->p, K_END, 0);
+    for (int i = 0; i < order->n; i++)
+        if (order->at[i].kind == K_MERGE && order->at[i].chunk == 0)
+            add_merge(f, order->at[i].from_device, least);
+    if (alone(f->p)) {
+        add_messages(f, 0, least);
+        add_messages(f, 1, least);
+        add_messages(f, 3, least);
+    }
+    return least;
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * price.c: the price of a run of operators as one stage.
+ *
+ *   needs   order: the lists and chunk_device; limits by device
+ *   gives   time and bytes of a run under the cheapest fates that plan.recompute allows, remembered; a lower bound of it
+ *
+ * plan.recompute says what may be chosen: none and full and a list of names leave no choice, auto leaves it to fates.c.
+ * Time is forward and backward of one micro-batch on that chunk's device, with what is made again.
+ *
+ * Chunks with equal lists on equal devices under equal limits have equal prices, so a run is priced once for all of them.
+ */
+#include "price.h"
+#include "fates.h"
+#include "replay/floor.h"
+
+#include <string.h>
+
+typedef struct { int first, last, sort; Price *price; } Slot;
+
+struct Prices {
+    const Plan *p;
+    const Bytes *limit;
+    Live *live;
+    Hunt *hunt;
+    int *base;                  /* by tensor: fate without a choice */
+    const char *may;            /* by tensor: the choice that auto has */
+    int *fate;                  /* by tensor: scratch */
+    int *sort;                  /* by chunk: the first chunk that prices like it */
+    Floor *floor;
+    Slot *slot;                 /* hash table, open addressing */
+    int used, cap;
+};
+
+/* ---- opening ----------------------------------------------------------------------------------------------------- */
+
+static void find_sorts(Prices *x)
+{
+    const Plan *p = x->p;
+    int n = p->chunk_device.n;
+    x->sort = alloc(sizeof(int) * (size_t)n);
+    for (int c = 0; c < n; c++) {
+        int d = p->chunk_device.at[c];
+        for (x->sort[c] = 0; x->sort[c] < c; x->sort[c]++) {
+            int e = p->chunk_device.at[x->sort[c]];
+            if (p->c->of.at[d] == p->c->of.at[e] && x->limit[d] == x->limit[e] && live_alike(x->live, c, x->sort[c]))
+                break;
+        }
+    }
+}
+
+Prices *prices_open(const Plan *p, const Bytes *limit)
+{
+    Prices *x = alloc(sizeof *x);
+    size_t n = (size_t)p->g->tensor.n;
+    Bytes *own = alloc(sizeof *own * (size_t)p->devices);
+    memcpy(own, limit, sizeof *own * (size_t)p->devices);
+    *x = (Prices){.p = p, .limit = own, .live = live_open(p), .base = keep_fates(p, false), .cap = 256};
+    x->may = fates_may(p, x->base);
+    x->fate = alloc(sizeof(int) * n);
+    memcpy(x->fate, x->base, sizeof(int) * n);
+    x->slot = alloc(sizeof *x->slot * (size_t)x->cap);
+    x->hunt = fates_open(x->live, x->may);
+    find_sorts(x);
+    x->floor = floor_open(p, x->live, x->base, x->may);
+    return x;
+}
+
+/* ---- memory of prices -------------------------------------------------------------------------------------------- */
+
+static Slot *slot_of(Slot *slot, int cap, int first, int last, int sort)
+{
+    uint64_t key = ((uint64_t)first * 0x9e3779b97f4a7c15u) ^ ((uint64_t)last * 0xc2b2ae3d27d4eb4fu)
+        ^ ((uint64_t)sort * 0x165667b19e3779f9u);
+    int i = (int)((key ^ key >> 29) & (uint64_t)(cap - 1));
+    while (slot[i].price && (slot[i].first != first || slot[i].last != last || slot[i].sort != sort))
+        i = (i + 1) & (cap - 1);
+    return &slot[i];
+}
+
+static void grow(Prices *x)
+{
+    Slot *old = x->slot;
+    int n = x->cap;
+    x->cap *= 2;
+    x->slot = alloc(sizeof *x->slot * (size_t)x->cap);
+    for (int i = 0; i < n; i++)
+        if (old[i].price)
+            *slot_of(x->slot, x->cap, old[i].first, old[i].last, old[i].sort) = old[i];
+}
+
+/* ---- prices ------------------------------------------------------------------------------------------------------ */
+
+static Bytes limit_of(const Prices *x, int chunk)
+{
+    return x->limit[x->p->chunk_device.at[chunk]];
+}
+
+static Price price_of(Prices *x, const Load *l, int first, int last, int chunk, const int *fate)
+{
+    Price price = {.fits = l->need <= limit_of(x, chunk), .forward = l->forward, .backward = l->backward + l->again + l->stall,
+                   .need = l->need, .states = l->states, .saved = l->saved, .received = l->received, .sent = l->sent};
+    price.early = l->again ? live_early(x->live, first, last, chunk, fate) : 0;
+    int n;
+    const int *made = live_made(x->live, first, last, &n);
+    const char *matters = live_matters(x->live, first, last, x->may);
+    for (int i = 0; i < n; i++) {
+        int t = made[i];
+        if (fate[t] == FATE_KEEP)
+            continue;
+        *PUSH(&price.tensor) = t;
+        *PUSH(&price.fate) = fate[t];
+        if (matters[t] == LIVE_READ)
+            *(fate[t] == FATE_OFFLOAD ? &price.offloaded : &price.dropped) += live_size(x->live, t);
+    }
+    return price;
+}
+
+const Price *price_best(Prices *x, int first, int last, int chunk)
+{
+    Slot *slot = slot_of(x->slot, x->cap, first, last, x->sort[chunk]);
+    if (slot->price)
+        return slot->price;
+    int n;
+    const int *made = live_made(x->live, first, last, &n);
+    for (int i = 0; i < n; i++)
+        x->fate[made[i]] = x->base[made[i]];
+    Load l = fates_choose(x->hunt, first, last, chunk, limit_of(x, chunk), x->fate);
+    Price *price = alloc(sizeof *price);
+    *price = price_of(x, &l, first, last, chunk, x->fate);
+    if (2 * ++x->used > x->cap) {
+        grow(x);
+        slot = slot_of(x->slot, x->cap, first, last, x->sort[chunk]);
+    }
+    *slot = (Slot){first, last, x->sort[chunk], price};
+    return price;
+}
+
+Price price_with(Prices *x, int first, int last, int chunk, const int *fate)
+{
+    Load l = live_load(x->live, first, last, chunk, fate);
+    return price_of(x, &l, first, last, chunk, fate);
+}
+
+Bytes price_need(Prices *x, int first, int last, int chunk, const int *fate, Ns *time)
+{
+    Load l = live_load(x->live, first, last, chunk, fate);
+    *time = l.forward + l.backward + l.again + l.stall;
+    return l.need;
+}
+
+Bytes price_least(const Prices *x, int first, int last, int chunk, Bytes saved)
+{
+    return floor_need(x->floor, first, last, chunk, saved);
+}
+
+int price_reader(const Prices *x, int tensor)
+{
+    return live_reader(x->live, tensor);
+}
+
+bool price_never(const Prices *x, int first, int last, int chunk)
+{
+    return floor_need(x->floor, first, last, chunk, floor_kept(x->floor, first, last)) > limit_of(x, chunk);
+}
+
+Ns price_floor(Prices *x, int first, int last, int chunk)
+{
+    return floor_time(x->floor, first, last, chunk, limit_of(x, chunk));
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * graph.h: the Graph of operators, tensors and states, and the passes that make it.
+ *
+ * Operators, tensors, states are referred to by index, never by pointer, so that arrays may grow and dumps are stable.
+ * Fixed short names: g graph, o operator, t tensor, s state.
+ */
+#ifndef GRAPH_H
+#define GRAPH_H
+#include "model.h"
+
+/* ---- Graph: front/build.c shape.c grad.c fuse.c ------------------------------------------------------------ */
+typedef enum { T_INPUT, T_ACT, T_GRAD } TensorKind;
+typedef struct {                /* one value of one micro-batch; one producer */
+    const char *name;           /* h.3.attn.c_attn, h.3.ln_1.mean; gradients: d.h.3.ln_1, its terms d.h.3.ln_1.t2,
+                                   its partial sums d.h.3.ln_1.s2 */
+    TensorKind kind;
+    Type type;
+    Shape shape;                /* of one micro-batch */
+    Bytes bytes;
+    int op;                     /* producer; -1: an input */
+    int of;                     /* T_GRAD: the tensor it is the gradient of; T_INPUT: index in Model.inputs; else -1 */
+    Loc loc;
+} Tensor;
+
+/* What outlives a micro-batch.  Changed only by accumulating and updating operators. */
+typedef enum { S_PARAM, S_COPY, S_GRAD, S_MOMENT1, S_MOMENT2, S_CLIP, S_NORM, S_VALUES } StateKind;
+typedef struct {
+    const char *name;           /* h.3.attn.c_attn.weight; .copy .grad.0 .m .v behind it */
+    StateKind kind;
+    Type type;
+    Shape shape;
+    Bytes bytes;
+    int param;                  /* the S_PARAM it belongs to (itself for S_PARAM); -1: none */
+    int use;                    /* S_GRAD: number of the use, 0 the first */
+    int op;                     /* S_GRAD: the forward operator of that use; S_PARAM: the first */
+    bool decay;                 /* S_PARAM */
+    Init init;                  /* S_PARAM */
+    Loc loc;
+} State;
+
+typedef enum {
+    ARG_READ, ARG_WRITE,        /* a tensor or a state */
+    ARG_ADD,                    /* a gradient state: written or accumulated, by the acc flag */
+    ARG_UPDATE,                 /* a state read and written */
+    ARG_TMP,                    /* scratch of op->tmp bytes */
+    ARG_INT, ARG_FLOAT,         /* literals */
+    ARG_ACC, ARG_MB, ARG_HANDLE,    /* literals that lower fills in */
+    ARG_VALS,                   /* the step values (state S_VALUES) */
+    ARG_NONE                    /* absent: the literal 0 */
+} ArgKind;
+typedef struct {
+    ArgKind kind;
+    const char *token;          /* as in ops.def */
+    bool state;                 /* READ WRITE ADD UPDATE: index is a state, else a tensor */
+    int index;
+    int64_t i;                  /* ARG_INT */
+    double f;                   /* ARG_FLOAT */
+} Arg;
+
+typedef enum { PH_F, PH_I, PH_W, PH_U } Phase;      /* forward, input gradient, weight gradient, update */
+typedef struct { const char *name; bool is_int; int64_t i; double f; } Attr;
+
+typedef struct {                /* one kernel call of the model's mathematics */
+    const char *name;           /* path: h.3.attn.c_attn; backward: the forward operator's; update: the parameter's */
+    const char *layer;          /* h.3, or "" at the top: one function each in the emitted stage */
+    int row;                    /* of ops.def */
+    Phase phase;
+    const char *call;           /* the kernel's name */
+    VEC(Arg) arg;               /* in the order of the call */
+    int fwd;                    /* the forward operator this belongs to; itself in PH_F; -1 in PH_U */
+    const char *with;           /* forward: the operator that fuse has put into this one; NULL or "": none */
+    int64_t flop, pass_flop;    /* pass_: of it, what goes into passes over scratch between the call's products */
+    Bytes tmp;                  /* scratch */
+    Bytes moved, pass_moved;    /* bytes read and written, for estimates */
+    Ns ns;                      /* of a graph that is timed: what it takes on any device */
+    Loc loc;
+    /* front end only, before the calls are bound: */
+    Ints in, out;               /* tensors; -1 an absent optional operand */
+    Ints par;                   /* S_PARAM states; -1 an absent one */
+    VEC(Attr) attr;
+} Op;
+
+/* The targets in data input `input` other than `ignore` go to vals->valid[count]; op is the loss that asks. */
+typedef struct { int input, ignore, count, op; Loc loc; } Count;
+typedef struct {
+    const char *name;
+    Type compute;
+    int64_t batch, micro, groups;
+    VEC(Tensor) tensor;
+    VEC(State) state;
+    VEC(Op) op;                 /* PH_F in model order; then PH_I and PH_W by descending forward operator, I before W;
+                                   then PH_U by ascending parameter */
+    int nf;                     /* operators of PH_F: op 0 .. nf-1 */
+    int nb;                     /* first PH_U operator */
+    int loss, vals;             /* a tensor; the S_VALUES state */
+    VEC(Count) count;           /* what data_count() counts before the first forward */
+    const char *model, *calls;  /* hash of the forward calls before fuse, and behind it; NULL or "": nothing was joined */
+    bool timed;                 /* from elsewhere, with the times of its operators; row Opaque has no kernel */
+} Graph;
+
+/* The operator table, parsed once. */
+typedef struct { const char *name; bool optional; char type; } Operand;       /* type: 'r' real, 'f' f32, 'i' i32 */
+typedef struct {
+    const char *name;           /* without brackets */
+    bool internal;              /* in brackets: not a YAML operator */
+    VEC(Operand) in, par, out;
+    const char *shape;
+    const char *call[3], *flop[3];      /* F, I, W */
+} Row;
+int row_count(void);
+const Row *row(int i);
+int row_find(const char *name);                     /* -1 if there is none */
+
+/* build: needs Model.  fills ops with in, par, attr, names and locs, tensors without shapes; blocks and repeats expanded. */
+Graph *build(const Model *m);
+/* shape: fills shapes, types, bytes, states, attributes; binds the forward calls. */
+void shape(Graph *g, const Model *m);
+/* bind one call of a row ("f(y, x, n)") to an operator.  dt: an operand's gradient tensor, or -1; NULL in the forward phase. */
+void bind_call(Graph *g, Op *o, const char *call, const Op *fwd,
+               int (*dt)(void *ctx, const char *token, bool *write), void *ctx);
+/* grad: appends backward and update operators; contributions added in descending consumer order. */
+void grad(Graph *g, const Model *m);
+/* fuse: joins neighbours to one call where the bits are the same, and renumbers; fuse_joined: are there any? */
+void fuse(Graph *g, const Model *m);
+bool fuse_joined(const Graph *g);
+void check_graph(const Graph *g);
+const char *graph_fault(const Graph *g, Loc *at);    /* of a graph read from a file: what is wrong with it, or NULL */
+void graph_totals(FILE *f, const Graph *g);         /* the table of dpgen check */
+/* The value of a data input that all who look something up by it pass over; false: there is none.  front/graph.c */
+bool input_ignores(const Graph *g, int input, int *value);
+Bytes type_bytes(Type t);
+const char *type_name(Type t);
+const char *shape_text(const Shape *s);             /* [2, 64, 768] */
+bool match(const char *pattern, const char *name);  /* * matches any run of characters */
+bool match_block(const char *pattern, const char *name);    /* ... the name, or that of a block it is in */
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * key.c: the numeric key, a text that names everything the bits of a run follow from.
+ *
+ *   model       hash of parameters and forward calls, as they are written, before neighbours are joined
+ *   train       hash of start values, optimiser, rates, seed and the order of the data
+ *   batch, micro, groups, compute, target, kernels, threads, isa or arch, measured algorithms
+ *
+ * Two jobs of one key give the same bits under any synchronous plan (docs/bits.md).  An asynchronous plan adds its rule of
+ * weight versions.
+ */
+#include "key.h"
+#include "cost/prof.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const char *hash_of(Text *t)
+{
+    char *hex = alloc(65);
+    Sha256 sum;
+    text_close(t);
+    sha256_start(&sum);
+    sha256_add(&sum, t->at, t->n);
+    sha256_end(&sum, hex);
+    return hex;
+}
+
+static void print_arg(FILE *f, const Graph *g, const Arg *a)
+{
+    if (a->kind == ARG_INT)
+        fprintf(f, " %s=%" PRId64, a->token, a->i);
+    else if (a->kind == ARG_FLOAT)
+        fprintf(f, " %s=%a", a->token, a->f);
+    else if (a->kind == ARG_READ || a->kind == ARG_WRITE)
+        fprintf(f, " %s=%s", a->token, a->state ? g->state.at[a->index].name : g->tensor.at[a->index].name);
+}
+
+static const char *calls_hash(const Graph *g)
+{
+    Text t;
+    FILE *f = text_open(&t);
+    for (int s = 0; s < g->state.n; s++)
+        if (g->state.at[s].kind == S_PARAM)
+            fprintf(f, "param %s %s\n", g->state.at[s].name, shape_text(&g->state.at[s].shape));
+    for (int o = 0; o < g->nf; o++) {
+        fprintf(f, "%s %s", g->op.at[o].name, g->op.at[o].call);
+        for (int i = 0; i < g->op.at[o].arg.n; i++)
+            print_arg(f, g, &g->op.at[o].arg.at[i]);
+        fprintf(f, "\n");
+    }
+    return hash_of(&t);
+}
+
+/* What the parameters mean: every forward call with its operands and attributes; no place in a file, no plan.  What fuse has
+ * joined counts as it was written, unless somebody has changed it in a file since. */
+const char *model_hash(const Graph *g)
+{
+    const char *calls = calls_hash(g);
+    bool joined = g->model && *g->model && g->calls && !strcmp(g->calls, calls);
+    return joined ? g->model : calls;
+}
+
+/* What happens to them: start values, optimiser, rates, seed, the order of the data. */
+const char *train_hash(const Graph *g, const Model *m)
+{
+    const Train *x = &m->train;
+    Text t;
+    FILE *f = text_open(&t);
+    for (int s = 0; s < g->state.n; s++) {
+        const State *p = &g->state.at[s];
+        if (p->kind == S_PARAM)
+            fprintf(f, "%s %d %a %a %d\n", p->name, (int)p->init.kind, p->init.a, p->init.b, p->decay);
+    }
+    fprintf(f, "optimizer %d lr %a %a %a eps %a momentum %a decay %a\n", (int)x->opt, x->lr, x->beta1, x->beta2, x->eps,
+            x->momentum, x->weight_decay);
+    fprintf(f, "schedule %d warmup %" PRId64 " every %" PRId64 " final %a factor %a steps %" PRId64 "\n", (int)x->schedule,
+            x->warmup, x->every, x->final, x->factor, x->steps);
+    fprintf(f, "data %s %d\n", m->data.format ? m->data.format : "none", m->data.sequential);
+    fprintf(f, "clip %a %d seed %" PRIu64 "\n", x->clip, x->clip_each, x->seed);
+    return hash_of(&t);
+}
+
+const char *numeric_key(const Graph *g, const Model *m, const Cost *c)
+{
+    const Device *d = &m->devices.at[0];
+    const char *own = !strcmp(d->kernels, "portable") ? ""
+                    : !strcmp(d->kind, "cuda") ? strf(" arch=%s", d->arch ? d->arch : "any")
+                    : strf(" threads=%d isa=%s", d->threads, d->isa);
+    return strf("model=%.16s train=%.16s batch=%" PRId64 " micro=%" PRId64 " groups=%" PRId64 " compute=%s target=%s"
+                " kernels=%s%s%s", model_hash(g), train_hash(g, m), g->batch, g->micro, g->groups, type_name(g->compute),
+                d->kind, d->kernels, own, c->profile ? profile_key(c->profile, g) : "");
+}
+
+/* The key of a plan that was read, with the algorithms of the profile at hand: it has an address for every byte, and they
+ * are looked up when it is emitted. */
+const char *numeric_rekeyed(const char *key, const char *algorithms)
+{
+    const char *own = strstr(key, " algorithms="), *versions = strstr(key, " versions=");
+    const char *rest = versions ? versions : key + strlen(key);
+    return strf("%.*s%s%s", (int)((own ? own : rest) - key), key, algorithms, rest);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * action.c: the time of one action by itself, and the parts of the update.  One place for simulator, previews and reports.
+ */
+#include "plan.h"
+#include "version.h"
+
+#include <string.h>
+
+/* Actions that are no kernel call of the model: a fixed part, and a part by bytes. */
+static const Ns small_ns = 500;
+static const int64_t copy_per_ns = 4;
+
+static Bytes gradients_of(const Plan *p, int chunk)
+{
+    Bytes sum = 0;
+    for (int s = 0; s < p->g->state.n; s++) {
+        const State *x = &p->g->state.at[s];
+        if (x->kind == S_GRAD && p->chunk.at[x->op] == chunk)
+            sum += x->bytes;
+    }
+    return sum;
+}
+
+static Bytes copied_of(const Plan *p, int chunk)
+{
+    Bytes sum = 0;
+    for (int s = 0; s < p->g->state.n; s++)
+        sum += version_copied(p, s, chunk) ? p->g->state.at[s].bytes : 0;
+    return sum;
+}
+
+Ns action_time(const Plan *p, int device, const Action *k)
+{
+    Ns sum = 0;
+    switch (k->kind) {
+    case K_SEND: case K_RECV: case K_WAIT: case K_OUT: case K_IN:
+        return 0;
+    case K_BEGIN: case K_COUNT: case K_END:
+        return small_ns;
+    case K_MERGE:
+        return small_ns + 3 * k->bytes / copy_per_ns;
+    case K_LOAD: case K_GATHER:
+        return small_ns + k->bytes / copy_per_ns;
+    case K_VERSION:
+        return small_ns + 2 * copied_of(p, k->chunk) / copy_per_ns;
+    case K_FOLD:
+        return small_ns + 3 * gradients_of(p, k->chunk) / copy_per_ns;
+    default:
+        if (k->routine >= 0)
+            for (int i = 0; i < p->routine.at[k->routine].call.n; i++)
+                sum += cost_op(p->c, device, p->routine.at[k->routine].call.at[i].op);
+        return sum;
+    }
+}
+
+/* Which part of the update an operator is: 0 ties and partial norms, 1 total norms, 2 the rest. */
+int update_part(const Op *o)
+{
+    const char *name = row(o->row)->name;
+    return !strcmp(name, "TieAdd") || !strcmp(name, "NormPartial") ? 0 : !strcmp(name, "NormTotal") ? 1 : 2;
+}
+
+/* Of an offload or a fetch, its begin or its end. */
+bool is_copy(const Action *k)
+{
+    ActionKind kind = k->kind == K_WAIT ? k->of : k->kind;
+    return kind == K_OUT || kind == K_IN;
+}

@@ -1,0 +1,564 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * offload: when an offloaded tensor leaves its device, and when it comes back.
+ *
+ * Problem: a tensor that backward reads long after forward made it may wait in the host's memory meanwhile.  Begun too
+ * late, its return stalls the device; begun too early, it takes the room that it was sent away to free.
+ *
+ * Method: the list of a device, as comm wrote it, is laid out along a clock that only computations advance: time lost in
+ * waiting for other stages comes on top and gives copies more room, never less.  On that clock
+ *
+ *   out    begins behind the last call of forward that touches the tensor; its wait stands where the copy has had time
+ *          to end, behind the copies before it
+ *   in     is due before its first reader.  All fetches of the step, warm-up and drain included, are planned from the last
+ *          to the first: each is begun as late as the link allows, since the ones behind it want the link too.  Earliest
+ *          deadline first, run backwards: no order of copies begins later without being late (Jackson's rule, Scheduling a
+ *          production line to minimize maximum tardiness, 1955)
+ *
+ * Computations are cut into pieces at these places, the same for each micro-batch, so that their routines stay one text.
+ * Where that takes more memory than there is, main asks for it again in a hurry: a tensor must be gone before the chunk's
+ * next forward, and comes back after its backward before, so that one place does for all micro-batches; or copies stop
+ * computation, and nothing is held for them.
+ *
+ * Copies take a quarter longer here than their price, and twice that where both directions share the link.  Where a fetch
+ * would have to begin before its tensor has gone out, it begins right then: the device waits, and sim says for how long.
+ *
+ * Where they stand, the list says; predicted times decide only where that is.  The lifetime of a buffer is read off the
+ * list again by mem, so a plan from a file keeps its bytes under any profile.
+ *
+ *   needs   the list of comm; Backward of its chunks     fills   the list, dev[].copies
+ *   keeps   every other action, and their order: copies wait for nobody but the link, so no deadlock can come of them
+ *   fails   status 4 above COPIES under way
+ *
+ * vDNN (Rhu et al., MICRO 2016) asks for the next layer's map one layer early and waits at each layer; Capuchin (Peng et
+ * al., ASPLOS 2020) starts at the access before the deadline less the swap time and corrects itself while it runs.  Here the
+ * whole step is known, so nothing is corrected.  Cost: n log n in copies of the step, linear in its calls.
+ * Not handled: copies that share a wire with the pipeline's messages; asynchronous lists, refused with status 4.
+ */
+#include "plan.h"
+#include <stdlib.h>
+
+enum { COPIES = 4096, KINDS = K_R + 1 };       /* copies: as docs/emitted.md says */
+
+typedef struct { Lines line; Ints cut; Ns *at; } Track;     /* of one computation; at: ns before call i; [n] the whole */
+typedef struct {                /* an offloaded tensor of this device */
+    int tensor, chunk;
+    int after;                  /* calls of forward until its last reader there */
+    ActionKind kind;            /* the computation of its first reader in backward, and which call of it */
+    int first;
+    Ns ns;                      /* a copy */
+} Away;
+typedef struct { int action, first, until; } Segment;
+typedef struct { int away, mb; int out, sent, in, due; } Copy;      /* boundaries: copies stand in front of that piece */
+
+typedef struct {
+    Plan *p;
+    int device;
+    const Backward *back;
+    const Actions *old;
+    Track *track;               /* [chunk * KINDS + kind] */
+    VEC(Away) away;
+    VEC(Segment) piece;
+    int *of;                    /* by action: its first piece; -1: none */
+    int *action;                /* [(chunk * KINDS + kind) * micro-batches + mb]; -1: none */
+    Ns *clock;                  /* by piece: when it begins; [n] the end */
+    VEC(Copy) copy;
+    int *order;                 /* of copies */
+    Actions out;
+    bool busy[COPIES];
+} Offload;
+
+static bool cuts(ActionKind kind)
+{
+    return kind == K_F || kind == K_R || kind == K_B || kind == K_I || kind == K_W;
+}
+
+/* How long a copy is given: its time, and a quarter more. */
+static Ns offload_window(const Plan *p, int device, Bytes bytes)
+{
+    Ns ns = cost_host(p->c, device, bytes);
+    return (ns + ns / 4) * (cost_host_half(p->c, device) ? 2 : 1);
+}
+
+void offload_out(const Ns *at, int calls, int n, const int *after, const Ns *ns, int *out, Ns *over)
+{
+    Ns free = 0;
+    for (int i = 0; i < n; i++) {
+        free = (free > at[after[i]] ? free : at[after[i]]) + ns[i];
+        out[i] = after[i];
+        while (out[i] <= calls && at[out[i]] < free)
+            out[i]++;
+        if (over)
+            over[i] = out[i] > calls ? free - at[calls] : 0;
+    }
+}
+
+void offload_in(const Ns *at, int calls, int n, const int *first, const Ns *ns, int *in, Ns *over)
+{
+    Ns next = at[calls];
+    for (int i = n - 1; i >= 0; i--) {
+        next = (next < at[first[i]] ? next : at[first[i]]) - ns[i];
+        in[i] = first[i];
+        while (in[i] >= 0 && at[in[i]] > next)
+            in[i]--;
+        if (over)
+            over[i] = in[i] < 0 ? -next : 0;
+    }
+}
+
+static bool touches(const Op *o, int tensor, bool write)
+{
+    for (int i = 0; i < o->arg.n; i++) {
+        const Arg *a = &o->arg.at[i];
+        if (!a->state && a->index == tensor && (a->kind == ARG_READ || (write && a->kind == ARG_WRITE)))
+            return true;
+    }
+    return false;
+}
+
+/* ---- tracks ------------------------------------------------------------------------------------------------------ */
+
+static Track *track(const Offload *x, int chunk, ActionKind kind)
+{
+    Track *t = &x->track[chunk * KINDS + (int)kind];
+    if (t->at)
+        return t;
+    t->line = calls_of(x->p, &x->back[chunk], chunk, kind);
+    t->at = alloc(sizeof(Ns) * (size_t)(t->line.n + 1));
+    for (int i = 0; i < t->line.n; i++)
+        t->at[i + 1] = t->at[i] + cost_op(x->p->c, x->device, t->line.at[i].op);
+    return t;
+}
+
+static void cut(Track *t, int at)
+{
+    int i = 0;
+    while (i < t->cut.n && t->cut.at[i] < at)
+        i++;
+    if (at <= 0 || at >= t->line.n || (i < t->cut.n && t->cut.at[i] == at))
+        return;
+    (void)PUSH(&t->cut);
+    for (int k = t->cut.n - 1; k > i; k--)
+        t->cut.at[k] = t->cut.at[k - 1];
+    t->cut.at[i] = at;
+}
+
+/* ---- what is offloaded ------------------------------------------------------------------------------------------- */
+
+static int *action_of(const Offload *x, int chunk, ActionKind kind, int mb)
+{
+    return &x->action[(size_t)(chunk * KINDS + (int)kind) * (size_t)x->p->g->micro + (size_t)mb];
+}
+
+static void find_actions(Offload *x)
+{
+    size_t n = (size_t)x->p->chunk_device.n * KINDS * (size_t)x->p->g->micro;
+    x->action = alloc(sizeof(int) * n);
+    for (size_t i = 0; i < n; i++)
+        x->action[i] = -1;
+    for (int i = 0; i < x->old->n; i++)
+        if (cuts(x->old->at[i].kind))
+            *action_of(x, x->old->at[i].chunk, x->old->at[i].kind, x->old->at[i].mb) = i;
+}
+
+static bool in_list(const Offload *x, int chunk, ActionKind kind)
+{
+    return *action_of(x, chunk, kind, plan_first(x->p, x->device)) >= 0;
+}
+
+static void find_away(Offload *x, int chunk)
+{
+    static const ActionKind kinds[] = {K_R, K_B, K_I, K_W};
+    const Graph *g = x->p->g;
+    for (int t = 0; t < g->tensor.n; t++) {
+        Away a = {.tensor = t, .chunk = chunk, .first = -1};
+        if (!x->back[chunk].fetched[t])
+            continue;
+        const Track *f = track(x, chunk, K_F);
+        for (int i = 0; i < f->line.n; i++)
+            if (touches(&g->op.at[f->line.at[i].op], t, true))
+                a.after = i + 1;
+        for (int k = 0; k < 4 && a.first < 0; k++) {
+            const Track *b = track(x, chunk, kinds[k]);
+            for (int i = 0; in_list(x, chunk, kinds[k]) && i < b->line.n && a.first < 0; i++)
+                if (touches(&g->op.at[b->line.at[i].op], t, false)) {
+                    a.kind = kinds[k];
+                    a.first = i;
+                }
+        }
+        if (a.first < 0)
+            die("device %d: nothing reads %s when it has come back", x->device, g->tensor.at[t].name);
+        a.ns = offload_window(x->p, x->device, g->tensor.at[t].bytes);
+        *PUSH(&x->away) = a;
+    }
+}
+
+/* ---- cuts: the same for each micro-batch, as if it were alone ------------------------------------------------------ */
+
+static int by_after(const void *a, const void *b)
+{
+    const Away *x = a, *y = b;
+    return x->chunk != y->chunk ? x->chunk - y->chunk : x->after != y->after ? x->after - y->after : x->tensor - y->tensor;
+}
+
+static int rank(ActionKind kind)
+{
+    return kind == K_R ? 0 : kind == K_W ? 2 : 1;
+}
+
+static int by_first(const void *a, const void *b)
+{
+    const Away *x = a, *y = b;
+    return x->chunk != y->chunk ? x->chunk - y->chunk : rank(x->kind) != rank(y->kind) ? rank(x->kind) - rank(y->kind) :
+           x->first != y->first ? x->first - y->first : x->tensor - y->tensor;
+}
+
+/* So many of the list, from i on, are of one chunk. */
+static int same_chunk(const Offload *x, int i)
+{
+    int n = 1;
+    while (i + n < x->away.n && x->away.at[i + n].chunk == x->away.at[i].chunk)
+        n++;
+    return n;
+}
+
+/* Backward of a chunk along one axis: what is made again first, then the input gradients, then the rest. */
+typedef struct { Track *track[3]; int from[3], n, calls; Ns *at; } Axis;
+
+static Axis axis_of(Offload *x, int chunk, bool forward)
+{
+    static const ActionKind kinds[] = {K_F, K_R, K_B, K_I, K_W};
+    Axis a = {.n = 0};
+    for (int k = forward ? 0 : 1; k < (forward ? 1 : 5); k++)
+        if (in_list(x, chunk, kinds[k])) {
+            a.track[a.n] = track(x, chunk, kinds[k]);
+            a.from[a.n] = a.calls;
+            a.calls += a.track[a.n++]->line.n;
+        }
+    a.at = alloc(sizeof(Ns) * (size_t)(a.calls + 1));
+    for (int k = 0; k < a.n; k++)
+        for (int i = 1; i <= a.track[k]->line.n; i++)
+            a.at[a.from[k] + i] = a.at[a.from[k]] + a.track[k]->at[i];
+    return a;
+}
+
+static void cut_axis(const Axis *a, int call)
+{
+    for (int k = 0; k < a->n; k++)
+        cut(a->track[k], call - a->from[k]);
+}
+
+/* Where a copy ends so long after the begin of a computation, whichever it is. */
+static void cut_later(Offload *x, int chunk, Ns ns)
+{
+    for (int forward = 0; forward < 2 && ns > 0; forward++) {
+        Axis a = axis_of(x, chunk, forward);
+        int i = 0;
+        while (i < a.calls && a.at[i] < ns)
+            i++;
+        cut_axis(&a, i);
+    }
+}
+
+/* Where one is begun so long before its end. */
+static void cut_earlier(Offload *x, int chunk, Ns ns)
+{
+    for (int forward = 0; forward < 2 && ns > 0; forward++) {
+        Axis a = axis_of(x, chunk, forward);
+        int i = a.calls;
+        while (i > 0 && a.at[a.calls] - a.at[i] < ns)
+            i--;
+        cut_axis(&a, i);
+    }
+}
+
+static void cut_forward(Offload *x)
+{
+    qsort(x->away.at, (size_t)x->away.n, sizeof(Away), by_after);
+    for (int i = 0, n; i < x->away.n; i += n) {
+        n = same_chunk(x, i);
+        Track *f = track(x, x->away.at[i].chunk, K_F);
+        int *after = alloc(sizeof(int) * (size_t)n), *out = alloc(sizeof(int) * (size_t)n);
+        Ns *ns = alloc(sizeof(Ns) * (size_t)n), *over = alloc(sizeof(Ns) * (size_t)n);
+        for (int k = 0; k < n; k++) {
+            after[k] = x->away.at[i + k].after;
+            ns[k] = x->away.at[i + k].ns;
+        }
+        offload_out(f->at, f->line.n, n, after, ns, out, over);
+        for (int k = 0; k < n; k++) {
+            cut(f, after[k]);
+            cut(f, out[k]);
+            cut_later(x, x->away.at[i].chunk, over[k]);
+        }
+    }
+}
+
+static void cut_backward(Offload *x)
+{
+    qsort(x->away.at, (size_t)x->away.n, sizeof(Away), by_first);
+    for (int i = 0, n; i < x->away.n; i += n) {
+        n = same_chunk(x, i);
+        Axis a = axis_of(x, x->away.at[i].chunk, false);
+        int *first = alloc(sizeof(int) * (size_t)n), *in = alloc(sizeof(int) * (size_t)n);
+        Ns *ns = alloc(sizeof(Ns) * (size_t)n), *over = alloc(sizeof(Ns) * (size_t)n);
+        for (int k = 0; k < n; k++) {
+            const Away *w = &x->away.at[i + k];
+            for (int t = 0; t < a.n; t++)
+                if (a.track[t] == track(x, w->chunk, w->kind))
+                    first[k] = a.from[t] + w->first;
+            ns[k] = w->ns;
+        }
+        offload_in(a.at, a.calls, n, first, ns, in, over);
+        for (int k = 0; k < n; k++) {
+            cut_axis(&a, first[k]);
+            cut_axis(&a, in[k]);
+            cut_earlier(x, x->away.at[i].chunk, over[k]);
+        }
+    }
+}
+
+/* ---- pieces and their clock ---------------------------------------------------------------------------------------- */
+
+static void lay_out(Offload *x)
+{
+    VEC(Ns) clock = {0};
+    Ns now = 0;
+    x->of = alloc(sizeof(int) * (size_t)(x->old->n + 1));
+    for (int i = 0; i < x->old->n; i++) {
+        const Action *k = &x->old->at[i];
+        x->of[i] = -1;
+        if (!cuts(k->kind))
+            continue;
+        const Track *t = track(x, k->chunk, k->kind);
+        x->of[i] = x->piece.n;
+        for (int c = 0, first = 0; c <= t->cut.n; c++) {
+            int until = c < t->cut.n ? t->cut.at[c] : t->line.n;
+            *PUSH(&x->piece) = (Segment){i, first, until};
+            *PUSH(&clock) = now;
+            now += t->at[until] - t->at[first];
+            first = until;
+        }
+    }
+    *PUSH(&clock) = now;
+    x->clock = clock.at;
+}
+
+/* The piece of an action that begins with, or behind which stands, a call. */
+static int piece_at(const Offload *x, int action, int call, bool end)
+{
+    for (int i = x->of[action]; i < x->piece.n && x->piece.at[i].action == action; i++)
+        if ((end ? x->piece.at[i].until : x->piece.at[i].first) == call)
+            return i;
+    die("device %d: action %d is not cut at call %d", x->device, action, call);
+}
+
+static void find_copies(Offload *x)
+{
+    int first = plan_first(x->p, x->device);
+    for (int mb = first; mb < first + plan_micro(x->p); mb++)
+        for (int a = 0; a < x->away.n; a++) {
+            const Away *w = &x->away.at[a];
+            int f = *action_of(x, w->chunk, K_F, mb), b = *action_of(x, w->chunk, w->kind, mb);
+            if (f < 0 || b < 0)
+                die("device %d: micro-batch %d of chunk %d is not computed here", x->device, mb, w->chunk);
+            *PUSH(&x->copy) = (Copy){.away = a, .mb = mb, .out = piece_at(x, f, w->after, true) + 1,
+                                     .due = piece_at(x, b, w->first, false)};
+        }
+}
+
+/* ---- windows ------------------------------------------------------------------------------------------------------- */
+
+static int by_out(const void *a, const void *b)
+{
+    const Copy *x = a, *y = b;
+    return x->out != y->out ? x->out - y->out : x->away - y->away;
+}
+
+static int by_due(const void *a, const void *b)
+{
+    const Copy *x = a, *y = b;
+    return x->due != y->due ? x->due - y->due : x->away - y->away;
+}
+
+/* The last boundary at which a tensor must be gone: under HURRY_NEXT, where the chunk's next forward begins. */
+static int out_until(const Offload *x, const Copy *c)
+{
+    int from = x->piece.at[c->out - 1].action;
+    if (x->p->hurry == HURRY_NOW)
+        return c->out;
+    for (int i = from + 1; x->p->hurry == HURRY_NEXT && i < x->old->n; i++)
+        if (x->old->at[i].kind == K_F && x->old->at[i].chunk == x->away.at[c->away].chunk)
+            return x->of[i] < c->due ? x->of[i] : c->due;
+    return c->due;
+}
+
+/* The first one at which it may come back: under HURRY_NEXT, where the chunk's backward before has ended. */
+static int in_from(const Offload *x, const Copy *c)
+{
+    const Away *w = &x->away.at[c->away];
+    int own = x->piece.at[c->due].action;
+    if (x->p->hurry == HURRY_NOW)
+        return c->due;
+    for (int i = own - 1; x->p->hurry == HURRY_NEXT && i >= 0; i--) {
+        const Action *k = &x->old->at[i];
+        if (k->chunk != w->chunk || x->of[i] < 0 || k->kind == K_F || k->mb == c->mb)
+            continue;
+        int end = x->of[i];
+        while (end < x->piece.n && x->piece.at[end].action == i)
+            end++;
+        return end > c->sent ? end : c->sent;
+    }
+    return c->sent;
+}
+
+static void plan_out(Offload *x)
+{
+    Ns free = 0;
+    qsort(x->copy.at, (size_t)x->copy.n, sizeof(Copy), by_out);
+    for (int i = 0; i < x->copy.n; i++) {
+        Copy *c = &x->copy.at[i];
+        Ns begin = x->clock[c->out];
+        free = (free > begin ? free : begin) + x->away.at[c->away].ns;
+        c->sent = c->out;
+        int until = out_until(x, c);
+        while (c->sent < until && x->clock[c->sent] < free)
+            c->sent++;
+    }
+}
+
+static void plan_in(Offload *x)
+{
+    Ns next = x->clock[x->piece.n];
+    qsort(x->copy.at, (size_t)x->copy.n, sizeof(Copy), by_due);
+    for (int i = x->copy.n - 1; i >= 0; i--) {
+        Copy *c = &x->copy.at[i];
+        Ns due = x->clock[c->due];
+        next = (next < due ? next : due) - x->away.at[c->away].ns;
+        c->in = c->due;
+        int from = in_from(x, c);
+        while (c->in > from && x->clock[c->in] > next)
+            c->in--;
+    }
+}
+
+/* ---- the new list -------------------------------------------------------------------------------------------------- */
+
+static int take_number(Offload *x)
+{
+    int n = 0, *most = &x->p->dev.at[x->device].copies;
+    while (n < COPIES && x->busy[n])
+        n++;
+    if (n == COPIES)
+        fail(EXIT_NOFIT, "device %d has more than %d copies to and from its host under way at once; offload less",
+             x->device, COPIES);
+    x->busy[n] = true;
+    *most = n + 1 > *most ? n + 1 : *most;
+    return n;
+}
+
+static Action copy_action(const Offload *x, ActionKind kind, const Copy *c, int request)
+{
+    int t = x->away.at[c->away].tensor;
+    return (Action){.kind = kind, .chunk = x->away.at[c->away].chunk, .mb = c->mb, .tensor = t, .state = -1,
+                    .from_device = -1, .routine = -1, .buf = -1, .host = -1, .peer = -1, .tag = -1, .input = -1,
+                    .request = request, .bytes = x->p->g->tensor.at[t].bytes};
+}
+
+/* Copies by boundary; the order in which they were planned is that of the link. */
+typedef struct { int boundary, copy; } Event;
+typedef struct { Event *at; int n, next; } Events;
+
+static int by_boundary(const void *a, const void *b)
+{
+    const Event *x = a, *y = b;
+    return x->boundary != y->boundary ? x->boundary - y->boundary : x->copy - y->copy;
+}
+
+static Events events(const Offload *x, size_t field)
+{
+    Events e = {alloc(sizeof(Event) * (size_t)(x->copy.n + 1)), x->copy.n, 0};
+    for (int i = 0; i < e.n; i++)
+        e.at[i] = (Event){*(const int *)(const void *)((const char *)&x->copy.at[i] + field), i};
+    qsort(e.at, (size_t)e.n, sizeof(Event), by_boundary);
+    return e;
+}
+
+typedef struct { Events out, sent, in, due; int *number; } Agenda;      /* number: by copy, of its way out or in */
+
+static void put(Offload *x, Agenda *a, Events *e, int boundary, ActionKind kind, bool wait)
+{
+    for (; e->next < e->n && e->at[e->next].boundary == boundary; e->next++) {
+        int c = e->at[e->next].copy;
+        a->number[c] = wait ? a->number[c] : take_number(x);
+        Action k = copy_action(x, kind, &x->copy.at[c], a->number[c]);
+        if (wait) {
+            k.kind = K_WAIT;
+            k.of = kind;
+            x->busy[a->number[c]] = false;
+        }
+        *PUSH(&x->out) = k;
+    }
+}
+
+/* Fetches are begun where what was sent before them has been given way to. */
+static void put_boundary(Offload *x, Agenda *a, int boundary)
+{
+    put(x, a, &a->sent, boundary, K_OUT, true);
+    put(x, a, &a->in, boundary, K_IN, false);
+}
+
+static void put_pieces(Offload *x, Agenda *a, int action)
+{
+    for (int i = x->of[action]; i < x->piece.n && x->piece.at[i].action == action; i++) {
+        const Segment *c = &x->piece.at[i];
+        bool whole = c->first == 0 && c->until == track(x, x->old->at[action].chunk, x->old->at[action].kind)->line.n;
+        put_boundary(x, a, i);
+        put(x, a, &a->due, i, K_IN, true);
+        Action *k = PUSH(&x->out);
+        *k = x->old->at[action];
+        k->first = whole ? 0 : c->first;
+        k->until = whole ? 0 : c->until;
+        put(x, a, &a->out, i + 1, K_OUT, false);
+    }
+}
+
+/* What may block stands behind the messages that are begun there: other stages wait for those. */
+static void write_list(Offload *x)
+{
+    Agenda a = {events(x, offsetof(Copy, out)), events(x, offsetof(Copy, sent)), events(x, offsetof(Copy, in)),
+                events(x, offsetof(Copy, due)), alloc(sizeof(int) * (size_t)(x->copy.n + 1))};
+    int boundary = 0;
+    for (int i = 0; i < x->old->n; i++) {
+        ActionKind kind = x->old->at[i].kind;
+        if (kind != K_SEND && kind != K_RECV)
+            put_boundary(x, &a, boundary);
+        if (x->of[i] < 0) {
+            *PUSH(&x->out) = x->old->at[i];
+            continue;
+        }
+        put_pieces(x, &a, i);
+        for (boundary = x->of[i]; boundary < x->piece.n && x->piece.at[boundary].action == i;)
+            boundary++;
+    }
+}
+
+void offload(Plan *p, int device, const Backward *back, Actions *list)
+{
+    Offload x = {.p = p, .device = device, .back = back, .old = list};
+    x.track = alloc(sizeof(Track) * KINDS * (size_t)p->chunk_device.n);
+    p->dev.at[device].copies = 0;
+    find_actions(&x);
+    for (int c = 0; c < p->chunk_device.n; c++)
+        if (p->chunk_device.at[c] == plan_stage(p, device))
+            find_away(&x, c);
+    if (x.away.n == 0)
+        return;
+    cut_forward(&x);
+    cut_backward(&x);
+    lay_out(&x);
+    find_copies(&x);
+    plan_out(&x);
+    plan_in(&x);
+    write_list(&x);
+    *list = x.out;
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * version.c: which of several copies, where steps overlap.
+ *
+ * Four things exist several times on a device, each in a pool with a slot by number, so that any step of a run finds them
+ * without being told:
+ *
+ *   weights     delay + 1 copies of what forward and backward read: version n in slot n mod (delay + 1).  Where that is the
+ *               f32 master itself, the newest version is the master: it is copied to the next slot and updated there, so that
+ *               f32 jobs hold no copy beside the versions.  Where it is a narrower copy, the master stands apart, once, and
+ *               the update writes its copy straight into the next slot.  Moments exist once
+ *   gradients   the accumulators of a step, or two sets by parity where an update waits while the next step adds
+ *   values      step number, learning rate, loss, counted targets: as many as steps are under way
+ *   tensors     micro-batch q, counted through all steps, in slot q mod count; they are born and die in this order
+ *
+ * After a number of steps all of them repeat: the phases of a device, which its source spells out.  Cost: linear.
+ */
+#include "plan.h"
+#include "version.h"
+
+typedef enum { TENSORS, GRADIENTS, WEIGHTS, VALUES } Role;
+
+static Role role_of(const Pool *x)
+{
+    if (x->birth != AT_ALWAYS)
+        return TENSORS;
+    return x->death == AT_U ? WEIGHTS : x->death == AT_F ? VALUES : GRADIENTS;
+}
+
+static bool read_in_step(const Plan *p, int state)
+{
+    for (int o = 0; o < p->g->nb; o++)
+        for (int i = 0; i < p->g->op.at[o].arg.n; i++) {
+            const Arg *a = &p->g->op.at[o].arg.at[i];
+            if (a->state && a->index == state && a->kind == ARG_READ)
+                return true;
+        }
+    return false;
+}
+
+bool version_kept(const Plan *p, int state)
+{
+    const State *s = &p->g->state.at[state];
+    if (s->kind != S_PARAM && s->kind != S_COPY)
+        return false;
+    return order_delay(p, p->chunk.at[p->g->state.at[s->param].op]) > 0 && read_in_step(p, state);
+}
+
+bool version_copied(const Plan *p, int state, int chunk)
+{
+    const State *s = &p->g->state.at[state];
+    return s->kind == S_PARAM && p->chunk.at[s->op] == chunk && version_kept(p, state);
+}
+
+int version_slots(const Plan *p, const Pool *x)
+{
+    switch (role_of(x)) {
+    case GRADIENTS: return order_accumulators(p) * (order_holds(p, x->device) ? 2 : 1);
+    case WEIGHTS:   return order_delay(p, x->chunk) + 1;
+    case VALUES:    return order_steps(p, x->device);
+    default:        return 0;
+    }
+}
+
+/* A tied parameter is updated on one device and read on another only a message later: that one would need to know which of
+ * its versions a step reads there, and hold them all again. */
+void version_ties(const Plan *p)
+{
+    const Graph *g = p->g;
+    for (int s = 0; s < g->state.n && order_overlap(p) > 0; s++) {
+        const State *x = &g->state.at[s];
+        if (x->kind != S_GRAD || device_of(p, x->op) == device_of(p, g->state.at[x->param].op))
+            continue;
+        const Op *home = &g->op.at[g->state.at[x->param].op], *use = &g->op.at[x->op];
+        err(x->loc, strf("plan.constraints: {same_stage: [%s, %s]}, weights of their own, or a synchronous schedule",
+                         home->name, use->name),
+            "schedule %s: %s is used by %s on stage %d and by %s on stage %d, which would read different versions of it",
+            p->schedule, g->state.at[x->param].name, home->name, device_of(p, g->state.at[x->param].op), use->name,
+            device_of(p, x->op));
+    }
+}
+
+/* What the versions depend on: the name of the rule, and the cuts where the delay differs by stage. */
+const char *version_rule(const Plan *p)
+{
+    const char *rule = p->schedule;
+    bool even = true;
+    if (order_overlap(p) == 0)
+        return "";
+    for (int c = 1; c < p->chunk_device.n; c++)
+        even &= order_delay(p, c) == order_delay(p, 0);
+    if (even)
+        return order_delay(p, 0) > 1 ? strf("%s %d", rule, p->devices) : rule;
+    for (int o = 0, n = 0; o + 1 < p->g->nf; o++)
+        if (p->chunk.at[o] != p->chunk.at[o + 1])
+            rule = strf("%s%s%d", rule, n++ ? "," : " cuts ", o);
+    return rule;
+}
+
+static int modulo(int64_t a, int n)
+{
+    return (int)((a % n + n) % n);
+}
+
+int version_slot(const Plan *p, const Pool *x, const Action *k)
+{
+    int levels = order_accumulators(p);
+    switch (role_of(x)) {
+    case GRADIENTS: return modulo(k->step, x->count / levels) * levels + (k->kind == K_U ? 0 : k->group);
+    case WEIGHTS:   return modulo(k->version + (k->kind == K_U), x->count);
+    case VALUES:    return modulo(k->step, x->count);
+    default:        return modulo(k->step * p->g->micro + k->mb, x->count);
+    }
+}
+
+int version_values(const Plan *p, int device, const Action *k)
+{
+    for (int i = 0; i < p->pool.n; i++)
+        if (p->pool.at[i].device == device && role_of(&p->pool.at[i]) == VALUES)
+            return version_slot(p, &p->pool.at[i], k);
+    return 0;
+}
+
+/* The pool of such a role that a fold or a copy of versions works on. */
+static const Pool *pool_of(const Plan *p, int chunk, Role role)
+{
+    for (int i = 0; i < p->pool.n; i++)
+        if (p->pool.at[i].chunk == chunk && role_of(&p->pool.at[i]) == role)
+            return &p->pool.at[i];
+    return NULL;
+}
+
+void version_resolve(const Plan *p, Action *k)
+{
+    Ints slots = {0};
+    const Pool *sums = k->kind == K_FOLD ? pool_of(p, k->chunk, GRADIENTS) : NULL;
+    const Pool *weights = k->kind == K_VERSION ? pool_of(p, k->chunk, WEIGHTS) : NULL;
+    const Routine *r = k->routine >= 0 ? &p->routine.at[k->routine] : NULL;
+    if (k->buf >= 0 && p->buf.at[k->buf].state < 0 && p->buf.at[k->buf].pool >= 0)
+        k->slot = version_slot(p, &p->pool.at[p->buf.at[k->buf].pool], k);
+    for (int i = 0; r && i < r->pool.n; i++)
+        *PUSH(&slots) = version_slot(p, &p->pool.at[r->pool.at[i]], k);
+    k->slots = slots;
+    if (sums) {
+        int set = version_slot(p, sums, k) - k->group;
+        k->into += set;
+        k->group += set;
+    } else if (weights) {
+        k->group = modulo(k->version, weights->count);
+        k->into = modulo(k->version + 1, weights->count);
+    }
+}
+
+static int gcd(int64_t a, int64_t b)
+{
+    while (b) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return (int)a;
+}
+
+int version_phases(const Plan *p, int device)
+{
+    int phases = 1;
+    for (int i = 0; i < p->pool.n && order_overlap(p) > 0; i++) {
+        const Pool *x = &p->pool.at[i];
+        int levels = role_of(x) == GRADIENTS ? order_accumulators(p) : 1, n = x->count / levels;
+        if (x->device != device || n < 2)
+            continue;
+        n /= role_of(x) == TENSORS ? gcd(n, p->g->micro) : 1;
+        phases = phases / gcd(phases, n) * n;
+    }
+    return phases;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * exact_layout.c: a layout by gen/pack, where first fit stays high.
+ *
+ * Slots are literals, so a pool may move its buffers to any address from one micro-batch to the next.  If every buffer had a
+ * pool of its own, nothing would tie its micro-batches together, and they were the plain rectangles that gen/pack/ searches
+ * exactly.  So those are packed, and then buffers that move alike share a pool: their own, another one, or one of a few new
+ * ones.  That there are no more of those is the only way to fail, beside that the search finds nothing lower.
+ *
+ * Cost: that of the search; buffers times pools times micro-batches.  Not handled: steps that overlap, whose slots turn.
+ */
+#include "place.h"
+#include <string.h>
+
+enum { MOST = 4000, FREE = INT32_MIN };     /* rectangles; a micro-batch that no buffer of a pool has yet */
+
+typedef struct {
+    Mem *m;
+    Layout *l;
+    int *at;                    /* [buf * micro + mb]: in alignments above the states; FREE: never alive */
+    int opened;
+    Bytes height;
+} Alone;
+
+static const int *row_of(const Alone *a, const Item *x)
+{
+    return &a->at[(size_t)x->buf * (size_t)a->m->micro];
+}
+
+/* Does a buffer move as a pool does, as far as that is known?  by: how far apart they are. */
+static bool moves_alike(const Alone *a, const int *slot, const int *row, int *by)
+{
+    bool known = false;
+    for (int mb = 0; mb < a->m->micro; mb++) {
+        if (slot[mb] == FREE || row[mb] == FREE)
+            continue;
+        if (known && row[mb] - slot[mb] != *by)
+            return false;
+        *by = row[mb] - slot[mb];
+        known = true;
+    }
+    for (int mb = 0; mb < a->m->micro && !known; mb++)
+        if (row[mb] != FREE) {
+            *by = row[mb];
+            return true;
+        }
+    return known;
+}
+
+static bool join(Alone *a, int item, int pool)
+{
+    const Mem *m = a->m;
+    const int *row = row_of(a, &m->item.at[item]);
+    int *slot = &a->l->slot[pool * m->micro], by = 0;
+    if (!moves_alike(a, slot, row, &by))
+        return false;
+    for (int mb = 0; mb < m->micro; mb++)
+        if (row[mb] != FREE)
+            slot[mb] = row[mb] - by;
+    a->l->stride[pool] = ALIGN;
+    a->l->place[item] = (Place){(Bytes)by * ALIGN, pool, true};
+    return true;
+}
+
+static bool stands_still(const Alone *a, int item)
+{
+    const int *row = row_of(a, &a->m->item.at[item]);
+    int at = FREE;
+    for (int mb = 0; mb < a->m->micro; mb++) {
+        if (row[mb] != FREE && at != FREE && row[mb] != at)
+            return false;
+        at = row[mb] != FREE ? row[mb] : at;
+    }
+    a->l->place[item] = (Place){(Bytes)at * ALIGN, -1, true};
+    return true;
+}
+
+/* By its own pool, standing still, by another pool that others use already, by a new one. */
+static bool settle(Alone *a, int item)
+{
+    const Mem *m = a->m;
+    const Item *x = &m->item.at[item];
+    if ((x->pool >= 0 && join(a, item, x->pool)) || stands_still(a, item))
+        return true;
+    for (int k = 0; k < x->other.n; k++)
+        if (a->l->stride[x->other.at[k]] > 0 && join(a, item, x->other.at[k]))
+            return true;
+    for (int k = 0; k < a->opened && x->moves; k++)
+        if (join(a, item, m->extra + k))
+            return true;
+    return x->moves && a->opened < m->extras && join(a, item, m->extra + a->opened++);
+}
+
+/* Slots count from 0 up. */
+static void level(Alone *a, int pool)
+{
+    const Mem *m = a->m;
+    int *slot = &a->l->slot[pool * m->micro], least = INT32_MAX;
+    for (int mb = 0; mb < m->micro; mb++)
+        least = slot[mb] != FREE && slot[mb] < least ? slot[mb] : least;
+    for (int mb = 0; mb < m->micro; mb++)
+        slot[mb] = slot[mb] != FREE ? slot[mb] - least : 0;
+    for (int i = m->pools; i < m->item.n; i++)
+        if (a->l->place[i].is && a->l->place[i].pool == pool)
+            a->l->place[i].at += (Bytes)least * ALIGN;
+}
+
+static bool pack(Alone *a, Bytes most)
+{
+    const Mem *m = a->m;
+    int n, k = 0;
+    Block *block = mem_blocks(m, &n);
+    if (n > MOST)
+        return false;
+    Packing r = pack_least(block, n, ALONE_STEPS);
+    a->height = r.height;
+    for (int b = 0; b < m->p->buf.n; b++)
+        for (int mb = 0; mb < m->micro; mb++)
+            a->at[b * m->micro + mb] = mem_alive(m, b, mb) ? (int)(block[k++].offset / ALIGN) : FREE;
+    return m->top + r.height < most && r.height / ALIGN < INT32_MAX;
+}
+
+bool place_alone(Mem *m, Layout *best)
+{
+    Layout l = place_layout(m);
+    Alone a = {m, &l, alloc(sizeof *a.at * (size_t)m->p->buf.n * (size_t)m->micro), 0, 0};
+    if (m->overlap || !pack(&a, best->top))
+        return false;
+    for (int i = 0; i < m->p->pool.n * m->micro; i++)
+        l.slot[i] = FREE;
+    for (int i = m->pools; i < m->item.n; i++)
+        if (!settle(&a, i))
+            return false;
+    for (int x = 0; x < m->p->pool.n; x++)
+        if (l.stride[x] > 0)
+            level(&a, x);
+    for (int i = 0; i < m->item.n; i++)
+        l.place[i].at += m->top;
+    l.opened = a.opened;
+    l.top = m->top + a.height;
+    place_copy(m, best, &l);
+    return true;
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * host: an address in the host's memory for every tensor that waits there.
+ *
+ * Each device has a second arena, in its host or in a file.  An offloaded tensor of one micro-batch owns bytes of it
+ * from the begin of its way out to the end of its way in, in ticks of the device's own line, so that this arena follows
+ * from the list like the other.  Micro-batches take the lowest slot that is free; the slots of a tensor are one block, and
+ * blocks are placed largest first at the lowest address where no two owners meet in a byte at a tick.
+ *
+ *   needs   the list after lower     fills   host buffers, host and host_slot of copies, dev[].host, host_bound
+ *   fails   never; whether the host has so much is asked by mem
+ *
+ * In a file every slot begins at a page, because direct transfers want that.
+ *
+ * Cost: pairs of blocks times pairs of their slots times the spans of both; blocks of more than SLOTS are taken whole, alive
+ * from the first of them to the last, for where so many micro-batches are away at once nothing could share their bytes.
+ */
+#include "plan.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { SLOTS = 16 };
+
+typedef struct { int first, last, mb; } Life;
+typedef struct { Bytes from, to; } Range;
+typedef struct { Life *at; int n; } Lives;     /* by birth; of one slot, none meet */
+typedef struct {
+    Plan *p;
+    int device, micro;
+    Bytes unit;
+    Life *life;                 /* [host buffer * micro + mb]; last < first: never */
+    int *slot;                  /* the same */
+    Lives **lives;              /* [host buffer][slot] */
+    Ints mine;                  /* host buffers of the device, placed so far */
+} Host;
+
+static Bytes align(const Host *h, Bytes n)
+{
+    return (n + h->unit - 1) / h->unit * h->unit;
+}
+
+static void find_lives(Host *h)
+{
+    const Actions *list = &h->p->dev.at[h->device].list;
+    for (int i = 0; i < h->p->host.n * h->micro; i++)
+        h->life[i] = (Life){0, -1, i % h->micro};
+    for (int i = 0; i < list->n; i++) {
+        const Action *k = &list->at[i];
+        Life *l = k->host >= 0 ? &h->life[k->host * h->micro + k->mb] : NULL;
+        if (!l)
+            continue;
+        l->first = l->last < l->first ? k->tick : l->first;
+        l->last = k->tick;
+    }
+}
+
+static int by_birth(const void *a, const void *b)
+{
+    const Life *x = a, *y = b;
+    return x->first != y->first ? (x->first < y->first ? -1 : 1) : x->mb - y->mb;
+}
+
+static void find_slots(Host *h, int b)
+{
+    HostBuf *x = &h->p->host.at[b];
+    Life *life = alloc(sizeof *life * (size_t)h->micro);
+    int *until = alloc(sizeof(int) * (size_t)h->micro), n = 0;
+    for (int mb = 0; mb < h->micro; mb++)
+        if (h->life[b * h->micro + mb].last >= h->life[b * h->micro + mb].first)
+            life[n++] = h->life[b * h->micro + mb];
+    qsort(life, (size_t)n, sizeof *life, by_birth);
+    x->count = 0;
+    x->stride = align(h, x->bytes);
+    for (int i = 0; i < n; i++) {
+        int s = 0;
+        while (s < x->count && until[s] >= life[i].first)
+            s++;
+        x->count += s == x->count;
+        until[s] = life[i].last;
+        h->slot[b * h->micro + life[i].mb] = s;
+        x->first = i == 0 ? life[0].first : x->first;
+        x->last = i == 0 || life[i].last > x->last ? life[i].last : x->last;
+    }
+}
+
+/* Each slot's lives; a block of many slots has one list, and one life in it. */
+static void find_parts(Host *h, int b)
+{
+    HostBuf *x = &h->p->host.at[b];
+    Life *sorted = alloc(sizeof *sorted * (size_t)h->micro);
+    bool whole = x->count > SLOTS;
+    h->lives[b] = alloc(sizeof(Lives) * (size_t)(x->count + 1));
+    memcpy(sorted, &h->life[b * h->micro], sizeof *sorted * (size_t)h->micro);
+    qsort(sorted, (size_t)h->micro, sizeof *sorted, by_birth);
+    for (int s = 0; s < (whole ? 1 : x->count); s++)
+        h->lives[b][s].at = alloc(sizeof(Life) * (size_t)(whole ? 1 : h->micro));
+    if (whole)
+        h->lives[b][0] = (Lives){h->lives[b][0].at, 1};
+    if (whole)
+        h->lives[b][0].at[0] = (Life){x->first, x->last, 0};
+    for (int i = 0; i < h->micro && !whole; i++)
+        if (sorted[i].last >= sorted[i].first) {
+            Lives *l = &h->lives[b][h->slot[b * h->micro + sorted[i].mb]];
+            l->at[l->n++] = sorted[i];
+        }
+}
+
+static bool meet(const Lives *a, const Lives *b)
+{
+    for (int i = 0, j = 0; i < a->n && j < b->n;) {
+        if (a->at[i].last < b->at[j].first)
+            i++;
+        else if (b->at[j].last < a->at[i].first)
+            j++;
+        else
+            return true;
+    }
+    return false;
+}
+
+/* Parts of a block, and how far they lie apart. */
+static int parts(const HostBuf *x, Bytes *size)
+{
+    *size = x->count > SLOTS ? x->stride * x->count : x->stride;
+    return x->count > SLOTS ? 1 : x->count;
+}
+
+static int by_from(const void *a, const void *b)
+{
+    const Range *x = a, *y = b;
+    return x->from != y->from ? (x->from < y->from ? -1 : 1) : (x->to > y->to) - (x->to < y->to);
+}
+
+/* Where block b would begin inside something alive: those places are taken. */
+static Bytes lowest(const Host *h, int b)
+{
+    const HostBuf *x = &h->p->host.at[b];
+    VEC(Range) taken = {0};
+    for (int i = 0; i < h->mine.n; i++) {
+        const HostBuf *y = &h->p->host.at[h->mine.at[i]];
+        Bytes mine, other;
+        int n = parts(x, &mine), m = parts(y, &other);
+        for (int s = 0; s < n; s++)
+            for (int k = 0; k < m; k++)
+                if (meet(&h->lives[b][s], &h->lives[h->mine.at[i]][k])) {
+                    Bytes at = y->offset + k * other - s * mine;
+                    *PUSH(&taken) = (Range){at - mine, at + other};
+                }
+    }
+    Bytes at = 0;
+    if (taken.n)
+        qsort(taken.at, (size_t)taken.n, sizeof(Range), by_from);
+    for (int i = 0; i < taken.n; i++)
+        if (taken.at[i].from < at && taken.at[i].to > at)
+            at = taken.at[i].to;
+    return at;
+}
+
+static int larger(const Plan *p, int a, int b)
+{
+    const HostBuf *x = &p->host.at[a], *y = &p->host.at[b];
+    Bytes m = x->stride * x->count, n = y->stride * y->count;
+    return m != n ? m > n : a < b;
+}
+
+static void place_all(Host *h)
+{
+    DevicePlan *d = &h->p->dev.at[h->device];
+    Ints todo = {0};
+    for (int b = 0; b < h->p->host.n; b++)
+        if (h->p->host.at[b].device == h->device) {
+            find_slots(h, b);
+            find_parts(h, b);
+            int i = todo.n;
+            (void)PUSH(&todo);
+            for (; i > 0 && larger(h->p, b, todo.at[i - 1]); i--)
+                todo.at[i] = todo.at[i - 1];
+            todo.at[i] = b;
+        }
+    for (int i = 0; i < todo.n; i++) {
+        HostBuf *x = &h->p->host.at[todo.at[i]];
+        x->offset = lowest(h, todo.at[i]);
+        *PUSH(&h->mine) = todo.at[i];
+        Bytes end = x->offset + x->stride * x->count;
+        d->host = end > d->host ? end : d->host;
+    }
+}
+
+static void find_bound(Host *h)
+{
+    DevicePlan *d = &h->p->dev.at[h->device];
+    Bytes *change = alloc(sizeof(Bytes) * (size_t)(d->ticks + 2)), now = 0;
+    for (int i = 0; i < h->p->host.n * h->micro; i++) {
+        const HostBuf *x = &h->p->host.at[i / h->micro];
+        if (x->device != h->device || h->life[i].last < h->life[i].first)
+            continue;
+        change[h->life[i].first] += x->stride;
+        change[h->life[i].last + 1] -= x->stride;
+    }
+    for (int t = 0; t < d->ticks; t++) {
+        now += change[t];
+        d->host_bound = now > d->host_bound ? now : d->host_bound;
+    }
+}
+
+int host_of_device(const Plan *p, int device)
+{
+    return (int)((int64_t)p->m->devices.at[device].place * p->m->hosts / p->m->devices.n);
+}
+
+void host_layout(Plan *p, int device)
+{
+    enum { MEMORY = 64, PAGE = 4096 };
+    Host h = {.p = p, .device = device, .micro = (int)p->g->micro, .unit = p->m->plan.disk ? PAGE : MEMORY};
+    p->dev.at[device].host = p->dev.at[device].host_bound = 0;
+    if (p->host.n == 0)
+        return;
+    h.life = alloc(sizeof(Life) * (size_t)p->host.n * (size_t)h.micro);
+    h.lives = alloc(sizeof *h.lives * (size_t)p->host.n);
+    h.slot = alloc(sizeof(int) * (size_t)p->host.n * (size_t)h.micro);
+    find_lives(&h);
+    place_all(&h);
+    find_bound(&h);
+    Actions *list = &p->dev.at[device].list;
+    for (int i = 0; i < list->n; i++)
+        if (list->at[i].host >= 0)
+            list->at[i].host_slot = h.slot[list->at[i].host * h.micro + list->at[i].mb];
+}

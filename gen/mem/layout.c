@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * layout.c: the lowest layout that a budget finds.
+ *
+ * place.c puts pieces where they fit, one after the other; everything is in the order.  Tried are
+ *
+ *   1. sizes, lengths of life (after Y. Pisarchyk and J. Lee, Efficient Memory Management for Deep Neural Net Inference, 2020,
+ *      section 5) and births, in each style
+ *   2. sizes with noise, or the best order with less of it, each once (T. Feo and M. Resende, Greedy Randomized Adaptive
+ *      Search Procedures, 1995), or some times over, the piece that came to lie too high placed earlier each time (D. Joslin
+ *      and D. Clements, Squeaky Wheel Optimization, 1999)
+ *   3. what exact_layout.c makes of an exact packing
+ *
+ * until the top is within one per cent of the live-bytes bound or a first budget is spent, then until it is within three or
+ * a second one is; then comes 3, then 2 again.  Of a plan that is only asked about, what fits is low enough, and all that one
+ * question leads to share a budget: when it is spent, the first two steps are all there is.  Most devices end within the first
+ * few orders.  Noise is a hash, and budgets count what place.c looks at, not seconds: the layout is the same on any machine.
+ *
+ * Known: compilers of the field plan one iteration as rectangles (XLA, TVM, MiniMalloc: gen/pack/), where every tensor of
+ * every micro-batch has an address of its own, and nobody can tell how far above the least an arena is.  Here the text of a
+ * routine is the same for all micro-batches, and what that costs is printed (unpooled.c).
+ *
+ * Not handled: slots that turn by any other rule than the number of a micro-batch.  Asynchronous schedules on four devices
+ * and more stay up to 24 % above, although their buffers, each by itself, pack within 2 %.
+ */
+#include "trial_cache.h"
+#include <stdlib.h>
+#include <string.h>
+
+static const int64_t BUDGET = 300000000, LONG = 20000000, SOON = 1500000;
+static const int64_t ROUGH = 3000000000;                        /* of all that only has to fit */
+enum { TRIES = 30 };            /* orders made from one by promotion */
+
+/* ---- orders ------------------------------------------------------------------------------------------------------ */
+
+static int by_size(const void *a, const void *b)
+{
+    const Item *x = *(Item *const *)a, *y = *(Item *const *)b;
+    return x->size != y->size ? (x->size > y->size ? -1 : 1) : x < y ? -1 : x > y;
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const Item *x = *(Item *const *)a, *y = *(Item *const *)b;
+    return x->first != y->first ? (x->first < y->first ? -1 : 1) : by_size(a, b);
+}
+
+static int by_length(const void *a, const void *b)
+{
+    int64_t x = (*(Item *const *)a)->ticks, y = (*(Item *const *)b)->ticks;
+    return x != y ? (x > y ? -1 : 1) : by_size(a, b);
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const Item *x = *(Item *const *)a, *y = *(Item *const *)b;
+    return x->key != y->key ? (x->key > y->key ? -1 : 1) : by_size(a, b);
+}
+
+static int (*const orders[])(const void *, const void *) = {by_size, by_length, by_start};
+enum { ORDERS = sizeof orders / sizeof *orders };
+
+static uint64_t luck(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return z ^ z >> 31;
+}
+
+/* By size, now and then by size and life, made larger by up to as much, a half, or a quarter. */
+static void noisy_keys(Placer *w)
+{
+    int64_t noise = 16 << luck(&w->luck) % 3;
+    bool area = luck(&w->luck) % 4 == 0;
+    for (int i = 0; i < w->m->item.n; i++) {
+        Item *x = &w->m->item.at[i];
+        int64_t units = x->size / ALIGN, key = area ? units * (x->ticks / x->piece.n) : units;
+        x->key = key * (64 + (int64_t)(luck(&w->luck) % (uint64_t)noise));
+    }
+}
+
+/* The order of the best layout that shake() has found, as keys, with its style. */
+typedef struct { int64_t *key; Style style; bool still; bool is; } Good;
+
+static void note_good(const Placer *w, Good *good)
+{
+    for (int i = 0; i < w->n; i++)
+        good->key[w->order[i] - w->m->item.at] = w->n - i;
+    good->style = w->style;
+    good->still = w->still;
+    good->is = true;
+}
+
+/* That order, each piece moved by up to 2, 8 or 32 places. */
+static void near_keys(Placer *w, const Good *good)
+{
+    uint64_t far = 2 << 2 * (luck(&w->luck) % 3);
+    for (int i = 0; i < w->m->item.n; i++)
+        w->m->item.at[i].key = good->key[i] * 16 + (int64_t)(luck(&w->luck) % (far * 16));
+    w->style = good->style;
+    w->still = good->still;
+}
+
+/* The piece that came to lie too high is placed earlier next time. */
+static void promote(Placer *w)
+{
+    int from = w->done - 1, to = from > 0 ? (int)(luck(&w->luck) % (uint64_t)from) : 0;
+    Item *x = w->order[from];
+    memmove(&w->order[to + 1], &w->order[to], sizeof *w->order * (size_t)(from - to));
+    w->order[to] = x;
+}
+
+/* ---- the search -------------------------------------------------------------------------------------------------- */
+
+static const Style styles[] = {{BLOCKS, false, false}, {LOOSE, false, false}, {BUFFERS, false, false}, {LOOSE, true, false},
+                               {BUFFERS, true, false}, {LOOSE, true, true}, {BUFFERS, true, true}};
+enum { STYLES = sizeof styles / sizeof *styles, FIXED = 3 };        /* the first few leave the slots as they are */
+
+static void try_styles(Placer *w, Layout *best, Bytes bound, Bytes enough)
+{
+    int n = w->m->apart ? 1 : w->m->overlap ? FIXED : STYLES;
+    for (int s = 0; s < n && best->top > enough && (s == 0 || w->left > BUDGET - SOON); s++)
+        for (int k = 0; k < 2 * ORDERS && best->top > bound && (s + k == 0 || w->left > BUDGET - SOON); k++) {
+            w->style = styles[s];
+            w->still = k >= ORDERS;
+            place_order(w, orders[k % ORDERS]);
+            if (place_all(w, best->top))
+                place_copy(w->m, best, &w->now);
+        }
+}
+
+static void any_keys(Placer *w)
+{
+    static const Style some[] = {{LOOSE, true, false}, {LOOSE, true, true}, {BUFFERS, true, true}, {BUFFERS, false, false}};
+    noisy_keys(w);
+    w->style = some[luck(&w->luck) % 4];
+    w->style.close &= !w->m->overlap;
+    w->style.open &= !w->m->overlap;
+    w->still = luck(&w->luck) % 2;
+}
+
+static void shake(Placer *w, Layout *best, Good *good, Bytes enough, int64_t until)
+{
+    while (best->top > enough && w->left > until && !w->m->apart) {
+        if (good->is && luck(&w->luck) % 2)
+            near_keys(w, good);
+        else
+            any_keys(w);
+        place_order(w, by_key);
+        int tries = luck(&w->luck) % 2 ? TRIES : 1;
+        for (int k = 0; k < tries && best->top > enough && w->left > until; k++) {
+            if (place_all(w, best->top)) {
+                place_copy(w->m, best, &w->now);
+                note_good(w, good);
+                k = 0;
+            } else if (w->done > 0) {
+                promote(w);
+            }
+        }
+    }
+}
+
+/* ---- the answer -------------------------------------------------------------------------------------------------- */
+
+static int common(int a, int b)
+{
+    while (b) {
+        int rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* Slots that are multiples of alignments become multiples of the largest stride that does. */
+static void take_slots(Mem *m, const Layout *l, int x)
+{
+    Pool *pool = &m->p->pool.at[x];
+    int *slot = &m->slot[x * m->micro], most = 0, step = 0;
+    memcpy(slot, &l->slot[x * m->micro], sizeof *slot * (size_t)m->micro);
+    for (int mb = 0; mb < m->micro; mb++)
+        step = common(slot[mb], step);
+    for (int mb = 0; mb < m->micro; mb++) {
+        slot[mb] /= step > 0 ? step : 1;
+        most = slot[mb] > most ? slot[mb] : most;
+    }
+    pool->stride = l->stride[x] * (step > 0 ? step : 1);
+    pool->count = most + 1;
+}
+
+/* What is made on the way takes a hundred times the room of the layout. */
+static void find_layout(Mem *m, Layout *best)
+{
+    Bytes bound = m->p->dev.at[m->device].bound, most = m->p->m->devices.at[m->device].memory;
+    Bytes least = bound, low = bound + bound / 100, enough = bound + bound / 100 * 3;
+    int64_t *rough = m->p->m->plan.rough;
+    bool spent = rough && *rough < BUDGET;
+    if (rough && most > enough)
+        least = low = enough = most;
+    void *mark = mem_mark();
+    Placer w = place_new(m, BUDGET);
+    Good good = {.key = alloc(sizeof *good.key * (size_t)(m->item.n + 1))};
+    try_styles(&w, best, least, low);
+    shake(&w, best, &good, low, BUDGET - SOON);
+    shake(&w, best, &good, enough, BUDGET - (m->overlap ? LONG / 4 : LONG));
+    bool hopeless = bound > most;
+    bool alone = best->top > enough && !m->overlap && !hopeless && !spent;
+    if (alone && !place_alone(m, best))
+        shake(&w, best, &good, enough, 0);
+    if (rough)
+        *rough -= BUDGET - w.left + (alone ? ALONE_STEPS : 0);
+    mem_release(mark);
+}
+
+int64_t *layout_rough(const Model *m)
+{
+    int64_t *left = alloc(sizeof *left);
+    *left = ROUGH;
+    return m->plan.rough ? m->plan.rough : left;
+}
+
+Bytes mem_place(Mem *m, Place *place)
+{
+    Layout best = place_layout(m);
+    if (!seen_layout(m, &best)) {
+        find_layout(m, &best);
+        seen_keep_layout(m, &best);
+    }
+    memcpy(place, best.place, sizeof *place * (size_t)m->item.n);
+    m->p->pool.n -= m->extras - best.opened;
+    for (int x = 0; x < m->p->pool.n && !m->overlap; x++)
+        if (best.stride[x] > 0)
+            take_slots(m, &best, x);
+    return best.top;
+}

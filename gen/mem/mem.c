@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * mem: an address for every byte of every device.
+ *
+ * Replays each device's straight line in program order and notes, for each buffer and micro-batch, the ticks (calls) from
+ * its first touch to its last; a transfer touches from begin to wait.  Predicted times never enter, so the arena is the same
+ * for any profile.
+ *
+ *   slots    the micro-batches of a pool take the lowest slot that is free; the highest number used is the count.  A buffer
+ *            without a pool whose micro-batches overlap, such as one on its way to the host, gets one of its own.  Placing
+ *            may choose other slots
+ *   items    pools as blocks, their buffers one by one, and all other buffers: layout.c gives them addresses
+ *
+ * Cost: that of layout.c.  Not handled: sharing one buffer between an operator's operand and result.
+ */
+#include "mem.h"
+#include "list/version.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- slots ------------------------------------------------------------------------------------------------------- */
+
+typedef struct { Span span; int mb; } Life;
+
+static int by_birth(const void *a, const void *b)
+{
+    const Life *x = a, *y = b;
+    return x->span.first != y->span.first ? (x->span.first < y->span.first ? -1 : 1) : x->mb - y->mb;
+}
+
+/* Steps overlap: micro-batch q in slot q mod count.  They are born and die in order, so that the least count will do. */
+static int rotate(Mem *m, int pool, const Life *life, int n, int count)
+{
+    bool shared = true;
+    for (; shared && count < n; count += shared) {
+        shared = false;
+        for (int i = 0; i < n; i++)
+            for (int j = 0; j < i; j++)
+                shared |= (life[i].mb - life[j].mb) % count == 0 && life[i].span.first <= life[j].span.last;
+    }
+    for (int i = 0; i < n; i++)
+        m->slot[pool * m->micro + life[i].mb] = life[i].mb % count;
+    return count;
+}
+
+/* Micro-batches by birth, each to the lowest slot whose last owner is dead. */
+static void color(Mem *m, int pool, Life *life, int n)
+{
+    int *until = alloc(sizeof(int) * (size_t)(n + 1)), count = 0;
+    qsort(life, (size_t)n, sizeof *life, by_birth);
+    for (int i = 0; i < n; i++) {
+        int s = 0;
+        while (s < count && until[s] >= life[i].span.first)
+            s++;
+        if (s == count)
+            count++;
+        until[s] = life[i].span.last;
+        m->slot[pool * m->micro + life[i].mb] = s;
+    }
+    m->p->pool.at[pool].count = m->overlap ? rotate(m, pool, life, n, count) : count;
+}
+
+static int span_order(const void *a, const void *b)
+{
+    const Span *x = a, *y = b;
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+static bool overlaps_itself(const Mem *m, int b)
+{
+    Span *span = alloc(sizeof *span * (size_t)m->micro);
+    int n = 0;
+    for (int mb = 0; mb < m->micro; mb++)
+        if (mem_live(m, b, mb)->last >= mem_live(m, b, mb)->first)
+            span[n++] = *mem_live(m, b, mb);
+    qsort(span, (size_t)n, sizeof *span, span_order);
+    for (int i = 1; i < n; i++)
+        if (span[i].first <= span[i - 1].last)
+            return true;
+    return false;
+}
+
+/* Pools that placing may open, for one buffer each or for those that move alike; those left over are taken away again. */
+static void add_extra_pools(Mem *m)
+{
+    enum { MOST = 48 };
+    m->extra = m->p->pool.n;
+    m->extras = m->overlap ? 0 : MOST;
+    for (int i = 0; i < m->extras; i++)
+        *PUSH(&m->p->pool) = (Pool){.device = m->device, .chunk = -1, .name = strf("o%d", m->extra + i - m->own)};
+}
+
+static void find_own_pools(Mem *m)
+{
+    Plan *p = m->p;
+    m->own = p->pool.n;
+    for (int b = 0; b < p->buf.n; b++) {
+        Buf *x = &p->buf.at[b];
+        if (x->device != m->device || x->pool >= 0 || x->tensor < 0 || mem_always(x) || !overlaps_itself(m, b))
+            continue;
+        x->pool = p->pool.n;
+        *PUSH(&p->pool) = (Pool){.device = x->device, .chunk = x->chunk, .eval = x->eval, .birth = x->birth, .death = x->death,
+                                 .name = strf("o%d", x->pool - m->own)};
+    }
+    add_extra_pools(m);
+    m->slot = alloc(sizeof(int) * (size_t)(p->pool.n + 1) * (size_t)m->micro);
+}
+
+/* Of a pool, from the first touch of one of its buffers to the last; how many micro-batches it has. */
+static int find_life(const Mem *m, int pool, Life *life)
+{
+    int n = 0;
+    for (int mb = 0; mb < m->micro; mb++)
+        life[mb] = (Life){{INT32_MAX, -1}, mb};
+    for (int b = 0; b < m->p->buf.n; b++)
+        for (int mb = 0; m->p->buf.at[b].pool == pool && mb < m->micro; mb++) {
+            const Span *s = mem_live(m, b, mb);
+            Span *l = &life[mb].span;
+            if (s->last < s->first)
+                continue;
+            l->first = s->first < l->first ? s->first : l->first;
+            l->last = s->last > l->last ? s->last : l->last;
+        }
+    for (int mb = 0; mb < m->micro; mb++)
+        if (life[mb].span.last >= life[mb].span.first)
+            life[n++] = life[mb];
+    return n;
+}
+
+static void find_slots(Mem *m)
+{
+    Plan *p = m->p;
+    find_own_pools(m);
+    for (int x = 0; x < m->extra; x++) {
+        if (p->pool.at[x].device != m->device)
+            continue;
+        if (p->pool.at[x].birth == AT_ALWAYS) {
+            p->pool.at[x].count = version_slots(p, &p->pool.at[x]);
+            continue;
+        }
+        Life *life = alloc(sizeof *life * (size_t)m->micro);
+        int n = find_life(m, x, life);
+        color(m, x, life, n);
+    }
+}
+
+static int common(int64_t a, int b)
+{
+    while (b) {
+        int rest = (int)(a % b);
+        a = b;
+        b = rest;
+    }
+    return (int)a;
+}
+
+/* Steps until all slots of tensors repeat; 0: too many to look at. */
+static int phases_of(const Mem *m)
+{
+    const Plan *p = m->p;
+    int64_t most = 4000000 / ((int64_t)m->micro * (p->buf.n + 1)), phases = 1;
+    for (int x = 0; x < p->pool.n; x++) {
+        int n = p->pool.at[x].count;
+        if (p->pool.at[x].device != m->device || p->pool.at[x].birth == AT_ALWAYS || n < 2)
+            continue;
+        n /= common(n, (int)(p->g->micro % n));
+        phases = phases / common(phases, n) * n;
+        if (phases > most)
+            return 0;
+    }
+    return (int)phases;
+}
+
+/* Steps overlap: in which slots the micro-batches of a step are depends on its number.  Each of the phases, after which all
+ * slots repeat, is laid out behind the one before as if it were another run.  Where there are too many, slots and what has
+ * none are kept apart. */
+static void unroll(Mem *m)
+{
+    const Plan *p = m->p;
+    int64_t step = p->g->micro;
+    int phases = phases_of(m), ticks = p->dev.at[m->device].ticks, micro = m->micro;
+    m->apart = phases == 0;
+    if (m->apart)
+        return;
+    size_t wide = (size_t)micro * (size_t)phases;
+    Span *live = alloc(sizeof *live * (size_t)m->rows * wide);
+    int *slot = alloc(sizeof *slot * (size_t)(p->pool.n + 1) * wide);
+    for (int r = 0; r < m->rows; r++)
+        for (int k = 0; k < phases; k++)
+            for (int mb = 0; mb < micro; mb++) {
+                Span s = m->live[(size_t)r * (size_t)micro + (size_t)mb];
+                if (s.last >= s.first)
+                    s = (Span){s.first + k * ticks, s.last + k * ticks};
+                live[(size_t)r * wide + (size_t)(k * micro + mb)] = s;
+            }
+    for (int x = 0; x < p->pool.n; x++)
+        for (int k = 0; k < phases && p->pool.at[x].count > 0; k++)
+            for (int mb = 0; mb < micro; mb++)
+                slot[(size_t)x * wide + (size_t)(k * micro + mb)] = (int)((mb + k * step) % p->pool.at[x].count);
+    m->live = live;
+    m->slot = slot;
+    m->micro = (int)wide;
+    m->ticks = phases * ticks;
+}
+
+/* ---- items ------------------------------------------------------------------------------------------------------- */
+
+typedef struct { int buf, first; } Born;
+
+static int by_first(const void *a, const void *b)
+{
+    const Born *x = a, *y = b;
+    return x->first != y->first ? (x->first < y->first ? -1 : 1) : x->buf - y->buf;
+}
+
+/* Tensors of a slot by birth: backward frees them from the top down. */
+static void lay_out_slot(Mem *m, int pool)
+{
+    Plan *p = m->p;
+    VEC(Born) order = {0};
+    for (int b = 0; b < p->buf.n; b++)
+        if (p->buf.at[b].pool == pool)
+            *PUSH(&order) = (Born){b, p->buf.at[b].first};
+    qsort(order.at, (size_t)order.n, sizeof(Born), by_first);
+    Bytes at = 0;
+    for (int i = 0; i < order.n; i++) {
+        p->buf.at[order.at[i].buf].offset = at;
+        at += mem_align(p->buf.at[order.at[i].buf].bytes);
+    }
+    p->pool.at[pool].stride = at;
+}
+
+static void place_states(Mem *m)
+{
+    Plan *p = m->p;
+    for (int x = 0; x < p->pool.n; x++) {
+        Pool *pool = &p->pool.at[x];
+        if (pool->device != m->device)
+            continue;
+        lay_out_slot(m, x);
+        if (pool->birth == AT_ALWAYS) {
+            pool->offset = m->top;
+            m->top += pool->stride * pool->count;
+            for (int b = 0; b < p->buf.n; b++)
+                p->buf.at[b].offset += p->buf.at[b].pool == x ? pool->offset : 0;
+        }
+    }
+    for (int b = 0; b < p->buf.n; b++) {
+        Buf *x = &p->buf.at[b];
+        if (x->device != m->device || !mem_always(x) || x->pool >= 0)
+            continue;
+        x->offset = m->top;
+        m->top += mem_align(x->bytes);
+    }
+    p->dev.at[m->device].state = m->top;
+}
+
+static bool is_member(const Mem *m, const Buf *b)
+{
+    return b->device == m->device && !mem_always(b) && b->pool >= 0 && b->pool < m->own;
+}
+
+static void add_piece(const Mem *m, Item *item, int b, Bytes in)
+{
+    *PUSH(&item->piece) = (Tile){in, mem_align(m->p->buf.at[b].bytes), mem_live(m, b, 0), m->home[b]};
+    for (int mb = 0; mb < m->micro; mb++)
+        item->ticks += mem_live(m, b, mb)->last - mem_live(m, b, mb)->first + 1;
+}
+
+static void add_pool(Mem *m, int pool)
+{
+    const Plan *p = m->p;
+    Item item = {.buf = -1, .pool = pool, .first = INT32_MAX, .size = p->pool.at[pool].stride};
+    for (int b = 0; b < p->buf.n; b++)
+        if (p->buf.at[b].pool == pool) {
+            add_piece(m, &item, b, p->buf.at[b].offset);
+            item.first = p->buf.at[b].first < item.first ? p->buf.at[b].first : item.first;
+        }
+    *PUSH(&m->item) = item;
+}
+
+static void add_buffer(Mem *m, int b)
+{
+    const Buf *x = &m->p->buf.at[b];
+    Item item = {.buf = b, .pool = x->pool, .first = x->first, .size = mem_align(x->bytes)};
+    add_piece(m, &item, b, 0);
+    item.moves = x->chunk >= 0 && !x->eval && x->state < 0;
+    for (int i = 0; i < m->pools && item.moves; i++)
+        if (m->item.at[i].pool != x->pool && !m->p->pool.at[m->item.at[i].pool].eval)
+            *PUSH(&item.other) = m->item.at[i].pool;
+    *PUSH(&m->item) = item;
+}
+
+static void find_items(Mem *m)
+{
+    const Plan *p = m->p;
+    for (int x = 0; x < m->own; x++)
+        if (p->pool.at[x].device == m->device && p->pool.at[x].birth != AT_ALWAYS)
+            add_pool(m, x);
+    m->pools = m->item.n;
+    for (int b = 0; b < p->buf.n; b++)
+        if (is_member(m, &p->buf.at[b]))
+            add_buffer(m, b);
+    m->members = m->item.n;
+    for (int b = 0; b < p->buf.n; b++) {
+        const Buf *x = &p->buf.at[b];
+        if (x->device == m->device && !mem_always(x) && !is_member(m, x) && x->last >= x->first)
+            add_buffer(m, b);
+    }
+}
+
+/* ---- addresses --------------------------------------------------------------------------------------------------- */
+
+/* For the reader: what the first buffer of a pool is. */
+static void begin_extra(Pool *pool, const Buf *b)
+{
+    if (pool->chunk < 0)
+        *pool = (Pool){pool->device, b->chunk, b->eval, pool->name, b->birth, b->death, pool->count, pool->stride, 0};
+}
+
+/* Do the slots of two pools lie a fixed distance apart, the same for all micro-batches? */
+static bool parallel(const Mem *m, int a, int b)
+{
+    const Pool *x = &m->p->pool.at[a], *y = &m->p->pool.at[b];
+    const int *s = &m->slot[a * m->micro], *t = &m->slot[b * m->micro];
+    for (int mb = 1; mb < m->micro; mb++)
+        if ((s[mb] - s[0]) * x->stride != (t[mb] - t[0]) * y->stride)
+            return false;
+    return true;
+}
+
+/* A pool of one buffer that moves as another pool does is that pool: one argument less for routines that use both. */
+static void merge_pools(Mem *m)
+{
+    Plan *p = m->p;
+    for (int a = m->own; a < p->pool.n && !m->overlap; a++)
+        for (int b = 0; b < a; b++) {
+            const Pool *x = &p->pool.at[a], *y = &p->pool.at[b];
+            if (y->device != m->device || y->birth == AT_ALWAYS || y->eval != x->eval || y->count < 2 || !parallel(m, a, b))
+                continue;
+            Bytes apart = m->slot[a * m->micro] * x->stride - m->slot[b * m->micro] * y->stride;
+            for (int i = 0; i < p->buf.n; i++)
+                if (p->buf.at[i].pool == a) {
+                    p->buf.at[i].pool = b;
+                    p->buf.at[i].offset += apart;
+                }
+            break;
+        }
+}
+
+/* A buffer that moves with the slots of a pool is from now on of that pool.  Pools first: then a buffer of one is told
+ * from what joins it. */
+static void take_places(Mem *m, const Place *place)
+{
+    Plan *p = m->p;
+    for (int i = 0; i < m->pools; i++)
+        for (int b = 0; place[i].is && b < p->buf.n; b++)
+            p->buf.at[b].offset += p->buf.at[b].pool == m->item.at[i].pool ? place[i].at : 0;
+    for (int i = m->pools; i < m->item.n; i++) {
+        const Item *x = &m->item.at[i];
+        if (!place[i].is)
+            continue;
+        p->buf.at[x->buf].offset = place[i].at;
+        p->buf.at[x->buf].pool = place[i].pool;
+        if (place[i].pool >= m->extra)
+            begin_extra(&p->pool.at[place[i].pool], &p->buf.at[x->buf]);
+    }
+    merge_pools(m);
+    for (int b = p->buf.n - 1; b >= 0; b--) {           /* where the first of its buffers is, for the reader */
+        const Buf *x = &p->buf.at[b];
+        Pool *pool = x->device == m->device && !mem_always(x) && x->pool >= 0 ? &p->pool.at[x->pool] : NULL;
+        if (pool && (pool->offset == 0 || x->offset < pool->offset))
+            pool->offset = x->offset;
+    }
+    lower_pools(p, m->device);
+}
+
+/* ---- literals ------------------------------------------------------------------------------------------ */
+
+static int slot_of(const Mem *m, int pool, const Action *k)
+{
+    if (pool < 0)
+        return 0;
+    if (m->overlap || m->p->pool.at[pool].birth == AT_ALWAYS)
+        return version_slot(m->p, &m->p->pool.at[pool], k);
+    return m->slot[pool * m->micro + (k->mb < 0 ? 0 : k->mb)];
+}
+
+static void set_slots(Mem *m, Actions *list)
+{
+    for (int i = 0; i < list->n; i++) {
+        Action *k = &list->at[i];
+        if (k->buf >= 0)
+            k->slot = m->p->buf.at[k->buf].state >= 0 ? 0 : slot_of(m, m->p->buf.at[k->buf].pool, k);
+        if (k->routine < 0)
+            continue;
+        k->slots.n = 0;
+        const Routine *r = &m->p->routine.at[k->routine];
+        for (int j = 0; j < r->pool.n; j++)
+            *PUSH(&k->slots) = slot_of(m, r->pool.at[j], k);
+    }
+}
+
+static void mem_device(Plan *p, int device)
+{
+    Mem m = mem_new(p, device);
+    find_slots(&m);
+    place_states(&m);
+    mem_bound(&m);
+    if (m.overlap)
+        unroll(&m);
+    find_items(&m);
+    Place *place = alloc(sizeof *place * (size_t)(m.item.n + 1));
+    p->dev.at[device].arena = mem_place(&m, place);
+    take_places(&m, place);
+    set_slots(&m, &p->dev.at[device].list);
+    set_slots(&m, &p->dev.at[device].eval);
+    host_layout(p, device);
+}
+
+/* Devices are spread over the hosts in order, evenly; a file needs no memory of theirs. */
+static bool host_over(Plan *p)
+{
+    const Model *m = p->m;
+    for (int h = 0; h < m->hosts && m->host_memory > 0 && !m->plan.disk; h++) {
+        Bytes sum = 0;
+        for (int d = 0; d < p->devices; d++)
+            sum += host_of_device(p, d) == h ? p->dev.at[d].host : 0;
+        if (sum > m->host_memory) {
+            p->nofit_host = h + 1;
+            p->nofit_need = sum;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* needs: what lower filled.  fills: offsets, owner intervals, slot counts, literal slots; arena, bound, state, peak.
+ * fails: a device's arena is over its limit, nofit_device and nofit_need say which and how much; or a host, nofit_host. */
+int mem(Plan *p)
+{
+    int over = 0;
+    for (int d = 0; d < p->devices; d++) {
+        mem_device(p, d);
+        p->dev.at[d].limit = p->m->devices.at[d].memory;
+        if (p->dev.at[d].arena > p->dev.at[d].limit && !over) {
+            over = 1;
+            p->nofit_device = d;
+            p->nofit_need = p->dev.at[d].arena;
+        }
+    }
+    return over || host_over(p);
+}

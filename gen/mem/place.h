@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * place.h: what place.c, which makes one layout, and layout.c, which looks for a good one, share.
+ */
+#ifndef PLACE_H
+#define PLACE_H
+#include "mem.h"
+
+enum { BLOCKS, LOOSE, BUFFERS };
+typedef struct { int pieces; bool close, open; } Style;     /* see place.c */
+/* In which of 64 equal parts of the list something is alive, and in which of them all the time. */
+typedef struct { uint64_t some, all; } Hours;
+typedef struct { Bytes in, size; int slot; const Span *span; int n; Home home; Hours hours; } Part;     /* a piece in one slot,
+                                                                                                   when alive, ascending */
+typedef enum { UNKNOWN, YES, NO } Known;
+typedef struct { int pool, room; Known fits; VEC(Part) part; Span *span; } Form;      /* an item by the slots of a pool */
+typedef struct { Bytes at, end; Hours hours; const Part *part; } Placed;
+typedef struct { int slot, mb; } Turn;
+typedef struct {
+    Bytes top;
+    Bytes *stride;              /* by pool; 0: nothing of it is placed yet */
+    int *slot;                  /* as in Mem */
+    int opened;                 /* pools of one buffer that are in use */
+    Place *place;               /* by item */
+} Layout;
+
+typedef struct {
+    Mem *m;
+    Style style;
+    bool still;                 /* its own pool for a buffer, unless another makes the top lower */
+    Item **order;
+    int n, done;                /* pieces in order; so many were placed, the last one may be too high */
+    Bytes floor;                /* for buffers without a pool */
+    Bytes most;                 /* what ends there or higher is of no use */
+    Layout now;
+    Form *form, *move, spare;   /* by item: by its own pool, by another; scratch */
+    Form *fixed;                /* [item * (pools + 1) + pool + 1] where steps overlap */
+    VEC(Placed) placed, kept, more;     /* ascending; scratch */
+    Bytes widest;               /* of all placed */
+    Part *part;                 /* scratch, for the pieces of an item and all micro-batches */
+    Turn *turn;                 /* by pool: the micro-batches by slot */
+    int64_t left;               /* of the budget */
+    uint64_t luck;
+} Placer;
+
+Placer place_new(Mem *m, int64_t budget);
+Layout place_layout(const Mem *m);
+void   place_copy(const Mem *m, Layout *to, const Layout *from);
+enum { ALONE_STEPS = 80000000 };            /* that gen/pack may take for it */
+bool   place_alone(Mem *m, Layout *best);    /* exact_layout.c: a lower one, by gen/pack */
+void   place_order(Placer *w, int (*order)(const void *, const void *));    /* the style's pieces, by a total order */
+bool   place_all(Placer *w, Bytes most);    /* into w->now; false: the top is not below `most`, or the budget ended */
+#endif

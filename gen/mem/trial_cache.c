@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * trial_cache.c: layouts and plans that a search has met already.
+ *
+ * A plan under a limit is found by trials, which differ in the cuts or the fates of few devices, and often in nothing.  What
+ * the passes after keep make follows from order, cuts, fates and hurry; a layout from the items of a device, and where its
+ * states end.  So both are kept, found again by two sums of 64 bits over all of that: nobody will see two trials share both.
+ *
+ * Plans are told apart by cuts and fates alone: who shares a Seen has one order and one hurry.  Pools are numbered through all
+ * devices, and routines too; here each device counts its own.
+ *
+ * Cost: one look at each life of each item; a look at all that was met.
+ */
+#include "trial_cache.h"
+#include <string.h>
+
+typedef struct { uint64_t a, b; } Key;
+typedef struct { Key key; Layout layout; } OldLayout;
+typedef struct { Key key; const Plan *plan; int why; } OldPlan;
+struct Seen { VEC(OldLayout) layout; VEC(OldPlan) plan; };
+
+Seen *seen_new(void)
+{
+    return alloc(sizeof(Seen));
+}
+
+/* ---- keys -------------------------------------------------------------------------------------------------------- */
+
+static void add(Key *k, int64_t x)
+{
+    k->a = (k->a ^ (uint64_t)x) * 0x9e3779b97f4a7c15u;
+    k->b = (k->b + (uint64_t)x) * 0xd1342543de82ef95u;
+    k->a ^= k->a >> 29;
+    k->b ^= k->b >> 31;
+}
+
+static bool same(const Key *x, const Key *y)
+{
+    return x->a == y->a && x->b == y->b;
+}
+
+static void add_list(Key *k, const Ints *list)
+{
+    add(k, list->n);
+    for (int i = 0; i < list->n; i++)
+        add(k, list->at[i]);
+}
+
+/* ---- layouts ----------------------------------------------------------------------------------------------------- */
+
+/* The pools that a layout moves: those of items, then those of one buffer each. */
+static int pools_of(const Mem *m)
+{
+    return m->pools + m->p->pool.n - m->own;
+}
+
+static int pool_at(const Mem *m, int i)
+{
+    return i < m->pools ? m->item.at[i].pool : m->own + i - m->pools;
+}
+
+static int index_of(const Mem *m, int pool)
+{
+    for (int i = 0; i < pools_of(m); i++)
+        if (pool_at(m, i) == pool)
+            return i;
+    return -1;
+}
+
+static void add_pool(Key *k, const Mem *m, int pool)
+{
+    add(k, m->p->pool.at[pool].stride);
+    add(k, m->p->pool.at[pool].count);
+    for (int mb = 0; mb < m->micro; mb++)
+        add(k, m->slot[pool * m->micro + mb]);
+}
+
+static void add_tile(Key *k, const Mem *m, const Tile *x, int routine)
+{
+    const Home *h = &x->home;
+    add(k, x->in);
+    add(k, x->size);
+    add(k, h->routine < 0 ? -1 : h->routine - routine);
+    add(k, h->routine < 0 ? 0 : (int64_t)h->call.first << 32 | h->call.last);
+    for (int mb = 0; mb < m->micro; mb++)
+        add(k, (int64_t)x->life[mb].first << 32 ^ x->life[mb].last);
+}
+
+static void add_item(Key *k, const Mem *m, const Item *x, int routine)
+{
+    add(k, x->buf < 0);
+    add(k, index_of(m, x->pool));
+    add(k, x->first);
+    add(k, x->size);
+    add(k, x->piece.n);
+    for (int i = 0; i < x->piece.n; i++)
+        add_tile(k, m, &x->piece.at[i], routine);
+    add(k, x->moves);
+    add(k, x->other.n);
+    for (int i = 0; i < x->other.n; i++)
+        add(k, index_of(m, x->other.at[i]));
+}
+
+static int first_routine(const Mem *m)
+{
+    int first = INT32_MAX;
+    for (int i = 0; i < m->item.n; i++)
+        for (int j = 0; j < m->item.at[i].piece.n; j++) {
+            int r = m->item.at[i].piece.at[j].home.routine;
+            first = r >= 0 && r < first ? r : first;
+        }
+    return first;
+}
+
+static Key layout_key(const Mem *m)
+{
+    Key k = {1, 1};
+    int routine = first_routine(m);
+    const int64_t all[] = {m->top, m->p->dev.at[m->device].bound, m->micro, m->overlap, m->apart, m->extras, m->pools,
+                           m->members, m->item.n, pools_of(m)};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        add(&k, all[i]);
+    for (int i = 0; i < pools_of(m); i++)
+        add_pool(&k, m, pool_at(m, i));
+    for (int i = 0; i < m->item.n; i++)
+        add_item(&k, m, &m->item.at[i], routine);
+    return k;
+}
+
+/* From one numbering of pools to the other: their strides and slots. */
+static void copy_pool(const Mem *m, Layout *to, int i, const Layout *from, int k)
+{
+    to->stride[i] = from->stride[k];
+    memcpy(&to->slot[i * m->micro], &from->slot[k * m->micro], sizeof *to->slot * (size_t)m->micro);
+}
+
+bool seen_layout(Mem *m, Layout *layout)
+{
+    const Seen *seen = m->p->seen;
+    Key k = seen ? layout_key(m) : (Key){0, 0};
+    for (int i = 0; seen && i < seen->layout.n; i++) {
+        const Layout *old = &seen->layout.at[i].layout;
+        if (!same(&seen->layout.at[i].key, &k))
+            continue;
+        for (int x = 0; x < pools_of(m); x++)
+            copy_pool(m, layout, pool_at(m, x), old, x);
+        for (int x = 0; x < m->item.n; x++) {
+            layout->place[x] = old->place[x];
+            layout->place[x].pool = old->place[x].pool >= 0 ? pool_at(m, old->place[x].pool) : -1;
+        }
+        layout->top = old->top;
+        layout->opened = old->opened;
+        return true;
+    }
+    return false;
+}
+
+void seen_keep_layout(const Mem *m, const Layout *layout)
+{
+    size_t pools = (size_t)pools_of(m) + 1;
+    if (!m->p->seen)
+        return;
+    Layout l = {.top = layout->top, .opened = layout->opened};
+    l.stride = alloc(sizeof *l.stride * pools);
+    l.slot = alloc(sizeof *l.slot * pools * (size_t)m->micro);
+    l.place = alloc(sizeof *l.place * (size_t)(m->item.n + 1));
+    for (int x = 0; x < pools_of(m); x++)
+        copy_pool(m, &l, x, layout, pool_at(m, x));
+    for (int x = 0; x < m->item.n; x++) {
+        l.place[x] = layout->place[x];
+        l.place[x].pool = index_of(m, layout->place[x].pool);
+    }
+    *PUSH(&m->p->seen->layout) = (OldLayout){layout_key(m), l};
+}
+
+/* ---- plans ------------------------------------------------------------------------------------------------------- */
+
+static Key plan_key(const Plan *p)
+{
+    Key k = {1, 1};
+    add(&k, p->variants);
+    add_list(&k, &p->chunk);
+    add_list(&k, &p->fate);
+    return k;
+}
+
+const Plan *seen_plan(const Plan *p, int *why)
+{
+    Key k = p->seen ? plan_key(p) : (Key){0, 0};
+    for (int i = 0; p->seen && i < p->seen->plan.n; i++)
+        if (same(&p->seen->plan.at[i].key, &k)) {
+            *why = p->seen->plan.at[i].why;
+            return p->seen->plan.at[i].plan;
+        }
+    return NULL;
+}
+
+void seen_keep_plan(const Plan *p, int why)
+{
+    if (p->seen)
+        *PUSH(&p->seen->plan) = (OldPlan){plan_key(p), p, why};
+}

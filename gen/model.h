@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * model.h: the YAML file as a tree of nodes, and as a Model: checked, with all defaults.
+ *
+ * Everything keeps the place in the YAML it came from.
+ */
+#ifndef MODEL_H
+#define MODEL_H
+#include "base.h"
+
+/* ---- load: front/load.c ---------------------------------------------------------------------------------- */
+/* needs: YAML text.  fills: Node tree, a mark on every node.  fails: syntax, anchors, tags, limits. */
+typedef enum { SCALAR, LIST, MAP } NodeKind;
+typedef struct Node Node;
+struct Node {
+    NodeKind kind;
+    Loc loc;
+    const char *text;           /* SCALAR */
+    bool quoted;                /* SCALAR written in quotes: a string, whatever it looks like */
+    int n;                      /* LIST, MAP */
+    Node **key, **at;           /* MAP: key[i] -> at[i]; LIST: at[i] */
+};
+Node *load(const char *path);
+Node *load_text(const char *path, const char *text, size_t n);
+/* The value of an option such as `--set train.steps=10`, from byte `skip` of its text; diagnostics name the option. */
+Node *load_option(const char *option, const char *text, size_t skip);
+Node *node_get(const Node *map, const char *key);   /* NULL if absent */
+
+/* ---- model: front/model.c --------------------------------------------------------------------------------- */
+/* needs: Node.  fills: Model, defaults and all, nothing left to interpret but the graph's own nodes. */
+typedef enum { F32, BF16, I32, F64 } Type;          /* F64 only in states */
+enum { MAXDIM = 6, MAXINPUT = 8 };
+typedef struct { int n; int64_t d[MAXDIM]; } Shape;
+
+typedef struct { const char *name; int64_t value; Loc loc; } Dim;
+typedef struct {                /* one data input of the model */
+    const char *name;
+    Node *shape;                /* expressions; B is the micro-batch */
+    Type type;
+    int64_t lo, hi;             /* ids must lie in [lo, hi); lo == hi: no range */
+    Loc loc;
+} Input;
+typedef enum { INIT_ZEROS, INIT_ONES, INIT_NORMAL, INIT_UNIFORM } InitKind;
+typedef struct { const char *name; InitKind kind; double a, b; } Init;     /* normal: mean, deviation; uniform: from, to */
+
+typedef struct {                /* files of one data set */
+    const char *format;         /* bytes, llmc-tokens, megatron, npy */
+    Strs files;                 /* patterns, as written */
+    Strs role;                  /* role[i] of the format feeds input[i] of the model: tokens, next, or an array's name */
+    Ints input;
+    Strs path;                  /* npy: the file of input[i] */
+    int64_t every, batches;     /* eval: every N steps, that many micro-batches */
+    bool sequential;            /* order: sequential; samples as they stand in the files, again and again */
+    Loc loc;
+} DataSet;
+
+typedef struct {
+    const char *name;           /* cpu.0 ... when count > 1 */
+    const char *kind;           /* cpu, cuda, paced */
+    const char *kernels;        /* cpu: portable, onednn; cuda: cuda */
+    Bytes memory;               /* limit of the arena, reserve already subtracted, under every max_memory */
+    Bytes reserve;
+    Bytes workspace;            /* cuda: of library calls, behind the arena's tensors; already subtracted from memory */
+    Bytes without;              /* memory before a max_memory of plan.constraints lowered it; 0: none did */
+    int threads;
+    /* for estimates; 0: unknown */
+    double flops[2];            /* flop/s of products at best, by compute type: F32, BF16 */
+    double vector;              /* flop/s of everything else */
+    double bandwidth;           /* bytes/s of its memory */
+    double product_share, memory_share;     /* of flops and bandwidth that kernels reach; 0: all of it */
+    Ns call;                    /* of starting a kernel */
+    const char *isa;            /* cpu: native, x86-64-v4, x86-64-v4+bf16 ...: what the kernels are compiled for */
+    const char *arch;           /* cuda: sm_90; NULL: not given */
+    int place;                  /* in the model file; another one than its index where device_order.c chose */
+    Loc loc;
+} Device;
+
+typedef struct {                /* one entry of links: all pairs of devices, or of a device and its host, that it names */
+    const char *from, *to;      /* a device, or an entry of devices: all of it; to NULL: the host */
+    double rate;                /* bytes/s; 0 unknown */
+    Ns latency;                 /* -1: unknown */
+    bool half;                  /* both directions share the rate */
+    Loc loc;
+} LinkSpec;
+
+typedef enum { RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_LIST, RECOMPUTE_AUTO } Recompute;
+typedef enum { OFFLOAD_NONE, OFFLOAD_LIST, OFFLOAD_AUTO } OffloadKind;
+typedef enum { ORDER_AUTO, ORDER_FREE_TIME, ORDER_SAVING } MemoryOrder;
+typedef struct {
+    int stages_min, stages_max;     /* devices used */
+    int chunks;                     /* per device */
+    int replicas; bool replicas_auto;   /* of the pipeline, each with its own micro-batches; auto: search.c decides, 1 before */
+    Loc replicas_at;
+    Ints map;                       /* chunk -> device; empty: chunk c on device c mod stages */
+    Loc map_at;
+    const char *schedule;           /* gpipe, 1f1b, or auto */
+    enum { WARMUP_A, WARMUP_B, WARMUP_AUTO } warmup;    /* 1f1b: how many forwards go first; auto: candidate.c tries both */
+    Ints depth;                     /* 1f1b*: micro-batches in flight by stage, found by candidate.c; empty: as 1f1b */
+    const char *transport;          /* local, mpi */
+    const char *planner;            /* exact */
+    bool soon; Ns below; int64_t *rough;    /* any plan; none predicted to take longer, 0: any; any arena: layout_rough() */
+    const char *objective;          /* step_time, bottleneck */
+    Ns longest, longest_bound; bool longest_all;    /* objective bottleneck: its value; proven; over all prefixes */
+    enum { FUSE_AUTO, FUSE_NONE } fuse; Recompute recompute;
+    Strs names;                     /* RECOMPUTE_LIST: operator names, * matches any run of characters */
+    OffloadKind offload; MemoryOrder memory_order;      /* what goes to the host's memory; auto: in which order */
+    Strs away;                      /* OFFLOAD_LIST: the same, whose results do */
+    bool disk;                      /* ... or in a file, in directory dir; NULL: where the job finds one */
+    const char *dir;
+    Strs cut_after, no_cut, keep;   /* constraints, as name patterns */
+    VEC(Strs) same_stage;
+    Ints cuts;                      /* the last forward operator of each chunk but the last; empty: the planner decides */
+    Loc cuts_at, loc;
+} PlanSpec;
+
+typedef enum { OPT_SGD, OPT_ADAMW } OptKind;
+typedef enum { LR_CONSTANT, LR_COSINE, LR_LINEAR, LR_STEP } LrKind;
+typedef struct {
+    Type compute;                   /* F32 or BF16; masters and gradients are F32 */
+    int64_t batch, micro, groups;   /* samples in a micro-batch (0: auto), micro-batches in a step, gradient groups */
+    int64_t global;                 /* batch * micro */
+    int64_t steps;
+    OptKind opt;
+    double lr, beta1, beta2, eps, momentum, weight_decay;
+    bool decay_matrices;            /* decay only parameters of two and more dimensions */
+    Strs no_decay;                  /* name patterns that are not decayed */
+    LrKind schedule;
+    int64_t warmup, every;          /* steps */
+    double final, factor;           /* cosine, linear: last rate as a share of lr; step: factor every N steps */
+    double clip;                    /* 0: no clipping */
+    bool clip_each;                 /* clip_scope: parameter */
+    uint64_t seed;
+} Train;
+
+typedef struct { const char *dir; int64_t every, keep; } CkptSpec;
+typedef struct { const char *text; Loc at; } Mark;
+
+typedef struct {
+    const char *path, *name;
+    VEC(Dim) dims;
+    VEC(Input) inputs;
+    VEC(Init) inits;
+    Node *blocks, *graph;           /* checked by build */
+    const char *loss; Loc loss_loc;
+    Train train;
+    DataSet data, eval;             /* eval.format NULL: none */
+    VEC(Device) devices;            /* stage i is on device i: given by the file, to be chosen, chosen by device_order.c */
+    enum { ORDER_GIVEN, ORDER_FREE, ORDER_CHOSEN } order; Loc order_at;
+    Bytes memory;                   /* of devices where the file lists none, from --limit; 0: the default */
+    VEC(LinkSpec) links;
+    int hosts;                      /* machines */
+    Bytes host_memory;              /* of a machine, for what is offloaded there; 0: not said */
+    PlanSpec plan;
+    CkptSpec ckpt;
+    bool trace;
+    VEC(Mark) marks;                /* where each text of a list stands: patterns, files.  Found by the pointer */
+} Model;
+Loc mark_of(const Model *m, const char *text, Loc otherwise);
+/* -D name=value and --set path=value, in the order given.  An element of set may also be --stages=4, for an option that is
+ * short for a --set; mistakes then name that option. */
+typedef struct { Strs define, set; } Overrides;
+const char *override_path(const char *option);      /* --stages: plan.stages; NULL: it is no such option */
+/* Entry `cpu` with a count stands for cpu.0, cpu.1, ...: is device d meant by the n characters at name? */
+bool device_is(const Device *d, const char *name, size_t n);
+bool on_gpus(const Model *m);                       /* its devices are of kind cuda; never some of them */
+void override_devices(Node *root, const char *path);    /* --devices FILE: sections devices, hosts, links of that file */
+Model *model(Node *root, const char *path, const Overrides *over);
+
+/* front/expr.c: + - * / ( ) names numbers sqrt min max ceil.  lookup returns false for an unknown name.  Overflow,
+ * division by zero and a fraction where an integer is asked for are errors at `at`. */
+typedef bool (*Lookup)(void *ctx, const char *name, double *value);
+double  expr_float(Loc at, const char *text, Lookup lookup, void *ctx);
+int64_t expr_int(Loc at, const char *text, Lookup lookup, void *ctx);
+#endif

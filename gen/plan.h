@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plan.h: the Plan, and the passes that fill it, in the order in which passes.c runs them.
+ *
+ * Buffers, actions, routines are referred to by index.  Fixed short names: p plan, c cost, d device, k action, b buffer,
+ * r routine.
+ */
+#ifndef PLAN_H
+#define PLAN_H
+#include "cost.h"
+
+/* ---- Plan: each field is written by one pass -------------------------------------------------------------------- */
+typedef enum { FATE_KEEP, FATE_RECOMPUTE, FATE_OFFLOAD } Fate;
+
+typedef enum {
+    /* made by order */
+    K_F, K_B, K_I, K_W, K_U,    /* compute; B is I and W in merged order.  U: update, its part in `part` */
+    /* made by comm */
+    K_BEGIN, K_COUNT, K_LOAD,   /* step values, targets counted, a data input */
+    K_R,                        /* recompute what backward needs first */
+    K_SEND, K_RECV, K_WAIT,     /* begin, begin, end of the transfer with the same request */
+    K_OUT, K_IN,                /* begin of an offload, of a fetch */
+    K_FOLD, K_GATHER,           /* gradient groups; partial norms */
+    K_MERGE,                    /* made by order, and by comm for each gradient: that of another replica is added */
+    K_END,
+    K_VERSION                   /* order: the newest weights copied, to be updated there; what was copied stays as a version */
+} ActionKind;
+
+/* The list of an asynchronous schedule has four pieces: from drained to the steady state, one step of that, from there to
+ * drained, and one step by itself, for runs too short for the others.  A synchronous list is one piece. */
+typedef enum { PIECE_STEP, PIECE_PROLOGUE, PIECE_PERIOD, PIECE_EPILOGUE, PIECE_ALONE, PIECES } Piece;
+
+typedef struct {
+    ActionKind kind;
+    int chunk;                  /* -1: none */
+    int mb;                     /* micro-batch; -1: none */
+    Piece piece;
+    int step;                   /* whose micro-batch: from the first step that the piece's backward belongs to */
+    int version;                /* of the weights read, like step: version n is there when step n-1 is updated; -1 and less
+                                   at the start of training: version 0.  U and VERSION: the one updated */
+    int variant;                /* of the fate row */
+    int part;                   /* K_U: 0 ties and norms, 1 total norm, 2 updates; MERGE: level of the tree over replicas */
+    int acc;                    /* W: 0 the first micro-batch of a chain, else 1 */
+    int group;                  /* W, FOLD: slot of the gradient accumulators */
+    int into;                   /* FOLD: slot added into */
+    int first, until;           /* compute: the calls first .. until-1 of its line (calls_of); 0, 0: all.  Cut by offload */
+    int routine;                /* compute: lower */
+    int tensor, state;          /* LOAD SEND RECV WAIT OUT IN GATHER: what moves; -1 */
+    ActionKind of;              /* WAIT: K_SEND, K_RECV, K_OUT or K_IN */
+    int from_device;            /* GATHER: whose partial norms; MERGE: whose gradients */
+    int buf, slot;              /* the same: which buffer (lower), which slot (mem) */
+    int peer, tag, request;     /* SEND RECV WAIT; OUT IN and their WAIT have requests too, numbered apart from these */
+    int host, host_slot;        /* OUT IN and their WAIT: which host buffer (lower), which slot of it (mem) */
+    int input;                  /* LOAD, COUNT */
+    Bytes bytes;
+    int tick;                   /* first call number in the device's straight line: lower */
+    Ints slots;                 /* compute: literal slot of each pool of the routine, in its order: mem */
+    Ns from, to;                /* sim */
+    Ns wire_from, wire_to;      /* OUT IN, SEND over half duplex: when it has the link: sim */
+} Action;
+
+/* How a buffer comes to life and what it waits for; pools are by (chunk, birth, death). */
+typedef enum { AT_F, AT_R, AT_B, AT_W, AT_LOAD, AT_RECV, AT_RECVB, AT_SEND, AT_U, AT_ALWAYS,
+               AT_OUT, AT_IN } When;
+typedef enum { MADE, REMADE, RECEIVED, FETCHED } Origin;
+
+typedef struct {                /* a range of the arena of one device, in one or several slots */
+    const char *name;           /* C identifier, unique on the device */
+    int device, chunk;
+    bool eval;                  /* of the evaluation's list */
+    int tensor, state;          /* one of them; both -1: scratch */
+    Origin origin;
+    int peer;                   /* RECEIVED state: from which device; else -1 */
+    When birth, death;
+    int pool;                   /* -1: not pooled */
+    int op;                     /* scratch: its operator */
+    Bytes bytes;
+    Bytes offset;               /* in the arena, slot 0: mem */
+    int first, last;            /* ticks it is owned, over all slots and micro-batches: mem */
+} Buf;
+
+/* Slots of the buffers of one (chunk, birth, death): numbers below count, some unused, stride apart; the name picks one. */
+typedef struct { int device, chunk; bool eval; const char *name; When birth, death; int count; Bytes stride, offset; } Pool;
+
+/* Where an offloaded tensor waits in its host: count slots, stride bytes apart; a slot is taken from the begin of its way
+ * out to the end of its way in. */
+typedef struct {
+    const char *name;           /* C identifier, unique on the device */
+    int device, tensor;         /* lower */
+    Bytes bytes;
+    int count;                  /* mem, as what follows */
+    Bytes stride, offset;       /* in the device's host arena, slot 0 */
+    int first, last;            /* ticks */
+} HostBuf;
+typedef struct {                /* one line of a routine */
+    int op;
+    bool again;                 /* a recomputation */
+    Ints buf;                   /* by argument; -1 where it is no buffer */
+    int handle;                 /* -1: none */
+} Call;
+typedef struct {                /* the straight line of one (chunk, phase, variant) */
+    const char *name;
+    int device, chunk, variant, part;
+    int first, until;           /* as in Action */
+    ActionKind kind;            /* K_F K_R K_B K_I K_W K_U; */
+    bool eval;
+    VEC(Call) call;
+    Ints pool;                  /* pools it names, in parameter order */
+    bool mb, acc;               /* takes the micro-batch number, the accumulate flag */
+} Routine;
+
+/* How long copies have, once memory lacks: as long as they take; until the next micro-batch needs the place of the same
+ * tensor; no time beside computing. */
+typedef enum { HURRY_NONE, HURRY_NEXT, HURRY_NOW } Hurry;
+typedef VEC(Action) Actions;
+typedef struct {
+    int device;
+    Actions order;              /* F B I W U alone: order */
+    Actions list;               /* the whole step: comm */
+    Actions eval;               /* one evaluation micro-batch: comm */
+    int ticks;                  /* calls in the straight line: lower */
+    Bytes arena, bound, limit;  /* mem: size, lower bound by live bytes, limit of the device */
+    Bytes state, unpooled, proven;      /* mem: of it parameters, gradients, moments; mem/unpooled.h */
+    int peak;                   /* mem: tick of the bound */
+    Bytes *live;                /* mem: bytes alive at each tick, [ticks] */
+    int requests, handles;
+    int place;                  /* search: 1 + the place of its Device in the model file; 0: its own number */
+    int copies;                 /* comm: the most offloads and fetches under way at once */
+    Bytes host, host_bound;     /* mem: of offloaded tensors in the host's memory or file, lower bound by live bytes */
+    Ns busy;                    /* sim */
+} DevicePlan;
+
+typedef struct {
+    const Graph *g;
+    const Cost *c;
+    const Model *m; const char *schedule;
+    struct Seen *seen;          /* search: mem/trial_cache.h; NULL: this plan is the only one */
+    int devices, chunks;        /* used, of all replicas; the most that one of them holds */
+    int replicas;               /* 0: one */
+    VEC(DevicePlan) dev;        /* order (order), comm (list), mem, sim */
+    Ints chunk_device;          /* order: chunk -> device, in the first replica */
+    Ints chunk;                 /* part: operator -> chunk */
+    const Bytes *soft;          /* part: the limits it was given, by device */
+    const char *space;          /* part: what the bound is over */
+    Ns bound, value;            /* part: proven of the step, in that space, 0: nothing; what its planner predicts */
+    const char *note;           /* part: what to know of how the plan was found; NULL: nothing */
+    Ints wish;                  /* part: [tensor] the fates its planner priced, for keep to take; empty: keep decides */
+    int variants;               /* keep */
+    Ints fate;                  /* keep: [tensor * variants + variant] */
+    VEC(Buf) buf;               /* lower, mem */
+    VEC(Pool) pool;             /* lower, mem */
+    VEC(HostBuf) host;          /* lower, mem */
+    VEC(Routine) routine;       /* lower */
+    Hurry hurry;                /* main: of copies to the host and back */
+    Ns step;                    /* sim: predicted time of a step */
+    const char *key;            /* the numeric key, as text: main */
+    int nofit_device;           /* why no plan exists: by the pass that returned nonzero, or part_blame */
+    Bytes nofit_need;           /* there; nofit_host: 1 + the host that lacks it, 0: it is no host */
+    const char *stuck;          /* comm: why its stages would wait for ever; NULL: they do not */
+    int nofit_host, nofit_open;         /* nofit_open: cuts that may fit were not laid out, the search gave up */
+} Plan;
+
+/* ---- order: sched/order.c, and one file a schedule --------------------------------------------------------------- */
+/* fills dev[].order, chunk_device, from (devices, chunks, micro-batches, groups) alone.  0, or nonzero: not possible. */
+int order(Plan *p);
+int order_flight(const Plan *p, int chunk);         /* most micro-batches of it from begin of forward to end of backward */
+int order_slack(const Plan *p);                     /* computations from post to reader, from send to its wait */
+const char *order_name(const Plan *p);              /* the schedule, and its policy where that is not A */
+int order_accumulators(const Plan *p);              /* gradient accumulators a use: a stack for the tree over its groups */
+/* sched/replica.c: device q s + i is stage i of replica q; s stages a replica */
+int plan_replicas(const Plan *p), plan_stages(const Plan *p);                           /* s */
+int plan_stage(const Plan *p, int device), plan_replica(const Plan *p, int device);     /* i, q */
+int plan_micro(const Plan *p), plan_first(const Plan *p, int device);   /* micro-batches of a replica; the device's first */
+int plan_levels(const Plan *p), plan_partner(const Plan *p, int device, int level);    /* tree over replicas; neighbour in it */
+typedef struct { const char *name; int (*make)(Plan *p); const char *about; bool async; } Schedule;
+extern const Schedule schedules[];                  /* ends with a NULL name */
+/* Why this schedule cannot be made of these numbers; NULL: it can.  Only asynchronous ones have reasons. */
+const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int devices);
+/* sched/async.c, of any list: fewest steps of a run through the pieces, 0 of a synchronous one; by how many updates the weights
+ * of a chunk are behind; a run of so many steps from drained to drained, written out, steps and versions from its first. */
+int order_overlap(const Plan *p);
+int order_delay(const Plan *p, int chunk);
+Actions order_run(const Plan *p, const Actions *list, int steps);
+const Actions *order_lists(const Plan *p, bool eval, int steps);    /* of all devices: the whole lists of such a run, or eval */
+int order_steps(const Plan *p, int device);         /* most steps begun and not yet updated there */
+bool order_holds(const Plan *p, int device);        /* a step's gradients wait while the next one's are made */
+void check_order(const Plan *p);
+
+/* ---- part: plan/part.c, and one file a planner ------------------------------------------------------------------- */
+int part(Plan *p, const Bytes *limit);              /* soft limits a device; nonzero: none fits */
+bool part_cuts(const Plan *p, Ints *cuts);            /* last operator of all chunks but the last; false: they are no runs */
+void part_blame(Plan *p);                           /* then: which device lacks most under the cut that lacks least */
+void check_part(const Plan *p);
+/* ---- keep: plan/keep.c ------------------------------------------------------------------------------------------- */
+int keep(Plan *p);
+int *keep_fates(const Plan *p, bool cheap);         /* by tensor, before any chunk is known; cheap: all go that may */
+Bytes keep_need(const Plan *p, int device);         /* what keep expects of the arena: near, no bound; for feeding back */
+void check_keep(const Plan *p);
+/* list/rebuild.c: the backward of one chunk as a line of calls, with what it makes again */
+typedef struct { int op; bool again; } Line;
+typedef VEC(Line) Lines;
+typedef struct {
+    Lines line;
+    int early;                  /* the first so many calls need no gradient: they run before the wait for it */
+    bool *saved;                /* by tensor: must live from forward to backward */
+    bool *remade;               /* by tensor: readers in backward take the remade one */
+    bool *fetched;              /* by tensor: readers in backward take what came back from the host; then not saved */
+} Backward;
+Backward backward_of(const Plan *p, int chunk, int variant);
+/* The calls of one computation of a chunk, in order: what its routine holds, and what offload cuts into pieces. */
+Lines calls_of(const Plan *p, const Backward *back, int chunk, ActionKind kind);
+int device_of(const Plan *p, int op);               /* in the first replica */
+bool runs_on(const Plan *p, int op, int device);    /* in its replica */
+/* ---- comm: list/comm.c ------------------------------------------------------------------------------------------ */
+int comm(Plan *p);
+/* list/offload.c: puts the copies of offloaded tensors into the list that comm wrote.
+ * What an offloaded tensor costs the arena of its chunk: in forward it is there from its producer until its copy is out, in
+ * backward from as long before its first reader as the copy takes, with a quarter to spare, to its last; copies of a
+ * direction follow each other.  A window reaches into the neighbouring computations of the list where its own is too short.
+ * Beside that nothing: not one copy for each micro-batch in flight. */
+void offload(Plan *p, int device, const Backward *back, Actions *list);     /* back by chunk; fills dev[].copies */
+/* Of one computation, or backward with what it makes again first, by itself; at[i]: when call i begins, at[calls] the end.
+ * Copy i of n takes ns[i].  Out, by ascending after[i], the calls until its last reader: out[i], the calls until it is gone;
+ * calls + 1: not within.  In, by ascending first[i], the call that reads it: in[i], the call before which it is begun; -1:
+ * before all of them.  over[i], unless NULL: so much longer the way out takes, so much earlier the way in begins. */
+void offload_out(const Ns *at, int calls, int n, const int *after, const Ns *ns, int *out, Ns *over);
+void offload_in(const Ns *at, int calls, int n, const int *first, const Ns *ns, int *in, Ns *over);
+int comm_async(Plan *p, const Backward *back);      /* the same where steps overlap: list/comm_async.c */
+int comm_stuck(const Plan *p, bool eval);           /* a device that waits for ever under rendezvous; -1: none */
+void check_comm(const Plan *p);                     /* the four properties; rendezvous simulation finds deadlock */
+/* ---- lower: lower/lower.c ---------------------------------------------------------------------------------------- */
+int lower(Plan *p);
+void lower_pools(Plan *p, int device);
+bool is_copy(const Action *k);                      /* OUT, IN, or the wait for one */
+int  update_part(const Op *o);                       /* part of the update: see Action.part */
+void check_lower(const Plan *p);                    /* calls, operands, sizes; no addresses yet */
+/* ---- mem: mem/mem.c -------------------------------------------------------------------------------------------- */
+int mem(Plan *p);
+int64_t *layout_rough(const Model *m);               /* m's budget of arenas that only have to fit, or a new one */
+int  host_of_device(const Plan *p, int device);
+void host_layout(Plan *p, int device);              /* mem/host.c: the same for the host's memory */
+Bytes *mem_at_peak(const Plan *p, int device);       /* by buffer: bytes alive at dev[].peak, over slots and micro-batches */
+void mem_measure(Plan *p);                           /* bound, peak and live alone, of a plan from a file */
+void check_mem(const Plan *p);                      /* every call reads what it should, byte for byte */
+/* ---- sim: lower/sim.c -------------------------------------------------------------------------------------------- */
+int sim(Plan *p);
+Ns action_time(const Plan *p, int device, const Action *k);  /* what an action takes by itself; a wait: nothing */
+void check_sim(const Plan *p);
+
+/* ---- emit: emit/ ------------------------------------------------------------------------------------------------- */
+int emit(const Plan *p, const char *dir, const char *prefix);
+/* ---- text/text.c: Graph and Plan as text; read(print(x)) == x ---------------------------------------------------- */
+void print_graph(FILE *f, const Graph *g);
+void print_plan(FILE *f, const Plan *p, char what);         /* what: a dump letter, or 0 for all of it */
+/* Dump letters: what -d prints after which pass.  Ends with a NULL pass. */
+typedef struct { char letter; const char *pass, *what; } Dump;
+extern const Dump dumps[];
+Graph *read_graph(const char *path);
+Plan *read_plan(const char *path, const Graph *g);
+#endif

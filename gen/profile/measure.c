@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * measure.c: a profile, measured: the benchmark of a model is written, built, run, read and removed.
+ *
+ *   needs   Model whose devices are processors, or GPUs, of one sort, a place to write beside the profile
+ *   fills   Profile, sorted and signed
+ *   fails   status 6 where this machine cannot build or run the kernels, 1 where the benchmark ends badly, and then with the
+ *           call that was being timed
+ *
+ * The folder is that of a job of one stage, made by the same code and so with the same Makefile; only what stands in
+ * stage0.c and launch.c differs.  Micro-batches: time is measured at three of them or more, so that the sizes between can be
+ * interpolated; three because a straight line through two would hide that it is none.
+ *
+ * GPUs: dpgen itself knows nothing of them; the benchmark says first what the profile is to be signed with.
+ *
+ * Cost: the build, a few seconds; then per row and column about twelve repetitions of a millisecond, or of one call.
+ */
+#include "bench.h"
+#include "base/process.h"
+#include "cost/source.h"
+#include "emit/emit.h"
+#include "cost/prof.h"
+#include "base/file.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SIZES = 3, LARGE = 16 };     /* micro: auto is measured at 1, 4, 16, and at 1, 2, 4 where a step has fewer samples */
+
+typedef struct {
+    Profile *p;
+    const Bench *b;
+    bool terminal;
+    const char *at;             /* what is being measured */
+    int64_t gpus;               /* that the benchmark sees */
+} Reader;
+
+/* ---- micro-batches ----------------------------------------------------------------------------------------------- */
+
+/* The one of the model, half and twice as much; or what `auto` may choose. */
+static Ints batches_of(const Model *m)
+{
+    Ints list = {0};
+    int64_t b = m->train.batch;
+    int64_t first = b > 1 ? b / 2 : 1, step = b > 0 || m->train.global < LARGE ? 2 : 4;
+    for (int i = 0; i < SIZES; i++, first *= step)
+        *PUSH(&list) = (int)first;
+    if (b > 1 && list.at[1] != b)                   /* odd */
+        list.at[1] = (int)b, list.at[2] = (int)b * 2;
+    return list;
+}
+
+/* ---- the folder -------------------------------------------------------------------------------------------------- */
+
+static const char *folder;      /* to be removed at the end */
+
+static void remove_folder(void)
+{
+    if (folder)
+        out_remove(folder);
+    folder = NULL;
+}
+
+static void copy_template(Out *o, const char *from, const char *to)
+{
+    const Embedded *e = embedded_find(from);
+    if (!e)
+        die("no template %s", from);
+    out_copy(o, to, e->data, e->n);
+}
+
+/* The Makefile asks a plan for names and files: one of one stage without an arena will do. */
+static void write_folder(const Bench *b, const char *dir)
+{
+    static const char unmade[] = "a benchmark";
+    Plan p = {.g = b->call.at[0].g, .m = b->m, .devices = 1, .schedule = unmade, .key = unmade};
+    *PUSH(&p.dev) = (DevicePlan){0};
+    Out *o = out_begin(dir);
+    bench_print(out_open(o, "stage0.c"), b);
+    out_close(o);
+    copy_template(o, on_gpus(b->m) ? "templates/bench_cuda.c" : "templates/bench.c", "launch.c");
+    copy_template(o, "templates/bench.h", "bench.h");
+    copy_template(o, "templates/bench_shared.h", "bench_shared.h");
+    emit_build(o, &p, "train");
+    out_end(o);
+}
+
+static void take_nothing(void *ctx, char *line)
+{
+    (void)ctx, (void)line;
+}
+
+/* What to do where nothing can be measured. */
+static const char *otherwise(const Model *m)
+{
+    return on_gpus(m) ? "times can be estimated: --estimate, or come from a machine that has such a GPU: --profile FILE"
+                         : "times can be estimated: --estimate";
+}
+
+/* The CUDA runtime opens the driver by this name; without one, kernels would be compiled to hear of it a minute later. */
+static void check_driver(const Model *m)
+{
+    void *driver = on_gpus(m) ? dlopen("libcuda.so.1", RTLD_LAZY) : NULL;
+    if (driver)
+        dlclose(driver);
+    else if (on_gpus(m))
+        fail(EXIT_MACHINE, "there is no NVIDIA driver here: %s; %s", dlerror(), otherwise(m));
+}
+
+static void build_folder(const char *dir, const Model *m)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    const char *jobs = strf("-j%ld", cores > 0 ? cores : 1), *log = strf("%s/build.log", dir);
+    const char *argv[] = {"make", "-s", "-C", dir, jobs, NULL};
+    int status = process_run(argv, log, take_nothing, NULL);
+    if (status != 0)
+        fail(EXIT_MACHINE, "the kernels cannot be built here (make ended with %d): %s; %s", status, process_last(log),
+             otherwise(m));
+}
+
+/* ---- the results ------------------------------------------------------------------------------------------------- */
+
+static const char *name_of(const Bench *b, const char *what, int64_t number)
+{
+    if (!strcmp(what, "op"))
+        return number >= 0 && number < b->call.n ? strf("op %s", b->call.at[number].signature) : NULL;
+    return strf("%s %s=%" PRId64, what, strcmp(what, "compute") ? "bytes" : "batch", number);
+}
+
+static bool has(const Profile *p, const char *what)
+{
+    for (int i = 0; i < p->row.n; i++)
+        if (!strcmp(p->row.at[i].what, what))
+            return true;
+    return false;
+}
+
+/* `sign NAME VALUE` */
+static void take_sign(Reader *r, const char *line)
+{
+    size_t n = strcspn(line, " ");
+    if (!strncmp(line, "gpus ", 5))
+        r->gpus = strtol(line + 5, NULL, 10);
+    else if (line[n] && line[n + 1])
+        profile_sign_by(r->p, strf("%.*s", (int)n, line), strf("%s", line + n + 1));
+}
+
+static bool has_algorithm(const Profile *p, const char *what)
+{
+    for (int i = 0; i < p->algorithm.n; i++)
+        if (!strcmp(p->algorithm.at[i].what, what))
+            return true;
+    return false;
+}
+
+/* `algorithm ROW PART` and the numbers of it.  What was chosen when the profile was made stays when rows are added. */
+static void take_algorithm(Reader *r, const char *line)
+{
+    Algorithm a = {0};
+    int64_t v[2 + ALGORITHM_NUMBERS];
+    for (int i = 0; i < 2 + ALGORITHM_NUMBERS; i++) {
+        char *end;
+        v[i] = strtoll(line, &end, 10);
+        if (end == line)
+            return;
+        line = end;
+    }
+    if (v[0] < 0 || v[0] >= r->b->call.n)
+        return;
+    a.what = strf("algorithm %s part=%" PRId64, r->b->call.at[v[0]].signature, v[1]);
+    memcpy(a.number, v + 2, sizeof a.number);
+    if (!has_algorithm(r->p, a.what))
+        *PUSH(&r->p->algorithm) = a;
+}
+
+/* `at DONE OF WHAT NUMBER`, or `WHAT NUMBER ALONE QUARTILES BUSY QUARTILES`. */
+static void take_line(void *ctx, char *line)
+{
+    Reader *r = ctx;
+    char what[16];
+    long number, done, of, ns[4];
+    if (!strncmp(line, "sign ", 5)) {
+        take_sign(r, line + 5);
+        return;
+    }
+    if (!strncmp(line, "algorithm ", 10)) {
+        take_algorithm(r, line + 10);
+        return;
+    }
+    if (sscanf(line, "at %ld %ld %15s %ld", &done, &of, what, &number) == 4) {
+        r->at = name_of(r->b, what, number);
+        if (r->terminal)
+            fprintf(stderr, "\rdpgen: measuring %ld of %ld \b", done, of);
+        return;
+    }
+    if (sscanf(line, "%15s %ld %ld %ld %ld %ld", what, &number, &ns[0], &ns[1], &ns[2], &ns[3]) != 6)
+        return;
+    const char *name = name_of(r->b, what, number);
+    if (name && !has(r->p, name))
+        *PUSH(&r->p->row) = (Measured){name, {ns[0], ns[1]}, {ns[2], ns[3]}};
+}
+
+static void run_bench(Reader *r, const char *dir, const char *const *argv)
+{
+    const char *log = strf("%s/run.log", dir);
+    r->at = NULL;
+    int status = process_run(argv, log, take_line, r);
+    if (r->terminal)
+        fprintf(stderr, "\r\033[K");
+    if (status == 0)
+        return;
+    const char *said = process_last(log);
+    const char *cause = status > 128 ? strf("it ended with signal %d (%s)", status - 128, strsignal(status - 128))
+        : *said ? said : strf("it ended with status %d", status);
+    fail(status == EXIT_MACHINE ? EXIT_MACHINE : EXIT_RUN, "the benchmark failed%s%s: %s; %s", r->at ? " at " : "",
+         r->at ? r->at : "", cause, otherwise(r->b->m));
+}
+
+/* Messages need two stages; those of MPI two ranks, those of NCCL two GPUs. */
+static bool can_talk(const Reader *r)
+{
+    bool nccl = !strcmp(r->b->m->plan.transport, "nccl");
+    if (r->b->stages > 1 && nccl && r->gpus < 2)
+        fprintf(stderr, "dpgen: there is one GPU here, and NCCL wants one for each stage: messages keep their estimate\n");
+    return r->b->stages > 1 && (!nccl || r->gpus > 1);
+}
+
+static void run_all(Reader *r, const char *dir)
+{
+    const char *program = strf("%s/train", dir);
+    if (*program != '/')
+        program = strf("./%s", program);
+    const char *kernels[] = {program, "kernels", NULL}, *local[] = {program, "messages", NULL};
+    const char *sign[] = {program, "sign", NULL};
+    const char *ranks[] = {"mpirun", "-n", "2", "--oversubscribe", geteuid() ? program : "--allow-run-as-root",
+        geteuid() ? "messages" : program, geteuid() ? NULL : "messages", NULL};
+    if (on_gpus(r->b->m))
+        run_bench(r, dir, sign);
+    run_bench(r, dir, kernels);
+    if (can_talk(r))
+        run_bench(r, dir, strcmp(r->b->m->plan.transport, "mpi") ? local : ranks);
+}
+
+/* Rows of the graphs that p has not yet, measured in a folder beside `file`. */
+static void add_rows(Profile *p, const Model *m, const Graph *const *g, int n, const Graph *mix, const char *file)
+{
+    const char *dir = strf("%s.bench", file);
+    Reader r = {.p = p, .b = bench_of(m, g, n, mix), .terminal = isatty(2)};
+    check_driver(m);
+    write_folder(r.b, dir);
+    folder = dir;
+    atexit(remove_folder);
+    build_folder(dir, m);
+    run_all(&r, dir);
+    remove_folder();
+    for (int i = 0; i < r.b->call.n; i++)
+        if (!has(p, name_of(r.b, "op", i)))
+            fail(EXIT_RUN, "the benchmark said nothing about %s", r.b->call.at[i].signature);
+    profile_signed(p);
+    profile_sort(p);
+}
+
+/* ---- what others call -------------------------------------------------------------------------------------------- */
+
+/* It is renamed into place, which would put a plain file where a device stood. */
+static void check_plain(const char *file)
+{
+    struct stat is;
+    if (stat(file, &is) == 0 && !S_ISREG(is.st_mode))
+        fail(EXIT_RUN, "%s is no plain file: a profile cannot take its place", file);
+}
+
+typedef VEC(const Graph *) Graphs;
+
+/* With nothing joined, and as fuse leaves it: options may ask for either, by --fuse none or by a name in a list of the section
+ * plan.  The first has the calls of both: write_folder() goes by it.  false: shapes that hold for other sizes alone. */
+static bool take_graphs(Graphs *list, const Model *m, int64_t batch)
+{
+    Model apart = *m;
+    apart.plan.fuse = FUSE_NONE;
+    const Graph *g = profile_graph_at(m, batch);
+    if (!g)
+        return false;
+    *PUSH(list) = profile_graph_at(&apart, batch);
+    *PUSH(list) = g;
+    return true;
+}
+
+Profile *profile_measure(const Model *m, const char *file)
+{
+    check_plain(file);
+    Profile *p = alloc(sizeof *p);
+    Ints want = batches_of(m);
+    Graphs g = {0};
+    profile_sign(p, m, true);
+    for (int i = 0; i < want.n; i++)
+        if (take_graphs(&g, m, want.at[i]))
+            *PUSH(&p->batch) = want.at[i];
+    if (!g.n)
+        fail(EXIT_MODEL, "%s cannot be built with micro-batches of %d", m->path, want.at[0]);
+    add_rows(p, m, g.at, g.n, g.at[p->batch.n / 2 * 2 + 1], file);
+    p->path = file;
+    profile_graphs(p, m);
+    return p;
+}
+
+void profile_measure_more(Profile *p, const Model *m, int64_t batch, const char *file)
+{
+    Graphs g = {0};
+    if (!take_graphs(&g, m, batch))
+        die("no graph of the micro-batch that was planned");
+    add_rows(p, m, g.at, g.n, g.at[1], file);
+    int i = p->batch.n;
+    *PUSH(&p->batch) = (int)batch;
+    for (; i > 0 && p->batch.at[i - 1] > batch; i--)
+        p->batch.at[i] = p->batch.at[i - 1];
+    p->batch.at[i] = (int)batch;
+    p->graph.n = 0;
+    profile_graphs(p, m);
+}
+
+const char *profile_cannot(const Model *m)
+{
+    const Device *a = &m->devices.at[0];
+    if (strcmp(a->kind, "cpu") && !on_gpus(m))
+        return strf("devices of kind %s are not this machine", a->kind);
+    for (int d = 1; d < m->devices.n; d++)
+        if (m->devices.at[d].threads != a->threads)
+            return strf("%s has %d threads and %s %d, and a profile is of one number of threads", a->name, a->threads,
+                        m->devices.at[d].name, m->devices.at[d].threads);
+    return NULL;
+}
+
+void profile_write(const Profile *f, const char *file)
+{
+    FILE *to = file_begin(file);
+    profile_print(to, f);
+    file_end(to, file);
+}

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * index.c: a graph and its ordered lists, prepared for walk.c, which asks for thousands of runs.
+ *
+ *   operands    of each call, each tensor once, in one array; backward calls by forward operator
+ *   readers     of each tensor: from which forward operator to which its calls read it, so that what crosses the borders of
+ *               a run is seen without looking outside
+ *   moments     what stands before and after each computation of a chunk in the list of its device, and how many
+ *               micro-batches rest then: a handful of different ones, whatever the number of micro-batches
+ *
+ * Cost: linear in the operands of the graph and in the lists.
+ */
+#include "index.h"
+
+#include <string.h>
+
+/* ---- once for a graph ------------------------------------------------------------------------------------------- */
+
+static void take_operands(Live *x, int op)
+{
+    const Op *o = &x->g->op.at[op];
+    for (int kind = 0; kind < 2; kind++) {
+        Range *r = kind ? &x->op[op].write : &x->op[op].read;
+        r->from = x->touched.n;
+        for (int i = 0; i < o->arg.n; i++) {
+            const Arg *a = &o->arg.at[i];
+            if (a->kind != (kind ? ARG_WRITE : ARG_READ) || a->state)
+                continue;
+            bool twice = false;
+            for (int k = r->from; k < x->touched.n; k++)
+                twice |= x->touched.at[k] == a->index;
+            if (!twice)
+                *PUSH(&x->touched) = a->index;
+        }
+        r->to = x->touched.n;
+    }
+}
+
+static void find_readers(Live *x)
+{
+    const Graph *g = x->g;
+    for (int t = 0; t < g->tensor.n; t++) {
+        const Tensor *y = &g->tensor.at[t];
+        x->home[t] = y->op < 0 ? -1 : g->op.at[y->op].fwd;
+        x->least[t] = g->nf;
+        x->most[t] = x->reader[t] = -1;
+        x->bytes[t] = index_align(y->bytes);
+        x->grad[t] = y->kind == T_GRAD;
+    }
+    for (int o = 0; o < g->nb; o++)
+        for (int i = x->op[o].read.from; i < x->op[o].read.to; i++) {
+            int t = x->touched.at[i], fwd = g->op.at[o].fwd;
+            x->least[t] = fwd < x->least[t] ? fwd : x->least[t];
+            x->most[t] = fwd > x->most[t] ? fwd : x->most[t];
+            if (o >= g->nf && !x->grad[t] && (x->reader[t] < 0 || fwd < x->reader[t]))
+                x->reader[t] = fwd;
+        }
+}
+
+static void find_calls(Live *x)
+{
+    const Graph *g = x->g;
+    for (int f = 0; f < g->nf; f++) {
+        x->made_from[f] = x->made.n;
+        for (int i = x->op[f].write.from; i < x->op[f].write.to; i++) {
+            x->place[x->touched.at[i]] = x->made.n;
+            *PUSH(&x->made) = x->touched.at[i];
+        }
+    }
+    x->made_from[g->nf] = x->made.n;
+    for (int f = g->nf - 1, o = g->nf; f >= 0; f--) {
+        x->begin[f] = o;
+        while (o < g->nb && g->op.at[o].fwd == f)
+            o++;
+        x->end[f] = o;
+    }
+}
+
+static void take_state(Live *x, int s)
+{
+    const State *y = &x->g->state.at[s];
+    Bytes bytes = index_align(y->bytes);
+    switch (y->kind) {
+    case S_PARAM:
+        x->owner[s] += bytes;
+        if (x->guest[s] == 0)
+            x->guest[s] = bytes;
+        break;
+    case S_COPY:                /* in bf16 a foreign use reads the copy alone, unless its row wants f32 */
+        x->owner[y->param] += bytes;
+        x->guest[y->param] = bytes;
+        break;
+    case S_MOMENT1: case S_MOMENT2:
+        x->owner[y->param] += bytes;
+        break;
+    case S_GRAD:
+        x->uses[y->param] += bytes;
+        *PUSH(&x->use[y->op]) = s;
+        break;
+    case S_NORM: case S_CLIP:
+        *(y->param < 0 ? &x->norms : &x->owner[y->param]) += bytes;
+        break;
+    case S_VALUES:
+        x->fixed += bytes;
+        break;
+    default:
+        break;
+    }
+}
+
+static void find_versions(Live *x)
+{
+    const Graph *g = x->g;
+    bool *read = alloc((size_t)g->state.n);
+    for (int o = 0; o < g->nb; o++)
+        for (int i = 0; i < g->op.at[o].arg.n; i++)
+            if (g->op.at[o].arg.at[i].state && g->op.at[o].arg.at[i].kind == ARG_READ)
+                read[g->op.at[o].arg.at[i].index] = true;
+    for (int s = 0; s < g->state.n; s++)
+        if (read[s] && (g->state.at[s].kind == S_PARAM || g->state.at[s].kind == S_COPY))
+            x->version[g->state.at[s].param] += index_align(g->state.at[s].bytes);
+}
+
+static int kind_of(const Action *k, int chunk)
+{
+    bool here = k->chunk == chunk;
+    return here && k->kind == K_F ? FORWARD : here && (k->kind == K_B || k->kind == K_I) ? BACKWARD : NONE;
+}
+
+static void add_moment(Moments *list, Moment m)
+{
+    for (int i = 0; i < list->n; i++) {
+        Moment *y = &list->at[i];
+        bool sent = y->before == m.before && y->middle == m.middle && y->second == m.second;
+        if (sent && y->now == m.now && y->after == m.after && y->later == m.later) {
+            y->rest = m.rest > y->rest ? m.rest : y->rest;
+            return;
+        }
+    }
+    *PUSH(list) = m;
+}
+
+/* No computation that messages wait for: a fold, and an update between steps that overlap. */
+static bool passes(const Action *k, int overlap)
+{
+    return k->kind == K_FOLD || (overlap && k->kind != K_F && k->kind != K_B && k->kind != K_I);
+}
+
+static bool same(const Action *a, const Action *b)
+{
+    return a->mb == b->mb && a->step == b->step;
+}
+
+/* The computation `back` before the one at hand, was[0] being the last one. */
+static int past(const Action *const *was, int back, const Action *now, int chunk)
+{
+    int kind = was[back] ? kind_of(was[back], chunk) : NONE;
+    for (int i = 0; kind == FORWARD && i < back; i++)
+        if (kind_of(was[i], chunk) == BACKWARD && same(was[i], was[back]))
+            return GONE;
+    return kind == FORWARD && kind_of(now, chunk) == BACKWARD && same(now, was[back]) ? OWN : kind;
+}
+
+/* The computation so many behind that at i. */
+static int coming(const Actions *run, int i, int ahead, int overlap, int chunk)
+{
+    for (i++; i < run->n; i++)
+        if (!passes(&run->at[i], overlap) && --ahead == 0)
+            return kind_of(&run->at[i], chunk);
+    return NONE;
+}
+
+/* What the list of a chunk's device says: how many micro-batches rest while it computes between what. */
+static void find_moments(Live *x, int chunk)
+{
+    int device = x->p->chunk_device.at[chunk], overlap = order_overlap(x->p);
+    const Actions *step = &x->p->dev.at[device].order;
+    Actions run = overlap ? order_run(x->p, step, overlap + 2) : *step;
+    const Action *was[3] = {NULL, NULL, NULL};
+    bool two = order_slack(x->p) == 2;
+    int rest = 0;
+    x->delay[chunk] = order_delay(x->p, chunk);
+    x->steps[chunk] = order_steps(x->p, device);
+    x->levels[chunk] = order_accumulators(x->p) * (order_holds(x->p, device) ? 2 : 1);
+    for (int i = 0; i < run.n; i++) {
+        const Action *k = &run.at[i];
+        if (passes(k, overlap))
+            continue;
+        Moment m = {.now = kind_of(k, chunk), .before = past(was, 0, k, chunk), .second = past(was, 1 + two, k, chunk),
+                    .middle = two ? past(was, 1, k, chunk) : NONE, .after = coming(&run, i, 1, overlap, chunk),
+                    .later = two ? coming(&run, i, 2, overlap, chunk) : NONE};
+        m.rest = rest -= m.now == BACKWARD;
+        add_moment(&x->moment[chunk], m);
+        *PUSH(&x->beat[chunk]) = (Beat){k->mb, m};
+        rest += m.now == FORWARD;
+        was[2] = was[1], was[1] = was[0], was[0] = k;
+    }
+}
+
+static void make_room(Live *x)
+{
+    size_t nf = sizeof(int) * (size_t)(x->g->nf + 1), nt = sizeof(int) * (size_t)x->g->tensor.n;
+    size_t no = (size_t)(x->g->nb + x->g->nf + 2);
+    x->begin = alloc(nf), x->end = alloc(nf), x->made_from = alloc(nf), x->again = alloc(nf);
+    x->reader = alloc(nt);
+    x->home = alloc(nt), x->least = alloc(nt), x->most = alloc(nt), x->saved = alloc(nt), x->remade = alloc(nt);
+    x->fetched = alloc(nt);
+    x->seen = alloc(2 * nt), x->from = alloc(2 * nt), x->to = alloc(2 * nt), x->order = alloc(2 * nt);
+    x->met = alloc(sizeof(int) * (size_t)x->g->state.n);
+    x->matters = alloc((size_t)x->g->tensor.n);
+    x->until = alloc(nt), x->place = alloc(nt);
+    x->bytes = alloc(sizeof(Bytes) * (size_t)x->g->tensor.n);
+    x->grad = alloc((size_t)x->g->tensor.n);
+    x->op = alloc(sizeof *x->op * (size_t)x->g->nb);
+    x->use = alloc(sizeof *x->use * (size_t)x->g->nf);
+    x->owner = alloc(sizeof(Bytes) * (size_t)x->g->state.n);
+    x->guest = alloc(sizeof(Bytes) * (size_t)x->g->state.n);
+    x->version = alloc(sizeof(Bytes) * (size_t)x->g->state.n);
+    x->uses = alloc(sizeof(Bytes) * (size_t)x->g->state.n);
+    x->line = alloc(sizeof(int) * no), x->head = alloc(sizeof(int) * no), x->stack = alloc(sizeof(int) * no);
+    x->level = alloc(sizeof(Bytes) * no);
+    x->change = alloc(sizeof(Bytes) * no), x->tmp = alloc(sizeof(Bytes) * no);
+    x->levels = alloc(sizeof(int) * (size_t)x->p->chunk_device.n);
+    x->delay = alloc(sizeof(int) * (size_t)x->p->chunk_device.n);
+    x->steps = alloc(sizeof(int) * (size_t)x->p->chunk_device.n);
+    x->beat = alloc(sizeof *x->beat * (size_t)x->p->chunk_device.n);
+    x->moment = alloc(sizeof *x->moment * (size_t)x->p->chunk_device.n);
+}
+
+Live *live_open(const Plan *p)
+{
+    Live *x = alloc(sizeof *x);
+    *x = (Live){.p = p, .g = p->g, .first = -1};
+    make_room(x);
+    for (int o = 0; o < p->g->nb; o++)
+        take_operands(x, o);
+    find_readers(x);
+    find_calls(x);
+    for (int s = 0; s < p->g->state.n; s++)
+        take_state(x, s);
+    away_open(x);
+    replay_open(x);
+    find_versions(x);
+    for (int c = 0; c < p->chunk_device.n; c++)
+        find_moments(x, c);
+    return x;
+}
+
+int live_others(const Live *x, int chunk)
+{
+    int most = 0;
+    for (int i = 0; i < x->moment[chunk].n; i++)
+        most = x->moment[chunk].at[i].rest > most ? x->moment[chunk].at[i].rest : most;
+    return most;
+}
+
+bool live_alike(const Live *x, int a, int b)
+{
+    const Moments *m = &x->moment[a], *n = &x->moment[b];
+    bool states = x->delay[a] == x->delay[b] && x->steps[a] == x->steps[b] && x->levels[a] == x->levels[b];
+    return states && m->n == n->n && (!m->n || !memcmp(m->at, n->at, sizeof *m->at * (size_t)m->n));
+}
+
+const int *live_made(const Live *x, int first, int last, int *n)
+{
+    *n = x->made_from[last + 1] - x->made_from[first];
+    return x->made.at + x->made_from[first];
+}
+
+const int *live_until(Live *x, int first, int last)
+{
+    int n;
+    const int *made = live_made(x, first, last, &n);
+    for (int i = 0; i < n; i++)
+        x->until[i] = x->home[made[i]];
+    for (int o = first; o <= last; o++)
+        for (int i = x->op[o].read.from; i < x->op[o].read.to; i++)
+            if (x->home[x->touched.at[i]] >= first)
+                x->until[x->place[x->touched.at[i]] - x->made_from[first]] = o;
+    return x->until;
+}
+
+const Plan *live_plan(const Live *x)
+{
+    return x->p;
+}
+
+int live_tensors(const Live *x)
+{
+    return x->g->tensor.n;
+}
+
+int live_calls(const Live *x, int first, int last)
+{
+    return last - first + 1 + x->end[first] - x->begin[last];
+}
+
+const int *live_reads(const Live *x, int op, int *n)
+{
+    *n = x->op[op].read.to - x->op[op].read.from;
+    return x->touched.at + x->op[op].read.from;
+}
+
+int live_maker(const Live *x, int tensor)
+{
+    return x->home[tensor];
+}
+
+Bytes live_size(const Live *x, int tensor)
+{
+    return x->bytes[tensor];
+}
+
+int live_reader(const Live *x, int tensor)
+{
+    return x->reader[tensor];
+}
+
+Bytes live_operands(const Live *x, int op)
+{
+    const Touched *c = &x->op[op];
+    Bytes sum = index_align(x->g->op.at[op].tmp);
+    for (int i = c->read.from; i < c->write.to; i++)
+        sum += x->bytes[x->touched.at[i]];
+    for (int i = c->write.from; i < c->write.to; i++)       /* an operand that is a result too */
+        for (int k = c->read.from; k < c->read.to; k++)
+            sum -= x->touched.at[i] == x->touched.at[k] ? x->bytes[x->touched.at[i]] : 0;
+    return sum;
+}
+
+States live_home(const Live *x, int op)
+{
+    States sum = {0};
+    for (int i = 0; i < x->use[op].n; i++) {
+        const State *s = &x->g->state.at[x->use[op].at[i]];
+        bool first = x->g->state.at[s->param].op == op;
+        for (int k = 0; k < i; k++)
+            first &= x->g->state.at[x->use[op].at[k]].param != s->param;
+        sum.sums += index_align(s->bytes);
+        sum.home += first ? x->owner[s->param] : 0;
+        sum.version += first ? x->version[s->param] : 0;
+    }
+    return sum;
+}
+
+Bytes live_states(const Live *x, int chunk, States sum)
+{
+    return sum.home + x->levels[chunk] * sum.sums + x->delay[chunk] * sum.version;
+}
+
+const Ns *live_times(const Live *x, int chunk)
+{
+    const Cost *c = x->p->c;
+    return c->ns[c->of.at[x->p->chunk_device.at[chunk]]];
+}
+
+const char *live_matters(Live *x, int first, int last, const char *may)
+{
+    int n;
+    const int *made = live_made(x, first, last, &n);
+    for (int i = 0; i < n; i++)
+        x->matters[made[i]] = LIVE_IDLE;
+    for (int o = x->begin[last]; o < x->end[first]; o++)
+        for (int i = x->op[o].read.from; i < x->op[o].read.to; i++)
+            x->matters[x->touched.at[i]] = LIVE_READ;
+    for (int o = last; o >= first; o--) {
+        bool again = false;
+        for (int i = x->op[o].write.from; i < x->op[o].write.to; i++)
+            again |= x->matters[x->touched.at[i]] && (may[x->touched.at[i]] & MAY_DROP);
+        for (int i = x->op[o].read.from; again && i < x->op[o].read.to; i++)
+            if (!x->matters[x->touched.at[i]])
+                x->matters[x->touched.at[i]] = LIVE_NEEDED;
+    }
+    return x->matters;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * index.h: what walk.c knows of a graph and of the ordered lists before any run is asked for, and its room to walk in.
+ */
+#ifndef INDEX_H
+#define INDEX_H
+#include "walk.h"
+
+enum { NONE, FORWARD, BACKWARD, OWN, GONE, KINDS };
+
+/* A computation between others, and how many micro-batches have been forward and not backward, at most, without its own.
+ * A forward before it is of its own micro-batch (OWN), of one that has been backward since (GONE), or of another one.  Sends of
+ * the one before are under way, those of `second` are waited for now, receives of the one after are posted; where messages have
+ * the slack of two computations (order_slack), also those of `middle`, which then stands between these two, and of `later`. */
+typedef struct { int now, before, middle, second, after, later, rest; } Moment;
+typedef VEC(Moment) Moments;
+
+/* Of a device's list, what messages wait for, one after another. */
+typedef struct { int mb; Moment m; } Beat;
+typedef VEC(Beat) Beats;
+/* Messages of a computation; of a forward whose micro-batch is still there, what is saved too is not sent beside it. */
+typedef struct { Bytes in[KINDS], out[KINDS]; } Border;
+/* An offloaded tensor of the run: calls of forward until its last reader there, call of backward that reads it first; what a
+ * copy takes, and what offload.c sets aside for it. */
+typedef struct { int tensor, after, first; Ns fast, slow; Bytes bytes; } Way;
+
+typedef struct { int from, to; } Range;             /* into Live.touched */
+typedef struct { Range read, write; } Touched;      /* of one call: its tensors */
+
+struct Live {
+    const Plan *p;
+    const Graph *g;
+    int *levels;                /* by chunk: gradient accumulators a use */
+    int *delay, *steps;         /* by chunk: weight versions beside the newest; steps under way at once */
+    Touched *op;
+    Ints touched;
+    int *begin, *end;           /* by forward operator: its backward calls */
+    int *made_from;             /* by forward operator: where in `made` its results begin; [nf] the end */
+    Ints made;
+    int *home;                  /* by tensor: the forward operator it belongs to; -1: an input */
+    int *least, *most;          /* by tensor: of the forward operators whose calls read it */
+    int *reader;                /* by forward tensor: the first operator whose backward reads it; -1 */
+    Bytes *bytes;               /* by tensor */
+    bool *grad;
+    Ints *use;                  /* by forward operator: S_GRAD states of its uses */
+    Bytes *owner, *guest;       /* by S_PARAM: on its home device, on another that uses it; without gradients */
+    Bytes *version;             /* by S_PARAM: of it and its copy what forward and backward read */
+    Bytes *uses;                /* by S_PARAM: its gradients, one accumulator each */
+    Bytes fixed, norms;         /* states that every device has; that every one with parameters has */
+    Moments *moment;            /* by chunk, each once */
+    Beats *beat;                /* by chunk, all of them */
+    /* the run at hand */
+    int first, last, chunk;
+    const int *fate;
+    int round;                  /* marks equal to it are of this walk */
+    int *saved, *remade, *met, *again;      /* marks: by tensor, tensor, S_PARAM, forward operator */
+    int *fetched;               /* mark by tensor: offloaded, not saved */
+    Way *away;                  /* those, and offload.c's room */
+    int naway;
+    struct Ways *ways;
+    Bytes *level;               /* by position: alive */
+    int *line, lines, *head, early;  /* backward: operators; ~operator if it is made again */
+    Ns ready;                   /* time of the first `early` of them */
+    int *stack;
+    int *seen, *from, *to;      /* by tensor and whether it is the remade copy: positions in the routine at hand */
+    int *order, n, at;          /* those that are seen */
+    int walk;
+    Bytes *change, *tmp;        /* by position */
+    Load load;
+    char *matters;              /* by tensor */
+    int *until;                 /* by tensor of a run */
+    int *place;                 /* by tensor: in Live.made */
+    struct Replay *replay;
+};
+
+/* Backward of a micro-batch whose own forward still sends. */
+static inline bool moment_own(const Moment *m)
+{
+    return m->before == OWN || m->middle == OWN;
+}
+
+/* Messages that are under way all through it. */
+static inline Bytes moment_flying(const Moment *m, const Border *b)
+{
+    return b->out[m->before] + b->out[m->middle] + b->in[m->after] + b->in[m->later];
+}
+
+static inline Bytes index_align(Bytes n)
+{
+    return (n + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+/* The run at hand makes it. */
+static inline bool index_own(const Live *x, int t)
+{
+    return x->home[t] >= x->first && x->home[t] <= x->last;
+}
+
+/* Another one reads what it makes. */
+static inline bool index_leaves(const Live *x, int t)
+{
+    return index_own(x, t) && (x->least[t] < x->first || x->most[t] > x->last);
+}
+
+/* walk.c: what no choice of fates changes, the border as if nothing were saved; and the most bytes beside the states, from
+ * those alive within each kind of computation. */
+Load  live_constant(Live *x, int first, int last, int chunk, Bytes *visiting, Border *b);
+Bytes live_moments(const Live *x, int chunk, const Border *b, const Bytes *alive, Bytes saved);
+
+/* fast.c: live_load and live_sums where nothing is offloaded; false: they have to walk. */
+void replay_open(Live *x);
+bool replay_sums(Live *x, int first, int last, int chunk, const int *fate, Load *l);
+bool replay_load(Live *x, int first, int last, int chunk, const int *fate, Load *l);
+
+/* offload.c: with offloaded tensors.  cut after the walks know after and first of each; level what they counted, kind 0
+ * forward, 1 backward, 2 backward that still sends; most, and the stall, last. */
+void  away_open(Live *x);
+void  away_cut(Live *x);
+void  away_level(Live *x, int kind, const Bytes *level);
+Bytes away_most(Live *x, const Border *b);
+#endif

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * offload.c: offloaded tensors in the replay of walk.c: how long they are on the device, and how long it waits for them.
+ *
+ * Problem: an offloaded tensor is on its device from its producer until its copy is out, and from the begin of the copy back
+ * to its last reader.  How long that is depends on the link and on the whole list: in warm-up forwards come every f and
+ * copies pile up, in drain backwards come every b and fetches do, and where the link is slow a window reaches into the
+ * neighbouring computations.  One copy, or two, for each tensor is a rule of thumb and wrong at both ends.
+ *
+ * Method: the plan of list/offload.c, made for one run before there is a list with messages.  Forward and backward are cut
+ * into pieces where copies may begin or end; the pieces of all computations of the chunk's list lie on a clock that only
+ * computing advances; copies out follow each other behind their last forward reader, copies in are begun as late as the link
+ * allows, from the last to the first.  Bytes beside the pieces are then added to what walk.c counts within them.  Copies
+ * take a quarter longer there than their price, as in offload.c.
+ *
+ * Waiting: the same events at the price alone, one link each way or one for both, replayed from the first piece to the last;
+ * the time by which the device ends later is what the link cannot hide, shared by the micro-batches.  Waiting for other
+ * stages hides more: the price is on the safe side.
+ *
+ * Not handled: other chunks of the same device, which compute in no time here and use no link.
+ *
+ * Cost: linear in pieces and copies of the list; offload.c's is only paid for the cut that is chosen.
+ */
+#include "index.h"
+
+#include <stdlib.h>
+
+typedef struct { int out, sent, in, due; } Copy;    /* pieces of the list, in front of which something happens */
+
+/* A VEC gets room for so many elements, which are written before they are read. */
+#define ROOM(v, count) do { while ((v).cap < (count)) { (v).n = (v).cap; (void)PUSH(&(v)); } (v).n = (count); } while (0)
+
+struct Ways {
+    int *out;                   /* Live.away by the last forward reader; itself it is by the first reader in backward */
+    Ns *clock[2];               /* by call of forward, of backward: time before it */
+    char *cut[2];               /* by call: a piece begins there */
+    int *piece[2];              /* by call: its piece */
+    Bytes *most[3];             /* by piece of forward, backward, backward that still sends: what walk.c counts within it */
+    Ns *time[2];                /* by piece */
+    int calls[2], pieces[2];
+    VEC(int) first;             /* by computation of the list: its first piece there; one more: the end */
+    VEC(Ns) at;                 /* by piece of the list: when it begins */
+    VEC(Bytes) beside;          /* by piece of the list: bytes that come with it; then those that are there */
+    VEC(Copy) copy;             /* [micro-batch * naway + away] */
+    Ints order;                 /* of copies on their way out */
+    VEC(Ns) gone, come;         /* by copy: when it ends */
+    Ints back;                  /* backward computations of the list */
+};
+
+void away_open(Live *x)
+{
+    size_t calls = (size_t)(x->g->nb + x->g->nf + 2), tensors = (size_t)x->g->tensor.n + 1;
+    struct Ways *w = x->ways = alloc(sizeof *w);
+    x->away = alloc(sizeof *x->away * tensors);
+    w->out = alloc(sizeof *w->out * tensors);
+    for (int i = 0; i < 2; i++) {
+        w->clock[i] = alloc(sizeof(Ns) * calls);
+        w->cut[i] = alloc(calls);
+        w->piece[i] = alloc(sizeof(int) * calls);
+        w->time[i] = alloc(sizeof(Ns) * calls);
+    }
+    for (int i = 0; i < 3; i++)
+        w->most[i] = alloc(sizeof(Bytes) * calls);
+}
+
+/* ---- pieces of one computation ----------------------------------------------------------------------------------- */
+
+static int by_first(const void *a, const void *b)
+{
+    const Way *x = a, *y = b;
+    return x->first != y->first ? x->first - y->first : x->tensor - y->tensor;
+}
+
+static void set_clocks(Live *x, struct Ways *w)
+{
+    const Ns *time = live_times(x, x->chunk);
+    w->calls[0] = x->last - x->first + 1;
+    w->calls[1] = x->lines;
+    for (int i = 0; i < w->calls[0]; i++)
+        w->clock[0][i + 1] = w->clock[0][i] + time[x->first + i];
+    for (int i = 0; i < w->calls[1]; i++)
+        w->clock[1][i + 1] = w->clock[1][i] + time[x->line[i] < 0 ? ~x->line[i] : x->line[i]];
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i <= w->calls[k]; i++)
+            w->cut[k][i] = i == 0;
+    w->cut[1][x->early] = true;
+}
+
+static bool goes_behind(const Way *a, const Way *b)
+{
+    return a->after != b->after ? a->after > b->after : a->tensor > b->tensor;
+}
+
+/* Away by first reader; out by last forward reader, of equals the same. */
+static void sort(Live *x, struct Ways *w)
+{
+    if (x->naway)
+        qsort(x->away, (size_t)x->naway, sizeof *x->away, by_first);
+    for (int i = 0; i < x->naway; i++) {
+        int k = i;
+        for (; k > 0 && goes_behind(&x->away[w->out[k - 1]], &x->away[i]); k--)
+            w->out[k] = w->out[k - 1];
+        w->out[k] = i;
+    }
+}
+
+/* So long after the begin of whichever computation comes next; or before the end of the one before. */
+static void cut_next(struct Ways *w, Ns after)
+{
+    for (int k = 0; k < 2 && after > 0; k++) {
+        int i = 0;
+        while (i < w->calls[k] && w->clock[k][i] < after)
+            i++;
+        w->cut[k][i] = true;
+    }
+}
+
+static void cut_last(struct Ways *w, Ns before)
+{
+    for (int k = 0; k < 2 && before > 0; k++) {
+        int i = w->calls[k];
+        while (i > 0 && w->clock[k][w->calls[k]] - w->clock[k][i] < before)
+            i--;
+        w->cut[k][i] = true;
+    }
+}
+
+static void cut_forward(Live *x, struct Ways *w)
+{
+    Ns free = 0;
+    int at = 0;
+    for (int i = 0; i < x->naway; i++) {
+        const Way *a = &x->away[w->out[i]];
+        free = (free > w->clock[0][a->after] ? free : w->clock[0][a->after]) + a->slow;
+        while (at < w->calls[0] && w->clock[0][at] < free)
+            at++;
+        w->cut[0][a->after] = w->cut[0][at] = true;
+        cut_next(w, free - w->clock[0][w->calls[0]]);
+    }
+}
+
+static void cut_backward(Live *x, struct Ways *w)
+{
+    Ns next = w->clock[1][w->calls[1]];
+    int at = w->calls[1];
+    for (int i = x->naway; i-- > 0;) {
+        const Way *a = &x->away[i];
+        next = (next < w->clock[1][a->first] ? next : w->clock[1][a->first]) - a->slow;
+        w->cut[1][a->first] = true;
+        while (at > 0 && w->clock[1][at] > next)
+            at--;
+        w->cut[1][at] = true;
+        cut_last(w, -next);
+    }
+}
+
+/* kind 2: backward again, beside what forward still sends. */
+static void find_pieces(struct Ways *w, int kind, const Bytes *level)
+{
+    int way = kind > 0, n = -1;
+    for (int i = 0; i < w->calls[way]; i++) {
+        if (w->cut[way][i]) {
+            w->most[kind][++n] = 0;
+            w->time[way][n] = 0;
+        }
+        w->piece[way][i] = n;
+        w->most[kind][n] = level[i] > w->most[kind][n] ? level[i] : w->most[kind][n];
+        w->time[way][n] += w->clock[way][i + 1] - w->clock[way][i];
+    }
+    w->pieces[way] = n + 1;
+}
+
+/* ---- pieces of the list ------------------------------------------------------------------------------------------ */
+
+static void lay_out(Live *x, struct Ways *w)
+{
+    const Beats *beats = &x->beat[x->chunk];
+    Ns now = 0;
+    int n = 0;
+    for (int i = 0; i < beats->n; i++)
+        n += beats->at[i].m.now == FORWARD ? w->pieces[0] : beats->at[i].m.now == BACKWARD ? w->pieces[1] : 0;
+    ROOM(w->at, n + 1);
+    ROOM(w->beside, n + 1);
+    ROOM(w->first, beats->n + 1);
+    n = w->back.n = 0;
+    for (int i = 0; i < beats->n; i++) {
+        const Beat *b = &beats->at[i];
+        int kind = b->m.now == FORWARD ? 0 : b->m.now == BACKWARD ? 1 : -1;
+        w->first.at[i] = n;
+        for (int k = 0; kind >= 0 && k < w->pieces[kind]; k++) {
+            w->at.at[n] = now;
+            w->beside.at[n++] = 0;
+            now += w->time[kind][k];
+        }
+        if (kind == 1)
+            *PUSH(&w->back) = i;
+    }
+    w->first.at[beats->n] = n;
+    w->at.at[n] = now;
+    w->beside.at[n] = 0;
+}
+
+static int piece_from(const struct Ways *w, int way, int call)
+{
+    return call < w->calls[way] ? w->piece[way][call] : w->pieces[way];
+}
+
+/* The last piece before which a tensor of forward i of the list must be gone, and the first before which it may come back for
+ * backward i: where memory lacks, main has copies hurry, as offload.c says. */
+static int out_until(Live *x, const struct Ways *w, int i, const Copy *c)
+{
+    const Beats *beats = &x->beat[x->chunk];
+    if (x->p->hurry == HURRY_NOW)
+        return c->out;
+    for (int k = i + 1; x->p->hurry == HURRY_NEXT && k < beats->n; k++)
+        if (beats->at[k].m.now == FORWARD)
+            return w->first.at[k] < c->due ? w->first.at[k] : c->due;
+    return c->due;
+}
+
+static int in_from(Live *x, const struct Ways *w, int mb, const Copy *c)
+{
+    if (x->p->hurry == HURRY_NOW)
+        return c->due;
+    int end = x->p->hurry == HURRY_NEXT && mb > 0 ? w->first.at[w->back.at[mb - 1] + 1] : 0;
+    return end > c->sent ? end : c->sent;
+}
+
+/* Outward by the order of the forwards, each behind the last call that touches it.  Micro-batches go forward and backward in
+ * the same order. */
+static void plan_out(Live *x, struct Ways *w)
+{
+    const Beats *beats = &x->beat[x->chunk];
+    Ns free = 0;
+    int end = w->at.n - 1, sent = 0, n = w->back.n * x->naway, copies = 0;
+    ROOM(w->copy, n);
+    ROOM(w->gone, n);
+    ROOM(w->come, n);
+    ROOM(w->order, n);
+    for (int i = 0, mb = 0; i < beats->n && mb < w->back.n; i++) {
+        for (int k = 0; beats->at[i].m.now == FORWARD && k < x->naway; k++) {
+            const Way *a = &x->away[w->out[k]];
+            Copy *c = &w->copy.at[mb * x->naway + w->out[k]];
+            w->order.at[copies++] = mb * x->naway + w->out[k];
+            c->out = w->first.at[i] + piece_from(w, 0, a->after);
+            c->due = w->first.at[w->back.at[mb]] + piece_from(w, 1, a->first);
+            free = (free > w->at.at[c->out] ? free : w->at.at[c->out]) + a->slow;
+            for (sent = sent > c->out ? sent : c->out; sent < end && w->at.at[sent] < free;)
+                sent++;
+            int until = out_until(x, w, i, c);
+            c->sent = sent < until ? sent : until;
+            w->beside.at[c->out] += a->bytes;
+            w->beside.at[c->sent] -= a->bytes;
+        }
+        mb += beats->at[i].m.now == FORWARD;
+    }
+}
+
+static void plan_in(Live *x, struct Ways *w)
+{
+    int in = w->at.n - 1;
+    Ns next = w->at.at[in];
+    for (int i = w->copy.n; i-- > 0;) {
+        const Way *a = &x->away[i % x->naway];
+        Copy *c = &w->copy.at[i];
+        next = (next < w->at.at[c->due] ? next : w->at.at[c->due]) - a->slow;
+        for (in = in < c->due ? in : c->due; in > 0 && w->at.at[in] > next;)
+            in--;
+        int from = in_from(x, w, i / x->naway, c);
+        c->in = in > from ? in : from;
+        w->beside.at[c->in] += a->bytes;
+        w->beside.at[c->due] -= a->bytes;
+    }
+}
+
+/* ---- what it takes ----------------------------------------------------------------------------------------------- */
+
+static Bytes most_beside(Live *x, struct Ways *w, const Border *b)
+{
+    const Beats *beats = &x->beat[x->chunk];
+    Bytes most = 0, now = 0, before = 0;
+    for (int i = 0; i < beats->n; i++) {
+        const Moment *m = &beats->at[i].m;
+        int from = w->first.at[i], kind = m->now == FORWARD ? 0 : moment_own(m) ? 2 : 1;
+        Bytes rest = m->rest * x->load.saved + moment_flying(m, b);
+        Bytes between = rest + (m->now == BACKWARD ? x->load.saved : 0) + b->in[m->now] + b->out[m->second];
+        Bytes begun = before + (from < w->beside.n ? w->beside.at[from] : 0);
+        begun = between + (begun > before ? begun : before);
+        most = begun > most ? begun : most;
+        for (int k = from; k < w->first.at[i + 1]; k++) {
+            now += w->beside.at[k];
+            Bytes bytes = rest + now + w->most[kind][k - from];
+            most = bytes > most ? bytes : most;
+        }
+        before = now;
+    }
+    return most;
+}
+
+static Ns later(Ns a, Ns b)
+{
+    return a > b ? a : b;
+}
+
+/* By which the device ends later than if copies took no time. */
+static Ns stall_of(Live *x, struct Ways *w, bool half)
+{
+    const Copy *c = w->copy.at;
+    const int *order = w->order.at;
+    int n = w->copy.n, out = 0, sent = 0, in = 0, due = 0;
+    Ns now = 0, free[2] = {0, 0};               /* of the link, out and in; the same if it is half duplex */
+    for (int i = 0; i < w->at.n; i++) {
+        for (; out < n && c[order[out]].out <= i; out++) {
+            Ns begin = later(later(free[0], half ? free[1] : 0), now);
+            free[0] = w->gone.at[order[out]] = begin + x->away[order[out] % x->naway].fast;
+        }
+        for (; sent < out && c[order[sent]].sent <= i; sent++)
+            now = later(now, w->gone.at[order[sent]]);
+        for (; in < n && c[in].in <= i; in++) {
+            Ns begin = later(later(free[1], half ? free[0] : 0), now);
+            free[1] = w->come.at[in] = begin + x->away[in % x->naway].fast;
+        }
+        for (; due < in && c[due].due <= i; due++)
+            now = later(now, w->come.at[due]);
+        now += i + 1 < w->at.n ? w->at.at[i + 1] - w->at.at[i] : 0;
+    }
+    return now - w->at.at[w->at.n - 1];
+}
+
+/* Windows of the fetched tensors; away_most then says what is alive, with what walk.c counted call by call. */
+void away_cut(Live *x)
+{
+    struct Ways *w = x->ways;
+    set_clocks(x, w);
+    sort(x, w);
+    cut_forward(x, w);
+    cut_backward(x, w);
+}
+
+void away_level(Live *x, int kind, const Bytes *level)
+{
+    find_pieces(x->ways, kind, level);
+}
+
+Bytes away_most(Live *x, const Border *b)
+{
+    struct Ways *w = x->ways;
+    lay_out(x, w);
+    plan_out(x, w);
+    plan_in(x, w);
+    Ns stall = stall_of(x, w, cost_host_half(x->p->c, x->p->chunk_device.at[x->chunk]));
+    x->load.stall = w->back.n ? (stall + w->back.n - 1) / w->back.n : 0;
+    return most_beside(x, w, b);
+}
+
+int live_copies(const Live *x)
+{
+    return x->naway ? x->ways->copy.n : 0;
+}
+
+int live_free(const Live *x, int i, Ns *time)
+{
+    const struct Ways *w = x->ways;
+    if (i >= x->naway)
+        return -1;
+    const Way *a = &x->away[i];
+    *time = w->clock[0][w->calls[0]] - w->clock[0][a->after] + w->clock[1][a->first] - 2 * a->fast;
+    return a->tensor;
+}

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * walk.c: what a run of operators will need as a chunk, nearly.
+ *
+ * Problem: planners ask for the bytes of thousands of runs under many choices of what is kept, and only `lower` and `mem`
+ * know the truth.  floor.c never exceeds it, so it can prove that something does not fit, but not that it does.
+ *
+ * Method: the routines of the chunk are walked as `lower` will write them, forward and backward with what it makes again,
+ * and the bytes alive at each call are counted.  The lists of the device say what else is there while such a routine runs:
+ * so many micro-batches at rest with what they saved, messages that are posted for the next computation, results of the
+ * previous one still on their way (comm posts receives one computation ahead and waits for sends one behind):
+ *
+ *   states + max over (computation, the two before, the one after) of the larger of
+ *       within it      saved of those at rest + most alive within it + received for the one after + sent by the one before
+ *       right before   saved of those at rest + received for it and for the one after + sent by the two before
+ *
+ * and, in the update, gradients of tied parameters from other devices.  Nothing depends on where the other chunks are, so
+ * a run can be priced before a cut is known.
+ *
+ * Left out: packing, which repack.c feeds back; sends that `comm` leaves under way for longer, to avoid a deadlock.
+ *
+ * Cost: linear in the operands of the run, its backward and what it makes again.  Marks carry the number of the walk, so
+ * that starting anew is free and nothing is allocated.  Where nothing is offloaded fast.c answers for it, in a fraction.
+ */
+#include "index.h"
+
+/* ---- backward as a line: the rule of rebuild.c ------------------------------------------------------------------ */
+
+static bool own(const Live *x, int t)
+{
+    return index_own(x, t);
+}
+
+static bool dropped(const Live *x, int t)
+{
+    return own(x, t) && x->fate[t] == FATE_RECOMPUTE;
+}
+
+/* It is there when backward wants it: kept, or back from the host. */
+static void save(Live *x, int t)
+{
+    x->saved[t] = x->round;
+    if (!own(x, t) || x->fate[t] != FATE_OFFLOAD) {
+        x->load.saved += x->bytes[t];
+        return;
+    }
+    int device = x->p->chunk_device.at[x->chunk];
+    Ns ns = cost_host(x->p->c, device, x->g->tensor.at[t].bytes);
+    x->fetched[t] = x->round;
+    x->load.moved += x->bytes[t];
+    x->away[x->naway++] = (Way){.tensor = t, .fast = ns, .bytes = x->bytes[t],
+                                .slow = (ns + ns / 4) * (cost_host_half(x->p->c, device) ? 2 : 1)};
+}
+
+static bool rests(const Live *x, int t)
+{
+    return x->saved[t] == x->round && x->fetched[t] != x->round;
+}
+
+/* Post-order over dropped tensors without recursion: an operator stands on the stack with the operand it goes on with. */
+static void remake(Live *x, int op)
+{
+    int depth = 0;
+    x->stack[depth++] = op;
+    x->again[op] = x->round;
+    x->head[op] = x->op[op].read.from;      /* next operand, by operator */
+    while (depth) {
+        int o = x->stack[depth - 1], i = x->head[o]++;
+        if (i < x->op[o].read.to) {
+            int t = x->touched.at[i];
+            if (x->saved[t] == x->round || x->remade[t] == x->round)
+                continue;
+            if (!dropped(x, t)) {
+                save(x, t);
+            } else if (x->again[x->home[t]] != x->round) {
+                x->again[x->home[t]] = x->round;
+                x->head[x->home[t]] = x->op[x->home[t]].read.from;
+                x->stack[depth++] = x->home[t];
+            }
+            continue;
+        }
+        depth--;
+        x->line[x->lines++] = ~o;
+        x->load.again += live_times(x, x->chunk)[o];
+        for (int k = x->op[o].write.from; k < x->op[o].write.to; k++)
+            if (x->saved[x->touched.at[k]] != x->round)
+                x->remade[x->touched.at[k]] = x->round;
+    }
+}
+
+static void mark_saved(Live *x)
+{
+    for (int o = x->begin[x->last]; o < x->end[x->first]; o++)
+        for (int i = x->op[o].read.from; i < x->op[o].read.to; i++) {
+            int t = x->touched.at[i];
+            if (!x->grad[t] && x->saved[t] != x->round && !dropped(x, t))
+                save(x, t);
+        }
+}
+
+/* What the first reader that needs anything made again asks for goes in front of all backward. */
+static void write_backward(Live *x)
+{
+    int first = x->begin[x->last], end = x->end[x->first];
+    x->lines = x->early = 0;
+    x->ready = 0;
+    mark_saved(x);
+    for (int o = first; o < end; o++) {
+        for (int i = x->op[o].read.from; i < x->op[o].read.to; i++) {
+            int t = x->touched.at[i];
+            if (!x->grad[t] && x->saved[t] != x->round && x->again[x->home[t]] != x->round)
+                remake(x, x->home[t]);
+        }
+        if (x->lines > 0 && x->early == 0) {
+            x->early = x->lines;
+            x->ready = x->load.again;
+            for (int k = first; k < o; k++)
+                x->line[x->lines++] = k;
+        }
+        if (x->early)
+            x->line[x->lines++] = o;
+    }
+    for (int o = first; !x->early && o < end; o++)
+        x->line[x->lines++] = o;
+}
+
+/* ---- the most bytes alive ---------------------------------------------------------------------------------------- */
+
+static void touch(Live *x, int i)
+{
+    if (x->seen[i] != x->walk) {
+        x->seen[i] = x->walk;
+        x->from[i] = x->at;
+        x->order[x->n++] = i;
+    }
+    x->to[i] = x->at;
+}
+
+static void start(Live *x)
+{
+    x->walk++;
+    x->at = x->n = 0;
+}
+
+/* Adds up what lives when, from touched positions; the first n of x->order. */
+static Bytes most_alive(Live *x)
+{
+    Bytes now = 0, most = 0;
+    for (int i = 0; i <= x->at; i++)
+        x->change[i] = 0;
+    for (int i = 0; i < x->n; i++) {
+        int k = x->order[i];
+        x->change[x->from[k]] += x->bytes[k / 2];
+        x->change[x->to[k] + 1] -= x->bytes[k / 2];
+    }
+    for (int i = 0; i < x->at; i++) {
+        now += x->change[i];
+        x->level[i] = now + x->tmp[i];
+        most = x->level[i] > most ? x->level[i] : most;
+    }
+    return most;
+}
+
+static bool leaves(const Live *x, int t)
+{
+    return index_leaves(x, t);
+}
+
+static Bytes most_forward(Live *x)
+{
+    start(x);
+    for (int o = x->first; o <= x->last; o++) {
+        x->tmp[x->at] = index_align(x->g->op.at[o].tmp);
+        for (int i = x->op[o].read.from; i < x->op[o].write.to; i++)
+            touch(x, 2 * x->touched.at[i]);
+        x->at++;
+    }
+    for (int i = 0; i < x->naway; i++)
+        x->away[i].after = x->to[2 * x->away[i].tensor] + 1;
+    for (int i = 0; i < x->n; i++) {
+        int k = x->order[i], t = k / 2;
+        if (!own(x, t))
+            x->from[k] = 0;
+        if (rests(x, t) || leaves(x, t))
+            x->to[k] = x->at - 1;
+    }
+    return most_alive(x);
+}
+
+/* Saved tensors and received gradients are there before, gradients to send stay, and so does what forward still sends. */
+static Bytes most_backward(Live *x, bool sending)
+{
+    start(x);
+    for (int i = 0; i < x->lines; i++, x->at++) {
+        bool again = x->line[i] < 0;
+        int o = again ? ~x->line[i] : x->line[i];
+        const Touched *c = &x->op[o];
+        x->tmp[x->at] = index_align(x->g->op.at[o].tmp);
+        for (int k = c->read.from; k < c->read.to; k++)
+            touch(x, 2 * x->touched.at[k] + (x->remade[x->touched.at[k]] == x->round));
+        for (int k = c->write.from; k < c->write.to; k++)
+            touch(x, 2 * x->touched.at[k] + (again && x->remade[x->touched.at[k]] == x->round));
+    }
+    for (int i = 0; i < x->naway; i++)
+        x->away[i].first = x->from[2 * x->away[i].tensor];
+    for (int i = 0; i < x->n; i++) {
+        int k = x->order[i], t = k / 2;
+        if (!own(x, t) || (k % 2 == 0 && rests(x, t)))
+            x->from[k] = 0;
+        if ((x->grad[t] || (sending && k % 2 == 0 && rests(x, t))) && leaves(x, t))
+            x->to[k] = x->at - 1;
+    }
+    return most_alive(x);
+}
+
+/* ---- sums -------------------------------------------------------------------------------------------------------- */
+
+/* Gradients of another replica that visit at once: put_merge of comm.c, in the order of the operators. */
+static Bytes take_merges(const Live *x)
+{
+    Bytes largest = 0, way = 0, now = 0, most = 0;
+    for (int o = x->first; o <= x->last; o++)
+        for (int i = 0; i < x->use[o].n; i++) {
+            Bytes bytes = x->g->state.at[x->use[o].at[i]].bytes;
+            largest = bytes > largest ? bytes : largest;
+        }
+    for (int o = x->first, n = 0; o <= x->last; o++)
+        for (int i = 0; i < x->use[o].n; i++) {
+            Bytes bytes = x->g->state.at[x->use[o].at[i]].bytes;
+            way += bytes;
+            now += index_align(bytes);
+            most = now > most ? now : most;
+            if (++n == MERGES || way >= largest)
+                way = now = n = 0;
+        }
+    return most;
+}
+
+/* Before the update, gradients of other replicas arrive, a few at a time (comm.c); in it, those of uses elsewhere come
+ * home. */
+static Bytes take_states(Live *x)
+{
+    Bytes visiting = 0, norms = 0, merged = x->p->m->plan.replicas > 1 ? take_merges(x) : 0;
+    x->load.states = x->fixed * x->steps[x->chunk];
+    for (int o = x->first; o <= x->last; o++)
+        for (int i = 0; i < x->use[o].n; i++) {
+            const State *s = &x->g->state.at[x->use[o].at[i]];
+            bool home = x->g->state.at[s->param].op >= x->first;
+            x->load.states += x->levels[x->chunk] * index_align(s->bytes);
+            if (x->met[s->param] != x->round) {
+                x->met[s->param] = x->round;
+                x->load.states += home ? x->owner[s->param] : x->guest[s->param];
+                x->load.states += home ? x->delay[x->chunk] * x->version[s->param] : 0;
+                norms = home ? x->norms : norms;
+                visiting += home ? x->uses[s->param] : 0;
+            }
+            visiting -= home ? index_align(s->bytes) : 0;
+        }
+    x->load.states += norms;
+    return visiting > merged ? visiting : merged;
+}
+
+static void cross(Live *x, int t, Border *b)
+{
+    int kind = x->grad[t] ? BACKWARD : FORWARD;
+    if (leaves(x, t)) {
+        b->out[kind] += rests(x, t) ? 0 : x->bytes[t];
+        b->out[GONE] += kind == FORWARD ? x->bytes[t] : 0;
+        x->load.sent += kind == FORWARD ? x->bytes[t] : 0;
+    } else if (!own(x, t) && x->home[t] >= 0) {
+        b->in[kind] += x->bytes[t];
+        x->load.received += kind == FORWARD ? x->bytes[t] : 0;
+    }
+}
+
+static Border borders(Live *x)
+{
+    Border b = {0};
+    start(x);
+    for (int pass = 0; pass < 2; pass++) {
+        int from = pass ? x->begin[x->last] : x->first, to = pass ? x->end[x->first] : x->last + 1;
+        for (int o = from; o < to; o++)
+            for (int i = x->op[o].read.from; i < x->op[o].write.to; i++) {
+                int t = x->touched.at[i];
+                if (x->seen[2 * t] == x->walk)
+                    continue;
+                x->seen[2 * t] = x->walk;
+                cross(x, t, &b);
+            }
+    }
+    b.out[OWN] = b.out[FORWARD];
+    return b;
+}
+
+static void take_times(Live *x)
+{
+    const Ns *time = live_times(x, x->chunk);
+    for (int o = x->first; o <= x->last; o++)
+        x->load.forward += time[o];
+    for (int o = x->begin[x->last]; o < x->end[x->first]; o++)
+        x->load.backward += time[o];
+}
+
+static void begin(Live *x, int first, int last, int chunk, const int *fate)
+{
+    x->first = first;
+    x->last = last;
+    x->chunk = chunk;
+    x->fate = fate;
+    x->round++;
+    x->naway = 0;
+    x->load = (Load){0};
+}
+
+Bytes live_moments(const Live *x, int chunk, const Border *b, const Bytes *alive, Bytes saved)
+{
+    Bytes most = 0;
+    for (int i = 0; i < x->moment[chunk].n; i++) {
+        const Moment *m = &x->moment[chunk].at[i];
+        Bytes flying = moment_flying(m, b), own = m->now == BACKWARD ? saved : 0;
+        Bytes within = alive[moment_own(m) && alive[OWN] ? OWN : m->now];
+        Bytes between = own + b->in[m->now] + b->out[m->second];
+        Bytes bytes = m->rest * saved + flying + (within > between ? within : between);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
+}
+
+/* Nothing is offloaded: each moment once. */
+static Bytes most_resting(Live *x, const Border *b)
+{
+    Bytes alive[KINDS] = {[FORWARD] = most_forward(x), [BACKWARD] = most_backward(x, false)};
+    if (b->out[GONE] > b->out[OWN])
+        alive[OWN] = most_backward(x, true);
+    return live_moments(x, x->chunk, b, alive, x->load.saved);
+}
+
+/* Windows reach from one computation into others: the whole list. */
+static Bytes most_away(Live *x, const Border *b)
+{
+    most_forward(x);
+    most_backward(x, true);
+    away_cut(x);
+    away_level(x, 2, x->level);
+    most_backward(x, false);
+    away_level(x, 1, x->level);
+    most_forward(x);
+    away_level(x, 0, x->level);
+    return away_most(x, b);
+}
+
+Load live_constant(Live *x, int first, int last, int chunk, Bytes *visiting, Border *b)
+{
+    begin(x, first, last, chunk, NULL);
+    *visiting = take_states(x);
+    take_times(x);
+    *b = borders(x);
+    return x->load;
+}
+
+Load live_sums(Live *x, int first, int last, int chunk, const int *fate)
+{
+    if (replay_sums(x, first, last, chunk, fate, &x->load))
+        return x->load;
+    begin(x, first, last, chunk, fate);
+    write_backward(x);
+    return x->load;
+}
+
+Ns live_early(Live *x, int first, int last, int chunk, const int *fate)
+{
+    begin(x, first, last, chunk, fate);
+    write_backward(x);
+    return x->ready;
+}
+
+Load live_walk(Live *x, int first, int last, int chunk, const int *fate)
+{
+    begin(x, first, last, chunk, fate);
+    Bytes visiting = take_states(x);
+    take_times(x);
+    write_backward(x);
+    Border b = borders(x);
+    Bytes most = x->naway ? most_away(x, &b) : most_resting(x, &b);
+    x->load.need = x->load.states + (most > visiting ? most : visiting);
+    return x->load;
+}
+
+Load live_load(Live *x, int first, int last, int chunk, const int *fate)
+{
+    x->naway = 0;
+    if (replay_load(x, first, last, chunk, fate, &x->load))
+        return x->load;
+    return live_walk(x, first, last, chunk, fate);
+}

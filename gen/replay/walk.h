@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * walk.h: what a run of forward operators needs as a chunk, under given fates.
+ */
+#ifndef LIVE_H
+#define LIVE_H
+#include "plan.h"
+
+typedef struct Live Live;       /* of one graph and its ordered lists: built once, then asked for many runs */
+typedef struct {
+    Bytes need;                 /* of the arena, but for packing */
+    Bytes states;               /* of it: parameters, copies, gradients, moments */
+    Bytes saved;                /* forward to backward, one micro-batch */
+    Bytes received, sent;       /* forward tensors over the borders of the run, one micro-batch */
+    Ns forward, backward;       /* of one micro-batch on the chunk's device; backward without what is made again */
+    Ns again;                   /* what is made again */
+    Ns stall;                   /* what the host link cannot hide */
+    Bytes moved;                /* to the host and back, one micro-batch */
+} Load;
+Live *live_open(const Plan *p);                     /* after order */
+Load live_load(Live *x, int first, int last, int chunk, const int *fate);   /* fate by tensor */
+Load live_sums(Live *x, int first, int last, int chunk, const int *fate);   /* saved and again alone, in a third of the time */
+Load live_walk(Live *x, int first, int last, int chunk, const int *fate);   /* live_load call by call, for tests */
+Ns   live_early(Live *x, int first, int last, int chunk, const int *fate);   /* of again: before the gradient is waited for */
+int  live_others(const Live *x, int chunk);         /* micro-batches at rest beside the one that computes, at most */
+bool live_alike(const Live *x, int a, int b);       /* chunks whose lists leave the same beside each computation */
+/* The forward tensors that the run makes, each once, by operator. */
+const int *live_made(const Live *x, int first, int last, int *n);
+/* Of those, the last operator of the run that reads it in forward; its maker if none does.  Valid until the next call. */
+const int *live_until(Live *x, int first, int last);
+const Plan *live_plan(const Live *x);
+int   live_tensors(const Live *x);
+int   live_calls(const Live *x, int first, int last);   /* of forward and backward */
+const int *live_reads(const Live *x, int op, int *n);   /* tensors */
+int   live_maker(const Live *x, int tensor);        /* its forward operator */
+Bytes live_size(const Live *x, int tensor);
+int   live_reader(const Live *x, int tensor);       /* of forward tensors: first operator whose backward reads it; -1 */
+Bytes live_operands(const Live *x, int op);         /* and results and scratch of one call */
+/* States of the uses of a forward operator, but for those at home elsewhere: once, each accumulator, each older version. */
+typedef struct { Bytes home, sums, version; } States;
+States live_home(const Live *x, int op);
+Bytes live_states(const Live *x, int chunk, States sum);    /* as many of each as the chunk's lists say */
+const Ns *live_times(const Live *x, int chunk);     /* by operator, on that chunk's device */
+int   live_copies(const Live *x);                   /* of the last load: to the host, of all micro-batches */
+/* Of the offloaded tensors of the last load, number i: the time from its last forward reader to its first reader in backward,
+ * were they one computation after the other, less both copies; -1: there are no more. */
+int   live_free(const Live *x, int i, Ns *time);
+/* What may become of a tensor beside being kept. */
+enum { MAY_DROP = 1, MAY_SEND = 2 };
+/* By tensor: is it read by the run's backward, or does something that matters need it to be made again?  Of tensors that
+ * the run makes; valid until the next call. */
+enum { LIVE_IDLE, LIVE_NEEDED, LIVE_READ };
+const char *live_matters(Live *x, int first, int last, const char *may);
+#endif

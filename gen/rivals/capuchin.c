@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * capuchin.c: which tensors of a stage are offloaded and which are made again, one after another, until it fits.
+ *
+ * Problem: bring a stage under its limit for little time.  Method: Peng, Shi, Dai, Jin, Ma, Xiong, Yang, Qian, Capuchin:
+ * Tensor-based GPU Memory Management for Deep Learning, ASPLOS 2020, of whose authors three wrote DawnPiper; of their
+ * optimiser the abstract alone was at hand, so its ancestor stands in for it.  Two rankings:
+ *
+ *   free time       of a tensor: from its making to its first reader in backward, less the way out and back.  Over a
+ *                   pipeline that is (k-1) periods, with k micro-batches in flight, and the rest of the stage's forward
+ *                   and the begin of its backward.  Tensors with free time go to the host, most free time first, as
+ *                   long as the copies of one period fit the link
+ *   bytes a second  what is still missing: the largest saving for the added time, be it the time to make the tensor
+ *                   again from what is there, or what of its copy does not hide.  A choice changes the price of others,
+ *                   so all are priced anew after each
+ *
+ * A tensor is made again under dpgen's rebuild rule, once per backward, so the time that dropping one more adds is that
+ * of the operators that nothing else makes again already; Capuchin, which may make one several times, counts it so often.
+ * The rankings give one order; its shortest prefix that fits is the answer.  Needs fall and then rise along it, since what
+ * is made again lives side by side, so the prefix is looked for in STEPS strides before it is bisected.
+ *
+ * What this leaves on the table, and `fates.c` does not: it never takes back a choice that later ones made needless, and
+ * its free time knows of no other stage's messages.  Cost: n choices among n candidates, whose time to be made again is
+ * found anew only if a choice touched what it was found from; and STEPS + log n replays of the stage.
+ */
+#include "capuchin.h"
+
+#include <stdlib.h>
+
+enum { STEPS = 16 };
+
+typedef struct { int tensor; int fate; } Pick;
+typedef struct { int tensor; Bytes bytes; Ns free, copy; } Item;
+typedef struct { Item *item; int n; Pick *pick; int picks; Ns booked; } Order;
+
+struct Capuchin {
+    const Question *q;
+    Choices own;
+    Ns period;
+    int *reader;                /* by tensor: last forward operator whose backward reads it: its first reader in backward */
+    /* of the stage at hand */
+    int first, last, chunk, device;
+    Ns *before, *behind;        /* by operator: time of the stage's forward up to it; of its backward from the end to it */
+    int *fate;                  /* the caller's */
+    bool *again;                /* by operator: made again */
+    Ints todo, made;            /* operators to look at; found to be made again */
+    Order order;
+    Ns *make;                   /* by tensor: the time to make it again, as things stand; -1: not known */
+    Ints *known;                /* by operator: tensors whose time was found by looking at it */
+    Ints *readers;              /* by tensor: forward operators */
+};
+
+Capuchin *capuchin_open(const Question *q, Ns period)
+{
+    const Graph *g = q->p->g;
+    Capuchin *x = alloc(sizeof *x);
+    *x = (Capuchin){.q = q, .own = choices_of(q->p), .period = period};
+    x->reader = alloc(sizeof(int) * (size_t)g->tensor.n);
+    for (int o = g->nf; o < g->nb; o++)
+        for (int i = 0; i < g->op.at[o].arg.n; i++) {
+            const Arg *a = &g->op.at[o].arg.at[i];
+            if (a->kind == ARG_READ && !a->state && g->op.at[o].fwd > x->reader[a->index])
+                x->reader[a->index] = g->op.at[o].fwd;
+        }
+    x->before = alloc(sizeof(Ns) * (size_t)(g->nf + 1));
+    x->behind = alloc(sizeof(Ns) * (size_t)(g->nf + 1));
+    x->again = alloc((size_t)g->nf);
+    x->order.item = alloc(sizeof(Item) * (size_t)g->tensor.n);
+    x->order.pick = alloc(sizeof(Pick) * (size_t)g->tensor.n);
+    x->make = alloc(sizeof(Ns) * (size_t)g->tensor.n);
+    x->known = alloc(sizeof(Ints) * (size_t)g->nf);
+    x->readers = alloc(sizeof(Ints) * (size_t)g->tensor.n);
+    for (int o = 0; o < g->nf; o++)
+        for (int i = 0; i < g->op.at[o].arg.n; i++)
+            if (g->op.at[o].arg.at[i].kind == ARG_READ && !g->op.at[o].arg.at[i].state)
+                *PUSH(&x->readers[g->op.at[o].arg.at[i].index]) = o;
+    return x;
+}
+
+/* ---- the stage at hand ------------------------------------------------------------------------------------------- */
+
+static void enter(Capuchin *x, int first, int last, int chunk, int *fate)
+{
+    const Graph *g = x->q->p->g;
+    const Cost *c = x->q->p->c;
+    x->first = first;
+    x->last = last;
+    x->chunk = chunk;
+    x->device = x->q->p->chunk_device.at[chunk];
+    x->fate = fate;
+    for (int o = first; o <= last; o++) {
+        x->behind[o] = 0;
+        x->again[o] = false;
+        x->known[o].n = 0;
+    }
+    for (int o = g->nf; o < g->nb; o++)
+        if (g->op.at[o].fwd >= first && g->op.at[o].fwd <= last)
+            x->behind[g->op.at[o].fwd] += cost_op(c, x->device, o);
+    x->before[first] = x->behind[last + 1] = 0;
+    for (int o = first; o <= last; o++)
+        x->before[o + 1] = x->before[o] + cost_op(c, x->device, o);
+    for (int o = last; o >= first; o--)
+        x->behind[o] += x->behind[o + 1];
+}
+
+/* From the end of its maker to its first reader in backward. */
+static Ns gap(const Capuchin *x, int t)
+{
+    int op = x->q->p->g->tensor.at[t].op, reader = x->reader[t] < x->last ? x->reader[t] : x->last;
+    return (x->q->flight[x->chunk] - 1) * x->period + x->before[x->last + 1] - x->before[op + 1] + x->behind[reader + 1];
+}
+
+static Order items(Capuchin *x)
+{
+    const Graph *g = x->q->p->g;
+    Order order = {.item = x->order.item, .pick = x->order.pick};
+    for (int t = 0; t < g->tensor.n; t++) {
+        const Tensor *v = &g->tensor.at[t];
+        if (v->op < x->first || v->op > x->last)
+            continue;
+        x->fate[t] = x->own.base[t];
+        x->make[t] = -1;
+        Ns copy = cost_host(x->q->p->c, x->device, v->bytes);
+        if (x->own.may[t])
+            order.item[order.n++] = (Item){t, v->bytes, gap(x, t) - 2 * copy, copy};
+    }
+    return order;
+}
+
+/* Something changed at operator o: what was found by looking at it is not known any more. */
+static void forget(Capuchin *x, int o)
+{
+    if (o < x->first || o > x->last)
+        return;
+    for (int i = 0; i < x->known[o].n; i++)
+        x->make[x->known[o].at[i]] = -1;
+    x->known[o].n = 0;
+}
+
+/* Operators that have to be made again besides if t is dropped, marked so, in `made`; their time. */
+static Ns remake(Capuchin *x, int t)
+{
+    const Graph *g = x->q->p->g;
+    Ns sum = 0;
+    x->todo.n = x->made.n = 0;
+    *PUSH(&x->todo) = g->tensor.at[t].op;
+    while (x->todo.n) {
+        int op = x->todo.at[--x->todo.n];
+        *PUSH(&x->known[op]) = t;
+        if (x->again[op])
+            continue;
+        x->again[op] = true;
+        *PUSH(&x->made) = op;
+        sum += cost_op(x->q->p->c, x->device, op);
+        for (int i = 0; i < g->op.at[op].arg.n; i++) {
+            const Arg *a = &g->op.at[op].arg.at[i];
+            int maker = a->kind == ARG_READ && !a->state ? g->tensor.at[a->index].op : -1;
+            if (maker >= x->first && x->fate[a->index] == FATE_RECOMPUTE)
+                *PUSH(&x->todo) = maker;
+        }
+    }
+    return sum;
+}
+
+/* The time of what has to be made again besides if t is dropped. */
+static Ns rebuilt(Capuchin *x, int t)
+{
+    if (x->make[t] < 0) {
+        x->make[t] = remake(x, t);
+        for (int i = 0; i < x->made.n; i++)
+            x->again[x->made.at[i]] = false;
+    }
+    return x->make[t];
+}
+
+/* t is dropped: what reads it needs it made, and what is made for it is there for others. */
+static void rebuild(Capuchin *x, int t)
+{
+    remake(x, t);
+    for (int i = 0; i < x->made.n; i++)
+        forget(x, x->made.at[i]);
+    for (int i = 0; i < x->readers[t].n; i++)
+        forget(x, x->readers[t].at[i]);
+}
+
+/* ---- the order --------------------------------------------------------------------------------------------------- */
+
+static int by_free_time(const void *a, const void *b)
+{
+    const Item *x = a, *y = b;
+    return x->free != y->free ? (x->free < y->free) - (x->free > y->free) : x->tensor - y->tensor;
+}
+
+static void choose(Capuchin *x, Order *order, int i, int fate)
+{
+    Item item = order->item[i];
+    x->fate[item.tensor] = fate;
+    if (fate == FATE_RECOMPUTE)
+        rebuild(x, item.tensor);
+    else
+        order->booked += item.copy;
+    order->pick[order->picks++] = (Pick){item.tensor, fate};
+    for (; i + 1 < order->n; i++)
+        order->item[i] = order->item[i + 1];
+    order->n--;
+}
+
+static void free_swaps(Capuchin *x, Order *order)
+{
+    qsort(order->item, (size_t)order->n, sizeof *order->item, by_free_time);
+    for (int i = 0; i < order->n;) {
+        bool hides = order->item[i].free >= 0 && order->booked + order->item[i].copy <= x->period;
+        if (hides)
+            choose(x, order, i, FATE_OFFLOAD);
+        else
+            i++;
+    }
+}
+
+/* What offloading adds: the part of its copies that does not hide, and what the link has no time for. */
+static Ns stall(const Capuchin *x, const Order *order, const Item *i)
+{
+    Ns late = i->free < 0 ? -i->free : 0, full = order->booked + i->copy - x->period;
+    return late + (full > 0 ? full : 0);
+}
+
+/* Time for a mebibyte saved. */
+static Ns rate(Ns time, Bytes bytes)
+{
+    return bytes > 0 && time < INT64_MAX / 1048576 ? time * 1048576 / bytes : INT64_MAX;
+}
+
+static void paid(Capuchin *x, Order *order)
+{
+    while (order->n) {
+        int best = -1, fate = FATE_KEEP;
+        Ns least = 0;           /* a mebibyte */
+        for (int i = 0; i < order->n; i++) {
+            const Item *item = &order->item[i];
+            Ns make = x->own.recompute ? rebuilt(x, item->tensor) : INT64_MAX;
+            Ns move = x->own.offload ? stall(x, order, item) : INT64_MAX;
+            Ns price = rate(make <= move ? make : move, item->bytes);
+            if (best >= 0 && price >= least)
+                continue;
+            best = i;
+            least = price;
+            fate = make <= move ? FATE_RECOMPUTE : FATE_OFFLOAD;
+        }
+        choose(x, order, best, fate);
+    }
+}
+
+/* ---- the answer -------------------------------------------------------------------------------------------------- */
+
+static void set_prefix(Capuchin *x, const Order *order, int n)
+{
+    for (int i = 0; i < order->picks; i++)
+        x->fate[order->pick[i].tensor] = i < n ? order->pick[i].fate : FATE_KEEP;
+}
+
+static bool prefix_fits(Capuchin *x, const Order *order, int n)
+{
+    Ns time;
+    set_prefix(x, order, n);
+    return price_need(x->q->prices, x->first, x->last, x->chunk, x->fate, &time) <= x->q->limit[x->device];
+}
+
+static Price prefix(Capuchin *x, const Order *order, int n)
+{
+    set_prefix(x, order, n);
+    return price_with(x->q->prices, x->first, x->last, x->chunk, x->fate);
+}
+
+Price capuchin(Capuchin *x, int first, int last, int chunk, int *fate)
+{
+    enter(x, first, last, chunk, fate);
+    Order order = items(x);
+    bool fits = prefix_fits(x, &order, 0);
+    if (fits || order.n == 0)
+        return prefix(x, &order, 0);
+    if (x->own.offload)
+        free_swaps(x, &order);
+    paid(x, &order);
+    int low = 0, high = 0, stride = (order.picks + STEPS - 1) / STEPS;
+    while (!fits && high < order.picks) {
+        low = high;
+        high = high + stride < order.picks ? high + stride : order.picks;
+        fits = prefix_fits(x, &order, high);
+    }
+    while (fits && high - low > 1) {
+        int middle = low + (high - low) / 2;
+        if (prefix_fits(x, &order, middle))
+            high = middle;
+        else
+            low = middle;
+    }
+    return prefix(x, &order, high);
+}

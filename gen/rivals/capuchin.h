@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * capuchin.h: the memory plan of one stage in the order of Capuchin.
+ */
+#ifndef CAPUCHIN_H
+#define CAPUCHIN_H
+#include "fates/choices.h"
+#include "plan/planner.h"
+
+typedef struct Capuchin Capuchin;
+/* period: time between two micro-batches, as long as the stages are not known: their mean */
+Capuchin *capuchin_open(const Question *q, Ns period);
+/* Fates of the tensors that first..last make go into `fate`, others stay; what the stage then takes and whether it fits. */
+Price capuchin(Capuchin *x, int first, int last, int chunk, int *fate);
+#endif

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * dawnpiper_dp.c: the binary partition of DawnPiper, limited to the interval of its theorem.
+ *
+ * Problem: cut n operators into stages so that the slowest, memory optimisation included, is as fast as possible,
+ * without asking the optimiser about every cut.  Method: Peng, Shi, Zhang, Zhao, Qian, DawnPiper: A Memory-scalable
+ * Pipeline Parallel Training Framework, 2025.  Stages are halved, an odd number with the larger half left; the cut
+ * between two halves is looked for between the one that balances compute, i_c, and the one that balances memory, i_m,
+ * where the theorem says that the best one lies; each half is solved in the same way; candidates nearest to i_c, which
+ * need least optimisation, come first.  A group's demand is priced with the mean of its stages' micro-batches in flight.
+ * Only the abstract and the start of the paper were at hand: halving, odd counts and group means are our reading.
+ *
+ * Is the theorem true?  It needs that the two sides pay alike for a byte saved.  Under 1F1B they do not: a tensor
+ * dropped on an early stage frees one copy for every micro-batch in flight and costs one recomputation all the same, so
+ * bytes are cheaper in front.  There the interval is a heuristic: it can miss the best cut, and where large parameters
+ * sit at one end, its memory-balanced cut cannot fit while others do, and it finds no plan.  `exact` (exact.c) searches
+ * all cuts and proves what it finds; "does not fit" is said by it alone.
+ *
+ * Memo: a group and its operators always meet the same answer, so it is kept; but a search that was given up because a
+ * bound was passed knows only ">= bound", and an entry says which of the two it is.  Taking the second for the first
+ * loses plans: 12 of 400, up to 13.7 % slower, in our simulation.
+ *
+ * Cost: at most the number of (group, first, last) met, each with its interval; hundreds of prices for hundreds of
+ * operators.  Not handled: messages in the price of a stage; cuts whose messages do not hide are passed over, unless
+ * all between i_m and i_c are such.
+ */
+#include "dawnpiper_dp.h"
+#include "base/triples.h"
+#include "plan/planner.h"
+
+#include <stdlib.h>
+
+typedef struct {
+    Ns time;                    /* exact; else at least this, INT64_MAX: there is no plan */
+    bool exact, met;
+    int cut;                    /* of a group of several stages: last operator of the left half */
+} Entry;
+
+typedef struct {
+    const Halves *h;
+    int *musts, *mays;          /* [n+1]: cuts that must, may or must be behind operators 0..i-1 */
+    Memo memo;
+    VEC(Entry) entry;           /* by index of memo */
+} Search;
+
+typedef struct { int first, last, from, to; } Group;    /* operators; stages */
+
+static int left_half(const Group *g)
+{
+    return (g->to - g->from + 2) / 2;
+}
+
+/* Cuts that may be made behind operators a..b */
+static int cuts_in(const Search *x, int a, int b)
+{
+    return b >= a ? x->mays[b + 1] - x->mays[a] : 0;
+}
+
+static int musts_in(const Search *x, int a, int b)
+{
+    return b >= a ? x->musts[b + 1] - x->musts[a] : 0;
+}
+
+/* Behind operator i both halves can still be cut into their stages, and hold no more forced cuts than that. */
+static bool possible(const Search *x, const Group *g, int i)
+{
+    int l = left_half(g), r = g->to - g->from + 1 - l;
+    return x->h->cut[i] != CUT_NEVER && cuts_in(x, g->first, i - 1) >= l - 1 && cuts_in(x, i + 1, g->last - 1) >= r - 1
+        && musts_in(x, g->first, i - 1) <= l - 1 && musts_in(x, i + 1, g->last - 1) <= r - 1;
+}
+
+/* Times stages of the group, squared: what its mean stage holds. */
+static int64_t demand(const Search *x, int first, int last, int from, int to)
+{
+    const Halves *h = x->h;
+    int64_t stages = to - from + 1, copies = 0;
+    for (int s = from; s <= to; s++)
+        copies += h->flight[s];
+    return (h->fixed[last + 1] - h->fixed[first]) * stages + (h->saved[last + 1] - h->saved[first]) * copies;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The larger of both halves' mean, in whole numbers: of time, or of memory. */
+static int64_t balance(const Search *x, const Group *g, int i, bool memory)
+{
+    int64_t l = left_half(g), r = g->to - g->from + 1 - l;
+    int m = g->from + (int)l - 1;
+    if (memory)
+        return larger(demand(x, g->first, i, g->from, m) * r * r, demand(x, i + 1, g->last, m + 1, g->to) * l * l);
+    return larger((x->h->time[i + 1] - x->h->time[g->first]) * r, (x->h->time[g->last + 1] - x->h->time[i + 1]) * l);
+}
+
+static int balanced(const Search *x, const Group *g, bool memory)
+{
+    int best = -1;
+    for (int i = g->first; i < g->last; i++)
+        if (possible(x, g, i) && (best < 0 || balance(x, g, i, memory) < balance(x, g, best, memory)))
+            best = i;
+    return best;
+}
+
+typedef struct { int cut, far; } Candidate;
+
+static int by_distance(const void *a, const void *b)
+{
+    const Candidate *x = a, *y = b;
+    return x->far != y->far ? x->far - y->far : x->cut - y->cut;
+}
+
+/* Move i by so many possible cuts. */
+static int widen(const Search *x, const Group *g, int i, int way)
+{
+    int left = x->h->guard;
+    for (int k = i + way; left > 0 && k >= g->first && k < g->last; k += way)
+        if (possible(x, g, k)) {
+            i = k;
+            left--;
+        }
+    return i;
+}
+
+/* The cuts to try, nearest to i_c first. */
+static Candidate *candidates(const Search *x, const Group *g, int *n)
+{
+    int ic = balanced(x, g, false), im = balanced(x, g, true);
+    *n = 0;
+    if (ic < 0)
+        return NULL;
+    int low = widen(x, g, ic < im ? ic : im, -1), high = widen(x, g, ic > im ? ic : im, 1);
+    if (x->h->all) {
+        low = g->first;
+        high = g->last - 1;
+    }
+    Candidate *list = alloc(sizeof *list * (size_t)(high - low + 1));
+    for (int hidden = 1; hidden >= 0 && *n == 0; hidden--)
+        for (int i = low; i <= high; i++)
+            if (possible(x, g, i) && (!hidden || !x->h->hidden || x->h->hidden[i]))
+                list[(*n)++] = (Candidate){i, abs(i - ic)};
+    qsort(list, (size_t)*n, sizeof *list, by_distance);
+    return list;
+}
+
+static Ns solve(Search *x, Group g, Ns bound);
+
+/* One stage. */
+static Entry leaf(const Search *x, const Group *g)
+{
+    Entry e = {.time = INT64_MAX, .exact = true, .met = true};
+    if (musts_in(x, g->first, g->last - 1) == 0 && !x->h->price(x->h->ctx, g->first, g->last, g->from, &e.time))
+        e.time = INT64_MAX;
+    return e;
+}
+
+/* No half of these can be faster than its mean. */
+static Ns mean_time(const Search *x, const Group *g, int i)
+{
+    int l = left_half(g), r = g->to - g->from + 1 - l;
+    return larger((x->h->time[i + 1] - x->h->time[g->first]) / l, (x->h->time[g->last + 1] - x->h->time[i + 1]) / r);
+}
+
+static Entry split(Search *x, const Group *g, Ns bound)
+{
+    Entry best = {.time = bound, .met = true};
+    int n, m = g->from + left_half(g) - 1;
+    const Candidate *list = candidates(x, g, &n);
+    for (int k = 0; k < n; k++) {
+        int i = list[k].cut;
+        if (mean_time(x, g, i) >= best.time)
+            continue;
+        Ns left = solve(x, (Group){g->first, i, g->from, m}, best.time);
+        if (left >= best.time)
+            continue;
+        Ns right = solve(x, (Group){i + 1, g->last, m + 1, g->to}, best.time);
+        if (right < best.time)
+            best = (Entry){.time = larger(left, right), .exact = true, .met = true, .cut = i};
+    }
+    best.exact |= bound == INT64_MAX;
+    return best;
+}
+
+/* The group is told apart by its first stage and how many stages it has. */
+static int index_of(Search *x, const Group *g)
+{
+    int i = memo_index(&x->memo, g->first, g->last, g->from * (x->h->stages + 1) + g->to - g->from);
+    if (i == x->entry.n)
+        *PUSH(&x->entry) = (Entry){0};
+    return i;
+}
+
+/* The time of the group if it is below the bound; else something that is not. */
+static Ns solve(Search *x, Group g, Ns bound)
+{
+    int i = index_of(x, &g);
+    Entry e = x->entry.at[i];
+    if (!e.met || (!e.exact && e.time < bound)) {
+        e = g.from == g.to ? leaf(x, &g) : split(x, &g, bound);
+        x->entry.at[i] = e;     /* after the call: it may have moved the array */
+    }
+    return e.time;
+}
+
+static void trace(Search *x, Group g, int *last)
+{
+    if (g.from == g.to) {
+        last[g.from] = g.last;
+        return;
+    }
+    int cut = x->entry.at[index_of(x, &g)].cut, m = g.from + left_half(&g) - 1;
+    trace(x, (Group){g.first, cut, g.from, m}, last);
+    trace(x, (Group){cut + 1, g.last, m + 1, g.to}, last);
+}
+
+bool halves(const Halves *h, int *last, Ns *time)
+{
+    Search x = {.h = h};
+    Group all = {0, h->n - 1, 0, h->stages - 1};
+    x.musts = alloc(sizeof *x.musts * (size_t)(h->n + 1));
+    x.mays = alloc(sizeof *x.mays * (size_t)(h->n + 1));
+    for (int i = 0; i < h->n; i++) {
+        x.musts[i + 1] = x.musts[i] + (h->cut[i] == CUT_MUST);
+        x.mays[i + 1] = x.mays[i] + (h->cut[i] != CUT_NEVER);
+    }
+    *time = solve(&x, all, INT64_MAX);
+    if (*time == INT64_MAX)
+        return false;
+    trace(&x, all, last);
+    return true;
+}

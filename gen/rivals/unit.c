@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * unit.c: a graph of operators as a chain of layers.
+ *
+ * Problem: the published layer planners work on what a framework calls a module; a graph of operators has no modules.
+ * Method: a unit ends behind every residual addition, that is an Add one of whose operands has been read before, alone or
+ * joined to the call before it: half a transformer layer, 49 units for the 24 layers of BERT-large and its head, the very
+ * granularity of the plans that the authors of vPipe published for vPipe and for PipeDream (Zhao et al., vPipe, 2022, and
+ * its repository).  A model without so many residual additions has its layers as units, and one without so many layers its
+ * operators.  A cut that the user asks for is a border whatever else; one that is forbidden is none.
+ *
+ * Repeated blocks, for planners that want equal ones, are read off the layer names h.0, h.1, ...: what `repeat` in the
+ * YAML made.  Blocks inside of blocks belong to the outermost.
+ *
+ * Cost: linear in the operands of the graph.  Not handled: units that are no run of the model's order.
+ */
+#include "unit.h"
+#include "plan/planner.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum { BY_ADDITION, BY_LAYER, BY_OPERATOR, WAYS } Way;
+
+static bool adds(const Op *o, const Arg *a)
+{
+    return !strcmp(row(o->row)->name, "Add") || !strcmp(a->token, "onto");
+}
+
+/* By forward operator: an addition of something that another operator has read already. */
+static bool *additions(const Graph *g)
+{
+    bool *read = alloc((size_t)g->tensor.n), *add = alloc((size_t)g->nf);
+    for (int o = 0; o < g->nf; o++) {
+        const Op *op = &g->op.at[o];
+        for (int i = 0; i < op->arg.n; i++) {
+            const Arg *a = &op->arg.at[i];
+            if (a->kind != ARG_READ || a->state)
+                continue;
+            add[o] |= read[a->index] && g->tensor.at[a->index].kind == T_ACT && adds(op, a);
+            read[a->index] = true;
+        }
+    }
+    return add;
+}
+
+static bool border(const Graph *g, const char *cut, const bool *add, Way way, int o)
+{
+    if (o + 1 == g->nf || cut[o] != CUT_MAY)
+        return o + 1 == g->nf || cut[o] == CUT_MUST;
+    if (way == BY_ADDITION)
+        return add[o];
+    return way == BY_OPERATOR || strcmp(g->op.at[o].layer, g->op.at[o + 1].layer);
+}
+
+static int count(const Graph *g, const char *cut, const bool *add, Way way)
+{
+    int n = 0;
+    for (int o = 0; o < g->nf; o++)
+        n += border(g, cut, add, way, o);
+    return n;
+}
+
+/* By forward operator: its unit. */
+static int *lay_out(Units *u, const Graph *g, const char *cut, int least)
+{
+    const bool *add = additions(g);
+    Way way = BY_ADDITION;
+    while (way < BY_OPERATOR && count(g, cut, add, way) < least)
+        way++;
+    size_t n = (size_t)count(g, cut, add, way);
+    int *of = alloc(sizeof *of * (size_t)g->nf);
+    u->last = alloc(sizeof *u->last * n);
+    u->must = alloc(n);
+    for (int o = 0; o < g->nf; o++) {
+        of[o] = u->n;
+        if (border(g, cut, add, way, o)) {
+            u->must[u->n] = cut[o] == CUT_MUST;
+            u->last[u->n++] = o;
+        }
+    }
+    return of;
+}
+
+static void take_tensors(Units *u, const Graph *g, const int *of)
+{
+    int *until = alloc(sizeof *until * (size_t)g->tensor.n);    /* last unit that reads it in forward */
+    bool *back = alloc((size_t)g->tensor.n);
+    for (int o = 0; o < g->nb; o++)
+        for (int i = 0; i < g->op.at[o].arg.n; i++) {
+            const Arg *a = &g->op.at[o].arg.at[i];
+            if (a->kind != ARG_READ || a->state)
+                continue;
+            back[a->index] |= o >= g->nf;
+            if (o < g->nf && of[o] > until[a->index])
+                until[a->index] = of[o];
+        }
+    for (int t = 0; t < g->tensor.n; t++) {
+        const Tensor *x = &g->tensor.at[t];
+        if (x->op < 0 || x->op >= g->nf)
+            continue;
+        u->made[of[x->op]] += x->bytes;
+        u->saved[of[x->op]] += back[t] ? x->bytes : 0;
+        for (int k = of[x->op]; k < until[t]; k++)
+            u->out[k] += x->bytes;
+    }
+}
+
+static void take_states(Units *u, const Plan *p, const int *of)
+{
+    const Graph *g = p->g;
+    bool *copied = alloc((size_t)g->state.n);
+    for (int s = 0; s < g->state.n; s++)
+        if (g->state.at[s].kind == S_COPY)
+            copied[g->state.at[s].param] = true;
+    for (int s = 0; s < g->state.n; s++) {
+        const State *x = &g->state.at[s];
+        if (x->param < 0)
+            continue;
+        int grad = x->kind == S_GRAD, at = of[grad ? x->op : g->state.at[x->param].op];
+        u->states[at] += x->bytes * (grad ? order_accumulators(p) : 1);
+        if (x->kind == S_COPY || (x->kind == S_PARAM && !copied[s]))
+            u->params[at] += x->bytes;
+    }
+}
+
+Units units_of(const Plan *p, const char *cut, int least)
+{
+    const Graph *g = p->g;
+    Units u = {0};
+    int *of = lay_out(&u, g, cut, least);
+    size_t n = sizeof(int64_t) * (size_t)u.n;
+    u.forward = alloc(n);
+    u.time = alloc(n);
+    u.out = alloc(n);
+    u.made = alloc(n);
+    u.saved = alloc(n);
+    u.params = alloc(n);
+    u.states = alloc(n);
+    for (int o = 0; o < g->nb; o++) {
+        u.time[of[g->op.at[o].fwd]] += cost_op(p->c, 0, o);
+        u.forward[of[g->op.at[o].fwd]] += o < g->nf ? cost_op(p->c, 0, o) : 0;
+    }
+    take_tensors(&u, g, of);
+    take_states(&u, p, of);
+    return u;
+}
+
+/* ---- repeats ----------------------------------------------------------------------------------------------------- */
+
+/* encoder.block.3.layer.1 -> 3, and the length of encoder.block; -1: no part of the name is a number */
+static int number_of(const char *layer, int *prefix)
+{
+    for (const char *dot = strchr(layer, '.'); dot; dot = strchr(dot + 1, '.')) {
+        size_t digits = strspn(dot + 1, "0123456789");
+        if (digits == 0 || digits > 6 || (dot[1 + digits] && dot[1 + digits] != '.'))
+            continue;
+        *prefix = (int)(dot - layer);
+        return atoi(dot + 1);
+    }
+    return -1;
+}
+
+/* Operator o stands in repetition `number` of `prefix`, which is so long. */
+static bool stands_in(const Graph *g, int o, const char *prefix, int length, int number)
+{
+    int other;
+    const char *name = g->op.at[o].layer;
+    return number_of(name, &other) == number && other == length && !strncmp(name, prefix, (size_t)length);
+}
+
+Repeats repeats_of(const Graph *g)
+{
+    Repeats all = {0};
+    for (int o = 0, next; o < g->nf; o = next) {
+        const char *layer = g->op.at[o].layer;
+        Repeat r = {0};
+        int length;
+        next = o + 1;
+        if (number_of(layer, &length) != 0)
+            continue;
+        for (next = o; next < g->nf && stands_in(g, next, layer, length, r.last.n);) {
+            while (next + 1 < g->nf && stands_in(g, next + 1, layer, length, r.last.n))
+                next++;
+            *PUSH(&r.last) = next++;
+        }
+        r.prefix = strf("%.*s", length, layer);
+        if (r.last.n > 1)
+            *PUSH(&all) = r;
+    }
+    return all;
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * vpipe.c: vPipe's planner as a baseline.
+ *
+ * Problem: what the best known system before DawnPiper would do, to compare with.  Source: Zhao, Li, Chen, Shen, Chen,
+ * Wang, Wang, Cheng, Cui, vPipe: A Virtualized Acceleration System for Achieving Efficient and Scalable Pipeline
+ * Parallel DNN Training, IEEE TPDS 33(3), 2022, of which the abstract, its authors' repository and notes of readers were
+ * at hand; the repository holds finished plans and no planner, so this is a reconstruction of both:
+ *
+ *   repo    what the published plans do: the tail of a stage is one checkpoint block, that is recomputed, as short as
+ *           makes the stage fit; nothing leaves the device
+ *   paper   what the paper says: per stage, whole units are swapped to the host in the order of their idle time until
+ *           backward (those in front wait longest), as long as the copies of one period fit the link, out and back, with
+ *           no regard to other traffic there; what is still missing is covered by recomputing units, each a checkpoint
+ *           block of its own whose input is kept, least time per byte first
+ *
+ * Both begin with the partition that balances compute, and move border units between neighbours (moves.c) until the
+ * slowest stage cannot be made faster.  Units are unit.c's, half a transformer layer, as in the published plans.  Their
+ * bytes and times, and whether a stage fits, are dpgen's: the same rebuild rule, the same memory model as for every
+ * other planner here.
+ *
+ * What readers criticise: partition first and memory second loses the optimum; swap plans fill the link and ignore the
+ * messages on it; a whole tail is rebuilt where one cheap tensor would do.  exact decides all of it together, per tensor.
+ * Cost: units * stages moves a pass; each stage that is met is planned once.  Of its units one
+ * after another is recomputed, and only what may fit by the bytes that it surely saves is priced.
+ * Not handled: moving layers while the job runs.
+ */
+#include "pipedream_dp.h"
+#include "base/triples.h"
+#include "moves.h"
+#include "fates/choices.h"
+#include "plan/planner.h"
+#include "unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct { int unit; Ns mebibyte; } Rate;
+
+typedef struct {
+    const Question *q;
+    const Units *u;
+    Choices own;
+    int *of;                    /* by forward operator: its unit */
+    bool *crosses;              /* by tensor: a later unit reads it too */
+    bool each;                  /* every unit is a checkpoint block of its own, not the whole of the tail one */
+    Ints made;                  /* tensors of forward, by operator */
+    int *made_from;             /* by operator: where in `made` its own begin; [nf] the end */
+    char *way;                  /* by unit: a Fate, of the stage at hand */
+    int *fate;                  /* by tensor: scratch */
+    Bytes *kept, *left;         /* by unit of the stage at hand: saved of its tensors if it is kept, if it is recomputed */
+    Rate *rate;                 /* scratch by unit */
+    Bytes saved;                /* by the stage at hand, at least */
+    Ns period;                  /* within which a swap has to go out and come back */
+    Memo memo;
+    VEC(Burden) burden;         /* by index of memo */
+    Burden (*plan)(void *ctx, int first, int last, int stage);
+} Vpipe;
+
+/* ---- one stage --------------------------------------------------------------------------------------------------- */
+
+/* What its unit does with a tensor.  The input of a checkpoint block is kept, also where backward does not read it. */
+static int fate_of(const Vpipe *v, int t, int op)
+{
+    int way = v->way[v->of[op]];
+    if (v->crosses[t] && v->own.recompute && (way == FATE_KEEP || (way == FATE_RECOMPUTE && v->each)))
+        return FATE_KEEP;
+    return v->own.may[t] ? way : v->own.base[t];
+}
+
+/* The units first..last as `stage`, each tensor with the fate of its unit. */
+static Burden priced(Vpipe *v, int first, int last, int stage)
+{
+    int from = first ? v->u->last[first - 1] + 1 : 0, to = v->u->last[last];
+    Burden b = {0};
+    for (int o = from; o <= to; o++)
+        for (int i = v->made_from[o]; i < v->made_from[o + 1]; i++)
+            v->fate[v->made.at[i]] = fate_of(v, v->made.at[i], o);
+    b.over = price_need(v->q->prices, from, to, stage, v->fate, &b.time) - v->q->limit[v->q->p->chunk_device.at[stage]];
+    b.over = b.over > 0 ? b.over : 0;
+    return b;
+}
+
+/* Does recomputing another unit bring what is surely saved below the limit?  If not, there is nothing to price yet. */
+static bool may_fit(Vpipe *v, int first, int last, int stage, int unit)
+{
+    v->saved -= v->kept[unit] - v->left[unit];
+    return price_least(v->q->prices, first ? v->u->last[first - 1] + 1 : 0, v->u->last[last], stage, v->saved)
+        <= v->q->limit[v->q->p->chunk_device.at[stage]];
+}
+
+/* Of a tensor of the stage, saved if its unit goes this way. */
+static Bytes saved_as(Vpipe *v, int t, int op, int way)
+{
+    v->way[v->of[op]] = (char)way;
+    return fate_of(v, t, op) == FATE_KEEP ? v->q->p->g->tensor.at[t].bytes : 0;
+}
+
+/* What is surely saved of the units that are kept so far. */
+static void count_saved(Vpipe *v, int first, int last)
+{
+    v->saved = 0;
+    for (int k = first, o = first ? v->u->last[first - 1] + 1 : 0; k <= last; k++) {
+        int way = v->way[k];
+        v->kept[k] = v->left[k] = 0;
+        for (; o <= v->u->last[k]; o++)
+            for (int i = v->made_from[o]; i < v->made_from[o + 1]; i++) {
+                int t = v->made.at[i], reader = price_reader(v->q->prices, t);
+                if (reader < 0 || reader > v->u->last[last])
+                    continue;
+                v->kept[k] += saved_as(v, t, o, FATE_KEEP);
+                v->left[k] += saved_as(v, t, o, FATE_RECOMPUTE);
+            }
+        v->way[k] = (char)way;
+        v->saved += way == FATE_KEEP ? v->kept[k] : 0;
+    }
+}
+
+static void keep_units(Vpipe *v, int first, int last)
+{
+    for (int k = first; k <= last; k++)
+        v->way[k] = FATE_KEEP;
+}
+
+static Burden tail(void *ctx, int first, int last, int stage)
+{
+    Vpipe *v = ctx;
+    keep_units(v, first, last);
+    Burden b = priced(v, first, last, stage);
+    if (b.over > 0)
+        count_saved(v, first, last);
+    for (int k = last; k >= first && b.over > 0 && v->own.recompute; k--) {
+        v->way[k] = FATE_RECOMPUTE;
+        if (may_fit(v, first, last, stage, k) || k == first)
+            b = priced(v, first, last, stage);
+    }
+    return b;
+}
+
+/* Swap from the front, while the link has time and bytes are missing. */
+static Burden swap(Vpipe *v, int first, int last, int stage, Burden b)
+{
+    int device = v->q->p->chunk_device.at[stage];
+    Bytes bytes = 0;
+    for (int k = first; k <= last && b.over > 0; k++) {
+        bytes += v->u->saved[k];
+        if (2 * cost_host(v->q->p->c, device, bytes) > v->period)
+            break;
+        v->way[k] = FATE_OFFLOAD;
+        b = priced(v, first, last, stage);
+    }
+    return b;
+}
+
+/* Least forward time for a mebibyte first; of equals the earlier. */
+static int by_rate(const void *a, const void *b)
+{
+    const Rate *x = a, *y = b;
+    return x->mebibyte != y->mebibyte ? (x->mebibyte > y->mebibyte) - (x->mebibyte < y->mebibyte) : x->unit - y->unit;
+}
+
+static Ns mebibyte(Ns time, Bytes bytes)
+{
+    return bytes > 0 && time < INT64_MAX / 1048576 ? time * 1048576 / bytes : INT64_MAX;
+}
+
+static Burden recompute(Vpipe *v, int first, int last, int stage, Burden b)
+{
+    int n = 0;
+    Rate *rate = v->rate;
+    if (b.over > 0)
+        count_saved(v, first, last);
+    for (int k = first; k <= last && b.over > 0; k++)
+        if (v->way[k] == FATE_KEEP)
+            rate[n++] = (Rate){k, mebibyte(v->u->forward[k], v->u->saved[k])};
+    if (n)
+        qsort(rate, (size_t)n, sizeof *rate, by_rate);
+    for (int i = 0; i < n && b.over > 0; i++) {
+        v->way[rate[i].unit] = FATE_RECOMPUTE;
+        if (may_fit(v, first, last, stage, rate[i].unit) || i == n - 1)
+            b = priced(v, first, last, stage);
+    }
+    return b;
+}
+
+static Burden blocks(void *ctx, int first, int last, int stage)
+{
+    Vpipe *v = ctx;
+    keep_units(v, first, last);
+    Burden b = priced(v, first, last, stage);
+    if (v->own.offload)
+        b = swap(v, first, last, stage, b);
+    if (v->own.recompute)
+        b = recompute(v, first, last, stage, b);
+    return b;
+}
+
+/* Each stage that the search asks for is planned once. */
+static Burden burden(void *ctx, int first, int last, int stage)
+{
+    Vpipe *v = ctx;
+    int i = memo_index(&v->memo, first, last, stage);
+    if (i == v->burden.n) {
+        Burden b = v->plan(v, first, last, stage);
+        *PUSH(&v->burden) = b;
+    }
+    return v->burden.at[i];
+}
+
+/* ---- the search -------------------------------------------------------------------------------------------------- */
+
+/* The partition that balances compute; false: the constraints leave none. */
+static bool balanced(const Question *q, const Units *u, int *last, Ns *period)
+{
+    ChainStage *stage = alloc(sizeof *stage * (size_t)q->chunks);
+    Chain c = {.n = u->n, .machines = q->chunks, .time = u->time, .must = u->must};
+    if (chain_plan(&c, stage, period) != q->chunks)
+        return false;
+    for (int s = 0; s < q->chunks; s++)
+        last[s] = stage[s].last;
+    return true;
+}
+
+static void answer(Vpipe *v, const int *last, Answer *a)
+{
+    const Graph *g = v->q->p->g;
+    a->last = alloc(sizeof *a->last * (size_t)v->q->chunks);
+    int *chosen = a->fate = alloc(sizeof *chosen * (size_t)g->tensor.n);
+    memcpy(chosen, v->own.base, sizeof *chosen * (size_t)g->tensor.n);
+    for (int s = 0, first = 0; s < v->q->chunks; first = last[s++] + 1) {
+        Burden b = v->plan(v, first, last[s], s);
+        a->value = b.time > a->value ? b.time : a->value;
+        a->last[s] = v->u->last[last[s]];
+        for (int t = 0; t < g->tensor.n; t++)
+            if (g->tensor.at[t].op > (s ? a->last[s - 1] : -1) && g->tensor.at[t].op <= a->last[s])
+                chosen[t] = v->fate[t];
+    }
+}
+
+static void lay_out(Vpipe *v)
+{
+    const Graph *g = v->q->p->g;
+    v->of = alloc(sizeof *v->of * (size_t)g->nf);
+    v->crosses = alloc((size_t)g->tensor.n);
+    v->made_from = alloc(sizeof(int) * (size_t)(g->nf + 1));
+    for (int o = 0; o < g->nf; o++) {
+        v->made_from[o] = v->made.n;
+        for (int i = 0; i < g->op.at[o].arg.n; i++) {
+            const Arg *a = &g->op.at[o].arg.at[i];
+            if (a->kind == ARG_WRITE && !a->state)
+                *PUSH(&v->made) = a->index;
+        }
+    }
+    v->made_from[g->nf] = v->made.n;
+    for (int o = 0, k = 0; o < g->nf; k += o == v->u->last[k], o++) {
+        v->of[o] = k;
+        for (int i = 0; i < g->op.at[o].arg.n; i++) {
+            const Arg *a = &g->op.at[o].arg.at[i];
+            if (a->kind == ARG_READ && !a->state && g->tensor.at[a->index].op >= 0)
+                v->crosses[a->index] |= v->of[g->tensor.at[a->index].op] < k;
+        }
+    }
+}
+
+static bool search(const Question *q, Answer *a, Burden (*plan)(void *, int, int, int), bool each)
+{
+    const Plan *p = q->p;
+    Units u = units_of(p, q->cut, q->chunks);
+    Vpipe v = {.q = q, .u = &u, .own = choices_of(p), .plan = plan, .each = each};
+    int *last = alloc(sizeof *last * (size_t)q->chunks);
+    lay_out(&v);
+    v.way = alloc((size_t)u.n);
+    v.rate = alloc(sizeof *v.rate * (size_t)u.n);
+    v.kept = alloc(sizeof *v.kept * (size_t)u.n);
+    v.left = alloc(sizeof *v.left * (size_t)u.n);
+    v.fate = alloc(sizeof *v.fate * (size_t)p->g->tensor.n);
+    memcpy(v.fate, v.own.base, sizeof *v.fate * (size_t)p->g->tensor.n);
+    if (!balanced(q, &u, last, &v.period))
+        return false;
+    Moves m = {.units = u.n, .stages = q->chunks, .must = u.must, .burden = burden, .ctx = &v};
+    moves_improve(&m, last);
+    answer(&v, last, a);
+    return moves_worst(&m, last).over == 0;
+}
+
+bool plan_vpipe_repo(const Question *q, Answer *a)
+{
+    return search(q, a, tail, false);
+}
+
+bool plan_vpipe_paper(const Question *q, Answer *a)
+{
+    return search(q, a, blocks, true);
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * device_order.c: one candidate under every order of its devices, where devices.order is free.
+ *
+ * Orders that differ in nothing a plan could notice are one (search/arrange.c).  Each is bounded from below; they are planned
+ * from the lowest bound on, by whatever planner is asked, until the next bound is above the best step.  The order that is
+ * chosen is baked into the model of the plan: its device i does stage i.
+ *
+ * The bound printed is of all orders: of those planned what `exact` proved of each, of the others their own bound, and where
+ * they are too many to be written down, what the program over multisets proves of all.  Budgets count orders, never time.
+ */
+#include "candidate.h"
+#include "passes.h"
+#include "arrange.h"
+
+#include <string.h>
+
+/* Orders written down, of up to a thousand operators; planned, of so many operators together. */
+enum { ORDERS = 1000, LEAST = 8, MOST = 64, OPERATORS = 8000 };
+
+typedef struct {                /* one graph, depth and schedule under all orders */
+    const Graph *g;
+    const Model *m;
+    int stages;
+    const Schedule *k;
+    Orders list;                /* that are known, by ascending bound */
+    bool every;                 /* there are no others */
+    bool runs;                  /* one run of operators a stage, as the list of its schedule has it: bounds can use that */
+    Ns least;                   /* no plan of any order has a shorter step */
+    int planned;
+    bool proven;                /* those that were not planned are slower */
+} Arranged;
+
+static const Cost *cost_of(const Search *s, const Arranged *a, const Model *with)
+{
+    return cost_shared(cost(a->g, with, s->x->times), with, a->stages);
+}
+
+/* What is proven of one order, and with `best` of all of them, and which one to begin with. */
+static Ns least_with(const Search *s, Arranged *a, const Kinds *kinds, const Model *with, int *best)
+{
+    Plan *p = new_plan(a->g, cost_of(s, a, with), with, a->stages, a->k->name);
+    if (order(p))
+        return 0;
+    Question q = part_question(p, least_memory(with, a->stages));
+    bad_stop();
+    if (best) {
+        Plan given = *p;
+        given.m = a->m;
+        given.c = cost_of(s, a, a->m);
+        Ns longest = orders_longest(kinds, &given, q.cut, best);
+        a->least = !a->runs || order_overlap(p) || longest == INT64_MAX ? 0 : a->g->micro * longest;
+    }
+    return order_least(&q, a->runs);
+}
+
+/* Of either warm-up of 1f1b, where both are tried. */
+static Ns least_of(const Search *s, Arranged *a, const Kinds *kinds, const int *device, int *best)
+{
+    Model *with = ordered(a->m, a->stages, device), *other = ordered(a->m, a->stages, device);
+    Ns least = least_with(s, a, kinds, with, best), least_other = least;
+    if (a->m->plan.warmup == WARMUP_AUTO && !strcmp(a->k->name, "1f1b")) {
+        other->plan.warmup = WARMUP_B;
+        least_other = least_with(s, a, kinds, other, NULL);
+    }
+    return least < least_other ? least : least_other;
+}
+
+/* Stable: of equal bounds the one written first, and the given order is. */
+static void sort_orders(Orders *all)
+{
+    for (int i = 1; i < all->n; i++)
+        for (int j = i; j > 0 && all->at[j - 1].least > all->at[j].least; j--) {
+            Order swap = all->at[j];
+            all->at[j] = all->at[j - 1];
+            all->at[j - 1] = swap;
+        }
+}
+
+static void arrange(const Search *s, Arranged *a, const Kinds *kinds)
+{
+    int *given = alloc(sizeof *given * (size_t)a->stages), *best = alloc(sizeof *best * (size_t)a->stages);
+    int most = a->g->nf > 1000 ? (int)(ORDERS * (int64_t)1000 / a->g->nf) : ORDERS;
+    for (int i = 0; i < a->stages; i++)
+        given[i] = i;
+    least_of(s, a, kinds, given, best);
+    a->every = orders_all(kinds, a->stages, most, &a->list);
+    if (!a->every) {
+        a->list.n = 1;          /* the given one, and what the program found */
+        orders_near(kinds, a->stages, best, &a->list);
+    }
+    for (int i = 0; i < a->list.n; i++)
+        a->list.at[i].least = least_of(s, a, kinds, a->list.at[i].device, NULL);
+    sort_orders(&a->list);
+}
+
+/* One order, planned, if it may be better than the best; soon: any plan will do.  least: what is proven of it. */
+static Plan *plan_order(Search *own, const Arranged *a, const int *device, bool soon, Ns *least)
+{
+    Model *with = ordered(a->m, a->stages, device);
+    Search one = {.x = own->x, .m = with, .below = own->best ? own->best->step : 0};
+    with->plan.soon |= soon;
+    try_schedule(&one, a->g, cost_of(own, a, with), a->stages, a->k);
+    own->failed = own->failed ? own->failed : one.failed;
+    if (one.best && soon && !a->m->plan.soon)
+        return plan_order(own, a, device, false, least);
+    *least = a->runs ? one.least : 0;
+    return one.best;
+}
+
+/* From the lowest bound on, until the next bound is above the best step, or as many are planned as may be; on, while there is
+ * no plan at all. */
+static void plan_orders(Search *own, Arranged *a)
+{
+    int most = OPERATORS / a->g->nf;
+    Ns covered = INT64_MAX;     /* the least of what is proven of each */
+    most = most < LEAST ? LEAST : most > MOST ? MOST : most;
+    for (int i = 0; i < a->list.n; i++) {
+        const Order *x = &a->list.at[i];
+        a->proven = own->best && x->least >= own->best->step;
+        if (a->proven || (own->best && (a->planned >= most || a->m->plan.soon))) {
+            covered = x->least < covered ? x->least : covered;
+            break;
+        }
+        Ns known = 0;
+        Plan *p = plan_order(own, a, x->device, a->planned >= most, &known);
+        known = known > x->least ? known : x->least;
+        covered = known < covered ? known : covered;
+        a->planned++;
+        own->best = p && (!own->best || better(p, own->best)) ? p : own->best;
+    }
+    a->proven |= a->planned == a->list.n;
+    a->least = a->every && covered > a->least ? covered : a->least;
+}
+
+static const char *order_text(const Model *m, int stages)
+{
+    const char *text = "";
+    for (int s = 0; s < stages; s++)
+        text = strf("%s%s%s", text, s ? " " : "", m->devices.at[s].name);
+    return text;
+}
+
+static void finish_order(Plan *p, const Arranged *a)
+{
+    bool moved = false;
+    for (int d = 0; d < a->stages; d++)
+        moved |= p->m->devices.at[d].place != d;
+    for (int d = 0; d < a->stages && moved; d++)
+        p->dev.at[d].place = 1 + p->m->devices.at[d].place;
+    bool all = a->planned == a->list.n && a->every;
+    const char *rest = all ? "" : a->every && a->proven ? ", the others are proven to be no faster"
+        : p->bound > 0 ? ", the bound is of all there are" : ", others were not tried";
+    const char *text = strf("device order %s: %d of %d orders planned%s", order_text(p->m, a->stages), a->planned, a->list.n,
+                            rest);
+    p->note = p->note ? strf("%s; in that order: %s", text, p->note) : text;
+    if (p->bound > 0)
+        p->bound = a->least < p->step ? a->least : p->step;
+}
+
+void try_orders(Search *s, const Graph *g, const Model *m, const Cost *c, int stages, const Schedule *k)
+{
+    Kinds kinds = kinds_of(m, c);
+    Search own = {.x = s->x, .m = m};
+    Arranged a = {.g = g, .m = m, .stages = stages, .k = k,
+                  .runs = strcmp(m->plan.planner, "madpipe") && strcmp(k->name, "1f1b*")};
+    arrange(s, &a, &kinds);
+    plan_orders(&own, &a);
+    if (own.best)
+        finish_order(own.best, &a);
+    if (own.best && (!s->best || better(own.best, s->best)))
+        s->best = own.best;
+    s->failed = own.failed ? own.failed : s->failed;
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * search.c: candidates, and the best of them.
+ *
+ * A candidate is a micro-batch, a width, a number of stages and a schedule; those that the model leaves open are gone through
+ * here, in sight.  The best by simulation wins; PipeDream-2BW's planner has estimates of its own that choose instead.
+ */
+#include "candidate.h"
+#include "passes.h"
+#include "rivals/twobw.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Why there is no such list of so many stages; NULL: there is. */
+static const char *refuses(const Graph *g, const Model *m, const Schedule *k, int stages)
+{
+    if (k->async && m->plan.replicas > 1)
+        return "its replicas are not built; set plan.replicas to 1, or take a synchronous schedule";
+    if ((k->async || !strcmp(k->name, "1f1b*")) && !strcmp(m->plan.planner, "madpipe"))
+        return "it takes one chunk a device, and planner madpipe gives one of them several; take schedule 1f1b or gpipe";
+    return order_refuses(g, m, k, stages);
+}
+
+static void try_graph(Search *s, const Model *m)
+{
+    const Graph *g = graph_of(s->x, m);
+    const Cost *c = cost(g, m, s->x->times);
+    check_cost(g, c);
+    bool any = !strcmp(m->plan.schedule, "auto");       /* of those that train alike: the synchronous ones */
+    for (int stages = m->plan.stages_min; stages <= m->plan.stages_max; stages++) {
+        const Cost *shared = cost_shared(c, m, stages * m->plan.replicas);
+        for (const Schedule *k = schedules; k->name; k++) {
+            const char *why = refuses(g, m, k, stages);
+            bool asked = any ? !k->async && strcmp(k->name, "1f1b*") : !strcmp(m->plan.schedule, k->name);
+            if (asked && why)
+                s->refused = strf("schedule %s: %s", k->name, why);
+            else if (asked && m->order == ORDER_FREE)
+                try_orders(s, g, m, shared, stages, k);
+            else if (asked)
+                try_schedule(s, g, shared, stages, k);
+        }
+    }
+}
+
+/* ---- sizes ------------------------------------------------------------------------------------------------------- */
+
+typedef VEC(const Model *) Models;
+
+/* micro: auto is all powers of two that divide the step and leave the gradient groups equal. */
+static void add_batches(const Model *m, Models *all)
+{
+    if (m->train.batch > 0)
+        *PUSH(all) = m;
+    for (int64_t b = 1; m->train.batch == 0 && b <= m->train.global; b *= 2) {
+        Model *with = alloc(sizeof *with);
+        *with = *m;
+        with->train.batch = b;
+        with->train.micro = m->train.global / b;
+        if (m->train.global % b == 0 && with->train.micro % m->train.groups == 0)
+            *PUSH(all) = with;
+    }
+}
+
+/* replicas: auto is all widths that the gradient groups can be dealt out to and that there are devices for. */
+static void add_widths(const Model *m, Models *all)
+{
+    int64_t groups = m->train.groups & (m->train.groups - 1) ? 1 : m->train.groups;
+    for (int r = 1; r <= groups && r * m->plan.stages_min <= m->devices.n; r *= 2) {
+        Model *with = alloc(sizeof *with);
+        *with = *m;
+        with->plan.replicas = r;
+        with->plan.replicas_auto = false;
+        if (with->plan.stages_max > m->devices.n / r)
+            with->plan.stages_max = m->devices.n / r;
+        add_batches(with, all);
+    }
+}
+
+static Models sizes_of(const Model *m)
+{
+    Models all = {0};
+    if (m->plan.replicas_auto)
+        add_widths(m, &all);
+    else
+        add_batches(m, &all);
+    return all;
+}
+
+/* ---- PipeDream-2BW's choice of them -------------------------------------------------------------------------------- */
+
+/* A model with one depth, and recomputation decided. */
+static const Model *laid_out(const Model *m, int stages, Recompute recompute)
+{
+    Model *with = alloc(sizeof *with);
+    *with = *m;
+    with->plan.stages_min = with->plan.stages_max = stages;
+    with->plan.recompute = recompute;
+    return with;
+}
+
+/* What its formulas say of all depths of one size. */
+static void add_layouts(Search *s, const Model *m, Layouts *all)
+{
+    const Graph *g = graph_of(s->x, m);
+    const Cost *c = cost(g, m, s->x->times);
+    bool either = m->plan.recompute == RECOMPUTE_AUTO, full = m->plan.recompute == RECOMPUTE_FULL;
+    const Schedule *k = schedules;
+    while (k->name && strcmp(k->name, strcmp(m->plan.schedule, "auto") ? m->plan.schedule : "1f1b"))
+        k++;
+    for (int stages = m->plan.stages_min; stages <= m->plan.stages_max; stages++) {
+        Plan *p = new_plan(g, cost_shared(c, m, stages * m->plan.replicas), m, stages, k->name);
+        Bytes *limit = least_memory(m, stages);
+        if (refuses(g, m, k, stages) || order(p))
+            continue;
+        Question q = part_question(p, limit);
+        for (int again = full; again <= (either || full); again++) {
+            Layout x = {.depth = stages, .width = m->plan.replicas, .batch = m->train.batch, .recompute = again};
+            if (!twobw_judge(&q, again, &x.step))
+                continue;
+            x.m = laid_out(m, stages, !either ? m->plan.recompute : again ? RECOMPUTE_FULL : RECOMPUTE_NONE);
+            *PUSH(all) = x;
+        }
+    }
+}
+
+/* The planner's own estimates choose, here alone; what they like best and dpgen's memory model accepts is the plan. */
+static bool try_layouts(Search *s, const Models *sizes)
+{
+    Layouts all = {0};
+    for (int i = 0; i < sizes->n; i++)
+        add_layouts(s, sizes->at[i], &all);
+    twobw_sort(&all);
+    for (int i = 0; i < all.n && !s->best; i++) {
+        s->m = all.at[i].m;
+        try_graph(s, s->m);
+        if (s->best)
+            s->best->note = s->best->note ? strf("%s; %s", twobw_note(&all, i), s->best->note) : twobw_note(&all, i);
+    }
+    return all.n > 0;
+}
+
+/* ---- the search -------------------------------------------------------------------------------------------------- */
+
+static bool single(const Model *m)
+{
+    return m->train.batch > 0 && m->order != ORDER_FREE && !m->plan.replicas_auto && m->plan.stages_min == m->plan.stages_max
+        && strcmp(m->plan.schedule, "auto") && m->plan.warmup != WARMUP_AUTO;
+}
+
+/* What -d asks for, of a finished plan. */
+static void dump(const Options *x, const Plan *p)
+{
+    graph_of(x, p->m);
+    for (int i = 0; dumps[i].pass; i++)
+        dump_plan(x, p, dumps[i].letter);
+}
+
+/* A single candidate is dumped pass by pass, so that it is seen how far it came; of several only the best. */
+Plan *search(const Options *x, const Model *m, Plan **failed)
+{
+    Options quiet = *x;
+    quiet.dump = NULL;
+    Search s = {.x = single(m) ? x : &quiet, .m = m};
+    Models sizes = sizes_of(m);
+    bool open = sizes.n > 1 || m->plan.stages_min < m->plan.stages_max;
+    if (strcmp(m->plan.planner, "twobw") || !open || !try_layouts(&s, &sizes))
+        for (int i = 0; i < sizes.n; i++) {
+            s.m = sizes.at[i];
+            try_graph(&s, s.m);
+        }
+    if (!s.best && !s.failed && s.refused)
+        err(m->plan.loc, NULL, "%s", s.refused);
+    *failed = s.failed;
+    if (s.best && single(m))
+        dump_plan(x, s.best, 'a');
+    else if (s.best && x->dump)
+        dump(x, s.best);
+    return s.best;
+}
+
+typedef struct { const Options *x; const Model *m; Plan *best, *failed; } Trial;
+
+static void try_search(void *ctx)
+{
+    Trial *t = ctx;
+    t->best = search(t->x, t->m, &t->failed);
+}
+
+Plan *plan_of(void *ctx, const Model *m, Plan **failed)
+{
+    const Options *x = ctx;
+    Options quiet = {.times = x->times, .from = x->from, .foreign = x->foreign};
+    Trial t = {&quiet, m, NULL, NULL};
+    bool model = diag_accepts(try_search, &t);
+    *failed = model ? t.failed : NULL;
+    return model ? t.best : NULL;
+}
+
+/* It may be no model at all: with a smaller micro-batch the shapes of one that says 4 where it means B no longer agree. */
+bool would_fit(void *ctx, const Model *m, Bytes *need)
+{
+    void *mark = mem_mark();
+    Model *soon = alloc(sizeof *soon);
+    Plan *failed = NULL;
+    *soon = *m;
+    soon->plan.soon = true;
+    soon->plan.rough = layout_rough(m);
+    bool fits = plan_of(ctx, soon, &failed);
+    *need = !fits && failed ? failed->nofit_need : 0;
+    mem_release(mark);
+    return fits;
+}

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * plan.c: Plan as text.
+ *
+ *     dpgen-plan 1
+ *     plan ref-gpt schedule=1f1b devices=2 chunks=1 ...
+ *     chunk 1 device=1
+ *     place F:h.0.ln_1 chunk=0
+ *     fate h.0.gelu is=recompute
+ *     device 0 arena=... bound=... limit=...
+ *     order 0 kind=F chunk=0 mb=0         what device 0 computes; `action` its whole step, `eval` an evaluation
+ *     pool 0:fb ...                       slots; a device's number stands in front of names that are its own
+ *     buf 0:h_0_ln_1 tensor=h.0.ln_1 pool=0:fb offset=...
+ *     host 0:h_0_ln_1_host tensor=h.0.ln_1 offset=...
+ *     routine 0:chunk0_forward kind=F chunk=0 ...
+ *     call 0:chunk0_forward op=F:wte buf=0:wte,0:tokens,...
+ *
+ * A plan is read beside its graph, whose names it uses.  A dump behind one pass prints the records that this pass
+ * fills; the whole plan is all of them.  What a tensor's fate is not said is kept.
+ *
+ * needs   any plan.  fails  reading: with err(); chunks, devices and micro-batches are in range when it returns, and
+ * whether the plan is right is for the checkers to say.  Cost and Model are not part of it: whoever reads a plan sets
+ * them.
+ */
+#include "text_graph.h"
+#include <string.h>
+
+typedef struct { DevicePlan d; Bytes soft; } Machine;           /* with what Plan says about it */
+typedef struct { int variant; Fate is; } Choice;
+typedef struct { int chunk; } Place;
+typedef struct { int device; } Home;
+
+/* ---- tables ------------------------------------------------------------------------------------------------------ */
+
+static const char *const kinds[] = {"F", "B", "I", "W", "U", "begin", "count", "load", "R", "send", "recv", "wait",
+                                    "out", "in", "fold", "gather", "merge", "end", "version", NULL};
+static const char *const pieces[] = {"step", "prologue", "period", "epilogue", "alone", NULL};
+static const char *const whens[] = {"F", "R", "B", "W", "load", "recv", "recvb", "send", "U", "always", "out", "in", NULL};
+static const char *const origins[] = {"made", "remade", "received", "fetched", NULL};
+static const char *const fates[] = {"keep", "recompute", "offload", NULL};
+
+#define F_(key, type, struct, member) {key, type, .at = offsetof(struct, member)}
+#define REF_(key, type, struct, member, to) {key, type, .at = offsetof(struct, member), .ref = to}
+#define WORD_(key, struct, member, list, lack) \
+    {key, V_WORD, .at = offsetof(struct, member), .words = list, .first = lack}
+
+static const Field plan_fields[] = {
+    F_("schedule", V_TEXT, Plan, schedule), F_("devices", V_INT, Plan, devices), F_("chunks", V_INT, Plan, chunks),
+    F_("replicas", V_INT, Plan, replicas),
+    F_("space", V_TEXT, Plan, space), F_("bound", V_LONG, Plan, bound), F_("variants", V_INT, Plan, variants),
+    F_("step", V_LONG, Plan, step), F_("key", V_TEXT, Plan, key), {0}
+};
+static const Field chunk_fields[] = {F_("device", V_INT, Home, device), {0}};
+static const Field place_fields[] = {F_("chunk", V_INT, Place, chunk), {0}};
+static const Field fate_fields[] = {F_("variant", V_INT, Choice, variant), WORD_("is", Choice, is, fates, false), {0}};
+static const Field device_fields[] = {
+    F_("soft", V_LONG, Machine, soft), F_("arena", V_LONG, Machine, d.arena), F_("bound", V_LONG, Machine, d.bound),
+    F_("limit", V_LONG, Machine, d.limit), F_("state", V_LONG, Machine, d.state), F_("peak", V_INT, Machine, d.peak),
+    F_("ticks", V_INT, Machine, d.ticks), F_("requests", V_INT, Machine, d.requests),
+    F_("handles", V_INT, Machine, d.handles), F_("copies", V_INT, Machine, d.copies),
+    F_("host", V_LONG, Machine, d.host), F_("host_bound", V_LONG, Machine, d.host_bound),
+    F_("busy", V_LONG, Machine, d.busy), F_("place", V_INT, Machine, d.place), {0}
+};
+static const Field action_fields[] = {
+    WORD_("kind", Action, kind, kinds, false), F_("chunk", V_INDEX, Action, chunk), F_("mb", V_INDEX, Action, mb),
+    WORD_("piece", Action, piece, pieces, true), F_("step", V_INT, Action, step),
+    F_("version", V_INT, Action, version), F_("variant", V_INT, Action, variant), F_("part", V_INT, Action, part),
+    F_("acc", V_INT, Action, acc), F_("group", V_INT, Action, group), F_("into", V_INT, Action, into),
+    {"of", V_WORD, .at = offsetof(Action, of), .words = kinds, .only = K_WAIT + 1},
+    REF_("tensor", V_REF, Action, tensor, R_TENSOR), REF_("state", V_REF, Action, state, R_STATE),
+    F_("from_device", V_INDEX, Action, from_device), F_("peer", V_INDEX, Action, peer), F_("tag", V_INDEX, Action, tag),
+    F_("request", V_INDEX, Action, request), REF_("host", V_REF, Action, host, R_HOST),
+    F_("host_slot", V_INT, Action, host_slot), F_("first", V_INT, Action, first), F_("until", V_INT, Action, until),
+    F_("input", V_INDEX, Action, input), F_("bytes", V_LONG, Action, bytes),
+    REF_("routine", V_REF, Action, routine, R_ROUTINE), REF_("buf", V_REF, Action, buf, R_BUF),
+    F_("slot", V_INDEX, Action, slot), F_("tick", V_INT, Action, tick), F_("slots", V_INTS, Action, slots),
+    F_("from", V_LONG, Action, from), F_("to", V_LONG, Action, to), F_("wire_from", V_LONG, Action, wire_from),
+    F_("wire_to", V_LONG, Action, wire_to), {0}
+};
+static const Field host_fields[] = {
+    REF_("tensor", V_REF, HostBuf, tensor, R_TENSOR), F_("bytes", V_LONG, HostBuf, bytes), F_("count", V_INT, HostBuf, count),
+    F_("stride", V_LONG, HostBuf, stride), F_("offset", V_LONG, HostBuf, offset), F_("first", V_INT, HostBuf, first),
+    F_("last", V_INT, HostBuf, last), {0}
+};
+static const Field pool_fields[] = {
+    F_("chunk", V_INDEX, Pool, chunk), F_("eval", V_BOOL, Pool, eval), WORD_("birth", Pool, birth, whens, false),
+    WORD_("death", Pool, death, whens, false), F_("count", V_INT, Pool, count), F_("stride", V_LONG, Pool, stride),
+    F_("offset", V_LONG, Pool, offset), {0}
+};
+static const Field buf_fields[] = {
+    F_("chunk", V_INDEX, Buf, chunk), F_("eval", V_BOOL, Buf, eval), REF_("tensor", V_REF, Buf, tensor, R_TENSOR),
+    REF_("state", V_REF, Buf, state, R_STATE), REF_("op", V_REF, Buf, op, R_OP),
+    WORD_("origin", Buf, origin, origins, true),
+    F_("peer", V_INDEX, Buf, peer), WORD_("birth", Buf, birth, whens, false), WORD_("death", Buf, death, whens, false),
+    REF_("pool", V_REF, Buf, pool, R_POOL), F_("bytes", V_LONG, Buf, bytes), F_("offset", V_LONG, Buf, offset),
+    F_("first", V_INT, Buf, first), F_("last", V_INT, Buf, last), {0}
+};
+static const Field routine_fields[] = {
+    WORD_("kind", Routine, kind, kinds, false), F_("chunk", V_INDEX, Routine, chunk),
+    F_("variant", V_INT, Routine, variant),
+    F_("part", V_INT, Routine, part), F_("first", V_INT, Routine, first), F_("until", V_INT, Routine, until),
+    F_("eval", V_BOOL, Routine, eval), REF_("pool", V_REFS, Routine, pool, R_POOL),
+    F_("mb", V_BOOL, Routine, mb), F_("acc", V_BOOL, Routine, acc), {0}
+};
+static const Field call_fields[] = {
+    REF_("op", V_REF, Call, op, R_OP), F_("again", V_BOOL, Call, again), F_("handle", V_INDEX, Call, handle),
+    REF_("buf", V_REFS, Call, buf, R_BUF), {0}
+};
+static const Table plan_table = {"plan", plan_fields, 0}, chunk_table = {"chunk", chunk_fields, 0};
+static const Table place_table = {"place", place_fields, 0}, fate_table = {"fate", fate_fields, 0};
+static const Table device_table = {"device", device_fields, 0}, host_table = {"host", host_fields, 0};
+static const Table pool_table = {"pool", pool_fields, 0};
+static const Table order_table = {"order", action_fields, offsetof(Action, kind)};
+static const Table action_table = {"action", action_fields, offsetof(Action, kind)};
+static const Table eval_table = {"eval", action_fields, offsetof(Action, kind)};
+static const Table buf_table = {"buf", buf_fields, 0}, routine_table = {"routine", routine_fields, 0};
+static const Table call_table = {"call", call_fields, 0};
+
+/* ---- printing ---------------------------------------------------------------------------------------------------- */
+
+static void refs_of(const Plan *p, Refs ref[R_KINDS])
+{
+    text_graph_refs(p->g, ref);
+    for (int i = 0; i < p->buf.n; i++)
+        *PUSH(&ref[R_BUF].name) = strf("%d:%s", p->buf.at[i].device, p->buf.at[i].name);
+    for (int i = 0; i < p->pool.n; i++)
+        *PUSH(&ref[R_POOL].name) = strf("%d:%s", p->pool.at[i].device, p->pool.at[i].name);
+    for (int i = 0; i < p->host.n; i++)
+        *PUSH(&ref[R_HOST].name) = strf("%d:%s", p->host.at[i].device, p->host.at[i].name);
+    for (int i = 0; i < p->routine.n; i++)
+        *PUSH(&ref[R_ROUTINE].name) = strf("%d:%s", p->routine.at[i].device, p->routine.at[i].name);
+    for (RefKind k = R_BUF; k <= R_ROUTINE; k++)
+        refs_seal(&ref[k]);
+}
+
+static void print_record(Printer *w, const Table *t, const char *name, const void *from)
+{
+    text_head(w, t, name);
+    text_fields(w, t, from);
+    text_end(w, (Loc){0, 0, 0});
+}
+
+static void print_plan_line(Printer *w, const Plan *p)
+{
+    print_record(w, &plan_table, p->g->name, p);
+}
+
+static void print_chunks(Printer *w, const Plan *p)
+{
+    for (int i = 0; i < p->chunk_device.n; i++)
+        print_record(w, &chunk_table, strf("%d", i), &(Home){p->chunk_device.at[i]});
+}
+
+static void print_places(Printer *w, const Plan *p)
+{
+    for (int i = 0; i < p->chunk.n; i++)
+        print_record(w, &place_table, w->ref[R_OP].name.at[i], &(Place){p->chunk.at[i]});
+}
+
+static void print_fates(Printer *w, const Plan *p)
+{
+    for (int i = 0; i < p->fate.n; i++)
+        if (p->fate.at[i] != FATE_KEEP)
+            print_record(w, &fate_table, w->ref[R_TENSOR].name.at[i / p->variants],
+                         &(Choice){i % p->variants, (Fate)p->fate.at[i]});
+}
+
+static void print_devices(Printer *w, const Plan *p)
+{
+    for (int i = 0; i < p->dev.n; i++)
+        print_record(w, &device_table, strf("%d", i), &(Machine){p->dev.at[i], p->soft ? p->soft[i] : 0});
+}
+
+/* A computation moves nothing, whatever the fields of a move hold. */
+static void print_actions(Printer *w, const Table *t, const Plan *p, size_t list)
+{
+    for (int d = 0; d < p->dev.n; d++) {
+        const Actions *at = (const Actions *)(const void *)((const char *)&p->dev.at[d] + list);
+        for (int i = 0; i < at->n; i++) {
+            Action k = at->at[i];
+            if (k.kind <= K_U || k.kind == K_R || k.kind == K_FOLD || k.kind == K_VERSION)
+                k.tensor = k.state = k.tag = k.from_device = k.buf = k.slot = k.request = k.peer = k.host = -1;
+            print_record(w, t, strf("%d", d), &k);
+        }
+    }
+}
+
+static void print_order(Printer *w, const Plan *p)
+{
+    print_actions(w, &order_table, p, offsetof(DevicePlan, order));
+}
+
+static void print_step(Printer *w, const Plan *p)
+{
+    print_actions(w, &action_table, p, offsetof(DevicePlan, list));
+}
+
+static void print_eval(Printer *w, const Plan *p)
+{
+    print_actions(w, &eval_table, p, offsetof(DevicePlan, eval));
+}
+
+static void print_pools(Printer *w, const Plan *p)
+{
+    for (int i = 0; i < p->pool.n; i++)
+        print_record(w, &pool_table, w->ref[R_POOL].name.at[i], &p->pool.at[i]);
+}
+
+static void print_bufs(Printer *w, const Plan *p)
+{
+    for (int i = 0; i < p->buf.n; i++)
+        print_record(w, &buf_table, w->ref[R_BUF].name.at[i], &p->buf.at[i]);
+}
+
+static void print_hosts(Printer *w, const Plan *p)
+{
+    for (int i = 0; i < p->host.n; i++)
+        print_record(w, &host_table, w->ref[R_HOST].name.at[i], &p->host.at[i]);
+}
+
+static void print_routines(Printer *w, const Plan *p)
+{
+    for (int i = 0; i < p->routine.n; i++) {
+        const Routine *r = &p->routine.at[i];
+        const char *name = w->ref[R_ROUTINE].name.at[i];
+        print_record(w, &routine_table, name, r);
+        for (int k = 0; k < r->call.n; k++)
+            print_record(w, &call_table, name, &r->call.at[k]);
+    }
+}
+
+/* Which records the dump behind a pass shows. */
+static const struct { const char *letters; void (*print)(Printer *, const Plan *); } parts[] = {
+    {"opkcmt", print_plan_line}, {"o", print_chunks}, {"p", print_places}, {"k", print_fates}, {"opmt", print_devices},
+    {"o", print_order}, {"lm", print_pools}, {"lm", print_bufs}, {"lm", print_hosts}, {"l", print_routines},
+    {"clmt", print_step},
+    {"clm", print_eval},
+};
+
+void print_plan(FILE *f, const Plan *p, char what)
+{
+    Printer w = {.f = f};
+    refs_of(p, w.ref);
+    fprintf(f, "dpgen-plan 1\n");
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (!what || strchr(parts[i].letters, what))
+            parts[i].print(&w, p);
+}
+
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
+
+static int number(const Record *r, int n)
+{
+    return (int)text_integer(text_at(r, r->name_col), r->name, 0, n - 1);
+}
+
+static void in_range(const Record *r, const char *what, int i, int low, int n)
+{
+    if (i < low || i >= n)
+        err(r->at, NULL, "%s: %s %d is not within %d .. %d", r->word, what, i, low, n - 1);
+}
+
+/* "2:name#3" -> device 2, name */
+static const char *own_name(const Record *r, const Plan *p, int *device)
+{
+    const char *colon = strchr(r->name, ':');
+    if (!colon)
+        err(text_at(r, r->name_col), "such as 0:name", "the device's number is missing");
+    *device = (int)text_integer(text_at(r, r->name_col), strf("%.*s", (int)(colon - r->name), r->name), 0, p->devices - 1);
+    return strf("%.*s", (int)strcspn(colon + 1, "#"), colon + 1);
+}
+
+static void read_plan_line(Scanner *s, const Record *r, Plan *p)
+{
+    enum { MOST = 65536 };
+    if (p->schedule)
+        err(r->at, NULL, "a second plan");
+    if (strcmp(r->name, p->g->name))
+        err(text_at(r, r->name_col), NULL, "a plan of %s, beside the graph of %s", r->name, p->g->name);
+    text_clear(&plan_table, p);
+    text_take(s, &plan_table, r, 0, r->pair.n, p);
+    in_range(r, "devices", p->devices, 1, MOST);
+    in_range(r, "chunks", p->chunks, 1, MOST / p->devices + 1);
+    in_range(r, "replicas", p->replicas, 0, MOST);
+    if (p->devices % plan_replicas(p) || p->g->groups % plan_replicas(p) || plan_replicas(p) & (plan_replicas(p) - 1))
+        err(r->at, NULL, "%d replicas on %d devices, of %lld gradient groups", p->replicas, p->devices,
+            (long long)p->g->groups);
+    in_range(r, "variants", p->variants, 0, MOST);
+    for (int d = 0; d < p->devices; d++)
+        PUSH(&p->dev)->device = d;
+    p->soft = alloc((size_t)p->devices * sizeof *p->soft);
+    for (int i = 0; i < p->variants * p->g->tensor.n; i++)
+        *PUSH(&p->fate) = FATE_KEEP;
+}
+
+static void read_chunk(Scanner *s, const Record *r, Plan *p)
+{
+    Home c = {0};
+    text_take(s, &chunk_table, r, 0, r->pair.n, &c);
+    in_range(r, "device", c.device, 0, plan_stages(p));
+    if (number(r, p->devices * p->chunks) != p->chunk_device.n)
+        err(text_at(r, r->name_col), NULL, "chunk %d should stand here", p->chunk_device.n);
+    *PUSH(&p->chunk_device) = c.device;
+}
+
+static void read_place(Scanner *s, const Record *r, Plan *p)
+{
+    Place c = {0};
+    text_take(s, &place_table, r, 0, r->pair.n, &c);
+    in_range(r, "chunk", c.chunk, 0, p->chunk_device.n);
+    if (text_ref(s, R_OP, text_at(r, r->name_col), r->name) != p->chunk.n)
+        err(text_at(r, r->name_col), "of another graph? plan again", "operators stand in graph order, each once");
+    *PUSH(&p->chunk) = c.chunk;
+}
+
+static void read_fate(Scanner *s, const Record *r, Plan *p)
+{
+    Choice f = {0};
+    text_take(s, &fate_table, r, 0, r->pair.n, &f);
+    in_range(r, "variant", f.variant, 0, p->variants);
+    int tensor = text_ref(s, R_TENSOR, text_at(r, r->name_col), r->name);
+    in_range(r, "tensor", tensor, 0, p->g->tensor.n);
+    p->fate.at[tensor * p->variants + f.variant] = (int)f.is;
+}
+
+static void read_device(Scanner *s, const Record *r, Plan *p)
+{
+    int d = number(r, p->devices);
+    Machine x = {.d = p->dev.at[d]};
+    text_take(s, &device_table, r, 0, r->pair.n, &x);
+    p->dev.at[d] = x.d;
+    ((Bytes *)(uintptr_t)p->soft)[d] = x.soft;
+}
+
+static Action action_of(Scanner *s, const Table *t, const Record *r, const Plan *p)
+{
+    Action k = {0};
+    text_clear(t, &k);
+    text_take(s, t, r, 0, r->pair.n, &k);
+    in_range(r, "chunk", k.chunk, -1, p->chunk_device.n);
+    in_range(r, "mb", k.mb, -1, (int)p->g->micro);
+    in_range(r, "peer", k.peer, -1, p->devices);
+    in_range(r, "from_device", k.from_device, -1, p->devices);
+    in_range(r, "variant", k.variant, 0, p->variants > 0 ? p->variants : 1);
+    return k;
+}
+
+static void read_order(Scanner *s, const Record *r, Plan *p)
+{
+    *PUSH(&p->dev.at[number(r, p->devices)].order) = action_of(s, &order_table, r, p);
+}
+
+static void read_step(Scanner *s, const Record *r, Plan *p)
+{
+    *PUSH(&p->dev.at[number(r, p->devices)].list) = action_of(s, &action_table, r, p);
+}
+
+static void read_eval(Scanner *s, const Record *r, Plan *p)
+{
+    *PUSH(&p->dev.at[number(r, p->devices)].eval) = action_of(s, &eval_table, r, p);
+}
+
+static void read_pool(Scanner *s, const Record *r, Plan *p)
+{
+    Pool *x = PUSH(&p->pool);
+    text_clear(&pool_table, x);
+    text_take(s, &pool_table, r, 0, r->pair.n, x);
+    x->name = own_name(r, p, &x->device);
+}
+
+static void read_buf(Scanner *s, const Record *r, Plan *p)
+{
+    Buf *x = PUSH(&p->buf);
+    text_clear(&buf_table, x);
+    text_take(s, &buf_table, r, 0, r->pair.n, x);
+    x->name = own_name(r, p, &x->device);
+    in_range(r, "chunk", x->chunk, -1, p->chunk_device.n);
+    in_range(r, "peer", x->peer, -1, p->devices);
+}
+
+static void read_host(Scanner *s, const Record *r, Plan *p)
+{
+    HostBuf *x = PUSH(&p->host);
+    text_clear(&host_table, x);
+    text_take(s, &host_table, r, 0, r->pair.n, x);
+    x->name = own_name(r, p, &x->device);
+    in_range(r, "tensor", x->tensor, 0, p->g->tensor.n);
+}
+
+static void read_routine(Scanner *s, const Record *r, Plan *p)
+{
+    Routine *x = PUSH(&p->routine);
+    text_clear(&routine_table, x);
+    text_take(s, &routine_table, r, 0, r->pair.n, x);
+    x->name = own_name(r, p, &x->device);
+    in_range(r, "chunk", x->chunk, -1, p->chunk_device.n);
+}
+
+static void read_call(Scanner *s, const Record *r, Plan *p)
+{
+    int routine = text_ref(s, R_ROUTINE, text_at(r, r->name_col), r->name);
+    in_range(r, "routine", routine, 0, p->routine.n);
+    Call *x = PUSH(&p->routine.at[routine].call);
+    text_clear(&call_table, x);
+    text_take(s, &call_table, r, 0, r->pair.n, x);
+    in_range(r, "operator", x->op, 0, p->g->op.n);
+    if (x->buf.n != p->g->op.at[x->op].arg.n)
+        err(r->at, NULL, "%d buffers for a call of %d arguments", x->buf.n, p->g->op.at[x->op].arg.n);
+}
+
+/* In the order in which they need each other. */
+static const struct { const Table *t; void (*read)(Scanner *, const Record *, Plan *); } readers[] = {
+    {&plan_table, read_plan_line}, {&chunk_table, read_chunk}, {&place_table, read_place}, {&fate_table, read_fate},
+    {&device_table, read_device}, {&order_table, read_order}, {&pool_table, read_pool}, {&buf_table, read_buf},
+    {&host_table, read_host}, {&routine_table, read_routine}, {&call_table, read_call},
+    {&action_table, read_step}, {&eval_table, read_eval},
+};
+enum { READERS = sizeof readers / sizeof *readers };
+
+/* Names of what the plan itself holds, as they are written. */
+static void collect(Scanner *s)
+{
+    static const struct { const Table *t; RefKind kind; } named[] = {
+        {&buf_table, R_BUF}, {&pool_table, R_POOL}, {&host_table, R_HOST}, {&routine_table, R_ROUTINE}};
+    for (int k = 0; k < 4; k++) {
+        Refs *r = &s->ref[named[k].kind];
+        for (int i = 0; i < s->record.n; i++)
+            if (!strcmp(s->record.at[i].word, named[k].t->word))
+                *PUSH(&r->name) = s->record.at[i].name;
+        text_once(s, r, named[k].t);
+    }
+}
+
+static void check_whole(const Scanner *s, const Plan *p)
+{
+    Loc top = {s->file, 1, 1};
+    if (!p->schedule)
+        err(top, "plan NAME schedule=... devices=N chunks=N", "no record begins with 'plan'");
+    if (p->chunk_device.n < plan_stages(p))
+        err(top, NULL, "%d stages, and %d chunks that have one", plan_stages(p), p->chunk_device.n);
+    for (int d = 0; d < plan_stages(p); d++) {
+        int c = 0;
+        while (c < p->chunk_device.n && p->chunk_device.at[c] != d)
+            c++;
+        if (c == p->chunk_device.n)
+            err(top, NULL, "device %d has no chunk", d);
+    }
+    if (p->chunk.n && p->chunk.n != p->g->op.n)
+        err(top, NULL, "%d operators, and %d of them have a place", p->g->op.n, p->chunk.n);
+}
+
+/* Every operator that was planned has a record `place`, in order.  Where fuse has joined others, or none, their number is
+ * another one than here. */
+static void same_operators(const Scanner *s, const Graph *g)
+{
+    const Record *first = NULL;         /* that differs */
+    int n = 0;
+    for (int i = 0; i < s->record.n; i++) {
+        const Record *r = &s->record.at[i];
+        if (strcmp(r->word, place_table.word))
+            continue;
+        if (!first && (n >= g->op.n || strcmp(r->name, s->ref[R_OP].name.at[n])))
+            first = r;
+        n++;
+    }
+    if (first && n != g->op.n)
+        err(text_at(first, first->name_col), n < g->op.n ? "joined then and not here? --fuse auto, or plan again"
+            : "joined here and not then? --fuse none, or plan again", "%d operators were planned, and here are %d", n, g->op.n);
+}
+
+Plan *read_plan(const char *path, const Graph *g)
+{
+    Scanner s = {0};
+    Plan *p = alloc(sizeof *p);
+    const Table *tables[READERS + 1] = {0};
+    p->g = g;
+    for (int k = 0; k < READERS; k++)
+        tables[k] = readers[k].t;
+    text_scan(&s, path, "dpgen-plan 1");
+    text_known(&s, tables);
+    text_graph_refs(g, s.ref);
+    collect(&s);
+    same_operators(&s, g);
+    for (int k = 0; k < READERS; k++)
+        for (int i = 0; i < s.record.n; i++)
+            if (!strcmp(s.record.at[i].word, readers[k].t->word)) {
+                if (k > 0 && !p->schedule)
+                    check_whole(&s, p);
+                readers[k].read(&s, &s.record.at[i], p);
+            }
+    check_whole(&s, p);
+    return p;
+}
