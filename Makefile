@@ -17,7 +17,7 @@ FRONT   = gen/front/load.o gen/front/schema.o gen/front/expr.o gen/front/overrid
 PACK    = gen/pack/search.o gen/pack/greedy.o gen/pack/verify.o gen/pack/pack.o gen/pack/file.o
 COST    = gen/cost/cost.o gen/cost/roof.o gen/cost/links.o gen/cost/prof.o gen/cost/lookup.o gen/cost/prepared.o \
           gen/cost/machine.o
-SCHED   = gen/sched/order.o gen/sched/replica.o gen/sched/list.o gen/sched/async.o gen/sched/gpipe.o \
+SCHED   = gen/sched/ask.o gen/sched/order.o gen/sched/replica.o gen/sched/list.o gen/sched/async.o gen/sched/gpipe.o \
           gen/sched/1f1b.o gen/sched/1f1b_star.o gen/sched/2bw.o gen/sched/pipedream.o
 LIST    = gen/list/rebuild.o gen/list/version.o gen/list/action.o gen/list/rendezvous.o gen/list/comm.o \
           gen/list/comm_async.o gen/list/offload.o
@@ -39,7 +39,7 @@ FOREIGN = gen/foreign/read.o gen/foreign/sort.o gen/foreign/graph.o gen/foreign/
 EMIT    = gen/emit/names.o gen/emit/text.o gen/emit/stage.o gen/emit/open.o gen/emit/launch.o gen/emit/archive.o \
           gen/emit/report.o gen/emit/build.o gen/emit/emit.o
 PROFILE = gen/profile/measure.o gen/profile/bench.o
-SEARCH  = gen/search/search.o gen/search/candidate.o gen/search/repack.o gen/search/device_order.o \
+SEARCH  = gen/search/search.o gen/search/list.o gen/search/candidate.o gen/search/remedy.o gen/search/repack.o gen/search/device_order.o \
           gen/search/arrange.o gen/search/star_depths.o gen/search/largest.o gen/search/nofit.o
 VIEW    = gen/view/stage.o gen/view/plan.o gen/view/explain.o gen/view/compare.o
 OBJ     = $(BASE) build/embedded.o $(FRONT) $(PACK) $(COST) $(SCHED) $(LIST) $(REPLAY) $(LOWER) $(FATES) $(MEM) \

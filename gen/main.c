@@ -2,6 +2,7 @@
  *
  * main.c: the verbs.  The passes stand in passes.c, the search for the best plan in search.c.
  */
+#include "budgets.h"
 #include "passes.h"
 #include "search/search.h"
 #include "emit/emit.h"
@@ -30,12 +31,10 @@ static int check_model(const Options *x, const Model *m)
 /* A planner that is no proof has no plan: that is no answer for the model if exact has one. */
 static void blame_planner(const Options *x, const Model *m, const Plan *failed)
 {
-    Model with = *m;
+    Ask ask = {.planner = "exact", .first_fit = true};
     Plan *ignored;
-    with.plan.planner = "exact";
-    with.plan.soon = true;
-    const char *note = failed && failed->note ? failed->note : NULL;
-    if (strcmp(m->plan.planner, "exact") && plan_of((void *)(uintptr_t)x, &with, &ignored))
+    const char *note = failed ? plan_proof(failed).note : NULL;
+    if (strcmp(m->plan.planner, "exact") && search_with(x, m, &ask, &ignored))
         fail(EXIT_RUN, "planner %s has no plan that can be built%s%s; there is one: --planner exact", m->plan.planner,
              note ? ": " : "", note ? note : "");
 }
@@ -45,10 +44,10 @@ static Plan *plan_or_stop(const Options *x, const Model *m)
     Plan *failed = NULL, *p = is_plan(x->from) ? plan_from(x, m) : search(x, m, &failed);
     if (!p)
         blame_planner(x, m, failed);
-    if (!p && failed && failed->stuck)
-        fail(EXIT_NOFIT, "%s", failed->stuck);
+    if (!p && failed && failed->lack.stuck)
+        fail(EXIT_NOFIT, "%s", failed->lack.stuck);
     if (!p)
-        nofit(failed, would_fit, (void *)(uintptr_t)x);
+        nofit(x, failed);
     mem_unpooled(p);
     return p;
 }
@@ -61,7 +60,7 @@ static int plan_model(const Options *x, const Model *m)
     if (x->json)
         emit_plan_json(stdout, p);
     else
-        view_plan(stdout, p, is_plan(x->from) ? NULL : plan_of, (void *)(uintptr_t)x);
+        view_plan(stdout, p, !is_plan(x->from));
     if (!x->json && x->chain.prefixes)
         bottleneck_text(stdout, &x->chain);
     return 0;
@@ -69,7 +68,7 @@ static int plan_model(const Options *x, const Model *m)
 
 static int explain_model(const Options *x, const Model *m)
 {
-    return view_explain(stdout, plan_or_stop(x, m), x->what, x->next, plan_of, (void *)(uintptr_t)x);
+    return view_explain(stdout, plan_or_stop(x, m), x->what, x->next);
 }
 
 /* Nobody has measured this model here.  It is planned by estimates first, so that what fits nowhere is said at once; then
@@ -97,7 +96,7 @@ static int compare_model(const Options *x, const Model *m)
 {
     if (is_plan(x->from))
         fail(EXIT_USAGE, "%s is a plan, and planners are compared by plans of their own", x->from);
-    return view_compare(x, m, plan_of, (void *)(uintptr_t)x);
+    return view_compare(x, m);
 }
 
 /* What can be planned for, and not run. */

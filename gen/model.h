@@ -93,12 +93,10 @@ typedef struct {
     Loc replicas_at;
     Ints map;                       /* chunk -> device; empty: chunk c on device c mod stages */
     Loc map_at;
-    const char *schedule;           /* gpipe, 1f1b, or auto */
-    enum { WARMUP_A, WARMUP_B, WARMUP_AUTO } warmup;    /* 1f1b: how many forwards go first; auto: candidate.c tries both */
-    Ints depth;                     /* 1f1b*: micro-batches in flight by stage, found by candidate.c; empty: as 1f1b */
-    const char *transport;          /* local, mpi */
-    const char *planner;            /* exact */
-    bool soon; Ns below; int64_t *rough;    /* any plan; none predicted to take longer, 0: any; any arena: layout_rough() */
+    const char *schedule;           /* a row of schedules[], or auto */
+    enum { WARMUP_A, WARMUP_B, WARMUP_AUTO } warmup;    /* 1f1b: how many forwards go first */
+    const char *transport;          /* local, mpi, nccl */
+    const char *planner;            /* a row of planners[]; a name before ':' means the first of its variants */
     const char *objective;          /* step_time, bottleneck */
     Ns longest, longest_bound; bool longest_all;    /* objective bottleneck: its value; proven; over all prefixes */
     enum { FUSE_AUTO, FUSE_NONE } fuse; Recompute recompute;

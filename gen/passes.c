@@ -6,7 +6,6 @@
 #include "passes.h"
 #include "key.h"
 #include "emit/emit.h"
-#include "mem/trial_cache.h"
 #include "list/version.h"
 
 #include <inttypes.h>
@@ -95,15 +94,16 @@ Graph *graph_of(const Options *x, const Model *m)
 
 /* ---- the line, second half: one Plan ----------------------------------------------------------------------------- */
 
-Plan *new_plan(const Graph *g, const Cost *c, const Model *m, int stages, const char *schedule)
+Plan *new_plan(const Graph *g, const Cost *c, const Model *m, int stages, const char *schedule, const Ask *ask)
 {
     Plan *p = alloc(sizeof *p);
     int devices = stages * m->plan.replicas;
-    *p = (Plan){.g = g, .c = c, .m = m, .schedule = schedule, .devices = devices, .chunks = m->plan.chunks,
-                .replicas = m->plan.replicas > 1 ? m->plan.replicas : 0};
-    for (int d = 0; d < devices; d++) {
+    *p = (Plan){.g = g, .c = c, .m = m, .schedule = schedule, .ask = ask ? *ask : (Ask){0}, .devices = devices,
+                .chunks = m->plan.chunks, .replicas = m->plan.replicas > 1 ? m->plan.replicas : 0};
+    if (p->ask.map)             /* one device alone has several */
+        p->chunks = p->ask.map->n - stages + 1;
+    for (int d = 0; d < devices; d++)
         *PUSH(&p->dev) = (DevicePlan){.device = d, .limit = m->devices.at[d].memory};
-    }
     return p;
 }
 
@@ -112,23 +112,21 @@ static void take_over(Plan *p, const Plan *same)
 {
     Plan own = *p;
     *p = *same;
-    p->m = own.m;
+    p->ask = own.ask;
     p->soft = own.soft;
-    p->space = own.space;
-    p->bound = own.bound;
-    p->value = own.value;
-    p->note = own.note;
-    p->wish = own.wish;
+    p->said = own.said;
+    p->prices = own.prices;
+    p->own = own.own;
 }
 
-static int finish(const Options *x, Plan *p)
+static Verdict finish(const Options *x, Plan *p)
 {
     if (comm(p))
-        return 1;
+        return NO_PLAN;
     check_comm(p);
     dump_plan(x, p, 'c');
     if (lower(p))
-        return 1;
+        return NO_PLAN;
     check_lower(p);
     dump_plan(x, p, 'l');
     int over = mem(p);
@@ -136,31 +134,31 @@ static int finish(const Options *x, Plan *p)
         check_mem(p);
     dump_plan(x, p, 'm');
     if (over)
-        return p->nofit_host ? 3 : 2;
+        return p->lack.host ? OVER_HOST : OVER_DEVICE;
     sim(p);
     check_sim(p);
     dump_plan(x, p, 't');
-    return 0;
+    return PLANNED;
 }
 
-int run(const Options *x, Plan *p, const Bytes *limit)
+Verdict run(const Options *x, Plan *p, const Bytes *limit)
 {
     if (order(p))
-        return 1;
+        return NO_PLAN;
     check_order(p);
     dump_plan(x, p, 'o');
     if (part(p, limit))
-        return 1;
+        return NO_PLAN;
     check_part(p);
     version_ties(p);
     if (*version_rule(p))
         p->key = strf("%s versions=%s", p->key, version_rule(p));
     dump_plan(x, p, 'p');
     if (keep(p))
-        return 1;
+        return NO_PLAN;
     check_keep(p);
     dump_plan(x, p, 'k');
-    int why;
+    Verdict why;
     const Plan *same = x->dump ? NULL : seen_plan(p, &why);
     if (same) {
         take_over(p, same);

@@ -10,10 +10,11 @@
 bool is_plan(const char *path);
 /* What --from names, or what the model says. */
 Graph *graph_of(const Options *x, const Model *m);
-Plan *new_plan(const Graph *g, const Cost *c, const Model *m, int stages, const char *schedule);
-/* Every pass once, under soft limits; 0, or the reason why not, with nofit_device and nofit_need: 1 no plan, 2 the arena of a
- * device is too large once packed, 3 that of the host. */
-int run(const Options *x, Plan *p, const Bytes *limit);
+/* ask NULL: the model says everything. */
+Plan *new_plan(const Graph *g, const Cost *c, const Model *m, int stages, const char *schedule, const Ask *ask);
+/* Every pass once, under soft limits.  If no plan was made, lack says what is missing: OVER_DEVICE and OVER_HOST mean that an
+ * arena is too large once packed. */
+Verdict run(const Options *x, Plan *p, const Bytes *limit);
 /* The model with these of its devices first: device i does stage i. */
 Model *ordered(const Model *m, int stages, const int *device);
 /* A plan from a file: every checker, no pass. */

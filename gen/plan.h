@@ -112,6 +112,34 @@ typedef struct {                /* the straight line of one (chunk, phase, varia
 /* How long copies have, once memory lacks: as long as they take; until the next micro-batch needs the place of the same
  * tensor; no time beside computing. */
 typedef enum { HURRY_NONE, HURRY_NEXT, HURRY_NOW } Hurry;
+/* Anything that a search asks of the passes beside the model.  Zeros and NULL: as the model says. */
+typedef struct {
+    const char *planner;
+    const Ints *map, *cuts;     /* chunk -> device; the last forward operator of each chunk but the last */
+    const Ints *depth;          /* 1f1b*: micro-batches in flight, by stage; NULL: as 1f1b */
+    int warmup;                 /* 1f1b: 1 + WARMUP_A or WARMUP_B */
+    Hurry hurry;                /* of copies to the host and back */
+    bool first_fit;             /* stop at the first plan that fits */
+    Ns cutoff;                  /* discard slower predictions; 0: none */
+    int64_t *steps_left;        /* placement steps that trials share, which only have to fit; NULL: each layout has its own */
+} Ask;
+/* The answer to an Ask: a plan, or the reason why there is none. */
+typedef enum { PLANNED, NO_PLAN, OVER_DEVICE, OVER_HOST } Verdict;
+/* What is known of a plan beside the plan itself. */
+typedef struct {
+    Ns value;                   /* the step that its planner predicts */
+    Ns bound;                   /* proven: no plan of its space has a shorter step; 0: nothing is proven */
+    const char *space;          /* the plans that the bound is over */
+    const char *note;           /* how the plan was found, where a reader must know; NULL: nothing */
+} Proof;
+/* Why there is no plan. */
+typedef struct {
+    int device;                 /* that lacks most memory; -1: no cut is possible at all */
+    Bytes need;                 /* of that device, or of the host */
+    int host;                   /* 1 + the host that lacks memory; 0: no host does */
+    const char *stuck;          /* stages would wait for ever, and why; NULL: they do not */
+    bool open;                  /* the search gave up: cuts that may fit were not laid out */
+} Lack;
 typedef VEC(Action) Actions;
 typedef struct {
     int device;
@@ -134,31 +162,33 @@ typedef struct {
     const Graph *g;
     const Cost *c;
     const Model *m; const char *schedule;
-    struct Seen *seen;          /* search: mem/trial_cache.h; NULL: this plan is the only one */
+    Ask ask;                    /* new_plan */
+    struct Seen *seen;          /* new_plan: what trials share; NULL: this plan is the only one */
+    const char *key;            /* new_plan: the numeric key, as text; part adds the rule of versions */
     int devices, chunks;        /* used, of all replicas; the most that one of them holds */
     int replicas;               /* 0: one */
     VEC(DevicePlan) dev;        /* order (order), comm (list), mem, sim */
     Ints chunk_device;          /* order: chunk -> device, in the first replica */
     Ints chunk;                 /* part: operator -> chunk */
     const Bytes *soft;          /* part: the limits it was given, by device */
-    const char *space;          /* part: what the bound is over */
-    Ns bound, value;            /* part: proven of the step, in that space, 0: nothing; what its planner predicts */
-    const char *note;           /* part: what to know of how the plan was found; NULL: nothing */
-    Ints wish;                  /* part: [tensor] the fates its planner priced, for keep to take; empty: keep decides */
+    Proof said;                 /* part: what its planner says */
+    Proof proof;                /* search: of the plan that it returns */
+    struct Prices *prices;      /* part: of runs under the soft limits, for keep; NULL: nobody asked */
+    const int *own;             /* part: [tensor] fates of a planner that chooses its own; NULL: prices choose */
     int variants;               /* keep */
     Ints fate;                  /* keep: [tensor * variants + variant] */
     VEC(Buf) buf;               /* lower, mem */
     VEC(Pool) pool;             /* lower, mem */
     VEC(HostBuf) host;          /* lower, mem */
     VEC(Routine) routine;       /* lower */
-    Hurry hurry;                /* main: of copies to the host and back */
     Ns step;                    /* sim: predicted time of a step */
-    const char *key;            /* the numeric key, as text: main */
-    int nofit_device;           /* why no plan exists: by the pass that returned nonzero, or part_blame */
-    Bytes nofit_need;           /* there; nofit_host: 1 + the host that lacks it, 0: it is no host */
-    const char *stuck;          /* comm: why its stages would wait for ever; NULL: they do not */
-    int nofit_host, nofit_open;         /* nofit_open: cuts that may fit were not laid out, the search gave up */
+    Lack lack;                  /* the pass that returned nonzero, or part_blame */
 } Plan;
+/* sched/ask.c: what is asked, or else what the model says */
+const Ints *plan_map(const Plan *p), *plan_cuts(const Plan *p);        /* never NULL */
+const char *plan_planner(const Plan *p);
+int plan_warmup(const Plan *p);
+Proof plan_proof(const Plan *p);                    /* of the search, or else of its planner */
 
 /* ---- order: sched/order.c, and one file a schedule --------------------------------------------------------------- */
 /* fills dev[].order, chunk_device, from (devices, chunks, micro-batches, groups) alone.  0, or nonzero: not possible. */
@@ -236,11 +266,17 @@ int  update_part(const Op *o);                       /* part of the update: see 
 void check_lower(const Plan *p);                    /* calls, operands, sizes; no addresses yet */
 /* ---- mem: mem/mem.c -------------------------------------------------------------------------------------------- */
 int mem(Plan *p);
-int64_t *layout_rough(const Model *m);               /* m's budget of arenas that only have to fit, or a new one */
+int64_t *layout_budget(const Ask *ask);              /* its placement steps for trials, or new ones */
 int  host_of_device(const Plan *p, int device);
 void host_layout(Plan *p, int device);              /* mem/host.c: the same for the host's memory */
 Bytes *mem_at_peak(const Plan *p, int device);       /* by buffer: bytes alive at dev[].peak, over slots and micro-batches */
 void mem_measure(Plan *p);                           /* bound, peak and live alone, of a plan from a file */
+/* mem/trial_cache.c: layouts and plans that a search has met already */
+typedef struct Seen Seen;
+Seen *seen_new(void);
+/* A plan with the same cuts and fates, and its verdict; NULL: it is new. */
+const Plan *seen_plan(const Plan *p, Verdict *why);
+void seen_keep_plan(const Plan *p, Verdict why);
 void check_mem(const Plan *p);                      /* every call reads what it should, byte for byte */
 /* ---- sim: lower/sim.c -------------------------------------------------------------------------------------------- */
 int sim(Plan *p);

@@ -49,7 +49,7 @@ static void compare_auto(World *w, int number, const Bytes *limit, int *dropped)
 {
     check_part(&w->p);
     if (keep(&w->p)) {
-        check(w->p.nofit_need > limit[w->p.nofit_device], "graph %d: auto gives up below the limit", number);
+        check(w->p.lack.need > limit[w->p.lack.device], "graph %d: auto gives up below the limit", number);
         return;
     }
     check_keep(&w->p);
@@ -138,7 +138,7 @@ static void test_constraints(void)
     Bytes limit[2] = {1000000, 1000000};
     set_times(w, unit_ns);
     set_plan(w, "gpipe", 2);
-    check(order(&w->p) == 0 && part(&w->p, limit) != 0 && w->p.nofit_device == -1,
+    check(order(&w->p) == 0 && part(&w->p, limit) != 0 && w->p.lack.device == -1,
           "no_cut everywhere leaves no two chunks");
     w->g.op.at[3].name = "other";
     constrained(w, 2);

@@ -17,7 +17,7 @@ static int chunk_of(const Plan *p, int op)
 static void check_cuts(const Plan *p)
 {
     const Graph *g = p->g;
-    const Ints *cuts = &p->m->plan.cuts;
+    const Ints *cuts = plan_cuts(p);
     for (int o = 0, last = -1; o < g->nf; o++) {
         int c = chunk_of(p, o);
         if (c != last && c != last + 1)

@@ -208,8 +208,8 @@ void emit_plan_json(FILE *f, const Plan *p)
         fprintf(f, "%s%d", c ? ", " : "", p->chunk_device.at[c]);
     fprintf(f, "],\n");
     fprintf(f, " \"times\": \"%s\", \"step_ns\": %" PRId64 ", \"step_bound_ns\": %" PRId64 ", \"bound_over\": ",
-            p->c->how, p->step, p->bound);
-    json_text(f, p->space ? p->space : "");
+            p->c->how, p->step, plan_proof(p).bound);
+    json_text(f, plan_proof(p).space ? plan_proof(p).space : "");
     if (!strcmp(p->m->plan.objective, "bottleneck"))
         fprintf(f, ",\n \"bottleneck_ns\": %" PRId64 ", \"bottleneck_bound_ns\": %" PRId64
                 ", \"bottleneck_all_prefixes\": %s", p->m->plan.longest, p->m->plan.longest_bound,

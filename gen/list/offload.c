@@ -384,9 +384,9 @@ static int by_due(const void *a, const void *b)
 static int out_until(const Offload *x, const Copy *c)
 {
     int from = x->piece.at[c->out - 1].action;
-    if (x->p->hurry == HURRY_NOW)
+    if (x->p->ask.hurry == HURRY_NOW)
         return c->out;
-    for (int i = from + 1; x->p->hurry == HURRY_NEXT && i < x->old->n; i++)
+    for (int i = from + 1; x->p->ask.hurry == HURRY_NEXT && i < x->old->n; i++)
         if (x->old->at[i].kind == K_F && x->old->at[i].chunk == x->away.at[c->away].chunk)
             return x->of[i] < c->due ? x->of[i] : c->due;
     return c->due;
@@ -397,9 +397,9 @@ static int in_from(const Offload *x, const Copy *c)
 {
     const Away *w = &x->away.at[c->away];
     int own = x->piece.at[c->due].action;
-    if (x->p->hurry == HURRY_NOW)
+    if (x->p->ask.hurry == HURRY_NOW)
         return c->due;
-    for (int i = own - 1; x->p->hurry == HURRY_NEXT && i >= 0; i--) {
+    for (int i = own - 1; x->p->ask.hurry == HURRY_NEXT && i >= 0; i--) {
         const Action *k = &x->old->at[i];
         if (k->chunk != w->chunk || x->of[i] < 0 || k->kind == K_F || k->mb == c->mb)
             continue;

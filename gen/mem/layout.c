@@ -194,9 +194,9 @@ static void find_layout(Mem *m, Layout *best)
 {
     Bytes bound = m->p->dev.at[m->device].bound, most = m->p->m->devices.at[m->device].memory;
     Bytes least = bound, low = bound + bound / 100, enough = bound + bound / 100 * 3;
-    int64_t *rough = m->p->m->plan.rough;
-    bool spent = rough && *rough < BUDGET;
-    if (rough && most > enough)
+    int64_t *left = m->p->ask.steps_left;
+    bool spent = left && *left < BUDGET;
+    if (left && most > enough)
         least = low = enough = most;
     void *mark = mem_mark();
     Placer w = place_new(m, BUDGET);
@@ -208,16 +208,16 @@ static void find_layout(Mem *m, Layout *best)
     bool alone = best->top > enough && !m->overlap && !hopeless && !spent;
     if (alone && !place_alone(m, best))
         shake(&w, best, &good, enough, 0);
-    if (rough)
-        *rough -= BUDGET - w.left + (alone ? ALONE_STEPS : 0);
+    if (left)
+        *left -= BUDGET - w.left + (alone ? ALONE_STEPS : 0);
     mem_release(mark);
 }
 
-int64_t *layout_rough(const Model *m)
+int64_t *layout_budget(const Ask *ask)
 {
     int64_t *left = alloc(sizeof *left);
     *left = ROUGH;
-    return m->plan.rough ? m->plan.rough : left;
+    return ask->steps_left ? ask->steps_left : left;
 }
 
 Bytes mem_place(Mem *m, Place *place)

@@ -427,8 +427,8 @@ static bool host_over(Plan *p)
         for (int d = 0; d < p->devices; d++)
             sum += host_of_device(p, d) == h ? p->dev.at[d].host : 0;
         if (sum > m->host_memory) {
-            p->nofit_host = h + 1;
-            p->nofit_need = sum;
+            p->lack.host = h + 1;
+            p->lack.need = sum;
             return true;
         }
     }
@@ -445,8 +445,8 @@ int mem(Plan *p)
         p->dev.at[d].limit = p->m->devices.at[d].memory;
         if (p->dev.at[d].arena > p->dev.at[d].limit && !over) {
             over = 1;
-            p->nofit_device = d;
-            p->nofit_need = p->dev.at[d].arena;
+            p->lack.device = d;
+            p->lack.need = p->dev.at[d].arena;
         }
     }
     return over || host_over(p);

@@ -16,7 +16,7 @@
 
 typedef struct { uint64_t a, b; } Key;
 typedef struct { Key key; Layout layout; } OldLayout;
-typedef struct { Key key; const Plan *plan; int why; } OldPlan;
+typedef struct { Key key; const Plan *plan; Verdict why; } OldPlan;
 struct Seen { VEC(OldLayout) layout; VEC(OldPlan) plan; };
 
 Seen *seen_new(void)
@@ -184,7 +184,7 @@ static Key plan_key(const Plan *p)
     return k;
 }
 
-const Plan *seen_plan(const Plan *p, int *why)
+const Plan *seen_plan(const Plan *p, Verdict *why)
 {
     Key k = p->seen ? plan_key(p) : (Key){0, 0};
     for (int i = 0; p->seen && i < p->seen->plan.n; i++)
@@ -195,7 +195,7 @@ const Plan *seen_plan(const Plan *p, int *why)
     return NULL;
 }
 
-void seen_keep_plan(const Plan *p, int why)
+void seen_keep_plan(const Plan *p, Verdict why)
 {
     if (p->seen)
         *PUSH(&p->seen->plan) = (OldPlan){plan_key(p), p, why};

@@ -1,31 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * keep.c: which forward tensors backward finds, and which it makes again.
+ * keep.c: which forward tensors backward finds, which it makes again, and which are in the host's memory meanwhile.
  *
- *   needs   chunk, chunk_device, dev[].order; soft, the limits that part was given
+ *   needs   chunk; prices or own, of part
  *   fills   variants (1), fate
- *   keeps   data inputs, what another chunk sent, and whatever plan.keep names are never dropped; nor are gradients
- *   fails   nonzero if plan.recompute is auto and floor.c proves that no set of drops brings a chunk under its limit; a
- *           name in plan.recompute, plan.offload or plan.keep that no operator has is an error of the model file
+ *   keeps   data inputs, tensors that another chunk sent, and results that plan.keep names are never dropped; nor are
+ *           gradients
+ *   fails   a name in plan.recompute, plan.offload or plan.keep that no operator has is an error of the model file
  *
- *   none    everything that backward reads is kept
- *   full    nothing is: backward rebuilds it from what the chunk received, from data and parameters
- *   list    the results of the named operators, statistics and all, are dropped
- *           (plan.offload: a list, likewise, sends them to the host; an operator named in both is an error)
- *   auto    what the planner wished when it priced the cut; where it wished nothing, the cheapest that fits (fates.c)
+ * Where plan.recompute or plan.offload is auto, each chunk has the cheapest fates under its soft limit (fates/price.c), or
+ * those of a planner that chooses its own.  Else they stand in the model file (fates/given.c).
  *
- * A tensor that no backward call reads is dropped in all but `none`, for it costs nothing to drop it: it only matters
- * when something is rebuilt from it, and then it is rebuilt too (the rule of rebuild.c), unless auto keeps it for that.
- *
- * Whether a choice fits is judged by replay/walk.c, which leaves out packing; only floor.c, which is a bound, may say
- * that nothing fits.  Where nothing is found that does, the least that was found goes on, and mem has the last word.
- *
- * Cost: that of fates.c for each chunk.
+ * A chunk fits by the replay of replay/walk.c, which leaves out packing; mem has the last word.
  */
-#include "fates/fates.h"
-#include "replay/floor.h"
+#include "plan.h"
+#include "fates/price.h"
+#include "replay/walk.h"
 
-/* ---- auto -------------------------------------------------------------------------------------------------------- */
+#include <string.h>
 
 static int last_of(const Plan *p, int first)
 {
@@ -35,49 +27,38 @@ static int last_of(const Plan *p, int first)
     return last;
 }
 
-/* What the chunks of a device need under these fates, nearly; without the chunk `but`. */
-static Bytes needs(const Plan *p, Live *live, const int *fate, int device, int but)
+Bytes keep_need(const Plan *p, int device)
 {
     Bytes sum = 0;
+    Live *live = live_open(p);
     for (int s = 0, first = 0, last; s < p->chunk_device.n; s++, first = last + 1) {
         last = last_of(p, first);
-        if (p->chunk_device.at[s] == device && s != but)
-            sum += live_load(live, first, last, s, fate).need;
+        if (p->chunk_device.at[s] == device)
+            sum += live_load(live, first, last, s, p->fate.at).need;
     }
     return sum;
 }
 
-/* Chunks that share a device drop one after another, the first ones first: they hold most micro-batches. */
-static int choose(Plan *p, int *fate)
+/* The cheapest fates of each chunk. */
+static void take_prices(const Plan *p, int *fate)
 {
-    const char *may = fates_may(p, fate);
-    Live *live = live_open(p);
-    Hunt *hunt = fates_open(live, may);
-    Floor *floor = floor_open(p, live, fate, may);
+    for (int t = 0; t < p->g->tensor.n; t++)
+        fate[t] = FATE_KEEP;
     for (int s = 0, first = 0, last; s < p->chunk_device.n; s++, first = last + 1) {
-        int device = p->chunk_device.at[s];
         last = last_of(p, first);
-        Load l = fates_choose(hunt, first, last, s, p->soft[device] - needs(p, live, fate, device, s), fate);
-        if (floor_time(floor, first, last, s, p->soft[device]) == INT64_MAX) {
-            p->nofit_device = device;
-            p->nofit_need = l.need;
-            return 1;
-        }
+        const Price *k = price_best(p->prices, first, last, s);
+        for (int i = 0; i < k->tensor.n; i++)
+            fate[k->tensor.at[i]] = k->fate.at[i];
     }
-    return 0;
-}
-
-Bytes keep_need(const Plan *p, int device)
-{
-    return needs(p, live_open(p), p->fate.at, device, -1);
 }
 
 int keep(Plan *p)
 {
-    int *fate = p->wish.n == p->g->tensor.n ? p->wish.at : keep_fates(p, false);
-    bool automatic = p->m->plan.recompute == RECOMPUTE_AUTO || p->m->plan.offload == OFFLOAD_AUTO;
-    if (p->wish.n == 0 && automatic && choose(p, fate))
-        return 1;
+    int *fate = keep_fates(p, false);
+    if (p->own)
+        memcpy(fate, p->own, sizeof *fate * (size_t)p->g->tensor.n);
+    else if (p->prices)
+        take_prices(p, fate);
     p->variants = 1;
     p->fate = (Ints){fate, p->g->tensor.n, p->g->tensor.n};
     return 0;

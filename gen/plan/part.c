@@ -3,7 +3,7 @@
  * part.c: which chunk each operator belongs to.
  *
  *   needs   chunk_device and dev[].order; the limits, one a device
- *   fills   chunk (of every operator), bound, space, soft
+ *   fills   chunk (of every operator), said, soft; prices and own, for keep
  *   keeps   chunks are runs of forward operators, none empty; backward follows its forward
  *           operator, the update of a parameter follows its first use, the norm is totalled in chunk 0
  *   fails   nonzero if no cut fits.  part_blame then finds the cut that lacks least, for the report: nofit_device and
@@ -15,7 +15,7 @@
  * named.  same_stage: none between the first and the last operator named.  cuts: exactly these.
  *
  * The planner is a row of a table (planners.c); it sees only positions, prices and limits.  Prices know what a run needs,
- * but for packing, and what that adds candidate.c and repack.c feed back.
+ * but for packing, and what that adds the search feeds back.
  */
 #include "planner.h"
 
@@ -137,8 +137,8 @@ static char *positions(const Plan *p)
         must_name(p, "cut_after", spec->cut_after.at[i]);
         cut_after(p, cut, spec->cut_after.at[i]);
     }
-    if (spec->cuts.n)
-        only_these(p, cut, &spec->cuts);
+    if (plan_cuts(p)->n)
+        only_these(p, cut, plan_cuts(p));
     return cut;
 }
 
@@ -173,17 +173,11 @@ static void assign(Plan *p, const int *last)
     }
 }
 
-/* The fates that were priced, chunk by chunk. */
-static void wish(Plan *p, const Question *q, const Answer *a)
+static void answer(Plan *p, const Question *q, const Answer *a)
 {
-    p->wish = (Ints){0};
-    for (int t = 0; t < p->g->tensor.n; t++)
-        *PUSH(&p->wish) = a->fate ? a->fate[t] : FATE_KEEP;
-    for (int s = 0, first = 0; s < q->chunks && !a->fate; first = a->last[s++] + 1) {
-        const Price *k = price_best(q->prices, first, a->last[s], s);
-        for (int i = 0; i < k->tensor.n; i++)
-            p->wish.at[k->tensor.at[i]] = k->fate.at[i];
-    }
+    assign(p, a->last);
+    p->prices = q->prices;
+    p->own = a->fate;
 }
 
 bool part_cuts(const Plan *p, Ints *cuts)
@@ -254,11 +248,10 @@ static void blame(Plan *p, const char *cut, const Bytes *limit, const Answer *a)
     for (int d = 0; d < q.p->devices; d++)
         if (need[d] - limit[d] > worst) {
             worst = need[d] - limit[d];
-            p->nofit_device = d;
-            p->nofit_need = need[d];
+            p->lack.device = d;
+            p->lack.need = need[d];
         }
-    assign(p, a->last);
-    wish(p, &q, a);
+    answer(p, &q, a);
 }
 
 static bool fits_with(const Plan *p, const char *cut, const Bytes *limit, Bytes more, Answer *a)
@@ -335,8 +328,8 @@ static bool share(const Plan *p, const Planner *k, const char *cut, const Bytes 
 
 int part(Plan *p, const Bytes *limit)
 {
-    const Planner *planner = planner_named(p->m->plan.planner), any = {.plan = exact_any, .space = planner->space};
-    planner = p->m->plan.soon && planner->plan == exact ? &any : planner;
+    const Planner *planner = planner_named(plan_planner(p)), any = {.plan = exact_any, .space = planner->space};
+    planner = p->ask.first_fit && planner->plan == exact ? &any : planner;
     Bytes *soft = alloc(sizeof *soft * (size_t)p->devices);
     memcpy(soft, limit, sizeof *soft * (size_t)p->devices);
     p->soft = soft;
@@ -345,17 +338,15 @@ int part(Plan *p, const Bytes *limit)
     Answer a = {0};
     bool several = q.chunks > q.p->devices;
     bool found = q.n >= q.chunks && (several ? share(p, planner, cut, limit, &q, &a) : planner->plan(&q, &a));
-    p->note = a.note;
-    p->nofit_device = -1;
-    p->nofit_need = 0;
+    p->said = (Proof){.note = a.note};
+    p->lack = (Lack){.device = -1};
     if (!found)
         return 1;
-    p->bound = order_overlap(p) ? 0 : a.bound;          /* where steps overlap, it is of the longest chunk */
-    p->value = a.value;
-    if (p->m->plan.below > 0 && a.value > p->m->plan.below)
+    p->said.bound = order_overlap(p) ? 0 : a.bound;     /* where steps overlap, it is of the longest chunk */
+    p->said.value = a.value;
+    if (p->ask.cutoff > 0 && a.value > p->ask.cutoff)
         return 1;
-    assign(p, a.last);
-    wish(p, &q, &a);
-    p->space = planner_space(planner, p->m);
+    answer(p, &q, &a);
+    p->said.space = planner_space(planner, p);
     return 0;
 }

@@ -42,7 +42,7 @@ struct Planner {
 /* What a planner is asked of a plan that has its lists, without prices: part.c. */
 Question part_question(const Plan *p, const Bytes *limit);
 extern const Planner planners[];                    /* planners.c; ends with a NULL name; the first is the default */
-const char *planner_space(const Planner *k, const Model *m);     /* what it chooses from, as far as this model leaves it open */
+const char *planner_space(const Planner *k, const Plan *p);      /* the plans it chooses from, less what was given */
 const Planner *planner_named(const char *name);     /* of several variants without one the first */
 
 bool exact(const Question *q, Answer *a);

@@ -55,19 +55,20 @@ static const char *with(const char *text, const char *part, const char *instead)
     return at ? strf("%.*s%s%s", (int)(at - text), text, instead, at + strlen(part)) : strf("%s, %s", text, instead);
 }
 
-/* What a planner chooses from, as far as this model leaves it open. */
-const char *planner_space(const Planner *k, const Model *m)
+/* What a planner chooses from, as far as this plan leaves it open. */
+const char *planner_space(const Planner *k, const Plan *p)
 {
     static const char chunk[] = "one chunk a device", given[] = "devices as given", fates[] = "cheapest fates of each run";
-    const PlanSpec *s = &m->plan;
-    bool own = k->plan == plan_madpipe && !s->map.n;    /* it chooses the chunks */
-    const char *text = !s->cuts.n || own ? k->space
+    const PlanSpec *s = &p->m->plan;
+    bool map = plan_map(p)->n > 0, cuts = plan_cuts(p)->n > 0;
+    bool own = k->plan == plan_madpipe && !map;    /* it chooses the chunks */
+    const char *text = !cuts || own ? k->space
         : strf("the cuts that were given%s%s", strstr(k->space, fates) ? ", " : "", strstr(k->space, fates) ? fates : "");
-    if (s->map.n)
+    if (map)
         text = with(text, chunk, "chunks on devices as plan.map has them");
     else if (s->chunks > 1 && !own)
         text = with(text, chunk, strf("%d chunks a device in turn", s->chunks));
     if (s->recompute != RECOMPUTE_AUTO && s->offload != OFFLOAD_AUTO && strstr(text, fates))
         text = with(text, fates, "fates as given");
-    return m->order != ORDER_GIVEN ? with(text, given, "devices in any order") : text;
+    return p->m->order != ORDER_GIVEN ? with(text, given, "devices in any order") : text;
 }

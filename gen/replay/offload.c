@@ -210,9 +210,9 @@ static int piece_from(const struct Ways *w, int way, int call)
 static int out_until(Live *x, const struct Ways *w, int i, const Copy *c)
 {
     const Beats *beats = &x->beat[x->chunk];
-    if (x->p->hurry == HURRY_NOW)
+    if (x->p->ask.hurry == HURRY_NOW)
         return c->out;
-    for (int k = i + 1; x->p->hurry == HURRY_NEXT && k < beats->n; k++)
+    for (int k = i + 1; x->p->ask.hurry == HURRY_NEXT && k < beats->n; k++)
         if (beats->at[k].m.now == FORWARD)
             return w->first.at[k] < c->due ? w->first.at[k] : c->due;
     return c->due;
@@ -220,9 +220,9 @@ static int out_until(Live *x, const struct Ways *w, int i, const Copy *c)
 
 static int in_from(Live *x, const struct Ways *w, int mb, const Copy *c)
 {
-    if (x->p->hurry == HURRY_NOW)
+    if (x->p->ask.hurry == HURRY_NOW)
         return c->due;
-    int end = x->p->hurry == HURRY_NEXT && mb > 0 ? w->first.at[w->back.at[mb - 1] + 1] : 0;
+    int end = x->p->ask.hurry == HURRY_NEXT && mb > 0 ? w->first.at[w->back.at[mb - 1] + 1] : 0;
     return end > c->sent ? end : c->sent;
 }
 

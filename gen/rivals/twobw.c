@@ -180,7 +180,7 @@ bool twobw_judge(const Question *q, bool recompute, Ns *step)
 
 static int by_step(const void *a, const void *b)
 {
-    const Layout *x = a, *y = b;
+    const Guess *x = a, *y = b;
     int64_t one[] = {x->step, x->depth * x->width, x->depth, -x->batch, x->recompute};
     int64_t two[] = {y->step, y->depth * y->width, y->depth, -y->batch, y->recompute};
     for (size_t i = 0; i < sizeof one / sizeof *one; i++)
@@ -189,15 +189,15 @@ static int by_step(const void *a, const void *b)
     return 0;
 }
 
-void twobw_sort(Layouts *all)
+void twobw_sort(Guesses *all)
 {
     if (all->n)
         qsort(all->at, (size_t)all->n, sizeof *all->at, by_step);
 }
 
-const char *twobw_note(const Layouts *all, int taken)
+const char *twobw_note(const Guesses *all, int taken)
 {
-    const Layout *x = &all->at[taken];
+    const Guess *x = &all->at[taken];
     const char *refused = taken ? strf("; of those that it finds faster, dpgen's memory model refuses %d", taken) : "";
     return strf("depth %d, width %d, micro-batches of %" PRId64 "%s: a step of %.3f ms by its formulas, which let %d "
                 "layouts pass%s", x->depth, x->width, x->batch, x->recompute ? ", everything made again" : "",

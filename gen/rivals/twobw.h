@@ -30,8 +30,8 @@ typedef struct {
     int64_t batch;              /* samples in a micro-batch */
     bool recompute;
     Ns step;                    /* by the formulas */
-} Layout;
-typedef VEC(Layout) Layouts;
-void twobw_sort(Layouts *all);      /* shortest step first, then fewer devices, fewer stages, fewer micro-batches */
-const char *twobw_note(const Layouts *all, int taken);
+} Guess;
+typedef VEC(Guess) Guesses;
+void twobw_sort(Guesses *all);      /* shortest step first, then fewer devices, fewer stages, fewer micro-batches */
+const char *twobw_note(const Guesses *all, int taken);
 #endif

@@ -28,12 +28,12 @@ static int least(int a, int b)
 int schedule_1f1b(Plan *p)
 {
     int m = plan_micro(p), stages = plan_stages(p);
-    if (p->chunks > 1 || p->m->plan.map.n) {
+    if (p->chunks > 1 || plan_map(p)->n) {
         sched_list(p, false);
         return 0;
     }
     for (int d = 0; d < stages; d++) {
-        int warm = least(m, (p->m->plan.warmup == WARMUP_B ? 2 : 1) * (stages - 1 - d));
+        int warm = least(m, (plan_warmup(p) == WARMUP_B ? 2 : 1) * (stages - 1 - d));
         for (int k = 0; k < warm; k++)
             sched_put(p, d, K_F, d, k);
         for (int k = 0; k < m; k++) {

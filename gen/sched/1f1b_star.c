@@ -24,11 +24,11 @@
 int schedule_star(Plan *p)
 {
     int m = plan_micro(p), stages = plan_stages(p);
-    const Ints *depth = &p->m->plan.depth;
-    if (p->chunks > 1 || p->m->plan.map.n)
+    const Ints *depth = p->ask.depth;
+    if (p->chunks > 1 || plan_map(p)->n)
         return 1;
     for (int d = 0; d < stages; d++) {
-        int warm = depth->n ? depth->at[d] : stages - d;
+        int warm = depth ? depth->at[d] : stages - d;
         for (int k = -warm; k < m; k++) {
             if (k >= 0)
                 sched_put(p, d, K_B, d, k);

@@ -13,7 +13,7 @@
 int schedule_gpipe(Plan *p)
 {
     int m = plan_micro(p), stages = plan_stages(p);
-    if (p->chunks > 1 || p->m->plan.map.n) {
+    if (p->chunks > 1 || plan_map(p)->n) {
         sched_list(p, true);
         return 0;
     }

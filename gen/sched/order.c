@@ -124,7 +124,7 @@ int order(Plan *p)
     memset(&p->chunk_device, 0, sizeof p->chunk_device);
     for (int d = 0; d < p->devices; d++)
         PUSH(&p->dev)->device = d;
-    const Ints *map = &p->m->plan.map;
+    const Ints *map = plan_map(p);
     int stages = plan_stages(p);
     for (int c = 0; c < (map->n ? map->n : stages * p->chunks); c++)
         *PUSH(&p->chunk_device) = map->n ? map->at[c] : c % stages;

@@ -1,25 +1,64 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * candidate.h: what the loops over candidates share.
+ * candidate.h: one candidate of the search: one graph, one number of stages, one schedule, one Ask; and how far its plan is.
  */
 #ifndef CANDIDATE_H
 #define CANDIDATE_H
-#include "search.h"
+#include "passes.h"
 
 typedef struct {
-    const Options *x;
-    const Model *m;             /* the candidate at hand, all but depth and schedule decided */
-    Plan *best, *failed;        /* the best plan so far; the last candidate that had none */
-    Ns below;                   /* the step of the best plan so far, here or elsewhere; 0: none */
-    Ns least;                   /* proven: no plan of the candidates so far takes less */
-    int candidates;
-    const char *refused;        /* why there was no candidate */
-} Search;
+    /* the question */
+    const Options *x;           /* for dumps */
+    const Graph *g;
+    const Cost *c;
+    const Model *m;
+    int stages;
+    const Schedule *schedule;
+    Ask ask;
+    const char *key;            /* numeric_key() */
+    bool report_only;           /* its planner has no answer: it is planned only to say what is missing */
+    const char *note;           /* how the Ask was found; NULL: nothing to tell */
+    /* the answer so far */
+    Seen *seen;                 /* shared by its trials */
+    Bytes *limit;               /* soft limits of the plan at hand */
+    Plan *first;                /* of the first round: its planner's expectation; NULL: not begun */
+    Verdict why;                /* of that plan */
+    Plan *best;                 /* NULL: nothing fits yet */
+    Proof proof;                /* of it; without one, what the planner said */
+    Plan *failed;               /* the plan that says what is missing */
+    int next;                   /* the remedy at hand */
+    bool done;                  /* nothing is left to try, or it was finished elsewhere */
+    bool grows;                 /* once it is done, list.c appends candidates that follow from its plan */
+} Candidate;
+typedef VEC(Candidate) Candidates;
 
 Bytes *least_memory(const Model *m, int stages);    /* by device: a stage has the least memory that any of its replicas has */
 bool better(const Plan *a, const Plan *b);          /* faster; as fast and smaller */
-void try_schedule(Search *s, const Graph *g, const Cost *c, int stages, const Schedule *k);
+bool is_exact(const Candidate *k);                  /* its planner proves, and chooses the cuts */
+bool is_free(const Candidate *k);                   /* ... and may: no cuts are given, and the first fit is not enough */
+Proof below_step(Proof known, const Plan *p);       /* known of the cheapest fates, of a plan whose fates may hide better */
+/* Could p, laid out in full, be better than best?  Either may be NULL. */
+bool promises(const Plan *p, const Plan *best);
 
-/* device_order.c: the same under every order of the devices */
-void try_orders(Search *s, const Graph *g, const Model *m, const Cost *c, int stages, const Schedule *k);
+/* Every pass once under soft limits, one a stage. */
+Plan *pass(const Candidate *k, const Ask *ask, const Bytes *limit, Verdict *why);
+/* The same; copies to the host are priced on the safe side, so a planner without a plan is asked again under larger limits,
+ * which are then the limits that packing is told of. */
+Plan *pass_wide(const Candidate *k, Bytes *limit, Verdict *why);
+
+/* Plans the candidate once.  No better plan than `cutoff` is of use; 0: any is. */
+void candidate_start(Candidate *k, Ns cutoff);
+/* The least step that it may still come to; INT64_MAX: there is no hope while anything else fits. */
+Ns candidate_promise(const Candidate *k);
+/* The next remedy that applies; false: there is none left. */
+bool candidate_refine(Candidate *k);
+/* The same question with another Ask, not begun. */
+Candidate candidate_with(const Candidate *k, const Ask *ask);
+/* All that a planner can do alone: planned once and every remedy that asks no other. */
+void candidate_finish(Candidate *k);
+
+/* repack.c: a plan whose arenas are too large once packed is asked again, under the limits that packing leaves. */
+void repack(Candidate *k);
+/* A plan of `exact` that is slower than it expected: cuts near its own. */
+void polish(Candidate *k);
 #endif

@@ -9,14 +9,11 @@
  * The bound printed is of all orders: of those planned what `exact` proved of each, of the others their own bound, and where
  * they are too many to be written down, what the program over multisets proves of all.  Budgets count orders, never time.
  */
-#include "candidate.h"
-#include "passes.h"
 #include "arrange.h"
+#include "budgets.h"
+#include "list.h"
 
 #include <string.h>
-
-/* Orders written down, of up to a thousand operators; planned, of so many operators together. */
-enum { ORDERS = 1000, LEAST = 8, MOST = 64, OPERATORS = 8000 };
 
 typedef struct {                /* one graph, depth and schedule under all orders */
     const Graph *g;
@@ -37,9 +34,9 @@ static const Cost *cost_of(const Search *s, const Arranged *a, const Model *with
 }
 
 /* What is proven of one order, and with `best` of all of them, and which one to begin with. */
-static Ns least_with(const Search *s, Arranged *a, const Kinds *kinds, const Model *with, int *best)
+static Ns least_with(const Search *s, Arranged *a, const Kinds *kinds, const Model *with, const Ask *ask, int *best)
 {
-    Plan *p = new_plan(a->g, cost_of(s, a, with), with, a->stages, a->k->name);
+    Plan *p = new_plan(a->g, cost_of(s, a, with), with, a->stages, a->k->name, ask);
     if (order(p))
         return 0;
     Question q = part_question(p, least_memory(with, a->stages));
@@ -57,11 +54,12 @@ static Ns least_with(const Search *s, Arranged *a, const Kinds *kinds, const Mod
 /* Of either warm-up of 1f1b, where both are tried. */
 static Ns least_of(const Search *s, Arranged *a, const Kinds *kinds, const int *device, int *best)
 {
-    Model *with = ordered(a->m, a->stages, device), *other = ordered(a->m, a->stages, device);
-    Ns least = least_with(s, a, kinds, with, best), least_other = least;
+    Model *with = ordered(a->m, a->stages, device);
+    Ask other = s->ask;
+    Ns least = least_with(s, a, kinds, with, &s->ask, best), least_other = least;
     if (a->m->plan.warmup == WARMUP_AUTO && !strcmp(a->k->name, "1f1b")) {
-        other->plan.warmup = WARMUP_B;
-        least_other = least_with(s, a, kinds, other, NULL);
+        other.warmup = 1 + WARMUP_B;
+        least_other = least_with(s, a, kinds, with, &other, NULL);
     }
     return least < least_other ? least : least_other;
 }
@@ -94,43 +92,47 @@ static void arrange(const Search *s, Arranged *a, const Kinds *kinds)
     sort_orders(&a->list);
 }
 
-/* One order, planned, if it may be better than the best; soon: any plan will do.  least: what is proven of it. */
-static Plan *plan_order(Search *own, const Arranged *a, const int *device, bool soon, Ns *least)
+/* One order, planned, if it may be better than the best; soon: any plan will do.  least: proven of it. */
+static Plan *plan_order(const Search *s, const Plan *best, const Arranged *a, const int *device, bool soon, Ns *least,
+                        Plan **failed)
 {
-    Model *with = ordered(a->m, a->stages, device);
-    Search one = {.x = own->x, .m = with, .below = own->best ? own->best->step : 0};
-    with->plan.soon |= soon;
-    try_schedule(&one, a->g, cost_of(own, a, with), a->stages, a->k);
-    own->failed = own->failed ? own->failed : one.failed;
-    if (one.best && soon && !a->m->plan.soon)
-        return plan_order(own, a, device, false, least);
-    *least = a->runs ? one.least : 0;
-    return one.best;
+    const Model *with = ordered(a->m, a->stages, device);
+    Search one = {.x = s->x, .ask = s->ask, .best = -1, .cutoff = best ? best->step : 0};
+    one.ask.first_fit |= soon;
+    list_schedule(&one, a->g, cost_of(s, a, with), with, a->stages, a->k);
+    search_all(&one);
+    *failed = *failed ? *failed : search_failed(&one);
+    if (one.best >= 0 && soon && !s->ask.first_fit)
+        return plan_order(s, best, a, device, false, least, failed);
+    *least = a->runs ? search_least(&one) : 0;
+    return search_best(&one);
 }
 
 /* From the lowest bound on, until the next bound is above the best step, or as many are planned as may be; on, while there is
  * no plan at all. */
-static void plan_orders(Search *own, Arranged *a)
+static Plan *plan_orders(const Search *s, Arranged *a, Plan **failed)
 {
-    int most = OPERATORS / a->g->nf;
+    Plan *best = NULL;
+    int most = ORDER_OPERATORS / a->g->nf;
     Ns covered = INT64_MAX;     /* the least of what is proven of each */
-    most = most < LEAST ? LEAST : most > MOST ? MOST : most;
+    most = most < LEAST_ORDERS ? LEAST_ORDERS : most > MOST_ORDERS ? MOST_ORDERS : most;
     for (int i = 0; i < a->list.n; i++) {
         const Order *x = &a->list.at[i];
-        a->proven = own->best && x->least >= own->best->step;
-        if (a->proven || (own->best && (a->planned >= most || a->m->plan.soon))) {
+        a->proven = best && x->least >= best->step;
+        if (a->proven || (best && (a->planned >= most || s->ask.first_fit))) {
             covered = x->least < covered ? x->least : covered;
             break;
         }
         Ns known = 0;
-        Plan *p = plan_order(own, a, x->device, a->planned >= most, &known);
+        Plan *p = plan_order(s, best, a, x->device, a->planned >= most, &known, failed);
         known = known > x->least ? known : x->least;
         covered = known < covered ? known : covered;
         a->planned++;
-        own->best = p && (!own->best || better(p, own->best)) ? p : own->best;
+        best = p && (!best || better(p, best)) ? p : best;
     }
     a->proven |= a->planned == a->list.n;
     a->least = a->every && covered > a->least ? covered : a->least;
+    return best;
 }
 
 static const char *order_text(const Model *m, int stages)
@@ -141,34 +143,43 @@ static const char *order_text(const Model *m, int stages)
     return text;
 }
 
-static void finish_order(Plan *p, const Arranged *a)
+/* How the order was found, in front of the note; the bound is of all orders. */
+static Proof proof_of(const Plan *p, const Arranged *a)
 {
-    bool moved = false;
-    for (int d = 0; d < a->stages; d++)
-        moved |= p->m->devices.at[d].place != d;
-    for (int d = 0; d < a->stages && moved; d++)
-        p->dev.at[d].place = 1 + p->m->devices.at[d].place;
+    Proof known = p->proof;
     bool all = a->planned == a->list.n && a->every;
     const char *rest = all ? "" : a->every && a->proven ? ", the others are proven to be no faster"
-        : p->bound > 0 ? ", the bound is of all there are" : ", others were not tried";
+        : known.bound > 0 ? ", the bound is of all there are" : ", others were not tried";
     const char *text = strf("device order %s: %d of %d orders planned%s", order_text(p->m, a->stages), a->planned, a->list.n,
                             rest);
-    p->note = p->note ? strf("%s; in that order: %s", text, p->note) : text;
-    if (p->bound > 0)
-        p->bound = a->least < p->step ? a->least : p->step;
+    known.note = known.note ? strf("%s; in that order: %s", text, known.note) : text;
+    if (known.bound > 0)
+        known.bound = a->least < p->step ? a->least : p->step;
+    return known;
 }
 
-void try_orders(Search *s, const Graph *g, const Model *m, const Cost *c, int stages, const Schedule *k)
+static void place_devices(Plan *p, int stages)
+{
+    bool moved = false;
+    for (int d = 0; d < stages; d++)
+        moved |= p->m->devices.at[d].place != d;
+    for (int d = 0; d < stages && moved; d++)
+        p->dev.at[d].place = 1 + p->m->devices.at[d].place;
+}
+
+void search_orders(Search *s, const Graph *g, const Model *m, const Cost *c, int stages, const Schedule *k)
 {
     Kinds kinds = kinds_of(m, c);
-    Search own = {.x = s->x, .m = m};
     Arranged a = {.g = g, .m = m, .stages = stages, .k = k,
                   .runs = strcmp(m->plan.planner, "madpipe") && strcmp(k->name, "1f1b*")};
+    Candidate one = {.x = s->x, .g = g, .c = c, .m = m, .stages = stages, .schedule = k, .ask = s->ask, .done = true};
     arrange(s, &a, &kinds);
-    plan_orders(&own, &a);
-    if (own.best)
-        finish_order(own.best, &a);
-    if (own.best && (!s->best || better(own.best, s->best)))
-        s->best = own.best;
-    s->failed = own.failed ? own.failed : s->failed;
+    one.best = plan_orders(s, &a, &one.failed);
+    one.first = one.best ? one.best : one.failed;
+    one.why = one.best ? PLANNED : NO_PLAN;
+    if (one.best) {
+        place_devices(one.best, stages);
+        one.proof = proof_of(one.best, &a);
+    }
+    *PUSH(&s->all) = one;
 }

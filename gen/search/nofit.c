@@ -21,6 +21,7 @@
  * report can name calls and buffers.  Cost: about twenty plans, only when there is none.
  */
 #include "nofit.h"
+#include "search.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +33,7 @@ static Plan *packed(const Plan *failed, Hurry hurry)
 {
     Plan *p = alloc(sizeof *p);
     *p = *failed;
-    p->hurry = hurry;
+    p->ask.hurry = hurry;
     memset(&p->dev, 0, sizeof p->dev);
     for (int d = 0; d < failed->devices; d++) {
         DevicePlan *own = PUSH(&p->dev);
@@ -69,8 +70,8 @@ static Plan *finished(const Plan *failed)
         return with;
     if (failed->chunk.n != failed->g->op.n)
         return NULL;
-    with->variants = 1;
-    with->fate = with->wish;
+    if (keep(with))
+        return NULL;
     for (Hurry hurry = HURRY_NONE; hurry <= HURRY_NOW && (!best || best->host.n > 0); hurry++) {
         Plan *p = packed(with, hurry);
         if (p && (!best || lacks(p) < lacks(best)))
@@ -178,7 +179,7 @@ static void print_failed(const Plan *p)
 
 /* ---- remedies ---------------------------------------------------------------------------------------------------- */
 
-typedef struct { const Model *m; WouldFit would_fit; void *ctx; int found; } Doctor;
+typedef struct { const Options *x; const Model *m; int found; } Doctor;
 
 static Model *variant(const Model *m)
 {
@@ -193,7 +194,7 @@ static Model *variant(const Model *m)
 static bool fits(const Doctor *x, const Model *v)
 {
     Bytes need;
-    return x->would_fit(x->ctx, v, &need);
+    return search_fits(x->x, v, &need);
 }
 
 static void promise(Doctor *x, const char *what)
@@ -428,10 +429,10 @@ static void no_cut_at_all(const Plan *p, Doctor *x)
 
 static void no_host(const Plan *p, Doctor *x)
 {
-    int host = p->nofit_host - 1;
+    int host = p->lack.host - 1;
     const char *comma = "";
     fprintf(stderr, "  host %d would hold %s of offloaded tensors, and section hosts gives it %s: ", host,
-            size_text(p->nofit_need), size_text(p->m->host_memory));
+            size_text(p->lack.need), size_text(p->m->host_memory));
     for (int d = 0; d < p->devices; d++)
         if (host_of_device(p, d) == host && p->dev.at[d].host > 0) {
             fprintf(stderr, "%sstage %d %s", comma, d, size_text(p->dev.at[d].host));
@@ -439,7 +440,7 @@ static void no_host(const Plan *p, Doctor *x)
         }
     fputc('\n', stderr);
     Model *v = variant(x->m);
-    for (Bytes ask = p->nofit_need, most = 2 * ask; ask <= most; ask += most / 16) {    /* with room, the cuts are others */
+    for (Bytes ask = p->lack.need, most = 2 * ask; ask <= most; ask += most / 16) {    /* with room, the cuts are others */
         v->host_memory = ask;
         if (!fits(x, v))
             continue;
@@ -483,7 +484,7 @@ static void print_head(const Plan *p)
         }
     fprintf(stderr, "  [%s, %lld micro-batches of %lld]\n", p->schedule, (long long)p->g->micro,
             (long long)p->g->batch);
-    if (p->nofit_open)
+    if (p->lack.open)
         fprintf(stderr, "  the search gave up: cuts that may fit were not laid out\n");
     if (m->order != ORDER_CHOSEN)
         return;
@@ -493,7 +494,7 @@ static void print_head(const Plan *p)
     fprintf(stderr, "\n");
 }
 
-void nofit(const Plan *last, WouldFit would_fit, void *ctx)
+void nofit(const Options *options, const Plan *last)
 {
     if (!last)
         fail(EXIT_NOFIT, "there is no plan to try: no micro-batch size, stage count and schedule go together");
@@ -501,20 +502,20 @@ void nofit(const Plan *last, WouldFit would_fit, void *ctx)
     *failed = *last;
     if (failed->chunk_device.n && failed->chunk.n == 0)
         part_blame(failed);
-    Doctor x = {.m = failed->m, .would_fit = would_fit, .ctx = ctx};
+    Doctor x = {.x = options, .m = failed->m};
     fflush(stdout);
     print_head(failed);
-    if (failed->chunk_device.n == 0 || (failed->nofit_device < 0 && failed->chunk.n == 0))
+    if (failed->chunk_device.n == 0 || (failed->lack.device < 0 && failed->chunk.n == 0))
         no_cut_at_all(failed, &x);
-    if (failed->nofit_host)
+    if (failed->lack.host)
         no_host(failed, &x);
-    Bytes need = failed->nofit_need;
+    Bytes need = failed->lack.need;
     Plan *p = finished(failed);
     if (p) {
         print_failed(p);
         need = p->dev.at[worst_device(p)].arena > need ? p->dev.at[worst_device(p)].arena : need;
     } else {
-        fprintf(stderr, "  stage %d needs at least %s\n", failed->nofit_device, size_text(need));
+        fprintf(stderr, "  stage %d needs at least %s\n", failed->lack.device, size_text(need));
     }
     try_remedies(&x, need);
     exit(EXIT_NOFIT);

@@ -16,32 +16,8 @@
  * Cost: at most REPACKS plans and one; polish() about TRIALS cuts, fewer of large models, of TRIAL_REPACKS plans, where it is
  * not seen before that none can help.
  */
-#include "repack.h"
 #include "candidate.h"
-#include "mem/trial_cache.h"
-#include "passes.h"
-
-#include <string.h>
-
-enum { REPACKS = 8, TRIALS = 24, TRIED = 8000, TRIAL_REPACKS = 3 };    /* TRIED: operators, of all trials together */
-
-/* ---- one round ----------------------------------------------------------------------------------------------------- */
-
-Plan *pass(const Asked *asked, const Ints *cuts, const Bytes *limit, int *why)
-{
-    const Model *m = asked->m;
-    Model *with = alloc(sizeof *with);
-    *with = *m;
-    if (cuts)
-        with->plan.cuts = *cuts;
-    Plan *p = new_plan(asked->g, asked->c, cuts ? with : m, asked->stages, asked->schedule);
-    p->hurry = asked->hurry;
-    p->key = asked->key;
-    p->seen = asked->seen;
-    *why = run(asked->x, p, limit);
-    p->m = m;
-    return p;
-}
+#include "budgets.h"
 
 /* ---- the soft limit of a stage --------------------------------------------------------------------------------------- */
 
@@ -82,30 +58,30 @@ static void learn(Soft *k, const Plan *p, int stage)
 
 /* ---- the same cuts, other fates -------------------------------------------------------------------------------------- */
 
-typedef struct { const Asked *asked; Ints cuts; Soft *soft; Bytes *limit; Plan *best; const Plan *last; int idle; } Repack;
+typedef struct { const Candidate *k; Ask ask; Soft *soft; Bytes *limit; Plan *best; const Plan *last; int idle; } Repack;
 
 /* A planner that has no choice of fates makes the same plan under any limits: no stage needs less than in the last one. */
 static bool same(const Repack *r, const Plan *p)
 {
     bool same = true;
-    for (int s = 0; s < r->asked->stages; s++)
+    for (int s = 0; s < r->k->stages; s++)
         same &= excess(p, s) <= 0 || excess(p, s) >= excess(r->last, s);
     return same;
 }
 
-/* One plan under the limits at hand; returns as run(). */
-static int try_limits(Repack *r, bool good)
+/* One plan under the limits at hand. */
+static Verdict try_limits(Repack *r, bool good)
 {
-    int why;
-    for (int s = 0; s < r->asked->stages; s++)
+    Verdict why;
+    for (int s = 0; s < r->k->stages; s++)
         r->limit[s] = good ? r->soft[s].good : r->soft[s].now;
-    Plan *p = pass(r->asked, &r->cuts, r->limit, &why);
-    if (why == 0 && (!r->best || better(p, r->best)))
+    Plan *p = pass(r->k, &r->ask, r->limit, &why);
+    if (why == PLANNED && (!r->best || better(p, r->best)))
         r->best = p;
-    for (int s = 0; why != 1 && !good && s < r->asked->stages; s++)
+    for (int s = 0; why != NO_PLAN && !good && s < r->k->stages; s++)
         learn(&r->soft[s], p, s);
-    r->idle = why == 2 && same(r, p) ? r->idle + 1 : 0;
-    r->last = why == 1 ? r->last : p;
+    r->idle = why == OVER_DEVICE && same(r, p) ? r->idle + 1 : 0;
+    r->last = why == NO_PLAN ? r->last : p;
     return why;
 }
 
@@ -114,7 +90,7 @@ static int try_limits(Repack *r, bool good)
 static bool raise_limits(Repack *r)
 {
     bool moved = false;
-    for (int s = 0; s < r->asked->stages; s++) {
+    for (int s = 0; s < r->k->stages; s++) {
         Soft *k = &r->soft[s];
         Bytes step = k->good < 0 && k->bad < NONE ? (k->bad - k->now) / 2 : 0;
         k->now += step;
@@ -123,19 +99,22 @@ static bool raise_limits(Repack *r)
     return moved;
 }
 
-static Plan *bisect(const Asked *asked, const Plan *was, Bytes *limit, int rounds)
+/* ask: of the plan that is too large; its cuts are given. */
+static Plan *bisect(const Candidate *k, const Ask *ask, const Plan *was, Bytes *limit, int rounds)
 {
-    int stages = asked->stages;
-    Repack r = {.asked = asked, .limit = limit, .soft = alloc(sizeof *r.soft * (size_t)stages), .last = was};
-    if (!part_cuts(was, &r.cuts))
+    int stages = k->stages;
+    Ints *cuts = alloc(sizeof *cuts);
+    Repack r = {.k = k, .ask = *ask, .limit = limit, .soft = alloc(sizeof *r.soft * (size_t)stages), .last = was};
+    if (!part_cuts(was, cuts))
         return NULL;
+    r.ask.cuts = cuts;
     for (int s = 0; s < stages; s++) {
         r.soft[s] = (Soft){limit[s], -1, NONE};
         learn(&r.soft[s], was, s);
     }
     bool open = true;
     for (int round = 0; round < rounds && open && r.idle < 2; round++) {
-        if (try_limits(&r, false) == 1 && !raise_limits(&r))
+        if (try_limits(&r, false) == NO_PLAN && !raise_limits(&r))
             return r.best;
         open = false;
         for (int s = 0; s < stages; s++)
@@ -151,57 +130,87 @@ static Plan *bisect(const Asked *asked, const Plan *was, Bytes *limit, int round
     return r.best;
 }
 
-Plan *repack(const Asked *asked, const Plan *was, Bytes *limit)
+/* ---- other cuts, under the limits that were found -------------------------------------------------------------------- */
+
+/* Packing costs more than 1/128 of what the planner expected. */
+static bool suffers(const Candidate *k)
 {
-    return bisect(asked, was, limit, REPACKS);
+    return k->best->step - k->proof.value > k->proof.value / 128;
 }
 
-/* ---- what packing did to the best cut ------------------------------------------------------------------------------ */
+/* The plan is no longer the one that its planner expected: proven under the limits, not under lower ones. */
+static void tell(Candidate *k)
+{
+    k->proof = below_step(k->first->said, k->best);
+    if (is_exact(k))
+        k->proof.note = strf("%.3f ms were expected, before packing took its room", (double)k->first->said.value / 1e6);
+    else
+        k->proof.note = k->best->said.note;
+}
 
-typedef struct { const Asked *asked; Ints cuts; const Plan *best; Plan *p; } Try;
+/* Where packing leaves a planner no plan, or costs it much, it is asked again under the limits that were found. */
+void repack(Candidate *k)
+{
+    Plan *p = k->first;
+    for (int round = 0;;) {
+        Plan *fits = k->why == OVER_DEVICE ? bisect(k, &k->ask, p, k->limit, REPACKS) : k->why == PLANNED ? p : NULL;
+        k->failed = k->why == OVER_DEVICE ? p : k->failed;      /* limits fed back may leave no cut: that is not why */
+        if (fits && (!k->best || better(fits, k->best)))
+            k->best = fits;
+        if (++round == ROUNDS || k->why != OVER_DEVICE || (k->best && (round > 1 || !suffers(k))))
+            break;
+        p = pass_wide(k, k->limit, &k->why);
+    }
+    if (k->best)
+        tell(k);
+}
+
+/* ---- cuts that are moved --------------------------------------------------------------------------------------------- */
+
+typedef struct { const Candidate *k; Ask ask; const Plan *best; Plan *p; } Try;
 
 /* A cut may be forbidden: then there is no plan. */
 static void try_cuts(void *ctx)
 {
     Try *t = ctx;
-    int why;
-    Bytes *limit = least_memory(t->asked->m, t->asked->stages);
-    Plan *p = pass(t->asked, &t->cuts, limit, &why);
-    t->p = why == 0 ? p : why == 2 && p->value < t->best->step ? bisect(t->asked, p, limit, TRIAL_REPACKS) : NULL;
+    Verdict why;
+    Bytes *limit = least_memory(t->k->m, t->k->stages);
+    Plan *p = pass(t->k, &t->ask, limit, &why);
+    t->p = why == PLANNED ? p : NULL;
+    if (why == OVER_DEVICE && p->said.value < t->best->step)
+        t->p = bisect(t->k, &t->ask, p, limit, TRIAL_REPACKS);
 }
 
-static Plan *move_cut(const Asked *asked, const Plan *best, int i, int to)
+static Plan *move_cut(const Candidate *k, const Ask *ask, const Plan *best, int i, int to)
 {
-    Try t = {asked, {0}, best, NULL};
-    part_cuts(best, &t.cuts);
-    int before = i ? t.cuts.at[i - 1] : -1, after = i + 1 < t.cuts.n ? t.cuts.at[i + 1] : asked->g->nf - 1;
+    Try t = {k, *ask, best, NULL};
+    Ints *cuts = alloc(sizeof *cuts);
+    part_cuts(best, cuts);
+    int before = i ? cuts->at[i - 1] : -1, after = i + 1 < cuts->n ? cuts->at[i + 1] : k->g->nf - 1;
     if (to <= before || to >= after)
         return NULL;
-    t.cuts.at[i] = to;
+    cuts->at[i] = to;
+    t.ask.cuts = cuts;
     return diag_accepts(try_cuts, &t) ? t.p : NULL;
 }
 
-Plan *polish(const Asked *asked, Plan *best)
+void polish(Candidate *k)
 {
-    const PlanSpec *spec = &asked->m->plan;
-    int most = TRIED / asked->g->nf < TRIALS ? TRIED / asked->g->nf : TRIALS;
+    int most = TRIED / k->g->nf < TRIALS ? TRIED / k->g->nf : TRIALS;
     Ints cuts = {0};
-    if (strcmp(spec->planner, "exact") || spec->soon || spec->cuts.n)
-        return best;
-    if (best->step <= best->value + best->value / 1024 || !part_cuts(best, &cuts))
-        return best;
-    Model *rough = alloc(sizeof *rough);        /* any arena that fits, until it is known that the step is shorter */
-    *rough = *asked->m;
-    rough->plan.rough = layout_rough(asked->m);
-    Asked first = *asked;
-    first.m = rough;
+    Plan *best = k->best;
+    if (!is_free(k) || best->step <= best->said.value + best->said.value / 1024 || !part_cuts(best, &cuts))
+        return;
+    Ask rough = k->ask;                 /* any arena that fits, until it is known that the step is shorter */
+    rough.steps_left = layout_budget(&k->ask);
+    Candidate first = candidate_with(k, &rough);
     first.seen = seen_new();
     for (int i = 0, trials = 0, idle = 0; idle < cuts.n && trials < most; i = (i + 1) % cuts.n) {
         Plan *was = best;
-        for (int k = 0; k < 6 && best == was; k++, trials++) {
-            int to = cuts.at[i] + (k % 2 ? 1 << k / 2 : -(1 << k / 2));
-            Plan *p = move_cut(&first, best, i, to);
-            p = p && p->step <= best->step ? move_cut(asked, best, i, to) : NULL;
+        for (int n = 0; n < 6 && best == was; n++, trials++) {
+            int to = cuts.at[i] + (n % 2 ? 1 << n / 2 : -(1 << n / 2));
+            Plan *p = move_cut(&first, &rough, best, i, to);
+            p = p && p->step <= best->step ? move_cut(k, &k->ask, best, i, to) : NULL;
             if (p && better(p, best)) {
                 best = p;
                 cuts.at[i] = to;
@@ -209,5 +218,8 @@ Plan *polish(const Asked *asked, Plan *best)
         }
         idle = best == was ? idle + 1 : 0;
     }
-    return best;
+    if (best == k->best)
+        return;
+    k->best = best;
+    tell(k);
 }

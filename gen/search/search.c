@@ -2,11 +2,14 @@
  *
  * search.c: candidates, and the best of them.
  *
- * A candidate is a micro-batch, a width, a number of stages and a schedule; those that the model leaves open are gone through
- * here, in sight.  The best by simulation wins; PipeDream-2BW's planner has estimates of its own that choose instead.
+ * A candidate is a micro-batch, a width, a number of stages, a schedule and its warm-up; those that the model leaves open are
+ * listed here.  list.c plans them.  The best by simulation wins; PipeDream-2BW's planner has estimates of its own that choose
+ * instead.
  */
-#include "candidate.h"
-#include "passes.h"
+#include "search.h"
+#include "list.h"
+#include "key.h"
+#include "plan/planner.h"
 #include "rivals/twobw.h"
 
 #include <inttypes.h>
@@ -23,7 +26,8 @@ static const char *refuses(const Graph *g, const Model *m, const Schedule *k, in
     return order_refuses(g, m, k, stages);
 }
 
-static void try_graph(Search *s, const Model *m)
+/* The candidates of one model: of one graph. */
+static void list_graph(Search *s, const Model *m)
 {
     const Graph *g = graph_of(s->x, m);
     const Cost *c = cost(g, m, s->x->times);
@@ -37,9 +41,9 @@ static void try_graph(Search *s, const Model *m)
             if (asked && why)
                 s->refused = strf("schedule %s: %s", k->name, why);
             else if (asked && m->order == ORDER_FREE)
-                try_orders(s, g, m, shared, stages, k);
+                search_orders(s, g, m, shared, stages, k);
             else if (asked)
-                try_schedule(s, g, shared, stages, k);
+                list_schedule(s, g, shared, m, stages, k);
         }
     }
 }
@@ -100,8 +104,8 @@ static const Model *laid_out(const Model *m, int stages, Recompute recompute)
     return with;
 }
 
-/* What its formulas say of all depths of one size. */
-static void add_layouts(Search *s, const Model *m, Layouts *all)
+/* Its formulas for all depths of one size. */
+static void add_layouts(const Search *s, const Model *m, Guesses *all)
 {
     const Graph *g = graph_of(s->x, m);
     const Cost *c = cost(g, m, s->x->times);
@@ -110,13 +114,13 @@ static void add_layouts(Search *s, const Model *m, Layouts *all)
     while (k->name && strcmp(k->name, strcmp(m->plan.schedule, "auto") ? m->plan.schedule : "1f1b"))
         k++;
     for (int stages = m->plan.stages_min; stages <= m->plan.stages_max; stages++) {
-        Plan *p = new_plan(g, cost_shared(c, m, stages * m->plan.replicas), m, stages, k->name);
+        Plan *p = new_plan(g, cost_shared(c, m, stages * m->plan.replicas), m, stages, k->name, NULL);
         Bytes *limit = least_memory(m, stages);
         if (refuses(g, m, k, stages) || order(p))
             continue;
         Question q = part_question(p, limit);
         for (int again = full; again <= (either || full); again++) {
-            Layout x = {.depth = stages, .width = m->plan.replicas, .batch = m->train.batch, .recompute = again};
+            Guess x = {.depth = stages, .width = m->plan.replicas, .batch = m->train.batch, .recompute = again};
             if (!twobw_judge(&q, again, &x.step))
                 continue;
             x.m = laid_out(m, stages, !either ? m->plan.recompute : again ? RECOMPUTE_FULL : RECOMPUTE_NONE);
@@ -125,18 +129,23 @@ static void add_layouts(Search *s, const Model *m, Layouts *all)
     }
 }
 
-/* The planner's own estimates choose, here alone; what they like best and dpgen's memory model accepts is the plan. */
-static bool try_layouts(Search *s, const Models *sizes)
+/* The planner's own estimates choose; the plan is the layout that they like best and dpgen's memory model accepts.  False:
+ * they have none. */
+static bool search_layouts(Search *s, const Models *sizes, Plan **best)
 {
-    Layouts all = {0};
+    Guesses all = {0};
+    Search quiet = *s;
     for (int i = 0; i < sizes->n; i++)
         add_layouts(s, sizes->at[i], &all);
     twobw_sort(&all);
-    for (int i = 0; i < all.n && !s->best; i++) {
-        s->m = all.at[i].m;
-        try_graph(s, s->m);
-        if (s->best)
-            s->best->note = s->best->note ? strf("%s; %s", twobw_note(&all, i), s->best->note) : twobw_note(&all, i);
+    for (int i = 0; i < all.n && !*best; i++) {
+        *s = quiet;
+        list_graph(s, all.at[i].m);
+        search_all(s);
+        *best = search_best(s);
+        if (*best)
+            (*best)->proof.note = (*best)->proof.note ? strf("%s; %s", twobw_note(&all, i), (*best)->proof.note)
+                                                      : twobw_note(&all, i);
     }
     return all.n > 0;
 }
@@ -149,7 +158,25 @@ static bool single(const Model *m)
         && strcmp(m->plan.schedule, "auto") && m->plan.warmup != WARMUP_AUTO;
 }
 
-/* What -d asks for, of a finished plan. */
+static Plan *search_asked(const Options *x, const Model *m, const Ask *ask, Plan **failed)
+{
+    Search s = {.x = x, .ask = ask ? *ask : (Ask){0}, .best = -1};
+    Models sizes = sizes_of(m);
+    Plan *best = NULL;
+    bool open = sizes.n > 1 || m->plan.stages_min < m->plan.stages_max;
+    if (strcmp(m->plan.planner, "twobw") || !open || !search_layouts(&s, &sizes, &best)) {
+        for (int i = 0; i < sizes.n; i++)
+            list_graph(&s, sizes.at[i]);
+        search_all(&s);
+        best = search_best(&s);
+    }
+    *failed = search_failed(&s);
+    if (!best && !*failed && s.refused)
+        err(m->plan.loc, NULL, "%s", s.refused);
+    return best;
+}
+
+/* The dumps that -d asks for, of a finished plan. */
 static void dump(const Options *x, const Plan *p)
 {
     graph_of(x, p->m);
@@ -162,53 +189,63 @@ Plan *search(const Options *x, const Model *m, Plan **failed)
 {
     Options quiet = *x;
     quiet.dump = NULL;
-    Search s = {.x = single(m) ? x : &quiet, .m = m};
-    Models sizes = sizes_of(m);
-    bool open = sizes.n > 1 || m->plan.stages_min < m->plan.stages_max;
-    if (strcmp(m->plan.planner, "twobw") || !open || !try_layouts(&s, &sizes))
-        for (int i = 0; i < sizes.n; i++) {
-            s.m = sizes.at[i];
-            try_graph(&s, s.m);
-        }
-    if (!s.best && !s.failed && s.refused)
-        err(m->plan.loc, NULL, "%s", s.refused);
-    *failed = s.failed;
-    if (s.best && single(m))
-        dump_plan(x, s.best, 'a');
-    else if (s.best && x->dump)
-        dump(x, s.best);
-    return s.best;
+    Plan *best = search_asked(single(m) ? x : &quiet, m, NULL, failed);
+    if (best && single(m))
+        dump_plan(x, best, 'a');
+    else if (best && x->dump)
+        dump(x, best);
+    return best;
 }
 
-typedef struct { const Options *x; const Model *m; Plan *best, *failed; } Trial;
+typedef struct { const Options *x; const Model *m; const Ask *ask; Plan *best, *failed; } Trial;
 
 static void try_search(void *ctx)
 {
     Trial *t = ctx;
-    t->best = search(t->x, t->m, &t->failed);
+    t->best = search_asked(t->x, t->m, t->ask, &t->failed);
 }
 
-Plan *plan_of(void *ctx, const Model *m, Plan **failed)
+Plan *search_with(const Options *x, const Model *m, const Ask *ask, Plan **failed)
 {
-    const Options *x = ctx;
     Options quiet = {.times = x->times, .from = x->from, .foreign = x->foreign};
-    Trial t = {&quiet, m, NULL, NULL};
+    Trial t = {&quiet, m, ask, NULL, NULL};
     bool model = diag_accepts(try_search, &t);
     *failed = model ? t.failed : NULL;
     return model ? t.best : NULL;
 }
 
 /* It may be no model at all: with a smaller micro-batch the shapes of one that says 4 where it means B no longer agree. */
-bool would_fit(void *ctx, const Model *m, Bytes *need)
+bool search_fits(const Options *x, const Model *m, Bytes *need)
 {
     void *mark = mem_mark();
-    Model *soon = alloc(sizeof *soon);
     Plan *failed = NULL;
-    *soon = *m;
-    soon->plan.soon = true;
-    soon->plan.rough = layout_rough(m);
-    bool fits = plan_of(ctx, soon, &failed);
-    *need = !fits && failed ? failed->nofit_need : 0;
+    Ask ask = {.first_fit = true, .steps_left = layout_budget(&(Ask){0})};
+    bool fits = search_with(x, m, &ask, &failed);
+    *need = !fits && failed ? failed->lack.need : 0;
     mem_release(mark);
     return fits;
+}
+
+/* ---- one plan, changed ----------------------------------------------------------------------------------------------- */
+
+static void try_again(void *ctx)
+{
+    search_all(ctx);
+}
+
+Plan *search_again(const Plan *p, const Model *m, const Ints *cuts, Plan **failed)
+{
+    static const Options quiet;
+    const Schedule *k = schedules;
+    while (strcmp(k->name, p->schedule))
+        k++;
+    Search s = {.x = &quiet, .best = -1};
+    Candidate *one = PUSH(&s.all);
+    *one = (Candidate){.x = &quiet, .g = p->g, .c = p->c, .m = m, .stages = plan_stages(p), .schedule = k,
+                       .key = numeric_key(p->g, m, p->c)};
+    one->ask = (Ask){.map = p->ask.map, .cuts = cuts, .depth = p->ask.depth, .warmup = p->ask.warmup,
+                     .steps_left = layout_budget(&(Ask){0})};
+    bool model = diag_accepts(try_again, &s);
+    *failed = model ? search_failed(&s) : NULL;
+    return model ? search_best(&s) : NULL;
 }

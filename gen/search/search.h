@@ -6,12 +6,14 @@
 #define SEARCH_H
 #include "options.h"
 
-enum { ROUNDS = 4 };            /* of feeding back what packing adds, and what is measured */
-
-/* The best plan of all candidates; NULL: there is none, and failed says how far the last one came. */
+/* The best plan of all candidates, with its proof; NULL: there is none, and failed, NULL where there was nothing to try, says
+ * what the last candidate lacks. */
 Plan *search(const Options *x, const Model *m, Plan **failed);
-/* The same, quietly, as views call it back with their Options; NULL too where m is no model. */
-Plan *plan_of(void *options, const Model *m, Plan **failed);
-/* As nofit() calls it back: would this variant of the model fit?  If not, what it would need. */
-bool would_fit(void *options, const Model *m, Bytes *need);
+/* The same, quietly, with an Ask for every candidate; NULL too where m is no model. */
+Plan *search_with(const Options *x, const Model *m, const Ask *ask, Plan **failed);
+/* Is there any plan that fits?  If not, what its worst device lacks memory for. */
+bool search_fits(const Options *x, const Model *m, Bytes *need);
+/* The graph, lists and devices of a finished plan, planned again with other cuts or another model file; NULL: that is no plan,
+ * and failed, which may be NULL, says why. */
+Plan *search_again(const Plan *p, const Model *m, const Ints *cuts, Plan **failed);
 #endif

@@ -47,7 +47,7 @@ static const char *const fates[] = {"keep", "recompute", "offload", NULL};
 static const Field plan_fields[] = {
     F_("schedule", V_TEXT, Plan, schedule), F_("devices", V_INT, Plan, devices), F_("chunks", V_INT, Plan, chunks),
     F_("replicas", V_INT, Plan, replicas),
-    F_("space", V_TEXT, Plan, space), F_("bound", V_LONG, Plan, bound), F_("variants", V_INT, Plan, variants),
+    F_("space", V_TEXT, Plan, proof.space), F_("bound", V_LONG, Plan, proof.bound), F_("variants", V_INT, Plan, variants),
     F_("step", V_LONG, Plan, step), F_("key", V_TEXT, Plan, key), {0}
 };
 static const Field chunk_fields[] = {F_("device", V_INT, Home, device), {0}};

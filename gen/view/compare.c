@@ -9,6 +9,7 @@
  * b* is the largest micro-batch of largest.c, at a fixed number of micro-batches in a step; batch* the samples of that step.
  */
 #include "view.h"
+#include "search/search.h"
 #include "base/file.h"
 #include "emit/emit.h"
 #include "search/largest.h"
@@ -46,8 +47,6 @@ typedef struct {
 typedef struct {
     const Options *x;
     const Model *m;
-    PlanOf plan_of;
-    void *ctx;
     const char *schedule;
     int64_t micro;              /* micro-batches in a step */
     bool quick;                 /* no b*: as asked, or because the graph is of one micro-batch size */
@@ -66,12 +65,12 @@ static double now(void)
 static Outcome outcome(const Plan *p, const Plan *failed)
 {
     Outcome o = {.why = "no plan"};
-    if (!p && failed && failed->nofit_device >= 0)
-        o.why = strf("stage %d does not fit", failed->nofit_device);
+    if (!p && failed && failed->lack.device >= 0)
+        o.why = strf("stage %d does not fit", failed->lack.device);
     if (!p)
         return o;
-    o = (Outcome){.fits = true, .replicas = plan_replicas(p), .batch = p->g->batch, .micro = p->g->micro, .note = p->note,
-                  .order = order_name(p), .m = p->m, .step = p->step, .bound = p->bound, .devices = p->devices,
+    o = (Outcome){.fits = true, .replicas = plan_replicas(p), .batch = p->g->batch, .micro = p->g->micro, .note = plan_proof(p).note,
+                  .order = order_name(p), .m = p->m, .step = p->step, .bound = plan_proof(p).bound, .devices = p->devices,
                   .rate = (double)(p->g->batch * p->g->micro) * 1e9 / (double)p->step};
     o.arenas = alloc(sizeof *o.arenas * (size_t)p->devices);
     for (int d = 0; d < p->devices; d++) {
@@ -95,12 +94,12 @@ static Outcome plan_at(Compare *c, int64_t batch, bool open)
     with->plan.schedule = c->schedule;
     if (!open || (!twobw && !c->m->plan.replicas_auto))
         with->plan.stages_min = with->plan.stages_max;
-    with->plan.rough = open ? NULL : layout_rough(c->m);        /* asked whether it fits, and how long it takes */
     with->train.batch = open && twobw && c->m->train.batch == 0 ? 0 : batch;
     with->train.micro = c->micro;
     with->train.global = batch * c->micro;
     Plan *failed = NULL;
-    const Plan *p = c->plan_of(c->ctx, with, &failed);
+    Ask ask = {.steps_left = open ? NULL : layout_budget(&(Ask){0})};   /* of the rest: does it fit, and how long does it take */
+    const Plan *p = search_with(c->x, with, &ask, &failed);
     return outcome(p, failed);
 }
 
@@ -208,7 +207,7 @@ static void print_table(const Compare *c, int64_t batch)
                planners->name, c->m->plan.replicas_auto ? ", of as many stages and replicas" : "");
     for (int i = 0; i < c->entry.n; i++) {
         const Entry *r = &c->entry.at[i];
-        printf("  %-18s chooses %s%s%s\n", r->planner->name, planner_space(r->planner, c->m), choice(c, r, batch), note(r));
+        printf("  %-18s chooses %s%s%s\n", r->planner->name, planner_space(r->planner, &(Plan){.m = c->m}), choice(c, r, batch), note(r));
     }
 }
 
@@ -240,7 +239,7 @@ static void print_json(const Compare *c, int64_t batch)
         if (o->fits)
             printf(", \"depth\": %d, \"width\": %d, \"samples\": %" PRId64, o->devices / o->replicas, o->replicas, o->batch);
         printf(", \"space\": ");
-        json_text(stdout, planner_space(r->planner, c->m));
+        json_text(stdout, planner_space(r->planner, &(Plan){.m = c->m}));
         printf(", \"note\": ");
         json_text(stdout, o->note ? o->note : "");
         printf("}");
@@ -344,10 +343,10 @@ static bool *choose_planners(const char *list)
     return asked;
 }
 
-int view_compare(const Options *x, const Model *m, PlanOf plan_of, void *ctx)
+int view_compare(const Options *x, const Model *m)
 {
     bool any = !strcmp(m->plan.schedule, "auto"), *asked = choose_planners(x->planners);
-    Compare c = {.x = x, .m = m, .plan_of = plan_of, .ctx = ctx, .schedule = any ? "1f1b" : m->plan.schedule,
+    Compare c = {.x = x, .m = m, .schedule = any ? "1f1b" : m->plan.schedule,
                  .quick = x->quick || x->from};
     int64_t batch = m->train.batch > 0 ? m->train.batch : 1;
     c.micro = m->train.batch > 0 ? m->train.micro : 4 * m->plan.stages_max;

@@ -7,12 +7,13 @@
  * (a result kept, a cut elsewhere) is answered by that plan, made with all else as it is.
  */
 #include "view.h"
+#include "search/search.h"
 #include "emit/emit.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct { FILE *f; const Plan *p; const Graph *g; PlanOf plan_of; void *ctx; } Ask;
+typedef struct { FILE *f; const Plan *p; const Graph *g; } Topic;
 
 static double ms(Ns ns)
 {
@@ -53,28 +54,26 @@ static const char *readers(const Plan *p, int t, int from, int to)
 }
 
 /* The same cuts with the results of an operator kept. */
-static const char *if_kept(const Plan *p, int op, PlanOf plan_of, void *ctx)
+static const char *if_kept(const Plan *p, int op)
 {
     Model *with = alloc(sizeof *with);
+    Ints cuts = {0};
     *with = *p->m;
-    with->plan.schedule = p->schedule;
-    with->plan.stages_min = with->plan.stages_max = plan_stages(p);
     with->plan.keep = with->plan.names = (Strs){0};
-    with->plan.cuts = (Ints){0};
     for (int i = 0; i < p->m->plan.keep.n; i++)
         *PUSH(&with->plan.keep) = p->m->plan.keep.at[i];
     *PUSH(&with->plan.keep) = p->g->op.at[op].name;
     for (int i = 0; i < p->m->plan.names.n; i++)
         if (strcmp(p->m->plan.names.at[i], p->g->op.at[op].name))
             *PUSH(&with->plan.names) = p->m->plan.names.at[i];
-    part_cuts(p, &with->plan.cuts);
-    Plan *failed = NULL, *other = plan_of(ctx, with, &failed);
+    part_cuts(p, &cuts);
+    Plan *failed = NULL, *other = search_again(p, with, &cuts, &failed);
     if (other)
         return strf("the step would change by %+.3f ms", ms(other->step - p->step));
-    return failed && failed->nofit_device >= 0 ? strf("stage %d would not fit", failed->nofit_device) : "nothing fits";
+    return failed && failed->lack.device >= 0 ? strf("stage %d would not fit", failed->lack.device) : "nothing fits";
 }
 
-static void print_result(FILE *f, const Plan *p, int t, PlanOf plan_of, void *ctx)
+static void print_result(FILE *f, const Plan *p, int t)
 {
     static const char *const word[] = {[FATE_KEEP] = "kept", [FATE_RECOMPUTE] = "made again",
                                        [FATE_OFFLOAD] = "moved to the host"};
@@ -94,7 +93,7 @@ static void print_result(FILE *f, const Plan *p, int t, PlanOf plan_of, void *ct
             "moving it %.3f ms on the host link, out and in\n", word[fate], size_text(x->bytes * flight), flight,
             ms(cost_op(p->c, d, x->op)), ms(2 * cost_host(p->c, d, x->bytes)));
     if (fate != FATE_KEEP)
-        fprintf(f, "  were it kept, %s\n", if_kept(p, x->op, plan_of, ctx));
+        fprintf(f, "  were it kept, %s\n", if_kept(p, x->op));
 }
 
 static void print_times(FILE *f, const Plan *p, int op)
@@ -148,7 +147,7 @@ static const char *stages_with(const Plan *p, ActionKind kind, int tensor)
 
 /* ---- what it may be ---------------------------------------------------------------------------------------------------- */
 
-static bool explain_operator(const Ask *a, const char *what)
+static bool explain_operator(const Topic *a, const char *what)
 {
     const Plan *p = a->p;
     int op = forward_named(a->g, what);
@@ -165,13 +164,13 @@ static bool explain_operator(const Ask *a, const char *what)
     print_times(a->f, p, op);
     for (int t = 0; t < a->g->tensor.n; t++)
         if (a->g->tensor.at[t].op == op)
-            print_result(a->f, p, t, a->plan_of, a->ctx);
+            print_result(a->f, p, t);
     if (last)
-        view_cuts(a->f, p, op, a->plan_of, a->ctx);
+        view_cuts(a->f, p, op);
     return true;
 }
 
-static bool explain_input(const Ask *a, int t)
+static bool explain_input(const Topic *a, int t)
 {
     const Tensor *x = &a->g->tensor.at[t];
     fprintf(a->f, "%s  input, %s %s, %s a micro-batch\n", x->name, type_name(x->type), shape_text(&x->shape),
@@ -181,7 +180,7 @@ static bool explain_input(const Ask *a, int t)
     return true;
 }
 
-static bool explain_gradient(const Ask *a, int t)
+static bool explain_gradient(const Topic *a, int t)
 {
     const Tensor *x = &a->g->tensor.at[t];
     const char *way = sent(a->p, t, -1);
@@ -194,7 +193,7 @@ static bool explain_gradient(const Ask *a, int t)
     return true;
 }
 
-static bool explain_tensor(const Ask *a, const char *what)
+static bool explain_tensor(const Topic *a, const char *what)
 {
     int t = 0;
     while (t < a->g->tensor.n && strcmp(a->g->tensor.at[t].name, what))
@@ -208,7 +207,7 @@ static bool explain_tensor(const Ask *a, const char *what)
         return explain_gradient(a, t);
     fprintf(a->f, "%s  of operator %s\nplace   stage %d, where that is\n", x->name, a->g->op.at[x->op].name,
             device_of(a->p, x->op));
-    print_result(a->f, a->p, t, a->plan_of, a->ctx);
+    print_result(a->f, a->p, t);
     return true;
 }
 
@@ -235,7 +234,7 @@ static void print_holdings(FILE *f, const Bytes *at)
 }
 
 /* A parameter, by its own name or that of its gradient, copy or moments; or another state. */
-static bool explain_state(const Ask *a, const char *what)
+static bool explain_state(const Topic *a, const char *what)
 {
     const Graph *g = a->g;
     int named = 0;
@@ -309,7 +308,7 @@ static void print_fates(FILE *f, const Plan *p, const char *block)
     fprintf(f, " (a micro-batch)\n");
 }
 
-static void print_block_stage(const Ask *a, const char *block, int d)
+static void print_block_stage(const Topic *a, const char *block, int d)
 {
     const Graph *g = a->g;
     int n = 0;
@@ -331,7 +330,7 @@ static void print_block_stage(const Ask *a, const char *block, int d)
     print_holdings(a->f, at);
 }
 
-static bool explain_block(const Ask *a, const char *what)
+static bool explain_block(const Topic *a, const char *what)
 {
     const Graph *g = a->g;
     int n = 0, first = -1, last = -1;
@@ -363,7 +362,7 @@ static const char *reason(const Plan *p, int at)
 }
 
 /* What goes over this place: results that forward reads on the other side, gradients that backward does. */
-static void print_crossing(const Ask *a, const char *word, int at)
+static void print_crossing(const Topic *a, const char *word, int at)
 {
     const Graph *g = a->g;
     bool *across = alloc((size_t)g->tensor.n);
@@ -384,7 +383,7 @@ static void print_crossing(const Ask *a, const char *word, int at)
     fprintf(a->f, "%s (a micro-batch)\n", *comma ? "" : " nothing");
 }
 
-static void print_side(const Ask *a, int d)
+static void print_side(const Topic *a, int d)
 {
     StageSum s = view_stage(a->p, d);
     const DevicePlan *x = &a->p->dev.at[d];
@@ -393,7 +392,7 @@ static void print_side(const Ask *a, int d)
             size_text(x->limit));
 }
 
-static void print_cut(const Ask *a, int at)
+static void print_cut(const Topic *a, int at)
 {
     const Plan *p = a->p;
     int left = device_of(p, at), right = device_of(p, at + 1);
@@ -403,10 +402,10 @@ static void print_cut(const Ask *a, int at)
     print_side(a, left);
     if (right != left)
         print_side(a, right);
-    view_cuts(a->f, p, at, a->plan_of, a->ctx);
+    view_cuts(a->f, p, at);
 }
 
-static void print_no_cut(const Ask *a, int at)
+static void print_no_cut(const Topic *a, int at)
 {
     const Plan *p = a->p;
     const Op *o = &a->g->op.at[at];
@@ -417,10 +416,10 @@ static void print_no_cut(const Ask *a, int at)
     for (int i = 0; runs && i < cuts.n; i++)
         if ((i == 0 || cuts.at[i - 1] < at) && (i + 1 == cuts.n || cuts.at[i + 1] > at))
             fprintf(a->f, "were the cut after %d, %s, here instead, and all others as they are: %s\n", cuts.at[i],
-                    a->g->op.at[cuts.at[i]].name, view_moved(p, &cuts, i, at, a->plan_of, a->ctx));
+                    a->g->op.at[cuts.at[i]].name, view_moved(p, &cuts, i, at));
 }
 
-static int explain_between(const Ask *a, const char *one, const char *two)
+static int explain_between(const Topic *a, const char *one, const char *two)
 {
     int at = forward_named(a->g, one), next = forward_named(a->g, two);
     int low = at < next ? at : next;
@@ -442,7 +441,7 @@ static int explain_between(const Ask *a, const char *one, const char *two)
     return 0;
 }
 
-static bool explain_stage(const Ask *a, const char *what)
+static bool explain_stage(const Topic *a, const char *what)
 {
     char *end;
     long d = strtol(what, &end, 10);
@@ -457,7 +456,7 @@ static bool explain_stage(const Ask *a, const char *what)
 
 /* ---- by name ----------------------------------------------------------------------------------------------------------- */
 
-static int unknown(const Ask *a, const char *what)
+static int unknown(const Topic *a, const char *what)
 {
     const Graph *g = a->g;
     Strs names = {0};
@@ -476,11 +475,11 @@ static int unknown(const Ask *a, const char *what)
     return EXIT_USAGE;
 }
 
-int view_explain(FILE *f, const Plan *p, const char *what, const char *next, PlanOf plan_of, void *ctx)
+int view_explain(FILE *f, const Plan *p, const char *what, const char *next)
 {
-    static bool (*const kinds[])(const Ask *, const char *) = {explain_operator, explain_tensor, explain_state, explain_block,
+    static bool (*const kinds[])(const Topic *, const char *) = {explain_operator, explain_tensor, explain_state, explain_block,
                                                                explain_stage};
-    const Ask a = {f, p, p->g, plan_of, ctx};
+    const Topic a = {f, p, p->g};
     if (next)
         return explain_between(&a, what, next);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)

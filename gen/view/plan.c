@@ -9,6 +9,7 @@
 #include "view.h"
 #include "emit/emit.h"
 #include "mem/unpooled.h"
+#include "search/search.h"
 #include <inttypes.h>
 #include <string.h>
 
@@ -42,40 +43,35 @@ void view_one(FILE *f, const Plan *p, int device)
 
 /* ---- neighbouring cuts --------------------------------------------------------------------------------------------- */
 
-const char *view_moved(const Plan *p, const Ints *cuts, int i, int at, PlanOf plan_of, void *ctx)
+const char *view_moved(const Plan *p, const Ints *cuts, int i, int at)
 {
     bool crosses = (i > 0 && at <= cuts->at[i - 1]) || (i + 1 < cuts->n && at >= cuts->at[i + 1]);
     if (at < 0 || at + 1 >= p->g->nf || crosses)
         return "no operator is left";
-    Model *with = alloc(sizeof *with);
-    *with = *p->m;
-    with->plan.schedule = p->schedule;
-    with->plan.stages_min = with->plan.stages_max = plan_stages(p);
-    with->plan.rough = layout_rough(p->m);
-    with->plan.cuts = (Ints){0};
+    Ints moved = {0};
     for (int c = 0; c < cuts->n; c++)
-        *PUSH(&with->plan.cuts) = c == i ? at : cuts->at[c];
-    Plan *failed = NULL, *other = plan_of(ctx, with, &failed);
+        *PUSH(&moved) = c == i ? at : cuts->at[c];
+    Plan *failed = NULL, *other = search_again(p, p->m, &moved, &failed);
     if (other)
         return strf("%+.3f ms", ms(other->step - p->step));
-    if (failed && failed->stuck)
+    if (failed && failed->lack.stuck)
         return "waits for ever";
-    if (failed && failed->nofit_device >= 0)
-        return strf("stage %d does not fit", failed->nofit_device);
+    if (failed && failed->lack.device >= 0)
+        return strf("stage %d does not fit", failed->lack.device);
     return "not allowed";
 }
 
-void view_cuts(FILE *f, const Plan *p, int only, PlanOf plan_of, void *ctx)
+void view_cuts(FILE *f, const Plan *p, int only)
 {
     Ints cuts = {0};
-    if (!plan_of || !part_cuts(p, &cuts) || !cuts.n)
+    if (!part_cuts(p, &cuts) || !cuts.n)
         return;
     fprintf(f, "cuts    the step, were this cut one operator earlier, or later, and all others as they are\n");
     for (int i = 0; i < cuts.n; i++) {
         int at = cuts.at[i];
         if (only < 0 || only == at)
             fprintf(f, "  after %d, %s: earlier %s, later %s\n", at, p->g->op.at[at].name,
-                    view_moved(p, &cuts, i, at - 1, plan_of, ctx), view_moved(p, &cuts, i, at + 1, plan_of, ctx));
+                    view_moved(p, &cuts, i, at - 1), view_moved(p, &cuts, i, at + 1));
     }
 }
 
@@ -86,25 +82,28 @@ static const char *shape_of_plan(const Plan *p)
                 count_text(p->g->micro, "micro-batch"), p->g->batch);
 }
 
-void view_plan(FILE *f, const Plan *p, PlanOf plan_of, void *ctx)
+void view_plan(FILE *f, const Plan *p, bool neighbours)
 {
+    Proof known = plan_proof(p);
     double rate = p->step ? (double)(p->g->batch * p->g->micro) * 1e9 / (double)p->step : 0;
     fprintf(f, "%s: %s, planner %s\n", p->g->name, shape_of_plan(p), p->m->plan.planner);
     fprintf(f, "predicted step %.3f ms (%s), %.1f samples/s", ms(p->step), p->c->how, rate);
-    if (p->bound > 0)
-        fprintf(f, "; no plan is faster than %.3f ms: gap %.1f %%", ms(p->bound),
-                100.0 * (double)(p->step - p->bound) / (double)p->bound);
-    fprintf(f, "\n  %s   %s\n", p->bound > 0 ? "bound" : "space", p->space ? p->space : "none");
-    if (p->note)
-        fprintf(f, "  note    %s\n", p->note);
+    if (known.bound > 0)
+        fprintf(f, "; no plan is faster than %.3f ms: gap %.1f %%", ms(known.bound),
+                100.0 * (double)(p->step - known.bound) / (double)known.bound);
+    fprintf(f, "\n  %s   %s\n", known.bound > 0 ? "bound" : "space", known.space ? known.space : "none");
+    if (known.note)
+        fprintf(f, "  note    %s\n", known.note);
     for (int d = 0; d < plan_stages(p); d++)        /* of the first replica; the others are like it */
         view_one(f, p, d);
-    view_cuts(f, p, -1, plan_of, ctx);
+    if (neighbours)
+        view_cuts(f, p, -1);
 }
 
 /* One line a stage. */
 void view_table(FILE *f, const Plan *p)
 {
+    Proof known = plan_proof(p);
     fprintf(f, "%s: %s; predicted step %.3f ms (%s)\n", p->g->name, shape_of_plan(p), ms(p->step), p->c->how);
     fprintf(f, "  %5s  %9s  %-40s  %-11s  %-11s  %-6s  %-11s  %s\n",
            "stage", "operators", "first .. last", "arena", "bound", "gap", "limit", "busy");
@@ -119,8 +118,8 @@ void view_table(FILE *f, const Plan *p)
                100.0 * (double)(x->arena - x->bound) / (double)x->bound, size_text(x->limit),
                p->step ? 100.0 * (double)x->busy / (double)p->step : 0.0);
     }
-    if (p->bound > 0)
-        fprintf(f, "  no plan is faster than %.3f ms: gap %.1f %% (%s)%s%s\n", ms(p->bound),
-               100.0 * (double)(p->step - p->bound) / (double)p->bound, p->space ? p->space : "", p->note ? "; " : "",
-               p->note ? p->note : "");
+    if (known.bound > 0)
+        fprintf(f, "  no plan is faster than %.3f ms: gap %.1f %% (%s)%s%s\n", ms(known.bound),
+               100.0 * (double)(p->step - known.bound) / (double)known.bound, known.space ? known.space : "", known.note ? "; " : "",
+               known.note ? known.note : "");
 }

@@ -2,14 +2,11 @@
  *
  * view.h: a finished plan, told to a person: `dpgen plan`, `dpgen explain`, `dpgen compare`.
  *
- * Views ask "and what if not?" by planning a changed model, so they call back to whoever plans, as nofit.h does.
+ * Views answer "and if not?" by planning again with a change.
  */
 #ifndef VIEW_H
 #define VIEW_H
 #include "options.h"
-
-/* The best plan of a model, quietly; NULL: none fits (failed, may be NULL, says why) or the model is none. */
-typedef Plan *(*PlanOf)(void *ctx, const Model *m, Plan **failed);
 
 /* What one device does and holds. */
 typedef enum { H_PARAM, H_GRAD, H_MOMENT, H_SAVED, H_MESSAGE, H_OTHER, H_KINDS } Holding;
@@ -26,14 +23,14 @@ typedef struct {
 StageSum view_stage(const Plan *p, int device);
 Holding view_holding(const Plan *p, const Buf *x);
 
-void view_plan(FILE *f, const Plan *p, PlanOf plan_of, void *ctx);      /* plan.c; plan_of NULL: without neighbours */
+void view_plan(FILE *f, const Plan *p, bool neighbours);                /* plan.c */
 void view_table(FILE *f, const Plan *p);                                /* the same, a line a stage */
 void view_one(FILE *f, const Plan *p, int device);                      /* one stage of it */
 /* The step, were cut i after operator `at` and all others as they are: by how much it changes, or why there is none. */
-const char *view_moved(const Plan *p, const Ints *cuts, int i, int at, PlanOf plan_of, void *ctx);
+const char *view_moved(const Plan *p, const Ints *cuts, int i, int at);
 /* What its neighbours would cost: of all cuts, or of the one after operator `only`.  plan.c */
-void view_cuts(FILE *f, const Plan *p, int only, PlanOf plan_of, void *ctx);
-int  view_compare(const Options *x, const Model *m, PlanOf plan_of, void *ctx);     /* compare.c; a status */
+void view_cuts(FILE *f, const Plan *p, int only);
+int  view_compare(const Options *x, const Model *m);     /* compare.c; a status */
 /* What is called so, or with `next` the place between two operators.  explain.c; a status */
-int  view_explain(FILE *f, const Plan *p, const char *what, const char *next, PlanOf plan_of, void *ctx);
+int  view_explain(FILE *f, const Plan *p, const char *what, const char *next);
 #endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * ask.c: a plan's map, cuts, planner and warm-up: those that a search asks for, else those of the model.
+ */
+#include "plan.h"
+
+const Ints *plan_map(const Plan *p)
+{
+    return p->ask.map ? p->ask.map : &p->m->plan.map;
+}
+
+const Ints *plan_cuts(const Plan *p)
+{
+    return p->ask.cuts ? p->ask.cuts : &p->m->plan.cuts;
+}
+
+const char *plan_planner(const Plan *p)
+{
+    return p->ask.planner ? p->ask.planner : p->m->plan.planner;
+}
+
+int plan_warmup(const Plan *p)
+{
+    return p->ask.warmup ? p->ask.warmup - 1 : (int)p->m->plan.warmup;
+}
+
+Proof plan_proof(const Plan *p)
+{
+    return p->proof.space ? p->proof : p->said;
+}

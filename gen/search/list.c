@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * list.c: the loop of the search.
+ *
+ * Problem: a model may leave micro-batch, width, depth, schedule and warm-up open.  To plan one candidate to the end takes
+ * tens to thousands of rounds of all passes, and most candidates never win.
+ *
+ * Method: best first.  Each candidate is planned once.  Its planner then expects a step, and packing makes nothing faster, so
+ * that is its promise.  The candidate with the least promise gets its next remedy, until the least promise is no shorter than
+ * the best plan at hand.  Candidates whose planner found nothing come last, and only while nothing fits.
+ *
+ * 1F1B* has a list only for depths that follow from a finished plan: when one is finished, its successors are appended.
+ */
+#include "list.h"
+#include "key.h"
+#include "budgets.h"
+#include "plan/planner.h"
+#include "rivals/madpipe.h"
+#include "star_depths.h"
+
+#include <string.h>
+
+/* ---- the list -------------------------------------------------------------------------------------------------------- */
+
+static Candidate *add(Search *s, const Graph *g, const Cost *c, const Model *m, int stages, const Schedule *k)
+{
+    Candidate *x = PUSH(&s->all);
+    *x = (Candidate){.x = s->x, .g = g, .c = c, .m = m, .stages = stages, .schedule = k, .ask = s->ask,
+                     .key = numeric_key(g, m, c)};
+    return x;
+}
+
+/* MadPipe chooses how many chunks there are and on which device, so it is asked before any list is made.  Without an answer,
+ * `exact` says what is missing. */
+static void map_chunks(Candidate *k)
+{
+    Plan *p = new_plan(k->g, k->c, k->m, k->stages, k->schedule->name, NULL);
+    Bytes *limit = alloc(sizeof *limit * (size_t)p->devices);
+    MadPipe *found = alloc(sizeof *found);
+    for (int d = 0; d < p->devices; d++)
+        limit[d] = k->m->devices.at[d].memory;
+    if (k->m->plan.chunks > 1 || k->m->plan.replicas > 1)
+        err(k->m->plan.loc, NULL, "planner madpipe chooses the chunks; plan.chunks and plan.replicas are not for it");
+    if (!madpipe(p, limit, found)) {
+        k->ask.planner = planners->name;
+        k->report_only = true;
+        return;
+    }
+    k->ask.map = &found->map;
+    k->ask.cuts = &found->cuts;
+    k->stages = found->devices;
+    k->note = strf("%d pieces; a period of %.3f ms by MadPipe's program and 1F1B*", found->map.n, (double)found->period / 1e6);
+}
+
+/* Warm-up B of 1f1b holds more micro-batches, and waits less for messages.  A is the last: where neither fits, it lacks less.
+ * With one stage, or two micro-batches, they are the same list. */
+static void add_warmups(Search *s, const Graph *g, const Cost *c, const Model *m, int stages, const Schedule *k)
+{
+    bool same = stages == 1 || g->micro / m->plan.replicas <= 2;
+    if (!same)
+        add(s, g, c, m, stages, k)->ask.warmup = 1 + WARMUP_B;
+    add(s, g, c, m, stages, k)->ask.warmup = 1 + WARMUP_A;
+}
+
+void list_schedule(Search *s, const Graph *g, const Cost *c, const Model *m, int stages, const Schedule *k)
+{
+    int from = s->all.n;
+    const char *planner = s->ask.planner ? s->ask.planner : m->plan.planner;
+    if (!strcmp(k->name, "1f1b") && m->plan.warmup == WARMUP_AUTO)
+        add_warmups(s, g, c, m, stages, k);
+    else
+        add(s, g, c, m, stages, k);
+    for (int i = from; i < s->all.n; i++) {
+        s->all.at[i].grows = !strcmp(k->name, "1f1b*");
+        if (planner_named(planner)->plan == plan_madpipe && !m->plan.map.n && !m->plan.cuts.n)
+            map_chunks(&s->all.at[i]);
+    }
+}
+
+/* ---- 1f1b* ----------------------------------------------------------------------------------------------------------- */
+
+/* The loads of a plan tell which depths a period needs, a plan with those depths has other loads: from 1F1B's own depths, or
+ * one micro-batch in flight where those do not fit, to the first few periods that make a difference, shortest first. */
+static void add_depths(Search *s, const Candidate *k)
+{
+    int stages = k->stages, n = 0;
+    Ns *load = alloc(sizeof *load * (size_t)(2 * stages)), *period = alloc(sizeof *period * (size_t)(2 * stages * stages + 1));
+    const Candidate like = *k;
+    const Ints *last = like.ask.depth;
+    if (like.best) {
+        star_loads(like.best, load);
+        n = star_periods(load, stages, period);
+    }
+    for (int i = 0, tried = 0; i < n && tried < PERIODS; i++) {
+        Ints *depth = alloc(sizeof *depth);
+        *depth = (Ints){alloc(sizeof(int) * (size_t)stages), stages, stages};
+        star_depths(load, stages, period[i], depth->at);
+        if (last && !memcmp(last->at, depth->at, sizeof(int) * (size_t)stages))
+            continue;
+        add(s, like.g, like.c, like.m, stages, like.schedule)->ask.depth = last = depth;
+        tried++;
+    }
+}
+
+static void add_shallow(Search *s, const Candidate *k)
+{
+    const Candidate like = *k;
+    Ints *depth = alloc(sizeof *depth);
+    for (int d = 0; d < like.stages; d++)
+        *PUSH(depth) = 1;
+    Candidate *one = add(s, like.g, like.c, like.m, like.stages, like.schedule);
+    one->ask.depth = depth;
+    one->grows = true;
+}
+
+static void add_successors(Search *s, const Candidate *k)
+{
+    if (k->grows && !k->best && !k->ask.depth)
+        add_shallow(s, k);
+    else if (k->grows)
+        add_depths(s, k);
+}
+
+/* ---- the loop -------------------------------------------------------------------------------------------------------- */
+
+static Ns best_step(const Search *s)
+{
+    return s->best >= 0 ? s->all.at[s->best].best->step : s->cutoff;
+}
+
+static void note_best(Search *s, int i)
+{
+    const Candidate *k = &s->all.at[i];
+    if (k->best && !k->report_only && i != s->best && (s->best < 0 || better(k->best, s->all.at[s->best].best)))
+        s->best = i;
+}
+
+/* A first fit ends a search that asks for no more. */
+static bool is_over(const Search *s)
+{
+    return s->ask.first_fit && s->best >= 0;
+}
+
+/* Every candidate once, from `from` on. */
+static void plan_each(Search *s, int from)
+{
+    for (int i = from; i < s->all.n && !is_over(s); i++) {
+        if (!s->all.at[i].done)
+            candidate_start(&s->all.at[i], best_step(s));
+        note_best(s, i);
+    }
+}
+
+/* The candidate with the least promise that is not done; -1: all are. */
+static int most_promising(const Search *s)
+{
+    int found = -1;
+    for (int i = 0; i < s->all.n; i++)
+        if (!s->all.at[i].done && (found < 0 || candidate_promise(&s->all.at[i]) < candidate_promise(&s->all.at[found])))
+            found = i;
+    return found;
+}
+
+static bool is_hopeless(const Search *s, int i)
+{
+    return best_step(s) > 0 && candidate_promise(&s->all.at[i]) >= best_step(s) && i != s->best;
+}
+
+void search_all(Search *s)
+{
+    s->best = -1;
+    plan_each(s, 0);
+    for (int i; !is_over(s) && (i = most_promising(s)) >= 0;) {
+        int known = s->all.n;
+        if (!is_hopeless(s, i) && candidate_refine(&s->all.at[i])) {
+            note_best(s, i);
+            continue;
+        }
+        s->all.at[i].done = true;
+        add_successors(s, &s->all.at[i]);
+        plan_each(s, known);
+    }
+}
+
+/* ---- the answer ------------------------------------------------------------------------------------------------------ */
+
+Plan *search_best(const Search *s)
+{
+    if (s->best < 0)
+        return NULL;
+    const Candidate *k = &s->all.at[s->best];
+    Plan *p = k->best;
+    p->proof = k->proof;
+    if (k->note)
+        p->proof.note = k->note;
+    return p;
+}
+
+Plan *search_failed(const Search *s)
+{
+    Plan *last = NULL;
+    for (int i = 0; i < s->all.n; i++)
+        last = s->all.at[i].best && !s->all.at[i].report_only ? last : s->all.at[i].failed;
+    return last;
+}
+
+Ns search_least(const Search *s)
+{
+    Ns least = 0;
+    for (int i = 0; i < s->all.n; i++) {
+        const Candidate *k = &s->all.at[i];
+        Ns own = k->best || k->first->chunk.n == 0 ? k->proof.bound : 0;
+        least = i == 0 || own < least ? own : least;
+    }
+    return least;
+}

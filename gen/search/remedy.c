@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * remedy.c: rows of the table in candidate.c that plan the same question in another way.
+ *
+ * Trials that only have to show whether they can win are laid out no lower than the limit asks, and share one budget of
+ * placement steps.  A trial that can win is laid out again in full.
+ */
+#include "remedy.h"
+#include "budgets.h"
+#include "plan/planner.h"
+
+static void take(Candidate *k, Plan *p, Proof proof)
+{
+    k->best = p;
+    k->proof = proof;
+}
+
+/* The bound of the candidate's own planner holds for every plan of its space; what fits nowhere has no bound. */
+static Proof proof_of(const Candidate *k, const Plan *own, const Plan *p, const char *note)
+{
+    Proof known = {.value = k->proof.value, .space = k->proof.space, .bound = own ? k->proof.bound : 0, .note = note};
+    return below_step(known, p);
+}
+
+void hurry_up(Candidate *k)
+{
+    for (Hurry hurry = HURRY_NEXT; hurry <= HURRY_NOW && !k->best && k->failed->host.n > 0; hurry++) {
+        Ask ask = k->ask;
+        ask.hurry = hurry;
+        Candidate with = candidate_with(k, &ask);
+        candidate_start(&with, 0);
+        if (with.why == OVER_DEVICE)
+            repack(&with);
+        if (with.best && (with.best != with.first || with.best->host.n > 0))
+            polish(&with);
+        if (with.best)
+            take(k, with.best, with.proof);
+        else if (with.failed->routine.n > 0 && with.failed->lack.need < k->failed->lack.need)
+            k->failed = with.failed;            /* lacks less: so much is needed */
+    }
+}
+
+void take_any(Candidate *k)
+{
+    Ask ask = k->ask;
+    ask.first_fit = true;
+    Candidate with = candidate_with(k, &ask);
+    candidate_start(&with, 0);
+    if (with.why == OVER_DEVICE)
+        repack(&with);
+    if (!with.best)
+        return;
+    with.proof.value = k->proof.value;
+    take(k, with.best, with.proof);
+}
+
+/* The whole plan of one planner; NULL: it has none. */
+static Plan *plan_of_rival(const Candidate *k, const char *name, int64_t *steps_left)
+{
+    Ask ask = k->ask;
+    ask.planner = name;
+    ask.steps_left = steps_left;
+    Candidate with = candidate_with(k, &ask);
+    candidate_finish(&with);
+    return with.best;
+}
+
+void ask_rivals(Candidate *k)
+{
+    const Plan *own = k->best;
+    bool right = own && own->step <= k->proof.value;
+    int64_t *trials = layout_budget(&k->ask);
+    for (const Planner *r = planners; r->name; r++) {
+        if (k->g->nf > r->rival || (right && k->g->nf <= r->seed))
+            continue;
+        void *mark = mem_mark();
+        Plan *p = plan_of_rival(k, r->name, trials);
+        if (promises(p, k->best))
+            p = plan_of_rival(k, r->name, k->ask.steps_left);
+        if (!promises(p, k->best) || (k->best && !better(p, k->best)))
+            mem_release(mark);
+        else
+            take(k, p, proof_of(k, own, p, strf("as %s cuts", r->name)));
+    }
+}
+
+void share_limits(Candidate *k)
+{
+    static const int parts[] = {2, 4, 8, 16, 32, 64, 0};    /* of 32; 0: no limit */
+    enum { PARTS = sizeof parts / sizeof *parts };
+    const Bytes *limit = least_memory(k->m, k->stages);
+    int devices = k->stages * k->m->plan.replicas;
+    Bytes *more = alloc(sizeof *more * (size_t)devices);
+    Hurry last = k->m->plan.offload != OFFLOAD_NONE ? HURRY_NOW : HURRY_NONE;
+    Ask ask = k->ask;
+    for (ask.hurry = HURRY_NONE; ask.hurry <= last && !k->best; ask.hurry++)
+        for (int i = 0; i < PARTS && !k->best; i++) {
+            Verdict why;
+            Candidate with = candidate_with(k, &ask);
+            void *mark = mem_mark();
+            for (int d = 0; d < devices; d++)
+                more[d] = parts[i] ? limit[d] + limit[d] / 32 * parts[i] : INT64_MAX / 4;
+            Plan *p = pass(&with, &ask, more, &why);
+            if (why == PLANNED)
+                take(k, p, p->said);
+            else
+                mem_release(mark);
+        }
+}
+
+/* ---- cuts that were expected to be nearly as fast -------------------------------------------------------------------- */
+
+/* Given cuts; once: only if they fit as they are. */
+static Plan *lay_out(const Candidate *k, const Cut *cut, int chunks, bool once, int64_t *steps_left)
+{
+    Ints *cuts = alloc(sizeof *cuts);
+    for (int c = 0; c + 1 < chunks; c++)
+        *PUSH(cuts) = cut->last[c];
+    Ask ask = k->ask;
+    ask.cuts = cuts;
+    ask.steps_left = steps_left;
+    Candidate with = candidate_with(k, &ask);
+    if (!once) {
+        candidate_finish(&with);
+        return with.best;
+    }
+    Verdict why;
+    with.seen = steps_left != k->ask.steps_left ? k->seen : NULL;
+    Plan *p = pass(&with, &ask, least_memory(k->m, k->stages), &why);
+    return why == PLANNED ? p : NULL;
+}
+
+static int most_cuts(const Candidate *k, bool once)
+{
+    return (once || !k->best ? CUTS_TRIED : CUTS_PACKED) / k->g->nf;
+}
+
+/* Is the plan at hand slower than was expected?  Steps that overlap have no preview. */
+static bool expects_less(const Candidate *k, const Plan *p)
+{
+    bool less = !k->best || k->best->step > k->proof.value || p->chunk_device.n > plan_stages(p);
+    return less && k->g->nf <= CUT_OPERATORS && !order_overlap(p);
+}
+
+/* Tries them in turn; how many were tried. */
+static int try_all(Candidate *k, const Cuts *all, const Plan *own, int chunks, bool once, int64_t *trials)
+{
+    int i = 0;
+    for (; i < all->n && i < most_cuts(k, once) && (!k->best || all->at[i].value < k->best->step); i++) {
+        void *mark = mem_mark();
+        Plan *p = lay_out(k, &all->at[i], chunks, once, trials);
+        if (promises(p, k->best))
+            p = lay_out(k, &all->at[i], chunks, once, k->ask.steps_left);
+        if (promises(p, k->best) && (!k->best || better(p, k->best)))
+            take(k, p, proof_of(k, own, p, "found by laying out what was predicted to be nearly as fast"));
+        else if (!once)         /* those laid out once share what k->seen keeps */
+            mem_release(mark);
+    }
+    return i;
+}
+
+void lay_out_others(Candidate *k)
+{
+    Cuts all = {0};
+    const Plan *own = k->best;
+    Plan *p = new_plan(k->g, k->c, k->m, k->stages, k->schedule->name, &k->ask);
+    if (order(p))
+        return;
+    bool open = !k->best;
+    if (expects_less(k, p)) {
+        int64_t *trials = layout_budget(&k->ask);
+        bool ends = part_below(p, least_memory(k->m, k->stages), k->best ? k->best->step : INT64_MAX / 4, &all);
+        k->seen = seen_new();   /* of layouts that only have to fit */
+        for (int once = 1; once >= 0; once--)
+            open &= try_all(k, &all, own, p->chunk_device.n, once, trials) < all.n || !ends;
+    }
+    if (!k->best && open) {
+        Plan *with = alloc(sizeof *with);
+        *with = *k->failed;
+        with->lack.open = true;
+        k->failed = with;
+    }
+}
