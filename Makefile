@@ -39,8 +39,8 @@ FOREIGN = gen/foreign/read.o gen/foreign/sort.o gen/foreign/graph.o gen/foreign/
 EMIT    = gen/emit/names.o gen/emit/text.o gen/emit/stage.o gen/emit/open.o gen/emit/launch.o gen/emit/archive.o \
           gen/emit/report.o gen/emit/build.o gen/emit/emit.o
 PROFILE = gen/profile/measure.o gen/profile/bench.o
-SEARCH  = gen/search/search.o gen/search/list.o gen/search/candidate.o gen/search/remedy.o gen/search/repack.o gen/search/device_order.o \
-          gen/search/arrange.o gen/search/star_depths.o gen/search/largest.o gen/search/nofit.o
+SEARCH  = gen/search/search.o gen/search/list.o gen/search/candidate.o gen/search/remedy.o gen/search/repack.o \
+          gen/search/device_order.o gen/search/arrange.o gen/search/star_depths.o gen/search/largest.o gen/search/nofit.o
 VIEW    = gen/view/stage.o gen/view/plan.o gen/view/explain.o gen/view/compare.o
 OBJ     = $(BASE) build/embedded.o $(FRONT) $(PACK) $(COST) $(SCHED) $(LIST) $(REPLAY) $(LOWER) $(FATES) $(MEM) \
           $(EXACT) $(CHECK) $(RIVALS) $(TEXT) $(PLAN) $(FOREIGN) gen/key.o $(EMIT) $(PROFILE) gen/passes.o $(SEARCH) \

@@ -11,6 +11,7 @@
 enum {
     ROUNDS = 4,             /* feeding packed sizes back to a planner: later rounds move limits by less than a packing gap */
     REPACKS = 8,            /* plans of one bisection of soft limits: 1/256 of a limit, finer than packing itself */
+    SLOWER = 12,            /* of the expected step, that a plan may take longer at first: more than packing ever cost */
     TRIALS = 24,            /* moved cuts: four rounds of six moves; more found nothing on the models of bench/corpus */
     TRIED = 8000,           /* operators of all moved cuts together: large models try fewer */
     TRIAL_REPACKS = 3,      /* plans for one moved cut: enough to see whether it can win */

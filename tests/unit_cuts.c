@@ -42,7 +42,7 @@ static Found plan_with(const Model *m, const Ints *cuts, Bytes limit, Bytes *are
     Plan *failed, *p = search(&(Options){0}, &with, &failed);
     Found x = {0};
     if (p)
-        x = (Found){p->step, p->bound, p->value};
+        x = (Found){p->step, p->proof.bound, p->proof.value};
     for (int d = 0; p && arena && d < p->devices; d++)
         *arena = p->dev.at[d].arena > *arena ? p->dev.at[d].arena : *arena;
     mem_release(mark);
@@ -63,7 +63,7 @@ static bool next_cuts(Ints *cuts, int n)
     return true;
 }
 
-typedef struct { int cases, none, plans; } Seen;
+typedef struct { int cases, none, plans; } Tally;
 
 /* limit: so many hundredths of the way from what all made again takes to what all kept takes. */
 static Bytes limit_at(const Model *m, int share)
@@ -77,7 +77,7 @@ static Bytes limit_at(const Model *m, int share)
     return share > 100 ? 1 << 30 : least + (most - least) * share / 100;
 }
 
-static void try_case(const char *name, const Model *m, int share, bool list, Seen *seen)
+static void try_case(const char *name, const Model *m, int share, bool list, Tally *seen)
 {
     const Graph *g = graph_of(&(Options){0}, m);
     int chunks = m->plan.map.n ? m->plan.map.n : m->plan.stages_min * m->plan.chunks;
@@ -142,7 +142,7 @@ static const Case slow[] = {
     {"tests/models/ops.yaml", {"plan.stages=2"}},
 };
 
-static void sweep(const Case *all, size_t n, const int *share, size_t shares, bool slowly, Seen *seen)
+static void sweep(const Case *all, size_t n, const int *share, size_t shares, bool slowly, Tally *seen)
 {
     static const char *const schedule[] = {"1f1b", "gpipe"};
     for (size_t i = 0; i < n; i++)
@@ -244,14 +244,14 @@ static int one_case(int argc, char **argv)
     *PUSH(&set) = "devices.0.count=8";
     for (int i = 5; i < argc; i++)
         *PUSH(&set) = argv[i];
-    try_case(argv[1], model_with(argv[1], &set), atoi(argv[4]), true, &(Seen){0});
+    try_case(argv[1], model_with(argv[1], &set), atoi(argv[4]), true, &(Tally){0});
     return failed > 0;
 }
 
 int main(int argc, char **argv)
 {
     static const int few[] = {200, 50}, many[] = {200, 80, 60, 40, 20, 5, 0, -5};
-    Seen seen = {0};
+    Tally seen = {0};
     test_name = "cuts";
     if (argc > 4)
         return one_case(argc, argv);

@@ -166,8 +166,7 @@ static Ns build_plan(Product *x, const int *fate)
     p.m = &m;
     if (order(&p) || part(&p, free))
         die("product: no plan");
-    for (int t = 0; t < p.g->tensor.n; t++)
-        p.wish.at[t] = fate[t];
+    p.own = fate;
     if (keep(&p) || comm(&p) || lower(&p))
         die("product: no lists");
     sim(&p);
@@ -213,7 +212,7 @@ static Ns simulated(World *w, const Bytes *limit, Ns *bound)
         die("product: no lists");
     sim(&w->p);
     check_sim(&w->p);
-    *bound = w->p.bound;
+    *bound = w->p.said.bound;
     return w->p.step;
 }
 
@@ -386,8 +385,9 @@ static void test_equal(void)
             for (int s = 0; s < p; s++)
                 check(last_of(&w->p, s) == 5 * s + 4, "%d equal chunks: %d ends at %d", p, s, last_of(&w->p, s));
             Ns want = (16 + p - 1) * 10 * (Ns)UNIT + ENDS;
-            check(w->p.bound == want && w->p.value == want, "%d equal chunks: a bound of %lld, a step of %lld, not %lld", p,
-                  (long long)w->p.bound, (long long)w->p.value, (long long)want);
+            check(w->p.said.bound == want && w->p.said.value == want,
+                  "%d equal chunks: a bound of %lld, a step of %lld, not %lld",
+                  p, (long long)w->p.said.bound, (long long)w->p.said.value, (long long)want);
         }
 }
 
@@ -415,7 +415,7 @@ static void test_load(int p, int m, int q, int quarters)
     static const Bytes limit[4] = {INT64_MAX / 4, INT64_MAX / 4, INT64_MAX / 4, INT64_MAX / 4};
     Ns unit = UNIT, l = quarters * unit / 4, bound = 0;
     World *w = loading(p, m, q, l);
-    Ns step = simulated(w, limit, &bound), value = w->p.value;
+    Ns step = simulated(w, limit, &bound), value = w->p.said.value;
     Ns want = (q * unit > l ? q * unit : l) + (3 * (m + p - 1 - q) + 2 * q) * unit + (m - 1) * l + ENDS;
     check(bound <= step && value == step, "loads, p=%d m=%d q=%d l=%d/4: bound %lld, predicted "
           "%lld, simulated %lld", p, m, q, quarters, (long long)bound, (long long)value, (long long)step);

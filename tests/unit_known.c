@@ -96,8 +96,9 @@ static void test_policy_b(void)
             Ns want = c <= 6 ? 12 * n : 4 * (12 * p + 2 * (p - 1) * c), took = quarters_of(many) - quarters_of(few);
             check(took == want, "policy B, p=%d latency %d/4: %lld quarters for %d micro-batches, not %lld", p, c,
                   (long long)took, n, (long long)want);
-            check(many->p.value / (UNIT / 4) == quarters_of(many), "policy B, p=%d latency %d/4: planned %lld, simulated %lld",
-                  p, c, (long long)many->p.value, (long long)many->p.step);
+            check(many->p.said.value / (UNIT / 4) == quarters_of(many),
+                  "policy B, p=%d latency %d/4: planned %lld, simulated %lld",
+                  p, c, (long long)many->p.said.value, (long long)many->p.step);
             check(quarters_of(many) <= quarters_of(warmed(WARMUP_A, p, 2 * n, c)), "policy B, p=%d latency %d/4: slower than A",
                   p, c);
             mem_release(mark);

@@ -198,7 +198,7 @@ static Found found(const Model *m)
     Plan *failed, *p = search(&(Options){0}, m, &failed);
     Found x = {0};
     if (p)
-        x = (Found){p->step, p->bound, p->dev.at[0].place > 0};
+        x = (Found){p->step, p->proof.bound, p->dev.at[0].place > 0};
     mem_release(mark);
     return x;
 }
@@ -208,7 +208,7 @@ static Ns least_of(const Model *m, int stages)
 {
     void *mark = mem_mark();
     const Graph *g = graph_of(&(Options){0}, m);
-    Plan *p = new_plan(g, cost(g, m, NULL), m, stages, m->plan.schedule);
+    Plan *p = new_plan(g, cost(g, m, NULL), m, stages, m->plan.schedule, NULL);
     Bytes limit[MOST] = {0};
     Ns least = 0;
     if (!order(p)) {
@@ -219,9 +219,9 @@ static Ns least_of(const Model *m, int stages)
     return least;
 }
 
-typedef struct { int plans, none, moved, left; } Seen;
+typedef struct { int plans, none, moved, left; } Tally;
 
-static void trial(int number, Seen *seen)
+static void trial(int number, Tally *seen)
 {
     static const char *const schedule[] = {"1f1b", "gpipe", "1f1b", "gpipe", "1f1b", "1f1b*"};
     static const char *const planner[] = {"even", "pipedream:strong", "vpipe:paper", "madpipe", "exact", "exact", "exact"};
@@ -263,10 +263,10 @@ static void trial(int number, Seen *seen)
 
 static void test_search(void)
 {
-    Seen seen = {0};
+    Tally seen = {0};
     int trials = getenv("SLOW") ? 300 : 16;
     test_name = "search";
-    trial(0, &(Seen){0});       /* what is made once and kept */
+    trial(0, &(Tally){0});       /* what is made once and kept */
     for (int i = 0; i < trials; i++)
         trial(i, &seen);
     check(seen.plans > trials / 2 && seen.none > 0 && seen.moved > trials / 8 && seen.left > trials / 8,

@@ -147,7 +147,7 @@ static void test_constraints(void)
     *PUSH(&w->m.plan.cuts) = 0;
     *PUSH(&w->m.plan.cuts) = 4;
     constrained(w, 3);
-    check(last_of(&w->p, 0) == 0 && last_of(&w->p, 1) == 4 && w->p.bound / UNIT == 34, "cuts 0, 4");
+    check(last_of(&w->p, 0) == 0 && last_of(&w->p, 1) == 4 && w->p.said.bound / UNIT == 34, "cuts 0, 4");
 }
 
 static void unknown_name(void *with)

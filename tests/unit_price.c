@@ -33,7 +33,7 @@ static void compare_stages(const Plan *p, Worst *w)
     for (int s = 0, first = 0; s < p->devices; first = last_of(p, s++) + 1) {
         Price price = price_with(x, first, last_of(p, s), s, p->fate.at);
         Bytes bound = p->dev.at[s].bound;
-        const char *hurry = !price.offloaded ? "" : p->hurry == HURRY_NOW ? " now" : p->hurry == HURRY_NEXT ? " soon" : "";
+        const char *hurry = price.offloaded ? ((const char *[]){"", " soon", " now"})[p->ask.hurry] : "";
         double far = (double)(price.need - bound) / (double)bound;
         if (llabs(price.need - bound) > 64 && (far < 0 ? -far : far) > w->most) {       /* 64: one alignment */
             w->most = far < 0 ? -far : far;
@@ -68,7 +68,7 @@ static void near_plan(Model *m, const Graph *g, const Cost *c, int stages, int w
         return;
     if (way >= 8)
         send_away(&p);
-    p.hurry = (Hurry)dice(3);
+    p.ask.hurry = (Hurry)dice(3);
     if (comm(&p) || lower(&p))
         return;
     mem(&p);

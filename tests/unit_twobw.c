@@ -157,9 +157,9 @@ static bool is(const Plan *p, const Point *x)
         && (p->m->plan.recompute == RECOMPUTE_FULL) == x->again;
 }
 
-typedef struct { int plans, wide, deep, again, refused, none; } Seen;
+typedef struct { int plans, wide, deep, again, refused, none; } Tally;
 
-static void trial(int number, Seen *seen)
+static void trial(int number, Tally *seen)
 {
     static const char *const recompute[] = {"none", "auto", "auto", "full"};
     static const char *const link[] = {"10GB/s", "1GB/s", "400MB/s", "100MB/s"};
@@ -174,8 +174,8 @@ static void trial(int number, Seen *seen)
         at++;
     check(!p || at < all.n, "%d: %d devices in %d replicas, micro-batches of %d: not in the grid", number, p ? p->devices : 0,
           p ? p->replicas : 0, p ? (int)p->g->batch : 0);
-    check(!p || at == all.n || p->value == all.at[at].step, "%d: a step of %lld ns by the planner, %lld by the formulas",
-          number, p ? (long long)p->value : 0, at < all.n ? (long long)all.at[at].step : 0);
+    check(!p || at == all.n || p->proof.value == all.at[at].step, "%d: a step of %lld ns by the planner, %lld by the formulas",
+          number, p ? (long long)p->proof.value : 0, at < all.n ? (long long)all.at[at].step : 0);
     for (int i = 0; i < at; i++)
         check(!asked(&k, &all.at[i]), "%d: depth %d, width %d, micro-batch %d, recompute %d is faster by the formulas and fits",
               number, all.at[i].depth, all.at[i].width, all.at[i].batch, all.at[i].again);
@@ -189,7 +189,7 @@ static void trial(int number, Seen *seen)
 
 int main(void)
 {
-    Seen seen = {0};
+    Tally seen = {0};
     int trials = getenv("SLOW") ? 400 : 50;
     test_name = "unit_twobw";
     for (int i = 0; i < trials; i++)

@@ -208,8 +208,9 @@ void check_sim(const Plan *p)
     if (overlap == 0 && p->step != step)
         die("check_sim: the step is predicted to take %lld ns, the last action ends at %lld", (long long)p->step,
             (long long)step);
-    if (plan_proof(p).bound > step)
-        die("check_sim: no step was to be shorter than %lld ns, and this one takes %lld", (long long)plan_proof(p).bound, (long long)step);
+    Ns bound = plan_proof(p).bound;
+    if (bound > step)
+        die("check_sim: no step was to be shorter than %lld ns, and this one takes %lld", (long long)bound, (long long)step);
     for (int d = 0; d < p->devices; d++) {
         Ns busy = 0;
         for (int i = 0; i < p->dev.at[d].list.n; i++)

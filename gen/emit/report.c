@@ -191,7 +191,8 @@ void emit_report(FILE *f, const Plan *p)
             "No plan has a step shorter than %.3f ms (%s).</p>\n",
             p->g->name, count_text(plan_stages(p), "stage"),
             plan_replicas(p) > 1 ? strf(" in %d replicas", plan_replicas(p)) : "", count_text(p->g->micro, "micro-batch"),
-            count_text(p->g->batch, "sample"), p->key, (double)plan_proof(p).bound / 1e6, plan_proof(p).space ? plan_proof(p).space : "");
+            count_text(p->g->batch, "sample"), p->key, (double)plan_proof(p).bound / 1e6,
+            plan_proof(p).space ? plan_proof(p).space : "");
     print_stages(f, p);
     print_joined(f, p->g);
     print_schedule(f, p);

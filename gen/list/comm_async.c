@@ -416,8 +416,8 @@ int comm_async(Plan *p, const Backward *back)
         if (comm_stuck(p, false) < 0)
             return 0;
     }
-    p->lack.stuck = strf("schedule %s: values that skip over stages make stage %d wait for ever; cut elsewhere, take fewer stages, "
-                    "or a synchronous schedule", p->schedule, comm_stuck(p, false));
+    p->lack.stuck = strf("schedule %s: values that skip over stages make stage %d wait for ever; cut elsewhere, take fewer "
+                         "stages, or a synchronous schedule", p->schedule, comm_stuck(p, false));
     p->lack.device = -1;
     return 1;
 }

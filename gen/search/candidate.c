@@ -93,22 +93,17 @@ Candidate candidate_with(const Candidate *k, const Ask *ask)
                        .key = k->key};
 }
 
-/* Packing makes nothing faster, so the step that `exact` expects is the least.  The value of other planners, and of steps that
- * overlap, is no prediction of the step. */
-static bool predicts(const Candidate *k)
+bool candidate_predicts(const Candidate *k)
 {
     return is_exact(k) && !k->ask.first_fit && !k->schedule->async;
 }
 
 void candidate_start(Candidate *k, Ns cutoff)
 {
-    Ask own = k->ask;
     k->seen = seen_new();
     k->limit = least_memory(k->m, k->stages);
-    if (cutoff > 0 && predicts(k) && !k->grows)
-        k->ask.cutoff = cutoff;
+    k->ask.cutoff = candidate_predicts(k) && !k->grows ? cutoff : 0;
     k->first = k->failed = pass_wide(k, k->limit, &k->why);
-    k->ask = own;
     k->best = k->why == PLANNED ? k->first : NULL;
     k->proof = k->first->said;
 }
@@ -137,10 +132,12 @@ static bool has_cuts(const Candidate *k)
     return !k->best && is_exact(k) && !k->ask.first_fit && k->failed->chunk.n > 0;
 }
 
+/* The limit of a device is shared out among its chunks, and nothing fits so, or only what is slow. */
 static bool has_shared_devices(const Candidate *k)
 {
     int chunks = k->ask.map ? k->ask.map->n : k->m->plan.map.n;
-    return !k->best && is_exact(k) && (k->m->plan.chunks > 1 || chunks > k->stages);
+    bool slow = !k->best || k->best->step - k->proof.value > k->proof.value / 128;
+    return slow && is_exact(k) && !k->ask.first_fit && (k->m->plan.chunks > 1 || chunks > k->stages);
 }
 
 static bool chose_cuts(const Candidate *k)
@@ -158,8 +155,8 @@ static const struct {
     {"cuts near its own", was_changed, polish},
     {"copies in a hurry", lacks_hurry, hurry_up},
     {"any cut that fits", has_cuts, take_any},
-    {"the cuts of other planners", is_free, ask_rivals},
     {"limits of all chunks of a device together", has_shared_devices, share_limits},
+    {"the cuts of other planners", is_free, ask_rivals},
     {"cuts that were expected to be nearly as fast", chose_cuts, lay_out_others},
 };
 enum { REMEDIES = sizeof remedies / sizeof *remedies };
@@ -178,8 +175,9 @@ static bool refine(Candidate *k, int rows)
     return false;
 }
 
-bool candidate_refine(Candidate *k)
+bool candidate_refine(Candidate *k, Ns cutoff)
 {
+    k->ask.cutoff = candidate_predicts(k) && !k->grows ? cutoff : 0;
     return refine(k, REMEDIES);
 }
 
@@ -193,5 +191,5 @@ void candidate_finish(Candidate *k)
 /* Where its planner found nothing, or expected to be slower than the plan at hand, it is left for when nothing else fits. */
 Ns candidate_promise(const Candidate *k)
 {
-    return !k->best && k->first->chunk.n == 0 ? INT64_MAX : predicts(k) ? k->proof.value : 0;
+    return !k->best && k->first->chunk.n == 0 ? INT64_MAX : candidate_predicts(k) ? k->proof.value : 0;
 }

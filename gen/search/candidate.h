@@ -46,12 +46,15 @@ Plan *pass(const Candidate *k, const Ask *ask, const Bytes *limit, Verdict *why)
  * which are then the limits that packing is told of. */
 Plan *pass_wide(const Candidate *k, Bytes *limit, Verdict *why);
 
+/* Packing makes nothing faster, so the step that `exact` expects is the least.  The value of other planners, and of steps that
+ * overlap, is no prediction of the step. */
+bool candidate_predicts(const Candidate *k);
 /* Plans the candidate once.  No better plan than `cutoff` is of use; 0: any is. */
 void candidate_start(Candidate *k, Ns cutoff);
 /* The least step that it may still come to; INT64_MAX: there is no hope while anything else fits. */
 Ns candidate_promise(const Candidate *k);
-/* The next remedy that applies; false: there is none left. */
-bool candidate_refine(Candidate *k);
+/* The next remedy that applies; false: there is none left.  cutoff as above. */
+bool candidate_refine(Candidate *k, Ns cutoff);
 /* The same question with another Ask, not begun. */
 Candidate candidate_with(const Candidate *k, const Ask *ask);
 /* All that a planner can do alone: planned once and every remedy that asks no other. */

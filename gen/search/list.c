@@ -172,7 +172,7 @@ void search_all(Search *s)
     plan_each(s, 0);
     for (int i; !is_over(s) && (i = most_promising(s)) >= 0;) {
         int known = s->all.n;
-        if (!is_hopeless(s, i) && candidate_refine(&s->all.at[i])) {
+        if (!is_hopeless(s, i) && candidate_refine(&s->all.at[i], i == s->best ? 0 : best_step(s))) {
             note_best(s, i);
             continue;
         }

@@ -93,16 +93,18 @@ void share_limits(Candidate *k)
     Bytes *more = alloc(sizeof *more * (size_t)devices);
     Hurry last = k->m->plan.offload != OFFLOAD_NONE ? HURRY_NOW : HURRY_NONE;
     Ask ask = k->ask;
-    for (ask.hurry = HURRY_NONE; ask.hurry <= last && !k->best; ask.hurry++)
-        for (int i = 0; i < PARTS && !k->best; i++) {
+    bool found = false;
+    for (ask.hurry = HURRY_NONE; ask.hurry <= last && !found; ask.hurry++)
+        for (int i = 0; i < PARTS && !found; i++) {
             Verdict why;
             Candidate with = candidate_with(k, &ask);
             void *mark = mem_mark();
             for (int d = 0; d < devices; d++)
                 more[d] = parts[i] ? limit[d] + limit[d] / 32 * parts[i] : INT64_MAX / 4;
             Plan *p = pass(&with, &ask, more, &why);
-            if (why == PLANNED)
-                take(k, p, p->said);
+            found = why == PLANNED;
+            if (found && (!k->best || better(p, k->best)))
+                take(k, p, proof_of(k, k->best, p, p->said.note));
             else
                 mem_release(mark);
         }

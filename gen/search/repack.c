@@ -19,6 +19,8 @@
 #include "candidate.h"
 #include "budgets.h"
 
+#include <string.h>
+
 /* ---- the soft limit of a stage --------------------------------------------------------------------------------------- */
 
 #define NONE INT64_MAX
@@ -149,7 +151,7 @@ static void tell(Candidate *k)
 }
 
 /* Where packing leaves a planner no plan, or costs it much, it is asked again under the limits that were found. */
-void repack(Candidate *k)
+static void feed_back(Candidate *k)
 {
     Plan *p = k->first;
     for (int round = 0;;) {
@@ -160,6 +162,28 @@ void repack(Candidate *k)
         if (++round == ROUNDS || k->why != OVER_DEVICE || (k->best && (round > 1 || !suffers(k))))
             break;
         p = pass_wide(k, k->limit, &k->why);
+    }
+}
+
+/* A limit that is lowered too far leads to plans that are far slower, and from there no way leads back.  So plans that take
+ * 1/SLOWER longer than was expected count as none at first. */
+void repack(Candidate *k)
+{
+    const Ns most = k->proof.value + k->proof.value / SLOWER, cutoff = k->ask.cutoff;
+    const Candidate was = *k;
+    bool tighter = candidate_predicts(k) && (cutoff == 0 || most < cutoff);
+    if (tighter) {
+        k->limit = alloc(sizeof *k->limit * (size_t)k->first->devices);
+        memcpy(k->limit, was.limit, sizeof *k->limit * (size_t)k->first->devices);
+        k->ask.cutoff = most;
+        feed_back(k);
+        k->ask.cutoff = cutoff;
+    }
+    if (!k->best) {
+        k->limit = was.limit;
+        k->why = was.why;
+        k->failed = was.failed;
+        feed_back(k);
     }
     if (k->best)
         tell(k);

@@ -240,11 +240,13 @@ static const struct { const char *letters; void (*print)(Printer *, const Plan *
 void print_plan(FILE *f, const Plan *p, char what)
 {
     Printer w = {.f = f};
+    Plan with = *p;
+    with.proof = plan_proof(p);         /* a plan half made has no other proof than its planner's */
     refs_of(p, w.ref);
     fprintf(f, "dpgen-plan 1\n");
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (!what || strchr(parts[i].letters, what))
-            parts[i].print(&w, p);
+            parts[i].print(&w, &with);
 }
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */

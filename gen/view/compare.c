@@ -69,8 +69,9 @@ static Outcome outcome(const Plan *p, const Plan *failed)
         o.why = strf("stage %d does not fit", failed->lack.device);
     if (!p)
         return o;
-    o = (Outcome){.fits = true, .replicas = plan_replicas(p), .batch = p->g->batch, .micro = p->g->micro, .note = plan_proof(p).note,
-                  .order = order_name(p), .m = p->m, .step = p->step, .bound = plan_proof(p).bound, .devices = p->devices,
+    o = (Outcome){.fits = true, .replicas = plan_replicas(p), .batch = p->g->batch, .micro = p->g->micro,
+                  .note = plan_proof(p).note, .order = order_name(p),
+                  .m = p->m, .step = p->step, .bound = plan_proof(p).bound, .devices = p->devices,
                   .rate = (double)(p->g->batch * p->g->micro) * 1e9 / (double)p->step};
     o.arenas = alloc(sizeof *o.arenas * (size_t)p->devices);
     for (int d = 0; d < p->devices; d++) {
@@ -98,7 +99,7 @@ static Outcome plan_at(Compare *c, int64_t batch, bool open)
     with->train.micro = c->micro;
     with->train.global = batch * c->micro;
     Plan *failed = NULL;
-    Ask ask = {.steps_left = open ? NULL : layout_budget(&(Ask){0})};   /* of the rest: does it fit, and how long does it take */
+    Ask ask = {.steps_left = open ? NULL : layout_budget(&(Ask){0})};   /* else asked whether it fits, and its time */
     const Plan *p = search_with(c->x, with, &ask, &failed);
     return outcome(p, failed);
 }
@@ -207,7 +208,8 @@ static void print_table(const Compare *c, int64_t batch)
                planners->name, c->m->plan.replicas_auto ? ", of as many stages and replicas" : "");
     for (int i = 0; i < c->entry.n; i++) {
         const Entry *r = &c->entry.at[i];
-        printf("  %-18s chooses %s%s%s\n", r->planner->name, planner_space(r->planner, &(Plan){.m = c->m}), choice(c, r, batch), note(r));
+        printf("  %-18s chooses %s%s%s\n", r->planner->name, planner_space(r->planner, &(Plan){.m = c->m}), choice(c, r, batch),
+               note(r));
     }
 }
 

@@ -120,6 +120,6 @@ void view_table(FILE *f, const Plan *p)
     }
     if (known.bound > 0)
         fprintf(f, "  no plan is faster than %.3f ms: gap %.1f %% (%s)%s%s\n", ms(known.bound),
-               100.0 * (double)(p->step - known.bound) / (double)known.bound, known.space ? known.space : "", known.note ? "; " : "",
-               known.note ? known.note : "");
+               100.0 * (double)(p->step - known.bound) / (double)known.bound, known.space ? known.space : "",
+               known.note ? "; " : "", known.note ? known.note : "");
 }
