@@ -44,7 +44,7 @@ function flush(    part, n, i, text, word) {
         word = part[i]
         text = text (text == "" ? "" : " ") word
         if (word !~ /[.!?][])"'_]*$/ || word ~ /\.\.[])"']*$/) continue
-        if (word ~ /^[("']*([A-Za-z]|e\.g|i\.e|etc|cf|vs|al|Fig|No)\.[)]*$/ && i < n) continue
+        if (word ~ /^[("']*([A-Z]|e\.g|i\.e|etc|cf|vs|al|Fig|No)\.[)]*$/ && i < n) continue
         sentence(text)
         text = ""
     }
