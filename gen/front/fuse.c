@@ -12,8 +12,8 @@
  *
  *   bits     are those of two calls, in every kernel library: the result is rounded to the compute type before it is added, as
  *            the store did.  So fusing is no part of the numeric key.
- *   plans    only those that cut between the two are lost.  Backward never reads the missing tensor, so no plan kept it, and the
- *            operand it was computed from has as many bytes.
+ *   plans    only those that cut between the two are lost.  Backward never reads the missing tensor, so no plan kept it, and
+ *            the operand it was computed from has as many bytes.
  *   names    the operator's is the addition's, `with` is the other one.  An operator that a pattern in the section plan names,
  *            and not the addition, stays separate: the pattern decides the fate of its result, or a cut.
  *
