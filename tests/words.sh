@@ -6,9 +6,9 @@
 #   words.sh                the tree: for each file its sentences, the median and the 90th percentile of their words
 #   words.sh FILE ...       these files only;  -v: the sentences themselves, longest first
 #
-# A file fails above 18 words in the median or 32 in the 90th percentile; with a forbidden construction (of which, of whom,
-# whose, beside that, a sentence that opens with What); with a path of the tree or a link that leads nowhere; and NEWS with
-# a bullet above 30 words.
+# A file fails above 18 words in the median or 32 in the 90th percentile.  It fails with a forbidden construction: of which, of
+# whom, whose, beside that, a sentence that opens with What.  It fails if it names a path, a link or an option that does not
+# exist.  NEWS fails with a bullet above 30 words.
 #
 # Counted is prose: no code blocks, tables or headings.  A code span is one word, a link counts its text.  A sentence ends
 # with . ! or ? before a blank, or with its paragraph or bullet; not with an abbreviation, an initial or an ellipsis.  A
@@ -124,6 +124,16 @@ paths() {       # FILE: paths of the tree that it names, and its links, lead som
     if [ $bad = 0 ]; then pass; else fault "$1: it names what is not there"; fi
 }
 
+# Options that it names are options of dpgen, of a job, or of a script here; those of launchers are not looked for.
+options() {     # FILE
+    bad=0
+    for option in $(grep -oE "(^|[^A-Za-z0-9_-])--[a-z][a-z-]*" "$1" | sed "s/^[^-]//" | sort -u); do
+        case $option in --kill-on-bad-exit | --ntasks | --signal | --requeue | --mpi) continue ;; esac
+        grep -rqF -- "\"$option" gen rt || grep -qF -- "$option" tests/*.sh bench/*/run.sh || { echo "$1: no option $option"; bad=1; }
+    done
+    if [ $bad = 0 ]; then pass; else fault "$1: it names options that are not there"; fi
+}
+
 bullets() {     # of NEWS
     awk '
         function done() { if (words > 30) { print "NEWS:" begin ": " words " words, 30 allowed"; bad = 1 } words = 0 }
@@ -175,6 +185,7 @@ for file; do
     lengths "$file"
     constructions "$file"
     paths "$file"
+    options "$file"
 done
 # shellcheck disable=SC2046
 printf '%-24s %5d sentences, median %2d, 90th percentile %2d\n' "in all" $(figures <"$tmp/all")
