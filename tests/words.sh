@@ -129,7 +129,8 @@ options() {     # FILE
     bad=0
     for option in $(grep -oE "(^|[^A-Za-z0-9_-])--[a-z][a-z-]*" "$1" | sed "s/^[^-]//" | sort -u); do
         case $option in --kill-on-bad-exit | --ntasks | --signal | --requeue | --mpi) continue ;; esac
-        grep -rqF -- "\"$option" gen rt || grep -qF -- "$option" tests/*.sh bench/*/run.sh || { echo "$1: no option $option"; bad=1; }
+        grep -rqF -- "\"$option" gen rt || grep -qF -- "$option" tests/*.sh bench/*/run.sh ||
+            { echo "$1: no option $option"; bad=1; }
     done
     if [ $bad = 0 ]; then pass; else fault "$1: it names options that are not there"; fi
 }
