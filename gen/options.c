@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * options.c: the command line, checked as a whole before anything is read.  An option that a command would ignore is
- * refused: whoever gives it expects something of it.
+ * options.c: the command line, checked as a whole before anything is read.  An option without effect on the
+ * command is refused.
  */
 #include "options.h"
 #include "plan/planner.h"
@@ -13,42 +13,45 @@
 static const char usage[] =
     "dpgen MODEL.yaml -o DIR     plan the training job and write it to DIR as C\n"
     "dpgen check MODEL.yaml      operators, parameters, bytes, FLOP\n"
-    "dpgen plan MODEL.yaml       the plan, and what its neighbours would cost; --json as data\n"
-    "dpgen explain MODEL.yaml X  why operator, tensor, parameter, input, gradient, block or stage number X is where it is,\n"
-    "                            and kept or not; X Y, of two operators: why there is a cut between them, or none\n"
+    "dpgen plan MODEL.yaml       the plan, and the step of each neighbouring cut; --json as data\n"
+    "dpgen explain MODEL.yaml X  why X is in its place, and is kept, recomputed or moved. X is an operator, a tensor,\n"
+    "                            a parameter, an input, a gradient, a block or the number of a stage\n"
+    "dpgen explain MODEL.yaml A B\n"
+    "                            why there is a cut between operators A and B, or none\n"
     "dpgen compare MODEL.yaml    every planner side by side; --json as data, -o FILE.html as a picture\n"
     "dpgen pack FILE.csv         addresses for a published packing instance; -o OUT.csv, --capacity BYTES\n"
-    "dpgen profile MODEL.yaml    measure its calls on this machine; -o FILE instead of MODEL.DEVICE.profile\n"
+    "dpgen profile MODEL.yaml    measure its calls on this machine; -o FILE replaces MODEL.DEVICE.profile\n"
     "\n"
-    "  -o DIR                    where to write; appears whole or not at all\n"
-    "  -D NAME=VALUE             override a dim of the model\n"
-    "  --set PATH=VALUE          override any scalar, such as train.steps=100\n"
+    "  -o DIR                    the folder to write; it appears whole or not at all\n"
+    "  -D NAME=VALUE             set a dim of the model\n"
+    "  --set PATH=VALUE          set any value, such as train.steps=100\n"
     "  --stages N                plan.stages\n"
-    "  --schedule NAME           plan.schedule: gpipe, 1f1b or auto\n"
-    "  --recompute WHAT          plan.recompute: none, full or auto\n"
+    "  --replicas N              plan.replicas: copies of the whole pipeline\n"
+    "  --schedule NAME           plan.schedule: auto, gpipe, 1f1b, 1f1b*, 2bw, pipedream or vertical\n"
+    "  --recompute WHAT          plan.recompute: none, full, auto or a list of operators\n"
     "  --offload WHAT            plan.offload: none, auto or a list of operators\n"
     "  --limit BYTES             devices.*.memory, such as 8GiB\n"
-    "  --fuse none               plan.fuse: no two operators become one call; with --fuse auto the bits are the same\n"
+    "  --fuse none               plan.fuse: every operator is its own call; the bits are those of --fuse auto\n"
     "  --cuts A,B,...            last forward operator of each chunk but the last, counted from 0\n"
     "  --map A,B,...             the device of each chunk, such as 0,1,1,0\n"
-    "  --device-order free       devices.order: which device does which stage is chosen, not given by the list\n"
-    "  --devices FILE            devices, links and hosts, instead of the model's own; devices/ has some\n"
-    "  --pace                    devices that wait for their planned time instead of computing: a dry run\n"
+    "  --device-order free       devices.order: dpgen chooses the device of each stage\n"
+    "  --devices FILE            devices, links and hosts of this file instead of the model; devices/ has some\n"
+    "  --pace                    a dry run: devices wait for their planned time and compute nothing\n"
     "  --prefix NAME             an object with NAME_main() instead of a program\n"
-    "  --profile FILE            measured times, instead of MODEL.DEVICE.profile beside the model\n"
-    "  --elsewhere               plan for the machine of the profile, whatever this one is\n"
-    "  --estimate                times by the roofline of the devices' descriptions\n"
+    "  --profile FILE            measured times of this file instead of MODEL.DEVICE.profile\n"
+    "  --elsewhere               plan for the machine of the profile, not for this one\n"
+    "  --estimate                estimated times, from the figures of devices\n"
     "  --from FILE               start from a graph (-d f) or a plan (-d a) in text form, or from a profiled graph\n"
     "                            of another system; plan, compare and explain need no model file then\n"
     "  --link RATE               between cpu devices, such as 1GB/s\n"
-    "  --planner NAME[:VARIANT]  plan.planner: exact, or another system's way to cut; --planner ? lists them\n"
+    "  --planner NAME[:VARIANT]  plan.planner: exact, or the planner of another system; --planner ? lists them\n"
     "  --objective WHAT          step_time, or bottleneck: the longest stage or transfer, for graphs of other systems\n"
-    "  --planners A,B,...        compare these only\n"
+    "  --planners A,B,...        compare only these\n"
     "  --quick                   compare without the search for the largest micro-batch\n"
     "  -d LETTERS                print the state after these passes and write nothing; -d ? lists them\n"
     "  --help, --version\n"
     "\n"
-    "status: 0 done, 1 failed, 2 usage, or a file that cannot be read, 3 the model is wrong, 4 no plan fits, 5 stale profile,\n"
+    "status: 0 done, 1 failed, 2 usage or an unreadable file, 3 the model is wrong, 4 no plan fits, 5 stale profile,\n"
     "        6 nothing can be built or measured on this machine, 70 a bug in dpgen\n";
 
 static NORETURN void misuse(const char *form, const char *what)
@@ -160,11 +163,11 @@ static void check_options(const Options *x)
     if (!x->file && !(x->from && (verb_bit(x->verb) & (CHECK | PLAN | COMPARE | EXPLAIN))))
         misuse("%s", "no model file");
     if (verb_bit(x->verb) == EXPLAIN && !x->what)
-        misuse("explain what? dpgen explain %s NAME, of an operator, a tensor, a parameter, a block ...",
+        misuse("explain needs a name: dpgen explain %s NAME, of an operator, a tensor, a parameter, a block ...",
                x->file ? x->file : "--from FILE");
     check_ignored(x);
     if (!x->verb && !x->out && !x->dump)
-        misuse("where to? dpgen %s -o DIR", x->file);
+        misuse("no folder to write: dpgen %s -o DIR", x->file);
     for (const char *c = x->prefix; c && *c; c++)
         if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789", *c) || strchr("0123456789", *x->prefix))
             misuse("--prefix %s is not a C identifier", x->prefix);
@@ -216,7 +219,7 @@ Options options(int argc, char **argv)
         else if (!x.next && verb_bit(x.verb) == EXPLAIN)
             x.next = word;
         else
-            misuse("one model file at a time: what is %s?", word);
+            misuse("one model file at a time; %s is one too many", word);
     }
     if (verb_bit(x.verb) == EXPLAIN && x.from && x.file && !x.next && access(x.file, F_OK) != 0) {
         x.next = x.what;                /* without a model file its place is that of a name */

@@ -2,17 +2,16 @@
  *
  * ckpt.c: writing checkpoints.
  *
- * Problem: a job may die at any instruction, a host at any write, and what was the last good checkpoint must still be
- * one.  Method: every stage writes its file into step-N.part/ and syncs it; when all have reported, stage 0 writes
- * index.json with their hashes, COMMIT with the hash of index.json, syncs both and the directory, renames the
- * directory to step-N and syncs its parent.  What is named step-N and has a COMMIT is therefore whole, and a bit that
- * turns later is found by the hashes (see T. Pillai et al., All File Systems Are Not Created Equal, OSDI 2014, for
- * what cannot be relied on instead).  Old checkpoints go only after the new one is there, COMMIT first.
+ * Problem: a job may die at any instruction, a host at any write.  The last good checkpoint must survive both.  Method: every
+ * stage writes its file into step-N.part/ and syncs it.  When all have reported, stage 0 writes index.json with their hashes
+ * and COMMIT with the hash of index.json, and syncs both and the directory.  Then it renames the directory to step-N and
+ * syncs its parent.  A directory named step-N with a COMMIT is therefore whole, and the hashes find a bit that turns later.
+ * Old checkpoints go only after the new one is there, COMMIT first.  Source: T. Pillai et al., All File Systems Are Not
+ * Created Equal, OSDI 2014, on the guarantees that file systems do not give.
  *
- * Of several replicas, which all hold the same, the first one writes.  Nothing allocates: headers have their room from the
- * start, tensors go from the arena to write(2).
- * Cost: one pass over parameters and moments at the speed of SHA-256 or of the disk.  A failed checkpoint ends the
- * job, and removes its .part.  Several hosts need a directory that all of them see.
+ * Replicas all hold the same values, and the first one writes.  Nothing allocates: headers have their room from the start,
+ * and tensors go from the arena to write(2).  Cost: one pass over parameters and moments at the speed of SHA-256 or of the
+ * disk.  A failed checkpoint ends the job and removes its .part.  Several hosts need a directory that all of them see.
  */
 #include <errno.h>
 #include <fcntl.h>

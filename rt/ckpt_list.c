@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ckpt_list.c: names of checkpoints, what is there, what goes, and who may write.
+ * ckpt_list.c: names of checkpoints, which exist, which go, and which job may write.
  *
- * Only names of our own form are looked at, and only files of our own names are ever removed: whatever else lies in the
+ * Only names of our own form are looked at, and only files of our own names are ever removed.  Everything else in the
  * directory stays.
  *
- * Two jobs in one directory would race for the same names, and find out at their first checkpoint or at their last.
- * So each holds a lock on DIR/lock while it runs.  The kernel gives it back when the process ends, however it ends: a
- * file that a killed job left there keeps nobody out.  A file system without locks is trusted to be used by one.
+ * Two jobs in one directory would race for the same names, and find out at their first checkpoint or at their last.  So each
+ * holds a lock on DIR/lock while it runs.  The kernel releases it however the process ends, so a file that a killed job left
+ * there blocks nobody.  A file system without locks is trusted to be used by one.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ckpt_load.c: going on from a checkpoint, or starting from given weights.
+ * ckpt_load.c: continuing from a checkpoint, or starting from given weights.
  *
- * The newest committed checkpoint is taken.  COMMIT vouches for index.json, index.json for the files, by SHA-256, so a
- * turned bit or a cut file is found before anything is used.  Tensors are found by name in whatever file has them:
- * the partition that wrote need not be the one that reads.  A file that this process needs nothing of is not opened.
- * Refused with status 5, and the name of what is wrong: another model, seed, micro-batch or number of them or of gradient
- * groups, a broken or missing file, a tensor
- * that is missing, listed twice, or of another type or shape.  Files are only read.
+ * The newest committed checkpoint is taken.  COMMIT vouches for index.json, and index.json for the files, by SHA-256.  A
+ * turned bit or a cut file is found before anything is used.  Tensors are found by name in whatever file has them: the
+ * partition that wrote need not be the one that reads.  A process does not open files that it needs nothing of.
+ *
+ * Refused with status 5, and the name of the fault: another model, seed, micro-batch, or number of micro-batches or of
+ * gradient groups; a broken or missing file; a tensor that is missing, listed twice, or of another type or shape.  Files are
+ * only read.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  *
  * data.c: samples for the data inputs of a step.
  *
- * Which sample stands where is a function of (seed, step, sample in the step) alone, so it is the same for every stage
+ * The sample at a place is a function of (seed, step, sample in the step) alone.  It is therefore the same for every stage
  * count and after every resume.  Samples are numbered through: ((step micro) + micro-batch) batch + place in it.
  *
  *   token formats   all files make one stream of n tokens.  A sample is T+1 neighbours: `tokens` the first T, `next`
@@ -14,10 +14,9 @@
  *
  * Training draws unless the model file says sequential; an evaluation goes in order.
  *
- * Every id is held against the declared range before a kernel sees it: it indexes memory there.  Only a target that all
- * losses pass over may lie outside.  Files are mapped, not
- * read: a file that is cut short while a job runs ends it with a bus error.  Not handled: windows stop at no
- * document border; nothing is decoded or converted but the width of numbers.
+ * Every id is compared with the declared range before a kernel sees it, because it indexes memory there.  Only a target that
+ * all losses pass over may lie outside.  Files are mapped, not read: a file that is cut short while a job runs ends it with a
+ * bus error.  Not handled: windows stop at no document border; nothing is decoded or converted but the width of numbers.
  */
 #include <stdlib.h>
 #include <string.h>

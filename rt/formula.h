@@ -2,9 +2,9 @@
  *
  * formula.h: the functions of one element that kernels of every target share, and their slopes.
  *
- * Gelu (D. Hendrycks, K. Gimpel, 2016).  Exact: y = x (1 + erf(x / sqrt 2)) / 2.  Approximation: with
- * u = sqrt(2/pi) (x + 0.044715 x^3), y = x (1 + tanh u) / 2, computed as x / (1 + e^-2u), which is the same number with
- * one exponential, one division, and without the cancellation of 1 + tanh u at the left.
+ * Gelu (D. Hendrycks, K. Gimpel, 2016).  Exact: y = x (1 + erf(x / sqrt 2)) / 2.  Approximation: y = x (1 + tanh u) / 2, with
+ * u = sqrt(2/pi) (x + 0.044715 x^3).  It is computed as x / (1 + e^-2u), the same number.  That takes one exponential and one
+ * division, and avoids the cancellation of 1 + tanh u at the left.
  */
 #ifndef FORMULA_H
 #define FORMULA_H

@@ -2,14 +2,14 @@
  *
  * link_local.c: all stages in one process, a thread each.
  *
- * A message is a rendezvous.  Each ordered pair of stages has a queue of halves that wait for their other half; it only
- * ever holds sends or only receives.  Whoever comes second takes the first of the queue, copies, and tells both.  So
- * there is one copy, no buffer between the stages, and a buffer is free when link_wait() returns, as with MPI.
- * Requests are a table [stage][number], so nothing is allocated after link_open().
+ * A message is a rendezvous.  Each ordered pair of stages has a queue of halves that wait for their other half; it only ever
+ * holds sends or only receives.  The side that comes second takes the first of the queue, copies, and tells both.  There is
+ * one copy and no buffer between the stages, and a buffer is free when link_wait() returns, as with MPI.  Requests are a table
+ * [stage][number], so nothing is allocated after link_open().
  *
- * A launcher of ranks that starts this program several times gets as many whole trainings, each with the same files:
- * refused.  Launchers tell their children the number of ranks in the environment; that of Slurm is looked for under the
- * name that only srun sets, since SLURM_NTASKS stands in every batch script, where one process is what is wanted.
+ * A launcher of ranks that starts this program several times gets as many whole trainings on the same files.  That is refused.
+ * Launchers tell their children the number of ranks in the environment.  For Slurm the name is one that only srun sets:
+ * SLURM_NTASKS stands in every batch script, where one process is right.
  *
  * Waiting spins a little, since the next message is often on its way, then sleeps on the condition of the stage.
  */

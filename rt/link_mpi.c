@@ -2,14 +2,16 @@
  *
  * link_mpi.c: a stage a process, over MPI.
  *
- * The rank is the stage, in a communicator whose ranks are put into that order if the launcher's are not (a plan that chose
- * which device does which stage).  A half of a message is MPI_Isend or MPI_Irecv with a fixed peer and tag, no wildcard.
- * Waiting polls with MPI_Test and gives the processor away in between: so ranks may share a core, and a watchdog that
- * has expired is noticed by the only thread that may call MPI (MPI_THREAD_FUNNELED).  Every return code is looked at
- * (MPI_ERRORS_RETURN); an error ends the whole job through MPI_Abort.  A rank that is killed is noticed by the
- * launcher; one that is frozen by the watchdogs of the others, who wait for it.  Tags and sizes are checked by MPI
- * itself: a longer message is an error, a shorter one is seen in its count, another tag never arrives and runs into
- * the watchdog.
+ * The rank is the stage.  If a plan chose the device of each stage, a communicator puts the launcher's ranks into that
+ * order.  A half of a message is MPI_Isend or MPI_Irecv with a fixed peer and tag, no wildcard.
+ *
+ * Waiting polls with MPI_Test and gives the processor away in between.  Ranks may therefore share a core, and the only thread
+ * that may call MPI (MPI_THREAD_FUNNELED) notices a watchdog that has expired.  Every return code is looked at
+ * (MPI_ERRORS_RETURN); an error ends the whole job through MPI_Abort.
+ *
+ * The launcher notices a rank that is killed; the watchdogs of the waiting ranks notice one that is frozen.  MPI itself
+ * checks tags and sizes: a longer message is an error, a shorter one is seen in its count, and another tag never arrives and
+ * runs into the watchdog.
  */
 #include <mpi.h>
 #include <limits.h>

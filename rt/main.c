@@ -2,11 +2,10 @@
  *
  * main.c: a job from its options to its exit status.
  *
- * The main thread prepares everything that can fail or allocate, for all stages of the process, then starts a thread
- * for each but the first and runs that itself (MPI wants its calls from the thread that started it).  Each stage then
- * walks the same loop; once a step, after the last action, all of them exchange loss, norm and what signals asked
- * for, so that all come to the same decision: print, evaluate, checkpoint, stop.  Replicas add up their losses one by one
- * (losses.c).
+ * The main thread prepares everything that can fail or allocate, for all stages of the process.  Then it starts a thread for
+ * each stage but the first, and runs the first itself, since MPI wants its calls from the thread that started it.  Each stage
+ * walks the same loop.  After the last action of a step, all stages exchange loss, norm and the requests of signals.  They
+ * therefore come to the same decision: print, evaluate, checkpoint, stop.  Replicas add up their losses one by one (losses.c).
  */
 #include <errno.h>
 #include <stdlib.h>

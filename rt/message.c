@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * message.c: what a message between two stages of one process takes of their devices: here a copy, made by whoever comes
- * second.  cuda/message.c has the same calls for stages whose computation runs behind them.
+ * message.c: a message between two stages of one process: here a copy, made by the stage that comes second.  cuda/message.c
+ * has the same calls for stages that queue their computation.
  */
 #include <string.h>
 #include "run.h"

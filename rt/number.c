@@ -2,12 +2,11 @@
  *
  * number.c: logarithm, root, cosine and power of double from the four operations, and keyed random words.
  *
- * Problem: start values and learning rates belong to the numeric key, and the last bit of log() or cos() differs
- * between mathematical libraries.  Method: exact argument reduction, then a series long enough that its remainder
- * lies below half a unit in the last place of the result (the bound stands beside each); compiled without
- * contraction, every conforming compiler gives the same bits.  Errors stay below 4 units in the last place, which a
- * test checks against the library's long double functions.  Not handled: zero, negative, subnormal and infinite
- * arguments, which no caller has.
+ * Problem: start values and learning rates belong to the numeric key, and the last bit of log() or cos() differs between
+ * mathematical libraries.  Method: exact argument reduction, then a series.  It is long enough that its remainder lies below
+ * half a unit in the last place of the result; the bound stands next to each.  Compiled without contraction, every conforming
+ * compiler gives the same bits.  Errors stay below 4 units in the last place; a test compares with the library's long double
+ * functions.  Not handled: zero, negative, subnormal and infinite arguments, which no caller has.
  */
 #include <string.h>
 #include "number.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * number.h: the few functions of double that start values and rates need, made of + - * / alone, so that their bits do
+ * number.h: the few functions of double that start values and rates need.  They are made of + - * / alone, so their bits do
  * not depend on a mathematical library.
  */
 #ifndef NUMBER_H

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * overlap.c: runs of a job whose steps overlap: prologue, periods, epilogue.
+ * overlap.c: runs of a job with overlapping steps: prologue, periods, epilogue.
  *
- * Between two points at which the pipeline must be drained, a checkpoint, an evaluation, the end, a stage calls its prologue,
- * a period for each step but the last few, and its epilogue, all in the phase of their step; fewer steps than the epilogue
- * holds are run one by one.  Which way it was put together does not change a bit: a step reads the versions of the weights
- * that its number names.
+ * The pipeline must be drained at a checkpoint, at an evaluation and at the end.  Between two such points a stage calls its
+ * prologue, a period for each step but the last few, and its epilogue, all in the phase of their step.  If there are fewer
+ * steps than the epilogue holds, they run one by one.  The way of putting them together changes no bit: a step reads the
+ * versions of the weights that its number names.
  *
- * Meeting after every step, as synchronous stages do, would make the first wait for the last each time.  Losses are kept as
- * steps end, and all stages meet once in job->report steps, at the end of the same period, the pipeline full; what signals
- * asked for then makes the epilogue follow.  So a stop takes at most that many steps and those under way.
+ * Synchronous stages meet after every step.  Here that would make the first stage wait for the last each time.  Losses are
+ * kept as steps end, and all stages meet once in job->report steps, at the end of the same period, while the pipeline is full.
+ * If a signal asked for it, the epilogue then follows.  A stop takes at most that many steps and those under way.
  */
 #include <stdlib.h>
 #include "run.h"

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pace.c: a job whose kernels do nothing, and take exactly the time that was planned for them.
+ * pace.c: a job of kernels that do nothing, and take exactly the time that was planned for them.
  *
- * A paced job shows whether the simulator tells the truth: its actions, their order, its messages and the addresses in
- * its arenas are those of the plan, on real threads that really wait for each other; only the arithmetic is replaced by
- * sleep.  So eight stages of a machine that is elsewhere run on two cores.  What it cannot show is whether the planned
- * times are right: that is what a profile is for.
+ * A paced job shows whether the simulator tells the truth.  Its actions, their order, its messages and its addresses are
+ * those of the plan, on real threads that really wait for each other.  Only the arithmetic is replaced by sleep, so eight
+ * stages of a distant machine run on two cores.  It cannot show whether the planned times are right; a profile can.
  *
- * A stage has a clock, Worker.due.  While it has something to do, each action begins when the one before was due to end and
- * not when this thread woke up: a late wakeup, or the time that it takes here to begin a message, is made up for at once and
- * does not add up.  A stage that finds what it waits for there goes on by its clock; one that really waits reads the time
- * when it wakes.  A message occupies the wire from one stage to the other from when both sides have begun it and the one
- * before is through, and arrives a latency later, as in the simulator; it carries at most PACED_BYTES of its bytes, because
- * copying the rest would take cores from stages that are supposed to have their own.
+ * A stage has a clock, Worker.due.  While it has something to do, each action begins when the one before was due to end, not
+ * when this thread woke up.  A late wakeup, or the time to begin a message here, is made up for at once and does not add up.
+ * A stage that finds its message there continues by its clock; one that really waits reads the time when it wakes.
+ *
+ * A message occupies the wire between two stages as in the simulator.  It starts when both sides have begun it and the one
+ * before is through, and arrives a latency later.  It carries at most PACED_BYTES of its bytes, because copying the rest
+ * would take cores from stages that are supposed to have their own.
  */
 #include <time.h>
 #include "run.h"

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * philox.h: random numbers without state.  Philox4x32-10 (J. Salmon, M. Moraes, R. Dror, D. Shaw, Parallel Random
- * Numbers: As Easy as 1, 2, 3, SC 2011) maps a counter of 128 bits and a key of 64 bits to 128 random bits by ten
- * rounds of two multiplications.  The mask of a dropout is therefore a pure function of where the element stands:
- * recomputing it gives the same bits, in any order, on any number of threads, and it need not be stored.
+ * philox.h: random numbers without state.
+ *
+ * Source: J. Salmon, M. Moraes, R. Dror, D. Shaw, Parallel Random Numbers: As Easy as 1, 2, 3, SC 2011.  Philox4x32-10 maps a
+ * counter of 128 bits and a key of 64 bits to 128 random bits, by ten rounds of two multiplications.  The mask of a dropout
+ * is therefore a pure function of the element's place.  Recomputing it gives the same bits, in any order, on any number of
+ * threads, and it need not be stored.
  *
  * Element e of sample s of operator `site` in step t takes word e % 4 of philox at
  *

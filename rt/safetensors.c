@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * safetensors.c: u64 length of the header, a JSON object name -> {dtype, shape, data_offsets}, the bytes of the
- * tensors.  All little endian; offsets count from the end of the header; the bytes are covered without overlap or
- * hole.
+ * safetensors.c: u64 length of the header, a JSON object name -> {dtype, shape, data_offsets}, the bytes of the tensors.  All
+ * little endian.  Offsets count from the end of the header.  The bytes are covered without overlap or hole.
  *
- * A file may come from anywhere, so its header is taken as hostile: at most 100 MB, bounded depth, every product
- * checked for overflow, offsets in order and inside the file, sizes that are those of type and shape, no name twice.
- * What is read is then asked for by the name, type and shape that the job knows; nothing in the file sizes an
- * allocation but the length of its header.  Types read are F32 and BF16 (widened, exact).
+ * A file may come from anywhere, so its header is taken as hostile: at most 100 MB, bounded depth, every product checked for
+ * overflow, offsets in order and inside the file, sizes that are those of type and shape, no name twice.  The job then asks
+ * for tensors by the name, type and shape that it knows.  Nothing in the file sizes an allocation but the length of its
+ * header. Types read are F32 and BF16 (widened, exact).
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * signal.c: what batch systems send.
+ * signal.c: signals of batch systems and terminals.
  *
- * SIGUSR1: checkpoint and go on.  SIGTERM, SIGINT, SIGHUP (the terminal is gone): checkpoint at the end of the
- * step and stop with 75; a second one of the same stops now, since the first puts the default action back.  What the
- * parent ignores stays ignored: nohup keeps a job.  The handler only sets a flag; stages agree on it with
- * the numbers they exchange at the end of each step, so that all stop at the same one.
+ * SIGUSR1: checkpoint and continue.  SIGTERM, SIGINT, SIGHUP (the terminal is gone): checkpoint at the end of the step and
+ * stop with 75.  A second one of the same stops now, since the first restores the default action.  A signal that the parent
+ * ignores stays ignored: nohup keeps a job.  The handler only sets a flag.  Stages agree on it with the numbers that they
+ * exchange at the end of each step, so that all stop at the same one.
  */
 #include <signal.h>
 #include <string.h>

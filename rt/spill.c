@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * spill.c: where offloaded tensors wait, and the way there and back.
+ * spill.c: the place where offloaded tensors wait, and the way there and back.
  *
- * Each stage that offloads has room of its own, mapped before the first step: in memory that stands for the host's of a
- * device, or in a file.  Where something lies there is a literal of the stage's source, as in the arena.  Copies of one
- * direction are made one after another by a thread, in the order in which they were begun; a link that carries one
- * direction at a time has one thread for both.  A thread sleeps until there is something to copy, and a stage that waits
- * sleeps until it is done: no core is burnt, nothing is allocated after the start.
+ * Each stage that offloads has its own room, mapped before the first step: in memory that stands for the host's of a device,
+ * or in a file.  The place of a tensor there is a literal of the stage's source, as in the arena.  A thread makes the copies
+ * of one direction one after another, in the order in which they were begun.  A link that carries one direction at a time has
+ * one thread for both.  A thread sleeps until there is something to copy, and a stage that waits sleeps until it is done.  No
+ * core is burnt, and nothing is allocated after the start.
  *
- * A stage whose cores are all busy shares them with its copies, whatever the plan says: the kernel decides.  Threads of a lower
- * class would leave the core to the stage and make it wait longer; measured, that is worse.
+ * A stage that keeps all its cores busy shares them with its copies; the kernel decides.  Threads of a lower class would
+ * leave the core to the stage, but make it wait longer for its copies.
  *
- * On processors the arena and the host's memory are the same memory.  Offload to it then emulates a device with memory of its
- * own, for tests and for plans made elsewhere; it frees none.  A file does: it is written past the page cache (O_DIRECT,
- * by way of a page-aligned buffer), or, where the file system cannot do that, its pages are written out and dropped.  The
- * file has all its room before the first step, so that a full disk is found then, and no name: however the job
- * ends, nothing is left over.
+ * On processors the arena and the host's memory are the same memory.  Offload to it emulates a device with its own memory,
+ * for tests and for plans made elsewhere; it frees none.  A file does.  It is written past the page cache (O_DIRECT, through
+ * a page-aligned buffer); where the file system cannot do that, its pages are written out and dropped.  The file has all its
+ * room before the first step, so that a full disk is found then.  It has no name: however the job ends, nothing is left over.
  *
  * A paced job copies nothing and waits as long as the plan says, on the same two links.
  */

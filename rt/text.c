@@ -2,8 +2,8 @@
  *
  * text.c: messages, bounded text, the clock.
  *
- * Everything is built in buffers that exist before the first step and leaves through write(2), so that no
- * line of a running job needs the allocator, and a line of one stage is never torn by that of another.
+ * Text is built in buffers that exist before the first step, and leaves through write(2).  No line of a running job needs the
+ * allocator, and the line of one stage is never torn by that of another.
  */
 #include <errno.h>
 #include <math.h>

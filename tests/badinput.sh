@@ -91,7 +91,7 @@ unreadable "dpgen profile" ./dpgen plan "$model" --profile
 unreadable "id,lower,upper,size" ./dpgen pack
 refuse "nearly the name of a file" 2 "did you mean $model?" ./dpgen check "${model%yaml}yml"
 refuse "no file" 2 "no model file" ./dpgen -o "$tmp/out"
-refuse "no folder" 2 "where to" ./dpgen "$model"
+refuse "no folder" 2 "no folder to write" ./dpgen "$model"
 refuse "an unknown option" 2 colour ./dpgen "$model" --colour=red -o "$tmp/out"
 refuse "a set without a value" 2 VALUE ./dpgen "$model" --set train.steps -o "$tmp/out"
 refuse "a set of nothing known" 3 trian ./dpgen "$model" --set trian.steps=3 -o "$tmp/out"

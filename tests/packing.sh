@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Arenas are at most 3 % above the bytes alive at once, or proven optimal (docs/planning.md, Memory): every model, on one to
+# Arenas are at most 3 % above the bytes alive at once, or proven optimal (docs/memory.md): every model, on one to
 # four devices, with recomputation, offload, several chunks a device, replicas and steps that overlap.  The order of the
 # four numbers of plan.json is checked too: bytes alive <= what is proven <= without pools <= arena.  Where steps overlap on
 # four devices and more, slots that turn cost more than that (gen/mem/place.c): then it holds of the arena without pools.

@@ -5,7 +5,7 @@
  *   text       print(read(x)) == x; every line cut off, damaged, doubled or out of order is refused with status 5
  *   signature  each signed field altered: status 5, the line of that field, both values, what to do; --elsewhere lets the
  *              machine's fields pass, and no others
- *   prices     rows of known times: exact sizes, sizes between and beyond by the formula of docs/planning.md, stages between
+ *   prices     rows of known times: exact sizes, sizes between and beyond by the formula of docs/planner.md, stages between
  *              alone and busy, messages and copies on their curves, a call without a row
  */
 #include "plan.h"

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * diag.c: what dpgen says when something is wrong.
+ * diag.c: messages about mistakes.
  *
  *     gpt.yaml:14:9: error: unknown key 'n_haeds' in model
  *        14 |         n_haeds: 12
  *           |         ^~~~~~~ did you mean 'n_heads'?
  *
- * The place comes first, so that editors can jump to it; then the cause, the line as it was written, and the remedy
- * behind the caret.  A mistake made on the command line has no line number: its "file" is the option's name, such as
- * --set.  What dpgen wrote itself, for a graph that comes without a model, has neither lines nor an excerpt; of a file that
- * is only spoken of the lines are known, and not their text.
+ * The place comes first, so that editors can jump to it.  Then come the cause, the line as it was written, and the remedy
+ * after the caret.  A mistake on the command line has no line number: its "file" is the option's name, such as --set.  Text
+ * that dpgen wrote itself, for a graph without a model, has neither lines nor an excerpt.  A file that is only mentioned has
+ * lines, but their text is not known.
  *
- * What is printed came from a file that nobody has checked, and goes to a terminal: control characters, direction
- * marks and bytes that are no UTF-8 are shown as '?', a tab as one space (the caret then stands right whatever the
- * terminal's tab stops), and of a long line only a window around the caret.  There is no colour.
+ * An excerpt comes from a file that nobody has checked, and goes to a terminal.  Control characters, direction marks and
+ * bytes that are no UTF-8 are shown as '?'.  A tab is shown as one space, so that the caret stands right with any tab stops.
+ * Of a long line only a window around the caret is shown.  There is no colour.
  *
- * Columns count characters, as libyaml does.  Wide and combining characters are told apart by a short list of ranges,
- * not by the whole of Unicode's tables: an unlisted one moves the caret by a cell and nothing else.
+ * Columns count characters, as libyaml does.  A short list of ranges tells wide and combining characters apart, not the whole
+ * of Unicode's tables: an unlisted one moves the caret by a cell and nothing else.
  */
 #include "base.h"
 #include <ctype.h>

@@ -2,8 +2,8 @@
  *
  * file.c: a whole file as one text; a file written whole or not at all.
  *
- * Whoever names a file that cannot be read has mistyped the command line, whatever the file was for: status 2, the name, the
- * reason, and a file of nearly that name beside it, or else what to write instead.
+ * A file name that cannot be read is a mistake in the command line, whatever the file was for.  The status is 2, with the
+ * name, the reason, and a similar name next to it, or else the text to write instead.
  */
 #include "file.h"
 #include <dirent.h>

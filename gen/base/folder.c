@@ -2,10 +2,10 @@
  *
  * A folder that appears whole or not at all.
  *
- * Files are written into a fresh folder beside the target, which then takes the target's name in one rename.  A target
- * that dpgen made before (it has a MANIFEST) is replaced: what the new folder does not have and the old MANIFEST does not name
- * (checkpoints, logs, at any depth) moves over; a target that dpgen did not make is refused.  Names are fixed by dpgen, never
- * derived from the model.  MANIFEST lists the SHA-256 of every file, in the form that sha256sum -c reads.
+ * Files are written into a fresh folder next to the target, which then takes the target's name in one rename.  A target that
+ * dpgen made before (it has a MANIFEST) is replaced.  Files that neither the new folder has nor the old MANIFEST names
+ * (checkpoints, logs, at any depth) move over.  A target that dpgen did not make is refused.  Names are fixed by dpgen, never
+ * derived from the model. MANIFEST lists the SHA-256 of every file, in the form that sha256sum -c reads.
  */
 #define _GNU_SOURCE             /* renameat2 */
 #include "folder.h"

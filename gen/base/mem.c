@@ -2,11 +2,11 @@
  *
  * mem.c: memory that lives until exit.
  *
- * A compiler of one file needs no lifetimes: everything that a pass makes is read by a later one, and the process
- * ends soon after.  So nothing is freed, every block starts as zeros, and no caller ever sees a failed allocation.
- * The exception is whoever plans hundreds of variants to keep a number of each: it sets a mark, and what was made since
- * goes when it says so.  Each block is one calloc() on a chain, not a slice of a larger one: sanitizers then see the end of
- * every single array.
+ * A compiler of one file needs no lifetimes: a later pass reads everything that a pass makes, and the process ends soon
+ * after.  So nothing is freed, every block starts as zeros, and no caller ever sees a failed allocation.  The exception is a
+ * search that plans hundreds of variants to keep a number of each.  It sets a mark, and later releases everything made
+ * since.  Each block is one calloc() on a chain, not a slice of a larger one: sanitizers then see the end of every single
+ * array.
  *
  * Cost: 16 bytes a block; an outgrown vector stays where it was, so a vector costs at most twice its size.
  */

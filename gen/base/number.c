@@ -2,15 +2,14 @@
  *
  * number.c: decimal text to the nearest double, in any locale.
  *
- * strtod() would do, were its result not a matter of the locale and, in some C libraries, of luck in the last bit;
- * the generator's output may depend on neither.  So the number is written as a fraction of two exact integers,
- * num/den, both scaled by powers of two until 1 <= num/den < 2, and its bits fall out of a long division one by one;
- * what is left decides the rounding, to even in a tie.  Subnormal results simply take fewer bits.
+ * Problem: the result of strtod() depends on the locale and, in some C libraries, on luck in the last bit.  The generator's
+ * output may depend on neither.  Method: the number is written as a fraction of two exact integers, num/den, both scaled by
+ * powers of two until 1 <= num/den < 2.  Its bits come from a long division one by one, and the remainder decides the
+ * rounding, to even in a tie.  Subnormal results take fewer bits.
  *
- * Source: William D. Clinger, How to Read Floating Point Numbers Accurately, 1990, section 3 (the exact algorithm;
- * its fast paths are not needed for the few numbers of a model file). Cost: 53 passes over at most 1 KiB.  Not
- * handled: hexadecimal, infinities, more than 800 digits, whose rest only counts as being there or not (a tie between
- * two doubles has at most 767).
+ * Source: William D. Clinger, How to Read Floating Point Numbers Accurately, 1990, section 3 (the exact algorithm; its fast
+ * paths are not needed for the few numbers of a model file).  Cost: 53 passes over at most 1 KiB.  Not handled: hexadecimal
+ * and infinities.  Digits after the 800th only count as being there or not; a tie between two doubles has at most 767.
  */
 #include "base.h"
 #include <ctype.h>

@@ -6,10 +6,10 @@
  *   fills   ns of every operator on every class of devices, wires, measured, signature
  *   fails   status 5 if the profile is unreadable, of another machine, or lacks a call of this graph
  *
- * Times come from a profile (lookup.c) or from the roofline of the devices' descriptions (roof.c), never from both: an operator
- * that was measured beside one that was guessed compares apples with pears.  Devices that take the same time for every call
- * are one class, so that the table is as large as the model and the number of different devices, not of devices.
- * A foreign graph brings its times, those of the machine it was measured on; they hold for every device.
+ * Times come from a profile (lookup.c) or from the roofline of the devices' descriptions (roof.c), never from both: measured
+ * and guessed times cannot be compared.  Devices that take the same time for every call are one class.  The table is as large
+ * as the model times the number of different devices.  A foreign graph brings its times, those of the machine it was measured
+ * on; they hold for every device.
  *
  * Cost: linear in operators and classes, times the log of the profile's lines.
  */

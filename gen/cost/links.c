@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * links.c: what a message costs between two devices, and a copy between a device and its host.
+ * links.c: the cost of a message between two devices, and of a copy between a device and its host.
  *
- * The model is the oldest one, latency plus bytes over rate (Hockney, 1994), and the two parts are kept apart because they
- * act apart: bytes occupy the wire, so that the next message waits for them; latency delays this message alone.  Each
- * ordered pair of devices has a wire of its own; `duplex: half` puts both directions on one.
+ * The model is the oldest one, latency plus bytes over rate (Hockney, 1994).  The two parts are kept apart because they act
+ * apart: bytes occupy the wire, so that the next message waits for them; latency delays this message alone.  Each ordered
+ * pair of devices has its own wire; `duplex: half` puts both directions on one.
  *
- * Where several entries of `links:` name a pair, the one that names single devices wins over one that names a whole entry
- * of devices; among equally exact ones the slowest counts, so that the order of the file does not matter.  A pair that no
- * entry names has the figures of the transport, from the table.
+ * Several entries of `links:` may name a pair.  One that names single devices wins over one that names a whole entry of
+ * devices. Among equally exact ones the slowest counts, so that the order of the file does not matter.  A pair without an
+ * entry has the figures of the transport, from the table.
  *
- * Planners that take one bandwidth for all links (PipeDream's defaults are two numbers for a whole cluster) misplace cuts
- * on machines where one link of eight is slower; here a pair is what it is measured or declared to be.
+ * Planners that take one bandwidth for all links (PipeDream's defaults are two numbers for a whole cluster) misplace cuts on
+ * machines with one slower link.  Here each pair has its own measured or declared figures.
  *
- * Measured links are curves instead of rates: in shared memory a message of 1 MiB runs at four times the rate of one of
- * 64 MiB, because the caches end between them.
+ * Measured links are curves instead of rates, because in shared memory a large message runs slower: the caches end.
  *
  * Not handled: links that several pairs share, such as one network card for four devices.
  */

@@ -2,10 +2,10 @@
  *
  * lookup.c: the time of each call by the rows of a profile.
  *
- * A call has the row of its signature.  At a micro-batch that was not measured it has none; then the model is built at the
- * sizes that were measured, where the operator of the same place has other literals and a row, and the time lies on the
- * straight line between the two nearest sizes.  So the profile needs to know nothing about which literal grows with the
- * batch.  What is interpolated is said to be, in every output.
+ * A call has the row of its signature.  At a micro-batch that was not measured it has none.  Then the model is built at the
+ * sizes that were measured.  There the operator of the same place has other literals and a row, and the time lies on the
+ * straight line between the two nearest sizes.  The profile therefore need not know which literal grows with the batch.
+ * Every output says that times are interpolated.
  *
  * Calls have two prices: alone, and with all stages of the machine busy (cost_shared chooses).
  *

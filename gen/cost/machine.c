@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * machine.c: what times on this machine depend on, as one line each: the processor, the compiler, the kernel library, and
- * the sources and flags that dpgen itself brings.
+ * machine.c: the things that times on this machine depend on, as one line each: the processor, the compiler, the kernel
+ * library, and the sources and flags that dpgen itself brings.
  *
- * Clock rates, governors, other users and the weather are not in it: they are why a profile has quartiles.
+ * Clock rates, governors and other users are not in it: a profile has quartiles because of them.
  */
 #include "machine.h"
 #include "base/folder.h"

@@ -12,7 +12,7 @@
  *     op linear_forward bias=0 rows=256 in=128 out=512 alone=31250 alone_iqr=120 busy=40000 busy_iqr=900
  *
  * The idea is FFTW's wisdom (Frigo and Johnson, 2005): measured facts, signed with all that they depend on; one line that
- * differs refuses the file, because half a profile compares apples with pears.  FFTW hashes its configuration and says no;
+ * differs refuses the file, because half a profile mixes machines.  FFTW hashes its configuration and says no;
  * here every field stands in the open, and the one that differs is named with its line.  A file is written one way only,
  * sorted, so that read and printed it is the same file, and two can be compared with diff.
  *

@@ -2,20 +2,18 @@
  *
  * roof.c: the time of a call that nobody measured.
  *
- * The roofline of Williams, Waterman, Patterson, "Roofline: an insightful visual performance model for multicore
- * architectures", 2009: the larger of arithmetic over the rate of arithmetic and bytes over bandwidth, and a fixed cost a
- * call.  Products (matrix products, attention) and everything else have rates of their own, because on every machine of the
- * last ten years the first run on units that the second cannot use.  What a call passes over between its products is
- * a roof of its own, added: neither begins before the other's end, as if they were calls apart.
+ * Source: Williams, Waterman, Patterson, "Roofline: an insightful visual performance model for multicore architectures",
+ * 2009.  A call takes the larger of arithmetic over the rate of arithmetic and bytes over bandwidth, and a fixed cost.
+ * Products (matrix products, attention) and everything else have separate rates.  On every machine of the last ten years the
+ * first run on units that the second cannot use.  Passes between the products of one call are a separate roof, added: neither
+ * begins before the other's end, as if they were separate calls.
  *
- * The figures are those of the device's description: `flops`, `vector`, `bandwidth`, `efficiency`, `call`, as in
- * the files of devices/, which say where each comes from.  What a description leaves out is taken from the table below, for one
- * core of a server with 512-bit vectors, times `threads`; a device that says `flops` and not `vector` keeps the table's
- * proportion of the two.
+ * The figures are those of the device's description: `flops`, `vector`, `bandwidth`, `efficiency`, `call`, as in the files of
+ * devices/, which say where each comes from.  Missing figures are taken from the table below, for one core of a server with
+ * 512-bit vectors, times `threads`.  A device that says `flops` and not `vector` keeps the table's proportion of the two.
  *
  * Not handled: caches, the shape of a product (a thin one reaches less of the peak than a square one), two kernels on one
- * device at once.  So estimates balance stages of one model well and predict seconds badly; that is what `dpgen profile`
- * is for.
+ * device at once.  Estimates therefore balance stages of one model well and predict seconds badly; `dpgen profile` measures.
  *
  * Whole numbers throughout: rates are rounded once, to units a microsecond.
  */

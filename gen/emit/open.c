@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * stageN_open of a stage's source: a call for each handle that a kernel library prepares, in the order of their numbers, and
- * behind it the algorithms that a profile has measured for its products.  Calls of one handle may differ in whether the library
- * takes them; then the first that it takes opens it.
+ * stageN_open of a stage's source: a call for each handle that a kernel library prepares, in the order of their numbers.
+ * After it come the algorithms that a profile has measured for its products.  The library may not take every call of one
+ * handle; the first that it takes opens the handle.
  */
 #include "emit.h"
 #include "cost/prepared.h"

@@ -2,11 +2,10 @@
  *
  * bottleneck.c: plan.objective bottleneck, for foreign graphs.
  *
- * The longest stage or transfer is what published tables of planners compare.  Its best stages are differences of
- * downward-closed prefixes (downset.c) and need not be runs of the order that the file has; so the nodes are put into the order
- * of the chain, which is as good an order of the same graph, and the stages are runs again: the rest of the line sees
- * plan.cuts.  For a model of our own that would be another model: the order of its operators is the order in which
- * gradients are added (docs/bits.md), so it keeps its order.
+ * Published tables of planners compare the longest stage or transfer.  Its best stages are differences of downward-closed
+ * prefixes (downset.c) and need not be runs in the order of the file.  The nodes are therefore put into the order of the
+ * chain, which is as good an order of the same graph.  The stages are then runs again, and the rest of the line sees
+ * plan.cuts.  A model of our own keeps its order, because gradients are added in it (docs/bits.md).
  *
  * Memory is not in this objective: the line says afterwards whether the plan fits.
  */

@@ -2,25 +2,26 @@
  *
  * downset.c: the least bottleneck of a pipeline over all downward-closed prefixes of a graph.
  *
- * Problem: k stages, each the difference of two consecutive downward-closed prefixes; the longest of all stages and of all
- * transfers between them is to be as short as possible.  A transfer takes twice the bytes leaving a prefix over the rate of its
- * wire: activations there, gradients back; each producer counts once, however many readers it has outside.  Compute and
+ * Problem: k stages, each the difference of two consecutive downward-closed prefixes.  The longest of all stages and of all
+ * transfers between them is to be as short as possible.  A transfer takes twice the bytes leaving a prefix over the rate of
+ * its wire: activations there, gradients back.  Each producer counts once, however many readers it has outside.  Compute and
  * transfers overlap, so they are not added.
  *
  * Known: J. Tarnawski, A. Phanishayee, N. Devanur, D. Mahajan, F. Nina Paravecino, Efficient Algorithms for Device Placement
  * of DNN Graph Operators, NeurIPS 2020: dynamic programming over pairs of prefixes ("ideals"), quadratic in their number.
- * PipeDream's own planner (D. Narayanan et al., SOSP 2019) walks antichains in one order and counts bytes at skip
- * connections that nobody outside needs.  Both take the whole table for one optimum.
+ * PipeDream's own planner (D. Narayanan et al., SOSP 2019) walks antichains in one order and counts bytes at skip connections
+ * that nobody outside needs.  Both take the whole table for one optimum.
  *
- * Here the value is bisected, and for one value only prefixes are pairs of which both can be: with a target T, the first j
- * stages hold at most j T of the time and the others at most (k - j) T, so that near the optimum each layer is a thin
- * slice.  The answer comes with the largest value that was proven impossible.
+ * Here the value is bisected.  For one value T, the first j stages hold at most j T of the time and the others at most (k -
+ * j) T. Only prefixes that can meet both are paired, so that near the optimum each layer is a thin slice.  The answer comes
+ * with the largest value that was proven impossible.
  *
- * Prefixes are enumerated breadth first, as bit sets in a hash table, up to a number; a graph that has more is taken in
- * its given order, whose prefixes are n + 1, and the answer says so.
+ * Prefixes are enumerated breadth first, as bit sets in a hash table, up to a number.  A graph that has more is taken in its
+ * given order, with n + 1 prefixes, and the answer says so.
  *
- * Cost: prefixes times nodes to enumerate; per target the pairs of neighbouring slices, times n/64.  A budget of pairs ends the
- * bisection early: then value and bound differ.  Not handled: memory, replicas, stages that are no differences of prefixes.
+ * Cost: prefixes times nodes to enumerate; per target the pairs of neighbouring slices, times n/64.  A budget of pairs ends
+ * the bisection early: then value and bound differ.  Not handled: memory, replicas, stages that are no differences of
+ * prefixes.
  */
 #include "downset.h"
 #include <stdlib.h>

@@ -2,20 +2,20 @@
  *
  * graph.c: a Graph of opaque operators, so that the whole line runs on graphs that others have profiled.
  *
- * A node becomes a forward operator, which reads the outputs of its sources and writes its own and what it saves, and a
- * backward operator, which reads the gradient of its output and what was saved, writes a term of the gradient of each output
- * it read, and adds to the gradient of its parameter.  Times are those of the file; what the file does not know (sums of
- * gradient terms, updates) takes none.  Backward gives input and parameter gradients at once, so it runs in phase I, like
- * the inseparable operators of dpgen's own table.
+ * A node becomes two operators.  The forward operator reads the outputs of its sources, and writes its own output and the
+ * tensor that it saves.  The backward operator reads the gradient of its output and the saved tensor, writes a term of the
+ * gradient of each output it read, and adds to the gradient of its parameter.  Times are those of the file.  Sums of gradient
+ * terms and updates, which the file does not know, take none.  Backward gives input and parameter gradients at once, so it
+ * runs in phase I, like the inseparable operators of dpgen's own table.
  *
- *   terms   as in grad.c: descending readers, the first starts the sum, GradAdd behind each later reader
- *   bytes   f32, so rounded up to 4, and at least 4 for what is read; states follow the model's optimizer
- *   loss    the last node writes it beside its output
+ *   terms   as in grad.c: descending readers, the first starts the sum, GradAdd after each later reader
+ *   bytes   f32, so rounded up to 4, and at least 4 for a tensor that is read; states follow the model's optimizer
+ *   loss    the last node writes it next to its output
  *
  * Every edge carries a gradient back, as in PipeDream's cost of a cut, 2 bytes over bandwidth.
  *
- * needs   nodes sorted.  fills   all of Graph, timed, Op.ns.  fails   bad() where the model wants other micro-batches
- * than the file has times for.
+ * needs   nodes sorted.  fills   all of Graph, timed, Op.ns.  fails   bad() where the model wants other micro-batches than
+ * the file has times for.
  */
 #include "foreign.h"
 #include "front/grad.h"

@@ -2,15 +2,15 @@
  *
  * bind_call: from the text of a call in ops.def to arguments.
  *
- * "linear_backward_x(dx, dy, weight, h, rows, in, out)" becomes one Arg a token.  A token is looked up as a word of the
- * call language (tmp vals acc mb h onto), then as an operand, a parameter or a result of the row, then as the gradient of
- * one of these, then as an attribute.  The order matters once: Concat has an operand called d.
+ * "linear_backward_x(dx, dy, weight, h, rows, in, out)" becomes one Arg a token.  A token is looked up as a word of the call
+ * language (tmp vals acc mb h onto).  Then it may be an operand, a parameter or a result of the row; then the gradient of one
+ * of these; then an attribute.  The order matters once: Concat has an operand called d.
  *
- * What a token means depends on the phase.  Forward writes its results and reads its operands.  Backward reads all of
- * them; which gradients it writes, and into which tensors, grad knows: it passes dt().
+ * The meaning of a token depends on the phase.  Forward writes its results and reads its operands.  Backward reads all of
+ * them. grad knows which gradients it writes, and into which tensors: it passes dt().
  *
- * needs: shapes, states and attributes; for W calls the S_GRAD states of the forward operator.
- * fills: call, arg, tmp, moved.  fails: never for a reason in the model; a token nobody knows is a bug in ops.def.
+ * needs: shapes, states and attributes; for W calls the S_GRAD states of the forward operator. fills: call, arg, tmp, moved.
+ * fails: never for a reason in the model; a token nobody knows is a bug in ops.def.
  */
 #include "front.h"
 #include <string.h>

@@ -195,7 +195,8 @@ void model_devices(Model *m, Node *node)
 static void devices_default(Model *m)
 {
     int n = (m->plan.stages_max > 1 ? m->plan.stages_max : 1) * m->plan.replicas;
-    Device d = { .kind = "cpu", .kernels = "portable", .memory = m->memory ? m->memory : DEFAULT_MEMORY, .threads = 1 };
+    Device d = { .kind = "cpu", .kernels = "portable", .isa = "native", .threads = 1,
+                 .memory = m->memory ? m->memory : DEFAULT_MEMORY };
     for (int i = 0; i < n; i++)
         device_add(m, d, n > 1 ? strf("cpu.%d", i) : "cpu");
 }

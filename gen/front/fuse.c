@@ -2,27 +2,27 @@
  *
  * fuse: neighbours that become one call.
  *
- * Problem: an addition reads what the call right before it wrote, and nobody else does.  So it is at a residual connection
- * behind Dropout, and in backward where the gradient of a norm joins the sum so far.  The tensor between them costs a buffer
- * and two passes over memory.
+ * Problem: an addition reads the result of the call right before it, and nothing else reads that.  This happens at a residual
+ * connection after Dropout, and in backward where the gradient of a norm joins the sum so far.  The tensor between them costs
+ * a buffer and two passes over memory.
  *
- * Method: a call whose row names the word `onto` (ops.def) can add its result to another tensor itself.  Where that result is
- * read once, by the Add or GradAdd right behind, the two become one operator: the call, in the place and under the name of
- * the addition, whose other operand is `onto` and whose result is the result.  Nothing behind this pass has to know.
+ * Method: a call with the word `onto` in its row (ops.def) can add its result to another tensor itself.  If only the Add or
+ * GradAdd right after it reads that result, the two become one operator: the call, in the place and under the name of the
+ * addition.  The other operand is `onto`, and the result is that of the addition.  Later passes need not know.
  *
- *   bits     are those of two calls, in every kernel library: what is added is rounded to the compute type first, as the
- *            store did.  So fusing is no part of the numeric key.
- *   plans    none is lost but those that cut between the two: backward never reads what is gone, so nobody kept it, and what
- *            it was made from has its bytes.
- *   names    the operator's is the addition's, `with` is the other one.  An operator that a pattern in the section plan
- *            names, and not the addition, stays by itself: the pattern says what becomes of its result, or where a cut is.
+ *   bits     are those of two calls, in every kernel library: the result is rounded to the compute type before it is added, as
+ *            the store did.  So fusing is no part of the numeric key.
+ *   plans    only those that cut between the two are lost.  Backward never reads the missing tensor, so no plan kept it, and
+ *            the operand it was computed from has as many bytes.
+ *   names    the operator's is the addition's, `with` is the other one.  An operator that a pattern in the section plan names,
+ *            and not the addition, stays separate: the pattern decides the fate of its result, or a cut.
  *
- * needs   a whole graph, not timed.  fills  op->with.  keeps  the order of what remains.  cost  linear, but for names
+ * needs   a whole graph, not timed.  fills  op->with.  keeps  the order of the other operators.  cost  linear, but for names
  * times the patterns of plan.
  *
- * Not joined: an addition and the norm behind it.  Planners keep the sum and make the norm again from it; one call for both
- * could only be made again from both operands of the addition, which nobody keeps otherwise.  A product and the addition or
- * activation behind it: libraries that do both round once where two calls round twice, so that the bits would be others.
+ * Not joined: an addition and the norm after it.  Planners keep the sum and recompute the norm from it.  One call for both
+ * could only be recomputed from both operands of the addition, which nobody keeps otherwise.  A product and the addition or
+ * activation after it: libraries that do both round once where two calls round twice, so that the bits would differ.
  */
 #include "graph.h"
 #include <string.h>

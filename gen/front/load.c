@@ -2,21 +2,22 @@
  *
  * load.c: YAML text to a tree of nodes, each with its line and column.
  *
- * libyaml splits the text into events; a loop with its own stack of 32 levels builds the tree, so that no input can
- * make it recurse.  Every limit is checked before the work that it bounds: bytes of the file before it is scanned,
- * depth before a level is opened, nodes and lengths before memory is taken.  A model file needs a small part of YAML,
- * and whatever is not in that part is refused rather than guessed at: anchors and aliases (a short file that unfolds
- * into a huge one), tags, merge keys, directives but %YAML, several documents, keys that are no scalars, tabs.
- * Characters that a reader of the file cannot see (controls, direction marks, zero-width) are refused wherever they
- * stand, also behind an escape.
+ * libyaml splits the text into events.  A loop with its own stack of 32 levels builds the tree, so that no input can make it
+ * recurse.  Every limit is checked before the work that it bounds: bytes of the file before it is scanned, depth before a
+ * level is opened, nodes and lengths before memory is taken.
  *
- * needs   YAML text, any bytes at all
- * fills   Node tree.  A scalar stays text: the field that it stands in says what it is, so `no` and `1e-8` cannot be
- *         read by the rules of the wrong YAML version
+ * A model file needs a small part of YAML.  The rest is refused rather than guessed at: anchors and aliases (a short file
+ * that unfolds into a huge one), tags, merge keys, directives but %YAML, several documents, keys that are no scalars, tabs.
+ * Characters that a reader of the file cannot see (controls, direction marks, zero-width) are refused wherever they stand,
+ * also in an escape.
+ *
+ * needs   YAML text, any bytes at all fills   Node tree.  A scalar stays text; its field decides its type, so `no` and `1e-8`
+ * cannot be read by the rules of the wrong
+ *         YAML version
  * fails   at the first mistake, except duplicate keys, which are all named
  *
- * Source: libyaml 0.2, its event interface (yaml.h); YAML Ain't Markup Language, revision 1.2.2, chapters 5 to 9.
- * Cost: linear; n log n in the keys of one map for duplicates.  Not handled: UTF-16, block scalars of several lines.
+ * Source: libyaml 0.2, its event interface (yaml.h); YAML Ain't Markup Language, revision 1.2.2, chapters 5 to 9.  Cost:
+ * linear; n log n in the keys of one map for duplicates.  Not handled: UTF-16, block scalars of several lines.
  */
 #include "front.h"
 #include "base/file.h"

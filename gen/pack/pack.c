@@ -3,12 +3,12 @@
  * pack.c: a capacity, or the least height, within a budget of steps.
  *
  * A search that goes wrong near its root does not come back in time, while another way of choosing often answers at once.  So
- * it starts again and again, each time with other luck and, as M. Luby, A. Sinclair and D. Zuckerman advise (Optimal Speedup of
- * Las Vegas Algorithms, 1993), for 1 1 2 1 1 2 4 ... times a small number of steps; what is proven impossible stays known.  The
- * budget counts steps, not seconds, and luck is a hash: the answer is the same on any machine.
+ * it starts again and again, each time with other luck, for 1 1 2 1 1 2 4 ... times a small number of steps (M. Luby, A.
+ * Sinclair, D. Zuckerman, Optimal Speedup of Las Vegas Algorithms, 1993).  Proofs of impossible parts are kept.  The budget
+ * counts steps, not seconds, and luck is a hash: the answer is the same on any machine.
  *
- * The least height lies between the live-bytes bound and first fit: the bound itself is asked first, since it is often reached,
- * then the middle of what is open.
+ * The least height lies between the live-bytes bound and first fit.  The bound itself is asked first, since it is often
+ * reached, then the middle of the open interval.
  */
 #include "pack.h"
 #include <string.h>

@@ -2,22 +2,20 @@
  *
  * search.c: do these blocks fit in this capacity?  Exact search.
  *
- * Problem: static memory allocation, also called dynamic storage allocation: each block has a lifetime and a size; two that
+ * Problem: static memory allocation, also called dynamic storage allocation.  Each block has a lifetime and a size; two that
  * are alive together must not share a byte.  NP-complete (Garey and Johnson, 1979, SR2).
  *
- * Known: MiniMalloc (M. D. Moffitt, ASPLOS 2023) places blocks in ascending address, each at the lowest place that what lies
- * beneath leaves ("canonical" solutions), infers per section of time whether the rest still fits, and splits where no block
- * crosses.  It was two to three orders faster than the solvers before it, and needs 0.6 to 5 s for the instances that are
- * packed here; which block comes next is a fixed order.
+ * Known: MiniMalloc (M. D. Moffitt, ASPLOS 2023) places blocks in ascending address, each at the lowest place that the blocks
+ * beneath leave ("canonical" solutions).  It infers per section of time whether the rest still fits, and splits where no
+ * block crosses.  The next block follows a fixed order.
  *
- * Here the same canonical solutions are searched another way round: the question is not "which block is next" but "what lies
- * on the floor of this section".  Time is cut into sections, one for each maximal set of blocks that are alive together.
- * A section has a floor, below which nothing more can go.  Where a section is a local minimum, exactly one of two things is
- * true: some block of it lies on the floor, and then its address is known; or none does, and the floor of that section
- * alone rises to the lowest address that a block there can have.  The slack of a section, capacity less floor less what
- * is still to go there, pays for every rise.  So the section to ask is the one with fewest answers, then with least slack:
- * instances that are packed to the last byte, which are hard for a fixed order, become nearly forced.  The five published
- * ones that are tried in tests/pack.sh take 0.01 to 0.3 s.
+ * Here the same canonical solutions are searched another way round.  The question is not "which block is next" but "which
+ * block lies on the floor of this section".  Time is cut into sections, one for each maximal set of blocks that are alive
+ * together.  A section has a floor, below which nothing more can go.  In a section that is a local minimum, exactly one of
+ * two things is true. Some block of it lies on the floor, and then its address is known.  Or none does, and the floor of that
+ * section alone rises to the lowest address that a block there can have.  The slack of a section is its capacity, less its
+ * floor, less the blocks still to go there; it pays for every rise.  The section with fewest answers is asked first, then the
+ * one with least slack.  Instances that are packed to the last byte, which are hard for a fixed order, become nearly forced.
  *
  *   floors    a block starts at or above the highest floor it covers; a section's floor is at least the lowest such start
  *             of its blocks; to a fixed point
@@ -30,11 +28,10 @@
  *             C. Lecoutre, L. Sais, Boosting Systematic Search by Weighting Constraints, ECAI 2004)
  *
  * Complete: of all solutions take one where no block can sink.  In a section that is asked, its lowest block is on the floor,
- * or is carried at or above the rise; both ways are searched, and what remains is again such a solution.  A local minimum
- * always exists: the lowest floor of all.
+ * or is carried at or above the rise.  Both ways are searched, and the rest is again such a solution.  A local minimum always
+ * exists: the lowest floor of all.
  *
- * Cost: a step is one look at a block in a section.  Not handled: alignment other than by sizes; blocks with a
- * given address.
+ * Cost: a step is one look at a block in a section.  Not handled: alignment other than by sizes; blocks with a given address.
  */
 #include "pack.h"
 #include <stdlib.h>

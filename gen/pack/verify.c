@@ -2,8 +2,8 @@
  *
  * verify.c: is this a packing?  Shares nothing with the search.
  *
- * Blocks by start; those still alive are kept by address, and a newcomer is compared with its two neighbours there, which is
- * enough as long as those alive do not overlap each other.  Cost: n log n, and n times the blocks alive at once.
+ * Blocks are taken by start.  Those still alive are kept by address, and a newcomer is compared with its two neighbours there.
+ * That is enough as long as those alive do not overlap each other.  Cost: n log n, and n times the blocks alive at once.
  */
 #include "pack.h"
 #include <stdlib.h>

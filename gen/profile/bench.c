@@ -2,20 +2,20 @@
  *
  * bench.c: the source of a benchmark: one function for each different call of a model.
  *
- * Two operators whose calls have one signature (cost_signature) do the same work, so twelve equal layers are one row.  Each
- * row is a call with literal sizes and literal offsets in an arena, as a line of a stage, and is compiled and linked by the
- * Makefile that an emitted folder has: the time that is measured is that of the very kernel that will run.
+ * Two operators with calls of one signature (cost_signature) do the same work, so twelve equal layers are one row.  Each row
+ * is a call with literal sizes and literal offsets in an arena, like a line of a stage.  The Makefile of an emitted folder
+ * compiles and links it: the time measured is that of the very kernel that will run.
  *
- * Operands.  All rows share one arena, in parts by what is done to them: read, written, added to, updated, indices.  What is
- * read is never written, so that the numbers stay ordinary ones however often a call is repeated: kernels that run into
- * denormal numbers measure ten times too slow, and zeros measure too fast on machines that save power on them.  A call is
- * repeated on copies of its operands.  Those of tensors together fill NEAR bytes, more than a core's second-level cache: in a
- * stage a call finds there what its neighbours left, not what it left itself.  Those of parameters, gradients and moments
- * fill what a stage has of them, up to FAR: each was last touched a micro-batch ago, or a step.  On a GPU NEAR is more than
- * twice the second-level cache that all of its kernels share.
+ * Operands.  All rows share one arena, in parts by their use: read, written, added to, updated, indices.  Operands that are
+ * read are never written, so that the numbers stay ordinary however often a call is repeated.  Kernels that run into denormal
+ * numbers measure too slow, and zeros measure too fast on machines that save power on them.  A call is repeated on copies of
+ * its operands.  Those of tensors together fill NEAR bytes, more than a core's second-level cache: in a stage a call finds
+ * the data of its neighbours there, not its own.  Those of parameters, gradients and moments fill as much as a stage has of
+ * them, up to FAR: each was last touched a micro-batch ago, or a step.  On a GPU NEAR is more than twice the second-level
+ * cache that all of its kernels share.
  *
  * Alpa (Zheng et al., 2022) profiles candidate stages, quadratically many, and its users ask for less (alpa-projects/alpa
- * pull 681); one row a call is linear, and any cut between calls can be priced from it.
+ * pull 681).  One row a call is linear, and any cut between calls can be priced from it.
  */
 #include "bench.h"
 #include "cost/prepared.h"

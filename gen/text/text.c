@@ -5,13 +5,13 @@
  *     file   = word " 1" NEWLINE (comment | record)*
  *     record = word " " name (" " key "=" value)* (" @" path ":" line ":" column)? NEWLINE
  *
- * Problem: a pass is tested by what goes in and what comes out, so both must have a form that a person reads, diff
- * compares and a program reads back, the same bytes each way.  And a graph may come from somewhere else: then this is
- * input like any other, and what is wrong with it is said with file, line, column and a caret.
+ * Problem: a pass is tested by its input and its output.  Both need a form that a person reads, diff compares and a program
+ * reads back, the same bytes each way.  A graph may also come from somewhere else.  Then it is input like any other, and a
+ * fault is reported with file, line, column and a caret.
  *
- * Method: each struct has a table of fields; one loop prints by it and one reads.  A field that has its default (0,
- * false, nothing, -1 of a reference) is not printed.  References are names.  Where two things are called the same, the
- * second one is x#2.  Numbers are integers or hexadecimal floating point, so that nothing is rounded.
+ * Method: each struct has a table of fields; one loop prints by it and one reads.  A field that has its default (0, false,
+ * nothing, -1 of a reference) is not printed.  References are names.  Of two things with the same name, the second is x#2.
+ * Numbers are integers or hexadecimal floating point, so that nothing is rounded.
  *
  * Reading takes two rounds: the records first, because a name may be used above its own record; then their fields.
  *

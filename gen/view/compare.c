@@ -2,9 +2,9 @@
  *
  * compare.c: every planner side by side, on one model, device list, schedule and number of micro-batches.
  *
- * Papers compare planners by numbers of different models of cost.  Here every row is planned, laid out and simulated
- * by the same passes, under the same limits and prices, so that rows differ in what their planner chose and in nothing
- * else; each row names the space it chose from, and the proven bound stands beside all of them.
+ * Papers compare planners by numbers of different models of cost.  Here the same passes plan, lay out and simulate every row,
+ * under the same limits and prices.  Rows differ only in the choice of their planner.  Each row names the space it chose
+ * from, and the proven bound stands next to all of them.
  *
  * b* is the largest micro-batch of largest.c, at a fixed number of micro-batches in a step; batch* the samples of that step.
  */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * explain.c: why this is where it is, and kept, made again, moved or sent.
+ * explain.c: why a thing is in its place, and is kept, recomputed, moved or sent.
  *
- * A name is looked for among operators, tensors, inputs, gradients, parameters with what belongs to them, blocks, and a number
- * among the stages; two operators are the place between them.  What can be read off the plan is; what is about another plan
- * (a result kept, a cut elsewhere) is answered by that plan, made with all else as it is.
+ * A name is looked for among operators, tensors, inputs, gradients, parameters with their states, and blocks; a number among
+ * the stages.  Two operators are the place between them.  Facts of the plan are read off it.  A question about another plan
+ * (a result kept, a cut elsewhere) is answered by making that plan, with all else unchanged.
  */
 #include "view.h"
 #include "search/search.h"

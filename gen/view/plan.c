@@ -3,8 +3,8 @@
  * plan.c: the chosen plan as text that a person understands.
  *
  * Planners of the field print cuts and a predicted time, and leave their users to ask why.  Here each stage shows its
- * operators, what its memory holds at the peak, limit and slack, its times and its idle share; and for each cut what
- * becomes of the step if it stood one place earlier or later, all other cuts as they are: planned again, not guessed.
+ * operators, the contents of its memory at the peak, limit and slack, its times and its idle share.  For each cut stands the
+ * step with that cut one place earlier or later and all others unchanged: planned again, not guessed.
  */
 #include "view.h"
 #include "emit/emit.h"

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * arena.c: the one piece of memory of a stage, on its GPU, and the way there for the host.
+ * arena.c: the memory of a stage on its GPU, and the way there for the host.
  *
- * One cudaMalloc of exactly the plan's bytes, before the first step; several stages may share a GPU, each in its own.  The
- * streams, the events of every request and the pinned memory below are made with it: nothing is made later.
+ * One cudaMalloc of exactly the plan's bytes is made before the first step.  Several stages may share a GPU, each with its
+ * own arena.  The streams, the events of every request and the pinned memory below are made at the same time; nothing is made
+ * later.
  *
- * In a step the host sends little: step values, ids, counts.  They go through a ring of pinned rooms, each with an event that
- * says when it may be written again, so that the host runs ahead of the GPU without overwriting what is still to be
- * read.  Step values come back once a step, where the host waits for all of the stage's computation.
+ * In a step the host sends little: step values, ids, counts.  They go through a ring of pinned rooms.  Each room has an event
+ * that says when it may be written again.  The host can therefore run ahead of the GPU and overwrites nothing that is still
+ * to be read.  Step values come back once a step; there the host waits for all of the stage's computation.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * device.h: the GPU behind a stage.
+ * device.h: the GPU of a stage.
  *
  * A stage has one arena on one GPU.  Its kernels and library calls go to the stream `compute` in the order of the stage's
- * source.  Messages travel on a stream for each ordered pair of stages, copies to the host and back on `out` and `in`.
- * What begins on another stream waits for what `compute` has been given so far, and a wait of the plan makes `compute`
- * wait: that is an event each.  The host only enqueues; it meets the GPU once a step, in step_end().
+ * source. Messages travel on a stream for each ordered pair of stages, copies to the host and back on `out` and `in`.  Work
+ * on another stream first waits for everything that `compute` has been given so far.  A wait of the plan makes `compute`
+ * wait.  Each is an event.  The host only enqueues; it meets the GPU once a step, in step_end().
  *
- * A stream for each pair, since the host runs ahead: on one stream a message that cannot go yet would hold up another that
- * the first one, round the pipeline, is waiting for.  Between two stages the plan's order is that of both.
+ * There is a stream for each pair because the host runs ahead.  On one stream, a message that cannot go yet would hold up
+ * another that the first one waits for, round the pipeline.  Between two stages the plan's order is that of both.
  */
 #ifndef DEVICE_H
 #define DEVICE_H

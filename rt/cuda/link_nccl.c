@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * link_nccl.c: a stage a process, each on a GPU of its own, over NCCL.
+ * link_nccl.c: a stage a process, each on its own GPU, over NCCL.
  *
- * NCCL knows no tags and runs what it is given in order; sends and receives that wait for each other on one communicator can
- * stop a pipeline for good.  So each ordered pair of stages that exchanges messages has a communicator of two and a stream of
- * its own on either side.  The n-th send of a pair meets its n-th receive, which the plan has proved to be the same message.
- * A half begins behind what the stage's computation has been given so far and ends in an event; nothing blocks the host.
+ * Problem.  NCCL knows no tags and runs its calls in order.  Sends and receives that wait for each other on one communicator
+ * can stop a pipeline for good.
+ *
+ * Method.  Each ordered pair of stages that exchanges messages has a communicator of two, and a stream on either side.  The
+ * n-th send of a pair meets its n-th receive; the plan has proved that they are the same message.  A half begins after the
+ * work that the stage's computation has been given so far, and ends in an event.  Nothing blocks the host.
  *
  * A receive that waits for its peer is a kernel that spins.  Streams that share one of the GPU's queues run in the order in
- * which they were given work, and a kernel that is loaded by its first launch may wait for all that run: either could keep a
- * send from starting that the peer waits for.  So there are as many queues as the driver allows, one for each stream, and
- * modules are loaded at the start; the environment may say otherwise.
+ * which they were given work.  A kernel that is loaded by its first launch may wait for all that run.  Either could hold back
+ * a send that the peer waits for.  So there are as many queues as the driver allows, one for each stream, and modules are
+ * loaded at the start; the environment may say otherwise.
  *
- * Communicators are opened in one order on all sides, before the first step.  What stages tell each other once a step, and the
- * end of a process, go through the sockets of meeting.c: a peer that dies ends the job with its number, instead of a
- * kernel that waits for good.
+ * Communicators are opened in one order on all sides, before the first step.  Facts that stages exchange once a step, and the
+ * end of a process, go through the sockets of meeting.c.  A peer that dies ends the job with its number, and no kernel waits
+ * for good.
  *
- * Source: NCCL user guide, point-to-point communication; NVIDIA refuses two ranks on one GPU, so do we, with a better word.
- * Whether two are on one is asked of the GPUs' own names: a launcher may show each process one GPU, or all of them.
- * Not run on hardware yet with more than one GPU (README).
+ * Source: NCCL user guide, point-to-point communication.  NVIDIA refuses two ranks on one GPU, and so does this file.  The
+ * names of the GPUs tell whether two ranks share one: a launcher may show each process one GPU, or all of them. Not run yet
+ * with more than one GPU (docs/cuda.md).
  */
 #include <nccl.h>
 #include <stdbool.h>

@@ -2,11 +2,12 @@
  *
  * meeting.c: how the processes of a job find each other.
  *
- * Problem.  NCCL wants an identifier that one process makes and all know, and jobs have no daemon.  Method.  Number 0 listens
- * on a TCP port; the others connect, say who they are and stay connected: a star, through which small facts are exchanged
- * once a step and which tells at once when a process has ended.  Where number 0 listens is DPGEN_RENDEZVOUS=HOST:PORT;
- * otherwise it writes host and port to the file DPGEN_RENDEZVOUS, by default .dpgen-JOB in the directory of the start,
- * JOB being the launcher's number for the job: a directory that all hosts see is what clusters have anyway.  The file
+ * Problem.  NCCL wants an identifier that one process makes and all know, and jobs have no daemon.
+ *
+ * Method.  Number 0 listens on a TCP port.  The others connect, send their numbers and stay connected.  Small facts are
+ * exchanged through this star once a step, and it tells at once when a process has ended.  Number 0 listens at
+ * DPGEN_RENDEZVOUS=HOST:PORT.  Otherwise it writes host and port to the file DPGEN_RENDEZVOUS, by default .dpgen-JOB in the
+ * directory of the start; JOB is the launcher's number for the job.  Clusters have a directory that all hosts see.  The file
  * appears whole (rename) and is gone when all have come.  A launcher without such a number (MPICH's on several hosts) needs
  * DPGEN_RENDEZVOUS, and that is then the job's name as well.
  *
@@ -14,8 +15,8 @@
  * are turned away by a word that both sides know: the name of the job, the count and the port's own number.  There is no
  * encryption: this is for the network of a cluster.
  *
- * Cost: one round trip of 256 bytes a process and step.  Not handled: more than 1,024 processes; a host whose name its
- * peers cannot resolve (DPGEN_RENDEZVOUS names an address then).
+ * Cost: one round trip of 256 bytes a process and step.  Not handled: more than 1,024 processes; a host name that peers
+ * cannot resolve (DPGEN_RENDEZVOUS names an address then).
  */
 #include <errno.h>
 #include <netdb.h>

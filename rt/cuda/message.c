@@ -2,13 +2,13 @@
  *
  * message.c: messages between stages of one process, on one GPU or on several.
  *
- * Each half leaves an event on its stage's computation when it begins: the sender's says that the tensor is made, the
- * receiver's that the buffer is free.  Whoever begins second gives the copy to the stream of the pair, behind both, and an
- * event for each half behind that.  A wait makes the computation of its stage wait for the event, and the host only until
- * the copy has been given.
+ * Each half leaves an event on its stage's computation when it begins.  The sender's event says that the tensor is made, the
+ * receiver's that the buffer is free.  The half that begins second gives the copy to the stream of the pair, after both
+ * events, and then an event for each half.  A wait makes the computation of its stage wait for that event.  The host waits
+ * only until the copy has been given.
  *
- * A request number may begin again as soon as its wait has returned, while the other half of the message has not been
- * waited for: so each half has an event of its own.
+ * A request number may begin again as soon as its wait has returned, while the other half of the message has not been waited
+ * for.  Each half therefore has its own event.
  */
 #include "device.h"
 #include "run.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * spill.c: where offloaded tensors wait, pinned memory of the host, and the way there and back: two streams, one where the
- * link carries one direction at a time.
+ * spill.c: pinned memory of the host, where offloaded tensors wait, and the way there and back.  There are two streams, or
+ * one where the link carries one direction at a time.
  *
- * A copy begins behind what the stage's computation has been given so far and ends in an event; the wait makes the
- * computation wait for that.  So a copy overlaps whatever the plan put between its begin and its wait, and the host does
- * not wait at all.
+ * A copy begins after the work that the stage's computation has been given so far, and ends in an event; the wait makes the
+ * computation wait for that.  A copy therefore overlaps everything that the plan put between its begin and its wait, and the
+ * host does not wait at all.
  */
 #include <stdlib.h>
 #include <string.h>

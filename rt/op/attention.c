@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention: y = D(softmax(scale q k^T + bias)) v for each (sample, head), D dropout, without ever storing the
- * query x key matrix.
+ * Attention: y = D(softmax(scale q k^T + bias)) v for each (sample, head), D dropout, without ever storing the query x key
+ * matrix.
  *
- * Method.  Forward takes the keys in blocks and keeps, for each query, the largest score so far, the sum of
- * exponentials relative to it, and the weighted sum of values; when a block brings a larger score, what was summed
- * is scaled down (M. Milakov, N. Gimelshein, Online normalizer calculation for softmax, 2018; T. Dao et al.,
- * FlashAttention, 2022).  Only lse = log of the sum of exponentials is saved.  Backward makes the probabilities
- * again, P = e^(s - lse), and with delta = sum of dy y over a query's row:
+ * Method.  Forward takes the keys in blocks.  For each query it keeps the largest score so far, the sum of exponentials
+ * relative to it, and the weighted sum of values.  When a block brings a larger score, the sums are scaled down (M. Milakov,
+ * N. Gimelshein, Online normalizer calculation for softmax, 2018; T. Dao et al., FlashAttention, 2022).  Only lse = log of
+ * the sum of exponentials is saved.  Backward recomputes the probabilities, P = e^(s - lse), and with delta = sum of dy y
+ * over a query's row:
  *
  *     dv = D(P)^T dy    dS = P (D(dy v^T) - delta)    dk = scale dS^T q    dq = scale dS k    dbias = sum of dS
  *
- * in one pass by key blocks (dk, dv), one by query blocks (dq), one by tiles of the bias; each writes results of
- * its own, so threads share nothing.  Scratch: delta.  Cost: backward makes the scores twice, 7 products instead
- * of 5.
+ * There is one pass by key blocks (dk, dv), one by query blocks (dq), one by tiles of the bias.  Each writes its own results,
+ * so threads share nothing.  Scratch: delta.  Cost: backward computes the scores twice, 7 products instead of 5.
  *
- * Order.  Blocks have fixed sizes and ascend; a query's result depends on shapes and its own operands alone.  Key
- * blocks that `causal` hides whole are left out.  causal: key <= query.  A query without any visible key gives
- * zeros, and lse -infinity.  Heads wider than WIDE are done WIDE columns of the result at a time.
+ * Order.  Blocks have fixed sizes and ascend; a query's result depends on shapes and its own operands alone.  Key blocks that
+ * `causal` hides whole are left out.  causal: key <= query.  A query without any visible key gives zeros, and lse -infinity.
+ * Heads wider than WIDE are done WIDE columns of the result at a time.
  */
 #include "gemm.h"
 #include "../philox.h"

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gemm.h: the one matrix product behind Linear, LinearCrossEntropy, MatMul and Attention.
+ * gemm.h: the one matrix product of Linear, LinearCrossEntropy, MatMul and Attention.
  *
- * Problem.  A fast product whose bits do not depend on vector width, block sizes or the number of rows.  Method.
- * Every element of the result is one chain: it starts from the given value and adds a[i][p] * b[p][j] for p
- * ascending, product and addition rounded separately.  Speed comes only from working on many independent chains at
- * once: a tile of TILE_ROWS x TILE_COLS of them sits in registers while p runs (K. Goto, R. van de Geijn, Anatomy
- * of High-Performance Matrix Multiplication, ACM TOMS 34, 2008).  When p is cut into blocks the chains rest in
- * memory as floats, which changes nothing.  So the tile may follow the instruction set, and the bits do not.
+ * Problem.  A fast product with bits that do not depend on vector width, block sizes or the number of rows.
  *
- * b is packed, block by block, into TILE_COLS adjacent columns on the stack; a is read in place, or, for bf16,
- * widened once a block.  Cost: 20 KiB of stack here, 32 KiB more for a task; packing is about 1/rows of the work.
- * Not handled: fused multiply-add, which would be up to twice as fast and would not give the bits of machines
- * without it.
+ * Method.  Every element of the result is one chain: it starts from the given value and adds a[i][p] * b[p][j] for p
+ * ascending, product and addition rounded separately.  Speed comes only from working on many independent chains at once: a
+ * tile of TILE_ROWS x TILE_COLS of them sits in registers while p runs (K. Goto, R. van de Geijn, Anatomy of High-Performance
+ * Matrix Multiplication, ACM TOMS 34, 2008).  When p is cut into blocks the chains rest in memory as floats, which changes
+ * nothing.  The tile may therefore follow the instruction set, and the bits do not.
+ *
+ * b is packed, block by block, into TILE_COLS adjacent columns on the stack.  a is read in place, or, for bf16, widened once
+ * a block.  Cost: 20 KiB of stack here, 32 KiB more for a task; packing is about 1/rows of the work.  Not handled: fused
+ * multiply-add, which would be up to twice as fast and would not give the bits of machines without it.
  */
 #ifndef GEMM_H
 #define GEMM_H

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * LinearCrossEntropy: SoftmaxCrossEntropy of the scores x[rows in] weight^T + bias, weight [out in], of which there are never
- * more than `chunk` columns, in scratch, narrowed as Linear narrows its result.
+ * LinearCrossEntropy: SoftmaxCrossEntropy of the scores x[rows in] weight^T + bias, weight [out in].  At most `chunk` columns
+ * of scores exist at a time, in scratch, narrowed as Linear narrows its result.
  *
- * Forward takes chunks ascending and keeps the lse of each row; backward makes the scores of a chunk again, turns them into
- * their gradients where they lie, and gives the weight rows of the chunk theirs.  dx is one ascending chain over all of
- * the vocabulary (gemm.h), as that of Linear is: it rests between chunks as floats, in dx itself or in scratch, and is narrowed
- * once.  So the chunk is seen in bits only through the sums of exponentials (xent.h).
+ * Forward takes chunks ascending and keeps the lse of each row.  Backward recomputes the scores of a chunk, turns them into
+ * their gradients in place, and gives the weight rows of the chunk theirs.  dx is one ascending chain over all of the
+ * vocabulary (gemm.h), as in Linear.  Between chunks it rests as floats, in dx itself or in scratch, and it is narrowed
+ * once.  Only the sums of exponentials (xent.h) therefore depend on the chunk.
  *
- * Chunked heads: P.-L. Hsu et al., Liger Kernel, 2024; E. Wijmans et al., Cut Your Losses in Large-Vocabulary Language Models,
- * 2024.  Cost: the product of forward a second time.
+ * Chunked heads: P.-L. Hsu et al., Liger Kernel, 2024; E. Wijmans et al., Cut Your Losses in Large-Vocabulary Language
+ * Models, 2024.  Cost: the product of forward a second time.
  */
 #include "gemm.h"
 #include "xent.h"

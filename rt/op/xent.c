@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * SoftmaxCrossEntropy: loss = the sum over rows of (lse - x[target]) / valid, lse = log of the sum of e^x, where
- * valid counts the targets of the whole step that differ from `ignore`: so micro-batches add up to the mean over
- * the step, however many each of them holds.  A row whose target is ignored has no loss and zero gradient; without
- * any valid target the loss is 0. lse is all that backward needs beside x: dx = (e^(x - lse) - [target]) dloss /
- * valid.
+ * SoftmaxCrossEntropy: loss = the sum over rows of (lse - x[target]) / valid, with lse = log of the sum of e^x.  valid counts
+ * the targets of the whole step that differ from `ignore`.  Micro-batches therefore add up to the mean over the step, however
+ * many targets each of them holds.  A row with an ignored target has no loss and zero gradient; without any valid target the
+ * loss is 0. Backward needs x and lse alone: dx = (e^(x - lse) - [target]) dloss / valid.
  */
 #include "xent.h"
 

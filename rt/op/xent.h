@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xent.h: the rows of scores of SoftmaxCrossEntropy, whole or as LinearCrossEntropy has them: columns from .. from+n-1 at
- * a time, ascending.
+ * xent.h: the rows of scores of SoftmaxCrossEntropy, whole, or for LinearCrossEntropy columns from .. from+n-1 at a time,
+ * ascending.
  *
- * Between chunks a row rests as its largest score so far and the sum of e^(score - that), which is scaled when a larger one
- * comes (M. Milakov, N. Gimelshein, Online normalizer calculation for softmax, 2018).  The sum of a chunk has the
- * order of a row's; chunks are added ascending.
+ * Between chunks a row rests as its largest score so far and the sum of e^(score - that).  The sum is scaled when a larger
+ * score comes (M. Milakov, N. Gimelshein, Online normalizer calculation for softmax, 2018).  The sum of a chunk has the order
+ * of a row's; chunks are added ascending.
  */
 #ifndef XENT_H
 #define XENT_H

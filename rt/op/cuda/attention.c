@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * attention.c: y = softmax(scale q k^T) v for each (sample, head), and its gradients: which call is cuDNN's, and which our
- * own kernels' (attention_own.cu).
+ * attention.c: y = softmax(scale q k^T) v for each (sample, head), and its gradients.  It decides which calls are cuDNN's,
+ * and which our own kernels' (attention_own.cu).
  *
- * cuDNN's are those in bf16 without bias, mask and dropout, whose heads are a multiple of 8 and at most 128 wide, backward if
- * all three gradients are wanted.  gen/cost/prepared.c has the same rule: a plan opens a handle for these calls and no others.
- * Packed operands are the same with longer rows.
+ * cuDNN does those in bf16 without bias, mask and dropout, with heads that are a multiple of 8 and at most 128 wide, backward
+ * if all three gradients are wanted.  gen/cost/prepared.c has the same rule: a plan opens a handle for these calls and no
+ * others. Packed operands are the same with longer rows.
  */
 #include "attention.h"
 #include "attention_own.h"

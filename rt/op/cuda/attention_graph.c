@@ -2,23 +2,22 @@
  *
  * attention_graph.c: attention by cuDNN, y = softmax(scale q k^T) v for each (sample, head), causal or not, in bf16.
  *
- * Method.  The formula is written as a graph of operations, of which the library makes one kernel that never stores the
- * scores (T. Dao et al., FlashAttention, 2022).  Forward saves lse, the log of the sum of exponentials of each row;
- * backward makes the probabilities again, P = e^(s - lse), and with delta the row sums of dy y:
+ * Method.  The formula is written as a graph of operations.  The library makes one kernel of it that never stores the scores
+ * (T. Dao et al., FlashAttention, 2022).  Forward saves lse, the log of the sum of exponentials of each row.  Backward
+ * recomputes the probabilities, P = e^(s - lse), and with delta the row sums of dy y:
  *
  *     dv = P^T dy    dS = scale P (dy v^T - delta)    dk = dS^T q    dq = dS k
  *
- * Packed operands are the same graph with longer rows.  scale is a number given in each run, so sites that differ in it
- * share a plan.
+ * Packed operands are the same graph with longer rows.  scale is a number given in each run, so sites that differ in it share
+ * a plan.
  *
- * Bits.  dq is written by the graph's last product.  The other form, through a f32 accumulator that the kernel's blocks add to
- * as they come, differs from run to run; the library reports both alike, so the graph decides.  The price is dS in memory:
- * attention_scratch().
+ * Bits.  dq is written by the graph's last product.  The other form, through a f32 accumulator that the kernel's blocks add
+ * to as they come, differs from run to run.  The library reports both alike, so the graph decides.  The price is dS in
+ * memory: attention_scratch().
  *
- * Which operand the library wants in which order is its own: forward k transposed, backward k and v; what enters the
- * products over queries is bf16; delta is in memory.
- * A job in which no call is the library's is not linked with this file.
- * Not handled: what attention.c leaves to our own kernels.
+ * The library decides which operand it wants in which order: forward k transposed, backward k and v; operands of the products
+ * over queries are bf16; delta is in memory. A job without calls of the library is not linked with this file.  Not handled:
+ * the calls that attention.c leaves to our own kernels.
  */
 #include "attention_graph.h"
 #include "start.h"

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention on tensor cores, for bf16 with a bias, a mask or dropout: what cuDNN's graphs are not asked for.
+ * Attention on tensor cores, for bf16 with a bias, a mask or dropout: the cases that cuDNN's graphs do not cover.
  *
- * Method.  As attention_own.cu, with the tiles of T. Dao, FlashAttention-2, 2023, section 3.3: a block of four warps owns 64
- * rows, queries or keys, 16 a warp, whose operands stay in registers; tiles of the other side go through shared memory, 64
+ * Method.  As attention_own.cu, with the tiles of T. Dao, FlashAttention-2, 2023, section 3.3.  A block of four warps owns 64
+ * rows, queries or keys, 16 a warp, with their operands in registers.  Tiles of the other side go through shared memory, 64
  * rows forward, 32 backward.  Scores never leave registers: two neighbouring results are an operand of the next product
  * (mma.h), rounded to bf16.  Sums of exponentials, scores and results are f32.
  *
  * Order: tiles ascend; a row's sum goes by the columns of a thread, ascending, then a butterfly of the 4 threads of a row.
  *
- * Cost: 2 products forward; backward 3 for dq, 4 for dk and dv (5 where heads are wider than 64, whose accumulators do not
- * fit in registers together), 2 for dbias.  Weak: dropout backward makes a block of Philox for every element of dk and dv.
+ * Cost: 2 products forward; backward 3 for dq, 4 for dk and dv, 2 for dbias.  dk and dv take 5 if heads are wider than 64,
+ * because the accumulators do not fit in registers together.  Weak: dropout backward makes a block of Philox for every
+ * element of dk and dv.
  */
 #include "attention_mma.h"
 #ifdef REAL_BF16

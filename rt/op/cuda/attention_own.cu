@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention without stored scores, in f32: attention_own.h says what the operands are, rt/op/attention.c the formulas.  bf16
- * goes to attention_mma.cu, but for heads wider than 128.
+ * Attention without stored scores, in f32: attention_own.h describes the operands, rt/op/attention.c has the formulas.  bf16
+ * goes to attention_mma.cu, except for heads wider than 128.
  *
- * Method.  T. Dao, FlashAttention-2, 2023, section 3.1, with each result owned by one block.  Forward: a block has 64
- * queries of one head and takes the keys in tiles of 64, ascending; a query's largest score and sum of exponentials are kept
- * by the 16 threads that share its row.  Backward: one kernel whose blocks own 64 queries (dq), one whose blocks own 64
- * keys (dk, dv), one whose blocks own a tile of the bias (dbias); each makes the scores again.  Tiles: attention_tile.h.
+ * Method.  T. Dao, FlashAttention-2, 2023, section 3.1, with each result owned by one block.  Forward: a block has 64 queries
+ * of one head and takes the keys in tiles of 64, ascending.  The 16 threads that share a row keep the query's largest score
+ * and sum of exponentials.  Backward: the blocks of one kernel own 64 queries (dq), those of another 64 keys (dk, dv), those
+ * of a third a tile of the bias (dbias).  Each recomputes the scores.  Tiles: attention_tile.h.
  *
- * Order: tiles have fixed sizes and ascend, row sums go by 4 adjacent columns a thread and a butterfly of 16 threads; a
+ * Order: tiles have fixed sizes and ascend.  Row sums go by 4 adjacent columns a thread and a butterfly of 16 threads.  A
  * result depends on sizes and its own operands alone.  Tiles that `causal` hides whole are left out.
  *
  * Cost: no tensor cores: 2 products forward, 3 + 4 backward, 2 for dbias, at a part of the f32 rate.  Shared memory 35 KiB.
- * Heads wider than 128 are done 128 columns of the result at a time, with the scores made again for each.
+ * Heads wider than 128 are done 128 columns of the result at a time, with the scores recomputed for each.
  */
 #include "attention_mma.h"
 #include "attention_own.h"

@@ -2,12 +2,12 @@
  *
  * attention_tile.h: the two products that all of attention is made of, on tiles in shared memory, in f32.
  *
- * A block of 256 threads holds a 64 x 64 tile of scores, 4 x 4 adjacent ones in each thread: `down` gives its first row,
- * `across` its first column.  scores = a b^T for 64 rows each of a and b, DEPTH columns of them at a time; and, with such a
- * tile written to shared memory, results += tile c, for 64 rows of c and WIDTH columns, where a thread has its 4 rows and
- * of every 64 columns the 4 adjacent ones at `across`.  Inner indices ascend in both.
+ * A block of 256 threads holds a 64 x 64 tile of scores, 4 x 4 adjacent ones in each thread: `down` is its first row,
+ * `across` its first column.  The first product is scores = a b^T, for 64 rows each of a and b, DEPTH columns of them at a
+ * time.  The second takes such a tile from shared memory: results += tile c, for 64 rows of c and WIDTH columns.  There a
+ * thread has its 4 rows, and of every 64 columns the 4 adjacent ones at `across`.  Inner indices ascend in both.
  *
- * Tiles of a and b stand turned, so that both products read 16 bytes at once and threads of a warp read neighbours.
+ * Tiles of a and b are transposed, so that both products read 16 bytes at once and threads of a warp read neighbours.
  */
 #ifndef ATTENTION_TILE_H
 #define ATTENTION_TILE_H

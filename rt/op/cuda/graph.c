@@ -5,16 +5,16 @@
  * Problem.  cuDNN fuses a graph of operations into one kernel, and wants it as opaque descriptors: each is created, its
  * attributes are set one by one, and it is finalised.  NVIDIA's own way to write that is a C++ library.
  *
- * Method.  Five functions here, one for a kind of operation, each a handful of attributes; a tensor's identity is its
- * number.  A plan is the first engine of the library's heuristic (mode A) that can be finalised and of which the library does
- * not say that its bits vary: a function of graph, library version and chip, not of a timing.  Cost: half a second of a
- * processor for a plan, measured, as the library compiles it.
+ * Method.  Five functions here, one for a kind of operation, each a handful of attributes.  A tensor's identity is its
+ * number.  A plan is the first engine of the library's heuristic (mode A) that can be finalised and that the library does not
+ * mark as varying in its bits.  It is a function of graph, library version and chip, not of a timing.  Cost: the library
+ * compiles each plan when it is opened.
  *
- * In a step, an execution wants the addresses in one more descriptor, which cannot be filled anew once it is finalised;
- * so there is one for each run.  It is host memory of the library, a few hundred bytes, gone before the call returns.
+ * In a step, an execution wants the addresses in one more descriptor, which cannot be filled anew once it is finalised.  So
+ * there is one for each run.  It is host memory of the library, a few hundred bytes, gone before the call returns.
  *
- * Descriptors of a graph stay alive as long as its plan, which is as long as the process: a plan may refer to them.
- * Not handled: other ranks than four.
+ * Descriptors of a graph stay alive as long as its plan, which is as long as the process: a plan may refer to them. Not
+ * handled: other ranks than four.
  */
 #include "graph.h"
 #include "../../cuda/device.h"

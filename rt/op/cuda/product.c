@@ -2,27 +2,26 @@
  *
  * product.c: matrix products by cublasLt.
  *
- * Problem.  A step calls the same few dozen products, with literal sizes, thousands of times.  cublasLt wants descriptors
- * of them and an algorithm, which its heuristic guesses and a profile can measure.
+ * Problem.  A step calls the same few dozen products, with literal sizes, thousands of times.  cublasLt wants descriptors of
+ * them and an algorithm; its heuristic guesses one, and a profile can measure one.
  *
- * Method.  product_open() makes descriptors and picks the algorithm once; product_run() sets one address and queues.
- * The algorithm is the first result of the heuristic that the stage's workspace suffices for, or, after an
- * open_product_algorithm() in the stage's source, the one that was measured, given by its attributes: those are
- * the library's own numbers, so another version or GPU may know them no more, and then the job ends instead of computing
- * other bits.
+ * Method.  product_open() makes descriptors and picks the algorithm once; product_run() sets one address and queues.  The
+ * algorithm is the heuristic's first result that fits the stage's workspace.  After an open_product_algorithm() in the
+ * stage's source, it is the measured one, given by its attributes.  Those are the library's own numbers.  Another version or
+ * GPU may not know them; the job then ends, and does not compute other bits.
  *
  * Layout.  The library's matrices are column-major.  A row-major c[m n] = a b is, read so, the column-major
  *
  *     c'[n m] = b' a'        with c' = c^T, leading dimension n,
  *
- * so the right side goes first.  A plain b[k n] is b' [n k] as it lies there; one stored transposed, b[n k], reads as [k n]
+ * so the right side goes first.  A plain b[k n] is b' [n k] as it lies there.  One stored transposed, b[n k], reads as [k n]
  * and is marked as transposed; a likewise.  A bias of n elements runs down every column of c', as the library wants it.
  *
  * Bits.  They are a function of shape, types, algorithm, library version and GPU.  The heuristic sees shapes, the alignment
- * of every tensor in an arena and the workspace's size, never an address or the time, so every plan with these sizes gets
- * the same algorithm; acc is not among what it sees.  f32 is computed in f32: the compute type rules out the shorter types
- * of tensor cores.  bf16 is summed in f32.  Sums that are split over k rest in the workspace as f32 and are added in
- * a separate step in a fixed order, or there is no such split: adding up in the result's type would round in between.
+ * of every tensor in an arena and the workspace's size, never an address or the time.  Every plan with these sizes therefore
+ * gets the same algorithm; acc is not among its inputs.  f32 is computed in f32: the compute type rules out the shorter types
+ * of tensor cores.  bf16 is summed in f32.  Sums that are split over k rest in the workspace as f32 and are added in a
+ * separate step in a fixed order.  Adding in the result's type would round in between, so no such split is taken.
  *
  * Not handled: leading dimensions other than dense; an algorithm for each of acc = 0 and 1.
  */

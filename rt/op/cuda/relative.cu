@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * RelativeBias: rt/op/relative.c.  Edges are made by each block, in shared memory: one binary search a thread.
+ * RelativeBias: rt/op/relative.c.  Each block finds the edges of the buckets in shared memory: one binary search a thread.
  *
- * Backward: a block sums one bucket of one head.  The keys ahead of their queries by what the bucket holds are an interval,
- * so that a warp takes a query and its lanes the keys, and all blocks together read dy once.
+ * Backward: a block sums one bucket of one head.  For each query, the keys of a bucket are an interval.  A warp takes a query
+ * and its lanes the keys, and all blocks together read dy once.
  */
 #include "kernel.h"
 #include "../../relative.h"

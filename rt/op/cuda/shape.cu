@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Operators that only move elements: Concat, Slice, Reshape, Transpose, Embedding forward.  Where all lengths and offsets
- * are whole multiples of 16 bytes, those are moved at once.  A transposition that moves the last axis goes through tiles of
- * 32 x 32 in shared memory, so that both sides are read and written along their last axis.
+ * Operators that only move elements: Concat, Slice, Reshape, Transpose, Embedding forward.  If all lengths and offsets are
+ * whole multiples of 16 bytes, 16 bytes are moved at once.  A transposition that moves the last axis goes through tiles of 32
+ * x 32 in shared memory, so that both sides are read and written along their last axis.
  */
 #include "kernel.h"
 

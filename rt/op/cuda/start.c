@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * start.c: what the kernels demand of the machine, checked once, before anything is opened on a GPU.
+ * start.c: the demands of the kernels on the machine, checked once, before anything is opened on a GPU.
  *
- * Stages are dealt out to all GPUs that the process sees, and bits depend on the chip; so each of them must be the one that
- * the kernels were compiled for, BUILT_FOR in the Makefile: "90", or several apart by blanks.  Machine code of one minor
- * version is not taken for another, and there is nothing in the program that a driver could compile.  Versions of
+ * Stages are dealt out to all GPUs that the process sees, and bits depend on the chip.  Each GPU must therefore be the one
+ * that the kernels were compiled for, BUILT_FOR in the Makefile: "90", or several separated by blanks.  Machine code of one
+ * minor version is not taken for another, and there is nothing in the program that a driver could compile.  Versions of
  * cuBLAS and cuDNN are checked when they are opened (product.c, graph.c).
  *
- * Not handled: kernels that the libraries load with their first launch, and what other programs take meanwhile, in
+ * Not handled: kernels that the libraries load with their first launch, and memory that other programs take meanwhile, in
  * kernels_bytes().
  */
 #include "start.h"

@@ -2,18 +2,17 @@
  *
  * linear.c: y[rows out] = x[rows in] weight[out in]^T + bias, and its two gradients, by oneDNN.
  *
- * Which entry of the library does which product is fixed by type and direction alone, never by a timing at run time.
- * Measured at the shapes of GPT-2 124M on cores with AVX-512 (bench/gpt2-step prints the table for any machine):
+ * Type and direction alone decide which entry of the library does which product, never a timing at run time.  The choice was
+ * made at the shapes of GPT-2 124M on cores with AVX-512 (bench/gpt2-step prints the table for any machine):
  *
  *              f32                                         bf16
  *   forward    prepared, plain layout, bias inside         the same
  *   dx         BLAS entry: the prepared product with a     prepared, plain layout
  *              plain weight has weak spots for large k
- *   dweight    BLAS entry: the prepared one loses a third  prepared, x packed first: x is small, and the plain layout
- *              at the width of a vocabulary                loses half at the width of a vocabulary
+ *   dweight    BLAS entry: the prepared one is slow at     prepared, x packed first: x is small, and the plain layout
+ *              the width of a vocabulary                   is slow at the width of a vocabulary
  *
- * Packing the weights as well would win 5 % of the product and cost 10 to 20 % of it at 256 rows, as each weight is
- * read once in each direction between two updates.
+ * Weights are not packed.  Each is read only once in each direction between two updates, so packing costs more than it saves.
  *
  * The bias gradient is a sum over rows in ascending order for each column; threads split the columns.
  */

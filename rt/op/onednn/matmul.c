@@ -2,9 +2,9 @@
  *
  * matmul.c: y[batch m n] = a[batch m k] b[batch k n] and its two gradients, by oneDNN's batched product.
  *
- * With A and B the operands as the product sees them and ta, tb saying that one is stored transposed, the gradients
- * are dA = dy B^T and dB = A^T dy.  Each must come out as its operand is stored, and the library writes row-major
- * results only, so a transposed operand gets the transposed product:
+ * A and B are the operands as the product sees them; ta and tb say that one is stored transposed.  The gradients are
+ * dA = dy B^T and dB = A^T dy.  Each must come out as its operand is stored, and the library writes row-major results only.  A
+ * transposed operand therefore gets the transposed product:
  *
  *   da = dy B^T, or, stored transposed, da = B dy^T
  *   db = A^T dy, or, stored transposed, db = dy^T A

@@ -2,26 +2,26 @@
  *
  * product.c: matrix products by oneDNN.
  *
- * Problem.  A step calls the same few dozen products, with literal sizes, thousands of times.  oneDNN wants a primitive
- * (code generated for one shape) and memory objects; making them costs milliseconds and allocates.
+ * Problem.  A step calls the same few dozen products, with literal sizes, thousands of times.  oneDNN wants a primitive (code
+ * generated for one shape) and memory objects; making them is slow and allocates.
  *
  * Method.  product_open() makes the primitive and its memory objects once; product_run() sets addresses and executes.
- * Temporary memory of the primitives is ours ("user" scratchpad): one block a stage, as large as the largest primitive
- * asks for, because the calls of a stage run one after the other.  The library's own block would belong to the thread
- * that made the primitive, and a stage may be opened and run by different threads.
+ * Temporary memory of the primitives is ours ("user" scratchpad): one block a stage, as large as the largest primitive asks
+ * for, because the calls of a stage run one after the other.  The library's own block would belong to the thread that made
+ * the primitive, and a stage may be opened and run by different threads.
  *
- * Bits.  A primitive splits its work by the number of threads and chooses its code by shape and instruction set, so
- * the result is a function of (shape, threads, instruction set, library version): all four are in the numeric key.
- * start.c fixes the instruction set; the thread count is set here before every call, because it is a property of the
- * calling thread and two stages of one process may differ.
+ * Bits.  A primitive splits its work by the number of threads, and chooses its code by shape and instruction set.  The result
+ * is therefore a function of (shape, threads, instruction set, library version): all four are in the numeric key.  start.c
+ * fixes the instruction set.  The thread count is set here before every call, because it is a property of the calling thread
+ * and two stages of one process may differ.
  *
  * Threads.  The library is built with OpenMP and shares its pool with our own loops.  A second pool, such as that of
- * OpenBLAS, would find its cores taken by the first one's waiting threads: a factor of two, measured.
+ * OpenBLAS, would find its cores taken by the first one's waiting threads.
  *
- * oneDNN 2.x and 3.x differ in how a description of memory is made and in three calls; the section "two versions" is
- * all that knows it.
+ * oneDNN 2.x and 3.x differ in how a description of memory is made and in three calls.  Only the section "two versions" knows
+ * it.
  *
- * Not handled: leading dimensions other than dense; post-operations beside the sum.
+ * Not handled: leading dimensions other than dense; post-operations other than the sum.
  */
 #include "product.h"
 #include <omp.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * start.c: what the kernel library demands of the machine, checked once, before the first stage opens.
+ * start.c: the demands of the kernel library on the machine, checked once, before the first stage opens.
  *
- * The bits of a job depend on the instruction set, in our own loops by the compiler's flags and in oneDNN by its
- * dispatch at run time.  One thing decides both: the flags that this file is compiled with (`-march=x86-64-v4`,
- * `-mavx512bf16`, `-mamx-bf16`), which the plan writes into the emitted Makefile.  oneDNN is held to the same set, so a
- * newer CPU computes as the planned one, and an older one is refused instead of computing something else.
+ * The bits of a job depend on the instruction set: in our own loops by the compiler's flags, and in oneDNN by its dispatch at
+ * run time.  One thing decides both: the flags that this file is compiled with (`-march=x86-64-v4`, `-mavx512bf16`,
+ * `-mamx-bf16`). The plan writes them into the emitted Makefile.  oneDNN is held to the same set.  A newer CPU therefore
+ * computes as the planned one, and an older one is refused instead of computing something else.
  */
 #include "../../rt.h"
 #include <omp.h>
