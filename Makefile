@@ -41,7 +41,7 @@ EMIT    = gen/emit/names.o gen/emit/text.o gen/emit/stage.o gen/emit/open.o gen/
 PROFILE = gen/profile/measure.o gen/profile/bench.o
 SEARCH  = gen/search/search.o gen/search/list.o gen/search/candidate.o gen/search/remedy.o gen/search/repack.o gen/search/device_order.o \
           gen/search/arrange.o gen/search/star_depths.o gen/search/largest.o gen/search/nofit.o
-VIEW    = gen/view/stage.o gen/view/plan.o gen/view/explain.o gen/view/compare.o \
+VIEW    = gen/view/stage.o gen/view/plan.o gen/view/explain.o gen/view/compare.o gen/view/compare_page.o \
           gen/view/events.o gen/view/measured.o gen/view/metrics.o gen/view/tfevents.o build/read_json.o
 OBJ     = $(BASE) build/embedded.o $(FRONT) $(PACK) $(COST) $(SCHED) $(LIST) $(REPLAY) $(LOWER) $(FATES) $(MEM) \
           $(EXACT) $(CHECK) $(RIVALS) $(TEXT) $(PLAN) $(FOREIGN) gen/key.o $(EMIT) $(PROFILE) gen/passes.o $(SEARCH) \
