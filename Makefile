@@ -37,11 +37,13 @@ TEXT    = gen/text/text.o gen/text/graph.o gen/text/plan.o gen/text/letters.o
 PLAN    = gen/plan/part.o gen/plan/keep.o gen/plan/planners.o
 FOREIGN = gen/foreign/read.o gen/foreign/sort.o gen/foreign/graph.o gen/foreign/downset.o gen/foreign/bottleneck.o
 EMIT    = gen/emit/names.o gen/emit/text.o gen/emit/stage.o gen/emit/open.o gen/emit/launch.o gen/emit/archive.o \
-          gen/emit/report.o gen/emit/build.o gen/emit/emit.o
+          gen/emit/holding.o gen/emit/page.o gen/emit/report.o gen/emit/report_memory.o gen/emit/build.o gen/emit/emit.o
 PROFILE = gen/profile/measure.o gen/profile/bench.o
 SEARCH  = gen/search/search.o gen/search/list.o gen/search/candidate.o gen/search/remedy.o gen/search/repack.o \
-          gen/search/device_order.o gen/search/arrange.o gen/search/star_depths.o gen/search/largest.o gen/search/nofit.o
-VIEW    = gen/view/stage.o gen/view/plan.o gen/view/explain.o gen/view/compare.o
+          gen/search/device_order.o \
+          gen/search/arrange.o gen/search/star_depths.o gen/search/largest.o gen/search/nofit.o
+VIEW    = gen/view/stage.o gen/view/plan.o gen/view/explain.o gen/view/compare.o gen/view/compare_page.o \
+          gen/view/events.o gen/view/measured.o gen/view/metrics.o gen/view/tfevents.o build/read_json.o
 OBJ     = $(BASE) build/embedded.o $(FRONT) $(PACK) $(COST) $(SCHED) $(LIST) $(REPLAY) $(LOWER) $(FATES) $(MEM) \
           $(EXACT) $(CHECK) $(RIVALS) $(TEXT) $(PLAN) $(FOREIGN) gen/key.o $(EMIT) $(PROFILE) gen/passes.o $(SEARCH) \
           $(VIEW) gen/options.o gen/main.o
@@ -51,7 +53,7 @@ all: dpgen
 dpgen: $(OBJ)
 	$(CC) $(LDFLAGS) -o $@ $(OBJ) $(LIBS)
 
-$(OBJ): $(wildcard gen/*.h gen/*/*.h)
+$(OBJ): $(wildcard gen/*.h gen/*/*.h) rt/json.h
 gen/front/row.o: gen/ops.def
 
 build/embed: tools/embed.c
@@ -64,6 +66,11 @@ build/embedded.c: build/embed $(EMBED)
 
 build/embedded.o: build/embedded.c
 	$(CC) $(CPPFLAGS) -std=c11 -O0 -c -o $@ build/embedded.c
+
+# The reader of JSON that jobs have, for what they wrote
+build/read_json.o: rt/json.c rt/json.h
+	mkdir -p build
+	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ rt/json.c
 
 .c.o:
 	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<

@@ -9,6 +9,7 @@
 #include "pack/pack.h"
 #include "search/nofit.h"
 #include "mem/unpooled.h"
+#include "view/events.h"
 #include "view/view.h"
 
 #include <errno.h>
@@ -141,6 +142,16 @@ static int generate(const Options *x, const Model *m)
     return 0;
 }
 
+/* dpgen report, dpgen metrics: of what a job has written, without a model.  False: it is another command. */
+static bool told_of_files(const Options *x)
+{
+    const char *wrote = !x->verb ? NULL : !strcmp(x->verb, "report") ? report_measured(x->file, x->trace, x->out)
+        : !strcmp(x->verb, "metrics") ? metrics_tensorboard(x->file, x->tensorboard) : NULL;
+    if (wrote)
+        printf("wrote %s\n", wrote);
+    return wrote;
+}
+
 /* dpgen profile */
 static int measure_model(const Options *x, const Model *m)
 {
@@ -214,6 +225,8 @@ int main(int argc, char **argv)
     if (argc > 1 && !strcmp(argv[1], "pack"))
         return pack_command(argc - 2, argv + 2);
     Options x = options(argc, argv);
+    if (told_of_files(&x))
+        return 0;
     Node *root = root_of(&x);
     if (x.devices)
         override_devices(root, x.devices);

@@ -20,6 +20,9 @@ static const char usage[] =
     "                            why there is a cut between operators A and B, or none\n"
     "dpgen compare MODEL.yaml    every planner side by side; --json as data, -o FILE.html as a picture\n"
     "dpgen pack FILE.csv         addresses for a published packing instance; -o OUT.csv, --capacity BYTES\n"
+    "dpgen report DIR            a page with a measured step beside the predicted one: --trace FILE, of out/train --trace;\n"
+    "                            -o FILE replaces DIR/measured.html\n"
+    "dpgen metrics LOG           the log of a job, of out/train --log, for TensorBoard: --tensorboard DIR\n"
     "dpgen profile MODEL.yaml    measure its calls on this machine; -o FILE replaces MODEL.DEVICE.profile\n"
     "\n"
     "  -o DIR                    the folder to write; it appears whole or not at all\n"
@@ -78,7 +81,8 @@ static void take_option(Options *x, const char *option, const char *value)
 {
     struct { const char *option; const char **to; } texts[] = {
         {"-o", &x->out}, {"--from", &x->from}, {"-d", &x->dump}, {"--profile", &x->profile}, {"--prefix", &x->prefix},
-        {"--devices", &x->devices}, {"--planners", &x->planners}};
+        {"--devices", &x->devices}, {"--planners", &x->planners}, {"--trace", &x->trace},
+        {"--tensorboard", &x->tensorboard}};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (!strcmp(option, texts[i].option)) {
             *texts[i].to = value;
@@ -97,10 +101,12 @@ static void take_option(Options *x, const char *option, const char *value)
 }
 
 /* Commands; without one, a model file and -o.  pack has a command line of its own. */
-enum { GENERATE = 1, CHECK = 2, PLAN = 4, EXPLAIN = 8, COMPARE = 16, PROFILE = 32, PACK = 64,
+enum { GENERATE = 1, CHECK = 2, PLAN = 4, EXPLAIN = 8, COMPARE = 16, PROFILE = 32, PACK = 64, REPORT = 128, METRICS = 256,
+    FILES = REPORT | METRICS,       /* of what a job has written: without a model */
     PLANS = GENERATE | PLAN | EXPLAIN | COMPARE };
 static const struct { const char *name; int bit; } verbs[] = {
-    {"check", CHECK}, {"plan", PLAN}, {"explain", EXPLAIN}, {"compare", COMPARE}, {"profile", PROFILE}, {"pack", PACK}};
+    {"check", CHECK}, {"plan", PLAN}, {"explain", EXPLAIN}, {"compare", COMPARE}, {"profile", PROFILE}, {"pack", PACK},
+    {"report", REPORT}, {"metrics", METRICS}};
 
 static int verb_bit(const char *word)
 {
@@ -135,13 +141,16 @@ static void check_ignored(const Options *x)
 {
     int verb = x->verb ? verb_bit(x->verb) : GENERATE;
     const struct { const char *option; bool given; int taken; bool unless; } uses[] = {
-        {"-o", x->out, GENERATE | COMPARE | PROFILE, false}, {"--prefix", x->prefix, GENERATE, false},
+        {"-o", x->out, GENERATE | COMPARE | PROFILE | REPORT, false}, {"--prefix", x->prefix, GENERATE, false},
         {"--json", x->json, PLAN | COMPARE, x->dump}, {"--profile", x->profile, PLANS, x->estimate},
         {"--estimate", x->estimate, PLANS, false}, {"--elsewhere", x->elsewhere, PLANS, x->estimate},
-        {"--pace", x->pace, ~PROFILE, false},
+        {"--pace", x->pace, ~(PROFILE | FILES), false},
         {"--quick", x->quick, COMPARE, false}, {"--planners", x->planners, COMPARE, false},
-        {"-d", x->dump, ~(EXPLAIN | COMPARE | PROFILE), false},
-        {"--planner", sets_planner(x), ~COMPARE, false}, {"--from", x->from, ~PROFILE, false}};
+        {"-d", x->dump, ~(EXPLAIN | COMPARE | PROFILE | FILES), false},
+        {"-D", x->over.define.n > 0, ~FILES, false}, {"--devices", x->devices, ~FILES, false},
+        {"an option of the plan", x->over.set.n > 0, ~FILES, false}, {"--trace", x->trace, REPORT, false},
+        {"--tensorboard", x->tensorboard, METRICS, false},
+        {"--planner", sets_planner(x), ~COMPARE, false}, {"--from", x->from, ~(PROFILE | FILES), false}};
     for (size_t i = 0; i < sizeof uses / sizeof *uses; i++)
         if (uses[i].given && (!(uses[i].taken & verb) || uses[i].unless))
             misuse(strf("dpgen %s has no use for %%s%s%s", x->verb ? x->verb : "MODEL.yaml",
@@ -160,12 +169,19 @@ static void check_options(const Options *x)
     }
     if (verb_bit(x->verb) == PACK)
         misuse("%s", "pack comes first: dpgen pack FILE.csv");
+    if (!x->file && verb_bit(x->verb) & FILES)
+        misuse(verb_bit(x->verb) == REPORT ? "%s" : "dpgen metrics of which log? out/train --log FILE writes one",
+               "dpgen report of which folder? one that dpgen MODEL.yaml -o DIR wrote");
     if (!x->file && !(x->from && (verb_bit(x->verb) & (CHECK | PLAN | COMPARE | EXPLAIN))))
         misuse("%s", "no model file");
     if (verb_bit(x->verb) == EXPLAIN && !x->what)
         misuse("explain needs a name: dpgen explain %s NAME, of an operator, a tensor, a parameter, a block ...",
                x->file ? x->file : "--from FILE");
     check_ignored(x);
+    if (verb_bit(x->verb) == REPORT && !x->trace)
+        misuse("of which run? dpgen report %s --trace FILE; out/train --trace FILE writes one", x->file);
+    if (verb_bit(x->verb) == METRICS && !x->tensorboard)
+        misuse("where to? dpgen metrics %s --tensorboard DIR", x->file);
     if (!x->verb && !x->out && !x->dump)
         misuse("no folder to write: dpgen %s -o DIR", x->file);
     for (const char *c = x->prefix; c && *c; c++)

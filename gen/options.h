@@ -8,7 +8,7 @@
 #include "foreign/bottleneck.h"
 
 typedef struct {
-    const char *verb, *file, *out, *from, *dump, *profile, *prefix, *devices, *what, *next, *planners;
+    const char *verb, *file, *out, *from, *dump, *profile, *prefix, *devices, *what, *next, *planners, *trace, *tensorboard;
     Overrides over;
     Foreign *foreign;           /* --from names a graph of another system */
     Chain chain;                /* objective bottleneck */

@@ -6,15 +6,19 @@
  * written at once and whole:
  *
  *   {"event":"start","name":..,"stages":..,"replicas":..,"transport":..,"model":..,"plan":..,"parameters":..,"step":..,
- *    "library_bytes":..,"library_by_stage":[..],"predicted_ms":..}      what kernels hold outside the arenas: all stages, each
- *   {"event":"step","step":1,"loss":..,"norm":..,"lr":..,"tokens_per_s":..,"ms":..}     step: how many are done
- *            norm: of the whole gradient; null in a job that does not take it
- *   {"event":"eval","step":50,"loss":..}     {"event":"checkpoint" or "stop","step":50,"detail":..}
+ *    "library_bytes":..,"library_by_stage":[..],"predicted_ms":..,"time":..}
+ *            library: what kernels hold outside the arenas, all stages and each
+ *   {"event":"step","step":1,"loss":..,"norm":..,"lr":..,"tokens_per_s":..,"ms":..,"time":..}
+ *            step: how many are done; norm: of the whole gradient, null in a job that does not take it
+ *   {"event":"eval","step":50,"loss":..,"time":..}     {"event":"checkpoint" or "stop","step":50,"detail":..,"time":..}
+ *
+ * time: seconds since the epoch when the line was written.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include "link.h"
 #include "run.h"
@@ -35,8 +39,12 @@ int metrics_open(Run *run)
     return DONE;
 }
 
-static void put(Run *run, const Text *t)
+/* The end of a line, when it was written, and the line. */
+static void put(Run *run, Text *t)
 {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    text_add(t, ",\"time\":%lld.%03ld}\n", (long long)now.tv_sec, now.tv_nsec / 1000000);
     size_t n = t->n < t->cap ? t->n : t->cap - 1;
     if (run->log >= 0 && !write_all(run->log, t->at, n)) {
         complain(STATUS_RUN, "%s: metrics are lost from here on: %s", run->opt.log, strerror(errno));
@@ -124,7 +132,7 @@ void metrics_start(Run *run, const int64_t *by_stage)
              (long long)library);
     if (library > 0)
         text_list(&t, "library_by_stage", by_stage, job->stages);
-    text_add(&t, ",\"predicted_ms\":%.3f}\n", 1e-6 * (double)job->step_ns);
+    text_add(&t, ",\"predicted_ms\":%.3f", 1e-6 * (double)job->step_ns);
     put(run, &t);
 }
 
@@ -146,7 +154,7 @@ void metrics_step(Run *run, int64_t step, double loss, double norm, double lr, d
     text_number(&t, loss);
     text_add(&t, ",\"norm\":");
     text_number(&t, norm < 0 ? (double)NAN : norm);
-    text_add(&t, ",\"lr\":%.9g,\"tokens_per_s\":%.1f,\"ms\":%.3f}\n", lr, rate, 1e3 * wall);
+    text_add(&t, ",\"lr\":%.9g,\"tokens_per_s\":%.1f,\"ms\":%.3f", lr, rate, 1e3 * wall);
     put(run, &t);
 }
 
@@ -160,7 +168,6 @@ void metrics_eval(Run *run, int64_t step, double loss)
     t.n = 0;
     text_add(&t, "{\"event\":\"eval\",\"step\":%lld,\"loss\":", (long long)step + 1);
     text_number(&t, loss);
-    text_add(&t, "}\n");
     put(run, &t);
 }
 
@@ -174,7 +181,6 @@ void metrics_line(Run *run, const char *event, int64_t step, const char *detail)
     t.n = 0;
     text_add(&t, "{\"event\":\"%s\",\"step\":%lld,\"detail\":", event, (long long)step);
     text_json(&t, detail);
-    text_add(&t, "}\n");
     put(run, &t);
 }
 

@@ -4,8 +4,10 @@
  *
  * action() stamps a ring that was allocated at the start; the newest stamps win.  An action ends where the next
  * begins, the last one of a step with the mark -1.  Process 1 is the prediction, repeated for the last whole step,
- * process 2 what was measured; a thread is a stage, and each direction of its copies to the host one more.  Clocks of
- * several hosts are put in line by a common barrier before the first step, which is good to the latency of the network.
+ * process 2 what was measured; a thread is a stage, and each direction of its copies to the host one more.  An argument of each
+ * event is the number of its action in the list of the stage, and the plan of the job is named: `dpgen report` reads both.
+ * Clocks of several hosts are put in line by a common barrier before the first step, which is good to the latency of the
+ * network.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -61,12 +63,13 @@ static void flush(Writer *o)
     }
 }
 
-static void event(Writer *o, int process, int thread, const char *name, double from, double length)
+static void event(Writer *o, int process, int thread, long number, double from, double length)
 {
+    const char *const *name = o->w->info->action;
     text_add(&o->t, ",\n{\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"name\":", process,
              thread, 1e6 * from, 1e6 * length);
-    text_json(&o->t, name);
-    text_add(&o->t, "}");
+    text_json(&o->t, name ? name[number] : "action");
+    text_add(&o->t, ",\"args\":{\"action\":%ld}}", number);
     flush(o);
 }
 
@@ -89,7 +92,7 @@ static void measured(Writer *o)
         if (a->number == 0)
             o->last = a->at - r->origin;
         if (a->number >= 0 && a->number < known)
-            event(o, 2, o->w->stage.index, info->action ? info->action[a->number] : "action", a->at - r->origin, b->at - a->at);
+            event(o, 2, o->w->stage.index, a->number, a->at - r->origin, b->at - a->at);
     }
 }
 
@@ -108,7 +111,7 @@ static void copied(Writer *o, int direction)
              info->name, direction ? "from the host" : "to the host");
     for (uint64_t i = 0; i < n; i++) {
         c = spill_trace(o->w, direction, i, &n);
-        event(o, 2, thread, info->action ? info->action[c->number] : "copy", c->from - r->origin, c->to - c->from);
+        event(o, 2, thread, c->number, c->from - r->origin, c->to - c->from);
     }
 }
 
@@ -119,7 +122,7 @@ static void predicted(Writer *o)
              o->w->stage.index, info->name);
     for (long i = 0; info->predicted && i < info->actions; i++) {
         double from = 1e-9 * (double)info->predicted[2 * i], to = 1e-9 * (double)info->predicted[2 * i + 1];
-        event(o, 1, o->w->stage.index, info->action ? info->action[i] : "action", o->last + from, to - from);
+        event(o, 1, o->w->stage.index, i, o->last + from, to - from);
     }
 }
 
@@ -129,7 +132,7 @@ static int write_stage(Worker *w, const char *path)
     int index = w->stage.index, file = open(path, O_WRONLY | O_CREAT | (index ? O_APPEND : O_TRUNC), 0666);
     Writer o = {w, {store, 0, sizeof store}, file, file >= 0, 0};
     if (index == 0) {
-        text_add(&o.t, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
+        text_add(&o.t, "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"plan\":\"%s\"},\"traceEvents\":[\n", w->run->job->plan);
         name_process(&o, 1, "predicted");
         name_process(&o, 2, "measured");
     }

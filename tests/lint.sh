@@ -95,7 +95,7 @@ is_c && /^\}/ {
     if (begin && FNR - begin + 1 > 60) bad(begin, "function of " FNR - begin + 1 " lines, 60 allowed")
     begin = 0
 }
-path ~ /^templates\// {
+path ~ /^templates\// && path !~ /\.css$/ {       # styles have @rules of their own and are copied as they are
     rest = $0
     if (path ~ /Makefile$/ || path ~ /\.mk$/) {
         sub(/^\t@/, "", rest)

@@ -22,7 +22,7 @@ facts() {
         "$tmp/$name/job" --no-checkpoint --data "$data" --eval-data "$root/README.md" --log "$tmp/$name.jsonl" \
             --gradients "$tmp/$name.grads" >"$tmp/$name.said" 2>&1) ||
         { echo "$name: $said $(tail -n 1 "$tmp/$name.said")"; return; }
-    sed -n 's/,"tokens_per_s".*//; /"event":"\(step\|eval\)"/p' "$tmp/$name.jsonl"
+    sed -n 's/,"tokens_per_s".*//; s/,"time".*//; /"event":"\(step\|eval\)"/p' "$tmp/$name.jsonl"
     sha256sum <"$tmp/$name.grads"
 }
 want=$(facts one --stages 2 --schedule 1f1b)

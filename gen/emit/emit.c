@@ -41,7 +41,7 @@ int emit(const Plan *p, const char *dir, const char *prefix)
     out_close(o);
     emit_trace(out_open(o, "trace.json"), p);
     out_close(o);
-    emit_report(out_open(o, "report.html"), p);
+    emit_report(out_open(o, "report.html"), p, hash);
     out_close(o);
     emit_build(o, p, prefix);
     copy_input(o, p->m->path, "model.yaml");

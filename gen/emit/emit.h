@@ -17,7 +17,8 @@ void emit_open(FILE *f, const Plan *p, int device);  /* open.c */
 void emit_launch(FILE *f, const Plan *p, const char *prefix, const char *plan_hash);
 void emit_plan_json(FILE *f, const Plan *p);
 void emit_trace(FILE *f, const Plan *p);
-void emit_report(FILE *f, const Plan *p);            /* report.c */
+void emit_report(FILE *f, const Plan *p, const char *plan_hash);    /* report.c */
+extern const char report_mark[];                    /* in that page: where what a run measured is put */
 void emit_build(Out *o, const Plan *p, const char *prefix);
 const char *action_text(const Plan *p, const Action *k);    /* F chunk 0, micro-batch 3 */
 const char *emit_piece(Piece piece, int phase);     /* period_3; step */

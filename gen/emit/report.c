@@ -1,30 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * report.html: the plan for a person.  One file, inline SVG, no script, nothing from elsewhere.
+ * report.html: the plan for a person.  One file, inline SVG, nothing from elsewhere, readable without its script.
  *
  *   stages    operators, arena by kind, bound, limit, slack, predicted time; under the table which operators are one call
- *   schedule  one row a stage, time across, as the simulator sees it
- *             and under it its copies to the host and back
- *   memory    bytes alive over the calls of the step, the arena and the lower bound; what is alive at the peak
+ *   schedule  one row a stage, time across, as the simulator sees it; at its foot the copies to the host and back
+ *   measured  a mark: `dpgen report` writes a measured step there
+ *   memory    bytes alive over the step by kind, the packing as address against time, what is alive at the peak
  *
- * Coordinates are integers; the model's names are checked identifiers and need no escaping.
+ * The script (templates/report.js) adds the zoom, the calls of an action and what is alive at any instant; it reads them from
+ * one JSON object.  All text is escaped.
  */
 #include "emit.h"
+#include "page.h"
+#include "holding.h"
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { WIDE = 960, ROW = 26, TALL = 140, LEFT = 60 };
+enum { ROW = 30, COPY = 4 };
 
-static const char head[] =
-    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>%s</title><style>\n"
-    "body{font:14px/1.5 sans-serif;max-width:1060px;margin:2em auto;padding:0 1em;color:#222}\n"
-    "table{border-collapse:collapse}td,th{padding:.2em .8em;text-align:right;border-bottom:1px solid #ddd}\n"
-    "td:first-child,th:first-child,td.name{text-align:left}code{background:#f4f4f4;padding:0 .2em}\n"
-    "svg{display:block;margin:.5em 0}text{font:11px sans-serif;fill:#444}\n"
-    ".f{fill:#6baed6}.b{fill:#fd8d3c}.r{fill:#fdd0a2}.w{fill:#e6550d}.u{fill:#74c476}.m{fill:#bdbdbd}\n"
-    ".o{fill:#9e9ac8}.i{fill:#dadaeb}\n"
-    ".live{fill:#9ecae1;stroke:#3182bd}.arena{stroke:#a50f15;stroke-dasharray:4 3}.bound{stroke:#31a354}\n"
-    "</style></head><body>\n";
+static const char *stage_name(const Plan *p, int device)
+{
+    return plan_replicas(p) > 1 ? strf("%d/%d", plan_replica(p, device), plan_stage(p, device)) : strf("%d", device);
+}
 
 static Bytes part_of(const Plan *p, int device, StateKind a, StateKind b)
 {
@@ -48,21 +46,59 @@ static Bytes offloaded(const Plan *p, int device)
     return sum;
 }
 
+/* ---- in figures -------------------------------------------------------------------------------------------------------- */
+
+static void print_card(FILE *f, const char *name, const char *value, const char *more)
+{
+    fprintf(f, "<div><dt>%s</dt><dd>%s<small>%s</small></dd></div>\n", name, page_text(value), page_text(more));
+}
+
+static void print_cards(FILE *f, const Plan *p)
+{
+    int most = 0;
+    for (int d = 0; d < p->devices; d++)
+        most = p->dev.at[d].arena > p->dev.at[most].arena ? d : most;
+    double rate = p->step ? (double)(p->g->batch * p->g->micro) * 1e9 / (double)p->step : 0;
+    fprintf(f, "<dl class=\"cards\">\n");
+    print_card(f, "predicted step", strf("%.3f ms", (double)p->step / 1e6), strf("%s times", p->c->how));
+    print_card(f, "samples a second", strf("%.1f", rate), strf("predicted, %" PRId64 " a step", p->g->batch * p->g->micro));
+    print_card(f, "schedule", order_name(p), strf("%s of %s", count_text(p->g->micro, "micro-batch"),
+                                                  count_text(p->g->batch, "sample")));
+    print_card(f, "largest arena", size_text(p->dev.at[most].arena),
+               strf("stage %s, of %s", stage_name(p, most), size_text(p->dev.at[most].limit)));
+    Ns bound = plan_proof(p).bound;
+    if (bound > 0)
+        print_card(f, "proven bound", strf("%.3f ms", (double)bound / 1e6),
+                   strf("the step is %.1f %% above", 100.0 * (double)(p->step - bound) / (double)bound));
+    fprintf(f, "</dl>\n");
+}
+
+static void print_stage(FILE *f, const Plan *p, int d)
+{
+    const DevicePlan *x = &p->dev.at[d];
+    int64_t busy = p->step ? 100 * x->busy / p->step : 0;
+    fprintf(f, "<tr><td>%s</td><td class=\"left\">%s</td><td class=\"wrap\">%s</td><td>%" PRId64 " %%</td>", stage_name(p, d),
+            page_text(p->m->devices.at[d].name), page_text(covers_text(p, d)), busy);
+    page_bar(f, (double)busy / 100);
+    fprintf(f, "<td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td>",
+            size_text(part_of(p, d, S_PARAM, S_COPY)), size_text(part_of(p, d, S_GRAD, S_GRAD)),
+            size_text(part_of(p, d, S_MOMENT1, S_MOMENT2)), size_text(x->arena), size_text(x->bound), size_text(x->limit),
+            size_text(x->limit - x->arena));
+    if (p->host.n)
+        fprintf(f, "<td>%s</td><td>%s</td>", size_text(offloaded(p, d)), size_text(x->host));
+    fprintf(f, "</tr>\n");
+}
+
 static void print_stages(FILE *f, const Plan *p)
 {
-    fprintf(f, "<h2>Stages</h2>\n<table><tr><th>stage</th><th>first .. last operator</th><th>parameters</th><th>gradients</th>"
-            "<th>moments</th><th>arena</th><th>lower bound</th><th>limit</th><th>slack</th><th>busy</th>%s</tr>\n",
+    fprintf(f, "<h2>Stages</h2>\n<div class=\"wide\"><table><tr><th>stage</th><th class=\"left\">device</th>"
+            "<th class=\"left\">first .. last operator</th><th class=\"left\" colspan=\"2\">busy</th><th>parameters</th>"
+            "<th>gradients</th><th>moments</th><th>arena</th>"
+            "<th>lower bound</th><th>limit</th><th>slack</th>%s</tr>\n",
             p->host.n ? "<th>offloaded a micro-batch</th><th>in the host</th>" : "");
-    for (int d = 0; d < p->devices; d++) {
-        const DevicePlan *x = &p->dev.at[d];
-        fprintf(f, "<tr><td>%d</td><td class=\"name\">%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td>"
-                "<td>%s</td><td>%s</td><td>%" PRId64 " %%</td>%s</tr>\n", d, covers_text(p, d),
-                size_text(part_of(p, d, S_PARAM, S_COPY)), size_text(part_of(p, d, S_GRAD, S_GRAD)),
-                size_text(part_of(p, d, S_MOMENT1, S_MOMENT2)), size_text(x->arena), size_text(x->bound), size_text(x->limit),
-                size_text(x->limit - x->arena), p->step ? 100 * x->busy / p->step : 0,
-                p->host.n ? strf("<td>%s</td><td>%s</td>", size_text(offloaded(p, d)), size_text(x->host)) : "");
-    }
-    fprintf(f, "</table>\n");
+    for (int d = 0; d < p->devices; d++)
+        print_stage(f, p, d);
+    fprintf(f, "</table></div>\n");
 }
 
 static void print_joined(FILE *f, const Graph *g)
@@ -72,135 +108,147 @@ static void print_joined(FILE *f, const Graph *g)
     for (int i = 0; i < g->nf; i++) {
         const Op *o = &g->op.at[i];
         if (o->with && *o->with)
-            text = strf("%s%s<code>%s</code> in <code>%s</code>", text, n++ ? ", " : "", o->with, o->name);
+            text = strf("%s%s<code>%s</code> in <code>%s</code>", text, n++ ? ", " : "", page_text(o->with),
+                        page_text(o->name));
     }
     if (n)
         fprintf(f, "<p>Operators that are joined to one call with the addition behind them: %s.</p>\n", text);
 }
 
-static const char *class_of(ActionKind k)
+/* ---- schedule ---------------------------------------------------------------------------------------------------------- */
+
+static const char *title_of(const Plan *p, const Action *k, Ns ns)
 {
-    switch (k) {
-    case K_F: return "f";
-    case K_B: case K_I: return "b";
-    case K_W: return "w";
-    case K_R: return "r";
-    case K_U: case K_FOLD: return "u";
-    default:  return NULL;
+    const char *text = strf("%s: %s", action_text(p, k), page_time(ns));
+    const Routine *r = k->routine >= 0 ? &p->routine.at[k->routine] : NULL;
+    if (!r || !r->call.n)
+        return text;
+    const char *first = p->g->op.at[r->call.at[0].op].name, *last = p->g->op.at[r->call.at[r->call.n - 1].op].name;
+    return strf("%s\n%s: %s .. %s", text, count_text(r->call.n, "call"), first, last);
+}
+
+static void print_action(FILE *f, const Plan *p, int device, const Action *k, Ns length)
+{
+    bool copy = k->kind == K_OUT || k->kind == K_IN;
+    const char *class = action_class(action_text(p, k), copy);
+    Ns from = copy ? k->wire_from : k->from, to = copy ? k->wire_to : k->to;
+    if (!class || to <= from)
+        return;
+    Box b = {.class = class, .title = title_of(p, k, to - from), .stage = device, .calls = k->routine, .from = from, .to = to,
+             .y = device * ROW + 2, .tall = ROW - 4 - (p->host.n ? 2 * COPY : 0),
+             .number = k->mb >= 0 ? strf("%d", k->mb) : NULL};
+    if (copy) {
+        b.number = NULL;
+        b.y = device * ROW + ROW - 2 - (k->kind == K_IN ? COPY : 2 * COPY);
+        b.tall = COPY - 1;
     }
+    page_box(f, &b, length);
 }
 
-/* At the foot of the stage's row: when the link has it. */
-static void print_copy(FILE *f, const Plan *p, int device, const Action *k)
+/* The end of the last action: of a schedule whose steps overlap that is the whole run of one period, and a step alone. */
+static Ns length_of(const Plan *p)
 {
-    bool in = k->kind == K_IN;
-    int from = LEFT + (int)(k->wire_from * WIDE / p->step), to = LEFT + (int)(k->wire_to * WIDE / p->step);
-    fprintf(f, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"3\"><title>%s, %.3f ms</title></rect>\n",
-            in ? "i" : "o", from, device * ROW + ROW - (in ? 5 : 9), to > from ? to - from : 1, action_text(p, k),
-            (double)(k->wire_to - k->wire_from) / 1e6);
-}
-
-static void print_schedule(FILE *f, const Plan *p)
-{
-    fprintf(f, "<h2>Schedule</h2>\n<p>%s, predicted step %.3f ms (%s). Blue forward, orange backward, pale recomputation, "
-            "green update; the number is the micro-batch.%s</p>\n<svg width=\"%d\" height=\"%d\">\n",
-            order_name(p), (double)p->step / 1e6, strf("%s costs", p->c->how),
-            p->host.n ? " Below: copies to the host, and back." : "", WIDE + LEFT, ROW * p->devices + 4);
-    for (int d = 0; d < p->devices; d++) {
-        fprintf(f, "<text x=\"0\" y=\"%d\">stage %d</text>\n", d * ROW + 17, d);
+    Ns end = 1;
+    for (int d = 0; d < p->devices; d++)
         for (int i = 0; i < p->dev.at[d].list.n; i++) {
             const Action *k = &p->dev.at[d].list.at[i];
-            const char *class = class_of(k->kind);
-            if ((k->kind == K_OUT || k->kind == K_IN) && p->step > 0)
-                print_copy(f, p, d, k);
-            if (!class || p->step == 0)
-                continue;
-            int from = LEFT + (int)(k->from * WIDE / p->step), to = LEFT + (int)(k->to * WIDE / p->step);
-            fprintf(f, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"><title>%s, %.3f ms</title></rect>\n",
-                    class, from, d * ROW + 2, to > from ? to - from : 1, ROW - 4,
-                    action_text(p, k), (double)(k->to - k->from) / 1e6);
-            if (to - from > 14 && k->mb >= 0)
-                fprintf(f, "<text x=\"%d\" y=\"%d\">%d</text>\n", (from + to) / 2 - 4, d * ROW + 17, k->mb);
+            end = k->to > end ? k->to : end;
+            end = k->wire_to > end ? k->wire_to : end;
         }
+    return end;
+}
+
+static const char *classes_of(const Plan *p)
+{
+    const char *text = "";
+    for (int d = 0; d < p->devices; d++)
+        for (int i = 0; i < p->dev.at[d].list.n; i++) {
+            const Action *k = &p->dev.at[d].list.at[i];
+            const char *class = action_class(action_text(p, k), k->kind == K_OUT || k->kind == K_IN);
+            if (class && !strchr(text, *class))
+                text = strf("%s%s", text, class);
+        }
+    return text;
+}
+
+static void print_schedule(FILE *f, const Plan *p, Ns length)
+{
+    int tall = ROW * p->devices;
+    fprintf(f, "<h2>Schedule</h2>\n<p>%s, predicted step %.3f ms (%s costs). The number in a box is the micro-batch.%s</p>\n",
+            page_text(order_name(p)), (double)p->step / 1e6, p->c->how, order_overlap(p) == 0 ? "" :
+            " Steps overlap: this is a run of one period from drained to drained, and a step alone.");
+    page_legend(f, classes_of(p));
+    fprintf(f, "<div class=\"tools\" data-for=\"schedule\"></div>\n<div class=\"plot\"><svg height=\"%d\">", tall + AXIS);
+    for (int d = 0; d < p->devices; d++)
+        fprintf(f, "<text y=\"%d\">stage %s</text>", d * ROW + 19, stage_name(p, d));
+    fprintf(f, "</svg><div class=\"scroll\"><div><svg class=\"time\" id=\"schedule\" data-length=\"%" PRId64
+            "\" height=\"%d\">\n", length, tall + AXIS);
+    for (int d = 0; d < p->devices; d++)
+        fprintf(f, "<rect class=\"row\" y=\"%d\" width=\"100%%\" height=\"%d\"/>", d * ROW + 2, ROW - 4);
+    page_axis(f, length, tall);
+    for (int d = 0; d < p->devices; d++)
+        for (int i = 0; i < p->dev.at[d].list.n; i++)
+            print_action(f, p, d, &p->dev.at[d].list.at[i], length);
+    fprintf(f, "</svg></div></div></div>\n<div class=\"panel calls\" data-for=\"schedule\"></div>\n%s\n", report_mark);
+}
+
+/* ---- for the script ------------------------------------------------------------------------------------------------------ */
+
+/* The calls of every routine: operator and time there. */
+static void print_calls(FILE *f, const Plan *p)
+{
+    fprintf(f, "\"calls\":[");
+    for (int r = 0; r < p->routine.n; r++) {
+        const Routine *x = &p->routine.at[r];
+        fprintf(f, "%s\n[", r ? "," : "");
+        for (int i = 0; i < x->call.n && !x->eval; i++) {
+            const Call *c = &x->call.at[i];
+            const Op *o = &p->g->op.at[c->op];
+            fprintf(f, "%s", i ? "," : "");
+            json_text(f, strf("%s%s%s", o->name, o->phase == PH_W ? ", weights" : "", c->again ? ", again" : ""));
+            fprintf(f, ",%" PRId64, cost_op(p->c, x->device, c->op));
+        }
+        fprintf(f, "]");
     }
-    fprintf(f, "</svg>\n");
+    fprintf(f, "]");
 }
 
-static int height(const DevicePlan *d, Bytes n)
+static void print_data(FILE *f, const Plan *p, Ns length)
 {
-    return TALL - (int)(n * (TALL - 8) / d->arena);
-}
-
-static void print_level(FILE *f, const char *class, int y)
-{
-    fprintf(f, "<line class=\"%s\" x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\"/>\n", class, LEFT, LEFT + WIDE, y, y);
-}
-
-/* The most that is alive in each of at most WIDE columns. */
-static void print_memory(FILE *f, const Plan *p, int device)
-{
-    const DevicePlan *d = &p->dev.at[device];
-    fprintf(f, "<h3>Stage %d</h3>\n<svg width=\"%d\" height=\"%d\">\n<path class=\"live\" d=\"M%d %d",
-            device, WIDE + LEFT, TALL + 2, LEFT, TALL);
-    int columns = d->ticks < WIDE ? d->ticks : WIDE;
-    for (int c = 0; c < columns; c++) {
-        Bytes most = 0;
-        for (int t = (int)((int64_t)c * d->ticks / columns); t < (int)((int64_t)(c + 1) * d->ticks / columns); t++)
-            most = d->live[t] > most ? d->live[t] : most;
-        int y = height(d, most);
-        fprintf(f, "L%d %dL%d %d", LEFT + c * WIDE / columns, y, LEFT + (c + 1) * WIDE / columns, y);
+    fprintf(f, "<script type=\"application/json\" id=\"data\">\n{\"length\":%" PRId64 ",\"kinds\":[", length);
+    for (int k = 0; k < H_KINDS; k++)
+        fprintf(f, "%s\"%s\"", k ? "," : "", holding_name[k]);
+    fprintf(f, "],");
+    print_calls(f, p);
+    fprintf(f, ",\n\"stages\":[\n");
+    for (int d = 0; d < p->devices; d++) {
+        report_lives(f, p, d, length);
+        fprintf(f, "%s\n", d + 1 < p->devices ? "," : "");
     }
-    fprintf(f, "L%d %dZ\"/>\n", LEFT + WIDE, TALL);
-    print_level(f, "arena", height(d, d->arena));
-    print_level(f, "bound", height(d, d->bound));
-    fprintf(f, "<text x=\"0\" y=\"14\">%s</text>\n</svg>\n", size_text(d->arena));
+    fprintf(f, "]}\n</script>\n");
 }
 
-typedef struct { int buf; Bytes bytes; } Big;
+const char report_mark[] = "<!-- measured -->";
 
-static int by_bytes(const void *a, const void *b)
+void emit_report(FILE *f, const Plan *p, const char *plan_hash)
 {
-    const Big *x = a, *y = b;
-    return x->bytes != y->bytes ? (x->bytes > y->bytes ? -1 : 1) : x->buf - y->buf;
-}
-
-static void print_peak(FILE *f, const Plan *p, int device)
-{
-    const DevicePlan *d = &p->dev.at[device];
-    const Bytes *alive = mem_at_peak(p, device);
-    VEC(Big) big = {0};
-    for (int b = 0; b < p->buf.n; b++)
-        if (alive[b] > 0)
-            *PUSH(&big) = (Big){b, alive[b]};
-    qsort(big.at, (size_t)big.n, sizeof *big.at, by_bytes);
-    fprintf(f, "<p>Peak at call %d of %d. The largest of what is alive there:</p>\n<table>", d->peak, d->ticks);
-    for (int i = 0; i < big.n && i < 8; i++) {
-        const Buf *x = &p->buf.at[big.at[i].buf];
-        Loc at = x->tensor >= 0 ? p->g->tensor.at[x->tensor].loc :
-                 x->state >= 0 ? p->g->state.at[x->state].loc : (Loc){0, 0, 0};
-        fprintf(f, "<tr><td><code>%s</code></td><td>%s</td><td>model.yaml:%d</td></tr>\n", x->name, size_text(big.at[i].bytes),
-                at.line);
-    }
-    fprintf(f, "</table>\n");
-}
-
-void emit_report(FILE *f, const Plan *p)
-{
-    fprintf(f, head, p->g->name);
-    fprintf(f, "<h1>%s</h1>\n<p>%s%s, %s of %s. Numeric key: <code>%s</code>. "
-            "No plan has a step shorter than %.3f ms (%s).</p>\n",
-            p->g->name, count_text(plan_stages(p), "stage"),
-            plan_replicas(p) > 1 ? strf(" in %d replicas", plan_replicas(p)) : "", count_text(p->g->micro, "micro-batch"),
-            count_text(p->g->batch, "sample"), p->key, (double)plan_proof(p).bound / 1e6,
-            plan_proof(p).space ? plan_proof(p).space : "");
+    Ns length = length_of(p);
+    page_begin(f, p->g->name, plan_hash);
+    fprintf(f, "<h1>%s</h1>\n<p>%s%s, %s of %s. Numeric key: <code>%s</code></p>\n", page_text(p->g->name),
+            count_text(plan_stages(p), "stage"), plan_replicas(p) > 1 ? strf(" in %d replicas", plan_replicas(p)) : "",
+            count_text(p->g->micro, "micro-batch"), count_text(p->g->batch, "sample"), page_text(p->key));
+    print_cards(f, p);
+    Proof proof = plan_proof(p);
+    if (proof.bound > 0)
+        fprintf(f, "<p class=\"soft\">No plan has a step shorter than %.3f ms (%s).</p>\n", (double)proof.bound / 1e6,
+                page_text(proof.space ? proof.space : ""));
     print_stages(f, p);
     print_joined(f, p->g);
-    print_schedule(f, p);
-    fprintf(f, "<h2>Memory</h2>\n<p>Bytes alive over the calls of one step and one evaluation, in program order. Dashed: "
-            "the arena. Green: the lower bound, the most that is ever alive.</p>\n");
-    for (int d = 0; d < p->devices; d++) {
-        print_memory(f, p, d);
-        print_peak(f, p, d);
-    }
-    fprintf(f, "</body></html>\n");
+    print_schedule(f, p, length);
+    fprintf(f, "<h2>Memory</h2>\n<p>Bytes alive while the step runs, by kind, and below that the packing: the addresses of the "
+            "arena that each buffer owns, from its first use to its last. The time is that of the schedule.</p>\n");
+    for (int d = 0; d < p->devices; d++)
+        report_memory(f, p, d, length);
+    print_data(f, p, length);
+    page_end(f, true);
 }

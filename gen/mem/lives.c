@@ -14,7 +14,7 @@ Bytes mem_align(Bytes n)
 }
 
 /* The list of an asynchronous plan is a run of one period and, behind it, a step alone; its micro-batches numbered through. */
-static int number_of(const Mem *m, const Action *k)
+int mem_number(const Mem *m, const Action *k)
 {
     int from = k->piece == PIECE_EPILOGUE ? 1 : k->piece == PIECE_ALONE ? 1 + m->overlap : 0;
     return (k->step + from) * (int)m->p->g->micro + (k->mb < 0 ? 0 : k->mb);
@@ -51,7 +51,7 @@ static void replay(Mem *m, const Actions *list)
     for (int i = 0; i < list->n; i++) {
         const Action *k = &list->at[i];
         if (k->buf >= 0) {
-            touch(m, k->buf, number_of(m, k), k->tick);
+            touch(m, k->buf, mem_number(m, k), k->tick);
             note(m, k->buf, -1, 0);
         }
         if (k->routine < 0)
@@ -60,7 +60,7 @@ static void replay(Mem *m, const Actions *list)
         for (int c = 0; c < r->call.n; c++)
             for (int j = 0; j < r->call.at[c].buf.n; j++)
                 if (r->call.at[c].buf.at[j] >= 0) {
-                    touch(m, r->call.at[c].buf.at[j], number_of(m, k), k->tick + c);
+                    touch(m, r->call.at[c].buf.at[j], mem_number(m, k), k->tick + c);
                     note(m, r->call.at[c].buf.at[j], k->routine, c);
                 }
     }

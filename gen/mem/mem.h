@@ -46,6 +46,7 @@ Bytes mem_align(Bytes n);
 bool  mem_always(const Buf *b);                     /* alive all the time: a state */
 Mem   mem_new(Plan *p, int device);                 /* with the lives of its buffers */
 Span *mem_live(const Mem *m, int b, int mb);
+int   mem_number(const Mem *m, const Action *k);     /* of the micro-batch that it touches, for mem_live() */
 bool  mem_alive(const Mem *m, int b, int mb);       /* on this device, and no state */
 void  mem_bound(Mem *m);                            /* fills dev[].bound, live, peak; wants top */
 /* unpooled.c: every buffer of every micro-batch by itself, buffers in order */

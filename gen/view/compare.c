@@ -8,12 +8,9 @@
  *
  * b* is the largest micro-batch of largest.c, at a fixed number of micro-batches in a step; batch* the samples of that step.
  */
-#include "view.h"
+#include "compare.h"
 #include "search/search.h"
-#include "base/file.h"
 #include "emit/emit.h"
-#include "search/largest.h"
-#include "plan/planner.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,39 +18,6 @@
 #include <unistd.h>
 
 enum { MOST_BATCH = 1 << 16 };
-
-typedef struct {                /* what a plan comes to */
-    bool fits;
-    Ns step, bound;
-    double rate;                /* samples/s */
-    Bytes arena, dropped, moved;        /* largest; of one micro-batch, all devices */
-    Bytes *arenas;              /* by device */
-    const Model *m;             /* with its devices in the order of the plan */
-    int devices;
-    int replicas;
-    int64_t batch, micro;       /* samples in a micro-batch, micro-batches in a step */
-    const char *order;          /* schedule and warm-up */
-    const char *why;            /* where it does not fit */
-    const char *note;           /* how it was found; NULL: nothing to say */
-} Outcome;
-
-typedef struct {
-    const Planner *planner;
-    Outcome here;               /* at the model's own micro-batch */
-    double seconds;             /* of planning that */
-    Largest most;
-} Entry;
-
-typedef struct {
-    const Options *x;
-    const Model *m;
-    const char *schedule;
-    int64_t micro;              /* micro-batches in a step */
-    bool quick;                 /* no b*: as asked, or because the graph is of one micro-batch size */
-    VEC(Entry) entry;
-    Ns bound;                   /* the best proven bound of a step: that of `exact` */
-    const Planner *planner;     /* of the row at hand */
-} Compare;
 
 static double now(void)
 {
@@ -70,8 +34,9 @@ static Outcome outcome(const Plan *p, const Plan *failed)
     if (!p)
         return o;
     o = (Outcome){.fits = true, .replicas = plan_replicas(p), .batch = p->g->batch, .micro = p->g->micro,
-                  .note = plan_proof(p).note, .order = order_name(p),
-                  .m = p->m, .step = p->step, .bound = plan_proof(p).bound, .devices = p->devices,
+                  .note = plan_proof(p).note,
+                  .order = order_name(p), .how = p->c->how, .m = p->m, .step = p->step,
+                  .bound = plan_proof(p).bound, .devices = p->devices,
                   .rate = (double)(p->g->batch * p->g->micro) * 1e9 / (double)p->step};
     o.arenas = alloc(sizeof *o.arenas * (size_t)p->devices);
     for (int d = 0; d < p->devices; d++) {
@@ -149,7 +114,7 @@ static bool bounded(const Compare *c, const Entry *r)
         !strcmp(a->order, b->order);
 }
 
-static const char *gap(const Compare *c, const Entry *r)
+const char *compare_gap(const Compare *c, const Entry *r)
 {
     if (!bounded(c, r))
         return "-";
@@ -157,29 +122,47 @@ static const char *gap(const Compare *c, const Entry *r)
 }
 
 /* samples/s from ns of a thousand */
-static double rate_of(Ns ns)
+double compare_rate(Ns ns)
 {
     return ns > 0 ? 1e12 / (double)ns : 0;
 }
 
-static void print_row(const Compare *c, const Entry *r)
+static int name_width(const Compare *c)
+{
+    int wide = 10;
+    for (int i = 0; i < c->entry.n; i++) {
+        int n = (int)strlen(c->entry.at[i].planner->name);
+        wide = n > wide ? n : wide;
+    }
+    return wide;
+}
+
+static void print_row(const Compare *c, const Entry *r, int wide)
 {
     const Outcome *o = &r->here;
     if (o->fits)
-        printf("%-20s %12.3f %11.1f %8s %11s %11s %11s", r->planner->name, (double)o->step / 1e6, o->rate, gap(c, r),
-               size_text(o->arena), size_text(o->dropped), size_text(o->moved));
+        printf("%-*s %12.3f %11.1f %8s %11s %11s %11s", wide, r->planner->name, (double)o->step / 1e6, o->rate,
+               compare_gap(c, r), size_text(o->arena), size_text(o->dropped), size_text(o->moved));
     else
-        printf("%-20s %-69s", r->planner->name, o->why);
+        printf("%-*s %-69s", wide, r->planner->name, o->why);
     if (!c->quick)
-        printf(" %6" PRId64 " %8" PRId64 " %11.1f", r->most.b, r->most.b * c->micro, rate_of(r->most.at_b));
+        printf(" %6" PRId64 " %8" PRId64 " %11.1f", r->most.b, r->most.b * c->micro, compare_rate(r->most.at_b));
     printf(" %8.3f", r->seconds);
     if (r->most.any > r->most.b)
         printf("  %" PRId64 " fits, below half the best rate", r->most.any);
     printf("\n");
 }
 
+const char *compare_times(const Compare *c)
+{
+    for (int i = 0; i < c->entry.n; i++)
+        if (c->entry.at[i].here.fits)
+            return c->entry.at[i].here.how;
+    return "estimated";
+}
+
 /* Where more than the cut was open: what was taken. */
-static const char *choice(const Compare *c, const Entry *r, int64_t batch)
+const char *compare_choice(const Compare *c, const Entry *r, int64_t batch)
 {
     const Outcome *o = &r->here;
     if (!o->fits || (!c->m->plan.replicas_auto && o->batch == batch))
@@ -195,21 +178,24 @@ static const char *note(const Entry *r)
 
 static void print_table(const Compare *c, int64_t batch)
 {
-    printf("%s on %d devices, %s, %" PRId64 " micro-batches; steps at %" PRId64 " samples a micro-batch\n", c->m->name,
-           c->m->plan.stages_max, c->schedule, c->micro, batch);
-    printf("%-20s %12s %11s %8s %11s %11s %11s", "planner", "step ms", "samples/s", "gap", "peak", "recompute", "offload");
+    int wide = name_width(c);
+    printf("%s on %d devices, %s, %" PRId64 " micro-batches; steps at %" PRId64 " samples a micro-batch, %s times\n",
+           c->m->name, c->m->plan.stages_max, c->schedule, c->micro, batch, compare_times(c));
+    printf("%-*s %12s %11s %8s %11s %11s %11s", wide, "planner", "step ms", "samples/s", "gap", "peak", "recompute", "offload");
     if (!c->quick)
         printf(" %6s %8s %11s", "b*", "batch*", "samples/s*");
     printf(" %8s\n", "plan s");
     for (int i = 0; i < c->entry.n; i++)
-        print_row(c, &c->entry.at[i]);
+        print_row(c, &c->entry.at[i], wide);
     if (c->bound > 0)
-        printf("%-20s %12.3f  proven: no plan of the space of %s has a shorter step%s\n", "bound", (double)c->bound / 1e6,
+        printf("%-*s %12.3f  proven: no plan of the space of %s has a shorter step%s\n", wide, "bound", (double)c->bound / 1e6,
                planners->name, c->m->plan.replicas_auto ? ", of as many stages and replicas" : "");
+    if (!c->quick)
+        printf("  b* is the largest micro-batch that fits, batch* the samples of a step of such, samples/s* its rate\n");
     for (int i = 0; i < c->entry.n; i++) {
         const Entry *r = &c->entry.at[i];
-        printf("  %-18s chooses %s%s%s\n", r->planner->name, planner_space(r->planner, &(Plan){.m = c->m}), choice(c, r, batch),
-               note(r));
+        printf("  %-*s chooses %s%s%s\n", wide, r->planner->name,
+               planner_space(r->planner, &(Plan){.m = c->m}), compare_choice(c, r, batch), note(r));
     }
 }
 
@@ -237,7 +223,7 @@ static void print_json(const Compare *c, int64_t batch)
         printf("], \"recompute_bytes\": %" PRId64 ", \"offload_bytes\": %" PRId64, o->dropped, o->moved);
         if (!c->quick)
             printf(", \"largest_micro_batch\": %" PRId64 ", \"largest_any\": %" PRId64 ", \"largest_samples_per_s\": %.3f",
-                   r->most.b, r->most.any, rate_of(r->most.at_b));
+                   r->most.b, r->most.any, compare_rate(r->most.at_b));
         if (o->fits)
             printf(", \"depth\": %d, \"width\": %d, \"samples\": %" PRId64, o->devices / o->replicas, o->replicas, o->batch);
         printf(", \"space\": ");
@@ -247,66 +233,6 @@ static void print_json(const Compare *c, int64_t batch)
         printf("}");
     }
     printf("]}\n");
-}
-
-/* ---- the picture ----------------------------------------------------------------------------------------------------- */
-
-enum { WIDE = 900, LEFT = 160, TALL = 20 };
-
-static void print_bar(FILE *f, int row, const char *colour, double share, const char *name, const char *text)
-{
-    int y = row * (TALL + 4), wide = (int)(share * (WIDE - LEFT - 160));
-    fprintf(f, "<text x=\"0\" y=\"%d\">%s</text><rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"%s\"/>"
-            "<text x=\"%d\" y=\"%d\">%s</text>\n", y + 14, name, LEFT, y, wide, TALL, colour, LEFT + wide + 6, y + 14, text);
-}
-
-static void print_steps(FILE *f, const Compare *c)
-{
-    Ns most = 1;
-    for (int i = 0; i < c->entry.n; i++)
-        most = c->entry.at[i].here.step > most ? c->entry.at[i].here.step : most;
-    fprintf(f, "<h2>Predicted step</h2>\n<svg width=\"%d\" height=\"%d\">\n", WIDE, c->entry.n * (TALL + 4) + 4);
-    for (int i = 0; i < c->entry.n; i++) {
-        const Entry *r = &c->entry.at[i];
-        print_bar(f, i, "#6baed6", (double)r->here.step / (double)most, r->planner->name,
-                  r->here.fits ? strf("%.3f ms", (double)r->here.step / 1e6) : r->here.why);
-    }
-    int x = LEFT + (int)((double)c->bound / (double)most * (WIDE - LEFT - 160));
-    if (c->bound > 0)
-        fprintf(f, "<line x1=\"%d\" x2=\"%d\" y1=\"0\" y2=\"%d\" stroke=\"#31a354\"/>\n", x, x, c->entry.n * (TALL + 4));
-    fprintf(f, "</svg>\n<p>Green: the proven bound, %.3f ms.</p>\n", (double)c->bound / 1e6);
-}
-
-static void print_arenas(FILE *f, const Compare *c)
-{
-    fprintf(f, "<h2>Memory of each device</h2>\n");
-    for (int i = 0; i < c->entry.n; i++) {
-        const Outcome *o = &c->entry.at[i].here;
-        if (!o->fits)
-            continue;
-        fprintf(f, "<h3>%s</h3>\n<svg width=\"%d\" height=\"%d\">\n", c->entry.at[i].planner->name, WIDE,
-                o->devices * (TALL + 4));
-        for (int d = 0; d < o->devices; d++) {
-            const Device *x = &o->m->devices.at[d];
-            Bytes limit = x->memory;
-            print_bar(f, d, "#fd8d3c", (double)o->arenas[d] / (double)limit, x->name,
-                      strf("%s of %s", size_text(o->arenas[d]), size_text(limit)));
-        }
-        fprintf(f, "</svg>\n");
-    }
-}
-
-static void write_picture(const Compare *c, const char *path)
-{
-    FILE *f = file_begin(path);
-    fprintf(f, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>%s</title><style>"
-            "body{font:14px/1.5 sans-serif;max-width:1000px;margin:2em auto}text{font:12px sans-serif}</style></head><body>\n"
-            "<h1>%s: planners side by side</h1>\n<p>%d devices, %s, %" PRId64 " micro-batches. Every row is planned, laid out "
-            "and simulated by the same passes.</p>\n", c->m->name, c->m->name, c->m->plan.stages_max, c->schedule, c->micro);
-    print_steps(f, c);
-    print_arenas(f, c);
-    fprintf(f, "</body></html>\n");
-    file_end(f, path);
 }
 
 /* ---- which ----------------------------------------------------------------------------------------------------------- */
@@ -368,7 +294,7 @@ int view_compare(const Options *x, const Model *m)
     else
         print_table(&c, batch);
     if (x->out)
-        write_picture(&c, x->out);
+        compare_page(&c, batch, x->out);
     if (c.entry.at[0].here.fits)
         return 0;
     fprintf(stderr, "dpgen: %s has no plan; dpgen plan --planner %s says why\n", c.entry.at[0].planner->name,

@@ -218,7 +218,7 @@ static void add_states(const Plan *p, int device, int of, Bytes *at)
     for (int b = 0; b < p->buf.n; b++) {
         const Buf *x = &p->buf.at[b];
         if (x->state >= 0 && (x->state == of || p->g->state.at[x->state].param == of))
-            at[view_holding(p, x)] += alive[b];
+            at[holding_of(p, x)] += alive[b];
     }
 }
 

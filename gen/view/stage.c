@@ -4,20 +4,6 @@
  */
 #include "view.h"
 
-const char *const holding_name[H_KINDS] = {"parameters", "gradients", "moments", "saved", "messages", "other"};
-
-Holding view_holding(const Plan *p, const Buf *x)
-{
-    static const Holding of_state[] = {[S_PARAM] = H_PARAM, [S_COPY] = H_PARAM, [S_GRAD] = H_GRAD, [S_MOMENT1] = H_MOMENT,
-        [S_MOMENT2] = H_MOMENT, [S_CLIP] = H_OTHER, [S_NORM] = H_OTHER, [S_VALUES] = H_OTHER};
-    if (x->origin == RECEIVED || x->death == AT_SEND)
-        return H_MESSAGE;
-    if (x->state >= 0)
-        return of_state[p->g->state.at[x->state].kind];
-    bool crosses = x->tensor >= 0 && (x->birth == AT_F || x->birth == AT_LOAD) && (x->death == AT_B || x->death == AT_W);
-    return crosses && x->origin == MADE ? H_SAVED : H_OTHER;
-}
-
 static void add_times(StageSum *s, const Plan *p, int device)
 {
     for (int r = 0; r < p->routine.n; r++) {
@@ -62,7 +48,7 @@ StageSum view_stage(const Plan *p, int device)
     add_fates(&s, p, device);
     const Bytes *alive = mem_at_peak(p, device);
     for (int b = 0; b < p->buf.n; b++)
-        s.at_peak[view_holding(p, &p->buf.at[b])] += alive[b];
+        s.at_peak[holding_of(p, &p->buf.at[b])] += alive[b];
     Bytes sum = 0;
     for (int k = 0; k < H_KINDS; k++)
         sum += s.at_peak[k];

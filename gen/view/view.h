@@ -7,10 +7,9 @@
 #ifndef VIEW_H
 #define VIEW_H
 #include "options.h"
+#include "emit/holding.h"
 
 /* What one device does and holds. */
-typedef enum { H_PARAM, H_GRAD, H_MOMENT, H_SAVED, H_MESSAGE, H_OTHER, H_KINDS } Holding;
-extern const char *const holding_name[H_KINDS];
 typedef struct {
     int ops;                    /* forward operators */
     int flight;                 /* micro-batches, over all its chunks */
@@ -21,7 +20,6 @@ typedef struct {
     Bytes at_peak[H_KINDS];     /* alive at the call where most is: their sum is the lower bound of the arena */
 } StageSum;
 StageSum view_stage(const Plan *p, int device);
-Holding view_holding(const Plan *p, const Buf *x);
 
 void view_plan(FILE *f, const Plan *p, bool neighbours);                /* plan.c */
 void view_table(FILE *f, const Plan *p);                                /* the same, a line a stage */

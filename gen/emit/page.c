@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * page.c: what the pages for a browser share: head and end, escapes, a time axis, boxes of a schedule.
+ *
+ * templates/report.css and report.js are copied into the page as they are.
+ */
+#include "page.h"
+#include "emit.h"
+#include <inttypes.h>
+#include <string.h>
+
+static void put_template(FILE *f, const char *name)
+{
+    const Embedded *t = embedded_find(name);
+    if (!t)
+        die("no template %s", name);
+    fwrite(t->data, 1, t->n, f);
+}
+
+void page_begin(FILE *f, const char *title, const char *plan)
+{
+    fprintf(f, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+            "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
+    if (plan)
+        fprintf(f, "<meta name=\"plan\" content=\"%s\">\n", plan);
+    fprintf(f, "<title>%s</title>\n<style>\n", page_text(title));
+    put_template(f, "templates/report.css");
+    fprintf(f, "</style>\n</head><body>\n");
+}
+
+void page_end(FILE *f, bool script)
+{
+    if (script) {
+        fprintf(f, "<script>\n");
+        put_template(f, "templates/report.js");
+        fprintf(f, "</script>\n");
+    }
+    fprintf(f, "</body></html>\n");
+}
+
+const char *page_text(const char *text)
+{
+    static const char special[] = "&<>\"'", *const as[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
+    if (!strpbrk(text, special))
+        return text;
+    char *to = alloc(6 * strlen(text) + 1), *end = to;
+    for (; *text; text++) {
+        const char *at = strchr(special, *text);
+        if (at)
+            end += strlen(strcpy(end, as[at - special]));
+        else
+            *end++ = *text;
+    }
+    return to;
+}
+
+/* ---- time ------------------------------------------------------------------------------------------------------------ */
+
+static const struct { Ns from, unit; const char *name; } units[] = {
+    {10000000000, 1000000000, "s"}, {1000000, 1000000, "ms"}, {1000, 1000, "us"}, {0, 1, "ns"}};
+
+static int unit_of(Ns ns)
+{
+    int i = 0;
+    while (ns < units[i].from)
+        i++;
+    return i;
+}
+
+const char *page_time(Ns ns)
+{
+    int i = unit_of(ns);
+    double x = (double)ns / (double)units[i].unit;
+    return strf("%.*f %s", units[i].unit == 1 ? 0 : x < 10 ? 3 : x < 100 ? 2 : 1, x, units[i].name);
+}
+
+double page_share(Ns at, Ns length)
+{
+    return length > 0 ? 100 * (double)at / (double)length : 0;
+}
+
+/* 1, 2 or 5 times a power of ten, so that there are at most seven of them. */
+static Ns axis_step(Ns length)
+{
+    static const int factor[] = {1, 2, 5};
+    for (Ns power = 1;; power *= 10)
+        for (int i = 0; i < 3; i++)
+            if (factor[i] * power >= length / 7)
+                return factor[i] * power;
+}
+
+void page_axis(FILE *f, Ns length, int bottom)
+{
+    Ns step = axis_step(length);
+    int unit = unit_of(length);
+    fprintf(f, "<g class=\"axis\">");
+    for (Ns at = 0; at <= length; at += step) {
+        double x = page_share(at, length);
+        fprintf(f, "<line class=\"grid\" x1=\"%.3f%%\" x2=\"%.3f%%\" y1=\"0\" y2=\"%d\"/>", x, x, bottom);
+        if (x < 94)
+            fprintf(f, "<text x=\"%.3f%%\" dx=\"2\" y=\"%d\">%g%s%s</text>", x, bottom + AXIS - 4,
+                    (double)at / (double)units[unit].unit, at ? "" : " ", at ? "" : units[unit].name);
+    }
+    fprintf(f, "</g>\n");
+}
+
+void page_bar(FILE *f, double share)
+{
+    fprintf(f, "<td class=\"bar\"><svg><rect class=\"bed\" width=\"100%%\" height=\"100%%\"/><rect width=\"%.2f%%\" "
+            "height=\"100%%\"/></svg></td>", 100 * share);
+}
+
+/* ---- a schedule -------------------------------------------------------------------------------------------------------- */
+
+static const struct { const char *begins, *class, *legend; bool copy; } looks[] = {
+    {"forward", "f", "forward", false},
+    {"backward", "b", "backward", false},
+    {"input gradient", "b", NULL, false},
+    {"weight gradient", "w", "weight gradient", false},
+    {"recompute", "r", "recomputation", false},
+    {"update", "u", "update", false}, {"norm", "u", NULL, false}, {"gather gradients", "u", NULL, false},
+    {"fold", "u", NULL, false}, {"add ", "u", NULL, false}, {"keep the weights", "u", NULL, false},
+    {"offload", "o", "copy to the host", true}, {"fetch", "i", "and back", true}};
+
+const char *action_class(const char *name, bool copy)
+{
+    for (size_t i = 0; i < sizeof looks / sizeof *looks; i++)
+        if (looks[i].copy == copy && !strncmp(name, looks[i].begins, strlen(looks[i].begins)))
+            return looks[i].class;
+    return NULL;
+}
+
+void page_legend(FILE *f, const char *classes)
+{
+    fprintf(f, "<p class=\"legend\">");
+    for (size_t i = 0; i < sizeof looks / sizeof *looks; i++)
+        if (looks[i].legend && strchr(classes, *looks[i].class))
+            fprintf(f, "<span><i class=\"%s\"></i>%s</span>", looks[i].class, looks[i].legend);
+    fprintf(f, "</p>\n");
+}
+
+void page_box(FILE *f, const Box *b, Ns length)
+{
+    static const double least = 0.04, legible = 2.4;
+    double x = page_share(b->from, length), wide = page_share(b->to - b->from, length);
+    fprintf(f, "<rect class=\"%s\" x=\"%.3f%%\" y=\"%d\" width=\"%.3f%%\" height=\"%d\" data-s=\"%d\"", b->class, x, b->y,
+            wide > least ? wide : least, b->tall, b->stage);
+    if (b->calls >= 0)
+        fprintf(f, " data-c=\"%d\"", b->calls);
+    fprintf(f, "%s><title>%s</title></rect>", b->measured ? " data-measured=\"1\"" : "", page_text(b->title));
+    if (b->number && wide > 8 * least)
+        fprintf(f, "<text class=\"n%s\" x=\"%.3f%%\" y=\"%d\" data-w=\"%.2f\">%s</text>", wide < legible ? " t" : "",
+                x + wide / 2, b->y + b->tall / 2 + 4, wide, b->number);
+    fprintf(f, "\n");
+}

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * measured.c: `dpgen report`: the page of a folder with a measured step beside the predicted one.
+ *
+ * The page is the report.html of the folder; the measured step takes the place of its mark.  The trace of the run names the
+ * plan, and the actions of each stage by number: a whole step is all of them in order.  All stages run the same steps, and the
+ * newest are in the trace, so the k-th last of one is the k-th last of all.  The median step is drawn.  The first is left out
+ * where there are three: it touches its memory for the first time.
+ *
+ * Not handled: schedules whose steps overlap.  None of their steps stands alone.
+ */
+#include "events.h"
+#include "base/file.h"
+#include "emit/emit.h"
+#include "emit/page.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PREDICTED = 1, MEASURED, COPIES = 1000, ROW = 22, PAIR = 52, NAME = 1024, MOST_STAGES = 4096 };
+
+typedef struct { int process, thread; int64_t number; Ns from, length; const char *name; } Event;
+typedef VEC(Event) Events;
+typedef struct { int first, n; Ns from, to; } Whole;    /* a whole step: events of the list, when it began and ended */
+typedef struct {
+    Events plan, run, copy;     /* predicted, measured; copies to the host and back */
+    VEC(Whole) step;
+} Track;                         /* of a stage */
+typedef struct {
+    const char *path;
+    char plan[80];              /* its hash */
+    VEC(Track) stage;
+    int steps;                  /* that all stages have whole */
+    int shown;                  /* the median, counted from the last, which is 0 */
+} Trace;
+
+/* ---- the trace ----------------------------------------------------------------------------------------------------------- */
+
+static bool read_args(Json *j, Event *e)
+{
+    char key[NAME];
+    for (bool first = true; json_member(j, &first, key, sizeof key);)
+        if (!(strcmp(key, "action") ? json_skip(j) : json_integer(j, &e->number)))
+            return false;
+    return !j->why;
+}
+
+static bool read_event(Json *j, Event *e, char *kind)
+{
+    char key[NAME], name[NAME] = "";
+    double process = 0, thread = 0, from = 0, length = 0;
+    *e = (Event){.number = -1};
+    *kind = 0;
+    for (bool first = true, good = true; good && json_member(j, &first, key, sizeof key);)
+        good = !strcmp(key, "ph") ? json_string(j, name, sizeof name) && (*kind = *name, true)
+             : !strcmp(key, "name") ? json_string(j, name, sizeof name) && (e->name = strf("%s", name), true)
+             : !strcmp(key, "args") ? read_args(j, e)
+             : !strcmp(key, "pid") ? json_number(j, &process)
+             : !strcmp(key, "tid") ? json_number(j, &thread)
+             : !strcmp(key, "ts") ? json_number(j, &from)
+             : !strcmp(key, "dur") ? json_number(j, &length) : json_skip(j);
+    e->process = process >= 0 && process <= MEASURED ? (int)process : 0;
+    e->thread = thread >= 0 && thread < COPIES + 2 * MOST_STAGES ? (int)thread : -1;
+    bool far = !(from > -1e12 && from < 1e12 && length >= 0 && length < 1e12);
+    e->from = far ? 0 : (Ns)(1000 * from + 0.5);
+    e->length = far ? 0 : (Ns)(1000 * length + 0.5);
+    return !j->why;
+}
+
+static void take_event(Trace *t, const Event *e)
+{
+    int stage = e->thread < COPIES ? e->thread : (e->thread - COPIES) / 2;
+    if (e->process == 0 || e->thread < 0 || e->number < 0 || !e->name)
+        return;
+    while (t->stage.n <= stage)
+        PUSH(&t->stage);
+    Track *l = &t->stage.at[stage];
+    *PUSH(e->thread >= COPIES ? &l->copy : e->process == PREDICTED ? &l->plan : &l->run) = *e;
+}
+
+static bool read_events(Json *j, Trace *t)
+{
+    Event e;
+    char kind;
+    for (bool first = true; json_member(j, &first, NULL, 0);) {
+        if (!read_event(j, &e, &kind))
+            return false;
+        if (kind == 'X')
+            take_event(t, &e);
+    }
+    return !j->why;
+}
+
+static bool read_other(Json *j, Trace *t)
+{
+    char key[NAME];
+    for (bool first = true; json_member(j, &first, key, sizeof key);)
+        if (!(strcmp(key, "plan") ? json_skip(j) : json_string(j, t->plan, sizeof t->plan)))
+            return false;
+    return !j->why;
+}
+
+static void read_trace(Trace *t)
+{
+    static const char remedy[] = "out/train --trace FILE writes one";
+    size_t n;
+    const char *text = file_read(t->path, remedy, &n);
+    char key[NAME];
+    Json j = json_open(text, n);
+    for (bool first = true, good = true; good && json_member(&j, &first, key, sizeof key);)
+        good = !strcmp(key, "traceEvents") ? read_events(&j, t) : !strcmp(key, "otherData") ? read_other(&j, t) : json_skip(&j);
+    json_end(&j);
+    json_stop(&j, t->path, n, remedy);
+}
+
+/* ---- steps --------------------------------------------------------------------------------------------------------------- */
+
+static void find_steps(Track *l)
+{
+    for (int i = 0; i + l->plan.n <= l->run.n; i++) {
+        int n = 0;
+        while (n < l->plan.n && l->run.at[i + n].number == n)
+            n++;
+        if (n == 0 || n < l->plan.n)
+            continue;
+        const Event *last = &l->run.at[i + n - 1];
+        *PUSH(&l->step) = (Whole){i, n, l->run.at[i].from, last->from + last->length};
+        i += n - 1;
+    }
+}
+
+static const Whole *step_of(const Trace *t, int stage, int back)
+{
+    const Track *l = &t->stage.at[stage];
+    return &l->step.at[l->step.n - 1 - back];
+}
+
+static Ns begin_of(const Trace *t, int back)
+{
+    Ns least = INT64_MAX;
+    for (int s = 0; s < t->stage.n; s++)
+        least = step_of(t, s, back)->from < least ? step_of(t, s, back)->from : least;
+    return least;
+}
+
+static Ns length_of(const Trace *t, int back)
+{
+    Ns most = 0;
+    for (int s = 0; s < t->stage.n; s++)
+        most = step_of(t, s, back)->to > most ? step_of(t, s, back)->to : most;
+    return most - begin_of(t, back);
+}
+
+/* The trace has the prediction of each stage where that stage began its last step; predicted, all begin at once. */
+static Ns predicted_length(const Trace *t)
+{
+    Ns most = 0;
+    for (int s = 0; s < t->stage.n; s++) {
+        const Events *plan = &t->stage.at[s].plan;
+        const Event *last = plan->n ? &plan->at[plan->n - 1] : NULL;
+        Ns length = last ? last->from + last->length - plan->at[0].from : 0;
+        most = length > most ? length : most;
+    }
+    return most;
+}
+
+typedef struct { Ns length; int back; } Timed;
+
+static int by_length(const void *a, const void *b)
+{
+    const Timed *x = a, *y = b;
+    return x->length != y->length ? (x->length < y->length ? -1 : 1) : y->back - x->back;
+}
+
+/* By length; without the first of three and more. */
+static Timed *timed_steps(const Trace *t, int *n)
+{
+    *n = t->steps > 2 ? t->steps - 1 : t->steps;
+    Timed *list = alloc(sizeof *list * (size_t)*n);
+    for (int i = 0; i < *n; i++)
+        list[i] = (Timed){length_of(t, i), i};
+    qsort(list, (size_t)*n, sizeof *list, by_length);
+    return list;
+}
+
+static void find_all_steps(Trace *t)
+{
+    t->steps = INT32_MAX;
+    for (int s = 0; s < t->stage.n; s++) {
+        find_steps(&t->stage.at[s]);
+        t->steps = t->stage.at[s].step.n < t->steps ? t->stage.at[s].step.n : t->steps;
+    }
+    if (t->stage.n == 0 || t->steps == 0)
+        fail(EXIT_MODEL, "%s has no whole step of every stage; out/train --trace FILE writes a trace, and where steps of a "
+             "schedule overlap none stands alone", t->path);
+}
+
+/* ---- the page ------------------------------------------------------------------------------------------------------------ */
+
+static void draw(FILE *f, const Event *e, int stage, int y, int tall, Ns begin, Ns length)
+{
+    bool copy = e->thread >= COPIES;
+    const char *class = action_class(e->name, copy), *number = strstr(e->name, "micro-batch ");
+    Box b = {.class = class, .title = strf("%s: %s", e->name, page_time(e->length)), .stage = stage, .calls = -1,
+             .from = e->from - begin, .to = e->from - begin + e->length, .y = y, .tall = tall,
+             .measured = e->process == MEASURED};
+    if (number && !copy)
+        b.number = strf("%d", atoi(number + strlen("micro-batch ")));
+    if (class && e->length > 0)
+        page_box(f, &b, length);
+}
+
+static void draw_stage(FILE *f, const Trace *t, int stage, Ns length)
+{
+    const Track *l = &t->stage.at[stage];
+    const Whole *w = step_of(t, stage, t->shown);
+    Ns begin = begin_of(t, t->shown);
+    int y = stage * PAIR;
+    for (int i = 0; i < l->plan.n; i++)
+        draw(f, &l->plan.at[i], stage, y + 2, ROW, l->plan.at[0].from, length);
+    for (int i = w->first; i < w->first + w->n; i++)
+        draw(f, &l->run.at[i], stage, y + ROW + 4, ROW, begin, length);
+    for (int i = 0; i < l->copy.n; i++) {
+        const Event *e = &l->copy.at[i];
+        if (e->from >= w->from && e->from <= w->to)
+            draw(f, e, stage, y + ROW + 4 + ROW - (e->thread % 2 ? 3 : 6), 3, begin, length);
+    }
+}
+
+static Ns sum_of(const Event *e, int n, const char *classes)
+{
+    Ns sum = 0;
+    for (int i = 0; i < n; i++) {
+        const char *class = action_class(e[i].name, false);
+        sum += class && strchr(classes, *class) ? e[i].length : 0;
+    }
+    return sum;
+}
+
+static void print_sums(FILE *f, const char *what, const char *name, const Event *e, int n, Ns length)
+{
+    static const char *const classes[] = {"f", "bw", "r", "u", "fbwru"};
+    fprintf(f, "<tr><td>%s</td><td class=\"left\">%s</td>", name, what);
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
+        fprintf(f, "<td>%.3f</td>", (double)sum_of(e, n, classes[i]) / 1e6);
+    fprintf(f, "<td>%.3f</td></tr>\n", (double)(length - sum_of(e, n, "fbwru")) / 1e6);
+}
+
+static void print_table(FILE *f, const Trace *t, Ns predicted, Ns measured)
+{
+    fprintf(f, "<div class=\"wide\"><table><tr><th>stage</th><th></th><th>forward</th><th>backward</th><th>recomputation</th>"
+            "<th>update</th><th>busy</th><th>waiting and the rest, ms</th></tr>\n");
+    for (int s = 0; s < t->stage.n; s++) {
+        const Track *l = &t->stage.at[s];
+        const Whole *w = step_of(t, s, t->shown);
+        print_sums(f, "predicted", strf("%d", s), l->plan.at, l->plan.n, predicted);
+        print_sums(f, "measured", "", &l->run.at[w->first], w->n, measured);
+    }
+    fprintf(f, "</table></div>\n");
+}
+
+static const char *classes_of(const Trace *t)
+{
+    const char *text = "";
+    for (int s = 0; s < t->stage.n; s++)
+        for (int i = 0; i < t->stage.at[s].plan.n + t->stage.at[s].copy.n; i++) {
+            const Track *l = &t->stage.at[s];
+            const Event *e = i < l->plan.n ? &l->plan.at[i] : &l->copy.at[i - l->plan.n];
+            const char *class = action_class(e->name, i >= l->plan.n);
+            if (class && !strchr(text, *class))
+                text = strf("%s%s", text, class);
+        }
+    return text;
+}
+
+static void print_measured(FILE *f, const Trace *t, const Timed *step, int n)
+{
+    Ns predicted = predicted_length(t), measured = length_of(t, t->shown);
+    Ns length = predicted > measured ? predicted : measured;
+    int tall = PAIR * t->stage.n;
+    fprintf(f, "<section>\n<h2>Measured beside predicted</h2>\n<p>The step took %.3f ms, the median of %s (%.3f to %.3f ms); "
+            "%.3f ms were predicted: %+.1f %%. It is drawn below each prediction, on one scale of time.</p>\n",
+            (double)measured / 1e6, count_text(n, "measured step"), (double)step[0].length / 1e6,
+            (double)step[n - 1].length / 1e6, (double)predicted / 1e6,
+            predicted ? 100 * (double)(measured - predicted) / (double)predicted : 0);
+    page_legend(f, classes_of(t));
+    fprintf(f, "<div class=\"tools\" data-for=\"measured\"></div>\n<div class=\"plot\"><svg height=\"%d\">", tall + AXIS);
+    for (int s = 0; s < t->stage.n; s++)
+        fprintf(f, "<text y=\"%d\">%d plan</text><text y=\"%d\">%d run</text>", s * PAIR + 17, s, s * PAIR + ROW + 20, s);
+    fprintf(f, "</svg><div class=\"scroll\"><div><svg class=\"time\" id=\"measured\" data-length=\"%" PRId64 "\" "
+            "height=\"%d\">\n", length, tall + AXIS);
+    for (int s = 0; s < 2 * t->stage.n; s++)
+        fprintf(f, "<rect class=\"row\" y=\"%d\" width=\"100%%\" height=\"%d\"/>", s / 2 * PAIR + 2 + s % 2 * (ROW + 2), ROW);
+    page_axis(f, length, tall);
+    for (int s = 0; s < t->stage.n; s++)
+        draw_stage(f, t, s, length);
+    fprintf(f, "</svg></div></div></div>\n<div class=\"panel calls\" data-for=\"measured\"></div>\n");
+    print_table(f, t, predicted, measured);
+    fprintf(f, "</section>\n");
+}
+
+/* The page says of which plan it is. */
+static void check_plan(const Trace *t, const char *page, const char *path)
+{
+    if (!*t->plan)
+        fail(EXIT_MODEL, "%s names no plan: out/train --trace FILE writes a trace of a run; trace.json is the prediction alone",
+             t->path);
+    if (strlen(t->plan) != 64 || !strstr(page, strf("<meta name=\"plan\" content=\"%s\">", t->plan)))
+        fail(EXIT_STALE, "%s is of another plan than %s: trace a run of this folder, out/train --trace FILE", t->path, path);
+}
+
+const char *report_measured(const char *dir, const char *trace, const char *out)
+{
+    size_t n;
+    int steps;
+    const char *path = strf("%s/report.html", dir), *page = file_read(path, "dpgen MODEL.yaml -o DIR writes it", &n);
+    const char *mark = strstr(page, report_mark), *to = out ? out : strf("%s/measured.html", dir);
+    Trace t = {.path = trace};
+    read_trace(&t);
+    check_plan(&t, page, path);
+    if (!mark)
+        fail(EXIT_MODEL, "%s has no place for a measured step: dpgen MODEL.yaml -o DIR writes a new one", path);
+    find_all_steps(&t);
+    Timed *list = timed_steps(&t, &steps);
+    t.shown = list[(steps - 1) / 2].back;
+    FILE *f = file_begin(to);
+    fwrite(page, 1, (size_t)(mark - page), f);
+    print_measured(f, &t, list, steps);
+    fputs(mark + strlen(report_mark), f);
+    file_end(f, to);
+    return to;
+}
