@@ -6,14 +6,15 @@
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted
 names="_ __x _Bool __FILE__ open_gate kernels_start Stage Values Link stage0 stage0_step stage0_open SIZE_MAX INT32_MAX
-    NULL EOF A S st mb acc into from grads fb xf xb lf v_fb fb_stride grads_stride tanh exp main int static inline
-    restrict offsetof size_t
+    NULL EOF A S st mb acc into from grads fb xf xb lf v_fb fb_slot grads_slot arena_bytes vals H_a_fwd tanh exp main int
+    static inline restrict offsetof size_t
     real values norm clip step_begin relu_forward forward embedding action loss d_loss chunk0_forward update gather x_in x_r
     x_eval job train errno assert unix linux bool true"
 {
     echo 'dpgen: 1'
     echo 'model:'
     echo '  name: names'
+    echo '  dims: {A: 4, S: 2, H: 4, NULL: 4, EOF: 4, INT32_MAX: 4, D_X: 3, x_in: 6, mb: 7, fb: 2, acc: 3, update: 9, int: 4}'
     echo '  inputs: {x: {shape: [B, 4], dtype: f32}, y: {shape: [B], dtype: i32, range: [0, 4]}}'
     echo '  graph:'
     echo '    - {op: Linear, name: first, in: x, out: 4}'
