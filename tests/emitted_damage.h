@@ -59,7 +59,7 @@ static const struct { const char *find, *put, *why; } damages[] = {
     {"/* mb */ 0, /* bytes */ 96", "/* mb */ 0, /* bytes */ 100", "has 96 bytes, not 100"},
     /* slots */
     {"h:fb_slot[2]", "fb_slot[3]", "has 2 slots, not 3"},
-    {"h:fb_slot[2]", "bf_slot[2]", "without a table"},
+    {"h:fb_slot[2]", "bf_slot[2]", "has slots fb, without a table"},
     {"h:fb_slot[2] = { 0, 0x80 }", "fb_slot[2] = { 0, 0x5a1 }", "h_y ends behind"},
     {"h:fb_slot[2] = { 0, 0x80 }", "fb_slot[1] = { 0 }", "no slot 1"},
     {"h:gb_slot[2] = { 0x80, 0 }", "gb_slot[2] = { 0x80, h_x }", "integer expected"},

@@ -113,6 +113,14 @@ static void print_table(FILE *f, const char *name, const Bytes *at, int n)
     fprintf(f, " };");
 }
 
+/* What takes turns in its slots. */
+static const char *turns_of(const Pool *x)
+{
+    if (x->birth != AT_ALWAYS)
+        return strf("%s to %s", when_text(x->birth), when_text(x->death));
+    return x->death == AT_U ? "versions of the weights" : x->death == AT_F ? "values of the steps under way" : "gradient sums";
+}
+
 static bool is_shown(const Stager *w, int pool)
 {
     for (int b = 0; b < w->p->buf.n; b++)
@@ -135,7 +143,7 @@ static void print_pools(const Stager *w, FILE *f)
         fprintf(f, "%s", any ? "" : "\n/* Slots: how far behind its offset a buffer lies in each slot of its pool, "
                 "one for each place that is used. */\n");
         print_table(f, p->pool.at[x].name, at, n);
-        fprintf(f, "  /* %s to %s */\n", when_text(p->pool.at[x].birth), when_text(p->pool.at[x].death));
+        fprintf(f, "  /* %s */\n", turns_of(&p->pool.at[x]));
         any = true;
     }
 }

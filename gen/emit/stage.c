@@ -118,7 +118,7 @@ static void print_call(Stager *w, const Routine *r, const Call *c)
 static const char *verb(const Routine *r)
 {
     switch (r->kind) {
-    case K_F: return r->eval ? "eval" : "forward";
+    case K_F: return r->eval ? "evaluate" : "forward";
     case K_R: return "recompute";
     case K_I: return "backward_x";
     case K_W: return "backward_w";
