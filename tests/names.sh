@@ -14,10 +14,10 @@ names="_ __x _Bool __FILE__ open_gate kernels_start Stage Values Link stage0 sta
     echo 'dpgen: 1'
     echo 'model:'
     echo '  name: names'
-    echo '  dims: {A: 4, S: 2, H: 4, NULL: 4, EOF: 4, INT32_MAX: 4, D_X: 3, x_in: 6, mb: 7, fb: 2, acc: 3, update: 9, int: 4}'
+    echo '  dims: {A: 4, S: 2, H: 4, NULL: 4, EOF: 4, INT32_MAX: 4, D_X: 3, H_kv: 4, x_in: 6, mb: 7, fb: 2, acc: 3, update: 9, int: 4}'
     echo '  inputs: {x: {shape: [B, 4], dtype: f32}, y: {shape: [B], dtype: i32, range: [0, 4]}}'
     echo '  graph:'
-    echo '    - {op: Linear, name: first, in: x, out: 4}'
+    echo '    - {op: Linear, name: first, in: x, out: H_kv}'
     for name in $names; do echo "    - {op: Relu, name: '$name'}"; done
     echo '    - {op: SoftmaxCrossEntropy, name: end, targets: y, as: it}'
     echo '  loss: it'

@@ -84,6 +84,8 @@ const char *name_new(Idents *n, const char *path)
 const char *name_dim(Idents *n, const char *name)
 {
     bool capitals = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == strlen(name);
+    if (!strncmp(name, "H_", 2))
+        return name_new(n, strf("v_%s", name));         /* that is what a handle is called */
     if (!capitals || !strcmp(name, "NULL") || !strcmp(name, "EOF") || is_taken_by(n, name))
         return name_new(n, name);
     *PUSH(&n->taken) = name;
