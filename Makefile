@@ -36,12 +36,12 @@ RIVALS  = gen/rivals/even.o gen/rivals/unit.o gen/rivals/moves.o gen/rivals/pipe
 TEXT    = gen/text/text.o gen/text/graph.o gen/text/plan.o gen/text/letters.o
 PLAN    = gen/plan/part.o gen/plan/keep.o gen/plan/planners.o
 FOREIGN = gen/foreign/read.o gen/foreign/sort.o gen/foreign/graph.o gen/foreign/downset.o gen/foreign/bottleneck.o
-EMIT    = gen/emit/names.o gen/emit/text.o gen/emit/stage.o gen/emit/open.o gen/emit/launch.o gen/emit/archive.o \
-          gen/emit/holding.o gen/emit/page.o gen/emit/report.o gen/emit/report_memory.o gen/emit/build.o gen/emit/emit.o
+EMIT    = gen/emit/names.o gen/emit/text.o gen/emit/dims.o gen/emit/slots.o gen/emit/call.o gen/emit/head.o \
+          gen/emit/header.o gen/emit/open.o gen/emit/stage.o gen/emit/launch.o gen/emit/archive.o gen/emit/holding.o \
+          gen/emit/page.o gen/emit/report.o gen/emit/report_memory.o gen/emit/build.o gen/emit/emit.o
 PROFILE = gen/profile/measure.o gen/profile/bench.o
 SEARCH  = gen/search/search.o gen/search/list.o gen/search/candidate.o gen/search/remedy.o gen/search/repack.o \
-          gen/search/device_order.o \
-          gen/search/arrange.o gen/search/star_depths.o gen/search/largest.o gen/search/nofit.o
+          gen/search/device_order.o gen/search/arrange.o gen/search/star_depths.o gen/search/largest.o gen/search/nofit.o
 VIEW    = gen/view/stage.o gen/view/plan.o gen/view/explain.o gen/view/compare.o gen/view/compare_page.o \
           gen/view/events.o gen/view/measured.o gen/view/metrics.o gen/view/tfevents.o build/read_json.o
 OBJ     = $(BASE) build/embedded.o $(FRONT) $(PACK) $(COST) $(SCHED) $(LIST) $(REPLAY) $(LOWER) $(FATES) $(MEM) \
@@ -162,7 +162,7 @@ build/opcheck_simt_bf16: $(OPCHECK) $(SIMTCHECK) build/kernels_bf16.o build/simt
 build/unit_simt: tests/unit_simt.cc build/simt.o $(SIMTHEAD)
 	$(CXX) $(SIMTFLAGS) -o $@ $< build/simt.o -lm
 
-build/emitted: tests/emitted_damage.h tests/emitted_words.h
+build/emitted: tests/emitted_damage.h tests/emitted_words.h tests/emitted_names.h tests/emitted_call.h
 build/emitted build/compare: build/%: tests/%.c
 	@mkdir -p build
 	$(CC) -D_POSIX_C_SOURCE=200809L $(CFLAGS) -o $@ $< -lm

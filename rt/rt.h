@@ -63,9 +63,9 @@ struct Stage {
     void *device;               /* cuda: its GPU and streams, cuda/device.h */
 };
 
-/* Address of an offset; of an offset in slot k of a pool. */
+/* Address of an offset; of an offset in slot k of a pool, by its table. */
 #define A(offset)        ((void *)(st->arena + (offset)))
-#define S(pool, offset)  ((void *)(st->arena + (offset) + (size_t)(pool) * (pool##_stride)))
+#define S(pool, offset)  ((void *)(st->arena + (offset) + pool##_slot[pool]))
 
 /* An offset in the stage's part of the host's memory, or file: no address. */
 #define H(offset)        ((size_t)(offset))

@@ -3,19 +3,27 @@
  * emitted: reads generated stages by the grammar of docs/emitted.md and nothing wider.
  *
  *   emitted RT.h stage0.c stage1.c ...     the stages of one job, in order
- *   emitted RT.h --self-test FILE          damages a valid file in many ways; each must be refused
+ *   emitted RT.h --self-test FILE          damages a valid stage in many ways; each must be refused
  *
- * The language has no branches, so one pass over the text proves what it can: every call names a routine defined
- * above or declared in rt.h, with as many arguments, each an address, an integer or a float where the prototype
- * wants one; every constant stands once; actions count up from 0; a transfer is begun, waited for, and only then begun
- * again; what one stage sends to another is what that one receives, in the same order; what goes to a place in the host's
- * memory comes back from there before the next one goes, as many bytes, each after the wait for the one before.  Where steps
- * overlap, a list stands in pieces, each in several phases that differ in addresses alone: what is under way where a prologue
- * or a period ends is what every period and epilogue begins with, and messages are compared along prologue, periods,
- * epilogue.  Comments are white space everywhere but inside a call.  Prints file:line: reason.  Linear in the text, quadratic
- * in the messages and copies of a stage.
+ * stageN.h stands beside stageN.c.  The language has no branches, so one pass over the two texts proves what it can:
  *
- * Not checked here: that addresses lie in their buffers, and the acc arguments; those need the plan.
+ *   names      each stands once; the bytes of a buffer are those of its shape, and end inside its arena in every slot
+ *   calls      a routine defined above or declared in rt.h, with arguments of the kinds that it takes; a literal stands behind
+ *              the name of its parameter, a float before its decimal
+ *   slots      below the count of the pool that the buffer is in, wherever the number was passed on from
+ *   handles    used for one call of one set of sizes, and opened for these
+ *   actions    count up from 0
+ *   transfers  begun, waited for, and only then begun again; no larger than their buffer; one stage receives what the other
+ *              sends, in the same order
+ *   copies     a place in the memory of the host is empty, filled, then fetched from, as many bytes, each after a wait
+ *   sizes      are the same in all stages
+ *
+ * Where steps overlap, a list stands in pieces, each in several phases that differ in addresses alone.  The transfers under
+ * way where a prologue or a period ends are those with which every period and epilogue begins.  Messages are compared along
+ * prologue, periods, epilogue.  Comments are white space, but for labels, decimals and the rows of the header.  Prints
+ * file:line: reason.  Linear in the text, quadratic in the messages and copies of a stage.
+ *
+ * Not checked here: which bytes a kernel reads and writes, and the acc arguments; those need the plan.
  */
 #include <ctype.h>
 #include <limits.h>
@@ -26,13 +34,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAXARGS = 120, REQUESTS = 256, COPIES = 4096, STAGES = 64 };
-typedef enum { NOTHING, CONSTANT, ROUTINE } Kind;
+enum { MAXARGS = 120, REQUESTS = 256, COPIES = 4096, STAGES = 64, SLOTS = 4096 };
+typedef enum { NOTHING, DIM, HANDLE, OFFSET, TABLE, SIZE, ROUTINE } Kind;
 typedef struct { const char *at; int n; } Name;                 /* a piece of a text */
-/* inside: the routine it is a parameter of.  sig, a letter an argument: p address, h host place, i integer, f float; in a
- * call also 0, the integer of that value, and n, a name. */
-typedef struct { Name name; Kind kind; char sig[MAXARGS + 1]; int inside; } Symbol;
-typedef struct { Name name; char sig[MAXARGS + 1]; int n; int64_t value[MAXARGS]; Name place; int64_t slot; } Call;
+/* One call.  sig, a letter an argument: p address, h host place, i integer, f float; also 0, the integer of that value, n, a
+ * parameter, and o, a handle.  word: that parameter or handle.  first: where its first address is, place and slot: its last. */
+typedef struct Symbol Symbol;
+typedef struct {
+    Name name, label[MAXARGS], word[MAXARGS], place;
+    char sig[MAXARGS];
+    int n;
+    int64_t value[MAXARGS], slot;
+    const Symbol *first;
+} Call;
+struct Symbol {
+    Name name;
+    Kind kind;
+    int inside, limit;          /* the routine it is a parameter of; that stays below limit */
+    int64_t value;              /* DIM, HANDLE, OFFSET */
+    int64_t bytes;              /* OFFSET: of the buffer; its pool; is it in the memory of the host; its line */
+    Name pool;
+    int host, line;
+    int n;                      /* slots of a TABLE, parameters of a ROUTINE */
+    int64_t *slot;
+    Name *param;                /* ROUTINE: of each parameter its name, kind, and the number that it stays below */
+    char *sig;
+    int *below, in_rt;
+    Call *use;                  /* HANDLE: a call of it */
+};
 /* A place in the host's memory: 0 free, 1 something is on its way there, 2 is there, 3 on its way back. */
 typedef struct { Name name; int64_t slot, bytes; int state, line; } Place;
 typedef struct { int64_t peer, tag, bytes; int line; } Message;
@@ -46,11 +75,15 @@ typedef struct {
     int line;
     enum { END, NAME, INTEGER, FLOAT, OTHER } token;
     Name text;                  /* of the token */
+    Name note;                  /* the first comment in front of it */
+    int notes;
     int at, first;              /* its line; is it the first there? */
     int in_call;
     int failed, quiet;
     char reason[200];           /* the first one */
     jmp_buf out;
+    const char *header_path, *header;
+    int64_t total[2];           /* bytes of the arena, of the memory of the host */
     Symbol *symbol;
     size_t symbols;             /* capacity, a power of two */
     int routine, actions;       /* number of the routine being read; of the next action */
@@ -77,143 +110,10 @@ static void bad(Reader *r, int line, const char *form, ...)
 }
 
 #include "emitted_words.h"
-
-/* ---- names --------------------------------------------------------------------------------------------- */
-
-/* The entry of a name, or an empty one where it would be; open addressing, FNV-1a. */
-static Symbol *find(Reader *r, Name n)
-{
-    uint64_t h = 14695981039346656037u;
-    for (int i = 0; i < n.n; i++)
-        h = (h ^ (unsigned char)n.at[i]) * 1099511628211u;
-    size_t i = h & (r->symbols - 1);
-    while (r->symbol[i].name.n && !same(r->symbol[i].name, n))
-        i = (i + 1) & (r->symbols - 1);
-    return &r->symbol[i];
-}
-
-static Symbol *define(Reader *r, Name n, Kind kind)
-{
-    Symbol *s = find(r, n);
-    if (s->kind != NOTHING || same(n, (Name){"st", 2}))
-        bad(r, r->at, "%.*s is defined twice", n.n, n.at);
-    s->name = n;
-    s->kind = kind;
-    return s;
-}
-
-static int is_parameter(Reader *r, Name n) { return find(r, n)->inside == r->routine; }
-
-static void constant_known(Reader *r, Name n)
-{
-    if (find(r, n)->kind != CONSTANT)
-        bad(r, r->at, "%.*s is not a constant defined above", n.n, n.at);
-}
-
-static void stride_known(Reader *r, Name pool)
-{
-    char text[300];
-    int n = snprintf(text, sizeof text, "%.*s_stride", pool.n, pool.at);
-    if (n >= (int)sizeof text || find(r, (Name){text, n})->kind != CONSTANT)
-        bad(r, r->at, "S(%.*s, ..) without a constant %.*s_stride", pool.n, pool.at, pool.n, pool.at);
-}
-
-/* Prototypes of rt.h: "void NAME(Stage *st, TYPE NAME, ...);" at the start of a line. */
-static void prototypes(Reader *r, const char *text)
-{
-    for (const char *p = text; (p = strstr(p, "\nvoid ")) != NULL; ) {
-        p += 6;
-        Symbol *s = define(r, (Name){p, (int)strcspn(p, "(")}, ROUTINE);
-        const char *end = strchr(p, ')');
-        int n = 0;
-        for (p = strchr(p, ','); p && p < end && n < MAXARGS; p = strchr(p + 1, ',')) {
-            size_t len = strcspn(p + 1, ",)");
-            s->sig[n++] = memchr(p + 1, '*', len) ? 'p' : !strncmp(p + 1, " float ", 7) ? 'f' :
-                          !strncmp(p + 1, " size_t ", 8) ? 'h' : 'i';
-        }
-        p = end;
-    }
-}
+#include "emitted_names.h"
+#include "emitted_call.h"
 
 /* ---- grammar ------------------------------------------------------------------------------------------- */
-
-static void constants(Reader *r, int small)
-{
-    do {
-        Symbol *s = define(r, name(r), CONSTANT);
-        want(r, "=");
-        int64_t v = integer(r);
-        if (small ? v < INT_MIN || v > INT_MAX : v < 0)
-            bad(r, r->at, "%.*s does not fit its type", s->name.n, s->name.at);
-    } while (take(r, ","));
-    if (small)
-        want(r, "}");
-    want(r, ";");
-}
-
-static void address(Reader *r, int slot, Call *c)
-{
-    want(r, "(");
-    c->place = r->text;
-    c->slot = 0;
-    if (slot) {
-        Name pool = name(r);
-        if (!is_parameter(r, pool))
-            bad(r, r->at, "%.*s is not a parameter of this routine", pool.n, pool.at);
-        stride_known(r, pool);
-        want(r, ",");
-    }
-    constant_known(r, name(r));
-    if (!slot && take(r, "+")) {
-        c->slot = integer(r);
-        want(r, "*");
-        Name stride = name(r);
-        constant_known(r, stride);
-        if (stride.n < 8 || memcmp(stride.at + stride.n - 7, "_stride", 7))
-            bad(r, r->at, "%.*s is not a stride", stride.n, stride.at);
-    }
-    want(r, ")");
-}
-
-static void argument(Reader *r, Call *c)
-{
-    if (c->n == MAXARGS)
-        stop(r, "fewer arguments");
-    char *sig = &c->sig[c->n];
-    int64_t *value = &c->value[c->n++];
-    if (r->token == INTEGER) {
-        *value = integer(r);
-        *sig = *value ? 'i' : '0';
-    } else if (r->token == FLOAT) {
-        *sig = 'f';
-        next(r);
-    } else {
-        int slot = is(r, "S"), host = is(r, "H");
-        Name n = name(r);
-        *sig = !is(r, "(") ? 'n' : host ? 'h' : 'p';
-        if (*sig != 'n' && (slot || host || same(n, (Name){"A", 1})))
-            address(r, slot, c);
-        else if (*sig != 'n' || !is_parameter(r, n))
-            bad(r, r->at, "%.*s is not a parameter of this routine", n.n, n.at);
-    }
-}
-
-static void check_call(Reader *r, const Call *c, int line)
-{
-    static const char *const allowed[] = {['p'] = "p0", ['i'] = "i0n", ['f'] = "f", ['h'] = "h"};
-    const Symbol *s = find(r, c->name);
-    if (s->kind != ROUTINE) {
-        bad(r, line, "%.*s is not defined above nor declared in rt.h", c->name.n, c->name.at);
-        return;
-    }
-    if ((int)strlen(s->sig) != c->n) {
-        bad(r, line, "%.*s takes %d arguments, not %d", c->name.n, c->name.at, (int)strlen(s->sig), c->n);
-        return;
-    }
-    for (int i = 0; i < c->n; i++)
-        if (!strchr(allowed[(int)s->sig[i]], c->sig[i]))
-            bad(r, line, "argument %d of %.*s is of another kind", i + 1, c->name.n, c->name.at);
-}
 
 static void transfer(Reader *r, const Call *c, int line, int at, Messages *list)
 {
@@ -314,18 +214,21 @@ static void line(Reader *r, int first)
         want(r, "void");
         want(r, ")");
         Name n = name(r);
-        if (!is_parameter(r, n) && !same(n, (Name){"st", 2}))
+        if (!parameter_of(r, n) && !same(n, (Name){"st", 2}))
             bad(r, at, "%.*s is not a parameter of this routine", n.n, n.at);
         want(r, ";");
         return;
     }
     r->in_call = 1;
+    r->notes = 0;
     c.name = name(r);
     want(r, "(");
     want(r, "st");
     while (take(r, ","))
         argument(r, &c);
     want(r, ")");
+    if (r->notes)
+        bad(r, r->at, "a comment inside a call that is no label");
     r->in_call = 0;
     if (r->at != at)
         bad(r, at, "a call stands on one line");
@@ -416,21 +319,24 @@ static void close_piece(Reader *r)
 
 static void routine(Reader *r)
 {
-    char sig[MAXARGS + 1] = "";
-    Name own = name(r);
+    Name own = name(r), parameters[MAXARGS];
+    int n = 0, below[MAXARGS];
+    char sig[MAXARGS];
     want(r, "(");
     want(r, "Stage");
     want(r, "*");
     want(r, "st");
     r->routine++;
-    for (int n = 0; take(r, ","); n++) {
+    for (; take(r, ","); n++) {
         want(r, "int");
         Name parameter = name(r);
         Symbol *s = find(r, parameter);
-        if (n == MAXARGS || s->inside == r->routine || s->kind != NOTHING || same(parameter, (Name){"st", 2}))
+        if (n >= MAXARGS - 1 || s->inside == r->routine || s->kind != NOTHING || same(parameter, (Name){"st", 2}))
             bad(r, r->at, "%.*s is defined twice", parameter.n, parameter.at);
         s->name = parameter;
         s->inside = r->routine;
+        s->limit = INT_MAX;
+        parameters[n % MAXARGS] = parameter;
         sig[n % MAXARGS] = 'i';
     }
     want(r, ")");
@@ -447,31 +353,51 @@ static void routine(Reader *r)
             bad(r, r->begun[i], "transfer %d is never waited for", i);
     memset(r->begun, 0, sizeof r->begun);
     check_places(r);
-    strcpy(define(r, own, ROUTINE)->sig, sig);      /* behind its body: no recursion */
+    for (int i = 0; i < n; i++)
+        below[i] = find(r, parameters[i])->limit;
+    take_parameters(define(r, own, ROUTINE), parameters, sig, below, n);     /* behind its body: no recursion */
     want(r, "}");
+}
+
+/* #include "NAME": strings are no words of the language. */
+static void include(Reader *r, const char *file)
+{
+    size_t n = strlen(file);
+    want(r, "#");
+    want(r, "include");
+    if (*r->text.at != '"' || strncmp(r->text.at + 1, file, n) || r->text.at[n + 1] != '"')
+        stop(r, file);
+    r->p = r->text.at + n + 2;
+}
+
+/* Its names, from another file. */
+static void read_header(Reader *r)
+{
+    Reader was = *r;
+    r->path = r->header_path;
+    r->p = r->header;
+    r->line = r->at = 1;
+    header(r);
+    r->path = was.path;
+    r->p = was.p;
+    r->line = was.line;
 }
 
 static void file(Reader *r)
 {
+    const char *slash = strrchr(r->header_path, '/');
     if (strncmp(r->p, "/*", 2))
         stop(r, "a comment at the start");
     next(r);
-    want(r, "#");
-    want(r, "include");
-    if (strncmp(r->text.at, "\"rt.h\"", 6))
-        stop(r, "\"rt.h\"");
-    r->p = r->text.at + 6;                              /* strings are no words of the language */
-    for (next(r); r->token != END; )
-        if (take(r, "enum")) {
-            want(r, "{");
-            constants(r, 1);
-        } else if (take(r, "static") && take(r, "const")) {
-            want(r, "size_t");
-            constants(r, 0);
-        } else {
-            want(r, "void");
-            routine(r);
-        }
+    include(r, "rt.h");
+    next(r);
+    include(r, slash ? slash + 1 : r->header_path);
+    read_header(r);
+    for (next(r); r->token != END; ) {
+        take(r, "static");
+        want(r, "void");
+        routine(r);
+    }
 }
 
 static char *read_text(const char *path)
@@ -491,11 +417,32 @@ static char *read_text(const char *path)
     return text;
 }
 
-/* One stage; a reader keeps pointers into its text and that of rt.h. */
-static void read_stage(Reader *r, const char *path, const char *text, const char *rt, int quiet)
+/* The texts of a stage, and the path of its header. */
+typedef struct { char *source, *header, *path; } Texts;
+
+static Texts read_texts(const char *path)
 {
-    *r = (Reader){.path = path, .p = text, .line = 1, .at = 1, .quiet = quiet, .symbols = 4096};
-    while (r->symbols < strlen(text) / 2)
+    size_t n = strlen(path);
+    Texts x = {.source = read_text(path), .path = copy_of(path, n)};
+    x.path[n] = 0;
+    x.path[n - 1] = 'h';
+    x.header = read_text(x.path);
+    return x;
+}
+
+static void free_texts(Texts *x)
+{
+    free(x->source);
+    free(x->header);
+    free(x->path);
+}
+
+/* One stage; a reader keeps pointers into its texts and that of rt.h. */
+static void read_stage(Reader *r, const char *path, const Texts *x, const char *rt, int quiet)
+{
+    *r = (Reader){.path = path, .p = x->source, .header_path = x->path, .header = x->header, .line = 1, .at = 1, .quiet = quiet,
+                  .symbols = 4096};
+    while (r->symbols < strlen(x->source) + strlen(x->header) / 8)
         r->symbols *= 2;
     r->symbol = calloc(r->symbols, sizeof *r->symbol);
     if (!r->symbol)
@@ -507,6 +454,13 @@ static void read_stage(Reader *r, const char *path, const char *text, const char
 
 static void shut(Reader *r)
 {
+    for (size_t i = 0; i < r->symbols; i++) {
+        free(r->symbol[i].slot);
+        free(r->symbol[i].param);
+        free(r->symbol[i].sig);
+        free(r->symbol[i].below);
+        free(r->symbol[i].use);
+    }
     free(r->symbol);
     free(r->place);
     for (int i = 0; i < PIECES; i++) {
@@ -552,14 +506,28 @@ static void check_peers(Reader *r, const Messages *list, int self, int stages)
             bad(r, list->at[i].line, "there is no peer %d", (int)list->at[i].peer);
 }
 
+/* A size of the model is the same in every stage. */
+static void check_dims(Reader *a, Reader *b)
+{
+    for (size_t i = 0; i < a->symbols; i++) {
+        const Symbol *s = &a->symbol[i], *other = s->kind == DIM ? find(b, s->name) : NULL;
+        if (other && (other->kind != DIM || other->value != s->value))
+            bad(b, 1, "%.*s is %lld here, %lld in %s", s->name.n, s->name.at, (long long)other->value, (long long)s->value,
+                a->path);
+    }
+}
+
 static int check_files(const char *rt, int n, char **path)
 {
     static Reader stage[STAGES];
-    char *text[STAGES];
+    static Texts text[STAGES];
     int failed = 0;
-    for (int i = 0; i < n; i++)
-        read_stage(&stage[i], path[i], text[i] = read_text(path[i]), rt, 0);
     for (int i = 0; i < n; i++) {
+        text[i] = read_texts(path[i]);
+        read_stage(&stage[i], path[i], &text[i], rt, 0);
+    }
+    for (int i = 0; i < n; i++) {
+        check_dims(&stage[0], &stage[i]);
         for (int k = 0; k < PIECES; k++) {
             check_peers(&stage[i], &stage[i].sent[k], i, n);
             check_peers(&stage[i], &stage[i].received[k], i, n);
@@ -571,7 +539,7 @@ static int check_files(const char *rt, int n, char **path)
     for (int i = 0; i < n; i++) {
         failed += stage[i].failed != 0;
         shut(&stage[i]);
-        free(text[i]);
+        free_texts(&text[i]);
     }
     printf("emitted: %d passed, %d failed\n", n - failed, failed);
     return failed != 0;
@@ -581,31 +549,42 @@ static int check_files(const char *rt, int n, char **path)
 
 #include "emitted_damage.h"
 
+/* The first `find` of a text becomes `put`; NULL: it is not there. */
+static char *damaged(const char *text, const char *find, const char *put)
+{
+    const char *at = strstr(text, find);
+    size_t size = strlen(text) + strlen(put) + 1;
+    char *worse = at ? malloc(size) : NULL;
+    if (at && !worse)
+        abort();
+    if (at)
+        snprintf(worse, size, "%.*s%s%s", (int)(at - text), text, put, at + strlen(find));
+    return worse;
+}
+
 static int self_test(const char *rt, const char *path)
 {
     int passed = 0, failed = 0;
-    char *text = read_text(path);
+    Texts text = read_texts(path);
     Reader r;
-    read_stage(&r, path, text, rt, 0);
+    read_stage(&r, path, &text, rt, 0);
     r.failed ? failed++ : passed++;
     shut(&r);
     for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
-        const char *at = strstr(text, damages[i].find), *rest = at ? at + strlen(damages[i].find) : "";
-        size_t size = strlen(text) + strlen(damages[i].put) + 1;
-        char *worse = malloc(size);
-        if (!worse)
-            abort();
-        snprintf(worse, size, "%.*s%s%s", at ? (int)(at - text) : 0, text, at ? damages[i].put : "", rest);
-        read_stage(&r, path, worse, rt, 1);
-        int ok = at && r.failed && strstr(r.reason, damages[i].why);
+        const char *find = damages[i].find;
+        int in_header = !strncmp(find, "h:", 2);
+        char *worse = damaged(in_header ? text.header : text.source, find + 2 * in_header, damages[i].put);
+        Texts x = {in_header || !worse ? text.source : worse, in_header && worse ? worse : text.header, text.path};
+        read_stage(&r, path, &x, rt, 1);
+        int ok = worse && r.failed && strstr(r.reason, damages[i].why);
         ok ? passed++ : failed++;
         if (!ok)
-            fprintf(stderr, "%s: '%s' -> '%s': %s\n", path, damages[i].find, damages[i].put,
-                    !at ? "not there to damage" : r.failed ? r.reason : "accepted");
+            fprintf(stderr, "%s: '%s' -> '%s': %s\n", path, find, damages[i].put,
+                    !worse ? "not there to damage" : r.failed ? r.reason : "accepted");
         shut(&r);
         free(worse);
     }
-    free(text);
+    free_texts(&text);
     printf("emitted: %d passed, %d failed\n", passed, failed);
     return failed != 0;
 }

@@ -15,8 +15,10 @@ passed=${1:-0} failed=${2:-1}
 
 # pair WHAT SED REASON: stage 1 edited; an empty reason means that both are right
 pair() {
-    sed "$2" "$at/${files:-stage}1.c" >"$tmp/stage1.c"
-    "$emitted" "$rt" "$at/${files:-stage}0.c" "$tmp/stage1.c" >"$tmp/said" 2>"$tmp/err"
+    own=${files:-stage}1
+    sed "$2" "$at/$own.c" >"$tmp/$own.c"
+    sed "$2" "$at/$own.h" >"$tmp/$own.h"
+    "$emitted" "$rt" "$at/${files:-stage}0.c" "$tmp/$own.c" >"$tmp/said" 2>"$tmp/err"
     got=$?
     if [ -z "$3" ] && [ $got -eq 0 ] || { [ -n "$3" ] && [ $got -eq 1 ] && grep -q "$3" "$tmp/err"; }; then
         passed=$((passed + 1))
@@ -27,22 +29,24 @@ pair() {
 }
 
 pair "as they are" '' ''
-pair "another tag" 's/0, 0, 7, 96/0, 0, 6, 96/' 'message 0 from stage 0 to 1'
-pair "other bytes" 's/0, 0, 8, 96/0, 0, 8, 92/' 'message 0 from stage 1 to 0'
-pair "another order" 's/0, 7, 96/0, X, 96/; s/0, 9, 96/0, 7, 96/; s/X/9/' 'message 0 from stage 0 to 1'
+pair "another tag" 's/tag \*\/ 7/tag *\/ 6/' 'message 0 from stage 0 to 1'
+pair "other bytes" '/tag \*\/ 8/s/96/92/' 'message 0 from stage 1 to 0'
+pair "another order" 's/tag \*\/ 7/tag X/; s/tag \*\/ 9/tag *\/ 7/; s/tag X/tag *\/ 9/' 'message 0 from stage 0 to 1'
 pair "one message less" \
-    's/recv_begin(.*9, 96/step_begin(st, A(h_y)/; /action(st, 6)/,$s/transfer_wait(st, 0)/step_end(st, A(h_y))/' \
+    's/recv_begin(.*tag \*\/ 9.*/step_begin(st, A(h_y));/; /action(st, 6)/,$s/transfer_wait(st, 0)/step_end(st, A(h_y))/' \
     'message 0 from stage 0 to 1'
-pair "a message to itself" 's/0, 0, 8, 96/0, 1, 8, 96/' 'no peer 1'
-pair "a peer that is not there" 's/0, 0, 8, 96/0, 2, 8, 96/' 'no peer 2'
+pair "a message to itself" '/tag \*\/ 8/s/peer \*\/ 0/peer *\/ 1/' 'no peer 1'
+pair "a peer that is not there" '/tag \*\/ 8/s/peer \*\/ 0/peer *\/ 2/' 'no peer 2'
+pair "a size of its own" 's/rows = 6, W = 4/rows = 4, W = 6/' 'rows is 4 here, 6 in'
+pair "a size that is an offset" 's/rows = 6, W/lines = 6, W/; s/\[rows/[lines/; s/h_y\>/rows/' 'rows is 0 here, 6 in'
 # ---- lists in pieces
 files=pieces
 pair "pieces as they are" '' ''
 pair "a phase that counts on" '/period_1/,/^}/s/(st, 2)/(st, 6)/' 'action 2 expected'
 pair "a phase that is shorter" '/epilogue_1/,/^}/{/action(st, 7)/,/wait(st, 1)/d}' 'never waited'
-pair "another message in a phase" '/period_1/,/^}/s/1, 0, 1, 64/1, 0, 2, 64/' 'phase 1 has other messages'
+pair "another message in a phase" '/period_1/,/^}/s/tag \*\/ 1,/tag *\/ 2,/' 'phase 1 has other messages'
 pair "under way at one cut only" '/period_0/,/^}/{/action(st, 5)/d;/wait(st, 1)/d}' 'under way at one end of a piece'
 pair "not under way at the cut" '/epilogue_0/,/^}/s/send_begin.*/transfer_wait(st, 0);/' 'was not begun'
-pair "a period in another order" '/period_/,/^}/s/0, 0, 0, 64/0, 0, 3, 64/' 'message 1 from stage 0 to 1'
+pair "a period in another order" '/period_/,/^}/s/tag \*\/ 0,/tag *\/ 3,/' 'message 1 from stage 0 to 1'
 echo "emitted: $passed passed, $failed failed"
 [ "$failed" -eq 0 ]

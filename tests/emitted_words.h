@@ -5,16 +5,19 @@
  */
 static void blank(Reader *r)
 {
+    r->notes = 0;
     for (;; r->p++) {
         if (*r->p == '\n') {
             r->line++;
             r->first = 1;
         } else if (r->p[0] == '/' && r->p[1] == '*') {
             const char *end = strstr(r->p + 2, "*/");
-            if (r->in_call || !end) {
-                bad(r, r->line, end ? "comment inside a call" : "comment without an end");
+            if (!end) {
+                bad(r, r->line, "comment without an end");
                 longjmp(r->out, 1);
             }
+            if (r->notes++ == 0)
+                r->note = (Name){r->p + 2, (int)(end - r->p) - 2};
             for (; r->p < end + 1; r->p++)
                 r->line += *r->p == '\n';
         } else if (*r->p != ' ') {
@@ -51,6 +54,8 @@ static int number(const char *p, int *n)
 
 static void next(Reader *r)
 {
+    if (r->in_call && r->notes)
+        bad(r, r->line, "a comment inside a call that is no label");
     r->first = r->token == END;
     blank(r);
     r->at = r->line;
@@ -76,8 +81,20 @@ static void stop(Reader *r, const char *wanted)
     longjmp(r->out, 1);
 }
 
-static int same(Name a, Name b) { return a.n == b.n && !memcmp(a.at, b.at, (size_t)a.n); }
+static int same(Name a, Name b) { return a.n == b.n && (a.n == 0 || !memcmp(a.at, b.at, (size_t)a.n)); }
 static int is(const Reader *r, const char *text) { return same(r->text, (Name){text, (int)strlen(text)}); }
+
+/* The comment in front of the token, without blanks at its ends. */
+static Name take_note(Reader *r)
+{
+    Name n = r->notes == 1 ? r->note : (Name){"", 0};
+    r->notes = r->notes > 1 ? r->notes : 0;
+    for (; n.n && *n.at == ' '; n.n--)
+        n.at++;
+    while (n.n && n.at[n.n - 1] == ' ')
+        n.n--;
+    return n;
+}
 
 static int take(Reader *r, const char *text)
 {

@@ -140,14 +140,14 @@ then fault "a gap that is not in the plan goes unseen"; else pass; fi
 outside() {
     rm -rf "$tmp/out"
     cp -r "$tmp/gpt.2.1f1b" "$tmp/out"
-    sed -i "s/^\( *norm  *= \)0x[0-9a-f]*/\1$2/" "$tmp/out/stage1.c"
-    if cmp -s "$tmp/out/stage1.c" "$tmp/gpt.2.1f1b/stage1.c"; then fault "$1: nothing to corrupt"; return; fi
+    sed -i "s/^\( *norm  *= \)0x[0-9a-f]*/\1$2/" "$tmp/out/stage1.h"
+    if cmp -s "$tmp/out/stage1.h" "$tmp/gpt.2.1f1b/stage1.h"; then fault "$1: nothing to corrupt"; return; fi
     said=$(compile "$tmp/out") || { fault "$1: $said"; return; }
     sh -c "ulimit -c 0; '$tmp/out/job' $run --no-checkpoint; exit \$?" >"$tmp/said" 2>&1
     got=$?
     if [ $got = 139 ]; then pass; else fault "$1: status $got, not that of SIGSEGV"; fi
 }
-arena=$(sed -n 's/.*Offsets in the arena, \([0-9]*\) bytes.*/\1/p' "$d/stage1.c")
+arena=$(sed -n 's/.*Offsets in the arena, \([0-9]*\) bytes.*/\1/p' "$d/stage1.h")
 outside "behind the arena" $(((arena + 4095) / 4096 * 4096))
 outside "in front of the arena" "(size_t)-4096"
 finish

@@ -6,17 +6,19 @@
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted
 names="_ __x _Bool __FILE__ open_gate kernels_start Stage Values Link stage0 stage0_step stage0_open SIZE_MAX INT32_MAX
-    NULL EOF A S st mb acc into from grads fb xf xb lf v_fb fb_stride grads_stride tanh exp main int static inline
-    restrict offsetof size_t
+    NULL EOF A S st mb acc into from grads fb xf xb lf v_fb fb_slot grads_slot arena_bytes vals H_a_fwd tanh exp main int
+    static inline restrict offsetof size_t
     real values norm clip step_begin relu_forward forward embedding action loss d_loss chunk0_forward update gather x_in x_r
     x_eval job train errno assert unix linux bool true"
 {
     echo 'dpgen: 1'
     echo 'model:'
     echo '  name: names'
+    echo '  dims: {A: 4, S: 2, H: 4, NULL: 4, EOF: 4, INT32_MAX: 4, D_X: 3, H_kv: 4, x_in: 6,'
+    echo '    mb: 7, fb: 2, acc: 3, update: 9, int: 4}'
     echo '  inputs: {x: {shape: [B, 4], dtype: f32}, y: {shape: [B], dtype: i32, range: [0, 4]}}'
     echo '  graph:'
-    echo '    - {op: Linear, name: first, in: x, out: 4}'
+    echo '    - {op: Linear, name: first, in: x, out: H_kv}'
     for name in $names; do echo "    - {op: Relu, name: '$name'}"; done
     echo '    - {op: SoftmaxCrossEntropy, name: end, targets: y, as: it}'
     echo '  loss: it'
@@ -33,5 +35,20 @@ for stages in 1 3; do
     for file in "$out"/stage?.c "$out/launch.c"; do
         expect "${file##*/}" cc -std=c11 -fno-builtin -Wall -Wextra -Werror -fsyntax-only -I"$out/rt" "$file"
     done
+done
+
+# A number is called by the name of a dim only where it is that dim.  256 is V, and samples times tokens; then 224 is V and D.
+called() {      # WHAT CALL WANTED: every call of the first stage in $out has these arguments
+    sed -n "s/^    $2(//p" "$out/stage0.c" >"$tmp/calls"
+    if [ -s "$tmp/calls" ] && ! grep -vqF "$3" "$tmp/calls"; then pass; else fault "$1: $(head -n 1 "$tmp/calls")"; fi
+}
+for V in 256 224; do
+    out=$tmp/dims$V
+    expect "V = $V: generate" ./dpgen examples/bytes-gpt.yaml -D V=$V --estimate -o "$out"
+    expect "V = $V: the language" build/emitted rt/rt.h "$out"/stage?.c
+    called "V = $V: rows of a table" embedding_forward "/* n */ 256, /* width */ D, /* rows */ V)"
+    called "V = $V: rows of a product" linear_forward "/* rows */ 256, /* in */"
+    called "V = $V: of three dims" position_forward "/* batch */ B, /* seq */ T, /* width */ D)"
+    expect "V = $V: a shape" grep -q "^    wte_weight .* f32 \[V, D\] " "$out/stage0.h"
 done
 finish

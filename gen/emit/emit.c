@@ -32,10 +32,9 @@ static void copy_input(Out *o, const char *path, const char *name)
 int emit(const Plan *p, const char *dir, const char *prefix)
 {
     Out *o = out_begin(dir);
-    for (int d = 0; d < p->devices; d++) {
-        emit_stage(out_open(o, strf("stage%d.c", d)), p, d);
-        out_close(o);
-    }
+    const Dims *dims = dims_of(p);
+    for (int d = 0; d < p->devices; d++)
+        emit_stage(o, p, dims, d);
     const char *hash = write_plan(o, p);
     emit_launch(out_open(o, "launch.c"), p, prefix, hash);
     out_close(o);

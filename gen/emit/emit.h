@@ -10,10 +10,18 @@
 /* names.c: C identifiers, unique in one stage */
 typedef struct { Strs taken; } Idents;
 const char *name_new(Idents *n, const char *path);   /* from h.3.attn: h_3_attn; a clash gets a number */
+const char *name_dim(Idents *n, const char *name);   /* capitals may stay */
+
+/* dims.c: the dims of the model, and which numbers of its graph they are; -1: none */
+typedef struct Dims Dims;
+Dims *dims_of(const Plan *p);
+int dims_count(const Dims *d);
+const Dim *dims_at(const Dims *d, int i);           /* 0: B, samples in a micro-batch */
+int dims_arg(const Dims *d, const Graph *g, const Op *o, const Arg *a);
+int dims_axis(const Dims *d, const Graph *g, const Buf *b, int axis);      /* of its shape */
 
 /* stage.c launch.c archive.c build.c */
-void emit_stage(FILE *f, const Plan *p, int device);
-void emit_open(FILE *f, const Plan *p, int device);  /* open.c */
+void emit_stage(Out *o, const Plan *p, const Dims *dims, int device);      /* stageN.h and stageN.c */
 void emit_launch(FILE *f, const Plan *p, const char *prefix, const char *plan_hash);
 void emit_plan_json(FILE *f, const Plan *p);
 void emit_trace(FILE *f, const Plan *p);

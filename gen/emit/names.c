@@ -15,7 +15,7 @@ static const char *const reserved[] = {
     "st", "mb", "acc", "into", "from", "grads", "newer", "older", "weights", "values", "real", "main", "job", "train",
     "Stage", "Values", "Link", "Loader",
     "action", "version_copy", "step_begin", "step_end", "data_count", "data_load", "send_begin", "recv_begin", "transfer_wait",
-    "offload_begin", "fetch_begin", "copy_wait",
+    "offload_begin", "fetch_begin", "copy_wait", "arena_bytes", "host_bytes",
     "group_fold", "norm_gather", "fill_zero", "copy_forward", "true", "false", "bool", "errno", "assert", "offsetof",
 };
 
@@ -27,7 +27,7 @@ static bool is_word(const char *name)
     return false;
 }
 
-/* Whole families: pools (fb, xf0), strides, types, handles, stages, macros, and what belongs to the implementation. */
+/* Whole families: pools (fb, xf0), their slots, types, handles, stages, macros, and what belongs to the implementation. */
 static bool is_family(const char *name)
 {
     size_t n = strlen(name);
@@ -37,8 +37,8 @@ static bool is_family(const char *name)
     bool stage = !strncmp(name, "stage", 5) && strspn(name + 5, "0123456789") > 0;
     bool macro = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") == n;
     bool open = !strncmp(name, "open_", 5) || !strncmp(name, "kernels_", 8);
-    bool stride = n > 7 && !strcmp(name + n - 7, "_stride") && strncmp(name, "v_", 2);
-    return pool || own || type || stage || macro || open || stride || name[0] == '_';
+    bool slot = n > 5 && !strcmp(name + n - 5, "_slot") && strncmp(name, "v_", 2);
+    return pool || own || type || stage || macro || open || slot || name[0] == '_';
 }
 
 static bool is_kernel(const char *name)
@@ -46,18 +46,23 @@ static bool is_kernel(const char *name)
     size_t n = strlen(name);
     for (int i = 0; i < row_count(); i++)
         for (int c = 0; c < 3; c++)
-            for (const char *at = row(i)->call[c]; at && (at = strstr(at, name)); at += n)
-                if (at[n] == '(')
-                    return true;            /* also refuses its tails, which does no harm */
+            for (const char *call = row(i)->call[c], *at = call; at && (at = strstr(at, name)); at += n)
+                if (at[n] == '(' && (at == call || at[-1] == ' '))
+                    return true;
+    return false;
+}
+
+static bool is_taken_by(const Idents *n, const char *name)
+{
+    for (int i = 0; i < n->taken.n; i++)
+        if (!strcmp(n->taken.at[i], name))
+            return true;
     return false;
 }
 
 static bool is_taken(const Idents *n, const char *name)
 {
-    for (int i = 0; i < n->taken.n; i++)
-        if (!strcmp(n->taken.at[i], name))
-            return true;
-    return is_word(name) || is_family(name) || is_kernel(name);
+    return is_taken_by(n, name) || is_word(name) || is_family(name) || is_kernel(name);
 }
 
 const char *name_new(Idents *n, const char *path)
@@ -71,6 +76,18 @@ const char *name_new(Idents *n, const char *path)
     const char *name = base;
     for (int k = 2; is_taken(n, name); k++)
         name = strf("%s_%d", base, k);
+    *PUSH(&n->taken) = name;
+    return name;
+}
+
+/* Dims are often one capital; rt.h has no such name but A, S, H, which stand before a bracket only. */
+const char *name_dim(Idents *n, const char *name)
+{
+    bool capitals = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") == strlen(name);
+    if (!strncmp(name, "H_", 2))
+        return name_new(n, strf("v_%s", name));         /* that is what a handle is called */
+    if (!capitals || !strcmp(name, "NULL") || !strcmp(name, "EOF") || is_taken_by(n, name))
+        return name_new(n, name);
     *PUSH(&n->taken) = name;
     return name;
 }

@@ -1,39 +1,119 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * stageN_open of a stage's source: a call for each handle that a kernel library prepares, in the order of their numbers.
- * After it come the algorithms that a profile has measured for its products.  The library may not take every call of one
- * handle; the first that it takes opens the handle.
+ * open.c: handles.  A kernel library prepares a handle for each call of each set of sizes.  Here are their names, and
+ * stageN_open, with a call for each handle in the order of their numbers.  After it come the algorithms that a profile has
+ * measured for its products.
+ *
+ * Operators of the same call and sizes share a handle.  Its name is the one that they share inside their layers, or else the
+ * name of the call.  The library may not take every call of one handle; the first that it takes opens the handle.
  */
-#include "emit.h"
+#include "stage.h"
 #include "cost/prepared.h"
 #include "cost/prof.h"
 #include <inttypes.h>
 #include <string.h>
 
-/* What a profile has measured for the products of one call. */
-static void print_algorithms(FILE *f, const Plan *p, const Call *c, bool *done)
+/* ---- names ------------------------------------------------------------------------------------------------------- */
+
+/* The operators of a handle: the first and the last call, how many operators, and do all have the first one's name? */
+typedef struct { const Op *first, *last; int n; bool alike; } Users;
+
+static const char *inside(const Op *o)
 {
-    const char *signature = cost_signature(&p->g->op.at[c->op]);
+    size_t n = strlen(o->layer);
+    return n && !strncmp(o->name, o->layer, n) && o->name[n] == '.' ? o->name + n + 1 : o->name;
+}
+
+static Users users_of(const Plan *p, int device, int handle)
+{
+    Users u = {.alike = true};
+    for (int r = 0; r < p->routine.n; r++)
+        for (int i = 0; p->routine.at[r].device == device && i < p->routine.at[r].call.n; i++) {
+            const Call *c = &p->routine.at[r].call.at[i];
+            const Op *o = &p->g->op.at[c->op];
+            if (c->handle != handle)
+                continue;
+            u.n += !p->routine.at[r].eval && !c->again;
+            u.first = u.first ? u.first : o;
+            u.last = o;
+            u.alike &= !strcmp(inside(o), inside(u.first));
+        }
+    return u;
+}
+
+/* linear_backward_x: linear, _bwd_x */
+static const char *phase_of(const char *call, int *stem)
+{
+    const char *f = strstr(call, "_forward"), *b = strstr(call, "_backward");
+    *stem = f ? (int)(f - call) : b ? (int)(b - call) : (int)strlen(call);
+    return f ? strf("_fwd%s", f + 8) : b ? strf("_bwd%s", b + 9) : "";
+}
+
+void handles_name(Stager *w)
+{
+    int n = w->p->dev.at[w->device].handles, stem;
+    w->handle = alloc(sizeof *w->handle * (size_t)(n + 1));
+    for (int h = 0; h < n; h++) {
+        Users u = users_of(w->p, w->device, h);
+        if (!u.first)
+            continue;
+        const char *phase = phase_of(u.first->call, &stem);
+        w->handle[h] = name_new(&w->names, u.alike ? strf("H_%s%s", inside(u.first), phase)
+                                                   : strf("H_%.*s%s", stem, u.first->call, phase));
+    }
+}
+
+void handles_print(const Stager *w, FILE *f)
+{
+    int n = w->p->dev.at[w->device].handles, left = 0;
+    for (int h = 0; h < n; h++)
+        left += w->handle[h] != NULL;
+    if (left == 0)
+        return;
+    fprintf(f, "\n/* Handles: what a kernel library prepares, once, in stage%d_open. */\nenum {\n", w->device);
+    for (int h = 0; h < n; h++) {
+        if (!w->handle[h])
+            continue;
+        Users u = users_of(w->p, w->device, h);
+        fprintf(f, "    %-28s = %d%s  /* %s", w->handle[h], h, --left ? "," : " ", u.first->call);
+        for (int j = 0; j < u.first->arg.n; j++)
+            if (u.first->arg.at[j].kind == ARG_INT && strcmp(u.first->arg.at[j].token, "site"))
+                fprintf(f, ", %s %" PRId64, u.first->arg.at[j].token, u.first->arg.at[j].i);
+        fprintf(f, ": %s%s */\n", u.first->name, u.n > 1 ? strf(" .. %s, %d calls", u.last->name, u.n) : "");
+    }
+    fprintf(f, "};\n");
+}
+
+/* ---- the routine ------------------------------------------------------------------------------------------------- */
+
+/* What a profile has measured for the products of one call. */
+static void print_algorithms(Stager *w, const Call *c, bool *done)
+{
+    const char *signature = cost_signature(&w->p->g->op.at[c->op]);
     for (int part = 0; part < ALGORITHM_PARTS; part++) {
-        const int64_t *a = done[part] ? NULL : profile_algorithm(p->c->profile, signature, part);
+        const int64_t *a = done[part] ? NULL : profile_algorithm(w->p->c->profile, signature, part);
         if (!a)
             continue;
         done[part] = true;
-        fprintf(f, "    open_product_algorithm(st, %d, %d", c->handle, part);
+        call_open(w, "open_product_algorithm");
+        call_word(w, "%s", w->handle[c->handle]);
+        call_int(w, part);
         for (int k = 0; k < ALGORITHM_NUMBERS; k++)
-            fprintf(f, ", %" PRId64, a[k]);
-        fprintf(f, ");\n");
+            call_int(w, a[k]);
+        call_close(w);
+        fprintf(w->f, "\n");
     }
 }
 
 /* Calls of one handle may differ in what has an algorithm: with a bias and without. */
-static void print_measured(FILE *f, const Plan *p, int device, int handle)
+static void print_measured(Stager *w, int handle)
 {
+    const Plan *p = w->p;
     bool done[ALGORITHM_PARTS] = {false};
     for (int r = 0; emit_cuda(p) && p->c->profile && r < p->routine.n; r++)
-        for (int i = 0; p->routine.at[r].device == device && i < p->routine.at[r].call.n; i++)
+        for (int i = 0; p->routine.at[r].device == w->device && i < p->routine.at[r].call.n; i++)
             if (p->routine.at[r].call.at[i].handle == handle)
-                print_algorithms(f, p, &p->routine.at[r].call.at[i], done);
+                print_algorithms(w, &p->routine.at[r].call.at[i], done);
 }
 
 /* NULL: this handle is nobody's */
@@ -50,26 +130,30 @@ static const Call *opens(const Plan *p, int device, int handle)
     return NULL;
 }
 
-static void print_open(FILE *f, const Op *o, int handle)
+static void print_open(Stager *w, const Call *c)
 {
-    fprintf(f, "    open_%s(st, %d", o->call, handle);
+    const Op *o = &w->p->g->op.at[c->op];
+    call_open(w, strf("open_%s", o->call));
+    call_word(w, "%s", w->handle[c->handle]);
     for (int j = 0; j < o->arg.n; j++)
         if (o->arg.at[j].kind == ARG_INT && strcmp(o->arg.at[j].token, "site"))
-            fprintf(f, ", %" PRId64, o->arg.at[j].i);
-    fprintf(f, ");\n");
+            call_dim(w, o->arg.at[j].i, dims_arg(w->dims, w->p->g, o, &o->arg.at[j]));
+    call_close(w);
+    fprintf(w->f, "\n");
 }
 
-void emit_open(FILE *f, const Plan *p, int device)
+void open_print(Stager *w)
 {
     bool any = false;
-    fprintf(f, "\nvoid stage%d_open(Stage *st)\n{\n", device);
-    for (int h = 0; h < p->dev.at[device].handles; h++) {
-        const Call *c = opens(p, device, h);
-        if (c)
-            print_open(f, &p->g->op.at[c->op], h);
-        if (c)
-            print_measured(f, p, device, h);
-        any |= c != NULL;
+    fprintf(w->f, "\n/* Before the first step: what the kernel library prepares. */\n"
+            "void stage%d_open(Stage *st)\n{\n", w->device);
+    for (int h = 0; h < w->p->dev.at[w->device].handles; h++) {
+        const Call *c = opens(w->p, w->device, h);
+        if (!c)
+            continue;
+        print_open(w, c);
+        print_measured(w, h);
+        any = true;
     }
-    fprintf(f, "%s}\n", any ? "" : "    (void)st;\n");
+    fprintf(w->f, "%s}\n", any ? "" : "    (void)st;\n");
 }

@@ -1,28 +1,26 @@
 /* tiny where steps overlap, stage 0 of 2.  Written by hand: one micro-batch a step, two phases.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "rt.h"
-
-static const size_t values = 0, h_y = 256, h_x = 512;
-static const size_t values_stride = 128, slot_stride = 64;
+#include "pieces0.h"
 
 void stage0_prologue_0(Stage *st)
 {
     action(st, 0);
-    step_begin(st, A(values + 0*values_stride));
+    step_begin(st, A(vals + values_slot[0]));
     action(st, 1);
-    recv_begin(st, A(h_x + 0*slot_stride), 1, 1, 1, 64);
+    recv_begin(st, A(h_x + fb_slot[0]), /* request */ 1, /* peer */ 1, /* tag */ 1, /* bytes */ 64);
     action(st, 2);
-    send_begin(st, A(h_y + 0*slot_stride), 0, 1, 0, 64);
+    send_begin(st, A(h_y + fb_slot[0]), /* request */ 0, /* peer */ 1, /* tag */ 0, /* bytes */ 64);
 }
 
 void stage0_prologue_1(Stage *st)
 {
     action(st, 0);
-    step_begin(st, A(values + 1*values_stride));
+    step_begin(st, A(vals + values_slot[1]));
     action(st, 1);
-    recv_begin(st, A(h_x + 1*slot_stride), 1, 1, 1, 64);
+    recv_begin(st, A(h_x + fb_slot[1]), /* request */ 1, /* peer */ 1, /* tag */ 1, /* bytes */ 64);
     action(st, 2);
-    send_begin(st, A(h_y + 1*slot_stride), 0, 1, 0, 64);
+    send_begin(st, A(h_y + fb_slot[1]), /* request */ 0, /* peer */ 1, /* tag */ 0, /* bytes */ 64);
 }
 
 void stage0_period_0(Stage *st)
@@ -32,9 +30,9 @@ void stage0_period_0(Stage *st)
     action(st, 4);
     transfer_wait(st, 0);
     action(st, 5);
-    recv_begin(st, A(h_x + 1*slot_stride), 1, 1, 1, 64);
+    recv_begin(st, A(h_x + fb_slot[1]), /* request */ 1, /* peer */ 1, /* tag */ 1, /* bytes */ 64);
     action(st, 6);
-    send_begin(st, A(h_y + 1*slot_stride), 0, 1, 0, 64);
+    send_begin(st, A(h_y + fb_slot[1]), /* request */ 0, /* peer */ 1, /* tag */ 0, /* bytes */ 64);
 }
 
 void stage0_period_1(Stage *st)
@@ -44,9 +42,9 @@ void stage0_period_1(Stage *st)
     action(st, 4);
     transfer_wait(st, 0);
     action(st, 5);
-    recv_begin(st, A(h_x + 0*slot_stride), 1, 1, 1, 64);
+    recv_begin(st, A(h_x + fb_slot[0]), /* request */ 1, /* peer */ 1, /* tag */ 1, /* bytes */ 64);
     action(st, 6);
-    send_begin(st, A(h_y + 0*slot_stride), 0, 1, 0, 64);
+    send_begin(st, A(h_y + fb_slot[0]), /* request */ 0, /* peer */ 1, /* tag */ 0, /* bytes */ 64);
 }
 
 void stage0_epilogue_0(Stage *st)
@@ -56,7 +54,7 @@ void stage0_epilogue_0(Stage *st)
     action(st, 8);
     transfer_wait(st, 0);
     action(st, 9);
-    step_end(st, A(values + 0*values_stride));
+    step_end(st, A(vals + values_slot[0]));
 }
 
 void stage0_epilogue_1(Stage *st)
@@ -66,5 +64,5 @@ void stage0_epilogue_1(Stage *st)
     action(st, 8);
     transfer_wait(st, 0);
     action(st, 9);
-    step_end(st, A(values + 1*values_stride));
+    step_end(st, A(vals + values_slot[1]));
 }

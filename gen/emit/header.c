@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * stageN.h: the names of one stage, each with its number.  Sizes of the model, handles, offsets in the arena with bytes, type,
+ * shape and owner, the slots of pools, offsets in the memory of the host.  tests/emitted.c reads the comments of offsets too.
+ */
+#include "stage.h"
+#include <inttypes.h>
+#include <limits.h>
+
+/* ---- sizes ------------------------------------------------------------------------------------------------------- */
+
+static void print_dims(const Stager *w, FILE *f)
+{
+    fprintf(f, "\n/* Sizes: B is samples in a micro-batch, the others are the dims of model.yaml. */\nenum { ");
+    for (int i = 0; i < dims_count(w->dims); i++)
+        if (w->dim[i])
+            fprintf(f, "%s%s = %" PRId64, i ? ", " : "", w->dim[i], dims_at(w->dims, i)->value);
+    fprintf(f, " };\n");
+}
+
+/* ---- offsets ----------------------------------------------------------------------------------------------------- */
+
+static const char *when_text(When w)
+{
+    static const char *const text[] = {[AT_F] = "forward", [AT_R] = "recompute", [AT_B] = "backward", [AT_W] = "weights",
+        [AT_LOAD] = "load", [AT_RECV] = "receive", [AT_RECVB] = "receive", [AT_SEND] = "send", [AT_U] = "update",
+        [AT_ALWAYS] = "always", [AT_OUT] = "out", [AT_IN] = "fetch"};
+    return text[w];
+}
+
+static const char *shape_of(const Stager *w, const Buf *b, const Shape *s)
+{
+    const char *text = "";
+    for (int i = 0; i < s->n; i++) {
+        int dim = dims_axis(w->dims, w->p->g, b, i);
+        const char *name = dim >= 0 ? w->dim[dim] : NULL;
+        text = strf("%s%s%s", text, i ? ", " : "", name ? name : strf("%" PRId64, s->d[i]));
+    }
+    return strf("[%s]", text);
+}
+
+static const char *what_of(const Stager *w, const Buf *x)
+{
+    const Graph *g = w->p->g;
+    if (x->tensor >= 0)
+        return strf("%s %s", type_name(g->tensor.at[x->tensor].type), shape_of(w, x, &g->tensor.at[x->tensor].shape));
+    if (x->state >= 0)
+        return strf("%s %s", type_name(g->state.at[x->state].type), shape_of(w, x, &g->state.at[x->state].shape));
+    return "scratch";
+}
+
+static const char *life_of(const Stager *w, const Buf *x)
+{
+    static const char *const role[] = {[S_PARAM] = "parameter", [S_COPY] = "parameter, copy", [S_GRAD] = "gradient",
+        [S_MOMENT1] = "moment 1", [S_MOMENT2] = "moment 2", [S_CLIP] = "clip factor", [S_NORM] = "partial norms",
+        [S_VALUES] = "step values"};
+    if (x->birth != AT_ALWAYS)
+        return strf("%s to %s", when_text(x->birth), when_text(x->death));
+    return strf("%s%s", role[w->p->g->state.at[x->state].kind], x->origin == RECEIVED ? ", owned by another stage" : "");
+}
+
+static void print_buf(const Stager *w, FILE *f, int b, const char *comma)
+{
+    const Buf *x = &w->p->buf.at[b];
+    const char *slots = slots_pooled(w, b) ? strf(", slots %s", w->p->pool.at[x->pool].name) : "";
+    fprintf(f, "    %-28s = 0x%08" PRIx64 "%s  /* %10" PRId64 "  %s  [%d,%d]  %s%s */\n", w->buf[b],
+            (uint64_t)slots_offset(w, b), comma, x->bytes, what_of(w, x), x->first, x->last, life_of(w, x), slots);
+}
+
+/* Is `a` behind `b` on the page?  By address, so that neighbours in memory are neighbours there. */
+static bool is_behind(const Stager *w, int a, int b)
+{
+    Bytes x = slots_offset(w, a), y = slots_offset(w, b);
+    int first = w->p->buf.at[a].first, other = w->p->buf.at[b].first;
+    return x != y ? x > y : first != other ? first > other : a > b;
+}
+
+static Ints by_address(const Stager *w)
+{
+    Ints list = {0};
+    for (int b = 0; b < w->p->buf.n; b++)
+        if (w->buf[b])
+            *PUSH(&list) = b;
+    for (int gap = list.n / 2; gap > 0; gap /= 2)           /* shell sort: stable enough, the key is total */
+        for (int i = gap; i < list.n; i++)
+            for (int j = i; j >= gap && is_behind(w, list.at[j - gap], list.at[j]); j -= gap) {
+                int t = list.at[j];
+                list.at[j] = list.at[j - gap];
+                list.at[j - gap] = t;
+            }
+    return list;
+}
+
+static void print_offsets(const Stager *w, FILE *f)
+{
+    Ints list = by_address(w);
+    Bytes arena = w->p->dev.at[w->device].arena;
+    fprintf(f, "\n/* Offsets in the arena, %" PRId64 " bytes.\n"
+            " *  name                           offset               bytes  type shape  owned [first,last] call  "
+            "from when to when */\nstatic const size_t\n", arena);
+    fprintf(f, "    %-28s = 0x%08" PRIx64 ",\n", "arena_bytes", (uint64_t)arena);
+    for (int i = 0; i < list.n; i++)
+        print_buf(w, f, list.at[i], i + 1 < list.n ? "," : ";");
+}
+
+/* ---- slots ------------------------------------------------------------------------------------------------------- */
+
+static void print_table(FILE *f, const char *name, const Bytes *at, int n)
+{
+    fprintf(f, "static const size_t %s_slot[%d] = { ", name, n);
+    for (int i = 0; i < n; i++)
+        fprintf(f, "%s0x%" PRIx64, i ? ", " : "", (uint64_t)at[i]);
+    fprintf(f, " };");
+}
+
+/* What takes turns in its slots. */
+static const char *turns_of(const Pool *x)
+{
+    if (x->birth != AT_ALWAYS)
+        return strf("%s to %s", when_text(x->birth), when_text(x->death));
+    return x->death == AT_U ? "versions of the weights" : x->death == AT_F ? "values of the steps under way" : "gradient sums";
+}
+
+static bool is_shown(const Stager *w, int pool)
+{
+    for (int b = 0; b < w->p->buf.n; b++)
+        if (w->buf[b] && w->p->buf.at[b].pool == pool)
+            return slots_pooled(w, b);
+    return false;
+}
+
+static void print_pools(const Stager *w, FILE *f)
+{
+    const Plan *p = w->p;
+    bool any = false;
+    for (int x = 0; x < p->pool.n; x++) {
+        if (p->pool.at[x].device != w->device || !is_shown(w, x))
+            continue;
+        int n = slots_count(w, x);
+        Bytes *at = alloc(sizeof *at * (size_t)n);
+        for (int i = 0; i < n; i++)
+            at[i] = slots_at(w, x, i);
+        fprintf(f, "%s", any ? "" : "\n/* Slots: how far behind its offset a buffer lies in each slot of its pool, "
+                "one for each place that is used. */\n");
+        print_table(f, p->pool.at[x].name, at, n);
+        fprintf(f, "  /* %s */\n", turns_of(&p->pool.at[x]));
+        any = true;
+    }
+}
+
+/* ---- the host ---------------------------------------------------------------------------------------------------- */
+
+static void print_host(const Stager *w, FILE *f, int i, const char *comma)
+{
+    const HostBuf *x = &w->p->host.at[i];
+    const Tensor *t = &w->p->g->tensor.at[x->tensor];
+    Buf as = {.tensor = x->tensor, .state = -1};
+    const char *slots = x->count > 1 ? strf(", slots %s", w->host[i]) : "";
+    fprintf(f, "    %-28s = 0x%08" PRIx64 "%s  /* %10" PRId64 "  %s %s  [%d,%d]  out to fetch%s */\n", w->host[i],
+            (uint64_t)x->offset, comma, x->bytes, type_name(t->type), shape_of(w, &as, &t->shape), x->first, x->last, slots);
+}
+
+static void print_hosts(const Stager *w, FILE *f)
+{
+    const Plan *p = w->p;
+    const DevicePlan *d = &p->dev.at[w->device];
+    int last = -1;
+    for (int i = 0; i < p->host.n; i++)
+        last = w->host[i] ? i : last;
+    if (last < 0)
+        return;
+    fprintf(f, "\n/* Offsets in the host's %s, %" PRId64 " bytes; the lower bound is %" PRId64 ".  Owned from the begin of "
+            "the way out to the end of the way in. */\nstatic const size_t\n", p->m->plan.disk ? "file" : "memory", d->host,
+            d->host_bound);
+    fprintf(f, "    %-28s = 0x%08" PRIx64 ",\n", "host_bytes", (uint64_t)d->host);
+    for (int i = 0; i <= last; i++)
+        if (w->host[i])
+            print_host(w, f, i, i < last ? "," : ";");
+    for (int i = 0; i <= last; i++) {
+        if (!w->host[i] || p->host.at[i].count < 2)
+            continue;
+        Bytes *at = alloc(sizeof *at * (size_t)p->host.at[i].count);
+        for (int k = 0; k < p->host.at[i].count; k++)
+            at[k] = k * p->host.at[i].stride;
+        print_table(f, w->host[i], at, p->host.at[i].count);
+        fprintf(f, "\n");
+    }
+}
+
+void header_print(Stager *w, FILE *f)
+{
+    fprintf(f, "/* stage%d.h: the names of stage%d.c and their numbers.  Generated by dpgen %s: edit the model, not this "
+            "file.\n"
+            " * This file is the output of a program: it belongs to whoever made it, without conditions. */\n", w->device,
+            w->device, DPGEN_VERSION);
+    print_dims(w, f);
+    handles_print(w, f);
+    print_offsets(w, f);
+    print_pools(w, f);
+    print_hosts(w, f);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * stage.h: what the files that write stageN.c and stageN.h share.
+ */
+#ifndef STAGE_H
+#define STAGE_H
+#include "emit.h"
+
+/* A function of rt.h: the names of its parameters behind `Stage *st`, and how many calls of it this stage has. */
+typedef struct { const char *name; Strs param; int calls; } Proto;
+
+typedef struct {
+    FILE *f;
+    const Plan *p;
+    int device;
+    const Dims *dims;
+    Idents names;
+    const char **dim;           /* identifier of each dim */
+    const char **buf;           /* of each buffer of this device */
+    const char **host;          /* of each host buffer of this device */
+    const char **handle;        /* of each library handle; NULL: nobody's */
+    const char **routine;       /* of each routine */
+    Ints *place;                /* by pool: the slots of the plan, in the order of the numbers that are printed */
+    VEC(Proto) rt;
+    const Strs *label;          /* of the call that is being printed: the names of its parameters */
+    int arg;                    /* its next one */
+    int *told;                  /* by tensor: bits of K_OUT and K_IN, whose why has been printed */
+} Stager;
+
+/* slots.c: a pool has a slot for each place that an action uses, numbered from 0. */
+void  slots_find(Stager *w);
+bool  slots_pooled(const Stager *w, int b);          /* has this buffer more than one place? */
+int   slots_count(const Stager *w, int pool);
+int   slots_number(const Stager *w, int pool, int slot);    /* of a slot of the plan */
+Bytes slots_at(const Stager *w, int pool, int number);      /* from offset of a buffer to its place in that slot */
+Bytes slots_offset(const Stager *w, int b);          /* of a buffer, in slot 0 */
+
+/* call.c: one call, argument by argument; a literal stands behind the name of its parameter. */
+void call_prototypes(Stager *w);                    /* reads rt.h */
+void call_open(Stager *w, const char *name);        /* of rt.h */
+void call_open_routine(Stager *w, const char *name, const Strs *label);
+void call_int(Stager *w, int64_t value);
+void call_dim(Stager *w, int64_t value, int dim);   /* -1: it is no dim */
+void call_float(Stager *w, double value);
+void call_word(Stager *w, const char *form, ...) PRINTF(2, 3);      /* an address, a handle, a parameter */
+void call_place(Stager *w, int b, int slot);        /* the address of a buffer in a slot of the plan */
+void call_close(Stager *w);
+
+/* head.c: the comment at the top of stageN.c */
+void head_print(Stager *w, FILE *f);
+/* header.c: stageN.h */
+void header_print(Stager *w, FILE *f);
+/* open.c: names of handles; stageN_open */
+void handles_name(Stager *w);
+void handles_print(const Stager *w, FILE *f);       /* as constants */
+void open_print(Stager *w);
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * emitted_call.h: the arguments of a call, against the prototype and the other calls of its handle.  A part of emitted.c.
+ */
+static void float_argument(Reader *r, Call *c, int i)
+{
+    float value = strtof(r->text.at, NULL);
+    c->sig[i] = 'f';
+    next(r);
+    Name decimal = take_note(r);
+    if (decimal.n == 0 || strtof(decimal.at, NULL) != value)
+        bad(r, r->at, "this float has another decimal");
+}
+
+static void word_argument(Reader *r, Call *c, int i)
+{
+    char form = *r->text.at;
+    Name n = name(r);
+    const Symbol *s = find(r, n);
+    if (is(r, "(")) {
+        if (n.n != 1 || !strchr("ASH", form))
+            stop(r, "A, S or H");
+        c->sig[i] = form == 'H' ? 'h' : 'p';
+        address(r, form, c);
+        return;
+    }
+    c->sig[i] = s->kind == DIM ? 'i' : s->kind == HANDLE ? 'o' : 'n';
+    c->value[i] = s->value;
+    c->word[i] = n;
+    if (c->sig[i] == 'n' && !parameter_of(r, n))
+        bad(r, r->at, "%.*s is not a parameter of this routine", n.n, n.at);
+}
+
+static void argument(Reader *r, Call *c)
+{
+    if (c->n == MAXARGS)
+        stop(r, "fewer arguments");
+    int i = c->n++;
+    c->label[i] = take_note(r);
+    c->word[i] = (Name){"", 0};
+    if (r->token == FLOAT) {
+        float_argument(r, c, i);
+    } else if (r->token == INTEGER) {
+        c->value[i] = integer(r);
+        c->sig[i] = c->value[i] ? 'i' : '0';
+    } else {
+        word_argument(r, c, i);
+    }
+    if (c->label[i].n && strchr("phno", c->sig[i]))
+        bad(r, r->at, "a label stands before a literal, not inside a call elsewhere");
+}
+
+/* A literal has the name of its parameter, unless it is the only one; a slot is below its count. */
+static void check_argument(Reader *r, const Symbol *s, const Call *c, int i, int line)
+{
+    static const char *const allowed[] = {['p'] = "p0", ['i'] = "i0no", ['f'] = "f", ['h'] = "h"};
+    int literal = strchr("i0f", c->sig[i]) != NULL;
+    Symbol *own = c->sig[i] == 'n' ? parameter_of(r, c->word[i]) : NULL;
+    if (!strchr(allowed[(int)s->sig[i]], c->sig[i]))
+        bad(r, line, "argument %d of %.*s is of another kind", i + 1, c->name.n, c->name.at);
+    if ((c->sig[i] == 'o') != (s->in_rt && same(s->param[i], (Name){"h", 1})))
+        bad(r, line, "argument %d of %.*s: a handle is H_ and a name, and nothing else is", i + 1, c->name.n, c->name.at);
+    if (literal && (c->label[i].n || s->n > 1) && !same(c->label[i], s->param[i]))
+        bad(r, line, "argument %d of %.*s is '%.*s', not '%.*s'", i + 1, c->name.n, c->name.at, s->param[i].n, s->param[i].at,
+            c->label[i].n, c->label[i].at);
+    if (literal && s->below[i] < INT_MAX && (c->value[i] < 0 || c->value[i] >= s->below[i]))
+        bad(r, line, "%.*s has no slot %lld in '%.*s'", c->name.n, c->name.at, (long long)c->value[i],
+            s->param[i].n, s->param[i].at);
+    if (own && s->below[i] < own->limit)
+        own->limit = s->below[i];
+    if (literal && s->in_rt && same(s->param[i], (Name){"bytes", 5}) && c->first && c->value[i] > c->first->bytes)
+        bad(r, line, "%.*s has %lld bytes, not %lld", c->first->name.n, c->first->name.at, (long long)c->first->bytes,
+            (long long)c->value[i]);
+}
+
+/* The value of a literal integer that has this name; -1: there is none. */
+static int64_t literal_of(const Call *c, Name label)
+{
+    for (int i = 0; i < c->n; i++)
+        if (same(c->label[i], label) && (c->sig[i] == 'i' || c->sig[i] == '0'))
+            return c->value[i];
+    return -1;
+}
+
+/* Every call of a handle is the same function of the same sizes; open_ and its name opens it for these. */
+static void check_handle(Reader *r, const Symbol *s, const Call *c, int i, int line)
+{
+    Symbol *h = find(r, c->word[i]);
+    Name name = c->name;
+    int opens = name.n > 5 && !memcmp(name.at, "open_", 5);
+    if (same(name, (Name){"open_product_algorithm", 22}))
+        return;
+    if (opens)
+        name = (Name){name.at + 5, name.n - 5};
+    if (!h->use && !opens)
+        h->use = copy_of(c, sizeof *c);
+    if (!h->use || !same(h->use->name, name)) {
+        bad(r, line, "%.*s is of another call", h->name.n, h->name.at);
+        return;
+    }
+    for (int k = i + 1; k < c->n; k++)
+        if (s->sig[k] == 'i' && c->label[k].n && !same(c->label[k], (Name){"site", 4}) &&
+            literal_of(h->use, c->label[k]) != c->value[k])
+            bad(r, line, "%.*s has another %.*s elsewhere", h->name.n, h->name.at, c->label[k].n, c->label[k].at);
+}
+
+static void check_call(Reader *r, const Call *c, int line)
+{
+    const Symbol *s = find(r, c->name);
+    int before = r->failed;
+    if (s->kind != ROUTINE) {
+        bad(r, line, "%.*s is not defined above nor declared in rt.h", c->name.n, c->name.at);
+        return;
+    }
+    if (s->n != c->n) {
+        bad(r, line, "%.*s takes %d arguments, not %d", c->name.n, c->name.at, s->n, c->n);
+        return;
+    }
+    for (int i = 0; i < c->n; i++)
+        check_argument(r, s, c, i, line);
+    for (int i = 0; i < c->n && r->failed == before; i++)
+        if (c->sig[i] == 'o')
+            check_handle(r, s, c, i, line);
+}
