@@ -6,6 +6,8 @@ WARN = -Wall -Wextra -Wpedantic -Werror
 CFLAGS = -std=c11 -O2 -g $(WARN)
 CPPFLAGS = -D_POSIX_C_SOURCE=200809L -I. -Igen -Irt
 LIBS = -lyaml -lm -ldl
+CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
+# make demo DATA="FILE..." learns from these files
 DATA =
 
 BASE    = gen/base/mem.o gen/base/file.o gen/base/diag.o gen/base/sha256.o gen/base/json.o gen/base/number.o \
@@ -169,11 +171,9 @@ build/fuzz_jobs: tests/fuzz_jobs.c build/libgen.a
 
 demo:
 	tools/deps
-	$(MAKE) dpgen
-	./dpgen profile examples/bytes-gpt.yaml -o build/demo.profile
-	./dpgen examples/bytes-gpt.yaml --profile build/demo.profile -o out
-	$(MAKE) -s -C out
-	out/train --no-checkpoint $(DATA:%=--data %)
+	@echo "demo: building dpgen"
+	@$(MAKE) -s -j$(CORES) dpgen
+	@tools/demo $(DATA)
 
 check:
 	tools/deps tests
