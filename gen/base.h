@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include "version.h"
 
-#define DPGEN_VERSION "0.1.0"
 #define PRINTF(a, b) __attribute__((format(printf, a, b)))
 #define NORETURN __attribute__((noreturn))
 

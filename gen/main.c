@@ -213,6 +213,8 @@ int main(int argc, char **argv)
     options_answer(argc, argv);
     if (argc > 1 && !strcmp(argv[1], "pack"))
         return pack_command(argc - 2, argv + 2);
+    if (argc > 1 && !strcmp(argv[1], "new"))
+        options_end(new_command(argc - 2, argv + 2));
     Options x = options(argc, argv);
     Node *root = root_of(&x);
     if (x.devices)
@@ -230,8 +232,5 @@ int main(int argc, char **argv)
     for (size_t i = 0; x.verb && i < sizeof verb / sizeof *verb; i++)
         if (!strcmp(x.verb, verb[i].name))
             run = verb[i].run;
-    int status = run(&x, m);
-    if (fflush(stdout) != 0 || ferror(stdout))
-        fail(EXIT_RUN, "cannot write the standard output: %s", strerror(errno));
-    return status;
+    options_end(run(&x, m));
 }

@@ -6,6 +6,7 @@
 #include "options.h"
 #include "plan/planner.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,12 +19,14 @@ static const char usage[] =
     "                            and kept or not; X Y, of two operators: why there is a cut between them, or none\n"
     "dpgen compare MODEL.yaml    every planner side by side; --json as data, -o FILE.html as a picture\n"
     "dpgen pack FILE.csv         addresses for a published packing instance; -o OUT.csv, --capacity BYTES\n"
+    "dpgen new [NAME]            write NAME.yaml, a small commented model to start from\n"
     "dpgen profile MODEL.yaml    measure its calls on this machine; -o FILE instead of MODEL.DEVICE.profile\n"
     "\n"
     "  -o DIR                    where to write; appears whole or not at all\n"
     "  -D NAME=VALUE             override a dim of the model\n"
     "  --set PATH=VALUE          override any scalar, such as train.steps=100\n"
     "  --stages N                plan.stages\n"
+    "  --replicas N              plan.replicas\n"
     "  --schedule NAME           plan.schedule: gpipe, 1f1b or auto\n"
     "  --recompute WHAT          plan.recompute: none, full or auto\n"
     "  --offload WHAT            plan.offload: none, auto or a list of operators\n"
@@ -32,7 +35,7 @@ static const char usage[] =
     "  --cuts A,B,...            last forward operator of each chunk but the last, counted from 0\n"
     "  --map A,B,...             the device of each chunk, such as 0,1,1,0\n"
     "  --device-order free       devices.order: which device does which stage is chosen, not given by the list\n"
-    "  --devices FILE            devices, links and hosts, instead of the model's own; devices/ has some\n"
+    "  --devices FILE            devices, links and hosts, instead of the model's own; or a name that --devices ? lists\n"
     "  --pace                    devices that wait for their planned time instead of computing: a dry run\n"
     "  --prefix NAME             an object with NAME_main() instead of a program\n"
     "  --profile FILE            measured times, instead of MODEL.DEVICE.profile beside the model\n"
@@ -46,7 +49,7 @@ static const char usage[] =
     "  --planners A,B,...        compare these only\n"
     "  --quick                   compare without the search for the largest micro-batch\n"
     "  -d LETTERS                print the state after these passes and write nothing; -d ? lists them\n"
-    "  --help, --version\n"
+    "  -h, --help, --version\n"
     "\n"
     "status: 0 done, 1 failed, 2 usage, or a file that cannot be read, 3 the model is wrong, 4 no plan fits, 5 stale profile,\n"
     "        6 nothing can be built or measured on this machine, 70 a bug in dpgen\n";
@@ -94,10 +97,11 @@ static void take_option(Options *x, const char *option, const char *value)
 }
 
 /* Commands; without one, a model file and -o.  pack has a command line of its own. */
-enum { GENERATE = 1, CHECK = 2, PLAN = 4, EXPLAIN = 8, COMPARE = 16, PROFILE = 32, PACK = 64,
+enum { GENERATE = 1, CHECK = 2, PLAN = 4, EXPLAIN = 8, COMPARE = 16, PROFILE = 32, PACK = 64, NEW = 128,
     PLANS = GENERATE | PLAN | EXPLAIN | COMPARE };
 static const struct { const char *name; int bit; } verbs[] = {
-    {"check", CHECK}, {"plan", PLAN}, {"explain", EXPLAIN}, {"compare", COMPARE}, {"profile", PROFILE}, {"pack", PACK}};
+    {"check", CHECK}, {"plan", PLAN}, {"explain", EXPLAIN}, {"compare", COMPARE}, {"profile", PROFILE}, {"pack", PACK},
+    {"new", NEW}};
 
 static int verb_bit(const char *word)
 {
@@ -157,6 +161,8 @@ static void check_options(const Options *x)
     }
     if (verb_bit(x->verb) == PACK)
         misuse("%s", "pack comes first: dpgen pack FILE.csv");
+    if (verb_bit(x->verb) == NEW)
+        misuse("%s", "new comes first: dpgen new NAME");
     if (!x->file && !(x->from && (verb_bit(x->verb) & (CHECK | PLAN | COMPARE | EXPLAIN))))
         misuse("%s", "no model file");
     if (verb_bit(x->verb) == EXPLAIN && !x->what)
@@ -170,21 +176,30 @@ static void check_options(const Options *x)
             misuse("--prefix %s is not a C identifier", x->prefix);
 }
 
+void options_end(int status)
+{
+    if (fflush(stdout) != 0 || ferror(stdout))
+        fail(EXIT_RUN, "cannot write the standard output: %s", strerror(errno));
+    exit(status);
+}
+
 void options_answer(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
         const char *word = argv[i], *next = i + 1 < argc ? argv[i + 1] : "";
-        if (!strcmp(word, "--help"))
+        if (!strcmp(word, "--help") || !strcmp(word, "-h"))
             fputs(usage, stdout);
         else if (!strcmp(word, "--version"))
-            printf("dpgen %s\n", DPGEN_VERSION);
+            printf("dpgen %s\nlicence Apache-2.0; what it writes is yours\nlibyaml %s\n", DPGEN_VERSION, load_library());
         else if (!strcmp(word, "-d") && !strcmp(next, "?"))
             list_dumps();
         else if (!strcmp(word, "--planner") && !strcmp(next, "?"))
             list_planners();
+        else if (!strcmp(word, "--devices") && !strcmp(next, "?"))
+            list_devices(stdout);
         else
             continue;
-        exit(0);
+        options_end(0);
     }
 }
 

@@ -206,7 +206,9 @@ static void times_text(Text *t, const Run *run)
     double mean = 1e3 * (p->steps > 1 ? (p->wall - p->first) / (double)(p->steps - 1) : p->wall);
     text_add(t, "%lld step%s in %.1f s: mean step %.1f ms", (long long)p->steps, p->steps == 1 ? "" : "s",
              seconds() - p->begun, mean);
-    if (predicted > 0)
+    if (predicted > 0 && mean > 2 * predicted)
+        text_add(t, ", predicted %.1f (%.1f times as long)", predicted, mean / predicted);
+    else if (predicted > 0)
         text_add(t, ", predicted %.1f (%.1f %% %s)", predicted, fabs(mean / predicted - 1) * 100,
                  mean < predicted ? "less" : "more");
     text_add(t, "\n");
