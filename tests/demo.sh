@@ -18,7 +18,8 @@ cp "$tmp/said" "$tmp/demo"
 if [ $seconds -lt 110 ]; then pass; else fault "$seconds s, more than the two minutes of the demo allow"; fi
 expect "two stages" test -f "$d/stage1.c" -a ! -e "$d/stage2.c"
 for word in 'step [0-9]*/[0-9]*' 'loss [0-9.]*' 'tokens/s' 'ms (predicted [0-9.]*)' 'arena [0-9.]* [KMG]iB' \
-    'eval loss [0-9.]*' '^     loss +-----' '^[0-9]* steps in [0-9.]* s: mean step [0-9.]* ms, predicted [0-9.]* ([0-9.]* [%t]' \
+    'eval loss [0-9.]*' \
+    '^     loss +-----' '^[0-9]* steps in [0-9.]* s: mean step [0-9.]* ms, predicted [0-9.]* ([0-9.]* [%t]' \
     'on the data of the evaluation' \
     "^the plan as pictures: $d/report.html"; do
     expect "the demo says $word" grep -q -e "$word" "$tmp/demo"

@@ -3,7 +3,7 @@
 #
 # dpgen as an installed tool: what make install puts where, with which modes, and that uninstall takes all of it and nothing
 # else; dpgen new; devices by name; --version.  Options are the same set in the code, in --help, in the manual page and in
-# both completions.  SLOW=1: a Debian package is built and looked into, and the recipe of Spack is read.
+# both completions.  SLOW=1: a Debian package is built and looked into.
 . "$(dirname "$0")/lib.sh"
 need dpgen
 version=$(sed -n 's/.*DPGEN_VERSION "\(.*\)"/\1/p' gen/version.h)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# packages.sh: read by install.sh under SLOW=1.  A Debian package is built, unpacked and run; the recipe of Spack installs
-# dpgen where there is a Spack.
+# packages.sh: read by install.sh under SLOW=1.  A Debian package is built, unpacked and run.
 if command -v dpkg-buildpackage >/dev/null 2>&1 && command -v dh >/dev/null 2>&1; then
     expect "packaging/deb" packaging/deb "$tmp/deb"
     package=$(ls "$tmp"/deb/dpgen_"$version"-1_*.deb)
@@ -14,9 +13,4 @@ if command -v dpkg-buildpackage >/dev/null 2>&1 && command -v dh >/dev/null 2>&1
     expect "it needs libyaml" grep -q 'libyaml-0-2' "$tmp/depends"
 else
     skip "no dpkg-buildpackage, no debhelper" 6
-fi
-if command -v spack >/dev/null 2>&1; then
-    expect "spack install" spack -C "$tmp/spack" install --add dpgen@main
-else
-    skip "no spack"
 fi
