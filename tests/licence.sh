@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Every file that git tracks names its licence, or REUSE.toml does for it; LICENSES/ has the text of each licence that is
-# named, and no other; README, --version and the runtime's files agree with LICENSE.  `reuse lint` is asked where it is installed.
+# named, and no other; the runtime's files agree with LICENSE.  `reuse lint` is asked where it is installed.
 . "$(dirname "$0")/lib.sh"
 if ! git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
     skip "no git: which files there are"
