@@ -11,7 +11,7 @@ CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 DATA =
 
 BASE    = gen/base/mem.o gen/base/file.o gen/base/diag.o gen/base/sha256.o gen/base/json.o gen/base/number.o \
-          gen/base/words.o gen/base/triples.o gen/base/folder.o gen/base/process.o
+          gen/base/words.o gen/base/triples.o gen/base/folder.o gen/base/process.o gen/base/busy.o
 FRONT   = gen/front/load.o gen/front/new.o gen/front/schema.o gen/front/expr.o gen/front/override.o gen/front/model.o \
           gen/front/train.o gen/front/devices.o gen/front/links.o gen/front/names.o gen/front/attr.o \
           gen/front/block.o gen/front/build.o gen/front/row.o gen/front/bind.o gen/front/graph.o gen/front/param.o \

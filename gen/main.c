@@ -41,6 +41,7 @@ static void blame_planner(const Options *x, const Model *m, const Plan *failed)
 
 static Plan *plan_or_stop(const Options *x, const Model *m)
 {
+    busy_with("planning");
     Plan *failed = NULL, *p = is_plan(x->from) ? plan_from(x, m) : search(x, m, &failed);
     if (!p)
         blame_planner(x, m, failed);
@@ -49,6 +50,7 @@ static Plan *plan_or_stop(const Options *x, const Model *m)
     if (!p)
         nofit(x, failed);
     mem_unpooled(p);
+    busy_end();
     return p;
 }
 
