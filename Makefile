@@ -6,11 +6,13 @@ WARN = -Wall -Wextra -Wpedantic -Werror
 CFLAGS = -std=c11 -O2 -g $(WARN)
 CPPFLAGS = -D_POSIX_C_SOURCE=200809L -I. -Igen -Irt
 LIBS = -lyaml -lm -ldl
+CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
+# make demo DATA="FILE..." learns from these files
 DATA =
 
 BASE    = gen/base/mem.o gen/base/file.o gen/base/diag.o gen/base/sha256.o gen/base/json.o gen/base/number.o \
-          gen/base/words.o gen/base/triples.o gen/base/folder.o gen/base/process.o
-FRONT   = gen/front/load.o gen/front/schema.o gen/front/expr.o gen/front/override.o gen/front/model.o \
+          gen/base/words.o gen/base/triples.o gen/base/folder.o gen/base/process.o gen/base/busy.o
+FRONT   = gen/front/load.o gen/front/new.o gen/front/schema.o gen/front/expr.o gen/front/override.o gen/front/model.o \
           gen/front/train.o gen/front/devices.o gen/front/links.o gen/front/names.o gen/front/attr.o \
           gen/front/block.o gen/front/build.o gen/front/row.o gen/front/bind.o gen/front/graph.o gen/front/param.o \
           gen/front/shape.o gen/front/shape_ops.o gen/front/grad.o gen/front/update.o gen/front/fuse.o
@@ -60,7 +62,8 @@ build/embed: tools/embed.c
 	mkdir -p build
 	$(CC) $(CFLAGS) -o $@ tools/embed.c
 
-EMBED = $(sort $(wildcard templates/* rt/*.[ch] rt/cuda/*.[ch] rt/cuda/*.cu rt/op/*.[ch] rt/op/*/*.[ch] rt/op/*/*.cu))
+EMBED = $(sort $(wildcard templates/* devices/*.yaml) \
+        $(wildcard rt/*.[ch] rt/cuda/*.[ch] rt/cuda/*.cu rt/op/*.[ch] rt/op/*/*.[ch] rt/op/*/*.cu))
 build/embedded.c: build/embed $(EMBED)
 	build/embed $(EMBED) > $@
 
@@ -176,11 +179,9 @@ build/fuzz_jobs: tests/fuzz_jobs.c build/libgen.a
 
 demo:
 	tools/deps
-	$(MAKE) dpgen
-	./dpgen profile examples/bytes-gpt.yaml -o build/demo.profile
-	./dpgen examples/bytes-gpt.yaml --profile build/demo.profile -o out
-	$(MAKE) -s -C out
-	out/train --no-checkpoint $(DATA:%=--data %)
+	@echo "demo: building dpgen"
+	@$(MAKE) -s -j$(CORES) dpgen
+	@tools/demo $(DATA)
 
 check:
 	tools/deps tests
@@ -203,12 +204,45 @@ gpu-check: build/gpu/gpu.yaml
 gpu-bench: build/gpu/gpu.yaml
 	bench/gpu/run.sh build/gpu
 
+# ---- make install: PREFIX is where it is found, DESTDIR what stands in front while a package is made -----------------
+VERSION := $(shell sed -n 's/^.define DPGEN_VERSION "\(.*\)"/\1/p' gen/version.h)
+SHARE   = $(PREFIX)/share
+OWNED   = $(SHARE)/dpgen $(SHARE)/doc/dpgen
+PLACES  = $(PREFIX)/bin $(SHARE)/man/man1 $(SHARE)/man/man5 $(SHARE)/bash-completion/completions \
+          $(SHARE)/zsh/site-functions $(SHARE)/dpgen/devices $(SHARE)/dpgen/examples/corpus $(SHARE)/doc/dpgen
+SINGLE  = $(PREFIX)/bin/dpgen $(SHARE)/man/man1/dpgen.1 $(SHARE)/man/man5/dpgen-model.5 \
+          $(SHARE)/bash-completion/completions/dpgen $(SHARE)/zsh/site-functions/_dpgen
+PUT     = install -m 644
+
+build/dpgen.1: docs/man/dpgen.1 gen/version.h Makefile
+	@mkdir -p build
+	sed 's|@VERSION@|$(VERSION)|; s|@DATA@|$(SHARE)/dpgen|; s|@DOC@|$(SHARE)/doc/dpgen|' docs/man/dpgen.1 > $@
+
+build/dpgen-model.5: docs/model.md tools/man.awk gen/version.h
+	@mkdir -p build
+	awk -v version=$(VERSION) -f tools/man.awk docs/model.md > $@
+
 install: dpgen
-	mkdir -p $(DESTDIR)$(PREFIX)/bin
-	cp dpgen $(DESTDIR)$(PREFIX)/bin/dpgen
+	rm -f build/dpgen.1
+	$(MAKE) -s build/dpgen.1 build/dpgen-model.5
+	umask 022 && mkdir -p $(PLACES:%=$(DESTDIR)%)
+	install -m 755 dpgen $(DESTDIR)$(PREFIX)/bin/dpgen
+	$(PUT) build/dpgen.1 $(DESTDIR)$(SHARE)/man/man1/dpgen.1
+	$(PUT) build/dpgen-model.5 $(DESTDIR)$(SHARE)/man/man5/dpgen-model.5
+	$(PUT) completion/dpgen.bash $(DESTDIR)$(SHARE)/bash-completion/completions/dpgen
+	$(PUT) completion/_dpgen $(DESTDIR)$(SHARE)/zsh/site-functions/_dpgen
+	$(PUT) devices/*.yaml $(DESTDIR)$(SHARE)/dpgen/devices
+	$(PUT) examples/*.yaml $(DESTDIR)$(SHARE)/dpgen/examples
+	$(PUT) examples/corpus/* $(DESTDIR)$(SHARE)/dpgen/examples/corpus
+	$(PUT) README.md NEWS LICENSE docs/*.md $(DESTDIR)$(SHARE)/doc/dpgen
+
+# What is dpgen's alone goes; a folder that others use as well stays
+uninstall:
+	rm -f $(SINGLE:%=$(DESTDIR)%)
+	rm -rf $(OWNED:%=$(DESTDIR)%)
 
 clean:
 	rm -rf build dpgen $(OBJ)
 
-.PHONY: all demo check check-slow gpu-check gpu-bench install clean
+.PHONY: all demo check check-slow gpu-check gpu-bench install uninstall clean
 .SUFFIXES: .c .o

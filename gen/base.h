@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include "version.h"
 
-#define DPGEN_VERSION "0.1.0"
 #define PRINTF(a, b) __attribute__((format(printf, a, b)))
 #define NORETURN __attribute__((noreturn))
 
@@ -36,6 +36,11 @@ void  text_close(Text *t);
 void *vec_grow(void *at, int n, int *cap, size_t size);
 typedef VEC(int) Ints;
 typedef VEC(const char *) Strs;
+
+/* ---- base/busy.c: a line on a terminal, once a second -------------------------------------------------- */
+void busy_with(const char *what);                   /* `planning`: until the next one, or busy_end() */
+void busy_at(const char *form, ...) PRINTF(1, 2);   /* how far, put behind it: `, 3 of 12`; nothing where nothing began */
+void busy_end(void);                                /* before anything is printed; diag.c calls it */
 
 /* ---- base/diag.c ------------------------------------------------------------------------------------- */
 /* Where something stands in an input file: file is what diag_file() gave, line and column count from 1; line -1: in none. */

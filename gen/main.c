@@ -42,6 +42,7 @@ static void blame_planner(const Options *x, const Model *m, const Plan *failed)
 
 static Plan *plan_or_stop(const Options *x, const Model *m)
 {
+    busy_with("planning");
     Plan *failed = NULL, *p = is_plan(x->from) ? plan_from(x, m) : search(x, m, &failed);
     if (!p)
         blame_planner(x, m, failed);
@@ -50,6 +51,7 @@ static Plan *plan_or_stop(const Options *x, const Model *m)
     if (!p)
         nofit(x, failed);
     mem_unpooled(p);
+    busy_end();
     return p;
 }
 
@@ -224,6 +226,8 @@ int main(int argc, char **argv)
     options_answer(argc, argv);
     if (argc > 1 && !strcmp(argv[1], "pack"))
         return pack_command(argc - 2, argv + 2);
+    if (argc > 1 && !strcmp(argv[1], "new"))
+        options_end(new_command(argc - 2, argv + 2));
     Options x = options(argc, argv);
     if (told_of_files(&x))
         return 0;
@@ -243,8 +247,5 @@ int main(int argc, char **argv)
     for (size_t i = 0; x.verb && i < sizeof verb / sizeof *verb; i++)
         if (!strcmp(x.verb, verb[i].name))
             run = verb[i].run;
-    int status = run(&x, m);
-    if (fflush(stdout) != 0 || ferror(stdout))
-        fail(EXIT_RUN, "cannot write the standard output: %s", strerror(errno));
-    return status;
+    options_end(run(&x, m));
 }

@@ -22,6 +22,7 @@ struct Node {
 };
 Node *load(const char *path);
 Node *load_text(const char *path, const char *text, size_t n);
+const char *load_library(void);     /* version of libyaml */
 /* The value of an option such as `--set train.steps=10`, from byte `skip` of its text; diagnostics name the option. */
 Node *load_option(const char *option, const char *text, size_t skip);
 Node *node_get(const Node *map, const char *key);   /* NULL if absent */
@@ -161,7 +162,10 @@ const char *override_path(const char *option);      /* --stages: plan.stages; NU
 /* Entry `cpu` with a count stands for cpu.0, cpu.1, ...: is device d meant by the n characters at name? */
 bool device_is(const Device *d, const char *name, size_t n);
 bool on_gpus(const Model *m);                       /* its devices are of kind cuda; never some of them */
-void override_devices(Node *root, const char *path);    /* --devices FILE: sections devices, hosts, links of that file */
+/* --devices FILE: sections devices, hosts, links of that file, or of one that dpgen carries: a100-40gb */
+void override_devices(Node *root, const char *path);
+void list_devices(FILE *f);                         /* names of those */
+int  new_command(int argc, char **argv);            /* new.c: a model to start from */
 Model *model(Node *root, const char *path, const Overrides *over);
 
 /* front/expr.c: + - * / ( ) names numbers sqrt min max ceil.  lookup returns false for an unknown name.  Overflow,

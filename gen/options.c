@@ -6,6 +6,7 @@
 #include "options.h"
 #include "plan/planner.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,6 +24,7 @@ static const char usage[] =
     "dpgen report DIR            a page with a measured step beside the predicted one: --trace FILE, of out/train --trace;\n"
     "                            -o FILE replaces DIR/measured.html\n"
     "dpgen metrics LOG           the log of a job, of out/train --log, for TensorBoard: --tensorboard DIR\n"
+    "dpgen new [NAME]            write NAME.yaml, a small commented model to start from\n"
     "dpgen profile MODEL.yaml    measure its calls on this machine; -o FILE replaces MODEL.DEVICE.profile\n"
     "\n"
     "  -o DIR                    the folder to write; it appears whole or not at all\n"
@@ -38,7 +40,7 @@ static const char usage[] =
     "  --cuts A,B,...            last forward operator of each chunk but the last, counted from 0\n"
     "  --map A,B,...             the device of each chunk, such as 0,1,1,0\n"
     "  --device-order free       devices.order: dpgen chooses the device of each stage\n"
-    "  --devices FILE            devices, links and hosts of this file instead of the model; devices/ has some\n"
+    "  --devices FILE            devices, links and hosts of this file, or of a name that --devices ? lists\n"
     "  --pace                    a dry run: devices wait for their planned time and compute nothing\n"
     "  --prefix NAME             an object with NAME_main() instead of a program\n"
     "  --profile FILE            measured times of this file instead of MODEL.DEVICE.profile\n"
@@ -52,7 +54,7 @@ static const char usage[] =
     "  --planners A,B,...        compare only these\n"
     "  --quick                   compare without the search for the largest micro-batch\n"
     "  -d LETTERS                print the state after these passes and write nothing; -d ? lists them\n"
-    "  --help, --version\n"
+    "  -h, --help, --version\n"
     "\n"
     "status: 0 done, 1 failed, 2 usage or an unreadable file, 3 the model is wrong, 4 no plan fits, 5 stale profile,\n"
     "        6 nothing can be built or measured on this machine, 70 a bug in dpgen\n";
@@ -102,11 +104,12 @@ static void take_option(Options *x, const char *option, const char *value)
 
 /* Commands; without one, a model file and -o.  pack has a command line of its own. */
 enum { GENERATE = 1, CHECK = 2, PLAN = 4, EXPLAIN = 8, COMPARE = 16, PROFILE = 32, PACK = 64, REPORT = 128, METRICS = 256,
-    FILES = REPORT | METRICS,       /* of what a job has written: without a model */
+    NEW = 512,
+    FILES = REPORT | METRICS,       /* written by a job: without a model */
     PLANS = GENERATE | PLAN | EXPLAIN | COMPARE };
 static const struct { const char *name; int bit; } verbs[] = {
     {"check", CHECK}, {"plan", PLAN}, {"explain", EXPLAIN}, {"compare", COMPARE}, {"profile", PROFILE}, {"pack", PACK},
-    {"report", REPORT}, {"metrics", METRICS}};
+    {"report", REPORT}, {"metrics", METRICS}, {"new", NEW}};
 
 static int verb_bit(const char *word)
 {
@@ -172,6 +175,8 @@ static void check_options(const Options *x)
     if (!x->file && verb_bit(x->verb) & FILES)
         misuse(verb_bit(x->verb) == REPORT ? "%s" : "dpgen metrics of which log? out/train --log FILE writes one",
                "dpgen report of which folder? one that dpgen MODEL.yaml -o DIR wrote");
+    if (verb_bit(x->verb) == NEW)
+        misuse("%s", "new comes first: dpgen new NAME");
     if (!x->file && !(x->from && (verb_bit(x->verb) & (CHECK | PLAN | COMPARE | EXPLAIN))))
         misuse("%s", "no model file");
     if (verb_bit(x->verb) == EXPLAIN && !x->what)
@@ -189,21 +194,30 @@ static void check_options(const Options *x)
             misuse("--prefix %s is not a C identifier", x->prefix);
 }
 
+void options_end(int status)
+{
+    if (fflush(stdout) != 0 || ferror(stdout))
+        fail(EXIT_RUN, "cannot write the standard output: %s", strerror(errno));
+    exit(status);
+}
+
 void options_answer(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
         const char *word = argv[i], *next = i + 1 < argc ? argv[i + 1] : "";
-        if (!strcmp(word, "--help"))
+        if (!strcmp(word, "--help") || !strcmp(word, "-h"))
             fputs(usage, stdout);
         else if (!strcmp(word, "--version"))
-            printf("dpgen %s\n", DPGEN_VERSION);
+            printf("dpgen %s\nlicence Apache-2.0; what it writes is yours\nlibyaml %s\n", DPGEN_VERSION, load_library());
         else if (!strcmp(word, "-d") && !strcmp(next, "?"))
             list_dumps();
         else if (!strcmp(word, "--planner") && !strcmp(next, "?"))
             list_planners();
+        else if (!strcmp(word, "--devices") && !strcmp(next, "?"))
+            list_devices(stdout);
         else
             continue;
-        exit(0);
+        options_end(0);
     }
 }
 

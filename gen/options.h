@@ -16,6 +16,8 @@ typedef struct {
     Profile *times;             /* main: NULL for estimates */
 } Options;
 
+/* Ends with that status, or with 1 where the standard output is lost. */
+void options_end(int status) NORETURN;
 /* --help, --version and -d ?, behind whatever command: answers and ends with 0. */
 void options_answer(int argc, char **argv);
 /* Complains and ends with status 2 at the first mistake. */

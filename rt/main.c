@@ -24,6 +24,8 @@ Report worker_share(Worker *w, double loss, double norm)
 {
     bool asks = &w->run->worker[0] == w;
     Report mine = {loss, norm, asks ? signal_take() : 0, 0}, sum = {.norm = -1}, *all = w->board;
+    if (w->stage.index == 0 && progress_late(w->run))
+        mine.want |= WANT_END;
     link_share(&w->stage, &mine, all, sizeof mine);
     for (int i = 0; i < w->stage.count; i++) {
         sum.loss += all[i].loss;
@@ -96,17 +98,21 @@ static int after_step(Worker *w, int64_t done, int want)
 {
     const Job *job = w->run->job;
     const Options *o = &w->run->opt;
-    bool last = done == o->steps, stop = want & WANT_STOP;
+    bool last = done == o->steps || want & WANT_END, stop = want & WANT_STOP;
     if (o->checkpoint && (want || last || due(job->ckpt_every, done))) {
         int status = ckpt_save(w, done);
         if (status != DONE)
             return status;
-    } else if (want && w->stage.index == 0) {
+    } else if (want & (WANT_SAVE | WANT_STOP) && w->stage.index == 0) {
         complain(STATUS_RUN, "asked for a checkpoint, but there is no directory for it: give --checkpoint DIR");
     }
     if (stop && w->stage.index == 0)
         metrics_line(w->run, "stop", done, "on request");
-    return !stop ? -1 : o->checkpoint ? STATUS_AGAIN : STATUS_RUN;
+    if (stop)
+        return o->checkpoint ? STATUS_AGAIN : STATUS_RUN;
+    if (want & WANT_END && done < o->steps && w->stage.index == 0)
+        metrics_line(w->run, "stop", done, "after --seconds");
+    return want & WANT_END ? DONE : -1;
 }
 
 /* The next multiple of `every` after `done`, but at most `to`. */
@@ -127,16 +133,23 @@ static int many_steps(Worker *w, int64_t step, int64_t *to)
     return want;
 }
 
+/* Now and then, and at the end; a signal to stop is in a hurry. */
+static bool to_evaluate(const Worker *w, int64_t done, int want)
+{
+    const Job *job = w->run->job;
+    bool end = (done == w->run->opt.steps || want & WANT_END) && !(want & WANT_STOP);
+    return job->eval.format && (w->info->eval || w->ended) && (end || due(job->eval_every, done));
+}
+
 static int train(Worker *w)
 {
     const Run *run = w->run;
-    const Job *job = run->job;
     w->done = run->start;
     while (w->done < run->opt.steps) {
         int64_t to = w->done + 1;
         int want = w->ended ? many_steps(w, w->done, &to) : one_step(w, w->done);
         w->done = to;
-        if (job->eval.format && (w->info->eval || w->ended) && due(job->eval_every, to))
+        if (to_evaluate(w, to, want))
             want |= evaluate(w, to - 1);
         int status = after_step(w, to, want);
         if (status >= 0)
@@ -194,9 +207,13 @@ static void *stage_main(void *at)
     const int64_t *library = library_bytes(w);  /* nobody goes on before all have opened */
     atomic_store(&w->patience, 1);
     trace_origin(&w->stage);
-    if (w->stage.index == 0)
+    if (w->stage.index == 0) {
         metrics_start(run, library);
+        progress_begin(run);
+    }
     w->status = train(w);
+    if (w->stage.index == 0)
+        progress_end(run);
     atomic_store(&w->patience, PATIENT);
     if (w->status == DONE)
         w->status = results(w);
@@ -319,7 +336,7 @@ static int run_stages(Run *run)
 
 int job_main(const Job *job, int argc, char **argv)
 {
-    Run run = {.job = job};
+    Run run = {.job = job, .program = argc > 0 ? argv[0] : NULL};
     int status = DONE;
     signal_open();              /* first: a signal that comes early stops the job after its first step */
     run.link = link_open(job->stages, job->rank, &argc, &argv, &status);

@@ -2,8 +2,7 @@
  *
  * metrics.c: what a person sees and what a program reads.
  *
- * Progress on standard output: one line a step; on a terminal the line is overwritten.  --log appends JSON lines, each
- * written at once and whole:
+ * Progress on standard output (progress.c).  --log appends JSON lines, each written at once and whole:
  *
  *   {"event":"start","name":..,"stages":..,"replicas":..,"transport":..,"model":..,"plan":..,"parameters":..,"step":..,
  *    "library_bytes":..,"library_by_stage":[..],"predicted_ms":..,"time":..}
@@ -71,15 +70,6 @@ static double mega(size_t bytes)
     return (double)bytes / 1048576;
 }
 
-static size_t peak(const Job *job)
-{
-    size_t most = 0;
-    for (int i = 0; i < job->stages; i++)
-        if (job->stage[i].arena > most)
-            most = job->stage[i].arena;
-    return most;
-}
-
 static long parameter_count(const Run *run)
 {
     long n = 0;
@@ -139,17 +129,9 @@ void metrics_start(Run *run, const int64_t *by_stage)
 void metrics_step(Run *run, int64_t step, double loss, double norm, double lr, double wall)
 {
     char line[LINE];
-    const Job *job = run->job;
     Text t = {line, 0, sizeof line};
-    double rate = wall > 0 ? (double)job->tokens / wall : 0;
-    text_add(&t, "%sstep %lld/%ld  loss %.5f  ", run->terminal ? "\r" : "", (long long)step + 1, run->opt.steps, loss);
-    if (!(norm < 0))            /* this job takes one, perhaps NaN */
-        text_add(&t, "norm %.4g  ", norm);
-    text_add(&t, "%.0f tokens/s  %.1f ms (predicted %.1f)  arena %.1f MiB%s", rate, 1e3 * wall,
-             1e-6 * (double)job->step_ns, mega(peak(job)), run->terminal ? "\033[K" : "\n");
-    show(run, &t);
-    run->pending = run->terminal && !run->opt.quiet;
-    t.n = 0;
+    double rate = wall > 0 ? (double)run->job->tokens / wall : 0;
+    progress_step(run, &(Step){step + 1, loss, norm, wall, rate});
     text_add(&t, "{\"event\":\"step\",\"step\":%lld,\"loss\":", (long long)step + 1);
     text_number(&t, loss);
     text_add(&t, ",\"norm\":");
@@ -162,6 +144,7 @@ void metrics_eval(Run *run, int64_t step, double loss)
 {
     char line[LINE];
     Text t = {line, 0, sizeof line};
+    run->progress.eval = loss;
     text_add(&t, "step %lld/%ld  eval loss %.5f\n", (long long)step + 1, run->opt.steps, loss);
     metrics_break(run);
     show(run, &t);

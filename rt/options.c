@@ -15,6 +15,7 @@ typedef struct { const char *name, *value; Kind kind; size_t field; const char *
 
 static const Option table[] = {
     {"--steps", "N", NUMBER, offsetof(Options, steps), "stop after step N; rates follow the model file all the same"},
+    {"--seconds", "N", NUMBER, offsetof(Options, seconds), "stop after the step that is under way after N seconds"},
     {"--data", "PATH...", WORDS, offsetof(Options, data), "training files or patterns, in place of the model file's"},
     {"--eval-data", "PATH...", WORDS, offsetof(Options, eval_data), "the same for the evaluation"},
     {"--checkpoint", "DIR", WORD, offsetof(Options, checkpoint), "write checkpoints to DIR"},

@@ -23,6 +23,7 @@ typedef struct {                /* options.c */
     bool resume, hash, quiet, none;
     int fill;                   /* byte that arenas are filled with */
     long watchdog;              /* seconds; 0 never, -1 from the prediction */
+    long seconds;               /* stop after the step that ends so late; 0 never */
 } Options;
 
 typedef struct Run Run;
@@ -33,6 +34,17 @@ enum { PATIENT = 4 };
 
 typedef struct { double loss, norm; int want, pad; } Report;
 typedef struct { double loss, norm, at; float lr; } Ended;
+
+enum { WIDE = 60 };
+typedef struct {                /* progress.c: what has been seen of this run */
+    double begun, shown;        /* seconds: the first step begins; the terminal was written to */
+    double wall, first;         /* seconds of all steps; of the first */
+    int64_t steps, per;         /* steps of this run; steps in a bucket of the curve */
+    double first_loss, eval;    /* eval: of the last evaluation; NaN: there was none */
+    double sum[WIDE];
+    int64_t count[WIDE];
+} Progress;
+typedef struct { int64_t done; double loss, norm, wall, rate; } Step;  /* done: steps so far; norm below 0: none is taken */
 
 typedef struct Worker {
     Stage stage;
@@ -74,6 +86,8 @@ struct Run {
     int log;                    /* descriptor of the metrics; -1 none */
     bool terminal, main;        /* progress goes to a terminal; stage 0 runs here */
     bool pending;               /* the terminal shows a line of progress that has no end yet */
+    Progress progress;
+    const char *program;        /* as it was called */
     struct Item *parameter, *gradient;  /* of all stages, by name */
     int parameters, gradients;
 };
@@ -166,9 +180,13 @@ void metrics_eval(Run *run, int64_t step, double loss);
 void metrics_line(Run *run, const char *event, int64_t step, const char *detail);
 void metrics_break(Run *run);                           /* before anything else is written to standard output */
 void metrics_close(Run *run);
+void progress_begin(Run *run);                          /* progress.c; stage 0 calls these */
+bool progress_late(const Run *run);                     /* --seconds are over */
+void progress_step(Run *run, const Step *s);
+void progress_end(Run *run);
 
 void signal_open(void);                                 /* signal.c */
-enum { WANT_SAVE = 1, WANT_STOP = 2 };
+enum { WANT_SAVE = 1, WANT_STOP = 2, WANT_END = 4 };    /* the last is asked for by the clock, not by a signal */
 int  signal_take(void);                                 /* what was asked for since the last call; a stop stays */
 
 enum { PACED_BYTES = 65536 };

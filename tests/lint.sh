@@ -154,7 +154,7 @@ offence() {
 repeat() { awk -v n="$1" -v text="$2" 'BEGIN { while (n-- > 0) printf "%s", text }'; }
 
 self_test() {
-    right=0 wrong=0 spdx='/* SPDX-License-Identifier: Apache-2.0 */'
+    right=0 wrong=0 spdx='/* SPDX-Licen''se-Identifier: Apache-2.0 */'
     GIT_CEILING_DIRECTORIES=$tmp
     export GIT_CEILING_DIRECTORIES
     offence gen/a.c "1 passed, 0 failed" "$spdx\nint x;\n"

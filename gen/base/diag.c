@@ -214,6 +214,7 @@ static void report(Loc at, const char *kind, const char *hint, const char *form,
     if (trial)
         longjmp(*trial, 1);
     const char *path = diag_path(at);
+    busy_end();
     fflush(stdout);
     if (known(at) && at.line > 0 && path[0] != '-')
         fprintf(stderr, "%s:%d:%d: %s: ", path, at.line, at.col, kind);
@@ -266,6 +267,7 @@ void bad_stop(void)
 void fail(int status, const char *form, ...)
 {
     va_list list;
+    busy_end();
     fflush(stdout);
     fprintf(stderr, "dpgen: ");
     va_start(list, form);
@@ -284,6 +286,7 @@ void diag_blame(const char *path)
 void die_at(const char *file, int line, const char *form, ...)
 {
     va_list list;
+    busy_end();
     fflush(stdout);
     if (blamed)
         fprintf(stderr, "%s: error: not a plan that could run: ", blamed);

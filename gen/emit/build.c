@@ -260,7 +260,7 @@ void emit_build(Out *o, const Plan *p, const char *prefix)
         {"transport", p->m->plan.transport}, {"kernels", emit_kernels(p)}, {"memory", memory},
         {"cc", mpi ? "mpicc" : "cc"}, {"openmp", threaded(p) ? "-fopenmp" : ""},
         {"libs", fast(p) ? "-ldnnl -lm -lpthread" : "-lpthread"}, {"real", p->g->compute == BF16 ? "-DREAL_BF16" : ""},
-        {"static", closed ? "yes" : "no"}, {"run", ranks ? strf("mpirun -n %d ./", p->devices) : "./"},
+        {"static", closed ? "yes" : "no"}, {"run", ranks ? strf("mpirun -n %d '$(CURDIR)'/", p->devices) : "'$(CURDIR)'/"},
         {"include", emit_cuda(p) ? "include cuda.mk\n" : ""},
         {"toolkit", emit_cuda(p) ? toolkit : ""}, {"usage", usage_of(p, prefix)},
         {"product", strcmp(prefix, "train") ? strf("%s.o", prefix) : "train"}, {NULL, NULL}};

@@ -335,3 +335,8 @@ Node *node_get(const Node *map, const char *key)
                 return map->at[i];
     return NULL;
 }
+
+const char *load_library(void)
+{
+    return yaml_get_version_string();
+}

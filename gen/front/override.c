@@ -13,8 +13,10 @@
  * fails   with bad() at the option; a missing '=' is wrong usage
  */
 #include "schema.h"
+#include "base/folder.h"
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static size_t split(const char *option, const char *text)
 {
@@ -182,11 +184,47 @@ static void drop(Node *map, const char *key)
     map->n = n;
 }
 
+static const char device_folder[] = "devices/", device_end[] = ".yaml";
+
+/* The name of a file of devices/, without folder and end; NULL: it is another file. */
+static const char *device_name(const Embedded *e)
+{
+    size_t from = sizeof device_folder - 1, n = strlen(e->name);
+    if (strncmp(e->name, device_folder, from))
+        return NULL;
+    return strf("%.*s", (int)(n - from - (sizeof device_end - 1)), e->name + from);
+}
+
+void list_devices(FILE *f)
+{
+    for (const Embedded *e = embedded; e->name; e++)
+        if (device_name(e))
+            fprintf(f, "%s\n", device_name(e));
+}
+
+/* A file, or the name of one that dpgen carries inside it. */
+static Node *load_devices(const char *path)
+{
+    Strs names = {0};
+    if (strchr(path, '/') || access(path, F_OK) == 0)
+        return load(path);
+    for (const Embedded *e = embedded; e->name; e++)
+        if (device_name(e)) {
+            if (!strcmp(device_name(e), path))
+                return load_text(e->name, e->data, e->n);
+            *PUSH(&names) = device_name(e);
+        }
+    const char *near = strchr(path, '.') ? NULL : nearest(path, names.at, names.n);
+    if (near)
+        fail(EXIT_USAGE, "--devices %s: no such file, and no such name; did you mean %s?", path, near);
+    return load(path);
+}
+
 /* Links name devices, so they come and go together. */
 void override_devices(Node *root, const char *path)
 {
     static const char *const parts[] = { "devices", "hosts", "links" };
-    Node *with = load(path), *list = with->kind == MAP ? node_get(with, "devices") : with;
+    Node *with = load_devices(path), *list = with->kind == MAP ? node_get(with, "devices") : with;
     if (!list)
         err(with->loc, NULL, "no list of devices, and no key 'devices'");
     for (int i = 0; i < COUNT(parts) && root->kind == MAP; i++) {

@@ -227,7 +227,9 @@ static int pack_file(const char *path, const char *out, Bytes capacity)
     read_csv(&c, path);
     capacity = capacity ? capacity : capacity_in(path);
     int64_t steps = (int64_t)PACK_STEPS * 1000000;
+    busy_with("packing");
     Packing r = capacity ? pack_fit(c.block.at, c.block.n, capacity, steps) : pack_least(c.block.at, c.block.n, steps);
+    busy_end();
     if (capacity && r.answer == PACK_CANNOT)
         fail(EXIT_NOFIT, "%s: proven not to fit in %" PRId64 " bytes: at least %" PRId64 " are needed%s", path, capacity,
              r.bound, r.live > capacity ? ", so many are alive at once" : "; every packing was searched");

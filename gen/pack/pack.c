@@ -21,6 +21,7 @@ static PackAnswer search_in(Block *b, int n, Bytes capacity, int64_t most, int64
     PackAnswer answer = PACK_UNKNOWN;
     int64_t end = *done + most;
     for (int luck = 0; answer == PACK_UNKNOWN && *done < end; luck++) {
+        busy_at(", try %d, %lld million steps", luck + 1, (long long)(*done / 1000000));
         int64_t steps = FIRST_TRY;
         for (int k = luck / WAYS + 1; k % 2 == 0; k /= 2)
             steps *= 2;

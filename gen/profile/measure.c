@@ -35,7 +35,6 @@ enum { SIZES = 3, LARGE = 16 };     /* micro: auto is measured at 1, 4, 16, and 
 typedef struct {
     Profile *p;
     const Bench *b;
-    bool terminal;
     const char *at;             /* what is being measured */
     int64_t gpus;               /* that the benchmark sees */
 } Reader;
@@ -194,8 +193,7 @@ static void take_line(void *ctx, char *line)
     }
     if (sscanf(line, "at %ld %ld %15s %ld", &done, &of, what, &number) == 4) {
         r->at = name_of(r->b, what, number);
-        if (r->terminal)
-            fprintf(stderr, "\rdpgen: measuring %ld of %ld \b", done, of);
+        busy_at(", %ld of %ld", done, of);
         return;
     }
     if (sscanf(line, "%15s %ld %ld %ld %ld %ld", what, &number, &ns[0], &ns[1], &ns[2], &ns[3]) != 6)
@@ -210,8 +208,6 @@ static void run_bench(Reader *r, const char *dir, const char *const *argv)
     const char *log = strf("%s/run.log", dir);
     r->at = NULL;
     int status = process_run(argv, log, take_line, r);
-    if (r->terminal)
-        fprintf(stderr, "\r\033[K");
     if (status == 0)
         return;
     const char *said = process_last(log);
@@ -250,13 +246,16 @@ static void run_all(Reader *r, const char *dir)
 static void add_rows(Profile *p, const Model *m, const Graph *const *g, int n, const Graph *mix, const char *file)
 {
     const char *dir = strf("%s.bench", file);
-    Reader r = {.p = p, .b = bench_of(m, g, n, mix), .terminal = isatty(2)};
+    Reader r = {.p = p, .b = bench_of(m, g, n, mix)};
     check_driver(m);
     write_folder(r.b, dir);
     folder = dir;
     atexit(remove_folder);
+    busy_with("building the calls of the model");
     build_folder(dir, m);
+    busy_with("measuring");
     run_all(&r, dir);
+    busy_end();
     remove_folder();
     for (int i = 0; i < r.b->call.n; i++)
         if (!has(p, name_of(r.b, "op", i)))

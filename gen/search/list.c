@@ -145,6 +145,7 @@ static bool is_over(const Search *s)
 static void plan_each(Search *s, int from)
 {
     for (int i = from; i < s->all.n && !is_over(s); i++) {
+        busy_at(", plan %d of %d", i + 1, s->all.n);
         if (!s->all.at[i].done)
             candidate_start(&s->all.at[i], best_step(s));
         note_best(s, i);

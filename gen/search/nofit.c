@@ -199,6 +199,7 @@ static bool fits(const Doctor *x, const Model *v)
 
 static void promise(Doctor *x, const char *what)
 {
+    busy_end();             /* the rest of the line is written behind this */
     fprintf(stderr, "%s %s", x->found++ ? ";" : "  tried and fits:", what);
 }
 
@@ -503,6 +504,7 @@ void nofit(const Options *options, const Plan *last)
     if (failed->chunk_device.n && failed->chunk.n == 0)
         part_blame(failed);
     Doctor x = {.x = options, .m = failed->m};
+    busy_end();
     fflush(stdout);
     print_head(failed);
     if (failed->chunk_device.n == 0 || (failed->lack.device < 0 && failed->chunk.n == 0))
@@ -517,6 +519,8 @@ void nofit(const Options *options, const Plan *last)
     } else {
         fprintf(stderr, "  stage %d needs at least %s\n", failed->lack.device, size_text(need));
     }
+    busy_with("no plan fits; trying others");
     try_remedies(&x, need);
+    busy_end();
     exit(EXIT_NOFIT);
 }

@@ -278,17 +278,14 @@ int view_compare(const Options *x, const Model *m)
                  .quick = x->quick || x->from};
     int64_t batch = m->train.batch > 0 ? m->train.batch : 1;
     c.micro = m->train.batch > 0 ? m->train.micro : 4 * m->plan.stages_max;
-    bool tell = !c.quick && isatty(2);
     for (int i = 0; planners[i].name; i++)
         if (asked[i]) {
-            if (tell)
-                fprintf(stderr, "\r\033[Kdpgen: %s, its largest micro-batch; --quick leaves that out \b", planners[i].name);
+            busy_with(strf(c.quick ? "%s" : "%s, its largest micro-batch (--quick: not)", planners[i].name));
             add_row(&c, &planners[i], batch);
         }
     if (!c.quick)
         ask_again(&c);
-    if (tell)
-        fprintf(stderr, "\r\033[K");
+    busy_end();
     if (x->json)
         print_json(&c, batch);
     else
