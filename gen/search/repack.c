@@ -165,13 +165,14 @@ static void feed_back(Candidate *k)
     }
 }
 
-/* A limit that is lowered too far leads to plans that are far slower, and from there no way leads back.  So plans that take
- * 1/SLOWER longer than was expected count as none at first. */
+/* Where chunks share a device, a limit that is lowered too far leads to plans that are far slower, and no way leads back.  So
+ * plans that take 1/SLOWER longer than was expected count as none at first. */
 void repack(Candidate *k)
 {
     const Ns most = k->proof.value + k->proof.value / SLOWER, cutoff = k->ask.cutoff;
     const Candidate was = *k;
-    bool tighter = candidate_predicts(k) && (cutoff == 0 || most < cutoff);
+    bool several = k->first->chunk_device.n > plan_stages(k->first);
+    bool tighter = several && candidate_predicts(k) && (cutoff == 0 || most < cutoff);
     if (tighter) {
         k->limit = alloc(sizeof *k->limit * (size_t)k->first->devices);
         memcpy(k->limit, was.limit, sizeof *k->limit * (size_t)k->first->devices);
