@@ -47,7 +47,7 @@ kept=$(step $gpt full --cuts "$(./dpgen plan $gpt full | sed -n 's/^  after \([0
 expect "the price of keeping it" grep -q -e "were it kept, the step would change by $(awk -v a="$kept" -v b="$full" \
     'BEGIN { printf "%+.3f ms", (a - b) / 1e6 }')" "$tmp/view"
 refuse "a wrong name" 2 "did you mean 'h.0.gelu'" ./dpgen explain $gpt none h.0.gelo
-refuse "no name" 2 "explain what?" ./dpgen explain $gpt none
+refuse "no name" 2 "explain needs a name" ./dpgen explain $gpt none
 refuse "a wrong block" 2 "did you mean 'h.2'" ./dpgen explain $gpt none h.22
 refuse "no neighbours" 2 "not adjacent; after h.0.gelu comes h.0.mlp.c_proj" ./dpgen explain $gpt none h.0.gelu h.1.gelu
 

@@ -155,7 +155,8 @@ readme() {
     sed -n "/Lines of .out/,/^[^ ]/!d; s/^    //p" README.md >"$tmp/lines"
     [ -s "$tmp/lines" ] || fault "README.md: no lines of a stage"
     while IFS= read -r line; do
-        if grep -qF -- "$line" "$tmp/out/stage0.c"; then pass; else fault "README.md: stage0.c has no $line"; fi
+        if grep -qF -- "$line" "$tmp/out/stage0.c" "$tmp/out/stage0.h"; then pass
+        else fault "README.md: stage 0 has no $line"; fi
     done <"$tmp/lines"
 }
 
