@@ -8,7 +8,7 @@ CPPFLAGS = -D_POSIX_C_SOURCE=200809L -I. -Igen -Irt
 LIBS = -lyaml -lm -ldl
 DATA =
 
-BASE    = gen/base/mem.o gen/base/file.o gen/base/diag.o gen/base/sha256.o gen/base/json.o gen/base/number.o \
+BASE    = gen/base/mem.o gen/base/file.o gen/base/diag.o gen/base/sha256.o gen/base/quote.o gen/base/number.o \
           gen/base/words.o gen/base/triples.o gen/base/folder.o gen/base/process.o
 FRONT   = gen/front/load.o gen/front/schema.o gen/front/expr.o gen/front/override.o gen/front/model.o \
           gen/front/train.o gen/front/devices.o gen/front/links.o gen/front/names.o gen/front/attr.o \

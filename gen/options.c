@@ -4,6 +4,7 @@
  * command is refused.
  */
 #include "options.h"
+#include "base/quote.h"
 #include "plan/planner.h"
 
 #include <stdlib.h>
@@ -60,7 +61,7 @@ static const char usage[] =
 static NORETURN void misuse(const char *form, const char *what)
 {
     fprintf(stderr, "dpgen: ");
-    fprintf(stderr, form, what);
+    fputs(quote_terminal(strf(form, what)), stderr);
     fprintf(stderr, "\ntry: dpgen --help\n");
     exit(EXIT_USAGE);
 }

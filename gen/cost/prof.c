@@ -139,6 +139,14 @@ static void read_line(Profile *p, int number, char *line)
         (strncmp(line, "algorithm ", 10) ? read_row : read_algorithm)(p, number, line);
 }
 
+/* A profile is copied into the folder, and is printable ASCII there. */
+static void check_line(const Profile *p, int number, const char *line, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (line[i] < 32 || line[i] > 126)
+            bad_line(p, number, strf("column %zu is a byte that no profile has", i + 1), line);
+}
+
 static const char *hash_of(const char *text, size_t n)
 {
     char hex[65];
@@ -157,14 +165,13 @@ Profile *profile_parse(const char *path)
     p->path = path;
     p->hash = hash_of(text, n);
     int number = 0;
-    if (memchr(text, '\0', n))
-        fail(EXIT_STALE, "%s: a profile is text, and this is not; %s", path, again(p));
     for (char *line = text, *end; line < text + n; line = end + 1) {
-        end = line + strcspn(line, "\n");
-        if (!*end)
+        end = memchr(line, '\n', (size_t)(text + n - line));
+        if (!end)
             fail(EXIT_STALE, "%s:%d: the end of the line is missing, and perhaps more; %s", path, number + 1, again(p));
         *end = '\0';
-        read_line(p, ++number, line);
+        check_line(p, ++number, line, (size_t)(end - line));
+        read_line(p, number, line);
     }
     if (!p->row.n)
         fail(EXIT_STALE, "%s: ends after line %d, before anything was measured; %s", path, number, again(p));
