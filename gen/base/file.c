@@ -61,13 +61,15 @@ FILE *file_open(const char *path, const char *remedy)
 char *file_read(const char *path, const char *remedy, size_t *n)
 {
     FILE *f = file_open(path, remedy);
-    enum { PIECE = 1 << 16 };
+    enum { PIECE = 1 << 16, MOST = 1 << 30 };
     char *text = alloc(PIECE);
     size_t size = 0, cap = PIECE, got;
     while ((got = fread(text + size, 1, cap - size - 1, f)) > 0) {
         size += got;
         if (cap - size > 1)
             continue;
+        if (cap >= MOST)
+            fail(EXIT_USAGE, "cannot read %s: it is longer than %d bytes; %s", path, MOST, remedy);
         char *more = memcpy(alloc(2 * cap), text, size);
         text = more;
         cap *= 2;
