@@ -231,6 +231,7 @@ int main(int argc, char **argv)
     if (x.devices)
         override_devices(root, x.devices);
     Model *m = model(root, x.file ? x.file : x.from, &x.over);
+    m->options = options_model(&x);
     bad_stop();
     set_objective(&x, m);
     pace(m, x.pace);

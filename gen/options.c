@@ -246,3 +246,15 @@ Options options(int argc, char **argv)
     check_options(&x);
     return x;
 }
+
+const char *options_model(const Options *x)
+{
+    const char *text = "";
+    for (int i = 0; i < x->over.define.n; i++)
+        text = strf("%s -D %s", text, quote_shell(x->over.define.at[i]));
+    for (int i = 0; i < x->over.set.n; i++) {
+        const char *set = x->over.set.at[i];
+        text = strf("%s%s %s", text, strncmp(set, "--", 2) ? " --set" : "", quote_shell(set));
+    }
+    return x->devices ? strf("%s --devices %s", text, quote_shell(x->devices)) : text;
+}
