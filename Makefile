@@ -174,6 +174,44 @@ build/fuzz: tests/fuzz.c tests/fuzz_ops.c tests/fuzz.h
 build/fuzz_jobs: tests/fuzz_jobs.c build/libgen.a
 	$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ tests/fuzz_jobs.c build/libgen.a $(LIBS)
 
+# ---- readers under sanitizers: tests/fuzz_targets/NAME.c as build/san/NAME, which replays files; or with FUZZER=1 as
+# build/fuzzer/NAME, in which clang's fuzzer makes new inputs ------------------------------------------------------------
+FUZZ_GEN = yaml option graph plan foreign profile pack
+FUZZ_RT = json safetensors data megatron index
+FUZZED = $(BASE) $(FRONT) $(PACK) $(COST) $(SCHED) $(LIST) $(LOWER) $(CHECK) $(TEXT) $(FOREIGN)
+FUZZHEAD = $(wildcard tests/fuzz_targets/*.h)
+SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=all
+S = $(if $(FUZZER),build/fuzzer,build/san)
+SANCC = $(if $(FUZZER),clang -std=c11 -g -O1 $(SANITIZE) -fsanitize=fuzzer-no-link,$(CC) -std=c11 -g -O0 $(SANITIZE))
+SANMAIN = $(if $(FUZZER),-fsanitize=fuzzer,tests/fuzz_targets/replay.c)
+WRAP = -Wl,--wrap=exit
+
+$S/gen/%.o: gen/%.c $(wildcard gen/*.h gen/*/*.h)
+	@mkdir -p $(@D)
+	$(SANCC) $(CPPFLAGS) -c -o $@ $<
+
+$S/rt/%.o: rt/%.c $(RTHEAD)
+	@mkdir -p $(@D)
+	$(SANCC) -D_GNU_SOURCE -I. -Irt -c -o $@ $<
+
+$S/libgen.a: $(FUZZED:%=$S/%) build/embedded.o
+	rm -f $@
+	ar qcsD $@ $^
+
+$S/librt.a: $(RTSRC:%.c=$S/%.o)
+	rm -f $@
+	ar qcsD $@ $^
+
+$(FUZZ_GEN:%=$S/%): $S/%: tests/fuzz_targets/%.c tests/fuzz_targets/replay.c $S/libgen.a $(FUZZHEAD)
+	$(SANCC) $(CPPFLAGS) $(WARN) $(WRAP) -o $@ $< $(SANMAIN) $S/libgen.a $(LIBS)
+
+$S/yaml: WRAP += -Wl,--wrap=yaml_parser_initialize,--wrap=yaml_parser_delete
+
+$(FUZZ_RT:%=$S/%): $S/%: tests/fuzz_targets/%.c tests/fuzz_targets/replay.c $S/librt.a $(FUZZHEAD)
+	$(SANCC) -D_GNU_SOURCE -I. -Irt $(WARN) -o $@ $< $(SANMAIN) $S/librt.a -lm -lpthread
+
+fuzz-targets: $(FUZZ_GEN:%=$S/%) $(FUZZ_RT:%=$S/%)
+
 demo:
 	tools/deps
 	$(MAKE) dpgen
@@ -210,5 +248,5 @@ install: dpgen
 clean:
 	rm -rf build dpgen $(OBJ)
 
-.PHONY: all demo check check-slow gpu-check gpu-bench install clean
+.PHONY: all fuzz-targets demo check check-slow gpu-check gpu-bench install clean
 .SUFFIXES: .c .o

@@ -281,6 +281,14 @@ void diag_blame(const char *path)
     blamed = path;
 }
 
+void diag_forget(void)
+{
+    files = NULL;
+    trial = NULL;
+    blamed = NULL;
+    file_count = file_cap = errors = 0;
+}
+
 void die_at(const char *file, int line, const char *form, ...)
 {
     va_list list;
