@@ -212,6 +212,10 @@ $(FUZZ_RT:%=$S/%): $S/%: tests/fuzz_targets/%.c tests/fuzz_targets/replay.c $S/l
 
 fuzz-targets: $(FUZZ_GEN:%=$S/%) $(FUZZ_RT:%=$S/%)
 
+# Packages that are missing: said, then installed where apt may be used; NO_INSTALL=1 names them only
+deps:
+	tools/deps tests
+
 demo:
 	tools/deps
 	$(MAKE) dpgen
@@ -248,5 +252,5 @@ install: dpgen
 clean:
 	rm -rf build dpgen $(OBJ)
 
-.PHONY: all fuzz-targets demo check check-slow gpu-check gpu-bench install clean
+.PHONY: all deps fuzz-targets demo check check-slow gpu-check gpu-bench install clean
 .SUFFIXES: .c .o
