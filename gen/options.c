@@ -4,15 +4,17 @@
  * command is refused.
  */
 #include "options.h"
+#include "base/file.h"
 #include "base/quote.h"
 #include "plan/planner.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 static const char usage[] =
-    "dpgen MODEL.yaml -o DIR     plan the training job and write it to DIR as C\n"
+    "dpgen MODEL.yaml -o DIR     plan the training job and write it to DIR as C; - is the standard input\n"
     "dpgen check MODEL.yaml      operators, parameters, bytes, FLOP\n"
     "dpgen plan MODEL.yaml       the plan, and the step of each neighbouring cut; --json as data\n"
     "dpgen explain MODEL.yaml X  why X is in its place, and is kept, recomputed or moved. X is an operator, a tensor,\n"
@@ -53,7 +55,7 @@ static const char usage[] =
     "  --planners A,B,...        compare only these\n"
     "  --quick                   compare without the search for the largest micro-batch\n"
     "  -d LETTERS                print the state after these passes and write nothing; -d ? lists them\n"
-    "  --help, --version\n"
+    "  -h, --help, --version\n"
     "\n"
     "status: 0 done, 1 failed, 2 usage or an unreadable file, 3 the model is wrong, 4 no plan fits, 5 stale profile,\n"
     "        6 nothing can be built or measured on this machine, 70 a bug in dpgen\n";
@@ -183,6 +185,9 @@ static void check_options(const Options *x)
         misuse("of which run? dpgen report %s --trace FILE; out/train --trace FILE writes one", x->file);
     if (verb_bit(x->verb) == METRICS && !x->tensorboard)
         misuse("where to? dpgen metrics %s --tensorboard DIR", x->file);
+    bool measures = x->verb ? verb_bit(x->verb) == PROFILE && !x->out : !x->estimate && !x->profile && !x->dump && !x->from;
+    if (x->file == file_stdin && measures)
+        misuse("%s", "no profile stands beside the standard input: name one (-o of dpgen profile, --profile), or --estimate");
     if (!x->verb && !x->out && !x->dump)
         misuse("no folder to write: dpgen %s -o DIR", x->file);
     for (const char *c = x->prefix; c && *c; c++)
@@ -194,7 +199,7 @@ void options_answer(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
         const char *word = argv[i], *next = i + 1 < argc ? argv[i + 1] : "";
-        if (!strcmp(word, "--help"))
+        if (!strcmp(word, "--help") || !strcmp(word, "-h") || (i == 1 && !strcmp(word, "help") && access(word, F_OK) != 0))
             fputs(usage, stdout);
         else if (!strcmp(word, "--version"))
             printf("dpgen %s\n", DPGEN_VERSION);
@@ -204,6 +209,8 @@ void options_answer(int argc, char **argv)
             list_planners();
         else
             continue;
+        if (fflush(stdout) != 0 || ferror(stdout))
+            fail(EXIT_RUN, "cannot write the standard output: %s", strerror(errno));
         exit(0);
     }
 }
@@ -230,7 +237,7 @@ Options options(int argc, char **argv)
         else if (!x.verb && !x.file && verb_bit(word))
             x.verb = word;
         else if (!x.file)
-            check_verb(x.file = word);
+            check_verb(x.file = strcmp(word, "-") ? word : file_stdin);
         else if (!x.what && verb_bit(x.verb) == EXPLAIN)
             x.what = word;
         else if (!x.next && verb_bit(x.verb) == EXPLAIN)

@@ -58,8 +58,16 @@ FILE *file_open(const char *path, const char *remedy)
     return f;
 }
 
+const char file_stdin[] = "/dev/stdin";
+static struct { char *text; size_t n; } input;
+
 char *file_read(const char *path, const char *remedy, size_t *n)
 {
+    bool once = !strcmp(path, file_stdin);
+    if (once && input.text) {
+        *n = input.n;
+        return input.text;
+    }
     FILE *f = file_open(path, remedy);
     enum { PIECE = 1 << 16, MOST = 1 << 30 };
     char *text = alloc(PIECE);
@@ -78,6 +86,10 @@ char *file_read(const char *path, const char *remedy, size_t *n)
         file_refuse(path, remedy);
     fclose(f);
     *n = size;
+    if (once) {
+        input.text = text;
+        input.n = size;
+    }
     return text;
 }
 
