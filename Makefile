@@ -176,9 +176,10 @@ build/fuzz_jobs: tests/fuzz_jobs.c build/libgen.a
 
 # ---- readers under sanitizers: tests/fuzz_targets/NAME.c as build/san/NAME, which replays files; or with FUZZER=1 as
 # build/fuzzer/NAME, in which clang's fuzzer makes new inputs ------------------------------------------------------------
-FUZZ_GEN = yaml option graph plan foreign profile pack
+FUZZ_GEN = yaml option graph plan foreign profile pack log trace
 FUZZ_RT = json safetensors data megatron index
-FUZZED = $(BASE) $(FRONT) $(PACK) $(COST) $(SCHED) $(LIST) $(LOWER) $(CHECK) $(TEXT) $(FOREIGN)
+FUZZED = $(BASE) $(FRONT) $(PACK) $(COST) $(SCHED) $(LIST) $(LOWER) $(CHECK) $(TEXT) $(FOREIGN) \
+         gen/emit/page.o gen/view/events.o gen/view/measured.o gen/view/metrics.o gen/view/tfevents.o rt/json.o
 FUZZHEAD = $(wildcard tests/fuzz_targets/*.h)
 SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=all
 S = $(if $(FUZZER),build/fuzzer,build/san)

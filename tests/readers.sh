@@ -52,5 +52,5 @@ if [ -n "$SLOW" ]; then
             "build/fuzzer/found/$target" "$corpus/$target" "$tmp/$target"
     done
 fi
-rm -f build/fuzzed.*
+rm -f build/fuzzed.* build/report.html build/events.out.tfevents.0.dpgen
 finish
