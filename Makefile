@@ -10,7 +10,7 @@ CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 # make demo DATA="FILE..." learns from these files
 DATA =
 
-BASE    = gen/base/mem.o gen/base/file.o gen/base/diag.o gen/base/sha256.o gen/base/json.o gen/base/number.o \
+BASE    = gen/base/mem.o gen/base/file.o gen/base/diag.o gen/base/sha256.o gen/base/quote.o gen/base/number.o \
           gen/base/words.o gen/base/triples.o gen/base/folder.o gen/base/process.o gen/base/busy.o
 FRONT   = gen/front/load.o gen/front/new.o gen/front/schema.o gen/front/expr.o gen/front/override.o gen/front/model.o \
           gen/front/train.o gen/front/devices.o gen/front/links.o gen/front/names.o gen/front/attr.o \
@@ -177,6 +177,49 @@ build/fuzz: tests/fuzz.c tests/fuzz_ops.c tests/fuzz.h
 build/fuzz_jobs: tests/fuzz_jobs.c build/libgen.a
 	$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ tests/fuzz_jobs.c build/libgen.a $(LIBS)
 
+# ---- readers under sanitizers: tests/fuzz_targets/NAME.c as build/san/NAME, which replays files; or with FUZZER=1 as
+# build/fuzzer/NAME, in which clang's fuzzer makes new inputs ------------------------------------------------------------
+FUZZ_GEN = yaml option graph plan foreign profile pack log trace
+FUZZ_RT = json safetensors data megatron index
+FUZZED = $(BASE) $(FRONT) $(PACK) $(COST) $(SCHED) $(LIST) $(LOWER) $(CHECK) $(TEXT) $(FOREIGN) \
+         gen/emit/page.o gen/view/events.o gen/view/measured.o gen/view/metrics.o gen/view/tfevents.o rt/json.o
+FUZZHEAD = $(wildcard tests/fuzz_targets/*.h)
+SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=all
+S = $(if $(FUZZER),build/fuzzer,build/san)
+SANCC = $(if $(FUZZER),clang -std=c11 -g -O1 $(SANITIZE) -fsanitize=fuzzer-no-link,$(CC) -std=c11 -g -O0 $(SANITIZE))
+SANMAIN = $(if $(FUZZER),-fsanitize=fuzzer,tests/fuzz_targets/replay.c)
+WRAP = -Wl,--wrap=exit
+
+$S/gen/%.o: gen/%.c $(wildcard gen/*.h gen/*/*.h)
+	@mkdir -p $(@D)
+	$(SANCC) $(CPPFLAGS) -c -o $@ $<
+
+$S/rt/%.o: rt/%.c $(RTHEAD)
+	@mkdir -p $(@D)
+	$(SANCC) -D_GNU_SOURCE -I. -Irt -c -o $@ $<
+
+$S/libgen.a: $(FUZZED:%=$S/%) build/embedded.o
+	rm -f $@
+	ar qcsD $@ $^
+
+$S/librt.a: $(RTSRC:%.c=$S/%.o)
+	rm -f $@
+	ar qcsD $@ $^
+
+$(FUZZ_GEN:%=$S/%): $S/%: tests/fuzz_targets/%.c tests/fuzz_targets/replay.c $S/libgen.a $(FUZZHEAD)
+	$(SANCC) $(CPPFLAGS) $(WARN) $(WRAP) -o $@ $< $(SANMAIN) $S/libgen.a $(LIBS)
+
+$S/yaml: WRAP += -Wl,--wrap=yaml_parser_initialize,--wrap=yaml_parser_delete
+
+$(FUZZ_RT:%=$S/%): $S/%: tests/fuzz_targets/%.c tests/fuzz_targets/replay.c $S/librt.a $(FUZZHEAD)
+	$(SANCC) -D_GNU_SOURCE -I. -Irt $(WARN) -o $@ $< $(SANMAIN) $S/librt.a -lm -lpthread
+
+fuzz-targets: $(FUZZ_GEN:%=$S/%) $(FUZZ_RT:%=$S/%)
+
+# Packages that are missing: said, then installed where apt may be used; NO_INSTALL=1 names them only
+deps:
+	tools/deps tests
+
 demo:
 	tools/deps
 	@echo "demo: building dpgen"
@@ -244,5 +287,5 @@ uninstall:
 clean:
 	rm -rf build dpgen $(OBJ)
 
-.PHONY: all demo check check-slow gpu-check gpu-bench install uninstall clean
+.PHONY: all deps fuzz-targets demo check check-slow gpu-check gpu-bench install uninstall clean
 .SUFFIXES: .c .o

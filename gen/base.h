@@ -59,9 +59,10 @@ void fail(int status, const char *form, ...) PRINTF(2, 3) NORETURN;   /* dpgen: 
 #define die(...) die_at(__FILE__, __LINE__, __VA_ARGS__)            /* a bug in dpgen: status 70 */
 void die_at(const char *file, int line, const char *form, ...) PRINTF(3, 4) NORETURN;
 void diag_blame(const char *path);                  /* until NULL, what checkers find is this file's fault, status 3 */
+void diag_forget(void);                             /* as at start: for tests that read many files in one process */
 const char *nearest(const char *word, const char *const *names, int n);       /* did you mean; NULL if none is near */
 
-/* ---- base/: sha256.c, json.c, number.c, words.c ------------------------------------------------------------------- */
+/* ---- base/: sha256.c, quote.c, number.c, words.c ------------------------------------------------------------------- */
 typedef struct { uint32_t h[8]; uint64_t n; unsigned char block[64]; } Sha256;
 void sha256_start(Sha256 *s);
 void sha256_add(Sha256 *s, const void *data, size_t n);

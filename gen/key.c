@@ -92,11 +92,10 @@ const char *numeric_key(const Graph *g, const Model *m, const Cost *c)
                 d->kind, d->kernels, own, c->profile ? profile_key(c->profile, g) : "");
 }
 
-/* The key of a plan that was read, with the algorithms of the profile at hand: it has an address for every byte, and they
- * are looked up when it is emitted. */
-const char *numeric_rekeyed(const char *key, const char *algorithms)
+/* Algorithms of a profile are looked up when a plan is emitted, so a plan that was read may have others. */
+const char *numeric_bits(const char *key)
 {
     const char *own = strstr(key, " algorithms="), *versions = strstr(key, " versions=");
     const char *rest = versions ? versions : key + strlen(key);
-    return strf("%.*s%s%s", (int)((own ? own : rest) - key), key, algorithms, rest);
+    return strf("%.*s%s", (int)((own ? own : rest) - key), key, rest);
 }

@@ -10,6 +10,5 @@ const char *model_hash(const Graph *g);             /* of parameters and forward
 const char *train_hash(const Graph *g, const Model *m);     /* of start values, optimiser, rates and seed */
 /* Everything that the bits of a run follow from, as text; for Plan.key. */
 const char *numeric_key(const Graph *g, const Model *m, const Cost *c);
-/* The key of a plan that was read, with the algorithms of the profile at hand. */
-const char *numeric_rekeyed(const char *key, const char *algorithms);
+const char *numeric_bits(const char *key);          /* without the algorithms of a profile */
 #endif

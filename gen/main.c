@@ -82,7 +82,7 @@ static Plan *plan_measured(const Options *x, const Model *m)
     const char *file = profile_name(m);
     Plan *p = plan_or_stop(x, m);
     out_check(x->out);
-    fprintf(stderr, "dpgen: there is no %s: measuring this machine once (--estimate does without)\n", file);
+    fprintf(stderr, "dpgen: there is no %s: measuring this machine once (--estimate does without)\n", quote_terminal(file));
     with.times = profile_measure(m, file);
     for (int round = 0; round < ROUNDS; round++) {
         profile_write(with.times, file);
@@ -91,7 +91,7 @@ static Plan *plan_measured(const Options *x, const Model *m)
             break;
         profile_measure_more(with.times, m, p->g->batch, file);
     }
-    fprintf(stderr, "dpgen: wrote %s: later runs take their times from it\n", file);
+    fprintf(stderr, "dpgen: wrote %s: later runs take their times from it\n", quote_terminal(file));
     return p;
 }
 
@@ -140,7 +140,7 @@ static int generate(const Options *x, const Model *m)
              x->from);
     emit(p, x->out, x->prefix ? x->prefix : "train");
     view_table(stdout, p);
-    printf("wrote %s: make -C %s\n", x->out, x->out);
+    printf("wrote %s: make -C %s\n", quote_terminal(x->out), quote_terminal(quote_shell(x->out)));
     return 0;
 }
 
@@ -165,7 +165,7 @@ static int measure_model(const Options *x, const Model *m)
     graph_of(x, m);
     Profile *f = profile_measure(m, file);
     profile_write(f, file);
-    printf("wrote %s\n", file);
+    printf("wrote %s\n", quote_terminal(file));
     return 0;
 }
 
@@ -235,6 +235,7 @@ int main(int argc, char **argv)
     if (x.devices)
         override_devices(root, x.devices);
     Model *m = model(root, x.file ? x.file : x.from, &x.over);
+    m->options = options_model(&x);
     bad_stop();
     set_objective(&x, m);
     pace(m, x.pace);

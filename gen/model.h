@@ -136,6 +136,7 @@ typedef struct { const char *text; Loc at; } Mark;
 
 typedef struct {
     const char *path, *name;
+    const char *options;            /* that changed the file, as words of a command, a blank before each; "" */
     VEC(Dim) dims;
     VEC(Input) inputs;
     VEC(Init) inits;

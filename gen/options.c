@@ -4,6 +4,8 @@
  * command is refused.
  */
 #include "options.h"
+#include "base/file.h"
+#include "base/quote.h"
 #include "plan/planner.h"
 
 #include <errno.h>
@@ -12,7 +14,7 @@
 #include <unistd.h>
 
 static const char usage[] =
-    "dpgen MODEL.yaml -o DIR     plan the training job and write it to DIR as C\n"
+    "dpgen MODEL.yaml -o DIR     plan the training job and write it to DIR as C; - is the standard input\n"
     "dpgen check MODEL.yaml      operators, parameters, bytes, FLOP\n"
     "dpgen plan MODEL.yaml       the plan, and the step of each neighbouring cut; --json as data\n"
     "dpgen explain MODEL.yaml X  why X is in its place, and is kept, recomputed or moved. X is an operator, a tensor,\n"
@@ -62,7 +64,7 @@ static const char usage[] =
 static NORETURN void misuse(const char *form, const char *what)
 {
     fprintf(stderr, "dpgen: ");
-    fprintf(stderr, form, what);
+    fputs(quote_terminal(strf(form, what)), stderr);
     fprintf(stderr, "\ntry: dpgen --help\n");
     exit(EXIT_USAGE);
 }
@@ -187,6 +189,9 @@ static void check_options(const Options *x)
         misuse("of which run? dpgen report %s --trace FILE; out/train --trace FILE writes one", x->file);
     if (verb_bit(x->verb) == METRICS && !x->tensorboard)
         misuse("where to? dpgen metrics %s --tensorboard DIR", x->file);
+    bool measures = x->verb ? verb_bit(x->verb) == PROFILE && !x->out : !x->estimate && !x->profile && !x->dump && !x->from;
+    if (x->file == file_stdin && measures)
+        misuse("%s", "no profile stands beside the standard input: name one (-o of dpgen profile, --profile), or --estimate");
     if (!x->verb && !x->out && !x->dump)
         misuse("no folder to write: dpgen %s -o DIR", x->file);
     for (const char *c = x->prefix; c && *c; c++)
@@ -205,7 +210,7 @@ void options_answer(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
         const char *word = argv[i], *next = i + 1 < argc ? argv[i + 1] : "";
-        if (!strcmp(word, "--help") || !strcmp(word, "-h"))
+        if (!strcmp(word, "--help") || !strcmp(word, "-h") || (i == 1 && !strcmp(word, "help") && access(word, F_OK) != 0))
             fputs(usage, stdout);
         else if (!strcmp(word, "--version"))
             printf("dpgen %s\nlicence Apache-2.0; what it writes is yours\nlibyaml %s\n", DPGEN_VERSION, load_library());
@@ -243,7 +248,7 @@ Options options(int argc, char **argv)
         else if (!x.verb && !x.file && verb_bit(word))
             x.verb = word;
         else if (!x.file)
-            check_verb(x.file = word);
+            check_verb(x.file = strcmp(word, "-") ? word : file_stdin);
         else if (!x.what && verb_bit(x.verb) == EXPLAIN)
             x.what = word;
         else if (!x.next && verb_bit(x.verb) == EXPLAIN)
@@ -258,4 +263,16 @@ Options options(int argc, char **argv)
     }
     check_options(&x);
     return x;
+}
+
+const char *options_model(const Options *x)
+{
+    const char *text = "";
+    for (int i = 0; i < x->over.define.n; i++)
+        text = strf("%s -D %s", text, quote_shell(x->over.define.at[i]));
+    for (int i = 0; i < x->over.set.n; i++) {
+        const char *set = x->over.set.at[i];
+        text = strf("%s%s %s", text, strncmp(set, "--", 2) ? " --set" : "", quote_shell(set));
+    }
+    return x->devices ? strf("%s --devices %s", text, quote_shell(x->devices)) : text;
 }

@@ -22,4 +22,6 @@ void options_end(int status) NORETURN;
 void options_answer(int argc, char **argv);
 /* Complains and ends with status 2 at the first mistake. */
 Options options(int argc, char **argv);
+/* Those that change the model file, as words of a shell command, a blank before each. */
+const char *options_model(const Options *x);
 #endif

@@ -7,6 +7,7 @@
 #include "key.h"
 #include "emit/emit.h"
 #include "list/version.h"
+#include "plan/planner.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -205,6 +206,18 @@ static const Model *in_its_order(const Options *x, const Plan *p, const Model *m
     return ordered(m, p->devices, device);
 }
 
+/* A plan is read with the key of the job at hand, and one that claims to be of another job is refused. */
+static void check_claims(Plan *p)
+{
+    const char *rule = version_rule(p), *key = numeric_key(p->g, p->m, p->c), *read = p->key;
+    p->key = *rule ? strf("%s versions=%s", key, rule) : key;
+    if (read && *read && strcmp(numeric_bits(read), numeric_bits(p->key)))
+        err(p->key_at, "plan again, with the same options; or delete key=", "the plan is of another job: here the numeric key "
+            "is '%s'", p->key);
+    if (p->proof.space && *p->proof.space && !planner_says(p->proof.space, p->chunks))
+        err(p->space_at, "plan again; or delete space=", "no planner chooses among '%s'", p->proof.space);
+}
+
 Plan *plan_from(const Options *x, const Model *m)
 {
     const Graph *g = graph_of(x, m);
@@ -213,11 +226,10 @@ Plan *plan_from(const Options *x, const Model *m)
         fail(EXIT_MODEL, "%s is for %d devices, %s has %d", x->from, p->devices, m->path, m->devices.n);
     p->m = m = in_its_order(x, p, m);
     p->c = cost_shared(cost(g, m, x->times), m, p->devices);
-    if (p->key)
-        p->key = numeric_rekeyed(p->key, x->times ? profile_key(x->times, g) : "");
     diag_blame(x->from);
     check_order(p);
     check_part(p);
+    check_claims(p);
     check_keep(p);
     check_comm(p);
     check_lower(p);

@@ -183,6 +183,7 @@ typedef struct {
     VEC(Routine) routine;       /* lower */
     Ns step;                    /* sim: predicted time of a step */
     Lack lack;                  /* the pass that returned nonzero, or part_blame */
+    Loc key_at, space_at;       /* of a plan that was read */
 } Plan;
 /* sched/ask.c: what is asked, or else what the model says */
 const Ints *plan_map(const Plan *p), *plan_cuts(const Plan *p);        /* never NULL */

@@ -38,6 +38,9 @@ static void say(const char *form, va_list list)
     int n = snprintf(line, sizeof line, "train: ");
     int k = vsnprintf(line + n, sizeof line - (size_t)n - 1, form, list);
     size_t end = k < 0 ? (size_t)n : strlen(line);
+    for (char *c = line; c < line + end; c++)       /* names come from files that nobody has checked */
+        if ((unsigned char)*c < ' ' || *c == 127)
+            *c = '?';
     line[end] = '\n';
     write_all(STDERR_FILENO, line, end + 1);
 }

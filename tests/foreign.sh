@@ -115,6 +115,8 @@ profile "a time missing" 2:18 "no backward_compute_time" "node2 -- Relu -- forwa
 profile "negative"       2:36 "negative" "node2 -- R -- $(quantities -1 1)"
 profile "no line of it"  2:1  "neither a node nor an edge" 'hello'
 profile "a cycle"        1:1  "cycle: node1 -> node1" '\tnode1 -- node1'
+printf 'forward_compute_time=\nab\0%s\n' "$(seq 200)" >"$tmp/bad.txt"
+refuse "profile: zeros behind the text" 3 "bad.txt:2:3: error: a zero byte" ./dpgen plan --from "$tmp/bad.txt"
 echo "node1 -- Input0 -- $(quantities 0 0)" >"$tmp/bad.txt"
 refuse "profile: nothing but inputs" 3 "no nodes" ./dpgen plan --from "$tmp/bad.txt"
 finish

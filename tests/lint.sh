@@ -121,7 +121,8 @@ files() {
         git ls-files --cached --others --exclude-standard
     else
         find . -type f ! -path './.git/*' ! -path './out/*' | sed 's|^\./||'
-    fi | grep -v -E '\.(npy|safetensors|bin|idx|png|o|profile|golden|csv|gz)$|^LICENSE|^tests/data/|^out/|^\.issues' | sort -u
+    fi | grep -v '^tests/fuzz_targets/corpus/' |
+        grep -v -E '\.(npy|safetensors|bin|idx|png|o|profile|golden|csv|gz)$|^LICENSE|^tests/data/|^out/|^\.issues' | sort -u
 }
 
 lint() {

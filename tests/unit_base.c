@@ -7,6 +7,7 @@
  * What ends the process is run in a child.
  */
 #include "plan.h"
+#include "base/quote.h"
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -103,6 +104,21 @@ static void test_numbers(void)
 
 /* ---- JSON text, vectors, printed strings ------------------------------------------------------------------- */
 
+/* Wanted texts follow from the grammar of each language. */
+static void test_quotes(void)
+{
+    static const struct { const char *(*quote)(const char *); const char *text, *want; } all[] = {
+        {quote_c, "a\"b\\?\n\x7f\xc3\xa9", "\"a\\042b\\134\\077\\012\\177\\303\\251\""}, {quote_c, NULL, "0"},
+        {quote_comment, "a*/b/*c//d**/\\", "a*?b/?c//d**??"}, {quote_comment, "a\nb\033\xc3\xa9", "a?b???"},
+        {quote_html, "<a b=\"c\" d='&'>", "&lt;a b=&quot;c&quot; d=&#39;&amp;&#39;&gt;"},
+        {quote_html, "\033\xc3\xa9\xff\xe2\x80\xae", "?&#233;??"},
+        {quote_shell, "plan.transport=mpi", "plan.transport=mpi"}, {quote_shell, "", "''"},
+        {quote_shell, "a'b c$d", "'a'\\''b c$d'"}, {quote_recipe, "a'$(b)\n#", "'a'\\''$$(b)?#'"},
+        {quote_terminal, "a\033[31m\xc3\xa9\n", "a?[31m\xc3\xa9?"}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        check(!strcmp(all[i].quote(all[i].text), all[i].want), all[i].want, all[i].quote(all[i].text));
+}
+
 static void test_text(void)
 {
     FILE *f = tmpfile();
@@ -113,6 +129,7 @@ static void test_text(void)
           !strcmp(got, "\"a\\\"b\\\\c\\n\\t\\r\\b\\f\\u0001\\u001f\\u007f\\u003c/script>\xc3\xa9\""),
           "json_text", got);
     fclose(f);
+    test_quotes();
     memset(big, 'x', sizeof big);
     big[sizeof big - 1] = 0;
     for (size_t n = 250; n < 262; n++)

@@ -171,7 +171,7 @@ static void test_text(void)
     size_t n = strlen(good);
     int lines = lines_of(good);
     store(good, n);
-    check(!strcmp(print(profile_parse(path)), good), "read and printed it is another text");
+    check(!strcmp(print(profile_parse(path, "measure again")), good), "read and printed it is another text");
     equal("status of the good one", open_status(3, false), 0);
     for (int line = 0; line < 14; line++)
         refused(strf("ends after line %d", line), good, line_end(good, line));

@@ -18,7 +18,7 @@
  * Columns count characters, as libyaml does.  A short list of ranges tells wide and combining characters apart, not the whole
  * of Unicode's tables: an unlisted one moves the caret by a cell and nothing else.
  */
-#include "base.h"
+#include "quote.h"
 #include <ctype.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -213,7 +213,7 @@ static void report(Loc at, const char *kind, const char *hint, const char *form,
 {
     if (trial)
         longjmp(*trial, 1);
-    const char *path = diag_path(at);
+    const char *path = quote_terminal(diag_path(at));
     busy_end();
     fflush(stdout);
     if (known(at) && at.line > 0 && path[0] != '-')
@@ -234,7 +234,7 @@ void bad(Loc at, const char *hint, const char *form, ...)
     report(at, "error", hint, form, list);
     va_end(list);
     if (++errors == MOST_ERRORS) {
-        fprintf(stderr, "%s: %d errors, stopped here\n", diag_path(at), errors);
+        fprintf(stderr, "%s: %d errors, stopped here\n", quote_terminal(diag_path(at)), errors);
         exit(EXIT_MODEL);
     }
 }
@@ -283,13 +283,21 @@ void diag_blame(const char *path)
     blamed = path;
 }
 
+void diag_forget(void)
+{
+    files = NULL;
+    trial = NULL;
+    blamed = NULL;
+    file_count = file_cap = errors = 0;
+}
+
 void die_at(const char *file, int line, const char *form, ...)
 {
     va_list list;
     busy_end();
     fflush(stdout);
     if (blamed)
-        fprintf(stderr, "%s: error: not a plan that could run: ", blamed);
+        fprintf(stderr, "%s: error: not a plan that could run: ", quote_terminal(blamed));
     else
         fprintf(stderr, "dpgen: a bug in dpgen " DPGEN_VERSION ", %s:%d: ", file, line);
     va_start(list, form);

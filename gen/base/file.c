@@ -58,16 +58,26 @@ FILE *file_open(const char *path, const char *remedy)
     return f;
 }
 
+const char file_stdin[] = "/dev/stdin";
+static struct { char *text; size_t n; } input;
+
 char *file_read(const char *path, const char *remedy, size_t *n)
 {
+    bool once = !strcmp(path, file_stdin);
+    if (once && input.text) {
+        *n = input.n;
+        return input.text;
+    }
     FILE *f = file_open(path, remedy);
-    enum { PIECE = 1 << 16 };
+    enum { PIECE = 1 << 16, MOST = 1 << 30 };
     char *text = alloc(PIECE);
     size_t size = 0, cap = PIECE, got;
     while ((got = fread(text + size, 1, cap - size - 1, f)) > 0) {
         size += got;
         if (cap - size > 1)
             continue;
+        if (cap >= MOST)
+            fail(EXIT_USAGE, "cannot read %s: it is longer than %d bytes; %s", path, MOST, remedy);
         char *more = memcpy(alloc(2 * cap), text, size);
         text = more;
         cap *= 2;
@@ -76,6 +86,10 @@ char *file_read(const char *path, const char *remedy, size_t *n)
         file_refuse(path, remedy);
     fclose(f);
     *n = size;
+    if (once) {
+        input.text = text;
+        input.n = size;
+    }
     return text;
 }
 

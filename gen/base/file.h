@@ -6,6 +6,7 @@
 #define FILE_H
 #include "base.h"
 
+extern const char file_stdin[];     /* the path of the standard input, which file_read() reads once and hands out again */
 /* A whole file, a zero byte behind its n.  What cannot be read ends dpgen with status 2 and a remedy. */
 char *file_read(const char *path, const char *remedy, size_t *n);
 FILE *file_open(const char *path, const char *remedy);

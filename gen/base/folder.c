@@ -4,16 +4,21 @@
  *
  * Files are written into a fresh folder next to the target, which then takes the target's name in one rename.  A target that
  * dpgen made before (it has a MANIFEST) is replaced.  Files that neither the new folder has nor the old MANIFEST names
- * (checkpoints, logs, at any depth) move over.  A target that dpgen did not make is refused.  Names are fixed by dpgen, never
- * derived from the model. MANIFEST lists the SHA-256 of every file, in the form that sha256sum -c reads.
+ * (checkpoints, logs, at any depth) move over.  Files that somebody has changed by hand move over, too, as NAME.edited.  A
+ * target that dpgen did not make is refused.  Names are fixed by dpgen, never derived from the model.  The fresh folder of a
+ * run that was killed is removed by the next run.  It is locked while its process lives, and holds no file of a user before it
+ * has a MANIFEST.  MANIFEST lists the SHA-256 of every file, in the form that sha256sum -c reads.
  */
 #define _GNU_SOURCE             /* renameat2 */
 #include "folder.h"
+#include "quote.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -76,16 +81,44 @@ void out_check(const char *dir)
         fail(EXIT_RUN, "cannot make the folder %s: %s", name, strerror(errno));
 }
 
+/* DIR.part-123 of a process that is no more. */
+static void remove_stale(const char *dir)
+{
+    const char *slash = strrchr(dir, '/'), *above = slash ? strf("%.*s/", (int)(slash - dir), dir) : "./";
+    const char *start = strf("%s.part-", slash ? slash + 1 : dir);
+    DIR *d = opendir(above);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        const char *path = strf("%s%s", above, e->d_name), *number = e->d_name + strlen(start);
+        if (strncmp(e->d_name, start, strlen(start)) || !*number || number[strspn(number, "0123456789")])
+            continue;
+        int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+        bool gone = fd >= 0 && kill((pid_t)strtol(number, NULL, 10), 0) != 0 && errno == ESRCH &&
+            flock(fd, LOCK_EX | LOCK_NB) == 0;
+        if (gone && !made_by_dpgen(path))
+            out_remove(path);
+        else if (gone)
+            fprintf(stderr, "dpgen: %s is left of a run that was killed, and may hold files of yours\n", quote_terminal(path));
+        if (fd >= 0)
+            close(fd);
+    }
+    if (d)
+        closedir(d);
+}
+
 Out *out_begin(const char *dir)
 {
     Out *o = alloc(sizeof *o);
     o->dir = plain(dir);
     o->part = strf("%s.part-%ld", o->dir, (long)getpid());
     out_check(dir);
+    remove_stale(o->dir);
     if (mkdir(o->part, 0777) != 0)
         fail(EXIT_RUN, "cannot make the folder %s: %s", o->part, strerror(errno));
     unfinished = o->part;
     atexit(remove_unfinished);
+    int fd = open(o->part, O_RDONLY | O_DIRECTORY | O_CLOEXEC);     /* held until this process ends */
+    if (fd < 0 || flock(fd, LOCK_EX) != 0)
+        give_up(o, "lock", ".");
     return o;
 }
 
@@ -194,6 +227,34 @@ static const char *read_manifest(const char *dir)
     return text;
 }
 
+/* Is it as dpgen wrote it? */
+static bool unchanged(const char *manifest, const char *path, const char *name)
+{
+    Sha256 sum;
+    char hex[65], piece[4096];
+    FILE *f = fopen(path, "rb");
+    sha256_start(&sum);
+    for (size_t n; f && (n = fread(piece, 1, sizeof piece, f)) > 0;)
+        sha256_add(&sum, piece, n);
+    if (f)
+        fclose(f);
+    sha256_end(&sum, hex);
+    return !f || strstr(manifest, strf("%s  %s\n", hex, name));
+}
+
+/* A file of dpgen's that somebody has changed since: beside the new one, which has its name. */
+static void keep_edited(const Out *o, const char *from, const char *name)
+{
+    struct stat s;
+    const char *to = strf("%s.edited", name);
+    for (int i = 2; lstat(strf("%s/%s", o->dir, to), &s) == 0; i++)
+        to = strf("%s.edited%d", name, i);
+    if (rename(from, strf("%s/%s", o->dir, to)) != 0)
+        fail(EXIT_RUN, "cannot move %s to %s/%s: %s", from, o->dir, to, strerror(errno));
+    fprintf(stderr, "dpgen: %s/%s was changed by hand: what it was is now %s\n", quote_terminal(o->dir), quote_terminal(name),
+            quote_terminal(to));
+}
+
 /* Move what a user left in the old folder, at any depth, to the same place in the new one. */
 static void keep_others(const Out *o, const char *old, const char *manifest, const char *below)
 {
@@ -202,8 +263,13 @@ static void keep_others(const Out *o, const char *old, const char *manifest, con
         const char *name = strf("%s%s", below, e->d_name), *from = strf("%s/%s", old, name), *to = strf("%s/%s", o->dir, name);
         struct stat s, t;
         if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || !strcmp(name, "MANIFEST") || is_built(name) ||
-            strstr(manifest, strf("  %s\n", name)) || lstat(from, &s) != 0)
+            lstat(from, &s) != 0)
             continue;
+        if (strstr(manifest, strf("  %s\n", name))) {
+            if (S_ISREG(s.st_mode) && !unchanged(manifest, from, name))
+                keep_edited(o, from, name);
+            continue;
+        }
         if (lstat(to, &t) == 0 && S_ISDIR(s.st_mode) && S_ISDIR(t.st_mode))
             keep_others(o, old, manifest, strf("%s/", name));
         else if (lstat(to, &t) != 0 && !(S_ISDIR(s.st_mode) && strstr(manifest, strf("  %s/", name))) && rename(from, to) != 0)

@@ -108,8 +108,8 @@ static const char *or_apart(const Profile *f, const char *signature)
 static NORETURN void missing(const Profile *f, const Model *m, const Op *o)
 {
     const char *signature = cost_signature(o);
-    fail(EXIT_STALE, "%s: no line 'op %s', which %s needs; measure again: dpgen profile %s -o %s%s", f->path, signature,
-         o->name, m->path, f->path, or_apart(f, signature));
+    fail(EXIT_STALE, "%s: no line 'op %s', which %s needs; %s%s", f->path, signature, o->name,
+         profile_again(m, f->path ? f->path : profile_name(m)), or_apart(f, signature));
 }
 
 static bool price_calls(Cost *c, Cost *busy, const Graph *g, const Model *m, Profile *f)

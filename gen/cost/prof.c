@@ -21,6 +21,7 @@
 #include "prof.h"
 #include "machine.h"
 #include "base/file.h"
+#include "base/quote.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -62,14 +63,14 @@ static bool take_last(char *line, const char *key, int64_t *value)
     return true;
 }
 
-static const char *again(const Profile *p)
+const char *profile_again(const Model *m, const char *path)
 {
-    return strf("measure again: dpgen profile MODEL.yaml -o %s", p->path);
+    return strf("measure again: dpgen profile %s%s -o %s", quote_shell(m->path), m->options, quote_shell(path));
 }
 
 static NORETURN void bad_line(const Profile *p, int number, const char *why, const char *line)
 {
-    fail(EXIT_STALE, "%s:%d: %s: '%.60s'; %s", p->path, number, why, line, again(p));
+    fail(EXIT_STALE, "%s:%d: %s: '%.60s'; %s", p->path, number, why, line, p->again);
 }
 
 static void read_row(Profile *p, int number, char *line)
@@ -139,6 +140,14 @@ static void read_line(Profile *p, int number, char *line)
         (strncmp(line, "algorithm ", 10) ? read_row : read_algorithm)(p, number, line);
 }
 
+/* A profile is copied into the folder, and is printable ASCII there. */
+static void check_line(const Profile *p, int number, const char *line, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (line[i] < 32 || line[i] > 126)
+            bad_line(p, number, strf("column %zu is a byte that no profile has", i + 1), line);
+}
+
 static const char *hash_of(const char *text, size_t n)
 {
     char hex[65];
@@ -149,25 +158,25 @@ static const char *hash_of(const char *text, size_t n)
     return strf("%s", hex);
 }
 
-Profile *profile_parse(const char *path)
+Profile *profile_parse(const char *path, const char *again)
 {
     Profile *p = alloc(sizeof *p);
     size_t n;
     char *text = file_read(path, "dpgen profile MODEL.yaml writes one; --estimate does without", &n);
     p->path = path;
+    p->again = again;
     p->hash = hash_of(text, n);
     int number = 0;
-    if (memchr(text, '\0', n))
-        fail(EXIT_STALE, "%s: a profile is text, and this is not; %s", path, again(p));
     for (char *line = text, *end; line < text + n; line = end + 1) {
-        end = line + strcspn(line, "\n");
-        if (!*end)
-            fail(EXIT_STALE, "%s:%d: the end of the line is missing, and perhaps more; %s", path, number + 1, again(p));
+        end = memchr(line, '\n', (size_t)(text + n - line));
+        if (!end)
+            fail(EXIT_STALE, "%s:%d: the end of the line is missing, and perhaps more; %s", path, number + 1, again);
         *end = '\0';
-        read_line(p, ++number, line);
+        check_line(p, ++number, line, (size_t)(end - line));
+        read_line(p, number, line);
     }
     if (!p->row.n)
-        fail(EXIT_STALE, "%s: ends after line %d, before anything was measured; %s", path, number, again(p));
+        fail(EXIT_STALE, "%s: ends after line %d, before anything was measured; %s", path, number, again);
     return p;
 }
 
@@ -327,17 +336,18 @@ static bool differs(const Profile *p, const Profile *here, int i)
 
 Profile *profile_open(const char *path, const Model *m, bool elsewhere)
 {
-    Profile *p = profile_parse(path), here = {0};
+    const char *again = profile_again(m, path);
+    Profile *p = profile_parse(path, again), here = {0};
     const char *kernels = m->devices.at[0].kernels;
     profile_sign(&here, m, !elsewhere);
     for (int i = 0; i < SIGNS; i++)
         if (differs(p, &here, i))
-            fail(EXIT_STALE, "%s:%d: measured with %s '%s', but this %s has '%s'; measure again: dpgen profile %s -o %s%s",
-                 path, i + 2, signs[i].key, p->sign[i], signs[i].machine ? "machine" : "model", here.sign[i], m->path, path,
+            fail(EXIT_STALE, "%s:%d: measured with %s '%s', but this %s has '%s'; %s%s",
+                 path, i + 2, signs[i].key, p->sign[i], signs[i].machine ? "machine" : "model", here.sign[i], again,
                  signs[i].machine ? ", or plan for the machine of the profile: --elsewhere" : "");
     if (strncmp(p->sign[SIGN_KERNELS], kernels, strlen(kernels)))
-        fail(EXIT_STALE, "%s:%d: measured with kernels '%s', but this model has '%s'; measure again: dpgen profile %s -o %s",
-             path, SIGN_KERNELS + 2, p->sign[SIGN_KERNELS], kernels, m->path, path);
+        fail(EXIT_STALE, "%s:%d: measured with kernels '%s', but this model has '%s'; %s", path, SIGN_KERNELS + 2,
+             p->sign[SIGN_KERNELS], kernels, again);
     profile_graphs(p, m);
     return p;
 }

@@ -23,6 +23,7 @@ typedef struct { const char *what; int64_t number[ALGORITHM_NUMBERS]; } Algorith
 
 struct Profile {
     const char *path;           /* NULL: not in a file yet */
+    const char *again;          /* profile_parse() */
     const char *sign[SIGNS];
     Ints batch;                 /* micro-batches measured, ascending */
     VEC(Algorithm) algorithm;   /* by what, as bytes */
@@ -31,7 +32,9 @@ struct Profile {
     VEC(const Graph *) graph;   /* of the model at batch[i]; NULL: it cannot be built; none: not yet */
 };
 
-Profile *profile_parse(const char *path);           /* status 5 and the line where it is no profile */
+/* again: what to do where it is none.  Fails with status 5 and the line. */
+Profile *profile_parse(const char *path, const char *again);
+const char *profile_again(const Model *m, const char *path);        /* the command that measures it anew */
 void     profile_print(FILE *f, const Profile *p);
 int      profile_computing(const Model *m);         /* devices that compute at once: stages of all replicas */
 int      profile_stages(const Profile *p);          /* computing at once in the busy column */

@@ -255,7 +255,8 @@ void emit_build(Out *o, const Plan *p, const char *prefix)
         memory = strf("%s  stage %d: arena %s of %s (lower bound %s)\n", memory, d, size_text(p->dev.at[d].arena),
                       size_text(p->dev.at[d].limit), size_text(p->dev.at[d].bound));
     Fill fill[] = {
-        {"model", p->g->name}, {"version", DPGEN_VERSION}, {"prefix", prefix}, {"key", p->key}, {"isa", isa_flags(p)},
+        {"model", quote_comment(p->g->name)}, {"version", DPGEN_VERSION}, {"prefix", prefix}, {"key", quote_comment(p->key)},
+        {"recorded", quote_recipe(strf("key %s", p->key))}, {"isa", isa_flags(p)},
         {"objects", objects(p, &files)}, {"stages", strf("%d", p->devices)}, {"schedule", order_name(p)},
         {"transport", p->m->plan.transport}, {"kernels", emit_kernels(p)}, {"memory", memory},
         {"cc", mpi ? "mpicc" : "cc"}, {"openmp", threaded(p) ? "-fopenmp" : ""},

@@ -16,22 +16,6 @@ static const char *number(double x)
     return strf("%a", x);
 }
 
-/* A C string literal; names are checked identifiers, paths may hold anything printable. */
-static void print_string(FILE *f, const char *text)
-{
-    if (!text) {
-        fprintf(f, "0");
-        return;
-    }
-    fputc('"', f);
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++)
-        if (*c == '"' || *c == '\\' || *c == '?' || *c < 32 || *c > 126)
-            fprintf(f, "\\%03o", *c);
-        else
-            fputc(*c, f);
-    fputc('"', f);
-}
-
 static Bytes offset_of(const Plan *p, int device, int state, Bytes none)
 {
     for (int b = 0; b < p->buf.n; b++)
@@ -73,7 +57,7 @@ static void print_state(const Launch *w, int device, int s, int c, const char *k
     for (int i = 0; i < param->shape.n; i++)
         n *= param->shape.d[i];
     bool home = device_of(w->p, param->op) == device;       /* of the first replica */
-    fprintf(w->f, "    {\"%s\", %s, %d, ", param->name, kind, home);
+    fprintf(w->f, "    {%s, %s, %d, ", quote_c(param->name), kind, home);
     print_place(w->f, offset);
     fprintf(w->f, ", ");
     print_place(w->f, copy);
@@ -129,7 +113,7 @@ static void print_actions(const Launch *w, int device)
     for (int l = 0; l < 2; l++)
         for (int i = 0; i < lists[l]->n; i++) {
             fprintf(w->f, "    ");
-            print_string(w->f, action_text(w->p, &lists[l]->at[i]));
+            fputs(quote_c(action_text(w->p, &lists[l]->at[i])), w->f);
             fprintf(w->f, ",\n");
         }
     fprintf(w->f, "};\nstatic const long predicted%d[] = {", device);
@@ -183,7 +167,7 @@ static void print_strings(const Launch *w, const char *name, const Strs *list)
 {
     fprintf(w->f, "static const char *const %s[] = {", name);
     for (int i = 0; i < list->n; i++) {
-        print_string(w->f, list->at[i]);
+        fputs(quote_c(list->at[i]), w->f);
         fprintf(w->f, ", ");
     }
     fprintf(w->f, "0};\n");
@@ -204,7 +188,7 @@ static void print_data(const Launch *w, const char *name, const DataSet *d)
 static void print_data_field(const Launch *w, const char *field, const char *name, const DataSet *d)
 {
     fprintf(w->f, "    .%s = {", field);
-    print_string(w->f, d->format);
+    fputs(quote_c(d->format), w->f);
     fprintf(w->f, ", %s_files, %d, %s_role, %s_input, %s, %d},\n", name, d->role.n, name, name,
             d->path.n ? strf("%s_path", name) : "0", d->sequential);
 }
@@ -226,7 +210,7 @@ static void print_inputs(const Launch *w)
     for (int i = 0; i < w->p->m->inputs.n; i++) {
         const Input *x = &w->p->m->inputs.at[i];
         int ignore = 0, ignores = input_ignores(w->p->g, i, &ignore);
-        fprintf(w->f, "    {\"%s\", %s, %" PRId64 ", %" PRId64 ", %" PRId64 ", %d, %d},\n", x->name, type[x->type],
+        fprintf(w->f, "    {%s, %s, %" PRId64 ", %" PRId64 ", %" PRId64 ", %d, %d},\n", quote_c(x->name), type[x->type],
                 per_sample(w->p, i), x->lo, x->hi, ignores, ignores ? ignore : 0);
     }
     fprintf(w->f, "    {0}\n};\n\n");
@@ -297,9 +281,9 @@ static void print_job(const Launch *w, int pairs, const char *plan_hash)
     const Plan *p = w->p;
     const Model *m = p->m;
     const Train *t = &m->train;
-    fprintf(w->f, "\nstatic const Job job = {\n    .name = \"%s\", .kernels = \"%s\",\n    .key = ", p->g->name,
+    fprintf(w->f, "\nstatic const Job job = {\n    .name = %s, .kernels = \"%s\",\n    .key = ", quote_c(p->g->name),
             emit_kernels(p));
-    print_string(w->f, p->key);
+    fputs(quote_c(p->key), w->f);
     fprintf(w->f, ",\n    .model = \"%s\",\n    .plan = \"%s\",\n", model_hash(p->g), plan_hash);
     if (order_overlap(p) > 0)
         fprintf(w->f, "    .versions = \"%s\", .overlap = %d, .report = %d,\n", version_rule(p), order_overlap(p), reports(p));
@@ -311,7 +295,7 @@ static void print_job(const Launch *w, int pairs, const char *plan_hash)
         fprintf(w->f, "    .pairs = %d, .pair = pair,\n", pairs);
     if (p->c->profile && *profile_key(p->c->profile, p->g)) {
         fprintf(w->f, "    .measured = ");
-        print_string(w->f, profile_measured_on(p->c->profile));
+        fputs(quote_c(profile_measured_on(p->c->profile)), w->f);
         fprintf(w->f, ",\n");
     }
     print_data_field(w, "train", "train", &m->data);
@@ -325,12 +309,12 @@ static void print_job(const Launch *w, int pairs, const char *plan_hash)
     fprintf(w->f, "    .beta1 = %s, .beta2 = %s, .weight_decay = %s, .warmup = %" PRId64 ", .every = %" PRId64 ",\n",
             number(t->beta1), number(t->beta2), number(t->weight_decay), t->warmup, t->every);
     fprintf(w->f, "    .ckpt_dir = ");
-    print_string(w->f, m->ckpt.dir);
+    fputs(quote_c(m->ckpt.dir), w->f);
     fprintf(w->f, ", .ckpt_every = %" PRId64 ", .ckpt_keep = %" PRId64 ",\n    .step_ns = %" PRId64
             ", .bf16 = %d, .trace = %d,\n", m->ckpt.every, m->ckpt.keep, p->step, p->g->compute == BF16, m->trace);
     if (m->plan.disk) {
         fprintf(w->f, "    .disk = 1, .spill_dir = ");
-        print_string(w->f, m->plan.dir);
+        fputs(quote_c(m->plan.dir), w->f);
         fprintf(w->f, ",\n");
     }
     fprintf(w->f, "};\n");
@@ -342,7 +326,7 @@ void emit_launch(FILE *f, const Plan *p, const char *prefix, const char *plan_ha
     int *states = alloc(sizeof(int) * (size_t)p->devices);
     fprintf(f, "/* %s: the job as tables.  Generated by dpgen %s: edit the model, not this file.\n"
             " * This file is the output of a program: it belongs to whoever made it, without conditions. */\n"
-            "#include \"job.h\"\n\n", p->g->name, DPGEN_VERSION);
+            "#include \"job.h\"\n\n", quote_comment(p->g->name), DPGEN_VERSION);
     for (int d = 0; d < p->devices && order_overlap(p) > 0; d++)
         print_pieces(&w, d);
     for (int d = 0; d < p->devices && order_overlap(p) == 0; d++)

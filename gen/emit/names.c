@@ -69,7 +69,7 @@ const char *name_new(Idents *n, const char *path)
 {
     char *base = strf("%s", path);
     for (char *c = base; *c; c++)
-        if (*c == '.')
+        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", *c))
             *c = '_';
     if (is_family(base))
         base = strf("v_%s", base);          /* a number behind it would leave it in the family */

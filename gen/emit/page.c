@@ -23,7 +23,7 @@ void page_begin(FILE *f, const char *title, const char *plan)
             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
     if (plan)
         fprintf(f, "<meta name=\"plan\" content=\"%s\">\n", plan);
-    fprintf(f, "<title>%s</title>\n<style>\n", page_text(title));
+    fprintf(f, "<title>%s</title>\n<style>\n", quote_html(title));
     put_template(f, "templates/report.css");
     fprintf(f, "</style>\n</head><body>\n");
 }
@@ -36,22 +36,6 @@ void page_end(FILE *f, bool script)
         fprintf(f, "</script>\n");
     }
     fprintf(f, "</body></html>\n");
-}
-
-const char *page_text(const char *text)
-{
-    static const char special[] = "&<>\"'", *const as[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
-    if (!strpbrk(text, special))
-        return text;
-    char *to = alloc(6 * strlen(text) + 1), *end = to;
-    for (; *text; text++) {
-        const char *at = strchr(special, *text);
-        if (at)
-            end += strlen(strcpy(end, as[at - special]));
-        else
-            *end++ = *text;
-    }
-    return to;
 }
 
 /* ---- time ------------------------------------------------------------------------------------------------------------ */
@@ -147,7 +131,7 @@ void page_box(FILE *f, const Box *b, Ns length)
             wide > least ? wide : least, b->tall, b->stage);
     if (b->calls >= 0)
         fprintf(f, " data-c=\"%d\"", b->calls);
-    fprintf(f, "%s><title>%s</title></rect>", b->measured ? " data-measured=\"1\"" : "", page_text(b->title));
+    fprintf(f, "%s><title>%s</title></rect>", b->measured ? " data-measured=\"1\"" : "", quote_html(b->title));
     if (b->number && wide > 8 * least)
         fprintf(f, "<text class=\"n%s\" x=\"%.3f%%\" y=\"%d\" data-w=\"%.2f\">%s</text>", wide < legible ? " t" : "",
                 x + wide / 2, b->y + b->tall / 2 + 4, wide, b->number);

@@ -8,10 +8,10 @@
 #ifndef PAGE_H
 #define PAGE_H
 #include "plan.h"
+#include "base/quote.h"
 
 void page_begin(FILE *f, const char *title, const char *plan);  /* plan: SHA-256 of plan.json; NULL: the page has no plan */
 void page_end(FILE *f, bool script);
-const char *page_text(const char *text);            /* escaped, for text and for values of attributes */
 const char *page_time(Ns ns);                       /* 3.41 ms */
 double page_share(Ns at, Ns length);                /* per cent, with three digits */
 void page_axis(FILE *f, Ns length, int bottom);     /* lines down to `bottom`, times below: AXIS more */

@@ -50,7 +50,7 @@ static Bytes offloaded(const Plan *p, int device)
 
 static void print_card(FILE *f, const char *name, const char *value, const char *more)
 {
-    fprintf(f, "<div><dt>%s</dt><dd>%s<small>%s</small></dd></div>\n", name, page_text(value), page_text(more));
+    fprintf(f, "<div><dt>%s</dt><dd>%s<small>%s</small></dd></div>\n", name, quote_html(value), quote_html(more));
 }
 
 static void print_cards(FILE *f, const Plan *p)
@@ -78,7 +78,7 @@ static void print_stage(FILE *f, const Plan *p, int d)
     const DevicePlan *x = &p->dev.at[d];
     int64_t busy = p->step ? 100 * x->busy / p->step : 0;
     fprintf(f, "<tr><td>%s</td><td class=\"left\">%s</td><td class=\"wrap\">%s</td><td>%" PRId64 " %%</td>", stage_name(p, d),
-            page_text(p->m->devices.at[d].name), page_text(covers_text(p, d)), busy);
+            quote_html(p->m->devices.at[d].name), quote_html(covers_text(p, d)), busy);
     page_bar(f, (double)busy / 100);
     fprintf(f, "<td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td>",
             size_text(part_of(p, d, S_PARAM, S_COPY)), size_text(part_of(p, d, S_GRAD, S_GRAD)),
@@ -108,8 +108,8 @@ static void print_joined(FILE *f, const Graph *g)
     for (int i = 0; i < g->nf; i++) {
         const Op *o = &g->op.at[i];
         if (o->with && *o->with)
-            text = strf("%s%s<code>%s</code> in <code>%s</code>", text, n++ ? ", " : "", page_text(o->with),
-                        page_text(o->name));
+            text = strf("%s%s<code>%s</code> in <code>%s</code>", text, n++ ? ", " : "", quote_html(o->with),
+                        quote_html(o->name));
     }
     if (n)
         fprintf(f, "<p>Operators that are joined to one call with the addition behind them: %s.</p>\n", text);
@@ -175,7 +175,7 @@ static void print_schedule(FILE *f, const Plan *p, Ns length)
 {
     int tall = ROW * p->devices;
     fprintf(f, "<h2>Schedule</h2>\n<p>%s, predicted step %.3f ms (%s costs). The number in a box is the micro-batch.%s</p>\n",
-            page_text(order_name(p)), (double)p->step / 1e6, p->c->how, order_overlap(p) == 0 ? "" :
+            quote_html(order_name(p)), (double)p->step / 1e6, p->c->how, order_overlap(p) == 0 ? "" :
             " Steps overlap: this is a run of one period from drained to drained, and a step alone.");
     page_legend(f, classes_of(p));
     fprintf(f, "<div class=\"tools\" data-for=\"schedule\"></div>\n<div class=\"plot\"><svg height=\"%d\">", tall + AXIS);
@@ -234,14 +234,14 @@ void emit_report(FILE *f, const Plan *p, const char *plan_hash)
 {
     Ns length = length_of(p);
     page_begin(f, p->g->name, plan_hash);
-    fprintf(f, "<h1>%s</h1>\n<p>%s%s, %s of %s. Numeric key: <code>%s</code></p>\n", page_text(p->g->name),
+    fprintf(f, "<h1>%s</h1>\n<p>%s%s, %s of %s. Numeric key: <code>%s</code></p>\n", quote_html(p->g->name),
             count_text(plan_stages(p), "stage"), plan_replicas(p) > 1 ? strf(" in %d replicas", plan_replicas(p)) : "",
-            count_text(p->g->micro, "micro-batch"), count_text(p->g->batch, "sample"), page_text(p->key));
+            count_text(p->g->micro, "micro-batch"), count_text(p->g->batch, "sample"), quote_html(p->key));
     print_cards(f, p);
     Proof proof = plan_proof(p);
     if (proof.bound > 0)
         fprintf(f, "<p class=\"soft\">No plan has a step shorter than %.3f ms (%s).</p>\n", (double)proof.bound / 1e6,
-                page_text(proof.space ? proof.space : ""));
+                quote_html(proof.space ? proof.space : ""));
     print_stages(f, p);
     print_joined(f, p->g);
     print_schedule(f, p, length);

@@ -303,7 +303,7 @@ static const char *during(const Stage *s)
     int i = 0;
     while (i + 1 < d->list.n && d->list.at[i + 1].tick <= d->peak)
         i++;
-    return strf("at %s, in %s", page_time(s->at[d->peak]), page_text(action_text(s->p, &d->list.at[i])));
+    return strf("at %s, in %s", page_time(s->at[d->peak]), quote_html(action_text(s->p, &d->list.at[i])));
 }
 
 static void print_peak(FILE *f, const Stage *s)
@@ -322,7 +322,7 @@ static void print_peak(FILE *f, const Stage *s)
         Loc at = x->tensor >= 0 ? p->g->tensor.at[x->tensor].loc :
                  x->state >= 0 ? p->g->state.at[x->state].loc : (Loc){0, 0, 0};
         fprintf(f, "<tr><td><code>%s</code></td><td class=\"left\">%s</td><td>%s</td>"
-                "<td class=\"left\">model.yaml:%d</td></tr>\n", page_text(x->name), holding_name[holding_of(p, x)],
+                "<td class=\"left\">model.yaml:%d</td></tr>\n", quote_html(x->name), holding_name[holding_of(p, x)],
                 size_text(big.at[i].bytes), at.line);
     }
     fprintf(f, "</table></div>\n");

@@ -97,7 +97,7 @@ static void print_why(const Stager *w, const Call *c)
         if (o->arg.at[i].kind == ARG_WRITE && !o->arg.at[i].state)
             bytes += w->p->g->tensor.at[o->arg.at[i].index].bytes;
     fprintf(w->f, "    /* recompute %s: not keeping it frees %s for each micro-batch in flight (%d here), "
-            "at %.3f ms each. */\n", o->name, size_text(bytes), order_flight(w->p, w->p->chunk.at[c->op]),
+            "at %.3f ms each. */\n", quote_comment(o->name), size_text(bytes), order_flight(w->p, w->p->chunk.at[c->op]),
             (double)cost_op(w->p->c, w->device, c->op) / 1e6);
 }
 
@@ -324,12 +324,13 @@ static void print_why_copy(Stager *w, const Action *k)
         fprintf(w->f, "    /* offload %s: keeping it would hold %s for each micro-batch in flight (%d here);\n"
                 "     * making it again costs %.3f ms, moving it %.3f ms each way.  Its place is free %s from here,\n"
                 "     * after %.3f ms of work. */\n",
-                t->name, size_text(k->bytes), order_flight(p, p->chunk.at[t->op]),
+                quote_comment(t->name), size_text(k->bytes), order_flight(p, p->chunk.at[t->op]),
                 (double)cost_op(p->c, w->device, t->op) / 1e6, (double)copy / 1e6, count_text(calls, "call"),
                 (double)work / 1e6);
     else
         fprintf(w->f, "    /* offload: %s went to the host after its forward; asked for here, %s early, so that its\n"
-                "     * %.3f ms on the link hide behind the next %.3f ms of work. */\n", t->name, count_text(calls, "call"),
+                "     * %.3f ms on the link hide behind the next %.3f ms of work. */\n", quote_comment(t->name),
+                count_text(calls, "call"),
                 (double)copy / 1e6, (double)work / 1e6);
 }
 
@@ -440,7 +441,7 @@ static int print_piece(Stager *w, const Actions *list, Piece piece, int phase, c
         call_open(w, "action");
         call_int(w, number++);
         call_close(w);
-        fprintf(w->f, "  /* %s */\n", action_text(w->p, k));
+        fprintf(w->f, "  /* %s */\n", quote_comment(action_text(w->p, k)));
         if (k->routine >= 0)
             print_compute(w, k);
         else

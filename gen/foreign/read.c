@@ -265,13 +265,27 @@ static void read_profile_line(Reader *x, Where w, const char *line)
             edge ? "an edge has two ends" : "a line that is neither a node nor an edge");
 }
 
+/* Lines end at a zero from here on, so the text may hold none. */
+static void check_zeros(int file, const char *text, size_t size)
+{
+    const char *zero = memchr(text, 0, size);
+    Where w = {file, 1};
+    int col = 1;
+    for (const char *p = text; zero && p < zero; p++, col++)
+        if (*p == '\n') {
+            w.line++;
+            col = 0;
+        }
+    if (zero)
+        err(loc_at(w, col), "is it a text file?", "a zero byte, which no text has");
+}
+
 static void read_profile(Reader *x, const char *path)
 {
     size_t size;
     char *text = file_read(path, "--from names a graph or a plan: docs/text.md", &size);
-    Where w = {diag_file(path, strf("%s", text), size), 0};
-    if (strlen(text) != size)
-        err(loc_at(w, 1), NULL, "a byte that no text has");
+    Where w = {diag_file(path, text, size), 0};
+    check_zeros(w.file, text, size);
     for (char *p = text, *end; *p; p = end) {
         end = p + strcspn(p, "\n");
         if (*end)

@@ -318,9 +318,14 @@ Node *load_made(const char *path, const char *text)
 Node *load(const char *path)
 {
     static const char remedy[] = "a model is a YAML file, such as those in examples/; --devices takes one of devices/";
+    size_t n;
+    if (!strcmp(path, file_stdin)) {
+        const char *all = file_read(path, remedy, &n);
+        return load_text(path, all, n);
+    }
     FILE *f = file_open(path, remedy);
     char *text = alloc(MOST_BYTES + 1);
-    size_t n = fread(text, 1, MOST_BYTES + 1, f);
+    n = fread(text, 1, MOST_BYTES + 1, f);
     if (ferror(f))
         file_refuse(path, remedy);
     fclose(f);

@@ -313,6 +313,7 @@ Model *model(Node *root, const char *path, const Overrides *over)
     override(root, over);
     version(root);
     m->path = path;
+    m->options = "";
     base_name(m, path);
     for (int i = 0; i < COUNT(sections); i++)
         known[i + 1] = sections[i].key;

@@ -328,8 +328,12 @@ static double measure(const Spot *s, const Unit *units, int n, const char *examp
     double x = leading(s->value->text, &used);
     for (int i = 0; i < n; i++) {
         known[i] = units[i].name;
-        if (x >= 0 && !strcmp(s->value->text + used, units[i].name))
-            return fmin(floor(x * units[i].factor), 0x1p60);
+        if (x < 0 || strcmp(s->value->text + used, units[i].name))
+            continue;
+        if (x * units[i].factor <= 0x1p60)
+            return floor(x * units[i].factor);
+        bad(s->value->loc, "at most 2^60", "%s: %s is more than can be counted", s->path, s->value->text);
+        return -1;
     }
     near = x >= 0 ? nearest(s->value->text + used, known, n) : NULL;
     bad(s->value->loc, near ? strf("did you mean '%.*s%s'?", (int)used, s->value->text, near) : strf("write it like %s",

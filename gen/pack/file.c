@@ -10,6 +10,7 @@
  */
 #include "pack.h"
 #include "base/file.h"
+#include "base/quote.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -203,8 +204,8 @@ static const char *status(const Packing *r)
 
 static void print_summary(FILE *f, const char *path, const Csv *c, const Packing *r, Bytes capacity)
 {
-    fprintf(f, "%s: %d blocks, height %" PRId64 ", live bytes %" PRId64 ", lower bound %" PRId64, path, c->block.n, r->height,
-            r->live, r->bound);
+    fprintf(f, "%s: %d blocks, height %" PRId64 ", live bytes %" PRId64 ", lower bound %" PRId64,
+            quote_terminal(path), c->block.n, r->height, r->live, r->bound);
     if (capacity)
         fprintf(f, ", capacity %" PRId64, capacity);
     fprintf(f, "; %s; %" PRId64 " steps\n", status(r), r->steps);

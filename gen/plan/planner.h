@@ -43,6 +43,7 @@ struct Planner {
 Question part_question(const Plan *p, const Bytes *limit);
 extern const Planner planners[];                    /* planners.c; ends with a NULL name; the first is the default */
 const char *planner_space(const Planner *k, const Plan *p);      /* the plans it chooses from, less what was given */
+bool planner_says(const char *space, int chunks);   /* is it what some planner may say of some model of so many chunks? */
 const Planner *planner_named(const char *name);     /* of several variants without one the first */
 
 bool exact(const Question *q, Answer *a);

@@ -72,3 +72,21 @@ const char *planner_space(const Planner *k, const Plan *p)
         text = with(text, fates, "fates as given");
     return p->m->order != ORDER_GIVEN ? with(text, given, "devices in any order") : text;
 }
+
+bool planner_says(const char *space, int chunks)
+{
+    Model *m = alloc(sizeof *m);
+    const Plan p = {.m = m};
+    PlanSpec *s = &m->plan;
+    s->chunks = chunks;
+    for (const Planner *k = planners; k->name; k++)
+        for (int open = 0; open < 16; open++) {
+            s->cuts.n = open & 1;
+            s->map.n = open >> 1 & 1;
+            s->recompute = open & 4 ? RECOMPUTE_NONE : RECOMPUTE_AUTO;
+            m->order = open & 8 ? ORDER_FREE : ORDER_GIVEN;
+            if (!strcmp(planner_space(k, &p), space))
+                return true;
+        }
+    return false;
+}

@@ -18,6 +18,7 @@
  * pull 681).  One row a call is linear, and any cut between calls can be priced from it.
  */
 #include "bench.h"
+#include "base/quote.h"
 #include "cost/prepared.h"
 #include "cost/prof.h"
 #include <inttypes.h>
@@ -318,7 +319,7 @@ void bench_print(FILE *f, const Bench *b)
 {
     Layout l = {.f = f, .b = b, .turn = alloc(sizeof(Turn) * (size_t)(b->call.n + 1))};
     Bytes arena = lay_out(&l);
-    fprintf(f, "/* %d different calls of %s, to be timed. */\n#include \"bench.h\"\n\n", b->call.n, b->m->name);
+    fprintf(f, "/* %d different calls of %s, to be timed. */\n#include \"bench.h\"\n\n", b->call.n, quote_comment(b->m->name));
     for (int k = 0; k < b->call.n; k++)
         print_call(&l, k);
     print_open(f, b);

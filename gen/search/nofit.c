@@ -22,6 +22,7 @@
  */
 #include "nofit.h"
 #include "search.h"
+#include "base/quote.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -152,7 +153,7 @@ static void print_alive(const Plan *p, int device, int tick)
         fprintf(stderr, "; %s ", t->name);
         if (copies[best] > 1)
             fprintf(stderr, "%d x ", copies[best]);
-        fprintf(stderr, "%s (%s:%d)", size_text(x->bytes), diag_path(t->loc), t->loc.line);
+        fprintf(stderr, "%s (%s:%d)", size_text(x->bytes), quote_terminal(diag_path(t->loc)), t->loc.line);
         copies[best] = 0;
     }
     fputc('\n', stderr);
@@ -474,7 +475,7 @@ static void print_head(const Plan *p)
         least = m->devices.at[d].memory < least ? m->devices.at[d].memory : least;
         most = m->devices.at[d].memory > most ? m->devices.at[d].memory : most;
     }
-    fprintf(stderr, "%s: no plan fits %d device%s of %s", m->path, p->devices, p->devices > 1 ? "s" : "",
+    fprintf(stderr, "%s: no plan fits %d device%s of %s", quote_terminal(m->path), p->devices, p->devices > 1 ? "s" : "",
             size_text(least));
     if (most > least)
         fprintf(stderr, " to %s", size_text(most));

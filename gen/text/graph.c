@@ -255,6 +255,14 @@ static int row_of(const Record *r, const char *name)
     err(r->at, near ? strf("did you mean %s?", near) : NULL, "operator %s: no row is called '%s'", r->name, name);
 }
 
+static int value_col(const Record *r, const char *key)
+{
+    int i = 0;
+    while (strcmp(r->pair.at[i].key, key))
+        i++;
+    return r->pair.at[i].value_col;
+}
+
 static void read_op(Scanner *s, const Record *r, Graph *g)
 {
     int call = 0, index = g->op.n;
@@ -271,6 +279,8 @@ static void read_op(Scanner *s, const Record *r, Graph *g)
     if (!phase || r->name[1] != ':')
         err(text_at(r, r->name_col), "F:name, I:name, W:name or U:name", "an operator's name begins with its phase");
     o->name = base_name(r->name + 2);
+    if (o->with && *o->with)
+        text_name(text_at(r, value_col(r, "with")), o->with, "");
     o->phase = (Phase)(phase - phases);
     o->loc = r->from;
     if (o->phase == PH_F)
@@ -293,6 +303,7 @@ static void read_header(Scanner *s, const Record *r, Graph *g)
 {
     if (g->name)
         err(r->at, NULL, "a second graph");
+    text_name(text_at(r, r->name_col), r->name, "-");
     g->name = r->name;
     text_take(s, &graph_table, r, 0, r->pair.n, g);
 }

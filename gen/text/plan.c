@@ -262,6 +262,29 @@ static void in_range(const Record *r, const char *what, int i, int low, int n)
         err(r->at, NULL, "%s: %s %d is not within %d .. %d", r->word, what, i, low, n - 1);
 }
 
+static Loc value_at(const Record *r, const char *key)
+{
+    for (int i = 0; i < r->pair.n; i++)
+        if (!strcmp(r->pair.at[i].key, key))
+            return text_at(r, r->pair.at[i].value_col);
+    return r->at;
+}
+
+/* A word of dpgen's own, which ends up in the emitted folder. */
+static void check_schedule(const Record *r, const Plan *p)
+{
+    Strs names = {0};
+    bool known = false;
+    for (const Schedule *s = schedules; s->name; s++) {
+        known |= !strcmp(s->name, p->schedule);
+        *PUSH(&names) = s->name;
+    }
+    const char *near = nearest(p->schedule, names.at, names.n);
+    if (!known)
+        err(value_at(r, "schedule"), near ? strf("did you mean %s?", near) : "schedule=1f1b", "no schedule is called '%s'",
+            p->schedule);
+}
+
 /* "2:name#3" -> device 2, name */
 static const char *own_name(const Record *r, const Plan *p, int *device)
 {
@@ -269,7 +292,20 @@ static const char *own_name(const Record *r, const Plan *p, int *device)
     if (!colon)
         err(text_at(r, r->name_col), "such as 0:name", "the device's number is missing");
     *device = (int)text_integer(text_at(r, r->name_col), strf("%.*s", (int)(colon - r->name), r->name), 0, p->devices - 1);
-    return strf("%.*s", (int)strcspn(colon + 1, "#"), colon + 1);
+    const char *name = strf("%.*s", (int)strcspn(colon + 1, "#"), colon + 1);
+    text_name(text_at(r, r->name_col), name, "");
+    return name;
+}
+
+/* Pools are words of the emitted C as they stand: those that lower and mem make, and no other. */
+static const char *pool_name(const Record *r, const Plan *p, int *device)
+{
+    const char *name = own_name(r, p, device);
+    size_t letters = strspn(name, "frbwlxgsuaoi"), n = letters + strspn(name + letters, "0123456789");
+    bool slots = letters == 2 && !name[n], own = letters == 1 && *name == 'o' && n > 1 && !name[n];
+    if (!slots && !own && strcmp(name, "grads") && strcmp(name, "weights") && strcmp(name, "values"))
+        err(text_at(r, r->name_col), "such as 0:fb, 0:xf1, 0:o1 or 0:grads", "no pool is called '%s'", name);
+    return name;
 }
 
 static void read_plan_line(Scanner *s, const Record *r, Plan *p)
@@ -288,6 +324,9 @@ static void read_plan_line(Scanner *s, const Record *r, Plan *p)
         err(r->at, NULL, "%d replicas on %d devices, of %lld gradient groups", p->replicas, p->devices,
             (long long)p->g->groups);
     in_range(r, "variants", p->variants, 0, MOST);
+    check_schedule(r, p);
+    p->key_at = value_at(r, "key");
+    p->space_at = value_at(r, "space");
     for (int d = 0; d < p->devices; d++)
         PUSH(&p->dev)->device = d;
     p->soft = alloc((size_t)p->devices * sizeof *p->soft);
@@ -367,7 +406,7 @@ static void read_pool(Scanner *s, const Record *r, Plan *p)
     Pool *x = PUSH(&p->pool);
     text_clear(&pool_table, x);
     text_take(s, &pool_table, r, 0, r->pair.n, x);
-    x->name = own_name(r, p, &x->device);
+    x->name = pool_name(r, p, &x->device);
 }
 
 static void read_buf(Scanner *s, const Record *r, Plan *p)

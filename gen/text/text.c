@@ -19,6 +19,7 @@
  */
 #include "text.h"
 #include "base/file.h"
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -322,6 +323,19 @@ void text_scan(Scanner *s, const char *path, const char *version)
     }
     if (number == 1)
         err((Loc){s->file, 1, 1}, strf("expected: %s", version), "the file is empty");
+}
+
+/* ---- texts ------------------------------------------------------------------------------------------------------- */
+
+/* As in a model file: names become C identifiers, words of comments and of recipes. */
+void text_name(Loc at, const char *name, const char *more)
+{
+    enum { LONGEST = 511 };
+    for (const char *c = name; *c; c++)
+        if (!isalnum((unsigned char)*c) && !strchr("_.", *c) && !strchr(more, *c))
+            err(at, strf("a name is made of letters, digits, _ .%s%s", *more ? " and " : "", more), "'%s' is no name", name);
+    if (!*name || strlen(name) > LONGEST)
+        err(at, strf("1 to %d", LONGEST), "a name of %zu characters", strlen(name));
 }
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */

@@ -67,6 +67,7 @@ void text_clear(const Table *t, void *to);                              /* the d
 void text_take(Scanner *s, const Table *t, const Record *r, int from, int to, void *into);      /* pairs from .. to-1 */
 int  text_ref(Scanner *s, RefKind kind, Loc at, const char *name);      /* stops where nothing is called that */
 Loc  text_at(const Record *r, int col);
+void text_name(Loc at, const char *name, const char *more);      /* stops at what is not letters, digits, _ . and `more` */
 int64_t text_integer(Loc at, const char *text, int64_t low, int64_t high);
 double  text_float(Loc at, const char *text);
 /* Seals the names of the records of one table; stops at one that is there twice. */

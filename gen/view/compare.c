@@ -219,7 +219,7 @@ static void print_json(const Compare *c, int64_t batch)
             printf("%s%" PRId64, d ? ", " : "", o->arenas[d]);
         printf("], \"on\": [");
         for (int d = 0; d < o->devices; d++)
-            printf("%s\"%s\"", d ? ", " : "", o->m->devices.at[d].name);
+            printf("%s", d ? ", " : ""), json_text(stdout, o->m->devices.at[d].name);
         printf("], \"recompute_bytes\": %" PRId64 ", \"offload_bytes\": %" PRId64, o->dropped, o->moved);
         if (!c->quick)
             printf(", \"largest_micro_batch\": %" PRId64 ", \"largest_any\": %" PRId64 ", \"largest_samples_per_s\": %.3f",

@@ -47,14 +47,14 @@ static void print_head(FILE *f, const Compare *c, const Range *r)
 static void print_row(FILE *f, const Compare *c, const Entry *e, const Range *r)
 {
     const Outcome *o = &e->here;
-    fprintf(f, "<tr%s><td>%s</td>", o->fits && o->step == r->least ? " class=\"best\"" : "", page_text(e->planner->name));
+    fprintf(f, "<tr%s><td>%s</td>", o->fits && o->step == r->least ? " class=\"best\"" : "", quote_html(e->planner->name));
     if (o->fits) {
         fprintf(f, "<td>%.3f</td><td>%+.2f %%</td>", (double)o->step / 1e6, above(o->step, r->least));
         page_bar(f, r->most > r->least ? (double)(o->step - r->least) / (double)(r->most - r->least) : 0);
         fprintf(f, "<td>%.1f</td><td>%s</td><td>%s</td><td>%s</td>", o->rate, compare_gap(c, e), size_text(o->dropped),
                 size_text(o->moved));
     } else {
-        fprintf(f, "<td class=\"no\" colspan=\"7\">%s</td>", page_text(o->why));
+        fprintf(f, "<td class=\"no\" colspan=\"7\">%s</td>", quote_html(o->why));
     }
     if (!c->quick) {
         fprintf(f, "<td>%" PRId64 "</td>", e->most.b);
@@ -95,21 +95,21 @@ static void print_memory(FILE *f, const Compare *c)
     fprintf(f, "<h2>Memory of each device</h2>\n<p>The arena; a full bar is the limit.</p>\n<div class=\"wide\"><table>\n"
             "<tr><th>planner</th>");
     for (int d = 0; d < devices; d++)
-        fprintf(f, "<th class=\"left\" colspan=\"2\">%s, %s</th>", page_text(head->m->devices.at[d].name),
+        fprintf(f, "<th class=\"left\" colspan=\"2\">%s, %s</th>", quote_html(head->m->devices.at[d].name),
                 size_text(head->m->devices.at[d].memory));
     fprintf(f, "</tr>\n");
     for (int i = 0; i < c->entry.n; i++) {
         const Outcome *o = &c->entry.at[i].here;
-        fprintf(f, "<tr><td>%s</td>", page_text(c->entry.at[i].planner->name));
+        fprintf(f, "<tr><td>%s</td>", quote_html(c->entry.at[i].planner->name));
         for (int d = 0; o->fits && d < o->devices; d++) {
             const Device *x = &o->m->devices.at[d];
             bool same = !strcmp(x->name, head->m->devices.at[d].name);
             page_bar(f, (double)o->arenas[d] / (double)x->memory);
             fprintf(f, "<td class=\"left\">%s%s</td>", size_text(o->arenas[d]),
-                    same ? "" : strf(" on %s", page_text(x->name)));
+                    same ? "" : strf(" on %s", quote_html(x->name)));
         }
         if (!o->fits)
-            fprintf(f, "<td class=\"no\" colspan=\"%d\">%s</td>", 2 * devices, page_text(o->why));
+            fprintf(f, "<td class=\"no\" colspan=\"%d\">%s</td>", 2 * devices, quote_html(o->why));
         fprintf(f, "</tr>\n");
     }
     fprintf(f, "</table></div>\n");
@@ -120,9 +120,9 @@ static void print_spaces(FILE *f, const Compare *c, int64_t batch)
     fprintf(f, "<h2>The space of each planner</h2>\n<div class=\"wide\"><table>\n");
     for (int i = 0; i < c->entry.n; i++) {
         const Entry *e = &c->entry.at[i];
-        fprintf(f, "<tr><td>%s</td><td class=\"wrap\">%s%s%s%s</td></tr>\n", page_text(e->planner->name),
-                page_text(planner_space(e->planner, &(Plan){.m = c->m})), page_text(compare_choice(c, e, batch)),
-                e->here.note ? "; " : "", page_text(e->here.note ? e->here.note : ""));
+        fprintf(f, "<tr><td>%s</td><td class=\"wrap\">%s%s%s%s</td></tr>\n", quote_html(e->planner->name),
+                quote_html(planner_space(e->planner, &(Plan){.m = c->m})), quote_html(compare_choice(c, e, batch)),
+                e->here.note ? "; " : "", quote_html(e->here.note ? e->here.note : ""));
     }
     fprintf(f, "</table></div>\n");
 }
@@ -134,7 +134,7 @@ void compare_page(const Compare *c, int64_t batch, const char *path)
     fprintf(f, "<h1>%s: planners side by side</h1>\n<p>%d devices, %s, %" PRId64 " micro-batches of %" PRId64 " samples. Every "
             "row is planned, laid out and simulated by the same passes. Steps and rates are predictions from %s times; "
             "nothing ran.</p>\n",
-            page_text(c->m->name), c->m->plan.stages_max, page_text(c->schedule), c->micro, batch, compare_times(c));
+            quote_html(c->m->name), c->m->plan.stages_max, quote_html(c->schedule), c->micro, batch, compare_times(c));
     print_planners(f, c);
     print_memory(f, c);
     print_spaces(f, c, batch);

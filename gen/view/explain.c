@@ -157,8 +157,8 @@ static bool explain_operator(const Topic *a, const char *what)
     int chunk = p->chunk.at[op], d = device_of(p, op);
     if (o->with && *o->with)
         fprintf(a->f, "%s is one call with %s\n", what, is_with(o, what) ? o->name : o->with);
-    fprintf(a->f, "%s  %s, %s:%d, operator %d of %d\nplace   stage %d (%s)", o->name, o->call, diag_path(o->loc), o->loc.line,
-            op, a->g->nf, d, p->m->devices.at[d].name);
+    fprintf(a->f, "%s  %s, %s:%d, operator %d of %d\nplace   stage %d (%s)", o->name, o->call,
+            quote_terminal(diag_path(o->loc)), o->loc.line, op, a->g->nf, d, p->m->devices.at[d].name);
     bool first = op == 0 || p->chunk.at[op - 1] != chunk, last = op + 1 < a->g->nf && p->chunk.at[op + 1] != chunk;
     fprintf(a->f, "%s\n", first ? ", the first of its chunk" : last ? ", the last of its chunk" : "");
     print_times(a->f, p, op);
@@ -430,7 +430,7 @@ static int explain_between(const Topic *a, const char *one, const char *two)
     if (at < 0 || next < 0 || (at != next + 1 && next != at + 1)) {
         const char *why = at < 0 || next < 0 ? strf("no forward operator is named '%s'", at < 0 ? one : two)
             : strf("%s and %s are not adjacent", one, two);
-        fprintf(stderr, "dpgen: %s: %s%s\n", a->p->m->path, why,
+        fprintf(stderr, "dpgen: %s: %s%s\n", quote_terminal(a->p->m->path), quote_terminal(why),
                 at >= 0 && at + 1 < a->g->nf ? strf("; after %s comes %s", one, a->g->op.at[at + 1].name) : "");
         return EXIT_USAGE;
     }
@@ -471,7 +471,7 @@ static int unknown(const Topic *a, const char *what)
         *PUSH(&names) = g->state.at[s].name;
     const char *near = nearest(what, names.at, names.n);
     fprintf(stderr, "dpgen: %s: no operator, tensor, parameter, input, gradient, block or stage is named '%s'%s\n",
-            a->p->m->path, what, near ? strf("; did you mean '%s'?", near) : "");
+            quote_terminal(a->p->m->path), quote_terminal(what), near ? strf("; did you mean '%s'?", near) : "");
     return EXIT_USAGE;
 }
 

@@ -30,9 +30,12 @@ void view_one(FILE *f, const Plan *p, int device)
     fprintf(f, "  memory  arena %s of %s, slack %s, lower bound %s (+%.1f %%)\n", size_text(d->arena), size_text(d->limit),
             size_text(d->limit - d->arena), size_text(d->bound), 100.0 * (double)(d->arena - d->bound) / (double)d->bound);
     fprintf(f, "  packing %s\n  at peak", mem_proof(d));
+    const char *comma = "";
     for (int k = 0; k < H_KINDS; k++)
-        if (s.at_peak[k] > 0)
-            fprintf(f, "%s %s %s", k ? "," : "", holding_name[k], size_text(s.at_peak[k]));
+        if (s.at_peak[k] > 0) {
+            fprintf(f, "%s %s %s", comma, holding_name[k], size_text(s.at_peak[k]));
+            comma = ",";
+        }
     fprintf(f, "\n  policy  keep %d", s.kept);
     if (s.dropped)
         fprintf(f, ", recompute %d (%s a micro-batch)", s.dropped, size_text(s.dropped_bytes));

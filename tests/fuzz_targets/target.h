@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * target.h: what the fuzz targets share.  A target is one small file: LLVMFuzzerTestOneInput() hands the bytes to one reader.
+ * replay.c runs it on the files of its corpus; clang -fsanitize=fuzzer makes new ones.
+ *
+ * Readers of the generator end the process at a mistake.  Here exit() is wrapped by the linker and leads back to the target,
+ * memory since the start of the input is released, and diagnostics forget what they counted.  A bug in dpgen, status 70,
+ * aborts, so that it is a finding.
+ */
+#ifndef TARGET_H
+#define TARGET_H
+#include <setjmp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+/* The bytes as a file of this process, for readers that want a path. */
+static inline const char *target_file(const uint8_t *data, size_t n)
+{
+    static char path[64];
+    if (!*path)
+        snprintf(path, sizeof path, "build/fuzzed.%ld", (long)getpid());
+    FILE *f = fopen(path, "wb");
+    if (!f || fwrite(data, 1, n, f) != n || fclose(f) != 0)
+        abort();
+    return path;
+}
+
+#ifndef RUNTIME
+#include "base.h"
+_Noreturn void __real_exit(int status);
+_Noreturn void __wrap_exit(int status);
+static jmp_buf back;
+static volatile int running;
+static void (*target_leave)(void);      /* what a library must be told before its memory goes */
+
+void __wrap_exit(int status)
+{
+    if (!running)
+        __real_exit(status);
+    if (status == EXIT_BUG)
+        abort();
+    if (target_leave)
+        target_leave();
+    longjmp(back, 1);
+}
+
+static inline int target_run(void (*take)(const uint8_t *data, size_t n), const uint8_t *data, size_t n)
+{
+    void *mark = mem_mark();
+    running = 1;
+    if (setjmp(back) == 0)
+        take(data, n);
+    running = 0;
+    mem_release(mark);
+    diag_forget();
+    return 0;
+}
+#endif
+#endif
