@@ -110,7 +110,7 @@ static void enter_forward(Live *x, struct Replay *r)
         }
     sum_up(r->forward, n);
     for (int o = r->first; o <= r->last; o++)
-        r->forward[o - r->first] += index_align(x->g->op.at[o].tmp);
+        r->forward[o - r->first] += aligned(x->g->op.at[o].tmp);
 }
 
 /* A gradient from its first call to its last; before[c] then holds those of call c that begin with it. */
@@ -151,7 +151,7 @@ static void enter_backward(Live *x, struct Replay *r)
     sum_up(r->at, n);
     for (int k = 0; k < n; k++) {
         r->before[k] = r->at[k] - r->before[k];
-        r->at[k] += index_align(x->g->op.at[begin + k].tmp);
+        r->at[k] += aligned(x->g->op.at[begin + k].tmp);
     }
 }
 
@@ -305,7 +305,7 @@ static Bytes most_backward(const Live *x, const struct Replay *r)
     for (int c = 0, k = 0; c < r->backwards; c++) {
         for (; k < r->ops && r->gap[k] <= c; k++) {
             now += r->born[k];
-            Bytes level = now + r->before[c] + index_align(x->g->op.at[r->op[k]].tmp);
+            Bytes level = now + r->before[c] + aligned(x->g->op.at[r->op[k]].tmp);
             most = level > most ? level : most;
             now -= r->dead[k];
         }

@@ -44,7 +44,7 @@ static void find_readers(Live *x)
         x->home[t] = y->op < 0 ? -1 : g->op.at[y->op].fwd;
         x->least[t] = g->nf;
         x->most[t] = x->reader[t] = -1;
-        x->bytes[t] = index_align(y->bytes);
+        x->bytes[t] = aligned(y->bytes);
         x->grad[t] = y->kind == T_GRAD;
     }
     for (int o = 0; o < g->nb; o++)
@@ -79,7 +79,7 @@ static void find_calls(Live *x)
 static void take_state(Live *x, int s)
 {
     const State *y = &x->g->state.at[s];
-    Bytes bytes = index_align(y->bytes);
+    Bytes bytes = aligned(y->bytes);
     switch (y->kind) {
     case S_PARAM:
         x->owner[s] += bytes;
@@ -118,7 +118,7 @@ static void find_versions(Live *x)
                 read[g->op.at[o].arg.at[i].index] = true;
     for (int s = 0; s < g->state.n; s++)
         if (read[s] && (g->state.at[s].kind == S_PARAM || g->state.at[s].kind == S_COPY))
-            x->version[g->state.at[s].param] += index_align(g->state.at[s].bytes);
+            x->version[g->state.at[s].param] += aligned(g->state.at[s].bytes);
 }
 
 static int kind_of(const Action *k, int chunk)
@@ -319,7 +319,7 @@ int live_reader(const Live *x, int tensor)
 Bytes live_operands(const Live *x, int op)
 {
     const Touched *c = &x->op[op];
-    Bytes sum = index_align(x->g->op.at[op].tmp);
+    Bytes sum = aligned(x->g->op.at[op].tmp);
     for (int i = c->read.from; i < c->write.to; i++)
         sum += x->bytes[x->touched.at[i]];
     for (int i = c->write.from; i < c->write.to; i++)       /* an operand that is a result too */
@@ -336,7 +336,7 @@ States live_home(const Live *x, int op)
         bool first = x->g->state.at[s->param].op == op;
         for (int k = 0; k < i; k++)
             first &= x->g->state.at[x->use[op].at[k]].param != s->param;
-        sum.sums += index_align(s->bytes);
+        sum.sums += aligned(s->bytes);
         sum.home += first ? x->owner[s->param] : 0;
         sum.version += first ? x->version[s->param] : 0;
     }

@@ -85,11 +85,6 @@ static inline Bytes moment_flying(const Moment *m, const Border *b)
     return b->out[m->before] + b->out[m->middle] + b->in[m->after] + b->in[m->later];
 }
 
-static inline Bytes index_align(Bytes n)
-{
-    return (n + ALIGN - 1) / ALIGN * ALIGN;
-}
-
 /* The run at hand makes it. */
 static inline bool index_own(const Live *x, int t)
 {

@@ -170,7 +170,7 @@ static Bytes most_forward(Live *x)
 {
     start(x);
     for (int o = x->first; o <= x->last; o++) {
-        x->tmp[x->at] = index_align(x->g->op.at[o].tmp);
+        x->tmp[x->at] = aligned(x->g->op.at[o].tmp);
         for (int i = x->op[o].read.from; i < x->op[o].write.to; i++)
             touch(x, 2 * x->touched.at[i]);
         x->at++;
@@ -195,7 +195,7 @@ static Bytes most_backward(Live *x, bool sending)
         bool again = x->line[i] < 0;
         int o = again ? ~x->line[i] : x->line[i];
         const Touched *c = &x->op[o];
-        x->tmp[x->at] = index_align(x->g->op.at[o].tmp);
+        x->tmp[x->at] = aligned(x->g->op.at[o].tmp);
         for (int k = c->read.from; k < c->read.to; k++)
             touch(x, 2 * x->touched.at[k] + (x->remade[x->touched.at[k]] == x->round));
         for (int k = c->write.from; k < c->write.to; k++)
@@ -228,7 +228,7 @@ static Bytes take_merges(const Live *x)
         for (int i = 0; i < x->use[o].n; i++) {
             Bytes bytes = x->g->state.at[x->use[o].at[i]].bytes;
             way += bytes;
-            now += index_align(bytes);
+            now += aligned(bytes);
             most = now > most ? now : most;
             if (++n == MERGES || way >= largest)
                 way = now = n = 0;
@@ -246,7 +246,7 @@ static Bytes take_states(Live *x)
         for (int i = 0; i < x->use[o].n; i++) {
             const State *s = &x->g->state.at[x->use[o].at[i]];
             bool home = x->g->state.at[s->param].op >= x->first;
-            x->load.states += x->levels[x->chunk] * index_align(s->bytes);
+            x->load.states += x->levels[x->chunk] * aligned(s->bytes);
             if (x->met[s->param] != x->round) {
                 x->met[s->param] = x->round;
                 x->load.states += home ? x->owner[s->param] : x->guest[s->param];
@@ -254,7 +254,7 @@ static Bytes take_states(Live *x)
                 norms = home ? x->norms : norms;
                 visiting += home ? x->uses[s->param] : 0;
             }
-            visiting -= home ? index_align(s->bytes) : 0;
+            visiting -= home ? aligned(s->bytes) : 0;
         }
     x->load.states += norms;
     return visiting > merged ? visiting : merged;
