@@ -20,6 +20,7 @@
  * Cost: linear in the edges of the graph, and in computations times messages a computation.
  */
 #include "facts.h"
+#include "list/wire.h"
 
 #include <string.h>
 
@@ -139,18 +140,13 @@ static void find_lanes(Preview *v)
 
 /* ---- events ------------------------------------------------------------------------------------------------------ */
 
-static Ns later(Ns a, Ns b)
-{
-    return a > b ? a : b;
-}
-
 /* Transfers that both sides have begun, in order. */
 static void carry(const Preview *v, int from, int to)
 {
     Lane *w = &v->lane[from * v->p->devices + to];
     for (; w->ended < w->posted && w->queue.at[w->ended]->sent >= 0; w->ended++) {
         Message *k = w->queue.at[w->ended];
-        w->free = later(later(k->sent, k->posted), w->free) + k->wire;
+        wire_take(&w->free, later(k->sent, k->posted), k->wire);
         k->end = w->free + cost_latency(v->p->c, from, to);
     }
 }

@@ -18,6 +18,7 @@
  * Cost: linear in gradients, states that several chunks use, and messages.
  */
 #include "facts.h"
+#include "list/wire.h"
 
 #include <string.h>
 
@@ -168,11 +169,10 @@ static Ns merge(const Finish *f, int device, int partner, const Sizes *gradient,
         way += gradient->at[i];
         if (i + 1 < n && i + 1 - first < MERGES && way < largest)
             continue;
-        Ns wire = now;
+        Ns begin = now, wire = now;
         for (way = 0; first <= i; first++) {
-            wire += turns * cost_wire(f->p->c, device, partner, gradient->at[first]);
-            Ns there = wire + cost_latency(f->p->c, device, partner);
-            now = (there > now ? there : now) + action(f->p, K_MERGE, gradient->at[first]);
+            wire_take(&wire, begin, turns * cost_wire(f->p->c, device, partner, gradient->at[first]));
+            now = later(now, wire + cost_latency(f->p->c, device, partner)) + action(f->p, K_MERGE, gradient->at[first]);
         }
     }
     return now;
@@ -207,12 +207,11 @@ static void transfer(Finish *f, const Shared *s, int from, int to, const Ns *was
 {
     const Cost *c = f->p->c;
     int n = f->p->devices;
-    Ns *wire = &f->wire[cost_half(c, from, to) && from > to ? to * n + from : from * n + to];
-    Ns *sent = &f->sent[s->part * n + from], start = was[from] > was[to] ? was[from] : was[to];
-    *wire = (start > *wire ? start : *wire) + cost_wire(c, from, to, s->bytes);
+    Ns *wire = &f->wire[wire_of(c, n, from, to)], *sent = &f->sent[s->part * n + from];
+    wire_take(wire, later(was[from], was[to]), cost_wire(c, from, to, s->bytes));
     Ns end = *wire + cost_latency(c, from, to);
-    *sent = end > *sent ? end : *sent;
-    now[to] = (end > now[to] ? end : now[to]) + (s->part == 1 ? action(f->p, K_GATHER, 0) : 0);
+    *sent = later(*sent, end);
+    now[to] = later(now[to], end) + (s->part == 1 ? action(f->p, K_GATHER, 0) : 0);
 }
 
 static void exchange(Finish *f, int part, const int *chunk, Ns *now)
@@ -234,10 +233,8 @@ static void exchange(Finish *f, int part, const int *chunk, Ns *now)
 
 static void wait_sends(const Finish *f, int part, Ns *now)
 {
-    for (int d = 0; d < f->p->devices && part >= 0; d++) {
-        Ns sent = f->sent[part * f->p->devices + d];
-        now[d] = sent > now[d] ? sent : now[d];
-    }
+    for (int d = 0; d < f->p->devices && part >= 0; d++)
+        now[d] = later(now[d], f->sent[part * f->p->devices + d]);
 }
 
 static void compute(const Finish *f, int part, const int *last, Ns *now)
@@ -263,7 +260,7 @@ Ns finish(Finish *f, const int *chunk, const int *last, Ns *now)
     wait_sends(f, PARTS - 2, now);
     wait_sends(f, PARTS - 1, now);
     for (int d = 0; d < f->p->devices; d++)
-        end = now[d] > end ? now[d] : end;
+        end = later(end, now[d]);
     return end + action(f->p, K_END, 0);
 }
 
@@ -307,7 +304,7 @@ static void add_messages(const Finish *f, int part, Ns *least)
         int low = part == 3 ? at.made : at.wanted, high = part == 3 ? at.from : at.until;
         Ns ns = k->part == part ? quickest(f->p, k->bytes, part < 3) : 0;
         for (int i = low; k->part == part && i < high && i < f->x->n; i++)
-            most[i] = ns > most[i] ? ns : most[i];
+            most[i] = later(most[i], ns);
     }
     for (int i = 0; i < f->x->n; i++)
         least[i] += most[i];
@@ -334,7 +331,7 @@ static void add_merge(const Finish *f, int partner, Ns *least)
     for (int i = 0; i < f->x->n; i++) {
         wire[i] += i ? wire[i - 1] : 0;
         adding[i] += i ? adding[i - 1] : 0;
-        least[i] += wire[i] > adding[i] ? wire[i] : adding[i];
+        least[i] += later(wire[i], adding[i]);
     }
 }
 

@@ -35,7 +35,9 @@
  * whole step is known, so nothing is corrected.  Cost: n log n in copies of the step, linear in its calls.
  * Not handled: copies that share a wire with the pipeline's messages; asynchronous lists, refused with status 4.
  */
+#include "wire.h"
 #include "plan.h"
+
 #include <stdlib.h>
 
 enum { COPIES = 4096, KINDS = K_R + 1 };       /* copies: as docs/emitted.md says */
@@ -84,7 +86,7 @@ void offload_out(const Ns *at, int calls, int n, const int *after, const Ns *ns,
 {
     Ns free = 0;
     for (int i = 0; i < n; i++) {
-        free = (free > at[after[i]] ? free : at[after[i]]) + ns[i];
+        wire_take(&free, at[after[i]], ns[i]);
         out[i] = after[i];
         while (out[i] <= calls && at[out[i]] < free)
             out[i]++;
@@ -417,8 +419,7 @@ static void plan_out(Offload *x)
     qsort(x->copy.at, (size_t)x->copy.n, sizeof(Copy), by_out);
     for (int i = 0; i < x->copy.n; i++) {
         Copy *c = &x->copy.at[i];
-        Ns begin = x->clock[c->out];
-        free = (free > begin ? free : begin) + x->away.at[c->away].ns;
+        wire_take(&free, x->clock[c->out], x->away.at[c->away].ns);
         c->sent = c->out;
         int until = out_until(x, c);
         while (c->sent < until && x->clock[c->sent] < free)
