@@ -459,10 +459,12 @@ static int take_number(Offload *x)
 
 static Action copy_action(const Offload *x, ActionKind kind, const Copy *c, int request)
 {
-    int t = x->away.at[c->away].tensor;
-    return (Action){.kind = kind, .chunk = x->away.at[c->away].chunk, .mb = c->mb, .tensor = t, .state = -1,
-                    .from_device = -1, .routine = -1, .buf = -1, .host = -1, .peer = -1, .tag = -1, .input = -1,
-                    .request = request, .bytes = x->p->g->tensor.at[t].bytes};
+    Action k = action_new(kind, 0, c->mb);
+    k.chunk = x->away.at[c->away].chunk;
+    k.tensor = x->away.at[c->away].tensor;
+    k.request = request;
+    k.bytes = x->p->g->tensor.at[k.tensor].bytes;
+    return k;
 }
 
 /* Copies by boundary; the order in which they were planned is that of the link. */

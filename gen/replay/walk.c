@@ -23,6 +23,7 @@
  * that starting anew is free and nothing is allocated.  Where nothing is offloaded fast.c answers for it, in a fraction.
  */
 #include "index.h"
+#include "list/transport.h"
 
 /* ---- backward as a line: the rule of rebuild.c ------------------------------------------------------------------ */
 
@@ -215,24 +216,23 @@ static Bytes most_backward(Live *x, bool sending)
 
 /* ---- sums -------------------------------------------------------------------------------------------------------- */
 
-/* Gradients of another replica that visit at once: put_merge of comm.c, in the order of the operators. */
+/* Gradients of another replica that visit at once. */
 static Bytes take_merges(const Live *x)
 {
-    Bytes largest = 0, way = 0, now = 0, most = 0;
-    for (int o = x->first; o <= x->last; o++)
-        for (int i = 0; i < x->use[o].n; i++) {
-            Bytes bytes = x->g->state.at[x->use[o].at[i]].bytes;
-            largest = bytes > largest ? bytes : largest;
+    Batch batch = {0};
+    Bytes now = 0, most = 0;
+    for (int s = 0; s < 2 * x->g->state.n; s++) {
+        const State *y = &x->g->state.at[s % x->g->state.n];
+        if (y->kind != S_GRAD || y->op < x->first || y->op > x->last)
+            continue;
+        if (s < x->g->state.n) {        /* the largest first */
+            batch.largest = y->bytes > batch.largest ? y->bytes : batch.largest;
+            continue;
         }
-    for (int o = x->first, n = 0; o <= x->last; o++)
-        for (int i = 0; i < x->use[o].n; i++) {
-            Bytes bytes = x->g->state.at[x->use[o].at[i]].bytes;
-            way += bytes;
-            now += aligned(bytes);
-            most = now > most ? now : most;
-            if (++n == MERGES || way >= largest)
-                way = now = n = 0;
-        }
+        now += aligned(y->bytes);
+        most = now > most ? now : most;
+        now = transport_batch(&batch, y->bytes) ? 0 : now;
+    }
     return most;
 }
 
