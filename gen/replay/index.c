@@ -16,32 +16,11 @@
 
 /* ---- once for a graph ------------------------------------------------------------------------------------------- */
 
-static void take_operands(Live *x, int op)
-{
-    const Op *o = &x->g->op.at[op];
-    for (int kind = 0; kind < 2; kind++) {
-        Range *r = kind ? &x->op[op].write : &x->op[op].read;
-        r->from = x->touched.n;
-        for (int i = 0; i < o->arg.n; i++) {
-            const Arg *a = &o->arg.at[i];
-            if (a->kind != (kind ? ARG_WRITE : ARG_READ) || a->state)
-                continue;
-            bool twice = false;
-            for (int k = r->from; k < x->touched.n; k++)
-                twice |= x->touched.at[k] == a->index;
-            if (!twice)
-                *PUSH(&x->touched) = a->index;
-        }
-        r->to = x->touched.n;
-    }
-}
-
 static void find_readers(Live *x)
 {
     const Graph *g = x->g;
     for (int t = 0; t < g->tensor.n; t++) {
         const Tensor *y = &g->tensor.at[t];
-        x->home[t] = y->op < 0 ? -1 : g->op.at[y->op].fwd;
         x->least[t] = g->nf;
         x->most[t] = x->reader[t] = -1;
         x->bytes[t] = aligned(y->bytes);
@@ -201,23 +180,21 @@ static void make_room(Live *x)
 {
     size_t nf = sizeof(int) * (size_t)(x->g->nf + 1), nt = sizeof(int) * (size_t)x->g->tensor.n;
     size_t no = (size_t)(x->g->nb + x->g->nf + 2);
-    x->begin = alloc(nf), x->end = alloc(nf), x->made_from = alloc(nf), x->again = alloc(nf);
+    x->begin = alloc(nf), x->end = alloc(nf), x->made_from = alloc(nf);
     x->reader = alloc(nt);
-    x->home = alloc(nt), x->least = alloc(nt), x->most = alloc(nt), x->saved = alloc(nt), x->remade = alloc(nt);
-    x->fetched = alloc(nt);
+    x->least = alloc(nt), x->most = alloc(nt);
     x->seen = alloc(2 * nt), x->from = alloc(2 * nt), x->to = alloc(2 * nt), x->order = alloc(2 * nt);
     x->met = alloc(sizeof(int) * (size_t)x->g->state.n);
     x->matters = alloc((size_t)x->g->tensor.n);
     x->until = alloc(nt), x->place = alloc(nt);
     x->bytes = alloc(sizeof(Bytes) * (size_t)x->g->tensor.n);
     x->grad = alloc((size_t)x->g->tensor.n);
-    x->op = alloc(sizeof *x->op * (size_t)x->g->nb);
     x->use = alloc(sizeof *x->use * (size_t)x->g->nf);
     x->owner = alloc(sizeof(Bytes) * (size_t)x->g->state.n);
     x->guest = alloc(sizeof(Bytes) * (size_t)x->g->state.n);
     x->version = alloc(sizeof(Bytes) * (size_t)x->g->state.n);
     x->uses = alloc(sizeof(Bytes) * (size_t)x->g->state.n);
-    x->line = alloc(sizeof(int) * no), x->head = alloc(sizeof(int) * no), x->stack = alloc(sizeof(int) * no);
+    x->line = alloc(sizeof(int) * no);
     x->level = alloc(sizeof(Bytes) * no);
     x->change = alloc(sizeof(Bytes) * no), x->tmp = alloc(sizeof(Bytes) * no);
     x->levels = alloc(sizeof(int) * (size_t)x->p->chunk_device.n);
@@ -230,10 +207,10 @@ static void make_room(Live *x)
 Live *live_open(const Plan *p)
 {
     Live *x = alloc(sizeof *x);
-    *x = (Live){.p = p, .g = p->g, .first = -1};
+    *x = (Live){.p = p, .g = p->g, .first = -1, .read_first = -1, .operands = operands_of(p->g)};
+    x->op = x->operands.op, x->touched = x->operands.tensor, x->home = x->operands.maker;
+    x->back = rebuild_open(p->g, &x->operands);
     make_room(x);
-    for (int o = 0; o < p->g->nb; o++)
-        take_operands(x, o);
     find_readers(x);
     find_calls(x);
     for (int s = 0; s < p->g->state.n; s++)
