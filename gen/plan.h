@@ -255,6 +255,7 @@ int comm(Plan *p);
  * direction follow each other.  A window reaches into the neighbouring computations of the list where its own is too short.
  * Beside that nothing: not one copy for each micro-batch in flight. */
 void offload(Plan *p, int device, const Backward *back, Actions *list);     /* back by chunk; fills dev[].copies */
+Ns offload_window(const Plan *p, int device, Bytes bytes);  /* how long a copy is given: its time, and a quarter more */
 /* Of one computation, or backward with what it makes again first, by itself; at[i]: when call i begins, at[calls] the end.
  * Copy i of n takes ns[i].  Out, by ascending after[i], the calls until its last reader: out[i], the calls until it is gone;
  * calls + 1: not within.  In, by ascending first[i], the call that reads it: in[i], the call before which it is begun; -1:

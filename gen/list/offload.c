@@ -75,8 +75,7 @@ static bool cuts(ActionKind kind)
     return kind == K_F || kind == K_R || kind == K_B || kind == K_I || kind == K_W;
 }
 
-/* How long a copy is given: its time, and a quarter more. */
-static Ns offload_window(const Plan *p, int device, Bytes bytes)
+Ns offload_window(const Plan *p, int device, Bytes bytes)
 {
     Ns ns = cost_host(p->c, device, bytes);
     return (ns + ns / 4) * (cost_host_half(p->c, device) ? 2 : 1);

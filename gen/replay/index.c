@@ -11,6 +11,7 @@
  * Cost: linear in the operands of the graph and in the lists.
  */
 #include "index.h"
+#include "list/transport.h"
 
 #include <string.h>
 
@@ -119,12 +120,6 @@ static void add_moment(Moments *list, Moment m)
     *PUSH(list) = m;
 }
 
-/* No computation that messages wait for: a fold, and an update between steps that overlap. */
-static bool passes(const Action *k, int overlap)
-{
-    return k->kind == K_FOLD || (overlap && k->kind != K_F && k->kind != K_B && k->kind != K_I);
-}
-
 static bool same(const Action *a, const Action *b)
 {
     return a->mb == b->mb && a->step == b->step;
@@ -144,7 +139,7 @@ static int past(const Action *const *was, int back, const Action *now, int chunk
 static int coming(const Actions *run, int i, int ahead, int overlap, int chunk)
 {
     for (i++; i < run->n; i++)
-        if (!passes(&run->at[i], overlap) && --ahead == 0)
+        if (transport_beat(&run->at[i], overlap) && --ahead == 0)
             return kind_of(&run->at[i], chunk);
     return NONE;
 }
@@ -163,7 +158,7 @@ static void find_moments(Live *x, int chunk)
     x->levels[chunk] = order_accumulators(x->p) * (order_holds(x->p, device) ? 2 : 1);
     for (int i = 0; i < run.n; i++) {
         const Action *k = &run.at[i];
-        if (passes(k, overlap))
+        if (!transport_beat(k, overlap))
             continue;
         Moment m = {.now = kind_of(k, chunk), .before = past(was, 0, k, chunk), .second = past(was, 1 + two, k, chunk),
                     .middle = two ? past(was, 1, k, chunk) : NONE, .after = coming(&run, i, 1, overlap, chunk),

@@ -70,9 +70,9 @@ static void find_reads(Live *x)
 static Way way_of(const Live *x, int t)
 {
     int device = x->p->chunk_device.at[x->chunk];
-    Ns ns = cost_host(x->p->c, device, x->g->tensor.at[t].bytes);
-    return (Way){.tensor = t, .fast = ns, .bytes = x->bytes[t],
-                 .slow = (ns + ns / 4) * (cost_host_half(x->p->c, device) ? 2 : 1)};
+    Bytes bytes = x->g->tensor.at[t].bytes;
+    return (Way){.tensor = t, .fast = cost_host(x->p->c, device, bytes), .slow = offload_window(x->p, device, bytes),
+                 .bytes = x->bytes[t]};
 }
 
 /* What is saved, sent to the host and made again under these fates. */
