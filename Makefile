@@ -21,7 +21,7 @@ COST    = gen/cost/cost.o gen/cost/roof.o gen/cost/links.o gen/cost/prof.o gen/c
           gen/cost/machine.o
 SCHED   = gen/sched/ask.o gen/sched/order.o gen/sched/replica.o gen/sched/list.o gen/sched/async.o gen/sched/gpipe.o \
           gen/sched/1f1b.o gen/sched/1f1b_star.o gen/sched/2bw.o gen/sched/pipedream.o
-LIST    = gen/list/rebuild.o gen/list/version.o gen/list/action.o gen/list/rendezvous.o gen/list/comm.o \
+LIST    = gen/list/rebuild.o gen/list/version.o gen/list/action.o gen/list/rendezvous.o gen/list/transport.o gen/list/comm.o \
           gen/list/comm_async.o gen/list/offload.o
 REPLAY  = gen/replay/index.o gen/replay/walk.o gen/replay/fast.o gen/replay/offload.o gen/replay/floor.o
 LOWER   = gen/lower/lower.o gen/lower/sim.o

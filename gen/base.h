@@ -17,7 +17,8 @@
 
 typedef int64_t Bytes;
 typedef int64_t Ns;
-enum { ALIGN = 64, MERGES = 8 };    /* of every buffer: a cache line; most gradients under way between two replicas */
+enum { ALIGN = 64 };            /* of every buffer: a cache line */
+static inline Bytes aligned(Bytes n) { return (n + ALIGN - 1) / ALIGN * ALIGN; }     /* the room that a buffer takes */
 enum { EXIT_RUN = 1, EXIT_USAGE, EXIT_MODEL, EXIT_NOFIT, EXIT_STALE, EXIT_MACHINE, EXIT_BUG = 70 };
 
 /* ---- base/mem.c: memory lives until exit and starts as zeros; no pass frees ---------------------------- */

@@ -59,6 +59,12 @@ typedef struct {
     Ns wire_from, wire_to;      /* OUT IN, SEND over half duplex: when it has the link: sim */
 } Action;
 
+static inline Action action_new(ActionKind kind, int step, int mb)
+{
+    return (Action){.kind = kind, .step = step, .version = step, .mb = mb, .chunk = -1, .tensor = -1, .state = -1,
+                    .from_device = -1, .routine = -1, .buf = -1, .host = -1, .peer = -1, .tag = -1, .request = -1, .input = -1};
+}
+
 /* How a buffer comes to life and what it waits for; pools are by (chunk, birth, death). */
 typedef enum { AT_F, AT_R, AT_B, AT_W, AT_LOAD, AT_RECV, AT_RECVB, AT_SEND, AT_U, AT_ALWAYS,
                AT_OUT, AT_IN } When;
@@ -250,6 +256,7 @@ int comm(Plan *p);
  * direction follow each other.  A window reaches into the neighbouring computations of the list where its own is too short.
  * Beside that nothing: not one copy for each micro-batch in flight. */
 void offload(Plan *p, int device, const Backward *back, Actions *list);     /* back by chunk; fills dev[].copies */
+Ns offload_window(const Plan *p, int device, Bytes bytes);  /* how long a copy is given: its time, and a quarter more */
 /* Of one computation, or backward with what it makes again first, by itself; at[i]: when call i begins, at[calls] the end.
  * Copy i of n takes ns[i].  Out, by ascending after[i], the calls until its last reader: out[i], the calls until it is gone;
  * calls + 1: not within.  In, by ascending first[i], the call that reads it: in[i], the call before which it is begun; -1:
@@ -281,6 +288,7 @@ void seen_keep_plan(const Plan *p, Verdict why);
 void check_mem(const Plan *p);                      /* every call reads what it should, byte for byte */
 /* ---- sim: lower/sim.c -------------------------------------------------------------------------------------------- */
 int sim(Plan *p);
+Ns action_fixed(ActionKind kind, Bytes bytes);       /* of actions that call no kernel of the model: of one that moves bytes */
 Ns action_time(const Plan *p, int device, const Action *k);  /* what an action takes by itself; a wait: nothing */
 void check_sim(const Plan *p);
 

@@ -2,7 +2,8 @@
  *
  * unit_plan.c: constraints, names, and the fates that auto ends with.  Cuts are tested in unit_exact.c.
  *
- *   keep         prices save and make again what lower does; auto drops only what it must
+ *   keep         backward makes again what it must, once; prices save and make again what lower does; auto drops only what
+ *                it must
  *   constraints  each by a graph small enough to see the answer
  */
 #include "world.h"
@@ -10,7 +11,67 @@
 
 /* ---- keep ------------------------------------------------------------------------------------------------------- */
 
-/* What replay/walk.c sums up of a run against what lower saves and makes again: the rule of rebuild.c, written twice. */
+static bool drops(const World *w, int t, int chunk)
+{
+    int op = w->g.tensor.at[t].op;
+    return op >= 0 && op < w->g.nf && w->p.chunk.at[op] == chunk && w->p.fate.at[t] == FATE_RECOMPUTE;
+}
+
+static bool forward_read(const World *w, const Arg *a)
+{
+    return a->kind == ARG_READ && !a->state && w->g.tensor.at[a->index].kind != T_GRAD;
+}
+
+/* By forward operator: is it made again?  A fixed point: readers are backward and all that is made again; the maker of a
+ * dropped tensor that one of them reads is made again. */
+static bool *closure(const World *w, int chunk)
+{
+    bool *again = alloc((size_t)w->g.nf);
+    for (bool more = true; more;) {
+        more = false;
+        for (int o = 0; o < w->g.nb; o++)
+            for (int i = 0; i < w->g.op.at[o].arg.n && w->p.chunk.at[o] == chunk && (o >= w->g.nf || again[o]); i++) {
+                const Arg *a = &w->g.op.at[o].arg.at[i];
+                bool found = forward_read(w, a) && drops(w, a->index, chunk) && !again[w->g.tensor.at[a->index].op];
+                if (found)
+                    again[w->g.tensor.at[a->index].op] = more = true;
+            }
+    }
+    return again;
+}
+
+/* The line of a backward: all of that once and nothing else, and each call finds what it reads; nothing is saved in vain. */
+static void test_line(const World *w, int number, int chunk, const Backward *back)
+{
+    bool *again = closure(w, chunk), *made = alloc((size_t)w->g.tensor.n), *read = alloc((size_t)w->g.tensor.n);
+    int plain = 0, wrong = 0;
+    for (int i = 0; i < back->line.n; i++) {
+        const Line *l = &back->line.at[i];
+        const Op *o = &w->g.op.at[l->op];
+        wrong += l->again ? !again[l->op] : l->op < w->g.nf || w->p.chunk.at[l->op] != chunk;
+        wrong += i < back->early ? !l->again : l->again && (plain == 0 || back->early == 0);
+        plain += !l->again;
+        if (l->again)
+            again[l->op] = false;
+        for (int k = 0; k < o->arg.n; k++) {
+            int t = o->arg.at[k].index;
+            if (forward_read(w, &o->arg.at[k])) {
+                wrong += !made[t] && !back->saved[t];
+                read[t] |= !made[t];
+            }
+        }
+        for (int k = 0; k < o->arg.n; k++)
+            if (l->again && o->arg.at[k].kind == ARG_WRITE && !o->arg.at[k].state)
+                made[o->arg.at[k].index] = true;
+    }
+    for (int o = 0; o < w->g.nf; o++)
+        wrong += again[o];
+    for (int t = 0; t < w->g.tensor.n; t++)
+        wrong += back->saved[t] && (drops(w, t, chunk) || !read[t]);
+    check(wrong == 0, "graph %d chunk %d: its backward is wrong in %d places", number, chunk, wrong);
+}
+
+/* What replay/walk.c sums up of a run against what lower saves and makes again. */
 static void test_sums(void)
 {
     void *mark = mem_mark();
@@ -29,6 +90,7 @@ static void test_sums(void)
             Load l = live_sums(live, first, last_of(&w->p, s), s, w->p.fate.at);
             Bytes saved = 0;
             Ns again = 0;
+            test_line(w, number, s, &back);
             for (int t = 0; t < w->g.tensor.n; t++)
                 saved += back.saved[t] ? live_size(live, t) : 0;
             for (int i = 0; i < back.line.n; i++)

@@ -343,7 +343,7 @@ static Bytes peak_of(Plain *x, int chunk)
     return most;
 }
 
-static Bytes aligned(Bytes n)
+static Bytes rounded(Bytes n)
 {
     return (n + ALIGN - 1) / ALIGN * ALIGN;
 }
@@ -364,11 +364,11 @@ static Bytes states_of(const World *w, int a, int b, Bytes *visiting)
         }
         bool guest = x->kind == S_COPY || (x->kind == S_PARAM && !copied);
         if (x->kind == S_GRAD)
-            sum += x->op >= a && x->op <= b ? aligned(x->bytes) : 0;
+            sum += x->op >= a && x->op <= b ? rounded(x->bytes) : 0;
         else
-            sum += here || (used && guest) ? aligned(x->bytes) : 0;
+            sum += here || (used && guest) ? rounded(x->bytes) : 0;
         if (x->kind == S_GRAD && here && !(x->op >= a && x->op <= b))
-            *visiting += aligned(x->bytes);
+            *visiting += rounded(x->bytes);
     }
     return sum;
 }

@@ -105,11 +105,11 @@ static void find_bands(Stage *s)
     for (int b = 0; b < s->p->buf.n; b++) {
         const Buf *x = &s->p->buf.at[b];
         if (x->device == s->device && mem_always(x))
-            add_band(s, x, 0, s->ticks, mem_align(x->bytes) * (x->pool >= 0 ? s->p->pool.at[x->pool].count : 1));
+            add_band(s, x, 0, s->ticks, aligned(x->bytes) * (x->pool >= 0 ? s->p->pool.at[x->pool].count : 1));
     }
     for (int i = 0; i < s->life.n; i++) {
         const Buf *x = &s->p->buf.at[s->life.at[i].buf];
-        add_band(s, x, s->life.at[i].life.first, s->life.at[i].life.last, mem_align(x->bytes));
+        add_band(s, x, s->life.at[i].life.first, s->life.at[i].life.last, aligned(x->bytes));
     }
     for (int t = 1; t < s->ticks; t++)
         for (int k = 0; k < H_KINDS; k++)

@@ -7,19 +7,20 @@
  * off by -21 to +4 % for 1F1B.
  *
  * Method: the same event simulation, over the ordered lists alone.  A forward or backward is one computation of the time
- * its chunk was priced with; all that one chunk sends another for one micro-batch is one message.  The rules are those of
- * comm.c and sim.c: a receive is posted one computation ahead, a transfer starts when both sides have begun it and the
- * wire is free, a send is waited for after one more computation (two of either where order_slack says so), data inputs are
- * loaded before activations are waited for, and what is made again runs before the gradient is.  What comes before and after
- * all that is preview_ends.c's.  Where nothing is copied to the host, the answer is that of sim.c to the nanosecond.
+ * its chunk was priced with; all that one chunk sends another for one micro-batch is one message.  transport.h says when a
+ * message is posted, begun and waited for, wire.h when it has the wire.  Data inputs are loaded before activations are waited
+ * for, and what is made again runs before the gradient is.  What comes before and after all that is preview_ends.c's.  Where
+ * nothing is copied to the host, the answer is that of sim.c to the nanosecond.
  *
- * Where devices would wait for each other in a circle, sends are waited for twice as many computations later, as in comm.c.
+ * Where devices would wait for each other in a circle, sends are waited for twice as many computations later (transport.h).
  *
  * Left out: copies to the host, half duplex links (but in preview_ends.c), replicas on devices of other speeds.
  *
  * Cost: linear in the edges of the graph, and in computations times messages a computation.
  */
 #include "facts.h"
+#include "list/transport.h"
+#include "list/wire.h"
 
 #include <string.h>
 
@@ -139,18 +140,13 @@ static void find_lanes(Preview *v)
 
 /* ---- events ------------------------------------------------------------------------------------------------------ */
 
-static Ns later(Ns a, Ns b)
-{
-    return a > b ? a : b;
-}
-
 /* Transfers that both sides have begun, in order. */
 static void carry(const Preview *v, int from, int to)
 {
     Lane *w = &v->lane[from * v->p->devices + to];
     for (; w->ended < w->posted && w->queue.at[w->ended]->sent >= 0; w->ended++) {
         Message *k = w->queue.at[w->ended];
-        w->free = later(later(k->sent, k->posted), w->free) + k->wire;
+        wire_take(&w->free, later(k->sent, k->posted), k->wire);
         k->end = w->free + cost_latency(v->p->c, from, to);
     }
 }
@@ -181,12 +177,12 @@ static void send(Preview *v, int device, const Action *a)
     }
 }
 
-/* Sends that are waited for now: slack + 1 computations old, as all older ones have been waited for. */
+/* Sends that are waited for now. */
 static int old_sends(const Preview *v, int device)
 {
     const Messages *s = &v->sent[device];
     int n = 0;
-    while (n < s->n && s->at[n]->beat + v->slack < v->beat[device])
+    while (n < s->n && transport_due(s->at[n]->beat, v->beat[device], v->slack))
         n++;
     return n;
 }
@@ -241,7 +237,7 @@ static Ns length(const Preview *v, const Action *a)
 static const Action *computation(const Actions *list, int from, int behind)
 {
     for (; from < list->n; from++)
-        if (list->at[from].kind != K_FOLD && behind-- == 0)
+        if (transport_beat(&list->at[from], false) && behind-- == 0)
             break;
     return from < list->n && list->at[from].mb >= 0 ? &list->at[from] : NULL;
 }

@@ -6,10 +6,10 @@
  * stage has parameters: cuts that are best without it are not best with it.  Gradients and weights of tied parameters cross
  * when the step ends, in nobody's shadow, and norms are waited for.
  *
- * Method: the rules of comm.c and sim.c over whole states.  Level by level of the tree over replicas, gradients go both ways,
- * a few under way at once, and are added; the other replica is taken to be as far.  Then three parts of the update and what
- * comes after them: a message begins when both sides are at its part, all that a part receives is waited for before its
- * calls, what it sends one part later and at the end.
+ * Method: the rules of transport.h and wire.h over whole states.  Level by level of the tree over replicas, gradients go both
+ * ways, a few under way at once, and are added; the other replica is taken to be as far.  Then come the parts of the update and
+ * the new weights: a message begins when both sides are at its part, all that a part receives is waited for before its calls,
+ * what it sends one part later and at the end.
  *
  *   finish_least    of the first chunk, where all backwards end: it merges its gradients, receives one gradient of a tie and
  *                   one norm if any are made behind it, updates, and sends a tied weight; lower bounds of each
@@ -18,6 +18,8 @@
  * Cost: linear in gradients, states that several chunks use, and messages.
  */
 #include "facts.h"
+#include "list/transport.h"
+#include "list/wire.h"
 
 #include <string.h>
 
@@ -43,26 +45,14 @@ struct Finish {
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-static int part_of(StateKind kind)
-{
-    return kind == S_GRAD ? 0 : kind == S_NORM ? 1 : kind == S_CLIP ? 2 : 3;
-}
-
-/* Where what the state is made or wanted for stands: find_update_messages of comm.c. */
+/* Where what the state is made or wanted for stands. */
 static void add_user(const Facts *x, Shared *all, const Op *o, const Arg *a)
 {
-    const State *s = &x->q->p->g->state.at[a->index];
-    bool update = o->phase == PH_U, late = s->kind == S_PARAM || s->kind == S_COPY;
-    bool reads = a->kind == ARG_READ, grad = s->kind == S_GRAD;
-    User u = {facts_home(x->q->p->g, o), !reads && update != grad, late ? !update && reads : update && (reads || grad)};
+    StateKind kind = x->q->p->g->state.at[a->index].kind;
+    User u = {facts_home(x->q->p->g, o), transport_makes(kind, o->phase == PH_U, a->kind),
+              transport_wants(kind, o->phase == PH_U, a->kind)};
     if (u.made || u.wanted)
         *PUSH(&all[a->index].user) = u;
-}
-
-/* Values and moments stay where they are. */
-static bool stays(StateKind kind)
-{
-    return kind == S_VALUES || kind == S_MOMENT1 || kind == S_MOMENT2;
 }
 
 static Shareds shared_of(const Facts *x)
@@ -79,8 +69,8 @@ static Shareds shared_of(const Facts *x)
         for (int i = 1; i < all[s].user.n; i++)
             apart |= all[s].user.at[i].at != all[s].user.at[0].at;
         all[s].bytes = g->state.at[s].bytes;
-        all[s].part = part_of(g->state.at[s].kind);
-        if (apart && !stays(g->state.at[s].kind))
+        all[s].part = transport_part(g->state.at[s].kind);
+        if (apart && all[s].part >= 0)
             *PUSH(&some) = all[s];
     }
     return some;
@@ -128,31 +118,25 @@ Finish *finish_open(const Facts *x)
 
 /* ---- before and between computations ------------------------------------------------------------------------------- */
 
-static Ns action(const Plan *p, ActionKind kind, Bytes bytes)
-{
-    return action_time(p, 0, &(Action){.kind = kind, .bytes = bytes});
-}
-
 void finish_begin(Finish *f, const int *chunk, Ns *now)
 {
     const Graph *g = f->p->g;
     for (int d = 0; d < f->p->devices; d++)
-        now[d] = action(f->p, K_BEGIN, 0);
+        now[d] = action_fixed(K_BEGIN, 0);
     for (int i = 0; i < g->count.n; i++)
-        now[f->p->chunk_device.at[chunk[g->count.at[i].op]]] += action(f->p, K_COUNT, 0);
+        now[f->p->chunk_device.at[chunk[g->count.at[i].op]]] += action_fixed(K_COUNT, 0);
     for (int c = 0; c < f->x->chunks; c++)
         f->own[c].n = 0;
     for (int i = 0; i < f->gradient.n; i++)
         *PUSH(&f->own[chunk[f->gradient.at[i].at]]) = f->gradient.at[i].bytes;
 }
 
-/* A sum over groups is moved as one of another replica is. */
 Ns finish_fold(const Finish *f, int chunk)
 {
     Bytes bytes = 0;
     for (int i = 0; i < f->own[chunk].n; i++)
         bytes += f->own[chunk].at[i];
-    return action(f->p, K_MERGE, bytes);
+    return action_fixed(K_FOLD, bytes);
 }
 
 /* ---- replicas ---------------------------------------------------------------------------------------------------- */
@@ -160,19 +144,17 @@ Ns finish_fold(const Finish *f, int chunk)
 /* One level of the tree, of a chunk whose gradients are these; the time when it is over. */
 static Ns merge(const Finish *f, int device, int partner, const Sizes *gradient, Ns now)
 {
-    Bytes largest = 0, way = 0;
+    Batch batch = {0};
     int n = gradient->n, turns = cost_half(f->p->c, device, partner) ? 2 : 1;
     for (int i = 0; i < n; i++)
-        largest = gradient->at[i] > largest ? gradient->at[i] : largest;
+        batch.largest = gradient->at[i] > batch.largest ? gradient->at[i] : batch.largest;
     for (int i = 0, first = 0; i < n; i++) {
-        way += gradient->at[i];
-        if (i + 1 < n && i + 1 - first < MERGES && way < largest)
+        if (!transport_batch(&batch, gradient->at[i]) && i + 1 < n)
             continue;
-        Ns wire = now;
-        for (way = 0; first <= i; first++) {
-            wire += turns * cost_wire(f->p->c, device, partner, gradient->at[first]);
-            Ns there = wire + cost_latency(f->p->c, device, partner);
-            now = (there > now ? there : now) + action(f->p, K_MERGE, gradient->at[first]);
+        Ns begin = now, wire = now;
+        for (; first <= i; first++) {
+            wire_take(&wire, begin, turns * cost_wire(f->p->c, device, partner, gradient->at[first]));
+            now = later(now, wire + cost_latency(f->p->c, device, partner)) + action_fixed(K_MERGE, gradient->at[first]);
         }
     }
     return now;
@@ -207,12 +189,11 @@ static void transfer(Finish *f, const Shared *s, int from, int to, const Ns *was
 {
     const Cost *c = f->p->c;
     int n = f->p->devices;
-    Ns *wire = &f->wire[cost_half(c, from, to) && from > to ? to * n + from : from * n + to];
-    Ns *sent = &f->sent[s->part * n + from], start = was[from] > was[to] ? was[from] : was[to];
-    *wire = (start > *wire ? start : *wire) + cost_wire(c, from, to, s->bytes);
+    Ns *wire = &f->wire[wire_of(c, n, from, to)], *sent = &f->sent[s->part * n + from];
+    wire_take(wire, later(was[from], was[to]), cost_wire(c, from, to, s->bytes));
     Ns end = *wire + cost_latency(c, from, to);
-    *sent = end > *sent ? end : *sent;
-    now[to] = (end > now[to] ? end : now[to]) + (s->part == 1 ? action(f->p, K_GATHER, 0) : 0);
+    *sent = later(*sent, end);
+    now[to] = later(now[to], end) + (s->part == 1 ? action_fixed(K_GATHER, 0) : 0);
 }
 
 static void exchange(Finish *f, int part, const int *chunk, Ns *now)
@@ -234,10 +215,8 @@ static void exchange(Finish *f, int part, const int *chunk, Ns *now)
 
 static void wait_sends(const Finish *f, int part, Ns *now)
 {
-    for (int d = 0; d < f->p->devices && part >= 0; d++) {
-        Ns sent = f->sent[part * f->p->devices + d];
-        now[d] = sent > now[d] ? sent : now[d];
-    }
+    for (int d = 0; d < f->p->devices && part >= 0; d++)
+        now[d] = later(now[d], f->sent[part * f->p->devices + d]);
 }
 
 static void compute(const Finish *f, int part, const int *last, Ns *now)
@@ -263,8 +242,8 @@ Ns finish(Finish *f, const int *chunk, const int *last, Ns *now)
     wait_sends(f, PARTS - 2, now);
     wait_sends(f, PARTS - 1, now);
     for (int d = 0; d < f->p->devices; d++)
-        end = now[d] > end ? now[d] : end;
-    return end + action(f->p, K_END, 0);
+        end = later(end, now[d]);
+    return end + action_fixed(K_END, 0);
 }
 
 /* ---- at least ---------------------------------------------------------------------------------------------------- */
@@ -307,7 +286,7 @@ static void add_messages(const Finish *f, int part, Ns *least)
         int low = part == 3 ? at.made : at.wanted, high = part == 3 ? at.from : at.until;
         Ns ns = k->part == part ? quickest(f->p, k->bytes, part < 3) : 0;
         for (int i = low; k->part == part && i < high && i < f->x->n; i++)
-            most[i] = ns > most[i] ? ns : most[i];
+            most[i] = later(most[i], ns);
     }
     for (int i = 0; i < f->x->n; i++)
         least[i] += most[i];
@@ -329,12 +308,12 @@ static void add_merge(const Finish *f, int partner, Ns *least)
     for (int i = 0; i < f->gradient.n; i++) {
         const Gradient *g = &f->gradient.at[i];
         wire[g->at] += cost_wire(p->c, p->chunk_device.at[0], partner, g->bytes);
-        adding[g->at] += action(p, K_MERGE, g->bytes);
+        adding[g->at] += action_fixed(K_MERGE, g->bytes);
     }
     for (int i = 0; i < f->x->n; i++) {
         wire[i] += i ? wire[i - 1] : 0;
         adding[i] += i ? adding[i - 1] : 0;
-        least[i] += wire[i] > adding[i] ? wire[i] : adding[i];
+        least[i] += later(wire[i], adding[i]);
     }
 }
 
@@ -344,7 +323,7 @@ Ns *finish_least(const Facts *x)
     const Actions *order = &f->p->dev.at[f->p->chunk_device.at[0]].order;
     Ns *least = alloc(sizeof *least * (size_t)x->n);
     for (int i = 0; i < x->n; i++)
-        least[i] = action(f->p, K_BEGIN, 0) + action(f->p, K_END, 0);
+        least[i] = action_fixed(K_BEGIN, 0) + action_fixed(K_END, 0);
     for (int i = 0; i < order->n; i++)
         if (order->at[i].kind == K_MERGE && order->at[i].chunk == 0)
             add_merge(f, order->at[i].from_device, least);

@@ -499,7 +499,7 @@ static bool size_linear_xent(Sizer *z)
     if (chunk < out && chunk % STEP)
         return refuse(z, strf("chunk: %lld", (Num)(chunk / STEP + 1) * STEP),
                       "chunks of %lld columns: a multiple of %d is wanted", (Num)chunk, STEP);
-    Bytes first = (size(&scores) * type_bytes(z->g->compute) + ALIGN - 1) / ALIGN * ALIGN;
+    Bytes first = aligned(size(&scores) * type_bytes(z->g->compute));
     set(z, "rows", n);
     set(z, "in", width(x));
     set(z, "chunk", chunk);

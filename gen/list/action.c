@@ -30,6 +30,12 @@ static Bytes copied_of(const Plan *p, int chunk)
     return sum;
 }
 
+Ns action_fixed(ActionKind kind, Bytes bytes)
+{
+    int times = kind == K_MERGE || kind == K_FOLD ? 3 : kind == K_VERSION ? 2 : 1;      /* reads and writes of each byte */
+    return small_ns + times * bytes / copy_per_ns;
+}
+
 Ns action_time(const Plan *p, int device, const Action *k)
 {
     Ns sum = 0;
@@ -37,15 +43,13 @@ Ns action_time(const Plan *p, int device, const Action *k)
     case K_SEND: case K_RECV: case K_WAIT: case K_OUT: case K_IN:
         return 0;
     case K_BEGIN: case K_COUNT: case K_END:
-        return small_ns;
-    case K_MERGE:
-        return small_ns + 3 * k->bytes / copy_per_ns;
-    case K_LOAD: case K_GATHER:
-        return small_ns + k->bytes / copy_per_ns;
+        return action_fixed(k->kind, 0);
+    case K_MERGE: case K_LOAD: case K_GATHER:
+        return action_fixed(k->kind, k->bytes);
     case K_VERSION:
-        return small_ns + 2 * copied_of(p, k->chunk) / copy_per_ns;
+        return action_fixed(K_VERSION, copied_of(p, k->chunk));
     case K_FOLD:
-        return small_ns + 3 * gradients_of(p, k->chunk) / copy_per_ns;
+        return action_fixed(K_FOLD, gradients_of(p, k->chunk));
     default:
         if (k->routine >= 0)
             for (int i = 0; i < p->routine.at[k->routine].call.n; i++)

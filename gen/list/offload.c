@@ -35,7 +35,9 @@
  * whole step is known, so nothing is corrected.  Cost: n log n in copies of the step, linear in its calls.
  * Not handled: copies that share a wire with the pipeline's messages; asynchronous lists, refused with status 4.
  */
+#include "wire.h"
 #include "plan.h"
+
 #include <stdlib.h>
 
 enum { COPIES = 4096, KINDS = K_R + 1 };       /* copies: as docs/emitted.md says */
@@ -73,8 +75,7 @@ static bool cuts(ActionKind kind)
     return kind == K_F || kind == K_R || kind == K_B || kind == K_I || kind == K_W;
 }
 
-/* How long a copy is given: its time, and a quarter more. */
-static Ns offload_window(const Plan *p, int device, Bytes bytes)
+Ns offload_window(const Plan *p, int device, Bytes bytes)
 {
     Ns ns = cost_host(p->c, device, bytes);
     return (ns + ns / 4) * (cost_host_half(p->c, device) ? 2 : 1);
@@ -84,7 +85,7 @@ void offload_out(const Ns *at, int calls, int n, const int *after, const Ns *ns,
 {
     Ns free = 0;
     for (int i = 0; i < n; i++) {
-        free = (free > at[after[i]] ? free : at[after[i]]) + ns[i];
+        wire_take(&free, at[after[i]], ns[i]);
         out[i] = after[i];
         while (out[i] <= calls && at[out[i]] < free)
             out[i]++;
@@ -417,8 +418,7 @@ static void plan_out(Offload *x)
     qsort(x->copy.at, (size_t)x->copy.n, sizeof(Copy), by_out);
     for (int i = 0; i < x->copy.n; i++) {
         Copy *c = &x->copy.at[i];
-        Ns begin = x->clock[c->out];
-        free = (free > begin ? free : begin) + x->away.at[c->away].ns;
+        wire_take(&free, x->clock[c->out], x->away.at[c->away].ns);
         c->sent = c->out;
         int until = out_until(x, c);
         while (c->sent < until && x->clock[c->sent] < free)
@@ -458,10 +458,12 @@ static int take_number(Offload *x)
 
 static Action copy_action(const Offload *x, ActionKind kind, const Copy *c, int request)
 {
-    int t = x->away.at[c->away].tensor;
-    return (Action){.kind = kind, .chunk = x->away.at[c->away].chunk, .mb = c->mb, .tensor = t, .state = -1,
-                    .from_device = -1, .routine = -1, .buf = -1, .host = -1, .peer = -1, .tag = -1, .input = -1,
-                    .request = request, .bytes = x->p->g->tensor.at[t].bytes};
+    Action k = action_new(kind, 0, c->mb);
+    k.chunk = x->away.at[c->away].chunk;
+    k.tensor = x->away.at[c->away].tensor;
+    k.request = request;
+    k.bytes = x->p->g->tensor.at[k.tensor].bytes;
+    return k;
 }
 
 /* Copies by boundary; the order in which they were planned is that of the link. */

@@ -14,9 +14,9 @@
  *
  * A tensor that was offloaded is there too: comm sees to it that it has come back from the host before its first reader.
  *
- * Cost: linear in operators and operands.
+ * rebuild.h has the rule for planners: replay/ and rivals/capuchin.c ask it.  Cost: linear in operators and operands.
  */
-#include "plan.h"
+#include "rebuild.h"
 
 int device_of(const Plan *p, int op)
 {
@@ -28,111 +28,159 @@ bool runs_on(const Plan *p, int op, int device)
     return device_of(p, op) == plan_stage(p, device);
 }
 
-typedef struct {
-    const Plan *p;
-    int chunk, variant;
-    Backward *back;
-    bool *done;                 /* forward operator already made again */
-} Rebuild;
+/* ---- the rule ---------------------------------------------------------------------------------------------------- */
 
-/* A forward tensor that this chunk can make again itself. */
-static bool own(const Rebuild *r, int t)
+static Range take(const Graph *g, Ints *list, int op, ArgKind kind)
 {
-    int op = r->p->g->tensor.at[t].op;
-    return op >= 0 && op < r->p->g->nf && r->p->chunk.at[op] == r->chunk;
-}
-
-static bool dropped(const Rebuild *r, int t)
-{
-    return own(r, t) && r->p->fate.at[t * r->p->variants + r->variant] == FATE_RECOMPUTE;
-}
-
-static bool offloaded(const Rebuild *r, int t)
-{
-    return own(r, t) && r->p->fate.at[t * r->p->variants + r->variant] == FATE_OFFLOAD;
-}
-
-static bool is_forward(const Graph *g, int t)
-{
-    return g->tensor.at[t].kind != T_GRAD;
-}
-
-static bool there(const Rebuild *r, int t)
-{
-    return r->back->saved[t] || r->back->fetched[t];
-}
-
-static void remake(Rebuild *r, int op);
-
-/* Make sure that a forward tensor is there when the next call reads it. */
-static void want(Rebuild *r, int t)
-{
-    if (there(r, t) || r->back->remade[t])
-        return;
-    if (dropped(r, t))
-        remake(r, r->p->g->tensor.at[t].op);
-    else if (offloaded(r, t))
-        r->back->fetched[t] = true;
-    else
-        r->back->saved[t] = true;
-}
-
-static void remake(Rebuild *r, int op)
-{
-    const Op *o = &r->p->g->op.at[op];
-    if (r->done[op])
-        return;
-    r->done[op] = true;
-    for (int i = 0; i < o->arg.n; i++)
-        if (o->arg.at[i].kind == ARG_READ && !o->arg.at[i].state)
-            want(r, o->arg.at[i].index);
-    *PUSH(&r->back->line) = (Line){op, true};
-    for (int i = 0; i < o->arg.n; i++)
-        if (o->arg.at[i].kind == ARG_WRITE && !o->arg.at[i].state && !there(r, o->arg.at[i].index))
-            r->back->remade[o->arg.at[i].index] = true;
-}
-
-/* Saved, or fetched, is whatever backward reads directly and nobody dropped; what rebuilding reads joins on the way. */
-static void mark_saved(Rebuild *r)
-{
-    const Graph *g = r->p->g;
-    for (int o = g->nf; o < g->nb; o++) {
-        if (r->p->chunk.at[o] != r->chunk)
-            continue;
-        const Op *op = &g->op.at[o];
-        for (int i = 0; i < op->arg.n; i++) {
-            const Arg *a = &op->arg.at[i];
-            if (a->kind == ARG_READ && !a->state && is_forward(g, a->index) && !dropped(r, a->index))
-                *(offloaded(r, a->index) ? &r->back->fetched[a->index] : &r->back->saved[a->index]) = true;
-        }
+    Range r = {list->n, list->n};
+    for (int i = 0; i < g->op.at[op].arg.n; i++) {
+        const Arg *a = &g->op.at[op].arg.at[i];
+        bool twice = a->kind != kind || a->state;
+        for (int k = r.from; k < list->n && !twice; k++)
+            twice = list->at[k] == a->index;
+        if (!twice)
+            *PUSH(list) = a->index;
     }
+    r.to = list->n;
+    return r;
+}
+
+Operands operands_of(const Graph *g)
+{
+    Operands x = {.op = alloc(sizeof *x.op * (size_t)g->nb), .maker = alloc(sizeof(int) * (size_t)g->tensor.n)};
+    for (int o = 0; o < g->nb; o++) {
+        x.op[o].read = take(g, &x.tensor, o, ARG_READ);
+        x.op[o].write = take(g, &x.tensor, o, ARG_WRITE);
+    }
+    for (int t = 0; t < g->tensor.n; t++)
+        x.maker[t] = g->tensor.at[t].op < 0 ? -1 : g->op.at[g->tensor.at[t].op].fwd;
+    return x;
+}
+
+Rebuild rebuild_open(const Graph *g, const Operands *o)
+{
+    size_t nt = sizeof(int) * (size_t)g->tensor.n, nf = sizeof(int) * (size_t)g->nf;
+    return (Rebuild){.op = o->op, .tensor = o->tensor.at, .maker = o->maker, .mark = alloc(nt), .list = alloc(nt),
+                     .again = alloc(nf), .line = alloc(nf), .call = alloc(nf), .stack = alloc(nf), .head = alloc(nf)};
+}
+
+void rebuild_begin(Rebuild *r, int first, int last, const int *fate)
+{
+    r->first = first;
+    r->last = last;
+    r->fate = fate;
+    r->round += 2;
+    r->n = r->lines = r->fetched = 0;
+}
+
+static inline bool dropped(const Rebuild *r, int t)
+{
+    return r->fate[t] == FATE_RECOMPUTE && rebuild_own(r, t);
+}
+
+/* It is there when a call reads it, unless it is dropped. */
+static inline void want(Rebuild *r, int t)
+{
+    if (r->mark[t] >= r->round)
+        return;
+    r->mark[t] = r->round;
+    r->list[r->n++] = t;
+    r->fetched += r->fate[t] == FATE_OFFLOAD && rebuild_own(r, t);
+}
+
+static void put(Rebuild *r, int op, int call)
+{
+    const Range *w = &r->op[op].write;
+    r->call[r->lines] = call;
+    r->line[r->lines++] = op;
+    for (int i = w->from; i < w->to; i++)
+        if (r->mark[r->tensor[i]] < r->round)
+            r->mark[r->tensor[i]] = r->round + 1;
+}
+
+/* Post-order over dropped tensors without recursion: an operator on the stack goes on with its operand head[]. */
+void rebuild_op(Rebuild *r, int op, int call)
+{
+    int depth = 0;
+    for (int next = op;;) {
+        if (next >= 0 && r->again[next] != r->round) {
+            r->again[next] = r->round;
+            r->head[next] = r->op[next].read.from;
+            r->stack[depth++] = next;
+        }
+        if (depth == 0)
+            return;
+        int o = r->stack[depth - 1], i = r->head[o];
+        for (; i < r->op[o].read.to && !dropped(r, r->tensor[i]); i++)
+            want(r, r->tensor[i]);
+        r->head[o] = i + 1;
+        next = i < r->op[o].read.to ? r->maker[r->tensor[i]] : -1;
+        if (next < 0)
+            put(r, r->stack[--depth], call);
+    }
+}
+
+void rebuild(Rebuild *r, int first, int last, const int *fate, const int *read, const int *call, int n)
+{
+    int front = -1;
+    rebuild_begin(r, first, last, fate);
+    for (int i = 0; i < n; i++)
+        if (!dropped(r, read[i]))
+            want(r, read[i]);
+    for (int i = 0; i < n; i++) {
+        if (r->mark[read[i]] >= r->round)
+            continue;
+        front = front < 0 ? call[i] : front;
+        rebuild_op(r, r->maker[read[i]], call[i] == front ? 0 : call[i]);
+    }
+}
+
+/* ---- of a plan --------------------------------------------------------------------------------------------------- */
+
+/* The fates of the tensors that the chunk makes; all others are there. */
+static int *fates_of(const Plan *p, int chunk, int variant)
+{
+    int *fate = alloc(sizeof *fate * (size_t)p->g->tensor.n);
+    for (int t = 0; t < p->g->tensor.n; t++) {
+        int op = p->g->tensor.at[t].op;
+        bool own = op >= 0 && op < p->g->nf && p->chunk.at[op] == chunk;
+        fate[t] = own ? p->fate.at[t * p->variants + variant] : FATE_KEEP;
+    }
+    return fate;
 }
 
 Backward backward_of(const Plan *p, int chunk, int variant)
 {
     const Graph *g = p->g;
-    Backward back = {.saved = alloc((size_t)g->tensor.n), .remade = alloc((size_t)g->tensor.n),
-                     .fetched = alloc((size_t)g->tensor.n)};
-    Rebuild r = {p, chunk, variant, &back, alloc((size_t)g->nf)};
-    Lines plain = {0};
-    mark_saved(&r);
+    Operands operands = operands_of(g);
+    Rebuild r = rebuild_open(g, &operands);
+    Ints calls = {0}, read = {0}, call = {0};
     for (int o = g->nf; o < g->nb; o++) {
+        const Range *range = &operands.op[o].read;
         if (p->chunk.at[o] != chunk)
             continue;
-        const Op *op = &g->op.at[o];
-        for (int i = 0; i < op->arg.n; i++)
-            if (op->arg.at[i].kind == ARG_READ && !op->arg.at[i].state && is_forward(g, op->arg.at[i].index))
-                want(&r, op->arg.at[i].index);
-        if (back.line.n > 0 && back.early == 0) {       /* the first rebuild goes in front of all before it */
-            back.early = back.line.n;
-            for (int i = 0; i < plain.n; i++)
-                *PUSH(&back.line) = plain.at[i];
-        }
-        *(back.early ? PUSH(&back.line) : PUSH(&plain)) = (Line){o, false};
+        for (int i = range->from; i < range->to; i++)
+            if (g->tensor.at[operands.tensor.at[i]].kind != T_GRAD) {
+                *PUSH(&read) = operands.tensor.at[i];
+                *PUSH(&call) = calls.n;
+            }
+        *PUSH(&calls) = o;
     }
-    if (back.early == 0)
-        for (int i = 0; i < plain.n; i++)
-            *PUSH(&back.line) = plain.at[i];
+    rebuild(&r, 0, g->nf - 1, fates_of(p, chunk, variant), read.at, call.at, read.n);
+    size_t n = (size_t)g->tensor.n;
+    Backward back = {.saved = alloc(n), .remade = alloc(n), .fetched = alloc(n)};
+    for (int t = 0; t < g->tensor.n; t++) {
+        back.saved[t] = rebuild_saved(&r, t);
+        back.remade[t] = rebuild_remade(&r, t);
+        back.fetched[t] = rebuild_fetched(&r, t);
+    }
+    while (back.early < r.lines && r.call[back.early] == 0)
+        back.early++;
+    for (int c = 0, k = 0; c < calls.n; c++) {
+        for (; k < r.lines && r.call[k] <= c; k++)
+            *PUSH(&back.line) = (Line){r.line[k], true};
+        *PUSH(&back.line) = (Line){calls.at[c], false};
+    }
     return back;
 }
 

@@ -19,6 +19,8 @@
  */
 #include "plan.h"
 #include "list/version.h"
+#include "list/wire.h"
+
 #include <string.h>
 
 typedef struct { Ns sent, posted, end; int tag_sent, tag_posted; Bytes bytes; bool ended; Action *send; } Transfer;
@@ -67,12 +69,10 @@ static void end_transfers(Sim *s, int channel)
         if (t->tag_sent != t->tag_posted)
             die("sim: message %d between devices %d and %d is %d on one side, %d on the other", c->ended,
                 channel / s->p->devices, channel % s->p->devices, t->tag_sent, t->tag_posted);
-        Ns start = t->sent > t->posted ? t->sent : t->posted;
         int from = channel / s->p->devices, to = channel % s->p->devices;
         bool half = cost_half(s->p->c, from, to);
-        Ns *wire = &s->channel[half && from > to ? to * s->p->devices + from : channel].wire;
-        start = start > *wire ? start : *wire;
-        *wire = start + cost_wire(s->p->c, from, to, t->bytes);
+        Ns *wire = &s->channel[wire_of(s->p->c, s->p->devices, from, to)].wire;
+        Ns start = wire_take(wire, later(t->sent, t->posted), cost_wire(s->p->c, from, to, t->bytes));
         t->end = *wire + cost_latency(s->p->c, from, to);
         t->ended = true;
         t->send->wire_from = half ? start : 0;
@@ -83,9 +83,8 @@ static void end_transfers(Sim *s, int channel)
 static void begin_copy(Sim *s, int d, Action *k)
 {
     Ns *link = &s->host[d][k->kind == K_IN && !cost_host_half(s->p->c, d)];
-    k->wire_from = *link > s->now[d] ? *link : s->now[d];
-    k->wire_to = *link = k->wire_from + cost_host(s->p->c, d, k->bytes);
-    s->copied[d * s->copies + k->request] = *link;
+    k->wire_from = wire_take(link, s->now[d], cost_host(s->p->c, d, k->bytes));
+    s->copied[d * s->copies + k->request] = k->wire_to = *link;
 }
 
 /* Run device d as far as it gets, at most so many actions; false if it could not do anything. */
@@ -103,14 +102,13 @@ static bool run_device(Sim *s, int d, int most)
         if (k->kind == K_OUT || k->kind == K_IN)
             begin_copy(s, d, k);
         if (k->kind == K_WAIT && is_copy(k)) {
-            Ns copied = s->copied[d * s->copies + k->request];
-            end = copied > end ? copied : end;
+            end = later(end, s->copied[d * s->copies + k->request]);
         } else if (k->kind == K_WAIT) {
             int at = d * s->most + k->request;
             const Transfer *t = &s->channel[s->request[at].channel].at.at[s->request[at].number];
             if (!t->ended)
                 break;
-            end = t->end > end ? t->end : end;
+            end = later(end, t->end);
         }
         k->from = s->now[d];
         k->to = s->now[d] = end;
@@ -171,7 +169,7 @@ static Ns run(Plan *p, bool eval, const Actions *list)
     for (int d = 0; d < p->devices; d++) {
         if (s.next[d] < list[d].n)
             die("sim: device %d waits for ever at action %d of %d", d, s.next[d], list[d].n);
-        end = s.now[d] > end ? s.now[d] : end;
+        end = later(end, s.now[d]);
     }
     return end;
 }
@@ -222,6 +220,6 @@ int sim(Plan *p)
     if (pieces)
         run_pieces(p);
     for (int d = 0; d < p->devices && pieces; d++)      /* not shorter than the work of a step, wherever the mean was taken */
-        p->step = p->dev.at[d].busy > p->step ? p->dev.at[d].busy : p->step;
+        p->step = later(p->step, p->dev.at[d].busy);
     return 0;
 }

@@ -8,11 +8,6 @@
  */
 #include "mem.h"
 
-Bytes mem_align(Bytes n)
-{
-    return (n + ALIGN - 1) / ALIGN * ALIGN;
-}
-
 /* The list of an asynchronous plan is a run of one period and, behind it, a step alone; its micro-batches numbered through. */
 int mem_number(const Mem *m, const Action *k)
 {
@@ -111,8 +106,8 @@ void mem_bound(Mem *m)
             const Span *s = mem_live(m, b, mb);
             if (!mem_alive(m, b, mb))
                 continue;
-            change[s->first] += mem_align(m->p->buf.at[b].bytes);
-            change[s->last + 1] -= mem_align(m->p->buf.at[b].bytes);
+            change[s->first] += aligned(m->p->buf.at[b].bytes);
+            change[s->last + 1] -= aligned(m->p->buf.at[b].bytes);
         }
     d->bound = now;
     d->live = alloc(sizeof(Bytes) * (size_t)d->ticks);
@@ -151,10 +146,10 @@ Bytes *mem_at_peak(const Plan *p, int device)
         const Buf *x = &p->buf.at[b];
         int slots = x->pool >= 0 ? p->pool.at[x->pool].count : 1, peak = p->dev.at[device].peak;
         if (x->device == device && mem_always(x))
-            alive[b] = mem_align(x->bytes) * slots;
+            alive[b] = aligned(x->bytes) * slots;
         for (int mb = 0; x->device == device && !mem_always(x) && mb < m.micro; mb++) {
             const Span *s = mem_live(&m, b, mb);
-            alive[b] += s->first <= peak && peak <= s->last ? mem_align(x->bytes) : 0;
+            alive[b] += s->first <= peak && peak <= s->last ? aligned(x->bytes) : 0;
         }
     }
     return alive;

@@ -225,7 +225,7 @@ static void lay_out_slot(Mem *m, int pool)
     Bytes at = 0;
     for (int i = 0; i < order.n; i++) {
         p->buf.at[order.at[i].buf].offset = at;
-        at += mem_align(p->buf.at[order.at[i].buf].bytes);
+        at += aligned(p->buf.at[order.at[i].buf].bytes);
     }
     p->pool.at[pool].stride = at;
 }
@@ -250,7 +250,7 @@ static void place_states(Mem *m)
         if (x->device != m->device || !mem_always(x) || x->pool >= 0)
             continue;
         x->offset = m->top;
-        m->top += mem_align(x->bytes);
+        m->top += aligned(x->bytes);
     }
     p->dev.at[m->device].state = m->top;
 }
@@ -262,7 +262,7 @@ static bool is_member(const Mem *m, const Buf *b)
 
 static void add_piece(const Mem *m, Item *item, int b, Bytes in)
 {
-    *PUSH(&item->piece) = (Tile){in, mem_align(m->p->buf.at[b].bytes), mem_live(m, b, 0), m->home[b]};
+    *PUSH(&item->piece) = (Tile){in, aligned(m->p->buf.at[b].bytes), mem_live(m, b, 0), m->home[b]};
     for (int mb = 0; mb < m->micro; mb++)
         item->ticks += mem_live(m, b, mb)->last - mem_live(m, b, mb)->first + 1;
 }
@@ -282,7 +282,7 @@ static void add_pool(Mem *m, int pool)
 static void add_buffer(Mem *m, int b)
 {
     const Buf *x = &m->p->buf.at[b];
-    Item item = {.buf = b, .pool = x->pool, .first = x->first, .size = mem_align(x->bytes)};
+    Item item = {.buf = b, .pool = x->pool, .first = x->first, .size = aligned(x->bytes)};
     add_piece(m, &item, b, 0);
     item.moves = x->chunk >= 0 && !x->eval && x->state < 0;
     for (int i = 0; i < m->pools && item.moves; i++)

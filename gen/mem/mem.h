@@ -42,7 +42,6 @@ typedef struct {
 } Mem;
 
 /* lives.c */
-Bytes mem_align(Bytes n);
 bool  mem_always(const Buf *b);                     /* alive all the time: a state */
 Mem   mem_new(Plan *p, int device);                 /* with the lives of its buffers */
 Span *mem_live(const Mem *m, int b, int mb);

@@ -24,7 +24,7 @@ Block *mem_blocks(const Mem *m, int *n)
         for (int mb = 0; mb < m->micro; mb++)
             if (mem_alive(m, b, mb)) {
                 const Span *s = mem_live(m, b, mb);
-                *PUSH(&all) = (Block){s->first, s->last + 1, mem_align(m->p->buf.at[b].bytes), 0};
+                *PUSH(&all) = (Block){s->first, s->last + 1, aligned(m->p->buf.at[b].bytes), 0};
             }
     *n = all.n;
     return all.at;

@@ -6,15 +6,11 @@
  * what walk.c walks through is the same each time: operands, gradients, scratch, states, times, what crosses the borders.
  *
  * Method: what no choice changes is added up when a run is entered: by forward call all that is alive but for what backward
- * will want, by backward call all gradients and scratch, at the call and right before it.  A choice then is
- *
- *   saved     the tensors that backward reads, in the order in which it does, and are not dropped
- *   made      what has to be made again, depth first from the first reader, and before which call
- *   alive     a saved tensor from the first call of backward to its last reader, one made again from there on: two sums, along
- *             the calls of forward and along those of backward with what is made again between them
- *
- * so that no operand is touched but those of what is made again.  The rule is that of walk.c, which walks call by call; the
- * tests hold one against the other, on all choices they meet.
+ * will want, by backward call all gradients and scratch, at the call and right before it.  For a choice, rebuild.h says what is
+ * saved, and what is made again before which call.  A saved tensor is alive from the first call of backward to its last reader,
+ * one made again from where it is made: two sums, along the calls of forward and along those of backward with what is made
+ * again between them.  No operand is touched but those of what is made again.  walk.c counts the same call by call; the tests
+ * hold one against the other, on all choices they meet.
  *
  * Left to walk.c: copies to the host, whose windows depend on the clock; graphs whose backward writes what forward reads.
  *
@@ -32,30 +28,23 @@ typedef struct {
     int first;                  /* of a gradient: backward call that touches it first; else forward call */
     int forward;                /* last forward call that touches it; -1 */
     int backward;               /* last backward call that does; -1 */
-    int saved, made;            /* marks */
     int again;                  /* last operator made again that touches it, by place; -1 */
     bool own, leaves;
 } Cell;
 
 struct Replay {
-    int first, last, chunk, frame, round;
+    int first, last, chunk, frame;
     int forwards, backwards;    /* calls */
     bool plain;                 /* no walk is needed */
     Load base;
     Border border;              /* as if nothing were saved */
     Bytes visiting;
     Cell *cell;                 /* by tensor */
-    Ints read, call;            /* what backward reads, by first reader; which call that is */
     Ints leave;                 /* forward tensors that other runs read */
     Bytes *forward;             /* by forward call: alive but for what rests */
     Bytes *at, *before;         /* by backward call: gradients and scratch alive; gradients right before it */
     /* the choice at hand */
-    const int *fate;
-    Bytes saved;
-    Ns again;
-    int *list, n;               /* saved tensors */
-    int *op, *gap, ops;         /* what is made again, and before which call */
-    Bytes *born, *dead;         /* at it, behind it */
+    Bytes *born, *dead;         /* at what is made again, behind it */
     Bytes *rest, *gone;         /* by forward call: rests from there on; by backward call: dead behind it */
 };
 
@@ -65,8 +54,6 @@ void replay_open(Live *x)
     size_t calls = (size_t)(x->g->nb + 2), tensors = (size_t)x->g->tensor.n + 1;
     r->first = -1;
     r->cell = alloc(sizeof *r->cell * tensors);
-    r->list = alloc(sizeof *r->list * tensors);
-    r->op = alloc(sizeof *r->op * calls), r->gap = alloc(sizeof *r->gap * calls);
     r->forward = alloc(sizeof(Bytes) * calls), r->at = alloc(sizeof(Bytes) * calls), r->before = alloc(sizeof(Bytes) * calls);
     r->born = alloc(sizeof(Bytes) * calls), r->dead = alloc(sizeof(Bytes) * calls);
     r->rest = alloc(sizeof(Bytes) * calls), r->gone = alloc(sizeof(Bytes) * calls);
@@ -110,7 +97,7 @@ static void enter_forward(Live *x, struct Replay *r)
         }
     sum_up(r->forward, n);
     for (int o = r->first; o <= r->last; o++)
-        r->forward[o - r->first] += index_align(x->g->op.at[o].tmp);
+        r->forward[o - r->first] += aligned(x->g->op.at[o].tmp);
 }
 
 /* A gradient from its first call to its last; before[c] then holds those of call c that begin with it. */
@@ -130,16 +117,8 @@ static void enter_backward(Live *x, struct Replay *r)
         for (int i = c->read.from; i < c->write.to; i++) {
             int t = x->touched.at[i];
             Cell *y = cell_of(x, r, t, k);
-            bool met = y->backward >= 0;
             y->backward = k;
-            if (x->grad[t]) {
-                r->plain &= y->forward < 0;
-            } else if (i >= c->read.to) {
-                r->plain = false;
-            } else if (!met) {
-                *PUSH(&r->read) = t;
-                *PUSH(&r->call) = k;
-            }
+            r->plain &= x->grad[t] ? y->forward < 0 : i < c->read.to;
         }
     }
     memset(r->at, 0, sizeof *r->at * (size_t)(n + 1));
@@ -151,11 +130,11 @@ static void enter_backward(Live *x, struct Replay *r)
     sum_up(r->at, n);
     for (int k = 0; k < n; k++) {
         r->before[k] = r->at[k] - r->before[k];
-        r->at[k] += index_align(x->g->op.at[begin + k].tmp);
+        r->at[k] += aligned(x->g->op.at[begin + k].tmp);
     }
 }
 
-static void enter(Live *x, int first, int last, int chunk)
+void replay_enter(Live *x, int first, int last, int chunk)
 {
     struct Replay *r = x->replay;
     if (r->first == first && r->last == last && r->chunk == chunk)
@@ -163,7 +142,7 @@ static void enter(Live *x, int first, int last, int chunk)
     r->first = first, r->last = last, r->chunk = chunk;
     r->frame++;
     r->plain = true;
-    r->read.n = r->call.n = r->leave.n = 0;
+    r->leave.n = 0;
     r->base = live_constant(x, first, last, chunk, &r->visiting, &r->border);
     enter_forward(x, r);
     enter_backward(x, r);
@@ -171,120 +150,43 @@ static void enter(Live *x, int first, int last, int chunk)
     memset(r->gone, 0, sizeof *r->gone * (size_t)(r->backwards + 1));
 }
 
-/* ---- a choice: what is saved, what is made again ------------------------------------------------------------------ */
-
-static bool dropped(const struct Replay *r, int t)
-{
-    return r->cell[t].own && r->fate[t] == FATE_RECOMPUTE;
-}
-
-/* False: it waits in the host's memory. */
-static bool save(struct Replay *r, int t)
-{
-    Cell *c = &r->cell[t];
-    if (c->own && r->fate[t] == FATE_OFFLOAD)
-        return false;
-    c->saved = r->round;
-    c->again = -1;
-    r->saved += c->bytes;
-    r->list[r->n++] = t;
-    return true;
-}
-
-/* Operator o is made again, all that it reads is there: what it touches lives until behind it, so far. */
-static void make(Live *x, struct Replay *r, int o)
-{
-    int at = r->ops++;
-    r->op[at] = o;
-    r->born[at] = r->dead[at] = 0;
-    r->again += live_times(x, r->chunk)[o];
-    for (int i = x->op[o].read.from; i < x->op[o].write.from; i++)
-        r->cell[x->touched.at[i]].again = at;
-    for (int i = x->op[o].write.from; i < x->op[o].write.to; i++) {
-        Cell *c = &r->cell[x->touched.at[i]];
-        c->again = at;
-        if (c->saved == r->round)
-            continue;
-        c->made = r->round;
-        r->born[at] += c->bytes;
-    }
-}
-
-/* Post-order over dropped tensors without recursion, as in walk.c. */
-static bool remake(Live *x, struct Replay *r, int op)
-{
-    int depth = 0;
-    x->stack[depth++] = op;
-    x->again[op] = x->round;
-    x->head[op] = x->op[op].read.from;
-    while (depth) {
-        int o = x->stack[depth - 1], i = x->head[o]++;
-        if (i >= x->op[o].read.to) {
-            depth--;
-            make(x, r, o);
-            continue;
-        }
-        int t = x->touched.at[i], home = x->home[t];
-        if (r->cell[t].saved == r->round || r->cell[t].made == r->round)
-            continue;
-        if (!dropped(r, t)) {
-            if (!save(r, t))
-                return false;
-        } else if (x->again[home] != x->round) {
-            x->again[home] = x->round;
-            x->head[home] = x->op[home].read.from;
-            x->stack[depth++] = home;
-        }
-    }
-    return true;
-}
-
-/* What the first reader that needs anything made again asks for stands in front of all backward. */
-static bool choose(Live *x, struct Replay *r, const int *fate)
-{
-    r->fate = fate;
-    r->round++;
-    x->round++;
-    r->saved = r->again = 0;
-    r->n = r->ops = 0;
-    for (int i = 0; i < r->read.n; i++)
-        if (!dropped(r, r->read.at[i]) && !save(r, r->read.at[i]))
-            return false;
-    for (int i = 0, front = -1; i < r->read.n; i++) {
-        int t = r->read.at[i], from = r->ops;
-        if (r->cell[t].saved == r->round || x->again[x->home[t]] == x->round)
-            continue;
-        if (!remake(x, r, x->home[t]))
-            return false;
-        front = front < 0 ? r->call.at[i] : front;
-        for (int k = from; k < r->ops; k++)
-            r->gap[k] = r->call.at[i] == front ? 0 : r->call.at[i];
-    }
-    return true;
-}
-
 /* ---- a choice: what is alive ------------------------------------------------------------------------------------- */
 
-/* Where a tensor is read last in backward, a call or something made again, it ends. */
-static Bytes *end_of(struct Replay *r, const Cell *c)
+/* Which of what is made again touches a tensor last, and what comes to be there. */
+static void find_touches(Live *x, struct Replay *r)
 {
-    return c->again < 0 || c->backward >= r->gap[c->again] ? &r->gone[c->backward] : &r->dead[c->again];
+    const Rebuild *b = &x->back;
+    for (int i = 0; i < b->n; i++)
+        r->cell[b->list[i]].again = -1;
+    for (int k = 0; k < b->lines; k++) {
+        const Touched *o = &x->op[b->line[k]];
+        r->born[k] = r->dead[k] = 0;
+        for (int i = o->read.from; i < o->write.to; i++)
+            r->cell[x->touched.at[i]].again = k;
+        for (int i = o->write.from; i < o->write.to; i++)
+            r->born[k] += rebuild_remade(b, x->touched.at[i]) ? r->cell[x->touched.at[i]].bytes : 0;
+    }
+}
+
+/* Where a tensor is read last in backward, a call or something made again, it ends. */
+static Bytes *end_of(const Live *x, struct Replay *r, const Cell *c)
+{
+    return c->again < 0 || c->backward >= x->back.call[c->again] ? &r->gone[c->backward] : &r->dead[c->again];
 }
 
 static void set_ends(Live *x, struct Replay *r)
 {
-    for (int i = 0; i < r->n; i++) {
-        const Cell *c = &r->cell[r->list[i]];
-        *end_of(r, c) += c->bytes;
+    const Rebuild *b = &x->back;
+    for (int i = 0; i < b->n; i++) {
+        const Cell *c = &r->cell[b->list[i]];
+        *end_of(x, r, c) += c->bytes;
         if (!c->leaves && c->forward >= 0)
             r->rest[c->forward + 1] += c->bytes;
     }
-    for (int k = 0; k < r->ops; k++)
-        for (int i = x->op[r->op[k]].write.from; i < x->op[r->op[k]].write.to; i++) {
-            const Cell *c = &r->cell[x->touched.at[i]];
-            if (c->made == r->round && c->saved != r->round)
-                *end_of(r, c) += c->bytes;
-        }
+    for (int k = 0; k < b->lines; k++)
+        for (int i = x->op[b->line[k]].write.from; i < x->op[b->line[k]].write.to; i++)
+            if (rebuild_remade(b, x->touched.at[i]))
+                *end_of(x, r, &r->cell[x->touched.at[i]]) += r->cell[x->touched.at[i]].bytes;
 }
 
 static Bytes most_forward(struct Replay *r)
@@ -301,11 +203,12 @@ static Bytes most_forward(struct Replay *r)
 
 static Bytes most_backward(const Live *x, const struct Replay *r)
 {
-    Bytes now = r->saved, most = 0;
+    const Rebuild *b = &x->back;
+    Bytes now = x->load.saved, most = 0;
     for (int c = 0, k = 0; c < r->backwards; c++) {
-        for (; k < r->ops && r->gap[k] <= c; k++) {
+        for (; k < b->lines && b->call[k] <= c; k++) {
             now += r->born[k];
-            Bytes level = now + r->before[c] + index_align(x->g->op.at[r->op[k]].tmp);
+            Bytes level = now + r->before[c] + aligned(x->g->op.at[b->line[k]].tmp);
             most = level > most ? level : most;
             now -= r->dead[k];
         }
@@ -318,40 +221,32 @@ static Bytes most_backward(const Live *x, const struct Replay *r)
 /* The forward of the same micro-batch still sends what it has saved: that stays to the end. */
 static Bytes most_sending(const Live *x, struct Replay *r)
 {
-    for (int i = 0; i < r->leave.n; i++) {
-        const Cell *c = &r->cell[r->leave.at[i]];
-        *end_of(r, c) -= c->saved == r->round ? c->bytes : 0;
-    }
+    for (int i = 0; i < r->leave.n; i++)
+        if (rebuild_saved(&x->back, r->leave.at[i]))
+            *end_of(x, r, &r->cell[r->leave.at[i]]) -= r->cell[r->leave.at[i]].bytes;
     return most_backward(x, r);
 }
 
-bool replay_sums(Live *x, int first, int last, int chunk, const int *fate, Load *l)
+bool replay_load(Live *x, Load *l)
 {
     struct Replay *r = x->replay;
-    enter(x, first, last, chunk);
-    if (!r->plain || !choose(x, r, fate))
-        return false;
-    *l = r->base;
-    l->saved = r->saved;
-    l->again = r->again;
-    return true;
-}
-
-bool replay_load(Live *x, int first, int last, int chunk, const int *fate, Load *l)
-{
-    struct Replay *r = x->replay;
-    if (!replay_sums(x, first, last, chunk, fate, l))
+    if (!r->plain || x->back.fetched)
         return false;
     Border b = r->border;
     for (int i = 0; i < r->leave.n; i++)
-        b.out[FORWARD] -= r->cell[r->leave.at[i]].saved == r->round ? r->cell[r->leave.at[i]].bytes : 0;
+        b.out[FORWARD] -= rebuild_saved(&x->back, r->leave.at[i]) ? r->cell[r->leave.at[i]].bytes : 0;
     b.out[OWN] = b.out[FORWARD];
+    find_touches(x, r);
     set_ends(x, r);
     Bytes alive[KINDS] = {[FORWARD] = most_forward(r), [BACKWARD] = most_backward(x, r)};
     if (b.out[GONE] > b.out[OWN])
         alive[OWN] = most_sending(x, r);
     memset(r->gone, 0, sizeof *r->gone * (size_t)r->backwards);
-    Bytes most = live_moments(x, chunk, &b, alive, r->saved);
+    Bytes most = live_moments(x, r->chunk, &b, alive, l->saved), saved = l->saved;
+    Ns again = l->again;
+    *l = r->base;
+    l->saved = saved;
+    l->again = again;
     l->need = l->states + (most > r->visiting ? most : r->visiting);
     return true;
 }

@@ -11,40 +11,20 @@
  * Cost: linear in the operands of the graph and in the lists.
  */
 #include "index.h"
+#include "list/transport.h"
 
 #include <string.h>
 
 /* ---- once for a graph ------------------------------------------------------------------------------------------- */
-
-static void take_operands(Live *x, int op)
-{
-    const Op *o = &x->g->op.at[op];
-    for (int kind = 0; kind < 2; kind++) {
-        Range *r = kind ? &x->op[op].write : &x->op[op].read;
-        r->from = x->touched.n;
-        for (int i = 0; i < o->arg.n; i++) {
-            const Arg *a = &o->arg.at[i];
-            if (a->kind != (kind ? ARG_WRITE : ARG_READ) || a->state)
-                continue;
-            bool twice = false;
-            for (int k = r->from; k < x->touched.n; k++)
-                twice |= x->touched.at[k] == a->index;
-            if (!twice)
-                *PUSH(&x->touched) = a->index;
-        }
-        r->to = x->touched.n;
-    }
-}
 
 static void find_readers(Live *x)
 {
     const Graph *g = x->g;
     for (int t = 0; t < g->tensor.n; t++) {
         const Tensor *y = &g->tensor.at[t];
-        x->home[t] = y->op < 0 ? -1 : g->op.at[y->op].fwd;
         x->least[t] = g->nf;
         x->most[t] = x->reader[t] = -1;
-        x->bytes[t] = index_align(y->bytes);
+        x->bytes[t] = aligned(y->bytes);
         x->grad[t] = y->kind == T_GRAD;
     }
     for (int o = 0; o < g->nb; o++)
@@ -79,7 +59,7 @@ static void find_calls(Live *x)
 static void take_state(Live *x, int s)
 {
     const State *y = &x->g->state.at[s];
-    Bytes bytes = index_align(y->bytes);
+    Bytes bytes = aligned(y->bytes);
     switch (y->kind) {
     case S_PARAM:
         x->owner[s] += bytes;
@@ -118,7 +98,7 @@ static void find_versions(Live *x)
                 read[g->op.at[o].arg.at[i].index] = true;
     for (int s = 0; s < g->state.n; s++)
         if (read[s] && (g->state.at[s].kind == S_PARAM || g->state.at[s].kind == S_COPY))
-            x->version[g->state.at[s].param] += index_align(g->state.at[s].bytes);
+            x->version[g->state.at[s].param] += aligned(g->state.at[s].bytes);
 }
 
 static int kind_of(const Action *k, int chunk)
@@ -140,12 +120,6 @@ static void add_moment(Moments *list, Moment m)
     *PUSH(list) = m;
 }
 
-/* No computation that messages wait for: a fold, and an update between steps that overlap. */
-static bool passes(const Action *k, int overlap)
-{
-    return k->kind == K_FOLD || (overlap && k->kind != K_F && k->kind != K_B && k->kind != K_I);
-}
-
 static bool same(const Action *a, const Action *b)
 {
     return a->mb == b->mb && a->step == b->step;
@@ -165,7 +139,7 @@ static int past(const Action *const *was, int back, const Action *now, int chunk
 static int coming(const Actions *run, int i, int ahead, int overlap, int chunk)
 {
     for (i++; i < run->n; i++)
-        if (!passes(&run->at[i], overlap) && --ahead == 0)
+        if (transport_beat(&run->at[i], overlap) && --ahead == 0)
             return kind_of(&run->at[i], chunk);
     return NONE;
 }
@@ -184,7 +158,7 @@ static void find_moments(Live *x, int chunk)
     x->levels[chunk] = order_accumulators(x->p) * (order_holds(x->p, device) ? 2 : 1);
     for (int i = 0; i < run.n; i++) {
         const Action *k = &run.at[i];
-        if (passes(k, overlap))
+        if (!transport_beat(k, overlap))
             continue;
         Moment m = {.now = kind_of(k, chunk), .before = past(was, 0, k, chunk), .second = past(was, 1 + two, k, chunk),
                     .middle = two ? past(was, 1, k, chunk) : NONE, .after = coming(&run, i, 1, overlap, chunk),
@@ -201,23 +175,21 @@ static void make_room(Live *x)
 {
     size_t nf = sizeof(int) * (size_t)(x->g->nf + 1), nt = sizeof(int) * (size_t)x->g->tensor.n;
     size_t no = (size_t)(x->g->nb + x->g->nf + 2);
-    x->begin = alloc(nf), x->end = alloc(nf), x->made_from = alloc(nf), x->again = alloc(nf);
+    x->begin = alloc(nf), x->end = alloc(nf), x->made_from = alloc(nf);
     x->reader = alloc(nt);
-    x->home = alloc(nt), x->least = alloc(nt), x->most = alloc(nt), x->saved = alloc(nt), x->remade = alloc(nt);
-    x->fetched = alloc(nt);
+    x->least = alloc(nt), x->most = alloc(nt);
     x->seen = alloc(2 * nt), x->from = alloc(2 * nt), x->to = alloc(2 * nt), x->order = alloc(2 * nt);
     x->met = alloc(sizeof(int) * (size_t)x->g->state.n);
     x->matters = alloc((size_t)x->g->tensor.n);
     x->until = alloc(nt), x->place = alloc(nt);
     x->bytes = alloc(sizeof(Bytes) * (size_t)x->g->tensor.n);
     x->grad = alloc((size_t)x->g->tensor.n);
-    x->op = alloc(sizeof *x->op * (size_t)x->g->nb);
     x->use = alloc(sizeof *x->use * (size_t)x->g->nf);
     x->owner = alloc(sizeof(Bytes) * (size_t)x->g->state.n);
     x->guest = alloc(sizeof(Bytes) * (size_t)x->g->state.n);
     x->version = alloc(sizeof(Bytes) * (size_t)x->g->state.n);
     x->uses = alloc(sizeof(Bytes) * (size_t)x->g->state.n);
-    x->line = alloc(sizeof(int) * no), x->head = alloc(sizeof(int) * no), x->stack = alloc(sizeof(int) * no);
+    x->line = alloc(sizeof(int) * no);
     x->level = alloc(sizeof(Bytes) * no);
     x->change = alloc(sizeof(Bytes) * no), x->tmp = alloc(sizeof(Bytes) * no);
     x->levels = alloc(sizeof(int) * (size_t)x->p->chunk_device.n);
@@ -230,10 +202,10 @@ static void make_room(Live *x)
 Live *live_open(const Plan *p)
 {
     Live *x = alloc(sizeof *x);
-    *x = (Live){.p = p, .g = p->g, .first = -1};
+    *x = (Live){.p = p, .g = p->g, .first = -1, .read_first = -1, .operands = operands_of(p->g)};
+    x->op = x->operands.op, x->touched = x->operands.tensor, x->home = x->operands.maker;
+    x->back = rebuild_open(p->g, &x->operands);
     make_room(x);
-    for (int o = 0; o < p->g->nb; o++)
-        take_operands(x, o);
     find_readers(x);
     find_calls(x);
     for (int s = 0; s < p->g->state.n; s++)
@@ -319,7 +291,7 @@ int live_reader(const Live *x, int tensor)
 Bytes live_operands(const Live *x, int op)
 {
     const Touched *c = &x->op[op];
-    Bytes sum = index_align(x->g->op.at[op].tmp);
+    Bytes sum = aligned(x->g->op.at[op].tmp);
     for (int i = c->read.from; i < c->write.to; i++)
         sum += x->bytes[x->touched.at[i]];
     for (int i = c->write.from; i < c->write.to; i++)       /* an operand that is a result too */
@@ -336,7 +308,7 @@ States live_home(const Live *x, int op)
         bool first = x->g->state.at[s->param].op == op;
         for (int k = 0; k < i; k++)
             first &= x->g->state.at[x->use[op].at[k]].param != s->param;
-        sum.sums += index_align(s->bytes);
+        sum.sums += aligned(s->bytes);
         sum.home += first ? x->owner[s->param] : 0;
         sum.version += first ? x->version[s->param] : 0;
     }

@@ -5,6 +5,7 @@
 #ifndef INDEX_H
 #define INDEX_H
 #include "walk.h"
+#include "list/rebuild.h"
 
 enum { NONE, FORWARD, BACKWARD, OWN, GONE, KINDS };
 
@@ -24,20 +25,18 @@ typedef struct { Bytes in[KINDS], out[KINDS]; } Border;
  * copy takes, and what offload.c sets aside for it. */
 typedef struct { int tensor, after, first; Ns fast, slow; Bytes bytes; } Way;
 
-typedef struct { int from, to; } Range;             /* into Live.touched */
-typedef struct { Range read, write; } Touched;      /* of one call: its tensors */
-
 struct Live {
     const Plan *p;
     const Graph *g;
     int *levels;                /* by chunk: gradient accumulators a use */
     int *delay, *steps;         /* by chunk: weight versions beside the newest; steps under way at once */
-    Touched *op;
+    Operands operands;
+    const Touched *op;          /* of those: by operator, into touched */
     Ints touched;
     int *begin, *end;           /* by forward operator: its backward calls */
     int *made_from;             /* by forward operator: where in `made` its results begin; [nf] the end */
     Ints made;
-    int *home;                  /* by tensor: the forward operator it belongs to; -1: an input */
+    const int *home;            /* by tensor: Operands.maker */
     int *least, *most;          /* by tensor: of the forward operators whose calls read it */
     int *reader;                /* by forward tensor: the first operator whose backward reads it; -1 */
     Bytes *bytes;               /* by tensor */
@@ -52,16 +51,17 @@ struct Live {
     /* the run at hand */
     int first, last, chunk;
     const int *fate;
-    int round;                  /* marks equal to it are of this walk */
-    int *saved, *remade, *met, *again;      /* marks: by tensor, tensor, S_PARAM, forward operator */
-    int *fetched;               /* mark by tensor: offloaded, not saved */
-    Way *away;                  /* those, and offload.c's room */
+    Rebuild back;               /* what is there and what is made again */
+    Ints read, call;            /* what its backward reads, by first reader; which of its calls that is */
+    int read_first, read_last;  /* of which run */
+    int round;
+    int *met;                   /* mark by S_PARAM, equal to round */
+    Way *away;                  /* what is fetched, and offload.c's room */
     int naway;
     struct Ways *ways;
     Bytes *level;               /* by position: alive */
-    int *line, lines, *head, early;  /* backward: operators; ~operator if it is made again */
+    int *line, lines, early;    /* backward: operators; ~operator if it is made again */
     Ns ready;                   /* time of the first `early` of them */
-    int *stack;
     int *seen, *from, *to;      /* by tensor and whether it is the remade copy: positions in the routine at hand */
     int *order, n, at;          /* those that are seen */
     int walk;
@@ -85,11 +85,6 @@ static inline Bytes moment_flying(const Moment *m, const Border *b)
     return b->out[m->before] + b->out[m->middle] + b->in[m->after] + b->in[m->later];
 }
 
-static inline Bytes index_align(Bytes n)
-{
-    return (n + ALIGN - 1) / ALIGN * ALIGN;
-}
-
 /* The run at hand makes it. */
 static inline bool index_own(const Live *x, int t)
 {
@@ -107,10 +102,10 @@ static inline bool index_leaves(const Live *x, int t)
 Load  live_constant(Live *x, int first, int last, int chunk, Bytes *visiting, Border *b);
 Bytes live_moments(const Live *x, int chunk, const Border *b, const Bytes *alive, Bytes saved);
 
-/* fast.c: live_load and live_sums where nothing is offloaded; false: they have to walk. */
+/* fast.c: a run is entered before its fates are chosen; then live_load where nothing is offloaded, false: it has to walk. */
 void replay_open(Live *x);
-bool replay_sums(Live *x, int first, int last, int chunk, const int *fate, Load *l);
-bool replay_load(Live *x, int first, int last, int chunk, const int *fate, Load *l);
+void replay_enter(Live *x, int first, int last, int chunk);
+bool replay_load(Live *x, Load *l);
 
 /* offload.c: with offloaded tensors.  cut after the walks know after and first of each; level what they counted, kind 0
  * forward, 1 backward, 2 backward that still sends; most, and the stall, last. */

@@ -22,6 +22,7 @@
  * Cost: linear in pieces and copies of the list; offload.c's is only paid for the cut that is chosen.
  */
 #include "index.h"
+#include "list/wire.h"
 
 #include <stdlib.h>
 
@@ -131,7 +132,7 @@ static void cut_forward(Live *x, struct Ways *w)
     int at = 0;
     for (int i = 0; i < x->naway; i++) {
         const Way *a = &x->away[w->out[i]];
-        free = (free > w->clock[0][a->after] ? free : w->clock[0][a->after]) + a->slow;
+        wire_take(&free, w->clock[0][a->after], a->slow);
         while (at < w->calls[0] && w->clock[0][at] < free)
             at++;
         w->cut[0][a->after] = w->cut[0][at] = true;
@@ -244,7 +245,7 @@ static void plan_out(Live *x, struct Ways *w)
             w->order.at[copies++] = mb * x->naway + w->out[k];
             c->out = w->first.at[i] + piece_from(w, 0, a->after);
             c->due = w->first.at[w->back.at[mb]] + piece_from(w, 1, a->first);
-            free = (free > w->at.at[c->out] ? free : w->at.at[c->out]) + a->slow;
+            wire_take(&free, w->at.at[c->out], a->slow);
             for (sent = sent > c->out ? sent : c->out; sent < end && w->at.at[sent] < free;)
                 sent++;
             int until = out_until(x, w, i, c);
@@ -297,28 +298,23 @@ static Bytes most_beside(Live *x, struct Ways *w, const Border *b)
     return most;
 }
 
-static Ns later(Ns a, Ns b)
-{
-    return a > b ? a : b;
-}
-
 /* By which the device ends later than if copies took no time. */
 static Ns stall_of(Live *x, struct Ways *w, bool half)
 {
     const Copy *c = w->copy.at;
     const int *order = w->order.at;
     int n = w->copy.n, out = 0, sent = 0, in = 0, due = 0;
-    Ns now = 0, free[2] = {0, 0};               /* of the link, out and in; the same if it is half duplex */
+    Ns now = 0, free[2] = {0, 0}, *back = &free[!half];
     for (int i = 0; i < w->at.n; i++) {
         for (; out < n && c[order[out]].out <= i; out++) {
-            Ns begin = later(later(free[0], half ? free[1] : 0), now);
-            free[0] = w->gone.at[order[out]] = begin + x->away[order[out] % x->naway].fast;
+            wire_take(free, now, x->away[order[out] % x->naway].fast);
+            w->gone.at[order[out]] = *free;
         }
         for (; sent < out && c[order[sent]].sent <= i; sent++)
             now = later(now, w->gone.at[order[sent]]);
         for (; in < n && c[in].in <= i; in++) {
-            Ns begin = later(later(free[1], half ? free[0] : 0), now);
-            free[1] = w->come.at[in] = begin + x->away[in % x->naway].fast;
+            wire_take(back, now, x->away[in % x->naway].fast);
+            w->come.at[in] = *back;
         }
         for (; due < in && c[due].due <= i; due++)
             now = later(now, w->come.at[due]);

@@ -23,105 +23,94 @@
  * that starting anew is free and nothing is allocated.  Where nothing is offloaded fast.c answers for it, in a fraction.
  */
 #include "index.h"
+#include "list/transport.h"
 
-/* ---- backward as a line: the rule of rebuild.c ------------------------------------------------------------------ */
+/* ---- backward as a line ------------------------------------------------------------------------------------------ */
 
 static bool own(const Live *x, int t)
 {
     return index_own(x, t);
 }
 
-static bool dropped(const Live *x, int t)
-{
-    return own(x, t) && x->fate[t] == FATE_RECOMPUTE;
-}
-
-/* It is there when backward wants it: kept, or back from the host. */
-static void save(Live *x, int t)
-{
-    x->saved[t] = x->round;
-    if (!own(x, t) || x->fate[t] != FATE_OFFLOAD) {
-        x->load.saved += x->bytes[t];
-        return;
-    }
-    int device = x->p->chunk_device.at[x->chunk];
-    Ns ns = cost_host(x->p->c, device, x->g->tensor.at[t].bytes);
-    x->fetched[t] = x->round;
-    x->load.moved += x->bytes[t];
-    x->away[x->naway++] = (Way){.tensor = t, .fast = ns, .bytes = x->bytes[t],
-                                .slow = (ns + ns / 4) * (cost_host_half(x->p->c, device) ? 2 : 1)};
-}
-
 static bool rests(const Live *x, int t)
 {
-    return x->saved[t] == x->round && x->fetched[t] != x->round;
+    return rebuild_saved(&x->back, t);
 }
 
-/* Post-order over dropped tensors without recursion: an operator stands on the stack with the operand it goes on with. */
-static void remake(Live *x, int op)
+static bool remade(const Live *x, int t)
 {
-    int depth = 0;
-    x->stack[depth++] = op;
-    x->again[op] = x->round;
-    x->head[op] = x->op[op].read.from;      /* next operand, by operator */
-    while (depth) {
-        int o = x->stack[depth - 1], i = x->head[o]++;
-        if (i < x->op[o].read.to) {
-            int t = x->touched.at[i];
-            if (x->saved[t] == x->round || x->remade[t] == x->round)
-                continue;
-            if (!dropped(x, t)) {
-                save(x, t);
-            } else if (x->again[x->home[t]] != x->round) {
-                x->again[x->home[t]] = x->round;
-                x->head[x->home[t]] = x->op[x->home[t]].read.from;
-                x->stack[depth++] = x->home[t];
-            }
-            continue;
-        }
-        depth--;
-        x->line[x->lines++] = ~o;
-        x->load.again += live_times(x, x->chunk)[o];
-        for (int k = x->op[o].write.from; k < x->op[o].write.to; k++)
-            if (x->saved[x->touched.at[k]] != x->round)
-                x->remade[x->touched.at[k]] = x->round;
-    }
+    return rebuild_remade(&x->back, t);
 }
 
-static void mark_saved(Live *x)
+static void begin(Live *x, int first, int last, int chunk)
 {
+    x->first = first;
+    x->last = last;
+    x->chunk = chunk;
+    x->round++;
+    x->naway = 0;
+    x->load = (Load){0};
+}
+
+static void find_reads(Live *x)
+{
+    x->read.n = x->call.n = 0;
+    x->walk++;
     for (int o = x->begin[x->last]; o < x->end[x->first]; o++)
         for (int i = x->op[o].read.from; i < x->op[o].read.to; i++) {
             int t = x->touched.at[i];
-            if (!x->grad[t] && x->saved[t] != x->round && !dropped(x, t))
-                save(x, t);
+            if (x->grad[t] || x->seen[2 * t] == x->walk)
+                continue;
+            x->seen[2 * t] = x->walk;
+            *PUSH(&x->read) = t;
+            *PUSH(&x->call) = o - x->begin[x->last];
         }
 }
 
-/* What the first reader that needs anything made again asks for goes in front of all backward. */
+static Way way_of(const Live *x, int t)
+{
+    int device = x->p->chunk_device.at[x->chunk];
+    Bytes bytes = x->g->tensor.at[t].bytes;
+    return (Way){.tensor = t, .fast = cost_host(x->p->c, device, bytes), .slow = offload_window(x->p, device, bytes),
+                 .bytes = x->bytes[t]};
+}
+
+/* What is saved, sent to the host and made again under these fates. */
+static void choose(Live *x, int first, int last, int chunk, const int *fate)
+{
+    const Ns *time = live_times(x, chunk);
+    bool known = x->read_first == first && x->read_last == last;
+    begin(x, first, last, chunk);
+    x->read_first = first, x->read_last = last;
+    if (!known)
+        find_reads(x);
+    rebuild(&x->back, first, last, fate, x->read.at, x->call.at, x->read.n);
+    for (int i = 0; i < x->back.n; i++) {
+        int t = x->back.list[i];
+        bool away = x->back.fetched && rebuild_fetched(&x->back, t);
+        *(away ? &x->load.moved : &x->load.saved) += x->bytes[t];
+        if (away)
+            x->away[x->naway++] = way_of(x, t);
+    }
+    x->ready = 0;
+    for (int k = 0; k < x->back.lines; k++) {
+        x->load.again += time[x->back.line[k]];
+        x->ready = x->back.call[k] ? x->ready : x->load.again;
+    }
+}
+
 static void write_backward(Live *x)
 {
+    const Rebuild *r = &x->back;
     int first = x->begin[x->last], end = x->end[x->first];
     x->lines = x->early = 0;
-    x->ready = 0;
-    mark_saved(x);
-    for (int o = first; o < end; o++) {
-        for (int i = x->op[o].read.from; i < x->op[o].read.to; i++) {
-            int t = x->touched.at[i];
-            if (!x->grad[t] && x->saved[t] != x->round && x->again[x->home[t]] != x->round)
-                remake(x, x->home[t]);
-        }
-        if (x->lines > 0 && x->early == 0) {
-            x->early = x->lines;
-            x->ready = x->load.again;
-            for (int k = first; k < o; k++)
-                x->line[x->lines++] = k;
-        }
-        if (x->early)
-            x->line[x->lines++] = o;
-    }
-    for (int o = first; !x->early && o < end; o++)
+    while (x->early < r->lines && r->call[x->early] == 0)
+        x->early++;
+    for (int o = first, k = 0; o < end; o++) {
+        for (; k < r->lines && r->call[k] <= o - first; k++)
+            x->line[x->lines++] = ~r->line[k];
         x->line[x->lines++] = o;
+    }
 }
 
 /* ---- the most bytes alive ---------------------------------------------------------------------------------------- */
@@ -170,7 +159,7 @@ static Bytes most_forward(Live *x)
 {
     start(x);
     for (int o = x->first; o <= x->last; o++) {
-        x->tmp[x->at] = index_align(x->g->op.at[o].tmp);
+        x->tmp[x->at] = aligned(x->g->op.at[o].tmp);
         for (int i = x->op[o].read.from; i < x->op[o].write.to; i++)
             touch(x, 2 * x->touched.at[i]);
         x->at++;
@@ -195,11 +184,11 @@ static Bytes most_backward(Live *x, bool sending)
         bool again = x->line[i] < 0;
         int o = again ? ~x->line[i] : x->line[i];
         const Touched *c = &x->op[o];
-        x->tmp[x->at] = index_align(x->g->op.at[o].tmp);
+        x->tmp[x->at] = aligned(x->g->op.at[o].tmp);
         for (int k = c->read.from; k < c->read.to; k++)
-            touch(x, 2 * x->touched.at[k] + (x->remade[x->touched.at[k]] == x->round));
+            touch(x, 2 * x->touched.at[k] + remade(x, x->touched.at[k]));
         for (int k = c->write.from; k < c->write.to; k++)
-            touch(x, 2 * x->touched.at[k] + (again && x->remade[x->touched.at[k]] == x->round));
+            touch(x, 2 * x->touched.at[k] + (again && remade(x, x->touched.at[k])));
     }
     for (int i = 0; i < x->naway; i++)
         x->away[i].first = x->from[2 * x->away[i].tensor];
@@ -215,24 +204,23 @@ static Bytes most_backward(Live *x, bool sending)
 
 /* ---- sums -------------------------------------------------------------------------------------------------------- */
 
-/* Gradients of another replica that visit at once: put_merge of comm.c, in the order of the operators. */
+/* Gradients of another replica that visit at once. */
 static Bytes take_merges(const Live *x)
 {
-    Bytes largest = 0, way = 0, now = 0, most = 0;
-    for (int o = x->first; o <= x->last; o++)
-        for (int i = 0; i < x->use[o].n; i++) {
-            Bytes bytes = x->g->state.at[x->use[o].at[i]].bytes;
-            largest = bytes > largest ? bytes : largest;
+    Batch batch = {0};
+    Bytes now = 0, most = 0;
+    for (int s = 0; s < 2 * x->g->state.n; s++) {
+        const State *y = &x->g->state.at[s % x->g->state.n];
+        if (y->kind != S_GRAD || y->op < x->first || y->op > x->last)
+            continue;
+        if (s < x->g->state.n) {        /* the largest first */
+            batch.largest = y->bytes > batch.largest ? y->bytes : batch.largest;
+            continue;
         }
-    for (int o = x->first, n = 0; o <= x->last; o++)
-        for (int i = 0; i < x->use[o].n; i++) {
-            Bytes bytes = x->g->state.at[x->use[o].at[i]].bytes;
-            way += bytes;
-            now += index_align(bytes);
-            most = now > most ? now : most;
-            if (++n == MERGES || way >= largest)
-                way = now = n = 0;
-        }
+        now += aligned(y->bytes);
+        most = now > most ? now : most;
+        now = transport_batch(&batch, y->bytes) ? 0 : now;
+    }
     return most;
 }
 
@@ -246,7 +234,7 @@ static Bytes take_states(Live *x)
         for (int i = 0; i < x->use[o].n; i++) {
             const State *s = &x->g->state.at[x->use[o].at[i]];
             bool home = x->g->state.at[s->param].op >= x->first;
-            x->load.states += x->levels[x->chunk] * index_align(s->bytes);
+            x->load.states += x->levels[x->chunk] * aligned(s->bytes);
             if (x->met[s->param] != x->round) {
                 x->met[s->param] = x->round;
                 x->load.states += home ? x->owner[s->param] : x->guest[s->param];
@@ -254,7 +242,7 @@ static Bytes take_states(Live *x)
                 norms = home ? x->norms : norms;
                 visiting += home ? x->uses[s->param] : 0;
             }
-            visiting -= home ? index_align(s->bytes) : 0;
+            visiting -= home ? aligned(s->bytes) : 0;
         }
     x->load.states += norms;
     return visiting > merged ? visiting : merged;
@@ -301,17 +289,6 @@ static void take_times(Live *x)
         x->load.backward += time[o];
 }
 
-static void begin(Live *x, int first, int last, int chunk, const int *fate)
-{
-    x->first = first;
-    x->last = last;
-    x->chunk = chunk;
-    x->fate = fate;
-    x->round++;
-    x->naway = 0;
-    x->load = (Load){0};
-}
-
 Bytes live_moments(const Live *x, int chunk, const Border *b, const Bytes *alive, Bytes saved)
 {
     Bytes most = 0;
@@ -351,7 +328,8 @@ static Bytes most_away(Live *x, const Border *b)
 
 Load live_constant(Live *x, int first, int last, int chunk, Bytes *visiting, Border *b)
 {
-    begin(x, first, last, chunk, NULL);
+    begin(x, first, last, chunk);
+    rebuild_begin(&x->back, first, last, NULL);
     *visiting = take_states(x);
     take_times(x);
     *b = borders(x);
@@ -360,23 +338,18 @@ Load live_constant(Live *x, int first, int last, int chunk, Bytes *visiting, Bor
 
 Load live_sums(Live *x, int first, int last, int chunk, const int *fate)
 {
-    if (replay_sums(x, first, last, chunk, fate, &x->load))
-        return x->load;
-    begin(x, first, last, chunk, fate);
-    write_backward(x);
+    choose(x, first, last, chunk, fate);
     return x->load;
 }
 
 Ns live_early(Live *x, int first, int last, int chunk, const int *fate)
 {
-    begin(x, first, last, chunk, fate);
-    write_backward(x);
+    choose(x, first, last, chunk, fate);
     return x->ready;
 }
 
-Load live_walk(Live *x, int first, int last, int chunk, const int *fate)
+static Load walk(Live *x)
 {
-    begin(x, first, last, chunk, fate);
     Bytes visiting = take_states(x);
     take_times(x);
     write_backward(x);
@@ -386,10 +359,15 @@ Load live_walk(Live *x, int first, int last, int chunk, const int *fate)
     return x->load;
 }
 
+Load live_walk(Live *x, int first, int last, int chunk, const int *fate)
+{
+    choose(x, first, last, chunk, fate);
+    return walk(x);
+}
+
 Load live_load(Live *x, int first, int last, int chunk, const int *fate)
 {
-    x->naway = 0;
-    if (replay_load(x, first, last, chunk, fate, &x->load))
-        return x->load;
-    return live_walk(x, first, last, chunk, fate);
+    replay_enter(x, first, last, chunk);
+    choose(x, first, last, chunk, fate);
+    return replay_load(x, &x->load) ? x->load : walk(x);
 }

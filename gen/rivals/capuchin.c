@@ -24,6 +24,7 @@
  * found anew only if a choice touched what it was found from; and STEPS + log n replays of the stage.
  */
 #include "capuchin.h"
+#include "list/rebuild.h"
 
 #include <stdlib.h>
 
@@ -42,11 +43,11 @@ struct Capuchin {
     int first, last, chunk, device;
     Ns *before, *behind;        /* by operator: time of the stage's forward up to it; of its backward from the end to it */
     int *fate;                  /* the caller's */
-    bool *again;                /* by operator: made again */
-    Ints todo, made;            /* operators to look at; found to be made again */
+    Operands operands;
+    Rebuild back;               /* what is made again, as things stand */
     Order order;
     Ns *make;                   /* by tensor: the time to make it again, as things stand; -1: not known */
-    Ints *known;                /* by operator: tensors whose time was found by looking at it */
+    Ints *known;                /* by operator: tensors whose time counts it */
     Ints *readers;              /* by tensor: forward operators */
 };
 
@@ -64,16 +65,16 @@ Capuchin *capuchin_open(const Question *q, Ns period)
         }
     x->before = alloc(sizeof(Ns) * (size_t)(g->nf + 1));
     x->behind = alloc(sizeof(Ns) * (size_t)(g->nf + 1));
-    x->again = alloc((size_t)g->nf);
+    x->operands = operands_of(g);
+    x->back = rebuild_open(g, &x->operands);
     x->order.item = alloc(sizeof(Item) * (size_t)g->tensor.n);
     x->order.pick = alloc(sizeof(Pick) * (size_t)g->tensor.n);
     x->make = alloc(sizeof(Ns) * (size_t)g->tensor.n);
     x->known = alloc(sizeof(Ints) * (size_t)g->nf);
     x->readers = alloc(sizeof(Ints) * (size_t)g->tensor.n);
     for (int o = 0; o < g->nf; o++)
-        for (int i = 0; i < g->op.at[o].arg.n; i++)
-            if (g->op.at[o].arg.at[i].kind == ARG_READ && !g->op.at[o].arg.at[i].state)
-                *PUSH(&x->readers[g->op.at[o].arg.at[i].index]) = o;
+        for (int i = x->operands.op[o].read.from; i < x->operands.op[o].read.to; i++)
+            *PUSH(&x->readers[x->operands.tensor.at[i]]) = o;
     return x;
 }
 
@@ -88,11 +89,9 @@ static void enter(Capuchin *x, int first, int last, int chunk, int *fate)
     x->chunk = chunk;
     x->device = x->q->p->chunk_device.at[chunk];
     x->fate = fate;
-    for (int o = first; o <= last; o++) {
-        x->behind[o] = 0;
-        x->again[o] = false;
-        x->known[o].n = 0;
-    }
+    rebuild_begin(&x->back, first, last, fate);
+    for (int o = first; o <= last; o++)
+        x->behind[o] = x->known[o].n = 0;
     for (int o = g->nf; o < g->nb; o++)
         if (g->op.at[o].fwd >= first && g->op.at[o].fwd <= last)
             x->behind[g->op.at[o].fwd] += cost_op(c, x->device, o);
@@ -127,7 +126,7 @@ static Order items(Capuchin *x)
     return order;
 }
 
-/* Something changed at operator o: what was found by looking at it is not known any more. */
+/* Something changed at operator o: times that count it are not known any more. */
 static void forget(Capuchin *x, int o)
 {
     if (o < x->first || o > x->last)
@@ -137,48 +136,29 @@ static void forget(Capuchin *x, int o)
     x->known[o].n = 0;
 }
 
-/* Operators that have to be made again besides if t is dropped, marked so, in `made`; their time. */
-static Ns remake(Capuchin *x, int t)
-{
-    const Graph *g = x->q->p->g;
-    Ns sum = 0;
-    x->todo.n = x->made.n = 0;
-    *PUSH(&x->todo) = g->tensor.at[t].op;
-    while (x->todo.n) {
-        int op = x->todo.at[--x->todo.n];
-        *PUSH(&x->known[op]) = t;
-        if (x->again[op])
-            continue;
-        x->again[op] = true;
-        *PUSH(&x->made) = op;
-        sum += cost_op(x->q->p->c, x->device, op);
-        for (int i = 0; i < g->op.at[op].arg.n; i++) {
-            const Arg *a = &g->op.at[op].arg.at[i];
-            int maker = a->kind == ARG_READ && !a->state ? g->tensor.at[a->index].op : -1;
-            if (maker >= x->first && x->fate[a->index] == FATE_RECOMPUTE)
-                *PUSH(&x->todo) = maker;
-        }
-    }
-    return sum;
-}
-
 /* The time of what has to be made again besides if t is dropped. */
 static Ns rebuilt(Capuchin *x, int t)
 {
-    if (x->make[t] < 0) {
-        x->make[t] = remake(x, t);
-        for (int i = 0; i < x->made.n; i++)
-            x->again[x->made.at[i]] = false;
+    Rebuild *r = &x->back;
+    if (x->make[t] >= 0)
+        return x->make[t];
+    x->make[t] = r->lines = 0;
+    rebuild_op(r, r->maker[t], 0);
+    for (int i = 0; i < r->lines; i++) {
+        x->make[t] += cost_op(x->q->p->c, x->device, r->line[i]);
+        *PUSH(&x->known[r->line[i]]) = t;
+        r->again[r->line[i]] = 0;
     }
     return x->make[t];
 }
 
 /* t is dropped: what reads it needs it made, and what is made for it is there for others. */
-static void rebuild(Capuchin *x, int t)
+static void drop(Capuchin *x, int t)
 {
-    remake(x, t);
-    for (int i = 0; i < x->made.n; i++)
-        forget(x, x->made.at[i]);
+    x->back.lines = 0;
+    rebuild_op(&x->back, x->back.maker[t], 0);
+    for (int i = 0; i < x->back.lines; i++)
+        forget(x, x->back.line[i]);
     for (int i = 0; i < x->readers[t].n; i++)
         forget(x, x->readers[t].at[i]);
 }
@@ -196,7 +176,7 @@ static void choose(Capuchin *x, Order *order, int i, int fate)
     Item item = order->item[i];
     x->fate[item.tensor] = fate;
     if (fate == FATE_RECOMPUTE)
-        rebuild(x, item.tensor);
+        drop(x, item.tensor);
     else
         order->booked += item.copy;
     order->pick[order->picks++] = (Pick){item.tensor, fate};

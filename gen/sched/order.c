@@ -35,8 +35,9 @@ const Schedule schedules[] = {
 Action *sched_put(Plan *p, int device, ActionKind kind, int chunk, int mb)
 {
     Action *k = PUSH(&p->dev.at[device].order);
-    *k = (Action){.kind = kind, .chunk = chunk, .mb = mb, .routine = -1, .buf = -1, .slot = -1, .peer = -1,
-                  .request = -1, .input = -1, .tensor = -1, .state = -1, .tag = -1, .from_device = -1, .host = -1};
+    *k = action_new(kind, 0, mb);
+    k->chunk = chunk;
+    k->slot = -1;
     return k;
 }
 

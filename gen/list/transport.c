@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * transport.c: the messages of a plan, and the list of a device as it is written.
+ *
+ * Between stages messages are the same in every replica, so that they are found once, for the first one.  What one chunk hands
+ * to another on its own device is no message.  Cost: linear in operands, and in tensors times devices times chunks.
+ */
+#include "transport.h"
+
+/* ---- which messages there are -------------------------------------------------------------------------------- */
+
+int transport_phases(ActionKind kind)
+{
+    switch (kind) {
+    case K_F: return 1 << PH_F;
+    case K_B: return 1 << PH_I | 1 << PH_W;
+    case K_I: return 1 << PH_I;
+    case K_W: return 1 << PH_W;
+    default:  return 0;
+    }
+}
+
+static Msg *add(Msgs *list, int tensor, int state, int src, int dst, int level)
+{
+    Msg *m = PUSH(list);
+    *m = (Msg){.tensor = tensor, .state = state, .src = src, .dst = dst, .level = level};
+    return m;
+}
+
+/* phases[t * chunks + chunk]: bits of the phases that read tensor t there */
+static int *readers(const Plan *p)
+{
+    const Graph *g = p->g;
+    int chunks = p->chunk_device.n, *phases = alloc(sizeof(int) * (size_t)g->tensor.n * (size_t)chunks);
+    for (int o = 0; o < g->nb; o++)
+        for (int i = 0; i < g->op.at[o].arg.n; i++) {
+            const Arg *a = &g->op.at[o].arg.at[i];
+            if (a->kind == ARG_READ && !a->state)
+                phases[a->index * chunks + p->chunk.at[o]] |= 1 << g->op.at[o].phase;
+        }
+    return phases;
+}
+
+static void add_tensors(const Plan *p, Msgs *list)
+{
+    int chunks = p->chunk_device.n, *phases = readers(p);
+    for (int t = 0; t < p->g->tensor.n; t++) {
+        int op = p->g->tensor.at[t].op;
+        for (int d = 0; op >= 0 && d < plan_stages(p); d++) {
+            bool read = false;
+            for (int k = 0; k < chunks; k++)
+                read |= p->chunk_device.at[k] == d && phases[t * chunks + k];
+            if (!read || d == device_of(p, op))
+                continue;
+            Msg *m = add(list, t, -1, device_of(p, op), d, -1);
+            m->made = p->chunk.at[op];
+            m->made_in = 1 << p->g->op.at[op].phase;
+            m->phases = alloc(sizeof(int) * (size_t)chunks);
+            for (int k = 0; k < chunks; k++)
+                m->phases[k] = p->chunk_device.at[k] == d ? phases[t * chunks + k] : 0;
+        }
+    }
+}
+
+static void add_states(const Plan *p, Msgs *list)
+{
+    const Graph *g = p->g;
+    size_t stages = (size_t)plan_stages(p), n = (size_t)g->state.n * stages;
+    bool *made = alloc(n + 1), *wanted = alloc(n + 1);
+    for (int o = 0; o < g->op.n; o++)
+        for (int i = 0; i < g->op.at[o].arg.n; i++) {
+            const Arg *a = &g->op.at[o].arg.at[i];
+            if (!a->state)
+                continue;
+            size_t at = (size_t)a->index * stages + (size_t)device_of(p, o);
+            made[at] |= transport_makes(g->state.at[a->index].kind, o >= g->nb, a->kind);
+            wanted[at] |= transport_wants(g->state.at[a->index].kind, o >= g->nb, a->kind);
+        }
+    for (int s = 0; s < g->state.n; s++)
+        for (size_t src = 0; transport_part(g->state.at[s].kind) >= 0 && src < stages; src++)
+            for (size_t dst = 0; dst < stages; dst++)
+                if (src != dst && made[(size_t)s * stages + src] && wanted[(size_t)s * stages + dst])
+                    add(list, -1, s, (int)src, (int)dst, -1);
+}
+
+static void add_merges(const Plan *p, Msgs *list)
+{
+    for (int level = 0; level < plan_levels(p); level++)
+        for (int s = 0; s < p->g->state.n; s++)
+            if (p->g->state.at[s].kind == S_GRAD) {
+                int stage = device_of(p, p->g->state.at[s].op);
+                add(list, -1, s, stage, stage, level);
+            }
+}
+
+Msgs transport_messages(const Plan *p)
+{
+    Msgs list = {0};
+    add_tensors(p, &list);
+    add_states(p, &list);
+    add_merges(p, &list);
+    return list;
+}
+
+Ints transport_loads(const Plan *p, const Action *k)
+{
+    const Graph *g = p->g;
+    Ints list = {0}, met = {0};
+    for (int o = 0; o < g->nb; o++) {
+        bool now = transport_phases(k->kind) & 1 << g->op.at[o].phase;
+        if (p->chunk.at[o] != k->chunk || !(now || o < g->nf))
+            continue;
+        for (int i = 0; i < g->op.at[o].arg.n; i++) {
+            const Arg *a = &g->op.at[o].arg.at[i];
+            bool input = a->kind == ARG_READ && !a->state && g->tensor.at[a->index].kind == T_INPUT;
+            for (int j = 0; input && j < met.n; j++)
+                input &= met.at[j] != a->index;
+            if (input && now)
+                *PUSH(&list) = a->index;
+            if (input)
+                *PUSH(&met) = a->index;
+        }
+    }
+    return list;
+}
+
+/* ---- the list of a device ---------------------------------------------------------------------------------------- */
+
+void desk_open(Desk *d, int device, Actions *out)
+{
+    d->device = device;
+    d->stage = plan_stage(d->p, device);
+    d->base = device - d->stage;
+    d->out = out;
+    d->sent.n = d->posted.n = d->beat = 0;
+    for (int i = 0; i < REQUESTS; i++)
+        d->busy[i] = false;
+}
+
+Action *desk_put(Desk *d, Action a)
+{
+    Action *k = PUSH(d->out);
+    *k = a;
+    k->piece = d->piece;
+    return k;
+}
+
+Action *desk_new(Desk *d, ActionKind kind, int step, int mb)
+{
+    return desk_put(d, action_new(kind, step, mb));
+}
+
+void desk_head(Desk *d, int step)
+{
+    const Graph *g = d->p->g;
+    desk_new(d, K_BEGIN, step, -1);
+    for (int i = 0; i < g->count.n; i++)
+        if (device_of(d->p, g->count.at[i].op) == d->stage)
+            desk_new(d, K_COUNT, step, -1)->input = i;
+}
+
+void desk_load(Desk *d, int tensor, int step, int mb)
+{
+    Action *load = desk_new(d, K_LOAD, step, mb);
+    load->tensor = tensor;
+    load->input = d->p->g->tensor.at[tensor].of;
+    load->bytes = d->p->g->tensor.at[tensor].bytes;
+}
+
+Action desk_transfer(const Desk *d, ActionKind kind, int msg, int step, int mb)
+{
+    const Msg *m = &d->msg.at[msg];
+    Action a = action_new(kind, step, m->tensor < 0 ? -1 : mb);
+    a.tensor = m->tensor;
+    a.state = m->state;
+    a.peer = m->level >= 0 ? plan_partner(d->p, d->device, m->level) : d->base + (kind == K_SEND ? m->dst : m->src);
+    a.part = m->level >= 0 ? m->level : 0;
+    a.tag = msg;
+    a.bytes = m->tensor >= 0 ? d->p->g->tensor.at[m->tensor].bytes : d->p->g->state.at[m->state].bytes;
+    return a;
+}
+
+void desk_begin(Desk *d, int msg, Action transfer)
+{
+    desk_put(d, transfer);
+    *PUSH(transfer.kind == K_SEND ? &d->sent : &d->posted) = (Pending){msg, d->beat, transfer};
+}
+
+void desk_end(Desk *d, Pendings *list, int i)
+{
+    Action a = list->at[i].what;
+    a.of = a.kind;
+    a.kind = K_WAIT;
+    desk_put(d, a);
+    d->busy[a.request] = false;
+    for (list->n--; i < list->n; i++)
+        list->at[i] = list->at[i + 1];
+}
+
+static int find_posted(const Desk *d, int msg, int mb)
+{
+    int i = 0;
+    while (i < d->posted.n && (d->posted.at[i].msg != msg || (mb >= 0 && d->posted.at[i].what.mb != mb)))
+        i++;
+    return i;
+}
+
+bool desk_posted(const Desk *d, int msg, int mb)
+{
+    return find_posted(d, msg, mb) < d->posted.n;
+}
+
+void desk_wait_recv(Desk *d, int msg, int mb)
+{
+    int i = find_posted(d, msg, mb);
+    if (i == d->posted.n)
+        die("device %d: message %d of micro-batch %d was never posted", d->device, msg, mb);
+    desk_end(d, &d->posted, i);
+}
+
+void desk_wait_sends(Desk *d, int slack, bool states)
+{
+    for (int i = 0; i < d->sent.n;)
+        if (transport_due(d->sent.at[i].beat, d->beat, slack) && (states || d->msg.at[d->sent.at[i].msg].tensor >= 0))
+            desk_end(d, &d->sent, i);
+        else
+            i++;
+}

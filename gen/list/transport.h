@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * transport.h: which messages there are, and when one is begun and waited for.  The one owner of these rules.
+ *
+ * comm.c and comm_async.c write lists by them, exact/preview*.c predict a step by them, replay/ counts bytes by them.  The
+ * checkers do not read this file: they prove the finished lists by other means.
+ *
+ *   tensors    one message for each device that reads a tensor of another, once a micro-batch, with its first reader there
+ *   states     a state that one device makes and another wants goes there with a part of the update
+ *   replicas   two devices send each other every gradient of a chunk, in batches
+ *   slack      counted in computations: a receive is posted order_slack() of them ahead of its reader, a send is waited for
+ *              so many behind the next one.  Where devices would then wait in a circle, sends get twice as much
+ *   order      messages between two devices begin in the same order on both: that in which the sender makes them
+ */
+#ifndef TRANSPORT_H
+#define TRANSPORT_H
+#include "plan.h"
+
+/* ---- slack ------------------------------------------------------------------------------------------------------- */
+
+/* A computation that slack counts.  A fold is none: some devices have one between two micro-batches where others have none,
+ * and slack that is shorter on one side lets 1F1B, with a skip over all stages, wait in a circle.  Where steps overlap, an
+ * update is none either. */
+static inline bool transport_beat(const Action *k, bool overlap)
+{
+    return overlap ? k->kind == K_F || k->kind == K_B || k->kind == K_I : k->kind != K_FOLD;
+}
+
+/* A send that computation `made` has begun: is it waited for right before computation `now`? */
+static inline bool transport_due(int made, int now, int slack)
+{
+    return now - made > slack;
+}
+
+/* ---- the update -------------------------------------------------------------------------------------------------- */
+
+/* The part of the update before which a state moves: 0 gradients of remote uses, 1 partial norms, 2 the clip factor; 3, behind
+ * all parts: new weights.  -1: it stays where it is. */
+static inline int transport_part(StateKind kind)
+{
+    return kind == S_VALUES || kind == S_MOMENT1 || kind == S_MOMENT2 ? -1 :
+           kind == S_GRAD ? 0 : kind == S_NORM ? 1 : kind == S_CLIP ? 2 : 3;
+}
+
+/* An operator of the update, or before it, has the state as such an operand: does the state leave its device, if others want
+ * it?  Gradients are made before the update, all else in it. */
+static inline bool transport_makes(StateKind kind, bool update, ArgKind operand)
+{
+    return operand != ARG_READ && update != (kind == S_GRAD);
+}
+
+/* Does it want the state, if another device makes it?  New weights are wanted by the next step. */
+static inline bool transport_wants(StateKind kind, bool update, ArgKind operand)
+{
+    bool late = kind == S_PARAM || kind == S_COPY;
+    return update != late && (operand == ARG_READ || kind == S_GRAD);
+}
+
+/* Gradients cross between two replicas in the order of the states, as many at once as make one way of the largest of the
+ * chunk, and at most MERGES.  Does this one end its batch?  The last one of a chunk does too. */
+enum { MERGES = 8 };
+typedef struct { Bytes largest, way; int n; } Batch;
+static inline bool transport_batch(Batch *b, Bytes bytes)
+{
+    b->way += bytes;
+    if (++b->n < MERGES && b->way < b->largest)
+        return false;
+    b->way = b->n = 0;
+    return true;
+}
+
+/* ---- messages ---------------------------------------------------------------------------------------------------- */
+
+typedef struct {                /* between stages: a message of every replica */
+    int tensor, state;          /* one of them; -1 */
+    int src, dst;
+    int level;                  /* between two replicas, of the same stage: level of their tree; else -1 */
+    int made, made_in;          /* a tensor: chunk and phases that produce it */
+    int *phases;                /* a tensor: by chunk, bits of the phases that read it on dst */
+} Msg;
+typedef VEC(Msg) Msgs;
+Msgs transport_messages(const Plan *p);             /* tensors, states, then gradients by level; the index is the tag */
+int  transport_phases(ActionKind kind);             /* bits of the phases that a computation runs */
+/* Data inputs that a computation reads, in the order of its operators, but for those that its chunk's forward has read. */
+Ints transport_loads(const Plan *p, const Action *k);
+
+/* ---- the list of a device, while it is written -------------------------------------------------------------------- */
+
+enum { REQUESTS = 256 };
+typedef struct { int msg, beat; Action what; } Pending;
+typedef VEC(Pending) Pendings;
+typedef struct {
+    const Plan *p;
+    Msgs msg;
+    int device, stage, base;    /* base: stage 0 of its replica */
+    Piece piece;
+    Actions *out;
+    int beat;                   /* computations so far */
+    Pendings sent, posted;      /* begun and not waited for */
+    bool busy[REQUESTS];        /* request numbers of those */
+} Desk;
+void    desk_open(Desk *d, int device, Actions *out);
+Action *desk_put(Desk *d, Action a);
+Action *desk_new(Desk *d, ActionKind kind, int step, int mb);
+void    desk_head(Desk *d, int step);               /* step values and counted targets */
+void    desk_load(Desk *d, int tensor, int step, int mb);
+Action  desk_transfer(const Desk *d, ActionKind kind, int msg, int step, int mb);
+void    desk_begin(Desk *d, int msg, Action transfer);
+void    desk_end(Desk *d, Pendings *list, int i);   /* waits for it */
+bool    desk_posted(const Desk *d, int msg, int mb);    /* mb -1: of any micro-batch */
+void    desk_wait_recv(Desk *d, int msg, int mb);
+void    desk_wait_sends(Desk *d, int slack, bool states);        /* those that are due, -1: all; those of states too */
+#endif
