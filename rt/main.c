@@ -222,22 +222,6 @@ static void *stage_main(void *at)
 
 /* ---- preparation ------------------------------------------------------------------------------------------------ */
 
-/* The numbers of a job hold for this arithmetic and these kernels. */
-static int check_machine(const Run *run)
-{
-    volatile float tiny = 0x1p-130f, unit = 1;
-    const uint32_t one = 1;
-    char why[512];
-    if (*(const unsigned char *)&one != 1)
-        return complain(STATUS_MACHINE, "this machine is big endian; files and hashes are written little endian");
-    if (unit + 0x1p-24f != 1 || unit + 0x1.8p-24f == 1 || tiny * 0.5f == 0)
-        return complain(STATUS_MACHINE, "rounding is not to nearest, or small numbers are flushed to zero; some "
-                        "library or the environment has changed that");
-    if (kernels_start(run->job->stage[run->first].threads, why, sizeof why) != 0)
-        return complain(STATUS_MACHINE, "%s", why);
-    return DONE;
-}
-
 static int prepare_worker(Run *run, int i)
 {
     Worker *w = &run->worker[i];
@@ -294,7 +278,7 @@ static int start_values(Run *run)
 /* Everything that may fail before the first step, in the order in which it is cheapest to find out. */
 static int prepare(Run *run)
 {
-    int status = check_machine(run);
+    int status = machine_check(run);
     if (status == DONE)
         status = export_probe(run);
     if (status == DONE && !run->job->stage->pace)

@@ -107,6 +107,7 @@ double seconds(void);                                   /* a clock that only goe
 /* ---- start ------------------------------------------------------------------------------------------------- */
 /* options.c: NULL terminated argv.  -1: go on; else the status to end with. */
 int options_read(Options *o, const Job *job, int argc, char **argv, bool speak);
+int machine_check(const Run *run);                      /* machine.c */
 int arena_open(Worker *w);                              /* arena.c */
 /* So many bytes between two pages that nobody may touch, each written with fill; -1: with none.  NULL: no memory. */
 unsigned char *arena_map(size_t bytes, int fill);

@@ -2,7 +2,10 @@
  *
  * The portable kernels run on any machine and any number of threads with the same bits: nothing to check at start.
  */
+#include "../isa.h"
 #include "../rt.h"
+
+ISA_OF_THIS_FILE;
 
 int kernels_start(int threads, char *why, size_t n)
 {

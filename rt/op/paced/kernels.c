@@ -2,7 +2,10 @@
  *
  * Kernels of paced jobs: they have the names and operands of the others, and do nothing; pace.c lets the time pass.
  */
+#include "../../isa.h"
 #include "../../rt.h"
+
+ISA_OF_THIS_FILE;
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 

@@ -1,0 +1,41 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# A folder on a machine that cannot run it as planned: status 6 and one line with the cause and the remedy.  The CPU is one
+# that qemu has: kernels compiled for Haswell on an older one, and for AVX-512 on Haswell; on Haswell the former give the bits
+# of the suites.
+. "$(dirname "$0")/lib.sh"
+need dpgen build/emitted build/librt.a
+model="$models/tiny-gpt.yaml --stages 2"
+steps="$run --steps 2"
+arguments="--steps 2"
+
+use_portable
+echo "plain $model" | plans
+one_hash "plain"
+d=$tmp/job
+said=$(generate "$d" $model) || { fault "$said"; finish; }
+kernels='-std=c11 -O2 -ffp-contract=off -fno-math-errno -fno-trapping-math $(WARN)'
+
+# built ISA [FLAG]: the kernels are compiled again, for ISA
+built() { rm -f "$d"/train "$d"/rt/op/*.o; make_quickly "$d" KFLAGS="$1 $kernels $2"; }
+# on CPU: the job there
+on() { qemu-x86_64-static -cpu "$1" "$d/train" $steps 2>"$tmp/err"; }
+
+older_cpu() {
+    if [ "$(uname -m)" != x86_64 ] || ! command -v qemu-x86_64-static >/dev/null; then
+        skip "there is no qemu-x86_64-static, or this is no x86-64" 6
+        return
+    fi
+    expect "kernels for Haswell" built -march=haswell
+    got=$(on Haswell | sed -n 's/^sha256 //p')
+    if [ "$got" = "$hash" ]; then pass; else fault "on Haswell: $got, not $hash: $(tail -n 1 "$tmp/err")"; fi
+    refuse "on Sandy Bridge" 6 "lacks instructions.*: MOVBE, LZCNT, BMI, BMI2, FMA, F16C, AVX2; run make" \
+        qemu-x86_64-static -cpu SandyBridge "$d/train" $steps
+    expect "help on Sandy Bridge" qemu-x86_64-static -cpu SandyBridge "$d/train" --help
+    expect "kernels for Skylake" built -march=skylake-avx512
+    refuse "AVX-512 on Haswell" 6 ": AVX512F, AVX512DQ, AVX512CD, AVX512BW, AVX512VL; run make" \
+        qemu-x86_64-static -cpu Haswell "$d/train" $steps
+}
+older_cpu
+finish
