@@ -3,7 +3,7 @@
 #
 # A folder on a machine that cannot run it as planned: status 6 and one line with the cause and the remedy.  The CPU is one
 # that qemu has: kernels compiled for Haswell on an older one, and for AVX-512 on Haswell; on Haswell the former give the bits
-# of the suites.
+# of the suites.  A single file of kernels that is compiled with fused multiply-add is found, and so are all of them.
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a
 model="$models/tiny-gpt.yaml --stages 2"
@@ -38,4 +38,22 @@ older_cpu() {
         qemu-x86_64-static -cpu Haswell "$d/train" $steps
 }
 older_cpu
+
+# ---- fused multiply-add ------------------------------------------------------------------------------------------------
+fused() {
+    start=
+    if ! grep -qw fma /proc/cpuinfo 2>/dev/null; then
+        start='qemu-x86_64-static -cpu Haswell'
+        command -v qemu-x86_64-static >/dev/null || { skip "this machine has no fused multiply-add" 6; return; }
+    fi
+    expect "kernels with FMA, not fused" built -mfma
+    expect "run with FMA, not fused" $start "$d/train" $steps
+    rm "$d/train" "$d/rt/op/norm.o"
+    expect "one file fused" make -s -C "$d" KFLAGS="-mfma $kernels -ffp-contract=fast"
+    refuse "one file is fused" 6 "rt/op/norm.c was compiled with fused .*compile the kernels with -ffp-contract=off" \
+        $start "$d/train" $steps
+    expect "kernels fused" built -mfma -ffp-contract=fast
+    refuse "kernels are fused" 6 "was compiled with fused" $start "$d/train" $steps
+}
+fused
 finish
