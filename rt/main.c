@@ -8,6 +8,7 @@
  * therefore come to the same decision: print, evaluate, checkpoint, stop.  Replicas add up their losses one by one (losses.c).
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -35,6 +36,23 @@ Report worker_share(Worker *w, double loss, double norm)
     return sum;
 }
 
+/* A number that is not finite ends the job, and every stage has the same bits of it. */
+static int judge(Worker *w, int64_t done, const char *what, double x)
+{
+    if (isfinite(x) || w->run->opt.nan)
+        return 0;
+    if (!w->broken) {
+        w->broken = what;
+        w->broken_at = done;
+    }
+    return WANT_BROKEN;
+}
+
+int worker_judge(Worker *w, int64_t done, const Report *r)
+{
+    return judge(w, done, "loss", r->loss) | judge(w, done, "norm of the gradient", r->norm);
+}
+
 static void rest(Worker *w)
 {
     atomic_store(&w->at, -1);
@@ -57,7 +75,7 @@ static int one_step(Worker *w, int64_t step)
         r.loss = losses_sum(w, w->stage.loss, w->stage.losses);
     if (w->stage.index == 0)
         metrics_step(w->run, step, r.loss, r.norm, (double)v->lr, seconds() - begun);
-    return r.want;
+    return r.want | worker_judge(w, step + 1, &r);
 }
 
 /* Each replica takes its share of the micro-batches. */
@@ -85,12 +103,22 @@ static int evaluate(Worker *w, int64_t step)
         r.loss = losses_sum(w, w->eval_loss, n);
     if (w->stage.index == 0)
         metrics_eval(w->run, step, r.loss / (double)job->eval_batches);
-    return r.want;
+    return r.want | judge(w, step + 1, "loss of the evaluation", r.loss);
 }
 
 static bool due(long every, int64_t done)
 {
     return every > 0 && done % every == 0;
+}
+
+static int end_broken(Worker *w, int64_t done)
+{
+    if (w->stage.index > 0)
+        return STATUS_BROKEN;
+    metrics_line(w->run, "stop", done, "not finite");
+    return complain(STATUS_BROKEN, "after step %lld the %s is not finite: the job ends, and checkpoints are as they were; "
+                    "try a lower rate, a warmup or clip_norm, and look at the data; --allow-nan goes on",
+                    (long long)w->broken_at, w->broken);
 }
 
 /* What follows a step; a status, or -1 to go on. */
@@ -99,6 +127,8 @@ static int after_step(Worker *w, int64_t done, int want)
     const Job *job = w->run->job;
     const Options *o = &w->run->opt;
     bool last = done == o->steps || want & WANT_END, stop = want & WANT_STOP;
+    if (want & WANT_BROKEN)
+        return end_broken(w, done);
     if (o->checkpoint && (want || last || due(job->ckpt_every, done))) {
         int status = ckpt_save(w, done);
         if (status != DONE)
@@ -133,11 +163,13 @@ static int many_steps(Worker *w, int64_t step, int64_t *to)
     return want;
 }
 
-/* Now and then, and at the end; a signal to stop is in a hurry. */
+/* Now and then, and at the end; a signal to stop is in a hurry, and of broken parameters nobody wants to know. */
 static bool to_evaluate(const Worker *w, int64_t done, int want)
 {
     const Job *job = w->run->job;
     bool end = (done == w->run->opt.steps || want & WANT_END) && !(want & WANT_STOP);
+    if (want & WANT_BROKEN)
+        return false;
     return job->eval.format && (w->info->eval || w->ended) && (end || due(job->eval_every, done));
 }
 

@@ -27,6 +27,7 @@ static const Option table[] = {
     {"--gradients", "FILE", WORD, offsetof(Options, gradients), "write the gradients of the last step as safetensors"},
     {"--trace", "FILE", WORD, offsetof(Options, trace), "write predicted and measured actions as Trace Event JSON"},
     {"--offload-dir", "DIR", WORD, offsetof(Options, spill), "where the file of offloaded tensors is, of a job that has one"},
+    {"--allow-nan", NULL, FLAG, offsetof(Options, nan), "go on when a loss or norm is not finite"},
     {"--watchdog", "SECONDS", NUMBER, offsetof(Options, watchdog), "end the job after such a silence; 0 never"},
     {"--fill", "BYTE", BYTE, offsetof(Options, fill), "fill arenas with this byte before the start"},
     {"--dump-arena", "FILE", WORD, offsetof(Options, dump), "write the arena of each stage to FILE.stageN at the end"},
@@ -47,8 +48,8 @@ static void help(const Job *job)
     }
     text_add(&t, "  %-22s this text\n  %-22s the job and its key\n\n", "--help", "--version");
     text_add(&t, "SIGUSR1: checkpoint.  SIGTERM, SIGINT, SIGHUP: checkpoint and stop.\n"
-             "Status: 0 done, 1 failed, 2 usage, 5 foreign or broken checkpoint, 6 wrong machine,\n"
-             "75 stopped on request with a checkpoint: start again with --resume.\n");
+             "Status: 0 done, 1 failed, 2 usage, 5 foreign or broken checkpoint, 6 wrong machine, 7 a loss or norm is\n"
+             "not finite, 75 stopped on request with a checkpoint: start again with --resume.\n");
     write_all(STDOUT_FILENO, store, t.n);
 }
 

@@ -14,13 +14,13 @@
 #include <stdbool.h>
 #include "job.h"
 
-enum { DONE, STATUS_RUN, STATUS_USAGE, STATUS_STALE = 5, STATUS_MACHINE, STATUS_AGAIN = 75 };
+enum { DONE, STATUS_RUN, STATUS_USAGE, STATUS_STALE = 5, STATUS_MACHINE, STATUS_BROKEN, STATUS_AGAIN = 75 };
 
 typedef struct {                /* options.c */
     long steps;                 /* stop after this many; rates follow job->steps whatever this is */
     const char **data, **eval_data;     /* patterns, NULL ends; NULL: as the model file says */
     const char *checkpoint, *weights, *log, *gradients, *trace, *dump, *spill;
-    bool resume, hash, quiet, none;
+    bool resume, hash, quiet, none, nan;
     int fill;                   /* byte that arenas are filled with */
     long watchdog;              /* seconds; 0 never, -1 from the prediction */
     long seconds;               /* stop after the step that ends so late; 0 never */
@@ -61,6 +61,8 @@ typedef struct Worker {
     Ended *ended;               /* step n at n mod endings */
     int64_t endings, next;      /* next: the step to begin */
     double shown;               /* seconds: the end of the last step that was told of */
+    const char *broken;         /* the first number that was not finite; NULL: none */
+    int64_t broken_at;          /* steps that were done then */
     void *board;                /* answers of link_share(), all stages */
     Text text;                  /* room for headers of files */
     float *eval_loss, *losses;  /* losses.c: of this stage's micro-batches of an evaluation; of all replicas */
@@ -187,7 +189,8 @@ void progress_step(Run *run, const Step *s);
 void progress_end(Run *run);
 
 void signal_open(void);                                 /* signal.c */
-enum { WANT_SAVE = 1, WANT_STOP = 2, WANT_END = 4 };    /* the last is asked for by the clock, not by a signal */
+/* SAVE, STOP: asked for by a signal; END by the clock; BROKEN by a number that is not finite. */
+enum { WANT_SAVE = 1, WANT_STOP = 2, WANT_END = 4, WANT_BROKEN = 8 };
 int  signal_take(void);                                 /* what was asked for since the last call; a stop stays */
 
 enum { PACED_BYTES = 65536 };
@@ -220,6 +223,7 @@ int  export_gradients(Worker *w, const char *path);
 /* main.c: loss, norm and wants of all stages.  overlap.c: steps from..*to-1, the pipeline drained before and behind; *to comes
  * nearer when a signal asks for it; what was asked for. */
 Report worker_share(Worker *w, double loss, double norm);
+int  worker_judge(Worker *w, int64_t done, const Report *r);      /* WANT_BROKEN where a number is not finite, or 0 */
 int  overlap_open(Worker *w);
 int  overlap_run(Worker *w, int64_t from, int64_t *to);
 void overlap_ended(Worker *w, const Values *v);

@@ -4,6 +4,7 @@
  * show the watchdog life; the log says what was taken and nothing else.
  */
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include <time.h>
 #include "unit_rt.h"
@@ -127,6 +128,11 @@ int main(void)
     logs("all gradients are zero", "\"norm\":0,", true);
     norm = 2.5;
     logs("a norm", "\"norm\":2.5,", true);
+    char null[] = "/dev/null", said[512];
+    norm = INFINITY;            /* of a loss that is 0 */
+    check(in_child(run_job, null, said, sizeof said) == STATUS_BROKEN && strstr(said, "after step 1 the norm"),
+          "an infinite norm: %s", said);
+    norm = 2.5;
     logs("portable kernels hold nothing", "\"library_bytes\":0,", true);
     return finish("unit_rt_job");
 }
