@@ -165,7 +165,8 @@ static void write_manifest(Out *o)
 static bool is_built(const char *name)
 {
     size_t n = strlen(name);
-    return (n > 2 && !strcmp(name + n - 2, ".o")) || !strcmp(name, "train");
+    return (n > 2 && (!strcmp(name + n - 2, ".o") || !strcmp(name + n - 2, ".d"))) || !strcmp(name, "train") ||
+           !strncmp(name, ".flags", 6);
 }
 
 void out_remove(const char *dir)

@@ -259,7 +259,7 @@ void emit_build(Out *o, const Plan *p, const char *prefix)
         {"objects", objects(p, &files)}, {"stages", strf("%d", p->devices)}, {"schedule", order_name(p)},
         {"transport", p->m->plan.transport}, {"kernels", emit_kernels(p)}, {"memory", memory},
         {"cc", mpi ? "mpicc" : "cc"}, {"openmp", threaded(p) ? "-fopenmp" : ""},
-        {"libs", fast(p) ? "-ldnnl -lm -lpthread" : "-lpthread"}, {"real", p->g->compute == BF16 ? "-DREAL_BF16" : ""},
+        {"libs", fast(p) ? "-ldnnl -lpthread -lm" : "-lpthread -lm"}, {"real", p->g->compute == BF16 ? "-DREAL_BF16" : ""},
         {"static", closed ? "yes" : "no"}, {"run", ranks ? strf("mpirun -n %d '$(CURDIR)'/", p->devices) : "'$(CURDIR)'/"},
         {"include", emit_cuda(p) ? "include cuda.mk\n" : ""},
         {"toolkit", emit_cuda(p) ? toolkit : ""}, {"usage", usage_of(p, prefix)},
