@@ -138,9 +138,9 @@ static int generate(const Options *x, const Model *m)
     if (p->g->timed)
         fail(EXIT_MODEL, "%s: a graph of another system has times and bytes, and no kernels: it can be planned, not generated",
              x->from);
-    emit(p, x->out, x->prefix ? x->prefix : "train");
+    const char *sum = emit(p, x->out, x->prefix ? x->prefix : "train");
     view_table(stdout, p);
-    printf("wrote %s: make -C %s\n", x->out, x->out);
+    printf("wrote %s: make -C %s\nits MANIFEST has SHA-256 %s\n", x->out, x->out, sum);
     return 0;
 }
 

@@ -1,3 +1,5 @@
+# @tag@
+#
 # Where this job finds CUDA.  Each of CUDA_HOME, CUDNN_HOME and NCCL_HOME may name an installation (include/ and lib64/ or lib/)
 # or the folder of a Python wheel (site-packages/nvidia/cudnn); without them the usual places are looked at, in this order.
 # Wheels may have a toolkit in pieces (cuda_runtime, cublas, cuda_nvcc ...): those beside a folder in nvidia/ count as its own.

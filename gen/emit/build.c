@@ -225,7 +225,8 @@ static void emit_toolkit(Out *o, const Plan *p, const Strs *files)
 {
     const char *all = "", *needs = "";
     FILE *f = out_open(o, "kernels.cu");
-    fprintf(f, "/* The kernels of this job, in one unit: their headers take longer to compile than they do. */\n");
+    fprintf(f, "/* " EMIT_TAG "\n *\n"
+            " * The kernels of this job, in one unit: their headers take longer to compile than they do. */\n");
     for (int i = 0; i < files->n; i++) {
         if (ends(files->at[i], ".cu")) {
             fprintf(f, "#include \"%s\"\n", files->at[i]);
@@ -236,7 +237,7 @@ static void emit_toolkit(Out *o, const Plan *p, const Strs *files)
               : !strcmp(files->at[i], "rt/cuda/link_nccl.c") ? strf("%s nccl", needs) : needs;
     }
     out_close(o);
-    Fill fill[] = {{"arch", p->m->devices.at[0].arch}, {"needs", needs}, {"kernels", all}, {NULL, NULL}};
+    Fill fill[] = {{"tag", EMIT_TAG}, {"arch", p->m->devices.at[0].arch}, {"needs", needs}, {"kernels", all}, {NULL, NULL}};
     print_template(out_open(o, "cuda.mk"), "templates/cuda.mk", fill);
     out_close(o);
 }
@@ -255,6 +256,7 @@ void emit_build(Out *o, const Plan *p, const char *prefix)
         memory = strf("%s  stage %d: arena %s of %s (lower bound %s)\n", memory, d, size_text(p->dev.at[d].arena),
                       size_text(p->dev.at[d].limit), size_text(p->dev.at[d].bound));
     Fill fill[] = {
+        {"tag", EMIT_TAG},
         {"model", p->g->name}, {"version", DPGEN_VERSION}, {"prefix", prefix}, {"key", p->key}, {"isa", isa_flags(p)},
         {"objects", objects(p, &files)}, {"stages", strf("%d", p->devices)}, {"schedule", order_name(p)},
         {"transport", p->m->plan.transport}, {"kernels", emit_kernels(p)}, {"memory", memory},
