@@ -228,9 +228,10 @@ static void make_index(Worker *w, int64_t step)
     Text *t = &w->run->checkpoint->index;
     t->n = 0;
     text_add(t, "{\"metadata\":{\"format\":\"dpgen-checkpoint-1\",\"model\":\"%s\",\"plan\":\"%s\",\"step\":%lld,"
-             "\"versions\":\"%s\",\"seed\":\"%lu\",\"batch\":%ld,\"micro\":%ld,\"groups\":%ld,\"samples\":%lld},\n\"files\":[",
+             "\"versions\":\"%s\",\"seed\":\"%lu\",\"batch\":%ld,\"micro\":%ld,\"groups\":%ld,\"samples\":%lld,"
+             "\"data\":\"%s\"},\n\"files\":[",
              job->model, job->plan, (long long)step, job->versions ? job->versions : "", job->seed, job->batch, job->micro,
-             job->groups, (long long)data_cursor(job, step));
+             job->groups, (long long)data_cursor(job, step), w->run->data);
     for (int i = 0; i < job->stages / replicas_of(job); i++)
         text_add(t, "%s\n{\"name\":\"stage%d.safetensors\",\"bytes\":%lld,\"sha256\":\"%s\"}", i ? "," : "", i,
                  (long long)c->written[i].bytes, c->written[i].sha);

@@ -27,7 +27,7 @@ typedef struct { char name[CKPT_NAME], sha[65]; int64_t bytes; bool open; char *
 typedef struct { char *name; char file[CKPT_NAME]; } Entry;
 typedef struct {
     char dir[CKPT_PATH];
-    char format[32], model[65], seed[32], versions[1024];
+    char format[32], model[65], seed[32], data[65], versions[1024];
     int64_t step, batch, micro, groups;     /* -1: not there */
     Part *part;
     int parts;
@@ -56,6 +56,8 @@ static bool read_metadata(Json *j, Index *x)
             json_string(j, x->model, sizeof x->model);
         else if (!strcmp(key, "versions"))
             json_string(j, x->versions, sizeof x->versions);
+        else if (!strcmp(key, "data"))
+            json_string(j, x->data, sizeof x->data);
         else if (!strcmp(key, "seed"))
             json_string(j, x->seed, sizeof x->seed);
         else
@@ -222,6 +224,14 @@ static int check_job(const Index *x, const Job *job)
     return DONE;
 }
 
+/* Other data are no reason to end, but to say so.  A checkpoint of an older version does not know its data. */
+static void check_data(const Index *x, const Run *run)
+{
+    if (*run->data && *x->data && strcmp(x->data, run->data))
+        complain(DONE, "%s was trained with other data: samples from step %lld on are those of the files given now", x->dir,
+                 (long long)x->step);
+}
+
 /* ---- tensors ----------------------------------------------------------------------------------------------------- */
 
 static int open_part(const Index *x, Part *p)
@@ -371,6 +381,8 @@ int ckpt_load(Run *run)
         run->worker[i].done = step;
         status = load_worker(&run->worker[i], &x, ~(1u << STATE_GRAD), true);
     }
+    if (status == DONE)
+        check_data(&x, run);
     run->start = step;
     close_index(&x);
     return status;

@@ -30,6 +30,11 @@ struct Loader {
     Source train, eval;
 };
 
+const Source *data_source(const Loader *l, bool eval)
+{
+    return eval ? &l->eval : &l->train;
+}
+
 static const DataFormat formats[] = {
     {"bytes", false, bytes_open}, {"llmc-tokens", false, llmc_open}, {"megatron", false, megatron_open},
     {"npy", true, npy_open}, {NULL, false, NULL}

@@ -39,6 +39,9 @@ size_t data_width(Element kind);
 uint64_t data_bits(const unsigned char *at, int bytes);         /* little endian */
 int64_t data_integer(const unsigned char *at, Element kind);
 
+/* data.c: of training or of evaluation; no files: none */
+const Source *data_source(const Loader *l, bool eval);
+
 /* data_files.c: the files of patterns, patterns in order, the matches of one in byte order.  NULL: said why. */
 char **data_files(const char *const *patterns, int *n);
 /* Any file that is only read, and belongs to `what`: data, weights, checkpoint. */

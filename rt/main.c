@@ -315,6 +315,10 @@ static int prepare(Run *run)
         status = export_probe(run);
     if (status == DONE && !run->job->stage->pace)
         run->loader = data_open(run, &status);
+    if (status == DONE && run->loader && run->main && run->opt.record)
+        status = data_record(run->loader);
+    if (status == DONE && run->loader && run->main && run->opt.checkpoint)
+        data_fingerprint(run->loader, run->data);
     if (status == DONE)
         status = prepare_workers(run);
     if (status == DONE)

@@ -24,6 +24,7 @@ static const Option table[] = {
     {"--weights", "FILE", WORD, offsetof(Options, weights), "start from a safetensors file, or DIR/step-N of a checkpoint"},
     {"--log", "FILE", WORD, offsetof(Options, log), "append metrics as JSON lines"},
     {"--hash", NULL, FLAG, offsetof(Options, hash), "print the SHA-256 of all parameters at the end"},
+    {"--record", NULL, FLAG, offsetof(Options, record), "print the SHA-256 of the data files, and every loss exactly"},
     {"--gradients", "FILE", WORD, offsetof(Options, gradients), "write the gradients of the last step as safetensors"},
     {"--trace", "FILE", WORD, offsetof(Options, trace), "write predicted and measured actions as Trace Event JSON"},
     {"--offload-dir", "DIR", WORD, offsetof(Options, spill), "where the file of offloaded tensors is, of a job that has one"},

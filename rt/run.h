@@ -20,7 +20,7 @@ typedef struct {                /* options.c */
     long steps;                 /* stop after this many; rates follow job->steps whatever this is */
     const char **data, **eval_data;     /* patterns, NULL ends; NULL: as the model file says */
     const char *checkpoint, *weights, *log, *gradients, *trace, *dump, *spill;
-    bool resume, hash, quiet, none, nan;
+    bool resume, hash, quiet, none, nan, record;
     int fill;                   /* byte that arenas are filled with */
     long watchdog;              /* seconds; 0 never, -1 from the prediction */
     long seconds;               /* stop after the step that ends so late; 0 never */
@@ -82,6 +82,7 @@ struct Run {
     Link *link;
     Loader *loader;
     Checkpoint *checkpoint;
+    char data[65];              /* for checkpoints: data_fingerprint() */
     int first, count;           /* stages of this process */
     Worker *worker;
     int64_t start;              /* first step */
@@ -174,6 +175,9 @@ long items_room(const Item *item, int n);               /* bytes that their text
 Loader *data_open(Run *run, int *status);               /* NULL: said why, status set */
 /* A place in the training stream, for checkpoints: samples used before `step`. */
 int64_t data_cursor(const Job *job, int64_t step);
+/* data_sum.c: of the data of training; of each file, to standard output. */
+void data_fingerprint(const Loader *l, char hex[65]);
+int  data_record(const Loader *l);
 
 /* ---- the rest ------------------------------------------------------------------------------------------------ */
 int  metrics_open(Run *run);                            /* metrics.c */

@@ -140,6 +140,17 @@ refuse "a directory in use" 5 "go on from it with --resume" \
 if [ "$(ls -R "$ck")" = "$before" ]; then pass
 else fault "a refused checkpoint is changed"; fi
 
+# ---- data that is other than before -----------------------------------------------------------------------------------------
+two() { timeout 60 "$tmp/two/job" --quiet --checkpoint "$tmp/moved" "$@"; }
+cp "$data" "$tmp/copy"
+tr e o <"$data" >"$tmp/changed"
+expect "a checkpoint to go on from" two --data "$data" --steps 1
+refuse "the same data by another name" 0 '^end$' sh -c '"$@" && echo end' sh "$tmp/two/job" --quiet --checkpoint "$tmp/moved" \
+    --resume --data "$tmp/copy" --steps 2
+if [ "$(cat "$tmp/said")" = end ]; then pass; else fault "the same data by another name: $(cat "$tmp/said")"; fi
+refuse "other data" 0 "step-000002 was trained with other data: samples from step 2 on" \
+    two --resume --data "$tmp/changed" --steps 3
+
 # ---- data that is wrong ----------------------------------------------------------------------------------------------
 printf '%04000d\377' 7 >"$tmp/high"
 head -c 3 "$data" >"$tmp/short"

@@ -6,7 +6,8 @@
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted
 d=$tmp/folder
-./dpgen "$models/tiny-gpt.yaml" --stages 2 --estimate -o "$d" >"$tmp/out" 2>"$tmp/said" || { fault "$(cat "$tmp/said")"; finish; }
+./dpgen "$models/tiny-gpt.yaml" --stages 2 --estimate -o "$d" >"$tmp/out" 2>"$tmp/said" ||
+    { fault "$(cat "$tmp/said")"; finish; }
 cd "$d" || finish
 
 expect "sha256sum -c MANIFEST" sha256sum --quiet -c MANIFEST
