@@ -202,6 +202,10 @@ static int check_job(const Index *x, const Job *job)
     snprintf(seed, sizeof seed, "%lu", job->seed);
     if (strcmp(x->format, "dpgen-checkpoint-1"))
         return complain(STATUS_STALE, "%s: format `%s` is not known here", x->dir, x->format);
+    if (strcmp(x->model, job->model))
+        return complain(STATUS_STALE, "%s belongs to another model: it says %.16s..., this job is %.16s...; generate "
+                        "the job from the model file that wrote it, or take its parameters with --weights %s",
+                        x->dir, x->model, job->model, x->dir);
     if (strcmp(x->versions, job->versions ? job->versions : ""))
         return complain(STATUS_STALE, "%s was trained with the weight versions of `%s`, this job has those of `%s`: the next "
                         "steps would read versions that it does not hold; plan the same schedule, and where it names cuts the "
@@ -214,10 +218,6 @@ static int check_job(const Index *x, const Job *job)
                             "or never, and sums rounded otherwise; set train.batch back, or start anew from its "
                             "parameters with --weights %s", x->dir, size[i].key, (long long)size[i].was, size[i].is,
                             x->dir);
-    if (strcmp(x->model, job->model))
-        return complain(STATUS_STALE, "%s belongs to another model: it says %.16s..., this job is %.16s...; generate "
-                        "the job from the model file that wrote it, or take its parameters with --weights %s",
-                        x->dir, x->model, job->model, x->dir);
     if (strcmp(x->seed, seed))
         return complain(STATUS_STALE, "%s was written with seed %s, this job has %s; set train.seed back, or start "
                         "anew from its parameters with --weights %s", x->dir, x->seed, seed, x->dir);

@@ -318,8 +318,10 @@ static int check_arrays(Source *s, const Job *job)
             return complain(STATUS_RUN, "data: %s: rows of %lld %s; input `%s` wants %ld %s", a->file->path,
                             (long long)a->per, a->kind == DATA_F32 ? "floats" : "integers", in->name, in->per,
                             in->type == JOB_I32 ? "integers" : "floats");
-        if (a->rows != s->rows || s->rows < 1)
-            return complain(STATUS_RUN, "data: %s has %lld rows, %s has %lld; both need the same number, at least one",
+        if (a->rows < 1)
+            return complain(STATUS_RUN, "data: %s has no rows; a sample is a row", a->file->path);
+        if (a->rows != s->rows)
+            return complain(STATUS_RUN, "data: %s has %lld rows, %s has %lld; both need the same number",
                             a->file->path, (long long)a->rows, s->array[0].file->path, (long long)s->rows);
     }
     return DONE;

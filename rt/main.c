@@ -207,7 +207,8 @@ static int results(Worker *w)
         memcpy(line + 7, hex, 64);
         if (w->stage.index == 0) {
             metrics_break(w->run);
-            write_all(STDOUT_FILENO, line, strlen(line));
+            if (!write_all(STDOUT_FILENO, line, strlen(line)))
+                status = complain(STATUS_RUN, "--hash: cannot write to standard output: %s", strerror(errno));
         }
     }
     return status;
@@ -298,8 +299,13 @@ static int prepare_workers(Run *run)
 
 static int start_values(Run *run)
 {
-    if (run->opt.resume)
-        return ckpt_load(run);
+    if (run->opt.resume) {
+        int status = ckpt_load(run);
+        if (status == DONE && run->main && run->start >= run->opt.steps)
+            complain(DONE, "step %lld is done already, and the job ends with step %ld: there is nothing to do; a larger "
+                     "--steps goes on", (long long)run->start, run->opt.steps);
+        return status;
+    }
     if (!run->opt.weights)
         return DONE;
     for (int i = 0; i < run->count; i++)

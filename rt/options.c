@@ -36,7 +36,14 @@ static const Option table[] = {
 };
 enum { OPTIONS = sizeof table / sizeof *table };
 
-static void help(const Job *job)
+static int say(const Text *t)
+{
+    if (write_all(STDOUT_FILENO, t->at, t->n < t->cap ? t->n : t->cap - 1))
+        return DONE;
+    return complain(STATUS_RUN, "cannot write to standard output: %s", strerror(errno));
+}
+
+static int help(const Job *job)
 {
     char store[4096];
     Text t = {store, 0, sizeof store};
@@ -51,16 +58,16 @@ static void help(const Job *job)
     text_add(&t, "SIGUSR1: checkpoint.  SIGTERM, SIGINT, SIGHUP: checkpoint and stop.\n"
              "Status: 0 done, 1 failed, 2 usage, 5 foreign or broken checkpoint, 6 wrong machine, 7 a loss or norm is\n"
              "not finite, 75 stopped on request with a checkpoint: start again with --resume.\n");
-    write_all(STDOUT_FILENO, store, t.n);
+    return say(&t);
 }
 
-static void version(const Job *job)
+static int version(const Job *job)
 {
     char store[4096];
     Text t = {store, 0, sizeof store};
     text_add(&t, "%s\nkernels %s, %s\ntransport %s\nmodel %s\nplan %s\nkey %s\n",
              job->name, job->kernels, kernels_version(), link_name(), job->model, job->plan, job->key);
-    write_all(STDOUT_FILENO, store, t.n < sizeof store ? t.n : sizeof store - 1);
+    return say(&t);
 }
 
 static bool number(const char *text, long *x)
@@ -139,10 +146,8 @@ int options_read(Options *o, const Job *job, int argc, char **argv, bool speak)
                     .trace = job->trace ? "trace.run.json" : NULL};
     for (int i = 1; i < argc; i++) {
         bool h = strcmp(argv[i], "--help") == 0, v = strcmp(argv[i], "--version") == 0;
-        if (speak && (h || v))
-            (h ? help : version)(job);
         if (h || v)
-            return DONE;
+            return !speak ? DONE : h ? help(job) : version(job);
     }
     int status = read_all(o, argv, speak);
     if (status >= 0)
