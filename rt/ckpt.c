@@ -111,8 +111,25 @@ int ckpt_open(Run *run)
 
 void ckpt_close(Run *run)
 {
-    if (run->checkpoint)
-        ckpt_unlock(&run->checkpoint->lock, run->opt.checkpoint);
+    Checkpoint *c = run->checkpoint;
+    if (!c)
+        return;
+    ckpt_unlock(&c->lock, run->opt.checkpoint);
+    for (int i = 0; i < run->count; i++) {
+        if (c->own)
+            free(c->own[i]);
+        if (c->header)
+            free(c->header[i].at);
+    }
+    free(c->own);
+    free(c->owns);
+    free(c->header);
+    free(c->all);
+    free(c->index.at);
+    free(c->written);
+    free(c->old);
+    free(c->stale);
+    free(c);
 }
 
 /* ---- one file ---------------------------------------------------------------------------------------------------- */

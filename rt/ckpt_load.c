@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include "ckpt.h"
 #include "data.h"
@@ -169,12 +168,6 @@ static int check_commit(const char *path, const DataFile *commit, const DataFile
                     "it away to go on from an older one", path);
 }
 
-static void unmap(DataFile *f)
-{
-    if (f->at)
-        munmap((void *)(uintptr_t)f->at, f->size);
-}
-
 static int open_index(Index *x)
 {
     char commit_path[CKPT_PATH + 16], index_path[CKPT_PATH + 16];
@@ -188,8 +181,8 @@ static int open_index(Index *x)
         status = check_commit(commit_path, &commit, &index);
     if (status == DONE)
         status = parse_index(x, index_path, (const char *)index.at, index.size);
-    unmap(&commit);
-    unmap(&index);
+    data_unmap(&commit);
+    data_unmap(&index);
     return status;
 }
 
@@ -202,16 +195,16 @@ static int check_job(const Index *x, const Job *job)
     snprintf(seed, sizeof seed, "%lu", job->seed);
     if (strcmp(x->format, "dpgen-checkpoint-1"))
         return complain(STATUS_STALE, "%s: format `%s` is not known here", x->dir, x->format);
-    if (strcmp(x->model, job->model))
-        return complain(STATUS_STALE, "%s belongs to another model: it says %.16s..., this job is %.16s...; generate "
-                        "the job from the model file that wrote it, or take its parameters with --weights %s",
-                        x->dir, x->model, job->model, x->dir);
     if (strcmp(x->versions, job->versions ? job->versions : ""))
         return complain(STATUS_STALE, "%s was trained with the weight versions of `%s`, this job has those of `%s`: the next "
                         "steps would read versions that it does not hold; plan the same schedule, and where it names cuts the "
                         "same cuts, or start anew from its parameters with --weights %s", x->dir,
                         *x->versions ? x->versions : "a synchronous schedule",
                         job->versions ? job->versions : "a synchronous schedule", x->dir);
+    if (strcmp(x->model, job->model))
+        return complain(STATUS_STALE, "%s belongs to another model: it says %.16s..., this job is %.16s...; generate "
+                        "the job from the model file that wrote it, or take its parameters with --weights %s",
+                        x->dir, x->model, job->model, x->dir);
     for (size_t i = 0; i < sizeof size / sizeof *size; i++)
         if (size[i].was != size[i].is)
             return complain(STATUS_STALE, "%s was written with %s %lld, this job has %ld: samples would be used twice "
@@ -252,7 +245,7 @@ static int open_part(const Index *x, Part *p)
         if (strcmp(hex, p->sha))
             status = complain(STATUS_STALE, "%s is damaged: its SHA-256 is not the one in index.json", p->path);
     }
-    unmap(&f);
+    data_unmap(&f);
     p->open = status == DONE;
     return status == DONE ? safe_open(&p->file, p->path) : status;
 }

@@ -356,13 +356,35 @@ static int source_open(Source *s, const DataInfo *info, const char *const *patte
     for (int i = 0; f->arrays && !patterns && i < info->roles && i < 63; i++)
         path[i] = info->path[i];
     int n = 0;
-    char **name = data_files(patterns ? patterns : f->arrays ? path : info->files, &n);
+    char **name = s->name = data_files(patterns ? patterns : f->arrays ? path : info->files, &n);
     if (!name)
         return STATUS_RUN;
+    s->names = n;
     int status = source_files(s, f, name, n);
     if (status != DONE)
         return status;
     return f->arrays ? check_arrays(s, job) : check_tokens(s, job);
+}
+
+static void source_close(Source *s)
+{
+    for (int i = 0; i < s->files; i++)
+        data_unmap(&s->file[i]);
+    for (int i = 0; i < s->names; i++)
+        free(s->name[i]);
+    free(s->name);
+    free(s->file);
+    free(s->array);
+    free(s->piece);
+}
+
+void data_close(Loader *l)
+{
+    if (l) {
+        source_close(&l->train);
+        source_close(&l->eval);
+    }
+    free(l);
 }
 
 Loader *data_open(Run *run, int *status)
@@ -378,5 +400,8 @@ Loader *data_open(Run *run, int *status)
         *status = source_open(&l->train, &job->train, run->opt.data, !job->train.sequential, job);
     if (*status == DONE && job->eval.format)
         *status = source_open(&l->eval, &job->eval, run->opt.eval_data, false, job);
-    return *status == DONE ? l : NULL;
+    if (*status == DONE)
+        return l;
+    data_close(l);
+    return NULL;
 }

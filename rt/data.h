@@ -18,8 +18,9 @@ typedef struct { const DataFile *file; size_t offset; Element kind; int64_t rows
 
 typedef struct Source {         /* one data set */
     const DataInfo *info;
+    char **name;                /* of the files */
     DataFile *file;
-    int files;
+    int names, files;
     Piece *piece;               /* token formats, in stream order */
     int64_t pieces, room, tokens;
     Array *array;               /* npy: by role */
@@ -46,4 +47,5 @@ const Source *data_source(const Loader *l, bool eval);
 char **data_files(const char *const *patterns, int *n);
 /* Any file that is only read, and belongs to `what`: data, weights, checkpoint. */
 int data_map(DataFile *f, const char *path, const char *what);
+void data_unmap(DataFile *f);
 #endif

@@ -9,7 +9,6 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 #include "data.h"
 #include "sha256.h"
@@ -65,8 +64,7 @@ static int say_index(const DataFile *bin)
     int status = data_map(&idx, name, "data");
     if (status == DONE)
         status = say_file(&idx);
-    if (idx.at)
-        munmap((void *)(uintptr_t)idx.at, idx.size);
+    data_unmap(&idx);
     return status;
 }
 

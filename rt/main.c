@@ -360,6 +360,29 @@ static int run_stages(Run *run)
     return status;
 }
 
+/* A job may be a function of a program that goes on. */
+static void release(Run *run)
+{
+    for (int i = 0; run->worker && i < run->count; i++) {
+        Worker *w = &run->worker[i];
+        if (w->stage.arena)
+            arena_close(w);
+        free(w->stage.trace);
+        free(w->board);
+        free(w->text.at);
+        free(w->ended);
+        free(w->eval_loss);
+        free(w->losses);
+        free(w->counts);
+    }
+    free(run->worker);
+    free(run->parameter);
+    free(run->gradient);
+    data_close(run->loader);
+    free(run->opt.data);
+    free(run->opt.eval_data);
+}
+
 int job_main(const Job *job, int argc, char **argv)
 {
     Run run = {.job = job, .program = argc > 0 ? argv[0] : NULL};
@@ -379,6 +402,7 @@ int job_main(const Job *job, int argc, char **argv)
         metrics_close(&run);
         ckpt_close(&run);
     }
+    release(&run);
     link_close(run.link);
     return status;
 }

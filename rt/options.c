@@ -47,8 +47,8 @@ static int help(const Job *job)
 {
     char store[4096];
     Text t = {store, 0, sizeof store};
-    text_add(&t, "Usage: train [OPTION]...\nTrain %s, stages: %d, transport: %s.\n\n", job->name, job->stages,
-             link_name());
+    text_add(&t, "Usage: %s [OPTION]...\nTrain %s, stages: %d, transport: %s.\n\n", job->program ? job->program : "train",
+             job->name, job->stages, link_name());
     for (int i = 0; i < OPTIONS; i++) {
         char left[40];
         snprintf(left, sizeof left, "%s %s", table[i].name, table[i].value ? table[i].value : "");

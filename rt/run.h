@@ -112,8 +112,10 @@ double seconds(void);                                   /* a clock that only goe
 int options_read(Options *o, const Job *job, int argc, char **argv, bool speak);
 int machine_check(const Run *run);                      /* machine.c */
 int arena_open(Worker *w);                              /* arena.c */
+void arena_close(Worker *w);                            /* and what arena_shared() gave to the stage */
 /* So many bytes between two pages that nobody may touch, each written with fill; -1: with none.  NULL: no memory. */
 unsigned char *arena_map(size_t bytes, int fill);
+void arena_unmap(unsigned char *at, size_t bytes);
 /* ---- the arena as the host sees it.  Blocking, while no step is under way: */
 void arena_enter(Worker *w);                            /* first thing in the thread of a stage */
 enum { ARENA_PIECE = 1 << 18 };
@@ -158,7 +160,7 @@ double losses_sum(Worker *w, const float *mine, long n);
 
 /* items.c: states of home stages, by name.  kinds: bits 1 << STATE_...; stage -1: of all.  NULL: no memory. */
 /* age: 0 the newest version, n the one n updates before it. */
-typedef struct Item { const StateInfo *state; int stage; const char *suffix; int age; } Item;
+typedef struct Item { const StateInfo *state; int stage, age; char suffix[16]; } Item;
 enum { STATE_OLD = 8 };         /* a bit of kinds: versions of parameters that later steps read, too */
 Item *items_make(const Job *job, unsigned kinds, int stage, int *n);
 int item_compare(const void *a, const void *b);         /* by name with suffix, as bytes */
@@ -173,6 +175,7 @@ long items_room(const Item *item, int n);               /* bytes that their text
 
 /* ---- data.c ------------------------------------------------------------------------------------------------- */
 Loader *data_open(Run *run, int *status);               /* NULL: said why, status set */
+void data_close(Loader *l);
 /* A place in the training stream, for checkpoints: samples used before `step`. */
 int64_t data_cursor(const Job *job, int64_t step);
 /* data_sum.c: of the data of training; of each file, to standard output. */

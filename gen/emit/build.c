@@ -127,9 +127,11 @@ static void take_leaned_on(const Plan *p, Strs *wanted)
 {
     for (int i = 0; i < wanted->n; i++)
         for (const Embedded *e = embedded; e->name; e++) {
+            if (!right_in(e->name, library(p)))
+                continue;
             const char *base = strrchr(e->name, '/') + 1;
             const char *line = strf("#include \"%.*s.h\"", (int)(strchr(base, '.') - base), base);
-            if (right_in(e->name, library(p)) && strstr(embedded_find(wanted->at[i])->data, line))
+            if (strstr(embedded_find(wanted->at[i])->data, line))
                 take(wanted, e->name);
         }
 }
@@ -214,8 +216,9 @@ static const char *usage_of(const Plan *p, const char *prefix)
     const char *run = strcmp(p->m->plan.transport, "local") ? strf("mpirun -n %d ./train", p->devices) : "./train";
     if (strcmp(prefix, "train"))
         return strf("    make                             makes %s.o: link it, with what %s, to a\n"
-                    "                                     program that calls int %s_main(int argc, char **argv)\n",
-                    prefix, emit_cuda(p) ? "make needed prints" : "LIBS in the Makefile names", prefix);
+                    "                                     program that includes %s.h and calls %s_main(argc, argv)\n",
+                    prefix, emit_cuda(p) ? "make needed prints" : "LIBS in the Makefile names", prefix,
+                    prefix);
     return strf("    make\n    %-32s --help lists the options\n"
                 "    %-32s record the first steps; check files and repeat them\n", run, "make expected; make verify");
 }

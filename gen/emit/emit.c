@@ -38,6 +38,10 @@ const char *emit(const Plan *p, const char *dir, const char *prefix)
     const char *hash = write_plan(o, p);
     emit_launch(out_open(o, "launch.c"), p, prefix, hash);
     out_close(o);
+    if (strcmp(prefix, "train")) {
+        emit_header(out_open(o, strf("%s.h", prefix)), p, prefix);
+        out_close(o);
+    }
     emit_trace(out_open(o, "trace.json"), p);
     out_close(o);
     emit_report(out_open(o, "report.html"), p, hash);
