@@ -6,10 +6,16 @@
  * plan fixed them.  A kernel that was compiled for a newer CPU would end the job without a word, so the extensions that
  * the kernels were compiled for (isa.h) are held against those of the CPU and the system first.  This file and the rest of
  * the runtime are compiled without them.
+ *
+ * A plan does not know which stages share a machine.  Those that have more threads than it has cores for them are told of.
  */
+#include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include "isa.h"
+#include "link.h"
 #include "run.h"
 
 typedef struct { const char *name; unsigned leaf, subleaf, reg, bit, state; } Extension;
@@ -91,4 +97,56 @@ int machine_check(const Run *run)
     if (status == DONE && kernels_start(run->job->stage[run->first].threads, why, sizeof why) != 0)
         status = complain(STATUS_MACHINE, "%s", why);
     return status;
+}
+
+/* ---- cores ------------------------------------------------------------------------------------------------------- */
+
+typedef struct { char machine[40]; long threads; cpu_set_t cores; } Share;
+_Static_assert(sizeof(Share) <= LINK_SHARE, "link_share() takes no more");
+
+/* The same for all containers of one machine. */
+static void machine_name(char to[40])
+{
+    int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY);
+    ssize_t n = file >= 0 ? read(file, to, 39) : -1;
+    if (file >= 0)
+        close(file);
+    if (n <= 0)
+        gethostname(to, 39);
+}
+
+/* Of the machine that stage i is on, if it is the first one there: are its stages too many? */
+static bool crowded(const Share *all, int i, int stages, long *threads, int *cores, int *here)
+{
+    cpu_set_t sum;
+    CPU_ZERO(&sum);
+    *threads = *here = 0;
+    for (int k = 0; k < stages; k++) {
+        bool same = !strcmp(all[k].machine, all[i].machine);
+        if (same && k < i)
+            return false;
+        *threads += same ? all[k].threads : 0;
+        *here += same;
+        if (same)
+            CPU_OR(&sum, &sum, &all[k].cores);
+    }
+    *cores = CPU_COUNT(&sum);
+    return *cores > 0 && *threads > *cores;
+}
+
+void machine_cores(Worker *w)
+{
+    Share mine = {.threads = w->info->threads}, *all = w->board;
+    long threads;
+    int cores, here;
+    machine_name(mine.machine);
+    sched_getaffinity(0, sizeof mine.cores, &mine.cores);
+    link_share(&w->stage, &mine, all, sizeof mine);
+    bool waits = w->info->pace || !strcmp(w->run->job->kernels, "cuda");
+    for (int i = 0; i < w->stage.count && w->stage.index == 0 && !waits && !w->run->opt.quiet; i++)
+        if (crowded(all, i, w->stage.count, &threads, &cores, &here)) {
+            complain(DONE, "stages that share a machine: %d, threads: %ld, cores: %d; steps take longer than predicted",
+                     here, threads, cores);
+            return;
+        }
 }

@@ -238,6 +238,7 @@ static void *stage_main(void *at)
     if (w->info->open)
         w->info->open(&w->stage);
     const int64_t *library = library_bytes(w);  /* nobody goes on before all have opened */
+    machine_cores(w);
     atomic_store(&w->patience, 1);
     trace_origin(&w->stage);
     if (w->stage.index == 0) {

@@ -111,6 +111,7 @@ double seconds(void);                                   /* a clock that only goe
 /* options.c: NULL terminated argv.  -1: go on; else the status to end with. */
 int options_read(Options *o, const Job *job, int argc, char **argv, bool speak);
 int machine_check(const Run *run);                      /* machine.c */
+void machine_cores(Worker *w);                          /* every stage calls it */
 int arena_open(Worker *w);                              /* arena.c */
 void arena_close(Worker *w);                            /* and what arena_shared() gave to the stage */
 /* So many bytes between two pages that nobody may touch, each written with fill; -1: with none.  NULL: no memory. */

@@ -40,6 +40,26 @@ older_cpu() {
 }
 older_cpu
 
+# ---- cores ---------------------------------------------------------------------------------------------------------------
+# told WORDS CORES [OPTION]: a job of two stages says so on these cores, and goes on; no WORDS: it says nothing
+told() {
+    words=$1
+    shift
+    timeout 60 taskset -c "$1" "$tmp/two" --no-checkpoint --data "$data" --steps 1 $2 2>"$tmp/err" >"$tmp/out" ||
+        fault "cores $*: $(cat "$tmp/err")"
+    if [ "$(sed 's/^train: //' "$tmp/err")" = "$words" ]; then pass; else fault "$*: '$(cat "$tmp/err")', not '$words'"; fi
+}
+expect "a job of two stages" compile "$d"
+cp "$d/job" "$tmp/two"
+crowd="stages that share a machine: 2, threads: 2, cores: 1; steps take longer than predicted"
+if taskset -c 0 true 2>/dev/null && taskset -c 0,1 true 2>/dev/null; then
+    told "$crowd" 0
+    told '' 0,1
+    told '' 0 --quiet
+else
+    skip "there is no taskset, or only one core" 3
+fi
+
 # ---- fused multiply-add ------------------------------------------------------------------------------------------------
 fused() {
     start=
@@ -49,8 +69,8 @@ fused() {
     fi
     expect "kernels with FMA, not fused" built -mfma
     expect "run with FMA, not fused" $start "$d/train" $steps
-    rm "$d/train" "$d/rt/op/norm.o"
-    expect "one file fused" make -s -C "$d" KFLAGS="-mfma $kernels -ffp-contract=fast"
+    (cd "$d" && rm train && $cc $flags -O2 -mfma -ffp-contract=fast -c -o rt/op/norm.o rt/op/norm.c) || fault "norm.c"
+    expect "one file fused" make_quickly "$d" KFLAGS="-mfma $kernels "
     refuse "one file is fused" 6 "rt/op/norm.c was compiled with fused .*compile the kernels with -ffp-contract=off" \
         $start "$d/train" $steps
     expect "kernels fused" built -mfma -ffp-contract=fast
