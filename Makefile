@@ -10,8 +10,8 @@ CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 # make demo DATA="FILE..." learns from these files
 DATA =
 
-BASE    = gen/base/mem.o gen/base/file.o gen/base/diag.o gen/base/sha256.o gen/base/quote.o gen/base/number.o \
-          gen/base/words.o gen/base/triples.o gen/base/folder.o gen/base/process.o gen/base/busy.o
+BASE    = gen/base/mem.o gen/base/file.o gen/base/diag.o gen/base/sha256.o gen/base/sha1.o gen/base/quote.o \
+          gen/base/number.o gen/base/words.o gen/base/triples.o gen/base/folder.o gen/base/process.o gen/base/busy.o
 FRONT   = gen/front/load.o gen/front/new.o gen/front/schema.o gen/front/expr.o gen/front/override.o gen/front/model.o \
           gen/front/train.o gen/front/devices.o gen/front/links.o gen/front/names.o gen/front/attr.o \
           gen/front/block.o gen/front/build.o gen/front/row.o gen/front/bind.o gen/front/graph.o gen/front/param.o \
@@ -40,7 +40,8 @@ PLAN    = gen/plan/part.o gen/plan/keep.o gen/plan/planners.o
 FOREIGN = gen/foreign/read.o gen/foreign/sort.o gen/foreign/graph.o gen/foreign/downset.o gen/foreign/bottleneck.o
 EMIT    = gen/emit/names.o gen/emit/text.o gen/emit/dims.o gen/emit/slots.o gen/emit/call.o gen/emit/head.o \
           gen/emit/header.o gen/emit/open.o gen/emit/stage.o gen/emit/launch.o gen/emit/archive.o gen/emit/holding.o \
-          gen/emit/page.o gen/emit/report.o gen/emit/report_memory.o gen/emit/build.o gen/emit/emit.o
+          gen/emit/page.o gen/emit/report.o gen/emit/report_memory.o gen/emit/build.o gen/emit/sbom.o \
+          gen/emit/emit.o
 PROFILE = gen/profile/measure.o gen/profile/bench.o
 SEARCH  = gen/search/search.o gen/search/list.o gen/search/candidate.o gen/search/remedy.o gen/search/repack.o \
           gen/search/device_order.o gen/search/arrange.o gen/search/star_depths.o gen/search/largest.o gen/search/nofit.o
@@ -63,7 +64,7 @@ build/embed: tools/embed.c
 	$(CC) $(CFLAGS) -o $@ tools/embed.c
 
 EMBED = $(sort $(wildcard templates/* devices/*.yaml) \
-        $(wildcard rt/*.[ch] rt/cuda/*.[ch] rt/cuda/*.cu rt/op/*.[ch] rt/op/*/*.[ch] rt/op/*/*.cu))
+        $(wildcard rt/*.[ch] rt/cuda/*.[ch] rt/cuda/*.cu rt/op/*.[ch] rt/op/*/*.[ch] rt/op/*/*.cu)) LICENSE
 build/embedded.c: build/embed $(EMBED)
 	build/embed $(EMBED) > $@
 

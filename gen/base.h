@@ -63,11 +63,12 @@ void diag_blame(const char *path);                  /* until NULL, what checkers
 void diag_forget(void);                             /* as at start: for tests that read many files in one process */
 const char *nearest(const char *word, const char *const *names, int n);       /* did you mean; NULL if none is near */
 
-/* ---- base/: sha256.c, quote.c, number.c, words.c ------------------------------------------------------------------- */
+/* ---- base/: sha256.c, sha1.c, quote.c, number.c, words.c ----------------------------------------------------------- */
 typedef struct { uint32_t h[8]; uint64_t n; unsigned char block[64]; } Sha256;
 void sha256_start(Sha256 *s);
 void sha256_add(Sha256 *s, const void *data, size_t n);
 void sha256_end(Sha256 *s, char hex[65]);
+void sha1_of(const void *data, size_t n, char hex[41]);
 void json_text(FILE *f, const char *text);          /* a JSON string, quoted and escaped */
 uint64_t hash64(const char *text);                  /* FNV-1a: Philox keys of names */
 double number_decimal(const char *text, size_t n);  /* nearest double to decimal text (12, 0.5, 1e-8), in any locale */

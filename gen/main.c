@@ -122,6 +122,17 @@ static void check_cuda(const Model *m)
         err(m->plan.loc, "offload: auto", "a GPU offloads to the host's memory, not to a file");
 }
 
+/* A profile measures stages beside each other, and not how long one waits for a core that another has. */
+static void warn_cores(const Plan *p)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN), threads = 0;
+    for (int d = 0; d < p->devices; d++)
+        threads += strcmp(p->m->devices.at[d].kind, "cpu") ? 0 : p->m->devices.at[d].threads;
+    if (p->c->profile && !strcmp(p->m->plan.transport, "local") && threads > cores)
+        fprintf(stderr, "dpgen: stages: %d, threads: %ld, cores of this machine: %ld; steps take longer than predicted\n",
+                p->devices, threads, cores);
+}
+
 static int generate(const Options *x, const Model *m)
 {
     const Device *d = &m->devices.at[0];
@@ -138,9 +149,11 @@ static int generate(const Options *x, const Model *m)
     if (p->g->timed)
         fail(EXIT_MODEL, "%s: a graph of another system has times and bytes, and no kernels: it can be planned, not generated",
              x->from);
-    emit(p, x->out, x->prefix ? x->prefix : "train");
+    warn_cores(p);
+    const char *sum = emit(p, x->out, x->prefix ? x->prefix : "train");
     view_table(stdout, p);
-    printf("wrote %s: make -C %s\n", quote_terminal(x->out), quote_terminal(quote_shell(x->out)));
+    printf("wrote %s: make -C %s\nits MANIFEST has SHA-256 %s\n", quote_terminal(x->out),
+           quote_terminal(quote_shell(x->out)), sum);
     return 0;
 }
 

@@ -293,7 +293,7 @@ Ns action_time(const Plan *p, int device, const Action *k);  /* what an action t
 void check_sim(const Plan *p);
 
 /* ---- emit: emit/ ------------------------------------------------------------------------------------------------- */
-int emit(const Plan *p, const char *dir, const char *prefix);
+const char *emit(const Plan *p, const char *dir, const char *prefix);
 /* ---- text/text.c: Graph and Plan as text; read(print(x)) == x ---------------------------------------------------- */
 void print_graph(FILE *f, const Graph *g);
 void print_plan(FILE *f, const Plan *p, char what);         /* what: a dump letter, or 0 for all of it */

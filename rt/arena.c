@@ -39,6 +39,13 @@ unsigned char *arena_map(size_t bytes, int fill)
     return at + guard;
 }
 
+void arena_unmap(unsigned char *at, size_t bytes)
+{
+    size_t guard = round_up(ALIGN, (size_t)sysconf(_SC_PAGESIZE));
+    if (at)
+        munmap(at - guard, round_up(bytes, guard) + 2 * guard);
+}
+
 int arena_open(Worker *w)
 {
     /* paced: eight arenas of another machine have no room here, and nobody computes in them */
@@ -48,6 +55,12 @@ int arena_open(Worker *w)
                         "check `ulimit -v` and the memory limit of the batch job", w->info->name, w->info->arena,
                         strerror(errno));
     return DONE;
+}
+
+void arena_close(Worker *w)
+{
+    arena_unmap(w->stage.arena, w->info->arena);
+    free(w->stage.loss);
 }
 
 void arena_enter(Worker *w)

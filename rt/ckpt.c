@@ -12,6 +12,8 @@
  * Replicas all hold the same values, and the first one writes.  Nothing allocates: headers have their room from the start,
  * and tensors go from the arena to write(2).  Cost: one pass over parameters and moments at the speed of SHA-256 or of the
  * disk.  A failed checkpoint ends the job and removes its .part.  Several hosts need a directory that all of them see.
+ *
+ * Parameters and moments that are not finite are not committed, for they would take the place of good ones.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -109,19 +111,47 @@ int ckpt_open(Run *run)
 
 void ckpt_close(Run *run)
 {
-    if (run->checkpoint)
-        ckpt_unlock(&run->checkpoint->lock, run->opt.checkpoint);
+    Checkpoint *c = run->checkpoint;
+    if (!c)
+        return;
+    ckpt_unlock(&c->lock, run->opt.checkpoint);
+    for (int i = 0; i < run->count; i++) {
+        if (c->own)
+            free(c->own[i]);
+        if (c->header)
+            free(c->header[i].at);
+    }
+    free(c->own);
+    free(c->owns);
+    free(c->header);
+    free(c->all);
+    free(c->index.at);
+    free(c->written);
+    free(c->old);
+    free(c->stale);
+    free(c);
 }
 
 /* ---- one file ---------------------------------------------------------------------------------------------------- */
 
-typedef struct { int file; Digest *d; } Put;
+typedef struct { int file; Digest *d; bool nan; } Put;
 
 static bool put(void *to, const void *piece, size_t n)
 {
     const Put *p = to;
     digest_add(p->d, piece, n);
     return write_all(p->file, piece, n);
+}
+
+static bool put_floats(void *to, const void *piece, size_t n)
+{
+    enum { EXPONENT = 0x7f800000 };
+    const uint32_t *word = piece;
+    uint32_t some = 0;
+    for (size_t i = 0; i < n / sizeof *word; i++)
+        some |= (word[i] & EXPONENT) == EXPONENT;
+    ((Put *)to)->nan |= some;
+    return put(to, piece, n);
 }
 
 /* Of a version that exists in bf16 alone: widened. */
@@ -132,20 +162,23 @@ static bool put_copy(void *to, const void *piece, size_t bytes)
     for (long at = 0, k; at < n; at += k) {
         k = n - at < 4096 ? n - at : 4096;
         init_widen(wide, (const uint16_t *)piece + at, k);
-        if (!put(to, wide, (size_t)k * sizeof *wide))
+        if (!put_floats(to, wide, (size_t)k * sizeof *wide))
             return false;
     }
     return true;
 }
 
-static bool put_items(Worker *w, Put *to, const Item *item, int n)
+/* *broken: the first that is not finite. */
+static bool put_items(Worker *w, Put *to, const Item *item, int n, const Item **broken)
 {
     for (int i = 0; i < n; i++) {
         const float *data = item_data(w, &item[i]);
         size_t k = (size_t)item[i].state->n;
-        if (!(data ? arena_read(w, data, k * sizeof *data, put, to)
+        if (!(data ? arena_read(w, data, k * sizeof *data, put_floats, to)
                    : arena_read(w, item_copy(w, &item[i]), k * sizeof(uint16_t), put_copy, to)))
             return false;
+        if (to->nan && !*broken)
+            *broken = &item[i];
     }
     return true;
 }
@@ -173,12 +206,16 @@ static void write_stage(Worker *w, int64_t step, Written *out)
     safe_header(&c->header[k], c->own[k], c->owns[k], NULL);
     digest_start(&d);
     int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-    Put to = {file, &d};
-    bool good = file >= 0 && put(&to, c->header[k].at, c->header[k].n) && put_items(w, &to, c->own[k], c->owns[k]);
+    Put to = {file, &d, false};
+    const Item *broken = NULL;
+    bool good = file >= 0 && put(&to, c->header[k].at, c->header[k].n) && put_items(w, &to, c->own[k], c->owns[k], &broken);
     *out = (Written){.bytes = (int64_t)d.n};
     if (!finish(file, good))
         out->status = complain(STATUS_RUN, "%s: cannot write: %s; the last committed checkpoint is as it was", path,
                                strerror(errno));
+    else if (broken && !run->opt.nan)
+        out->status = complain(STATUS_BROKEN, "after step %lld `%s%s` is not finite: the job ends, and checkpoints are as they "
+                               "were; --allow-nan goes on", (long long)step, broken->state->name, broken->suffix);
     digest_end(&d, out->sha);
 }
 
@@ -208,9 +245,10 @@ static void make_index(Worker *w, int64_t step)
     Text *t = &w->run->checkpoint->index;
     t->n = 0;
     text_add(t, "{\"metadata\":{\"format\":\"dpgen-checkpoint-1\",\"model\":\"%s\",\"plan\":\"%s\",\"step\":%lld,"
-             "\"versions\":\"%s\",\"seed\":\"%lu\",\"batch\":%ld,\"micro\":%ld,\"groups\":%ld,\"samples\":%lld},\n\"files\":[",
+             "\"versions\":\"%s\",\"seed\":\"%lu\",\"batch\":%ld,\"micro\":%ld,\"groups\":%ld,\"samples\":%lld,"
+             "\"data\":\"%s\"},\n\"files\":[",
              job->model, job->plan, (long long)step, job->versions ? job->versions : "", job->seed, job->batch, job->micro,
-             job->groups, (long long)data_cursor(job, step));
+             job->groups, (long long)data_cursor(job, step), w->run->data);
     for (int i = 0; i < job->stages / replicas_of(job); i++)
         text_add(t, "%s\n{\"name\":\"stage%d.safetensors\",\"bytes\":%lld,\"sha256\":\"%s\"}", i ? "," : "", i,
                  (long long)c->written[i].bytes, c->written[i].sha);

@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include "ckpt.h"
 #include "data.h"
@@ -27,7 +26,7 @@ typedef struct { char name[CKPT_NAME], sha[65]; int64_t bytes; bool open; char *
 typedef struct { char *name; char file[CKPT_NAME]; } Entry;
 typedef struct {
     char dir[CKPT_PATH];
-    char format[32], model[65], seed[32], versions[1024];
+    char format[32], model[65], seed[32], data[65], versions[1024];
     int64_t step, batch, micro, groups;     /* -1: not there */
     Part *part;
     int parts;
@@ -56,6 +55,8 @@ static bool read_metadata(Json *j, Index *x)
             json_string(j, x->model, sizeof x->model);
         else if (!strcmp(key, "versions"))
             json_string(j, x->versions, sizeof x->versions);
+        else if (!strcmp(key, "data"))
+            json_string(j, x->data, sizeof x->data);
         else if (!strcmp(key, "seed"))
             json_string(j, x->seed, sizeof x->seed);
         else
@@ -167,12 +168,6 @@ static int check_commit(const char *path, const DataFile *commit, const DataFile
                     "it away to go on from an older one", path);
 }
 
-static void unmap(DataFile *f)
-{
-    if (f->at)
-        munmap((void *)(uintptr_t)f->at, f->size);
-}
-
 static int open_index(Index *x)
 {
     char commit_path[CKPT_PATH + 16], index_path[CKPT_PATH + 16];
@@ -186,8 +181,8 @@ static int open_index(Index *x)
         status = check_commit(commit_path, &commit, &index);
     if (status == DONE)
         status = parse_index(x, index_path, (const char *)index.at, index.size);
-    unmap(&commit);
-    unmap(&index);
+    data_unmap(&commit);
+    data_unmap(&index);
     return status;
 }
 
@@ -206,20 +201,28 @@ static int check_job(const Index *x, const Job *job)
                         "same cuts, or start anew from its parameters with --weights %s", x->dir,
                         *x->versions ? x->versions : "a synchronous schedule",
                         job->versions ? job->versions : "a synchronous schedule", x->dir);
+    if (strcmp(x->model, job->model))
+        return complain(STATUS_STALE, "%s belongs to another model: it says %.16s..., this job is %.16s...; generate "
+                        "the job from the model file that wrote it, or take its parameters with --weights %s",
+                        x->dir, x->model, job->model, x->dir);
     for (size_t i = 0; i < sizeof size / sizeof *size; i++)
         if (size[i].was != size[i].is)
             return complain(STATUS_STALE, "%s was written with %s %lld, this job has %ld: samples would be used twice "
                             "or never, and sums rounded otherwise; set train.batch back, or start anew from its "
                             "parameters with --weights %s", x->dir, size[i].key, (long long)size[i].was, size[i].is,
                             x->dir);
-    if (strcmp(x->model, job->model))
-        return complain(STATUS_STALE, "%s belongs to another model: it says %.16s..., this job is %.16s...; generate "
-                        "the job from the model file that wrote it, or take its parameters with --weights %s",
-                        x->dir, x->model, job->model, x->dir);
     if (strcmp(x->seed, seed))
         return complain(STATUS_STALE, "%s was written with seed %s, this job has %s; set train.seed back, or start "
                         "anew from its parameters with --weights %s", x->dir, x->seed, seed, x->dir);
     return DONE;
+}
+
+/* Other data are no reason to end, but to say so.  A checkpoint of an older version does not know its data. */
+static void check_data(const Index *x, const Run *run)
+{
+    if (*run->data && *x->data && strcmp(x->data, run->data))
+        complain(DONE, "%s was trained with other data: samples from step %lld on are those of the files given now", x->dir,
+                 (long long)x->step);
 }
 
 /* ---- tensors ----------------------------------------------------------------------------------------------------- */
@@ -242,7 +245,7 @@ static int open_part(const Index *x, Part *p)
         if (strcmp(hex, p->sha))
             status = complain(STATUS_STALE, "%s is damaged: its SHA-256 is not the one in index.json", p->path);
     }
-    unmap(&f);
+    data_unmap(&f);
     p->open = status == DONE;
     return status == DONE ? safe_open(&p->file, p->path) : status;
 }
@@ -371,6 +374,8 @@ int ckpt_load(Run *run)
         run->worker[i].done = step;
         status = load_worker(&run->worker[i], &x, ~(1u << STATE_GRAD), true);
     }
+    if (status == DONE)
+        check_data(&x, run);
     run->start = step;
     close_index(&x);
     return status;

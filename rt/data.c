@@ -30,6 +30,11 @@ struct Loader {
     Source train, eval;
 };
 
+const Source *data_source(const Loader *l, bool eval)
+{
+    return eval ? &l->eval : &l->train;
+}
+
 static const DataFormat formats[] = {
     {"bytes", false, bytes_open}, {"llmc-tokens", false, llmc_open}, {"megatron", false, megatron_open},
     {"npy", true, npy_open}, {NULL, false, NULL}
@@ -313,8 +318,10 @@ static int check_arrays(Source *s, const Job *job)
             return complain(STATUS_RUN, "data: %s: rows of %lld %s; input `%s` wants %ld %s", a->file->path,
                             (long long)a->per, a->kind == DATA_F32 ? "floats" : "integers", in->name, in->per,
                             in->type == JOB_I32 ? "integers" : "floats");
-        if (a->rows != s->rows || s->rows < 1)
-            return complain(STATUS_RUN, "data: %s has %lld rows, %s has %lld; both need the same number, at least one",
+        if (a->rows < 1)
+            return complain(STATUS_RUN, "data: %s has no rows; a sample is a row", a->file->path);
+        if (a->rows != s->rows)
+            return complain(STATUS_RUN, "data: %s has %lld rows, %s has %lld; both need the same number",
                             a->file->path, (long long)a->rows, s->array[0].file->path, (long long)s->rows);
     }
     return DONE;
@@ -349,13 +356,35 @@ static int source_open(Source *s, const DataInfo *info, const char *const *patte
     for (int i = 0; f->arrays && !patterns && i < info->roles && i < 63; i++)
         path[i] = info->path[i];
     int n = 0;
-    char **name = data_files(patterns ? patterns : f->arrays ? path : info->files, &n);
+    char **name = s->name = data_files(patterns ? patterns : f->arrays ? path : info->files, &n);
     if (!name)
         return STATUS_RUN;
+    s->names = n;
     int status = source_files(s, f, name, n);
     if (status != DONE)
         return status;
     return f->arrays ? check_arrays(s, job) : check_tokens(s, job);
+}
+
+static void source_close(Source *s)
+{
+    for (int i = 0; i < s->files; i++)
+        data_unmap(&s->file[i]);
+    for (int i = 0; i < s->names; i++)
+        free(s->name[i]);
+    free(s->name);
+    free(s->file);
+    free(s->array);
+    free(s->piece);
+}
+
+void data_close(Loader *l)
+{
+    if (l) {
+        source_close(&l->train);
+        source_close(&l->eval);
+    }
+    free(l);
 }
 
 Loader *data_open(Run *run, int *status)
@@ -371,5 +400,8 @@ Loader *data_open(Run *run, int *status)
         *status = source_open(&l->train, &job->train, run->opt.data, !job->train.sequential, job);
     if (*status == DONE && job->eval.format)
         *status = source_open(&l->eval, &job->eval, run->opt.eval_data, false, job);
-    return *status == DONE ? l : NULL;
+    if (*status == DONE)
+        return l;
+    data_close(l);
+    return NULL;
 }

@@ -18,8 +18,9 @@ typedef struct { const DataFile *file; size_t offset; Element kind; int64_t rows
 
 typedef struct Source {         /* one data set */
     const DataInfo *info;
+    char **name;                /* of the files */
     DataFile *file;
-    int files;
+    int names, files;
     Piece *piece;               /* token formats, in stream order */
     int64_t pieces, room, tokens;
     Array *array;               /* npy: by role */
@@ -39,8 +40,12 @@ size_t data_width(Element kind);
 uint64_t data_bits(const unsigned char *at, int bytes);         /* little endian */
 int64_t data_integer(const unsigned char *at, Element kind);
 
+/* data.c: of training or of evaluation; no files: none */
+const Source *data_source(const Loader *l, bool eval);
+
 /* data_files.c: the files of patterns, patterns in order, the matches of one in byte order.  NULL: said why. */
 char **data_files(const char *const *patterns, int *n);
 /* Any file that is only read, and belongs to `what`: data, weights, checkpoint. */
 int data_map(DataFile *f, const char *path, const char *what);
+void data_unmap(DataFile *f);
 #endif

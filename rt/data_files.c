@@ -106,3 +106,9 @@ int data_map(DataFile *f, const char *path, const char *what)
     f->at = at;
     return DONE;
 }
+
+void data_unmap(DataFile *f)
+{
+    if (f->at)
+        munmap((void *)(uintptr_t)f->at, f->size);
+}

@@ -9,7 +9,6 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include "data.h"
 
 enum { HEADER = 34 };
@@ -58,7 +57,6 @@ int megatron_open(Source *s, const DataFile *f)
     int status = data_map(&idx, name, "data");
     if (status == DONE)
         status = read_index(s, f, &idx);
-    if (idx.at)
-        munmap((void *)(uintptr_t)idx.at, idx.size);
+    data_unmap(&idx);
     return status;
 }

@@ -51,15 +51,6 @@ void old_suffix(char to[16], const char *suffix, int age)
         snprintf(to, 16, "%s", suffix);
 }
 
-/* Versions that are not the newest have names of their own, made once, before the first step. */
-static const char *suffix_of(const StateInfo *s, int age)
-{
-    char *text = age ? malloc(16) : NULL;
-    if (text)
-        old_suffix(text, suffixes[s->kind], age);
-    return age ? text : suffixes[s->kind];
-}
-
 static int collect(Item *to, const Job *job, unsigned kinds, int stage)
 {
     int n = 0;
@@ -68,8 +59,10 @@ static int collect(Item *to, const Job *job, unsigned kinds, int stage)
             const StateInfo *s = &job->stage[k].state[i];
             bool wanted = s->home && s->offset != NOWHERE && kinds >> s->kind & 1;
             for (int age = 0; wanted && age < (kinds >> STATE_OLD & 1 ? state_versions(s) : 1); age++, n++)
-                if (to)
-                    to[n] = (Item){s, k, suffix_of(s, age), age};
+                if (to) {
+                    to[n] = (Item){.state = s, .stage = k, .age = age};
+                    old_suffix(to[n].suffix, suffixes[s->kind], age);
+                }
         }
     return n;
 }

@@ -67,6 +67,7 @@ typedef struct {
 } StageInfo;
 
 typedef struct {
+    const char *program;        /* what the user calls it; NULL: train */
     const char *name, *kernels, *key;       /* model; portable or onednn; the numeric key */
     const char *model;          /* sha256 of parameters and forward calls: a checkpoint belongs to it */
     const char *plan;           /* sha256 of plan.json */

@@ -87,8 +87,8 @@ Link *link_open(int stages, const int *of, int *argc, char ***argv, int *status)
     check(l, MPI_Comm_rank(MPI_COMM_WORLD, &rank), "MPI_Comm_rank");
     l->rank = rank;
     if (size != stages)
-        return refuse(l, rank, status, "this job has %d stages and runs one in each rank, but there are %d ranks; "
-                      "start it with as many ranks as stages (mpirun -n, srun -n)", stages, size);
+        return refuse(l, rank, status, "this job has %d stages, each in a rank of its own; ranks started: %d; start it with "
+                      "as many (mpirun -n, srun -n)", stages, size);
     if (level < MPI_THREAD_FUNNELED)
         return refuse(l, rank, status, "this MPI allows no threads (level %d, %d needed)", level, MPI_THREAD_FUNNELED);
     number(l, stages, of);

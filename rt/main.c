@@ -8,6 +8,7 @@
  * therefore come to the same decision: print, evaluate, checkpoint, stop.  Replicas add up their losses one by one (losses.c).
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -35,6 +36,23 @@ Report worker_share(Worker *w, double loss, double norm)
     return sum;
 }
 
+/* A number that is not finite ends the job, and every stage has the same bits of it. */
+static int judge(Worker *w, int64_t done, const char *what, double x)
+{
+    if (isfinite(x) || w->run->opt.nan)
+        return 0;
+    if (!w->broken) {
+        w->broken = what;
+        w->broken_at = done;
+    }
+    return WANT_BROKEN;
+}
+
+int worker_judge(Worker *w, int64_t done, const Report *r)
+{
+    return judge(w, done, "loss", r->loss) | judge(w, done, "norm of the gradient", r->norm);
+}
+
 static void rest(Worker *w)
 {
     atomic_store(&w->at, -1);
@@ -57,7 +75,7 @@ static int one_step(Worker *w, int64_t step)
         r.loss = losses_sum(w, w->stage.loss, w->stage.losses);
     if (w->stage.index == 0)
         metrics_step(w->run, step, r.loss, r.norm, (double)v->lr, seconds() - begun);
-    return r.want;
+    return r.want | worker_judge(w, step + 1, &r);
 }
 
 /* Each replica takes its share of the micro-batches. */
@@ -85,12 +103,22 @@ static int evaluate(Worker *w, int64_t step)
         r.loss = losses_sum(w, w->eval_loss, n);
     if (w->stage.index == 0)
         metrics_eval(w->run, step, r.loss / (double)job->eval_batches);
-    return r.want;
+    return r.want | judge(w, step + 1, "loss of the evaluation", r.loss);
 }
 
 static bool due(long every, int64_t done)
 {
     return every > 0 && done % every == 0;
+}
+
+static int end_broken(Worker *w, int64_t done)
+{
+    if (w->stage.index > 0)
+        return STATUS_BROKEN;
+    metrics_line(w->run, "stop", done, "not finite");
+    return complain(STATUS_BROKEN, "after step %lld the %s is not finite: the job ends, and checkpoints are as they were; "
+                    "try a lower rate, a warmup or clip_norm, and look at the data; --allow-nan goes on",
+                    (long long)w->broken_at, w->broken);
 }
 
 /* What follows a step; a status, or -1 to go on. */
@@ -99,6 +127,8 @@ static int after_step(Worker *w, int64_t done, int want)
     const Job *job = w->run->job;
     const Options *o = &w->run->opt;
     bool last = done == o->steps || want & WANT_END, stop = want & WANT_STOP;
+    if (want & WANT_BROKEN)
+        return end_broken(w, done);
     if (o->checkpoint && (want || last || due(job->ckpt_every, done))) {
         int status = ckpt_save(w, done);
         if (status != DONE)
@@ -133,11 +163,13 @@ static int many_steps(Worker *w, int64_t step, int64_t *to)
     return want;
 }
 
-/* Now and then, and at the end; a signal to stop is in a hurry. */
+/* Now and then, and at the end; a signal to stop is in a hurry, and of broken parameters nobody wants to know. */
 static bool to_evaluate(const Worker *w, int64_t done, int want)
 {
     const Job *job = w->run->job;
     bool end = (done == w->run->opt.steps || want & WANT_END) && !(want & WANT_STOP);
+    if (want & WANT_BROKEN)
+        return false;
     return job->eval.format && (w->info->eval || w->ended) && (end || due(job->eval_every, done));
 }
 
@@ -175,7 +207,8 @@ static int results(Worker *w)
         memcpy(line + 7, hex, 64);
         if (w->stage.index == 0) {
             metrics_break(w->run);
-            write_all(STDOUT_FILENO, line, strlen(line));
+            if (!write_all(STDOUT_FILENO, line, strlen(line)))
+                status = complain(STATUS_RUN, "--hash: cannot write to standard output: %s", strerror(errno));
         }
     }
     return status;
@@ -205,6 +238,7 @@ static void *stage_main(void *at)
     if (w->info->open)
         w->info->open(&w->stage);
     const int64_t *library = library_bytes(w);  /* nobody goes on before all have opened */
+    machine_cores(w);
     atomic_store(&w->patience, 1);
     trace_origin(&w->stage);
     if (w->stage.index == 0) {
@@ -221,22 +255,6 @@ static void *stage_main(void *at)
 }
 
 /* ---- preparation ------------------------------------------------------------------------------------------------ */
-
-/* The numbers of a job hold for this arithmetic and these kernels. */
-static int check_machine(const Run *run)
-{
-    volatile float tiny = 0x1p-130f, unit = 1;
-    const uint32_t one = 1;
-    char why[512];
-    if (*(const unsigned char *)&one != 1)
-        return complain(STATUS_MACHINE, "this machine is big endian; files and hashes are written little endian");
-    if (unit + 0x1p-24f != 1 || unit + 0x1.8p-24f == 1 || tiny * 0.5f == 0)
-        return complain(STATUS_MACHINE, "rounding is not to nearest, or small numbers are flushed to zero; some "
-                        "library or the environment has changed that");
-    if (kernels_start(run->job->stage[run->first].threads, why, sizeof why) != 0)
-        return complain(STATUS_MACHINE, "%s", why);
-    return DONE;
-}
 
 static int prepare_worker(Run *run, int i)
 {
@@ -282,8 +300,13 @@ static int prepare_workers(Run *run)
 
 static int start_values(Run *run)
 {
-    if (run->opt.resume)
-        return ckpt_load(run);
+    if (run->opt.resume) {
+        int status = ckpt_load(run);
+        if (status == DONE && run->main && run->start >= run->opt.steps)
+            complain(DONE, "step %lld is done already, and the job ends with step %ld: there is nothing to do; a larger "
+                     "--steps goes on", (long long)run->start, run->opt.steps);
+        return status;
+    }
     if (!run->opt.weights)
         return DONE;
     for (int i = 0; i < run->count; i++)
@@ -294,11 +317,15 @@ static int start_values(Run *run)
 /* Everything that may fail before the first step, in the order in which it is cheapest to find out. */
 static int prepare(Run *run)
 {
-    int status = check_machine(run);
+    int status = machine_check(run);
     if (status == DONE)
         status = export_probe(run);
     if (status == DONE && !run->job->stage->pace)
         run->loader = data_open(run, &status);
+    if (status == DONE && run->loader && run->main && run->opt.record)
+        status = data_record(run->loader);
+    if (status == DONE && run->loader && run->main && run->opt.checkpoint)
+        data_fingerprint(run->loader, run->data);
     if (status == DONE)
         status = prepare_workers(run);
     if (status == DONE)
@@ -334,6 +361,29 @@ static int run_stages(Run *run)
     return status;
 }
 
+/* A job may be a function of a program that goes on. */
+static void release(Run *run)
+{
+    for (int i = 0; run->worker && i < run->count; i++) {
+        Worker *w = &run->worker[i];
+        if (w->stage.arena)
+            arena_close(w);
+        free(w->stage.trace);
+        free(w->board);
+        free(w->text.at);
+        free(w->ended);
+        free(w->eval_loss);
+        free(w->losses);
+        free(w->counts);
+    }
+    free(run->worker);
+    free(run->parameter);
+    free(run->gradient);
+    data_close(run->loader);
+    free(run->opt.data);
+    free(run->opt.eval_data);
+}
+
 int job_main(const Job *job, int argc, char **argv)
 {
     Run run = {.job = job, .program = argc > 0 ? argv[0] : NULL};
@@ -353,6 +403,7 @@ int job_main(const Job *job, int argc, char **argv)
         metrics_close(&run);
         ckpt_close(&run);
     }
+    release(&run);
     link_close(run.link);
     return status;
 }

@@ -132,6 +132,11 @@ void metrics_step(Run *run, int64_t step, double loss, double norm, double lr, d
     Text t = {line, 0, sizeof line};
     double rate = wall > 0 ? (double)run->job->tokens / wall : 0;
     progress_step(run, &(Step){step + 1, loss, norm, wall, rate});
+    if (run->opt.record) {
+        text_add(&t, "loss %lld %.17g\n", (long long)step + 1, loss);
+        write_all(STDOUT_FILENO, line, t.n);
+        t.n = 0;
+    }
     text_add(&t, "{\"event\":\"step\",\"step\":%lld,\"loss\":", (long long)step + 1);
     text_number(&t, loss);
     text_add(&t, ",\"norm\":");

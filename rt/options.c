@@ -24,9 +24,11 @@ static const Option table[] = {
     {"--weights", "FILE", WORD, offsetof(Options, weights), "start from a safetensors file, or DIR/step-N of a checkpoint"},
     {"--log", "FILE", WORD, offsetof(Options, log), "append metrics as JSON lines"},
     {"--hash", NULL, FLAG, offsetof(Options, hash), "print the SHA-256 of all parameters at the end"},
+    {"--record", NULL, FLAG, offsetof(Options, record), "print the SHA-256 of the data files, and every loss exactly"},
     {"--gradients", "FILE", WORD, offsetof(Options, gradients), "write the gradients of the last step as safetensors"},
     {"--trace", "FILE", WORD, offsetof(Options, trace), "write predicted and measured actions as Trace Event JSON"},
     {"--offload-dir", "DIR", WORD, offsetof(Options, spill), "where the file of offloaded tensors is, of a job that has one"},
+    {"--allow-nan", NULL, FLAG, offsetof(Options, nan), "go on when a loss or norm is not finite"},
     {"--watchdog", "SECONDS", NUMBER, offsetof(Options, watchdog), "end the job after such a silence; 0 never"},
     {"--fill", "BYTE", BYTE, offsetof(Options, fill), "fill arenas with this byte before the start"},
     {"--dump-arena", "FILE", WORD, offsetof(Options, dump), "write the arena of each stage to FILE.stageN at the end"},
@@ -34,12 +36,19 @@ static const Option table[] = {
 };
 enum { OPTIONS = sizeof table / sizeof *table };
 
-static void help(const Job *job)
+static int say(const Text *t)
+{
+    if (write_all(STDOUT_FILENO, t->at, t->n < t->cap ? t->n : t->cap - 1))
+        return DONE;
+    return complain(STATUS_RUN, "cannot write to standard output: %s", strerror(errno));
+}
+
+static int help(const Job *job)
 {
     char store[4096];
     Text t = {store, 0, sizeof store};
-    text_add(&t, "Usage: train [OPTION]...\nTrain %s, stages: %d, transport: %s.\n\n", job->name, job->stages,
-             link_name());
+    text_add(&t, "Usage: %s [OPTION]...\nTrain %s, stages: %d, transport: %s.\n\n", job->program ? job->program : "train",
+             job->name, job->stages, link_name());
     for (int i = 0; i < OPTIONS; i++) {
         char left[40];
         snprintf(left, sizeof left, "%s %s", table[i].name, table[i].value ? table[i].value : "");
@@ -47,18 +56,18 @@ static void help(const Job *job)
     }
     text_add(&t, "  %-22s this text\n  %-22s the job and its key\n\n", "--help", "--version");
     text_add(&t, "SIGUSR1: checkpoint.  SIGTERM, SIGINT, SIGHUP: checkpoint and stop.\n"
-             "Status: 0 done, 1 failed, 2 usage, 5 foreign or broken checkpoint, 6 wrong machine,\n"
-             "75 stopped on request with a checkpoint: start again with --resume.\n");
-    write_all(STDOUT_FILENO, store, t.n);
+             "Status: 0 done, 1 failed, 2 usage, 5 foreign or broken checkpoint, 6 wrong machine, 7 a loss or norm is\n"
+             "not finite, 75 stopped on request with a checkpoint: start again with --resume.\n");
+    return say(&t);
 }
 
-static void version(const Job *job)
+static int version(const Job *job)
 {
     char store[4096];
     Text t = {store, 0, sizeof store};
     text_add(&t, "%s\nkernels %s, %s\ntransport %s\nmodel %s\nplan %s\nkey %s\n",
              job->name, job->kernels, kernels_version(), link_name(), job->model, job->plan, job->key);
-    write_all(STDOUT_FILENO, store, t.n < sizeof store ? t.n : sizeof store - 1);
+    return say(&t);
 }
 
 static bool number(const char *text, long *x)
@@ -137,10 +146,8 @@ int options_read(Options *o, const Job *job, int argc, char **argv, bool speak)
                     .trace = job->trace ? "trace.run.json" : NULL};
     for (int i = 1; i < argc; i++) {
         bool h = strcmp(argv[i], "--help") == 0, v = strcmp(argv[i], "--version") == 0;
-        if (speak && (h || v))
-            (h ? help : version)(job);
         if (h || v)
-            return DONE;
+            return !speak ? DONE : h ? help(job) : version(job);
     }
     int status = read_all(o, argv, speak);
     if (status >= 0)

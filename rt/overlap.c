@@ -41,7 +41,7 @@ static int report(Worker *w, int64_t from, int64_t to)
     for (int64_t step = from; step < to; step++) {
         const Ended *e = &w->ended[step % w->endings];
         Report r = worker_share(w, e->loss, e->norm);
-        want |= r.want;
+        want |= r.want | worker_judge(w, step + 1, &r);
         if (w->stage.index == 0)
             metrics_step(w->run, step, r.loss, r.norm, (double)e->lr, e->at - w->shown);
         w->shown = e->at;

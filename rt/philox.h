@@ -33,7 +33,7 @@ FN Philox philox(Philox c, uint32_t k0, uint32_t k1)
 }
 
 /* What the elements of one sample share. */
-FN Drop drop_of(const Values *vals, long sample, float drop, long site)
+FN Drop drop_of(const Values *vals, long sample, float drop, int64_t site)
 {
     uint64_t seed = vals->seed, at = (uint64_t)site, step = (uint64_t)vals->step;
     Drop d;

@@ -14,13 +14,13 @@
 #include <stdbool.h>
 #include "job.h"
 
-enum { DONE, STATUS_RUN, STATUS_USAGE, STATUS_STALE = 5, STATUS_MACHINE, STATUS_AGAIN = 75 };
+enum { DONE, STATUS_RUN, STATUS_USAGE, STATUS_STALE = 5, STATUS_MACHINE, STATUS_BROKEN, STATUS_AGAIN = 75 };
 
 typedef struct {                /* options.c */
     long steps;                 /* stop after this many; rates follow job->steps whatever this is */
     const char **data, **eval_data;     /* patterns, NULL ends; NULL: as the model file says */
     const char *checkpoint, *weights, *log, *gradients, *trace, *dump, *spill;
-    bool resume, hash, quiet, none;
+    bool resume, hash, quiet, none, nan, record;
     int fill;                   /* byte that arenas are filled with */
     long watchdog;              /* seconds; 0 never, -1 from the prediction */
     long seconds;               /* stop after the step that ends so late; 0 never */
@@ -61,6 +61,8 @@ typedef struct Worker {
     Ended *ended;               /* step n at n mod endings */
     int64_t endings, next;      /* next: the step to begin */
     double shown;               /* seconds: the end of the last step that was told of */
+    const char *broken;         /* the first number that was not finite; NULL: none */
+    int64_t broken_at;          /* steps that were done then */
     void *board;                /* answers of link_share(), all stages */
     Text text;                  /* room for headers of files */
     float *eval_loss, *losses;  /* losses.c: of this stage's micro-batches of an evaluation; of all replicas */
@@ -80,6 +82,7 @@ struct Run {
     Link *link;
     Loader *loader;
     Checkpoint *checkpoint;
+    char data[65];              /* for checkpoints: data_fingerprint() */
     int first, count;           /* stages of this process */
     Worker *worker;
     int64_t start;              /* first step */
@@ -107,9 +110,13 @@ double seconds(void);                                   /* a clock that only goe
 /* ---- start ------------------------------------------------------------------------------------------------- */
 /* options.c: NULL terminated argv.  -1: go on; else the status to end with. */
 int options_read(Options *o, const Job *job, int argc, char **argv, bool speak);
+int machine_check(const Run *run);                      /* machine.c */
+void machine_cores(Worker *w);                          /* every stage calls it */
 int arena_open(Worker *w);                              /* arena.c */
+void arena_close(Worker *w);                            /* and what arena_shared() gave to the stage */
 /* So many bytes between two pages that nobody may touch, each written with fill; -1: with none.  NULL: no memory. */
 unsigned char *arena_map(size_t bytes, int fill);
+void arena_unmap(unsigned char *at, size_t bytes);
 /* ---- the arena as the host sees it.  Blocking, while no step is under way: */
 void arena_enter(Worker *w);                            /* first thing in the thread of a stage */
 enum { ARENA_PIECE = 1 << 18 };
@@ -154,7 +161,7 @@ double losses_sum(Worker *w, const float *mine, long n);
 
 /* items.c: states of home stages, by name.  kinds: bits 1 << STATE_...; stage -1: of all.  NULL: no memory. */
 /* age: 0 the newest version, n the one n updates before it. */
-typedef struct Item { const StateInfo *state; int stage; const char *suffix; int age; } Item;
+typedef struct Item { const StateInfo *state; int stage, age; char suffix[16]; } Item;
 enum { STATE_OLD = 8 };         /* a bit of kinds: versions of parameters that later steps read, too */
 Item *items_make(const Job *job, unsigned kinds, int stage, int *n);
 int item_compare(const void *a, const void *b);         /* by name with suffix, as bytes */
@@ -169,8 +176,12 @@ long items_room(const Item *item, int n);               /* bytes that their text
 
 /* ---- data.c ------------------------------------------------------------------------------------------------- */
 Loader *data_open(Run *run, int *status);               /* NULL: said why, status set */
+void data_close(Loader *l);
 /* A place in the training stream, for checkpoints: samples used before `step`. */
 int64_t data_cursor(const Job *job, int64_t step);
+/* data_sum.c: of the data of training; of each file, to standard output. */
+void data_fingerprint(const Loader *l, char hex[65]);
+int  data_record(const Loader *l);
 
 /* ---- the rest ------------------------------------------------------------------------------------------------ */
 int  metrics_open(Run *run);                            /* metrics.c */
@@ -186,7 +197,8 @@ void progress_step(Run *run, const Step *s);
 void progress_end(Run *run);
 
 void signal_open(void);                                 /* signal.c */
-enum { WANT_SAVE = 1, WANT_STOP = 2, WANT_END = 4 };    /* the last is asked for by the clock, not by a signal */
+/* SAVE, STOP: asked for by a signal; END by the clock; BROKEN by a number that is not finite. */
+enum { WANT_SAVE = 1, WANT_STOP = 2, WANT_END = 4, WANT_BROKEN = 8 };
 int  signal_take(void);                                 /* what was asked for since the last call; a stop stays */
 
 enum { PACED_BYTES = 65536 };
@@ -219,6 +231,7 @@ int  export_gradients(Worker *w, const char *path);
 /* main.c: loss, norm and wants of all stages.  overlap.c: steps from..*to-1, the pipeline drained before and behind; *to comes
  * nearer when a signal asks for it; what was asked for. */
 Report worker_share(Worker *w, double loss, double norm);
+int  worker_judge(Worker *w, int64_t done, const Report *r);      /* WANT_BROKEN where a number is not finite, or 0 */
 int  overlap_open(Worker *w);
 int  overlap_run(Worker *w, int64_t from, int64_t *to);
 void overlap_ended(Worker *w, const Values *v);

@@ -294,8 +294,19 @@ void spill_close(Worker *w)
         pthread_mutex_unlock(&l->lock);
         pthread_join(l->thread, NULL);
     }
-    if (s && s->file >= 0)
+    if (!s)
+        return;
+    if (s->file >= 0)
         close(s->file);
+    arena_unmap(s->memory, w->info->host);
+    for (int i = 0; i < 2; i++) {
+        free(s->lane[i].order);
+        free(s->lane[i].bounce);
+        free(s->trace[i].ring);
+    }
+    free(s->copy);
+    free(s);
+    w->stage.spill = NULL;
 }
 
 void spill_report(const Worker *w)

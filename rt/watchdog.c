@@ -72,7 +72,7 @@ static void *watch(void *at)
     pthread_mutex_lock(&d->lock);
     while (!d->stop) {
         struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
+        clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_nsec += 1000000000 / LOOKS;
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;
@@ -103,7 +103,11 @@ Watchdog *watchdog_open(Run *run)
     d->deadline = deadline(run) * LOOKS;
     d->seen = calloc((size_t)run->count, sizeof *d->seen);
     pthread_mutex_init(&d->lock, NULL);
-    pthread_cond_init(&d->wake, NULL);
+    pthread_condattr_t steady;          /* whatever is done to the date */
+    pthread_condattr_init(&steady);
+    pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
+    pthread_cond_init(&d->wake, &steady);
+    pthread_condattr_destroy(&steady);
     if (!d->seen || pthread_create(&d->thread, NULL, watch, d) != 0) {
         complain(STATUS_RUN, "no thread for the watchdog: a frozen job will not be noticed");
         free(d->seen);

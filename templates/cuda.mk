@@ -1,3 +1,5 @@
+# @tag@
+#
 # Where this job finds CUDA.  Each of CUDA_HOME, CUDNN_HOME and NCCL_HOME may name an installation (include/ and lib64/ or lib/)
 # or the folder of a Python wheel (site-packages/nvidia/cudnn); without them the usual places are looked at, in this order.
 # Wheels may have a toolkit in pieces (cuda_runtime, cublas, cuda_nvcc ...): those beside a folder in nvidia/ count as its own.
@@ -70,22 +72,14 @@ LIBS += $(LINKED) -Wl,--disable-new-dtags \
 # Kernels in one go: their headers take longer than they do.  Host code in C++ without its run-time library.
 NVFLAGS = -O3 -std=c++17 $(GENCODE) -Xcompiler -fno-exceptions,-fno-threadsafe-statics,-fno-asynchronous-unwind-tables
 
-kernels.o: kernels.cu archs @kernels@
-	$(NVCC) $(NVFLAGS) $(CPPFLAGS) -c -o $@ $<
+kernels.o: kernels.cu $(wildcard rt/*.h rt/cuda/*.h rt/op/cuda/*.h) @kernels@
+	$(call say,compile $<) $(NVCC) $(NVFLAGS) $(CPPFLAGS) -c -o $@ $<
 
 rt/op/cuda/%.o: rt/op/cuda/%.c
-	$(CC) $(CPPFLAGS) $(RFLAGS) -c -o $@ $<
-
-# What was compiled for other chips is compiled again.
-archs: FORCE
-	@echo '$(archs)' | cmp -s - $@ || echo '$(archs)' >$@
-rt/op/cuda/start.o: archs
-clean: forget_archs
-forget_archs:
-	rm -f archs
+	$(call say,compile $<) $(CC) $(CPPFLAGS) $(RFLAGS) $(DEPEND) -c -o $@ $<
 
 # What the program is linked with, as the loader will look for it; of an object, what to link it with
 needed: all
 	@if [ -e train ]; then objdump -p train | sed -n 's/^ *NEEDED *//p'; else echo '$(LIBS)'; fi
 
-.PHONY: needed forget_archs FORCE
+.PHONY: needed

@@ -37,7 +37,7 @@ made() {
     name=$1
     shift
     said=$(eval "generate $tmp/$name $model $*") || { fault "$name: $said"; return 1; }
-    [ "$name" = whole ] || { (cd "$tmp/whole" && cp archs kernels.o "../$name") && take_objects "$tmp/whole" "$tmp/$name"; }
+    [ "$name" = whole ] || { take_objects "$tmp/whole" "$tmp/$name" && cp "$tmp/whole/kernels.o" "$tmp/$name"; }
     expect "make $name" make_quickly "$tmp/$name" CUDA_HOME="$kit"
 }
 hash() { sed -n 's/^sha256 //p' "$1"; }

@@ -62,7 +62,7 @@ ended() {
 }
 # newest: the step of the last committed checkpoint
 newest() {
-    ls "$ck"/step-*/COMMIT 2>/dev/null | sed -n 's,.*/step-0*\([0-9][0-9]*\)/COMMIT$,\1,p' | sort -n | tail -n 1
+    ls "$ck"/step-*[0-9]/COMMIT 2>/dev/null | sed -n 's,.*/step-0*\([0-9][0-9]*\)/COMMIT$,\1,p' | sort -n | tail -n 1
 }
 
 # The job that is stopped and goes on against the one that never was.
@@ -80,7 +80,7 @@ goes_on() {
 "$tmp/two/job" $forever --checkpoint "$ck" --log "$tmp/log" 2>"$tmp/err" & pid=$!
 wait_file "SIGUSR1: a log" "$tmp/log"
 kill -USR1 $pid
-wait_file "SIGUSR1: a checkpoint" "$ck/step-*/COMMIT"
+wait_file "SIGUSR1: a checkpoint" "$ck/step-*[0-9]/COMMIT"
 if kill -0 $pid 2>/dev/null; then pass; else fault "SIGUSR1: the job ends"; fi
 held=$(ls -R "$ck")
 for option in "" --resume; do
@@ -105,7 +105,7 @@ if grep -q 'no directory for it' "$tmp/err"; then pass; else fault "SIGTERM with
 "$tmp/two/job" $forever --checkpoint "$ck" --log "$tmp/log.killed" 2>"$tmp/err" & pid=$!
 wait_file "SIGKILL: a log" "$tmp/log.killed"
 kill -USR1 $pid
-wait_file "SIGKILL: a checkpoint" "$ck/step-*/COMMIT"
+wait_file "SIGKILL: a checkpoint" "$ck/step-*[0-9]/COMMIT"
 kill -KILL $pid
 ended "SIGKILL" 137
 mkdir "$ck/step-999999.part"
@@ -122,6 +122,9 @@ build other $model --stages 1 --set model.dims.D=48
 refuse "a checkpoint of another model" 5 "belongs to another model" \
     timeout 60 "$tmp/other/job" --quiet --data "$data" --checkpoint "$ck" --resume
 build more $model --stages 1 --set train.batch.global=16
+build both $model --stages 1 --set train.batch.global=16 --set model.dims.D=48
+refuse "another model with other micro-batches" 5 "belongs to another model" \
+    timeout 60 "$tmp/both/job" --quiet --data "$data" --checkpoint "$ck" --resume
 refuse "a checkpoint of other micro-batches" 5 "was written with micro 4, this job has 8" \
     timeout 60 "$tmp/more/job" --quiet --data "$data" --checkpoint "$ck" --resume
 expect "the parameters of that checkpoint" \
@@ -139,6 +142,20 @@ refuse "a directory in use" 5 "go on from it with --resume" \
     timeout 60 "$tmp/two/job" --quiet --data "$data" --checkpoint "$ck"
 if [ "$(ls -R "$ck")" = "$before" ]; then pass
 else fault "a refused checkpoint is changed"; fi
+
+# ---- data that is other than before -----------------------------------------------------------------------------------------
+two() { timeout 60 "$tmp/two/job" --quiet --checkpoint "$tmp/moved" "$@"; }
+cp "$data" "$tmp/copy"
+tr e o <"$data" >"$tmp/changed"
+expect "a checkpoint to go on from" two --data "$data" --steps 1
+refuse "the same data by another name" 0 '^end$' sh -c '"$@" && echo end' sh "$tmp/two/job" --quiet --checkpoint "$tmp/moved" \
+    --resume --data "$tmp/copy" --steps 2
+if [ "$(cat "$tmp/said")" = end ]; then pass; else fault "the same data by another name: $(cat "$tmp/said")"; fi
+refuse "other data" 0 "step-000002 was trained with other data: samples from step 2 on" \
+    two --resume --data "$tmp/changed" --steps 3
+
+refuse "a job that is done" 0 "step 3 is done already, and the job ends with step 2" \
+    two --resume --data "$tmp/changed" --steps 2
 
 # ---- data that is wrong ----------------------------------------------------------------------------------------------
 printf '%04000d\377' 7 >"$tmp/high"
@@ -192,12 +209,20 @@ expect "a launcher of one rank" timeout 60 env PMI_SIZE=1 PMI_RANK=0 SLURM_NTASK
 refuse "an unknown option" 2 "unknown option" timeout 60 "$tmp/two/job" --fast
 refuse "data for no evaluation" 2 "this job has no evaluation" \
     timeout 60 "$tmp/two/job" --quiet --no-checkpoint --data "$data" --eval-data "$data" --steps 1
+full() { "$tmp/two/job" --quiet --no-checkpoint --data "$data" --steps 1 "$@" >/dev/full; }
+if [ -c /dev/full ]; then
+    for option in --help --version --hash; do
+        refuse "$option, and nowhere to write it" 1 "cannot write to standard output: No space" full $option
+    done
+else
+    skip "there is no /dev/full" 3
+fi
 refuse "help" 0 "Usage: train" timeout 60 "$tmp/two/job" --help
 
 # ---- two processes ---------------------------------------------------------------------------------------------------
 two_ranks() {
     if ! command -v mpirun >/dev/null || ! command -v mpicc >/dev/null; then
-        skip "there is no mpirun, or no mpicc" 21
+        skip "there is no mpirun, or no mpicc" 22
         return
     fi
     root_too=
@@ -208,7 +233,8 @@ two_ranks() {
         "$tmp/two/job" --quiet --checkpoint "$tmp/both" --data "$data" --steps 1
     with="$tmp/link_mpi.o $with" cc=mpicc
     build ranks $model --stages 2 --set plan.transport=mpi
-    refuse "three ranks" 2 "this job has 2 stages" \
+    refuse "one rank" 2 "this job has 2 stages.* ranks started: 1;" mpirun -n 1 $root_too "$tmp/ranks/job" --quiet
+    refuse "three ranks" 2 "this job has 2 stages.* ranks started: 3;" \
         timeout 60 mpirun -n 3 --oversubscribe $root_too "$tmp/ranks/job" --quiet
     for signal in TERM KILL STOP; do
         patient=                # the watchdog waits as by default, longer than any disk
@@ -221,7 +247,7 @@ two_ranks() {
             2>"$tmp/err" >/dev/null & pid=$!
         wait_file "$signal: a log" "$tmp/rank.log"
         kill -USR1 "$(cat "$tmp/rank.0")"
-        wait_file "$signal: a checkpoint before it" "$ck/step-*/COMMIT"
+        wait_file "$signal: a checkpoint before it" "$ck/step-*[0-9]/COMMIT"
         kill -$signal "$(cat "$tmp/rank.1")"
         case $signal in
         TERM) ended "a rank with SIGTERM" 75 ;;

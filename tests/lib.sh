@@ -86,7 +86,7 @@ make_quickly() {
         KFLAGS='-std=c11 -O1 -ffp-contract=off -fno-math-errno $(WARN)' "$@"
 }
 # take_objects FROM TO: what make has compiled of rt/ in one folder, for another of the same flags
-take_objects() { (cd "$1" && tar cf - $(find rt -name '*.o')) | tar xmf - -C "$2"; }
+take_objects() { (cd "$1" && tar cf - .flags* $(find rt -name '*.[od]')) | tar xmf - -C "$2"; }
 
 # write_ops_data DIR: arrays for tests/models/ops.yaml, and $run to use them
 write_ops_data() {

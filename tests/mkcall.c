@@ -77,7 +77,7 @@ static void print_adaptor(const char *prefix, const char *call)
         p += strspn(p, ", ");
         size_t n = strcspn(p, ",)");
         char member = memchr(p, '*', n) ? 'p' : !strncmp(p, "float", 5) ? 'f' : 'i';
-        printf(", %sa[%d].%c", member == 'i' && !strncmp(p, "int", 3) ? "(int)" : "", i, member);
+        printf(", %sa[%d].%c", member == 'i' && !strncmp(p, "int ", 4) ? "(int)" : "", i, member);
         p += n;
     }
     printf(");\n}\n");

@@ -25,7 +25,7 @@ typedef struct {
     const int32_t *ids;
     Values vals;
     int mb;
-    long site;
+    int64_t site;
     const Tensor *in[5];        /* NULL: absent */
     double *row;                /* room for a row of something */
 } Case;

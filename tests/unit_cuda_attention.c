@@ -31,7 +31,7 @@ static struct { int calls; const void *y, *q, *k, *v, *dq, *dv, *bias, *mask, *d
 
 void attention_own_forward(Stage *s, real *y, float *lse, const real *q, const real *k, const real *v, long qs, long ks,
                            const real *bias, const int32_t *mask, const Values *vals, int mb, long batch, long heads,
-                           long query, long key, long width, long causal, float scale, float drop, long site)
+                           long query, long key, long width, long causal, float scale, float drop, int64_t site)
 {
     (void)s, (void)lse, (void)vals, (void)mb, (void)batch, (void)heads, (void)query, (void)key, (void)causal, (void)scale;
     (void)site;
@@ -45,7 +45,7 @@ void attention_own_backward(Stage *s, real *dq, real *dk, real *dv, real *dbias,
                             const real *q, const real *k, const real *v, long qs, long ks, const real *bias,
                             const int32_t *mask, const float *lse, float *delta, const Values *vals, int mb, long batch,
                             long heads, long query, long key, long width, long causal, float scale, float drop,
-                            long site)
+                            int64_t site)
 {
     (void)dk, (void)dbias, (void)dy;
     attention_own_forward(s, NULL, NULL, q, k, v, qs, ks, bias, mask, vals, mb, batch, heads, query, key, width, causal, scale,

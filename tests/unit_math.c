@@ -127,7 +127,7 @@ static void test_philox(void)
 static void test_factors(void)
 {
     Values vals = {.seed = 0x123456789abcdefu, .step = 0x700000003};
-    const long site = 0x2fedcba987654321;
+    const int64_t site = 0x2fedcba987654321;
     Drop d = drop_of(&vals, 5, 0.3f, site);
     float to[3000];
     int kept = 0, wrong = 0;

@@ -339,6 +339,7 @@ static void test_npy(void)
         {"empty rows", "{'descr': '<i4', 'fortran_order': False, 'shape': (23, 0), }", "cut short"},
         {"another width", "{'descr': '<i4', 'fortran_order': False, 'shape': (46, 6), }", "wants 12 integers"},
         {"floats", "{'descr': '<f4', 'fortran_order': False, 'shape': (23, 12), }", "wants 12 integers"},
+        {"no row", "{'descr': '<i4', 'fortran_order': False, 'shape': (0, 12), }", "has no rows"},
         {"other rows", "{'descr': '<i4', 'fortran_order': False, 'shape': (22, 12), }", "same number"},
     };
     static unsigned char file[8192];

@@ -1,14 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * unit_rt_job: what stands around the steps of a job.  No signal is lost, however it falls; start values and open()
- * show the watchdog life; the log says what was taken and nothing else.
+ * show the watchdog life; the log says what was taken and nothing else.  The date of this program is in the past: whoever
+ * waits by it wakes at once.
  */
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 #include "unit_rt.h"
 
 enum { MANY = 1 << 20, ARENA = 4 * MANY + 128, SIGNALS = 3000 };
+
+/* In place of the one of libc. */
+int clock_gettime(clockid_t clock, struct timespec *t)
+{
+    int status = (int)syscall(SYS_clock_gettime, clock, t);
+    t->tv_sec -= clock == CLOCK_REALTIME ? 100000 : 0;
+    return status;
+}
 
 /* ---- signals ----------------------------------------------------------------------------------------------------- */
 
@@ -72,6 +84,7 @@ static void test_hang_up(void)
 static int open_patience, step_patience;
 static uint64_t open_beat;
 static double norm;
+static long asleep;               /* ns of each step */
 
 static void open_(Stage *st)
 {
@@ -86,6 +99,7 @@ static void step(Stage *st)
     step_patience = atomic_load(&st->worker->patience);
     Values *v = A(0);
     v->norm = norm < 0 ? v->norm : norm;
+    nanosleep(&(struct timespec){0, asleep}, NULL);
     step_end(st, A(0));
 }
 
@@ -97,9 +111,9 @@ static int run_job(void *at)
                                     .step = step, .states = 1, .state = &state, .action = texts};
     const Job job = {.name = "tiny", .kernels = "none", .key = "key", .model = "m", .plan = "p", .stages = 1,
                      .stage = &stage, .batch = 1, .micro = 1, .groups = 1, .steps = 1, .tokens = 1, .lr = 1};
-    char quiet[] = "--quiet", log[] = "--log", train[] = "train";
-    char *argv[] = {train, quiet, log, at, NULL};
-    int status = job_main(&job, 4, argv);
+    char quiet[] = "--quiet", log[] = "--log", train[] = "train", dog[] = "--watchdog", two[] = "2";
+    char *argv[] = {train, quiet, log, at, dog, two, NULL};
+    int status = job_main(&job, 6, argv);
     if (status)
         return status;
     /* one life sign for 64 Ki elements: 2 ms at the cost that init.c gives; and time to prepare kernels */
@@ -127,6 +141,14 @@ int main(void)
     logs("all gradients are zero", "\"norm\":0,", true);
     norm = 2.5;
     logs("a norm", "\"norm\":2.5,", true);
+    char null[] = "/dev/null", said[512];
+    norm = INFINITY;            /* of a loss that is 0 */
+    check(in_child(run_job, null, said, sizeof said) == STATUS_BROKEN && strstr(said, "after step 1 the norm"),
+          "an infinite norm: %s", said);
+    norm = 2.5;
+    asleep = 600000000;
+    check(in_child(run_job, null, said, sizeof said) == 0, "the watchdog of 2 s after 0.6 s: %s", said);
+    asleep = 0;
     logs("portable kernels hold nothing", "\"library_bytes\":0,", true);
     return finish("unit_rt_job");
 }

@@ -22,11 +22,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-typedef struct { const char *name; char hex[65]; } Written;
-
 struct Out {
     const char *dir, *part;
-    VEC(Written) file;
+    VEC(OutFile) file;
     Text text;                  /* being written */
 };
 
@@ -145,8 +143,9 @@ void out_copy(Out *o, const char *name, const char *data, size_t n)
     }
     if (close(fd) != 0)
         give_up(o, "write", name);
-    Written *w = PUSH(&o->file);
+    OutFile *w = PUSH(&o->file);
     w->name = strf("%s", name);
+    sha1_of(data, n, w->sha1);
     Sha256 sum;
     sha256_start(&sum);
     sha256_add(&sum, data, n);
@@ -155,7 +154,7 @@ void out_copy(Out *o, const char *name, const char *data, size_t n)
 
 FILE *out_open(Out *o, const char *name)
 {
-    Written *w = PUSH(&o->file);            /* the name, until out_close() */
+    OutFile *w = PUSH(&o->file);            /* the name, until out_close() */
     w->name = strf("%s", name);
     return text_open(&o->text);
 }
@@ -181,24 +180,33 @@ void out_close(Out *o)
 
 static int by_name(const void *a, const void *b)
 {
-    return strcmp(((const Written *)a)->name, ((const Written *)b)->name);
+    return strcmp(((const OutFile *)a)->name, ((const OutFile *)b)->name);
 }
 
-static void write_manifest(Out *o)
+const OutFile *out_files(Out *o, int *n)
 {
+    *n = o->file.n;
     qsort(o->file.at, (size_t)o->file.n, sizeof *o->file.at, by_name);
-    int n = o->file.n;
+    return o->file.at;
+}
+
+static const char *write_manifest(Out *o)
+{
+    int n;
+    out_files(o, &n);
     FILE *f = out_open(o, "MANIFEST");
     for (int i = 0; i < n; i++)
         fprintf(f, "%s  %s\n", o->file.at[i].hex, o->file.at[i].name);
     out_close(o);
+    return o->file.at[n].hex;
 }
 
 /* Objects and programs that make left behind are made again, not kept. */
 static bool is_built(const char *name)
 {
     size_t n = strlen(name);
-    return (n > 2 && !strcmp(name + n - 2, ".o")) || !strcmp(name, "train");
+    return (n > 2 && (!strcmp(name + n - 2, ".o") || !strcmp(name + n - 2, ".d"))) || !strcmp(name, "train") ||
+           !strncmp(name, ".flags", 6);
 }
 
 void out_remove(const char *dir)
@@ -299,21 +307,21 @@ static const char *trade(const Out *o)
     return old;
 }
 
-int out_end(Out *o)
+const char *out_end(Out *o)
 {
     struct stat s;
-    write_manifest(o);
+    const char *sum = write_manifest(o);
     if (lstat(o->dir, &s) != 0) {
         if (rename(o->part, o->dir) != 0)
             fail(EXIT_RUN, "cannot rename %s to %s: %s", o->part, o->dir, strerror(errno));
         unfinished = NULL;
-        return 0;
+        return sum;
     }
     const char *old = trade(o);
     unfinished = NULL;
     keep_others(o, old, read_manifest(old), "");
     out_remove(old);
-    return 0;
+    return sum;
 }
 
 const Embedded *embedded_find(const char *name)

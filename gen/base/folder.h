@@ -12,7 +12,9 @@ Out  *out_begin(const char *dir);
 FILE *out_open(Out *o, const char *name);           /* printable text; name is fixed by dpgen, at most one folder deep */
 void  out_close(Out *o);
 void  out_copy(Out *o, const char *name, const char *data, size_t n);
-int   out_end(Out *o);                              /* MANIFEST, then into place */
+typedef struct { const char *name; char hex[65], sha1[41]; } OutFile;    /* hex: of SHA-256 */
+const OutFile *out_files(Out *o, int *n);           /* what was written so far, by name */
+const char *out_end(Out *o);                        /* MANIFEST, then into place; the SHA-256 of MANIFEST */
 void  out_remove(const char *dir);                  /* a folder, whatever is in it */
 
 /* embed: files of templates/ and rt/, inside the binary; made by tools/embed.c; ends with a NULL name */

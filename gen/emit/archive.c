@@ -193,7 +193,7 @@ static void print_fates(FILE *f, const Plan *p, Fate fate)
 
 void emit_plan_json(FILE *f, const Plan *p)
 {
-    fprintf(f, "{\"dpgen\": \"%s\", \"model\": ", DPGEN_VERSION);
+    fprintf(f, "{\"dpgen\": \"%s\", \"license\": \"" EMIT_TAG "\",\n \"model\": ", DPGEN_VERSION);
     json_text(f, p->g->name);
     fprintf(f, ",\n \"numeric_key\": ");
     json_text(f, p->key);
@@ -251,7 +251,7 @@ static void print_copies(FILE *f, const Plan *p, int device, ActionKind kind)
 
 void emit_trace(FILE *f, const Plan *p)
 {
-    fprintf(f, "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n");
+    fprintf(f, "{\"license\": \"" EMIT_TAG "\", \"displayTimeUnit\": \"ms\", \"traceEvents\": [\n");
     for (int d = 0; d < p->devices; d++) {
         fprintf(f, "{\"ph\": \"M\", \"pid\": 1, \"tid\": %d, \"name\": \"thread_name\", "
                 "\"args\": {\"name\": \"stage %d\"}},\n", d, d);

@@ -127,9 +127,11 @@ static void take_leaned_on(const Plan *p, Strs *wanted)
 {
     for (int i = 0; i < wanted->n; i++)
         for (const Embedded *e = embedded; e->name; e++) {
+            if (!right_in(e->name, library(p)))
+                continue;
             const char *base = strrchr(e->name, '/') + 1;
             const char *line = strf("#include \"%.*s.h\"", (int)(strchr(base, '.') - base), base);
-            if (right_in(e->name, library(p)) && strstr(embedded_find(wanted->at[i])->data, line))
+            if (strstr(embedded_find(wanted->at[i])->data, line))
                 take(wanted, e->name);
         }
 }
@@ -214,8 +216,9 @@ static const char *usage_of(const Plan *p, const char *prefix)
     const char *run = strcmp(p->m->plan.transport, "local") ? strf("mpirun -n %d ./train", p->devices) : "./train";
     if (strcmp(prefix, "train"))
         return strf("    make                             makes %s.o: link it, with what %s, to a\n"
-                    "                                     program that calls int %s_main(int argc, char **argv)\n",
-                    prefix, emit_cuda(p) ? "make needed prints" : "LIBS in the Makefile names", prefix);
+                    "                                     program that includes %s.h and calls %s_main(argc, argv)\n",
+                    prefix, emit_cuda(p) ? "make needed prints" : "LIBS in the Makefile names", prefix,
+                    prefix);
     return strf("    make\n    %-32s --help lists the options\n"
                 "    %-32s record the first steps; check files and repeat them\n", run, "make expected; make verify");
 }
@@ -225,7 +228,8 @@ static void emit_toolkit(Out *o, const Plan *p, const Strs *files)
 {
     const char *all = "", *needs = "";
     FILE *f = out_open(o, "kernels.cu");
-    fprintf(f, "/* The kernels of this job, in one unit: their headers take longer to compile than they do. */\n");
+    fprintf(f, "/* " EMIT_TAG "\n *\n"
+            " * The kernels of this job, in one unit: their headers take longer to compile than they do. */\n");
     for (int i = 0; i < files->n; i++) {
         if (ends(files->at[i], ".cu")) {
             fprintf(f, "#include \"%s\"\n", files->at[i]);
@@ -236,7 +240,7 @@ static void emit_toolkit(Out *o, const Plan *p, const Strs *files)
               : !strcmp(files->at[i], "rt/cuda/link_nccl.c") ? strf("%s nccl", needs) : needs;
     }
     out_close(o);
-    Fill fill[] = {{"arch", p->m->devices.at[0].arch}, {"needs", needs}, {"kernels", all}, {NULL, NULL}};
+    Fill fill[] = {{"tag", EMIT_TAG}, {"arch", p->m->devices.at[0].arch}, {"needs", needs}, {"kernels", all}, {NULL, NULL}};
     print_template(out_open(o, "cuda.mk"), "templates/cuda.mk", fill);
     out_close(o);
 }
@@ -255,12 +259,13 @@ void emit_build(Out *o, const Plan *p, const char *prefix)
         memory = strf("%s  stage %d: arena %s of %s (lower bound %s)\n", memory, d, size_text(p->dev.at[d].arena),
                       size_text(p->dev.at[d].limit), size_text(p->dev.at[d].bound));
     Fill fill[] = {
+        {"tag", EMIT_TAG},
         {"model", quote_comment(p->g->name)}, {"version", DPGEN_VERSION}, {"prefix", prefix}, {"key", quote_comment(p->key)},
         {"recorded", quote_recipe(strf("key %s", p->key))}, {"isa", isa_flags(p)},
         {"objects", objects(p, &files)}, {"stages", strf("%d", p->devices)}, {"schedule", order_name(p)},
         {"transport", p->m->plan.transport}, {"kernels", emit_kernels(p)}, {"memory", memory},
         {"cc", mpi ? "mpicc" : "cc"}, {"openmp", threaded(p) ? "-fopenmp" : ""},
-        {"libs", fast(p) ? "-ldnnl -lm -lpthread" : "-lpthread"}, {"real", p->g->compute == BF16 ? "-DREAL_BF16" : ""},
+        {"libs", fast(p) ? "-ldnnl -lpthread -lm" : "-lpthread -lm"}, {"real", p->g->compute == BF16 ? "-DREAL_BF16" : ""},
         {"static", closed ? "yes" : "no"}, {"run", ranks ? strf("mpirun -n %d '$(CURDIR)'/", p->devices) : "'$(CURDIR)'/"},
         {"include", emit_cuda(p) ? "include cuda.mk\n" : ""},
         {"toolkit", emit_cuda(p) ? toolkit : ""}, {"usage", usage_of(p, prefix)},

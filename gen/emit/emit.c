@@ -28,8 +28,8 @@ static void copy_input(Out *o, const char *path, const char *name)
     out_copy(o, name, data, n);
 }
 
-/* needs: a plan that every pass has filled.  fills: dir, whole or not at all. */
-int emit(const Plan *p, const char *dir, const char *prefix)
+/* needs: a plan that every pass has filled.  fills: dir, whole or not at all.  The SHA-256 of its MANIFEST. */
+const char *emit(const Plan *p, const char *dir, const char *prefix)
 {
     Out *o = out_begin(dir);
     const Dims *dims = dims_of(p);
@@ -38,15 +38,21 @@ int emit(const Plan *p, const char *dir, const char *prefix)
     const char *hash = write_plan(o, p);
     emit_launch(out_open(o, "launch.c"), p, prefix, hash);
     out_close(o);
+    if (strcmp(prefix, "train")) {
+        emit_header(out_open(o, strf("%s.h", prefix)), p, prefix);
+        out_close(o);
+    }
     emit_trace(out_open(o, "trace.json"), p);
     out_close(o);
     emit_report(out_open(o, "report.html"), p, hash);
     out_close(o);
     emit_build(o, p, prefix);
+    out_copy(o, "LICENSE", embedded_find("LICENSE")->data, embedded_find("LICENSE")->n);
     copy_input(o, p->m->path, "model.yaml");
     if (p->c->profile) {
         profile_print(out_open(o, "profile"), p->c->profile);
         out_close(o);
     }
+    emit_sbom(o, p);
     return out_end(o);
 }

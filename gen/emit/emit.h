@@ -21,14 +21,20 @@ const Dim *dims_at(const Dims *d, int i);           /* 0: B, samples in a micro-
 int dims_arg(const Dims *d, const Graph *g, const Op *o, const Arg *a);
 int dims_axis(const Dims *d, const Graph *g, const Buf *b, int axis);      /* of its shape */
 
+/* What dpgen writes carries no conditions.  In two strings, for in the source it is no tag. */
+#define EMIT_LICENCE "CC0-1.0"
+#define EMIT_TAG "SPDX-License-" "Identifier: " EMIT_LICENCE
+
 /* stage.c launch.c archive.c build.c */
 void emit_stage(Out *o, const Plan *p, const Dims *dims, int device);      /* stageN.h and stageN.c */
 void emit_launch(FILE *f, const Plan *p, const char *prefix, const char *plan_hash);
+void emit_header(FILE *f, const Plan *p, const char *prefix);     /* launch.c; of a job that is an object */
 void emit_plan_json(FILE *f, const Plan *p);
 void emit_trace(FILE *f, const Plan *p);
 void emit_report(FILE *f, const Plan *p, const char *plan_hash);    /* report.c */
 extern const char report_mark[];                    /* in that page: where what a run measured is put */
 void emit_build(Out *o, const Plan *p, const char *prefix);
+void emit_sbom(Out *o, const Plan *p);               /* sbom.c; after all other files */
 const char *action_text(const Plan *p, const Action *k);    /* F chunk 0, micro-batch 3 */
 const char *emit_piece(Piece piece, int phase);     /* period_3; step */
 const char *covers_text(const Plan *p, int device);         /* its first .. last operator; several runs of them */

@@ -19,7 +19,7 @@ static void put_template(FILE *f, const char *name)
 
 void page_begin(FILE *f, const char *title, const char *plan)
 {
-    fprintf(f, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+    fprintf(f, "<!DOCTYPE html>\n<!-- " EMIT_TAG " -->\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
     if (plan)
         fprintf(f, "<meta name=\"plan\" content=\"%s\">\n", plan);

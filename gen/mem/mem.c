@@ -221,7 +221,8 @@ static void lay_out_slot(Mem *m, int pool)
     for (int b = 0; b < p->buf.n; b++)
         if (p->buf.at[b].pool == pool)
             *PUSH(&order) = (Born){b, p->buf.at[b].first};
-    qsort(order.at, (size_t)order.n, sizeof(Born), by_first);
+    if (order.n > 1)
+        qsort(order.at, (size_t)order.n, sizeof(Born), by_first);
     Bytes at = 0;
     for (int i = 0; i < order.n; i++) {
         p->buf.at[order.at[i].buf].offset = at;

@@ -196,6 +196,13 @@ int arena_open(Worker *w)
     return e == cudaSuccess ? open_arena(w, d) : failed(w, e, "preparing the GPU");
 }
 
+/* Streams, events and handles stay with the process, which a GPU's libraries keep for themselves anyway. */
+void arena_close(Worker *w)
+{
+    cudaFree(w->stage.arena);
+    cudaFreeHost(w->stage.loss);
+}
+
 void arena_enter(Worker *w)
 {
     device_check(&w->stage, cudaSetDevice(device_of(&w->stage)->number), "choosing the GPU");

@@ -30,7 +30,7 @@ typedef struct {
     int mb;
     long batch, heads, query, key, width, ldq, ldk, ldv, ldy, causal;
     float scale, drop;
-    long site;
+    int64_t site;
 } Attention;
 
 /* What a tile of scores covers. */
@@ -269,7 +269,7 @@ static void backward(Stage *st, const Attention *a, const Back *r)
 
 void attention_forward(Stage *st, real *y, float *lse, const real *q, const real *k, const real *v, const real *bias,
                        const int32_t *mask, const Values *vals, int mb, int h, long batch, long heads, long query,
-                       long key, long width, long causal, float scale, float drop, long site)
+                       long key, long width, long causal, float scale, float drop, int64_t site)
 {
     (void)h;
     long all = heads * width;
@@ -281,7 +281,7 @@ void attention_forward(Stage *st, real *y, float *lse, const real *q, const real
 void attention_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, const real *dy, const real *y,
                         const real *q, const real *k, const real *v, const real *bias, const int32_t *mask,
                         const float *lse, void *tmp, const Values *vals, int mb, int h, long batch, long heads,
-                        long query, long key, long width, long causal, float scale, float drop, long site)
+                        long query, long key, long width, long causal, float scale, float drop, int64_t site)
 {
     (void)h;
     long all = heads * width;
@@ -293,7 +293,7 @@ void attention_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, co
 
 void attention_packed_forward(Stage *st, real *y, float *lse, const real *qkv, const real *bias, const int32_t *mask,
                               const Values *vals, int mb, int h, long batch, long heads, long query, long width,
-                              long causal, float scale, float drop, long site)
+                              long causal, float scale, float drop, int64_t site)
 {
     (void)h;
     long all = heads * width, row = 3 * all;
@@ -305,7 +305,7 @@ void attention_packed_forward(Stage *st, real *y, float *lse, const real *qkv, c
 void attention_packed_backward(Stage *st, real *dqkv, real *dbias, const real *dy, const real *y, const real *qkv,
                                const real *bias, const int32_t *mask, const float *lse, void *tmp, const Values *vals,
                                int mb, int h, long batch, long heads, long query, long width, long causal, float scale,
-                               float drop, long site)
+                               float drop, int64_t site)
 {
     (void)h;
     long all = heads * width, row = 3 * all;

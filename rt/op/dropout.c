@@ -9,7 +9,7 @@
 enum { ROW = 1024 };
 
 void dropout_forward(Stage *st, real *y, const real *x, const real *onto, const Values *vals, int mb, long batch,
-                     long per, float drop, long site)
+                     long per, float drop, int64_t site)
 {
     if (drop == 0 || vals->eval) {
         if (!onto)

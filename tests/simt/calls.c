@@ -104,7 +104,7 @@ void matmul_backward(Stage *st, real *da, real *db, const real *dy, const real *
 
 void attention_forward(Stage *st, real *y, float *lse, const real *q, const real *k, const real *v, const real *bias,
                        const int32_t *mask, const Values *vals, int mb, int h, long batch, long heads, long query,
-                       long key, long width, long causal, float scale, float drop, long site)
+                       long key, long width, long causal, float scale, float drop, int64_t site)
 {
     (void)h;
     long all = heads * width;
@@ -115,7 +115,7 @@ void attention_forward(Stage *st, real *y, float *lse, const real *q, const real
 void attention_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, const real *dy, const real *y,
                         const real *q, const real *k, const real *v, const real *bias, const int32_t *mask,
                         const float *lse, void *tmp, const Values *vals, int mb, int h, long batch, long heads,
-                        long query, long key, long width, long causal, float scale, float drop, long site)
+                        long query, long key, long width, long causal, float scale, float drop, int64_t site)
 {
     (void)h;
     long all = heads * width;
@@ -125,7 +125,7 @@ void attention_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, co
 
 void attention_packed_forward(Stage *st, real *y, float *lse, const real *qkv, const real *bias, const int32_t *mask,
                               const Values *vals, int mb, int h, long batch, long heads, long query, long width,
-                              long causal, float scale, float drop, long site)
+                              long causal, float scale, float drop, int64_t site)
 {
     (void)h;
     long all = heads * width, row = 3 * all;
@@ -136,7 +136,7 @@ void attention_packed_forward(Stage *st, real *y, float *lse, const real *qkv, c
 void attention_packed_backward(Stage *st, real *dqkv, real *dbias, const real *dy, const real *y, const real *qkv,
                                const real *bias, const int32_t *mask, const float *lse, void *tmp, const Values *vals,
                                int mb, int h, long batch, long heads, long query, long width, long causal, float scale,
-                               float drop, long site)
+                               float drop, int64_t site)
 {
     (void)h;
     long all = heads * width, row = 3 * all;

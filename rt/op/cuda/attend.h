@@ -20,7 +20,7 @@ typedef struct {
     const Values *vals;
     long mb, batch, heads, query, key, width, qs, ks, causal;
     float scale, drop;
-    long site;
+    int64_t site;
 } Attend;
 
 /* The head that a block works on, which of its tiles of 64, and what its elements are dropped by; 0: they are not. */

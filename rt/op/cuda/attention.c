@@ -50,7 +50,7 @@ typedef struct {
     int mb;
     Shape s;
     float scale, drop;
-    long site;
+    int64_t site;
 } Call;
 
 static bool planned(const Call *c)
@@ -110,7 +110,7 @@ static void backward(Stage *st, int h, const Back *r, const Call *c)
 
 void attention_forward(Stage *st, real *y, float *lse, const real *q, const real *k, const real *v, const real *bias,
                        const int32_t *mask, const Values *vals, int mb, int h, long batch, long heads, long query,
-                       long key, long width, long causal, float scale, float drop, long site)
+                       long key, long width, long causal, float scale, float drop, int64_t site)
 {
     Shape s = attention_shape(batch, heads, query, key, width, causal, false);
     Call c = { q, k, v, bias, mask, vals, mb, s, scale, drop, site };
@@ -120,7 +120,7 @@ void attention_forward(Stage *st, real *y, float *lse, const real *q, const real
 void attention_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, const real *dy, const real *y,
                         const real *q, const real *k, const real *v, const real *bias, const int32_t *mask,
                         const float *lse, void *tmp, const Values *vals, int mb, int h, long batch, long heads,
-                        long query, long key, long width, long causal, float scale, float drop, long site)
+                        long query, long key, long width, long causal, float scale, float drop, int64_t site)
 {
     Shape s = attention_shape(batch, heads, query, key, width, causal, false);
     Call c = { q, k, v, bias, mask, vals, mb, s, scale, drop, site };
@@ -130,7 +130,7 @@ void attention_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, co
 
 void attention_packed_forward(Stage *st, real *y, float *lse, const real *qkv, const real *bias, const int32_t *mask,
                               const Values *vals, int mb, int h, long batch, long heads, long query, long width,
-                              long causal, float scale, float drop, long site)
+                              long causal, float scale, float drop, int64_t site)
 {
     long all = heads * width;
     Shape s = attention_shape(batch, heads, query, query, width, causal, true);
@@ -141,7 +141,7 @@ void attention_packed_forward(Stage *st, real *y, float *lse, const real *qkv, c
 void attention_packed_backward(Stage *st, real *dqkv, real *dbias, const real *dy, const real *y, const real *qkv,
                                const real *bias, const int32_t *mask, const float *lse, void *tmp, const Values *vals,
                                int mb, int h, long batch, long heads, long query, long width, long causal, float scale,
-                               float drop, long site)
+                               float drop, int64_t site)
 {
     long all = heads * width;
     Shape s = attention_shape(batch, heads, query, query, width, causal, true);

@@ -272,7 +272,7 @@ static __global__ void __launch_bounds__(BLOCK, 2) attend_back_bias(real *dbias,
 
 void attention_own_forward(Stage *st, real *y, float *lse, const real *q, const real *k, const real *v, long qs, long ks,
                            const real *bias, const int32_t *mask, const Values *vals, int mb, long batch, long heads,
-                           long query, long key, long width, long causal, float scale, float drop, long site)
+                           long query, long key, long width, long causal, float scale, float drop, int64_t site)
 {
     Attend a = {q, k, v, 0, bias, mask, 0, 0, vals, mb, batch, heads, query, key, width, qs, ks, causal, scale, drop, site};
     if (attention_mma_forward(st, y, lse, a))
@@ -284,7 +284,7 @@ void attention_own_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias
                             const real *q, const real *k, const real *v, long qs, long ks, const real *bias,
                             const int32_t *mask, const float *lse, float *delta, const Values *vals, int mb, long batch,
                             long heads, long query, long key, long width, long causal, float scale, float drop,
-                            long site)
+                            int64_t site)
 {
     Attend a = {q, k, v, dy, bias, mask, lse, delta, vals, mb, batch, heads, query, key, width, qs, ks, causal, scale, drop,
                 site};

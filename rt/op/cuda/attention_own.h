@@ -18,13 +18,13 @@ extern "C" {
 
 void attention_own_forward(Stage *st, real *y, float *lse, const real *q, const real *k, const real *v, long qs, long ks,
                            const real *bias, const int32_t *mask, const Values *vals, int mb, long batch, long heads,
-                           long query, long key, long width, long causal, float scale, float drop, long site);
+                           long query, long key, long width, long causal, float scale, float drop, int64_t site);
 /* delta: scratch. */
 void attention_own_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, const real *dy, const real *y,
                             const real *q, const real *k, const real *v, long qs, long ks, const real *bias,
                             const int32_t *mask, const float *lse, float *delta, const Values *vals, int mb, long batch,
                             long heads, long query, long key, long width, long causal, float scale, float drop,
-                            long site);
+                            int64_t site);
 #ifdef __cplusplus
 }
 #endif

@@ -9,7 +9,7 @@
 enum { GROUP = 8 };
 
 static __global__ void dropout(real *y, const real *x, const real *onto, const Values *vals, long first, long batch,
-                               long per, float drop, long site)
+                               long per, float drop, int64_t site)
 {
     long groups = (per + GROUP - 1) / GROUP;
     bool off = vals->eval != 0;
@@ -32,7 +32,7 @@ static __global__ void dropout(real *y, const real *x, const real *onto, const V
 }
 
 void dropout_forward(Stage *st, real *y, const real *x, const real *onto, const Values *vals, int mb, long batch,
-                     long per, float drop, long site)
+                     long per, float drop, int64_t site)
 {
     LAUNCH(dropout, blocks_for(batch * ceil_div(per, GROUP)), (unsigned)BLOCK, st, y, x, onto, vals, (long)mb * batch,
            batch, per, drop, site);

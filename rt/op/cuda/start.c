@@ -12,11 +12,14 @@
  */
 #include "start.h"
 #include "../../cuda/device.h"
+#include "../../isa.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { LEAST = 80 };            /* bf16 on tensor cores */
+
+ISA_OF_THIS_FILE;
 
 /* Is `chip` a word of the list? */
 static int built_for(int chip)

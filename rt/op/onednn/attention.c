@@ -36,7 +36,7 @@ typedef struct {                /* one call */
     float scale, drop;
     const Values *vals;
     int mb;
-    long site;
+    int64_t site;
 } Call;
 
 typedef struct { real *q, *k, *v, *bias; } Grads;
@@ -389,7 +389,7 @@ void open_attention_packed_backward(Stage *st, int h, long batch, long heads, lo
 void attention_forward(Stage *st, real *y, float *lse, const real *q, const real *k, const real *v,
                        const real *bias, const int32_t *mask, const Values *vals, int mb, int h, long batch,
                        long heads, long query, long key, long width, long causal, float scale, float drop,
-                       long site)
+                       int64_t site)
 {
     (void)h;
     Call c = { .q = q, .k = k, .v = v, .bias = bias, .mask = mask, .q_row = heads * width, .k_row = heads * width,
@@ -401,7 +401,7 @@ void attention_forward(Stage *st, real *y, float *lse, const real *q, const real
 void attention_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, const real *dy, const real *y,
                         const real *q, const real *k, const real *v, const real *bias, const int32_t *mask,
                         const float *lse, void *tmp, const Values *vals, int mb, int h, long batch, long heads,
-                        long query, long key, long width, long causal, float scale, float drop, long site)
+                        long query, long key, long width, long causal, float scale, float drop, int64_t site)
 {
     (void)h, (void)tmp;
     Call c = { .q = q, .k = k, .v = v, .bias = bias, .mask = mask, .y = y, .dy = dy, .lse = lse, .q_row = heads * width,
@@ -412,7 +412,7 @@ void attention_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, co
 
 void attention_packed_forward(Stage *st, real *y, float *lse, const real *qkv, const real *bias,
                               const int32_t *mask, const Values *vals, int mb, int h, long batch, long heads,
-                              long query, long width, long causal, float scale, float drop, long site)
+                              long query, long width, long causal, float scale, float drop, int64_t site)
 {
     (void)h;
     long all = heads * width;
@@ -425,7 +425,7 @@ void attention_packed_forward(Stage *st, real *y, float *lse, const real *qkv, c
 void attention_packed_backward(Stage *st, real *dqkv, real *dbias, const real *dy, const real *y, const real *qkv,
                                const real *bias, const int32_t *mask, const float *lse, void *tmp,
                                const Values *vals, int mb, int h, long batch, long heads, long query, long width,
-                               long causal, float scale, float drop, long site)
+                               long causal, float scale, float drop, int64_t site)
 {
     (void)h, (void)tmp;
     long all = heads * width;

@@ -7,6 +7,7 @@
  * `-mamx-bf16`). The plan writes them into the emitted Makefile.  oneDNN is held to the same set.  A newer CPU therefore
  * computes as the planned one, and an older one is refused instead of computing something else.
  */
+#include "../../isa.h"
 #include "../../rt.h"
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
@@ -23,6 +24,8 @@ static const dnnl_cpu_isa_t isa = dnnl_cpu_isa_avx2;
 #else
 static const dnnl_cpu_isa_t isa = dnnl_cpu_isa_sse41;
 #endif
+
+ISA_OF_THIS_FILE;
 
 static int threads_given(int threads)
 {

@@ -2,7 +2,10 @@
  *
  * Kernels of paced jobs: they have the names and operands of the others, and do nothing; pace.c lets the time pass.
  */
+#include "../../isa.h"
 #include "../../rt.h"
+
+ISA_OF_THIS_FILE;
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
@@ -27,17 +30,17 @@ void matmul_backward(Stage *st, real *da, real *db, const real *dy, const real *
     long m, long n, long k, long ta, long tb) {}
 void attention_forward(Stage *st, real *y, float *lse, const real *q, const real *k, const real *v, const real *bias,
     const int32_t *mask, const Values *vals, int mb, int h, long batch, long heads, long query, long key, long width,
-    long causal, float scale, float drop, long site) {}
+    long causal, float scale, float drop, int64_t site) {}
 void attention_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, const real *dy, const real *y,
     const real *q, const real *k, const real *v, const real *bias, const int32_t *mask, const float *lse, void *tmp,
     const Values *vals, int mb, int h, long batch, long heads, long query, long key, long width, long causal,
-    float scale, float drop, long site) {}
+    float scale, float drop, int64_t site) {}
 void attention_packed_forward(Stage *st, real *y, float *lse, const real *qkv, const real *bias, const int32_t *mask,
     const Values *vals, int mb, int h, long batch, long heads, long query, long width, long causal, float scale,
-    float drop, long site) {}
+    float drop, int64_t site) {}
 void attention_packed_backward(Stage *st, real *dqkv, real *dbias, const real *dy, const real *y, const real *qkv,
     const real *bias, const int32_t *mask, const float *lse, void *tmp, const Values *vals, int mb, int h, long batch,
-    long heads, long query, long width, long causal, float scale, float drop, long site) {}
+    long heads, long query, long width, long causal, float scale, float drop, int64_t site) {}
 void layernorm_forward(Stage *st, real *y, float *mean, float *rstd, const real *x, const float *weight,
     const float *bias, long rows, long width, float eps) {}
 void layernorm_backward_x(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *mean,
@@ -64,7 +67,7 @@ void sigmoid_forward(Stage *st, real *y, const real *x, long n) {}
 void sigmoid_backward(Stage *st, real *dx, const real *dy, const real *y, long n) {}
 void scale_forward(Stage *st, real *y, const real *x, long n, float factor) {}
 void dropout_forward(Stage *st, real *y, const real *x, const real *onto, const Values *vals, int mb, long batch,
-    long per, float drop, long site) {}
+    long per, float drop, int64_t site) {}
 void add_forward(Stage *st, real *y, const real *a, const real *b, long n) {}
 void add_broadcast_forward(Stage *st, real *y, const real *a, const real *b, long n, long nb) {}
 void add_broadcast_backward(Stage *st, real *db, const real *dy, long n, long nb) {}

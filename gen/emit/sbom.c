@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sbom.c: sbom.spdx.json, the list of a folder's files with their sums and licences.
+ *
+ * Source: System Package Data Exchange (SPDX) Specification, version 2.3, 2022; the JSON form.  The date is fixed and the
+ * namespace is made of the sums, for a folder is a function of its inputs.  MANIFEST comes later and covers this file too.
+ */
+#include "emit.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* What the tags of the files say; files that are no text of ours have none. */
+static void licences(const char *name, const char **concluded, const char **tag)
+{
+    static const struct { const char *name, *concluded, *tag; } other[] = {
+        {"LICENSE", "Apache-2.0", "NONE"}, {"model.yaml", "NOASSERTION", "NOASSERTION"}, {"profile", EMIT_LICENCE, "NONE"}
+    };
+    bool copied = !strncmp(name, "rt/", 3);
+    *concluded = *tag = copied ? "Apache-2.0" : EMIT_LICENCE;
+    for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+        if (!strcmp(name, other[i].name)) {
+            *concluded = other[i].concluded;
+            *tag = other[i].tag;
+        }
+}
+
+static int by_sha1(const void *a, const void *b)
+{
+    return strcmp((*(const OutFile *const *)a)->sha1, (*(const OutFile *const *)b)->sha1);
+}
+
+/* Section 7.9: the SHA-1 of the SHA-1 of all files, sorted. */
+static void package_code(const OutFile *file, int n, char hex[41])
+{
+    const OutFile **list = alloc(sizeof *list * (size_t)n);
+    char *all = alloc(40 * (size_t)n + 1);
+    for (int i = 0; i < n; i++)
+        list[i] = &file[i];
+    qsort(list, (size_t)n, sizeof *list, by_sha1);
+    for (int i = 0; i < n; i++)
+        memcpy(all + 40 * i, list[i]->sha1, 40);
+    sha1_of(all, 40 * (size_t)n, hex);
+}
+
+static const char *all_sums(const OutFile *file, int n)
+{
+    char *hex = alloc(65);
+    Sha256 sum;
+    sha256_start(&sum);
+    for (int i = 0; i < n; i++) {
+        sha256_add(&sum, file[i].hex, 64);
+        sha256_add(&sum, file[i].name, strlen(file[i].name) + 1);
+    }
+    sha256_end(&sum, hex);
+    return hex;
+}
+
+static void print_file(FILE *f, const OutFile *x, int number)
+{
+    const char *concluded, *tag;
+    licences(x->name, &concluded, &tag);
+    fprintf(f, "%s\n  {\"fileName\": \"./%s\", \"SPDXID\": \"SPDXRef-File-%d\",\n"
+            "   \"checksums\": [{\"algorithm\": \"SHA256\", \"checksumValue\": \"%s\"},\n"
+            "    {\"algorithm\": \"SHA1\", \"checksumValue\": \"%s\"}],\n"
+            "   \"licenseConcluded\": \"%s\", \"licenseInfoInFiles\": [\"%s\"], \"copyrightText\": \"NOASSERTION\"}",
+            number > 1 ? "," : "", x->name, number, x->hex, x->sha1, concluded, tag);
+}
+
+void emit_sbom(Out *o, const Plan *p)
+{
+    int n;
+    const OutFile *file = out_files(o, &n);
+    char code[41];
+    package_code(file, n, code);
+    FILE *f = out_open(o, "sbom.spdx.json");
+    fprintf(f, "{\"spdxVersion\": \"SPDX-2.3\", \"dataLicense\": \"CC0-1.0\", \"SPDXID\": \"SPDXRef-DOCUMENT\", \"name\": ");
+    json_text(f, p->g->name);
+    fprintf(f, ",\n \"documentNamespace\": \"https://spdx.org/spdxdocs/dpgen-%s\",\n \"creationInfo\": {\"created\": "
+            "\"1970-01-" "01T00:00:00Z\", \"creators\": [\"Tool: dpgen-%s\"]},\n \"packages\": [{\"name\": ", all_sums(file, n),
+            DPGEN_VERSION);
+    json_text(f, p->g->name);
+    fprintf(f, ", \"SPDXID\": \"SPDXRef-Package\", \"downloadLocation\": \"NOASSERTION\",\n   \"packageVerificationCode\": "
+            "{\"packageVerificationCodeValue\": \"%s\",\n    \"packageVerificationCodeExcludedFiles\": [\"./MANIFEST\", "
+            "\"./sbom.spdx.json\"]},\n   \"licenseConcluded\": \"NOASSERTION\", \"licenseDeclared\": \"NOASSERTION\", "
+            "\"licenseInfoFromFiles\": [\"Apache-2.0\", \"%s\"],\n   \"copyrightText\": \"NOASSERTION\"}],\n \"files\": [",
+            code, EMIT_LICENCE);
+    for (int i = 0; i < n; i++)
+        print_file(f, &file[i], i + 1);
+    fprintf(f, "],\n \"relationships\": [\n  {\"spdxElementId\": \"SPDXRef-DOCUMENT\", \"relationshipType\": \"DESCRIBES\", "
+            "\"relatedSpdxElement\": \"SPDXRef-Package\"}");
+    for (int i = 0; i < n; i++)
+        fprintf(f, ",\n  {\"spdxElementId\": \"SPDXRef-Package\", \"relationshipType\": \"CONTAINS\", \"relatedSpdxElement\": "
+                "\"SPDXRef-File-%d\"}", i + 1);
+    fprintf(f, "]}\n");
+    out_close(o);
+}

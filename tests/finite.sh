@@ -1,0 +1,73 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# A loss or a norm that is not finite ends the job with 7, in all its processes, and the checkpoints before it stay; with
+# --allow-nan it goes on.  A rate of a million makes a small GPT useless in its fourth step.  In the model of one weight w the
+# loss is (w x)^2/2: with x = 10^19 and that rate the first loss is 5 10^37, a float, and the weight after it is
+# 1 - 10^6 10^38, no float, so no checkpoint may hold it.
+. "$(dirname "$0")/lib.sh"
+need dpgen build/emitted build/librt.a
+use_portable
+ck=$tmp/ck
+wild="--set train.optimizer.lr=1e6 --set train.schedule.warmup=0 --set checkpoint.every=1 --set checkpoint.keep=9"
+
+# build NAME OPTION...: a job in $tmp/NAME
+build() {
+    name=$1
+    shift
+    said=$(generate "$tmp/$name" "$@" && compile "$tmp/$name")
+    [ -z "$said" ] || { fault "$name: $said"; finish; }
+}
+# left WHAT STEPS: the checkpoints that are there
+left() {
+    got=$(cd "$ck" 2>/dev/null && echo step-*)
+    if [ "$got" = "$2" ]; then pass; else fault "$1 leaves '$got', not '$2'"; fi
+    rm -rf "$ck"
+}
+# ends WHAT NAME OPTION...: in the fourth step
+ends() {
+    what=$1 name=$2
+    shift 2
+    refuse "$what" 7 "after step 4 the loss is not finite.*--allow-nan" \
+        $start "$tmp/$name/job" --quiet --data "$data" --checkpoint "$ck" "$@"
+    left "$what" "step-000001 step-000002 step-000003"
+}
+
+build gpt $models/tiny-gpt.yaml --stages 2 $wild
+ends "a NaN" gpt
+expect "a NaN that is allowed" "$tmp/gpt/job" --quiet --data "$data" --checkpoint "$ck" --allow-nan --steps 5
+left "a NaN that is allowed" "step-000001 step-000002 step-000003 step-000004 step-000005"
+build wide $models/tiny-gpt.yaml --set plan.stages=1 --set plan.replicas=2 --set train.batch.groups=2 $wild
+ends "a NaN of two replicas" wide
+if command -v mpirun >/dev/null && command -v mpicc >/dev/null; then
+    start="mpirun -n 2 --oversubscribe"
+    [ "$(id -u)" != 0 ] || start="$start --allow-run-as-root"
+    mpicc $flags -O2 -c -o "$tmp/link_mpi.o" rt/link_mpi.c 2>"$tmp/said" || fault "link_mpi.c: $(head -n 1 "$tmp/said")"
+    with="$tmp/link_mpi.o $with" cc=mpicc
+    build ranks $models/tiny-gpt.yaml --stages 2 --set plan.transport=mpi $wild
+    ends "a NaN of two ranks" ranks
+    use_portable
+    cc=${CC:-cc}
+else
+    skip "there is no mpirun, or no mpicc" 2
+fi
+
+# ---- one weight ------------------------------------------------------------------------------------------------------------
+$cc -std=c11 -O1 -Wall -Wextra -Werror -o "$tmp/npy" tests/npy.c || { fault "tests/npy.c"; finish; }
+(cd "$tmp" && ./npy zero.npy f4 0 0 8 1 && ./npy one.npy f4 1 1 8 1 && ./npy huge.npy f4 1e19 1e19 8 1 &&
+    ./npy nan.npy f4 nan nan 8 1) || fault "no arrays"
+build scalar $models/scalar.yaml --schedule gpipe --set train.optimizer.lr=1e6
+one() { (cd "$tmp" && exec "$tmp/scalar/job" --quiet "$@"); }
+refuse "an evaluation that is not finite" 7 "after step 2 the loss of the evaluation is not finite" \
+    one --no-checkpoint --eval-data nan.npy zero.npy --steps 3
+expect "the same, allowed" one --no-checkpoint --eval-data nan.npy zero.npy --steps 3 --allow-nan
+refuse "a weight that is not finite" 7 "after step 1 .w.weight. is not finite" \
+    one --checkpoint "$ck" --data huge.npy zero.npy --steps 1
+left "a weight that is not finite" ""
+build overlap $models/scalar.yaml --set train.optimizer.lr=1e6 --set train.steps=40 --set data.eval.every=50
+one_of_40() { (cd "$tmp" && exec "$tmp/overlap/job" --quiet "$@"); }
+refuse "a loss where steps overlap" 7 "after step [0-9]* the loss is not finite" one_of_40 --checkpoint "$ck"
+left "a loss where steps overlap" ""
+expect "the same, allowed" one_of_40 --no-checkpoint --allow-nan
+expect "a weight that may be so" one --checkpoint "$ck" --data huge.npy zero.npy --steps 1 --allow-nan
+finish

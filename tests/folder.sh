@@ -1,0 +1,45 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# The licences and sums of a folder.  Every file has an SPDX tag where it has room for one, and stands in the bill of
+# materials with the sums that coreutils find; MANIFEST covers the bill and the licence, and dpgen prints the sum of MANIFEST.
+. "$(dirname "$0")/lib.sh"
+need dpgen build/emitted
+d=$tmp/folder
+./dpgen "$models/tiny-gpt.yaml" --stages 2 --estimate -o "$d" >"$tmp/out" 2>"$tmp/said" ||
+    { fault "$(cat "$tmp/said")"; finish; }
+cd "$d" || finish
+
+expect "sha256sum -c MANIFEST" sha256sum --quiet -c MANIFEST
+sum=$(sha256sum MANIFEST | cut -d ' ' -f 1)
+expect "dpgen prints the sum of MANIFEST" grep -q "MANIFEST has SHA-256 $sum" "$tmp/out"
+expect "the licence" cmp LICENSE "$root/LICENSE"
+
+# tag FILE: the licence of its first five lines
+tag() { sed -n '1,5s/.*SPDX-License-Identifier: \([A-Za-z0-9.-]*\).*/\1/p' "$1" | head -n 1; }
+find . -type f | sed 's,^\./,,' | sort >"$tmp/files"
+while read -r file; do
+    case $file in
+        rt/*) want=Apache-2.0 ;;
+        LICENSE | MANIFEST | sbom.spdx.json | model.yaml) continue ;;
+        *) want=CC0-1.0 ;;
+    esac
+    if [ "$(tag "$file")" = $want ]; then pass; else fault "$file: tag '$(tag "$file")', not $want"; fi
+done <"$tmp/files"
+
+# One line a file: name, SHA-256, SHA-1, licence
+sum='"checksumValue": "\([0-9a-f]*\)"'
+{ tr -d '\n' <sbom.spdx.json; echo; } | sed 's/{"fileName"/\n&/g' |
+    sed -n 's/^{"fileName": "\.\/\([^"]*\)".*"SHA256", '"$sum"'.*"SHA1", '"$sum"'.*Concluded": "\([^"]*\)".*/\1 \2 \3 \4/p' \
+    >"$tmp/bill"
+grep -v '^MANIFEST$\|^sbom' "$tmp/files" | while read -r file; do
+    case $file in rt/* | LICENSE) of=Apache-2.0 ;; model.yaml) of=NOASSERTION ;; *) of=CC0-1.0 ;; esac
+    echo "$file $(sha256sum "$file" | cut -d ' ' -f 1) $(sha1sum "$file" | cut -d ' ' -f 1) $of"
+done >"$tmp/want"
+expect "the bill of materials" diff "$tmp/want" "$tmp/bill"
+code=$(cut -d ' ' -f 3 "$tmp/want" | sort | tr -d '\n' | sha1sum | cut -d ' ' -f 1)
+expect "the code of the package" grep -q "\"packageVerificationCodeValue\": \"$code\"" sbom.spdx.json
+if [ "$(grep -c CONTAINS sbom.spdx.json)" = "$(wc -l <"$tmp/want")" ]; then pass
+else fault "relations of another number of files"; fi
+cd "$root" || finish
+finish

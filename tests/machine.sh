@@ -1,0 +1,93 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# A folder on a machine that cannot run it as planned: status 6 and one line with the cause and the remedy.  The CPU is one
+# that qemu has: kernels compiled for Haswell on an older one, and for AVX-512 on Haswell; on Haswell the former give the bits
+# of the suites.  A single file of kernels that is compiled with fused multiply-add is found, and so are all of them.  On
+# 32-bit x86 the bits are those of 64.
+. "$(dirname "$0")/lib.sh"
+need dpgen build/emitted build/librt.a
+model="$models/tiny-gpt.yaml --stages 2"
+steps="$run --steps 2"
+arguments="--steps 2"
+
+use_portable
+echo "plain $model" | plans
+one_hash "plain"
+d=$tmp/job
+said=$(generate "$d" $model) || { fault "$said"; finish; }
+kernels='-std=c11 -O2 -ffp-contract=off -fno-math-errno -fno-trapping-math $(WARN)'
+
+# built ISA [FLAG]: the kernels are compiled again, for ISA
+built() { rm -f "$d"/train "$d"/rt/op/*.o; make_quickly "$d" KFLAGS="$1 $kernels $2"; }
+# on CPU: the job there
+on() { qemu-x86_64-static -cpu "$1" "$d/train" $steps 2>"$tmp/err"; }
+
+older_cpu() {
+    if [ "$(uname -m)" != x86_64 ] || ! command -v qemu-x86_64-static >/dev/null; then
+        skip "there is no qemu-x86_64-static, or this is no x86-64" 6
+        return
+    fi
+    expect "kernels for Haswell" built -march=haswell
+    got=$(on Haswell | sed -n 's/^sha256 //p')
+    if [ "$got" = "$hash" ]; then pass; else fault "on Haswell: $got, not $hash: $(tail -n 1 "$tmp/err")"; fi
+    refuse "on Sandy Bridge" 6 "lacks instructions.*: MOVBE, LZCNT, BMI, BMI2, FMA, F16C, AVX2; run make" \
+        qemu-x86_64-static -cpu SandyBridge "$d/train" $steps
+    expect "help on Sandy Bridge" qemu-x86_64-static -cpu SandyBridge "$d/train" --help
+    expect "kernels for Skylake" built -march=skylake-avx512
+    refuse "AVX-512 on Haswell" 6 ": AVX512F, AVX512DQ, AVX512CD, AVX512BW, AVX512VL; run make" \
+        qemu-x86_64-static -cpu Haswell "$d/train" $steps
+}
+older_cpu
+
+# ---- cores ---------------------------------------------------------------------------------------------------------------
+# told WORDS CORES [OPTION]: a job of two stages says so on these cores, and goes on; no WORDS: it says nothing
+told() {
+    words=$1
+    shift
+    timeout 60 taskset -c "$1" "$tmp/two" --no-checkpoint --data "$data" --steps 1 $2 2>"$tmp/err" >"$tmp/out" ||
+        fault "cores $*: $(cat "$tmp/err")"
+    if [ "$(sed 's/^train: //' "$tmp/err")" = "$words" ]; then pass; else fault "$*: '$(cat "$tmp/err")', not '$words'"; fi
+}
+expect "a job of two stages" compile "$d"
+cp "$d/job" "$tmp/two"
+crowd="stages that share a machine: 2, threads: 2, cores: 1; steps take longer than predicted"
+if taskset -c 0 true 2>/dev/null && taskset -c 0,1 true 2>/dev/null; then
+    told "$crowd" 0
+    told '' 0,1
+    told '' 0 --quiet
+else
+    skip "there is no taskset, or only one core" 3
+fi
+
+# ---- fused multiply-add ------------------------------------------------------------------------------------------------
+fused() {
+    start=
+    if ! grep -qw fma /proc/cpuinfo 2>/dev/null; then
+        start='qemu-x86_64-static -cpu Haswell'
+        command -v qemu-x86_64-static >/dev/null || { skip "this machine has no fused multiply-add" 6; return; }
+    fi
+    expect "kernels with FMA, not fused" built -mfma
+    expect "run with FMA, not fused" $start "$d/train" $steps
+    (cd "$d" && rm train && $cc $flags -O2 -mfma -ffp-contract=fast -c -o rt/op/norm.o rt/op/norm.c) || fault "norm.c"
+    expect "one file fused" make_quickly "$d" KFLAGS="-mfma $kernels "
+    refuse "one file is fused" 6 "rt/op/norm.c was compiled with fused .*compile the kernels with -ffp-contract=off" \
+        $start "$d/train" $steps
+    expect "kernels fused" built -mfma -ffp-contract=fast
+    refuse "kernels are fused" 6 "was compiled with fused" $start "$d/train" $steps
+}
+fused
+
+# ---- 32 bits: the key of dropout has 64 ----------------------------------------------------------------------------------
+# Headers of the kernel are the same for both, but not every system has them where 32 bits look for them.
+bits32="$cc -m32 -msse2 -mfpmath=sse -idirafter /usr/include/$($cc -print-multiarch 2>/dev/null)"
+printf '#include <errno.h>\nint main(void) { return errno; }\n' >"$tmp/small.c"
+if $bits32 -o "$tmp/small" "$tmp/small.c" 2>"$tmp/said" && "$tmp/small"; then
+    find "$d" -name '*.o' -exec rm {} +
+    expect "make for 32 bits" make_quickly "$d" CC="$bits32" train
+    got=$("$d/train" $steps | sed -n 's/^sha256 //p')
+    if [ "$got" = "$hash" ]; then pass; else fault "32 bits: $got, not $hash"; fi
+else
+    skip "$cc -m32 makes no programs here: $(head -n 1 "$tmp/said")" 2
+fi
+finish
