@@ -211,7 +211,7 @@ quoted() { for word in "$@"; do case $word in *[\[\ ]*) printf '"%s" ' "$word" ;
 fast() {
     [ -z "$with_fast" ] || return 0
     if ! have_onednn; then skip "there is no oneDNN"; return 1; fi
-    use_onednn f32 && with_fast=$with && use_onednn bf16 && with_fast_bf16=$with
+    use_onednn f32 && with_fast=$with && have_onednn_bf16 && use_onednn bf16 && with_fast_bf16=$with
     use_portable
 }
 with_fast= with_fast_bf16= mpi=

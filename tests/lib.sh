@@ -47,6 +47,8 @@ need() { make -s "$@" >"$tmp/make" 2>&1 || { cat "$tmp/make" >&2; fault "cannot 
 use_portable() { kind="$flags" with="$root/build/librt.a -lpthread" start=; }
 use_bf16() { kind="$flags -DREAL_BF16" with="$root/build/librt_bf16.a -lpthread" start=; }
 have_onednn() { echo '#include <oneapi/dnnl/dnnl.h>' | $cc -E - >/dev/null 2>&1; }
+# oneDNN multiplies bf16 on CPUs with AVX-512 only
+have_onednn_bf16() { $cc -march=native -dM -E - </dev/null 2>/dev/null | grep -q __AVX512BW__; }
 # use_onednn f32 | bf16: the objects of its kernels come first, and main.c, which sets the threads of OpenMP; the archive
 # gives the others.  Only $cc, for the OpenMP of clang is another library.
 use_onednn() {

@@ -212,7 +212,9 @@ if have_onednn; then
         other "onednn"
         heads f32 $onednn
     fi
-    if use_onednn bf16; then
+    if ! have_onednn_bf16; then
+        skip "oneDNN has no products in bf16 on this CPU" 16
+    elif use_onednn bf16; then
         interpret bf16
         onednn="$onednn --set train.precision.compute=bf16"
         plans_of "1 2 3 4" $onednn | fewer | plans
