@@ -4,9 +4,11 @@
  *
  *   keep         backward makes again what it must, once; prices save and make again what lower does; auto drops only what
  *                it must
+ *   merges       how many gradients cross between replicas at once
  *   constraints  each by a graph small enough to see the answer
  */
 #include "world.h"
+#include "list/transport.h"
 #include "replay/walk.h"
 
 /* ---- keep ------------------------------------------------------------------------------------------------------- */
@@ -97,6 +99,30 @@ static void test_sums(void)
                 again += back.line.at[i].again ? w->c.ns[0][back.line.at[i].op] : 0;
             check(l.saved == saved && l.again == again, "graph %d chunk %d: %lld bytes and %lld ns, lower has %lld and %lld",
                   number, s, (long long)l.saved, (long long)l.again, (long long)saved, (long long)again);
+        }
+    }
+}
+
+/* Merges: all of a batch but its last gradient are less than the largest; with it they are not, or they are eight. */
+static void test_batches(void)
+{
+    for (int number = 0; number < 1000; number++) {
+        Bytes bytes[40];
+        Batch b = {0};
+        int n = 1 + dice(40);
+        for (int i = 0; i < n; i++) {
+            bytes[i] = 1 + dice(dice(2) ? 10 : 100);
+            b.largest = bytes[i] > b.largest ? bytes[i] : b.largest;
+        }
+        Bytes sum = 0;
+        for (int i = 0, count = 1; i < n; i++, count++) {
+            bool before = sum < b.largest && count <= 8;
+            sum += bytes[i];
+            bool ends = transport_batch(&b, bytes[i]);
+            check(before && ends == (sum >= b.largest || count == 8), "%d gradients: number %d ends a batch of %lld bytes: %d",
+                  n, i, (long long)sum, ends);
+            if (ends)
+                sum = count = 0;
         }
     }
 }
@@ -234,6 +260,7 @@ int main(void)
     test_name = "unit_plan";
     test_names();               /* these fork, so they go first: nothing is freed in between */
     test_constraints();
+    test_batches();
     test_sums();
     test_auto();
     printf("unit_plan: %d passed, %d failed\n", passed, failed);
