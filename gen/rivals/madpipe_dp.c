@@ -5,9 +5,9 @@
  * Problem: the first stages of a pipeline store most micro-batches, its last ones fewest, so memory fills unevenly.  A device
  * that takes an early and a late piece evens it out.
  *
- * Method: for a period T the schedule 1F1B* is known.  Walk from the last stage to the first, transfers counted as stages. Open
- * a new group whenever the running group's time would pass T.  A stage in group g stores g micro-batches, and no schedule of
- * that period stores fewer.  So pieces are chosen from the end, and the state is
+ * Method: for a period T the schedule 1F1B* is known.  Walk from the last stage to the first, transfers counted as stages.
+ * Open a new group whenever the running group's time would pass T.  A stage in group g stores g micro-batches, and no schedule
+ * of that period stores fewer.  So pieces are chosen from the end, and the state is
  *
  *   units left, normal devices left, load and memory of the special device, group, time in the group
  *
