@@ -1,38 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bound.c: how long a step takes at least.
+ * bound.c: lower bounds on the time of a step.
  *
- * Of one plan, whose chunk q takes t a micro-batch, f of it forward: all m of them pass through q, the first after the
- * forwards of what is before, the last before the backwards of what is before:
+ * Three bounds hold for one plan and each of its chunks.  Chunk q takes t for a micro-batch, f of it forward and b backward.
+ * All m micro-batches pass through q.  The first arrives after the forwards before q.  The last is followed by the backwards
+ * before q:
  *
  *     head(q) + m t(q)                                    head: chunks linked with q on the left, messages included
  *
- * and before the first backward on q, a micro-batch has gone forward to the end and come back, while q did no more than
- * the w(q) forwards that stand before that backward in its list; w(last) of them precede the one that comes back:
+ * Before the first backward on q, a micro-batch goes forward to the end and comes back.  Meanwhile q does at most w(q)
+ * forwards: those that stand before that backward in its list.  On the last chunk w(last) forwards precede the micro-batch
+ * that comes back:
  *
  *     head(q) + w(last) f(q) + path(right of q) + m t(q) - w(q) f(q) - early(q)
  *
- * After the last forward on q, c(q) backwards stand in its list, and the same way there and back is due again; if that is
- * after the first backward, what q does in between adds up with both:
+ * After the last forward on q, c(q) backwards stand in its list, and a micro-batch goes there and back again.  If q has begun
+ * its backwards by then, both waits add up with the work of q between them:
  *
  *     head(q) + w(last) f(q) + c(last) b(q) + 2 path(right of q) + (m - w(q)) f(q) + (m - c(q)) b(q) - early(q)
  *
- * In GPipe, w = m, the second is sum f + sum b + (m-1) t(q); in 1F1B with equal stages the third is (m+p-1) t on each.
- * Times of other chunks are base times, for what they make again may overlap with waiting.  Where weight gradients are
- * computations of their own, nothing waits for the last of them: neither head nor path counts them on the way back, and the
- * third form is left out.
+ * In GPipe w = m, and the second bound is sum f + sum b + (m-1) t(q).  In 1F1B with equal stages the third is (m+p-1) t on
+ * each.  Other chunks count with base times, because recomputation there may overlap with waiting; early(q) is the same
+ * allowance for q.  A split backward makes weight gradients computations of their own, and nothing waits for the last of them.
+ * Head and path then leave them out on the way back, and the third bound is not used.
  *
- * The first chunk's parameters are updated after all that, and what preview_ends.c knows of its exchanges is due there.
+ * The first chunk updates its parameters after all that.  What preview_ends.c knows of its exchanges is added there.
  *
- * Data inputs are loaded before the forward that reads them, and before it waits for what another chunk sends: f includes
- * them, but what q loads for the first micro-batch it may load while it waits, so that all three forms are shorter by that,
- * except of the first chunk, which waits for nobody; and neither head nor path counts what others load on the way.
+ * Data inputs are loaded before the forward that reads them, and before that forward waits for other chunks.  So f includes
+ * them.  But q may load those of the first micro-batch while it waits, and all three bounds are shorter by that time.  The
+ * first chunk waits for nobody and keeps it.  Head and path never count the loads of other chunks.
  *
- * Of all plans: the work of a step spread over all devices, in proportion to what each does at best; and for each
- * operator, wherever it is, the longest way to it, m times itself, the longest way back.
+ * Two bounds hold for all plans.  The first spreads the work of a step over all devices, in proportion to the best speed of
+ * each.  The second takes each operator, wherever it is: the longest way to it, m times itself, the longest way back.
  *
- * Source: of the first form, Fan et al., DAPPLE, 2021 (pivot stage); of the last, Tarnawski et al., Efficient Algorithms
- * for Device Placement of DNN Graph Operators, 2020 (lower bounds).  Integers, rounded down.
+ * Source: the first bound of a plan is the pivot stage of Fan et al., DAPPLE, 2021.  The bounds of all plans are after
+ * Tarnawski et al., Efficient Algorithms for Device Placement of DNN Graph Operators, 2020 (lower bounds).  Integers, rounded
+ * down.
  */
 #include "facts.h"
 
@@ -106,7 +109,7 @@ static Ns least_of(const Facts *x, Ns *const *sums, int i)
     return least;
 }
 
-/* How many times faster than the first device this one is at best, in PARTS, rounded up. */
+/* The best speed of this device against the first one over single operators, in PARTS, rounded up. */
 static int64_t speed(const Facts *x, int device)
 {
     const Ns *first = x->time[x->q->p->c->of.at[0]], *own = x->time[x->q->p->c->of.at[device]];
@@ -131,7 +134,7 @@ static Ns bound_work(const Facts *x)
     return all / speeds * PARTS + all % speeds * PARTS / speeds;
 }
 
-/* The longest way of forwards to each operator and of backwards from it, each call on the device that is fastest at it. */
+/* By operator: the longest way of forwards to it and of backwards from it.  Each call is on the device fastest at it. */
 typedef struct { Ns *to, *from; } Ways;
 
 static Ways ways_of(const Facts *x)
@@ -165,7 +168,7 @@ Ns *bound_heads(const Facts *x)
     return w.to;
 }
 
-/* From each operator to the last one that has a backward, itself included; -1: no way. */
+/* By operator: the longest way to the last operator with a backward, both included.  -1: no way. */
 static Ns *ways_on(const Facts *x, const Hops *hops, Ns *const *sums)
 {
     Ns *way = alloc(sizeof(Ns) * (size_t)x->n);
@@ -182,7 +185,7 @@ static Ns *ways_on(const Facts *x, const Hops *hops, Ns *const *sums)
     return way;
 }
 
-/* Of the ways behind a cut that begin at a reader of one of the last `near` operators before it, the longest; -1: none. */
+/* By cut: the longest way behind it.  The way begins at a reader of one of the last `near` operators before.  -1: none. */
 static Ns *ways_over(const Facts *x, const Hops *hops, Ns *const *sums, int near)
 {
     Ns *way = ways_on(x, hops, sums), *over = alloc(sizeof(Ns) * (size_t)x->n);

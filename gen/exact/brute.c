@@ -2,14 +2,16 @@
  *
  * brute.c: every cut, every fate.
  *
- * The oracle that other planners are tested against: all cuts into chunks; for each run, all fates of the tensors that may be
- * dropped or offloaded, priced by price_with one after another; the plan of the smallest objective, of equal ones the first.
- * It shares prices, constraints and the objective with the planners and no part of any search.
+ * Problem: other planners need an oracle to be tested against.
  *
- * Fates are chosen run by run, the cheapest that fits, which is exact where the objective does not fall when a chunk takes
+ * Method: all cuts into chunks are tried.  For each run price_with prices all fates of the tensors that may be dropped or
+ * offloaded, one after another.  The answer is the plan of the smallest objective; of equal ones, the first.  The oracle
+ * shares prices, constraints and the objective with the planners, and no part of any search.
+ *
+ * Fates are chosen run by run: the cheapest that fits.  This is exact where the objective does not fall when a chunk takes
  * longer.  Runs with more than 2^ENUMERATED choices are priced by price_best.
  *
- * Cost: binomial(n, chunks) plans and n^2/2 2^tensors prices: refused above OPERATORS.
+ * Cost: binomial(n, chunks) plans and n^2/2 2^tensors prices.  Not handled: more than OPERATORS operators are refused.
  */
 #include "facts.h"
 #include "fates/fates.h"
@@ -45,7 +47,7 @@ static int ways(const Brute *x, int tensor)
     return 1 + ((x->may[tensor] & MAY_DROP) > 0) + ((x->may[tensor] & MAY_SEND) > 0);
 }
 
-/* Kept, and what else it may be, the number of that among them. */
+/* Way 0 keeps the tensor; the others are its other fates, in turn. */
 static int fate_of(const Brute *x, int tensor, int way)
 {
     return way == 0 ? FATE_KEEP : way == 1 && x->may[tensor] & MAY_DROP ? FATE_RECOMPUTE : FATE_OFFLOAD;

@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * exact.c: the contiguous cut whose step is shortest, and a proof of how short a step can be.
+ * exact.c: the contiguous cut with the shortest step, and a proof of how short a step can be.
  *
- * Problem: n forward operators in one order, cut into chunks between any two of them, not only between layers; each chunk
- * keeps, makes again or sends to the host whatever is cheapest under its device's limit.  The objective is the simulated
- * time of the step, for which there is no closed form.
+ * Problem: n forward operators stand in one order and are cut into chunks, between any two of them and not only between
+ * layers.  Each chunk keeps, makes again or sends to the host whatever is cheapest under its device's limit.  The objective is
+ * the simulated time of the step.  It has no closed form.
  *
  * Method: lazy and exact, in four parts.
- *   1. The smallest target that reach.c cannot refute, by floors that cost nothing.  Its plan's chunks are priced for real,
- *      prices replace floors, and again, until a plan stands on real prices alone.  Every target refuted on the way is
- *      proven: no plan has so short a step.
- *   2. The plans met, plans of somewhat longer targets that send less, and the answers of all other planners that search
- *      the same space are compared by preview.c: so `exact` is never worse than any of them.  If none of them fits, each
- *      chunk is made as long as it fits, front to back, and its time bisected (the probe of Pinar and Aykanat, 2004).
- *   3. The best is improved by moving one cut at a time, by powers of two, while that helps.
- *   4. Branch and bound over all plans whose bound is below the best one found, each compared by preview.c.  If it ends,
- *      no plan of the space is faster.
- * Parts 1, 3 and 4 have budgets of runs, prices and simulated computations, never of time: the same plan on any machine.
- * When one is used up, what is printed is the gap that is left.  Many operators are searched on a grid first: cuts that
- * cross few bytes, a hundred and then a few hundred of them; part 3 then moves cuts over all positions.
+ *   1. The smallest target that reach.c cannot refute is found, by floors that cost nothing.  The chunks of its plan are then
+ *      priced, and the prices replace the floors.  This is repeated until a plan stands on prices alone.  Every target
+ *      refuted on the way is proven: no plan has so short a step.
+ *   2. preview.c compares three kinds of plans: those met so far, those of somewhat longer targets that send less, and the
+ *      answers of all other planners of the same space.  So `exact` is never worse than any of them.  If none fits, each
+ *      chunk is made as long as it fits, front to back, and its time is bisected (the probe of Pinar and Aykanat, 2004).
+ *   3. The best plan is improved by moving one cut at a time, by powers of two, while that helps.
+ *   4. Branch and bound goes over all plans with a bound below the best one found; preview.c compares each.  If it ends, no
+ *      plan of the space is faster.
+ * Parts 1, 3 and 4 have budgets of runs, prices and simulated computations, never of time.  So the plan is the same on any
+ * machine.  When a budget is used up, the gap that is left is printed.  Many operators are searched on a grid first: a
+ * hundred, then a few hundred cuts that cross few bytes.  Part 3 then moves cuts over all positions.
  *
- * Source: targets in place of costs, Zheng et al., Alpa, 2022; chunk costs by an optimiser of their own, Tarnawski et al.,
- * Piper, 2021, and Sun et al., AdaPipe, 2024; here with a bound.  Users of those ask why a plan is good: the gap says it.
+ * Source: targets in place of costs are from Zheng et al., Alpa, 2022.  Chunk costs by an optimiser of their own are from
+ * Tarnawski et al., Piper, 2021, and Sun et al., AdaPipe, 2024.  The bound is added here.  Users of those planners ask why a
+ * plan is good; the gap tells them.
  *
- * Exact for one chunk a device, devices in the order given.  With several chunks a device each is asked to take its share
- * of the time, and the plan is a heuristic; the bound then gives each chunk the whole device.
+ * The search is exact for one chunk a device, with devices in the order given.  With several chunks a device, each chunk is
+ * asked to take its share of the time, and the plan is a heuristic.  The bound then gives each chunk the whole device.
  *
- * Cost: see reach.c for targets, and replay/fast.c for prices; bench/planner-scale measures both.
+ * Cost: see reach.c for targets and replay/fast.c for prices.  bench/planner-scale measures both.
  */
 #include "exact.h"
 
@@ -88,7 +89,7 @@ static int64_t preview_actions(const Search *s)
     return 2 * s->x->m * s->x->chunks + s->x->edge.n / 8;
 }
 
-/* The value of a cut if its chunks cost what is known of them so far: never more than in the end. */
+/* The value of a cut by what is known of its chunks' costs: never more than its true value. */
 static Ns promise(Search *s, const int *last)
 {
     for (int c = 0, first = 0; c < s->q->chunks; first = last[c++] + 1) {
@@ -110,7 +111,8 @@ static const Price *buy(Search *s, int chunk, int first, int last)
     return reach_buy(s->r, chunk, first, last);
 }
 
-/* Chunks of one device, however little they keep: the states of all, and of one of them what else it needs at least. */
+/* True if the chunks of some device cannot fit, however little they keep.  Counted are the states of all and the least
+ * that one of them needs besides. */
 static bool never_together(const Search *s, const int *last)
 {
     const Plan *p = s->q->p;
@@ -147,8 +149,8 @@ static int *fates_of(const Search *s)
     return fate;
 }
 
-/* What is made again before the gradient comes may cost nothing there, and the cheapest choice something: chunk by chunk all is
- * dropped that may be, where the step is shorter so.  NULL: nowhere. */
+/* Recomputation before the gradient arrives may be free, while the cheapest choice costs time.  So each chunk in turn drops
+ * all that it may, and keeps that choice if the step is shorter.  NULL: no chunk does. */
 static int *hide(Search *s, const int *last, Ns *value)
 {
     bool any = false;
@@ -218,7 +220,7 @@ static bool out_of_runs(const Search *s)
     return s->r->runs > s->r->most;
 }
 
-/* From refuted + step on; the tables are those of the answer.  NEVER: nothing fits, or the runs are used up. */
+/* The smallest target from refuted + step on.  Tables are left as for the answer.  NEVER: nothing fits, or no runs left. */
 static Ns smallest(Search *s, Ns step)
 {
     Ns high = s->refuted + step, end = NEVER / 4;
@@ -444,7 +446,7 @@ static const char *grid(const Search *s, int pieces)
     return cut;
 }
 
-/* Is the run known to fit, and to take no longer? */
+/* Is the run known to fit and to take at most that time? */
 static bool is_within(Search *s, int c, int first, int last, Ns most)
 {
     if (price_floor(s->q->prices, first, last, c) > most)
@@ -472,8 +474,8 @@ static int longest(Search *s, int c, int first, Ns most)
     return found;
 }
 
-/* Each chunk as long as it may be: a plan, unless memory is less monotone than it mostly is.  The time of its longest chunk;
- * NEVER: there is none. */
+/* Makes each chunk as long as it may be.  That gives a plan, unless memory is less monotone than it mostly is.  Returns the
+ * time of the longest chunk; NEVER: no plan. */
 static Ns fill(Search *s, Ns most)
 {
     int first = 0, c = 0;
@@ -493,7 +495,7 @@ static Ns fill(Search *s, Ns most)
 
 enum { FILLS = 12 };
 
-/* The longest chunk as short as it goes that way. */
+/* Bisects the time of the longest chunk with fill(). */
 static void try_full(Search *s)
 {
     Ns low = 0, high = fill(s, NEVER - 1);
@@ -508,7 +510,7 @@ static void try_full(Search *s)
     }
 }
 
-/* A plan that fits, whatever its time: floors know what cannot, prices what does. */
+/* A plan that fits, whatever its time.  Floors rule runs out; prices tell whether the others fit. */
 static void try_any(Search *s)
 {
     bool step = s->x->step;
@@ -560,7 +562,7 @@ static Search begin(const Question *q)
     return s;
 }
 
-/* Plans on a grid, with targets that prove nothing about cuts beside it. */
+/* Plans on a grid.  Its targets prove nothing about cuts off the grid. */
 static void search_grid(Search *s, int pieces)
 {
     Ns proven = s->refuted;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * exact.h: the two halves of the exact search.  reach.c answers what is possible under a target, from floors and the
- * prices known so far; exact.c buys prices, compares plans and knows when to stop.
+ * exact.h: the two halves of the exact search.  reach.c decides whether a target is possible, by floors and the prices known
+ * so far.  exact.c buys prices, compares plans and decides when to stop.
  */
 #ifndef EXACT_H
 #define EXACT_H
@@ -10,7 +10,7 @@
 typedef struct { int first, last; } Window;     /* where a chunk may begin; first > last: nowhere */
 typedef struct Frontier Frontier;
 Frontier *frontier_open(const Facts *x);
-/* By chunk, and one more for the end: false if no plan meets the target, by base times alone. */
+/* Windows by chunk, and one more for the end.  False: by base times alone no plan meets the target. */
 bool frontier(const Frontier *k, Ns target, Window *window);
 Ns   frontier_bound(const Frontier *k, Ns refuted);     /* the largest target that it refutes */
 
@@ -42,12 +42,12 @@ Reach *reach_open(const Facts *x);
 const Price *reach_buy(Reach *r, int chunk, int first, int last);       /* price_best, remembered */
 bool reach_bought(const Reach *r, int chunk, int first, int last);
 Ns   reach_time(const Reach *r, int chunk, int first, int last);        /* INT64_MAX: does not fit */
-/* Is there a plan whose bound, by what is known of its prices, is at most the target?  Fills the tables.  When more than
- * `most` runs are met, false, and nothing is proven: then runs > most. */
+/* Does some plan have a bound of at most the target, by the prices known so far?  Fills the tables.  When more than `most`
+ * runs are met, the answer is false and proves nothing: then runs > most. */
 bool reach(Reach *r, Ns target);
-/* What may precede this run, if chunk begins with it; -1: nothing, it is impossible.  After reach(). */
+/* The most time that may precede this run of the chunk.  -1: the run is impossible.  After reach(). */
 Ns   reach_room(const Reach *r, int chunk, int first, int last);
 Ns   reach_head(const Reach *r, int chunk, int first, int last, Ns head);       /* what then precedes the next chunk */
-/* Of the plans that are possible the one that makes again and sends least; of those the smallest first cut ... */
+/* The possible plan that makes again and sends least.  Of equal ones the smallest first cut, then the second ... */
 void reach_trace(const Reach *r, int *last);
 #endif

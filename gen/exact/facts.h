@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * facts.h: what the exact search and its bounds know of a question without buying a price: sums of base times, which
- * chunk must wait for which, what crosses a cut.
+ * facts.h: facts of a question that cost no price.  The exact search and its bounds use them: sums of base times, links
+ * between chunks that must wait for each other, bytes that cross a cut.
  */
 #ifndef FACTS_H
 #define FACTS_H
@@ -37,33 +37,33 @@ typedef struct {
 } Facts;
 
 Facts *facts_of(const Question *q);
-/* The forward operator whose chunk has this one: its own; of an update, that of its parameter. */
+/* The forward operator that decides the chunk of this operator: its own; for an update, that of its parameter. */
 int facts_home(const Graph *g, const Op *o);
 Ns  facts_time(const Facts *x, int chunk, int first, int last);         /* base time of a run there: nothing made again */
 Ns  facts_forward(const Facts *x, int chunk, int first, int last);
-/* How a run depends on what is before it: chunk - 1 must precede it if it begins at `near` or before, and must wait for it
- * again; their messages then take at least `comm`, there and back. */
+/* The link of a run to the chunk before it.  It holds if that chunk begins at `near` or before: then the run waits for it,
+ * and it waits for the run again.  Their messages take at least `comm`, there and back. */
 typedef struct { int near; Ns comm; } Link;
 Link facts_link(const Facts *x, int chunk, int first, int last);
 
-/* bound.c.  Proven: no plan has a step shorter than this, whatever is kept and wherever cuts are. */
+/* bound.c.  Proven: no plan has a shorter step, with any fates and any cuts. */
 Ns bound_closed(const Facts *x);
 Ns *bound_heads(const Facts *x);                    /* by operator: what must precede and follow a run that begins with it */
-/* By operator: what a micro-batch takes behind a cut after it, to the end and back; of runs of at least `near` operators. */
+/* By operator: the time of a micro-batch behind a cut after it, to the end and back.  For runs of at least `near` operators. */
 Ns *bound_paths(const Facts *x, int near);
-/* What one chunk adds to the bound of a plan. */
+/* The share of one chunk in the bound of a plan. */
 typedef struct {
     Ns head;                    /* to what the next one must wait for, there and back: base times */
     Ns path;                    /* to the way of one micro-batch to the last chunk and back */
 } Share;
 Share bound_share(const Facts *x, int chunk, int first, int last);
-/* The step is at least this if chunk takes `time` a micro-batch, `head` precedes it and `path` follows it. */
+/* A bound of the step: the chunk takes `time` a micro-batch, `head` precedes it and `path` follows it. */
 Ns bound_chunk(const Facts *x, int chunk, int first, int last, Ns time, Ns head, Ns path);
 Ns bound_plan(const Facts *x, const int *last, const Price *const *price);
 Ns bound_transfer(const Facts *x, int chunk, int cut);      /* all that crosses the cut, one way after the other */
 
-/* preview_ends.c: actions before and after the computations of a step, and between those of a chunk.  chunk by forward
- * operator; now by device. */
+/* preview_ends.c: actions before, between and after the computations of a step.  chunk is by forward operator, now by
+ * device. */
 typedef struct Finish Finish;
 Finish *finish_open(const Facts *x);
 void finish_begin(Finish *f, const int *chunk, Ns *now);
@@ -71,7 +71,7 @@ Ns   finish_fold(const Finish *f, int chunk);            /* after that */
 Ns   finish(Finish *f, const int *chunk, const int *last, Ns *now);      /* from the last computations to the end of the step */
 Ns  *finish_least(const Facts *x);
 
-/* preview.c: the time of a step, predicted from what chunks take and send.  price by chunk. */
+/* preview.c: the time of a step, predicted from the times and messages of chunks.  price is by chunk. */
 typedef struct Preview Preview;
 Preview *preview_open(const Facts *x);
 Ns preview(Preview *v, const int *last, const Price *const *price);

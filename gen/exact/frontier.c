@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * frontier.c: how far s chunks can get at most, and where the last ones must begin at the earliest, if a step may take so
- * long.
+ * frontier.c: how far the first s chunks can reach under a target, and how early the last ones must begin.
  *
- * Problem: reach.c is exact and looks at every run; for 10,000 operators on 64 devices it needs to be told where to look,
- * and where even that is too much, something must still be proven.
+ * Problem: reach.c is exact and looks at every run.  For 10,000 operators on 64 devices it must be told where to look.  Where
+ * even that is too much, something must still be proven.
  *
- * Method: two of the bounds of a chunk (bound.c), in base times alone, fall apart into a part of where the run begins and a
- * part of where it ends (F and T with data inputs, which count one time less in all chunks but the first):
+ * Method: two of the bounds of a chunk (bound.c) are taken in base times alone.  Each splits into a part that depends on the
+ * begin of the run and a part that depends on its end.  F and T include data inputs, which count one time less in all chunks
+ * but the first:
  *
  *     head(a) + m T(a..b)                    =  [head(a) - m T(a)] + m T(b+1)
  *     head(a) + kf F(a..b) + kb B(a..b) + 2 path(b), with kf, kb, path as there
  *
- * so the least of the first part over all beginnings so far, and the least of the second over all ends from there on, give
- * the last possible end of each chunk by bisection.  head and path are longest ways over single operators: head through
- * what the first operator reads, path through what reads one of the last NEAR operators; a run of fewer is held against
- * the first bound alone.  The same from the other end gives the first possible beginning.
+ * Two minima are kept: of the first part over all begins so far, and of the second part over all ends from there on.  Bisection
+ * over them gives the last possible end of each chunk.  Head and path are longest ways over single operators.  Head goes
+ * through the sources of the first operator.  Path goes through readers of one of the last NEAR operators; a shorter run is
+ * held against the first bound alone.  The same walk from the other end gives the first possible begin.
  *
- * A relaxation of the search of Pinar and Aykanat, Fast optimal load balancing algorithms for 1D partitioning, 2004.
+ * Source: a relaxation of the search of Pinar and Aykanat, Fast optimal load balancing algorithms for 1D partitioning, 2004.
  *
  * Cost: O(chunks n) once, then O(chunks log n) a target.
  */

@@ -2,12 +2,13 @@
  *
  * prefix_sums.c: sums and links, built once for a question, so that a search asks for nothing twice.
  *
- * A bound may only add up times that must follow each other.  Chunk s+1 begins a micro-batch after chunk s only if it
- * reads something of it, and chunk s ends after chunk s+1 only if a gradient comes back; side branches and masks do
- * neither, and an addition hands its gradient on without a call of its own.  So a link between two runs is looked up among
- * the tensors that really go from one to the other: facts_link.
+ * Problem: a bound may only add up times that must follow each other.  Chunk s+1 begins a micro-batch after chunk s only if
+ * it reads something of chunk s.  Chunk s ends after chunk s+1 only if a gradient comes back.  Side branches and masks do
+ * neither.  An addition hands its gradient on without a call of its own.
  *
- * Cost: linear in the operands of the graph, times the classes of devices; a link is found within a few operators.
+ * Method: a link between two runs is looked up among the tensors that really go from one to the other: facts_link.
+ *
+ * Cost: linear in the operands of the graph, times the classes of devices.  A link is found within a few operators.
  */
 #include "facts.h"
 
@@ -75,7 +76,7 @@ static void find_hops(Facts *x)
     }
 }
 
-/* The hop out of the run that goes least far back; of equal ones the one that carries most. */
+/* The hop out of the run with the nearest target before it; of equal ones, the one with most bytes. */
 static Hop nearest_hop(const Hops *hops, int first, int last)
 {
     Hop best = {-1, 0};
@@ -185,7 +186,7 @@ static int by_input(const void *a, const void *b)
     return x->tensor != y->tensor ? x->tensor - y->tensor : x->op - y->op;
 }
 
-/* Counted once, at the first operator that reads the input: its chunk must load it, others may have to as well. */
+/* Counted once, at the first operator that reads the input.  Its chunk must load it; others may have to as well. */
 static void find_loads(Facts *x)
 {
     const Graph *g = x->q->p->g;

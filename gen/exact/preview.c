@@ -2,19 +2,19 @@
  *
  * preview.c: the time of a step, before there are routines and messages.
  *
- * Problem: the objective is the simulated time of the real action lists (lower/sim.c), but a planner compares thousands
- * of cuts, and writing out one of them takes as long as simulating hundreds.  Closed forms do not do: sum + (m-1) max is
- * off by -21 to +4 % for 1F1B.
+ * Problem: the objective is the simulated time of the real action lists (lower/sim.c).  But a planner compares thousands of
+ * cuts, and to write out one of them takes as long as hundreds of simulations.  Closed forms do not do: sum + (m-1) max is off
+ * by -21 to +4 % for 1F1B.
  *
- * Method: the same event simulation, over the ordered lists alone.  A forward or backward is one computation of the time
- * its chunk was priced with; all that one chunk sends another for one micro-batch is one message.  transport.h says when a
- * message is posted, begun and waited for, wire.h when it has the wire.  Data inputs are loaded before activations are waited
- * for, and what is made again runs before the gradient is.  What comes before and after all that is preview_ends.c's.  Where
+ * Method: the same event simulation, over the ordered lists alone.  A forward or backward is one computation; its chunk's
+ * price gives its time.  All that one chunk sends another for one micro-batch is one message.  transport.h says when a message
+ * is posted, begun and waited for; wire.h says when it has the wire.  Data inputs are loaded before activations are waited
+ * for, and recomputation runs before the gradient is waited for.  preview_ends.c adds what comes before and after.  Where
  * nothing is copied to the host, the answer is that of sim.c to the nanosecond.
  *
  * Where devices would wait for each other in a circle, sends are waited for twice as many computations later (transport.h).
  *
- * Left out: copies to the host, half duplex links (but in preview_ends.c), replicas on devices of other speeds.
+ * Not handled: copies to the host, half duplex links (but in preview_ends.c), replicas on devices of other speeds.
  *
  * Cost: linear in the edges of the graph, and in computations times messages a computation.
  */
@@ -187,7 +187,7 @@ static int old_sends(const Preview *v, int device)
     return n;
 }
 
-/* When they are through; -1: not known yet. */
+/* When those sends have ended; -1: not known yet. */
 static Ns sends_end(const Preview *v, int device, int old)
 {
     Ns end = v->now[device];
@@ -212,7 +212,7 @@ static Ns arrivals(const Preview *v, const Action *a, Ns now)
     return now;
 }
 
-/* What it does before it waits for what others send. */
+/* Time that a computation spends before it waits for messages. */
 static Ns early_of(const Preview *v, const Action *a)
 {
     switch (a->kind) {
@@ -233,7 +233,7 @@ static Ns length(const Preview *v, const Action *a)
     }
 }
 
-/* The computation so many behind that at `from`; NULL: the update is there. */
+/* The computation `behind` places after that at `from`; NULL: the update comes first. */
 static const Action *computation(const Actions *list, int from, int behind)
 {
     for (; from < list->n; from++)

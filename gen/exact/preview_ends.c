@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * preview_ends.c: what a device does before its first and after its last computation, as far as it depends on cuts.
+ * preview_ends.c: the actions of a device before its first and after its last computation, as far as they depend on cuts.
  *
- * Problem: with replicas the exchange of gradients may take longer than all computations, and it lasts as long as the largest
- * stage has parameters: cuts that are best without it are not best with it.  Gradients and weights of tied parameters cross
- * when the step ends, in nobody's shadow, and norms are waited for.
+ * Problem: with replicas the exchange of gradients may take longer than all computations.  It lasts as long as the largest
+ * stage has parameters, so the best cuts with it are others than without it.  Gradients and weights of tied parameters cross
+ * at the end of the step, where nothing hides them, and norms are waited for.
  *
  * Method: the rules of transport.h and wire.h over whole states.  Level by level of the tree over replicas, gradients go both
- * ways, a few under way at once, and are added; the other replica is taken to be as far.  Then come the parts of the update and
- * the new weights: a message begins when both sides are at its part, all that a part receives is waited for before its calls,
- * what it sends one part later and at the end.
+ * ways, a few under way at once, and are added.  The other replica is assumed to be as far.  Then come the parts of the update
+ * and the new weights.  A message begins when both sides are at its part.  All receives of a part are waited for before its
+ * calls.  Sends are waited for one part later, and at the end.
  *
- *   finish_least    of the first chunk, where all backwards end: it merges its gradients, receives one gradient of a tie and
- *                   one norm if any are made behind it, updates, and sends a tied weight; lower bounds of each
+ *   finish_least    lower bounds for the first chunk, where all backwards end.  It merges its gradients, receives one gradient
+ *                   of a tie and one norm if any are made behind it, updates, and sends a tied weight
  *
- * Left out: more than 64 messages of a part at once, replicas of different speed.
+ * Not handled: more than 64 messages of a part at once, replicas of different speed.
+ *
  * Cost: linear in gradients, states that several chunks use, and messages.
  */
 #include "facts.h"
@@ -45,7 +46,7 @@ struct Finish {
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-/* Where what the state is made or wanted for stands. */
+/* Notes the place of an operator that makes the state, or wants it. */
 static void add_user(const Facts *x, Shared *all, const Op *o, const Arg *a)
 {
     StateKind kind = x->q->p->g->state.at[a->index].kind;
@@ -141,7 +142,7 @@ Ns finish_fold(const Finish *f, int chunk)
 
 /* ---- replicas ---------------------------------------------------------------------------------------------------- */
 
-/* One level of the tree, of a chunk whose gradients are these; the time when it is over. */
+/* One level of the tree for a chunk with these gradients; returns the time of its end. */
 static Ns merge(const Finish *f, int device, int partner, const Sizes *gradient, Ns now)
 {
     Batch batch = {0};
@@ -276,7 +277,7 @@ static Ns quickest(const Plan *p, Bytes bytes, bool back)
     return best;
 }
 
-/* most[i]: of one part, the longest message that a first chunk 0..i receives; of the last part, sends. */
+/* most[i]: the longest message of the part that a first chunk 0..i receives; in the last part, that it sends. */
 static void add_messages(const Finish *f, int part, Ns *least)
 {
     Ns *most = alloc(sizeof *most * (size_t)f->x->n);
@@ -300,7 +301,7 @@ static bool alone(const Plan *p)
     return p->chunk_device.n > 1;
 }
 
-/* By operator: of a first chunk that ends there, its gradients sent one after another, or added so. */
+/* By operator: the merge of a first chunk that ends there.  Its gradients are sent or added one after another: the longer. */
 static void add_merge(const Finish *f, int partner, Ns *least)
 {
     const Plan *p = f->p;

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * reach.c: which cuts are possible if a step may take so long.
+ * reach.c: which cuts are possible under a target for the step.
  *
- * Problem: the time and memory of a run are not monotone in its ends, as soon as buffers at cuts, recomputation across
- * them or tied parameters count; "the longest prefix that fits" then misses plans and calls the feasible infeasible.
+ * Problem: the time and memory of a run are not monotone in its ends, once buffers at cuts, recomputation across them or tied
+ * parameters count.  "The longest prefix that fits" then misses plans and calls the feasible infeasible.
  *
- * Method: for a target, all reachable (chunk, first operator) pairs, from the last chunk to the first.  A pair is
- * reachable if some run from there meets the target (bound.c) and what follows it is reachable.  The bound of a chunk
- * grows with what precedes it, so the pair keeps one number: the most that may precede.  For the way of a micro-batch
- * through what follows, the least over what is possible stands in, so that a plan is never lost; it may be kept in vain.
+ * Method: for a target, all reachable pairs (chunk, first operator) are found, from the last chunk to the first.  A pair is
+ * reachable if some run from there meets the target (bound.c) and its successor is reachable.  The bound of a chunk grows with
+ * the time before it, so the pair keeps one number: the most that may precede.  The way of a micro-batch through later chunks
+ * counts as the least that is possible there.  So no plan is lost; some may be kept in vain.
  *
- * Only sums prune: frontier.c says where a chunk can begin, m times the base time of a run and the longest way to it and
- * back are at most the target, a run ends where something reachable begins.
+ * Only sums prune.  frontier.c says where a chunk can begin.  The longest way to a run and back and m times its base time are
+ * at most the target.  A run ends where something reachable begins.
  *
  * Source: the recursion over targets is that of Alpa's inter-operator pass (Zheng et al., 2022), without its sampling of
- * targets; floors in place of prices, replaced when bought, are lazy constraint generation.
+ * targets.  Floors stand in for prices until those are bought: lazy constraint generation.
  *
- * Cost: the runs met; near (n d)^2 per chunk for a target d above balance, n^2/2 in the worst case.
+ * Cost: the runs met: near (n d)^2 per chunk for a target d above balance, n^2/2 in the worst case.
  */
 #include "exact.h"
 
@@ -101,7 +101,7 @@ Reach *reach_open(const Facts *x)
 
 typedef struct { Ns room, path, cost; } Run;
 
-/* Must what begins in cell `next` follow a run that begins at `first`? */
+/* Must the chunk that begins in cell `next` follow a run that begins at `first`? */
 static bool linked(const Reach *r, int next, int first)
 {
     return r->x->step && r->link[next].near >= first;

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * choices.c: the tensors whose fate a planner may choose.
+ * choices.c: the tensors with fates that a planner may choose.
  *
- * plan.recompute: auto lets a planner recompute, plan.offload: auto lets it offload; names in {keep: ...} are neither.
- * Where plan.recompute is full, or either is a list of names, the user has chosen, and a planner takes that as it stands.
- * What no backward call reads costs nothing to drop, so it is dropped wherever anything may be.  Cost: operands of the graph.
+ * plan.recompute: auto lets a planner recompute; plan.offload: auto lets it offload.  Names in {keep: ...} are neither.  Where
+ * plan.recompute is full, or either is a list of names, the user has chosen, and a planner takes that as it stands.
+ *
+ * A tensor that no backward call reads costs nothing to drop.  So it is dropped wherever anything may be.
+ *
+ * Cost: linear in the operands of the graph.
  */
 #include "choices.h"
 
-/* The fates if plan.recompute were this. */
+/* The fates under this value of plan.recompute. */
 static int *fates_under(const Plan *p, Recompute recompute, bool cheap)
 {
     Plan with = *p;

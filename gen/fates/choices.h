@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * choices.h: what a planner may choose that chooses fates itself.
+ * choices.h: the choices of a planner that chooses fates itself.
  */
 #ifndef CHOICES_H
 #define CHOICES_H

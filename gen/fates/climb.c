@@ -2,18 +2,21 @@
  *
  * climb.c: a choice of fates, improved step by step until nothing helps or the budget is spent.
  *
- *   keep again   each dropped operator, the dearest per byte first, is kept if it still fits: what a family of choices drops
- *                as one, a limit in between need not
+ * Method: four kinds of steps.
+ *
+ *   keep again   each dropped operator, the dearest per byte first, is kept if it still fits: a family of choices drops some
+ *                operators as one, where a limit in between need not
  *   drop more    while nothing fits: each kept operator is dropped if that needs less
- *   exchange     one dropped operator is kept and a cheaper one dropped instead (Kernighan and Lin, An efficient heuristic
- *                procedure for partitioning graphs, 1970)
+ *   exchange     one dropped operator is kept and a cheaper one dropped instead
  *   trade        one more is dropped although that is worse, and the room it leaves is filled with dearer ones; or one is
  *                kept although it does not fit, and cheaper ones are dropped until it does
  *
- * Every step is judged by the replay and taken only if it is better, so that the result is never worse than where it began;
- * the best choice met by anyone stays in the Hunt.  The budget is counted in replays: the same on every machine.
+ * The replay judges every step, and a step is taken only if it is better.  So the result is never worse than the start.  The
+ * best choice met by anyone stays in the Hunt.  The budget is counted in replays: the same on every machine.
  *
- * Cost: a replay a step; steps that the bytes of micro-batches at rest alone exclude are not judged.
+ * Source: exchange is after Kernighan and Lin, An efficient heuristic procedure for partitioning graphs, 1970.
+ *
+ * Cost: a replay a step.  A step that cannot fit by the bytes of micro-batches at rest alone is not judged.
  */
 #include "hunt.h"
 
@@ -39,7 +42,7 @@ static bool step(Hunt *h, Load *now, const int *was)
     return true;
 }
 
-/* Could it fit?  What the micro-batches at rest hold more is there at every moment. */
+/* True if it cannot fit: the bytes that micro-batches at rest hold more are there at every moment. */
 static bool hopeless(const Hunt *h, const Load *now, Bytes more)
 {
     return now->need <= h->limit && now->states + h->others * (now->saved + more) > h->limit;
@@ -88,7 +91,7 @@ static bool exchange(Hunt *h, Load *now)
     return better;
 }
 
-/* While nothing fits: whatever needs less. */
+/* While nothing fits: drops every operator that makes the need smaller. */
 static bool drop_more(Hunt *h, Load *now)
 {
     bool better = false;

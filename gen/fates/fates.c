@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fates.c: which tensors of a run are dropped, so that it fits and least time is added.
+ * fates.c: tensors of a run are dropped, so that it fits and least time is added.
  *
- * Problem: choose the set of dropped tensors that adds the least time, such that the bytes alive at every call stay under
- * the limit.  A dropped tensor is made again once per backward, with everything it needs that nobody keeps.
+ * Problem: choose the set of dropped tensors that adds the least time, with the bytes alive at every call under the limit.  A
+ * dropped tensor is made again once per backward, with all its inputs that nobody keeps.
  *
- * Method: every choice is judged by live_load, the same replay for all of them; nothing is believed of an estimate.
+ * Method: live_load judges every choice, by the same replay for all.  No estimate is believed.
  *
  *   up to EXACT choices, twelve tensors where nothing is offloaded: all of them, by depth first search.  A tensor counts if
- *     backward reads it, or if something that counts is made from it.  Two things cut the tree, both bounds: what is decided to
- *     be dropped and is read costs at least its operator once; what is decided to be kept and is read is saved by every
- *     micro-batch at rest.  Equal times: what moves least, then the lexicographically smallest choice, where keep comes before
- *     recompute and that before offload
+ *     backward reads it, or if something that counts is made from it.  Two bounds cut the tree.  A tensor decided to be dropped
+ *     that is read costs at least its operator once.  A tensor decided to be kept that is read is saved by every micro-batch at
+ *     rest.  Equal times: the choice that moves least, then the lexicographically smallest one, with keep before recompute
+ *     before offload
  *   above: operators are dropped or kept whole.  The search begins from several families of choices (seeds.c, knapsack.c,
- *     offload_choice.c), each of which is the right one somewhere, and improves the best of them step by step (climb.c)
+ *     offload_choice.c).  Each is right somewhere; the best of them is improved step by step (climb.c)
  *
- * Keeping nothing is not the least memory: what is made again lives beside gradients.  So where nothing seems to fit, the
- * least that was met is the answer, and up to EXACT choices it is proven to be the least.
+ * Keeping nothing is not the least memory: rebuilt tensors live beside gradients.  So where nothing seems to fit, the answer is
+ * the least that was met.  Up to EXACT choices it is proven to be the least.
  *
- * What others do: Checkmate (Jain et al., 2020) and MONeT (Shah et al., 2021) solve an integer program, exact and slow, with
- * rebuilding more than once; rotor (Beaumont et al., 2019) is optimal for chains of blocks; Capuchin (Peng et al., 2020) is
+ * Source: Checkmate (Jain et al., 2020) and MONeT (Shah et al., 2021) solve an integer program, exact and slow, with
+ * rebuilding more than once.  rotor (Beaumont et al., 2019) is optimal for chains of blocks.  Capuchin (Peng et al., 2020) is
  * greedy by bytes per second.  A planner that compares thousands of runs needs microseconds, and a pipeline stage has few
  * candidates that are not equal to others.
  *
@@ -43,7 +43,7 @@ static void add_item(Hunt *h, Item item)
     h->item[h->n++] = item;
 }
 
-/* Operands that only serve drop d: it reads them, backward does not; and theirs. */
+/* Operands that only serve drop d: it reads them and backward does not.  Their own operands likewise. */
 static void find_operands(Hunt *h, int d)
 {
     int from = h->operand.n;
@@ -115,7 +115,7 @@ bool hunt_dropped(const Hunt *h, int drop)
     return h->fate[h->item[h->drop[drop].item].tensor] == FATE_RECOMPUTE;
 }
 
-/* What the host lacks counts as if the device lacked it.  Windows are planned over the whole list: that costs more. */
+/* Bytes that the host lacks count as if the device lacked them.  Windows are planned over the whole list: that costs more. */
 Load hunt_judge(Hunt *h)
 {
     Load l = live_load(h->live, h->first, h->last, h->chunk, h->fate);
@@ -155,7 +155,7 @@ void hunt_back(Hunt *h, const int *from)
         h->fate[h->made[i]] = from[i];
 }
 
-/* time / bytes < than / than_bytes, in whole numbers; what frees nothing is dearest. */
+/* time / bytes < than / than_bytes, in whole numbers.  A choice that frees nothing is dearest. */
 bool hunt_cheaper(Ns time, Bytes bytes, Ns than, Bytes than_bytes)
 {
     if (bytes <= 0 || than_bytes <= 0)
@@ -177,7 +177,7 @@ bool hunt_cheaper(Ns time, Bytes bytes, Ns than, Bytes than_bytes)
 
 /* ---- all choices ------------------------------------------------------------------------------------------------- */
 
-/* What is decided of the items before i: at least so much is added, saved and moved. */
+/* Sums over the items before i, which are decided: at least this is made again, saved and moved. */
 typedef struct { Ns again; Bytes saved, moved; } Sum;
 
 static bool hopeless(const Hunt *h, const Sum *s, bool least)
@@ -189,7 +189,7 @@ static bool hopeless(const Hunt *h, const Sum *s, bool least)
     return need > h->limit || s->again > added || (s->again == added && s->moved >= h->load.moved);
 }
 
-/* Items i .. are open.  least: look for the smallest need. */
+/* Tries all choices of items i and on.  least: look for the smallest need. */
 static void every(Hunt *h, int i, Sum s, bool least)
 {
     if (hopeless(h, &s, least))
@@ -228,7 +228,7 @@ static void enumerate(Hunt *h)
         every(h, 0, s, true);
 }
 
-/* So many choices there are; more than EXACT are not counted. */
+/* The number of choices; more than EXACT are not counted. */
 static int choices(const Hunt *h)
 {
     int n = 1;
@@ -239,7 +239,7 @@ static int choices(const Hunt *h)
 
 /* ---- the answer -------------------------------------------------------------------------------------------------- */
 
-/* What offload does for nothing, nothing does for less. */
+/* If offload alone costs nothing, no other choice is cheaper and the search ends. */
 static void search(Hunt *h)
 {
     int budget = h->budget;

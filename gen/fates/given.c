@@ -5,7 +5,7 @@
  *   none    backward finds everything that it reads
  *   full    backward makes everything again, from data, parameters and the tensors that its chunk received
  *   list    the results of the named operators are dropped; under plan.offload they go to the host
- *   auto    a planner chooses; the fates here are those it begins with
+ *   auto    a planner chooses; it begins with the fates given here
  *
  * An operator that is named for two of drop, offload and keep is an error of the model file.  A tensor that no backward call
  * reads is dropped in all but `none`: dropping it costs nothing.
@@ -45,7 +45,7 @@ static bool *read_by_backward(const Graph *g)
     return read;
 }
 
-/* A result is dropped, offloaded or kept; the file names it for two of them. */
+/* A result has one fate: dropped, offloaded or kept.  An error if the file names it for two. */
 static void check_apart(const Plan *p, const char *key, const Strs *patterns, const char *other, const Strs *others)
 {
     for (int o = 0; o < p->g->nf; o++)

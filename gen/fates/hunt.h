@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * hunt.h: the search of fates.c for runs too large to enumerate, in parts: where a choice begins, how it is improved.
+ * hunt.h: the search of fates.c for runs too large to enumerate, in parts: starting choices, and steps that improve them.
  */
 #ifndef HUNT_H
 #define HUNT_H
 #include "fates.h"
 
-/* A tensor with a choice, that matters. */
+/* A tensor that matters and has a choice. */
 typedef struct { int tensor, op; char may; bool read; Bytes bytes; Ns time; } Item;
-/* An operator with items.  Dropping it costs its time once and frees what backward reads of its results; operands that
- * backward does not read, and so nobody saves, have to be made again with it, or saved for it. */
+/* An operator with items.  Dropping it costs its time once and frees those of its results that backward reads.  Nobody saves
+ * operands that backward does not read.  They have to be made again with it, or saved for it. */
 typedef struct {
     int op, item, items;
     Ns time;                    /* alone */

@@ -3,16 +3,18 @@
  * knapsack.c: the choice of fates that frees so many bytes in the least time, if prices could be added.
  *
  * Problem: greed by time per byte overshoots: the last operator it takes may free far more than is missing.  Where operators
- * do not share what they need, the right choice is a knapsack, and blocks that repeat make its items few and equal.
+ * do not share inputs, the right choice is a knapsack.  Blocks that repeat make its items few and equal.
  *
- * Method: the Pareto list of (bytes freed, time added) over all choices, item by item (Nemhauser and Ullmann, Discrete
- * dynamic programming and capital allocation, 1969); equal items are taken in powers of two.  A list longer than WIDTH is
- * thinned to even steps of bytes.  How many bytes have to be freed is asked of the replay: what the choice is over by,
- * divided among the micro-batches in flight, is added to the target until it fits; then the target is bisected.
+ * Method: the Pareto list of (bytes freed, time added) over all choices, item by item.  Equal items are taken in powers of
+ * two.  A list longer than WIDTH is thinned to even steps of bytes.  The replay tells how many bytes have to be freed: its
+ * excess over the limit, divided among the micro-batches in flight, is added to the target until the choice fits.  Then the
+ * target is bisected.
  *
- * Not exact where prices depend on each other: climb.c and the other seeds are for that.
+ * Source: Nemhauser and Ullmann, Discrete dynamic programming and capital allocation, 1969.
  *
  * Cost: items times WIDTH, and ROUNDS replays.
+ *
+ * Not handled: prices that depend on each other.  climb.c and the other seeds are for that.
  */
 #include "hunt.h"
 
@@ -51,8 +53,8 @@ static int by_kind(const void *a, const void *b)
     return x->worth != y->worth ? (x->worth < y->worth ? -1 : 1) : x->drop - y->drop;
 }
 
-/* Of equal wares the earliest operators are taken: backward makes them again last, when least is alive.
- * Equal wares in layers of 1, 2, 4 ... and what is left: any number of them is some of the layers. */
+/* Equal wares form layers of 1, 2, 4 ... and the rest, so some of the layers make any number of them.  The earliest operators
+ * are taken first: backward makes them again last, when least is alive. */
 static void find_layers(Hunt *h)
 {
     struct Knapsack *x = h->knapsack;
@@ -113,7 +115,7 @@ static void add_layer(struct Knapsack *x, int i)
     x->states[i + 1] = thin(x->row[i + 1], n);
 }
 
-/* The choice at hand becomes the cheapest that frees so many bytes; false: even all do not. */
+/* The choice at hand becomes the cheapest that frees so many bytes.  False: even all drops together free less. */
 static bool choose(Hunt *h, Bytes free)
 {
     struct Knapsack *x = h->knapsack;

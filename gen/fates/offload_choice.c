@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * offload_choice.c: which tensors of a run wait in the host's memory, and which are dropped beside.
+ * offload_choice.c: tensors of a run that wait in the host's memory, and tensors that are dropped besides.
  *
- * Problem: a tensor whose copies hide behind computing costs nothing to offload, until the link is full; from there on the
+ * Problem: a tensor with copies that hide behind computing costs nothing to offload, until the link is full.  From there on the
  * device waits, and making something again may be cheaper.
  *
  * Method: tensors are put in order and the first n of them offloaded.  plan.memory_order chooses the order:
  *
  *   free_time           time between the last forward reader and the first one in backward, less both copies, most first:
- *                       what Capuchin swaps (Peng et al., Capuchin: Tensor-based GPU Memory Management for Deep Learning,
- *                       2020)
+ *                       Capuchin's rule for swapping
  *   saving_per_second   bytes saved over time of the copy, most first: the large ones
  *   auto                both, the better answer
  *
- * The fewest that fit are offloaded, if the link hides them.  If not, as many as it hides, and the rest is freed by dropping,
- * with the same search as without offload.  Then, one by one, what is dropped is offloaded instead where that adds less, and
- * what need not be moved stays.  All of it is judged by the replay, whose windows come from the whole list.
+ * The fewest that fit are offloaded, if the link hides them.  If not, as many as it hides; dropping frees the rest, with the
+ * same search as without offload.  Then two exchanges are tried, one tensor after another.  A dropped tensor is offloaded
+ * instead if that adds less.  An offloaded tensor stays if it need not be moved.  The replay judges all of it, with windows
+ * from the whole list.
  *
- * Capuchin decides tensor by tensor against one iteration's measured times and leaves the queue at the link to a correction
- * at run time; here warm-up and drain, when copies pile up, are in every judgement.
+ * Source: Peng et al., Capuchin: Tensor-based GPU Memory Management for Deep Learning, 2020.  Capuchin decides tensor by tensor
+ * against one iteration's measured times, and leaves the queue at the link to a correction at run time.  Here warm-up and
+ * drain, when copies pile up, are in every judgement.
  *
  * Cost: two bisections over n, one search of the rest, one replay for each tensor at the end; times the orders.
  */
@@ -90,7 +91,7 @@ static int fewest_that_fit(Hunt *h)
     return high;
 }
 
-/* So many offloaded, the rest by dropping. */
+/* The first n are offloaded; dropping frees the rest. */
 static void drop_rest(Hunt *h, int n)
 {
     Load l = try_first(h, n);

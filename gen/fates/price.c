@@ -5,8 +5,8 @@
  *   needs   order: the lists and chunk_device; limits by device
  *   gives   time and bytes of a run under the cheapest fates that plan.recompute allows, remembered; a lower bound of it
  *
- * plan.recompute says what may be chosen: none and full and a list of names leave no choice, auto leaves it to fates.c.
- * Time is forward and backward of one micro-batch on that chunk's device, with what is made again.
+ * Under plan.recompute none, full or a list of names leave no choice; auto leaves it to fates.c.  Time is forward and backward
+ * of one micro-batch on that chunk's device, with recomputation.
  *
  * Chunks with equal lists on equal devices under equal limits have equal prices, so a run is priced once for all of them.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * price.h: what a run of forward operators costs as one stage.  All planners buy here, so that they differ in what they
- * search and not in what they believe.
+ * price.h: the cost of a run of forward operators as one stage.  All planners buy prices here.  So they differ in their search
+ * and not in their beliefs.
  *
  * A run first..last (operator indices of the forward phase, both included) is priced as chunk `chunk`: on that chunk's
  * device, with as many micro-batches in flight as the ordered lists say, under that device's limit.
@@ -23,20 +23,20 @@ typedef struct {
 } Price;
 
 typedef struct Prices Prices;
-/* After order: lists and chunk_device are there, chunk is not.  limit by device. */
+/* After the pass order: lists and chunk_device exist, chunk does not yet.  limit is by device. */
 Prices *prices_open(const Plan *p, const Bytes *limit);
 /* The cheapest fates that plan.recompute and plan.offload allow and that fit; remembered. */
 const Price *price_best(Prices *x, int first, int last, int chunk);
-/* Under the fates of the caller, by tensor. */
+/* The price under the caller's fates, by tensor. */
 Price price_with(Prices *x, int first, int last, int chunk, const int *fate);
-/* The need of that, and its time, without the rest. */
+/* Only the need and the time under those fates. */
 Bytes price_need(Prices *x, int first, int last, int chunk, const int *fate, Ns *time);
-/* At least so much a run needs that saves so many bytes for backward, in constant time; no run around it needs less. */
+/* A lower bound of the need of a run that saves so many bytes for backward.  No run around it needs less.  Constant time. */
 Bytes price_least(const Prices *x, int first, int last, int chunk, Bytes saved);
-/* By tensor of forward: the first operator whose backward reads it; -1: none.  A run that has both and keeps it saves it. */
+/* The first operator with a backward that reads this forward tensor; -1: none.  A run with both that keeps it saves it. */
 int   price_reader(const Prices *x, int tensor);
-/* Proven: with all fates as they are without a choice neither this run fits nor any around it.  Constant time. */
+/* Proven: under the fates without a choice neither this run nor any around it fits.  Constant time. */
 bool  price_never(const Prices *x, int first, int last, int chunk);
-/* Never above forward + backward of price_best; INT64_MAX: proven not to fit.  Constant time. */
+/* A lower bound of forward + backward of price_best; INT64_MAX: proven not to fit.  Constant time. */
 Ns price_floor(Prices *x, int first, int last, int chunk);
 #endif

@@ -2,17 +2,21 @@
  *
  * seeds.c: choices of fates that are right somewhere, for the search of fates.c to begin from.
  *
- *   prefixes   operators by price, time over bytes freed, and the fewest of them that fit: memory saved per second, as
- *              Capuchin chooses single tensors (Peng et al., Capuchin: Tensor-based GPU Memory Management for Deep Learning,
- *              2020).  Right where little has to be freed.  A price counts what is made again or saved beside the operator,
- *              so it changes as others are dropped; it only has to be refreshed at the head of the queue (Minoux, Accelerated
- *              greedy algorithms, 1978)
- *   patterns   the run is cut in j blocks where few bytes cross, those are kept and everything else is made again, block by
- *              block: right where nearly nothing may stay (Chen, Xu, Zhang, Guestrin, Training Deep Nets with Sublinear
- *              Memory Cost, 2016).  With everything dropped, backward begins by making all of it again at once
+ * Method: two families.
  *
- * Cost: prefixes a few sums for each operator with items, and a replay for each step of a bisection; patterns one replay for
- * each number of blocks, which grows by a third from one to the next.
+ *   prefixes   operators by price, time over bytes freed, and the fewest of them that fit.  Right where little has to be freed.
+ *              A price counts all that is made again or saved besides the operator, so it changes as others are dropped.  It
+ *              only has to be refreshed at the head of the queue
+ *   patterns   the run is cut in j blocks where few bytes cross.  Those bytes are kept and everything else is made again, block
+ *              by block: right where nearly nothing may stay.  With everything dropped, backward begins by making all of it
+ *              again at once
+ *
+ * Source: prefixes rank by memory saved per second, as Capuchin ranks single tensors (Peng et al., Capuchin: Tensor-based GPU
+ * Memory Management for Deep Learning, 2020).  The queue is of Minoux, Accelerated greedy algorithms, 1978.  Patterns are of
+ * Chen, Xu, Zhang, Guestrin, Training Deep Nets with Sublinear Memory Cost, 2016.
+ *
+ * Cost: prefixes take a few sums for each operator with items, and a replay for each step of a bisection.  Patterns take one
+ * replay for each number of blocks; that number grows by a third from one to the next.
  */
 #include "hunt.h"
 
@@ -23,7 +27,8 @@ static Load sums(Hunt *h)
     return live_sums(h->live, h->first, h->last, h->chunk, h->fate);
 }
 
-/* What dropping d adds to `now` and frees, with its operands and without; the better way stays in d, nothing is dropped. */
+/* The time that dropping d adds to `now` and the bytes it frees, with its operands and without.  The better way is noted in
+ * d; nothing is dropped. */
 static void price_drop(Hunt *h, int d, const Load *now)
 {
     Drop *x = &h->drop[d];
@@ -176,7 +181,7 @@ static void set_pattern(Hunt *h, int blocks)
     }
 }
 
-/* What is added once the room that is left is used: the dearest are kept again, as if they could be cut in pieces. */
+/* The time added once the room left is used: the dearest are kept again, as if they could be cut in pieces. */
 static Ns promise(Hunt *h, const Load *l)
 {
     Bytes room = (h->limit - l->need) / (h->others + 1);

@@ -2,12 +2,15 @@
  *
  * exact_layout.c: a layout by gen/pack, where first fit stays high.
  *
- * Slots are literals, so a pool may move its buffers to any address from one micro-batch to the next.  If every buffer had a
- * pool of its own, nothing would tie its micro-batches together, and they were the plain rectangles that gen/pack/ searches
- * exactly.  So those are packed, and then buffers that move alike share a pool: their own, another one, or one of a few new
- * ones.  That there are no more of those is the only way to fail, beside that the search finds nothing lower.
+ * Problem: slots are literals, so a pool may move its buffers to any address from one micro-batch to the next.  If every buffer
+ * had a pool of its own, nothing would tie its micro-batches together.  They would be the plain rectangles that gen/pack/
+ * searches exactly.
  *
- * Cost: that of the search; buffers times pools times micro-batches.  Not handled: steps that overlap, whose slots turn.
+ * Method: those rectangles are packed.  Then buffers that move alike share a pool: their own, another one, or one of a few new
+ * ones.  It fails only if the new pools run out, or if the search finds nothing lower.
+ *
+ * Cost: that of the search; buffers times pools times micro-batches.  Not handled: steps that overlap, because their slots
+ * turn.
  */
 #include "place.h"
 #include <string.h>
@@ -27,7 +30,7 @@ static const int *row_of(const Alone *a, const Item *x)
     return &a->at[(size_t)x->buf * (size_t)a->m->micro];
 }
 
-/* Does a buffer move as a pool does, as far as that is known?  by: how far apart they are. */
+/* Does a buffer move as a pool does, as far as that is known?  by: the distance between them. */
 static bool moves_alike(const Alone *a, const int *slot, const int *row, int *by)
 {
     bool known = false;
@@ -75,7 +78,7 @@ static bool stands_still(const Alone *a, int item)
     return true;
 }
 
-/* By its own pool, standing still, by another pool that others use already, by a new one. */
+/* Places a buffer: by its own pool, standing still, by another pool already in use, or by a new one. */
 static bool settle(Alone *a, int item)
 {
     const Mem *m = a->m;
@@ -91,7 +94,7 @@ static bool settle(Alone *a, int item)
     return x->moves && a->opened < m->extras && join(a, item, m->extra + a->opened++);
 }
 
-/* Slots count from 0 up. */
+/* Shifts the slots of a pool, so that the lowest is 0. */
 static void level(Alone *a, int pool)
 {
     const Mem *m = a->m;

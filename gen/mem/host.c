@@ -2,18 +2,20 @@
  *
  * host: an address in the host's memory for every tensor that waits there.
  *
- * Each device has a second arena, in its host or in a file.  An offloaded tensor of one micro-batch owns bytes of it
- * from the begin of its way out to the end of its way in, in ticks of the device's own line, so that this arena follows
- * from the list like the other.  Micro-batches take the lowest slot that is free; the slots of a tensor are one block, and
- * blocks are placed largest first at the lowest address where no two owners meet in a byte at a tick.
+ * Problem: each device has a second arena, in its host or in a file.  An offloaded tensor of one micro-batch owns bytes of it
+ * from the begin of its way out to the end of its way in.  Both are ticks of the device's own line, so this arena follows from
+ * the list like the other.
+ *
+ * Method: micro-batches take the lowest slot that is free.  The slots of a tensor are one block.  Blocks are placed largest
+ * first, at the lowest address where no two owners meet in a byte at a tick.
  *
  *   needs   the list after lower     fills   host buffers, host and host_slot of copies, dev[].host, host_bound
- *   fails   never; whether the host has so much is asked by mem
+ *   fails   never; mem asks whether the host has so much
  *
  * In a file every slot begins at a page, because direct transfers want that.
  *
- * Cost: pairs of blocks times pairs of their slots times the spans of both; blocks of more than SLOTS are taken whole, alive
- * from the first of them to the last, for where so many micro-batches are away at once nothing could share their bytes.
+ * Cost: pairs of blocks times pairs of their slots times the spans of both.  A block of more than SLOTS is taken whole, alive
+ * from its first life to its last.  With so many micro-batches away at once, nothing could share their bytes.
  */
 #include "plan.h"
 #include <stdlib.h>
@@ -118,7 +120,7 @@ static bool meet(const Lives *a, const Lives *b)
     return false;
 }
 
-/* Parts of a block, and how far they lie apart. */
+/* The number of parts of a block; size: the distance from one part to the next. */
 static int parts(const HostBuf *x, Bytes *size)
 {
     *size = x->count > SLOTS ? x->stride * x->count : x->stride;
@@ -131,7 +133,7 @@ static int by_from(const void *a, const void *b)
     return x->from != y->from ? (x->from < y->from ? -1 : 1) : (x->to > y->to) - (x->to < y->to);
 }
 
-/* Where block b would begin inside something alive: those places are taken. */
+/* The lowest address for block b.  Addresses where it would meet a block alive at the same time are taken. */
 static Bytes lowest(const Host *h, int b)
 {
     const HostBuf *x = &h->p->host.at[b];

@@ -2,26 +2,33 @@
  *
  * layout.c: the lowest layout that a budget finds.
  *
- * place.c puts pieces where they fit, one after the other; everything is in the order.  Tried are
+ * Problem: place.c puts pieces where they fit, one after the other, so the order decides everything.
  *
- *   1. sizes, lengths of life (after Y. Pisarchyk and J. Lee, Efficient Memory Management for Deep Neural Net Inference, 2020,
- *      section 5) and births, in each style
- *   2. sizes with noise, or the best order with less of it, each once (T. Feo and M. Resende, Greedy Randomized Adaptive
- *      Search Procedures, 1995), or some times over, the piece that came to lie too high placed earlier each time (D. Joslin
- *      and D. Clements, Squeaky Wheel Optimization, 1999)
- *   3. what exact_layout.c makes of an exact packing
+ * Method: these are tried.
  *
- * until the top is within one per cent of the live-bytes bound or a first budget is spent, then until it is within three or
- * a second one is; then comes 3, then 2 again.  Of a plan that is only asked about, what fits is low enough, and all that one
- * question leads to share a budget: when it is spent, the first two steps are all there is.  Most devices end within the first
- * few orders.  Noise is a hash, and budgets count what place.c looks at, not seconds: the layout is the same on any machine.
+ *   1. sizes, lengths of life and births, in each style
+ *   2. sizes with noise, or the best order with less of it, each once; or some times over, and each time the piece that came to
+ *      lie too high is placed earlier
+ *   3. the layout that exact_layout.c makes of an exact packing
  *
- * Known: compilers of the field plan one iteration as rectangles (XLA, TVM, MiniMalloc: gen/pack/), where every tensor of
- * every micro-batch has an address of its own, and nobody can tell how far above the least an arena is.  Here the text of a
- * routine is the same for all micro-batches, and what that costs is printed (unpooled.c).
+ * The search goes on until the top is within one per cent of the live-bytes bound or a first budget is spent.  Then it goes on
+ * until the top is within three per cent or a second budget is spent.  Then comes 3, then 2 again.  Where a question only asks
+ * whether a plan fits, a layout that fits is low enough.  All layouts of one question share a budget; once it is spent, only
+ * the first two steps are left.  Most devices end within the first few orders.  Noise is a hash, and budgets count the looks of
+ * place.c, not seconds: the layout is the same on any machine.
+ *
+ * Compilers of the field plan one iteration as rectangles (XLA, TVM, MiniMalloc: gen/pack/).  There every tensor of every
+ * micro-batch has an address of its own, and nobody can tell how far above the least an arena is.  Here the text of a routine
+ * is the same for all micro-batches, and the price of that is printed (unpooled.c).
+ *
+ * Source: lengths of life after Y. Pisarchyk and J. Lee, Efficient Memory Management for Deep Neural Net Inference, 2020,
+ * section 5.  Noise is of T. Feo and M. Resende, Greedy Randomized Adaptive Search Procedures, 1995.  Promotion is of D. Joslin
+ * and D. Clements, Squeaky Wheel Optimization, 1999.
+ *
+ * Cost: the budgets.
  *
  * Not handled: slots that turn by any other rule than the number of a micro-batch.  Asynchronous schedules on four devices
- * and more stay up to 24 % above, although their buffers, each by itself, pack within 2 %.
+ * and more stay up to 24 % above the bound, although their buffers, each by itself, pack within 2 %.
  */
 #include "trial_cache.h"
 #include <stdlib.h>
@@ -68,7 +75,7 @@ static uint64_t luck(uint64_t *state)
     return z ^ z >> 31;
 }
 
-/* By size, now and then by size and life, made larger by up to as much, a half, or a quarter. */
+/* Keys by size, now and then by size and life, made larger at random by up to a quarter, a half, or as much again. */
 static void noisy_keys(Placer *w)
 {
     int64_t noise = 16 << luck(&w->luck) % 3;
@@ -80,7 +87,7 @@ static void noisy_keys(Placer *w)
     }
 }
 
-/* The order of the best layout that shake() has found, as keys, with its style. */
+/* The order and style of the best layout that shake() has found; the order as keys. */
 typedef struct { int64_t *key; Style style; bool still; bool is; } Good;
 
 static void note_good(const Placer *w, Good *good)
@@ -173,7 +180,7 @@ static int common(int a, int b)
     return a;
 }
 
-/* Slots that are multiples of alignments become multiples of the largest stride that does. */
+/* Slots are multiples of alignments.  They become multiples of the largest stride that divides them all. */
 static void take_slots(Mem *m, const Layout *l, int x)
 {
     Pool *pool = &m->p->pool.at[x];
@@ -189,7 +196,7 @@ static void take_slots(Mem *m, const Layout *l, int x)
     pool->count = most + 1;
 }
 
-/* What is made on the way takes a hundred times the room of the layout. */
+/* Scratch of the search takes a hundred times the room of the layout. */
 static void find_layout(Mem *m, Layout *best)
 {
     Bytes bound = m->p->dev.at[m->device].bound, most = m->p->m->devices.at[m->device].memory;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * lives.c: when each buffer is alive, and how much is at once.
+ * lives.c: the life of each buffer, and the bytes alive at once.
  *
- * A device's straight line is replayed in program order: for each buffer and micro-batch the ticks (calls) from its first
- * touch to its last; a transfer touches from begin to wait.  The most bytes alive at any tick, aligned, are the bound: no
- * packing, pooled or not, can be below it.
+ * Method: a device's straight line is replayed in program order.  Noted for each buffer and micro-batch are the ticks (calls)
+ * from its first touch to its last; a transfer touches from begin to wait.  The most bytes alive at any tick, aligned, are the
+ * bound: no packing, pooled or not, can be below it.
  */
 #include "mem.h"
 
-/* The list of an asynchronous plan is a run of one period and, behind it, a step alone; its micro-batches numbered through. */
+/* An asynchronous plan's list is a run of one period with a step alone behind it.  Micro-batches are numbered through both. */
 int mem_number(const Mem *m, const Action *k)
 {
     int from = k->piece == PIECE_EPILOGUE ? 1 : k->piece == PIECE_ALONE ? 1 + m->overlap : 0;
@@ -28,7 +28,7 @@ static void touch(Mem *m, int b, int mb, int tick)
     x->last = tick;
 }
 
-/* Call c of routine r touches buffer b; r < 0: something that is no call does. */
+/* Notes that call c of routine r touches buffer b.  r < 0: an action that is no call touches it. */
 static void note(Mem *m, int b, int r, int c)
 {
     enum { NONE = -1, SEVERAL = -2 };

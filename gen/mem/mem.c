@@ -2,13 +2,13 @@
  *
  * mem: an address for every byte of every device.
  *
- * Replays each device's straight line in program order and notes, for each buffer and micro-batch, the ticks (calls) from
- * its first touch to its last; a transfer touches from begin to wait.  Predicted times never enter, so the arena is the same
- * for any profile.
+ * Method: each device's straight line is replayed in program order.  Noted for each buffer and micro-batch are the ticks
+ * (calls) from its first touch to its last; a transfer touches from begin to wait.  Predicted times never enter, so the arena
+ * is the same for any profile.
  *
  *   slots    the micro-batches of a pool take the lowest slot that is free; the highest number used is the count.  A buffer
- *            without a pool whose micro-batches overlap, such as one on its way to the host, gets one of its own.  Placing
- *            may choose other slots
+ *            without a pool gets one of its own if its micro-batches overlap, such as one on its way to the host.  Placing may
+ *            choose other slots
  *   items    pools as blocks, their buffers one by one, and all other buffers: layout.c gives them addresses
  *
  * Cost: that of layout.c.  Not handled: sharing one buffer between an operator's operand and result.
@@ -28,7 +28,7 @@ static int by_birth(const void *a, const void *b)
     return x->span.first != y->span.first ? (x->span.first < y->span.first ? -1 : 1) : x->mb - y->mb;
 }
 
-/* Steps overlap: micro-batch q in slot q mod count.  They are born and die in order, so that the least count will do. */
+/* Where steps overlap, micro-batch q takes slot q mod count.  They are born and die in order, so the least count does. */
 static int rotate(Mem *m, int pool, const Life *life, int n, int count)
 {
     bool shared = true;
@@ -43,7 +43,7 @@ static int rotate(Mem *m, int pool, const Life *life, int n, int count)
     return count;
 }
 
-/* Micro-batches by birth, each to the lowest slot whose last owner is dead. */
+/* Micro-batches by birth; each takes the lowest slot with a dead last owner. */
 static void color(Mem *m, int pool, Life *life, int n)
 {
     int *until = alloc(sizeof(int) * (size_t)(n + 1)), count = 0;
@@ -106,7 +106,7 @@ static void find_own_pools(Mem *m)
     m->slot = alloc(sizeof(int) * (size_t)(p->pool.n + 1) * (size_t)m->micro);
 }
 
-/* Of a pool, from the first touch of one of its buffers to the last; how many micro-batches it has. */
+/* The life of a pool by micro-batch: from the first touch of its buffers to the last.  Returns the number of micro-batches. */
 static int find_life(const Mem *m, int pool, Life *life)
 {
     int n = 0;
@@ -171,9 +171,8 @@ static int phases_of(const Mem *m)
     return (int)phases;
 }
 
-/* Steps overlap: in which slots the micro-batches of a step are depends on its number.  Each of the phases, after which all
- * slots repeat, is laid out behind the one before as if it were another run.  Where there are too many, slots and what has
- * none are kept apart. */
+/* Where steps overlap, the slots of a step depend on its number.  After some phases all slots repeat.  Each phase is laid out
+ * behind the one before, as if it were another run.  With too many phases, slots and buffers without slots are kept apart. */
 static void unroll(Mem *m)
 {
     const Plan *p = m->p;
@@ -312,7 +311,7 @@ static void find_items(Mem *m)
 
 /* ---- addresses --------------------------------------------------------------------------------------------------- */
 
-/* For the reader: what the first buffer of a pool is. */
+/* Describes an extra pool by its first buffer, for the reader. */
 static void begin_extra(Pool *pool, const Buf *b)
 {
     if (pool->chunk < 0)
@@ -349,8 +348,8 @@ static void merge_pools(Mem *m)
         }
 }
 
-/* A buffer that moves with the slots of a pool is from now on of that pool.  Pools first: then a buffer of one is told
- * from what joins it. */
+/* A buffer that moves with the slots of a pool joins that pool.  Pools come first, so that their own buffers are told from
+ * those that join. */
 static void take_places(Mem *m, const Place *place)
 {
     Plan *p = m->p;

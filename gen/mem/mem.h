@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mem.h: what mem.c, layout.c and place.c, which give addresses, and lives.c, which says who lives when, share.
+ * mem.h: the parts that mem.c, layout.c, place.c and lives.c share.  The first three give addresses; lives.c finds the lives.
  */
 #ifndef MEM_H
 #define MEM_H

@@ -2,26 +2,26 @@
  *
  * place.c: one layout of a device's buffers above its states, by first fit in a given order.
  *
- * Problem: static packing, with two ties to the generated code: a pool has one slot for each micro-batch, a literal, and all
- * micro-batches find a tensor at its offset in their slot.  So a pooled buffer is not one rectangle in (time, address) but
- * one for each slot, rigid among each other.  (gen/pack/ solves the problem without these ties, exactly.)
+ * Problem: static packing, with two ties to the generated code.  A pool has one slot for each micro-batch, a literal.  All
+ * micro-batches find a tensor at its offset in their slot.  So a pooled buffer is not one rectangle in (time, address) but one
+ * for each slot, rigid among each other.  (gen/pack/ solves the problem without these ties, exactly.)
  *
- * Everything is in what is one piece, and in where the slots of a pool are:
+ * Method: first fit.  A style decides the pieces and the slots of a pool:
  *
- *   blocks    a pool is one piece, all pools lie at the bottom; what the slots do not need at a time is filled by buffers
- *             that are not pooled, in one place for all micro-batches or moving with the slots of any pool of the device
+ *   blocks    a pool is one piece, and all pools lie at the bottom.  Buffers without a pool fill the bytes that the slots do
+ *             not need at a time, in one place for all micro-batches or moving with the slots of any pool of the device
  *   loose     pools are pieces like the others: slots of one that are empty while another is full share bytes with it
  *   buffers   each buffer of a pool is a piece of its own, its slots still those of the pool
  *
- * With `close`, the first piece of a pool chooses the slots: its micro-batches come one after the other, each to the lowest
- * address where everything placed so far leaves room, a whole number of alignments from the others.  The usual slots, one
- * behind the other, stay if they end lower.  With `open`, a buffer that would raise the top may do the same for itself, in a
- * pool of its own, of which there are a few: each is one more argument of the routines that use it.
+ * With `close`, the first piece of a pool chooses the slots.  Its micro-batches come one after the other.  Each goes to the
+ * lowest address where everything placed so far leaves room, a whole number of alignments from the others.  The usual slots,
+ * one behind the other, stay if they end lower.  With `open`, a buffer that would raise the top may do the same for itself, in
+ * a pool of its own.  There are few such pools, because each is one more argument of the routines that use it.
  *
  * Where steps overlap, slots turn with the steps and are always the usual ones.
  *
- * Cost: pieces times the placed parts near the addresses they try, times the spans of both that a search by doubling
- * looks at.  The budget counts these.
+ * Cost: pieces times the placed parts near the addresses they try, times the spans of both that a search by doubling looks at.
+ * The budget counts these.
  */
 #include "place.h"
 #include <stdlib.h>
@@ -31,7 +31,7 @@ enum { OPEN = 12 };             /* pools of one buffer each that first fit may o
 
 /* ---- alive at once ------------------------------------------------------------------------------------------------ */
 
-/* The first span from i on that ends at `tick` or later; doubling steps, then halves: near ones are found at once. */
+/* The first span from i on that ends at `tick` or later.  Steps double, then halve: near ones are found at once. */
 static int span_from(const Part *p, int i, int tick)
 {
     int step = 1, end;
@@ -65,7 +65,7 @@ static bool meet(Placer *w, const Part *a, const Part *b)
     return false;
 }
 
-/* Of a placed part; most are told apart, or not, by the hour. */
+/* Is a part alive together with a placed one?  The hours decide most cases. */
 static bool meets(Placer *w, const Part *p, const Placed *x)
 {
     if (!(p->hours.some & x->hours.some))
@@ -93,7 +93,7 @@ static Turn *turns_of(const Placer *w, int pool)
     return w->turn + (size_t)(pool + 1) * (size_t)w->m->micro;
 }
 
-/* After the slots of a pool have changed. */
+/* Sorts the micro-batches of a pool by slot again, after its slots have changed. */
 static void find_turns(Placer *w, int pool)
 {
     Turn *turn = turns_of(w, pool);
@@ -115,7 +115,7 @@ static void add_hours(const Mem *m, const Span *x, Hours *h)
     h->all |= bits((first * 64 + m->ticks - 1) / m->ticks, end * 64 / m->ticks);
 }
 
-/* The spans of one piece in one slot, of n micro-batches, ascending; false: two micro-batches are there at once. */
+/* The spans of one piece in one slot of n micro-batches, ascending.  False: two micro-batches are there at once. */
 static bool collect(const Mem *m, const Tile *p, const Turn *turn, int n, Part *to, Span *span)
 {
     *to = (Part){p->in, p->size, turn->slot, span, 0, p->home, {0, 0}};
@@ -210,7 +210,7 @@ static bool entangled(Placer *w, const Form *f)
 
 /* ---- room -------------------------------------------------------------------------------------------------------- */
 
-/* The first placed part that may reach beyond `at`: none is larger than the widest. */
+/* The first placed part that may reach beyond `at`, since no part is larger than the widest. */
 static int first_near(const Placer *w, Bytes at)
 {
     int low = 0, high = w->placed.n;
@@ -235,7 +235,7 @@ static Bytes lowest_part(Placer *w, const Part *p, Bytes at)
     return at;
 }
 
-/* The lowest place of a form from `base` on; where it would end at `most` or higher, any that does. */
+/* The lowest place of a form from `base` on.  If it ends at `most` or higher, any such place is returned. */
 static Bytes lowest(Placer *w, const Form *f, Bytes base, Bytes most)
 {
     Bytes height = end_of(w, f, 0);
@@ -361,7 +361,7 @@ static bool borne(Placer *w, int pool)
     return true;
 }
 
-/* A pool, or the first of its buffers: of the chosen slots and the usual ones those that end lower. */
+/* Places a pool, or the first of its buffers, with the chosen slots or the usual ones: those that end lower. */
 static void open_pool(Placer *w, const Item *x)
 {
     Form *f = &w->form[x - w->m->item.at];
@@ -380,8 +380,8 @@ static void open_pool(Placer *w, const Item *x)
 
 typedef struct { Form *form; Bytes at, end; } Best;
 
-/* An item by the slots of a pool, or NULL: that cannot be.  Where steps overlap slots do not change, and it is known from the
- * second time on; else it is there until the next one is asked for. */
+/* An item by the slots of a pool; NULL: that cannot be.  Where steps overlap slots do not change, and the form is kept.  Else
+ * it is valid until the next one is asked for. */
 static Form *form_of(Placer *w, int index, int pool)
 {
     const Mem *m = w->m;
@@ -391,8 +391,8 @@ static Form *form_of(Placer *w, int index, int pool)
     return f->fits == YES ? f : NULL;
 }
 
-/* By the slots of this pool: lower than the best so far?  A form is as good that keeps below the top where the best one,
- * `first`, is that of its own pool. */
+/* Is the item lower by the slots of this pool than the best so far?  `first`: the best is that of its own pool.  Then a form
+ * that keeps below the top is as good. */
 static bool improve(Placer *w, int index, int pool, bool first, Best *best)
 {
     Form *f = form_of(w, index, pool);
@@ -411,7 +411,7 @@ static bool improve(Placer *w, int index, int pool, bool first, Best *best)
     return true;
 }
 
-/* By a pool of its own, if that keeps the top lower. */
+/* Tries a pool of the item's own, and takes it if that keeps the top lower. */
 static void improve_alone(Placer *w, int index, Best *best)
 {
     const Mem *m = w->m;
@@ -424,7 +424,7 @@ static void improve_alone(Placer *w, int index, Best *best)
         w->now.stride[pool] = 0;
 }
 
-/* By its own pool, or by another that leaves the top lower, or ends lower below the top. */
+/* Places an item by its own pool, or by another that leaves the top lower or ends lower below it. */
 static void put_lowest(Placer *w, const Item *x)
 {
     int index = (int)(x - w->m->item.at);

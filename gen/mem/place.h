@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * place.h: what place.c, which makes one layout, and layout.c, which looks for a good one, share.
+ * place.h: the parts that place.c and layout.c share.  place.c makes one layout; layout.c looks for a good one.
  */
 #ifndef PLACE_H
 #define PLACE_H
@@ -8,7 +8,7 @@
 
 enum { BLOCKS, LOOSE, BUFFERS };
 typedef struct { int pieces; bool close, open; } Style;     /* see place.c */
-/* In which of 64 equal parts of the list something is alive, and in which of them all the time. */
+/* The list has 64 equal parts.  some: the parts with a live tick; all: the parts that are alive throughout. */
 typedef struct { uint64_t some, all; } Hours;
 typedef struct { Bytes in, size; int slot; const Span *span; int n; Home home; Hours hours; } Part;     /* a piece in one slot,
                                                                                                    when alive, ascending */

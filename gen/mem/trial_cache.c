@@ -2,12 +2,12 @@
  *
  * trial_cache.c: layouts and plans that a search has met already.
  *
- * A plan under a limit is found by trials, which differ in the cuts or the fates of few devices, and often in nothing.  What
- * the passes after keep make follows from order, cuts, fates and hurry; a layout from the items of a device, and where its
- * states end.  So both are kept, found again by two sums of 64 bits over all of that: nobody will see two trials share both.
+ * Problem: a plan under a limit is found by trials.  They differ in the cuts or the fates of few devices, and often in nothing.
  *
- * Plans are told apart by cuts and fates alone: who shares a Seen has one order and one hurry.  Pools are numbered through all
- * devices, and routines too; here each device counts its own.
+ * Method: the passes after keep depend on order, cuts, fates and hurry alone.  A layout depends on the items of a device and on
+ * the end of its states.  So both are kept, and found again by two sums of 64 bits over all of that.  Nobody will see two
+ * trials share both sums.  Plans are told apart by cuts and fates alone: all trials of one Seen have one order and one hurry.
+ * Pools and routines are numbered through all devices; here each device counts its own.
  *
  * Cost: one look at each life of each item; a look at all that was met.
  */

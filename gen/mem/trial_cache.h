@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * trial_cache.h: what the plans of one candidate share: each is made by trial, and most of it has been met in a trial before.
+ * trial_cache.h: the memory shared by all plans of one candidate.  Each plan is made by trial, and a trial before has met most
+ * of it.
  */
 #ifndef SEEN_H
 #define SEEN_H
 #include "place.h"
 
-/* A layout of the same items; its pools are numbered as here.  False: they are new. */
+/* Finds a layout of the same items, with pools numbered as here.  False: the items are new. */
 bool seen_layout(Mem *m, Layout *layout);
 void seen_keep_layout(const Mem *m, const Layout *layout);
 #endif

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * unpooled.c: what the arenas of a finished plan would be if every buffer of every micro-batch had an address of its own.
+ * unpooled.c: the arenas of a finished plan if every buffer of every micro-batch had an address of its own.
  *
- * Pools are a price for readable code: a tensor is found at one literal offset in the slot of any micro-batch.  Without them
- * the buffers above the states are plain rectangles, and gen/pack/, which packs published instances, packs these too: so
- * the price is known, and where its search shows that nothing lower exists, that is proven of the arena with pools as well.
+ * Problem: pools are a price for readable code: a tensor is found at one literal offset in the slot of any micro-batch.
+ *
+ * Method: without pools the buffers above the states are plain rectangles.  gen/pack/, which packs published instances, packs
+ * these too.  So the price is known.  Where its search shows that nothing lower exists, that is proven of the arena with pools
+ * as well.  An arena as high as the bytes alive at once is proven by that, and is not packed again.  Where steps overlap, the
+ * rectangles are those of the shortest run.
  *
  *   needs   a plan after mem     fills   dev[].unpooled, dev[].proven     fails   never
  *
- * An arena as high as the bytes alive at once is proven by that and is not packed again.  Where steps overlap, the rectangles
- * are those of the shortest run.  Cost: that of the search, STEPS at most; above MOST rectangles nothing is said.
+ * Cost: that of the search, STEPS at most.  Not handled: above MOST rectangles nothing is said.
  */
 #include "mem.h"
 #include "unpooled.h"

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fast.c: one run of operators under many choices of what is kept, each in a fraction of what walk.c takes.
+ * fast.c: one run of operators under many choices of fates, each in a fraction of the time of walk.c.
  *
- * Problem: the search for fates (fates.c) asks for the bytes of the same run under hundreds of choices, and nearly all of
- * what walk.c walks through is the same each time: operands, gradients, scratch, states, times, what crosses the borders.
+ * Problem: the search for fates (fates.c) asks for the bytes of the same run under hundreds of choices.  Nearly everything that
+ * walk.c walks through is the same each time: operands, gradients, scratch, states, times, messages over the borders.
  *
- * Method: what no choice changes is added up when a run is entered: by forward call all that is alive but for what backward
- * will want, by backward call all gradients and scratch, at the call and right before it.  For a choice, rebuild.h says what is
- * saved, and what is made again before which call.  A saved tensor is alive from the first call of backward to its last reader,
- * one made again from where it is made: two sums, along the calls of forward and along those of backward with what is made
- * again between them.  No operand is touched but those of what is made again.  walk.c counts the same call by call; the tests
- * hold one against the other, on all choices they meet.
+ * Method: bytes that no choice changes are added up when a run is entered.  By forward call these are all live bytes but those
+ * that backward will want.  By backward call they are all gradients and scratch, at the call and right before it.  For a
+ * choice, rebuild.h tells the saved tensors, and the tensors made again before each call.  A saved tensor is alive from the
+ * first call of backward to its last reader, a rebuilt one from the place where it is made.  That makes two sums: along the
+ * calls of forward, and along those of backward with recomputation between them.  Only operands of rebuilt tensors are touched.
+ * walk.c counts the same call by call; the tests hold one against the other, on all choices they meet.
  *
- * Left to walk.c: copies to the host, whose windows depend on the clock; graphs whose backward writes what forward reads.
+ * Not handled: copies to the host, because their windows depend on the clock; graphs with a backward that writes tensors which
+ * forward reads.  walk.c does both.
  *
- * Cost: a choice takes the calls of backward, what is saved, and the operands of what is made again; entering a run as long
- * as one walk of walk.c.  A plan of BERT-large on 4 V100 of 16 GB at micro-batch 112 took a third of the processor time.
+ * Cost: a choice takes the calls of backward, the saved tensors, and the operands of rebuilt ones.  Entering a run takes as
+ * long as one walk of walk.c.
  */
 #include "index.h"
 
@@ -100,7 +101,7 @@ static void enter_forward(Live *x, struct Replay *r)
         r->forward[o - r->first] += aligned(x->g->op.at[o].tmp);
 }
 
-/* A gradient from its first call to its last; before[c] then holds those of call c that begin with it. */
+/* Counts a gradient from its first call to its last; before[c] then holds the gradients that begin with call c. */
 static void enter_gradient(struct Replay *r, const Cell *c)
 {
     int from = c->own ? c->first : 0, to = c->leaves ? r->backwards - 1 : c->backward;
@@ -152,7 +153,7 @@ void replay_enter(Live *x, int first, int last, int chunk)
 
 /* ---- a choice: what is alive ------------------------------------------------------------------------------------- */
 
-/* Which of what is made again touches a tensor last, and what comes to be there. */
+/* For each rebuilt call: the tensors that it touches last, and the bytes that it adds. */
 static void find_touches(Live *x, struct Replay *r)
 {
     const Rebuild *b = &x->back;
@@ -168,7 +169,7 @@ static void find_touches(Live *x, struct Replay *r)
     }
 }
 
-/* Where a tensor is read last in backward, a call or something made again, it ends. */
+/* The place where a tensor ends: its last reader in backward, a call or a rebuilt call. */
 static Bytes *end_of(const Live *x, struct Replay *r, const Cell *c)
 {
     return c->again < 0 || c->backward >= x->back.call[c->again] ? &r->gone[c->backward] : &r->dead[c->again];
@@ -218,7 +219,7 @@ static Bytes most_backward(const Live *x, const struct Replay *r)
     return most;
 }
 
-/* The forward of the same micro-batch still sends what it has saved: that stays to the end. */
+/* The forward of the same micro-batch still sends saved tensors: those stay to the end. */
 static Bytes most_sending(const Live *x, struct Replay *r)
 {
     for (int i = 0; i < r->leave.n; i++)

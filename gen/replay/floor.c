@@ -1,29 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * floor.c: a lower bound of what a run of operators costs, from prefix sums.
+ * floor.c: a lower bound of the cost of a run of operators, from prefix sums.
  *
- * Problem: a planner looks at n*n/2 runs and can afford to price few of them.  What it does not price it must be able to
- * exclude, and only a bound that is never above the truth excludes with proof.
+ * Problem: a planner looks at n*n/2 runs and can afford to price few of them.  It must be able to exclude the others.  Only a
+ * bound that is never above the truth excludes with proof.
  *
- * Method.  With k micro-batches in flight and `saved` bytes from forward to backward of each,
+ * Method: with k micro-batches in flight and `saved` bytes from forward to backward of each,
  *
  *     states + k saved <= limit   and   states + (k-1) saved + operands of the largest call <= limit
  *
- * must hold whatever else is alive.  What keeping everything saves beyond that has to be dropped, and a dropped tensor that
- * backward reads costs at least its share of its operator: time over the bytes of all its results.  The cheapest way to free
- * so many bytes, if tensors could be cut in pieces, is to take them by price (Dantzig, Discrete-variable extremum problems,
- * 1957); prices are put into at most CLASSES classes, each with prefix sums, whole classes count at their own cost and the
- * last one at its least price.  What must be kept and alone exceeds the limit proves that the run does not fit.
+ * must hold whatever else is alive.  If keeping everything saves more than that, the excess has to be dropped.  A dropped
+ * tensor that backward reads costs at least its share of its operator: time over the bytes of all its results.  If tensors
+ * could be cut in pieces, the cheapest way to free so many bytes would be to take them by price.  Prices are put into at most
+ * CLASSES classes, each with prefix sums.  Whole classes count at their own cost, the last one at its least price.  If tensors
+ * that must be kept exceed the limit alone, the run is proven not to fit.
  *
- * A tensor is summed where the first backward that reads it belongs.  The sum over a run then counts tensors that it saves
- * in any case, its own or received, and no others; received ones cannot be dropped, and are let go here: the bound is lower,
- * never wrong.  Left out for the same reason: rebuilt tensors, gradients, messages, chains of tensors that nobody reads,
- * copies of tied parameters away from home.
+ * A tensor is summed at the place of the first backward that reads it.  The sum over a run then counts tensors that it saves in
+ * any case, its own or received, and no others.  Received ones cannot be dropped, but count here as if they could: the bound is
+ * lower, never wrong.
  *
- * Offload is free up to what the link carries in the time of the run: a time is possible if what must go beyond that can be
- * dropped within it, and the least possible time is bisected; the lower end is the bound.
+ * Offload is free up to the bytes that the link carries in the time of the run.  A time is possible if the bytes beyond that
+ * can be dropped within it.  The least possible time is bisected, and the lower end is the bound.
+ *
+ * Source: Dantzig, Discrete-variable extremum problems, 1957.
  *
  * Cost: sorting the tensors once; then at most CLASSES + 2 steps and a range maximum by a sparse table.
+ *
+ * Not handled, and the bound is only lower for it: rebuilt tensors, gradients, messages, chains of tensors that nobody reads,
+ * copies of tied parameters away from home.
  */
 #include "floor.h"
 
@@ -121,7 +125,7 @@ static void sum_states(Floor *x)
     }
 }
 
-/* items[n]: what may be dropped, with its share of its operator's time, on the devices of this class */
+/* Fills `item` with tensors that may be dropped and their shares of their operators' time on this class of devices. */
 static int find_items(Floor *x, const int *reader, const char *may, const Ns *time, Item *item)
 {
     const Graph *g = x->p->g;
@@ -201,7 +205,7 @@ static void sum_times(Floor *x, int class, const int *reader, const int *base, c
     classify(x, times, item, find_items(x, reader, may, time, item));
 }
 
-/* Copies of any size go no faster. */
+/* Upper bounds of the links' speed: no copy of any size is faster. */
 static void find_links(Floor *x)
 {
     x->link = alloc(sizeof *x->link * (size_t)x->p->devices);

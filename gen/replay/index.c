@@ -3,10 +3,10 @@
  * index.c: a graph and its ordered lists, prepared for walk.c, which asks for thousands of runs.
  *
  *   operands    of each call, each tensor once, in one array; backward calls by forward operator
- *   readers     of each tensor: from which forward operator to which its calls read it, so that what crosses the borders of
- *               a run is seen without looking outside
- *   moments     what stands before and after each computation of a chunk in the list of its device, and how many
- *               micro-batches rest then: a handful of different ones, whatever the number of micro-batches
+ *   readers     of each tensor: the first and the last forward operator with calls that read it.  So the messages over the
+ *               borders of a run are seen without looking outside
+ *   moments     the computations before and after each computation of a chunk in the list of its device, and the number of
+ *               micro-batches at rest then: a handful of different ones, whatever the number of micro-batches
  *
  * Cost: linear in the operands of the graph and in the lists.
  */
@@ -125,7 +125,7 @@ static bool same(const Action *a, const Action *b)
     return a->mb == b->mb && a->step == b->step;
 }
 
-/* The computation `back` before the one at hand, was[0] being the last one. */
+/* The kind of the computation `back` places before the last one, was[0], seen from the one at hand. */
 static int past(const Action *const *was, int back, const Action *now, int chunk)
 {
     int kind = was[back] ? kind_of(was[back], chunk) : NONE;
@@ -135,7 +135,7 @@ static int past(const Action *const *was, int back, const Action *now, int chunk
     return kind == FORWARD && kind_of(now, chunk) == BACKWARD && same(now, was[back]) ? OWN : kind;
 }
 
-/* The computation so many behind that at i. */
+/* The kind of the computation `ahead` places behind that at i. */
 static int coming(const Actions *run, int i, int ahead, int overlap, int chunk)
 {
     for (i++; i < run->n; i++)
@@ -144,7 +144,7 @@ static int coming(const Actions *run, int i, int ahead, int overlap, int chunk)
     return NONE;
 }
 
-/* What the list of a chunk's device says: how many micro-batches rest while it computes between what. */
+/* Reads the moments of a chunk off its device's list: each computation's neighbours, and the micro-batches at rest. */
 static void find_moments(Live *x, int chunk)
 {
     int device = x->p->chunk_device.at[chunk], overlap = order_overlap(x->p);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * index.h: what walk.c knows of a graph and of the ordered lists before any run is asked for, and its room to walk in.
+ * index.h: the facts of a graph and its ordered lists that walk.c has before any run is asked for, and its room to walk in.
  */
 #ifndef INDEX_H
 #define INDEX_H
@@ -9,20 +9,22 @@
 
 enum { NONE, FORWARD, BACKWARD, OWN, GONE, KINDS };
 
-/* A computation between others, and how many micro-batches have been forward and not backward, at most, without its own.
+/* A computation and its neighbours.  rest: at most so many micro-batches have been forward and not backward, without its own.
  * A forward before it is of its own micro-batch (OWN), of one that has been backward since (GONE), or of another one.  Sends of
- * the one before are under way, those of `second` are waited for now, receives of the one after are posted; where messages have
- * the slack of two computations (order_slack), also those of `middle`, which then stands between these two, and of `later`. */
+ * `before` are under way, those of `second` are waited for now, receives of `after` are posted.  With a slack of two
+ * computations (order_slack), sends of `middle`, between `before` and `second`, are under way too, and receives of `later` are
+ * posted. */
 typedef struct { int now, before, middle, second, after, later, rest; } Moment;
 typedef VEC(Moment) Moments;
 
-/* Of a device's list, what messages wait for, one after another. */
+/* A computation of a device's list that slack counts. */
 typedef struct { int mb; Moment m; } Beat;
 typedef VEC(Beat) Beats;
-/* Messages of a computation; of a forward whose micro-batch is still there, what is saved too is not sent beside it. */
+/* Bytes of messages by kind of computation.  A forward's micro-batch may still be there: then a tensor that is saved and sent
+ * counts once. */
 typedef struct { Bytes in[KINDS], out[KINDS]; } Border;
-/* An offloaded tensor of the run: calls of forward until its last reader there, call of backward that reads it first; what a
- * copy takes, and what offload.c sets aside for it. */
+/* An offloaded tensor of the run.  after: calls of forward until its last reader there.  first: the first call of backward that
+ * reads it.  fast: the time of a copy.  slow: the time that offload.c sets aside for one. */
 typedef struct { int tensor, after, first; Ns fast, slow; Bytes bytes; } Way;
 
 struct Live {
@@ -73,42 +75,43 @@ struct Live {
     struct Replay *replay;
 };
 
-/* Backward of a micro-batch whose own forward still sends. */
+/* Is this the backward of a micro-batch while its own forward still sends? */
 static inline bool moment_own(const Moment *m)
 {
     return m->before == OWN || m->middle == OWN;
 }
 
-/* Messages that are under way all through it. */
+/* The bytes of messages under way all through it. */
 static inline Bytes moment_flying(const Moment *m, const Border *b)
 {
     return b->out[m->before] + b->out[m->middle] + b->in[m->after] + b->in[m->later];
 }
 
-/* The run at hand makes it. */
+/* Does the run at hand make the tensor? */
 static inline bool index_own(const Live *x, int t)
 {
     return x->home[t] >= x->first && x->home[t] <= x->last;
 }
 
-/* Another one reads what it makes. */
+/* Does the run at hand make it and another one read it? */
 static inline bool index_leaves(const Live *x, int t)
 {
     return index_own(x, t) && (x->least[t] < x->first || x->most[t] > x->last);
 }
 
-/* walk.c: what no choice of fates changes, the border as if nothing were saved; and the most bytes beside the states, from
- * those alive within each kind of computation. */
+/* walk.c: live_constant gives the part of a load that no choice of fates changes, with the border as if nothing were saved.
+ * live_moments gives the most bytes besides the states, from those alive within each kind of computation. */
 Load  live_constant(Live *x, int first, int last, int chunk, Bytes *visiting, Border *b);
 Bytes live_moments(const Live *x, int chunk, const Border *b, const Bytes *alive, Bytes saved);
 
-/* fast.c: a run is entered before its fates are chosen; then live_load where nothing is offloaded, false: it has to walk. */
+/* fast.c: a run is entered before its fates are chosen.  replay_load then is live_load where nothing is offloaded; false: it
+ * has to be walked. */
 void replay_open(Live *x);
 void replay_enter(Live *x, int first, int last, int chunk);
 bool replay_load(Live *x, Load *l);
 
-/* offload.c: with offloaded tensors.  cut after the walks know after and first of each; level what they counted, kind 0
- * forward, 1 backward, 2 backward that still sends; most, and the stall, last. */
+/* offload.c: with offloaded tensors.  away_cut comes once the walks know after and first of each.  away_level takes the counted
+ * bytes: kind 0 forward, 1 backward, 2 backward that still sends.  away_most comes last and gives the stall too. */
 void  away_open(Live *x);
 void  away_cut(Live *x);
 void  away_level(Live *x, int kind, const Bytes *level);

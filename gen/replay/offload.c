@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * offload.c: offloaded tensors in the replay of walk.c: how long they are on the device, and how long it waits for them.
+ * offload.c: offloaded tensors in the replay of walk.c: their time on the device, and the time that it waits for them.
  *
  * Problem: an offloaded tensor is on its device from its producer until its copy is out, and from the begin of the copy back
- * to its last reader.  How long that is depends on the link and on the whole list: in warm-up forwards come every f and
- * copies pile up, in drain backwards come every b and fetches do, and where the link is slow a window reaches into the
- * neighbouring computations.  One copy, or two, for each tensor is a rule of thumb and wrong at both ends.
+ * to its last reader.  These windows depend on the link and on the whole list.  In warm-up forwards come every f and copies
+ * pile up.  In drain backwards come every b and fetches pile up.  On a slow link a window reaches into the neighbouring
+ * computations.  One copy, or two, for each tensor is a rule of thumb and wrong at both ends.
  *
- * Method: the plan of list/offload.c, made for one run before there is a list with messages.  Forward and backward are cut
- * into pieces where copies may begin or end; the pieces of all computations of the chunk's list lie on a clock that only
- * computing advances; copies out follow each other behind their last forward reader, copies in are begun as late as the link
- * allows, from the last to the first.  Bytes beside the pieces are then added to what walk.c counts within them.  Copies
- * take a quarter longer there than their price, as in offload.c.
+ * Method: the plan of list/offload.c, made for one run before there is a list with messages.  Forward and backward are cut into
+ * pieces where copies may begin or end.  The pieces of all computations of the chunk's list lie on a clock that only computing
+ * advances.  Copies out follow each other behind their last forward reader.  Copies in are begun as late as the link allows,
+ * from the last to the first.  Bytes beside the pieces are then added to those that walk.c counts within them.  Copies take a
+ * quarter longer there than their price, as in list/offload.c.
  *
- * Waiting: the same events at the price alone, one link each way or one for both, replayed from the first piece to the last;
- * the time by which the device ends later is what the link cannot hide, shared by the micro-batches.  Waiting for other
+ * Waiting: the same events at the price alone, one link each way or one for both, are replayed from the first piece to the
+ * last.  The device then ends later by the time that the link cannot hide; the micro-batches share it.  Waiting for other
  * stages hides more: the price is on the safe side.
  *
- * Not handled: other chunks of the same device, which compute in no time here and use no link.
+ * Cost: linear in pieces and copies of the list.  The cost of list/offload.c is only paid for the cut that is chosen.
  *
- * Cost: linear in pieces and copies of the list; offload.c's is only paid for the cut that is chosen.
+ * Not handled: other chunks of the same device, which compute in no time here and use no link.
  */
 #include "index.h"
 #include "list/wire.h"
@@ -28,7 +28,7 @@
 
 typedef struct { int out, sent, in, due; } Copy;    /* pieces of the list, in front of which something happens */
 
-/* A VEC gets room for so many elements, which are written before they are read. */
+/* Gives a VEC room for so many elements.  The caller writes each before reading it. */
 #define ROOM(v, count) do { while ((v).cap < (count)) { (v).n = (v).cap; (void)PUSH(&(v)); } (v).n = (count); } while (0)
 
 struct Ways {
@@ -92,7 +92,7 @@ static bool goes_behind(const Way *a, const Way *b)
     return a->after != b->after ? a->after > b->after : a->tensor > b->tensor;
 }
 
-/* Away by first reader; out by last forward reader, of equals the same. */
+/* Sorts away by first reader, and out by last forward reader; equal ones by first reader. */
 static void sort(Live *x, struct Ways *w)
 {
     if (x->naway)
@@ -105,7 +105,7 @@ static void sort(Live *x, struct Ways *w)
     }
 }
 
-/* So long after the begin of whichever computation comes next; or before the end of the one before. */
+/* Cuts so long after the begin of whichever computation comes next, or before the end of the one before. */
 static void cut_next(struct Ways *w, Ns after)
 {
     for (int k = 0; k < 2 && after > 0; k++) {
@@ -206,8 +206,9 @@ static int piece_from(const struct Ways *w, int way, int call)
     return call < w->calls[way] ? w->piece[way][call] : w->pieces[way];
 }
 
-/* The last piece before which a tensor of forward i of the list must be gone, and the first before which it may come back for
- * backward i: where memory lacks, main has copies hurry, as offload.c says. */
+/* Limits of a copy, in pieces.  out_until: a tensor of forward i of the list must be gone before this piece.  in_from: it may
+ * come back for backward i before this piece or a later one.  Where memory lacks, main has copies hurry, as list/offload.c
+ * says. */
 static int out_until(Live *x, const struct Ways *w, int i, const Copy *c)
 {
     const Beats *beats = &x->beat[x->chunk];
@@ -227,8 +228,8 @@ static int in_from(Live *x, const struct Ways *w, int mb, const Copy *c)
     return end > c->sent ? end : c->sent;
 }
 
-/* Outward by the order of the forwards, each behind the last call that touches it.  Micro-batches go forward and backward in
- * the same order. */
+/* Plans the copies out in the order of the forwards, each behind the last call that touches its tensor.  Micro-batches go
+ * forward and backward in the same order. */
 static void plan_out(Live *x, struct Ways *w)
 {
     const Beats *beats = &x->beat[x->chunk];
@@ -298,7 +299,7 @@ static Bytes most_beside(Live *x, struct Ways *w, const Border *b)
     return most;
 }
 
-/* By which the device ends later than if copies took no time. */
+/* The time by which the device ends later than if copies took no time. */
 static Ns stall_of(Live *x, struct Ways *w, bool half)
 {
     const Copy *c = w->copy.at;
@@ -323,7 +324,7 @@ static Ns stall_of(Live *x, struct Ways *w, bool half)
     return now - w->at.at[w->at.n - 1];
 }
 
-/* Windows of the fetched tensors; away_most then says what is alive, with what walk.c counted call by call. */
+/* Finds the windows of the fetched tensors.  away_most then counts live bytes, together with those that walk.c counted. */
 void away_cut(Live *x)
 {
     struct Ways *w = x->ways;

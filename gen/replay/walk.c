@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * walk.c: what a run of operators will need as a chunk, nearly.
+ * walk.c: the need of a run of operators as a chunk, nearly.
  *
- * Problem: planners ask for the bytes of thousands of runs under many choices of what is kept, and only `lower` and `mem`
- * know the truth.  floor.c never exceeds it, so it can prove that something does not fit, but not that it does.
+ * Problem: planners ask for the bytes of thousands of runs under many choices of fates, and only `lower` and `mem` know the
+ * truth.  floor.c never exceeds it.  So floor.c can prove that something does not fit, but not that it does.
  *
- * Method: the routines of the chunk are walked as `lower` will write them, forward and backward with what it makes again,
- * and the bytes alive at each call are counted.  The lists of the device say what else is there while such a routine runs:
- * so many micro-batches at rest with what they saved, messages that are posted for the next computation, results of the
- * previous one still on their way (comm posts receives one computation ahead and waits for sends one behind):
+ * Method: the routines of the chunk are walked as `lower` will write them, forward and backward with recomputation, and the
+ * bytes alive at each call are counted.  The lists of the device tell what else is there while such a routine runs:
+ * micro-batches at rest with their saved tensors, messages posted for the next computation, results of the previous one still
+ * on their way (comm posts receives one computation ahead and waits for sends one behind):
  *
  *   states + max over (computation, the two before, the one after) of the larger of
  *       within it      saved of those at rest + most alive within it + received for the one after + sent by the one before
  *       right before   saved of those at rest + received for it and for the one after + sent by the two before
  *
- * and, in the update, gradients of tied parameters from other devices.  Nothing depends on where the other chunks are, so
- * a run can be priced before a cut is known.
+ * In the update, gradients of tied parameters from other devices are added.  Nothing depends on the place of the other chunks,
+ * so a run can be priced before a cut is known.
  *
- * Left out: packing, which repack.c feeds back; sends that `comm` leaves under way for longer, to avoid a deadlock.
+ * Cost: linear in the operands of the run, its backward and its recomputation.  Marks carry the number of the walk, so starting
+ * anew is free and nothing is allocated.  Where nothing is offloaded fast.c answers instead, in a fraction of the time.
  *
- * Cost: linear in the operands of the run, its backward and what it makes again.  Marks carry the number of the walk, so
- * that starting anew is free and nothing is allocated.  Where nothing is offloaded fast.c answers for it, in a fraction.
+ * Not handled: packing, which repack.c feeds back; sends that `comm` leaves under way for longer, to avoid a deadlock.
  */
 #include "index.h"
 #include "list/transport.h"
@@ -75,7 +75,7 @@ static Way way_of(const Live *x, int t)
                  .bytes = x->bytes[t]};
 }
 
-/* What is saved, sent to the host and made again under these fates. */
+/* Finds the tensors that are saved, sent to the host and made again under these fates. */
 static void choose(Live *x, int first, int last, int chunk, const int *fate)
 {
     const Ns *time = live_times(x, chunk);
@@ -131,7 +131,7 @@ static void start(Live *x)
     x->at = x->n = 0;
 }
 
-/* Adds up what lives when, from touched positions; the first n of x->order. */
+/* Adds up live bytes by position, from the touched positions of the first n of x->order. */
 static Bytes most_alive(Live *x)
 {
     Bytes now = 0, most = 0;
@@ -176,7 +176,8 @@ static Bytes most_forward(Live *x)
     return most_alive(x);
 }
 
-/* Saved tensors and received gradients are there before, gradients to send stay, and so does what forward still sends. */
+/* Saved tensors and received gradients are there before.  Gradients to send stay, and so do tensors that forward still sends.
+ * */
 static Bytes most_backward(Live *x, bool sending)
 {
     start(x);
@@ -204,7 +205,7 @@ static Bytes most_backward(Live *x, bool sending)
 
 /* ---- sums -------------------------------------------------------------------------------------------------------- */
 
-/* Gradients of another replica that visit at once. */
+/* The bytes of another replica's gradients that are here at once. */
 static Bytes take_merges(const Live *x)
 {
     Batch batch = {0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * walk.h: what a run of forward operators needs as a chunk, under given fates.
+ * walk.h: the need of a run of forward operators as a chunk, under given fates.
  */
 #ifndef LIVE_H
 #define LIVE_H
@@ -26,7 +26,8 @@ int  live_others(const Live *x, int chunk);         /* micro-batches at rest bes
 bool live_alike(const Live *x, int a, int b);       /* chunks whose lists leave the same beside each computation */
 /* The forward tensors that the run makes, each once, by operator. */
 const int *live_made(const Live *x, int first, int last, int *n);
-/* Of those, the last operator of the run that reads it in forward; its maker if none does.  Valid until the next call. */
+/* For each of those, the last operator of the run that reads it in forward; its maker if none does.  Valid until the next
+ * call. */
 const int *live_until(Live *x, int first, int last);
 const Plan *live_plan(const Live *x);
 int   live_tensors(const Live *x);
@@ -36,19 +37,20 @@ int   live_maker(const Live *x, int tensor);        /* its forward operator */
 Bytes live_size(const Live *x, int tensor);
 int   live_reader(const Live *x, int tensor);       /* of forward tensors: first operator whose backward reads it; -1 */
 Bytes live_operands(const Live *x, int op);         /* and results and scratch of one call */
-/* States of the uses of a forward operator, but for those at home elsewhere: once, each accumulator, each older version. */
+/* Bytes of the states used by a forward operator, but for those at home elsewhere.  home: once; sums: for each accumulator;
+ * version: for each older version. */
 typedef struct { Bytes home, sums, version; } States;
 States live_home(const Live *x, int op);
 Bytes live_states(const Live *x, int chunk, States sum);    /* as many of each as the chunk's lists say */
 const Ns *live_times(const Live *x, int chunk);     /* by operator, on that chunk's device */
 int   live_copies(const Live *x);                   /* of the last load: to the host, of all micro-batches */
-/* Of the offloaded tensors of the last load, number i: the time from its last forward reader to its first reader in backward,
- * were they one computation after the other, less both copies; -1: there are no more. */
+/* The free time of offloaded tensor i of the last load.  It is the time from its last forward reader to its first reader in
+ * backward, were they one computation after the other, less both copies.  -1: there are no more. */
 int   live_free(const Live *x, int i, Ns *time);
-/* What may become of a tensor beside being kept. */
+/* The fates that a tensor may have besides being kept. */
 enum { MAY_DROP = 1, MAY_SEND = 2 };
-/* By tensor: is it read by the run's backward, or does something that matters need it to be made again?  Of tensors that
- * the run makes; valid until the next call. */
+/* By tensor that the run makes: does the run's backward read it, or does something that matters need it to be made again?
+ * Valid until the next call. */
 enum { LIVE_IDLE, LIVE_NEEDED, LIVE_READ };
 const char *live_matters(Live *x, int first, int last, const char *may);
 #endif

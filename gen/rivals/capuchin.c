@@ -1,27 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * capuchin.c: which tensors of a stage are offloaded and which are made again, one after another, until it fits.
+ * capuchin.c: tensors of a stage are offloaded or made again, one after another, until the stage fits.
  *
- * Problem: bring a stage under its limit for little time.  Method: Peng, Shi, Dai, Jin, Ma, Xiong, Yang, Qian, Capuchin:
- * Tensor-based GPU Memory Management for Deep Learning, ASPLOS 2020, of whose authors three wrote DawnPiper; of their
- * optimiser the abstract alone was at hand, so its ancestor stands in for it.  Two rankings:
+ * Problem: bring a stage under its limit for little time.
  *
- *   free time       of a tensor: from its making to its first reader in backward, less the way out and back.  Over a
+ * Method: two rankings.
+ *
+ *   free time       the time of a tensor from its making to its first reader in backward, less the way out and back.  Over a
  *                   pipeline that is (k-1) periods, with k micro-batches in flight, and the rest of the stage's forward
  *                   and the begin of its backward.  Tensors with free time go to the host, most free time first, as
  *                   long as the copies of one period fit the link
- *   bytes a second  what is still missing: the largest saving for the added time, be it the time to make the tensor
- *                   again from what is there, or what of its copy does not hide.  A choice changes the price of others,
- *                   so all are priced anew after each
+ *   bytes a second  for the bytes still missing: the largest saving for the added time.  The time is that to make the tensor
+ *                   again from what is there, or the part of its copy that does not hide.  A choice changes the price of
+ *                   others, so all are priced anew after each
  *
- * A tensor is made again under dpgen's rebuild rule, once per backward, so the time that dropping one more adds is that
- * of the operators that nothing else makes again already; Capuchin, which may make one several times, counts it so often.
- * The rankings give one order; its shortest prefix that fits is the answer.  Needs fall and then rise along it, since what
- * is made again lives side by side, so the prefix is looked for in STEPS strides before it is bisected.
+ * A tensor is made again under dpgen's rebuild rule, once per backward.  So one more dropped tensor adds only the time of
+ * operators that nothing else makes again already.  Capuchin may make a tensor several times, and counts it so often.
  *
- * What this leaves on the table, and `fates.c` does not: it never takes back a choice that later ones made needless, and
- * its free time knows of no other stage's messages.  Cost: n choices among n candidates, whose time to be made again is
- * found anew only if a choice touched what it was found from; and STEPS + log n replays of the stage.
+ * The rankings give one order.  The answer is its shortest prefix that fits.  Needs fall and then rise along the order, since
+ * rebuilt tensors live side by side.  So the prefix is looked for in STEPS strides before it is bisected.
+ *
+ * Source: Peng, Shi, Dai, Jin, Ma, Xiong, Yang, Qian, Capuchin: Tensor-based GPU Memory Management for Deep Learning, ASPLOS
+ * 2020.  Three of these authors wrote DawnPiper.  Only the abstract of DawnPiper's own optimiser was at hand, so its ancestor
+ * stands in for it.
+ *
+ * Cost: n choices among n candidates, and STEPS + log n replays of the stage.  The time to make a candidate again is computed
+ * anew only if a choice touched its inputs.
+ *
+ * Not handled, but by `fates.c`: a choice that later ones made needless is never taken back.  Free time knows of no other
+ * stage's messages.
  */
 #include "capuchin.h"
 #include "list/rebuild.h"
@@ -126,7 +133,7 @@ static Order items(Capuchin *x)
     return order;
 }
 
-/* Something changed at operator o: times that count it are not known any more. */
+/* Operator o changed: all times that count it become unknown. */
 static void forget(Capuchin *x, int o)
 {
     if (o < x->first || o > x->last)
@@ -136,7 +143,7 @@ static void forget(Capuchin *x, int o)
     x->known[o].n = 0;
 }
 
-/* The time of what has to be made again besides if t is dropped. */
+/* The time of the operators that have to be made again besides if t is dropped. */
 static Ns rebuilt(Capuchin *x, int t)
 {
     Rebuild *r = &x->back;
@@ -152,7 +159,7 @@ static Ns rebuilt(Capuchin *x, int t)
     return x->make[t];
 }
 
-/* t is dropped: what reads it needs it made, and what is made for it is there for others. */
+/* Drops t: its readers need it made, and tensors made for it are there for others. */
 static void drop(Capuchin *x, int t)
 {
     x->back.lines = 0;
@@ -197,7 +204,7 @@ static void free_swaps(Capuchin *x, Order *order)
     }
 }
 
-/* What offloading adds: the part of its copies that does not hide, and what the link has no time for. */
+/* The time that offloading adds: the part of its copies that does not hide, and the part that the link has no time for. */
 static Ns stall(const Capuchin *x, const Order *order, const Item *i)
 {
     Ns late = i->free < 0 ? -i->free : 0, full = order->booked + i->copy - x->period;

@@ -8,8 +8,8 @@
 #include "plan/planner.h"
 
 typedef struct Capuchin Capuchin;
-/* period: time between two micro-batches, as long as the stages are not known: their mean */
+/* period: time between two micro-batches.  The stages are not known yet, so it is their mean. */
 Capuchin *capuchin_open(const Question *q, Ns period);
-/* Fates of the tensors that first..last make go into `fate`, others stay; what the stage then takes and whether it fits. */
+/* Fates of the tensors that first..last make go into `fate`; others stay.  Returns the price of the stage with them. */
 Price capuchin(Capuchin *x, int first, int last, int chunk, int *fate);
 #endif

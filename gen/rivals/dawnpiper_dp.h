@@ -19,6 +19,6 @@ typedef struct {
     bool (*price)(void *ctx, int first, int last, int stage, Ns *time);
     void *ctx;
 } Halves;
-/* last operator of each stage, the time of the slowest; false: no plan was found, which is no proof that there is none. */
+/* The last operator of each stage and the time of the slowest.  False: no plan was found; one may exist nevertheless. */
 bool halves(const Halves *x, int *last, Ns *time);
 #endif

@@ -2,13 +2,17 @@
  *
  * even.c: runs of equal time, as people cut by hand.
  *
- * Each chunk ends where the base time of all operators so far is nearest to its part of the whole, at the next place that
- * may be cut; memory is not looked at, so the plan may not fit.  It is what others do where they do not plan: GPipe (Huang
- * et al., 2019) and torchgpipe balance measured times, Megatron-LM counts layers.  Cost: linear.
+ * Method: each chunk ends where the base time of all operators so far is nearest to its part of the whole, at the next place
+ * that may be cut.
+ *
+ * Source: systems that do not plan cut like this.  GPipe (Huang et al., 2019) and torchgpipe balance measured times;
+ * Megatron-LM counts layers.
+ *
+ * Cost: linear.  Not handled: memory is not looked at, so the plan may not fit.
  */
 #include "plan/planner.h"
 
-/* The time of operators 0..i-1 on the device of the first chunk; parts are taken of the whole. */
+/* The time of operators 0..i-1 on the device of the first chunk. */
 static Ns *sums(const Question *q)
 {
     const Graph *g = q->p->g;
@@ -20,7 +24,7 @@ static Ns *sums(const Question *q)
     return sum;
 }
 
-/* last[s], so that chunks s+1 .. can still be cut; -1: they cannot. */
+/* last[s], such that chunks s+1 .. can still be cut; -1: there is none. */
 static int end_of(const Question *q, const Ns *sum, const int *left, int s, int first)
 {
     Ns want = sum[q->n] / q->chunks * (s + 1), best = INT64_MAX;

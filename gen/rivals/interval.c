@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * interval.c: DawnPiper's planner: binary partition (dawnpiper_dp.c) of the operator graph, each stage optimised by capuchin.c.
+ * interval.c: DawnPiper's planner.  dawnpiper_dp.c cuts the operator graph in two again and again; capuchin.c optimises each
+ * stage.
  *
- * Problem, method, source and what is uncertain about it are in those two files.  What is settled here:
+ * Those two files hold problem, method, source and doubts.  Settled here are:
  *
- *   objective    the slowest stage of one micro-batch, forward, backward and what its memory plan adds
- *   demand       parameters and what belongs to them where a parameter is first used; saved tensors where they are made
- *   messages     a cut is passed over if what crosses it, both ways, takes longer than the mean stage, because the paper
- *                wants transfers hidden behind compute; its own rule is not known
+ *   objective    the slowest stage of one micro-batch: forward, backward and the time that its memory plan adds
+ *   demand       parameters and their states, where a parameter is first used; saved tensors, where they are made
+ *   messages     a cut is passed over if all that crosses it, both ways, takes longer than the mean stage: the paper wants
+ *                transfers hidden behind compute.  Its own rule is not known
  *   guard        interval: no cut outside of [i_m, i_c].  interval:guard: one more on either side, our simulation's
  *                remedy for most of what the interval loses
  *
- * It may find no plan where there is one: see dawnpiper_dp.c.  Not handled: devices that differ, in the balance of halves;
- * their own speeds and limits count in the price of each stage.
+ * Not handled: it may find no plan where there is one (dawnpiper_dp.c).  Devices that differ do not count in the balance of
+ * halves; their own speeds and limits count in the price of each stage.
  */
 #include "capuchin.h"
 #include "dawnpiper_dp.h"
@@ -27,7 +28,7 @@ static bool price_stage(void *ctx, int first, int last, int stage, Ns *time)
     return p.fits;
 }
 
-/* From what each operator adds to what all before it do. */
+/* Prefix sums. */
 static int64_t *summed(int64_t *of, int n)
 {
     for (int i = 0; i < n; i++)
@@ -58,7 +59,7 @@ static Bytes *states(const Plan *p)
     return summed(sum, g->nf);
 }
 
-/* What backward reads, where it is made. */
+/* Bytes that backward reads, by the operator that makes them. */
 static Bytes *saved(const Graph *g)
 {
     Bytes *sum = alloc(sizeof *sum * (size_t)(g->nf + 1));
@@ -75,7 +76,7 @@ static Bytes *saved(const Graph *g)
     return summed(sum, g->nf);
 }
 
-/* By operator: what crosses a cut behind it, there and back, hides behind the mean stage. */
+/* By operator: do the messages over a cut behind it, there and back, hide behind the mean stage? */
 static bool *hidden(const Question *q, Ns total)
 {
     const Graph *g = q->p->g;

@@ -2,23 +2,24 @@
  *
  * madpipe.c: MadPipe's planner over the units of a model.
  *
- * Problem, method and source: madpipe_dp.c, the dynamic program.  Here the numbers that it works on are taken from a graph:
+ * Problem, method and source: madpipe_dp.c, the dynamic program.  Its numbers are taken from a graph here:
  *
- *   once     parameters, gradients and optimiser state of a unit, and a second version of its parameters under a schedule
- *            whose steps overlap: the three copies of weights of the paper are two versions and the gradient
- *   copy     what backward reads of a unit's results
- *   border   what crosses a cut, received and sent, there and back
+ *   once     parameters, gradients and optimiser state of a unit.  A schedule with overlapping steps adds a second version of
+ *            the parameters: the paper's three copies of weights are two versions and the gradient
+ *   copy     the results of a unit that backward reads
+ *   border   all that crosses a cut, received and sent, there and back
  *   limit    the smallest of the devices'
  *
- * The answer is a map from pieces to devices, numbered in the order of the model, and the cuts; both go into plan.map and
- * plan.cuts, so everything after this file treats them as if a user had written them.  The special device is one arena like
- * any other.  MadPipe neither recomputes nor offloads.  Its period is that of the program; whether the special device's
- * pieces can be ordered so tightly is seen when the list is simulated, and both are printed.
+ * The answer is a map from pieces to devices, numbered in the order of the model, and the cuts.  Both go into plan.map and
+ * plan.cuts.  So all later passes treat them as if a user had written them.  The special device is one arena like any other.
+ * MadPipe neither recomputes nor offloads.  Its period is that of the program.  Whether the special device's pieces can be
+ * ordered so tightly shows in the simulation of the list; both periods are printed.
  *
- * A grid of GRID steps and BUDGET states a period keep this within a second for a hundred units on eight devices.
- * The list is 1f1b's for that map, which lets chunk c of C hold C - c micro-batches, where 1F1B* at a longer period holds
- * fewer: such a plan may not fit after all, and is then refused.  Not handled: 1F1B* itself; devices that differ (all are
- * taken for the first, with the smallest limit).
+ * Cost: a grid of GRID steps and BUDGET states a period limit the program.
+ *
+ * Not handled: 1F1B* itself.  The list is 1f1b's for that map.  It lets chunk c of C hold C - c micro-batches, where 1F1B* at a
+ * longer period holds fewer.  Such a plan may not fit after all, and is then refused.  Devices that differ are not handled
+ * either: all are taken for the first, with the smallest limit.
  */
 #include "madpipe.h"
 #include "fates/choices.h"
@@ -79,7 +80,7 @@ bool madpipe(const Plan *p, const Bytes *limit, MadPipe *answer)
     return answer->period > 0;
 }
 
-/* The cuts are there already; everything is kept. */
+/* Takes the cuts that are there already and keeps every tensor. */
 bool plan_madpipe(const Question *q, Answer *a)
 {
     int n = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * madpipe.h: MadPipe, which chooses how many pieces the model has and which device holds several, before any list is made.
+ * madpipe.h: MadPipe chooses the number of pieces of the model, and the device that holds several, before any list is made.
  */
 #ifndef MADPIPE_H
 #define MADPIPE_H
@@ -13,6 +13,6 @@ typedef struct {
     int devices;                /* that hold a piece */
     Ns period;                  /* of one micro-batch, by the program */
 } MadPipe;
-/* p: graph, costs, model, schedule, devices; no list.  false: it finds none. */
+/* p has graph, costs, model, schedule and devices, but no list.  False: no answer was found. */
 bool madpipe(const Plan *p, const Bytes *limit, MadPipe *answer);
 #endif

@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * madpipe_dp.c: a chain on devices of which one may hold several pieces that do not touch.
+ * madpipe_dp.c: a chain on devices, one of them special: it may hold several pieces that do not touch.
  *
- * Problem: a pipeline's first stages store most micro-batches, its last ones fewest, so memory fills unevenly; a device
- * that takes an early and a late piece evens it out.  Method: Beaumont, Eyraud-Dubois, Shilova, MadPipe: Memory Aware
- * Dynamic Programming Algorithm for Pipelined Model Parallelism, RR hal-03025305, ScaDL 2022, as far as its abstract and
- * notes on it go.  For a period T the schedule 1F1B* is known: walk from the last stage to the first, transfers counted
- * as stages, and open a new group whenever the running group's time would pass T; a stage in group g stores g
- * micro-batches, and no schedule of that period stores fewer.  So pieces are chosen from the end, and the state is
+ * Problem: the first stages of a pipeline store most micro-batches, its last ones fewest, so memory fills unevenly.  A device
+ * that takes an early and a late piece evens it out.
+ *
+ * Method: for a period T the schedule 1F1B* is known.  Walk from the last stage to the first, transfers counted as stages.
+ * Open a new group whenever the running group's time would pass T.  A stage in group g stores g micro-batches, and no schedule
+ * of that period stores fewer.  So pieces are chosen from the end, and the state is
  *
  *   units left, normal devices left, load and memory of the special device, group, time in the group
  *
- * MadPipe's program returns the best period for a guess of it; this one asks whether the guess can be kept, and bisects,
- * because the groups are those of 1F1B* for the guess only.  Load, memory and time in the group are rounded up to a grid,
- * so that what is found holds, and something between two steps may be missed.
+ * MadPipe's program returns the best period for a guess of it.  This one asks whether the guess can be kept, and bisects,
+ * because the groups are those of 1F1B* for the guess only.  Load, memory and time in the group are rounded up to a grid.  So
+ * every answer holds, and an answer between two steps may be missed.  Segments of the special device that touch would be one
+ * piece, so they never touch.
  *
- * Segments of the special device that touch would be one piece, so they do not.  Cost: states met times the pieces that end
- * there, at most `budget` states for one period, then it counts as not kept.
- * Not handled: devices that differ; more than one special device; that the special device's own pieces must also find a
- * place in time among each other, which the schedule settles (its period may be longer: both are printed).
+ * Source: Beaumont, Eyraud-Dubois, Shilova, MadPipe: Memory Aware Dynamic Programming Algorithm for Pipelined Model
+ * Parallelism, RR hal-03025305, ScaDL 2022, as far as its abstract and notes on it go.
+ *
+ * Cost: states met times the pieces that end there.  A period with more than `budget` states counts as not kept.
+ *
+ * Not handled: devices that differ; more than one special device.  The special device's own pieces must also find a place in
+ * time among each other.  The schedule settles that; its period may be longer, and both are printed.
  */
 #include "madpipe_dp.h"
 #include "base/triples.h"
@@ -46,7 +50,7 @@ static int64_t *sums(const int64_t *of, int n)
     return sum;
 }
 
-/* The walk of 1F1B* goes over a stage or a transfer. */
+/* Takes the walk of 1F1B* over a stage or a transfer. */
 static void walk(const Search *x, Walk *s, Ns time)
 {
     if (s->acc + time > x->period) {
@@ -69,7 +73,7 @@ static Bytes piece_bytes(const Search *x, int first, int units, int group)
     return bytes + (first ? s->border[first - 1] : 0) + (units < s->n ? s->border[units - 1] : 0);
 }
 
-/* Units first.. of those left become a piece; false: it may not be. */
+/* Makes a piece of the units from `first` to the last one left; false: that is not allowed. */
 static bool take(const Search *x, Walk *s, int first, bool special, Segment *piece)
 {
     Ns time = x->time[s->units] - x->time[first];
@@ -93,7 +97,7 @@ static bool take(const Search *x, Walk *s, int first, bool special, Segment *pie
     return true;
 }
 
-/* Seven numbers in two triples */
+/* The index of a state: seven numbers in two triples. */
 static int index_of(Search *x, const Walk *s)
 {
     int steps[3] = {(int)(s->acc / x->step_time), (int)(s->load / x->step_time), (int)(s->held / x->step_bytes)};
@@ -113,7 +117,7 @@ static bool keeps_with(Search *x, const Walk *at, int first, bool special)
     return take(x, &next, first, special, &piece) && keeps(x, &next);
 }
 
-/* Longest pieces first: they leave the fewest devices wanting. */
+/* Can the period be kept from here?  Longest pieces are tried first: they need the fewest devices. */
 static bool keeps(Search *x, const Walk *at)
 {
     if (at->units == 0)

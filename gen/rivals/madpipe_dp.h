@@ -22,6 +22,6 @@ typedef struct { int last; bool special; int flight; } Segment;      /* flight: 
 typedef VEC(Segment) Segments;
 /* Can the period be kept?  The pieces, front to back. */
 bool special_cut(const Special *s, Ns period, Segments *answer);
-/* The shortest period that can, to a thousandth; 0: none up to the time of all units together and all transfers. */
+/* The shortest period that can be kept, to a thousandth.  0: none up to the time of all units and all transfers together. */
 Ns special_plan(const Special *s, Segments *answer);
 #endif

@@ -2,16 +2,20 @@
  *
  * moves.c: local search over the cuts of a chain, by moving border units between neighbours.
  *
- * Problem: the heaviest stage of a pipeline should be as light as possible, when what a stage weighs is known only by
- * asking (its memory plan has to be made).  Method: that of Kernighan and Lin, An Efficient Heuristic Procedure for
- * Partitioning Graphs, 1970, on the borders of a chain, which is how vPipe's re-partition is read here: in one pass, the
- * heaviest stage gives its first or its last unit away, whichever leaves the lighter worst stage, also where that makes
- * things worse for the moment, so that a unit can travel over several stages; a border moves one way only in a pass;
- * the best partition seen in the pass is where the next one begins.  It ends with a pass that finds nothing better.
+ * Problem: the heaviest stage of a pipeline should be as light as possible.  The weight of a stage is known only by asking,
+ * because its memory plan has to be made.
  *
- * A stage that does not fit is heavier than any that does, by its excess, so the search first makes things fit.  Equal
- * choices: the left border.  Cost: each pass at most units * stages moves of two questions each, passes at most MOST.
- * Not optimal, and not meant to be: it is a baseline.
+ * Method: in one pass the heaviest stage gives its first or its last unit away, whichever leaves the lighter worst stage.  It
+ * does so also where that makes things worse for the moment, so that a unit can travel over several stages.  A border moves
+ * one way only in a pass.  The next pass begins at the best partition seen in this one.  The search ends with a pass that
+ * finds nothing better.  A stage that does not fit is heavier than any that does, by its excess, so the search first makes
+ * things fit.  Equal choices: the left border.
+ *
+ * Source: Kernighan and Lin, An Efficient Heuristic Procedure for Partitioning Graphs, 1970, on the borders of a chain.  This
+ * is our reading of vPipe's re-partition.
+ *
+ * Cost: each pass at most units * stages moves of two questions each, passes at most MOST.
+ * Not handled: the answer is not optimal, and is not meant to be: it is a baseline.
  */
 #include "moves.h"
 
@@ -50,7 +54,7 @@ Burden moves_worst(const Moves *m, const int *last)
     return worst;
 }
 
-/* Stage s may give a unit over its border with s + step, -1 or +1: border b moves the other way. */
+/* May stage s give a unit to stage s + step, -1 or +1?  Their border then moves the other way. */
 static bool may_move(const Moves *m, const int *last, const int *way, int s, int step)
 {
     int b = step < 0 ? s - 1 : s, n = last[s] - (s ? last[s - 1] : -1);

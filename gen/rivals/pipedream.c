@@ -2,22 +2,27 @@
  *
  * pipedream.c: PipeDream's planner as a baseline.
  *
- * Problem: the stages that an existing system would make, so that ours can be compared with it.  Source: Narayanan,
- * Harlap, Phanishayee, Seshadri, Devanur, Ganger, Gibbons, Zaharia, PipeDream: Generalized Pipeline Parallelism for DNN
- * Training, SOSP 2019, section 3.1, and the optimiser its authors published.  The dynamic program is in pipedream_dp.c; a unit
- * is a layer (unit.c).  Nothing is made again and nothing leaves the device: PipeDream has neither.
+ * Problem: an existing system's stages, so that ours can be compared with them.
+ *
+ * Method: the dynamic program is in pipedream_dp.c; a unit is a layer (unit.c).  Nothing is made again and nothing leaves the
+ * device: PipeDream has neither.
  *
  *   published    a straight pipeline, transfers in the maximum, memory not looked at: the plan may not fit
- *   memflag      with the published memory check, which charges the last stage nothing and takes the bytes of results
- *                and parameters for what training needs
- *   strong       the best straight pipeline among those that fit under dpgen's own memory model: what PipeDream would be
- *                with a true one, and what comparisons should be made with
- *   replicated   stages on several machines, as published; those of one width are `replicas` and could run, others are
- *                planned, their objective printed, and not generated: gradients of a stage would be summed in another
- *                order than those of its neighbour, and the bits of a run would depend on the plan
+ *   memflag      with the published memory check.  It charges the last stage nothing, and takes the bytes of results and
+ *                parameters for the bytes that training needs
+ *   strong       the best straight pipeline among those that fit under dpgen's own memory model: PipeDream with a true model,
+ *                and the fair one to compare with
+ *   replicated   stages on several machines, as published.  Those of one width are `replicas` and could run.  Others are
+ *                planned, their objective is printed, and they are not generated: gradients of a stage would be summed in
+ *                another order than those of its neighbour, and the bits of a run would depend on the plan
  *
- * What its users complain of: the program ignores transfers and memory unless it is told otherwise by flags, and cuts
- * where a layer ends although the tensor within one may be smaller.  Cost: pipedream_dp.c's.
+ * Users complain that the program ignores transfers and memory unless flags tell it otherwise.  They also complain that it
+ * cuts where a layer ends, although the tensor within one may be smaller.
+ *
+ * Source: Narayanan, Harlap, Phanishayee, Seshadri, Devanur, Ganger, Gibbons, Zaharia, PipeDream: Generalized Pipeline
+ * Parallelism for DNN Training, SOSP 2019, section 3.1, and the optimiser that its authors published.
+ *
+ * Cost: pipedream_dp.c's.
  * Not handled: devices that differ (all are taken for the first), hierarchies of networks.
  */
 #include "pipedream_dp.h"

@@ -2,25 +2,27 @@
  *
  * pipedream_dp.c: the best pipeline of replicated stages over a chain of units.
  *
- * Problem: cut a chain of layers into stages, give each a number of machines, all machines used, so that the slowest
- * stage or transfer takes least.  Method: the dynamic program of PipeDream (Narayanan et al., PipeDream: Generalized
- * Pipeline Parallelism for DNN Training, SOSP 2019), as its published optimiser computes it, which is not quite as the
- * paper has it:
+ * Problem: cut a chain of layers into stages and give each a number of machines, all machines used, so that the slowest stage
+ * or transfer takes least.
+ *
+ * Method: the dynamic program of PipeDream, as its published optimiser computes it.  That is not quite as the paper has it:
  *
  *   A(j, m) = min over the last stage k+1..j on r machines of max(A(k, m-r), T(k+1..j, r), in, out)
  *   T       = (time + 4 (r-1) parameters / (r rate)) / r         summed, not the larger of the two
  *   in, out = 2 bytes / (r rate), only if a compression ratio is given
  *   memory  = (activations + parameters) ceil((machines - m) / r), only if asked for; m counts the stage's own
  *
- * so the last stage stashes nothing and the bytes of the front are not those of weight stashing.  Both are kept: it is a
+ * So the last stage stashes nothing, and the bytes of the front are not those of weight stashing.  Both are kept: it is a
  * baseline.  `fits` puts a caller's own memory model in the place of the published one.
  *
- * Candidates for a last stage are tried in the order of their value, from a heap, so that the caller's model, which may be
- * dear, is asked only until it agrees.  Equal values: the smallest k, then the fewest machines.  In straight pipelines the
- * time and the bytes of a last stage grow with its length: candidates end where its time is above a value that is sure to be
- * reached, its bytes are above the memory, or the caller knows that nothing as long fits.
+ * Candidates for a last stage are tried in the order of their value, from a heap.  So the caller's model, which may be dear, is
+ * asked only until it agrees.  Equal values: the smallest k, then the fewest machines.  In straight pipelines the time and the
+ * bytes of a last stage grow with its length.  Candidates end where its time is above a value that is sure to be reached, where
+ * its bytes are above the memory, or where the caller knows that nothing as long fits.
  *
- * Cost: O(n n m m) for n units and m machines, about n/m of n n m for straight pipelines, each refusal of `fits` log n more.
+ * Source: Narayanan et al., PipeDream: Generalized Pipeline Parallelism for DNN Training, SOSP 2019.
+ *
+ * Cost: O(n n m m) for n units and m machines, about n/m of n n m for straight pipelines.  Each refusal of `fits` adds log n.
  * Not handled: the hierarchy of slower and faster networks; branches, which have to be a chain before.
  */
 #include "pipedream_dp.h"
@@ -54,7 +56,7 @@ static Ns larger(Ns a, Ns b)
     return a > b ? a : b;
 }
 
-/* Units k..j-1 on r machines as the last stage of those on m. */
+/* The value of units k..j-1 on r machines as a last stage. */
 static Ns stage_value(const Table *x, int k, int j, int r)
 {
     const Chain *c = x->c;

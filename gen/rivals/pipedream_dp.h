@@ -24,6 +24,7 @@ typedef struct {                /* a chain of units, and what is asked of it; al
 } Chain;
 
 typedef struct { int last, replicas; } ChainStage;
-/* The stages, front to back, in `stage` of size machines; how many.  0: there is no plan.  value: its objective. */
+/* Writes the stages, front to back, to `stage` with room for all machines.  Returns their number; 0: there is no plan.
+ * value: the objective. */
 int chain_plan(const Chain *c, ChainStage *stage, Ns *value);
 #endif

@@ -2,28 +2,32 @@
  *
  * twobw.c: PipeDream-2BW's planner as a baseline: equal blocks.
  *
- * Problem: choose depth d, width w, micro-batch b and recomputation for a model of equal blocks and a global batch B that is
- * given.  Source: Narayanan, Phanishayee, Shi, Chen, Zaharia, Memory-Efficient Pipeline-Parallel DNN Training, ICML 2021,
- * section 3.3; its published branch has the runtime and no planner, and its formulas are as Piper's authors rebuilt them.
- * Stages get equal numbers of blocks, what is before the first block goes to the first stage, what follows the last to the
- * last, the remainder of blocks to the last stages.  Recomputation is all or nothing.  With m = B / (w b) >= d, weights W,
- * saved tensors A and inputs Ain of a stage:
+ * Problem: choose depth d, width w, micro-batch b and recomputation for a model of equal blocks and a given global batch B.
+ *
+ * Method: stages get equal numbers of blocks, the remainder on the last stages.  Operators before the first block go to the
+ * first stage, operators after the last block to the last.  Recomputation is all or nothing.  With m = B / (w b) >= d, weights
+ * W, saved tensors A and inputs Ain of a stage:
  *
  *   bytes   2 W + d A + d Ain, or with recomputation 2 W + A + d Ain
  *   step    m times the slowest stage, forward once more with recomputation, and its messages; or the exchange of gradients
  *           among replicas, whichever is longer
  *
- * The bytes are the paper's, without gradients and optimiser state; they and the step choose: search.c goes through the grid
- * (w powers of two that the gradient groups can be dealt out to, d up to what the devices allow, b powers of two), shortest
- * step first, and takes the first layout that dpgen's own memory model accepts.  The paper leaves the exchange open; here it
- * is the one that dpgen does, log2 w times the gradient over the wires it takes.  Where depth, width and micro-batch are
- * given, recomputation is what is left: without, then with.
+ * The bytes are the paper's, without gradients and optimiser state.  Bytes and step choose.  search.c goes through the grid,
+ * shortest step first, and takes the first layout that dpgen's own memory model accepts.  In the grid w are powers of two that
+ * the gradient groups can be dealt out to, d go up to what the devices allow, and b are powers of two.  The paper leaves the
+ * exchange open.  Here it is dpgen's own, log2 w times the gradient over the wires it takes.  Where depth, width and
+ * micro-batch are given, only recomputation is left: without, then with.
  *
- * Blocks are the layers that `repeat` made.  A model without is "not applicable"; one with several repeats (T5) is taken as
- * one sequence of blocks, which the paper does not do: the note of such a plan says "generalised".
+ * Blocks are the layers that `repeat` made.  A model without is "not applicable".  One with several repeats (T5) is taken as
+ * one sequence of blocks.  The paper does not do that, so the note of such a plan says "generalised".
  *
- * What its users complain of: equal blocks are not equal stages (the head of GPT-2 is worth six blocks), and all or nothing
- * recomputes where a little would do.  Cost: linear for a layout.
+ * Users complain that equal blocks are not equal stages: the head of GPT-2 is worth six blocks.  They also complain that all or
+ * nothing recomputes where a little would do.
+ *
+ * Source: Narayanan, Phanishayee, Shi, Chen, Zaharia, Memory-Efficient Pipeline-Parallel DNN Training, ICML 2021, section 3.3.
+ * Its published branch has the runtime and no planner.  Its formulas are as Piper's authors rebuilt them.
+ *
+ * Cost: linear for a layout.
  */
 #include "twobw.h"
 #include "fates/choices.h"
@@ -65,7 +69,7 @@ static Ints blocks_of(const Graph *g, int *repeats)
     return ends;
 }
 
-/* Last operator of each stage; false: a cut is not allowed there, or one inside of a stage is demanded. */
+/* The last operator of each stage.  False: a cut is not allowed there, or a cut inside a stage is demanded. */
 static bool cuts_of(const Question *q, const Ints *ends, int *last)
 {
     for (int s = 0, taken = 0; s < q->chunks; s++) {
@@ -80,7 +84,7 @@ static bool cuts_of(const Question *q, const Ints *ends, int *last)
     return true;
 }
 
-/* Of the gradients of operators first .. last with its neighbours in the tree over replicas. */
+/* The time to exchange the gradients of operators first .. last with the neighbours in the tree over replicas. */
 static Ns exchange_of(const Question *q, int stage, int first, int last)
 {
     const Graph *g = q->p->g;
@@ -134,8 +138,8 @@ static void set_fates(Answer *a, const Plan *p, const Choices *own, bool recompu
         a->fate[t] = own->may[t] && recompute ? FATE_RECOMPUTE : own->base[t];
 }
 
-/* Without recomputation, the faster, if the formula lets it pass and dpgen accepts it; else with.  Where the model file asks
- * for all or for nothing to be made again, that is what there is. */
+/* Without recomputation, which is faster, if the formula lets it pass and dpgen accepts it; else with.  A model file that
+ * asks to make all or nothing again leaves no choice. */
 static bool decide(const Question *q, Answer *a, const Equal *stage)
 {
     Choices own = choices_of(q->p);
@@ -150,7 +154,7 @@ static bool decide(const Question *q, Answer *a, const Equal *stage)
     return false;
 }
 
-/* Last operator of each stage; NULL: why not. */
+/* The last operator of each stage; NULL: the note says why there are none. */
 static int *equal_cuts(const Question *q, const char **note)
 {
     int repeats, *last = alloc(sizeof *last * (size_t)q->chunks);

@@ -12,18 +12,18 @@ typedef struct {                /* one stage, one micro-batch */
     Bytes weights;              /* in the type that kernels read */
     Bytes saved, input;         /* forward to backward; of them what it receives */
 } Equal;
-/* Two versions of weights, and of `depth` micro-batches all that is saved, or with recomputation the inputs and once the
- * rest. */
+/* Two versions of weights, and the saved tensors of `depth` micro-batches.  With recomputation: their inputs, and the rest
+ * once. */
 Bytes twobw_bytes(const Equal *s, int depth, bool recompute);
-/* Of a step of m micro-batches: m times the slowest stage, or the longest exchange. */
+/* The time of a step of m micro-batches: m times the slowest stage, or the longest exchange. */
 Ns twobw_time(const Equal *s, int stages, bool recompute, int64_t m);
 /* Blocks on stage s of d: equal numbers, the remainder on the last stages. */
 int twobw_blocks(int blocks, int depth, int s);
-/* What the formulas say of one depth, width and micro-batch, of a question without prices; false: too many bytes, fewer
+/* Applies the formulas to one depth, width and micro-batch.  The question needs no prices.  False: too many bytes, fewer
  * micro-batches than stages, or blocks that cannot be cut so. */
 bool twobw_judge(const Question *q, bool recompute, Ns *step);
 
-/* The grid: what plan.stages, plan.replicas, train.batch.micro and plan.recompute leave open. */
+/* The grid: all layouts that plan.stages, plan.replicas, train.batch.micro and plan.recompute leave open. */
 typedef struct {
     const Model *m;             /* with all of it decided */
     int depth, width;

@@ -2,15 +2,18 @@
  *
  * unit.c: a graph of operators as a chain of layers.
  *
- * Problem: the published layer planners work on what a framework calls a module; a graph of operators has no modules.
- * Method: a unit ends behind every residual addition, that is an Add one of whose operands has been read before, alone or
- * joined to the call before it: half a transformer layer, 49 units for the 24 layers of BERT-large and its head, the very
- * granularity of the plans that the authors of vPipe published for vPipe and for PipeDream (Zhao et al., vPipe, 2022, and
- * its repository).  A model without so many residual additions has its layers as units, and one without so many layers its
- * operators.  A cut that the user asks for is a border whatever else; one that is forbidden is none.
+ * Problem: the published layer planners work on the modules of a framework; a graph of operators has no modules.
  *
- * Repeated blocks, for planners that want equal ones, are read off the layer names h.0, h.1, ...: what `repeat` in the
- * YAML made.  Blocks inside of blocks belong to the outermost.
+ * Method: a unit ends behind every residual addition: an Add with an operand that has been read before, alone or joined to the
+ * call before it.  A unit is then half a transformer layer; the 24 layers of BERT-large and its head make 49 units.  A model
+ * with too few residual additions has its layers as units, and one with too few layers its operators.  A cut that the user asks
+ * for is always a border; one that is forbidden is none.
+ *
+ * Repeated blocks, for planners that want equal ones, are read off the layer names h.0, h.1, ... that `repeat` in the YAML
+ * made.  Blocks inside of blocks belong to the outermost.
+ *
+ * Source: the published plans for vPipe and for PipeDream by the authors of vPipe have this granularity (Zhao et al., vPipe,
+ * 2022, and its repository).
  *
  * Cost: linear in the operands of the graph.  Not handled: units that are no run of the model's order.
  */
@@ -27,7 +30,7 @@ static bool adds(const Op *o, const Arg *a)
     return !strcmp(row(o->row)->name, "Add") || !strcmp(a->token, "onto");
 }
 
-/* By forward operator: an addition of something that another operator has read already. */
+/* By forward operator: does it add a tensor that another operator has read already? */
 static bool *additions(const Graph *g)
 {
     bool *read = alloc((size_t)g->tensor.n), *add = alloc((size_t)g->nf);
@@ -161,7 +164,7 @@ static int number_of(const char *layer, int *prefix)
     return -1;
 }
 
-/* Operator o stands in repetition `number` of `prefix`, which is so long. */
+/* Does operator o stand in repetition `number` of the blocks with this prefix of `length` bytes? */
 static bool stands_in(const Graph *g, int o, const char *prefix, int length, int number)
 {
     int other;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * unit.h: the coarse chain that layer planners see.  PipeDream, vPipe, MadPipe and PipeDream-2BW never cut inside a
- * layer; a Unit is what they would call one.
+ * unit.h: the coarse chain that layer planners see.  PipeDream, vPipe, MadPipe and PipeDream-2BW never cut inside a layer; a
+ * Unit stands for their layer.
  */
 #ifndef UNIT_H
 #define UNIT_H
@@ -19,7 +19,7 @@ typedef struct {
     bool *must;                 /* a stage has to end behind it */
 } Units;
 
-/* cut: by forward operator, CUT_NEVER, CUT_MAY or CUT_MUST.  At least `least` units if the graph has so many. */
+/* cut by forward operator: CUT_NEVER, CUT_MAY or CUT_MUST.  Gives at least `least` units if the graph has so many. */
 Units units_of(const Plan *p, const char *cut, int least);
 
 typedef struct { const char *prefix; Ints last; } Repeat;    /* last forward operator of h.0, h.1, ... */

@@ -2,27 +2,30 @@
  *
  * vpipe.c: vPipe's planner as a baseline.
  *
- * Problem: what the best known system before DawnPiper would do, to compare with.  Source: Zhao, Li, Chen, Shen, Chen,
- * Wang, Wang, Cheng, Cui, vPipe: A Virtualized Acceleration System for Achieving Efficient and Scalable Pipeline
- * Parallel DNN Training, IEEE TPDS 33(3), 2022, of which the abstract, its authors' repository and notes of readers were
- * at hand; the repository holds finished plans and no planner, so this is a reconstruction of both:
+ * Problem: a comparison with the best known system before DawnPiper.
  *
- *   repo    what the published plans do: the tail of a stage is one checkpoint block, that is recomputed, as short as
- *           makes the stage fit; nothing leaves the device
- *   paper   what the paper says: per stage, whole units are swapped to the host in the order of their idle time until
- *           backward (those in front wait longest), as long as the copies of one period fit the link, out and back, with
- *           no regard to other traffic there; what is still missing is covered by recomputing units, each a checkpoint
- *           block of its own whose input is kept, least time per byte first
+ * Method: two forms, both reconstructed.
  *
- * Both begin with the partition that balances compute, and move border units between neighbours (moves.c) until the
- * slowest stage cannot be made faster.  Units are unit.c's, half a transformer layer, as in the published plans.  Their
- * bytes and times, and whether a stage fits, are dpgen's: the same rebuild rule, the same memory model as for every
- * other planner here.
+ *   repo    as in the published plans: the tail of a stage is one checkpoint block that is recomputed, as short as makes the
+ *           stage fit; nothing leaves the device
+ *   paper   as in the paper.  In each stage whole units are swapped to the host, in the order of their idle time until
+ *           backward: those in front wait longest.  This goes on as long as the copies of one period fit the link, out and
+ *           back, with no regard to other traffic there.  Recomputing units covers the rest.  Each is a checkpoint block of
+ *           its own and keeps its input; least time per byte first
  *
- * What readers criticise: partition first and memory second loses the optimum; swap plans fill the link and ignore the
- * messages on it; a whole tail is rebuilt where one cheap tensor would do.  exact decides all of it together, per tensor.
- * Cost: units * stages moves a pass; each stage that is met is planned once.  Of its units one
- * after another is recomputed, and only what may fit by the bytes that it surely saves is priced.
+ * Both begin with the partition that balances compute.  They move border units between neighbours (moves.c) until the slowest
+ * stage cannot be made faster.  Units are unit.c's, half a transformer layer, as in the published plans.  Their bytes and
+ * times, and whether a stage fits, are dpgen's: every planner here has the same rebuild rule and the same memory model.
+ *
+ * Readers criticise three points.  Partition first and memory second loses the optimum.  Swap plans fill the link and ignore
+ * the messages on it.  A whole tail is rebuilt where one cheap tensor would do.  exact decides all of it together, per tensor.
+ *
+ * Source: Zhao, Li, Chen, Shen, Chen, Wang, Wang, Cheng, Cui, vPipe: A Virtualized Acceleration System for Achieving Efficient
+ * and Scalable Pipeline Parallel DNN Training, IEEE TPDS 33(3), 2022.  Its abstract, its authors' repository and notes of
+ * readers were at hand.  The repository holds finished plans and no planner.
+ *
+ * Cost: units * stages moves a pass.  Each stage that is met is planned once.  Its units are recomputed one after another, and
+ * a choice is priced only if it may fit by the bytes that it surely saves.
  * Not handled: moving layers while the job runs.
  */
 #include "pipedream_dp.h"
@@ -59,7 +62,7 @@ typedef struct {
 
 /* ---- one stage --------------------------------------------------------------------------------------------------- */
 
-/* What its unit does with a tensor.  The input of a checkpoint block is kept, also where backward does not read it. */
+/* The fate that its unit gives a tensor.  The input of a checkpoint block is kept, also where backward does not read it. */
 static int fate_of(const Vpipe *v, int t, int op)
 {
     int way = v->way[v->of[op]];
@@ -81,7 +84,7 @@ static Burden priced(Vpipe *v, int first, int last, int stage)
     return b;
 }
 
-/* Does recomputing another unit bring what is surely saved below the limit?  If not, there is nothing to price yet. */
+/* Could the stage fit with this unit recomputed, by the bytes that it surely saves?  If not, nothing is priced yet. */
 static bool may_fit(Vpipe *v, int first, int last, int stage, int unit)
 {
     v->saved -= v->kept[unit] - v->left[unit];
@@ -89,14 +92,14 @@ static bool may_fit(Vpipe *v, int first, int last, int stage, int unit)
         <= v->q->limit[v->q->p->chunk_device.at[stage]];
 }
 
-/* Of a tensor of the stage, saved if its unit goes this way. */
+/* The bytes of a tensor of the stage that are saved if its unit goes this way. */
 static Bytes saved_as(Vpipe *v, int t, int op, int way)
 {
     v->way[v->of[op]] = (char)way;
     return fate_of(v, t, op) == FATE_KEEP ? v->q->p->g->tensor.at[t].bytes : 0;
 }
 
-/* What is surely saved of the units that are kept so far. */
+/* Counts the bytes that are surely saved by the units kept so far. */
 static void count_saved(Vpipe *v, int first, int last)
 {
     v->saved = 0;
