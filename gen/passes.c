@@ -111,13 +111,13 @@ Plan *new_plan(const Graph *g, const Cost *c, const Model *m, int stages, const 
 /* What follows from cuts and fates: of a plan that had the same. */
 static void take_over(Plan *p, const Plan *same)
 {
-    Plan own = *p;
-    *p = *same;
-    p->ask = own.ask;
-    p->soft = own.soft;
-    p->said = own.said;
-    p->prices = own.prices;
-    p->own = own.own;
+    Plan with = *same;
+    with.ask = p->ask;
+    with.soft = p->soft;
+    with.said = p->said;
+    with.prices = p->prices;
+    with.own = p->own;
+    *p = with;
 }
 
 static Verdict finish(const Options *x, Plan *p)

@@ -9,7 +9,9 @@
 #define PLAN_H
 #include "cost.h"
 
-/* ---- Plan: each field is written by one pass -------------------------------------------------------------------- */
+/* ---- Plan: its fields, and who writes them ----------------------------------------------------------------------
+ * The comment of a field begins with the pass that writes it.  tests/writers.sh holds every assignment against that.
+ * `A, then B`: B changes a few after A has made them.  text/plan.c, which reads a plan from a file, writes them all. */
 typedef enum { FATE_KEEP, FATE_RECOMPUTE, FATE_OFFLOAD } Fate;
 
 typedef enum {
@@ -31,32 +33,37 @@ typedef enum {
 typedef enum { PIECE_STEP, PIECE_PROLOGUE, PIECE_PERIOD, PIECE_EPILOGUE, PIECE_ALONE, PIECES } Piece;
 
 typedef struct {
-    ActionKind kind;
-    int chunk;                  /* -1: none */
-    int mb;                     /* micro-batch; -1: none */
-    Piece piece;
-    int step;                   /* whose micro-batch: from the first step that the piece's backward belongs to */
-    int version;                /* of the weights read, like step: version n is there when step n-1 is updated; -1 and less
-                                   at the start of training: version 0.  U and VERSION: the one updated */
-    int variant;                /* of the fate row */
-    int part;                   /* K_U: 0 ties and norms, 1 total norm, 2 updates; MERGE: level of the tree over replicas */
-    int acc;                    /* W: 0 the first micro-batch of a chain, else 1 */
-    int group;                  /* W, FOLD: slot of the gradient accumulators */
-    int into;                   /* FOLD: slot added into */
-    int first, until;           /* compute: the calls first .. until-1 of its line (calls_of); 0, 0: all.  Cut by offload */
-    int routine;                /* compute: lower */
-    int tensor, state;          /* LOAD SEND RECV WAIT OUT IN GATHER: what moves; -1 */
-    ActionKind of;              /* WAIT: K_SEND, K_RECV, K_OUT or K_IN */
-    int from_device;            /* GATHER: whose partial norms; MERGE: whose gradients */
-    int buf, slot;              /* the same: which buffer (lower), which slot (mem) */
-    int peer, tag, request;     /* SEND RECV WAIT; OUT IN and their WAIT have requests too, numbered apart from these */
-    int host, host_slot;        /* OUT IN and their WAIT: which host buffer (lower), which slot of it (mem) */
-    int input;                  /* LOAD, COUNT */
-    Bytes bytes;
-    int tick;                   /* first call number in the device's straight line: lower */
-    Ints slots;                 /* compute: literal slot of each pool of the routine, in its order: mem */
-    Ns from, to;                /* sim */
-    Ns wire_from, wire_to;      /* OUT IN, SEND over half duplex: when it has the link: sim */
+    ActionKind kind;            /* order, then comm: the pass that puts the action into a list */
+    int chunk;                  /* order, then comm: -1: none */
+    int mb;                     /* order, then comm: micro-batch; -1: none */
+    Piece piece;                /* order, then comm */
+    int step;                   /* order, then comm: whose micro-batch: from the first step that the piece's backward belongs
+                                   to */
+    int version;                /* order, then comm: of the weights read, like step: version n is there when step n-1 is
+                                   updated; -1 and less at the start of training: version 0.  U and VERSION: the one updated */
+    int variant;                /* order: of the fate row */
+    int part;                   /* order, then comm: K_U: 0 ties and norms, 1 total norm, 2 updates; MERGE: level of the tree
+                                   over replicas */
+    int acc;                    /* order, then comm: W: 0 the first micro-batch of a chain, else 1 */
+    int group;                  /* order: W, FOLD: slot of the gradient accumulators */
+    int into;                   /* order: FOLD: slot added into */
+    int first, until;           /* comm: compute: the calls first .. until-1 of its line (calls_of); 0, 0: all.  Cut by
+                                   offload */
+    int routine;                /* lower: compute */
+    int tensor, state;          /* comm: LOAD SEND RECV WAIT OUT IN GATHER: what moves; -1 */
+    ActionKind of;              /* comm: WAIT: K_SEND, K_RECV, K_OUT or K_IN */
+    int from_device;            /* order, then comm: GATHER: whose partial norms; MERGE: whose gradients */
+    int buf;                    /* lower: of what moves */
+    int slot;                   /* mem: the same: which slot of it */
+    int peer, tag, request;     /* comm: SEND RECV WAIT; OUT IN and their WAIT have requests too, numbered apart from these */
+    int host;                   /* lower: OUT IN and their WAIT: which host buffer */
+    int host_slot;              /* mem: the same: which slot of it */
+    int input;                  /* comm: LOAD, COUNT */
+    Bytes bytes;                /* comm: of what moves */
+    int tick;                   /* lower: first call number in the device's straight line */
+    Ints slots;                 /* mem: compute: literal slot of each pool of the routine, in its order */
+    Ns from, to;                /* sim: of its computation, or of its transfer */
+    Ns wire_from, wire_to;      /* sim: OUT IN, SEND over half duplex: when it has the link */
 } Action;
 
 static inline Action action_new(ActionKind kind, int step, int mb)
@@ -71,48 +78,55 @@ typedef enum { AT_F, AT_R, AT_B, AT_W, AT_LOAD, AT_RECV, AT_RECVB, AT_SEND, AT_U
 typedef enum { MADE, REMADE, RECEIVED, FETCHED } Origin;
 
 typedef struct {                /* a range of the arena of one device, in one or several slots */
-    const char *name;           /* C identifier, unique on the device */
-    int device, chunk;
-    bool eval;                  /* of the evaluation's list */
-    int tensor, state;          /* one of them; both -1: scratch */
-    Origin origin;
-    int peer;                   /* RECEIVED state: from which device; else -1 */
-    When birth, death;
-    int pool;                   /* -1: not pooled */
-    int op;                     /* scratch: its operator */
-    Bytes bytes;
-    Bytes offset;               /* in the arena, slot 0: mem */
-    int first, last;            /* ticks it is owned, over all slots and micro-batches: mem */
+    const char *name;           /* lower: C identifier, unique on the device */
+    int device, chunk;          /* lower */
+    bool eval;                  /* lower: of the evaluation's list */
+    int tensor, state;          /* lower: one of them; both -1: scratch */
+    Origin origin;              /* lower */
+    int peer;                   /* lower: RECEIVED state: from which device; else -1 */
+    When birth, death;          /* lower */
+    int pool;                   /* lower, then mem: -1: not pooled */
+    int op;                     /* lower: scratch: its operator */
+    Bytes bytes;                /* lower */
+    Bytes offset;               /* mem: in the arena, slot 0 */
+    int first, last;            /* mem: ticks it is owned, over all slots and micro-batches */
 } Buf;
 
 /* Slots of the buffers of one (chunk, birth, death): numbers below count, some unused, stride apart; the name picks one. */
-typedef struct { int device, chunk; bool eval; const char *name; When birth, death; int count; Bytes stride, offset; } Pool;
+typedef struct {
+    int device, chunk;          /* lower, then mem: as all fields of a pool of one buffer, which mem opens */
+    bool eval;                  /* lower, then mem */
+    const char *name;           /* lower, then mem */
+    When birth, death;          /* lower, then mem */
+    int count;                  /* mem */
+    Bytes stride, offset;       /* mem */
+} Pool;
 
 /* Where an offloaded tensor waits in its host: count slots, stride bytes apart; a slot is taken from the begin of its way
  * out to the end of its way in. */
 typedef struct {
-    const char *name;           /* C identifier, unique on the device */
+    const char *name;           /* lower: C identifier, unique on the device */
     int device, tensor;         /* lower */
-    Bytes bytes;
-    int count;                  /* mem, as what follows */
-    Bytes stride, offset;       /* in the device's host arena, slot 0 */
-    int first, last;            /* ticks */
+    Bytes bytes;                /* lower */
+    int count;                  /* mem */
+    Bytes stride, offset;       /* mem: in the device's host arena, slot 0 */
+    int first, last;            /* mem: ticks */
 } HostBuf;
 typedef struct {                /* one line of a routine */
-    int op;
-    bool again;                 /* a recomputation */
-    Ints buf;                   /* by argument; -1 where it is no buffer */
-    int handle;                 /* -1: none */
+    int op;                     /* lower */
+    bool again;                 /* lower: a recomputation */
+    Ints buf;                   /* lower: by argument; -1 where it is no buffer */
+    int handle;                 /* lower: -1: none */
 } Call;
 typedef struct {                /* the straight line of one (chunk, phase, variant) */
-    const char *name;
-    int device, chunk, variant, part;
-    int first, until;           /* as in Action */
-    ActionKind kind;            /* K_F K_R K_B K_I K_W K_U; */
-    bool eval;
-    VEC(Call) call;
-    Ints pool;                  /* pools it names, in parameter order */
-    bool mb, acc;               /* takes the micro-batch number, the accumulate flag */
+    const char *name;           /* lower */
+    int device, chunk, variant, part;   /* lower */
+    int first, until;           /* lower: as in Action */
+    ActionKind kind;            /* lower: K_F K_R K_B K_I K_W K_U */
+    bool eval;                  /* lower */
+    VEC(Call) call;             /* lower */
+    Ints pool;                  /* lower, then mem: pools it names, in parameter order */
+    bool mb, acc;               /* lower: takes the micro-batch number, the accumulate flag */
 } Routine;
 
 /* How long copies have, once memory lacks: as long as they take; until the next micro-batch needs the place of the same
@@ -148,16 +162,18 @@ typedef struct {
 } Lack;
 typedef VEC(Action) Actions;
 typedef struct {
-    int device;
-    Actions order;              /* F B I W U alone: order */
-    Actions list;               /* the whole step: comm */
-    Actions eval;               /* one evaluation micro-batch: comm */
-    int ticks;                  /* calls in the straight line: lower */
-    Bytes arena, bound, limit;  /* mem: size, lower bound by live bytes, limit of the device */
+    int device;                 /* passes, then order */
+    Actions order;              /* order: F B I W U alone */
+    Actions list;               /* comm, then lower: the whole step */
+    Actions eval;               /* comm, then lower: one evaluation micro-batch */
+    int ticks;                  /* lower: calls in the straight line */
+    Bytes limit;                /* passes, then mem: of the device */
+    Bytes arena, bound;         /* mem: size, lower bound by live bytes */
     Bytes state, unpooled, proven;      /* mem: of it parameters, gradients, moments; mem/unpooled.h */
     int peak;                   /* mem: tick of the bound */
     Bytes *live;                /* mem: bytes alive at each tick, [ticks] */
-    int requests, handles;
+    int requests;               /* comm */
+    int handles;                /* lower */
     int place;                  /* search: 1 + the place of its Device in the model file; 0: its own number */
     int copies;                 /* comm: the most offloads and fetches under way at once */
     Bytes host, host_bound;     /* mem: of offloaded tensors in the host's memory or file, lower bound by live bytes */
@@ -165,15 +181,16 @@ typedef struct {
 } DevicePlan;
 
 typedef struct {
-    const Graph *g;
-    const Cost *c;
-    const Model *m; const char *schedule;
-    Ask ask;                    /* new_plan */
-    struct Seen *seen;          /* new_plan: what trials share; NULL: this plan is the only one */
-    const char *key;            /* new_plan: the numeric key, as text; part adds the rule of versions */
-    int devices, chunks;        /* used, of all replicas; the most that one of them holds */
-    int replicas;               /* 0: one */
-    VEC(DevicePlan) dev;        /* order (order), comm (list), mem, sim */
+    const Graph *g;             /* passes */
+    const Cost *c;              /* passes */
+    const Model *m;             /* passes */
+    const char *schedule;       /* passes */
+    Ask ask;                    /* passes */
+    struct Seen *seen;          /* search: what trials share; NULL: this plan is the only one */
+    const char *key;            /* search, then passes: the numeric key, as text; part adds the rule of versions */
+    int devices, chunks;        /* passes: used, of all replicas; the most that one of them holds */
+    int replicas;               /* passes: 0: one */
+    VEC(DevicePlan) dev;        /* passes, then order */
     Ints chunk_device;          /* order: chunk -> device, in the first replica */
     Ints chunk;                 /* part: operator -> chunk */
     const Bytes *soft;          /* part: the limits it was given, by device */
@@ -183,13 +200,13 @@ typedef struct {
     const int *own;             /* part: [tensor] fates of a planner that chooses its own; NULL: prices choose */
     int variants;               /* keep */
     Ints fate;                  /* keep: [tensor * variants + variant] */
-    VEC(Buf) buf;               /* lower, mem */
-    VEC(Pool) pool;             /* lower, mem */
-    VEC(HostBuf) host;          /* lower, mem */
+    VEC(Buf) buf;               /* lower */
+    VEC(Pool) pool;             /* lower, then mem */
+    VEC(HostBuf) host;          /* lower */
     VEC(Routine) routine;       /* lower */
     Ns step;                    /* sim: predicted time of a step */
-    Lack lack;                  /* the pass that returned nonzero, or part_blame */
-    Loc key_at, space_at;       /* of a plan that was read */
+    Lack lack;                  /* any: the pass that returned nonzero, or part_blame */
+    Loc key_at, space_at;       /* text: of a plan that was read */
 } Plan;
 /* sched/ask.c: what is asked, or else what the model says */
 const Ints *plan_map(const Plan *p), *plan_cuts(const Plan *p);        /* never NULL */

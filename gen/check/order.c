@@ -285,8 +285,11 @@ static Actions *runs_of(const Plan *p, int steps)
     Actions *run = alloc(sizeof *run * (size_t)p->devices);
     for (int d = 0; d < p->devices; d++) {
         run[d] = order_run(p, &p->dev.at[d].order, steps);
-        for (int i = 0; i < run[d].n; i++)
-            run[d].at[i].mb += run[d].at[i].mb < 0 ? 0 : run[d].at[i].step * (int)p->g->micro;
+        for (int i = 0; i < run[d].n; i++) {
+            Action k = run[d].at[i];
+            k.mb += k.mb < 0 ? 0 : k.step * (int)p->g->micro;
+            run[d].at[i] = k;
+        }
     }
     return run;
 }

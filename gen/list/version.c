@@ -130,25 +130,26 @@ static const Pool *pool_of(const Plan *p, int chunk, Role role)
     return NULL;
 }
 
-void version_resolve(const Plan *p, Action *k)
+void version_resolve(const Plan *p, Action *action)
 {
-    Ints slots = {0};
-    const Pool *sums = k->kind == K_FOLD ? pool_of(p, k->chunk, GRADIENTS) : NULL;
-    const Pool *weights = k->kind == K_VERSION ? pool_of(p, k->chunk, WEIGHTS) : NULL;
-    const Routine *r = k->routine >= 0 ? &p->routine.at[k->routine] : NULL;
-    if (k->buf >= 0 && p->buf.at[k->buf].state < 0 && p->buf.at[k->buf].pool >= 0)
-        k->slot = version_slot(p, &p->pool.at[p->buf.at[k->buf].pool], k);
+    Action k = *action;
+    const Pool *sums = k.kind == K_FOLD ? pool_of(p, k.chunk, GRADIENTS) : NULL;
+    const Pool *weights = k.kind == K_VERSION ? pool_of(p, k.chunk, WEIGHTS) : NULL;
+    const Routine *r = k.routine >= 0 ? &p->routine.at[k.routine] : NULL;
+    if (k.buf >= 0 && p->buf.at[k.buf].state < 0 && p->buf.at[k.buf].pool >= 0)
+        k.slot = version_slot(p, &p->pool.at[p->buf.at[k.buf].pool], &k);
+    k.slots = (Ints){0};
     for (int i = 0; r && i < r->pool.n; i++)
-        *PUSH(&slots) = version_slot(p, &p->pool.at[r->pool.at[i]], k);
-    k->slots = slots;
+        *PUSH(&k.slots) = version_slot(p, &p->pool.at[r->pool.at[i]], &k);
     if (sums) {
-        int set = version_slot(p, sums, k) - k->group;
-        k->into += set;
-        k->group += set;
+        int set = version_slot(p, sums, &k) - k.group;
+        k.into += set;
+        k.group += set;
     } else if (weights) {
-        k->group = modulo(k->version, weights->count);
-        k->into = modulo(k->version + 1, weights->count);
+        k.group = modulo(k.version, weights->count);
+        k.into = modulo(k.version + 1, weights->count);
     }
+    *action = k;
 }
 
 static int gcd(int64_t a, int64_t b)

@@ -183,7 +183,7 @@ static void run_pieces(Plan *p)
     if (overlap > 1)
         run(p, false, alone);
     for (int d = 0; d < p->devices; d++) {
-        Actions *list = &p->dev.at[d].list;
+        const Actions *list = &p->dev.at[d].list;
         for (int i = 0; i < list->n; i++) {
             bool last = i >= once[d].n;
             const Action *k = last ? &alone[d].at[i - once[d].n] : &once[d].at[i];

@@ -223,7 +223,7 @@ void host_layout(Plan *p, int device)
     find_lives(&h);
     place_all(&h);
     find_bound(&h);
-    Actions *list = &p->dev.at[device].list;
+    const Actions *list = &p->dev.at[device].list;
     for (int i = 0; i < list->n; i++)
         if (list->at[i].host >= 0)
             list->at[i].host_slot = h.slot[list->at[i].host * h.micro + list->at[i].mb];

@@ -386,7 +386,7 @@ static int slot_of(const Mem *m, int pool, const Action *k)
     return m->slot[pool * m->micro + (k->mb < 0 ? 0 : k->mb)];
 }
 
-static void set_slots(Mem *m, Actions *list)
+static void set_slots(Mem *m, const Actions *list)
 {
     for (int i = 0; i < list->n; i++) {
         Action *k = &list->at[i];

@@ -193,15 +193,15 @@ static const Plan *first_replica(const Plan *p)
 {
     if (plan_replicas(p) == 1)
         return p;
-    Plan *one = alloc(sizeof *one);
+    Plan *one = alloc(sizeof *one), with = *p;
     Graph *g = alloc(sizeof *g);
     *g = *p->g;
     g->micro = plan_micro(p);
     g->groups /= plan_replicas(p);
-    *one = *p;
-    one->g = g;
-    one->devices = plan_stages(p);
-    one->replicas = 0;
+    with.g = g;
+    with.devices = plan_stages(p);
+    with.replicas = 0;
+    *one = with;
     return one;
 }
 

@@ -34,11 +34,11 @@ const Schedule schedules[] = {
 
 Action *sched_put(Plan *p, int device, ActionKind kind, int chunk, int mb)
 {
-    Action *k = PUSH(&p->dev.at[device].order);
-    *k = action_new(kind, 0, mb);
-    k->chunk = chunk;
-    k->slot = -1;
-    return k;
+    Action *to = PUSH(&p->dev.at[device].order), k = action_new(kind, 0, mb);
+    k.chunk = chunk;
+    k.slot = -1;
+    *to = k;
+    return to;
 }
 
 static int ones(int64_t j)

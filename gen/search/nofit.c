@@ -32,15 +32,15 @@
 /* As far as mem, copies to the host in such a hurry. */
 static Plan *packed(const Plan *failed, Hurry hurry)
 {
-    Plan *p = alloc(sizeof *p);
-    *p = *failed;
-    p->ask.hurry = hurry;
-    memset(&p->dev, 0, sizeof p->dev);
+    Plan *p = alloc(sizeof *p), with = *failed;
+    with.ask.hurry = hurry;
+    memset(&with.dev, 0, sizeof with.dev);
     for (int d = 0; d < failed->devices; d++) {
-        DevicePlan *own = PUSH(&p->dev);
-        *own = failed->dev.at[d];
-        own->list = own->eval = (Actions){0};
+        DevicePlan own = failed->dev.at[d];
+        own.list = own.eval = (Actions){0};
+        *PUSH(&with.dev) = own;
     }
+    *p = with;
     if (comm(p) || lower(p))
         return NULL;
     mem(p);
