@@ -32,7 +32,7 @@ opened() {
     shift
     rm -rf "$tmp/folder"
     ./dpgen "$@" -D L=1 --stages 1 --estimate -o "$tmp/folder" >"$tmp/said" 2>&1 || fault "$*: $(head -n 1 "$tmp/said")"
-    got=$(grep -c open_attention "$tmp/folder/stage0.c")
+    got=$(grep -c '^    open_attention' "$tmp/folder/stage0.c")
     needs=$(sed -n "s/^NEEDS = //p" "$tmp/folder/cuda.mk" | grep -c cudnn)$(cd "$tmp/folder" && grep -l cudnn.h -r rt | wc -l)
     [ "$want" = 0 ] && has=00 || has=11
     if [ "$got" = "$want" ] && [ "$needs" = $has ]; then pass

@@ -164,7 +164,9 @@ overlapping() (
 options_of() {
     options=
     [ $(($1 % 4)) != 3 ] || options="--set train.precision.compute=bf16"
-    [ -z "$with_fast" ] || [ $(($1 % 8)) != 5 ] || options="$options --set devices.0.kernels=onednn"
+    fast=$with_fast
+    [ -z "$options" ] || fast=$with_fast_bf16
+    [ -z "$fast" ] || [ $(($1 % 8)) != 5 ] || options="$options --set devices.0.kernels=onednn"
     [ -z "$mpi" ] || [ $(($1 % 20)) != 1 ] || options="$options --set plan.transport=mpi"
     echo "$options"
 }
