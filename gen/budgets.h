@@ -6,6 +6,7 @@
  */
 #ifndef BUDGETS_H
 #define BUDGETS_H
+#include <stdint.h>
 
 /* ---- search/ ----------------------------------------------------------------------------------------------------- */
 enum {
@@ -23,5 +24,84 @@ enum {
     LEAST_ORDERS = 8,       /* orders planned at least ... */
     MOST_ORDERS = 64,       /* ... and at most ... */
     ORDER_OPERATORS = 8000, /* ... and as many as these operators allow */
+    MOST_SETS = 1 << 16,    /* of devices that the dynamic program over orders may meet: its table has a row for each */
+};
+
+/* ---- exact/ ------------------------------------------------------------------------------------------------------ */
+enum {
+    REACHED_RUNS = 750000,      /* met by reach() for the proof, and as many again for every thousand operators */
+    BOUGHT_OPERATORS = 20000,   /* in runs that are bought for the proof; as many for each grid, and for branches: T5-large at
+                                   the most samples that fit needs three times what smaller graphs do */
+    PREVIEWED_ACTIONS = 400000, /* simulated by comparing plans, and as many again for branch and bound */
+    GRID_CUTS = 384,            /* cuts on the grid, and 8 a chunk: reach() costs the square of them */
+    COARSE_CUTS = 96,           /* ... and before, where memory is short: prices are needed, few cuts get by with few */
+    NEARLY_AS_FAST = 16,        /* a plan slower by up to this part may be better with other fates */
+    FULL_HALVINGS = 12,         /* of the time of the longest full chunk: they end before at 1/256 of it */
+    NEAR_OPERATORS = 4,         /* at the end of a run, one of them begins its path: see frontier.c */
+    BRUTE_OPERATORS = 24,       /* of planner brute: binomial(24, 4) cuts */
+    BRUTE_CHUNKS = 5,
+    BRUTE_TENSORS = 12,         /* ... and 2^12 choices a run; above, price_best chooses */
+};
+
+/* ---- fates/, replay/ ----------------------------------------------------------------------------------------------- */
+enum {
+    ENUMERATED_FATES = 1 << 12, /* choices of a run that are all tried: twelve tensors, each kept or made again */
+    HUNT_CALLS = 50000,         /* calls replayed by a larger run: three times as many changed no plan by a ten-millionth */
+    LEAST_REPLAYS = 40,         /* ... and this at least, however long a replay is */
+    KNAPSACK_WIDTH = 512,       /* points of a row of the table: its memory is width times layers */
+    KNAPSACK_LAYERS = 256,      /* of the table: equal tensors take one for each power of two of their number */
+    KNAPSACK_REPLAYS = 12,      /* halvings of the bytes to free: what the choice frees is known after a replay */
+    OFFLOAD_REPLAYS = 200,      /* beside those left, for each order of sending tensors away */
+    PRICE_CLASSES = 32,         /* prices a byte that a floor tells apart: its cost grows with them */
+    SPEED_STEPS = 16,           /* halvings of a floor's interval */
+};
+
+/* ---- mem/ -------------------------------------------------------------------------------------------------------- */
+#define LAYOUT_STEPS INT64_C(300000000)     /* a device: with two thirds of it tiny-t5 in 16 micro-batches was not within 3 % of
+                                               its live bytes */
+#define TRIAL_STEPS  INT64_C(3000000000)    /* of all trials of a question, which only have to fit: some 15 s */
+enum {
+    LONG_STEPS = 20000000,      /* of LAYOUT_STEPS, once a layout is low enough; and of each device after TRIAL_STEPS */
+    SOON_STEPS = 1500000,       /* of LAYOUT_STEPS, for the fixed orders and for the first shaken ones */
+    PROMOTED_ORDERS = 30,       /* made from one order by promotion, before the next one is drawn */
+    ALONE_STEPS = 80000000,     /* that gen/pack may take for the layout of one device */
+    ALONE_RECTANGLES = 4000,    /* that it is asked about: the cost grows with the square */
+    UNPOOLED_STEPS = 20000000,  /* that it may take for the bound without pools, which is only printed */
+    UNPOOLED_RECTANGLES = 4000, /* above, nothing is said about pools */
+    EXTRA_POOLS = 48,           /* that a device may open beside those of lower ... */
+    OPENED_POOLS = 12,          /* ... and those of one buffer each, by first fit */
+    HOST_SLOTS = 16,            /* of a host block, placed one by one: a pair of blocks costs the product of their slots */
+};
+
+/* ---- pack/: a step looks at one block, a second is some hundred millions ------------------------------------------- */
+#define PACK_STEPS INT64_C(1500000000)      /* of one command */
+enum {
+    FIRST_TRY_STEPS = 4000000,  /* of the first tries of each height; later ones are longer by powers of two (Luby, 1993) */
+    EQUAL_TRIES = 3,            /* tries of one length: one for each style of choosing */
+    FAILED_PARTS = 1 << 18,     /* most failed parts that are remembered; newer ones replace older: the memory of a table */
+    PACK_DEPTH = 10000,         /* calls of solve() in each other: what the machine's stack holds for certain */
+};
+
+/* ---- plan/ ------------------------------------------------------------------------------------------------------- */
+enum {
+    SHARE_ROUNDS = 8,           /* of asking chunks that share a device to be smaller: the plan that is over least goes on */
+    OPS_ANY = 1 << 30,          /* graphs for which a planner's answer begins exact, or stands beside it: even costs nothing */
+    OPS_MANY = 1200,            /* ... a planner of small cost; T5-large at 128 on four V100 had a plan of interval alone */
+    OPS_SOME = 600,             /* ... one that lists what fits */
+    OPS_FEW = 300,              /* ... one that plans three times */
+};
+
+/* ---- rivals/: as their papers say, or within a second -------------------------------------------------------------- */
+enum {
+    MOVE_PASSES = 64,           /* over all borders, while a move helps */
+    PREFIX_STRIDES = 16,        /* of Capuchin's list: its need does not fall steadily, so strides come before bisection */
+    MADPIPE_GRID = 24,          /* steps of MadPipe's grid, and ... */
+    MADPIPE_STATES = 200000,    /* ... states a period: within a second for a hundred units on eight devices */
+};
+
+/* ---- foreign/ ---------------------------------------------------------------------------------------------------- */
+enum {
+    MOST_PREFIXES = 60000,      /* downward-closed, of a graph: they are kept, each as a set of nodes */
+    MOST_LOOKS = 400000000,     /* at a node while enumerating, at a pair while bisecting */
 };
 #endif

@@ -14,6 +14,7 @@
 #           environment and locale in the generator (C3), allocation in its passes, whose memory lives until exit
 # marks     templates are legal C: a mark is @NAME@ inside a comment or a string, and gen/emit knows each name; in a
 #           Makefile, $@ and the @ in front of a recipe are make's
+# numbers   budgets of the rooms that search: in gen/budgets.h, each with its reason; sizes and formats are named here
 # words     nothing unfinished, no path of one machine
 set -u
 export LC_ALL=C
@@ -59,6 +60,8 @@ FNR == 1 {
     kernel = path ~ /^rt\/op\//
     gen = path ~ /^gen\//
     pass = gen && path !~ /^gen\/base\//
+    searches = path ~ /^gen\/(exact|fates|foreign|list|mem|pack|plan|replay|rivals|search)\//
+    sizes = " PARTS LEAST_COPY MEMORY PAGE DEAR COPIES BATCH REQUESTS MOST_SLACK MOST_COLUMNS "
     clock = "time localtime localtime_r gmtime gmtime_r ctime strftime mktime rand srand random getenv setlocale"
     clock = clock " gethostname getcwd getpid system popen strtod strtof strtold atof strtok"
     if (path == "gen/base/folder.c") sub(/ getpid/, "", clock)     # in the name of a folder that is gone at the end
@@ -89,6 +92,19 @@ is_c {
     if (kernel) forbidden(text, libm, "in a kernel: not the same bits everywhere, use fmath.h")
     if (gen) forbidden(text, clock, "in the generator: its output depends on the model alone")
     if (pass) forbidden(text, heap, "in a pass: use alloc(), memory lives until exit")
+}
+# A number above 15 by a name, in a room that searches, is a budget: it stands in gen/budgets.h with its reason.
+searches && $0 ~ /(^|[^a-z])enum( [A-Za-z]+)? ?\{/ { numbers = 1 }
+searches && (numbers || /^ *static const int64_t [A-Z_]+ = /) {
+    rest = text
+    while (match(rest, /[A-Z][A-Z_0-9]* = [0-9]+( << [0-9]+)?/)) {
+        split(substr(rest, RSTART, RLENGTH), part, / = /)
+        value = part[2] ~ /<</ ? 2 ^ substr(part[2], index(part[2], "<< ") + 3) : part[2] + 0
+        if (value > 15 && index(sizes, " " part[1] " ") == 0)
+            bad(FNR, part[1] " is a budget: gen/budgets.h")
+        rest = substr(rest, RSTART + RLENGTH)
+    }
+    if (text ~ /\}/) numbers = 0
 }
 is_c && /^\{/ { begin = FNR }
 is_c && /^\}/ {
@@ -186,9 +202,14 @@ self_test() {
     offence gen/base/a.c "a.c:2: strtod() in the generator" "$spdx\nx = strtod(s);\n"
     offence gen/emit/a.c "a.c:2: getpid() in the generator" "$spdx\nx = getpid();\n"
     offence gen/base/folder.c "1 passed, 0 failed" "$spdx\nx = getpid();\n"
-    offence gen/base/folder.c "out.c:2: getenv() in the generator" "$spdx\nx = getenv(0);\n"
+    offence gen/base/folder.c "folder.c:2: getenv() in the generator" "$spdx\nx = getenv(0);\n"
     offence gen/plan/a.c "a.c:2: calloc() in a pass" "$spdx\nx = calloc(1, 2);\n"
     offence gen/base/a.c "1 passed, 0 failed" "$spdx\nx = calloc(1, 2);\n"
+    offence gen/mem/a.c "a.c:2: TRIES is a budget" "$spdx\nenum { A = 3, TRIES = 16 };\n"
+    offence gen/mem/a.c "a.c:3: TRIES is a budget" "$spdx\nenum {\n    TRIES = 1 << 4,    /* x */\n};\n"
+    offence gen/mem/a.c "a.c:2: STEPS is a budget" "$spdx\nstatic const int64_t STEPS = 300;\n"
+    offence gen/mem/a.c "1 passed, 0 failed" "$spdx\nenum { A = 15, B = sizeof x, PAGE = 4096 };\n"
+    offence gen/emit/a.c "1 passed, 0 failed" "$spdx\nenum { WIDTH = 100 };\n"
     offence verify/a.c "a.c:2: unfinished" "$spdx\n/* TO""DO */\n"
     offence verify/a.c "a.c:2: unfinished" "$spdx\n/* XX""X */\n"
     offence verify/a.c "1 passed, 0 failed" "$spdx\nchar a[] = \"/var/t""mp/a.XXXXXX\";\n"

@@ -9,16 +9,15 @@
  * shares prices, constraints and the objective with the planners, and no part of any search.
  *
  * Fates are chosen run by run: the cheapest that fits.  This is exact where the objective does not fall when a chunk takes
- * longer.  Runs with more than 2^ENUMERATED choices are priced by price_best.
+ * longer.  Runs with more than 2^BRUTE_TENSORS choices are priced by price_best.
  *
- * Cost: binomial(n, chunks) plans and n^2/2 2^tensors prices.  Not handled: more than OPERATORS operators are refused.
+ * Cost: binomial(n, chunks) plans and n^2/2 2^tensors prices.  Not handled: more than BRUTE_OPERATORS operators are refused.
  */
 #include "facts.h"
 #include "fates/fates.h"
+#include "budgets.h"
 
 #include <string.h>
-
-enum { OPERATORS = 24, CHUNKS = 5, ENUMERATED = 12 };
 
 typedef struct {
     const Question *q;
@@ -75,18 +74,18 @@ static const Price *run(Brute *x, int chunk, int first, int last)
 {
     const Graph *g = x->q->p->g;
     Price **known = &x->run[((size_t)chunk * (size_t)x->q->n + (size_t)first) * (size_t)x->q->n + (size_t)last];
-    int open[ENUMERATED], n = 0, sets = 1;
+    int open[BRUTE_TENSORS], n = 0, sets = 1;
     if (*known)
         return *known;
-    for (int t = 0; t < g->tensor.n && sets <= 1 << ENUMERATED; t++) {
+    for (int t = 0; t < g->tensor.n && sets <= 1 << BRUTE_TENSORS; t++) {
         int op = g->tensor.at[t].op;
         if (op < first || op > last || !x->may[t])
             continue;
         sets *= ways(x, t);
-        if (sets <= 1 << ENUMERATED)
+        if (sets <= 1 << BRUTE_TENSORS)
             open[n++] = t;
     }
-    if (sets <= 1 << ENUMERATED)
+    if (sets <= 1 << BRUTE_TENSORS)
         return *known = enumerate(x, chunk, first, last, open, n);
     *known = alloc(sizeof **known);
     **known = *price_best(x->q->prices, first, last, chunk);
@@ -125,9 +124,9 @@ static void every_cut(Brute *x, int chunk, int first)
 bool brute(const Question *q, Answer *a)
 {
     const Plan *p = q->p;
-    if (q->n > OPERATORS || q->chunks > CHUNKS)
-        fail(EXIT_MODEL, "planner brute tries every cut: it is for up to %d operators and %d chunks, not %d and %d", OPERATORS,
-             CHUNKS, q->n, q->chunks);
+    if (q->n > BRUTE_OPERATORS || q->chunks > BRUTE_CHUNKS)
+        fail(EXIT_MODEL, "planner brute tries every cut: it is for up to %d operators and %d chunks, not %d and %d",
+             BRUTE_OPERATORS, BRUTE_CHUNKS, q->n, q->chunks);
     Brute x = {.q = q, .x = facts_of(q), .base = keep_fates(p, false), .value = INT64_MAX};
     x.may = fates_may(p, x.base);
     x.view = preview_open(x.x);

@@ -30,19 +30,12 @@
  * Cost: see reach.c for targets and replay/fast.c for prices.  bench/planner-scale measures both.
  */
 #include "exact.h"
+#include "budgets.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define NEVER INT64_MAX
-
-enum {
-    RUNS = 750000,              /* met by reach() for the proof, and as many again for every thousand operators */
-    PRICED = 20000,             /* operators in runs that are bought for the proof; as many for each grid, and branches */
-    ACTIONS = 400000,           /* simulated by comparing plans, and as many again for branch and bound */
-    GRID = 384, COARSE = 96,    /* cuts on the grid, and 8 a chunk */
-    NEARLY = 16                 /* a plan that is so much slower may be better with other fates */
-};
 
 typedef struct { int *last; const Price **price; Ns value; int *fate; } Best;
 typedef struct { Ns room; int last; } Branch;
@@ -184,7 +177,7 @@ static bool judge(Search *s, const int *last)
             return false;
     }
     Ns value = value_of(s, last, s->price);
-    if (s->all && value - value / NEARLY < s->best.value)
+    if (s->all && value - value / NEARLY_AS_FAST < s->best.value)
         fate = hide(s, last, &value);
     if (value >= s->best.value)
         return false;
@@ -418,8 +411,8 @@ static void prove(Search *s)
         s->proven = true;
         return;
     }
-    s->buys = s->priced + PRICED;
-    s->proven = possible && branch(s, 0, 0, 0, s->actions + ACTIONS);
+    s->buys = s->priced + BOUGHT_OPERATORS;
+    s->proven = possible && branch(s, 0, 0, 0, s->actions + PREVIEWED_ACTIONS);
 }
 
 /* ---- grid -------------------------------------------------------------------------------------------------------- */
@@ -493,15 +486,13 @@ static Ns fill(Search *s, Ns most)
     return worst;
 }
 
-enum { FILLS = 12 };
-
 /* Bisects the time of the longest chunk with fill(). */
 static void try_full(Search *s)
 {
     Ns low = 0, high = fill(s, NEVER - 1);
     for (int c = 0; c < s->q->chunks; c++)
         low += facts_time(s->x, c, 0, s->q->n - 1) / s->q->chunks / s->q->chunks;
-    for (int i = 0; i < FILLS && high != NEVER && high - low > low / 256; i++) {
+    for (int i = 0; i < FULL_HALVINGS && high != NEVER && high - low > low / 256; i++) {
         Ns mid = low + (high - low) / 2, worst = fill(s, mid);
         if (worst == NEVER)
             low = mid;
@@ -517,9 +508,9 @@ static void try_any(Search *s)
     try_full(s);
     s->x->step = false;
     s->r->runs = 0;
-    int64_t end = s->priced + PRICED / 2;
-    if (s->q->n > GRID + 8 * s->q->chunks)
-        s->r->cut = grid(s, GRID);
+    int64_t end = s->priced + BOUGHT_OPERATORS / 2;
+    if (s->q->n > GRID_CUTS + 8 * s->q->chunks)
+        s->r->cut = grid(s, GRID_CUTS);
     while (s->best.value == NEVER && s->priced < end && reach(s->r, NEVER / 4)) {
         reach_trace(s->r, s->last);
         judge(s, s->last);
@@ -557,7 +548,7 @@ static Search begin(const Question *q)
     s.last = alloc(sizeof(int) * chunks);
     s.price = alloc(sizeof(Price *) * chunks);
     s.guess = alloc(sizeof(Price) * chunks);
-    s.buys = PRICED;
+    s.buys = BOUGHT_OPERATORS;
     s.refuted = frontier_bound(frontier_open(s.x), bound_closed(s.x) - 1);
     return s;
 }
@@ -569,7 +560,7 @@ static void search_grid(Search *s, int pieces)
     s->r->cut = grid(s, pieces + 8 * s->q->chunks);
     s->r->share = most_share(s->q);
     s->r->runs = 0;
-    s->buys = s->priced + PRICED;
+    s->buys = s->priced + BOUGHT_OPERATORS;
     if (tighten(s))
         try_longer(s);
     s->r->cut = s->q->cut;
@@ -580,22 +571,22 @@ bool exact(const Question *q, Answer *a)
 {
     Search s = begin(q);
     int share = most_share(q);
-    s.r->most = RUNS + (int64_t)RUNS * q->n / 1000;
+    s.r->most = REACHED_RUNS + (int64_t)REACHED_RUNS * q->n / 1000;
     bool possible = tighten(&s);
     if (share == 1 && !out_of_runs(&s) && possible)
         try_longer(&s);
     if (share == 1 && s.x->step && possible)
         try_shortest(&s);
     if (possible && (share > 1 || out_of_runs(&s))) {
-        if (q->n > GRID)
-            search_grid(&s, COARSE);    /* where memory is short, prices are needed, and few cuts get by with few */
-        search_grid(&s, GRID);
+        if (q->n > GRID_CUTS)
+            search_grid(&s, COARSE_CUTS);    /* where memory is short, prices are needed, and few cuts get by with few */
+        search_grid(&s, GRID_CUTS);
     }
     if (possible)
         try_seeds(&s);
     if (possible && share == 1 && s.best.value == NEVER)
         try_any(&s);
-    improve(&s, ACTIONS);
+    improve(&s, PREVIEWED_ACTIONS);
     s.r->runs = 0;
     prove(&s);
     if (s.best.value == NEVER)
@@ -632,7 +623,7 @@ bool exact_below(const Question *q, Ns below, Cuts *all)
     s.best.value = below;
     s.met = all;
     s.many = most_share(q) > 1;
-    bool ends = reach(s.r, below - 1) ? branch(&s, 0, 0, 0, ACTIONS) : !out_of_runs(&s);
+    bool ends = reach(s.r, below - 1) ? branch(&s, 0, 0, 0, PREVIEWED_ACTIONS) : !out_of_runs(&s);
     if (all->n)
         qsort(all->at, (size_t)all->n, sizeof *all->at, by_value);
     return ends;

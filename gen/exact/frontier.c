@@ -14,7 +14,8 @@
  *
  * Two minima are kept: of the first part over all begins so far, and of the second part over all ends from there on.  Bisection
  * over them gives the last possible end of each chunk.  Head and path are longest ways over single operators.  Head goes
- * through the sources of the first operator.  Path goes through readers of one of the last NEAR operators; a shorter run is
+ * through the sources of the first operator.  Path goes through readers of one of the last NEAR_OPERATORS operators; a
+ * shorter run is
  * held against the first bound alone.  The same walk from the other end gives the first possible begin.
  *
  * Source: a relaxation of the search of Pinar and Aykanat, Fast optimal load balancing algorithms for 1D partitioning, 2004.
@@ -22,8 +23,8 @@
  * Cost: O(chunks n) once, then O(chunks log n) a target.
  */
 #include "exact.h"
+#include "budgets.h"
 
-enum { NEAR = 4 };
 
 typedef struct { Ns *begin, *end; } Parts;      /* begin[a]: least up to a; end[b]: least from b on */
 struct Frontier {
@@ -61,7 +62,7 @@ static Parts parts_of(const Facts *x, int chunk, const Ns *head, const Ns *path,
 Frontier *frontier_open(const Facts *x)
 {
     Frontier *k = alloc(sizeof *k);
-    const Ns *head = x->step ? bound_heads(x) : NULL, *path = x->step ? bound_paths(x, NEAR) : NULL;
+    const Ns *head = x->step ? bound_heads(x) : NULL, *path = x->step ? bound_paths(x, NEAR_OPERATORS) : NULL;
     int64_t m = x->step ? x->m : 1;
     int end = x->chunks - 1;
     *k = (Frontier){x, alloc(sizeof(Parts) * (size_t)x->chunks), alloc(sizeof(Parts) * (size_t)x->chunks)};
@@ -114,7 +115,7 @@ bool frontier(const Frontier *k, Ns target, Window *window)
     window[0] = (Window){0, 0};
     for (int s = 0; s < x->chunks; s++) {
         int whole = last_end(x, &k->whole[s], far + 1, target), way = last_end(x, &k->way[s], far + 1, target);
-        way = way > far + NEAR - 1 ? way : far + NEAR - 1;
+        way = way > far + NEAR_OPERATORS - 1 ? way : far + NEAR_OPERATORS - 1;
         far = way < whole ? way : whole;
         if (far < x->n - 1 && (s == x->chunks - 1 || far + 1 <= s))
             return false;
@@ -124,7 +125,7 @@ bool frontier(const Frontier *k, Ns target, Window *window)
     window[x->chunks] = (Window){x->n, x->n};
     for (int s = x->chunks - 1, next = x->n; s > 0; s--) {
         int whole = first_begin(&k->whole[s], next - 1, target), way = first_begin(&k->way[s], next - 1, target);
-        way = way < next - NEAR + 1 ? way : next - NEAR + 1;
+        way = way < next - NEAR_OPERATORS + 1 ? way : next - NEAR_OPERATORS + 1;
         next = way > whole ? way : whole;
         next = next < s ? s : next;
         window[s].first = next;

@@ -7,7 +7,8 @@
  *
  * Method: live_load judges every choice, by the same replay for all.  No estimate is believed.
  *
- *   up to EXACT choices, twelve tensors where nothing is offloaded: all of them, by depth first search.  A tensor counts if
+ *   up to ENUMERATED_FATES choices, twelve tensors where nothing is offloaded: all of them, by depth first search.  A
+ *   tensor counts if
  *     backward reads it, or if something that counts is made from it.  Two bounds cut the tree.  A tensor decided to be dropped
  *     that is read costs at least its operator once.  A tensor decided to be kept that is read is saved by every micro-batch at
  *     rest.  Equal times: the choice that moves least, then the lexicographically smallest one, with keep before recompute
@@ -16,18 +17,17 @@
  *     offload_choice.c).  Each is right somewhere; the best of them is improved step by step (climb.c)
  *
  * Keeping nothing is not the least memory: rebuilt tensors live beside gradients.  So where nothing seems to fit, the answer is
- * the least that was met.  Up to EXACT choices it is proven to be the least.
+ * the least that was met.  Up to ENUMERATED_FATES choices it is proven to be the least.
  *
  * Source: Checkmate (Jain et al., 2020) and MONeT (Shah et al., 2021) solve an integer program, exact and slow, with
  * rebuilding more than once.  rotor (Beaumont et al., 2019) is optimal for chains of blocks.  Capuchin (Peng et al., 2020) is
  * greedy by bytes per second.  A planner that compares thousands of runs needs microseconds, and a pipeline stage has few
  * candidates that are not equal to others.
  *
- * Cost: at most EXACT replays of a run that small; above, about WORK calls of replays, whatever the run.
+ * Cost: at most ENUMERATED_FATES replays of a run that small; above, about HUNT_CALLS calls of replays, whatever the run.
  */
 #include "hunt.h"
-
-enum { EXACT = 1 << 12, WORK = 50000, LEAST = 40 };        /* choices; calls replayed; replays at least */
+#include "budgets.h"
 
 /* ---- which tensors matter ---------------------------------------------------------------------------------------- */
 
@@ -228,11 +228,11 @@ static void enumerate(Hunt *h)
         every(h, 0, s, true);
 }
 
-/* The number of choices; more than EXACT are not counted. */
+/* The number of choices; more than ENUMERATED_FATES are not counted. */
 static int choices(const Hunt *h)
 {
     int n = 1;
-    for (int i = 0; i < h->n && n <= EXACT; i++)
+    for (int i = 0; i < h->n && n <= ENUMERATED_FATES; i++)
         n *= 1 + ((h->item[i].may & MAY_DROP) > 0) + ((h->item[i].may & MAY_SEND) > 0);
     return n;
 }
@@ -322,8 +322,8 @@ Load fates_choose(Hunt *h, int first, int last, int chunk, Bytes limit, int *fat
     hunt_items(h, false);
     hunt_copy(h, h->best);
     h->calls = live_calls(h->live, first, last) + 1;
-    h->budget = WORK / h->calls + LEAST;
-    if (choices(h) > EXACT)
+    h->budget = HUNT_CALLS / h->calls + LEAST_REPLAYS;
+    if (choices(h) > ENUMERATED_FATES)
         search(h);
     else if (h->n > 0)
         enumerate(h);

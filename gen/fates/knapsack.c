@@ -6,30 +6,30 @@
  * do not share inputs, the right choice is a knapsack.  Blocks that repeat make its items few and equal.
  *
  * Method: the Pareto list of (bytes freed, time added) over all choices, item by item.  Equal items are taken in powers of
- * two.  A list longer than WIDTH is thinned to even steps of bytes.  The replay tells how many bytes have to be freed: its
+ * two.  A list longer than KNAPSACK_WIDTH is thinned to even steps of bytes.  The replay tells how many bytes have to
+ * be freed: its
  * excess over the limit, divided among the micro-batches in flight, is added to the target until the choice fits.  Then the
  * target is bisected.
  *
  * Source: Nemhauser and Ullmann, Discrete dynamic programming and capital allocation, 1969.
  *
- * Cost: items times WIDTH, and ROUNDS replays.
+ * Cost: items times KNAPSACK_WIDTH, and KNAPSACK_REPLAYS replays.
  *
  * Not handled: prices that depend on each other.  climb.c and the other seeds are for that.
  */
 #include "hunt.h"
+#include "budgets.h"
 
 #include <stdlib.h>
-
-enum { WIDTH = 512, LAYERS = 256, ROUNDS = 12 };
 
 typedef struct { Bytes bytes; Ns time; int before; bool taken; } Point;
 typedef struct { int drop; Ns price; Bytes worth; } Ware;
 typedef struct { int from, count; } Layer;          /* so many wares, of those equal to ware `from` */
 
 struct Knapsack {
-    Point *row[LAYERS + 1];     /* after so many layers, by ascending bytes and time; of 2 WIDTH */
-    int states[LAYERS + 1];
-    Layer layer[LAYERS];
+    Point *row[KNAPSACK_LAYERS + 1];     /* after so many layers, by ascending bytes and time; of 2 KNAPSACK_WIDTH */
+    int states[KNAPSACK_LAYERS + 1];
+    Layer layer[KNAPSACK_LAYERS];
     int layers;
     Ware *ware;                 /* equal ones side by side */
 };
@@ -38,9 +38,9 @@ struct Knapsack {
 static struct Knapsack *open(Hunt *h)
 {
     struct Knapsack *x = h->knapsack = alloc(sizeof *x);
-    Point *room = alloc(sizeof *room * 2 * WIDTH * (LAYERS + 1));
-    for (int i = 0; i <= LAYERS; i++)
-        x->row[i] = room + 2 * WIDTH * i;
+    Point *room = alloc(sizeof *room * 2 * KNAPSACK_WIDTH * (KNAPSACK_LAYERS + 1));
+    for (int i = 0; i <= KNAPSACK_LAYERS; i++)
+        x->row[i] = room + 2 * KNAPSACK_WIDTH * i;
     x->ware = alloc(sizeof *x->ware * ((size_t)live_tensors(h->live) + 1));
     return x;
 }
@@ -70,7 +70,7 @@ static void find_layers(Hunt *h)
     for (int from = 0, to; from < n; from = to) {
         for (to = from; to < n && x->ware[to].price == x->ware[from].price && x->ware[to].worth == x->ware[from].worth;)
             to++;
-        for (int at = from, count = 1; at < to && x->layers < LAYERS; at += count, count *= 2) {
+        for (int at = from, count = 1; at < to && x->layers < KNAPSACK_LAYERS; at += count, count *= 2) {
             count = count < to - at ? count : to - at;
             x->layer[x->layers++] = (Layer){from, count};
         }
@@ -90,12 +90,12 @@ static int put(Point *row, int n, Point s)
 
 static int thin(Point *row, int n)
 {
-    Bytes step = row[n - 1].bytes / (WIDTH - 1) + 1;
+    Bytes step = row[n - 1].bytes / (KNAPSACK_WIDTH - 1) + 1;
     int kept = 0;
-    for (int i = 0; n > WIDTH && i < n; i++)
+    for (int i = 0; n > KNAPSACK_WIDTH && i < n; i++)
         if (i == n - 1 || kept == 0 || row[i].bytes / step != row[kept - 1].bytes / step)
             row[kept++] = row[i];
-    return n > WIDTH ? kept : n;
+    return n > KNAPSACK_WIDTH ? kept : n;
 }
 
 /* Row i + 1 from row i: without layer i, and with it. */
@@ -146,7 +146,7 @@ void seed_knapsack(Hunt *h)
     hunt_all(h, FATE_KEEP);
     Load l = hunt_judge(h);
     Bytes low = 0, high = -1, free = 0;         /* too little, enough as far as known */
-    for (int round = 0; round < ROUNDS && high - low != 1; round++) {
+    for (int round = 0; round < KNAPSACK_REPLAYS && high - low != 1; round++) {
         free = high >= 0 ? low + (high - low) / 2 : free + (l.need - h->limit + h->others) / (h->others + 1);
         if (!choose(h, free))
             return;

@@ -24,6 +24,7 @@
  * Cost: two bisections over n, one search of the rest, one replay for each tensor at the end; times the orders.
  */
 #include "hunt.h"
+#include "budgets.h"
 
 #include <stdlib.h>
 
@@ -135,7 +136,7 @@ void send(Hunt *h)
 {
     int budget = h->budget > 0 ? h->budget : 0;
     for (MemoryOrder way = ORDER_FREE_TIME; way <= ORDER_SAVING; way++) {
-        h->budget = budget + 200;
+        h->budget = budget + OFFLOAD_REPLAYS;
         if (h->way == ORDER_AUTO || h->way == way)
             send_by(h, way);
     }

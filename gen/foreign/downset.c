@@ -27,8 +27,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const int64_t MOST_LOOKS = 400000000;        /* at a node while enumerating, at a pair while bisecting */
-
 typedef struct { Ns time, wire; int size; uint64_t *bits; Bytes leaves; } Prefix;
 typedef struct {
     const Dag *d;

@@ -19,7 +19,7 @@ typedef struct {
     int prefixes;               /* downward-closed prefixes that were looked at */
     bool all;                   /* these are all there are; else those of one order */
 } Chain;
-enum { MOST_PREFIXES = 60000 };
+#include "budgets.h"
 
 /* Exactly k stages, none empty; most: prefixes, at most MOST_PREFIXES.  False: there are fewer nodes than stages. */
 bool downset_chain(const Dag *d, int k, int most, Chain *c);

@@ -13,9 +13,10 @@
  * turn.
  */
 #include "place.h"
+#include "budgets.h"
 #include <string.h>
 
-enum { MOST = 4000, FREE = INT32_MIN };     /* rectangles; a micro-batch that no buffer of a pool has yet */
+enum { FREE = INT32_MIN };      /* a micro-batch that no buffer of a pool has yet */
 
 typedef struct {
     Mem *m;
@@ -113,7 +114,7 @@ static bool pack(Alone *a, Bytes most)
     const Mem *m = a->m;
     int n, k = 0;
     Block *block = mem_blocks(m, &n);
-    if (n > MOST)
+    if (n > ALONE_RECTANGLES)
         return false;
     Packing r = pack_least(block, n, ALONE_STEPS);
     a->height = r.height;

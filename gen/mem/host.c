@@ -14,14 +14,14 @@
  *
  * In a file every slot begins at a page, because direct transfers want that.
  *
- * Cost: pairs of blocks times pairs of their slots times the spans of both.  A block of more than SLOTS is taken whole, alive
+ * Cost: pairs of blocks times pairs of their slots times the spans of both.  A block of more than HOST_SLOTS is taken
+ * whole, alive
  * from its first life to its last.  With so many micro-batches away at once, nothing could share their bytes.
  */
 #include "plan.h"
+#include "budgets.h"
 #include <stdlib.h>
 #include <string.h>
-
-enum { SLOTS = 16 };
 
 typedef struct { int first, last, mb; } Life;
 typedef struct { Bytes from, to; } Range;
@@ -90,7 +90,7 @@ static void find_parts(Host *h, int b)
 {
     HostBuf *x = &h->p->host.at[b];
     Life *sorted = alloc(sizeof *sorted * (size_t)h->micro);
-    bool whole = x->count > SLOTS;
+    bool whole = x->count > HOST_SLOTS;
     h->lives[b] = alloc(sizeof(Lives) * (size_t)(x->count + 1));
     memcpy(sorted, &h->life[b * h->micro], sizeof *sorted * (size_t)h->micro);
     qsort(sorted, (size_t)h->micro, sizeof *sorted, by_birth);
@@ -123,8 +123,8 @@ static bool meet(const Lives *a, const Lives *b)
 /* The number of parts of a block; size: the distance from one part to the next. */
 static int parts(const HostBuf *x, Bytes *size)
 {
-    *size = x->count > SLOTS ? x->stride * x->count : x->stride;
-    return x->count > SLOTS ? 1 : x->count;
+    *size = x->count > HOST_SLOTS ? x->stride * x->count : x->stride;
+    return x->count > HOST_SLOTS ? 1 : x->count;
 }
 
 static int by_from(const void *a, const void *b)

@@ -31,12 +31,9 @@
  * and more stay up to 24 % above the bound, although their buffers, each by itself, pack within 2 %.
  */
 #include "trial_cache.h"
+#include "budgets.h"
 #include <stdlib.h>
 #include <string.h>
-
-static const int64_t BUDGET = 300000000, LONG = 20000000, SOON = 1500000;
-static const int64_t ROUGH = 3000000000;                        /* of all that only has to fit */
-enum { TRIES = 30 };            /* orders made from one by promotion */
 
 /* ---- orders ------------------------------------------------------------------------------------------------------ */
 
@@ -65,7 +62,7 @@ static int by_key(const void *a, const void *b)
 }
 
 static int (*const orders[])(const void *, const void *) = {by_size, by_length, by_start};
-enum { ORDERS = sizeof orders / sizeof *orders };
+enum { SORTS = sizeof orders / sizeof *orders };
 
 static uint64_t luck(uint64_t *state)
 {
@@ -127,11 +124,11 @@ enum { STYLES = sizeof styles / sizeof *styles, FIXED = 3 };        /* the first
 static void try_styles(Placer *w, Layout *best, Bytes bound, Bytes enough)
 {
     int n = w->m->apart ? 1 : w->m->overlap ? FIXED : STYLES;
-    for (int s = 0; s < n && best->top > enough && (s == 0 || w->left > BUDGET - SOON); s++)
-        for (int k = 0; k < 2 * ORDERS && best->top > bound && (s + k == 0 || w->left > BUDGET - SOON); k++) {
+    for (int s = 0; s < n && best->top > enough && (s == 0 || w->left > LAYOUT_STEPS - SOON_STEPS); s++)
+        for (int k = 0; k < 2 * SORTS && best->top > bound && (s + k == 0 || w->left > LAYOUT_STEPS - SOON_STEPS); k++) {
             w->style = styles[s];
-            w->still = k >= ORDERS;
-            place_order(w, orders[k % ORDERS]);
+            w->still = k >= SORTS;
+            place_order(w, orders[k % SORTS]);
             if (place_all(w, best->top))
                 place_copy(w->m, best, &w->now);
         }
@@ -155,7 +152,7 @@ static void shake(Placer *w, Layout *best, Good *good, Bytes enough, int64_t unt
         else
             any_keys(w);
         place_order(w, by_key);
-        int tries = luck(&w->luck) % 2 ? TRIES : 1;
+        int tries = luck(&w->luck) % 2 ? PROMOTED_ORDERS : 1;
         for (int k = 0; k < tries && best->top > enough && w->left > until; k++) {
             if (place_all(w, best->top)) {
                 place_copy(w->m, best, &w->now);
@@ -202,28 +199,28 @@ static void find_layout(Mem *m, Layout *best)
     Bytes bound = m->p->dev.at[m->device].bound, most = m->p->m->devices.at[m->device].memory;
     Bytes least = bound, low = bound + bound / 100, enough = bound + bound / 100 * 3;
     int64_t *left = m->p->ask.steps_left;
-    bool spent = left && *left < BUDGET;
+    bool spent = left && *left < LAYOUT_STEPS;
     if (left && most > enough)
         least = low = enough = most;
     void *mark = mem_mark();
-    Placer w = place_new(m, BUDGET);
+    Placer w = place_new(m, LAYOUT_STEPS);
     Good good = {.key = alloc(sizeof *good.key * (size_t)(m->item.n + 1))};
     try_styles(&w, best, least, low);
-    shake(&w, best, &good, low, BUDGET - SOON);
-    shake(&w, best, &good, enough, BUDGET - (m->overlap ? LONG / 4 : LONG));
+    shake(&w, best, &good, low, LAYOUT_STEPS - SOON_STEPS);
+    shake(&w, best, &good, enough, LAYOUT_STEPS - (m->overlap ? LONG_STEPS / 4 : LONG_STEPS));
     bool hopeless = bound > most;
     bool alone = best->top > enough && !m->overlap && !hopeless && !spent;
     if (alone && !place_alone(m, best))
         shake(&w, best, &good, enough, 0);
     if (left)
-        *left -= BUDGET - w.left + (alone ? ALONE_STEPS : 0);
+        *left -= LAYOUT_STEPS - w.left + (alone ? ALONE_STEPS : 0);
     mem_release(mark);
 }
 
 int64_t *layout_budget(const Ask *ask)
 {
     int64_t *left = alloc(sizeof *left);
-    *left = ROUGH;
+    *left = TRIAL_STEPS;
     return ask->steps_left ? ask->steps_left : left;
 }
 

@@ -14,6 +14,7 @@
  * Cost: that of layout.c.  Not handled: sharing one buffer between an operator's operand and result.
  */
 #include "mem.h"
+#include "budgets.h"
 #include "list/version.h"
 #include <stdlib.h>
 #include <string.h>
@@ -83,9 +84,8 @@ static bool overlaps_itself(const Mem *m, int b)
 /* Pools that placing may open, for one buffer each or for those that move alike; those left over are taken away again. */
 static void add_extra_pools(Mem *m)
 {
-    enum { MOST = 48 };
     m->extra = m->p->pool.n;
-    m->extras = m->overlap ? 0 : MOST;
+    m->extras = m->overlap ? 0 : EXTRA_POOLS;
     for (int i = 0; i < m->extras; i++)
         *PUSH(&m->p->pool) = (Pool){.device = m->device, .chunk = -1, .name = strf("o%d", m->extra + i - m->own)};
 }

@@ -24,10 +24,9 @@
  * The budget counts these.
  */
 #include "place.h"
+#include "budgets.h"
 #include <stdlib.h>
 #include <string.h>
-
-enum { OPEN = 12 };             /* pools of one buffer each that first fit may open */
 
 /* ---- alive at once ------------------------------------------------------------------------------------------------ */
 
@@ -416,7 +415,7 @@ static void improve_alone(Placer *w, int index, Best *best)
 {
     const Mem *m = w->m;
     int pool = m->extra + w->now.opened;
-    if (!w->style.open || !m->item.at[index].moves || best->end <= w->now.top || w->now.opened >= OPEN)
+    if (!w->style.open || !m->item.at[index].moves || best->end <= w->now.top || w->now.opened >= OPENED_POOLS)
         return;
     if (choose_slots(w, &m->item.at[index], pool, best->end) && improve(w, index, pool, false, best))
         w->now.opened++;

@@ -11,13 +11,11 @@
  *
  *   needs   a plan after mem     fills   dev[].unpooled, dev[].proven     fails   never
  *
- * Cost: that of the search, STEPS at most.  Not handled: above MOST rectangles nothing is said.
+ * Cost: that of the search, UNPOOLED_STEPS at most.  Not handled: above UNPOOLED_RECTANGLES rectangles nothing is said.
  */
 #include "mem.h"
 #include "unpooled.h"
-
-enum { MOST = 4000 };
-static const int64_t STEPS = 20000000;
+#include "budgets.h"
 
 Block *mem_blocks(const Mem *m, int *n)
 {
@@ -42,9 +40,9 @@ static void pack_device(Plan *p, int device)
     int n;
     Block *block = mem_blocks(&m, &n);
     d->unpooled = 0;
-    if (n > MOST)
+    if (n > UNPOOLED_RECTANGLES)
         return;
-    Packing r = pack_least(block, n, STEPS);
+    Packing r = pack_least(block, n, UNPOOLED_STEPS);
     const char *fault = pack_fault(block, n, r.height);
     if (fault)
         die("device %d: packed without pools, %s", device, fault);

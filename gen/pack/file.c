@@ -9,6 +9,7 @@
  *         ends before either is known.
  */
 #include "pack.h"
+#include "budgets.h"
 #include "base/file.h"
 #include "base/quote.h"
 #include <errno.h>
@@ -227,7 +228,7 @@ static int pack_file(const char *path, const char *out, Bytes capacity)
     Csv c = {0};
     read_csv(&c, path);
     capacity = capacity ? capacity : capacity_in(path);
-    int64_t steps = (int64_t)PACK_STEPS * 1000000;
+    int64_t steps = PACK_STEPS;
     busy_with("packing");
     Packing r = capacity ? pack_fit(c.block.at, c.block.n, capacity, steps) : pack_least(c.block.at, c.block.n, steps);
     busy_end();

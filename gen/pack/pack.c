@@ -11,9 +11,8 @@
  * reached, then the middle of the open interval.
  */
 #include "pack.h"
+#include "budgets.h"
 #include <string.h>
-
-enum { FIRST_TRY = 4000000, WAYS = 3 };     /* steps; tries of equal length */
 
 static PackAnswer search_in(Block *b, int n, Bytes capacity, int64_t most, int64_t *done)
 {
@@ -22,8 +21,8 @@ static PackAnswer search_in(Block *b, int n, Bytes capacity, int64_t most, int64
     int64_t end = *done + most;
     for (int luck = 0; answer == PACK_UNKNOWN && *done < end; luck++) {
         busy_at(", try %d, %lld million steps", luck + 1, (long long)(*done / 1000000));
-        int64_t steps = FIRST_TRY;
-        for (int k = luck / WAYS + 1; k % 2 == 0; k /= 2)
+        int64_t steps = FIRST_TRY_STEPS;
+        for (int k = luck / EQUAL_TRIES + 1; k % 2 == 0; k /= 2)
             steps *= 2;
         answer = pack_try(w, luck, steps < end - *done ? steps : end - *done, done);
     }

@@ -20,9 +20,6 @@ typedef struct {
     int64_t steps;
 } Packing;
 
-/* Steps of search: a step looks at one block, a second is some hundred millions. */
-enum { PACK_STEPS = 1500 };     /* in millions: of one command */
-
 /* Offsets in a capacity.  pack_least: in the lowest height it finds, at most `capacity`, or the proof that none is. */
 Packing pack_fit(Block *b, int n, Bytes capacity, int64_t steps);
 Packing pack_least(Block *b, int n, int64_t steps);

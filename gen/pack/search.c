@@ -34,15 +34,12 @@
  * Cost: a step is one look at a block in a section.  Not handled: alignment other than by sizes; blocks with a given address.
  */
 #include "pack.h"
+#include "budgets.h"
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct { uint64_t a, b; } Hash;
-enum {
-    STYLES = 3,                 /* of choosing section and block: see easier() and weight() */
-    TABLE = 1 << 18,            /* most failed parts that are remembered; newer ones replace older */
-    DEEPEST = 10000             /* calls of solve() in each other: what the machine's stack holds for certain */
-};
+enum { STYLES = 3 };            /* of choosing section and block: see easier() and weight() */
 typedef struct { int section; Bytes floor; } Undo;
 
 struct PackSearch {
@@ -408,7 +405,7 @@ static PackAnswer solve(PackSearch *w, int from, int to)
 {
     if (from == to)
         return PACK_FITS;
-    if (w->steps > w->most || w->depth > DEEPEST)
+    if (w->steps > w->most || w->depth > PACK_DEPTH)
         return PACK_UNKNOWN;
     Slice x = slice(w, from, to);
     int cut = split(w, x), mark = w->undo.n;
@@ -448,7 +445,7 @@ PackSearch *pack_search(Block *b, int n, Bytes capacity)
     for (int s = 0; s < w->sections; s++)
         w->failures[s] = 1;
     w->mask = 255;
-    while (w->mask + 1 < TABLE && w->mask < (uint64_t)n * (uint64_t)n * 8)
+    while (w->mask + 1 < FAILED_PARTS && w->mask < (uint64_t)n * (uint64_t)n * 8)
         w->mask = 2 * w->mask + 1;
     w->failed = alloc(sizeof(Hash) * (w->mask + 1));
     return w;

@@ -18,6 +18,7 @@
  * but for packing, and what that adds the search feeds back.
  */
 #include "planner.h"
+#include "budgets.h"
 
 #include <string.h>
 
@@ -290,8 +291,6 @@ void part_blame(Plan *p)
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
-enum { ROUNDS = 8 };
-
 /* Chunks that share a device: each is priced under all of its memory, which keeps the bound a bound; where they do not fit
  * together, the device is asked to have its largest one smaller by as much.  The plan that is over least goes on: peaks of
  * two chunks need not meet, and mem has the last word. */
@@ -299,7 +298,7 @@ static bool share(const Plan *p, const Planner *k, const char *cut, const Bytes 
 {
     Bytes *asked = alloc(sizeof *asked * (size_t)p->devices), least = INT64_MAX;
     memcpy(asked, limit, sizeof *asked * (size_t)p->devices);
-    for (int round = 0; round < ROUNDS && least > 0; round++) {
+    for (int round = 0; round < SHARE_ROUNDS && least > 0; round++) {
         Question now = ask(p, cut, asked);
         Answer a = {0};
         if (!k->plan(&now, &a))

@@ -7,6 +7,7 @@
  * lays out its whole plan beside that of `exact` where that takes longer than it predicted: it is then never worse.
  */
 #include "planner.h"
+#include "budgets.h"
 
 #include <string.h>
 
@@ -16,23 +17,21 @@
 #define VPIPE "Zhao et al., 2022, vPipe"
 #define DAWNPIPER "Peng et al., 2025, DawnPiper; Peng et al., 2020, Capuchin"
 
-enum { ANY = 1 << 30, MANY = 1200, SOME = 600, SMALL = 300 };
-
 const Planner planners[] = {
     {"exact", exact, ONE_ORDER ", cheapest fates of each run",
      "Zheng et al., 2022, Alpa; Tarnawski et al., 2021, Piper", 0, 0},
-    {"even", even, "the one cut into runs of equal time", "Huang et al., 2019, GPipe", ANY, MANY},
+    {"even", even, "the one cut into runs of equal time", "Huang et al., 2019, GPipe", OPS_ANY, OPS_MANY},
     {"brute", brute, ONE_ORDER ", all fates of each run: an oracle for small graphs", "enumeration", 0, 0},
-    {"interval", plan_interval, ONE_ORDER ", cuts between balance of time and of memory", DAWNPIPER, MANY, MANY},
-    {"interval:guard", plan_interval_guard, ONE_ORDER ", the same and one cut on either side", DAWNPIPER, SMALL, SMALL},
-    {"pipedream:published", plan_pipedream, LAYERS ", memory not looked at", PIPEDREAM, MANY, MANY},
-    {"pipedream:memflag", plan_pipedream_memflag, LAYERS ", the published memory check", PIPEDREAM, MANY, MANY},
-    {"pipedream:strong", plan_pipedream_strong, LAYERS ", those that fit", PIPEDREAM, SOME, SOME},
+    {"interval", plan_interval, ONE_ORDER ", cuts between balance of time and of memory", DAWNPIPER, OPS_MANY, OPS_MANY},
+    {"interval:guard", plan_interval_guard, ONE_ORDER ", the same and one cut on either side", DAWNPIPER, OPS_FEW, OPS_FEW},
+    {"pipedream:published", plan_pipedream, LAYERS ", memory not looked at", PIPEDREAM, OPS_MANY, OPS_MANY},
+    {"pipedream:memflag", plan_pipedream_memflag, LAYERS ", the published memory check", PIPEDREAM, OPS_MANY, OPS_MANY},
+    {"pipedream:strong", plan_pipedream_strong, LAYERS ", those that fit", PIPEDREAM, OPS_SOME, OPS_SOME},
     {"pipedream:replicated", plan_pipedream_replicated, "runs of layers on several devices, everything kept", PIPEDREAM, 0, 0},
-    {"vpipe:repo", plan_vpipe_repo, "contiguous runs of layers, the tail of each recomputed", VPIPE, MANY, MANY},
-    {"vpipe:paper", plan_vpipe_paper, "contiguous runs of layers, each kept, swapped or recomputed", VPIPE, MANY, MANY},
+    {"vpipe:repo", plan_vpipe_repo, "contiguous runs of layers, the tail of each recomputed", VPIPE, OPS_MANY, OPS_MANY},
+    {"vpipe:paper", plan_vpipe_paper, "contiguous runs of layers, each kept, swapped or recomputed", VPIPE, OPS_MANY, OPS_MANY},
     {"twobw", plan_twobw, "equal numbers of blocks, all kept or all recomputed",
-     "Narayanan et al., 2021, PipeDream-2BW", MANY, MANY},
+     "Narayanan et al., 2021, PipeDream-2BW", OPS_MANY, OPS_MANY},
     {"madpipe", plan_madpipe, "runs of layers, everything kept, several on one device", "Beaumont et al., 2022, MadPipe", 0, 0},
     {NULL, NULL, NULL, NULL, 0, 0}
 };

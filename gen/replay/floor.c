@@ -12,7 +12,8 @@
  * must hold whatever else is alive.  If keeping everything saves more than that, the excess has to be dropped.  A dropped
  * tensor that backward reads costs at least its share of its operator: time over the bytes of all its results.  If tensors
  * could be cut in pieces, the cheapest way to free so many bytes would be to take them by price.  Prices are put into at most
- * CLASSES classes, each with prefix sums.  Whole classes count at their own cost, the last one at its least price.  If tensors
+ * PRICE_CLASSES classes, each with prefix sums.  Whole classes count at their own cost, the last one at its least
+ * price.  If tensors
  * that must be kept exceed the limit alone, the run is proven not to fit.
  *
  * A tensor is summed at the place of the first backward that reads it.  The sum over a run then counts tensors that it saves in
@@ -24,20 +25,21 @@
  *
  * Source: Dantzig, Discrete-variable extremum problems, 1957.
  *
- * Cost: sorting the tensors once; then at most CLASSES + 2 steps and a range maximum by a sparse table.
+ * Cost: sorting the tensors once; then at most PRICE_CLASSES + 2 steps and a range maximum by a sparse table.
  *
  * Not handled, and the bound is only lower for it: rebuilt tensors, gradients, messages, chains of tensors that nobody reads,
  * copies of tied parameters away from home.
  */
 #include "floor.h"
+#include "budgets.h"
 
 #include <stdlib.h>
 
-enum { STEPS = 16, CLASSES = 32, DEAR = 1000000000 };       /* ns a MiB: above all that is measured */
+enum { DEAR = 1000000000 };       /* ns a MiB: above all that is measured */
 
 typedef struct { Bytes *bytes; Ns *time; int64_t least; } Class;        /* sums of 0..i-1; ns a MiB of the cheapest */
 typedef struct {                /* of a class of devices that take equal times */
-    Class class[CLASSES];
+    Class class[PRICE_CLASSES];
     int n;
     Ns *base;                   /* of operators 0..i-1, forward and backward */
     Ns *read, *made;            /* what is dropped in any case, summed by its reader, by its maker */
@@ -147,7 +149,7 @@ static int find_items(Floor *x, const int *reader, const char *may, const Ns *ti
     return n;
 }
 
-/* Equal prices share a class; beyond CLASSES prices, classes of about equal bytes. */
+/* Equal prices share a class; beyond PRICE_CLASSES prices, classes of about equal bytes. */
 static void classify(Floor *x, Times *times, Item *item, int n)
 {
     size_t row = (size_t)(x->p->g->nf + 1);
@@ -161,8 +163,8 @@ static void classify(Floor *x, Times *times, Item *item, int n)
     }
     for (int i = 0; i < n; i++) {
         bool other = i == 0 || item[i].price != item[i - 1].price;
-        if (times->n == 0 || (other && (prices <= CLASSES || now >= all / CLASSES * times->n))) {
-            times->n += times->n < CLASSES;
+        if (times->n == 0 || (other && (prices <= PRICE_CLASSES || now >= all / PRICE_CLASSES * times->n))) {
+            times->n += times->n < PRICE_CLASSES;
             Class *k = &times->class[times->n - 1];
             if (!k->bytes)
                 *k = (Class){alloc(sizeof(Bytes) * row), alloc(sizeof(Ns) * row), item[i].price};
@@ -307,7 +309,7 @@ Ns floor_time(const Floor *x, int first, int last, int chunk, Bytes limit)
     Ns low = base, high = base + cheapest(times, first, last, all - allowed);
     if (send == 0)
         return high;
-    for (int step = 0; step < STEPS && low < high; step++) {
+    for (int step = 0; step < SPEED_STEPS && low < high; step++) {
         Ns middle = low + (high - low) / 2;
         Bytes gone = middle / 1024 + 1 < INT64_MAX / link ? (middle / 1024 + 1) * link : send;
         Ns least = base + cheapest(times, first, last, all - allowed - (gone < send ? gone : send));

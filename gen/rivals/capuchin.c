@@ -18,24 +18,24 @@
  * operators that nothing else makes again already.  Capuchin may make a tensor several times, and counts it so often.
  *
  * The rankings give one order.  The answer is its shortest prefix that fits.  Needs fall and then rise along the order, since
- * rebuilt tensors live side by side.  So the prefix is looked for in STEPS strides before it is bisected.
+ * rebuilt tensors live side by side.  So the prefix is looked for in PREFIX_STRIDES strides before it is bisected.
  *
  * Source: Peng, Shi, Dai, Jin, Ma, Xiong, Yang, Qian, Capuchin: Tensor-based GPU Memory Management for Deep Learning, ASPLOS
  * 2020.  Three of these authors wrote DawnPiper.  Only the abstract of DawnPiper's own optimiser was at hand, so its ancestor
  * stands in for it.
  *
- * Cost: n choices among n candidates, and STEPS + log n replays of the stage.  The time to make a candidate again is computed
+ * Cost: n choices among n candidates, and PREFIX_STRIDES + log n replays of the stage.  The time to make a candidate
+ * again is computed
  * anew only if a choice touched its inputs.
  *
  * Not handled, but by `fates.c`: a choice that later ones made needless is never taken back.  Free time knows of no other
  * stage's messages.
  */
 #include "capuchin.h"
+#include "budgets.h"
 #include "list/rebuild.h"
 
 #include <stdlib.h>
-
-enum { STEPS = 16 };
 
 typedef struct { int tensor; int fate; } Pick;
 typedef struct { int tensor; Bytes bytes; Ns free, copy; } Item;
@@ -268,7 +268,7 @@ Price capuchin(Capuchin *x, int first, int last, int chunk, int *fate)
     if (x->own.offload)
         free_swaps(x, &order);
     paid(x, &order);
-    int low = 0, high = 0, stride = (order.picks + STEPS - 1) / STEPS;
+    int low = 0, high = 0, stride = (order.picks + PREFIX_STRIDES - 1) / PREFIX_STRIDES;
     while (!fits && high < order.picks) {
         low = high;
         high = high + stride < order.picks ? high + stride : order.picks;

@@ -14,14 +14,13 @@
  * Source: Kernighan and Lin, An Efficient Heuristic Procedure for Partitioning Graphs, 1970, on the borders of a chain.  This
  * is our reading of vPipe's re-partition.
  *
- * Cost: each pass at most units * stages moves of two questions each, passes at most MOST.
+ * Cost: each pass at most units * stages moves of two questions each, passes at most MOVE_PASSES.
  * Not handled: the answer is not optimal, and is not meant to be: it is a baseline.
  */
 #include "moves.h"
+#include "budgets.h"
 
 #include <string.h>
-
-enum { MOST = 64 };
 
 static bool lighter(Burden a, Burden b)
 {
@@ -106,6 +105,6 @@ static bool pass(const Moves *m, int *last)
 
 void moves_improve(const Moves *m, int *last)
 {
-    for (int i = 0; i < MOST && pass(m, last); i++)
+    for (int i = 0; i < MOVE_PASSES && pass(m, last); i++)
         ;
 }

@@ -25,6 +25,7 @@
  * replicas (refused by front/devices.c); links and what must precede a stage are not in T, only in the bound of one order.
  */
 #include "arrange.h"
+#include "budgets.h"
 #include "exact/exact.h"
 
 #include <string.h>
@@ -170,8 +171,6 @@ void orders_near(const Kinds *k, int stages, const int *order, Orders *all)
 }
 
 /* ---- the dynamic program ----------------------------------------------------------------------------------------- */
-
-enum { MOST_SETS = 1 << 16 };
 
 typedef struct {
     const Kinds *k;
