@@ -92,7 +92,7 @@ static void wait_send(Comm *c, int msg)
 
 /* ---- what a computation reads first ------------------------------------------------------------------------------ */
 
-/* Messages whose first reader on this device is action k; marks them. */
+/* The messages that action k is the first to read on this device; marks them. */
 static Ints arrivals(Comm *c, const Action *k)
 {
     Ints list = {0};

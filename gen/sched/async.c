@@ -94,7 +94,7 @@ static void put_piece(Writer *w, Piece piece, int base, int from, int to, int st
         put_beat(w, q, steps);
 }
 
-enum { FOREVER = 1 << 14 };     /* steps of a run whose end is not in sight: times m an int still */
+enum { FOREVER = 1 << 14 };     /* steps of a run without an end in sight: times m an int still */
 
 void sched_async(Plan *p, int device, Pace pace)
 {
