@@ -2,9 +2,8 @@
  *
  * comm.c: do the devices' lists, run together, come to an end?  Checks of comm and lower, written without calling them.
  *
- * Begins of one directed pair must stand in the same order on both sides.  Whether anybody waits for ever is seen by
- * list/rendezvous.c, which plays the lists and knows none of their rules.
- * Copies to the host and back wait for nobody; here it is asked that they come in turn.
+ * Begins of one directed pair must stand in the same order on both sides.  list/rendezvous.c decides whether anybody waits for
+ * ever: it plays the lists and knows none of their rules.  Copies to the host and back wait for nobody; they must come in turn.
  */
 #include "plan.h"
 #include "list/rendezvous.h"
@@ -68,7 +67,7 @@ static void check_halts(const Plan *p, const Actions *list)
         die("deadlock: device %d waits at action %d for %d", d, at, list[d].at[at].peer);
 }
 
-/* A piece goes on where the one before it ended, with nothing but copies in between; the last one ends the line. */
+/* A piece goes on at the end of the one before it, with only copies in between.  The last piece ends the line. */
 static bool goes_on(const Action *a, const Action *before)
 {
     return before && before->kind == a->kind && before->chunk == a->chunk && before->mb == a->mb && a->first > 0 &&
@@ -107,8 +106,8 @@ static void check_pieces(const Plan *p, int device)
         die("device %d: the end of a computation is missing", device);
 }
 
-/* An offloaded tensor goes out behind its forward, is out, comes in, is in; each wait is for what was begun last under its
- * number, and copies take no number that is taken. */
+/* An offloaded tensor goes out behind its forward, is out, comes in, is in.  Each wait is for the last begin of its number.  No
+ * copy takes a number in use. */
 static void check_copies(const Plan *p, int device)
 {
     enum { MADE_HERE, OUT, AWAY, IN, BACK };
@@ -145,7 +144,7 @@ static bool computes(ActionKind k)
     return k == K_F || k == K_B || k == K_I || k == K_W || k == K_U || k == K_FOLD || k == K_VERSION;
 }
 
-/* Only forward's flag is not the schedule's: it adds up the loss of the step. */
+/* Are the two the same for the schedule?  Forward's flag adds up the loss of the step and is not the schedule's. */
 static bool same_computation(const Plan *p, int device, const Action *a, const Action *b)
 {
     bool acc = a->kind == K_F ? a->acc == (a->mb > plan_first(p, device)) : a->acc == b->acc;
@@ -181,7 +180,7 @@ static bool keeps_nothing(const Plan *p, int chunk)
     return true;
 }
 
-/* Is none of the chunk's operators of that phase?  Additions and reports have no backward of their own. */
+/* Has the chunk no operator of that phase?  Additions and reports have no backward of their own. */
 static bool computes_nothing(const Plan *p, const Action *k)
 {
     bool i = k->kind == K_B || k->kind == K_I, w = k->kind == K_B || k->kind == K_W;
@@ -191,7 +190,7 @@ static bool computes_nothing(const Plan *p, const Action *k)
     return i || w;
 }
 
-/* What becomes of a merge is check_mem's to find: an update that reads less than the whole sum. */
+/* Is the action allowed to vanish?  A merge is; check_mem finds an update that reads less than the whole sum. */
 static bool does_nothing(const Plan *p, const Action *k)
 {
     return k->kind == K_MERGE || computes_nothing(p, k) || (k->kind == K_VERSION && keeps_nothing(p, k->chunk)) ||
@@ -282,8 +281,8 @@ static void check_hosts(const Plan *p)
         }
 }
 
-/* Every operator runs once a micro-batch where it belongs, on buffers of its operands and their size; a recomputation only
- * repeats forward operators.  That operands are alive, check_mem shows. */
+/* Every operator runs once a micro-batch at its place, on buffers of its operands and their size.  A recomputation only repeats
+ * forward operators.  check_mem shows that operands are alive. */
 void check_lower(const Plan *p)
 {
     const Graph *g = p->g;

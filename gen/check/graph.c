@@ -2,9 +2,10 @@
  *
  * check_graph: is this a graph?
  *
- * Runs behind every pass of the front end, in release builds too: the passes that follow rely on what is listed here
- * and look at none of it again.  It is written against the contract in plan.h and the text of ops.def, not against the
- * code of build, shape or grad, and shares nothing with bind.c but the table.
+ * Problem: the passes behind the front end rely on the rules listed here and check none of them again.
+ *
+ * Method: this runs behind every pass of the front end, in release builds too.  It is written against the contract in plan.h
+ * and the text of ops.def, not against the code of build, shape or grad.  It shares nothing with bind.c but the table.
  *
  *   order     forward first, then I and W by descending forward operator, I before W, then updates
  *   tensors   one producer each, made before they are read; bytes that follow from shape and type
@@ -13,9 +14,9 @@
  *   states    an accumulator is filled by one call of its own use; a parameter has gradients and one update
  *   names     different, also as C identifiers: tensors and states among each other, forward operators among each other
  *
- * Graphs grow, so the checks take what there is: before shape an operator has no call and a tensor no bytes; before
- * grad there is no gradient.  The first fault ends the check.  A fault after one of our passes is a bug (check_graph);
- * a fault in a graph that was read from a file is the file's (graph_fault).
+ * Graphs grow, so the checks take the parts that exist.  Before shape an operator has no call and a tensor no bytes; before
+ * grad there is no gradient.  The first fault ends the check.  A fault after one of our passes is a bug (check_graph).  A fault
+ * in a graph that was read from a file is the file's (graph_fault).
  *
  * Cost: linear in operators and arguments.
  */
@@ -43,7 +44,7 @@ static bool in_list(int i, int n)
     return i >= 0 && i < n;
 }
 
-/* Bytes that shape and type make; -1: no legal shape. */
+/* The bytes of a tensor of this shape and type; -1: no legal shape. */
 static Bytes bytes_of(const Shape *s, Type type)
 {
     if (s->n < 1 || s->n > MAXDIM || (int)type < F32 || (int)type > F64)
@@ -96,7 +97,7 @@ static bool check_state(Check *c, int index)
     return s->type == want || FAULT(c, s->loc, "state %s has type %s", s->name, type_name(s->type));
 }
 
-/* Names become C identifiers and words of comments: a graph from a file must not bring others. */
+/* Names become C identifiers and words of comments.  A graph from a file must not bring others. */
 static bool is_legal(const char *name)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_.0123456789";
@@ -201,7 +202,7 @@ static const Operand *find(const Operand *at, int n, const char *word)
     return NULL;
 }
 
-/* What a word of a call means by the table: an operand, a result, a parameter, or the gradient of one. */
+/* The meaning of a word of a call by the table: an operand, a result, a parameter, or the gradient of one. */
 static Use use_of(const Op *o, const Arg *a)
 {
     const Row *r = row(o->row);
@@ -252,8 +253,8 @@ static bool same_elements(const Shape *a, const Shape *b)
     return a->n - i == b->n - k && !memcmp(a->d + i, b->d + k, (size_t)(a->n - i) * sizeof a->d[0]);
 }
 
-/* The same word must be the same tensor in forward and backward.  dX is made as the gradient of what X is; where it is
- * read it may be an alias, made for a tensor further down. */
+/* The same word must be the same tensor in forward and backward.  dX is made as the gradient of X.  Its reader may read an
+ * alias, made for a tensor further down. */
 static bool same_as_forward(const Graph *g, const Use *u)
 {
     const Arg *f = u->forward ? NULL : arg_of(&g->op.at[u->o->fwd], u->a->token + u->grad);
@@ -367,7 +368,7 @@ static bool unreported(const Op *o, const Arg *a)
     return a->kind == ARG_NONE && !strcmp(a->token, "vals") && !strcmp(o->call, "norm_total");
 }
 
-/* What a call adds its result to: made before, of the same type, as large. */
+/* A call may add its result to a tensor that was made before, of the same type and size. */
 static bool check_onto(Check *c, const Op *o, const Arg *a, int i)
 {
     static const Operand real = {.name = "onto", .type = 'r'};

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Does every call read what it should, byte for byte, and the right version of it?  A check of mem, lower and comm that trusts
- * none of them.
+ * mem.c: does every call read the right bytes, and the right version of them?  A check of mem, lower and comm that trusts none
+ * of them.
  *
- * Replays each device's straight line, two steps with an evaluation behind each, over a map from address ranges to values.  A
- * value is a number made by hashing what it is:
+ * Method: each device's straight line is replayed, two steps with an evaluation behind each, over a map from address ranges to
+ * values.  A value is a hash of its identity:
  *
  *   tensor       (tensor, micro-batch, step)
- *   parameter    (state, updates so far); a moment, a clip factor likewise.  Forward, backward and what is made again read the
+ *   parameter    (state, updates so far); a moment, a clip factor likewise.  Forward, backward and recomputation read the
  *                version that the step's number and the delay of the chunk name; an update makes the next of the newest
  *   step values  (step)
  *   gradient     (state, step, micro-batches from .. to); a fold joins two neighbours, a tie adds the later use to the earlier
- *                from another replica: what that one holds by then of the tree over replicas
+ *                from another replica: its sum at this point of the tree over replicas
  *   norms        (state, how many partials are in)
  *
- * A write claims its range; a read must find its whole range holding the value it expects, so two owners of one byte, a
- * transfer that is missing, late or of the wrong micro-batch, and a weight of the step before all show as a read that
- * finds something else.  A receive is in flight until its wait; a sent range must still hold its value then.  No result
- * may share bytes with an operand of its own call.  What a receive brings is what the sender must hold by the plan's
- * rules; that the sender does hold it is checked where the send is replayed.  The host's memory is such a map too: what an
- * offload brings there is in flight until its wait, a fetch must find it whole, and it must still be there when that ends.
+ * A write claims its range; a read must find its whole range holding the value it expects.  So a read finds another value if
+ * two owners share a byte, if a transfer is missing, late or of the wrong micro-batch, or if a weight is of the step before.  A
+ * receive is in flight until its wait; a sent range must still hold its value then.  No result may share bytes with an operand
+ * of its own call.  A receive brings the value that the sender must hold by the plan's rules.  The replay of the send checks
+ * that the sender does hold it.  The host's memory is such a map too.  An offloaded value is in flight there until its wait.  A
+ * fetch must find it whole, and it must still be there when the fetch ends.
  *
  * Cost: calls times operands times the ranges that one write splits.
  */
@@ -162,7 +162,7 @@ static void claim(Ranges *r, Bytes from, Bytes to, Value value)
     r->n = i + n + tail;
 }
 
-/* Where in [from, to) something else than the value stands; -1: nowhere. */
+/* The first byte of [from, to) that does not hold the value; -1: there is none. */
 static Bytes differs(const Ranges *r, Bytes from, Bytes to, Value value)
 {
     for (int i = find(r, from); from < to; i++) {
@@ -222,8 +222,8 @@ static int version_read(const Memory *m)
     return version > 0 ? version : 0;
 }
 
-/* What a state must hold when an operand reads it.  The clip factor is of this step; a norm vector has every partial where
- * they are added up. */
+/* The value that a state must hold when an operand reads it.  The clip factor is of this step.  A norm vector has every partial
+ * when they are added up. */
 static Value read_state(const Memory *m, const Op *o, const Arg *a)
 {
     const State *s = &m->p->g->state.at[a->index];
@@ -337,7 +337,7 @@ static void run_fold(Memory *m, const Action *k)
     }
 }
 
-/* What a replica has summed up when it comes to a level of the tree. */
+/* The sum of a replica when it comes to a level of the tree. */
 static Chain subtree(const Plan *p, int device, int level)
 {
     int from = plan_replica(p, device) >> level << level;
@@ -372,7 +372,7 @@ static bool across(const Memory *m, const Action *k)
     return plan_stage(m->p, k->peer) == plan_stage(m->p, m->device);
 }
 
-/* What a message carries: the same number on both sides. */
+/* The value that a message carries: the same number on both sides. */
 static Value moved_value(const Memory *m, const Action *k, int from)
 {
     if (k->tensor >= 0)
@@ -493,7 +493,7 @@ static void run_move(Memory *m, const Action *k)
 
 /* ---- the check --------------------------------------------------------------------------------------------------- */
 
-/* From this step on: a step's list, an evaluation's after so many steps, or a run. */
+/* Replays from this step on: a step's list, an evaluation's after so many steps, or a run. */
 static void run_list(Memory *m, const Actions *list, bool eval, int step)
 {
     bool overlap = order_overlap(m->p) > 0;
@@ -519,7 +519,7 @@ static void run_list(Memory *m, const Actions *list, bool eval, int step)
     }
 }
 
-/* What is there before the first step: everything that lives for ever, in every slot, and no two of them in one byte. */
+/* Claims everything that lives for ever, in every slot, before the first step.  No two of them share a byte. */
 static void claim_states(Memory *m)
 {
     const Plan *p = m->p;
@@ -544,7 +544,7 @@ static int most_operands(const Plan *p)
     return most;
 }
 
-/* Of accumulators, which alone hold chains. */
+/* The most slots of an accumulator.  Only accumulators hold chains. */
 static int most_slots(const Plan *p)
 {
     int most = 1;
@@ -554,8 +554,8 @@ static int most_slots(const Plan *p)
     return most;
 }
 
-/* A run through all phases, a step, the shortest through the pieces, each followed by an evaluation; two steps of a synchronous
- * plan. */
+/* Replays a run through all phases, a step, and the shortest run through the pieces, each followed by an evaluation.  Of a
+ * synchronous plan it replays two steps. */
 static void run_all(Memory *m)
 {
     int overlap = order_overlap(m->p), phases = version_phases(m->p, m->device), done = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * order.c: that a set of lists is a legal schedule, whoever made it.
+ * order.c: is a set of lists a legal schedule, whoever made it?
  *
- * Nothing here knows a schedule.  The lists are replayed, and these hold or dpgen has a bug:
+ * Method: nothing here knows a schedule.  The lists are replayed, and these rules hold or dpgen has a bug:
  *
  *   once       each (chunk, micro-batch) has one F, and one B or one I and then one W, on the chunk's device
  *   before     F after F of the chunk before, B or I after that of the chunk behind and after its own F, W after I
@@ -11,8 +11,8 @@
  *   aligned    messages between two chunks are taken in the order in which they are made
  *   chain      W of a chunk is ascending in micro-batches; the accumulators, replayed as the ranges they hold, end with
  *              the whole step in slot 0, every group an ascending chain, every fold of two equal neighbours
- *   merge      two replicas exchange what they hold of a chunk at the same place of their lists: equal neighbours of the
- *              tree, which both hold together from then on
+ *   merge      two replicas exchange their sums of a chunk at the same place of their lists: equal neighbours of the
+ *              tree, and both hold the joined sum from then on
  *   update     parts 0, 1, 2 in this order, once a chunk and step, after all its W
  *   version    forward and backward of step t read the version that the schedule's name promises, when it is made and while
  *              it is one of delay + 1 copies; an update makes version t+1 of version t, and copies that first
@@ -20,8 +20,10 @@
  * An asynchronous list is replayed as runs of one step up to a few more than the pieces hold, micro-batches numbered through.
  * Each replica has chunks and messages of its own; only merges join them.
  *
- * The second row is the data dependence of a chain of chunks.  Tensors that skip chunks are checked where messages
- * exist, in check_comm.  Cost: linear in actions times devices.
+ * The second row is the data dependence of a chain of chunks.
+ *
+ * Cost: linear in actions times devices.
+ * Not handled: tensors that skip chunks.  check_comm checks them, where messages exist.
  */
 #include "plan.h"
 #include <string.h>
@@ -63,7 +65,7 @@ static bool crosses(const Check *x, int a, int b)
     return a >= 0 && b >= 0 && a < x->chunks && b < x->chunks && x->p->chunk_device.at[a] != x->p->chunk_device.at[b];
 }
 
-/* What chunk `from` made of this micro-batch can be read: it was made here, or its message is the one under way. */
+/* Can this action read the result of chunk `from`?  It was made on this device, or its message is the one under way. */
 static bool arrived(const Check *x, const Action *k, int from, const Channel *c, unsigned char bits)
 {
     if (from < 0 || from >= x->chunks)
@@ -78,7 +80,7 @@ static bool arrived(const Check *x, const Action *k, int from, const Channel *c,
     return c->full;
 }
 
-/* Take the message read, leave the one made; false if a device must be waited for. */
+/* Takes the message that is read and leaves the one that is made.  False: another device must be waited for. */
 static bool exchange(Check *x, const Action *k, int from, Channel *in, int to, Channel *out, unsigned char bits)
 {
     bool sends = crosses(x, k->chunk, to);
@@ -93,7 +95,7 @@ static bool exchange(Check *x, const Action *k, int from, Channel *in, int to, C
 
 /* ---- accumulators ------------------------------------------------------------------------------------------------ */
 
-/* Of the accumulators of a step; those of the next one are others. */
+/* The range in an accumulator of the action's step.  Those of the next step are others. */
 static Range *sum_of(Check *x, const Action *k, int slot)
 {
     if (slot < 0 || slot >= x->slots)
@@ -135,7 +137,7 @@ static bool is_merge(const Check *x, int device, const Action *k)
     return y && y->kind == K_MERGE && y->chunk == k->chunk && y->part == k->part && y->from_device == x->device;
 }
 
-/* Both sides at once, when both are there; the other then finds it done. */
+/* Merges both sides at once, when both are there.  The other side then finds it done. */
 static bool merge(Check *x, const Action *k)
 {
     int other = k->from_device, stages = plan_stages(x->p);
@@ -176,7 +178,7 @@ static void update(Check *x, const Action *k)
 
 /* ---- versions ---------------------------------------------------------------------------------------------------- */
 
-/* By how many updates the weights of a chunk are behind: what the schedule of this name promises. */
+/* The number of updates that a chunk's weights are behind, as the schedule's name promises. */
 static int promised(const Plan *p, int chunk)
 {
     if (!strcmp(p->schedule, "2bw"))

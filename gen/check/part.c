@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * part.c: that part and keep answered what they were asked, without calling what made the answer.
+ * part.c: did part and keep answer the question?  Nothing here calls the code that made the answer.
  *
- * Cuts and homes are read off the graph, slow and plain, once a plan.  That the bound is one is for check_sim, which knows
- * the step.  Cost: operands times chunks.
+ * Method: cuts and homes are read off the graph, slow and plain, once a plan.
+ *
+ * Cost: operands times chunks.
+ * Not handled: whether the bound is a bound.  check_sim checks that, because it knows the step.
  */
 #include "plan.h"
 

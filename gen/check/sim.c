@@ -2,14 +2,16 @@
  *
  * sim.c: do the predicted times satisfy their own equations?
  *
- * sim walks the lists forward and lets events happen.  Here nothing is simulated: an action begins when the one before it
- * ends; it takes its time; a wait lasts until its transfer has arrived; a transfer starts when both ends have begun and the
- * wire is free of what was sent before.  The lists halt (check_comm), so each time follows from earlier ones, the equations
- * have one solution, and times that satisfy all of them are it.  A copy to the host or back starts when it is begun and the
- * copies before it in its direction have ended.  Where both directions of a link share a wire, the times at which each
- * message has it (Action.wire_from) are the prediction, and what is checked is that no two overlap, that none waits while
- * the wire is free, and that they have it in the order in which they were ready.  A copy's wait lasts until its own end.
- * Messages are matched by tag and occurrence, not by counting begins.
+ * Problem: sim walks the lists forward and lets events happen; its times need a check that simulates nothing.
+ *
+ * Method: an action begins when the one before it ends, and takes its time.  A wait lasts until its transfer has arrived.  A
+ * transfer starts when both ends have begun and the wire is free of everything sent before.  The lists halt (check_comm), so
+ * each time follows from earlier ones.  The equations then have one solution, and times that satisfy all of them are it.
+ *
+ * A copy to the host or back starts when it is begun and the copies before it in its direction have ended.  A copy's wait lasts
+ * until its own end.  Where both directions of a link share a wire, the prediction is the time at which each message has it
+ * (Action.wire_from).  Checked then are three points: no two overlap, none waits while the wire is free, and they have it in
+ * the order in which they were ready.  Messages are matched by tag and occurrence, not by counting begins.
  *
  * Cost: linear in actions, times the distinct messages.
  */
@@ -40,7 +42,7 @@ static int lane_of(Times *x, int from, int to, int tag)
     return x->lane.n - 1;
 }
 
-/* The transfer that this begin is one end of: the n-th send of a tag meets its n-th receive. */
+/* The transfer that this action begins one end of.  The n-th send of a tag meets its n-th receive. */
 static End end_of(Times *x, const Action *k, int device)
 {
     bool send = k->kind == K_SEND;
@@ -113,7 +115,7 @@ static int by_from(const void *a, const void *b)
     return x->from != y->from ? (x->from < y->from ? -1 : 1) : (x->to > y->to) - (x->to < y->to);
 }
 
-/* Messages between two devices over one wire; those of one direction are ready no sooner than the one before. */
+/* Checks messages between two devices over one wire.  In one direction none is ready sooner than the one before. */
 static void check_shared(const Times *x, End **end, int a, int b)
 {
     VEC(Use) use = {0};
@@ -142,7 +144,7 @@ static void check_shared(const Times *x, End **end, int a, int b)
     }
 }
 
-/* The begin of the copy that this wait is for: the last one of its request in the list before it. */
+/* The begin of the copy that this wait ends: the last one of its request in the list before it. */
 static const Action *begin_of(const Actions *list, int wait)
 {
     const Action *w = &list->at[wait];

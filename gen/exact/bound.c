@@ -24,7 +24,7 @@
  * allowance for q.  A split backward makes weight gradients computations of their own, and nothing waits for the last of them.
  * Head and path then leave them out on the way back, and the third bound is not used.
  *
- * The first chunk updates its parameters after all that.  What preview_ends.c knows of its exchanges is added there.
+ * The first chunk updates its parameters after all that.  preview_ends.c gives a lower bound of its exchanges there.
  *
  * Data inputs are loaded before the forward that reads them, and before that forward waits for other chunks.  So f includes
  * them.  But q may load those of the first micro-batch while it waits, and all three bounds are shorter by that time.  The

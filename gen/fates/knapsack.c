@@ -77,7 +77,7 @@ static void find_layers(Hunt *h)
     }
 }
 
-/* Adds a state to the end of a row, and takes off what it dominates. */
+/* Adds a state to the end of a row, and takes off the states that it dominates. */
 static int put(Point *row, int n, Point s)
 {
     while (n > 0 && row[n - 1].time >= s.time)

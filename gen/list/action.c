@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * action.c: the time of one action by itself, and the parts of the update.  One place for simulator, previews and reports.
+ * action.c: the time of one action by itself, and the parts of the update.  Simulator, previews and reports share them.
  */
 #include "plan.h"
 #include "version.h"
@@ -58,14 +58,14 @@ Ns action_time(const Plan *p, int device, const Action *k)
     }
 }
 
-/* Which part of the update an operator is: 0 ties and partial norms, 1 total norms, 2 the rest. */
+/* The part of the update that an operator belongs to: 0 ties and partial norms, 1 total norms, 2 the rest. */
 int update_part(const Op *o)
 {
     const char *name = row(o->row)->name;
     return !strcmp(name, "TieAdd") || !strcmp(name, "NormPartial") ? 0 : !strcmp(name, "NormTotal") ? 1 : 2;
 }
 
-/* Of an offload or a fetch, its begin or its end. */
+/* Is it the begin or the end of an offload or a fetch? */
 bool is_copy(const Action *k)
 {
     ActionKind kind = k->kind == K_WAIT ? k->of : k->kind;

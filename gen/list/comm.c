@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * comm: what a device does besides computing.
+ * comm: the actions of a device besides computing.
  *
- * Takes each device's ordered computations and inserts loads, recomputation, messages and the exchanges of the
- * update.  Every message is two actions, begin and wait, on both sides, and its buffer is taken in between.
+ * Method: loads, recomputation, messages and the exchanges of the update are inserted into each device's ordered computations.
+ * Every message is two actions, begin and wait, on both sides, and its buffer is taken in between.
  *
- *   receive   posted one computation ahead of the one that reads it first, waited for right before that one; what is
- *             recomputed first (K_R) stands between, so that it hides the wait
+ *   receive   posted one computation ahead of its first reader, waited for right before that reader; early recomputation
+ *             (K_R) stands between, so that it hides the wait
  *   send      begun right after the computation that made it; waited for after one more computation, or a few
  *   skips     a tensor goes straight from its producer to each device that reads it, once a micro-batch
  *   ties      the gradient of a remote use goes home before the update, the new weight comes back after it
  *   replicas  before the update, level by level of the tree over replicas, two devices send each other every gradient of a
- *             chunk and add what came; a few are under way at once, so that little room is needed
+ *             chunk and add the received one; a few are under way at once, so that little room is needed
  *   norm      every device sends its vector of partial norms to the one that adds them in global order
- *   offload   copies to the host and back, last, where only the link is waited for: offload.c
+ *   offload   copies to the host and back come last and wait only for the link: offload.c
  *
- * The slack of one computation on either side is what keeps a rendezvous from stalling a balanced pipeline; it
- * costs one boundary buffer.  Lists that hold spare micro-batches to hide slow messages get two (order_slack), and one more
- * buffer a side.  With values that skip over several stages of a deep pipeline it may not be enough: the
- * sender of one waits for a receive that is posted behind a computation that waits for the sender.  Then sends get twice as
- * much, until nobody waits in a circle; without any waits for sends there is none, for computations depend on each other in
- * no circle.  More slack for speed is a planning decision that a schedule would have to price.
+ * The slack of one computation on either side keeps a rendezvous from stalling a balanced pipeline.  It costs one boundary
+ * buffer.  Lists that hold spare micro-batches to hide slow messages get two (order_slack), and one more buffer a side.
  *
- * transport.h has the rules, which planner and replay share.  Where a device holds several chunks, it may read in another
- * order than the sender makes: a receive is then posted early, behind those that were sent before it.
+ * With values that skip over several stages of a deep pipeline the slack may not be enough.  The sender of one waits for a
+ * receive, and that receive is posted behind a computation that waits for the sender.  Then sends get twice as much, until
+ * nobody waits in a circle.  Without any waits for sends there is no circle, because computations depend on each other in none.
+ * More slack for speed is a planning decision that a schedule would have to price.
+ *
+ * transport.h has the rules; planner and replay share them.  A device with several chunks may read in another order than the
+ * sender makes.  A receive is then posted early, behind those that were sent before it.
  */
 #include "transport.h"
 
@@ -66,7 +67,7 @@ static void begin(Comm *c, ActionKind kind, int msg, int mb)
     desk_begin(&c->desk, msg, a);
 }
 
-/* Post the receive of (msg, mb), after those that are sent before it; it may have been posted for such a reason. */
+/* Posts the receive of (msg, mb), after those of messages sent before it.  A later message may have posted it already. */
 static void post(Comm *c, int msg, int mb)
 {
     Lane *l = &c->lane[c->desk.msg.at[msg].src];
@@ -91,7 +92,7 @@ static void wait_send(Comm *c, int msg)
 
 /* ---- what a computation reads first ------------------------------------------------------------------------------ */
 
-/* Messages whose first reader on this device is action k; marks them. */
+/* The messages that action k is the first to read on this device; marks them. */
 static Ints arrivals(Comm *c, const Action *k)
 {
     Ints list = {0};
@@ -141,7 +142,7 @@ static void find_lane(Comm *c, const Action *k)
             *PUSH(&c->lane[c->desk.msg.at[i].src].sent) = (Sent){i, k->mb};
 }
 
-/* What each device sends to this one, in the order in which put_sends() will write it there. */
+/* The messages from each device to this one, in the order in which put_sends() will write them there. */
 static void find_lanes(Comm *c)
 {
     const Plan *p = c->p;
@@ -255,7 +256,7 @@ static void put_compute(Comm *c, const Action *k, const Ints *now, const Backwar
         put_sends(c, k);
 }
 
-/* The receives of all that comes up to `ahead` computations behind the one at j; so many are posted, and then. */
+/* Posts the receives for computations up to `ahead` behind the one at j.  Takes and returns the number posted so far. */
 static int post_ahead(Comm *c, const Actions *order, const Ints *first, int j, int posted)
 {
     int end = j + 1;

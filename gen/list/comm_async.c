@@ -1,25 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * comm_async.c: what a device does besides computing, where steps overlap.
+ * comm_async.c: the actions of a device besides computing, where steps overlap.
  *
- * comm.c writes one step from drained to drained; here a list is cut into pieces (sched/async.c) that a run puts together
- * in any number, so what is under way where one ends must be what the next one expects, whichever it is:
+ * Problem: comm.c writes one step from drained to drained.  Here a list is cut into pieces (sched/async.c) that a run puts
+ * together in any number.  So the messages under way at the end of a piece must be those that the next piece expects, whichever
+ * it is.
+ *
+ * Method: these rules.
  *
  *   at a cut        under way are the sends of the last forward, and the receives for the backward that comes next in period
  *                   and epilogue alike; every other send has been waited for
  *   numbers         each message has one request number of its own, the same in all pieces, so that begin and wait meet across
- *                   a cut; a send is therefore waited for before the next one of the same message begins, at the latest
+ *                   a cut; so a send is waited for before the next one of the same message begins, at the latest
  *   receive         posted one forward or backward ahead of its first reader, waited for right before that one
- *   send            begun right after what makes it, waited for one forward or backward later
+ *   send            begun right after the computation that makes it, waited for one forward or backward later
  *   norm            goes out at the end of a step's backward.  The factor comes back `hold` micro-batches later; its receive
  *                   is posted where stage 0 sends it, counted in the forwards that both have begun, since messages of one
  *                   pair meet in order
  *
- * A device has one chunk, and tied parameters one device, so that there are no other messages.  Step values are begun before
- * the first forward of a step and ended after its update.
+ * A device has one chunk, and tied parameters one device, so there are no other messages.  Step values are begun before the
+ * first forward of a step and ended after its update.
  *
- * Cost: linear in actions times messages.  fails: EXIT_NOFIT for more messages than request numbers, or skips that make
- * stages wait for each other.
+ * Cost: linear in actions times messages.
+ *
+ * Not handled: more messages than request numbers, or skips that make stages wait for each other, fail with EXIT_NOFIT.
  */
 #include "transport.h"
 
@@ -92,8 +96,8 @@ static void put_work(Comm *c, const Action *k, const Action *next)
             begin(c, K_SEND, i, k);
 }
 
-/* Stage 0 sends the factor of a step between its forwards number m+p-2 and m+p-1 of that step on; on stage i the second one
- * follows the backward of micro-batch i-1 of the next step. */
+/* Stage 0 sends the factor of a step between its forwards m+p-2 and m+p-1, counted from that step's first.  On stage i the
+ * second of these follows the backward of micro-batch i-1 of the next step. */
 static void post_factor(Comm *c, const Action *k)
 {
     Action of = *k;
@@ -161,7 +165,7 @@ static const Action *find(const Actions *list, Piece piece, ActionKind kind, boo
     return found;
 }
 
-/* What is under way at a cut: the state in which period and epilogue begin. */
+/* Sets the messages under way at a cut: the state in which period and epilogue begin. */
 static void begin_at_cut(Comm *c, const Actions *order)
 {
     const Action *f = find(order, PIECE_PROLOGUE, K_F, true), *b = find(order, PIECE_PERIOD, K_B, false);
@@ -173,7 +177,7 @@ static void begin_at_cut(Comm *c, const Actions *order)
     }
 }
 
-/* All sends but those of the last forward. */
+/* Waits for all sends but those of the last forward. */
 static void end_at_cut(Comm *c)
 {
     for (int i = 0; i < c->desk.sent.n;)

@@ -2,37 +2,40 @@
  *
  * offload: when an offloaded tensor leaves its device, and when it comes back.
  *
- * Problem: a tensor that backward reads long after forward made it may wait in the host's memory meanwhile.  Begun too
- * late, its return stalls the device; begun too early, it takes the room that it was sent away to free.
+ * Problem: a tensor that backward reads long after forward made it may wait in the host's memory meanwhile.  Begun too late,
+ * its return stalls the device.  Begun too early, it takes the room that it was sent away to free.
  *
- * Method: the list of a device, as comm wrote it, is laid out along a clock that only computations advance: time lost in
+ * Method: the list of a device, as comm wrote it, is laid out along a clock that only computations advance.  Time lost in
  * waiting for other stages comes on top and gives copies more room, never less.  On that clock
  *
  *   out    begins behind the last call of forward that touches the tensor; its wait stands where the copy has had time
  *          to end, behind the copies before it
  *   in     is due before its first reader.  All fetches of the step, warm-up and drain included, are planned from the last
- *          to the first: each is begun as late as the link allows, since the ones behind it want the link too.  Earliest
- *          deadline first, run backwards: no order of copies begins later without being late (Jackson's rule, Scheduling a
- *          production line to minimize maximum tardiness, 1955)
+ *          to the first.  Each is begun as late as the link allows, since the ones behind it want the link too.  This is
+ *          earliest deadline first, run backwards: no order of copies begins later without being late
  *
- * Computations are cut into pieces at these places, the same for each micro-batch, so that their routines stay one text.
- * Where that takes more memory than there is, main asks for it again in a hurry: a tensor must be gone before the chunk's
- * next forward, and comes back after its backward before, so that one place does for all micro-batches; or copies stop
- * computation, and nothing is held for them.
+ * Computations are cut into pieces at these places, the same for each micro-batch, so that their routines stay one text.  If
+ * that takes more memory than there is, main asks for it again in a hurry.  Then a tensor must be gone before the chunk's next
+ * forward, and comes back after its backward before, so that one place does for all micro-batches.  Or copies stop computation,
+ * and nothing is held for them.
  *
- * Copies take a quarter longer here than their price, and twice that where both directions share the link.  Where a fetch
- * would have to begin before its tensor has gone out, it begins right then: the device waits, and sim says for how long.
+ * Copies take a quarter longer here than their price, and twice that where both directions share the link.  If a fetch would
+ * have to begin before its tensor has gone out, it begins right then.  The device waits, and sim says for how long.
  *
- * Where they stand, the list says; predicted times decide only where that is.  The lifetime of a buffer is read off the
- * list again by mem, so a plan from a file keeps its bytes under any profile.
+ * The list says where copies stand; predicted times decide only where that is.  mem reads the lifetime of a buffer off the list
+ * again, so a plan from a file keeps its bytes under any profile.
  *
  *   needs   the list of comm; Backward of its chunks     fills   the list, dev[].copies
  *   keeps   every other action, and their order: copies wait for nobody but the link, so no deadlock can come of them
  *   fails   status 4 above COPIES under way
  *
- * vDNN (Rhu et al., MICRO 2016) asks for the next layer's map one layer early and waits at each layer; Capuchin (Peng et
- * al., ASPLOS 2020) starts at the access before the deadline less the swap time and corrects itself while it runs.  Here the
- * whole step is known, so nothing is corrected.  Cost: n log n in copies of the step, linear in its calls.
+ * vDNN (Rhu et al., MICRO 2016) asks for the next layer's map one layer early and waits at each layer.  Capuchin (Peng et al.,
+ * ASPLOS 2020) starts at the access before the deadline less the swap time and corrects itself while it runs.  Here the whole
+ * step is known, so nothing is corrected.
+ *
+ * Source: Jackson's rule, Scheduling a production line to minimize maximum tardiness, 1955.
+ *
+ * Cost: n log n in copies of the step, linear in its calls.
  * Not handled: copies that share a wire with the pipeline's messages; asynchronous lists, refused with status 4.
  */
 #include "wire.h"
@@ -214,7 +217,7 @@ static int by_first(const void *a, const void *b)
            x->first != y->first ? x->first - y->first : x->tensor - y->tensor;
 }
 
-/* So many of the list, from i on, are of one chunk. */
+/* The number of actions from i on that are of one chunk. */
 static int same_chunk(const Offload *x, int i)
 {
     int n = 1;
@@ -223,7 +226,7 @@ static int same_chunk(const Offload *x, int i)
     return n;
 }
 
-/* Backward of a chunk along one axis: what is made again first, then the input gradients, then the rest. */
+/* Backward of a chunk along one axis: early recomputation, then the input gradients, then the rest. */
 typedef struct { Track *track[3]; int from[3], n, calls; Ns *at; } Axis;
 
 static Axis axis_of(Offload *x, int chunk, bool forward)
@@ -249,7 +252,7 @@ static void cut_axis(const Axis *a, int call)
         cut(a->track[k], call - a->from[k]);
 }
 
-/* Where a copy ends so long after the begin of a computation, whichever it is. */
+/* Cuts where a copy ends, so long after the begin of a computation, whichever it is. */
 static void cut_later(Offload *x, int chunk, Ns ns)
 {
     for (int forward = 0; forward < 2 && ns > 0; forward++) {
@@ -261,7 +264,7 @@ static void cut_later(Offload *x, int chunk, Ns ns)
     }
 }
 
-/* Where one is begun so long before its end. */
+/* Cuts where a copy is begun, so long before the end of a computation. */
 static void cut_earlier(Offload *x, int chunk, Ns ns)
 {
     for (int forward = 0; forward < 2 && ns > 0; forward++) {
@@ -344,7 +347,7 @@ static void lay_out(Offload *x)
     x->clock = clock.at;
 }
 
-/* The piece of an action that begins with, or behind which stands, a call. */
+/* The piece of an action that begins with this call; end: the piece that ends right before it. */
 static int piece_at(const Offload *x, int action, int call, bool end)
 {
     for (int i = x->of[action]; i < x->piece.n && x->piece.at[i].action == action; i++)
@@ -381,7 +384,7 @@ static int by_due(const void *a, const void *b)
     return x->due != y->due ? x->due - y->due : x->away - y->away;
 }
 
-/* The last boundary at which a tensor must be gone: under HURRY_NEXT, where the chunk's next forward begins. */
+/* The last boundary for a tensor to be gone.  Under HURRY_NEXT the chunk's next forward begins there. */
 static int out_until(const Offload *x, const Copy *c)
 {
     int from = x->piece.at[c->out - 1].action;
@@ -393,7 +396,7 @@ static int out_until(const Offload *x, const Copy *c)
     return c->due;
 }
 
-/* The first one at which it may come back: under HURRY_NEXT, where the chunk's backward before has ended. */
+/* The first boundary for it to come back.  Under HURRY_NEXT the chunk's backward before has ended there. */
 static int in_from(const Offload *x, const Copy *c)
 {
     const Away *w = &x->away.at[c->away];
@@ -466,7 +469,7 @@ static Action copy_action(const Offload *x, ActionKind kind, const Copy *c, int 
     return k;
 }
 
-/* Copies by boundary; the order in which they were planned is that of the link. */
+/* Copies by boundary.  The link takes them in the order of planning. */
 typedef struct { int boundary, copy; } Event;
 typedef struct { Event *at; int n, next; } Events;
 
@@ -502,7 +505,7 @@ static void put(Offload *x, Agenda *a, Events *e, int boundary, ActionKind kind,
     }
 }
 
-/* Fetches are begun where what was sent before them has been given way to. */
+/* Begins fetches behind the waits for copies that were sent out before them. */
 static void put_boundary(Offload *x, Agenda *a, int boundary)
 {
     put(x, a, &a->sent, boundary, K_OUT, true);
@@ -524,7 +527,7 @@ static void put_pieces(Offload *x, Agenda *a, int action)
     }
 }
 
-/* What may block stands behind the messages that are begun there: other stages wait for those. */
+/* Actions that may block stand behind the messages that are begun there: other stages wait for those. */
 static void write_list(Offload *x)
 {
     Agenda a = {events(x, offsetof(Copy, out)), events(x, offsetof(Copy, sent)), events(x, offsetof(Copy, in)),

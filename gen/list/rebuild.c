@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The backward of a chunk, written out.
+ * rebuild.c: the backward of a chunk, written out.
  *
- * Backward runs the gradient operators of a chunk in graph order.  A forward tensor that one of them reads is
- * either saved from forward, or dropped and made again.  The rebuild rule: a dropped tensor is rebuilt at most once
- * per backward, right before its first reader, from what is saved, received or loaded; what that needs in
- * between is rebuilt with it and lives to its own last reader.  A rebuilt call is the identical call of
- * forward, so its bits are the same.
+ * Method: backward runs the gradient operators of a chunk in graph order.  A forward tensor that one of them reads is either
+ * saved from forward, or dropped and made again.  The rebuild rule: a dropped tensor is rebuilt at most once per backward,
+ * right before its first reader, from tensors that are saved, received or loaded.  Its inputs in between are rebuilt with it
+ * and live to their own last reader.  A rebuilt call is the identical call of forward, so its bits are the same.
  *
- * One exception buys time at no cost in calls: what the first reader that needs anything rebuilt asks for is hoisted in
- * front of the whole backward, where the gradient of the next stage has not arrived yet, so that recomputation hides
- * behind the wait.  With everything recomputed the step then costs 4m + 3(p-1) units instead of 4(m + p-1).
+ * One exception buys time at no cost in calls.  The tensors rebuilt for the first reader that needs any are hoisted in front of
+ * the whole backward.  The gradient of the next stage has not arrived yet there, so recomputation hides behind the wait.  With
+ * everything recomputed the step then costs 4m + 3(p-1) units instead of 4(m + p-1).
  *
- * A tensor that was offloaded is there too: comm sees to it that it has come back from the host before its first reader.
+ * An offloaded tensor is there too: comm sees to it that it has come back from the host before its first reader.
  *
- * rebuild.h has the rule for planners: replay/ and rivals/capuchin.c ask it.  Cost: linear in operators and operands.
+ * rebuild.h has the rule for planners: replay/ and rivals/capuchin.c ask it.
+ *
+ * Cost: linear in operators and operands.
  */
 #include "rebuild.h"
 
@@ -78,7 +79,7 @@ static inline bool dropped(const Rebuild *r, int t)
     return r->fate[t] == FATE_RECOMPUTE && rebuild_own(r, t);
 }
 
-/* It is there when a call reads it, unless it is dropped. */
+/* A call reads tensor t.  It is there unless it is dropped. */
 static inline void want(Rebuild *r, int t)
 {
     if (r->mark[t] >= r->round)
@@ -189,7 +190,7 @@ static bool belongs(ActionKind kind, const Op *o)
     return kind == K_B || (kind == K_I && o->phase == PH_I) || (kind == K_W && o->phase == PH_W);
 }
 
-/* What is rebuilt after the early part goes with the input gradients. */
+/* The calls of one action.  Tensors rebuilt after the early part go with the input gradients. */
 Lines calls_of(const Plan *p, const Backward *back, int chunk, ActionKind kind)
 {
     Lines line = {0};

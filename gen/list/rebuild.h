@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * rebuild.h: which forward tensors backward finds, and which it makes again: the rule of rebuild.c over tables and marks, so
- * that planners may ask it of thousands of runs.  Nothing is allocated after rebuild_open(), and starting anew is free.
+ * rebuild.h: the forward tensors that backward finds, and those that it makes again.  This is the rule of rebuild.c over tables
+ * and marks, so that planners may ask it of thousands of runs.  Nothing is allocated after rebuild_open(), and starting anew is
+ * free.
  */
 #ifndef REBUILD_H
 #define REBUILD_H
@@ -30,20 +31,20 @@ typedef struct {
     int *stack, *head;
 } Rebuild;
 Rebuild rebuild_open(const Graph *g, const Operands *o);
-/* Backward reads n forward tensors, by ascending call.  What the first call asks for that needs anything made again stands in
- * front of all backward: its call is 0. */
+/* Backward reads n forward tensors, by ascending call.  Everything rebuilt for the first call that needs anything rebuilt
+ * stands in front of all backward: its call is 0. */
 void rebuild(Rebuild *r, int first, int last, const int *fate, const int *read, const int *call, int n);
-/* In steps: a chunk of which nothing is made again yet, and an operator made again with all that it needs. */
+/* The same in steps: begin with a chunk that has nothing rebuilt yet, then rebuild an operator with all its inputs. */
 void rebuild_begin(Rebuild *r, int first, int last, const int *fate);
 void rebuild_op(Rebuild *r, int op, int call);
 
-/* The chunk makes it. */
+/* Does the chunk make the tensor? */
 static inline bool rebuild_own(const Rebuild *r, int t)
 {
     return r->maker[t] >= r->first && r->maker[t] <= r->last;
 }
 
-/* It is there, but comes back from the host. */
+/* Does it come back from the host? */
 static inline bool rebuild_fetched(const Rebuild *r, int t)
 {
     return r->mark[t] == r->round && r->fate[t] == FATE_OFFLOAD && rebuild_own(r, t);
@@ -54,7 +55,7 @@ static inline bool rebuild_saved(const Rebuild *r, int t)
     return r->mark[t] == r->round && !rebuild_fetched(r, t);
 }
 
-/* Readers in backward take the one that is made again. */
+/* Is it made again?  Readers in backward then take that one. */
 static inline bool rebuild_remade(const Rebuild *r, int t)
 {
     return r->mark[t] == r->round + 1;

@@ -2,11 +2,12 @@
  *
  * rendezvous.c: do the devices' lists, run together, come to an end?
  *
- * Every message is a rendezvous: a wait passes when both halves have begun.  For programs without wildcards that decides
- * deadlock for every transport (Siegel, Efficient Verification of Halting Properties for MPI Programs with Wildcard
- * Receives, VMCAI 2005, section 3).  Copies to the host and back wait for no peer.
+ * Method: every message is a rendezvous: a wait passes when both halves have begun.  For programs without wildcards that
+ * decides deadlock for every transport.  Copies to the host and back wait for no peer.  comm asks before it settles how early
+ * messages are posted; check/comm.c asks of the finished lists.
  *
- * comm asks before it settles how early messages are posted; check/comm.c asks of the finished lists.
+ * Source: Siegel, Efficient Verification of Halting Properties for MPI Programs with Wildcard Receives, VMCAI 2005, section 3.
+ *
  * Cost: linear in actions for each round in which some device goes on.
  */
 #include "rendezvous.h"

@@ -6,10 +6,10 @@
 #define RENDEZVOUS_H
 #include "plan.h"
 
-/* The first device that waits for ever, and at which action; -1: all lists come to an end. */
+/* The first device that waits for ever; at: the action where it waits.  -1: all lists come to an end. */
 int rendezvous_stops(const Plan *p, const Actions *list, int *at);
-/* Steps of the longest run that can differ: of an asynchronous plan without a period, with one and with several. */
+/* The steps of the longest run that can differ.  Runs of an asynchronous plan have no period, one, or several. */
 int rendezvous_steps(const Plan *p, bool eval);
-/* Stages may meet behind any period (rt/overlap.c): the lists of all devices up to there. */
+/* The lists of all devices up to the end of a period: stages may meet behind any (rt/overlap.c). */
 const Actions *rendezvous_meeting(const Plan *p, int periods);
 #endif

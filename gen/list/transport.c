@@ -2,8 +2,10 @@
  *
  * transport.c: the messages of a plan, and the list of a device as it is written.
  *
- * Between stages messages are the same in every replica, so that they are found once, for the first one.  What one chunk hands
- * to another on its own device is no message.  Cost: linear in operands, and in tensors times devices times chunks.
+ * Between stages messages are the same in every replica, so they are found once, for the first one.  A tensor that one chunk
+ * hands to another on its own device is no message.
+ *
+ * Cost: linear in operands, and in tensors times devices times chunks.
  */
 #include "transport.h"
 

@@ -10,7 +10,7 @@
  *   replicas   two devices send each other every gradient of a chunk, in batches
  *   slack      counted in computations: a receive is posted order_slack() of them ahead of its reader, a send is waited for
  *              so many behind the next one.  Where devices would then wait in a circle, sends get twice as much
- *   order      messages between two devices begin in the same order on both: that in which the sender makes them
+ *   order      messages between two devices begin in the same order on both: the order in which the sender makes them
  */
 #ifndef TRANSPORT_H
 #define TRANSPORT_H
@@ -18,8 +18,8 @@
 
 /* ---- slack ------------------------------------------------------------------------------------------------------- */
 
-/* A computation that slack counts.  A fold is none: some devices have one between two micro-batches where others have none,
- * and slack that is shorter on one side lets 1F1B, with a skip over all stages, wait in a circle.  Where steps overlap, an
+/* Is it a computation that slack counts?  A fold is none: some devices have one between two micro-batches where others have
+ * none.  Slack that is shorter on one side lets 1F1B, with a skip over all stages, wait in a circle.  Where steps overlap, an
  * update is none either. */
 static inline bool transport_beat(const Action *k, bool overlap)
 {
@@ -42,14 +42,14 @@ static inline int transport_part(StateKind kind)
            kind == S_GRAD ? 0 : kind == S_NORM ? 1 : kind == S_CLIP ? 2 : 3;
 }
 
-/* An operator of the update, or before it, has the state as such an operand: does the state leave its device, if others want
- * it?  Gradients are made before the update, all else in it. */
+/* Does an operator with such an operand make the state, so that it leaves its device if others want it?  Gradients are made
+ * before the update, all other states in it. */
 static inline bool transport_makes(StateKind kind, bool update, ArgKind operand)
 {
     return operand != ARG_READ && update != (kind == S_GRAD);
 }
 
-/* Does it want the state, if another device makes it?  New weights are wanted by the next step. */
+/* Does such an operator want the state if another device makes it?  The next step wants new weights. */
 static inline bool transport_wants(StateKind kind, bool update, ArgKind operand)
 {
     bool late = kind == S_PARAM || kind == S_COPY;

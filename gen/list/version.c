@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * version.c: which of several copies, where steps overlap.
+ * version.c: the copy in use, of several, where steps overlap.
  *
- * Four things exist several times on a device, each in a pool with a slot by number, so that any step of a run finds them
+ * Method: four things exist several times on a device, each in a pool with a slot by number.  So any step of a run finds them
  * without being told:
  *
- *   weights     delay + 1 copies of what forward and backward read: version n in slot n mod (delay + 1).  Where that is the
- *               f32 master itself, the newest version is the master: it is copied to the next slot and updated there, so that
- *               f32 jobs hold no copy beside the versions.  Where it is a narrower copy, the master stands apart, once, and
+ *   weights     delay + 1 copies of the weights that forward and backward read: version n in slot n mod (delay + 1).  If these
+ *               are the f32 master itself, the newest version is the master.  It is copied to the next slot and updated there,
+ *               so f32 jobs hold no copy beside the versions.  If they are a narrower copy, the master stands apart, once, and
  *               the update writes its copy straight into the next slot.  Moments exist once
  *   gradients   the accumulators of a step, or two sets by parity where an update waits while the next step adds
  *   values      step number, learning rate, loss, counted targets: as many as steps are under way
  *   tensors     micro-batch q, counted through all steps, in slot q mod count; they are born and die in this order
  *
- * After a number of steps all of them repeat: the phases of a device, which its source spells out.  Cost: linear.
+ * After a number of steps all of them repeat.  These are the phases of a device; its source spells them out.
+ *
+ * Cost: linear.
  */
 #include "plan.h"
 #include "version.h"
@@ -62,8 +64,8 @@ int version_slots(const Plan *p, const Pool *x)
     }
 }
 
-/* A tied parameter is updated on one device and read on another only a message later: that one would need to know which of
- * its versions a step reads there, and hold them all again. */
+/* A tied parameter is updated on one device and read on another only a message later.  The other device would have to know the
+ * version that a step reads there, and to hold all versions again. */
 void version_ties(const Plan *p)
 {
     const Graph *g = p->g;
@@ -80,7 +82,7 @@ void version_ties(const Plan *p)
     }
 }
 
-/* What the versions depend on: the name of the rule, and the cuts where the delay differs by stage. */
+/* The inputs of the versions: the name of the rule, and the cuts if the delay differs by stage. */
 const char *version_rule(const Plan *p)
 {
     const char *rule = p->schedule;

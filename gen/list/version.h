@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * version.h: which of several copies, where steps overlap: weights, gradient sums, step values, tensors.
+ * version.h: several copies of weights, gradient sums, step values and tensors where steps overlap, and the one in use.
  */
 #ifndef VERSION_H
 #define VERSION_H
 #include "plan.h"
 
-/* list/version.c: states of which older versions are kept, of them those that are copied before the update; slots of a pool
- * that no life counts, 0: another pool; the slot that an action uses there; steps until all slots of a device repeat. */
+/* list/version.c, in this order: states with older versions kept, and those of them that are copied before the update; slots of
+ * a pool that no life counts, 0: another pool; the slot that an action uses there; steps until a device's slots repeat. */
 void version_ties(const Plan *p);                   /* after part: stops where a tied parameter is used on two devices */
 bool version_kept(const Plan *p, int state);
 bool version_copied(const Plan *p, int state, int chunk);

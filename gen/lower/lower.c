@@ -2,14 +2,14 @@
  *
  * lower: from actions to straight lines of kernel calls.
  *
- * Each (chunk, phase, variant) becomes one routine, written once, whatever the number of micro-batches: what differs
- * between two runs of it are literal slot numbers.  Every operand becomes a buffer of the device.  A tensor can have several
- * on one device, by origin: MADE by its own operator, REMADE in backward, RECEIVED from another device, FETCHED from the host;
- * readers take the one that is alive where they stand.
+ * Method: each (chunk, phase, variant) becomes one routine, written once, whatever the number of micro-batches.  Two runs of it
+ * differ only in literal slot numbers.  Every operand becomes a buffer of the device.  A tensor can have several on one device,
+ * by origin: MADE by its own operator, REMADE in backward, RECEIVED from another device, FETCHED from the host.  A reader takes
+ * the one that is alive at its place.
  *
- * A buffer touched by one routine alone is local to it.  The others are grouped in pools by (chunk, birth, death),
- * the slots of which mem counts; what is offloaded, before and after, stands for itself, since its turn is short.  Pool
- * names are two letters, birth and death:
+ * A buffer touched by one routine alone is local to it.  The others are grouped in pools by (chunk, birth, death), and mem
+ * counts the slots.  The buffers of an offloaded tensor, before and after, stand alone, since their turn is short.  Pool names
+ * are two letters, birth and death:
  *   f forward  r recomputation  b backward  w weight gradient  l load  x received activation  g received gradient  s sent
  *
  * Cost: linear in calls, and in distinct library handles times calls.
@@ -59,7 +59,7 @@ static int tensor_buf(Lower *w, int t, Origin origin)
     return *slot - 1;
 }
 
-/* Who owns the value of a state: parameters and what follows them live with their first use, in every replica. */
+/* The owner of the value of a state.  Parameters and their states live with their first use, in every replica. */
 static int owner_of(const Lower *w, int s)
 {
     const Graph *g = w->p->g;
@@ -97,7 +97,7 @@ static int norm_buf(Lower *w, int s, int peer)
     return w->norm_in[peer] - 1;
 }
 
-/* What another replica has summed up of a gradient; one for each level, so that none lives longer than its own. */
+/* The buffer for another replica's sum of a gradient: one for each level, so that none lives longer than its own. */
 static int merge_buf(Lower *w, int s, int level, int peer)
 {
     const State *x = &w->p->g->state.at[s];
@@ -323,7 +323,7 @@ static When when_of(ActionKind kind)
     }
 }
 
-/* Pieces of one computation follow each other, with nothing but copies in between: what lives in them alone is local. */
+/* Pieces of one computation follow each other with only copies in between.  A buffer that only they touch is local. */
 static bool same_computation(const Plan *p, int a, int b)
 {
     const Routine *x = &p->routine.at[a], *y = &p->routine.at[b];
@@ -394,7 +394,7 @@ static int pool_of(Plan *p, const Buf *b)
     return p->pool.n - 1;
 }
 
-/* The pools that each routine of a device names, from the buffers of its calls; after mem others than before. */
+/* The pools that each routine of a device names, from the buffers of its calls.  After mem they are others than before. */
 void lower_pools(Plan *p, int device)
 {
     for (int r = 0; r < p->routine.n; r++) {
@@ -411,7 +411,7 @@ void lower_pools(Plan *p, int device)
     }
 }
 
-/* birth, death and pool of every tensor buffer of this device, the first of which is `from`. */
+/* Finds birth, death and pool of every tensor buffer of this device, from buffer `from` on. */
 static void find_pools(Lower *w, int from)
 {
     Plan *p = w->p;

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sim.c: when everything happens, predicted.
+ * sim.c: the predicted time of every action.
  *
  *   needs   dev[].list and dev[].eval with routines and messages; Cost
  *   fills   from and to of every action, dev[].busy, step
- *   keeps   the plan: nothing that is predicted here moves a byte of memory or changes an order
- *   fails   never; lists that wait for each other are a bug, which check_comm finds before
+ *   keeps   the plan: no prediction moves a byte of memory or changes an order
+ *   fails   never; lists that wait for each other are a bug, and check_comm finds it before
  *
- * Each device runs its list in order.  A computation takes the sum of its calls; beginning a message takes nothing; a
- * wait lasts until the transfer ends.  A transfer starts when both sides have begun it and the wire from one device to
- * the other is free, occupies the wire for bytes over rate, and ends a latency later.  Both directions carry at once, but for
- * links that are half duplex: there whoever is ready first has the wire; at the same time the lower device acts first.
- * Copies to the host and back have a link of the device, one after another in each direction, or in both where it is half
- * duplex.  The devices do not disturb each other: stages that share cores or memory bandwidth are slower than predicted here.
+ * Method: each device runs its list in order.  A computation takes the sum of its calls.  To begin a message takes nothing.  A
+ * wait lasts until the transfer ends.  A transfer starts when both sides have begun it and the wire from one device to the
+ * other is free.  It occupies the wire for bytes over rate, and ends a latency later.  Both directions carry at once, except on
+ * half duplex links.  There whoever is ready first has the wire; at the same time the lower device acts first.  Copies to the
+ * host and back have a link of the device, one after another in each direction, or in both where it is half duplex.  Messages
+ * of one pair of devices are begun in the same order on both sides, so the k-th begin of a send meets the k-th begin of a
+ * receive.
  *
- * Messages of one pair of devices are begun in the same order on both sides, so the k-th begin of a send meets the k-th
- * begin of a receive.  Cost: linear in actions and calls.
+ * Cost: linear in actions and calls.
+ *
+ * Not handled: devices that disturb each other.  Stages that share cores or memory bandwidth are slower than predicted here.
  */
 #include "plan.h"
 #include "list/version.h"
@@ -116,7 +118,7 @@ static bool run_device(Sim *s, int d, int most)
     return s->next[d] > first;
 }
 
-/* Where two directions share a wire it matters who begins first: one action of the device that is least far in time. */
+/* Runs one action of the device that is least far in time.  On a wire shared by two directions it matters who begins first. */
 static bool run_earliest(Sim *s)
 {
     memset(s->tried, 0, sizeof *s->tried * (size_t)s->p->devices);
@@ -174,7 +176,7 @@ static Ns run(Plan *p, bool eval, const Actions *list)
     return end;
 }
 
-/* A list in pieces: the times of a run of one period, and behind it those of a step alone. */
+/* The times of a list in pieces: of a run of one period, and behind it of a step alone. */
 static void run_pieces(Plan *p)
 {
     int overlap = order_overlap(p);
@@ -195,8 +197,8 @@ static void run_pieces(Plan *p)
     }
 }
 
-/* What a step more takes in the steady state: the pattern of 1F1B repeats after as many micro-batches as there are devices, so
- * the mean over as many steps is that of the pattern. */
+/* The time of one more step in the steady state.  The pattern of 1F1B repeats after as many micro-batches as there are devices.
+ * So the mean over as many steps is that of the pattern. */
 static Ns period(Plan *p)
 {
     int settled = order_overlap(p) + 1 + (int)((16 * p->devices + p->g->micro - 1) / p->g->micro);

@@ -153,7 +153,7 @@ void replay_enter(Live *x, int first, int last, int chunk)
 
 /* ---- a choice: what is alive ------------------------------------------------------------------------------------- */
 
-/* For each rebuilt call: the tensors that it touches last, and the bytes that it adds. */
+/* By tensor: the last rebuilt call that touches it.  By rebuilt call: the bytes that it adds. */
 static void find_touches(Live *x, struct Replay *r)
 {
     const Rebuild *b = &x->back;

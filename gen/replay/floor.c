@@ -67,7 +67,7 @@ static int by_price(const void *a, const void *b)
     return x->price != y->price ? (x->price > y->price) - (x->price < y->price) : x->tensor - y->tensor;
 }
 
-/* Rounded down; what overflows is dear. */
+/* Time for a mebibyte, rounded down; an overflow counts as dear. */
 static int64_t per_mib(Ns time, Bytes bytes)
 {
     return bytes <= 0 || time >= INT64_MAX / 1048576 ? INT64_MAX / 1048576 : time * 1048576 / bytes;

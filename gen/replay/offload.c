@@ -155,7 +155,7 @@ static void cut_backward(Live *x, struct Ways *w)
     }
 }
 
-/* kind 2: backward again, beside what forward still sends. */
+/* Cuts a kind of computation into pieces.  kind 2: backward again, beside tensors that forward still sends. */
 static void find_pieces(struct Ways *w, int kind, const Bytes *level)
 {
     int way = kind > 0, n = -1;

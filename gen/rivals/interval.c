@@ -10,7 +10,7 @@
  *   messages     a cut is passed over if all that crosses it, both ways, takes longer than the mean stage: the paper wants
  *                transfers hidden behind compute.  Its own rule is not known
  *   guard        interval: no cut outside of [i_m, i_c].  interval:guard: one more on either side, our simulation's
- *                remedy for most of what the interval loses
+ *                remedy for most of the interval's losses
  *
  * Not handled: it may find no plan where there is one (dawnpiper_dp.c).  Devices that differ do not count in the balance of
  * halves; their own speeds and limits count in the price of each stage.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ask.c: a plan's map, cuts, planner and warm-up: those that a search asks for, else those of the model.
+ * ask.c: a plan's map, cuts, planner and warm-up.  If a search asks for them, they are the search's; else the model's.
  */
 #include "plan.h"
 

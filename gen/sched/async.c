@@ -2,11 +2,13 @@
  *
  * async.c: schedules that do not drain the pipeline between two steps.
  *
- * Problem: 1F1B with a flush leaves p-1 micro-batches of idle time a step.  Without it a stage already runs forwards of
- * later steps while backwards of earlier ones are under way, so that a forward cannot read the weights that a synchronous
- * step would: some update is not there yet.  Which version it reads instead is a rule of the schedule, by step number
- * alone: step t reads version max(0, t - delay), its backward the same one as its forward, and the gradient is taken off
- * the newest version, t, to make version t+1.
+ * Problem: 1F1B with a flush leaves p-1 micro-batches of idle time a step.  Without a flush a stage already runs forwards of
+ * later steps while backwards of earlier ones are under way.  So a forward cannot read the weights of a synchronous step: some
+ * update is not there yet.
+ *
+ * Method: the version that a forward reads is a rule of the schedule, by step number alone.  Step t reads version
+ * max(0, t - delay), and its backward reads the same one as its forward.  The gradient is taken off the newest version, t, to
+ * make version t+1.
  *
  *   2bw         delay 1 on every stage       (Narayanan et al., Memory-Efficient Pipeline-Parallel DNN Training, 2021)
  *   pipedream   delay p-1-i on stage i       (Narayanan et al., PipeDream, 2019, section 3.3, weight stashing)
@@ -14,20 +16,20 @@
  *
  * A version lives from the update that makes it to the backward of the last step that reads it: delay + 1 copies.
  *
- * Because the rule does not mention time, draining the pipeline does not change a bit: a run may stop anywhere for a
- * checkpoint or an evaluation, and goes on as if it had not.  That is what published systems lack: their checkpoints hold
- * one version (pipedream's own runtime saves the newest), and a resumed run takes another path.
+ * The rule does not mention time, so draining the pipeline does not change a bit.  A run may stop anywhere for a checkpoint or
+ * an evaluation, and goes on as if it had not.  Published systems lack that: their checkpoints hold one version (pipedream's
+ * own runtime saves the newest), and a resumed run takes another path.
  *
  * A run of S steps of a device with w micro-batches in flight, cut where `hold` micro-batches of the next step are done:
  *
  *   prologue    w forwards, then `hold` pairs
  *   period      m times B, F of the micro-batch w later, and in between the update; S - overlap of them
- *   epilogue    what is left of `overlap` steps: B and F while there are any, then B alone
+ *   epilogue    the rest of `overlap` steps: B and F while there are any, then B alone
  *   alone       one step from drained to drained, for runs of fewer than `overlap` steps
  *
- * The update of a step follows its last backward.  With clipping by global norm it waits for the norms of all stages: the
- * sums go out at once, and the update itself comes `hold` micro-batches later, when stage 0, the last to finish, has had
- * time to answer; the next step meanwhile adds into a second gradient buffer (mem/mem.c).
+ * The update of a step follows its last backward.  With clipping by global norm it waits for the norms of all stages.  The sums
+ * go out at once.  The update itself comes `hold` micro-batches later, when stage 0, the last to finish, has had time to
+ * answer.  The next step meanwhile adds into a second gradient buffer (mem/mem.c).
  *
  * Cost: linear in the actions.  Not handled: several chunks a device, a split backward, hold without clipping.
  */
@@ -65,7 +67,7 @@ static void put_update(Writer *w, int step, int part)
     k->version = k->step;
 }
 
-/* Backward of q and forward of the one `warm` later, where the run of `steps` has them, and the updates due. */
+/* Puts the backward of q, the forward of the micro-batch `warm` later, if the run of `steps` has them, and the updates due. */
 static void put_beat(Writer *w, int q, int steps)
 {
     int m = (int)w->p->g->micro, hold = w->pace.hold, after = q - hold + 1, next = q + w->pace.warm;
@@ -92,7 +94,7 @@ static void put_piece(Writer *w, Piece piece, int base, int from, int to, int st
         put_beat(w, q, steps);
 }
 
-enum { FOREVER = 1 << 14 };     /* steps of a run whose end is not in sight: times m an int still */
+enum { FOREVER = 1 << 14 };     /* steps of a run without an end in sight: times m an int still */
 
 void sched_async(Plan *p, int device, Pace pace)
 {

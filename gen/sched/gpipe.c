@@ -2,11 +2,13 @@
  *
  * gpipe.c: every forward of the step, then every backward.
  *
- * Source: Huang et al., GPipe: Efficient Training of Giant Neural Networks using Pipeline Parallelism, 2019, section
- * 2.2.  The paper leaves the backward order open; here it is ascending, because the gradient chain is.
+ * Method: the paper leaves the backward order open.  Here it is ascending, because the gradient chain is.
  *
- * Time, f and b those of a stage: sum f + sum b + (m-1)(max f + max b); with equal stages (m+p-1)(f+b).  In flight: m
- * micro-batches on every device.  Any p and m.  Several chunks a device: list.c.
+ * Source: Huang et al., GPipe: Efficient Training of Giant Neural Networks using Pipeline Parallelism, 2019, section 2.2.
+ *
+ * Cost, with f and b those of a stage: sum f + sum b + (m-1)(max f + max b); with equal stages (m+p-1)(f+b).  In flight: m
+ * micro-batches on every device.  Any p and m.
+ * Not handled: several chunks a device: list.c.
  */
 #include "sched.h"
 

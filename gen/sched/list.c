@@ -2,24 +2,24 @@
  *
  * list.c: a legal order for any map of chunks to devices.
  *
- * Problem: a device may hold several chunks, neighbours or not (a V, the special device of MadPipe, the interleaving of
- * Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM, 2021, section
- * 2.2).  A list made by hand for one map deadlocks under another.
+ * Problem: a device may hold several chunks, neighbours or not: a V, the special device of MadPipe, interleaved chunks.  A list
+ * made by hand for one map deadlocks under another.
  *
- * Method: list scheduling (Graham, Bounds for Certain Multiprocessing Anomalies, 1966) of unit forwards and backwards
- * of twice that length.  A device that is free takes what is ready: backward before forward, the older micro-batch
- * first, of one micro-batch the later chunk.  A chunk begins a forward only while fewer than min(m, chunks from it to
- * the end) of its micro-batches lie between forward and backward, and a device only what it can send: one message of a
- * kind is under way between two neighbouring chunks, as check_order demands.  A step of GPipe's form (flush) has no
- * bound and begins no backward before the device's last forward.
+ * Method: list scheduling of unit forwards and backwards of twice that length.  A free device takes a ready computation:
+ * backward before forward, the older micro-batch first, for one micro-batch the later chunk.  A chunk begins a forward only
+ * while fewer than min(m, chunks from it to the end) of its micro-batches lie between forward and backward.  A device begins
+ * only what it can send: one message of a kind is under way between two neighbouring chunks, as check_order demands.  A step of
+ * GPipe's form (flush) has no bound and begins no backward before the device's last forward.
  *
- * No deadlock: chunks take micro-batches in ascending order, so neither bound nor message of another micro-batch can
- * stand in the way of the oldest one that is not done; once its device is free, it goes on.  And what ran here once, in
- * time, shows that the lists halt.  With one chunk a device, in order, this is the list of 1f1b.c: unit_sched compares
- * the two.
+ * No deadlock: chunks take micro-batches in ascending order.  So neither bound nor message of another micro-batch can block the
+ * oldest one that is not done.  Once its device is free, it goes on.  The lists ran here once, in time, so they halt.  With one
+ * chunk a device, in order, this is the list of 1f1b.c: unit_sched compares the two.
  *
- * Cost: actions times chunks.  Not handled: unequal chunks (an order is made before the chunks are), the tighter lists
- * known for single maps (interleaved, zb-v, v-half).
+ * Source: Graham, Bounds for Certain Multiprocessing Anomalies, 1966.  Interleaved chunks are of Narayanan et al., Efficient
+ * Large-Scale Language Model Training on GPU Clusters Using Megatron-LM, 2021, section 2.2.
+ *
+ * Cost: actions times chunks.  Not handled: unequal chunks (an order is made before the chunks are), the tighter lists known
+ * for single maps (interleaved, zb-v, v-half).
  */
 #include "sched.h"
 
@@ -71,7 +71,7 @@ static bool may_backward(const Lister *x, int c, int now)
            && !(x->flush && x->left[device(x, c)] > 0);
 }
 
-/* The chunk whose forward (or backward) device d does next; -1: none is ready. */
+/* The chunk for the next forward (or backward) of device d; -1: none is ready. */
 static int choose(const Lister *x, int d, int now, bool forward)
 {
     int best = -1;
@@ -104,7 +104,7 @@ static void put_backward(Lister *x, Plan *p, int c, int now)
     x->up[c] = apart(x, c - 1, c);
 }
 
-/* What begins at this moment; false: nothing does. */
+/* Begins every computation that can begin now; false: none can. */
 static bool begin(Lister *x, Plan *p, int now)
 {
     bool any = false;

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * order.c: what each device computes in a step, and in which order.
+ * order.c: the computations of each device in a step, and their order.
  *
- * A schedule (one file each beside this one) lists forward and backward actions over (chunk, micro-batch) and nothing
- * else.  What holds for all of them is added here, so that no schedule can get it wrong: which gradient accumulator a
- * micro-batch adds into, when accumulators are folded, and the update at the end.
+ * Problem: a schedule (one file each beside this one) lists forward and backward actions over (chunk, micro-batch) and nothing
+ * else.  The rules that hold for all of them are added here, so that no schedule can get them wrong: the gradient accumulator
+ * of each micro-batch, the folds of accumulators, and the update at the end.
  *
  *   needs   devices, chunks, schedule; micro and groups of the graph
  *   fills   dev[].device, dev[].order, chunk_device
  *   keeps   W ascending in micro-batches for each chunk, whatever the schedule does: check_order proves it
  *   fails   nonzero if the schedule cannot be made of these numbers
  *
- * The sum of gradients is part of the model, not of the plan.  `groups` cuts the micro-batches into contiguous groups
- * of equal size; inside a group they are added in ascending order, over the groups by a fixed binary tree.  The number
- * of groups is a power of two, so a binary counter walks the tree: group j sums into slot popcount(j), and when it is
- * complete, as many folds follow as j has trailing ones.  At most 1 + log2(groups) accumulators live at once, and slot
- * 0 ends up with the whole, or with what the groups of a replica make of it: the rest of the tree is replica.c's.  Time
- * and size: linear in the actions.
+ * Method: the sum of gradients is part of the model, not of the plan.  `groups` cuts the micro-batches into contiguous groups
+ * of equal size.  Inside a group they are added in ascending order, over the groups by a fixed binary tree.  The number of
+ * groups is a power of two, so a binary counter walks the tree.  Group j sums into slot popcount(j).  When it is complete, as
+ * many folds follow as j has trailing ones.  At most 1 + log2(groups) accumulators live at once.  Slot 0 ends up with the
+ * whole, or with the sum over the groups of a replica.  replica.c does the rest of the tree.
+ *
+ * Cost: time and size linear in the actions.
  */
 #include "sched.h"
 
@@ -161,7 +162,7 @@ int order_flight(const Plan *p, int chunk)
     return most;
 }
 
-/* Forwards stand behind the first backward: the list alternates. */
+/* Does the list alternate, with forwards behind the first backward? */
 static bool alternates(const Plan *p, int chunk)
 {
     const Actions *list = &p->dev.at[p->chunk_device.at[chunk]].order;
@@ -180,8 +181,8 @@ static bool spare(const Plan *p, int chunk)
     return order_flight(p, chunk) > p->chunk_device.n - chunk;
 }
 
-/* One computation is enough where nothing is in flight but what computing needs.  Spare micro-batches are held so that messages
- * take longer than a forward: (f+b)/2, and a receive that is posted one forward early would begin too late to use them. */
+/* One computation is enough if no spare micro-batches are in flight.  Spare ones let messages take longer than a forward:
+ * (f+b)/2.  A receive posted one forward early would begin too late to use them. */
 int order_slack(const Plan *p)
 {
     for (int c = 0; c < p->chunk_device.n; c++)

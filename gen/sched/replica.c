@@ -2,25 +2,27 @@
  *
  * replica.c: r copies of the pipeline, each with its own micro-batches, that end every step with the same gradient.
  *
- * Problem: data parallelism adds up gradients of replicas, and every library's all-reduce adds in an order of its own,
- * that of rings and trees which depend on how many there are; so the bits of a job change with its width.  Users of
- * PyTorch's and Megatron-LM's data parallelism ask for the same bits at other widths and are told there are none.
+ * Problem: data parallelism adds up gradients of replicas.  Every library's all-reduce adds in an order of its own, by rings
+ * and trees that depend on the number of replicas.  So the bits of a job change with its width.  Users of PyTorch's and
+ * Megatron-LM's data parallelism ask for the same bits at other widths, and are told that there are none.
  *
- * Method: the order of additions belongs to the model.  `train.batch.groups` cuts the micro-batches of a step into g
- * groups, added by a fixed binary tree (order.c).  Replica q of r owns groups q g/r .. (q+1) g/r - 1, a whole subtree, and
- * sums it by itself; the log2 r levels above it are a butterfly: at level l, replica q and q xor 2^l send each other what
- * they hold and both add (recursive doubling: Thakur, Rabenseifner and Gropp, Optimization of Collective Communication
- * Operations in MPICH, 2005, section 4.4).  Each of the two adds the same two numbers, and a+b is b+a in IEEE 754, so all
- * have the same sum, which is that of r = 1: the numeric key does not know r.  Every replica then updates its own copy of
- * the parameters; ties, norms and clipping stay inside the replica.
+ * Method: the order of additions belongs to the model.  `train.batch.groups` cuts the micro-batches of a step into g groups,
+ * added by a fixed binary tree (order.c).  Replica q of r owns groups q g/r .. (q+1) g/r - 1, a whole subtree, and sums it by
+ * itself.  The log2 r levels above it are a butterfly (recursive doubling).  At level l, replicas q and q xor 2^l send each
+ * other their sums, and both add.  Each of the two adds the same two numbers, and a+b is b+a in IEEE 754.  So all have the same
+ * sum, that of r = 1: the numeric key does not know r.  Every replica then updates its own copy of the parameters; ties, norms
+ * and clipping stay inside the replica.
  *
- * With s stages a replica, device q s + i is stage i of replica q.  Numbers of micro-batches are those of the whole step,
- * so data, dropout and losses follow from them as ever.
+ * With s stages a replica, device q s + i is stage i of replica q.  Numbers of micro-batches are those of the whole step, so
+ * data, dropout and losses follow from them as ever.
  *
- * Cost: log2 r times the gradient over each replica's wire, where the best all-reduce moves 2 (r-1) / r times.  Not
- * handled: halving messages between the levels (Rabenseifner), an exchange that begins before the last backward is done,
- * sharding of the optimiser state (ZeRO), replicas on devices of different speed (stages are cut for the first replica,
- * under the least memory of all).
+ * Source: Thakur, Rabenseifner and Gropp, Optimization of Collective Communication Operations in MPICH, 2005, section 4.4.
+ *
+ * Cost: log2 r times the gradient over each replica's wire, where the best all-reduce moves 2 (r-1) / r times.
+ *
+ * Not handled: halving messages between the levels (Rabenseifner), an exchange that begins before the last backward is done,
+ * sharding of the optimiser state (ZeRO), replicas on devices of different speed (stages are cut for the first replica, under
+ * the least memory of all).
  */
 #include "sched.h"
 
@@ -67,7 +69,7 @@ int plan_partner(const Plan *p, int device, int level)
     return ((plan_replica(p, device) ^ 1 << level)) * plan_stages(p) + plan_stage(p, device);
 }
 
-/* Replica 0's lists, for the others. */
+/* Copies the lists of replica 0 to the others. */
 void sched_replicate(Plan *p)
 {
     int stages = plan_stages(p);
