@@ -82,6 +82,20 @@ build/read_json.o: rt/json.c rt/json.h
 # ---- tests: everything but main() in one archive, and the portable kernels and runtime in another -------------------
 KFLAGS = -std=c11 -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math -march=native -Wall -Wextra -Werror \
          -Wno-unknown-pragmas
+# make check SAN=1: generator, runtime and kernels under the sanitizers of the compiler.  Objects of other flags are made again.
+SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=all
+ifneq ($(SAN),)
+CFLAGS += $(SANITIZE) -Wno-error          # with the checks in, gcc warns of what cannot be
+KFLAGS += $(SANITIZE)
+LDFLAGS += $(SANITIZE)
+endif
+flags = $(CC) $(CFLAGS) $(KFLAGS) $(LDFLAGS)
+build/flags: FORCE
+	@mkdir -p build
+	@echo '$(flags)' | cmp -s - $@ || echo '$(flags)' >$@
+FORCE:
+$(OBJ): build/flags
+
 RTSRC  = $(filter-out rt/link_mpi.c,$(wildcard rt/*.c))
 OPSRC  = $(wildcard rt/op/*.c)
 RTHEAD = $(wildcard rt/*.h rt/op/*.h)
@@ -90,11 +104,11 @@ build/libgen.a: $(filter-out gen/main.o,$(OBJ))
 	rm -f $@
 	ar qcsD $@ $(filter-out gen/main.o,$(OBJ))
 
-build/f32/%.o: %.c $(RTHEAD)
+build/f32/%.o: %.c $(RTHEAD) build/flags
 	@mkdir -p $(@D)
 	$(CC) -D_GNU_SOURCE -I. -Irt -Irt/op $(KFLAGS) -c -o $@ $<
 
-build/bf16/%.o: %.c $(RTHEAD)
+build/bf16/%.o: %.c $(RTHEAD) build/flags
 	@mkdir -p $(@D)
 	$(CC) -D_GNU_SOURCE -DREAL_BF16 -I. -Irt -Irt/op $(KFLAGS) -c -o $@ $<
 
@@ -185,7 +199,6 @@ FUZZ_RT = json safetensors data megatron index
 FUZZED = $(BASE) $(FRONT) $(PACK) $(COST) $(SCHED) $(LIST) $(LOWER) $(CHECK) $(TEXT) $(FOREIGN) \
          gen/emit/page.o gen/view/events.o gen/view/measured.o gen/view/metrics.o gen/view/tfevents.o rt/json.o
 FUZZHEAD = $(wildcard tests/fuzz_targets/*.h)
-SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=all
 S = $(if $(FUZZER),build/fuzzer,build/san)
 SANCC = $(if $(FUZZER),clang -std=c11 -g -O1 $(SANITIZE) -fsanitize=fuzzer-no-link,$(CC) -std=c11 -g -O0 $(SANITIZE))
 SANMAIN = $(if $(FUZZER),-fsanitize=fuzzer,tests/fuzz_targets/replay.c)

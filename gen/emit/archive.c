@@ -62,7 +62,8 @@ static void print_gaps(FILE *f, const Plan *p, int device)
         add_named(&used, p, &p->dev.at[device].list);
         add_named(&used, p, &p->dev.at[device].eval);
     }
-    qsort(used.at, (size_t)used.n, sizeof *used.at, by_from);
+    if (used.n > 1)
+        qsort(used.at, (size_t)used.n, sizeof *used.at, by_from);
     Bytes end = 0;
     const char *comma = "";
     fprintf(f, "     \"gaps\": [");

@@ -314,7 +314,8 @@ static void print_peak(FILE *f, const Stage *s)
     for (int b = 0; b < p->buf.n; b++)
         if (alive[b] > 0)
             *PUSH(&big) = (Big){b, alive[b]};
-    qsort(big.at, (size_t)big.n, sizeof *big.at, by_bytes);
+    if (big.n > 1)
+        qsort(big.at, (size_t)big.n, sizeof *big.at, by_bytes);
     fprintf(f, "<p>Most is alive at call %d of %d, %s. The largest there:</p>\n<div class=\"wide\"><table>", s->d->peak,
             s->d->ticks, during(s));
     for (int i = 0; i < big.n && i < LARGEST; i++) {

@@ -53,7 +53,8 @@ static void find_edges(Facts *x)
                                          g->tensor.at[a->index].op >= g->nf, g->op.at[o].phase != PH_F,
                                          g->op.at[o].phase == PH_W};
         }
-    qsort(x->edge.at, (size_t)x->edge.n, sizeof *x->edge.at, by_tensor);
+    if (x->edge.n > 1)
+        qsort(x->edge.at, (size_t)x->edge.n, sizeof *x->edge.at, by_tensor);
     int n = 0;
     for (int i = 0; i < x->edge.n; i++) {
         const Edge *e = &x->edge.at[i], *before = n ? &x->edge.at[n - 1] : e;
@@ -61,7 +62,8 @@ static void find_edges(Facts *x)
             x->edge.at[n++] = *e;
     }
     x->edge.n = n;
-    qsort(x->edge.at, (size_t)n, sizeof *x->edge.at, forward_first);
+    if (n > 1)
+        qsort(x->edge.at, (size_t)n, sizeof *x->edge.at, forward_first);
 }
 
 static void find_hops(Facts *x)

@@ -286,7 +286,8 @@ bool downset_chain(const Dag *d, int k, int most, Chain *c)
         in_order(&s);
     for (int x = 0; x < s.at.n; x++)
         s.at.at[x].leaves = leaves(d, s.at.at[x].bits);
-    qsort(s.at.at, (size_t)s.at.n, sizeof *s.at.at, by_time);
+    if (s.at.n > 1)
+        qsort(s.at.at, (size_t)s.at.n, sizeof *s.at.at, by_time);
     c->prefixes = s.at.n;
     int *end = alloc(sizeof *end * (size_t)(k + 1));
     bisect(&s, c, end);

@@ -278,7 +278,8 @@ static void cut_earlier(Offload *x, int chunk, Ns ns)
 
 static void cut_forward(Offload *x)
 {
-    qsort(x->away.at, (size_t)x->away.n, sizeof(Away), by_after);
+    if (x->away.n > 1)
+        qsort(x->away.at, (size_t)x->away.n, sizeof(Away), by_after);
     for (int i = 0, n; i < x->away.n; i += n) {
         n = same_chunk(x, i);
         Track *f = track(x, x->away.at[i].chunk, K_F);
@@ -299,7 +300,8 @@ static void cut_forward(Offload *x)
 
 static void cut_backward(Offload *x)
 {
-    qsort(x->away.at, (size_t)x->away.n, sizeof(Away), by_first);
+    if (x->away.n > 1)
+        qsort(x->away.at, (size_t)x->away.n, sizeof(Away), by_first);
     for (int i = 0, n; i < x->away.n; i += n) {
         n = same_chunk(x, i);
         Axis a = axis_of(x, x->away.at[i].chunk, false);
@@ -418,7 +420,8 @@ static int in_from(const Offload *x, const Copy *c)
 static void plan_out(Offload *x)
 {
     Ns free = 0;
-    qsort(x->copy.at, (size_t)x->copy.n, sizeof(Copy), by_out);
+    if (x->copy.n > 1)
+        qsort(x->copy.at, (size_t)x->copy.n, sizeof(Copy), by_out);
     for (int i = 0; i < x->copy.n; i++) {
         Copy *c = &x->copy.at[i];
         wire_take(&free, x->clock[c->out], x->away.at[c->away].ns);
@@ -432,7 +435,8 @@ static void plan_out(Offload *x)
 static void plan_in(Offload *x)
 {
     Ns next = x->clock[x->piece.n];
-    qsort(x->copy.at, (size_t)x->copy.n, sizeof(Copy), by_due);
+    if (x->copy.n > 1)
+        qsort(x->copy.at, (size_t)x->copy.n, sizeof(Copy), by_due);
     for (int i = x->copy.n - 1; i >= 0; i--) {
         Copy *c = &x->copy.at[i];
         Ns due = x->clock[c->due];
@@ -484,7 +488,8 @@ static Events events(const Offload *x, size_t field)
     Events e = {alloc(sizeof(Event) * (size_t)(x->copy.n + 1)), x->copy.n, 0};
     for (int i = 0; i < e.n; i++)
         e.at[i] = (Event){*(const int *)(const void *)((const char *)&x->copy.at[i] + field), i};
-    qsort(e.at, (size_t)e.n, sizeof(Event), by_boundary);
+    if (e.n > 1)
+        qsort(e.at, (size_t)e.n, sizeof(Event), by_boundary);
     return e;
 }
 
