@@ -237,8 +237,8 @@ static void *stage_main(void *at)
         init_parameters(w);
     if (w->info->open)
         w->info->open(&w->stage);
-    const int64_t *library = library_bytes(w);  /* nobody goes on before all have opened */
     machine_cores(w);
+    const int64_t *library = library_bytes(w);  /* nobody goes on before all have opened */
     atomic_store(&w->patience, 1);
     trace_origin(&w->stage);
     if (w->stage.index == 0) {

@@ -56,13 +56,13 @@ fi
 $cc -std=c11 -O1 -Wall -Wextra -Werror -o "$tmp/npy" tests/npy.c || { fault "tests/npy.c"; finish; }
 (cd "$tmp" && ./npy zero.npy f4 0 0 8 1 && ./npy one.npy f4 1 1 8 1 && ./npy huge.npy f4 1e19 1e19 8 1 &&
     ./npy nan.npy f4 nan nan 8 1) || fault "no arrays"
-build scalar $models/scalar.yaml --schedule gpipe --set train.optimizer.lr=1e6
+build scalar $models/scalar.yaml --schedule gpipe --set train.optimizer.lr=1e6 --set checkpoint.every=1
 one() { (cd "$tmp" && exec "$tmp/scalar/job" --quiet "$@"); }
 refuse "an evaluation that is not finite" 7 "after step 2 the loss of the evaluation is not finite" \
     one --no-checkpoint --eval-data nan.npy zero.npy --steps 3
 expect "the same, allowed" one --no-checkpoint --eval-data nan.npy zero.npy --steps 3 --allow-nan
 refuse "a weight that is not finite" 7 "after step 1 .w.weight. is not finite" \
-    one --checkpoint "$ck" --data huge.npy zero.npy --steps 1
+    one --checkpoint "$ck" --data huge.npy zero.npy --steps 3
 left "a weight that is not finite" ""
 build overlap $models/scalar.yaml --set train.optimizer.lr=1e6 --set train.steps=40 --set data.eval.every=50
 one_of_40() { (cd "$tmp" && exec "$tmp/overlap/job" --quiet "$@"); }

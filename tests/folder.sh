@@ -16,7 +16,7 @@ expect "dpgen prints the sum of MANIFEST" grep -q "MANIFEST has SHA-256 $sum" "$
 expect "the licence" cmp LICENSE "$root/LICENSE"
 
 # tag FILE: the licence of its first five lines
-tag() { sed -n '1,5s/.*SPDX-License-Identifier: \([A-Za-z0-9.-]*\).*/\1/p' "$1" | head -n 1; }
+tag() { sed -n '1,5s/.*SPDX-Licen[s]e-Identifier: \([A-Za-z0-9.-]*\).*/\1/p' "$1" | head -n 1; }
 find . -type f | sed 's,^\./,,' | sort >"$tmp/files"
 while read -r file; do
     case $file in
