@@ -31,7 +31,7 @@ run_of() {
 losses() {
     interp=$1
     shift
-    "build/$interp" --data "$data" "$@" 2>/dev/null | sed -n 's/.*loss *\([0-9.]*\).*/\1/p'
+    "build/$interp" --data "$data" "$@" 2>/dev/null | sed -n 's/^step.*loss *\([0-9.]*\).*/\1/p'
 }
 # near WHAT BY: lines of $tmp/a and $tmp/b differ by this share or less, and there are 20 of them
 near() {
