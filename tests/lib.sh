@@ -17,7 +17,7 @@ passed=0 failed=0 skipped=0
 
 cc=${CC:-cc}
 clang=$(command -v clang)
-if [ -n "$SAN" ]; then            # of make check SAN=1: jobs are linked with objects that want them
+if [ -n "${SAN:-}" ]; then         # of make check SAN=1: jobs are linked with objects that want them
     cc="$cc -fsanitize=address,undefined" clang=
 fi
 cores=$(nproc 2>/dev/null || echo 2)
