@@ -191,7 +191,7 @@ typedef struct {
     int devices, chunks;        /* passes: used, of all replicas; the most that one of them holds */
     int replicas;               /* passes: 0: one */
     VEC(DevicePlan) dev;        /* passes, then order */
-    Ints chunk_device;          /* order: chunk -> device, in the first replica */
+    VEC(Ints) home;             /* order: [replica].at[chunk]: its device; plan_home() reads it */
     Ints chunk;                 /* part: operator -> chunk */
     const Bytes *soft;          /* part: the limits it was given, by device */
     Proof said;                 /* part: what its planner says */
@@ -215,15 +215,21 @@ int plan_warmup(const Plan *p);
 Proof plan_proof(const Plan *p);                    /* of the search, or else of its planner */
 
 /* ---- order: sched/order.c, and one file a schedule --------------------------------------------------------------- */
-/* fills dev[].order, chunk_device, from (devices, chunks, micro-batches, groups) alone.  0, or nonzero: not possible. */
+/* fills dev[].order, home, from (devices, chunks, micro-batches, groups) alone.  0, or nonzero: not possible. */
 int order(Plan *p);
 int order_flight(const Plan *p, int chunk);         /* most micro-batches of it from begin of forward to end of backward */
 int order_slack(const Plan *p);                     /* computations from post to reader, from send to its wait */
 const char *order_name(const Plan *p);              /* the schedule, and its policy where that is not A */
 int order_accumulators(const Plan *p);              /* gradient accumulators a use: a stack for the tree over its groups */
-/* sched/replica.c: device q s + i is stage i of replica q; s stages a replica */
-int plan_replicas(const Plan *p), plan_stages(const Plan *p);                           /* s */
-int plan_stage(const Plan *p, int device), plan_replica(const Plan *p, int device);     /* i, q */
+/* sched/replica.c: what Plan.home says */
+int plan_replicas(const Plan *p), plan_stages(const Plan *p);           /* how many; devices of a replica */
+int plan_chunks(const Plan *p);                                         /* of a replica; 0 before order */
+static inline int plan_home(const Plan *p, int replica, int chunk) { return p->home.at[replica].at[chunk]; }
+bool plan_holds(const Plan *p, int device, int chunk);                  /* in any replica */
+int plan_replica(const Plan *p, int device);                            /* the first one that it holds a chunk of */
+int plan_twin(const Plan *p, int device, int replica);                  /* that has the same chunk in that replica */
+int plan_stage(const Plan *p, int device);                              /* the twin in replica 0 */
+void plan_settle(Plan *p, int replica, int device);                     /* it holds the next chunk of that replica */
 int plan_micro(const Plan *p), plan_first(const Plan *p, int device);   /* micro-batches of a replica; the device's first */
 int plan_levels(const Plan *p), plan_partner(const Plan *p, int device, int level);    /* tree over replicas; neighbour in it */
 typedef struct { const char *name; int (*make)(Plan *p); const char *about; bool async; } Schedule;
@@ -263,8 +269,8 @@ typedef struct {
 Backward backward_of(const Plan *p, int chunk, int variant);
 /* The calls of one computation of a chunk, in order: what its routine holds, and what offload cuts into pieces. */
 Lines calls_of(const Plan *p, const Backward *back, int chunk, ActionKind kind);
-int device_of(const Plan *p, int op);               /* in the first replica */
-bool runs_on(const Plan *p, int op, int device);    /* in its replica */
+int device_of(const Plan *p, int replica, int op);  /* it runs there */
+bool runs_on(const Plan *p, int op, int device);    /* in any replica */
 /* ---- comm: list/comm.c ------------------------------------------------------------------------------------------ */
 int comm(Plan *p);
 /* list/offload.c: puts the copies of offloaded tensors into the list that comm wrote.

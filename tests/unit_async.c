@@ -56,7 +56,7 @@ static void judge_two(void *with)
     for (int d = 0; d < t->stages; d++)
         PUSH(&w->p.dev)->device = d;
     for (int d = 0; d < t->stages; d++)
-        *PUSH(&w->p.chunk_device) = d;
+        plan_settle(&w->p, 0, d);
     for (int d = 0; d < t->stages; d++) {
         int warm = t->stages - d;
         sched_async(&w->p, d, (Pace){.warm = warm, .delay = 1, .overlap = (t->stages + t->micro - 1) / t->micro});

@@ -24,7 +24,7 @@ enum { ENDS = 1000 };           /* ns: a step begins and ends */
 static Question ask(const World *w, const Bytes *limit, const char *objective)
 {
     const Plan *p = &w->p;
-    int chunks = p->chunk_device.n, *flight = alloc(sizeof(int) * (size_t)chunks);
+    int chunks = plan_chunks(p), *flight = alloc(sizeof(int) * (size_t)chunks);
     char *cut = alloc((size_t)w->g.nf);
     for (int s = 0; s < chunks; s++)
         flight[s] = order_flight(p, s);

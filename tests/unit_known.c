@@ -185,7 +185,7 @@ static World *split_chain(int n, int devices, int m)
     for (int d = 0; d < devices; d++)
         PUSH(&w->p.dev)->device = d;
     for (int c = 0; c < n; c++)
-        *PUSH(&w->p.chunk_device) = c % devices;
+        plan_settle(&w->p, 0, c % devices);
     return w;
 }
 
@@ -199,14 +199,14 @@ static void end_lists(World *w)
 {
     for (int d = 0; d < w->p.devices; d++)
         for (int part = 0; part < 3; part++)
-            for (int c = d; c < w->p.chunk_device.n; c += w->p.devices)
+            for (int c = d; c < plan_chunks(&w->p); c += w->p.devices)
                 sched_put(&w->p, d, K_U, c, -1)->part = part;
 }
 
 /* Each operator its own chunk; the step in units. */
 static Ns units_of(World *w)
 {
-    for (int c = 0; c + 1 < w->p.chunk_device.n; c++)
+    for (int c = 0; c + 1 < plan_chunks(&w->p); c++)
         *PUSH(&w->m.plan.cuts) = c;
     if (part(&w->p, vast) || keep(&w->p) || comm(&w->p) || lower(&w->p) || sim(&w->p))
         check(false, "a list written here: no plan");

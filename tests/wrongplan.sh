@@ -99,6 +99,10 @@ wrong 'three replicas'                  '/^plan / { sub(/replicas=2/, "replicas=
 base tiny-gpt --stages 1 --replicas 4 --set train.batch.global=16 --set train.batch.groups=4
 wrong 'levels of the tree in another order' '/^order . kind=merge/ {
     if (/part=1/) sub(/ part=1/, ""); else $0 = $0 " part=1" } 1'
+wrong 'replicas that change places'     '/^chunk 0 device=2/ { sub(/device=2/, "device=3") }
+    /^chunk 0 device=3 replica=3/ { sub(/device=3/, "device=2") } 1'
+wrong 'a replica without a device'      "$once"'/^chunk 0 device=3/ { done = 1; next } 1'
+wrong 'two replicas on one device'      "$once"'/^chunk 0 device=3/ { sub(/device=3/, "device=2"); done = 1 } 1'
 wrong 'another partner'                 '/^order 0 kind=merge/ { sub(/from_device=1/, "from_device=3") } 1'
 wrong 'one replica with itself'         "$once"'/^order 0 kind=merge/ { sub(/from_device=1/, "from_device=0"); done = 1 } 1'
 wrong 'exchanges in another order'      "$once"'/^action 0 kind=merge .*part=1/ { held = $0; done = 1; next } { print }

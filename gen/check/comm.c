@@ -90,7 +90,7 @@ static void check_pieces(const Plan *p, int device)
 {
     const Actions *list = &p->dev.at[device].list;
     const Action *open = NULL;
-    int *length = alloc(sizeof(int) * (size_t)p->chunk_device.n * (K_R + 1));
+    int *length = alloc(sizeof(int) * (size_t)plan_chunks(p) * (K_R + 1));
     for (int i = 0; i < list->n; i++) {
         const Action *k = &list->at[i];
         if (k->first == 0 && k->until == 0 && (is_copy(k) || !open))

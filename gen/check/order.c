@@ -62,7 +62,7 @@ static unsigned char done(const Check *x, int chunk, int mb)
 
 static bool crosses(const Check *x, int a, int b)
 {
-    return a >= 0 && b >= 0 && a < x->chunks && b < x->chunks && x->p->chunk_device.at[a] != x->p->chunk_device.at[b];
+    return a >= 0 && b >= 0 && a < x->chunks && b < x->chunks && plan_home(x->p, 0, a) != plan_home(x->p, 0, b);
 }
 
 /* Can this action read the result of chunk `from`?  It was made on this device, or its message is the one under way. */
@@ -140,7 +140,7 @@ static bool is_merge(const Check *x, int device, const Action *k)
 /* Merges both sides at once, when both are there.  The other side then finds it done. */
 static bool merge(Check *x, const Action *k)
 {
-    int other = k->from_device, stages = plan_stages(x->p);
+    int other = k->from_device;
     if (k->part < 0 || k->part >= plan_levels(x->p) || other != plan_partner(x->p, x->device, k->part))
         wrong(k, "is merged with something else than its neighbour at that level");
     if (x->merged[x->device]) {
@@ -149,7 +149,8 @@ static bool merge(Check *x, const Action *k)
     }
     if (!is_merge(x, other, k))
         return false;
-    Range *mine = sum_of(x, k, 0), *theirs = &x->sum[((other / stages * x->chunks + k->chunk) * 2 + k->step % 2) * x->slots];
+    int row = plan_replica(x->p, other) * x->chunks;
+    Range *mine = sum_of(x, k, 0), *theirs = &x->sum[((row + k->chunk) * 2 + k->step % 2) * x->slots];
     Range *low = mine->from < theirs->from ? mine : theirs, *high = low == mine ? theirs : mine;
     int64_t size = low->to - low->from, from = low->from - k->step * x->p->g->micro;
     if (low->to != high->from || high->to - high->from != size || size == 0 || from % (2 * size))
@@ -184,8 +185,8 @@ static int promised(const Plan *p, int chunk)
     if (!strcmp(p->schedule, "2bw"))
         return 1;
     if (!strcmp(p->schedule, "pipedream"))
-        return p->chunk_device.n - 1 - chunk;
-    return strcmp(p->schedule, "vertical") ? 0 : p->chunk_device.n - 1;
+        return plan_chunks(p) - 1 - chunk;
+    return strcmp(p->schedule, "vertical") ? 0 : plan_chunks(p) - 1;
 }
 
 static void read_version(const Check *x, const Action *k)
@@ -243,7 +244,7 @@ static bool backward(Check *x, const Action *k)
 /* False: it waits for another device. */
 static bool replay(Check *x, int device, const Action *k)
 {
-    if (k->chunk < 0 || k->chunk >= x->chunks || x->p->chunk_device.at[k->chunk] != plan_stage(x->p, device))
+    if (k->chunk < 0 || k->chunk >= x->chunks || !plan_holds(x->p, device, k->chunk))
         die("check_order: an action of chunk %d on device %d", k->chunk, device);
     x->device = device;
     x->first = plan_first(x->p, device);
@@ -298,7 +299,7 @@ static Actions *runs_of(const Plan *p, int steps)
 
 static void open_check(Check *x, const Plan *p, int steps)
 {
-    *x = (Check){.p = p, .list = runs_of(p, steps), .m = (int)p->g->micro * steps, .chunks = p->chunk_device.n, .slots = 1};
+    *x = (Check){.p = p, .list = runs_of(p, steps), .m = (int)p->g->micro * steps, .chunks = plan_chunks(p), .slots = 1};
     for (int64_t n = p->g->groups / plan_replicas(p); n > 1; n >>= 1)
         x->slots++;
     size_t chunks = (size_t)(x->chunks * plan_replicas(p));

@@ -28,8 +28,8 @@ static void check_cuts(const Plan *p)
             die("check_part: a cut after operator %d, which was not asked for", o - 1);
         last = c;
     }
-    if (chunk_of(p, g->nf - 1) != p->chunk_device.n - 1)
-        die("check_part: %d chunks, not %d", chunk_of(p, g->nf - 1) + 1, p->chunk_device.n);
+    if (chunk_of(p, g->nf - 1) != plan_chunks(p) - 1)
+        die("check_part: %d chunks, not %d", chunk_of(p, g->nf - 1) + 1, plan_chunks(p));
 }
 
 static void check_rest(const Plan *p)

@@ -205,8 +205,8 @@ void emit_plan_json(FILE *f, const Plan *p)
     fprintf(f, ", \"devices\": %d, \"replicas\": %d, \"chunks\": %d, \"micro_batch\": %" PRId64
             ", \"micro_batches\": %" PRId64 ", \"groups\": %" PRId64 ",\n \"map\": [",
             p->devices, plan_replicas(p), p->chunks, p->g->batch, p->g->micro, p->g->groups);
-    for (int c = 0; c < p->chunk_device.n; c++)
-        fprintf(f, "%s%d", c ? ", " : "", p->chunk_device.at[c]);
+    for (int c = 0; c < plan_chunks(p); c++)
+        fprintf(f, "%s%d", c ? ", " : "", plan_home(p, 0, c));
     fprintf(f, "],\n");
     fprintf(f, " \"times\": \"%s\", \"step_ns\": %" PRId64 ", \"step_bound_ns\": %" PRId64 ", \"bound_over\": ",
             p->c->how, p->step, plan_proof(p).bound);

@@ -42,8 +42,8 @@ static void print_covers(const Stager *w)
 static int in_flight(const Stager *w)
 {
     int n = 0;
-    for (int c = 0; c < w->p->chunk_device.n; c++)
-        n += w->p->chunk_device.at[c] == plan_stage(w->p, w->device) ? order_flight(w->p, c) : 0;
+    for (int c = 0; c < plan_chunks(w->p); c++)
+        n += plan_holds(w->p, w->device, c) ? order_flight(w->p, c) : 0;
     return n;
 }
 

@@ -56,7 +56,7 @@ static void print_state(const Launch *w, int device, int s, int c, const char *k
     int kept = slots_of(w->p, device, s, &stride), copies = slots_of(w->p, device, c, &stride);
     for (int i = 0; i < param->shape.n; i++)
         n *= param->shape.d[i];
-    bool home = device_of(w->p, param->op) == device;       /* of the first replica */
+    bool home = device_of(w->p, 0, param->op) == device;       /* of the first replica */
     fprintf(w->f, "    {%s, %s, %d, ", quote_c(param->name), kind, home);
     print_place(w->f, offset);
     fprintf(w->f, ", ");

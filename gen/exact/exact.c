@@ -113,7 +113,7 @@ static bool never_together(const Search *s, const int *last)
         Bytes states = 0, most = 0;
         for (int c = 0, first = 0; c < s->q->chunks; first = last[c++] + 1) {
             Bytes need = price_least(s->q->prices, first, last[c], c, 0) - s->price[c]->states;
-            bool here = p->chunk_device.at[c] == d;
+            bool here = plan_home(p, 0, c) == d;
             states += here ? s->price[c]->states : 0;
             most = here && need > most ? need : most;
         }
@@ -529,7 +529,7 @@ static int most_share(const Question *q)
     for (int d = 0; d < q->p->devices; d++) {
         int n = 0;
         for (int c = 0; c < q->chunks; c++)
-            n += q->p->chunk_device.at[c] == d;
+            n += plan_home(q->p, 0, c) == d;
         most = n > most ? n : most;
     }
     return most;

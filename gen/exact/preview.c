@@ -70,7 +70,7 @@ static Pipe *pipe_of(Preview *v, int from, int to, const Edge *e)
     *PUSH(out) = *PUSH(in) = v->pipe.n;
     Pipe *k = PUSH(&v->pipe);
     *k = (Pipe){.from = from, .to = to, .made_back = e->made_back, .read_back = e->read_back,
-                .from_device = v->p->chunk_device.at[from], .to_device = v->p->chunk_device.at[to]};
+                .from_device = plan_home(v->p, 0, from), .to_device = plan_home(v->p, 0, to)};
     return k;
 }
 
@@ -88,8 +88,8 @@ static void find_pipes(Preview *v, const int *last)
         chunk[o] = s;
     for (int i = 0; i < x->edge.n; i++) {
         const Edge *e = &x->edge.at[i];
-        int from = chunk[e->from], to = chunk[e->to], device = v->p->chunk_device.at[to];
-        if (from == to || v->p->chunk_device.at[from] == device || seen[device] == e->tensor + 1)
+        int from = chunk[e->from], to = chunk[e->to], device = plan_home(v->p, 0, to);
+        if (from == to || plan_home(v->p, 0, from) == device || seen[device] == e->tensor + 1)
             continue;
         seen[device] = e->tensor + 1;
         pipe_of(v, from, to, e)->bytes += v->p->g->tensor.at[e->tensor].bytes;
@@ -104,10 +104,10 @@ static void find_loads(Preview *v)
         v->load[s] = 0;
     for (int i = 0; i < x->reader.n; i++) {
         const Reader *k = &x->reader.at[i];
-        int s = v->chunk[k->op], device = v->p->chunk_device.at[s];
+        int s = v->chunk[k->op], device = plan_home(v->p, 0, s);
         bool loaded = false;
         for (int j = i - 1; j >= 0 && !loaded && x->reader.at[j].tensor == k->tensor; j--)
-            loaded = v->p->chunk_device.at[v->chunk[x->reader.at[j].op]] == device;
+            loaded = plan_home(v->p, 0, v->chunk[x->reader.at[j].op]) == device;
         v->load[s] += loaded ? 0 : k->load;
     }
 }

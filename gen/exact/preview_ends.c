@@ -125,7 +125,7 @@ void finish_begin(Finish *f, const int *chunk, Ns *now)
     for (int d = 0; d < f->p->devices; d++)
         now[d] = action_fixed(K_BEGIN, 0);
     for (int i = 0; i < g->count.n; i++)
-        now[f->p->chunk_device.at[chunk[g->count.at[i].op]]] += action_fixed(K_COUNT, 0);
+        now[plan_home(f->p, 0, chunk[g->count.at[i].op])] += action_fixed(K_COUNT, 0);
     for (int c = 0; c < f->x->chunks; c++)
         f->own[c].n = 0;
     for (int i = 0; i < f->gradient.n; i++)
@@ -178,7 +178,7 @@ static void devices_of(Finish *f, const Shared *s, const int *chunk, bool made, 
     memset(f->seen, 0, (size_t)f->p->devices);
     for (int i = 0; i < s->user.n; i++)
         if (made ? s->user.at[i].made : s->user.at[i].wanted)
-            f->seen[f->p->chunk_device.at[chunk[s->user.at[i].at]]] = true;
+            f->seen[plan_home(f->p, 0, chunk[s->user.at[i].at])] = true;
     list->n = 0;
     for (int d = 0; d < f->p->devices; d++)
         if (f->seen[d])
@@ -224,7 +224,7 @@ static void compute(const Finish *f, int part, const int *last, Ns *now)
 {
     for (int c = 0, first = 0; c < f->x->chunks; first = last[c++] + 1) {
         const Ns *u = f->update[f->x->class[c] * PARTS + part];
-        now[f->p->chunk_device.at[c]] += u[last[c] + 1] - u[first];
+        now[plan_home(f->p, 0, c)] += u[last[c] + 1] - u[first];
     }
 }
 
@@ -268,7 +268,7 @@ static Span span_of(const Shared *s)
 static Ns quickest(const Plan *p, Bytes bytes, bool back)
 {
     Ns best = INT64_MAX;
-    int own = p->chunk_device.at[0];
+    int own = plan_home(p, 0, 0);
     for (int d = 0; d < p->devices; d++) {
         int from = back ? d : own, to = back ? own : d;
         Ns ns = d == own ? INT64_MAX : cost_wire(p->c, from, to, bytes) + cost_latency(p->c, from, to);
@@ -295,10 +295,10 @@ static void add_messages(const Finish *f, int part, Ns *least)
 
 static bool alone(const Plan *p)
 {
-    for (int c = 1; c < p->chunk_device.n; c++)
-        if (p->chunk_device.at[c] == p->chunk_device.at[0])
+    for (int c = 1; c < plan_chunks(p); c++)
+        if (plan_home(p, 0, c) == plan_home(p, 0, 0))
             return false;
-    return p->chunk_device.n > 1;
+    return plan_chunks(p) > 1;
 }
 
 /* By operator: the merge of a first chunk that ends there.  Its gradients are sent or added one after another: the longer. */
@@ -308,7 +308,7 @@ static void add_merge(const Finish *f, int partner, Ns *least)
     Ns *wire = alloc(sizeof *wire * (size_t)f->x->n), *adding = alloc(sizeof *adding * (size_t)f->x->n);
     for (int i = 0; i < f->gradient.n; i++) {
         const Gradient *g = &f->gradient.at[i];
-        wire[g->at] += cost_wire(p->c, p->chunk_device.at[0], partner, g->bytes);
+        wire[g->at] += cost_wire(p->c, plan_home(p, 0, 0), partner, g->bytes);
         adding[g->at] += action_fixed(K_MERGE, g->bytes);
     }
     for (int i = 0; i < f->x->n; i++) {
@@ -321,7 +321,7 @@ static void add_merge(const Finish *f, int partner, Ns *least)
 Ns *finish_least(const Facts *x)
 {
     const Finish *f = finish_open(x);
-    const Actions *order = &f->p->dev.at[f->p->chunk_device.at[0]].order;
+    const Actions *order = &f->p->dev.at[plan_home(f->p, 0, 0)].order;
     Ns *least = alloc(sizeof *least * (size_t)x->n);
     for (int i = 0; i < x->n; i++)
         least[i] = action_fixed(K_BEGIN, 0) + action_fixed(K_END, 0);

@@ -2,7 +2,7 @@
  *
  * price.c: the price of a run of operators as one stage.
  *
- *   needs   order: the lists and chunk_device; limits by device
+ *   needs   order: the lists and home; limits by device
  *   gives   time and bytes of a run under the cheapest fates that plan.recompute allows, remembered; a lower bound of it
  *
  * Under plan.recompute none, full or a list of names leave no choice; auto leaves it to fates.c.  Time is forward and backward
@@ -37,12 +37,12 @@ struct Prices {
 static void find_sorts(Prices *x)
 {
     const Plan *p = x->p;
-    int n = p->chunk_device.n;
+    int n = plan_chunks(p);
     x->sort = alloc(sizeof(int) * (size_t)n);
     for (int c = 0; c < n; c++) {
-        int d = p->chunk_device.at[c];
+        int d = plan_home(p, 0, c);
         for (x->sort[c] = 0; x->sort[c] < c; x->sort[c]++) {
-            int e = p->chunk_device.at[x->sort[c]];
+            int e = plan_home(p, 0, x->sort[c]);
             if (p->c->of.at[d] == p->c->of.at[e] && x->limit[d] == x->limit[e] && live_alike(x->live, c, x->sort[c]))
                 break;
         }
@@ -93,7 +93,7 @@ static void grow(Prices *x)
 
 static Bytes limit_of(const Prices *x, int chunk)
 {
-    return x->limit[x->p->chunk_device.at[chunk]];
+    return x->limit[plan_home(x->p, 0, chunk)];
 }
 
 static Price price_of(Prices *x, const Load *l, int first, int last, int chunk, const int *fate)

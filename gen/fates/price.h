@@ -23,7 +23,7 @@ typedef struct {
 } Price;
 
 typedef struct Prices Prices;
-/* After the pass order: lists and chunk_device exist, chunk does not yet.  limit is by device. */
+/* After the pass order: lists and home exist, chunk does not yet.  limit is by device. */
 Prices *prices_open(const Plan *p, const Bytes *limit);
 /* The cheapest fates that plan.recompute and plan.offload allow and that fit; remembered. */
 const Price *price_best(Prices *x, int first, int last, int chunk);

@@ -148,7 +148,7 @@ static void find_lanes(Comm *c)
     const Plan *p = c->p;
     c->lane = alloc(sizeof *c->lane * (size_t)plan_stages(p));
     for (int d = 0; d < plan_stages(p) && !c->eval; d++) {
-        const Actions *order = &p->dev.at[c->desk.base + d].order;
+        const Actions *order = &p->dev.at[plan_twin(p, d, c->desk.replica)].order;
         for (int i = 0; i < order->n; i++)
             if (d != c->desk.stage && order->at[i].mb >= 0)
                 find_lane(c, &order->at[i]);
@@ -168,7 +168,7 @@ static void end_recv(Comm *c, int msg, int part)
         return;
     Action *a = desk_new(&c->desk, K_GATHER, 0, -1);
     a->state = c->desk.msg.at[msg].state;
-    a->from_device = c->desk.base + c->desk.msg.at[msg].src;
+    a->from_device = plan_twin(c->desk.p, c->desk.msg.at[msg].src, c->desk.replica);
 }
 
 /* Messages in the order of their tags on every device, so that batches cannot wait for each other in a ring. */
@@ -296,7 +296,7 @@ static void eval_list(Comm *c)
 {
     desk_head(&c->desk, 0);
     for (int chunk = 0; chunk < c->chunks; chunk++) {
-        if (c->p->chunk_device.at[chunk] != c->desk.stage)
+        if (plan_home(c->p, 0, chunk) != c->desk.stage)
             continue;
         Action k = action_new(K_F, 0, 0);
         k.chunk = chunk;
@@ -343,10 +343,10 @@ static bool stuck(const Plan *p)
     return comm_stuck(p, false) >= 0 || comm_stuck(p, true) >= 0;
 }
 
-/* needs: dev[].order, chunk, chunk_device, fate.  fills: dev[].list, dev[].eval, dev[].requests. */
+/* needs: dev[].order, chunk, home, fate.  fills: dev[].list, dev[].eval, dev[].requests. */
 int comm(Plan *p)
 {
-    Comm c = {.p = p, .chunks = p->chunk_device.n};
+    Comm c = {.p = p, .chunks = plan_chunks(p)};
     Backward *back = alloc(sizeof *back * (size_t)c.chunks);
     for (int k = 0; k < c.chunks; k++)
         back[k] = backward_of(p, k, 0);

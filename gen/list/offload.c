@@ -156,7 +156,7 @@ static int *action_of(const Offload *x, int chunk, ActionKind kind, int mb)
 
 static void find_actions(Offload *x)
 {
-    size_t n = (size_t)x->p->chunk_device.n * KINDS * (size_t)x->p->g->micro;
+    size_t n = (size_t)plan_chunks(x->p) * KINDS * (size_t)x->p->g->micro;
     x->action = alloc(sizeof(int) * n);
     for (size_t i = 0; i < n; i++)
         x->action[i] = -1;
@@ -555,11 +555,11 @@ static void write_list(Offload *x)
 void offload(Plan *p, int device, const Backward *back, Actions *list)
 {
     Offload x = {.p = p, .device = device, .back = back, .old = list};
-    x.track = alloc(sizeof(Track) * KINDS * (size_t)p->chunk_device.n);
+    x.track = alloc(sizeof(Track) * KINDS * (size_t)plan_chunks(p));
     p->dev.at[device].copies = 0;
     find_actions(&x);
-    for (int c = 0; c < p->chunk_device.n; c++)
-        if (p->chunk_device.at[c] == plan_stage(p, device))
+    for (int c = 0; c < plan_chunks(p); c++)
+        if (plan_holds(p, device, c))
             find_away(&x, c);
     if (x.away.n == 0)
         return;

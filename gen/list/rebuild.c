@@ -19,14 +19,14 @@
  */
 #include "rebuild.h"
 
-int device_of(const Plan *p, int op)
+int device_of(const Plan *p, int replica, int op)
 {
-    return p->chunk_device.at[p->chunk.at[op]];
+    return plan_home(p, replica, p->chunk.at[op]);
 }
 
 bool runs_on(const Plan *p, int op, int device)
 {
-    return device_of(p, op) == plan_stage(p, device);
+    return plan_holds(p, device, p->chunk.at[op]);
 }
 
 /* ---- the rule ---------------------------------------------------------------------------------------------------- */

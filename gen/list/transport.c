@@ -33,7 +33,7 @@ static Msg *add(Msgs *list, int tensor, int state, int src, int dst, int level)
 static int *readers(const Plan *p)
 {
     const Graph *g = p->g;
-    int chunks = p->chunk_device.n, *phases = alloc(sizeof(int) * (size_t)g->tensor.n * (size_t)chunks);
+    int chunks = plan_chunks(p), *phases = alloc(sizeof(int) * (size_t)g->tensor.n * (size_t)chunks);
     for (int o = 0; o < g->nb; o++)
         for (int i = 0; i < g->op.at[o].arg.n; i++) {
             const Arg *a = &g->op.at[o].arg.at[i];
@@ -45,21 +45,21 @@ static int *readers(const Plan *p)
 
 static void add_tensors(const Plan *p, Msgs *list)
 {
-    int chunks = p->chunk_device.n, *phases = readers(p);
+    int chunks = plan_chunks(p), *phases = readers(p);
     for (int t = 0; t < p->g->tensor.n; t++) {
         int op = p->g->tensor.at[t].op;
         for (int d = 0; op >= 0 && d < plan_stages(p); d++) {
             bool read = false;
             for (int k = 0; k < chunks; k++)
-                read |= p->chunk_device.at[k] == d && phases[t * chunks + k];
-            if (!read || d == device_of(p, op))
+                read |= plan_home(p, 0, k) == d && phases[t * chunks + k];
+            if (!read || d == device_of(p, 0, op))
                 continue;
-            Msg *m = add(list, t, -1, device_of(p, op), d, -1);
+            Msg *m = add(list, t, -1, device_of(p, 0, op), d, -1);
             m->made = p->chunk.at[op];
             m->made_in = 1 << p->g->op.at[op].phase;
             m->phases = alloc(sizeof(int) * (size_t)chunks);
             for (int k = 0; k < chunks; k++)
-                m->phases[k] = p->chunk_device.at[k] == d ? phases[t * chunks + k] : 0;
+                m->phases[k] = plan_home(p, 0, k) == d ? phases[t * chunks + k] : 0;
         }
     }
 }
@@ -74,7 +74,7 @@ static void add_states(const Plan *p, Msgs *list)
             const Arg *a = &g->op.at[o].arg.at[i];
             if (!a->state)
                 continue;
-            size_t at = (size_t)a->index * stages + (size_t)device_of(p, o);
+            size_t at = (size_t)a->index * stages + (size_t)device_of(p, 0, o);
             made[at] |= transport_makes(g->state.at[a->index].kind, o >= g->nb, a->kind);
             wanted[at] |= transport_wants(g->state.at[a->index].kind, o >= g->nb, a->kind);
         }
@@ -90,7 +90,7 @@ static void add_merges(const Plan *p, Msgs *list)
     for (int level = 0; level < plan_levels(p); level++)
         for (int s = 0; s < p->g->state.n; s++)
             if (p->g->state.at[s].kind == S_GRAD) {
-                int stage = device_of(p, p->g->state.at[s].op);
+                int stage = device_of(p, 0, p->g->state.at[s].op);
                 add(list, -1, s, stage, stage, level);
             }
 }
@@ -132,7 +132,7 @@ void desk_open(Desk *d, int device, Actions *out)
 {
     d->device = device;
     d->stage = plan_stage(d->p, device);
-    d->base = device - d->stage;
+    d->replica = plan_replica(d->p, device);
     d->out = out;
     d->sent.n = d->posted.n = d->beat = 0;
     for (int i = 0; i < REQUESTS; i++)
@@ -157,7 +157,7 @@ void desk_head(Desk *d, int step)
     const Graph *g = d->p->g;
     desk_new(d, K_BEGIN, step, -1);
     for (int i = 0; i < g->count.n; i++)
-        if (device_of(d->p, g->count.at[i].op) == d->stage)
+        if (device_of(d->p, 0, g->count.at[i].op) == d->stage)
             desk_new(d, K_COUNT, step, -1)->input = i;
 }
 
@@ -175,7 +175,8 @@ Action desk_transfer(const Desk *d, ActionKind kind, int msg, int step, int mb)
     Action a = action_new(kind, step, m->tensor < 0 ? -1 : mb);
     a.tensor = m->tensor;
     a.state = m->state;
-    a.peer = m->level >= 0 ? plan_partner(d->p, d->device, m->level) : d->base + (kind == K_SEND ? m->dst : m->src);
+    a.peer = m->level >= 0 ? plan_partner(d->p, d->device, m->level)
+                           : plan_twin(d->p, kind == K_SEND ? m->dst : m->src, d->replica);
     a.part = m->level >= 0 ? m->level : 0;
     a.tag = msg;
     a.bytes = m->tensor >= 0 ? d->p->g->tensor.at[m->tensor].bytes : d->p->g->state.at[m->state].bytes;

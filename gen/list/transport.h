@@ -92,7 +92,7 @@ typedef VEC(Pending) Pendings;
 typedef struct {
     const Plan *p;
     Msgs msg;
-    int device, stage, base;    /* base: stage 0 of its replica */
+    int device, stage, replica;
     Piece piece;
     Actions *out;
     int beat;                   /* computations so far */

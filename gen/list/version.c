@@ -71,14 +71,14 @@ void version_ties(const Plan *p)
     const Graph *g = p->g;
     for (int s = 0; s < g->state.n && order_overlap(p) > 0; s++) {
         const State *x = &g->state.at[s];
-        if (x->kind != S_GRAD || device_of(p, x->op) == device_of(p, g->state.at[x->param].op))
+        if (x->kind != S_GRAD || device_of(p, 0, x->op) == device_of(p, 0, g->state.at[x->param].op))
             continue;
         const Op *home = &g->op.at[g->state.at[x->param].op], *use = &g->op.at[x->op];
         err(x->loc, strf("plan.constraints: {same_stage: [%s, %s]}, weights of their own, or a synchronous schedule",
                          home->name, use->name),
             "schedule %s: %s is used by %s on stage %d and by %s on stage %d, which would read different versions of it",
-            p->schedule, g->state.at[x->param].name, home->name, device_of(p, g->state.at[x->param].op), use->name,
-            device_of(p, x->op));
+            p->schedule, g->state.at[x->param].name, home->name, device_of(p, 0, g->state.at[x->param].op), use->name,
+            device_of(p, 0, x->op));
     }
 }
 
@@ -89,7 +89,7 @@ const char *version_rule(const Plan *p)
     bool even = true;
     if (order_overlap(p) == 0)
         return "";
-    for (int c = 1; c < p->chunk_device.n; c++)
+    for (int c = 1; c < plan_chunks(p); c++)
         even &= order_delay(p, c) == order_delay(p, 0);
     if (even)
         return order_delay(p, 0) > 1 ? strf("%s %d", rule, p->devices) : rule;

@@ -64,11 +64,11 @@ static int owner_of(const Lower *w, int s)
 {
     const Graph *g = w->p->g;
     const State *x = &g->state.at[s];
-    int base = w->device - plan_stage(w->p, w->device);
+    int replica = plan_replica(w->p, w->device);
     if (x->kind == S_GRAD)
-        return base + device_of(w->p, x->op);
+        return device_of(w->p, replica, x->op);
     if (x->param >= 0)
-        return base + device_of(w->p, g->state.at[x->param].op);
+        return device_of(w->p, replica, g->state.at[x->param].op);
     return -1;
 }
 
@@ -477,8 +477,8 @@ static void lower_device(Lower *w, int device)
  * routine, buf and tick; dev[].ticks, handles.  Actions that would call nothing are dropped. */
 int lower(Plan *p)
 {
-    Lower w = {.p = p, .back = alloc(sizeof(Backward) * (size_t)p->chunk_device.n)};
-    for (int c = 0; c < p->chunk_device.n; c++)
+    Lower w = {.p = p, .back = alloc(sizeof(Backward) * (size_t)plan_chunks(p))};
+    for (int c = 0; c < plan_chunks(p); c++)
         w.back[c] = backward_of(p, c, 0);
     for (int d = 0; d < p->devices; d++)
         lower_device(&w, d);

@@ -31,9 +31,9 @@ Bytes keep_need(const Plan *p, int device)
 {
     Bytes sum = 0;
     Live *live = live_open(p);
-    for (int s = 0, first = 0, last; s < p->chunk_device.n; s++, first = last + 1) {
+    for (int s = 0, first = 0, last; s < plan_chunks(p); s++, first = last + 1) {
         last = last_of(p, first);
-        if (p->chunk_device.at[s] == device)
+        if (plan_home(p, 0, s) == device)
             sum += live_load(live, first, last, s, p->fate.at).need;
     }
     return sum;
@@ -44,7 +44,7 @@ static void take_prices(const Plan *p, int *fate)
 {
     for (int t = 0; t < p->g->tensor.n; t++)
         fate[t] = FATE_KEEP;
-    for (int s = 0, first = 0, last; s < p->chunk_device.n; s++, first = last + 1) {
+    for (int s = 0, first = 0, last; s < plan_chunks(p); s++, first = last + 1) {
         last = last_of(p, first);
         const Price *k = price_best(p->prices, first, last, s);
         for (int i = 0; i < k->tensor.n; i++)

@@ -2,7 +2,7 @@
  *
  * part.c: which chunk each operator belongs to.
  *
- *   needs   chunk_device and dev[].order; the limits, one a device
+ *   needs   home and dev[].order; the limits, one a device
  *   fills   chunk (of every operator), said, soft; prices and own, for keep
  *   keeps   chunks are runs of forward operators, none empty; backward follows its forward
  *           operator, the update of a parameter follows its first use, the norm is totalled in chunk 0
@@ -100,9 +100,9 @@ static void only_these(const Plan *p, char *cut, const Ints *cuts)
 {
     int n = p->g->nf;
     Loc at = p->m->plan.cuts_at.line ? p->m->plan.cuts_at : p->m->plan.loc;
-    if (cuts->n != p->chunk_device.n - 1)
+    if (cuts->n != plan_chunks(p) - 1)
         err(at, NULL, "plan.cuts: %d cuts make %d chunks, but the plan has %d", cuts->n, cuts->n + 1,
-            p->chunk_device.n);
+            plan_chunks(p));
     for (int i = 0; i < cuts->n; i++) {
         int o = cuts->at[i];
         if (o < 0 || o >= n - 1 || (i > 0 && o <= cuts->at[i - 1]))
@@ -186,7 +186,7 @@ bool part_cuts(const Plan *p, Ints *cuts)
     for (int o = 0; o + 1 < p->g->nf; o++)
         if (p->chunk.at[o] != p->chunk.at[o + 1])
             *PUSH(cuts) = o;
-    return cuts->n == p->chunk_device.n - 1;
+    return cuts->n == plan_chunks(p) - 1;
 }
 
 /* What a planner sees of several replicas: the first one, as if its micro-batches were all. */
@@ -209,7 +209,7 @@ static const Plan *first_replica(const Plan *p)
 static Question ask(const Plan *plan, const char *cut, const Bytes *limit)
 {
     const Plan *p = first_replica(plan);
-    int chunks = p->chunk_device.n, *flight = alloc(sizeof *flight * (size_t)chunks);
+    int chunks = plan_chunks(p), *flight = alloc(sizeof *flight * (size_t)chunks);
     for (int s = 0; s < chunks; s++)
         flight[s] = order_flight(p, s);
     return (Question){.p = p, .prices = prices_open(p, limit), .n = p->g->nf, .chunks = chunks, .cut = cut, .flight = flight,
@@ -219,7 +219,7 @@ static Question ask(const Plan *plan, const char *cut, const Bytes *limit)
 Question part_question(const Plan *plan, const Bytes *limit)
 {
     const Plan *p = first_replica(plan);
-    return (Question){.p = p, .n = p->g->nf, .chunks = p->chunk_device.n, .cut = positions(plan), .limit = limit,
+    return (Question){.p = p, .n = p->g->nf, .chunks = plan_chunks(p), .cut = positions(plan), .limit = limit,
                       .objective = "step", .seeds = planners};
 }
 
@@ -236,7 +236,7 @@ static Bytes *needs(const Question *q, const int *last)
 {
     Bytes *need = alloc(sizeof *need * (size_t)q->p->devices);
     for (int s = 0, first = 0; s < q->chunks; first = last[s++] + 1)
-        need[q->p->chunk_device.at[s]] += price_best(q->prices, first, last[s], s)->need;
+        need[plan_home(q->p, 0, s)] += price_best(q->prices, first, last[s], s)->need;
     return need;
 }
 
@@ -310,7 +310,7 @@ static bool share(const Plan *p, const Planner *k, const char *cut, const Bytes 
             worst = over > worst ? over : worst;
             for (int s = 0, first = 0; s < now.chunks; first = a.last[s++] + 1) {
                 Bytes own = price_best(now.prices, first, a.last[s], s)->need;
-                most = now.p->chunk_device.at[s] == d && own > most ? own : most;
+                most = plan_home(now.p, 0, s) == d && own > most ? own : most;
             }
             asked[d] = over > 0 ? most - over : asked[d];
         }

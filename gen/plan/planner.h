@@ -12,7 +12,7 @@ enum { CUT_NEVER, CUT_MAY, CUT_MUST };
 
 typedef struct Planner Planner;
 typedef struct {
-    const Plan *p;              /* graph, costs, model, ordered lists and chunk_device; no chunk yet */
+    const Plan *p;              /* graph, costs, model, ordered lists and home; no chunk yet */
     Prices *prices;
     int n, chunks;              /* forward operators; chunks of all devices */
     const char *cut;            /* after operator i; n-1 is CUT_MUST */

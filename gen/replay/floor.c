@@ -245,8 +245,8 @@ Floor *floor_open(const Plan *p, const Live *live, const int *base, const char *
     sum_up(x->may, g->nf);
     sum_states(x);
     find_most(x);
-    x->flight = alloc(sizeof(int) * (size_t)p->chunk_device.n);
-    for (int c = 0; c < p->chunk_device.n; c++)
+    x->flight = alloc(sizeof(int) * (size_t)plan_chunks(p));
+    for (int c = 0; c < plan_chunks(p); c++)
         x->flight[c] = order_flight(p, c);
     x->times = alloc(sizeof *x->times * (size_t)p->c->classes);
     for (int k = 0; k < p->c->classes; k++)
@@ -293,7 +293,7 @@ Bytes floor_need(const Floor *x, int first, int last, int chunk, Bytes saved)
 
 Ns floor_time(const Floor *x, int first, int last, int chunk, Bytes limit)
 {
-    const Times *times = &x->times[x->p->c->of.at[x->p->chunk_device.at[chunk]]];
+    const Times *times = &x->times[x->p->c->of.at[plan_home(x->p, 0, chunk)]];
     Bytes room = limit - states_of(x, first, last, chunk), most = most_of(x, first, last);
     Bytes held = x->held[last + 1] - x->held[first], all = held + x->may[last + 1] - x->may[first];
     int flight = x->flight[chunk];
@@ -305,7 +305,7 @@ Ns floor_time(const Floor *x, int first, int last, int chunk, Bytes limit)
     Ns again = times->read[last + 1] - times->made[first];
     Ns base = times->base[last + 1] - times->base[first] + (again > 0 ? again : 0);
     Bytes send = x->send[last + 1] - x->send[first];
-    int64_t link = x->link[x->p->chunk_device.at[chunk]];
+    int64_t link = x->link[plan_home(x->p, 0, chunk)];
     Ns low = base, high = base + cheapest(times, first, last, all - allowed);
     if (send == 0)
         return high;

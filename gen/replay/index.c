@@ -147,7 +147,7 @@ static int coming(const Actions *run, int i, int ahead, int overlap, int chunk)
 /* Reads the moments of a chunk off its device's list: each computation's neighbours, and the micro-batches at rest. */
 static void find_moments(Live *x, int chunk)
 {
-    int device = x->p->chunk_device.at[chunk], overlap = order_overlap(x->p);
+    int device = plan_home(x->p, 0, chunk), overlap = order_overlap(x->p);
     const Actions *step = &x->p->dev.at[device].order;
     Actions run = overlap ? order_run(x->p, step, overlap + 2) : *step;
     const Action *was[3] = {NULL, NULL, NULL};
@@ -192,11 +192,11 @@ static void make_room(Live *x)
     x->line = alloc(sizeof(int) * no);
     x->level = alloc(sizeof(Bytes) * no);
     x->change = alloc(sizeof(Bytes) * no), x->tmp = alloc(sizeof(Bytes) * no);
-    x->levels = alloc(sizeof(int) * (size_t)x->p->chunk_device.n);
-    x->delay = alloc(sizeof(int) * (size_t)x->p->chunk_device.n);
-    x->steps = alloc(sizeof(int) * (size_t)x->p->chunk_device.n);
-    x->beat = alloc(sizeof *x->beat * (size_t)x->p->chunk_device.n);
-    x->moment = alloc(sizeof *x->moment * (size_t)x->p->chunk_device.n);
+    x->levels = alloc(sizeof(int) * (size_t)plan_chunks(x->p));
+    x->delay = alloc(sizeof(int) * (size_t)plan_chunks(x->p));
+    x->steps = alloc(sizeof(int) * (size_t)plan_chunks(x->p));
+    x->beat = alloc(sizeof *x->beat * (size_t)plan_chunks(x->p));
+    x->moment = alloc(sizeof *x->moment * (size_t)plan_chunks(x->p));
 }
 
 Live *live_open(const Plan *p)
@@ -213,7 +213,7 @@ Live *live_open(const Plan *p)
     away_open(x);
     replay_open(x);
     find_versions(x);
-    for (int c = 0; c < p->chunk_device.n; c++)
+    for (int c = 0; c < plan_chunks(p); c++)
         find_moments(x, c);
     return x;
 }
@@ -323,7 +323,7 @@ Bytes live_states(const Live *x, int chunk, States sum)
 const Ns *live_times(const Live *x, int chunk)
 {
     const Cost *c = x->p->c;
-    return c->ns[c->of.at[x->p->chunk_device.at[chunk]]];
+    return c->ns[c->of.at[plan_home(x->p, 0, chunk)]];
 }
 
 const char *live_matters(Live *x, int first, int last, const char *may)

@@ -69,7 +69,7 @@ static void find_reads(Live *x)
 
 static Way way_of(const Live *x, int t)
 {
-    int device = x->p->chunk_device.at[x->chunk];
+    int device = plan_home(x->p, 0, x->chunk);
     Bytes bytes = x->g->tensor.at[t].bytes;
     return (Way){.tensor = t, .fast = cost_host(x->p->c, device, bytes), .slow = offload_window(x->p, device, bytes),
                  .bytes = x->bytes[t]};

@@ -121,7 +121,7 @@ int order_overlap(const Plan *p)
 
 int order_delay(const Plan *p, int chunk)
 {
-    const Actions *list = &p->dev.at[p->chunk_device.at[chunk]].order;
+    const Actions *list = &p->dev.at[plan_home(p, 0, chunk)].order;
     for (int i = 0; i < list->n; i++)
         if (list->at[i].kind == K_F && list->at[i].chunk == chunk)
             return list->at[i].step - list->at[i].version;

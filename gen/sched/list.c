@@ -37,7 +37,7 @@ typedef struct {
 
 static int device(const Lister *x, int chunk)
 {
-    return x->p->chunk_device.at[chunk];
+    return plan_home(x->p, 0, chunk);
 }
 
 static bool apart(const Lister *x, int a, int b)
@@ -141,7 +141,7 @@ static int *numbers(int n, int value)
 
 void sched_list(Plan *p, bool flush)
 {
-    int m = plan_micro(p), chunks = p->chunk_device.n;
+    int m = plan_micro(p), chunks = plan_chunks(p);
     Lister x = {.p = p, .m = m, .chunks = chunks, .flush = flush, .f = numbers(chunks, 0), .b = numbers(chunks, 0),
                 .made_f = numbers(chunks * m, -1), .made_b = numbers(chunks * m, -1), .down = alloc((size_t)chunks),
                 .up = alloc((size_t)chunks), .free = numbers(plan_stages(p), 0), .left = numbers(plan_stages(p), 0)};

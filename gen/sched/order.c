@@ -7,7 +7,7 @@
  * of each micro-batch, the folds of accumulators, and the update at the end.
  *
  *   needs   devices, chunks, schedule; micro and groups of the graph
- *   fills   dev[].device, dev[].order, chunk_device
+ *   fills   dev[].device, dev[].order, home
  *   keeps   W ascending in micro-batches for each chunk, whatever the schedule does: check_order proves it
  *   fails   nonzero if the schedule cannot be made of these numbers
  *
@@ -82,12 +82,12 @@ static void finish_device(Plan *p, int device)
             accumulate(p, device, k);
     }
     for (int level = 0; level < plan_levels(p); level++)
-        for (int c = 0; c < p->chunk_device.n; c++)
-            if (p->chunk_device.at[c] == device)
+        for (int c = 0; c < plan_chunks(p); c++)
+            if (plan_home(p, 0, c) == device)
                 sched_put(p, device, K_MERGE, c, -1)->part = level;
     for (int part = 0; part < 3 && !updated; part++)
-        for (int c = 0; c < p->chunk_device.n; c++)
-            if (p->chunk_device.at[c] == device)
+        for (int c = 0; c < plan_chunks(p); c++)
+            if (plan_home(p, 0, c) == device)
                 sched_put(p, device, K_U, c, -1)->part = part;
 }
 
@@ -110,6 +110,16 @@ const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int
     return NULL;
 }
 
+/* The table: neighbours in turn, or the user's map; each replica on devices of its own. */
+static void settle(Plan *p)
+{
+    const Ints *map = plan_map(p);
+    int stages = plan_stages(p);
+    for (int q = 0; q < plan_replicas(p); q++)
+        for (int c = 0; c < (map->n ? map->n : stages * p->chunks); c++)
+            plan_settle(p, q, q * stages + (map->n ? map->at[c] : c % stages));
+}
+
 int order(Plan *p)
 {
     const Schedule *made = schedules;
@@ -123,13 +133,11 @@ int order(Plan *p)
         die("order: %lld gradient groups of %lld micro-batches", (long long)p->g->groups, (long long)p->g->micro);
 
     memset(&p->dev, 0, sizeof p->dev);
-    memset(&p->chunk_device, 0, sizeof p->chunk_device);
+    memset(&p->home, 0, sizeof p->home);
     for (int d = 0; d < p->devices; d++)
         PUSH(&p->dev)->device = d;
-    const Ints *map = plan_map(p);
     int stages = plan_stages(p);
-    for (int c = 0; c < (map->n ? map->n : stages * p->chunks); c++)
-        *PUSH(&p->chunk_device) = map->n ? map->at[c] : c % stages;
+    settle(p);
     if (made->make(p))
         return 1;
     for (int d = 0; d < stages; d++)
@@ -148,7 +156,7 @@ int order_accumulators(const Plan *p)
 
 int order_flight(const Plan *p, int chunk)
 {
-    const Actions *list = &p->dev.at[p->chunk_device.at[chunk]].order;
+    const Actions *list = &p->dev.at[plan_home(p, 0, chunk)].order;
     int now = 0, most = 0;
     for (int i = 0; i < list->n; i++) {
         const Action *k = &list->at[i];
@@ -165,7 +173,7 @@ int order_flight(const Plan *p, int chunk)
 /* Does the list alternate, with forwards behind the first backward? */
 static bool alternates(const Plan *p, int chunk)
 {
-    const Actions *list = &p->dev.at[p->chunk_device.at[chunk]].order;
+    const Actions *list = &p->dev.at[plan_home(p, 0, chunk)].order;
     bool back = false;
     for (int i = 0; i < list->n; i++) {
         if (back && list->at[i].kind == K_F && list->at[i].chunk == chunk)
@@ -178,14 +186,14 @@ static bool alternates(const Plan *p, int chunk)
 /* Does a chunk hold more micro-batches than computing keeps busy? */
 static bool spare(const Plan *p, int chunk)
 {
-    return order_flight(p, chunk) > p->chunk_device.n - chunk;
+    return order_flight(p, chunk) > plan_chunks(p) - chunk;
 }
 
 /* One computation is enough if no spare micro-batches are in flight.  Spare ones let messages take longer than a forward:
  * (f+b)/2.  A receive posted one forward early would begin too late to use them. */
 int order_slack(const Plan *p)
 {
-    for (int c = 0; c < p->chunk_device.n; c++)
+    for (int c = 0; c < plan_chunks(p); c++)
         if (spare(p, c) && alternates(p, c))
             return 2;
     return 1;
@@ -194,7 +202,7 @@ int order_slack(const Plan *p)
 const char *order_name(const Plan *p)
 {
     bool more = false;
-    for (int c = 0; c < p->chunk_device.n; c++)
+    for (int c = 0; c < plan_chunks(p); c++)
         more |= spare(p, c);
     return more && !strcmp(p->schedule, "1f1b") ? "1f1b, warm-up B" : p->schedule;
 }

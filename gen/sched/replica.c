@@ -13,8 +13,8 @@
  * sum, that of r = 1: the numeric key does not know r.  Every replica then updates its own copy of the parameters; ties, norms
  * and clipping stay inside the replica.
  *
- * With s stages a replica, device q s + i is stage i of replica q.  Numbers of micro-batches are those of the whole step, so
- * data, dropout and losses follow from them as ever.
+ * Plan.home names the device of each (replica, chunk); order.c fills it, and nothing else computes a device.  Numbers of
+ * micro-batches are those of the whole step, so data, dropout and losses follow from them as ever.
  *
  * Source: Thakur, Rabenseifner and Gropp, Optimization of Collective Communication Operations in MPICH, 2005, section 4.4.
  *
@@ -36,14 +36,51 @@ int plan_stages(const Plan *p)
     return p->devices / plan_replicas(p);
 }
 
-int plan_stage(const Plan *p, int device)
+int plan_chunks(const Plan *p)
 {
-    return device % plan_stages(p);
+    return p->home.n ? p->home.at[0].n : 0;
+}
+
+void plan_settle(Plan *p, int replica, int device)
+{
+    while (p->home.n <= replica)
+        *PUSH(&p->home) = (Ints){0};
+    *PUSH(&p->home.at[replica]) = device;
+}
+
+/* A chunk of that replica that the device holds; -1: none. */
+static int chunk_there(const Plan *p, int device, int replica)
+{
+    for (int c = 0; c < plan_chunks(p); c++)
+        if (plan_home(p, replica, c) == device)
+            return c;
+    return -1;
+}
+
+bool plan_holds(const Plan *p, int device, int chunk)
+{
+    for (int q = 0; q < p->home.n; q++)
+        if (plan_home(p, q, chunk) == device)
+            return true;
+    return false;
 }
 
 int plan_replica(const Plan *p, int device)
 {
-    return device / plan_stages(p);
+    for (int q = 0; q < p->home.n; q++)
+        if (chunk_there(p, device, q) >= 0)
+            return q;
+    die("replica: device %d has no chunk", device);
+}
+
+int plan_twin(const Plan *p, int device, int replica)
+{
+    return plan_home(p, replica, chunk_there(p, device, plan_replica(p, device)));
+}
+
+int plan_stage(const Plan *p, int device)
+{
+    return plan_twin(p, device, 0);
 }
 
 int plan_micro(const Plan *p)
@@ -66,7 +103,7 @@ int plan_levels(const Plan *p)
 
 int plan_partner(const Plan *p, int device, int level)
 {
-    return ((plan_replica(p, device) ^ 1 << level)) * plan_stages(p) + plan_stage(p, device);
+    return plan_twin(p, device, plan_replica(p, device) ^ 1 << level);
 }
 
 /* Copies the lists of replica 0 to the others. */
@@ -74,7 +111,7 @@ void sched_replicate(Plan *p)
 {
     int stages = plan_stages(p);
     for (int d = stages; d < p->devices; d++) {
-        const Actions *first = &p->dev.at[d % stages].order;
+        const Actions *first = &p->dev.at[plan_stage(p, d)].order;
         for (int i = 0; i < first->n; i++) {
             Action *k = PUSH(&p->dev.at[d].order);
             *k = first->at[i];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * sched.h: the parts that the schedules share.  A schedule puts K_F and K_B (or K_I and K_W) of (chunk, micro-batch) on the
- * devices of chunk_device.  It returns 0, or nonzero if it cannot be made; order.c adds the rest.  It sees one replica:
+ * devices of home.  It returns 0, or nonzero if it cannot be made; order.c adds the rest.  It sees one replica:
  * plan_stages() devices, plan_micro() micro-batches.
  */
 #ifndef SCHED_H

@@ -142,7 +142,7 @@ static bool has_shared_devices(const Candidate *k)
 
 static bool chose_cuts(const Candidate *k)
 {
-    return is_free(k) && k->failed->chunk.n > 0 && k->failed->chunk_device.n > 1;
+    return is_free(k) && k->failed->chunk.n > 0 && plan_chunks(k->failed) > 1;
 }
 
 enum { ALONE = 4 };             /* rows that ask no other planner and no other cuts than those near its own */
@@ -163,7 +163,7 @@ enum { REMEDIES = sizeof remedies / sizeof *remedies };
 
 static bool refine(Candidate *k, int rows)
 {
-    if (k->report_only || (!k->best && k->why == NO_PLAN && k->first->chunk_device.n == 0))
+    if (k->report_only || (!k->best && k->why == NO_PLAN && plan_chunks(k->first) == 0))
         return false;           /* there are no lists: nothing to mend */
     while (k->next < rows) {
         int row = k->next++;

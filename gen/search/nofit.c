@@ -408,7 +408,7 @@ static void try_fewer(Doctor *x, int from)
 
 static void no_cut_at_all(const Plan *p, Doctor *x)
 {
-    int most = p->g->nf, n = p->chunk_device.n;
+    int most = p->g->nf, n = plan_chunks(p);
     const char *part = p->chunks > 1 ? "chunk" : "stage";
     if (n > most)
         fprintf(stderr, "  the model has %d operator%s, so it has at most %d %s%s; %d are asked for\n", most,
@@ -502,13 +502,13 @@ void nofit(const Options *options, const Plan *last)
         fail(EXIT_NOFIT, "there is no plan to try: no micro-batch size, stage count and schedule go together");
     Plan *failed = alloc(sizeof *failed);
     *failed = *last;
-    if (failed->chunk_device.n && failed->chunk.n == 0)
+    if (plan_chunks(failed) && failed->chunk.n == 0)
         part_blame(failed);
     Doctor x = {.x = options, .m = failed->m};
     busy_end();
     fflush(stdout);
     print_head(failed);
-    if (failed->chunk_device.n == 0 || (failed->lack.device < 0 && failed->chunk.n == 0))
+    if (plan_chunks(failed) == 0 || (failed->lack.device < 0 && failed->chunk.n == 0))
         no_cut_at_all(failed, &x);
     if (failed->lack.host)
         no_host(failed, &x);

@@ -140,7 +140,7 @@ static int most_cuts(const Candidate *k, bool once)
 /* Is the plan at hand slower than was expected?  Steps that overlap have no preview. */
 static bool expects_less(const Candidate *k, const Plan *p)
 {
-    bool less = !k->best || k->best->step > k->proof.value || p->chunk_device.n > plan_stages(p);
+    bool less = !k->best || k->best->step > k->proof.value || plan_chunks(p) > plan_stages(p);
     return less && k->g->nf <= CUT_OPERATORS && !order_overlap(p);
 }
 
@@ -174,7 +174,7 @@ void lay_out_others(Candidate *k)
         bool ends = part_below(p, least_memory(k->m, k->stages), k->best ? k->best->step : INT64_MAX / 4, &all);
         k->seen = seen_new();   /* of layouts that only have to fit */
         for (int once = 1; once >= 0; once--)
-            open &= try_all(k, &all, own, p->chunk_device.n, once, trials) < all.n || !ends;
+            open &= try_all(k, &all, own, plan_chunks(p), once, trials) < all.n || !ends;
     }
     if (!k->best && open) {
         Plan *with = alloc(sizeof *with);

@@ -171,7 +171,7 @@ void repack(Candidate *k)
 {
     const Ns most = k->proof.value + k->proof.value / SLOWER, cutoff = k->ask.cutoff;
     const Candidate was = *k;
-    bool several = k->first->chunk_device.n > plan_stages(k->first);
+    bool several = plan_chunks(k->first) > plan_stages(k->first);
     bool tighter = several && candidate_predicts(k) && (cutoff == 0 || most < cutoff);
     if (tighter) {
         k->limit = alloc(sizeof *k->limit * (size_t)k->first->devices);

@@ -28,7 +28,7 @@
 typedef struct { DevicePlan d; Bytes soft; } Machine;           /* with what Plan says about it */
 typedef struct { int variant; Fate is; } Choice;
 typedef struct { int chunk; } Place;
-typedef struct { int device; } Home;
+typedef struct { int device, replica; } Home;
 
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
 
@@ -50,7 +50,7 @@ static const Field plan_fields[] = {
     F_("space", V_TEXT, Plan, proof.space), F_("bound", V_LONG, Plan, proof.bound), F_("variants", V_INT, Plan, variants),
     F_("step", V_LONG, Plan, step), F_("key", V_TEXT, Plan, key), {0}
 };
-static const Field chunk_fields[] = {F_("device", V_INT, Home, device), {0}};
+static const Field chunk_fields[] = {F_("device", V_INT, Home, device), F_("replica", V_INT, Home, replica), {0}};
 static const Field place_fields[] = {F_("chunk", V_INT, Place, chunk), {0}};
 static const Field fate_fields[] = {F_("variant", V_INT, Choice, variant), WORD_("is", Choice, is, fates, false), {0}};
 static const Field device_fields[] = {
@@ -147,8 +147,9 @@ static void print_plan_line(Printer *w, const Plan *p)
 
 static void print_chunks(Printer *w, const Plan *p)
 {
-    for (int i = 0; i < p->chunk_device.n; i++)
-        print_record(w, &chunk_table, strf("%d", i), &(Home){p->chunk_device.at[i]});
+    for (int q = 0; q < p->home.n; q++)
+        for (int c = 0; c < p->home.at[q].n; c++)
+            print_record(w, &chunk_table, strf("%d", c), &(Home){plan_home(p, q, c), q});
 }
 
 static void print_places(Printer *w, const Plan *p)
@@ -338,17 +339,19 @@ static void read_chunk(Scanner *s, const Record *r, Plan *p)
 {
     Home c = {0};
     text_take(s, &chunk_table, r, 0, r->pair.n, &c);
-    in_range(r, "device", c.device, 0, plan_stages(p));
-    if (number(r, p->devices * p->chunks) != p->chunk_device.n)
-        err(text_at(r, r->name_col), NULL, "chunk %d should stand here", p->chunk_device.n);
-    *PUSH(&p->chunk_device) = c.device;
+    in_range(r, "device", c.device, 0, p->devices);
+    in_range(r, "replica", c.replica, 0, plan_replicas(p));
+    int next = c.replica < p->home.n ? p->home.at[c.replica].n : 0;
+    if (c.replica > p->home.n || number(r, p->devices * p->chunks) != next)
+        err(text_at(r, r->name_col), NULL, "chunk %d should stand here", next);
+    plan_settle(p, c.replica, c.device);
 }
 
 static void read_place(Scanner *s, const Record *r, Plan *p)
 {
     Place c = {0};
     text_take(s, &place_table, r, 0, r->pair.n, &c);
-    in_range(r, "chunk", c.chunk, 0, p->chunk_device.n);
+    in_range(r, "chunk", c.chunk, 0, plan_chunks(p));
     if (text_ref(s, R_OP, text_at(r, r->name_col), r->name) != p->chunk.n)
         err(text_at(r, r->name_col), "of another graph? plan again", "operators stand in graph order, each once");
     *PUSH(&p->chunk) = c.chunk;
@@ -378,7 +381,7 @@ static Action action_of(Scanner *s, const Table *t, const Record *r, const Plan 
     Action k = {0};
     text_clear(t, &k);
     text_take(s, t, r, 0, r->pair.n, &k);
-    in_range(r, "chunk", k.chunk, -1, p->chunk_device.n);
+    in_range(r, "chunk", k.chunk, -1, plan_chunks(p));
     in_range(r, "mb", k.mb, -1, (int)p->g->micro);
     in_range(r, "peer", k.peer, -1, p->devices);
     in_range(r, "from_device", k.from_device, -1, p->devices);
@@ -415,7 +418,7 @@ static void read_buf(Scanner *s, const Record *r, Plan *p)
     text_clear(&buf_table, x);
     text_take(s, &buf_table, r, 0, r->pair.n, x);
     x->name = own_name(r, p, &x->device);
-    in_range(r, "chunk", x->chunk, -1, p->chunk_device.n);
+    in_range(r, "chunk", x->chunk, -1, plan_chunks(p));
     in_range(r, "peer", x->peer, -1, p->devices);
 }
 
@@ -434,7 +437,7 @@ static void read_routine(Scanner *s, const Record *r, Plan *p)
     text_clear(&routine_table, x);
     text_take(s, &routine_table, r, 0, r->pair.n, x);
     x->name = own_name(r, p, &x->device);
-    in_range(r, "chunk", x->chunk, -1, p->chunk_device.n);
+    in_range(r, "chunk", x->chunk, -1, plan_chunks(p));
 }
 
 static void read_call(Scanner *s, const Record *r, Plan *p)
@@ -472,20 +475,44 @@ static void collect(Scanner *s)
     }
 }
 
+/* The first chunk of a replica on that device; -1: none. */
+static int first_on(const Plan *p, int replica, int device)
+{
+    for (int c = 0; c < plan_chunks(p); c++)
+        if (plan_home(p, replica, c) == device)
+            return c;
+    return -1;
+}
+
+/* Every replica shares out the same chunks in the same way, over devices that are all used. */
+static void check_home(Loc top, const Plan *p)
+{
+    if (plan_chunks(p) < plan_stages(p))
+        err(top, NULL, "%d stages, and %d chunks that have one", plan_stages(p), plan_chunks(p));
+    if (p->home.n != plan_replicas(p))
+        err(top, NULL, "%d replicas, and %d that have chunks", plan_replicas(p), p->home.n);
+    for (int q = 0; q < p->home.n; q++)
+        if (p->home.at[q].n != plan_chunks(p))
+            err(top, NULL, "replica %d has %d chunks, and replica 0 has %d", q, p->home.at[q].n, plan_chunks(p));
+    for (int q = 0; q < p->home.n; q++)
+        for (int c = 0; c < plan_chunks(p); c++)
+            if (first_on(p, q, plan_home(p, q, c)) != first_on(p, 0, plan_home(p, 0, c)))
+                err(top, NULL, "replica %d shares out its chunks in another way than replica 0", q);
+    for (int d = 0; d < p->devices; d++) {
+        bool any = false;
+        for (int q = 0; q < p->home.n; q++)
+            any |= first_on(p, q, d) >= 0;
+        if (!any)
+            err(top, NULL, "device %d has no chunk", d);
+    }
+}
+
 static void check_whole(const Scanner *s, const Plan *p)
 {
     Loc top = {s->file, 1, 1};
     if (!p->schedule)
         err(top, "plan NAME schedule=... devices=N chunks=N", "no record begins with 'plan'");
-    if (p->chunk_device.n < plan_stages(p))
-        err(top, NULL, "%d stages, and %d chunks that have one", plan_stages(p), p->chunk_device.n);
-    for (int d = 0; d < plan_stages(p); d++) {
-        int c = 0;
-        while (c < p->chunk_device.n && p->chunk_device.at[c] != d)
-            c++;
-        if (c == p->chunk_device.n)
-            err(top, NULL, "device %d has no chunk", d);
-    }
+    check_home(top, p);
     if (p->chunk.n && p->chunk.n != p->g->op.n)
         err(top, NULL, "%d operators, and %d of them have a place", p->g->op.n, p->chunk.n);
 }

@@ -48,7 +48,7 @@ static const char *readers(const Plan *p, int t, int from, int to)
                 continue;
             last = g->op.at[o].name;
             if (n++ < MOST)
-                text = strf("%s%s%s (stage %d)", text, n > 1 ? ", " : "", last, device_of(p, o));
+                text = strf("%s%s%s (stage %d)", text, n > 1 ? ", " : "", last, device_of(p, 0, o));
         }
     return n > MOST ? strf("%s and %d more", text, n - MOST) : n ? text : "nobody";
 }
@@ -79,7 +79,7 @@ static void print_result(FILE *f, const Plan *p, int t)
                                        [FATE_OFFLOAD] = "moved to the host"};
     const Graph *g = p->g;
     const Tensor *x = &g->tensor.at[t];
-    int d = device_of(p, x->op), flight = order_flight(p, p->chunk.at[x->op]);
+    int d = device_of(p, 0, x->op), flight = order_flight(p, p->chunk.at[x->op]);
     const char *back = readers(p, t, g->nf, g->nb);
     Fate fate = (Fate)p->fate.at[t * p->variants];
     fprintf(f, "result %s: %s %s, %s\n  read forward by %s\n  read backward by %s\n", x->name, type_name(x->type),
@@ -100,7 +100,7 @@ static void print_times(FILE *f, const Plan *p, int op)
 {
     static const char *const phase[] = {[PH_F] = "forward", [PH_I] = "input gradient", [PH_W] = "weight gradient"};
     const Graph *g = p->g;
-    int d = device_of(p, op);
+    int d = device_of(p, 0, op);
     const char *comma = "";
     fprintf(f, "time    ");
     for (int o = 0; o < g->nb; o++)
@@ -154,7 +154,7 @@ static bool explain_operator(const Topic *a, const char *what)
     if (op < 0)
         return false;
     const Op *o = &a->g->op.at[op];
-    int chunk = p->chunk.at[op], d = device_of(p, op);
+    int chunk = p->chunk.at[op], d = device_of(p, 0, op);
     if (o->with && *o->with)
         fprintf(a->f, "%s is one call with %s\n", what, is_with(o, what) ? o->name : o->with);
     fprintf(a->f, "%s  %s, %s:%d, operator %d of %d\nplace   stage %d (%s)", o->name, o->call,
@@ -187,7 +187,7 @@ static bool explain_gradient(const Topic *a, int t)
     fprintf(a->f, "%s  gradient of %s, %s %s, %s a micro-batch\n", x->name, a->g->tensor.at[x->of].name, type_name(x->type),
             shape_text(&x->shape), size_text(x->bytes));
     fprintf(a->f, "made    by the backward of %s (stage %d): a gradient is made where the operator is that read the value\n",
-            a->g->op.at[x->op].name, device_of(a->p, x->op));
+            a->g->op.at[x->op].name, device_of(a->p, 0, x->op));
     fprintf(a->f, "read    by the backward of %s\n", readers(a->p, t, a->g->nf, a->g->nb));
     fprintf(a->f, "%s\n", *way ? strf("sent    %s", way) : "place   it stays on its stage, within one backward");
     return true;
@@ -206,7 +206,7 @@ static bool explain_tensor(const Topic *a, const char *what)
     if (x->kind == T_GRAD)
         return explain_gradient(a, t);
     fprintf(a->f, "%s  of operator %s\nplace   stage %d, where that is\n", x->name, a->g->op.at[x->op].name,
-            device_of(a->p, x->op));
+            device_of(a->p, 0, x->op));
     print_result(a->f, a->p, t);
     return true;
 }
@@ -249,9 +249,9 @@ static bool explain_state(const Topic *a, const char *what)
     for (int o = 0; o < g->nf; o++)
         for (int i = 0; i < g->op.at[o].arg.n; i++)
             if (g->op.at[o].arg.at[i].state && g->op.at[o].arg.at[i].index == s)
-                fprintf(a->f, "read    by %s (stage %d)\n", g->op.at[o].name, device_of(a->p, o));
+                fprintf(a->f, "read    by %s (stage %d)\n", g->op.at[o].name, device_of(a->p, 0, o));
     if (x->kind == S_PARAM)
-        fprintf(a->f, "updated on stage %d, where %s is, the first that reads it\n", device_of(a->p, x->op),
+        fprintf(a->f, "updated on stage %d, where %s is, the first that reads it\n", device_of(a->p, 0, x->op),
                 g->op.at[x->op].name);
     if (*sent(a->p, -1, s))
         fprintf(a->f, "sent    %s, after each update\n", sent(a->p, -1, s));
@@ -315,7 +315,7 @@ static void print_block_stage(const Topic *a, const char *block, int d)
     Ns forward = 0, backward = 0;
     Bytes at[H_KINDS] = {0};
     for (int o = 0; o < g->nb; o++) {
-        if (device_of(a->p, o) != d || !within(block, g->op.at[o].name))
+        if (device_of(a->p, 0, o) != d || !within(block, g->op.at[o].name))
             continue;
         n += o < g->nf;
         *(o < g->nf ? &forward : &backward) += cost_op(a->p->c, d, o);
@@ -395,7 +395,7 @@ static void print_side(const Topic *a, int d)
 static void print_cut(const Topic *a, int at)
 {
     const Plan *p = a->p;
-    int left = device_of(p, at), right = device_of(p, at + 1);
+    int left = device_of(p, 0, at), right = device_of(p, 0, at + 1);
     fprintf(a->f, "cut after %d, %s, before %s: stage %d, then %d; %s\n", at, a->g->op.at[at].name, a->g->op.at[at + 1].name,
             left, right, reason(p, at));
     print_crossing(a, "crossed", at);
@@ -410,7 +410,7 @@ static void print_no_cut(const Topic *a, int at)
     const Plan *p = a->p;
     const Op *o = &a->g->op.at[at];
     Ints cuts = {0};
-    fprintf(a->f, "no cut between %s and %s: both are on stage %d\n", o->name, o[1].name, device_of(p, at));
+    fprintf(a->f, "no cut between %s and %s: both are on stage %d\n", o->name, o[1].name, device_of(p, 0, at));
     print_crossing(a, "one would be crossed", at);
     bool runs = part_cuts(p, &cuts);
     for (int i = 0; runs && i < cuts.n; i++)
@@ -449,7 +449,7 @@ static bool explain_stage(const Topic *a, const char *what)
         return false;
     view_one(a->f, a->p, (int)d);
     for (int o = 0; o + 1 < a->g->nf; o++)
-        if (a->p->chunk.at[o] != a->p->chunk.at[o + 1] && (device_of(a->p, o) == d || device_of(a->p, o + 1) == d))
+        if (a->p->chunk.at[o] != a->p->chunk.at[o + 1] && (device_of(a->p, 0, o) == d || device_of(a->p, 0, o + 1) == d))
             print_cut(a, o);
     return true;
 }

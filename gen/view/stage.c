@@ -42,8 +42,8 @@ StageSum view_stage(const Plan *p, int device)
     StageSum s = {.idle = p->step - d->busy};
     for (int o = 0; o < p->g->nf; o++)
         s.ops += runs_on(p, o, device);
-    for (int c = 0; c < p->chunk_device.n; c++)
-        s.flight += p->chunk_device.at[c] == plan_stage(p, device) ? order_flight(p, c) : 0;
+    for (int c = 0; c < plan_chunks(p); c++)
+        s.flight += plan_holds(p, device, c) ? order_flight(p, c) : 0;
     add_times(&s, p, device);
     add_fates(&s, p, device);
     const Bytes *alive = mem_at_peak(p, device);
