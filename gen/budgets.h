@@ -10,16 +10,16 @@
 
 /* ---- search/ ----------------------------------------------------------------------------------------------------- */
 enum {
-    ROUNDS = 4,             /* feeding packed sizes back to a planner: later rounds move limits by less than a packing gap */
-    REPACKS = 8,            /* plans of one bisection of soft limits: 1/256 of a limit, finer than packing itself */
-    SLOWER = 12,            /* of the expected step, that a plan may take longer at first: more than packing ever cost */
-    TRIALS = 24,            /* moved cuts: four rounds of six moves; more found nothing on the models of bench/corpus */
+    ROUNDS = 4,             /* feeding packed sizes back to a planner; not tuned */
+    REPACKS = 8,            /* plans of one bisection of soft limits: 1/256 of a limit */
+    SLOWER = 12,            /* of the expected step, that a plan may take longer at first: 10 to 16 helped gpt2-124m, 8 and 24 did not */
+    TRIALS = 24,            /* moved cuts: four rounds of six moves; not tuned */
     TRIED = 8000,           /* operators of all moved cuts together: large models try fewer */
     TRIAL_REPACKS = 3,      /* plans for one moved cut: enough to see whether it can win */
-    CUT_OPERATORS = 600,    /* operators of graphs whose expected cuts are laid out: one layout costs their square */
+    CUT_OPERATORS = 600,    /* operators of graphs with expected cuts that are laid out; not tuned */
     CUTS_TRIED = 4000,      /* operators of all cuts laid out once */
     CUTS_PACKED = 2400,     /* ... and of those packed again under other limits, which takes up to REPACKS plans each */
-    PERIODS = 8,            /* periods that 1f1b* tries: the first that change a depth; longer ones only add memory */
+    PERIODS = 8,            /* periods that 1f1b* tries: the first that change a depth; not tuned */
     ORDERS = 1000,          /* device orders written down, of graphs of up to a thousand operators */
     LEAST_ORDERS = 8,       /* orders planned at least ... */
     MOST_ORDERS = 64,       /* ... and at most ... */
@@ -76,7 +76,7 @@ enum {
 /* ---- pack/: a step looks at one block, a second is some hundred millions ------------------------------------------- */
 #define PACK_STEPS INT64_C(1500000000)      /* of one command */
 enum {
-    FIRST_TRY_STEPS = 4000000,  /* of the first tries of each height; later ones are longer by powers of two (Luby, 1993) */
+    FIRST_TRY_STEPS = 4000000,  /* of the first tries of each height; later ones are longer by powers of two */
     EQUAL_TRIES = 3,            /* tries of one length: one for each style of choosing */
     FAILED_PARTS = 1 << 18,     /* most failed parts that are remembered; newer ones replace older: the memory of a table */
     PACK_DEPTH = 10000,         /* calls of solve() in each other: what the machine's stack holds for certain */
