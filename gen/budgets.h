@@ -12,7 +12,7 @@
 enum {
     ROUNDS = 4,             /* feeding packed sizes back to a planner; not tuned */
     REPACKS = 8,            /* plans of one bisection of soft limits: 1/256 of a limit */
-    SLOWER = 12,            /* of the expected step, that a plan may take longer at first: 10 to 16 helped one case, 8, 24 not */
+    SLOWER = 12,            /* of the expected step, that a plan may take longer at first: tried on one case */
     TRIALS = 24,            /* moved cuts: four rounds of six moves; not tuned */
     TRIED = 8000,           /* operators of all moved cuts together: large models try fewer */
     TRIAL_REPACKS = 3,      /* plans for one moved cut: enough to see whether it can win */
