@@ -13,14 +13,13 @@ DATA =
 BASE    = gen/base/mem.o gen/base/file.o gen/base/diag.o gen/base/sha256.o gen/base/sha1.o gen/base/quote.o \
           gen/base/number.o gen/base/words.o gen/base/triples.o gen/base/folder.o gen/base/process.o gen/base/busy.o
 FRONT   = gen/front/load.o gen/front/new.o gen/front/schema.o gen/front/expr.o gen/front/override.o gen/front/model.o \
-          gen/front/train.o gen/front/devices.o gen/front/links.o gen/front/names.o gen/front/attr.o \
+          gen/front/train.o gen/front/devices.o gen/front/schedules.o gen/front/links.o gen/front/names.o gen/front/attr.o \
           gen/front/block.o gen/front/build.o gen/front/row.o gen/front/bind.o gen/front/graph.o gen/front/param.o \
           gen/front/shape.o gen/front/shape_ops.o gen/front/grad.o gen/front/update.o gen/front/fuse.o
 PACK    = gen/pack/search.o gen/pack/greedy.o gen/pack/verify.o gen/pack/pack.o gen/pack/file.o
 COST    = gen/cost/cost.o gen/cost/roof.o gen/cost/links.o gen/cost/prof.o gen/cost/lookup.o gen/cost/prepared.o \
           gen/cost/machine.o
-SCHED   = gen/sched/ask.o gen/sched/order.o gen/sched/replica.o gen/sched/list.o gen/sched/async.o gen/sched/gpipe.o \
-          gen/sched/1f1b.o gen/sched/1f1b_star.o gen/sched/2bw.o gen/sched/pipedream.o
+SCHED   = $(patsubst %.c,%.o,$(sort $(wildcard gen/sched/*.c)))
 LIST    = gen/list/rebuild.o gen/list/version.o gen/list/action.o gen/list/rendezvous.o gen/list/transport.o gen/list/comm.o \
           gen/list/comm_async.o gen/list/offload.o
 REPLAY  = gen/replay/index.o gen/replay/walk.o gen/replay/fast.o gen/replay/offload.o gen/replay/floor.o
@@ -58,6 +57,7 @@ dpgen: $(OBJ)
 
 $(OBJ): $(wildcard gen/*.h gen/*/*.h) rt/json.h
 gen/front/row.o: gen/ops.def
+gen/front/schedules.o gen/front/devices.o gen/options.o $(SCHED): gen/schedules.def
 
 build/embed: tools/embed.c
 	mkdir -p build

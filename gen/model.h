@@ -84,6 +84,23 @@ typedef struct {                /* one entry of links: all pairs of devices, or 
     Loc loc;
 } LinkSpec;
 
+/* schedules.def: what is known of a schedule by its name; gen/sched/ has the lists. */
+typedef struct {
+    const char *name, *about;
+    bool tried;                     /* where plan.schedule is auto */
+    bool usual;                     /* the one that stands for auto where one has to */
+    bool warmups;                   /* it obeys plan.warmup */
+    bool depths;                    /* its lists need a depth for each stage, from the times of stages */
+    bool one_chunk;                 /* a device holds one chunk, and plan.map is empty */
+    bool async;                     /* steps overlap: no flush */
+    bool each;                      /* an update after every micro-batch */
+    /* Updates that the weights read by chunk i of n are behind: none, one, n-1-i, n-1. */
+    enum { DELAY_NONE, DELAY_ONE, DELAY_BEHIND, DELAY_DEPTH } delay;
+} Schedule;
+extern const Schedule schedules[];                  /* front/schedules.c; ends with a NULL name */
+extern const char schedule_words[];                 /* auto, those that are built, those that are not */
+const Schedule *schedule_of(const char *name);      /* of auto: the usual one; NULL: unknown */
+
 typedef enum { RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_LIST, RECOMPUTE_AUTO } Recompute;
 typedef enum { OFFLOAD_NONE, OFFLOAD_LIST, OFFLOAD_AUTO } OffloadKind;
 typedef enum { ORDER_AUTO, ORDER_FREE_TIME, ORDER_SAVING } MemoryOrder;
@@ -94,7 +111,7 @@ typedef struct {
     Loc replicas_at;
     Ints map;                       /* chunk -> device; empty: chunk c on device c mod stages */
     Loc map_at;
-    const char *schedule;           /* a row of schedules[], or auto */
+    const char *schedule;           /* a word of schedules.def, or auto */
     enum { WARMUP_A, WARMUP_B, WARMUP_AUTO } warmup;    /* 1f1b: how many forwards go first */
     const char *transport;          /* local, mpi, nccl */
     const char *planner;            /* a row of planners[]; a name before ':' means the first of its variants */

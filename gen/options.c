@@ -34,7 +34,11 @@ static const char usage[] =
     "  --set PATH=VALUE          set any value, such as train.steps=100\n"
     "  --stages N                plan.stages\n"
     "  --replicas N              plan.replicas: copies of the whole pipeline\n"
-    "  --schedule NAME           plan.schedule: auto, gpipe, 1f1b, 1f1b*, 2bw, pipedream or vertical\n"
+    "  --schedule NAME           plan.schedule: auto"
+#define SCHEDULE(word, ...) ", " word
+#define LATER(word)
+#include "schedules.def"
+    "\n"
     "  --recompute WHAT          plan.recompute: none, full, auto or a list of operators\n"
     "  --offload WHAT            plan.offload: none, auto or a list of operators\n"
     "  --limit BYTES             devices.*.memory, such as 8GiB\n"

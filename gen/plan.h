@@ -232,8 +232,6 @@ int plan_stage(const Plan *p, int device);                              /* the t
 void plan_settle(Plan *p, int replica, int device);                     /* it holds the next chunk of that replica */
 int plan_micro(const Plan *p), plan_first(const Plan *p, int device);   /* micro-batches of a replica; the device's first */
 int plan_levels(const Plan *p), plan_partner(const Plan *p, int device, int level);    /* tree over replicas; neighbour in it */
-typedef struct { const char *name; int (*make)(Plan *p); const char *about; bool async; } Schedule;
-extern const Schedule schedules[];                  /* ends with a NULL name */
 /* Why this schedule cannot be made of these numbers; NULL: it can.  Only asynchronous ones have reasons. */
 const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int devices);
 /* sched/async.c, of any list: fewest steps of a run through the pieces, 0 of a synchronous one; by how many updates the weights

@@ -61,10 +61,7 @@ static void near_plan(Model *m, const Graph *g, const Cost *c, int stages, int w
     m->plan.recompute = way & 4 ? RECOMPUTE_FULL : RECOMPUTE_NONE;
     if ((way >= 8 || skips) && way & 2)
         return;         /* no offload where steps overlap, and no values that skip over stages */
-    const Schedule *made = schedules;
-    while (strcmp(made->name, p.schedule))
-        made++;
-    if (order_refuses(g, m, made, stages) || order(&p) || part(&p, limit) || keep(&p))
+    if (order_refuses(g, m, schedule_of(p.schedule), stages) || order(&p) || part(&p, limit) || keep(&p))
         return;
     if (way >= 8)
         send_away(&p);

@@ -182,11 +182,9 @@ static void update(Check *x, const Action *k)
 /* The number of updates that a chunk's weights are behind, as the schedule's name promises. */
 static int promised(const Plan *p, int chunk)
 {
-    if (!strcmp(p->schedule, "2bw"))
-        return 1;
-    if (!strcmp(p->schedule, "pipedream"))
-        return plan_chunks(p) - 1 - chunk;
-    return strcmp(p->schedule, "vertical") ? 0 : plan_chunks(p) - 1;
+    int n = plan_chunks(p);
+    const int behind[] = {[DELAY_NONE] = 0, [DELAY_ONE] = 1, [DELAY_BEHIND] = n - 1 - chunk, [DELAY_DEPTH] = n - 1};
+    return behind[schedule_of(p->schedule)->delay];
 }
 
 static void read_version(const Check *x, const Action *k)

@@ -217,8 +217,11 @@ bool device_known(const Model *m, const char *name, size_t n)
 /* ---- plan -------------------------------------------------------------------------------------------- */
 
 #define AT(field) offsetof(PlanSpec, field)
-#define SCHEDULES "auto gpipe 1f1b 1f1b* 2bw pipedream vertical interleaved seq1f1b zb-h1 zb-h2 zb-v v-half v-min chimera " \
-                  "pipemare spectrain xpipe optimal"
+enum { BUILT = 1                /* of schedule_words: auto, and */
+#define SCHEDULE(...) + 1
+#define LATER(word)
+#include "schedules.def"
+};
 #define PLANNERS "exact even brute interval interval:guard pipedream pipedream:published pipedream:memflag pipedream:strong " \
                  "pipedream:replicated vpipe vpipe:repo vpipe:paper twobw madpipe"
 
@@ -474,8 +477,10 @@ static void replicas_end(Model *m)
 /* What the warm-up of the schedule is chosen for. */
 static void warmup_end(const PlanSpec *p, Loc at)
 {
-    if (strcmp(p->schedule, "1f1b") && strcmp(p->schedule, "auto"))
-        bad(at, "--schedule 1f1b", "plan.warmup is of schedule 1f1b; %s has one warm-up", p->schedule);
+    const Schedule *usual = schedule_of("auto");
+    if (!schedule_of(p->schedule)->warmups)
+        bad(at, strf("--schedule %s", usual->name), "plan.warmup is of schedule %s; %s has one warm-up", usual->name,
+            p->schedule);
     else if (p->chunks > 1 || p->map.n)
         bad(at, "warmup: A", "plan.warmup: stages of several chunks have one warm-up");
 }
@@ -527,7 +532,7 @@ void model_plan(Model *m, Node *node)
         { "chunks", read_count, AT(chunks), 1, MOST_CHUNKS, NULL },
         { "map", read_map, AT(map), 0, 0, NULL },
         { "replicas", read_replicas, 0, 1, MOST_REPLICAS, NULL },
-        { "schedule", read_built, AT(schedule), 0, 7, SCHEDULES },
+        { "schedule", read_built, AT(schedule), 0, BUILT, schedule_words },
         { "warmup", read_choice, AT(warmup), 0, 0, "A B auto" },
         { "transport", read_word, AT(transport), 0, 0, "local mpi nccl" },
         { "fuse", read_choice, AT(fuse), 0, 0, "auto none" },

@@ -30,20 +30,12 @@
 
 #include <string.h>
 
-static bool overlaps(const Plan *p)
-{
-    for (const Schedule *s = schedules; s->name; s++)
-        if (!strcmp(s->name, p->schedule))
-            return s->async;
-    return false;
-}
-
 static Special chain_of(const Plan *p, const Units *u, const Bytes *limit)
 {
     size_t n = sizeof(int64_t) * (size_t)u->n;
     Bytes *once = alloc(n), *border = alloc(n), least = limit[0];
     Ns *send = alloc(n);
-    bool second = overlaps(p);
+    bool second = schedule_of(p->schedule)->async;
     for (int i = 0; i < u->n; i++) {
         once[i] = u->states[i] + (second ? u->params[i] : 0);
         border[i] = 2 * u->out[i];

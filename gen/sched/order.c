@@ -23,14 +23,11 @@
 
 #include <string.h>
 
-const Schedule schedules[] = {
-    {"gpipe", schedule_gpipe, "all forwards, then all backwards; m micro-batches in flight", false},
-    {"1f1b", schedule_1f1b, "one forward, one backward; at most as many in flight as stages follow", false},
-    {"1f1b*", schedule_star, "1f1b with as many in flight as a target period needs, from the times of stages and links", false},
-    {"2bw", schedule_2bw, "1f1b without a flush, two weight versions, gradients of the version before", true},
-    {"pipedream", schedule_pipedream, "1f1b without a flush, an update each micro-batch, weights stashed", true},
-    {"vertical", schedule_vertical, "pipedream with one weight version for all stages of a micro-batch", true},
-    {NULL, NULL, NULL, false}
+#define LATER(word)
+/* By the row of schedules[]: the lists of all devices, or nonzero. */
+static int (*const makers[])(Plan *p) = {
+#define SCHEDULE(word, make, ...) make,
+#include "schedules.def"
 };
 
 Action *sched_put(Plan *p, int device, ActionKind kind, int chunk, int mb)
@@ -94,17 +91,17 @@ static void finish_device(Plan *p, int device)
 const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int devices)
 {
     const Train *t = &m->train;
-    bool each = s->async && strcmp(s->name, "2bw") != 0, norms = t->clip != 0 && !t->clip_each;
-    if (s->async && !each && g->micro < devices)
+    bool norms = t->clip != 0 && !t->clip_each;
+    if (s->async && !s->each && g->micro < devices)
         return strf("two weight versions serve %d stages from %d micro-batches a step on, and there are %lld; make "
                     "train.batch.micro smaller or train.batch.global larger, or take fewer stages", devices, devices,
                     (long long)g->micro);
-    if (each && g->micro != 1)
+    if (s->each && g->micro != 1)
         return strf("it updates after every micro-batch, and a step has %lld; make train.batch.micro and train.batch.global "
                     "equal", (long long)g->micro);
-    if ((s->async || s->make == schedule_star) && (m->plan.chunks > 1 || m->plan.map.n))
+    if (s->one_chunk && (m->plan.chunks > 1 || m->plan.map.n))
         return "it takes one chunk a device; delete plan.chunks and plan.map";
-    if (each && norms)
+    if (s->each && norms)
         return "the norm of the whole gradient needs every stage before any may update, which stalls it; set "
                "train.clip_scope: parameter, or train.clip_norm: 0, or schedule 2bw";
     return NULL;
@@ -122,10 +119,8 @@ static void settle(Plan *p)
 
 int order(Plan *p)
 {
-    const Schedule *made = schedules;
-    while (made->name && strcmp(made->name, p->schedule))
-        made++;
-    if (!made->name)
+    const Schedule *k = schedule_of(p->schedule);
+    if (!k)
         die("order: no schedule '%s'", p->schedule);
     if (p->g->groups % plan_replicas(p) || ones(plan_replicas(p)) != 1)
         die("order: %d replicas of %lld gradient groups", plan_replicas(p), (long long)p->g->groups);
@@ -138,7 +133,7 @@ int order(Plan *p)
         PUSH(&p->dev)->device = d;
     int stages = plan_stages(p);
     settle(p);
-    if (made->make(p))
+    if (makers[k - schedules](p))
         return 1;
     for (int d = 0; d < stages; d++)
         finish_device(p, d);
@@ -204,5 +199,5 @@ const char *order_name(const Plan *p)
     bool more = false;
     for (int c = 0; c < plan_chunks(p); c++)
         more |= spare(p, c);
-    return more && !strcmp(p->schedule, "1f1b") ? "1f1b, warm-up B" : p->schedule;
+    return more && schedule_of(p->schedule)->warmups ? strf("%s, warm-up B", p->schedule) : p->schedule;
 }

@@ -11,12 +11,11 @@
 Action *sched_put(Plan *p, int device, ActionKind kind, int chunk, int mb);
 void sched_list(Plan *p, bool flush);           /* any map; flush: GPipe's form */
 void sched_replicate(Plan *p);
-int schedule_gpipe(Plan *p);
-int schedule_1f1b(Plan *p);
-int schedule_star(Plan *p);
-int schedule_2bw(Plan *p);
-int schedule_pipedream(Plan *p);
-int schedule_vertical(Plan *p);
+#define SCHEDULE(word, make, ...) int make(Plan *p);
+#define LATER(word)
+#include "schedules.def"
+#undef SCHEDULE
+#undef LATER
 
 /* async.c: one device of an asynchronous list.  warm: micro-batches in flight; hold: micro-batches between the last backward
  * of a step and its update; delay: see order_delay(); overlap: see order_overlap(). */

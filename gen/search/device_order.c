@@ -57,7 +57,7 @@ static Ns least_of(const Search *s, Arranged *a, const Kinds *kinds, const int *
     Model *with = ordered(a->m, a->stages, device);
     Ask other = s->ask;
     Ns least = least_with(s, a, kinds, with, &s->ask, best), least_other = least;
-    if (a->m->plan.warmup == WARMUP_AUTO && !strcmp(a->k->name, "1f1b")) {
+    if (a->m->plan.warmup == WARMUP_AUTO && a->k->warmups) {
         other.warmup = 1 + WARMUP_B;
         least_other = least_with(s, a, kinds, with, &other, NULL);
     }
@@ -171,7 +171,7 @@ void search_orders(Search *s, const Graph *g, const Model *m, const Cost *c, int
 {
     Kinds kinds = kinds_of(m, c);
     Arranged a = {.g = g, .m = m, .stages = stages, .k = k,
-                  .runs = strcmp(m->plan.planner, "madpipe") && strcmp(k->name, "1f1b*")};
+                  .runs = strcmp(m->plan.planner, "madpipe") && !k->depths};
     Candidate one = {.x = s->x, .g = g, .c = c, .m = m, .stages = stages, .schedule = k, .ask = s->ask, .done = true};
     arrange(s, &a, &kinds);
     one.best = plan_orders(s, &a, &one.failed);

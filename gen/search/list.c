@@ -66,12 +66,12 @@ void list_schedule(Search *s, const Graph *g, const Cost *c, const Model *m, int
 {
     int from = s->all.n;
     const char *planner = s->ask.planner ? s->ask.planner : m->plan.planner;
-    if (!strcmp(k->name, "1f1b") && m->plan.warmup == WARMUP_AUTO)
+    if (k->warmups && m->plan.warmup == WARMUP_AUTO)
         add_warmups(s, g, c, m, stages, k);
     else
         add(s, g, c, m, stages, k);
     for (int i = from; i < s->all.n; i++) {
-        s->all.at[i].grows = !strcmp(k->name, "1f1b*");
+        s->all.at[i].grows = k->depths;
         if (planner_named(planner)->plan == plan_madpipe && !m->plan.map.n && !m->plan.cuts.n)
             map_chunks(&s->all.at[i]);
     }

@@ -21,7 +21,7 @@ static const char *refuses(const Graph *g, const Model *m, const Schedule *k, in
 {
     if (k->async && m->plan.replicas > 1)
         return "its replicas are not built; set plan.replicas to 1, or take a synchronous schedule";
-    if ((k->async || !strcmp(k->name, "1f1b*")) && !strcmp(m->plan.planner, "madpipe"))
+    if (k->one_chunk && !strcmp(m->plan.planner, "madpipe"))
         return "it takes one chunk a device, and planner madpipe gives one of them several; take schedule 1f1b or gpipe";
     return order_refuses(g, m, k, stages);
 }
@@ -37,7 +37,7 @@ static void list_graph(Search *s, const Model *m)
         const Cost *shared = cost_shared(c, m, stages * m->plan.replicas);
         for (const Schedule *k = schedules; k->name; k++) {
             const char *why = refuses(g, m, k, stages);
-            bool asked = any ? !k->async && strcmp(k->name, "1f1b*") : !strcmp(m->plan.schedule, k->name);
+            bool asked = any ? k->tried : !strcmp(m->plan.schedule, k->name);
             if (asked && why)
                 s->refused = strf("schedule %s: %s", k->name, why);
             else if (asked && m->order == ORDER_FREE)
@@ -110,9 +110,7 @@ static void add_layouts(const Search *s, const Model *m, Guesses *all)
     const Graph *g = graph_of(s->x, m);
     const Cost *c = cost(g, m, s->x->times);
     bool either = m->plan.recompute == RECOMPUTE_AUTO, full = m->plan.recompute == RECOMPUTE_FULL;
-    const Schedule *k = schedules;
-    while (k->name && strcmp(k->name, strcmp(m->plan.schedule, "auto") ? m->plan.schedule : "1f1b"))
-        k++;
+    const Schedule *k = schedule_of(m->plan.schedule);
     for (int stages = m->plan.stages_min; stages <= m->plan.stages_max; stages++) {
         Plan *p = new_plan(g, cost_shared(c, m, stages * m->plan.replicas), m, stages, k->name, NULL);
         Bytes *limit = least_memory(m, stages);
@@ -236,9 +234,7 @@ static void try_again(void *ctx)
 Plan *search_again(const Plan *p, const Model *m, const Ints *cuts, Plan **failed)
 {
     static const Options quiet;
-    const Schedule *k = schedules;
-    while (strcmp(k->name, p->schedule))
-        k++;
+    const Schedule *k = schedule_of(p->schedule);
     Search s = {.x = &quiet, .best = -1};
     Candidate *one = PUSH(&s.all);
     *one = (Candidate){.x = &quiet, .g = p->g, .c = p->c, .m = m, .stages = plan_stages(p), .schedule = k,

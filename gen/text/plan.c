@@ -275,15 +275,12 @@ static Loc value_at(const Record *r, const char *key)
 static void check_schedule(const Record *r, const Plan *p)
 {
     Strs names = {0};
-    bool known = false;
-    for (const Schedule *s = schedules; s->name; s++) {
-        known |= !strcmp(s->name, p->schedule);
+    for (const Schedule *s = schedules; s->name; s++)
         *PUSH(&names) = s->name;
-    }
     const char *near = nearest(p->schedule, names.at, names.n);
-    if (!known)
-        err(value_at(r, "schedule"), near ? strf("did you mean %s?", near) : "schedule=1f1b", "no schedule is called '%s'",
-            p->schedule);
+    if (!strcmp(p->schedule, "auto") || !schedule_of(p->schedule))
+        err(value_at(r, "schedule"), near ? strf("did you mean %s?", near) : strf("schedule=%s", schedule_of("auto")->name),
+            "no schedule is called '%s'", p->schedule);
 }
 
 /* "2:name#3" -> device 2, name */

@@ -273,8 +273,8 @@ static bool *choose_planners(const char *list)
 
 int view_compare(const Options *x, const Model *m)
 {
-    bool any = !strcmp(m->plan.schedule, "auto"), *asked = choose_planners(x->planners);
-    Compare c = {.x = x, .m = m, .schedule = any ? "1f1b" : m->plan.schedule,
+    bool *asked = choose_planners(x->planners);
+    Compare c = {.x = x, .m = m, .schedule = schedule_of(m->plan.schedule)->name,
                  .quick = x->quick || x->from};
     int64_t batch = m->train.batch > 0 ? m->train.batch : 1;
     c.micro = m->train.batch > 0 ? m->train.micro : 4 * m->plan.stages_max;
