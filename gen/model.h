@@ -94,6 +94,7 @@ typedef struct {
     bool one_chunk;                 /* a device holds one chunk, and plan.map is empty */
     bool async;                     /* steps overlap: no flush */
     bool each;                      /* an update after every micro-batch */
+    bool split;                     /* weight gradients are computations of their own */
     /* Updates that the weights read by chunk i of n are behind: none, one, n-1-i, n-1. */
     enum { DELAY_NONE, DELAY_ONE, DELAY_BEHIND, DELAY_DEPTH } delay;
 } Schedule;

@@ -218,6 +218,7 @@ Proof plan_proof(const Plan *p);                    /* of the search, or else of
 /* fills dev[].order, home, from (devices, chunks, micro-batches, groups) alone.  0, or nonzero: not possible. */
 int order(Plan *p);
 int order_flight(const Plan *p, int chunk);         /* most micro-batches of it from begin of forward to end of backward */
+bool order_split(const Plan *p);                        /* some list has I and W apart */
 int order_slack(const Plan *p);                     /* computations from post to reader, from send to its wait */
 const char *order_name(const Plan *p);              /* the schedule, and its policy where that is not A */
 int order_accumulators(const Plan *p);              /* gradient accumulators a use: a stack for the tree over its groups */
@@ -299,6 +300,7 @@ int64_t *layout_budget(const Ask *ask);              /* its placement steps for 
 int  host_of_device(const Plan *p, int device);
 void host_layout(Plan *p, int device);              /* mem/host.c: the same for the host's memory */
 Bytes *mem_at_peak(const Plan *p, int device);       /* by buffer: bytes alive at dev[].peak, over slots and micro-batches */
+void mem_unplaced(Plan *p);                          /* state, live, bound and peak of each device, without an arena */
 void mem_measure(Plan *p);                           /* bound, peak and live alone, of a plan from a file */
 /* mem/trial_cache.c: layouts and plans that a search has met already */
 typedef struct Seen Seen;

@@ -14,6 +14,8 @@ typedef struct {
     Bytes most;                 /* of a tensor */
     int params;                 /* one operator in so many has one */
     bool ties;
+    bool joint;                 /* W may read a gradient that its own I makes, a forward tensor that I does not, or alone a
+                                 * gradient */
 } Form;
 
 static inline void take_gradients(Op *o, int fwd, const Ints *term)
@@ -23,11 +25,12 @@ static inline void take_gradients(Op *o, int fwd, const Ints *term)
 }
 
 /* I makes the gradients of the operands; W, where there is a parameter, reads the same. */
-static inline void put_backward(World *w, int fwd, const Ints *operand, Ints *term, bool param)
+static inline void put_backward(World *w, int fwd, const Ints *operand, Ints *term, bool param, bool joint)
 {
     Op *o = add_op(w, PH_I, fwd);
     int at = w->g.op.n - 1;
-    take_gradients(o, fwd, term);
+    if (!joint || !param || operand[fwd].n)
+        take_gradients(o, fwd, term);
     if (dice(3) || fwd == w->g.nf - 1)
         put_arg(o, ARG_READ, false, dice(2) ? w->g.op.at[fwd].arg.at[0].index : w->g.op.at[fwd].arg.at[1].index);
     o->tmp = dice(3) ? 0 : dice(20);
@@ -41,6 +44,13 @@ static inline void put_backward(World *w, int fwd, const Ints *operand, Ints *te
     o = add_op(w, PH_W, fwd);
     take_gradients(o, fwd, term);
     put_arg(o, ARG_READ, false, w->g.op.at[fwd].arg.at[1].index);
+    o->tmp = joint && dice(2) ? dice(1000) : 0;
+    if (joint && operand[fwd].n && dice(2)) {
+        const Ints *made = &term[w->g.tensor.at[operand[fwd].at[0]].op];
+        put_arg(o, ARG_READ, false, made->at[made->n - 1]);
+    }
+    if (joint && dice(2))
+        put_arg(o, ARG_READ, false, w->g.op.at[fwd].arg.at[0].index);
 }
 
 static inline void put_param(World *w, int op, int also)
@@ -79,7 +89,7 @@ static inline World *gradient_graph(Form f, int64_t micro)
         param[i] = dice(f.params) == 0;
     }
     for (int i = f.n - 1; i >= 0; i--)
-        put_backward(w, i, operand, term, param[i]);
+        put_backward(w, i, operand, term, param[i], f.joint);
     w->g.nb = w->g.op.n;
     for (int i = 0; i < f.n; i++)
         if (param[i])

@@ -2,117 +2,13 @@
  *
  * unit_price.c: what a stage costs, against the passes that build it and against brute force.
  *
- *   near      what replay/walk.c says a stage needs, against the live bytes that mem finds once all passes have run
  *   fates     every choice of fates of small random runs, each replayed here tick by tick over the whole list of a device:
  *             price_best has the same time, fits when brute force does, and needs the same where nothing fits; the floor is
  *             never above
  *   offload   the same with what may wait in the host's memory, judged by price_with
  *   search    runs too large to enumerate: how far from the best
  */
-#include "world.h"
-#include "fates/price.h"
-
-/* ---- near -------------------------------------------------------------------------------------------------------- */
-
-typedef struct { double most; char where[256]; } Worst;
-
-static const Graph *graph_of(const Model *m)
-{
-    Graph *g = build(m);
-    shape(g, m);
-    grad(g, m);
-    fuse(g, m);
-    check_graph(g);
-    return g;
-}
-
-static void compare_stages(const Plan *p, Worst *w)
-{
-    Bytes *limit = alloc(sizeof *limit * (size_t)p->devices);
-    Prices *x = prices_open(p, limit);
-    for (int s = 0, first = 0; s < p->devices; first = last_of(p, s++) + 1) {
-        Price price = price_with(x, first, last_of(p, s), s, p->fate.at);
-        Bytes bound = p->dev.at[s].bound;
-        const char *hurry = price.offloaded ? ((const char *[]){"", " soon", " now"})[p->ask.hurry] : "";
-        double far = (double)(price.need - bound) / (double)bound;
-        if (llabs(price.need - bound) > 64 && (far < 0 ? -far : far) > w->most) {       /* 64: one alignment */
-            w->most = far < 0 ? -far : far;
-            snprintf(w->where, sizeof w->where, "%s %d stages, recompute %d%s%s, stage %d: %lld for %lld", order_name(p),
-                     p->devices, p->m->plan.recompute, price.offloaded ? ", offload" : "", hurry, s, (long long)price.need,
-                     (long long)bound);
-        }
-    }
-}
-
-/* Every third tensor that backward may want waits in the host's memory. */
-static void send_away(Plan *p)
-{
-    for (int t = 0; t < p->g->tensor.n; t++)
-        if (p->g->tensor.at[t].kind == T_ACT && p->g->tensor.at[t].op < p->g->nf && dice(3) == 0)
-            p->fate.at[t] = FATE_OFFLOAD;
-}
-
-/* One plan of a model: by the last two bits a schedule, then what is recomputed, then offload. */
-static void near_plan(Model *m, const Graph *g, const Cost *c, int stages, int way, bool skips, Worst *w)
-{
-    Bytes limit[4] = {INT64_MAX / 4, INT64_MAX / 4, INT64_MAX / 4, INT64_MAX / 4};
-    static const char *const schedule[] = {"1f1b", "gpipe", "2bw", "pipedream"};
-    Plan p = {.g = g, .c = c, .m = m, .schedule = schedule[way & 3], .devices = stages, .chunks = 1};
-    m->plan.recompute = way & 4 ? RECOMPUTE_FULL : RECOMPUTE_NONE;
-    if ((way >= 8 || skips) && way & 2)
-        return;         /* no offload where steps overlap, and no values that skip over stages */
-    if (order_refuses(g, m, schedule_of(p.schedule), stages) || order(&p) || part(&p, limit) || keep(&p))
-        return;
-    if (way >= 8)
-        send_away(&p);
-    p.ask.hurry = (Hurry)dice(3);
-    if (comm(&p) || lower(&p))
-        return;
-    mem(&p);
-    compare_stages(&p, w);
-}
-
-static void near_model(const char *path, const char *set, bool skips, Worst *w)
-{
-    Overrides over = {0};
-    if (set)
-        *PUSH(&over.set) = set;
-    Model *m = model(load(path), path, &over);
-    m->plan.cuts.n = 0;
-    const Graph *g = graph_of(m);
-    Device one = m->devices.at[0];
-    while (m->devices.n < 4)
-        *PUSH(&m->devices) = one;
-    for (int i = 0; i < 4; i++)
-        m->devices.at[i].memory = INT64_MAX / 4;
-    const Cost *c = cost(g, m, NULL);
-    for (int stages = 1; stages <= 4; stages++)
-        for (int way = 0; way < 15; way++) {
-            void *mark = mem_mark();
-            m->plan.warmup = way < 12 ? WARMUP_A : WARMUP_B;
-            near_plan(m, g, c, stages, way < 12 ? way : 4 * (way - 12), skips, &w[way >= 12]);
-            mem_release(mark);
-        }
-}
-
-static void test_near(void)
-{
-    static const struct { const char *path, *set; bool skips; } models[] = {
-        {"tests/models/tiny-gpt.yaml", "train.batch.global=16", false}, {"tests/models/tiny-bert.yaml", NULL, true},
-        {"tests/models/tiny-t5.yaml", NULL, true}, {"tests/models/branches.yaml", NULL, true},
-        {"tests/models/mlp.yaml", NULL, false}, {"tests/models/ops.yaml", NULL, true},
-        {"examples/bytes-gpt.yaml", NULL, false}, {"examples/gpt2-124m.yaml", NULL, false},
-        {"examples/bert-base.yaml", NULL, true}, {"examples/t5-small.yaml", NULL, true},
-    };
-    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
-        void *mark = mem_mark();
-        Worst w[2] = {0};
-        near_model(models[i].path, models[i].set, models[i].skips, w);
-        printf("  %s: off by %.2f %%, %.2f %% with warm-up B\n", models[i].path, 100 * w[0].most, 100 * w[1].most);
-        check(w[0].most <= 0.03 && w[1].most <= 0.04, "%s: %s; %s", models[i].path, w[0].where, w[1].where);
-        mem_release(mark);
-    }
-}
+#include "near.h"
 
 /* ---- random runs with gradients ------------------------------------------------------------------------------------ */
 
@@ -640,7 +536,6 @@ int main(void)
     test_fates();
     test_offload();
     test_search();
-    test_near();
     printf("unit_price: %d passed, %d failed\n", passed, failed);
     mem_free_all();
     return failed > 0;

@@ -16,6 +16,7 @@ static void compare_replays(World *w, Live *live, int number)
                 fate[t] = time == 7 && dice(4) == 0 ? FATE_OFFLOAD : dice(8) < time ? FATE_RECOMPUTE : FATE_KEEP;
         Load x = live_load(live, a, b, chunk, fate), y = live_walk(live, a, b, chunk, fate);
         bool same = x.need == y.need && x.states == y.states && x.saved == y.saved && x.again == y.again && x.stall == y.stall;
+        same &= x.held == y.held;
         same &= x.forward == y.forward && x.backward == y.backward && x.received == y.received && x.sent == y.sent;
         check(same && x.moved == y.moved, "replay %d, %d..%d as chunk %d: %lld bytes, walk %lld", number, a, b, chunk,
               (long long)x.need, (long long)y.need);
@@ -24,10 +25,11 @@ static void compare_replays(World *w, Live *live, int number)
 
 static void test_replay(void)
 {
-    static const char *const schedule[] = {"1f1b", "gpipe", "2bw", "pipedream"};
+    static const char *const schedule[] = {"1f1b", "gpipe", "2bw", "pipedream", "zb-h1"};
     for (int number = 0; number < (getenv("SLOW") ? 4000 : 200); number++) {
-        int devices = 1 + dice(4), way = dice(4), n = 4 + dice(40);
-        Form f = {.n = n, .skips = dice(3), .far = 8, .most = 400, .params = 3, .ties = way < 2 && dice(2)};
+        int devices = 1 + dice(4), way = dice(5), n = 4 + dice(40);
+        Form f = {.n = n, .skips = dice(3), .far = 8, .most = 400, .params = 3, .ties = way != 2 && way != 3 && dice(2),
+                  .joint = way == 4};
         World *w = gradient_graph(f, way == 3 ? 1 : 4);
         set_times(w, some_ns);
         set_plan(w, schedule[way], devices);

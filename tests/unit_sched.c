@@ -3,6 +3,7 @@
  * unit_sched.c: order and sim against their formulas, through comm and lower.
  *
  *   orders      gpipe and 1f1b: totals and micro-batches in flight for p 1..8, m 1..32
+ *   split       zb-h1: step and micro-batches between F and W for p 1..8, m 1..32
  *   simulation  GPipe's exact makespan with unequal stages; 1F1B with latency; recomputation hidden in the fill; times
  *               over a slow wire by two ways
  *   checkers    each lie told to a checker must be found
@@ -15,7 +16,7 @@
 /* One operator a stage, through comm, lower and sim; the step in units. */
 static World *simulate(const char *schedule, int stages, int micro, Ns latency, Recompute recompute)
 {
-    World *w = chain(stages, micro, recompute != RECOMPUTE_NONE);
+    World *w = schedule_of(schedule)->split ? split_chain(stages, micro) : chain(stages, micro, recompute != RECOMPUTE_NONE);
     Bytes limit[8];
     for (int d = 0; d < 8; d++)
         limit[d] = INT64_MAX / 4;
@@ -60,6 +61,37 @@ static void test_closed_forms(void)
                           order_flight(&w->p, i), i);
                 mem_release(mark);
             }
+}
+
+/* Most micro-batches of a device between their F and their W. */
+static int waiting(const Plan *p, int device)
+{
+    const Actions *list = &p->dev.at[device].order;
+    int now = 0, most = 0;
+    for (int i = 0; i < list->n; i++) {
+        now += list->at[i].kind == K_F;
+        most = now > most ? now : most;
+        now -= list->at[i].kind == K_W;
+    }
+    return most;
+}
+
+/* Qi et al. 2024, section 2, with F, I and W of one unit each: 3m + p-1 for m >= p, by counting 2m + 2p-1 below.  A device
+ * holds min(m, p) micro-batches, the most that 1F1B holds on any. */
+static void test_split_forms(void)
+{
+    static const Ns one[] = {1, 1, 1, 1, 1, 1, 1, 1};
+    forward_units = backward_units = one;
+    for (int p = 1; p <= 8; p++)
+        for (int m = 1; m <= 32; m++) {
+            void *mark = mem_mark();
+            World *w = simulate("zb-h1", p, m, 0, RECOMPUTE_NONE);
+            check(units(w) == 4 * (m >= p ? 3 * m + p - 1 : 2 * m + 2 * p - 1), "zb-h1 p=%d m=%d: %lld quarters", p, m,
+                  (long long)units(w));
+            for (int i = 0; i < p; i++)
+                check(waiting(&w->p, i) == least(m, p), "zb-h1 p=%d m=%d: %d waiting on %d", p, m, waiting(&w->p, i), i);
+            mem_release(mark);
+        }
 }
 
 /* The lists of list.c against those written by hand, where both exist: one chunk a device, in order. */
@@ -505,6 +537,7 @@ int main(void)
     test_name = "unit_sched";
     test_checkers();            /* forks, so it goes first: nothing is freed in between */
     test_closed_forms();
+    test_split_forms();
     test_lists();
     test_replicas();
     test_maps();

@@ -115,6 +115,37 @@ static inline World *chain(int n, int micro, bool own)
     return w;
 }
 
+/* A chain of n operators with I and W apart.  Only I makes a gradient; W reads the gradient that I reads, and the operand of
+ * forward. */
+static inline World *split_chain(int n, int micro)
+{
+    World *w = alloc(sizeof *w);
+    w->g = (Graph){.name = "split", .batch = 1, .micro = micro, .groups = 1, .nf = n};
+    for (int i = 0; i < n; i++)
+        add_tensor(w, T_ACT, 1, i);
+    for (int i = 0; i < n; i++) {
+        Op *o = add_op(w, PH_F, i);
+        put_arg(o, ARG_WRITE, false, i);
+        if (i > 0)
+            put_arg(o, ARG_READ, false, i - 1);
+    }
+    for (int i = n - 1, grad = -1; i >= 0; i--) {
+        int made = add_tensor(w, T_GRAD, 1, w->g.op.n);
+        for (int k = 0; k < 2; k++) {
+            Op *o = add_op(w, k ? PH_W : PH_I, i);
+            if (k == 0)
+                put_arg(o, ARG_WRITE, false, made);
+            put_arg(o, ARG_READ, false, grad >= 0 ? grad : i);
+            if (k == 1)
+                put_arg(o, ARG_READ, false, i > 0 ? i - 1 : i);
+        }
+        grad = made;
+    }
+    w->g.nb = w->g.op.n;
+    *PUSH(&w->g.state) = (State){.name = "values", .kind = S_VALUES, .bytes = 8, .param = -1, .op = -1};
+    return w;
+}
+
 static inline void add_param(World *w, int uses)
 {
     Bytes bytes = 1 + dice(40);

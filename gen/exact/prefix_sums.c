@@ -228,10 +228,10 @@ static void read_lists(Facts *x)
 {
     const Plan *p = x->q->p;
     bool *back = alloc((size_t)x->chunks);
+    x->split = order_split(p);
     for (int d = 0; d < p->devices; d++)
         for (int i = 0; i < p->dev.at[d].order.n; i++) {
             const Action *k = &p->dev.at[d].order.at[i];
-            x->split |= k->kind == K_W;
             if (k->kind == K_B || k->kind == K_I) {
                 back[k->chunk] = true;
                 x->cool[k->chunk]++;

@@ -130,16 +130,18 @@ static bool makes(const Comm *c, const Action *k, const Msg *m)
 
 static void put_sends(Comm *c, const Action *k)
 {
-    for (int i = 0; i < c->desk.msg.n; i++)
-        if (c->desk.msg.at[i].src == c->desk.stage && makes(c, k, &c->desk.msg.at[i]))
-            begin(c, K_SEND, i, k->mb);
+    for (int late = 0; late < 2; late++)
+        for (int i = 0; i < c->desk.msg.n; i++)
+            if (c->desk.msg.at[i].src == c->desk.stage && c->desk.msg.at[i].late == late && makes(c, k, &c->desk.msg.at[i]))
+                begin(c, K_SEND, i, k->mb);
 }
 
 static void find_lane(Comm *c, const Action *k)
 {
-    for (int i = 0; i < c->desk.msg.n; i++)
-        if (c->desk.msg.at[i].dst == c->desk.stage && makes(c, k, &c->desk.msg.at[i]))
-            *PUSH(&c->lane[c->desk.msg.at[i].src].sent) = (Sent){i, k->mb};
+    for (int late = 0; late < 2; late++)
+        for (int i = 0; i < c->desk.msg.n; i++)
+            if (c->desk.msg.at[i].dst == c->desk.stage && c->desk.msg.at[i].late == late && makes(c, k, &c->desk.msg.at[i]))
+                *PUSH(&c->lane[c->desk.msg.at[i].src].sent) = (Sent){i, k->mb};
 }
 
 /* The messages from each device to this one, in the order in which put_sends() will write them there. */

@@ -46,6 +46,7 @@ static int *readers(const Plan *p)
 static void add_tensors(const Plan *p, Msgs *list)
 {
     int chunks = plan_chunks(p), *phases = readers(p);
+    bool split = order_split(p);
     for (int t = 0; t < p->g->tensor.n; t++) {
         int op = p->g->tensor.at[t].op;
         for (int d = 0; op >= 0 && d < plan_stages(p); d++) {
@@ -58,8 +59,10 @@ static void add_tensors(const Plan *p, Msgs *list)
             m->made = p->chunk.at[op];
             m->made_in = 1 << p->g->op.at[op].phase;
             m->phases = alloc(sizeof(int) * (size_t)chunks);
+            int bits = 0;
             for (int k = 0; k < chunks; k++)
-                m->phases[k] = plan_home(p, 0, k) == d ? phases[t * chunks + k] : 0;
+                bits |= m->phases[k] = plan_home(p, 0, k) == d ? phases[t * chunks + k] : 0;
+            m->late = bits == 1 << PH_W && split;
         }
     }
 }

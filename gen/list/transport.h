@@ -10,7 +10,8 @@
  *   replicas   two devices send each other every gradient of a chunk, in batches
  *   slack      counted in computations: a receive is posted order_slack() of them ahead of its reader, a send is waited for
  *              so many behind the next one.  Where devices would then wait in a circle, sends get twice as much
- *   order      messages between two devices begin in the same order on both: the order in which the sender makes them
+ *   order      messages between two devices begin in the same order on both: the order in which the sender makes them.  Of
+ *              those that one computation makes, the ones that only a W reads come last
  */
 #ifndef TRANSPORT_H
 #define TRANSPORT_H
@@ -77,6 +78,7 @@ typedef struct {                /* between stages: a message of every replica */
     int level;                  /* between two replicas, of the same stage: level of their tree; else -1 */
     int made, made_in;          /* a tensor: chunk and phases that produce it */
     int *phases;                /* a tensor: by chunk, bits of the phases that read it on dst */
+    bool late;                  /* a tensor: only W reads it, in a list that has I and W apart */
 } Msg;
 typedef VEC(Msg) Msgs;
 Msgs transport_messages(const Plan *p);             /* tensors, states, then gradients by level; the index is the tag */

@@ -401,12 +401,24 @@ static void set_slots(Mem *m, const Actions *list)
     }
 }
 
-static void mem_device(Plan *p, int device)
+static Mem measure(Plan *p, int device)
 {
     Mem m = mem_new(p, device);
     find_slots(&m);
     place_states(&m);
     mem_bound(&m);
+    return m;
+}
+
+void mem_unplaced(Plan *p)
+{
+    for (int d = 0; d < p->devices; d++)
+        measure(p, d);
+}
+
+static void mem_device(Plan *p, int device)
+{
+    Mem m = measure(p, device);
     if (m.overlap)
         unroll(&m);
     find_items(&m);

@@ -12,6 +12,8 @@
  * calls of forward, and along those of backward with recomputation between them.  Only operands of rebuilt tensors are touched.
  * walk.c counts the same call by call; the tests hold one against the other, on all choices they meet.
  *
+ * Where the list has W apart from I, the calls of W stand behind those of I, and everything rebuilt stands among those of I.
+ *
  * Not handled: copies to the host, because their windows depend on the clock; graphs with a backward that writes tensors which
  * forward reads.  walk.c does both.
  *
@@ -36,6 +38,9 @@ typedef struct {
 struct Replay {
     int first, last, chunk, frame;
     int forwards, backwards;    /* calls */
+    int inputs;                 /* backward calls up to the end of B or I; the rest is W */
+    int *order;                 /* by backward call: its place in graph order */
+    int *front;                 /* by place in graph order: calls of I before it */
     bool plain;                 /* no walk is needed */
     Load base;
     Border border;              /* as if nothing were saved */
@@ -44,6 +49,8 @@ struct Replay {
     Ints leave;                 /* forward tensors that other runs read */
     Bytes *forward;             /* by forward call: alive but for what rests */
     Bytes *at, *before;         /* by backward call: gradients and scratch alive; gradients right before it */
+    Bytes *sent;                /* by call of W: gradients that I still sends, beyond `at` */
+    Bytes held;                 /* gradients from I to W */
     /* the choice at hand */
     Bytes *born, *dead;         /* at what is made again, behind it */
     Bytes *rest, *gone;         /* by forward call: rests from there on; by backward call: dead behind it */
@@ -57,7 +64,8 @@ void replay_open(Live *x)
     r->cell = alloc(sizeof *r->cell * tensors);
     r->forward = alloc(sizeof(Bytes) * calls), r->at = alloc(sizeof(Bytes) * calls), r->before = alloc(sizeof(Bytes) * calls);
     r->born = alloc(sizeof(Bytes) * calls), r->dead = alloc(sizeof(Bytes) * calls);
-    r->rest = alloc(sizeof(Bytes) * calls), r->gone = alloc(sizeof(Bytes) * calls);
+    r->rest = alloc(sizeof(Bytes) * calls), r->gone = alloc(sizeof(Bytes) * calls), r->sent = alloc(sizeof(Bytes) * calls);
+    r->order = alloc(sizeof(int) * calls), r->front = alloc(sizeof(int) * calls);
 }
 
 /* ---- once for a run ---------------------------------------------------------------------------------------------- */
@@ -101,20 +109,48 @@ static void enter_forward(Live *x, struct Replay *r)
         r->forward[o - r->first] += aligned(x->g->op.at[o].tmp);
 }
 
-/* Counts a gradient from its first call to its last; before[c] then holds the gradients that begin with call c. */
+static void enter_order(Live *x, struct Replay *r)
+{
+    int begin = x->begin[r->last], n = r->backwards = x->end[r->first] - begin, late = 0;
+    r->inputs = 0;
+    for (int k = 0; k < n; k++) {
+        bool weight = x->split[r->chunk] && x->g->op.at[begin + k].phase == PH_W;
+        r->front[k] = r->inputs;
+        if (!weight)
+            r->order[r->inputs++] = k;
+        late += weight;
+    }
+    for (int k = n; k-- > 0 && late > 0;)
+        if (x->g->op.at[begin + k].phase == PH_W)
+            r->order[r->inputs + --late] = k;
+}
+
+/* Counts a gradient from its first call to its last; before[c] then holds the gradients that begin with call c.  One that
+ * leaves is there to the end of I or W, where what is rebuilt behind the last call of I is beside it.  A received one that only
+ * W reads is there before W. */
 static void enter_gradient(struct Replay *r, const Cell *c)
 {
-    int from = c->own ? c->first : 0, to = c->leaves ? r->backwards - 1 : c->backward;
+    bool late = c->first >= r->inputs;
+    int from = c->own ? c->first : late ? r->inputs : 0, to = c->backward, end = late ? r->backwards : r->inputs;
+    to = c->leaves && to < end - 1 ? end - 1 : to;
     r->at[from] += c->bytes;
     r->at[to + 1] -= c->bytes;
-    r->before[from] += c->own ? c->bytes : 0;
+    r->before[from] += c->own || late ? c->bytes : 0;
+    if (r->inputs == r->backwards)
+        return;
+    r->before[r->inputs] -= c->leaves && to == r->inputs - 1 ? c->bytes : 0;
+    if (to >= r->inputs && c->leaves) {
+        r->sent[to + 1] += c->bytes;
+        r->sent[r->backwards] -= c->bytes;
+    }
+    r->held += to >= r->inputs && !(c->own && late) ? c->bytes : 0;
 }
 
 static void enter_backward(Live *x, struct Replay *r)
 {
-    int begin = x->begin[r->last], n = r->backwards = x->end[r->first] - begin;
+    int begin = x->begin[r->last], n = r->backwards;
     for (int k = 0; k < n; k++) {
-        const Touched *c = &x->op[begin + k];
+        const Touched *c = &x->op[begin + r->order[k]];
         for (int i = c->read.from; i < c->write.to; i++) {
             int t = x->touched.at[i];
             Cell *y = cell_of(x, r, t, k);
@@ -124,14 +160,19 @@ static void enter_backward(Live *x, struct Replay *r)
     }
     memset(r->at, 0, sizeof *r->at * (size_t)(n + 1));
     memset(r->before, 0, sizeof *r->before * (size_t)(n + 1));
-    for (int k = 0; k < n; k++)
-        for (int i = x->op[begin + k].read.from; i < x->op[begin + k].write.to; i++)
+    memset(r->sent, 0, sizeof *r->sent * (size_t)(n + 2));
+    r->held = 0;
+    for (int k = 0; k < n; k++) {
+        const Touched *c = &x->op[begin + r->order[k]];
+        for (int i = c->read.from; i < c->write.to; i++)
             if (x->grad[x->touched.at[i]] && r->cell[x->touched.at[i]].backward == k)
                 enter_gradient(r, &r->cell[x->touched.at[i]]);
+    }
     sum_up(r->at, n);
+    sum_up(r->sent, n);
     for (int k = 0; k < n; k++) {
         r->before[k] = r->at[k] - r->before[k];
-        r->at[k] += aligned(x->g->op.at[begin + k].tmp);
+        r->at[k] += aligned(x->g->op.at[begin + r->order[k]].tmp);
     }
 }
 
@@ -146,6 +187,7 @@ void replay_enter(Live *x, int first, int last, int chunk)
     r->leave.n = 0;
     r->base = live_constant(x, first, last, chunk, &r->visiting, &r->border);
     enter_forward(x, r);
+    enter_order(x, r);
     enter_backward(x, r);
     memset(r->rest, 0, sizeof *r->rest * (size_t)(r->forwards + 1));
     memset(r->gone, 0, sizeof *r->gone * (size_t)(r->backwards + 1));
@@ -172,22 +214,29 @@ static void find_touches(Live *x, struct Replay *r)
 /* The place where a tensor ends: its last reader in backward, a call or a rebuilt call. */
 static Bytes *end_of(const Live *x, struct Replay *r, const Cell *c)
 {
-    return c->again < 0 || c->backward >= x->back.call[c->again] ? &r->gone[c->backward] : &r->dead[c->again];
+    return c->again < 0 || c->backward >= r->front[x->back.call[c->again]] ? &r->gone[c->backward] : &r->dead[c->again];
 }
 
-static void set_ends(Live *x, struct Replay *r)
+/* Returns the bytes held from I to W. */
+static Bytes set_ends(Live *x, struct Replay *r)
 {
     const Rebuild *b = &x->back;
+    Bytes held = r->held;
     for (int i = 0; i < b->n; i++) {
         const Cell *c = &r->cell[b->list[i]];
         *end_of(x, r, c) += c->bytes;
+        held += c->backward >= r->inputs ? c->bytes : 0;
         if (!c->leaves && c->forward >= 0)
             r->rest[c->forward + 1] += c->bytes;
     }
     for (int k = 0; k < b->lines; k++)
         for (int i = x->op[b->line[k]].write.from; i < x->op[b->line[k]].write.to; i++)
-            if (rebuild_remade(b, x->touched.at[i]))
-                *end_of(x, r, &r->cell[x->touched.at[i]]) += r->cell[x->touched.at[i]].bytes;
+            if (rebuild_remade(b, x->touched.at[i])) {
+                const Cell *c = &r->cell[x->touched.at[i]];
+                *end_of(x, r, c) += c->bytes;
+                held += c->backward >= r->inputs ? c->bytes : 0;
+            }
+    return held;
 }
 
 static Bytes most_forward(struct Replay *r)
@@ -202,30 +251,40 @@ static Bytes most_forward(struct Replay *r)
     return most;
 }
 
-static Bytes most_backward(const Live *x, const struct Replay *r)
+static inline void raise_to(Bytes *most, Bytes level)
+{
+    *most = level > *most ? level : *most;
+}
+
+/* Within B or I, within W, and within W while I still sends. */
+static void most_backward(const Live *x, const struct Replay *r, Bytes *alive)
 {
     const Rebuild *b = &x->back;
-    Bytes now = x->load.saved, most = 0;
+    Bytes now = x->load.saved, *most = &alive[BACKWARD];
     for (int c = 0, k = 0; c < r->backwards; c++) {
-        for (; k < b->lines && b->call[k] <= c; k++) {
+        for (; k < b->lines && r->front[b->call[k]] <= c; k++) {
             now += r->born[k];
-            Bytes level = now + r->before[c] + aligned(x->g->op.at[b->line[k]].tmp);
-            most = level > most ? level : most;
+            raise_to(&alive[BACKWARD], now + r->before[c] + aligned(x->g->op.at[b->line[k]].tmp));
             now -= r->dead[k];
         }
-        most = now + r->at[c] > most ? now + r->at[c] : most;
+        if (c == r->inputs)
+            most = &alive[WEIGHT];
+        raise_to(most, now + r->at[c]);
+        if (c >= r->inputs)
+            raise_to(&alive[NEAR], now + r->at[c] + r->sent[c]);
         now -= r->gone[c];
     }
-    return most;
 }
 
 /* The forward of the same micro-batch still sends saved tensors: those stay to the end. */
 static Bytes most_sending(const Live *x, struct Replay *r)
 {
+    Bytes alive[KINDS] = {0};
     for (int i = 0; i < r->leave.n; i++)
         if (rebuild_saved(&x->back, r->leave.at[i]))
             *end_of(x, r, &r->cell[r->leave.at[i]]) -= r->cell[r->leave.at[i]].bytes;
-    return most_backward(x, r);
+    most_backward(x, r, alive);
+    return alive[BACKWARD];
 }
 
 bool replay_load(Live *x, Load *l)
@@ -234,20 +293,25 @@ bool replay_load(Live *x, Load *l)
     if (!r->plain || x->back.fetched)
         return false;
     Border b = r->border;
-    for (int i = 0; i < r->leave.n; i++)
-        b.out[FORWARD] -= rebuild_saved(&x->back, r->leave.at[i]) ? r->cell[r->leave.at[i]].bytes : 0;
+    for (int i = 0; i < r->leave.n; i++) {
+        const Cell *c = &r->cell[r->leave.at[i]];
+        Bytes saved = rebuild_saved(&x->back, r->leave.at[i]) ? c->bytes : 0;
+        b.out[FORWARD] -= saved;
+        b.out[GONE] -= c->backward >= r->inputs ? saved : 0;
+    }
     b.out[OWN] = b.out[FORWARD];
     find_touches(x, r);
-    set_ends(x, r);
-    Bytes alive[KINDS] = {[FORWARD] = most_forward(r), [BACKWARD] = most_backward(x, r)};
-    if (b.out[GONE] > b.out[OWN])
+    Load now = r->base;
+    now.saved = l->saved;
+    now.again = l->again;
+    now.held = set_ends(x, r);
+    Bytes alive[KINDS] = {[FORWARD] = most_forward(r)};
+    most_backward(x, r, alive);
+    if (b.out[PAST] > b.out[OWN])
         alive[OWN] = most_sending(x, r);
     memset(r->gone, 0, sizeof *r->gone * (size_t)r->backwards);
-    Bytes most = live_moments(x, r->chunk, &b, alive, l->saved), saved = l->saved;
-    Ns again = l->again;
-    *l = r->base;
-    l->saved = saved;
-    l->again = again;
+    Bytes most = live_moments(x, r->chunk, &b, alive, &now);
+    *l = now;
     l->need = l->states + (most > r->visiting ? most : r->visiting);
     return true;
 }

@@ -20,6 +20,8 @@
  * any case, its own or received, and no others.  Received ones cannot be dropped, but count here as if they could: the bound is
  * lower, never wrong.
  *
+ * Where a list has W apart from I, fewer micro-batches may rest beside a W.  The largest call is then one of F or I.
+ *
  * Offload is free up to the bytes that the link carries in the time of the run.  A time is possible if the bytes beyond that
  * can be dropped within it.  The least possible time is bisected, and the lower end is the bound.
  *
@@ -97,7 +99,10 @@ static void find_most(Floor *x)
     x->most = alloc(sizeof *x->most * (size_t)powers);
     for (int k = 0; k < powers; k++)
         x->most[k] = alloc(sizeof(Bytes) * (size_t)g->nf);
+    bool split = order_split(x->p);
     for (int o = 0; o < g->nb; o++) {
+        if (split && g->op.at[o].phase == PH_W)
+            continue;
         Bytes *most = &x->most[0][g->op.at[o].fwd], bytes = live_operands(x->live, o);
         *most = bytes > *most ? bytes : *most;
     }

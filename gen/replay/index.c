@@ -104,44 +104,60 @@ static void find_versions(Live *x)
 static int kind_of(const Action *k, int chunk)
 {
     bool here = k->chunk == chunk;
-    return here && k->kind == K_F ? FORWARD : here && (k->kind == K_B || k->kind == K_I) ? BACKWARD : NONE;
+    if (!here)
+        return NONE;
+    return k->kind == K_F ? FORWARD : k->kind == K_B || k->kind == K_I ? BACKWARD : k->kind == K_W ? WEIGHT : NONE;
 }
 
+/* Of moments between the same computations those where most rests. */
 static void add_moment(Moments *list, Moment m)
 {
     for (int i = 0; i < list->n; i++) {
         Moment *y = &list->at[i];
         bool sent = y->before == m.before && y->middle == m.middle && y->second == m.second;
-        if (sent && y->now == m.now && y->after == m.after && y->later == m.later) {
-            y->rest = m.rest > y->rest ? m.rest : y->rest;
+        if (!sent || y->now != m.now || y->after != m.after || y->later != m.later)
+            continue;
+        if (y->rest >= m.rest && y->hold >= m.hold)
+            return;
+        if (y->rest <= m.rest && y->hold <= m.hold) {
+            *y = m;
             return;
         }
     }
     *PUSH(list) = m;
 }
 
-static bool same(const Action *a, const Action *b)
+/* The kind of a, if it belongs to b's micro-batch. */
+static int same_in(const Action *a, const Action *b, int chunk)
 {
-    return a->mb == b->mb && a->step == b->step;
+    return b && a->mb == b->mb && a->step == b->step ? kind_of(a, chunk) : NONE;
 }
 
 /* The kind of the computation `back` places before the last one, was[0], seen from the one at hand. */
 static int past(const Action *const *was, int back, const Action *now, int chunk)
 {
-    int kind = was[back] ? kind_of(was[back], chunk) : NONE;
-    for (int i = 0; kind == FORWARD && i < back; i++)
-        if (kind_of(was[i], chunk) == BACKWARD && same(was[i], was[back]))
-            return GONE;
-    return kind == FORWARD && kind_of(now, chunk) == BACKWARD && same(now, was[back]) ? OWN : kind;
+    int kind = was[back] ? kind_of(was[back], chunk) : NONE, at = same_in(now, was[back], chunk);
+    bool input = false, weight = false;
+    for (int i = 0; i < back; i++) {
+        input |= same_in(was[i], was[back], chunk) == BACKWARD;
+        weight |= same_in(was[i], was[back], chunk) == WEIGHT;
+    }
+    if (kind == FORWARD)
+        return weight ? PAST : input ? GONE : at == BACKWARD ? OWN : kind;
+    return kind != BACKWARD ? kind : weight ? DONE : at == WEIGHT ? NEAR : kind;
 }
 
 /* The kind of the computation `ahead` places behind that at i. */
 static int coming(const Actions *run, int i, int ahead, int overlap, int chunk)
 {
-    for (i++; i < run->n; i++)
-        if (transport_beat(&run->at[i], overlap) && --ahead == 0)
-            return kind_of(&run->at[i], chunk);
-    return NONE;
+    int k = i + 1;
+    while (k < run->n && (!transport_beat(&run->at[k], overlap) || --ahead > 0))
+        k++;
+    int kind = k < run->n ? kind_of(&run->at[k], chunk) : NONE;
+    for (; kind == WEIGHT && i < k; i++)
+        if (same_in(&run->at[i], &run->at[k], chunk) == BACKWARD)
+            return WEIGHT;
+    return kind == WEIGHT ? DONE : kind;
 }
 
 /* Reads the moments of a chunk off its device's list: each computation's neighbours, and the micro-batches at rest. */
@@ -152,7 +168,7 @@ static void find_moments(Live *x, int chunk)
     Actions run = overlap ? order_run(x->p, step, overlap + 2) : *step;
     const Action *was[3] = {NULL, NULL, NULL};
     bool two = order_slack(x->p) == 2;
-    int rest = 0;
+    int rest = 0, hold = 0;
     x->delay[chunk] = order_delay(x->p, chunk);
     x->steps[chunk] = order_steps(x->p, device);
     x->levels[chunk] = order_accumulators(x->p) * (order_holds(x->p, device) ? 2 : 1);
@@ -164,9 +180,12 @@ static void find_moments(Live *x, int chunk)
                     .middle = two ? past(was, 1, k, chunk) : NONE, .after = coming(&run, i, 1, overlap, chunk),
                     .later = two ? coming(&run, i, 2, overlap, chunk) : NONE};
         m.rest = rest -= m.now == BACKWARD;
+        m.hold = hold -= m.now == WEIGHT;
         add_moment(&x->moment[chunk], m);
         *PUSH(&x->beat[chunk]) = (Beat){k->mb, m};
         rest += m.now == FORWARD;
+        hold += m.now == BACKWARD && k->kind == K_I;
+        x->split[chunk] |= m.now == WEIGHT;
         was[2] = was[1], was[1] = was[0], was[0] = k;
     }
 }
@@ -190,11 +209,13 @@ static void make_room(Live *x)
     x->version = alloc(sizeof(Bytes) * (size_t)x->g->state.n);
     x->uses = alloc(sizeof(Bytes) * (size_t)x->g->state.n);
     x->line = alloc(sizeof(int) * no);
+    x->weights = alloc(sizeof(int) * no);
     x->level = alloc(sizeof(Bytes) * no);
     x->change = alloc(sizeof(Bytes) * no), x->tmp = alloc(sizeof(Bytes) * no);
     x->levels = alloc(sizeof(int) * (size_t)plan_chunks(x->p));
     x->delay = alloc(sizeof(int) * (size_t)plan_chunks(x->p));
     x->steps = alloc(sizeof(int) * (size_t)plan_chunks(x->p));
+    x->split = alloc((size_t)plan_chunks(x->p));
     x->beat = alloc(sizeof *x->beat * (size_t)plan_chunks(x->p));
     x->moment = alloc(sizeof *x->moment * (size_t)plan_chunks(x->p));
 }

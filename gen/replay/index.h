@@ -7,20 +7,23 @@
 #include "walk.h"
 #include "list/rebuild.h"
 
-enum { NONE, FORWARD, BACKWARD, OWN, GONE, KINDS };
+/* A computation: F; B or I; W.  As the maker of a message that is under way, also by what the list has done since with its
+ * micro-batch.  Of F: OWN it is in B or I now, GONE it has been, PAST it has been in W too.  Of B or I: NEAR it is in W now,
+ * DONE it has been. */
+enum { NONE, FORWARD, BACKWARD, WEIGHT, OWN, GONE, PAST, NEAR, DONE, KINDS };
 
-/* A computation and its neighbours.  rest: at most so many micro-batches have been forward and not backward, without its own.
- * A forward before it is of its own micro-batch (OWN), of one that has been backward since (GONE), or of another one.  Sends of
- * `before` are under way, those of `second` are waited for now, receives of `after` are posted.  With a slack of two
- * computations (order_slack), sends of `middle`, between `before` and `second`, are under way too, and receives of `later` are
- * posted. */
-typedef struct { int now, before, middle, second, after, later, rest; } Moment;
+/* A computation and its neighbours.  rest: at most so many micro-batches have been in F and not in B or I, without its own.
+ * hold: so many have been in I and not in W.  Sends of `before` are under way, those of `second` are waited for now, receives
+ * of `after` are posted.  With a slack of two computations (order_slack), sends of `middle`, between `before` and `second`, are
+ * under way too, and receives of `later` are posted.  A W in `after` or `later` is DONE if its micro-batch was in I before now:
+ * its messages are among those held. */
+typedef struct { int now, before, middle, second, after, later, rest, hold; } Moment;
 typedef VEC(Moment) Moments;
 
 /* A computation of a device's list that slack counts. */
 typedef struct { int mb; Moment m; } Beat;
 typedef VEC(Beat) Beats;
-/* Bytes of messages by kind of computation.  A forward's micro-batch may still be there: then a tensor that is saved and sent
+/* Bytes of messages by kind of computation.  A micro-batch may still be there: then a tensor that is saved or held, and sent,
  * counts once. */
 typedef struct { Bytes in[KINDS], out[KINDS]; } Border;
 /* An offloaded tensor of the run.  after: calls of forward until its last reader there.  first: the first call of backward that
@@ -48,6 +51,7 @@ struct Live {
     Bytes *version;             /* by S_PARAM: of it and its copy what forward and backward read */
     Bytes *uses;                /* by S_PARAM: its gradients, one accumulator each */
     Bytes fixed, norms;         /* states that every device has; that every one with parameters has */
+    bool *split;                /* by chunk: its list has I and W apart */
     Moments *moment;            /* by chunk, each once */
     Beats *beat;                /* by chunk, all of them */
     /* the run at hand */
@@ -63,6 +67,7 @@ struct Live {
     struct Ways *ways;
     Bytes *level;               /* by position: alive */
     int *line, lines, early;    /* backward: operators; ~operator if it is made again */
+    int inputs, *weights;       /* of them up to the end of B or I; scratch for the rest, which is W */
     Ns ready;                   /* time of the first `early` of them */
     int *seen, *from, *to;      /* by tensor and whether it is the remade copy: positions in the routine at hand */
     int *order, n, at;          /* those that are seen */
@@ -75,16 +80,31 @@ struct Live {
     struct Replay *replay;
 };
 
-/* Is this the backward of a micro-batch while its own forward still sends? */
-static inline bool moment_own(const Moment *m)
+/* The kind of a computation.  OWN and NEAR tell it apart where an earlier one of its micro-batch still sends. */
+static inline int moment_kind(const Moment *m)
 {
-    return m->before == OWN || m->middle == OWN;
+    int apart = m->now == BACKWARD ? OWN : NEAR;
+    return m->now > FORWARD && (m->before == apart || m->middle == apart) ? apart : m->now;
 }
 
-/* The bytes of messages under way all through it. */
+/* The bytes at rest: saved ones before B or I, held ones before W. */
+static inline Bytes moment_resting(const Moment *m, const Load *l)
+{
+    return m->rest * l->saved + m->hold * l->held;
+}
+
+/* The bytes of its own micro-batch that are there before it begins. */
+static inline Bytes moment_brought(const Moment *m, const Load *l, const Border *b)
+{
+    return m->now == WEIGHT ? l->held : b->in[m->now] + (m->now == BACKWARD ? l->saved : 0);
+}
+
+/* The bytes of messages under way all through it.  Where the next I follows at once, a message for W of this micro-batch is
+ * ahead of those for that I. */
 static inline Bytes moment_flying(const Moment *m, const Border *b)
 {
-    return b->out[m->before] + b->out[m->middle] + b->in[m->after] + b->in[m->later];
+    Bytes ahead = m->now == BACKWARD && m->after == BACKWARD ? b->in[WEIGHT] : 0;
+    return b->out[m->before] + b->out[m->middle] + b->in[m->after] + b->in[m->later] + ahead;
 }
 
 /* Does the run at hand make the tensor? */
@@ -100,9 +120,10 @@ static inline bool index_leaves(const Live *x, int t)
 }
 
 /* walk.c: live_constant gives the part of a load that no choice of fates changes, with the border as if nothing were saved.
- * live_moments gives the most bytes besides the states, from those alive within each kind of computation. */
+ * live_moments gives the most bytes besides the states, from those alive within each kind of computation; 0 for OWN or NEAR
+ * means as for the plain one. */
 Load  live_constant(Live *x, int first, int last, int chunk, Bytes *visiting, Border *b);
-Bytes live_moments(const Live *x, int chunk, const Border *b, const Bytes *alive, Bytes saved);
+Bytes live_moments(const Live *x, int chunk, const Border *b, const Bytes *alive, const Load *l);
 
 /* fast.c: a run is entered before its fates are chosen.  replay_load then is live_load where nothing is offloaded; false: it
  * has to be walked. */
@@ -111,7 +132,8 @@ void replay_enter(Live *x, int first, int last, int chunk);
 bool replay_load(Live *x, Load *l);
 
 /* offload.c: with offloaded tensors.  away_cut comes once the walks know after and first of each.  away_level takes the counted
- * bytes: kind 0 forward, 1 backward, 2 backward that still sends.  away_most comes last and gives the stall too. */
+ * bytes: kind 0 forward, 1 backward, 2 and 3 backward while F and I still send.  away_most comes last and gives the stall
+ * too. */
 void  away_open(Live *x);
 void  away_cut(Live *x);
 void  away_level(Live *x, int kind, const Bytes *level);

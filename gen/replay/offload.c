@@ -27,6 +27,7 @@
 #include <stdlib.h>
 
 typedef struct { int out, sent, in, due; } Copy;    /* pieces of the list, in front of which something happens */
+typedef struct { int due, copy; } Back;
 
 /* Gives a VEC room for so many elements.  The caller writes each before reading it. */
 #define ROOM(v, count) do { while ((v).cap < (count)) { (v).n = (v).cap; (void)PUSH(&(v)); } (v).n = (count); } while (0)
@@ -36,16 +37,18 @@ struct Ways {
     Ns *clock[2];               /* by call of forward, of backward: time before it */
     char *cut[2];               /* by call: a piece begins there */
     int *piece[2];              /* by call: its piece */
-    Bytes *most[3];             /* by piece of forward, backward, backward that still sends: what walk.c counts within it */
+    Bytes *most[4];             /* by piece: what walk.c counts; [2], [3]: backward, while F or I still sends */
     Ns *time[2];                /* by piece */
     int calls[2], pieces[2];
+    int inputs;                 /* pieces of backward up to the end of B or I; the rest is W */
     VEC(int) first;             /* by computation of the list: its first piece there; one more: the end */
     VEC(Ns) at;                 /* by piece of the list: when it begins */
     VEC(Bytes) beside;          /* by piece of the list: bytes that come with it; then those that are there */
     VEC(Copy) copy;             /* [micro-batch * naway + away] */
     Ints order;                 /* of copies on their way out */
+    VEC(Back) way;              /* of copies on their way in */
     VEC(Ns) gone, come;         /* by copy: when it ends */
-    Ints back;                  /* backward computations of the list */
+    Ints back, late;            /* computations of the list: B or I; W */
 };
 
 void away_open(Live *x)
@@ -60,7 +63,7 @@ void away_open(Live *x)
         w->piece[i] = alloc(sizeof(int) * calls);
         w->time[i] = alloc(sizeof(Ns) * calls);
     }
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         w->most[i] = alloc(sizeof(Bytes) * calls);
 }
 
@@ -84,7 +87,7 @@ static void set_clocks(Live *x, struct Ways *w)
     for (int k = 0; k < 2; k++)
         for (int i = 0; i <= w->calls[k]; i++)
             w->cut[k][i] = i == 0;
-    w->cut[1][x->early] = true;
+    w->cut[1][x->early] = w->cut[1][x->inputs] = true;
 }
 
 static bool goes_behind(const Way *a, const Way *b)
@@ -155,8 +158,13 @@ static void cut_backward(Live *x, struct Ways *w)
     }
 }
 
-/* Cuts a kind of computation into pieces.  kind 2: backward again, beside tensors that forward still sends. */
-static void find_pieces(struct Ways *w, int kind, const Bytes *level)
+static int piece_from(const struct Ways *w, int way, int call)
+{
+    return call < w->calls[way] ? w->piece[way][call] : w->pieces[way];
+}
+
+/* Cuts a kind of computation into pieces.  kind 2, 3: backward again, beside tensors that F and I still send. */
+static void find_pieces(struct Ways *w, int kind, int inputs, const Bytes *level)
 {
     int way = kind > 0, n = -1;
     for (int i = 0; i < w->calls[way]; i++) {
@@ -169,41 +177,57 @@ static void find_pieces(struct Ways *w, int kind, const Bytes *level)
         w->time[way][n] += w->clock[way][i + 1] - w->clock[way][i];
     }
     w->pieces[way] = n + 1;
+    if (way)
+        w->inputs = piece_from(w, 1, inputs);
 }
 
 /* ---- pieces of the list ------------------------------------------------------------------------------------------ */
+
+/* Of its way, those of a computation. */
+static Range pieces_of(const struct Ways *w, int kind)
+{
+    switch (kind) {
+    case FORWARD:  return (Range){0, w->pieces[0]};
+    case BACKWARD: return (Range){0, w->inputs};
+    case WEIGHT:   return (Range){w->inputs, w->pieces[1]};
+    default:       return (Range){0, 0};
+    }
+}
 
 static void lay_out(Live *x, struct Ways *w)
 {
     const Beats *beats = &x->beat[x->chunk];
     Ns now = 0;
     int n = 0;
-    for (int i = 0; i < beats->n; i++)
-        n += beats->at[i].m.now == FORWARD ? w->pieces[0] : beats->at[i].m.now == BACKWARD ? w->pieces[1] : 0;
+    for (int i = 0; i < beats->n; i++) {
+        Range r = pieces_of(w, beats->at[i].m.now);
+        n += r.to - r.from;
+    }
     ROOM(w->at, n + 1);
     ROOM(w->beside, n + 1);
     ROOM(w->first, beats->n + 1);
-    n = w->back.n = 0;
+    n = w->back.n = w->late.n = 0;
     for (int i = 0; i < beats->n; i++) {
-        const Beat *b = &beats->at[i];
-        int kind = b->m.now == FORWARD ? 0 : b->m.now == BACKWARD ? 1 : -1;
+        int kind = beats->at[i].m.now;
+        Range r = pieces_of(w, kind);
         w->first.at[i] = n;
-        for (int k = 0; kind >= 0 && k < w->pieces[kind]; k++) {
+        for (int k = r.from; k < r.to; k++) {
             w->at.at[n] = now;
             w->beside.at[n++] = 0;
-            now += w->time[kind][k];
+            now += w->time[kind != FORWARD][k];
         }
-        if (kind == 1)
-            *PUSH(&w->back) = i;
+        if (kind == BACKWARD || kind == WEIGHT)
+            *PUSH(kind == WEIGHT ? &w->late : &w->back) = i;
     }
     w->first.at[beats->n] = n;
     w->at.at[n] = now;
     w->beside.at[n] = 0;
 }
 
-static int piece_from(const struct Ways *w, int way, int call)
+/* The computation of the list that reads an offloaded tensor of micro-batch mb first. */
+static int reads(const struct Ways *w, const Way *a, int mb)
 {
-    return call < w->calls[way] ? w->piece[way][call] : w->pieces[way];
+    return piece_from(w, 1, a->first) < w->inputs ? w->back.at[mb] : w->late.at[mb];
 }
 
 /* Limits of a copy, in pieces.  out_until: a tensor of forward i of the list must be gone before this piece.  in_from: it may
@@ -220,12 +244,18 @@ static int out_until(Live *x, const struct Ways *w, int i, const Copy *c)
     return c->due;
 }
 
-static int in_from(Live *x, const struct Ways *w, int mb, const Copy *c)
+static int in_from(Live *x, const struct Ways *w, const Way *a, int mb, const Copy *c)
 {
+    const Beats *beats = &x->beat[x->chunk];
+    int own = reads(w, a, mb);
     if (x->p->ask.hurry == HURRY_NOW)
         return c->due;
-    int end = x->p->ask.hurry == HURRY_NEXT && mb > 0 ? w->first.at[w->back.at[mb - 1] + 1] : 0;
-    return end > c->sent ? end : c->sent;
+    for (int k = own - 1; x->p->ask.hurry == HURRY_NEXT && k >= 0; k--) {
+        int kind = beats->at[k].m.now;
+        if ((kind == BACKWARD || kind == WEIGHT) && beats->at[k].mb != beats->at[own].mb)
+            return w->first.at[k + 1] > c->sent ? w->first.at[k + 1] : c->sent;
+    }
+    return c->sent;
 }
 
 /* Plans the copies out in the order of the forwards, each behind the last call that touches its tensor.  Micro-batches go
@@ -245,7 +275,8 @@ static void plan_out(Live *x, struct Ways *w)
             Copy *c = &w->copy.at[mb * x->naway + w->out[k]];
             w->order.at[copies++] = mb * x->naway + w->out[k];
             c->out = w->first.at[i] + piece_from(w, 0, a->after);
-            c->due = w->first.at[w->back.at[mb]] + piece_from(w, 1, a->first);
+            int reader = reads(w, a, mb), piece = piece_from(w, 1, a->first);
+            c->due = w->first.at[reader] + piece - (piece < w->inputs ? 0 : w->inputs);
             wire_take(&free, w->at.at[c->out], a->slow);
             for (sent = sent > c->out ? sent : c->out; sent < end && w->at.at[sent] < free;)
                 sent++;
@@ -258,17 +289,29 @@ static void plan_out(Live *x, struct Ways *w)
     }
 }
 
+static int by_due(const void *a, const void *b)
+{
+    const Back *x = a, *y = b;
+    return x->due != y->due ? x->due - y->due : x->copy - y->copy;
+}
+
 static void plan_in(Live *x, struct Ways *w)
 {
     int in = w->at.n - 1;
     Ns next = w->at.at[in];
-    for (int i = w->copy.n; i-- > 0;) {
+    ROOM(w->way, w->copy.n);
+    for (int i = 0; i < w->copy.n; i++)
+        w->way.at[i] = (Back){w->copy.at[i].due, i};
+    if (w->late.n)              /* else they are in this order */
+        qsort(w->way.at, (size_t)w->way.n, sizeof *w->way.at, by_due);
+    for (int k = w->way.n; k-- > 0;) {
+        int i = w->way.at[k].copy;
         const Way *a = &x->away[i % x->naway];
         Copy *c = &w->copy.at[i];
         next = (next < w->at.at[c->due] ? next : w->at.at[c->due]) - a->slow;
         for (in = in < c->due ? in : c->due; in > 0 && w->at.at[in] > next;)
             in--;
-        int from = in_from(x, w, i / x->naway, c);
+        int from = in_from(x, w, a, i / x->naway, c);
         c->in = in > from ? in : from;
         w->beside.at[c->in] += a->bytes;
         w->beside.at[c->due] -= a->bytes;
@@ -277,21 +320,28 @@ static void plan_in(Live *x, struct Ways *w)
 
 /* ---- what it takes ----------------------------------------------------------------------------------------------- */
 
+/* Which of Ways.most a moment is about. */
+static int level_of(const Moment *m)
+{
+    int kind = moment_kind(m);
+    return m->now == FORWARD ? 0 : kind == OWN ? 2 : kind == NEAR ? 3 : 1;
+}
+
 static Bytes most_beside(Live *x, struct Ways *w, const Border *b)
 {
     const Beats *beats = &x->beat[x->chunk];
     Bytes most = 0, now = 0, before = 0;
     for (int i = 0; i < beats->n; i++) {
         const Moment *m = &beats->at[i].m;
-        int from = w->first.at[i], kind = m->now == FORWARD ? 0 : moment_own(m) ? 2 : 1;
-        Bytes rest = m->rest * x->load.saved + moment_flying(m, b);
-        Bytes between = rest + (m->now == BACKWARD ? x->load.saved : 0) + b->in[m->now] + b->out[m->second];
+        int from = w->first.at[i], kind = level_of(m), offset = from - pieces_of(w, m->now).from;
+        Bytes rest = moment_resting(m, &x->load) + moment_flying(m, b);
+        Bytes between = rest + moment_brought(m, &x->load, b) + b->out[m->second];
         Bytes begun = before + (from < w->beside.n ? w->beside.at[from] : 0);
         begun = between + (begun > before ? begun : before);
         most = begun > most ? begun : most;
         for (int k = from; k < w->first.at[i + 1]; k++) {
             now += w->beside.at[k];
-            Bytes bytes = rest + now + w->most[kind][k - from];
+            Bytes bytes = rest + now + w->most[kind][k - offset];
             most = bytes > most ? bytes : most;
         }
         before = now;
@@ -304,6 +354,7 @@ static Ns stall_of(Live *x, struct Ways *w, bool half)
 {
     const Copy *c = w->copy.at;
     const int *order = w->order.at;
+    const Back *way = w->way.at;
     int n = w->copy.n, out = 0, sent = 0, in = 0, due = 0;
     Ns now = 0, free[2] = {0, 0}, *back = &free[!half];
     for (int i = 0; i < w->at.n; i++) {
@@ -313,12 +364,12 @@ static Ns stall_of(Live *x, struct Ways *w, bool half)
         }
         for (; sent < out && c[order[sent]].sent <= i; sent++)
             now = later(now, w->gone.at[order[sent]]);
-        for (; in < n && c[in].in <= i; in++) {
-            wire_take(back, now, x->away[in % x->naway].fast);
-            w->come.at[in] = *back;
+        for (; in < n && c[way[in].copy].in <= i; in++) {
+            wire_take(back, now, x->away[way[in].copy % x->naway].fast);
+            w->come.at[way[in].copy] = *back;
         }
-        for (; due < in && c[due].due <= i; due++)
-            now = later(now, w->come.at[due]);
+        for (; due < in && way[due].due <= i; due++)
+            now = later(now, w->come.at[way[due].copy]);
         now += i + 1 < w->at.n ? w->at.at[i + 1] - w->at.at[i] : 0;
     }
     return now - w->at.at[w->at.n - 1];
@@ -336,7 +387,7 @@ void away_cut(Live *x)
 
 void away_level(Live *x, int kind, const Bytes *level)
 {
-    find_pieces(x->ways, kind, level);
+    find_pieces(x->ways, kind, x->inputs, level);
 }
 
 Bytes away_most(Live *x, const Border *b)

@@ -14,6 +14,9 @@
  *       within it      saved of those at rest + most alive within it + received for the one after + sent by the one before
  *       right before   saved of those at rest + received for it and for the one after + sent by the two before
  *
+ * Where the list has W behind I, a micro-batch rests twice.  Saved tensors rest from F to I.  Gradients and tensors that weight
+ * gradients read are held from I to W.
+ *
  * In the update, gradients of tied parameters from other devices are added.  Nothing depends on the place of the other chunks,
  * so a run can be priced before a cut is known.
  *
@@ -99,6 +102,22 @@ static void choose(Live *x, int first, int last, int chunk, const int *fate)
     }
 }
 
+static bool is_weight(const Live *x, int line)
+{
+    return line >= 0 && x->g->op.at[line].phase == PH_W;
+}
+
+/* Puts weight gradients behind all others.  Operators that only they want made again stay with the others. */
+static void split(Live *x)
+{
+    int late = 0;
+    x->inputs = 0;
+    for (int i = 0; i < x->lines; i++)
+        *(is_weight(x, x->line[i]) ? &x->weights[late++] : &x->line[x->inputs++]) = x->line[i];
+    for (int i = 0; i < late; i++)
+        x->line[x->inputs + i] = x->weights[i];
+}
+
 static void write_backward(Live *x)
 {
     const Rebuild *r = &x->back;
@@ -111,6 +130,9 @@ static void write_backward(Live *x)
             x->line[x->lines++] = ~r->line[k];
         x->line[x->lines++] = o;
     }
+    x->inputs = x->lines;
+    if (x->split[x->chunk])
+        split(x);
 }
 
 /* ---- the most bytes alive ---------------------------------------------------------------------------------------- */
@@ -176,9 +198,35 @@ static Bytes most_forward(Live *x)
     return most_alive(x);
 }
 
-/* Saved tensors and received gradients are there before.  Gradients to send stay, and so do tensors that forward still sends.
- * */
-static Bytes most_backward(Live *x, bool sending)
+/* Is it held from I to W?  Both touch it, or it is saved or received.  A gradient that only W reads may come right behind those
+ * that I reads, for messages between two devices keep their order. */
+static bool held(const Live *x, int k)
+{
+    bool before = x->from[k] < x->inputs || (k % 2 == 0 && rests(x, k / 2)) || !own(x, k / 2);
+    return x->to[k] >= x->inputs && before;
+}
+
+/* The first call beside which a tensor of backward is there.  Saved tensors and received gradients are there before; those that
+ * only W reads are there before W. */
+static int begins(const Live *x, int k)
+{
+    if (k % 2 == 0 && rests(x, k / 2))
+        return 0;
+    return own(x, k / 2) ? x->from[k] : x->from[k] < x->inputs ? 0 : x->inputs;
+}
+
+/* The last call beside which it is there.  A tensor that leaves is there to the end of I or W. */
+static int ends(const Live *x, int k, int sends)
+{
+    int end = x->from[k] < x->inputs ? x->inputs : x->lines, to = x->to[k];
+    bool leaving = leaves(x, k / 2), still = sends == OWN && k % 2 == 0 && rests(x, k / 2);
+    if (leaving && (x->grad[k / 2] || still))
+        to = to > end - 1 ? to : end - 1;
+    return leaving && sends == NEAR && x->grad[k / 2] && to >= x->inputs ? x->lines - 1 : to;
+}
+
+/* The most within B or I, and within W.  sends: OWN or NEAR where an earlier computation of the micro-batch still sends. */
+static void most_backward(Live *x, int sends, Bytes *input, Bytes *weight)
 {
     start(x);
     for (int i = 0; i < x->lines; i++, x->at++) {
@@ -193,14 +241,19 @@ static Bytes most_backward(Live *x, bool sending)
     }
     for (int i = 0; i < x->naway; i++)
         x->away[i].first = x->from[2 * x->away[i].tensor];
+    x->load.held = 0;
     for (int i = 0; i < x->n; i++) {
-        int k = x->order[i], t = k / 2;
-        if (!own(x, t) || (k % 2 == 0 && rests(x, t)))
-            x->from[k] = 0;
-        if ((x->grad[t] || (sending && k % 2 == 0 && rests(x, t))) && leaves(x, t))
-            x->to[k] = x->at - 1;
+        int k = x->order[i], to = ends(x, k, sends);
+        x->load.held += held(x, k) ? x->bytes[k / 2] : 0;
+        x->from[k] = begins(x, k);
+        x->to[k] = to;
     }
-    return most_alive(x);
+    most_alive(x);
+    *input = *weight = 0;
+    for (int i = 0; i < x->lines; i++) {
+        Bytes *most = i < x->inputs ? input : weight;
+        *most = x->level[i] > *most ? x->level[i] : *most;
+    }
 }
 
 /* ---- sums -------------------------------------------------------------------------------------------------------- */
@@ -249,35 +302,53 @@ static Bytes take_states(Live *x)
     return visiting > merged ? visiting : merged;
 }
 
-static void cross(Live *x, int t, Border *b)
+/* kind: the computation that touches it first; late: W does too, or alone. */
+static void cross(Live *x, int t, int kind, bool late, Border *b)
 {
-    int kind = x->grad[t] ? BACKWARD : FORWARD;
-    if (leaves(x, t)) {
-        b->out[kind] += rests(x, t) ? 0 : x->bytes[t];
-        b->out[GONE] += kind == FORWARD ? x->bytes[t] : 0;
-        x->load.sent += kind == FORWARD ? x->bytes[t] : 0;
+    bool grad = x->grad[t];
+    if (leaves(x, t) && grad) {
+        b->out[kind] += kind == BACKWARD && late ? 0 : x->bytes[t];
+        b->out[DONE] += kind == BACKWARD ? x->bytes[t] : 0;
+    } else if (leaves(x, t)) {
+        b->out[FORWARD] += rests(x, t) ? 0 : x->bytes[t];
+        b->out[GONE] += rests(x, t) && late ? 0 : x->bytes[t];
+        b->out[PAST] += x->bytes[t];
+        x->load.sent += x->bytes[t];
     } else if (!own(x, t) && x->home[t] >= 0) {
-        b->in[kind] += x->bytes[t];
-        x->load.received += kind == FORWARD ? x->bytes[t] : 0;
+        b->in[grad ? kind : FORWARD] += x->bytes[t];
+        x->load.received += grad ? 0 : x->bytes[t];
     }
+}
+
+/* The operators of a computation of the run at hand: F, I, W; where B is one, it is as I. */
+static bool part_of(const Live *x, int kind, int op)
+{
+    bool weight = x->split[x->chunk] && x->g->op.at[op].phase == PH_W;
+    return kind == FORWARD ? op < x->g->nf : weight == (kind == WEIGHT);
+}
+
+static void touch_part(Live *x, int kind)
+{
+    int from = kind == FORWARD ? x->first : x->begin[x->last], to = kind == FORWARD ? x->last + 1 : x->end[x->first];
+    for (int o = from; o < to; o++)
+        for (int i = x->op[o].read.from; i < x->op[o].write.to && part_of(x, kind, o); i++) {
+            x->at = kind;
+            touch(x, 2 * x->touched.at[i]);
+        }
 }
 
 static Border borders(Live *x)
 {
     Border b = {0};
     start(x);
-    for (int pass = 0; pass < 2; pass++) {
-        int from = pass ? x->begin[x->last] : x->first, to = pass ? x->end[x->first] : x->last + 1;
-        for (int o = from; o < to; o++)
-            for (int i = x->op[o].read.from; i < x->op[o].write.to; i++) {
-                int t = x->touched.at[i];
-                if (x->seen[2 * t] == x->walk)
-                    continue;
-                x->seen[2 * t] = x->walk;
-                cross(x, t, &b);
-            }
-    }
+    touch_part(x, FORWARD);
+    touch_part(x, BACKWARD);
+    if (x->split[x->chunk])
+        touch_part(x, WEIGHT);
+    for (int i = 0; i < x->n; i++)
+        cross(x, x->order[i] / 2, x->from[x->order[i]], x->to[x->order[i]] == WEIGHT, &b);
     b.out[OWN] = b.out[FORWARD];
+    b.out[NEAR] = b.out[BACKWARD];
     return b;
 }
 
@@ -290,15 +361,15 @@ static void take_times(Live *x)
         x->load.backward += time[o];
 }
 
-Bytes live_moments(const Live *x, int chunk, const Border *b, const Bytes *alive, Bytes saved)
+Bytes live_moments(const Live *x, int chunk, const Border *b, const Bytes *alive, const Load *l)
 {
     Bytes most = 0;
     for (int i = 0; i < x->moment[chunk].n; i++) {
         const Moment *m = &x->moment[chunk].at[i];
-        Bytes flying = moment_flying(m, b), own = m->now == BACKWARD ? saved : 0;
-        Bytes within = alive[moment_own(m) && alive[OWN] ? OWN : m->now];
-        Bytes between = own + b->in[m->now] + b->out[m->second];
-        Bytes bytes = m->rest * saved + flying + (within > between ? within : between);
+        int kind = moment_kind(m);
+        Bytes within = alive[alive[kind] ? kind : m->now];
+        Bytes between = moment_brought(m, l, b) + b->out[m->second];
+        Bytes bytes = moment_resting(m, l) + moment_flying(m, b) + (within > between ? within : between);
         most = bytes > most ? bytes : most;
     }
     return most;
@@ -307,20 +378,26 @@ Bytes live_moments(const Live *x, int chunk, const Border *b, const Bytes *alive
 /* Nothing is offloaded: each moment once. */
 static Bytes most_resting(Live *x, const Border *b)
 {
-    Bytes alive[KINDS] = {[FORWARD] = most_forward(x), [BACKWARD] = most_backward(x, false)};
-    if (b->out[GONE] > b->out[OWN])
-        alive[OWN] = most_backward(x, true);
-    return live_moments(x, x->chunk, b, alive, x->load.saved);
+    Bytes alive[KINDS] = {[FORWARD] = most_forward(x)}, other;
+    most_backward(x, NONE, &alive[BACKWARD], &alive[WEIGHT]);
+    if (b->out[PAST] > b->out[OWN])
+        most_backward(x, OWN, &alive[OWN], &other);
+    if (b->out[DONE] > b->out[NEAR])
+        most_backward(x, NEAR, &other, &alive[NEAR]);
+    return live_moments(x, x->chunk, b, alive, &x->load);
 }
 
 /* Windows reach from one computation into others: the whole list. */
 static Bytes most_away(Live *x, const Border *b)
 {
+    Bytes input, weight;
     most_forward(x);
-    most_backward(x, true);
+    most_backward(x, OWN, &input, &weight);
     away_cut(x);
     away_level(x, 2, x->level);
-    most_backward(x, false);
+    most_backward(x, NEAR, &input, &weight);
+    away_level(x, 3, x->level);
+    most_backward(x, NONE, &input, &weight);
     away_level(x, 1, x->level);
     most_forward(x);
     away_level(x, 0, x->level);

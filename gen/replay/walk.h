@@ -10,7 +10,8 @@ typedef struct Live Live;       /* of one graph and its ordered lists: built onc
 typedef struct {
     Bytes need;                 /* of the arena, but for packing */
     Bytes states;               /* of it: parameters, copies, gradients, moments */
-    Bytes saved;                /* forward to backward, one micro-batch */
+    Bytes saved;                /* F to B or I, one micro-batch */
+    Bytes held;                 /* I to W, one micro-batch; 0 where they are one computation */
     Bytes received, sent;       /* forward tensors over the borders of the run, one micro-batch */
     Ns forward, backward;       /* of one micro-batch on the chunk's device; backward without what is made again */
     Ns again;                   /* what is made again */

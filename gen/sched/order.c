@@ -47,7 +47,8 @@ static int ones(int64_t j)
     return n;
 }
 
-/* The accumulator of a weight gradient, and the folds once its group is complete. */
+/* The accumulator of a weight gradient, and the folds once its group is complete.  I has one too: that of weights whose
+ * gradient one kernel makes with the input gradient. */
 static void accumulate(Plan *p, int device, Action *k)
 {
     int64_t size = p->g->micro / p->g->groups, j = k->mb / size;
@@ -55,7 +56,7 @@ static void accumulate(Plan *p, int device, Action *k)
     const Action of = *k;
     k->group = slot;
     k->acc = mb % size != 0;
-    if (mb % size != size - 1)
+    if (k->kind == K_I || mb % size != size - 1)
         return;
     for (; j & 1; j >>= 1, slot--) {
         Action *fold = sched_put(p, device, K_FOLD, chunk, mb);
@@ -75,7 +76,7 @@ static void finish_device(Plan *p, int device)
         Action *k = sched_put(p, device, made.at[i].kind, made.at[i].chunk, made.at[i].mb);
         *k = made.at[i];
         updated |= k->kind == K_U;
-        if (k->kind == K_B || k->kind == K_W)
+        if (k->kind == K_B || k->kind == K_I || k->kind == K_W)
             accumulate(p, device, k);
     }
     for (int level = 0; level < plan_levels(p); level++)
@@ -86,6 +87,16 @@ static void finish_device(Plan *p, int device)
         for (int c = 0; c < plan_chunks(p); c++)
             if (plan_home(p, 0, c) == device)
                 sched_put(p, device, K_U, c, -1)->part = part;
+}
+
+/* An operator adds to a gradient of weights with its input gradient. */
+static const Op *joint(const Graph *g)
+{
+    for (int o = g->nf; o < g->nb; o++)
+        for (int i = 0; g->op.at[o].phase == PH_I && i < g->op.at[o].arg.n; i++)
+            if (g->op.at[o].arg.at[i].kind == ARG_ADD && g->state.at[g->op.at[o].arg.at[i].index].kind == S_GRAD)
+                return &g->op.at[o];
+    return NULL;
 }
 
 const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int devices)
@@ -101,6 +112,10 @@ const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int
                     "equal", (long long)g->micro);
     if (s->one_chunk && (m->plan.chunks > 1 || m->plan.map.n))
         return "it takes one chunk a device; delete plan.chunks and plan.map";
+    if (s->split && g->groups / m->plan.replicas > 2 && joint(g))      /* a fold waits for W, and I would be ahead of it */
+        return strf("%s adds to a gradient of weights with its input gradient, which goes with at most two gradient groups a "
+                    "replica, and there are %lld; set train.batch.groups to 2, or take schedule %s", joint(g)->name,
+                    (long long)(g->groups / m->plan.replicas), schedule_of("auto")->name);
     if (s->each && norms)
         return "the norm of the whole gradient needs every stage before any may update, which stalls it; set "
                "train.clip_scope: parameter, or train.clip_norm: 0, or schedule 2bw";
@@ -163,6 +178,15 @@ int order_flight(const Plan *p, int chunk)
         now -= k->kind == K_B || k->kind == K_I;
     }
     return most;
+}
+
+bool order_split(const Plan *p)
+{
+    for (int d = 0; d < p->dev.n; d++)
+        for (int i = 0; i < p->dev.at[d].order.n; i++)
+            if (p->dev.at[d].order.at[i].kind == K_W)
+                return true;
+    return false;
 }
 
 /* Does the list alternate, with forwards behind the first backward? */

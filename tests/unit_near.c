@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * unit_near.c: what replay/walk.c says a stage needs, against the live bytes that mem finds once all passes have run.
+ *
+ *   near      ten models in one to four stages, under four schedules
+ *   split     the same under zb-h1 in one to eight stages: equal but for copies to the host, whose times the clock decides
+ *
+ * Offload may need less than said, up to 8 %: the replay sets more time aside for a copy than it takes.
+ */
+#include "near.h"
+
+#include <math.h>
+
+/* Every third tensor that backward may want waits in the host's memory. */
+static void send_away(Plan *p)
+{
+    for (int t = 0; t < p->g->tensor.n; t++)
+        if (p->g->tensor.at[t].kind == T_ACT && p->g->tensor.at[t].op < p->g->nf && dice(3) == 0)
+            p->fate.at[t] = FATE_OFFLOAD;
+}
+
+enum { MOST_STAGES = 8 };
+
+/* Values that skip over stages may make them wait in a circle; comm then has all sends wait longer, which no price foresees. */
+static bool waits_longer(const Plan *p)
+{
+    for (int d = 0; d < p->devices; d++)
+        for (int i = 0, n = 0; i < p->dev.at[d].list.n; i++, n = 0) {
+            const Action *k = &p->dev.at[d].list.at[i], *from = k;
+            if (k->kind != K_WAIT || k->of != K_SEND || k->tensor < 0)
+                continue;
+            for (; from->kind != K_SEND || from->request != k->request; from--)
+                n += (from->kind == K_F || from->kind == K_I || from->kind == K_W) && from->first == 0;
+            if (n > 1)
+                return true;
+        }
+    return false;
+}
+
+/* One plan of a model; false: there is none, or none to compare. */
+static bool near_plan(Model *m, const Graph *g, const Cost *c, int stages, const char *schedule, bool away, Worst *w)
+{
+    Bytes limit[MOST_STAGES];
+    for (int i = 0; i < MOST_STAGES; i++)
+        limit[i] = INT64_MAX / 4;
+    Plan p = {.g = g, .c = c, .m = m, .schedule = schedule, .devices = stages, .chunks = 1};
+    if (order_refuses(g, m, schedule_of(p.schedule), stages) || order(&p) || part(&p, limit) || keep(&p))
+        return false;
+    if (away)
+        send_away(&p);
+    p.ask.hurry = (Hurry)dice(3);
+    if (comm(&p) || lower(&p) || (schedule_of(schedule)->split && waits_longer(&p)))
+        return false;
+    mem_unplaced(&p);
+    compare_stages(&p, w);
+    return true;
+}
+
+/* By the last two bits of way a schedule, then what is recomputed, then offload. */
+static void near_way(Model *m, const Graph *g, const Cost *c, int stages, int way, bool skips, Worst *w)
+{
+    static const char *const schedule[] = {"1f1b", "gpipe", "2bw", "pipedream"};
+    m->plan.recompute = way & 4 ? RECOMPUTE_FULL : RECOMPUTE_NONE;
+    if (!((way >= 8 || skips) && way & 2))      /* no offload where steps overlap, and no values that skip over stages */
+        near_plan(m, g, c, stages, schedule[way & 3], way >= 8, w);
+}
+
+/* All kept, nothing kept, some in the host's memory: w[0], w[0], w[1]. */
+static int near_split(Model *m, const Graph *g, const Cost *c, Worst *w)
+{
+    int n = 0;
+    m->plan.warmup = WARMUP_A;
+    m->plan.planner = "even";           /* no search: any cuts do */
+    for (int stages = 1; stages <= MOST_STAGES; stages++)
+        for (int fates = 0; fates < 3; fates++) {
+            void *mark = mem_mark();
+            m->plan.recompute = fates == 1 ? RECOMPUTE_FULL : RECOMPUTE_NONE;
+            n += near_plan(m, g, c, stages, "zb-h1", fates == 2, &w[fates == 2]);
+            mem_release(mark);
+        }
+    return n;
+}
+
+static int near_model(Node *root, const char *path, const char *set, bool skips, bool split, Worst *w)
+{
+    Overrides over = {0};
+    if (set)
+        *PUSH(&over.set) = set;
+    Model *m = model(root, path, &over);
+    m->plan.cuts.n = 0;
+    const Graph *g = graph_of(m);
+    Device one = m->devices.at[0];
+    while (m->devices.n < MOST_STAGES)
+        *PUSH(&m->devices) = one;
+    for (int i = 0; i < MOST_STAGES; i++)
+        m->devices.at[i].memory = INT64_MAX / 4;
+    const Cost *c = cost(g, m, NULL);
+    for (int stages = 1; stages <= 4 && !split; stages++)
+        for (int way = 0; way < 15; way++) {
+            void *mark = mem_mark();
+            m->plan.warmup = way < 12 ? WARMUP_A : WARMUP_B;
+            near_way(m, g, c, stages, way < 12 ? way : 4 * (way - 12), skips, &w[way >= 12]);
+            mem_release(mark);
+        }
+    return split ? near_split(m, g, c, w) : 0;
+}
+
+static void test_near(void)
+{
+    static const struct { const char *path, *set; bool skips; } models[] = {
+        {"tests/models/tiny-gpt.yaml", "train.batch.global=16", false}, {"tests/models/tiny-bert.yaml", NULL, true},
+        {"tests/models/tiny-t5.yaml", NULL, true}, {"tests/models/branches.yaml", NULL, true},
+        {"tests/models/mlp.yaml", NULL, false}, {"tests/models/ops.yaml", NULL, true},
+        {"examples/bytes-gpt.yaml", NULL, false}, {"examples/gpt2-124m.yaml", NULL, false},
+        {"examples/bert-base.yaml", NULL, true}, {"examples/t5-small.yaml", NULL, true},
+    };
+    const size_t n = sizeof models / sizeof *models;
+    for (size_t i = 0; i < 2 * n; i++) {
+        bool split = i >= n;
+        const char *path = models[i % n].path;
+        Node *root = load(path);        /* its name stays known: not within the mark */
+        void *mark = mem_mark();
+        Worst w[2] = {0};
+        int plans = near_model(root, path, models[i % n].set, models[i % n].skips, split, w);
+        printf("  %s: %s off by %.2f %%, %.2f %% %s; with offload at most %.2f %% more\n", path, split ? "zb-h1" : "others",
+               100 * w[0].most, 100 * w[1].most, split ? "with offload" : "with warm-up B", 100 * fmax(w[0].more, w[1].more));
+        check(w[0].most <= (split ? 0 : 0.03) && w[1].most <= 0.04 && fmax(w[0].more, w[1].more) <= 0.08 && plans >= 12 * split,
+              "%s: %d plans; %s; %s", path, plans, w[0].where, w[1].where);
+        mem_release(mark);
+    }
+}
+
+int main(void)
+{
+    test_name = "unit_near";
+    test_near();
+    printf("unit_near: %d passed, %d failed\n", passed, failed);
+    mem_free_all();
+    return failed > 0;
+}
