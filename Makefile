@@ -13,9 +13,9 @@ DATA =
 BASE    = gen/base/mem.o gen/base/file.o gen/base/diag.o gen/base/sha256.o gen/base/sha1.o gen/base/quote.o \
           gen/base/number.o gen/base/words.o gen/base/triples.o gen/base/folder.o gen/base/process.o gen/base/busy.o
 FRONT   = gen/front/load.o gen/front/new.o gen/front/schema.o gen/front/expr.o gen/front/override.o gen/front/model.o \
-          gen/front/train.o gen/front/devices.o gen/front/schedules.o gen/front/links.o gen/front/names.o gen/front/attr.o \
-          gen/front/block.o gen/front/build.o gen/front/row.o gen/front/bind.o gen/front/graph.o gen/front/param.o \
-          gen/front/shape.o gen/front/shape_ops.o gen/front/grad.o gen/front/update.o gen/front/fuse.o
+          gen/front/train.o gen/front/devices.o gen/front/schedules.o gen/front/targets.o gen/front/links.o gen/front/names.o \
+          gen/front/attr.o gen/front/block.o gen/front/build.o gen/front/row.o gen/front/bind.o gen/front/graph.o \
+          gen/front/param.o gen/front/shape.o gen/front/shape_ops.o gen/front/grad.o gen/front/update.o gen/front/fuse.o
 PACK    = gen/pack/search.o gen/pack/greedy.o gen/pack/verify.o gen/pack/pack.o gen/pack/file.o
 COST    = gen/cost/cost.o gen/cost/roof.o gen/cost/links.o gen/cost/prof.o gen/cost/lookup.o gen/cost/prepared.o \
           gen/cost/machine.o
@@ -55,9 +55,7 @@ all: dpgen
 dpgen: $(OBJ)
 	$(CC) $(LDFLAGS) -o $@ $(OBJ) $(LIBS)
 
-$(OBJ): $(wildcard gen/*.h gen/*/*.h) rt/json.h
-gen/front/row.o: gen/ops.def
-gen/front/schedules.o gen/front/devices.o gen/options.o $(SCHED): gen/schedules.def
+$(OBJ): $(wildcard gen/*.h gen/*/*.h gen/*.def) rt/json.h
 
 build/embed: tools/embed.c
 	mkdir -p build
@@ -204,7 +202,7 @@ SANCC = $(if $(FUZZER),clang -std=c11 -g -O1 $(SANITIZE) -fsanitize=fuzzer-no-li
 SANMAIN = $(if $(FUZZER),-fsanitize=fuzzer,tests/fuzz_targets/replay.c)
 WRAP = -Wl,--wrap=exit
 
-$S/gen/%.o: gen/%.c $(wildcard gen/*.h gen/*/*.h)
+$S/gen/%.o: gen/%.c $(wildcard gen/*.h gen/*/*.h gen/*.def)
 	@mkdir -p $(@D)
 	$(SANCC) $(CPPFLAGS) -c -o $@ $<
 

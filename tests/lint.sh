@@ -15,6 +15,7 @@
 # marks     templates are legal C: a mark is @NAME@ inside a comment or a string, and gen/emit knows each name; in a
 #           Makefile, $@ and the @ in front of a recipe are make's
 # numbers   budgets of the rooms that search: in gen/budgets.h, each with its reason; sizes and formats are named here
+# tables    gen/ compares no word of schedules.def, planners.def or targets.def: what differs is a column there
 # words     nothing unfinished, no path of one machine
 set -u
 export LC_ALL=C
@@ -91,6 +92,8 @@ is_c {
     }
     if (kernel) forbidden(text, libm, "in a kernel: not the same bits everywhere, use fmath.h")
     if (gen) forbidden(text, clock, "in the generator: its output depends on the model alone")
+    if (gen && $0 ~ /strn?cmp\([^"]*(kind|kernels|transport|planner|schedule)[^"]*, "/ && $0 !~ /, "auto"/)
+        bad(FNR, "a word of a table is compared: ask a column of its row")
     if (pass) forbidden(text, heap, "in a pass: use alloc(), memory lives until exit")
 }
 # A number above 15 by a name, in a room that searches, is a budget: it stands in gen/budgets.h with its reason.
@@ -210,6 +213,8 @@ self_test() {
     offence gen/mem/a.c "a.c:2: STEPS is a budget" "$spdx\nstatic const int64_t STEPS = 300;\n"
     offence gen/mem/a.c "1 passed, 0 failed" "$spdx\nenum { A = 15, B = sizeof x, PAGE = 4096 };\n"
     offence gen/emit/a.c "1 passed, 0 failed" "$spdx\nenum { WIDTH = 100 };\n"
+    offence gen/a.c "a.c:2: a word of a table" "$spdx\nif (!strcmp(d->kind, \"cuda\"))\n"
+    offence gen/a.c "1 passed, 0 failed" "$spdx\nif (!strcmp(p->schedule, \"auto\"))\n"
     offence verify/a.c "a.c:2: unfinished" "$spdx\n/* TO""DO */\n"
     offence verify/a.c "a.c:2: unfinished" "$spdx\n/* XX""X */\n"
     offence verify/a.c "1 passed, 0 failed" "$spdx\nchar a[] = \"/var/t""mp/a.XXXXXX\";\n"

@@ -172,7 +172,7 @@ static int64_t attention_scratch(const Sizer *z, const Shape *scores, bool plain
     const Shape rows = {3, {scores->d[0], scores->d[1], scores->d[2]}};
     const Shape ds = {4, {scores->d[0], scores->d[1], (scores->d[2] + 63) / 64 * 64, (scores->d[3] + 127) / 128 * 128}};
     int64_t sums = size(&rows) * 4, wide = get(z, "width");
-    bool graph = !strcmp(d->kernels, "cuda") && z->g->compute == BF16 && plain && wide % 8 == 0 && wide <= 128;
+    bool graph = library_of(d)->graphs && z->g->compute == BF16 && plain && wide % 8 == 0 && wide <= 128;
     if (size(&rows) == MAX_BYTES || (graph && size(&ds) == MAX_BYTES))
         return -1;
     return graph ? (sums + 255) / 256 * 256 + size(&ds) * 2 + 256 : sums;
