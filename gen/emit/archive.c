@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plan.json and the predicted trace: the plan as data, output only.
+ * archive.c: plan.json and the predicted trace, the plan as data, output only.
  *
  * Every number is an integer, in bytes or nanoseconds, in a fixed order, so that two plans can be compared with diff.
  * trace.json is Trace Event JSON, as Perfetto and chrome://tracing read it: one process a stage, times in microseconds.

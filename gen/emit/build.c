@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The parts of the emitted folder that build it: its Makefile and README from templates/, and the files of rt/ that the job
- * needs. They are byte-identical to those that the tests compiled.
+ * build.c: the parts of the emitted folder that build it: its Makefile and README from templates/, and the files of rt/ that
+ * the job needs. They are byte-identical to those that the tests compiled.
  *
  * A portable kernel file is taken when it defines a call that the plan uses, and one for GPUs also when another file depends
  * on it. With kernels onednn the files of rt/op/onednn are taken first, all of them, for they share their products; a paced

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * launch.c of the emitted folder: the job as tables of literals, and a main() that hands them to the runtime.
+ * launch.c: launch.c of the emitted folder, the job as tables of literals, and a main() that hands them to the runtime.
  */
 #include "emit.h"
 #include "key.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Small texts that several emitted files share.
+ * text.c: small texts that several emitted files share.
  */
 #include "emit.h"
 #include <inttypes.h>

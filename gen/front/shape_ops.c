@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The shape rules, by the names in ops.def.
+ * shape_ops.c: the shape rules, by the names in ops.def.
  *
  * A rule returns false after a complaint.  Products of dimensions need no check of their own: every tensor is below
  * 2^48 bytes, and an attribute is a product of some dimensions of one tensor.  Axes count from 0, or back from -1.
