@@ -62,9 +62,22 @@ build/embed: tools/embed.c
 	$(CC) $(CFLAGS) -o $@ tools/embed.c
 
 EMBED = $(sort $(wildcard templates/* devices/*.yaml) \
-        $(wildcard rt/*.[ch] rt/cuda/*.[ch] rt/cuda/*.cu rt/op/*.[ch] rt/op/*/*.[ch] rt/op/*/*.cu)) LICENSE
+        $(wildcard rt/*.[ch] rt/cuda/*.[ch] rt/cuda/*.cu rt/op/*.[ch] rt/op/*/*.[ch] rt/op/*/*.cu)) \
+        build/rt/op/paced/calls.c LICENSE
 build/embedded.c: build/embed $(EMBED)
 	build/embed $(EMBED) > $@
+
+# Stubs of calls, from ops.def and rt.h: kernels that only wait, adaptors of the interpreter of the tests
+build/mkcall: tools/mkcall.c gen/ops.def
+	@mkdir -p build
+	$(CC) -I. $(CFLAGS) -o $@ tools/mkcall.c
+
+build/rt/op/paced/calls.c: build/mkcall rt/rt.h
+	@mkdir -p $(@D)
+	build/mkcall rt/rt.h paced > $@
+
+build/calls.h: build/mkcall rt/rt.h
+	build/mkcall rt/rt.h call > $@
 
 build/embedded.o: build/embedded.c
 	$(CC) $(CPPFLAGS) -std=c11 -O0 -c -o $@ build/embedded.c
@@ -127,14 +140,7 @@ build/unit_math: tests/unit_math.c build/librt.a
 build/unit_%: tests/unit_%.c build/libgen.a
 	$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $< build/libgen.a $(LIBS)
 
-# The graph interpreter, once a compute type; its kernels through adaptors that mkcall makes of ops.def and rt.h
-build/mkcall: tests/mkcall.c gen/ops.def
-	@mkdir -p build
-	$(CC) -I. $(CFLAGS) -o $@ tests/mkcall.c
-
-build/calls.h: build/mkcall rt/rt.h
-	build/mkcall rt/rt.h > $@
-
+# The graph interpreter, once a compute type
 build/interp: tests/interp.c build/calls.h build/libgen.a build/librt.a
 	$(CC) $(CPPFLAGS) -Ibuild $(CFLAGS) -o $@ tests/interp.c build/libgen.a build/librt.a $(LIBS) -lpthread
 
