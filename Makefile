@@ -13,9 +13,9 @@ DATA =
 BASE    = gen/base/mem.o gen/base/file.o gen/base/diag.o gen/base/sha256.o gen/base/sha1.o gen/base/quote.o \
           gen/base/number.o gen/base/words.o gen/base/triples.o gen/base/folder.o gen/base/process.o gen/base/busy.o
 FRONT   = gen/front/load.o gen/front/new.o gen/front/schema.o gen/front/expr.o gen/front/override.o gen/front/model.o \
-          gen/front/train.o gen/front/devices.o gen/front/schedules.o gen/front/links.o gen/front/names.o gen/front/attr.o \
-          gen/front/block.o gen/front/build.o gen/front/row.o gen/front/bind.o gen/front/graph.o gen/front/param.o \
-          gen/front/shape.o gen/front/shape_ops.o gen/front/grad.o gen/front/update.o gen/front/fuse.o
+          gen/front/train.o gen/front/devices.o gen/front/schedules.o gen/front/targets.o gen/front/links.o gen/front/names.o \
+          gen/front/attr.o gen/front/block.o gen/front/build.o gen/front/row.o gen/front/bind.o gen/front/graph.o \
+          gen/front/param.o gen/front/shape.o gen/front/shape_ops.o gen/front/grad.o gen/front/update.o gen/front/fuse.o
 PACK    = gen/pack/search.o gen/pack/greedy.o gen/pack/verify.o gen/pack/pack.o gen/pack/file.o
 COST    = gen/cost/cost.o gen/cost/roof.o gen/cost/links.o gen/cost/prof.o gen/cost/lookup.o gen/cost/prepared.o \
           gen/cost/machine.o
@@ -55,18 +55,29 @@ all: dpgen
 dpgen: $(OBJ)
 	$(CC) $(LDFLAGS) -o $@ $(OBJ) $(LIBS)
 
-$(OBJ): $(wildcard gen/*.h gen/*/*.h) rt/json.h
-gen/front/row.o: gen/ops.def
-gen/front/schedules.o gen/front/devices.o gen/options.o $(SCHED): gen/schedules.def
+$(OBJ): $(wildcard gen/*.h gen/*/*.h gen/*.def) rt/json.h
 
 build/embed: tools/embed.c
 	mkdir -p build
 	$(CC) $(CFLAGS) -o $@ tools/embed.c
 
 EMBED = $(sort $(wildcard templates/* devices/*.yaml) \
-        $(wildcard rt/*.[ch] rt/cuda/*.[ch] rt/cuda/*.cu rt/op/*.[ch] rt/op/*/*.[ch] rt/op/*/*.cu)) LICENSE
+        $(wildcard rt/*.[ch] rt/cuda/*.[ch] rt/cuda/*.cu rt/op/*.[ch] rt/op/*/*.[ch] rt/op/*/*.cu)) \
+        build/rt/op/paced/calls.c LICENSE
 build/embedded.c: build/embed $(EMBED)
 	build/embed $(EMBED) > $@
+
+# Stubs of calls, from ops.def and rt.h: kernels that only wait, adaptors of the interpreter of the tests
+build/mkcall: tools/mkcall.c gen/ops.def
+	@mkdir -p build
+	$(CC) -I. $(CFLAGS) -o $@ tools/mkcall.c
+
+build/rt/op/paced/calls.c: build/mkcall rt/rt.h
+	@mkdir -p $(@D)
+	build/mkcall rt/rt.h paced > $@
+
+build/calls.h: build/mkcall rt/rt.h
+	build/mkcall rt/rt.h call > $@
 
 build/embedded.o: build/embedded.c
 	$(CC) $(CPPFLAGS) -std=c11 -O0 -c -o $@ build/embedded.c
@@ -129,14 +140,7 @@ build/unit_math: tests/unit_math.c build/librt.a
 build/unit_%: tests/unit_%.c build/libgen.a
 	$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $< build/libgen.a $(LIBS)
 
-# The graph interpreter, once a compute type; its kernels through adaptors that mkcall makes of ops.def and rt.h
-build/mkcall: tests/mkcall.c gen/ops.def
-	@mkdir -p build
-	$(CC) -I. $(CFLAGS) -o $@ tests/mkcall.c
-
-build/calls.h: build/mkcall rt/rt.h
-	build/mkcall rt/rt.h > $@
-
+# The graph interpreter, once a compute type
 build/interp: tests/interp.c build/calls.h build/libgen.a build/librt.a
 	$(CC) $(CPPFLAGS) -Ibuild $(CFLAGS) -o $@ tests/interp.c build/libgen.a build/librt.a $(LIBS) -lpthread
 
@@ -204,7 +208,7 @@ SANCC = $(if $(FUZZER),clang -std=c11 -g -O1 $(SANITIZE) -fsanitize=fuzzer-no-li
 SANMAIN = $(if $(FUZZER),-fsanitize=fuzzer,tests/fuzz_targets/replay.c)
 WRAP = -Wl,--wrap=exit
 
-$S/gen/%.o: gen/%.c $(wildcard gen/*.h gen/*/*.h)
+$S/gen/%.o: gen/%.c $(wildcard gen/*.h gen/*/*.h gen/*.def)
 	@mkdir -p $(@D)
 	$(SANCC) $(CPPFLAGS) -c -o $@ $<
 

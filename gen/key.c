@@ -84,8 +84,8 @@ const char *train_hash(const Graph *g, const Model *m)
 const char *numeric_key(const Graph *g, const Model *m, const Cost *c)
 {
     const Device *d = &m->devices.at[0];
-    const char *own = !strcmp(d->kernels, "portable") ? ""
-                    : !strcmp(d->kind, "cuda") ? strf(" arch=%s", d->arch ? d->arch : "any")
+    const char *own = library_of(d)->anywhere ? ""
+                    : target_of(d)->gpu ? strf(" arch=%s", d->arch ? d->arch : "any")
                     : strf(" threads=%d isa=%s", d->threads, d->isa);
     return strf("model=%.16s train=%.16s batch=%" PRId64 " micro=%" PRId64 " groups=%" PRId64 " compute=%s target=%s"
                 " kernels=%s%s%s", model_hash(g), train_hash(g, m), g->batch, g->micro, g->groups, type_name(g->compute),

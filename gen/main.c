@@ -7,6 +7,7 @@
 #include "search/search.h"
 #include "emit/emit.h"
 #include "pack/pack.h"
+#include "plan/planner.h"
 #include "search/nofit.h"
 #include "mem/unpooled.h"
 #include "view/events.h"
@@ -32,12 +33,12 @@ static int check_model(const Options *x, const Model *m)
 /* A planner that is no proof has no plan: that is no answer for the model if exact has one. */
 static void blame_planner(const Options *x, const Model *m, const Plan *failed)
 {
-    Ask ask = {.planner = "exact", .first_fit = true};
+    Ask ask = {.planner = planners->name, .first_fit = true};
     Plan *ignored;
     const char *note = failed ? plan_proof(failed).note : NULL;
-    if (strcmp(m->plan.planner, "exact") && search_with(x, m, &ask, &ignored))
-        fail(EXIT_RUN, "planner %s has no plan that can be built%s%s; there is one: --planner exact", m->plan.planner,
-             note ? ": " : "", note ? note : "");
+    if (!planner_named(m->plan.planner)->complete && search_with(x, m, &ask, &ignored))
+        fail(EXIT_RUN, "planner %s has no plan that can be built%s%s; there is one: --planner %s", m->plan.planner,
+             note ? ": " : "", note ? note : "", ask.planner);
 }
 
 static Plan *plan_or_stop(const Options *x, const Model *m)
@@ -116,8 +117,8 @@ static void check_cuda(const Model *m)
             err(d->loc, m->devices.at[0].arch, "'%s' has another arch than '%s': the bits of a job depend on it", d->name,
                 m->devices.at[0].name);
     }
-    if (!strcmp(m->plan.transport, "mpi"))
-        err(m->plan.loc, "transport: local, or nccl", "messages between GPUs do not go over mpi");
+    if (transport_of(m)->cpus)
+        err(m->plan.loc, "transport: local, or nccl", "messages between GPUs do not go over %s", m->plan.transport);
     if (m->plan.disk)
         err(m->plan.loc, "offload: auto", "a GPU offloads to the host's memory, not to a file");
 }
@@ -127,8 +128,8 @@ static void warn_cores(const Plan *p)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN), threads = 0;
     for (int d = 0; d < p->devices; d++)
-        threads += strcmp(p->m->devices.at[d].kind, "cpu") ? 0 : p->m->devices.at[d].threads;
-    if (p->c->profile && !strcmp(p->m->plan.transport, "local") && threads > cores)
+        threads += target_of(&p->m->devices.at[d])->cores ? p->m->devices.at[d].threads : 0;
+    if (p->c->profile && !transport_of(p->m)->ranks && threads > cores)
         fprintf(stderr, "dpgen: stages: %d, threads: %ld, cores of this machine: %ld; steps take longer than predicted\n",
                 p->devices, threads, cores);
 }
@@ -136,11 +137,12 @@ static void warn_cores(const Plan *p)
 static int generate(const Options *x, const Model *m)
 {
     const Device *d = &m->devices.at[0];
-    if (!strcmp(d->kind, "cuda"))
+    if (on_gpus(m))
         check_cuda(m);
-    else if (!strcmp(m->plan.transport, "nccl"))
-        err(m->plan.loc, "transport: mpi", "messages over nccl are between GPUs; '%s' is of kind %s", d->name, d->kind);
-    if (!m->data.format && !x->dump && strcmp(d->kind, "paced"))
+    else if (transport_of(m)->gpus)
+        err(m->plan.loc, "transport: mpi", "messages over %s are between GPUs; '%s' is of kind %s", m->plan.transport, d->name,
+            d->kind);
+    if (!m->data.format && !x->dump && !target_of(d)->paced)
         fail(EXIT_MODEL, "%s has no section data: there is nothing to train on", m->path);
     bool measure = !x->times && !x->estimate && !x->dump && !x->from && !profile_cannot(m);
     const Plan *p = measure ? plan_measured(x, m) : plan_or_stop(x, m);
@@ -173,7 +175,7 @@ static int measure_model(const Options *x, const Model *m)
     const char *file = x->out ? x->out : profile_name(m), *why = profile_cannot(m);
     if (why)
         fail(EXIT_MODEL, "%s cannot be measured: %s", m->path, why);
-    if (!strcmp(m->devices.at[0].kind, "cuda"))
+    if (on_gpus(m))
         check_cuda(m);
     graph_of(x, m);
     Profile *f = profile_measure(m, file);
@@ -200,11 +202,11 @@ static void pace(Model *m, bool all)
 {
     for (int d = 0; all && d < m->devices.n; d++)
         m->devices.at[d].kind = "paced";
-    if (strcmp(m->devices.at[0].kind, "paced"))
+    if (!target_of(&m->devices.at[0])->paced)
         return;
     m->data = m->eval = (DataSet){0};
     m->ckpt = (CkptSpec){0};
-    if (strcmp(m->plan.transport, "local"))
+    if (transport_of(m)->ranks)
         err(m->plan.loc, "transport: local", "paced stages share one process");
 }
 
@@ -226,7 +228,7 @@ static Node *root_of(Options *x)
 
 static void set_objective(Options *x, Model *m)
 {
-    if (!strcmp(m->plan.objective, "step_time"))
+    if (m->plan.objective == STEP_TIME)
         return;
     if (!x->foreign)
         err(m->plan.loc, "step_time", "objective bottleneck reorders the graph: it is for graphs of other systems, see --from");

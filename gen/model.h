@@ -57,8 +57,8 @@ typedef struct {                /* files of one data set */
 
 typedef struct {
     const char *name;           /* cpu.0 ... when count > 1 */
-    const char *kind;           /* cpu, cuda, paced */
-    const char *kernels;        /* cpu: portable, onednn; cuda: cuda */
+    const char *kind;           /* a word of targets.def */
+    const char *kernels;        /* of targets.def: what it is planned with */
     Bytes memory;               /* limit of the arena, reserve already subtracted, under every max_memory */
     Bytes reserve;
     Bytes workspace;            /* cuda: of library calls, behind the arena's tensors; already subtracted from memory */
@@ -83,6 +83,45 @@ typedef struct {                /* one entry of links: all pairs of devices, or 
     bool half;                  /* both directions share the rate */
     Loc loc;
 } LinkSpec;
+
+/* targets.def: what is known of kinds of device, kernel libraries and transports by their words. */
+typedef struct {
+    const char *name;
+    const char *kernels;            /* where the file names none */
+    const char *linked;             /* kernels of the job, whatever it is planned with; NULL: those */
+    bool cores;                     /* its threads keep cores of a processor busy */
+    bool gpu;                       /* it has an arch and a workspace, and no kernels, threads or isa */
+    bool paced;                     /* it waits for its planned times and computes nothing */
+} Target;
+typedef struct { int64_t product, other, memory; } Speed;   /* of a core, per us: operations of products and others; bytes */
+typedef struct {
+    const char *name;
+    const char *folder;             /* of its sources */
+    bool whole;                     /* all of them, whatever is called: they lean on each other */
+    bool alone;                     /* no portable kernel runs beside it */
+    bool handles;                   /* calls are prepared before the first step */
+    bool graphs;                    /* plain attention in bf16 is a graph of cuDNN */
+    bool anywhere;                  /* the same bits with any threads and instruction set */
+    bool openmp;                    /* even of one thread */
+    bool shared;                    /* a job cannot be linked statically */
+    const char *isa;                /* where the file names none */
+    const char *link;               /* flags, a blank behind them */
+    const char *header;             /* has its version; NULL: the version is that of dpgen */
+    Speed speed[2];                 /* F32, BF16, of a device without figures */
+} Library;
+typedef struct {
+    const char *name;
+    const char *cc;
+    bool ranks;                     /* each stage is a process, begun by mpirun */
+    bool cpus, gpus;                /* only between these */
+    bool shared;                    /* a job cannot be linked statically */
+    Ns latency;
+    double rate;                    /* bytes/s */
+} Transport;
+extern const char target_words[], library_words[], transport_words[];      /* front/targets.c; a blank before each */
+const Target *target_of(const Device *d);
+const Library *library_of(const Device *d);         /* what it is planned with */
+const Library *library_linked(const Device *d);     /* what the job has */
 
 /* schedules.def: what is known of a schedule by its name; gen/sched/ has the lists. */
 typedef struct {
@@ -114,9 +153,9 @@ typedef struct {
     Loc map_at;
     const char *schedule;           /* a word of schedules.def, or auto */
     enum { WARMUP_A, WARMUP_B, WARMUP_AUTO } warmup;    /* 1f1b: how many forwards go first */
-    const char *transport;          /* local, mpi, nccl */
-    const char *planner;            /* a row of planners[]; a name before ':' means the first of its variants */
-    const char *objective;          /* step_time, bottleneck */
+    const char *transport;          /* a word of targets.def */
+    const char *planner;            /* a word of planners.def */
+    enum { STEP_TIME, BOTTLENECK } objective;
     Ns longest, longest_bound; bool longest_all;    /* objective bottleneck: its value; proven; over all prefixes */
     enum { FUSE_AUTO, FUSE_NONE } fuse; Recompute recompute;
     Strs names;                     /* RECOMPUTE_LIST: operator names, * matches any run of characters */
@@ -180,7 +219,8 @@ typedef struct { Strs define, set; } Overrides;
 const char *override_path(const char *option);      /* --stages: plan.stages; NULL: it is no such option */
 /* Entry `cpu` with a count stands for cpu.0, cpu.1, ...: is device d meant by the n characters at name? */
 bool device_is(const Device *d, const char *name, size_t n);
-bool on_gpus(const Model *m);                       /* its devices are of kind cuda; never some of them */
+const Transport *transport_of(const Model *m);
+bool on_gpus(const Model *m);                       /* its devices are GPUs; never some of them */
 /* --devices FILE: sections devices, hosts, links of that file, or of one that dpgen carries: a100-40gb */
 void override_devices(Node *root, const char *path);
 void list_devices(FILE *f);                         /* names of those */

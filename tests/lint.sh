@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The rules of CONVENTIONS.md that a machine can check: one check a file, offenders as file:line: reason.
 #
-#   lint.sh [ROOT]          the whole tree
+#   lint.sh                 the whole tree, and the rules themselves
+#   lint.sh ROOT            a tree
 #   lint.sh --self-test     one offence of every kind, each must be found
 #
 # budgets   a file of code up to 650 lines, a function up to 60, a line up to 128 columns; ops.def, the prototypes of
@@ -15,6 +16,8 @@
 # marks     templates are legal C: a mark is @NAME@ inside a comment or a string, and gen/emit knows each name; in a
 #           Makefile, $@ and the @ in front of a recipe are make's
 # numbers   budgets of the rooms that search: in gen/budgets.h, each with its reason; sizes and formats are named here
+# headers   a file of gen/ opens with its name; an include guard is the name of its file in capitals, or ends with it
+# tables    gen/ compares no word of schedules.def, planners.def or targets.def: what differs is a column there
 # words     nothing unfinished, no path of one machine
 set -u
 export LC_ALL=C
@@ -60,6 +63,11 @@ FNR == 1 {
     kernel = path ~ /^rt\/op\//
     gen = path ~ /^gen\//
     pass = gen && path !~ /^gen\/base\//
+    name = path
+    sub(/.*\//, "", name)
+    guard = toupper(name)
+    gsub(/[^A-Z0-9]/, "_", guard)
+    titled = !is_c || !gen
     searches = path ~ /^gen\/(exact|fates|foreign|list|mem|pack|plan|replay|rivals|search)\//
     sizes = " PARTS LEAST_COPY MEMORY PAGE DEAR COPIES BATCH REQUESTS MOST_SLACK MOST_COLUMNS "
     clock = "time localtime localtime_r gmtime gmtime_r ctime strftime mktime rand srand random getenv setlocale"
@@ -73,6 +81,13 @@ FNR == 1 {
 /SPDX-License-Identifier/ && FNR <= 3 { licensed = 1 }
 owned && FNR == 4 && !licensed { bad(1, "no SPDX-License-Identifier in the first three lines") }
 
+!titled && FNR < 5 && /^ \* [^ ]/ {
+    titled = 1
+    if (index($0, " * " name ": ") != 1) bad(FNR, "the header opens with the name of the file: " name ": ...")
+}
+path ~ /^(gen|rt|tests)\/.*\.h$/ && /^#ifndef [A-Z0-9_]+_H$/ && $2 !~ ("(^|_)" guard "$") {
+    bad(FNR, "include guard " $2 ", " guard " expected")
+}
 length($0) > 128 && !wide && !(path ~ /\.md$/ && /^\|/) &&
     !(path ~ /^rt\/(rt\.h$|op\/)/ && /^void [a-z0-9_]+\(Stage \*st/) { bad(FNR, length($0) " columns, 128 allowed") }
 is_c && /\t/ { bad(FNR, "tab") }
@@ -91,6 +106,8 @@ is_c {
     }
     if (kernel) forbidden(text, libm, "in a kernel: not the same bits everywhere, use fmath.h")
     if (gen) forbidden(text, clock, "in the generator: its output depends on the model alone")
+    if (gen && $0 ~ /strn?cmp\([^"]*(kind|kernels|transport|planner|schedule)[^"]*, "/ && $0 !~ /, "auto"/)
+        bad(FNR, "a word of a table is compared: ask a column of its row")
     if (pass) forbidden(text, heap, "in a pass: use alloc(), memory lives until exit")
 }
 # A number above 15 by a name, in a room that searches, is a budget: it stands in gen/budgets.h with its reason.
@@ -210,6 +227,12 @@ self_test() {
     offence gen/mem/a.c "a.c:2: STEPS is a budget" "$spdx\nstatic const int64_t STEPS = 300;\n"
     offence gen/mem/a.c "1 passed, 0 failed" "$spdx\nenum { A = 15, B = sizeof x, PAGE = 4096 };\n"
     offence gen/emit/a.c "1 passed, 0 failed" "$spdx\nenum { WIDTH = 100 };\n"
+    offence gen/a.c "a.c:3: the header opens with" "/* SPDX-Licen""se-Identifier: Apache-2.0\n *\n * b: x\n */\n"
+    offence gen/a.c "1 passed, 0 failed" "/* SPDX-Licen""se-Identifier: Apache-2.0\n *\n * a.c: x\n *\n * y\n */\n"
+    offence gen/a_b.h "a_b.h:2: include guard B_H, A_B_H expected" "$spdx\n#ifndef B_H\n"
+    offence rt/cuda/a.h "1 passed, 0 failed" "$spdx\n#ifndef CUDA_A_H\n"
+    offence gen/a.c "a.c:2: a word of a table" "$spdx\nif (!strcmp(d->kind, \"cuda\"))\n"
+    offence gen/a.c "1 passed, 0 failed" "$spdx\nif (!strcmp(p->schedule, \"auto\"))\n"
     offence verify/a.c "a.c:2: unfinished" "$spdx\n/* TO""DO */\n"
     offence verify/a.c "a.c:2: unfinished" "$spdx\n/* XX""X */\n"
     offence verify/a.c "1 passed, 0 failed" "$spdx\nchar a[] = \"/var/t""mp/a.XXXXXX\";\n"
@@ -226,8 +249,9 @@ self_test() {
     [ "$wrong" -eq 0 ]
 }
 
-if [ "${1:-}" = --self-test ]; then
-    self_test
-else
-    cd "${1:-$here/..}" && lint
-fi
+case ${1:-} in
+    --self-test) self_test ;;
+    "") cd "$here/.." && { lint; self_test; echo "lint: $((passed + right)) passed, $((failed + wrong)) failed"; }
+        [ $((failed + wrong)) -eq 0 ] ;;
+    *) cd "$1" && lint ;;
+esac

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Host tool: prints the named files as a C table, so that the dpgen binary carries templates/ and rt/ inside itself.
+ * embed.c: host tool, prints the named files as a C table, so that the dpgen binary carries templates/ and rt/ inside itself.
+ * A file that was made in build/ has its name without that.
  */
 #include <stdio.h>
+#include <string.h>
 
 static int print_file(const char *path, int index)
 {
@@ -28,7 +30,7 @@ int main(int argc, char **argv)
             return 1;
     printf("const Embedded embedded[] = {\n");
     for (int i = 1; i < argc; i++)
-        printf("    {\"%s\", file%d, sizeof file%d - 1},\n", argv[i], i, i);
+        printf("    {\"%s\", file%d, sizeof file%d - 1},\n", argv[i] + (strncmp(argv[i], "build/", 6) ? 0 : 6), i, i);
     printf("    {0, 0, 0}};\n");
     return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A folder that appears whole or not at all.
+ * folder.c: a folder that appears whole or not at all.
  *
  * Files are written into a fresh folder next to the target, which then takes the target's name in one rename.  A target that
  * dpgen made before (it has a MANIFEST) is replaced.  Files that neither the new folder has nor the old MANIFEST names

@@ -2,8 +2,8 @@
  *
  * triples.h: what a search has met already: three numbers -> their place in the order of meeting.
  */
-#ifndef MEMO_H
-#define MEMO_H
+#ifndef TRIPLES_H
+#define TRIPLES_H
 #include "base.h"
 
 typedef struct { int a, b, c, place; } MemoKey;     /* place: 1 + index; 0: free */

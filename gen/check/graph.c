@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * check_graph: is this a graph?
+ * graph.c: is this a graph?
  *
  * Problem: the passes behind the front end rely on the rules listed here and check none of them again.
  *

@@ -73,7 +73,7 @@ Cost *cost(const Graph *g, const Model *m, Profile *f)
  * stages, alone with one; another number lies on the line between. */
 const Cost *cost_shared(const Cost *c, const Model *m, int devices)
 {
-    bool apart = strcmp(m->plan.transport, "local") && m->hosts >= devices;
+    bool apart = transport_of(m)->ranks && m->hosts >= devices;
     int stages = c->profile ? profile_stages(c->profile) : 1;
     if (!c->busy || devices == 1 || apart)
         return c;

@@ -8,7 +8,7 @@
  *
  * Several entries of `links:` may name a pair.  One that names single devices wins over one that names a whole entry of
  * devices. Among equally exact ones the slowest counts, so that the order of the file does not matter.  A pair without an
- * entry has the figures of the transport, from the table.
+ * entry has the figures of the transport, from targets.def.
  *
  * Planners that take one bandwidth for all links (PipeDream's defaults are two numbers for a whole cluster) misplace cuts on
  * machines with one slower link.  Here each pair has its own measured or declared figures.
@@ -20,12 +20,6 @@
 #include "source.h"
 #include <string.h>
 
-typedef struct { const char *transport; Ns latency; double rate; } Transport;
-static const Transport transports[] = {
-    {"local",  2000, 4e9},      /* a copy between two cores of one machine */
-    {"mpi",   20000, 1e9},      /* 10 Gbit/s Ethernet, rounded down */
-    {"nccl",  10000, 2e10},     /* PCIe 4 x16, rounded down */
-};
 static const Ns host_latency = 10000;   /* of starting a copy and noticing its end */
 static const double host_rate = 4e9;
 
@@ -68,10 +62,7 @@ static Wire wire_of(const Model *m, const Device *a, const Device *b, Wire other
 
 void links_of(Cost *c, const Model *m)
 {
-    const Transport *t = transports;
-    for (size_t i = 0; i < sizeof transports / sizeof *transports; i++)
-        if (m->plan.transport && !strcmp(transports[i].transport, m->plan.transport))
-            t = &transports[i];
+    const Transport *t = transport_of(m);
     int n = m->devices.n;
     Wire *wire = alloc(sizeof *wire * (size_t)(n * n)), *host = alloc(sizeof *host * (size_t)n);
     for (int i = 0; i < n; i++) {

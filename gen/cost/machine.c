@@ -79,21 +79,21 @@ static void take_macro(void *ctx, char *line)
 
 void machine_compiler(const Model *m, const char **compiler, const char **kernels)
 {
-    bool mpi = !strcmp(m->plan.transport, "mpi"), fast = !strcmp(m->devices.at[0].kernels, "onednn");
+    const Library *k = library_of(&m->devices.at[0]);
     Macro list[] = {{"__clang_major__", 0}, {"__clang_minor__", 0}, {"__clang_patchlevel__", 0}, {"__GNUC__", 0},
         {"__GNUC_MINOR__", 0}, {"__GNUC_PATCHLEVEL__", 0}, {"DNNL_VERSION_MAJOR", 0}, {"DNNL_VERSION_MINOR", 0},
         {"DNNL_VERSION_PATCH", 0}, {0, 0}};
-    const char *plain[] = {mpi ? "mpicc" : "cc", "-E", "-dM", "-x", "c", "/dev/null", NULL};
-    const char *with[] = {plain[0], "-E", "-dM", "-x", "c", "-include", "oneapi/dnnl/dnnl_version.h", "/dev/null", NULL};
-    int status = process_run(fast ? with : plain, NULL, take_macro, list);
+    const char *plain[] = {transport_of(m)->cc, "-E", "-dM", "-x", "c", "/dev/null", NULL};
+    const char *with[] = {plain[0], "-E", "-dM", "-x", "c", "-include", k->header, "/dev/null", NULL};
+    int status = process_run(k->header ? with : plain, NULL, take_macro, list);
     if (status != 0)
         fail(EXIT_MACHINE, "%s does not work here (status %d)%s", plain[0], status,
-             fast ? ", or the headers of oneDNN are missing: install libdnnl-dev, or use kernels: portable" : "");
+             k->header ? ", or the headers of oneDNN are missing: install libdnnl-dev, or use kernels: portable" : "");
     bool clang = list[0].value;
     const Macro *v = clang ? list : list + 3;
     *compiler = v[0].value ? strf("%s %s.%s.%s", clang ? "clang" : "gcc", v[0].value, v[1].value, v[2].value) : "unknown";
     *kernels = "portable";
-    if (fast)
+    if (k->header)
         *kernels = strf("onednn %s.%s.%s", macro(list, "DNNL_VERSION_MAJOR"), macro(list, "DNNL_VERSION_MINOR"),
                         macro(list, "DNNL_VERSION_PATCH"));
 }

@@ -42,9 +42,8 @@ static bool attention_planned(const Graph *g, const Op *o, bool eval)
 
 bool cost_prepared(const Model *m, const Graph *g, const Op *o, bool eval)
 {
-    const Device *d = &m->devices.at[0];
-    bool cuda = !strcmp(d->kind, "cuda");
-    if (!has_handle(o) || !(cuda || (strcmp(d->kind, "paced") && !strcmp(d->kernels, "onednn"))))
+    const Library *k = library_linked(&m->devices.at[0]);
+    if (!has_handle(o) || !k->handles)
         return false;
-    return !cuda || strncmp(o->call, "attention_", 10) || attention_planned(g, o, eval);
+    return !k->graphs || strncmp(o->call, "attention_", 10) || attention_planned(g, o, eval);
 }

@@ -9,8 +9,8 @@
  * begins before the other's end, as if they were separate calls.
  *
  * The figures are those of the device's description: `flops`, `vector`, `bandwidth`, `efficiency`, `call`, as in the files of
- * devices/, which say where each comes from.  Missing figures are taken from the table below, for one core of a server with
- * 512-bit vectors, times `threads`.  A device that says `flops` and not `vector` keeps the table's proportion of the two.
+ * devices/, which say where each comes from.  Missing figures are those of its kernels in targets.def, for one core of a server
+ * with 512-bit vectors, times `threads`.  A device that says `flops` and not `vector` keeps the proportion of the two there.
  *
  * Not handled: caches, the shape of a product (a thin one reaches less of the peak than a square one), two kernels on one
  * device at once.  Estimates therefore balance stages of one model well and predict seconds badly; `dpgen profile` measures.
@@ -19,20 +19,6 @@
  */
 #include "source.h"
 #include <string.h>
-
-/* Of one core, per microsecond. */
-typedef struct {
-    const char *kernels;
-    Type type;
-    int64_t product, other;     /* operations: products; everything else */
-    int64_t memory;             /* bytes */
-} Rate;
-static const Rate rates[] = {
-    {"portable", F32,  170000, 25000, 20000},
-    {"portable", BF16, 150000, 20000, 20000},
-    {"onednn",   F32,  250000, 25000, 20000},
-    {"onednn",   BF16, 600000, 25000, 20000},
-};
 
 static const char *const products[] = {"Linear", "MatMul", "Attention", "AttentionPacked", "LinearCrossEntropy"};
 static const Ns call_ns = 200;  /* of entering a kernel */
@@ -50,12 +36,9 @@ static int64_t per_us(double rate, double share)
     return (int64_t)(rate * (share > 0 ? share : 1) / 1e6);
 }
 
-static Rate rate_of(const Device *d, Type type)
+static Speed speed_of(const Device *d, Type type)
 {
-    Rate r = rates[0];
-    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
-        if (rates[i].type == type && d->kernels && !strcmp(rates[i].kernels, d->kernels))
-            r = rates[i];
+    Speed r = library_of(d)->speed[type == BF16];
     int64_t threads = d->threads > 0 ? d->threads : 1;
     double flops = d->flops[type == BF16];
     r.product *= threads;
@@ -89,7 +72,7 @@ static Ns roof(int64_t flop, int64_t rate, Bytes moved, int64_t memory)
 
 Ns roof_op(const Device *d, Type compute, const Op *o)
 {
-    Rate r = rate_of(d, compute);
+    Speed r = speed_of(d, compute);
     return (d->call > 0 ? d->call : call_ns) + roof(o->pass_flop, r.other, o->pass_moved, r.memory)
         + roof(o->flop - o->pass_flop, is_product(o) ? r.product : r.other, o->moved - o->pass_moved, r.memory);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cost.h: what the files of gen/cost share.
+ * source.h: what the files of gen/cost share.
  */
 #ifndef SOURCE_H
 #define SOURCE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * plan.json and the predicted trace: the plan as data, output only.
+ * archive.c: plan.json and the predicted trace, the plan as data, output only.
  *
  * Every number is an integer, in bytes or nanoseconds, in a fixed order, so that two plans can be compared with diff.
  * trace.json is Trace Event JSON, as Perfetto and chrome://tracing read it: one process a stage, times in microseconds.
@@ -211,7 +211,7 @@ void emit_plan_json(FILE *f, const Plan *p)
     fprintf(f, " \"times\": \"%s\", \"step_ns\": %" PRId64 ", \"step_bound_ns\": %" PRId64 ", \"bound_over\": ",
             p->c->how, p->step, plan_proof(p).bound);
     json_text(f, plan_proof(p).space ? plan_proof(p).space : "");
-    if (!strcmp(p->m->plan.objective, "bottleneck"))
+    if (p->m->plan.objective == BOTTLENECK)
         fprintf(f, ",\n \"bottleneck_ns\": %" PRId64 ", \"bottleneck_bound_ns\": %" PRId64
                 ", \"bottleneck_all_prefixes\": %s", p->m->plan.longest, p->m->plan.longest_bound,
                 p->m->plan.longest_all ? "true" : "false");

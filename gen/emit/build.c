@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The parts of the emitted folder that build it: its Makefile and README from templates/, and the files of rt/ that the job
- * needs. They are byte-identical to those that the tests compiled.
+ * build.c: the parts of the emitted folder that build it: its Makefile and README from templates/, and the files of rt/ that
+ * the job needs. They are byte-identical to those that the tests compiled.
  *
  * A portable kernel file is taken when it defines a call that the plan uses, and one for GPUs also when another file depends
  * on it. With kernels onednn the files of rt/op/onednn are taken first, all of them, for they share their products; a paced
@@ -49,17 +49,6 @@ static bool defines(const Embedded *e, const char *call)
     return strstr(e->data, strf("\nvoid %s(", call)) != NULL;
 }
 
-static bool fast(const Plan *p)
-{
-    return !strcmp(emit_kernels(p), "onednn");
-}
-
-/* The folder of the device's own kernels. */
-static const char *library(const Plan *p)
-{
-    return emit_paced(p) ? "rt/op/paced/" : emit_cuda(p) ? "rt/op/cuda/" : fast(p) ? "rt/op/onednn/" : "rt/op/";
-}
-
 static bool right_in(const char *name, const char *folder)
 {
     return starts(name, folder) && !strchr(name + strlen(folder), '/');
@@ -77,8 +66,8 @@ static bool lies_in(const char *name, const char *folder)
 
 static const Embedded *kernel_file(const Plan *p, const char *call)
 {
-    const char *folders[] = {library(p), "rt/op/"};
-    for (int i = 0; i < (emit_cuda(p) ? 1 : 2); i++)
+    const char *folders[] = {emit_library(p)->folder, "rt/op/"};
+    for (int i = 0; i < (emit_library(p)->alone ? 1 : 2); i++)
         for (const Embedded *e = embedded; e->name; e++)
             if (lies_in(e->name, folders[i]) && defines(e, call))
                 return e;
@@ -88,8 +77,8 @@ static const Embedded *kernel_file(const Plan *p, const char *call)
 /* Taken whatever the plan calls: all of a library whose files lean on each other, else what opens it. */
 static bool is_kernel(const Plan *p, const Embedded *e)
 {
-    bool whole = !emit_cuda(p) && strcmp(library(p), "rt/op/");
-    return whole ? lies_in(e->name, library(p)) : !strcmp(e->name, strf("%sstart.c", library(p)));
+    const Library *k = emit_library(p);
+    return k->whole ? lies_in(e->name, k->folder) : !strcmp(e->name, strf("%sstart.c", k->folder));
 }
 
 static bool has(const Strs *list, const char *name)
@@ -119,7 +108,7 @@ static bool is_runtime(const Plan *p, const char *name)
 static bool is_header(const Plan *p, const char *name)
 {
     return ends(name, ".h") && (right_in(name, "rt/") || right_in(name, emit_cuda(p) ? "rt/cuda/" : "rt/op/") ||
-                                (!emit_cuda(p) && right_in(name, library(p))));
+                                (!emit_cuda(p) && right_in(name, emit_library(p)->folder)));
 }
 
 /* A header that a taken file includes comes along, and the source of that name: x.h declares what x.c or x.cu defines. */
@@ -127,7 +116,7 @@ static void take_leaned_on(const Plan *p, Strs *wanted)
 {
     for (int i = 0; i < wanted->n; i++)
         for (const Embedded *e = embedded; e->name; e++) {
-            if (!right_in(e->name, library(p)))
+            if (!right_in(e->name, emit_library(p)->folder))
                 continue;
             const char *base = strrchr(e->name, '/') + 1;
             const char *line = strf("#include \"%.*s.h\"", (int)(strchr(base, '.') - base), base);
@@ -192,7 +181,7 @@ static bool threaded(const Plan *p)
     for (int d = 0; d < p->devices; d++)
         if (p->m->devices.at[d].threads > 1)
             return true;
-    return fast(p);
+    return emit_library(p)->openmp;
 }
 
 /* The compiler's flags for the instruction set that the plan names. */
@@ -213,7 +202,7 @@ static const char *isa_flags(const Plan *p)
 
 static const char *usage_of(const Plan *p, const char *prefix)
 {
-    const char *run = strcmp(p->m->plan.transport, "local") ? strf("mpirun -n %d ./train", p->devices) : "./train";
+    const char *run = transport_of(p->m)->ranks ? strf("mpirun -n %d ./train", p->devices) : "./train";
     if (strcmp(prefix, "train"))
         return strf("    make                             makes %s.o: link it, with what %s, to a\n"
                     "                                     program that includes %s.h and calls %s_main(argc, argv)\n",
@@ -252,8 +241,8 @@ void emit_build(Out *o, const Plan *p, const char *prefix)
     Strs files = files_of(p);
     if (emit_cuda(p))
         emit_toolkit(o, p, &files);
-    bool mpi = !strcmp(p->m->plan.transport, "mpi"), ranks = strcmp(p->m->plan.transport, "local");
-    bool closed = !fast(p) && !mpi && !emit_cuda(p);
+    const Library *k = emit_library(p);
+    const Transport *t = transport_of(p->m);
     const char *memory = "";
     for (int d = 0; d < p->devices; d++)
         memory = strf("%s  stage %d: arena %s of %s (lower bound %s)\n", memory, d, size_text(p->dev.at[d].arena),
@@ -263,10 +252,11 @@ void emit_build(Out *o, const Plan *p, const char *prefix)
         {"model", quote_comment(p->g->name)}, {"version", DPGEN_VERSION}, {"prefix", prefix}, {"key", quote_comment(p->key)},
         {"recorded", quote_recipe(strf("key %s", p->key))}, {"isa", isa_flags(p)},
         {"objects", objects(p, &files)}, {"stages", strf("%d", p->devices)}, {"schedule", order_name(p)},
-        {"transport", p->m->plan.transport}, {"kernels", emit_kernels(p)}, {"memory", memory},
-        {"cc", mpi ? "mpicc" : "cc"}, {"openmp", threaded(p) ? "-fopenmp" : ""},
-        {"libs", fast(p) ? "-ldnnl -lpthread -lm" : "-lpthread -lm"}, {"real", p->g->compute == BF16 ? "-DREAL_BF16" : ""},
-        {"static", closed ? "yes" : "no"}, {"run", ranks ? strf("mpirun -n %d '$(CURDIR)'/", p->devices) : "'$(CURDIR)'/"},
+        {"transport", t->name}, {"kernels", k->name}, {"memory", memory},
+        {"cc", t->cc}, {"openmp", threaded(p) ? "-fopenmp" : ""},
+        {"libs", strf("%s-lpthread -lm", k->link)}, {"real", p->g->compute == BF16 ? "-DREAL_BF16" : ""},
+        {"static", k->shared || t->shared ? "no" : "yes"},
+        {"run", t->ranks ? strf("mpirun -n %d '$(CURDIR)'/", p->devices) : "'$(CURDIR)'/"},
         {"include", emit_cuda(p) ? "include cuda.mk\n" : ""},
         {"toolkit", emit_cuda(p) ? toolkit : ""}, {"usage", usage_of(p, prefix)},
         {"product", strcmp(prefix, "train") ? strf("%s.o", prefix) : "train"}, {NULL, NULL}};

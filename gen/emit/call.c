@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One call of a stage.
+ * call.c: one call of a stage.
  *
  * A literal stands behind the name of its parameter, a float before its decimal: tests/emitted.c compares both.  The names are
  * those of rt.h, which is read here as it is copied into the folder, so that they cannot drift.  A call of one argument says

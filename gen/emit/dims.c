@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which numbers of a graph are dims of the model.
+ * dims.c: which numbers of a graph are dims of the model.
  *
  * That two numbers are equal says little: 256 may be the vocabulary, or samples times tokens.  So the graph is made again for
  * each dim, with that one doubled, or halved where the model does not allow that.  A number is a dim if it has its value,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * emit: the folder of docs/emitted.md and README.md, from a finished plan.
+ * emit.c: the folder of docs/emitted.md and README.md, from a finished plan.
  */
 #include "emit.h"
 #include "base/file.h"

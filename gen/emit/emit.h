@@ -41,5 +41,5 @@ const char *covers_text(const Plan *p, int device);         /* its first .. last
 int emit_rank(const Plan *p, int device);           /* of MPI: devices used are ranks in the order of the model file */
 bool emit_cuda(const Plan *p);                      /* stages on GPUs: rt/cuda/, rt/op/cuda/ */
 bool emit_paced(const Plan *p);                     /* kernels that only wait: rt/pace.c */
-const char *emit_kernels(const Plan *p);            /* portable, onednn, paced */
+const Library *emit_library(const Plan *p);         /* the kernels of the job */
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The comment at the top of stageN.c: what the stage is, from plan facts, and what stands below, counted as it was printed.
+ * head.c: the comment at the top of stageN.c: what the stage is, from plan facts, and what stands below, counted as it
+ * was printed.
  */
 #include "stage.h"
 #include "mem/unpooled.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * stageN.h: the names of one stage, each with its number.  Sizes of the model, handles, offsets in the arena with bytes, type,
- * shape and owner, the slots of pools, offsets in the memory of the host.  tests/emitted.c reads the comments of offsets too.
+ * header.c: stageN.h, the names of one stage, each with its number.  Sizes of the model, handles, offsets in the arena with
+ * bytes, type, shape and owner, the slots of pools, offsets in the memory of the host.  tests/emitted.c reads the comments of
+ * offsets too.
  */
 #include "stage.h"
 #include <inttypes.h>

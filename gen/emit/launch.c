@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * launch.c of the emitted folder: the job as tables of literals, and a main() that hands them to the runtime.
+ * launch.c: launch.c of the emitted folder, the job as tables of literals, and a main() that hands them to the runtime.
  */
 #include "emit.h"
 #include "key.h"
@@ -282,7 +282,7 @@ static void print_job(const Launch *w, int pairs, const char *plan_hash)
     const Model *m = p->m;
     const Train *t = &m->train;
     fprintf(w->f, "\nstatic const Job job = {\n    .program = \"%s\", .name = %s, .kernels = \"%s\",\n    .key = ", w->prefix,
-            quote_c(p->g->name), emit_kernels(p));
+            quote_c(p->g->name), emit_library(p)->name);
     fputs(quote_c(p->key), w->f);
     fprintf(w->f, ",\n    .model = \"%s\",\n    .plan = \"%s\",\n", model_hash(p->g), plan_hash);
     if (order_overlap(p) > 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * C identifiers for the emitted stages.
+ * names.c: C identifiers for the emitted stages.
  *
  * They are the user's names with dots made underscores.  No user text can collide with the language, with rt.h or with the
  * two-letter names of pools and parameters: a word that is taken gets a number, a name of a family that is taken gets a v_.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * report.html: the plan for a person.  One file, inline SVG, nothing from elsewhere, readable without its script.
+ * report.c: report.html, the plan for a person.  One file, inline SVG, nothing from elsewhere, readable without its script.
  *
  *   stages    operators, arena by kind, bound, limit, slack, predicted time; under the table which operators are one call
  *   schedule  one row a stage, time across, as the simulator sees it; at its foot the copies to the host and back

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Slots of pools, as they are printed.
+ * slots.c: slots of pools, as they are printed.
  *
  * The plan places a slot at a literal times a stride.  Where the placer moved each micro-batch by itself, the stride is an
  * alignment and the literals are large and sparse.  Here a slot is an index into the places that actions use.  Slots that

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The source of one stage, in the language of docs/emitted.md.
+ * stage.c: the source of one stage, in the language of docs/emitted.md.
  *
  * The plan decides everything; this file only knows characters.  Comments are printed from plan facts, never literals.
  */

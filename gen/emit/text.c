@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Small texts that several emitted files share.
+ * text.c: small texts that several emitted files share.
  */
 #include "emit.h"
 #include <inttypes.h>
@@ -80,15 +80,15 @@ int emit_rank(const Plan *p, int device)
 
 bool emit_paced(const Plan *p)
 {
-    return !strcmp(p->m->devices.at[0].kind, "paced");
+    return target_of(&p->m->devices.at[0])->paced;
 }
 
 bool emit_cuda(const Plan *p)
 {
-    return !strcmp(p->m->devices.at[0].kind, "cuda");
+    return on_gpus(p->m);
 }
 
-const char *emit_kernels(const Plan *p)
+const Library *emit_library(const Plan *p)
 {
-    return emit_paced(p) ? "paced" : p->m->devices.at[0].kernels;
+    return library_linked(&p->m->devices.at[0]);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The keys of an operator's line: what people write, and the attributes that shape and the calls read.
+ * attr.c: the keys of an operator's line: what people write, and the attributes that shape and the calls read.
  *
  * Keys are full words; an attribute has the name of its token in ops.def, or a name that no call uses where shape still
  * has to work on it (start -> from).  A list becomes shape.0, shape.1, ...  An operand may be given by key too

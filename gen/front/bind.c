@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bind_call: from the text of a call in ops.def to arguments.
+ * bind.c: from the text of a call in ops.def to arguments.
  *
  * "linear_backward_x(dx, dy, weight, h, rows, in, out)" becomes one Arg a token.  A token is looked up as a word of the call
  * language (tmp vals acc mb h onto).  Then it may be an operand, a parameter or a result of the row; then the gradient of one

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Scopes: what a name means on a line of the model, and how a block becomes lines.
+ * block.c: scopes: what a name means on a line of the model, and how a block becomes lines.
  *
  * A block is a function.  Its body sees its own values, its inputs (the first is also called $in), what `pass` gives
  * it, its arguments, and everywhere the dims and the data inputs of the model; nothing else of the place where it is

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * build: from the lines of the model to forward operators.
+ * build.c: from the lines of the model to forward operators.
  *
  * Every line is read where it stands, block instance by block instance, in order, so operators come out in the order
  * of the model.  An operator takes its operands from `in:` by position, from keys of their names, or the value

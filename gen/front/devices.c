@@ -51,22 +51,22 @@ static void read_arch(const Spot *s)
 static void entry_check(const Spot *s, Entry *e)
 {
     Device *d = &e->d;
-    bool cuda = !strcmp(d->kind, "cuda");
+    bool gpu = target_of(d)->gpu;
     static const char *const cpu_keys[] = { "kernels", "threads", "isa" };
-    for (int i = 0; i < COUNT(cpu_keys) && cuda; i++)
+    for (int i = 0; i < COUNT(cpu_keys) && gpu; i++)
         if (node_get(s->value, cpu_keys[i]))
-            bad(node_get(s->value, cpu_keys[i])->loc, "delete it", "'%s' is not for devices of kind cuda", cpu_keys[i]);
-    if (d->arch && !cuda)
+            bad(node_get(s->value, cpu_keys[i])->loc, "delete it", "'%s' is not for devices of kind %s", cpu_keys[i], d->kind);
+    if (d->arch && !gpu)
         bad(node_get(s->value, "arch")->loc, "delete it", "'arch' is only for devices of kind cuda");
-    if (cuda && !d->memory)
+    if (gpu && !d->memory)
         bad(s->value->loc, "write memory: 80GiB, less what other programs use", "%s has no 'memory'", s->path);
     if (!d->memory)
         d->memory = DEFAULT_MEMORY;
-    if (node_get(s->value, "workspace") && !cuda)
+    if (node_get(s->value, "workspace") && !gpu)
         bad(node_get(s->value, "workspace")->loc, "delete it", "'workspace' is only for devices of kind cuda");
     if (d->workspace < 0)
-        d->workspace = cuda ? WORKSPACE : 0;
-    if (cuda && d->workspace < LEAST_WORKSPACE)
+        d->workspace = gpu ? WORKSPACE : 0;
+    if (gpu && d->workspace < LEAST_WORKSPACE)
         bad(node_get(s->value, "workspace")->loc, "2MiB", "%s: kernels share a workspace, and need 2MiB of it", s->path);
     if (d->memory <= d->reserve + d->workspace)
         bad(s->value->loc, NULL, "%s: a memory of %lld bytes less a reserve of %lld%s leaves nothing", s->path,
@@ -74,11 +74,12 @@ static void entry_check(const Spot *s, Entry *e)
             d->workspace ? strf(" and a workspace of %lld", (long long)d->workspace) : "");
     d->memory -= d->reserve + d->workspace;
     if (!d->kernels)
-        d->kernels = cuda ? "cuda" : "portable";
+        d->kernels = target_of(d)->kernels;
     if (!d->isa)        /* oneDNN has other bits on another instruction set: the plan fixes it.  Ours have not. */
-        d->isa = strcmp(d->kernels, "onednn") ? "native" : "x86-64-v4";
-    if (!strcmp(d->kernels, "onednn") && !strcmp(d->isa, "native"))
-        bad(node_get(s->value, "isa")->loc, "such as x86-64-v4", "the bits of onednn depend on the instruction set: name it");
+        d->isa = library_of(d)->isa;
+    if (!library_of(d)->anywhere && !gpu && !strcmp(d->isa, "native"))
+        bad(node_get(s->value, "isa")->loc, strf("such as %s", library_of(d)->isa),
+            "the bits of %s depend on the instruction set: name it", d->kernels);
     if (!d->name)
         d->name = d->kind;
 }
@@ -100,7 +101,7 @@ static void device_add(Model *m, Device d, const char *name)
             m->devices.at[0].kind, m->devices.at[0].kernels);
         return;
     }
-    if (m->devices.n && strcmp(d.kernels, "portable") &&
+    if (m->devices.n && !library_of(&d)->anywhere &&
         (m->devices.at[0].threads != d.threads
          || strcmp(m->devices.at[0].isa ? m->devices.at[0].isa : "", d.isa ? d.isa : ""))) {
         bad(d.loc, "give all devices of the job the same",
@@ -115,13 +116,13 @@ static void read_entry(const Spot *s)
 {
     static const Field fields[] = {
         { "name", read_name, offsetof(Entry, d.name), 0, 0, NULL },
-        { "kind", read_word, offsetof(Entry, d.kind), 0, 0, "cpu cuda paced" },
+        { "kind", read_word, offsetof(Entry, d.kind), 0, 0, target_words + 1 },
         { "count", read_count, offsetof(Entry, count), 1, MOST_DEVICES, NULL },
         { "memory", read_bytes, offsetof(Entry, d.memory), 1, 0, NULL },
         { "reserve", read_bytes, offsetof(Entry, d.reserve), 0, 0, NULL },
         { "workspace", read_bytes, offsetof(Entry, d.workspace), 0, 0, NULL },
         { "threads", read_count, offsetof(Entry, d.threads), 1, MOST_THREADS, NULL },
-        { "kernels", read_word, offsetof(Entry, d.kernels), 0, 0, "portable onednn" },
+        { "kernels", read_word, offsetof(Entry, d.kernels), 0, 0, library_words + 1 },
         { "isa", read_word, offsetof(Entry, d.isa), 0, 0,
           "native x86-64 x86-64-v2 x86-64-v3 x86-64-v4 x86-64-v4+bf16 x86-64-v4+amx" },
         { "flops", read_peak, offsetof(Entry, d.flops), 0, 0, NULL },
@@ -222,8 +223,11 @@ enum { BUILT = 1                /* of schedule_words: auto, and */
 #define LATER(word)
 #include "schedules.def"
 };
-#define PLANNERS "exact even brute interval interval:guard pipedream pipedream:published pipedream:memflag pipedream:strong " \
-                 "pipedream:replicated vpipe vpipe:repo vpipe:paper twobw madpipe"
+static const char planner_words[] =
+#define PLANNER(word, ...) " " word
+#define VARIANTS(word) " " word
+#include "planners.def"
+;
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
 
@@ -534,19 +538,19 @@ void model_plan(Model *m, Node *node)
         { "replicas", read_replicas, 0, 1, MOST_REPLICAS, NULL },
         { "schedule", read_built, AT(schedule), 0, BUILT, schedule_words },
         { "warmup", read_choice, AT(warmup), 0, 0, "A B auto" },
-        { "transport", read_word, AT(transport), 0, 0, "local mpi nccl" },
+        { "transport", read_word, AT(transport), 0, 0, transport_words + 1 },
         { "fuse", read_choice, AT(fuse), 0, 0, "auto none" },
-        { "planner", read_word, AT(planner), 0, 0, PLANNERS },
+        { "planner", read_word, AT(planner), 0, 0, planner_words + 1 },
         { "recompute", read_recompute, 0, 0, 0, NULL },
         { "offload", read_offload, 0, 0, 0, NULL },
         { "memory_order", read_choice, AT(memory_order), 0, 0, "auto free_time saving_per_second" },
-        { "objective", read_word, AT(objective), 0, 0, "step_time bottleneck" },
+        { "objective", read_choice, AT(objective), 0, 0, "step_time bottleneck" },
         { "constraints", read_constraints, 0, 0, 0, NULL },
         { "cuts", read_cuts, AT(cuts), 0, 0, NULL },
     };
     PlanSpec *p = &m->plan;
     *p = (PlanSpec){ .chunks = 1, .replicas = 1, .schedule = "auto", .transport = "local", .planner = "exact",
-                     .objective = "step_time", .loc = node ? node->loc : (Loc){ 0, 0, 0 } };
+                     .loc = node ? node->loc : (Loc){ 0, 0, 0 } };
     if (node)
         section(m, node, "plan", fields, COUNT(fields), p);
     const Node *stages = node_get(node, "stages"), *chunks = node_get(node, "chunks");
@@ -569,5 +573,5 @@ void model_plan(Model *m, Node *node)
 
 bool on_gpus(const Model *m)
 {
-    return !strcmp(m->devices.at[0].kind, "cuda");
+    return target_of(&m->devices.at[0])->gpu;
 }

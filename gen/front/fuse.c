@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fuse: neighbours that become one call.
+ * fuse.c: neighbours that become one call.
  *
  * Problem: an addition reads the result of the call right before it, and nothing else reads that.  This happens at a residual
  * connection after Dropout, and in backward where the gradient of a norm joins the sum so far.  The tensor between them costs

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * grad: the backward half of the graph.
+ * grad.c: the backward half of the graph.
  *
  * Problem: for every parameter, the derivative of the loss, as operators that a plan can place, cut and time one by
  * one, and whose sums have one order in every plan.

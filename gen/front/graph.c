@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Small questions about a graph, and the table that `dpgen check` prints.
+ * graph.c: small questions about a graph, and the table that `dpgen check` prints.
  */
 #include "front.h"
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Names and paths.
+ * names.c: names and paths.
  *
  * Problem: names of the YAML become parameter names in checkpoints, C identifiers in the emitted stages and words of
  * comments.  So they are few letters, short, and different even where C cannot tell them apart: a.b and a_b are one

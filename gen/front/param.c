@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Parameters of an operator: made, or shared by `tie:`.
+ * param.c: parameters of an operator: made, or shared by `tie:`.
  *
  * A parameter is named after the operator that has it first: h.3.ln_1.weight.  `tie: wte` shares every parameter
  * that both operators have under the same name, `tie: wte.weight` that one.  The name is looked up in the block

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The operator table as data.
+ * row.c: the operator table as data.
  *
  * ops.def is written for people: operands are one string, "x mask:i?".  The preprocessor turns each row into
  * strings; the first question asked cuts them up.  The result depends on ops.def alone and is never changed

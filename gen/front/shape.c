@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * shape: sizes of everything, in one walk through the operators.
+ * shape.c: sizes of everything, in one walk through the operators.
  *
  * Each row of ops.def names a rule of shape_ops.c.  A rule checks the operands, sizes results and parameters, and
  * sets every attribute that the calls of the row name.  Then the forward call is bound, and its arithmetic is

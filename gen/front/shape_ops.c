@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The shape rules, by the names in ops.def.
+ * shape_ops.c: the shape rules, by the names in ops.def.
  *
  * A rule returns false after a complaint.  Products of dimensions need no check of their own: every tensor is below
  * 2^48 bytes, and an attribute is a product of some dimensions of one tensor.  Axes count from 0, or back from -1.
@@ -172,7 +172,7 @@ static int64_t attention_scratch(const Sizer *z, const Shape *scores, bool plain
     const Shape rows = {3, {scores->d[0], scores->d[1], scores->d[2]}};
     const Shape ds = {4, {scores->d[0], scores->d[1], (scores->d[2] + 63) / 64 * 64, (scores->d[3] + 127) / 128 * 128}};
     int64_t sums = size(&rows) * 4, wide = get(z, "width");
-    bool graph = !strcmp(d->kernels, "cuda") && z->g->compute == BF16 && plain && wide % 8 == 0 && wide <= 128;
+    bool graph = library_of(d)->graphs && z->g->compute == BF16 && plain && wide % 8 == 0 && wide <= 128;
     if (size(&rows) == MAX_BYTES || (graph && size(&ds) == MAX_BYTES))
         return -1;
     return graph ? (sums + 255) / 256 * 256 + size(&ds) * 2 + 256 : sums;

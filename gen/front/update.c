@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The end of a step: gradients of tied uses added up, the norm, the optimiser.
+ * update.c: the end of a step: gradients of tied uses added up, the norm, the optimiser.
  *
  * In three parts, each by ascending parameter, because every value of one part must be there before the next begins:
  *

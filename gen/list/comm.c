@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * comm: the actions of a device besides computing.
+ * comm.c: the actions of a device besides computing.
  *
  * Method: loads, recomputation, messages and the exchanges of the update are inserted into each device's ordered computations.
  * Every message is two actions, begin and wait, on both sides, and its buffer is taken in between.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * offload: when an offloaded tensor leaves its device, and when it comes back.
+ * offload.c: when an offloaded tensor leaves its device, and when it comes back.
  *
  * Problem: a tensor that backward reads long after forward made it may wait in the host's memory meanwhile.  Begun too late,
  * its return stalls the device.  Begun too early, it takes the room that it was sent away to free.

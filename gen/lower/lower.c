@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * lower: from actions to straight lines of kernel calls.
+ * lower.c: from actions to straight lines of kernel calls.
  *
  * Method: each (chunk, phase, variant) becomes one routine, written once, whatever the number of micro-batches.  Two runs of it
  * differ only in literal slot numbers.  Every operand becomes a buffer of the device.  A tensor can have several on one device,

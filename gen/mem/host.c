@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * host: an address in the host's memory for every tensor that waits there.
+ * host.c: an address in the host's memory for every tensor that waits there.
  *
  * Problem: each device has a second arena, in its host or in a file.  An offloaded tensor of one micro-batch owns bytes of it
  * from the begin of its way out to the end of its way in.  Both are ticks of the device's own line, so this arena follows from

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mem: an address for every byte of every device.
+ * mem.c: an address for every byte of every device.
  *
  * Method: each device's straight line is replayed in program order.  Noted for each buffer and micro-batch are the ticks
  * (calls) from its first touch to its last; a transfer touches from begin to wait.  Predicted times never enter, so the arena

@@ -3,8 +3,8 @@
  * trial_cache.h: the memory shared by all plans of one candidate.  Each plan is made by trial, and a trial before has met most
  * of it.
  */
-#ifndef SEEN_H
-#define SEEN_H
+#ifndef TRIAL_CACHE_H
+#define TRIAL_CACHE_H
 #include "place.h"
 
 /* Finds a layout of the same items, with pools numbered as here.  False: the items are new. */

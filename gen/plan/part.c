@@ -14,7 +14,7 @@
  * the whole block.  cut_after: a cut behind the last operator named.  no_cut: none between two neighbours that are both
  * named.  same_stage: none between the first and the last operator named.  cuts: exactly these.
  *
- * The planner is a row of a table (planners.c); it sees only positions, prices and limits.  Prices know what a run needs,
+ * The planner is a row of a table (planners.def); it sees only positions, prices and limits.  Prices know what a run needs,
  * but for packing, and what that adds the search feeds back.
  */
 #include "planner.h"
@@ -328,7 +328,7 @@ static bool share(const Plan *p, const Planner *k, const char *cut, const Bytes 
 int part(Plan *p, const Bytes *limit)
 {
     const Planner *planner = planner_named(plan_planner(p)), any = {.plan = exact_any, .space = planner->space};
-    planner = p->ask.first_fit && planner->plan == exact ? &any : planner;
+    planner = p->ask.first_fit && planner->complete ? &any : planner;
     Bytes *soft = alloc(sizeof *soft * (size_t)p->devices);
     memcpy(soft, limit, sizeof *soft * (size_t)p->devices);
     p->soft = soft;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * planner.h: what a planner is asked and what it answers.  A planner is a row of the table in part.c and one file beside
+ * planner.h: what a planner is asked and what it answers.  A planner is a row of planners.def and one file beside
  * this one.  It sees positions, prices and limits; constraints of the model file are already in `cut`, and part.c turns
  * the answer into a Plan.
  */
@@ -37,7 +37,12 @@ struct Planner {
     const char *space;          /* what it chooses among, in words */
     const char *source;         /* authors, year, title */
     int seed;                   /* `exact` begins with its answer for graphs of up to so many operators; 0: it does not */
-    int rival;                  /* its whole plan is made beside that of `exact` for graphs of up to so many; 0: it is not */
+    int rival;                  /* up to so many, its whole plan is made beside that of `exact` where that takes longer than
+                                   predicted; 0: it is not */
+    bool complete;              /* if it finds no plan, there is none */
+    bool oracle;                /* it enumerates: for small graphs, and compared only where it is asked for */
+    bool map;                   /* it chooses the chunks of each device too */
+    bool layout;                /* it chooses depth, width and micro-batch too */
 };
 /* What a planner is asked of a plan that has its lists, without prices: part.c. */
 Question part_question(const Plan *p, const Bytes *limit);
@@ -46,7 +51,6 @@ const char *planner_space(const Planner *k, const Plan *p);      /* the plans it
 bool planner_says(const char *space, int chunks);   /* is it what some planner may say of some model of so many chunks? */
 const Planner *planner_named(const char *name);     /* of several variants without one the first */
 
-bool exact(const Question *q, Answer *a);
 bool exact_any(const Question *q, Answer *a);       /* some plan that fits, soon */
 /* Cuts whose plans are predicted to take less than that, each chunk under all of its device's memory, the fastest first; false:
  * there may be more of them than the budget of branch and bound meets. */
@@ -54,17 +58,6 @@ typedef struct { int *last; Ns value; } Cut;
 typedef VEC(Cut) Cuts;
 bool exact_below(const Question *q, Ns below, Cuts *all);
 bool part_below(const Plan *p, const Bytes *limit, Ns below, Cuts *all);    /* of a plan that has its lists */
-bool even(const Question *q, Answer *a);
-bool brute(const Question *q, Answer *a);
-/* What other systems would do: of them only layers, or only some cuts, are looked at. */
-bool plan_interval(const Question *q, Answer *a);
-bool plan_interval_guard(const Question *q, Answer *a);
-bool plan_pipedream(const Question *q, Answer *a);
-bool plan_pipedream_memflag(const Question *q, Answer *a);
-bool plan_pipedream_strong(const Question *q, Answer *a);
-bool plan_pipedream_replicated(const Question *q, Answer *a);
-bool plan_vpipe_repo(const Question *q, Answer *a);
-bool plan_vpipe_paper(const Question *q, Answer *a);
-bool plan_madpipe(const Question *q, Answer *a);     /* after madpipe(), which chose map and cuts */
-bool plan_twobw(const Question *q, Answer *a);
+#define PLANNER(word, make, ...) bool make(const Question *q, Answer *a);
+#include "planners.def"
 #endif

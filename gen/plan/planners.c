@@ -1,39 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * planners.c: who may cut a model.  Each row is a planner, or a variant of one, NAME:VARIANT; NAME alone means the first of
- * its variants.  `dpgen --planner ?` prints this table.  front/devices.c has the same words, for what a model file may say.
- *
- * seed: `exact` begins with the answer of a planner for graphs of up to so many operators.  rival: up to so many, candidate.c
- * lays out its whole plan beside that of `exact` where that takes longer than it predicted: it is then never worse.
+ * planners.c: who may cut a model, from planners.def.  A row is a planner, or a variant of one, NAME:VARIANT; NAME alone means
+ * the first of its variants.  `dpgen --planner ?` prints the table.
  */
 #include "planner.h"
 #include "budgets.h"
 
 #include <string.h>
 
-#define ONE_ORDER "contiguous runs in one order, one chunk a device, devices as given"
-#define LAYERS "contiguous runs of layers, everything kept"
-#define PIPEDREAM "Narayanan et al., 2019, PipeDream"
-#define VPIPE "Zhao et al., 2022, vPipe"
-#define DAWNPIPER "Peng et al., 2025, DawnPiper; Peng et al., 2020, Capuchin"
-
 const Planner planners[] = {
-    {"exact", exact, ONE_ORDER ", cheapest fates of each run",
-     "Zheng et al., 2022, Alpa; Tarnawski et al., 2021, Piper", 0, 0},
-    {"even", even, "the one cut into runs of equal time", "Huang et al., 2019, GPipe", OPS_ANY, OPS_MANY},
-    {"brute", brute, ONE_ORDER ", all fates of each run: an oracle for small graphs", "enumeration", 0, 0},
-    {"interval", plan_interval, ONE_ORDER ", cuts between balance of time and of memory", DAWNPIPER, OPS_MANY, OPS_MANY},
-    {"interval:guard", plan_interval_guard, ONE_ORDER ", the same and one cut on either side", DAWNPIPER, OPS_FEW, OPS_FEW},
-    {"pipedream:published", plan_pipedream, LAYERS ", memory not looked at", PIPEDREAM, OPS_MANY, OPS_MANY},
-    {"pipedream:memflag", plan_pipedream_memflag, LAYERS ", the published memory check", PIPEDREAM, OPS_MANY, OPS_MANY},
-    {"pipedream:strong", plan_pipedream_strong, LAYERS ", those that fit", PIPEDREAM, OPS_SOME, OPS_SOME},
-    {"pipedream:replicated", plan_pipedream_replicated, "runs of layers on several devices, everything kept", PIPEDREAM, 0, 0},
-    {"vpipe:repo", plan_vpipe_repo, "contiguous runs of layers, the tail of each recomputed", VPIPE, OPS_MANY, OPS_MANY},
-    {"vpipe:paper", plan_vpipe_paper, "contiguous runs of layers, each kept, swapped or recomputed", VPIPE, OPS_MANY, OPS_MANY},
-    {"twobw", plan_twobw, "equal numbers of blocks, all kept or all recomputed",
-     "Narayanan et al., 2021, PipeDream-2BW", OPS_MANY, OPS_MANY},
-    {"madpipe", plan_madpipe, "runs of layers, everything kept, several on one device", "Beaumont et al., 2022, MadPipe", 0, 0},
-    {NULL, NULL, NULL, NULL, 0, 0}
+#define PLANNER(word, make, what, from, ...) {.name = word, .plan = make, .space = what, .source = from, __VA_ARGS__},
+#include "planners.def"
+    {.name = NULL}
 };
 
 const Planner *planner_named(const char *name)
@@ -60,7 +38,7 @@ const char *planner_space(const Planner *k, const Plan *p)
     static const char chunk[] = "one chunk a device", given[] = "devices as given", fates[] = "cheapest fates of each run";
     const PlanSpec *s = &p->m->plan;
     bool map = plan_map(p)->n > 0, cuts = plan_cuts(p)->n > 0;
-    bool own = k->plan == plan_madpipe && !map;    /* it chooses the chunks */
+    bool own = k->map && !map;    /* it chooses the chunks */
     const char *text = !cuts || own ? k->space
         : strf("the cuts that were given%s%s", strstr(k->space, fates) ? ", " : "", strstr(k->space, fates) ? fates : "");
     if (map)

@@ -309,7 +309,7 @@ static void print_tables(Layout *l, Bytes arena)
                 l->ids.at[i].bytes, l->ids.at[i].lo, l->ids.at[i].hi);
     fprintf(l->f, "};\nconst int row_count = %d, mix_count = %d, fill_count = %d, stages = %d, threads = %d;\n", b->call.n,
             b->mix.n, PARTS + l->ids.n, b->stages, b->m->devices.at[0].threads);
-    fprintf(l->f, "const int ranks = %d;\nconst long batch = %" PRId64 ";\n", strcmp(b->m->plan.transport, "local") != 0,
+    fprintf(l->f, "const int ranks = %d;\nconst long batch = %" PRId64 ";\n", transport_of(b->m)->ranks,
             b->batch);
     fprintf(l->f, "const size_t arena_bytes = %" PRId64 ", workspace_bytes = %" PRId64 ";\n", arena,
             b->m->devices.at[0].workspace);

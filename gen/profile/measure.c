@@ -220,10 +220,10 @@ static void run_bench(Reader *r, const char *dir, const char *const *argv)
 /* Messages need two stages; those of MPI two ranks, those of NCCL two GPUs. */
 static bool can_talk(const Reader *r)
 {
-    bool nccl = !strcmp(r->b->m->plan.transport, "nccl");
-    if (r->b->stages > 1 && nccl && r->gpus < 2)
+    bool gpus = transport_of(r->b->m)->gpus;
+    if (r->b->stages > 1 && gpus && r->gpus < 2)
         fprintf(stderr, "dpgen: there is one GPU here, and NCCL wants one for each stage: messages keep their estimate\n");
-    return r->b->stages > 1 && (!nccl || r->gpus > 1);
+    return r->b->stages > 1 && (!gpus || r->gpus > 1);
 }
 
 static void run_all(Reader *r, const char *dir)
@@ -239,7 +239,7 @@ static void run_all(Reader *r, const char *dir)
         run_bench(r, dir, sign);
     run_bench(r, dir, kernels);
     if (can_talk(r))
-        run_bench(r, dir, strcmp(r->b->m->plan.transport, "mpi") ? local : ranks);
+        run_bench(r, dir, transport_of(r->b->m)->cpus ? ranks : local);
 }
 
 /* Rows of the graphs that p has not yet, measured in a folder beside `file`. */
@@ -326,7 +326,7 @@ void profile_measure_more(Profile *p, const Model *m, int64_t batch, const char 
 const char *profile_cannot(const Model *m)
 {
     const Device *a = &m->devices.at[0];
-    if (strcmp(a->kind, "cpu") && !on_gpus(m))
+    if (target_of(a)->paced)
         return strf("devices of kind %s are not this machine", a->kind);
     for (int d = 1; d < m->devices.n; d++)
         if (m->devices.at[d].threads != a->threads)

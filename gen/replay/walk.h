@@ -2,8 +2,8 @@
  *
  * walk.h: the need of a run of forward operators as a chunk, under given fates.
  */
-#ifndef LIVE_H
-#define LIVE_H
+#ifndef WALK_H
+#define WALK_H
 #include "plan.h"
 
 typedef struct Live Live;       /* of one graph and its ordered lists: built once, then asked for many runs */

@@ -2,8 +2,8 @@
  *
  * dawnpiper_dp.h: DawnPiper's recursive binary partition, apart from graphs, so that tests can ask it directly.
  */
-#ifndef HALVES_H
-#define HALVES_H
+#ifndef DAWNPIPER_DP_H
+#define DAWNPIPER_DP_H
 #include "plan.h"
 
 typedef struct {

@@ -2,8 +2,8 @@
  *
  * madpipe_dp.h: MadPipe's dynamic program over a chain, apart from graphs, so that tests can ask it directly.
  */
-#ifndef SPECIAL_H
-#define SPECIAL_H
+#ifndef MADPIPE_DP_H
+#define MADPIPE_DP_H
 #include "plan.h"
 
 typedef struct {                /* a chain of units, for one device of several pieces and others of one */

@@ -2,8 +2,8 @@
  *
  * pipedream_dp.h: PipeDream's dynamic program over a chain, apart from graphs, so that tests can ask it directly.
  */
-#ifndef CHAIN_H
-#define CHAIN_H
+#ifndef PIPEDREAM_DP_H
+#define PIPEDREAM_DP_H
 #include "plan.h"
 
 typedef struct {                /* a chain of units, and what is asked of it; all sums are over units */

@@ -38,7 +38,7 @@ bool better(const Plan *a, const Plan *b)
 
 bool is_exact(const Candidate *k)
 {
-    return !strcmp(k->ask.planner ? k->ask.planner : k->m->plan.planner, planners->name);
+    return planner_named(k->ask.planner ? k->ask.planner : k->m->plan.planner)->complete;
 }
 
 bool is_free(const Candidate *k)

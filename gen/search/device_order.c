@@ -171,7 +171,7 @@ void search_orders(Search *s, const Graph *g, const Model *m, const Cost *c, int
 {
     Kinds kinds = kinds_of(m, c);
     Arranged a = {.g = g, .m = m, .stages = stages, .k = k,
-                  .runs = strcmp(m->plan.planner, "madpipe") && !k->depths};
+                  .runs = !planner_named(m->plan.planner)->map && !k->depths};
     Candidate one = {.x = s->x, .g = g, .c = c, .m = m, .stages = stages, .schedule = k, .ask = s->ask, .done = true};
     arrange(s, &a, &kinds);
     one.best = plan_orders(s, &a, &one.failed);

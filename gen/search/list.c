@@ -72,7 +72,7 @@ void list_schedule(Search *s, const Graph *g, const Cost *c, const Model *m, int
         add(s, g, c, m, stages, k);
     for (int i = from; i < s->all.n; i++) {
         s->all.at[i].grows = k->depths;
-        if (planner_named(planner)->plan == plan_madpipe && !m->plan.map.n && !m->plan.cuts.n)
+        if (planner_named(planner)->map && !m->plan.map.n && !m->plan.cuts.n)
             map_chunks(&s->all.at[i]);
     }
 }

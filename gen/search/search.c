@@ -21,8 +21,9 @@ static const char *refuses(const Graph *g, const Model *m, const Schedule *k, in
 {
     if (k->async && m->plan.replicas > 1)
         return "its replicas are not built; set plan.replicas to 1, or take a synchronous schedule";
-    if (k->one_chunk && !strcmp(m->plan.planner, "madpipe"))
-        return "it takes one chunk a device, and planner madpipe gives one of them several; take schedule 1f1b or gpipe";
+    if (k->one_chunk && planner_named(m->plan.planner)->map)
+        return strf("it takes one chunk a device, and planner %s gives one of them several; take schedule 1f1b or gpipe",
+                    m->plan.planner);
     return order_refuses(g, m, k, stages);
 }
 
@@ -162,7 +163,7 @@ static Plan *search_asked(const Options *x, const Model *m, const Ask *ask, Plan
     Models sizes = sizes_of(m);
     Plan *best = NULL;
     bool open = sizes.n > 1 || m->plan.stages_min < m->plan.stages_max;
-    if (strcmp(m->plan.planner, "twobw") || !open || !search_layouts(&s, &sizes, &best)) {
+    if (!planner_named(m->plan.planner)->layout || !open || !search_layouts(&s, &sizes, &best)) {
         for (int i = 0; i < sizes.n; i++)
             list_graph(&s, sizes.at[i]);
         search_all(&s);

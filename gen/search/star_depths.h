@@ -2,8 +2,8 @@
  *
  * star_depths.h: the depths of 1F1B*.
  */
-#ifndef STAR_H
-#define STAR_H
+#ifndef STAR_DEPTHS_H
+#define STAR_DEPTHS_H
 #include "plan.h"
 
 /* Loads of a plan, of stages and the links between them in turn; periods at which depths change, ascending, with room for

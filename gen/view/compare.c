@@ -53,14 +53,14 @@ static Outcome outcome(const Plan *p, const Plan *failed)
  * width is open, and for PipeDream-2BW, which chooses both with the micro-batch, that as well. */
 static Outcome plan_at(Compare *c, int64_t batch, bool open)
 {
-    bool twobw = !strcmp(c->planner->name, "twobw");
+    bool layout = c->planner->layout;
     Model *with = alloc(sizeof *with);
     *with = *c->m;
     with->plan.planner = c->planner->name;
     with->plan.schedule = c->schedule;
-    if (!open || (!twobw && !c->m->plan.replicas_auto))
+    if (!open || (!layout && !c->m->plan.replicas_auto))
         with->plan.stages_min = with->plan.stages_max;
-    with->train.batch = open && twobw && c->m->train.batch == 0 ? 0 : batch;
+    with->train.batch = open && layout && c->m->train.batch == 0 ? 0 : batch;
     with->train.micro = c->micro;
     with->train.global = batch * c->micro;
     Plan *failed = NULL;
@@ -205,7 +205,7 @@ static void print_json(const Compare *c, int64_t batch)
     json_text(stdout, c->m->name);
     printf(", \"devices\": %d, \"schedule\": \"%s\", \"micro_batches\": %" PRId64 ", \"micro_batch\": %" PRId64
            ", \"bound_ns\": %" PRId64, c->m->plan.stages_max, c->schedule, c->micro, batch, c->bound);
-    if (!strcmp(c->m->plan.objective, "bottleneck"))
+    if (c->m->plan.objective == BOTTLENECK)
         printf(", \"bottleneck_ns\": %" PRId64 ", \"bottleneck_bound_ns\": %" PRId64 ", \"bottleneck_all_prefixes\": %s",
                c->m->plan.longest, c->m->plan.longest_bound, c->m->plan.longest_all ? "true" : "false");
     printf(", \"planners\": [");
@@ -260,7 +260,7 @@ static bool *choose_planners(const char *list)
         n++;
     bool *asked = alloc((size_t)n);
     for (int i = 0; !list && i < n; i++)
-        asked[i] = planners[i].plan != brute;
+        asked[i] = !planners[i].oracle;
     for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
         const char *word = strf("%.*s", (int)strcspn(at, ","), at);
         bool *one = &asked[find_planner(list, word) - planners];

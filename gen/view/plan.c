@@ -22,7 +22,7 @@ void view_one(FILE *f, const Plan *p, int device)
 {
     const DevicePlan *d = &p->dev.at[device];
     StageSum s = view_stage(p, device);
-    const char *rank = d->place && strcmp(p->m->plan.transport, "local") ? strf(", rank %d", emit_rank(p, device)) : "";
+    const char *rank = d->place && transport_of(p->m)->ranks ? strf(", rank %d", emit_rank(p, device)) : "";
     fprintf(f, "stage %d  %s (%s%s), %s, %d in flight\n", device, covers_text(p, device),
             p->m->devices.at[device].name, rank, count_text(s.ops, "operator"), s.flight);
     fprintf(f, "  time    forward %.3f ms, backward %.3f ms, recompute %.3f ms a micro-batch; idle %.1f %% of the step\n",

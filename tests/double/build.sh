@@ -30,7 +30,6 @@ for real in f32 bf16; do
     for object in $made/fold.o $made/op/*.o; do
         case $object in
             */op/start.o) ;;
-            */op/open.o) cp $object $to ;;
             *) objcopy --redefine-syms=$to/names $object $to/$(basename $object) ;;
         esac
     done

@@ -2,7 +2,8 @@
 #
 # From the prototypes of rt.h: kernels of rt/op, which run on processors, as work for the streams of the double.
 #   awk -v part=names -f defer.awk rt/rt.h     the new names of the kernels, for objcopy
-#   awk -v part=calls -f defer.awk rt/rt.h     each call by its own name, queued on the stage's stream
+#   awk -v part=calls -f defer.awk rt/rt.h     each call by its own name, queued on the stage's stream; no
+#                                              handle is prepared
 # With them a job for GPUs gives the bits of the same job for processors, so that whatever differs is the runtime's, the plan's
 # or the streams' doing.
 
@@ -35,4 +36,8 @@
     print "    struct work_" name " work_ = {st" fill "};"
     print "    double_enqueue(stream_of(st), \"" name "\", run_" name ", &work_, sizeof work_);\n}\n"
 }
-BEGIN { if (part == "calls") print "#include \"cuda/device.h\"\n#include \"double.h\"\n" }
+part == "calls" && /^void open_.*;$/ { sub(/;$/, " {}"); print }
+BEGIN {
+    if (part == "calls")
+        print "#include \"cuda/device.h\"\n#include \"double.h\"\n\n#pragma GCC diagnostic ignored \"-Wunused-parameter\"\n"
+}

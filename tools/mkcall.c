@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * mkcall.c: prints, in C, how the interpreter calls each kernel.
+ * mkcall.c: host tool, prints the stubs of each call in C.  Which calls there are, ops.def says; what type each word has,
+ * rt.h says.  So a new row, or a new operand, needs no change here.
  *
- *     mkcall rt/rt.h > calls.h
+ *     mkcall rt/rt.h paced    kernels of paced jobs: the calls, and nothing in them
+ *     mkcall rt/rt.h call     how the interpreter calls each kernel
  *
- * The interpreter has a call's name and a list of words; C needs the call spelt out.  Which calls there are, ops.def
- * says; what type each word has, rt.h says.  So a new row, or a new operand, needs no change here.
- *
- * A word is an address, an integer or a float; one adaptor a call takes each from the right member of a union.
+ * The interpreter has a call's name and a list of words.  A word is an address, an integer or a float; one adaptor a call
+ * takes each from the right member of a union.  A library that prepares nothing has no open_CALL, and takes the empty one.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -68,6 +68,12 @@ static const char *parameters(const char *prefix, const char *call)
     return NULL;
 }
 
+static void print_stub(const char *before, const char *prefix, const char *call)
+{
+    const char *p = parameters(prefix, call);
+    printf("%svoid %s%s%.*s {}\n", before, prefix, call, (int)strcspn(p, ";"), p);
+}
+
 static void print_adaptor(const char *prefix, const char *call)
 {
     const char *p = parameters(prefix, call);
@@ -92,19 +98,25 @@ static void read_header(const char *path)
     fclose(f);
 }
 
-int main(int argc, char **argv)
+static void print_paced(void)
 {
-    if (argc != 2)
-        stop("usage:", "mkcall rt.h");
-    read_header(argv[1]);
-    for (int i = 0; i < CALLS; i++)
-        add_calls(calls[i]);
+    printf("/* SPDX-" "License-Identifier: Apache-2.0\n *\n"
+           " * Calls of rt.h, with nothing in them.  Made from gen/ops.def by tools/mkcall.c of dpgen.\n */\n"
+           "#include \"../../rt.h\"\n\n"
+           "#pragma GCC diagnostic ignored \"-Wunused-parameter\"\n\n");
+    for (int i = 0; i < names; i++)
+        print_stub("", "", name[i]);
+}
+
+static void print_calls(void)
+{
+    printf("#pragma GCC diagnostic ignored \"-Wunused-parameter\"\n");
     for (int i = 0; i < names; i++) {
-        if (!parameters("", name[i]))
-            stop("rt.h does not declare", name[i]);
         print_adaptor("", name[i]);
-        if (parameters("open_", name[i]))
-            print_adaptor("open_", name[i]);
+        if (!parameters("open_", name[i]))
+            continue;
+        print_stub("__attribute__((weak)) ", "open_", name[i]);
+        print_adaptor("open_", name[i]);
     }
     printf("static const struct { const char *name; void (*call)(Stage *, const Word *), (*open)(Stage *, const Word *); } "
            "kernels[] = {\n");
@@ -113,5 +125,21 @@ int main(int argc, char **argv)
         printf(parameters("open_", name[i]) ? "call_open_%s},\n" : "0},\n", name[i]);
     }
     printf("};\n");
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 3)
+        stop("usage:", "mkcall rt.h paced|call");
+    read_header(argv[1]);
+    for (int i = 0; i < CALLS; i++)
+        add_calls(calls[i]);
+    for (int i = 0; i < names; i++)
+        if (!parameters("", name[i]))
+            stop("rt.h does not declare", name[i]);
+    if (!strcmp(argv[2], "paced"))
+        print_paced();
+    else
+        print_calls();
     return 0;
 }
