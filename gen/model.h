@@ -134,6 +134,10 @@ typedef struct {
     bool async;                     /* steps overlap: no flush */
     bool each;                      /* an update after every micro-batch */
     bool split;                     /* weight gradients are computations of their own */
+    const char *lead, *lag, *group; /* sched/beats.c */
+    bool forward_last;              /* in a beat: I, W, F */
+    bool grouped;                   /* a group has p micro-batches or more, and so has the last one */
+    int chunks;                     /* a device, where the model does not say; 0: 1 */
     /* Updates that the weights read by chunk i of n are behind: none, one, n-1-i, n-1. */
     enum { DELAY_NONE, DELAY_ONE, DELAY_BEHIND, DELAY_DEPTH } delay;
 } Schedule;
@@ -149,6 +153,8 @@ typedef struct {
     int chunks;                     /* per device */
     int replicas; bool replicas_auto;   /* of the pipeline, each with its own micro-batches; auto: search.c decides, 1 before */
     Loc replicas_at;
+    int group;                      /* micro-batches that pass chunk by chunk; 0: as the schedule has them */
+    Loc group_at;
     Ints map;                       /* chunk -> device; empty: chunk c on device c mod stages */
     Loc map_at;
     const char *schedule;           /* a word of schedules.def, or auto */

@@ -192,6 +192,7 @@ typedef struct {
     int replicas;               /* passes: 0: one */
     VEC(DevicePlan) dev;        /* passes, then order */
     VEC(Ints) home;             /* order: [replica].at[chunk]: its device; plan_home() reads it */
+    Ints slack;                 /* order: [2 * chunk + back]: computations until a send of F (of B or I) is waited for */
     Ints chunk;                 /* part: operator -> chunk */
     const Bytes *soft;          /* part: the limits it was given, by device */
     Proof said;                 /* part: what its planner says */

@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Schedules whose weight gradients are computations of their own.  A tiny GPT with tied weights and dropout gives the bits of
-# 1f1b: on 1 to 4 stages, whatever is recomputed or waits in the host's memory, with gradient groups, replicas, fused losses,
-# in bf16, and between two processes.  The predicted step of GPT-2 on 4 stages is at least 14 % below that of 1f1b.
+# The schedules of sched/beats.c: weight gradients apart, several chunks a device, or both.  A tiny GPT with tied weights and
+# dropout gives the bits of 1f1b: on 1 to 4 stages, whatever is recomputed or waits in the host's memory, with gradient groups,
+# replicas, fused losses, in bf16, and between two processes.  The predicted step of GPT-2 on 4 stages is at least 14 % below
+# that of 1f1b.
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a build/librt_bf16.a
 
@@ -13,16 +14,22 @@ some="'[h.*.ln_*, h.*.gelu, h.1.attention, h.2.dropout, wpe]'"
 # line NAME STAGES OPTION...
 line() { name=$1 n=$2; shift 2; echo "$name $model --stages $n $*"; }
 
-# plans_of LABEL OPTION...: zb-h1 on 1 to 4 stages, a fate for each
+# plans_of LABEL OPTION...: each schedule once, on 1 to 4 stages, with some fate
 plans_of() {
     label=$1
     shift
     line "$label.1f1b" 2 --schedule 1f1b "$@"
-    line "$label.1" 1 --schedule zb-h1 --recompute full "$@"
+    line "$label.1" 1 --schedule 2bp --recompute full "$@"
     line "$label.2" 2 --schedule zb-h1 --recompute "$some" "$@"
     line "$label.3" 3 --schedule zb-h1 --offload "\"['*']\"" "$@"
-    line "$label.4" 4 --schedule zb-h1 "$@"
-    [ -z "$SLOW" ] || line "$label.4.full" 4 --schedule zb-h1 --recompute full "$@"
+    line "$label.4" 4 --schedule zb-h2 "$@"
+    line "$label.interleaved" 2 --schedule interleaved --recompute full "$@"
+    line "$label.interleaved-zb" 3 --schedule interleaved-zb --set plan.group=4 "$@"
+    line "$label.breadth-first" 2 --schedule breadth-first --set plan.chunks=3 "$@"
+    [ -n "$SLOW" ] || return 0
+    line "$label.split" 4 --schedule 1f1b-split "$@"
+    line "$label.gis" 2 --schedule gis --set plan.chunks=3 --recompute "$some" "$@"
+    line "$label.4.full" 4 --schedule zb-h1 --recompute full "$@"
 }
 
 use_portable
@@ -39,7 +46,7 @@ plans <"$tmp/four"
 one_hash "zb-h1, 4 groups"
 
 use_bf16
-plans_of bf16 --set train.precision.compute=bf16 | grep -v '^bf16.[12] ' | plans
+plans_of bf16 --set train.precision.compute=bf16 | grep -v '^bf16.[12bi]' | plans
 one_hash "zb-h1, bf16"
 
 # ---- a loss whose one call gives both gradients
@@ -52,6 +59,17 @@ one_hash "zb-h1, fused losses"
 refuse "4 groups and a fused loss" 3 "adds to a gradient of weights with its input gradient" \
     ./dpgen plan $model --estimate --stages 2 --schedule zb-h1 --set train.batch.groups=4
 model=$tiny
+
+# ---- numbers that a row does not allow
+refuse "a group that is too small" 3 "set plan.group to 4" \
+    ./dpgen plan $model --estimate --stages 3 --schedule interleaved --set plan.group=2
+refuse "a last group that is too small" 3 "set plan.group to 4" \
+    ./dpgen plan $model --estimate --stages 3 --schedule interleaved
+refuse "fewer micro-batches than devices" 3 "as many micro-batches as devices, 4" \
+    ./dpgen plan $model --estimate --stages 4 --schedule gis --set train.batch.global=6
+refuse "a map" 3 "it deals chunks out in turn" ./dpgen plan $model --estimate --stages 2 --map 0,1,1,0 --schedule breadth-first
+refuse "groups of a row without" 3 "plan.group is of interleaved schedules" \
+    ./dpgen plan $model --estimate --stages 2 --schedule 1f1b --set plan.group=2
 
 # ---- two processes
 if ! command -v mpirun >/dev/null || ! command -v mpicc >/dev/null; then

@@ -3,7 +3,8 @@
  * unit_near.c: what replay/walk.c says a stage needs, against the live bytes that mem finds once all passes have run.
  *
  *   near      ten models in one to four stages, under four schedules
- *   split     the same under zb-h1 in one to eight stages: equal but for copies to the host, whose times the clock decides
+ *   split     the same under zb-h1, and one of its kin, in one to eight stages: equal but for copies to the host, whose times
+ *             the clock decides
  *
  * Offload may need less than said, up to 8 %: the replay sets more time aside for a copy than it takes.
  */
@@ -68,6 +69,7 @@ static void near_way(Model *m, const Graph *g, const Cost *c, int stages, int wa
 /* All kept, nothing kept, some in the host's memory: w[0], w[0], w[1]. */
 static int near_split(Model *m, const Graph *g, const Cost *c, Worst *w)
 {
+    static const char *const others[] = {"1f1b-split", "2bp", "zb-h2"};
     int n = 0;
     m->plan.warmup = WARMUP_A;
     m->plan.planner = "even";           /* no search: any cuts do */
@@ -76,6 +78,7 @@ static int near_split(Model *m, const Graph *g, const Cost *c, Worst *w)
             void *mark = mem_mark();
             m->plan.recompute = fates == 1 ? RECOMPUTE_FULL : RECOMPUTE_NONE;
             n += near_plan(m, g, c, stages, "zb-h1", fates == 2, &w[fates == 2]);
+            near_plan(m, g, c, stages, others[(stages + fates) % 3], fates == 2, &w[fates == 2]);
             mem_release(mark);
         }
     return n;

@@ -3,7 +3,7 @@
  * unit_sched.c: order and sim against their formulas, through comm and lower.
  *
  *   orders      gpipe and 1f1b: totals and micro-batches in flight for p 1..8, m 1..32
- *   split       zb-h1: step and micro-batches between F and W for p 1..8, m 1..32
+ *   beats       the rows of beats.c: step and micro-batches between F and W for p 1..8, m 1..32, v 1..4
  *   simulation  GPipe's exact makespan with unequal stages; 1F1B with latency; recomputation hidden in the fill; times
  *               over a slow wire by two ways
  *   checkers    each lie told to a checker must be found
@@ -13,22 +13,34 @@
 /* ---- orders and simulation
  * ------------------------------------------------------------------------------------------- */
 
-/* One operator a stage, through comm, lower and sim; the step in units. */
-static World *simulate(const char *schedule, int stages, int micro, Ns latency, Recompute recompute)
+/* One operator a chunk, through comm, lower and sim; the step in units. */
+static World *through(World *w, const char *schedule, int stages, int chunks, Ns latency, Recompute recompute)
 {
-    World *w = schedule_of(schedule)->split ? split_chain(stages, micro) : chain(stages, micro, recompute != RECOMPUTE_NONE);
     Bytes limit[8];
     for (int d = 0; d < 8; d++)
         limit[d] = INT64_MAX / 4;
     set_times(w, unit_ns);
     w->c.latency = latency * UNIT / 4;
     set_plan(w, schedule, stages);
+    w->p.chunks = w->m.plan.chunks = chunks;
     w->m.plan.recompute = recompute;
     if (order(&w->p) || part(&w->p, limit) || keep(&w->p) || comm(&w->p) || lower(&w->p) || sim(&w->p))
-        check(false, "%s p=%d m=%d: no plan", schedule, stages, micro);
+        check(false, "%s p=%d m=%lld: no plan", schedule, stages, (long long)w->g.micro);
     check_order(&w->p);
     check_sim(&w->p);
     return w;
+}
+
+static World *simulate(const char *schedule, int stages, int micro, Ns latency, Recompute recompute)
+{
+    return through(chain(stages, micro, recompute != RECOMPUTE_NONE), schedule, stages, 1, latency, recompute);
+}
+
+static World *simulate_chunks(const char *schedule, int stages, int micro, int chunks)
+{
+    static const Ns one[32] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    forward_units = backward_units = one;
+    return through(split_chain(stages * chunks, micro), schedule, stages, chunks, 0, RECOMPUTE_NONE);
 }
 
 static Ns units(const World *w)
@@ -63,7 +75,7 @@ static void test_closed_forms(void)
             }
 }
 
-/* Most micro-batches of a device between their F and their W. */
+/* Most micro-batches of a device between their F and their W or B. */
 static int waiting(const Plan *p, int device)
 {
     const Actions *list = &p->dev.at[device].order;
@@ -71,27 +83,64 @@ static int waiting(const Plan *p, int device)
     for (int i = 0; i < list->n; i++) {
         now += list->at[i].kind == K_F;
         most = now > most ? now : most;
-        now -= list->at[i].kind == K_W;
+        now -= list->at[i].kind == K_W || list->at[i].kind == K_B;
     }
     return most;
 }
 
-/* Qi et al. 2024, section 2, with F, I and W of one unit each: 3m + p-1 for m >= p, by counting 2m + 2p-1 below.  A device
- * holds min(m, p) micro-batches, the most that 1F1B holds on any. */
-static void test_split_forms(void)
+/* The table of schedules.md: step in units of a chunk's F, I or W, and micro-batches that device i holds from F to W. */
+static int step_of(const char *schedule, int p, int m, int v)
 {
-    static const Ns one[] = {1, 1, 1, 1, 1, 1, 1, 1};
-    forward_units = backward_units = one;
-    for (int p = 1; p <= 8; p++)
-        for (int m = 1; m <= 32; m++) {
-            void *mark = mem_mark();
-            World *w = simulate("zb-h1", p, m, 0, RECOMPUTE_NONE);
-            check(units(w) == 4 * (m >= p ? 3 * m + p - 1 : 2 * m + 2 * p - 1), "zb-h1 p=%d m=%d: %lld quarters", p, m,
-                  (long long)units(w));
-            for (int i = 0; i < p; i++)
-                check(waiting(&w->p, i) == least(m, p), "zb-h1 p=%d m=%d: %d waiting on %d", p, m, waiting(&w->p, i), i);
-            mem_release(mark);
-        }
+    if (!strcmp(schedule, "1f1b-split") || !strcmp(schedule, "2bp"))
+        return 3 * m + 2 * (p - 1);
+    if (!strcmp(schedule, "zb-h1"))
+        return m >= p ? 3 * m + p - 1 : 2 * m + 2 * p - 1;
+    if (!strcmp(schedule, "zb-h2"))
+        return 3 * m + p - 1;
+    return 3 * v * m + (!strcmp(schedule, "interleaved-zb") ? 1 : !strcmp(schedule, "gis") ? 2 : 3) * (p - 1);
+}
+
+static int peak_of(const char *schedule, int p, int m, int v, int i)
+{
+    int g = least(p, m);
+    if (!strcmp(schedule, "2bp"))
+        return m;
+    if (!strcmp(schedule, "1f1b-split"))
+        return least(m, p - i);
+    if (!strcmp(schedule, "zb-h1"))
+        return least(m, p);
+    if (!strcmp(schedule, "zb-h2"))
+        return least(m, 2 * p - 1);
+    if (!strcmp(schedule, "interleaved-zb"))
+        return least(v * m, (v - 1) * g + p);
+    if (!strcmp(schedule, "gis"))
+        return least(v * m, p + (v - 1) * g - i);
+    return !strcmp(schedule, "breadth-first") ? v * m : least(v * m, (v - 1) * g + 2 * (p - 1 - i) + 1);
+}
+
+static void test_beats(void)
+{
+    static const struct { const char *name; bool chunks, deep; } row[] = {
+        {"1f1b-split", false, false}, {"2bp", false, false}, {"zb-h1", false, false}, {"zb-h2", false, true},
+        {"interleaved", true, false}, {"interleaved-zb", true, false}, {"gis", true, false}, {"breadth-first", true, false},
+    };
+    for (size_t k = 0; k < sizeof row / sizeof *row; k++)
+        for (int p = 1; p <= 8; p++)
+            for (int m = 1; m <= 32; m++)
+                for (int v = 1; v <= (row[k].chunks ? 4 : 1); v++) {
+                    bool legal = !row[k].chunks || (m >= p && (m % p == 0 || !strcmp(row[k].name, "breadth-first")));
+                    if (!legal || (row[k].deep && m < 2 * p - 1))
+                        continue;
+                    void *mark = mem_mark();
+                    World *w = simulate_chunks(row[k].name, p, m, v);
+                    Ns want = 4 * step_of(row[k].name, p, m, v), got = units(w);
+                    check(llabs(got - want) * 200 <= want, "%s p=%d m=%d v=%d: %lld quarters for %lld", row[k].name, p, m, v,
+                          (long long)got, (long long)want);
+                    for (int i = 0; i < p; i++)
+                        check(waiting(&w->p, i) == peak_of(row[k].name, p, m, v, i), "%s p=%d m=%d v=%d: %d waiting on %d",
+                              row[k].name, p, m, v, waiting(&w->p, i), i);
+                    mem_release(mark);
+                }
 }
 
 /* The lists of list.c against those written by hand, where both exist: one chunk a device, in order. */
@@ -537,7 +586,7 @@ int main(void)
     test_name = "unit_sched";
     test_checkers();            /* forks, so it goes first: nothing is freed in between */
     test_closed_forms();
-    test_split_forms();
+    test_beats();
     test_lists();
     test_replicas();
     test_maps();

@@ -6,8 +6,8 @@
  *
  *   once       each (chunk, micro-batch) has one F, and one B or one I and then one W, on the chunk's device
  *   before     F after F of the chunk before, B or I after that of the chunk behind and after its own F, W after I
- *   alive      the replay ends.  Messages are rendezvous: a device takes one when it comes to the action that reads it,
- *              and may make the next message of a kind between two chunks only when the one before was taken
+ *   alive      the replay ends.  A device takes a message when it comes to the action that reads it.  The number of messages
+ *              that must be under way at once is for the list to say; check_comm proves that the jobs never wait in a circle
  *   aligned    messages between two chunks are taken in the order in which they are made
  *   chain      W of a chunk is ascending in micro-batches; the accumulators, replayed as the ranges they hold, end with
  *              the whole step in slot 0, every group an ascending chain, every fold of two equal neighbours
@@ -29,7 +29,7 @@
 #include <string.h>
 
 typedef struct { int64_t from, to; } Range;     /* micro-batches summed; from == to: empty */
-typedef struct { bool full; int mb; } Channel;  /* the one message under way */
+typedef struct { int *mb, made, taken; } Channel;       /* messages in order; the first `taken` have been read */
 
 typedef struct {
     const Plan *p;
@@ -65,7 +65,7 @@ static bool crosses(const Check *x, int a, int b)
     return a >= 0 && b >= 0 && a < x->chunks && b < x->chunks && plan_home(x->p, 0, a) != plan_home(x->p, 0, b);
 }
 
-/* Can this action read the result of chunk `from`?  It was made on this device, or its message is the one under way. */
+/* Can this action read the result of chunk `from`?  It was made on this device, or its message is the next one. */
 static bool arrived(const Check *x, const Action *k, int from, const Channel *c, unsigned char bits)
 {
     if (from < 0 || from >= x->chunks)
@@ -75,21 +75,25 @@ static bool arrived(const Check *x, const Action *k, int from, const Channel *c,
             wrong(k, "comes before what it reads, on its own device");
         return true;
     }
-    if (c->full && c->mb != k->mb)
+    if (c->taken < c->made && c->mb[c->taken] != k->mb)
         wrong(k, "reads another message than the next one");
-    return c->full;
+    return c->taken < c->made;
 }
 
 /* Takes the message that is read and leaves the one that is made.  False: another device must be waited for. */
 static bool exchange(Check *x, const Action *k, int from, Channel *in, int to, Channel *out, unsigned char bits)
 {
-    bool sends = crosses(x, k->chunk, to);
-    if (!arrived(x, k, from, in, bits) || (sends && out->full))
+    if (!arrived(x, k, from, in, bits))
         return false;
     if (crosses(x, from, k->chunk))
-        in->full = false;
-    if (sends)
-        *out = (Channel){true, k->mb};
+        in->taken++;
+    if (!crosses(x, k->chunk, to))
+        return true;
+    if (!out->mb)
+        out->mb = alloc(sizeof *out->mb * (size_t)x->m);
+    if (out->made == x->m)
+        wrong(k, "sends more messages than there are micro-batches");
+    out->mb[out->made++] = k->mb;
     return true;
 }
 

@@ -31,8 +31,9 @@ typedef struct {                /* what one chunk sends another for each micro-b
     int from_device, to_device;
 } Pipe;
 
-/* sent, posted, end: -1: not yet; wire: how long; beat: computations its sender had done; number: in its lane */
-typedef struct { Ns sent, posted, wire, end; int beat, number; } Message;
+/* sent, posted, end: -1: not yet; wire: how long; beat: computations its sender had done; number: in its lane; slack: of its
+ * send */
+typedef struct { Ns sent, posted, wire, end; int beat, number, slack; } Message;
 typedef VEC(Message *) Messages;
 /* from one device to another, in the order of the sender; receives are posted in that order, too */
 typedef struct { Messages queue; int posted, ended; Ns free; } Lane;
@@ -50,7 +51,7 @@ struct Preview {
     Messages *sent;             /* by device: sends that are not yet waited for */
     int *beat;                  /* by device: computations that are done */
     int ahead;                  /* computations that a receive is posted before its reader */
-    int slack;                  /* computations until a send is waited for */
+    int times;                  /* how often the slack of sends */
     int *next;                  /* by device */
     bool *posted;               /* by device: receives of action `next` are */
     Ns *now;                    /* by device */
@@ -171,33 +172,42 @@ static void send(Preview *v, int device, const Action *a)
         Message *x = &v->message[out->at[i] * v->x->m + a->mb];
         x->sent = v->now[device];
         x->beat = v->beat[device];
+        x->slack = v->p->slack.at[2 * a->chunk + (a->kind != K_F)];
         x->wire = cost_wire(v->p->c, device, k->to_device, k->bytes);
         *PUSH(&v->sent[device]) = x;
         carry(v, device, k->to_device);
     }
 }
 
-/* Sends that are waited for now. */
-static int old_sends(const Preview *v, int device)
+/* Is this send waited for now? */
+static bool is_due(const Preview *v, int device, const Message *k)
 {
-    const Messages *s = &v->sent[device];
-    int n = 0;
-    while (n < s->n && transport_due(s->at[n]->beat, v->beat[device], v->slack))
-        n++;
-    return n;
+    return transport_due(k->beat, v->beat[device], v->times * k->slack);
 }
 
 /* When those sends have ended; -1: not known yet. */
-static Ns sends_end(const Preview *v, int device, int old)
+static Ns sends_end(const Preview *v, int device)
 {
+    const Messages *s = &v->sent[device];
     Ns end = v->now[device];
-    for (int i = 0; i < old; i++) {
-        const Message *k = v->sent[device].at[i];
-        if (k->end < 0)
+    for (int i = 0; i < s->n; i++) {
+        if (!is_due(v, device, s->at[i]))
+            continue;
+        if (s->at[i]->end < 0)
             return -1;
-        end = later(end, k->end);
+        end = later(end, s->at[i]->end);
     }
     return end;
+}
+
+static void drop_due(Preview *v, int device)
+{
+    Messages *s = &v->sent[device];
+    int n = 0;
+    for (int i = 0; i < s->n; i++)
+        if (!is_due(v, device, s->at[i]))
+            s->at[n++] = s->at[i];
+    s->n = n;
 }
 
 static Ns arrivals(const Preview *v, const Action *a, Ns now)
@@ -247,17 +257,13 @@ static bool compute(Preview *v, int device, const Action *a)
 {
     const Actions *list = &v->p->dev.at[device].order;
     const Action *ahead = computation(list, v->next[device], v->ahead);
-    int old = old_sends(v, device);
     if (!v->posted[device] && ahead)
         post(v, device, ahead);
     v->posted[device] = true;
-    Ns start = sends_end(v, device, old), ready = start < 0 ? -1 : arrivals(v, a, start + early_of(v, a));
+    Ns start = sends_end(v, device), ready = start < 0 ? -1 : arrivals(v, a, start + early_of(v, a));
     if (ready < 0)
         return false;
-    Messages *s = &v->sent[device];
-    if (old > 0)                /* else there may be no array yet */
-        memmove(s->at, s->at + old, sizeof *s->at * (size_t)(s->n - old));
-    s->n -= old;
+    drop_due(v, device);
     v->now[device] = ready + length(v, a);
     send(v, device, a);
     v->beat[device]++;
@@ -354,9 +360,9 @@ static bool run(Preview *v)
 
 Ns preview(Preview *v, const int *last, const Price *const *price)
 {
-    v->slack = v->ahead;
+    v->times = 1;
     for (start(v, last, price); !run(v); start(v, last, price))
-        if ((v->slack *= 2) > 8 * v->x->m * v->x->chunks)       /* more computations than there are: no send is waited for */
+        if ((v->times *= 2) > 8 * v->x->m * v->x->chunks)       /* more computations than there are: no send is waited for */
             die("preview: devices wait for each other for ever");
     return finish(v->finish, v->chunk, last, v->now);
 }

@@ -441,6 +441,13 @@ static void read_cuts(const Spot *s)
     }
 }
 
+/* Micro-batches that pass chunk by chunk */
+static void read_group(const Spot *s)
+{
+    s->m->plan.group_at = s->value->loc;
+    read_count(s);
+}
+
 /* A map says how many stages there are, and how many chunks the fullest of them holds. */
 static void map_end(PlanSpec *p, Loc chunks_at)
 {
@@ -534,6 +541,7 @@ void model_plan(Model *m, Node *node)
     static const Field fields[] = {
         { "stages", read_stages, 0, 0, 0, NULL },
         { "chunks", read_count, AT(chunks), 1, MOST_CHUNKS, NULL },
+        { "group", read_group, AT(group), 1, MOST_OPS, NULL },
         { "map", read_map, AT(map), 0, 0, NULL },
         { "replicas", read_replicas, 0, 1, MOST_REPLICAS, NULL },
         { "schedule", read_built, AT(schedule), 0, BUILT, schedule_words },
@@ -563,6 +571,11 @@ void model_plan(Model *m, Node *node)
         warn(p->replicas_at, "plan.replicas: auto: %lld gradient group%s can be dealt out to one replica; set "
              "train.batch.groups to a power of two, which is another numeric key", (long long)m->train.groups,
              m->train.groups > 1 ? "s" : "");
+    const Schedule *schedule = schedule_of(p->schedule);
+    if (p->group && !schedule->grouped)
+        bad(p->group_at, "delete it", "plan.group is of interleaved schedules; %s has no groups", p->schedule);
+    if (schedule->chunks && !chunks)
+        p->chunks = schedule->chunks;
     if (p->map.n)
         map_end(p, chunks ? chunks->loc : (Loc){ 0, 0, 0 });
     if (warmup && p->warmup != WARMUP_A)

@@ -35,7 +35,7 @@ typedef struct {
     Plan *p;
     Desk desk;
     int chunks;
-    int ahead, slack;           /* of receives, of sends */
+    int ahead, times;           /* slack of receives; how often that of sends */
     /* of the device at hand */
     int requests;
     bool eval;
@@ -240,7 +240,7 @@ static void put_merge(Comm *c, const Action *k)
 static void put_compute(Comm *c, const Action *k, const Ints *now, const Backward *back)
 {
     c->desk.beat++;
-    desk_wait_sends(&c->desk, c->slack, true);
+    desk_wait_sends(&c->desk, c->times, true);
     if (k->kind == K_U && k->part != c->part)       /* once for all chunks of the device */
         put_update_messages(c, c->part = k->part);
     if (k->chunk >= 0 && k->mb >= 0)
@@ -361,9 +361,10 @@ int comm(Plan *p)
     if (async)
         return comm_async(p, back);
     c.desk = (Desk){.p = p, .msg = transport_messages(p)};
-    c.ahead = c.slack = order_slack(p);
-    for (write_lists(&c, back); stuck(p) && c.slack < MOST_SLACK; write_lists(&c, back))
-        c.slack *= 2;
+    c.ahead = order_slack(p);
+    c.times = 1;
+    for (write_lists(&c, back); stuck(p) && c.times < MOST_SLACK; write_lists(&c, back))
+        c.times *= 2;
     for (int d = 0; d < p->devices; d++)
         offload(p, d, back, &p->dev.at[d].list);
     return 0;

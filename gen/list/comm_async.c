@@ -31,7 +31,7 @@ typedef struct {
     Plan *p;
     Desk desk;
     const Backward *back;       /* by chunk */
-    int slack;                  /* forwards and backwards until a send is waited for */
+    int times;                  /* how often the slack of sends */
     int *request;               /* by message, of the device at hand */
 } Comm;
 
@@ -79,7 +79,7 @@ static void put_work(Comm *c, const Action *k, const Action *next)
     bool same = next && next->kind == k->kind;      /* its messages are those of k: one number for both */
     if (!same)
         post(c, next);
-    desk_wait_sends(&c->desk, c->slack, false);      /* partial norms stay under way until the update */
+    desk_wait_sends(&c->desk, c->times, false);      /* partial norms stay under way until the update */
     Ints loads = transport_loads(c->p, k);
     for (int i = 0; i < loads.n; i++)
         desk_load(&c->desk, loads.at[i], k->step, k->mb);
@@ -257,7 +257,7 @@ int comm_async(Plan *p, const Backward *back)
 {
     Comm c = {.p = p, .desk = {.p = p, .msg = transport_messages(p)}, .back = back};
     c.request = alloc(sizeof(int) * (size_t)(c.desk.msg.n + 1));
-    for (c.slack = 1; c.slack <= 4; c.slack *= 2) {
+    for (c.times = 1; c.times <= 4; c.times *= 2) {
         for (int d = 0; d < p->devices; d++)
             write_device(&c, d);
         if (comm_stuck(p, false) < 0)

@@ -22,10 +22,10 @@ int transport_phases(ActionKind kind)
     }
 }
 
-static Msg *add(Msgs *list, int tensor, int state, int src, int dst, int level)
+static Msg *add(const Plan *p, Msgs *list, int tensor, int state, int src, int dst, int level)
 {
     Msg *m = PUSH(list);
-    *m = (Msg){.tensor = tensor, .state = state, .src = src, .dst = dst, .level = level};
+    *m = (Msg){.tensor = tensor, .state = state, .src = src, .dst = dst, .level = level, .slack = order_slack(p)};
     return m;
 }
 
@@ -55,9 +55,10 @@ static void add_tensors(const Plan *p, Msgs *list)
                 read |= plan_home(p, 0, k) == d && phases[t * chunks + k];
             if (!read || d == device_of(p, 0, op))
                 continue;
-            Msg *m = add(list, t, -1, device_of(p, 0, op), d, -1);
+            Msg *m = add(p, list, t, -1, device_of(p, 0, op), d, -1);
             m->made = p->chunk.at[op];
             m->made_in = 1 << p->g->op.at[op].phase;
+            m->slack = p->slack.at[2 * m->made + (m->made_in != 1 << PH_F)];
             m->phases = alloc(sizeof(int) * (size_t)chunks);
             int bits = 0;
             for (int k = 0; k < chunks; k++)
@@ -85,7 +86,7 @@ static void add_states(const Plan *p, Msgs *list)
         for (size_t src = 0; transport_part(g->state.at[s].kind) >= 0 && src < stages; src++)
             for (size_t dst = 0; dst < stages; dst++)
                 if (src != dst && made[(size_t)s * stages + src] && wanted[(size_t)s * stages + dst])
-                    add(list, -1, s, (int)src, (int)dst, -1);
+                    add(p, list, -1, s, (int)src, (int)dst, -1);
 }
 
 static void add_merges(const Plan *p, Msgs *list)
@@ -94,7 +95,7 @@ static void add_merges(const Plan *p, Msgs *list)
         for (int s = 0; s < p->g->state.n; s++)
             if (p->g->state.at[s].kind == S_GRAD) {
                 int stage = device_of(p, 0, p->g->state.at[s].op);
-                add(list, -1, s, stage, stage, level);
+                add(p, list, -1, s, stage, stage, level);
             }
 }
 
@@ -224,11 +225,13 @@ void desk_wait_recv(Desk *d, int msg, int mb)
     desk_end(d, &d->posted, i);
 }
 
-void desk_wait_sends(Desk *d, int slack, bool states)
+void desk_wait_sends(Desk *d, int times, bool states)
 {
-    for (int i = 0; i < d->sent.n;)
-        if (transport_due(d->sent.at[i].beat, d->beat, slack) && (states || d->msg.at[d->sent.at[i].msg].tensor >= 0))
+    for (int i = 0; i < d->sent.n;) {
+        const Msg *m = &d->msg.at[d->sent.at[i].msg];
+        if (transport_due(d->sent.at[i].beat, d->beat, times * m->slack) && (states || m->tensor >= 0))
             desk_end(d, &d->sent, i);
         else
             i++;
+    }
 }

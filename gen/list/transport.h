@@ -9,7 +9,7 @@
  *   states     a state that one device makes and another wants goes there with a part of the update
  *   replicas   two devices send each other every gradient of a chunk, in batches
  *   slack      counted in computations: a receive is posted order_slack() of them ahead of its reader, a send is waited for
- *              so many behind the next one.  Where devices would then wait in a circle, sends get twice as much
+ *              Plan.slack of them behind the next one.  Where devices would then wait in a circle, sends get twice as much
  *   order      messages between two devices begin in the same order on both: the order in which the sender makes them.  Of
  *              those that one computation makes, the ones that only a W reads come last
  */
@@ -78,6 +78,7 @@ typedef struct {                /* between stages: a message of every replica */
     int level;                  /* between two replicas, of the same stage: level of their tree; else -1 */
     int made, made_in;          /* a tensor: chunk and phases that produce it */
     int *phases;                /* a tensor: by chunk, bits of the phases that read it on dst */
+    int slack;                  /* computations until its send is waited for */
     bool late;                  /* a tensor: only W reads it, in a list that has I and W apart */
 } Msg;
 typedef VEC(Msg) Msgs;
@@ -111,5 +112,6 @@ void    desk_begin(Desk *d, int msg, Action transfer);
 void    desk_end(Desk *d, Pendings *list, int i);   /* waits for it */
 bool    desk_posted(const Desk *d, int msg, int mb);    /* mb -1: of any micro-batch */
 void    desk_wait_recv(Desk *d, int msg, int mb);
-void    desk_wait_sends(Desk *d, int slack, bool states);        /* those that are due, -1: all; those of states too */
+/* Those that are due, with so many times their slack; -1: all.  Those of states too. */
+void    desk_wait_sends(Desk *d, int times, bool states);
 #endif

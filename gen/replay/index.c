@@ -114,8 +114,7 @@ static void add_moment(Moments *list, Moment m)
 {
     for (int i = 0; i < list->n; i++) {
         Moment *y = &list->at[i];
-        bool sent = y->before == m.before && y->middle == m.middle && y->second == m.second;
-        if (!sent || y->now != m.now || y->after != m.after || y->later != m.later)
+        if (memcmp(y, &m, offsetof(Moment, rest)))
             continue;
         if (y->rest >= m.rest && y->hold >= m.hold)
             return;
@@ -133,14 +132,14 @@ static int same_in(const Action *a, const Action *b, int chunk)
     return b && a->mb == b->mb && a->step == b->step ? kind_of(a, chunk) : NONE;
 }
 
-/* The kind of the computation `back` places before the last one, was[0], seen from the one at hand. */
-static int past(const Action *const *was, int back, const Action *now, int chunk)
+/* The kind of computation `k` of the first n, seen from the one at hand, which is the next. */
+static int past(const Action *const *was, int k, int n, const Action *now, int chunk)
 {
-    int kind = was[back] ? kind_of(was[back], chunk) : NONE, at = same_in(now, was[back], chunk);
+    int kind = kind_of(was[k], chunk), at = same_in(now, was[k], chunk);
     bool input = false, weight = false;
-    for (int i = 0; i < back; i++) {
-        input |= same_in(was[i], was[back], chunk) == BACKWARD;
-        weight |= same_in(was[i], was[back], chunk) == WEIGHT;
+    for (int i = k + 1; i < n && (kind == FORWARD || kind == BACKWARD); i++) {
+        input |= same_in(was[i], was[k], chunk) == BACKWARD;
+        weight |= same_in(was[i], was[k], chunk) == WEIGHT;
     }
     if (kind == FORWARD)
         return weight ? PAST : input ? GONE : at == BACKWARD ? OWN : kind;
@@ -160,15 +159,32 @@ static int coming(const Actions *run, int i, int ahead, int overlap, int chunk)
     return kind == WEIGHT ? DONE : kind;
 }
 
+/* Counts the computations before the one at hand whose sends are under way, and those whose sends are waited for. */
+static void find_sends(const Live *x, Moment *m, const Action *const *was, int n, const Action *now, int chunk)
+{
+    const int *slack = &x->p->slack.at[2 * chunk];
+    int most = slack[0] > slack[1] ? slack[0] : slack[1];
+    for (int k = n - 1; k >= 0 && n - k <= most + 1; k--) {
+        int far = n - k, least = slack[was[k]->kind != K_F];
+        if (far > least + 1 || kind_of(was[k], chunk) == NONE)
+            continue;
+        int kind = past(was, k, n, now, chunk);
+        if (far > least)
+            m->due[kind]++;
+        else
+            m->out[kind]++;
+    }
+}
+
 /* Reads the moments of a chunk off its device's list: each computation's neighbours, and the micro-batches at rest. */
 static void find_moments(Live *x, int chunk)
 {
     int device = plan_home(x->p, 0, chunk), overlap = order_overlap(x->p);
     const Actions *step = &x->p->dev.at[device].order;
     Actions run = overlap ? order_run(x->p, step, overlap + 2) : *step;
-    const Action *was[3] = {NULL, NULL, NULL};
+    const Action **was = alloc(sizeof *was * (size_t)run.n);
     bool two = order_slack(x->p) == 2;
-    int rest = 0, hold = 0;
+    int rest = 0, hold = 0, n = 0;
     x->delay[chunk] = order_delay(x->p, chunk);
     x->steps[chunk] = order_steps(x->p, device);
     x->levels[chunk] = order_accumulators(x->p) * (order_holds(x->p, device) ? 2 : 1);
@@ -176,9 +192,9 @@ static void find_moments(Live *x, int chunk)
         const Action *k = &run.at[i];
         if (!transport_beat(k, overlap))
             continue;
-        Moment m = {.now = kind_of(k, chunk), .before = past(was, 0, k, chunk), .second = past(was, 1 + two, k, chunk),
-                    .middle = two ? past(was, 1, k, chunk) : NONE, .after = coming(&run, i, 1, overlap, chunk),
+        Moment m = {.now = kind_of(k, chunk), .after = coming(&run, i, 1, overlap, chunk),
                     .later = two ? coming(&run, i, 2, overlap, chunk) : NONE};
+        find_sends(x, &m, was, n, k, chunk);
         m.rest = rest -= m.now == BACKWARD;
         m.hold = hold -= m.now == WEIGHT;
         add_moment(&x->moment[chunk], m);
@@ -186,7 +202,7 @@ static void find_moments(Live *x, int chunk)
         rest += m.now == FORWARD;
         hold += m.now == BACKWARD && k->kind == K_I;
         x->split[chunk] |= m.now == WEIGHT;
-        was[2] = was[1], was[1] = was[0], was[0] = k;
+        was[n++] = k;
     }
 }
 

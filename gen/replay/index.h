@@ -12,12 +12,11 @@
  * DONE it has been. */
 enum { NONE, FORWARD, BACKWARD, WEIGHT, OWN, GONE, PAST, NEAR, DONE, KINDS };
 
-/* A computation and its neighbours.  rest: at most so many micro-batches have been in F and not in B or I, without its own.
- * hold: so many have been in I and not in W.  Sends of `before` are under way, those of `second` are waited for now, receives
- * of `after` are posted.  With a slack of two computations (order_slack), sends of `middle`, between `before` and `second`, are
- * under way too, and receives of `later` are posted.  A W in `after` or `later` is DONE if its micro-batch was in I before now:
- * its messages are among those held. */
-typedef struct { int now, before, middle, second, after, later, rest, hold; } Moment;
+/* A computation and what is under way beside it.  rest: at most so many micro-batches have been in F and not in B or I, without
+ * its own.  hold: so many have been in I and not in W.  out: by kind, the computations before it whose sends are under way.
+ * due: those whose sends are waited for now.  Receives of `after` are posted, and with a slack of two (order_slack) those of
+ * `later`.  A W in `after` or `later` is DONE if its micro-batch was in I before now: its messages are among those held. */
+typedef struct { int now, after, later, out[KINDS], due[KINDS], rest, hold; } Moment;
 typedef VEC(Moment) Moments;
 
 /* A computation of a device's list that slack counts. */
@@ -84,7 +83,7 @@ struct Live {
 static inline int moment_kind(const Moment *m)
 {
     int apart = m->now == BACKWARD ? OWN : NEAR;
-    return m->now > FORWARD && (m->before == apart || m->middle == apart) ? apart : m->now;
+    return m->now > FORWARD && (m->out[apart]) ? apart : m->now;
 }
 
 /* The bytes at rest: saved ones before B or I, held ones before W. */
@@ -99,12 +98,20 @@ static inline Bytes moment_brought(const Moment *m, const Load *l, const Border 
     return m->now == WEIGHT ? l->held : b->in[m->now] + (m->now == BACKWARD ? l->saved : 0);
 }
 
+static inline Bytes moment_sent(const int *count, const Border *b)
+{
+    Bytes sum = 0;
+    for (int k = FORWARD; k < KINDS; k++)
+        sum += count[k] * b->out[k];
+    return sum;
+}
+
 /* The bytes of messages under way all through it.  Where the next I follows at once, a message for W of this micro-batch is
  * ahead of those for that I. */
 static inline Bytes moment_flying(const Moment *m, const Border *b)
 {
     Bytes ahead = m->now == BACKWARD && m->after == BACKWARD ? b->in[WEIGHT] : 0;
-    return b->out[m->before] + b->out[m->middle] + b->in[m->after] + b->in[m->later] + ahead;
+    return moment_sent(m->out, b) + b->in[m->after] + b->in[m->later] + ahead;
 }
 
 /* Does the run at hand make the tensor? */

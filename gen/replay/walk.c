@@ -8,11 +8,11 @@
  * Method: the routines of the chunk are walked as `lower` will write them, forward and backward with recomputation, and the
  * bytes alive at each call are counted.  The lists of the device tell what else is there while such a routine runs:
  * micro-batches at rest with their saved tensors, messages posted for the next computation, results of the previous one still
- * on their way (comm posts receives one computation ahead and waits for sends one behind):
+ * on their way (comm posts receives one computation ahead and waits for sends Plan.slack behind):
  *
- *   states + max over (computation, the two before, the one after) of the larger of
- *       within it      saved of those at rest + most alive within it + received for the one after + sent by the one before
- *       right before   saved of those at rest + received for it and for the one after + sent by the two before
+ *   states + max over (computation, the ones before, the one after) of the larger of
+ *       within it      saved of those at rest + most alive within it + received for the one after + sent by those before
+ *       right before   saved of those at rest + received for it and for the one after + sent by one more before
  *
  * Where the list has W behind I, a micro-batch rests twice.  Saved tensors rest from F to I.  Gradients and tensors that weight
  * gradients read are held from I to W.
@@ -368,7 +368,7 @@ Bytes live_moments(const Live *x, int chunk, const Border *b, const Bytes *alive
         const Moment *m = &x->moment[chunk].at[i];
         int kind = moment_kind(m);
         Bytes within = alive[alive[kind] ? kind : m->now];
-        Bytes between = moment_brought(m, l, b) + b->out[m->second];
+        Bytes between = moment_brought(m, l, b) + moment_sent(m->due, b);
         Bytes bytes = moment_resting(m, l) + moment_flying(m, b) + (within > between ? within : between);
         most = bytes > most ? bytes : most;
     }

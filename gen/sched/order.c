@@ -99,6 +99,27 @@ static const Op *joint(const Graph *g)
     return NULL;
 }
 
+/* A group of at least p micro-batches hides the way through all devices; so must the last one. */
+static const char *group_refuses(const Graph *g, const Model *m, const Schedule *s, int devices)
+{
+    int micro = (int)(g->micro / m->plan.replicas), group = sched_group(s, m, devices, micro);
+    if (m->plan.map.n)
+        return "it deals chunks out in turn; delete plan.map, and say plan.chunks";
+    if (micro < devices)
+        return strf("it takes at least as many micro-batches as devices, %d, and a replica has %d; make train.batch.micro "
+                    "smaller, or take fewer stages", devices, micro);
+    if (s->grouped && (group < devices || group > micro || (micro % group && micro % group < devices))) {
+        int near = group < devices ? devices : group;
+        while (near > devices && (near > micro || (micro % near && micro % near < devices)))
+            near--;
+        while (near < micro && micro % near && micro % near < devices)
+            near++;
+        return strf("a group has p to m micro-batches, and the last group p or more: p is %d, m is %d, and plan.group %d; set "
+                    "plan.group to %d", devices, micro, group, near);
+    }
+    return NULL;
+}
+
 const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int devices)
 {
     const Train *t = &m->train;
@@ -112,6 +133,9 @@ const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int
                     "equal", (long long)g->micro);
     if (s->one_chunk && (m->plan.chunks > 1 || m->plan.map.n))
         return "it takes one chunk a device; delete plan.chunks and plan.map";
+    const char *why = s->lead && !s->one_chunk ? group_refuses(g, m, s, devices) : NULL;
+    if (why)
+        return why;
     if (s->split && g->groups / m->plan.replicas > 2 && joint(g))      /* a fold waits for W, and I would be ahead of it */
         return strf("%s adds to a gradient of weights with its input gradient, which goes with at most two gradient groups a "
                     "replica, and there are %lld; set train.batch.groups to 2, or take schedule %s", joint(g)->name,
@@ -152,6 +176,7 @@ int order(Plan *p)
         return 1;
     for (int d = 0; d < stages; d++)
         finish_device(p, d);
+    sched_slack(p);
     sched_replicate(p);
     return 0;
 }

@@ -11,6 +11,8 @@
 Action *sched_put(Plan *p, int device, ActionKind kind, int chunk, int mb);
 void sched_list(Plan *p, bool flush);           /* any map; flush: GPipe's form */
 void sched_replicate(Plan *p);
+void sched_slack(Plan *p);
+int sched_group(const Schedule *k, const Model *m, int stages, int micro);     /* plan.group, or that of the row */
 #define SCHEDULE(word, make, ...) int make(Plan *p);
 #define LATER(word)
 #include "schedules.def"
