@@ -1,13 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# The same bits under any plan (contract C2).  A tiny GPT with tied weights and dropout, 8 micro-batches, trained for 20
-# steps under 20 plans, of 38 that SLOW=1 takes: 1 to 4 stages, gpipe and 1f1b, nothing, some, all recomputed, everything offloaded, much of it to a
-# file while some is recomputed, operators apart that are one call elsewhere.  All parameters must have one SHA-256, that of
-# the graph interpreter, which knows no plan.
-# Each pair of stage count, schedule and policy is among them.  Most run 5 steps, those that are stopped and SLOW=1 all 20.
+# The same bits under any plan (contract C2).  A tiny GPT with tied weights and dropout, 8 micro-batches, trained under 20
+# plans, of 38 that SLOW=1 takes: 1 to 4 stages, gpipe and 1f1b, nothing, some, all recomputed, everything offloaded, much of
+# it to a file while some is recomputed, operators apart that are one call elsewhere.  Each pair of stage count, schedule and
+# policy is among them.  All parameters must have one SHA-256, that of the graph interpreter, which knows no plan.
 # Again with several chunks a device, with gradient groups, in bf16, with the kernels of oneDNN, between two processes, and
-# after a stop at step 10 under another plan.
+# after a stop at step 10 of 20 under another plan.  The others run 5 steps; with SLOW=1 all run 20.
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a build/librt_bf16.a build/interp build/interp_bf16
 
