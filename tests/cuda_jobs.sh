@@ -5,7 +5,7 @@
 # bits must be those of the graph interpreter whatever the order of the streams: any stage count, schedule, chunks, replicas,
 # recomputation and offload, weight versions, several GPUs in one process, a process a stage over NCCL.  Again with the kernels
 # for GPUs themselves.  A wait that is left out changes bits, unless other waits imply it.  What is allocated is what the
-# plan says.  Machines that cannot run a job say so.  SLOW=1: more plans, seeds, and every wait.
+# plan says.  Machines that cannot run a job say so.  SLOW=1: more plans, steps, seeds, and every wait.
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/interp build/interp_bf16
 
@@ -21,6 +21,8 @@ links: {gpu-gpu: {rate: 360GB/s, latency: 1us}, gpu-host: {rate: 500GB/s, latenc
 hosts: {count: 1, memory: 2GiB, offload: 1GiB}
 GPUS
 model="$models/tiny-gpt.yaml --set train.batch.global=16"
+heads=$models/heads.yaml
+[ -n "$SLOW" ] || model="$model --set train.steps=5" heads="$heads --set train.steps=5"
 gpus="--devices $tmp/gpus"
 some="'[h.*.ln_*,h.*.gelu,h.1.attention,h.2.dropout,wpe]'"
 seeds="0 1" more_seeds="1 2 3 4 5 6 7 8 9 11 13 15"
@@ -86,9 +88,9 @@ settings=
 groups="--set train.batch.groups=2"
 right "2 replicas of 2 stages" "$(interpret $model $groups)" $model $groups --replicas 2 --stages 2 --schedule 1f1b
 
-want=$(interpret "$models/heads.yaml")
-right "two heads on 2 stages" "$want" "$models/heads.yaml" --stages 2 --cuts 7 --schedule 1f1b --recompute full
-right "two heads on 3 stages" "$want" "$models/heads.yaml" --stages 3 --schedule gpipe --offload "\"['*']\""
+want=$(interpret $heads)
+right "two heads on 2 stages" "$want" $heads --stages 2 --cuts 7 --schedule 1f1b --recompute full
+right "two heads on 3 stages" "$want" $heads --stages 3 --schedule gpipe --offload "\"['*']\""
 
 sed 's/, tie: wte//' "$models/tiny-gpt.yaml" >"$tmp/gpt.yaml"
 want=$(interpret "$tmp/gpt.yaml" --set plan.schedule=2bw)

@@ -9,6 +9,7 @@
 need dpgen build/emitted
 have_cuda nccl.h && have_cuda cublasLt.h && have_cuda cudnn.h || { skip "no headers of CUDA: $cuda_remedy" 15; finish; }
 need_double
+[ -n "$SLOW" ] || use_ready -O1
 
 # The toolkit: nvcc gives the kernels that tests/simt runs, and what a library would be is a script of the linker.
 double=$root/build/double/bf16

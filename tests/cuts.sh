@@ -6,11 +6,13 @@
 # at random, on three devices and, as chunks, on two, each under both schedules, must end with the parameters of the graph
 # interpreter.  A cut that dpgen refuses is a failure: nothing constrains these models.  Backward in every third plan makes all
 # again that it needs, in another third all of it comes back from the host.
-#   SLOW=1: 200 cuts into three for each model; else 12
+#   SLOW=1: every cut, 200 into three for each model, all steps; else 12 into three, some of all, and 5 steps
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a build/interp
 use_portable
 random=${SLOW:+200}
+few_steps() { [ -n "$SLOW" ] || run="$run --steps 5"; }
+few_steps
 
 # cuts_of MODEL OPERATORS COUNT: lines of `NAME OPTION...`.  The random pairs come from one generator with one seed.
 cuts_of() {
@@ -40,9 +42,9 @@ cuts_of() {
 }
 
 # The schedules take turns, except with SLOW=1.
-turns() { if [ -n "$SLOW" ]; then cat; else awk 'NR % 16 < 2'; fi; }
-# Two in seven, so that each schedule meets each way of backward, except with SLOW=1.
-some() { if [ -n "$SLOW" ]; then cat; else awk 'NR % 7 < 2'; fi; }
+turns() { if [ -n "$SLOW" ]; then cat; else awk 'NR % 25 < 2'; fi; }
+# Two in thirteen, so that each schedule meets each way of backward, except with SLOW=1.
+some() { if [ -n "$SLOW" ]; then cat; else awk 'NR % 13 < 2'; fi; }
 # every_cut NAME [FILTER]
 every_cut() {
     model=$models/$1.yaml
@@ -51,13 +53,14 @@ every_cut() {
     [ "${operators:-0}" -gt 2 ] || { fault "$1: how many operators?"; return; }
     reference=$(cd "${cwd:-.}" && "$root/build/interp" "$model" $run 2>&1 | sed -n 's/^sha256 //p')
     if [ ${#reference} = 64 ]; then pass; else fault "$1: no hash of the interpreter"; return; fi
-    cuts_of "$model" "$operators" "${random:-12}" | ${2:-cat} | plans
+    cuts_of "$model" "$operators" "${random:-12}" | $2 | plans
     one_hash "$1" "$reference"
 }
 every_cut tiny-gpt some
 every_cut branches some
 every_cut heads some
 write_ops_data "$tmp/ops"
+few_steps
 every_cut ops turns
 
 # ---- tied terms, on paper ---------------------------------------------------------------------------------------------------

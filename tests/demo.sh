@@ -6,6 +6,7 @@
 # The curve is the same on every machine, so the corpus is what make.awk prints.
 . "$(dirname "$0")/lib.sh"
 need dpgen
+[ -n "$SLOW" ] || use_ready -O1
 d=$tmp/out
 corpus=examples/corpus
 MORE="-D L=1 -D D=56 --set train.steps=60" OUT=$d LEARN=60

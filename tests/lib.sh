@@ -90,6 +90,13 @@ make_quickly() {
     make -s -j2 -C "$d" CFLAGS='-std=c11 -O0 -fno-builtin $(WARN)' RFLAGS='-std=c11 -O0 -ffp-contract=off $(WARN)' \
         KFLAGS='-std=c11 -O1 -ffp-contract=off -fno-math-errno $(WARN)' "$@"
 }
+# use_ready [FLAG]: what make of a folder calls takes our runtime and kernels from build/, and gives FLAG to all else
+use_ready() {
+    [ -z "${SAN:-}" ] || return
+    need build/librt.a build/librt_bf16.a
+    READY_CC=$(command -v cc) READY_FLAGS=$* PATH=$root/tests/ready:$PATH
+    export READY_CC READY_FLAGS PATH
+}
 # take_objects FROM TO: what make has compiled of rt/ in one folder, for another of the same flags
 take_objects() { (cd "$1" && tar cf - .flags* $(find rt -name '*.[od]')) | tar xmf - -C "$2"; }
 

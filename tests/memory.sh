@@ -88,17 +88,22 @@ written() {
     done
 }
 some="'[h.*.ln_*, h.*.gelu, h.1.attention, wpe]'"
+# On 1 and 2 stages the schedules take turns, except with SLOW=1
 for n in 1 2 ${SLOW:+3} 4; do
-    written gpt.$n.gpipe $gpt --stages $n --schedule gpipe
-    written gpt.$n.1f1b $gpt --stages $n --schedule 1f1b --recompute full
-    written branches.$n.gpipe $branches --stages $n --schedule gpipe --recompute full
-    written branches.$n.1f1b $branches --stages $n --schedule 1f1b
+    if [ -n "$SLOW" ] || [ $n != 2 ]; then
+        written gpt.$n.gpipe $gpt --stages $n --schedule gpipe
+        written branches.$n.1f1b $branches --stages $n --schedule 1f1b
+    fi
+    if [ -n "$SLOW" ] || [ $n != 1 ]; then
+        written gpt.$n.1f1b $gpt --stages $n --schedule 1f1b --recompute full
+        written branches.$n.gpipe $branches --stages $n --schedule gpipe --recompute full
+    fi
 done
 eval "written gpt.some $gpt --stages 3 --schedule 1f1b --recompute $some"
 fast="--set links.cpu-host.rate=8GB/s --set links.cpu-host.latency=1ns"
 for n in 1 2 4; do
-    written gpt.away.$n $gpt --stages $n --schedule 1f1b --offload "['*']" $fast
-    written branches.away.$n $branches --stages $n --schedule gpipe --offload "['*']"
+    [ $n$SLOW = 2 ] || written gpt.away.$n $gpt --stages $n --schedule 1f1b --offload "['*']" $fast
+    [ $n$SLOW = 1 ] || written branches.away.$n $branches --stages $n --schedule gpipe --offload "['*']"
 done
 file="'{to: disk, what: [h.*.mlp.*, h.*.add*]}'"
 eval "written gpt.disk $gpt --stages 3 --schedule 1f1b --recompute $some --offload $file $fast"
@@ -113,7 +118,7 @@ written gpt.pipedream $untied --stages 4 --schedule pipedream $each
 written gpt.vertical $untied --stages 2 --schedule vertical $each
 written gpt.groups $gpt --stages 2 --schedule 1f1b --set train.batch.groups=4
 use_bf16
-for n in 1 2 4; do
+for n in 1 ${SLOW:+2} 4; do
     written gpt.bf16.$n $gpt --stages $n --schedule 1f1b --set train.precision.compute=bf16 --recompute full
 done
 use_portable
@@ -124,8 +129,8 @@ for name in tokens other mask image targets wanted; do
     ops="$ops --set data.eval.arrays.$name=$name.npy"
 done
 for n in 1 3; do
-    written ops.$n $ops --stages $n --schedule 1f1b
-    written ops.$n.full $ops --stages $n --schedule gpipe --recompute full
+    [ $n$SLOW = 1 ] || written ops.$n $ops --stages $n --schedule 1f1b
+    [ $n$SLOW = 3 ] || written ops.$n.full $ops --stages $n --schedule gpipe --recompute full
 done
 run=$was cwd=
 

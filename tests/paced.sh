@@ -6,6 +6,7 @@
 # machine, and is measured in bench/paced.
 . "$(dirname "$0")/lib.sh"
 need dpgen
+use_ready -O0
 
 cat >"$tmp/eight.yaml" <<END
 devices: [{name: slow, kind: paced, count: 8, memory: 64GiB, flops: 40MFLOP/s, bandwidth: 10MB/s}]

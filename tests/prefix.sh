@@ -6,6 +6,7 @@
 # compiles, its help has its name, and it leaves no memory behind.
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a build/librt_bf16.a
+[ -n "$SLOW" ] || use_ready
 
 gpt="$models/tiny-gpt.yaml --stages 2 --schedule 1f1b"
 branches="$models/branches.yaml --stages 3 --schedule gpipe --set train.precision.compute=bf16"

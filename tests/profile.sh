@@ -10,12 +10,10 @@ model=$tmp/mlp.yaml file=$tmp/mlp.cpu.profile
 cp "$models/mlp.yaml" "$model"
 real=$(command -v cc)
 
-# The compiler of the test, at -O0: the times do not matter, those of the compiler do.
-mkdir "$tmp/bin" "$tmp/broken"
-printf '#!/bin/sh\nexec %s "$@" -O0\n' "$real" >"$tmp/bin/cc"
-chmod +x "$tmp/bin/cc"
+# The times do not matter, those of the compiler do.
+mkdir "$tmp/broken"
 path=$PATH
-PATH=$tmp/bin:$PATH
+use_ready -O0
 
 # Plain dpgen measures once and says so; the second time it takes the file.
 expect "generate" ./dpgen "$model" -o "$tmp/out"

@@ -23,10 +23,10 @@ check() {
     return 1
 }
 
-# What is the same in every folder is compiled in the first.
+# The first folder compiles all that it has, with its own flags; what the others have besides is that of build/.
 generate() {
-    "$dpgen" "$model.yaml" --estimate -o "$out" "$@" &&
-        { [ $model = gpt ] || (cd "$tmp/gpt" && tar cf - $(find rt -name '*.o')) | tar xmf - -C "$out"; } && make -C "$out"
+    "$dpgen" "$model.yaml" --estimate -o "$out" "$@" && make -C "$out" || return
+    [ "${READY_CC:-$SAN}" ] || { export READY_CC="$(command -v cc)"; PATH=$root/tests/ready:$PATH; }
 }
 # train STEPS LOG CHECKPOINTS GRADIENTS
 train() {

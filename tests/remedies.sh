@@ -9,12 +9,7 @@ cp "$models/mlp.yaml" "$model"
 PATH=$root:$PATH
 export PATH
 
-# The compiler of the test, at -O0: what is measured does not matter.
-mkdir "$tmp/bin"
-real=$(command -v "$cc")
-printf '#!/bin/sh\nPATH=%s exec %s "$@" -O0\n' "$PATH" "$real" >"$tmp/bin/cc"
-chmod +x "$tmp/bin/cc"
-PATH=$tmp/bin:$PATH
+use_ready -O0           # what is measured does not matter
 
 # measure WHAT TEXT COMMAND...: it ends with status 5 and TEXT; what it says to run is run, and then it works
 measure() {

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# The same bits under any plan (contract C2).  A tiny GPT with tied weights and dropout, 8 micro-batches, trained for 20
-# steps under 38 plans: 1 to 4 stages, gpipe and 1f1b, nothing, some, all recomputed, everything offloaded, much of it to a
-# file while some is recomputed, operators apart that are one call elsewhere.  All parameters must have one SHA-256, that of
-# the graph interpreter, which knows no plan.
+# The same bits under any plan (contract C2).  A tiny GPT with tied weights and dropout, 8 micro-batches, trained under 20
+# plans, of 38 that SLOW=1 takes: 1 to 4 stages, gpipe and 1f1b, nothing, some, all recomputed, everything offloaded, much of
+# it to a file while some is recomputed, operators apart that are one call elsewhere.  Each pair of stage count, schedule and
+# policy is among them.  All parameters must have one SHA-256, that of the graph interpreter, which knows no plan.
 # Again with several chunks a device, with gradient groups, in bf16, with the kernels of oneDNN, between two processes, and
-# after a stop at step 10 under another plan.
+# after a stop at step 10 of 20 under another plan.  The others run 5 steps; with SLOW=1 all run 20.
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a build/librt_bf16.a build/interp build/interp_bf16
 
@@ -61,46 +61,54 @@ replicas_of() {
 }
 echo "devices: [{name: cpu, kind: cpu, count: 10, memory: 64MiB, threads: 1, kernels: portable}]" >"$tmp/ten"
 
-# A few of the 38, for what differs by numbers only; all of them with SLOW=1
-few() {
+# Of the 38 those that have each pair of stages, schedule and policy; all with SLOW=1
+pairs() {
     if [ -n "$SLOW" ]; then cat; return; fi
-    grep -E '^(1.gpipe.none|2.1f1b.some|3.gpipe.full|4.1f1b.none|4.1f1b.full|3.1f1b.away|2.gpipe.disk|3.gpipe.apart) '
+    grep -E -e '^([13].gpipe.(none|some|apart)|[13].1f1b.(full|away)|[24].1f1b.(none|some)|[24].gpipe.(full|away)) ' \
+        -e '^(2.1f1b.disk|4.gpipe.disk) '
 }
 
-# Four of them where another selection has the same kernels, or the same groups
-fewer() { if [ -n "$SLOW" ]; then cat; else few | grep -E '^(1.gpipe.none|2.1f1b.some|3.1f1b.away|4.1f1b.full) '; fi; }
+# Four, with a policy each, for what differs by numbers only; all of them with SLOW=1
+few() { if [ -n "$SLOW" ]; then cat; else grep -E '^(1.gpipe.none|2.1f1b.some|3.1f1b.away|4.1f1b.full) '; fi; }
+
+# One schedule for each of the replicas, in turn; both with SLOW=1
+every_other() { if [ -n "$SLOW" ]; then cat; else awk 'NR % 4 == 1 || NR % 4 == 0'; fi; }
 
 # Every second one of the maps, in turn by schedule; all with SLOW=1
 half() { if [ -n "$SLOW" ]; then cat; else awk 'NR % 4 == 1 || NR % 4 == 0'; fi; }
 
+# steps N: of jobs and interpreter, without SLOW=1
+steps() { [ -n "$SLOW" ] || arguments="--steps $1"; }
 interp="build/interp --data $data"
 # agree WHAT OPTION...: the plans of the result against each other and the interpreter
 agree() {
     label=$1
     shift
-    want=$($interp $model "$@" 2>"$tmp/interp.log" | sed -n 's/^sha256 //p')
+    want=$($interp $model $arguments "$@" 2>"$tmp/interp.log" | sed -n 's/^sha256 //p')
     if [ -n "$want" ]; then pass; else fault "$label: the interpreter gives no hash: $(tail -n 1 "$tmp/interp.log")"; fi
     one_hash "$label" "$want"
 }
 
-# ---- 38 plans -----------------------------------------------------------------------------------------------------
+# ---- 20 plans, or 38 -----------------------------------------------------------------------------------------------------
 use_portable
 keep="1.gpipe.none 2.1f1b.some 2.1f1b.disk 3.1f1b.full 4.gpipe.full"        # to be resumed
-plans_of "1 2 3 4" | plans
+steps 5
+plans_of "1 2 3 4" | pairs | plans
 keep=
 agree "f32"
 reference=$hash
 
 # ---- stop at step 10, go on under another plan -----------------------------------------------------------------------
-# resume FROM TO: stages.schedule.recompute of the two halves
+# resume FROM TO: stages.schedule.recompute of the two halves; $whole: the hash of 20 steps
 resume() {
     rm -rf "$tmp/ckpt"
     run="--quiet --hash --data $data --checkpoint $tmp/ckpt"
     said=$(job_hash "$tmp/$1" --steps 10) || { fault "$1, the first 10 steps: $said"; return; }
-    [ "$said" != "$reference" ] || fault "$1: 10 steps give the hash of 20"
+    [ "$said" != "$whole" ] || fault "$1: 10 steps give the hash of 20"
     said=$(job_hash "$tmp/$2" --resume)
-    if [ "$said" = "$reference" ]; then pass; else fault "$1, then $2: $said"; fi
+    if [ "$said" = "$whole" ]; then pass; else fault "$1, then $2: $said"; fi
 }
+whole=$($interp $model 2>"$tmp/interp.log" | sed -n 's/^sha256 //p')
 resume 1.gpipe.none 3.1f1b.full
 resume 4.gpipe.full 2.1f1b.some
 resume 3.1f1b.full 1.gpipe.none
@@ -122,19 +130,18 @@ one_hash "warm-up B" "$reference"
 # ---- a mistake is seen: the hash is of what was computed -------------------------------------------------------------
 kind="$kind -Wno-unused-parameter"
 said=$(generate "$tmp/wrong" $model --stages 2 && sed -i 's/linear_backward_w(\(.*\), acc, /linear_backward_w(\1, 1, /' \
-    "$tmp"/wrong/stage1.c && compile "$tmp/wrong" && job_hash "$tmp/wrong")
+    "$tmp"/wrong/stage1.c && compile "$tmp/wrong" && job_hash "$tmp/wrong" $arguments)
 if [ ${#said} = 64 ] && [ "$said" != "$reference" ]; then pass; else fault "a wrong chain goes unseen: $said"; fi
 
 # ---- gradient groups, bf16 -----------------------------------------------------------------------------------------
 seen=$reference
 other() { case " $seen " in *" $hash "*) fault "$1: the hash of another key" ;; *) pass; seen="$seen $hash" ;; esac; }
 for groups in 2 4; do
-    case $groups in 2) which=fewer ;; *) which=few ;; esac
-    { plans_of "1 2 3 4" --set train.batch.groups=$groups | $which
+    { plans_of "1 2 3 4" --set train.batch.groups=$groups | few
       maps_of --set train.batch.groups=$groups | grep -e 1f1b | half
-      replicas_of $groups; } | plans
+      replicas_of $groups | every_other; } | plans
     agree "$groups groups" --set train.batch.groups=$groups
-    eval "reference$groups=$hash"
+    reference2=${reference2:-$hash}
     other "$groups groups"
 done
 use_bf16
@@ -145,19 +152,21 @@ other "bf16"
 
 # ---- the same with replicas: a checkpoint is written by one of them and read by all -----------------------------------
 use_portable
+interp="build/interp --data $data"
+arguments=
 keep=yes
 { replicas_of 4 | grep -e '^replicas2.2.gpipe ' -e '^replicas4.1.1f1b '
   plans_of 3 --set train.batch.groups=4 | grep 1f1b.some; } | plans
-one_hash "plans that are kept" "$reference4"
+agree "plans that are kept" --set train.batch.groups=4
 keep=
-reference_was=$reference reference=$reference4
+whole=$hash
 resume replicas2.2.gpipe replicas4.1.1f1b
 resume replicas4.1.1f1b 3.1f1b.some
 files=$(ls "$(ls -d "$tmp"/ckpt/step-* | head -n 1)" | tr '\n' ' ')
 if [ "$files" = "COMMIT index.json stage0.safetensors " ]; then pass; else fault "a checkpoint of 4 replicas: $files"; fi
 resume 3.1f1b.some replicas2.2.gpipe
-reference=$reference_was
 run="--no-checkpoint --quiet --hash --data $data"
+steps 5
 
 # ---- two processes ---------------------------------------------------------------------------------------------------
 two_ranks() {
@@ -176,7 +185,7 @@ two_ranks() {
     start="mpirun -n 2 --oversubscribe $root_too"
     cc_was=$cc clang_was=$clang
     cc=mpicc clang=
-    plans_of 2 --set plan.transport=mpi | plans
+    plans_of 2 --set plan.transport=mpi | half | plans
     one_hash "mpi" "$reference"
     replicas_of 2 | grep '^replicas2.1.1f1b ' | sed 's/$/ --set plan.transport=mpi/' | plans
     one_hash "mpi, 2 replicas" "$reference2"
@@ -217,7 +226,7 @@ if have_onednn; then
     elif use_onednn bf16; then
         interpret bf16
         onednn="$onednn --set train.precision.compute=bf16"
-        plans_of "1 2 3 4" $onednn | fewer | plans
+        plans_of "1 2 3 4" $onednn | few | plans
         agree "onednn in bf16" $onednn
         other "onednn in bf16"
         heads bf16 $onednn

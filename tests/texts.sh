@@ -8,6 +8,7 @@
 . "$(dirname "$0")/lib.sh"
 dpgen=${DPGEN:-./dpgen}
 need dpgen
+[ -n "$SLOW" ] || use_ready -O1
 model=$models/mlp.yaml
 mkdir "$tmp/at"
 

@@ -5,6 +5,7 @@
 # printed is the same.  Kernels are compiled with little optimisation, which changes no bit.
 . "$(dirname "$0")/lib.sh"
 need dpgen
+[ -n "$SLOW" ] || use_ready -O1
 page=docs/tour.md
 mkdir "$tmp/checkout"
 for part in dpgen README.md docs; do ln -s "$root/$part" "$tmp/checkout/$part"; done

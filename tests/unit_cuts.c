@@ -87,7 +87,10 @@ static void try_case(const char *name, const Model *m, int share, bool list, Tal
     Ints cuts = {0};
     for (int i = 0; i + 1 < chunks; i++)
         *PUSH(&cuts) = i;
+    int each = m->plan.map.n && !list && !getenv("SLOW") ? 5 : 1, n = 0;     /* of several chunks a device, one cut in five */
     do {
+        if (n++ % each)
+            continue;
         Found x = plan_with(m, &cuts, limit, NULL);
         seen->plans += x.step > 0;
         check(share <= 100 || m->plan.chunks > 1 || x.value == x.step, "%s: --cuts %d...: %" PRId64 " ns predicted, %" PRId64
@@ -173,17 +176,17 @@ static const Case copies[] = {
     {"tests/models/branches.yaml", {"plan.stages=2", "plan.schedule=gpipe", "plan.recompute=none", "plan.offload=['*']"}},
 };
 
-/* From plenty down by a sixteenth each time; every plan is asked for again under its own largest arena. */
+/* From plenty down by a sixteenth each time, or an eighth without SLOW; every plan is asked for again under its own arena. */
 static int try_own(const Case *x, const char *rate)
 {
     Strs set = {0};
-    int plans = 0;
+    int plans = 0, part = getenv("SLOW") ? 16 : 8;
     for (int j = 0; j < MOST_SET && x->set[j]; j++)
         *PUSH(&set) = x->set[j];
     *PUSH(&set) = "train.batch.global=8";
     *PUSH(&set) = strf("links.cpu-host.rate=%s", rate);
     const Model *m = model_with(x->path, &set);
-    for (Bytes limit = 1 << 30, arena = 0;; limit = arena - arena / 16, arena = 0, plans++) {
+    for (Bytes limit = 1 << 30, arena = 0;; limit = arena - arena / part, arena = 0, plans++) {
         Bytes again = 0;
         if (plan_with(m, NULL, limit, &arena).step == 0)
             return plans;
