@@ -137,6 +137,7 @@ typedef struct {
     const char *lead, *lag, *group; /* sched/beats.c */
     bool forward_last;              /* in a beat: I, W, F */
     bool grouped;                   /* a group has p micro-batches or more, and so has the last one */
+    bool any_map;                   /* it takes any plan.map; list.c keeps one message under way between two chunks */
     int chunks;                     /* a device, where the model does not say; 0: 1 */
     /* Updates that the weights read by chunk i of n are behind: none, one, n-1-i, n-1. */
     enum { DELAY_NONE, DELAY_ONE, DELAY_BEHIND, DELAY_DEPTH } delay;

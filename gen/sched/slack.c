@@ -12,6 +12,8 @@
  * buffer so long; the replay of memory counts that.
  *
  * Cost: linear in the actions, times the passes that the replay needs.
+ * Lists for any map (list.c) keep one message under way, and need no more slack than a list of one chunk a device.
+ *
  * Not handled: messages that skip chunks; they have the slack of their maker's neighbour.  Lists where steps overlap have one.
  */
 #include "sched.h"
@@ -95,7 +97,7 @@ void sched_slack(Plan *p)
     p->slack.n = 0;
     for (int i = 0; i < 2 * x.chunks; i++)
         *PUSH(&p->slack) = ahead;
-    if (order_overlap(p))
+    if (order_overlap(p) || schedule_of(p->schedule)->any_map)
         return;
     x.made = alloc(sizeof *x.made * 2 * (size_t)x.chunks * (size_t)x.m);
     for (int i = 0; i < 2 * x.chunks * x.m; i++)
