@@ -10,6 +10,10 @@
 
 /* ---- search/ ----------------------------------------------------------------------------------------------------- */
 enum {
+    SEARCH_WORK = 120000000,    /* calls replayed for prices in one search: some seconds; then the best so far is the answer */
+    REPORT_WORK = 60000000,     /* ... in all remedies of a report that nothing fits ... */
+    LIMIT_WORK = 2,             /* ... and this part of them for the limit, the remedy that everybody asks for */
+    PASSES = 100,               /* calls that all passes over one operator of a plan count as */
     ROUNDS = 4,             /* feeding packed sizes back to a planner; not tuned */
     REPACKS = 8,            /* plans of one bisection of soft limits: 1/256 of a limit */
     SLOWER = 12,            /* of the expected step, that a plan may take longer at first: tried on one case */
@@ -32,6 +36,7 @@ enum {
     REACHED_RUNS = 750000,      /* met by reach() for the proof, and as many again for every thousand operators */
     BOUGHT_OPERATORS = 20000,   /* in runs that are bought for the proof; as many for each grid, and for branches: T5-large at
                                    the most samples that fit needs three times what smaller graphs do */
+    SPENT_PART = 40,            /* of those, once the work of the whole search is spent: a few plans of 500 operators */
     PREVIEWED_ACTIONS = 400000, /* simulated by comparing plans, and as many again for branch and bound */
     GRID_CUTS = 384,            /* cuts on the grid, and 8 a chunk: reach() costs the square of them */
     COARSE_CUTS = 96,           /* ... and before, where memory is short: prices are needed, few cuts get by with few */

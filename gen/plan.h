@@ -141,6 +141,7 @@ typedef struct {
     Hurry hurry;                /* of copies to the host and back */
     bool first_fit;             /* stop at the first plan that fits */
     Ns cutoff;                  /* discard slower predictions; 0: none */
+    int64_t *work_left;         /* calls replayed for prices and runs met, of a whole search; NULL: no bound */
     int64_t *steps_left;        /* placement steps that trials share, which only have to fit; NULL: each layout has its own */
 } Ask;
 /* The answer to an Ask: a plan, or the reason why there is none. */

@@ -213,6 +213,12 @@ static bool out_of_runs(const Search *s)
     return s->r->runs > s->r->most;
 }
 
+/* Of one part, or of the whole search. */
+static bool out_of_prices(const Search *s)
+{
+    return s->priced >= s->buys || prices_spent(s->q->prices);
+}
+
 /* The smallest target from refuted + step on.  Tables are left as for the answer.  NEVER: nothing fits, or no runs left. */
 static Ns smallest(Search *s, Ns step)
 {
@@ -252,7 +258,7 @@ static bool tighten(Search *s)
 {
     Ns target = smallest(s, s->refuted / 1024 + 1);
     bool feasible = target != NEVER;
-    while (target != NEVER && !out_of_runs(s) && s->priced < s->buys) {
+    while (target != NEVER && !out_of_runs(s) && !out_of_prices(s)) {
         reach_trace(s->r, s->last);
         bool real = all_bought(s, s->last);
         for (int c = 0, first = 0; c < s->q->chunks; first = s->last[c++] + 1)
@@ -309,7 +315,7 @@ static void take_seed(Search *s, const Answer *a)
 
 static void try_seeds(Search *s)
 {
-    for (const Planner *k = s->q->seeds; k && k->name; k++) {
+    for (const Planner *k = s->q->seeds; k && k->name && !prices_spent(s->q->prices); k++) {
         Answer a = {0};
         if (k->seed >= s->q->n && k->plan(s->q, &a))
             take_seed(s, &a);
@@ -348,7 +354,7 @@ static void improve(Search *s, int64_t actions)
     for (bool moved = true; moved && s->best.value < NEVER && s->best.value > s->refuted + 1;) {
         moved = false;
         for (int c = 0; c + 1 < s->q->chunks && s->actions < end; c++)
-            while (s->actions < end && move_cut(s, c))
+            while (s->actions < end && !prices_spent(s->q->prices) && move_cut(s, c))
                 moved = true;
     }
 }
@@ -386,7 +392,7 @@ static bool branch(Search *s, int c, int first, Ns head, int64_t end)
     for (int i = 0; i < list->n; i++) {
         int b = list->at[i].last;
         buy(s, c, first, b);
-        if (s->actions >= end || s->priced >= s->buys)
+        if (s->actions >= end || out_of_prices(s))
             return false;
         if (reach_room(r, c, first, b) < head)
             continue;
@@ -492,7 +498,7 @@ static void try_full(Search *s)
     Ns low = 0, high = fill(s, NEVER - 1);
     for (int c = 0; c < s->q->chunks; c++)
         low += facts_time(s->x, c, 0, s->q->n - 1) / s->q->chunks / s->q->chunks;
-    for (int i = 0; i < FULL_HALVINGS && high != NEVER && high - low > low / 256; i++) {
+    for (int i = 0; i < FULL_HALVINGS && high != NEVER && !prices_spent(s->q->prices) && high - low > low / 256; i++) {
         Ns mid = low + (high - low) / 2, worst = fill(s, mid);
         if (worst == NEVER)
             low = mid;
@@ -508,7 +514,7 @@ static void try_any(Search *s)
     try_full(s);
     s->x->step = false;
     s->r->runs = 0;
-    int64_t end = s->priced + BOUGHT_OPERATORS / 2;
+    int64_t end = s->priced + (prices_spent(s->q->prices) ? BOUGHT_OPERATORS / SPENT_PART : BOUGHT_OPERATORS / 2);
     if (s->q->n > GRID_CUTS + 8 * s->q->chunks)
         s->r->cut = grid(s, GRID_CUTS);
     while (s->best.value == NEVER && s->priced < end && reach(s->r, NEVER / 4)) {
@@ -606,6 +612,7 @@ bool exact(const Question *q, Answer *a)
 bool exact_any(const Question *q, Answer *a)
 {
     Search s = begin(q);
+    s.r->most = REACHED_RUNS + (int64_t)REACHED_RUNS * q->n / 1000;
     try_any(&s);
     *a = (Answer){.last = s.best.last, .value = s.best.value};
     return s.best.value != NEVER;

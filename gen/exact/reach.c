@@ -177,7 +177,7 @@ static bool cell(Reach *r, int s, int a, Window after)
     return r->head[at] >= 0;
 }
 
-bool reach(Reach *r, Ns target)
+static bool meets(Reach *r, Ns target)
 {
     const Facts *x = r->x;
     Frontier **k = &r->frontier[x->step];
@@ -205,6 +205,14 @@ bool reach(Reach *r, Ns target)
             return false;
     }
     return r->head[0] >= 0;
+}
+
+bool reach(Reach *r, Ns target)
+{
+    int64_t runs = r->runs;
+    bool possible = meets(r, target);
+    prices_pay(r->q->prices, 4 * (r->runs - runs));
+    return possible;
 }
 
 void reach_trace(const Reach *r, int *last)

@@ -115,12 +115,19 @@ bool hunt_dropped(const Hunt *h, int drop)
     return h->fate[h->item[h->drop[drop].item].tensor] == FATE_RECOMPUTE;
 }
 
+void hunt_pay(Hunt *h, int64_t calls)
+{
+    if (h->work)
+        *h->work -= calls;
+}
+
 /* Bytes that the host lacks count as if the device lacked them.  Windows are planned over the whole list: that costs more. */
 Load hunt_judge(Hunt *h)
 {
     Load l = live_load(h->live, h->first, h->last, h->chunk, h->fate);
     Bytes over = (h->others + 1) * l.moved - h->host;
     h->budget -= 1 + live_copies(h->live) / h->calls;
+    hunt_pay(h, h->calls + 4 * (int64_t)live_copies(h->live));
     l.need += over > 0 ? over : 0;
     return l;
 }
@@ -244,6 +251,8 @@ static void search(Hunt *h)
 {
     int budget = h->budget;
     send(h);
+    if (h->brief && h->load.need <= h->limit)
+        return;
     hunt_keep(h);
     hunt_items(h, true);
     if (h->n == 0 || (h->load.need <= h->limit && h->load.again + h->load.stall == 0))
@@ -290,7 +299,8 @@ Hunt *fates_open(Live *live, const char *may)
     size_t tensors = (size_t)live_tensors(live) + 1;
     const Plan *p = live_plan(live);
     int shared = p->m->hosts > 0 ? (p->m->devices.n + p->m->hosts - 1) / p->m->hosts : 1;
-    *h = (Hunt){.live = live, .may = may, .p = p, .way = p->m->plan.memory_order, .host = INT64_MAX};
+    *h = (Hunt){.live = live, .may = may, .p = p, .way = p->m->plan.memory_order, .host = INT64_MAX,
+                .work = p->ask.work_left};
     if (p->m->host_memory > 0 && !p->m->plan.disk)
         h->host = p->m->host_memory / shared;
     h->item = alloc(sizeof *h->item * tensors);
@@ -322,7 +332,8 @@ Load fates_choose(Hunt *h, int first, int last, int chunk, Bytes limit, int *fat
     hunt_items(h, false);
     hunt_copy(h, h->best);
     h->calls = live_calls(h->live, first, last) + 1;
-    h->budget = HUNT_CALLS / h->calls + LEAST_REPLAYS;
+    h->brief = h->work && *h->work <= 0;
+    h->budget = h->brief ? 0 : HUNT_CALLS / h->calls + LEAST_REPLAYS;
     if (choices(h) > ENUMERATED_FATES)
         search(h);
     else if (h->n > 0)

@@ -46,6 +46,8 @@ struct Hunt {
     Load load;                  /* of it */
     int calls;                  /* forward and backward, and one */
     int budget;                 /* replays left; a replay with copies counts as many as those take */
+    int64_t *work;              /* of the whole search, in calls; NULL: no bound */
+    bool brief;                 /* that is spent: the first choice that fits, and no climbing */
     int *heap, *was, *before;   /* scratch by drop; by tensor of the run */
     Rank *rank;
     Rank *out;                  /* what can be offloaded, in order */
@@ -60,6 +62,7 @@ void hunt_all(Hunt *h, int fate);                   /* of all of them */
 void hunt_keep(Hunt *h);                            /* whatever has a choice */
 void hunt_drop(Hunt *h, int drop);                  /* with its operands, unless it is cheaper alone */
 bool hunt_dropped(const Hunt *h, int drop);
+void hunt_pay(Hunt *h, int64_t calls);
 Load hunt_judge(Hunt *h);                           /* the choice at hand */
 bool hunt_better(const Hunt *h, const Load *a, const Load *b);      /* fits and b does not; faster; smaller if none fits */
 bool hunt_take(Hunt *h, const Load *l);             /* the choice at hand becomes the best if it is better */

@@ -123,7 +123,10 @@ static void send_by(Hunt *h, MemoryOrder way)
     find_order(h, way);
     if (h->outs == 0)
         return;
-    int all = fewest_that_fit(h), hidden = most_hidden(h, all);
+    int all = fewest_that_fit(h);
+    if (h->brief && h->load.need <= h->limit)
+        return;
+    int hidden = most_hidden(h, all);
     drop_rest(h, hidden);
     if (hidden > 1 && hidden < all)
         drop_rest(h, hidden / 2);
@@ -136,7 +139,9 @@ void send(Hunt *h)
 {
     int budget = h->budget > 0 ? h->budget : 0;
     for (MemoryOrder way = ORDER_FREE_TIME; way <= ORDER_SAVING; way++) {
-        h->budget = budget + OFFLOAD_REPLAYS;
+        h->budget = h->brief ? 0 : budget + OFFLOAD_REPLAYS;
+        if (h->brief && h->load.need <= h->limit)
+            return;
         if (h->way == ORDER_AUTO || h->way == way)
             send_by(h, way);
     }

@@ -66,6 +66,17 @@ Prices *prices_open(const Plan *p, const Bytes *limit)
     return x;
 }
 
+bool prices_spent(const Prices *x)
+{
+    return x->p->ask.work_left && *x->p->ask.work_left <= 0;
+}
+
+void prices_pay(Prices *x, int64_t runs)
+{
+    if (x->p->ask.work_left)
+        *x->p->ask.work_left -= runs;
+}
+
 /* ---- memory of prices -------------------------------------------------------------------------------------------- */
 
 static Slot *slot_of(Slot *slot, int cap, int first, int last, int sort)

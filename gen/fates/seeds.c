@@ -24,6 +24,7 @@
 
 static Load sums(Hunt *h)
 {
+    hunt_pay(h, h->calls / 4);
     return live_sums(h->live, h->first, h->last, h->chunk, h->fate);
 }
 

@@ -260,8 +260,12 @@ static bool fits_with(const Plan *p, const char *cut, const Bytes *limit, Bytes 
     Bytes *all = alloc(sizeof *all * (size_t)p->devices);
     for (int d = 0; d < p->devices; d++)
         all[d] = limit[d] + more;
+    void *mark = mem_mark();
     Question q = ask(p, cut, all);
-    return exact_any(&q, a);
+    bool found = exact_any(&q, a);
+    if (!found)
+        mem_release(mark);
+    return found;
 }
 
 void part_blame(Plan *p)

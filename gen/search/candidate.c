@@ -41,6 +41,11 @@ bool is_exact(const Candidate *k)
     return planner_named(k->ask.planner ? k->ask.planner : k->m->plan.planner)->complete;
 }
 
+bool is_spent(const Candidate *k)
+{
+    return k->ask.work_left && *k->ask.work_left <= 0;
+}
+
 bool is_free(const Candidate *k)
 {
     return is_exact(k) && !k->ask.first_fit && !(k->ask.cuts ? k->ask.cuts->n : k->m->plan.cuts.n);
@@ -64,6 +69,8 @@ Plan *pass(const Candidate *k, const Ask *ask, const Bytes *limit, Verdict *why)
     Plan *p = new_plan(k->g, k->c, k->m, k->stages, k->schedule->name, ask);
     p->key = k->key;
     p->seen = k->seen;
+    if (ask->work_left)
+        *ask->work_left -= (int64_t)k->g->op.n * PASSES;
     *why = run(k->x, p, limit);
     return p;
 }
@@ -75,7 +82,7 @@ Plan *pass_wide(const Candidate *k, Bytes *limit, Verdict *why)
     Bytes *more = alloc(sizeof *more * (size_t)first->devices);
     bool none = *why == NO_PLAN && first->said.value == 0 && first->lack.device < 0;
     bool open = none && k->m->plan.offload != OFFLOAD_NONE;
-    for (size_t i = 0; open && i < sizeof parts / sizeof *parts; i++) {
+    for (size_t i = 0; open && !is_spent(k) && i < sizeof parts / sizeof *parts; i++) {
         for (int d = 0; d < first->devices; d++)
             more[d] = limit[d] + limit[d] / 32 * parts[i];
         Plan *p = pass(k, &k->ask, more, why);
@@ -161,11 +168,21 @@ static const struct {
 };
 enum { REMEDIES = sizeof remedies / sizeof *remedies };
 
+/* No work is left for what is only faster, and where nothing fits, for what asks other planners and cuts. */
+static int rows_left(const Candidate *k, int rows)
+{
+    if (!is_spent(k))
+        return rows;
+    if (!k->best)
+        k->failed->lack.open = true;
+    return k->best ? 0 : rows < ALONE ? rows : ALONE;
+}
+
 static bool refine(Candidate *k, int rows)
 {
     if (k->report_only || (!k->best && k->why == NO_PLAN && plan_chunks(k->first) == 0))
         return false;           /* there are no lists: nothing to mend */
-    while (k->next < rows) {
+    while (k->next < rows_left(k, rows)) {
         int row = k->next++;
         if (!remedies[row].applies(k))
             continue;

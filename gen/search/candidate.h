@@ -36,6 +36,7 @@ Bytes *least_memory(const Model *m, int stages);    /* by device: a stage has th
 bool better(const Plan *a, const Plan *b);          /* faster; as fast and smaller */
 bool is_exact(const Candidate *k);                  /* its planner proves, and chooses the cuts */
 bool is_free(const Candidate *k);                   /* ... and may: no cuts are given, and the first fit is not enough */
+bool is_spent(const Candidate *k);                  /* the work of the whole search is done */
 Proof below_step(Proof known, const Plan *p);       /* known of the cheapest fates, of a plan whose fates may hide better */
 /* Could p, laid out in full, be better than best?  Either may be NULL. */
 bool promises(const Plan *p, const Plan *best);

@@ -23,6 +23,7 @@
 #include "nofit.h"
 #include "search.h"
 #include "base/quote.h"
+#include "budgets.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -180,7 +181,14 @@ static void print_failed(const Plan *p)
 
 /* ---- remedies ---------------------------------------------------------------------------------------------------- */
 
-typedef struct { const Options *x; const Model *m; int found; } Doctor;
+typedef struct {
+    const Options *x;
+    const Model *m;
+    int found;
+    int64_t *left;              /* work of all remedies */
+    bool late;                  /* a question was not asked: that is spent */
+    const char *untried;
+} Doctor;
 
 static Model *variant(const Model *m)
 {
@@ -192,10 +200,14 @@ static Model *variant(const Model *m)
     return v;
 }
 
-static bool fits(const Doctor *x, const Model *v)
+static bool fits(Doctor *x, const Model *v)
 {
     Bytes need;
-    return search_fits(x->x, v, &need);
+    if (*x->left <= 0) {
+        x->late = true;
+        return false;
+    }
+    return search_fits(x->x, v, x->left, &need);
 }
 
 static void promise(Doctor *x, const char *what)
@@ -216,7 +228,7 @@ static const char *exact_size(Bytes n)
 }
 
 /* As --limit would: less the reserve, and a max_memory of plan.constraints stays above it. */
-static bool fits_limit(const Doctor *x, Bytes limit)
+static bool fits_limit(Doctor *x, Bytes limit)
 {
     Model *v = variant(x->m);
     for (int d = 0; d < v->devices.n; d++) {
@@ -245,6 +257,7 @@ static void try_constraint(Doctor *x)
 static void try_limit(Doctor *x, Bytes need)
 {
     Bytes least = 0, most, step = 1024, reserve = 0;
+    const int64_t enough = *x->left - *x->left / LIMIT_WORK;
     for (int d = 0; d < x->m->devices.n; d++) {
         const Device *k = &x->m->devices.at[d];
         least = k->memory + k->reserve > least ? k->memory + k->reserve : least;
@@ -257,12 +270,12 @@ static void try_limit(Doctor *x, Bytes need)
     least = least / step;                   /* in steps: fails, unless devices differ */
     most = (most + step - 1) / step;
     for (int tries = 0; !fits_limit(x, most * step); tries++) {
-        if (tries == 8)
+        if (tries == 8 || x->late)
             return;
         least = most;
         most += most / 4 + 1;
     }
-    while (most - least > 1) {
+    while (most - least > 1 && *x->left > enough) {
         Bytes mid = least + (most - least) / 2;
         if (fits_limit(x, mid * step))
             most = mid;
@@ -333,6 +346,16 @@ static void try_batch(Doctor *x, bool drop)
     }
 }
 
+static void try_smaller(Doctor *x)
+{
+    try_batch(x, false);
+}
+
+static void try_smallest(Doctor *x)
+{
+    try_batch(x, true);
+}
+
 static void try_recompute(Doctor *x)
 {
     static const struct { Recompute how; const char *name; } ways[] = {
@@ -348,23 +371,42 @@ static void try_recompute(Doctor *x)
     }
 }
 
+/* One remedy; without work left it is named. */
+static void try_one(Doctor *x, const char *name, void (*try)(Doctor *x))
+{
+    int before = x->found;
+    x->late = false;
+    try(x);
+    if (x->late && x->found == before)
+        x->untried = x->untried ? strf("%s, %s", x->untried, name) : name;
+}
+
+static void print_untried(const Doctor *x)
+{
+    if (x->untried)
+        fprintf(stderr, "  not tried, or not to the end: %s\n", x->untried);
+}
+
 static void try_remedies(Doctor *x, Bytes need)
 {
+    x->late = false;
     try_limit(x, need);
-    try_constraint(x);
+    x->untried = x->late && !x->found ? "a larger limit" : NULL;
+    try_one(x, "plan.constraints without max_memory", try_constraint);
     int before = x->found;
-    try_recompute(x);
-    try_schedule(x);
-    try_warmup(x);
-    try_stages(x);
-    try_batch(x, false);
-    if (x->found == before)
-        try_batch(x, true);
+    try_one(x, "--recompute", try_recompute);
+    try_one(x, "--schedule", try_schedule);
+    try_one(x, "--set plan.warmup", try_warmup);
+    try_one(x, "--stages", try_stages);
+    try_one(x, "train.batch.micro", try_smaller);
+    if (x->found == before && !x->untried)
+        try_one(x, "--recompute full with a smaller train.batch.micro", try_smallest);
     if (x->found)
         fputc('\n', stderr);
-    else
+    else if (!x->untried)
         fprintf(stderr,
                 "  no larger limit, more stages, recomputation or smaller micro-batch that was tried fits either\n");
+    print_untried(x);
 }
 
 /* ---- no cut at all ----------------------------------------------------------------------------------------------- */
@@ -504,7 +546,8 @@ void nofit(const Options *options, const Plan *last)
     *failed = *last;
     if (plan_chunks(failed) && failed->chunk.n == 0)
         part_blame(failed);
-    Doctor x = {.x = options, .m = failed->m};
+    int64_t work = REPORT_WORK;
+    Doctor x = {.x = options, .m = failed->m, .left = &work};
     busy_end();
     fflush(stdout);
     print_head(failed);

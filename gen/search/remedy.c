@@ -70,7 +70,7 @@ void ask_rivals(Candidate *k)
     const Plan *own = k->best;
     bool right = own && own->step <= k->proof.value;
     int64_t *trials = layout_budget(&k->ask);
-    for (const Planner *r = planners; r->name; r++) {
+    for (const Planner *r = planners; r->name && !is_spent(k); r++) {
         if (k->g->nf > r->rival || (right && k->g->nf <= r->seed))
             continue;
         void *mark = mem_mark();
@@ -148,7 +148,7 @@ static bool expects_less(const Candidate *k, const Plan *p)
 static int try_all(Candidate *k, const Cuts *all, const Plan *own, int chunks, bool once, int64_t *trials)
 {
     int i = 0;
-    for (; i < all->n && i < most_cuts(k, once) && (!k->best || all->at[i].value < k->best->step); i++) {
+    for (; i < all->n && !is_spent(k) && i < most_cuts(k, once) && (!k->best || all->at[i].value < k->best->step); i++) {
         void *mark = mem_mark();
         Plan *p = lay_out(k, &all->at[i], chunks, once, trials);
         if (promises(p, k->best))

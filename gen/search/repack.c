@@ -159,7 +159,7 @@ static void feed_back(Candidate *k)
         k->failed = k->why == OVER_DEVICE ? p : k->failed;      /* limits fed back may leave no cut: that is not why */
         if (fits && (!k->best || better(fits, k->best)))
             k->best = fits;
-        if (++round == ROUNDS || k->why != OVER_DEVICE || (k->best && (round > 1 || !suffers(k))))
+        if (++round == ROUNDS || is_spent(k) || k->why != OVER_DEVICE || (k->best && (round > 1 || !suffers(k))))
             break;
         p = pass_wide(k, k->limit, &k->why);
     }
@@ -230,7 +230,7 @@ void polish(Candidate *k)
     rough.steps_left = layout_budget(&k->ask);
     Candidate first = candidate_with(k, &rough);
     first.seen = seen_new();
-    for (int i = 0, trials = 0, idle = 0; idle < cuts.n && trials < most; i = (i + 1) % cuts.n) {
+    for (int i = 0, trials = 0, idle = 0; idle < cuts.n && trials < most && !is_spent(k); i = (i + 1) % cuts.n) {
         Plan *was = best;
         for (int n = 0; n < 6 && best == was; n++, trials++) {
             int to = cuts.at[i] + (n % 2 ? 1 << n / 2 : -(1 << n / 2));

@@ -8,6 +8,7 @@
  */
 #include "search.h"
 #include "list.h"
+#include "budgets.h"
 #include "key.h"
 #include "plan/planner.h"
 #include "rivals/twobw.h"
@@ -160,8 +161,10 @@ static bool single(const Model *m)
 static Plan *search_asked(const Options *x, const Model *m, const Ask *ask, Plan **failed)
 {
     Search s = {.x = x, .ask = ask ? *ask : (Ask){0}, .best = -1};
+    int64_t work = SEARCH_WORK;
     Models sizes = sizes_of(m);
     Plan *best = NULL;
+    s.ask.work_left = s.ask.work_left ? s.ask.work_left : memcpy(alloc(sizeof work), &work, sizeof work);
     bool open = sizes.n > 1 || m->plan.stages_min < m->plan.stages_max;
     if (!planner_named(m->plan.planner)->layout || !open || !search_layouts(&s, &sizes, &best)) {
         for (int i = 0; i < sizes.n; i++)
@@ -214,11 +217,11 @@ Plan *search_with(const Options *x, const Model *m, const Ask *ask, Plan **faile
 }
 
 /* It may be no model at all: with a smaller micro-batch the shapes of one that says 4 where it means B no longer agree. */
-bool search_fits(const Options *x, const Model *m, Bytes *need)
+bool search_fits(const Options *x, const Model *m, int64_t *work_left, Bytes *need)
 {
     void *mark = mem_mark();
     Plan *failed = NULL;
-    Ask ask = {.first_fit = true, .steps_left = layout_budget(&(Ask){0})};
+    Ask ask = {.first_fit = true, .work_left = work_left, .steps_left = layout_budget(&(Ask){0})};
     bool fits = search_with(x, m, &ask, &failed);
     *need = !fits && failed ? failed->lack.need : 0;
     mem_release(mark);

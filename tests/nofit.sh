@@ -1,0 +1,35 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# A report of status 4 is due in 10 seconds of processor time and 2 GB of memory.  It names the remedies that had no turn.
+# Each limit that it promises plans, within the same bounds.  SLOW=1 adds larger cases.
+. "$(dirname "$0")/lib.sh"
+need dpgen
+in_time() { (ulimit -v 2097152; ulimit -t 10; exec "$@"); }
+promised() { sed -n 's/.*fits: --limit \([0-9A-Za-z]*\).*/\1/p' "$tmp/said"; }
+
+# report NAME LIMIT OPTION...: the report comes in time, and its limit plans in time
+report() {
+    name=$1 limit=$2
+    shift 2
+    refuse "$name under $limit" 4 "tried and fits: --limit" in_time ./dpgen plan "$@" --estimate --limit "$limit"
+    cp "$tmp/said" "$tmp/report"
+    more=$(promised)
+    if [ -n "$more" ]; then expect "$name, promised $more" in_time ./dpgen plan "$@" --estimate --limit "$more"; fi
+}
+says() { if grep -q -e "$1" "$tmp/report"; then pass; else fault "$name: the report does not say '$1'"; fi; }
+
+# A small question has all of its answers.
+report tiny-gpt 60KiB "$models/tiny-gpt.yaml" --stages 2 --offload auto
+if grep -q 'not tried' "$tmp/report"; then fault "tiny-gpt: work is left, and something was not tried"; else pass; fi
+
+bert="examples/bert-base.yaml --devices devices/rtx2080ti.yaml --stages 6 --schedule 1f1b"
+report bert-base 1300MiB $bert --offload auto
+says "not tried, or not to the end: .*train.batch.micro"
+
+if [ -n "$SLOW" ]; then
+    t5="examples/t5-small.yaml --devices devices/v100-16gb.yaml --stages 4 --schedule 1f1b --set train.batch.micro=2"
+    report t5-small 1200MiB $t5 --offload auto
+    says "not tried, or not to the end: .*train.batch.micro"
+fi
+finish
