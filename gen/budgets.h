@@ -10,10 +10,15 @@
 
 /* ---- search/ ----------------------------------------------------------------------------------------------------- */
 enum {
-    SEARCH_WORK = 120000000,    /* calls replayed for prices in one search: some seconds; then the best so far is the answer */
-    REPORT_WORK = 60000000,     /* ... in all remedies of a report that nothing fits ... */
+    SEARCH_WORK = 200000000,    /* calls replayed for prices in one search, some 8 s; then the best so far is the answer */
+    FIRST_WORK = 100000000,     /* ... and this much of them while no plan is found */
+    REPORT_WORK = 100000000,     /* ... in all remedies of a report that nothing fits ... */
+    SHOWN_OPERATORS = 20000,    /* of graphs that a report lays out: one layout costs the square of its buffers */
+    BLAME_WORK = 15000000,      /* ... and before, to find the stage that lacks least */
+    QUESTION_WORK = 25000000,    /* ... in each of them; then its first choices that fit are the answer */
     LIMIT_WORK = 2,             /* ... and this part of them for the limit, the remedy that everybody asks for */
     PASSES = 100,               /* calls that all passes over one operator of a plan count as */
+    BUILDING = 300,             /* ... and building its graph, with its costs */
     ROUNDS = 4,             /* feeding packed sizes back to a planner; not tuned */
     REPACKS = 8,            /* plans of one bisection of soft limits: 1/256 of a limit */
     SLOWER = 12,            /* of the expected step, that a plan may take longer at first: tried on one case */
@@ -56,6 +61,7 @@ enum {
     KNAPSACK_WIDTH = 512,       /* points of a row of the table: its memory is width times layers */
     KNAPSACK_LAYERS = 256,      /* of the table: equal tensors take one for each power of two of their number */
     KNAPSACK_REPLAYS = 12,      /* halvings of the bytes to free: what the choice frees is known after a replay */
+    BRIEF_PATTERNS = 32,        /* blocks at most, once the work of the whole search is spent */
     OFFLOAD_REPLAYS = 200,      /* beside those left, for each order of sending tensors away */
     PRICE_CLASSES = 32,         /* prices a byte that a floor tells apart: its cost grows with them */
     SPEED_STEPS = 16,           /* halvings of a floor's interval */
@@ -64,6 +70,8 @@ enum {
 /* ---- mem/ -------------------------------------------------------------------------------------------------------- */
 #define LAYOUT_STEPS INT64_C(300000000)     /* a device: with two thirds of it tiny-t5 in 16 micro-batches was not within 3 % of
                                                its live bytes */
+#define REPORT_STEPS INT64_C(600000000)     /* of all remedies of a report that nothing fits: some 3 s */
+#define SHOWN_STEPS  INT64_C(300000000)     /* of the plan that it shows */
 #define TRIAL_STEPS  INT64_C(3000000000)    /* of all trials of a question, which only have to fit: some 15 s */
 enum {
     LONG_STEPS = 20000000,      /* of LAYOUT_STEPS, once a layout is low enough; and of each device after TRIAL_STEPS */

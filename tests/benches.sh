@@ -9,7 +9,7 @@ for file in bench/*/*.c; do
     expect "$file" "$cc" -fsyntax-only -Wall -Wextra -Werror -Wno-unknown-pragmas -std=c11 -D_DEFAULT_SOURCE \
         -I. -Igen -Irt -Irt/op -Itests "$file"
 done
-for file in bench/*/*.sh; do
+for file in bench/*.sh bench/*/*.sh; do
     expect "$file" sh -n "$file"
 done
 # a row of the table whose models are changed by its script

@@ -115,6 +115,11 @@ bool hunt_dropped(const Hunt *h, int drop)
     return h->fate[h->item[h->drop[drop].item].tensor] == FATE_RECOMPUTE;
 }
 
+bool hunt_spent(const Hunt *h)
+{
+    return h->work && *h->work <= 0;
+}
+
 void hunt_pay(Hunt *h, int64_t calls)
 {
     if (h->work)
@@ -259,6 +264,8 @@ static void search(Hunt *h)
         return;
     h->budget = budget;
     seed_prefixes(h);
+    if (h->brief && h->load.need <= h->limit)
+        return;
     seed_knapsack(h);
     h->budget = budget / 2;
     hunt_back(h, h->best);
@@ -332,7 +339,7 @@ Load fates_choose(Hunt *h, int first, int last, int chunk, Bytes limit, int *fat
     hunt_items(h, false);
     hunt_copy(h, h->best);
     h->calls = live_calls(h->live, first, last) + 1;
-    h->brief = h->work && *h->work <= 0;
+    h->brief = hunt_spent(h);
     h->budget = h->brief ? 0 : HUNT_CALLS / h->calls + LEAST_REPLAYS;
     if (choices(h) > ENUMERATED_FATES)
         search(h);

@@ -62,7 +62,8 @@ void hunt_all(Hunt *h, int fate);                   /* of all of them */
 void hunt_keep(Hunt *h);                            /* whatever has a choice */
 void hunt_drop(Hunt *h, int drop);                  /* with its operands, unless it is cheaper alone */
 bool hunt_dropped(const Hunt *h, int drop);
-void hunt_pay(Hunt *h, int64_t calls);
+void hunt_pay(Hunt *h, int64_t calls);               /* work of the whole search */
+bool hunt_spent(const Hunt *h);                     /* none of it is left */
 Load hunt_judge(Hunt *h);                           /* the choice at hand */
 bool hunt_better(const Hunt *h, const Load *a, const Load *b);      /* fits and b does not; faster; smaller if none fits */
 bool hunt_take(Hunt *h, const Load *l);             /* the choice at hand becomes the best if it is better */

@@ -19,6 +19,7 @@
  * replay for each number of blocks; that number grows by a third from one to the next.
  */
 #include "hunt.h"
+#include "budgets.h"
 
 /* ---- prefixes ---------------------------------------------------------------------------------------------------- */
 
@@ -33,6 +34,12 @@ static Load sums(Hunt *h)
 static void price_drop(Hunt *h, int d, const Load *now)
 {
     Drop *x = &h->drop[d];
+    if (hunt_spent(h)) {        /* each is priced as if it were alone */
+        x->alone = false;
+        x->price = x->time;
+        x->worth = x->bytes;
+        return;
+    }
     for (int i = 0; i < x->operands; i++)
         h->was[i] = hunt_dropped(h, h->operand.at[x->operand + i]);
     for (int way = 0; way < 1 + (x->operands > 0); way++) {
@@ -95,7 +102,7 @@ static void find_order(Hunt *h)
         if (h->heap[0] != top)
             continue;           /* it became dearer than the next */
         hunt_drop(h, top);
-        now = sums(h);
+        now = hunt_spent(h) ? now : sums(h);
         h->order[h->ordered++] = top;
         h->heap[0] = h->heap[--n];
         sink(h, n, 0);
@@ -117,6 +124,8 @@ void seed_prefixes(Hunt *h)
 {
     find_order(h);
     int low = 0, high = h->ordered;
+    if (h->brief && !try_prefix(h, high))
+        return;
     while (high - low > 1) {
         int middle = low + (high - low) / 2;
         if (try_prefix(h, middle))
@@ -203,7 +212,7 @@ Load seed_patterns(Hunt *h)
     const int *made = live_made(h->live, h->first, h->last, &tensors);
     Load least = {.need = INT64_MAX};
     find_width(h, made, live_until(h->live, h->first, h->last), tensors);
-    for (int j = 1; j <= n / 2 + 1; j += 1 + j / 3) {
+    for (int j = 1; j <= (h->brief ? BRIEF_PATTERNS : n / 2 + 1); j += 1 + j / 3) {
         set_pattern(h, j);
         Load l = hunt_judge(h);
         hunt_take(h, &l);

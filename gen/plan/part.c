@@ -260,12 +260,23 @@ static bool fits_with(const Plan *p, const char *cut, const Bytes *limit, Bytes 
     Bytes *all = alloc(sizeof *all * (size_t)p->devices);
     for (int d = 0; d < p->devices; d++)
         all[d] = limit[d] + more;
+    int *last = alloc(sizeof *last * (size_t)plan_chunks(p));
     void *mark = mem_mark();
     Question q = ask(p, cut, all);
-    bool found = exact_any(&q, a);
-    if (!found)
-        mem_release(mark);
+    Answer tried;
+    bool found = exact_any(&q, &tried);
+    if (found)
+        memcpy(last, tried.last, sizeof *last * (size_t)plan_chunks(p));
+    mem_release(mark);
+    if (found)
+        *a = (Answer){.last = last};
     return found;
+}
+
+/* No work is left: the cut at hand is the answer. */
+static bool is_spent(const Plan *p)
+{
+    return p->ask.work_left && *p->ask.work_left <= 0;
 }
 
 void part_blame(Plan *p)
@@ -274,13 +285,15 @@ void part_blame(Plan *p)
     Bytes low = 0, high = 1;
     const char *cut = positions(p);
     const Bytes *limit = p->soft;
+    while (high < limit[0] / 64)
+        high *= 2;
     if (!fits_with(p, cut, limit, INT64_MAX / 4, &found))
         return;
-    while (!fits_with(p, cut, limit, high, &found)) {
+    while (!fits_with(p, cut, limit, high, &found) && !is_spent(p)) {
         low = high;
         high *= 2;
     }
-    while (high - low > 1 + high / 64) {
+    while (high - low > 1 + high / 64 && !is_spent(p)) {
         Answer tried;
         Bytes mid = low + (high - low) / 2;
         if (fits_with(p, cut, limit, mid, &tried)) {

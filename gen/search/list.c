@@ -133,6 +133,10 @@ static void note_best(Search *s, int i)
     const Candidate *k = &s->all.at[i];
     if (k->best && !k->report_only && i != s->best && (s->best < 0 || better(k->best, s->all.at[s->best].best)))
         s->best = i;
+    if (s->best >= 0 && s->later > 0) {
+        *s->ask.work_left += s->later;
+        s->later = 0;
+    }
 }
 
 /* A first fit ends a search that asks for no more. */

@@ -13,6 +13,7 @@ typedef struct {
     int best;                   /* the candidate that has the best plan; -1: none has */
     Ns cutoff;                  /* the step of a plan found elsewhere; 0: none was */
     const char *refused;        /* why there was no candidate */
+    int64_t later;              /* work that is added once a plan is found */
 } Search;
 
 /* Appends the candidates of one graph, number of stages and schedule. */

@@ -18,7 +18,10 @@
  * tried one by one, and if none of them helps alone, recomputation together with each.
  *
  * If planning failed before there was an arena, the cut that lacks least is carried through to mem here, so that the
- * report can name calls and buffers.  Cost: about twenty plans, only when there is none.
+ * report can name calls and buffers.  Graphs of more than SHOWN_OPERATORS are not: their layouts take minutes.
+ *
+ * Cost: all remedies share REPORT_WORK, counted in calls replayed and runs met, and REPORT_STEPS of placement; budgets.h.
+ * A question past its own part takes the first choices that fit.  Remedies without a turn are named as not tried.
  */
 #include "nofit.h"
 #include "search.h"
@@ -70,7 +73,7 @@ static Plan *finished(const Plan *failed)
     *with = *failed;
     if (failed->routine.n > 0)
         return with;
-    if (failed->chunk.n != failed->g->op.n)
+    if (failed->chunk.n != failed->g->op.n || failed->g->op.n > SHOWN_OPERATORS)
         return NULL;
     if (keep(with))
         return NULL;
@@ -185,7 +188,7 @@ typedef struct {
     const Options *x;
     const Model *m;
     int found;
-    int64_t *left;              /* work of all remedies */
+    Ask budget;                 /* of all remedies together */
     bool late;                  /* a question was not asked: that is spent */
     const char *untried;
 } Doctor;
@@ -203,11 +206,16 @@ static Model *variant(const Model *m)
 static bool fits(Doctor *x, const Model *v)
 {
     Bytes need;
-    if (*x->left <= 0) {
+    if (*x->budget.work_left <= 0 || *x->budget.steps_left <= 0) {
         x->late = true;
         return false;
     }
-    return search_fits(x->x, v, x->left, &need);
+    const int64_t given = *x->budget.work_left < QUESTION_WORK ? *x->budget.work_left : QUESTION_WORK;
+    int64_t left = given;
+    const Ask one = {.work_left = &left, .steps_left = x->budget.steps_left};
+    bool found = search_fits(x->x, v, &one, &need);
+    *x->budget.work_left -= given - left;
+    return found;
 }
 
 static void promise(Doctor *x, const char *what)
@@ -257,7 +265,8 @@ static void try_constraint(Doctor *x)
 static void try_limit(Doctor *x, Bytes need)
 {
     Bytes least = 0, most, step = 1024, reserve = 0;
-    const int64_t enough = *x->left - *x->left / LIMIT_WORK;
+    const int64_t *work = x->budget.work_left, *steps = x->budget.steps_left;
+    const int64_t enough = *work - *work / LIMIT_WORK, placed = *steps - *steps / LIMIT_WORK;
     for (int d = 0; d < x->m->devices.n; d++) {
         const Device *k = &x->m->devices.at[d];
         least = k->memory + k->reserve > least ? k->memory + k->reserve : least;
@@ -275,7 +284,7 @@ static void try_limit(Doctor *x, Bytes need)
         least = most;
         most += most / 4 + 1;
     }
-    while (most - least > 1 && *x->left > enough) {
+    while (most - least > 1 && *work > enough && *steps > placed) {
         Bytes mid = least + (most - least) / 2;
         if (fits_limit(x, mid * step))
             most = mid;
@@ -544,10 +553,13 @@ void nofit(const Options *options, const Plan *last)
         fail(EXIT_NOFIT, "there is no plan to try: no micro-batch size, stage count and schedule go together");
     Plan *failed = alloc(sizeof *failed);
     *failed = *last;
+    int64_t work = last->g->op.n > SHOWN_OPERATORS ? 0 : REPORT_WORK;
+    int64_t steps = REPORT_STEPS, blame = BLAME_WORK, shown = SHOWN_STEPS;
+    failed->ask.work_left = &blame;
+    failed->ask.steps_left = &shown;
     if (plan_chunks(failed) && failed->chunk.n == 0)
         part_blame(failed);
-    int64_t work = REPORT_WORK;
-    Doctor x = {.x = options, .m = failed->m, .left = &work};
+    Doctor x = {.x = options, .m = failed->m, .budget = {.work_left = &work, .steps_left = &steps}};
     busy_end();
     fflush(stdout);
     print_head(failed);

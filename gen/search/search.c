@@ -34,6 +34,8 @@ static void list_graph(Search *s, const Model *m)
     const Graph *g = graph_of(s->x, m);
     const Cost *c = cost(g, m, s->x->times);
     check_cost(g, c);
+    if (s->ask.work_left)
+        *s->ask.work_left -= (int64_t)g->op.n * BUILDING;
     bool any = !strcmp(m->plan.schedule, "auto");       /* of those that train alike: the synchronous ones */
     for (int stages = m->plan.stages_min; stages <= m->plan.stages_max; stages++) {
         const Cost *shared = cost_shared(c, m, stages * m->plan.replicas);
@@ -161,10 +163,13 @@ static bool single(const Model *m)
 static Plan *search_asked(const Options *x, const Model *m, const Ask *ask, Plan **failed)
 {
     Search s = {.x = x, .ask = ask ? *ask : (Ask){0}, .best = -1};
-    int64_t work = SEARCH_WORK;
+    int64_t work = FIRST_WORK;
     Models sizes = sizes_of(m);
     Plan *best = NULL;
-    s.ask.work_left = s.ask.work_left ? s.ask.work_left : memcpy(alloc(sizeof work), &work, sizeof work);
+    if (!s.ask.work_left) {
+        s.ask.work_left = memcpy(alloc(sizeof work), &work, sizeof work);
+        s.later = SEARCH_WORK - FIRST_WORK;
+    }
     bool open = sizes.n > 1 || m->plan.stages_min < m->plan.stages_max;
     if (!planner_named(m->plan.planner)->layout || !open || !search_layouts(&s, &sizes, &best)) {
         for (int i = 0; i < sizes.n; i++)
@@ -217,11 +222,11 @@ Plan *search_with(const Options *x, const Model *m, const Ask *ask, Plan **faile
 }
 
 /* It may be no model at all: with a smaller micro-batch the shapes of one that says 4 where it means B no longer agree. */
-bool search_fits(const Options *x, const Model *m, int64_t *work_left, Bytes *need)
+bool search_fits(const Options *x, const Model *m, const Ask *budget, Bytes *need)
 {
     void *mark = mem_mark();
     Plan *failed = NULL;
-    Ask ask = {.first_fit = true, .work_left = work_left, .steps_left = layout_budget(&(Ask){0})};
+    Ask ask = {.first_fit = true, .work_left = budget->work_left, .steps_left = layout_budget(budget)};
     bool fits = search_with(x, m, &ask, &failed);
     *need = !fits && failed ? failed->lack.need : 0;
     mem_release(mark);

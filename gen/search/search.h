@@ -11,8 +11,8 @@
 Plan *search(const Options *x, const Model *m, Plan **failed);
 /* The same, quietly, with an Ask for every candidate; NULL too where m is no model. */
 Plan *search_with(const Options *x, const Model *m, const Ask *ask, Plan **failed);
-/* Is there any plan that fits?  If not, what its worst device lacks memory for.  work_left: see Ask. */
-bool search_fits(const Options *x, const Model *m, int64_t *work_left, Bytes *need);
+/* Is there any plan that fits?  If not, what its worst device lacks memory for.  budget: of its work and its placement. */
+bool search_fits(const Options *x, const Model *m, const Ask *budget, Bytes *need);
 /* The graph, lists and devices of a finished plan, planned again with other cuts or another model file; NULL: that is no plan,
  * and failed, which may be NULL, says why. */
 Plan *search_again(const Plan *p, const Model *m, const Ints *cuts, Plan **failed);

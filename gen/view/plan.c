@@ -54,14 +54,15 @@ const char *view_moved(const Plan *p, const Ints *cuts, int i, int at)
     Ints moved = {0};
     for (int c = 0; c < cuts->n; c++)
         *PUSH(&moved) = c == i ? at : cuts->at[c];
+    void *mark = mem_mark();
     Plan *failed = NULL, *other = search_again(p, p->m, &moved, &failed);
-    if (other)
-        return strf("%+.3f ms", ms(other->step - p->step));
-    if (failed && failed->lack.stuck)
-        return "waits for ever";
-    if (failed && failed->lack.device >= 0)
-        return strf("stage %d does not fit", failed->lack.device);
-    return "not allowed";
+    bool stuck = !other && failed && failed->lack.stuck;
+    int over = other || !failed ? -1 : failed->lack.device;
+    Ns more = other ? other->step - p->step : 0;
+    bool found = other;
+    mem_release(mark);          /* sixty stages have more than a hundred such plans */
+    return found ? strf("%+.3f ms", ms(more)) : stuck ? "waits for ever" :
+        over >= 0 ? strf("stage %d does not fit", over) : "not allowed";
 }
 
 void view_cuts(FILE *f, const Plan *p, int only)
