@@ -12,7 +12,7 @@
 enum {
     SEARCH_WORK = 200000000,    /* calls replayed for prices in one search, some 8 s; then the best so far is the answer */
     FIRST_WORK = 100000000,     /* ... and this much of them while no plan is found */
-    REPORT_WORK = 100000000,     /* ... in all remedies of a report that nothing fits ... */
+    REPORT_WORK = 70000000,      /* ... in all remedies of a report that nothing fits ... */
     SHOWN_OPERATORS = 20000,    /* of graphs that a report lays out: one layout costs the square of its buffers */
     BLAME_WORK = 15000000,      /* ... and before, to find the stage that lacks least */
     QUESTION_WORK = 25000000,    /* ... in each of them; then its first choices that fit are the answer */

@@ -27,6 +27,10 @@ bert="examples/bert-base.yaml --devices devices/rtx2080ti.yaml --stages 6 --sche
 report bert-base 1300MiB $bert --offload auto
 says "not tried, or not to the end: .*train.batch.micro"
 
+# A device of kind cuda has a workspace beside its reserve; a limit that was promised without it did not plan.
+report "gpt2-124m on cuda" 1300MiB \
+    examples/gpt2-124m.yaml --devices devices/h100.yaml --stages 2 --schedule 1f1b --recompute auto
+
 # Fifteen hundred layers: no layout is drawn, no remedy has its turn, and the report says so.
 sed 's/L: 36/L: 1500/' examples/gpt2-774m.yaml >"$tmp/deep.yaml"
 refuse "1,500 layers" 4 "not tried, or not to the end: a larger limit" within 10 ./dpgen plan "$tmp/deep.yaml" --stages 4 \

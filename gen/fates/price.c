@@ -147,15 +147,23 @@ const Price *price_best(Prices *x, int first, int last, int chunk)
     return price;
 }
 
-Price price_with(Prices *x, int first, int last, int chunk, const int *fate)
+/* The load under those fates, paid for as fates.c pays. */
+static Load load_of(Prices *x, int first, int last, int chunk, const int *fate)
 {
     Load l = live_load(x->live, first, last, chunk, fate);
+    prices_pay(x, live_calls(x->live, first, last) + 1 + 4 * (int64_t)live_copies(x->live));
+    return l;
+}
+
+Price price_with(Prices *x, int first, int last, int chunk, const int *fate)
+{
+    Load l = load_of(x, first, last, chunk, fate);
     return price_of(x, &l, first, last, chunk, fate);
 }
 
 Bytes price_need(Prices *x, int first, int last, int chunk, const int *fate, Ns *time)
 {
-    Load l = live_load(x->live, first, last, chunk, fate);
+    Load l = load_of(x, first, last, chunk, fate);
     *time = l.forward + l.backward + l.again + l.stall;
     return l.need;
 }

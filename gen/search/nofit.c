@@ -235,13 +235,19 @@ static const char *exact_size(Bytes n)
     return strf("%lld%s", (long long)n, unit[u]);
 }
 
-/* As --limit would: less the reserve, and a max_memory of plan.constraints stays above it. */
+/* Of a limit, what no arena can have. */
+static Bytes taken(const Device *k)
+{
+    return k->reserve + k->workspace;
+}
+
+/* As --limit would: less that, and a max_memory of plan.constraints stays above it. */
 static bool fits_limit(Doctor *x, Bytes limit)
 {
     Model *v = variant(x->m);
     for (int d = 0; d < v->devices.n; d++) {
         Device *k = &v->devices.at[d];
-        Bytes memory = limit - k->reserve;
+        Bytes memory = limit - taken(k);
         k->memory = k->without && memory > k->memory ? k->memory : memory;
     }
     return fits(x, v);
@@ -269,8 +275,8 @@ static void try_limit(Doctor *x, Bytes need)
     const int64_t enough = *work - *work / LIMIT_WORK, placed = *steps - *steps / LIMIT_WORK;
     for (int d = 0; d < x->m->devices.n; d++) {
         const Device *k = &x->m->devices.at[d];
-        least = k->memory + k->reserve > least ? k->memory + k->reserve : least;
-        reserve = k->reserve > reserve ? k->reserve : reserve;
+        least = k->memory + taken(k) > least ? k->memory + taken(k) : least;
+        reserve = taken(k) > reserve ? taken(k) : reserve;
     }
     need += reserve;
     most = need > least ? need : least + 1;
