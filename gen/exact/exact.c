@@ -598,8 +598,9 @@ bool exact(const Question *q, Answer *a)
     if (s.best.value == NEVER)
         return false;
     Ns bound = s.refuted < s.best.value ? s.refuted + 1 : s.best.value;     /* what hides takes less than the cheapest */
-    *a = (Answer){.last = s.best.last, .fate = s.best.fate, .value = s.best.value, .bound = bound,
-                  .note = s.proven ? "no plan of this space is predicted to be faster" : NULL};
+    bool meets = s.best.value - bound < bound / 2000;       /* a gap of 0.0 % */
+    *a = (Answer){.last = s.best.last, .fate = s.best.fate, .value = s.best.value, .bound = bound, .proven = s.proven,
+                  .note = s.proven && meets ? "no plan of this space is predicted to be faster" : NULL};
     if (q->p->m->plan.replicas > 1)                 /* preview.c takes them to be alike */
         a->note = NULL;
     if (q->p->m->plan.offload != OFFLOAD_NONE) {    /* prices hold the link for slower than it may be: they refute nothing */

@@ -28,6 +28,7 @@ typedef struct {
     int *fate;                  /* by tensor: its own choice, priced by price_with; NULL: price_best of each chunk */
     Ns value;                   /* of the planner's own objective */
     Ns bound;                   /* proven: no plan of its space has a shorter step; 0: it proves nothing */
+    bool proven;                /* by its own prediction none of its space is faster, whatever the bound; one replica */
     const char *note;           /* what the reader of the plan must know of how it was found; NULL: nothing */
 } Answer;
 
