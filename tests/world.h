@@ -86,9 +86,7 @@ static inline void some_plan(World *w, int least, int more)
     set_plan(w, schedule, least + dice(more));
 }
 
-/* A chain of n operators: forward reads the tensor before; the input gradient reads that tensor, or the operator's own
- * result, and the gradient. */
-static inline World *chain(int n, int micro, bool own)
+static inline World *forward_chain(int n, int micro)
 {
     World *w = alloc(sizeof *w);
     w->g = (Graph){.name = "chain", .batch = 1, .micro = micro, .groups = 1, .nf = n};
@@ -100,6 +98,14 @@ static inline World *chain(int n, int micro, bool own)
         if (i > 0)
             put_arg(o, ARG_READ, false, i - 1);
     }
+    return w;
+}
+
+/* A chain of n operators: forward reads the tensor before; the input gradient reads that tensor, or the operator's own
+ * result, and the gradient. */
+static inline World *chain(int n, int micro, bool own)
+{
+    World *w = forward_chain(n, micro);
     for (int i = n - 1, grad = -1; i >= 0; i--) {
         int made = i > 0 ? add_tensor(w, T_GRAD, 1, w->g.op.n) : -1;
         Op *o = add_op(w, PH_I, i);
@@ -119,16 +125,7 @@ static inline World *chain(int n, int micro, bool own)
  * forward. */
 static inline World *split_chain(int n, int micro)
 {
-    World *w = alloc(sizeof *w);
-    w->g = (Graph){.name = "split", .batch = 1, .micro = micro, .groups = 1, .nf = n};
-    for (int i = 0; i < n; i++)
-        add_tensor(w, T_ACT, 1, i);
-    for (int i = 0; i < n; i++) {
-        Op *o = add_op(w, PH_F, i);
-        put_arg(o, ARG_WRITE, false, i);
-        if (i > 0)
-            put_arg(o, ARG_READ, false, i - 1);
-    }
+    World *w = forward_chain(n, micro);
     for (int i = n - 1, grad = -1; i >= 0; i--) {
         int made = add_tensor(w, T_GRAD, 1, w->g.op.n);
         for (int k = 0; k < 2; k++) {
