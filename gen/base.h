@@ -19,7 +19,7 @@ typedef int64_t Bytes;
 typedef int64_t Ns;
 enum { ALIGN = 64 };            /* of every buffer: a cache line */
 static inline Bytes aligned(Bytes n) { return (n + ALIGN - 1) / ALIGN * ALIGN; }     /* the room that a buffer takes */
-enum { EXIT_RUN = 1, EXIT_USAGE, EXIT_MODEL, EXIT_NOFIT, EXIT_STALE, EXIT_MACHINE, EXIT_BUG = 70 };
+enum { EXIT_RUN = 1, EXIT_USAGE, EXIT_MODEL, EXIT_NOFIT, EXIT_STALE, EXIT_MACHINE, EXIT_BUG = 70, EXIT_STOPPED = 130 };
 
 /* ---- base/mem.c: memory lives until exit and starts as zeros; no pass frees ---------------------------- */
 void *alloc(size_t n);
@@ -41,6 +41,8 @@ typedef VEC(const char *) Strs;
 /* ---- base/busy.c: a line on a terminal, once a second -------------------------------------------------- */
 void busy_with(const char *what);                   /* `planning`: until the next one, or busy_end() */
 void busy_at(const char *form, ...) PRINTF(1, 2);   /* how far, put behind it: `, 3 of 12`; nothing where nothing began */
+void busy_heeds(bool interrupt);                    /* from here on the first SIGINT is only noted */
+bool busy_stopped(void);                            /* one was: show what there is, with status EXIT_STOPPED */
 void busy_end(void);                                /* before anything is printed; diag.c calls it */
 
 /* ---- base/diag.c ------------------------------------------------------------------------------------- */

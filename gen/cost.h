@@ -40,7 +40,8 @@ struct Cost {
     const Wire *host_wire;      /* [device]; NULL: all as host says */
 };
 Cost *cost(const Graph *g, const Model *m, Profile *f);         /* f NULL: estimated */
-const Cost *cost_shared(const Cost *c, const Model *m, int devices);    /* what so many devices pay: busy, or c */
+const Cost *cost_shared(const Cost *c, const Model *m, int devices);    /* what so many devices pay: busy, c, or taking turns */
+int64_t cost_threads(const Model *m, int devices);  /* of the first devices, that keep cores busy */
 char *cost_signature(const Op *o);                  /* what the time of a call depends on: a line of a profile */
 Ns cost_op(const Cost *c, int device, int op);      /* one call there */
 Ns cost_wire(const Cost *c, int from, int to, Bytes bytes);     /* how long a message occupies the wire between two devices */

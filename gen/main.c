@@ -45,6 +45,9 @@ static Plan *plan_or_stop(const Options *x, const Model *m)
 {
     busy_with("planning");
     Plan *failed = NULL, *p = is_plan(x->from) ? plan_from(x, m) : search(x, m, &failed);
+    busy_heeds(false);
+    if (!p && busy_stopped())
+        fail(EXIT_STOPPED, "interrupted before there was a plan");
     if (!p)
         blame_planner(x, m, failed);
     if (!p && failed && failed->lack.stuck)
@@ -58,16 +61,20 @@ static Plan *plan_or_stop(const Options *x, const Model *m)
 
 static int plan_model(const Options *x, const Model *m)
 {
+    busy_heeds(true);
     const Plan *p = plan_or_stop(x, m);
+    int status = busy_stopped() ? EXIT_STOPPED : 0;
+    if (status)
+        fprintf(stderr, "dpgen: interrupted: this is the best plan so far; the search was not at its end\n");
     if (x->dump)
-        return 0;
+        return status;
     if (x->json)
         emit_plan_json(stdout, p);
     else
-        view_plan(stdout, p, !is_plan(x->from));
+        view_plan(stdout, p, !is_plan(x->from) && !status);
     if (!x->json && x->chain.prefixes)
         bottleneck_text(stdout, &x->chain);
-    return 0;
+    return status;
 }
 
 static int explain_model(const Options *x, const Model *m)
@@ -126,12 +133,10 @@ static void check_cuda(const Model *m)
 /* A profile measures stages beside each other, and not how long one waits for a core that another has. */
 static void warn_cores(const Plan *p)
 {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN), threads = 0;
-    for (int d = 0; d < p->devices; d++)
-        threads += target_of(&p->m->devices.at[d])->cores ? p->m->devices.at[d].threads : 0;
-    if (p->c->profile && !transport_of(p->m)->ranks && threads > cores)
-        fprintf(stderr, "dpgen: stages: %d, threads: %ld, cores of this machine: %ld; steps take longer than predicted\n",
-                p->devices, threads, cores);
+    long cores = sysconf(_SC_NPROCESSORS_ONLN), threads = (long)cost_threads(p->m, p->devices);
+    if (p->c->profile && !transport_of(p->m)->ranks && threads > cores && !p->m->cores)
+        fprintf(stderr, "dpgen: stages: %d, threads: %ld, cores of this machine: %ld; steps take longer than predicted; "
+                "hosts: {cores: %ld} prices it\n", p->devices, threads, cores, cores);
 }
 
 static int generate(const Options *x, const Model *m)

@@ -213,6 +213,7 @@ typedef struct {
     Bytes memory;                   /* of devices where the file lists none, from --limit; 0: the default */
     VEC(LinkSpec) links;
     int hosts;                      /* machines */
+    int cores;                      /* of a machine, for stages on processors; 0: not said */
     Bytes host_memory;              /* of a machine, for what is offloaded there; 0: not said */
     PlanSpec plan;
     CkptSpec ckpt;

@@ -14,3 +14,9 @@ if command -v dpkg-buildpackage >/dev/null 2>&1 && command -v dh >/dev/null 2>&1
 else
     skip "no dpkg-buildpackage, no debhelper" 6
 fi
+if command -v python3 >/dev/null 2>&1; then
+    expect "packaging/spack" python3 -m py_compile packaging/spack/package.py
+    rm -rf packaging/spack/__pycache__
+else
+    skip "no python3 for the syntax of packaging/spack"
+fi

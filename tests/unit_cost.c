@@ -7,6 +7,7 @@
  *   passes     LinearCrossEntropy: products on one side of the roof, and behind them, passes over scores on either
  *   scratch    counts as written and read, in attention too
  *   links      which entry a pair takes, both directions, latency, duplex, the table of transports
+ *   crowded    more threads than cores: T/C of the time alone, by host, for processors only
  *   prepared   which calls a kernel library opens a handle for
  *   devices    every file of devices/ is read, and prices a Linear between half and all of its data sheet
  */
@@ -271,8 +272,34 @@ static void test_prepared(void)
     equal("where nothing computes", prepared(BF16, "paced", 64, "bias mask", 0, false), false);
 }
 
+/* Two stages of 3 threads are 6, so on 4 cores 3/2: fc takes 16200 ns alone, act 2200; both divide.  On 5 cores 6/5. */
+static void test_crowded(void)
+{
+    static const struct { const char *rest; int devices; Ns fc, act; } cases[] = {
+        {"", 2, 16200, 2200},
+        {"hosts: {cores: 6}\n", 2, 16200, 2200},
+        {"hosts: {cores: 4}\n", 2, 24300, 3300},
+        {"hosts: {cores: 4}\n", 1, 16200, 2200},
+        {"hosts: {cores: 5}\n", 2, 19440, 2640},
+        {"hosts: {cores: 7}\n", 3, 20829, 2829},       /* 16200 * 9 / 7 = 20828.6; 2200 * 9 / 7 = 2828.6 */
+        {"hosts: {cores: 4, count: 2}\n", 2, 24300, 3300},     /* one process does not spread */
+        {"hosts: {cores: 2, count: 2}\nplan: {stages: 3, transport: mpi}\n", 2, 24300, 3300},
+        {"hosts: {cores: 3, count: 2}\nplan: {stages: 3, transport: mpi}\n", 2, 16200, 2200},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int paced = 0; paced < 2; paced++) {
+            World w = world_of(strf("train: {batch: {global: 4, micro: 4}}\n"
+                                    "devices: [{kind: %s, count: 3, threads: 3, flops: 1.024GFLOP/s, vector: 768MFLOP/s, "
+                                    "bandwidth: 1TB/s, call: 200ns}]\n%s", paced ? "paced" : "cpu", cases[i].rest), NULL);
+            w.c = cost_shared(w.c, w.m, cases[i].devices);
+            equal(strf("crowded %zu, linear_forward", i), time_of(&w, 0, "linear_forward"), paced ? 16200 : cases[i].fc);
+            equal(strf("crowded %zu, gelu_forward", i), time_of(&w, 0, "gelu_forward"), paced ? 2200 : cases[i].act);
+        }
+}
+
 int main(void)
 {
+    test_crowded();
     test_prepared();
     test_roof();
     test_passes();

@@ -303,6 +303,18 @@ static void test_links(Profile *p)
     Model *apart = model_with(3, 2, ", transport: mpi");
     apart->hosts = 3;
     equal("a host for each is not", cost_shared(c, apart, 3) == c, true);
+    Model *few = model_with(3, 2, "");          /* three stages on the cores of two: alone * 3 / 2, or busy */
+    few->cores = 2 * few->devices.at[0].threads;
+    const Cost *turns = cost_shared(c, few, 3);
+    for (int o = 0; o < c->ops; o++) {
+        Ns turn = (cost_op(c, 0, o) * 3 + 1) / 2, beside = cost_op(busy, 0, o);
+        equal(strf("call %d takes turns", o), cost_op(turns, 0, o), turn > beside ? turn : beside);
+    }
+    equal("two stages there do not", cost_op(cost_shared(c, few, 2), 0, 0), cost_op(cost_shared(c, m, 2), 0, 0));
+    few->cores = 1;
+    /* threads of three by those of one: its own took turns while it was measured alone */
+    Ns own = cost_op(c, 0, 0) * 3;
+    equal("its own threads are not counted twice", cost_op(cost_shared(c, few, 3), 0, 0), own);
 }
 
 static int lacking(void)

@@ -3,12 +3,13 @@
  * row.c: one row of the table: the largest micro-batch of one planner, and what it costs.
  *
  *   row HINT MODEL.yaml DEVICES.yaml STAGES MICRO PLANNER [PATH=VALUE ...]
+ *   row =B   MODEL.yaml DEVICES.yaml STAGES MICRO PLANNER [PATH=VALUE ...]
  *
  * prints b*, samples/s there, the largest that fits at any price, samples/s there, the best micro-batch, its samples/s, and how
  * many sizes were planned.  Each size is planned whole, by gen/search/search.c, in a process of its own: passes do
  * not free.  The step has MICRO micro-batches; costs are estimates from the device file.  A size counts as fitting when the
  * packed arena of every device is within its limit.  HINT: a size to try as well, since whether one fits is not monotone; 0:
- * none.
+ * none.  =B: that size alone, so the samples/s of two planners stand side by side at one micro-batch.
  */
 #include "search/largest.h"
 #include "search/search.h"
@@ -113,6 +114,13 @@ int main(int argc, char **argv)
         return 2;
     }
     Asked r = {argv[2], argv[3], argv[6], atoi(argv[4]), atoi(argv[5]), argc - 7, argv + 7};
+    if (*argv[1] == '=') {
+        int64_t b = atoll(argv[1] + 1);
+        Ns at = probe(&r, b);
+        b = at ? b : 0;
+        printf("%" PRId64 " %.2f %" PRId64 " %.2f %" PRId64 " %.2f 1\n", b, rate(at), b, rate(at), b, rate(at));
+        return 0;
+    }
     Largest l = largest(probe, &r, MOST, atoll(argv[1]));
     printf("%" PRId64 " %.2f %" PRId64 " %.2f %" PRId64 " %.2f %d\n", l.b, rate(l.at_b), l.any, rate(l.at_any), l.best,
            rate(l.at_best), l.tried);

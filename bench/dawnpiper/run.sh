@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # The largest micro-batch and the samples/s of exact and of DawnPiper's interval against PipeDream and vPipe.
 #
-#   run.sh [async | offload | chunked] [-o ROWS] [-m "MODEL ..."] [-s "STAGES ..."] [-g "DEVICES ..."] [-p "PLANNER ..."]
-#          [PATH=VALUE ...]
+#   run.sh [async | offload | chunked] [--quick] [-o ROWS] [-m "MODEL ..."] [-s "STAGES ..."] [-g "DEVICES ..."]
+#          [-p "PLANNER ..."] [PATH=VALUE ...]
 #
 # plans every model of examples/ named by -m on every device file of devices/ named by -g, as many devices as -s says, with
 # every planner of -p, and prints the table of all rows in the file ROWS.  Rows that are there already are not planned again:
-# a long run goes on where it ended.  Rules, also those of the other tables: README.md beside this file.
+# a long run goes on where it ended.  Where -p has exact, it is also planned at the largest micro-batch of each rival (rows
+# exact@B); --quick makes these rows and no others.  Rules, also those of the other tables: README.md beside this file.
 set -eu
 export LC_ALL=C
 cd "$(dirname "$0")/../.."
@@ -33,6 +34,8 @@ chunked)
     kind= title="synchronous: schedule 1f1b, no offload" ;;
 esac
 rows=bench/results/dawnpiper${kind:+-$kind}.rows
+quick=
+[ "${1:-}" != --quick ] || { quick=1; shift; }
 while getopts o:m:s:g:p: option; do
     case $option in
     o) rows=$OPTARG ;;
@@ -65,6 +68,25 @@ chunked() {
     grep -q LinearCrossEntropy "$bin/$1.yaml" || { echo "run.sh: examples/$1.yaml has no such head" >&2; exit 1; }
 }
 
+row() {     # HINT NAME PLANNER: a row, unless it is there
+    grep -q "^$model $p $gpu $2 " "$rows" && return
+    values=$("$bin/row" "$1" "$file" "devices/$gpu.yaml" "$p" "$micro" "$3" $sets)
+    echo "$model $p $gpu $2 $values" >>"$rows"
+}
+
+# Sizes of rivals, each once; or the largest of all, for a hint.
+sizes() { awk -v k="$model $p $gpu" '$1 " " $2 " " $3 == k && $4 !~ /^exact/ && $5 > 0 { print $5 }' "$rows" | sort -nu; }
+
+planned() {
+    for planner in $planners; do
+        hint=0
+        [ "$planner" != exact ] || hint=$(sizes | tail -n 1)
+        [ "$quick" ] || row "${hint:-0}" "$planner" "$planner"
+    done
+    case " $planners " in *" exact "*) for b in $(sizes); do row "=$b" "exact@$b" exact; done ;; esac
+}
+
+sets=$*
 for model in $models; do
     file=examples/$model.yaml
     case $kind in async) untied "$model" ;; chunked) chunked "$model" ;; esac
@@ -72,16 +94,7 @@ for model in $models; do
     for p in $stages; do
         micro=$((4 * p))
         [ "$kind" != async ] || micro=1             # an update for every micro-batch
-        for gpu in $devices; do
-            for planner in $planners; do
-                grep -q "^$model $p $gpu $planner " "$rows" && continue
-                hint=0
-                [ "$planner" != exact ] || hint=$(awk -v k="$model $p $gpu" '
-                    $1 " " $2 " " $3 == k && $5 > b { b = $5 } END { print b + 0 }' "$rows")
-                row=$("$bin/row" "$hint" "$file" "devices/$gpu.yaml" "$p" "$micro" "$planner" "$@")
-                echo "$model $p $gpu $planner $row" >>"$rows"
-            done
-        done
+        for gpu in $devices; do planned; done
     done
 done
 awk -v title="$title" -f bench/dawnpiper/table.awk "$rows"

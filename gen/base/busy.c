@@ -5,6 +5,9 @@
  * Whoever begins such work names it, and may say how far it is.  A clock writes the line, once a second, from a signal handler:
  * so a single step that takes minutes is seen to go on, and the steps themselves ask no clock.  In a pipe nothing is set up
  * and nothing is written.
+ *
+ * Work that has something to show before its end asks whether it was interrupted.  A first SIGINT is such a question, a second
+ * one ends the process.
  */
 #include "base.h"
 
@@ -18,6 +21,31 @@ enum { WIDE = 64 };                                 /* with number and mark belo
 static char text[WIDE];
 static size_t named;                                /* characters of the name at its front */
 static volatile sig_atomic_t length, seconds_, shown;   /* length 0: the text is being changed */
+
+static volatile sig_atomic_t stopped;
+
+static void on_interrupt(int signal_)
+{
+    (void)signal_;
+    stopped = 1;
+}
+
+void busy_heeds(bool interrupt)
+{
+    struct sigaction a;
+    if (sigaction(SIGINT, NULL, &a) != 0 || a.sa_handler == SIG_IGN)    /* nohup, or a shell's background */
+        return;
+    memset(&a, 0, sizeof a);
+    sigemptyset(&a.sa_mask);
+    a.sa_handler = interrupt ? on_interrupt : SIG_DFL;
+    a.sa_flags = interrupt ? (int)(SA_RESTART | SA_RESETHAND) : 0;
+    sigaction(SIGINT, &a, NULL);
+}
+
+bool busy_stopped(void)
+{
+    return stopped;
+}
 
 static void put(char *to, size_t *n, const char *from, size_t k)
 {

@@ -17,6 +17,8 @@
 #include "prof.h"
 #include <string.h>
 
+static const char graph_brought[] = "graph";
+
 static void classify(Cost *c, const Model *m, Ints *first)
 {
     for (int d = 0; d < m->devices.n; d++) {
@@ -54,7 +56,7 @@ Cost *cost(const Graph *g, const Model *m, Profile *f)
         for (int o = 0; o < g->op.n; o++)
             c->ns[k][o] = g->op.at[o].ns;
     if (g->timed) {
-        c->signature = "graph";
+        c->signature = graph_brought;
         return c;
     }
     if (f) {
@@ -69,9 +71,17 @@ Cost *cost(const Graph *g, const Model *m, Profile *f)
     return c;
 }
 
+int64_t cost_threads(const Model *m, int devices)
+{
+    int64_t n = 0;
+    for (int d = 0; d < devices && d < m->devices.n; d++)
+        n += target_of(&m->devices.at[d])->cores ? m->devices.at[d].threads : 0;
+    return n;
+}
+
 /* Threads of one process share its machine; ranks do unless each has a host of its own.  Busy was measured with so many
  * stages, alone with one; another number lies on the line between. */
-const Cost *cost_shared(const Cost *c, const Model *m, int devices)
+static const Cost *beside_others(const Cost *c, const Model *m, int devices)
 {
     bool apart = transport_of(m)->ranks && m->hosts >= devices;
     int stages = c->profile ? profile_stages(c->profile) : 1;
@@ -87,6 +97,35 @@ const Cost *cost_shared(const Cost *c, const Model *m, int devices)
         some->ns[k] = alloc(sizeof **some->ns * (size_t)c->ops);
         for (int o = 0; o < c->ops; o++)
             some->ns[k][o] = c->ns[k][o] + (c->busy->ns[k][o] - c->ns[k][o]) * (devices - 1) / (stages - 1);
+    }
+    return some;
+}
+
+/* t * threads / cores, rounded up; what cannot be counted is refused by check_cost. */
+static Ns in_turn(Ns t, int64_t threads, int64_t cores)
+{
+    return t > INT64_MAX / threads - cores ? INT64_MAX : (t * threads + cores - 1) / cores;
+}
+
+/* Threads that are more than the cores take turns: a call takes as many times as long as they are more, and no less than was
+ * measured beside others.  That is the price while all compute; a stage that waits leaves its core, so it is an upper one. */
+const Cost *cost_shared(const Cost *c, const Model *m, int devices)
+{
+    const Cost *beside = beside_others(c, m, devices);
+    int64_t threads = cost_threads(m, devices), cores = (int64_t)m->cores * (transport_of(m)->ranks ? m->hosts : 1);
+    if (c->profile && cores > 0 && cores < m->devices.at[0].threads)
+        cores = m->devices.at[0].threads;       /* its own threads took turns while it was measured alone */
+    if (cores == 0 || threads <= cores || c->signature == graph_brought)
+        return beside;
+    Cost *some = alloc(sizeof *some);
+    *some = *beside;
+    some->ns = alloc(sizeof *some->ns * (size_t)c->classes);
+    for (int k = 0; k < c->classes; k++) {
+        some->ns[k] = alloc(sizeof **some->ns * (size_t)c->ops);
+        for (int o = 0; o < c->ops; o++) {
+            Ns turn = in_turn(c->ns[k][o], threads, cores);
+            some->ns[k][o] = turn > beside->ns[k][o] ? turn : beside->ns[k][o];
+        }
     }
     return some;
 }

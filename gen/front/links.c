@@ -2,7 +2,7 @@
  *
  * links.c: what lies between devices, and between a device and its host: the sections hosts and links.
  *
- *     hosts: {count: 2, memory: 256GiB, offload: 64GiB}
+ *     hosts: {count: 2, cores: 64, memory: 256GiB, offload: 64GiB}
  *     links:
  *       gpu-gpu: 300GB/s                                       every pair of the entry gpu
  *       gpu.3-gpu.4: {rate: 12GB/s, latency: 15us}             that pair alone
@@ -10,7 +10,7 @@
  *
  * Which entry a pair takes is decided in cost/links.c, where pairs are priced.
  *
- * needs   Model.devices       fills   Model.links, hosts, host_memory
+ * needs   Model.devices       fills   Model.links, hosts, cores, host_memory
  * fails   with bad(): names of no device, what is no rate
  */
 #include "schema.h"
@@ -18,18 +18,20 @@
 
 void model_hosts(Model *m, Node *node)
 {
-    typedef struct { int count; Bytes memory, offload; } Hosts;
+    typedef struct { int count, cores; Bytes memory, offload; } Hosts;
     static const Field fields[] = {
         { "count", read_count, offsetof(Hosts, count), 1, 65536, NULL },
+        { "cores", read_count, offsetof(Hosts, cores), 1, 65536, NULL },
         { "memory", read_bytes, offsetof(Hosts, memory), 0, 0, NULL },
         { "offload", read_bytes, offsetof(Hosts, offload), 0, 0, NULL },
     };
-    Hosts hosts = { 1, 0, 0 };
+    Hosts hosts = { 1, 0, 0, 0 };
     if (node)
         section(m, node, "hosts", fields, COUNT(fields), &hosts);
     if (hosts.memory && hosts.offload > hosts.memory)
         bad(node_get(node, "offload")->loc, NULL, "hosts.offload is more than hosts.memory");
     m->hosts = hosts.count;
+    m->cores = hosts.cores;
     m->host_memory = hosts.offload ? hosts.offload : hosts.memory;
 }
 

@@ -200,7 +200,8 @@ static const char *status(const Packing *r)
         return "optimal: searched, nothing lower exists";
     if (r->answer == PACK_FITS)
         return "fits";
-    return strf("not proven: at most %.2f %% above the least", 100.0 * (double)(r->height - r->bound) / (double)r->bound);
+    return strf("%snot proven: at most %.2f %% above the least", busy_stopped() ? "interrupted, " : "",
+                100.0 * (double)(r->height - r->bound) / (double)r->bound);
 }
 
 static void print_summary(FILE *f, const char *path, const Csv *c, const Packing *r, Bytes capacity)
@@ -230,8 +231,12 @@ static int pack_file(const char *path, const char *out, Bytes capacity)
     capacity = capacity ? capacity : capacity_in(path);
     int64_t steps = PACK_STEPS;
     busy_with("packing");
+    busy_heeds(true);
     Packing r = capacity ? pack_fit(c.block.at, c.block.n, capacity, steps) : pack_least(c.block.at, c.block.n, steps);
     busy_end();
+    if (capacity && r.answer == PACK_UNKNOWN && busy_stopped())
+        fail(EXIT_STOPPED, "%s: interrupted: no packing in %" PRId64 " bytes was found yet; %" PRId64 " are alive at once, "
+             "and %" PRId64 " would do", path, capacity, r.live, r.height);
     if (capacity && r.answer == PACK_CANNOT)
         fail(EXIT_NOFIT, "%s: proven not to fit in %" PRId64 " bytes: at least %" PRId64 " are needed%s", path, capacity,
              r.bound, r.live > capacity ? ", so many are alive at once" : "; every packing was searched");
@@ -242,7 +247,7 @@ static int pack_file(const char *path, const char *out, Bytes capacity)
     if (fault)
         die("pack: %s", fault);
     print_answer(path, out, &c, &r, capacity);
-    return 0;
+    return busy_stopped() && r.answer == PACK_UNKNOWN ? EXIT_STOPPED : 0;
 }
 
 /* ---- the command line -------------------------------------------------------------------------------------------- */

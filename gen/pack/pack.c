@@ -19,7 +19,7 @@ static PackAnswer search_in(Block *b, int n, Bytes capacity, int64_t most, int64
     PackSearch *w = pack_search(b, n, capacity);
     PackAnswer answer = PACK_UNKNOWN;
     int64_t end = *done + most;
-    for (int luck = 0; answer == PACK_UNKNOWN && *done < end; luck++) {
+    for (int luck = 0; answer == PACK_UNKNOWN && *done < end && !busy_stopped(); luck++) {
         busy_at(", try %d, %lld million steps", luck + 1, (long long)(*done / 1000000));
         int64_t steps = FIRST_TRY_STEPS;
         for (int k = luck / EQUAL_TRIES + 1; k % 2 == 0; k /= 2)
@@ -86,7 +86,7 @@ Packing pack_least(Block *b, int n, int64_t steps)
     Bytes unit = unit_of(b, n), open = r.live, target = r.live, *best = alloc(sizeof *best * (size_t)(n + 1));
     get_offsets(best, b, n);
     r.bound = r.live;
-    while (open < r.height && r.steps < steps) {        /* target, a multiple of unit: open <= target < height */
+    while (open < r.height && r.steps < steps && !busy_stopped()) {     /* target, a multiple of unit: open <= it < height */
         int64_t share = target == r.live ? steps / 4 : steps / 12, left = steps - r.steps;
         PackAnswer a = search_in(b, n, target, share < left ? share : left, &r.steps);
         if (a == PACK_FITS) {

@@ -89,6 +89,13 @@ static void write_folder(const Bench *b, const char *dir)
     out_end(o);
 }
 
+/* A profile is whole or is not written; the folder goes at exit. */
+static void stop_if_asked(void)
+{
+    if (busy_stopped())
+        fail(EXIT_STOPPED, "interrupted: no profile was written");
+}
+
 static void take_nothing(void *ctx, char *line)
 {
     (void)ctx, (void)line;
@@ -117,6 +124,7 @@ static void build_folder(const char *dir, const Model *m)
     const char *jobs = strf("-j%ld", cores > 0 ? cores : 1), *log = strf("%s/build.log", dir);
     const char *argv[] = {"make", "-s", "-C", dir, jobs, NULL};
     int status = process_run(argv, log, take_nothing, NULL);
+    stop_if_asked();
     if (status != 0)
         fail(EXIT_MACHINE, "the kernels cannot be built here (make ended with %d): %s; %s", status, process_last(log),
              otherwise(m));
@@ -208,6 +216,7 @@ static void run_bench(Reader *r, const char *dir, const char *const *argv)
     const char *log = strf("%s/run.log", dir);
     r->at = NULL;
     int status = process_run(argv, log, take_line, r);
+    stop_if_asked();
     if (status == 0)
         return;
     const char *said = process_last(log);
@@ -251,11 +260,13 @@ static void add_rows(Profile *p, const Model *m, const Graph *const *g, int n, c
     write_folder(r.b, dir);
     folder = dir;
     atexit(remove_folder);
+    busy_heeds(true);
     busy_with("building the calls of the model");
     build_folder(dir, m);
     busy_with("measuring");
     run_all(&r, dir);
     busy_end();
+    busy_heeds(false);
     remove_folder();
     for (int i = 0; i < r.b->call.n; i++)
         if (!has(p, name_of(r.b, "op", i)))

@@ -139,10 +139,10 @@ static void note_best(Search *s, int i)
     }
 }
 
-/* A first fit ends a search that asks for no more. */
+/* A first fit ends a search that asks for no more, and an interrupt any. */
 static bool is_over(const Search *s)
 {
-    return s->ask.first_fit && s->best >= 0;
+    return busy_stopped() || (s->ask.first_fit && s->best >= 0);
 }
 
 /* Every candidate once, from `from` on. */
@@ -198,6 +198,10 @@ Plan *search_best(const Search *s)
     p->proof = k->proof;
     if (k->note)
         p->proof.note = k->note;
+    if (busy_stopped() && s->all.n > 1) {       /* others may have been left out */
+        p->proof = plan_proof(p);
+        p->proof.bound = search_least(s);
+    }
     return p;
 }
 
@@ -214,7 +218,7 @@ Ns search_least(const Search *s)
     Ns least = 0;
     for (int i = 0; i < s->all.n; i++) {
         const Candidate *k = &s->all.at[i];
-        Ns own = k->best || k->first->chunk.n == 0 ? k->proof.bound : 0;
+        Ns own = !k->first ? 0 : k->best || k->first->chunk.n == 0 ? k->proof.bound : 0;
         least = i == 0 || own < least ? own : least;
     }
     return least;

@@ -39,6 +39,7 @@ static void list_graph(Search *s, const Model *m)
     bool any = !strcmp(m->plan.schedule, "auto");       /* of those that train alike: the synchronous ones */
     for (int stages = m->plan.stages_min; stages <= m->plan.stages_max; stages++) {
         const Cost *shared = cost_shared(c, m, stages * m->plan.replicas);
+        check_cost(g, shared);
         for (const Schedule *k = schedules; k->name; k++) {
             const char *why = refuses(g, m, k, stages);
             bool asked = any ? k->tried : !strcmp(m->plan.schedule, k->name);

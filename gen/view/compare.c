@@ -274,16 +274,20 @@ static bool *choose_planners(const char *list)
 int view_compare(const Options *x, const Model *m)
 {
     bool *asked = choose_planners(x->planners);
+    busy_heeds(true);
     Compare c = {.x = x, .m = m, .schedule = schedule_of(m->plan.schedule)->name,
                  .quick = x->quick || x->from};
     int64_t batch = m->train.batch > 0 ? m->train.batch : 1;
     c.micro = m->train.batch > 0 ? m->train.micro : 4 * m->plan.stages_max;
     for (int i = 0; planners[i].name; i++)
-        if (asked[i]) {
+        if (asked[i] && !busy_stopped()) {
             busy_with(strf(c.quick ? "%s" : "%s, its largest micro-batch (--quick: not)", planners[i].name));
             add_row(&c, &planners[i], batch);
+            c.entry.n -= busy_stopped();        /* it is not known how far it would have come */
         }
-    if (!c.quick)
+    if (c.entry.n == 0)
+        fail(EXIT_STOPPED, "interrupted before a planner was done");
+    if (!c.quick && !busy_stopped())
         ask_again(&c);
     busy_end();
     if (x->json)
@@ -292,6 +296,10 @@ int view_compare(const Options *x, const Model *m)
         print_table(&c, batch);
     if (x->out)
         compare_page(&c, batch, x->out);
+    if (busy_stopped()) {
+        fprintf(stderr, "dpgen: interrupted: planners that are not listed were not asked\n");
+        return EXIT_STOPPED;
+    }
     if (c.entry.at[0].here.fits)
         return 0;
     fprintf(stderr, "dpgen: %s has no plan; dpgen plan --planner %s says why\n", c.entry.at[0].planner->name,

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# A recipe for Spack: the folder of a package named dpgen in a repository of your own.  dpgen has no release archive yet, so it
+# is built from a checkout: spack install dpgen@main git=URL, or spack dev-build in a clone.
+from spack.package import *
+
+
+class Dpgen(MakefilePackage):
+    """Compile pipeline-parallel training to plain C: one straight-line source for each stage, from one YAML file."""
+
+    license("Apache-2.0")
+
+    version("main", branch="main")
+
+    depends_on("c", type=("build", "run"))
+    depends_on("gmake", type=("build", "run"))
+    depends_on("libyaml")
+
+    build_targets = ["dpgen"]
+
+    def install(self, spec, prefix):
+        make("install", "PREFIX={0}".format(prefix))
+
+    def check(self):
+        make("build/unit_base")
+        Executable("build/unit_base")()

@@ -1,0 +1,20 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# An interrupt of a search that takes over twenty seconds: the best plan so far, with its gap and status 130.
+. "$(dirname "$0")/lib.sh"
+need dpgen
+long="--devices v100-16gb --estimate --set plan.stages=auto --schedule auto --set train.batch.micro=auto"
+after() { timeout --preserve-status -k 15 -s INT "$@" >"$tmp/out" 2>"$tmp/said"; got=$?; }
+
+after 3 ./dpgen plan examples/gpt2-774m.yaml $long
+if [ $got = 130 ] && grep -q '^predicted step [0-9.]* ms' "$tmp/out" && grep -q 'best plan so far' "$tmp/said"; then pass
+else fault "plan: status $got, $(head -n 1 "$tmp/said")"; fi
+after 0.05 ./dpgen plan examples/gpt2-774m.yaml $long
+if [ $got = 130 ] && grep -q 'interrupted before there was a plan' "$tmp/said"; then pass
+else fault "plan, at once: status $got, $(head -n 1 "$tmp/said")"; fi
+after 2 ./dpgen compare examples/gpt2-774m.yaml --devices v100-16gb --estimate --stages 4 \
+    --planners exact,pipedream:strong,vpipe:repo
+if [ $got = 130 ] && grep -q 'interrupted' "$tmp/said"; then pass
+else fault "compare: status $got, $(head -n 1 "$tmp/said")"; fi
+finish
