@@ -139,6 +139,9 @@ typedef struct {
     bool grouped;                   /* a group has p micro-batches or more, and so has the last one */
     bool any_map;                   /* it takes any plan.map; list.c keeps one message under way between two chunks */
     int chunks;                     /* a device, where the model does not say; 0: 1 */
+    bool folds;                     /* the chunks go to device 0..p-1, p-1..0, and so on; so many a device, a wave */
+    bool waves;                     /* it obeys plan.waves */
+    const char *least;              /* micro-batches of a replica, of p devices; NULL: 1 */
     /* Updates that the weights read by chunk i of n are behind: none, one, n-1-i, n-1. */
     enum { DELAY_NONE, DELAY_ONE, DELAY_BEHIND, DELAY_DEPTH } delay;
 } Schedule;
@@ -156,7 +159,9 @@ typedef struct {
     Loc replicas_at;
     int group;                      /* micro-batches that pass chunk by chunk; 0: as the schedule has them */
     Loc group_at;
-    Ints map;                       /* chunk -> device; empty: chunk c on device c mod stages */
+    int waves;                      /* of a folded pipeline; 0: 1 */
+    Loc waves_at;
+    Ints map;                       /* chunk -> device; empty: in turn, or as the schedule folds them */
     Loc map_at;
     const char *schedule;           /* a word of schedules.def, or auto */
     enum { WARMUP_A, WARMUP_B, WARMUP_AUTO } warmup;    /* 1f1b: how many forwards go first */

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# The schedules of sched/beats.c: weight gradients apart, several chunks a device, or both.  A tiny GPT with tied weights and
-# dropout gives the bits of 1f1b: on 1 to 4 stages, whatever is recomputed or waits in the host's memory, with gradient groups,
-# replicas, fused losses, in bf16, and between two processes.  The predicted step of GPT-2 on 4 stages is at least 14 % below
-# that of 1f1b.
+# The schedules of sched/beats.c and of folded pipelines: weight gradients apart, several chunks a device, or both.  A tiny GPT
+# with tied weights and dropout gives the bits of 1f1b: on 1 to 4 stages, whatever is recomputed or waits in the host's memory,
+# with gradient groups, replicas, fused losses, in bf16, and between two processes.  The predicted step of GPT-2 on 4 stages is
+# at least 14 % below that of 1f1b.
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a build/librt_bf16.a
 
@@ -32,11 +32,24 @@ plans_of() {
     line "$label.4.full" 4 --schedule zb-h1 --recompute full "$@"
 }
 
+# folded LABEL OPTION...: there and back
+folded() {
+    label=$1
+    shift
+    line "$label.zb-v" 2 --schedule zb-v --recompute full "$@"
+    line "$label.v-half" 3 --schedule v-half "$@"
+    line "$label.v-min" 2 --schedule v-min --offload "\"['*']\"" "$@"
+    line "$label.dualpipe-v" 2 --schedule dualpipe-v --recompute "$some" "$@"
+    line "$label.hanayo" 2 --schedule hanayo --set plan.waves=2 "$@"
+}
+
 use_portable
-plans_of plain | plans
+{ plans_of plain; folded plain; } | plans
 one_hash "zb-h1"
 reference=$hash
 { plans_of two --set train.batch.groups=2
+  [ -z "$SLOW" ] || folded two --set train.batch.groups=2
+  line two.v-half 2 --schedule v-half --replicas 2 --set train.batch.groups=2 --set devices.0.count=4
   line two.replicas 2 --schedule zb-h1 --replicas 2 --set train.batch.groups=2 --set devices.0.count=4; } | plans
 one_hash "zb-h1, 2 groups"
 if [ "$hash" != "$reference" ]; then pass; else fault "2 groups have the hash of 1"; fi
@@ -54,6 +67,7 @@ use_portable
 tiny=$model model=$models/heads.yaml
 { line heads.1f1b 1 --schedule 1f1b
   line heads.2 2 --schedule zb-h1 --recompute full
+  line heads.v 1 --schedule dualpipe-v
   line heads.3 3 --schedule zb-h1 --cuts 3,7; } | plans
 one_hash "zb-h1, fused losses"
 refuse "4 groups and a fused loss" 3 "adds to a gradient of weights with its input gradient" \
@@ -68,6 +82,16 @@ refuse "a last group that is too small" 3 "set plan.group to 4" \
 refuse "fewer micro-batches than devices" 3 "as many micro-batches as devices, 4" \
     ./dpgen plan $model --estimate --stages 4 --schedule gis --set train.batch.global=6
 refuse "a map" 3 "it deals chunks out in turn" ./dpgen plan $model --estimate --stages 2 --map 0,1,1,0 --schedule breadth-first
+refuse "too few micro-batches for zb-v" 3 "4 devices take at least 7 micro-batches, and a replica has 4" \
+    ./dpgen plan $model --estimate --stages 4 --schedule zb-v --set train.batch.global=8
+refuse "too few micro-batches for dualpipe-v" 3 "take at most 2 stages" \
+    ./dpgen plan $model --estimate --stages 3 --schedule dualpipe-v --set train.batch.global=8
+refuse "a map of one's own" 3 "delete plan.map" ./dpgen plan $model --estimate --stages 2 --map 0,1,0,1 --schedule v-half
+refuse "three chunks" 3 "it takes 2 chunks a device" \
+    ./dpgen plan $model --estimate --stages 2 --schedule v-min --set plan.chunks=3
+refuse "waves by chunks" 3 "say plan.waves" ./dpgen plan $model --estimate --stages 2 --schedule hanayo --set plan.chunks=4
+refuse "waves of a row without" 3 "plan.waves is of schedule hanayo" \
+    ./dpgen plan $model --estimate --stages 2 --schedule zb-v --set plan.waves=2
 refuse "groups of a row without" 3 "plan.group is of interleaved schedules" \
     ./dpgen plan $model --estimate --stages 2 --schedule 1f1b --set plan.group=2
 
@@ -81,6 +105,7 @@ elif mpicc $flags -O2 -c -o "$tmp/link_mpi.o" rt/link_mpi.c 2>"$tmp/mpi.log"; th
     start="mpirun -n 2 --oversubscribe $root_too"
     cc=mpicc clang=
     { line mpi.2 2 --schedule zb-h1 --set plan.transport=mpi
+      line mpi.2.v 2 --schedule zb-v --set plan.transport=mpi
       line mpi.2.away 2 --schedule zb-h1 --offload "\"['*']\"" --set plan.transport=mpi; } | plans
     one_hash "zb-h1, mpi" "$reference"
 else

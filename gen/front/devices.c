@@ -448,6 +448,12 @@ static void read_group(const Spot *s)
     read_count(s);
 }
 
+static void read_waves(const Spot *s)
+{
+    s->m->plan.waves_at = s->value->loc;
+    read_count(s);
+}
+
 /* A map says how many stages there are, and how many chunks the fullest of them holds. */
 static void map_end(PlanSpec *p, Loc chunks_at)
 {
@@ -542,6 +548,7 @@ void model_plan(Model *m, Node *node)
         { "stages", read_stages, 0, 0, 0, NULL },
         { "chunks", read_count, AT(chunks), 1, MOST_CHUNKS, NULL },
         { "group", read_group, AT(group), 1, MOST_OPS, NULL },
+        { "waves", read_waves, AT(waves), 1, MOST_CHUNKS / 2, NULL },
         { "map", read_map, AT(map), 0, 0, NULL },
         { "replicas", read_replicas, 0, 1, MOST_REPLICAS, NULL },
         { "schedule", read_built, AT(schedule), 0, BUILT, schedule_words },
@@ -574,8 +581,10 @@ void model_plan(Model *m, Node *node)
     const Schedule *schedule = schedule_of(p->schedule);
     if (p->group && !schedule->grouped)
         bad(p->group_at, "delete it", "plan.group is of interleaved schedules; %s has no groups", p->schedule);
+    if (p->waves && !schedule->waves)
+        bad(p->waves_at, "delete it", "plan.waves is of schedule hanayo; %s has none", p->schedule);
     if (schedule->chunks && !chunks)
-        p->chunks = schedule->chunks;
+        p->chunks = schedule->chunks * (p->waves ? p->waves : 1);
     if (p->map.n)
         map_end(p, chunks ? chunks->loc : (Loc){ 0, 0, 0 });
     if (warmup && p->warmup != WARMUP_A)

@@ -44,7 +44,8 @@ const char *planner_space(const Planner *k, const Plan *p)
     if (map)
         text = with(text, chunk, "chunks on devices as plan.map has them");
     else if (s->chunks > 1 && !own)
-        text = with(text, chunk, strf("%d chunks a device in turn", s->chunks));
+        text = with(text, chunk, strf("%d chunks a device %s", s->chunks,
+                                     schedule_of(p->schedule)->folds ? "there and back" : "in turn"));
     if (s->recompute != RECOMPUTE_AUTO && s->offload != OFFLOAD_AUTO && strstr(text, fates))
         text = with(text, fates, "fates as given");
     return p->m->order != ORDER_GIVEN ? with(text, given, "devices in any order") : text;
@@ -53,11 +54,12 @@ const char *planner_space(const Planner *k, const Plan *p)
 bool planner_says(const char *space, int chunks)
 {
     Model *m = alloc(sizeof *m);
-    const Plan p = {.m = m};
+    Plan p = {.m = m};
     PlanSpec *s = &m->plan;
     s->chunks = chunks;
     for (const Planner *k = planners; k->name; k++)
-        for (int open = 0; open < 16; open++) {
+        for (int open = 0; open < 32; open++) {
+            p.schedule = open & 16 ? "zb-v" : "auto";
             s->cuts.n = open & 1;
             s->map.n = open >> 1 & 1;
             s->recompute = open & 4 ? RECOMPUTE_NONE : RECOMPUTE_AUTO;

@@ -120,6 +120,35 @@ static const char *group_refuses(const Graph *g, const Model *m, const Schedule 
     return NULL;
 }
 
+static bool look_up(void *ctx, const char *name, double *value)
+{
+    *value = *(int *)ctx;
+    return !strcmp(name, "p");
+}
+
+static int least_micro(const Schedule *s, const Model *m, int devices)
+{
+    return s->least ? (int)expr_int(m->plan.loc, s->least, look_up, &devices) : 1;
+}
+
+/* The row says where the chunks are. */
+static const char *fold_refuses(const Graph *g, const Model *m, const Schedule *s, int devices)
+{
+    int micro = (int)(g->micro / m->plan.replicas), chunks = s->chunks * (m->plan.waves ? m->plan.waves : 1), most = devices;
+    if (m->plan.map.n)
+        return "it folds the pipeline itself; delete plan.map";
+    if (m->plan.chunks != chunks)
+        return strf("it takes %d chunks a device, and plan.chunks is %d; delete plan.chunks%s", chunks, m->plan.chunks,
+                    s->waves ? ", and say plan.waves" : "");
+    if (micro >= least_micro(s, m, devices))
+        return NULL;
+    while (most > 1 && least_micro(s, m, most) > micro)
+        most--;
+    const char *fewer = least_micro(s, m, most) > micro ? "" : strf(", or take at most %d stage%s", most, most > 1 ? "s" : "");
+    return strf("%d devices take at least %d micro-batches, and a replica has %d; make train.batch.micro smaller%s", devices,
+                least_micro(s, m, devices), micro, fewer);
+}
+
 const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int devices)
 {
     const Train *t = &m->train;
@@ -133,7 +162,8 @@ const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int
                     "equal", (long long)g->micro);
     if (s->one_chunk && (m->plan.chunks > 1 || m->plan.map.n))
         return "it takes one chunk a device; delete plan.chunks and plan.map";
-    const char *why = s->lead && !s->one_chunk ? group_refuses(g, m, s, devices) : NULL;
+    const char *why = s->folds ? fold_refuses(g, m, s, devices)
+        : s->lead && !s->one_chunk ? group_refuses(g, m, s, devices) : NULL;
     if (why)
         return why;
     if (s->split && g->groups / m->plan.replicas > 2 && joint(g))      /* a fold waits for W, and I would be ahead of it */
@@ -146,14 +176,18 @@ const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int
     return NULL;
 }
 
-/* The table: neighbours in turn, or the user's map; each replica on devices of its own. */
+/* The table: neighbours in turn, there and back if the schedule folds, or the user's map; replicas on devices of their own. */
 static void settle(Plan *p)
 {
     const Ints *map = plan_map(p);
+    bool folds = schedule_of(p->schedule)->folds;
     int stages = plan_stages(p);
     for (int q = 0; q < plan_replicas(p); q++)
-        for (int c = 0; c < (map->n ? map->n : stages * p->chunks); c++)
-            plan_settle(p, q, q * stages + (map->n ? map->at[c] : c % stages));
+        for (int c = 0; c < (map->n ? map->n : stages * p->chunks); c++) {
+            bool back = folds && c / stages % 2;
+            int home = map->n ? map->at[c] : back ? stages - 1 - c % stages : c % stages;
+            plan_settle(p, q, q * stages + home);
+        }
 }
 
 int order(Plan *p)

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * v_slots.c: v-half, v-min and hanayo: a building block of slots, repeated for every micro-batch, and drawn together.
+ *
+ * Problem: on a folded pipeline the slots of one micro-batch decide how long each chunk is held, so they decide the memory.
+ * Their repetition keeps every device busy in the steady state.  Its warm-up and cool-down idle.
+ *
+ * Method: each row gives the slot of the first F and the first backward of each chunk, and the slots from one micro-batch to
+ * the next.  No two computations of a device share a slot in v-half and v-min.  List scheduling in unit time follows them: a
+ * free device takes the ready computation of the least slot.  W has no slot: it fills the time in which a device would wait,
+ * the oldest first.  Two rules draw the ends together without a higher peak:
+ *
+ *   F     may go ahead of others, while the device has room for it and for all F that it passes
+ *   I     may go ahead of others once the device has no F left
+ *
+ * The room is the peak of the steady state, 2 floor((p+2)/2) chunks for v-half and 2 floor((p+4)/3) for v-min.  hanayo does
+ * not split its backward of two units, and has no limit.  There the slots only say who goes first, and a backward may always
+ * go ahead.
+ *
+ * Source: Qi et al., 2024, Pipeline Parallelism with Controllable Memory: V-Half, V-Min, and the squeeze.  Liu et al., 2023,
+ * Hanayo: Harnessing Wave-like Pipeline Parallelism, for the map of several waves; its slots are our own.
+ *
+ * Cost: actions times chunks.  Not handled: other times than F = I = W.
+ */
+#include "sched.h"
+
+typedef struct {
+    Plan *p;
+    int stages, m, chunks, period, room;
+    bool split;
+    int *slot_f, *slot_b;       /* by chunk: of micro-batch 0 */
+    int *f, *b, *w;             /* by chunk: next micro-batch */
+    int *made_f, *made_b;       /* [chunk * m + micro-batch]: when it ends; -1: not begun */
+    int *free, *held;           /* by device: from when on; chunks between F and W, or the end of B */
+} Slots;
+
+typedef struct { ActionKind kind; int chunk; } Choice;      /* chunk -1: none */
+
+static int device(const Slots *x, int chunk)
+{
+    return plan_home(x->p, 0, chunk);
+}
+
+static int due_f(const Slots *x, int chunk)
+{
+    return x->slot_f[chunk] + x->period * x->f[chunk];
+}
+
+static int due_b(const Slots *x, int chunk)
+{
+    return x->slot_b[chunk] + x->period * x->b[chunk];
+}
+
+static bool over(const Slots *x, const int *made, int chunk, int mb, int now)
+{
+    int end = made[chunk * x->m + mb];
+    return end >= 0 && end <= now;
+}
+
+/* Forwards of the device with lesser slots than the next one of this chunk. */
+static int passed(const Slots *x, int chunk)
+{
+    int n = 0;
+    for (int c = 0; c < x->chunks; c++) {
+        if (device(x, c) != device(x, chunk) || c == chunk)
+            continue;
+        int before = (due_f(x, chunk) - due_f(x, c) + x->period - 1) / x->period;
+        n += before < 0 ? 0 : before < x->m - x->f[c] ? before : x->m - x->f[c];
+    }
+    return n;
+}
+
+static bool may_forward(const Slots *x, int c, int now)
+{
+    return x->f[c] < x->m && (c == 0 || over(x, x->made_f, c - 1, x->f[c], now))
+           && x->held[device(x, c)] + passed(x, c) < x->room;
+}
+
+/* A backward that goes ahead of a forward leaves the steady state. */
+static bool in_place(const Slots *x, int chunk)
+{
+    bool ahead = false, more = false;
+    for (int c = 0; c < x->chunks; c++)
+        if (device(x, c) == device(x, chunk)) {
+            more |= x->f[c] < x->m;
+            ahead |= (x->f[c] < x->m && due_f(x, c) < due_b(x, chunk)) || (x->b[c] < x->m && due_b(x, c) < due_b(x, chunk));
+        }
+    return !ahead || !more;
+}
+
+static bool may_backward(const Slots *x, int c, int now)
+{
+    return x->b[c] < x->m && over(x, x->made_f, c, x->b[c], now)
+           && (c == x->chunks - 1 || over(x, x->made_b, c + 1, x->b[c], now)) && (!x->split || in_place(x, c));
+}
+
+/* The weight gradient that is ready for longest. */
+static Choice oldest(const Slots *x, int d)
+{
+    Choice best = {K_W, -1};
+    int since = 0;
+    for (int c = 0; c < x->chunks && x->split; c++) {
+        if (device(x, c) != d || x->w[c] == x->b[c])
+            continue;
+        int end = x->made_b[c * x->m + x->w[c]];
+        if (best.chunk < 0 || end < since) {
+            best.chunk = c;
+            since = end;
+        }
+    }
+    return best;
+}
+
+static Choice choose(const Slots *x, int d, int now)
+{
+    Choice best = {K_F, -1};
+    int least = 0;
+    for (int c = 0; c < x->chunks; c++) {
+        if (device(x, c) != d)
+            continue;
+        if (may_backward(x, c, now) && (best.chunk < 0 || due_b(x, c) < least)) {
+            best = (Choice){x->split ? K_I : K_B, c};
+            least = due_b(x, c);
+        }
+        if (may_forward(x, c, now) && (best.chunk < 0 || due_f(x, c) < least)) {
+            best = (Choice){K_F, c};
+            least = due_f(x, c);
+        }
+    }
+    return best.chunk < 0 ? oldest(x, d) : best;
+}
+
+static void begin(Slots *x, int d, Choice k, int now)
+{
+    int c = k.chunk, *next = k.kind == K_F ? x->f : k.kind == K_W ? x->w : x->b, mb = next[c]++;
+    sched_put(x->p, d, k.kind, c, mb);
+    x->free[d] = now + (k.kind == K_B ? 2 : 1);
+    x->held[d] += k.kind == K_F ? 1 : k.kind == K_I ? 0 : -1;
+    if (k.kind != K_W)
+        (k.kind == K_F ? x->made_f : x->made_b)[c * x->m + mb] = x->free[d];
+}
+
+/* No computation takes more than two units, so three in which none begins are the end. */
+static void run(Slots *x)
+{
+    for (int now = 0, idle = 0; idle < 3; now++, idle++)
+        for (int d = 0; d < x->stages; d++) {
+            Choice k = x->free[d] <= now ? choose(x, d, now) : (Choice){K_F, -1};
+            if (k.chunk < 0)
+                continue;
+            begin(x, d, k, now);
+            idle = -1;
+        }
+    for (int c = 0; c < x->chunks; c++)
+        if (x->b[c] < x->m || (x->split && x->w[c] < x->m))
+            die("slots: chunk %d stops after %d of %d micro-batches", c, x->b[c], x->m);
+}
+
+static int *numbers(int n, int value)
+{
+    int *at = alloc(sizeof *at * (size_t)n);
+    for (int i = 0; i < n; i++)
+        at[i] = value;
+    return at;
+}
+
+static Slots open_slots(Plan *p, int period, int room)
+{
+    int n = plan_chunks(p), m = plan_micro(p), stages = plan_stages(p);
+    return (Slots){.p = p, .stages = stages, .m = m, .chunks = n, .period = period, .room = room,
+                   .split = schedule_of(p->schedule)->split, .slot_f = numbers(n, 0), .slot_b = numbers(n, 0),
+                   .f = numbers(n, 0), .b = numbers(n, 0), .w = numbers(n, 0), .made_f = numbers(n * m, -1),
+                   .made_b = numbers(n * m, -1), .free = numbers(stages, 0), .held = numbers(stages, 0)};
+}
+
+int schedule_v_min(Plan *p)
+{
+    int stages = plan_stages(p);
+    Slots x = open_slots(p, 6, 2 * ((stages + 4) / 3));
+    for (int c = 0; c < x.chunks; c++) {
+        x.slot_f[c] = c;
+        x.slot_b[c] = 4 * stages - 1 - c + (stages % 3 == 0 ? 2 : 0);
+    }
+    run(&x);
+    return 0;
+}
+
+int schedule_v_half(Plan *p)
+{
+    int stages = plan_stages(p);
+    Slots x = open_slots(p, 6, 2 * ((stages + 2) / 2));
+    for (int c = 0; c < x.chunks; c++) {
+        x.slot_f[c] = c < stages ? 2 * c : stages - 1 + c;
+        x.slot_b[c] = (c < stages ? 6 * stages - 2 - c : 7 * stages - 3 - 2 * c) + (stages % 2 == 0 ? 3 : 0);
+    }
+    run(&x);
+    return 0;
+}
+
+int schedule_hanayo(Plan *p)
+{
+    Slots x = open_slots(p, 3 * plan_chunks(p) / (2 * plan_stages(p)), plan_chunks(p) * plan_micro(p) + 1);
+    for (int c = 0; c < x.chunks; c++) {
+        x.slot_f[c] = c;
+        x.slot_b[c] = 3 * x.chunks - 2 - 2 * c;
+    }
+    run(&x);
+    return 0;
+}
