@@ -30,12 +30,14 @@ static int last_of(const Plan *p, int first)
 Bytes keep_need(const Plan *p, int device)
 {
     Bytes sum = 0;
+    void *mark = mem_mark();    /* asked for each stage in turn */
     Live *live = live_open(p);
     for (int s = 0, first = 0, last; s < plan_chunks(p); s++, first = last + 1) {
         last = last_of(p, first);
         if (plan_home(p, 0, s) == device)
             sum += live_load(live, first, last, s, p->fate.at).need;
     }
+    mem_release(mark);
     return sum;
 }
 

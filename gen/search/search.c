@@ -195,12 +195,15 @@ static void dump(const Options *x, const Plan *p)
 /* Asked as a report asks for the limits that it promises: so each of them has a plan. */
 static Plan *any_that_fits(const Options *x, const Model *m)
 {
+    void *mark = mem_mark();
     int64_t *work = alloc(sizeof *work);
     *work = QUESTION_WORK;
     Ask ask = {.first_fit = true, .work_left = work, .steps_left = layout_budget(&(Ask){0})};
     Plan *ignored, *p = search_with(x, m, &ask, &ignored);
     if (p)
         p->proof.note = "the first that fits: the search for faster plans found none";
+    else
+        mem_release(mark);
     return p;
 }
 
@@ -210,7 +213,7 @@ Plan *search(const Options *x, const Model *m, Plan **failed)
     Options quiet = *x;
     quiet.dump = NULL;
     Plan *best = search_asked(single(m) ? x : &quiet, m, NULL, failed);
-    if (!best && *failed && !(*failed)->lack.stuck)
+    if (!best && *failed && !(*failed)->lack.stuck && (*failed)->g->op.n <= SHOWN_OPERATORS)
         best = any_that_fits(x, m);
     if (best && single(m))
         dump_plan(x, best, 'a');
