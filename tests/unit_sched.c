@@ -43,7 +43,7 @@ static World *simulate_chunks(const char *schedule, int stages, int micro, int c
     for (int c = 0; c < 64; c++)
         one[c] = 1;
     forward_units = backward_units = one;
-    return through(split_chain(stages * chunks, micro), schedule, stages, chunks, 0, RECOMPUTE_NONE);
+    return through(apart_chain(stages * chunks, micro), schedule, stages, chunks, 0, RECOMPUTE_NONE);
 }
 
 static Ns units(const World *w)

@@ -123,7 +123,7 @@ static inline World *chain(int n, int micro, bool own)
 
 /* A chain of n operators with I and W apart.  Only I makes a gradient; W reads the gradient that I reads, and the operand of
  * forward. */
-static inline World *split_chain(int n, int micro)
+static inline World *apart_chain(int n, int micro)
 {
     World *w = forward_chain(n, micro);
     for (int i = n - 1, grad = -1; i >= 0; i--) {
