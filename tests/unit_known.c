@@ -201,6 +201,7 @@ static void end_lists(World *w)
         for (int part = 0; part < 3; part++)
             for (int c = d; c < plan_chunks(&w->p); c += w->p.devices)
                 sched_put(&w->p, d, K_U, c, -1)->part = part;
+    sched_slack(&w->p);
 }
 
 /* Each operator its own chunk; the step in units. */
