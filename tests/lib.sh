@@ -94,8 +94,8 @@ make_quickly() {
 use_ready() {
     [ -z "${SAN:-}" ] || return
     need build/librt.a build/librt_bf16.a
-    READY_CC=$(command -v cc) READY_FLAGS=$* PATH=$root/tests/ready:$PATH
-    export READY_CC READY_FLAGS PATH
+    READY_CC=$(command -v cc) READY_FLAGS=$* READY_PATH=$PATH PATH=$root/tests/ready:$PATH
+    export READY_CC READY_FLAGS READY_PATH PATH
 }
 # take_objects FROM TO: what make has compiled of rt/ in one folder, for another of the same flags
 take_objects() { (cd "$1" && tar cf - .flags* $(find rt -name '*.[od]')) | tar xmf - -C "$2"; }

@@ -557,12 +557,11 @@ void nofit(const Options *options, const Plan *last)
 {
     if (!last)
         fail(EXIT_NOFIT, "there is no plan to try: no micro-batch size, stage count and schedule go together");
-    Plan *failed = alloc(sizeof *failed);
-    *failed = *last;
+    Plan with = *last, *failed = &with;
     int64_t work = last->g->op.n > SHOWN_OPERATORS ? 0 : REPORT_WORK;
     int64_t steps = REPORT_STEPS, blame = BLAME_WORK, shown = SHOWN_STEPS;
-    failed->ask.work_left = &blame;
-    failed->ask.steps_left = &shown;
+    with.ask.work_left = &blame;
+    with.ask.steps_left = &shown;
     if (plan_chunks(failed) && failed->chunk.n == 0)
         part_blame(failed);
     Doctor x = {.x = options, .m = failed->m, .budget = {.work_left = &work, .steps_left = &steps}};
