@@ -90,7 +90,8 @@ PATH=$tmp/broken:$PATH
 break_with() { printf '#!/bin/sh\n%s\n' "$2" >"$tmp/broken/$1"; chmod +x "$tmp/broken/$1"; }
 break_with cc 'exit 1'
 refuse "no compiler" 6 "cc does not work" ./dpgen profile "$model"
-break_with cc "case \$* in *-dM*) PATH='${PATH#*:}' exec $real \"\$@\" ;; esac; echo 'a.c:1:2: error: out of cheese' >&2; exit 1"
+break_with cc "case \$* in *-dM*)
+    PATH='${PATH#*:}' exec $real \"\$@\" ;; esac; echo 'a.c:1:2: error: out of cheese' >&2; exit 1"
 refuse "errors" 6 "cannot be built here.*out of cheese.*--estimate" ./dpgen profile "$model"
 rm "$tmp/broken/cc"
 train='d=$3/train; { echo "#!/bin/sh"; echo "echo at 1 9 op 0"; echo "$what"; } >"$d"; chmod +x "$d"'
