@@ -22,8 +22,8 @@ static const char *refuses(const Graph *g, const Model *m, const Schedule *k, in
 {
     if (k->async && m->plan.replicas > 1)
         return "its replicas are not built; set plan.replicas to 1, or take a synchronous schedule";
-    if ((k->one_chunk || k->lead || k->folds) && planner_named(m->plan.planner)->map)
-        return strf("it takes one chunk a device, and planner %s gives one of them several; take schedule 1f1b or gpipe",
+    if (!k->any_map && planner_named(m->plan.planner)->map)
+        return strf("its lists are for one map, and planner %s gives one device several chunks; take schedule 1f1b or gpipe",
                     m->plan.planner);
     return order_refuses(g, m, k, stages);
 }
