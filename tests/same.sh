@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# The same bits under any plan (contract C2).  A tiny GPT with tied weights and dropout, 8 micro-batches, trained under 20
+# The same bits under any plan (contract C2).  A tiny GPT with tied weights and dropout, 8 micro-batches, trained under 11
 # plans, of 38 that SLOW=1 takes: 1 to 4 stages, gpipe and 1f1b, nothing, some, all recomputed, everything offloaded, much of
-# it to a file while some is recomputed, operators apart that are one call elsewhere.  Each pair of stage count, schedule and
-# policy is among them.  All parameters must have one SHA-256, that of the graph interpreter, which knows no plan.
+# it to a file while some is recomputed, operators apart that are one call elsewhere.  Each schedule is there with each stage
+# count and with each policy.  All parameters must have one SHA-256, that of the graph interpreter, which knows no plan.
 # Again with several chunks a device, with gradient groups, in bf16, with the kernels of oneDNN, between two processes, and
 # after a stop at step 10 of 20 under another plan.  The others run 5 steps; with SLOW=1 all run 20.
 . "$(dirname "$0")/lib.sh"
@@ -61,21 +61,18 @@ replicas_of() {
 }
 echo "devices: [{name: cpu, kind: cpu, count: 10, memory: 64MiB, threads: 1, kernels: portable}]" >"$tmp/ten"
 
-# Of the 38 those that have each pair of stages, schedule and policy; all with SLOW=1
+# Of the 38 those that have each pair of schedule with stages, and of schedule with policy; all with SLOW=1
 pairs() {
     if [ -n "$SLOW" ]; then cat; return; fi
-    grep -E -e '^([13].gpipe.(none|some|apart)|[13].1f1b.(full|away)|[24].1f1b.(none|some)|[24].gpipe.(full|away)) ' \
-        -e '^(2.1f1b.disk|4.gpipe.disk) '
+    grep -E -e '^(1.gpipe.none|1.1f1b.away|2.gpipe.away|2.1f1b.(some|disk)|3.gpipe.(some|apart)|3.1f1b.full) ' \
+        -e '^(4.gpipe.(full|disk)|4.1f1b.none) '
 }
 
-# Four, with a policy each, for what differs by numbers only; all of them with SLOW=1
-few() { if [ -n "$SLOW" ]; then cat; else grep -E '^(1.gpipe.none|2.1f1b.some|3.1f1b.away|4.1f1b.full) '; fi; }
+# Two, of each schedule, for what differs by numbers only; all of them with SLOW=1
+few() { if [ -n "$SLOW" ]; then cat; else grep -E '^(2.1f1b.some|4.gpipe.away) '; fi; }
 
-# One schedule for each of the replicas, in turn; both with SLOW=1
-every_other() { if [ -n "$SLOW" ]; then cat; else awk 'NR % 4 == 1 || NR % 4 == 0'; fi; }
-
-# Every second one of the maps, in turn by schedule; all with SLOW=1
-half() { if [ -n "$SLOW" ]; then cat; else awk 'NR % 4 == 1 || NR % 4 == 0'; fi; }
+# third N: lines N, N + 3, ..., so that schedules take turns and the other thirds are for other calls; all with SLOW=1
+third() { if [ -n "$SLOW" ]; then cat; else awk -v n="$1" 'NR % 3 == n % 3'; fi; }
 
 # steps N: of jobs and interpreter, without SLOW=1
 steps() { [ -n "$SLOW" ] || arguments="--steps $1"; }
@@ -89,7 +86,7 @@ agree() {
     one_hash "$label" "$want"
 }
 
-# ---- 20 plans, or 38 -----------------------------------------------------------------------------------------------------
+# ---- 11 plans, or 38 -----------------------------------------------------------------------------------------------------
 use_portable
 keep="1.gpipe.none 2.1f1b.some 2.1f1b.disk 3.1f1b.full 4.gpipe.full"        # to be resumed
 steps 5
@@ -118,10 +115,10 @@ resume 2.1f1b.disk 1.gpipe.none
 run="--no-checkpoint --quiet --hash --data $data"
 
 # ---- other maps, other warm-up ----------------------------------------------------------------------------------------
-maps_of | half | plans
+maps_of | third 1 | plans
 one_hash "maps" "$reference"
 # twice the warm-up of 1f1b: more in flight, receives posted earlier
-for n in 2 3 4; do
+for n in ${SLOW:+2} 3 4; do
     case $n in 2) what="--recompute $some" ;; 3) what="--cuts 11,23 --offload \"['*']\"" ;; 4) what= ;; esac
     echo "warm.$n $model --stages $n --schedule 1f1b --set plan.warmup=B $what"
 done | plans
@@ -138,8 +135,8 @@ seen=$reference
 other() { case " $seen " in *" $hash "*) fault "$1: the hash of another key" ;; *) pass; seen="$seen $hash" ;; esac; }
 for groups in 2 4; do
     { plans_of "1 2 3 4" --set train.batch.groups=$groups | few
-      maps_of --set train.batch.groups=$groups | grep -e 1f1b | half
-      replicas_of $groups | every_other; } | plans
+      maps_of --set train.batch.groups=$groups | grep -e 1f1b | third 3
+      replicas_of $groups | third $((groups - 1)); } | plans
     agree "$groups groups" --set train.batch.groups=$groups
     reference2=${reference2:-$hash}
     other "$groups groups"
@@ -185,7 +182,7 @@ two_ranks() {
     start="mpirun -n 2 --oversubscribe $root_too"
     cc_was=$cc clang_was=$clang
     cc=mpicc clang=
-    plans_of 2 --set plan.transport=mpi | half | plans
+    plans_of 2 --set plan.transport=mpi | third 1 | plans
     one_hash "mpi" "$reference"
     replicas_of 2 | grep '^replicas2.1.1f1b ' | sed 's/$/ --set plan.transport=mpi/' | plans
     one_hash "mpi, 2 replicas" "$reference2"

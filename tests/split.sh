@@ -3,13 +3,17 @@
 #
 # The schedules of sched/beats.c and of folded pipelines: weight gradients apart, several chunks a device, or both.  A tiny GPT
 # with tied weights and dropout gives the bits of 1f1b: on 1 to 4 stages, whatever is recomputed or waits in the host's memory,
-# with gradient groups, replicas, fused losses, in bf16, and between two processes.  The predicted step of GPT-2 on 4 stages is
-# at least 14 % below that of 1f1b.
+# with gradient groups, replicas, fused losses, in bf16, and between two processes; SLOW=1: more schedules, and all of them with
+# groups and in bf16.  The predicted step of GPT-2 on 4 stages is at least 14 % below that of 1f1b.
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a build/librt_bf16.a
 
 model="$models/tiny-gpt.yaml --set train.batch.global=16"
 some="'[h.*.ln_*, h.*.gelu, h.1.attention, h.2.dropout, wpe]'"
+
+# The search for cuts with offload takes longer than the job
+even=
+[ -n "$SLOW" ] || even="--planner even"
 
 # line NAME STAGES OPTION...
 line() { name=$1 n=$2; shift 2; echo "$name $model --stages $n $*"; }
@@ -21,7 +25,7 @@ plans_of() {
     line "$label.1f1b" 2 --schedule 1f1b "$@"
     line "$label.1" 1 --schedule 2bp --recompute full "$@"
     line "$label.2" 2 --schedule zb-h1 --recompute "$some" "$@"
-    line "$label.3" 3 --schedule zb-h1 --offload "\"['*']\"" "$@"
+    line "$label.3" 3 --schedule zb-h1 --offload "\"['*']\"" $even "$@"
     line "$label.4" 4 --schedule zb-h2 "$@"
     line "$label.interleaved" 2 --schedule interleaved --recompute full "$@"
     line "$label.interleaved-zb" 3 --schedule interleaved-zb --set plan.group=4 "$@"
@@ -38,16 +42,20 @@ folded() {
     shift
     line "$label.zb-v" 2 --schedule zb-v --recompute full "$@"
     line "$label.v-half" 3 --schedule v-half "$@"
-    line "$label.v-min" 2 --schedule v-min --offload "\"['*']\"" "$@"
+    line "$label.v-min" 2 --schedule v-min --offload "\"['*']\"" $even "$@"
     line "$label.dualpipe-v" 2 --schedule dualpipe-v --recompute "$some" "$@"
     line "$label.hanayo" 2 --schedule hanayo --set plan.waves=2 "$@"
 }
 
+# two GREP: those plans, for what differs by numbers only; all with SLOW=1
+two() { if [ -n "$SLOW" ]; then cat; else grep -E "$1"; fi; }
+
 use_portable
+[ -n "$SLOW" ] || arguments="--steps 5"
 { plans_of plain; folded plain; } | plans
 one_hash "zb-h1"
 reference=$hash
-{ plans_of two --set train.batch.groups=2
+{ plans_of two --set train.batch.groups=2 | two '^two.(1f1b|interleaved-zb) '
   [ -z "$SLOW" ] || folded two --set train.batch.groups=2
   line two.v-half 2 --schedule v-half --replicas 2 --set train.batch.groups=2 --set devices.0.count=4
   line two.replicas 2 --schedule zb-h1 --replicas 2 --set train.batch.groups=2 --set devices.0.count=4; } | plans
@@ -59,7 +67,7 @@ plans <"$tmp/four"
 one_hash "zb-h1, 4 groups"
 
 use_bf16
-plans_of bf16 --set train.precision.compute=bf16 | grep -v '^bf16.[12bi]' | plans
+plans_of bf16 --set train.precision.compute=bf16 | two '^bf16.([34]|1f1b) ' | plans
 one_hash "zb-h1, bf16"
 
 # ---- a loss whose one call gives both gradients
@@ -106,7 +114,7 @@ elif mpicc $flags -O2 -c -o "$tmp/link_mpi.o" rt/link_mpi.c 2>"$tmp/mpi.log"; th
     cc=mpicc clang=
     { line mpi.2 2 --schedule zb-h1 --set plan.transport=mpi
       line mpi.2.v 2 --schedule zb-v --set plan.transport=mpi
-      line mpi.2.away 2 --schedule zb-h1 --offload "\"['*']\"" --set plan.transport=mpi; } | plans
+      line mpi.2.away 2 --schedule zb-h1 --offload "\"['*']\"" $even --set plan.transport=mpi; } | plans
     one_hash "zb-h1, mpi" "$reference"
 else
     fault "rt/link_mpi.c: $(head -n 1 "$tmp/mpi.log")"
