@@ -37,7 +37,7 @@ allocations() {
 }
 use_portable
 run="--quiet --hash --data $data --eval-data $data"
-allocations one $gpt --stages 1 --set checkpoint.every=5
+[ -z "$SLOW" ] || allocations one $gpt --stages 1 --set checkpoint.every=5
 allocations four $gpt --stages 4 --schedule 1f1b --recompute full --set checkpoint.every=5
 allocations away $gpt --stages 2 --schedule 1f1b --offload "['*']" --set checkpoint.every=5
 allocations disk $gpt --stages 2 --schedule gpipe --offload "{to: disk, what: ['*']}" --set checkpoint.every=5
@@ -88,26 +88,22 @@ written() {
     done
 }
 some="'[h.*.ln_*, h.*.gelu, h.1.attention, wpe]'"
-# On 1 and 2 stages the schedules take turns, except with SLOW=1
+# Models, schedules and ways of backward take turns, except with SLOW=1, here and below
 for n in 1 2 ${SLOW:+3} 4; do
-    if [ -n "$SLOW" ] || [ $n != 2 ]; then
-        written gpt.$n.gpipe $gpt --stages $n --schedule gpipe
-        written branches.$n.1f1b $branches --stages $n --schedule 1f1b
-    fi
-    if [ -n "$SLOW" ] || [ $n != 1 ]; then
-        written gpt.$n.1f1b $gpt --stages $n --schedule 1f1b --recompute full
-        written branches.$n.gpipe $branches --stages $n --schedule gpipe --recompute full
-    fi
+    case ${SLOW:+all}$n in all* | 1) written branches.$n.1f1b $branches --stages $n --schedule 1f1b ;; esac
+    case ${SLOW:+all}$n in all* | 4) written gpt.$n.gpipe $gpt --stages $n --schedule gpipe ;; esac
+    case ${SLOW:+all}$n in all* | 2) written gpt.$n.1f1b $gpt --stages $n --schedule 1f1b --recompute full ;; esac
+    case ${SLOW:+all}$n in all* | 4) written branches.$n.gpipe $branches --stages $n --schedule gpipe --recompute full ;; esac
 done
-eval "written gpt.some $gpt --stages 3 --schedule 1f1b --recompute $some"
+[ -z "$SLOW" ] || eval "written gpt.some $gpt --stages 3 --schedule 1f1b --recompute $some"
 fast="--set links.cpu-host.rate=8GB/s --set links.cpu-host.latency=1ns"
-for n in 1 2 4; do
-    [ $n$SLOW = 2 ] || written gpt.away.$n $gpt --stages $n --schedule 1f1b --offload "['*']" $fast
+for n in 1 ${SLOW:+2} 4; do
+    [ $n$SLOW = 4 ] || written gpt.away.$n $gpt --stages $n --schedule 1f1b --offload "['*']" $fast
     [ $n$SLOW = 1 ] || written branches.away.$n $branches --stages $n --schedule gpipe --offload "['*']"
 done
 file="'{to: disk, what: [h.*.mlp.*, h.*.add*]}'"
 eval "written gpt.disk $gpt --stages 3 --schedule 1f1b --recompute $some --offload $file $fast"
-written gpt.warm $gpt --stages 4 --schedule 1f1b --set plan.warmup=B
+[ -z "$SLOW" ] || written gpt.warm $gpt --stages 4 --schedule 1f1b --set plan.warmup=B
 written branches.warm $branches --stages 3 --schedule 1f1b --set plan.warmup=B --offload "['*']"
 # steps that overlap, of the model without its tie; 20 steps are more than are under way at once
 sed 's/, tie: wte//' "$models/tiny-gpt.yaml" >"$tmp/untied.yaml"
@@ -118,7 +114,7 @@ written gpt.pipedream $untied --stages 4 --schedule pipedream $each
 written gpt.vertical $untied --stages 2 --schedule vertical $each
 written gpt.groups $gpt --stages 2 --schedule 1f1b --set train.batch.groups=4
 use_bf16
-for n in 1 ${SLOW:+2} 4; do
+for n in ${SLOW:+1 2} 4; do
     written gpt.bf16.$n $gpt --stages $n --schedule 1f1b --set train.precision.compute=bf16 --recompute full
 done
 use_portable
