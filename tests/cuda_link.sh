@@ -11,7 +11,7 @@ need dpgen
 have_cuda cudnn.h && [ -x "$cuda/bin/nvcc" ] || { skip "no nvcc and cuDNN: $cuda_remedy" 8; finish; }
 
 strict="-Werror all-warnings -Xcompiler -Wall,-Wextra"
-[ -n "$SLOW" ] || { use_ready; strict="$strict -Xptxas -O0"; }
+[ -n "$SLOW" ] || { use_ready; strict="$strict -Xptxas -O0 -Xcicc -O0"; }
 built() {       # NAME OPTION...
     name=$1
     shift
