@@ -100,6 +100,8 @@ CFLAGS += $(SANITIZE) -Wno-error          # with the checks in, gcc warns of wha
 KFLAGS += $(SANITIZE)
 LDFLAGS += $(SANITIZE)
 endif
+# Of tests themselves, whose work is that of the archives
+TFLAGS = $(CFLAGS) -O1 -g0
 flags = $(CC) $(CFLAGS) $(KFLAGS) $(LDFLAGS)
 build/flags: FORCE
 	@mkdir -p build
@@ -132,20 +134,20 @@ build/librt_bf16.a: $(RTSRC:%.c=build/bf16/%.o) $(OPSRC:%.c=build/bf16/%.o)
 	ar rcsD $@ $^
 
 build/unit_rt_%: tests/unit_rt_%.c build/librt.a
-	$(CC) -D_GNU_SOURCE -I. -Irt $(CFLAGS) -o $@ $< build/librt.a -lpthread -lm
+	$(CC) -D_GNU_SOURCE -I. -Irt $(TFLAGS) -o $@ $< build/librt.a -lpthread -lm
 
 build/unit_math: tests/unit_math.c build/librt.a
-	$(CC) -I. -Irt -ffp-contract=off $(CFLAGS) -o $@ $< build/librt.a -lm
+	$(CC) -I. -Irt -ffp-contract=off $(TFLAGS) -o $@ $< build/librt.a -lm
 
 build/unit_%: tests/unit_%.c build/libgen.a
-	$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $< build/libgen.a $(LIBS)
+	$(CC) $(CPPFLAGS) $(TFLAGS) -o $@ $< build/libgen.a $(LIBS)
 
 # The graph interpreter, once a compute type
 build/interp: tests/interp.c build/calls.h build/libgen.a build/librt.a
-	$(CC) $(CPPFLAGS) -Ibuild $(CFLAGS) -o $@ tests/interp.c build/libgen.a build/librt.a $(LIBS) -lpthread
+	$(CC) $(CPPFLAGS) -Ibuild $(TFLAGS) -o $@ tests/interp.c build/libgen.a build/librt.a $(LIBS) -lpthread
 
 build/interp_bf16: tests/interp.c build/calls.h build/libgen.a build/librt_bf16.a
-	$(CC) $(CPPFLAGS) -DREAL_BF16 -Ibuild $(CFLAGS) -o $@ tests/interp.c build/libgen.a build/librt_bf16.a $(LIBS) -lpthread
+	$(CC) $(CPPFLAGS) -DREAL_BF16 -Ibuild $(TFLAGS) -o $@ tests/interp.c build/libgen.a build/librt_bf16.a $(LIBS) -lpthread
 
 OPCHECK = $(wildcard tests/opcheck*.c)
 build/opcheck: $(OPCHECK) tests/opcheck.h build/librt.a
@@ -187,14 +189,14 @@ build/unit_simt: tests/unit_simt.cc build/simt.o $(SIMTHEAD)
 build/emitted: tests/emitted_damage.h tests/emitted_words.h tests/emitted_names.h tests/emitted_call.h
 build/emitted build/compare: build/%: tests/%.c
 	@mkdir -p build
-	$(CC) -D_POSIX_C_SOURCE=200809L $(CFLAGS) -o $@ $< -lm
+	$(CC) -D_POSIX_C_SOURCE=200809L $(TFLAGS) -o $@ $< -lm
 
 build/fuzz: tests/fuzz.c tests/fuzz_ops.c tests/fuzz.h
 	@mkdir -p build
-	$(CC) -Itests $(CFLAGS) -o $@ tests/fuzz.c tests/fuzz_ops.c
+	$(CC) -Itests $(TFLAGS) -o $@ tests/fuzz.c tests/fuzz_ops.c
 
 build/fuzz_jobs: tests/fuzz_jobs.c build/libgen.a
-	$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ tests/fuzz_jobs.c build/libgen.a $(LIBS)
+	$(CC) $(CPPFLAGS) $(TFLAGS) -o $@ tests/fuzz_jobs.c build/libgen.a $(LIBS)
 
 # ---- readers under sanitizers: tests/fuzz_targets/NAME.c as build/san/NAME, which replays files; or with FUZZER=1 as
 # build/fuzzer/NAME, in which clang's fuzzer makes new inputs ------------------------------------------------------------
