@@ -60,7 +60,8 @@ interpret() { build/interp --data "$data" "$@" 2>"$tmp/interp.log" | sed -n 's/^
 use_double f32
 settings=
 want=$(interpret $model)
-for plan in "1 gpipe none" "2 1f1b $some" "3 gpipe full" "4 1f1b none" ${SLOW:+"1 1f1b full" "2 gpipe none" "4 gpipe $some"}; do
+for plan in "1 gpipe none" "2 1f1b $some" "3 gpipe full" "2 zb-v none" "4 interleaved none" \
+        ${SLOW:+"1 1f1b full" "2 gpipe none" "4 gpipe $some"}; do
     set -- $plan
     right "$1 stages, $2, $3" "$want" $model --stages "$1" --schedule "$2" --recompute "$3"
 done
