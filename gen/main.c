@@ -110,6 +110,13 @@ static int compare_model(const Options *x, const Model *m)
     return view_compare(x, m);
 }
 
+static int list_schedules(const Options *x, const Model *m)
+{
+    if (is_plan(x->from))
+        fail(EXIT_USAGE, "%s is a plan, and schedules are compared by plans of their own", x->from);
+    return view_schedules(x, m);
+}
+
 /* What can be planned for, and not run. */
 static void check_cuda(const Model *m)
 {
@@ -261,7 +268,7 @@ int main(int argc, char **argv)
     pace(m, x.pace);
     static const struct { const char *name; int (*run)(const Options *x, const Model *m); } verb[] = {
         {"check", check_model}, {"plan", plan_model}, {"explain", explain_model},
-        {"compare", compare_model}, {"profile", measure_model}};
+        {"compare", compare_model}, {"schedules", list_schedules}, {"profile", measure_model}};
     if (!x.verb || (strcmp(x.verb, "check") && strcmp(x.verb, "profile")))
         x.times = times_of(&x, m);
     int (*run)(const Options *, const Model *) = generate;

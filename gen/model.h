@@ -142,19 +142,23 @@ typedef struct {
     bool folds;                     /* the chunks go to device 0..p-1, p-1..0, and so on; so many a device, a wave */
     bool waves;                     /* it obeys plan.waves */
     const char *least;              /* micro-batches of a replica, of p devices; NULL: 1 */
+    /* Of p devices, m micro-batches, v chunks a device: the step in units of a chunk's F, I or W, messages free, from `holds`
+     * micro-batches on; NULL: nobody knows, and from 1 on. */
+    const char *form, *holds;
     /* Updates that the weights read by chunk i of n are behind: none, one, n-1-i, n-1. */
     enum { DELAY_NONE, DELAY_ONE, DELAY_BEHIND, DELAY_DEPTH } delay;
 } Schedule;
 extern const Schedule schedules[];                  /* front/schedules.c; ends with a NULL name */
 extern const char schedule_words[];                 /* auto, those that are built, those that are not */
 const Schedule *schedule_of(const char *name);      /* of auto: the usual one; NULL: unknown */
+int64_t schedule_form(const Schedule *k, int p, int m, int v);      /* the step by its closed form; 0: there is none */
 
 typedef enum { RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_LIST, RECOMPUTE_AUTO } Recompute;
 typedef enum { OFFLOAD_NONE, OFFLOAD_LIST, OFFLOAD_AUTO } OffloadKind;
 typedef enum { ORDER_AUTO, ORDER_FREE_TIME, ORDER_SAVING } MemoryOrder;
 typedef struct {
     int stages_min, stages_max;     /* devices used */
-    int chunks;                     /* per device */
+    int chunks; bool chunks_said;   /* per device; by the model, or else by the schedule */
     int replicas; bool replicas_auto;   /* of the pipeline, each with its own micro-batches; auto: search.c decides, 1 before */
     Loc replicas_at;
     int group;                      /* micro-batches that pass chunk by chunk; 0: as the schedule has them */

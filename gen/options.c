@@ -22,6 +22,8 @@ static const char usage[] =
     "dpgen explain MODEL.yaml A B\n"
     "                            why there is a cut between operators A and B, or none\n"
     "dpgen compare MODEL.yaml    every planner side by side; --json as data, -o FILE.html as a picture\n"
+    "dpgen schedules MODEL.yaml  every synchronous schedule side by side; --json as data, -o FILE.svg draws the lists of the\n"
+    "                            one that plan.schedule names\n"
     "dpgen pack FILE.csv         addresses for a published packing instance; -o OUT.csv, --capacity BYTES\n"
     "dpgen report DIR            a page with a measured step beside the predicted one: --trace FILE of the job;\n"
     "                            -o FILE replaces DIR/measured.html\n"
@@ -110,12 +112,12 @@ static void take_option(Options *x, const char *option, const char *value)
 
 /* Commands; without one, a model file and -o.  pack has a command line of its own. */
 enum { GENERATE = 1, CHECK = 2, PLAN = 4, EXPLAIN = 8, COMPARE = 16, PROFILE = 32, PACK = 64, REPORT = 128, METRICS = 256,
-    NEW = 512,
+    NEW = 512, SCHEDULES = 1024,
     FILES = REPORT | METRICS,       /* written by a job: without a model */
-    PLANS = GENERATE | PLAN | EXPLAIN | COMPARE };
+    PLANS = GENERATE | PLAN | EXPLAIN | COMPARE | SCHEDULES };
 static const struct { const char *name; int bit; } verbs[] = {
     {"check", CHECK}, {"plan", PLAN}, {"explain", EXPLAIN}, {"compare", COMPARE}, {"profile", PROFILE}, {"pack", PACK},
-    {"report", REPORT}, {"metrics", METRICS}, {"new", NEW}};
+    {"report", REPORT}, {"metrics", METRICS}, {"new", NEW}, {"schedules", SCHEDULES}};
 
 static int verb_bit(const char *word)
 {
@@ -150,12 +152,12 @@ static void check_ignored(const Options *x)
 {
     int verb = x->verb ? verb_bit(x->verb) : GENERATE;
     const struct { const char *option; bool given; int taken; bool unless; } uses[] = {
-        {"-o", x->out, GENERATE | COMPARE | PROFILE | REPORT, false}, {"--prefix", x->prefix, GENERATE, false},
-        {"--json", x->json, PLAN | COMPARE, x->dump}, {"--profile", x->profile, PLANS, x->estimate},
+        {"-o", x->out, GENERATE | COMPARE | PROFILE | REPORT | SCHEDULES, false}, {"--prefix", x->prefix, GENERATE, false},
+        {"--json", x->json, PLAN | COMPARE | SCHEDULES, x->dump}, {"--profile", x->profile, PLANS, x->estimate},
         {"--estimate", x->estimate, PLANS, false}, {"--elsewhere", x->elsewhere, PLANS, x->estimate},
         {"--pace", x->pace, ~(PROFILE | FILES), false},
         {"--quick", x->quick, COMPARE, false}, {"--planners", x->planners, COMPARE, false},
-        {"-d", x->dump, ~(EXPLAIN | COMPARE | PROFILE | FILES), false},
+        {"-d", x->dump, ~(EXPLAIN | COMPARE | SCHEDULES | PROFILE | FILES), false},
         {"-D", x->over.define.n > 0, ~FILES, false}, {"--devices", x->devices, ~FILES, false},
         {"an option of the plan", x->over.set.n > 0, ~FILES, false}, {"--trace", x->trace, REPORT, false},
         {"--tensorboard", x->tensorboard, METRICS, false},
@@ -183,7 +185,7 @@ static void check_options(const Options *x)
                "dpgen report of which folder? one that dpgen MODEL.yaml -o DIR wrote");
     if (verb_bit(x->verb) == NEW)
         misuse("%s", "new comes first: dpgen new NAME");
-    if (!x->file && !(x->from && (verb_bit(x->verb) & (CHECK | PLAN | COMPARE | EXPLAIN))))
+    if (!x->file && !(x->from && (verb_bit(x->verb) & (CHECK | PLAN | COMPARE | SCHEDULES | EXPLAIN))))
         misuse("%s", "no model file");
     if (verb_bit(x->verb) == EXPLAIN && !x->what)
         misuse("explain needs a name: dpgen explain %s NAME, of an operator, a tensor, a parameter, a block ...",

@@ -68,6 +68,7 @@ static void test_closed_forms(void)
                 void *mark = mem_mark();
                 const char *schedule = k ? "1f1b" : "gpipe";
                 World *w = simulate(schedule, p, m, 0, RECOMPUTE_NONE);
+                check(schedule_form(schedule_of(schedule), p, m, 1) == 3 * (m + p - 1), "the form of %s", schedule);
                 check(units(w) == 4 * 3 * (m + p - 1), "%s p=%d m=%d: %lld quarters", schedule, p, m,
                       (long long)units(w));
                 for (int i = 0; i < p; i++)
@@ -150,6 +151,9 @@ static void test_rows(void)
                     World *w = simulate_chunks(row[k].name, p, m, v);
                     Ns want = 4 * step_of(row[k].name, p, m, v), got = units(w);
                     bool free = row[k].squeezed && m < p;
+                    int64_t form = schedule_form(schedule_of(row[k].name), p, m, v);
+                    check(form == (free ? 0 : step_of(row[k].name, p, m, v)), "%s p=%d m=%d v=%d: a form of %lld",
+                          row[k].name, p, m, v, (long long)form);
                     check(free || llabs(got - want) * 200 <= want, "%s p=%d m=%d v=%d: %lld quarters for %lld", row[k].name, p,
                           m, v, (long long)got, (long long)want);
                     for (int i = 0; i < p; i++) {

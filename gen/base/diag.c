@@ -185,6 +185,7 @@ static void snippet(Loc at, const char *hint)
 /* ---- the messages ------------------------------------------------------------------------------------ */
 
 static jmp_buf *trial;                  /* where a mistake leads while something is tried */
+static const char *refused;             /* that mistake */
 
 bool diag_accepts(void (*run)(void *ctx), void *ctx)
 {
@@ -199,6 +200,11 @@ bool diag_accepts(void (*run)(void *ctx), void *ctx)
     return good;
 }
 
+const char *diag_refusal(void)
+{
+    return refused;
+}
+
 static void text_out(const char *form, va_list list)
 {
     char text[MOST_TEXT];
@@ -211,8 +217,12 @@ static void text_out(const char *form, va_list list)
 
 static void report(Loc at, const char *kind, const char *hint, const char *form, va_list list)
 {
-    if (trial)
+    if (trial) {
+        char text[MOST_TEXT];
+        vsnprintf(text, sizeof text, form, list);
+        refused = strf("%s", text);
         longjmp(*trial, 1);
+    }
     const char *path = quote_terminal(diag_path(at));
     busy_end();
     fflush(stdout);
@@ -287,6 +297,7 @@ void diag_forget(void)
 {
     files = NULL;
     trial = NULL;
+    refused = NULL;
     blamed = NULL;
     file_count = file_cap = errors = 0;
 }

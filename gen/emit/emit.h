@@ -32,6 +32,7 @@ void emit_header(FILE *f, const Plan *p, const char *prefix);     /* launch.c; o
 void emit_plan_json(FILE *f, const Plan *p);
 void emit_trace(FILE *f, const Plan *p);
 void emit_report(FILE *f, const Plan *p, const char *plan_hash);    /* report.c */
+void emit_lists(FILE *f, const Plan *p);             /* lists.c: a drawing in SVG */
 extern const char report_mark[];                    /* in that page: where what a run measured is put */
 void emit_build(Out *o, const Plan *p, const char *prefix);
 void emit_sbom(Out *o, const Plan *p);               /* sbom.c; after all other files */

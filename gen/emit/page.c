@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-static void put_template(FILE *f, const char *name)
+void page_template(FILE *f, const char *name)
 {
     const Embedded *t = embedded_find(name);
     if (!t)
@@ -24,7 +24,7 @@ void page_begin(FILE *f, const char *title, const char *plan)
     if (plan)
         fprintf(f, "<meta name=\"plan\" content=\"%s\">\n", plan);
     fprintf(f, "<title>%s</title>\n<style>\n", quote_html(title));
-    put_template(f, "templates/report.css");
+    page_template(f, "templates/report.css");
     fprintf(f, "</style>\n</head><body>\n");
 }
 
@@ -32,7 +32,7 @@ void page_end(FILE *f, bool script)
 {
     if (script) {
         fprintf(f, "<script>\n");
-        put_template(f, "templates/report.js");
+        page_template(f, "templates/report.js");
         fprintf(f, "</script>\n");
     }
     fprintf(f, "</body></html>\n");
@@ -121,6 +121,19 @@ void page_legend(FILE *f, const char *classes)
         if (looks[i].legend && strchr(classes, *looks[i].class))
             fprintf(f, "<span><i class=\"%s\"></i>%s</span>", looks[i].class, looks[i].legend);
     fprintf(f, "</p>\n");
+}
+
+void page_key(FILE *f, const char *classes, int x, int y)
+{
+    enum { SIDE = 12, LETTER = 7 };
+    for (size_t i = 0; i < sizeof looks / sizeof *looks; i++) {
+        if (!looks[i].legend || !strchr(classes, *looks[i].class))
+            continue;
+        const char *text = *looks[i].class == 'b' && strchr(classes, 'w') ? "input gradient" : looks[i].legend;
+        fprintf(f, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/><text x=\"%d\" y=\"%d\">%s</text>\n",
+                looks[i].class, x, y, SIDE, SIDE, x + SIDE + 5, y + SIDE - 2, text);
+        x += 2 * SIDE + 5 + LETTER * (int)strlen(text);
+    }
 }
 
 void page_box(FILE *f, const Box *b, Ns length)

@@ -29,6 +29,16 @@ typedef struct {
 void page_box(FILE *f, const Box *b, Ns length);
 const char *action_class(const char *name, bool copy);  /* of an action by its name: f b w r u o i; NULL: it is not drawn */
 void page_legend(FILE *f, const char *classes);      /* of those that occur */
+void page_key(FILE *f, const char *classes, int x, int y);      /* the same, in a picture */
+void page_template(FILE *f, const char *name);
+
+/* lists.c: the lists of a plan, LIST_ROW a device and AXIS more. */
+enum { LIST_ROW = 30 };
+const char *list_name(const Plan *p, int device);
+Ns lists_length(const Plan *p);
+const char *lists_classes(const Plan *p);           /* of the actions that are drawn */
+void lists_names(FILE *f, const Plan *p);
+void lists_draw(FILE *f, const Plan *p, Ns length);
 
 /* report_memory.c */
 void report_memory(FILE *f, const Plan *p, int device, Ns length);

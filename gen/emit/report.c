@@ -17,13 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROW = 30, COPY = 4 };
-
-static const char *stage_name(const Plan *p, int device)
-{
-    return plan_replicas(p) > 1 ? strf("%d/%d", plan_replica(p, device), plan_stage(p, device)) : strf("%d", device);
-}
-
 static Bytes part_of(const Plan *p, int device, StateKind a, StateKind b)
 {
     Bytes n = 0;
@@ -65,7 +58,7 @@ static void print_cards(FILE *f, const Plan *p)
     print_card(f, "schedule", order_name(p), strf("%s of %s", count_text(p->g->micro, "micro-batch"),
                                                   count_text(p->g->batch, "sample")));
     print_card(f, "largest arena", size_text(p->dev.at[most].arena),
-               strf("stage %s, of %s", stage_name(p, most), size_text(p->dev.at[most].limit)));
+               strf("stage %s, of %s", list_name(p, most), size_text(p->dev.at[most].limit)));
     Ns bound = plan_proof(p).bound;
     if (bound > 0)
         print_card(f, "proven bound", strf("%.3f ms", (double)bound / 1e6),
@@ -77,7 +70,7 @@ static void print_stage(FILE *f, const Plan *p, int d)
 {
     const DevicePlan *x = &p->dev.at[d];
     int64_t busy = p->step ? 100 * x->busy / p->step : 0;
-    fprintf(f, "<tr><td>%s</td><td class=\"left\">%s</td><td class=\"wrap\">%s</td><td>%" PRId64 " %%</td>", stage_name(p, d),
+    fprintf(f, "<tr><td>%s</td><td class=\"left\">%s</td><td class=\"wrap\">%s</td><td>%" PRId64 " %%</td>", list_name(p, d),
             quote_html(p->m->devices.at[d].name), quote_html(covers_text(p, d)), busy);
     page_bar(f, (double)busy / 100);
     fprintf(f, "<td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td>",
@@ -117,78 +110,18 @@ static void print_joined(FILE *f, const Graph *g)
 
 /* ---- schedule ---------------------------------------------------------------------------------------------------------- */
 
-static const char *title_of(const Plan *p, const Action *k, Ns ns)
-{
-    const char *text = strf("%s: %s", action_text(p, k), page_time(ns));
-    const Routine *r = k->routine >= 0 ? &p->routine.at[k->routine] : NULL;
-    if (!r || !r->call.n)
-        return text;
-    const char *first = p->g->op.at[r->call.at[0].op].name, *last = p->g->op.at[r->call.at[r->call.n - 1].op].name;
-    return strf("%s\n%s: %s .. %s", text, count_text(r->call.n, "call"), first, last);
-}
-
-static void print_action(FILE *f, const Plan *p, int device, const Action *k, Ns length)
-{
-    bool copy = k->kind == K_OUT || k->kind == K_IN;
-    const char *class = action_class(action_text(p, k), copy);
-    Ns from = copy ? k->wire_from : k->from, to = copy ? k->wire_to : k->to;
-    if (!class || to <= from)
-        return;
-    Box b = {.class = class, .title = title_of(p, k, to - from), .stage = device, .calls = k->routine, .from = from, .to = to,
-             .y = device * ROW + 2, .tall = ROW - 4 - (p->host.n ? 2 * COPY : 0),
-             .number = k->mb >= 0 ? strf("%d", k->mb) : NULL};
-    if (copy) {
-        b.number = NULL;
-        b.y = device * ROW + ROW - 2 - (k->kind == K_IN ? COPY : 2 * COPY);
-        b.tall = COPY - 1;
-    }
-    page_box(f, &b, length);
-}
-
-/* The end of the last action: of a schedule whose steps overlap that is the whole run of one period, and a step alone. */
-static Ns length_of(const Plan *p)
-{
-    Ns end = 1;
-    for (int d = 0; d < p->devices; d++)
-        for (int i = 0; i < p->dev.at[d].list.n; i++) {
-            const Action *k = &p->dev.at[d].list.at[i];
-            end = k->to > end ? k->to : end;
-            end = k->wire_to > end ? k->wire_to : end;
-        }
-    return end;
-}
-
-static const char *classes_of(const Plan *p)
-{
-    const char *text = "";
-    for (int d = 0; d < p->devices; d++)
-        for (int i = 0; i < p->dev.at[d].list.n; i++) {
-            const Action *k = &p->dev.at[d].list.at[i];
-            const char *class = action_class(action_text(p, k), k->kind == K_OUT || k->kind == K_IN);
-            if (class && !strchr(text, *class))
-                text = strf("%s%s", text, class);
-        }
-    return text;
-}
-
 static void print_schedule(FILE *f, const Plan *p, Ns length)
 {
-    int tall = ROW * p->devices;
+    int tall = LIST_ROW * p->devices;
     fprintf(f, "<h2>Schedule</h2>\n<p>%s, predicted step %.3f ms (%s costs). The number in a box is the micro-batch.%s</p>\n",
             quote_html(order_name(p)), (double)p->step / 1e6, p->c->how, order_overlap(p) == 0 ? "" :
             " Steps overlap: this is a run of one period from drained to drained, and a step alone.");
-    page_legend(f, classes_of(p));
+    page_legend(f, lists_classes(p));
     fprintf(f, "<div class=\"tools\" data-for=\"schedule\"></div>\n<div class=\"plot\"><svg height=\"%d\">", tall + AXIS);
-    for (int d = 0; d < p->devices; d++)
-        fprintf(f, "<text y=\"%d\">stage %s</text>", d * ROW + 19, stage_name(p, d));
+    lists_names(f, p);
     fprintf(f, "</svg><div class=\"scroll\"><div><svg class=\"time\" id=\"schedule\" data-length=\"%" PRId64
             "\" height=\"%d\">\n", length, tall + AXIS);
-    for (int d = 0; d < p->devices; d++)
-        fprintf(f, "<rect class=\"row\" y=\"%d\" width=\"100%%\" height=\"%d\"/>", d * ROW + 2, ROW - 4);
-    page_axis(f, length, tall);
-    for (int d = 0; d < p->devices; d++)
-        for (int i = 0; i < p->dev.at[d].list.n; i++)
-            print_action(f, p, d, &p->dev.at[d].list.at[i], length);
+    lists_draw(f, p, length);
     fprintf(f, "</svg></div></div></div>\n<div class=\"panel calls\" data-for=\"schedule\"></div>\n%s\n", report_mark);
 }
 
@@ -232,7 +165,7 @@ const char report_mark[] = "<!-- measured -->";
 
 void emit_report(FILE *f, const Plan *p, const char *plan_hash)
 {
-    Ns length = length_of(p);
+    Ns length = lists_length(p);
     page_begin(f, p->g->name, plan_hash);
     fprintf(f, "<h1>%s</h1>\n<p>%s%s, %s of %s. Numeric key: <code>%s</code></p>\n", quote_html(p->g->name),
             count_text(plan_stages(p), "stage"), plan_replicas(p) > 1 ? strf(" in %d replicas", plan_replicas(p)) : "",

@@ -583,6 +583,7 @@ void model_plan(Model *m, Node *node)
         bad(p->group_at, "delete it", "plan.group is of interleaved schedules; %s has no groups", p->schedule);
     if (p->waves && !schedule->waves)
         bad(p->waves_at, "delete it", "plan.waves is of schedule hanayo; %s has none", p->schedule);
+    p->chunks_said = chunks;
     if (schedule->chunks && !chunks)
         p->chunks = schedule->chunks * (p->waves ? p->waves : 1);
     if (p->map.n)

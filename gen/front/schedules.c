@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * schedules.c: the traits of each schedule, by the word that the model file has for it.  order.c has their lists.
+ * schedules.c: the traits of each schedule, by the word that the model file has for it, and its closed form.  order.c has
+ * their lists.
  */
 #include "model.h"
 
@@ -30,4 +31,22 @@ const Schedule *schedule_of(const char *name)
         if (strcmp(name, "auto") ? !strcmp(k->name, name) : k->usual)
             return k;
     return NULL;
+}
+
+typedef struct { int p, m, v; } Sizes;
+
+static bool look_up(void *ctx, const char *name, double *value)
+{
+    const Sizes *n = ctx;
+    *value = *name == 'p' ? n->p : *name == 'm' ? n->m : n->v;
+    return strchr("pmv", *name) && !name[1];
+}
+
+/* The form of a row that deals out no chunks is of one chunk a device. */
+int64_t schedule_form(const Schedule *k, int p, int m, int v)
+{
+    Sizes n = {p, m, v};
+    Loc nowhere = {0};
+    bool known = k->form && (k->chunks || v == 1) && (!k->holds || m >= expr_int(nowhere, k->holds, look_up, &n));
+    return known ? expr_int(nowhere, k->form, look_up, &n) : 0;
 }

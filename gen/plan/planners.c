@@ -39,13 +39,14 @@ const char *planner_space(const Planner *k, const Plan *p)
     const PlanSpec *s = &p->m->plan;
     bool map = plan_map(p)->n > 0, cuts = plan_cuts(p)->n > 0;
     bool own = k->map && !map;    /* it chooses the chunks */
+    const char *schedule = p->schedule ? p->schedule : s->schedule;     /* a comparison asks before there is a plan */
     const char *text = !cuts || own ? k->space
         : strf("the cuts that were given%s%s", strstr(k->space, fates) ? ", " : "", strstr(k->space, fates) ? fates : "");
     if (map)
         text = with(text, chunk, "chunks on devices as plan.map has them");
     else if (s->chunks > 1 && !own)
         text = with(text, chunk, strf("%d chunks a device %s", s->chunks,
-                                     schedule_of(s->schedule)->folds ? "there and back" : "in turn"));
+                                     schedule_of(schedule)->folds ? "there and back" : "in turn"));
     if (s->recompute != RECOMPUTE_AUTO && s->offload != OFFLOAD_AUTO && strstr(text, fates))
         text = with(text, fates, "fates as given");
     return p->m->order != ORDER_GIVEN ? with(text, given, "devices in any order") : text;
@@ -59,7 +60,7 @@ bool planner_says(const char *space, int chunks)
     s->chunks = chunks;
     for (const Planner *k = planners; k->name; k++)
         for (int open = 0; open < 32; open++) {
-            s->schedule = open & 16 ? "zb-v" : "auto";
+            p.schedule = open & 16 ? "zb-v" : "auto";
             s->cuts.n = open & 1;
             s->map.n = open >> 1 & 1;
             s->recompute = open & 4 ? RECOMPUTE_NONE : RECOMPUTE_AUTO;

@@ -553,17 +553,33 @@ static void print_head(const Plan *p)
     fprintf(stderr, "\n");
 }
 
+/* With the device that lacks most, where no cut was laid out. */
+static Plan *blamed(const Plan *last, int64_t *blame, int64_t *shown)
+{
+    Plan *failed = alloc(sizeof *failed), with = *last;
+    with.ask.work_left = blame;
+    with.ask.steps_left = shown;
+    *failed = with;
+    if (plan_chunks(failed) && failed->chunk.n == 0)
+        part_blame(failed);
+    return failed;
+}
+
+Bytes nofit_lacks(const Plan *last, int *device)
+{
+    int64_t blame = BLAME_WORK, shown = SHOWN_STEPS;
+    Plan *failed = blamed(last, &blame, &shown), *p = failed->lack.device < 0 || failed->lack.host ? NULL : finished(failed);
+    *device = p ? worst_device(p) : failed->lack.host ? -1 : failed->lack.device;
+    return p ? lacks(p) : *device >= 0 ? failed->lack.need - failed->dev.at[*device].limit : 0;
+}
+
 void nofit(const Options *options, const Plan *last)
 {
     if (!last)
         fail(EXIT_NOFIT, "there is no plan to try: no micro-batch size, stage count and schedule go together");
-    Plan with = *last, *failed = &with;
     int64_t work = last->g->op.n > SHOWN_OPERATORS ? 0 : REPORT_WORK;
     int64_t steps = REPORT_STEPS, blame = BLAME_WORK, shown = SHOWN_STEPS;
-    with.ask.work_left = &blame;
-    with.ask.steps_left = &shown;
-    if (plan_chunks(failed) && failed->chunk.n == 0)
-        part_blame(failed);
+    Plan *failed = blamed(last, &blame, &shown);
     Doctor x = {.x = options, .m = failed->m, .budget = {.work_left = &work, .steps_left = &steps}};
     busy_end();
     fflush(stdout);

@@ -26,7 +26,7 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static Outcome outcome(const Plan *p, const Plan *failed)
+Outcome view_outcome(const Plan *p, const Plan *failed)
 {
     Outcome o = {.why = "no plan"};
     if (!p && failed && failed->lack.device >= 0)
@@ -66,7 +66,7 @@ static Outcome plan_at(Compare *c, int64_t batch, bool open)
     Plan *failed = NULL;
     Ask ask = {.steps_left = open ? NULL : layout_budget(&(Ask){0})};   /* else asked whether it fits, and its time */
     const Plan *p = search_with(c->x, with, &ask, &failed);
-    return outcome(p, failed);
+    return view_outcome(p, failed);
 }
 
 static Ns probe(void *ctx, int64_t batch)

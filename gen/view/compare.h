@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * compare.h: what `dpgen compare` found: compare.c plans and prints it, compare_page.c shows it in a browser.
+ * compare.h: what `dpgen compare` found: compare.c plans and prints it, compare_page.c shows it in a browser.  schedules.c
+ * has the same outcome for `dpgen schedules`.
  */
 #ifndef COMPARE_H
 #define COMPARE_H
@@ -23,6 +24,7 @@ typedef struct {                /* what a plan comes to */
     const char *why;            /* where it does not fit */
     const char *note;           /* how it was found; NULL: nothing to say */
 } Outcome;
+Outcome view_outcome(const Plan *p, const Plan *failed);        /* p NULL: none was found, and failed, if not NULL, says why */
 
 typedef struct {
     const Planner *planner;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * view.h: a finished plan, told to a person: `dpgen plan`, `dpgen explain`, `dpgen compare`.
+ * view.h: a finished plan, told to a person: `dpgen plan`, `dpgen explain`, `dpgen compare`, `dpgen
+ * schedules`.
  *
  * Views answer "and if not?" by planning again with a change.
  */
@@ -29,6 +30,7 @@ const char *view_moved(const Plan *p, const Ints *cuts, int i, int at);
 /* What its neighbours would cost: of all cuts, or of the one after operator `only`.  plan.c */
 void view_cuts(FILE *f, const Plan *p, int only);
 int  view_compare(const Options *x, const Model *m);     /* compare.c; a status */
+int  view_schedules(const Options *x, const Model *m);   /* schedules.c; a status */
 /* What is called so, or with `next` the place between two operators.  explain.c; a status */
 int  view_explain(FILE *f, const Plan *p, const char *what, const char *next);
 #endif

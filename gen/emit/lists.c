@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * lists.c: the lists of a plan as a drawing: devices down, time across, as the simulator sees it; in report.html, and as a
+ * file of its own that a paper or a page can show.
+ *
+ * The file is as wide as its boxes need for their numbers.  Its styles say colours without variables, which many readers of
+ * SVG lack, and it has no script.
+ */
+#include "emit.h"
+#include "page.h"
+#include <inttypes.h>
+#include <string.h>
+
+enum { COPY = 4, NAMES = 100, MARGIN = 16, HEAD = 62, BOX = 20, LEAST_WIDTH = 960 };
+
+const char *list_name(const Plan *p, int device)
+{
+    return plan_replicas(p) > 1 ? strf("%d/%d", plan_replica(p, device), plan_stage(p, device)) : strf("%d", device);
+}
+
+static const char *title_of(const Plan *p, const Action *k, Ns ns)
+{
+    const char *text = strf("%s: %s", action_text(p, k), page_time(ns));
+    const Routine *r = k->routine >= 0 ? &p->routine.at[k->routine] : NULL;
+    if (!r || !r->call.n)
+        return text;
+    const char *first = p->g->op.at[r->call.at[0].op].name, *last = p->g->op.at[r->call.at[r->call.n - 1].op].name;
+    return strf("%s\n%s: %s .. %s", text, count_text(r->call.n, "call"), first, last);
+}
+
+/* The chunks of a device are told apart by their strength. */
+static const char *shade_of(const Plan *p, int device, int chunk)
+{
+    int before = 0;
+    for (int c = 0; c < chunk; c++)
+        before += plan_holds(p, device, c);
+    return chunk < 0 || !before ? "" : before % 2 ? " c1" : " c2";
+}
+
+static void print_action(FILE *f, const Plan *p, int device, const Action *k, Ns length)
+{
+    bool copy = k->kind == K_OUT || k->kind == K_IN;
+    const char *class = action_class(action_text(p, k), copy);
+    Ns from = copy ? k->wire_from : k->from, to = copy ? k->wire_to : k->to;
+    if (!class || to <= from)
+        return;
+    Box b = {.class = strf("%s%s", class, shade_of(p, device, k->chunk)), .title = title_of(p, k, to - from),
+             .stage = device, .calls = k->routine, .from = from, .to = to,
+             .y = device * LIST_ROW + 2, .tall = LIST_ROW - 4 - (p->host.n ? 2 * COPY : 0),
+             .number = k->mb >= 0 ? strf("%d", k->mb) : NULL};
+    if (copy) {
+        b.number = NULL;
+        b.y = device * LIST_ROW + LIST_ROW - 2 - (k->kind == K_IN ? COPY : 2 * COPY);
+        b.tall = COPY - 1;
+    }
+    page_box(f, &b, length);
+}
+
+/* The end of the last action: of a schedule whose steps overlap that is the whole run of one period, and a step alone. */
+Ns lists_length(const Plan *p)
+{
+    Ns end = 1;
+    for (int d = 0; d < p->devices; d++)
+        for (int i = 0; i < p->dev.at[d].list.n; i++) {
+            const Action *k = &p->dev.at[d].list.at[i];
+            end = k->to > end ? k->to : end;
+            end = k->wire_to > end ? k->wire_to : end;
+        }
+    return end;
+}
+
+const char *lists_classes(const Plan *p)
+{
+    const char *text = "";
+    for (int d = 0; d < p->devices; d++)
+        for (int i = 0; i < p->dev.at[d].list.n; i++) {
+            const Action *k = &p->dev.at[d].list.at[i];
+            const char *class = action_class(action_text(p, k), k->kind == K_OUT || k->kind == K_IN);
+            if (class && !strchr(text, *class))
+                text = strf("%s%s", text, class);
+        }
+    return text;
+}
+
+void lists_names(FILE *f, const Plan *p)
+{
+    for (int d = 0; d < p->devices; d++)
+        fprintf(f, "<text y=\"%d\">stage %s</text>", d * LIST_ROW + 19, list_name(p, d));
+}
+
+void lists_draw(FILE *f, const Plan *p, Ns length)
+{
+    for (int d = 0; d < p->devices; d++)
+        fprintf(f, "<rect class=\"row\" y=\"%d\" width=\"100%%\" height=\"%d\"/>", d * LIST_ROW + 2, LIST_ROW - 4);
+    page_axis(f, length, LIST_ROW * p->devices);
+    for (int d = 0; d < p->devices; d++)
+        for (int i = 0; i < p->dev.at[d].list.n; i++)
+            print_action(f, p, d, &p->dev.at[d].list.at[i], length);
+}
+
+/* ---- a file of its own ------------------------------------------------------------------------------------------------- */
+
+/* So that a box of usual length holds its number. */
+static int width_of(const Plan *p)
+{
+    int most = 0;
+    for (int d = 0; d < p->devices; d++)
+        most = p->dev.at[d].order.n > most ? p->dev.at[d].order.n : most;
+    return BOX * most > LEAST_WIDTH ? BOX * most : LEAST_WIDTH;
+}
+
+void emit_lists(FILE *f, const Plan *p)
+{
+    Ns length = lists_length(p);
+    int wide = width_of(p), tall = LIST_ROW * p->devices + AXIS, all = NAMES + wide + MARGIN;
+    const char *what = strf("%s: %s, %s, %s of %s, predicted step %s", p->g->name, order_name(p),
+                            count_text(plan_stages(p), "stage"), count_text(p->g->micro, "micro-batch"),
+                            count_text(p->g->batch, "sample"), page_time(p->step));
+    fprintf(f, "<!-- " EMIT_TAG " -->\n<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+            "viewBox=\"0 0 %d %d\" role=\"img\">\n<title>%s</title>\n<style>\n", all, HEAD + tall + 6, all, HEAD + tall + 6,
+            quote_html(what));
+    page_template(f, "templates/lists.css");
+    fprintf(f, "</style>\n<rect class=\"paper\" width=\"100%%\" height=\"100%%\"/>\n<text class=\"head\" x=\"%d\" y=\"24\">%s"
+            "</text>\n", MARGIN, quote_html(what));
+    page_key(f, lists_classes(p), MARGIN, 36);
+    fprintf(f, "<svg x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\">", MARGIN, HEAD, NAMES - MARGIN, tall);
+    lists_names(f, p);
+    fprintf(f, "</svg>\n<svg x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\">\n", NAMES, HEAD, wide, tall);
+    lists_draw(f, p, length);
+    fprintf(f, "</svg>\n</svg>\n");
+}
