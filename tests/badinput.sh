@@ -111,7 +111,7 @@ refuse "a folder for plan" 2 "no use for -o" ./dpgen plan "$model" -o "$tmp/out"
 refuse "a planner for compare" 2 "no use for --planner" ./dpgen compare "$model" --planner even
 refuse "chunks of 1f1b*" 3 "one chunk a device" ./dpgen plan "$model" --stages 2 --schedule '1f1b*' --set plan.chunks=2
 refuse "a map of 1f1b*" 3 "one chunk a device" ./dpgen plan "$model" --stages 2 --schedule '1f1b*' --set 'plan.map=[0, 1, 0]'
-refuse "MadPipe with 2bw" 3 "one chunk a device" ./dpgen plan "$model" --stages 2 --schedule 2bw --planner madpipe
+refuse "MadPipe with 2bw" 3 "its lists are for one map" ./dpgen plan "$model" --stages 2 --schedule 2bw --planner madpipe
 refuse "a link of no rate" 3 "less than one a second" ./dpgen plan "$model" --stages 2 --link 0GB/s
 refuse "times beyond count" 3 "than can be counted" ./dpgen plan "$model" --estimate --set devices.0.call=1000000s
 refuse "nothing to compare" 4 "exact has no plan" ./dpgen compare "$model" --estimate --stages 2 --limit 10KiB --quick

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# A report of status 4 is due in 10 seconds of processor time and 2 GB of memory.  It names the remedies that had no turn.
-# Each limit that it promises plans in 20.  SLOW=1 adds larger cases.
+# A report of status 4 ends after a counted amount of work, in 2 GB of memory.  It names the remedies that had no turn.  Each
+# limit that it promises plans.  The seconds of processor time here are several times what bench/nofit.sh measures: they stop
+# what would go on for minutes, also on a busy machine.  SLOW=1 adds larger cases.
 . "$(dirname "$0")/lib.sh"
 need dpgen
 within() { seconds=$1; shift; (ulimit -v 2097152; ulimit -t "$seconds"; exec "$@"); }
@@ -12,10 +13,10 @@ promised() { sed -n 's/.*fits: --limit \([0-9A-Za-z]*\).*/\1/p' "$tmp/said"; }
 report() {
     name=$1 limit=$2
     shift 2
-    refuse "$name under $limit" 4 "tried and fits: --limit" within 10 ./dpgen plan "$@" --estimate --limit "$limit"
+    refuse "$name under $limit" 4 "tried and fits: --limit" within 40 ./dpgen plan "$@" --estimate --limit "$limit"
     cp "$tmp/said" "$tmp/report"
     more=$(promised)
-    if [ -n "$more" ]; then expect "$name, promised $more" within 20 ./dpgen plan "$@" --estimate --limit "$more"; fi
+    if [ -n "$more" ]; then expect "$name, promised $more" within 80 ./dpgen plan "$@" --estimate --limit "$more"; fi
 }
 says() { if grep -q -e "$1" "$tmp/report"; then pass; else fault "$name: the report does not say '$1'"; fi; }
 
@@ -33,7 +34,7 @@ report "gpt2-124m on cuda" 1300MiB \
 
 # Fifteen hundred layers: no layout is drawn, no remedy has its turn, and the report says so.
 sed 's/L: 36/L: 1500/' examples/gpt2-774m.yaml >"$tmp/deep.yaml"
-refuse "1,500 layers" 4 "not tried, or not to the end: a larger limit" within 10 ./dpgen plan "$tmp/deep.yaml" --stages 4 \
+refuse "1,500 layers" 4 "not tried, or not to the end: a larger limit" within 40 ./dpgen plan "$tmp/deep.yaml" --stages 4 \
     --schedule 1f1b --estimate --limit 2GiB
 
 if [ -n "$SLOW" ]; then

@@ -26,7 +26,7 @@ check() {
 # The first folder compiles all that it has, with its own flags; what the others have besides is that of build/.
 generate() {
     "$dpgen" "$model.yaml" --estimate -o "$out" "$@" && make -C "$out" || return
-    [ "${READY_CC:-$SAN}" ] || { export READY_CC="$(command -v cc)"; PATH=$root/tests/ready:$PATH; }
+    [ "${READY_CC:-$SAN}" ] || { export READY_CC="$(command -v cc)" READY_PATH="$PATH"; PATH=$root/tests/ready:$PATH; }
 }
 # train STEPS LOG CHECKPOINTS GRADIENTS
 train() {
