@@ -25,7 +25,7 @@ _dpgen()
         --objective) words='step_time bottleneck' ;;
         --device-order) words=free ;;
         -d) words=$(_dpgen_words "$1" letters) ;;
-        -o | --from | --profile | pack) files=yes ;;
+        -o | --from | --order | --profile | pack) files=yes ;;
         *)
             files=yes
             [ "$COMP_CWORD" != 1 ] || words=$(_dpgen_words "$1" commands)

@@ -145,6 +145,7 @@ typedef struct {
     /* Of p devices, m micro-batches, v chunks a device: the step in units of a chunk's F, I or W, messages free, from `holds`
      * micro-batches on; NULL: nobody knows, and from 1 on. */
     const char *form, *holds;
+    bool given;                     /* its lists are a table of the user */
     /* Updates that the weights read by chunk i of n are behind: none, one, n-1-i, n-1. */
     enum { DELAY_NONE, DELAY_ONE, DELAY_BEHIND, DELAY_DEPTH } delay;
 } Schedule;
@@ -152,6 +153,18 @@ extern const Schedule schedules[];                  /* front/schedules.c; ends w
 extern const char schedule_words[];                 /* auto, those that are built, those that are not */
 const Schedule *schedule_of(const char *name);      /* of auto: the usual one; NULL: unknown */
 int64_t schedule_form(const Schedule *k, int p, int m, int v);      /* the step by its closed form; 0: there is none */
+
+/* front/table.c: a schedule as a table, a row a device. */
+typedef struct { Loc at; char kind; int chunk, mb; } TableCell;        /* kind: F I W, or B for I and W at once */
+typedef VEC(TableCell) TableRow;
+typedef struct {
+    int devices, chunks, micro;
+    bool split;                     /* some I and W are apart; then each B is an I and a W behind it */
+    Ints map;                       /* chunk -> device */
+    VEC(TableRow) row;
+} OrderTable;
+/* Complete lists that end; else a mistake is named at its cell, and dpgen ends with status 3. */
+OrderTable *table_read(const char *path);
 
 typedef enum { RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_LIST, RECOMPUTE_AUTO } Recompute;
 typedef enum { OFFLOAD_NONE, OFFLOAD_LIST, OFFLOAD_AUTO } OffloadKind;
@@ -167,6 +180,8 @@ typedef struct {
     Loc waves_at;
     Ints map;                       /* chunk -> device; empty: in turn, or as the schedule folds them */
     Loc map_at;
+    const OrderTable *table;             /* plan.order; NULL: the lists are those of the schedule.  Then map is the table's */
+    Loc order_at;
     const char *schedule;           /* a word of schedules.def, or auto */
     enum { WARMUP_A, WARMUP_B, WARMUP_AUTO } warmup;    /* 1f1b: how many forwards go first */
     const char *transport;          /* a word of targets.def */

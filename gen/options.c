@@ -30,7 +30,8 @@ static const char usage[] =
     "dpgen metrics LOG           the log of a job for TensorBoard: --tensorboard DIR\n"
     "dpgen new [NAME]            write NAME.yaml, a small commented model to start from\n"
     "dpgen profile MODEL.yaml    measure its calls on this machine; -o FILE replaces MODEL.DEVICE.profile\n"
-    "\n"
+    "\n";
+static const char usage_options[] =         /* a string of C99 has 4095 characters */
     "  -o DIR                    the folder to write; it appears whole or not at all\n"
     "  -D NAME=VALUE             set a dim of the model\n"
     "  --set PATH=VALUE          set any value, such as train.steps=100\n"
@@ -41,6 +42,8 @@ static const char usage[] =
 #define LATER(word)
 #include "schedules.def"
     "\n"
+    "  --order FILE              plan.order: the lists of a table with a row a device and cells such as 0F0, 1I2, 1W2, 0B3\n"
+    "  --csv NAME                schedules: write that one as such a table\n"
     "  --recompute WHAT          plan.recompute: none, full, auto or a list of operators\n"
     "  --offload WHAT            plan.offload: none, auto or a list of operators\n"
     "  --limit BYTES             devices.*.memory, such as 8GiB\n"
@@ -92,7 +95,7 @@ static void take_option(Options *x, const char *option, const char *value)
     struct { const char *option; const char **to; } texts[] = {
         {"-o", &x->out}, {"--from", &x->from}, {"-d", &x->dump}, {"--profile", &x->profile}, {"--prefix", &x->prefix},
         {"--devices", &x->devices}, {"--planners", &x->planners}, {"--trace", &x->trace},
-        {"--tensorboard", &x->tensorboard}};
+        {"--tensorboard", &x->tensorboard}, {"--csv", &x->csv}};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (!strcmp(option, texts[i].option)) {
             *texts[i].to = value;
@@ -160,7 +163,7 @@ static void check_ignored(const Options *x)
         {"-d", x->dump, ~(EXPLAIN | COMPARE | SCHEDULES | PROFILE | FILES), false},
         {"-D", x->over.define.n > 0, ~FILES, false}, {"--devices", x->devices, ~FILES, false},
         {"an option of the plan", x->over.set.n > 0, ~FILES, false}, {"--trace", x->trace, REPORT, false},
-        {"--tensorboard", x->tensorboard, METRICS, false},
+        {"--tensorboard", x->tensorboard, METRICS, false}, {"--csv", x->csv, SCHEDULES, false},
         {"--planner", sets_planner(x), ~COMPARE, false}, {"--from", x->from, ~(PROFILE | FILES), false}};
     for (size_t i = 0; i < sizeof uses / sizeof *uses; i++)
         if (uses[i].given && (!(uses[i].taken & verb) || uses[i].unless))
@@ -195,6 +198,8 @@ static void check_options(const Options *x)
         misuse("of which run? dpgen report %s --trace FILE; out/train --trace FILE writes one", x->file);
     if (verb_bit(x->verb) == METRICS && !x->tensorboard)
         misuse("where to? dpgen metrics %s --tensorboard DIR", x->file);
+    if (x->csv && x->json)
+        misuse("%s", "--csv and --json are two forms of one output");
     bool measures = x->verb ? verb_bit(x->verb) == PROFILE && !x->out : !x->estimate && !x->profile && !x->dump && !x->from;
     if (x->file == file_stdin && measures)
         misuse("%s", "no profile stands beside the standard input: name one (-o of dpgen profile, --profile), or --estimate");
@@ -217,7 +222,7 @@ void options_answer(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         const char *word = argv[i], *next = i + 1 < argc ? argv[i + 1] : "";
         if (!strcmp(word, "--help") || !strcmp(word, "-h") || (i == 1 && !strcmp(word, "help") && access(word, F_OK) != 0))
-            fputs(usage, stdout);
+            printf("%s%s", usage, usage_options);
         else if (!strcmp(word, "--version"))
             printf("dpgen %s\nlicence Apache-2.0; what it writes is yours\nlibyaml %s\n", DPGEN_VERSION, load_library());
         else if (!strcmp(word, "-d") && !strcmp(next, "?"))

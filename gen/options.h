@@ -9,6 +9,7 @@
 
 typedef struct {
     const char *verb, *file, *out, *from, *dump, *profile, *prefix, *devices, *what, *next, *planners, *trace, *tensorboard;
+    const char *csv;
     Overrides over;
     Foreign *foreign;           /* --from names a graph of another system */
     Chain chain;                /* objective bottleneck */

@@ -19,7 +19,8 @@ same() { if [ -n "$2" ] && [ "$2" = "$3" ]; then pass; else fault "$1: $2, not $
 
 ./dpgen schedules $exact --json >"$tmp/rows" 2>"$tmp/said" || fault "rows: $(cat "$tmp/said")"
 sed -n 's/.*"schedule": "\([^"]*\)".*/\1/p' "$tmp/rows" | sort >"$tmp/got"
-sed -n 's/^SCHEDULE("\([^"]*\)".*/\1/p' gen/schedules.def | grep -v -x -e 2bw -e pipedream -e vertical | sort >"$tmp/want"
+sed -n 's/^SCHEDULE("\([^"]*\)".*/\1/p' gen/schedules.def |
+    grep -v -x -e 2bw -e pipedream -e vertical -e table | sort >"$tmp/want"
 expect "every synchronous schedule: $(diff "$tmp/want" "$tmp/got" | head -n 2)" cmp "$tmp/want" "$tmp/got"
 
 # ---- the figures of dpgen plan
@@ -55,6 +56,13 @@ same "and of no other" "$(of zb-v chunks)" 2
 ./dpgen schedules $model --set plan.chunks=2 --json >"$tmp/rows" 2>"$tmp/said"
 same "chunks that a row has not" "$(of zb-h1 why)" "it takes one chunk a device; delete plan.chunks and plan.map"
 same "no form of 1f1b with chunks" "$(of 1f1b closed_form)" 0
+./dpgen schedules $model --map 0,1,1,0 --json >"$tmp/rows" 2>"$tmp/said"
+same "a map: chunks" "$(of gpipe chunks)" 2
+same "a map: the step" "$(of gpipe step_ns)" "$(./dpgen plan $model --map 0,1,1,0 --schedule gpipe --json 2>"$tmp/said" |
+    sed -n 's/.*"step_ns": \([0-9]*\).*/\1/p')"
+./dpgen schedules $model --csv v-half -o "$tmp/v-half.csv" >"$tmp/said" 2>&1
+./dpgen schedules $model --stages auto --order "$tmp/v-half.csv" --json >"$tmp/rows" 2>"$tmp/said"
+same "a table among them" "$(of table step_ns)" "$(of v-half step_ns)"
 refuse "a free order of devices with chunks" 0 '^zb-v .*takes one a device$' ./dpgen schedules $model --device-order free
 refuse "too few micro-batches" 0 '^zb-v .*2 devices take at least 3 micro-batches' \
     ./dpgen schedules $model --set train.batch.global=4

@@ -454,6 +454,43 @@ static void read_waves(const Spot *s)
     read_count(s);
 }
 
+static const Schedule *given(void)
+{
+    const Schedule *k = schedules;
+    while (!k->given)
+        k++;
+    return k;
+}
+
+static void read_table(const Spot *s)
+{
+    const char *path = NULL;
+    Spot text = *s;
+    text.to = &path;
+    read_text(&text);
+    s->m->plan.order_at = s->value->loc;
+    if (path)
+        s->m->plan.table = table_read(path);
+}
+
+/* A table is a schedule of its own, and says where the chunks are. */
+static void table_end(PlanSpec *p, const Node *schedule)
+{
+    if (!p->table && schedule_of(p->schedule)->given)
+        bad(schedule->loc, "plan.order: FILE, or --order FILE", "schedule %s is the lists of a file, and plan.order names none",
+            p->schedule);
+    if (!p->table)
+        return;
+    if (schedule && strcmp(p->schedule, "auto") && !schedule_of(p->schedule)->given)
+        bad(p->order_at, "delete plan.schedule, or plan.order", "plan.order is a schedule of its own, and plan.schedule is %s",
+            p->schedule);
+    if (p->map.n)
+        bad(p->map_at, "delete it", "plan.map: the table of plan.order says where the chunks are");
+    p->schedule = given()->name;
+    p->map = p->table->map;
+    p->map_at = p->order_at;
+}
+
 /* A map says how many stages there are, and how many chunks the fullest of them holds. */
 static void map_end(PlanSpec *p, Loc chunks_at)
 {
@@ -468,9 +505,10 @@ static void map_end(PlanSpec *p, Loc chunks_at)
         if (!held[d])
             bad(p->map_at, strf("number the devices 0 to %d without a gap", stages - 1), "plan.map: device %d has no chunk", d);
     if (chunks_at.line)
-        bad(chunks_at, "delete it", "plan.chunks: the map says how many chunks a device holds");
+        bad(chunks_at, "delete it", "plan.chunks: %s says how many chunks a device holds", p->table ? "plan.order" : "the map");
     if (p->stages_max && (p->stages_min > stages || p->stages_max < stages))
-        bad(p->map_at, strf("--stages %d, or none", stages), "plan.map has %d devices, and other stages are asked for", stages);
+        bad(p->map_at, strf("--stages %d, or none", stages), "%s has %d devices, and other stages are asked for",
+            p->table ? "the table of plan.order" : "plan.map", stages);
     p->stages_min = p->stages_max = stages;
     p->chunks = most;
 }
@@ -552,6 +590,7 @@ void model_plan(Model *m, Node *node)
         { "map", read_map, AT(map), 0, 0, NULL },
         { "replicas", read_replicas, 0, 1, MOST_REPLICAS, NULL },
         { "schedule", read_built, AT(schedule), 0, BUILT, schedule_words },
+        { "order", read_table, 0, 0, 0, NULL },
         { "warmup", read_choice, AT(warmup), 0, 0, "A B auto" },
         { "transport", read_word, AT(transport), 0, 0, transport_words + 1 },
         { "fuse", read_choice, AT(fuse), 0, 0, "auto none" },
@@ -578,6 +617,7 @@ void model_plan(Model *m, Node *node)
         warn(p->replicas_at, "plan.replicas: auto: %lld gradient group%s can be dealt out to one replica; set "
              "train.batch.groups to a power of two, which is another numeric key", (long long)m->train.groups,
              m->train.groups > 1 ? "s" : "");
+    table_end(p, node_get(node, "schedule"));
     const Schedule *schedule = schedule_of(p->schedule);
     if (p->group && !schedule->grouped)
         bad(p->group_at, "delete it", "plan.group is of interleaved schedules; %s has no groups", p->schedule);

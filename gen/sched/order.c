@@ -149,6 +149,15 @@ static const char *fold_refuses(const Graph *g, const Model *m, const Schedule *
                 least_micro(s, m, devices), micro, fewer);
 }
 
+static const char *table_refuses(const Graph *g, const Model *m)
+{
+    int micro = (int)(g->micro / m->plan.replicas), has = m->plan.table ? m->plan.table->micro : 0;
+    if (!m->plan.table)
+        return "plan.order names no file";
+    return micro == has ? NULL : strf("the table of plan.order has %s, and a replica has %d; make train.batch.micro %s",
+                                      count_text(has, "micro-batch"), micro, micro < has ? "smaller" : "larger");
+}
+
 const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int devices)
 {
     const Train *t = &m->train;
@@ -162,11 +171,12 @@ const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int
                     "equal", (long long)g->micro);
     if (s->one_chunk && (m->plan.chunks > 1 || m->plan.map.n))
         return "it takes one chunk a device; delete plan.chunks and plan.map";
-    const char *why = s->folds ? fold_refuses(g, m, s, devices)
+    bool split = s->given && m->plan.table ? m->plan.table->split : s->split;
+    const char *why = s->given ? table_refuses(g, m) : s->folds ? fold_refuses(g, m, s, devices)
         : s->lead && !s->one_chunk ? group_refuses(g, m, s, devices) : NULL;
     if (why)
         return why;
-    if (s->split && g->groups / m->plan.replicas > 2 && joint(g))      /* a fold waits for W, and I would be ahead of it */
+    if (split && g->groups / m->plan.replicas > 2 && joint(g))      /* a fold waits for W, and I would be ahead of it */
         return strf("%s adds to a gradient of weights with its input gradient, which goes with at most two gradient groups a "
                     "replica, and there are %lld; set train.batch.groups to 2, or take schedule %s", joint(g)->name,
                     (long long)(g->groups / m->plan.replicas), schedule_of("auto")->name);

@@ -47,10 +47,11 @@ static const Model *with_schedule(const Model *m, const Schedule *k)
     *with = *m;
     PlanSpec *p = &with->plan;
     p->schedule = k->name;
+    p->map = p->table && !k->given ? (Ints){0} : p->map;
     p->waves = k->waves ? p->waves : 0;
     p->group = k->grouped ? p->group : 0;
     p->warmup = k->warmups ? p->warmup : WARMUP_A;
-    if (!p->chunks_said)
+    if (!p->chunks_said && !p->map.n)
         p->chunks = !k->chunks ? 1 : k->chunks * (p->waves ? p->waves : 1);
     return with;
 }
@@ -219,16 +220,36 @@ static void draw(const AllTried *all, const Model *m, const char *path)
     file_end(f, path);
 }
 
+/* The schedule of --csv. */
+static const Schedule *asked(const Options *x)
+{
+    Strs all = {0};
+    for (const Schedule *k = schedules; k->name; k++) {
+        if (!strcmp(k->name, x->csv) && k->async)
+            fail(EXIT_USAGE, "--csv %s: its steps overlap, and a table is of one step", x->csv);
+        if (!strcmp(k->name, x->csv) && k->depths)
+            fail(EXIT_USAGE, "--csv %s: its lists follow from the times of a plan", x->csv);
+        if (!strcmp(k->name, x->csv) && !k->given)
+            return k;
+        if (!k->async && !k->given && !k->depths)
+            *PUSH(&all) = k->name;
+    }
+    const char *near = nearest(x->csv, all.at, all.n);
+    fail(EXIT_USAGE, "--csv %s: %s", x->csv, near ? strf("did you mean %s?", near) : "no synchronous schedule is called so");
+}
+
 int view_schedules(const Options *x, const Model *m)
 {
     AllTried all = {0};
+    if (x->csv)
+        return view_schedule_csv(x, with_schedule(m, asked(x)), asked(x));
     bool auto_drawn = !strcmp(m->plan.schedule, "auto"), any = false;
     if (x->out && !auto_drawn && schedule_of(m->plan.schedule)->async)
         err(m->plan.loc, "a synchronous schedule", "the steps of %s overlap: a step alone is no drawing of it",
             m->plan.schedule);
     busy_heeds(true);
     for (const Schedule *k = schedules; k->name && !busy_stopped(); k++) {
-        if (k->async)
+        if (k->async || (k->given && !m->plan.table))
             continue;
         busy_with(k->name);
         *PUSH(&all) = plan_row(x, m, k);

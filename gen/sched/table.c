@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * table.c: the lists of a file, which front/table.c has read and judged: as they stand there.  Where weight gradients are apart
+ * in some cells, they are in all: a chunk has one form of backward.
+ */
+#include "sched.h"
+
+static ActionKind kind_of(const OrderTable *t, char kind)
+{
+    return kind == 'F' ? K_F : kind == 'W' ? K_W : kind == 'I' || t->split ? K_I : K_B;
+}
+
+int schedule_table(Plan *p)
+{
+    const OrderTable *t = p->m->plan.table;
+    if (!t || t->devices != plan_stages(p) || t->micro != plan_micro(p))
+        return 1;
+    for (int d = 0; d < t->devices; d++)
+        for (int i = 0; i < t->row.at[d].n; i++) {
+            const TableCell *x = &t->row.at[d].at[i];
+            sched_put(p, d, kind_of(t, x->kind), x->chunk, x->mb);
+            if (t->split && x->kind == 'B')
+                sched_put(p, d, K_W, x->chunk, x->mb);
+        }
+    return 0;
+}
