@@ -17,6 +17,7 @@ enum {
     BLAME_WORK = 15000000,      /* ... and before, to find the stage that lacks least */
     QUESTION_WORK = 25000000,    /* ... in each of them; then its first choices that fit are the answer */
     LIMIT_WORK = 2,             /* ... and this part of them for the limit, the remedy that everybody asks for */
+    MOVED_WORK = 100000000,     /* calls replayed for all cuts of a plan moved by one operator: some 5 s */
     PASSES = 100,               /* calls that all passes over one operator of a plan count as */
     BUILDING = 300,             /* ... and building its graph, with its costs */
     ROUNDS = 4,             /* feeding packed sizes back to a planner; not tuned */

@@ -41,5 +41,8 @@ if [ -n "$SLOW" ]; then
     t5="examples/t5-small.yaml --devices devices/v100-16gb.yaml --stages 4 --schedule 1f1b --set train.batch.micro=2"
     report t5-small 1200MiB $t5 --offload auto
     says "not tried, or not to the end: .*train.batch.micro"
+    # The plan took 4 s, and the cuts moved beside it another 100 s.
+    expect "moved cuts share their work" within 40 ./dpgen plan examples/t5-small.yaml --devices devices/rtx2080ti.yaml \
+        --stages 7 --schedule gpipe --recompute auto --offload auto --limit 1468MiB --estimate
 fi
 finish

@@ -258,7 +258,7 @@ static void try_again(void *ctx)
     search_all(ctx);
 }
 
-Plan *search_again(const Plan *p, const Model *m, const Ints *cuts, Plan **failed)
+Plan *search_again(const Plan *p, const Model *m, const Ints *cuts, int64_t *work, Plan **failed)
 {
     static const Options quiet;
     const Schedule *k = schedule_of(p->schedule);
@@ -267,7 +267,7 @@ Plan *search_again(const Plan *p, const Model *m, const Ints *cuts, Plan **faile
     *one = (Candidate){.x = &quiet, .g = p->g, .c = p->c, .m = m, .stages = plan_stages(p), .schedule = k,
                        .key = numeric_key(p->g, m, p->c)};
     one->ask = (Ask){.map = p->ask.map, .cuts = cuts, .depth = p->ask.depth, .warmup = p->ask.warmup,
-                     .steps_left = layout_budget(&(Ask){0})};
+                     .work_left = work, .steps_left = layout_budget(&(Ask){0})};
     bool model = diag_accepts(try_again, &s);
     *failed = model ? search_failed(&s) : NULL;
     return model ? search_best(&s) : NULL;

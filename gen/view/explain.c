@@ -8,6 +8,7 @@
  */
 #include "view.h"
 #include "search/search.h"
+#include "budgets.h"
 #include "emit/emit.h"
 #include <inttypes.h>
 #include <stdlib.h>
@@ -67,9 +68,10 @@ static const char *if_kept(const Plan *p, int op)
         if (strcmp(p->m->plan.names.at[i], p->g->op.at[op].name))
             *PUSH(&with->plan.names) = p->m->plan.names.at[i];
     part_cuts(p, &cuts);
-    Plan *failed = NULL, *other = search_again(p, with, &cuts, &failed);
+    int64_t work = MOVED_WORK;
+    Plan *failed = NULL, *other = search_again(p, with, &cuts, &work, &failed);
     if (other)
-        return strf("the step would change by %+.3f ms", ms(other->step - p->step));
+        return strf("the step would change by %s%+.3f ms", work > 0 ? "" : "at most ", ms(other->step - p->step));
     return failed && failed->lack.device >= 0 ? strf("stage %d would not fit", failed->lack.device) : "nothing fits";
 }
 
@@ -414,9 +416,11 @@ static void print_no_cut(const Topic *a, int at)
     print_crossing(a, "one would be crossed", at);
     bool runs = part_cuts(p, &cuts);
     for (int i = 0; runs && i < cuts.n; i++)
-        if ((i == 0 || cuts.at[i - 1] < at) && (i + 1 == cuts.n || cuts.at[i + 1] > at))
+        if ((i == 0 || cuts.at[i - 1] < at) && (i + 1 == cuts.n || cuts.at[i + 1] > at)) {
+            int64_t work = MOVED_WORK;
             fprintf(a->f, "were the cut after %d, %s, here instead, and all others as they are: %s\n", cuts.at[i],
-                    a->g->op.at[cuts.at[i]].name, view_moved(p, &cuts, i, at));
+                    a->g->op.at[cuts.at[i]].name, view_moved(p, &cuts, i, at, &work));
+        }
 }
 
 static int explain_between(const Topic *a, const char *one, const char *two)

@@ -7,6 +7,7 @@
  * step with that cut one place earlier or later and all others unchanged: planned again, not guessed.
  */
 #include "view.h"
+#include "budgets.h"
 #include "emit/emit.h"
 #include "mem/unpooled.h"
 #include "search/search.h"
@@ -46,7 +47,7 @@ void view_one(FILE *f, const Plan *p, int device)
 
 /* ---- neighbouring cuts --------------------------------------------------------------------------------------------- */
 
-const char *view_moved(const Plan *p, const Ints *cuts, int i, int at)
+const char *view_moved(const Plan *p, const Ints *cuts, int i, int at, int64_t *work)
 {
     bool crosses = (i > 0 && at <= cuts->at[i - 1]) || (i + 1 < cuts->n && at >= cuts->at[i + 1]);
     if (at < 0 || at + 1 >= p->g->nf || crosses)
@@ -55,14 +56,23 @@ const char *view_moved(const Plan *p, const Ints *cuts, int i, int at)
     for (int c = 0; c < cuts->n; c++)
         *PUSH(&moved) = c == i ? at : cuts->at[c];
     void *mark = mem_mark();
-    Plan *failed = NULL, *other = search_again(p, p->m, &moved, &failed);
+    Plan *failed = NULL, *other = search_again(p, p->m, &moved, work, &failed);
     bool stuck = !other && failed && failed->lack.stuck;
     int over = other || !failed ? -1 : failed->lack.device;
     Ns more = other ? other->step - p->step : 0;
     bool found = other;
     mem_release(mark);          /* sixty stages have more than a hundred such plans */
-    return found ? strf("%+.3f ms", ms(more)) : stuck ? "waits for ever" :
-        over >= 0 ? strf("stage %d does not fit", over) : "not allowed";
+    return found ? strf("%s%+.3f ms", *work > 0 ? "" : "at most ", ms(more)) : stuck ? "waits for ever" :
+        *work <= 0 ? "no plan in the work allowed" : over >= 0 ? strf("stage %d does not fit", over) : "not allowed";
+}
+
+/* view_moved with its share of what is left; questions: that share it, this one too. */
+static const char *moved_in_turn(const Plan *p, const Ints *cuts, int i, int at, int64_t *left, int questions)
+{
+    int64_t share = *left / questions, work = share;
+    const char *said = view_moved(p, cuts, i, at, &work);
+    *left -= share - work;
+    return said;
 }
 
 void view_cuts(FILE *f, const Plan *p, int only)
@@ -70,12 +80,16 @@ void view_cuts(FILE *f, const Plan *p, int only)
     Ints cuts = {0};
     if (!part_cuts(p, &cuts) || !cuts.n)
         return;
+    int64_t left = MOVED_WORK;
+    int questions = only < 0 ? 2 * cuts.n : 2;
     fprintf(f, "cuts    the step, were this cut one operator earlier, or later, and all others as they are\n");
     for (int i = 0; i < cuts.n; i++) {
         int at = cuts.at[i];
-        if (only < 0 || only == at)
-            fprintf(f, "  after %d, %s: earlier %s, later %s\n", at, p->g->op.at[at].name,
-                    view_moved(p, &cuts, i, at - 1), view_moved(p, &cuts, i, at + 1));
+        if (only >= 0 && only != at)
+            continue;
+        const char *earlier = moved_in_turn(p, &cuts, i, at - 1, &left, questions--);
+        const char *later = moved_in_turn(p, &cuts, i, at + 1, &left, questions--);
+        fprintf(f, "  after %d, %s: earlier %s, later %s\n", at, p->g->op.at[at].name, earlier, later);
     }
 }
 
