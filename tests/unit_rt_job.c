@@ -31,8 +31,8 @@ static void *send_signals(void *at)
     pthread_t to = *(pthread_t *)at;
     for (int i = 0; i < SIGNALS; i++) {
         pthread_kill(to, SIGUSR1);
-        for (long spin = 0; atomic_load(&taken) <= i; spin++)
-            if (spin > 200000000)
+        for (double from = seconds(); atomic_load(&taken) <= i;)
+            if (seconds() - from > 20)
                 return at;          /* lost: the count stays behind */
     }
     return NULL;
@@ -47,7 +47,7 @@ static int take_signals(void *at)
     if (pthread_create(&sender, NULL, send_signals, &self) != 0)
         return 2;
     double from = seconds();
-    while (atomic_load(&taken) < SIGNALS && seconds() - from < 20)
+    while (atomic_load(&taken) < SIGNALS && seconds() - from < 40)
         for (int i = 0; i < 1000; i++)
             if (signal_take() & WANT_SAVE)
                 atomic_fetch_add(&taken, 1);
