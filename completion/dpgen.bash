@@ -2,12 +2,13 @@
 #
 # Completion of dpgen for bash.  Commands and options are those of dpgen --help, so there is no list to keep.
 
-_dpgen_words()          # PROGRAM commands | options | planners | devices | letters
+_dpgen_words()          # PROGRAM commands | options | planners | schedules | devices | letters
 {
     case $2 in
         commands) "$1" --help | sed -n 's/^dpgen \([a-z][a-z]*\) .*/\1/p' ;;
         options) "$1" --help | grep -o -E '(^|[ (])-(-[a-z][a-z-]*|[A-Za-z])' | tr -d ' (' | sort -u ;;
         planners) "$1" --planner '?' | cut -d ' ' -f 1 ;;
+        schedules) "$1" --schedule '?' | cut -d ' ' -f 1 ;;
         devices) "$1" --devices '?' ;;
         letters) "$1" -d '?' | cut -c 1 ;;
     esac 2>/dev/null
@@ -19,7 +20,7 @@ _dpgen()
     case $before in
         --planner | --planners) words=$(_dpgen_words "$1" planners) ;;
         --devices) words=$(_dpgen_words "$1" devices) files=yes ;;
-        --schedule) words='gpipe 1f1b 2bw pipedream vertical auto' ;;
+        --schedule) words=$(_dpgen_words "$1" schedules) ;;
         --recompute) words='none full auto' ;;
         --offload | --fuse) words='none auto' ;;
         --objective) words='step_time bottleneck' ;;

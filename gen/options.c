@@ -90,6 +90,13 @@ static void list_planners(void)
         printf("%-21s %s; %s\n", k->name, k->space, k->source);
 }
 
+static void list_schedules(void)
+{
+    printf("%-21s %s\n", "auto", "1f1b and gpipe are tried, and the faster one is taken");
+    for (const Schedule *k = schedules; k->name; k++)
+        printf("%-21s %s\n", k->name, k->about);
+}
+
 static void take_option(Options *x, const char *option, const char *value)
 {
     struct { const char *option; const char **to; } texts[] = {
@@ -229,6 +236,8 @@ void options_answer(int argc, char **argv)
             list_dumps();
         else if (!strcmp(word, "--planner") && !strcmp(next, "?"))
             list_planners();
+        else if (!strcmp(word, "--schedule") && !strcmp(next, "?"))
+            list_schedules();
         else if (!strcmp(word, "--devices") && !strcmp(next, "?"))
             list_devices(stdout);
         else

@@ -43,9 +43,10 @@ if command -v bash >/dev/null 2>&1; then
     complete - >"$tmp/of.bash"
     same bash
     expect "bash completes pl" test "$(complete pl)" = plan
+    expect "bash completes --schedule zb-h" test "$(complete --schedule zb-h | tr '\n' ' ')" = 'zb-h1 zb-h2 '
     expect "bash completes --devices h1" test "$(complete --devices h1)" = h100
 else
-    skip "no bash" 3
+    skip "no bash" 4
 fi
 if command -v zsh >/dev/null 2>&1; then
     sed '$d' completion/_dpgen >"$tmp/zsh"

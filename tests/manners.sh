@@ -46,11 +46,11 @@ for word in -h --help help; do
     expect "dpgen $word" test $? = 0 -a -n "$(grep 'dpgen pack FILE.csv' "$tmp/said")"
 done
 if [ -w /dev/full ]; then
-    for word in --help --version '-d ?' '--planner ?'; do
+    for word in --help --version '-d ?' '--planner ?' '--schedule ?'; do
         ./dpgen $word >/dev/full 2>"$tmp/said"
         expect "dpgen $word nowhere" test $? = 1
     done
-else skip "no device that is full" 4; fi
+else skip "no device that is full" 5; fi
 expect "a model from a pipe" sh -c './dpgen check - <"$1"' - "$model"
 ./dpgen - --estimate -o "$tmp/pipe" <"$model" >"$tmp/said" 2>&1
 expect "its folder" cmp "$tmp/pipe/model.yaml" "$model"
