@@ -129,13 +129,12 @@ typedef struct {
     bool tried;                     /* where plan.schedule is auto */
     bool usual;                     /* the one that stands for auto where one has to */
     bool warmups;                   /* it obeys plan.warmup */
-    bool depths;                    /* its lists need a depth for each stage, from the times of stages */
+    bool depths;                    /* its lists follow from a plan: a depth for each stage; or lead and lag */
     bool one_chunk;                 /* a device holds one chunk, and plan.map is empty */
     bool async;                     /* steps overlap: no flush */
     bool each;                      /* an update after every micro-batch */
     bool split;                     /* weight gradients are computations of their own */
     const char *lead, *lag, *group; /* sched/beats.c */
-    bool forward_last;              /* in a beat: I, W, F */
     bool grouped;                   /* a group has p micro-batches or more, and so has the last one */
     bool any_map;                   /* it takes any plan.map; list.c keeps one message under way between two chunks */
     int chunks;                     /* a device, where the model does not say; 0: 1 */

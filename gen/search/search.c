@@ -266,8 +266,8 @@ Plan *search_again(const Plan *p, const Model *m, const Ints *cuts, int64_t *wor
     Candidate *one = PUSH(&s.all);
     *one = (Candidate){.x = &quiet, .g = p->g, .c = p->c, .m = m, .stages = plan_stages(p), .schedule = k,
                        .key = numeric_key(p->g, m, p->c)};
-    one->ask = (Ask){.map = p->ask.map, .cuts = cuts, .depth = p->ask.depth, .warmup = p->ask.warmup,
-                     .work_left = work, .steps_left = layout_budget(&(Ask){0})};
+    one->ask = (Ask){.map = p->ask.map, .cuts = cuts, .depth = p->ask.depth, .lead = p->ask.lead, .lag = p->ask.lag,
+                     .warmup = p->ask.warmup, .work_left = work, .steps_left = layout_budget(&(Ask){0})};
     bool model = diag_accepts(try_again, &s);
     *failed = model ? search_failed(&s) : NULL;
     return model ? search_best(&s) : NULL;
