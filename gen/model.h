@@ -171,6 +171,7 @@ typedef enum { ORDER_AUTO, ORDER_FREE_TIME, ORDER_SAVING } MemoryOrder;
 typedef struct {
     int stages_min, stages_max;     /* devices used */
     int chunks; bool chunks_said;   /* per device; by the model, or else by the schedule */
+    bool chunks_auto;               /* the search tries several; the schedule's own number before */
     int replicas; bool replicas_auto;   /* of the pipeline, each with its own micro-batches; auto: search.c decides, 1 before */
     Loc replicas_at;
     int group;                      /* micro-batches that pass chunk by chunk; 0: as the schedule has them */

@@ -11,7 +11,7 @@
  * A row gives lead, lag and group as expressions of p (devices), i (the device), m (micro-batches), v (chunks a device) and g
  * (the group).  Known schedules in these terms:
  *
- *   interleaved       (v-1)g + 2(p-1-i), none         Narayanan et al., 2021, Megatron-LM, section 2.2
+ *   interleaved       (v-1)g + 2(p-1-i), none; v > 1  Narayanan et al., 2021, Megatron-LM, section 2.2
  *   breadth-first     vm, none, g = m                 Lamy-Poirier, 2023, Breadth-First Pipeline Parallelism
  *   gis               (v-1)g + p-1-i, 0               Wan et al., 2025, PipeOffload: the group-interleaved base
  *   interleaved-zb    (v-1)g + p-1-i, i               PyTorch, ScheduleInterleavedZeroBubble
