@@ -30,6 +30,8 @@ enum {
     CUTS_TRIED = 4000,      /* operators of all cuts laid out once */
     CUTS_PACKED = 2400,     /* ... and of those packed again under other limits, which takes up to REPACKS plans each */
     PERIODS = 8,            /* periods that 1f1b* tries: the first that change a depth; not tuned */
+    CHUNKS = 4,             /* a device, at most, of plan.chunks: auto: each number is a search, and messages grow with it */
+    PACE_TRIALS = 400,      /* leads and lags that zb* compares for one cut: eight devices meet a hundred before they stop */
     ORDERS = 1000,          /* device orders written down, of graphs of up to a thousand operators */
     LEAST_ORDERS = 8,       /* orders planned at least ... */
     MOST_ORDERS = 64,       /* ... and at most ... */

@@ -129,13 +129,12 @@ typedef struct {
     bool tried;                     /* where plan.schedule is auto */
     bool usual;                     /* the one that stands for auto where one has to */
     bool warmups;                   /* it obeys plan.warmup */
-    bool depths;                    /* its lists need a depth for each stage, from the times of stages */
+    bool depths;                    /* its lists follow from a plan: a depth for each stage; or lead and lag */
     bool one_chunk;                 /* a device holds one chunk, and plan.map is empty */
     bool async;                     /* steps overlap: no flush */
     bool each;                      /* an update after every micro-batch */
     bool split;                     /* weight gradients are computations of their own */
     const char *lead, *lag, *group; /* sched/beats.c */
-    bool forward_last;              /* in a beat: I, W, F */
     bool grouped;                   /* a group has p micro-batches or more, and so has the last one */
     bool any_map;                   /* it takes any plan.map; list.c keeps one message under way between two chunks */
     int chunks;                     /* a device, where the model does not say; 0: 1 */
@@ -172,6 +171,7 @@ typedef enum { ORDER_AUTO, ORDER_FREE_TIME, ORDER_SAVING } MemoryOrder;
 typedef struct {
     int stages_min, stages_max;     /* devices used */
     int chunks; bool chunks_said;   /* per device; by the model, or else by the schedule */
+    bool chunks_auto;               /* the search tries several; the schedule's own number before */
     int replicas; bool replicas_auto;   /* of the pipeline, each with its own micro-batches; auto: search.c decides, 1 before */
     Loc replicas_at;
     int group;                      /* micro-batches that pass chunk by chunk; 0: as the schedule has them */

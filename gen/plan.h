@@ -137,6 +137,7 @@ typedef struct {
     const char *planner;
     const Ints *map, *cuts;     /* chunk -> device; the last forward operator of each chunk but the last */
     const Ints *depth;          /* 1f1b*: micro-batches in flight, by stage; NULL: as 1f1b */
+    const Ints *lead, *lag;     /* zb*: of beats.c, by stage; lag -1: I and W are one computation; NULL: as 1f1b */
     int warmup;                 /* 1f1b: 1 + WARMUP_A or WARMUP_B */
     Hurry hurry;                /* of copies to the host and back */
     bool first_fit;             /* stop at the first plan that fits */

@@ -88,6 +88,7 @@ fi
 plan="./dpgen plan $gpt --devices $tmp/free.yaml --device-order free"
 refuse "a map" 3 "plan.map names them" $plan --map 0,1,2
 refuse "chunks" 3 "plan.chunks gives each several" $plan --stages 2 --set plan.chunks=2
+refuse "any chunks" 3 "plan.chunks gives each several" $plan --stages 2 --set plan.chunks=auto
 refuse "replicas" 3 "replicas take them in the order" $plan --stages 1 --replicas auto
 refuse "a word" 3 "did you mean 'free'" ./dpgen plan $gpt --device-order fre
 refuse "too little" 4 "device order" $plan --stages 3 --limit 20KiB

@@ -130,7 +130,7 @@ static int peak_of(const char *schedule, int p, int m, int v, int i)
         return least(v * m, (v - 1) * g + p);
     if (!strcmp(schedule, "gis"))
         return least(v * m, p + (v - 1) * g - i);
-    return !strcmp(schedule, "breadth-first") ? v * m : least(v * m, (v - 1) * g + 2 * (p - 1 - i) + 1);
+    return !strcmp(schedule, "breadth-first") ? v * m : least(v * m, (v - 1) * g + least(v, 2) * (p - 1 - i) + 1);
 }
 
 /* Chunks a device, least m = p[0] * p + p[1], m a multiple of p.  Below m = p the squeezed rows only have to be legal. */

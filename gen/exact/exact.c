@@ -324,27 +324,35 @@ static void try_seeds(Search *s)
 
 /* ---- 3. moving cuts ---------------------------------------------------------------------------------------------- */
 
-static bool may_move(const Search *s, int c, int to)
+static bool is_legal(const Search *s, const int *last)
 {
-    const int *last = s->best.last;
-    int first = c ? last[c - 1] + 1 : 0;
-    if (to < first || to >= last[c + 1] || s->q->cut[to] == CUT_NEVER || s->q->cut[last[c]] == CUT_MUST)
-        return false;
-    return s->r->must[first] >= to && s->r->must[to + 1] >= last[c + 1];
+    bool legal = true;
+    for (int c = 0, first = 0; c < s->q->chunks && legal; first = last[c++] + 1)
+        legal = first <= last[c] && last[c] < s->q->n && s->q->cut[last[c]] != CUT_NEVER && s->r->must[first] >= last[c];
+    return legal;
 }
 
-static bool move_cut(Search *s, int c)
+/* Cuts c .. end, together. */
+static bool move_cuts(Search *s, int c, int end)
 {
     for (int step = 1; step < s->q->n; step *= 2)
         for (int way = -1; way <= 1; way += 2) {
-            int to = s->best.last[c] + way * step;
-            if (!may_move(s, c, to))
-                continue;
             memcpy(s->last, s->best.last, sizeof *s->last * (size_t)s->q->chunks);
-            s->last[c] = to;
-            if (judge(s, s->last) || (s->best.fate && judge_with(s, s->last, s->best.fate)))
+            for (int k = c; k <= end; k++)
+                s->last[k] += way * step;
+            if (is_legal(s, s->last) && (judge(s, s->last) || (s->best.fate && judge_with(s, s->last, s->best.fate))))
                 return true;
         }
+    return false;
+}
+
+/* No target is a good guide where devices have several chunks: what one chunk gains, any other loses. */
+static bool move_runs(Search *s, int64_t end)
+{
+    for (int c = 0; c + 2 < s->q->chunks && s->r->share > 1; c++)
+        for (int k = c + 1; k + 1 < s->q->chunks && s->actions < end && !prices_spent(s->q->prices); k++)
+            if (move_cuts(s, c, k))
+                return true;
     return false;
 }
 
@@ -354,8 +362,9 @@ static void improve(Search *s, int64_t actions)
     for (bool moved = true; moved && s->best.value < NEVER && s->best.value > s->refuted + 1;) {
         moved = false;
         for (int c = 0; c + 1 < s->q->chunks && s->actions < end; c++)
-            while (s->actions < end && !prices_spent(s->q->prices) && move_cut(s, c))
+            while (s->actions < end && !prices_spent(s->q->prices) && move_cuts(s, c, c))
                 moved = true;
+        moved = moved || move_runs(s, end);
     }
 }
 

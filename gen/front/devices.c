@@ -256,18 +256,28 @@ static void read_stages(const Spot *s)
     p->stages_min = p->stages_max;
 }
 
+static void read_some(Spot s, int *to, bool *any)
+{
+    const char *text = s.value->kind == SCALAR ? s.value->text : "1";
+    double known;
+    s.to = to;
+    *any = is_word(s.value, "auto");
+    if (*text && strspn(text, LETTERS) == strlen(text) && !*any && !number_lookup(s.m, text, &known))
+        bad(s.value->loc, NULL, "%s: a number or auto is expected, and '%s' found", s.path, text);
+    else if (!*any)
+        read_count(&s);
+}
+
 static void read_replicas(const Spot *s)
 {
     PlanSpec *p = s->to;
-    Spot number = *s;
-    number.to = &p->replicas;
-    const char *text = s->value->kind == SCALAR ? s->value->text : "1";
-    double known;
-    p->replicas_auto = is_word(s->value, "auto");
-    if (*text && strspn(text, LETTERS) == strlen(text) && !p->replicas_auto && !number_lookup(s->m, text, &known))
-        bad(s->value->loc, NULL, "%s: a number or auto is expected, and '%s' found", s->path, text);
-    else if (!p->replicas_auto)
-        read_count(&number);
+    read_some(*s, &p->replicas, &p->replicas_auto);
+}
+
+static void read_chunks(const Spot *s)
+{
+    PlanSpec *p = s->to;
+    read_some(*s, &p->chunks, &p->chunks_auto);
 }
 
 static void read_recompute(const Spot *s)
@@ -548,8 +558,7 @@ static void stages_end(Model *m, Loc at)
         p->stages_min = p->stages_max = (p->cuts.n + 1) / p->chunks;
     if (!m->devices.n)
         devices_default(m);
-    if (!p->stages_min)
-        p->stages_min = 1;
+    p->stages_min = p->stages_min ? p->stages_min : 1;
     if (!p->stages_max)
         p->stages_max = m->devices.n >= p->replicas ? m->devices.n / p->replicas : 1;
     if (p->stages_max * p->replicas > m->devices.n)
@@ -558,7 +567,9 @@ static void stages_end(Model *m, Loc at)
             count_text(m->devices.n, "device"));
     else if (p->stages_min > p->stages_max)
         bad(at, NULL, "at least %d stages and at most %d", p->stages_min, p->stages_max);
-    if (p->cuts.n && p->map.n && p->cuts.n + 1 != p->map.n)
+    if (p->cuts.n && p->chunks_auto)
+        bad(p->cuts_at, "say plan.chunks", "plan.cuts are of one number of chunks, and plan.chunks is auto");
+    else if (p->cuts.n && p->map.n && p->cuts.n + 1 != p->map.n)
         bad(p->cuts_at, NULL, "%s, so %d chunks; plan.map has %d", count_text(p->cuts.n, "cut"), p->cuts.n + 1, p->map.n);
     else if (p->cuts.n && !p->map.n && (p->stages_min != p->stages_max || p->cuts.n + 1 != p->stages_max * p->chunks))
         bad(p->cuts_at, NULL, "%s, so %d chunks; %s of %s asked for", count_text(p->cuts.n, "cut"), p->cuts.n + 1,
@@ -574,7 +585,7 @@ static void order_end(const Model *m)
         return;
     if (p->map.n)
         bad(m->order_at, "delete plan.map, or take order: given", form, "plan.map names them");
-    else if (p->chunks > 1)
+    else if (p->chunks > 1 || p->chunks_auto)
         bad(m->order_at, "take plan.chunks: 1, or order: given", form, "plan.chunks gives each several");
     else if (p->replicas > 1 || p->replicas_auto)
         bad(m->order_at, "take plan.replicas: 1, or order: given", form, "replicas take them in the order of the list");
@@ -584,7 +595,7 @@ void model_plan(Model *m, Node *node)
 {
     static const Field fields[] = {
         { "stages", read_stages, 0, 0, 0, NULL },
-        { "chunks", read_count, AT(chunks), 1, MOST_CHUNKS, NULL },
+        { "chunks", read_chunks, 0, 1, MOST_CHUNKS, NULL },
         { "group", read_group, AT(group), 1, MOST_OPS, NULL },
         { "waves", read_waves, AT(waves), 1, MOST_CHUNKS / 2, NULL },
         { "map", read_map, AT(map), 0, 0, NULL },
@@ -608,8 +619,7 @@ void model_plan(Model *m, Node *node)
     if (node)
         section(m, node, "plan", fields, COUNT(fields), p);
     const Node *stages = node_get(node, "stages"), *chunks = node_get(node, "chunks");
-    const Node *replicas = node_get(node, "replicas");
-    const Node *warmup = node_get(node, "warmup");
+    const Node *replicas = node_get(node, "replicas"), *warmup = node_get(node, "warmup");
     p->replicas_at = replicas ? replicas->loc : p->loc;
     if (p->replicas > 1)
         replicas_end(m);
@@ -624,7 +634,7 @@ void model_plan(Model *m, Node *node)
     if (p->waves && !schedule->waves)
         bad(p->waves_at, "delete it", "plan.waves is of schedule hanayo; %s has none", p->schedule);
     p->chunks_said = chunks;
-    if (schedule->chunks && !chunks)
+    if (schedule->chunks && (!chunks || p->chunks_auto))
         p->chunks = schedule->chunks * (p->waves ? p->waves : 1);
     if (p->map.n)
         map_end(p, chunks ? chunks->loc : (Loc){ 0, 0, 0 });

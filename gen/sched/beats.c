@@ -11,12 +11,13 @@
  * A row gives lead, lag and group as expressions of p (devices), i (the device), m (micro-batches), v (chunks a device) and g
  * (the group).  Known schedules in these terms:
  *
- *   interleaved       (v-1)g + 2(p-1-i), none         Narayanan et al., 2021, Megatron-LM, section 2.2
+ *   interleaved       (v-1)g + 2(p-1-i), none; v > 1  Narayanan et al., 2021, Megatron-LM, section 2.2
  *   breadth-first     vm, none, g = m                 Lamy-Poirier, 2023, Breadth-First Pipeline Parallelism
  *   gis               (v-1)g + p-1-i, 0               Wan et al., 2025, PipeOffload: the group-interleaved base
  *   interleaved-zb    (v-1)g + p-1-i, i               PyTorch, ScheduleInterleavedZeroBubble
  *   1f1b-split, 2bp   p-1-i, 0 or m                   Rae et al., 2024, 2BP
- *   zb-h1, zb-h2      p-1-i, i; 2(p-1-i) + 1, 2i      Qi et al., 2024, Zero Bubble Pipeline Parallelism, section 2
+ *   zb-h1, zb-h2      p-1-i, i; 2(p-1-i), 2i          Qi et al., 2024, Zero Bubble Pipeline Parallelism, section 2
+ *   zb*               between 1f1b and zb-h2, by device: search/paces.c
  *
  * Backward and weight gradients of a chunk ascend, so the bits are those of any synchronous schedule.
  *
@@ -41,7 +42,7 @@ static bool look_up(void *ctx, const char *name, double *value)
 
 static int number(const Plan *p, const char *text, Names *n)
 {
-    return text ? (int)expr_int(p->m->plan.loc, text, look_up, n) : 0;
+    return (int)expr_int(p->m->plan.loc, text, look_up, n);
 }
 
 int sched_group(const Schedule *k, const Model *m, int stages, int micro)
@@ -76,15 +77,14 @@ static void put_device(Plan *p, const Schedule *k, Names *x)
     for (int c = 0; c < plan_chunks(p); c++)
         if (plan_home(p, 0, c) == x->i)
             *PUSH(&chunk) = c;
-    int all = x->m * x->v, lead = number(p, k->lead, x), lag = number(p, k->lag, x);
-    for (int n = -lead; n < all + lag; n++) {
-        if (!k->forward_last)
-            put(p, &chunk, x, K_F, n + lead);
-        put(p, &chunk, x, k->split ? K_I : K_B, n);
-        if (k->split)
+    const Ints *leads = p->ask.lead, *lags = p->ask.lag;
+    int all = x->m * x->v, lead = leads ? leads->at[x->i] : number(p, k->lead, x);
+    int lag = lags ? lags->at[x->i] : k->lag ? number(p, k->lag, x) : -1;
+    for (int n = -lead; n < all + (lag > 0 ? lag : 0); n++) {
+        put(p, &chunk, x, K_F, n + lead);
+        put(p, &chunk, x, lag < 0 ? K_B : K_I, n);
+        if (lag >= 0)
             put(p, &chunk, x, K_W, n - lag);
-        if (k->forward_last)
-            put(p, &chunk, x, K_F, n + lead);
     }
 }
 

@@ -9,13 +9,15 @@
  * that is its promise.  The candidate with the least promise gets its next remedy, until the least promise is no shorter than
  * the best plan at hand.  Candidates whose planner found nothing come last, and only while nothing fits.
  *
- * 1F1B* has a list only for depths that follow from a finished plan: when one is finished, its successors are appended.
+ * 1F1B* has a list only for depths that follow from a finished plan: when one is finished, its successors are appended.  The
+ * leads and lags of zb* follow from cuts alone.
  */
 #include "list.h"
 #include "key.h"
 #include "budgets.h"
 #include "plan/planner.h"
 #include "rivals/madpipe.h"
+#include "paces.h"
 #include "star_depths.h"
 
 #include <string.h>
@@ -113,9 +115,42 @@ static void add_shallow(Search *s, const Candidate *k)
     one->grows = true;
 }
 
+/* ---- zb* ------------------------------------------------------------------------------------------------------------- */
+
+static const char *pace_text(const Ints *lead, const Ints *lag)
+{
+    const char *leads = "", *lags = "";
+    for (int i = 0; i < lead->n; i++) {
+        leads = strf("%s %d", leads, lead->at[i]);
+        lags = strf("%s %s", lags, lag->at[i] < 0 ? "none" : strf("%d", lag->at[i]));
+    }
+    return strf("leads%s, lags%s", leads, lags);
+}
+
+/* Leads and lags for the cuts of a plan, from those of 1f1b on; then once more for the cuts that those have. */
+static void add_paces(Search *s, const Candidate *k)
+{
+    const Candidate like = *k;
+    Ints *lead = alloc(sizeof *lead), *lag = alloc(sizeof *lag);
+    if (!paces_of(like.best ? like.best : like.first, least_memory(like.m, like.stages), lead, lag))
+        return;
+    Candidate *one = add(s, like.g, like.c, like.m, like.stages, like.schedule);
+    one->ask.lead = lead;
+    one->ask.lag = lag;
+    one->note = pace_text(lead, lag);
+    one->grows = !like.ask.lead;
+}
+
+static bool has_beats(const Candidate *k)
+{
+    return k->schedule->lead;
+}
+
 static void add_successors(Search *s, const Candidate *k)
 {
-    if (k->grows && !k->best && !k->ask.depth)
+    if (k->grows && has_beats(k))
+        add_paces(s, k);
+    else if (k->grows && !k->best && !k->ask.depth)
         add_shallow(s, k);
     else if (k->grows)
         add_depths(s, k);
@@ -145,6 +180,16 @@ static bool is_over(const Search *s)
     return busy_stopped() || (s->ask.first_fit && s->best >= 0);
 }
 
+/* Leads and lags need the cuts of a plan, and not the best ones.  1f1b* needs its loads, so that is finished first. */
+static void grow_soon(Search *s, int i)
+{
+    Candidate *k = &s->all.at[i];
+    if (!k->grows || !k->best || !has_beats(k))
+        return;
+    k->grows = false;
+    add_paces(s, k);
+}
+
 /* Every candidate once, from `from` on. */
 static void plan_each(Search *s, int from)
 {
@@ -153,6 +198,7 @@ static void plan_each(Search *s, int from)
         if (!s->all.at[i].done)
             candidate_start(&s->all.at[i], best_step(s));
         note_best(s, i);
+        grow_soon(s, i);
     }
 }
 
@@ -197,7 +243,7 @@ Plan *search_best(const Search *s)
     Plan *p = k->best;
     p->proof = k->proof;
     if (k->note)
-        p->proof.note = k->note;
+        p->proof.note = p->proof.note ? strf("%s; %s", k->note, p->proof.note) : k->note;
     if (busy_stopped() && s->all.n > 1) {       /* others may have been left out */
         p->proof = plan_proof(p);
         p->proof.bound = search_least(s);

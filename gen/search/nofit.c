@@ -319,16 +319,20 @@ static void try_stages(Doctor *x)
     }
 }
 
+/* First zb* for what has weight gradients apart: gpipe and 1f1b are slower. */
 static void try_schedule(Doctor *x)
 {
-    for (const Schedule *k = schedules; k->name && strcmp(x->m->plan.schedule, "auto"); k++) {
-        Model *v = variant(x->m);
-        v->plan.schedule = k->name;
-        if (k->async || !strcmp(k->name, x->m->plan.schedule) || !fits(x, v))
-            continue;
-        promise(x, strf("--schedule %s", k->name));
-        return;
-    }
+    const Schedule *own = schedule_of(x->m->plan.schedule);
+    bool any = !strcmp(x->m->plan.schedule, "auto");
+    for (int first = own->split; first >= 0 && !any; first--)
+        for (const Schedule *k = schedules; k->name; k++) {
+            Model *v = variant(x->m);
+            v->plan.schedule = k->name;
+            if (first != (own->split && k->split && k->depths) || k->async || k == own || !fits(x, v))
+                continue;
+            promise(x, strf(strchr(k->name, '*') ? "--schedule '%s'" : "--schedule %s", k->name));
+            return;
+        }
 }
 
 /* Fewer micro-batches in flight. */

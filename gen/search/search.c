@@ -28,6 +28,31 @@ static const char *refuses(const Graph *g, const Model *m, const Schedule *k, in
     return order_refuses(g, m, k, stages);
 }
 
+static void list_one(Search *s, const Graph *g, const Cost *c, const Model *m, int stages, const Schedule *k)
+{
+    const char *why = refuses(g, m, k, stages);
+    if (why)
+        s->refused = strf("schedule %s: %s", k->name, why);
+    else if (m->order == ORDER_FREE)
+        search_orders(s, g, m, c, stages, k);
+    else
+        list_schedule(s, g, c, m, stages, k);
+}
+
+/* chunks: auto is one a device, two, and so on; one where the schedule or the planner takes no more, and what it folds. */
+static void list_chunks(Search *s, const Graph *g, const Cost *c, const Model *m, int stages, const Schedule *k)
+{
+    bool one = k->one_chunk || planner_named(m->plan.planner)->map;
+    int least = k->folds ? m->plan.chunks : 1, most = k->folds ? least : one ? 1 : CHUNKS;
+    for (int v = least; v <= most && (v == least || v * stages <= g->nf); v++) {
+        Model *with = alloc(sizeof *with);
+        *with = *m;
+        with->plan.chunks = v;
+        with->plan.chunks_auto = false;
+        list_one(s, g, c, with, stages, k);
+    }
+}
+
 /* The candidates of one model: of one graph. */
 static void list_graph(Search *s, const Model *m)
 {
@@ -41,14 +66,9 @@ static void list_graph(Search *s, const Model *m)
         const Cost *shared = cost_shared(c, m, stages * m->plan.replicas);
         check_cost(g, shared);
         for (const Schedule *k = schedules; k->name; k++) {
-            const char *why = refuses(g, m, k, stages);
             bool asked = any ? k->tried : !strcmp(m->plan.schedule, k->name);
-            if (asked && why)
-                s->refused = strf("schedule %s: %s", k->name, why);
-            else if (asked && m->order == ORDER_FREE)
-                search_orders(s, g, m, shared, stages, k);
-            else if (asked)
-                list_schedule(s, g, shared, m, stages, k);
+            if (asked)
+                (m->plan.chunks_auto ? list_chunks : list_one)(s, g, shared, m, stages, k);
         }
     }
 }
@@ -157,7 +177,8 @@ static bool search_layouts(Search *s, const Models *sizes, Plan **best)
 
 static bool single(const Model *m)
 {
-    return m->train.batch > 0 && m->order != ORDER_FREE && !m->plan.replicas_auto && m->plan.stages_min == m->plan.stages_max
+    return m->train.batch > 0 && m->order != ORDER_FREE && !m->plan.replicas_auto && !m->plan.chunks_auto
+        && m->plan.stages_min == m->plan.stages_max
         && strcmp(m->plan.schedule, "auto") && m->plan.warmup != WARMUP_AUTO;
 }
 
@@ -266,8 +287,8 @@ Plan *search_again(const Plan *p, const Model *m, const Ints *cuts, int64_t *wor
     Candidate *one = PUSH(&s.all);
     *one = (Candidate){.x = &quiet, .g = p->g, .c = p->c, .m = m, .stages = plan_stages(p), .schedule = k,
                        .key = numeric_key(p->g, m, p->c)};
-    one->ask = (Ask){.map = p->ask.map, .cuts = cuts, .depth = p->ask.depth, .warmup = p->ask.warmup,
-                     .work_left = work, .steps_left = layout_budget(&(Ask){0})};
+    one->ask = (Ask){.map = p->ask.map, .cuts = cuts, .depth = p->ask.depth, .lead = p->ask.lead, .lag = p->ask.lag,
+                     .warmup = p->ask.warmup, .work_left = work, .steps_left = layout_budget(&(Ask){0})};
     bool model = diag_accepts(try_again, &s);
     *failed = model ? search_failed(&s) : NULL;
     return model ? search_best(&s) : NULL;

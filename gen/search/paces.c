@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * paces.c: the lead and the lag of each device of zb*, for the cuts of a plan.
+ *
+ * Problem: a weight gradient that waits fills idle time, and holds tensors meanwhile.  How many may wait differs by device:
+ * memory does, and so does the use of it.  Numbers for all devices at once, as those of zb-h1, either leave time or do not fit.
+ *
+ * Method: local search.  The lead of device i is p-1-i to twice that, its lag -1 to 2i.  With lag -1 the device has I and W in
+ * one computation, as 1f1b.  A choice costs what preview.c predicts for its lists, with the cheapest fates of each chunk.  A
+ * device is priced once for each lead and lag, and for the slack of messages that others leave it.  The search begins with
+ * several families of choices: the lags of zb-h1 less a number, those up to a number, and the steps from zb-h1 to zb-h2.  Then
+ * one device changes, or two do, while that helps.
+ *
+ * The cuts of the answer are those of the plan.  list.c plans again with the lists, as for 1f1b*.
+ *
+ * Source: the two ends are of Qi et al., Zero Bubble Pipeline Parallelism, 2024, as is the idea to choose under a limit.
+ *
+ * Cost: PACE_TRIALS times the edges of the graph and the computations, and a price for each device, lead and lag that is met.
+ * Not handled: packing; more lead than zb-h2 has, or less than 1f1b.
+ */
+#include "paces.h"
+#include "budgets.h"
+#include "passes.h"
+#include "exact/facts.h"
+
+#include <string.h>
+
+#define NEVER INT64_MAX
+
+/* What the lists of a device say of its memory: its numbers; how early receives are posted, how late sends are waited for. */
+typedef struct { int lead, lag, ahead, slack[2]; } Said;
+typedef struct { Said said; Price price; } Known;
+typedef struct { Known *at; int n; } Knowns;        /* one more a trial, at most */
+typedef struct { int *lead, *lag; } Pace;
+
+typedef struct {
+    const Plan *p;              /* has the cuts */
+    const Bytes *limit;
+    int n;                      /* devices of a replica */
+    int *last;
+    Knowns *known;              /* by device */
+    Pace best, now;
+    Ns value;                   /* of the best */
+    int left;                   /* trials */
+} Tuner;
+
+static bool is_legal(const Tuner *x, const Pace *a)
+{
+    bool legal = true;
+    for (int i = 0; i < x->n; i++) {
+        int own = x->n - 1 - i;
+        legal &= a->lead[i] >= own && a->lead[i] <= 2 * own && a->lag[i] >= -1 && a->lag[i] <= 2 * i;
+        legal &= i == 0 || a->lead[i] <= a->lead[i - 1];
+    }
+    return legal;
+}
+
+static Said said_of(const Tuner *x, const Plan *p, int device)
+{
+    const int *slack = &p->slack.at[2 * device];
+    return (Said){x->now.lead[device], x->now.lag[device], order_slack(p), {slack[0], slack[1]}};
+}
+
+static const Price *known_of(const Tuner *x, int device, const Said *said)
+{
+    for (int i = 0; i < x->known[device].n; i++)
+        if (!memcmp(&x->known[device].at[i].said, said, sizeof *said))
+            return &x->known[device].at[i].price;
+    return NULL;
+}
+
+/* False: some device has no fates that fit. */
+static bool find_prices(Tuner *x, const Plan *p, const Price **price)
+{
+    Prices *prices = NULL;
+    bool fits = true;
+    for (int d = 0; d < x->n; d++) {
+        Said said = said_of(x, p, d);
+        price[d] = known_of(x, d, &said);
+        if (!price[d]) {
+            prices = prices ? prices : prices_open(p, x->limit);
+            Known *k = &x->known[d].at[x->known[d].n++];
+            *k = (Known){said, *price_best(prices, d ? x->last[d - 1] + 1 : 0, x->last[d], d)};
+            price[d] = &k->price;
+        }
+        fits &= price[d]->fits;
+    }
+    return fits;
+}
+
+/* The step of the choice at hand; NEVER: it does not fit. */
+static Ns step_of(Tuner *x)
+{
+    Ints lead = {x->now.lead, x->n, x->n}, lag = {x->now.lag, x->n, x->n};
+    Ask ask = x->p->ask;
+    void *mark = mem_mark();
+    ask.lead = &lead;
+    ask.lag = &lag;
+    Plan *p = new_plan(x->p->g, x->p->c, x->p->m, x->n, x->p->schedule, &ask);
+    Ns step = NEVER;
+    if (!order(p)) {
+        Question q = part_question(p, x->limit);
+        const Price **price = alloc(sizeof *price * (size_t)x->n);
+        if (find_prices(x, q.p, price))
+            step = preview(preview_open(facts_of(&q)), x->last, price);
+    }
+    mem_release(mark);          /* of a price the times stay, and no more is read */
+    return step;
+}
+
+static void copy(const Tuner *x, Pace *to, const Pace *from)
+{
+    memcpy(to->lead, from->lead, sizeof *to->lead * (size_t)x->n);
+    memcpy(to->lag, from->lag, sizeof *to->lag * (size_t)x->n);
+}
+
+/* Takes the choice at hand if it is the best. */
+static bool judge(Tuner *x)
+{
+    if (!is_legal(x, &x->now) || x->left-- <= 0)
+        return false;
+    Ns step = step_of(x);
+    if (step >= x->value)
+        return false;
+    x->value = step;
+    copy(x, &x->best, &x->now);
+    return true;
+}
+
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* zb-h1 with lags less `less`, from `from` up to `most`; then more of both. */
+static void try_family(Tuner *x, int less, int from, int most, int more)
+{
+    for (int i = 0; i < x->n; i++) {
+        int own = x->n - 1 - i, lag = least(i - less, most);
+        x->now.lead[i] = own + least(more, own);
+        x->now.lag[i] = (lag > from ? lag : from) + least(more, i);
+    }
+    judge(x);
+}
+
+static void try_families(Tuner *x)
+{
+    for (int k = 0; k < x->n; k++)
+        for (int from = -1; from <= 0; from++) {
+            try_family(x, k, from, x->n, 0);
+            try_family(x, 0, from, k, 0);
+        }
+    for (int more = 1; more < x->n; more++)
+        try_family(x, 0, 0, x->n, more);
+}
+
+static const struct { int lead, lag; } moves[] = {{0, 1}, {1, 0}, {1, 1}, {0, -1}, {-1, 0}, {-1, -1}, {1, -1}, {-1, 1}};
+enum { MOVES = sizeof moves / sizeof *moves };
+
+static void move(Tuner *x, int device, int k)
+{
+    x->now.lead[device] += moves[k].lead;
+    x->now.lag[device] += moves[k].lag;
+}
+
+/* One device changes, then two. */
+static bool improve(Tuner *x)
+{
+    for (int pair = 0; pair < 2; pair++)
+        for (int d = 0; d < x->n; d++)
+            for (int k = 0; k < MOVES; k++)
+                for (int e = pair ? d + 1 : x->n - 1; e < x->n; e++)
+                    for (int j = 0; j < (pair ? MOVES : 1); j++) {
+                        copy(x, &x->now, &x->best);
+                        move(x, d, k);
+                        if (pair)
+                            move(x, e, j);
+                        if (judge(x))
+                            return true;
+                    }
+    return false;
+}
+
+static int *cuts_of(const Plan *p, int n)
+{
+    Ints cuts = {0};
+    if (p->chunk.n == 0 || !part_cuts(p, &cuts))
+        return NULL;
+    *PUSH(&cuts) = p->g->nf - 1;
+    return cuts.n == n ? cuts.at : NULL;
+}
+
+static Pace pace_new(int n)
+{
+    return (Pace){alloc(sizeof(int) * (size_t)n), alloc(sizeof(int) * (size_t)n)};
+}
+
+bool paces_of(const Plan *p, const Bytes *limit, Ints *lead, Ints *lag)
+{
+    int n = plan_stages(p);
+    Tuner x = {.p = p, .limit = limit, .n = n, .last = cuts_of(p, n), .known = alloc(sizeof(Knowns) * (size_t)n),
+               .best = pace_new(n), .now = pace_new(n), .value = NEVER, .left = PACE_TRIALS};
+    if (!x.last)
+        return false;
+    for (int d = 0; d < n; d++) {
+        x.known[d].at = alloc(sizeof(Known) * PACE_TRIALS);
+        x.now.lead[d] = p->ask.lead ? p->ask.lead->at[d] : n - 1 - d;
+        x.now.lag[d] = p->ask.lag ? p->ask.lag->at[d] : -1;
+    }
+    judge(&x);
+    Pace own = pace_new(n);
+    copy(&x, &own, &x.now);
+    copy(&x, &x.best, &x.now);
+    try_families(&x);
+    while (improve(&x))
+        ;
+    *lead = (Ints){x.best.lead, n, n};
+    *lag = (Ints){x.best.lag, n, n};
+    return memcmp(own.lead, x.best.lead, sizeof(int) * (size_t)n) || memcmp(own.lag, x.best.lag, sizeof(int) * (size_t)n);
+}
