@@ -76,8 +76,9 @@ void body_lines(Scope *s, const Node *body);
 
 /* ---- attr.c ------------------------------------------------------------------------------------------------------ */
 typedef struct { const char *op, *key, *attr; char kind; const char *def; } Key;
-void attr_keys(const char *op, Strs *keys);                     /* appends the keys of an operator's line */
-void attr_read(Scope *s, const Node *line, const char *op, Op *o);
+/* keys: the column of ops.def */
+void attr_keys(const char *op, const char *keys, Strs *list);   /* appends the keys of an operator's line */
+void attr_read(Scope *s, const Node *line, const char *op, const char *keys, Op *o);
 const char *attr_word(const Node *line, const char *key);       /* text of a key; "" if absent */
 
 /* ---- build.c --------------------------------------------------------------------------------------------------- */
