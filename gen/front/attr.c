@@ -81,6 +81,13 @@ static void read_key(Scope *s, const Node *n, const Key *k, Op *o)
     case 'b': attr_set(o, k->attr, eval_bool(s, n)); break;
     case 'f': attr_set_float(o, k->attr, eval_float(s, n)); break;
     case 'w': attr_set(o, k->attr, word(s, n, k)); break;
+    case 's':
+        if (n->kind == SCALAR) {
+            attr_set(o, k->attr, 1);
+            attr_set(o, strf("%s.0", k->attr), eval_int(s, n));
+            break;
+        }       /* else as a list */
+    /* fallthrough */
     case 'l': list(s, n, k, o); break;
     default: die("key kind %c", k->kind);
     }

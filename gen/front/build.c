@@ -8,6 +8,7 @@
  *
  *   Split                a Slice a part
  *   Flatten              a Reshape
+ *   GlobalAvgPool        a Mean
  *   Attention packed     AttentionPacked
  *   Concat of more than four    nested Concats: four are joined first, the result takes their place
  *   Add, Scale of losses        LossAdd, LossScale: a loss is f32 in every job, and one number
@@ -22,6 +23,7 @@
 /* Names of `op:` that are not rows of ops.def, the row they are made of, and their keys as there. */
 static const struct { const char *name, *row, *keys; } composite[] = {
     {"Split", "Slice", "axis z -1; parts n -; sizes l -"}, {"Flatten", "Reshape", ""},
+    {"GlobalAvgPool", "Mean", "keep b false"},
 };
 enum { COMPOSITES = sizeof composite / sizeof *composite };
 

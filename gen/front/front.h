@@ -6,7 +6,7 @@
  *   attr.c    the keys of an operator's line, as numbers
  *   block.c   scopes: values, block arguments, repetition
  *   build.c   one line of the model -> operators
- *   row.c bind.c graph.c shape.c shape_ops.c
+ *   row.c bind.c graph.c shape.c shape_ops.c shape_image.c
  */
 #ifndef FRONT_H
 #define FRONT_H
@@ -99,6 +99,10 @@ bool shape_same(const Shape *a, const Shape *b);
 typedef struct { Graph *g; const Model *m; Op *o; const Row *r; } Sizer;
 typedef struct { const char *name; bool (*size)(Sizer *z); } ShapeRule;
 extern const ShapeRule shape_rules[];                           /* ends with a NULL name */
+/* shape_image.c */
+bool size_conv(Sizer *z);
+bool size_pool(Sizer *z);
+bool size_image_mean(Sizer *z);
 /* shape.c: what a rule may call */
 const Shape *in_shape(const Sizer *z, int i);
 bool out_shape(Sizer *z, int i, Shape s);                       /* size result i; false after a complaint */
