@@ -128,7 +128,7 @@ void rmsnorm_backward_w(Stage *st, float *dweight, const real *dy, const real *x
 void softmax_forward(Stage *st, real *y, const real *x, long rows, long width);
 void softmax_backward(Stage *st, real *dx, const real *dy, const real *y, long rows, long width);
 void relu_forward(Stage *st, real *y, const real *x, long n);
-void relu_backward(Stage *st, real *dx, const real *dy, const real *x, long n);
+void relu_backward(Stage *st, real *dx, const real *dy, const real *y, long n);
 void gelu_forward(Stage *st, real *y, const real *x, long n, long tanh);
 void gelu_backward(Stage *st, real *dx, const real *dy, const real *x, long n, long tanh);
 void silu_forward(Stage *st, real *y, const real *x, long n);
