@@ -105,6 +105,8 @@ typedef struct {
     const char *name;           /* without brackets */
     bool internal;              /* in brackets: not a YAML operator */
     VEC(Operand) in, par, out;
+    const char *keys;           /* of the YAML line: front/attr.c */
+    bool product;               /* its class: cost/roof.c */
     const char *shape;
     const char *call[3], *flop[3];      /* F, I, W */
 } Row;

@@ -42,7 +42,9 @@ typedef struct {                /* one data input of the model */
     Loc loc;
 } Input;
 typedef enum { INIT_ZEROS, INIT_ONES, INIT_NORMAL, INIT_UNIFORM } InitKind;
-typedef struct { const char *name; InitKind kind; double a, b; } Init;     /* normal: mean, deviation; uniform: from, to */
+typedef enum { FAN_NONE, FAN_IN, FAN_OUT } Fan;
+/* normal: mean, deviation; uniform: from, to.  With a fan the deviation is sqrt(2/fan): shape knows it. */
+typedef struct { const char *name; InitKind kind; double a, b; Fan fan; } Init;
 
 typedef struct {                /* files of one data set */
     const char *format;         /* bytes, llmc-tokens, megatron, npy */
@@ -101,6 +103,7 @@ typedef struct {
     bool alone;                     /* no portable kernel runs beside it */
     bool handles;                   /* calls are prepared before the first step */
     bool graphs;                    /* plain attention in bf16 is a graph of cuDNN */
+    const char *lacks;              /* operators that it has no kernels for yet, blanks between; NULL: none */
     bool anywhere;                  /* the same bits with any threads and instruction set */
     bool openmp;                    /* even of one thread */
     bool shared;                    /* a job cannot be linked statically */

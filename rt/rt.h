@@ -110,6 +110,9 @@ void relative_bias_backward(Stage *st, float *dweight, const real *dy, int acc, 
 void linear_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, int h, long rows, long in, long out);
 void linear_backward_x(Stage *st, real *dx, const real *dy, const real *weight, int h, long rows, long in, long out);
 void linear_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, int h, int acc, long rows, long in, long out);
+void conv_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, long batch, long height, long width, long in, long yheight, long ywidth, long out, long kheight, long kwidth, long stride, long top, long left, long dilate, long groups);
+void conv_backward_x(Stage *st, real *dx, const real *dy, const real *weight, long batch, long height, long width, long in, long yheight, long ywidth, long out, long kheight, long kwidth, long stride, long top, long left, long dilate, long groups);
+void conv_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, int acc, long batch, long height, long width, long in, long yheight, long ywidth, long out, long kheight, long kwidth, long stride, long top, long left, long dilate, long groups);
 void matmul_forward(Stage *st, real *y, const real *a, const real *b, int h, long batch, long m, long n, long k, long ta, long tb);
 void matmul_backward(Stage *st, real *da, real *db, const real *dy, const real *a, const real *b, int h, long batch, long m, long n, long k, long ta, long tb);
 void attention_forward(Stage *st, real *y, float *lse, const real *q, const real *k, const real *v, const real *bias, const int32_t *mask, const Values *vals, int mb, int h, long batch, long heads, long query, long key, long width, long causal, float scale, float drop, int64_t site);
@@ -125,7 +128,7 @@ void rmsnorm_backward_w(Stage *st, float *dweight, const real *dy, const real *x
 void softmax_forward(Stage *st, real *y, const real *x, long rows, long width);
 void softmax_backward(Stage *st, real *dx, const real *dy, const real *y, long rows, long width);
 void relu_forward(Stage *st, real *y, const real *x, long n);
-void relu_backward(Stage *st, real *dx, const real *dy, const real *x, long n);
+void relu_backward(Stage *st, real *dx, const real *dy, const real *y, long n);
 void gelu_forward(Stage *st, real *y, const real *x, long n, long tanh);
 void gelu_backward(Stage *st, real *dx, const real *dy, const real *x, long n, long tanh);
 void silu_forward(Stage *st, real *y, const real *x, long n);
@@ -141,6 +144,10 @@ void add_broadcast_forward(Stage *st, real *y, const real *a, const real *b, lon
 void add_broadcast_backward(Stage *st, real *db, const real *dy, long n, long nb);
 void mul_forward(Stage *st, real *y, const real *a, const real *b, long n, long nb);
 void mul_backward(Stage *st, real *da, real *db, const real *dy, const real *a, const real *b, long n, long nb);
+void pool_max_forward(Stage *st, real *y, const real *x, long batch, long height, long width, long channels, long yheight, long ywidth, long kheight, long kwidth, long stride, long top, long left);
+void pool_max_backward(Stage *st, real *dx, const real *dy, const real *x, long batch, long height, long width, long channels, long yheight, long ywidth, long kheight, long kwidth, long stride, long top, long left);
+void pool_avg_forward(Stage *st, real *y, const real *x, long batch, long height, long width, long channels, long yheight, long ywidth, long kheight, long kwidth, long stride, long top, long left, long count_pad);
+void pool_avg_backward(Stage *st, real *dx, const real *dy, long batch, long height, long width, long channels, long yheight, long ywidth, long kheight, long kwidth, long stride, long top, long left, long count_pad);
 void concat_forward(Stage *st, real *y, const real *a, const real *b, const real *c, const real *d, long outer, long na, long nb, long nc, long nd);
 void concat_backward(Stage *st, real *da, real *db, real *dc, real *dd, const real *dy, long outer, long na, long nb, long nc, long nd);
 void slice_forward(Stage *st, real *y, const real *x, long outer, long whole, long from, long count);

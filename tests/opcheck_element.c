@@ -166,7 +166,7 @@ static const struct Unary {
     void (*backward)(Stage *, real *, const real *, const real *, long);
     int by_result;                      /* backward takes y, not x */
 } unaries[] = {
-    {"relu_forward", "relu_backward", d_relu, relu_forward, relu_backward, 0},
+    {"relu_forward", "relu_backward", d_relu, relu_forward, relu_backward, 1},
     {"gelu_forward tanh", "gelu_backward tanh", d_gelu_tanh, gelu_f_tanh, gelu_b_tanh, 0},
     {"gelu_forward erf", "gelu_backward erf", d_gelu_erf, gelu_f_erf, gelu_b_erf, 0},
     {"silu_forward", "silu_backward", d_silu, silu_forward, silu_backward, 0},

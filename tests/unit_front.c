@@ -155,13 +155,46 @@ static void test_published(void)
         {"examples/gpt2-124m.yaml", 124439808, 148},
         {"examples/bert-base.yaml", 110106428, 206},    /* 199 of the encoder and pooler, 5 + 2 of the heads */
         {"examples/t5-small.yaml", 60506624, 131},
+        {"examples/vgg16.yaml", 138357544, 32},
     };
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         int tensors;
         Graph *g = forward(models[i].path, NULL, NULL);
         int64_t n = numbers(g, &tensors);
         check(n == models[i].numbers, "%s: %lld parameters", models[i].path, (long long)n);
         check(tensors == models[i].tensors, "%s: %d parameter tensors", models[i].path, tensors);
+    }
+}
+
+/* torchvision publishes 15.47 G multiply-adds an image for vgg16: by layers 15,470,264,320.  Its features.28 is
+ * [512, 512, 3, 3], and a rule `kaiming: fan_out` gives the deviation sqrt(2 / (512*9)). */
+static void test_vgg(void)
+{
+    const Graph *g = forward("examples/vgg16.yaml", NULL, NULL);
+    int64_t product = 0;
+    for (int i = 0; i < g->nf; i++)
+        product += row(g->op.at[i].row)->product ? g->op.at[i].flop : 0;
+    check(product == 2 * 2 * INT64_C(15470264320), "vgg16: %lld FLOP of products", (long long)product);
+    const State *s = state_named(g, "features.28.weight");
+    check(shape_same(&s->shape, &(Shape){4, {512, 512, 3, 3}}), "features.28 is %s", shape_text(&s->shape));
+    double want = 2 / (512 * 9.0), error = s->init.b * s->init.b / want - 1;
+    check(s->init.kind == INIT_NORMAL && error < 1e-14 && error > -1e-14, "kaiming: %g", s->init.b);
+    s = state_named(forward("tests/models/images.yaml", NULL, NULL), "grouped.weight");
+    error = s->init.b * s->init.b / (2 / (2 * 3.0)) - 1;        /* fan_in: two channels of a group, three taps */
+    check(error < 1e-14 && error > -1e-14, "kaiming, fan_in: %g", s->init.b);
+}
+
+/* floor((size + pads - dilate (kernel - 1) - 1) / stride) + 1, ceil where it is asked for; written down from the file. */
+static void test_windows(const Graph *g)
+{
+    static const struct { const char *name; Shape s; } want[] = {
+        {"stem", {4, {2, 12, 11, 8}}}, {"half", {4, {2, 6, 6, 8}}}, {"grouped", {4, {2, 6, 6, 8}}},
+        {"dilated", {4, {2, 6, 6, 8}}}, {"begins_later", {4, {2, 3, 3, 4}}}, {"even", {4, {2, 3, 3, 8}}},
+        {"rounded", {4, {2, 3, 3, 8}}}, {"wide", {4, {2, 2, 2, 12}}}, {"pooled", {2, {2, 12}}}, {"along", {3, {2, 9, 6}}},
+    };
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+        const Shape *got = &g->tensor.at[op_named(g, want[i].name)->out.at[0]].shape;
+        check(shape_same(got, &want[i].s), "%s is %s", want[i].name, shape_text(got));
     }
 }
 
@@ -240,9 +273,8 @@ static void test_shapes(const Graph *g)
 }
 
 /* Each public row stands in the file, each token of a forward call is bound, each operand comes before its reader. */
-static void test_complete(const Graph *g)
+static void test_complete(const Graph *g, bool *used)
 {
-    bool *used = alloc((size_t)row_count());
     for (int i = 0; i < g->op.n; i++) {
         const Op *o = &g->op.at[i];
         int tokens = 1;
@@ -256,8 +288,16 @@ static void test_complete(const Graph *g)
             check(o->arg.at[k].kind == ARG_WRITE && o->arg.at[k].index == o->out.at[k], "%s writes its results",
                   o->name);
     }
+}
+
+/* Kernels for GPUs lack what is in the second file. */
+static void test_every_row(const Graph *ops, const Graph *images)
+{
+    bool *used = alloc((size_t)row_count());
+    test_complete(ops, used);
+    test_complete(images, used);
     for (int i = 0; i < row_count(); i++)
-        check(used[i] || row(i)->internal, "tests/models/ops.yaml lacks %s", row(i)->name);
+        check(used[i] || row(i)->internal, "tests/models/ops.yaml and images.yaml lack %s", row(i)->name);
     static const char *const made[] = {"AttentionPacked", "AddBroadcast", "LossAdd", "LossScale", "LossReport"};
     for (int i = 0; i < 5; i++)
         check(used[row_find(made[i])], "ops.yaml makes no %s", made[i]);
@@ -565,10 +605,12 @@ int main(void)
     test_match();
     test_published();
     test_gpt();
+    test_vgg();
+    test_windows(forward("tests/models/images.yaml", NULL, NULL));
     test_start_values();
     const Graph *g = forward("tests/models/ops.yaml", NULL, NULL);
     test_shapes(g);
-    test_complete(g);
+    test_every_row(g, forward("tests/models/images.yaml", NULL, NULL));
     test_sites(g);
     test_counts(g);
     test_ignored();

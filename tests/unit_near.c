@@ -110,12 +110,13 @@ static int near_model(Node *root, const char *path, const char *set, bool skips,
 
 static void test_near(void)
 {
-    static const struct { const char *path, *set; bool skips; } models[] = {
-        {"tests/models/tiny-gpt.yaml", "train.batch.global=16", false}, {"tests/models/tiny-bert.yaml", NULL, true},
-        {"tests/models/tiny-t5.yaml", NULL, true}, {"tests/models/branches.yaml", NULL, true},
-        {"tests/models/mlp.yaml", NULL, false}, {"tests/models/ops.yaml", NULL, true},
-        {"examples/bytes-gpt.yaml", NULL, false}, {"examples/gpt2-124m.yaml", NULL, false},
-        {"examples/bert-base.yaml", NULL, true}, {"examples/t5-small.yaml", NULL, true},
+    static const struct { const char *path, *set; bool skips, small; } models[] = {
+        {"tests/models/tiny-gpt.yaml", "train.batch.global=16", false, false},
+        {"tests/models/tiny-bert.yaml", NULL, true, false},
+        {"tests/models/tiny-t5.yaml", NULL, true, false}, {"tests/models/branches.yaml", NULL, true, false},
+        {"tests/models/mlp.yaml", NULL, false, true}, {"tests/models/ops.yaml", NULL, true, false},
+        {"examples/bytes-gpt.yaml", NULL, false, false}, {"examples/gpt2-124m.yaml", NULL, false, false},
+        {"examples/bert-base.yaml", NULL, true, false}, {"examples/t5-small.yaml", NULL, true, false},
     };
     const size_t n = sizeof models / sizeof *models;
     for (size_t i = 0; i < 2 * n; i++) {
@@ -127,7 +128,8 @@ static void test_near(void)
         int plans = near_model(root, path, models[i % n].set, models[i % n].skips, split, w);
         printf("  %s: %s off by %.2f %%, %.2f %% %s; with offload at most %.2f %% more\n", path, split ? "zb-h1" : "others",
                100 * w[0].most, 100 * w[1].most, split ? "with offload" : "with warm-up B", 100 * fmax(w[0].more, w[1].more));
-        check(w[0].most <= (split ? 0 : 0.03) && w[1].most <= 0.04 && fmax(w[0].more, w[1].more) <= 0.08 && plans >= 12 * split,
+        double more = models[i % n].small ? 0.12 : 0.08;        /* 128 bytes of an arena of a kilobyte */
+        check(w[0].most <= (split ? 0 : 0.03) && w[1].most <= 0.04 && fmax(w[0].more, w[1].more) <= more && plans >= 12 * split,
               "%s: %d plans; %s; %s", path, plans, w[0].where, w[1].where);
         mem_release(mark);
     }

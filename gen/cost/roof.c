@@ -20,16 +20,7 @@
 #include "source.h"
 #include <string.h>
 
-static const char *const products[] = {"Linear", "MatMul", "Attention", "AttentionPacked", "LinearCrossEntropy"};
 static const Ns call_ns = 200;  /* of entering a kernel */
-
-static bool is_product(const Op *o)
-{
-    for (size_t i = 0; i < sizeof products / sizeof *products; i++)
-        if (!strcmp(row(o->row)->name, products[i]))
-            return true;
-    return false;
-}
 
 static int64_t per_us(double rate, double share)
 {
@@ -74,7 +65,7 @@ Ns roof_op(const Device *d, Type compute, const Op *o)
 {
     Speed r = speed_of(d, compute);
     return (d->call > 0 ? d->call : call_ns) + roof(o->pass_flop, r.other, o->pass_moved, r.memory)
-        + roof(o->flop - o->pass_flop, is_product(o) ? r.product : r.other, o->moved - o->pass_moved, r.memory);
+        + roof(o->flop - o->pass_flop, row(o->row)->product ? r.product : r.other, o->moved - o->pass_moved, r.memory);
 }
 
 bool roof_alike(const Device *a, const Device *b)

@@ -2,55 +2,29 @@
  *
  * attr.c: the keys of an operator's line: what people write, and the attributes that shape and the calls read.
  *
- * Keys are full words; an attribute has the name of its token in ops.def, or a name that no call uses where shape still
- * has to work on it (start -> from).  A list becomes shape.0, shape.1, ...  An operand may be given by key too
- * (targets: labels), and an optional parameter switched off (bias: false): those keys come from the operator's row.
+ * Keys stand in the operator's row of ops.def, which says their form.  An attribute has the name of its token there, or a
+ * name that no call uses where shape still has to work on it (start -> from).  A list becomes shape.0, shape.1, ...  An operand
+ * may be given by key too (targets: labels), and an optional parameter switched off (bias: false).
  */
 #include "front.h"
 #include <string.h>
 
-/* kind: n at least 1, z any integer, f number, b true or false, l list of integers, w one of the words in def, the
- * first the default.  def NULL: must be given; "": may be left out, and there is no attribute then. */
-static const Key keys[] = {
-    {"Embedding",         "rows",          "rows",        'n', NULL},
-    {"Embedding",         "out",           "width",       'n', NULL},
-    {"PositionEmbedding", "rows",          "rows",        'n', NULL},
-    {"RelativeBias",      "heads",         "heads",       'n', NULL},
-    {"RelativeBias",      "query",         "query",       'n', NULL},
-    {"RelativeBias",      "key",           "key",         'n', NULL},
-    {"RelativeBias",      "buckets",       "buckets",     'n', "32"},
-    {"RelativeBias",      "distance",      "distance",    'n', "128"},
-    {"RelativeBias",      "bidirectional", "both",        'b', "true"},
-    {"Linear",            "out",           "out",         'n', NULL},
-    {"MatMul",            "transpose_a",   "ta",          'b', "false"},
-    {"MatMul",            "transpose_b",   "tb",          'b', "false"},
-    {"Attention",         "heads",         "heads",       'n', NULL},
-    {"Attention",         "causal",        "causal",      'b', "false"},
-    {"Attention",         "scale",         "scale",       'f', ""},
-    {"Attention",         "dropout",       "drop",        'f', "0"},
-    {"Attention",         "packed",        "packed",      'w', "none qkv"},
-    {"LayerNorm",         "eps",           "eps",         'f', "1e-5"},
-    {"RMSNorm",           "eps",           "eps",         'f', "1e-6"},
-    {"Gelu",              "approximate",   "tanh",        'w', "none tanh"},
-    {"Scale",             "factor",        "factor",      'f', NULL},
-    {"Dropout",           "p",             "drop",        'f', NULL},
-    {"Concat",            "axis",          "axis",        'z', "-1"},
-    {"Split",             "axis",          "axis",        'z', "-1"},
-    {"Split",             "parts",         "parts",       'n', ""},
-    {"Split",             "sizes",         "sizes",       'l', ""},
-    {"Slice",             "axis",          "axis",        'z', "-1"},
-    {"Slice",             "from",          "start",       'z', "0"},
-    {"Slice",             "count",         "length",      'n', NULL},
-    {"Reshape",           "shape",         "shape",       'l', NULL},
-    {"Transpose",         "perm",          "perm",        'l', NULL},
-    {"Mean",              "axis",          "axis",        'z', NULL},
-    {"Sum",               "axis",          "axis",        'z', NULL},
-    {"SoftmaxCrossEntropy", "ignore",      "ignore",      'z', "-100"},
-    {"LinearCrossEntropy", "out",          "out",         'n', NULL},
-    {"LinearCrossEntropy", "chunk",        "chunk",       'n', "8192"},
-    {"LinearCrossEntropy", "ignore",       "ignore",      'z', "-100"},
-};
-enum { KEYS = sizeof keys / sizeof *keys };
+/* The next key of a row; false behind the last. */
+static bool next_key(const char **text, const char *op, Key *k)
+{
+    *text += strspn(*text, "; ");
+    size_t n = strcspn(*text, ";"), name = strcspn(*text, " ="), end = strcspn(*text, " ");
+    if (!n)
+        return false;
+    const char *p = *text, *def = p + end + 2 + (p[end + 2] == ' ');
+    *k = (Key){op, strf("%.*s", (int)name, p), p[name] == '=' ? strf("%.*s", (int)(end - name - 1), p + name + 1) : NULL,
+               p[end + 1], def < p + n ? strf("%.*s", (int)(p + n - def), def) : NULL};
+    k->attr = k->attr ? k->attr : k->key;
+    if (k->def && !strcmp(k->def, "-"))
+        k->def = "";
+    *text += n;
+    return true;
+}
 
 const char *attr_word(const Node *line, const char *key)
 {
@@ -58,11 +32,10 @@ const char *attr_word(const Node *line, const char *key)
     return n && n->kind == SCALAR ? n->text : "";
 }
 
-void attr_keys(const char *op, Strs *list)
+void attr_keys(const char *op, const char *text, Strs *list)
 {
-    for (int i = 0; i < KEYS; i++)
-        if (!strcmp(keys[i].op, op))
-            *PUSH(list) = keys[i].key;
+    for (Key k; next_key(&text, op, &k);)
+        *PUSH(list) = k.key;
 }
 
 static int64_t word(Scope *s, const Node *n, const Key *k)
@@ -108,24 +81,32 @@ static void read_key(Scope *s, const Node *n, const Key *k, Op *o)
     case 'b': attr_set(o, k->attr, eval_bool(s, n)); break;
     case 'f': attr_set_float(o, k->attr, eval_float(s, n)); break;
     case 'w': attr_set(o, k->attr, word(s, n, k)); break;
+    case 's':
+        if (n->kind == SCALAR) {
+            attr_set(o, k->attr, 1);
+            attr_set(o, strf("%s.0", k->attr), eval_int(s, n));
+            break;
+        }       /* else as a list */
+    /* fallthrough */
     case 'l': list(s, n, k, o); break;
     default: die("key kind %c", k->kind);
     }
 }
 
-void attr_read(Scope *s, const Node *line, const char *op, Op *o)
+static void read_or_default(Scope *s, const Node *line, const Key *k, Op *o)
 {
-    for (int i = 0; i < KEYS; i++) {
-        const Key *k = &keys[i];
-        if (strcmp(k->op, op))
-            continue;
-        const Node *n = node_get(line, k->key);
-        Node def = {.kind = SCALAR, .loc = line->loc, .text = k->def};
-        if (k->kind == 'w' && k->def)
-            def.text = strf("%.*s", (int)strcspn(k->def, " "), k->def);
-        if (!n && !k->def)
-            WRONG(s->b, line->loc, strf("add %s: ...", k->key), "%s needs '%s'", op, k->key);
-        else if (n || *k->def)
-            read_key(s, n ? n : &def, k, o);
-    }
+    const Node *n = node_get(line, k->key);
+    Node def = {.kind = SCALAR, .loc = line->loc, .text = k->def};
+    if (k->kind == 'w' && k->def)
+        def.text = strf("%.*s", (int)strcspn(k->def, " "), k->def);
+    if (!n && !k->def)
+        WRONG(s->b, line->loc, strf("add %s: ...", k->key), "%s needs '%s'", k->op, k->key);
+    else if (n || *k->def)
+        read_key(s, n ? n : &def, k, o);
+}
+
+void attr_read(Scope *s, const Node *line, const char *op, const char *text, Op *o)
+{
+    for (Key k; next_key(&text, op, &k);)
+        read_or_default(s, line, &k, o);
 }

@@ -8,6 +8,7 @@
  *
  *   Split                a Slice a part
  *   Flatten              a Reshape
+ *   GlobalAvgPool        a Mean
  *   Attention packed     AttentionPacked
  *   Concat of more than four    nested Concats: four are joined first, the result takes their place
  *   Add, Scale of losses        LossAdd, LossScale: a loss is f32 in every job, and one number
@@ -19,8 +20,11 @@
 #include "front.h"
 #include <string.h>
 
-/* Names of `op:` that are not rows of ops.def, and the row they are made of. */
-static const struct { const char *name, *row; } composite[] = {{"Split", "Slice"}, {"Flatten", "Reshape"}};
+/* Names of `op:` that are not rows of ops.def, the row they are made of, and their keys as there. */
+static const struct { const char *name, *row, *keys; } composite[] = {
+    {"Split", "Slice", "axis z -1; parts n -; sizes l -"}, {"Flatten", "Reshape", ""},
+    {"GlobalAvgPool", "Mean", "keep b false"},
+};
 enum { COMPOSITES = sizeof composite / sizeof *composite };
 
 static Strs op_names(void)
@@ -41,6 +45,14 @@ static int row_of(const char *op)
             return row_find(composite[i].row);
     int r = row_find(op);
     return r >= 0 && row(r)->internal ? -1 : r;
+}
+
+static const char *keys_of(const char *op)
+{
+    for (int i = 0; i < COMPOSITES; i++)
+        if (!strcmp(op, composite[i].name))
+            return composite[i].keys;
+    return row(row_of(op))->keys;
 }
 
 static int tensor_new(Builder *b, Tensor t, char type)
@@ -249,7 +261,7 @@ static bool line_keys(Scope *s, const Node *line, const char *op)
         *PUSH(&keys) = "branches";
     if (!strcmp(op, "Attention"))
         *PUSH(&keys) = "qkv";
-    attr_keys(op, &keys);
+    attr_keys(op, keys_of(op), &keys);
     return keys_ok(s->b, line, op, &keys);
 }
 
@@ -289,7 +301,7 @@ static void expand(Scope *s, const Node *line, const char *op)
     Op o = {.attr = {NULL, 0, 0}};
     const char *path = path_of(s, line, op);
     listed(s, line, &list);
-    attr_read(s, line, op, &o);
+    attr_read(s, line, op, keys_of(op), &o);
     if (!strcmp(op, "Flatten"))
         attr_set(&o, "flatten", 1);
     if (!strcmp(op, "Concat"))

@@ -6,7 +6,7 @@
  *   attr.c    the keys of an operator's line, as numbers
  *   block.c   scopes: values, block arguments, repetition
  *   build.c   one line of the model -> operators
- *   row.c bind.c graph.c shape.c shape_ops.c
+ *   row.c bind.c graph.c shape.c shape_ops.c shape_image.c
  */
 #ifndef FRONT_H
 #define FRONT_H
@@ -76,8 +76,9 @@ void body_lines(Scope *s, const Node *body);
 
 /* ---- attr.c ------------------------------------------------------------------------------------------------------ */
 typedef struct { const char *op, *key, *attr; char kind; const char *def; } Key;
-void attr_keys(const char *op, Strs *keys);                     /* appends the keys of an operator's line */
-void attr_read(Scope *s, const Node *line, const char *op, Op *o);
+/* keys: the column of ops.def */
+void attr_keys(const char *op, const char *keys, Strs *list);   /* appends the keys of an operator's line */
+void attr_read(Scope *s, const Node *line, const char *op, const char *keys, Op *o);
 const char *attr_word(const Node *line, const char *key);       /* text of a key; "" if absent */
 
 /* ---- build.c --------------------------------------------------------------------------------------------------- */
@@ -98,6 +99,10 @@ bool shape_same(const Shape *a, const Shape *b);
 typedef struct { Graph *g; const Model *m; Op *o; const Row *r; } Sizer;
 typedef struct { const char *name; bool (*size)(Sizer *z); } ShapeRule;
 extern const ShapeRule shape_rules[];                           /* ends with a NULL name */
+/* shape_image.c */
+bool size_conv(Sizer *z);
+bool size_pool(Sizer *z);
+bool size_image_mean(Sizer *z);
 /* shape.c: what a rule may call */
 const Shape *in_shape(const Sizer *z, int i);
 bool out_shape(Sizer *z, int i, Shape s);                       /* size result i; false after a complaint */

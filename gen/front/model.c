@@ -168,6 +168,7 @@ static void init_rule(const Spot *s)
     static const Field fields[] = {
         { "normal", read_pair, offsetof(Init, a), 0, 0, NULL },
         { "uniform", read_pair, offsetof(Init, a), 0, 0, NULL },
+        { "kaiming", read_choice, offsetof(Init, fan), 0, 0, "fan_in fan_out" },
     };
     Init *init = s->to;
     int kind = INIT_ZEROS;
@@ -178,12 +179,13 @@ static void init_rule(const Spot *s)
         return;
     }
     if (s->value->kind == LIST || s->value->n != 1) {
-        bad(s->value->loc, "write zeros, ones, {normal: [mean, deviation]} or {uniform: [from, to]}",
+        bad(s->value->loc, "write zeros, ones, {normal: [mean, deviation]}, {uniform: [from, to]} or {kaiming: fan_out}",
             "%s is not one rule", s->path);
         return;
     }
     section(s->m, s->value, s->path, fields, COUNT(fields), init);
-    init->kind = node_get(s->value, "normal") ? INIT_NORMAL : INIT_UNIFORM;
+    init->fan = node_get(s->value, "kaiming") ? init->fan + FAN_IN : FAN_NONE;
+    init->kind = node_get(s->value, "uniform") ? INIT_UNIFORM : INIT_NORMAL;
     if (init->kind == INIT_NORMAL ? init->b < 0 : init->b < init->a)
         bad(s->value->at[0]->loc, NULL, init->kind == INIT_NORMAL ? "%s: a negative deviation"
             : "%s: the range ends before it begins", s->path);
@@ -257,10 +259,10 @@ static void model_model(Model *m, Node *node)
         want_key(node, "graph", "model");
         want_key(node, "loss", "model");
     }
-    init_default(m, (Init){ "weight", INIT_NORMAL, 0, 0.02 });
-    init_default(m, (Init){ "bias", INIT_ZEROS, 0, 0 });
-    init_default(m, (Init){ "zeros", INIT_ZEROS, 0, 0 });
-    init_default(m, (Init){ "ones", INIT_ONES, 0, 0 });
+    init_default(m, (Init){ "weight", INIT_NORMAL, 0, 0.02, FAN_NONE });
+    init_default(m, (Init){ "bias", INIT_ZEROS, 0, 0, FAN_NONE });
+    init_default(m, (Init){ "zeros", INIT_ZEROS, 0, 0, FAN_NONE });
+    init_default(m, (Init){ "ones", INIT_ONES, 0, 0, FAN_NONE });
 }
 
 /* ---- the file ---------------------------------------------------------------------------------------- */

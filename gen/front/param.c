@@ -17,7 +17,7 @@
 
 static const Init *rule(const Model *m, const char *name)
 {
-    static const Init fixed[] = {{"zeros", INIT_ZEROS, 0, 0}, {"ones", INIT_ONES, 0, 0}};
+    static const Init fixed[] = {{"zeros", INIT_ZEROS, 0, 0, FAN_NONE}, {"ones", INIT_ONES, 0, 0, FAN_NONE}};
     for (int i = 0; i < m->inits.n; i++)
         if (!strcmp(m->inits.at[i].name, name))
             return &m->inits.at[i];
@@ -29,8 +29,8 @@ static const Init *rule(const Model *m, const char *name)
 
 static Init by_default(const Model *m, const Row *r, const char *par)
 {
-    static const Init norm = {"norm", INIT_ONES, 0, 0}, bias = {"bias", INIT_ZEROS, 0, 0},
-                      weight = {"weight", INIT_NORMAL, 0, 0.02};
+    static const Init norm = {"norm", INIT_ONES, 0, 0, FAN_NONE}, bias = {"bias", INIT_ZEROS, 0, 0, FAN_NONE},
+                      weight = {"weight", INIT_NORMAL, 0, 0.02, FAN_NONE};
     const Init *def = !strcmp(par, "bias") ? &bias : !strcmp(r->shape, "norm") ? &norm : &weight;
     const Init *own = rule(m, def->name);
     return own ? *own : *def;

@@ -13,6 +13,7 @@
 #include "front.h"
 #include "rt/rt.h"
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -53,6 +54,18 @@ bool out_shape(Sizer *z, int i, Shape s)
     return true;
 }
 
+/* The deviation of a rule `kaiming` (He et al., Delving Deep into Rectifiers, 2015).  The fan is the number of values that a
+ * result reads, or of results that read a value. */
+static bool fan(const Sizer *z, State *p, const Shape *s)
+{
+    if (!p->init.fan)
+        return true;
+    if (s->n < 2)
+        return refuse(z, "kaiming is for weights", "%s %s has no fan", p->name, shape_text(s));
+    p->init.b = sqrt(2 / (double)(shape_size(s, 2, s->n) * s->d[p->init.fan == FAN_IN]));
+    return true;
+}
+
 bool par_shape(Sizer *z, int i, Shape s)
 {
     int index = z->o->par.at[i];
@@ -63,6 +76,8 @@ bool par_shape(Sizer *z, int i, Shape s)
         return refuse(z, NULL, "tied parameter %s has shape %s, and here it would be %s", p->name,
                       shape_text(&p->shape), shape_text(&s));
     if (!bytes_of(z, p->name, &s, F32, &p->bytes))
+        return false;
+    if (!fan(z, p, &s))
         return false;
     p->shape = s;
     p->decay &= !z->m->train.decay_matrices || s.n >= 2;
@@ -121,11 +136,24 @@ static bool all_sized(const Graph *g, const Op *o)
     return true;
 }
 
+/* Has every device a kernel for this operator? */
+static bool has_kernels(const Sizer *z)
+{
+    for (int d = 0; d < z->m->devices.n; d++) {
+        const Library *l = library_of(&z->m->devices.at[d]);
+        size_t n = strlen(z->r->name);
+        for (const char *p = l->lacks ? l->lacks : ""; *p; p += strcspn(p, " "), p += *p == ' ')
+            if (strcspn(p, " ") == n && !strncmp(p, z->r->name, n))
+                return refuse(z, "kind: cpu", "the kernels of %s have no %s yet", l->name, z->r->name);
+    }
+    return true;
+}
+
 static void size(Graph *g, const Model *m, int i)
 {
     Op *o = &g->op.at[i];
     Sizer z = {g, m, o, row(o->row)};
-    if (!all_sized(g, o) || !rule_of(z.r)->size(&z))
+    if (!all_sized(g, o) || !has_kernels(&z) || !rule_of(z.r)->size(&z))
         return;
     z.r = row(o->row);                      /* the rule may have chosen another row */
     bind_call(g, o, z.r->call[PH_F], NULL, NULL, NULL);

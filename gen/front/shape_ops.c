@@ -434,6 +434,8 @@ static bool size_transpose(Sizer *z)
 static bool size_reduce(Sizer *z)
 {
     Shape y = *in_shape(z, 0);
+    if (attr_find(z->o, "keep"))
+        return size_image_mean(z);
     int at = axis(z, &y);
     if (at < 0)
         return false;
@@ -532,6 +534,7 @@ static bool size_none(Sizer *z)
 const ShapeRule shape_rules[] = {
     {"embedding", size_embedding},  {"position", size_position},    {"relative_bias", size_relative_bias},
     {"linear", size_linear},        {"matmul", size_matmul},        {"attention", size_attention},
+    {"conv", size_conv},            {"pool", size_pool},    /* shape_image.c */
     {"attention_packed", size_attention_packed},                    {"norm", size_norm},
     {"softmax", set_rows},          {"same", size_same},            {"gelu", size_same},
     {"scale", size_same},           {"dropout", size_dropout},      {"add", size_add},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One in, one out, element by element.  Tanh and Sigmoid take their slope from the result, Relu and Silu from the
- * operand. A NaN goes through.
+ * One in, one out, element by element.  Relu, Tanh and Sigmoid take their slope from the result, Silu from its
+ * operand.  A NaN goes through.
  */
 #include "kernel.h"
 
@@ -11,10 +11,10 @@ void relu_forward(Stage *st, real *y, const real *x, long n)
         put(y, i, get(x, i) < 0 ? 0.0f : get(x, i));
 }
 
-void relu_backward(Stage *st, real *dx, const real *dy, const real *x, long n)
+void relu_backward(Stage *st, real *dx, const real *dy, const real *y, long n)
 {
     MAP(n, i)
-        put(dx, i, get(x, i) > 0 ? get(dy, i) : 0.0f);
+        put(dx, i, get(y, i) > 0 ? get(dy, i) : 0.0f);
 }
 
 void silu_forward(Stage *st, real *y, const real *x, long n)

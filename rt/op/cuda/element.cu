@@ -44,7 +44,7 @@ template <Two F> static void two_in(Stage *st, real *y, const real *a, const rea
 /* ---- formulas ---------------------------------------------------------------------------------------------------- */
 
 FN float relu(float x, float) { return x < 0 ? 0.0f : x; }
-FN float relu_slope(float dy, float x) { return x > 0 ? dy : 0.0f; }
+FN float relu_slope(float dy, float y) { return y > 0 ? dy : 0.0f; }
 FN float gelu_by_tanh(float x, float) { return gelu_tanh(x); }
 FN float gelu_by_tanh_slope(float dy, float x) { return dy * slope_tanh(x); }
 FN float gelu_by_erf(float x, float) { return gelu_erf(x); }
@@ -65,7 +65,7 @@ FN float plus(float a, float b) { return a + b; }
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
 void relu_forward(Stage *st, real *y, const real *x, long n) { one_in<relu>(st, y, x, n, 0); }
-void relu_backward(Stage *st, real *dx, const real *dy, const real *x, long n) { two_in<relu_slope>(st, dx, dy, x, n); }
+void relu_backward(Stage *st, real *dx, const real *dy, const real *y, long n) { two_in<relu_slope>(st, dx, dy, y, n); }
 
 void gelu_forward(Stage *st, real *y, const real *x, long n, long tanh)
 {

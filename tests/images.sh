@@ -1,0 +1,96 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# A small convolutional model (tests/models/images.yaml) has the same bits under any plan: 1 to 4 stages, schedules, chunks,
+# recomputation, offloading, gradient groups with replicas, two processes, a stop and resume under another plan, in f32 and in
+# bf16.  The graph interpreter, which knows no plan, gives the hash.  SLOW=1 takes 40 plans a type.  The kernels for GPUs lack
+# convolutions, and a plan for them is refused.
+. "$(dirname "$0")/lib.sh"
+need dpgen build/emitted build/librt.a build/librt_bf16.a build/interp build/interp_bf16
+model=$models/images.yaml
+$cc -std=c11 -O1 -Wall -Wextra -Werror -o "$tmp/npy" tests/npy.c || { fault "tests/npy.c"; finish; }
+cwd=$tmp/data run="--no-checkpoint --quiet --hash"
+mkdir -p "$cwd"
+(cd "$cwd" && "$tmp/npy" image.npy f4 -1 1 40 12 11 3 && "$tmp/npy" labels.npy i4 0 5 40) || fault "no arrays"
+
+# plans_of OPTION...
+plans_of() {
+    for n in 1 2 3 4; do
+        for schedule in gpipe 1f1b zb-h1; do
+            echo "$n.$schedule.none $model --stages $n --schedule $schedule --recompute none $*"
+            echo "$n.$schedule.full $model --stages $n --schedule $schedule --recompute full $*"
+            echo "$n.$schedule.away $model --stages $n --schedule $schedule --offload \"['*']\" $*"
+        done
+    done
+    echo "v.gpipe $model --stages 2 --map 0,1,1,0 --schedule gpipe --recompute '[half, joined]' $*"
+    echo "v.1f1b $model --stages 2 --map 0,1,0,1 --schedule 1f1b $*"
+    echo "apart $model --stages 2 --schedule 1f1b --fuse none $*"
+    echo "auto $model --stages 3 --schedule 1f1b --recompute auto $*"
+}
+# Each stage count, schedule and fate, and all pairs of the last two; all with SLOW=1
+some() {
+    if [ -n "$SLOW" ]; then cat; return; fi
+    grep -E '^(1.gpipe.none|2.gpipe.full|3.gpipe.away|2.1f1b.away|3.1f1b.none|4.1f1b.full|2.zb-h1.none|v|apart)'
+}
+interpret() {   # WHAT PROGRAM OPTION...: the plans of the result against each other and the interpreter
+    label=$1 program=$root/$2
+    shift 2
+    want=$(cd "$cwd" && "$program" "$model" "$@" 2>"$tmp/interp.log" | sed -n 's/^sha256 //p')
+    if [ -n "$want" ]; then pass; else fault "$label: the interpreter gives no hash: $(tail -n 1 "$tmp/interp.log")"; fi
+    one_hash "$label" "$want"
+}
+
+use_portable
+keep="2.1f1b.away 3.1f1b.none 2.gpipe.full"
+plans_of | some | plans
+keep=
+interpret "f32" build/interp
+reference=$hash
+
+# Stop after step 3 of 6, go on under another plan
+resume() {
+    rm -rf "$tmp/ckpt"
+    run="--quiet --hash --checkpoint $tmp/ckpt"
+    said=$(job_hash "$tmp/$1" --steps 3) && [ "$said" != "$reference" ] && said=$(job_hash "$tmp/$2" --resume)
+    if [ "$said" = "$reference" ]; then pass; else fault "$1, then $2: $said"; fi
+    run="--no-checkpoint --quiet --hash"
+}
+resume 2.1f1b.away 3.1f1b.none
+resume 3.1f1b.none 2.gpipe.full
+
+{ echo "g.one $model --set train.batch.groups=2 --stages 3"
+  echo "g.two $model --set train.batch.groups=2 --stages 2 --replicas 2 --schedule 1f1b --recompute full"; } | plans
+interpret "two groups" build/interp --set train.batch.groups=2
+[ "$hash" != "$reference" ] && pass || fault "groups have the hash of another key"
+
+two_ranks() {
+    if ! command -v mpirun >/dev/null || ! command -v mpicc >/dev/null; then
+        skip "there is no mpirun, or no mpicc" 2
+        return
+    fi
+    root_too= cc_was=$cc clang_was=$clang with_was=$with
+    [ "$(id -u)" != 0 ] || root_too=--allow-run-as-root
+    mpicc $flags -O2 -c -o "$tmp/link_mpi.o" rt/link_mpi.c 2>"$tmp/mpi.log" || fault "rt/link_mpi.c"
+    with="$tmp/link_mpi.o $with" start="mpirun -n 2 --oversubscribe $root_too" cc=mpicc clang=
+    plans_of --set plan.transport=mpi | grep -E '^2.(gpipe.away|1f1b.full)' | plans
+    one_hash "mpi" "$reference"
+    cc=$cc_was clang=$clang_was with=$with_was start=
+}
+two_ranks
+
+use_bf16
+plans_of --set train.precision.compute=bf16 | some | plans
+interpret "bf16" build/interp_bf16 --set train.precision.compute=bf16
+[ "$hash" != "$reference" ] && pass || fault "bf16 has the hash of f32"
+
+# ---- a wrong gradient is seen; kernels that are not there -------------------------------------------------------------------
+use_portable
+wrong='s/conv_backward_w(\(.*\), acc, /conv_backward_w(\1, 1, /'
+said=$(generate "$tmp/wrong" $model && sed -i "$wrong" "$tmp"/wrong/stage0.c && compile "$tmp/wrong" && job_hash "$tmp/wrong")
+if [ ${#said} = 64 ] && [ "$said" != "$reference" ]; then pass; else fault "a wrong chain goes unseen: $said"; fi
+refuse "GPUs" 3 "images.yaml:15:7: error: stem (Conv): the kernels of cuda have no Conv yet" \
+    ./dpgen $model --devices h200 -o "$tmp/gpu"
+[ ! -e "$tmp/gpu" ] && pass || fault "a refusal leaves a folder"
+./dpgen check examples/vgg16.yaml >"$tmp/said" 2>&1
+grep -q '^  parameters  *138,357,544$' "$tmp/said" && pass || fault "vgg16: $(grep parameters "$tmp/said")"
+finish
