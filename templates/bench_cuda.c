@@ -115,6 +115,7 @@ static void *other_main(void *at)
     Other *x = at;
     cudaStream_t s;
     bool mixes = x <= all.other + all.sharing;
+    must(cudaSetDevice(0), "choosing the GPU");
     if (mixes && open_operands(&x->worker) != DONE)
         exit(STATUS_RUN);
     if (!mixes)
@@ -518,5 +519,6 @@ int main(int argc, char **argv)
         return messages_main(argc, argv);
     if (kernels_start(threads, why, sizeof why) != 0)
         return complain(STATUS_MACHINE, "%s", why);
+    must(cudaSetDevice(0), "choosing the GPU");
     return !strcmp(mode, "sign") ? sign_main() : kernels_main();
 }

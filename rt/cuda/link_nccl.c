@@ -14,7 +14,9 @@
  * a send that the peer waits for.  So there are as many queues as the driver allows, one for each stream, and modules are
  * loaded at the start; the environment may say otherwise.
  *
- * Communicators are opened in one order on all sides, before the first step.  Facts that stages exchange once a step, and the
+ * Communicators are opened in one order on all sides, before the first step.  The first call on one keeps its host until the
+ * peer calls too, which in a step could be never: two replicas that exchange gradients both receive first.  So a byte is sent
+ * on each as it is opened.  Facts that stages exchange once a step, and the
  * end of a process, go through the sockets of meeting.c.  A peer that dies ends the job with its number, and no kernel waits
  * for good.
  *
@@ -102,8 +104,19 @@ static void gone(void *with, int number)
     _exit(STATUS_RUN);
 }
 
+/* NCCL connects two when both have called, and until then keeps the host. */
+static int connect_pair(const Pair *p, bool sending, void *byte)
+{
+    ncclResult_t e = sending ? ncclSend(byte, 1, ncclInt8, 1, p->comm, p->stream)
+                             : ncclRecv(byte, 1, ncclInt8, 0, p->comm, p->stream);
+    if (e != ncclSuccess)
+        return failed("connecting a communicator", e);
+    cudaError_t s = cudaStreamSynchronize(p->stream);
+    return s == cudaSuccess ? DONE : complain(STATUS_RUN, "connecting a communicator: %s", cudaGetErrorString(s));
+}
+
 /* One communicator: the sender makes its name, all hear it, two use it. */
-static int open_pair(Link *l, int from, int to, ncclUniqueId *all)
+static int open_pair(Link *l, int from, int to, ncclUniqueId *all, void *byte)
 {
     ncclUniqueId mine = {{0}};
     ncclResult_t e = l->stage == from ? ncclGetUniqueId(&mine) : ncclSuccess;
@@ -119,7 +132,9 @@ static int open_pair(Link *l, int from, int to, ncclUniqueId *all)
     if (e != ncclSuccess)
         return failed("opening a communicator", e);
     cudaError_t s = cudaStreamCreateWithFlags(&p->stream, cudaStreamNonBlocking);
-    return s == cudaSuccess ? DONE : complain(STATUS_RUN, "opening a communicator: %s", cudaGetErrorString(s));
+    if (s != cudaSuccess)
+        return complain(STATUS_RUN, "opening a communicator: %s", cudaGetErrorString(s));
+    return connect_pair(p, l->stage == from, byte);
 }
 
 /* What each says of itself: the plan, and the GPU by the name that no other in the world has. */
@@ -163,6 +178,7 @@ static int share_cards(Link *l, const Job *job)
 static int open_pairs(Link *l, const Job *job)
 {
     int own = 0, status = DONE;
+    void *byte = NULL;
     ncclUniqueId *names = calloc((size_t)l->stages, sizeof *names);
     l->pair = calloc((size_t)job->pairs + 1, sizeof *l->pair);
     if (!names || !l->pair)
@@ -172,8 +188,11 @@ static int open_pairs(Link *l, const Job *job)
     if (own + OTHERS > QUEUES)
         status = complain(STATUS_MACHINE, "stage %d exchanges messages in %d directions, and a GPU has queues for %d; let "
                           "fewer stages read what it makes, or use transport local", l->stage, own, QUEUES - OTHERS);
+    if (status == DONE && cudaMalloc(&byte, 1) != cudaSuccess)
+        status = complain(STATUS_RUN, "stage %d: no byte is left on its GPU", l->stage);
     for (int i = 0; i < job->pairs && status == DONE; i++)
-        status = open_pair(l, job->pair[2 * i], job->pair[2 * i + 1], names);
+        status = open_pair(l, job->pair[2 * i], job->pair[2 * i + 1], names, byte);
+    cudaFree(byte);
     free(names);
     return status;
 }
