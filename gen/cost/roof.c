@@ -22,6 +22,7 @@
 
 static const char *const products[] = {"Linear", "MatMul", "Attention", "AttentionPacked", "LinearCrossEntropy"};
 static const Ns call_ns = 200;  /* of entering a kernel */
+static const Mover mover_of_processor = {.fixed = 500, .per_us = 4000};
 
 static bool is_product(const Op *o)
 {
@@ -75,6 +76,17 @@ Ns roof_op(const Device *d, Type compute, const Op *o)
     Speed r = speed_of(d, compute);
     return (d->call > 0 ? d->call : call_ns) + roof(o->pass_flop, r.other, o->pass_moved, r.memory)
         + roof(o->flop - o->pass_flop, is_product(o) ? r.product : r.other, o->moved - o->pass_moved, r.memory);
+}
+
+/* A GPU adds gradients at its bandwidth and pays each launch; a processor's part is one core's, whatever its description. */
+Mover roof_mover(const Device *d, Type compute)
+{
+    Mover m = mover_of_processor;
+    if (d && target_of(d)->gpu) {
+        m.call = d->call > 0 ? d->call : call_ns;
+        m.per_us = speed_of(d, compute).memory;
+    }
+    return m;
 }
 
 bool roof_alike(const Device *a, const Device *b)
