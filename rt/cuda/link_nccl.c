@@ -35,6 +35,7 @@
 #include "run.h"
 
 enum { QUEUES = 32, OTHERS = 3 };   /* of a GPU, at most; streams that are no pair's */
+enum { CHANNELS = 4 };              /* blocks that a receive keeps busy while it waits: multiprocessors that no product has */
 
 typedef struct { int from, to; ncclComm_t comm; cudaStream_t stream; } Pair;
 
@@ -128,7 +129,10 @@ static int open_pair(Link *l, int from, int to, ncclUniqueId *all, void *byte)
         return DONE;
     Pair *p = &l->pair[l->pairs++];
     *p = (Pair){.from = from, .to = to};
-    e = ncclCommInitRank(&p->comm, 2, all[from], l->stage == to);
+    ncclConfig_t few = NCCL_CONFIG_INITIALIZER;
+    few.minCTAs = 1;
+    few.maxCTAs = CHANNELS;
+    e = ncclCommInitRankConfig(&p->comm, 2, all[from], l->stage == to, &few);
     if (e != ncclSuccess)
         return failed("opening a communicator", e);
     cudaError_t s = cudaStreamCreateWithFlags(&p->stream, cudaStreamNonBlocking);

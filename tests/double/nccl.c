@@ -33,8 +33,13 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
     return mkfifo(id->internal, 0600) == 0 ? ncclSuccess : ncclSystemError;
 }
 
-ncclResult_t ncclCommInitRank(ncclComm_t *to, int ranks, ncclUniqueId id, int rank)
+/* A receive that waits keeps as many multiprocessors from everything else as it has blocks. */
+ncclResult_t ncclCommInitRankConfig(ncclComm_t *to, int ranks, ncclUniqueId id, int rank, ncclConfig_t *config)
 {
+    if (config->maxCTAs < 2 || config->maxCTAs > 4 || config->minCTAs > config->maxCTAs) {
+        fprintf(stderr, "double: a communicator of %d blocks\n", config->maxCTAs);
+        _exit(99);
+    }
     const char *how = getenv("DOUBLE_COMM");
     while (how && !strcmp(how, "hangs"))
         pause();
