@@ -14,6 +14,9 @@
  * a send that the peer waits for.  So there are as many queues as the driver allows, one for each stream, and modules are
  * loaded at the start; the environment may say otherwise.
  *
+ * A pair that has only partial norms or factors of clipping to exchange uses a socket instead, and its hosts wait: stage 0 has
+ * two such pairs with every other stage.
+ *
  * Communicators are opened in one order on all sides, before the first step.  The first call on one keeps its host until the
  * peer calls too, which in a step could be never: two replicas that exchange gradients both receive first.  So a byte is sent
  * on each as it is opened.  Facts that stages exchange once a step, and the
@@ -37,7 +40,8 @@
 enum { QUEUES = 32, OTHERS = 3 };   /* of a GPU, at most; streams that are no pair's */
 enum { CHANNELS = 4 };              /* blocks that a receive keeps busy while it waits: multiprocessors that no product has */
 
-typedef struct { int from, to; ncclComm_t comm; cudaStream_t stream; } Pair;
+typedef struct { int from, to, line; ncclComm_t comm; cudaStream_t stream; } Pair;      /* line -1: over NCCL */
+typedef struct { const Pair *pair; void *buffer; size_t bytes; } Awaited;       /* pair NULL: nothing comes over a line */
 
 struct Link {
     int stages, stage, rank;
@@ -45,6 +49,7 @@ struct Link {
     Pair *pair;                 /* of this stage */
     int pairs;
     unsigned char request[MAX_REQUESTS];
+    Awaited awaited[MAX_REQUESTS];
 };
 
 static int failed(const char *what, ncclResult_t e)
@@ -128,7 +133,7 @@ static int open_pair(Link *l, int from, int to, ncclUniqueId *all, void *byte)
     if (l->stage != from && l->stage != to)
         return DONE;
     Pair *p = &l->pair[l->pairs++];
-    *p = (Pair){.from = from, .to = to};
+    *p = (Pair){.from = from, .to = to, .line = -1};
     ncclConfig_t few = NCCL_CONFIG_INITIALIZER;
     few.minCTAs = 1;
     few.maxCTAs = CHANNELS;
@@ -179,6 +184,18 @@ static int share_cards(Link *l, const Job *job)
     return status;
 }
 
+/* Norms and factors of clipping, which stage 0 exchanges with all, go over sockets: any number of stages has a way. */
+static int open_lines(Link *l, const Job *job)
+{
+    int *line = malloc(sizeof *line * (size_t)job->pairs);
+    int status = line ? meeting_lines(l->meeting, job->pair, job->talk, job->pairs, line) : STATUS_RUN;
+    for (int i = 0; i < job->pairs && status == DONE; i++)
+        if (line[i] >= 0)
+            l->pair[l->pairs++] = (Pair){.from = job->pair[2 * i], .to = job->pair[2 * i + 1], .line = line[i]};
+    free(line);
+    return status;
+}
+
 static int open_pairs(Link *l, const Job *job)
 {
     int own = 0, status = DONE;
@@ -188,14 +205,17 @@ static int open_pairs(Link *l, const Job *job)
     if (!names || !l->pair)
         return complain(STATUS_RUN, "no memory for the transport");
     for (int i = 0; i < job->pairs; i++)
-        own += job->pair[2 * i] == l->stage || job->pair[2 * i + 1] == l->stage;
+        own += (job->pair[2 * i] == l->stage || job->pair[2 * i + 1] == l->stage) && !(job->talk && job->talk[i]);
     if (own + OTHERS > QUEUES)
         status = complain(STATUS_MACHINE, "stage %d exchanges messages in %d directions, and a GPU has queues for %d; let "
                           "fewer stages read what it makes, or use transport local", l->stage, own, QUEUES - OTHERS);
     if (status == DONE && cudaMalloc(&byte, 1) != cudaSuccess)
         status = complain(STATUS_RUN, "stage %d: no byte is left on its GPU", l->stage);
     for (int i = 0; i < job->pairs && status == DONE; i++)
-        status = open_pair(l, job->pair[2 * i], job->pair[2 * i + 1], names, byte);
+        if (!job->talk || !job->talk[i])
+            status = open_pair(l, job->pair[2 * i], job->pair[2 * i + 1], names, byte);
+    if (job->talk && status == DONE)
+        status = open_lines(l, job);
     cudaFree(byte);
     free(names);
     return status;
@@ -244,11 +264,41 @@ static Pair *pair_of(Stage *st, int from, int to)
          to);
 }
 
+/* The host waits for what is sent, and for what it receives.  Both are a few bytes once a step. */
+static void say(Stage *st, const Pair *p, const void *buffer, size_t bytes)
+{
+    Device *d = device_of(st);
+    if (bytes > ARENA_PIECE)
+        quit(st->link, STATUS_RUN, "stage %d has %zu bytes for a line; this folder is not what dpgen wrote", st->index, bytes);
+    device_check(st, cudaMemcpyAsync(d->bounce, buffer, bytes, cudaMemcpyDeviceToHost, d->compute), "a message");
+    device_check(st, cudaStreamSynchronize(d->compute), "a message");
+    meeting_pass(st->link->meeting, p->line, p->to, d->bounce, bytes, true);
+}
+
+static void hear(Stage *st, const Awaited *a)
+{
+    Device *d = device_of(st);
+    meeting_pass(st->link->meeting, a->pair->line, a->pair->from, d->bounce, a->bytes, false);
+    device_check(st, cudaMemcpyAsync(a->buffer, d->bounce, a->bytes, cudaMemcpyHostToDevice, d->compute), "a message");
+    device_check(st, cudaStreamSynchronize(d->compute), "a message");
+}
+
+static void *begin_line(Stage *st, const Pair *p, int request, int sending, void *buffer, size_t bytes)
+{
+    if (sending)
+        say(st, p, buffer, bytes);
+    st->link->awaited[request] = (Awaited){p, buffer, sending ? 0 : bytes};
+    return &st->link->request[request];
+}
+
 void *link_begin(Stage *st, int request, int sending, void *buffer, int peer, int tag, long bytes)
 {
     Device *d = device_of(st);
     Pair *p = sending ? pair_of(st, st->index, peer) : pair_of(st, peer, st->index);
     (void)tag;
+    if (p->line >= 0)
+        return begin_line(st, p, request, sending, buffer, (size_t)bytes);
+    st->link->awaited[request].pair = NULL;
     device_check(st, cudaEventRecord(d->ready[request], d->compute), "beginning a message");
     device_check(st, cudaStreamWaitEvent(p->stream, d->ready[request], 0), "beginning a message");
     check(st, sending ? ncclSend(buffer, (size_t)bytes, ncclInt8, 1, p->comm, p->stream)
@@ -261,6 +311,11 @@ void link_wait(Stage *st, void *request)
 {
     Device *d = device_of(st);
     long number = (unsigned char *)request - st->link->request;
+    const Awaited *a = &st->link->awaited[number];
+    if (a->pair && a->bytes > 0)
+        hear(st, a);
+    if (a->pair)
+        return;
     device_check(st, cudaStreamWaitEvent(d->compute, d->arrived[number], 0), "waiting for a message");
 }
 
@@ -287,7 +342,10 @@ void link_close(Link *l)
 {
     meeting_close(l->meeting);
     for (int i = 0; i < l->pairs; i++)
-        ncclCommDestroy(l->pair[i].comm);
+        if (l->pair[i].line >= 0)
+            close(l->pair[i].line);
+        else
+            ncclCommDestroy(l->pair[i].comm);
     free(l->pair);
     free(l);
 }
