@@ -515,6 +515,7 @@ int main(int argc, char **argv)
     const char *mode = argc == 2 ? argv[1] : "";
     if (strcmp(mode, "sign") && strcmp(mode, "kernels") && strcmp(mode, "messages"))
         return complain(STATUS_USAGE, "train sign | kernels | messages");
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);     /* as kernels_start() does, which would wake the driver before fork() */
     if (!strcmp(mode, "messages"))
         return messages_main(argc, argv);
     if (kernels_start(threads, why, sizeof why) != 0)

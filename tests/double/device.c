@@ -60,6 +60,10 @@ cudaError_t cudaSetDevice(int device)
 {
     if (device < 0 || device >= double_setting("DOUBLE_DEVICES", 1))
         return cudaErrorInvalidDevice;
+    if (double_setting("CUDA_DEVICE_MAX_CONNECTIONS", 8) != 32) {
+        fprintf(stderr, "double: the driver wakes with few queues\n");
+        _exit(99);
+    }
     current = device;
     chosen[device] = true;
     return cudaSuccess;

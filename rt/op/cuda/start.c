@@ -92,6 +92,7 @@ int kernels_start(int threads, char *why, size_t n)
 {
     (void)threads;
     int gpus = 0, driver = 0, runtime = 0;
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);     /* a queue for each stream, before the driver wakes */
     cudaDriverGetVersion(&driver);
     cudaRuntimeGetVersion(&runtime);
     cudaError_t e = cudaGetDeviceCount(&gpus);
