@@ -28,6 +28,7 @@
  * with more than one GPU (docs/cuda.md).
  */
 #include <nccl.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +49,7 @@ struct Link {
     Meeting *meeting;
     Pair *pair;                 /* of this stage */
     int pairs;
+    _Atomic int opened;         /* pairs whose communicator is asked for faults */
     unsigned char request[MAX_REQUESTS];
     Awaited awaited[MAX_REQUESTS];
 };
@@ -108,6 +110,21 @@ static void gone(void *with, int number)
     complain(STATUS_RUN, "the process of stage %d has ended before this one (stage %d); its own message says why", number,
              l->stage);
     _exit(STATUS_RUN);
+}
+
+/* A fault of the network: the kernel that waits would do so for good. */
+static void look(const void *with)
+{
+    const Link *l = with;
+    for (int i = 0; i < atomic_load(&l->opened); i++) {
+        const Pair *p = &l->pair[i];
+        ncclResult_t e = ncclSuccess;
+        if (ncclCommGetAsyncError(p->comm, &e) != ncclSuccess || e == ncclSuccess || e == ncclInProgress)
+            continue;
+        complain(STATUS_RUN, "messages from stage %d to stage %d: %s: the other one has ended, or the network has a fault; "
+                 "NCCL_DEBUG=WARN says more", p->from, p->to, ncclGetErrorString(e));
+        _exit(STATUS_RUN);
+    }
 }
 
 /* NCCL connects two when both have called, and until then keeps the host. */
@@ -214,6 +231,7 @@ static int open_pairs(Link *l, const Job *job)
     for (int i = 0; i < job->pairs && status == DONE; i++)
         if (!job->talk || !job->talk[i])
             status = open_pair(l, job->pair[2 * i], job->pair[2 * i + 1], names, byte);
+    atomic_store(&l->opened, l->pairs);
     if (job->talk && status == DONE)
         status = open_lines(l, job);
     cudaFree(byte);
@@ -227,7 +245,7 @@ int link_connect(Link *l, const Job *job)
     int status = share_cards(l, job);
     if (status != DONE)
         return status;
-    if (!meeting_watch(l->meeting, gone, l))
+    if (!meeting_watch(l->meeting, gone, look, l))
         status = complain(STATUS_RUN, "no thread to watch the other stages; check `ulimit -u`");
     if (status == DONE)
         status = open_pairs(l, job);

@@ -46,6 +46,7 @@ struct Meeting {
     bool watching;
     _Atomic bool closing, told;
     void (*gone)(void *, int);
+    void (*look)(const void *);
     void *with;
 };
 
@@ -535,14 +536,16 @@ static void *watch(void *at)
             if (poll(&p, 1, 0) > 0 && p.revents & (POLLRDHUP | POLLHUP | POLLERR) && !atomic_load(&m->closing))
                 tell(m, i);
         }
+        m->look(m->with);
         pause_ms(4 * PAUSE_MS);
     }
     return NULL;
 }
 
-int meeting_watch(Meeting *m, void (*gone)(void *, int), void *with)
+int meeting_watch(Meeting *m, void (*gone)(void *, int), void (*look)(const void *), void *with)
 {
     m->gone = gone;
+    m->look = look;
     m->with = with;
     m->watching = m->size > 1 && pthread_create(&m->watcher, NULL, watch, m) == 0;
     return m->watching || m->size == 1;

@@ -25,7 +25,8 @@ bool meeting_share(Meeting *m, const void *mine, void *all, size_t bytes);
 int  meeting_lines(Meeting *m, const int *pair, const char *talk, int pairs, int *line);
 /* Bytes over a line to the other one, or from it.  false: it is gone. */
 bool meeting_pass(Meeting *m, int line, int other, void *data, size_t bytes, bool sending);
-/* From now on the end of another process calls gone(with, its number), which does not return; until meeting_close(). */
-int  meeting_watch(Meeting *m, void (*gone)(void *, int), void *with);
+/* From now on the end of another process calls gone(with, its number), which does not return, and look(with) is called several
+ * times a second; until meeting_close(). */
+int  meeting_watch(Meeting *m, void (*gone)(void *, int), void (*look)(const void *), void *with);
 void meeting_close(Meeting *m);
 #endif

@@ -6,6 +6,7 @@
  * The first call on a communicator keeps the host until its peer calls too, as where NCCL connects the two.
  *
  *   DOUBLE_COMM=fails  opening a communicator fails      =hangs  it waits for good, as for a peer that has ended
+ *                =breaks messages are lost behind the first on a communicator, which then has a fault
  *   DOUBLE_PAUSE=N     before each call the host stops for up to N microseconds, drawn by DOUBLE_SEED and the process
  */
 #include <errno.h>
@@ -20,7 +21,7 @@
 #include <unistd.h>
 #include "double.h"
 
-struct ncclComm { int file, rank; char path[NCCL_UNIQUE_ID_BYTES]; };
+struct ncclComm { int file, rank; long messages; _Atomic bool broken; char path[NCCL_UNIQUE_ID_BYTES]; };
 
 typedef struct { int file; bool sending; unsigned char *at; size_t n, done, head; size_t said; } Moving;
 
@@ -66,7 +67,8 @@ ncclResult_t ncclCommDestroy(ncclComm_t c)
 
 const char *ncclGetErrorString(ncclResult_t e)
 {
-    return e == ncclSuccess ? "no error" : e == ncclInvalidArgument ? "invalid argument" : "system error";
+    return e == ncclSuccess ? "no error" : e == ncclInvalidArgument ? "invalid argument" : e == ncclRemoteError
+           ? "remote error" : "system error";
 }
 
 /* As much as goes now.  The head is the length. */
@@ -112,6 +114,18 @@ static void connect_first(ncclComm_t c)
     close(end);
 }
 
+static bool never(void *args)
+{
+    (void)args;
+    return false;
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t c, ncclResult_t *e)
+{
+    *e = c->broken ? ncclRemoteError : ncclSuccess;
+    return ncclSuccess;
+}
+
 static ncclResult_t start(const void *at, size_t n, ncclDataType_t type, ncclComm_t c, cudaStream_t s, bool sending)
 {
     be_late();
@@ -119,6 +133,12 @@ static ncclResult_t start(const void *at, size_t n, ncclDataType_t type, ncclCom
     Moving m = {.file = c->file, .sending = sending, .at = (unsigned char *)(uintptr_t)at, .n = n, .said = sending ? n : 0};
     if (type != ncclInt8 || sending != (c->rank == 0))
         return ncclInvalidArgument;
+    const char *how = getenv("DOUBLE_COMM");
+    c->broken = how && !strcmp(how, "breaks") && c->messages++ > 0;
+    if (c->broken) {
+        double_poll(s, "a lost message", never, &m, sizeof m);
+        return ncclSuccess;
+    }
     double_poll(s, sending ? "ncclSend" : "ncclRecv", move, &m, sizeof m);
     return ncclSuccess;
 }
