@@ -35,14 +35,6 @@ expect "nothing is compiled twice" make -s -C "$tmp/gpt" CUDA_HOME="$cuda" NVCC=
 refuse "other chips are" 2 "kernels.o" make -s -C "$tmp/gpt" CUDA_HOME="$cuda" NVCC=false CUDA_ARCHS="80 90" train
 refuse "a chip whose attention is not proven" 2 "attention by cuDNN is not proven to give the same bits.* on sm_100" \
     make -s -C "$tmp/gpt" CUDA_HOME="$cuda" NVCC=false CUDA_ARCHS="90 100" train
-mkdir -p "$tmp/old/include" "$tmp/old/lib"
-ln -s "$cuda"/include/cudnn*.h "$tmp/old/include"
-ln -s "$(cuda_library cudnn)" "$tmp/old/lib/libcudnn.so"
-rm "$tmp/old/include/cudnn_version.h"
-sed 's/\(define CUDNN_MINOR\).*/\1 15/' "$cuda/include/cudnn_version.h" >"$tmp/old/include/cudnn_version.h"
-rm -f "$tmp/gpt/rt/op/cuda/graph.o"
-refuse "an old cuDNN" 2 "cuDNN 9.16 or newer is needed" make -s -C "$tmp/gpt" CUDA_HOME="$cuda" CUDNN_HOME="$tmp/old" \
-    CC="${READY_CC:-$cc}" rt/op/cuda/graph.o
 
 # The kernels that this job has no use for, in a unit of their own.
 kernels=$(ls rt/op/cuda/*.cu rt/cuda/*.cu)
