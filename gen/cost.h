@@ -21,6 +21,8 @@ void profile_write(const Profile *f, const char *file);         /* whole or not 
 typedef struct { int n; Bytes bytes[8]; Ns ns[8]; } Curve;      /* both ascend */
 /* bytes/s, or a curve where that was measured; half: both directions take turns */
 typedef struct { double rate; Ns latency; bool half; const Curve *curve; } Wire;
+/* Actions that are no kernel call of the model: a fixed part, a part by call, and bytes that they read and write. */
+typedef struct { Ns fixed, call; int64_t per_us; } Mover;
 typedef struct Cost Cost;
 struct Cost {
     bool measured;
@@ -38,6 +40,7 @@ struct Cost {
     int devices;
     const Wire *wire;           /* [from * devices + to]; NULL: all as latency and link say */
     const Wire *host_wire;      /* [device]; NULL: all as host says */
+    const Mover *mover;         /* [device]; NULL: all are processors */
 };
 Cost *cost(const Graph *g, const Model *m, Profile *f);         /* f NULL: estimated */
 const Cost *cost_shared(const Cost *c, const Model *m, int devices);    /* what so many devices pay: busy, c, or taking turns */
@@ -49,5 +52,6 @@ Ns cost_latency(const Cost *c, int from, int to);   /* from the end of that to i
 bool cost_half(const Cost *c, int from, int to);    /* messages of both directions take turns on one wire */
 Ns cost_host(const Cost *c, int device, Bytes bytes);           /* how long a copy to the host, or back, occupies that link */
 bool cost_host_half(const Cost *c, int device);     /* copies out and in take turns */
+Ns cost_move(const Cost *c, int device, int calls, Bytes moved);    /* what calls no kernel of the model; -1: on the host */
 void check_cost(const Graph *g, const Cost *c);
 #endif

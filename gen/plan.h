@@ -314,7 +314,8 @@ void seen_keep_plan(const Plan *p, Verdict why);
 void check_mem(const Plan *p);                      /* every call reads what it should, byte for byte */
 /* ---- sim: lower/sim.c -------------------------------------------------------------------------------------------- */
 int sim(Plan *p);
-Ns action_fixed(ActionKind kind, Bytes bytes);       /* of actions that call no kernel of the model: of one that moves bytes */
+/* Of an action there that calls no kernel of the model: with so many tensors, and bytes that it moves.  -1: on the host. */
+Ns action_fixed(const Cost *c, int device, ActionKind kind, int tensors, Bytes bytes);
 Ns action_time(const Plan *p, int device, const Action *k);  /* what an action takes by itself; a wait: nothing */
 void check_sim(const Plan *p);
 

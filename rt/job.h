@@ -78,6 +78,7 @@ typedef struct {
     const int *rank;            /* mpi, nccl: by stage; NULL: its own number */
     int pairs;                  /* ordered pairs of stages, from, to, that exchange messages */
     const int *pair;
+    const char *talk;           /* by pair: partial norms and factors of clipping alone; NULL: none */
     const StageInfo *stage;
     int inputs;
     const InputInfo *input;

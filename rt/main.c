@@ -279,9 +279,9 @@ static int prepare_worker(Run *run, int i)
         return complain(STATUS_RUN, "no memory for %s", w->info->name);
     int status = run->job->overlap > 0 ? overlap_open(w) : DONE;
     if (status == DONE)
-        status = losses_open(w);
+        status = arena_open(w);         /* chooses the GPU, which the next asks for memory */
     if (status == DONE)
-        status = arena_open(w);
+        status = losses_open(w);
     return status == DONE ? spill_open(w) : status;
 }
 

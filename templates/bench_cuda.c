@@ -115,6 +115,7 @@ static void *other_main(void *at)
     Other *x = at;
     cudaStream_t s;
     bool mixes = x <= all.other + all.sharing;
+    must(cudaSetDevice(0), "choosing the GPU");
     if (mixes && open_operands(&x->worker) != DONE)
         exit(STATUS_RUN);
     if (!mixes)
@@ -514,9 +515,11 @@ int main(int argc, char **argv)
     const char *mode = argc == 2 ? argv[1] : "";
     if (strcmp(mode, "sign") && strcmp(mode, "kernels") && strcmp(mode, "messages"))
         return complain(STATUS_USAGE, "train sign | kernels | messages");
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);     /* as kernels_start() does, which would wake the driver before fork() */
     if (!strcmp(mode, "messages"))
         return messages_main(argc, argv);
     if (kernels_start(threads, why, sizeof why) != 0)
         return complain(STATUS_MACHINE, "%s", why);
+    must(cudaSetDevice(0), "choosing the GPU");
     return !strcmp(mode, "sign") ? sign_main() : kernels_main();
 }

@@ -76,4 +76,19 @@ fastest() {         # t5-small has a gap in three stages, bert-base has none in 
 }
 fastest t5-small 3 "some no"
 fastest bert-base 2 "none yes"
+
+# ---- GPUs -----------------------------------------------------------------------------------------------------------------
+# Gradient groups cost a GPU little, so that eight replicas are the fastest; and no device is there for a hundredth of a step.
+on_gpus() {         # OPTION...: how many replicas and stages
+    ./dpgen plan examples/gpt2-124m-cuda.yaml --devices devices/h100.yaml --estimate -D L=4 --schedule gpipe "$@" 2>&1 |
+        sed -n '1s/.*gpipe, \(.* stages*\),.*/\1/p'
+}
+said=$(on_gpus --set plan.stages=auto --set train.batch.global=256 --set train.batch.groups=8 --replicas auto)
+if [ "$said" = "8 replicas of 1 stage" ]; then pass; else fault "on eight GPUs: $said"; fi
+said=$(on_gpus --set plan.stages=auto)
+if [ "$said" = "3 stages" ]; then pass; else fault "a device for a hundredth of a step: $said"; fi
+options="examples/gpt2-124m-cuda.yaml --devices devices/h100.yaml --estimate -D L=4 --stages 1"
+one=$(step) eight=$(step --set train.batch.groups=8)
+if [ "$eight" -gt "$one" ] && [ $((eight - one)) -lt $((one / 50)) ]; then pass
+else fault "a step on one GPU: $one ns, with eight groups $eight"; fi
 finish

@@ -32,6 +32,8 @@ program unit_cuda_attention -DREAL_BF16 rt/op/cuda/attention.c rt/op/cuda/attent
     tests/double/cudnn.c
 program unit_cuda_start '-DBUILT_FOR="86 90"' rt/op/cuda/start.c tests/double/cudart.c tests/double/device.c \
     tests/double/cublaslt.c
+program unit_cuda_start -DCUDNN '-DBUILT_FOR="90 100 103"' rt/op/cuda/start.c tests/double/cudart.c tests/double/device.c \
+    tests/double/cublaslt.c
 library=$(cuda_library cublasLt)
 if [ -n "$library" ]; then
     program unit_cublaslt_real -DREAL_BF16 rt/op/cuda/product.c rt/op/cuda/linear.c rt/op/cuda/matmul.c "$library" \

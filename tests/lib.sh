@@ -75,7 +75,7 @@ generate() {
     ./dpgen "$@" --estimate -o "$to" >"$to.log" 2>&1 || { echo "dpgen: $(head -n 1 "$to.log")"; return 1; }
     build/emitted rt/rt.h $(stages "$to") >"$to.log" 2>&1 || { echo "emitted: $(head -n 1 "$to.log")"; return 1; }
 }
-stages() { ls "$1"/stage[0-9].c; }
+stages() { (i=0; while [ -e "$1/stage$i.c" ]; do echo "$1/stage$i.c"; i=$((i + 1)); done); }
 
 # compile DIR [COMPILER]: DIR/job, with $more options
 compile() {

@@ -6,6 +6,7 @@
  *              cost of a call, types, devices of several speeds in one job
  *   passes     LinearCrossEntropy: products on one side of the roof, and behind them, passes over scores on either
  *   scratch    counts as written and read, in attention too
+ *   moves      gradients added and weights copied, by a GPU at its bandwidth with a launch a tensor, by a processor
  *   links      which entry a pair takes, both directions, latency, duplex, the table of transports
  *   crowded    more threads than cores: T/C of the time alone, by host, for processors only
  *   prepared   which calls a kernel library opens a handle for
@@ -167,6 +168,22 @@ static void test_mixed(void)
     equal("memory of fast", w.m->devices.at[2].memory, ((Bytes)4 << 30) - ((Bytes)32 << 20));       /* less the workspace */
 }
 
+/* 3 x 4 MB are 12 us at 0.5 of 2 TB/s, and 3 ms at a processor's 4 bytes a nanosecond, whatever its bandwidth. */
+static void test_moves(void)
+{
+    static const char *const device = "devices: [{name: a, kind: %s, count: 2, memory: 1GiB, bandwidth: 2TB/s, call: 2us, "
+        "efficiency: {memory: 0.5}}]\n";
+    World gpu = world_of(strf(device, "cuda"), NULL), cpu = world_of(strf(device, "cpu"), NULL);
+    equal("nothing moved by a GPU", action_fixed(gpu.c, 1, K_END, 1, 0), 500 + 2000);
+    equal("a merge on a GPU", action_fixed(gpu.c, 1, K_MERGE, 1, 4000000), 500 + 2000 + 12000);
+    equal("a fold of ten tensors on a GPU", action_fixed(gpu.c, 0, K_FOLD, 10, 4000000), 500 + 20000 + 12000);
+    equal("a copy of weights on a GPU", action_fixed(gpu.c, 0, K_VERSION, 1, 4000000), 500 + 2000 + 8000);
+    equal("nothing moved by a processor", action_fixed(cpu.c, 1, K_END, 1, 0), 500);
+    equal("a fold of ten tensors on a processor", action_fixed(cpu.c, 0, K_FOLD, 10, 4000000), 500 + 3000000);
+    equal("rounded down", action_fixed(cpu.c, 0, K_MERGE, 1, 1), 500);
+    equal("data of a GPU come from its host", action_fixed(gpu.c, -1, K_LOAD, 1, 4000), 500 + 1000);
+}
+
 enum { A0, A1, A2, LAST };      /* devices a.0, a.1, a.2, b */
 static void test_links(void)
 {
@@ -305,6 +322,7 @@ int main(void)
     test_passes();
     test_scratch();
     test_mixed();
+    test_moves();
     test_links();
     test_files();
     printf("unit_cost: %d passed, %d failed\n", passed, failed);

@@ -364,7 +364,7 @@ static void open_memory(void)
     dw = shared(MOST * sizeof *dw);
     db = shared(MOST * sizeof *db);
     room = shared(ROOM);
-    device.workspace = workspace = shared(WORKSPACE + GUARD);
+    device.workspace = workspace = (unsigned char *)shared(WORKSPACE + GUARD + 192) + 192;      /* as in an arena */
     device.workspace_bytes = WORKSPACE;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * unit_cuda_start.c: what rt/op/cuda/start.c says of machines that the double of the CUDA runtime pretends to be.  Compiled
- * with BUILT_FOR="86 90", and linked with the double of cublasLt but not with cuDNN.
+ * with BUILT_FOR="86 90", and linked with the double of cublasLt but not with cuDNN.  With -DCUDNN and BUILT_FOR="90 100 103",
+ * it has a cuDNN that says which version it is.
  */
 #include "rt/cuda/device.h"
 #include "rt/op/cuda/start.h"
@@ -30,6 +31,24 @@ static void start(const char *name, const char *value, const char *cause, const 
     check(cause ? bad && strstr(why, cause) && strstr(why, remedy) : !bad, what, why);
 }
 
+#ifdef CUDNN
+static size_t cudnn_here = 91600;
+size_t cudnnGetVersion(void);
+size_t cudnnGetVersion(void) { return cudnn_here; }
+
+int main(void)
+{
+    start("DOUBLE_ARCH", "90", NULL, NULL);
+    start("DOUBLE_ARCH", "100", "GPU 0 is sm_100, where attention by cuDNN is not proven", "compute: f32");
+    start("DOUBLE_ARCH", "103", "GPU 0 is sm_103, where attention by cuDNN is not proven", "hide it with CUDA_VISIBLE_DEVICES");
+    cudnn_here = 91502;
+    start("DOUBLE_ARCH", "90", "cuDNN here is 9.15.2", "install 9.16");
+    cudnn_here = 92000;
+    start("DOUBLE_ARCH", "90", NULL, NULL);
+    printf("unit_cuda_start: %d passed, %d failed\n", passed, failed);
+    return failed > 0;
+}
+#else
 int main(void)
 {
     Device device = { .number = 0 };
@@ -52,6 +71,7 @@ int main(void)
 
     void *taken = NULL;
     size_t total;
+    cudaSetDevice(0);
     check(kernels_bytes(&stage) == 0, "kernels_bytes of a stage that does not count", "");
     check(cudaMemGetInfo(&device.spare, &total) == cudaSuccess && cudaMalloc(&taken, 3 << 20) == cudaSuccess, "cudaMalloc", "");
     check(kernels_bytes(&stage) == 3 << 20, "kernels_bytes", "");
@@ -61,3 +81,4 @@ int main(void)
     printf("unit_cuda_start: %d passed, %d failed\n", passed, failed);
     return failed > 0;
 }
+#endif

@@ -43,6 +43,10 @@ static Cost *new_cost(const Graph *g, const Model *m, Ints *first)
     for (int k = 0; k < c->classes; k++)
         c->ns[k] = alloc(sizeof **c->ns * (size_t)g->op.n);
     links_of(c, m);
+    Mover *mover = alloc(sizeof *mover * (size_t)(m->devices.n + 1));
+    for (int d = 0; d < m->devices.n; d++)
+        mover[d] = roof_mover(&m->devices.at[d], g->compute);
+    c->mover = mover;
     return c;
 }
 
@@ -133,6 +137,12 @@ const Cost *cost_shared(const Cost *c, const Model *m, int devices)
 Ns cost_op(const Cost *c, int device, int op)
 {
     return c->ns[c->of.at[device]][op];
+}
+
+Ns cost_move(const Cost *c, int device, int calls, Bytes moved)
+{
+    Mover m = c->mover && device >= 0 ? c->mover[device] : roof_mover(NULL, F32);
+    return m.fixed + calls * m.call + moved / m.per_us * 1000 + moved % m.per_us * 1000 / m.per_us;
 }
 
 /* Sums over a whole step stay far from overflow. */

@@ -21,6 +21,7 @@
 #include <string.h>
 
 static const Ns call_ns = 200;  /* of entering a kernel */
+static const Mover mover_of_processor = {.fixed = 500, .per_us = 4000};
 
 static int64_t per_us(double rate, double share)
 {
@@ -66,6 +67,17 @@ Ns roof_op(const Device *d, Type compute, const Op *o)
     Speed r = speed_of(d, compute);
     return (d->call > 0 ? d->call : call_ns) + roof(o->pass_flop, r.other, o->pass_moved, r.memory)
         + roof(o->flop - o->pass_flop, row(o->row)->product ? r.product : r.other, o->moved - o->pass_moved, r.memory);
+}
+
+/* A GPU adds gradients at its bandwidth and pays each launch; a processor's part is one core's, whatever its description. */
+Mover roof_mover(const Device *d, Type compute)
+{
+    Mover m = mover_of_processor;
+    if (d && target_of(d)->gpu) {
+        m.call = d->call > 0 ? d->call : call_ns;
+        m.per_us = speed_of(d, compute).memory;
+    }
+    return m;
 }
 
 bool roof_alike(const Device *a, const Device *b)

@@ -8,6 +8,7 @@
 
 /* roof.c: one call there, by the roofline of the device's description */
 Ns roof_op(const Device *d, Type compute, const Op *o);
+Mover roof_mover(const Device *d, Type compute);    /* for actions that call no kernel of the model */
 bool roof_alike(const Device *a, const Device *b);  /* devices that it cannot tell apart */
 
 /* links.c: what every pair of devices, and every device and its host, is joined by */

@@ -240,20 +240,48 @@ static void print_stages(const Launch *w, const int *states)
     fprintf(w->f, "};\n");
 }
 
+static bool is_talk(const Plan *p, const Action *k)
+{
+    StateKind kind = k->state >= 0 ? p->g->state.at[k->state].kind : S_PARAM;
+    return kind == S_NORM || kind == S_CLIP;
+}
+
+/* By pair, whether its messages are all of a few bytes, for transports that have other ways for those. */
+static bool print_talk(const Launch *w, const int *seen, const Ints *pairs)
+{
+    bool any = false;
+    for (int i = 0; i < pairs->n; i++)
+        any |= seen[pairs->at[i]] == 1;
+    if (!any || !transport_of(w->p->m)->gpus)
+        return false;
+    fprintf(w->f, "static const char talk[] = {");
+    for (int i = 0; i < pairs->n; i++)
+        fprintf(w->f, "%s%d", i ? ", " : "", seen[pairs->at[i]] == 1);
+    fprintf(w->f, "};\n");
+    return true;
+}
+
 /* Ordered pairs of stages that exchange messages, each once: from, to. */
-static int print_pairs(const Launch *w)
+static int print_pairs(const Launch *w, bool *talk)
 {
     const Plan *p = w->p;
+    Ints pairs = {0};           /* seen: 1 talk, 3 other messages too */
     int n = 0, *seen = alloc(sizeof(int) * (size_t)(p->devices * p->devices));
     fprintf(w->f, "\nstatic const int pair[] = {");
     for (int d = 0; d < p->devices; d++)
         for (int i = 0; i < p->dev.at[d].list.n + p->dev.at[d].eval.n; i++) {
             bool eval = i >= p->dev.at[d].list.n;
             const Action *k = eval ? &p->dev.at[d].eval.at[i - p->dev.at[d].list.n] : &p->dev.at[d].list.at[i];
-            if (k->kind == K_SEND && !seen[d * p->devices + k->peer]++)
+            int at = d * p->devices + k->peer;
+            if (k->kind == K_SEND && !seen[at]) {
                 fprintf(w->f, "%s%d,%d", n++ ? ", " : "", d, k->peer);
+                *PUSH(&pairs) = at;
+            }
+            if (k->kind == K_SEND)
+                seen[at] |= is_talk(p, k) ? 1 : 3;
         }
     fprintf(w->f, "%s};\n", n ? "" : "0");
+    *talk = print_talk(w, seen, &pairs);
     return n;
 }
 
@@ -275,7 +303,7 @@ static int reports(const Plan *p)
     return (int)(least > second ? least : second > 0 ? second : 1);
 }
 
-static void print_job(const Launch *w, int pairs, const char *plan_hash)
+static void print_job(const Launch *w, int pairs, bool talk, const char *plan_hash)
 {
     static const char *const lr[] = {"JOB_CONSTANT", "JOB_COSINE", "JOB_LINEAR", "JOB_STEP"};
     const Plan *p = w->p;
@@ -292,7 +320,7 @@ static void print_job(const Launch *w, int pairs, const char *plan_hash)
     if (p->dev.at[0].place)
         fprintf(w->f, "    .rank = rank,\n");
     if (emit_cuda(p))
-        fprintf(w->f, "    .pairs = %d, .pair = pair,\n", pairs);
+        fprintf(w->f, "    .pairs = %d, .pair = pair,%s\n", pairs, talk ? " .talk = talk," : "");
     if (p->c->profile && *profile_key(p->c->profile, p->g)) {
         fprintf(w->f, "    .measured = ");
         fputs(quote_c(profile_measured_on(p->c->profile)), w->f);
@@ -347,7 +375,9 @@ void emit_launch(FILE *f, const Plan *p, const char *prefix, const char *plan_ha
             fprintf(f, "%s%d", d ? ", " : "", emit_rank(p, d));
         fprintf(f, "};\n");
     }
-    print_job(&w, emit_cuda(p) ? print_pairs(&w) : 0, plan_hash);
+    bool talk = false;
+    int pairs = emit_cuda(p) ? print_pairs(&w, &talk) : 0;
+    print_job(&w, pairs, talk, plan_hash);
     fprintf(f, "\nint %s_main(int argc, char **argv);\nint %s_main(int argc, char **argv)\n{\n"
             "    return job_main(&job, argc, argv);\n}\n", prefix, prefix);
     if (!strcmp(prefix, "train"))

@@ -198,7 +198,7 @@ static void find_loads(Facts *x)
             const Arg *a = &g->op.at[o].arg.at[i];
             if (a->kind != ARG_READ || a->state || g->tensor.at[a->index].op >= 0)
                 continue;
-            Ns ns = action_fixed(K_LOAD, g->tensor.at[a->index].bytes);
+            Ns ns = action_fixed(x->q->p->c, -1, K_LOAD, 1, g->tensor.at[a->index].bytes);
             *PUSH(&x->reader) = (Reader){o, a->index, ns};
             x->load[o + 1] += seen[a->index] ? 0 : ns;
             seen[a->index] = true;

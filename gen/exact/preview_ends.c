@@ -123,9 +123,11 @@ void finish_begin(Finish *f, const int *chunk, Ns *now)
 {
     const Graph *g = f->p->g;
     for (int d = 0; d < f->p->devices; d++)
-        now[d] = action_fixed(K_BEGIN, 0);
-    for (int i = 0; i < g->count.n; i++)
-        now[plan_home(f->p, 0, chunk[g->count.at[i].op])] += action_fixed(K_COUNT, 0);
+        now[d] = action_fixed(f->p->c, d, K_BEGIN, 1, 0);
+    for (int i = 0; i < g->count.n; i++) {
+        int home = plan_home(f->p, 0, chunk[g->count.at[i].op]);
+        now[home] += action_fixed(f->p->c, home, K_COUNT, 1, 0);
+    }
     for (int c = 0; c < f->x->chunks; c++)
         f->own[c].n = 0;
     for (int i = 0; i < f->gradient.n; i++)
@@ -137,7 +139,7 @@ Ns finish_fold(const Finish *f, int chunk)
     Bytes bytes = 0;
     for (int i = 0; i < f->own[chunk].n; i++)
         bytes += f->own[chunk].at[i];
-    return action_fixed(K_FOLD, bytes);
+    return action_fixed(f->p->c, plan_home(f->p, 0, chunk), K_FOLD, f->own[chunk].n, bytes);
 }
 
 /* ---- replicas ---------------------------------------------------------------------------------------------------- */
@@ -155,7 +157,8 @@ static Ns merge(const Finish *f, int device, int partner, const Sizes *gradient,
         Ns begin = now, wire = now;
         for (; first <= i; first++) {
             wire_take(&wire, begin, turns * cost_wire(f->p->c, device, partner, gradient->at[first]));
-            now = later(now, wire + cost_latency(f->p->c, device, partner)) + action_fixed(K_MERGE, gradient->at[first]);
+            now = later(now, wire + cost_latency(f->p->c, device, partner))
+                + action_fixed(f->p->c, device, K_MERGE, 1, gradient->at[first]);
         }
     }
     return now;
@@ -194,7 +197,7 @@ static void transfer(Finish *f, const Shared *s, int from, int to, const Ns *was
     wire_take(wire, later(was[from], was[to]), cost_wire(c, from, to, s->bytes));
     Ns end = *wire + cost_latency(c, from, to);
     *sent = later(*sent, end);
-    now[to] = later(now[to], end) + (s->part == 1 ? action_fixed(K_GATHER, 0) : 0);
+    now[to] = later(now[to], end) + (s->part == 1 ? action_fixed(c, to, K_GATHER, 1, 0) : 0);
 }
 
 static void exchange(Finish *f, int part, const int *chunk, Ns *now)
@@ -243,8 +246,8 @@ Ns finish(Finish *f, const int *chunk, const int *last, Ns *now)
     wait_sends(f, PARTS - 2, now);
     wait_sends(f, PARTS - 1, now);
     for (int d = 0; d < f->p->devices; d++)
-        end = later(end, now[d]);
-    return end + action_fixed(K_END, 0);
+        end = later(end, now[d] + action_fixed(f->p->c, d, K_END, 1, 0));
+    return end;
 }
 
 /* ---- at least ---------------------------------------------------------------------------------------------------- */
@@ -309,7 +312,7 @@ static void add_merge(const Finish *f, int partner, Ns *least)
     for (int i = 0; i < f->gradient.n; i++) {
         const Gradient *g = &f->gradient.at[i];
         wire[g->at] += cost_wire(p->c, plan_home(p, 0, 0), partner, g->bytes);
-        adding[g->at] += action_fixed(K_MERGE, g->bytes);
+        adding[g->at] += action_fixed(p->c, plan_home(p, 0, 0), K_MERGE, 1, g->bytes);
     }
     for (int i = 0; i < f->x->n; i++) {
         wire[i] += i ? wire[i - 1] : 0;
@@ -323,8 +326,9 @@ Ns *finish_least(const Facts *x)
     const Finish *f = finish_open(x);
     const Actions *order = &f->p->dev.at[plan_home(f->p, 0, 0)].order;
     Ns *least = alloc(sizeof *least * (size_t)x->n);
+    int home = plan_home(f->p, 0, 0);
     for (int i = 0; i < x->n; i++)
-        least[i] = action_fixed(K_BEGIN, 0) + action_fixed(K_END, 0);
+        least[i] = action_fixed(f->p->c, home, K_BEGIN, 1, 0) + action_fixed(f->p->c, home, K_END, 1, 0);
     for (int i = 0; i < order->n; i++)
         if (order->at[i].kind == K_MERGE && order->at[i].chunk == 0)
             add_merge(f, order->at[i].from_device, least);

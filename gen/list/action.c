@@ -7,49 +7,51 @@
 
 #include <string.h>
 
-/* Actions that are no kernel call of the model: a fixed part, and a part by bytes. */
-static const Ns small_ns = 500;
-static const int64_t copy_per_ns = 4;
-
-static Bytes gradients_of(const Plan *p, int chunk)
+static Bytes gradients_of(const Plan *p, int chunk, int *n)
 {
     Bytes sum = 0;
+    *n = 0;
     for (int s = 0; s < p->g->state.n; s++) {
         const State *x = &p->g->state.at[s];
         if (x->kind == S_GRAD && p->chunk.at[x->op] == chunk)
-            sum += x->bytes;
+            sum += x->bytes, ++*n;
     }
     return sum;
 }
 
-static Bytes copied_of(const Plan *p, int chunk)
+static Bytes copied_of(const Plan *p, int chunk, int *n)
 {
     Bytes sum = 0;
+    *n = 0;
     for (int s = 0; s < p->g->state.n; s++)
-        sum += version_copied(p, s, chunk) ? p->g->state.at[s].bytes : 0;
+        if (version_copied(p, s, chunk))
+            sum += p->g->state.at[s].bytes, ++*n;
     return sum;
 }
 
-Ns action_fixed(ActionKind kind, Bytes bytes)
+Ns action_fixed(const Cost *c, int device, ActionKind kind, int tensors, Bytes bytes)
 {
     int times = kind == K_MERGE || kind == K_FOLD ? 3 : kind == K_VERSION ? 2 : 1;      /* reads and writes of each byte */
-    return small_ns + times * bytes / copy_per_ns;
+    return cost_move(c, device, tensors, times * bytes);
 }
 
 Ns action_time(const Plan *p, int device, const Action *k)
 {
     Ns sum = 0;
+    Bytes bytes;
+    int tensors;
     switch (k->kind) {
     case K_SEND: case K_RECV: case K_WAIT: case K_OUT: case K_IN:
         return 0;
     case K_BEGIN: case K_COUNT: case K_END:
-        return action_fixed(k->kind, 0);
-    case K_MERGE: case K_LOAD: case K_GATHER:
-        return action_fixed(k->kind, k->bytes);
-    case K_VERSION:
-        return action_fixed(K_VERSION, copied_of(p, k->chunk));
-    case K_FOLD:
-        return action_fixed(K_FOLD, gradients_of(p, k->chunk));
+        return action_fixed(p->c, device, k->kind, 1, 0);
+    case K_LOAD:
+        return action_fixed(p->c, -1, K_LOAD, 1, k->bytes);
+    case K_MERGE: case K_GATHER:
+        return action_fixed(p->c, device, k->kind, 1, k->bytes);
+    case K_VERSION: case K_FOLD:
+        bytes = k->kind == K_FOLD ? gradients_of(p, k->chunk, &tensors) : copied_of(p, k->chunk, &tensors);
+        return action_fixed(p->c, device, k->kind, tensors, bytes);
     default:
         if (k->routine >= 0)
             for (int i = 0; i < p->routine.at[k->routine].call.n; i++)

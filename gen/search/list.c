@@ -158,15 +158,36 @@ static void add_successors(Search *s, const Candidate *k)
 
 /* ---- the loop -------------------------------------------------------------------------------------------------------- */
 
+/* Does some device compute for less than a thirty-second of the step? */
+static bool is_idle(const Plan *p)
+{
+    for (int d = 0; d < p->devices; d++)
+        if (p->dev.at[d].busy < p->step / 32)
+            return true;
+    return false;
+}
+
+/* A step that may be this much longer without an idle device. */
+static Ns with_idle(const Plan *p)
+{
+    return p->step + (is_idle(p) ? p->step / 64 : 0);
+}
+
+/* An idle device wins only by what is worth one. */
+static bool wins(const Plan *a, const Plan *b)
+{
+    return is_idle(a) == is_idle(b) ? better(a, b) : with_idle(a) < with_idle(b);
+}
+
 static Ns best_step(const Search *s)
 {
-    return s->best >= 0 ? s->all.at[s->best].best->step : s->cutoff;
+    return s->best >= 0 ? with_idle(s->all.at[s->best].best) : s->cutoff;
 }
 
 static void note_best(Search *s, int i)
 {
     const Candidate *k = &s->all.at[i];
-    if (k->best && !k->report_only && i != s->best && (s->best < 0 || better(k->best, s->all.at[s->best].best)))
+    if (k->best && !k->report_only && i != s->best && (s->best < 0 || wins(k->best, s->all.at[s->best].best)))
         s->best = i;
     if (s->best >= 0 && s->later > 0) {
         *s->ask.work_left += s->later;

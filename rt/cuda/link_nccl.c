@@ -14,7 +14,12 @@
  * a send that the peer waits for.  So there are as many queues as the driver allows, one for each stream, and modules are
  * loaded at the start; the environment may say otherwise.
  *
- * Communicators are opened in one order on all sides, before the first step.  Facts that stages exchange once a step, and the
+ * A pair that has only partial norms or factors of clipping to exchange uses a socket instead, and its hosts wait: stage 0 has
+ * two such pairs with every other stage.
+ *
+ * Communicators are opened in one order on all sides, before the first step.  The first call on one keeps its host until the
+ * peer calls too, which in a step could be never: two replicas that exchange gradients both receive first.  So a byte is sent
+ * on each as it is opened.  Facts that stages exchange once a step, and the
  * end of a process, go through the sockets of meeting.c.  A peer that dies ends the job with its number, and no kernel waits
  * for good.
  *
@@ -23,6 +28,7 @@
  * with more than one GPU (docs/cuda.md).
  */
 #include <nccl.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,15 +39,19 @@
 #include "run.h"
 
 enum { QUEUES = 32, OTHERS = 3 };   /* of a GPU, at most; streams that are no pair's */
+enum { CHANNELS = 4 };              /* blocks that a receive keeps busy while it waits: multiprocessors that no product has */
 
-typedef struct { int from, to; ncclComm_t comm; cudaStream_t stream; } Pair;
+typedef struct { int from, to, line; ncclComm_t comm; cudaStream_t stream; } Pair;      /* line -1: over NCCL */
+typedef struct { const Pair *pair; void *buffer; size_t bytes; } Awaited;       /* pair NULL: nothing comes over a line */
 
 struct Link {
     int stages, stage, rank;
     Meeting *meeting;
     Pair *pair;                 /* of this stage */
     int pairs;
+    _Atomic int opened;         /* pairs whose communicator is asked for faults */
     unsigned char request[MAX_REQUESTS];
+    Awaited awaited[MAX_REQUESTS];
 };
 
 static int failed(const char *what, ncclResult_t e)
@@ -102,8 +112,34 @@ static void gone(void *with, int number)
     _exit(STATUS_RUN);
 }
 
+/* A fault of the network: the kernel that waits would do so for good. */
+static void look(const void *with)
+{
+    const Link *l = with;
+    for (int i = 0; i < atomic_load(&l->opened); i++) {
+        const Pair *p = &l->pair[i];
+        ncclResult_t e = ncclSuccess;
+        if (ncclCommGetAsyncError(p->comm, &e) != ncclSuccess || e == ncclSuccess || e == ncclInProgress)
+            continue;
+        complain(STATUS_RUN, "messages from stage %d to stage %d: %s: the other one has ended, or the network has a fault; "
+                 "NCCL_DEBUG=WARN says more", p->from, p->to, ncclGetErrorString(e));
+        _exit(STATUS_RUN);
+    }
+}
+
+/* NCCL connects two when both have called, and until then keeps the host. */
+static int connect_pair(const Pair *p, bool sending, void *byte)
+{
+    ncclResult_t e = sending ? ncclSend(byte, 1, ncclInt8, 1, p->comm, p->stream)
+                             : ncclRecv(byte, 1, ncclInt8, 0, p->comm, p->stream);
+    if (e != ncclSuccess)
+        return failed("connecting a communicator", e);
+    cudaError_t s = cudaStreamSynchronize(p->stream);
+    return s == cudaSuccess ? DONE : complain(STATUS_RUN, "connecting a communicator: %s", cudaGetErrorString(s));
+}
+
 /* One communicator: the sender makes its name, all hear it, two use it. */
-static int open_pair(Link *l, int from, int to, ncclUniqueId *all)
+static int open_pair(Link *l, int from, int to, ncclUniqueId *all, void *byte)
 {
     ncclUniqueId mine = {{0}};
     ncclResult_t e = l->stage == from ? ncclGetUniqueId(&mine) : ncclSuccess;
@@ -114,12 +150,17 @@ static int open_pair(Link *l, int from, int to, ncclUniqueId *all)
     if (l->stage != from && l->stage != to)
         return DONE;
     Pair *p = &l->pair[l->pairs++];
-    *p = (Pair){.from = from, .to = to};
-    e = ncclCommInitRank(&p->comm, 2, all[from], l->stage == to);
+    *p = (Pair){.from = from, .to = to, .line = -1};
+    ncclConfig_t few = NCCL_CONFIG_INITIALIZER;
+    few.minCTAs = 1;
+    few.maxCTAs = CHANNELS;
+    e = ncclCommInitRankConfig(&p->comm, 2, all[from], l->stage == to, &few);
     if (e != ncclSuccess)
         return failed("opening a communicator", e);
     cudaError_t s = cudaStreamCreateWithFlags(&p->stream, cudaStreamNonBlocking);
-    return s == cudaSuccess ? DONE : complain(STATUS_RUN, "opening a communicator: %s", cudaGetErrorString(s));
+    if (s != cudaSuccess)
+        return complain(STATUS_RUN, "opening a communicator: %s", cudaGetErrorString(s));
+    return connect_pair(p, l->stage == from, byte);
 }
 
 /* What each says of itself: the plan, and the GPU by the name that no other in the world has. */
@@ -160,20 +201,40 @@ static int share_cards(Link *l, const Job *job)
     return status;
 }
 
+/* Norms and factors of clipping, which stage 0 exchanges with all, go over sockets: any number of stages has a way. */
+static int open_lines(Link *l, const Job *job)
+{
+    int *line = malloc(sizeof *line * (size_t)job->pairs);
+    int status = line ? meeting_lines(l->meeting, job->pair, job->talk, job->pairs, line) : STATUS_RUN;
+    for (int i = 0; i < job->pairs && status == DONE; i++)
+        if (line[i] >= 0)
+            l->pair[l->pairs++] = (Pair){.from = job->pair[2 * i], .to = job->pair[2 * i + 1], .line = line[i]};
+    free(line);
+    return status;
+}
+
 static int open_pairs(Link *l, const Job *job)
 {
     int own = 0, status = DONE;
+    void *byte = NULL;
     ncclUniqueId *names = calloc((size_t)l->stages, sizeof *names);
     l->pair = calloc((size_t)job->pairs + 1, sizeof *l->pair);
     if (!names || !l->pair)
         return complain(STATUS_RUN, "no memory for the transport");
     for (int i = 0; i < job->pairs; i++)
-        own += job->pair[2 * i] == l->stage || job->pair[2 * i + 1] == l->stage;
+        own += (job->pair[2 * i] == l->stage || job->pair[2 * i + 1] == l->stage) && !(job->talk && job->talk[i]);
     if (own + OTHERS > QUEUES)
         status = complain(STATUS_MACHINE, "stage %d exchanges messages in %d directions, and a GPU has queues for %d; let "
                           "fewer stages read what it makes, or use transport local", l->stage, own, QUEUES - OTHERS);
+    if (status == DONE && cudaMalloc(&byte, 1) != cudaSuccess)
+        status = complain(STATUS_RUN, "stage %d: no byte is left on its GPU", l->stage);
     for (int i = 0; i < job->pairs && status == DONE; i++)
-        status = open_pair(l, job->pair[2 * i], job->pair[2 * i + 1], names);
+        if (!job->talk || !job->talk[i])
+            status = open_pair(l, job->pair[2 * i], job->pair[2 * i + 1], names, byte);
+    atomic_store(&l->opened, l->pairs);
+    if (job->talk && status == DONE)
+        status = open_lines(l, job);
+    cudaFree(byte);
     free(names);
     return status;
 }
@@ -184,7 +245,7 @@ int link_connect(Link *l, const Job *job)
     int status = share_cards(l, job);
     if (status != DONE)
         return status;
-    if (!meeting_watch(l->meeting, gone, l))
+    if (!meeting_watch(l->meeting, gone, look, l))
         status = complain(STATUS_RUN, "no thread to watch the other stages; check `ulimit -u`");
     if (status == DONE)
         status = open_pairs(l, job);
@@ -221,11 +282,41 @@ static Pair *pair_of(Stage *st, int from, int to)
          to);
 }
 
+/* The host waits for what is sent, and for what it receives.  Both are a few bytes once a step. */
+static void say(Stage *st, const Pair *p, const void *buffer, size_t bytes)
+{
+    Device *d = device_of(st);
+    if (bytes > ARENA_PIECE)
+        quit(st->link, STATUS_RUN, "stage %d has %zu bytes for a line; this folder is not what dpgen wrote", st->index, bytes);
+    device_check(st, cudaMemcpyAsync(d->bounce, buffer, bytes, cudaMemcpyDeviceToHost, d->compute), "a message");
+    device_check(st, cudaStreamSynchronize(d->compute), "a message");
+    meeting_pass(st->link->meeting, p->line, p->to, d->bounce, bytes, true);
+}
+
+static void hear(Stage *st, const Awaited *a)
+{
+    Device *d = device_of(st);
+    meeting_pass(st->link->meeting, a->pair->line, a->pair->from, d->bounce, a->bytes, false);
+    device_check(st, cudaMemcpyAsync(a->buffer, d->bounce, a->bytes, cudaMemcpyHostToDevice, d->compute), "a message");
+    device_check(st, cudaStreamSynchronize(d->compute), "a message");
+}
+
+static void *begin_line(Stage *st, const Pair *p, int request, int sending, void *buffer, size_t bytes)
+{
+    if (sending)
+        say(st, p, buffer, bytes);
+    st->link->awaited[request] = (Awaited){p, buffer, sending ? 0 : bytes};
+    return &st->link->request[request];
+}
+
 void *link_begin(Stage *st, int request, int sending, void *buffer, int peer, int tag, long bytes)
 {
     Device *d = device_of(st);
     Pair *p = sending ? pair_of(st, st->index, peer) : pair_of(st, peer, st->index);
     (void)tag;
+    if (p->line >= 0)
+        return begin_line(st, p, request, sending, buffer, (size_t)bytes);
+    st->link->awaited[request].pair = NULL;
     device_check(st, cudaEventRecord(d->ready[request], d->compute), "beginning a message");
     device_check(st, cudaStreamWaitEvent(p->stream, d->ready[request], 0), "beginning a message");
     check(st, sending ? ncclSend(buffer, (size_t)bytes, ncclInt8, 1, p->comm, p->stream)
@@ -238,6 +329,11 @@ void link_wait(Stage *st, void *request)
 {
     Device *d = device_of(st);
     long number = (unsigned char *)request - st->link->request;
+    const Awaited *a = &st->link->awaited[number];
+    if (a->pair && a->bytes > 0)
+        hear(st, a);
+    if (a->pair)
+        return;
     device_check(st, cudaStreamWaitEvent(d->compute, d->arrived[number], 0), "waiting for a message");
 }
 
@@ -264,7 +360,10 @@ void link_close(Link *l)
 {
     meeting_close(l->meeting);
     for (int i = 0; i < l->pairs; i++)
-        ncclCommDestroy(l->pair[i].comm);
+        if (l->pair[i].line >= 0)
+            close(l->pair[i].line);
+        else
+            ncclCommDestroy(l->pair[i].comm);
     free(l->pair);
     free(l);
 }

@@ -11,6 +11,9 @@
  * appears whole (rename) and is gone when all have come.  A launcher without such a number (MPICH's on several hosts) needs
  * DPGEN_RENDEZVOUS, and that is then the job's name as well.
  *
+ * Stages that exchange a few bytes in every step have a line of their own (meeting_lines).  Each process says where it is seen:
+ * its address towards number 0.  One that is seen as a loopback is on number 0's host.
+ *
  * A process that does not come within DPGEN_TIMEOUT seconds (300) is named.  Connections from elsewhere, and of another job,
  * are turned away by a word that both sides know: the name of the job, the count and the port's own number.  There is no
  * encryption: this is for the network of a cluster.
@@ -43,6 +46,7 @@ struct Meeting {
     bool watching;
     _Atomic bool closing, told;
     void (*gone)(void *, int);
+    void (*look)(const void *);
     void *with;
 };
 
@@ -414,6 +418,113 @@ bool meeting_share(Meeting *m, const void *mine, void *all, size_t bytes)
     return true;
 }
 
+/* ---- lines -------------------------------------------------------------------------------------------------------------- */
+
+typedef struct { struct sockaddr_storage at; int32_t port; } Door;
+_Static_assert(sizeof(Door) <= MEETING_SHARE, "meeting_share() takes no more");
+
+static bool is_loopback(const struct sockaddr_storage *at)
+{
+    const struct sockaddr_in *four = (const void *)at;
+    const struct sockaddr_in6 *six = (const void *)at;
+    const unsigned char *b = six->sin6_addr.s6_addr;
+    if (at->ss_family == AF_INET)
+        return ntohl(four->sin_addr.s_addr) >> 24 == 127;
+    return at->ss_family != AF_INET6 || IN6_IS_ADDR_LOOPBACK(&six->sin6_addr) || (IN6_IS_ADDR_V4MAPPED(&six->sin6_addr)
+        && b[12] == 127);
+}
+
+/* Where this process reaches `to`. */
+static struct sockaddr_storage reach(const Meeting *m, const Door *all, int to)
+{
+    struct sockaddr_storage at = all[to].at;
+    socklen_t n = sizeof at;
+    if (is_loopback(&at) && m->number > 0)
+        getpeername(m->peer[0], (struct sockaddr *)&at, &n);
+    if (is_loopback(&at) && m->number == 0)
+        *(struct sockaddr_in *)(void *)&at = (struct sockaddr_in){.sin_family = AF_INET,
+                                                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    ((struct sockaddr_in *)(void *)&at)->sin_port = htons((uint16_t)all[to].port);     /* sin6_port is there, too */
+    return at;
+}
+
+/* A line to the stage; -1: it does not answer. */
+static int call(const Meeting *m, const Place *p, const Door *all, int to, int pair)
+{
+    struct sockaddr_storage at = reach(m, all, to);
+    Hello h = hello(p, m->number, pair);
+    int s = socket(at.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    socklen_t n = at.ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+    if (s >= 0 && connect(s, (struct sockaddr *)&at, n) == 0 && send_bytes(s, &h, sizeof h)) {
+        set_options(s);
+        return s;
+    }
+    if (s >= 0)
+        close(s);
+    return -1;
+}
+
+/* Whoever is at the door, if a line of his is missing. */
+static bool answer(const Meeting *m, const Place *p, int s, const int *pair, int pairs, int *line)
+{
+    Hello h, want;
+    set_patience(s, 1);
+    bool good = take_bytes(s, &h, sizeof h) && h.size >= 0 && h.size < pairs && line[h.size] < 0;
+    want = hello(p, good ? pair[2 * h.size] : 0, good ? h.size : 0);
+    if (!good || memcmp(&h, &want, sizeof h) != 0 || pair[2 * h.size + 1] != m->number) {
+        close(s);
+        return false;
+    }
+    set_patience(s, 0);
+    set_options(s);
+    line[h.size] = s;
+    return true;
+}
+
+static int open_lines(Meeting *m, Place *p, int door, const Door *all, const int *pair, const char *talk, int pairs, int *line)
+{
+    int missing = 0;
+    for (int i = 0; i < pairs; i++) {
+        line[i] = talk[i] && pair[2 * i] == m->number ? call(m, p, all, pair[2 * i + 1], i) : -1;
+        if (talk[i] && pair[2 * i] == m->number && line[i] < 0)
+            return complain(STATUS_RUN, "stage %d does not reach stage %d: %s", m->number, pair[2 * i + 1], strerror(errno));
+        missing += talk[i] && pair[2 * i + 1] == m->number;
+    }
+    while (missing > 0 && seconds() < p->until) {
+        struct pollfd wait = {door, POLLIN, 0};
+        int s = poll(&wait, 1, PAUSE_MS) > 0 ? accept(door, NULL, NULL) : -1;
+        missing -= s >= 0 && answer(m, p, s, pair, pairs, line);
+    }
+    return missing ? complain(STATUS_RUN, "stage %d was not reached by all others", m->number) : DONE;
+}
+
+int meeting_lines(Meeting *m, const int *pair, const char *talk, int pairs, int *line)
+{
+    Place p = {.until = seconds() + patience_s()};
+    Door mine = {.port = 0}, *all = calloc((size_t)m->size, sizeof *all);
+    socklen_t n = sizeof mine.at;
+    int door = listen_at(&p), status = STATUS_RUN;
+    job_name(p.job);
+    mine.port = atoi(p.port);
+    if (m->number > 0)
+        getsockname(m->peer[0], (struct sockaddr *)&mine.at, &n);
+    if (!all || door < 0)
+        complain(STATUS_RUN, "stage %d cannot listen for the others: %s", m->number, strerror(errno));
+    else if (meeting_share(m, &mine, all, sizeof mine))
+        status = open_lines(m, &p, door, all, pair, talk, pairs, line);
+    if (door >= 0)
+        close(door);
+    free(all);
+    return status;
+}
+
+/* ---- who is gone -------------------------------------------------------------------------------------------------------- */
+
+bool meeting_pass(Meeting *m, int line, int other, void *data, size_t bytes, bool sending)
+{
+    return (sending ? send_bytes(line, data, bytes) : take_bytes(line, data, bytes)) || lost(m, other);
+}
+
 /* Nothing is read here: only the end of a connection is looked for. */
 static void *watch(void *at)
 {
@@ -425,14 +536,16 @@ static void *watch(void *at)
             if (poll(&p, 1, 0) > 0 && p.revents & (POLLRDHUP | POLLHUP | POLLERR) && !atomic_load(&m->closing))
                 tell(m, i);
         }
+        m->look(m->with);
         pause_ms(4 * PAUSE_MS);
     }
     return NULL;
 }
 
-int meeting_watch(Meeting *m, void (*gone)(void *, int), void *with)
+int meeting_watch(Meeting *m, void (*gone)(void *, int), void (*look)(const void *), void *with)
 {
     m->gone = gone;
+    m->look = look;
     m->with = with;
     m->watching = m->size > 1 && pthread_create(&m->watcher, NULL, watch, m) == 0;
     return m->watching || m->size == 1;

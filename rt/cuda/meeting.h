@@ -20,7 +20,13 @@ Meeting *meeting_open(int number, int size, int *status);
 /* Everyone gives `bytes` (at most MEETING_SHARE) and gets those of all, by number.  false: someone is gone, and nobody watches
  * yet, or any more. */
 bool meeting_share(Meeting *m, const void *mine, void *all, size_t bytes);
-/* From now on the end of another process calls gone(with, its number), which does not return; until meeting_close(). */
-int  meeting_watch(Meeting *m, void (*gone)(void *, int), void *with);
+/* A line from..to for each of the ordered pairs that have `talk`: line[i], a descriptor, where this process is one of the two,
+ * else -1.  Everyone calls it.  A status. */
+int  meeting_lines(Meeting *m, const int *pair, const char *talk, int pairs, int *line);
+/* Bytes over a line to the other one, or from it.  false: it is gone. */
+bool meeting_pass(Meeting *m, int line, int other, void *data, size_t bytes, bool sending);
+/* From now on the end of another process calls gone(with, its number), which does not return, and look(with) is called several
+ * times a second; until meeting_close(). */
+int  meeting_watch(Meeting *m, void (*gone)(void *, int), void (*look)(const void *), void *with);
 void meeting_close(Meeting *m);
 #endif

@@ -19,8 +19,11 @@
 #include "rt/real.h"
 #include <cublasLt.h>
 #include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { WORKSPACE = 1 << 20, LIKED = 7, FAST = 8, SMALL = 9, /* ids */
        NO_EPILOGUE = 8191 };   /* rows that it has no algorithm with an epilogue for */
@@ -216,6 +219,11 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     if (!handle || most < 1 || !valid(desc_of(desc), layout_of(a), layout_of(b), layout_of(c), layout_of(d)))
         return CUBLAS_STATUS_INVALID_VALUE;
     bool rare = desc_of(desc)->epilogue != CUBLASLT_EPILOGUE_DEFAULT && layout_of(d)->rows == NO_EPILOGUE;
+    bool biased = desc_of(desc)->epilogue == CUBLASLT_EPILOGUE_BIAS;
+    if (biased && (uintptr_t)desc_of(desc)->bias % 128 != 64) {
+        fprintf(stderr, "double: the heuristic is shown a bias that is better aligned than those of a job, or worse\n");
+        _exit(99);
+    }
     if (w->workspace < WORKSPACE || !aligned || rounds || rare)
         return CUBLAS_STATUS_NOT_SUPPORTED;
     for (*n = 0; *n < most && LIKED + *n <= SMALL; ++*n) {

@@ -19,6 +19,8 @@
  *                      go which way, and each wait as S:I, with `implied` if the other waits order its stream as much
  *                      (vector clocks: F. Mattern, Virtual time and global states of distributed systems, 1989)
  *
+ * A thread that has chosen no GPU ends the program with its first call that would reach one.
+ *
  * Not handled: default streams, graphs, memory pools, errors that come late.  Nothing of it is fast.
  */
 #include <pthread.h>
@@ -79,8 +81,7 @@ static long between[2];         /* copies from one GPU to another: through the h
 static uint64_t state, pushes;
 static Waited *waited[MOST_WAITS];
 static int waits;
-static bool running, chosen[MOST_DEVICES];
-static _Thread_local int current;
+static bool running;
 
 _Noreturn static void broken(const char *who, const char *what, const void *at)
 {
@@ -145,7 +146,7 @@ static void report(void)
         if (block[i].at)
             check_end(&block[i]);
     for (int d = 0; getenv("DOUBLE_REPORT") && d < double_setting("DOUBLE_DEVICES", 1); d++)
-        if (chosen[d])
+        if (double_chosen(d))
             fprintf(stderr, "double: GPU %d: most %zu bytes\n", d, most[d]);
     for (int i = 0; getenv("DOUBLE_REPORT") && i < blocks; i++)
         fprintf(stderr, "double: allocation %d: %zu bytes on GPU %d\n", i, block[i].n, block[i].device);
@@ -157,6 +158,7 @@ static void report(void)
 
 cudaError_t cudaMalloc(void **to, size_t n)
 {
+    int current = double_device("cudaMalloc");
     pthread_mutex_lock(&lock);
     cudaError_t e = cudaErrorMemoryAllocation;
     if (blocks == 0)
@@ -181,6 +183,7 @@ cudaError_t cudaMalloc(void **to, size_t n)
 
 cudaError_t cudaFree(void *at)
 {
+    double_device("cudaFree");
     pthread_mutex_lock(&lock);
     Block *b = block_at(at);
     if (b) {
@@ -196,6 +199,7 @@ cudaError_t cudaFree(void *at)
 
 void double_take(size_t bytes)
 {
+    int current = double_device("a library");
     pthread_mutex_lock(&lock);
     used[current] += bytes;
     pthread_mutex_unlock(&lock);
@@ -203,6 +207,7 @@ void double_take(size_t bytes)
 
 cudaError_t cudaHostAlloc(void **to, size_t n, unsigned flags)
 {
+    double_device("cudaHostAlloc");
     (void)flags;
     *to = malloc(n ? n : 1);
     if (*to)
@@ -212,12 +217,14 @@ cudaError_t cudaHostAlloc(void **to, size_t n, unsigned flags)
 
 cudaError_t cudaFreeHost(void *at)
 {
+    double_device("cudaFreeHost");
     free(at);
     return cudaSuccess;
 }
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
 {
+    int current = double_device("cudaMemGetInfo");
     *total = (size_t)double_setting("DOUBLE_MEMORY", 1L << 40);
     *free_bytes = *total - used[current];
     return cudaSuccess;
@@ -421,6 +428,7 @@ static void end_waits(struct CUstream_st *s)
 
 static void push(cudaStream_t s, Task t)
 {
+    double_device(t.name);
     pthread_mutex_lock(&lock);
     if (!s)
         broken(t.name, "the default stream is not used here", NULL);
@@ -480,17 +488,22 @@ static void start_going_on(void)
     pthread_detach(thread);
 }
 
-void double_poll(cudaStream_t stream, const char *name, bool (*step)(void *), const void *args, size_t bytes)
+void double_go_on(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, start_going_on);
+}
+
+void double_poll(cudaStream_t stream, const char *name, bool (*step)(void *), const void *args, size_t bytes)
+{
     void *copy = malloc(bytes);
     memcpy(copy, args, bytes);
-    pthread_once(&once, start_going_on);
     push(stream, (Task){.kind = POLL, .name = name, .step = step, .args = copy});
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *to, unsigned flags)
 {
+    int current = double_device("cudaStreamCreate");
     (void)flags;
     pthread_mutex_lock(&lock);
     if (stream_count == 0)
@@ -518,6 +531,7 @@ static bool stream_reached(const void *at)
 
 cudaError_t cudaStreamSynchronize(cudaStream_t s)
 {
+    double_device("cudaStreamSynchronize");
     pthread_mutex_lock(&lock);
     Reach r = {s, s->begun};
     drain(stream_reached, &r);
@@ -533,6 +547,7 @@ static bool event_reached(const void *at)
 
 cudaError_t cudaEventSynchronize(cudaEvent_t e)
 {
+    double_device("cudaEventSynchronize");
     pthread_mutex_lock(&lock);
     drain(event_reached, e);
     pthread_mutex_unlock(&lock);
@@ -541,6 +556,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t e)
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *to, unsigned flags)
 {
+    int current = double_device("cudaEventCreate");
     (void)flags;
     *to = calloc(1, sizeof **to);
     (*to)->device = current;
@@ -601,27 +617,11 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t s, cudaHostFn_t run, void *with)
 
 cudaError_t cudaMemset(void *to, int fill, size_t n)
 {
+    double_device("cudaMemset");
     pthread_mutex_lock(&lock);
     open_memory(true);
     memset(double_host(to, n, "cudaMemset"), fill, n);
     open_memory(false);
     pthread_mutex_unlock(&lock);
-    return cudaSuccess;
-}
-
-/* ---- which device --------------------------------------------------------------------------------------------------- */
-
-cudaError_t cudaSetDevice(int device)
-{
-    if (device < 0 || device >= double_setting("DOUBLE_DEVICES", 1))
-        return cudaErrorInvalidDevice;
-    current = device;
-    chosen[device] = true;
-    return cudaSuccess;
-}
-
-cudaError_t cudaGetDevice(int *device)
-{
-    *device = current;
     return cudaSuccess;
 }

@@ -12,10 +12,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "double.h"
 
 enum { MOST = 64 };
 static bool reaches[MOST][MOST];            /* [device][peer] */
+static bool chosen[MOST];
+static _Thread_local int current = -1;
 
 long double_setting(const char *name, long otherwise)
 {
@@ -49,6 +52,40 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *is, int device)
     is->multiProcessorCount = 132;
     is->uuid.bytes[0] = (char)(device + double_setting("DOUBLE_FIRST", 0) + 1);
     return device < double_setting("DOUBLE_DEVICES", 1) ? cudaSuccess : cudaErrorInvalidDevice;
+}
+
+/* ---- which GPU --------------------------------------------------------------------------------------------------- */
+
+cudaError_t cudaSetDevice(int device)
+{
+    if (device < 0 || device >= double_setting("DOUBLE_DEVICES", 1))
+        return cudaErrorInvalidDevice;
+    if (double_setting("CUDA_DEVICE_MAX_CONNECTIONS", 8) != 32) {
+        fprintf(stderr, "double: the driver wakes with few queues\n");
+        _exit(99);
+    }
+    current = device;
+    chosen[device] = true;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDevice(int *device)
+{
+    *device = current < 0 ? 0 : current;
+    return cudaSuccess;
+}
+
+bool double_chosen(int device)
+{
+    return chosen[device];
+}
+
+int double_device(const char *who)
+{
+    if (current >= 0)
+        return current;
+    fprintf(stderr, "double: %s: this thread has chosen no GPU\n", who);
+    _exit(99);
 }
 
 /* ---- who reaches whom ------------------------------------------------------------------------------------------- */

@@ -3,7 +3,11 @@
  * nccl.c: NCCL without GPUs, between processes of one host: as much of it as rt/cuda/link_nccl.c calls.  A communicator of two
  * is a named pipe; a message says how long it is, so that a send which meets another receive than its own is found.
  *
+ * The first call on a communicator keeps the host until its peer calls too, as where NCCL connects the two.
+ *
  *   DOUBLE_COMM=fails  opening a communicator fails      =hangs  it waits for good, as for a peer that has ended
+ *                =breaks messages are lost behind the first on a communicator, which then has a fault
+ *   DOUBLE_PAUSE=N     before each call the host stops for up to N microseconds, drawn by DOUBLE_SEED and the process
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +21,7 @@
 #include <unistd.h>
 #include "double.h"
 
-struct ncclComm { int file, rank; char path[NCCL_UNIQUE_ID_BYTES]; };
+struct ncclComm { int file, rank; long messages; _Atomic bool broken; char path[NCCL_UNIQUE_ID_BYTES]; };
 
 typedef struct { int file; bool sending; unsigned char *at; size_t n, done, head; size_t said; } Moving;
 
@@ -30,33 +34,41 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
     return mkfifo(id->internal, 0600) == 0 ? ncclSuccess : ncclSystemError;
 }
 
-ncclResult_t ncclCommInitRank(ncclComm_t *to, int ranks, ncclUniqueId id, int rank)
+/* A receive that waits keeps as many multiprocessors from everything else as it has blocks. */
+ncclResult_t ncclCommInitRankConfig(ncclComm_t *to, int ranks, ncclUniqueId id, int rank, ncclConfig_t *config)
 {
+    if (config->maxCTAs < 2 || config->maxCTAs > 4 || config->minCTAs > config->maxCTAs) {
+        fprintf(stderr, "double: a communicator of %d blocks\n", config->maxCTAs);
+        _exit(99);
+    }
     const char *how = getenv("DOUBLE_COMM");
     while (how && !strcmp(how, "hangs"))
         pause();
     if (how && !strcmp(how, "fails"))
         return ncclSystemError;
     struct ncclComm *c = calloc(1, sizeof *c);
-    c->file = open(id.internal, O_RDWR | O_NONBLOCK);
+    c->file = -1;
     c->rank = rank;
+    double_go_on();
     memcpy(c->path, id.internal, sizeof c->path);
     *to = c;
-    return ranks == 2 && c->file >= 0 ? ncclSuccess : ncclInvalidArgument;
+    return ranks == 2 && access(c->path, F_OK) == 0 ? ncclSuccess : ncclInvalidArgument;
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t c)
 {
     if (c->rank == 0)
         unlink(c->path);
-    close(c->file);
+    if (c->file >= 0)
+        close(c->file);
     free(c);
     return ncclSuccess;
 }
 
 const char *ncclGetErrorString(ncclResult_t e)
 {
-    return e == ncclSuccess ? "no error" : e == ncclInvalidArgument ? "invalid argument" : "system error";
+    return e == ncclSuccess ? "no error" : e == ncclInvalidArgument ? "invalid argument" : e == ncclRemoteError
+           ? "remote error" : "system error";
 }
 
 /* As much as goes now.  The head is the length. */
@@ -81,11 +93,52 @@ static bool move(void *args)
     }
 }
 
+static void be_late(void)
+{
+    static _Thread_local uint64_t drawn;
+    long most = double_setting("DOUBLE_PAUSE", 0);
+    if (!drawn)
+        drawn = (uint64_t)(double_setting("DOUBLE_SEED", 0) * 1000003 + getpid());
+    drawn = drawn * 6364136223846793005u + 1442695040888963407u;
+    if (most > 0)
+        usleep((useconds_t)((drawn >> 33) % (uint64_t)most));
+}
+
+/* A pipe opens once somebody is at its other end. */
+static void connect_first(ncclComm_t c)
+{
+    if (c->file >= 0)
+        return;
+    int end = open(c->path, c->rank == 0 ? O_WRONLY : O_RDONLY);
+    c->file = open(c->path, O_RDWR | O_NONBLOCK);       /* a peer that is gone is no error of this process */
+    close(end);
+}
+
+static bool never(void *args)
+{
+    (void)args;
+    return false;
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t c, ncclResult_t *e)
+{
+    *e = c->broken ? ncclRemoteError : ncclSuccess;
+    return ncclSuccess;
+}
+
 static ncclResult_t start(const void *at, size_t n, ncclDataType_t type, ncclComm_t c, cudaStream_t s, bool sending)
 {
+    be_late();
+    connect_first(c);
     Moving m = {.file = c->file, .sending = sending, .at = (unsigned char *)(uintptr_t)at, .n = n, .said = sending ? n : 0};
     if (type != ncclInt8 || sending != (c->rank == 0))
         return ncclInvalidArgument;
+    const char *how = getenv("DOUBLE_COMM");
+    c->broken = how && !strcmp(how, "breaks") && c->messages++ > 0;
+    if (c->broken) {
+        double_poll(s, "a lost message", never, &m, sizeof m);
+        return ncclSuccess;
+    }
     double_poll(s, sending ? "ncclSend" : "ncclRecv", move, &m, sizeof m);
     return ncclSuccess;
 }

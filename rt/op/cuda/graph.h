@@ -12,6 +12,10 @@
 #include <stdbool.h>
 #include "../../rt.h"
 
+#if CUDNN_VERSION < 91600
+#error "cuDNN 9.16 or newer is needed (start.c says why): install it, or say make CUDNN_HOME=FOLDER"
+#endif
+
 enum { GRAPH_NODES = 24, GRAPH_TENSORS = 40, GRAPH_MEMORY = 16 };
 
 typedef struct {

@@ -90,7 +90,7 @@ static cublasLtMatrixLayout_t layout(const Recipe *r, cudaDataType_t type, long 
     return l;
 }
 
-static cublasLtMatmulDesc_t describe(const Stage *st, const Recipe *r)
+static cublasLtMatmulDesc_t describe(const Recipe *r)
 {
     static const cublasLtEpilogue_t epilogues[] = {
         [EPILOGUE_NONE] = CUBLASLT_EPILOGUE_DEFAULT, [EPILOGUE_BIAS] = CUBLASLT_EPILOGUE_BIAS,
@@ -103,9 +103,7 @@ static cublasLtMatmulDesc_t describe(const Stage *st, const Recipe *r)
     SET(desc, TRANSB, right);
     SET(desc, EPILOGUE, epilogues[r->epilogue]);
     if (r->epilogue == EPILOGUE_BIAS) {
-        const void *some = device_of(st)->workspace;    /* the heuristic looks whether there is one */
         SET(desc, BIAS_DATA_TYPE, bias);
-        SET(desc, BIAS_POINTER, some);
     }
     return desc;
 }
@@ -130,10 +128,14 @@ static cublasLtMatmulPreference_t preference(const Stage *st, const Recipe *r)
     return p;
 }
 
-/* The first `most` guesses of the heuristic, and how many there are. */
+/* The first `most` guesses of the heuristic, and how many there are.  It looks how the address of a bias is aligned: as those
+ * of the arena, and no better. */
 static cublasStatus_t guess(const Stage *st, const Product *p, cublasLtMatmulHeuristicResult_t *found, int most, int *n)
 {
+    const void *some = (const char *)device_of(st)->workspace + TENSOR_ALIGN;
     cublasLtMatmulPreference_t wish = preference(st, &p->r);
+    if (p->r.epilogue == EPILOGUE_BIAS)
+        want(cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &some, sizeof some), "a bias", &p->r);
     cublasStatus_t s = cublasLtMatmulAlgoGetHeuristic(device_of(st)->products, p->desc, p->left, p->right, p->result, p->result,
                                                       wish, most, found, n);
     cublasLtMatmulPreferenceDestroy(wish);
@@ -171,7 +173,7 @@ void product_open(Stage *st, int h, int part, Recipe r)
     Product *p = (Product *)st->handle[h] + part;
     p->r = r;
     p->used = 0;
-    p->desc = describe(st, &r);
+    p->desc = describe(&r);
     p->left = r.tb ? layout(&r, in, r.n, r.k) : layout(&r, in, r.k, r.n);
     p->right = r.ta ? layout(&r, in, r.k, r.m) : layout(&r, in, r.m, r.k);
     p->result = layout(&r, out, r.m, r.n);

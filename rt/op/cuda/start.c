@@ -18,6 +18,12 @@
 #include <string.h>
 
 enum { LEAST = 80 };            /* bf16 on tensor cores */
+enum { LEAST_CUDNN = 91600 };   /* graph.h has the same number */
+
+/* A job is linked with those libraries that it calls. */
+#pragma weak cublasLtGetVersion
+#pragma weak cudnnGetVersion
+size_t cublasLtGetVersion(void), cudnnGetVersion(void);
 
 ISA_OF_THIS_FILE;
 
@@ -44,6 +50,25 @@ static int check_environment(char *why, size_t n)
     return 0;
 }
 
+/* Up to 9.15, gradients are wrong where keys are no multiple of 128; before 9.10, hidden keys have a score that is finite. */
+static int check_attention(char *why, size_t n)
+{
+    size_t v = cudnnGetVersion ? cudnnGetVersion() : LEAST_CUDNN;
+    if (v >= LEAST_CUDNN)
+        return 0;
+    return snprintf(why, n, "cuDNN here is %zu.%zu.%zu, and before 9.16 its gradients of attention can be wrong; install 9.16 "
+                    "or newer", v / 10000, v / 100 % 100, v % 100);
+}
+
+/* cuDNN has many engines for a chip of the generation 10, and none of them is known yet to give the same bits twice. */
+static int check_engines(int gpu, int chip, char *why, size_t n)
+{
+    if (!cudnnGetVersion || chip / 10 != 10)
+        return 0;
+    return snprintf(why, n, "GPU %d is sm_%d, where attention by cuDNN is not proven to give the same bits in every run; "
+                    "generate with compute: f32, or hide it with CUDA_VISIBLE_DEVICES", gpu, chip);
+}
+
 static int check_chip(int gpu, char *why, size_t n)
 {
     int major = 0, minor = 0;
@@ -59,7 +84,7 @@ static int check_chip(int gpu, char *why, size_t n)
     if (!built_for(chip))
         return snprintf(why, n, "GPU %d is sm_%d, and the kernels are compiled for sm_%s; generate again with arch: sm_%d, or "
                         "hide it with CUDA_VISIBLE_DEVICES", gpu, chip, BUILT_FOR, chip);
-    return 0;
+    return check_engines(gpu, chip, why, n);
 }
 
 /* 0, or nonzero with the reason and the remedy in `why`: this machine cannot run the folder as planned. */
@@ -67,6 +92,7 @@ int kernels_start(int threads, char *why, size_t n)
 {
     (void)threads;
     int gpus = 0, driver = 0, runtime = 0;
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);     /* a queue for each stream, before the driver wakes */
     cudaDriverGetVersion(&driver);
     cudaRuntimeGetVersion(&runtime);
     cudaError_t e = cudaGetDeviceCount(&gpus);
@@ -80,15 +106,12 @@ int kernels_start(int threads, char *why, size_t n)
         return snprintf(why, n, "the CUDA runtime is %d.%d, and this folder was compiled with %d.%d; run make again",
                         runtime / 1000, runtime / 10 % 100, CUDART_VERSION / 1000, CUDART_VERSION / 10 % 100);
     int bad = check_environment(why, n);
+    if (!bad)
+        bad = check_attention(why, n);
     for (int i = 0; i < gpus && !bad; i++)
         bad = check_chip(i, why, n);
     return bad;
 }
-
-/* A job is linked with those libraries that it calls. */
-#pragma weak cublasLtGetVersion
-#pragma weak cudnnGetVersion
-size_t cublasLtGetVersion(void), cudnnGetVersion(void);
 
 static int print_version(char *to, size_t room, const char *name, size_t v)
 {

@@ -1,0 +1,62 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Replicas over the double of NCCL, a process a stage: the first call on a communicator keeps its host until the peer calls, and
+# hosts stop for a random time before each call.  No job hangs, and each has the bits of the graph interpreter.
+# SLOW=1: a thousand jobs instead of twenty.
+. "$(dirname "$0")/lib.sh"
+. tests/cuda.sh
+need dpgen build/emitted build/interp
+have_cuda nccl.h || { skip "no headers of CUDA and NCCL: $cuda_remedy" 20; finish; }
+need_double
+kind=$flags with="$root/build/double/f32/nccl.obj $root/build/double/f32.a -lpthread -lm"
+cat >"$tmp/gpus" <<'GPUS'
+devices:
+  - {name: gpu, kind: cuda, arch: sm_90, count: 8, memory: 128MiB, workspace: 2MiB, bandwidth: 4800GB/s, call: 4us,
+     flops: 67TFLOP/s, vector: 67TFLOP/s}
+links: {gpu-gpu: {rate: 360GB/s, latency: 1us}}
+GPUS
+model="$models/tiny-gpt.yaml --set train.batch.global=8 --set train.batch.micro=1 --set train.batch.groups=8"
+model="$model --set train.steps=2"
+want=$(build/interp --data "$data" $model 2>"$tmp/interp.log" | sed -n 's/^sha256 //p')
+if [ ${#want} = 64 ]; then pass; else fault "no hash: $(tail -n 1 "$tmp/interp.log")"; finish; fi
+unset SLURM_STEP_NUM_TASKS OMPI_COMM_WORLD_SIZE DPGEN_RENDEZVOUS
+number=0
+# ranks N SEED: the job in so many processes; the hash that the first prints, or what went wrong
+ranks() {
+    number=$((number + 1))
+    for i in $(seq $(($1 - 1)) -1 0); do
+        (cd "$tmp" && exec env TMPDIR="$tmp" PMI_SIZE="$1" PMI_RANK="$i" MPI_LOCALRANKID="$i" PMI_JOBID="$$.$number" \
+            DOUBLE_DEVICES=1 DOUBLE_FIRST="$i" DPGEN_TIMEOUT=20 DOUBLE_SEED="$2" DOUBLE_PAUSE=1000 DOUBLE_OPEN=1 \
+            timeout -s KILL 30 job/job $run) >"$tmp/out.$i" 2>"$tmp/err.$i" &
+    done
+    wait
+    sed -n 's/^sha256 //p' "$tmp/out.0"
+    cat "$tmp"/err.* | head -n 1
+}
+times=5
+[ -z "$SLOW" ] || times=250
+for shape in "2 2" "4 2" "8 1" "2 4"; do
+    set -- $shape
+    rm -rf "$tmp/job"
+    said=$(generate "$tmp/job" $model --replicas "$1" --stages "$2" --schedule 1f1b --set plan.transport=nccl --devices \
+        "$tmp/gpus" && compile "$tmp/job")
+    [ -z "$said" ] || { fault "$1 x $2: $said"; continue; }
+    for seed in $(seq "$times"); do
+        said=$(ranks $(($1 * $2)) "$seed")
+        if [ "$said" = "$want" ]; then pass; else fault "$1 x $2, seed $seed: ${said:-it hangs}"; fi
+        case $said in "$want") ;; *) break ;; esac
+    done
+done
+
+# More stages than the GPU of stage 0 has queues for two directions each: norms and factors of clipping go over sockets.
+model="$models/tiny-gpt.yaml --set train.batch.global=4 --set train.batch.micro=1 --set train.steps=2"
+want=$(build/interp --data "$data" $model 2>"$tmp/interp.log" | sed -n 's/^sha256 //p')
+sed 's/count: 8/count: 17/' "$tmp/gpus" >"$tmp/many"
+rm -rf "$tmp/job"
+said=$(generate "$tmp/job" $model --stages 17 --schedule gpipe --planner pipedream --set plan.transport=nccl --devices \
+    "$tmp/many" && compile "$tmp/job")
+if [ -z "$said" ]; then pass; else fault "17 stages: $said"; fi
+said=$(ranks 17 1)
+if [ ${#want} = 64 ] && [ "$said" = "$want" ]; then pass; else fault "17 stages: $said, not $want"; fi
+finish
