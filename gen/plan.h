@@ -237,8 +237,12 @@ int plan_micro(const Plan *p), plan_first(const Plan *p, int device);   /* micro
 int plan_levels(const Plan *p), plan_partner(const Plan *p, int device, int level);    /* tree over replicas; neighbour in it */
 /* Why this schedule cannot be made of these numbers; NULL: it can.  Only asynchronous ones have reasons. */
 const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int devices);
-/* sched/async.c, of any list: fewest steps of a run through the pieces, 0 of a synchronous one; by how many updates the weights
- * of a chunk are behind; a run of so many steps from drained to drained, written out, steps and versions from its first. */
+/* sched/async.c: the version that micro-batch q, counted through all steps, reads by the rule of the schedule; kind: K_F or of
+ * backward; below 0: version 0. */
+int order_version(const Plan *p, int chunk, ActionKind kind, int q);
+/* Of any list: fewest steps of a run through the pieces, 0 of a synchronous one; by how many updates the weights of a chunk are
+ * behind at most, which is also the number of older copies; a run of so many steps from drained to drained, written out, steps
+ * and versions from its first. */
 int order_overlap(const Plan *p);
 int order_delay(const Plan *p, int chunk);
 Actions order_run(const Plan *p, const Actions *list, int steps);

@@ -11,8 +11,8 @@
  * of a generated job: step() stands where a generated stage would.
  *
  * An asynchronous schedule changes what is computed, and this program computes that too, from the definition: the operators of
- * step t read the weights as they were after step t - delay, kept here whole, whatever a plan keeps; delay 1 for 2bw, by the
- * cuts (plan.cuts) for pipedream, by the stages for vertical.
+ * a micro-batch read the weights as they were `lag` micro-batches before, kept here whole, whatever a plan keeps; a lag of one
+ * step for 2bw, by the cuts (plan.cuts) for pipedream, by the stages for vertical.
  *
  * Before each micro-batch every tensor is filled with the bytes of a NaN: a read of something that was not made in this
  * micro-batch reaches the loss.  With -fsanitize=address, each buffer has its own guards.
@@ -39,7 +39,7 @@ static struct {
     void ***sum;                        /* by group and state: gradient accumulators */
     int *kernel, *handle;               /* by operator */
     size_t arena;
-    int versions;                       /* of all weights: the longest delay, and one */
+    int versions;                       /* of all weights: the longest lag, and one */
     void ***kept;                       /* by version mod versions, and state */
     int64_t step;
     bool newest;                        /* an evaluation */
@@ -47,18 +47,25 @@ static struct {
 
 /* ---- versions ---------------------------------------------------------------------------------------------------- */
 
-/* By how many updates the weights are behind that a forward operator, and its backward, read. */
-static int delay_of(int fwd)
+/* By how many micro-batches the weights are behind that a forward operator, and its backward, read. */
+static int lag_of(int fwd)
 {
     const PlanSpec *p = &it.m->plan;
     int stage = 0;
     for (int i = 0; i < p->cuts.n; i++)
         stage += p->cuts.at[i] < fwd;
     if (!strcmp(p->schedule, "2bw"))
-        return 1;
+        return (int)it.g->micro;
     if (!strcmp(p->schedule, "pipedream"))
         return p->cuts.n - stage;
     return strcmp(p->schedule, "vertical") ? 0 : p->stages_max - 1;
+}
+
+/* The updates that are done once all but the last `lag` micro-batches before this one have been through backward. */
+static int64_t version_of(int lag, int mb)
+{
+    int64_t through = it.step * it.g->micro + mb - lag;
+    return through > 0 ? through / it.g->micro : 0;
 }
 
 static bool weights(int state)
@@ -76,7 +83,7 @@ static void keep_weights(int64_t version)
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
-static void *address(const Op *o, const Arg *a, int group)
+static void *address(const Op *o, const Arg *a, int mb, int group)
 {
     if (a->kind == ARG_TMP)
         return it.tmp[o - it.g->op.at];
@@ -86,9 +93,8 @@ static void *address(const Op *o, const Arg *a, int group)
         return it.tensor[a->index];
     if (it.g->state.at[a->index].kind == S_GRAD)
         return it.sum[group][a->index];
-    int delay = o->phase == PH_U || it.newest || !weights(a->index) ? 0 : delay_of(o->fwd);
-    int64_t version = it.step > delay ? it.step - delay : 0;
-    return delay ? it.kept[version % it.versions][a->index] : it.state[a->index];
+    int lag = o->phase == PH_U || it.newest || !weights(a->index) ? 0 : lag_of(o->fwd);
+    return lag ? it.kept[version_of(lag, mb) % it.versions][a->index] : it.state[a->index];
 }
 
 static Word word(const Op *o, const Arg *a, int mb, int acc, int group)
@@ -99,7 +105,7 @@ static Word word(const Op *o, const Arg *a, int mb, int acc, int group)
     case ARG_ACC:    return (Word){.i = acc};
     case ARG_MB:     return (Word){.i = mb};
     case ARG_HANDLE: return (Word){.i = it.handle[o - it.g->op.at]};
-    default:         return (Word){.p = address(o, a, group)};
+    default:         return (Word){.p = address(o, a, mb, group)};
     }
 }
 
@@ -282,7 +288,7 @@ static void start(Stage *st)
                 it.sum[k][s] = k ? buffer(g->state.at[s].bytes) : it.state[s];
     }
     for (int o = 0; o < g->nf; o++)
-        it.versions = delay_of(o) + 1 > it.versions ? delay_of(o) + 1 : it.versions;
+        it.versions = lag_of(o) + 1 > it.versions ? lag_of(o) + 1 : it.versions;
     it.kept = alloc((size_t)it.versions * sizeof *it.kept);
     for (int v = 0; v < it.versions; v++) {
         it.kept[v] = alloc((size_t)g->state.n * sizeof **it.kept);

@@ -8,7 +8,7 @@
  *
  *   tensor       (tensor, micro-batch, step)
  *   parameter    (state, updates so far); a moment, a clip factor likewise.  Forward, backward and recomputation read the
- *                version that the step's number and the delay of the chunk name; an update makes the next of the newest
+ *                version that the rule of the schedule names for the micro-batch; an update makes the next of the newest
  *   step values  (step)
  *   gradient     (state, step, micro-batches from .. to); a fold joins two neighbours, a tie adds the later use to the earlier
  *                from another replica: its sum at this point of the tree over replicas
@@ -215,10 +215,11 @@ static Chain *chain_of(const Memory *m, int b, int slot)
     return &m->chain[(size_t)b * (size_t)m->slots + (size_t)slot];
 }
 
-/* The version that a step reads: by its number, whatever the list says. */
+/* The version that a micro-batch reads: by its number, whatever the list says. */
 static int version_read(const Memory *m)
 {
-    int version = m->step - order_delay(m->p, m->k->chunk);
+    int q = m->step * (int)m->p->g->micro + m->k->mb;
+    int version = order_overlap(m->p) ? order_version(m->p, m->k->chunk, m->k->kind, q) : m->step;
     return version > 0 ? version : 0;
 }
 

@@ -14,8 +14,8 @@
  *   merge      two replicas exchange their sums of a chunk at the same place of their lists: equal neighbours of the
  *              tree, and both hold the joined sum from then on
  *   update     parts 0, 1, 2 in this order, once a chunk and step, after all its W
- *   version    forward and backward of step t read the version that the schedule's name promises, when it is made and while
- *              it is one of delay + 1 copies; an update makes version t+1 of version t, and copies that first
+ *   version    forward and backward of a micro-batch read the version that the rule of the schedule promises, when it is made
+ *              and while it is one of delay + 1 copies; an update makes version t+1 of version t, and copies that first
  *
  * An asynchronous list is replayed as runs of one step up to a few more than the pieces hold, micro-batches numbered through.
  * Each replica has chunks and messages of its own; only merges join them.
@@ -183,26 +183,19 @@ static void update(Check *x, const Action *k)
 
 /* ---- versions ---------------------------------------------------------------------------------------------------- */
 
-/* The number of updates that a chunk's weights are behind, as the schedule's name promises. */
-static int promised(const Plan *p, int chunk)
-{
-    int n = plan_chunks(p);
-    const int behind[] = {[DELAY_NONE] = 0, [DELAY_ONE] = 1, [DELAY_BEHIND] = n - 1 - chunk, [DELAY_DEPTH] = n - 1};
-    return behind[schedule_of(p->schedule)->delay];
-}
-
 static void read_version(const Check *x, const Action *k)
 {
-    int behind = promised(x->p, k->chunk), made = x->made[x->row + k->chunk], reads = k->version > 0 ? k->version : 0;
-    if (k->version != k->step - behind)
-        die("check_order: chunk %d, step %d reads version %d of the weights, and schedule %s promises %d", k->chunk, k->step,
-            k->version, x->p->schedule, k->step - behind);
+    int promised = schedule_of(x->p->schedule)->async ? order_version(x->p, k->chunk, k->kind, k->mb) : k->step;
+    int copies = order_delay(x->p, k->chunk) + 1, made = x->made[x->row + k->chunk], reads = k->version > 0 ? k->version : 0;
+    if (k->version != promised)
+        die("check_order: chunk %d, micro-batch %d reads version %d of the weights, and schedule %s promises %d", k->chunk,
+            k->mb, k->version, x->p->schedule, promised);
     if (reads > made)
         die("check_order: chunk %d, micro-batch %d reads version %d of the weights, which is not made yet: the newest is %d",
             k->chunk, k->mb, reads, made);
-    if (made - reads > behind)
+    if (made - reads >= copies)
         die("check_order: chunk %d, micro-batch %d reads version %d of the weights, which is overwritten: there are %d copies, "
-            "the newest is %d", k->chunk, k->mb, reads, behind + 1, made);
+            "the newest is %d", k->chunk, k->mb, reads, copies, made);
 }
 
 static void copy_version(Check *x, const Action *k)

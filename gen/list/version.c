@@ -82,18 +82,16 @@ void version_ties(const Plan *p)
     }
 }
 
-/* The inputs of the versions: the name of the rule, and the cuts if the delay differs by stage. */
+/* The inputs of the versions: the name of the rule, and the number of stages or the cuts if the lag depends on them. */
 const char *version_rule(const Plan *p)
 {
     const char *rule = p->schedule;
-    bool even = true;
-    if (order_overlap(p) == 0)
+    Lag lag = order_overlap(p) > 0 ? schedule_of(rule)->forward : LAG_NONE;
+    if (lag == LAG_NONE)
         return "";
-    for (int c = 1; c < plan_chunks(p); c++)
-        even &= order_delay(p, c) == order_delay(p, 0);
-    if (even)
-        return order_delay(p, 0) > 1 ? strf("%s %d", rule, p->devices) : rule;
-    for (int o = 0, n = 0; o + 1 < p->g->nf; o++)
+    if (lag == LAG_DEPTH)
+        return strf("%s %d", rule, p->devices);
+    for (int o = 0, n = 0; lag == LAG_BEHIND && o + 1 < p->g->nf; o++)
         if (p->chunk.at[o] != p->chunk.at[o + 1])
             rule = strf("%s%s%d", rule, n++ ? "," : " cuts ", o);
     return rule;
