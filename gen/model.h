@@ -126,6 +126,8 @@ const Library *library_linked(const Device *d);     /* what the job has */
 /* Micro-batch k, counted through all steps of m, reads version floor((k - lag) / m) of the weights: on stage i of p the lag is
  * 0, m, p-1-i or p-1. */
 typedef enum { LAG_NONE, LAG_STEP, LAG_BEHIND, LAG_DEPTH } Lag;
+/* It reads that version as it is, or predicted: lag updates further, or lag + floor(i/2). */
+typedef enum { AHEAD_NONE, AHEAD_OWN, AHEAD_TURN } Ahead;
 
 /* schedules.def: what is known of a schedule by its name; gen/sched/ has the lists. */
 typedef struct {
@@ -150,7 +152,9 @@ typedef struct {
      * micro-batches on; NULL: nobody knows, and from 1 on. */
     const char *form, *holds;
     bool given;                     /* its lists are a table of the user */
+    bool each;                      /* async: an update after every micro-batch */
     Lag forward, backward;          /* async: the version that each of them reads */
+    Ahead ahead;                    /* async: what is done to it first */
 } Schedule;
 extern const Schedule schedules[];                  /* front/schedules.c; ends with a NULL name */
 extern const char schedule_words[];                 /* auto, those that are built, those that are not */

@@ -32,7 +32,8 @@ static Bytes copied_of(const Plan *p, int chunk)
 
 Ns action_fixed(ActionKind kind, Bytes bytes)
 {
-    int times = kind == K_MERGE || kind == K_FOLD ? 3 : kind == K_VERSION ? 2 : 1;      /* reads and writes of each byte */
+    bool adds = kind == K_MERGE || kind == K_FOLD || kind == K_PREDICT;
+    int times = adds ? 3 : kind == K_VERSION ? 2 : 1;       /* reads and writes of each byte */
     return small_ns + times * bytes / copy_per_ns;
 }
 
@@ -46,8 +47,8 @@ Ns action_time(const Plan *p, int device, const Action *k)
         return action_fixed(k->kind, 0);
     case K_MERGE: case K_LOAD: case K_GATHER:
         return action_fixed(k->kind, k->bytes);
-    case K_VERSION:
-        return action_fixed(K_VERSION, copied_of(p, k->chunk));
+    case K_VERSION: case K_PREDICT:
+        return action_fixed(k->kind, copied_of(p, k->chunk));
     case K_FOLD:
         return action_fixed(K_FOLD, gradients_of(p, k->chunk));
     default:

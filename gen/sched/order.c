@@ -166,6 +166,12 @@ const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int
         return strf("two weight versions serve %d stages from %d micro-batches a step on, and there are %lld; make "
                     "train.batch.micro smaller or train.batch.global larger, or take fewer stages", devices, devices,
                     (long long)g->micro);
+    if (s->each && g->micro != 1)
+        return strf("it updates after every micro-batch, and a step has %lld; make train.batch.micro and train.batch.global "
+                    "equal", (long long)g->micro);
+    if (s->ahead != AHEAD_NONE && g->compute != F32)
+        return "it predicts weights from the difference of two versions, which bf16 is too coarse for; set "
+               "train.precision.compute: f32";
     if (s->one_chunk && (m->plan.chunks > 1 || m->plan.map.n))
         return "it takes one chunk a device; delete plan.chunks and plan.map";
     bool split = s->given && m->plan.table ? m->plan.table->split : s->split;
