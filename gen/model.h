@@ -126,6 +126,12 @@ const Target *target_of(const Device *d);
 const Library *library_of(const Device *d);         /* what it is planned with */
 const Library *library_linked(const Device *d);     /* what the job has */
 
+/* Micro-batch k, counted through all steps of m, reads version floor((k - lag) / m) of the weights: on stage i of p the lag is
+ * 0, m, p-1-i or p-1. */
+typedef enum { LAG_NONE, LAG_STEP, LAG_BEHIND, LAG_DEPTH } Lag;
+/* It reads that version as it is, or predicted: lag updates further, or lag + floor(i/2). */
+typedef enum { AHEAD_NONE, AHEAD_OWN, AHEAD_TURN } Ahead;
+
 /* schedules.def: what is known of a schedule by its name; gen/sched/ has the lists. */
 typedef struct {
     const char *name, *about;
@@ -135,7 +141,7 @@ typedef struct {
     bool depths;                    /* its lists follow from a plan: a depth for each stage; or lead and lag */
     bool one_chunk;                 /* a device holds one chunk, and plan.map is empty */
     bool async;                     /* steps overlap: no flush */
-    bool each;                      /* an update after every micro-batch */
+    bool norms;                     /* async: an update may wait for the norms of all stages */
     bool split;                     /* weight gradients are computations of their own */
     const char *lead, *lag, *group; /* sched/beats.c */
     bool grouped;                   /* a group has p micro-batches or more, and so has the last one */
@@ -148,8 +154,9 @@ typedef struct {
      * micro-batches on; NULL: nobody knows, and from 1 on. */
     const char *form, *holds;
     bool given;                     /* its lists are a table of the user */
-    /* Updates that the weights read by chunk i of n are behind: none, one, n-1-i, n-1. */
-    enum { DELAY_NONE, DELAY_ONE, DELAY_BEHIND, DELAY_DEPTH } delay;
+    bool each;                      /* async: an update after every micro-batch */
+    Lag forward, backward;          /* async: the version that each of them reads */
+    Ahead ahead;                    /* async: what is done to it first */
 } Schedule;
 extern const Schedule schedules[];                  /* front/schedules.c; ends with a NULL name */
 extern const char schedule_words[];                 /* auto, those that are built, those that are not */

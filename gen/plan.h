@@ -25,7 +25,8 @@ typedef enum {
     K_FOLD, K_GATHER,           /* gradient groups; partial norms */
     K_MERGE,                    /* made by order, and by comm for each gradient: that of another replica is added */
     K_END,
-    K_VERSION                   /* order: the newest weights copied, to be updated there; what was copied stays as a version */
+    K_VERSION,                  /* order: the newest weights copied, to be updated there; what was copied stays as a version */
+    K_PREDICT                   /* order: the newest weights predicted, for backward (part 0) or forward (part 1) */
 } ActionKind;
 
 /* The list of an asynchronous schedule has four pieces: from drained to the steady state, one step of that, from there to
@@ -40,10 +41,11 @@ typedef struct {
     int step;                   /* order, then comm: whose micro-batch: from the first step that the piece's backward belongs
                                    to */
     int version;                /* order, then comm: of the weights read, like step: version n is there when step n-1 is
-                                   updated; -1 and less at the start of training: version 0.  U and VERSION: the one updated */
+                                   updated; -1 and less at the start of training: version 0.  U and VERSION: the one updated;
+                                   PREDICT: the one made */
     int variant;                /* order: of the fate row */
     int part;                   /* order, then comm: K_U: 0 ties and norms, 1 total norm, 2 updates; MERGE: level of the tree
-                                   over replicas */
+                                   over replicas; PREDICT: 0 for backward, 1 for forward */
     int acc;                    /* order, then comm: W: 0 the first micro-batch of a chain, else 1 */
     int group;                  /* order: W, FOLD: slot of the gradient accumulators */
     int into;                   /* order: FOLD: slot added into */
@@ -238,8 +240,15 @@ int plan_micro(const Plan *p), plan_first(const Plan *p, int device);   /* micro
 int plan_levels(const Plan *p), plan_partner(const Plan *p, int device, int level);    /* tree over replicas; neighbour in it */
 /* Why this schedule cannot be made of these numbers; NULL: it can.  Only asynchronous ones have reasons. */
 const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int devices);
-/* sched/async.c, of any list: fewest steps of a run through the pieces, 0 of a synchronous one; by how many updates the weights
- * of a chunk are behind; a run of so many steps from drained to drained, written out, steps and versions from its first. */
+/* sched/async.c: the version that micro-batch q, counted through all steps, reads by the rule of the schedule; kind: K_F or of
+ * backward; below 0: version 0. */
+int order_version(const Plan *p, int chunk, ActionKind kind, int q);
+int order_ahead(const Plan *p, int chunk, ActionKind kind);     /* updates further that it is predicted; 0: read as it is */
+bool order_apart(const Plan *p);                    /* backward reads something else than forward */
+int order_copies(const Plan *p, int chunk);         /* of the weights: the newest, older ones, predicted ones */
+/* Of any list: fewest steps of a run through the pieces, 0 of a synchronous one; by how many updates the weights of a chunk are
+ * behind at most, which is also the number of older copies; a run of so many steps from drained to drained, written out, steps
+ * and versions from its first. */
 int order_overlap(const Plan *p);
 int order_delay(const Plan *p, int chunk);
 Actions order_run(const Plan *p, const Actions *list, int steps);

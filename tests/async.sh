@@ -96,6 +96,36 @@ for schedule in pipedream vertical; do
             --set "plan.cuts=[$cuts]" $each)"
     done
 done
+# several micro-batches an update: p = 3 and m = 4, p = 4 and m = 2; a step then has micro-batches of two versions
+for case in pipedream:3:2 pipedream:4:4 vertical:4:4 pipedream:2:1; do
+    case $SLOW$case in vertical* | pipedream:2*) continue ;; esac
+    schedule=${case%%:*} n=${case#*:} micro=${case##*:}
+    n=${n%:*}
+    eval "cuts=\$cuts$n"
+    several="--set train.clip_norm=0 --set train.batch.micro=$micro"
+    keep=yes
+    echo "several$n $model --schedule $schedule --stages $n --cuts $cuts $several" | plans
+    keep=
+    one_hash "$schedule, $n stages, micro-batches of $micro" "$(interpret --set plan.schedule=$schedule \
+        --set plan.stages=$n --set "plan.cuts=[$cuts]" $several)"
+done
+# ---- spectrain: weights predicted ---------------------------------------------------------------------------------------
+for case in spectrain:2 spectrain:3 spectrain:4 spectrain-once:2 spectrain-once:3 spectrain-once:4; do
+    schedule=${case%:*} n=${case#*:}
+    case $SLOW$case in *:2 | spectrain:3 | spectrain-once:4) continue ;; esac
+    eval "cuts=\$cuts$n"
+    keep=yes
+    echo "$schedule$n $model --schedule $schedule --stages $n --cuts $cuts $each" | plans
+    keep=
+    one_hash "$schedule, $n stages" "$(interpret --set plan.schedule=$schedule --set plan.stages=$n \
+        --set "plan.cuts=[$cuts]" $each)"
+done
+# one stage is the synchronous job; a rate of 0 moves nothing
+echo "single $model --schedule spectrain --stages 1 $each" | plans
+one_hash "spectrain, 1 stage" "$(interpret --set plan.schedule=1f1b $each)"
+still="$each --set train.optimizer.lr=0 --set train.optimizer.weight_decay=0"
+echo "still $model --schedule spectrain --stages 3 --cuts $cuts3 $still" | plans
+one_hash "spectrain, a rate of 0" "$(interpret --set plan.schedule=1f1b $still --steps 1)"
 use_bf16
 bf16="$each --set train.precision.compute=bf16"
 echo "bf16 $model --schedule pipedream --stages 3 --cuts $cuts3 $bf16 --recompute full" | plans
@@ -126,6 +156,15 @@ want=$(interpret --set plan.schedule=pipedream --set plan.stages=3 --set "plan.c
 for at in 1 2 3 11; do
     resume "pipedream" "$tmp/pipedream3" $at "$tmp/pipedream3" "$want"
 done
+want=$(interpret --set plan.schedule=pipedream --set plan.stages=3 --set "plan.cuts=[$cuts3]" --set train.clip_norm=0 \
+    --set train.batch.micro=2)
+for at in 5; do
+    resume "pipedream, micro-batches of 2" "$tmp/several3" $at "$tmp/several3" "$want"
+done
+want=$(interpret --set plan.schedule=spectrain --set plan.stages=4 --set "plan.cuts=[$cuts4]" $each)
+for at in 1 5; do
+    resume "spectrain" "$tmp/spectrain4" $at "$tmp/spectrain4" "$want"
+done
 run="--no-checkpoint --quiet --hash --data $data"
 
 # A checkpoint every 3 steps and evaluations in between drain the pipeline, and change nothing
@@ -153,8 +192,15 @@ refuse "a tie on two stages" 3 "wte.weight is used by wte on stage 0 and by lm_h
     ./dpgen plan "$models/tiny-gpt.yaml" --schedule 2bw --stages 2 --estimate
 refuse "too few micro-batches" 3 "two weight versions serve 4 stages from 4" \
     ./dpgen plan "$model" --schedule 2bw --stages 4 --set train.batch.micro=4 --estimate
-refuse "pipedream with several" 3 "make train.batch.micro and train.batch.global equal" \
-    ./dpgen plan "$model" --schedule pipedream --stages 2 --estimate
+refuse "spectrain with several" 3 "make train.batch.micro and train.batch.global equal" \
+    ./dpgen plan "$model" --schedule spectrain --stages 2 --set train.clip_norm=0 --estimate
+refuse "spectrain in bf16" 3 "train.precision.compute: f32" \
+    ./dpgen plan "$model" --schedule spectrain --stages 2 $each --set train.precision.compute=bf16 --estimate
+refuse "spectrain and a tie" 3 "wte.weight is used by wte on stage 0 and by lm_head on stage 1" \
+    ./dpgen plan "$models/tiny-gpt.yaml" --schedule spectrain --stages 2 $each --estimate
+refuse "spectrain, recomputed" 4 "recompute none" \
+    ./dpgen plan "$model" --schedule spectrain --stages 2 $each --recompute full --estimate
+expect "spectrain-once, recomputed" ./dpgen plan "$model" --schedule spectrain-once --stages 2 $each --recompute full --estimate
 refuse "pipedream and the norm" 3 "train.clip_scope: parameter" \
     ./dpgen plan "$model" --schedule pipedream --stages 2 --set train.batch.micro=8 --estimate
 expect "pipedream and a norm a parameter" ./dpgen plan "$model" --schedule pipedream --stages 2 \
@@ -172,8 +218,14 @@ if command -v mpirun >/dev/null && command -v mpicc >/dev/null && mpicc $flags -
     echo "mpi $model --schedule pipedream --stages 2 --cuts $cuts2 $each --set plan.transport=mpi" | plans
     one_hash "pipedream, mpi" "$(interpret --set plan.schedule=pipedream --set plan.stages=2 --set "plan.cuts=[$cuts2]" \
         $each)"
+    several="--set train.clip_norm=0 --set train.batch.micro=2"
+    echo "mpi $model --schedule pipedream --stages 2 --cuts $cuts2 $several --set plan.transport=mpi" | plans
+    one_hash "pipedream, micro-batches of 2, mpi" "$(interpret --set plan.schedule=pipedream --set plan.stages=2 \
+        --set "plan.cuts=[$cuts2]" $several)"
+    echo "mpi $model --schedule spectrain --stages 2 --cuts $cuts2 $each --set plan.transport=mpi" | plans
+    one_hash "spectrain, mpi" "$(interpret --set plan.schedule=spectrain --set plan.stages=2 --set "plan.cuts=[$cuts2]" $each)"
 else
-    skip "there is no mpirun, or no mpicc" 2
+    skip "there is no mpirun, or no mpicc" 4
 fi
 # ---- cuts that wait for ever --------------------------------------------------------------------------
 deep="examples/bytes-gpt.yaml --estimate --stages 8 --schedule pipedream --set train.batch.micro=16 --set devices.0.count=8 \

@@ -11,8 +11,9 @@
  * of a generated job: step() stands where a generated stage would.
  *
  * An asynchronous schedule changes what is computed, and this program computes that too, from the definition: the operators of
- * step t read the weights as they were after step t - delay, kept here whole, whatever a plan keeps; delay 1 for 2bw, by the
- * cuts (plan.cuts) for pipedream, by the stages for vertical.
+ * a micro-batch read the weights as they were `lag` micro-batches before, kept here whole, whatever a plan keeps; a lag of one
+ * step for 2bw, by the cuts (plan.cuts) for pipedream, by the stages for vertical.
+ * spectrain reads them on the line through the version before, as far ahead as its paper says.
  *
  * Before each micro-batch every tensor is filled with the bytes of a NaN: a read of something that was not made in this
  * micro-batch reaches the loss.  With -fsanitize=address, each buffer has its own guards.
@@ -39,26 +40,50 @@ static struct {
     void ***sum;                        /* by group and state: gradient accumulators */
     int *kernel, *handle;               /* by operator */
     size_t arena;
-    int versions;                       /* of all weights: the longest delay, and one */
+    int versions;                       /* of all weights: the longest lag, and one; two to predict from */
     void ***kept;                       /* by version mod versions, and state */
+    float **line;                       /* by state: weights beyond the newest */
     int64_t step;
     bool newest;                        /* an evaluation */
 } it;
 
 /* ---- versions ---------------------------------------------------------------------------------------------------- */
 
-/* By how many updates the weights are behind that a forward operator, and its backward, read. */
-static int delay_of(int fwd)
+static int stage_of(int fwd)
+{
+    int stage = 0;
+    for (int i = 0; i < it.m->plan.cuts.n; i++)
+        stage += it.m->plan.cuts.at[i] < fwd;
+    return stage;
+}
+
+/* By how many micro-batches the weights are behind that a forward operator, or its backward, reads. */
+static int lag_of(int fwd, bool forward)
 {
     const PlanSpec *p = &it.m->plan;
-    int stage = 0;
-    for (int i = 0; i < p->cuts.n; i++)
-        stage += p->cuts.at[i] < fwd;
     if (!strcmp(p->schedule, "2bw"))
-        return 1;
-    if (!strcmp(p->schedule, "pipedream"))
-        return p->cuts.n - stage;
+        return (int)it.g->micro;
+    if (!strcmp(p->schedule, "pipedream") || !strcmp(p->schedule, "spectrain-once"))
+        return p->cuts.n - stage_of(fwd);
+    if (!strcmp(p->schedule, "spectrain"))
+        return forward ? p->cuts.n - stage_of(fwd) : 0;
     return strcmp(p->schedule, "vertical") ? 0 : p->stages_max - 1;
+}
+
+/* How many updates further they are predicted. */
+static int further_of(int fwd, bool forward)
+{
+    bool once = !strcmp(it.m->plan.schedule, "spectrain-once");
+    if (!once && strcmp(it.m->plan.schedule, "spectrain"))
+        return 0;
+    return lag_of(fwd, forward) + (once ? 0 : stage_of(fwd) / 2);
+}
+
+/* The updates that are done once all but the last `lag` micro-batches before this one have been through backward. */
+static int64_t version_of(int lag, int mb)
+{
+    int64_t through = it.step * it.g->micro + mb - lag;
+    return through > 0 ? through / it.g->micro : 0;
 }
 
 static bool weights(int state)
@@ -74,9 +99,21 @@ static void keep_weights(int64_t version)
             memcpy(it.kept[version % it.versions][s], it.state[s], (size_t)it.g->state.at[s].bytes);
 }
 
+/* Weights in f32, that many times as far from their version as that is from the one before. */
+static void *extended(int state, int64_t version, int further)
+{
+    const float *now = it.kept[version % it.versions][state], *before = it.kept[(version - 1) % it.versions][state];
+    for (int64_t i = 0; i < it.g->state.at[state].bytes / type_bytes(F32); i++) {
+        float step = now[i] - before[i];
+        step *= (float)further;
+        it.line[state][i] = now[i] + step;
+    }
+    return it.line[state];
+}
+
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
-static void *address(const Op *o, const Arg *a, int group)
+static void *address(const Op *o, const Arg *a, int mb, int group)
 {
     if (a->kind == ARG_TMP)
         return it.tmp[o - it.g->op.at];
@@ -86,9 +123,14 @@ static void *address(const Op *o, const Arg *a, int group)
         return it.tensor[a->index];
     if (it.g->state.at[a->index].kind == S_GRAD)
         return it.sum[group][a->index];
-    int delay = o->phase == PH_U || it.newest || !weights(a->index) ? 0 : delay_of(o->fwd);
-    int64_t version = it.step > delay ? it.step - delay : 0;
-    return delay ? it.kept[version % it.versions][a->index] : it.state[a->index];
+    if (o->phase == PH_U || it.newest || !weights(a->index))
+        return it.state[a->index];
+    bool forward = o->phase == PH_F;
+    int lag = lag_of(o->fwd, forward), further = further_of(o->fwd, forward);
+    int64_t version = version_of(lag, mb);
+    if (further && version > 0)
+        return extended(a->index, version, further);
+    return lag ? it.kept[version % it.versions][a->index] : it.state[a->index];
 }
 
 static Word word(const Op *o, const Arg *a, int mb, int acc, int group)
@@ -99,7 +141,7 @@ static Word word(const Op *o, const Arg *a, int mb, int acc, int group)
     case ARG_ACC:    return (Word){.i = acc};
     case ARG_MB:     return (Word){.i = mb};
     case ARG_HANDLE: return (Word){.i = it.handle[o - it.g->op.at]};
-    default:         return (Word){.p = address(o, a, group)};
+    default:         return (Word){.p = address(o, a, mb, group)};
     }
 }
 
@@ -281,8 +323,13 @@ static void start(Stage *st)
             if (g->state.at[s].kind == S_GRAD)
                 it.sum[k][s] = k ? buffer(g->state.at[s].bytes) : it.state[s];
     }
-    for (int o = 0; o < g->nf; o++)
-        it.versions = delay_of(o) + 1 > it.versions ? delay_of(o) + 1 : it.versions;
+    for (int o = 0; o < g->nf; o++) {
+        int needs = lag_of(o, true) + 1 + (further_of(o, true) > 0);
+        it.versions = needs > it.versions ? needs : it.versions;
+    }
+    it.line = alloc((size_t)g->state.n * sizeof *it.line);
+    for (int s = 0; s < g->state.n; s++)
+        it.line[s] = weights(s) ? buffer(g->state.at[s].bytes) : NULL;
     it.kept = alloc((size_t)it.versions * sizeof *it.kept);
     for (int v = 0; v < it.versions; v++) {
         it.kept[v] = alloc((size_t)g->state.n * sizeof **it.kept);

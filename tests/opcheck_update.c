@@ -342,6 +342,21 @@ static void adamw(void)
     }
 }
 
+/* In place of the older weights, and elsewhere; a straight line exactly. */
+static void line(void)
+{
+    for (int s = 0; s < 8; s++) {
+        long n = sizes[s % 4], ahead = s % 5;
+        Tensor *newer = operand(FLOAT, n, -1, 1), *older = operand(FLOAT, n, -1, 1), *to = result(FLOAT, n);
+        double *want = numbers(n);
+        for (long i = 0; i < n; i++)
+            want[i] = newer->v[i] + (double)ahead * (newer->v[i] - older->v[i]);
+        predict(stage, s < 4 ? to->k : older->k, newer->k, older->k, ahead, n);
+        check_values("predict", s < 4 ? to : older, want);
+        case_end();
+    }
+}
+
 const Check update_checks[] = {
     {" xent_forward xent_backward ", xent},
     {" linear_xent_forward linear_xent_backward ", linear_xent},
@@ -351,5 +366,6 @@ const Check update_checks[] = {
     {" norm_partial norm_total ", norms},
     {" sgd_update ", sgd},
     {" adamw_update ", adamw},
+    {" predict ", line},
     {0, 0},
 };

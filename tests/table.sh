@@ -13,7 +13,7 @@ plain() { sed -e "s/\"schedule\": \"$2\"/NAME/; s/schedule $2,/NAME/; s/$2, /NAM
 
 # ---- round trip: every synchronous schedule, but 1f1b* and zb*, which have lists for the times of a plan
 for name in $(sed -n 's/^SCHEDULE("\([^"]*\)".*/\1/p' gen/schedules.def |
-    grep -v -x -e 2bw -e pipedream -e vertical -e '1f1b\*' -e 'zb\*' -e table); do
+    grep -v -x -e 2bw -e pipedream -e vertical -e spectrain -e spectrain-once -e '1f1b\*' -e 'zb\*' -e table); do
     options="--estimate --stages 2 --planner even"
     ./dpgen schedules $model --stages 2 --csv "$name" >"$tmp/table.csv" 2>"$tmp/said" || fault "$name: $(cat "$tmp/said")"
     rm -rf "$tmp/a" "$tmp/b"

@@ -2,9 +2,11 @@
  *
  * unit_async.c: asynchronous schedules against their rules.
  *
- *   versions    2bw for p 1..8, m p..3p: delay 1, min(m, p-i) in flight; weight stashing: delay p-1-i; vertical sync: p-1
- *               everywhere.  check_order replays runs of every length; two weight versions serve from m = p-1 on, and at
- *               m = p-2 it names the one that is not made yet
+ *   versions    2bw for p 1..8, m p..3p: delay 1, min(m, p-i) in flight; weight stashing and vertical sync for m 1..p+2:
+ *               (p-1-i)/m and (p-1)/m rounded up.  pipedream reads the newest version when its forward runs, over 30 steps.
+ *               check_order replays runs of every length; two weight versions serve from m = p-1 on, and at m = p-2 it names
+ *               the one that is not made yet
+ *   line        spectrain with a constant gradient sees the very weights it aims at; p-i copies, and the predicted ones
  *   example     loss w*w/2, lr 1/4, w0 = 1, by the versions that the lists name: the paper's recurrence, in exact fractions
  *   1f1b*       micro-batches held at a target period, in closed form; simulated, the period is what was asked for
  *   checkers    each lie told to check_order must be found
@@ -27,21 +29,78 @@ static World *ordered(const char *schedule, int stages, int micro, double clip)
     return w;
 }
 
-/* decisions, checks 7: copies of a version are delay + 1. */
+/* decisions, checks 7: copies of a version are delay + 1.  With lag l: 1 + ceil(l/m). */
 static void test_versions(void)
 {
     static const char *const names[] = {"2bw", "pipedream", "vertical"};
     for (int k = 0; k < 3; k++)
         for (int p = 1; p <= 8; p++)
-            for (int m = k ? 1 : p; m <= (k ? 1 : 3 * p); m++) {
-                World *w = ordered(names[k], p, m, m % 2);
+            for (int m = k ? 1 : p; m <= (k ? p + 2 : 3 * p); m++) {
+                World *w = ordered(names[k], p, m, k ? 0 : m % 2);
                 check_order(&w->p);
                 for (int i = 0; i < p; i++) {
-                    int delay = k == 0 ? 1 : k == 1 ? p - 1 - i : p - 1;
+                    int lag = k == 0 ? m : k == 1 ? p - 1 - i : p - 1, delay = (lag + m - 1) / m;
                     check(order_delay(&w->p, i) == delay && order_flight(&w->p, i) == p - i,
                           "%s p=%d m=%d: delay %d, %d in flight on %d", names[k], p, m, order_delay(&w->p, i),
                           order_flight(&w->p, i), i);
                 }
+            }
+}
+
+/* Micro-batch k of 30 steps reads the number of updates that the backwards before its forward have completed: the lists are
+ * run without their versions, and those are compared with what they say.  pipedream reads the newest of them; vertical and
+ * 2bw the newest of stage 0, and of the step before. */
+static void test_newest(void)
+{
+    for (int p = 1; p <= 4; p++)
+        for (int m = 1; m <= 5; m++)
+            for (int i = 0; i < p; i++) {
+                World *w = ordered("pipedream", p, m, 0);
+                Actions run = order_run(&w->p, &w->p.dev.at[i].order, 30);
+                int updates = 0, forward[30 * 5];
+                for (int k = 0; k < run.n; k++) {
+                    const Action *a = &run.at[k];
+                    int q = a->step * m + a->mb, says = a->version > 0 ? a->version : 0;
+                    if (a->kind == K_F)
+                        forward[q] = updates;
+                    if (a->kind == K_F || a->kind == K_B)
+                        check(says == forward[q] && says == (q > p - 1 - i ? (q - (p - 1 - i)) / m : 0),
+                              "pipedream p=%d m=%d stage %d: micro-batch %d reads version %d", p, m, i, q, says);
+                    updates += a->kind == K_U && a->part == 2;
+                }
+                check(updates == 30, "pipedream p=%d m=%d: %d updates", p, m, updates);
+            }
+}
+
+/* Weights that move by one an update, whatever is read: the prediction of every micro-batch is the version that the paper aims
+ * at, once there was an update to predict from.  It is made behind the update that makes its version, from that and the one
+ * before. */
+static void test_line(void)
+{
+    static const char *const names[] = {"spectrain", "spectrain-once"};
+    for (int k = 0; k < 2; k++)
+        for (int p = 1; p <= 8; p++)
+            for (int i = 0; i < p; i++) {
+                World *w = ordered(names[k], p, 1, 0);
+                check_order(&w->p);
+                Actions run = order_run(&w->p, &w->p.dev.at[i].order, 30);
+                int updates = 0, seen[2][40] = {{0}}, further[] = {k ? p - 1 - i : i / 2, k ? p - 1 - i : i / 2 + p - 1 - i};
+                for (int j = 0; j < run.n; j++) {
+                    const Action *a = &run.at[j];
+                    bool forward = a->kind == K_F, reads = forward || a->kind == K_B;
+                    int part = forward || k, v = a->version > 0 ? a->version : 0, aim = a->step + (k ? 0 : i / 2);
+                    if (a->kind == K_PREDICT)
+                        seen[a->part][a->version] = updates + order_ahead(&w->p, i, a->part ? K_F : K_B);
+                    if (reads)
+                        check(order_ahead(&w->p, i, a->kind) == further[part], "%s p=%d stage %d: %d updates further", names[k],
+                              p, i, order_ahead(&w->p, i, a->kind));
+                    if (reads && v > 0)
+                        check((further[part] ? seen[part][v] : v) == aim, "%s p=%d stage %d: micro-batch %d sees %d, not %d",
+                              names[k], p, i, a->step, seen[part][v], aim);
+                    updates += a->kind == K_U && a->part == 2;
+                }
+                int copies = p - i + (further[1] > 0) + (!k && further[0] > 0);
+                check(order_copies(&w->p, i) == copies, "%s p=%d stage %d: %d copies", names[k], p, i, order_copies(&w->p, i));
             }
 }
 
@@ -59,7 +118,7 @@ static void judge_two(void *with)
         plan_settle(&w->p, 0, d);
     for (int d = 0; d < t->stages; d++) {
         int warm = t->stages - d;
-        sched_async(&w->p, d, (Pace){.warm = warm, .delay = 1, .overlap = (t->stages + t->micro - 1) / t->micro});
+        sched_async(&w->p, d, (Pace){.warm = warm, .overlap = (t->stages + t->micro - 1) / t->micro});
         Actions *list = &w->p.dev.at[d].order;
         for (int i = 0; i < list->n; i++)
             list->at[i].acc = list->at[i].kind == K_B && list->at[i].mb > 0;
@@ -221,11 +280,21 @@ static void lie_lost(World *w)
         k[0] = k[1];
 }
 
-typedef struct { const char *what; void (*lie)(World *); int status; } Lie;
+static void lie_unpredicted(World *w)
+{
+    Actions *list = &w->p.dev.at[0].order;
+    for (Action *k = find(w, 0, K_PREDICT, PIECE_PERIOD), *end = &list->at[--list->n]; k < end; k++)
+        k[0] = k[1];
+}
+static void lie_part(World *w) { find(w, 2, K_PREDICT, PIECE_PERIOD)->part ^= 1; }
+static void lie_early(World *w) { find(w, 1, K_PREDICT, PIECE_PERIOD)->version--; }
+
+typedef struct { const char *what; void (*lie)(World *); int status; const char *schedule; } Lie;
 
 static void judge(void *with)
 {
-    World *w = ordered("2bw", 3, 3, 0);
+    const char *schedule = ((const Lie *)with)->schedule;
+    World *w = ordered(schedule ? schedule : "2bw", 3, schedule ? 1 : 3, 0);
     ((const Lie *)with)->lie(w);
     check_order(&w->p);
 }
@@ -233,10 +302,13 @@ static void judge(void *with)
 static void test_checker(void)
 {
     static const Lie lies[] = {
-        {"nothing", lie_nothing, 0}, {"a newer version", lie_newer, 70}, {"a backward on other weights", lie_backward, 70},
-        {"an older version", lie_stale, 70}, {"another step", lie_step, 70}, {"the update's parts", lie_update, 70},
-        {"a copy of another version", lie_copy, 70}, {"another schedule", lie_name, 70}, {"a synchronous one", lie_sync, 70},
-        {"an update that keeps no copy", lie_lost, 70},
+        {"nothing", lie_nothing, 0, NULL}, {"a newer version", lie_newer, 70, NULL},
+        {"a backward on other weights", lie_backward, 70, NULL}, {"an older version", lie_stale, 70, NULL},
+        {"another step", lie_step, 70, NULL}, {"the update's parts", lie_update, 70, NULL},
+        {"a copy of another version", lie_copy, 70, NULL}, {"another schedule", lie_name, 70, NULL},
+        {"a synchronous one", lie_sync, 70, NULL}, {"an update that keeps no copy", lie_lost, 70, NULL},
+        {"nothing", lie_nothing, 0, "spectrain"}, {"a prediction left out", lie_unpredicted, 70, "spectrain"},
+        {"backward's for forward", lie_part, 70, "spectrain"}, {"an older prediction", lie_early, 70, "spectrain-once"},
     };
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         Lie lie = lies[i];
@@ -251,6 +323,8 @@ int main(void)
     test_checker();             /* forks, so it goes first: nothing is freed in between */
     test_too_few();
     test_versions();
+    test_newest();
+    test_line();
     test_example();
     test_star_depths();
     test_star_period();

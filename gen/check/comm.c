@@ -141,7 +141,8 @@ static void check_copies(const Plan *p, int device)
 
 static bool computes(ActionKind k)
 {
-    return k == K_F || k == K_B || k == K_I || k == K_W || k == K_U || k == K_FOLD || k == K_VERSION;
+    return k == K_F || k == K_B || k == K_I || k == K_W || k == K_U || k == K_FOLD || k == K_VERSION ||
+           k == K_PREDICT;
 }
 
 /* Are the two the same for the schedule?  Forward's flag adds up the loss of the step and is not the schedule's. */
@@ -193,7 +194,8 @@ static bool computes_nothing(const Plan *p, const Action *k)
 /* Is the action allowed to vanish?  A merge is; check_mem finds an update that reads less than the whole sum. */
 static bool does_nothing(const Plan *p, const Action *k)
 {
-    return k->kind == K_MERGE || computes_nothing(p, k) || (k->kind == K_VERSION && keeps_nothing(p, k->chunk)) ||
+    bool weights = k->kind == K_VERSION || k->kind == K_PREDICT;
+    return k->kind == K_MERGE || computes_nothing(p, k) || (weights && keeps_nothing(p, k->chunk)) ||
            (k->kind == K_U && is_empty(p, k)) || (k->kind == K_FOLD && folds_nothing(p, k->chunk));
 }
 

@@ -8,7 +8,8 @@
  *
  *   tensor       (tensor, micro-batch, step)
  *   parameter    (state, updates so far); a moment, a clip factor likewise.  Forward, backward and recomputation read the
- *                version that the step's number and the delay of the chunk name; an update makes the next of the newest
+ *                version that the rule of the schedule names for the micro-batch; an update makes the next of the newest
+ *                A prediction is (state, updates so far, updates further)
  *   step values  (step)
  *   gradient     (state, step, micro-batches from .. to); a fold joins two neighbours, a tie adds the later use to the earlier
  *                from another replica: its sum at this point of the tree over replicas
@@ -78,6 +79,11 @@ static Value gradient_value(const Memory *m, int state, Chain c)
 static Value state_value(int state, int updates)
 {
     return number(3, (uint64_t)state, (uint64_t)updates, 0);
+}
+
+static Value predicted_value(int state, int updates, int ahead)
+{
+    return number(6, (uint64_t)state, (uint64_t)updates, (uint64_t)ahead);
 }
 
 static Value norm_value(const Memory *m, int state, int partials)
@@ -215,11 +221,19 @@ static Chain *chain_of(const Memory *m, int b, int slot)
     return &m->chain[(size_t)b * (size_t)m->slots + (size_t)slot];
 }
 
-/* The version that a step reads: by its number, whatever the list says. */
+/* The version that a micro-batch reads: by its number, whatever the list says. */
 static int version_read(const Memory *m)
 {
-    int version = m->step - order_delay(m->p, m->k->chunk);
+    int q = m->step * (int)m->p->g->micro + m->k->mb;
+    int version = order_overlap(m->p) ? order_version(m->p, m->k->chunk, m->k->kind, q) : m->step;
     return version > 0 ? version : 0;
+}
+
+/* Weights as forward or backward read them: those of the version, or predicted from it. */
+static Value weights_value(const Memory *m, int state)
+{
+    int version = version_read(m), ahead = order_ahead(m->p, m->k->chunk, m->k->kind == K_F ? K_F : K_B);
+    return ahead && version ? predicted_value(state, version, ahead) : state_value(state, version);
 }
 
 /* The value that a state must hold when an operand reads it.  The clip factor is of this step.  A norm vector has every partial
@@ -238,7 +252,7 @@ static Value read_state(const Memory *m, const Op *o, const Arg *a)
     case S_VALUES:
         return values_value(m);
     case S_PARAM: case S_COPY:
-        return state_value(a->index, o->phase == PH_U || m->eval ? m->step : version_read(m));
+        return o->phase == PH_U || m->eval ? state_value(a->index, m->step) : weights_value(m, a->index);
     default:
         return state_value(a->index, m->step);
     }
@@ -410,6 +424,20 @@ static void run_version(Memory *m, const Action *k)
     }
 }
 
+/* The newest weights and those before, on their line so many updates further. */
+static void run_predict(Memory *m, const Action *k)
+{
+    int ahead = order_ahead(m->p, k->chunk, k->part ? K_F : K_B);
+    for (int b = 0; b < m->p->buf.n; b++) {
+        const Buf *x = &m->p->buf.at[b];
+        if (x->device != m->device || x->state < 0 || x->origin != MADE || !version_copied(m->p, x->state, k->chunk))
+            continue;
+        expect(m, b, k->slot, state_value(x->state, m->step + 1), "predict");
+        expect(m, b, k->group, state_value(x->state, m->step), "predict");
+        put(m, b, k->into, predicted_value(x->state, m->step + 1, ahead));
+    }
+}
+
 static int values_buf(const Memory *m)
 {
     for (int b = 0; b < m->p->buf.n; b++)
@@ -514,6 +542,8 @@ static void run_list(Memory *m, const Actions *list, bool eval, int step)
             run_fold(m, m->k);
         else if (m->k->kind == K_VERSION)
             run_version(m, m->k);
+        else if (m->k->kind == K_PREDICT)
+            run_predict(m, m->k);
         else if (!r)
             run_move(m, m->k);
     }

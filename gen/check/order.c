@@ -14,8 +14,9 @@
  *   merge      two replicas exchange their sums of a chunk at the same place of their lists: equal neighbours of the
  *              tree, and both hold the joined sum from then on
  *   update     parts 0, 1, 2 in this order, once a chunk and step, after all its W
- *   version    forward and backward of step t read the version that the schedule's name promises, when it is made and while
- *              it is one of delay + 1 copies; an update makes version t+1 of version t, and copies that first
+ *   version    forward and backward of a micro-batch read the version that the rule of the schedule promises, when it is made
+ *              and while it is one of delay + 1 copies; an update makes version t+1 of version t, and copies that first;
+ *              where the rule predicts, a prediction of that version has been made
  *
  * An asynchronous list is replayed as runs of one step up to a few more than the pieces hold, micro-batches numbered through.
  * Each replica has chunks and messages of its own; only merges join them.
@@ -41,6 +42,7 @@ typedef struct {
     int *last_w, *part;         /* by chunk of all replicas: last micro-batch, next part of the update */
     int *made;                  /* by chunk of all replicas: the newest version */
     bool *copied;               /* by chunk of all replicas: it may be updated */
+    int *predicted;             /* by chunk of all replicas, for backward and forward: the newest version */
     int *next;                  /* by device */
     bool *merged;               /* by device: its partner has done the merge at hand */
     int device, first, row;     /* at hand: its first micro-batch; chunk 0 of its replica, of all replicas */
@@ -175,7 +177,7 @@ static void update(Check *x, const Action *k)
         wrong(k, "the parts of its update are not 0, 1, 2");
     if (k->part < 2)
         return;
-    if (k->version != x->made[at]++ || x->copied[at] != (order_delay(x->p, k->chunk) > 0))
+    if (k->version != x->made[at]++ || x->copied[at] != (order_copies(x->p, k->chunk) > 1))
         wrong(k, "is updated from another version than the newest, or without keeping that");
     x->copied[at] = false;
     *all = (Range){0, 0};
@@ -183,26 +185,22 @@ static void update(Check *x, const Action *k)
 
 /* ---- versions ---------------------------------------------------------------------------------------------------- */
 
-/* The number of updates that a chunk's weights are behind, as the schedule's name promises. */
-static int promised(const Plan *p, int chunk)
-{
-    int n = plan_chunks(p);
-    const int behind[] = {[DELAY_NONE] = 0, [DELAY_ONE] = 1, [DELAY_BEHIND] = n - 1 - chunk, [DELAY_DEPTH] = n - 1};
-    return behind[schedule_of(p->schedule)->delay];
-}
-
 static void read_version(const Check *x, const Action *k)
 {
-    int behind = promised(x->p, k->chunk), made = x->made[x->row + k->chunk], reads = k->version > 0 ? k->version : 0;
-    if (k->version != k->step - behind)
-        die("check_order: chunk %d, step %d reads version %d of the weights, and schedule %s promises %d", k->chunk, k->step,
-            k->version, x->p->schedule, k->step - behind);
+    int promised = schedule_of(x->p->schedule)->async ? order_version(x->p, k->chunk, k->kind, k->mb) : k->step;
+    int copies = order_delay(x->p, k->chunk) + 1, made = x->made[x->row + k->chunk], reads = k->version > 0 ? k->version : 0;
+    if (k->version != promised)
+        die("check_order: chunk %d, micro-batch %d reads version %d of the weights, and schedule %s promises %d", k->chunk,
+            k->mb, k->version, x->p->schedule, promised);
     if (reads > made)
         die("check_order: chunk %d, micro-batch %d reads version %d of the weights, which is not made yet: the newest is %d",
             k->chunk, k->mb, reads, made);
-    if (made - reads > behind)
+    bool forward = k->kind == K_F || !order_apart(x->p);
+    if (reads > 0 && order_ahead(x->p, k->chunk, k->kind) > 0 && x->predicted[2 * (x->row + k->chunk) + forward] < reads)
+        wrong(k, "reads weights that are not predicted yet");
+    if (made - reads >= copies)
         die("check_order: chunk %d, micro-batch %d reads version %d of the weights, which is overwritten: there are %d copies, "
-            "the newest is %d", k->chunk, k->mb, reads, behind + 1, made);
+            "the newest is %d", k->chunk, k->mb, reads, copies, made);
 }
 
 static void copy_version(Check *x, const Action *k)
@@ -211,6 +209,15 @@ static void copy_version(Check *x, const Action *k)
     if (x->copied[at] || k->version != x->made[at])
         wrong(k, "copies another version than the newest");
     x->copied[at] = true;
+}
+
+/* Right behind its update: the version before is still there. */
+static void predict(Check *x, const Action *k)
+{
+    int at = x->row + k->chunk, *newest = &x->predicted[2 * at + (k->part == 1)];
+    if (k->version != x->made[at] || k->version != *newest + 1 || k->part < 0 || k->part > 1 || x->copied[at])
+        wrong(k, "predicts from another version than the newest, or that one twice");
+    *newest = k->version;
 }
 
 /* ---- the replay -------------------------------------------------------------------------------------------------- */
@@ -252,7 +259,7 @@ static bool replay(Check *x, int device, const Action *k)
     x->first = plan_first(x->p, device);
     x->row = plan_replica(x->p, device) * x->chunks;
     int mb = k->mb - k->step * (int)x->p->g->micro;
-    bool whole = k->kind == K_U || k->kind == K_VERSION || k->kind == K_MERGE;
+    bool whole = k->kind == K_U || k->kind == K_VERSION || k->kind == K_MERGE || k->kind == K_PREDICT;
     if (!whole && (k->mb >= x->m || mb < x->first || mb >= x->first + plan_micro(x->p)))
         wrong(k, "is not one of its micro-batches");
     switch (k->kind) {
@@ -272,6 +279,9 @@ static bool replay(Check *x, int device, const Action *k)
         return true;
     case K_VERSION:
         copy_version(x, k);
+        return true;
+    case K_PREDICT:
+        predict(x, k);
         return true;
     case K_MERGE:
         return merge(x, k);
@@ -311,6 +321,7 @@ static void open_check(Check *x, const Plan *p, int steps)
     x->sum = alloc(sizeof(Range) * chunks * (size_t)x->slots * 2);
     x->made = alloc(sizeof(int) * chunks);
     x->copied = alloc(chunks);
+    x->predicted = alloc(sizeof(int) * 2 * chunks);
     x->last_w = alloc(sizeof(int) * chunks);
     x->part = alloc(sizeof(int) * chunks);
     x->next = alloc(sizeof(int) * (size_t)p->devices);

@@ -12,7 +12,7 @@ static const char *const reserved[] = {
     "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern", "float",
     "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed", "sizeof", "static",
     "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while", "asm", "typeof", "linux", "unix",
-    "st", "mb", "acc", "into", "from", "grads", "newer", "older", "weights", "values", "real", "main", "job", "train",
+    "st", "mb", "acc", "into", "from", "grads", "newer", "older", "ahead", "weights", "values", "real", "main", "job", "train",
     "Stage", "Values", "Link", "Loader",
     "action", "version_copy", "step_begin", "step_end", "data_count", "data_load", "send_begin", "recv_begin", "transfer_wait",
     "offload_begin", "fetch_begin", "copy_wait", "arena_bytes", "host_bytes",

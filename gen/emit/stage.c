@@ -189,7 +189,8 @@ static void call_turn(Stager *w, int b, const char *parameter)
     call_word(w, "A(%s + %s_slot[%s])", w->buf[b], w->p->pool.at[w->p->buf.at[b].pool].name, parameter);
 }
 
-static const Strs folded = {(const char *[]){"into", "from"}, 2, 2}, copied = {(const char *[]){"newer", "older"}, 2, 2};
+static const Strs folded = {(const char *[]){"into", "from"}, 2, 2}, copied = {(const char *[]){"newer", "older"}, 2, 2},
+    ahead = {(const char *[]){"into", "newer", "older", "ahead"}, 4, 4};
 
 static void print_fold(Stager *w, int index)
 {
@@ -213,21 +214,28 @@ static void print_fold(Stager *w, int index)
     fprintf(w->f, "}\n");
 }
 
-static void print_version(Stager *w, int index)
+/* A line for each of the weights that have versions. */
+static void print_weights(Stager *w, int index)
 {
     const Plan *p = w->p;
     const Routine *r = &p->routine.at[index];
+    bool predicts = r->kind == K_PREDICT;
     w->routine[index] = name_new(&w->names, r->name);
-    fprintf(w->f, "\n/* The newest weights, to the slot where they will be updated. */\n");
-    print_signature(w, w->routine[index], &copied);
+    fprintf(w->f, "\n/* The newest weights, %s. */\n", predicts ? "`ahead` updates further on the line through those before"
+            : "to the slot where they will be updated");
+    print_signature(w, w->routine[index], predicts ? &ahead : &copied);
     for (int b = 0; b < p->buf.n; b++) {
         const Buf *x = &p->buf.at[b];
         if (x->device != w->device || x->state < 0 || x->origin != MADE || !version_copied(p, x->state, r->chunk))
             continue;
-        call_open(w, "version_copy");
+        call_open(w, predicts ? "predict" : "version_copy");
+        if (predicts)
+            call_turn(w, b, "into");
         call_turn(w, b, "newer");
         call_turn(w, b, "older");
-        call_int(w, x->bytes);
+        if (predicts)
+            call_word(w, "ahead");
+        call_int(w, predicts ? x->bytes / 4 : x->bytes);
         call_close(w);
         fprintf(w->f, "\n");
     }
@@ -271,21 +279,25 @@ static void print_zero(Stager *w)
 static void print_compute(Stager *w, const Action *k)
 {
     const Routine *r = &w->p->routine.at[k->routine];
-    bool states = k->kind == K_FOLD || k->kind == K_VERSION;
+    const Strs *turns = k->kind == K_FOLD ? &folded : k->kind == K_VERSION ? &copied : k->kind == K_PREDICT ? &ahead : NULL;
     Params all = {.mb = r->mb, .acc = r->acc};
-    for (int i = 0; i < r->pool.n && !states; i++)
+    for (int i = 0; i < r->pool.n && !turns; i++)
         if (slots_count(w, r->pool.at[i]) > 1)
             *PUSH(&all.pool) = r->pool.at[i];
-    call_open_routine(w, w->routine[k->routine], states ? k->kind == K_FOLD ? &folded : &copied : labels_of(w, &all));
-    if (states) {
+    call_open_routine(w, w->routine[k->routine], turns ? turns : labels_of(w, &all));
+    if (turns)
         call_int(w, k->into);
+    if (k->kind == K_PREDICT)
+        call_int(w, k->slot);
+    if (turns)
         call_int(w, k->group);
-    }
+    if (k->kind == K_PREDICT)
+        call_int(w, order_ahead(w->p, k->chunk, k->part ? K_F : K_B));
     if (r->mb)
         call_int(w, k->mb);
     if (r->acc)
         call_int(w, k->acc);
-    for (int i = 0; i < r->pool.n && !states; i++)
+    for (int i = 0; i < r->pool.n && !turns; i++)
         if (slots_count(w, r->pool.at[i]) > 1)
             call_int(w, slots_number(w, r->pool.at[i], k->slots.at[i]));
     call_close(w);
@@ -503,8 +515,8 @@ static void print_body(Stager *w)
             continue;
         if (p->routine.at[r].kind == K_FOLD)
             print_fold(w, r);
-        else if (p->routine.at[r].kind == K_VERSION)
-            print_version(w, r);
+        else if (p->routine.at[r].kind == K_VERSION || p->routine.at[r].kind == K_PREDICT)
+            print_weights(w, r);
         else if (p->routine.at[r].call.n > 0)
             print_routine(w, r);
     }

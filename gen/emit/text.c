@@ -50,6 +50,7 @@ const char *action_text(const Plan *p, const Action *k)
     case K_OUT: return strf("offload %s", moved_text(p, k));
     case K_IN: return strf("fetch %s", moved_text(p, k));
     case K_VERSION: return strf("keep the weights as they are, chunk %d", k->chunk);
+    case K_PREDICT: return strf("predict the weights for %s, chunk %d", k->part ? "forward" : "backward", k->chunk);
     }
     return "";
 }

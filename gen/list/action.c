@@ -31,7 +31,8 @@ static Bytes copied_of(const Plan *p, int chunk, int *n)
 
 Ns action_fixed(const Cost *c, int device, ActionKind kind, int tensors, Bytes bytes)
 {
-    int times = kind == K_MERGE || kind == K_FOLD ? 3 : kind == K_VERSION ? 2 : 1;      /* reads and writes of each byte */
+    bool adds = kind == K_MERGE || kind == K_FOLD || kind == K_PREDICT;
+    int times = adds ? 3 : kind == K_VERSION ? 2 : 1;       /* reads and writes of each byte */
     return cost_move(c, device, tensors, times * bytes);
 }
 
@@ -49,7 +50,7 @@ Ns action_time(const Plan *p, int device, const Action *k)
         return action_fixed(p->c, -1, K_LOAD, 1, k->bytes);
     case K_MERGE: case K_GATHER:
         return action_fixed(p->c, device, k->kind, 1, k->bytes);
-    case K_VERSION: case K_FOLD:
+    case K_VERSION: case K_FOLD: case K_PREDICT:
         bytes = k->kind == K_FOLD ? gradients_of(p, k->chunk, &tensors) : copied_of(p, k->chunk, &tensors);
         return action_fixed(p->c, device, k->kind, tensors, bytes);
     default:

@@ -358,6 +358,11 @@ int comm(Plan *p)
             if (back[k].fetched[t])
                 fail(EXIT_NOFIT, "schedule %s: offload goes with synchronous schedules alone; --offload none, or another "
                      "--schedule", p->schedule);
+    for (int k = 0; k < c.chunks && async && order_apart(p); k++)
+        for (int t = 0; t < p->g->tensor.n; t++)
+            if (back[k].remade[t])
+                fail(EXIT_NOFIT, "schedule %s: backward has no longer the weights that forward read, so nothing is made again "
+                     "there; --recompute none, or another --schedule", p->schedule);
     if (async)
         return comm_async(p, back);
     c.desk = (Desk){.p = p, .msg = transport_messages(p)};

@@ -5,10 +5,11 @@
  * Method: four things exist several times on a device, each in a pool with a slot by number.  So any step of a run finds them
  * without being told:
  *
- *   weights     delay + 1 copies of the weights that forward and backward read: version n in slot n mod (delay + 1).  If these
- *               are the f32 master itself, the newest version is the master.  It is copied to the next slot and updated there,
- *               so f32 jobs hold no copy beside the versions.  If they are a narrower copy, the master stands apart, once, and
- *               the update writes its copy straight into the next slot.  Moments exist once
+ *   weights     `count` copies of the weights that forward and backward read: version n in slot n mod count, a prediction of
+ *               it in the slot before or behind (sched/async.c).  If these are the f32 master itself, the newest version is
+ *               the master.  It is copied to the next slot and updated there, so f32 jobs hold no copy beside the versions.
+ *               If they are a narrower copy, the master stands apart, once, and the update writes its copy straight into the
+ *               next slot.  Moments exist once
  *   gradients   the accumulators of a step, or two sets by parity where an update waits while the next step adds
  *   values      step number, learning rate, loss, counted targets: as many as steps are under way
  *   tensors     micro-batch q, counted through all steps, in slot q mod count; they are born and die in this order
@@ -45,7 +46,7 @@ bool version_kept(const Plan *p, int state)
     const State *s = &p->g->state.at[state];
     if (s->kind != S_PARAM && s->kind != S_COPY)
         return false;
-    return order_delay(p, p->chunk.at[p->g->state.at[s->param].op]) > 0 && read_in_step(p, state);
+    return order_copies(p, p->chunk.at[p->g->state.at[s->param].op]) > 1 && read_in_step(p, state);
 }
 
 bool version_copied(const Plan *p, int state, int chunk)
@@ -58,7 +59,7 @@ int version_slots(const Plan *p, const Pool *x)
 {
     switch (role_of(x)) {
     case GRADIENTS: return order_accumulators(p) * (order_holds(p, x->device) ? 2 : 1);
-    case WEIGHTS:   return order_delay(p, x->chunk) + 1;
+    case WEIGHTS:   return order_copies(p, x->chunk);
     case VALUES:    return order_steps(p, x->device);
     default:        return 0;
     }
@@ -82,18 +83,16 @@ void version_ties(const Plan *p)
     }
 }
 
-/* The inputs of the versions: the name of the rule, and the cuts if the delay differs by stage. */
+/* The inputs of the versions: the name of the rule, and the number of stages or the cuts if the lag depends on them. */
 const char *version_rule(const Plan *p)
 {
     const char *rule = p->schedule;
-    bool even = true;
-    if (order_overlap(p) == 0)
+    Lag lag = order_overlap(p) > 0 ? schedule_of(rule)->forward : LAG_NONE;
+    if (lag == LAG_NONE)
         return "";
-    for (int c = 1; c < plan_chunks(p); c++)
-        even &= order_delay(p, c) == order_delay(p, 0);
-    if (even)
-        return order_delay(p, 0) > 1 ? strf("%s %d", rule, p->devices) : rule;
-    for (int o = 0, n = 0; o + 1 < p->g->nf; o++)
+    if (lag == LAG_DEPTH)
+        return strf("%s %d", rule, p->devices);
+    for (int o = 0, n = 0; lag == LAG_BEHIND && o + 1 < p->g->nf; o++)
         if (p->chunk.at[o] != p->chunk.at[o + 1])
             rule = strf("%s%s%d", rule, n++ ? "," : " cuts ", o);
     return rule;
@@ -104,12 +103,24 @@ static int modulo(int64_t a, int n)
     return (int)((a % n + n) % n);
 }
 
+/* An update makes the next version.  A prediction of version v lies where v-1 was; that of the newest for backward alone, where
+ * v+1 will be.  An evaluation, which is in no piece, reads the newest as it is. */
+static int place_of(const Plan *p, int chunk, const Action *k)
+{
+    bool backward = k->kind == K_B || k->kind == K_R;
+    if (k->kind == K_U)
+        return 1;
+    if (k->piece == PIECE_STEP || (k->kind != K_F && !backward) || order_ahead(p, chunk, backward ? K_B : K_F) == 0)
+        return 0;
+    return backward && order_apart(p) ? 1 : -1;
+}
+
 int version_slot(const Plan *p, const Pool *x, const Action *k)
 {
     int levels = order_accumulators(p);
     switch (role_of(x)) {
     case GRADIENTS: return modulo(k->step, x->count / levels) * levels + (k->kind == K_U ? 0 : k->group);
-    case WEIGHTS:   return modulo(k->version + (k->kind == K_U), x->count);
+    case WEIGHTS:   return modulo(k->version + place_of(p, x->chunk, k), x->count);
     case VALUES:    return modulo(k->step, x->count);
     default:        return modulo(k->step * p->g->micro + k->mb, x->count);
     }
@@ -136,7 +147,7 @@ void version_resolve(const Plan *p, Action *action)
 {
     Action k = *action;
     const Pool *sums = k.kind == K_FOLD ? pool_of(p, k.chunk, GRADIENTS) : NULL;
-    const Pool *weights = k.kind == K_VERSION ? pool_of(p, k.chunk, WEIGHTS) : NULL;
+    const Pool *weights = k.kind == K_VERSION || k.kind == K_PREDICT ? pool_of(p, k.chunk, WEIGHTS) : NULL;
     const Routine *r = k.routine >= 0 ? &p->routine.at[k.routine] : NULL;
     if (k.buf >= 0 && p->buf.at[k.buf].state < 0 && p->buf.at[k.buf].pool >= 0)
         k.slot = version_slot(p, &p->pool.at[p->buf.at[k.buf].pool], &k);
@@ -147,6 +158,10 @@ void version_resolve(const Plan *p, Action *action)
         int set = version_slot(p, sums, &k) - k.group;
         k.into += set;
         k.group += set;
+    } else if (weights && k.kind == K_PREDICT) {
+        k.slot = modulo(k.version, weights->count);
+        k.group = modulo(k.version - 1, weights->count);
+        k.into = modulo(k.version + (k.part ? -1 : 1), weights->count);
     } else if (weights) {
         k.group = modulo(k.version, weights->count);
         k.into = modulo(k.version + 1, weights->count);

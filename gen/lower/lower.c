@@ -233,19 +233,20 @@ static bool has_versions(const Plan *p, int chunk)
 static int routine_of(Lower *w, const Action *k)
 {
     Plan *p = w->p;
-    bool states = k->kind == K_FOLD || k->kind == K_VERSION;    /* on states alone: no calls */
-    if ((k->kind == K_FOLD && !has_gradients(p, k->chunk)) || (k->kind == K_VERSION && !has_versions(p, k->chunk)))
+    bool weights = k->kind == K_VERSION || k->kind == K_PREDICT, states = k->kind == K_FOLD || weights;     /* no calls */
+    if ((k->kind == K_FOLD && !has_gradients(p, k->chunk)) || (weights && !has_versions(p, k->chunk)))
         return -1;
     for (int r = 0; r < p->routine.n; r++) {
         const Routine *x = &p->routine.at[r];
-        if (x->device == w->device && x->kind == k->kind && x->chunk == k->chunk && x->part == k->part && x->eval == w->eval &&
-            x->first == k->first && x->until == k->until)
+        if (x->device == w->device && x->kind == k->kind && x->chunk == k->chunk && (weights || x->part == k->part) &&
+            x->eval == w->eval && x->first == k->first && x->until == k->until)
             return states || x->call.n > 0 ? r : -1;
     }
     switch (k->kind) {
     case K_U:    update_routine(w, k->chunk, k->part); break;
     case K_FOLD: new_routine(w, K_FOLD, k->chunk, strf("chunk%d_fold", k->chunk)); break;
     case K_VERSION: new_routine(w, K_VERSION, k->chunk, strf("chunk%d_version", k->chunk)); break;
+    case K_PREDICT: new_routine(w, K_PREDICT, k->chunk, strf("chunk%d_predict", k->chunk)); break;
     default:     line_routine(w, k); break;
     }
     return states || p->routine.at[p->routine.n - 1].call.n > 0 ? p->routine.n - 1 : -1;
@@ -256,7 +257,7 @@ static int routine_of(Lower *w, const Action *k)
 static bool computes(ActionKind kind)
 {
     return kind == K_F || kind == K_R || kind == K_B || kind == K_I || kind == K_W || kind == K_U || kind == K_FOLD ||
-           kind == K_VERSION;
+           kind == K_VERSION || kind == K_PREDICT;
 }
 
 static int host_buf(Lower *w, int t)

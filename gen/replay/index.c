@@ -185,7 +185,7 @@ static void find_moments(Live *x, int chunk)
     const Action **was = alloc(sizeof *was * (size_t)run.n);
     bool two = order_slack(x->p) == 2;
     int rest = 0, hold = 0, n = 0;
-    x->delay[chunk] = order_delay(x->p, chunk);
+    x->delay[chunk] = order_copies(x->p, chunk) - 1;
     x->steps[chunk] = order_steps(x->p, device);
     x->levels[chunk] = order_accumulators(x->p) * (order_holds(x->p, device) ? 2 : 1);
     for (int i = 0; i < run.n; i++) {

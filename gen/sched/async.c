@@ -6,15 +6,38 @@
  * later steps while backwards of earlier ones are under way.  So a forward cannot read the weights of a synchronous step: some
  * update is not there yet.
  *
- * Method: the version that a forward reads is a rule of the schedule, by step number alone.  Step t reads version
- * max(0, t - delay), and its backward reads the same one as its forward.  The gradient is taken off the newest version, t, to
- * make version t+1.
+ * Method: the version that is read is a rule of the schedule, a row of schedules.def.  Micro-batch k, counted through all
+ * steps of m micro-batches, reads version max(0, floor((k - lag) / m)) on stage i of p, in forward and in backward:
  *
- *   2bw         delay 1 on every stage       (Narayanan et al., Memory-Efficient Pipeline-Parallel DNN Training, 2021)
- *   pipedream   delay p-1-i on stage i       (Narayanan et al., PipeDream, 2019, section 3.3, weight stashing)
- *   vertical    delay p-1 on every stage     (the same, vertical sync)
+ *   2bw         lag m: step t reads version t-1 on every stage       (Narayanan et al., Memory-Efficient Pipeline-Parallel
+ *               DNN Training, 2021, section 3.1, PipeDream-2BW: double-buffered weight updates)
+ *   pipedream   lag p-1-i: the newest weights that are there when the forward runs   (Narayanan et al., PipeDream: Generalized
+ *               Pipeline Parallelism for DNN Training, 2019, section 3.3, weight stashing; m = 1 there)
+ *   vertical    lag p-1: what stage 0 reads, on every stage          (the same, vertical sync)
  *
- * A version lives from the update that makes it to the backward of the last step that reads it: delay + 1 copies.
+ * The gradient of step t is taken off the newest version, t, to make version t+1.  The bits of 2bw depend on m alone, those of
+ * pipedream on the cuts, those of vertical on p.  Stage i has p-i micro-batches in flight.  The period of equal stages is
+ * m (f+b).
+ *
+ * A version lives from the update that makes it to the last backward that reads it.  The copies follow from a replay; with lag
+ * l they are 1 + ceil(l / m).  A version must be there when it is read.  The forward of micro-batch k runs when k - (p-1-i)
+ * micro-batches have been through backward, so the lag is at least p-1-i.  So two versions serve 2bw from m = p-1 on; the
+ * paper, and order.c, ask for m >= p.
+ *
+ * Some rules read a version v predicted, s updates further on a straight line: W(v) + s (W(v) - W(v-1)).  After momentum SGD
+ * this is W(v) - s lr u, with u the momentum, the prediction of the paper; it goes with any other update, too.  Nothing is
+ * predicted before the first update, nor with s = 0.
+ *
+ *   spectrain        forward lag p-1-i, s = floor(i/2) + p-1-i; backward lag 0, s = floor(i/2)   (Chen, Yang, Cheng: Efficient
+ *                    and Robust Parallel DNN Training through Model Parallelism on Multi-GPU Platform, 2018, SpecTrain).
+ *                    Both aim at the version that is newest when stage 0 is through with the micro-batch
+ *   spectrain-once   forward and backward lag p-1-i, s = p-1-i: predicted once, and kept from forward to backward.  The
+ *                    authors' code takes one more, p-i.  Then one stage would not be the synchronous job, so dpgen does not
+ *
+ * A prediction is made behind the update that makes its version, while the version before it is still there.  That of forward
+ * takes the place of the version before, so such a rule has one copy more.  That of backward lies where the next version will
+ * be, in another copy.  The papers hold one copy.  Their forward predicts when it runs, from the newest weights.  A run that is
+ * drained for a checkpoint would then read others than one that is not.
  *
  * The rule does not mention time, so draining the pipeline does not change a bit.  A run may stop anywhere for a checkpoint or
  * an evaluation, and goes on as if it had not.  Published systems lack that: their checkpoints hold one version (pipedream's
@@ -29,17 +52,51 @@
  *
  * The update of a step follows its last backward.  With clipping by global norm it waits for the norms of all stages.  The sums
  * go out at once.  The update itself comes `hold` micro-batches later, when stage 0, the last to finish, has had time to
- * answer.  The next step meanwhile adds into a second gradient buffer (mem/mem.c).
+ * answer: i on stage i, which finishes i micro-batches earlier.  The next step meanwhile adds into a second gradient buffer
+ * (mem/mem.c).  A longer hold would let a period of stage i ask for a forward of the next period of stage 0, and stages may
+ * meet in between.  A lag below p-1 would ask for an update that is held.  So 2bw alone takes such clipping.
  *
- * Cost: linear in the actions.  Not handled: several chunks a device, a split backward, hold without clipping.
+ * Cost: linear in the actions.  Not handled: several chunks a device, a split backward, hold without clipping, predictions in
+ * bf16, where the differences are of the size of the rounding.
  */
 #include "sched.h"
 
-typedef struct { Plan *p; int device; Pace pace; Piece piece; int base; } Writer;     /* base: first step of the piece */
+typedef struct {
+    Plan *p;
+    int device;
+    Pace pace;
+    Piece piece;
+    int base;                   /* first step of the piece */
+    bool keeps;                 /* some backward reads an older version than the newest */
+} Writer;
 
 static int floor_div(int a, int b)
 {
     return a >= 0 ? a / b : -((-a + b - 1) / b);
+}
+
+static int lag_of(const Plan *p, int chunk, ActionKind kind)
+{
+    const Schedule *k = schedule_of(p->schedule);
+    int last = p->devices - 1;
+    const int lag[] = {[LAG_NONE] = 0, [LAG_STEP] = (int)p->g->micro, [LAG_BEHIND] = last - chunk, [LAG_DEPTH] = last};
+    return lag[kind == K_F ? k->forward : k->backward];
+}
+
+int order_version(const Plan *p, int chunk, ActionKind kind, int q)
+{
+    return floor_div(q - lag_of(p, chunk, kind), (int)p->g->micro);
+}
+
+int order_ahead(const Plan *p, int chunk, ActionKind kind)
+{
+    const Ahead ahead = schedule_of(p->schedule)->ahead;
+    return ahead == AHEAD_NONE ? 0 : lag_of(p, chunk, kind) + (ahead == AHEAD_TURN ? chunk / 2 : 0);
+}
+
+bool order_apart(const Plan *p)
+{
+    return schedule_of(p->schedule)->forward != schedule_of(p->schedule)->backward;
 }
 
 /* Micro-batch q of the run, counted through all steps. */
@@ -49,14 +106,14 @@ static Action *put(Writer *w, ActionKind kind, int q)
     Action *k = sched_put(w->p, w->device, kind, w->device, q - t * m);
     k->piece = w->piece;
     k->step = t - w->base;
-    k->version = k->step - w->pace.delay;
+    k->version = order_version(w->p, w->device, kind, q) - w->base;
     return k;
 }
 
 static void put_update(Writer *w, int step, int part)
 {
     Action *k;
-    if (part == 2 && w->pace.delay > 0) {
+    if (part == 2 && w->keeps) {
         k = put(w, K_VERSION, step * (int)w->p->g->micro);
         k->mb = -1;
         k->version = k->step;
@@ -65,6 +122,19 @@ static void put_update(Writer *w, int step, int part)
     k->mb = -1;
     k->part = part;
     k->version = k->step;
+}
+
+/* The weights that the update of a step has made, predicted for backward (part 0) and for forward (part 1). */
+static void put_predictions(Writer *w, int step)
+{
+    for (int part = order_apart(w->p) ? 0 : 1; part < 2; part++) {
+        if (order_ahead(w->p, w->device, part ? K_F : K_B) == 0)
+            continue;
+        Action *k = put(w, K_PREDICT, step * (int)w->p->g->micro);
+        k->mb = -1;
+        k->part = part;
+        k->version = k->step + 1;
+    }
 }
 
 /* Puts the backward of q, the forward of the micro-batch `warm` later, if the run of `steps` has them, and the updates due. */
@@ -79,6 +149,7 @@ static void put_beat(Writer *w, int q, int steps)
         put_update(w, q / m, 1);
         if (hold == 0 || q == steps * m - 1)
             put_update(w, q / m, 2);
+        put_predictions(w, q / m);
     }
     if (next < steps * m)
         put(w, K_F, next);
@@ -98,13 +169,25 @@ enum { FOREVER = 1 << 14 };     /* steps of a run without an end in sight: times
 
 void sched_async(Plan *p, int device, Pace pace)
 {
-    Writer w = {.p = p, .device = device, .pace = pace};
     int m = (int)p->g->micro, hold = pace.hold;
+    Writer w = {.p = p, .device = device, .pace = pace};
+    w.keeps = lag_of(p, device, K_F) > 0 || order_ahead(p, device, K_F) > 0;
     put_piece(&w, PIECE_PROLOGUE, 0, -pace.warm, hold, FOREVER);
     put_piece(&w, PIECE_PERIOD, 0, hold, hold + m, FOREVER);
     put_piece(&w, PIECE_EPILOGUE, 0, hold, pace.overlap * m, pace.overlap);
     if (pace.overlap > 1)
         put_piece(&w, PIECE_ALONE, 0, -pace.warm, m, 1);
+}
+
+int schedule_async(Plan *p)
+{
+    int m = (int)p->g->micro;
+    bool norms = p->m->train.clip != 0 && !p->m->train.clip_each;
+    if (p->chunks != 1)
+        return 1;
+    for (int d = 0; d < p->devices; d++)
+        sched_async(p, d, (Pace){.warm = p->devices - d, .hold = norms ? d : 0, .overlap = (p->devices + m - 1) / m});
+    return 0;
 }
 
 /* ---- what a list says of itself ---------------------------------------------------------------------------------- */
@@ -119,13 +202,36 @@ int order_overlap(const Plan *p)
     return most;
 }
 
+/* The newest version where a piece begins.  The first update of the period makes the version after it. */
+static int newest_at(const Actions *list, Piece piece)
+{
+    for (int i = 0; i < list->n && piece == PIECE_PERIOD; i++)
+        if (list->at[i].piece == piece && list->at[i].kind == K_U && list->at[i].part == 2)
+            return list->at[i].version;
+    return 0;
+}
+
 int order_delay(const Plan *p, int chunk)
 {
     const Actions *list = &p->dev.at[plan_home(p, 0, chunk)].order;
-    for (int i = 0; i < list->n; i++)
-        if (list->at[i].kind == K_F && list->at[i].chunk == chunk)
-            return list->at[i].step - list->at[i].version;
-    return 0;
+    int most = 0;
+    for (Piece piece = PIECE_PROLOGUE; piece <= PIECE_PERIOD; piece++)
+        for (int i = 0, newest = newest_at(list, piece); i < list->n; i++) {
+            const Action *k = &list->at[i];
+            if (k->piece != piece)
+                continue;
+            if (k->kind == K_U && k->part == 2)
+                newest = k->version + 1;
+            else if ((k->kind == K_F || k->kind == K_B) && newest - k->version > most)
+                most = newest - k->version;
+        }
+    return most;
+}
+
+int order_copies(const Plan *p, int chunk)
+{
+    bool forward = order_ahead(p, chunk, K_F) > 0, backward = order_apart(p) && order_ahead(p, chunk, K_B) > 0;
+    return order_delay(p, chunk) + 1 + forward + backward;
 }
 
 static void take(Actions *run, const Actions *list, Piece piece, int step)

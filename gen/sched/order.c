@@ -162,13 +162,16 @@ const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int
 {
     const Train *t = &m->train;
     bool norms = t->clip != 0 && !t->clip_each;
-    if (s->async && !s->each && g->micro < devices)
+    if (s->async && g->micro < least_micro(s, m, devices))
         return strf("two weight versions serve %d stages from %d micro-batches a step on, and there are %lld; make "
                     "train.batch.micro smaller or train.batch.global larger, or take fewer stages", devices, devices,
                     (long long)g->micro);
     if (s->each && g->micro != 1)
         return strf("it updates after every micro-batch, and a step has %lld; make train.batch.micro and train.batch.global "
                     "equal", (long long)g->micro);
+    if (s->ahead != AHEAD_NONE && g->compute != F32)
+        return "it predicts weights from the difference of two versions, which bf16 is too coarse for; set "
+               "train.precision.compute: f32";
     if (s->one_chunk && (m->plan.chunks > 1 || m->plan.map.n))
         return "it takes one chunk a device; delete plan.chunks and plan.map";
     bool split = s->given && m->plan.table ? m->plan.table->split : s->split;
@@ -180,7 +183,7 @@ const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int
         return strf("%s adds to a gradient of weights with its input gradient, which goes with at most two gradient groups a "
                     "replica, and there are %lld; set train.batch.groups to 2, or take schedule %s", joint(g)->name,
                     (long long)(g->groups / m->plan.replicas), schedule_of("auto")->name);
-    if (s->each && norms)
+    if (s->async && !s->norms && norms)
         return "the norm of the whole gradient needs every stage before any may update, which stalls it; set "
                "train.clip_scope: parameter, or train.clip_norm: 0, or schedule 2bw";
     return NULL;

@@ -20,7 +20,7 @@ int sched_group(const Schedule *k, const Model *m, int stages, int micro);     /
 #undef LATER
 
 /* async.c: one device of an asynchronous list.  warm: micro-batches in flight; hold: micro-batches between the last backward
- * of a step and its update; delay: see order_delay(); overlap: see order_overlap(). */
-typedef struct { int warm, hold, delay, overlap; } Pace;
+ * of a step and its update; overlap: see order_overlap(). */
+typedef struct { int warm, hold, overlap; } Pace;
 void sched_async(Plan *p, int device, Pace pace);
 #endif

@@ -33,7 +33,8 @@ typedef struct { int device, replica; } Home;
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
 
 static const char *const kinds[] = {"F", "B", "I", "W", "U", "begin", "count", "load", "R", "send", "recv", "wait",
-                                    "out", "in", "fold", "gather", "merge", "end", "version", NULL};
+                                    "out", "in", "fold", "gather", "merge", "end", "version",
+                                    "predict", NULL};
 static const char *const pieces[] = {"step", "prologue", "period", "epilogue", "alone", NULL};
 static const char *const whens[] = {"F", "R", "B", "W", "load", "recv", "recvb", "send", "U", "always", "out", "in", NULL};
 static const char *const origins[] = {"made", "remade", "received", "fetched", NULL};
@@ -179,7 +180,8 @@ static void print_actions(Printer *w, const Table *t, const Plan *p, size_t list
         const Actions *at = (const Actions *)(const void *)((const char *)&p->dev.at[d] + list);
         for (int i = 0; i < at->n; i++) {
             Action k = at->at[i];
-            if (k.kind <= K_U || k.kind == K_R || k.kind == K_FOLD || k.kind == K_VERSION)
+            if (k.kind <= K_U || k.kind == K_R || k.kind == K_FOLD || k.kind == K_VERSION ||
+                k.kind == K_PREDICT)
                 k.tensor = k.state = k.tag = k.from_device = k.buf = k.slot = k.request = k.peer = k.host = -1;
             print_record(w, t, strf("%d", d), &k);
         }

@@ -8,6 +8,8 @@
  *            m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2;
  *            p -= lr / bias1 * m / (sqrt(v) / sqrt(bias2) + eps)
  *
+ *     predict  newer + ahead (newer - older); `to` may be `older`
+ *
  * `clip` is the factor of gradient clipping, multiplied into g as it is read; the gradient itself stays as it is.
  *
  * The norm: each parameter gives the sum of its squares in double, in at most 256 blocks of a length that follows
@@ -103,4 +105,11 @@ void adamw_update(Stage *st, float *p, real *c, const float *g, float *m, float 
     }
     if (c)
         narrow(st, c, p, n);
+}
+
+void predict(Stage *st, float *to, const float *newer, const float *older, long ahead, long n)
+{
+    float times = (float)ahead;
+    MAP(n, i)
+        to[i] = newer[i] + times * (newer[i] - older[i]);
 }

@@ -103,6 +103,18 @@ static __global__ void adamw(float *p, real *c, const float *g, float *m, float 
     }
 }
 
+static __global__ void line(float *to, const float *newer, const float *older, float times, long n)
+{
+    GROUPS(i, step, FOUR, n) {
+        float x[FOUR], before[FOUR];
+        take(x, newer, i, n, step);
+        take(before, older, i, n, step);
+        for (int j = 0; j < FOUR; j++)
+            x[j] = x[j] + times * (x[j] - before[j]);
+        leave(to, x, i, n, step);
+    }
+}
+
 void cast_forward(Stage *st, real *y, const float *x, long n)
 {
     LAUNCH(cast, blocks_for(ceil_div(n, WIDE)), (unsigned)BLOCK, st, y, x, n);
@@ -119,4 +131,9 @@ void adamw_update(Stage *st, float *p, real *c, const float *g, float *m, float 
 {
     LAUNCH(adamw, blocks_for(ceil_div(n, FOUR)), (unsigned)BLOCK, st, p, c, g, m, v, clip, vals, n, beta1, beta2, eps,
            decay);
+}
+
+void predict(Stage *st, float *to, const float *newer, const float *older, long ahead, long n)
+{
+    LAUNCH(line, blocks_for(ceil_div(n, FOUR)), (unsigned)BLOCK, st, to, newer, older, (float)ahead, n);
 }
