@@ -51,7 +51,7 @@ static int ones(int64_t j)
  * gradient one kernel makes with the input gradient. */
 static void accumulate(Plan *p, int device, Action *k)
 {
-    int64_t size = p->g->micro / p->g->groups, j = k->mb / size;
+    int64_t size = p->g->micro / p->g->groups, j = k->mb % plan_micro(p) / size;      /* of its row */
     int chunk = k->chunk, mb = k->mb, slot = ones(j);
     const Action of = *k;
     k->group = slot;
@@ -81,11 +81,11 @@ static void finish_device(Plan *p, int device)
     }
     for (int level = 0; level < plan_levels(p); level++)
         for (int c = 0; c < plan_chunks(p); c++)
-            if (plan_home(p, 0, c) == device)
+            if (plan_holds(p, device, c))
                 sched_put(p, device, K_MERGE, c, -1)->part = level;
     for (int part = 0; part < 3 && !updated; part++)
         for (int c = 0; c < plan_chunks(p); c++)
-            if (plan_home(p, 0, c) == device)
+            if (plan_holds(p, device, c))
                 sched_put(p, device, K_U, c, -1)->part = part;
 }
 
@@ -186,17 +186,18 @@ const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int
     return NULL;
 }
 
-/* The table: neighbours in turn, there and back if the schedule folds, or the user's map; replicas on devices of their own. */
+/* The table: neighbours in turn, there and back if the schedule folds, or the user's map; replicas on devices of their own, and
+ * in each, odd rows the other way. */
 static void settle(Plan *p)
 {
     const Ints *map = plan_map(p);
     bool folds = schedule_of(p->schedule)->folds;
-    int stages = plan_stages(p);
-    for (int q = 0; q < plan_replicas(p); q++)
+    int stages = plan_stages(p), rows = plan_rows(p), ways = plan_ways(p);
+    for (int q = 0; q < rows; q++)
         for (int c = 0; c < (map->n ? map->n : stages * p->chunks); c++) {
-            bool back = folds && c / stages % 2;
+            bool back = (folds && c / stages % 2) != (q % ways > 0);
             int home = map->n ? map->at[c] : back ? stages - 1 - c % stages : c % stages;
-            plan_settle(p, q, q * stages + home);
+            plan_settle(p, q, q / ways * stages + home);
         }
 }
 
@@ -205,13 +206,13 @@ int order(Plan *p)
     const Schedule *k = schedule_of(p->schedule);
     if (!k)
         die("order: no schedule '%s'", p->schedule);
-    if (p->g->groups % plan_replicas(p) || ones(plan_replicas(p)) != 1)
-        die("order: %d replicas of %lld gradient groups", plan_replicas(p), (long long)p->g->groups);
+    memset(&p->home, 0, sizeof p->home);
+    if (p->g->groups % plan_rows(p) || ones(plan_rows(p)) != 1)
+        die("order: %d copies of the model for %lld gradient groups", plan_rows(p), (long long)p->g->groups);
     if (p->g->groups < 1 || p->g->micro % p->g->groups || ones(p->g->groups) != 1)
         die("order: %lld gradient groups of %lld micro-batches", (long long)p->g->groups, (long long)p->g->micro);
 
     memset(&p->dev, 0, sizeof p->dev);
-    memset(&p->home, 0, sizeof p->home);
     for (int d = 0; d < p->devices; d++)
         PUSH(&p->dev)->device = d;
     int stages = plan_stages(p);
@@ -228,7 +229,7 @@ int order(Plan *p)
 int order_accumulators(const Plan *p)
 {
     int n = 1;
-    for (int64_t groups = p->g->groups / plan_replicas(p); groups > 1; groups >>= 1)
+    for (int64_t groups = p->g->groups / plan_rows(p); groups > 1; groups >>= 1)
         n++;
     return n;
 }
