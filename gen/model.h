@@ -145,6 +145,7 @@ typedef struct {
      * micro-batches on; NULL: nobody knows, and from 1 on. */
     const char *form, *holds;
     int ways;                       /* pipelines on the same devices, the second one reversed, p even; 0: 1 */
+    const char *multiple;           /* micro-batches of a replica are one of it, of p devices; NULL: 1 */
     bool given;                     /* its lists are a table of the user */
     /* Updates that the weights read by chunk i of n are behind: none, one, n-1-i, n-1. */
     enum { DELAY_NONE, DELAY_ONE, DELAY_BEHIND, DELAY_DEPTH } delay;

@@ -149,6 +149,25 @@ static const char *fold_refuses(const Graph *g, const Model *m, const Schedule *
                 least_micro(s, m, devices), micro, fewer);
 }
 
+/* Devices hold two stages, and no device the same one twice. */
+static const char *ways_refuses(const Graph *g, const Model *m, const Schedule *s, int devices)
+{
+    int64_t replicas = m->plan.replicas, micro = g->micro / replicas, ways = s->ways;
+    int most = m->devices.n / m->plan.replicas, near = devices + 1 <= most ? devices + 1 : devices - 1;
+    if (devices % 2)
+        return strf("it takes an even number of stages, and there %s %d; take %d", devices == 1 ? "is" : "are", devices, near);
+    if (g->groups % (replicas * ways))
+        return strf("each of its %lld pipelines sums up gradient groups of its own, and train.batch.groups is %lld; set it "
+                    "to %lld, or a multiple: another numeric key", (long long)(replicas * ways), (long long)g->groups,
+                    (long long)(replicas * ways));
+    int64_t of = expr_int(m->plan.loc, s->multiple, look_up, &devices), least = least_micro(s, m, devices);
+    if (micro % of || micro < least)
+        return strf("%d devices take a multiple of %lld micro-batches%s, and a replica has %lld; set train.batch.global to "
+                    "%lld", devices, (long long)of, least > 1 ? strf(", %lld at least", (long long)least) : "", (long long)micro,
+                    (long long)(((micro < least ? least : micro) + of - 1) / of * of * replicas * g->batch));
+    return NULL;
+}
+
 static const char *table_refuses(const Graph *g, const Model *m)
 {
     int micro = (int)(g->micro / m->plan.replicas), has = m->plan.table ? m->plan.table->micro : 0;
@@ -171,15 +190,19 @@ const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int
                     "equal", (long long)g->micro);
     if (s->one_chunk && (m->plan.chunks > 1 || m->plan.map.n))
         return "it takes one chunk a device; delete plan.chunks and plan.map";
+    const char *two = s->ways > 1 ? ways_refuses(g, m, s, devices) : NULL;
+    if (two)
+        return two;
     bool split = s->given && m->plan.table ? m->plan.table->split : s->split;
     const char *why = s->given ? table_refuses(g, m) : s->folds ? fold_refuses(g, m, s, devices)
         : s->lead && !s->one_chunk ? group_refuses(g, m, s, devices) : NULL;
     if (why)
         return why;
-    if (split && g->groups / m->plan.replicas > 2 && joint(g))      /* a fold waits for W, and I would be ahead of it */
+    int64_t sums = g->groups / (m->plan.replicas * schedule_ways(s));
+    if (split && sums > 2 && joint(g))      /* a fold waits for W, and I would be ahead of it */
         return strf("%s adds to a gradient of weights with its input gradient, which goes with at most two gradient groups a "
                     "replica, and there are %lld; set train.batch.groups to 2, or take schedule %s", joint(g)->name,
-                    (long long)(g->groups / m->plan.replicas), schedule_of("auto")->name);
+                    (long long)sums, schedule_of("auto")->name);
     if (s->each && norms)
         return "the norm of the whole gradient needs every stage before any may update, which stalls it; set "
                "train.clip_scope: parameter, or train.clip_norm: 0, or schedule 2bw";
