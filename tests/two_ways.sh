@@ -16,18 +16,22 @@ use_portable
   line two 2 --schedule chimera --cuts 15 $(groups 2)
   line four 4 --schedule chimera $(groups 2)
   line full 4 --schedule chimera --recompute full $(groups 2)
+  line dual.two 2 --schedule dualpipe --cuts 15 --recompute full $(groups 2)
+  line dual.four 4 --schedule dualpipe $(groups 2)
   line away 2 --schedule chimera --cuts 12 --offload "\"['*']\"" $(groups 2); } | plans
 one_hash "2 groups"
 reference=$hash
 { line four.one 2 --schedule 1f1b $(groups 4)
   line four.two 2 --schedule chimera --cuts 20 --recompute full $(groups 4)
   line four.four 4 --schedule chimera $(groups 4)
+  line four.dual 2 --schedule dualpipe --cuts 20 $(groups 4)
   line four.replicas 2 --schedule chimera --cuts 15 --replicas 2 $(groups 4) --set devices.0.count=4; } | plans
 one_hash "4 groups"
 if [ "$hash" != "$reference" ]; then pass; else fault "4 groups have the hash of 2"; fi
 use_bf16
 { line bf16.one 2 --schedule 1f1b --set train.precision.compute=bf16 $(groups 2)
   line bf16.two 2 --schedule chimera --cuts 15 --set train.precision.compute=bf16 $(groups 2)
+  line bf16.dual 2 --schedule dualpipe --cuts 15 --set train.precision.compute=bf16 $(groups 2)
   line bf16.four 4 --schedule chimera --recompute full --set train.precision.compute=bf16 $(groups 2); } | plans
 one_hash "bf16"
 
@@ -75,6 +79,8 @@ refuse "two groups of two replicas" 3 "train.batch.groups is 2; set it to 4" \
 refuse "six micro-batches on four stages" 3 \
     "a multiple of 4 micro-batches, and a replica has 6; set train.batch.global to 16" \
     $plan --stages 4 --schedule chimera --set train.batch.global=12 $(groups 2)
+refuse "six micro-batches of dualpipe" 3 "4 devices take a multiple of 2 micro-batches, 8 at least, and a replica has 6" \
+    $plan --stages 4 --schedule dualpipe --set train.batch.global=12 $(groups 2)
 refuse "a map" 3 "delete plan.chunks and plan.map" $plan --stages 2 --map 1,0 --schedule chimera $(groups 2)
 grep -q '^[^ ]*:[0-9]*:[0-9]*: error: ' "$tmp/said" && [ "$(grep -c error: "$tmp/said")" = 1 ] && pass ||
     fault "no place: $(head -n 1 "$tmp/said")"
@@ -88,8 +94,9 @@ elif mpicc $flags -O2 -c -o "$tmp/link_mpi.o" rt/link_mpi.c 2>"$tmp/mpi.log"; th
     with="$tmp/link_mpi.o $with"
     start="mpirun -n 4 --oversubscribe $root_too"
     cc=mpicc clang=
-    line mpi 4 --schedule chimera --set plan.transport=mpi $(groups 2) | plans
-    one_hash "chimera, mpi" "$reference"
+    { line mpi 4 --schedule chimera --set plan.transport=mpi $(groups 2)
+      line mpi.dual 4 --schedule dualpipe --set plan.transport=mpi $(groups 2); } | plans
+    one_hash "mpi" "$reference"
 else
     fault "rt/link_mpi.c: $(head -n 1 "$tmp/mpi.log")"
 fi

@@ -105,8 +105,8 @@ static int step_of(const char *schedule, int p, int m, int v)
         return 6 * m + p - 1;
     if (!strcmp(schedule, "1f1b-split") || !strcmp(schedule, "2bp"))
         return 3 * m + 2 * (p - 1);
-    if (!strcmp(schedule, "chimera"))
-        return 3 * m + (2 + m / p - 1) * (p - 2);
+    if (!strcmp(schedule, "chimera") || !strcmp(schedule, "dualpipe"))
+        return 3 * m + (*schedule == 'c' ? (2 + m / p - 1) * (p - 2) : p / 2 - 1);
     if (!strcmp(schedule, "zb-h1"))
         return m >= p ? 3 * m + p - 1 : 2 * m + 2 * p - 1;
     if (!strcmp(schedule, "zb-h2"))
@@ -117,8 +117,8 @@ static int step_of(const char *schedule, int p, int m, int v)
 static int peak_of(const char *schedule, int p, int m, int v, int i)
 {
     int g = least(p, m);
-    if (!strcmp(schedule, "chimera"))
-        return p / 2 + 1 + least(i, p - 1 - i);
+    if (!strcmp(schedule, "chimera") || !strcmp(schedule, "dualpipe"))
+        return *schedule == 'c' ? p / 2 + 1 + least(i, p - 1 - i) : p + 1;
     if (!strcmp(schedule, "zb-v") || !strcmp(schedule, "dualpipe-v"))
         return 2 * p + !strcmp(schedule, "dualpipe-v");
     if (!strcmp(schedule, "v-half") || !strcmp(schedule, "v-min"))
@@ -148,7 +148,7 @@ static void test_rows(void)
         {"interleaved-zb", 1, 4, {1, 0}, true, false}, {"gis", 1, 4, {1, 0}, true, false},
         {"breadth-first", 1, 4, {1, 0}, false, false}, {"zb-v", 2, 2, {2, -1}, false, false},
         {"dualpipe-v", 2, 2, {2, 0}, false, false}, {"v-half", 2, 2, {0, 1}, false, true}, {"v-min", 2, 2, {0, 1}, false, true},
-        {"chimera", 1, 1, {1, 0}, true, false},
+        {"chimera", 1, 1, {1, 0}, true, false}, {"dualpipe", 1, 1, {2, 0}, false, false},
     };
     for (size_t k = 0; k < sizeof row / sizeof *row; k++)
         for (int ways = schedule_ways(schedule_of(row[k].name)), p = ways; p <= 8; p += ways)

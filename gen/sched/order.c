@@ -163,8 +163,8 @@ static const char *ways_refuses(const Graph *g, const Model *m, const Schedule *
     int64_t of = expr_int(m->plan.loc, s->multiple, look_up, &devices), least = least_micro(s, m, devices);
     if (micro % of || micro < least)
         return strf("%d devices take a multiple of %lld micro-batches%s, and a replica has %lld; set train.batch.global to "
-                    "%lld", devices, (long long)of, least > 1 ? strf(", %lld at least", (long long)least) : "", (long long)micro,
-                    (long long)(((micro < least ? least : micro) + of - 1) / of * of * replicas * g->batch));
+                    "%lld", devices, (long long)of, least > 1 ? strf(", %lld at least", (long long)least) : "",
+                    (long long)micro, (long long)(((micro < least ? least : micro) + of - 1) / of * of * replicas * g->batch));
     return NULL;
 }
 
