@@ -153,6 +153,8 @@ typedef struct {
     /* Of p devices, m micro-batches, v chunks a device: the step in units of a chunk's F, I or W, messages free, from `holds`
      * micro-batches on; NULL: nobody knows, and from 1 on. */
     const char *form, *holds;
+    int ways;                       /* pipelines on the same devices, the second one reversed, p even; 0: 1 */
+    const char *multiple;           /* micro-batches of a replica are one of it, of p devices; NULL: 1 */
     bool given;                     /* its lists are a table of the user */
     bool each;                      /* async: an update after every micro-batch */
     Lag forward, backward;          /* async: the version that each of them reads */
@@ -161,6 +163,7 @@ typedef struct {
 extern const Schedule schedules[];                  /* front/schedules.c; ends with a NULL name */
 extern const char schedule_words[];                 /* auto, those that are built, those that are not */
 const Schedule *schedule_of(const char *name);      /* of auto: the usual one; NULL: unknown */
+static inline int schedule_ways(const Schedule *k) { return k->ways > 1 ? k->ways : 1; }
 int64_t schedule_form(const Schedule *k, int p, int m, int v);      /* the step by its closed form; 0: there is none */
 
 /* front/table.c: a schedule as a table, a row a device. */

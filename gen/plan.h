@@ -23,7 +23,7 @@ typedef enum {
     K_SEND, K_RECV, K_WAIT,     /* begin, begin, end of the transfer with the same request */
     K_OUT, K_IN,                /* begin of an offload, of a fetch */
     K_FOLD, K_GATHER,           /* gradient groups; partial norms */
-    K_MERGE,                    /* made by order, and by comm for each gradient: that of another replica is added */
+    K_MERGE,                    /* made by order, and by comm for each gradient: that of another row is added */
     K_END,
     K_VERSION,                  /* order: the newest weights copied, to be updated there; what was copied stays as a version */
     K_PREDICT                   /* order: the newest weights predicted, for backward (part 0) or forward (part 1) */
@@ -45,7 +45,7 @@ typedef struct {
                                    PREDICT: the one made */
     int variant;                /* order: of the fate row */
     int part;                   /* order, then comm: K_U: 0 ties and norms, 1 total norm, 2 updates; MERGE: level of the tree
-                                   over replicas; PREDICT: 0 for backward, 1 for forward */
+                                   over rows; PREDICT: 0 for backward, 1 for forward */
     int acc;                    /* order, then comm: W: 0 the first micro-batch of a chain, else 1 */
     int group;                  /* order: W, FOLD: slot of the gradient accumulators */
     int into;                   /* order: FOLD: slot added into */
@@ -54,6 +54,8 @@ typedef struct {
     int routine;                /* lower: compute */
     int tensor, state;          /* comm: LOAD SEND RECV WAIT OUT IN GATHER: what moves; -1 */
     ActionKind of;              /* comm: WAIT: K_SEND, K_RECV, K_OUT or K_IN */
+    int way;                    /* comm: SEND RECV WAIT GATHER of a state between stages, where devices hold two pipelines: 1 +
+                                   which */
     int from_device;            /* order, then comm: GATHER: whose partial norms; MERGE: whose gradients */
     int buf;                    /* lower: of what moves */
     int slot;                   /* mem: the same: which slot of it */
@@ -84,6 +86,7 @@ typedef struct {                /* a range of the arena of one device, in one or
     int device, chunk;          /* lower */
     bool eval;                  /* lower: of the evaluation's list */
     int tensor, state;          /* lower: one of them; both -1: scratch */
+    int way;                    /* lower: a state: pipeline of the replica that uses it */
     Origin origin;              /* lower */
     int peer;                   /* lower: RECEIVED state: from which device; else -1 */
     When birth, death;          /* lower */
@@ -195,7 +198,7 @@ typedef struct {
     int devices, chunks;        /* passes: used, of all replicas; the most that one of them holds */
     int replicas;               /* passes: 0: one */
     VEC(DevicePlan) dev;        /* passes, then order */
-    VEC(Ints) home;             /* order: [replica].at[chunk]: its device; plan_home() reads it */
+    VEC(Ints) home;             /* order: [row].at[chunk]: its device; plan_home() reads it */
     Ints slack;                 /* order: [2 * chunk + back]: computations until a send of F (of B or I) is waited for */
     Ints chunk;                 /* part: operator -> chunk */
     const Bytes *soft;          /* part: the limits it was given, by device */
@@ -229,15 +232,21 @@ const char *order_name(const Plan *p);              /* the schedule, and its pol
 int order_accumulators(const Plan *p);              /* gradient accumulators a use: a stack for the tree over its groups */
 /* sched/replica.c: what Plan.home says */
 int plan_replicas(const Plan *p), plan_stages(const Plan *p);           /* how many; devices of a replica */
-int plan_chunks(const Plan *p);                                         /* of a replica; 0 before order */
-static inline int plan_home(const Plan *p, int replica, int chunk) { return p->home.at[replica].at[chunk]; }
-bool plan_holds(const Plan *p, int device, int chunk);                  /* in any replica */
-int plan_replica(const Plan *p, int device);                            /* the first one that it holds a chunk of */
-int plan_twin(const Plan *p, int device, int replica);                  /* that has the same chunk in that replica */
+int plan_rows(const Plan *p), plan_ways(const Plan *p);                 /* copies of the model: of all, of a replica */
+int plan_chunks(const Plan *p);                                         /* of a row; 0 before order */
+static inline int plan_home(const Plan *p, int row, int chunk) { return p->home.at[row].at[chunk]; }
+bool plan_holds(const Plan *p, int device, int chunk);                  /* in any row */
+int plan_row_of(const Plan *p, int device, int chunk);                     /* whose copy of the chunk it holds */
+int plan_replica(const Plan *p, int device);                            /* that it belongs to */
+int plan_twin(const Plan *p, int device, int replica);                  /* that has the same chunks in that replica */
 int plan_stage(const Plan *p, int device);                              /* the twin in replica 0 */
-void plan_settle(Plan *p, int replica, int device);                     /* it holds the next chunk of that replica */
-int plan_micro(const Plan *p), plan_first(const Plan *p, int device);   /* micro-batches of a replica; the device's first */
-int plan_levels(const Plan *p), plan_partner(const Plan *p, int device, int level);    /* tree over replicas; neighbour in it */
+void plan_keep_row(Plan *p);                                            /* a copy of its lists, of row 0 alone */
+void plan_settle(Plan *p, int row, int device);                         /* it holds the next chunk of that row */
+int plan_micro(const Plan *p);                                          /* micro-batches of a row */
+int plan_first(const Plan *p, int device, int chunk);                   /* the first one that it computes of the chunk */
+int plan_levels(const Plan *p);                                         /* of the tree over rows */
+int plan_partner(const Plan *p, int device, int chunk, int level);      /* neighbour in it */
+bool plan_across(const Plan *p, int device, const Action *k);           /* a state goes to another row, or comes from one */
 /* Why this schedule cannot be made of these numbers; NULL: it can.  Only asynchronous ones have reasons. */
 const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int devices);
 /* sched/async.c: the version that micro-batch q, counted through all steps, reads by the rule of the schedule; kind: K_F or of
@@ -280,8 +289,8 @@ typedef struct {
 Backward backward_of(const Plan *p, int chunk, int variant);
 /* The calls of one computation of a chunk, in order: what its routine holds, and what offload cuts into pieces. */
 Lines calls_of(const Plan *p, const Backward *back, int chunk, ActionKind kind);
-int device_of(const Plan *p, int replica, int op);  /* it runs there */
-bool runs_on(const Plan *p, int op, int device);    /* in any replica */
+int device_of(const Plan *p, int row, int op);      /* it runs there */
+bool runs_on(const Plan *p, int op, int device);    /* in any row */
 /* ---- comm: list/comm.c ------------------------------------------------------------------------------------------ */
 int comm(Plan *p);
 /* list/offload.c: puts the copies of offloaded tensors into the list that comm wrote.

@@ -52,6 +52,7 @@ typedef struct {
     size_t arena;               /* bytes */
     size_t vals;                /* offset of the step values */
     size_t workspace, workspace_bytes;  /* of library calls on a GPU: offset and bytes; 0 bytes: none */
+    int way;                    /* losses of a step are of this pipeline of the replica */
     int threads;
     size_t host;                /* bytes of what waits in the host's memory, or file */
     int copies, lanes;          /* to it and back: numbers in use; 2: both directions at once, 1: in turn */
@@ -75,6 +76,7 @@ typedef struct {
     int overlap, report;        /* fewest steps through the pieces, 0: no overlap; steps between two meetings of all stages */
     int stages;                 /* of all replicas: those of the first one come first */
     int replicas;               /* 0 and 1: one */
+    int ways;                   /* pipelines on the stages of a replica, each with micro-batches of its own; 0 and 1: one */
     const int *rank;            /* mpi, nccl: by stage; NULL: its own number */
     int pairs;                  /* ordered pairs of stages, from, to, that exchange messages */
     const int *pair;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * losses.c: the loss of a step whose micro-batches were computed by several replicas.
+ * losses.c: the loss of a step whose micro-batches were computed by several replicas, or by several pipelines of one.
  *
  * Problem: the loss of a step is a sum over its micro-batches in ascending order.  Sums of each replica, added, would be
  * another sum, with other bits, and a log would tell how wide the job was.  Method: each replica keeps the losses of its
@@ -27,6 +27,12 @@ int replica_of(const Worker *w)
     return w->stage.index / (w->run->job->stages / replicas_of(w->run->job));
 }
 
+/* Copies of the model, each with a share of a step's micro-batches.  An evaluation runs through the first one of a replica. */
+static int copies_of(const Job *job)
+{
+    return replicas_of(job) * (job->ways > 1 ? job->ways : 1);
+}
+
 /* Where a replica begins with n things dealt out to all. */
 long losses_begin(const Job *job, int replica, long n)
 {
@@ -36,14 +42,14 @@ long losses_begin(const Job *job, int replica, long n)
 /* The most that one replica keeps. */
 static long most(const Job *job)
 {
-    long r = replicas_of(job), eval = (job->eval_batches + r - 1) / r, step = job->micro / r;
+    long r = replicas_of(job), eval = (job->eval_batches + r - 1) / r, step = job->micro / copies_of(job);
     return eval > step ? eval : step;
 }
 
 int losses_open(Worker *w)
 {
     const Job *job = w->run->job;
-    size_t n = (size_t)most(job) + 1, r = (size_t)replicas_of(job);
+    size_t n = (size_t)most(job) + 1, r = (size_t)copies_of(job);
     if (r == 1)
         return DONE;
     w->stage.loss = arena_shared(n * sizeof(float));
@@ -57,18 +63,20 @@ int losses_open(Worker *w)
 
 static void take(Worker *w, const Piece *all, long room)
 {
-    int stages = w->stage.count / replicas_of(w->run->job);
+    const Job *job = w->run->job;
+    int stages = w->stage.count / replicas_of(job), ways = copies_of(job) / replicas_of(job);
     for (int i = 0; i < w->stage.count; i++) {
-        long *count = &w->counts[i / stages];
-        memcpy(&w->losses[i / stages * room + *count], all[i].x, (size_t)all[i].n * sizeof(float));
+        int copy = i / stages * ways + (w->eval ? 0 : job->stage[i].way);
+        long *count = &w->counts[copy];
+        memcpy(&w->losses[copy * room + *count], all[i].x, (size_t)all[i].n * sizeof(float));
         *count += (long)all[i].n;
     }
 }
 
-/* All stages call it, each with what it has; of a replica one has any. */
+/* All stages call it, each with what it has; of a copy of the model one has any. */
 double losses_sum(Worker *w, const float *mine, long n)
 {
-    int r = replicas_of(w->run->job);
+    int r = copies_of(w->run->job);
     long room = most(w->run->job);
     double sum = 0;
     memset(w->counts, 0, (size_t)r * sizeof *w->counts);

@@ -43,7 +43,9 @@ static World *simulate_chunks(const char *schedule, int stages, int micro, int c
     for (int c = 0; c < 64; c++)
         one[c] = 1;
     forward_units = backward_units = one;
-    return through(apart_chain(stages * chunks, micro), schedule, stages, chunks, 0, RECOMPUTE_NONE);
+    World *w = apart_chain(stages * chunks, micro);
+    w->g.groups = schedule_ways(schedule_of(schedule));
+    return through(w, schedule, stages, chunks, 0, RECOMPUTE_NONE);
 }
 
 static Ns units(const World *w)
@@ -72,9 +74,8 @@ static void test_closed_forms(void)
                 check(units(w) == 4 * 3 * (m + p - 1), "%s p=%d m=%d: %lld quarters", schedule, p, m,
                       (long long)units(w));
                 for (int i = 0; i < p; i++)
-                    check(order_flight(&w->p, i) == (k ? least(m, p - i) : m), "%s p=%d m=%d: %d in flight on %d",
-                          schedule, p, m,
-                          order_flight(&w->p, i), i);
+                    check(order_flight(&w->p, i) == (k ? least(m, p - i) : m), "%s p=%d m=%d: %d in flight on %d", schedule, p,
+                          m, order_flight(&w->p, i), i);
                 mem_release(mark);
             }
 }
@@ -104,6 +105,8 @@ static int step_of(const char *schedule, int p, int m, int v)
         return 6 * m + p - 1;
     if (!strcmp(schedule, "1f1b-split") || !strcmp(schedule, "2bp"))
         return 3 * m + 2 * (p - 1);
+    if (!strcmp(schedule, "chimera") || !strcmp(schedule, "dualpipe"))
+        return 3 * m + (*schedule == 'c' ? (2 + m / p - 1) * (p - 2) : p / 2 - 1);
     if (!strcmp(schedule, "zb-h1"))
         return m >= p ? 3 * m + p - 1 : 2 * m + 2 * p - 1;
     if (!strcmp(schedule, "zb-h2"))
@@ -114,6 +117,8 @@ static int step_of(const char *schedule, int p, int m, int v)
 static int peak_of(const char *schedule, int p, int m, int v, int i)
 {
     int g = least(p, m);
+    if (!strcmp(schedule, "chimera") || !strcmp(schedule, "dualpipe"))
+        return *schedule == 'c' ? p / 2 + 1 + least(i, p - 1 - i) : p + 1;
     if (!strcmp(schedule, "zb-v") || !strcmp(schedule, "dualpipe-v"))
         return 2 * p + !strcmp(schedule, "dualpipe-v");
     if (!strcmp(schedule, "v-half") || !strcmp(schedule, "v-min"))
@@ -133,7 +138,8 @@ static int peak_of(const char *schedule, int p, int m, int v, int i)
     return !strcmp(schedule, "breadth-first") ? v * m : least(v * m, (v - 1) * g + least(v, 2) * (p - 1 - i) + 1);
 }
 
-/* Chunks a device, least m = p[0] * p + p[1], m a multiple of p.  Below m = p the squeezed rows only have to be legal. */
+/* Chunks a device, least m = p[0] * p + p[1], m a multiple of p.  Two ways: p even, m too.  Below m = p the squeezed rows only
+ * have to be legal. */
 static void test_rows(void)
 {
     static const struct { const char *name; int from, to, p[2]; bool whole, squeezed; } row[] = {
@@ -142,10 +148,11 @@ static void test_rows(void)
         {"interleaved-zb", 1, 4, {1, 0}, true, false}, {"gis", 1, 4, {1, 0}, true, false},
         {"breadth-first", 1, 4, {1, 0}, false, false}, {"zb-v", 2, 2, {2, -1}, false, false},
         {"dualpipe-v", 2, 2, {2, 0}, false, false}, {"v-half", 2, 2, {0, 1}, false, true}, {"v-min", 2, 2, {0, 1}, false, true},
+        {"chimera", 1, 1, {1, 0}, true, false}, {"dualpipe", 1, 1, {2, 0}, false, false},
     };
     for (size_t k = 0; k < sizeof row / sizeof *row; k++)
-        for (int p = 1; p <= 8; p++)
-            for (int m = row[k].p[0] * p + row[k].p[1]; m <= 32; m += row[k].whole ? p : 1)
+        for (int ways = schedule_ways(schedule_of(row[k].name)), p = ways; p <= 8; p += ways)
+            for (int m = row[k].p[0] * p + row[k].p[1]; m <= 32; m += row[k].whole ? p : ways)
                 for (int v = row[k].from; v <= row[k].to; v++) {
                     void *mark = mem_mark();
                     World *w = simulate_chunks(row[k].name, p, m, v);

@@ -148,7 +148,7 @@ static bool computes(ActionKind k)
 /* Are the two the same for the schedule?  Forward's flag adds up the loss of the step and is not the schedule's. */
 static bool same_computation(const Plan *p, int device, const Action *a, const Action *b)
 {
-    bool acc = a->kind == K_F ? a->acc == (a->mb > plan_first(p, device)) : a->acc == b->acc;
+    bool acc = a->kind == K_F ? a->acc == (a->mb > plan_first(p, device, a->chunk)) : a->acc == b->acc;
     return a->kind == b->kind && a->chunk == b->chunk && a->mb == b->mb && a->part == b->part && a->variant == b->variant &&
            a->version == b->version && a->step == b->step && a->piece == b->piece && acc &&
            a->group == b->group && a->into == b->into;
@@ -303,7 +303,7 @@ void check_lower(const Plan *p)
     }
     check_hosts(p);
     for (int o = 0; o < g->op.n; o++)
-        if (runs[o] != plan_replicas(p))
+        if (runs[o] != plan_rows(p))
             die("operator %s (%s) is called by %d routines", g->op.at[o].name, g->op.at[o].call, runs[o]);
     for (int d = 0; d < p->devices; d++)
         for (int i = 1; i < p->dev.at[d].list.n; i++)

@@ -40,7 +40,7 @@ typedef struct {
     Ranges range, host;         /* of the arena, of that in the host; sorted, disjoint */
     Chain *chain;               /* [buf * slots + slot] of gradient accumulators */
     int slots;
-    int *partials;              /* [state] norms in this device's own vector */
+    int *partials;              /* [way * states + state] norms in this device's own vector */
     Bytes *at;                  /* scratch: where the operands of a call are */
     const Action *k;
 } Memory;
@@ -101,14 +101,27 @@ static const Op *op_of(const Memory *m, const Call *c)
     return &m->p->g->op.at[c->op];
 }
 
-/* Partial norms that device d (all: -1) puts into a vector. */
-static int partials_of(const Plan *p, int state, int d)
+/* The pipeline of the replica that the action at hand is of. */
+static int way(const Memory *m)
+{
+    const Action *k = m->k;
+    return k->way ? k->way - 1 : k->chunk < 0 ? 0 : plan_row_of(m->p, m->device, k->chunk) % plan_ways(m->p);
+}
+
+static int *partials(Memory *m, int state, int of)
+{
+    return &m->partials[of * m->p->g->state.n + state];
+}
+
+/* Partial norms that device d (all: -1) puts into a vector of that pipeline. */
+static int partials_of(const Plan *p, int state, int d, int way)
 {
     int n = 0;
     for (int o = p->g->nb; o < p->g->op.n; o++)
         for (int i = 0; i < p->g->op.at[o].arg.n; i++) {
             const Arg *a = &p->g->op.at[o].arg.at[i];
-            n += a->kind == ARG_UPDATE && a->state && a->index == state && (d < 0 || runs_on(p, o, d));
+            bool here = d < 0 || device_of(p, plan_replica(p, d) * plan_ways(p) + way, o) == d;
+            n += a->kind == ARG_UPDATE && a->state && a->index == state && here;
         }
     return n;
 }
@@ -238,7 +251,7 @@ static Value weights_value(const Memory *m, int state)
 
 /* The value that a state must hold when an operand reads it.  The clip factor is of this step.  A norm vector has every partial
  * when they are added up. */
-static Value read_state(const Memory *m, const Op *o, const Arg *a)
+static Value read_state(Memory *m, const Op *o, const Arg *a)
 {
     const State *s = &m->p->g->state.at[a->index];
     bool ties = !strcmp(row(o->row)->name, "TieAdd");
@@ -246,7 +259,8 @@ static Value read_state(const Memory *m, const Op *o, const Arg *a)
     case S_GRAD:
         return ties && a->kind == ARG_UPDATE ? gradient_value(m, a->index, whole(m)) : tied_value(m, a->index);
     case S_NORM:
-        return norm_value(m, a->index, a->kind == ARG_UPDATE ? m->partials[a->index] : partials_of(m->p, a->index, -1));
+        return norm_value(m, a->index, a->kind == ARG_UPDATE ? *partials(m, a->index, way(m))
+                                                             : partials_of(m->p, a->index, -1, 0));
     case S_CLIP:
         return state_value(a->index, m->step + 1);
     case S_VALUES:
@@ -295,7 +309,7 @@ static void write_arg(Memory *m, const Routine *r, const Op *o, const Arg *a, in
     else if (a->kind == ARG_UPDATE && kind == S_GRAD)
         put(m, b, slot, tied_value(m, a->index));
     else if (a->kind == ARG_UPDATE && kind == S_NORM)
-        put(m, b, slot, norm_value(m, a->index, ++m->partials[a->index]));
+        put(m, b, slot, norm_value(m, a->index, ++*partials(m, a->index, way(m))));
     else if (a->kind == ARG_UPDATE || a->kind == ARG_WRITE)
         put(m, b, slot, state_value(a->index, m->step + 1));
 }
@@ -351,14 +365,14 @@ static void run_fold(Memory *m, const Action *k)
     }
 }
 
-/* The sum of a replica when it comes to a level of the tree. */
-static Chain subtree(const Plan *p, int device, int level)
+/* The sum of the chunk's gradients there when they come to a level of the tree. */
+static Chain subtree(const Plan *p, int device, int chunk, int level)
 {
-    int from = plan_replica(p, device) >> level << level;
+    int from = plan_row_of(p, device, chunk) >> level << level;
     return (Chain){from * plan_micro(p), (from + (1 << level)) * plan_micro(p)};
 }
 
-/* The sum of this replica and that of its neighbour in the tree. */
+/* The sum of this row and that of its neighbour in the tree. */
 static void run_merge(Memory *m, const Action *k)
 {
     const Plan *p = m->p;
@@ -366,9 +380,9 @@ static void run_merge(Memory *m, const Action *k)
     for (int b = 0; b < p->buf.n; b++)
         if (p->buf.at[b].device == m->device && p->buf.at[b].state == k->state && p->buf.at[b].origin == MADE)
             own = b;
-    if (own < 0 || level < 0 || level >= plan_levels(p) || k->from_device != plan_partner(p, m->device, level))
+    if (own < 0 || level < 0 || level >= plan_levels(p) || k->from_device != plan_partner(p, m->device, k->chunk, level))
         die("device %d merges a gradient with device %d at level %d", m->device, k->from_device, level);
-    Chain *mine = chain_of(m, own, 0), theirs = subtree(p, k->from_device, level);
+    Chain *mine = chain_of(m, own, 0), theirs = subtree(p, k->from_device, k->chunk, level);
     expect(m, own, 0, gradient_value(m, k->state, *mine), "merge");
     expect(m, k->buf, k->slot, gradient_value(m, k->state, theirs), "merge");
     if (mine->to - mine->from != theirs.to - theirs.from || (mine->to != theirs.from && theirs.to != mine->from))
@@ -380,20 +394,16 @@ static void run_merge(Memory *m, const Action *k)
 
 /* ---- moves ------------------------------------------------------------------------------------------------------- */
 
-/* Between the same stages of two replicas */
-static bool across(const Memory *m, const Action *k)
-{
-    return plan_stage(m->p, k->peer) == plan_stage(m->p, m->device);
-}
-
 /* The value that a message carries: the same number on both sides. */
 static Value moved_value(const Memory *m, const Action *k, int from)
 {
     if (k->tensor >= 0)
         return tensor_value(m, k->tensor, k->mb);
+    int op = m->p->g->state.at[k->state].op, chunk = op < 0 ? -1 : m->p->chunk.at[op];
+    bool across = plan_across(m->p, m->device, k);
     switch (m->p->g->state.at[k->state].kind) {
-    case S_GRAD: return gradient_value(m, k->state, across(m, k) ? subtree(m->p, from, k->part) : whole(m));
-    case S_NORM: return norm_value(m, k->state, partials_of(m->p, k->state, from));
+    case S_GRAD: return gradient_value(m, k->state, across ? subtree(m->p, from, chunk, k->part) : whole(m));
+    case S_NORM: return norm_value(m, k->state, partials_of(m->p, k->state, from, way(m)));
     default:     return state_value(k->state, m->step + 1);         /* clip factors and weights of this update */
     }
 }
@@ -402,14 +412,16 @@ static void run_gather(Memory *m, const Action *k)
 {
     int own = -1;
     for (int b = 0; b < m->p->buf.n; b++)
-        if (m->p->buf.at[b].device == m->device && m->p->buf.at[b].state == k->state && m->p->buf.at[b].origin == MADE)
+        if (m->p->buf.at[b].device == m->device && m->p->buf.at[b].state == k->state && m->p->buf.at[b].origin == MADE &&
+            m->p->buf.at[b].way == way(m))
             own = b;
     if (own < 0)
         die("device %d gathers norms and has none of its own", m->device);
-    expect(m, k->buf, k->slot, norm_value(m, k->state, partials_of(m->p, k->state, k->from_device)), "gather");
-    expect(m, own, 0, norm_value(m, k->state, m->partials[k->state]), "gather");
-    m->partials[k->state] += partials_of(m->p, k->state, k->from_device);
-    put(m, own, 0, norm_value(m, k->state, m->partials[k->state]));
+    int *sum = partials(m, k->state, way(m)), more = partials_of(m->p, k->state, k->from_device, way(m));
+    expect(m, k->buf, k->slot, norm_value(m, k->state, more), "gather");
+    expect(m, own, 0, norm_value(m, k->state, *sum), "gather");
+    *sum += more;
+    put(m, own, 0, norm_value(m, k->state, *sum));
 }
 
 /* The newest weights, copied to where they will be updated. */
@@ -452,7 +464,7 @@ static void run_zero(Memory *m, int step)
     for (int b = 0; b < m->p->buf.n; b++) {
         const Buf *x = &m->p->buf.at[b];
         if (x->device == m->device && x->state >= 0 && x->origin == MADE && m->p->g->state.at[x->state].kind == S_NORM) {
-            m->partials[x->state] = 0;
+            *partials(m, x->state, x->way) = 0;
             put(m, b, 0, number(4, (uint64_t)x->state, 0, (uint64_t)step));
         }
     }
@@ -606,7 +618,7 @@ void check_mem(const Plan *p)
         void *mark = mem_mark();
         Memory m = {.p = p, .device = d, .slots = most_slots(p)};
         m.at = alloc(sizeof(Bytes) * (size_t)most_operands(p));
-        m.partials = alloc(sizeof(int) * (size_t)p->g->state.n);
+        m.partials = alloc(sizeof(int) * (size_t)p->g->state.n * (size_t)plan_ways(p));
         m.chain = alloc(sizeof(Chain) * (size_t)p->buf.n * (size_t)m.slots);
         if (p->dev.at[d].arena < p->dev.at[d].bound)
             die("device %d: the arena is smaller than what is alive in it", d);

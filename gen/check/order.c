@@ -11,7 +11,7 @@
  *   aligned    messages between two chunks are taken in the order in which they are made
  *   chain      W of a chunk is ascending in micro-batches; the accumulators, replayed as the ranges they hold, end with
  *              the whole step in slot 0, every group an ascending chain, every fold of two equal neighbours
- *   merge      two replicas exchange their sums of a chunk at the same place of their lists: equal neighbours of the
+ *   merge      two rows exchange their sums of a chunk at the same place of their lists: equal neighbours of the
  *              tree, and both hold the joined sum from then on
  *   update     parts 0, 1, 2 in this order, once a chunk and step, after all its W
  *   version    forward and backward of a micro-batch read the version that the rule of the schedule promises, when it is made
@@ -19,7 +19,7 @@
  *              where the rule predicts, a prediction of that version has been made
  *
  * An asynchronous list is replayed as runs of one step up to a few more than the pieces hold, micro-batches numbered through.
- * Each replica has chunks and messages of its own; only merges join them.
+ * Each row, a copy of the model, has chunks and messages of its own; only merges join them.
  *
  * The second row is the data dependence of a chain of chunks.
  *
@@ -37,15 +37,15 @@ typedef struct {
     Actions *list;              /* by device: the run */
     int m, chunks, slots;       /* micro-batches of the run */
     unsigned char *done;        /* [chunk * m + mb]: bits of F, B, I, W */
-    Channel *down, *up;         /* by chunk of all replicas: to the next one, to the one before */
-    Range *sum;                 /* [(chunk of all replicas * 2 + step % 2) * slots + slot] */
-    int *last_w, *part;         /* by chunk of all replicas: last micro-batch, next part of the update */
-    int *made;                  /* by chunk of all replicas: the newest version */
-    bool *copied;               /* by chunk of all replicas: it may be updated */
-    int *predicted;             /* by chunk of all replicas, for backward and forward: the newest version */
+    Channel *down, *up;         /* by chunk of all rows: to the next one, to the one before */
+    Range *sum;                 /* [(chunk of all rows * 2 + step % 2) * slots + slot] */
+    int *last_w, *part;         /* by chunk of all rows: last micro-batch, next part of the update */
+    int *made;                  /* by chunk of all rows: the newest version */
+    bool *copied;               /* by chunk of all rows: it may be updated */
+    int *predicted;             /* by chunk of all rows, for backward and forward: the newest version */
     int *next;                  /* by device */
     bool *merged;               /* by device: its partner has done the merge at hand */
-    int device, first, row;     /* at hand: its first micro-batch; chunk 0 of its replica, of all replicas */
+    int device, home, first, row;   /* at hand: its row of Plan.home, and first micro-batch; that row's chunk 0, of all rows */
 } Check;
 
 enum { DONE_F = 1, DONE_B = 2, DONE_I = 4, DONE_W = 8 };
@@ -64,7 +64,7 @@ static unsigned char done(const Check *x, int chunk, int mb)
 
 static bool crosses(const Check *x, int a, int b)
 {
-    return a >= 0 && b >= 0 && a < x->chunks && b < x->chunks && plan_home(x->p, 0, a) != plan_home(x->p, 0, b);
+    return a >= 0 && b >= 0 && a < x->chunks && b < x->chunks && plan_home(x->p, x->home, a) != plan_home(x->p, x->home, b);
 }
 
 /* Can this action read the result of chunk `from`?  It was made on this device, or its message is the next one. */
@@ -147,7 +147,7 @@ static bool is_merge(const Check *x, int device, const Action *k)
 static bool merge(Check *x, const Action *k)
 {
     int other = k->from_device;
-    if (k->part < 0 || k->part >= plan_levels(x->p) || other != plan_partner(x->p, x->device, k->part))
+    if (k->part < 0 || k->part >= plan_levels(x->p) || other != plan_home(x->p, x->home ^ 1 << k->part, k->chunk))
         wrong(k, "is merged with something else than its neighbour at that level");
     if (x->merged[x->device]) {
         x->merged[x->device] = false;
@@ -155,7 +155,7 @@ static bool merge(Check *x, const Action *k)
     }
     if (!is_merge(x, other, k))
         return false;
-    int row = plan_replica(x->p, other) * x->chunks;
+    int row = (x->home ^ 1 << k->part) * x->chunks;
     Range *mine = sum_of(x, k, 0), *theirs = &x->sum[((row + k->chunk) * 2 + k->step % 2) * x->slots];
     Range *low = mine->from < theirs->from ? mine : theirs, *high = low == mine ? theirs : mine;
     int64_t size = low->to - low->from, from = low->from - k->step * x->p->g->micro;
@@ -256,8 +256,9 @@ static bool replay(Check *x, int device, const Action *k)
     if (k->chunk < 0 || k->chunk >= x->chunks || !plan_holds(x->p, device, k->chunk))
         die("check_order: an action of chunk %d on device %d", k->chunk, device);
     x->device = device;
-    x->first = plan_first(x->p, device);
-    x->row = plan_replica(x->p, device) * x->chunks;
+    x->home = plan_row_of(x->p, device, k->chunk);
+    x->first = x->home * plan_micro(x->p);
+    x->row = x->home * x->chunks;
     int mb = k->mb - k->step * (int)x->p->g->micro;
     bool whole = k->kind == K_U || k->kind == K_VERSION || k->kind == K_MERGE || k->kind == K_PREDICT;
     if (!whole && (k->mb >= x->m || mb < x->first || mb >= x->first + plan_micro(x->p)))
@@ -312,9 +313,9 @@ static Actions *runs_of(const Plan *p, int steps)
 static void open_check(Check *x, const Plan *p, int steps)
 {
     *x = (Check){.p = p, .list = runs_of(p, steps), .m = (int)p->g->micro * steps, .chunks = plan_chunks(p), .slots = 1};
-    for (int64_t n = p->g->groups / plan_replicas(p); n > 1; n >>= 1)
+    for (int64_t n = p->g->groups / plan_rows(p); n > 1; n >>= 1)
         x->slots++;
-    size_t chunks = (size_t)(x->chunks * plan_replicas(p));
+    size_t chunks = (size_t)(x->chunks * plan_rows(p));
     x->done = alloc((size_t)x->chunks * (size_t)x->m);
     x->down = alloc(sizeof(Channel) * (chunks + 1));
     x->up = alloc(sizeof(Channel) * (chunks + 1));
@@ -345,7 +346,7 @@ static void check_run(const Plan *p, int steps)
     for (int d = 0; d < p->devices; d++)
         if (x.next[d] < x.list[d].n)
             die("check_order: device %d waits for ever at action %d of %d", d, x.next[d], x.list[d].n);
-    for (int c = 0; c < x.chunks * plan_replicas(p); c++)
+    for (int c = 0; c < x.chunks * plan_rows(p); c++)
         if (x.part[c] != 3 * steps)
             die("check_order: chunk %d has %d parts of the update, not %d", c % x.chunks, x.part[c], 3 * steps);
     for (int c = 0; c < x.chunks; c++)

@@ -131,7 +131,7 @@ void head_print(Stager *w, FILE *f)
             plan_stage(p, w->device), plan_stages(p), plan_replicas(p) > 1 ? replica : "", DPGEN_VERSION);
     print_covers(w);
     fprintf(f, " *   schedule  %s, %s of %" PRId64 ", %d in flight here\n", order_name(p),
-            count_text(plan_micro(p), "micro-batch"), p->g->batch, in_flight(w));
+            count_text(plan_micro(p) * plan_ways(p), "micro-batch"), p->g->batch, in_flight(w));
     fprintf(f, " *   time      forward %.3f ms, backward %.3f ms, recompute %.3f ms per micro-batch (%s)\n",
             (double)time_of(w, K_F) / 1e6, (double)(time_of(w, K_B) + time_of(w, K_I) + time_of(w, K_W)) / 1e6,
             (double)time_of(w, K_R) / 1e6, how);

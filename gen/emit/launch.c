@@ -16,11 +16,13 @@ static const char *number(double x)
     return strf("%a", x);
 }
 
-static Bytes offset_of(const Plan *p, int device, int state, Bytes none)
+static Bytes offset_of(const Plan *p, int device, int state, int way, Bytes none)
 {
-    for (int b = 0; b < p->buf.n; b++)
-        if (p->buf.at[b].device == device && p->buf.at[b].state == state && p->buf.at[b].birth == AT_ALWAYS)
-            return p->buf.at[b].offset;
+    for (int b = 0; b < p->buf.n; b++) {
+        const Buf *x = &p->buf.at[b];
+        if (x->device == device && x->state == state && x->way == way && x->birth == AT_ALWAYS)
+            return x->offset;
+    }
     return none;
 }
 
@@ -46,7 +48,7 @@ static void print_place(FILE *f, Bytes offset)
         fprintf(f, "0x%" PRIx64, (uint64_t)offset);
 }
 
-static void print_state(const Launch *w, int device, int s, int c, const char *kind, Bytes offset, Bytes copy)
+static void print_state(const Launch *w, int device, int way, int s, int c, const char *kind, Bytes offset, Bytes copy)
 {
     static const char *const init[] = {"JOB_ZEROS", "JOB_ONES", "JOB_NORMAL", "JOB_UNIFORM"};
     const Graph *g = w->p->g;
@@ -56,7 +58,7 @@ static void print_state(const Launch *w, int device, int s, int c, const char *k
     int kept = slots_of(w->p, device, s, &stride), copies = slots_of(w->p, device, c, &stride);
     for (int i = 0; i < param->shape.n; i++)
         n *= param->shape.d[i];
-    bool home = device_of(w->p, 0, param->op) == device;       /* of the first replica */
+    bool home = way == 0 && device_of(w->p, 0, param->op) == device;       /* of the first row */
     fprintf(w->f, "    {%s, %s, %d, ", quote_c(param->name), kind, home);
     print_place(w->f, offset);
     fprintf(w->f, ", ");
@@ -76,31 +78,39 @@ static int copy_of(const Graph *g, int param)
     return -1;
 }
 
-static int print_states(const Launch *w, int device)
+static int print_way(const Launch *w, int device, int way)
 {
     const Plan *p = w->p;
     const Graph *g = p->g;
     int n = 0;
-    fprintf(w->f, "\nstatic const StateInfo state%d[] = {\n", device);
     for (int s = 0; s < g->state.n; s++) {
         const State *x = &g->state.at[s];
-        Bytes at = offset_of(p, device, s, -1);
+        Bytes at = offset_of(p, device, s, way, -1);
         if (x->kind == S_PARAM) {
             int c = copy_of(g, s);
-            Bytes copy = c >= 0 ? offset_of(p, device, c, -1) : -1;
+            Bytes copy = c >= 0 ? offset_of(p, device, c, way, -1) : -1;
             if (at < 0 && copy < 0)
                 continue;
-            print_state(w, device, s, c, "STATE_PARAM", at, copy);
+            print_state(w, device, way, s, c, "STATE_PARAM", at, copy);
         } else if (at < 0 || x->param < 0 || (x->kind == S_GRAD && x->use != 0)) {
             continue;
         } else if (x->kind == S_GRAD || x->kind == S_MOMENT1 || x->kind == S_MOMENT2) {
-            print_state(w, device, s, -1, x->kind == S_GRAD ? "STATE_GRAD" : x->kind == S_MOMENT1 ? "STATE_MOMENT1"
+            print_state(w, device, way, s, -1, x->kind == S_GRAD ? "STATE_GRAD" : x->kind == S_MOMENT1 ? "STATE_MOMENT1"
                         : "STATE_MOMENT2", at, -1);
         } else {
             continue;
         }
         n++;
     }
+    return n;
+}
+
+static int print_states(const Launch *w, int device)
+{
+    int n = 0;
+    fprintf(w->f, "\nstatic const StateInfo state%d[] = {\n", device);
+    for (int way = 0; way < plan_ways(w->p); way++)
+        n += print_way(w, device, way);
     fprintf(w->f, "    {0}\n};\n");
     return n;
 }
@@ -216,6 +226,13 @@ static void print_inputs(const Launch *w)
     fprintf(w->f, "    {0}\n};\n\n");
 }
 
+/* The pipeline whose losses the device has: that of the last chunk there; 0: it has none, or of the first. */
+static int loss_way(const Plan *p, int device)
+{
+    int last = plan_chunks(p) - 1;
+    return plan_holds(p, device, last) ? plan_row_of(p, device, last) % plan_ways(p) : 0;
+}
+
 static void print_stages(const Launch *w, const int *states)
 {
     const Plan *p = w->p;
@@ -224,9 +241,11 @@ static void print_stages(const Launch *w, const int *states)
         const DevicePlan *x = &p->dev.at[d];
         Bytes workspace = p->m->devices.at[d].workspace, behind = workspace ? (x->arena + 255) / 256 * 256 : x->arena;
         fprintf(w->f, "    {.name = \"stage%d\", .arena = %" PRId64 ", .vals = ", d, behind + workspace);
-        print_place(w->f, offset_of(p, d, p->g->vals, -1));
+        print_place(w->f, offset_of(p, d, p->g->vals, 0, -1));
         if (workspace)
             fprintf(w->f, ", .workspace = %" PRId64 ", .workspace_bytes = %" PRId64, behind, workspace);
+        if (loss_way(p, d) > 0)
+            fprintf(w->f, ", .way = %d", loss_way(p, d));
         fprintf(w->f, ", .threads = %d,%s\n     .actions = %d, .eval_actions = %d,\n", p->m->devices.at[d].threads,
                 x->copies ? strf("\n     .host = %" PRId64 ", .copies = %d, .lanes = %d,", x->host, x->copies,
                                  cost_host_half(p->c, d) ? 1 : 2) : "", x->list.n, x->eval.n);
@@ -315,8 +334,8 @@ static void print_job(const Launch *w, int pairs, bool talk, const char *plan_ha
     fprintf(w->f, ",\n    .model = \"%s\",\n    .plan = \"%s\",\n", model_hash(p->g), plan_hash);
     if (order_overlap(p) > 0)
         fprintf(w->f, "    .versions = \"%s\", .overlap = %d, .report = %d,\n", version_rule(p), order_overlap(p), reports(p));
-    fprintf(w->f, "    .stages = %d, .replicas = %d, .stage = stage, .inputs = %d, .input = input,\n", p->devices,
-            plan_replicas(p), m->inputs.n);
+    fprintf(w->f, "    .stages = %d, .replicas = %d, %s.stage = stage, .inputs = %d, .input = input,\n", p->devices,
+            plan_replicas(p), plan_ways(p) > 1 ? strf(".ways = %d, ", plan_ways(p)) : "", m->inputs.n);
     if (p->dev.at[0].place)
         fprintf(w->f, "    .rank = rank,\n");
     if (emit_cuda(p))

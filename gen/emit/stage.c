@@ -244,18 +244,20 @@ static void print_weights(Stager *w, int index)
 
 /* ---- the straight line ------------------------------------------------------------------------------------------- */
 
-static int made_buf(const Stager *w, int state)
+static int made_buf(const Stager *w, int state, int way)
 {
-    for (int b = 0; b < w->p->buf.n; b++)
-        if (w->p->buf.at[b].device == w->device && w->p->buf.at[b].state == state && w->p->buf.at[b].origin == MADE)
+    for (int b = 0; b < w->p->buf.n; b++) {
+        const Buf *x = &w->p->buf.at[b];
+        if (x->device == w->device && x->state == state && x->origin == MADE && (way < 0 || x->way == way))
             return b;
+    }
     return -1;
 }
 
 /* The address of the values of an action's step. */
 static void call_values(Stager *w, const Action *k)
 {
-    int b = made_buf(w, w->p->g->vals);
+    int b = made_buf(w, w->p->g->vals, 0);
     if (b < 0)
         die("no step values on device %d", w->device);
     call_place(w, b, slots_pooled(w, b) ? version_values(w->p, w->device, k) : 0);
@@ -264,8 +266,8 @@ static void call_values(Stager *w, const Action *k)
 static void print_zero(Stager *w)
 {
     const Graph *g = w->p->g;
-    for (int s = 0; s < g->state.n; s++) {
-        int b = g->state.at[s].kind == S_NORM ? made_buf(w, s) : -1;
+    for (int i = 0; i < g->state.n * plan_ways(w->p); i++) {
+        int s = i % g->state.n, b = g->state.at[s].kind == S_NORM ? made_buf(w, s, i / g->state.n) : -1;
         if (b < 0)
             continue;
         call_open(w, "fill_zero");
@@ -399,7 +401,7 @@ static void print_addition(Stager *w, const Action *k)
 {
     bool merge = k->kind == K_MERGE;
     call_open(w, merge ? "group_fold" : "norm_gather");
-    call_place(w, made_buf(w, k->state), k->slot);
+    call_place(w, made_buf(w, k->state, k->kind == K_MERGE ? -1 : k->way ? k->way - 1 : 0), k->slot);
     call_place(w, k->buf, k->slot);
     call_int(w, w->p->g->state.at[k->state].bytes / (merge ? 4 : 8));
     call_close(w);

@@ -136,11 +136,12 @@ static void put_sends(Comm *c, const Action *k)
                 begin(c, K_SEND, i, k->mb);
 }
 
-static void find_lane(Comm *c, const Action *k)
+static void find_lane(Comm *c, int src, const Action *k)
 {
     for (int late = 0; late < 2; late++)
         for (int i = 0; i < c->desk.msg.n; i++)
-            if (c->desk.msg.at[i].dst == c->desk.stage && c->desk.msg.at[i].late == late && makes(c, k, &c->desk.msg.at[i]))
+            if (c->desk.msg.at[i].src == src && c->desk.msg.at[i].dst == c->desk.stage && c->desk.msg.at[i].late == late &&
+                makes(c, k, &c->desk.msg.at[i]))
                 *PUSH(&c->lane[c->desk.msg.at[i].src].sent) = (Sent){i, k->mb};
 }
 
@@ -153,10 +154,10 @@ static void find_lanes(Comm *c)
         const Actions *order = &p->dev.at[plan_twin(p, d, c->desk.replica)].order;
         for (int i = 0; i < order->n; i++)
             if (d != c->desk.stage && order->at[i].mb >= 0)
-                find_lane(c, &order->at[i]);
+                find_lane(c, d, &order->at[i]);
     }
     for (int chunk = 0; chunk < c->chunks && c->eval; chunk++)
-        find_lane(c, &(Action){.kind = K_F, .chunk = chunk});
+        find_lane(c, plan_home(p, 0, chunk), &(Action){.kind = K_F, .chunk = chunk});
 }
 
 /* ---- the update ---------------------------------------------------------------------------------------------------- */
@@ -171,6 +172,7 @@ static void end_recv(Comm *c, int msg, int part)
     Action *a = desk_new(&c->desk, K_GATHER, 0, -1);
     a->state = c->desk.msg.at[msg].state;
     a->from_device = plan_twin(c->desk.p, c->desk.msg.at[msg].src, c->desk.replica);
+    a->way = plan_ways(c->desk.p) > 1 ? 1 + c->desk.msg.at[msg].way : 0;
 }
 
 /* Messages in the order of their tags on every device, so that batches cannot wait for each other in a ring. */
@@ -252,7 +254,7 @@ static void put_compute(Comm *c, const Action *k, const Ints *now, const Backwar
     }
     for (int i = 0; i < now->n; i++)
         desk_wait_recv(&c->desk, now->at[i], k->mb);
-    bool first = k->mb == plan_first(c->p, c->desk.device);
+    bool first = k->mb >= 0 && k->mb % plan_micro(c->p) == 0;
     desk_put(&c->desk, *k)->acc = k->kind == K_F ? !first && !c->eval : k->acc;     /* forward adds up the loss of the step */
     if (k->chunk >= 0 && k->mb >= 0)
         put_sends(c, k);

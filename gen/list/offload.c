@@ -167,7 +167,7 @@ static void find_actions(Offload *x)
 
 static bool in_list(const Offload *x, int chunk, ActionKind kind)
 {
-    return *action_of(x, chunk, kind, plan_first(x->p, x->device)) >= 0;
+    return *action_of(x, chunk, kind, plan_first(x->p, x->device, chunk)) >= 0;
 }
 
 static void find_away(Offload *x, int chunk)
@@ -360,10 +360,10 @@ static int piece_at(const Offload *x, int action, int call, bool end)
 
 static void find_copies(Offload *x)
 {
-    int first = plan_first(x->p, x->device);
-    for (int mb = first; mb < first + plan_micro(x->p); mb++)
+    for (int j = 0; j < plan_micro(x->p); j++)
         for (int a = 0; a < x->away.n; a++) {
             const Away *w = &x->away.at[a];
+            int mb = plan_first(x->p, x->device, w->chunk) + j;
             int f = *action_of(x, w->chunk, K_F, mb), b = *action_of(x, w->chunk, w->kind, mb);
             if (f < 0 || b < 0)
                 die("device %d: micro-batch %d of chunk %d is not computed here", x->device, mb, w->chunk);

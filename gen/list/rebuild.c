@@ -19,9 +19,9 @@
  */
 #include "rebuild.h"
 
-int device_of(const Plan *p, int replica, int op)
+int device_of(const Plan *p, int row, int op)
 {
-    return plan_home(p, replica, p->chunk.at[op]);
+    return plan_home(p, row, p->chunk.at[op]);
 }
 
 bool runs_on(const Plan *p, int op, int device)

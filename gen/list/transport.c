@@ -2,8 +2,8 @@
  *
  * transport.c: the messages of a plan, and the list of a device as it is written.
  *
- * Between stages messages are the same in every replica, so they are found once, for the first one.  A tensor that one chunk
- * hands to another on its own device is no message.
+ * Between stages messages are the same in every replica, so they are found once, for the first one, a pipeline at a time.  A
+ * tensor that one chunk of a device sends to another of the same pipeline and device is no message.
  *
  * Cost: linear in operands, and in tensors times devices times chunks.
  */
@@ -22,10 +22,11 @@ int transport_phases(ActionKind kind)
     }
 }
 
-static Msg *add(const Plan *p, Msgs *list, int tensor, int state, int src, int dst, int level)
+static Msg *add(const Plan *p, Msgs *list, Msg what)
 {
     Msg *m = PUSH(list);
-    *m = (Msg){.tensor = tensor, .state = state, .src = src, .dst = dst, .level = level, .slack = order_slack(p)};
+    *m = what;
+    m->slack = order_slack(p);
     return m;
 }
 
@@ -43,7 +44,7 @@ static int *readers(const Plan *p)
     return phases;
 }
 
-static void add_tensors(const Plan *p, Msgs *list)
+static void add_tensors(const Plan *p, Msgs *list, int way)
 {
     int chunks = plan_chunks(p), *phases = readers(p);
     bool split = order_split(p);
@@ -52,23 +53,24 @@ static void add_tensors(const Plan *p, Msgs *list)
         for (int d = 0; op >= 0 && d < plan_stages(p); d++) {
             bool read = false;
             for (int k = 0; k < chunks; k++)
-                read |= plan_home(p, 0, k) == d && phases[t * chunks + k];
-            if (!read || d == device_of(p, 0, op))
+                read |= plan_home(p, way, k) == d && phases[t * chunks + k];
+            if (!read || d == device_of(p, way, op))
                 continue;
-            Msg *m = add(p, list, t, -1, device_of(p, 0, op), d, -1);
+            Msg *m = add(p, list, (Msg){.tensor = t, .state = -1, .way = way, .src = device_of(p, way, op), .dst = d,
+                                        .level = -1});
             m->made = p->chunk.at[op];
             m->made_in = 1 << p->g->op.at[op].phase;
             m->slack = p->slack.at[2 * m->made + (m->made_in != 1 << PH_F)];
             m->phases = alloc(sizeof(int) * (size_t)chunks);
             int bits = 0;
             for (int k = 0; k < chunks; k++)
-                bits |= m->phases[k] = plan_home(p, 0, k) == d ? phases[t * chunks + k] : 0;
+                bits |= m->phases[k] = plan_home(p, way, k) == d ? phases[t * chunks + k] : 0;
             m->late = bits == 1 << PH_W && split;
         }
     }
 }
 
-static void add_states(const Plan *p, Msgs *list)
+static void add_states(const Plan *p, Msgs *list, int way)
 {
     const Graph *g = p->g;
     size_t stages = (size_t)plan_stages(p), n = (size_t)g->state.n * stages;
@@ -78,7 +80,7 @@ static void add_states(const Plan *p, Msgs *list)
             const Arg *a = &g->op.at[o].arg.at[i];
             if (!a->state)
                 continue;
-            size_t at = (size_t)a->index * stages + (size_t)device_of(p, 0, o);
+            size_t at = (size_t)a->index * stages + (size_t)device_of(p, way, o);
             made[at] |= transport_makes(g->state.at[a->index].kind, o >= g->nb, a->kind);
             wanted[at] |= transport_wants(g->state.at[a->index].kind, o >= g->nb, a->kind);
         }
@@ -86,7 +88,7 @@ static void add_states(const Plan *p, Msgs *list)
         for (size_t src = 0; transport_part(g->state.at[s].kind) >= 0 && src < stages; src++)
             for (size_t dst = 0; dst < stages; dst++)
                 if (src != dst && made[(size_t)s * stages + src] && wanted[(size_t)s * stages + dst])
-                    add(p, list, -1, s, (int)src, (int)dst, -1);
+                    add(p, list, (Msg){.tensor = -1, .state = s, .way = way, .src = (int)src, .dst = (int)dst, .level = -1});
 }
 
 static void add_merges(const Plan *p, Msgs *list)
@@ -95,15 +97,17 @@ static void add_merges(const Plan *p, Msgs *list)
         for (int s = 0; s < p->g->state.n; s++)
             if (p->g->state.at[s].kind == S_GRAD) {
                 int stage = device_of(p, 0, p->g->state.at[s].op);
-                add(p, list, -1, s, stage, stage, level);
+                add(p, list, (Msg){.tensor = -1, .state = s, .src = stage, .dst = stage, .level = level});
             }
 }
 
 Msgs transport_messages(const Plan *p)
 {
     Msgs list = {0};
-    add_tensors(p, &list);
-    add_states(p, &list);
+    for (int way = 0; way < plan_ways(p); way++)
+        add_tensors(p, &list, way);
+    for (int way = 0; way < plan_ways(p); way++)
+        add_states(p, &list, way);
     add_merges(p, &list);
     return list;
 }
@@ -161,7 +165,7 @@ void desk_head(Desk *d, int step)
     const Graph *g = d->p->g;
     desk_new(d, K_BEGIN, step, -1);
     for (int i = 0; i < g->count.n; i++)
-        if (device_of(d->p, 0, g->count.at[i].op) == d->stage)
+        if (runs_on(d->p, g->count.at[i].op, d->device))
             desk_new(d, K_COUNT, step, -1)->input = i;
 }
 
@@ -179,7 +183,8 @@ Action desk_transfer(const Desk *d, ActionKind kind, int msg, int step, int mb)
     Action a = action_new(kind, step, m->tensor < 0 ? -1 : mb);
     a.tensor = m->tensor;
     a.state = m->state;
-    a.peer = m->level >= 0 ? plan_partner(d->p, d->device, m->level)
+    a.way = m->state >= 0 && m->level < 0 && plan_ways(d->p) > 1 ? 1 + m->way : 0;
+    a.peer = m->level >= 0 ? plan_partner(d->p, d->device, d->p->chunk.at[d->p->g->state.at[m->state].op], m->level)
                            : plan_twin(d->p, kind == K_SEND ? m->dst : m->src, d->replica);
     a.part = m->level >= 0 ? m->level : 0;
     a.tag = msg;

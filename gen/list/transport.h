@@ -74,8 +74,9 @@ static inline bool transport_batch(Batch *b, Bytes bytes)
 
 typedef struct {                /* between stages: a message of every replica */
     int tensor, state;          /* one of them; -1 */
+    int way;                    /* pipeline of the replica */
     int src, dst;
-    int level;                  /* between two replicas, of the same stage: level of their tree; else -1 */
+    int level;                  /* between two rows, of the same chunk: level of their tree; else -1 */
     int made, made_in;          /* a tensor: chunk and phases that produce it */
     int *phases;                /* a tensor: by chunk, bits of the phases that read it on dst */
     int slack;                  /* computations until its send is waited for */

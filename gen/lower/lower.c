@@ -25,7 +25,7 @@ typedef struct {
     int device;
     Backward *back;             /* by chunk */
     int *tensor[2][4];          /* [eval][origin][tensor] -> buffer of this device, + 1 */
-    int *state;                 /* [state] -> buffer of this device, + 1 */
+    int *state;                 /* [way * states + state] -> buffer of this device, + 1 */
     int *norm_in;               /* [peer] -> buffer of received partial norms, + 1 */
     int *host;                  /* [tensor] -> host buffer, + 1 */
     int *merge;                 /* [level * states + state] -> buffer of a received gradient, + 1 */
@@ -34,6 +34,12 @@ typedef struct {
     int chunk;                  /* of the routine being written; -1 in the update */
     bool backward;
 } Lower;
+
+/* Some device has several. */
+static bool several_chunks(const Plan *p)
+{
+    return p->chunks * plan_ways(p) > 1;
+}
 
 /* ---- buffers ----------------------------------------------------------------------------------------------------- */
 
@@ -59,33 +65,43 @@ static int tensor_buf(Lower *w, int t, Origin origin)
     return *slot - 1;
 }
 
-/* The owner of the value of a state.  Parameters and their states live with their first use, in every replica. */
-static int owner_of(const Lower *w, int s)
+/* The owner of the value of a state.  Parameters and their states live with their first use, in every row. */
+static int owner_of(const Lower *w, int s, int way)
 {
     const Graph *g = w->p->g;
     const State *x = &g->state.at[s];
-    int replica = plan_replica(w->p, w->device);
+    int row = plan_replica(w->p, w->device) * plan_ways(w->p) + way;
     if (x->kind == S_GRAD)
-        return device_of(w->p, replica, x->op);
+        return device_of(w->p, row, x->op);
     if (x->param >= 0)
-        return device_of(w->p, replica, g->state.at[x->param].op);
+        return device_of(w->p, row, g->state.at[x->param].op);
     return -1;
 }
 
-static int state_buf(Lower *w, int s)
+/* Step values are of all the device computes; of the others each pipeline that it is in has its own. */
+static int state_buf(Lower *w, int s, int way)
 {
-    if (w->state[s] == 0) {
+    int *slot = &w->state[way * w->p->g->state.n + s];
+    if (*slot == 0) {
         const State *x = &w->p->g->state.at[s];
-        int owner = owner_of(w, s);
+        int owner = owner_of(w, s, way);
         bool mine = owner < 0 || owner == w->device;
         bool passing = x->kind == S_GRAD && !mine;          /* a remote use's gradient, alive in the update alone */
         bool kept = mine && version_kept(w->p, s), ring = s == w->p->g->vals && order_overlap(w->p) > 0;
-        w->state[s] = 1 + new_buf(w, (Buf){.name = strf("%s%s", x->name, mine ? "" : "_in"), .state = s, .tensor = -1,
+        const char *more = way == 0 || (mine && owner >= 0) ? "" : strf("_%d", way + 1);
+        *slot = 1 + new_buf(w, (Buf){.name = strf("%s%s%s", x->name, mine ? "" : "_in", more), .state = s,
+            .way = way, .tensor = -1,
             .chunk = x->op >= 0 && (x->kind == S_GRAD || kept) ? w->p->chunk.at[x->op] : -1,
             .origin = mine ? MADE : RECEIVED, .peer = mine ? -1 : owner, .op = -1, .bytes = x->bytes,
             .birth = passing ? AT_RECV : AT_ALWAYS, .death = passing || kept ? AT_U : ring ? AT_F : AT_ALWAYS});
     }
-    return w->state[s] - 1;
+    return *slot - 1;
+}
+
+/* The pipeline whose copy of the chunk at hand the device holds. */
+static int way_of(const Lower *w)
+{
+    return w->chunk < 0 ? 0 : plan_row_of(w->p, w->device, w->chunk) % plan_ways(w->p);
 }
 
 static int norm_buf(Lower *w, int s, int peer)
@@ -119,7 +135,8 @@ static int read_buf(Lower *w, int t)
         return tensor_buf(w, t, REMADE);
     if (w->backward && x->kind != T_GRAD && w->back[w->chunk].fetched[t])
         return tensor_buf(w, t, FETCHED);
-    return tensor_buf(w, t, runs_on(w->p, x->op, w->device) ? MADE : RECEIVED);
+    bool here = device_of(w->p, plan_row_of(w->p, w->device, w->chunk), x->op) == w->device;
+    return tensor_buf(w, t, here ? MADE : RECEIVED);
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
@@ -147,13 +164,13 @@ static int arg_buf(Lower *w, const Op *o, const Arg *a, bool again)
 {
     switch (a->kind) {
     case ARG_READ:
-        return a->state ? state_buf(w, a->index) : read_buf(w, a->index);
+        return a->state ? state_buf(w, a->index, way_of(w)) : read_buf(w, a->index);
     case ARG_WRITE:
-        return a->state ? state_buf(w, a->index) : tensor_buf(w, a->index, again ? REMADE : MADE);
+        return a->state ? state_buf(w, a->index, way_of(w)) : tensor_buf(w, a->index, again ? REMADE : MADE);
     case ARG_ADD: case ARG_UPDATE:
-        return state_buf(w, a->index);
+        return state_buf(w, a->index, way_of(w));
     case ARG_VALS:
-        return state_buf(w, w->p->g->vals);
+        return state_buf(w, w->p->g->vals, 0);
     case ARG_TMP:
         return new_buf(w, (Buf){.name = strf("%s.tmp%s%s", o->name, again ? "_r" : o->phase == PH_F ? "" : "_b",
                                              w->eval ? "_eval" : ""),
@@ -206,7 +223,7 @@ static void line_routine(Lower *w, const Action *k)
 static void update_routine(Lower *w, int chunk, int part)
 {
     static const char *const name[] = {"gather", "norm", "update"};
-    Routine *r = new_routine(w, K_U, chunk, w->p->chunks > 1 ? strf("chunk%d_%s", chunk, name[part]) : name[part]);
+    Routine *r = new_routine(w, K_U, chunk, several_chunks(w->p) ? strf("chunk%d_%s", chunk, name[part]) : name[part]);
     r->part = part;
     for (int o = w->p->g->nb; o < w->p->g->op.n; o++)
         if (w->p->chunk.at[o] == chunk && update_part(&w->p->g->op.at[o]) == part)
@@ -270,17 +287,26 @@ static int host_buf(Lower *w, int t)
     return w->host[t] - 1;
 }
 
+/* The pipeline whose copy of a state moves.  A gradient that rows exchange is that of the chunk that the device holds. */
+static int way_moved(Lower *w, const Action *k)
+{
+    w->chunk = k->way ? -1 : w->p->chunk.at[w->p->g->state.at[k->state].op];
+    int way = k->way ? k->way - 1 : plan_ways(w->p) > 1 ? way_of(w) : 0;
+    w->chunk = -1;
+    return way;
+}
+
 static int moved_buf(Lower *w, const Action *k)
 {
     ActionKind kind = k->kind == K_WAIT ? k->of : k->kind;
     const Graph *g = w->p->g;
     if (kind == K_GATHER)
         return norm_buf(w, k->state, k->from_device);
-    if (kind == K_MERGE || (kind == K_RECV && k->state >= 0 && plan_stage(w->p, k->peer) == plan_stage(w->p, w->device)))
+    if (kind == K_MERGE || (kind == K_RECV && k->state >= 0 && plan_across(w->p, w->device, k)))
         return merge_buf(w, k->state, k->part, kind == K_MERGE ? k->from_device : k->peer);
     if (k->state >= 0)
         return kind == K_RECV && g->state.at[k->state].kind == S_NORM ? norm_buf(w, k->state, k->peer)
-                                                                      : state_buf(w, k->state);
+                                                                      : state_buf(w, k->state, way_moved(w, k));
     return tensor_buf(w, k->tensor, kind == K_RECV ? RECEIVED : kind == K_IN ? FETCHED : MADE);
 }
 
@@ -381,7 +407,7 @@ static int pool_of(Plan *p, const Buf *b)
                                   [AT_RECVB] = 'g', [AT_SEND] = 's', [AT_U] = 'u', [AT_ALWAYS] = 'a',
                                   [AT_OUT] = 'o', [AT_IN] = 'i'};
     bool always = b->birth == AT_ALWAYS;
-    int chunk = always && p->chunks > 1 ? -1 : b->chunk;
+    int chunk = always && several_chunks(p) ? -1 : b->chunk;
     for (int i = 0; i < p->pool.n; i++) {
         const Pool *x = &p->pool.at[i];
         if (x->device == b->device && x->chunk == chunk && x->birth == b->birth && x->death == b->death)
@@ -391,7 +417,7 @@ static int pool_of(Plan *p, const Buf *b)
     if (always)
         name = b->death == AT_U ? "weights" : b->death == AT_F ? "values" : "grads";
     *PUSH(&p->pool) = (Pool){.device = b->device, .chunk = chunk, .birth = b->birth, .death = b->death,
-                             .name = p->chunks > 1 && !always ? strf("%s%d", name, b->chunk) : name};
+                             .name = several_chunks(p) && !always ? strf("%s%d", name, b->chunk) : name};
     return p->pool.n - 1;
 }
 
@@ -453,7 +479,7 @@ static void lower_device(Lower *w, int device)
     int from = p->buf.n;
     w->device = device;
     w->handle = (Strs){0};
-    w->state = alloc(sizeof(int) * (size_t)p->g->state.n);
+    w->state = alloc(sizeof(int) * (size_t)p->g->state.n * (size_t)plan_ways(p));
     w->norm_in = alloc(sizeof(int) * (size_t)p->devices);
     w->merge = alloc(sizeof(int) * (size_t)(plan_levels(p) * p->g->state.n + 1));
     for (int e = 0; e < 2; e++)
@@ -462,7 +488,7 @@ static void lower_device(Lower *w, int device)
     w->host = alloc(nt);
     w->eval = false;
     w->chunk = -1;
-    state_buf(w, p->g->vals);
+    state_buf(w, p->g->vals, 0);
     DevicePlan *d = &p->dev.at[device];
     d->ticks = lower_list(w, &d->list, 0);
     w->eval = true;

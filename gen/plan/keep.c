@@ -34,7 +34,7 @@ Bytes keep_need(const Plan *p, int device)
     Live *live = live_open(p);
     for (int s = 0, first = 0, last; s < plan_chunks(p); s++, first = last + 1) {
         last = last_of(p, first);
-        if (plan_home(p, 0, s) == device)
+        if (plan_holds(p, device, s))
             sum += live_load(live, first, last, s, p->fate.at).need;
     }
     mem_release(mark);

@@ -189,26 +189,29 @@ bool part_cuts(const Plan *p, Ints *cuts)
     return cuts->n == plan_chunks(p) - 1;
 }
 
-/* What a planner sees of several replicas: the first one, as if its micro-batches were all. */
-static const Plan *first_replica(const Plan *p)
+/* What a planner sees of several copies of the model: the first one, as if its micro-batches were all. */
+static const Plan *first_row(const Plan *p)
 {
-    if (plan_replicas(p) == 1)
+    if (plan_rows(p) == 1)
         return p;
     Plan *one = alloc(sizeof *one), with = *p;
     Graph *g = alloc(sizeof *g);
     *g = *p->g;
     g->micro = plan_micro(p);
-    g->groups /= plan_replicas(p);
+    g->groups /= plan_rows(p);
     with.g = g;
     with.devices = plan_stages(p);
     with.replicas = 0;
+    with.home.n = 1;
     *one = with;
+    if (plan_ways(p) > 1)
+        plan_keep_row(one);
     return one;
 }
 
 static Question ask(const Plan *plan, const char *cut, const Bytes *limit)
 {
-    const Plan *p = first_replica(plan);
+    const Plan *p = first_row(plan);
     int chunks = plan_chunks(p), *flight = alloc(sizeof *flight * (size_t)chunks);
     for (int s = 0; s < chunks; s++)
         flight[s] = order_flight(p, s);
@@ -218,7 +221,7 @@ static Question ask(const Plan *plan, const char *cut, const Bytes *limit)
 
 Question part_question(const Plan *plan, const Bytes *limit)
 {
-    const Plan *p = first_replica(plan);
+    const Plan *p = first_row(plan);
     return (Question){.p = p, .n = p->g->nf, .chunks = plan_chunks(p), .cut = positions(plan), .limit = limit,
                       .objective = "step", .seeds = planners};
 }
@@ -232,11 +235,12 @@ bool part_below(const Plan *p, const Bytes *limit, Ns below, Cuts *all)
 /* ---- nothing fits ------------------------------------------------------------------------------------------------ */
 
 /* What the chunks of each device need under this cut. */
-static Bytes *needs(const Question *q, const int *last)
+static Bytes *needs(const Plan *p, const Question *q, const int *last)
 {
     Bytes *need = alloc(sizeof *need * (size_t)q->p->devices);
     for (int s = 0, first = 0; s < q->chunks; first = last[s++] + 1)
-        need[plan_home(q->p, 0, s)] += price_best(q->prices, first, last[s], s)->need;
+        for (int way = 0; way < plan_ways(p); way++)
+            need[plan_home(p, way, s)] += price_best(q->prices, first, last[s], s)->need;
     return need;
 }
 
@@ -244,7 +248,7 @@ static Bytes *needs(const Question *q, const int *last)
 static void blame(Plan *p, const char *cut, const Bytes *limit, const Answer *a)
 {
     Question q = ask(p, cut, limit);
-    const Bytes *need = needs(&q, a->last);
+    const Bytes *need = needs(p, &q, a->last);
     Bytes worst = INT64_MIN;
     for (int d = 0; d < q.p->devices; d++)
         if (need[d] - limit[d] > worst) {
@@ -320,14 +324,14 @@ static bool share(const Plan *p, const Planner *k, const char *cut, const Bytes 
         Answer a = {0};
         if (!k->plan(&now, &a))
             break;
-        const Bytes *need = needs(&now, a.last);
+        const Bytes *need = needs(p, &now, a.last);
         Bytes worst = INT64_MIN;
         for (int d = 0; d < now.p->devices; d++) {
             Bytes over = need[d] - limit[d], most = 0;
             worst = over > worst ? over : worst;
             for (int s = 0, first = 0; s < now.chunks; first = a.last[s++] + 1) {
                 Bytes own = price_best(now.prices, first, a.last[s], s)->need;
-                most = plan_home(now.p, 0, s) == d && own > most ? own : most;
+                most = plan_holds(p, d, s) && own > most ? own : most;
             }
             asked[d] = over > 0 ? most - over : asked[d];
         }
@@ -352,13 +356,14 @@ int part(Plan *p, const Bytes *limit)
     char *cut = positions(p);
     Question q = ask(p, cut, limit);        /* mistakes in other names are told when this stops for them */
     Answer a = {0};
-    bool several = q.chunks > q.p->devices;
+    bool several = q.chunks * plan_ways(p) > q.p->devices;
     bool found = q.n >= q.chunks && (several ? share(p, planner, cut, limit, &q, &a) : planner->plan(&q, &a));
-    p->said = (Proof){.note = a.note};
+    p->said = (Proof){.note = plan_ways(p) > 1 ? NULL : a.note};
     p->lack = (Lack){.device = -1};
     if (!found)
         return 1;
-    p->said.bound = order_overlap(p) ? 0 : a.bound;     /* where steps overlap, it is of the longest chunk */
+    /* Where steps overlap, it is of the longest chunk; where two pipelines share the devices, of one of them. */
+    p->said.bound = order_overlap(p) || plan_ways(p) > 1 ? 0 : a.bound;
     p->said.value = a.value;
     if (p->ask.cutoff > 0 && a.value > p->ask.cutoff)
         return 1;

@@ -240,6 +240,7 @@ Live *live_open(const Plan *p)
 {
     Live *x = alloc(sizeof *x);
     *x = (Live){.p = p, .g = p->g, .first = -1, .read_first = -1, .operands = operands_of(p->g)};
+    x->merges = p->m->plan.replicas * schedule_ways(schedule_of(p->schedule)) > 1;
     x->op = x->operands.op, x->touched = x->operands.tensor, x->home = x->operands.maker;
     x->back = rebuild_open(p->g, &x->operands);
     make_room(x);

@@ -33,6 +33,7 @@ struct Live {
     const Plan *p;
     const Graph *g;
     int *levels;                /* by chunk: gradient accumulators a use */
+    bool merges;                /* other copies of the model send their gradients */
     int *delay, *steps;         /* by chunk: copies of the weights beside the newest; steps under way at once */
     Operands operands;
     const Touched *op;          /* of those: by operator, into touched */

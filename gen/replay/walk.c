@@ -282,7 +282,7 @@ static Bytes take_merges(const Live *x)
  * home. */
 static Bytes take_states(Live *x)
 {
-    Bytes visiting = 0, norms = 0, merged = x->p->m->plan.replicas > 1 ? take_merges(x) : 0;
+    Bytes visiting = 0, norms = 0, merged = x->merges ? take_merges(x) : 0;
     x->load.states = x->fixed * x->steps[x->chunk];
     for (int o = x->first; o <= x->last; o++)
         for (int i = 0; i < x->use[o].n; i++) {

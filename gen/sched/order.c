@@ -51,7 +51,7 @@ static int ones(int64_t j)
  * gradient one kernel makes with the input gradient. */
 static void accumulate(Plan *p, int device, Action *k)
 {
-    int64_t size = p->g->micro / p->g->groups, j = k->mb / size;
+    int64_t size = p->g->micro / p->g->groups, j = k->mb % plan_micro(p) / size;      /* of its row */
     int chunk = k->chunk, mb = k->mb, slot = ones(j);
     const Action of = *k;
     k->group = slot;
@@ -81,11 +81,11 @@ static void finish_device(Plan *p, int device)
     }
     for (int level = 0; level < plan_levels(p); level++)
         for (int c = 0; c < plan_chunks(p); c++)
-            if (plan_home(p, 0, c) == device)
+            if (plan_holds(p, device, c))
                 sched_put(p, device, K_MERGE, c, -1)->part = level;
     for (int part = 0; part < 3 && !updated; part++)
         for (int c = 0; c < plan_chunks(p); c++)
-            if (plan_home(p, 0, c) == device)
+            if (plan_holds(p, device, c))
                 sched_put(p, device, K_U, c, -1)->part = part;
 }
 
@@ -149,6 +149,25 @@ static const char *fold_refuses(const Graph *g, const Model *m, const Schedule *
                 least_micro(s, m, devices), micro, fewer);
 }
 
+/* Devices hold two stages, and no device the same one twice. */
+static const char *ways_refuses(const Graph *g, const Model *m, const Schedule *s, int devices)
+{
+    int64_t replicas = m->plan.replicas, micro = g->micro / replicas, ways = s->ways;
+    int most = m->devices.n / m->plan.replicas, near = devices + 1 <= most ? devices + 1 : devices - 1;
+    if (devices % 2)
+        return strf("it takes an even number of stages, and there %s %d; take %d", devices == 1 ? "is" : "are", devices, near);
+    if (g->groups % (replicas * ways))
+        return strf("each of its %lld pipelines sums up gradient groups of its own, and train.batch.groups is %lld; set it "
+                    "to %lld, or a multiple: another numeric key", (long long)(replicas * ways), (long long)g->groups,
+                    (long long)(replicas * ways));
+    int64_t of = expr_int(m->plan.loc, s->multiple, look_up, &devices), least = least_micro(s, m, devices);
+    if (micro % of || micro < least)
+        return strf("%d devices take a multiple of %lld micro-batches%s, and a replica has %lld; set train.batch.global to "
+                    "%lld", devices, (long long)of, least > 1 ? strf(", %lld at least", (long long)least) : "",
+                    (long long)micro, (long long)(((micro < least ? least : micro) + of - 1) / of * of * replicas * g->batch));
+    return NULL;
+}
+
 static const char *table_refuses(const Graph *g, const Model *m)
 {
     int micro = (int)(g->micro / m->plan.replicas), has = m->plan.table ? m->plan.table->micro : 0;
@@ -174,32 +193,37 @@ const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int
                "train.precision.compute: f32";
     if (s->one_chunk && (m->plan.chunks > 1 || m->plan.map.n))
         return "it takes one chunk a device; delete plan.chunks and plan.map";
+    const char *two = s->ways > 1 ? ways_refuses(g, m, s, devices) : NULL;
+    if (two)
+        return two;
     bool split = s->given && m->plan.table ? m->plan.table->split : s->split;
     const char *why = s->given ? table_refuses(g, m) : s->folds ? fold_refuses(g, m, s, devices)
         : s->lead && !s->one_chunk ? group_refuses(g, m, s, devices) : NULL;
     if (why)
         return why;
-    if (split && g->groups / m->plan.replicas > 2 && joint(g))      /* a fold waits for W, and I would be ahead of it */
+    int64_t sums = g->groups / (m->plan.replicas * schedule_ways(s));
+    if (split && sums > 2 && joint(g))      /* a fold waits for W, and I would be ahead of it */
         return strf("%s adds to a gradient of weights with its input gradient, which goes with at most two gradient groups a "
                     "replica, and there are %lld; set train.batch.groups to 2, or take schedule %s", joint(g)->name,
-                    (long long)(g->groups / m->plan.replicas), schedule_of("auto")->name);
+                    (long long)sums, schedule_of("auto")->name);
     if (s->async && !s->norms && norms)
         return "the norm of the whole gradient needs every stage before any may update, which stalls it; set "
                "train.clip_scope: parameter, or train.clip_norm: 0, or schedule 2bw";
     return NULL;
 }
 
-/* The table: neighbours in turn, there and back if the schedule folds, or the user's map; replicas on devices of their own. */
+/* The table: neighbours in turn, there and back if the schedule folds, or the user's map; replicas on devices of their own, and
+ * in each, odd rows the other way. */
 static void settle(Plan *p)
 {
     const Ints *map = plan_map(p);
     bool folds = schedule_of(p->schedule)->folds;
-    int stages = plan_stages(p);
-    for (int q = 0; q < plan_replicas(p); q++)
+    int stages = plan_stages(p), rows = plan_rows(p), ways = plan_ways(p);
+    for (int q = 0; q < rows; q++)
         for (int c = 0; c < (map->n ? map->n : stages * p->chunks); c++) {
-            bool back = folds && c / stages % 2;
+            bool back = (folds && c / stages % 2) != (q % ways > 0);
             int home = map->n ? map->at[c] : back ? stages - 1 - c % stages : c % stages;
-            plan_settle(p, q, q * stages + home);
+            plan_settle(p, q, q / ways * stages + home);
         }
 }
 
@@ -208,13 +232,13 @@ int order(Plan *p)
     const Schedule *k = schedule_of(p->schedule);
     if (!k)
         die("order: no schedule '%s'", p->schedule);
-    if (p->g->groups % plan_replicas(p) || ones(plan_replicas(p)) != 1)
-        die("order: %d replicas of %lld gradient groups", plan_replicas(p), (long long)p->g->groups);
+    memset(&p->home, 0, sizeof p->home);
+    if (p->g->groups % plan_rows(p) || ones(plan_rows(p)) != 1)
+        die("order: %d copies of the model for %lld gradient groups", plan_rows(p), (long long)p->g->groups);
     if (p->g->groups < 1 || p->g->micro % p->g->groups || ones(p->g->groups) != 1)
         die("order: %lld gradient groups of %lld micro-batches", (long long)p->g->groups, (long long)p->g->micro);
 
     memset(&p->dev, 0, sizeof p->dev);
-    memset(&p->home, 0, sizeof p->home);
     for (int d = 0; d < p->devices; d++)
         PUSH(&p->dev)->device = d;
     int stages = plan_stages(p);
@@ -231,7 +255,7 @@ int order(Plan *p)
 int order_accumulators(const Plan *p)
 {
     int n = 1;
-    for (int64_t groups = p->g->groups / plan_replicas(p); groups > 1; groups >>= 1)
+    for (int64_t groups = p->g->groups / plan_rows(p); groups > 1; groups >>= 1)
         n++;
     return n;
 }

@@ -13,7 +13,9 @@
  * sum, that of r = 1: the numeric key does not know r.  Every replica then updates its own copy of the parameters; ties, norms
  * and clipping stay inside the replica.
  *
- * Plan.home names the device of each (replica, chunk); order.c fills it, and nothing else computes a device.  Numbers of
+ * A row is one copy of the model, with micro-batches of its own.  Plan.home names the device of each (row, chunk); order.c
+ * fills it, and nothing else computes a device.  A replica is the rows that share its devices: one, or one a direction of the
+ * pipeline.  The tree is over rows; the plan counts replicas.  No device has the same chunk in two rows.  Numbers of
  * micro-batches are those of the whole step, so data, dropout and losses follow from them as ever.
  *
  * Source: Thakur, Rabenseifner and Gropp, Optimization of Collective Communication Operations in MPICH, 2005, section 4.4.
@@ -26,6 +28,8 @@
  */
 #include "sched.h"
 
+#include <string.h>
+
 int plan_replicas(const Plan *p)
 {
     return p->replicas > 1 ? p->replicas : 1;
@@ -36,36 +40,60 @@ int plan_stages(const Plan *p)
     return p->devices / plan_replicas(p);
 }
 
+int plan_rows(const Plan *p)
+{
+    return p->home.n ? p->home.n : plan_replicas(p) * schedule_ways(schedule_of(p->schedule));
+}
+
+int plan_ways(const Plan *p)
+{
+    return plan_rows(p) / plan_replicas(p);
+}
+
 int plan_chunks(const Plan *p)
 {
     return p->home.n ? p->home.at[0].n : 0;
 }
 
-void plan_settle(Plan *p, int replica, int device)
+void plan_settle(Plan *p, int row, int device)
 {
-    while (p->home.n <= replica)
+    while (p->home.n <= row)
         *PUSH(&p->home) = (Ints){0};
-    *PUSH(&p->home.at[replica]) = device;
+    *PUSH(&p->home.at[row]) = device;
 }
 
-/* A chunk of that replica that the device holds; -1: none. */
-static int chunk_there(const Plan *p, int device, int replica)
+/* A chunk of that row that the device holds; -1: none. */
+static int chunk_there(const Plan *p, int device, int row)
 {
     for (int c = 0; c < plan_chunks(p); c++)
-        if (plan_home(p, replica, c) == device)
+        if (plan_home(p, row, c) == device)
             return c;
     return -1;
 }
 
-bool plan_holds(const Plan *p, int device, int chunk)
+static int row_of(const Plan *p, int device, int chunk)
 {
-    for (int q = 0; q < p->home.n; q++)
-        if (plan_home(p, q, chunk) == device)
-            return true;
-    return false;
+    int q = 0;
+    while (q < p->home.n && plan_home(p, q, chunk) != device)
+        q++;
+    return q < p->home.n ? q : -1;
 }
 
-int plan_replica(const Plan *p, int device)
+bool plan_holds(const Plan *p, int device, int chunk)
+{
+    return row_of(p, device, chunk) >= 0;
+}
+
+int plan_row_of(const Plan *p, int device, int chunk)
+{
+    int row = row_of(p, device, chunk);
+    if (row < 0)
+        die("replica: device %d has no chunk %d", device, chunk);
+    return row;
+}
+
+/* The first row that the device holds a chunk of. */
+static int first_row(const Plan *p, int device)
 {
     for (int q = 0; q < p->home.n; q++)
         if (chunk_there(p, device, q) >= 0)
@@ -73,9 +101,15 @@ int plan_replica(const Plan *p, int device)
     die("replica: device %d has no chunk", device);
 }
 
+int plan_replica(const Plan *p, int device)
+{
+    return first_row(p, device) / plan_ways(p);
+}
+
 int plan_twin(const Plan *p, int device, int replica)
 {
-    return plan_home(p, replica, chunk_there(p, device, plan_replica(p, device)));
+    int row = first_row(p, device), ways = plan_ways(p);
+    return plan_home(p, replica * ways + row % ways, chunk_there(p, device, row));
 }
 
 int plan_stage(const Plan *p, int device)
@@ -83,27 +117,47 @@ int plan_stage(const Plan *p, int device)
     return plan_twin(p, device, 0);
 }
 
-int plan_micro(const Plan *p)
+bool plan_across(const Plan *p, int device, const Action *k)
 {
-    return (int)p->g->micro / plan_replicas(p);
+    return plan_ways(p) > 1 ? k->way == 0 : plan_stage(p, k->peer) == plan_stage(p, device);
 }
 
-int plan_first(const Plan *p, int device)
+int plan_micro(const Plan *p)
 {
-    return plan_replica(p, device) * plan_micro(p);
+    return (int)p->g->micro / plan_rows(p);
+}
+
+int plan_first(const Plan *p, int device, int chunk)
+{
+    return plan_row_of(p, device, chunk) * plan_micro(p);
 }
 
 int plan_levels(const Plan *p)
 {
     int n = 0;
-    while (1 << n < plan_replicas(p))
+    while (1 << n < plan_rows(p))
         n++;
     return n;
 }
 
-int plan_partner(const Plan *p, int device, int level)
+int plan_partner(const Plan *p, int device, int chunk, int level)
 {
-    return plan_twin(p, device, plan_replica(p, device) ^ 1 << level);
+    return plan_home(p, plan_row_of(p, device, chunk) ^ 1 << level, chunk);
+}
+
+void plan_keep_row(Plan *p)
+{
+    DevicePlan *dev = alloc(sizeof *dev * (size_t)p->devices);
+    memcpy(dev, p->dev.at, sizeof *dev * (size_t)p->devices);
+    p->dev.at = dev;
+    p->dev.n = p->devices;
+    for (int d = 0; d < p->devices; d++) {
+        Actions own = {0};
+        for (int i = 0; i < p->dev.at[d].order.n; i++)
+            if (plan_home(p, 0, p->dev.at[d].order.at[i].chunk) == d)
+                *PUSH(&own) = p->dev.at[d].order.at[i];
+        p->dev.at[d].order = own;
+    }
 }
 
 /* Copies the lists of replica 0 to the others. */
@@ -115,12 +169,12 @@ void sched_replicate(Plan *p)
         for (int i = 0; i < first->n; i++) {
             Action *k = PUSH(&p->dev.at[d].order);
             *k = first->at[i];
-            k->mb += k->mb >= 0 ? plan_first(p, d) : 0;
+            k->mb += k->mb >= 0 ? plan_replica(p, d) * plan_ways(p) * plan_micro(p) : 0;
         }
     }
     for (int d = 0; d < p->devices; d++)
         for (int i = 0; i < p->dev.at[d].order.n; i++) {
             Action *k = &p->dev.at[d].order.at[i];
-            k->from_device = k->kind == K_MERGE ? plan_partner(p, d, k->part) : k->from_device;
+            k->from_device = k->kind == K_MERGE ? plan_partner(p, d, k->chunk, k->part) : k->from_device;
         }
 }

@@ -83,8 +83,10 @@ static void raise_all(const Replay *x, int d, int ahead, Ints *slack)
     for (int i = 0, n = 0; i < list->n; i++) {
         const Action *k = &list->at[i];
         bool back = k->kind != K_F;
-        int from = k->chunk + (back ? 1 : -1), e = plan_home(x->p, 0, from < 0 || from >= x->chunks ? k->chunk : from);
-        if (k->mb >= 0 && counts(k) && k->kind != K_W && e != d)
+        int from = k->chunk + (back ? 1 : -1);
+        bool reads = k->mb >= 0 && counts(k) && k->kind != K_W && from >= 0 && from < x->chunks;
+        int e = reads ? plan_home(x->p, k->mb / plan_micro(x->p), from) : d;
+        if (e != d)
             raise_for(x, *made_at(x, from, back, k->mb), e, d, n - ahead, &slack->at[2 * from + back]);
         n += counts(k);
     }
@@ -92,7 +94,7 @@ static void raise_all(const Replay *x, int d, int ahead, Ints *slack)
 
 void sched_slack(Plan *p)
 {
-    Replay x = {.p = p, .m = plan_micro(p), .chunks = plan_chunks(p)};
+    Replay x = {.p = p, .m = plan_micro(p) * plan_ways(p), .chunks = plan_chunks(p)};
     int stages = plan_stages(p), ahead = order_slack(p);
     p->slack.n = 0;
     for (int i = 0; i < 2 * x.chunks; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * v_loops.c: zb-v and dualpipe-v, each as the loops of its source.
+ * v_loops.c: zb-v, dualpipe-v and dualpipe, each as the loops of its source.
  *
  * Problem: the pipeline is folded.  Device i holds chunk i and chunk 2p-1-i, here its near and its far chunk.  Its list is a
  * row of short loops over F, I and W of the two.  The trip counts depend on p, i and m alone.
@@ -11,6 +11,10 @@
  *                PyTorch's ScheduleZBVZeroBubble
  *   dualpipe-v   F of a chunk stands beside the backward of the other one.  Here the two are taken one after the other.  The
  *                same step, and 2p+1 held.  m >= 2p.  DeepSeek-AI, 2025, DualPipe, dualpipev.py
+ *   dualpipe     the same loops, of half as many devices and micro-batches, over two pipelines instead of a fold.  Devices i
+ *                and p-1-i hold stages i and p-1-i, one of each pipeline.  The near one is of the pipeline that is young there.
+ *                A step takes 3m+p/2-1 units of a stage's F, I or W, and p+1 stages are held.  p even, m even, m >= 2p.
+ *                DeepSeek-AI, 2024, DeepSeek-V3 Technical Report, section 3.2.1; dualpipe.py
  *
  * I and W of a chunk ascend, so the bits are those of any synchronous schedule.
  *
@@ -22,7 +26,8 @@ enum { NEAR, FAR };
 
 typedef struct {
     Plan *p;
-    int i, m;
+    int device, i, m;
+    int chunk[2], mb[2];        /* near, far: its number; the first micro-batch that it computes here */
     int f[2], b[2], w[2];       /* by chunk of the device: next micro-batch */
     Ints due;                   /* chunks whose I went without its W, in order */
     int first;                  /* dualpipe-v: the first of these that has not had W */
@@ -30,7 +35,7 @@ typedef struct {
 
 static void put(Loops *x, ActionKind kind, int chunk, int *next)
 {
-    sched_put(x->p, x->i, kind, chunk == NEAR ? x->i : plan_chunks(x->p) - 1 - x->i, next[chunk]++);
+    sched_put(x->p, x->device, kind, x->chunk[chunk], x->mb[chunk] + next[chunk]++);
 }
 
 static void forward(Loops *x, int chunk)
@@ -127,7 +132,7 @@ static void dualpipe_v(Loops *x, int p)
 static int make(Plan *p, void (*loops)(Loops *x, int p))
 {
     for (int i = 0; i < plan_stages(p); i++) {
-        Loops x = {.p = p, .i = i, .m = plan_micro(p)};
+        Loops x = {.p = p, .device = i, .i = i, .m = plan_micro(p), .chunk = {i, plan_chunks(p) - 1 - i}};
         loops(&x, plan_stages(p));
     }
     return 0;
@@ -141,4 +146,16 @@ int schedule_zb_v(Plan *p)
 int schedule_dualpipe_v(Plan *p)
 {
     return make(p, dualpipe_v);
+}
+
+int schedule_dualpipe(Plan *p)
+{
+    int stages = plan_stages(p), m = plan_micro(p);
+    for (int d = 0; d < stages; d++) {
+        bool second = d >= stages / 2;
+        int i = second ? stages - 1 - d : d;
+        Loops x = {.p = p, .device = d, .i = i, .m = m, .chunk = {i, stages - 1 - i}, .mb = {second ? m : 0, second ? 0 : m}};
+        dualpipe_v(&x, stages / 2);
+    }
+    return 0;
 }

@@ -69,7 +69,8 @@ static const Field action_fields[] = {
     F_("acc", V_INT, Action, acc), F_("group", V_INT, Action, group), F_("into", V_INT, Action, into),
     {"of", V_WORD, .at = offsetof(Action, of), .words = kinds, .only = K_WAIT + 1},
     REF_("tensor", V_REF, Action, tensor, R_TENSOR), REF_("state", V_REF, Action, state, R_STATE),
-    F_("from_device", V_INDEX, Action, from_device), F_("peer", V_INDEX, Action, peer), F_("tag", V_INDEX, Action, tag),
+    F_("way", V_INT, Action, way), F_("from_device", V_INDEX, Action, from_device), F_("peer", V_INDEX, Action, peer),
+    F_("tag", V_INDEX, Action, tag),
     F_("request", V_INDEX, Action, request), REF_("host", V_REF, Action, host, R_HOST),
     F_("host_slot", V_INT, Action, host_slot), F_("first", V_INT, Action, first), F_("until", V_INT, Action, until),
     F_("input", V_INDEX, Action, input), F_("bytes", V_LONG, Action, bytes),
@@ -90,7 +91,7 @@ static const Field pool_fields[] = {
 };
 static const Field buf_fields[] = {
     F_("chunk", V_INDEX, Buf, chunk), F_("eval", V_BOOL, Buf, eval), REF_("tensor", V_REF, Buf, tensor, R_TENSOR),
-    REF_("state", V_REF, Buf, state, R_STATE), REF_("op", V_REF, Buf, op, R_OP),
+    REF_("state", V_REF, Buf, state, R_STATE), F_("way", V_INT, Buf, way), REF_("op", V_REF, Buf, op, R_OP),
     WORD_("origin", Buf, origin, origins, true),
     F_("peer", V_INDEX, Buf, peer), WORD_("birth", Buf, birth, whens, false), WORD_("death", Buf, death, whens, false),
     REF_("pool", V_REF, Buf, pool, R_POOL), F_("bytes", V_LONG, Buf, bytes), F_("offset", V_LONG, Buf, offset),
@@ -308,6 +309,13 @@ static const char *pool_name(const Record *r, const Plan *p, int *device)
     return name;
 }
 
+/* Copies of the model, before all of them have chunks. */
+static int rows_said(const Plan *p)
+{
+    const Schedule *k = p->schedule ? schedule_of(p->schedule) : NULL;
+    return plan_replicas(p) * (k ? schedule_ways(k) : 1);
+}
+
 static void read_plan_line(Scanner *s, const Record *r, Plan *p)
 {
     enum { MOST = 65536 };
@@ -320,7 +328,7 @@ static void read_plan_line(Scanner *s, const Record *r, Plan *p)
     in_range(r, "devices", p->devices, 1, MOST);
     in_range(r, "chunks", p->chunks, 1, MOST / p->devices + 1);
     in_range(r, "replicas", p->replicas, 0, MOST);
-    if (p->devices % plan_replicas(p) || p->g->groups % plan_replicas(p) || plan_replicas(p) & (plan_replicas(p) - 1))
+    if (p->devices % plan_replicas(p) || p->g->groups % rows_said(p) || plan_replicas(p) & (plan_replicas(p) - 1))
         err(r->at, NULL, "%d replicas on %d devices, of %lld gradient groups", p->replicas, p->devices,
             (long long)p->g->groups);
     in_range(r, "variants", p->variants, 0, MOST);
@@ -339,7 +347,7 @@ static void read_chunk(Scanner *s, const Record *r, Plan *p)
     Home c = {0};
     text_take(s, &chunk_table, r, 0, r->pair.n, &c);
     in_range(r, "device", c.device, 0, p->devices);
-    in_range(r, "replica", c.replica, 0, plan_replicas(p));
+    in_range(r, "replica", c.replica, 0, rows_said(p));
     int next = c.replica < p->home.n ? p->home.at[c.replica].n : 0;
     if (c.replica > p->home.n || number(r, p->devices * p->chunks) != next)
         err(text_at(r, r->name_col), NULL, "chunk %d should stand here", next);
@@ -488,8 +496,8 @@ static void check_home(Loc top, const Plan *p)
 {
     if (plan_chunks(p) < plan_stages(p))
         err(top, NULL, "%d stages, and %d chunks that have one", plan_stages(p), plan_chunks(p));
-    if (p->home.n != plan_replicas(p))
-        err(top, NULL, "%d replicas, and %d that have chunks", plan_replicas(p), p->home.n);
+    if (p->home.n != rows_said(p))
+        err(top, NULL, "%d replicas, and %d that have chunks", rows_said(p), p->home.n);
     for (int q = 0; q < p->home.n; q++)
         if (p->home.at[q].n != plan_chunks(p))
             err(top, NULL, "replica %d has %d chunks, and replica 0 has %d", q, p->home.at[q].n, plan_chunks(p));

@@ -92,8 +92,9 @@ static void measure_row(Tried *r, const Plan *p)
     r->idle = p->step ? wait / (double)p->step / (double)p->devices : 0;
     r->messages = messages_of(p);
     r->copies = copies_of(p, r->fullest);
-    r->form = chunks % stages || plan_map(p)->n ? 0 : schedule_form(r->schedule, stages, plan_micro(p), chunks / stages);
-    r->bubble = r->form ? 1 - 3.0 * (chunks / stages) * plan_micro(p) / (double)r->form : 0;
+    int micro = plan_micro(p) * plan_ways(p);
+    r->form = chunks % stages || plan_map(p)->n ? 0 : schedule_form(r->schedule, stages, micro, chunks / stages);
+    r->bubble = r->form ? 1 - 3.0 * (chunks / stages) * micro / (double)r->form : 0;
 }
 
 /* Without the name of the schedule, which the row has. */

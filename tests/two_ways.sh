@@ -1,0 +1,103 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Two pipelines on the same devices, one in each direction.  A tiny GPT with tied weights, dropout and a clipped norm gives the
+# bits of 1f1b with the same gradient groups: on 2 and 4 stages, whatever is recomputed or waits in the host's memory, with
+# replicas, in bf16, between processes, and after stop and resume under another schedule.  Losses, norms and gradients too.
+. "$(dirname "$0")/lib.sh"
+need dpgen build/emitted build/librt.a build/librt_bf16.a
+
+model="$models/tiny-gpt.yaml --set train.batch.global=16"
+line() { name=$1 n=$2; shift 2; echo "$name $model --stages $n $*"; }
+groups() { echo "--set train.batch.groups=$1"; }
+
+use_portable
+{ line one 2 --schedule 1f1b $(groups 2)
+  line two 2 --schedule chimera --cuts 15 $(groups 2)
+  line four 4 --schedule chimera $(groups 2)
+  line full 4 --schedule chimera --recompute full $(groups 2)
+  line dual.two 2 --schedule dualpipe --cuts 15 --recompute full $(groups 2)
+  line dual.four 4 --schedule dualpipe $(groups 2)
+  line away 2 --schedule chimera --cuts 12 --offload "\"['*']\"" $(groups 2); } | plans
+one_hash "2 groups"
+reference=$hash
+{ line four.one 2 --schedule 1f1b $(groups 4)
+  line four.two 2 --schedule chimera --cuts 20 --recompute full $(groups 4)
+  line four.four 4 --schedule chimera $(groups 4)
+  line four.dual 2 --schedule dualpipe --cuts 20 $(groups 4)
+  line four.replicas 2 --schedule chimera --cuts 15 --replicas 2 $(groups 4) --set devices.0.count=4; } | plans
+one_hash "4 groups"
+if [ "$hash" != "$reference" ]; then pass; else fault "4 groups have the hash of 2"; fi
+use_bf16
+{ line bf16.one 2 --schedule 1f1b --set train.precision.compute=bf16 $(groups 2)
+  line bf16.two 2 --schedule chimera --cuts 15 --set train.precision.compute=bf16 $(groups 2)
+  line bf16.dual 2 --schedule dualpipe --cuts 15 --set train.precision.compute=bf16 $(groups 2)
+  line bf16.four 4 --schedule chimera --recompute full --set train.precision.compute=bf16 $(groups 2); } | plans
+one_hash "bf16"
+
+# ---- stop and resume: of two directions and of one
+use_portable
+for name in a b; do
+    case $name in a) n="2 --schedule 1f1b" ;; b) n="4 --schedule chimera" ;; esac
+    said=$(generate "$tmp/$name" $model --stages $n $(groups 2) && compile "$tmp/$name") || fault "$name: $said"
+done
+for way in "a b" "b a"; do
+    rm -rf "$tmp/kept"
+    (cd "$tmp" && "$tmp/${way% *}/job" --quiet --data "$data" --checkpoint "$tmp/kept" --steps 7) >"$tmp/said" 2>&1 &&
+        got=$(cd "$tmp" && "$tmp/${way#* }/job" --quiet --hash --data "$data" --checkpoint "$tmp/kept" --resume 2>"$tmp/said" |
+            sed -n 's/^sha256 //p')
+    if [ "$got" = "$reference" ]; then pass; else fault "resume, $way: $got $(tail -n 1 "$tmp/said")"; fi
+done
+
+# ---- losses, norms and evaluations of every step, and the gradients of the last one
+{ cat "$models/tiny-gpt.yaml"; echo; } | awk '/^data:/ { print; print "  eval: {format: bytes, files: \"*\", tokens: tokens, " \
+    "next: targets, every: 2, batches: 5}"; next } 1' >"$tmp/model.yaml"
+facts() {
+    name=$1
+    shift
+    said=$(generate "$tmp/$name" "$tmp/model.yaml" --set train.batch.global=16 --set train.steps=6 $(groups 4) "$@" &&
+        compile "$tmp/$name" && "$tmp/$name/job" --no-checkpoint --data "$data" --eval-data "$root/README.md" \
+            --log "$tmp/$name.jsonl" --gradients "$tmp/$name.grads" >"$tmp/$name.said" 2>&1) ||
+        { echo "$name: $said $(tail -n 1 "$tmp/$name.said")"; return; }
+    sed -n 's/,"tokens_per_s".*//; s/,"time".*//; /"event":"\(step\|eval\)"/p' "$tmp/$name.jsonl"
+    sha256sum <"$tmp/$name.grads"
+}
+want=$(facts one --stages 2 --schedule 1f1b)
+[ "$(echo "$want" | grep -c '"eval"')" = 3 ] && pass || fault "the log of 1f1b: $want"
+for plan in "4 --schedule chimera" "2 --schedule chimera --replicas 2 --set devices.0.count=4"; do
+    got=$(facts many --stages $plan)
+    rm -f "$tmp/many.jsonl"
+    if [ "$got" = "$want" ]; then pass; else fault "facts of $plan: $(echo "$got" | head -n 2)"; fi
+done
+
+# ---- numbers that two directions do not allow
+plan="./dpgen plan $model --estimate"
+refuse "three stages" 3 "an even number of stages, and there are 3; take 4" $plan --stages 3 --schedule chimera $(groups 2)
+refuse "one group" 3 "train.batch.groups is 1; set it to 2" $plan --stages 2 --schedule chimera
+refuse "two groups of two replicas" 3 "train.batch.groups is 2; set it to 4" \
+    $plan --stages 2 --schedule chimera --replicas 2 $(groups 2)
+refuse "six micro-batches on four stages" 3 \
+    "a multiple of 4 micro-batches, and a replica has 6; set train.batch.global to 16" \
+    $plan --stages 4 --schedule chimera --set train.batch.global=12 $(groups 2)
+refuse "six micro-batches of dualpipe" 3 "4 devices take a multiple of 2 micro-batches, 8 at least, and a replica has 6" \
+    $plan --stages 4 --schedule dualpipe --set train.batch.global=12 $(groups 2)
+refuse "a map" 3 "delete plan.chunks and plan.map" $plan --stages 2 --map 1,0 --schedule chimera $(groups 2)
+grep -q '^[^ ]*:[0-9]*:[0-9]*: error: ' "$tmp/said" && [ "$(grep -c error: "$tmp/said")" = 1 ] && pass ||
+    fault "no place: $(head -n 1 "$tmp/said")"
+
+# ---- between processes
+if ! command -v mpirun >/dev/null || ! command -v mpicc >/dev/null; then
+    skip "there is no mpirun, or no mpicc" 2
+elif mpicc $flags -O2 -c -o "$tmp/link_mpi.o" rt/link_mpi.c 2>"$tmp/mpi.log"; then
+    root_too=
+    [ "$(id -u)" != 0 ] || root_too=--allow-run-as-root
+    with="$tmp/link_mpi.o $with"
+    start="mpirun -n 4 --oversubscribe $root_too"
+    cc=mpicc clang=
+    { line mpi 4 --schedule chimera --set plan.transport=mpi $(groups 2)
+      line mpi.dual 4 --schedule dualpipe --set plan.transport=mpi $(groups 2); } | plans
+    one_hash "mpi" "$reference"
+else
+    fault "rt/link_mpi.c: $(head -n 1 "$tmp/mpi.log")"
+fi
+finish
