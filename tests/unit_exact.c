@@ -7,6 +7,8 @@
  *   offload   the same with offload among the fates
  *   product   every cut with every fate, built and simulated by the real passes: no bound above the fastest, nothing
  *             called infeasible that fits, and `exact` as fast as the fastest
+ *   moved     the same with offload, copies in each hurry: no bound above the fastest, and no chunk of any of these plans
+ *             computes less than its floor under a link that carries just what it sends
  *   inputs    the same with data to load: no bound above the fastest
  *   table     a full dynamic program over cuts, buying every run, on graphs of up to 60 operators and 8 chunks
  *   seeds     never slower than any other planner of the space
@@ -14,6 +16,7 @@
  */
 #include "graphs.h"
 #include "exact/facts.h"
+#include "fates/fates.h"
 #include "fates/price.h"
 
 static bool slow;
@@ -54,16 +57,21 @@ static void some_machine(World *w)
         w->c.of.at[d] = dice(2);
 }
 
-static World *small_world(int most, int chunks)
+static World *world_of(int most, int chunks, int micro)
 {
     Form f = {.n = 2 + dice(most - 1), .skips = dice(3), .far = 4, .most = 30, .params = 3, .ties = dice(2)};
-    World *w = gradient_graph(f, 1 << dice(5));
+    World *w = gradient_graph(f, micro);
     some_machine(w);
     some_plan(w, 1, chunks < f.n ? chunks : f.n);
     w->m.plan.recompute = dice(4) ? RECOMPUTE_AUTO : dice(2) ? RECOMPUTE_NONE : RECOMPUTE_FULL;
     if (order(&w->p))
         die("no order");
     return w;
+}
+
+static World *small_world(int most, int chunks)
+{
+    return world_of(most, chunks, 1 << dice(5));
 }
 
 /* Limits around what chunks need, so that some of them bind. */
@@ -283,6 +291,139 @@ static void test_product(int graphs)
     check(far < 1.001, "product: %.3f %% slower than the fastest", 100 * (far - 1));
 }
 
+/* ---- moved ------------------------------------------------------------------------------------------------------- */
+
+typedef struct { Product x; const char *may; int open[16], n, fits, number; } Moved;
+
+/* The floor of each chunk of a plan: what it computes for a micro-batch, no less, while the link carries what it sends. */
+static void hold(Moved *m, const int *fate)
+{
+    const World *w = m->x.w;
+    for (int s = 0, first = 0; s < w->p.devices; first = m->x.last[s++] + 1) {
+        Bytes free[8];
+        for (int d = 0; d < 8; d++)
+            free[d] = INT64_MAX / 4;
+        Price own = price_with(prices_open(&w->p, free), first, m->x.last[s], s, fate);
+        Ns span = (Ns)((double)own.offloaded * 1e9 / w->c.host) + 1, time = own.forward;
+        Ns floor = price_within(m->x.prices, first, m->x.last[s], s, span);
+        const Ns *ns = w->c.ns[w->c.of.at[plan_home(&w->p, 0, s)]];
+        for (int o = 0; o < w->g.nb; o++)
+            time += o >= w->g.nf && w->g.op.at[o].fwd >= first && w->g.op.at[o].fwd <= m->x.last[s] ? ns[o] : 0;
+        for (int i = 0; i < w->g.nf; i++)       /* at most: each operator with a dropped result, once */
+            for (int k = 0, drop = 0; !drop && k < own.tensor.n; k++)
+                if (own.fate.at[k] == FATE_RECOMPUTE && w->g.tensor.at[own.tensor.at[k]].op == i) {
+                    time += ns[i];
+                    drop = 1;
+                }
+        check(floor <= time, "moved %d: chunk %d computes %lld, its floor is %lld", m->number, s, (long long)time,
+              (long long)floor);
+    }
+}
+
+static void every_move(Moved *m, int i, int *fate)
+{
+    if (i < m->n) {
+        for (int k = FATE_KEEP; k <= FATE_OFFLOAD; k++) {
+            fate[m->open[i]] = k;
+            if (k == FATE_KEEP || m->may[m->open[i]] & (k == FATE_RECOMPUTE ? MAY_DROP : MAY_SEND))
+                every_move(m, i + 1, fate);
+        }
+        return;
+    }
+    Ns step = build_plan(&m->x, fate);
+    m->x.plans++;
+    if (step == INT64_MAX)
+        return;
+    m->fits++;
+    m->x.best = step < m->x.best ? step : m->x.best;
+    hold(m, fate);
+}
+
+static void every_moved_cut(Moved *m, int s, int first)
+{
+    int chunks = m->x.w->p.devices;
+    int *last = &m->x.last[s], *fate = alloc(sizeof(int) * (size_t)m->x.w->g.tensor.n);
+    for (*last = s == chunks - 1 ? m->x.w->g.nf - 1 : first; *last <= m->x.w->g.nf - (chunks - s); ++*last) {
+        if (s < chunks - 1) {
+            every_moved_cut(m, s + 1, *last + 1);
+            continue;
+        }
+        memcpy(fate, keep_fates(&m->x.w->p, false), sizeof(int) * (size_t)m->x.w->g.tensor.n);
+        every_move(m, 0, fate);
+    }
+}
+
+static World *moved_world(void)
+{
+    bool equal = dice(2);       /* floors are nearly met where so many micro-batches are in flight */
+    World *w = world_of(4, 2, equal ? 32 : 1 << dice(5));
+    for (int t = 0; t < w->g.tensor.n; t++)
+        w->g.tensor.at[t].bytes *= 1024;        /* small ones are not worth a copy */
+    for (int o = 0; o < w->g.op.n; o++)
+        for (int k = 0; k < w->c.classes; k++)
+            w->c.ns[k][o] *= 1000;              /* so long that the ends of a step vanish */
+    for (int t = 0; t < w->g.tensor.n && equal; t++)
+        w->g.tensor.at[t].bytes = w->g.tensor.at[t].kind == T_ACT ? 64 * 1024 : 0;
+    for (int o = 0; o < w->g.op.n && equal; o++)
+        for (int k = 0; k < w->c.classes; k++)
+            w->c.ns[k][o] = 20000;
+    w->c.host = dice(3) ? 1e8 * (1 + dice(dice(2) ? 400 : 10)) : 1e5;       /* the slowest: nothing is worth a copy */
+    w->m.plan.recompute = RECOMPUTE_AUTO;
+    w->m.plan.offload = OFFLOAD_AUTO;
+    return w;
+}
+
+/* The bytes that some plan needs. */
+static const Bytes *just_enough(const Moved *m, const World *w)
+{
+    Bytes *limit = alloc(sizeof *limit * 8), free[8];
+    int *fate = alloc(sizeof(int) * (size_t)w->g.tensor.n), chunks = w->p.devices, cut = dice(w->g.nf - chunks + 1);
+    memcpy(fate, keep_fates(&w->p, false), sizeof(int) * (size_t)w->g.tensor.n);
+    for (int i = 0; i < m->n; i++)
+        if (dice(2) && m->may[m->open[i]] & MAY_DROP)
+            fate[m->open[i]] = FATE_RECOMPUTE;
+        else if (dice(2) && m->may[m->open[i]] & MAY_SEND)
+            fate[m->open[i]] = FATE_OFFLOAD;
+    for (int d = 0; d < 8; d++)
+        free[d] = INT64_MAX / 4;
+    Prices *x = prices_open(&w->p, free);
+    for (int d = 0; d < chunks; d++)
+        limit[d] = price_with(x, d ? cut + 1 : 0, d == chunks - 1 ? w->g.nf - 1 : cut, d, fate).need;
+    return limit;
+}
+
+static void test_moved(int graphs)
+{
+    int fits = 0, plans = 0;
+    double near = 0;
+    void *mark = mem_mark();
+    for (int i = 0; i < graphs; mem_release(mark), i++) {
+        World *w = moved_world();
+        Moved m = {.number = i, .may = fates_may(&w->p, keep_fates(&w->p, false))};
+        for (int t = 0; t < w->g.tensor.n; t++)
+            if (m.may[t] && m.n < 4)
+                m.open[m.n++] = t;
+        const Bytes *limit = just_enough(&m, w);
+        Question q = ask(w, limit, "step");
+        Answer a = {0};
+        m.x = (Product){.w = w, .limit = limit, .best = INT64_MAX};
+        bool any = exact(&q, &a);
+        for (w->p.ask.hurry = HURRY_NONE; w->p.ask.hurry <= HURRY_NOW; w->p.ask.hurry++) {
+            m.x.prices = prices_open(&w->p, limit);
+            every_moved_cut(&m, 0, 0);
+        }
+        plans += m.fits;
+        if (!any || m.x.best == INT64_MAX)
+            continue;
+        fits++;
+        near += (double)a.bound / (double)m.x.best;
+        check(a.bound <= m.x.best, "moved %d: bound %lld, the fastest of %d plans %lld", i, (long long)a.bound, m.x.plans,
+              (long long)m.x.best);
+    }
+    printf("  moved: %d fit, %d plans, bounds at %.3f of the fastest\n", fits, plans, fits ? near / fits : 0.0);
+    check(fits > graphs / 4, "moved: %d that fit are too few", fits);
+}
+
 /* ---- table ------------------------------------------------------------------------------------------------------- */
 
 /* The smallest longest chunk or transfer over all cuts, every run bought. */
@@ -478,6 +619,7 @@ int main(void)
     test_brute(slow ? 2000 : 300);
     test_offload(slow ? 1000 : 100);
     test_product(slow ? 400 : 40);
+    test_moved(slow ? 1000 : 60);
     test_inputs(slow ? 400 : 40);
     test_table(slow ? 500 : 40, slow ? 60 : 24);
     test_seeds(slow ? 500 : 60);

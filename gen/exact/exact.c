@@ -48,6 +48,7 @@ typedef struct {
     Preview *view;
     Best best;                  /* value NEVER: none yet */
     Ns refuted;                 /* no plan meets this target */
+    Ns closed;                  /* the same by base times alone */
     bool proven;                /* by branch and bound: none is better than `best` */
     int64_t actions, priced, buys;      /* buys: what `priced` may reach */
     int *last;                  /* of the plan at hand */
@@ -430,29 +431,7 @@ static void prove(Search *s)
     s->proven = possible && branch(s, 0, 0, 0, s->actions + PREVIEWED_ACTIONS);
 }
 
-/* ---- grid -------------------------------------------------------------------------------------------------------- */
-
-/* In each of so many pieces of equal time, the cut that crosses least. */
-static const char *grid(const Search *s, int pieces)
-{
-    const Ns *t = s->x->time[s->x->class[0]];
-    char *cut = alloc((size_t)s->q->n);
-    for (int i = 0, k = 0; k < pieces; k++) {
-        int best = -1;
-        for (; i < s->q->n && t[i + 1] / pieces <= t[s->q->n] / pieces / pieces * (k + 1); i++) {
-            if (s->q->cut[i] == CUT_MUST)
-                cut[i] = CUT_MUST;
-            if (s->q->cut[i] != CUT_NEVER && (best < 0 || s->x->cross[i] < s->x->cross[best]))
-                best = i;
-        }
-        if (best >= 0 && cut[best] == CUT_NEVER)
-            cut[best] = CUT_MAY;
-    }
-    for (int i = 0; i < s->q->n; i++)
-        if (s->q->cut[i] == CUT_MUST)
-            cut[i] = CUT_MUST;
-    return cut;
-}
+/* ---- plans that fit ----------------------------------------------------------------------------------------------- */
 
 /* Is the run known to fit and to take at most that time? */
 static bool is_within(Search *s, int c, int first, int last, Ns most)
@@ -525,7 +504,7 @@ static void try_any(Search *s)
     s->r->runs = 0;
     int64_t end = s->priced + (prices_spent(s->q->prices) ? BOUGHT_OPERATORS / SPENT_PART : BOUGHT_OPERATORS / 2);
     if (s->q->n > GRID_CUTS + 8 * s->q->chunks)
-        s->r->cut = grid(s, GRID_CUTS);
+        s->r->cut = facts_grid(s->x, GRID_CUTS);
     while (s->best.value == NEVER && s->priced < end && reach(s->r, NEVER / 4)) {
         reach_trace(s->r, s->last);
         judge(s, s->last);
@@ -534,6 +513,20 @@ static void try_any(Search *s)
     s->x->step = step;
     if (step && s->best.value != NEVER)
         s->best.value = value_of(s, s->best.last, s->best.price);
+}
+
+/* ---- offload ----------------------------------------------------------------------------------------------------- */
+
+/* The largest target refuted where results may be offloaded.  A price takes a copy for slower than it may be, and lets nothing
+ * pass while the device waits: it refutes nothing.  So only floors count, under a link that has all of the step. */
+static Ns refuted_apart(Search *s)
+{
+    s->r = reach_open(s->x);
+    s->r->most = REACHED_RUNS;
+    s->r->apart = true;
+    s->refuted = s->closed;
+    smallest(s, s->refuted / 64 + 1);
+    return s->refuted;
 }
 
 /* ---- the planner ------------------------------------------------------------------------------------------------- */
@@ -564,7 +557,7 @@ static Search begin(const Question *q)
     s.price = alloc(sizeof(Price *) * chunks);
     s.guess = alloc(sizeof(Price) * chunks);
     s.buys = BOUGHT_OPERATORS;
-    s.refuted = frontier_bound(frontier_open(s.x), bound_closed(s.x) - 1);
+    s.closed = s.refuted = frontier_bound(frontier_open(s.x), bound_closed(s.x) - 1);
     return s;
 }
 
@@ -572,7 +565,7 @@ static Search begin(const Question *q)
 static void search_grid(Search *s, int pieces)
 {
     Ns proven = s->refuted;
-    s->r->cut = grid(s, pieces + 8 * s->q->chunks);
+    s->r->cut = facts_grid(s->x, pieces + 8 * s->q->chunks);
     s->r->share = most_share(s->q);
     s->r->runs = 0;
     s->buys = s->priced + BOUGHT_OPERATORS;
@@ -612,8 +605,9 @@ bool exact(const Question *q, Answer *a)
                   .note = s.proven && meets ? "no plan of this space is predicted to be faster" : NULL};
     if (q->p->m->plan.replicas > 1)                 /* preview.c takes them to be alike */
         a->note = NULL;
-    if (q->p->m->plan.offload != OFFLOAD_NONE) {    /* prices hold the link for slower than it may be: they refute nothing */
-        a->bound = bound_closed(s.x);
+    if (q->p->m->plan.offload != OFFLOAD_NONE) {
+        Ns refuted = refuted_apart(&s);
+        a->bound = refuted < s.best.value ? refuted + 1 : s.best.value;
         a->note = NULL;
     }
     return true;

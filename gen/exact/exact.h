@@ -24,6 +24,7 @@ typedef struct {
     Frontier *frontier[2];      /* of the objectives: longest chunk, step */
     Window *window;             /* by chunk, under the target */
     int *must;                  /* by operator: the first cut at or after it that must be */
+    bool apart;                 /* copies to the host pass while the device waits: only floors of that count, and no price */
     int share;                  /* chunks a device: a chunk may take so many times less */
     /* prices: floors, but for runs that were bought */
     Known *known;

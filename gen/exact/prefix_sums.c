@@ -286,3 +286,24 @@ Ns facts_forward(const Facts *x, int chunk, int first, int last)
     const Ns *t = x->forward[x->class[chunk]];
     return t[last + 1] - t[first];
 }
+
+const char *facts_grid(const Facts *x, int pieces)
+{
+    const Ns *t = x->time[x->class[0]];
+    char *cut = alloc((size_t)x->q->n);
+    for (int i = 0, k = 0; k < pieces; k++) {
+        int best = -1;
+        for (; i < x->q->n && t[i + 1] / pieces <= t[x->q->n] / pieces / pieces * (k + 1); i++) {
+            if (x->q->cut[i] == CUT_MUST)
+                cut[i] = CUT_MUST;
+            if (x->q->cut[i] != CUT_NEVER && (best < 0 || x->cross[i] < x->cross[best]))
+                best = i;
+        }
+        if (best >= 0 && cut[best] == CUT_NEVER)
+            cut[best] = CUT_MAY;
+    }
+    for (int i = 0; i < x->q->n; i++)
+        if (x->q->cut[i] == CUT_MUST)
+            cut[i] = CUT_MUST;
+    return cut;
+}

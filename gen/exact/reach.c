@@ -70,6 +70,8 @@ const Price *reach_buy(Reach *r, int chunk, int first, int last)
 
 Ns reach_time(const Reach *r, int chunk, int first, int last)
 {
+    if (r->apart)
+        return price_within(r->q->prices, first, last, chunk, r->target / (r->x->step ? r->x->m : 1) + 1);
     if (r->some[chunk * r->row + first]) {
         const Known *k = slot(r, key_of(r, chunk, first, last));
         if (k->key)

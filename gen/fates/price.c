@@ -187,3 +187,8 @@ Ns price_floor(Prices *x, int first, int last, int chunk)
 {
     return floor_time(x->floor, first, last, chunk, limit_of(x, chunk));
 }
+
+Ns price_within(Prices *x, int first, int last, int chunk, Ns span)
+{
+    return floor_within(x->floor, first, last, chunk, limit_of(x, chunk), span);
+}

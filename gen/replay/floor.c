@@ -296,7 +296,15 @@ Bytes floor_need(const Floor *x, int first, int last, int chunk, Bytes saved)
     return states_of(x, first, last, chunk) + rest * saved + most;
 }
 
-Ns floor_time(const Floor *x, int first, int last, int chunk, Bytes limit)
+/* Of bytes that may be sent, those that the link carries in that time, at most. */
+static Bytes carried(int64_t link, Ns time, Bytes send)
+{
+    Bytes gone = time / 1024 + 1 < INT64_MAX / link ? (time / 1024 + 1) * link : send;
+    return gone < send ? gone : send;
+}
+
+/* The least time, if the link to the host has so long for a micro-batch; INT64_MAX: as long as the run takes. */
+static Ns least_time(const Floor *x, int first, int last, int chunk, Bytes limit, Ns span)
 {
     const Times *times = &x->times[x->p->c->of.at[plan_home(x->p, 0, chunk)]];
     Bytes room = limit - states_of(x, first, last, chunk), most = most_of(x, first, last);
@@ -314,14 +322,26 @@ Ns floor_time(const Floor *x, int first, int last, int chunk, Bytes limit)
     Ns low = base, high = base + cheapest(times, first, last, all - allowed);
     if (send == 0)
         return high;
+    if (span < INT64_MAX)
+        return base + cheapest(times, first, last, all - allowed - carried(link, span, send));
     for (int step = 0; step < SPEED_STEPS && low < high; step++) {
         Ns middle = low + (high - low) / 2;
-        Bytes gone = middle / 1024 + 1 < INT64_MAX / link ? (middle / 1024 + 1) * link : send;
-        Ns least = base + cheapest(times, first, last, all - allowed - (gone < send ? gone : send));
+        Ns least = base + cheapest(times, first, last, all - allowed - carried(link, middle, send));
         if (least > middle)
             low = middle + 1;
         else
             high = middle;
     }
     return low;
+}
+
+Ns floor_time(const Floor *x, int first, int last, int chunk, Bytes limit)
+{
+    return least_time(x, first, last, chunk, limit, INT64_MAX);
+}
+
+Ns floor_within(const Floor *x, int first, int last, int chunk, Bytes limit, Ns span)
+{
+    bool half = cost_host_half(x->p->c, plan_home(x->p, 0, chunk));
+    return least_time(x, first, last, chunk, limit, half ? span / 2 + 1 : span);
 }
