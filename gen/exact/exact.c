@@ -49,6 +49,7 @@ typedef struct {
     Best best;                  /* value NEVER: none yet */
     Ns refuted;                 /* no plan meets this target */
     Ns closed;                  /* the same by base times alone */
+    Ns least;                   /* of the cuts compared by branch and bound: no fates take less, if all that is dropped hides */
     bool proven;                /* by branch and bound: none is better than `best` */
     int64_t actions, priced, buys;      /* buys: what `priced` may reach */
     int *last;                  /* of the plan at hand */
@@ -170,13 +171,15 @@ static int *hide(Search *s, const int *last, Ns *value)
 static bool judge(Search *s, const int *last)
 {
     int *fate = NULL;
-    if (promise(s, last) >= s->best.value)
+    Ns promised = promise(s, last);
+    if (promised >= s->best.value)
         return false;
     for (int c = 0, first = 0; c < s->q->chunks; first = last[c++] + 1) {
         s->price[c] = buy(s, c, first, last[c]);
         if (!s->price[c]->fits)
             return false;
     }
+    s->least = promised < s->least ? promised : s->least;
     Ns value = value_of(s, last, s->price);
     if (s->all && value - value / NEARLY_AS_FAST < s->best.value)
         fate = hide(s, last, &value);
@@ -383,7 +386,9 @@ static bool branch(Search *s, int c, int first, Ns head, int64_t end)
     const Reach *r = s->r;
     if (c == s->q->chunks) {
         int *last = s->last;
-        if (judge(s, last) && s->best.value > s->refuted + 1)
+        Ns promised = r->apart ? promise(s, last) : NEVER;
+        s->least = promised < s->least ? promised : s->least;
+        if (!r->apart && judge(s, last) && s->best.value > s->refuted + 1)
             reach(s->r, s->best.value - 1);
         return s->actions < end;
     }
@@ -401,7 +406,8 @@ static bool branch(Search *s, int c, int first, Ns head, int64_t end)
         qsort(list->at, (size_t)list->n, sizeof *list->at, by_room);
     for (int i = 0; i < list->n; i++) {
         int b = list->at[i].last;
-        buy(s, c, first, b);
+        if (!r->apart)
+            buy(s, c, first, b);
         if (s->actions >= end || out_of_prices(s))
             return false;
         if (reach_room(r, c, first, b) < head)
@@ -413,6 +419,19 @@ static bool branch(Search *s, int c, int first, Ns head, int64_t end)
     return true;
 }
 
+/* Refutes the target, or as much of it as the cuts that branch and bound meets.  False: their number is beyond the budget. */
+static bool refute(Search *s, Ns target)
+{
+    s->r->runs = 0;
+    bool possible = reach(s->r, target);
+    s->least = target + 1;
+    if (out_of_runs(s) || (possible && !branch(s, 0, 0, 0, s->actions + PREVIEWED_ACTIONS)) || out_of_runs(s))
+        return false;
+    if (s->q->p->m->plan.replicas == 1 && s->least > s->refuted)       /* preview.c takes replicas to be alike */
+        s->refuted = s->least - 1;
+    return true;
+}
+
 static void prove(Search *s)
 {
     if (s->best.value == NEVER || s->r->share > 1)
@@ -421,14 +440,8 @@ static void prove(Search *s)
         s->proven = true;
         return;
     }
-    bool possible = reach(s->r, s->best.value - 1);
-    if (!possible && !out_of_runs(s)) {
-        s->refuted = s->best.value - 1;
-        s->proven = true;
-        return;
-    }
     s->buys = s->priced + BOUGHT_OPERATORS;
-    s->proven = possible && branch(s, 0, 0, 0, s->actions + PREVIEWED_ACTIONS);
+    s->proven = refute(s, s->best.value - 1);
 }
 
 /* ---- plans that fit ----------------------------------------------------------------------------------------------- */
@@ -526,6 +539,8 @@ static Ns refuted_apart(Search *s)
     s->r->apart = true;
     s->refuted = s->closed;
     smallest(s, s->refuted / 64 + 1);
+    if (s->best.value > s->refuted + 1)
+        refute(s, s->best.value - 1);
     return s->refuted;
 }
 
@@ -595,7 +610,6 @@ bool exact(const Question *q, Answer *a)
     if (possible && share == 1 && s.best.value == NEVER)
         try_any(&s);
     improve(&s, PREVIEWED_ACTIONS);
-    s.r->runs = 0;
     prove(&s);
     if (s.best.value == NEVER)
         return false;
