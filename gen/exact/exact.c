@@ -386,8 +386,8 @@ static bool branch(Search *s, int c, int first, Ns head, int64_t end)
     const Reach *r = s->r;
     if (c == s->q->chunks) {
         int *last = s->last;
-        Ns promised = r->apart ? promise(s, last) : NEVER;
-        s->least = promised < s->least ? promised : s->least;
+        Ns least = r->apart ? promise(s, last) : NEVER;
+        s->least = least < s->least ? least : s->least;
         if (!r->apart && judge(s, last) && s->best.value > s->refuted + 1)
             reach(s->r, s->best.value - 1);
         return s->actions < end;
@@ -436,12 +436,8 @@ static void prove(Search *s)
 {
     if (s->best.value == NEVER || s->r->share > 1)
         return;
-    if (s->best.value <= s->refuted + 1) {
-        s->proven = true;
-        return;
-    }
     s->buys = s->priced + BOUGHT_OPERATORS;
-    s->proven = refute(s, s->best.value - 1);
+    s->proven = s->best.value <= s->refuted + 1 || refute(s, s->best.value - 1);
 }
 
 /* ---- plans that fit ----------------------------------------------------------------------------------------------- */
@@ -535,8 +531,7 @@ static void try_any(Search *s)
 static Ns refuted_apart(Search *s)
 {
     s->r = reach_open(s->x);
-    s->r->most = REACHED_RUNS;
-    s->r->apart = true;
+    s->r->most = REACHED_RUNS, s->r->apart = true;
     s->refuted = s->closed;
     smallest(s, s->refuted / 64 + 1);
     if (s->best.value > s->refuted + 1)
