@@ -221,18 +221,24 @@ static void draw(const AllTried *all, const Model *m, const char *path)
     file_end(f, path);
 }
 
+/* Why it has no table; NULL: it has. */
+static const char *no_table(const Schedule *k)
+{
+    return k->async ? "its steps overlap, and a table is of one step" : k->depths ? "its lists follow from the times of a plan"
+        : k->ways > 1 ? "its stages stand on two devices, and a table has a row for each" : k->given ? "it reads one" : NULL;
+}
+
 /* The schedule of --csv. */
 static const Schedule *asked(const Options *x)
 {
     Strs all = {0};
     for (const Schedule *k = schedules; k->name; k++) {
-        if (!strcmp(k->name, x->csv) && k->async)
-            fail(EXIT_USAGE, "--csv %s: its steps overlap, and a table is of one step", x->csv);
-        if (!strcmp(k->name, x->csv) && k->depths)
-            fail(EXIT_USAGE, "--csv %s: its lists follow from the times of a plan", x->csv);
-        if (!strcmp(k->name, x->csv) && !k->given)
+        const char *why = no_table(k);
+        if (!strcmp(k->name, x->csv) && why)
+            fail(EXIT_USAGE, "--csv %s: %s", x->csv, why);
+        if (!strcmp(k->name, x->csv))
             return k;
-        if (!k->async && !k->given && !k->depths)
+        if (!why)
             *PUSH(&all) = k->name;
     }
     const char *near = nearest(x->csv, all.at, all.n);
