@@ -4,35 +4,37 @@
 # Two pipelines on the same devices, one in each direction.  A tiny GPT with tied weights, dropout and a clipped norm gives the
 # bits of 1f1b with the same gradient groups: on 2 and 4 stages, whatever is recomputed or waits in the host's memory, with
 # replicas, in bf16, between processes, and after stop and resume under another schedule.  Losses, norms and gradients too.
+# SLOW=1 adds plans.
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a build/librt_bf16.a
 
 model="$models/tiny-gpt.yaml --set train.batch.global=16"
 line() { name=$1 n=$2; shift 2; echo "$name $model --stages $n $*"; }
+more() { [ -z "$SLOW" ] || line "$@"; }
 groups() { echo "--set train.batch.groups=$1"; }
 
 use_portable
 { line one 2 --schedule 1f1b $(groups 2)
   line two 2 --schedule chimera --cuts 15 $(groups 2)
-  line four 4 --schedule chimera $(groups 2)
+  more four 4 --schedule chimera $(groups 2)
   line full 4 --schedule chimera --recompute full $(groups 2)
-  line dual.two 2 --schedule dualpipe --cuts 15 --recompute full $(groups 2)
+  more dual.two 2 --schedule dualpipe --cuts 15 --recompute full $(groups 2)
   line dual.four 4 --schedule dualpipe $(groups 2)
   line away 2 --schedule chimera --cuts 12 --offload "\"['*']\"" $(groups 2); } | plans
 one_hash "2 groups"
 reference=$hash
 { line four.one 2 --schedule 1f1b $(groups 4)
-  line four.two 2 --schedule chimera --cuts 20 --recompute full $(groups 4)
+  more four.two 2 --schedule chimera --cuts 20 --recompute full $(groups 4)
   line four.four 4 --schedule chimera $(groups 4)
-  line four.dual 2 --schedule dualpipe --cuts 20 $(groups 4)
+  more four.dual 2 --schedule dualpipe --cuts 20 $(groups 4)
   line four.replicas 2 --schedule chimera --cuts 15 --replicas 2 $(groups 4) --set devices.0.count=4; } | plans
 one_hash "4 groups"
 if [ "$hash" != "$reference" ]; then pass; else fault "4 groups have the hash of 2"; fi
 use_bf16
 { line bf16.one 2 --schedule 1f1b --set train.precision.compute=bf16 $(groups 2)
   line bf16.two 2 --schedule chimera --cuts 15 --set train.precision.compute=bf16 $(groups 2)
-  line bf16.dual 2 --schedule dualpipe --cuts 15 --set train.precision.compute=bf16 $(groups 2)
-  line bf16.four 4 --schedule chimera --recompute full --set train.precision.compute=bf16 $(groups 2); } | plans
+  more bf16.dual 2 --schedule dualpipe --cuts 15 --set train.precision.compute=bf16 $(groups 2)
+  more bf16.four 4 --schedule chimera --recompute full --set train.precision.compute=bf16 $(groups 2); } | plans
 one_hash "bf16"
 
 # ---- stop and resume: of two directions and of one
