@@ -234,8 +234,8 @@ static void compare(const char *schedule, Numbers x, Theirs *theirs)
                 at++;
             const Cell *a = &mine.at[at], *b = &yours.at[at];
             check(at && at == mine.n && at == yours.n, "%s p=%d m=%d v=%d g=%d: cell %d of device %d is %c%d.%d, not %c%d.%d; "
-                  "%d and %d cells", schedule, x.p, x.m, x.v, x.g, at, x.i, a->kind, a->chunk, a->mb, b->kind, b->chunk, b->mb, mine.n,
-                  yours.n);
+                  "%d and %d cells", schedule, x.p, x.m, x.v, x.g, at, x.i, a->kind, a->chunk, a->mb, b->kind, b->chunk, b->mb,
+                  mine.n, yours.n);
         }
     mem_release(mark);
 }
