@@ -72,8 +72,8 @@ line '^tensor b.saved .* bytes=800 '
 line '^graph three compute=f32 batch=4 micro=2 .*timed=1'
 
 # what dpgen made up to go with the graph is no line of it, and is not quoted
-refuse "a schedule that needs another step" 3 "vgg16.txt: error: schedule pipedream" \
-    ./dpgen plan --from "$graphs/vgg16.txt" --schedule pipedream
+refuse "a schedule that needs another step" 3 "vgg16.txt: error: schedule spectrain" \
+    ./dpgen plan --from "$graphs/vgg16.txt" --schedule spectrain
 if grep -q '|' "$tmp/said"; then fault "a line is quoted that no file has: $(grep '|' "$tmp/said" | head -n 1)"; else pass; fi
 refuse "its micro-batch is where it says" 3 "three.txt:2:1: error: .*4 samples a micro-batch, not of 2" \
     ./dpgen plan --from "$tmp/three.txt" --set train.batch.micro=2

@@ -139,7 +139,7 @@ Ns finish_fold(const Finish *f, int chunk)
     Bytes bytes = 0;
     for (int i = 0; i < f->own[chunk].n; i++)
         bytes += f->own[chunk].at[i];
-    return action_fixed(f->p->c, plan_home(f->p, 0, chunk), K_FOLD, f->own[chunk].n, bytes);
+    return bytes ? action_fixed(f->p->c, plan_home(f->p, 0, chunk), K_FOLD, f->own[chunk].n, bytes) : 0;
 }
 
 /* ---- replicas ---------------------------------------------------------------------------------------------------- */
