@@ -419,7 +419,7 @@ static bool branch(Search *s, int c, int first, Ns head, int64_t end)
     return true;
 }
 
-/* Refutes the target, or as much of it as the cuts that branch and bound meets.  False: their number is beyond the budget. */
+/* Refutes the target, or of it what previews of all cuts do, which only plain lists match.  False: too many cuts. */
 static bool refute(Search *s, Ns target)
 {
     s->r->runs = 0;
@@ -427,7 +427,7 @@ static bool refute(Search *s, Ns target)
     s->least = target + 1;
     if (out_of_runs(s) || (possible && !branch(s, 0, 0, 0, s->actions + PREVIEWED_ACTIONS)) || out_of_runs(s))
         return false;
-    if (s->q->p->m->plan.replicas == 1 && s->least > s->refuted)       /* preview.c takes replicas to be alike */
+    if ((!possible || (s->q->p->m->plan.replicas == 1 && !s->x->split)) && s->least > s->refuted)
         s->refuted = s->least - 1;
     return true;
 }
