@@ -40,6 +40,7 @@ paper "a cut between mean and reader" "2 4 6" --stages 3 --cuts 0,1 --schedule 1
 paper "W delayed" "2 4 6" --stages 2 --cuts 1 --schedule zb-h1
 paper "groups, replicas" "2 4 6" --stages 2 --replicas 2 --set train.batch.groups=2
 paper "steps overlap" "2 4 6" --stages 2 --cuts 1 --schedule 2bw
+paper "two directions" "2 4 6" --stages 2 --cuts 1 --schedule chimera --set train.batch.groups=2
 paper "steps overlap, one micro-batch" "2 4 6" --stages 2 --cuts 2 --schedule pipedream --set train.batch.micro=8
 sed 's/BatchNorm, /BatchNorm, track: micro, /' "$model" >"$tmp/micro.yaml"
 model=$tmp/micro.yaml
