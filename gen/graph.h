@@ -34,7 +34,7 @@ typedef struct {
     int param;                  /* the S_PARAM it belongs to (itself for S_PARAM); -1: none */
     int use;                    /* S_GRAD: number of the use, 0 the first */
     int op;                     /* S_GRAD: the forward operator of that use; S_PARAM: the first */
-    bool decay;                 /* S_PARAM */
+    bool decay, tracked;        /* S_PARAM; statistics, that phase W adds up and phase U takes in: no optimizer, no versions */
     Init init;                  /* S_PARAM */
     Loc loc;
 } State;
@@ -76,6 +76,7 @@ typedef struct {                /* one kernel call of the model's mathematics */
     Ns ns;                      /* of a graph that is timed: what it takes on any device */
     Loc loc;
     /* front end only, before the calls are bound: */
+    const char *owner;          /* its parameters have this path; NULL: its name */
     Ints in, out;               /* tensors; -1 an absent optional operand */
     Ints par;                   /* S_PARAM states; -1 an absent one */
     VEC(Attr) attr;
@@ -100,7 +101,11 @@ typedef struct {
 } Graph;
 
 /* The operator table, parsed once. */
-typedef struct { const char *name; bool optional; char type; } Operand;       /* type: 'r' real, 'f' f32, 'i' i32 */
+typedef struct {                /* type: 'r' real, 'f' f32, 'i' i32 */
+    const char *name;
+    bool optional, fixed, tracked;      /* fixed: no gradient goes back, and no line gives it */
+    char type;
+} Operand;
 typedef struct {
     const char *name;           /* without brackets */
     bool internal;              /* in brackets: not a YAML operator */

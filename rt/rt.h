@@ -125,6 +125,10 @@ void layernorm_backward_w(Stage *st, float *dweight, float *dbias, const real *d
 void rmsnorm_forward(Stage *st, real *y, float *rstd, const real *x, const float *weight, long rows, long width, float eps);
 void rmsnorm_backward_x(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *rstd, const real *onto, long rows, long width);
 void rmsnorm_backward_w(Stage *st, float *dweight, const real *dy, const real *x, const float *rstd, int acc, long rows, long width);
+void batchstat_forward(Stage *st, float *mean, float *var, const real *x, const float *running_mean, const float *running_var, const Values *vals, long rows, long width);
+void batchstat_track(Stage *st, float *dmean, float *dvar, float *dcount, const float *mean, const float *var, const Values *vals, int mb, int acc, long rows, long width, float momentum, long each);
+void batchnorm_forward(Stage *st, real *y, const real *x, const float *mean, const float *var, const float *weight, const float *bias, long rows, long width, float eps);
+void batchnorm_backward(Stage *st, real *dx, float *dweight, float *dbias, const real *dy, const real *x, const float *mean, const float *var, const float *weight, int acc, long rows, long width, float eps);
 void softmax_forward(Stage *st, real *y, const real *x, long rows, long width);
 void softmax_backward(Stage *st, real *dx, const real *dy, const real *y, long rows, long width);
 void relu_forward(Stage *st, real *y, const real *x, long n);
@@ -174,6 +178,7 @@ void norm_total(Stage *st, float *clip, const double *norm, Values *vals, long c
 void sgd_update(Stage *st, float *p, real *c, const float *g, float *m, const float *clip, const Values *vals, long n, float momentum, long decay);
 void adamw_update(Stage *st, float *p, real *c, const float *g, float *m, float *v, const float *clip, const Values *vals, long n, float beta1, float beta2, float eps, long decay);
 void predict(Stage *st, float *to, const float *newer, const float *older, long ahead, long n);
+void batch_track(Stage *st, float *mean, float *var, float *count, const float *sum_mean, const float *sum_var, const float *sum_count, long rows, long n, float momentum, long each);
 
 /* Can this machine run the kernels as the plan fixed them?  0: yes; else why says what differs.  Before any open_*. */
 int kernels_start(int threads, char *why, size_t n);

@@ -88,7 +88,7 @@ use_portable
 wrong='s/conv_backward_w(\(.*\), acc, /conv_backward_w(\1, 1, /'
 said=$(generate "$tmp/wrong" $model && sed -i "$wrong" "$tmp"/wrong/stage0.c && compile "$tmp/wrong" && job_hash "$tmp/wrong")
 if [ ${#said} = 64 ] && [ "$said" != "$reference" ]; then pass; else fault "a wrong chain goes unseen: $said"; fi
-refuse "GPUs" 3 "images.yaml:15:7: error: stem (Conv): the kernels of cuda have no Conv yet" \
+refuse "GPUs" 3 "images.yaml:16:7: error: stem (Conv): the kernels of cuda have no Conv yet" \
     ./dpgen $model --devices h200 -o "$tmp/gpu"
 [ ! -e "$tmp/gpu" ] && pass || fault "a refusal leaves a folder"
 ./dpgen check examples/vgg16.yaml >"$tmp/said" 2>&1

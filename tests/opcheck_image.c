@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checks of images: Conv, MaxPool, AvgPool.  See opcheck.h.
+ * Checks of images: Conv, MaxPool, AvgPool, BatchNorm.  See opcheck.h.
  */
 #include <math.h>
 #include <string.h>
@@ -11,6 +11,7 @@ static void nothing(void) {}
 const Check image_checks[] = {
     {" conv_forward conv_backward_x conv_backward_w ", nothing},
     {" pool_max_forward pool_max_backward pool_avg_forward pool_avg_backward ", nothing},
+    {" batchstat_forward batchstat_track batch_track batchnorm_forward batchnorm_backward ", nothing},
     {NULL, NULL},
 };
 #else
@@ -185,7 +186,127 @@ static void pool_max(void)
     }
 }
 
+/* ---- BatchNorm over x[rows width] ---------------------------------------------------------------------------------------- */
+
+enum { ROWS, WIDTH };
+static const double eps = 1e-3;
+
+static void statistics(const double *x, long rows, long width, double *mean, double *var)
+{
+    for (long c = 0; c < width; c++) {
+        mean[c] = var[c] = 0;
+        for (long r = 0; r < rows; r++)
+            mean[c] += x[r * width + c] / (double)rows;
+        for (long r = 0; r < rows; r++)
+            var[c] += (x[r * width + c] - mean[c]) * (x[r * width + c] - mean[c]) / (double)rows;
+    }
+}
+
+/* in: x weight bias; the statistics are x's own */
+static void ref_batch_norm(const Case *c, double *y)
+{
+    long rows = c->d[ROWS], width = c->d[WIDTH];
+    double *mean = c->row, *var = c->row + width;
+    statistics(c->in[0]->v, rows, width, mean, var);
+    for (long i = 0; i < rows * width; i++)
+        y[i] = (c->in[0]->v[i] - mean[i % width]) / sqrt(var[i % width] + eps) * c->in[1]->v[i % width] +
+               c->in[2]->v[i % width];
+}
+
+static void batch_norm(void)
+{
+    static const long sizes[][2] = {{2, 1}, {9, 3}, {37, 16}, {300, 5}, {700, 19}, {24, 40}};
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        long rows = sizes[s][ROWS], width = sizes[s][WIDTH];
+        Tensor *x = operand(REAL, rows * width, -1, 2), *w = operand(FLOAT, width, 0.5, 1.5), *b = operand(FLOAT, width, -1, 1);
+        Tensor *mean = result(FLOAT, width), *var = result(FLOAT, width), *y = result(REAL, x->n), *dx = result(REAL, x->n);
+        Tensor *dy = operand(REAL, x->n, -1, 1), *dw = result(FLOAT, width), *db = result(FLOAT, width);
+        Tensor *dw2 = filled(FLOAT, width, 0), *db2 = filled(FLOAT, width, 0);
+        double *want = numbers(2 * width);
+        Case c = {.d = {rows, width}, .in = {x, w, b}, .row = numbers(2 * width)};
+        batchstat_forward(stage, mean->k, var->k, x->k, w->k, b->k, &c.vals, rows, width);
+        statistics(x->v, rows, width, want, want + width);
+        check_values("batchstat_forward", mean, want);
+        check_values("batchstat_forward", var, want + width);
+        batchnorm_forward(stage, y->k, x->k, mean->k, var->k, w->k, b->k, rows, width, (float)eps);
+        check_value("batchnorm_forward", y, ref_batch_norm, &c);
+        batchnorm_backward(stage, dx->k, dw->k, db->k, dy->k, x->k, mean->k, var->k, w->k, 0, rows, width, (float)eps);
+        check_gradient("batchnorm_backward", dx, ref_batch_norm, &c, 0, dy);
+        check_gradient("batchnorm_backward", dw, ref_batch_norm, &c, 1, dy);
+        check_gradient("batchnorm_backward", db, ref_batch_norm, &c, 2, dy);
+        memcpy(dw2->k, dw->k, (size_t)width * sizeof(float));
+        memcpy(db2->k, db->k, (size_t)width * sizeof(float));
+        batchnorm_backward(stage, 0, dw2->k, db2->k, dy->k, x->k, mean->k, var->k, w->k, 1, rows, width, (float)eps);
+        check_accumulated("batchnorm_backward acc", dw, dw2);
+        check_accumulated("batchnorm_backward acc", db, db2);
+        case_end();
+    }
+}
+
+/* In an evaluation: the running statistics, whatever x is. */
+static void evaluation(void)
+{
+    Tensor *x = operand(REAL, 60, -1, 1), *m = operand(FLOAT, 6, -1, 1), *v = operand(FLOAT, 6, 0, 1);
+    Tensor *mean = result(FLOAT, 6), *var = result(FLOAT, 6);
+    Values vals = {.eval = 1};
+    batchstat_forward(stage, mean->k, var->k, x->k, m->k, v->k, &vals, 10, 6);
+    check_values("batchstat_forward", mean, m->v);
+    check_values("batchstat_forward", var, v->v);
+    case_end();
+}
+
+/* Six micro-batches in two groups.  The definition of `step` is one batch of all rows, that of `micro` a moving average over
+ * micro-batches; both take the variance with n/(n-1).  `far` is the mean, against a deviation near 1. */
+static void follow(long each, double far)
+{
+    enum { MICRO = 6, N = 50, C = 18 };
+    Tensor *x = operand(FLOAT, MICRO * N * C, far - 2, far + 2), *m = operand(FLOAT, C, -1, 1), *v = operand(FLOAT, C, 0, 1);
+    Tensor *mean = result(FLOAT, C), *var = result(FLOAT, C), *count = filled(FLOAT, 1, 7), *sum[2][3];
+    double *all = numbers(2 * C), *want = numbers(2 * C), momentum = 0.25, seven = each ? 13 : 8;
+    Values vals = {.micro = MICRO};
+    for (int k = 0; k < 6; k++)
+        sum[k / 3][k % 3] = result(FLOAT, k % 3 == 2 ? 2 : 2 * C);
+    memcpy(want, m->v, C * sizeof *want);
+    memcpy(want + C, v->v, C * sizeof *want);
+    for (int mb = 0; mb < MICRO; mb++) {
+        Tensor **to = sum[mb / 3];
+        double *now = numbers(2 * C);
+        statistics(x->v + mb * N * C, N, C, now, now + C);
+        for (int i = 0; i < C; i++) {
+            ((float *)mean->k)[i] = (float)now[i];
+            ((float *)var->k)[i] = (float)now[C + i];
+            want[i] += each ? momentum * (now[i] - want[i]) : 0;
+            want[C + i] += each ? momentum * (now[C + i] * N / (N - 1) - want[C + i]) : 0;
+        }
+        batchstat_track(stage, to[0]->k, to[1]->k, to[2]->k, mean->k, var->k, &vals, mb, mb % 3 > 0, N, C, (float)momentum,
+                        each);
+    }
+    statistics(x->v, MICRO * N, C, all, all + C);
+    for (int i = 0; i < C && !each; i++) {
+        want[i] += momentum * (all[i] - want[i]);
+        want[C + i] += momentum * (all[C + i] * MICRO * N / (MICRO * N - 1) - want[C + i]);
+    }
+    for (int k = 0; k < 3; k++)
+        group_fold(stage, sum[0][k]->k, sum[1][k]->k, sum[0][k]->n);
+    batch_track(stage, m->k, v->k, count->k, sum[0][0]->k, sum[0][1]->k, sum[0][2]->k, N, C, (float)momentum, each);
+    check_values("batch_track", m, want);
+    check_values("batch_track", v, want + C);
+    check_values("batch_track", count, &seven);
+    case_end();
+}
+
+static void running(void)
+{
+    for (long each = 0; each < 2; each++) {
+        follow(each, 0);
+        follow(each, 300);
+    }
+}
+
 const Check image_checks[] = {
+    {" batchstat_forward batchnorm_forward batchnorm_backward ", batch_norm},
+    {" batchstat_track batch_track ", running},
+    {" batchstat_forward ", evaluation},
     {" conv_forward conv_backward_x conv_backward_w ", conv},
     {" conv_forward ", conv_chain},
     {" pool_avg_forward pool_avg_backward ", pool_avg},

@@ -89,7 +89,9 @@ static bool check_state(Check *c, int index)
         return FAULT(c, s->loc, "state %s belongs to no parameter", s->name);
     if (s->kind == S_PARAM && s->param != index)
         return FAULT(c, s->loc, "parameter %s does not belong to itself", s->name);
-    if (s->param >= 0 && !alone && c->bound && !shape_same(&s->shape, &g->state.at[s->param].shape))
+    const State *p = s->param >= 0 ? &g->state.at[s->param] : NULL;
+    bool pairs = p && p->tracked && s->kind == S_GRAD;          /* two floats a number */
+    if (p && !alone && c->bound && (pairs ? s->bytes != 2 * p->bytes : !shape_same(&s->shape, &p->shape)))
         return FAULT(c, s->loc, "state %s has not the shape of its parameter", s->name);
     if (s->param >= 0 && !in_list(s->op, g->nf))
         return FAULT(c, s->loc, "state %s belongs to no forward operator", s->name);
@@ -294,6 +296,8 @@ static bool check_state_arg(Check *c, const Use *u)
     StateKind kind = u->grad ? S_GRAD : want == F32 ? S_PARAM : S_COPY;
     if (s->kind != kind || s->type != want)
         return FAULT(c, u->o->loc, "%s, %s: %s cannot be %s", OP(u->o), u->a->token, s->name);
+    if (c->g->state.at[s->param].tracked != u->operand->tracked)
+        return FAULT(c, u->o->loc, "%s, %s: %s cannot be %s", OP(u->o), u->a->token, s->name);
     c->adds[u->a->index] += u->grad;
     return true;
 }
@@ -347,6 +351,8 @@ static bool check_update_arg(Check *c, const Op *o, const Arg *a)
         {"g", ARG_READ, S_GRAD}, {"g", ARG_UPDATE, S_GRAD}, {"other", ARG_READ, S_GRAD},
         {"norm", ARG_UPDATE, S_NORM}, {"norm", ARG_READ, S_NORM}, {"clip", ARG_WRITE, S_CLIP},
         {"clip", ARG_READ, S_CLIP},
+        {"mean", ARG_UPDATE, S_PARAM}, {"var", ARG_UPDATE, S_PARAM}, {"count", ARG_UPDATE, S_PARAM},
+        {"sum_mean", ARG_READ, S_GRAD}, {"sum_var", ARG_READ, S_GRAD}, {"sum_count", ARG_READ, S_GRAD},
     };
     if (a->kind == ARG_NONE)
         return strchr("cm", a->token[0]) || FAULT(c, o->loc, "%s, %s: %s is missing", OP(o), a->token);
@@ -355,7 +361,9 @@ static bool check_update_arg(Check *c, const Op *o, const Arg *a)
             && legal[i].state == c->g->state.at[a->index].kind) {
             const State *s = &c->g->state.at[a->index];
             c->updates[a->index] += a->kind == ARG_UPDATE;
-            if (s->param >= 0 && strcmp(c->g->state.at[s->param].name, o->name))
+            const State *p = s->param >= 0 ? &c->g->state.at[s->param] : NULL;
+            bool track = !strcmp(row(o->row)->name, "BatchTrack");
+            if (p && (p->tracked != track || (!track && strcmp(p->name, o->name))))
                 return FAULT(c, o->loc, "%s, %s: %s belongs to another parameter", OP(o), s->name);
             return true;
         }

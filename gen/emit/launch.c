@@ -53,11 +53,9 @@ static void print_state(const Launch *w, int device, int way, int s, int c, cons
     static const char *const init[] = {"JOB_ZEROS", "JOB_ONES", "JOB_NORMAL", "JOB_UNIFORM"};
     const Graph *g = w->p->g;
     const State *param = &g->state.at[g->state.at[s].param];
-    int64_t n = 1;
+    int64_t n = g->state.at[s].bytes / type_bytes(F32);
     Bytes stride = 0;
     int kept = slots_of(w->p, device, s, &stride), copies = slots_of(w->p, device, c, &stride);
-    for (int i = 0; i < param->shape.n; i++)
-        n *= param->shape.d[i];
     bool home = way == 0 && device_of(w->p, 0, param->op) == device;       /* of the first row */
     fprintf(w->f, "    {%s, %s, %d, ", quote_c(param->name), kind, home);
     print_place(w->f, offset);

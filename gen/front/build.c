@@ -10,6 +10,7 @@
  *   Flatten              a Reshape
  *   GlobalAvgPool        a Mean
  *   Attention packed     AttentionPacked
+ *   BatchNorm            BatchStat and BatchNormalize: expand.c
  *   Concat of more than four    nested Concats: four are joined first, the result takes their place
  *   Add, Scale of losses        LossAdd, LossScale: a loss is f32 in every job, and one number
  *   a f32 data input in a bf16 job gets one Cast; the loss of the model a LossReport at the end
@@ -24,6 +25,7 @@
 static const struct { const char *name, *row, *keys; } composite[] = {
     {"Split", "Slice", "axis z -1; parts n -; sizes l -"}, {"Flatten", "Reshape", ""},
     {"GlobalAvgPool", "Mean", "keep b false"},
+    {"BatchNorm", "BatchNormalize", "eps f 1e-5; momentum f 0.1; track=each w step micro"},
 };
 enum { COMPOSITES = sizeof composite / sizeof *composite };
 
@@ -62,8 +64,7 @@ static int tensor_new(Builder *b, Tensor t, char type)
     return b->g->tensor.n - 1;
 }
 
-/* Appends an operator and its results, named path, path.mean, ... */
-static int op_new(Scope *s, const Node *line, const char *path, int r, Op o)
+int op_new(Scope *s, const Node *line, const char *path, int r, Op o)
 {
     Builder *b = s->b;
     Graph *g = b->g;
@@ -89,10 +90,19 @@ static int op_new(Scope *s, const Node *line, const char *path, int r, Op o)
 
 /* ---- operands -------------------------------------------------------------------------------------------------- */
 
+/* Operands that a line gives: those of dpgen's own are behind them. */
+static int given(const Row *r)
+{
+    int n = r->in.n;
+    while (n > 0 && r->in.at[n - 1].fixed)
+        n--;
+    return n;
+}
+
 static const char *takes(const Row *r)
 {
     const char *text = "";
-    for (int i = 0; i < r->in.n; i++)
+    for (int i = 0; i < given(r); i++)
         text = strf("%s%s%s%s", text, i ? ", " : "", r->in.at[i].name, r->in.at[i].optional ? "?" : "");
     return strf("it takes (%s)", text);
 }
@@ -143,12 +153,12 @@ static bool fits(Scope *s, const Node *line, const char *op, const Operand *want
 static bool place(Scope *s, const Node *line, const char *op, const Row *r, const Ints *list, Ints *in)
 {
     bool ok = true, first = !list->n && r->in.n && !node_get(line, r->in.at[0].name);
-    if (list->n > r->in.n) {
+    if (list->n > given(r)) {
         WRONG(s->b, node_get(line, "in") ? node_get(line, "in")->loc : line->loc, takes(r),
-              "%s has %d operands too many", op, list->n - r->in.n);
+              "%s has %d operands too many", op, list->n - given(r));
         return false;
     }
-    for (int i = 0; i < r->in.n; i++) {
+    for (int i = 0; i < given(r); i++) {
         const Node *key = node_get(line, r->in.at[i].name);
         if (i < list->n && key)
             WRONG(s->b, key->loc, NULL, "operand %s of %s is given by 'in' already", r->in.at[i].name, op);
@@ -248,7 +258,7 @@ static bool line_keys(Scope *s, const Node *line, const char *op)
     Strs keys = {0};
     for (size_t i = 0; i < sizeof common / sizeof *common; i++)
         *PUSH(&keys) = common[i];
-    for (int i = 0; i < r->in.n; i++)
+    for (int i = 0; i < given(r); i++)
         *PUSH(&keys) = r->in.at[i].name;
     for (int i = 0; i < r->par.n; i++)
         if (r->par.at[i].optional)
@@ -257,7 +267,7 @@ static bool line_keys(Scope *s, const Node *line, const char *op)
         *PUSH(&keys) = "init";
         *PUSH(&keys) = "tie";
     }
-    if (r->in.n > 1)
+    if (given(r) > 1)
         *PUSH(&keys) = "branches";
     if (!strcmp(op, "Attention"))
         *PUSH(&keys) = "qkv";
@@ -315,7 +325,7 @@ static void expand(Scope *s, const Node *line, const char *op)
         results = split(s, line, path, in.at[0], &o);
     } else {
         o.in = in;
-        int index = op_new(s, line, path, r, o);
+        int index = !strcmp(op, "BatchNorm") ? batch_norm(s, line, path, o) : op_new(s, line, path, r, o);
         *PUSH(&results) = s->b->g->op.at[index].out.at[0];
     }
     if (results.n)
@@ -451,7 +461,7 @@ static void check_no_decay(const Builder *b)
         bool any = false;
         Strs names = {0};
         for (int s = 0; s < b->g->state.n; s++)
-            if (b->g->state.at[s].kind == S_PARAM) {
+            if (b->g->state.at[s].kind == S_PARAM && !b->g->state.at[s].tracked) {
                 *PUSH(&names) = b->g->state.at[s].name;
                 any |= match(patterns->at[i], b->g->state.at[s].name);
             }

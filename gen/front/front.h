@@ -6,6 +6,7 @@
  *   attr.c    the keys of an operator's line, as numbers
  *   block.c   scopes: values, block arguments, repetition
  *   build.c   one line of the model -> operators
+ *   expand.c  ... that are rows of several kinds
  *   row.c bind.c graph.c shape.c shape_ops.c shape_image.c
  */
 #ifndef FRONT_H
@@ -83,6 +84,10 @@ const char *attr_word(const Node *line, const char *key);       /* text of a key
 
 /* ---- build.c --------------------------------------------------------------------------------------------------- */
 void op_line(Scope *s, const Node *line);
+/* Appends an operator and its results, named path, path.mean, ... */
+int op_new(Scope *s, const Node *line, const char *path, int row, Op o);
+/* ---- expand.c: one line, several rows -------------------------------------------------------------------------- */
+int batch_norm(Scope *s, const Node *line, const char *path, Op o);    /* the last operator, the line's own */
 /* ---- param.c --------------------------------------------------------------------------------------------------- */
 void params(Scope *s, const Node *line, Op *o, int op);         /* fills o->par: new states, or those of `tie:` */
 
@@ -103,6 +108,8 @@ extern const ShapeRule shape_rules[];                           /* ends with a N
 bool size_conv(Sizer *z);
 bool size_pool(Sizer *z);
 bool size_image_mean(Sizer *z);
+bool size_batch_stat(Sizer *z);
+bool size_batch_norm(Sizer *z);
 /* shape.c: what a rule may call */
 const Shape *in_shape(const Sizer *z, int i);
 bool out_shape(Sizer *z, int i, Shape s);                       /* size result i; false after a complaint */

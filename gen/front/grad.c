@@ -18,6 +18,7 @@
  *   aliases   `da = dy` makes no operator and no tensor: the gradient of the result is the term.
  *   names     d.X is the gradient of X.  If it has several terms, d.X.t2 is the second one, d.X.s2 the sum of the first
  *             two, and the last sum is d.X.  Where one of these is taken, `_` is put behind it.
+ *   statistics    an operator that tracks has its W call, though no gradient comes to it.
  *   uses      every use of a parameter has its own accumulator, PARAM.grad.0 the first: what tied uses add up to would
  *             otherwise depend on the plan.  update.c folds them.
  *
@@ -90,7 +91,7 @@ static void mark_wanted(Grad *w)
         const Op *o = &w->g->op.at[i];
         bool depends = false;
         for (int k = 0; k < o->par.n; k++)
-            depends |= o->par.at[k] >= 0;
+            depends |= o->par.at[k] >= 0 && !row(o->row)->par.at[k].tracked;
         for (int k = 0; k < o->in.n; k++)
             depends |= o->in.at[k] >= 0 && w->wanted[o->in.at[k]];
         for (int k = 0; k < o->out.n; k++)
@@ -114,17 +115,24 @@ static bool reached(const Grad *w, const Op *o)
     return any;
 }
 
-/* Terms of every tensor, and the uses of every parameter that get a gradient. */
+/* Its W call adds up statistics, whatever the loss depends on. */
+static bool tracks(const Row *r)
+{
+    return r->par.n && r->par.at[0].tracked;
+}
+
+/* Terms of every tensor, and the uses of every parameter that get a gradient, or of statistics. */
 static void count_terms(Grad *w, Ints *uses)
 {
     w->terms[w->g->loss] = w->wanted[w->g->loss];
     for (int i = w->g->nf - 1; i >= 0; i--) {
         const Op *o = &w->g->op.at[i];
         const Row *r = row(o->row);
-        if (!reached(w, o))
+        bool back = reached(w, o);
+        if (!back && !tracks(r))
             continue;
-        for (int k = 0; k < o->in.n; k++) {
-            if (o->in.at[k] < 0 || !w->wanted[o->in.at[k]])
+        for (int k = 0; back && k < o->in.n; k++) {
+            if (o->in.at[k] < 0 || !w->wanted[o->in.at[k]] || r->in.at[k].fixed)
                 continue;
             if (!names_gradient(r->call[PH_I], r->in.at[k].name))
                 die("%s: row %s gives no gradient of %s", o->name, r->name, r->in.at[k].name);
@@ -149,9 +157,10 @@ static void make_accumulators(Grad *w, const Ints *uses)
             bad(p.loc, "remove it, or use what is made of it", "the loss does not depend on parameter %s", p.name);
         for (int k = 0; k < uses[s].n; k++) {
             int op = uses[s].at[uses[s].n - 1 - k];
+            Shape pairs = {2, {2, p.shape.d[0]}};
             *PUSH(&g->state) = (State){.name = grad_name(&w->taken, strf("%s.grad.%d", p.name, k)), .kind = S_GRAD,
-                .type = F32, .shape = p.shape, .bytes = p.bytes, .param = s, .use = k, .op = op,
-                .loc = g->op.at[op].loc};
+                .type = F32, .shape = p.tracked ? pairs : p.shape, .bytes = p.tracked ? 2 * p.bytes : p.bytes, .param = s,
+                .use = k, .op = op, .loc = g->op.at[op].loc};
         }
     }
 }
@@ -325,12 +334,15 @@ static void backward(Grad *w)
         Ints in = f->in;
         if (in.n > MAX_TERMS)
             die("%s has %d operands", f->name, in.n);
-        if (!reached(w, f))
+        bool back = reached(w, f);
+        if (!back && !tracks(row(f->row)))
             continue;
         w->fwd = i;
         memset(w->term, -1, sizeof w->term);
-        bind_phase(w, PH_I);
-        add_terms(w, &in);
+        if (back) {
+            bind_phase(w, PH_I);
+            add_terms(w, &in);
+        }
         bind_phase(w, PH_W);
     }
 }

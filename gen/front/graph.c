@@ -161,7 +161,7 @@ static int64_t parameters(const Graph *g, int64_t *tensors)
     int64_t n = 0;
     *tensors = 0;
     for (int i = 0; i < g->state.n; i++)
-        if (g->state.at[i].kind == S_PARAM) {
+        if (g->state.at[i].kind == S_PARAM && !g->state.at[i].tracked) {
             n += shape_size(&g->state.at[i].shape, 0, g->state.at[i].shape.n);
             ++*tensors;
         }

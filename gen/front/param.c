@@ -27,11 +27,19 @@ static const Init *rule(const Model *m, const char *name)
     return NULL;
 }
 
+/* Running statistics: of numbers with mean 0 and deviation 1 */
+static Init at_first(const char *par)
+{
+    static const Init zeros = {"zeros", INIT_ZEROS, 0, 0, FAN_NONE}, ones = {"ones", INIT_ONES, 0, 0, FAN_NONE};
+    return strcmp(par, "running_var") ? zeros : ones;
+}
+
 static Init by_default(const Model *m, const Row *r, const char *par)
 {
     static const Init norm = {"norm", INIT_ONES, 0, 0, FAN_NONE}, bias = {"bias", INIT_ZEROS, 0, 0, FAN_NONE},
                       weight = {"weight", INIT_NORMAL, 0, 0.02, FAN_NONE};
-    const Init *def = !strcmp(par, "bias") ? &bias : !strcmp(r->shape, "norm") ? &norm : &weight;
+    bool norms = !strcmp(r->shape, "norm") || !strcmp(r->shape, "batch_norm");
+    const Init *def = !strcmp(par, "bias") ? &bias : norms ? &norm : &weight;
     const Init *own = rule(m, def->name);
     return own ? *own : *def;
 }
@@ -65,9 +73,9 @@ static int make(Scope *s, const Node *line, const Op *o, int op, const Operand *
 {
     Graph *g = s->b->g;
     int index = g->state.n;
-    State st = {.kind = S_PARAM, .type = F32, .param = index, .op = op, .init = init, .loc = o->loc};
-    st.name = claim(s, line, path_join(o->name, par->name));
-    st.decay = decays(s->b->m, st.name);
+    State st = {.kind = S_PARAM, .type = F32, .param = index, .op = op, .init = init, .tracked = par->tracked, .loc = o->loc};
+    st.name = claim(s, line, path_join(o->owner ? o->owner : o->name, par->name));
+    st.decay = !par->tracked && decays(s->b->m, st.name);
     *PUSH(&g->state) = st;
     names_put(&s->b->param, st.name, index);
     if (g->compute == BF16 && par->type == 'r')
@@ -97,7 +105,7 @@ static void no_tie(Scope *s, const Node *tie)
     Strs names = {0};
     for (int i = 0; i < g->state.n; i++) {
         const char *name = g->state.at[i].name;
-        if (g->state.at[i].kind == S_PARAM) {
+        if (g->state.at[i].kind == S_PARAM && !g->state.at[i].tracked) {
             *PUSH(&names) = strf("%.*s", (int)(strrchr(name, '.') - name), name);
             *PUSH(&names) = name;
         }
@@ -121,6 +129,8 @@ static int share_or_make(Scope *s, const Node *line, const Op *o, int op, int i,
     const Node *tie = node_get(line, "tie"), *init = node_get(line, "init");
     if (absent(s, line, par))
         return -1;
+    if (par->tracked)
+        return make(s, line, o, op, par, at_first(par->name));
     int state = tie && tie->kind == SCALAR ? tied(s, tie->text, par->name) : -1;
     if (state < 0)
         return make(s, line, o, op, par, init && !i ? by_line(s, init) : by_default(s->b->m, r, par->name));
@@ -142,6 +152,6 @@ void params(Scope *s, const Node *line, Op *o, int op)
     }
     if (tie && tie->kind != SCALAR)
         WRONG(s->b, tie->loc, "write tie: wte", "'tie' names one operator or parameter");
-    else if (tie && !shared)
+    else if (tie && !shared && !row(o->row)->par.at[0].tracked)
         no_tie(s, tie);
 }

@@ -41,16 +41,18 @@ static const char *store(const char *text, size_t n)
     return to;
 }
 
-/* One word: name[:type][?] */
+/* One word: name[:type][?][!] */
 static Operand operand(const char *word, size_t n)
 {
-    Operand o = {.type = 'r'};
+    Operand o = {.type = 'r', .fixed = word[n - 1] == '!'};
+    n -= o.fixed;
     if (word[n - 1] == '?') {
         o.optional = true;
         n--;
     }
     if (n > 2 && word[n - 2] == ':') {
-        o.type = word[n - 1] == 'c' ? 'r' : word[n - 1];
+        o.tracked = word[n - 1] == 't';
+        o.type = word[n - 1] == 'c' ? 'r' : o.tracked ? 'f' : word[n - 1];
         n -= 2;
     }
     o.name = store(word, n);

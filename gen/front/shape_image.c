@@ -140,3 +140,33 @@ bool size_image_mean(Sizer *z)
         y.d[i] = i < x->n - 1 ? 1 : channels(x);
     return out_shape(z, 0, y);
 }
+
+static bool set_pixels(Sizer *z)
+{
+    const Shape *x = in_shape(z, 0);
+    attr_set(z->o, "rows", shape_size(x, 0, x->n - 1));
+    attr_set(z->o, "width", channels(x));
+    return true;
+}
+
+bool size_batch_stat(Sizer *z)
+{
+    const Shape *x = in_shape(z, 0);
+    Shape one = {1, {channels(x)}};
+    double momentum = attr_find(z->o, "momentum")->f;
+    if (shape_size(x, 0, x->n - 1) < 2)
+        return refuse(z, "more samples in a micro-batch, or a larger image", "%s has one value a channel: its variance is 0",
+                      shape_text(x));
+    if (!(momentum > 0 && momentum <= 1))
+        return refuse(z, "momentum: 0.1", "a momentum of running statistics is above 0 and at most 1, not %g", momentum);
+    return set_pixels(z) && par_shape(z, 0, one) && par_shape(z, 1, one) && par_shape(z, 2, (Shape){1, {1}}) &&
+           out_shape(z, 0, one) && out_shape(z, 1, one);
+}
+
+bool size_batch_norm(Sizer *z)
+{
+    Shape one = {1, {channels(in_shape(z, 0))}};
+    if (attr_find(z->o, "eps")->f < 0)
+        return refuse(z, NULL, "eps must not be negative");
+    return set_pixels(z) && par_shape(z, 0, one) && par_shape(z, 1, one) && out_shape(z, 0, *in_shape(z, 0));
+}

@@ -534,7 +534,8 @@ static bool size_none(Sizer *z)
 const ShapeRule shape_rules[] = {
     {"embedding", size_embedding},  {"position", size_position},    {"relative_bias", size_relative_bias},
     {"linear", size_linear},        {"matmul", size_matmul},        {"attention", size_attention},
-    {"conv", size_conv},            {"pool", size_pool},    /* shape_image.c */
+    {"conv", size_conv},            {"pool", size_pool},    /* these and the next two: shape_image.c */
+    {"batch_stat", size_batch_stat}, {"batch_norm", size_batch_norm},
     {"attention_packed", size_attention_packed},                    {"norm", size_norm},
     {"softmax", set_rows},          {"same", size_same},            {"gelu", size_same},
     {"scale", size_same},           {"dropout", size_dropout},      {"add", size_add},

@@ -10,6 +10,7 @@
  *                   order, so that the bits do not depend on who holds which parameter (Pascanu, Mikolov and Bengio, On
  *                   the difficulty of training recurrent neural networks, 2013, section 3.2)
  *   2  AdamW, Sgd   AdamW: Loshchilov and Hutter, Decoupled Weight Decay Regularization, 2019, algorithm 2
+ *      BatchTrack   the running statistics of a BatchStat: no norm, no decay
  *
  * clip_scope: parameter gives every parameter a norm and a factor of its own; part 1 then needs nobody else, and no norm
  * is reported.
@@ -29,11 +30,13 @@ typedef struct {                /* one parameter */
     Ints use;                   /* accumulators, ascending */
 } Param;
 
+typedef VEC(Param) ParamList;
 typedef struct {
     Graph *g;
     const Train *t;
     Names *taken;
-    VEC(Param) param;
+    ParamList param;
+    ParamList tracked;          /* mean, variance and count of each BatchStat, side by side */
     VEC(Arg) word;              /* what the words of the next call mean */
 } Update;
 
@@ -128,14 +131,17 @@ static void list_params(Update *u)
     int *slot = alloc((size_t)g->state.n * sizeof *slot);
     for (int s = 0; s < g->state.n; s++) {
         const State *x = &g->state.at[s];
+        if (x->param < 0)
+            continue;
+        ParamList *list = g->state.at[x->param].tracked ? &u->tracked : &u->param;
         if (x->kind == S_PARAM) {
-            slot[s] = u->param.n;
-            *PUSH(&u->param) = (Param){.p = s, .c = -1, .m = -1, .v = -1, .norm = -1, .clip = -1, .index = u->param.n - 1,
-                                       .n = shape_size(&x->shape, 0, x->shape.n)};
+            slot[s] = list->n;
+            *PUSH(list) = (Param){.p = s, .c = -1, .m = -1, .v = -1, .norm = -1, .clip = -1, .index = list->n - 1,
+                                  .n = shape_size(&x->shape, 0, x->shape.n)};
         } else if (x->kind == S_COPY) {
-            u->param.at[slot[x->param]].c = s;
+            list->at[slot[x->param]].c = s;
         } else if (x->kind == S_GRAD) {
-            *PUSH(&u->param.at[slot[x->param]].use) = s;
+            *PUSH(&list->at[slot[x->param]].use) = s;
         }
     }
 }
@@ -213,6 +219,22 @@ static void put_update(Update *u, const Param *q)
     put(u, t->opt == OPT_ADAMW ? "AdamW" : "Sgd", q->p);
 }
 
+/* One call for the three states of a BatchStat. */
+static void put_tracked(Update *u, const Param *q)
+{
+    static const char *const word[] = {"mean", "var", "count"}, *const sum[] = {"sum_mean", "sum_var", "sum_count"};
+    const Op *stat = &u->g->op.at[u->g->state.at[q->p].op];
+    for (int i = 0; i < 3; i++) {
+        word_state(u, word[i], ARG_UPDATE, q[i].p);
+        word_state(u, sum[i], ARG_READ, q[i].use.at[0]);
+    }
+    word_int(u, "rows", attr_int(stat, "rows"));
+    word_int(u, "n", q->n);
+    word_float(u, "momentum", attr_find(stat, "momentum")->f);
+    word_int(u, "each", attr_int(stat, "each"));
+    put(u, "BatchTrack", q->p);
+}
+
 void update(Graph *g, const Model *m, Names *taken)
 {
     Update u = {.g = g, .t = &m->train, .taken = taken};
@@ -226,4 +248,6 @@ void update(Graph *g, const Model *m, Names *taken)
         put_total(&u, &u.param.at[i], 1, u.param.at[i].p);
     for (int i = 0; i < u.param.n; i++)
         put_update(&u, &u.param.at[i]);
+    for (int i = 0; i < u.tracked.n; i += 3)
+        put_tracked(&u, &u.tracked.at[i]);
 }

@@ -97,7 +97,7 @@ static void find_versions(Live *x)
             if (g->op.at[o].arg.at[i].state && g->op.at[o].arg.at[i].kind == ARG_READ)
                 read[g->op.at[o].arg.at[i].index] = true;
     for (int s = 0; s < g->state.n; s++)
-        if (read[s] && (g->state.at[s].kind == S_PARAM || g->state.at[s].kind == S_COPY))
+        if (read[s] && !g->state.at[s].tracked && (g->state.at[s].kind == S_PARAM || g->state.at[s].kind == S_COPY))
             x->version[g->state.at[s].param] += aligned(g->state.at[s].bytes);
 }
 

@@ -54,6 +54,7 @@ static const Field state_fields[] = {
     {"use", V_INT, offsetof(State, use), .only = S_GRAD + 1},
     {"op", V_REF, offsetof(State, op), .ref = R_OP},
     {"decay", V_BOOL, offsetof(State, decay), .only = S_PARAM + 1},
+    {"tracked", V_BOOL, offsetof(State, tracked), .only = S_PARAM + 1},
     {"init", V_WORD, offsetof(State, init.kind), .words = inits, .first = true, .only = S_PARAM + 1},
     {"rule", V_TEXT, offsetof(State, init.name), .only = S_PARAM + 1},
     {"a", V_FLOAT, offsetof(State, init.a), .only = S_PARAM + 1},

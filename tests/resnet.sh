@@ -1,0 +1,67 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# ResNets of five depths from two example files: names and shapes of parameters and running statistics follow torchvision's
+# scheme, which is written here as loops; parameters and multiplications are the published ones.  ResNet-18 on small images
+# has one hash over stages.
+. "$(dirname "$0")/lib.sh"
+need dpgen build/emitted build/librt.a
+
+# scheme BASIC? N1 N2 N3 N4: what a state_dict of torchvision lists, num_batches_tracked as one number
+scheme() {
+    awk -v basic="$1" -v n="$2 $3 $4 $5" '
+    function conv(name, out, from, k) { print name ".weight", out "x" from "x" k "x" k }
+    function norm(name, c) {
+        print name ".weight", c; print name ".bias", c
+        print name ".running_mean", c; print name ".running_var", c; print name ".num_batches_tracked", 1
+    }
+    BEGIN {
+        split(n, blocks); conv("conv1", 64, 3, 7); norm("bn1", 64); from = 64
+        for (l = 1; l <= 4; l++) {
+            mid = 64 * 2 ^ (l - 1); out = basic ? mid : 4 * mid
+            for (b = 0; b < blocks[l]; b++) {
+                at = "layer" l "." b
+                conv(at ".conv1", mid, from, basic ? 3 : 1); norm(at ".bn1", mid)
+                conv(at ".conv2", mid, mid, 3); norm(at ".bn2", mid)
+                if (!basic) { conv(at ".conv3", out, mid, 1); norm(at ".bn3", out) }
+                if (from != out) { conv(at ".downsample.0", out, from, 1); norm(at ".downsample.1", out) }
+                from = out
+            }
+        }
+        print "fc.weight", "1000x" from; print "fc.bias", 1000
+    }' | sort
+}
+# resnet DEPTH FILE PARAMETERS MULTIPLICATIONS N1 N2 N3 N4
+resnet() {
+    depth=$1 file=$2 count=$3 products=$4
+    shift 4
+    awk -v n="$*" 'BEGIN {split(n, b)} /use:/ {sub(/repeat: [0-9]+/, "repeat: " b[++k])} {print}' "examples/$file.yaml" \
+        >"$tmp/$depth.yaml"
+    ./dpgen check "$tmp/$depth.yaml" --set train.batch.global=1 --set train.batch.micro=1 -d s >"$tmp/graph" 2>&1 ||
+        { fault "$depth: $(head -n 1 "$tmp/graph")"; return; }
+    sed -n 's/^state \([^ ]*\) kind=param .*shape=\([0-9x]*\) .*/\1 \2/p' "$tmp/graph" | sort >"$tmp/names"
+    scheme "$([ "$file" = resnet18 ] && echo 1 || echo 0)" "$@" >"$tmp/want"
+    diff "$tmp/want" "$tmp/names" >"$tmp/diff" && pass || fault "$depth, names: $(sed -n 2p "$tmp/diff")"
+    said=$(sed -n 's/^op F:.* row=\(Conv\|Linear\) .*flop=\([0-9]*\) .*/\2/p' "$tmp/graph" |
+        awk '{n += $1} END {printf "%.0f", n / 2}')
+    [ "$said" = "$products" ] && pass || fault "$depth: $said multiplications, not $products"
+    said=$(./dpgen check "$tmp/$depth.yaml" | awk '$1 == "parameters" && NF == 2 {gsub(",", "", $2); print $2}')
+    [ "$said" = "$count" ] && pass || fault "$depth: $said parameters, not $count"
+}
+resnet 18 resnet18 11689512 1814073344 2 2 2 2
+resnet 34 resnet18 21797672 3663761408 3 4 6 3
+resnet 50 resnet50 25557032 4089184256 3 4 6 3
+resnet 101 resnet50 44549160 7801405440 3 4 23 3
+resnet 152 resnet50 60192808 11513626624 3 8 36 3
+
+$cc -std=c11 -O1 -Wall -Wextra -Werror -o "$tmp/npy" tests/npy.c || { fault "tests/npy.c"; finish; }
+cwd=$tmp/data run="--no-checkpoint --quiet --hash"
+mkdir -p "$cwd"
+(cd "$cwd" && "$tmp/npy" images.npy f4 -1 1 16 32 32 3 && "$tmp/npy" labels.npy i4 0 10 16) || fault "no arrays"
+use_portable
+small="examples/resnet18.yaml -D S=32 -D C=10 --estimate --set train.batch.global=4 --set train.batch.micro=2"
+small="$small --set train.steps=2 --set devices.0.threads=1"
+{ echo "one $small --stages 1"
+  echo "late $small --stages 3 --recompute full --schedule zb-h1"; } | plans
+one_hash "resnet18"
+finish
