@@ -105,6 +105,11 @@ sed 's/count: 8/count: 9/' "$tmp/gpus" >"$tmp/more"
 gpus="--devices $tmp/more"
 right "pipedream, 9 stages" "$want" $async --schedule pipedream --stages 9 --cuts $cuts
 gpus="--devices $tmp/gpus"
+# weights predicted from two versions
+ahead="$tmp/gpt.yaml --set train.batch.micro=8 --set train.batch.global=8 --set train.clip_norm=0 --set train.steps=8"
+ahead="$ahead --set plan.schedule=spectrain --set plan.stages=3 --set plan.cuts=[6,11]"
+want=$(interpret $ahead)
+right "spectrain, 3 stages" "$want" $ahead
 
 use_double bf16
 bf16="--set train.precision.compute=bf16"
@@ -119,12 +124,13 @@ use_own() {
     use_double "$1"
     with="$root/build/double/$1/own.obj $with -lstdc++"
 }
+near=2
 losses_near() {     # WHAT OPTION...: those of the interpreter and of the job differ by a ten-thousandth, or less
-    build/interp$2 --data "$data" --steps 2 $model --set train.precision.compute=$1 2>/dev/null |
-        sed -n 's/.*loss[ ":]*\([0-9.]*\).*/\1/p' | head -n 2 >"$tmp/near.want"
-    sed -n 's/.*"event":"step".*"loss":\([0-9.]*\).*/\1/p' "$tmp/own.log" | head -n 2 >"$tmp/near.got"
-    if paste "$tmp/near.want" "$tmp/near.got" | awk 'NF != 2 || ($1 - $2) ^ 2 > 1e-8 * $1 * $1 { bad = 1 }
-        END { exit NR != 2 || bad }'; then pass
+    build/interp$2 --data "$data" --steps $near $model --set train.precision.compute=$1 2>/dev/null |
+        sed -n 's/.*loss[ ":]*\([0-9.]*\).*/\1/p' | head -n $near >"$tmp/near.want"
+    sed -n 's/.*"event":"step".*"loss":\([0-9.]*\).*/\1/p' "$tmp/own.log" | head -n $near >"$tmp/near.got"
+    if paste "$tmp/near.want" "$tmp/near.got" | awk -v n=$near 'NF != 2 || ($1 - $2) ^ 2 > 1e-8 * $1 * $1 { bad = 1 }
+        END { exit NR != n || bad }'; then pass
     else fault "$1: losses $(tr '\n' ' ' <"$tmp/near.got"), the interpreter's $(tr '\n' ' ' <"$tmp/near.want")"; fi
 }
 own_plans() {       # TYPE PLAN...: of $model
@@ -138,7 +144,7 @@ own_plans() {       # TYPE PLAN...: of $model
         said=$(eval "generate $tmp/job $model --set train.precision.compute=$type --stages $1 --schedule $2 --recompute $3 \
             $4 $5 $gpus" && compile "$tmp/job")
         rm -f "$tmp/own.log"
-        arguments="--steps 2 --log $tmp/own.log"
+        arguments="--steps $near --log $tmp/own.log"
         [ -n "$said" ] || said=$(under "$1")
         [ -n "$want" ] || { want=$said; losses_near $type "$(echo $type | sed 's/f32//; s/^bf/_bf/')"; }
         if [ ${#said} = 64 ] && [ "$said" = "$want" ]; then pass; else fault "$type, $plan: $said, not $want"; fi
@@ -167,7 +173,9 @@ model=$models/heads.yaml
 for type in ${SLOW:+f32} bf16; do
     own_plans $type "1 gpipe none" "2 1f1b full"
 done
-model=$tiny
+model=$ahead near=6
+own_plans f32 "3 spectrain none"
+model=$tiny near=2
 arguments=
 
 # ---- nccl: a process a stage ---------------------------------------------------------------------------------------------
