@@ -151,7 +151,7 @@ static void prepare(Stage *st, int h, Shape shape, const char *call, bool back)
     p->head.run = run;
     st->handle[h] = p;
     g->handle = graph_handle(st);
-    size_t most = back ? attention_scratch(s) - attention_sums(s) : device_of(st)->workspace_bytes;
+    size_t most = back ? attention_scratch(s) - attention_sums(s) - SHIFT : device_of(st)->workspace_bytes;
     if (!(back ? attention_plan_backward : attention_plan_forward)(g, &p->plan, s))
         refuse(s, call, g->failed);
     if ((size_t)p->plan.workspace > most)
