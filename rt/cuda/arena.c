@@ -145,12 +145,10 @@ static int open_arena(Worker *w, Device *d)
         return complain(STATUS_RUN, "%s: no room for its arena of %zu bytes on GPU %d: %zu of %zu bytes are free; plan with a "
                         "smaller limit, or end what else runs there (nvidia-smi names it)", w->info->name, w->info->arena,
                         d->number, free_bytes, total);
-    if (e == cudaSuccess)       /* on the stream of whatever comes next: the default one would run beside it */
-        e = cudaMemsetAsync(w->stage.arena, w->run->opt.fill, w->info->arena, d->compute);
     d->workspace = w->stage.arena + w->info->workspace;
     d->workspace_bytes = w->info->workspace_bytes;
     count_from_here(w, d);
-    return e == cudaSuccess ? DONE : failed(w, e, "filling the arena");
+    return e == cudaSuccess ? DONE : failed(w, e, "making the arena");
 }
 
 /* Algorithms that were measured on another GPU, or in another version of the library, may be none here, or give other bits. */
@@ -206,6 +204,19 @@ void arena_close(Worker *w)
 void arena_enter(Worker *w)
 {
     device_check(&w->stage, cudaSetDevice(device_of(&w->stage)->number), "choosing the GPU");
+}
+
+#pragma weak kernels_load
+/* Everything that a step calls, once.  On the stream of whatever comes next: the default one would run beside it. */
+void arena_warm(Worker *w)
+{
+    Device *d = device_of(&w->stage);
+    if (kernels_load)
+        kernels_load(&w->stage);
+    for (const Dry *dry = d->dry; dry; dry = dry->next)
+        dry->run(&w->stage, dry->of);
+    device_check(&w->stage, cudaStreamSynchronize(d->compute), "the first calls of libraries");
+    device_check(&w->stage, cudaMemsetAsync(w->stage.arena, w->run->opt.fill, w->info->arena, d->compute), "filling the arena");
 }
 
 /* ---- between steps -------------------------------------------------------------------------------------------------- */

@@ -443,6 +443,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
             if (w.uid[k] == t.uid)
                 w.number[k] = *(const float *)w.at[k];
     }
+    double_load("cudnnBackendExecute", &plan, sizeof plan);
     double_enqueue(handle->stream, "cudnnBackendExecute", perform, &w, sizeof w);
     return CUDNN_STATUS_SUCCESS;
 }

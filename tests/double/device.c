@@ -8,7 +8,9 @@
  *   DOUBLE_DRIVER=N    the version of the driver, that of the runtime by default
  *   DOUBLE_PEERS=0     none may reach into another's memory
  */
+#include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,6 +88,42 @@ int double_device(const char *who)
         return current;
     fprintf(stderr, "double: %s: this thread has chosen no GPU\n", who);
     _exit(99);
+}
+
+/* ---- what is loaded ---------------------------------------------------------------------------------------------- */
+
+typedef struct Code { uint64_t sum; int device; struct Code *next; } Code;
+static Code *loaded;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+bool double_in_steps;
+
+/* FNV-1a (G. Fowler, L. Noll, P. Vo) */
+static uint64_t sum_of(const unsigned char *at, size_t n)
+{
+    uint64_t sum = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < n; i++)
+        sum = (sum ^ at[i]) * 0x100000001b3u;
+    return sum;
+}
+
+void double_load(const char *who, const void *code, size_t bytes)
+{
+    int device = double_device(who);
+    uint64_t sum = sum_of(code, bytes);
+    pthread_mutex_lock(&lock);
+    const Code *c = loaded;
+    while (c && (c->sum != sum || c->device != device))
+        c = c->next;
+    if (!c && double_in_steps) {
+        fprintf(stderr, "double: %s: its code is loaded in a step\n", who);
+        _exit(99);
+    }
+    if (!c) {
+        Code *new = malloc(sizeof *new);
+        *new = (Code){sum, device, loaded};
+        loaded = new;
+    }
+    pthread_mutex_unlock(&lock);
 }
 
 /* ---- who reaches whom ------------------------------------------------------------------------------------------- */
