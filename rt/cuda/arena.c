@@ -18,11 +18,27 @@
 #include "op/cuda/start.h"
 #include "run.h"
 
+/* The line in the stage's source names operands and the line of the model. */
+static void describe(const Stage *st, char *to, size_t room)
+{
+    const char *const *name = st->worker ? st->worker->info->action : NULL;
+    if (!name || st->at < 0 || st->worker->eval)
+        snprintf(to, room, ", before the first step or in an evaluation");
+    else
+        snprintf(to, room, ", near line %d of stage%d.c, in: %s", st->line, st->index, name[st->at]);
+}
+
 void device_check(const Stage *st, cudaError_t status, const char *what)
 {
+    char where[256] = "; DPGEN_SYNC=1 names the call";
+    const Device *d = device_of(st);
+    if (status == cudaSuccess && d->sync)
+        status = cudaStreamSynchronize(d->compute);
+    if (status != cudaSuccess && d->sync)
+        describe(st, where, sizeof where);
     if (status != cudaSuccess)
-        quit(st->link, STATUS_RUN, "%s: %s: %s (%s); checkpoints are as they were",
-             st->worker ? st->worker->info->name : "stage", what, cudaGetErrorString(status), cudaGetErrorName(status));
+        quit(st->link, STATUS_RUN, "%s: %s: %s (%s)%s; checkpoints are as they were",
+             st->worker ? st->worker->info->name : "stage", what, cudaGetErrorString(status), cudaGetErrorName(status), where);
 }
 
 /* ---- opening ------------------------------------------------------------------------------------------------------ */
@@ -169,6 +185,8 @@ int arena_open(Worker *w)
     cudaError_t e = d ? cudaGetDeviceCount(&d->numbers) : cudaErrorMemoryAllocation;
     if (e != cudaSuccess)
         return failed(w, e, "looking for a GPU");
+    const char *sync = getenv("DPGEN_SYNC");
+    d->sync = sync && *sync && strcmp(sync, "0");
     d->number = gpu_of(d, w->stage.index - w->run->first);
     if (check_measured(w, d->number) != DONE)
         return STATUS_MACHINE;

@@ -31,6 +31,7 @@ typedef struct Device {
     void *products;                 /* cublasLtHandle_t: op/cuda/product.c */
     void *graphs;                   /* cudnnHandle_t: op/cuda/graph.c */
     Dry *dry;
+    int sync;                       /* DPGEN_SYNC: the host waits for each call */
     size_t spare;                   /* bytes of the GPU, once the arenas on it are made; 0: not the first stage on it */
     /* message.c: by request */
     cudaEvent_t ready[MAX_REQUESTS], arrived[MAX_REQUESTS], *left;  /* left[gpu of the receiver * MAX_REQUESTS + request] */
@@ -53,7 +54,8 @@ static inline size_t room_of(const Stage *st) { return (size_t)((char *)device_o
 #ifdef __cplusplus
 extern "C"
 #endif
-/* Ends the job with the name of the failed call unless status is cudaSuccess. */
+/* Ends the job with the name of the failed call unless status is cudaSuccess.  With DPGEN_SYNC it first waits for the call,
+ * and so comes behind each one. */
 void device_check(const Stage *st, cudaError_t status, const char *what);
 /* Loads the code of each kernel of ours, op/cuda/kernel.h. */
 #ifdef __cplusplus

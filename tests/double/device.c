@@ -40,7 +40,10 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
     (void)device;
     *value = attribute == cudaDevAttrComputeCapabilityMajor ? (int)(arch / 10)
            : attribute == cudaDevAttrComputeCapabilityMinor ? (int)(arch % 10)
-           : attribute == cudaDevAttrMultiProcessorCount ? 132 : 0;
+           : attribute == cudaDevAttrMultiProcessorCount ? 132
+           : attribute == cudaDevAttrClockRate ? 1830000               /* kHz: those of an H100 */
+           : attribute == cudaDevAttrMemoryClockRate ? 2619000
+           : attribute == cudaDevAttrGlobalMemoryBusWidth ? 5120 : 0;
     return cudaSuccess;
 }
 
@@ -173,11 +176,12 @@ const char *cudaGetErrorString(cudaError_t e)
 {
     return e == cudaSuccess ? "no error" : e == cudaErrorMemoryAllocation ? "out of memory" : e == cudaErrorNoDevice
            ? "no CUDA-capable device is detected" : e == cudaErrorInsufficientDriver
-           ? "CUDA driver version is insufficient for CUDA runtime version" : "an error of the double";
+           ? "CUDA driver version is insufficient for CUDA runtime version" : e == cudaErrorIllegalAddress
+           ? "an illegal memory access was encountered" : "an error of the double";
 }
 
 const char *cudaGetErrorName(cudaError_t e)
 {
     return e == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation" : e == cudaErrorInvalidResourceHandle
-           ? "cudaErrorInvalidResourceHandle" : "cudaError";
+           ? "cudaErrorInvalidResourceHandle" : e == cudaErrorIllegalAddress ? "cudaErrorIllegalAddress" : "cudaError";
 }

@@ -24,6 +24,7 @@ void simt_use(const char *name, const void *kernel)
 void simt_launch(Stage *st, const char *name, void (*run)(void *), const void *args, size_t bytes)
 {
     double_enqueue(stream_of(st), name, run, args, bytes);
+    device_check(st, cudaSuccess, name);        /* as LAUNCH does */
 }
 
 void *simt_workspace(Stage *st, size_t bytes)

@@ -9,8 +9,8 @@
  * reach, or reach in another line; an index outside a shared array; a write past its end; 16 bytes at an address that is
  * no multiple of 16.
  *
- * A launch goes through simt_use() and simt_launch(), and scratch through simt_workspace(), which whoever links this defines: at once
- * (tests/simt/now.c), or on a queue.
+ * A launch goes through simt_use() and simt_launch(), and scratch through simt_workspace(), which whoever links this defines:
+ * at once (tests/simt/now.c), or on a queue.
  *
  * Not handled: blocks of more than one dimension, atomics, races within a warp between two barriers, and everything that
  * the kernels do not use.

@@ -59,7 +59,7 @@ struct Known {
     const Known *next;
     Known(const void *k, const Known **all) : kernel(k), next(*all) { *all = this; }
 };
-inline const Known *known_kernels;
+static const Known *known_kernels;
 template <auto *kernel> struct Launched { static Known known; };
 template <auto *kernel> Known Launched<kernel>::known((const void *)kernel, &known_kernels);
 #define LAUNCHED(kernel) ((void)&Launched<kernel>::known)

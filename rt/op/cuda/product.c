@@ -294,6 +294,7 @@ static void multiply(Stage *st, Product *p, void *c, const void *a, const void *
                                            p->result, &p->algorithm, d->workspace, p->workspace, d->compute);
     if (status != CUBLAS_STATUS_SUCCESS)
         stop(st, r, status);
+    device_check(st, cudaSuccess, r->call);
 }
 
 void product_run(Stage *st, int h, int part, void *c, const void *a, const void *b, const void *bias, int acc)
