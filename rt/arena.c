@@ -68,6 +68,11 @@ void arena_enter(Worker *w)
     (void)w;
 }
 
+void arena_warm(Worker *w)
+{
+    (void)w;
+}
+
 bool arena_read(Worker *w, const void *at, size_t n, ArenaTake take, void *to)
 {
     for (size_t done = 0; done < n; done += ARENA_PIECE) {

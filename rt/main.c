@@ -224,19 +224,34 @@ static const int64_t *library_bytes(Worker *w)
     return w->board;
 }
 
-static void *stage_main(void *at)
+static void enter(Worker *w)
 {
-    Worker *w = at;
-    Run *run = w->run;
     arena_enter(w);
 #ifdef _OPENMP
     omp_set_num_threads(w->info->threads);
 #endif
-    atomic_store(&w->patience, PATIENT);        /* kernels are prepared, other stages make their start values */
-    if (!run->opt.resume && !run->opt.weights && !w->info->pace)
-        init_parameters(w);
+}
+
+/* Before there are values in the arena: the first calls of a library may write there. */
+static void *open_stage(void *at)
+{
+    Worker *w = at;
+    enter(w);
+    atomic_store(&w->patience, PATIENT);        /* kernels are prepared */
     if (w->info->open)
         w->info->open(&w->stage);
+    arena_warm(w);
+    return NULL;
+}
+
+static void *stage_main(void *at)
+{
+    Worker *w = at;
+    Run *run = w->run;
+    enter(w);
+    atomic_store(&w->patience, PATIENT);        /* other stages make their start values */
+    if (!run->opt.resume && !run->opt.weights && !w->info->pace)
+        init_parameters(w);
     machine_cores(w);
     const int64_t *library = library_bytes(w);  /* nobody goes on before all have opened */
     atomic_store(&w->patience, 1);
@@ -285,6 +300,17 @@ static int prepare_worker(Run *run, int i)
     return status == DONE ? spill_open(w) : status;
 }
 
+/* In a thread for each stage, the first of them this one. */
+static void each_stage(Run *run, void *(*what)(void *))
+{
+    for (int i = 1; i < run->count; i++)
+        if (pthread_create(&run->worker[i].thread, NULL, what, &run->worker[i]) != 0)
+            quit(run->link, STATUS_RUN, "no thread for %s; check `ulimit -u`", run->worker[i].info->name);
+    what(&run->worker[0]);
+    for (int i = 1; i < run->count; i++)
+        pthread_join(run->worker[i].thread, NULL);
+}
+
 static int prepare_workers(Run *run)
 {
     run->worker = calloc((size_t)run->count, sizeof *run->worker);
@@ -295,6 +321,8 @@ static int prepare_workers(Run *run)
     int status = DONE;
     for (int i = 0; i < run->count && status == DONE; i++)
         status = prepare_worker(run, i);
+    if (status == DONE)
+        each_stage(run, open_stage);
     return status;
 }
 
@@ -346,12 +374,7 @@ static int run_stages(Run *run)
 {
     int status = DONE;
     Watchdog *dog = watchdog_open(run);
-    for (int i = 1; i < run->count; i++)
-        if (pthread_create(&run->worker[i].thread, NULL, stage_main, &run->worker[i]) != 0)
-            quit(run->link, STATUS_RUN, "no thread for %s; check `ulimit -u`", run->worker[i].info->name);
-    stage_main(&run->worker[0]);
-    for (int i = 1; i < run->count; i++)
-        pthread_join(run->worker[i].thread, NULL);
+    each_stage(run, stage_main);
     for (int i = 0; i < run->count; i++)
         if (run->worker[i].status > status)
             status = run->worker[i].status;

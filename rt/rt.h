@@ -57,15 +57,21 @@ struct Stage {
     float *loss;                /* with several replicas: of each micro-batch of this step, so many of them */
     long  losses;
     int64_t at;                 /* number of the last action begun: what the watchdog prints */
+    int   line;                 /* of the stage's source, where the last call with tensors stands */
     void *trace;                /* when a trace is wanted: trace.c */
     double wall;                /* seconds of the last step */
     struct Worker *worker;      /* the runtime's own: run.h */
     void *device;               /* cuda: its GPU and streams, cuda/device.h */
 };
 
+static inline void *tensor_at(Stage *st, int line, size_t offset)
+{
+    st->line = line;
+    return st->arena + offset;
+}
 /* Address of an offset; of an offset in slot k of a pool, by its table. */
-#define A(offset)        ((void *)(st->arena + (offset)))
-#define S(pool, offset)  ((void *)(st->arena + (offset) + pool##_slot[pool]))
+#define A(offset)        tensor_at(st, __LINE__, (offset))
+#define S(pool, offset)  tensor_at(st, __LINE__, (offset) + pool##_slot[pool])
 
 /* An offset in the stage's part of the host's memory, or file: no address. */
 #define H(offset)        ((size_t)(offset))

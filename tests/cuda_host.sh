@@ -34,6 +34,22 @@ program unit_cuda_start '-DBUILT_FOR="86 90"' rt/op/cuda/start.c tests/double/cu
     tests/double/cublaslt.c
 program unit_cuda_start -DCUDNN '-DBUILT_FOR="90 100 103"' rt/op/cuda/start.c tests/double/cudart.c tests/double/device.c \
     tests/double/cublaslt.c
+# the GPU as a file for devices/: 2 x 5120 / 8 bytes at 2.619 GHz, 132 multiprocessors at 1.83 GHz with 4096 operations of bf16
+"${CC:-cc}" -std=c11 -Wall -Wextra -Wpedantic -Werror -D_GNU_SOURCE -isystem "$cuda/include" -o build/gpu_device \
+    tests/gpu/device.c tests/double/cudart.c tests/double/device.c -lpthread || exit 1
+described() {   # WHAT STATUS TEXT SETTING...
+    want=$1/$2 text=$3
+    shift 3
+    env CUDA_DEVICE_MAX_CONNECTIONS=32 "$@" build/gpu_device >build/gpu_device.yaml 2>&1
+    if [ "${want#*/}" = $? ] && grep -q "$text" build/gpu_device.yaml; then passed=$((passed + 1))
+    else echo "cuda_host: a GPU's description, $want: $(head -n 3 build/gpu_device.yaml)" >&2; failed=$((failed + 1)); fi
+}
+described "none" 6 "no CUDA-capable device" DOUBLE_DEVICES=0
+described "its rates" 0 "bandwidth: 3352GB/s, flops: {f32: 62TFLOP/s, bf16: 989TFLOP/s}" DOUBLE_MEMORY=85899345920
+described "its kind" 0 "arch: sm_90, count: 2, memory: 81920MiB" DOUBLE_MEMORY=85899345920 DOUBLE_DEVICES=2
+make -s dpgen || exit 1
+if ./dpgen plan examples/gpt2-124m-cuda.yaml --devices build/gpu_device.yaml --stages 2 --estimate >build/gpu_device.said 2>&1
+then passed=$((passed + 1)); else head -n 3 build/gpu_device.said >&2; failed=$((failed + 1)); fi
 library=$(cuda_library cublasLt)
 if [ -n "$library" ]; then
     program unit_cublaslt_real -DREAL_BF16 rt/op/cuda/product.c rt/op/cuda/linear.c rt/op/cuda/matmul.c "$library" \

@@ -66,6 +66,9 @@ for plan in "1 gpipe none" "2 1f1b $some" "3 gpipe full" "2 zb-v none" "4 interl
     right "$1 stages, $2, $3" "$want" $model --stages "$1" --schedule "$2" --recompute "$3"
 done
 right "3 stages, offload" "$want" $model --stages 3 --schedule 1f1b --offload "\"['*']\""
+settings=DPGEN_SYNC=1
+right "3 stages, offload, a wait for each call" "$want" $model --stages 3 --schedule 1f1b --offload "\"['*']\""
+settings=
 under 1 >"$tmp/hash" 2>&1 && arguments="--steps 2 --trace $tmp/trace.json" && under 1 >"$tmp/hash" 2>&1
 arguments=
 if grep -q '"stage1 to the host"' "$tmp/trace.json" && grep -q '"pid":2.*"name":"fetch' "$tmp/trace.json"; then pass
@@ -105,12 +108,24 @@ sed 's/count: 8/count: 9/' "$tmp/gpus" >"$tmp/more"
 gpus="--devices $tmp/more"
 right "pipedream, 9 stages" "$want" $async --schedule pipedream --stages 9 --cuts $cuts
 gpus="--devices $tmp/gpus"
+# weights predicted from two versions
+ahead="$tmp/gpt.yaml --set train.batch.micro=8 --set train.batch.global=8 --set train.clip_norm=0 --set train.steps=8"
+ahead="$ahead --set plan.schedule=spectrain --set plan.stages=3 --set plan.cuts=[6,11]"
+want=$(interpret $ahead)
+right "spectrain, 3 stages" "$want" $ahead
 
 use_double bf16
 bf16="--set train.precision.compute=bf16"
 want=$(build/interp_bf16 --data "$data" $model $bf16 2>"$tmp/interp.log" | sed -n 's/^sha256 //p')
 right "bf16, 3 stages" "$want" $model $bf16 --stages 3 --schedule 1f1b --recompute "$some"
 use_double f32
+
+# ends WHAT STATUS TEXT SETTING...: the job on such a machine
+ends() {
+    what=$1 status=$2 text=$3
+    shift 3
+    refuse "$what" "$status" "$text" env DOUBLE_DEVICES=1 "$@" timeout 60 "$tmp/job/job" $run
+}
 
 # ---- the kernels and library calls of GPUs themselves -----------------------------------------------------------------
 # over tests/simt and doubles of cuBLASLt and cuDNN: other bits than those of processors, the same under any plan, and losses
@@ -119,12 +134,13 @@ use_own() {
     use_double "$1"
     with="$root/build/double/$1/own.obj $with -lstdc++"
 }
+near=2
 losses_near() {     # WHAT OPTION...: those of the interpreter and of the job differ by a ten-thousandth, or less
-    build/interp$2 --data "$data" --steps 2 $model --set train.precision.compute=$1 2>/dev/null |
-        sed -n 's/.*loss[ ":]*\([0-9.]*\).*/\1/p' | head -n 2 >"$tmp/near.want"
-    sed -n 's/.*"event":"step".*"loss":\([0-9.]*\).*/\1/p' "$tmp/own.log" | head -n 2 >"$tmp/near.got"
-    if paste "$tmp/near.want" "$tmp/near.got" | awk 'NF != 2 || ($1 - $2) ^ 2 > 1e-8 * $1 * $1 { bad = 1 }
-        END { exit NR != 2 || bad }'; then pass
+    build/interp$2 --data "$data" --steps $near $model --set train.precision.compute=$1 2>/dev/null |
+        sed -n 's/.*loss[ ":]*\([0-9.]*\).*/\1/p' | head -n $near >"$tmp/near.want"
+    sed -n 's/.*"event":"step".*"loss":\([0-9.]*\).*/\1/p' "$tmp/own.log" | head -n $near >"$tmp/near.got"
+    if paste "$tmp/near.want" "$tmp/near.got" | awk -v n=$near 'NF != 2 || ($1 - $2) ^ 2 > 1e-8 * $1 * $1 { bad = 1 }
+        END { exit NR != n || bad }'; then pass
     else fault "$1: losses $(tr '\n' ' ' <"$tmp/near.got"), the interpreter's $(tr '\n' ' ' <"$tmp/near.want")"; fi
 }
 own_plans() {       # TYPE PLAN...: of $model
@@ -138,7 +154,7 @@ own_plans() {       # TYPE PLAN...: of $model
         said=$(eval "generate $tmp/job $model --set train.precision.compute=$type --stages $1 --schedule $2 --recompute $3 \
             $4 $5 $gpus" && compile "$tmp/job")
         rm -f "$tmp/own.log"
-        arguments="--steps 2 --log $tmp/own.log"
+        arguments="--steps $near --log $tmp/own.log"
         [ -n "$said" ] || said=$(under "$1")
         [ -n "$want" ] || { want=$said; losses_near $type "$(echo $type | sed 's/f32//; s/^bf/_bf/')"; }
         if [ ${#said} = 64 ] && [ "$said" = "$want" ]; then pass; else fault "$type, $plan: $said, not $want"; fi
@@ -167,8 +183,20 @@ model=$models/heads.yaml
 for type in ${SLOW:+f32} bf16; do
     own_plans $type "1 gpipe none" "2 1f1b full"
 done
-model=$tiny
+model=$ahead near=6
+own_plans f32 "3 spectrain none"
+model=$tiny near=2
+own_plans f32 "1 gpipe none"
 arguments=
+# a call that fails late: the end of the step, or with DPGEN_SYNC the call, its line and its micro-batch
+fault="an illegal memory access was encountered (cudaErrorIllegalAddress)"
+ends "a fault" 1 "stage0: .*: $fault; DPGEN_SYNC=1 names the call; checkpoints are" DOUBLE_FAULT=cublasLtMatmul
+ends "a fault, named" 1 "stage0: linear_forward: $fault, near line [0-9]* of stage0.c, in: forward, chunk 0, micro-batch 0;" \
+    DOUBLE_FAULT=cublasLtMatmul DPGEN_SYNC=1
+line=$(sed -n 's/.* line \([0-9]*\) of .*/\1/p' "$tmp/said")
+if sed -n "${line}p" "$tmp/job/stage0.c" | grep -q 'linear_forward(.*h_0_attn'; then pass; else fault "line $line"; fi
+ends "a kernel, named" 1 "(norm_rows_back<WARP>): $fault, near line [0-9]* of stage0.c, in: backward, chunk 0, mic" \
+    DOUBLE_FAULT="(norm_rows_back<WARP>)" DPGEN_SYNC=1
 
 # ---- nccl: a process a stage ---------------------------------------------------------------------------------------------
 # several STAGES SETTING...: stages of $tmp/job, one a process, as a launcher would start them; the output of stage 0 in job.out
@@ -202,12 +230,6 @@ over_nccl "nccl, 2 stages, a V" 2 --schedule gpipe --map 0,1,1,0
 use_double f32
 
 # ---- what goes wrong -------------------------------------------------------------------------------------------------------
-# ends WHAT STATUS TEXT SETTING...: the job on such a machine
-ends() {
-    what=$1 status=$2 text=$3
-    shift 3
-    refuse "$what" "$status" "$text" env DOUBLE_DEVICES=1 "$@" timeout 60 "$tmp/job/job" $run
-}
 rm -rf "$tmp/job"
 generate "$tmp/job" $model --stages 2 $gpus && compile "$tmp/job" || fault "no job"
 ends "no GPU" 6 "no GPU is to be seen" DOUBLE_DEVICES=0

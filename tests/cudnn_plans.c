@@ -105,7 +105,7 @@ static void plan(const Chip *c, cudnnBackendDescriptor_t chip, const Row *r, boo
         return;
     }
     check(found && attention_fits(&s), c, r, found ? "attention_fits()" : g->failed, (long)g->status);
-    long sums = up(pairs * r->query * 4, 256), most = pairs * up(r->query, 64) * up(r->key, 128) * 2 + 256;
+    long sums = up(pairs * r->query * 4, 64) + 192, most = pairs * up(r->query, 64) * up(r->key, 128) * 2 + 256;
     if (!back)
         check(p.workspace <= 1 << 20, c, r, "forward workspace", (long)p.workspace);
     else

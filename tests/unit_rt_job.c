@@ -82,18 +82,18 @@ static void test_hang_up(void)
 /* ---- a job of one parameter -------------------------------------------------------------------------------------- */
 
 static int open_patience, step_patience;
-static uint64_t open_beat;
+static uint64_t first_beat;
 static double norm;
 static long asleep;               /* ns of each step */
 
 static void open_(Stage *st)
 {
     open_patience = atomic_load(&st->worker->patience);
-    open_beat = atomic_load(&st->worker->beat);
 }
 
 static void step(Stage *st)
 {
+    first_beat = atomic_load(&st->worker->beat);
     action(st, 0);
     step_begin(st, A(0));
     step_patience = atomic_load(&st->worker->patience);
@@ -117,7 +117,7 @@ static int run_job(void *at)
     if (status)
         return status;
     /* one life sign for 64 Ki elements: 2 ms at the cost that init.c gives; and time to prepare kernels */
-    return open_beat < MANY >> 16 ? 101 : open_patience != PATIENT ? 102 : step_patience != 1 ? 103 : 0;
+    return first_beat < MANY >> 16 ? 101 : open_patience != PATIENT ? 102 : step_patience != 1 ? 103 : 0;
 }
 
 static void logs(const char *what, const char *text, bool there)

@@ -175,7 +175,7 @@ static int64_t attention_scratch(const Sizer *z, const Shape *scores, bool plain
     bool graph = library_of(d)->graphs && z->g->compute == BF16 && plain && wide % 8 == 0 && wide <= 128;
     if (size(&rows) == MAX_BYTES || (graph && size(&ds) == MAX_BYTES))
         return -1;
-    return graph ? (sums + 255) / 256 * 256 + size(&ds) * 2 + 256 : sums;
+    return graph ? (sums + 63) / 64 * 64 + 192 + size(&ds) * 2 + 256 : sums;
 }
 
 /* What both forms of attention share: q is [batch query heads*width], keys count `key`; operands bias and mask begin

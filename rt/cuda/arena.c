@@ -18,11 +18,27 @@
 #include "op/cuda/start.h"
 #include "run.h"
 
+/* The line in the stage's source names operands and the line of the model. */
+static void describe(const Stage *st, char *to, size_t room)
+{
+    const char *const *name = st->worker ? st->worker->info->action : NULL;
+    if (!name || st->at < 0 || st->worker->eval)
+        snprintf(to, room, ", before the first step or in an evaluation");
+    else
+        snprintf(to, room, ", near line %d of stage%d.c, in: %s", st->line, st->index, name[st->at]);
+}
+
 void device_check(const Stage *st, cudaError_t status, const char *what)
 {
+    char where[256] = "; DPGEN_SYNC=1 names the call";
+    const Device *d = device_of(st);
+    if (status == cudaSuccess && d->sync)
+        status = cudaStreamSynchronize(d->compute);
+    if (status != cudaSuccess && d->sync)
+        describe(st, where, sizeof where);
     if (status != cudaSuccess)
-        quit(st->link, STATUS_RUN, "%s: %s: %s (%s); checkpoints are as they were",
-             st->worker ? st->worker->info->name : "stage", what, cudaGetErrorString(status), cudaGetErrorName(status));
+        quit(st->link, STATUS_RUN, "%s: %s: %s (%s)%s; checkpoints are as they were",
+             st->worker ? st->worker->info->name : "stage", what, cudaGetErrorString(status), cudaGetErrorName(status), where);
 }
 
 /* ---- opening ------------------------------------------------------------------------------------------------------ */
@@ -145,12 +161,10 @@ static int open_arena(Worker *w, Device *d)
         return complain(STATUS_RUN, "%s: no room for its arena of %zu bytes on GPU %d: %zu of %zu bytes are free; plan with a "
                         "smaller limit, or end what else runs there (nvidia-smi names it)", w->info->name, w->info->arena,
                         d->number, free_bytes, total);
-    if (e == cudaSuccess)       /* on the stream of whatever comes next: the default one would run beside it */
-        e = cudaMemsetAsync(w->stage.arena, w->run->opt.fill, w->info->arena, d->compute);
     d->workspace = w->stage.arena + w->info->workspace;
     d->workspace_bytes = w->info->workspace_bytes;
     count_from_here(w, d);
-    return e == cudaSuccess ? DONE : failed(w, e, "filling the arena");
+    return e == cudaSuccess ? DONE : failed(w, e, "making the arena");
 }
 
 /* Algorithms that were measured on another GPU, or in another version of the library, may be none here, or give other bits. */
@@ -171,6 +185,8 @@ int arena_open(Worker *w)
     cudaError_t e = d ? cudaGetDeviceCount(&d->numbers) : cudaErrorMemoryAllocation;
     if (e != cudaSuccess)
         return failed(w, e, "looking for a GPU");
+    const char *sync = getenv("DPGEN_SYNC");
+    d->sync = sync && *sync && strcmp(sync, "0");
     d->number = gpu_of(d, w->stage.index - w->run->first);
     if (check_measured(w, d->number) != DONE)
         return STATUS_MACHINE;
@@ -206,6 +222,19 @@ void arena_close(Worker *w)
 void arena_enter(Worker *w)
 {
     device_check(&w->stage, cudaSetDevice(device_of(&w->stage)->number), "choosing the GPU");
+}
+
+#pragma weak kernels_load
+/* Everything that a step calls, once.  On the stream of whatever comes next: the default one would run beside it. */
+void arena_warm(Worker *w)
+{
+    Device *d = device_of(&w->stage);
+    if (kernels_load)
+        kernels_load(&w->stage);
+    for (const Dry *dry = d->dry; dry; dry = dry->next)
+        dry->run(&w->stage, dry->of);
+    device_check(&w->stage, cudaStreamSynchronize(d->compute), "the first calls of libraries");
+    device_check(&w->stage, cudaMemsetAsync(w->stage.arena, w->run->opt.fill, w->info->arena, d->compute), "filling the arena");
 }
 
 /* ---- between steps -------------------------------------------------------------------------------------------------- */

@@ -17,6 +17,11 @@
 
 enum { ROOMS = 16 };
 
+/* Code is loaded by its first call, and that may wait for all that runs: a receive, whose peer waits for this stage.  So
+ * whoever opens a library's call here leaves one to make before the first step, on memory of the arena that holds nothing
+ * yet; arena_warm() makes them. */
+typedef struct Dry { void (*run)(Stage *st, void *of); void *of; struct Dry *next; } Dry;
+
 typedef struct Device {
     int number, numbers;            /* of the GPU, of how many, as the CUDA runtime counts */
     cudaStream_t compute, out, in;
@@ -25,6 +30,8 @@ typedef struct Device {
     size_t workspace_bytes;
     void *products;                 /* cublasLtHandle_t: op/cuda/product.c */
     void *graphs;                   /* cudnnHandle_t: op/cuda/graph.c */
+    Dry *dry;
+    int sync;                       /* DPGEN_SYNC: the host waits for each call */
     size_t spare;                   /* bytes of the GPU, once the arenas on it are made; 0: not the first stage on it */
     /* message.c: by request */
     cudaEvent_t ready[MAX_REQUESTS], arrived[MAX_REQUESTS], *left;  /* left[gpu of the receiver * MAX_REQUESTS + request] */
@@ -41,12 +48,20 @@ typedef struct Device {
 
 static inline Device *device_of(const Stage *st) { return (Device *)st->device; }
 static inline cudaStream_t stream_of(const Stage *st) { return device_of(st)->compute; }
+/* Bytes of the arena before the workspace. */
+static inline size_t room_of(const Stage *st) { return (size_t)((char *)device_of(st)->workspace - (char *)st->arena); }
 
 #ifdef __cplusplus
 extern "C"
 #endif
-/* Ends the job with the name of the failed call unless status is cudaSuccess. */
+/* Ends the job with the name of the failed call unless status is cudaSuccess.  With DPGEN_SYNC it first waits for the call,
+ * and so comes behind each one. */
 void device_check(const Stage *st, cudaError_t status, const char *what);
+/* Loads the code of each kernel of ours, op/cuda/kernel.h. */
+#ifdef __cplusplus
+extern "C"
+#endif
+void kernels_load(const Stage *st);
 /* seconds(), when the stream has come so far. */
 void device_clock(const Stage *st, cudaStream_t s, double *at);
 #endif

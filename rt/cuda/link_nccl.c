@@ -11,8 +11,8 @@
  *
  * A receive that waits for its peer is a kernel that spins.  Streams that share one of the GPU's queues run in the order in
  * which they were given work.  A kernel that is loaded by its first launch may wait for all that run.  Either could hold back
- * a send that the peer waits for.  So there are as many queues as the driver allows, one for each stream, and modules are
- * loaded at the start; the environment may say otherwise.
+ * a send that the peer waits for.  So there are as many queues as the driver allows, one for each stream; the environment may
+ * say otherwise.  And whatever a step launches is loaded before (arena_warm).
  *
  * A pair that has only partial norms or factors of clipping to exchange uses a socket instead, and its hosts wait: stage 0 has
  * two such pairs with every other stage.
@@ -88,7 +88,6 @@ Link *link_open(int stages, const int *of, int *argc, char ***argv, int *status)
     Link *l = calloc(1, sizeof *l);
     (void)argc, (void)argv;
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);         /* before anything wakes the driver */
-    setenv("CUDA_MODULE_LOADING", "EAGER", 0);
     *status = l ? refuse(&r, stages) : complain(STATUS_RUN, "no memory for the transport");
     if (*status == DONE) {
         l->stages = stages;

@@ -27,6 +27,7 @@ for real in f32 bf16; do
         case $name in link_* | fold) continue ;; esac
         [ -e rt/cuda/$name.c ] || cp $made/$name.o $to
     done
+    objcopy --redefine-sym step_begin=run_step_begin $to/action.o
     for object in $made/fold.o $made/op/*.o; do
         case $object in
             */op/start.o) ;;
@@ -35,7 +36,8 @@ for real in f32 bf16; do
     done
     # compiled FILE...: OUTPUT and what it is made of
     {
-        for file in rt/cuda/[!l]*.c rt/op/cuda/start.c tests/double/device.c tests/double/cudart.c $to/calls.c; do
+        for file in rt/cuda/[!l]*.c rt/op/cuda/start.c tests/double/device.c tests/double/cudart.c tests/double/step.c \
+            $to/calls.c; do
             echo "$(basename $file .c).o" $file
         done
         echo link_nccl.half rt/cuda/link_nccl.c

@@ -377,6 +377,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
         return CUBLAS_STATUS_NOT_SUPPORTED;
     Work w = { *desc_of(desc), *layout_of(la), *layout_of(lb), *layout_of(lc), *layout_of(ld), a, b, c, d, workspace,
                workspace_of(x), *(const float *)alpha, *(const float *)beta };
+    double_load("cublasLtMatmul", x, sizeof *x);
     double_enqueue(stream, x->id == LIKED ? "cublasLtMatmul" : "cublasLt", product, &w, sizeof w);
     return CUBLAS_STATUS_SUCCESS;
 }

@@ -15,13 +15,14 @@
  *   DOUBLE_MEMORY=N    bytes of each          DOUBLE_OPEN=1     its memory is never closed to the host: faster
  *   DOUBLE_DROP=S:I    wait I of stream S is left out: a test of the test
  *   DOUBLE_PATIENCE=N  microseconds without a call before anything runs, a hundred times at most; 0 by default
+ *   DOUBLE_FAULT=NAME  work of this name in a step fails, and with it whoever waits for a stream afterwards
  *   DOUBLE_REPORT=1    on standard error at the end: GPUs that were chosen, allocations, how many copies between GPUs
  *                      go which way, and each wait as S:I, with `implied` if the other waits order its stream as much
  *                      (vector clocks: F. Mattern, Virtual time and global states of distributed systems, 1989)
  *
  * A thread that has chosen no GPU ends the program with its first call that would reach one.
  *
- * Not handled: default streams, graphs, memory pools, errors that come late.  Nothing of it is fast.
+ * Not handled: default streams, graphs, memory pools, errors other than DOUBLE_FAULT.  Nothing of it is fast.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -82,6 +83,7 @@ static uint64_t state, pushes;
 static Waited *waited[MOST_WAITS];
 static int waits;
 static bool running;
+static cudaError_t fault;
 
 _Noreturn static void broken(const char *who, const char *what, const void *at)
 {
@@ -265,6 +267,8 @@ static void perform(const Task *t)
     switch (t->kind) {
     case WORK:
         t->run(t->args);
+        if (getenv("DOUBLE_FAULT") && double_in_steps && !strcmp(t->name, getenv("DOUBLE_FAULT")))
+            fault = cudaErrorIllegalAddress;
         break;
     case COPY:
         check_side(t->to, t->n, "cudaMemcpyAsync");
@@ -536,7 +540,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t s)
     Reach r = {s, s->begun};
     drain(stream_reached, &r);
     pthread_mutex_unlock(&lock);
-    return cudaSuccess;
+    return fault;
 }
 
 static bool event_reached(const void *at)

@@ -426,6 +426,8 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
     const Attribute *uid = find(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
     const Attribute *at = find(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
     const Attribute *workspace = find(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
+    if (*(uintptr_t *)workspace->at % 256)
+        broken("a workspace that is at no multiple of 256");
     Work w = { .plan = plan, .n = (int)uid->n, .workspace = *(void *const *)workspace->at };
     if (find(link_of(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE))
         broken("an engine whose bits vary");
@@ -441,6 +443,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
             if (w.uid[k] == t.uid)
                 w.number[k] = *(const float *)w.at[k];
     }
+    double_load("cudnnBackendExecute", &plan, sizeof plan);
     double_enqueue(handle->stream, "cudnnBackendExecute", perform, &w, sizeof w);
     return CUDNN_STATUS_SUCCESS;
 }

@@ -8,7 +8,9 @@
  *   DOUBLE_DRIVER=N    the version of the driver, that of the runtime by default
  *   DOUBLE_PEERS=0     none may reach into another's memory
  */
+#include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +40,10 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
     (void)device;
     *value = attribute == cudaDevAttrComputeCapabilityMajor ? (int)(arch / 10)
            : attribute == cudaDevAttrComputeCapabilityMinor ? (int)(arch % 10)
-           : attribute == cudaDevAttrMultiProcessorCount ? 132 : 0;
+           : attribute == cudaDevAttrMultiProcessorCount ? 132
+           : attribute == cudaDevAttrClockRate ? 1830000               /* kHz: those of an H100 */
+           : attribute == cudaDevAttrMemoryClockRate ? 2619000
+           : attribute == cudaDevAttrGlobalMemoryBusWidth ? 5120 : 0;
     return cudaSuccess;
 }
 
@@ -88,6 +93,42 @@ int double_device(const char *who)
     _exit(99);
 }
 
+/* ---- what is loaded ---------------------------------------------------------------------------------------------- */
+
+typedef struct Code { uint64_t sum; int device; struct Code *next; } Code;
+static Code *loaded;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+bool double_in_steps;
+
+/* FNV-1a (G. Fowler, L. Noll, P. Vo) */
+static uint64_t sum_of(const unsigned char *at, size_t n)
+{
+    uint64_t sum = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < n; i++)
+        sum = (sum ^ at[i]) * 0x100000001b3u;
+    return sum;
+}
+
+void double_load(const char *who, const void *code, size_t bytes)
+{
+    int device = double_device(who);
+    uint64_t sum = sum_of(code, bytes);
+    pthread_mutex_lock(&lock);
+    const Code *c = loaded;
+    while (c && (c->sum != sum || c->device != device))
+        c = c->next;
+    if (!c && double_in_steps) {
+        fprintf(stderr, "double: %s: its code is loaded in a step\n", who);
+        _exit(99);
+    }
+    if (!c) {
+        Code *new = malloc(sizeof *new);
+        *new = (Code){sum, device, loaded};
+        loaded = new;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
 /* ---- who reaches whom ------------------------------------------------------------------------------------------- */
 
 cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
@@ -135,11 +176,12 @@ const char *cudaGetErrorString(cudaError_t e)
 {
     return e == cudaSuccess ? "no error" : e == cudaErrorMemoryAllocation ? "out of memory" : e == cudaErrorNoDevice
            ? "no CUDA-capable device is detected" : e == cudaErrorInsufficientDriver
-           ? "CUDA driver version is insufficient for CUDA runtime version" : "an error of the double";
+           ? "CUDA driver version is insufficient for CUDA runtime version" : e == cudaErrorIllegalAddress
+           ? "an illegal memory access was encountered" : "an error of the double";
 }
 
 const char *cudaGetErrorName(cudaError_t e)
 {
     return e == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation" : e == cudaErrorInvalidResourceHandle
-           ? "cudaErrorInvalidResourceHandle" : "cudaError";
+           ? "cudaErrorInvalidResourceHandle" : e == cudaErrorIllegalAddress ? "cudaErrorIllegalAddress" : "cudaError";
 }

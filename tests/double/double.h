@@ -19,6 +19,9 @@ void *double_host(const void *device, size_t bytes, const char *who);
 /* A library takes memory of the GPU at hand. */
 enum { LIBRARY = 3 << 20 };
 void double_take(size_t bytes);
+/* Code of the GPU at hand, known by some bytes, is loaded unless it is.  In a step that ends the program. */
+void double_load(const char *who, const void *code, size_t bytes);
+extern _Bool double_in_steps;
 /* Do copies go from the memory of one GPU to that of the other, not through the host? */
 _Bool double_direct(int from, int to);
 /* The GPU of this thread.  Where it has chosen none, a call would reach the first one, and the program ends. */

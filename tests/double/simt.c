@@ -8,10 +8,23 @@
 
 void simt_launch(Stage *st, const char *name, void (*run)(void *), const void *args, size_t bytes);
 void *simt_workspace(Stage *st, size_t bytes);
+void simt_load(const void *kernel);
+void simt_use(const char *name, const void *kernel);
+
+void simt_load(const void *kernel)
+{
+    double_load("cudaFuncGetAttributes", &kernel, sizeof kernel);
+}
+
+void simt_use(const char *name, const void *kernel)
+{
+    double_load(name, &kernel, sizeof kernel);
+}
 
 void simt_launch(Stage *st, const char *name, void (*run)(void *), const void *args, size_t bytes)
 {
     double_enqueue(stream_of(st), name, run, args, bytes);
+    device_check(st, cudaSuccess, name);        /* as LAUNCH does */
 }
 
 void *simt_workspace(Stage *st, size_t bytes)

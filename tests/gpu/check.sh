@@ -41,6 +41,15 @@ hash_of() {
     sed -n 's/^sha256 //p' "$1/out"
 }
 
+# What the driver says of the GPU, as a file for devices/: DIR/device.yaml
+printf 'include Makefile\ndevice: ; $(CC) $(CPPFLAGS) $(RFLAGS) -o $@ %s/tests/gpu/device.c $(LIBS)\n' \
+    "$(cd "$(dirname "$0")/../.." && pwd)" >"$dir/bits/f32.1/device.mk"
+if make -s -C "$dir/bits/f32.1" -f device.mk device >"$dir/device.log" 2>&1 &&
+    "$dir/bits/f32.1/device" >"$dir/device.yaml"; then
+    pass
+    note "$(cat "$dir/device.yaml")"
+else fault "no description of the GPU: $(tail -n 1 "$dir/device.log")"; fi
+
 for type in f32 bf16 f32-chunked bf16-chunked; do
     want=
     for folder in "$dir"/bits/$type.*; do

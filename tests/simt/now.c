@@ -8,6 +8,18 @@
 
 void simt_launch(Stage *st, const char *name, void (*run)(void *), const void *args, size_t bytes);
 void *simt_workspace(Stage *st, size_t bytes);
+void simt_load(const void *kernel);
+void simt_use(const char *name, const void *kernel);
+
+void simt_load(const void *kernel)
+{
+    (void)kernel;
+}
+
+void simt_use(const char *name, const void *kernel)
+{
+    (void)name, (void)kernel;
+}
 
 void simt_launch(Stage *st, const char *name, void (*run)(void *), const void *args, size_t bytes)
 {

@@ -9,8 +9,8 @@
  * reach, or reach in another line; an index outside a shared array; a write past its end; 16 bytes at an address that is
  * no multiple of 16.
  *
- * A launch goes through simt_launch(), and scratch through simt_workspace(), which whoever links this defines: at once
- * (tests/simt/now.c), or on a queue.
+ * A launch goes through simt_use() and simt_launch(), and scratch through simt_workspace(), which whoever links this defines:
+ * at once (tests/simt/now.c), or on a queue.
  *
  * Not handled: blocks of more than one dimension, atomics, races within a warp between two barriers, and everything that
  * the kernels do not use.
@@ -40,6 +40,10 @@ extern "C" {
 /* Run `run(args)` when its turn comes; the bytes of args are copied. */
 void simt_launch(Stage *st, const char *name, void (*run)(void *), const void *args, size_t bytes);
 void *simt_workspace(Stage *st, size_t bytes);
+/* The kernel is loaded now; is launched. */
+void simt_load(const void *kernel);
+void simt_use(const char *name, const void *kernel);
+void kernels_load(const Stage *st);
 }
 
 void simt_grid(const char *name, dim3 grid, dim3 block, void (*thread)(void *), void *args);
@@ -69,11 +73,13 @@ template <class... Takes, class... Given>
 void simt_queue(Stage *st, const char *name, void (*kernel)(Takes...), dim3 grid, dim3 block, Given... given)
 {
     typedef SimtCall<void (*)(Takes...), std::tuple<Takes...>> Call;
+    simt_use(name, (const void *)kernel);
     Call call = {name, kernel, grid, block, std::tuple<Takes...>(given...)};
     simt_launch(st, name, Call::run, &call, sizeof call);
 }
 
-#define LAUNCH(kernel, grid, block, st, ...) simt_queue(st, #kernel, kernel, grid, block, __VA_ARGS__)
+#define LAUNCH(kernel, grid, block, st, ...) \
+    (LAUNCHED(kernel), simt_queue(st, #kernel, kernel, grid, block, __VA_ARGS__))
 
 /* An array in shared memory: n elements, each access by index checked. */
 template <class T> struct Shared {

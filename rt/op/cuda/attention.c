@@ -27,12 +27,18 @@ bool attention_fits(const Shape *s)
 
 size_t attention_sums(const Shape *s)
 {
-    return (size_t)up(s->batch * s->heads * s->query * (long)sizeof(float), 256);
+    return (size_t)up(s->batch * s->heads * s->query * (long)sizeof(float), 64);
 }
 
 size_t attention_scratch(const Shape *s)
 {
-    return attention_sums(s) + (size_t)(s->batch * s->heads * up(s->query, 64) * up(s->key, 128) * 2 + 256);
+    return attention_sums(s) + SHIFT + (size_t)(s->batch * s->heads * up(s->query, 64) * up(s->key, 128) * 2 + 256);
+}
+
+void *attention_workspace(const Shape *s, void *tmp)
+{
+    char *behind = (char *)tmp + attention_sums(s);
+    return behind + (256 - (uintptr_t)behind % 256) % 256;
 }
 
 Shape attention_shape(long batch, long heads, long query, long key, long width, long causal, bool packed)
@@ -105,7 +111,7 @@ static void backward(Stage *st, int h, const Back *r, const Call *c)
     float scale = c->scale, one = 1, hidden = -INFINITY;
     void *const address[] = { r->dq, r->dk, r->dv, input(r->dy), input(r->y), input(c->q), input(c->k), input(c->v),
                               input(r->lse), r->tmp, &scale, &one, &hidden };
-    run(st, h, address, (char *)r->tmp + attention_sums(s), "attention backward");
+    run(st, h, address, attention_workspace(s, r->tmp), "attention backward");
 }
 
 void attention_forward(Stage *st, real *y, float *lse, const real *q, const real *k, const real *v, const real *bias,

@@ -13,9 +13,14 @@ Shape attention_shape(long batch, long heads, long query, long key, long width, 
 
 /* Do all chips from sm_80 on plan it?  A function of type and shape alone. */
 bool attention_fits(const Shape *s);
-/* Bytes of tmp in backward: the row sums, then what the deterministic graph needs.  gen/front/shape_ops.c has the same. */
+/* Bytes of tmp in backward: the row sums, then what the deterministic graph needs, from a multiple of 256 on.  A tensor stands
+ * at one of 64, which is up to SHIFT bytes before.  gen/front/shape_ops.c has the same. */
+enum { SHIFT = 192 };
 size_t attention_scratch(const Shape *s);
 size_t attention_sums(const Shape *s);
+
+/* Where those bytes begin. */
+void *attention_workspace(const Shape *s, void *tmp);
 
 /* A handle, as attention_graph.c leaves it: nothing else that calls it is linked with cuDNN. */
 typedef struct Prepared Prepared;

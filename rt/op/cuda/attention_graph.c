@@ -22,6 +22,7 @@
 #include "attention_graph.h"
 #include "start.h"
 #include "../../cuda/device.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -121,7 +122,7 @@ bool attention_plan_backward(Graph *g, Plan *p, const Shape *s)
 }
 
 /* ---- prepared ---------------------------------------------------------------------------------------------- */
-typedef struct { Prepared head; Plan plan; } Planned;
+typedef struct { Prepared head; Plan plan; Shape s; bool back; Dry dry; } Planned;
 
 static void run(Stage *st, const Prepared *p, void *const *address, void *workspace, const char *call)
 {
@@ -141,6 +142,23 @@ static void refuse(const Shape *s, const char *call, const char *why)
     exit(6);
 }
 
+/* Operands all in one place, results in another, scratch in a third: a step has as many tensors of each kind, and more. */
+static void run_dry(Stage *st, void *of)
+{
+    Planned *p = of;
+    const Shape *s = &p->s;
+    long most = s->query > s->key ? s->query : s->key, row = s->qs > s->ks ? s->qs : s->ks;
+    size_t each = ((size_t)(s->batch * most * row) * sizeof(real) + 255) / 256 * 256;
+    size_t made = p->back ? each + attention_scratch(s) : (size_t)(s->batch * s->query * s->heads * s->width) * sizeof(real);
+    unsigned char *in = st->arena, *out = in + each, *tmp = out + each;
+    float scale = 1, one = 1, hidden = -INFINITY;
+    void *const forward[] = { out, out, in, in, in, &scale, &hidden };
+    void *const backward[] = { out, out, out, in, in, in, in, in, in, tmp, &scale, &one, &hidden };
+    if (each + made <= room_of(st))
+        plan_run(st, &p->plan, p->back ? backward : forward, p->back ? attention_workspace(s, tmp) : device_of(st)->workspace,
+                 "the first attention");
+}
+
 static void prepare(Stage *st, int h, Shape shape, const char *call, bool back)
 {
     const Shape *s = &shape;
@@ -149,9 +167,13 @@ static void prepare(Stage *st, int h, Shape shape, const char *call, bool back)
     if (!attention_fits(s) || !g || !p)
         refuse(s, call, g && p ? "these are not for it" : "no memory");
     p->head.run = run;
+    p->s = shape;
+    p->back = back;
+    p->dry = (Dry){ run_dry, p, device_of(st)->dry };
+    device_of(st)->dry = &p->dry;
     st->handle[h] = p;
     g->handle = graph_handle(st);
-    size_t most = back ? attention_scratch(s) - attention_sums(s) : device_of(st)->workspace_bytes;
+    size_t most = back ? attention_scratch(s) - attention_sums(s) - SHIFT : device_of(st)->workspace_bytes;
     if (!(back ? attention_plan_backward : attention_plan_forward)(g, &p->plan, s))
         refuse(s, call, g->failed);
     if ((size_t)p->plan.workspace > most)

@@ -297,4 +297,5 @@ void plan_run(Stage *st, const Plan *p, void *const *address, void *workspace, c
         snprintf(text, sizeof text, "%s: cuDNN: %s", call, cudnnGetErrorString(run.status));
         device_check(st, cudaErrorUnknown, text);
     }
+    device_check(st, cudaSuccess, call);
 }

@@ -28,7 +28,13 @@ static __device__ __forceinline__ float power_of_two(float x)
 #define SHARED(type, name, n) __shared__ __align__(16) type name[n]
 #define SHARED_AT(name, i) (&(name)[i])
 #define LAUNCH(kernel, grid, block, st, ...) \
-    (kernel<<<grid, block, 0, stream_of(st)>>>(__VA_ARGS__), device_check(st, cudaGetLastError(), #kernel))
+    (LAUNCHED(kernel), kernel<<<grid, block, 0, stream_of(st)>>>(__VA_ARGS__), device_check(st, cudaGetLastError(), #kernel))
+
+static inline void load_kernel(const Stage *st, const void *kernel)
+{
+    struct cudaFuncAttributes is;
+    device_check(st, cudaFuncGetAttributes(&is, kernel), "loading a kernel");
+}
 
 /* Scratch of the call that is being enqueued: the next one may use it again. */
 static inline void *workspace_of(const Stage *st, size_t bytes)
@@ -44,7 +50,25 @@ static __device__ __forceinline__ void check_aligned(const void *, size_t) {}
 #define UNROLL
 static inline void *workspace_of(Stage *st, size_t bytes) { return simt_workspace(st, bytes); }
 static inline void check_aligned(const void *p, size_t bytes) { simt_aligned(p, bytes); }
+static inline void load_kernel(const Stage *, const void *kernel) { simt_load(kernel); }
 #endif
+
+/* Every kernel that some LAUNCH names, in a list that is made before main() begins. */
+struct Known {
+    const void *kernel;
+    const Known *next;
+    Known(const void *k, const Known **all) : kernel(k), next(*all) { *all = this; }
+};
+static const Known *known_kernels;
+template <auto *kernel> struct Launched { static Known known; };
+template <auto *kernel> Known Launched<kernel>::known((const void *)kernel, &known_kernels);
+#define LAUNCHED(kernel) ((void)&Launched<kernel>::known)
+
+extern "C" __attribute__((weak)) void kernels_load(const Stage *st)
+{
+    for (const Known *k = known_kernels; k; k = k->next)
+        load_kernel(st, k->kernel);
+}
 #include "../../formula.h"
 #include "../../philox.h"
 

@@ -42,6 +42,7 @@ typedef struct {
     size_t workspace;                               /* bytes that the algorithm needs */
     cublasStatus_t missing;                         /* why there is no algorithm; CUBLAS_STATUS_SUCCESS: there is */
     int used;                                       /* it has run: a call of two parts may want one of them */
+    Dry dry;
 } Product;
 
 /* ---- failures ---------------------------------------------------------------------------------------------- */
@@ -50,6 +51,8 @@ static void version(char *text, size_t n)
     size_t v = cublasLtGetVersion();
     snprintf(text, n, "cuBLAS %zu.%zu.%zu", v / 10000, v / 100 % 100, v % 100);
 }
+
+static void run_dry(Stage *st, void *of);
 
 /* Before the first step: this machine cannot run this folder. */
 static void refuse(const Recipe *r, const char *what, cublasStatus_t status)
@@ -173,6 +176,10 @@ void product_open(Stage *st, int h, int part, Recipe r)
     Product *p = (Product *)st->handle[h] + part;
     p->r = r;
     p->used = 0;
+    if (!p->dry.run) {
+        p->dry = (Dry){ run_dry, p, d->dry };
+        d->dry = &p->dry;
+    }
     p->desc = describe(&r);
     p->left = r.tb ? layout(&r, in, r.n, r.k) : layout(&r, in, r.k, r.n);
     p->right = r.ta ? layout(&r, in, r.k, r.m) : layout(&r, in, r.m, r.k);
@@ -275,18 +282,42 @@ static void stop(const Stage *st, const Recipe *r, cublasStatus_t status)
     device_check(st, cudaErrorUnknown, text);
 }
 
-void product_run(Stage *st, int h, int part, void *c, const void *a, const void *b, const void *bias, int acc)
+static void multiply(Stage *st, Product *p, void *c, const void *a, const void *b, const void *bias, int acc)
 {
     const Device *d = device_of(st);
-    Product *p = (Product *)st->handle[h] + part;
     const Recipe *r = &p->r;
     const float one = 1, old = acc ? 1 : 0;
     want(p->missing, "no algorithm", r);
-    p->used = 1;
     if (r->epilogue == EPILOGUE_BIAS)
         SET(p->desc, BIAS_POINTER, bias);
     cublasStatus_t status = cublasLtMatmul(d->products, p->desc, &one, b, p->left, a, p->right, &old, c, p->result, c,
                                            p->result, &p->algorithm, d->workspace, p->workspace, d->compute);
     if (status != CUBLAS_STATUS_SUCCESS)
         stop(st, r, status);
+    device_check(st, cudaSuccess, r->call);
+}
+
+void product_run(Stage *st, int h, int part, void *c, const void *a, const void *b, const void *bias, int acc)
+{
+    Product *p = (Product *)st->handle[h] + part;
+    p->used = 1;
+    multiply(st, p, c, a, b, bias, acc);
+}
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Both operands at the arena's begin, and the result behind them or, where only the workspace has room for it in a step, there
+ * too: nobody reads it. */
+static void run_dry(Stage *st, void *of)
+{
+    Product *p = of;
+    const Recipe *r = &p->r;
+    size_t in = (size_t)(r->batch * r->k) * larger((size_t)r->m, (size_t)r->n) * sizeof(real), room = room_of(st);
+    size_t out = (size_t)(r->batch * r->m * r->n) * (r->wide ? sizeof(float) : sizeof(real));
+    in = (in + TENSOR_ALIGN - 1) / TENSOR_ALIGN * TENSOR_ALIGN;
+    if (p->missing == CUBLAS_STATUS_SUCCESS && larger(in, out) <= room)
+        multiply(st, p, (char *)st->arena + (in + out <= room ? in : 0), st->arena, st->arena, st->arena, 0);
 }

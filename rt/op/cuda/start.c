@@ -7,8 +7,7 @@
  * minor version is not taken for another, and there is nothing in the program that a driver could compile.  Versions of
  * cuBLAS and cuDNN are checked when they are opened (product.c, graph.c).
  *
- * Not handled: kernels that the libraries load with their first launch, and memory that other programs take meanwhile, in
- * kernels_bytes().
+ * Not handled: memory that other programs take meanwhile, in kernels_bytes().
  */
 #include "start.h"
 #include "../../cuda/device.h"
