@@ -13,7 +13,7 @@ need dpgen build/emitted build/librt.a build/librt_bf16.a build/interp build/int
 sed 's/, tie: wte//' "$models/tiny-gpt.yaml" >"$tmp/gpt.yaml"
 model="$tmp/gpt.yaml"
 each="--set train.batch.micro=8 --set train.clip_norm=0"            # a step is one micro-batch
-cuts2=19 cuts3=12,25 cuts4=9,20,31
+cuts1= cuts2=19 cuts3=12,25 cuts4=9,20,31
 few() { if [ -n "$SLOW" ]; then cat; else grep -E "$1"; fi; }
 interpret() { $interp "$model" "$@" 2>"$tmp/interp.log" | sed -n 's/^sha256 //p'; }
 interp="build/interp --data $data"
@@ -83,43 +83,31 @@ two bf16 --set train.precision.compute=bf16 | few '^bf164 ' | plans
 agree "2bw, bf16" --set train.precision.compute=bf16
 interp="build/interp --data $data"
 
-# ---- pipedream, vertical: one hash for each set of cuts -----------------------------------------------------------------
+# ---- the other rules: one hash for each set of cuts ----------------------------------------------------------------------
+# rule NAME SCHEDULE STAGES OPTION...
+rule() {
+    name=$1 schedule=$2 n=$3
+    shift 3
+    eval "cuts=\$cuts$n"
+    echo "$name$n $model --schedule $schedule --stages $n ${cuts:+--cuts $cuts} $*" | plans
+    one_hash "$name: $schedule, $n stages" "$(interpret --set plan.schedule=$schedule --set plan.stages=$n \
+        ${cuts:+--set "plan.cuts=[$cuts]"} "$@")"
+}
 use_portable
-for schedule in pipedream vertical; do
-    for n in 2 3 4; do
-        case $SLOW$schedule$n in pipedream[24] | vertical[23]) continue ;; esac
-        eval "cuts=\$cuts$n"
-        [ $schedule$n = pipedream3 ] && keep=yes
-        echo "$schedule$n $model --schedule $schedule --stages $n --cuts $cuts $each" | plans
-        keep=
-        one_hash "$schedule, $n stages" "$(interpret --set plan.schedule=$schedule --set plan.stages=$n \
-            --set "plan.cuts=[$cuts]" $each)"
+arguments="--steps 30" interp="build/interp --steps 30 --data $data" keep="pipedream3 spectrain4 several3"
+for schedule in pipedream vertical spectrain spectrain-once; do
+    for n in 1 2 3 4; do
+        case $SLOW$schedule$n in pipedream[124] | vertical[123] | spectrain[13] | spectrain-once[124]) continue ;; esac
+        rule $schedule $schedule $n $each
     done
 done
-# several micro-batches an update: p = 3 and m = 4, p = 4 and m = 2; a step then has micro-batches of two versions
+# several micro-batches an update: a step then has micro-batches of two versions
 for case in pipedream:3:2 pipedream:4:4 vertical:4:4 pipedream:2:1; do
     case $SLOW$case in vertical* | pipedream:2*) continue ;; esac
-    schedule=${case%%:*} n=${case#*:} micro=${case##*:}
-    n=${n%:*}
-    eval "cuts=\$cuts$n"
-    several="--set train.clip_norm=0 --set train.batch.micro=$micro"
-    keep=yes
-    echo "several$n $model --schedule $schedule --stages $n --cuts $cuts $several" | plans
-    keep=
-    one_hash "$schedule, $n stages, micro-batches of $micro" "$(interpret --set plan.schedule=$schedule \
-        --set plan.stages=$n --set "plan.cuts=[$cuts]" $several)"
+    n=${case#*:}
+    rule several ${case%%:*} ${n%:*} --set train.clip_norm=0 --set train.batch.micro=${case##*:}
 done
-# ---- spectrain: weights predicted ---------------------------------------------------------------------------------------
-for case in spectrain:2 spectrain:3 spectrain:4 spectrain-once:2 spectrain-once:3 spectrain-once:4; do
-    schedule=${case%:*} n=${case#*:}
-    case $SLOW$case in *:2 | spectrain:3 | spectrain-once:4) continue ;; esac
-    eval "cuts=\$cuts$n"
-    keep=yes
-    echo "$schedule$n $model --schedule $schedule --stages $n --cuts $cuts $each" | plans
-    keep=
-    one_hash "$schedule, $n stages" "$(interpret --set plan.schedule=$schedule --set plan.stages=$n \
-        --set "plan.cuts=[$cuts]" $each)"
-done
+arguments= interp="build/interp --data $data" keep=
 # one stage is the synchronous job; a rate of 0 moves nothing
 echo "single $model --schedule spectrain --stages 1 $each" | plans
 one_hash "spectrain, 1 stage" "$(interpret --set plan.schedule=1f1b $each)"
