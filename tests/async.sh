@@ -122,6 +122,24 @@ one_hash "pipedream, bf16" "$(interpret --set plan.schedule=pipedream --set plan
 interp="build/interp --data $data"
 use_portable
 
+# ---- pb: forward on predicted weights, an update that makes up for its delay ------------------------------------------------
+gpt=$model model="$tmp/sgd.yaml"
+sed 's/optimizer: .*/optimizer: {type: sgd, lr: 0.02, momentum: 0.9, weight_decay: 0.1, decay_only: matrices}/' "$gpt" >"$model"
+arguments="--steps 30" interp="build/interp --steps 30 --data $data" keep=pb3
+for n in 1 2 3 4; do
+    case $SLOW$n in [24]) continue ;; esac
+    rule pb pb $n $each
+    [ $n != 1 ] || alone=$hash
+done
+same=$(interpret --set plan.schedule=1f1b $each)
+if [ "$alone" = "$same" ]; then pass; else fault "pb, 1 stage, is not the synchronous job: $alone, not $same"; fi
+rule still pb 3 $each --set train.optimizer.lr=0
+same=$(interpret --set plan.schedule=1f1b $each --set train.optimizer.lr=0 --steps 1)
+if [ "$hash" = "$same" ]; then pass; else fault "pb, a rate of 0: $hash, not $same"; fi
+arguments= interp="build/interp --data $data" keep=
+pb_want=$(interpret --set plan.schedule=pb --set plan.stages=3 --set "plan.cuts=[$cuts3]" $each)
+sgd=$model model=$gpt
+
 # ---- 1f1b*: the bits of any synchronous schedule ----------------------------------------------------------------------------
 echo "star $model --schedule '1f1b*' --stages 4" | plans
 one_hash "1f1b*" "$(interpret --set plan.schedule=1f1b)"
@@ -153,6 +171,7 @@ want=$(interpret --set plan.schedule=spectrain --set plan.stages=4 --set "plan.c
 for at in 1 5; do
     resume "spectrain" "$tmp/spectrain4" $at "$tmp/spectrain4" "$want"
 done
+resume "pb" "$tmp/pb3" 5 "$tmp/pb3" "$pb_want"
 run="--no-checkpoint --quiet --hash --data $data"
 
 # A checkpoint every 3 steps and evaluations in between drain the pipeline, and change nothing
@@ -189,6 +208,13 @@ refuse "spectrain and a tie" 3 "wte.weight is used by wte on stage 0 and by lm_h
 refuse "spectrain, recomputed" 4 "recompute none" \
     ./dpgen plan "$model" --schedule spectrain --stages 2 $each --recompute full --estimate
 expect "spectrain-once, recomputed" ./dpgen plan "$model" --schedule spectrain-once --stages 2 $each --recompute full --estimate
+refuse "pb and AdamW" 3 "train.optimizer.type: sgd" ./dpgen plan "$model" --schedule pb --stages 2 $each --estimate
+sed 's/- {name: cpu.*/- {name: gpu, kind: cuda, count: 2, memory: 16GiB}/' "$sgd" >"$tmp/gpu.yaml"
+refuse "pb on GPUs" 3 "the kernels of cuda have no SgdSpike yet" ./dpgen plan "$tmp/gpu.yaml" --schedule pb --stages 2 $each \
+    --estimate
+refuse "pb in bf16" 3 "train.precision.compute: f32" \
+    ./dpgen plan "$sgd" --schedule pb --stages 2 $each --set train.precision.compute=bf16 --estimate
+refuse "pb, recomputed" 4 "recompute none" ./dpgen plan "$sgd" --schedule pb --stages 2 $each --recompute full --estimate
 refuse "pipedream and the norm" 3 "train.clip_scope: parameter" \
     ./dpgen plan "$model" --schedule pipedream --stages 2 --set train.batch.micro=8 --estimate
 expect "pipedream and a norm a parameter" ./dpgen plan "$model" --schedule pipedream --stages 2 \
@@ -212,8 +238,11 @@ if command -v mpirun >/dev/null && command -v mpicc >/dev/null && mpicc $flags -
         --set "plan.cuts=[$cuts2]" $several)"
     echo "mpi $model --schedule spectrain --stages 2 --cuts $cuts2 $each --set plan.transport=mpi" | plans
     one_hash "spectrain, mpi" "$(interpret --set plan.schedule=spectrain --set plan.stages=2 --set "plan.cuts=[$cuts2]" $each)"
+    model=$sgd
+    rule mpi pb 2 $each --set plan.transport=mpi
+    model=$gpt
 else
-    skip "there is no mpirun, or no mpicc" 4
+    skip "there is no mpirun, or no mpicc" 5
 fi
 # ---- cuts that wait for ever --------------------------------------------------------------------------
 deep="examples/bytes-gpt.yaml --estimate --stages 8 --schedule pipedream --set train.batch.micro=16 --set devices.0.count=8 \

@@ -246,8 +246,8 @@ static bool tied(const Graph *g)
  * refuse many of these models. */
 static void print_async(const Model *m, const Graph *g, bool f32)
 {
-    static const char *const names[] = {"2bw", "pipedream", "vertical", "spectrain-once", "spectrain"};
-    int kind = below(f32 ? 5 : 3), most = g->nf < MOST_STAGES ? g->nf : MOST_STAGES;
+    static const char *const names[] = {"2bw", "pipedream", "vertical", "spectrain-once", "spectrain", "pb"};
+    int kind = below(f32 ? 5 + (m->train.opt == OPT_SGD) : 3), most = g->nf < MOST_STAGES ? g->nf : MOST_STAGES;
     bool two = kind == 0, predicts = kind > 2;
     if (two && g->micro < most)
         most = (int)g->micro;
@@ -260,7 +260,7 @@ static void print_async(const Model *m, const Graph *g, bool f32)
     if (stages > 1)
         printf(" --set plan.cuts=[%s]", cuts(g, stages - 1));
     const char *again = recomputed(g, alloc((size_t)g->nf));
-    printf("\n--recompute %s\n", kind == 4 ? "none" : again);     /* spectrain: forward's weights are gone */
+    printf("\n--recompute %s\n", kind > 3 ? "none" : again);      /* forward's weights are gone */
 }
 
 int main(int argc, char **argv)

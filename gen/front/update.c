@@ -11,6 +11,8 @@
  *                   the difficulty of training recurrent neural networks, 2013, section 3.2)
  *   2  AdamW, Sgd   AdamW: Loshchilov and Hutter, Decoupled Weight Decay Regularization, 2019, algorithm 2
  *
+ *      SgdSpike     instead of Sgd, where the schedule makes up for late gradients (sched/async.c)
+ *
  * clip_scope: parameter gives every parameter a norm and a factor of its own; part 1 then needs nobody else, and no norm
  * is reported.
  *
@@ -34,6 +36,7 @@ typedef struct {
     const Train *t;
     Names *taken;
     VEC(Param) param;
+    bool spikes;                /* the schedule makes up for late gradients */
     VEC(Arg) word;              /* what the words of the next call mean */
 } Update;
 
@@ -210,12 +213,13 @@ static void put_update(Update *u, const Param *q)
     word_float(u, "beta2", t->beta2);
     word_float(u, "eps", t->eps);
     word_int(u, "decay", u->g->state.at[q->p].decay);
-    put(u, t->opt == OPT_ADAMW ? "AdamW" : "Sgd", q->p);
+    *PUSH(&u->word) = (Arg){.kind = ARG_LATE, .token = "late", .index = -1};
+    put(u, t->opt == OPT_ADAMW ? "AdamW" : u->spikes ? "SgdSpike" : "Sgd", q->p);
 }
 
 void update(Graph *g, const Model *m, Names *taken)
 {
-    Update u = {.g = g, .t = &m->train, .taken = taken};
+    Update u = {.g = g, .t = &m->train, .taken = taken, .spikes = schedule_of(m->plan.schedule)->spikes};
     list_params(&u);
     make_states(&u);
     for (int i = 0; i < u.param.n; i++)
