@@ -46,6 +46,7 @@ typedef enum {
     ARG_TMP,                    /* scratch of op->tmp bytes */
     ARG_INT, ARG_FLOAT,         /* literals */
     ARG_ACC, ARG_MB, ARG_HANDLE,    /* literals that lower fills in */
+    ARG_LATE,                   /* literal: updates between forward and the update, of the plan's schedule */
     ARG_VALS,                   /* the step values (state S_VALUES) */
     ARG_NONE                    /* absent: the literal 0 */
 } ArgKind;

@@ -159,6 +159,7 @@ typedef struct {
     bool each;                      /* async: an update after every micro-batch */
     Lag forward, backward;          /* async: the version that each of them reads */
     Ahead ahead;                    /* async: what is done to it first */
+    bool spikes;                    /* async: the update of momentum SGD makes up for forward's delay */
 } Schedule;
 extern const Schedule schedules[];                  /* front/schedules.c; ends with a NULL name */
 extern const char schedule_words[];                 /* auto, those that are built, those that are not */

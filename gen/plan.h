@@ -253,6 +253,7 @@ const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int
  * backward; below 0: version 0. */
 int order_version(const Plan *p, int chunk, ActionKind kind, int q);
 int order_ahead(const Plan *p, int chunk, ActionKind kind);     /* updates further that it is predicted; 0: read as it is */
+int order_late(const Plan *p, int chunk);           /* updates that gradients are behind, if the update makes up for it */
 bool order_apart(const Plan *p);                    /* backward reads something else than forward */
 int order_copies(const Plan *p, int chunk);         /* of the weights: the newest, older ones, predicted ones */
 /* Of any list: fewest steps of a run through the pieces, 0 of a synchronous one; by how many updates the weights of a chunk are

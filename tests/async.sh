@@ -13,7 +13,7 @@ need dpgen build/emitted build/librt.a build/librt_bf16.a build/interp build/int
 sed 's/, tie: wte//' "$models/tiny-gpt.yaml" >"$tmp/gpt.yaml"
 model="$tmp/gpt.yaml"
 each="--set train.batch.micro=8 --set train.clip_norm=0"            # a step is one micro-batch
-cuts2=19 cuts3=12,25 cuts4=9,20,31
+cuts1= cuts2=19 cuts3=12,25 cuts4=9,20,31
 few() { if [ -n "$SLOW" ]; then cat; else grep -E "$1"; fi; }
 interpret() { $interp "$model" "$@" 2>"$tmp/interp.log" | sed -n 's/^sha256 //p'; }
 interp="build/interp --data $data"
@@ -83,43 +83,31 @@ two bf16 --set train.precision.compute=bf16 | few '^bf164 ' | plans
 agree "2bw, bf16" --set train.precision.compute=bf16
 interp="build/interp --data $data"
 
-# ---- pipedream, vertical: one hash for each set of cuts -----------------------------------------------------------------
+# ---- the other rules: one hash for each set of cuts ----------------------------------------------------------------------
+# rule NAME SCHEDULE STAGES OPTION...
+rule() {
+    name=$1 schedule=$2 n=$3
+    shift 3
+    eval "cuts=\$cuts$n"
+    echo "$name$n $model --schedule $schedule --stages $n ${cuts:+--cuts $cuts} $*" | plans
+    one_hash "$name: $schedule, $n stages" "$(interpret --set plan.schedule=$schedule --set plan.stages=$n \
+        ${cuts:+--set "plan.cuts=[$cuts]"} "$@")"
+}
 use_portable
-for schedule in pipedream vertical; do
-    for n in 2 3 4; do
-        case $SLOW$schedule$n in pipedream[24] | vertical[23]) continue ;; esac
-        eval "cuts=\$cuts$n"
-        [ $schedule$n = pipedream3 ] && keep=yes
-        echo "$schedule$n $model --schedule $schedule --stages $n --cuts $cuts $each" | plans
-        keep=
-        one_hash "$schedule, $n stages" "$(interpret --set plan.schedule=$schedule --set plan.stages=$n \
-            --set "plan.cuts=[$cuts]" $each)"
+arguments="--steps 30" interp="build/interp --steps 30 --data $data" keep="pipedream3 spectrain4 several3"
+for schedule in pipedream vertical spectrain spectrain-once; do
+    for n in 1 2 3 4; do
+        case $SLOW$schedule$n in pipedream[124] | vertical[123] | spectrain[13] | spectrain-once[124]) continue ;; esac
+        rule $schedule $schedule $n $each
     done
 done
-# several micro-batches an update: p = 3 and m = 4, p = 4 and m = 2; a step then has micro-batches of two versions
+# several micro-batches an update: a step then has micro-batches of two versions
 for case in pipedream:3:2 pipedream:4:4 vertical:4:4 pipedream:2:1; do
     case $SLOW$case in vertical* | pipedream:2*) continue ;; esac
-    schedule=${case%%:*} n=${case#*:} micro=${case##*:}
-    n=${n%:*}
-    eval "cuts=\$cuts$n"
-    several="--set train.clip_norm=0 --set train.batch.micro=$micro"
-    keep=yes
-    echo "several$n $model --schedule $schedule --stages $n --cuts $cuts $several" | plans
-    keep=
-    one_hash "$schedule, $n stages, micro-batches of $micro" "$(interpret --set plan.schedule=$schedule \
-        --set plan.stages=$n --set "plan.cuts=[$cuts]" $several)"
+    n=${case#*:}
+    rule several ${case%%:*} ${n%:*} --set train.clip_norm=0 --set train.batch.micro=${case##*:}
 done
-# ---- spectrain: weights predicted ---------------------------------------------------------------------------------------
-for case in spectrain:2 spectrain:3 spectrain:4 spectrain-once:2 spectrain-once:3 spectrain-once:4; do
-    schedule=${case%:*} n=${case#*:}
-    case $SLOW$case in *:2 | spectrain:3 | spectrain-once:4) continue ;; esac
-    eval "cuts=\$cuts$n"
-    keep=yes
-    echo "$schedule$n $model --schedule $schedule --stages $n --cuts $cuts $each" | plans
-    keep=
-    one_hash "$schedule, $n stages" "$(interpret --set plan.schedule=$schedule --set plan.stages=$n \
-        --set "plan.cuts=[$cuts]" $each)"
-done
+arguments= interp="build/interp --data $data" keep=
 # one stage is the synchronous job; a rate of 0 moves nothing
 echo "single $model --schedule spectrain --stages 1 $each" | plans
 one_hash "spectrain, 1 stage" "$(interpret --set plan.schedule=1f1b $each)"
@@ -133,6 +121,24 @@ interp="build/interp_bf16 --data $data"
 one_hash "pipedream, bf16" "$(interpret --set plan.schedule=pipedream --set plan.stages=3 --set "plan.cuts=[$cuts3]" $bf16)"
 interp="build/interp --data $data"
 use_portable
+
+# ---- pb: forward on predicted weights, an update that makes up for its delay ------------------------------------------------
+gpt=$model model="$tmp/sgd.yaml"
+sed 's/optimizer: .*/optimizer: {type: sgd, lr: 0.02, momentum: 0.9, weight_decay: 0.1, decay_only: matrices}/' "$gpt" >"$model"
+arguments="--steps 30" interp="build/interp --steps 30 --data $data" keep=pb3
+for n in 1 2 3 4; do
+    case $SLOW$n in [24]) continue ;; esac
+    rule pb pb $n $each
+    [ $n != 1 ] || alone=$hash
+done
+same=$(interpret --set plan.schedule=1f1b $each)
+if [ "$alone" = "$same" ]; then pass; else fault "pb, 1 stage, is not the synchronous job: $alone, not $same"; fi
+rule still pb 3 $each --set train.optimizer.lr=0
+same=$(interpret --set plan.schedule=1f1b $each --set train.optimizer.lr=0 --steps 1)
+if [ "$hash" = "$same" ]; then pass; else fault "pb, a rate of 0: $hash, not $same"; fi
+arguments= interp="build/interp --data $data" keep=
+pb_want=$(interpret --set plan.schedule=pb --set plan.stages=3 --set "plan.cuts=[$cuts3]" $each)
+sgd=$model model=$gpt
 
 # ---- 1f1b*: the bits of any synchronous schedule ----------------------------------------------------------------------------
 echo "star $model --schedule '1f1b*' --stages 4" | plans
@@ -165,6 +171,7 @@ want=$(interpret --set plan.schedule=spectrain --set plan.stages=4 --set "plan.c
 for at in 1 5; do
     resume "spectrain" "$tmp/spectrain4" $at "$tmp/spectrain4" "$want"
 done
+resume "pb" "$tmp/pb3" 5 "$tmp/pb3" "$pb_want"
 run="--no-checkpoint --quiet --hash --data $data"
 
 # A checkpoint every 3 steps and evaluations in between drain the pipeline, and change nothing
@@ -201,6 +208,13 @@ refuse "spectrain and a tie" 3 "wte.weight is used by wte on stage 0 and by lm_h
 refuse "spectrain, recomputed" 4 "recompute none" \
     ./dpgen plan "$model" --schedule spectrain --stages 2 $each --recompute full --estimate
 expect "spectrain-once, recomputed" ./dpgen plan "$model" --schedule spectrain-once --stages 2 $each --recompute full --estimate
+refuse "pb and AdamW" 3 "train.optimizer.type: sgd" ./dpgen plan "$model" --schedule pb --stages 2 $each --estimate
+sed 's/- {name: cpu.*/- {name: gpu, kind: cuda, count: 2, memory: 16GiB}/' "$sgd" >"$tmp/gpu.yaml"
+refuse "pb on GPUs" 3 "the kernels of cuda have no SgdSpike yet" ./dpgen plan "$tmp/gpu.yaml" --schedule pb --stages 2 $each \
+    --estimate
+refuse "pb in bf16" 3 "train.precision.compute: f32" \
+    ./dpgen plan "$sgd" --schedule pb --stages 2 $each --set train.precision.compute=bf16 --estimate
+refuse "pb, recomputed" 4 "recompute none" ./dpgen plan "$sgd" --schedule pb --stages 2 $each --recompute full --estimate
 refuse "pipedream and the norm" 3 "train.clip_scope: parameter" \
     ./dpgen plan "$model" --schedule pipedream --stages 2 --set train.batch.micro=8 --estimate
 expect "pipedream and a norm a parameter" ./dpgen plan "$model" --schedule pipedream --stages 2 \
@@ -224,8 +238,11 @@ if command -v mpirun >/dev/null && command -v mpicc >/dev/null && mpicc $flags -
         --set "plan.cuts=[$cuts2]" $several)"
     echo "mpi $model --schedule spectrain --stages 2 --cuts $cuts2 $each --set plan.transport=mpi" | plans
     one_hash "spectrain, mpi" "$(interpret --set plan.schedule=spectrain --set plan.stages=2 --set "plan.cuts=[$cuts2]" $each)"
+    model=$sgd
+    rule mpi pb 2 $each --set plan.transport=mpi
+    model=$gpt
 else
-    skip "there is no mpirun, or no mpicc" 4
+    skip "there is no mpirun, or no mpicc" 5
 fi
 # ---- cuts that wait for ever --------------------------------------------------------------------------
 deep="examples/bytes-gpt.yaml --estimate --stages 8 --schedule pipedream --set train.batch.micro=16 --set devices.0.count=8 \

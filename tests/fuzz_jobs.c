@@ -4,7 +4,7 @@
  *
  *     fuzz_jobs data MODEL.yaml DIR            arrays for its inputs: DIR/INPUT.npy, always the same ones
  *     fuzz_jobs plans MODEL.yaml SEED COUNT    so many lines of options for dpgen, a plan each
- *     fuzz_jobs async MODEL.yaml SEED          two lines for a plan whose steps overlap: what it trains, for dpgen and the
+ *     fuzz_jobs async MODEL.yaml SEED TYPE     two lines for a plan whose steps overlap: what it trains, for dpgen and the
  *                                              interpreter alike, and the rest, for dpgen
  *
  * Both read the model with the front end of dpgen, so they serve any model, also one that a person shrank by hand: inputs
@@ -241,33 +241,34 @@ static bool tied(const Graph *g)
     return false;
 }
 
-/* 2bw wants as many micro-batches as stages, the others one a step and no norm of all; a tied weight one stage.  Often two
- * stages: over more, values that skip some make dpgen refuse many of these models. */
-static void print_async(const Model *m, const Graph *g)
+/* 2bw wants as many micro-batches as stages; the others no norm of all; those that predict f32, and one micro-batch a step, as
+ * the other two often have; a tied weight one stage.  Often two stages: over more, values that skip some make dpgen
+ * refuse many of these models. */
+static void print_async(const Model *m, const Graph *g, bool f32)
 {
-    static const char *const names[] = {"2bw", "pipedream", "vertical"};
-    const char *name = names[below(3)];
-    bool two = !strcmp(name, "2bw");
-    int most = g->nf < MOST_STAGES ? g->nf : MOST_STAGES;
+    static const char *const names[] = {"2bw", "pipedream", "vertical", "spectrain-once", "spectrain", "pb"};
+    int kind = below(f32 ? 5 + (m->train.opt == OPT_SGD) : 3), most = g->nf < MOST_STAGES ? g->nf : MOST_STAGES;
+    bool two = kind == 0, predicts = kind > 2;
     if (two && g->micro < most)
         most = (int)g->micro;
     int stages = tied(g) ? 1 : most > 2 && chance(50) ? 2 + below(most - 1) : most < 2 ? most : 2;
-    printf("--set plan.schedule=%s --set plan.stages=%d", name, stages);
-    if (!two)
+    printf("--set plan.schedule=%s --set plan.stages=%d", names[kind], stages);
+    if (predicts || (!two && chance(50)))
         printf(" --set train.batch.global=%" PRId64 " --set train.batch.groups=1", m->train.batch);
     if (!two && m->train.clip > 0 && !m->train.clip_each)
         printf(" --set train.clip_%s", chance(50) ? "norm=0" : "scope=parameter");
     if (stages > 1)
         printf(" --set plan.cuts=[%s]", cuts(g, stages - 1));
-    printf("\n--recompute %s\n", recomputed(g, alloc((size_t)g->nf)));
+    const char *again = recomputed(g, alloc((size_t)g->nf));
+    printf("\n--recompute %s\n", kind > 3 ? "none" : again);      /* forward's weights are gone */
 }
 
 int main(int argc, char **argv)
 {
     bool data = argc == 4 && !strcmp(argv[1], "data"), plans = argc == 5 && !strcmp(argv[1], "plans");
-    bool async = argc == 4 && !strcmp(argv[1], "async");
+    bool async = argc == 5 && !strcmp(argv[1], "async");
     if (!data && !plans && !async)
-        fail(EXIT_USAGE, "usage: fuzz_jobs data MODEL.yaml DIR, plans MODEL.yaml SEED COUNT, or async MODEL.yaml SEED");
+        fail(EXIT_USAGE, "usage: fuzz_jobs data MODEL.yaml DIR, plans MODEL.yaml SEED COUNT, or async MODEL.yaml SEED TYPE");
     const Overrides none = {{NULL, 0, 0}, {NULL, 0, 0}};
     const Model *m = model(load(argv[2]), argv[2], &none);
     bad_stop();
@@ -276,7 +277,7 @@ int main(int argc, char **argv)
     if (data)
         write_data(m, g, argv[3]);
     else if (async)
-        print_async(m, g);
+        print_async(m, g, !strcmp(argv[4], "f32"));
     else
         print_plans(g, atoi(argv[4]));
     mem_free_all();

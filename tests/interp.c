@@ -13,7 +13,8 @@
  * An asynchronous schedule changes what is computed, and this program computes that too, from the definition: the operators of
  * a micro-batch read the weights as they were `lag` micro-batches before, kept here whole, whatever a plan keeps; a lag of one
  * step for 2bw, by the cuts (plan.cuts) for pipedream, by the stages for vertical.
- * spectrain reads them on the line through the version before, as far ahead as its paper says.
+ * spectrain reads them on the line through the version before, as far ahead as its paper says; pb so in forward, and the
+ * kernel of its update is told how late the gradients of each stage are.
  *
  * Before each micro-batch every tensor is filled with the bytes of a NaN: a read of something that was not made in this
  * micro-batch reaches the loss.  With -fsanitize=address, each buffer has its own guards.
@@ -65,7 +66,7 @@ static int lag_of(int fwd, bool forward)
         return (int)it.g->micro;
     if (!strcmp(p->schedule, "pipedream") || !strcmp(p->schedule, "spectrain-once"))
         return p->cuts.n - stage_of(fwd);
-    if (!strcmp(p->schedule, "spectrain"))
+    if (!strcmp(p->schedule, "spectrain") || !strcmp(p->schedule, "pb"))
         return forward ? p->cuts.n - stage_of(fwd) : 0;
     return strcmp(p->schedule, "vertical") ? 0 : p->stages_max - 1;
 }
@@ -73,7 +74,7 @@ static int lag_of(int fwd, bool forward)
 /* How many updates further they are predicted. */
 static int further_of(int fwd, bool forward)
 {
-    bool once = !strcmp(it.m->plan.schedule, "spectrain-once");
+    bool once = !strcmp(it.m->plan.schedule, "spectrain-once") || !strcmp(it.m->plan.schedule, "pb");
     if (!once && strcmp(it.m->plan.schedule, "spectrain"))
         return 0;
     return lag_of(fwd, forward) + (once ? 0 : stage_of(fwd) / 2);
@@ -140,6 +141,7 @@ static Word word(const Op *o, const Arg *a, int mb, int acc, int group)
     case ARG_FLOAT:  return (Word){.f = (float)a->f};
     case ARG_ACC:    return (Word){.i = acc};
     case ARG_MB:     return (Word){.i = mb};
+    case ARG_LATE:   return (Word){.i = lag_of(it.g->state.at[o->arg.at[0].index].op, true)};
     case ARG_HANDLE: return (Word){.i = it.handle[o - it.g->op.at]};
     default:         return (Word){.p = address(o, a, mb, group)};
     }

@@ -342,6 +342,48 @@ static void adamw(void)
     }
 }
 
+#ifdef FOLDS        /* the kernels of GPUs lack it: gen/targets.def */
+static void spike(void) {}
+#else
+/* Steps of the paper's update, in double; with no delay the bits of sgd_update.  One gradient, and none after it, moves the
+ * weights in the end by lr g / (1 - momentum), whatever the delay. */
+static void spike(void)
+{
+    for (int s = 0; s < 8; s++) {
+        long n = sizes[s % 4], decay = s % 2, late = s % 5;
+        int with_moment = s != 5;
+        Values vals = {.lr = 0.125f, .weight_decay = 0.25f};
+        Tensor *p = operand(FLOAT, n, -1, 1), *m = filled(FLOAT, n, 0), *c = result(REAL, n), *clip = filled(FLOAT, 1, 0.75);
+        double *want = numbers(n), *moment = numbers(n), a = pow(0.5, (double)late), b = (1 - a) / (1 - 0.5);
+        memcpy(want, p->v, (size_t)n * sizeof *want);
+        for (int step = 0; step < 3; step++) {
+            Tensor *g = operand(FLOAT, n, -1, 1);
+            for (long i = 0; i < n; i++) {
+                double d = g->v[i] * (s % 3 ? 0.75 : 1) + (decay ? 0.25 : 0) * want[i];
+                moment[i] = with_moment ? 0.5 * moment[i] + d : d;
+                want[i] -= 0.125 * (a * moment[i] + b * d);
+            }
+            sgd_spike(stage, p->k, s > 3 ? c->k : 0, g->k, with_moment ? m->k : 0, s % 3 ? clip->k : 0, &vals, n, 0.5f, decay,
+                      late);
+        }
+        check_values("sgd_spike p", p, want);
+        if (s > 3)
+            check_values("sgd_spike c", c, p->v);
+        case_end();
+    }
+    for (long late = 0; late < 8; late++) {
+        Values vals = {.lr = 0.125f};
+        float p = 1, q = 1, m = 0, m2 = 0, g = 0.5f;
+        for (int step = 0; step < 400; step++, g = 0) {
+            sgd_spike(stage, &p, 0, &g, &m, 0, &vals, 1, 0.75f, 0, late);
+            sgd_update(stage, &q, 0, &g, &m2, 0, &vals, 1, 0.75f, 0);
+        }
+        expect(fabs((double)p - 0.75) < 1e-6, "sgd_spike, %ld late: an impulse moves the weight to %.9g", late, (double)p);
+        expect(late || (p == q && m == m2), "sgd_spike, not late: %.9g, and sgd_update %.9g", (double)p, (double)q);
+    }
+}
+#endif
+
 /* In place of the older weights, and elsewhere; a straight line exactly. */
 static void line(void)
 {
@@ -366,6 +408,7 @@ const Check update_checks[] = {
     {" norm_partial norm_total ", norms},
     {" sgd_update ", sgd},
     {" adamw_update ", adamw},
+    {" sgd_spike ", spike},
     {" predict ", line},
     {0, 0},
 };

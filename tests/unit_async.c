@@ -77,18 +77,19 @@ static void test_newest(void)
  * before. */
 static void test_line(void)
 {
-    static const char *const names[] = {"spectrain", "spectrain-once"};
-    for (int k = 0; k < 2; k++)
+    static const char *const names[] = {"spectrain", "spectrain-once", "pb"};
+    for (int k = 0; k < 3; k++)
         for (int p = 1; p <= 8; p++)
             for (int i = 0; i < p; i++) {
                 World *w = ordered(names[k], p, 1, 0);
                 check_order(&w->p);
                 Actions run = order_run(&w->p, &w->p.dev.at[i].order, 30);
-                int updates = 0, seen[2][40] = {{0}}, further[] = {k ? p - 1 - i : i / 2, k ? p - 1 - i : i / 2 + p - 1 - i};
+                int turn = k ? 0 : i / 2, once = k == 1, further[] = {once ? p - 1 - i : turn, turn + p - 1 - i};
+                int updates = 0, seen[2][40] = {{0}};
                 for (int j = 0; j < run.n; j++) {
                     const Action *a = &run.at[j];
                     bool forward = a->kind == K_F, reads = forward || a->kind == K_B;
-                    int part = forward || k, v = a->version > 0 ? a->version : 0, aim = a->step + (k ? 0 : i / 2);
+                    int part = forward || once, v = a->version > 0 ? a->version : 0, aim = a->step + turn;
                     if (a->kind == K_PREDICT)
                         seen[a->part][a->version] = updates + order_ahead(&w->p, i, a->part ? K_F : K_B);
                     if (reads)
@@ -99,8 +100,9 @@ static void test_line(void)
                               names[k], p, i, a->step, seen[part][v], aim);
                     updates += a->kind == K_U && a->part == 2;
                 }
-                int copies = p - i + (further[1] > 0) + (!k && further[0] > 0);
+                int copies = p - i + (further[1] > 0) + (!once && further[0] > 0), late = k == 2 ? p - 1 - i : 0;
                 check(order_copies(&w->p, i) == copies, "%s p=%d stage %d: %d copies", names[k], p, i, order_copies(&w->p, i));
+                check(order_late(&w->p, i) == late, "%s p=%d stage %d: %d updates late", names[k], p, i, order_late(&w->p, i));
             }
 }
 

@@ -394,6 +394,7 @@ static bool check_arg(Check *c, const Op *o, const Arg *a, int i)
 {
     static const struct { const char *word; ArgKind kind; } words[] = {
         {"tmp", ARG_TMP}, {"vals", ARG_VALS}, {"acc", ARG_ACC}, {"mb", ARG_MB}, {"h", ARG_HANDLE},
+        {"late", ARG_LATE},
     };
     for (size_t k = 0; k < sizeof words / sizeof *words; k++)
         if (!strcmp(words[k].word, a->token))

@@ -81,6 +81,8 @@ static void print_arg(Stager *w, const Routine *r, const Call *c, const Op *o, i
         call_dim(w, a->i, dims_arg(w->dims, w->p->g, o, a));
     else if (a->kind == ARG_FLOAT)
         call_float(w, off ? 0.0 : a->f);
+    else if (a->kind == ARG_LATE)
+        call_int(w, order_late(w->p, r->chunk));
     else if (a->kind == ARG_HANDLE)
         call_word(w, "%s", w->handle[c->handle]);
     else if (a->kind == ARG_MB || a->kind == ARG_ACC)

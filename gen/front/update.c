@@ -11,6 +11,7 @@
  *                   the difficulty of training recurrent neural networks, 2013, section 3.2)
  *   2  AdamW, Sgd   AdamW: Loshchilov and Hutter, Decoupled Weight Decay Regularization, 2019, algorithm 2
  *      BatchTrack   the running statistics of a BatchStat: no norm, no decay
+ *      SgdSpike     instead of Sgd, where the schedule makes up for late gradients (sched/async.c)
  *
  * clip_scope: parameter gives every parameter a norm and a factor of its own; part 1 then needs nobody else, and no norm
  * is reported.
@@ -37,6 +38,7 @@ typedef struct {
     Names *taken;
     ParamList param;
     ParamList tracked;          /* mean, variance and count of each BatchStat, side by side */
+    bool spikes;                /* the schedule makes up for late gradients */
     VEC(Arg) word;              /* what the words of the next call mean */
 } Update;
 
@@ -216,7 +218,8 @@ static void put_update(Update *u, const Param *q)
     word_float(u, "beta2", t->beta2);
     word_float(u, "eps", t->eps);
     word_int(u, "decay", u->g->state.at[q->p].decay);
-    put(u, t->opt == OPT_ADAMW ? "AdamW" : "Sgd", q->p);
+    *PUSH(&u->word) = (Arg){.kind = ARG_LATE, .token = "late", .index = -1};
+    put(u, t->opt == OPT_ADAMW ? "AdamW" : u->spikes ? "SgdSpike" : "Sgd", q->p);
 }
 
 /* One call for the three states of a BatchStat. */
@@ -237,7 +240,7 @@ static void put_tracked(Update *u, const Param *q)
 
 void update(Graph *g, const Model *m, Names *taken)
 {
-    Update u = {.g = g, .t = &m->train, .taken = taken};
+    Update u = {.g = g, .t = &m->train, .taken = taken, .spikes = schedule_of(m->plan.schedule)->spikes};
     list_params(&u);
     make_states(&u);
     for (int i = 0; i < u.param.n; i++)

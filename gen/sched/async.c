@@ -34,6 +34,14 @@
  *   spectrain-once   forward and backward lag p-1-i, s = p-1-i: predicted once, and kept from forward to backward.  The
  *                    authors' code takes one more, p-i.  Then one stage would not be the synchronous job, so dpgen does not
  *
+ *   pb               forward lag p-1-i, s = p-1-i; backward lag 0, as it is; and the update of momentum SGD makes up for the
+ *                    D = p-1-i updates that forward's version is behind: u = mu u + g, W -= lr (a u + b g) with a = mu^D and
+ *                    b = 1 + mu + ... + mu^(D-1) = (1 - mu^D) / (1 - mu)   (Kosson et al., Pipelined Backpropagation at
+ *                    Scale, 2020: linear weight prediction and spike compensation).  A gradient moves the weights as far in
+ *                    all as it does in SGD: a / (1 - mu) + b = 1 / (1 - mu).  In the paper a forward and a backward take one
+ *                    beat together, and D is 2(p-1-i).  Of two forms of the prediction, by velocity and by the difference of
+ *                    weights, which agree for SGD and not with spikes, this is the second
+ *
  * A prediction is made behind the update that makes its version, while the version before it is still there.  That of forward
  * takes the place of the version before, so such a rule has one copy more.  That of backward lies where the next version will
  * be, in another copy.  The papers hold one copy.  Their forward predicts when it runs, from the newest weights.  A run that is
@@ -92,6 +100,11 @@ int order_ahead(const Plan *p, int chunk, ActionKind kind)
 {
     const Ahead ahead = schedule_of(p->schedule)->ahead;
     return ahead == AHEAD_NONE ? 0 : lag_of(p, chunk, kind) + (ahead == AHEAD_TURN ? chunk / 2 : 0);
+}
+
+int order_late(const Plan *p, int chunk)
+{
+    return schedule_of(p->schedule)->spikes ? lag_of(p, chunk, K_F) : 0;
 }
 
 bool order_apart(const Plan *p)

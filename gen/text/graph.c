@@ -91,7 +91,8 @@ static const struct { const char *sign; ArgKind kind; bool state; int value; } s
     {"W:", ARG_WRITE, true, THING}, {"A:", ARG_ADD, true, THING}, {"U:", ARG_UPDATE, true, THING},
     {"i:", ARG_INT, false, INTEGER}, {"f:", ARG_FLOAT, false, NUMBER}, {"tmp", ARG_TMP, false, NOTHING},
     {"acc", ARG_ACC, false, NOTHING}, {"mb", ARG_MB, false, NOTHING}, {"h", ARG_HANDLE, false, NOTHING},
-    {"vals", ARG_VALS, true, NOTHING}, {"0", ARG_NONE, false, NOTHING},
+    {"vals", ARG_VALS, true, NOTHING}, {"late", ARG_LATE, false, NOTHING},
+    {"0", ARG_NONE, false, NOTHING},
 };
 enum { SIGNS = sizeof signs / sizeof *signs };
 

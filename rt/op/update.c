@@ -8,6 +8,9 @@
  *            m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2;
  *            p -= lr / bias1 * m / (sqrt(v) / sqrt(bias2) + eps)
  *
+ *     SgdSpike  Sgd of gradients `late` updates old (A. Kosson et al., Pipelined Backpropagation at Scale, 2020): p -= lr
+ *            (a m + b d), a = momentum^late, b = 1 + momentum + ... + momentum^(late-1)
+ *
  *     predict  newer + ahead (newer - older); `to` may be `older`
  *
  * `clip` is the factor of gradient clipping, multiplied into g as it is read; the gradient itself stays as it is.
@@ -86,6 +89,24 @@ void sgd_update(Stage *st, float *p, real *c, const float *g, float *m, const fl
     else
         MAP(n, i)
             p[i] -= lr * (g[i] * factor + weight_decay * p[i]);
+    if (c)
+        narrow(st, c, p, n);
+}
+
+void sgd_spike(Stage *st, float *p, real *c, const float *g, float *m, const float *clip, const Values *vals, long n,
+               float momentum, long decay, long late)
+{
+    float lr = vals->lr, weight_decay = decay ? vals->weight_decay : 0, factor = clip ? *clip : 1.0f, a = 1.0f, b = 0.0f;
+    for (; late > 0; late--) {
+        a *= momentum;
+        b = b * momentum + 1.0f;
+    }
+    MAP(n, i) {
+        float d = g[i] * factor + weight_decay * p[i], u = (m ? momentum * m[i] : 0.0f) + d;
+        if (m)
+            m[i] = u;
+        p[i] -= lr * (a * u + b * d);
+    }
     if (c)
         narrow(st, c, p, n);
 }
