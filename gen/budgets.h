@@ -32,6 +32,10 @@ enum {
     PERIODS = 8,            /* periods that 1f1b* tries: the first that change a depth; not tuned */
     CHUNKS = 4,             /* a device, at most, of plan.chunks: auto: each number is a search, and messages grow with it */
     PACE_TRIALS = 400,      /* leads and lags that zb* compares for one cut: eight devices meet a hundred before they stop */
+    OPTIMAL_STEPS = 40000000,   /* computations that `optimal` looks at for one cut, some 0.5 s; every start has its share */
+    OPTIMAL_MOVES = 200000, /* ... and so many moves at most */
+    OPTIMAL_STARTS = 6,     /* lists it climbs from: the best ones of the rows, and of greedy ones */
+    OPTIMAL_ROUNDS = 4,     /* cuts that it climbs under, and rooms of one climb that memory may shrink */
     ORDERS = 1000,          /* device orders written down, of graphs of up to a thousand operators */
     LEAST_ORDERS = 8,       /* orders planned at least ... */
     MOST_ORDERS = 64,       /* ... and at most ... */

@@ -155,6 +155,7 @@ typedef struct {
     const char *form, *holds;
     int ways;                       /* pipelines on the same devices, the second one reversed, p even; 0: 1 */
     const char *multiple;           /* micro-batches of a replica are one of it, of p devices; NULL: 1 */
+    bool climbs;                    /* it begins with the lists of every row that it may have, and goes on from the best */
     bool given;                     /* its lists are a table of the user */
     bool each;                      /* async: an update after every micro-batch */
     Lag forward, backward;          /* async: the version that each of them reads */

@@ -134,6 +134,7 @@ typedef struct {                /* the straight line of one (chunk, phase, varia
     bool mb, acc;               /* lower: takes the micro-batch number, the accumulate flag */
 } Routine;
 
+typedef VEC(Action) Actions;
 /* How long copies have, once memory lacks: as long as they take; until the next micro-batch needs the place of the same
  * tensor; no time beside computing. */
 typedef enum { HURRY_NONE, HURRY_NEXT, HURRY_NOW } Hurry;
@@ -143,6 +144,8 @@ typedef struct {
     const Ints *map, *cuts;     /* chunk -> device; the last forward operator of each chunk but the last */
     const Ints *depth;          /* 1f1b*: micro-batches in flight, by stage; NULL: as 1f1b */
     const Ints *lead, *lag;     /* zb*: of beats.c, by stage; lag -1: I and W are one computation; NULL: as 1f1b */
+    const Schedule *seed;       /* optimal: its lists are those of this row; NULL: of 1f1b */
+    const Actions *lists;       /* optimal: its lists, by stage, of F, B, I and W; NULL: those of the seed */
     int warmup;                 /* 1f1b: 1 + WARMUP_A or WARMUP_B */
     Hurry hurry;                /* of copies to the host and back */
     bool first_fit;             /* stop at the first plan that fits */
@@ -167,7 +170,6 @@ typedef struct {
     const char *stuck;          /* stages would wait for ever, and why; NULL: they do not */
     bool open;                  /* the search gave up: cuts that may fit were not laid out */
 } Lack;
-typedef VEC(Action) Actions;
 typedef struct {
     int device;                 /* passes, then order */
     Actions order;              /* order: F B I W U alone */

@@ -49,6 +49,7 @@ struct Planner {
 Question part_question(const Plan *p, const Bytes *limit);
 extern const Planner planners[];                    /* planners.c; ends with a NULL name; the first is the default */
 const char *planner_space(const Planner *k, const Plan *p);      /* the plans it chooses from, less what was given */
+extern const char lists_space[];                   /* of a bound over lists */
 bool planner_says(const char *space, int chunks);   /* is it what some planner may say of some model of so many chunks? */
 const Planner *planner_named(const char *name);     /* of several variants without one the first */
 

@@ -137,6 +137,8 @@ static const char *fold_refuses(const Graph *g, const Model *m, const Schedule *
     int micro = (int)(g->micro / m->plan.replicas), chunks = s->chunks * (m->plan.waves ? m->plan.waves : 1), most = devices;
     if (m->plan.map.n)
         return "it folds the pipeline itself; delete plan.map";
+    if (s->climbs)
+        return m->plan.chunks <= 2 ? NULL : strf("it takes one chunk a device or two, and plan.chunks is %d", m->plan.chunks);
     if (m->plan.chunks != chunks)
         return strf("it takes %d chunks a device, and plan.chunks is %d; delete plan.chunks%s", chunks, m->plan.chunks,
                     s->waves ? ", and say plan.waves" : "");

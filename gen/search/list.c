@@ -17,6 +17,7 @@
 #include "budgets.h"
 #include "plan/planner.h"
 #include "rivals/madpipe.h"
+#include "optimal.h"
 #include "paces.h"
 #include "star_depths.h"
 
@@ -64,22 +65,60 @@ static void add_warmups(Search *s, const Graph *g, const Cost *c, const Model *m
     add(s, g, c, m, stages, k)->ask.warmup = 1 + WARMUP_A;
 }
 
-void list_schedule(Search *s, const Graph *g, const Cost *c, const Model *m, int stages, const Schedule *k)
+static void add_row(Search *s, const Graph *g, const Cost *c, const Model *m, int stages, const Schedule *k)
 {
-    int from = s->all.n;
-    const char *planner = s->ask.planner ? s->ask.planner : m->plan.planner;
     if (k->warmups && m->plan.warmup == WARMUP_AUTO)
         add_warmups(s, g, c, m, stages, k);
     else
         add(s, g, c, m, stages, k);
+}
+
+/* Those of every row that trains alike and may have these numbers; they are optimal's to begin with. */
+static void add_seeds(Search *s, const Graph *g, const Cost *c, const Model *m, int stages, const Schedule *own)
+{
+    s->climbs = true;
+    if (!s->ask.steps_left)             /* one plan wins: the layouts of all others only have to fit */
+        s->ask.steps_left = layout_budget(&s->ask);
+    for (const Schedule *k = schedules; k->name; k++) {
+        bool map = k->any_map || (m->plan.chunks > 1 ? k->folds : k->one_chunk);
+        if (k->async || k->given || k->climbs || k->ways > 1 || !map || order_refuses(g, m, k, stages))
+            continue;
+        int from = s->all.n;
+        add_row(s, g, c, m, stages, k);
+        for (int i = from; i < s->all.n; i++) {
+            s->all.at[i].schedule = own;
+            s->all.at[i].ask.seed = k;
+        }
+    }
+}
+
+/* The row that its lists are of. */
+static const Schedule *row_of(const Candidate *k)
+{
+    return k->ask.seed ? k->ask.seed : k->schedule;
+}
+
+void list_schedule(Search *s, const Graph *g, const Cost *c, const Model *m, int stages, const Schedule *k)
+{
+    int from = s->all.n;
+    const char *planner = s->ask.planner ? s->ask.planner : m->plan.planner;
+    (k->climbs ? add_seeds : add_row)(s, g, c, m, stages, k);
     for (int i = from; i < s->all.n; i++) {
-        s->all.at[i].grows = k->depths;
+        s->all.at[i].grows = row_of(&s->all.at[i])->depths;
         if (planner_named(planner)->map && !m->plan.map.n && !m->plan.cuts.n)
             map_chunks(&s->all.at[i]);
     }
 }
 
 /* ---- 1f1b* ----------------------------------------------------------------------------------------------------------- */
+
+static Candidate *add_like(Search *s, const Candidate *like)
+{
+    const Schedule *seed = like->ask.seed;
+    Candidate *one = add(s, like->g, like->c, like->m, like->stages, like->schedule);
+    one->ask.seed = seed;
+    return one;
+}
 
 /* The loads of a plan tell which depths a period needs, a plan with those depths has other loads: from 1F1B's own depths, or
  * one micro-batch in flight where those do not fit, to the first few periods that make a difference, shortest first. */
@@ -99,7 +138,7 @@ static void add_depths(Search *s, const Candidate *k)
         star_depths(load, stages, period[i], depth->at);
         if (last && !memcmp(last->at, depth->at, sizeof(int) * (size_t)stages))
             continue;
-        add(s, like.g, like.c, like.m, stages, like.schedule)->ask.depth = last = depth;
+        add_like(s, &like)->ask.depth = last = depth;
         tried++;
     }
 }
@@ -110,7 +149,7 @@ static void add_shallow(Search *s, const Candidate *k)
     Ints *depth = alloc(sizeof *depth);
     for (int d = 0; d < like.stages; d++)
         *PUSH(depth) = 1;
-    Candidate *one = add(s, like.g, like.c, like.m, like.stages, like.schedule);
+    Candidate *one = add_like(s, &like);
     one->ask.depth = depth;
     one->grows = true;
 }
@@ -134,16 +173,62 @@ static void add_paces(Search *s, const Candidate *k)
     Ints *lead = alloc(sizeof *lead), *lag = alloc(sizeof *lag);
     if (!paces_of(like.best ? like.best : like.first, least_memory(like.m, like.stages), lead, lag))
         return;
-    Candidate *one = add(s, like.g, like.c, like.m, like.stages, like.schedule);
+    Candidate *one = add_like(s, &like);
     one->ask.lead = lead;
     one->ask.lag = lag;
     one->note = pace_text(lead, lag);
     one->grows = !like.ask.lead;
 }
 
+/* A first fit ends a search that asks for no more, and an interrupt any. */
+static bool is_over(const Search *s)
+{
+    return busy_stopped() || (s->ask.first_fit && s->best >= 0);
+}
+
+/* ---- optimal --------------------------------------------------------------------------------------------------------- */
+
+static Plans plans_like(const Search *s, const Candidate *like)
+{
+    Plans all = {0};
+    for (int i = 0; i < s->all.n; i++) {
+        const Candidate *k = &s->all.at[i];
+        if (k->best && k->g == like->g && k->stages == like->stages && k->schedule == like->schedule)
+            *PUSH(&all) = k->best;
+    }
+    return all;
+}
+
+/* Better lists for the cuts of the best plan; false: there are none. */
+static bool add_lists(Search *s)
+{
+    if (s->best < 0 || is_over(s) || !s->climbs)
+        return false;
+    const Candidate like = s->all.at[s->best];
+    Plans from = plans_like(s, &like);
+    const Actions *lists = lists_of(like.best, least_memory(like.m, like.stages), &from);
+    if (!lists)
+        return false;
+    Candidate *one = add_like(s, &like);
+    one->ask.lists = lists;
+    one->note = "lists found by local search";
+    return true;
+}
+
+/* Planners prove for one set of lists.  The bound of the best plan is over all lists, for its cuts. */
+static void prove_lists(Search *s)
+{
+    if (s->best < 0 || !s->climbs)
+        return;
+    Candidate *k = &s->all.at[s->best];
+    k->proof.bound = lists_bound(k->best, least_memory(k->m, k->stages));
+    k->proof.space = lists_space;
+    k->proof = below_step(k->proof, k->best);
+}
+
 static bool has_beats(const Candidate *k)
 {
-    return k->schedule->lead;
+    return row_of(k)->lead;
 }
 
 static void add_successors(Search *s, const Candidate *k)
@@ -195,12 +280,6 @@ static void note_best(Search *s, int i)
     }
 }
 
-/* A first fit ends a search that asks for no more, and an interrupt any. */
-static bool is_over(const Search *s)
-{
-    return busy_stopped() || (s->ask.first_fit && s->best >= 0);
-}
-
 /* Leads and lags need the cuts of a plan, and not the best ones.  1f1b* needs its loads, so that is finished first. */
 static void grow_soon(Search *s, int i)
 {
@@ -238,10 +317,8 @@ static bool is_hopeless(const Search *s, int i)
     return best_step(s) > 0 && candidate_promise(&s->all.at[i]) >= best_step(s) && i != s->best;
 }
 
-void search_all(Search *s)
+static void refine_all(Search *s)
 {
-    s->best = -1;
-    plan_each(s, 0);
     for (int i; !is_over(s) && (i = most_promising(s)) >= 0;) {
         int known = s->all.n;
         if (!is_hopeless(s, i) && candidate_refine(&s->all.at[i], i == s->best ? 0 : best_step(s))) {
@@ -252,6 +329,18 @@ void search_all(Search *s)
         add_successors(s, &s->all.at[i]);
         plan_each(s, known);
     }
+}
+
+void search_all(Search *s)
+{
+    s->best = -1;
+    plan_each(s, 0);
+    refine_all(s);
+    for (int round = 0; round < OPTIMAL_ROUNDS && add_lists(s); round++) {
+        plan_each(s, s->all.n - 1);
+        refine_all(s);
+    }
+    prove_lists(s);
 }
 
 /* ---- the answer ------------------------------------------------------------------------------------------------------ */

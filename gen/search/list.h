@@ -10,6 +10,7 @@ typedef struct {
     const Options *x;
     Ask ask;                    /* for every candidate */
     Candidates all;
+    bool climbs;                /* the best candidate gets other lists: schedule optimal */
     int best;                   /* the candidate that has the best plan; -1: none has */
     Ns cutoff;                  /* the step of a plan found elsewhere; 0: none was */
     const char *refused;        /* why there was no candidate */

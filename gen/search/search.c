@@ -43,7 +43,7 @@ static void list_one(Search *s, const Graph *g, const Cost *c, const Model *m, i
 static void list_chunks(Search *s, const Graph *g, const Cost *c, const Model *m, int stages, const Schedule *k)
 {
     bool one = k->one_chunk || planner_named(m->plan.planner)->map;
-    int least = k->folds ? m->plan.chunks : 1, most = k->folds ? least : one ? 1 : CHUNKS;
+    int least = k->folds && !k->climbs ? m->plan.chunks : 1, most = k->climbs ? 2 : k->folds ? least : one ? 1 : CHUNKS;
     for (int v = least; v <= most && (v == least || v * stages <= g->nf); v++) {
         Model *with = alloc(sizeof *with);
         *with = *m;
@@ -288,6 +288,7 @@ Plan *search_again(const Plan *p, const Model *m, const Ints *cuts, int64_t *wor
     *one = (Candidate){.x = &quiet, .g = p->g, .c = p->c, .m = m, .stages = plan_stages(p), .schedule = k,
                        .key = numeric_key(p->g, m, p->c)};
     one->ask = (Ask){.map = p->ask.map, .cuts = cuts, .depth = p->ask.depth, .lead = p->ask.lead, .lag = p->ask.lag,
+                     .seed = p->ask.seed, .lists = p->ask.lists,
                      .warmup = p->ask.warmup, .work_left = work, .steps_left = layout_budget(&(Ask){0})};
     bool model = diag_accepts(try_again, &s);
     *failed = model ? search_failed(&s) : NULL;

@@ -224,7 +224,8 @@ static void draw(const AllTried *all, const Model *m, const char *path)
 /* Why it has no table; NULL: it has. */
 static const char *no_table(const Schedule *k)
 {
-    return k->async ? "its steps overlap, and a table is of one step" : k->depths ? "its lists follow from the times of a plan"
+    return k->async ? "its steps overlap, and a table is of one step"
+        : k->depths || k->climbs ? "its lists follow from the times of a plan"
         : k->ways > 1 ? "its stages stand on two devices, and a table has a row for each" : k->given ? "it reads one" : NULL;
 }
 

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * optimal.c: the lists that search/optimal.c found, or those of a row to begin with.
+ * A row for any map gets that of the plan, there and back.
+ */
+#include "sched.h"
+
+static void put_list(Plan *p, int device, const Actions *list)
+{
+    for (int i = 0; i < list->n; i++) {
+        const Action *k = &list->at[i];
+        if (k->kind == K_F || k->kind == K_B || k->kind == K_I || k->kind == K_W)
+            sched_put(p, device, k->kind, k->chunk, k->mb);
+    }
+}
+
+int schedule_optimal(Plan *p)
+{
+    Plan row = *p;
+    row.schedule = p->ask.seed ? p->ask.seed->name : schedule_of("auto")->name;
+    row.slack = (Ints){0};
+    if (schedule_of(row.schedule)->any_map)
+        row.ask.map = &p->home.at[0];
+    if (!p->ask.lists && order(&row))
+        return 1;
+    for (int d = 0; d < plan_stages(p); d++)
+        put_list(p, d, p->ask.lists ? &p->ask.lists[d] : &row.dev.at[d].order);
+    return 0;
+}

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * optimal.c: the lists of `optimal`, for the cuts of a plan.
+ *
+ * Problem: which order of forwards, input gradients and weight gradients makes the step shortest, where stages are unequal and
+ * memory is short.
+ *
+ * Method: the plan becomes a job shop (shop.h): the times of its prices, its messages, and bytes by micro-batch.  Bytes are
+ * asked of the replay: one micro-batch after the other, then two in flight, then two that wait for W, each under the fates of
+ * the plan.  The search in the shop begins with the lists of every plan at hand and with greedy ones.  Its answers are judged
+ * by preview.c and priced anew, as in paces.c.  Where one does not fit, the room in the shop shrinks by what was lacking, and
+ * the search runs again.
+ *
+ * The cuts of the answer are those of the plan.  list.c plans again with the lists.
+ *
+ * Cost: OPTIMAL_STEPS, and some thirty previews.  Not handled: packing; fates of other lists within the shop; chunks
+ * of a device that need most at different times.
+ */
+#include "optimal.h"
+#include "shop.h"
+#include "budgets.h"
+#include "passes.h"
+#include "exact/facts.h"
+
+#include <string.h>
+
+typedef struct {
+    const Plan *p;              /* has the cuts */
+    const Bytes *limit;
+    int n, chunks, m;           /* stages, chunks and micro-batches of a replica */
+    int *last;
+    Bytes *share, *whole;       /* by device: the limit of each of its chunks, and of all together */
+    Ns *time[SHOP_KINDS], *down, *up, *tail;
+    Bytes *held[2], *room, *need;       /* need: by device, of the lists judged last */
+    int *home;
+    bool *joint;
+    Shop shop;
+    Ns value;                   /* of the best */
+    const Actions *best;
+} Tuner;
+
+static bool *copy_joint(const Tuner *x)
+{
+    return memcpy(alloc((size_t)x->chunks), x->joint, (size_t)x->chunks);
+}
+
+/* ---- lists as actions and as computations ---------------------------------------------------------------------------- */
+
+static Actions *actions_of(const Tuner *x, const Ints *list)
+{
+    static const ActionKind kinds[] = {K_F, K_I, K_W};
+    Actions *all = alloc(sizeof *all * (size_t)x->n);
+    for (int d = 0; d < x->n; d++)
+        for (int i = 0; i < list[d].n; i++) {
+            int op = list[d].at[i], kind = shop_kind(&x->shop, op), c = shop_chunk(&x->shop, op);
+            Action *k = PUSH(&all[d]), new = action_new(kind == SHOP_I && x->joint[c] ? K_B : kinds[kind], 0,
+                                                        shop_mb(&x->shop, op));
+            new.chunk = c;
+            *k = new;
+        }
+    return all;
+}
+
+/* The lists of a plan; joint follows them. */
+static Ints *computations_of(Tuner *x, const Plan *p)
+{
+    Ints *list = alloc(sizeof *list * (size_t)x->n);
+    memset(x->joint, 0, (size_t)x->chunks);
+    for (int d = 0; d < x->n; d++)
+        for (int i = 0; i < p->dev.at[d].order.n; i++) {
+            const Action *k = &p->dev.at[d].order.at[i];
+            int kind = k->kind == K_F ? SHOP_F : k->kind == K_W ? SHOP_W : SHOP_I;
+            if (k->kind != K_F && k->kind != K_B && k->kind != K_I && k->kind != K_W)
+                continue;
+            x->joint[k->chunk] |= k->kind == K_B;
+            *PUSH(&list[d]) = shop_op(&x->shop, kind, k->chunk, k->mb);
+        }
+    return list;
+}
+
+/* ---- the judge ------------------------------------------------------------------------------------------------------- */
+
+static Plan *plan_with(const Tuner *x, const Actions *lists)
+{
+    Ask ask = x->p->ask;
+    ask.lists = lists;
+    return new_plan(x->p->g, x->p->c, x->p->m, x->n, x->p->schedule, &ask);
+}
+
+static int first_of(const Tuner *x, int chunk)
+{
+    return chunk ? x->last[chunk - 1] + 1 : 0;
+}
+
+/* The step of these lists; INT64_MAX: they do not fit, and need says how much is lacking. */
+static Ns step_of(Tuner *x, const Actions *lists)
+{
+    void *mark = mem_mark();
+    Plan *p = plan_with(x, lists);
+    Ns step = INT64_MAX;
+    if (!order(p)) {
+        Question q = part_question(p, x->limit);
+        const Price **price = alloc(sizeof *price * (size_t)x->chunks);
+        Prices *prices = prices_open(q.p, x->share);
+        bool fits = true;
+        memset(x->need, 0, sizeof *x->need * (size_t)x->n);
+        for (int c = 0; c < x->chunks; c++) {
+            price[c] = price_best(prices, first_of(x, c), x->last[c], c);
+            x->need[x->home[c]] += price[c]->need;
+        }
+        for (int d = 0; d < x->n; d++)
+            fits &= x->need[d] <= x->whole[d];
+        if (fits)
+            step = preview(preview_open(facts_of(&q)), x->last, price);
+    }
+    mem_release(mark);
+    return step;
+}
+
+/* Takes lists that are better; false: they do not fit. */
+static bool judge(Tuner *x, const Ints *list)
+{
+    Actions *lists = actions_of(x, list);
+    Ns step = step_of(x, lists);
+    if (step < x->value) {
+        x->value = step;
+        x->best = lists;
+    }
+    return step < INT64_MAX;
+}
+
+/* ---- the shop of a plan ---------------------------------------------------------------------------------------------- */
+
+/* One micro-batch after the other; two in flight; two that wait for W. */
+typedef enum { PROBE_ONE, PROBE_FLIGHT, PROBE_LATE, PROBES } Probe;
+
+/* One computation of each chunk of the device; backward from its last chunk on. */
+static void put(const Tuner *x, Ints *list, int device, int kind, int mb)
+{
+    for (int i = 0; i < x->chunks && mb >= 0 && mb < x->m; i++) {
+        int c = kind == SHOP_F ? i : x->chunks - 1 - i;
+        if (x->home[c] == device)
+            *PUSH(list) = shop_op(&x->shop, kind, c, mb);
+    }
+}
+
+static Actions *probe_lists(const Tuner *x, Probe what)
+{
+    Ints *list = alloc(sizeof *list * (size_t)x->n);
+    for (int d = 0; d < x->n; d++)
+        for (int k = -1; k <= x->m; k++) {
+            put(x, &list[d], d, SHOP_F, k + (what == PROBE_FLIGHT));
+            put(x, &list[d], d, SHOP_I, k);
+            put(x, &list[d], d, SHOP_W, k - (what == PROBE_LATE));
+        }
+    return actions_of(x, list);
+}
+
+/* What each chunk needs with these lists, under these fates. */
+static void probe(const Tuner *x, Probe what, const int *fate, Bytes *need)
+{
+    Plan *p = plan_with(x, probe_lists(x, what));
+    if (order(p))
+        die("optimal: no lists of a probe");
+    Question q = part_question(p, x->limit);
+    Prices *prices = prices_open(q.p, x->limit);
+    Ns time;
+    for (int c = 0; c < x->chunks; c++)
+        need[c] = price_need(prices, first_of(x, c), x->last[c], c, fate, &time);
+}
+
+static void set_fates(const Price *price, int *fate)
+{
+    for (int i = 0; i < price->tensor.n; i++)
+        fate[price->tensor.at[i]] = price->fate.at[i];
+}
+
+static void set_held(Tuner *x, const int *fate)
+{
+    Bytes *need[PROBES];
+    memset(x->joint, 0, (size_t)x->chunks);
+    for (int k = 0; k < PROBES; k++) {
+        need[k] = alloc(sizeof(Bytes) * (size_t)x->chunks);
+        probe(x, (Probe)k, fate, need[k]);
+    }
+    memcpy(x->room, x->whole, sizeof *x->room * (size_t)x->n);
+    for (int c = 0; c < x->chunks; c++) {
+        Bytes flight = need[PROBE_FLIGHT][c] - need[PROBE_ONE][c], late = need[PROBE_LATE][c] - need[PROBE_ONE][c];
+        x->held[0][c] = flight > 0 ? flight : 0;
+        x->held[1][c] = late > 0 ? late : 0;
+        x->room[x->home[c]] -= need[PROBE_ONE][c] - x->held[0][c] - x->held[1][c];
+    }
+}
+
+static void set_times(Tuner *x, const Facts *f, int chunk, const Price *price)
+{
+    int first = first_of(x, chunk), last = x->last[chunk];
+    const Ns *w = f->weight[f->class[chunk]], *u = f->update[f->class[chunk]];
+    x->time[SHOP_W][chunk] = w[last + 1] - w[first];
+    x->time[SHOP_F][chunk] = price->forward + f->load[last + 1] - f->load[first];
+    x->time[SHOP_I][chunk] = price->backward - x->time[SHOP_W][chunk];
+    x->tail[x->home[chunk]] += u[last + 1] - u[first];
+    if (chunk)
+        x->down[chunk - 1] = x->up[chunk] = facts_link(f, chunk, first, last).comm / 2;
+}
+
+/* Times and bytes as the plan has them. */
+static void open_shop(Tuner *x)
+{
+    Plan *p = plan_with(x, x->p->ask.lists);
+    if (order(p))
+        die("optimal: no lists of a plan");
+    Question q = part_question(p, x->limit);
+    Prices *prices = prices_open(q.p, x->share);
+    const Facts *f = facts_of(&q);
+    int *fate = keep_fates(q.p, false);
+    for (int c = 0; c < x->chunks; c++) {
+        const Price *price = price_best(prices, first_of(x, c), x->last[c], c);
+        set_times(x, f, c, price);
+        set_fates(price, fate);
+    }
+    set_held(x, fate);
+}
+
+/* A plan that fits shows how its chunks share a device.  Their needs may add up to more than the limit, because they seldom
+ * need most at the same time. */
+static void set_limits(Tuner *x)
+{
+    Bytes *most = alloc(sizeof *most * (size_t)x->n), *sum = alloc(sizeof *sum * (size_t)x->n);
+    for (int c = 0; c < x->chunks && x->p->prices; c++) {
+        Bytes need = price_best(x->p->prices, first_of(x, c), x->last[c], c)->need;
+        int d = x->home[c];
+        most[d] = need > most[d] ? need : most[d];
+        sum[d] += need;
+    }
+    for (int d = 0; d < x->n; d++) {
+        x->whole[d] = sum[d] > x->limit[d] ? sum[d] : x->limit[d];
+        x->share[d] = sum[d] > most[d] ? most[d] + (x->whole[d] - sum[d]) / 2 : x->limit[d];
+    }
+}
+
+static int *cuts_of(const Plan *p)
+{
+    Ints cuts = {0};
+    if (p->chunk.n == 0 || !part_cuts(p, &cuts))
+        return NULL;
+    *PUSH(&cuts) = p->g->nf - 1;
+    return cuts.at;
+}
+
+static Tuner *tuner_new(const Plan *p, const Bytes *limit)
+{
+    Tuner *x = alloc(sizeof *x);
+    int n = plan_stages(p), chunks = plan_chunks(p);
+    size_t bytes = sizeof(int64_t) * (size_t)chunks;
+    *x = (Tuner){.p = p, .limit = limit, .n = n, .chunks = chunks, .m = plan_micro(p), .last = cuts_of(p),
+                 .value = INT64_MAX};
+    for (int k = 0; k < SHOP_KINDS; k++)
+        x->time[k] = alloc(bytes);
+    Bytes **all[] = {&x->down, &x->up, &x->tail, &x->held[0], &x->held[1], &x->room, &x->need, &x->share, &x->whole};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        *all[i] = alloc(bytes);
+    x->home = alloc(bytes);
+    x->joint = alloc((size_t)chunks);
+    for (int c = 0; c < chunks; c++)
+        x->home[c] = plan_home(p, 0, c);
+    x->shop = (Shop){n, chunks, x->m, x->home, x->joint, {x->time[0], x->time[1], x->time[2]}, x->down, x->up, x->tail,
+                     {x->held[0], x->held[1]}, x->room};
+    if (x->last)
+        set_limits(x);
+    return x;
+}
+
+/* ---- the search ------------------------------------------------------------------------------------------------------ */
+
+typedef struct { Ints *list; bool *joint; Ns step; } Start;
+typedef VEC(Start) Starts;
+
+static Ints *copy_of(const Tuner *x, const Ints *list)
+{
+    Ints *to = alloc(sizeof *to * (size_t)x->n);
+    for (int d = 0; d < x->n; d++)
+        for (int i = 0; i < list[d].n; i++)
+            *PUSH(&to[d]) = list[d].at[i];
+    return to;
+}
+
+static bool is_same(const Tuner *x, const Start *a, const Start *b)
+{
+    bool same = a->step == b->step && !memcmp(a->joint, b->joint, (size_t)x->chunks);
+    for (int d = 0; d < x->n && same; d++)
+        same = !memcmp(a->list[d].at, b->list[d].at, sizeof(int) * (size_t)a->list[d].n);
+    return same;
+}
+
+/* Sorted by step; equal ones as they come. */
+static void add_start(const Tuner *x, Starts *all, Ints *list)
+{
+    Start s = {list, copy_joint(x), shop_step(&x->shop, list)};
+    for (int i = 0; i < all->n; i++)
+        if (is_same(x, &s, &all->at[i]))
+            return;
+    PUSH(all);
+    int at = all->n - 1;
+    for (; at > 0 && all->at[at - 1].step > s.step; at--)
+        all->at[at] = all->at[at - 1];
+    all->at[at] = s;
+}
+
+static Starts starts_of(Tuner *x, const Plans *from)
+{
+    Starts all = {0};
+    for (int i = 0; i < from->n; i++)
+        add_start(x, &all, computations_of(x, from->at[i]));
+    memset(x->joint, 0, (size_t)x->chunks);
+    for (int ahead = -1; ahead < x->chunks; ahead++)
+        for (int wait = 0; wait < 2; wait++) {
+            Ints *list = alloc(sizeof *list * (size_t)x->n);
+            if (ahead < 0)
+                shop_single(&x->shop, list);
+            if (ahead < 0 || shop_greedy(&x->shop, ahead, wait, list))
+                add_start(x, &all, list);
+        }
+    return all;
+}
+
+/* Better lists from these, in rooms that shrink until the better ones fit.  False: these do not fit. */
+static bool climb(Tuner *x, const Start *s, int64_t steps)
+{
+    memcpy(x->joint, s->joint, (size_t)x->chunks);
+    if (!judge(x, s->list))
+        return false;
+    for (int d = 0; d < x->n; d++)
+        x->room[d] = x->whole[d] - x->need[d] + shop_peak(&x->shop, s->list, d);
+    for (int round = 0; round < OPTIMAL_ROUNDS; round++) {
+        Ints *list = copy_of(x, s->list);
+        int64_t left = steps / OPTIMAL_ROUNDS;
+        if (!shop_improve(&x->shop, list, &left) || judge(x, list))
+            break;
+        for (int d = 0; d < x->n; d++)
+            x->room[d] -= x->need[d] > x->whole[d] ? x->need[d] - x->whole[d] : 0;
+    }
+    return true;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+const Actions *lists_of(const Plan *p, const Bytes *limit, const Plans *from)
+{
+    Tuner *x = tuner_new(p, limit);
+    if (!x->last)
+        return NULL;
+    x->value = step_of(x, p->ask.lists);
+    open_shop(x);
+    Starts all = starts_of(x, from);
+    int64_t steps = least(OPTIMAL_STEPS, (int64_t)OPTIMAL_MOVES * SHOP_KINDS * x->m * x->chunks);
+    for (int i = 0, fit = 0; i < all.n && fit < OPTIMAL_STARTS; i++)
+        fit += climb(x, &all.at[i], steps / OPTIMAL_STARTS);
+    return x->best;
+}
+
+/* ---- the bound ------------------------------------------------------------------------------------------------------- */
+
+/* Each chunk waits for the one before it, and is waited for by it. */
+static bool is_chain(const Tuner *x, const Facts *f)
+{
+    bool chain = true;
+    for (int c = 1; c < x->chunks; c++)
+        chain &= facts_link(f, c, first_of(x, c), x->last[c]).near >= first_of(x, c - 1);
+    return chain;
+}
+
+/* The shop with base times, and with the bytes that no fates save. */
+static void open_least(Tuner *x, const Question *q, const Facts *f)
+{
+    Prices *prices = prices_open(q->p, x->limit);
+    int *fate = keep_fates(q->p, true);
+    memcpy(x->room, x->limit, sizeof *x->room * (size_t)x->n);
+    for (int c = 0; c < x->chunks; c++) {
+        int first = first_of(x, c), last = x->last[c];
+        Price least = price_with(prices, first, last, c, fate);
+        least.forward = facts_forward(f, c, first, last);
+        least.backward = facts_time(f, c, first, last) - least.forward;
+        set_times(x, f, c, &least);
+        x->time[SHOP_F][c] = least.forward;
+        x->held[0][c] = least.saved;
+        x->room[x->home[c]] -= least.states;
+    }
+}
+
+Ns lists_bound(const Plan *p, const Bytes *limit)
+{
+    Tuner *x = tuner_new(p, limit);
+    Plan *plan = x->last ? plan_with(x, p->ask.lists) : NULL;
+    if (!plan || order(plan))
+        return 0;
+    Question q = part_question(plan, limit);
+    const Facts *f = facts_of(&q);
+    open_least(x, &q, f);
+    Ns closed = bound_closed(f), own = is_chain(x, f) ? shop_bound(&x->shop) : 0;
+    return own > closed ? own : closed;
+}

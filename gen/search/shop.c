@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * shop.c: lists of F, I and W for given times, messages and bytes: a step, better lists, and a bound.
+ *
+ * Problem: the rows of schedules.def are made for equal stages.  Where the times of F, I and W differ, or memory does, other
+ * lists are shorter.  To choose the best ones is a job shop with memory, which is NP-hard.
+ *
+ * Method: threshold accepting.  One computation moves to another place of its list.  A move that makes the step longer by less
+ * than a threshold is taken, and the threshold falls to nothing.  A list that needs more than the room of its device, or that
+ * waits for ever, is not taken.  Numbers come from one fixed sequence, so the answer is the same everywhere.
+ *
+ * A list is legal if F, I and W of a chunk ascend in micro-batches and each micro-batch goes from F to I to W.
+ *
+ * Bound: the largest over devices of three.
+ *
+ *     begin + load                            the first F arrives after those of the chunks before; all W of it may end it
+ *     begin + F and I + way back              the last I is followed by those of the chunks before, and by the W of the first
+ *     back + load - forwards that fit         before its first I can begin, it does no more forwards than its room holds
+ *     begin + m * held * way / room           each micro-batch holds its bytes while it goes to the end and comes back
+ *
+ * Source: threshold accepting is of Dueck and Scheuer, 1990.  The greedy lists follow Qi et al., Zero Bubble Pipeline
+ * Parallelism, 2024, section 3.
+ *
+ * Cost: the steps of the caller.  Not handled: a sender or a receiver that is late for a message; one wire for several.
+ */
+#include "shop.h"
+
+#include <string.h>
+
+/* ---- the step of given lists ----------------------------------------------------------------------------------------- */
+
+static Ns length(const Shop *x, int kind, int chunk)
+{
+    return x->time[kind][chunk] + (kind == SHOP_I && x->joint[chunk] ? x->time[SHOP_W][chunk] : 0);
+}
+
+/* When all that a computation reads is there; -1: not known yet. */
+static Ns ready_at(const Shop *x, const Ns *end, int op)
+{
+    int kind = shop_kind(x, op), c = shop_chunk(x, op), mb = shop_mb(x, op);
+    Ns own = kind == SHOP_F ? 0 : end[shop_op(x, kind - 1, c, mb)], other = 0;
+    if (kind == SHOP_F && c > 0) {
+        other = end[op - x->m];
+        other += other < 0 ? 0 : x->down[c - 1];
+    } else if (kind == SHOP_I && c + 1 < x->chunks) {
+        other = end[op + x->m];
+        other += other < 0 ? 0 : x->up[c + 1];
+    }
+    return own < 0 || other < 0 ? -1 : own > other ? own : other;
+}
+
+typedef struct { Ns *end, *now; int *next; } Run;   /* by computation; by device */
+
+static Run run_new(const Shop *x)
+{
+    size_t all = (size_t)(SHOP_KINDS * x->chunks * x->m), n = (size_t)x->devices;
+    return (Run){alloc(sizeof(Ns) * all), alloc(sizeof(Ns) * n), alloc(sizeof(int) * n)};
+}
+
+static void run_begin(const Shop *x, Run *r)
+{
+    for (int i = 0; i < SHOP_KINDS * x->chunks * x->m; i++)
+        r->end[i] = -1;
+    memset(r->now, 0, sizeof(Ns) * (size_t)x->devices);
+    memset(r->next, 0, sizeof(int) * (size_t)x->devices);
+}
+
+static bool run_device(const Shop *x, Run *r, const Ints *list, int d)
+{
+    int first = r->next[d];
+    for (; r->next[d] < list->n; r->next[d]++) {
+        int op = list->at[r->next[d]];
+        Ns ready = ready_at(x, r->end, op);
+        if (ready < 0)
+            break;
+        ready = ready > r->now[d] ? ready : r->now[d];
+        r->now[d] = r->end[op] = ready + length(x, shop_kind(x, op), shop_chunk(x, op));
+    }
+    return r->next[d] > first;
+}
+
+static Ns run_all(const Shop *x, Run *r, const Ints *list)
+{
+    Ns step = 0;
+    run_begin(x, r);
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int d = 0; d < x->devices; d++)
+            moved |= run_device(x, r, &list[d], d);
+    }
+    for (int d = 0; d < x->devices; d++) {
+        if (r->next[d] < list[d].n)
+            return INT64_MAX;
+        step = r->now[d] + x->tail[d] > step ? r->now[d] + x->tail[d] : step;
+    }
+    return step;
+}
+
+Ns shop_step(const Shop *x, const Ints *list)
+{
+    Run r = run_new(x);
+    return run_all(x, &r, list);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------------------------------- */
+
+/* What a computation takes when it begins, and what it leaves when it has ended. */
+static Bytes takes(const Shop *x, int op)
+{
+    int kind = shop_kind(x, op), c = shop_chunk(x, op);
+    return kind == SHOP_F ? x->held[0][c] : kind == SHOP_I && !x->joint[c] ? x->held[1][c] : 0;
+}
+
+static Bytes leaves(const Shop *x, int op)
+{
+    int kind = shop_kind(x, op), c = shop_chunk(x, op);
+    return kind == SHOP_I ? x->held[0][c] : kind == SHOP_W ? x->held[1][c] : 0;
+}
+
+Bytes shop_peak(const Shop *x, const Ints *list, int device)
+{
+    Bytes now = 0, peak = 0;
+    for (int i = 0; i < list[device].n; i++) {
+        int op = list[device].at[i];
+        now += takes(x, op);
+        peak = now > peak ? now : peak;
+        now -= leaves(x, op);
+    }
+    return peak;
+}
+
+/* ---- better lists ---------------------------------------------------------------------------------------------------- */
+
+typedef struct { int device, from, to; } Move;
+typedef struct {
+    const Shop *x;
+    Ints *list, *best;
+    Run run;
+    Ns value, least;            /* of list, of best */
+    uint64_t seed;
+    int64_t *steps, all;        /* computations of a step */
+} Climb;
+
+static int draw(Climb *k, int n)
+{
+    k->seed = k->seed * 6364136223846793005u + 1442695040888963407u;
+    return (int)((k->seed >> 33) % (uint64_t)n);
+}
+
+/* Must a come before b, wherever they are? */
+static bool before(const Shop *x, int a, int b)
+{
+    if (shop_chunk(x, a) != shop_chunk(x, b))
+        return false;
+    int ka = shop_kind(x, a), kb = shop_kind(x, b), ma = shop_mb(x, a), mb = shop_mb(x, b);
+    return ma == mb ? ka < kb : ma < mb && ka <= kb;
+}
+
+static void shift(Ints *list, int from, int to)
+{
+    int op = list->at[from];
+    for (int i = from; i < to; i++)
+        list->at[i] = list->at[i + 1];
+    for (int i = from; i > to; i--)
+        list->at[i] = list->at[i - 1];
+    list->at[to] = op;
+}
+
+/* As far towards `to` as the order of the chunk allows. */
+static int reach(const Shop *x, const Ints *list, int from, int to)
+{
+    int at = from;
+    while (at < to && !before(x, list->at[from], list->at[at + 1]))
+        at++;
+    while (at > to && !before(x, list->at[at - 1], list->at[from]))
+        at--;
+    return at;
+}
+
+/* Most moves are short. */
+static Move some_move(Climb *k)
+{
+    int d = draw(k, k->x->devices), n = k->list[d].n, from = n ? draw(k, n) : 0, most = draw(k, 4) ? 4 : n;
+    int to = from + 1 + draw(k, most > 1 ? most : 1);
+    if (draw(k, 2))
+        to = 2 * from - to;
+    to = to < 0 ? 0 : to >= n ? n - 1 : to;
+    return (Move){d, from, n ? reach(k->x, &k->list[d], from, to) : from};
+}
+
+static void keep_best(Climb *k)
+{
+    k->least = k->value;
+    for (int d = 0; d < k->x->devices; d++)
+        memcpy(k->best[d].at, k->list[d].at, sizeof(int) * (size_t)k->list[d].n);
+}
+
+static void try_move(Climb *k, Ns allowed)
+{
+    Move a = some_move(k);
+    *k->steps -= 8;
+    if (a.from == a.to)
+        return;
+    Ints *list = &k->list[a.device];
+    shift(list, a.from, a.to);
+    *k->steps -= list->n;
+    Ns step = shop_peak(k->x, k->list, a.device) > k->x->room[a.device] ? INT64_MAX : run_all(k->x, &k->run, k->list);
+    *k->steps -= step < INT64_MAX ? k->all : 0;
+    if (step == INT64_MAX || step > k->value + allowed) {
+        shift(list, a.to, a.from);
+        return;
+    }
+    k->value = step;
+    if (step < k->least)
+        keep_best(k);
+}
+
+static void restart(Climb *k)
+{
+    for (int d = 0; d < k->x->devices; d++)
+        memcpy(k->list[d].at, k->best[d].at, sizeof(int) * (size_t)k->list[d].n);
+    k->value = k->least;
+}
+
+static Ns longest(const Shop *x)
+{
+    Ns most = 0;
+    for (int kind = 0; kind < SHOP_KINDS; kind++)
+        for (int c = 0; c < x->chunks; c++)
+            most = x->time[kind][c] > most ? x->time[kind][c] : most;
+    return most;
+}
+
+/* The threshold falls from the longest computation to nothing, several times, each time from the best lists. */
+static void climb(Climb *k)
+{
+    enum { FALLS = 8 };
+    int64_t share = *k->steps / FALLS;
+    Ns high = longest(k->x), bound = shop_bound(k->x);
+    for (int fall = 0; fall < FALLS && k->least > bound; fall++) {
+        int64_t end = *k->steps - share;
+        for (restart(k); *k->steps > end && k->least > bound;)
+            try_move(k, high * ((*k->steps - end) * 64 / (share + 1)) / 64);
+    }
+}
+
+bool shop_improve(const Shop *x, Ints *list, int64_t *steps)
+{
+    Climb k = {.x = x, .list = alloc(sizeof(Ints) * (size_t)x->devices), .best = list, .run = run_new(x), .seed = 1,
+               .steps = steps};
+    for (int d = 0; d < x->devices; d++) {
+        k.list[d] = (Ints){alloc(sizeof(int) * (size_t)(list[d].n + 1)), list[d].n, list[d].n};
+        k.all += list[d].n;
+    }
+    Ns first = k.least = shop_step(x, list);
+    climb(&k);
+    return k.least < first;
+}
+
+/* ---- lists from nothing ---------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    const Shop *x;
+    Run run;
+    int *done;                  /* [kind * chunks + chunk]: micro-batches */
+    Bytes *now;                 /* by device */
+    int ahead;
+    bool wait;
+} Greedy;
+typedef struct { Ns at; int op; } Choice;       /* op -1: none */
+
+/* The next computation of this kind, if it can begin. */
+static Choice next_of(const Greedy *k, int kind, int c)
+{
+    const Shop *x = k->x;
+    int d = x->home[c], mb = k->done[kind * x->chunks + c], op = shop_op(x, kind, c, mb);
+    int flight = mb - k->done[SHOP_I * x->chunks + c];
+    if (mb == x->m || (kind == SHOP_W && x->joint[c]) || k->now[d] + takes(x, op) > x->room[d] ||
+        (kind == SHOP_F && flight >= x->chunks - c + k->ahead))
+        return (Choice){0, -1};
+    Ns at = ready_at(x, k->run.end, op);
+    return (Choice){at > k->run.now[d] ? at : k->run.now[d], at < 0 ? -1 : op};
+}
+
+/* Backward before forward, forward before W; but W where it ends before either can begin, or at once. */
+static Choice choose(const Greedy *k, int d)
+{
+    static const int kinds[] = {SHOP_I, SHOP_F, SHOP_W};
+    const Shop *x = k->x;
+    Choice best = {INT64_MAX, -1};
+    for (int i = 0; i < SHOP_KINDS; i++)
+        for (int c = x->chunks - 1; c >= 0; c--) {
+            Choice a = x->home[c] == d ? next_of(k, kinds[i], c) : (Choice){0, -1};
+            Ns gain = kinds[i] == SHOP_W && k->wait ? x->time[SHOP_W][c] - 1 : 0;
+            if (a.op >= 0 && (best.op < 0 || a.at + gain < best.at))
+                best = a;
+        }
+    return best;
+}
+
+static void take(Greedy *k, int d, Choice a, Ints *list)
+{
+    const Shop *x = k->x;
+    int kind = shop_kind(x, a.op), c = shop_chunk(x, a.op);
+    *PUSH(&list[d]) = a.op;
+    k->done[kind * x->chunks + c]++;
+    k->run.now[d] = k->run.end[a.op] = a.at + length(x, kind, c);
+    k->now[d] += takes(x, a.op) - leaves(x, a.op);
+}
+
+bool shop_greedy(const Shop *x, int ahead, bool wait, Ints *list)
+{
+    Greedy k = {.x = x, .run = run_new(x), .done = alloc(sizeof(int) * (size_t)(SHOP_KINDS * x->chunks)),
+                .now = alloc(sizeof(Bytes) * (size_t)x->devices), .ahead = ahead, .wait = wait};
+    run_begin(x, &k.run);
+    for (int d = 0; d < x->devices; d++)
+        list[d].n = 0;
+    for (;;) {
+        Choice best = {INT64_MAX, -1};
+        int at = -1;
+        for (int d = 0; d < x->devices; d++) {
+            Choice a = choose(&k, d);
+            if (a.op >= 0 && a.at < best.at) {
+                best = a;
+                at = d;
+            }
+        }
+        if (at < 0)
+            break;
+        take(&k, at, best, list);
+    }
+    bool all = true;
+    for (int i = 0; i < SHOP_KINDS * x->chunks; i++)
+        all &= k.done[i] == x->m || (i >= SHOP_W * x->chunks && x->joint[i - SHOP_W * x->chunks]);
+    return all;
+}
+
+void shop_single(const Shop *x, Ints *list)
+{
+    for (int d = 0; d < x->devices; d++)
+        list[d].n = 0;
+    for (int mb = 0; mb < x->m; mb++)
+        for (int i = 0; i < 2 * x->chunks; i++) {
+            int c = i < x->chunks ? i : 2 * x->chunks - 1 - i;
+            *PUSH(&list[x->home[c]]) = shop_op(x, i < x->chunks ? SHOP_F : SHOP_I, c, mb);
+            if (i >= x->chunks && !x->joint[c])
+                *PUSH(&list[x->home[c]]) = shop_op(x, SHOP_W, c, mb);
+        }
+}
+
+/* ---- the bound ------------------------------------------------------------------------------------------------------- */
+
+static Ns larger(Ns a, Ns b)
+{
+    return a > b ? a : b;
+}
+
+/* From the end of F of a chunk to the begin of its I, at least. */
+static Ns way_on(const Shop *x, int chunk)
+{
+    Ns way = 0;
+    for (int c = chunk + 1; c < x->chunks; c++)
+        way += x->down[c - 1] + x->time[SHOP_F][c] + x->time[SHOP_I][c] + x->up[c];
+    return way;
+}
+
+static Ns way_to(const Shop *x, int chunk)
+{
+    Ns way = 0;
+    for (int c = 0; c < chunk; c++)
+        way += x->time[SHOP_F][c] + x->down[c];
+    return way;
+}
+
+/* From the end of I of a chunk to the end of the step. */
+static Ns way_home(const Shop *x, int chunk)
+{
+    Ns way = x->time[SHOP_W][0] + x->tail[x->home[0]];
+    for (int c = 0; c < chunk; c++)
+        way += x->up[c + 1] + x->time[SHOP_I][c];
+    return larger(way, x->time[SHOP_W][chunk] + x->tail[x->home[chunk]]);
+}
+
+/* All micro-batches pass a chunk that holds so many of them at once. */
+static Ns crowd(const Shop *x, int chunk)
+{
+    Bytes held = x->held[0][chunk], fit = held > 0 ? x->room[x->home[chunk]] / held : 0;
+    return fit > 0 && fit < x->m ? x->m * way_on(x, chunk) / fit : 0;
+}
+
+Ns shop_bound(const Shop *x)
+{
+    Ns worst = 0;
+    for (int d = 0; d < x->devices; d++) {
+        Ns load = 0, both = 0, most = 0, begin = INT64_MAX, home = INT64_MAX, back = 0, held = 0;
+        Bytes least = INT64_MAX;
+        for (int c = 0; c < x->chunks; c++) {
+            if (x->home[c] != d)
+                continue;
+            Ns fi = x->time[SHOP_F][c] + x->time[SHOP_I][c];
+            both += x->m * fi;
+            load += x->m * (fi + x->time[SHOP_W][c]);
+            most = larger(most, x->time[SHOP_F][c]);
+            begin = way_to(x, c) < begin ? way_to(x, c) : begin;
+            home = way_home(x, c) < home ? way_home(x, c) : home;
+            back = way_to(x, c) + x->time[SHOP_F][c] + way_on(x, c);
+            held = larger(held, crowd(x, c));
+            least = x->held[0][c] < least ? x->held[0][c] : least;
+        }
+        if (begin == INT64_MAX)
+            continue;
+        int64_t fit = least > 0 ? x->room[d] / least : x->chunks * (int64_t)x->m;
+        Ns gap = fit < x->chunks * (int64_t)x->m ? larger(0, back - begin - fit * most) : 0;
+        worst = larger(worst, larger(begin + gap + larger(load + x->tail[d], both + home), begin + held));
+    }
+    return worst;
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * unit_optimal.c: the lists of `optimal`.
+ *
+ *   every     random shops of two and three devices: as short as the best of all lists, and the bound never above that
+ *   unit      unit times with the memory of zb-h1 and of zb-h2: proven, the step is the bound and the closed form
+ *   rows      random graphs, p 2..8, one chunk a device and two, under limits: no row that fits is faster through all passes
+ *             with the same cuts, many are slower, and the bound is not above the step
+ */
+#include "graphs.h"
+#include "search/optimal.h"
+#include "search/shop.h"
+
+enum { MOST = 8, LONGEST = 4096 };
+
+/* ---- every ----------------------------------------------------------------------------------------------------------- */
+
+typedef struct { int p, m; int64_t time[3][MOST], way[MOST], held[2][MOST], room[MOST]; } Case;
+typedef struct { int at[12]; } Word;            /* kinds of a list; micro-batches ascend, so they follow */
+typedef struct { Word *word; int n; } Words;
+
+static void spell(const Case *x, int d, Word *w, int n, int *count, int64_t bytes, Words *all)
+{
+    if (n == 3 * x->m)
+        all->word[all->n++] = *w;
+    for (int k = 0; k < 3 && n < 3 * x->m; k++) {
+        if (count[k] == x->m || (k && count[k] == count[k - 1]))
+            continue;
+        int64_t take = k < 2 ? x->held[k][d] : 0, give = k ? x->held[k - 1][d] : 0;
+        if (bytes + take > x->room[d])
+            continue;
+        count[k]++;
+        w->at[n] = k;
+        spell(x, d, w, n + 1, count, bytes + take - give, all);
+        count[k]--;
+    }
+}
+
+/* Rounds of longest paths until nothing changes; -1: a circle. */
+static int64_t length_of(const Case *x, const Word *const *w)
+{
+    int64_t end[3][MOST][4] = {{{0}}}, worst = 0;
+    bool changed = true;
+    for (int round = 0; changed; round++) {
+        if (round > 3 * x->p * x->m + 1)
+            return -1;
+        changed = false;
+        for (int d = 0; d < x->p; d++) {
+            int64_t now = 0;
+            int count[3] = {0};
+            for (int i = 0; i < 3 * x->m; i++) {
+                int k = w[d]->at[i], mb = count[k]++;
+                int64_t a = k == 0 ? (d ? end[0][d - 1][mb] + x->way[d] : 0) : end[k - 1][d][mb];
+                int64_t b = k == 1 && d + 1 < x->p ? end[1][d + 1][mb] + x->way[d + 1] : 0;
+                a = a > b ? a : b;
+                now = (a > now ? a : now) + x->time[k][d];
+                changed |= end[k][d][mb] != now;
+                end[k][d][mb] = now;
+            }
+            worst = now > worst ? now : worst;
+        }
+    }
+    return worst;
+}
+
+static int64_t shortest(const Case *x, int d, const Words *all, const Word **w)
+{
+    int64_t best = INT64_MAX;
+    if (d == x->p) {
+        int64_t ns = length_of(x, w);
+        return ns < 0 ? INT64_MAX : ns;
+    }
+    for (int i = 0; i < all[d].n; i++) {
+        w[d] = &all[d].word[i];
+        int64_t ns = shortest(x, d + 1, all, w);
+        best = ns < best ? ns : best;
+    }
+    return best;
+}
+
+static Case some_case(int p, int m)
+{
+    Case x = {.p = p, .m = m};
+    for (int d = 0; d < p; d++) {
+        for (int k = 0; k < 3; k++)
+            x.time[k][d] = 1 + dice(9);
+        x.way[d] = dice(2) ? dice(4) : 0;
+        x.held[0][d] = 1 + dice(4);
+        x.held[1][d] = dice(4);
+        x.room[d] = x.held[0][d] + x.held[1][d] + dice((int)(x.held[0][d] + x.held[1][d]) * (m - 1) + 1);
+    }
+    return x;
+}
+
+static Shop shop_of(const Case *x)
+{
+    static int home[MOST] = {0, 1, 2, 3, 4, 5, 6, 7};
+    static bool joint[MOST];
+    static Ns tail[MOST], down[MOST];
+    for (int d = 0; d + 1 < x->p; d++)
+        down[d] = x->way[d + 1];
+    return (Shop){x->p, x->p, x->m, home, joint, {x->time[0], x->time[1], x->time[2]}, down, x->way, tail,
+                  {x->held[0], x->held[1]}, x->room};
+}
+
+static Ns found(const Shop *x, int64_t steps)
+{
+    Ns best = INT64_MAX;
+    for (int ahead = -1; ahead < x->devices; ahead++)
+        for (int wait = 0; wait < 2; wait++) {
+            Ints list[MOST] = {{0}};
+            int64_t left = steps;
+            if (ahead < 0)
+                shop_single(x, list);
+            else if (!shop_greedy(x, ahead, wait, list))
+                continue;
+            shop_improve(x, list, &left);
+            Ns step = shop_step(x, list);
+            for (int d = 0; d < x->devices; d++)
+                check(shop_peak(x, list, d) <= x->room[d], "device %d has no room", d);
+            best = step < best ? step : best;
+        }
+    return best;
+}
+
+static void test_every(void)
+{
+    static const struct { int p, m, slow; } size[] = {{2, 1, 0}, {2, 2, 0}, {2, 3, 0}, {3, 1, 0}, {3, 2, 0}, {3, 3, 1},
+                                                      {2, 4, 1}};
+    int proven = 0, all = 0;
+    for (size_t i = 0; i < sizeof size / sizeof *size; i++)
+        for (int number = 0; number < (size[i].slow ? 3 : 30) * (getenv("SLOW") ? 8 : 1); number++) {
+            void *mark = mem_mark();
+            Case x = some_case(size[i].p, size[i].m);
+            Words words[MOST];
+            const Word *w[MOST];
+            for (int d = 0; d < x.p; d++) {
+                words[d] = (Words){alloc(sizeof(Word) * LONGEST), 0};
+                spell(&x, d, &(Word){{0}}, 0, (int[3]){0}, 0, &words[d]);
+            }
+            Shop shop = shop_of(&x);
+            Ns want = shortest(&x, 0, words, w), got = found(&shop, 100000), bound = shop_bound(&shop);
+            check(got == want, "p=%d m=%d, case %d: %lld, of all %lld", x.p, x.m, number, (long long)got, (long long)want);
+            check(bound <= want, "p=%d m=%d, case %d: a bound of %lld, and %lld is possible", x.p, x.m, number,
+                  (long long)bound, (long long)want);
+            all++;
+            proven += bound == want;
+            mem_release(mark);
+        }
+    printf("  %d shops as the best of all lists, %d of them proven by the bound\n", all, proven);
+    check(proven * 3 > all, "%d of %d bounds are reached", proven, all);
+}
+
+/* ---- unit ------------------------------------------------------------------------------------------------------------ */
+
+static void put_row(World *w, const char *name, int p, const Shop *x, Ints *list)
+{
+    set_plan(w, name, p);
+    w->m.plan.chunks = w->m.plan.replicas = 1;
+    if (order(&w->p))
+        die("no lists of %s", name);
+    for (int d = 0; d < p; d++)
+        for (int i = 0; i < w->p.dev.at[d].order.n; i++) {
+            const Action *k = &w->p.dev.at[d].order.at[i];
+            if (k->kind == K_F || k->kind == K_I || k->kind == K_W)
+                *PUSH(&list[d]) = shop_op(x, k->kind == K_F ? 0 : k->kind == K_I ? 1 : 2, k->chunk, k->mb);
+        }
+}
+
+static void test_unit(void)
+{
+    for (int p = 2; p <= MOST; p++)
+        for (int more = 0; more < 2; more++)
+            for (int m = 2 * p - 1; m <= 4 * p; m += p) {
+                void *mark = mem_mark();
+                Case x = {.p = p, .m = m};
+                Ints list[MOST] = {{0}};
+                Shop shop = shop_of(&x);
+                for (int d = 0; d < p; d++)
+                    x.time[0][d] = x.time[1][d] = x.time[2][d] = x.held[0][d] = x.held[1][d] = 1;
+                put_row(chain(p, m, false), more ? "zb-h2" : "zb-h1", p, &shop, list);
+                for (int d = 0; d < p; d++)
+                    x.room[d] = shop_peak(&shop, list, d);
+                Ns step = found(&shop, 1000000), bound = shop_bound(&shop);
+                check(step == 3 * m + p - 1 && bound == step, "p=%d m=%d, memory of zb-h%d: %lld, bound %lld, form %d", p, m,
+                      1 + more, (long long)step, (long long)bound, 3 * m + p - 1);
+                mem_release(mark);
+            }
+}
+
+/* ---- rows ------------------------------------------------------------------------------------------------------------ */
+
+/* The step with these cuts, through all passes; 0: it does not fit. */
+static Ns step_with(World *w, const char *row, const Actions *lists, const Ints *cuts, const Bytes *limit)
+{
+    set_plan(w, row, w->p.devices);
+    w->p.chunks = w->m.plan.chunks;
+    w->p.ask.cuts = cuts;
+    w->p.ask.lists = lists;
+    if (order(&w->p))
+        return 0;
+    check_order(&w->p);
+    Ns step = part(&w->p, limit) || keep(&w->p) || comm(&w->p) || lower(&w->p) || sim(&w->p) ? 0 : w->p.step;
+    if (step)
+        check_comm(&w->p);
+    return step;
+}
+
+static World *some_world(int devices, int chunks)
+{
+    Form f = {.n = devices * chunks + 2 + dice(8), .far = 1, .most = 400, .params = 2};
+    World *w = gradient_graph(f, 2 * devices + dice(8));
+    set_times(w, some_ns);
+    for (int o = 0; o < w->g.op.n; o++)
+        w->c.ns[0][o] *= 100000;
+    set_plan(w, chunks > 1 ? "zb-v" : "1f1b", devices);
+    w->p.chunks = w->m.plan.chunks = chunks;
+    w->m.plan.replicas = 1;
+    w->m.plan.recompute = dice(2) ? RECOMPUTE_AUTO : RECOMPUTE_NONE;
+    for (int d = 0; d < devices; d++)
+        PUSH(&w->m.devices)->memory = INT64_MAX / 4;
+    return w;
+}
+
+static const char *const rows[2][6] = {{"gpipe", "1f1b", "1f1b-split", "2bp", "zb-h1", "zb-h2"},
+                                       {"zb-v", "zb-v", "v-half", "v-half", "v-min", "v-min"}};
+enum { ROWS = 6 };
+
+/* Cuts, and limits between what the rows need; false: the graph has no such cuts. */
+static bool set_limits(World *w, const char *const *row, Ints *cuts, Bytes *limit)
+{
+    Bytes need[ROWS][MOST] = {{0}};
+    int devices = w->p.devices;
+    for (int d = 0; d < devices; d++)
+        limit[d] = INT64_MAX / 4;
+    if (order(&w->p) || part(&w->p, limit) || !part_cuts(&w->p, cuts))
+        return false;
+    for (int r = 0; r < ROWS; r++) {
+        step_with(w, row[r], NULL, cuts, limit);
+        for (int d = 0; d < devices; d++)
+            need[r][d] = keep_need(&w->p, d);
+    }
+    for (int d = 0; d < devices; d++)
+        limit[d] = need[1][d] + dice((int)(need[0][d] / 2) + 1);
+    return true;
+}
+
+/* The plans of the rows that fit, and which is fastest; -1: none fits. */
+static int plan_rows(World *w, const char *const *row, const Ints *cuts, const Bytes *limit, Plans *from)
+{
+    int best = -1;
+    for (int r = 0; r < ROWS; r++) {
+        if (!step_with(w, row[r], NULL, cuts, limit))
+            continue;
+        Plan *p = alloc(sizeof *p), made = w->p;
+        *p = made;
+        p->schedule = "optimal";
+        p->ask.seed = schedule_of(row[r]);
+        *PUSH(from) = p;
+        best = best < 0 || p->step < from->at[best]->step ? from->n - 1 : best;
+    }
+    return best;
+}
+
+static void test_rows(void)
+{
+    int all = 0, shorter[2] = {0}, slower = 0, proven = 0;
+    for (int number = 0; number < (getenv("SLOW") ? 500 : 30); number++) {
+        void *mark = mem_mark();
+        int folds = number % 3 == 0, devices = 2 + dice(folds ? 3 : 7);
+        World *w = some_world(devices, 1 + folds);
+        Bytes limit[MOST];
+        Ints cuts = {0};
+        Plans from = {0};
+        int first = set_limits(w, rows[folds], &cuts, limit) ? plan_rows(w, rows[folds], &cuts, limit, &from) : -1;
+        if (first >= 0) {
+            Ns best = from.at[first]->step, bound = lists_bound(from.at[first], limit);
+            const Actions *lists = lists_of(from.at[first], limit, &from);
+            Ns step = lists ? step_with(w, "optimal", lists, &cuts, limit) : best, got = step && step < best ? step : best;
+            check(folds || (step && step <= best), "graph %d: %lld, a row %lld", number, (long long)step, (long long)best);
+            check(bound > 0 && bound <= got, "graph %d: bound %lld, step %lld", number, (long long)bound, (long long)got);
+            all++;
+            shorter[folds] += got < best;
+            slower += !step || step > best;
+            proven += got <= bound + bound / 1000;
+        }
+        mem_release(mark);
+    }
+    printf("  %d graphs: %d and %d folded ones shorter than every row, %d not as fast as judged, %d proven to a thousandth\n",
+           all, shorter[0], shorter[1], slower, proven);
+    check(all > 20 && shorter[0] * 6 > all && shorter[1] > 0, "%d and %d shorter of %d", shorter[0], shorter[1], all);
+}
+
+int main(void)
+{
+    test_name = "unit_optimal";
+    test_every();
+    test_unit();
+    test_rows();
+    printf("unit_optimal: %d passed, %d failed\n", passed, failed);
+    mem_free_all();
+    return failed > 0;
+}
