@@ -246,7 +246,7 @@ static bool set_limits(World *w, const char *const *row, Ints *cuts, Bytes *limi
 }
 
 /* The plans of the rows that fit, and which is fastest; -1: none fits. */
-static int plan_rows(World *w, const char *const *row, const Ints *cuts, const Bytes *limit, Plans *from)
+static int rows_planned(World *w, const char *const *row, const Ints *cuts, const Bytes *limit, Plans *from)
 {
     int best = -1;
     for (int r = 0; r < ROWS; r++) {
@@ -272,7 +272,7 @@ static void test_rows(void)
         Bytes limit[MOST];
         Ints cuts = {0};
         Plans from = {0};
-        int first = set_limits(w, rows[folds], &cuts, limit) ? plan_rows(w, rows[folds], &cuts, limit, &from) : -1;
+        int first = set_limits(w, rows[folds], &cuts, limit) ? rows_planned(w, rows[folds], &cuts, limit, &from) : -1;
         if (first >= 0) {
             Ns best = from.at[first]->step, bound = lists_bound(from.at[first], limit);
             const Actions *lists = lists_of(from.at[first], limit, &from);
