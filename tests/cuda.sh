@@ -21,3 +21,12 @@ need_double() {
     need $double_needs
     tests/double/build.sh "$cuda/include" >"$tmp/build" 2>&1 || { tail -n 3 "$tmp/build" >&2; fault "the double"; finish; }
 }
+# eight_gpus: a device file for small jobs of the double
+eight_gpus() {
+    cat <<'GPUS'
+devices:
+  - {name: gpu, kind: cuda, arch: sm_90, count: 8, memory: 128MiB, workspace: 2MiB, bandwidth: 4800GB/s, call: 4us,
+     flops: 67TFLOP/s, vector: 67TFLOP/s}
+links: {gpu-gpu: {rate: 360GB/s, latency: 1us}}
+GPUS
+}

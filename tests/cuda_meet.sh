@@ -10,12 +10,7 @@ need dpgen build/emitted
 have_cuda nccl.h || { skip "no headers of CUDA and NCCL: $cuda_remedy" 20; finish; }
 need_double
 kind=$flags with="$root/build/double/f32/nccl.obj $root/build/double/f32.a -lpthread -lm"
-cat >"$tmp/gpus" <<'GPUS'
-devices:
-  - {name: gpu, kind: cuda, arch: sm_90, count: 8, memory: 128MiB, workspace: 2MiB, bandwidth: 4800GB/s, call: 4us,
-     flops: 67TFLOP/s, vector: 67TFLOP/s}
-links: {gpu-gpu: {rate: 360GB/s, latency: 1us}}
-GPUS
+eight_gpus >"$tmp/gpus"
 said=$(generate "$tmp/job" "$models/tiny-gpt.yaml" --stages 2 --set plan.transport=nccl --set train.steps=2 \
     --devices "$tmp/gpus" && compile "$tmp/job")
 [ -z "$said" ] || { fault "no job: $said"; finish; }

@@ -10,12 +10,7 @@ need dpgen build/emitted build/interp
 have_cuda nccl.h || { skip "no headers of CUDA and NCCL: $cuda_remedy" 20; finish; }
 need_double
 kind=$flags with="$root/build/double/f32/nccl.obj $root/build/double/f32.a -lpthread -lm"
-cat >"$tmp/gpus" <<'GPUS'
-devices:
-  - {name: gpu, kind: cuda, arch: sm_90, count: 8, memory: 128MiB, workspace: 2MiB, bandwidth: 4800GB/s, call: 4us,
-     flops: 67TFLOP/s, vector: 67TFLOP/s}
-links: {gpu-gpu: {rate: 360GB/s, latency: 1us}}
-GPUS
+eight_gpus >"$tmp/gpus"
 model="$models/tiny-gpt.yaml --set train.batch.global=8 --set train.batch.micro=1 --set train.batch.groups=8"
 model="$model --set train.steps=2"
 want=$(build/interp --data "$data" $model 2>"$tmp/interp.log" | sed -n 's/^sha256 //p')

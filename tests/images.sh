@@ -64,14 +64,8 @@ interpret "two groups" build/interp --set train.batch.groups=2
 [ "$hash" != "$reference" ] && pass || fault "groups have the hash of another key"
 
 two_ranks() {
-    if ! command -v mpirun >/dev/null || ! command -v mpicc >/dev/null; then
-        skip "there is no mpirun, or no mpicc" 2
-        return
-    fi
-    root_too= cc_was=$cc clang_was=$clang with_was=$with
-    [ "$(id -u)" != 0 ] || root_too=--allow-run-as-root
-    mpicc $flags -O2 -c -o "$tmp/link_mpi.o" rt/link_mpi.c 2>"$tmp/mpi.log" || fault "rt/link_mpi.c"
-    with="$tmp/link_mpi.o $with" start="mpirun -n 2 --oversubscribe $root_too" cc=mpicc clang=
+    cc_was=$cc clang_was=$clang with_was=$with
+    over_mpi 2 2 || return
     plans_of --set plan.transport=mpi | grep -E '^2.(gpipe.away|1f1b.full)' | plans
     one_hash "mpi" "$reference"
     cc=$cc_was clang=$clang_was with=$with_was start=

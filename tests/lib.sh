@@ -163,3 +163,16 @@ one_hash() {
     done <"$tmp/result"
     [ $wrong -le 5 ] || echo "$suite: $1: and $((wrong - 5)) more" >&2
 }
+
+# over_mpi RANKS SKIPPED: from here on jobs are linked with MPI and started on so many ranks; false, and said, if that cannot be
+over_mpi() {
+    if ! command -v mpirun >/dev/null || ! command -v mpicc >/dev/null; then
+        skip "there is no mpirun, or no mpicc" "$2"
+        return 1
+    fi
+    mpicc $flags -O2 -c -o "$tmp/link_mpi.o" rt/link_mpi.c 2>"$tmp/mpi.log" ||
+        { fault "rt/link_mpi.c: $(head -n 1 "$tmp/mpi.log")"; return 1; }
+    start="mpirun -n $1 --oversubscribe"
+    [ "$(id -u)" != 0 ] || start="$start --allow-run-as-root"
+    with="$tmp/link_mpi.o $with" cc=mpicc clang=
+}

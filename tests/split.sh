@@ -112,20 +112,11 @@ refuse "cuts for any chunks" 3 "plan.cuts are of one number of chunks" \
     ./dpgen plan $model --estimate --stages 2 --schedule interleaved --set plan.chunks=auto --cuts 5
 
 # ---- two processes
-if ! command -v mpirun >/dev/null || ! command -v mpicc >/dev/null; then
-    skip "there is no mpirun, or no mpicc" 2
-elif mpicc $flags -O2 -c -o "$tmp/link_mpi.o" rt/link_mpi.c 2>"$tmp/mpi.log"; then
-    root_too=
-    [ "$(id -u)" != 0 ] || root_too=--allow-run-as-root
-    with="$tmp/link_mpi.o $with"
-    start="mpirun -n 2 --oversubscribe $root_too"
-    cc=mpicc clang=
+if over_mpi 2 2; then
     { line mpi.2 2 --schedule zb-h1 --set plan.transport=mpi
       line mpi.2.v 2 --schedule zb-v --set plan.transport=mpi
       line mpi.2.away 2 --schedule zb-h1 --offload "\"['*']\"" $even --set plan.transport=mpi; } | plans
     one_hash "zb-h1, mpi" "$reference"
-else
-    fault "rt/link_mpi.c: $(head -n 1 "$tmp/mpi.log")"
 fi
 
 # ---- what it is for

@@ -88,18 +88,9 @@ grep -q '^[^ ]*:[0-9]*:[0-9]*: error: ' "$tmp/said" && [ "$(grep -c error: "$tmp
     fault "no place: $(head -n 1 "$tmp/said")"
 
 # ---- between processes
-if ! command -v mpirun >/dev/null || ! command -v mpicc >/dev/null; then
-    skip "there is no mpirun, or no mpicc" 2
-elif mpicc $flags -O2 -c -o "$tmp/link_mpi.o" rt/link_mpi.c 2>"$tmp/mpi.log"; then
-    root_too=
-    [ "$(id -u)" != 0 ] || root_too=--allow-run-as-root
-    with="$tmp/link_mpi.o $with"
-    start="mpirun -n 4 --oversubscribe $root_too"
-    cc=mpicc clang=
+if over_mpi 4 2; then
     { line mpi 4 --schedule chimera --set plan.transport=mpi $(groups 2)
       line mpi.dual 4 --schedule dualpipe --set plan.transport=mpi $(groups 2); } | plans
     one_hash "mpi" "$reference"
-else
-    fault "rt/link_mpi.c: $(head -n 1 "$tmp/mpi.log")"
 fi
 finish
