@@ -224,9 +224,7 @@ if ./dpgen plan "$model" --schedule auto --stages 2 --estimate 2>&1 | grep -q -e
 else pass; fi
 
 # ---- two processes --------------------------------------------------------------------------------------------------------
-if command -v mpirun >/dev/null && command -v mpicc >/dev/null && mpicc $flags -O2 -c -o "$tmp/link_mpi.o" rt/link_mpi.c; then
-    with="$tmp/link_mpi.o $with" start="mpirun -n 2 --oversubscribe" cc=mpicc clang=
-    [ "$(id -u)" != 0 ] || start="$start --allow-run-as-root"
+if over_mpi 2 5; then
     echo "mpi $model --schedule 2bw --stages 2 --set plan.transport=mpi" | plans
     one_hash "2bw, mpi" "$reference"
     echo "mpi $model --schedule pipedream --stages 2 --cuts $cuts2 $each --set plan.transport=mpi" | plans
@@ -241,8 +239,6 @@ if command -v mpirun >/dev/null && command -v mpicc >/dev/null && mpicc $flags -
     model=$sgd
     rule mpi pb 2 $each --set plan.transport=mpi
     model=$gpt
-else
-    skip "there is no mpirun, or no mpicc" 5
 fi
 # ---- cuts that wait for ever --------------------------------------------------------------------------
 deep="examples/bytes-gpt.yaml --estimate --stages 8 --schedule pipedream --set train.batch.micro=16 --set devices.0.count=8 \

@@ -39,17 +39,10 @@ expect "a NaN that is allowed" "$tmp/gpt/job" --quiet --data "$data" --checkpoin
 left "a NaN that is allowed" "step-000001 step-000002 step-000003 step-000004 step-000005"
 build wide $models/tiny-gpt.yaml --set plan.stages=1 --set plan.replicas=2 --set train.batch.groups=2 $wild
 ends "a NaN of two replicas" wide
-if command -v mpirun >/dev/null && command -v mpicc >/dev/null; then
-    start="mpirun -n 2 --oversubscribe"
-    [ "$(id -u)" != 0 ] || start="$start --allow-run-as-root"
-    mpicc $flags -O2 -c -o "$tmp/link_mpi.o" rt/link_mpi.c 2>"$tmp/said" || fault "link_mpi.c: $(head -n 1 "$tmp/said")"
-    with="$tmp/link_mpi.o $with" cc=mpicc
+if over_mpi 2 2; then
     build ranks $models/tiny-gpt.yaml --stages 2 --set plan.transport=mpi $wild
     ends "a NaN of two ranks" ranks
     use_portable
-    cc=${CC:-cc}
-else
-    skip "there is no mpirun, or no mpicc" 2
 fi
 
 # ---- one weight ------------------------------------------------------------------------------------------------------------

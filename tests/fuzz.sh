@@ -43,9 +43,10 @@ key() {
         *compute=bf16*) interpreter=build/interp_bf16 kind=$kind_bf16 with=$with_bf16 start= ;;
         *) kind=$kind_f32 with=$with_f32 start= ;;
     esac
-    program_cc=$cc
-    case "$*" in *transport=mpi*)
-        start="mpirun -n STAGES --oversubscribe $root_too" with="$tmp/link_mpi.o $with" program_cc=mpicc ;;
+    program_cc=${tcc:-$cc}
+    case "$*" in
+        *transport=mpi*) program_cc=mpicc with="$tmp/link_mpi.o $with" start="mpirun -n STAGES --oversubscribe $root_too" ;;
+        *onednn*) program_cc=$cc ;;
     esac
 }
 root_too=

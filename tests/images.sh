@@ -64,11 +64,10 @@ interpret "two groups" build/interp --set train.batch.groups=2
 [ "$hash" != "$reference" ] && pass || fault "groups have the hash of another key"
 
 two_ranks() {
-    cc_was=$cc clang_was=$clang with_was=$with
     over_mpi 2 2 || return
     plans_of --set plan.transport=mpi | grep -E '^2.(gpipe.away|1f1b.full)' | plans
     one_hash "mpi" "$reference"
-    cc=$cc_was clang=$clang_was with=$with_was start=
+    use_portable
 }
 two_ranks
 

@@ -2,8 +2,8 @@
 #
 # lib.sh: read by the end-to-end suites.  Makes jobs by the hundred: dpgen writes a folder, the reader of the emitted
 # language reads its stages, they are compiled without optimisation and linked against the runtime and kernels, which are
-# compiled once (build/librt*.a).  That is a quarter of a second a plan, where `make -C out` takes five; suites that are
-# about the Makefile of the folder call that.
+# compiled once (build/librt*.a).  tcc, where it is, does that in 20 ms, $cc in 400, and `make -C out` takes 5 s; suites that
+# are about the Makefile of the folder call that.
 #
 # Jobs run as many at a time as there are cores.  What they print goes to files, so that the order of the report is fixed.
 
@@ -16,15 +16,17 @@ suite=$(basename "$0" .sh)
 passed=0 failed=0 skipped=0
 
 cc=${CC:-cc}
-clang=$(command -v clang)
+clang=$(command -v clang) tcc=$(command -v tcc)
 if [ -n "${SAN:-}" ]; then         # of make check SAN=1: jobs are linked with objects that want them
-    cc="$cc -fsanitize=address,undefined" clang=
+    cc="$cc -fsanitize=address,undefined" clang= tcc=
 fi
+[ -z "${SLOW:-}" ] || tcc=         # the compilers that users have
+own_cc=$cc own_clang=$clang
 cores=$(nproc 2>/dev/null || echo 2)
 models=$root/tests/models
 data=$root/LICENSE                              # text that is always the same
 flags="-D_GNU_SOURCE -I$root -I$root/rt -I$root/rt/op -std=c11 -pipe -fno-builtin -Wall -Wextra -Werror -Wno-unknown-pragmas"
-more= arguments= keep= start= cwd=               # cwd: where jobs run, for data that the model file names
+quick= more= arguments= keep= start= cwd=               # cwd: where jobs run, for data that the model file names
 run="--no-checkpoint --quiet --hash --data $data"
 
 pass() { passed=$((passed + 1)); }
@@ -47,8 +49,9 @@ finish() { echo "$suite: $passed passed, $failed failed, $skipped skipped"; [ "$
 need() { make -s "$@" >"$tmp/make" 2>&1 || { cat "$tmp/make" >&2; fault "cannot build $*"; finish; }; }
 
 # A kind of job: how its stages are compiled, with what they are linked, how the program is started.
-use_portable() { kind="$flags" with="$root/build/librt.a -lpthread" start=; }
-use_bf16() { kind="$flags -DREAL_BF16" with="$root/build/librt_bf16.a -lpthread" start=; }
+use_library() { with="$root/build/$1.a -lpthread" start= cc=$own_cc clang=$own_clang quick=$tcc; }
+use_portable() { kind=$flags; use_library librt; }
+use_bf16() { kind="$flags -DREAL_BF16"; use_library librt_bf16; }
 have_onednn() { echo '#include <oneapi/dnnl/dnnl.h>' | $cc -E - >/dev/null 2>&1; }
 # oneDNN multiplies bf16 on CPUs with AVX-512 only
 have_onednn_bf16() { $cc -march=native -dM -E - </dev/null 2>/dev/null | grep -q __AVX512BW__; }
@@ -56,7 +59,7 @@ have_onednn_bf16() { $cc -march=native -dM -E - </dev/null 2>/dev/null | grep -q
 # gives the others.  Only $cc, for the OpenMP of clang is another library.
 use_onednn() {
     case $1 in f32) use_portable ;; *) use_bf16 ;; esac
-    clang=
+    clang= quick=
     objects=$tmp/$1.onednn
     mkdir -p "$objects"
     for source in rt/main.c rt/op/onednn/*.c; do
@@ -77,9 +80,11 @@ generate() {
 }
 stages() { (i=0; while [ -e "$1/stage$i.c" ]; do echo "$1/stage$i.c"; i=$((i + 1)); done); }
 
-# compile DIR [COMPILER]: DIR/job, with $more options
+# compile DIR [COMPILER]: DIR/job, with $more options; by $quick where nobody says another
 compile() {
-    ${2:-$cc} -O0 $kind $more -o "$1/job" "$1/launch.c" $(stages "$1") $with >"$1.log" 2>&1 ||
+    compiler=${2:-${quick:-$cc}}
+    [ -z "$more" ] || compiler=${2:-$cc}
+    $compiler -O0 $kind $more -o "$1/job" "$1/launch.c" $(stages "$1") $with >"$1.log" 2>&1 ||
         { echo "compiler: $(grep -m 1 -e error -e undefined "$1.log" || head -n 1 "$1.log")"; return 1; }
 }
 
@@ -129,15 +134,14 @@ plan() {
     case " $keep " in *" $name "* | " yes ") ;; *) rm -rf "$d" "$d.log" "$d.out" ;; esac
 }
 
-# plans < LINES of `NAME OPTION...`: all of them, one in eight by the other compiler; results in $tmp/result, by name
+# plans < LINES of `NAME OPTION...`: all of them, of each eight one by clang and one by $cc; results in $tmp/result, by name
 plans() {
     cat >"$tmp/list"
     for worker in $(seq "$cores"); do
         awk -v n="$cores" -v i="$worker" 'NR % n == i % n {print NR % 8, $0}' "$tmp/list" |
         while read -r turn name options; do
-            compiler=$cc
-            [ "$turn" != 1 ] || compiler=${clang:-$cc}
-            eval "plan $name $compiler $options" </dev/null      # mpirun would read what is left of the list
+            case $turn in 1) by=${clang:-$cc} ;; 2) by=$cc ;; *) by=${quick:-$cc} ;; esac
+            eval "plan $name \"\$by\" $options" </dev/null      # mpirun would read what is left of the list
         done >"$tmp/result.$worker" &
     done
     wait
@@ -164,7 +168,8 @@ one_hash() {
     [ $wrong -le 5 ] || echo "$suite: $1: and $((wrong - 5)) more" >&2
 }
 
-# over_mpi RANKS SKIPPED: from here on jobs are linked with MPI and started on so many ranks; false, and said, if that cannot be
+# over_mpi RANKS SKIPPED: until the next use_portable jobs are linked with MPI and started on so many ranks; false, and said, if
+# that cannot be
 over_mpi() {
     if ! command -v mpirun >/dev/null || ! command -v mpicc >/dev/null; then
         skip "there is no mpirun, or no mpicc" "$2"
@@ -174,5 +179,5 @@ over_mpi() {
         { fault "rt/link_mpi.c: $(head -n 1 "$tmp/mpi.log")"; return 1; }
     start="mpirun -n $1 --oversubscribe"
     [ "$(id -u)" != 0 ] || start="$start --allow-run-as-root"
-    with="$tmp/link_mpi.o $with" cc=mpicc clang=
+    with="$tmp/link_mpi.o $with" cc=mpicc clang= quick=
 }

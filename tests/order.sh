@@ -70,9 +70,7 @@ sed 's/place=2/place=1/' "$tmp/plan" >"$tmp/twice"
 refuse "a device twice" 3 "each has another one" ./dpgen plan $free --from "$tmp/twice"
 
 # ---- ranks: each names itself; stage i is the rank of its device ----
-if command -v mpirun >/dev/null && command -v mpicc >/dev/null && mpicc $flags -O2 -c -o "$tmp/link_mpi.o" rt/link_mpi.c; then
-    with="$tmp/link_mpi.o $with" start="mpirun -n 3 --oversubscribe" cc=mpicc
-    [ "$(id -u)" != 0 ] || start="$start --allow-run-as-root"
+if over_mpi 3 2; then
     said=$(generate "$tmp/ranks" $free --device-order free --set plan.transport=mpi && compile "$tmp/ranks" &&
         job_hash "$tmp/ranks" </dev/null)
     [ "$said" = "$hash" ] && pass || fault "mpi: $said, not $hash"
@@ -80,8 +78,6 @@ if command -v mpirun >/dev/null && command -v mpicc >/dev/null && mpicc $flags -
     names=$(sed -n 's/.*{"device": "\(.\)".*/\1/p' "$tmp/ranks/plan.json" | tr -d '\n')
     expected=$(echo "$names" | sed 's/./&, /g; s/c/0/; s/a/1/; s/b/2/; s/, $//')
     [ "$ranks" = "$expected" ] && pass || fault "stages are on ranks $ranks, their devices are $names"
-else
-    skip "there is no mpirun, or no mpicc" 2
 fi
 
 # ---- refused ----

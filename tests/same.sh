@@ -167,29 +167,16 @@ steps 5
 
 # ---- two processes ---------------------------------------------------------------------------------------------------
 two_ranks() {
-    if ! command -v mpirun >/dev/null || ! command -v mpicc >/dev/null; then
-        skip "there is no mpirun, or no mpicc" 9
-        return
-    fi
-    root_too=
-    [ "$(id -u)" != 0 ] || root_too=--allow-run-as-root
-    if ! mpicc $flags -O2 -c -o "$tmp/link_mpi.o" rt/link_mpi.c 2>"$tmp/mpi.log"; then
-        fault "rt/link_mpi.c: $(head -n 1 "$tmp/mpi.log")"
-        return
-    fi
-    use_portable
-    with="$tmp/link_mpi.o $with"
-    start="mpirun -n 2 --oversubscribe $root_too"
-    cc_was=$cc clang_was=$clang
-    cc=mpicc clang=
+    over_mpi 2 9 || return
     plans_of 2 --set plan.transport=mpi | third 1 | plans
     one_hash "mpi" "$reference"
     replicas_of 2 | grep '^replicas2.1.1f1b ' | sed 's/$/ --set plan.transport=mpi/' | plans
     one_hash "mpi, 2 replicas" "$reference2"
-    start="mpirun -n 4 --oversubscribe $root_too"
+    use_portable
+    over_mpi 4 1 || return
     replicas_of 2 | grep '^replicas2.2v*.gpipe ' | sed 's/$/ --set plan.transport=mpi/' | plans
     one_hash "mpi, 2 replicas of 2 stages" "$reference2"
-    cc=$cc_was clang=$clang_was
+    use_portable
 }
 two_ranks
 
