@@ -16,7 +16,7 @@ echo "plain $model" | plans
 one_hash "plain"
 d=$tmp/job
 said=$(generate "$d" $model) || { fault "$said"; finish; }
-kernels='-std=c11 -O2 -ffp-contract=off -fno-math-errno -fno-trapping-math $(WARN)'
+kernels='-std=c11 -O1 -fexpensive-optimizations -ffp-contract=off -fno-math-errno -fno-trapping-math $(WARN)'
 
 # built ISA [FLAG]: the kernels are compiled again, for ISA
 built() { rm -f "$d"/train "$d"/rt/op/*.o; make_quickly "$d" KFLAGS="$1 $kernels $2"; }
