@@ -5,8 +5,8 @@
 # optimisation, instruction set and thread count at hand, runs `opcheck hash`, and compares the hashes: one for f32,
 # one for bf16.
 # What this machine lacks (clang, AVX-512) is skipped by name.  SLOW=1 takes every combination; otherwise each compiler,
-# level and instruction set occurs at least once, the widest with one compiler a type, and the objects of build/librt*.a, -O3
-# for this machine, are asked too.
+# level and instruction set occurs at least once, each compiler with threads, and the objects of build/librt*.a, -O3 by gcc for
+# this machine, are asked too.
 # docs/bits.md says why the hashes must agree.
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -91,13 +91,18 @@ for type in f32 bf16; do
         for target in $targets; do
             case $target in default) march= ;; *) march=-march=$target ;; esac
             for level in -O0 -O1 -O2 -O3; do
-                wanted $type "$cc" $level $target && one "$cc $level $target" 1 "$cc" $level $march
+                wanted $type "$cc" $level $target || continue
+                case ${SLOW:-0}$level in
+                    0-O[12]) if has_openmp "$cc"; then threads="1 2 3" openmp=-fopenmp; else threads=1 openmp=; fi ;;
+                    *) threads=1 openmp= ;;
+                esac
+                one "$cc $level $target $openmp" "$threads" "$cc" $level $march $openmp
             done
         done
     done
     # as jobs are built: widest vectors, no errno, threads
     for cc in $compilers; do
-        case ${SLOW:-0},$compilers,$type-$cc in 1,*) ;; *clang*,f32-gcc | *,bf16-clang) continue ;; esac
+        case ${SLOW:-0},$compilers,$type-$cc in 1,*) ;; *clang*,f32-gcc | *clang*,bf16-*) continue ;; esac
         set -- -O3 $march -fno-math-errno -fno-trapping-math
         case $target in skylake-avx512) set -- "$@" -mprefer-vector-width=512 ;; esac
         if has_openmp "$cc"; then
