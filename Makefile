@@ -105,7 +105,7 @@ KFLAGS += $(SANITIZE)
 LDFLAGS += $(SANITIZE)
 endif
 # Of tests themselves, whose work is that of the archives
-TFLAGS = $(CFLAGS) -O1 -g0
+TFLAGS = $(CFLAGS) -O0 -g0
 flags = $(CC) $(CFLAGS) $(KFLAGS) $(LDFLAGS)
 build/flags: FORCE
 	@mkdir -p build
