@@ -73,14 +73,12 @@ eight_gpus >"$tmp/gpus"
 for type in ${SLOW:+f32} bf16; do
     [ $type = f32 ] && use_portable || use_bf16
     double="$root/build/double/$type/local.obj $root/build/double/$type.a -lpthread -lm -ldl"
-    with="$root/build/double/$type/own.obj $double -lstdc++"
+    with="$root/build/double/$type/own.obj $double -lstdc++" quick=
     sound "kernels of GPUs, $type" 60 $model --set train.precision.compute=$type --devices "$tmp/gpus"
 done
-use_portable
-with="$root/build/double/f32/own.obj $double -lstdc++"
-
 [ -f "$cuda/include/nvtx3/nvToolsExt.h" ] || { skip "no headers of NVTX" 5; finish; }
-with=$(echo "$double" | sed 's/bf16/f32/g')
+use_portable
+with=$(echo "$double" | sed 's/bf16/f32/g') quick=
 made $models/tiny-gpt.yaml --stages 1 --set train.batch.global=4 --devices "$tmp/gpus"
 expect "an injection" $cc -shared -fPIC -isystem "$cuda/include" -o "$tmp/nvtx.so" tests/double/nvtx.c
 plain=$(job_hash "$tmp/job" --steps 1)
