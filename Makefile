@@ -67,7 +67,7 @@ build/embed: tools/embed.c
 
 EMBED = $(sort $(wildcard templates/* devices/*.yaml) \
         $(wildcard rt/*.[ch] rt/cuda/*.[ch] rt/cuda/*.cu rt/op/*.[ch] rt/op/*/*.[ch] rt/op/*/*.cu)) \
-        build/rt/op/paced/calls.c LICENSE
+        build/rt/op/paced/calls.c build/rt/hooks.h LICENSE
 build/embedded.c: build/embed $(EMBED)
 	build/embed $(EMBED) > $@
 
@@ -79,6 +79,10 @@ build/mkcall: tools/mkcall.c gen/ops.def
 build/rt/op/paced/calls.c: build/mkcall rt/rt.h
 	@mkdir -p $(@D)
 	build/mkcall rt/rt.h paced > $@
+
+build/rt/hooks.h: build/mkcall rt/rt.h
+	@mkdir -p $(@D)
+	build/mkcall rt/rt.h hooks > $@
 
 build/calls.h: build/mkcall rt/rt.h
 	build/mkcall rt/rt.h call > $@

@@ -18,6 +18,8 @@ void action(Stage *st, int number)
     pace_action(st->worker, number);
     if (st->trace)
         trace_stamp(st, number);
+    if (st->hook)
+        st->hook(st, ACTION_BEGINS, st->worker->info->action[number], NULL, NULL);
 }
 
 void step_begin(Stage *st, Values *vals)

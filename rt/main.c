@@ -60,6 +60,8 @@ static void rest(Worker *w)
     w->stage.at = -1;
     pace_action(w, -1);
     trace_stamp(&w->stage, -1);
+    if (w->stage.hook)
+        w->stage.hook(&w->stage, ACTION_BEGINS, NULL, NULL, NULL);
 }
 
 static int one_step(Worker *w, int64_t step)
@@ -260,7 +262,11 @@ static void *stage_main(void *at)
         metrics_start(run, library);
         progress_begin(run);
     }
+    if (run->opt.selftest)
+        selftest_open(w);
     w->status = train(w);
+    if (run->opt.selftest && w->status == DONE)
+        w->status = selftest_end(w);
     if (w->stage.index == 0)
         progress_end(run);
     atomic_store(&w->patience, PATIENT);

@@ -29,6 +29,7 @@ static const Option table[] = {
     {"--trace", "FILE", WORD, offsetof(Options, trace), "write predicted and measured actions as Trace Event JSON"},
     {"--offload-dir", "DIR", WORD, offsetof(Options, spill), "where the file of offloaded tensors is, of a job that has one"},
     {"--allow-nan", NULL, FLAG, offsetof(Options, nan), "go on when a loss or norm is not finite"},
+    {"--selftest", NULL, FLAG, offsetof(Options, selftest), "check each call of one step against f64 on the host, and end"},
     {"--watchdog", "SECONDS", NUMBER, offsetof(Options, watchdog), "end the job after such a silence; 0 never"},
     {"--fill", "BYTE", BYTE, offsetof(Options, fill), "fill arenas with this byte before the start"},
     {"--dump-arena", "FILE", WORD, offsetof(Options, dump), "write the arena of each stage to FILE.stageN at the end"},
@@ -57,7 +58,8 @@ static int help(const Job *job)
     text_add(&t, "  %-22s this text\n  %-22s the job and its key\n\n", "--help", "--version");
     text_add(&t, "SIGUSR1: checkpoint.  SIGTERM, SIGINT, SIGHUP: checkpoint and stop.\n"
              "Status: 0 done, 1 failed, 2 usage, 5 foreign or broken checkpoint, 6 wrong machine, 7 a loss or norm is\n"
-             "not finite, 75 stopped on request with a checkpoint: start again with --resume.\n");
+             "not finite, 8 a call differs in --selftest, 75 stopped on request with a checkpoint: start again with\n"
+             "--resume.\n");
     return say(&t);
 }
 
@@ -152,7 +154,12 @@ int options_read(Options *o, const Job *job, int argc, char **argv, bool speak)
     int status = read_all(o, argv, speak);
     if (status >= 0)
         return status;
-    if (o->none)
+    if (o->selftest && (o->resume || job->stage->pace))
+        return !speak ? STATUS_USAGE : complain(STATUS_USAGE, o->resume ? "--selftest and --resume exclude each other"
+                                                : "--selftest: calls of a paced job compute nothing");
+    if (o->selftest)
+        o->steps = 1, o->quiet = true, o->watchdog = 0;
+    if (o->none || o->selftest)
         o->checkpoint = NULL;
     if (o->eval_data && !job->eval.format)
         return speak ? complain(STATUS_USAGE, "--eval-data: this job has no evaluation; give the model file a "

@@ -45,6 +45,12 @@ typedef struct Spill Spill;     /* spill.c: the way to the host's memory, and wh
 
 enum { MAX_REQUESTS = 256, MAX_HANDLES = 1024 };
 
+/* What is told of a step while it goes on, to whoever asked: action() with the action's text, NULL at the end of a step; each
+ * call with the routine that makes it, the call's prototype without the stage, and its operands in that order. */
+enum { ACTION_BEGINS, CALL_BEGINS, CALL_ENDS };
+typedef union { const void *p; int64_t i; double f; } Given;
+typedef void (*Hook)(Stage *st, int what, const char *where, const char *call, const Given *of);
+
 struct Stage {
     unsigned char *arena;
     int   index, count;         /* this stage, of how many */
@@ -62,6 +68,8 @@ struct Stage {
     double wall;                /* seconds of the last step */
     struct Worker *worker;      /* the runtime's own: run.h */
     void *device;               /* cuda: its GPU and streams, cuda/device.h */
+    Hook hook;                  /* NULL: nobody asked */
+    void *tested;               /* selftest.c */
 };
 
 static inline void *tensor_at(Stage *st, int line, size_t offset)
@@ -213,5 +221,8 @@ void open_product_algorithm(Stage *st, int h, int part, int id, int tile, int st
                             int swizzle, int custom, int inner, int cluster, long workspace);
 #ifdef __cplusplus
 }
+#endif
+#ifdef STAGE                    /* the source of a stage */
+#include "hooks.h"
 #endif
 #endif

@@ -14,13 +14,13 @@
 #include <stdbool.h>
 #include "job.h"
 
-enum { DONE, STATUS_RUN, STATUS_USAGE, STATUS_STALE = 5, STATUS_MACHINE, STATUS_BROKEN, STATUS_AGAIN = 75 };
+enum { DONE, STATUS_RUN, STATUS_USAGE, STATUS_STALE = 5, STATUS_MACHINE, STATUS_BROKEN, STATUS_DIFFERS, STATUS_AGAIN = 75 };
 
 typedef struct {                /* options.c */
     long steps;                 /* stop after this many; rates follow job->steps whatever this is */
     const char **data, **eval_data;     /* patterns, NULL ends; NULL: as the model file says */
     const char *checkpoint, *weights, *log, *gradients, *trace, *dump, *spill;
-    bool resume, hash, quiet, none, nan, record;
+    bool resume, hash, quiet, none, nan, record, selftest;
     int fill;                   /* byte that arenas are filled with */
     long watchdog;              /* seconds; 0 never, -1 from the prediction */
     long seconds;               /* stop after the step that ends so late; 0 never */
@@ -113,6 +113,7 @@ int options_read(Options *o, const Job *job, int argc, char **argv, bool speak);
 int machine_check(const Run *run);                      /* machine.c */
 void machine_cores(Worker *w);                          /* every stage calls it */
 int arena_open(Worker *w);                              /* arena.c */
+int ranges_open(Worker *w);                             /* cuda/ranges.c */
 void arena_close(Worker *w);                            /* and what arena_shared() gave to the stage */
 /* So many bytes between two pages that nobody may touch, each written with fill; -1: with none.  NULL: no memory. */
 unsigned char *arena_map(size_t bytes, int fill);
@@ -209,6 +210,9 @@ static inline bool paced(const Stage *st)
 {
     return st->worker && st->worker->info->pace;
 }
+
+void selftest_open(Worker *w);                          /* selftest.c; before the first step */
+int  selftest_end(Worker *w);
 
 typedef struct Watchdog Watchdog;                       /* watchdog.c */
 Watchdog *watchdog_open(Run *run);

@@ -68,7 +68,7 @@ CPPFLAGS += -DBUILT_FOR='"$(archs)"' $(addprefix -isystem ,$(HEADERS))
 # libraries as well (DT_RPATH; what linkers write today, DT_RUNPATH, does not).
 nvrtc_in = $(firstword $(foreach r,$(1),$(call library,nvrtc-builtins,$(r))))
 NVRTC := $(if $(filter cudnn,$(NEEDS)),$(call nvrtc_in,$(CUDA_ROOT) $(cuda_places)))
-LIBS += $(LINKED) -Wl,--disable-new-dtags \
+LIBS += $(LINKED) -ldl -Wl,--disable-new-dtags \
         $(addprefix -Wl$(comma)-rpath$(comma),$(sort $(patsubst %/,%,$(dir $(LINKED) $(NVRTC)))))
 
 # Kernels in one go: their headers take longer than they do.  Host code in C++ without its run-time library.

@@ -22,4 +22,18 @@ base=bench/results/corpus-0.1.txt
 expect "corpus" bench/corpus/run.sh -c $base pipedream twobw
 sed '/^pipedream /s/10740712212/10740712211/' $base >"$tmp/base"
 refuse "corpus: a longer step" 1 "2 cases, 1 worse, 0 better" bench/corpus/run.sh -c "$tmp/base" pipedream twobw
+# the model of a step on a GPU, for GPT-2: its products by 2 MNK, AdamW by 30 bytes a parameter, attention by half the keys
+expect "the model of a step" bench/gpu/model.sh
+mv "$tmp/said" "$tmp/model"
+if awk '/^linear_forward / { product = $4 } /^adamw_update / { adamw = $4 } /^attention_packed_forward / { attention = $4 }
+    END {
+        rows = 32 * 1024; layer = 768 * (2304 + 768 + 3072) + 3072 * 768
+        exit product - 2 * rows * (12 * layer + 768 * 50304) / 1e12 > 0.001 ||
+            adamw - 30 * 124475904 / 1e6 > 0.1 || 30 * 124475904 / 1e6 - adamw > 0.1 ||
+            attention - 4 * 12 * 32 * 12 * 1024 * 1024 * 64 / 2 / 1e12 > 0.001
+    }' "$tmp/model" && grep -q '^step: [1-9][0-9.]* ms at 3.35 TB/s and 650' "$tmp/model"; then pass
+else fault "the model: $(grep -e linear_f -e adamw -e attention_packed_f "$tmp/model")"; fi
+refuse "a slower step than allowed" 1 "more than 5 ms" bench/gpu/model.sh -m 5
+refuse "a call without a row" 2 "conv_forward has no row in bench/gpu/kernels.model" bench/gpu/model.sh \
+    tests/models/images.yaml
 finish

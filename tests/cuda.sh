@@ -30,3 +30,12 @@ devices:
 links: {gpu-gpu: {rate: 360GB/s, latency: 1us}}
 GPUS
 }
+# compile_apart DIR: compile() of lib.sh, but that tcc takes the stages and $cc links: the double has storage of threads, which
+# tcc cannot link
+compile_apart() {
+    [ -n "$tcc" ] || { compile "$1"; return; }
+    for source in "$1/launch.c" $(stages "$1"); do
+        "$tcc" $kind -c -o "${source%.c}.o" "$source" >"$1.log" 2>&1 || { echo "tcc: $(head -n 1 "$1.log")"; return 1; }
+    done
+    $cc -z noexecstack -o "$1/job" "$1"/*.o $with >"$1.log" 2>&1 || { echo "compiler: $(head -n 1 "$1.log")"; return 1; }
+}

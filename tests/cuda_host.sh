@@ -47,6 +47,22 @@ described() {   # WHAT STATUS TEXT SETTING...
 described "none" 6 "no CUDA-capable device" DOUBLE_DEVICES=0
 described "its rates" 0 "bandwidth: 3352GB/s, flops: {f32: 62TFLOP/s, bf16: 989TFLOP/s}" DOUBLE_MEMORY=85899345920
 described "its kind" 0 "arch: sm_90, count: 2, memory: 81920MiB" DOUBLE_MEMORY=85899345920 DOUBLE_DEVICES=2
+# a cuDNN that is older than start.c takes is refused when graph.h is compiled, and no other
+mkdir -p build/old_cudnn
+for minor in 15 16; do
+    for file in "$cuda"/include/cudnn*.h; do
+        sed "s/^\(#define CUDNN_[A-Z_]*MINOR\) .*/\1 $minor/" "$file" >"build/old_cudnn/${file##*/}"
+    done
+    said=$("${CC:-cc}" -D_GNU_SOURCE -fsyntax-only -Irt -Irt/op -isystem build/old_cudnn -isystem "$cuda/include" \
+        rt/op/cuda/graph.c 2>&1)
+    got=$?
+    case $minor,$got,$said in
+        16,0,*) passed=$((passed + 1)) ;;
+        15,1,*'cuDNN 9.16 or newer is needed (start.c says why): install it, or say make CUDNN_HOME=FOLDER'*)
+            passed=$((passed + 1)) ;;
+        *) echo "cuda_host: cuDNN 9.$minor: status $got: $(echo "$said" | head -n 1)" >&2; failed=$((failed + 1)) ;;
+    esac
+done
 make -s dpgen || exit 1
 if ./dpgen plan examples/gpt2-124m-cuda.yaml --devices build/gpu_device.yaml --stages 2 --estimate >build/gpu_device.said 2>&1
 then passed=$((passed + 1)); else head -n 3 build/gpu_device.said >&2; failed=$((failed + 1)); fi

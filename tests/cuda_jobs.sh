@@ -46,7 +46,7 @@ right() {
     what=$1 want=$2
     shift 2
     rm -rf "$tmp/job"
-    said=$(eval "generate $tmp/job $* $gpus" && compile "$tmp/job")
+    said=$(eval "generate $tmp/job $* $gpus" && compile_apart "$tmp/job")
     [ -z "$said" ] || { fault "$what: $said"; return; }
     [ -n "$SLOW" ] || seeds=$((1 - ${seeds% *}))        # by turns
     for seed in $seeds; do
@@ -152,7 +152,7 @@ own_plans() {       # TYPE PLAN...: of $model
         case $3 in away) set -- "$1" "$2" none "--offload" "\"['h.*']\"" ;; esac
         rm -rf "$tmp/job"
         said=$(eval "generate $tmp/job $model --set train.precision.compute=$type --stages $1 --schedule $2 --recompute $3 \
-            $4 $5 $gpus" && compile "$tmp/job")
+            $4 $5 $gpus" && compile_apart "$tmp/job")
         rm -f "$tmp/own.log"
         arguments="--steps $near --log $tmp/own.log"
         [ -n "$said" ] || said=$(under "$1")
@@ -195,8 +195,8 @@ ends "a fault, named" 1 "stage0: linear_forward: $fault, near line [0-9]* of sta
     DOUBLE_FAULT=cublasLtMatmul DPGEN_SYNC=1
 line=$(sed -n 's/.* line \([0-9]*\) of .*/\1/p' "$tmp/said")
 if sed -n "${line}p" "$tmp/job/stage0.c" | grep -q 'linear_forward(.*h_0_attn'; then pass; else fault "line $line"; fi
-ends "a kernel, named" 1 "(norm_rows_back<WARP>): $fault, near line [0-9]* of stage0.c, in: backward, chunk 0, mic" \
-    DOUBLE_FAULT="(norm_rows_back<WARP>)" DPGEN_SYNC=1
+ends "a kernel, named" 1 "(norm_held_back<8 / WIDE>): $fault, near line [0-9]* of stage0.c, in: backward, chunk 0, mic" \
+    DOUBLE_FAULT="(norm_held_back<8 / WIDE>)" DPGEN_SYNC=1
 
 # ---- nccl: a process a stage ---------------------------------------------------------------------------------------------
 # several STAGES SETTING...: stages of $tmp/job, one a process, as a launcher would start them; the output of stage 0 in job.out
@@ -216,7 +216,7 @@ over_nccl() {       # WHAT STAGES OPTION...
     what=$1 stages=$2
     shift 2
     rm -rf "$tmp/job"
-    said=$(eval "generate $tmp/job $model --stages $stages $* --set plan.transport=nccl $gpus" && compile "$tmp/job")
+    said=$(eval "generate $tmp/job $model --stages $stages $* --set plan.transport=nccl $gpus" && compile_apart "$tmp/job")
     [ -z "$said" ] || { fault "$what: $said"; return; }
     for seed in ${seeds% *}; do
         said=$(several "$stages" DOUBLE_SEED="$seed")
@@ -273,7 +273,7 @@ drops() {       # WHAT STAGES OPTION...: one wait in $each is left out at a time
     shift 2
     want=$(interpret $short)
     rm -rf "$tmp/job"
-    said=$(eval "generate $tmp/job $short --stages $stages $* $gpus" && compile "$tmp/job")
+    said=$(eval "generate $tmp/job $short --stages $stages $* $gpus" && compile_apart "$tmp/job")
     [ -z "$said" ] || { fault "$what: $said"; return; }
     said=$(under 0 DOUBLE_REPORT=1)
     if [ "$said" = "$want" ]; then pass; else fault "$what: $said, not $want"; fi

@@ -49,7 +49,7 @@ finish() { echo "$suite: $passed passed, $failed failed, $skipped skipped"; [ "$
 need() { make -s "$@" >"$tmp/make" 2>&1 || { cat "$tmp/make" >&2; fault "cannot build $*"; finish; }; }
 
 # A kind of job: how its stages are compiled, with what they are linked, how the program is started.
-use_library() { with="$root/build/$1.a -lpthread" start= cc=$own_cc clang=$own_clang quick=$tcc; }
+use_library() { with="$root/build/$1.a -lpthread -lm" start= cc=$own_cc clang=$own_clang quick=$tcc; }
 use_portable() { kind=$flags; use_library librt; }
 use_bf16() { kind="$flags -DREAL_BF16"; use_library librt_bf16; }
 have_onednn() { echo '#include <oneapi/dnnl/dnnl.h>' | $cc -E - >/dev/null 2>&1; }

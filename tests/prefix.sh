@@ -41,7 +41,7 @@ int main(int argc, char **argv)
     return first ? first : second;
 }
 END
-if $cc -o "$tmp/both" "$tmp/both.c" "$tmp/a/a.o" "$tmp/b/b.o" -lpthread >"$tmp/said" 2>&1; then pass
+if $cc -o "$tmp/both" "$tmp/both.c" "$tmp/a/a.o" "$tmp/b/b.o" -lpthread -lm >"$tmp/said" 2>&1; then pass
 else fault "two jobs in one program: $(head -n 1 "$tmp/said")"; fi
 got=$("$tmp/both" $run 2>"$tmp/said" | sed -n 's/^sha256 //p' | tr '\n' ' ')
 if [ "$got" = "$first $second " ]; then pass; else fault "both: $got not $first $second: $(tail -n 1 "$tmp/said")"; fi
@@ -74,7 +74,7 @@ int main(int argc, char **argv)
 }
 END
 if [ -e /proc/self/statm ]; then
-    $cc -o "$tmp/again" "$tmp/again.c" "$tmp/a/a.o" -lpthread >"$tmp/said" 2>&1 ||
+    $cc -o "$tmp/again" "$tmp/again.c" "$tmp/a/a.o" -lpthread -lm >"$tmp/said" 2>&1 ||
         fault "again.c: $(head -n 1 "$tmp/said")"
     expect "40 jobs, one after the other" "$tmp/again" --quiet --steps 1 --data "$data" --no-checkpoint
     expect "40 jobs with a trace" "$tmp/again" --quiet --steps 1 --data "$data" "$data" --trace /dev/null --no-checkpoint

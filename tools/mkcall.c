@@ -5,6 +5,7 @@
  *
  *     mkcall rt/rt.h paced    kernels of paced jobs: the calls, and nothing in them
  *     mkcall rt/rt.h call     how the interpreter calls each kernel
+ *     mkcall rt/rt.h hooks    rt/hooks.h: what a stage's source calls in place of each kernel
  *
  * The interpreter has a call's name and a list of words.  A word is an address, an integer or a float; one adaptor a call
  * takes each from the right member of a union.  A library that prepares nothing has no open_CALL, and takes the empty one.
@@ -127,10 +128,56 @@ static void print_calls(void)
     printf("};\n");
 }
 
+/* ", NAME" of each parameter behind the stage; as a member of an Given, with `types`. */
+static void print_words(const char *p, int types)
+{
+    for (p += strcspn(p, ",)"); *p == ',';) {
+        p += strspn(p, ", ");
+        size_t n = strcspn(p, ",)"), from = n;
+        while (isalnum((unsigned char)p[from - 1]) || p[from - 1] == '_')
+            from--;
+        char member = memchr(p, '*', n) ? 'p' : !strncmp(p, "float", 5) ? 'f' : 'i';
+        if (types)
+            printf("{.%c = %.*s}, ", member, (int)(n - from), p + from);
+        else
+            printf(", %.*s", (int)(n - from), p + from);
+        p += n;
+    }
+}
+
+static void print_hook(const char *call)
+{
+    const char *p = parameters("", call), *behind = p + strlen("(Stage *st, ");
+    int n = (int)strcspn(behind, ";");
+    printf("static inline void hooked_%s(Stage *st, const char *routine_, %.*s\n{\n", call, n, behind);
+    printf("    if (st->hook) {\n        const Given of_[] = {");
+    print_words(p, 1);
+    printf("};\n        static const char call_[] = \"%s(%.*s\";\n", call, n, behind);
+    printf("        st->hook(st, CALL_BEGINS, routine_, call_, of_);\n        %s(st", call);
+    print_words(p, 0);
+    printf(");\n        st->hook(st, CALL_ENDS, routine_, call_, of_);\n    } else {\n        %s(st", call);
+    print_words(p, 0);
+    printf(");\n    }\n}\n\n");
+}
+
+static void print_hooks(void)
+{
+    printf("/* SPDX-" "License-Identifier: Apache-2.0\n *\n"
+           " * hooks.h: a stage's source calls these in place of the calls of rt.h, so that whoever wants to, sees each call\n"
+           " * and the routine that makes it: rt/selftest.c, rt/cuda/ranges.c.  Made from gen/ops.def by tools/mkcall.c of\n"
+           " * dpgen.\n */\n"
+           "#ifndef HOOKS_H\n#define HOOKS_H\n\n");
+    for (int i = 0; i < names; i++)
+        print_hook(name[i]);
+    for (int i = 0; i < names; i++)
+        printf("#define %s(st, ...) hooked_%s(st, __func__, __VA_ARGS__)\n", name[i], name[i]);
+    printf("#endif\n");
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 3)
-        stop("usage:", "mkcall rt.h paced|call");
+        stop("usage:", "mkcall rt.h paced|call|hooks");
     read_header(argv[1]);
     for (int i = 0; i < CALLS; i++)
         add_calls(calls[i]);
@@ -139,6 +186,8 @@ int main(int argc, char **argv)
             stop("rt.h does not declare", name[i]);
     if (!strcmp(argv[2], "paced"))
         print_paced();
+    else if (!strcmp(argv[2], "hooks"))
+        print_hooks();
     else
         print_calls();
     return 0;

@@ -198,6 +198,8 @@ int arena_open(Worker *w)
     if (!d->from || !d->left || !d->mirror || !d->mirrored)
         return complain(STATUS_RUN, "no memory for %s", w->info->name);
     w->stage.device = d;
+    if (ranges_open(w) != DONE)
+        return STATUS_MACHINE;
     e = open_leaving(w, d);
     if (e == cudaSuccess)
         e = open_peers(w, d);

@@ -32,6 +32,8 @@ typedef struct Device {
     void *graphs;                   /* cudnnHandle_t: op/cuda/graph.c */
     Dry *dry;
     int sync;                       /* DPGEN_SYNC: the host waits for each call */
+    const char *routine;            /* ranges.c: of the last call, NULL: none since the action began */
+    int ranges;                     /* open ones */
     size_t spare;                   /* bytes of the GPU, once the arenas on it are made; 0: not the first stage on it */
     /* message.c: by request */
     cudaEvent_t ready[MAX_REQUESTS], arrived[MAX_REQUESTS], *left;  /* left[gpu of the receiver * MAX_REQUESTS + request] */

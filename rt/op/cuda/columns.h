@@ -20,28 +20,33 @@ enum { ROW_LANES = BLOCK / WARP, TILE = WARP * WIDE, TILES = 528, LEAST_ROWS = 3
 
 typedef struct { long rows, width, tiles, chunks, each; } Columns;
 
-template <class Term, class End>
+/* STEP: 0 where every row begins at a multiple of 16 bytes.  The compiler knows it, and how many rounds there are, so that
+ * loads of the next rows are under way while a row is added. */
+template <class Term, class End, int STEP>
 static __global__ void column_parts(Term term, End end, float *part, Columns c)
 {
     SHARED(float, sum, ROW_LANES * TILE);
     long tile = blockIdx.x % c.tiles, rest = blockIdx.x / c.tiles, chunk = rest % c.chunks, segment = rest / c.chunks;
-    int step = c.width % WIDE ? WARP : 0, lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    long i = tile * TILE + (step ? lane : lane * WIDE), until = (chunk + 1) * c.each;
+    int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    long i = tile * TILE + (STEP ? lane : lane * WIDE), until = (chunk + 1) * c.each;
     float s[Term::SUMS][WIDE];
     for (int k = 0; k < Term::SUMS; k++)
         for (int j = 0; j < WIDE; j++)
             s[k][j] = 0;
     until = until < c.rows ? until : c.rows;
-    for (long r = chunk * c.each + warp; r < until && i < c.width; r += ROW_LANES) {
+    long first = chunk * c.each + warp;
+    int rounds = first < until && i < c.width ? (int)((until - first + ROW_LANES - 1) / ROW_LANES) : 0;
+    UNROLL_4
+    for (int round = 0; round < rounds; round++) {
         float v[Term::SUMS][WIDE];
-        term.at(v, segment * c.rows + r, i, c.width, step);
+        term.at(v, segment * c.rows + first + round * ROW_LANES, i, c.width, STEP);
         for (int k = 0; k < Term::SUMS; k++)
             for (int j = 0; j < WIDE; j++)
                 s[k][j] += v[k][j];
     }
     for (int k = 0; k < Term::SUMS; k++) {
         for (int j = 0; j < WIDE; j++)
-            sum[warp * TILE + (step ? lane + j * WARP : lane * WIDE + j)] = s[k][j];
+            sum[warp * TILE + (STEP ? lane + j * WARP : lane * WIDE + j)] = s[k][j];
         __syncthreads();
         for (int at = threadIdx.x; at < TILE && tile * TILE + at < c.width; at += BLOCK) {
             float all = sum[at];
@@ -90,8 +95,11 @@ static void column_sums(Stage *st, Term term, End end, long rows, long width, lo
     float *part = 0;
     if (c.chunks > 1)
         part = (float *)workspace_of(st, (size_t)(c.chunks * Term::SUMS * width) * sizeof *part);
-    LAUNCH((column_parts<Term, End>), (unsigned)((segments ? segments : c.chunks) * c.tiles), (unsigned)BLOCK, st, term, end,
-           part, c);
+    unsigned blocks = (unsigned)((segments ? segments : c.chunks) * c.tiles);
+    if (width % WIDE)
+        LAUNCH((column_parts<Term, End, WARP>), blocks, (unsigned)BLOCK, st, term, end, part, c);
+    else
+        LAUNCH((column_parts<Term, End, 0>), blocks, (unsigned)BLOCK, st, term, end, part, c);
     if (c.chunks > 1)
         LAUNCH((column_totals<Term::SUMS, End>), (unsigned)ceil_div(width, WARP), (unsigned)BLOCK, st, end,
                (const float *)part, c);

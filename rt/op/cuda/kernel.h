@@ -25,6 +25,7 @@ static __device__ __forceinline__ float power_of_two(float x)
 #define EXP2(x) power_of_two(x)
 #define FIELD __device__ __forceinline__        /* a function of a struct, for the GPU */
 #define UNROLL _Pragma("unroll")                /* its index chooses among registers */
+#define UNROLL_4 _Pragma("unroll 4")                /* loads of several rounds may be under way */
 #define SHARED(type, name, n) __shared__ __align__(16) type name[n]
 #define SHARED_AT(name, i) (&(name)[i])
 #define LAUNCH(kernel, grid, block, st, ...) \
@@ -48,6 +49,7 @@ static __device__ __forceinline__ void check_aligned(const void *, size_t) {}
 #include "simt.h"
 #define FIELD inline
 #define UNROLL
+#define UNROLL_4
 static inline void *workspace_of(Stage *st, size_t bytes) { return simt_workspace(st, bytes); }
 static inline void check_aligned(const void *p, size_t bytes) { simt_aligned(p, bytes); }
 static inline void load_kernel(const Stage *, const void *kernel) { simt_load(kernel); }

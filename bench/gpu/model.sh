@@ -1,0 +1,169 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# A step on paper: what the calls of a plan take on one GPU, by bytes, launches and the rate of products.  No GPU is needed, and
+# none has confirmed it: kernels.model says where its shares come from.
+#
+#   model.sh [-b TB/s] [-p TFLOP/s] [-g US] [-m MS] [OPTION OF dpgen...]
+#       -b 3.35   bandwidth      -p 650  rate of products in bf16      -g 0.85  time between two launches
+#       -m        above so many milliseconds: status 1
+#       options: a model and what else dpgen takes; without, GPT-2 124M, batch 32, one H100
+#
+# A line of the table is a kernel: how often it starts, bytes or arithmetic of a step, the share assumed and why, and the time.
+# A call without a row in kernels.model is an error, so the table leaves nothing out.
+set -u
+export LC_ALL=C
+cd "$(dirname "$0")/../.." || exit 2
+bandwidth=3.35 rate=650 gap=0.85 most=
+while getopts b:p:g:m: option; do
+    case $option in
+        b) bandwidth=$OPTARG ;;
+        p) rate=$OPTARG ;;
+        g) gap=$OPTARG ;;
+        m) most=$OPTARG ;;
+        *) exit 2 ;;
+    esac
+done
+shift $((OPTIND - 1))
+[ $# != 0 ] || set -- examples/gpt2-124m-cuda.yaml --devices devices/h100.yaml --set train.batch.micro=32 \
+    --set train.batch.global=32
+tmp=$(mktemp -d) || exit 2
+trap 'rm -rf "$tmp"' EXIT
+trap 'exit 1' HUP INT TERM
+./dpgen "$@" --stages 1 --estimate -o "$tmp/out" >"$tmp/said" 2>&1 || { cat "$tmp/said" >&2; exit 1; }
+real=4
+grep -q -e -DREAL_BF16 "$tmp/out/Makefile" && real=2
+awk -v bandwidth="$bandwidth" -v rate="$rate" -v gap="$gap" -v most="$most" -v wide=4 -v real=$real '
+function trim(s) { gsub(/^ +| +$/, "", s); return s }
+function bad(why) { print "model.sh: " why >"/dev/stderr"; failed = 1; exit 2 }
+
+# The value of a word in a call: a number, a dimension, a parameter; an address counts 1, or 0 where there is none.
+function value(word,    n) {
+    if (word ~ /^[0-9.]+$/) return word + 0
+    if (word == "real") return real
+    if (word == "wide") return wide
+    if (word == "half") return given["causal"] == 1 ? 0.5 : 1
+    if (word in given) return given[word]
+    bad("no " word " in " called)
+}
+function sum(text,    term, word, n, m, i, j, all, one) {
+    n = split(text, term, "+")
+    for (i = 1; i <= n; i++) {
+        m = split(trim(term[i]), word, "*")
+        one = 1
+        for (j = 1; j <= m; j++) one *= value(trim(word[j]))
+        all += one
+    }
+    return all
+}
+
+# Arguments apart by commas outside parentheses; comments are labels, and are left out.
+function arguments(text, to,    i, c, depth, n) {
+    gsub(/\/\*[^*]*\*\//, "", text)
+    split("", to)
+    n = 1
+    for (i = 1; i <= length(text); i++) {
+        c = substr(text, i, 1)
+        if (c == "(") depth++
+        if (c == ")" && depth-- == 0) break
+        if (c == "," && !depth) n++
+        else to[n] = to[n] c
+    }
+    return n
+}
+function count(name, text,    arg, n, i, word, key) {
+    n = arguments(text, arg)
+    if (n - 1 != parameters[name]) bad(name ": " n - 1 " arguments")
+    split("", given)
+    called = name
+    for (i = 2; i <= n; i++) {
+        word = trim(arg[i])
+        if (pointer[name, i - 1]) given[parameter[name, i - 1]] = word != "0"
+        else if (word in dim) given[parameter[name, i - 1]] = dim[word]
+        else given[parameter[name, i - 1]] = word + 0
+    }
+    for (i = 1; i <= rows; i++) if (of[i] == name) charge(i)
+    if (!(name in known)) bad(name " has no row in bench/gpu/kernels.model")
+}
+function charge(i,    n, kind, text, starts) {
+    text = amount[i]
+    kind = text ~ /^flop / ? "flop" : text ~ /^us / ? "us" : "bytes"
+    sub(/^(flop|us) /, "", text)
+    starts = sum(launches[i])
+    n = sum(text)
+    launched[i] += starts
+    amounts[i] += n
+    share = bandwidth > 4 ? share2[i] : share1[i]
+    if (kind == "us") us[i] += n
+    else if (kind == "flop") us[i] += n / (rate * share / 100) / 1e6
+    else us[i] += n / (bandwidth * share / 100) / 1e6
+    kinds[i] = kind
+}
+function amount_of(i) {
+    if (kinds[i] == "us") return "-"
+    return kinds[i] == "flop" ? sprintf("%.3f TFLOP", amounts[i] / 1e12) : sprintf("%.1f MB", amounts[i] / 1e6)
+}
+function run(routine,    i) {
+    for (i = 1; i <= lines[routine]; i++)
+        if (callee[routine, i] in lines) run(callee[routine, i])
+        else if (callee[routine, i] in parameters) count(callee[routine, i], text_of[routine, i])
+}
+
+FILENAME ~ /kernels.model$/ {
+    if (/^#/ || NF == 0) next
+    split($0, part, "|")
+    of[++rows] = trim(part[1]); known[of[rows]] = 1
+    kernel[rows] = trim(part[2]); amount[rows] = trim(part[3]); launches[rows] = trim(part[4])
+    share1[rows] = part[5] + 0; share2[rows] = part[6] + 0; why[rows] = trim(part[7])
+    next
+}
+FILENAME ~ /rt.h$/ {            # what computes: the prototypes, and fill_zero
+    if (/^\/\* ---- kernels/) on = 1
+    if (/kernels_start/) on = 0
+    if (!/^void / || !(on || /fill_zero/)) next
+    name = $2
+    sub(/\(.*/, "", name)
+    line = $0
+    sub(/^[^(]*\(/, "", line)
+    n = arguments(line, arg)
+    parameters[name] = n - 1
+    for (i = 2; i <= n; i++) {
+        pointer[name, i - 1] = arg[i] ~ /\*/
+        sub(/.*[ *]/, "", arg[i])
+        parameter[name, i - 1] = arg[i]
+    }
+    next
+}
+FILENAME ~ /stage0.h$/ {
+    if (/^enum \{ B = /) {
+        gsub(/^enum \{ | \};.*/, "")
+        n = split($0, part, ", ")
+        for (i = 1; i <= n; i++) { split(part[i], word, " = "); dim[word[1]] = word[2] + 0 }
+    }
+    next
+}
+/^(static )?void [a-z_0-9A-Z]*\(/ { routine = $0; sub(/\(.*/, "", routine); sub(/.* /, "", routine); lines[routine] = 0; next }
+/^}/ { routine = "" }
+routine != "" && /^    [a-z_0-9A-Z]*\(/ {
+    name = $1; sub(/\(.*/, "", name)
+    line = $0; sub(/^[^(]*\(/, "", line)
+    callee[routine, ++lines[routine]] = name
+    text_of[routine, lines[routine]] = line
+}
+END {
+    if (failed) exit 2
+    run("stage0_step")
+    printf "%-26s %-14s %8s %12s %6s %9s  %s\n", "call", "kernel", "launches", "amount", "share", "ms", "why"
+    for (i = 1; i <= rows; i++) {
+        if (!(i in us)) continue
+        share = bandwidth > 4 ? share2[i] : share1[i]
+        printf "%-26s %-14s %8d %12s %5s%% %9.3f  %s\n", of[i], kernel[i], launched[i],
+            amount_of(i), kinds[i] == "us" ? "-" : share, us[i] / 1000, why[i]
+        total += us[i] / 1000
+        starts += launched[i]
+    }
+    gaps = starts * gap / 1000
+    total += gaps
+    printf "%-26s %-14s %8d %12s %6s %9.3f  %s\n", "between launches", "", starts, "-", "-", gaps, gap " us each"
+    printf "step: %.1f ms at %s TB/s and %s TFLOP/s: on paper, measured by nothing\n", total, bandwidth, rate
+    if (most != "" && total > most + 0) { printf "model.sh: more than %s ms\n", most >"/dev/stderr"; exit 1 }
+}' bench/gpu/kernels.model "$tmp/out/rt/rt.h" "$tmp/out/stage0.h" "$tmp/out/stage0.c"

@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * answers_pass.c: an element of a call that is no product, in f64 from the call's operands: tables of rows, norms, element
+ * by element, sums, losses, the optimiser.  The formulas are those of docs/operators.md.
+ */
+#include <math.h>
+#include "philox.h"
+#include "selftest.h"
+
+static long of(const Call *c, const char *name) { return (long)number_of(c, name); }
+static double old(const Call *c, const char *name, long i) { return old_of(c, name, i); }
+static Answer exact(double x) { return (Answer){x, 0}; }
+static Answer near(double x, double size) { return (Answer){x, fabs(size)}; }
+
+static void plus(Answer *a, double x)
+{
+    a->value += x;
+    a->terms += fabs(x);
+}
+
+/* ---- tables of rows ------------------------------------------------------------------------------------------------ */
+
+static Answer embedding_y(const Call *c, long i)
+{
+    long width = of(c, "width");
+    return exact(old(c, "weight", (long)old(c, "ids", i / width) * width + i % width));
+}
+
+static Answer embedding_dweight(const Call *c, long i)
+{
+    Answer a = {0, 0};
+    long width = of(c, "width");
+    for (long t = 0; t < of(c, "n"); t++)
+        if ((long)old(c, "ids", t) == i / width)
+            plus(&a, old(c, "dy", t * width + i % width));
+    return a;
+}
+
+static Answer position_y(const Call *c, long i)
+{
+    return exact(old(c, "x", i) + old(c, "weight", i % (of(c, "seq") * of(c, "width"))));
+}
+
+static Answer position_dweight(const Call *c, long i)
+{
+    Answer a = {0, 0};
+    long used = of(c, "seq") * of(c, "width");
+    for (long b = 0; b < of(c, "batch") && i < used; b++)
+        plus(&a, old(c, "dy", b * used + i));
+    return a;
+}
+
+/* ---- norms --------------------------------------------------------------------------------------------------------- */
+
+typedef struct { double mean, rstd, size; } Moments;    /* size: the mean of |x| */
+
+static Moments moments(const Call *c, long row, bool centred)
+{
+    const Part *x = part_of(c, "x");
+    long n = of(c, "width");
+    Moments m = {0, 0, 0};
+    double squares = 0;
+    for (long j = 0; j < n; j++) {
+        m.mean += centred ? old_at(x, row * n + j) / (double)n : 0;
+        m.size += fabs(old_at(x, row * n + j)) / (double)n;
+    }
+    for (long j = 0; j < n; j++) {
+        double d = old_at(x, row * n + j) - m.mean;
+        squares += d * d;
+    }
+    m.rstd = 1 / sqrt(squares / (double)n + number_of(c, "eps"));
+    return m;
+}
+
+static Answer norm_y(const Call *c, long i, bool centred)
+{
+    long n = of(c, "width");
+    Moments m = moments(c, i / n, centred);
+    double w = old(c, "weight", i % n), b = old(c, "bias", i % n), x = old(c, "x", i);
+    return near((x - m.mean) * m.rstd * w + b, (fabs(x) + m.size) * m.rstd * fabs(w) + fabs(b));
+}
+
+static Answer layernorm_y(const Call *c, long i) { return norm_y(c, i, true); }
+static Answer rmsnorm_y(const Call *c, long i) { return norm_y(c, i, false); }
+
+static Answer layernorm_mean(const Call *c, long row)
+{
+    Moments m = moments(c, row, true);
+    return near(m.mean, m.size);
+}
+
+static Answer layernorm_rstd(const Call *c, long row)
+{
+    Moments m = moments(c, row, true);
+    return near(m.rstd, m.rstd * (1 + m.size * m.rstd));
+}
+
+static Answer rmsnorm_rstd(const Call *c, long row)
+{
+    double rstd = moments(c, row, false).rstd;
+    return near(rstd, rstd);
+}
+
+/* x as forward had it, from its statistics; their absence counts as 0: rmsnorm. */
+static double whitened(const Call *c, long i)
+{
+    long row = i / of(c, "width");
+    return (old(c, "x", i) - old(c, "mean", row)) * old(c, "rstd", row);
+}
+
+static Answer norm_dx(const Call *c, long i)
+{
+    long n = of(c, "width"), row = i / n;
+    bool centred = part_of(c, "mean") != NULL;
+    Answer sum = {0, 0}, product = {0, 0};
+    for (long j = 0; j < n; j++) {
+        double d = old(c, "dy", row * n + j) * old(c, "weight", j);
+        plus(&sum, centred ? d / (double)n : 0);
+        plus(&product, d * whitened(c, row * n + j) / (double)n);
+    }
+    double d = old(c, "dy", i) * old(c, "weight", i % n), x = whitened(c, i), s = old(c, "rstd", row);
+    return near(s * (d - sum.value - x * product.value), s * (fabs(d) + sum.terms + fabs(x) * product.terms));
+}
+
+static Answer norm_dweight(const Call *c, long i)
+{
+    Answer a = {0, 0};
+    long n = of(c, "width");
+    for (long r = 0; r < of(c, "rows"); r++)
+        plus(&a, old(c, "dy", r * n + i) * whitened(c, r * n + i));
+    return a;
+}
+
+static Answer norm_dbias(const Call *c, long i)
+{
+    Answer a = {0, 0};
+    long n = of(c, "width");
+    for (long r = 0; r < of(c, "rows"); r++)
+        plus(&a, old(c, "dy", r * n + i));
+    return a;
+}
+
+/* ---- softmax and losses -------------------------------------------------------------------------------------------- */
+
+static double log_sum(const Call *c, long row)
+{
+    long n = of(c, "width");
+    double most = -INFINITY, sum = 0;
+    for (long j = 0; j < n; j++)
+        most = fmax(most, old(c, "x", row * n + j));
+    for (long j = 0; j < n; j++)
+        sum += exp(old(c, "x", row * n + j) - most);
+    return most + log(sum);
+}
+
+static Answer softmax_y(const Call *c, long i)
+{
+    double y = exp(old(c, "x", i) - log_sum(c, i / of(c, "width")));
+    return near(y, y);
+}
+
+static Answer softmax_dx(const Call *c, long i)
+{
+    Answer sum = {0, 0};
+    long n = of(c, "width"), row = i / n;
+    for (long j = 0; j < n; j++)
+        plus(&sum, old(c, "dy", row * n + j) * old(c, "y", row * n + j));
+    double y = old(c, "y", i), d = old(c, "dy", i);
+    return near(y * (d - sum.value), fabs(y) * (fabs(d) + sum.terms));
+}
+
+static Answer xent_lse(const Call *c, long row)
+{
+    double lse = log_sum(c, row);
+    return near(lse, fabs(lse) + 1);
+}
+
+static Answer xent_loss(const Call *c, long i)
+{
+    int64_t valid = c->vals->valid[of(c, "count")];
+    Answer a = {0, 0};
+    (void)i;
+    for (long r = 0; r < of(c, "rows") && valid; r++) {
+        long target = (long)old(c, "targets", r);
+        if (target == of(c, "ignore"))
+            continue;
+        plus(&a, new_at(part_of(c, "lse"), r) / (double)valid);
+        plus(&a, -old(c, "x", r * of(c, "width") + target) / (double)valid);
+    }
+    return a;
+}
+
+static Answer xent_dx(const Call *c, long i)
+{
+    int64_t valid = c->vals->valid[of(c, "count")];
+    long n = of(c, "width"), row = i / n, target = (long)old(c, "targets", row);
+    if (!valid || target == of(c, "ignore"))
+        return exact(0);
+    double p = exp(old(c, "x", i) - old(c, "lse", row)), by = old(c, "dloss", 0) / (double)valid;
+    double hit = target == i % n;
+    return near((p - hit) * by, (p * (1 + fabs(old(c, "x", i))) + hit) * by);
+}
+
+static double share(const Call *c) { return 1 / ((double)of(c, "n") * c->vals->micro); }
+
+static Answer mse_loss(const Call *c, long i)
+{
+    Answer a = {0, 0};
+    (void)i;
+    for (long j = 0; j < of(c, "n"); j++) {
+        double d = old(c, "x", j) - old(c, "targets", j);
+        plus(&a, d * d * share(c));
+    }
+    return a;
+}
+
+static Answer mse_slope(const Call *c, long i, double sign)
+{
+    double x = old(c, "x", i), t = old(c, "targets", i), by = 2 * old(c, "dloss", 0) * share(c);
+    return near(sign * (x - t) * by, (fabs(x) + fabs(t)) * by);
+}
+
+static Answer mse_dx(const Call *c, long i) { return mse_slope(c, i, 1); }
+static Answer mse_dtargets(const Call *c, long i) { return mse_slope(c, i, -1); }
+static Answer seed_y(const Call *c, long i) { (void)c, (void)i; return exact(1); }
+static Answer report_vals(const Call *c, long i) { (void)i; return exact(old(c, "x", 0)); }
+
+/* ---- element by element -------------------------------------------------------------------------------------------- */
+
+static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
+
+static Answer relu_y(const Call *c, long i) { return exact(fmax(old(c, "x", i), 0)); }
+static Answer relu_dx(const Call *c, long i) { return exact(old(c, "y", i) > 0 ? old(c, "dy", i) : 0); }
+
+static const double root_2_pi = 0.79788456080286535588, cubic = 0.044715, root_half = 0.70710678118654752440,
+    density = 0.39894228040143267794;
+
+static Answer gelu_y(const Call *c, long i)
+{
+    double x = old(c, "x", i);
+    double t = of(c, "tanh") ? tanh(root_2_pi * (x + cubic * x * x * x)) : erf(x * root_half);
+    return near(0.5 * x * (1 + t), x);
+}
+
+static Answer gelu_dx(const Call *c, long i)
+{
+    double x = old(c, "x", i), d = old(c, "dy", i);
+    double t = of(c, "tanh") ? tanh(root_2_pi * (x + cubic * x * x * x)) : erf(x * root_half);
+    double slope = of(c, "tanh") ? 0.5 * (1 - t * t) * root_2_pi * (1 + 3 * cubic * x * x) : density * exp(-0.5 * x * x);
+    return near(d * (0.5 * (1 + t) + x * slope), d * (1 + fabs(x)));
+}
+
+static Answer silu_y(const Call *c, long i)
+{
+    double x = old(c, "x", i);
+    return near(x * sigmoid(x), x);
+}
+
+static Answer silu_dx(const Call *c, long i)
+{
+    double x = old(c, "x", i), s = sigmoid(x), d = old(c, "dy", i);
+    return near(d * (s + x * s * (1 - s)), d * (1 + fabs(x)));
+}
+
+static Answer tanh_y(const Call *c, long i) { return near(tanh(old(c, "x", i)), 1); }
+static Answer sigmoid_y(const Call *c, long i) { return near(sigmoid(old(c, "x", i)), 1); }
+
+static Answer tanh_dx(const Call *c, long i)
+{
+    double y = old(c, "y", i), d = old(c, "dy", i);
+    return near(d * (1 - y * y), d * (1 + y * y));
+}
+
+static Answer sigmoid_dx(const Call *c, long i)
+{
+    double y = old(c, "y", i), d = old(c, "dy", i);
+    return near(d * y * (1 - y), d);
+}
+
+static Answer scale_y(const Call *c, long i) { return exact(old(c, "x", i) * number_of(c, "factor")); }
+static Answer sum_y(const Call *c, long i) { return exact(old(c, "a", i) + old(c, "b", i)); }
+static Answer copy_y(const Call *c, long i) { return exact(old(c, "x", i)); }
+
+static Answer dropout_y(const Call *c, long i)
+{
+    long per = of(c, "per");
+    double drop = number_of(c, "drop");
+    float factor = 1;
+    Drop d = drop_of(c->vals, of(c, "mb") * of(c, "batch") + i / per, (float)drop, part_of(c, "site")->given.i);
+    if (drop != 0 && !c->vals->eval)
+        drop_factors(&factor, &d, i % per, 1);
+    return exact(old(c, "x", i) * factor);
+}
+
+static Answer broadcast_y(const Call *c, long i) { return exact(old(c, "a", i) + old(c, "b", i % of(c, "nb"))); }
+static Answer mul_y(const Call *c, long i) { return exact(old(c, "a", i) * old(c, "b", i % of(c, "nb"))); }
+static Answer mul_da(const Call *c, long i) { return exact(old(c, "dy", i) * old(c, "b", i % of(c, "nb"))); }
+
+static Answer over_rows(const Call *c, long i)
+{
+    Answer a = {0, 0};
+    for (long j = i; j < of(c, "n"); j += of(c, "nb"))
+        plus(&a, old(c, "dy", j) * (part_of(c, "a") ? old(c, "a", j) : 1));
+    return a;
+}
+
+static Answer reduce_y(const Call *c, long i)
+{
+    Answer a = {0, 0};
+    long inner = of(c, "inner"), mid = of(c, "mid");
+    for (long j = 0; j < mid; j++)
+        plus(&a, old(c, "x", (i / inner * mid + j) * inner + i % inner) * number_of(c, "factor"));
+    return a;
+}
+
+static Answer reduce_dx(const Call *c, long i)
+{
+    long inner = of(c, "inner");
+    return exact(old(c, "dy", i / inner / of(c, "mid") * inner + i % inner) * number_of(c, "factor"));
+}
+
+static Answer slice_y(const Call *c, long i)
+{
+    long n = of(c, "count");
+    return exact(old(c, "x", i / n * of(c, "whole") + of(c, "from") + i % n));
+}
+
+static Answer slice_dx(const Call *c, long i)
+{
+    long n = of(c, "count"), j = i % of(c, "whole") - of(c, "from");
+    return exact(j >= 0 && j < n ? old(c, "dy", i / of(c, "whole") * n + j) : 0);
+}
+
+static Answer transpose_y(const Call *c, long i)
+{
+    long dim[] = {of(c, "d0"), of(c, "d1"), of(c, "d2"), of(c, "d3")};
+    long axis[] = {of(c, "p0"), of(c, "p1"), of(c, "p2"), of(c, "p3")};
+    long step[] = {dim[1] * dim[2] * dim[3], dim[2] * dim[3], dim[3], 1}, at = 0;
+    for (int j = 3; j >= 0; i /= dim[axis[j--]])
+        at += i % dim[axis[j]] * step[axis[j]];
+    return exact(old(c, "x", at));
+}
+
+/* ---- the optimiser ------------------------------------------------------------------------------------------------- */
+
+static Answer tie_g(const Call *c, long i) { return exact(old(c, "g", i) + old(c, "other", i)); }
+
+static Answer partial_norm(const Call *c, long i)
+{
+    Answer a = {0, 0};
+    if (i != of(c, "index"))
+        return exact(old(c, "norm", i));
+    for (long j = 0; j < of(c, "n"); j++)
+        plus(&a, old(c, "g", j) * old(c, "g", j));
+    return a;
+}
+
+static Answer total_clip(const Call *c, long i)
+{
+    double sum = 0;
+    (void)i;
+    for (long j = 0; j < of(c, "count"); j++)
+        sum += old(c, "norm", j);
+    double factor = number_of(c, "limit") / (sqrt(sum) + 1e-6);
+    return exact(fmin(factor, 1));
+}
+
+static double clipped(const Call *c, long i)
+{
+    return old(c, "g", i) * (part_of(c, "clip") ? old(c, "clip", 0) : 1);
+}
+
+static double decay(const Call *c) { return of(c, "decay") ? (double)c->vals->weight_decay : 0; }
+
+static Answer sgd_m(const Call *c, long i)
+{
+    Answer a = {0, 0};
+    plus(&a, part_of(c, "m") ? number_of(c, "momentum") * old(c, "m", i) : 0);
+    plus(&a, clipped(c, i));
+    plus(&a, decay(c) * old(c, "p", i));
+    return a;
+}
+
+static Answer sgd_p(const Call *c, long i)
+{
+    Answer m = sgd_m(c, i);
+    return near(old(c, "p", i) - c->vals->lr * m.value, fabs(old(c, "p", i)) + c->vals->lr * m.terms);
+}
+
+static Answer adamw_moment(double beta, double was, double x)
+{
+    return near(beta * was + (1 - beta) * x, beta * fabs(was) + fabs(x));
+}
+
+static Answer adamw_m(const Call *c, long i) { return adamw_moment(number_of(c, "beta1"), old(c, "m", i), clipped(c, i)); }
+
+static Answer adamw_v(const Call *c, long i)
+{
+    double g = clipped(c, i);
+    return adamw_moment(number_of(c, "beta2"), old(c, "v", i), g * g);
+}
+
+static Answer adamw_p(const Call *c, long i)
+{
+    const Values *v = c->vals;
+    double p = old(c, "p", i), root = sqrt(adamw_v(c, i).value / v->bias2) + number_of(c, "eps");
+    double change = v->lr * adamw_m(c, i).value / v->bias1 / root;
+    return near(p * (1 - v->lr * decay(c)) - change, fabs(p) * 0x1p-5 + fabs(change));
+}
+
+static Answer predict_to(const Call *c, long i)
+{
+    double a = old(c, "newer", i), b = old(c, "older", i), n = number_of(c, "ahead");
+    return near(a + n * (a - b), fabs(a) + n * (fabs(a) + fabs(b)));
+}
+
+#define NORM "y=rows*width mean=rows rstd=rows x=rows*width weight=width bias=width dx=rows*width dy=rows*width " \
+    "onto=rows*width dweight=width dbias=width"
+#define XENT "loss=1 lse=rows x=rows*width targets=rows dx=rows*width dloss=1"
+#define ELEMENT "y=n x=n a=n b=n dx=n dy=n g=n other=n p=n c=n m=n v=n clip=1 to=n newer=n older=n targets=n dtargets=n " \
+    "loss=1 dloss=1"
+#define BROADCAST "y=n a=n b=nb dy=n da=n db=nb"
+#define REDUCE "y=outer*inner x=outer*mid*inner dx=outer*mid*inner dy=outer*inner"
+#define SLICE "y=outer*count x=outer*whole dx=outer*whole dy=outer*count"
+#define TABLE "y=n*width ids=n weight=rows*width dweight=rows*width dy=n*width"
+#define PLACE "y=batch*seq*width x=batch*seq*width weight=seq*width dweight=rows*width dy=batch*seq*width"
+#define ONE "y=1 x=1 a=1 b=1"
+
+const Known known_passes[] = {
+    {"embedding_forward", "y", TABLE, embedding_y, 0, 0}, {"embedding_backward", "dweight", TABLE, embedding_dweight, 0, 0},
+    {"position_forward", "y", PLACE, position_y, 0, 0}, {"position_backward", "dweight", PLACE, position_dweight, 0, 0},
+    {"layernorm_forward", "y", NORM, layernorm_y, 0, 0}, {"layernorm_forward", "mean", NORM, layernorm_mean, 0, 0},
+    {"layernorm_forward", "rstd", NORM, layernorm_rstd, 0, 0}, {"layernorm_backward_x", "dx", NORM, norm_dx, 0, 0},
+    {"layernorm_backward_w", "dweight", NORM, norm_dweight, 0, 0}, {"layernorm_backward_w", "dbias", NORM, norm_dbias, 0, 0},
+    {"rmsnorm_forward", "y", NORM, rmsnorm_y, 0, 0}, {"rmsnorm_forward", "rstd", NORM, rmsnorm_rstd, 0, 0},
+    {"rmsnorm_backward_x", "dx", NORM, norm_dx, 0, 0}, {"rmsnorm_backward_w", "dweight", NORM, norm_dweight, 0, 0},
+    {"softmax_forward", "y", NORM, softmax_y, 0, 0}, {"softmax_backward", "dx", NORM, softmax_dx, 0, 0},
+    {"xent_forward", "loss", XENT, xent_loss, 0, 0}, {"xent_forward", "lse", XENT, xent_lse, 0, 0},
+    {"xent_backward", "dx", XENT, xent_dx, 0, 0},
+    {"mse_forward", "loss", ELEMENT, mse_loss, 0, 0}, {"mse_backward", "dx", ELEMENT, mse_dx, 0, 0},
+    {"mse_backward", "dtargets", ELEMENT, mse_dtargets, 0, 0},
+    {"loss_add_forward", "y", ONE, sum_y, 0, 0}, {"loss_scale_forward", "y", ONE, scale_y, 0, 0},
+    {"loss_seed", "y", ONE, seed_y, 0, 0}, {"loss_report", "vals", ONE, report_vals, 0, 0},
+    {"relu_forward", "y", ELEMENT, relu_y, 0, 0}, {"relu_backward", "dx", ELEMENT, relu_dx, 0, 0},
+    {"gelu_forward", "y", ELEMENT, gelu_y, 0, 0}, {"gelu_backward", "dx", ELEMENT, gelu_dx, 0, 0},
+    {"silu_forward", "y", ELEMENT, silu_y, 0, 0}, {"silu_backward", "dx", ELEMENT, silu_dx, 0, 0},
+    {"tanh_forward", "y", ELEMENT, tanh_y, 0, 0}, {"tanh_backward", "dx", ELEMENT, tanh_dx, 0, 0},
+    {"sigmoid_forward", "y", ELEMENT, sigmoid_y, 0, 0}, {"sigmoid_backward", "dx", ELEMENT, sigmoid_dx, 0, 0},
+    {"scale_forward", "y", ELEMENT, scale_y, 0, 0}, {"add_forward", "y", ELEMENT, sum_y, 0, 0},
+    {"grad_add", "y", ELEMENT, sum_y, 0, 0}, {"copy_forward", "y", ELEMENT, copy_y, 0, 0},
+    {"cast_forward", "y", ELEMENT, copy_y, 0, 0}, {"tie_add", "g", ELEMENT, tie_g, 0, 0},
+    {"dropout_forward", "y", "y=batch*per x=batch*per onto=batch*per", dropout_y, 0, 0},
+    {"add_broadcast_forward", "y", BROADCAST, broadcast_y, 0, 0}, {"add_broadcast_backward", "db", BROADCAST, over_rows, 0, 0},
+    {"mul_forward", "y", BROADCAST, mul_y, 0, 0}, {"mul_backward", "da", BROADCAST, mul_da, 0, 0},
+    {"mul_backward", "db", BROADCAST, over_rows, 0, 0},
+    {"reduce_forward", "y", REDUCE, reduce_y, 0, 0}, {"reduce_backward", "dx", REDUCE, reduce_dx, 0, 0},
+    {"slice_forward", "y", SLICE, slice_y, 0, 0}, {"slice_backward", "dx", SLICE, slice_dx, 0, 0},
+    {"transpose_forward", "y", "y=d0*d1*d2*d3 x=d0*d1*d2*d3", transpose_y, 0, 0},
+    {"norm_partial", "norm", "norm=index+1 g=n", partial_norm, 0, 0},
+    {"norm_total", "clip", "clip=1 norm=count", total_clip, 0, 0},
+    {"sgd_update", "p", ELEMENT, sgd_p, 0, 0}, {"sgd_update", "c", ELEMENT, sgd_p, 0, 0},
+    {"sgd_update", "m", ELEMENT, sgd_m, 0, 0},
+    {"adamw_update", "p", ELEMENT, adamw_p, 0, 0}, {"adamw_update", "c", ELEMENT, adamw_p, 0, 0},
+    {"adamw_update", "m", ELEMENT, adamw_m, 0, 0}, {"adamw_update", "v", ELEMENT, adamw_v, 0, 0},
+    {"predict", "to", ELEMENT, predict_to, 0, 0},
+    {NULL, NULL, NULL, NULL, 0, 0},
+};

@@ -1,0 +1,98 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Who looks at the calls of a step: --selftest, which holds each distinct one against f64, and the ranges of NVTX.
+# A sound job says so of every call, in f32 and bf16, with kernels of processors and with those of GPUs over the double, and its
+# bits stay.  A kernel or library that is wrong by little is named, with status 8.  The ranges are the actions of the plan and
+# in them the routines of the stage, in their order.
+. "$(dirname "$0")/lib.sh"
+. tests/cuda.sh
+need dpgen build/emitted build/librt.a build/librt_bf16.a build/rt/hooks.h
+flags="$flags -DSTAGE -Ibuild/rt"
+model="$models/tiny-gpt.yaml --stages 2 --set train.batch.global=4"
+
+# made OPTION...: a job of them, with $kind and $with
+made() {
+    rm -rf "$tmp/job"
+    said=$(generate "$tmp/job" "$@" && compile "$tmp/job")
+    [ -z "$said" ] || fault "$*: $said"
+}
+# sound WHAT CALLS OPTION...: all calls are as in f64, no fewer than so many, and the bits are those of a step without
+sound() {
+    what=$1 least=$2
+    shift 2
+    made "$@"
+    plain=$(job_hash "$tmp/job" --steps 1)
+    expect "$what" "$tmp/job/job" $run --selftest
+    mv "$tmp/said" "$tmp/tested"
+    calls=$(awk '/ calls: / { n += $4 } END { print n + 0 }' "$tmp/tested")
+    if [ "$calls" -ge "$least" ] && ! grep -e 'others: [1-9]' -e 'not checked' "$tmp/tested" >"$tmp/said"; then pass
+    else fault "$what: $calls calls: $(head -n 1 "$tmp/said")"; fi
+    if [ ${#plain} = 64 ] && grep -q "^sha256 $plain" "$tmp/tested"; then pass; else fault "$what: other bits"; fi
+}
+
+use_bf16
+sound "bf16" 60 $model --set train.precision.compute=bf16
+use_portable
+sound "f32" 60 $model
+for other in heads tiny-bert tiny-t5; do
+    case $other in
+        heads) options= ;;
+        *) [ -n "$SLOW" ] || continue ;;
+    esac
+    sound "$other" 30 "$models/$other.yaml" --stages 1
+done
+made $model
+cat >"$tmp/wrong.c" <<'C'
+/* the last element is off by 2^-10 */
+#define gelu_forward sound_forward
+#include "gelu.c"
+#undef gelu_forward
+void gelu_forward(Stage *st, real *y, const real *x, long n, long tanh)
+{
+    sound_forward(st, y, x, n, tanh);
+    put(y, n - 1, get(y, n - 1) + 0x1p-10f);
+}
+C
+$cc -O1 -Irt -Irt/op -c -o "$tmp/wrong.o" "$tmp/wrong.c" || fault "wrong.c"
+with="$tmp/wrong.o $with"
+said=$(compile "$tmp/job")
+[ -z "$said" ] || fault "a wrong kernel: $said"
+refuse "a kernel that is wrong in its last element" 8 "stage0: gelu_forward n=3072 tanh=1: y\[3071\] of 3072 is" \
+    "$tmp/job/job" $run --selftest
+refuse "with --resume" 2 "selftest and --resume exclude" "$tmp/job/job" --selftest --resume --checkpoint "$tmp/none"
+flags=$(echo "$flags" | sed 's/-DSTAGE//') && use_portable
+made $model
+refuse "stages that tell nothing" 1 "stage0: no call was seen: its source was compiled without -DSTAGE" "$tmp/job/job" $run \
+    --selftest
+flags="$flags -DSTAGE"
+
+have_cuda nccl.h || { skip "no headers of CUDA and NCCL: $cuda_remedy" 12; finish; }
+need_double
+eight_gpus >"$tmp/gpus"
+for type in ${SLOW:+f32} bf16; do
+    [ $type = f32 ] && use_portable || use_bf16
+    double="$root/build/double/$type/local.obj $root/build/double/$type.a -lpthread -lm -ldl"
+    with="$root/build/double/$type/own.obj $double -lstdc++" quick=
+    sound "kernels of GPUs, $type" 60 $model --set train.precision.compute=$type --devices "$tmp/gpus"
+done
+[ -f "$cuda/include/nvtx3/nvToolsExt.h" ] || { skip "no headers of NVTX" 5; finish; }
+use_portable
+with=$(echo "$double" | sed 's/bf16/f32/g') quick=
+made $models/tiny-gpt.yaml --stages 1 --set train.batch.global=4 --devices "$tmp/gpus"
+expect "an injection" $cc -shared -fPIC -isystem "$cuda/include" -o "$tmp/nvtx.so" tests/double/nvtx.c
+plain=$(job_hash "$tmp/job" --steps 1)
+told=$(NVTX_INJECTION64_PATH="$tmp/nvtx.so" job_hash "$tmp/job" --steps 1)
+if [ ${#plain} = 64 ] && [ "$plain" = "$told" ]; then pass; else fault "ranges: $told, not $plain"; fi
+sed -n 's/^range: //p' "$tmp/job.log" >"$tmp/ranges"
+sed -n '/^void stage0_step/,/^}/s/^ *action(.*\/\* \(.*\) \*\/.*/\1/p' "$tmp/job/stage0.c" >"$tmp/actions"
+if [ -s "$tmp/actions" ] && grep -v '^ ' "$tmp/ranges" | cmp -s - "$tmp/actions"; then pass
+else fault "actions: $(grep -v '^ ' "$tmp/ranges" | diff - "$tmp/actions" | head -n 2)"; fi
+# in the first forward: the routines that it calls, in the order of the source
+sed -n '/^static void chunk0_forward/,/^}/s/^    \([a-z_0-9]*\)(st.*/\1/p' "$tmp/job/stage0.c" >"$tmp/routines"
+awk '/^[^ ]/ { on = /^forward, .*micro-batch 0/ } /^  [^ ]/ && on { print $1 }' "$tmp/ranges" >"$tmp/drawn"
+if [ -s "$tmp/routines" ] && cmp -s "$tmp/drawn" "$tmp/routines"; then pass
+else fault "routines: $(diff "$tmp/drawn" "$tmp/routines" | head -n 3)"; fi
+DPGEN_NVTX=0 job_hash "$tmp/job" --steps 1 >"$tmp/said"
+if ! grep -q '^range:' "$tmp/job.log"; then pass; else fault "ranges that nobody asked for"; fi
+finish
