@@ -55,7 +55,7 @@ two() { if [ -n "$SLOW" ]; then cat; else grep -E "$1"; fi; }
 
 use_portable
 [ -n "$SLOW" ] || arguments="--steps 5"
-{ plans_of plain; folded plain; } | plans
+{ plans_of plain; folded plain; line plain.1f1b-v 3 --schedule 1f1b-v; } | plans
 one_hash "zb-h1"
 reference=$hash
 { plans_of two --set train.batch.groups=2 | two '^two.(1f1b|interleaved-zb) '

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Two pipelines on the same devices, one in each direction.  A tiny GPT with tied weights, dropout and a clipped norm gives the
-# bits of 1f1b with the same gradient groups: on 2 and 4 stages, whatever is recomputed or waits in the host's memory, with
-# replicas, in bf16, between processes, and after stop and resume under another schedule.  Losses, norms and gradients too.
-# SLOW=1 adds plans.
+# Two pipelines on the same devices, one in each direction, also where each is folded.  A tiny GPT with tied weights, dropout
+# and a clipped norm gives the bits of 1f1b with the same gradient groups: on 2 and 4 stages, whatever is recomputed or waits
+# in the host's memory, with replicas, in bf16, between processes, and after stop and resume under another schedule.  Losses,
+# norms and gradients too.  SLOW=1 adds plans.
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a build/librt_bf16.a
 
@@ -20,12 +20,15 @@ use_portable
   line full 4 --schedule chimera --recompute full $(groups 2)
   more dual.two 2 --schedule dualpipe --cuts 15 --recompute full $(groups 2)
   line dual.four 4 --schedule dualpipe $(groups 2)
+  line bit.two 2 --schedule bitpipe $(groups 2)
+  more bit.four 4 --schedule bitpipe --recompute full $(groups 2)
   line away 2 --schedule chimera --cuts 12 --offload "\"['*']\"" $(groups 2); } | plans
 one_hash "2 groups"
 reference=$hash
 { line four.one 2 --schedule 1f1b $(groups 4)
   more four.two 2 --schedule chimera --cuts 20 --recompute full $(groups 4)
   line four.four 4 --schedule chimera $(groups 4)
+  line four.bit 2 --schedule bitpipe --recompute full $(groups 4)
   more four.dual 2 --schedule dualpipe --cuts 20 $(groups 4)
   line four.replicas 2 --schedule chimera --cuts 15 --replicas 2 $(groups 4) --set devices.0.count=4; } | plans
 one_hash "4 groups"
@@ -83,6 +86,12 @@ refuse "six micro-batches on four stages" 3 \
     $plan --stages 4 --schedule chimera --set train.batch.global=12 $(groups 2)
 refuse "six micro-batches of dualpipe" 3 "4 devices take a multiple of 2 micro-batches, 8 at least, and a replica has 6" \
     $plan --stages 4 --schedule dualpipe --set train.batch.global=12 $(groups 2)
+refuse "six micro-batches of bitpipe" 3 "a multiple of 4 micro-batches, and a replica has 6; set train.batch.global to 16" \
+    $plan --stages 4 --schedule bitpipe --set train.batch.global=12 $(groups 2)
+refuse "three stages of bitpipe" 3 "an even number of stages, and there are 3; take 4" \
+    $plan --stages 3 --schedule bitpipe $(groups 2)
+refuse "three chunks of bitpipe" 3 "it takes 2 chunks a device, and plan.chunks is 3; delete plan.chunks" \
+    $plan --stages 2 --schedule bitpipe --set plan.chunks=3 $(groups 2)
 refuse "a map" 3 "delete plan.chunks and plan.map" $plan --stages 2 --map 1,0 --schedule chimera $(groups 2)
 grep -q '^[^ ]*:[0-9]*:[0-9]*: error: ' "$tmp/said" && [ "$(grep -c error: "$tmp/said")" = 1 ] && pass ||
     fault "no place: $(head -n 1 "$tmp/said")"

@@ -6,6 +6,7 @@
  *   unit      unit times with the memory of zb-h1 and of zb-h2: proven, the step is the bound and the closed form
  *   rows      random graphs, p 2..8, one chunk a device and two, under limits: no row that fits is faster through all passes
  *             with the same cuts, many are slower, and the bound is not above the step
+ *   two ways  two pipelines on the same devices: the bound is never above the best of all lists, nor above a step
  */
 #include "graphs.h"
 #include "search/optimal.h"
@@ -14,6 +15,11 @@
 enum { MOST = 8, LONGEST = 4096 };
 
 /* ---- every ----------------------------------------------------------------------------------------------------------- */
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
 
 typedef struct { int p, m; int64_t time[3][MOST], way[MOST], held[2][MOST], room[MOST]; } Case;
 typedef struct { int at[12]; } Word;            /* kinds of a list; micro-batches ascend, so they follow */
@@ -100,7 +106,7 @@ static Shop shop_of(const Case *x)
     for (int d = 0; d + 1 < x->p; d++)
         down[d] = x->way[d + 1];
     return (Shop){x->p, x->p, x->m, home, joint, {x->time[0], x->time[1], x->time[2]}, down, x->way, tail,
-                  {x->held[0], x->held[1]}, x->room};
+                  {x->held[0], x->held[1]}, x->room, NULL};
 }
 
 static Ns found(const Shop *x, int64_t steps)
@@ -291,12 +297,120 @@ static void test_rows(void)
     check(all > 20 && shorter[0] * 6 > all && shorter[1] > 0, "%d and %d shorter of %d", shorter[0], shorter[1], all);
 }
 
+/* ---- two directions ---------------------------------------------------------------------------------------------------- */
+
+/* Two pipelines of two stages with one micro-batch each: the three computations of the one and of the other, on each device, in
+ * all orders.  word: bit i says whose the i-th computation is. */
+static int64_t both_ways(const Case *x, const int *word)
+{
+    int64_t end[3][2][2] = {{{0}}};             /* kind, pipeline, stage */
+    for (int round = 0; round < 13; round++)
+        for (int d = 0; d < 2; d++) {
+            int64_t now = 0;
+            for (int i = 0, count[2] = {0}; i < 6; i++) {
+                int way = word[d] >> i & 1, k = count[way]++, s = way ? 1 - d : d;
+                int64_t a = k ? end[k - 1][way][s] : s ? end[0][way][0] + x->way[1] : 0;
+                int64_t b = k == 1 && s == 0 ? end[1][way][1] + x->way[1] : 0;
+                a = larger(a, b);
+                if (round == 12 && end[k][way][s] != larger(a, now) + x->time[k][s])
+                    return INT64_MAX;           /* it still grows: a circle */
+                now = end[k][way][s] = larger(a, now) + x->time[k][s];
+            }
+        }
+    int64_t last = 0;
+    for (int way = 0; way < 2; way++)
+        for (int s = 0; s < 2; s++)
+            last = larger(last, end[2][way][s]);
+    return last;
+}
+
+static bool is_word(const Case *x, int d, int word)
+{
+    int count[2] = {0};
+    int64_t bytes = 0;
+    for (int i = 0; i < 6; i++) {
+        int way = word >> i & 1, s = way ? 1 - d : d, k = count[way]++;
+        bytes += (k < 2 ? x->held[k][s] : 0);
+        if (bytes > x->room[d] || k > 2)
+            return false;
+        bytes -= k ? x->held[k - 1][s] : 0;
+    }
+    return true;
+}
+
+static void test_both_ways(void)
+{
+    static const int back[] = {1, 0};
+    int proven = 0, all = 0;
+    for (int number = 0; number < 400; number++) {
+        Case x = some_case(2, 1);
+        Shop shop = shop_of(&x);
+        int64_t best = INT64_MAX;
+        shop.back = back;
+        for (int d = 0; d < 2; d++)
+            x.room[d] = x.held[0][0] + x.held[1][0] + x.held[0][1] + x.held[1][1] + dice(4) - 2;
+        for (int word[2] = {0}; word[0] < 64; word[0]++)
+            for (word[1] = 0; word[1] < 64; word[1]++) {
+                int64_t step = is_word(&x, 0, word[0]) && is_word(&x, 1, word[1]) ? both_ways(&x, word) : INT64_MAX;
+                best = step < best ? step : best;
+            }
+        Ns bound = shop_bound(&shop);
+        check(bound <= best, "both ways, case %d: a bound of %lld, and %lld is possible", number, (long long)bound,
+              (long long)best);
+        all += best < INT64_MAX;
+        proven += bound == best;
+    }
+    printf("  %d shops of two directions, %d proven by the bound\n", all, proven);
+    check(proven * 4 > all, "%d of %d", proven, all);
+}
+
+/* Random graphs through all passes: the bound is not above the step.  At unit times dualpipe is proven optimal. */
+static void test_two_ways(void)
+{
+    static const char *const row[] = {"chimera", "dualpipe", "bitpipe"};
+    int all = 0;
+    for (int number = 0; number < 45; number++) {
+        void *mark = mem_mark();
+        int k = number % 3, devices = 2 + 2 * dice(3), chunks = 1 + (k == 2), unit = number % 15 == 1;
+        Form f = {.n = devices * chunks + 2 + dice(8), .far = 1, .most = 400, .params = 2};
+        int micro = 2 * devices * (1 + dice(2));
+        World *w = unit ? apart_chain(devices, micro) : gradient_graph(f, micro);
+        Bytes limit[MOST];
+        forward_units = backward_units = (const Ns[]){1, 1, 1, 1, 1, 1, 1, 1};
+        set_times(w, unit ? unit_ns : some_ns);
+        for (int o = 0; o < w->g.op.n; o++)
+            w->c.ns[0][o] *= unit ? 1000 : 100000;
+        w->g.groups = 2;
+        w->m.plan.chunks = chunks;
+        w->m.plan.replicas = 1;
+        for (int d = 0; d < MOST; d++)
+            PUSH(&w->m.devices)->memory = limit[d] = INT64_MAX / 4;
+        w->p.devices = devices;
+        Ns step = step_with(w, row[k], NULL, NULL, limit);
+        for (int d = 0; d < devices && step && number % 2; d++)
+            limit[d] = keep_need(&w->p, d) + dice(200);
+        step = step ? step_with(w, row[k], NULL, NULL, limit) : 0;
+        if (step) {
+            Ns bound = lists_bound(&w->p, limit);
+            check(bound > 0 && bound <= step, "%s, graph %d: bound %lld, step %lld", row[k], number, (long long)bound,
+                  (long long)step);
+            check(!unit || step <= bound + bound / 200, "dualpipe on %d: bound %lld, step %lld", devices, (long long)bound,
+                  (long long)step);
+            all++;
+        }
+        mem_release(mark);
+    }
+    check(all > 30, "%d planned", all);
+}
+
 int main(void)
 {
     test_name = "unit_optimal";
     test_every();
     test_unit();
     test_rows();
+    test_both_ways();
+    test_two_ways();
     printf("unit_optimal: %d passed, %d failed\n", passed, failed);
     mem_free_all();
     return failed > 0;

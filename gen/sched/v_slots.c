@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * v_slots.c: v-half, v-min and hanayo: a building block of slots, repeated for every micro-batch, and drawn together.
+ * v_slots.c: 1f1b-v, v-half, v-min and hanayo: a building block of slots, repeated for every micro-batch, and drawn together.
  *
  * Problem: on a folded pipeline the slots of one micro-batch decide how long each chunk is held, so they decide the memory.
  * Their repetition keeps every device busy in the steady state.  Its warm-up and cool-down idle.
  *
  * Method: each row gives the slot of the first F and the first backward of each chunk, and the slots from one micro-batch to
- * the next.  No two computations of a device share a slot in v-half and v-min.  List scheduling in unit time follows them: a
+ * the next.  No two computations of a device share a slot, but in hanayo.  List scheduling in unit time follows them: a
  * free device takes the ready computation of the least slot.  W has no slot: it fills the time in which a device would wait,
  * the oldest first.  Two rules draw the ends together without a higher peak:
  *
  *   F     may go ahead of others, while the device has room for it and for all F that it passes
- *   I     may go ahead of others once the device has no F left
+ *   I, B  may go ahead of others once the device has no F left
  *
- * The room is the peak of the steady state, 2 floor((p+2)/2) chunks for v-half and 2 floor((p+4)/3) for v-min.  hanayo does
- * not split its backward of two units, and has no limit.  There the slots only say who goes first, and a backward may always
- * go ahead.
+ * The room is the peak of the steady state, 2 floor((p+2)/2) chunks for v-half and 2 floor((p+4)/3) for v-min.  1f1b-v and
+ * hanayo do not split their backward of two units.  The room of 1f1b-v is p + floor((p+4)/3).  Between devices F takes one slot
+ * there, and B takes two.  On two edges of three, B of one chunk takes five, so that F, F, B and B fill the six slots of a
+ * device.  hanayo has no limit.  There the slots only say who goes first, and a backward may always go ahead.
  *
- * Source: Qi et al., 2024, Pipeline Parallelism with Controllable Memory: V-Half, V-Min, and the squeeze.  Liu et al., 2023,
- * Hanayo: Harnessing Wave-like Pipeline Parallelism, for the map of several waves; its slots are our own.
+ * Source: Qi et al., 2024, Pipeline Parallelism with Controllable Memory: V-Half, V-Min, and the squeeze; for 1F1B-V the map
+ * and two thirds of 1F1B's memory, in slots of our own.  Liu et al., 2023, Hanayo: Harnessing Wave-like Pipeline Parallelism,
+ * for the map of several waves; its slots are our own.
  *
  * Cost: actions times chunks.  Not handled: other times than F = I = W.
  */
@@ -27,7 +29,7 @@
 typedef struct {
     Plan *p;
     int stages, m, chunks, period, room;
-    bool split;
+    bool split, steady;         /* a backward keeps to its slot */
     int *slot_f, *slot_b;       /* by chunk: of micro-batch 0 */
     int *f, *b, *w;             /* by chunk: next micro-batch */
     int *made_f, *made_b;       /* [chunk * m + micro-batch]: when it ends; -1: not begun */
@@ -91,7 +93,7 @@ static bool in_place(const Slots *x, int chunk)
 static bool may_backward(const Slots *x, int c, int now)
 {
     return x->b[c] < x->m && over(x, x->made_f, c, x->b[c], now)
-           && (c == x->chunks - 1 || over(x, x->made_b, c + 1, x->b[c], now)) && (!x->split || in_place(x, c));
+           && (c == x->chunks - 1 || over(x, x->made_b, c + 1, x->b[c], now)) && (!x->steady || in_place(x, c));
 }
 
 /* The weight gradient that is ready for longest. */
@@ -164,13 +166,38 @@ static int *numbers(int n, int value)
     return at;
 }
 
+/* room 0: any */
 static Slots open_slots(Plan *p, int period, int room)
 {
     int n = plan_chunks(p), m = plan_micro(p), stages = plan_stages(p);
-    return (Slots){.p = p, .stages = stages, .m = m, .chunks = n, .period = period, .room = room,
-                   .split = schedule_of(p->schedule)->split, .slot_f = numbers(n, 0), .slot_b = numbers(n, 0),
-                   .f = numbers(n, 0), .b = numbers(n, 0), .w = numbers(n, 0), .made_f = numbers(n * m, -1),
-                   .made_b = numbers(n * m, -1), .free = numbers(stages, 0), .held = numbers(stages, 0)};
+    return (Slots){.p = p, .stages = stages, .m = m, .chunks = n, .period = period, .room = room ? room : n * m + 1,
+                   .steady = room > 0, .split = schedule_of(p->schedule)->split,
+                   .slot_f = numbers(n, 0), .slot_b = numbers(n, 0), .f = numbers(n, 0), .b = numbers(n, 0), .w = numbers(n, 0),
+                   .made_f = numbers(n * m, -1), .made_b = numbers(n * m, -1),
+                   .free = numbers(stages, 0), .held = numbers(stages, 0)};
+}
+
+/* Slots from B of a chunk to B of the one before it. */
+static int back(int stages, int chunk)
+{
+    bool near = chunk < stages;
+    int edge = near ? chunk : 2 * stages - 1 - chunk - 1, third = (edge + (stages % 3 == 2 ? 2 : 0)) % 3;
+    if (chunk == stages - 1)
+        return stages % 3 == 0 ? 3 : 2;
+    return third == (near ? 1 : 2) ? 5 : 2;
+}
+
+int schedule_1f1b_v(Plan *p)
+{
+    int stages = plan_stages(p), last = plan_chunks(p) - 1;
+    Slots x = open_slots(p, 6, stages + (stages + 4) / 3);
+    for (int c = 0; c <= last; c++)
+        x.slot_f[c] = c + (c >= stages && stages % 3 == 0 ? 2 : 0);
+    x.slot_b[last] = x.slot_f[last] + 1;
+    for (int c = last; c-- > 0;)
+        x.slot_b[c] = x.slot_b[c + 1] + back(stages, c);
+    run(&x);
+    return 0;
 }
 
 int schedule_v_min(Plan *p)
@@ -199,7 +226,7 @@ int schedule_v_half(Plan *p)
 
 int schedule_hanayo(Plan *p)
 {
-    Slots x = open_slots(p, 3 * plan_chunks(p) / (2 * plan_stages(p)), plan_chunks(p) * plan_micro(p) + 1);
+    Slots x = open_slots(p, 3 * plan_chunks(p) / (2 * plan_stages(p)), 0);
     for (int c = 0; c < x.chunks; c++) {
         x.slot_f[c] = c;
         x.slot_b[c] = 3 * x.chunks - 2 - 2 * c;

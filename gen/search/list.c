@@ -218,9 +218,9 @@ static bool add_lists(Search *s)
 /* Planners prove for one set of lists.  The bound of the best plan is over all lists, for its cuts. */
 static void prove_lists(Search *s)
 {
-    if (s->best < 0 || !s->climbs)
+    Candidate *k = s->best < 0 ? NULL : &s->all.at[s->best];
+    if (!k || (!s->climbs && plan_ways(k->best) == 1))
         return;
-    Candidate *k = &s->all.at[s->best];
     k->proof.bound = lists_bound(k->best, least_memory(k->m, k->stages));
     k->proof.space = lists_space;
     k->proof = below_step(k->proof, k->best);

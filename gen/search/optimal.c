@@ -32,7 +32,7 @@ typedef struct {
     Bytes *share, *whole;       /* by device: the limit of each of its chunks, and of all together */
     Ns *time[SHOP_KINDS], *down, *up, *tail;
     Bytes *held[2], *room, *need;       /* need: by device, of the lists judged last */
-    int *home;
+    int *home, *back;           /* by chunk; back: of the other direction, or NULL */
     bool *joint;
     Shop shop;
     Ns value;                   /* of the best */
@@ -200,6 +200,8 @@ static void set_times(Tuner *x, const Facts *f, int chunk, const Price *price)
     x->time[SHOP_F][chunk] = price->forward + f->load[last + 1] - f->load[first];
     x->time[SHOP_I][chunk] = price->backward - x->time[SHOP_W][chunk];
     x->tail[x->home[chunk]] += u[last + 1] - u[first];
+    if (x->back)
+        x->tail[x->back[chunk]] += u[last + 1] - u[first];
     if (chunk)
         x->down[chunk - 1] = x->up[chunk] = facts_link(f, chunk, first, last).comm / 2;
 }
@@ -262,10 +264,14 @@ static Tuner *tuner_new(const Plan *p, const Bytes *limit)
         *all[i] = alloc(bytes);
     x->home = alloc(bytes);
     x->joint = alloc((size_t)chunks);
-    for (int c = 0; c < chunks; c++)
+    x->back = plan_ways(p) > 1 ? alloc(bytes) : NULL;
+    for (int c = 0; c < chunks; c++) {
         x->home[c] = plan_home(p, 0, c);
+        if (x->back)
+            x->back[c] = plan_home(p, 1, c);
+    }
     x->shop = (Shop){n, chunks, x->m, x->home, x->joint, {x->time[0], x->time[1], x->time[2]}, x->down, x->up, x->tail,
-                     {x->held[0], x->held[1]}, x->room};
+                     {x->held[0], x->held[1]}, x->room, x->back};
     if (x->last)
         set_limits(x);
     return x;
@@ -388,14 +394,32 @@ static void open_least(Tuner *x, const Question *q, const Facts *f)
         x->time[SHOP_F][c] = least.forward;
         x->held[0][c] = least.saved;
         x->room[x->home[c]] -= least.states;
+        if (x->back)
+            x->room[x->back[c]] -= least.states;
     }
+}
+
+/* Are times and messages of the other direction those of the first? */
+static bool is_mirrored(const Tuner *x)
+{
+    const Cost *c = x->p->c;
+    bool same = true;
+    for (int k = 0; x->back && k < x->chunks; k++) {
+        int from = x->home[k ? k - 1 : 0], to = x->home[k], of = x->back[k ? k - 1 : 0], at = x->back[k];
+        same &= c->of.at[to] == c->of.at[at];
+        for (Bytes bytes = 1; bytes <= INT32_MAX && from != to; bytes += INT32_MAX - 1)
+            same &= cost_latency(c, from, to) == cost_latency(c, of, at) && cost_latency(c, to, from) == cost_latency(c, at, of)
+                    && cost_wire(c, from, to, bytes) == cost_wire(c, of, at, bytes)
+                    && cost_wire(c, to, from, bytes) == cost_wire(c, at, of, bytes);
+    }
+    return same;
 }
 
 Ns lists_bound(const Plan *p, const Bytes *limit)
 {
     Tuner *x = tuner_new(p, limit);
     Plan *plan = x->last ? plan_with(x, p->ask.lists) : NULL;
-    if (!plan || order(plan))
+    if (!plan || !is_mirrored(x) || order(plan))
         return 0;
     Question q = part_question(plan, limit);
     const Facts *f = facts_of(&q);

@@ -372,19 +372,25 @@ static Ns way_to(const Shop *x, int chunk)
     return way;
 }
 
-/* From the end of I of a chunk to the end of the step. */
-static Ns way_home(const Shop *x, int chunk)
+/* The device of a chunk, of the first pipeline or the second. */
+static int home_in(const Shop *x, int way, int chunk)
 {
-    Ns way = x->time[SHOP_W][0] + x->tail[x->home[0]];
+    return way ? x->back[chunk] : x->home[chunk];
+}
+
+/* From the end of I of a chunk to the end of the step. */
+static Ns way_home(const Shop *x, int pipe, int chunk)
+{
+    Ns way = x->time[SHOP_W][0] + x->tail[home_in(x, pipe, 0)];
     for (int c = 0; c < chunk; c++)
         way += x->up[c + 1] + x->time[SHOP_I][c];
-    return larger(way, x->time[SHOP_W][chunk] + x->tail[x->home[chunk]]);
+    return larger(way, x->time[SHOP_W][chunk] + x->tail[home_in(x, pipe, chunk)]);
 }
 
 /* All micro-batches pass a chunk that holds so many of them at once. */
-static Ns crowd(const Shop *x, int chunk)
+static Ns crowd(const Shop *x, int pipe, int chunk)
 {
-    Bytes held = x->held[0][chunk], fit = held > 0 ? x->room[x->home[chunk]] / held : 0;
+    Bytes held = x->held[0][chunk], fit = held > 0 ? x->room[home_in(x, pipe, chunk)] / held : 0;
     return fit > 0 && fit < x->m ? x->m * way_on(x, chunk) / fit : 0;
 }
 
@@ -392,26 +398,27 @@ Ns shop_bound(const Shop *x)
 {
     Ns worst = 0;
     for (int d = 0; d < x->devices; d++) {
-        Ns load = 0, both = 0, most = 0, begin = INT64_MAX, home = INT64_MAX, back = 0, held = 0;
+        Ns load = 0, both = 0, most = 0, begin = INT64_MAX, home = INT64_MAX, back = INT64_MAX, held = 0;
         Bytes least = INT64_MAX;
-        for (int c = 0; c < x->chunks; c++) {
-            if (x->home[c] != d)
+        for (int i = 0; i < x->chunks * (x->back ? 2 : 1); i++) {
+            int pipe = i / x->chunks, c = i % x->chunks;
+            if (home_in(x, pipe, c) != d)
                 continue;
-            Ns fi = x->time[SHOP_F][c] + x->time[SHOP_I][c];
+            Ns fi = x->time[SHOP_F][c] + x->time[SHOP_I][c], first = way_to(x, c) + x->time[SHOP_F][c] + way_on(x, c);
             both += x->m * fi;
             load += x->m * (fi + x->time[SHOP_W][c]);
             most = larger(most, x->time[SHOP_F][c]);
             begin = way_to(x, c) < begin ? way_to(x, c) : begin;
-            home = way_home(x, c) < home ? way_home(x, c) : home;
-            back = way_to(x, c) + x->time[SHOP_F][c] + way_on(x, c);
-            held = larger(held, crowd(x, c));
+            home = way_home(x, pipe, c) < home ? way_home(x, pipe, c) : home;
+            back = first < back ? first : back;
+            held = larger(held, way_to(x, c) + crowd(x, pipe, c));
             least = x->held[0][c] < least ? x->held[0][c] : least;
         }
         if (begin == INT64_MAX)
             continue;
         int64_t fit = least > 0 ? x->room[d] / least : x->chunks * (int64_t)x->m;
         Ns gap = fit < x->chunks * (int64_t)x->m ? larger(0, back - begin - fit * most) : 0;
-        worst = larger(worst, larger(begin + gap + larger(load + x->tail[d], both + home), begin + held));
+        worst = larger(worst, larger(begin + gap + larger(load + x->tail[d], both + home), held));
     }
     return worst;
 }

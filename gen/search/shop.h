@@ -17,6 +17,7 @@ typedef struct {
     const Ns *tail;             /* by device: what follows its last computation */
     const Bytes *held[2];       /* by chunk: from the begin of F to the end of I; from the begin of I to the end of W */
     const Bytes *room;          /* by device */
+    const int *back;            /* by chunk: its device in a second pipeline, with m micro-batches of its own; NULL: none */
 } Shop;
 
 /* A computation is (kind * chunks + chunk) * m + micro-batch. */
