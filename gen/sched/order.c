@@ -214,9 +214,11 @@ const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int
     const char *two = s->ways > 1 ? ways_refuses(g, m, s, devices) : NULL;
     if (two)
         return two;
-    bool split = s->given && m->plan.table ? m->plan.table->split : s->split;
+    bool split = s->own ? m->plan.row.lag != NULL : s->given && m->plan.table ? m->plan.table->split : s->split;
     const char *why = s->given ? table_refuses(g, m) : s->folds ? fold_refuses(g, m, s, devices)
         : s->lead && !s->one_chunk ? group_refuses(g, m, s, devices) : NULL;
+    if (!why && s->own)
+        why = sched_own_refuses(g, m, s, devices);
     if (why)
         return why;
     int64_t sums = g->groups / (m->plan.replicas * schedule_ways(s));
