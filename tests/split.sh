@@ -82,8 +82,12 @@ tiny=$model model=$models/heads.yaml
   line heads.v 1 --schedule dualpipe-v
   line heads.3 3 --schedule zb-h1 --cuts 3,7; } | plans
 one_hash "zb-h1, fused losses"
-refuse "4 groups and a fused loss" 3 "adds to a gradient of weights with its input gradient" \
-    ./dpgen plan $model --estimate --stages 2 --schedule zb-h1 --set train.batch.groups=4
+four="--set train.batch.global=32 --set train.batch.groups=4"
+{ line heads4.1f1b 1 --schedule 1f1b $four
+  line heads4.2 2 --schedule zb-h2 $four
+  line heads4.v 2 --schedule zb-v --recompute full $four
+  line heads4.chosen 2 --schedule "'zb*'" $four; } | plans
+one_hash "zb-h1, fused losses, 4 groups"
 model=$tiny
 
 # ---- numbers that a row does not allow
