@@ -157,6 +157,7 @@ typedef struct {
     const char *multiple;           /* micro-batches of a replica are one of it, of p devices; NULL: 1 */
     bool climbs;                    /* it begins with the lists of every row that it may have, and goes on from the best */
     bool given;                     /* its lists are a table of the user */
+    bool own;                       /* lead, lag and group are those of plan.schedule, a map */
     bool each;                      /* async: an update after every micro-batch */
     Lag forward, backward;          /* async: the version that each of them reads */
     Ahead ahead;                    /* async: what is done to it first */
@@ -179,6 +180,18 @@ typedef struct {
 } OrderTable;
 /* Complete lists that end; else a mistake is named at its cell, and dpgen ends with status 3. */
 OrderTable *table_read(const char *path);
+/* Lists that wait in a circle: a cell, the one that it waits for, and the waiting one of that device; waits NULL: they end. */
+typedef struct { const TableCell *waits, *wants, *before; } Circle;
+Circle table_circle(const OrderTable *t);
+const char *table_name(const TableCell *x);         /* 0F0 */
+
+/* front/schedules.c: a row of schedules.def that the model file writes itself. */
+typedef struct {
+    const char *word;               /* of the row that has its map; NULL: there is none */
+    enum { IN_TURN, THERE_AND_BACK } map;
+    const char *lead, *lag, *group; /* expressions of p, i, m, v and g; lag NULL: backward in one; mark_of() has their places */
+    Loc at;
+} OwnRow;
 
 typedef enum { RECOMPUTE_NONE, RECOMPUTE_FULL, RECOMPUTE_LIST, RECOMPUTE_AUTO } Recompute;
 typedef enum { OFFLOAD_NONE, OFFLOAD_LIST, OFFLOAD_AUTO } OffloadKind;
@@ -198,6 +211,7 @@ typedef struct {
     const OrderTable *table;             /* plan.order; NULL: the lists are those of the schedule.  Then map is the table's */
     Loc order_at;
     const char *schedule;           /* a word of schedules.def, or auto */
+    OwnRow row;
     enum { WARMUP_A, WARMUP_B, WARMUP_AUTO } warmup;    /* 1f1b: how many forwards go first */
     const char *transport;          /* a word of targets.def */
     const char *planner;            /* a word of planners.def */

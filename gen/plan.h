@@ -29,6 +29,10 @@ typedef enum {
     K_PREDICT                   /* order: the newest weights predicted, for backward (part 0) or forward (part 1) */
 } ActionKind;
 
+/* The gradients that a fold adds: of a chunk all, those that I adds to, or those of W.  I runs ahead of W, so where one call
+ * makes both gradients of some operator, the two have folds of their own. */
+typedef enum { FOLD_ALL, FOLD_I, FOLD_W, FOLDS } Fold;
+
 /* The list of an asynchronous schedule has four pieces: from drained to the steady state, one step of that, from there to
  * drained, and one step by itself, for runs too short for the others.  A synchronous list is one piece. */
 typedef enum { PIECE_STEP, PIECE_PROLOGUE, PIECE_PERIOD, PIECE_EPILOGUE, PIECE_ALONE, PIECES } Piece;
@@ -45,7 +49,7 @@ typedef struct {
                                    PREDICT: the one made */
     int variant;                /* order: of the fate row */
     int part;                   /* order, then comm: K_U: 0 ties and norms, 1 total norm, 2 updates; MERGE: level of the tree
-                                   over rows; PREDICT: 0 for backward, 1 for forward */
+                                   over rows; PREDICT: 0 for backward, 1 for forward; FOLD: Fold */
     int acc;                    /* order, then comm: W: 0 the first micro-batch of a chain, else 1 */
     int group;                  /* order: W, FOLD: slot of the gradient accumulators */
     int into;                   /* order: FOLD: slot added into */
@@ -316,6 +320,7 @@ void check_comm(const Plan *p);                     /* the four properties; rend
 int lower(Plan *p);
 void lower_pools(Plan *p, int device);
 bool is_copy(const Action *k);                      /* OUT, IN, or the wait for one */
+bool fold_takes(const Graph *g, int fold, int state);   /* list/action.c: a gradient of its chunk */
 int  update_part(const Op *o);                       /* part of the update: see Action.part */
 void check_lower(const Plan *p);                    /* calls, operands, sizes; no addresses yet */
 /* ---- mem: mem/mem.c -------------------------------------------------------------------------------------------- */

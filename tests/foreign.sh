@@ -70,6 +70,13 @@ line '^op I:b#2 row=GradAdd .*call=grad_add y=w:d.a a=r:d.a.t1 b=r:d.a.t2 n=i:25
 line '^op I:a .*call=opaque_backward dy=r:d.a saved=r:a.saved weight=R:a.weight dweight=A:a.weight.grad.0 acc=acc '
 line '^tensor b.saved .* bytes=800 '
 line '^graph three compute=f32 batch=4 micro=2 .*timed=1'
+# a quarter of a's backward can be delayed
+sed '/^node a/s/$/ weight=0.25/' "$tmp/three.txt" >"$tmp/apart.txt"
+./dpgen plan --from "$tmp/apart.txt" -d f >"$tmp/graph.txt"
+line '^op I:a row=Opaque fwd=F:a ns=1500000 call=opaque_backward dy=r:d.a saved=r:a.saved weight=R:a.weight @'
+line '^op W:a row=Opaque fwd=F:a ns=500000 call=opaque_weight dy=r:d.a saved=r:a.saved dweight=A:a.weight.grad.0 acc=acc @'
+./dpgen plan --from "$tmp/graph.txt" -d f >"$tmp/again.txt" 2>&1
+expect "weights apart: print and read" cmp "$tmp/graph.txt" "$tmp/again.txt"
 
 # what dpgen made up to go with the graph is no line of it, and is not quoted
 refuse "a schedule that needs another step" 3 "vgg16.txt: error: schedule spectrain" \
@@ -97,6 +104,8 @@ wrong "infinite"          9:17 "not a finite number" 'node d backward=inf'
 wrong "too long"          9:17 "more than" 'node d backward=1e300'
 wrong "too large"         9:15 "more than 2^42" 'node d output=1e13'
 wrong "negative bytes"    9:15 "params is negative" 'node d params=-4'
+wrong "all and more"      9:24 "more than all of backward" 'node d params=4 weight=1.1'
+wrong "no parameters"     9:15 "has no params" 'node d weight=0.5'
 wrong "an unknown key"    9:8  "node has no 'fwd'" 'node d fwd=1'
 wrong "no reader"         9:1  "two ends" 'edge a'
 wrong "an unknown record" 9:1  "no record begins" 'arc a to=c'

@@ -48,6 +48,7 @@ folded() {
     line "$label.v-min" 2 --schedule v-min --offload "\"['*']\"" $even "$@"
     line "$label.dualpipe-v" 2 --schedule dualpipe-v --recompute "$some" "$@"
     line "$label.hanayo" 2 --schedule hanayo --set plan.waves=2 "$@"
+    line "$label.row" 3 --set "\"plan.schedule={map: v, group: 3, lead: v*g-1, lag: i}\"" "$@"
 }
 
 # two GREP: those plans, for what differs by numbers only; all with SLOW=1
@@ -81,8 +82,12 @@ tiny=$model model=$models/heads.yaml
   line heads.v 1 --schedule dualpipe-v
   line heads.3 3 --schedule zb-h1 --cuts 3,7; } | plans
 one_hash "zb-h1, fused losses"
-refuse "4 groups and a fused loss" 3 "adds to a gradient of weights with its input gradient" \
-    ./dpgen plan $model --estimate --stages 2 --schedule zb-h1 --set train.batch.groups=4
+four="--set train.batch.global=32 --set train.batch.groups=4"
+{ line heads4.1f1b 1 --schedule 1f1b $four
+  line heads4.2 2 --schedule zb-h2 $four
+  line heads4.v 2 --schedule zb-v --recompute full $four
+  line heads4.chosen 2 --schedule "'zb*'" $four; } | plans
+one_hash "zb-h1, fused losses, 4 groups"
 model=$tiny
 
 # ---- numbers that a row does not allow
@@ -105,6 +110,23 @@ refuse "waves of a row without" 3 "plan.waves is of schedule hanayo" \
     ./dpgen plan $model --estimate --stages 2 --schedule zb-v --set plan.waves=2
 refuse "groups of a row without" 3 "plan.group is of interleaved schedules" \
     ./dpgen plan $model --estimate --stages 2 --schedule 1f1b --set plan.group=2
+
+# ---- a row of the model file
+row() {         # WHAT TEXT ROW: refused at the row, and the text
+    refuse "a row: $1" 3 "$2" ./dpgen plan $model --estimate --stages 2 --set "plan.schedule=$3"
+    [ "$(grep -c '^--set: error: ' "$tmp/said")" = 1 ] && grep -q ' | *^' "$tmp/said" && pass || fault "a row: $1: no place"
+}
+row "a circle" "3I0 waits for 3F0, which stands behind 3I0; make its lead, p-1-i, larger by" '{map: v, lead: p-1-i, lag: i}'
+row "a group" "is 9; take 8" '{lead: p-1-i, group: m+1}'
+row "a negative lead" "its lead, p-9, is negative on device 0" '{lead: p-9}'
+row "a negative lag" "its lag, -i, is negative on device 1" '{lead: p, lag: -i}'
+row "an unknown name" "unknown name 'j'" '{lead: p-1-j}'
+row "half a bracket" "')' is expected" '{lead: 2*(p-1-i}'
+row "half a beat" "is not an integer" '{lead: p/4}'
+row "no lead" "a row has a lead" '{map: v}'
+row "an unknown map" "plan.schedule.map: 'x' is not known" '{map: x, lead: p}'
+row "an unknown key" "unknown key 'lags' in plan.schedule" '{lead: p, lags: 2}'
+row "a name alone" "which gives none" row-v
 
 refuse "chunks in a word" 3 "a number or auto is expected" \
     ./dpgen plan $model --estimate --stages 2 --schedule interleaved --set plan.chunks=many

@@ -11,6 +11,7 @@
  *   zb-v             PyTorch: two warm-ups, a steady phase, two cool-downs
  *   breadth-first    Fast-LLM: chunk after chunk, and back
  *   dualpipe, -v     DeepSeek: eight loops and a queue of weight gradients
+ *   row              a row of the model file, with the lead and lag of interleaved and interleaved-zb
  */
 #include "world.h"
 
@@ -210,12 +211,23 @@ static void ours(Cells *l, const Plan *p, const Numbers *x, bool two)
 
 typedef void Theirs(Cells *l, const Numbers *x);
 
+/* A row of the model file, as front/schedules.c reads it. */
+static void write_row(World *w, const char *word, const char *lead, const char *lag, const char *group)
+{
+    w->m.plan.row = (OwnRow){.word = word, .lead = lead, .lag = lag, .group = group};
+    w->m.plan.replicas = 1;
+}
+
 static void compare(const char *schedule, Numbers x, Theirs *theirs)
 {
     static Cells mine, yours;
     void *mark = mem_mark();
     World *w = chain(x.p * x.v, x.m, false);
     const Schedule *k = schedule_of(schedule);
+    if (k->own && theirs == megatron)
+        write_row(w, schedule, "(v-1)*g + 2*(p-1-i)", NULL, strf("%d", x.g));
+    else if (k->own)
+        write_row(w, schedule, "(v-1)*g+p-1-i", "i", strf("%d", x.g));
     set_times(w, unit_time);
     set_plan(w, schedule, x.p);
     w->g.groups = schedule_ways(k);
@@ -249,6 +261,10 @@ static void test_rows(int p, int m)
     for (int v = 2; v <= 4; v++)
         for (int g = p; g <= m; g++) {
             if (m % g == 0 || m % g >= p)
+                compare("row", (Numbers){p, m, v, g, 0}, megatron);
+            if (m % g == 0)
+                compare("row", (Numbers){p, m, v, g, 0}, torch_zero_bubble);
+            if (m % g == 0 || m % g >= p)
                 compare("interleaved", (Numbers){p, m, v, g, 0}, megatron);
             if (m % g == 0)
                 compare("interleaved-zb", (Numbers){p, m, v, g, 0}, torch_zero_bubble);
@@ -261,12 +277,43 @@ static void test_rows(int p, int m)
         compare("dualpipe", (Numbers){p, m, 1, m, 0}, deepseek);
 }
 
+/* There and back, with one lead on all devices: the number that a refusal asks for is the least that ends. */
+static void test_own(int p, int m, int g)
+{
+    void *mark = mem_mark();
+    World *w = chain(2 * p, m, false);
+    int more = 0;
+    const char *why;
+    set_times(w, unit_time);
+    set_plan(w, "row-v", p);
+    w->p.chunks = w->m.plan.chunks = 2;
+    write_row(w, "row-v", "0", "i", strf("%d", g));
+    for (int lead = 0; (why = order_refuses(&w->g, &w->m, schedule_of("row-v"), p)); lead++) {
+        const char *number = strstr(why, "larger by ");
+        int by = number ? atoi(number + strlen("larger by ")) : 0;
+        check(by > 0 && (lead == 0 || lead + by == more), "row-v p=%d m=%d g=%d, lead %d: %s", p, m, g, lead, why);
+        more = lead + by;
+        w->m.plan.row.lead = strf("%d", lead + 1);
+        if (by <= 0)
+            break;
+    }
+    check(atoi(w->m.plan.row.lead) == more, "row-v p=%d m=%d g=%d: lead %s runs, and %d was asked for", p, m, g,
+          w->m.plan.row.lead, more);
+    check(!order(&w->p), "row-v p=%d m=%d g=%d: no list", p, m, g);
+    check_order(&w->p);
+    mem_release(mark);
+}
+
 int main(void)
 {
     test_name = "unit_lists";
     for (int p = 1; p <= 8; p++)
         for (int m = 1; m <= 20; m++)
             test_rows(p, m);
+    for (int p = 1; p <= 5; p++)
+        for (int m = 1; m <= 8; m++)
+            for (int g = 1; g <= m; g++)
+                test_own(p, m, g);
     printf("unit_lists: %d passed, %d failed\n", passed, failed);
     return failed > 0;
 }

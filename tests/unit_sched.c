@@ -3,7 +3,6 @@
  * unit_sched.c: order and sim against their formulas, through comm and lower.
  *
  *   orders      gpipe and 1f1b: totals and micro-batches in flight for p 1..8, m 1..32
- *   rows        of beats.c and v_*.c: step and micro-batches between F and W for p 1..8, m 1..32, v 1..4
  *   hanayo      it idles no more than its paper says, nor than 1f1b
  *   simulation  GPipe's exact makespan with unequal stages; 1F1B with latency; recomputation hidden in the fill; times
  *               over a slow wire by two ways
@@ -84,93 +83,6 @@ static void test_closed_forms(void)
                           m, order_flight(&w->p, i), i);
                 mem_release(mark);
             }
-}
-
-/* Most micro-batches of a device between their F and their W or B. */
-static int waiting(const Plan *p, int device)
-{
-    const Actions *list = &p->dev.at[device].order;
-    int now = 0, most = 0;
-    for (int i = 0; i < list->n; i++) {
-        now += list->at[i].kind == K_F;
-        most = now > most ? now : most;
-        now -= list->at[i].kind == K_W || list->at[i].kind == K_B;
-    }
-    return most;
-}
-
-static bool among(const char *names, const char *schedule)
-{
-    return strstr(strf(" %s ", names), strf(" %s ", schedule)) != NULL;
-}
-
-/* The tables of schedules.md: step in units of a chunk's F, I or W, and micro-batches that device i holds from F to W. */
-static int step_of(const char *schedule, int p, int m, int v)
-{
-    int far = 6 * (strcmp(schedule, "v-min") ? (p - 1) / 2 : (2 * p - 2) / 3) - 1;
-    if (among("v-half v-min", schedule))
-        return 6 * m + (far > p - 1 ? far : p - 1);
-    if (!strcmp(schedule, "1f1b-v"))
-        return 6 * m + 4 * (p - 1) + 3 * (p / 3);
-    if (among("chimera bitpipe", schedule))
-        return 3 * v * m + (2 + m / p - 1) * (p - 2);
-    if (!strcmp(schedule, "zb-h1") && m < p)
-        return 2 * m + 2 * p - 1;
-    return 3 * v * m + (!strcmp(schedule, "dualpipe") ? p / 2 - 1 : (p - 1) * (among("1f1b-split 2bp gis", schedule) ? 2
-                        : among("zb-h1 zb-h2 zb-v dualpipe-v interleaved-zb", schedule) ? 1 : 3));
-}
-
-static int peak_of(const char *schedule, int p, int m, int v, int i)
-{
-    int g = least(p, m);
-    if (among("chimera bitpipe", schedule))
-        return (2 * v - 1) * p / 2 + 1 + least(i, p - 1 - i);
-    if (among("zb-v dualpipe-v dualpipe", schedule))
-        return v * p + (*schedule == 'd');
-    if (among("v-half v-min 1f1b-v", schedule))
-        return !strcmp(schedule, "v-half") ? 2 * ((p + 2) / 2) : (p + 4) / 3 + (*schedule == '1' ? p : (p + 4) / 3);
-    if (among("zb-h1 zb-h2", schedule))
-        return least(m, strcmp(schedule, "zb-h2") ? p : 2 * p - 1);
-    if (among("interleaved-zb gis 1f1b-split", schedule))
-        return least(v * m, (v - 1) * g + p - (*schedule == 'i' ? 0 : i));
-    return among("breadth-first 2bp", schedule) ? v * m : least(v * m, (v - 1) * g + least(v, 2) * (p - 1 - i) + 1);
-}
-
-/* Chunks a device, least m = p[0] * p + p[1], m a multiple of p.  Two ways: p even, m too.  Below m = p the squeezed rows only
- * have to be legal.  The peak of 1f1b-v is that of its fullest device. */
-static void test_rows(void)
-{
-    static const struct { const char *name; int from, to, p[2]; bool whole, squeezed; } row[] = {
-        {"1f1b-split", 1, 1, {0, 1}, false, false}, {"2bp", 1, 1, {0, 1}, false, false}, {"zb-h1", 1, 1, {0, 1}, false, false},
-        {"zb-h2", 1, 1, {2, -1}, false, false}, {"interleaved", 1, 4, {1, 0}, true, false},
-        {"interleaved-zb", 1, 4, {1, 0}, true, false}, {"gis", 1, 4, {1, 0}, true, false},
-        {"breadth-first", 1, 4, {1, 0}, false, false}, {"zb-v", 2, 2, {2, -1}, false, false},
-        {"dualpipe-v", 2, 2, {2, 0}, false, false}, {"v-half", 2, 2, {0, 1}, false, true}, {"v-min", 2, 2, {0, 1}, false, true},
-        {"1f1b-v", 2, 2, {1, 0}, true, false}, {"bitpipe", 2, 2, {1, 0}, true, false},
-        {"chimera", 1, 1, {1, 0}, true, false}, {"dualpipe", 1, 1, {2, 0}, false, false},
-    };
-    for (size_t k = 0; k < sizeof row / sizeof *row; k++)
-        for (int ways = schedule_ways(schedule_of(row[k].name)), p = ways; p <= 8; p += ways)
-            for (int m = row[k].p[0] * p + row[k].p[1]; m <= 32; m += row[k].whole ? p : ways)
-                for (int v = row[k].from; v <= row[k].to && worth(p, m); v++) {
-                    void *mark = mem_mark();
-                    World *w = simulate_chunks(row[k].name, p, m, v);
-                    Ns want = 4 * step_of(row[k].name, p, m, v), got = units(w);
-                    bool free = row[k].squeezed && m < p;
-                    int64_t form = schedule_form(schedule_of(row[k].name), p, m, v);
-                    check(form == (free ? 0 : step_of(row[k].name, p, m, v)), "%s p=%d m=%d v=%d: a form of %lld",
-                          row[k].name, p, m, v, (long long)form);
-                    check(free || llabs(got - want) * 200 <= want, "%s p=%d m=%d v=%d: %lld quarters for %lld", row[k].name, p,
-                          m, v, (long long)got, (long long)want);
-                    for (int i = 0, high = 0; i < p; i++) {
-                        int held = waiting(&w->p, i), most = peak_of(row[k].name, p, m, v, i);
-                        high = held > high ? held : high;
-                        bool below = free || (among("1f1b-v", row[k].name) && (i < p - 1 || high == most));
-                        check(below ? held <= most : held == most, "%s p=%d m=%d v=%d: %d waiting on %d", row[k].name, p, m, v,
-                              held, i);
-                    }
-                    mem_release(mark);
-                }
 }
 
 /* The lists of list.c against those written by hand, where both exist: one chunk a device, in order. */
@@ -632,7 +544,6 @@ int main(void)
     test_name = "unit_sched";
     test_checkers();            /* forks, so it goes first: nothing is freed in between */
     test_closed_forms();
-    test_rows();
     test_hanayo();
     test_lists();
     test_replicas();

@@ -163,11 +163,11 @@ static bool is_empty(const Plan *p, const Action *k)
     return true;
 }
 
-static bool folds_nothing(const Plan *p, int chunk)
+static bool folds_nothing(const Plan *p, const Action *k)
 {
     for (int s = 0; s < p->g->state.n; s++) {
         const State *x = &p->g->state.at[s];
-        if (x->kind == S_GRAD && p->chunk.at[x->op] == chunk)
+        if (x->kind == S_GRAD && p->chunk.at[x->op] == k->chunk && fold_takes(p->g, k->part, s))
             return false;
     }
     return true;
@@ -196,7 +196,7 @@ static bool does_nothing(const Plan *p, const Action *k)
 {
     bool weights = k->kind == K_VERSION || k->kind == K_PREDICT;
     return k->kind == K_MERGE || computes_nothing(p, k) || (weights && keeps_nothing(p, k->chunk)) ||
-           (k->kind == K_U && is_empty(p, k)) || (k->kind == K_FOLD && folds_nothing(p, k->chunk));
+           (k->kind == K_U && is_empty(p, k)) || (k->kind == K_FOLD && folds_nothing(p, k));
 }
 
 /* The computations are those that order gave, all of them, in its order, and no others. */

@@ -182,8 +182,9 @@ static bool check_call(Check *c, const Op *o)
     if (o->pass_flop < 0 || o->pass_flop > o->flop || o->pass_moved < 0 || o->pass_moved > o->moved)
         return FAULT(c, o->loc, "%s, %s: passes over scratch take more than all of the call", OP(o));
     const Row *r = row(o->row);
+    static const char *const opaque[] = {"opaque_forward", "opaque_backward", "opaque_weight"};
     if (is_opaque(o) && c->g->timed)
-        return (o->call && !strcmp(o->call, o->phase == PH_F ? "opaque_forward" : "opaque_backward") && o->phase <= PH_I)
+        return (o->call && o->phase <= PH_W && !strcmp(o->call, opaque[o->phase]))
             || FAULT(c, o->loc, "%s, %s: no call of an opaque operator", OP(o));
     static const int call_of[] = {[PH_F] = 0, [PH_I] = 1, [PH_W] = 2, [PH_U] = 0};
     bool own = r->internal && o->phase == PH_I;         /* GradAdd, LossAdd, LossSeed: made by grad, called forward */
@@ -324,6 +325,8 @@ static bool check_opaque_arg(Check *c, const Op *o, const Arg *a, int i)
         {"x", PH_F, ARG_READ, false}, {"weight", PH_F, ARG_READ, true},
         {"dx", PH_I, ARG_WRITE, false}, {"dy", PH_I, ARG_READ, false}, {"y", PH_I, ARG_READ, false},
         {"saved", PH_I, ARG_READ, false}, {"weight", PH_I, ARG_READ, true}, {"dweight", PH_I, ARG_ADD, true},
+        {"dy", PH_W, ARG_READ, false}, {"y", PH_W, ARG_READ, false}, {"saved", PH_W, ARG_READ, false},
+        {"dweight", PH_W, ARG_ADD, true},
     };
     size_t k = 0, n = strcspn(a->token, "0123456789");
     bool number = n > 0 && a->token[n - 1] == 'x' && a->token[n] && !a->token[n + strspn(a->token + n, "0123456789")];

@@ -360,7 +360,7 @@ static void run_fold(Memory *m, const Action *k)
     for (int b = 0; b < p->buf.n; b++) {
         const Buf *x = &p->buf.at[b];
         if (x->device != m->device || x->chunk != k->chunk || x->state < 0 || x->origin != MADE || x->pool < 0 ||
-            p->g->state.at[x->state].kind != S_GRAD)
+            !fold_takes(p->g, k->part, x->state))
             continue;
         Chain *into = chain_of(m, b, k->into), *from = chain_of(m, b, k->group);
         expect(m, b, k->into, gradient_value(m, x->state, *into), "fold");

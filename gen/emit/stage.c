@@ -203,7 +203,7 @@ static void print_fold(Stager *w, int index)
     print_signature(w, w->routine[index], &folded);
     for (int b = 0; b < p->buf.n; b++) {
         const Buf *x = &p->buf.at[b];
-        if (x->device != w->device || x->state < 0 || p->g->state.at[x->state].kind != S_GRAD || x->pool < 0 ||
+        if (x->device != w->device || x->state < 0 || !fold_takes(p->g, r->part, x->state) || x->pool < 0 ||
             x->chunk != r->chunk)
             continue;
         call_open(w, "group_fold");

@@ -55,7 +55,8 @@ struct Preview {
     int *next;                  /* by device */
     bool *posted;               /* by device: receives of action `next` are */
     Ns *now;                    /* by device */
-    Ns *load, *forward, *early, *back, *weight, *fold;  /* by chunk */
+    Ns *load, *forward, *early, *back, *weight; /* by chunk */
+    Ns *fold;                   /* [chunk * FOLDS + Fold] */
 };
 
 /* ---- what is sent ------------------------------------------------------------------------------------------------ */
@@ -278,7 +279,7 @@ static bool run_device(Preview *v, int d)
     int first = v->next[d];
     for (; v->next[d] < list->n; v->next[d]++) {
         const Action *a = &list->at[v->next[d]];
-        v->now[d] += a->kind == K_FOLD ? v->fold[a->chunk] : 0;
+        v->now[d] += a->kind == K_FOLD ? v->fold[a->chunk * FOLDS + a->part] : 0;
         if (a->mb >= 0 && a->kind != K_FOLD && !compute(v, d, a))
             break;
     }
@@ -307,7 +308,7 @@ Preview *preview_open(const Facts *x)
     v->early = alloc(sizeof(Ns) * chunks);
     v->back = alloc(sizeof(Ns) * chunks);
     v->weight = alloc(sizeof(Ns) * chunks);
-    v->fold = alloc(sizeof(Ns) * chunks);
+    v->fold = alloc(sizeof(Ns) * chunks * FOLDS);
     v->finish = finish_open(x);
     return v;
 }
@@ -329,7 +330,8 @@ static void start(Preview *v, const int *last, const Price *const *price)
     finish_begin(v->finish, v->chunk, v->now);
     for (int s = 0, first = 0; s < x->chunks; first = last[s++] + 1) {
         const Ns *w = x->weight[x->class[s]];
-        v->fold[s] = finish_fold(v->finish, s);
+        for (int fold = 0; fold < FOLDS; fold++)
+            v->fold[s * FOLDS + fold] = finish_fold(v->finish, s, fold);
         v->forward[s] = price[s]->forward;
         v->weight[s] = w[last[s] + 1] - w[first];
         v->early[s] = price[s]->early;

@@ -29,7 +29,7 @@ enum { PARTS = 4 };                     /* ties, norms, update; new weights */
 typedef struct { int at; bool made, wanted; } User;     /* at: forward operator of the chunk */
 typedef struct { Bytes bytes; int part; VEC(User) user; } Shared;
 typedef VEC(Shared) Shareds;
-typedef struct { Bytes bytes; int at; } Gradient;
+typedef struct { Bytes bytes; int at; bool joint; } Gradient;
 typedef VEC(Bytes) Sizes;
 
 struct Finish {
@@ -38,6 +38,7 @@ struct Finish {
     Shareds shared;             /* states that more than one chunk may use, in their order */
     VEC(Gradient) gradient;     /* in the order of the states */
     Sizes *own;                 /* by chunk: of its gradients */
+    Sizes *with;                /* by chunk: of those that I adds to */
     Ns **update;                /* [class * PARTS + part][i]: of operators 0..i-1 */
     Ns *begin, *wire, *sent;    /* by device; [from * devices + to]; [part * devices + device] */
     Ints made, wanted;          /* devices, of the state at hand */
@@ -82,7 +83,7 @@ static void find_gradients(Finish *f)
     const Graph *g = f->p->g;
     for (int s = 0; s < g->state.n; s++)
         if (g->state.at[s].kind == S_GRAD)
-            *PUSH(&f->gradient) = (Gradient){g->state.at[s].bytes, g->state.at[s].op};
+            *PUSH(&f->gradient) = (Gradient){g->state.at[s].bytes, g->state.at[s].op, fold_takes(g, FOLD_I, s)};
 }
 
 static void find_updates(Finish *f)
@@ -107,6 +108,7 @@ Finish *finish_open(const Facts *x)
     size_t devices = (size_t)x->q->p->devices;
     *f = (Finish){.x = x, .p = x->q->p, .shared = shared_of(x)};
     f->own = alloc(sizeof(Sizes) * (size_t)x->chunks);
+    f->with = alloc(sizeof(Sizes) * (size_t)x->chunks);
     f->update = alloc(sizeof(Ns *) * PARTS * (size_t)f->p->c->classes);
     f->begin = alloc(sizeof(Ns) * devices);
     f->wire = alloc(sizeof(Ns) * devices * devices);
@@ -129,17 +131,29 @@ void finish_begin(Finish *f, const int *chunk, Ns *now)
         now[home] += action_fixed(f->p->c, home, K_COUNT, 1, 0);
     }
     for (int c = 0; c < f->x->chunks; c++)
-        f->own[c].n = 0;
-    for (int i = 0; i < f->gradient.n; i++)
-        *PUSH(&f->own[chunk[f->gradient.at[i].at]]) = f->gradient.at[i].bytes;
+        f->own[c].n = f->with[c].n = 0;
+    for (int i = 0; i < f->gradient.n; i++) {
+        const Gradient *x = &f->gradient.at[i];
+        *PUSH(&f->own[chunk[x->at]]) = x->bytes;
+        if (x->joint)
+            *PUSH(&f->with[chunk[x->at]]) = x->bytes;
+    }
 }
 
-Ns finish_fold(const Finish *f, int chunk)
+static Bytes sum_of(const Sizes *list)
 {
     Bytes bytes = 0;
-    for (int i = 0; i < f->own[chunk].n; i++)
-        bytes += f->own[chunk].at[i];
-    return bytes ? action_fixed(f->p->c, plan_home(f->p, 0, chunk), K_FOLD, f->own[chunk].n, bytes) : 0;
+    for (int i = 0; i < list->n; i++)
+        bytes += list->at[i];
+    return bytes;
+}
+
+Ns finish_fold(const Finish *f, int chunk, int fold)
+{
+    const Sizes *own = &f->own[chunk], *with = &f->with[chunk];
+    Bytes all = sum_of(own), some = sum_of(with), bytes = fold == FOLD_ALL ? all : fold == FOLD_I ? some : all - some;
+    int n = fold == FOLD_ALL ? own->n : fold == FOLD_I ? with->n : own->n - with->n;
+    return bytes ? action_fixed(f->p->c, plan_home(f->p, 0, chunk), K_FOLD, n, bytes) : 0;
 }
 
 /* ---- replicas ---------------------------------------------------------------------------------------------------- */

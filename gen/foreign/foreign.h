@@ -10,6 +10,7 @@ enum { SAVED_OUTPUT = -1 };
 typedef struct {
     const char *id, *name;      /* as the file calls it; as dpgen does: legal, different from all others */
     Ns forward, backward;       /* of one micro-batch */
+    Ns weight; bool apart;      /* of backward: the gradient of the parameter, which is a computation of its own */
     Bytes output;               /* what its readers get, and, as gradients, give back */
     Bytes saved;                /* what its forward leaves for its backward, beside the output; SAVED_OUTPUT: the output */
     Bytes params;

@@ -6,7 +6,8 @@
  * tensor that it saves.  The backward operator reads the gradient of its output and the saved tensor, writes a term of the
  * gradient of each output it read, and adds to the gradient of its parameter.  Times are those of the file.  Sums of gradient
  * terms and updates, which the file does not know, take none.  Backward gives input and parameter gradients at once, so it
- * runs in phase I, like the inseparable operators of dpgen's own table.
+ * runs in phase I, like the inseparable operators of dpgen's own table.  A node with a weight has a third operator, in phase
+ * W: it adds to the gradient of the parameter, in that share of the time of backward.
  *
  *   terms   as in grad.c: descending readers, the first starts the sum, GradAdd after each later reader
  *   bytes   f32, so rounded up to 4, and at least 4 for a tensor that is read; states follow the model's optimizer
@@ -130,11 +131,26 @@ static void add_term(Maker *x, int reader, int node, int b)
     bind_call(g, o, row(o->row)->call[PH_F], NULL, NULL, NULL);
 }
 
+/* The gradient of the node's output, and what its forward saved. */
+static void read_saved(Maker *x, int node)
+{
+    if (x->sum[node] >= 0)
+        add_arg(x, "dy", ARG_READ, false, x->sum[node]);
+    if (x->saved[node] >= 0)
+        add_arg(x, x->saved[node] == x->output[node] ? "y" : "saved", ARG_READ, false, x->saved[node]);
+}
+
+static void add_gradient(Maker *x, int node)
+{
+    add_arg(x, "dweight", ARG_ADD, true, x->grad[node]);
+    add_arg(x, "acc", ARG_ACC, false, -1);
+}
+
 static void backward(Maker *x, int node)
 {
     const ForeignNode *n = &x->f->node.at[node];
     int first = x->g->tensor.n;
-    new_op(x, node, PH_I, "opaque_backward", n->backward);
+    new_op(x, node, PH_I, "opaque_backward", n->backward - n->weight);
     for (int i = 0; i < n->from.n; i++) {
         const ForeignNode *source = &x->f->node.at[n->from.at[i]];
         int of = x->output[n->from.at[i]], number = x->have[n->from.at[i]] + 1;
@@ -143,17 +159,18 @@ static void backward(Maker *x, int node)
                 new_tensor(x, source->to.n == 1 ? name : strf("%s.t%d", name, number), T_GRAD, x->g->tensor.at[of].bytes, of,
                            n->loc));
     }
-    if (x->sum[node] >= 0)
-        add_arg(x, "dy", ARG_READ, false, x->sum[node]);
-    if (x->saved[node] >= 0)
-        add_arg(x, x->saved[node] == x->output[node] ? "y" : "saved", ARG_READ, false, x->saved[node]);
-    if (x->param[node] >= 0) {
+    read_saved(x, node);
+    if (x->param[node] >= 0)
         add_arg(x, "weight", ARG_READ, true, x->param[node]);
-        add_arg(x, "dweight", ARG_ADD, true, x->grad[node]);
-        add_arg(x, "acc", ARG_ACC, false, -1);
-    }
+    if (x->param[node] >= 0 && !n->apart)
+        add_gradient(x, node);
     for (int i = 0; i < n->from.n; i++)
         add_term(x, node, n->from.at[i], first + i);
+    if (!n->apart)
+        return;
+    new_op(x, node, PH_W, "opaque_weight", n->weight);
+    read_saved(x, node);
+    add_gradient(x, node);
 }
 
 static int *numbers(int n, int value)

@@ -6,7 +6,7 @@
  *
  *     dpgen-nodes 1
  *     graph vgg batch=64 micro=8 optimizer=sgd
- *     node conv1 forward=3.125 backward=6.5 output=411041792 saved=output params=6912
+ *     node conv1 forward=3.125 backward=6.5 weight=0.5 output=411041792 saved=output params=6912
  *     edge conv1 to=relu1
  *
  * PipeDream's is what its profiler writes (github msr-fiddle/pipedream; D. Narayanan et al., PipeDream, SOSP 2019): a line
@@ -122,13 +122,24 @@ static void read_head(Reader *x, const Record *r)
     }
 }
 
+static void read_weight(ForeignNode *n, Loc at, const char *text)
+{
+    double share = decimal(at, "weight", text, strlen(text));
+    if (!(share <= 1))
+        err(at, "a share from 0 to 1", "weight is more than all of backward");
+    n->apart = share > 0;
+    n->weight = (Ns)floor(share * (double)n->backward + 0.5);
+    if (n->apart && n->params == 0)
+        err(at, "give params=, or delete it", "this node has no params, so no weight gradient");
+}
+
 static void read_node(Reader *x, const Record *r)
 {
-    static const char *const keys[] = {"name", "forward", "backward", "output", "saved", "params"};
+    static const char *const keys[] = {"name", "forward", "backward", "weight", "output", "saved", "params"};
     ForeignNode *n = PUSH(&x->f->node);
     Loc at;
     const char *text;
-    check_keys(r, keys, 6);
+    check_keys(r, keys, 7);
     *n = (ForeignNode){.id = r->name, .name = r->name, .saved = 0, .loc = r->at};
     if ((text = value_of_key(r, "name", &at))) {
         if (name_fault(text))
@@ -145,6 +156,8 @@ static void read_node(Reader *x, const Record *r)
         n->saved = strcmp(text, "output") ? size_of(at, "saved", text, strlen(text)) : SAVED_OUTPUT;
     if ((text = value_of_key(r, "params", &at)))
         n->params = size_of(at, "params", text, strlen(text));
+    if ((text = value_of_key(r, "weight", &at)))
+        read_weight(n, at, text);
     *PUSH(&x->about) = "";
 }
 

@@ -600,7 +600,7 @@ void model_plan(Model *m, Node *node)
         { "waves", read_waves, AT(waves), 1, MOST_CHUNKS / 2, NULL },
         { "map", read_map, AT(map), 0, 0, NULL },
         { "replicas", read_replicas, 0, 1, MOST_REPLICAS, NULL },
-        { "schedule", read_built, AT(schedule), 0, BUILT, schedule_words },
+        { "schedule", read_schedule_row, AT(schedule), 0, BUILT, schedule_words },
         { "order", read_table, 0, 0, 0, NULL },
         { "warmup", read_choice, AT(warmup), 0, 0, "A B auto" },
         { "transport", read_word, AT(transport), 0, 0, transport_words + 1 },

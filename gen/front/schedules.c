@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * schedules.c: the traits of each schedule, by the word that the model file has for it, and its closed form.  order.c has
- * their lists.
+ * schedules.c: the traits of each schedule, by the word that the model file has for it, and its closed form; a row that the
+ * model file writes itself.  order.c has their lists.
  */
-#include "model.h"
+#include "schema.h"
 
 #include <string.h>
 
@@ -49,4 +49,46 @@ int64_t schedule_form(const Schedule *k, int p, int m, int v)
     Loc nowhere = {0};
     bool known = k->form && (k->chunks || v == 1) && (!k->holds || m >= expr_int(nowhere, k->holds, look_up, &n));
     return known ? expr_int(nowhere, k->form, look_up, &n) : 0;
+}
+
+/* ---- plan.schedule: {map: v, group: 4, lead: "p-1-i", lag: "i"} ------------------------------------------------------- */
+
+static void read_expression(const Spot *s)
+{
+    read_text(s);
+    *PUSH(&s->m->marks) = (Mark){ s->value->text, s->value->loc };
+}
+
+/* The row of that map. */
+static const char *row_word(bool folds)
+{
+    const Schedule *k = schedules;
+    while (!k->own || k->folds != folds)
+        k++;
+    return k->name;
+}
+
+void read_schedule_row(const Spot *s)
+{
+    static const Field fields[] = {
+        { "map", read_choice, offsetof(OwnRow, map), 0, 0, "line v" },
+        { "lead", read_expression, offsetof(OwnRow, lead), 0, 0, NULL },
+        { "lag", read_expression, offsetof(OwnRow, lag), 0, 0, NULL },
+        { "group", read_expression, offsetof(OwnRow, group), 0, 0, NULL },
+    };
+    static const char form[] = "plan.schedule: {map: v, lead: \"(v-1)*g+2*(p-1-i)\", lag: i}";
+    OwnRow *row = &s->m->plan.row;
+    const char **name = s->to;
+    if (s->value->kind != MAP) {
+        read_built(s);
+        if (schedule_of(*name)->own)
+            bad(s->value->loc, form, "schedule %s has the lead and lag of the model file, which gives none", *name);
+        return;
+    }
+    row->group = "min(p, m)";
+    row->at = s->value->loc;
+    section(s->m, s->value, s->path, fields, COUNT(fields), row);
+    if (!row->lead)
+        bad(row->at, form, "plan.schedule: a row has a lead: the forwards of device i before its first backward");
+    *name = row->word = row_word(row->map == THERE_AND_BACK);
 }

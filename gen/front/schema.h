@@ -55,6 +55,8 @@ void read_rate(const Spot *s);          /* double: 300GB/s */
 void read_flops(const Spot *s);         /* double: 1.2TFLOP/s */
 void read_time(const Spot *s);          /* Ns: 2.5us */
 
+void read_schedule_row(const Spot *s);  /* read_built, or a row of the user's: PlanSpec.schedule, row */
+
 /* The sections: train.c, devices.c, links.c, override.c */
 void model_train(Model *m, Node *node);
 void model_data(Model *m, Node *node);

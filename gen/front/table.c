@@ -27,7 +27,7 @@ typedef struct {
     VEC(Loc) first;             /* by stage: its first cell */
 } Reader;
 
-static const char *name_of(const TableCell *x)
+const char *table_name(const TableCell *x)
 {
     return strf("%d%c%d", x->chunk, x->kind, x->mb);
 }
@@ -142,20 +142,20 @@ typedef struct { int f, i, w; } Last;
 static void once(const TableCell *x, const TableCell *before)
 {
     if (before)
-        err(x->at, NULL, "%s: %s is in line %d, column %d already", name_of(x), name_of(before), before->at.line,
+        err(x->at, NULL, "%s: %s is in line %d, column %d already", table_name(x), table_name(before), before->at.line,
             before->at.col);
 }
 
 static void behind(const TableCell *x, const TableCell *before, char kind)
 {
     if (!before)
-        err(x->at, NULL, "%s has no %d%c%d before it", name_of(x), x->chunk, kind, x->mb);
+        err(x->at, NULL, "%s has no %d%c%d before it", table_name(x), x->chunk, kind, x->mb);
 }
 
 static void ascend(const TableCell *x, int *last)
 {
     if (x->mb < *last)
-        err(x->at, NULL, "%s stands behind micro-batch %d: within a stage they ascend", name_of(x), *last);
+        err(x->at, NULL, "%s stands behind micro-batch %d: within a stage they ascend", table_name(x), *last);
     *last = x->mb;
 }
 
@@ -211,6 +211,8 @@ typedef struct { const OrderTable *t; int *next; bool *f, *b; } Replay;
 static int waits_for(const Replay *x, const TableCell *k)
 {
     int from = k->kind == 'F' ? k->chunk - 1 : k->kind == 'W' ? -1 : k->chunk + 1;
+    if (k->kind != 'F' && !x->f[k->chunk * x->t->micro + k->mb])
+        return k->chunk;
     if (from < 0 || from >= x->t->chunks)
         return -1;
     return (k->kind == 'F' ? x->f : x->b)[from * x->t->micro + k->mb] ? -1 : from;
@@ -235,20 +237,20 @@ static const TableCell *head(const Replay *x, int d)
 }
 
 /* From a device that waits to the one that it waits for, until it must be in the circle. */
-NORETURN static void circle(const Replay *x, int d)
+static Circle circle(const Replay *x, int d)
 {
     for (int i = 0; i < x->t->devices; i++)
         d = x->t->map.at[waits_for(x, head(x, d))];
     const TableCell *k = head(x, d);
     int from = waits_for(x, k), e = x->t->map.at[from], i = x->next[e];
-    const TableCell *other = head(x, e), *row = x->t->row.at[e].at;
-    while (row[i].chunk != from || row[i].mb != k->mb || (row[i].kind == 'F') != (k->kind == 'F'))
+    const TableCell *row = x->t->row.at[e].at;
+    bool forward = k->kind == 'F' || from == k->chunk;
+    while (row[i].chunk != from || row[i].mb != k->mb || (row[i].kind == 'F') != forward)
         i++;
-    err(k->at, NULL, "the lists wait in a circle: %s waits for %s, which stands behind %s in line %d, column %d", name_of(k),
-        name_of(&row[i]), name_of(other), other->at.line, other->at.col);
+    return (Circle){k, &row[i], head(x, e)};
 }
 
-static void replay(const OrderTable *t)
+Circle table_circle(const OrderTable *t)
 {
     size_t all = (size_t)t->chunks * (size_t)t->micro;
     Replay x = {t, alloc(sizeof(int) * (size_t)t->devices), alloc(all), alloc(all)};
@@ -259,7 +261,8 @@ static void replay(const OrderTable *t)
     }
     for (int d = 0; d < t->devices; d++)
         if (x.next[d] < t->row.at[d].n)
-            circle(&x, d);
+            return circle(&x, d);
+    return (Circle){0};
 }
 
 OrderTable *table_read(const char *path)
@@ -269,6 +272,9 @@ OrderTable *table_read(const char *path)
     Reader r = {.file = diag_file(path, text, n), .t = alloc(sizeof(OrderTable))};
     read_rows(&r, text, n);
     judge_stages(&r);
-    replay(r.t);
+    Circle c = table_circle(r.t);
+    if (c.waits)
+        err(c.waits->at, NULL, "the lists wait in a circle: %s waits for %s, which stands behind %s in line %d, column %d",
+            table_name(c.waits), table_name(c.wants), table_name(c.before), c.before->at.line, c.before->at.col);
     return r.t;
 }

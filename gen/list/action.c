@@ -7,13 +7,24 @@
 
 #include <string.h>
 
-static Bytes gradients_of(const Plan *p, int chunk, int *n)
+bool fold_takes(const Graph *g, int fold, int state)
+{
+    if (g->state.at[state].kind != S_GRAD || fold == FOLD_ALL)
+        return g->state.at[state].kind == S_GRAD;
+    for (int o = g->nf; o < g->nb; o++)
+        for (int i = 0; i < g->op.at[o].arg.n; i++)
+            if (g->op.at[o].arg.at[i].kind == ARG_ADD && g->op.at[o].arg.at[i].index == state)
+                return (g->op.at[o].phase == PH_I) == (fold == FOLD_I);
+    return false;
+}
+
+static Bytes gradients_of(const Plan *p, const Action *k, int *n)
 {
     Bytes sum = 0;
     *n = 0;
     for (int s = 0; s < p->g->state.n; s++) {
         const State *x = &p->g->state.at[s];
-        if (x->kind == S_GRAD && p->chunk.at[x->op] == chunk)
+        if (x->kind == S_GRAD && p->chunk.at[x->op] == k->chunk && fold_takes(p->g, k->part, s))
             sum += x->bytes, ++*n;
     }
     return sum;
@@ -51,7 +62,7 @@ Ns action_time(const Plan *p, int device, const Action *k)
     case K_MERGE: case K_GATHER:
         return action_fixed(p->c, device, k->kind, 1, k->bytes);
     case K_VERSION: case K_FOLD: case K_PREDICT:
-        bytes = k->kind == K_FOLD ? gradients_of(p, k->chunk, &tensors) : copied_of(p, k->chunk, &tensors);
+        bytes = k->kind == K_FOLD ? gradients_of(p, k, &tensors) : copied_of(p, k->chunk, &tensors);
         return action_fixed(p->c, device, k->kind, tensors, bytes);
     default:
         if (k->routine >= 0)

@@ -230,10 +230,11 @@ static void update_routine(Lower *w, int chunk, int part)
             add_call(w, r, o, false);
 }
 
-static bool has_gradients(const Plan *p, int chunk)
+static bool has_gradients(const Plan *p, const Action *fold)
 {
     for (int s = 0; s < p->g->state.n; s++)
-        if (p->g->state.at[s].kind == S_GRAD && p->chunk.at[p->g->state.at[s].op] == chunk)
+        if (p->g->state.at[s].kind == S_GRAD && p->chunk.at[p->g->state.at[s].op] == fold->chunk
+            && fold_takes(p->g, fold->part, s))
             return true;
     return false;
 }
@@ -246,12 +247,18 @@ static bool has_versions(const Plan *p, int chunk)
     return false;
 }
 
+static void fold_routine(Lower *w, const Action *k)
+{
+    static const char *const end[] = {[FOLD_ALL] = "", [FOLD_I] = "_input", [FOLD_W] = "_weight"};
+    new_routine(w, K_FOLD, k->chunk, strf("chunk%d_fold%s", k->chunk, end[k->part]))->part = k->part;
+}
+
 /* The routine of an action, written when first met; -1 where it would be empty. */
 static int routine_of(Lower *w, const Action *k)
 {
     Plan *p = w->p;
     bool weights = k->kind == K_VERSION || k->kind == K_PREDICT, states = k->kind == K_FOLD || weights;     /* no calls */
-    if ((k->kind == K_FOLD && !has_gradients(p, k->chunk)) || (weights && !has_versions(p, k->chunk)))
+    if ((k->kind == K_FOLD && !has_gradients(p, k)) || (weights && !has_versions(p, k->chunk)))
         return -1;
     for (int r = 0; r < p->routine.n; r++) {
         const Routine *x = &p->routine.at[r];
@@ -261,7 +268,7 @@ static int routine_of(Lower *w, const Action *k)
     }
     switch (k->kind) {
     case K_U:    update_routine(w, k->chunk, k->part); break;
-    case K_FOLD: new_routine(w, K_FOLD, k->chunk, strf("chunk%d_fold", k->chunk)); break;
+    case K_FOLD: fold_routine(w, k); break;
     case K_VERSION: new_routine(w, K_VERSION, k->chunk, strf("chunk%d_version", k->chunk)); break;
     case K_PREDICT: new_routine(w, K_PREDICT, k->chunk, strf("chunk%d_predict", k->chunk)); break;
     default:     line_routine(w, k); break;

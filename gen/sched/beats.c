@@ -21,11 +21,18 @@
  *
  * Backward and weight gradients of a chunk ascend, so the bits are those of any synchronous schedule.
  *
- * Cost: linear in the actions.  Not handled: maps that fold back, where places differ between devices (zb-v).
+ * plan.schedule as a map is such a row, over chunks in turn or there and back.  Its lists are replayed before they are
+ * taken, for a lead that is too short makes devices wait in a circle.
+ *
+ * Cost: linear in the actions; a row that is refused is replayed a logarithm of times.  Not handled: places that differ
+ * between devices, which the good lists of folded maps need (v_loops.c, v_slots.c).
  */
 #include "sched.h"
 
-typedef struct { int p, i, m, v, g; } Names;
+#include <limits.h>
+#include <string.h>
+
+typedef struct { int p, i, m, v, g; Loc at; } Names;
 typedef struct { int chunk, mb; } Place;
 
 static bool look_up(void *ctx, const char *name, double *value)
@@ -37,18 +44,20 @@ static bool look_up(void *ctx, const char *name, double *value)
             *value = all[k].value;
             return true;
         }
-    return false;
+    err(n->at, "p devices, i the device, m micro-batches, v chunks a device, g the group", "unknown name '%s'", name);
 }
 
-static int number(const Plan *p, const char *text, Names *n)
+static int64_t number(const Model *m, const char *text, Names *n)
 {
-    return (int)expr_int(p->m->plan.loc, text, look_up, n);
+    n->at = mark_of(m, text, m->plan.loc);
+    return expr_int(n->at, text, look_up, n);
 }
 
 int sched_group(const Schedule *k, const Model *m, int stages, int micro)
 {
     Names n = {.p = stages, .m = micro, .v = m->plan.chunks};
-    return m->plan.group > 0 ? m->plan.group : (int)expr_int(m->plan.loc, k->group, look_up, &n);
+    int64_t group = m->plan.group > 0 ? m->plan.group : number(m, k->own ? m->plan.row.group : k->group, &n);
+    return (int)(group < 0 ? 0 : group > INT_MAX ? INT_MAX : group);
 }
 
 /* The place of number n: which of the device's chunks, which micro-batch. */
@@ -71,6 +80,25 @@ static void put(Plan *p, const Ints *chunk, const Names *x, ActionKind kind, int
     sched_put(p, x->i, kind, chunk->at[kind == K_F ? at.chunk : x->v - 1 - at.chunk], at.mb);
 }
 
+/* At most all places: more is no other list. */
+static int within(const Names *x, int64_t n)
+{
+    return (int)(n < -1 ? -1 : n > (int64_t)x->m * x->v ? (int64_t)x->m * x->v : n);
+}
+
+/* -1 and less: no list */
+static int lead_of(const Schedule *k, const Model *m, Names *x)
+{
+    return within(x, number(m, k->own ? m->plan.row.lead : k->lead, x));
+}
+
+/* -1: none */
+static int lag_of(const Schedule *k, const Model *m, Names *x)
+{
+    const char *text = k->own ? m->plan.row.lag : k->lag;
+    return text ? within(x, number(m, text, x)) : -1;
+}
+
 static void put_device(Plan *p, const Schedule *k, Names *x)
 {
     Ints chunk = {0};
@@ -78,8 +106,8 @@ static void put_device(Plan *p, const Schedule *k, Names *x)
         if (plan_home(p, 0, c) == x->i)
             *PUSH(&chunk) = c;
     const Ints *leads = p->ask.lead, *lags = p->ask.lag;
-    int all = x->m * x->v, lead = leads ? leads->at[x->i] : number(p, k->lead, x);
-    int lag = lags ? lags->at[x->i] : k->lag ? number(p, k->lag, x) : -1;
+    int all = x->m * x->v, lead = leads ? leads->at[x->i] : lead_of(k, p->m, x);
+    int lag = lags ? lags->at[x->i] : lag_of(k, p->m, x);
     for (int n = -lead; n < all + (lag > 0 ? lag : 0); n++) {
         put(p, &chunk, x, K_F, n + lead);
         put(p, &chunk, x, lag < 0 ? K_B : K_I, n);
@@ -88,17 +116,98 @@ static void put_device(Plan *p, const Schedule *k, Names *x)
     }
 }
 
+static Names names_of(const Schedule *k, const Model *m, int stages, int micro, int chunks)
+{
+    Names x = {.p = stages, .m = micro, .v = chunks};
+    x.g = sched_group(k, m, stages, x.m);
+    if (x.g < 1 || x.g > x.m)
+        x.g = x.m;
+    return x;
+}
+
 int schedule_beats(Plan *p)
 {
     const Schedule *k = schedule_of(p->schedule);
     int stages = plan_stages(p), chunks = plan_chunks(p);
     if (chunks % stages)
         return 1;
-    Names x = {.p = stages, .m = plan_micro(p), .v = chunks / stages};
-    x.g = sched_group(k, p->m, stages, x.m);
-    if (x.g < 1 || x.g > x.m)
-        x.g = x.m;
+    Names x = names_of(k, p->m, stages, plan_micro(p), chunks / stages);
     for (x.i = 0; x.i < stages; x.i++)
         put_device(p, k, &x);
     return 0;
+}
+
+/* ---- a row of the model file: plan.schedule as a map ------------------------------------------------------------------- */
+
+typedef struct { Plan p; Ints lead, lag; } Own;
+
+static char letter_of(ActionKind kind)
+{
+    return kind == K_F ? 'F' : kind == K_B ? 'B' : kind == K_I ? 'I' : 'W';
+}
+
+/* The circle of its lists with so much more lead. */
+static Circle circle_of(const Own *own, int more)
+{
+    Own x = *own;
+    OrderTable t = {.devices = own->lead.n, .chunks = plan_chunks(&x.p), .micro = plan_micro(&x.p), .map = x.p.home.at[0]};
+    x.lead = (Ints){0};
+    for (int i = 0; i < t.devices; i++) {
+        *PUSH(&x.lead) = own->lead.at[i] + more;
+        PUSH(&x.p.dev);
+    }
+    x.p.ask = (Ask){.lead = &x.lead, .lag = &x.lag};
+    schedule_beats(&x.p);
+    for (int i = 0; i < t.devices; i++) {
+        TableRow *row = PUSH(&t.row);
+        const Actions *list = &x.p.dev.at[i].order;
+        for (int k = 0; k < list->n; k++)
+            *PUSH(row) = (TableCell){.kind = letter_of(list->at[k].kind), .chunk = list->at[k].chunk, .mb = list->at[k].mb};
+    }
+    return table_circle(&t);
+}
+
+/* With a lead of all places forwards go first, so some lead is enough. */
+static const char *circle_refuses(const Own *own, int all)
+{
+    Circle c = circle_of(own, 0);
+    int least = 1, most = all;
+    if (!c.waits)
+        return NULL;
+    while (least < most) {
+        int middle = (least + most) / 2;
+        if (circle_of(own, middle).waits)
+            least = middle + 1;
+        else
+            most = middle;
+    }
+    return strf("its lists wait in a circle: %s waits for %s, which stands behind %s; make its lead, %s, larger by %d",
+                table_name(c.waits), table_name(c.wants), table_name(c.before), own->p.m->plan.row.lead, most);
+}
+
+const char *sched_own_refuses(const Graph *g, const Model *m, const Schedule *s, int devices)
+{
+    int micro = (int)(g->micro / m->plan.replicas), group;
+    if (!m->plan.row.word || strcmp(m->plan.row.word, s->name))
+        return "plan.schedule has no such row; give it a map, a lead and a lag";
+    if (m->plan.map.n)
+        return "it deals chunks out in turn; delete plan.map, and say plan.chunks";
+    group = sched_group(s, m, devices, micro);
+    if (group < 1 || group > micro)
+        return strf("a group has 1 to m micro-batches: m is %d, and its group, %s, is %d; take %d", micro, m->plan.row.group,
+                    group, group < 1 ? 1 : micro);
+    Names x = names_of(s, m, devices, micro, m->plan.chunks);
+    Own own = {.p = {.g = g, .m = m, .schedule = s->name, .devices = devices * m->plan.replicas, .chunks = x.v,
+                     .replicas = m->plan.replicas}};
+    for (x.i = 0; x.i < devices; x.i++) {
+        *PUSH(&own.lead) = lead_of(s, m, &x);
+        *PUSH(&own.lag) = lag_of(s, m, &x);
+        bool lead = own.lead.at[x.i] < 0, lag = m->plan.row.lag && own.lag.at[x.i] < 0;
+        if (lead || lag)
+            return strf("its %s, %s, is negative on device %d; it is 0 at least", lead ? "lead" : "lag",
+                        lead ? m->plan.row.lead : m->plan.row.lag, x.i);
+    }
+    for (int c = 0; c < devices * x.v; c++)
+        plan_settle(&own.p, 0, s->folds && c / devices % 2 ? devices - 1 - c % devices : c % devices);
+    return circle_refuses(&own, micro * x.v);
 }

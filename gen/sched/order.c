@@ -47,7 +47,17 @@ static int ones(int64_t j)
     return n;
 }
 
-/* The accumulator of a weight gradient, and the folds once its group is complete.  I has one too: that of weights whose
+/* An operator adds to a gradient of weights with its input gradient. */
+static bool joint(const Graph *g)
+{
+    for (int o = g->nf; o < g->nb; o++)
+        for (int i = 0; g->op.at[o].phase == PH_I && i < g->op.at[o].arg.n; i++)
+            if (g->op.at[o].arg.at[i].kind == ARG_ADD && g->state.at[g->op.at[o].arg.at[i].index].kind == S_GRAD)
+                return true;
+    return false;
+}
+
+/* The accumulator of a weight gradient, and the folds once its group is complete.  I has both too, if there are weights whose
  * gradient one kernel makes with the input gradient. */
 static void accumulate(Plan *p, int device, Action *k)
 {
@@ -56,12 +66,14 @@ static void accumulate(Plan *p, int device, Action *k)
     const Action of = *k;
     k->group = slot;
     k->acc = mb % size != 0;
-    if (k->kind == K_I || mb % size != size - 1)
+    if (mb % size != size - 1 || (j & 1) == 0 || (of.kind == K_I && !joint(p->g)))
         return;
+    Fold part = of.kind == K_B || !joint(p->g) ? FOLD_ALL : of.kind == K_I ? FOLD_I : FOLD_W;
     for (; j & 1; j >>= 1, slot--) {
         Action *fold = sched_put(p, device, K_FOLD, chunk, mb);
         fold->group = slot;
         fold->into = slot - 1;
+        fold->part = (int)part;
         fold->piece = of.piece;
         fold->step = fold->version = of.step;
     }
@@ -87,16 +99,6 @@ static void finish_device(Plan *p, int device)
         for (int c = 0; c < plan_chunks(p); c++)
             if (plan_holds(p, device, c))
                 sched_put(p, device, K_U, c, -1)->part = part;
-}
-
-/* An operator adds to a gradient of weights with its input gradient. */
-static const Op *joint(const Graph *g)
-{
-    for (int o = g->nf; o < g->nb; o++)
-        for (int i = 0; g->op.at[o].phase == PH_I && i < g->op.at[o].arg.n; i++)
-            if (g->op.at[o].arg.at[i].kind == ARG_ADD && g->state.at[g->op.at[o].arg.at[i].index].kind == S_GRAD)
-                return &g->op.at[o];
-    return NULL;
 }
 
 /* A group of at least p micro-batches hides the way through all devices; so must the last one. */
@@ -214,16 +216,12 @@ const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int
     const char *two = s->ways > 1 ? ways_refuses(g, m, s, devices) : NULL;
     if (two)
         return two;
-    bool split = s->given && m->plan.table ? m->plan.table->split : s->split;
     const char *why = s->given ? table_refuses(g, m) : s->folds ? fold_refuses(g, m, s, devices)
         : s->lead && !s->one_chunk ? group_refuses(g, m, s, devices) : NULL;
+    if (!why && s->own)
+        why = sched_own_refuses(g, m, s, devices);
     if (why)
         return why;
-    int64_t sums = g->groups / (m->plan.replicas * schedule_ways(s));
-    if (split && sums > 2 && joint(g))      /* a fold waits for W, and I would be ahead of it */
-        return strf("%s adds to a gradient of weights with its input gradient, which goes with at most two gradient groups a "
-                    "replica, and there are %lld; set train.batch.groups to 2, or take schedule %s", joint(g)->name,
-                    (long long)sums, schedule_of("auto")->name);
     if (s->async && !s->norms && norms)
         return "the norm of the whole gradient needs every stage before any may update, which stalls it; set "
                "train.clip_scope: parameter, or train.clip_norm: 0, or schedule 2bw";

@@ -13,6 +13,8 @@ void sched_list(Plan *p, bool flush);           /* any map; flush: GPipe's form 
 void sched_replicate(Plan *p);
 void sched_slack(Plan *p);
 int sched_group(const Schedule *k, const Model *m, int stages, int micro);     /* plan.group, or that of the row */
+/* beats.c: of a row of the model file, as order_refuses() */
+const char *sched_own_refuses(const Graph *g, const Model *m, const Schedule *s, int devices);
 #define SCHEDULE(word, make, ...) int make(Plan *p);
 #define LATER(word)
 #include "schedules.def"

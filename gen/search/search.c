@@ -201,7 +201,7 @@ static Plan *search_asked(const Options *x, const Model *m, const Ask *ask, Plan
     }
     *failed = search_failed(&s);
     if (!best && !*failed && s.refused)
-        err(m->plan.loc, NULL, "%s", s.refused);
+        err(m->plan.row.word ? m->plan.row.at : m->plan.loc, NULL, "%s", s.refused);
     return best;
 }
 

@@ -41,6 +41,12 @@ static void try_schedule(void *ctx)
     t->best = search(t->x, t->m, &t->failed);
 }
 
+/* The row that the model file writes. */
+static bool is_own(const Model *m, const Schedule *k)
+{
+    return m->plan.row.word && !strcmp(k->name, m->plan.row.word);
+}
+
 static const Model *with_schedule(const Model *m, const Schedule *k)
 {
     Model *with = alloc(sizeof *with);
@@ -230,11 +236,11 @@ static const char *no_table(const Schedule *k)
 }
 
 /* The schedule of --csv. */
-static const Schedule *asked(const Options *x)
+static const Schedule *asked(const Options *x, const Model *m)
 {
     Strs all = {0};
     for (const Schedule *k = schedules; k->name; k++) {
-        const char *why = no_table(k);
+        const char *why = k->own && !is_own(m, k) ? "plan.schedule has no such row" : no_table(k);
         if (!strcmp(k->name, x->csv) && why)
             fail(EXIT_USAGE, "--csv %s: %s", x->csv, why);
         if (!strcmp(k->name, x->csv))
@@ -250,14 +256,14 @@ int view_schedules(const Options *x, const Model *m)
 {
     AllTried all = {0};
     if (x->csv)
-        return view_schedule_csv(x, with_schedule(m, asked(x)), asked(x));
+        return view_schedule_csv(x, with_schedule(m, asked(x, m)), asked(x, m));
     bool auto_drawn = !strcmp(m->plan.schedule, "auto"), any = false;
     if (x->out && !auto_drawn && schedule_of(m->plan.schedule)->async)
         err(m->plan.loc, "a synchronous schedule", "the steps of %s overlap: a step alone is no drawing of it",
             m->plan.schedule);
     busy_heeds(true);
     for (const Schedule *k = schedules; k->name && !busy_stopped(); k++) {
-        if (k->async || (k->given && !m->plan.table))
+        if (k->async || (k->given && !m->plan.table) || (k->own && !is_own(m, k)))
             continue;
         busy_with(k->name);
         *PUSH(&all) = plan_row(x, m, k);

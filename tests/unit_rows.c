@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * unit_rows.c: the rows of schedules.def against their closed forms, through the whole line.
+ *
+ * A graph of another system has one node a chunk.  Its forward, input gradient and weight gradient take one unit each, and its
+ * forward saves BIG bytes.  All else is small: outputs, parameters, messages.  From the file on the passes of dpgen plan run:
+ * the model, the cost of messages, cuts, lists, memory, simulation.
+ *
+ *   step        the closed form of the table in docs/schedules.md, within half a per cent
+ *   peak        of each device: the bytes alive at once are as many times BIG as the form says, exactly
+ *   legal       no row refuses numbers that the table allows
+ *
+ * p 1..8, m 1..32, v 1..4, groups of p, p + 1 and m, as far as they are legal.  One case in SHARE, and all with SLOW=1.
+ */
+#include "world.h"
+#include "passes.h"
+
+#include <inttypes.h>
+
+enum { UNIT_MS = 1000, BIG = 1 << 20, SHARE = 17 };
+
+typedef struct { const char *row; int p, m, v, g; } Case;   /* g 0: as the row has it */
+
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+static bool among(const char *names, const char *schedule)
+{
+    return strstr(strf(" %s ", names), strf(" %s ", schedule)) != NULL;
+}
+
+/* The tables of schedules.md: step in units of a chunk's F, I or W, and micro-batches that device i holds from F to W. */
+static int step_of(const char *schedule, int p, int m, int v)
+{
+    int far = 6 * (strcmp(schedule, "v-min") ? (p - 1) / 2 : (2 * p - 2) / 3) - 1;
+    if (among("v-half v-min", schedule))
+        return 6 * m + (far > p - 1 ? far : p - 1);
+    if (!strcmp(schedule, "1f1b-v"))
+        return 6 * m + 4 * (p - 1) + 3 * (p / 3);
+    if (among("chimera bitpipe", schedule))
+        return 3 * v * m + (2 + m / p - 1) * (p - 2);
+    if (!strcmp(schedule, "zb-h1") && m < p)
+        return 2 * m + 2 * p - 1;
+    return 3 * v * m + (!strcmp(schedule, "dualpipe") ? p / 2 - 1 : (p - 1) * (among("1f1b-split 2bp gis", schedule) ? 2
+                        : among("zb-h1 zb-h2 zb-v dualpipe-v interleaved-zb", schedule) ? 1 : 3));
+}
+
+static int peak_of(const char *schedule, int p, int m, int v, int g, int i)
+{
+    if (among("chimera bitpipe", schedule))
+        return (2 * v - 1) * p / 2 + 1 + least(i, p - 1 - i);
+    if (among("zb-v dualpipe-v dualpipe", schedule))
+        return v * p + (*schedule == 'd');
+    if (among("v-half v-min 1f1b-v", schedule))
+        return !strcmp(schedule, "v-half") ? 2 * ((p + 2) / 2) : (p + 4) / 3 + (*schedule == '1' ? p : (p + 4) / 3);
+    if (among("zb-h1 zb-h2", schedule))
+        return least(m, strcmp(schedule, "zb-h2") ? p : 2 * p - 1);
+    if (among("interleaved-zb gis 1f1b-split 1f1b", schedule))
+        return least(v * m, (v - 1) * g + p - (*schedule == 'i' ? 0 : i));
+    return among("breadth-first 2bp gpipe", schedule) ? v * m : least(v * m, (v - 1) * g + least(v, 2) * (p - 1 - i) + 1);
+}
+
+/* ---- one case ------------------------------------------------------------------------------------------------------- */
+
+static const char *write_nodes(const Case *k)
+{
+    const char *path = strf("build/unit_rows.%ld.txt", (long)getpid());
+    FILE *f = fopen(path, "w");
+    if (!f)
+        die("cannot write %s", path);
+    fprintf(f, "dpgen-nodes 1\ngraph rows micro=%d\n", k->m);
+    for (int i = 0; i < k->p * k->v; i++)
+        fprintf(f, "node n%d forward=%d backward=%d weight=0.5 output=4 saved=%d params=4\n", i, UNIT_MS, 2 * UNIT_MS, BIG);
+    for (int i = 1; i < k->p * k->v; i++)
+        fprintf(f, "edge n%d to=n%d\n", i - 1, i);
+    fclose(f);
+    return path;
+}
+
+/* Files that were read are remembered: this stays. */
+static const Model *read_model(const Case *k, Options *x)
+{
+    const char *path = write_nodes(k);
+    const Foreign *f = x->foreign = foreign_read(path);
+    Overrides over = {0};
+    remove(path);
+    *PUSH(&over.set) = strf("plan.schedule=%s", k->row);
+    *PUSH(&over.set) = strf("plan.stages=%d", k->p);
+    *PUSH(&over.set) = strf("devices.0.count=%d", k->p);
+    *PUSH(&over.set) = "devices.0.memory=64GiB";
+    if (schedule_of(k->row)->chunks)
+        *PUSH(&over.set) = strf("plan.chunks=%d", k->v);
+    if (k->g)
+        *PUSH(&over.set) = strf("plan.group=%d", k->g);
+    Node *root = foreign_model(path, f->name, f->batch, f->micro, schedule_ways(schedule_of(k->row)), f->optimizer);
+    return model(root, path, &over);
+}
+
+static Plan *plan_of(const Case *k, const Options *x, const Model *m)
+{
+    const Schedule *row = schedule_of(k->row);
+    const Graph *g = graph_of(x, m);
+    const char *why = order_refuses(g, m, row, k->p);
+    check(!why, "%s p=%d m=%d v=%d g=%d: %s", k->row, k->p, k->m, k->v, k->g, why);
+    return new_plan(g, cost_shared(cost(g, m, NULL), m, k->p), m, k->p, k->row, NULL);
+}
+
+/* Free: the form does not hold, and only the peak is bounded. */
+static void test_case(const Case *k, bool free)
+{
+    Options x = {0};
+    const Model *m = read_model(k, &x);
+    void *mark = mem_mark();
+    Plan *p = plan_of(k, &x, m);
+    Bytes limit[8];
+    for (int d = 0; d < 8; d++)
+        limit[d] = (Bytes)1 << 40;
+    int64_t want = step_of(k->row, k->p, k->m, k->v), form = schedule_form(schedule_of(k->row), k->p, k->m, k->v);
+    check(form == (free ? 0 : want), "%s p=%d m=%d v=%d: a form of %" PRId64, k->row, k->p, k->m, k->v, form);
+    if (order(p) || part(p, limit) || keep(p) || comm(p) || lower(p) || sim(p))
+        check(false, "%s p=%d m=%d v=%d g=%d: no plan", k->row, k->p, k->m, k->v, k->g);
+    check_order(p);
+    check_comm(p);
+    check_sim(p);
+    mem_unplaced(p);
+    Ns unit = (Ns)UNIT_MS * 1000000;
+    check(free || llabs(p->step - want * unit) <= want * unit / 200, "%s p=%d m=%d v=%d g=%d: %" PRId64 " ns for %" PRId64
+          " units", k->row, k->p, k->m, k->v, k->g, p->step, want);
+    for (int i = 0, high = 0; i < k->p; i++) {
+        int held = (int)(p->dev.at[i].bound / BIG), group = k->g ? k->g : least(k->p, k->m);
+        int most = peak_of(k->row, k->p, k->m, k->v, group, i);
+        high = held > high ? held : high;
+        bool below = free || (!strcmp(k->row, "1f1b-v") && (i < k->p - 1 || high == most));
+        check(below ? held <= most : held == most, "%s p=%d m=%d v=%d g=%d: %d saved tensors on device %d, not %d", k->row, k->p,
+              k->m, k->v, k->g, held, i, most);
+    }
+    mem_release(mark);
+}
+
+/* A whole group, or p micro-batches at least, in the last one. */
+static bool legal(const Case *k)
+{
+    int g = k->g ? k->g : k->p;
+    return g >= k->p && g <= k->m && (k->m % g == 0 || k->m % g >= k->p);
+}
+
+/* Chunks a device, least m = p[0] * p + p[1], m a multiple of p.  Two ways: p even, m too.  Below m = p the squeezed rows only
+ * have to be legal.  The peak of 1f1b-v is that of its fullest device. */
+static void test_rows(void)
+{
+    static const struct { const char *name; int from, to, p[2]; bool whole, grouped, squeezed; } row[] = {
+        {"gpipe", 1, 1, {0, 1}, false, false, false}, {"1f1b", 1, 1, {0, 1}, false, false, false},
+        {"1f1b-split", 1, 1, {0, 1}, false, false, false}, {"2bp", 1, 1, {0, 1}, false, false, false},
+        {"zb-h1", 1, 1, {0, 1}, false, false, false}, {"zb-h2", 1, 1, {2, -1}, false, false, false},
+        {"interleaved", 1, 4, {1, 0}, false, true, false}, {"interleaved-zb", 1, 4, {1, 0}, false, true, false},
+        {"gis", 1, 4, {1, 0}, true, false, false}, {"breadth-first", 1, 4, {1, 0}, false, false, false},
+        {"zb-v", 2, 2, {2, -1}, false, false, false}, {"dualpipe-v", 2, 2, {2, 0}, false, false, false},
+        {"v-half", 2, 2, {0, 1}, false, false, true}, {"v-min", 2, 2, {0, 1}, false, false, true},
+        {"1f1b-v", 2, 2, {1, 0}, true, false, false}, {"bitpipe", 2, 2, {1, 0}, true, false, false},
+        {"chimera", 1, 1, {1, 0}, true, false, false}, {"dualpipe", 1, 1, {2, 0}, false, false, false},
+    };
+    int share = getenv("SLOW") ? 1 : SHARE, number = 0;
+    for (size_t k = 0; k < sizeof row / sizeof *row; k++)
+        for (int ways = schedule_ways(schedule_of(row[k].name)), p = ways; p <= 8; p += ways)
+            for (int m = row[k].p[0] * p + row[k].p[1]; m <= 32; m += row[k].whole ? p : ways)
+                for (int v = row[k].from; v <= row[k].to; v++)
+                    for (int group = 0; group < (row[k].grouped ? 3 : 1); group++) {
+                        Case x = {row[k].name, p, m, v, group == 1 ? p + 1 : group == 2 ? m : 0};
+                        if ((!row[k].grouped || legal(&x)) && number++ % share == 0)
+                            test_case(&x, row[k].squeezed && m < p);
+                    }
+}
+
+int main(void)
+{
+    test_name = "unit_rows";
+    test_rows();
+    printf("unit_rows: %d passed, %d failed\n", passed, failed);
+    mem_free_all();
+    return failed > 0;
+}
