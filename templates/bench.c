@@ -6,7 +6,8 @@
  * Protocol, as FFTW's timer (Frigo and Johnson, "The design and implementation of FFTW3", 2005, section IV): a repetition
  * runs the call n times, n doubled until a repetition lasts FLOOR; then REPEATS repetitions, of which the median counts and
  * the distance of the quartiles tells how far to trust it.  FFTW takes the minimum, which is right for choosing between two
- * algorithms; a stage waits for its median call.  What lasts longer than CAP in all is repeated less, LEAST times or more.
+ * algorithms; a stage waits for its median call.  All measurements together have about BUDGET, and each one CAP at most: a
+ * long call is repeated less.  One that takes its whole share runs once.
  *
  * Busy: every other stage has a thread that runs the calls of a micro-batch in their order, again and again, on operands of
  * its own, as it would in training.  Caches, memory, power and cores are then shared as they will be.
@@ -23,8 +24,8 @@
 #include "link.h"
 #include "run.h"
 
-enum { REPEATS = 9, LEAST = 3, MOST_THREADS = 257 };
-static const double FLOOR = 1e-3, CAP = 1;      /* seconds */
+enum { REPEATS = 9, MOST_THREADS = 257 };
+static const double FLOOR = 1e-3, CAP = 1, BUDGET = 60;     /* seconds */
 
 typedef enum { REST, MIX, COPY, END } Mode;
 typedef struct {
@@ -144,17 +145,20 @@ static double repetition(Stage *st, Work work, long what, long n, size_t *turn)
 
 static Time measure(Stage *st, Work work, long what, const char *name, long number)
 {
-    double sample[REPEATS], last;
+    double sample[REPEATS], last, share = BUDGET / all.whole < CAP ? BUDGET / all.whole : CAP;
     size_t turn = 0;
     long n = 1;
     say_at(&all.done, all.whole, name, number);
-    work(st, what, turn++);                 /* pages, code, threads */
+    double first = repetition(st, work, what, 1, &turn);            /* pages, code, threads */
+    if (first > share)
+        return (Time){first * 1e9, 0};
     while ((last = repetition(st, work, what, n, &turn)) < FLOOR)
         n *= 2;
-    int count = last * REPEATS <= CAP ? REPEATS : (int)(CAP / last);
-    count = count < LEAST ? LEAST : count;
-    for (int i = 0; i < count; i++)
+    int count = last * REPEATS <= share ? REPEATS : (int)(share / last);
+    sample[0] = last / (double)n * 1e9;
+    for (int i = 1; i < count; i++)
         sample[i] = repetition(st, work, what, n, &turn) / (double)n * 1e9;
+    count = count < 1 ? 1 : count;
     return summary(sample, count);
 }
 
@@ -165,10 +169,9 @@ static void work_row(Stage *st, long what, size_t turn)
     run_row(st, (int)what, turn);
 }
 
-static void work_mix(Stage *st, long what, size_t turn)
+static void work_mix(Stage *st, long calls, size_t turn)
 {
-    (void)what;
-    for (int i = 0; i < mix_count; i++)
+    for (int i = 0; i < calls; i++)
         run_row(st, mix[i], turn * (size_t)mix_count + (size_t)i);
 }
 
@@ -213,13 +216,24 @@ static void time_copies(Stage *st)
         }
 }
 
-/* What a micro-batch takes here while every stage computes, without a copy going on and with one. */
+/* As many calls of a micro-batch as CAP has room for. */
+static long some_calls(Stage *st)
+{
+    double begun = seconds();
+    long n = 0;
+    while (n < mix_count && seconds() - begun < CAP)
+        run_row(st, mix[n++], 0);
+    return n;
+}
+
+/* What those take here while every stage computes, without a copy going on and with one. */
 static void time_overlap(Stage *st)
 {
+    long calls = some_calls(st);
     others(1, stages - 1, MIX);
-    Time without = measure(st, work_mix, 0, "compute", batch);
+    Time without = measure(st, work_mix, calls, "compute", batch);
     others(stages, stages, COPY);
-    Time with = measure(st, work_mix, 0, "compute", batch);
+    Time with = measure(st, work_mix, calls, "compute", batch);
     others(1, stages, REST);
     say("compute", batch, without, with);
 }

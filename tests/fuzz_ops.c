@@ -330,8 +330,9 @@ static bool make_unary(void)
     static const struct { const char *text; int most; } list[] = {
         {"Relu", LOUD}, {"Gelu", LOUD}, {"Gelu, approximate: tanh", LOUD}, {"Silu", LOUD}, {"Tanh", 0}, {"Sigmoid", 0},
         {"Softmax", 0}, {"Scale, factor: 0.3", LOUD}, {"Scale, factor: -1.7", LOUD},
+        {"Clip, min: -1, max: 2", 1}, {"LeakyRelu, slope: 0.1", LOUD}, {"HardSigmoid", 0}, {"HardSwish", LOUD},
     };
-    int i = below(9);
+    int i = below(13);
     Value *x = choose(NULL, NULL);
     if (!x)
         return false;
@@ -345,7 +346,32 @@ static bool make_dropout(void)
     Value *x = chance(f.drop) ? choose(of_sample, NULL) : NULL;
     if (!x)
         return false;
-    line("op: Dropout, in: %s, p: 0.%d, as: %s", use(x), 1 + below(6), fresh(x->s, x->loud + 1)->name);
+    char shared[32] = "";
+    if (x->s.n > 1 && chance(30)) {
+        int from = 1 + below(x->s.n - 1);
+        bool two = from + 1 < x->s.n && chance(50);
+        snprintf(shared, sizeof shared, two ? ", shared: [%d, %d]" : ", shared: [%d]", from, from + 1);
+    }
+    line("op: Dropout, in: %s, p: 0.%d%s, as: %s", use(x), 1 + below(6), shared, fresh(x->s, x->loud + 1)->name);
+    return true;
+}
+
+/* What is the same for every sample, repeated over an axis in the middle of another value. */
+static bool make_parameter(void)
+{
+    Value *x = choose(sequence, NULL);
+    if (!x)
+        return false;
+    int loud = 0, axis = 1 + below(x->s.n - 1);
+    Shape s = x->s;
+    s.d[axis] = 1;
+    const char *rule = start(1, &loud);
+    Value *p = fresh(s, loud);
+    char name[24];
+    name_table(name, sizeof name, "free");
+    line("op: Parameter, name: %s, shape: [1, %d, %d]%s, as: %s", name, s.d[1], s.d[2], rule, p->name);
+    const char *op = chance(50) && x->loud < LOUD / 2 ? "Mul" : "Add";
+    line("op: %s, in: [%s, %s], as: %s", op, use(x), use(p), fresh(x->s, 1 + x->loud + (loud > 0 ? loud : 0))->name);
     return true;
 }
 
@@ -496,5 +522,5 @@ const Maker makers[] = {
     {10, make_linear}, {8, make_unary}, {6, make_norm}, {10, make_two}, {5, make_dropout}, {4, make_matmul},
     {4, make_attention}, {4, make_packed}, {3, make_concat}, {3, make_split}, {3, make_slice}, {4, make_reshape},
     {3, make_transpose}, {2, make_reduce}, {3, make_embedding}, {2, make_position}, {2, make_relative},
-    {2, make_data}, {0, NULL},
+    {2, make_parameter}, {2, make_data}, {0, NULL},
 };

@@ -85,6 +85,4 @@ if [ ${#said} = 64 ] && [ "$said" != "$reference" ]; then pass; else fault "a wr
 refuse "GPUs" 3 "images.yaml:16:7: error: stem (Conv): the kernels of cuda have no Conv yet" \
     ./dpgen $model --devices h200 -o "$tmp/gpu"
 [ ! -e "$tmp/gpu" ] && pass || fault "a refusal leaves a folder"
-./dpgen check examples/vgg16.yaml >"$tmp/said" 2>&1
-grep -q '^  parameters  *138,357,544$' "$tmp/said" && pass || fault "vgg16: $(grep parameters "$tmp/said")"
 finish

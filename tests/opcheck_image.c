@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checks of images: Conv, MaxPool, AvgPool, BatchNorm.  See opcheck.h.
+ * Checks of images: Conv, MaxPool, AvgPool, BatchNorm, lines with corners, operands repeated in the middle.  See opcheck.h.
  */
 #include <math.h>
 #include <string.h>
@@ -12,6 +12,10 @@ const Check image_checks[] = {
     {" conv_forward conv_backward_x conv_backward_w ", nothing},
     {" pool_max_forward pool_max_backward pool_avg_forward pool_avg_backward ", nothing},
     {" batchstat_forward batchstat_track batch_track batchnorm_forward batchnorm_backward ", nothing},
+    {" clip_forward clip_backward leaky_relu_forward leaky_relu_backward ", nothing},
+    {" hard_sigmoid_forward hard_sigmoid_backward hard_swish_forward hard_swish_backward ", nothing},
+    {" add_middle_forward mul_middle_forward mul_middle_backward parameter_forward parameter_backward ", nothing},
+    {" dropout_shared_forward ", nothing},
     {NULL, NULL},
 };
 #else
@@ -303,7 +307,164 @@ static void running(void)
     }
 }
 
+/* ---- lines with corners: their slopes there are PyTorch's -------------------------------------------------- */
+
+static double d_clip(double x) { return x < -0.5 ? -0.5 : x > 2.5 ? 2.5 : x; }
+static double d_leaky(double x) { return x < 0 ? 0.125 * x : x; }
+static double d_hard_sigmoid(double x) { return fmin(fmax(x + 3, 0), 6) / 6; }
+static double d_hard_swish(double x) { return x * d_hard_sigmoid(x); }
+static void clip_f(Stage *st, real *y, const real *x, long n) { clip_forward(st, y, x, n, -0.5f, 2.5f); }
+static void clip_b(Stage *st, real *dx, const real *dy, const real *x, long n)
+{
+    clip_backward(st, dx, dy, x, n, -0.5f, 2.5f);
+}
+
+static void leaky_f(Stage *st, real *y, const real *x, long n) { leaky_relu_forward(st, y, x, n, 0.125f); }
+static void leaky_b(Stage *st, real *dx, const real *dy, const real *x, long n)
+{
+    leaky_relu_backward(st, dx, dy, x, n, 0.125f);
+}
+
+static const struct Bent {
+    const char *forward_name, *backward_name;
+    double (*f)(double);
+    void (*forward)(Stage *, real *, const real *, long);
+    void (*backward)(Stage *, real *, const real *, const real *, long);
+    double corner[2], slope[2];
+} bent[] = {
+    {"clip_forward", "clip_backward", d_clip, clip_f, clip_b, {-0.5, 2.5}, {0, 0}},
+    {"leaky_relu_forward", "leaky_relu_backward", d_leaky, leaky_f, leaky_b, {0, 0}, {0.125, 0.125}},
+    {"hard_sigmoid_forward", "hard_sigmoid_backward", d_hard_sigmoid, hard_sigmoid_forward, hard_sigmoid_backward,
+     {-3, 3}, {0, 0}},
+    {"hard_swish_forward", "hard_swish_backward", d_hard_swish, hard_swish_forward, hard_swish_backward,
+     {-3, 3}, {0, 1}},
+};
+
+static void ref_bent(const Case *c, double *y)
+{
+    for (long i = 0; i < c->in[0]->n; i++)
+        y[i] = bent[c->d[0]].f(c->in[0]->v[i]);
+}
+
+static void bent_case(long which, long n)
+{
+    const struct Bent *u = &bent[which];
+    Tensor *x = operand(REAL, n, -4, 4), *y = result(REAL, n), *dy = operand(REAL, n, -1, 1), *dx = result(REAL, n);
+    Case c = {.d = {which}, .in = {x}};
+    for (long i = 0; i < n; i++)        /* away from the corners */
+        for (int k = 0; k < 2; k++)
+            if (fabs(x->v[i] - u->corner[k]) < 0.02) {
+                put(x->k, i, 1);
+                x->v[i] = 1;
+            }
+    u->forward(stage, y->k, x->k, n);
+    check_value(u->forward_name, y, ref_bent, &c);
+    u->backward(stage, dx->k, dy->k, x->k, n);
+    check_gradient(u->backward_name, dx, ref_bent, &c, 0, dy);
+    for (int k = 0; k < 2; k++) {
+        Tensor *at = filled(REAL, 1, u->corner[k]), *one = filled(REAL, 1, 1), *back = result(REAL, 1);
+        u->backward(stage, back->k, one->k, at->k, 1);
+        check_values(u->backward_name, back, &u->slope[k]);
+    }
+    case_end();
+}
+
+static void corners(void)
+{
+    for (long which = 0; which < (long)(sizeof bent / sizeof *bent); which++) {
+        bent_case(which, 17);
+        bent_case(which, 20011);
+    }
+}
+
+/* ---- a[outer mid inner], b[outer inner] ---------------------------------------------------------------------- */
+
+enum { OUTER, MID, INNER, TIMES };
+
+static void ref_middle(const Case *c, double *y)
+{
+    const long *d = c->d;
+    for (long i = 0; i < d[OUTER] * d[MID] * d[INNER]; i++) {
+        double a = c->in[0]->v[i], b = c->in[1]->v[i / d[INNER] / d[MID] * d[INNER] + i % d[INNER]];
+        y[i] = d[TIMES] ? a * b : a + b;
+    }
+}
+
+static void repeated(void)
+{
+    static const long sizes[][3] = {{1, 1, 1}, {3, 4, 5}, {2, 49, 300}, {6, 33, 1}, {4, 2000, 1}, {1, 7, 257}};
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        const long *d = sizes[s];
+        Tensor *a = operand(REAL, d[0] * d[1] * d[2], -1, 1), *b = operand(REAL, d[0] * d[2], -1, 1);
+        Tensor *y = result(REAL, a->n), *z = result(REAL, a->n), *dy = operand(REAL, a->n, -1, 1);
+        Tensor *da = result(REAL, a->n), *db = result(REAL, b->n), *sum = result(REAL, b->n);
+        Case c = {.d = {d[0], d[1], d[2]}, .in = {a, b}};
+        add_middle_forward(stage, y->k, a->k, b->k, d[0], d[1], d[2]);
+        check_value("add_middle_forward", y, ref_middle, &c);
+        reduce_forward(stage, sum->k, dy->k, d[0], d[1], d[2], 1);
+        check_gradient("reduce_forward", sum, ref_middle, &c, 1, dy);
+        c.d[TIMES] = 1;
+        mul_middle_forward(stage, z->k, a->k, b->k, d[0], d[1], d[2]);
+        check_value("mul_middle_forward", z, ref_middle, &c);
+        mul_middle_backward(stage, da->k, db->k, dy->k, a->k, b->k, d[0], d[1], d[2]);
+        check_gradient("mul_middle_backward", da, ref_middle, &c, 0, dy);
+        check_gradient("mul_middle_backward", db, ref_middle, &c, 1, dy);
+        case_end();
+    }
+}
+
+static void ref_parameter(const Case *c, double *y)
+{
+    for (long i = 0; i < c->d[0] * c->d[1]; i++)
+        y[i] = c->in[0]->v[i % c->d[1]];
+}
+
+static void parameter(void)
+{
+    static const long sizes[][2] = {{1, 1}, {5, 3}, {3, 700}};
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        long batch = sizes[s][0], n = sizes[s][1];
+        Tensor *w = operand(REAL, n, -1, 1), *y = result(REAL, batch * n), *dy = operand(REAL, batch * n, -1, 1);
+        Tensor *dw = result(FLOAT, n), *again = filled(FLOAT, n, 0);
+        Case c = {.d = {batch, n}, .in = {w}};
+        parameter_forward(stage, y->k, w->k, batch, n);
+        check_value("parameter_forward", y, ref_parameter, &c);
+        parameter_backward(stage, dw->k, dy->k, 0, batch, n);
+        check_gradient("parameter_backward", dw, ref_parameter, &c, 0, dy);
+        memcpy(again->k, dw->k, (size_t)n * sizeof(float));
+        parameter_backward(stage, again->k, dy->k, 1, batch, n);
+        check_accumulated("parameter_backward acc", dw, again);
+        case_end();
+    }
+}
+
+/* The factors are those of dropout_forward for the elements that are drawn, each for all along mid. */
+static void dropout_shared(void)
+{
+    static const long sizes[][4] = {{3, 1, 60, 1}, {2, 1, 49, 40}, {2, 5, 3, 1}, {1, 3, 2, 1500}};
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+        for (int eval = 0; eval < 2; eval++) {
+            long batch = sizes[s][0], outer = sizes[s][1], mid = sizes[s][2], inner = sizes[s][3];
+            Tensor *x = operand(REAL, batch * outer * mid * inner, -1, 1), *y = result(REAL, x->n);
+            Tensor *one = filled(REAL, batch * outer * inner, 1), *factor = result(REAL, one->n);
+            double *want = numbers(x->n);
+            Values vals = {.seed = 77, .step = 5, .eval = eval};
+            dropout_forward(stage, factor->k, one->k, 0, &vals, 2, batch, outer * inner, 0.5f, 1234);
+            read_back(factor);
+            for (long i = 0; i < x->n; i++)
+                want[i] = x->v[i] * factor->v[i / inner / mid * inner + i % inner];
+            dropout_shared_forward(stage, y->k, x->k, &vals, 2, batch, outer, mid, inner, 0.5f, 1234);
+            check_values("dropout_shared_forward", y, want);
+            case_end();
+        }
+}
+
 const Check image_checks[] = {
+    {" clip_forward clip_backward leaky_relu_forward leaky_relu_backward hard_sigmoid_forward hard_sigmoid_backward "
+     "hard_swish_forward hard_swish_backward ", corners},
+    {" add_middle_forward mul_middle_forward mul_middle_backward ", repeated},
+    {" parameter_forward parameter_backward ", parameter},
+    {" dropout_shared_forward ", dropout_shared},
     {" batchstat_forward batchnorm_forward batchnorm_backward ", batch_norm},
     {" batchstat_track batch_track ", running},
     {" batchstat_forward ", evaluation},

@@ -298,8 +298,9 @@ static void test_every_row(const Graph *ops, const Graph *images)
     test_complete(images, used);
     for (int i = 0; i < row_count(); i++)
         check(used[i] || row(i)->internal, "tests/models/ops.yaml and images.yaml lack %s", row(i)->name);
-    static const char *const made[] = {"AttentionPacked", "AddBroadcast", "LossAdd", "LossScale", "LossReport"};
-    for (int i = 0; i < 5; i++)
+    static const char *const made[] = {"AttentionPacked", "AddBroadcast", "LossAdd", "LossScale", "LossReport",
+        "AddMiddle", "MulMiddle", "DropoutShared"};
+    for (int i = 0; i < 8; i++)
         check(used[row_find(made[i])], "ops.yaml makes no %s", made[i]);
 }
 

@@ -59,8 +59,8 @@ static bool lookup(void *ctx, const char *name, double *value)
     for (int i = 0; i < m->dims.n; i++)
         if (!strcmp(m->dims.at[i].name, name))
             return *value = (double)m->dims.at[i].value, true;
-    *value = (double)s->b->g->batch;
-    return !strcmp(name, "B");
+    *value = s->round && !strcmp(name, "i") ? (double)(s->round - 1) : (double)s->b->g->batch;
+    return !strcmp(name, "B") || (s->round && !strcmp(name, "i"));
 }
 
 static const char *scalar(const Node *n)
@@ -263,11 +263,27 @@ static const char *lower_case(const char *kind)
     return text;
 }
 
+/* {} in a name is the number of the repetition. */
+static const char *numbered(const char *name, int64_t number)
+{
+    const char *at = strstr(name, "{}");
+    return at ? strf("%.*s%lld%s", (int)(at - name), name, (long long)number, at + 2) : name;
+}
+
+/* Inside a block a name may begin with a digit: the block's own stands in front. */
+static const char *line_fault(const Scope *s, const Node *line, const Node *name)
+{
+    if (name->kind != SCALAR)
+        return "write name: NAME";
+    const char *text = node_get(line, "repeat") ? numbered(name->text, 0) : name->text;
+    return name_fault(*s->path && *text >= '0' && *text <= '9' ? strf("_%s", text) : text);
+}
+
 const char *path_of(Scope *s, const Node *line, const char *kind)
 {
     const Node *name = node_get(line, "name");
     if (name) {
-        const char *fault = name->kind == SCALAR ? name_fault(name->text) : "write name: NAME";
+        const char *fault = line_fault(s, line, name);
         if (!fault)
             return path_join(s->path, name->text);
         WRONG(s->b, name->loc, fault, "this is no name");
@@ -383,7 +399,9 @@ static Ints instance(Scope *s, const Node *line, const Block *k, const Ints *inp
     const Node *use = node_get(line, "use");
     Scope in = {.b = s->b, .up = s, .block = use->text, .path = path, .layer = path, .body = k->body,
                 .depth = s->depth + 1};
+    s->round = i + 1;
     bind_args(s, &in, line, k, i == 0, i == n - 1);
+    s->round = 0;
     give_values(s, &in, line, k, inputs);
     Ints out = {0};
     if (s->b->failed)
@@ -444,6 +462,24 @@ static bool nested_wrongly(Scope *s, const Node *use)
     return s->depth >= MAX_NEST;
 }
 
+/* The path of repetition i: with its number in place of {}, or behind a dot. */
+static const char *path_in(const Node *line, const char *path, int64_t from, int i)
+{
+    if (!node_get(line, "repeat"))
+        return path;
+    return strstr(path, "{}") ? numbered(path, from + i) : strf("%s.%lld", path, (long long)from + i);
+}
+
+static int64_t first_number(Scope *s, const Node *line)
+{
+    const Node *from = node_get(line, "from"), *repeat = node_get(line, "repeat");
+    int64_t n = from ? eval_int(s, from) : 0;
+    if (from && (!repeat || n < 0 || n > MAX_REPEAT))
+        WRONG(s->b, from->loc, repeat ? NULL : "add repeat: ...", "'from' is the number of the first repetition, 0 to %d",
+              MAX_REPEAT);
+    return n;
+}
+
 /* `when: false` in nested repetitions makes no operator, and takes time all the same. */
 static void count_line(Scope *s, const Node *line)
 {
@@ -455,12 +491,13 @@ static void count_line(Scope *s, const Node *line)
 static Ints repeated(Scope *s, const Node *line, const Block *k, Ints values)
 {
     const char *path = path_of(s, line, node_get(line, "use")->text);
+    int64_t from = first_number(s, line);
     int n = is_on(s, line) ? repetitions(s, line, k) : 0;
     bool before = s->b->failed;
     s->b->failed = false;
     for (int i = 0; i < n && !s->b->failed; i++) {
         count_line(s, line);
-        values = instance(s, line, k, &values, node_get(line, "repeat") ? strf("%s.%d", path, i) : path, i, n);
+        values = instance(s, line, k, &values, path_in(line, path, from, i), i, n);
     }
     s->b->failed |= before;
     return values;
@@ -468,7 +505,7 @@ static Ints repeated(Scope *s, const Node *line, const Block *k, Ints values)
 
 static void use_line(Scope *s, const Node *line)
 {
-    static const char *const keys[] = {"use", "name", "repeat", "in", "as", "args", "first", "last", "pass", "when"};
+    static const char *const keys[] = {"use", "name", "repeat", "from", "in", "as", "args", "first", "last", "pass", "when"};
     const Node *use = node_get(line, "use");
     Block k;
     Ints values = {0};

@@ -266,6 +266,7 @@ static bool line_keys(Scope *s, const Node *line, const char *op)
     if (r->par.n) {
         *PUSH(&keys) = "init";
         *PUSH(&keys) = "tie";
+        *PUSH(&keys) = "names";
     }
     if (given(r) > 1)
         *PUSH(&keys) = "branches";

@@ -57,7 +57,7 @@ typedef struct Scope {          /* one instance of a block; the graph is the out
     VEC(Value) value;
     VEC(BlockArg) arg;
     int first, last;            /* $in and _; -1: there is none */
-    int depth;
+    int depth, round;           /* round: 1 + `i` of the repetition whose arguments are read; 0: none */
 } Scope;
 
 /* bad() that the builder remembers. */

@@ -69,12 +69,35 @@ static bool decays(const Model *m, const char *name)
     return true;
 }
 
+/* `names: {weight: in_proj_weight}` names a parameter beside the operator, not below it. */
+static const char *par_name(Scope *s, const Node *line, const Op *o, const Operand *par)
+{
+    const Node *names = node_get(line, "names"), *own = names && names->kind == MAP ? node_get(names, par->name) : NULL;
+    const char *fault = !own ? NULL : own->kind == SCALAR ? name_fault(own->text) : "write names: {weight: NAME}";
+    if (fault)
+        WRONG(s->b, own->loc, fault, "this is no name");
+    return own && !fault ? path_join(s->path, own->text) : path_join(o->owner ? o->owner : o->name, par->name);
+}
+
+/* `names` has keys of this row's parameters alone. */
+static void check_names(Scope *s, const Node *line, const Row *r)
+{
+    const Node *names = node_get(line, "names");
+    Strs keys = {0};
+    for (int i = 0; i < r->par.n; i++)
+        *PUSH(&keys) = r->par.at[i].name;
+    if (names && names->kind != MAP)
+        WRONG(s->b, names->loc, "write names: {weight: NAME}", "'names' is a mapping");
+    else if (names)
+        keys_ok(s->b, names, "'names'", &keys);
+}
+
 static int make(Scope *s, const Node *line, const Op *o, int op, const Operand *par, Init init)
 {
     Graph *g = s->b->g;
     int index = g->state.n;
     State st = {.kind = S_PARAM, .type = F32, .param = index, .op = op, .init = init, .tracked = par->tracked, .loc = o->loc};
-    st.name = claim(s, line, path_join(o->owner ? o->owner : o->name, par->name));
+    st.name = claim(s, line, par_name(s, line, o, par));
     st.decay = !par->tracked && decays(s->b->m, st.name);
     *PUSH(&g->state) = st;
     names_put(&s->b->param, st.name, index);
@@ -146,6 +169,7 @@ void params(Scope *s, const Node *line, Op *o, int op)
 {
     const Node *tie = node_get(line, "tie");
     int shared = 0;
+    check_names(s, line, row(o->row));
     for (int i = 0; i < row(o->row)->par.n; i++) {
         int state = share_or_make(s, line, o, op, i, &shared);
         *PUSH(&o->par) = state;

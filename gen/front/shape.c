@@ -153,9 +153,11 @@ static void size(Graph *g, const Model *m, int i)
 {
     Op *o = &g->op.at[i];
     Sizer z = {g, m, o, row(o->row)};
-    if (!all_sized(g, o) || !has_kernels(&z) || !rule_of(z.r)->size(&z))
+    if (!all_sized(g, o) || !rule_of(z.r)->size(&z))
         return;
     z.r = row(o->row);                      /* the rule may have chosen another row */
+    if (!has_kernels(&z))
+        return;
     bind_call(g, o, z.r->call[PH_F], NULL, NULL, NULL);
     moved_by_lookup(g, o);
     op_work(o, o, g->compute, z.r->flop[PH_F]);

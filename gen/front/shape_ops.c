@@ -130,6 +130,22 @@ static bool size_relative_bias(Sizer *z)
            out_shape(z, 0, (Shape){3, {get(z, "heads"), get(z, "query"), get(z, "key")}});
 }
 
+static bool size_parameter(Sizer *z)
+{
+    Shape y = {(int)get(z, "shape"), {0}};
+    if (y.n < 2 || y.n > MAXDIM || attr_int(z->o, "shape.0") != 1)
+        return refuse(z, "shape: [1, ...]", "the shape has a 1 in front, where samples are counted, and 2 to %d axes", MAXDIM);
+    for (int i = 0; i < y.n; i++)
+        if ((y.d[i] = attr_int(z->o, strf("shape.%d", i))) < 1)
+            return refuse(z, NULL, "axis %d of the shape is %lld", i, (Num)y.d[i]);
+    set(z, "batch", z->g->batch);
+    set(z, "n", size(&y));
+    if (!par_shape(z, 0, y))
+        return false;
+    y.d[0] = z->g->batch;
+    return out_shape(z, 0, y);
+}
+
 /* ---- products -------------------------------------------------------------------------------------------------- */
 
 static bool size_linear(Sizer *z)
@@ -260,9 +276,34 @@ static bool size_same(Sizer *z)
     return out_shape(z, 0, *in_shape(z, 0));
 }
 
+static bool size_clip(Sizer *z)
+{
+    double low = attr_find(z->o, "low")->f, high = attr_find(z->o, "high")->f;
+    if (!(low < high))
+        return refuse(z, NULL, "min must be below max: %g and %g", low, high);
+    return size_same(z);
+}
+
+/* shared: neighbouring axes of a sample, in order: one draw for all that lies along them */
+static bool shared_axes(Sizer *z, const Shape *x)
+{
+    int64_t n = get(z, "shared"), first = attr_int(z->o, "shared.0");
+    for (int64_t i = 0; i < n; i++)
+        if (attr_int(z->o, strf("shared.%d", (int)i)) != first + i || first < 1 || first + i >= x->n)
+            return refuse(z, x->n > 2 ? "shared: [1] or shared: [1, 2]" : "shared: [1]",
+                          "'shared' has neighbouring axes of a sample, from 1 to %d", x->n - 1);
+    set(z, "outer", shape_size(x, 1, (int)first));
+    set(z, "mid", shape_size(x, (int)first, (int)(first + n)));
+    set(z, "inner", shape_size(x, (int)(first + n), x->n));
+    z->o->row = row_find("DropoutShared");
+    return true;
+}
+
 static bool size_dropout(Sizer *z)
 {
     const Shape *x = in_shape(z, 0);
+    if (attr_find(z->o, "shared") && !shared_axes(z, x))
+        return false;
     set(z, "batch", x->d[0]);
     set(z, "per", shape_size(x, 1, x->n));
     set_site(z);
@@ -279,6 +320,24 @@ static bool suffix(const Shape *a, const Shape *b)
     return n <= a->n && !memcmp(a->d + a->n - n, b->d + ones, (size_t)n * sizeof b->d[0]);
 }
 
+/* Is b repeated over one run of axes of a, where it has ones?  Sets outer, mid, inner. */
+static bool middle(Sizer *z, const Shape *a, const Shape *b)
+{
+    int from = 0, to = a->n;
+    if (b->n != a->n)
+        return false;
+    while (from < a->n && a->d[from] == b->d[from])
+        from++;
+    while (to > from && a->d[to - 1] == b->d[to - 1])
+        to--;
+    if (shape_size(b, from, to) != 1)
+        return false;
+    set(z, "outer", shape_size(a, 0, from));
+    set(z, "mid", shape_size(a, from, to));
+    set(z, "inner", shape_size(a, to, a->n));
+    return true;
+}
+
 /* Puts the larger operand first: both operators commute, and so do their bits. */
 static bool two(Sizer *z)
 {
@@ -289,9 +348,13 @@ static bool two(Sizer *z)
         in->at[1] = a;
     }
     const Shape *a = in_shape(z, 0), *b = in_shape(z, 1);
-    if (!suffix(a, b))
-        return refuse(z, NULL, "one operand must have the last dimensions of the other: %s and %s", shape_text(a),
-                      shape_text(b));
+    if (!suffix(a, b)) {
+        if (!middle(z, a, b))
+            return refuse(z, NULL, "one operand must have the last dimensions of the other, or ones in neighbouring ones: "
+                          "%s and %s", shape_text(a), shape_text(b));
+        attr_set_float(z->o, "factor", 1);
+        z->o->row = row_find(!strcmp(z->r->name, "Mul") ? "MulMiddle" : "AddMiddle");
+    }
     set(z, "n", size(a));
     set(z, "nb", size(b));
     return out_shape(z, 0, *a);
@@ -301,7 +364,7 @@ static bool size_add(Sizer *z)
 {
     if (!two(z))
         return false;
-    if (get(z, "n") != get(z, "nb"))
+    if (z->o->row == row_find("Add") && get(z, "n") != get(z, "nb"))
         z->o->row = row_find("AddBroadcast");
     return true;
 }
@@ -533,6 +596,7 @@ static bool size_none(Sizer *z)
 
 const ShapeRule shape_rules[] = {
     {"embedding", size_embedding},  {"position", size_position},    {"relative_bias", size_relative_bias},
+    {"parameter", size_parameter},  {"clip", size_clip},
     {"linear", size_linear},        {"matmul", size_matmul},        {"attention", size_attention},
     {"conv", size_conv},            {"pool", size_pool},    /* these and the next two: shape_image.c */
     {"batch_stat", size_batch_stat}, {"batch_norm", size_batch_norm},

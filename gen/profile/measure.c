@@ -13,7 +13,8 @@
  *
  * GPUs: dpgen itself knows nothing of them; the benchmark says first what the profile is to be signed with.
  *
- * Cost: the build, a few seconds; then per row and column about twelve repetitions of a millisecond, or of one call.
+ * Cost: the build, a few seconds; then per row and column about twelve repetitions of a millisecond, or of one call.  On a
+ * processor all of them share a minute, and a call that takes its whole share runs once.
  */
 #include "bench.h"
 #include "base/process.h"

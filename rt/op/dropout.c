@@ -30,3 +30,25 @@ void dropout_forward(Stage *st, real *y, const real *x, const real *onto, const 
             put(y, i, added(onto, i, get(x, i) * factor[j]));
     }
 }
+
+/* One draw for the elements of an axis in the middle: x[batch outer mid inner], and what is drawn is numbered over
+ * [outer inner] in each sample. */
+void dropout_shared_forward(Stage *st, real *y, const real *x, const Values *vals, int mb, long batch, long outer, long mid,
+                            long inner, float drop, int64_t site)
+{
+    if (drop == 0 || vals->eval) {
+        memcpy(y, x, (size_t)(batch * outer * mid * inner) * sizeof *y);
+        return;
+    }
+    long parts = ceil_div(inner, ROW);
+    EACH(batch * outer * mid * inner >= 1 << 14)
+    for (long task = 0; task < batch * outer * parts; task++) {
+        long row = task / parts, from = task % parts * ROW, n = least(ROW, inner - from);
+        Drop d = drop_of(vals, mb * batch + row / outer, drop, site);
+        float factor[ROW];
+        drop_factors(factor, &d, row % outer * inner + from, n);
+        for (long m = 0; m < mid; m++)
+            for (long j = 0, i = (row * mid + m) * inner + from; j < n; j++)
+                put(y, i + j, get(x, i + j) * factor[j]);
+    }
+}
