@@ -10,6 +10,7 @@
 #               for it (their profile is another one, and so are the GPUs: RTX 2080 Ti in both)
 #   fleet       where it keeps everything, BaPipe moves layers until the stages fit and DAPPLE does not; DAPPLE's formula is
 #               within 8 % of the step, which also updates; SPP puts devices of one server behind each other
+#   systems     docs/systems.md has the word of each schedule and planner, and no schedule there is refused but those it says
 #   falling     vPipe recomputes most on the first stage and nothing on the last, BERT with 48 layers on eight devices, as in
 #               the published plan (1, .85, .8, .6, .5, .2, 0, 0 of each stage)
 . "$(dirname "$0")/lib.sh"
@@ -25,6 +26,15 @@ step() { sed -n 's/.*"step_ns": \([0-9]*\).*/\1/p' "$tmp/json"; }
 planners=$(awk '{ print $1 }' "$tmp/list" | grep -v brute)
 [ "$(echo "$planners" | wc -l)" -ge 14 ] && pass || fault "--planner ? lists too few"
 refuse "an unknown planner" 3 "did you mean 'vpipe'" ./dpgen plan examples/bytes-gpt.yaml --planner vpip
+
+# ---- systems
+words=$(sed -n 's/^\(SCHEDULE\|PLANNER\|LATER\)("\([^":]*\).*/\2/p' gen/schedules.def gen/planners.def | grep -vx brute)
+for word in $words; do
+    grep '^|' docs/systems.md | grep -qF -e "\`$word\`" -e "\`$word:" && pass || fault "docs/systems.md has no row for $word"
+done
+refused=$(sed -n 's/^|.*`\(.*\)` is known and refused.*/\1/p' docs/systems.md | sort | paste -s -d ' ')
+later=$(sed -n 's/^LATER("\(.*\)")/\1/p' gen/schedules.def | sort | paste -s -d ' ')
+[ "$refused" = "$later" ] && pass || fault "docs/systems.md calls $refused refused, schedules.def $later"
 
 # ---- worse, proof
 for limit in 20MiB 24MiB 28MiB 40MiB; do
