@@ -34,7 +34,8 @@ EXACT   = gen/exact/prefix_sums.o gen/exact/bound.o gen/exact/frontier.o gen/exa
 CHECK   = gen/check/graph.o gen/check/order.o gen/check/part.o gen/check/comm.o gen/check/mem.o gen/check/sim.o
 RIVALS  = gen/rivals/even.o gen/rivals/unit.o gen/rivals/moves.o gen/rivals/pipedream.o gen/rivals/pipedream_dp.o \
           gen/rivals/vpipe.o gen/rivals/capuchin.o gen/rivals/dawnpiper_dp.o gen/rivals/interval.o \
-          gen/rivals/twobw.o gen/rivals/madpipe.o gen/rivals/madpipe_dp.o
+          gen/rivals/twobw.o gen/rivals/madpipe.o gen/rivals/madpipe_dp.o gen/rivals/fleet.o gen/rivals/dapple.o \
+          gen/rivals/spp.o gen/rivals/bapipe.o
 TEXT    = gen/text/text.o gen/text/graph.o gen/text/plan.o gen/text/letters.o
 PLAN    = gen/plan/part.o gen/plan/keep.o gen/plan/planners.o
 FOREIGN = gen/foreign/read.o gen/foreign/sort.o gen/foreign/graph.o gen/foreign/downset.o gen/foreign/bottleneck.o

@@ -8,6 +8,9 @@
 #   proof       where a planner has no plan and exact has one, status 1 says so; where exact has none, status 4
 #   published   PipeDream's stages for BERT-large on four devices are 13, 13, 13 and 10 units, as vPipe's authors publish
 #               for it (their profile is another one, and so are the GPUs: RTX 2080 Ti in both)
+#   fleet       where it keeps everything, BaPipe moves layers until the stages fit and DAPPLE does not; DAPPLE's formula is
+#               within 8 % of the step, which also updates; SPP puts devices of one server behind each other
+#   systems     docs/systems.md has the word of each schedule and planner, and no schedule there is refused but those it says
 #   falling     vPipe recomputes most on the first stage and nothing on the last, BERT with 48 layers on eight devices, as in
 #               the published plan (1, .85, .8, .6, .5, .2, 0, 0 of each stage)
 . "$(dirname "$0")/lib.sh"
@@ -21,8 +24,17 @@ step() { sed -n 's/.*"step_ns": \([0-9]*\).*/\1/p' "$tmp/json"; }
 # ---- listed
 ./dpgen --planner '?' >"$tmp/list" || fault "--planner ? failed"
 planners=$(awk '{ print $1 }' "$tmp/list" | grep -v brute)
-[ "$(echo "$planners" | wc -l)" -ge 11 ] && pass || fault "--planner ? lists too few"
+[ "$(echo "$planners" | wc -l)" -ge 14 ] && pass || fault "--planner ? lists too few"
 refuse "an unknown planner" 3 "did you mean 'vpipe'" ./dpgen plan examples/bytes-gpt.yaml --planner vpip
+
+# ---- systems
+words=$(sed -n 's/^\(SCHEDULE\|PLANNER\|LATER\)("\([^":]*\).*/\2/p' gen/schedules.def gen/planners.def | grep -vx brute)
+for word in $words; do
+    grep '^|' docs/systems.md | grep -qF -e "\`$word\`" -e "\`$word:" && pass || fault "docs/systems.md has no row for $word"
+done
+refused=$(sed -n 's/^|.*`\(.*\)` is known and refused.*/\1/p' docs/systems.md | sort | paste -s -d ' ')
+later=$(sed -n 's/^LATER("\(.*\)")/\1/p' gen/schedules.def | sort | paste -s -d ' ')
+[ "$refused" = "$later" ] && pass || fault "docs/systems.md calls $refused refused, schedules.def $later"
 
 # ---- worse, proof
 for limit in 20MiB 24MiB 28MiB 40MiB; do
@@ -50,6 +62,23 @@ auto="--set train.batch.micro=auto --set train.batch.global=64 --set train.batch
     --planners exact,twobw --json >"$tmp/json" 2>"$tmp/err"
 grep '"twobw"' "$tmp/json" | grep -q '"note": "depth [0-9]*, width [0-9]*, micro-batches of' && pass ||
     fault "compare: twobw does not name its choice: $(tail -n 1 "$tmp/json")"
+
+# ---- fleet
+planned --recompute none --limit 28MiB --planner bapipe && pass || fault "BaPipe moves no layer: $(tail -n 1 "$tmp/err")"
+planned --recompute none --limit 28MiB --planner dapple
+[ $? = 1 ] && pass || fault "DAPPLE looks at memory"
+./dpgen compare examples/bytes-gpt.yaml --set devices.0.count=3 --stages 3 --schedule 1f1b --estimate --quick \
+    --planners dapple --json >"$tmp/json" 2>"$tmp/err"
+formula=$(sed -n "s/.*a step of \([0-9]*\)[.]\([0-9]*\) ms by DAPPLE's.*/\1\2000/p" "$tmp/json")
+[ "${formula:-0}" -gt $(($(step) * 92 / 100)) ] && [ "$formula" -le "$(step)" ] && pass ||
+    fault "DAPPLE's formula gives ${formula:-nothing} ns of $(step)"
+cat >"$tmp/servers" <<END
+devices: [{name: a, memory: 1GiB}, {name: b, memory: 1GiB}, {name: c, memory: 1GiB}, {name: d, memory: 1GiB}]
+links: {a-c: 10GB/s, b-d: 10GB/s, a-b: 100MB/s, a-d: 100MB/s, b-c: 100MB/s, c-d: 100MB/s}
+END
+./dpgen plan "$models/tiny-gpt.yaml" --estimate --stages 4 --devices "$tmp/servers" --device-order free \
+    --planner spp >"$tmp/place" 2>&1
+expect "SPP's order" grep 'device order a c b d: 1 of 1' "$tmp/place"
 
 # ---- published, falling
 gpus="--devices devices/rtx2080ti.yaml --schedule 1f1b --recompute auto --estimate"

@@ -7,11 +7,14 @@
 # pipeline where steps overlap), their ratio, and the share of the machine
 # that others used meanwhile; above 5 % the row says so, because a thread that is woken late measures the others.
 #
-#   bench/paced/run.sh [-n STEPS] [-D DEVICES.yaml] [-m MODEL,SCHEDULE,STAGES[,OPTION...]]...
+# -s: instead of these rows every synchronous schedule, on eight stages, and how many are within 1.5 % of their prediction.
+#
+#   bench/paced/run.sh [-s] [-n STEPS] [-D DEVICES.yaml] [-m MODEL,SCHEDULE,STAGES[,OPTION...]]...
 cd "$(dirname "$0")/../.." || exit 2
-steps=5 devices= rows=
-while getopts n:D:m: option; do
+steps=5 devices= rows= every=
+while getopts sn:D:m: option; do
     case $option in
+        s) every=yes ;;
         n) steps=$OPTARG ;; D) devices=$OPTARG ;; m) rows="$rows $OPTARG" ;;
         *) sed -n 's/^#   //p' "$0" >&2; exit 2 ;;
     esac
@@ -24,6 +27,14 @@ trap 'exit 1' HUP INT TERM
     echo 'links: {d-d: 10GB/s}' >>"$devices"; }
 slow=--set,devices.0.flops=20GFLOP/s,--set,devices.0.bandwidth=20GB/s
 each=--set,train.batch.global=4,--set,train.batch.micro=4,--set,train.clip_norm=0
+if [ -n "$every" ]; then        # groups: what two directions need; 16 micro-batches: what zb-h2 and dualpipe need
+    set -- examples/bytes-gpt.yaml -D L=16 --set train.batch.global=32 --set train.batch.groups=2
+    for schedule in $(awk -F '"' '/^(SCHEDULE|LATER)/ { if (name && all !~ /\.(async|given) =/) print name
+                                                        name = /^S/ ? $2 : ""; all = "" }
+                                  { all = all $0 }' gen/schedules.def); do
+        rows="$rows $1,$schedule,8$(shift; printf ',%s' "$@"),$slow"
+    done
+fi
 [ -n "$rows" ] || rows="examples/gpt2-124m.yaml,1f1b,8 examples/gpt2-124m.yaml,gpipe,8 examples/gpt2-124m.yaml,1f1b*,8
     examples/bert-base.yaml,1f1b,8 examples/bert-base.yaml,gpipe,8 examples/bert-large.yaml,1f1b,8
     examples/gpt2-355m.yaml,1f1b,8 examples/t5-small.yaml,1f1b,8 examples/t5-small.yaml,gpipe,8
@@ -32,7 +43,7 @@ each=--set,train.batch.global=4,--set,train.batch.micro=4,--set,train.clip_norm=
 
 busy() { awk '/^cpu / { print $2 + $3 + $4 + $7 + $8, $2 + $3 + $4 + $5 + $6 + $7 + $8 }' /proc/stat; }
 own() { awk '{ sub(/.*\) /, ""); print $14 + $15 }' "/proc/$$/stat"; }         # of children that have ended: ticks
-printf '%-28s %-10s %6s  %12s  %12s  %7s  %s\n' model schedule stages predicted_ms measured_ms ratio others
+printf '%-28s %-14s %6s  %12s  %12s  %7s  %s\n' model schedule stages predicted_ms measured_ms ratio others
 for row in $rows; do
     IFS=, read -r model schedule stages options <<END
 $row
@@ -43,7 +54,7 @@ END
     # shellcheck disable=SC2086
     if ! ./dpgen "$model" --devices "$devices" --pace --schedule "$schedule" --stages "$stages" $options -o "$tmp/out" \
         >"$tmp/said" 2>&1 || ! make -s -C "$tmp/out" >"$tmp/said" 2>&1; then
-        printf '%-28s %-10s %6s  %s\n' "$name" "$schedule" "$stages" "$(head -n 1 "$tmp/said")"
+        printf '%-28s %-14s %6s  %s\n' "$name" "$schedule" "$stages" "$(head -n 1 "$tmp/said")"
         continue
     fi
     from=$(busy) mine=$(own)
@@ -57,8 +68,10 @@ END
                 split(from, a, " "); split(to, b, " ")
                 load = 100 * (b[1] - a[1] - (own - mine)) / (b[2] - a[2])
                 median = ms[int((NR + 1) / 2)]
-                printf "%-28s %-10s %6s  %12.2f  %12.2f  %7.4f  %.1f %%%s\n", model, schedule, stages, want, median,
+                printf "%-28s %-14s %6s  %12.2f  %12.2f  %7.4f  %.1f %%%s\n", model, schedule, stages, want, median,
                     median / want, load, (load > 5 ? "  not measured: others use the machine" : "")
-            }'
+            }' | tee -a "$tmp/rows"
     rm -rf "$tmp/out"
 done
+[ -z "$every" ] || awk '!/not measured/ { n++; near += $6 > 0.985 && $6 < 1.015 }
+    END { printf "%d of %d measured rows within 1.5 %% of their prediction\n", near, n }' "$tmp/rows"

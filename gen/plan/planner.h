@@ -32,6 +32,10 @@ typedef struct {
     const char *note;           /* what the reader of the plan must know of how it was found; NULL: nothing */
 } Answer;
 
+/* order: the devices, first stage first.  rate[a * n + b]: of the link between two, both ways. */
+typedef void Orderer(const int64_t *rate, int n, int *order);
+Orderer spp_order;
+
 struct Planner {
     const char *name;
     bool (*plan)(const Question *q, Answer *a);     /* false: it has no plan (for `exact`: there is none) */
@@ -44,6 +48,7 @@ struct Planner {
     bool oracle;                /* it enumerates: for small graphs, and compared only where it is asked for */
     bool map;                   /* it chooses the chunks of each device too */
     bool layout;                /* it chooses depth, width and micro-batch too */
+    Orderer *order;             /* it orders the devices too, where that is free; NULL: it is asked for each order */
 };
 /* What a planner is asked of a plan that has its lists, without prices: part.c. */
 Question part_question(const Plan *p, const Bytes *limit);

@@ -75,15 +75,30 @@ static void sort_orders(Orders *all)
         }
 }
 
+/* The order of a planner that has its own, of all devices, the first ones used. */
+static int *own_order(const Cost *c, const Model *m, Orderer *make)
+{
+    int n = m->devices.n, *order = alloc(sizeof *order * (size_t)n);
+    int64_t *rate = alloc(sizeof *rate * (size_t)(n * n));
+    for (int i = 0; i < n * n; i++)         /* KiB a second, of messages of a MiB there and back */
+        rate[i] = i / n == i % n ? 0
+            : 2 * 1024 * INT64_C(1000000000) / (1 + cost_wire(c, i / n, i % n, 1 << 20) + cost_wire(c, i % n, i / n, 1 << 20));
+    make(rate, n, order);
+    return order;
+}
+
 static void arrange(const Search *s, Arranged *a, const Kinds *kinds)
 {
+    Orderer *own = planner_named(s->ask.planner ? s->ask.planner : a->m->plan.planner)->order;
     int *given = alloc(sizeof *given * (size_t)a->stages), *best = alloc(sizeof *best * (size_t)a->stages);
     int most = a->g->nf > 1000 ? (int)(ORDERS * (int64_t)1000 / a->g->nf) : ORDERS;
     for (int i = 0; i < a->stages; i++)
         given[i] = i;
     least_of(s, a, kinds, given, best);
-    a->every = orders_all(kinds, a->stages, most, &a->list);
-    if (!a->every) {
+    a->every = !own && orders_all(kinds, a->stages, most, &a->list);
+    if (own) {
+        *PUSH(&a->list) = (Order){own_order(cost_of(s, a, a->m), a->m, own), 0};
+    } else if (!a->every) {
         a->list.n = 1;          /* the given one, and what the program found */
         orders_near(kinds, a->stages, best, &a->list);
     }

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * spp.c: SPP's planner as a baseline.
+ *
+ * Problem: devices and links that differ, and a synchronous step of m micro-batches.
+ *
+ * Method: two parts.
+ *
+ *   order   RDO, recursive device ordering.  Devices and the rates of their links are a graph.  Its least cut parts it in two,
+ *           each part is ordered so again, and one stands behind the other.  So the slowest links meet few borders of stages.
+ *           The least cut is found by Stoer and Wagner's algorithm; the part with the lowest number stands in front
+ *   cuts    PRM, partition and mapping.  W(j, s), of the first j units on the first s devices in that order, is the least
+ *           over the last stage of the largest of four: W in front, m times the stage, m times its transfers, and its exchange
+ *           of gradients
+ *
+ * Known are the two parts, the recursion by least cuts and the state of the program.  Reconstructed are which part stands in
+ * front, and that an exchange counts beside the work of its stage and not behind it.  Not carried by our frame: a stage on more
+ * devices than its neighbour, so PRM has no number of replicas in its state, and SPP's own list of micro-batches.  The lists
+ * are those of the schedule that is asked for.  The order is taken where `devices.order: free` leaves it open.  Of more devices
+ * than stages the first in the order are taken.
+ *
+ * Source: Luo, Yi, Long, Fan, Wu, Yang, Lin, Efficient Pipeline Planning for Expedited Distributed DNN Training, INFOCOM 2022,
+ * arXiv 2204.10562, as far as its abstract and notes on it go; Stoer and Wagner, A Simple Min-Cut Algorithm, JACM 44(4), 1997.
+ *
+ * Cost: cuts n n a stage at most; order devices to the fourth.
+ * Not handled: memory is not looked at, so the plan may not fit; recomputation and offload.
+ */
+#include "fleet.h"
+
+#include <string.h>
+
+/* ---- PRM --------------------------------------------------------------------------------------------------------- */
+
+static Ns worth(const Fleet *l, int s, int from, int to)
+{
+    Ns work = l->micro * fleet_time(l, s, from, to), wire = l->micro * fleet_send(l, s, to);
+    Ns exchange = fleet_exchange(l, s, from, to);
+    work = work > wire ? work : wire;
+    return work > exchange ? work : exchange;
+}
+
+Ns spp_cut(const Fleet *l, int *last)
+{
+    return fleet_balance(l, worth, last);
+}
+
+bool plan_spp(const Question *q, Answer *a)
+{
+    Units u = units_of(q->p, q->cut, q->chunks);
+    Fleet l = fleet_of(q, &u);
+    int *last = alloc(sizeof *last * (size_t)q->chunks);
+    Ns longest = spp_cut(&l, last);
+    if (longest < 0)
+        return false;
+    fleet_answer(q, &u, &l, last, a);
+    a->note = fleet_note(&l, last, strf("the busiest device, link or exchange works %.3f ms of a step by SPP's program",
+                                        (double)longest / 1e6));
+    return true;
+}
+
+/* ---- RDO --------------------------------------------------------------------------------------------------------- */
+
+typedef struct { int before, last; int64_t rate; } Met;      /* the last two groups; what links the last one to all others */
+
+/* One phase of Stoer and Wagner: groups are met from device 0 on, most closely linked first.  A device that stands for its
+ * group is its own `group`. */
+static Met phase(const int64_t *rate, const int *group, int n)
+{
+    int64_t *sum = alloc(sizeof *sum * (size_t)n);
+    bool *met = alloc((size_t)n);
+    Met end = {0};
+    for (int next = 0; next >= 0;) {
+        end = (Met){end.last, next, sum[next]};
+        met[next] = true;
+        for (int i = 0; i < n; i++)
+            sum[i] += rate[end.last * n + i];
+        next = -1;
+        for (int i = 0; i < n; i++)
+            if (group[i] == i && !met[i] && (next < 0 || sum[i] > sum[next]))
+                next = i;
+    }
+    return end;
+}
+
+static void join(int64_t *rate, int *group, int n, Met end)
+{
+    for (int i = 0; i < n; i++) {
+        rate[end.before * n + i] += rate[end.last * n + i];
+        rate[i * n + end.before] = rate[end.before * n + i];
+        group[i] = group[i] == end.last ? end.before : group[i];
+    }
+}
+
+/* By device: is it on the side of a least cut that device 0 is not on? */
+static bool *least_cut(int64_t *rate, int n)
+{
+    bool *side = alloc((size_t)n);
+    int *group = alloc(sizeof *group * (size_t)n);
+    int64_t least = INT64_MAX;
+    for (int i = 0; i < n; i++)
+        group[i] = i;
+    for (int groups = n; groups > 1; groups--) {
+        Met end = phase(rate, group, n);
+        for (int i = 0; i < n && end.rate < least; i++)
+            side[i] = group[i] == end.last;
+        least = end.rate < least ? end.rate : least;
+        join(rate, group, n, end);
+    }
+    return side;
+}
+
+/* Orders n of the devices, ascending, in place. */
+static void order_part(const int64_t *rate, int all, int *device, int n)
+{
+    if (n < 3)
+        return;
+    int64_t *own = alloc(sizeof *own * (size_t)(n * n));
+    for (int i = 0; i < n * n; i++)
+        own[i] = i / n == i % n ? 0 : rate[device[i / n] * all + device[i % n]];
+    const bool *behind = least_cut(own, n);
+    int *copy = alloc(sizeof *copy * (size_t)n), front = 0;
+    memcpy(copy, device, sizeof *copy * (size_t)n);
+    for (int i = 0; i < n; i++)
+        if (!behind[i])
+            device[front++] = copy[i];
+    for (int i = 0, k = front; i < n; i++)
+        if (behind[i])
+            device[k++] = copy[i];
+    order_part(rate, all, device, front);
+    order_part(rate, all, device + front, n - front);
+}
+
+void spp_order(const int64_t *rate, int n, int *order)
+{
+    for (int i = 0; i < n; i++)
+        order[i] = i;
+    order_part(rate, n, order, n);
+}
