@@ -14,7 +14,8 @@
  * a micro-batch read the weights as they were `lag` micro-batches before, kept here whole, whatever a plan keeps; a lag of one
  * step for 2bw, by the cuts (plan.cuts) for pipedream, by the stages for vertical.
  * spectrain reads them on the line through the version before, as far ahead as its paper says; pb so in forward, and the
- * kernel of its update is told how late the gradients of each stage are.
+ * kernel of its update is told how late the gradients of each stage are.  In xpipe the first micro-batch of a step decides for
+ * all of it.  timeprest predicts nothing.
  *
  * Before each micro-batch every tensor is filled with the bytes of a NaN: a read of something that was not made in this
  * micro-batch reaches the loss.  With -fsanitize=address, each buffer has its own guards.
@@ -58,26 +59,29 @@ static int stage_of(int fwd)
     return stage;
 }
 
+static bool rule_is(const char *names)
+{
+    return strstr(names, strf(" %s ", it.m->plan.schedule)) != NULL;
+}
+
 /* By how many micro-batches the weights are behind that a forward operator, or its backward, reads. */
 static int lag_of(int fwd, bool forward)
 {
     const PlanSpec *p = &it.m->plan;
-    if (!strcmp(p->schedule, "2bw"))
+    if (rule_is(" 2bw "))
         return (int)it.g->micro;
-    if (!strcmp(p->schedule, "pipedream") || !strcmp(p->schedule, "spectrain-once"))
+    if (rule_is(" pipedream spectrain-once ") || (forward && rule_is(" spectrain pb xpipe timeprest ")))
         return p->cuts.n - stage_of(fwd);
-    if (!strcmp(p->schedule, "spectrain") || !strcmp(p->schedule, "pb"))
-        return forward ? p->cuts.n - stage_of(fwd) : 0;
-    return strcmp(p->schedule, "vertical") ? 0 : p->stages_max - 1;
+    return rule_is(" vertical ") ? p->stages_max - 1 : 0;
 }
 
 /* How many updates further they are predicted. */
 static int further_of(int fwd, bool forward)
 {
-    bool once = !strcmp(it.m->plan.schedule, "spectrain-once") || !strcmp(it.m->plan.schedule, "pb");
-    if (!once && strcmp(it.m->plan.schedule, "spectrain"))
-        return 0;
-    return lag_of(fwd, forward) + (once ? 0 : stage_of(fwd) / 2);
+    int updates = 0, behind = lag_of(fwd, forward) + (rule_is(" spectrain xpipe ") ? stage_of(fwd) / 2 : 0);
+    while (rule_is(" spectrain spectrain-once pb xpipe ") && updates * it.g->micro < behind)
+        updates++;
+    return updates;
 }
 
 /* The updates that are done once all but the last `lag` micro-batches before this one have been through backward. */
@@ -128,7 +132,7 @@ static void *address(const Op *o, const Arg *a, int mb, int group)
         return it.state[a->index];
     bool forward = o->phase == PH_F;
     int lag = lag_of(o->fwd, forward), further = further_of(o->fwd, forward);
-    int64_t version = version_of(lag, mb);
+    int64_t version = version_of(lag, forward && rule_is(" xpipe ") ? 0 : mb);
     if (further && version > 0)
         return extended(a->index, version, further);
     return lag ? it.kept[version % it.versions][a->index] : it.state[a->index];

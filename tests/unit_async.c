@@ -72,6 +72,45 @@ static void test_newest(void)
             }
 }
 
+/* The same of rules that read what is newest: timeprest in forward and in backward, xpipe in the forward of a step's first
+ * micro-batch, for all of that step, and in backward.  xpipe aims as far as spectrain, in micro-batches: that many updates as
+ * hold them. */
+static void check_newest(const char *schedule, int p, int m, int i)
+{
+    World *w = ordered(schedule, p, m, 0);
+    check_order(&w->p);
+    bool first = !strcmp(schedule, "xpipe");
+    Actions run = order_run(&w->p, &w->p.dev.at[i].order, 30);
+    int updates = 0, newest = 0, oldest = 0, forward = 0, backward = 0;
+    for (; first && forward * m < p - 1 - i + i / 2; forward++)
+        backward += forward * m < i / 2;
+    for (int k = 0; k < run.n; k++) {
+        const Action *a = &run.at[k];
+        int says = a->version > 0 ? a->version : 0;
+        if (a->kind == K_F && (!first || a->mb == 0))
+            newest = updates;
+        if (a->kind == K_F || a->kind == K_B)
+            check(says == (a->kind == K_F ? newest : updates), "%s p=%d m=%d stage %d: step %d, micro-batch %d reads %d",
+                  schedule, p, m, i, a->step, a->mb, says);
+        oldest = a->kind == K_F && updates - a->version > oldest ? updates - a->version : oldest;
+        updates += a->kind == K_U && a->part == 2;
+    }
+    check(order_ahead(&w->p, i, K_F) == forward && order_ahead(&w->p, i, K_B) == backward, "%s p=%d m=%d stage %d: %d and %d "
+          "updates further", schedule, p, m, i, order_ahead(&w->p, i, K_F), order_ahead(&w->p, i, K_B));
+    check(order_copies(&w->p, i) == 1 + oldest + (forward > 0) + (backward > 0), "%s p=%d m=%d stage %d: %d copies", schedule,
+          p, m, i, order_copies(&w->p, i));
+}
+
+static void test_newest_each(void)
+{
+    for (int p = 1; p <= 5; p++)
+        for (int m = 1; m <= 6; m++)
+            for (int i = 0; i < p; i++) {
+                check_newest("timeprest", p, m, i);
+                check_newest("xpipe", p, m, i);
+            }
+}
+
 /* Weights that move by one an update, whatever is read: the prediction of every micro-batch is the version that the paper aims
  * at, once there was an update to predict from.  It is made behind the update that makes its version, from that and the one
  * before. */
@@ -326,6 +365,7 @@ int main(void)
     test_too_few();
     test_versions();
     test_newest();
+    test_newest_each();
     test_line();
     test_example();
     test_star_depths();

@@ -28,6 +28,9 @@
  * this is W(v) - s lr u, with u the momentum, the prediction of the paper; it goes with any other update, too.  Nothing is
  * predicted before the first update, nor with s = 0.
  *
+ * s is that of the row where an update is one micro-batch; else so many updates as that number of micro-batches makes, rounded
+ * up.
+ *
  *   spectrain        forward lag p-1-i, s = floor(i/2) + p-1-i; backward lag 0, s = floor(i/2)   (Chen, Yang, Cheng: Efficient
  *                    and Robust Parallel DNN Training through Model Parallelism on Multi-GPU Platform, 2018, SpecTrain).
  *                    Both aim at the version that is newest when stage 0 is through with the micro-batch
@@ -41,6 +44,17 @@
  *                    all as it does in SGD: a / (1 - mu) + b = 1 / (1 - mu).  In the paper a forward and a backward take one
  *                    beat together, and D is 2(p-1-i).  Of two forms of the prediction, by velocity and by the difference of
  *                    weights, which agree for SGD and not with spikes, this is the second
+ *
+ *   xpipe            spectrain with m micro-batches an update: forward predicts for the first one of a step, the bellwether,
+ *                    and the others of that step read the same   (Guan, Yin, Li, Lu: XPipe: Efficient Pipeline Model
+ *                    Parallelism for Multi-GPU DNN Training, 2019).  s = (p-1-i+floor(i/2))/m and floor(i/2)/m, rounded up.
+ *                    After Adam the line is the prediction of the paper, lr m / (sqrt(v) + eps) a step; after AdamW it has
+ *                    the decay too.  The sources round the second number otherwise, and then one stage would predict
+ *
+ *   timeprest        forward lag p-1-i, backward lag 0, nothing predicted: what is newest when either runs   (Dutta, Chaki,
+ *                    De: TiMePReSt: Time and Memory Efficient Pipeline Parallel DNN Training with Removed Staleness, 2024).
+ *                    There a mini-batch goes forward in m micro-batches and back as one.  Here it goes back in m, which makes
+ *                    the same sum of gradients of the same weights
  *
  * A prediction is made behind the update that makes its version, while the version before it is still there.  That of forward
  * takes the place of the version before, so such a rule has one copy more.  That of backward lies where the next version will
@@ -87,19 +101,23 @@ static int lag_of(const Plan *p, int chunk, ActionKind kind)
 {
     const Schedule *k = schedule_of(p->schedule);
     int last = p->devices - 1;
-    const int lag[] = {[LAG_NONE] = 0, [LAG_STEP] = (int)p->g->micro, [LAG_BEHIND] = last - chunk, [LAG_DEPTH] = last};
+    const int lag[] = {[LAG_NONE] = 0, [LAG_STEP] = (int)p->g->micro, [LAG_BEHIND] = last - chunk, [LAG_DEPTH] = last,
+                       [LAG_FIRST] = last - chunk};
     return lag[kind == K_F ? k->forward : k->backward];
 }
 
 int order_version(const Plan *p, int chunk, ActionKind kind, int q)
 {
-    return floor_div(q - lag_of(p, chunk, kind), (int)p->g->micro);
+    int m = (int)p->g->micro;
+    bool first = kind == K_F && schedule_of(p->schedule)->forward == LAG_FIRST;
+    return floor_div((first ? floor_div(q, m) * m : q) - lag_of(p, chunk, kind), m);
 }
 
 int order_ahead(const Plan *p, int chunk, ActionKind kind)
 {
     const Ahead ahead = schedule_of(p->schedule)->ahead;
-    return ahead == AHEAD_NONE ? 0 : lag_of(p, chunk, kind) + (ahead == AHEAD_TURN ? chunk / 2 : 0);
+    int behind = lag_of(p, chunk, kind) + (ahead == AHEAD_TURN ? chunk / 2 : 0);
+    return ahead == AHEAD_NONE ? 0 : -floor_div(-behind, (int)p->g->micro);
 }
 
 int order_late(const Plan *p, int chunk)
