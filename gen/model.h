@@ -160,6 +160,7 @@ typedef struct {
     bool each;                      /* async: an update after every micro-batch */
     Lag forward, backward;          /* async: the version that each of them reads */
     Ahead ahead;                    /* async: what is done to it first */
+    const char *optimizer;          /* the type that it is for; NULL: any */
     bool spikes;                    /* async: the update of momentum SGD makes up for forward's delay */
 } Schedule;
 extern const Schedule schedules[];                  /* front/schedules.c; ends with a NULL name */
@@ -215,7 +216,7 @@ typedef struct {
     Loc cuts_at, loc;
 } PlanSpec;
 
-typedef enum { OPT_SGD, OPT_ADAMW } OptKind;
+typedef enum { OPT_SGD, OPT_ADAMW, OPT_NADAMW } OptKind;
 typedef enum { LR_CONSTANT, LR_COSINE, LR_LINEAR, LR_STEP } LrKind;
 typedef struct {
     Type compute;                   /* F32 or BF16; masters and gradients are F32 */

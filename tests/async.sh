@@ -90,7 +90,8 @@ rule() {
         ${cuts:+--set "plan.cuts=[$cuts]"} "$@")"
 }
 use_portable
-arguments="--steps 30" interp="build/interp --steps 30 --data $data" keep="pipedream3 spectrain4 several_pipedream3 several_xpipe4"
+arguments="--steps 30" interp="build/interp --steps 30 --data $data"
+keep="pipedream3 spectrain4 several_pipedream3 several_xpipe4"
 for schedule in pipedream vertical spectrain spectrain-once; do
     for n in 1 2 3 4; do
         case $SLOW$schedule$n in pipedream[124] | vertical[123] | spectrain[123] | *-once[134]) continue ;; esac
@@ -122,6 +123,14 @@ interp="build/interp --data $data"
 use_portable
 
 # ---- pb: forward on predicted weights, an update that makes up for its delay ------------------------------------------------
+# nag has a kernel of its own too; its gradients are those of pipedream
+ahead="$each --set train.optimizer.type=nadamw --set train.optimizer.betas=[0.99,0.999]"
+arguments="--steps 30" interp="build/interp --steps 30 --data $data"
+for n in 1 2 3 4; do
+    case $SLOW$n in [124]) continue ;; esac
+    rule nag nag $n $ahead
+    [ $n != 1 ] || [ "$hash" = "$(interpret --set plan.schedule=1f1b $ahead)" ] || fault "nag, 1 stage: $hash"
+done
 gpt=$model model="$tmp/sgd.yaml"
 sed 's/optimizer: .*/optimizer: {type: sgd, lr: 0.02, momentum: 0.9, weight_decay: 0.1, decay_only: matrices}/' "$gpt" >"$model"
 arguments="--steps 30" interp="build/interp --steps 30 --data $data" keep=pb3
@@ -213,8 +222,8 @@ refuse "spectrain, recomputed" 4 "recompute none" \
 expect "spectrain-once, recomputed" ./dpgen plan "$model" --schedule spectrain-once --stages 2 $each --recompute full --estimate
 refuse "pb and AdamW" 3 "train.optimizer.type: sgd" ./dpgen plan "$model" --schedule pb --stages 2 $each --estimate
 sed 's/- {name: cpu.*/- {name: gpu, kind: cuda, count: 2, memory: 16GiB}/' "$sgd" >"$tmp/gpu.yaml"
-refuse "pb on GPUs" 3 "the kernels of cuda have no SgdSpike yet" ./dpgen plan "$tmp/gpu.yaml" --schedule pb --stages 2 $each \
-    --estimate
+expect "pb on GPUs" ./dpgen plan "$tmp/gpu.yaml" --schedule pb --stages 2 $each --estimate
+refuse "nag and AdamW" 3 "train.optimizer.type: nadamw" ./dpgen plan "$model" --schedule nag --stages 2 $each --estimate
 refuse "pb in bf16" 3 "train.precision.compute: f32" \
     ./dpgen plan "$sgd" --schedule pb --stages 2 $each --set train.precision.compute=bf16 --estimate
 refuse "pb, recomputed" 4 "recompute none" ./dpgen plan "$sgd" --schedule pb --stages 2 $each --recompute full --estimate

@@ -70,7 +70,7 @@ static int lag_of(int fwd, bool forward)
     const PlanSpec *p = &it.m->plan;
     if (rule_is(" 2bw "))
         return (int)it.g->micro;
-    if (rule_is(" pipedream spectrain-once ") || (forward && rule_is(" spectrain pb xpipe timeprest ")))
+    if (rule_is(" pipedream nag spectrain-once ") || (forward && rule_is(" spectrain pb xpipe timeprest ")))
         return p->cuts.n - stage_of(fwd);
     return rule_is(" vertical ") ? p->stages_max - 1 : 0;
 }

@@ -308,8 +308,12 @@ static void sgd(void)
     }
 }
 
-/* Three steps of PyTorch's torch.optim.AdamW, in double. */
-static void adamw(void)
+typedef void (*Adam)(Stage *, float *, real *, const float *, float *, float *, const float *, const Values *, long, float,
+                     float, float, long);
+
+/* Three steps of PyTorch's torch.optim.AdamW, in double; Nesterov's momentum is in it as Dozat's algorithm 8 has it, all of its
+ * momenta beta1: the next m, and the gradient at the weight that it has in m. */
+static void adam(const char *call, Adam update, int nesterov)
 {
     const float beta1 = 0.875f, beta2 = 0.96875f, eps = 1e-3f;
     for (int s = 0; s < 8; s++) {
@@ -328,23 +332,25 @@ static void adamw(void)
                 want[i] *= 1 - 0.125 * (decay ? 0.25 : 0);
                 m1[i] = (double)beta1 * m1[i] + (1 - (double)beta1) * d;
                 m2[i] = (double)beta2 * m2[i] + (1 - (double)beta2) * d * d;
-                want[i] -= 0.125 / bias1 * m1[i] / (sqrt(m2[i]) / sqrt(bias2) + (double)eps);
+                double mean = m1[i] / bias1, ahead = m1[i] / (1 - pow((double)beta1, step + 2));
+                if (nesterov)
+                    mean = (double)beta1 * ahead + (1 - (double)beta1) * d / bias1;
+                want[i] -= 0.125 * mean / (sqrt(m2[i]) / sqrt(bias2) + (double)eps);
             }
-            adamw_update(stage, p->k, s > 3 ? c->k : 0, g->k, m->k, v->k, s % 3 ? clip->k : 0, &vals, n, beta1, beta2,
-                         eps, decay);
+            update(stage, p->k, s > 3 ? c->k : 0, g->k, m->k, v->k, s % 3 ? clip->k : 0, &vals, n, beta1, beta2, eps, decay);
         }
-        check_values("adamw_update p", p, want);
-        check_values("adamw_update m", m, m1);
-        check_values("adamw_update v", v, m2);
+        check_values(call, p, want);
+        check_values(call, m, m1);
+        check_values(call, v, m2);
         if (s > 3)
-            check_values("adamw_update c", c, p->v);
+            check_values(call, c, p->v);
         case_end();
     }
 }
 
-#ifdef FOLDS        /* the kernels of GPUs lack it: gen/targets.def */
-static void spike(void) {}
-#else
+static void adamw(void) { adam("adamw_update", adamw_update, 0); }
+static void nadamw(void) { adam("nadamw_update", nadamw_update, 1); }
+
 /* Steps of the paper's update, in double; with no delay the bits of sgd_update.  One gradient, and none after it, moves the
  * weights in the end by lr g / (1 - momentum), whatever the delay. */
 static void spike(void)
@@ -382,7 +388,6 @@ static void spike(void)
         expect(late || (p == q && m == m2), "sgd_spike, not late: %.9g, and sgd_update %.9g", (double)p, (double)q);
     }
 }
-#endif
 
 /* In place of the older weights, and elsewhere; a straight line exactly. */
 static void line(void)
@@ -408,6 +413,7 @@ const Check update_checks[] = {
     {" norm_partial norm_total ", norms},
     {" sgd_update ", sgd},
     {" adamw_update ", adamw},
+    {" nadamw_update ", nadamw},
     {" sgd_spike ", spike},
     {" predict ", line},
     {0, 0},

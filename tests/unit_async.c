@@ -32,14 +32,14 @@ static World *ordered(const char *schedule, int stages, int micro, double clip)
 /* decisions, checks 7: copies of a version are delay + 1.  With lag l: 1 + ceil(l/m). */
 static void test_versions(void)
 {
-    static const char *const names[] = {"2bw", "pipedream", "vertical"};
-    for (int k = 0; k < 3; k++)
+    static const char *const names[] = {"2bw", "pipedream", "vertical", "nag"};
+    for (int k = 0; k < 4; k++)
         for (int p = 1; p <= 8; p++)
             for (int m = k ? 1 : p; m <= (k ? p + 2 : 3 * p); m++) {
                 World *w = ordered(names[k], p, m, k ? 0 : m % 2);
                 check_order(&w->p);
                 for (int i = 0; i < p; i++) {
-                    int lag = k == 0 ? m : k == 1 ? p - 1 - i : p - 1, delay = (lag + m - 1) / m;
+                    int lag = k == 0 ? m : k == 2 ? p - 1 : p - 1 - i, delay = (lag + m - 1) / m;
                     check(order_delay(&w->p, i) == delay && order_flight(&w->p, i) == p - i,
                           "%s p=%d m=%d: delay %d, %d in flight on %d", names[k], p, m, order_delay(&w->p, i),
                           order_flight(&w->p, i), i);

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SEGMENT = 63, MOST_PATH = 255, MOST_KEYS = 32, MOST_WORDS = 32 };
+enum { MOST_SEGMENT = 63, MOST_PATH = 255, MOST_KEYS = 32, MOST_WORDS = 64 };
 
 static const char *kind_name(const Node *node)
 {

@@ -10,6 +10,8 @@
  *                   order, so that the bits do not depend on who holds which parameter (Pascanu, Mikolov and Bengio, On
  *                   the difficulty of training recurrent neural networks, 2013, section 3.2)
  *   2  AdamW, Sgd   AdamW: Loshchilov and Hutter, Decoupled Weight Decay Regularization, 2019, algorithm 2
+ *      NAdamW       AdamW with Nesterov's momentum: Dozat, Incorporating Nesterov Momentum into Adam, 2016, its momentum
+ *                   held constant
  *      BatchTrack   the running statistics of a BatchStat: no norm, no decay
  *      SgdSpike     instead of Sgd, where the schedule makes up for late gradients (sched/async.c)
  *
@@ -154,9 +156,9 @@ static void make_states(Update *u)
     Shape one = {1, {1}}, all = {1, {u->param.n}};
     for (int i = 0; i < u->param.n; i++) {
         Param *q = &u->param.at[i];
-        if (t->opt == OPT_ADAMW || t->momentum != 0)
+        if (t->opt != OPT_SGD || t->momentum != 0)
             q->m = of_param(u, q->p, "m", S_MOMENT1);
-        if (t->opt == OPT_ADAMW)
+        if (t->opt != OPT_SGD)
             q->v = of_param(u, q->p, "v", S_MOMENT2);
     }
     if (t->clip == 0)
@@ -219,7 +221,8 @@ static void put_update(Update *u, const Param *q)
     word_float(u, "eps", t->eps);
     word_int(u, "decay", u->g->state.at[q->p].decay);
     *PUSH(&u->word) = (Arg){.kind = ARG_LATE, .token = "late", .index = -1};
-    put(u, t->opt == OPT_ADAMW ? "AdamW" : u->spikes ? "SgdSpike" : "Sgd", q->p);
+    static const char *const name[] = {[OPT_SGD] = "Sgd", [OPT_ADAMW] = "AdamW", [OPT_NADAMW] = "NAdamW"};
+    put(u, t->opt == OPT_SGD && u->spikes ? "SgdSpike" : name[t->opt], q->p);
 }
 
 /* One call for the three states of a BatchStat. */

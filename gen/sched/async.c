@@ -24,6 +24,11 @@
  * micro-batches have been through backward, so the lag is at least p-1-i.  So two versions serve 2bw from m = p-1 on; the
  * paper, and order.c, ask for m >= p.
  *
+ *   nag         that of pipedream, with an update that steps ahead: NAdamW, AdamW with Nesterov's momentum   (Ajanthan et al.,
+ *               Nesterov Method for Asynchronous Pipeline Parallel Optimization, 2025).  What follows the look-ahead there is
+ *               a gradient of older weights, weighed with 1 - beta1; so beta1 near 1, 0.99 in the paper, discounts it.  Its
+ *               authors run PyTorch's NAdam, where the momentum grows over the steps.  Here it is constant, as in the paper
+ *
  * Some rules read a version v predicted, s updates further on a straight line: W(v) + s (W(v) - W(v-1)).  After momentum SGD
  * this is W(v) - s lr u, with u the momentum, the prediction of the paper; it goes with any other update, too.  Nothing is
  * predicted before the first update, nor with s = 0.
