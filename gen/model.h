@@ -161,6 +161,7 @@ typedef struct {
     Lag forward, backward;          /* async: the version that each of them reads */
     Ahead ahead;                    /* async: what is done to it first */
     const char *optimizer;          /* the type that it is for; NULL: any */
+    bool drifts;                    /* async: backward goes back by forward's lag, along the mean of the last updates */
     bool spikes;                    /* async: the update of momentum SGD makes up for forward's delay */
 } Schedule;
 extern const Schedule schedules[];                  /* front/schedules.c; ends with a NULL name */

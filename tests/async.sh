@@ -122,7 +122,7 @@ one_hash "pipedream, bf16" "$(interpret --set plan.schedule=pipedream --set plan
 interp="build/interp --data $data"
 use_portable
 
-# ---- pb: forward on predicted weights, an update that makes up for its delay ------------------------------------------------
+# ---- pb, pipemare: an update that knows how late its gradients are ----------------------------------------------------------
 # nag has a kernel of its own too; its gradients are those of pipedream
 ahead="$each --set train.optimizer.type=nadamw --set train.optimizer.betas=[0.99,0.999]"
 arguments="--steps 30" interp="build/interp --steps 30 --data $data"
@@ -133,19 +133,22 @@ for n in 1 2 3 4; do
 done
 gpt=$model model="$tmp/sgd.yaml"
 sed 's/optimizer: .*/optimizer: {type: sgd, lr: 0.02, momentum: 0.9, weight_decay: 0.1, decay_only: matrices}/' "$gpt" >"$model"
-arguments="--steps 30" interp="build/interp --steps 30 --data $data" keep=pb3
-for n in 1 2 3 4; do
-    case $SLOW$n in [24]) continue ;; esac
-    rule pb pb $n $each
-    [ $n != 1 ] || alone=$hash
+arguments="--steps 30" interp="build/interp --steps 30 --data $data" keep="pb3 pipemare3"
+synchronous=$(interpret --set plan.schedule=1f1b $each)
+first=$(interpret --set plan.schedule=1f1b $each --set train.optimizer.lr=0 --steps 1)
+for schedule in pb pipemare; do
+    for n in 1 2 3 4; do
+        case $SLOW$n in [24]) continue ;; esac
+        rule $schedule $schedule $n $each
+        [ $n != 1 ] || alone=$hash
+    done
+    if [ "$alone" = "$synchronous" ]; then pass; else fault "$schedule, 1 stage, is not the synchronous job: $alone"; fi
+    rule still $schedule 3 $each --set train.optimizer.lr=0
+    if [ "$hash" = "$first" ]; then pass; else fault "$schedule, a rate of 0: $hash, not $first"; fi
 done
-same=$(interpret --set plan.schedule=1f1b $each)
-if [ "$alone" = "$same" ]; then pass; else fault "pb, 1 stage, is not the synchronous job: $alone, not $same"; fi
-rule still pb 3 $each --set train.optimizer.lr=0
-same=$(interpret --set plan.schedule=1f1b $each --set train.optimizer.lr=0 --steps 1)
-if [ "$hash" = "$same" ]; then pass; else fault "pb, a rate of 0: $hash, not $same"; fi
 arguments= interp="build/interp --data $data" keep=
 pb_want=$(interpret --set plan.schedule=pb --set plan.stages=3 --set "plan.cuts=[$cuts3]" $each)
+pipemare_want=$(interpret --set plan.schedule=pipemare --set plan.stages=3 --set "plan.cuts=[$cuts3]" $each)
 sgd=$model model=$gpt
 
 # ---- 1f1b*: the bits of any synchronous schedule ----------------------------------------------------------------------------
@@ -184,6 +187,7 @@ for at in 1 5; do
     resume "xpipe" "$tmp/several_xpipe4" $at "$tmp/several_xpipe4" "$want"
 done
 resume "pb" "$tmp/pb3" 5 "$tmp/pb3" "$pb_want"
+resume "pipemare" "$tmp/pipemare3" 5 "$tmp/pipemare3" "$pipemare_want"
 run="--no-checkpoint --quiet --hash --data $data"
 
 # A checkpoint every 3 steps and evaluations in between drain the pipeline, and change nothing
@@ -223,6 +227,7 @@ expect "spectrain-once, recomputed" ./dpgen plan "$model" --schedule spectrain-o
 refuse "pb and AdamW" 3 "train.optimizer.type: sgd" ./dpgen plan "$model" --schedule pb --stages 2 $each --estimate
 sed 's/- {name: cpu.*/- {name: gpu, kind: cuda, count: 2, memory: 16GiB}/' "$sgd" >"$tmp/gpu.yaml"
 expect "pb on GPUs" ./dpgen plan "$tmp/gpu.yaml" --schedule pb --stages 2 $each --estimate
+refuse "pipemare and AdamW" 3 "train.optimizer.type: sgd" ./dpgen plan "$model" --schedule pipemare --stages 2 $each --estimate
 refuse "nag and AdamW" 3 "train.optimizer.type: nadamw" ./dpgen plan "$model" --schedule nag --stages 2 $each --estimate
 refuse "pb in bf16" 3 "train.precision.compute: f32" \
     ./dpgen plan "$sgd" --schedule pb --stages 2 $each --set train.precision.compute=bf16 --estimate

@@ -70,7 +70,7 @@ static int lag_of(int fwd, bool forward)
     const PlanSpec *p = &it.m->plan;
     if (rule_is(" 2bw "))
         return (int)it.g->micro;
-    if (rule_is(" pipedream nag spectrain-once ") || (forward && rule_is(" spectrain pb xpipe timeprest ")))
+    if (rule_is(" pipedream nag spectrain-once ") || (forward && rule_is(" spectrain pb pipemare xpipe timeprest ")))
         return p->cuts.n - stage_of(fwd);
     return rule_is(" vertical ") ? p->stages_max - 1 : 0;
 }
@@ -78,6 +78,8 @@ static int lag_of(int fwd, bool forward)
 /* How many updates further they are predicted. */
 static int further_of(int fwd, bool forward)
 {
+    if (rule_is(" pipemare "))
+        return forward ? 0 : lag_of(fwd, true);
     int updates = 0, behind = lag_of(fwd, forward) + (rule_is(" spectrain xpipe ") ? stage_of(fwd) / 2 : 0);
     while (rule_is(" spectrain spectrain-once pb xpipe ") && updates * it.g->micro < behind)
         updates++;
@@ -104,9 +106,25 @@ static void keep_weights(int64_t version)
             memcpy(it.kept[version % it.versions][s], it.state[s], (size_t)it.g->state.at[s].bytes);
 }
 
+/* The newest weights, so many updates back along the mean of the last ones. */
+static void *moved_back(int state, int updates)
+{
+    const float *now = it.state[state], *drift = now;
+    for (int s = 0; s < it.g->state.n; s++)
+        if (it.g->state.at[s].kind == S_DRIFT && it.g->state.at[s].param == state)
+            drift = it.state[s];
+    for (int64_t i = 0; i < it.g->state.at[state].bytes / type_bytes(F32); i++) {
+        float back = drift[i] * (float)updates;
+        it.line[state][i] = now[i] - back;
+    }
+    return it.line[state];
+}
+
 /* Weights in f32, that many times as far from their version as that is from the one before. */
 static void *extended(int state, int64_t version, int further)
 {
+    if (rule_is(" pipemare "))
+        return moved_back(state, further);
     const float *now = it.kept[version % it.versions][state], *before = it.kept[(version - 1) % it.versions][state];
     for (int64_t i = 0; i < it.g->state.at[state].bytes / type_bytes(F32); i++) {
         float step = now[i] - before[i];
@@ -243,7 +261,7 @@ static void *buffer(Bytes n)
 /* What the runtime starts, hashes and saves lies in its arena. */
 static bool in_arena(const State *s)
 {
-    return s->kind == S_PARAM || s->kind == S_COPY || s->kind == S_MOMENT1 || s->kind == S_MOMENT2
+    return s->kind == S_PARAM || s->kind == S_COPY || s->kind == S_MOMENT1 || s->kind == S_MOMENT2 || s->kind == S_DRIFT
         || s->kind == S_VALUES
         || (s->kind == S_GRAD && s->use == 0);
 }
@@ -350,7 +368,7 @@ static void start(Stage *st)
 static const StateInfo *states(int *n)
 {
     static const int kind[] = {[S_PARAM] = STATE_PARAM, [S_GRAD] = STATE_GRAD, [S_MOMENT1] = STATE_MOMENT1,
-                               [S_MOMENT2] = STATE_MOMENT2};
+                               [S_MOMENT2] = STATE_MOMENT2, [S_DRIFT] = STATE_DRIFT};
     const Graph *g = it.g;
     VEC(StateInfo) list = {0};
     for (int s = 0; s < g->state.n; s++) {

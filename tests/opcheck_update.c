@@ -389,6 +389,42 @@ static void spike(void)
     }
 }
 
+/* Steps of the paper's update, in double: rates, and the mean of what they add; with no delay the bits of sgd_update. */
+static void drift(void)
+{
+    for (int s = 0; s < 8; s++) {
+        long n = sizes[s % 4], decay = s % 2, late = s % 5;
+        int with_moment = s != 5;
+        Values vals = {.lr = 0.125f, .weight_decay = 0.25f};
+        Tensor *p = operand(FLOAT, n, -1, 1), *m = filled(FLOAT, n, 0), *old = filled(FLOAT, n, 0), *c = result(REAL, n);
+        Tensor *clip = filled(FLOAT, 1, 0.75), *to = result(FLOAT, n);
+        double *want = numbers(n), *moment = numbers(n), *mean = numbers(n), *back = numbers(n);
+        memcpy(want, p->v, (size_t)n * sizeof *want);
+        for (int step = 0; step < 6; step++) {
+            Tensor *g = operand(FLOAT, n, -1, 1);
+            double lr = 0.125 / (late ? pow((double)late, step < 4 ? 1 - step / 4.0 : 0) : 1);
+            double stays = late ? exp(-2.0 / (double)late) : 0;
+            for (long i = 0; i < n; i++) {
+                double d = g->v[i] * (s % 3 ? 0.75 : 1) + (decay ? 0.25 : 0) * want[i];
+                moment[i] = with_moment ? 0.5 * moment[i] + d : d;
+                want[i] -= lr * moment[i];
+                mean[i] = stays * mean[i] - (1 - stays) * lr * moment[i];
+                back[i] = want[i] - (double)late * mean[i];
+            }
+            vals.step = step;
+            sgd_drift(stage, p->k, s > 3 ? c->k : 0, g->k, with_moment ? m->k : 0, old->k, s % 3 ? clip->k : 0, &vals, n, 0.5f,
+                      decay, late, 4);
+        }
+        predict_old(stage, to->k, p->k, old->k, late, n);
+        check_values("sgd_drift p", p, want);
+        check_values("sgd_drift old", old, mean);
+        check_values("predict_old", to, back);
+        if (s > 3)
+            check_values("sgd_drift c", c, p->v);
+        case_end();
+    }
+}
+
 /* In place of the older weights, and elsewhere; a straight line exactly. */
 static void line(void)
 {
@@ -415,6 +451,7 @@ const Check update_checks[] = {
     {" adamw_update ", adamw},
     {" nadamw_update ", nadamw},
     {" sgd_spike ", spike},
+    {" sgd_drift predict_old ", drift},
     {" predict ", line},
     {0, 0},
 };

@@ -101,6 +101,30 @@ static void check_newest(const char *schedule, int p, int m, int i)
           p, m, i, order_copies(&w->p, i));
 }
 
+/* pipemare moves backward's weights back by as many updates as forward's are behind. */
+static void test_back(void)
+{
+    for (int p = 1; p <= 8; p++)
+        for (int i = 0; i < p; i++) {
+            World *w = ordered("pipemare", p, 1, 0);
+            check_order(&w->p);
+            Actions run = order_run(&w->p, &w->p.dev.at[i].order, 30);
+            int updates = 0, moved = 0, read[30] = {0}, back = order_ahead(&w->p, i, K_B);
+            for (int k = 0; k < run.n; k++) {
+                const Action *a = &run.at[k];
+                if (a->kind == K_F)
+                    read[a->step] = a->version;
+                moved = a->kind == K_PREDICT ? a->version : moved;
+                if (a->kind == K_B)
+                    check(a->version == updates && a->version - back == read[a->step] && (back == 0 || moved == updates),
+                          "pipemare p=%d stage %d: step %d goes back by %d", p, i, a->step, back);
+                updates += a->kind == K_U && a->part == 2;
+            }
+            check(order_late(&w->p, i) == p - 1 - i && order_ahead(&w->p, i, K_F) == 0 && order_copies(&w->p, i) == p - i +
+                  (back > 0), "pipemare p=%d stage %d: %d copies", p, i, order_copies(&w->p, i));
+        }
+}
+
 static void test_newest_each(void)
 {
     for (int p = 1; p <= 5; p++)
@@ -366,6 +390,7 @@ int main(void)
     test_versions();
     test_newest();
     test_newest_each();
+    test_back();
     test_line();
     test_example();
     test_star_depths();

@@ -61,6 +61,14 @@
  *                    There a mini-batch goes forward in m micro-batches and back as one.  Here it goes back in m, which makes
  *                    the same sum of gradients of the same weights
  *
+ *   pipemare         timeprest with m = 1 and momentum SGD, and two corrections for the D = p-1-i updates that forward's version
+ *                    is behind   (Yang et al., PipeMare: Asynchronous Pipeline Parallel DNN Training, 2019).  The rate is
+ *                    lr / D^q, q = 1 - step/K falling to 0; where D is 0, lr.  Backward reads W - D d, a guess of what forward
+ *                    read, with d' = c d + (1 - c) (W' - W) at each update and c = exp(-2/D).  In the paper D is
+ *                    (2(p-i)+1)/N, K is a choice, and c = C^(1/D) with C a choice near exp(-2).  Here K is a quarter of
+ *                    train.steps.  d is a state of its own, and checkpoints hold it.  The paper's warm-up with a flush is not
+ *                    built: its first steps are those of another list
+ *
  * A prediction is made behind the update that makes its version, while the version before it is still there.  That of forward
  * takes the place of the version before, so such a rule has one copy more.  That of backward lies where the next version will
  * be, in another copy.  The papers hold one copy.  Their forward predicts when it runs, from the newest weights.  A run that is
@@ -121,13 +129,16 @@ int order_version(const Plan *p, int chunk, ActionKind kind, int q)
 int order_ahead(const Plan *p, int chunk, ActionKind kind)
 {
     const Ahead ahead = schedule_of(p->schedule)->ahead;
+    if (schedule_of(p->schedule)->drifts)
+        return kind == K_F ? 0 : lag_of(p, chunk, K_F);
     int behind = lag_of(p, chunk, kind) + (ahead == AHEAD_TURN ? chunk / 2 : 0);
     return ahead == AHEAD_NONE ? 0 : -floor_div(-behind, (int)p->g->micro);
 }
 
 int order_late(const Plan *p, int chunk)
 {
-    return schedule_of(p->schedule)->spikes ? lag_of(p, chunk, K_F) : 0;
+    const Schedule *k = schedule_of(p->schedule);
+    return k->spikes || k->drifts ? lag_of(p, chunk, K_F) : 0;
 }
 
 bool order_apart(const Plan *p)

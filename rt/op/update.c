@@ -14,6 +14,10 @@
  *     SgdSpike  Sgd of gradients `late` updates old (A. Kosson et al., Pipelined Backpropagation at Scale, 2020): p -= lr
  *            (a m + b d), a = momentum^late, b = 1 + momentum + ... + momentum^(late-1)
  *
+ *     SgdDrift  Sgd at the rate lr / late^q, q = 1 - step/anneal while above 0, of gradients `late` updates old (B. Yang et
+ *            al., PipeMare: Asynchronous Pipeline Parallel DNN Training, 2019); old = c old + (1 - c) (what the update added
+ *            to p), c = exp(-2 / late).  late = 0: Sgd.  predict_old  newer - behind old
+ *
  *     predict  newer + ahead (newer - older); `to` may be `older`
  *
  * `clip` is the factor of gradient clipping, multiplied into g as it is read; the gradient itself stays as it is.
@@ -24,6 +28,7 @@
  * (vals: 0) are not.
  */
 #include "kernel.h"
+#include "../formula.h"
 
 enum { BLOCKS = 256 };
 
@@ -146,6 +151,29 @@ void nadamw_update(Stage *st, float *p, real *c, const float *g, float *m, float
     }
     if (c)
         narrow(st, c, p, n);
+}
+
+void sgd_drift(Stage *st, float *p, real *c, const float *g, float *m, float *old, const float *clip, const Values *vals,
+               long n, float momentum, long decay, long late, long anneal)
+{
+    float lr = drift_rate(vals->lr, vals->step, late, anneal), stays = late ? fexp(-2.0f / (float)late) : 0.0f;
+    float weight_decay = decay ? vals->weight_decay : 0, factor = clip ? *clip : 1.0f;
+    MAP(n, i) {
+        float u = (m ? momentum * m[i] : 0.0f) + (g[i] * factor + weight_decay * p[i]), was = p[i];
+        if (m)
+            m[i] = u;
+        p[i] = was - lr * u;
+        old[i] = stays * old[i] + (1.0f - stays) * (p[i] - was);
+    }
+    if (c)
+        narrow(st, c, p, n);
+}
+
+void predict_old(Stage *st, float *to, const float *newer, const float *old, long behind, long n)
+{
+    float times = (float)behind;
+    MAP(n, i)
+        to[i] = newer[i] - times * old[i];
 }
 
 void predict(Stage *st, float *to, const float *newer, const float *older, long ahead, long n)

@@ -151,6 +151,45 @@ static __global__ void spike(float *p, real *c, const float *g, float *m, const 
     }
 }
 
+static __global__ void drift(float *p, real *c, const float *g, float *m, float *old, const float *clip, const Values *vals,
+                             long n, float momentum, long decay, long late, long anneal)
+{
+    float lr = drift_rate(vals->lr, vals->step, late, anneal), stays = late ? fexp(-2.0f / (float)late) : 0.0f;
+    float weight_decay = decay ? vals->weight_decay : 0, factor = clip ? *clip : 1.0f;
+    GROUPS(i, step, FOUR, n) {
+        float x[FOUR], d[FOUR], u[FOUR] = {0}, mean[FOUR];
+        take(x, p, i, n, step);
+        take(d, g, i, n, step);
+        take(mean, old, i, n, step);
+        if (m)
+            take(u, m, i, n, step);
+        for (int j = 0; j < FOUR; j++) {
+            float was = x[j];
+            u[j] = (m ? momentum * u[j] : 0.0f) + (d[j] * factor + weight_decay * was);
+            x[j] = was - lr * u[j];
+            mean[j] = stays * mean[j] + (1.0f - stays) * (x[j] - was);
+        }
+        if (m)
+            leave(m, u, i, n, step);
+        leave(old, mean, i, n, step);
+        leave(p, x, i, n, step);
+        if (c)
+            leave(c, x, i, n, step);
+    }
+}
+
+static __global__ void line_back(float *to, const float *newer, const float *old, float times, long n)
+{
+    GROUPS(i, step, FOUR, n) {
+        float x[FOUR], mean[FOUR];
+        take(x, newer, i, n, step);
+        take(mean, old, i, n, step);
+        for (int j = 0; j < FOUR; j++)
+            x[j] = x[j] - times * mean[j];
+        leave(to, x, i, n, step);
+    }
+}
+
 static __global__ void line(float *to, const float *newer, const float *older, float times, long n)
 {
     GROUPS(i, step, FOUR, n) {
@@ -197,6 +236,18 @@ void sgd_spike(Stage *st, float *p, real *c, const float *g, float *m, const flo
         b = b * momentum + 1.0f;
     }
     LAUNCH(spike, blocks_for(ceil_div(n, FOUR)), (unsigned)BLOCK, st, p, c, g, m, clip, vals, n, momentum, decay, a, b);
+}
+
+void sgd_drift(Stage *st, float *p, real *c, const float *g, float *m, float *old, const float *clip, const Values *vals,
+               long n, float momentum, long decay, long late, long anneal)
+{
+    LAUNCH(drift, blocks_for(ceil_div(n, FOUR)), (unsigned)BLOCK, st, p, c, g, m, old, clip, vals, n, momentum, decay, late,
+           anneal);
+}
+
+void predict_old(Stage *st, float *to, const float *newer, const float *old, long behind, long n)
+{
+    LAUNCH(line_back, blocks_for(ceil_div(n, FOUR)), (unsigned)BLOCK, st, to, newer, old, (float)behind, n);
 }
 
 void predict(Stage *st, float *to, const float *newer, const float *older, long ahead, long n)
