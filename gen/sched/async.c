@@ -62,10 +62,11 @@
  *                    the same sum of gradients of the same weights
  *
  *   pipemare         timeprest with m = 1 and momentum SGD, and two corrections for the D = p-1-i updates that forward's
- *                    version is behind   (Yang et al., PipeMare: Asynchronous Pipeline Parallel DNN Training, 2019).  The rate is
- *                    lr / D^q, q = 1 - step/K falling to 0; where D is 0, lr.  Backward reads W - D d, a guess of what forward
- *                    read, with d' = c d + (1 - c) (W' - W) at each update and c = exp(-2/D).  In the paper D is
- *                    (2(p-i)+1)/N, K is a choice, and c = C^(1/D) with C a choice near exp(-2).  Here K is a quarter of
+ *                    version is behind   (Yang et al., PipeMare: Asynchronous Pipeline Parallel DNN Training, 2019).
+ *                    The rate is lr / D^q, q = 1 - step/K falling to 0; where D is 0, lr.  Backward reads W - D d, a
+ *                    guess of what forward read, with d' = c d + (1 - c) (W' - W)
+ *                    at each update and c = exp(-2/D).  In the paper D is (2(p-i)+1)/N, K is a choice,
+ *                    and c = C^(1/D) with C a choice near exp(-2).  Here K is a quarter of
  *                    train.steps.  d is a state of its own, and checkpoints hold it.  The paper's warm-up with a flush is not
  *                    built: its first steps are those of another list
  *
