@@ -127,9 +127,9 @@ const Library *library_of(const Device *d);         /* what it is planned with *
 const Library *library_linked(const Device *d);     /* what the job has */
 
 /* Micro-batch k, counted through all steps of m, reads version floor((k - lag) / m) of the weights: on stage i of p the lag is
- * 0, m, p-1-i or p-1. */
-typedef enum { LAG_NONE, LAG_STEP, LAG_BEHIND, LAG_DEPTH } Lag;
-/* It reads that version as it is, or predicted: lag updates further, or lag + floor(i/2). */
+ * 0, m, p-1-i or p-1; FIRST: p-1-i, and all of a step read what its first one reads. */
+typedef enum { LAG_NONE, LAG_STEP, LAG_BEHIND, LAG_DEPTH, LAG_FIRST } Lag;
+/* It reads that version as it is, or predicted: so many updates further as lag, or lag + floor(i/2), micro-batches make. */
 typedef enum { AHEAD_NONE, AHEAD_OWN, AHEAD_TURN } Ahead;
 
 /* schedules.def: what is known of a schedule by its name; gen/sched/ has the lists. */
@@ -161,6 +161,8 @@ typedef struct {
     bool each;                      /* async: an update after every micro-batch */
     Lag forward, backward;          /* async: the version that each of them reads */
     Ahead ahead;                    /* async: what is done to it first */
+    const char *optimizer;          /* the type that it is for; NULL: any */
+    bool drifts;                    /* async: backward goes back by forward's lag, along the mean of the last updates */
     bool spikes;                    /* async: the update of momentum SGD makes up for forward's delay */
 } Schedule;
 extern const Schedule schedules[];                  /* front/schedules.c; ends with a NULL name */
@@ -229,7 +231,7 @@ typedef struct {
     Loc cuts_at, loc;
 } PlanSpec;
 
-typedef enum { OPT_SGD, OPT_ADAMW } OptKind;
+typedef enum { OPT_SGD, OPT_ADAMW, OPT_NADAMW } OptKind;
 typedef enum { LR_CONSTANT, LR_COSINE, LR_LINEAR, LR_STEP } LrKind;
 typedef struct {
     Type compute;                   /* F32 or BF16; masters and gradients are F32 */

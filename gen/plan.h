@@ -258,7 +258,7 @@ const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int
 /* sched/async.c: the version that micro-batch q, counted through all steps, reads by the rule of the schedule; kind: K_F or of
  * backward; below 0: version 0. */
 int order_version(const Plan *p, int chunk, ActionKind kind, int q);
-int order_ahead(const Plan *p, int chunk, ActionKind kind);     /* updates further that it is predicted; 0: read as it is */
+int order_ahead(const Plan *p, int chunk, ActionKind kind);     /* updates that it is moved by; 0: read as it is */
 int order_late(const Plan *p, int chunk);           /* updates that gradients are behind, if the update makes up for it */
 bool order_apart(const Plan *p);                    /* backward reads something else than forward */
 int order_copies(const Plan *p, int chunk);         /* of the weights: the newest, older ones, predicted ones */

@@ -319,7 +319,8 @@ static int load_state(Worker *w, Index *x, const StateInfo *s, const char *kind,
 /* The states whose kind is in `kinds`, bits 1 << STATE_...  */
 static int load_worker(Worker *w, Index *x, unsigned kinds, bool old)
 {
-    static const char *const suffix[] = {[STATE_PARAM] = "", [STATE_MOMENT1] = ".m", [STATE_MOMENT2] = ".v"};
+    static const char *const suffix[] = {[STATE_PARAM] = "", [STATE_MOMENT1] = ".m", [STATE_MOMENT2] = ".v",
+                                         [STATE_DRIFT] = ".drift"};
     int status = DONE;
     for (int i = 0; i < w->info->states && status == DONE; i++)
         for (int age = 0, n = old ? state_versions(&w->info->state[i]) : 1; age < n && status == DONE; age++)

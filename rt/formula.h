@@ -32,6 +32,12 @@ FN float bounded(float x)
     return x < -16.0f ? -16.0f : x;
 }
 
+/* Where gradients are `late` updates old: lr / late^q, q from 1 to 0 in `anneal` steps. */
+FN float drift_rate(float lr, int64_t step, long late, long anneal)
+{
+    return late > 1 && step < anneal ? lr * fexp(((float)step / (float)anneal - 1.0f) * flog((float)late)) : lr;
+}
+
 FN float slope_tanh(float x)
 {
     x = bounded(x);

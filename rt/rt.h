@@ -205,7 +205,10 @@ void norm_partial(Stage *st, double *norm, const float *g, long n, long index);
 void norm_total(Stage *st, float *clip, const double *norm, Values *vals, long count, float limit);
 void sgd_update(Stage *st, float *p, real *c, const float *g, float *m, const float *clip, const Values *vals, long n, float momentum, long decay);
 void adamw_update(Stage *st, float *p, real *c, const float *g, float *m, float *v, const float *clip, const Values *vals, long n, float beta1, float beta2, float eps, long decay);
+void nadamw_update(Stage *st, float *p, real *c, const float *g, float *m, float *v, const float *clip, const Values *vals, long n, float beta1, float beta2, float eps, long decay);
 void sgd_spike(Stage *st, float *p, real *c, const float *g, float *m, const float *clip, const Values *vals, long n, float momentum, long decay, long late);
+void sgd_drift(Stage *st, float *p, real *c, const float *g, float *m, float *old, const float *clip, const Values *vals, long n, float momentum, long decay, long late, long anneal);
+void predict_old(Stage *st, float *to, const float *newer, const float *old, long behind, long n);
 void predict(Stage *st, float *to, const float *newer, const float *older, long ahead, long n);
 void batch_track(Stage *st, float *mean, float *var, float *count, const float *sum_mean, const float *sum_var, const float *sum_count, long rows, long n, float momentum, long each);
 

@@ -113,6 +113,12 @@ ahead="$tmp/gpt.yaml --set train.batch.micro=8 --set train.batch.global=8 --set 
 ahead="$ahead --set plan.schedule=spectrain --set plan.stages=3 --set plan.cuts=[6,11]"
 want=$(interpret $ahead)
 right "spectrain, 3 stages" "$want" $ahead
+# updates of their own: an impulse that makes up for its delay, and Nesterov's momentum
+sed 's/optimizer: .*/optimizer: {type: sgd, lr: 0.02, momentum: 0.9}/' "$tmp/gpt.yaml" >"$tmp/sgd.yaml"
+pb=$(echo "$ahead" | sed 's/spectrain/pb/; s!/gpt.yaml!/sgd.yaml!')
+right "pb, 3 stages" "$(interpret $pb)" $pb
+nag="$(echo "$ahead" | sed 's/spectrain/nag/') --set train.optimizer.type=nadamw"
+[ -z "$SLOW" ] || right "nag, 3 stages" "$(interpret $nag)" $nag
 
 use_double bf16
 bf16="--set train.precision.compute=bf16"

@@ -14,7 +14,8 @@
  * a micro-batch read the weights as they were `lag` micro-batches before, kept here whole, whatever a plan keeps; a lag of one
  * step for 2bw, by the cuts (plan.cuts) for pipedream, by the stages for vertical.
  * spectrain reads them on the line through the version before, as far ahead as its paper says; pb so in forward, and the
- * kernel of its update is told how late the gradients of each stage are.
+ * kernel of its update is told how late the gradients of each stage are.  In xpipe the first micro-batch of a step decides for
+ * all of it.  timeprest predicts nothing.
  *
  * Before each micro-batch every tensor is filled with the bytes of a NaN: a read of something that was not made in this
  * micro-batch reaches the loss.  With -fsanitize=address, each buffer has its own guards.
@@ -58,26 +59,31 @@ static int stage_of(int fwd)
     return stage;
 }
 
+static bool rule_is(const char *names)
+{
+    return strstr(names, strf(" %s ", it.m->plan.schedule)) != NULL;
+}
+
 /* By how many micro-batches the weights are behind that a forward operator, or its backward, reads. */
 static int lag_of(int fwd, bool forward)
 {
     const PlanSpec *p = &it.m->plan;
-    if (!strcmp(p->schedule, "2bw"))
+    if (rule_is(" 2bw "))
         return (int)it.g->micro;
-    if (!strcmp(p->schedule, "pipedream") || !strcmp(p->schedule, "spectrain-once"))
+    if (rule_is(" pipedream nag spectrain-once ") || (forward && rule_is(" spectrain pb pipemare xpipe timeprest ")))
         return p->cuts.n - stage_of(fwd);
-    if (!strcmp(p->schedule, "spectrain") || !strcmp(p->schedule, "pb"))
-        return forward ? p->cuts.n - stage_of(fwd) : 0;
-    return strcmp(p->schedule, "vertical") ? 0 : p->stages_max - 1;
+    return rule_is(" vertical ") ? p->stages_max - 1 : 0;
 }
 
 /* How many updates further they are predicted. */
 static int further_of(int fwd, bool forward)
 {
-    bool once = !strcmp(it.m->plan.schedule, "spectrain-once") || !strcmp(it.m->plan.schedule, "pb");
-    if (!once && strcmp(it.m->plan.schedule, "spectrain"))
-        return 0;
-    return lag_of(fwd, forward) + (once ? 0 : stage_of(fwd) / 2);
+    if (rule_is(" pipemare "))
+        return forward ? 0 : lag_of(fwd, true);
+    int updates = 0, behind = lag_of(fwd, forward) + (rule_is(" spectrain xpipe ") ? stage_of(fwd) / 2 : 0);
+    while (rule_is(" spectrain spectrain-once pb xpipe ") && updates * it.g->micro < behind)
+        updates++;
+    return updates;
 }
 
 /* The updates that are done once all but the last `lag` micro-batches before this one have been through backward. */
@@ -100,9 +106,25 @@ static void keep_weights(int64_t version)
             memcpy(it.kept[version % it.versions][s], it.state[s], (size_t)it.g->state.at[s].bytes);
 }
 
+/* The newest weights, so many updates back along the mean of the last ones. */
+static void *moved_back(int state, int updates)
+{
+    const float *now = it.state[state], *drift = now;
+    for (int s = 0; s < it.g->state.n; s++)
+        if (it.g->state.at[s].kind == S_DRIFT && it.g->state.at[s].param == state)
+            drift = it.state[s];
+    for (int64_t i = 0; i < it.g->state.at[state].bytes / type_bytes(F32); i++) {
+        float back = drift[i] * (float)updates;
+        it.line[state][i] = now[i] - back;
+    }
+    return it.line[state];
+}
+
 /* Weights in f32, that many times as far from their version as that is from the one before. */
 static void *extended(int state, int64_t version, int further)
 {
+    if (rule_is(" pipemare "))
+        return moved_back(state, further);
     const float *now = it.kept[version % it.versions][state], *before = it.kept[(version - 1) % it.versions][state];
     for (int64_t i = 0; i < it.g->state.at[state].bytes / type_bytes(F32); i++) {
         float step = now[i] - before[i];
@@ -128,7 +150,7 @@ static void *address(const Op *o, const Arg *a, int mb, int group)
         return it.state[a->index];
     bool forward = o->phase == PH_F;
     int lag = lag_of(o->fwd, forward), further = further_of(o->fwd, forward);
-    int64_t version = version_of(lag, mb);
+    int64_t version = version_of(lag, forward && rule_is(" xpipe ") ? 0 : mb);
     if (further && version > 0)
         return extended(a->index, version, further);
     return lag ? it.kept[version % it.versions][a->index] : it.state[a->index];
@@ -239,7 +261,7 @@ static void *buffer(Bytes n)
 /* What the runtime starts, hashes and saves lies in its arena. */
 static bool in_arena(const State *s)
 {
-    return s->kind == S_PARAM || s->kind == S_COPY || s->kind == S_MOMENT1 || s->kind == S_MOMENT2
+    return s->kind == S_PARAM || s->kind == S_COPY || s->kind == S_MOMENT1 || s->kind == S_MOMENT2 || s->kind == S_DRIFT
         || s->kind == S_VALUES
         || (s->kind == S_GRAD && s->use == 0);
 }
@@ -346,7 +368,7 @@ static void start(Stage *st)
 static const StateInfo *states(int *n)
 {
     static const int kind[] = {[S_PARAM] = STATE_PARAM, [S_GRAD] = STATE_GRAD, [S_MOMENT1] = STATE_MOMENT1,
-                               [S_MOMENT2] = STATE_MOMENT2};
+                               [S_MOMENT2] = STATE_MOMENT2, [S_DRIFT] = STATE_DRIFT};
     const Graph *g = it.g;
     VEC(StateInfo) list = {0};
     for (int s = 0; s < g->state.n; s++) {

@@ -308,8 +308,12 @@ static void sgd(void)
     }
 }
 
-/* Three steps of PyTorch's torch.optim.AdamW, in double. */
-static void adamw(void)
+typedef void (*Adam)(Stage *, float *, real *, const float *, float *, float *, const float *, const Values *, long, float,
+                     float, float, long);
+
+/* Three steps of PyTorch's torch.optim.AdamW, in double; Nesterov's momentum is in it as Dozat's algorithm 8 has it, all of its
+ * momenta beta1: the next m, and the gradient at the weight that it has in m. */
+static void adam(const char *call, Adam update, int nesterov)
 {
     const float beta1 = 0.875f, beta2 = 0.96875f, eps = 1e-3f;
     for (int s = 0; s < 8; s++) {
@@ -328,23 +332,25 @@ static void adamw(void)
                 want[i] *= 1 - 0.125 * (decay ? 0.25 : 0);
                 m1[i] = (double)beta1 * m1[i] + (1 - (double)beta1) * d;
                 m2[i] = (double)beta2 * m2[i] + (1 - (double)beta2) * d * d;
-                want[i] -= 0.125 / bias1 * m1[i] / (sqrt(m2[i]) / sqrt(bias2) + (double)eps);
+                double mean = m1[i] / bias1, ahead = m1[i] / (1 - pow((double)beta1, step + 2));
+                if (nesterov)
+                    mean = (double)beta1 * ahead + (1 - (double)beta1) * d / bias1;
+                want[i] -= 0.125 * mean / (sqrt(m2[i]) / sqrt(bias2) + (double)eps);
             }
-            adamw_update(stage, p->k, s > 3 ? c->k : 0, g->k, m->k, v->k, s % 3 ? clip->k : 0, &vals, n, beta1, beta2,
-                         eps, decay);
+            update(stage, p->k, s > 3 ? c->k : 0, g->k, m->k, v->k, s % 3 ? clip->k : 0, &vals, n, beta1, beta2, eps, decay);
         }
-        check_values("adamw_update p", p, want);
-        check_values("adamw_update m", m, m1);
-        check_values("adamw_update v", v, m2);
+        check_values(call, p, want);
+        check_values(call, m, m1);
+        check_values(call, v, m2);
         if (s > 3)
-            check_values("adamw_update c", c, p->v);
+            check_values(call, c, p->v);
         case_end();
     }
 }
 
-#ifdef FOLDS        /* the kernels of GPUs lack it: gen/targets.def */
-static void spike(void) {}
-#else
+static void adamw(void) { adam("adamw_update", adamw_update, 0); }
+static void nadamw(void) { adam("nadamw_update", nadamw_update, 1); }
+
 /* Steps of the paper's update, in double; with no delay the bits of sgd_update.  One gradient, and none after it, moves the
  * weights in the end by lr g / (1 - momentum), whatever the delay. */
 static void spike(void)
@@ -382,7 +388,42 @@ static void spike(void)
         expect(late || (p == q && m == m2), "sgd_spike, not late: %.9g, and sgd_update %.9g", (double)p, (double)q);
     }
 }
-#endif
+
+/* Steps of the paper's update, in double: rates, and the mean of what they add; with no delay the bits of sgd_update. */
+static void drift(void)
+{
+    for (int s = 0; s < 8; s++) {
+        long n = sizes[s % 4], decay = s % 2, late = s % 5;
+        int with_moment = s != 5;
+        Values vals = {.lr = 0.125f, .weight_decay = 0.25f};
+        Tensor *p = operand(FLOAT, n, -1, 1), *m = filled(FLOAT, n, 0), *old = filled(FLOAT, n, 0), *c = result(REAL, n);
+        Tensor *clip = filled(FLOAT, 1, 0.75), *to = result(FLOAT, n);
+        double *want = numbers(n), *moment = numbers(n), *mean = numbers(n), *back = numbers(n);
+        memcpy(want, p->v, (size_t)n * sizeof *want);
+        for (int step = 0; step < 6; step++) {
+            Tensor *g = operand(FLOAT, n, -1, 1);
+            double lr = 0.125 / (late ? pow((double)late, step < 4 ? 1 - step / 4.0 : 0) : 1);
+            double stays = late ? exp(-2.0 / (double)late) : 0;
+            for (long i = 0; i < n; i++) {
+                double d = g->v[i] * (s % 3 ? 0.75 : 1) + (decay ? 0.25 : 0) * want[i];
+                moment[i] = with_moment ? 0.5 * moment[i] + d : d;
+                want[i] -= lr * moment[i];
+                mean[i] = stays * mean[i] - (1 - stays) * lr * moment[i];
+                back[i] = want[i] - (double)late * mean[i];
+            }
+            vals.step = step;
+            sgd_drift(stage, p->k, s > 3 ? c->k : 0, g->k, with_moment ? m->k : 0, old->k, s % 3 ? clip->k : 0, &vals, n, 0.5f,
+                      decay, late, 4);
+        }
+        predict_old(stage, to->k, p->k, old->k, late, n);
+        check_values("sgd_drift p", p, want);
+        check_values("sgd_drift old", old, mean);
+        check_values("predict_old", to, back);
+        if (s > 3)
+            check_values("sgd_drift c", c, p->v);
+        case_end();
+    }
+}
 
 /* In place of the older weights, and elsewhere; a straight line exactly. */
 static void line(void)
@@ -408,7 +449,9 @@ const Check update_checks[] = {
     {" norm_partial norm_total ", norms},
     {" sgd_update ", sgd},
     {" adamw_update ", adamw},
+    {" nadamw_update ", nadamw},
     {" sgd_spike ", spike},
+    {" sgd_drift predict_old ", drift},
     {" predict ", line},
     {0, 0},
 };

@@ -32,14 +32,14 @@ static World *ordered(const char *schedule, int stages, int micro, double clip)
 /* decisions, checks 7: copies of a version are delay + 1.  With lag l: 1 + ceil(l/m). */
 static void test_versions(void)
 {
-    static const char *const names[] = {"2bw", "pipedream", "vertical"};
-    for (int k = 0; k < 3; k++)
+    static const char *const names[] = {"2bw", "pipedream", "vertical", "nag"};
+    for (int k = 0; k < 4; k++)
         for (int p = 1; p <= 8; p++)
             for (int m = k ? 1 : p; m <= (k ? p + 2 : 3 * p); m++) {
                 World *w = ordered(names[k], p, m, k ? 0 : m % 2);
                 check_order(&w->p);
                 for (int i = 0; i < p; i++) {
-                    int lag = k == 0 ? m : k == 1 ? p - 1 - i : p - 1, delay = (lag + m - 1) / m;
+                    int lag = k == 0 ? m : k == 2 ? p - 1 : p - 1 - i, delay = (lag + m - 1) / m;
                     check(order_delay(&w->p, i) == delay && order_flight(&w->p, i) == p - i,
                           "%s p=%d m=%d: delay %d, %d in flight on %d", names[k], p, m, order_delay(&w->p, i),
                           order_flight(&w->p, i), i);
@@ -69,6 +69,69 @@ static void test_newest(void)
                     updates += a->kind == K_U && a->part == 2;
                 }
                 check(updates == 30, "pipedream p=%d m=%d: %d updates", p, m, updates);
+            }
+}
+
+/* The same of rules that read what is newest: timeprest in forward and in backward, xpipe in the forward of a step's first
+ * micro-batch, for all of that step, and in backward.  xpipe aims as far as spectrain, in micro-batches: that many updates as
+ * hold them. */
+static void check_newest(const char *schedule, int p, int m, int i)
+{
+    World *w = ordered(schedule, p, m, 0);
+    check_order(&w->p);
+    bool first = !strcmp(schedule, "xpipe");
+    Actions run = order_run(&w->p, &w->p.dev.at[i].order, 30);
+    int updates = 0, newest = 0, oldest = 0, forward = 0, backward = 0;
+    for (; first && forward * m < p - 1 - i + i / 2; forward++)
+        backward += forward * m < i / 2;
+    for (int k = 0; k < run.n; k++) {
+        const Action *a = &run.at[k];
+        int says = a->version > 0 ? a->version : 0;
+        if (a->kind == K_F && (!first || a->mb == 0))
+            newest = updates;
+        if (a->kind == K_F || a->kind == K_B)
+            check(says == (a->kind == K_F ? newest : updates), "%s p=%d m=%d stage %d: step %d, micro-batch %d reads %d",
+                  schedule, p, m, i, a->step, a->mb, says);
+        oldest = a->kind == K_F && updates - a->version > oldest ? updates - a->version : oldest;
+        updates += a->kind == K_U && a->part == 2;
+    }
+    check(order_ahead(&w->p, i, K_F) == forward && order_ahead(&w->p, i, K_B) == backward, "%s p=%d m=%d stage %d: %d and %d "
+          "updates further", schedule, p, m, i, order_ahead(&w->p, i, K_F), order_ahead(&w->p, i, K_B));
+    check(order_copies(&w->p, i) == 1 + oldest + (forward > 0) + (backward > 0), "%s p=%d m=%d stage %d: %d copies", schedule,
+          p, m, i, order_copies(&w->p, i));
+}
+
+/* pipemare moves backward's weights back by as many updates as forward's are behind. */
+static void test_back(void)
+{
+    for (int p = 1; p <= 8; p++)
+        for (int i = 0; i < p; i++) {
+            World *w = ordered("pipemare", p, 1, 0);
+            check_order(&w->p);
+            Actions run = order_run(&w->p, &w->p.dev.at[i].order, 30);
+            int updates = 0, moved = 0, read[30] = {0}, back = order_ahead(&w->p, i, K_B);
+            for (int k = 0; k < run.n; k++) {
+                const Action *a = &run.at[k];
+                if (a->kind == K_F)
+                    read[a->step] = a->version;
+                moved = a->kind == K_PREDICT ? a->version : moved;
+                if (a->kind == K_B)
+                    check(a->version == updates && a->version - back == read[a->step] && (back == 0 || moved == updates),
+                          "pipemare p=%d stage %d: step %d goes back by %d", p, i, a->step, back);
+                updates += a->kind == K_U && a->part == 2;
+            }
+            check(order_late(&w->p, i) == p - 1 - i && order_ahead(&w->p, i, K_F) == 0 && order_copies(&w->p, i) == p - i +
+                  (back > 0), "pipemare p=%d stage %d: %d copies", p, i, order_copies(&w->p, i));
+        }
+}
+
+static void test_newest_each(void)
+{
+    for (int p = 1; p <= 5; p++)
+        for (int m = 1; m <= 6; m++)
+            for (int i = 0; i < p; i++) {
+                check_newest("timeprest", p, m, i);
+                check_newest("xpipe", p, m, i);
             }
 }
 
@@ -326,6 +389,8 @@ int main(void)
     test_too_few();
     test_versions();
     test_newest();
+    test_newest_each();
+    test_back();
     test_line();
     test_example();
     test_star_depths();

@@ -443,7 +443,17 @@ static void run_version(Memory *m, const Action *k)
     }
 }
 
-/* The newest weights and those before, on their line so many updates further. */
+static void expect_drift(const Memory *m, int param)
+{
+    for (int b = 0; b < m->p->buf.n; b++) {
+        const Buf *x = &m->p->buf.at[b];
+        const State *s = x->state >= 0 ? &m->p->g->state.at[x->state] : NULL;
+        if (s && x->device == m->device && s->kind == S_DRIFT && s->param == param)
+            expect(m, b, 0, state_value(x->state, m->step + 1), "predict");
+    }
+}
+
+/* The newest weights and those before, or their drift, on their line so many updates further. */
 static void run_predict(Memory *m, const Action *k)
 {
     int ahead = order_ahead(m->p, k->chunk, k->part ? K_F : K_B);
@@ -452,7 +462,10 @@ static void run_predict(Memory *m, const Action *k)
         if (x->device != m->device || x->state < 0 || x->origin != MADE || !version_copied(m->p, x->state, k->chunk))
             continue;
         expect(m, b, k->slot, state_value(x->state, m->step + 1), "predict");
-        expect(m, b, k->group, state_value(x->state, m->step), "predict");
+        if (schedule_of(m->p->schedule)->drifts)
+            expect_drift(m, x->state);
+        else
+            expect(m, b, k->group, state_value(x->state, m->step), "predict");
         put(m, b, k->into, predicted_value(x->state, m->step + 1, ahead));
     }
 }

@@ -80,6 +80,8 @@ static int print_way(const Launch *w, int device, int way)
 {
     const Plan *p = w->p;
     const Graph *g = p->g;
+    static const char *const name[] = {[S_GRAD] = "STATE_GRAD", [S_MOMENT1] = "STATE_MOMENT1", [S_MOMENT2] = "STATE_MOMENT2",
+                                       [S_DRIFT] = "STATE_DRIFT", [S_VALUES] = NULL};
     int n = 0;
     for (int s = 0; s < g->state.n; s++) {
         const State *x = &g->state.at[s];
@@ -92,9 +94,8 @@ static int print_way(const Launch *w, int device, int way)
             print_state(w, device, way, s, c, "STATE_PARAM", at, copy);
         } else if (at < 0 || x->param < 0 || (x->kind == S_GRAD && x->use != 0)) {
             continue;
-        } else if (x->kind == S_GRAD || x->kind == S_MOMENT1 || x->kind == S_MOMENT2) {
-            print_state(w, device, way, s, -1, x->kind == S_GRAD ? "STATE_GRAD" : x->kind == S_MOMENT1 ? "STATE_MOMENT1"
-                        : "STATE_MOMENT2", at, -1);
+        } else if (name[x->kind]) {
+            print_state(w, device, way, s, -1, name[x->kind], at, -1);
         } else {
             continue;
         }

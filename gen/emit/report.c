@@ -75,7 +75,7 @@ static void print_stage(FILE *f, const Plan *p, int d)
     page_bar(f, (double)busy / 100);
     fprintf(f, "<td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td>",
             size_text(part_of(p, d, S_PARAM, S_COPY)), size_text(part_of(p, d, S_GRAD, S_GRAD)),
-            size_text(part_of(p, d, S_MOMENT1, S_MOMENT2)), size_text(x->arena), size_text(x->bound), size_text(x->limit),
+            size_text(part_of(p, d, S_MOMENT1, S_DRIFT)), size_text(x->arena), size_text(x->bound), size_text(x->limit),
             size_text(x->limit - x->arena));
     if (p->host.n)
         fprintf(f, "<td>%s</td><td>%s</td>", size_text(offloaded(p, d)), size_text(x->host));

@@ -192,7 +192,8 @@ static void call_turn(Stager *w, int b, const char *parameter)
 }
 
 static const Strs folded = {(const char *[]){"into", "from"}, 2, 2}, copied = {(const char *[]){"newer", "older"}, 2, 2},
-    ahead = {(const char *[]){"into", "newer", "older", "ahead"}, 4, 4};
+    ahead = {(const char *[]){"into", "newer", "older", "ahead"}, 4, 4},
+    behind = {(const char *[]){"into", "newer", "behind"}, 3, 3};
 
 static void print_fold(Stager *w, int index)
 {
@@ -216,27 +217,45 @@ static void print_fold(Stager *w, int index)
     fprintf(w->f, "}\n");
 }
 
+static bool drifts(const Stager *w)
+{
+    return schedule_of(w->p->schedule)->drifts;
+}
+
+static int made_buf(const Stager *w, int state, int way);
+
+/* The mean of what updates add to a weight. */
+static void call_drift(Stager *w, int param)
+{
+    for (int s = 0; s < w->p->g->state.n; s++)
+        if (w->p->g->state.at[s].kind == S_DRIFT && w->p->g->state.at[s].param == param)
+            call_word(w, "A(%s)", w->buf[made_buf(w, s, -1)]);
+}
+
 /* A line for each of the weights that have versions. */
 static void print_weights(Stager *w, int index)
 {
     const Plan *p = w->p;
     const Routine *r = &p->routine.at[index];
-    bool predicts = r->kind == K_PREDICT;
+    bool predicts = r->kind == K_PREDICT, back = predicts && drifts(w);
     w->routine[index] = name_new(&w->names, r->name);
-    fprintf(w->f, "\n/* The newest weights, %s. */\n", predicts ? "`ahead` updates further on the line through those before"
-            : "to the slot where they will be updated");
-    print_signature(w, w->routine[index], predicts ? &ahead : &copied);
+    fprintf(w->f, "\n/* The newest weights, %s. */\n", back ? "`behind` updates back along their drift"
+            : predicts ? "`ahead` updates further on the line through those before" : "to the slot where they will be updated");
+    print_signature(w, w->routine[index], back ? &behind : predicts ? &ahead : &copied);
     for (int b = 0; b < p->buf.n; b++) {
         const Buf *x = &p->buf.at[b];
         if (x->device != w->device || x->state < 0 || x->origin != MADE || !version_copied(p, x->state, r->chunk))
             continue;
-        call_open(w, predicts ? "predict" : "version_copy");
+        call_open(w, back ? "predict_old" : predicts ? "predict" : "version_copy");
         if (predicts)
             call_turn(w, b, "into");
         call_turn(w, b, "newer");
-        call_turn(w, b, "older");
+        if (back)
+            call_drift(w, x->state);
+        else
+            call_turn(w, b, "older");
         if (predicts)
-            call_word(w, "ahead");
+            call_word(w, back ? "behind" : "ahead");
         call_int(w, predicts ? x->bytes / 4 : x->bytes);
         call_close(w);
         fprintf(w->f, "\n");
@@ -283,7 +302,8 @@ static void print_zero(Stager *w)
 static void print_compute(Stager *w, const Action *k)
 {
     const Routine *r = &w->p->routine.at[k->routine];
-    const Strs *turns = k->kind == K_FOLD ? &folded : k->kind == K_VERSION ? &copied : k->kind == K_PREDICT ? &ahead : NULL;
+    const Strs *turns = k->kind == K_FOLD ? &folded : k->kind == K_VERSION ? &copied : k->kind != K_PREDICT ? NULL
+        : drifts(w) ? &behind : &ahead;
     Params all = {.mb = r->mb, .acc = r->acc};
     for (int i = 0; i < r->pool.n && !turns; i++)
         if (slots_count(w, r->pool.at[i]) > 1)
@@ -293,7 +313,7 @@ static void print_compute(Stager *w, const Action *k)
         call_int(w, k->into);
     if (k->kind == K_PREDICT)
         call_int(w, k->slot);
-    if (turns)
+    if (turns && turns != &behind)
         call_int(w, k->group);
     if (k->kind == K_PREDICT)
         call_int(w, order_ahead(w->p, k->chunk, k->part ? K_F : K_B));

@@ -183,7 +183,7 @@ void graph_totals(FILE *f, const Graph *g)
     line(f, "parameter tensors", tensors, "");
     line(f, "parameters, with their copies", state_bytes(g, S_PARAM, S_COPY), "bytes");
     line(f, "gradients", state_bytes(g, S_GRAD, S_GRAD), "bytes");
-    line(f, "moments", state_bytes(g, S_MOMENT1, S_MOMENT2), "bytes");
+    line(f, "moments", state_bytes(g, S_MOMENT1, S_DRIFT), "bytes");
     line(f, "activations for backward, at most", saved_bytes(g), "bytes a micro-batch");
     line(f, "arithmetic, forward", sum.flop[PH_F], "FLOP a micro-batch");
     line(f, "arithmetic, with backward", micro, "FLOP a micro-batch");

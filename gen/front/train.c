@@ -13,14 +13,14 @@ enum { MOST_MICRO = 65536 };    /* of one step: each is written out in the gener
 #define MOST 0x1p40             /* steps, samples */
 #define MOST_RATE 1e6           /* learning rates and what multiplies them */
 
-/* A key that only one kind of something has. */
-typedef struct { const char *key; int kind; const char *kind_name; } Owner;
+/* A key that only some kinds of something have: a bit each. */
+typedef struct { const char *key; int kinds; const char *kind_name; } Owner;
 
 static void check_owners(const Node *map, const char *path, int kind, const Owner *owners, int n)
 {
     for (int i = 0; i < n; i++) {
         const Node *value = node_get(map, owners[i].key);
-        if (value && owners[i].kind != kind)
+        if (value && !(owners[i].kinds >> kind & 1))
             bad(value->loc, strf("delete it, or write type: %s", owners[i].kind_name),
                 "%s.%s is only for type %s", path, owners[i].key, owners[i].kind_name);
     }
@@ -109,8 +109,9 @@ static void read_second(const Spot *s)
 
 static void read_optimizer(const Spot *s)
 {
+    enum { ADAMS = 1 << OPT_ADAMW | 1 << OPT_NADAMW };
     static const Field fields[] = {
-        { "type", read_choice, AT(opt), 0, 0, "sgd adamw" },
+        { "type", read_choice, AT(opt), 0, 0, "sgd adamw nadamw" },
         { "lr", read_float, AT(lr), 0, MOST_RATE, NULL },
         { "betas", read_betas, 0, 0, 0, NULL },
         { "eps", read_above, AT(eps), 0, 1, NULL },
@@ -119,8 +120,8 @@ static void read_optimizer(const Spot *s)
         { "decay_only", read_second, AT(decay_matrices), 0, 0, "all matrices" },
         { "no_decay", read_texts, AT(no_decay), 0, 0, NULL },
     };
-    static const Owner owners[] = { { "betas", OPT_ADAMW, "adamw" }, { "eps", OPT_ADAMW, "adamw" },
-                                    { "momentum", OPT_SGD, "sgd" } };
+    static const Owner owners[] = { { "betas", ADAMS, "adamw or nadamw" }, { "eps", ADAMS, "adamw or nadamw" },
+                                    { "momentum", 1 << OPT_SGD, "sgd" } };
     Train *t = s->to;
     section(s->m, s->value, s->path, fields, COUNT(fields), t);
     check_owners(s->value, s->path, t->opt, owners, COUNT(owners));
@@ -135,7 +136,7 @@ static void read_schedule(const Spot *s)
         { "every", read_int, AT(every), 1, MOST, NULL },
         { "factor", read_above, AT(factor), 0, 1, NULL },
     };
-    static const Owner owners[] = { { "every", LR_STEP, "step" }, { "factor", LR_STEP, "step" } };
+    static const Owner owners[] = { { "every", 1 << LR_STEP, "step" }, { "factor", 1 << LR_STEP, "step" } };
     Train *t = s->to;
     section(s->m, s->value, s->path, fields, COUNT(fields), t);
     check_owners(s->value, s->path, t->schedule, owners, COUNT(owners));

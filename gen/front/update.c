@@ -10,6 +10,9 @@
  *                   order, so that the bits do not depend on who holds which parameter (Pascanu, Mikolov and Bengio, On
  *                   the difficulty of training recurrent neural networks, 2013, section 3.2)
  *   2  AdamW, Sgd   AdamW: Loshchilov and Hutter, Decoupled Weight Decay Regularization, 2019, algorithm 2
+ *      NAdamW       AdamW with Nesterov's momentum: Dozat, Incorporating Nesterov Momentum into Adam, 2016, its momentum
+ *                   held constant
+ *      SgdDrift     instead of Sgd, where the schedule follows how the weights drift
  *      BatchTrack   the running statistics of a BatchStat: no norm, no decay
  *      SgdSpike     instead of Sgd, where the schedule makes up for late gradients (sched/async.c)
  *
@@ -19,13 +22,13 @@
  * These rows have no operands of the model, so their words are not looked up by bind_call but in a short list that says
  * what each means for the parameter at hand.
  *
- * needs   S_GRAD states.  fills  S_MOMENT1, S_MOMENT2, S_NORM, S_CLIP, operators of PH_U.
+ * needs   S_GRAD states.  fills  S_MOMENT1, S_MOMENT2, S_DRIFT, S_NORM, S_CLIP, operators of PH_U.
  */
 #include "grad.h"
 #include <string.h>
 
 typedef struct {                /* one parameter */
-    int p, c, m, v;             /* states; -1: there is none */
+    int p, c, m, v, drift;      /* states; -1: there is none */
     int norm, clip;
     int64_t n, index;
     Ints use;                   /* accumulators, ascending */
@@ -38,7 +41,7 @@ typedef struct {
     Names *taken;
     ParamList param;
     ParamList tracked;          /* mean, variance and count of each BatchStat, side by side */
-    bool spikes;                /* the schedule makes up for late gradients */
+    const Schedule *schedule;
     VEC(Arg) word;              /* what the words of the next call mean */
 } Update;
 
@@ -138,8 +141,8 @@ static void list_params(Update *u)
         ParamList *list = g->state.at[x->param].tracked ? &u->tracked : &u->param;
         if (x->kind == S_PARAM) {
             slot[s] = list->n;
-            *PUSH(list) = (Param){.p = s, .c = -1, .m = -1, .v = -1, .norm = -1, .clip = -1, .index = list->n - 1,
-                                  .n = shape_size(&x->shape, 0, x->shape.n)};
+            *PUSH(list) = (Param){.p = s, .c = -1, .m = -1, .v = -1, .drift = -1, .norm = -1, .clip = -1,
+                                  .index = list->n - 1, .n = shape_size(&x->shape, 0, x->shape.n)};
         } else if (x->kind == S_COPY) {
             list->at[slot[x->param]].c = s;
         } else if (x->kind == S_GRAD) {
@@ -154,10 +157,12 @@ static void make_states(Update *u)
     Shape one = {1, {1}}, all = {1, {u->param.n}};
     for (int i = 0; i < u->param.n; i++) {
         Param *q = &u->param.at[i];
-        if (t->opt == OPT_ADAMW || t->momentum != 0)
+        if (t->opt != OPT_SGD || t->momentum != 0)
             q->m = of_param(u, q->p, "m", S_MOMENT1);
-        if (t->opt == OPT_ADAMW)
+        if (t->opt != OPT_SGD)
             q->v = of_param(u, q->p, "v", S_MOMENT2);
+        if (u->schedule->drifts)
+            q->drift = of_param(u, q->p, "drift", S_DRIFT);
     }
     if (t->clip == 0)
         return;
@@ -211,15 +216,18 @@ static void put_update(Update *u, const Param *q)
     word_state(u, "g", ARG_READ, q->use.at[0]);
     word_state(u, "m", ARG_UPDATE, q->m);
     word_state(u, "v", ARG_UPDATE, q->v);
+    word_state(u, "old", ARG_UPDATE, q->drift);
     word_state(u, "clip", ARG_READ, q->clip);
     word_int(u, "n", q->n);
+    word_int(u, "anneal", t->steps / 4 ? t->steps / 4 : 1);
     word_float(u, "momentum", t->momentum);
     word_float(u, "beta1", t->beta1);
     word_float(u, "beta2", t->beta2);
     word_float(u, "eps", t->eps);
     word_int(u, "decay", u->g->state.at[q->p].decay);
     *PUSH(&u->word) = (Arg){.kind = ARG_LATE, .token = "late", .index = -1};
-    put(u, t->opt == OPT_ADAMW ? "AdamW" : u->spikes ? "SgdSpike" : "Sgd", q->p);
+    static const char *const name[] = {[OPT_SGD] = "Sgd", [OPT_ADAMW] = "AdamW", [OPT_NADAMW] = "NAdamW"};
+    put(u, u->schedule->spikes ? "SgdSpike" : u->schedule->drifts ? "SgdDrift" : name[t->opt], q->p);
 }
 
 /* One call for the three states of a BatchStat. */
@@ -240,7 +248,7 @@ static void put_tracked(Update *u, const Param *q)
 
 void update(Graph *g, const Model *m, Names *taken)
 {
-    Update u = {.g = g, .t = &m->train, .taken = taken, .spikes = schedule_of(m->plan.schedule)->spikes};
+    Update u = {.g = g, .t = &m->train, .taken = taken, .schedule = schedule_of(m->plan.schedule)};
     list_params(&u);
     make_states(&u);
     for (int i = 0; i < u.param.n; i++)

@@ -39,7 +39,7 @@ static inline bool transport_due(int made, int now, int slack)
  * all parts: new weights.  -1: it stays where it is. */
 static inline int transport_part(StateKind kind)
 {
-    return kind == S_VALUES || kind == S_MOMENT1 || kind == S_MOMENT2 ? -1 :
+    return kind == S_VALUES || kind == S_MOMENT1 || kind == S_MOMENT2 || kind == S_DRIFT ? -1 :
            kind == S_GRAD ? 0 : kind == S_NORM ? 1 : kind == S_CLIP ? 2 : 3;
 }
 

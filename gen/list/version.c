@@ -92,7 +92,7 @@ const char *version_rule(const Plan *p)
         return "";
     if (lag == LAG_DEPTH)
         return strf("%s %d", rule, p->devices);
-    for (int o = 0, n = 0; lag == LAG_BEHIND && o + 1 < p->g->nf; o++)
+    for (int o = 0, n = 0; (lag == LAG_BEHIND || lag == LAG_FIRST) && o + 1 < p->g->nf; o++)
         if (p->chunk.at[o] != p->chunk.at[o + 1])
             rule = strf("%s%s%d", rule, n++ ? "," : " cuts ", o);
     return rule;

@@ -24,9 +24,17 @@
  * micro-batches have been through backward, so the lag is at least p-1-i.  So two versions serve 2bw from m = p-1 on; the
  * paper, and order.c, ask for m >= p.
  *
+ *   nag         that of pipedream, with an update that steps ahead: NAdamW, AdamW with Nesterov's momentum   (Ajanthan et al.,
+ *               Nesterov Method for Asynchronous Pipeline Parallel Optimization, 2025).  What follows the look-ahead there is
+ *               a gradient of older weights, weighed with 1 - beta1; so beta1 near 1, 0.99 in the paper, discounts it.  Its
+ *               authors run PyTorch's NAdam, where the momentum grows over the steps.  Here it is constant, as in the paper
+ *
  * Some rules read a version v predicted, s updates further on a straight line: W(v) + s (W(v) - W(v-1)).  After momentum SGD
  * this is W(v) - s lr u, with u the momentum, the prediction of the paper; it goes with any other update, too.  Nothing is
  * predicted before the first update, nor with s = 0.
+ *
+ * s is that of the row where an update is one micro-batch; else so many updates as that number of micro-batches makes, rounded
+ * up.
  *
  *   spectrain        forward lag p-1-i, s = floor(i/2) + p-1-i; backward lag 0, s = floor(i/2)   (Chen, Yang, Cheng: Efficient
  *                    and Robust Parallel DNN Training through Model Parallelism on Multi-GPU Platform, 2018, SpecTrain).
@@ -41,6 +49,26 @@
  *                    all as it does in SGD: a / (1 - mu) + b = 1 / (1 - mu).  In the paper a forward and a backward take one
  *                    beat together, and D is 2(p-1-i).  Of two forms of the prediction, by velocity and by the difference of
  *                    weights, which agree for SGD and not with spikes, this is the second
+ *
+ *   xpipe            spectrain with m micro-batches an update: forward predicts for the first one of a step, the bellwether,
+ *                    and the others of that step read the same   (Guan, Yin, Li, Lu: XPipe: Efficient Pipeline Model
+ *                    Parallelism for Multi-GPU DNN Training, 2019).  s = (p-1-i+floor(i/2))/m and floor(i/2)/m, rounded up.
+ *                    After Adam the line is the prediction of the paper, lr m / (sqrt(v) + eps) a step; after AdamW it has
+ *                    the decay too.  The sources round the second number otherwise, and then one stage would predict
+ *
+ *   timeprest        forward lag p-1-i, backward lag 0, nothing predicted: what is newest when either runs   (Dutta, Chaki,
+ *                    De: TiMePReSt: Time and Memory Efficient Pipeline Parallel DNN Training with Removed Staleness, 2024).
+ *                    There a mini-batch goes forward in m micro-batches and back as one.  Here it goes back in m, which makes
+ *                    the same sum of gradients of the same weights
+ *
+ *   pipemare         timeprest with m = 1 and momentum SGD, and two corrections for the D = p-1-i updates that forward's
+ *                    version is behind   (Yang et al., PipeMare: Asynchronous Pipeline Parallel DNN Training, 2019).
+ *                    The rate is lr / D^q, q = 1 - step/K falling to 0; where D is 0, lr.  Backward reads W - D d, a
+ *                    guess of what forward read, with d' = c d + (1 - c) (W' - W)
+ *                    at each update and c = exp(-2/D).  In the paper D is (2(p-i)+1)/N, K is a choice,
+ *                    and c = C^(1/D) with C a choice near exp(-2).  Here K is a quarter of
+ *                    train.steps.  d is a state of its own, and checkpoints hold it.  The paper's warm-up with a flush is not
+ *                    built: its first steps are those of another list
  *
  * A prediction is made behind the update that makes its version, while the version before it is still there.  That of forward
  * takes the place of the version before, so such a rule has one copy more.  That of backward lies where the next version will
@@ -87,24 +115,31 @@ static int lag_of(const Plan *p, int chunk, ActionKind kind)
 {
     const Schedule *k = schedule_of(p->schedule);
     int last = p->devices - 1;
-    const int lag[] = {[LAG_NONE] = 0, [LAG_STEP] = (int)p->g->micro, [LAG_BEHIND] = last - chunk, [LAG_DEPTH] = last};
+    const int lag[] = {[LAG_NONE] = 0, [LAG_STEP] = (int)p->g->micro, [LAG_BEHIND] = last - chunk, [LAG_DEPTH] = last,
+                       [LAG_FIRST] = last - chunk};
     return lag[kind == K_F ? k->forward : k->backward];
 }
 
 int order_version(const Plan *p, int chunk, ActionKind kind, int q)
 {
-    return floor_div(q - lag_of(p, chunk, kind), (int)p->g->micro);
+    int m = (int)p->g->micro;
+    bool first = kind == K_F && schedule_of(p->schedule)->forward == LAG_FIRST;
+    return floor_div((first ? floor_div(q, m) * m : q) - lag_of(p, chunk, kind), m);
 }
 
 int order_ahead(const Plan *p, int chunk, ActionKind kind)
 {
     const Ahead ahead = schedule_of(p->schedule)->ahead;
-    return ahead == AHEAD_NONE ? 0 : lag_of(p, chunk, kind) + (ahead == AHEAD_TURN ? chunk / 2 : 0);
+    if (schedule_of(p->schedule)->drifts)
+        return kind == K_F ? 0 : lag_of(p, chunk, K_F);
+    int behind = lag_of(p, chunk, kind) + (ahead == AHEAD_TURN ? chunk / 2 : 0);
+    return ahead == AHEAD_NONE ? 0 : -floor_div(-behind, (int)p->g->micro);
 }
 
 int order_late(const Plan *p, int chunk)
 {
-    return schedule_of(p->schedule)->spikes ? lag_of(p, chunk, K_F) : 0;
+    const Schedule *k = schedule_of(p->schedule);
+    return k->spikes || k->drifts ? lag_of(p, chunk, K_F) : 0;
 }
 
 bool order_apart(const Plan *p)

@@ -181,18 +181,7 @@ static const char *table_refuses(const Graph *g, const Model *m)
                                       count_text(has, "micro-batch"), micro, micro < has ? "smaller" : "larger");
 }
 
-/* The update of a schedule is a row of its own, which not every library has. */
-static const char *spikes_refuse(const Model *m)
-{
-    if (m->train.opt != OPT_SGD)
-        return "it makes up for the delay of momentum SGD; set train.optimizer.type: sgd";
-    for (int d = 0; d < m->devices.n; d++) {
-        const Library *l = library_of(&m->devices.at[d]);
-        if (l->lacks && strstr(l->lacks, "SgdSpike"))
-            return strf("the kernels of %s have no SgdSpike yet; take devices of kind: cpu", l->name);
-    }
-    return NULL;
-}
+static const char *const optimizers[] = {[OPT_SGD] = "sgd", [OPT_ADAMW] = "adamw", [OPT_NADAMW] = "nadamw"};
 
 const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int devices)
 {
@@ -208,9 +197,8 @@ const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int
     if (s->ahead != AHEAD_NONE && g->compute != F32)
         return "it predicts weights from the difference of two versions, which bf16 is too coarse for; set "
                "train.precision.compute: f32";
-    const char *update = s->spikes ? spikes_refuse(m) : NULL;
-    if (update)
-        return update;
+    if (s->optimizer && strcmp(s->optimizer, optimizers[t->opt]))
+        return strf("its update is one of its own; set train.optimizer.type: %s", s->optimizer);
     if (s->one_chunk && (m->plan.chunks > 1 || m->plan.map.n))
         return "it takes one chunk a device; delete plan.chunks and plan.map";
     const char *two = s->ways > 1 ? ways_refuses(g, m, s, devices) : NULL;

@@ -8,8 +8,15 @@
  *            m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2;
  *            p -= lr / bias1 * m / (sqrt(v) / sqrt(bias2) + eps)
  *
+ *     NAdamW (T. Dozat, Incorporating Nesterov Momentum into Adam, 2016, with a constant momentum, and decay as AdamW's):
+ *            instead of m / bias1, beta1 m / next + (1 - beta1) g / bias1, with next the bias1 of the next step
+ *
  *     SgdSpike  Sgd of gradients `late` updates old (A. Kosson et al., Pipelined Backpropagation at Scale, 2020): p -= lr
  *            (a m + b d), a = momentum^late, b = 1 + momentum + ... + momentum^(late-1)
+ *
+ *     SgdDrift  Sgd at the rate lr / late^q, q = 1 - step/anneal while above 0, of gradients `late` updates old (B. Yang et
+ *            al., PipeMare: Asynchronous Pipeline Parallel DNN Training, 2019); old = c old + (1 - c) (what the update added
+ *            to p), c = exp(-2 / late).  late = 0: Sgd.  predict_old  newer - behind old
  *
  *     predict  newer + ahead (newer - older); `to` may be `older`
  *
@@ -21,6 +28,7 @@
  * (vals: 0) are not.
  */
 #include "kernel.h"
+#include "../formula.h"
 
 enum { BLOCKS = 256 };
 
@@ -126,6 +134,46 @@ void adamw_update(Stage *st, float *p, real *c, const float *g, float *m, float 
     }
     if (c)
         narrow(st, c, p, n);
+}
+
+void nadamw_update(Stage *st, float *p, real *c, const float *g, float *m, float *v, const float *clip,
+                   const Values *vals, long n, float beta1, float beta2, float eps, long decay)
+{
+    float shrink = decay ? 1.0f - vals->lr * vals->weight_decay : 1.0f, factor = clip ? *clip : 1.0f, root = fsqrt(vals->bias2);
+    float next = vals->lr * beta1 / (1.0f - beta1 * (1.0f - vals->bias1)), now = vals->lr * (1.0f - beta1) / vals->bias1;
+    MAP(n, i) {
+        float gradient = g[i] * factor;
+        float m1 = beta1 * m[i] + (1.0f - beta1) * gradient;
+        float v1 = beta2 * v[i] + (1.0f - beta2) * (gradient * gradient);
+        m[i] = m1;
+        v[i] = v1;
+        p[i] = p[i] * shrink - (next * m1 + now * gradient) / (fsqrt(v1) / root + eps);
+    }
+    if (c)
+        narrow(st, c, p, n);
+}
+
+void sgd_drift(Stage *st, float *p, real *c, const float *g, float *m, float *old, const float *clip, const Values *vals,
+               long n, float momentum, long decay, long late, long anneal)
+{
+    float lr = drift_rate(vals->lr, vals->step, late, anneal), stays = late ? fexp(-2.0f / (float)late) : 0.0f;
+    float weight_decay = decay ? vals->weight_decay : 0, factor = clip ? *clip : 1.0f;
+    MAP(n, i) {
+        float u = (m ? momentum * m[i] : 0.0f) + (g[i] * factor + weight_decay * p[i]), was = p[i];
+        if (m)
+            m[i] = u;
+        p[i] = was - lr * u;
+        old[i] = stays * old[i] + (1.0f - stays) * (p[i] - was);
+    }
+    if (c)
+        narrow(st, c, p, n);
+}
+
+void predict_old(Stage *st, float *to, const float *newer, const float *old, long behind, long n)
+{
+    float times = (float)behind;
+    MAP(n, i)
+        to[i] = newer[i] - times * old[i];
 }
 
 void predict(Stage *st, float *to, const float *newer, const float *older, long ahead, long n)

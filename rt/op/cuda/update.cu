@@ -103,6 +103,93 @@ static __global__ void adamw(float *p, real *c, const float *g, float *m, float 
     }
 }
 
+static __global__ void nadamw(float *p, real *c, const float *g, float *m, float *v, const float *clip, const Values *vals,
+                              long n, float beta1, float beta2, float eps, long decay)
+{
+    float shrink = decay ? 1.0f - vals->lr * vals->weight_decay : 1.0f, factor = clip ? *clip : 1.0f, root = fsqrt(vals->bias2);
+    float next = vals->lr * beta1 / (1.0f - beta1 * (1.0f - vals->bias1)), now = vals->lr * (1.0f - beta1) / vals->bias1;
+    GROUPS(i, step, FOUR, n) {
+        float x[FOUR], d[FOUR], m1[FOUR], v1[FOUR];
+        take(x, p, i, n, step);
+        take(d, g, i, n, step);
+        take(m1, m, i, n, step);
+        take(v1, v, i, n, step);
+        for (int j = 0; j < FOUR; j++) {
+            float gradient = d[j] * factor;
+            m1[j] = beta1 * m1[j] + (1.0f - beta1) * gradient;
+            v1[j] = beta2 * v1[j] + (1.0f - beta2) * (gradient * gradient);
+            x[j] = x[j] * shrink - (next * m1[j] + now * gradient) / (fsqrt(v1[j]) / root + eps);
+        }
+        leave(m, m1, i, n, step);
+        leave(v, v1, i, n, step);
+        leave(p, x, i, n, step);
+        if (c)
+            leave(c, x, i, n, step);
+    }
+}
+
+static __global__ void spike(float *p, real *c, const float *g, float *m, const float *clip, const Values *vals, long n,
+                             float momentum, long decay, float a, float b)
+{
+    float lr = vals->lr, weight_decay = decay ? vals->weight_decay : 0, factor = clip ? *clip : 1.0f;
+    GROUPS(i, step, FOUR, n) {
+        float x[FOUR], d[FOUR], u[FOUR] = {0};
+        take(x, p, i, n, step);
+        take(d, g, i, n, step);
+        if (m)
+            take(u, m, i, n, step);
+        for (int j = 0; j < FOUR; j++) {
+            d[j] = d[j] * factor + weight_decay * x[j];
+            u[j] = (m ? momentum * u[j] : 0.0f) + d[j];
+            x[j] -= lr * (a * u[j] + b * d[j]);
+        }
+        if (m)
+            leave(m, u, i, n, step);
+        leave(p, x, i, n, step);
+        if (c)
+            leave(c, x, i, n, step);
+    }
+}
+
+static __global__ void drift(float *p, real *c, const float *g, float *m, float *old, const float *clip, const Values *vals,
+                             long n, float momentum, long decay, long late, long anneal)
+{
+    float lr = drift_rate(vals->lr, vals->step, late, anneal), stays = late ? fexp(-2.0f / (float)late) : 0.0f;
+    float weight_decay = decay ? vals->weight_decay : 0, factor = clip ? *clip : 1.0f;
+    GROUPS(i, step, FOUR, n) {
+        float x[FOUR], d[FOUR], u[FOUR] = {0}, mean[FOUR];
+        take(x, p, i, n, step);
+        take(d, g, i, n, step);
+        take(mean, old, i, n, step);
+        if (m)
+            take(u, m, i, n, step);
+        for (int j = 0; j < FOUR; j++) {
+            float was = x[j];
+            u[j] = (m ? momentum * u[j] : 0.0f) + (d[j] * factor + weight_decay * was);
+            x[j] = was - lr * u[j];
+            mean[j] = stays * mean[j] + (1.0f - stays) * (x[j] - was);
+        }
+        if (m)
+            leave(m, u, i, n, step);
+        leave(old, mean, i, n, step);
+        leave(p, x, i, n, step);
+        if (c)
+            leave(c, x, i, n, step);
+    }
+}
+
+static __global__ void line_back(float *to, const float *newer, const float *old, float times, long n)
+{
+    GROUPS(i, step, FOUR, n) {
+        float x[FOUR], mean[FOUR];
+        take(x, newer, i, n, step);
+        take(mean, old, i, n, step);
+        for (int j = 0; j < FOUR; j++)
+            x[j] = x[j] - times * mean[j];
+        leave(to, x, i, n, step);
+    }
+}
+
 static __global__ void line(float *to, const float *newer, const float *older, float times, long n)
 {
     GROUPS(i, step, FOUR, n) {
@@ -131,6 +218,36 @@ void adamw_update(Stage *st, float *p, real *c, const float *g, float *m, float 
 {
     LAUNCH(adamw, blocks_for(ceil_div(n, FOUR)), (unsigned)BLOCK, st, p, c, g, m, v, clip, vals, n, beta1, beta2, eps,
            decay);
+}
+
+void nadamw_update(Stage *st, float *p, real *c, const float *g, float *m, float *v, const float *clip,
+                   const Values *vals, long n, float beta1, float beta2, float eps, long decay)
+{
+    LAUNCH(nadamw, blocks_for(ceil_div(n, FOUR)), (unsigned)BLOCK, st, p, c, g, m, v, clip, vals, n, beta1, beta2, eps,
+           decay);
+}
+
+void sgd_spike(Stage *st, float *p, real *c, const float *g, float *m, const float *clip, const Values *vals, long n,
+               float momentum, long decay, long late)
+{
+    float a = 1.0f, b = 0.0f;
+    for (; late > 0; late--) {
+        a *= momentum;
+        b = b * momentum + 1.0f;
+    }
+    LAUNCH(spike, blocks_for(ceil_div(n, FOUR)), (unsigned)BLOCK, st, p, c, g, m, clip, vals, n, momentum, decay, a, b);
+}
+
+void sgd_drift(Stage *st, float *p, real *c, const float *g, float *m, float *old, const float *clip, const Values *vals,
+               long n, float momentum, long decay, long late, long anneal)
+{
+    LAUNCH(drift, blocks_for(ceil_div(n, FOUR)), (unsigned)BLOCK, st, p, c, g, m, old, clip, vals, n, momentum, decay, late,
+           anneal);
+}
+
+void predict_old(Stage *st, float *to, const float *newer, const float *old, long behind, long n)
+{
+    LAUNCH(line_back, blocks_for(ceil_div(n, FOUR)), (unsigned)BLOCK, st, to, newer, old, (float)behind, n);
 }
 
 void predict(Stage *st, float *to, const float *newer, const float *older, long ahead, long n)
