@@ -133,7 +133,7 @@ static void test_case(const Case *k, bool free)
         int most = peak_of(k->row, k->p, k->m, k->v, group, i);
         high = held > high ? held : high;
         bool below = free || (!strcmp(k->row, "1f1b-v") && (i < k->p - 1 || high == most));
-        check(below ? held <= most : held == most, "%s p=%d m=%d v=%d g=%d: %d saved tensors on device %d, not %d", k->row, k->p,
+        check(below ? held <= most : held == most, "%s p=%d m=%d v=%d g=%d: %d saved on device %d, not %d", k->row, k->p,
               k->m, k->v, k->g, held, i, most);
     }
     mem_release(mark);
