@@ -13,18 +13,22 @@ cwd=$tmp/data run="--no-checkpoint --quiet --hash"
 mkdir -p "$cwd"
 (cd "$cwd" && "$tmp/npy" image.npy f4 -1 1 40 12 11 3 && "$tmp/npy" labels.npy i4 0 5 40) || fault "no arrays"
 
+# The search for cuts takes longer than the job
+even=
+[ -n "$SLOW" ] || even="--planner even"
+
 # plans_of OPTION...
 plans_of() {
     for n in 1 2 3 4; do
         for schedule in gpipe 1f1b zb-h1; do
-            echo "$n.$schedule.none $model --stages $n --schedule $schedule --recompute none $*"
-            echo "$n.$schedule.full $model --stages $n --schedule $schedule --recompute full $*"
-            echo "$n.$schedule.away $model --stages $n --schedule $schedule --offload \"['*']\" $*"
+            echo "$n.$schedule.none $model --stages $n --schedule $schedule $even --recompute none $*"
+            echo "$n.$schedule.full $model --stages $n --schedule $schedule $even --recompute full $*"
+            echo "$n.$schedule.away $model --stages $n --schedule $schedule $even --offload \"['*']\" $*"
         done
     done
-    echo "v.gpipe $model --stages 2 --map 0,1,1,0 --schedule gpipe --recompute '[half, joined]' $*"
-    echo "v.1f1b $model --stages 2 --map 0,1,0,1 --schedule 1f1b $*"
-    echo "apart $model --stages 2 --schedule 1f1b --fuse none $*"
+    echo "v.gpipe $model --stages 2 $even --map 0,1,1,0 --schedule gpipe --recompute '[half, joined]' $*"
+    echo "v.1f1b $model --stages 2 $even --map 0,1,0,1 --schedule 1f1b $*"
+    echo "apart $model --stages 2 $even --schedule 1f1b --fuse none $*"
     echo "auto $model --stages 3 --schedule 1f1b --recompute auto $*"
 }
 # Each stage count, schedule and fate, and all pairs of the last two; all with SLOW=1

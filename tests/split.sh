@@ -13,12 +13,12 @@ need dpgen build/emitted build/librt.a build/librt_bf16.a
 model="$models/tiny-gpt.yaml --set train.batch.global=16"
 some="'[h.*.ln_*, h.*.gelu, h.1.attention, h.2.dropout, wpe]'"
 
-# The search for cuts with offload takes longer than the job
+# The search for cuts takes longer than the job
 even=
 [ -n "$SLOW" ] || even="--planner even"
 
 # line NAME STAGES OPTION...
-line() { name=$1 n=$2; shift 2; echo "$name $model --stages $n $*"; }
+line() { name=$1 n=$2; shift 2; echo "$name $model --stages $n $even $*"; }
 
 # plans_of LABEL OPTION...: each schedule once, on 1 to 4 stages, with some fate
 plans_of() {
@@ -27,7 +27,7 @@ plans_of() {
     line "$label.1f1b" 2 --schedule 1f1b "$@"
     line "$label.1" 1 --schedule 2bp --recompute full "$@"
     line "$label.2" 2 --schedule zb-h1 --recompute "$some" "$@"
-    line "$label.3" 3 --schedule zb-h1 --offload "\"['*']\"" $even "$@"
+    line "$label.3" 3 --schedule zb-h1 --offload "\"['*']\"" "$@"
     line "$label.4" 4 --schedule zb-h2 "$@"
     line "$label.chosen" 3 --schedule "'zb*'" "$@"
     line "$label.interleaved" 2 --schedule interleaved --recompute full "$@"
@@ -45,7 +45,7 @@ folded() {
     shift
     line "$label.zb-v" 2 --schedule zb-v --recompute full "$@"
     line "$label.v-half" 3 --schedule v-half "$@"
-    line "$label.v-min" 2 --schedule v-min --offload "\"['*']\"" $even "$@"
+    line "$label.v-min" 2 --schedule v-min --offload "\"['*']\"" "$@"
     line "$label.dualpipe-v" 2 --schedule dualpipe-v --recompute "$some" "$@"
     line "$label.hanayo" 2 --schedule hanayo --set plan.waves=2 "$@"
     line "$label.row" 3 --set "\"plan.schedule={map: v, group: 3, lead: v*g-1, lag: i}\"" "$@"
@@ -137,7 +137,7 @@ refuse "cuts for any chunks" 3 "plan.cuts are of one number of chunks" \
 if over_mpi 2 2; then
     { line mpi.2 2 --schedule zb-h1 --set plan.transport=mpi
       line mpi.2.v 2 --schedule zb-v --set plan.transport=mpi
-      line mpi.2.away 2 --schedule zb-h1 --offload "\"['*']\"" $even --set plan.transport=mpi; } | plans
+      line mpi.2.away 2 --schedule zb-h1 --offload "\"['*']\"" --set plan.transport=mpi; } | plans
     one_hash "zb-h1, mpi" "$reference"
 fi
 
