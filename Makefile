@@ -134,6 +134,9 @@ build/bf16/%.o: %.c $(RTHEAD) build/flags
 	@mkdir -p $(@D)
 	$(CC) -D_GNU_SOURCE -DREAL_BF16 -I. -Irt -Irt/op $(KFLAGS) -c -o $@ $<
 
+# Only the kernels compute
+$(RTSRC:%.c=build/f32/%.o) $(RTSRC:%.c=build/bf16/%.o): KFLAGS += -O1
+
 build/librt.a: $(RTSRC:%.c=build/f32/%.o) $(OPSRC:%.c=build/f32/%.o)
 	rm -f $@
 	ar rcsD $@ $^

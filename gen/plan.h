@@ -321,6 +321,7 @@ int lower(Plan *p);
 void lower_pools(Plan *p, int device);
 bool is_copy(const Action *k);                      /* OUT, IN, or the wait for one */
 bool fold_takes(const Graph *g, int fold, int state);   /* list/action.c: a gradient of its chunk */
+bool *folds_early(const Graph *g);                      /* by state: FOLD_I takes it */
 int  update_part(const Op *o);                       /* part of the update: see Action.part */
 void check_lower(const Plan *p);                    /* calls, operands, sizes; no addresses yet */
 /* ---- mem: mem/mem.c -------------------------------------------------------------------------------------------- */

@@ -63,7 +63,7 @@ use_onednn() {
     objects=$tmp/$1.onednn
     mkdir -p "$objects"
     for source in rt/main.c rt/op/onednn/*.c; do
-        $cc $kind -O3 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp -c \
+        $cc $kind -O1 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp -c \
             -o "$objects/$(basename "$source" .c).o" "$source" 2>"$tmp/onednn.log" ||
             { fault "$source: $(grep -m 1 error "$tmp/onednn.log")"; return 1; }
     done

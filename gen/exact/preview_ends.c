@@ -81,9 +81,10 @@ static Shareds shared_of(const Facts *x)
 static void find_gradients(Finish *f)
 {
     const Graph *g = f->p->g;
+    const bool *early = folds_early(g);
     for (int s = 0; s < g->state.n; s++)
         if (g->state.at[s].kind == S_GRAD)
-            *PUSH(&f->gradient) = (Gradient){g->state.at[s].bytes, g->state.at[s].op, fold_takes(g, FOLD_I, s)};
+            *PUSH(&f->gradient) = (Gradient){g->state.at[s].bytes, g->state.at[s].op, early[s]};
 }
 
 static void find_updates(Finish *f)

@@ -18,6 +18,16 @@ bool fold_takes(const Graph *g, int fold, int state)
     return false;
 }
 
+bool *folds_early(const Graph *g)
+{
+    bool *early = alloc((size_t)g->state.n + 1);
+    for (int o = g->nb; o-- > g->nf;)
+        for (int i = 0; i < g->op.at[o].arg.n; i++)
+            if (g->op.at[o].arg.at[i].kind == ARG_ADD)
+                early[g->op.at[o].arg.at[i].index] = g->op.at[o].phase == PH_I;
+    return early;
+}
+
 static Bytes gradients_of(const Plan *p, const Action *k, int *n)
 {
     Bytes sum = 0;
