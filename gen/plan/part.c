@@ -234,13 +234,24 @@ bool part_below(const Plan *p, const Bytes *limit, Ns below, Cuts *all)
 
 /* ---- nothing fits ------------------------------------------------------------------------------------------------ */
 
-/* What the chunks of each device need under this cut. */
-static Bytes *needs(const Plan *p, const Question *q, const int *last)
+/* What a chunk needs under this answer: with the fates of its planner, or with the cheapest. */
+static Bytes need_of(const Question *q, const Answer *a, int chunk)
+{
+    int first = chunk ? a->last[chunk - 1] + 1 : 0, last = a->last[chunk];
+    Ns time;
+    return a->fate ? price_need(q->prices, first, last, chunk, a->fate, &time)
+                   : price_best(q->prices, first, last, chunk)->need;
+}
+
+/* What the chunks of each device need. */
+static Bytes *needs(const Plan *p, const Question *q, const Answer *a)
 {
     Bytes *need = alloc(sizeof *need * (size_t)q->p->devices);
-    for (int s = 0, first = 0; s < q->chunks; first = last[s++] + 1)
+    for (int s = 0; s < q->chunks; s++) {
+        Bytes own = need_of(q, a, s);
         for (int way = 0; way < plan_ways(p); way++)
-            need[plan_home(p, way, s)] += price_best(q->prices, first, last[s], s)->need;
+            need[plan_home(p, way, s)] += own;
+    }
     return need;
 }
 
@@ -248,7 +259,7 @@ static Bytes *needs(const Plan *p, const Question *q, const int *last)
 static void blame(Plan *p, const char *cut, const Bytes *limit, const Answer *a)
 {
     Question q = ask(p, cut, limit);
-    const Bytes *need = needs(p, &q, a->last);
+    const Bytes *need = needs(p, &q, a);
     Bytes worst = INT64_MIN;
     for (int d = 0; d < q.p->devices; d++)
         if (need[d] - limit[d] > worst) {
@@ -312,29 +323,40 @@ void part_blame(Plan *p)
 
 /* ---- the pass ---------------------------------------------------------------------------------------------------- */
 
+/* A device with too much is asked to have its largest chunk smaller by as much.  Returns the most bytes that a device is over;
+ * changed: something new is asked. */
+static Bytes ask_less(const Plan *p, const Question *q, const Answer *a, const Bytes *limit, Bytes *asked, bool *changed)
+{
+    const Bytes *need = needs(p, q, a);
+    Bytes worst = INT64_MIN;
+    *changed = false;
+    for (int d = 0; d < q->p->devices; d++) {
+        Bytes over = need[d] - limit[d], most = 0, was = asked[d];
+        worst = over > worst ? over : worst;
+        for (int s = 0; over > 0 && s < q->chunks; s++) {
+            Bytes own = plan_holds(p, d, s) ? need_of(q, a, s) : 0;
+            most = own > most ? own : most;
+        }
+        asked[d] = over > 0 ? most - over : was;
+        *changed |= asked[d] != was;
+    }
+    return worst;
+}
+
 /* Chunks that share a device: each is priced under all of its memory, which keeps the bound a bound; where they do not fit
- * together, the device is asked to have its largest one smaller by as much.  The plan that is over least goes on: peaks of
- * two chunks need not meet, and mem has the last word. */
+ * together, less is asked.  The plan that is over least goes on: peaks of two chunks need not meet, and mem has the last
+ * word. */
 static bool share(const Plan *p, const Planner *k, const char *cut, const Bytes *limit, Question *q, Answer *best)
 {
     Bytes *asked = alloc(sizeof *asked * (size_t)p->devices), least = INT64_MAX;
+    bool changed = true;
     memcpy(asked, limit, sizeof *asked * (size_t)p->devices);
-    for (int round = 0; round < SHARE_ROUNDS && least > 0; round++) {
+    for (int round = 0; round < SHARE_ROUNDS && least > 0 && changed; round++) {
         Question now = ask(p, cut, asked);
         Answer a = {0};
         if (!k->plan(&now, &a))
             break;
-        const Bytes *need = needs(p, &now, a.last);
-        Bytes worst = INT64_MIN;
-        for (int d = 0; d < now.p->devices; d++) {
-            Bytes over = need[d] - limit[d], most = 0;
-            worst = over > worst ? over : worst;
-            for (int s = 0, first = 0; s < now.chunks; first = a.last[s++] + 1) {
-                Bytes own = price_best(now.prices, first, a.last[s], s)->need;
-                most = plan_holds(p, d, s) && own > most ? own : most;
-            }
-            asked[d] = over > 0 ? most - over : asked[d];
-        }
+        Bytes worst = ask_less(p, &now, &a, limit, asked, &changed);
         if (worst < least) {
             Ns bound = round ? best->bound : a.bound;       /* later ones are of smaller limits */
             least = worst;
