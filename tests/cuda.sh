@@ -15,11 +15,13 @@ cuda_remedy="set CUDA_HOME, or let tools/cuda get it"
 have_cuda() { [ -n "$cuda" ] && [ -f "$cuda/include/$1" ]; }
 # cuda_library NAME: its file, as a compiler takes it, or nothing
 cuda_library() { ls "$cuda/lib64/lib$1.so" "$cuda/lib/lib$1.so" "$cuda"/lib/*/"lib$1.so" 2>/dev/null | head -n 1; }
-# need_double: tests/double, or the suite cannot go on (lib.sh); tests/run makes it before its workers start
+# need_double: tests/double, or the suite cannot go on (lib.sh); tests/run makes it before its workers start.  It has storage of
+# threads, which tcc cannot link.
 double_needs="build/librt.a build/librt_bf16.a build/kernels.o build/kernels_bf16.o build/simt.o"
 need_double() {
     need $double_needs
     tests/double/build.sh "$cuda/include" >"$tmp/build" 2>&1 || { tail -n 3 "$tmp/build" >&2; fault "the double"; finish; }
+    quick=$tcc linker=$cc
 }
 # eight_gpus: a device file for small jobs of the double
 eight_gpus() {
@@ -29,13 +31,4 @@ devices:
      flops: 67TFLOP/s, vector: 67TFLOP/s}
 links: {gpu-gpu: {rate: 360GB/s, latency: 1us}}
 GPUS
-}
-# compile_apart DIR: compile() of lib.sh, but that tcc takes the stages and $cc links: the double has storage of threads, which
-# tcc cannot link
-compile_apart() {
-    [ -n "$tcc" ] || { compile "$1"; return; }
-    for source in "$1/launch.c" $(stages "$1"); do
-        "$tcc" $kind -c -o "${source%.c}.o" "$source" >"$1.log" 2>&1 || { echo "tcc: $(head -n 1 "$1.log")"; return 1; }
-    done
-    $cc -z noexecstack -o "$1/job" "$1"/*.o $with >"$1.log" 2>&1 || { echo "compiler: $(head -n 1 "$1.log")"; return 1; }
 }

@@ -46,7 +46,7 @@ right() {
     what=$1 want=$2
     shift 2
     rm -rf "$tmp/job"
-    said=$(eval "generate $tmp/job $* $gpus" && compile_apart "$tmp/job")
+    said=$(eval "generate $tmp/job $* $gpus" && compile "$tmp/job")
     [ -z "$said" ] || { fault "$what: $said"; return; }
     [ -n "$SLOW" ] || seeds=$((1 - ${seeds% *}))        # by turns
     for seed in $seeds; do
@@ -158,7 +158,7 @@ own_plans() {       # TYPE PLAN...: of $model
         case $3 in away) set -- "$1" "$2" none "--offload" "\"['h.*']\"" ;; esac
         rm -rf "$tmp/job"
         said=$(eval "generate $tmp/job $model --set train.precision.compute=$type --stages $1 --schedule $2 --recompute $3 \
-            $4 $5 $gpus" && compile_apart "$tmp/job")
+            $4 $5 $gpus" && compile "$tmp/job")
         rm -f "$tmp/own.log"
         arguments="--steps $near --log $tmp/own.log"
         [ -n "$said" ] || said=$(under "$1")
@@ -222,7 +222,7 @@ over_nccl() {       # WHAT STAGES OPTION...
     what=$1 stages=$2
     shift 2
     rm -rf "$tmp/job"
-    said=$(eval "generate $tmp/job $model --stages $stages $* --set plan.transport=nccl $gpus" && compile_apart "$tmp/job")
+    said=$(eval "generate $tmp/job $model --stages $stages $* --set plan.transport=nccl $gpus" && compile "$tmp/job")
     [ -z "$said" ] || { fault "$what: $said"; return; }
     for seed in ${seeds% *}; do
         said=$(several "$stages" DOUBLE_SEED="$seed")
@@ -279,7 +279,7 @@ drops() {       # WHAT STAGES OPTION...: one wait in $each is left out at a time
     shift 2
     want=$(interpret $short)
     rm -rf "$tmp/job"
-    said=$(eval "generate $tmp/job $short --stages $stages $* $gpus" && compile_apart "$tmp/job")
+    said=$(eval "generate $tmp/job $short --stages $stages $* $gpus" && compile "$tmp/job")
     [ -z "$said" ] || { fault "$what: $said"; return; }
     said=$(under 0 DOUBLE_REPORT=1)
     if [ "$said" = "$want" ]; then pass; else fault "$what: $said, not $want"; fi

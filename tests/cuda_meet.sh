@@ -12,7 +12,7 @@ need_double
 kind=$flags with="$root/build/double/f32/nccl.obj $root/build/double/f32.a -lpthread -lm"
 eight_gpus >"$tmp/gpus"
 said=$(generate "$tmp/job" "$models/tiny-gpt.yaml" --stages 2 --set plan.transport=nccl --set train.steps=2 \
-    --devices "$tmp/gpus" && compile_apart "$tmp/job")
+    --devices "$tmp/gpus" && compile "$tmp/job")
 [ -z "$said" ] || { fault "no job: $said"; finish; }
 $cc -D_GNU_SOURCE -std=c11 -Wall -Wextra -Werror -o "$tmp/silent" tests/silent.c || { fault "tests/silent.c"; finish; }
 cd "$tmp" || exit 1

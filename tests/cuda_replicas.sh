@@ -35,7 +35,7 @@ for shape in "2 2" "4 2" "8 1" "2 4"; do
     set -- $shape
     rm -rf "$tmp/job"
     said=$(generate "$tmp/job" $model --replicas "$1" --stages "$2" --schedule 1f1b --set plan.transport=nccl --devices \
-        "$tmp/gpus" && compile_apart "$tmp/job")
+        "$tmp/gpus" && compile "$tmp/job")
     [ -z "$said" ] || { fault "$1 x $2: $said"; continue; }
     for seed in $(seq "$times"); do
         said=$(ranks $(($1 * $2)) "$seed")
@@ -50,7 +50,7 @@ want=$(build/interp --data "$data" $model 2>"$tmp/interp.log" | sed -n 's/^sha25
 sed 's/count: 8/count: 17/' "$tmp/gpus" >"$tmp/many"
 rm -rf "$tmp/job"
 said=$(generate "$tmp/job" $model --stages 17 --schedule gpipe --planner pipedream --set plan.transport=nccl --devices \
-    "$tmp/many" && compile_apart "$tmp/job")
+    "$tmp/many" && compile "$tmp/job")
 if [ -z "$said" ]; then pass; else fault "17 stages: $said"; fi
 said=$(ranks 17 1)
 if [ ${#want} = 64 ] && [ "$said" = "$want" ]; then pass; else fault "17 stages: $said, not $want"; fi

@@ -231,7 +231,7 @@ two_ranks() {
         { fault "link_mpi.c: $(head -n 1 "$tmp/said")"; return; }
     refuse "transport local, two ranks" 2 "start it without mpirun" mpirun -n 2 --oversubscribe $root_too \
         "$tmp/two/job" --quiet --checkpoint "$tmp/both" --data "$data" --steps 1
-    with="$tmp/link_mpi.o $with" cc=mpicc quick=
+    with="$tmp/link_mpi.o $with" cc=mpicc linker=mpicc
     build ranks $model --stages 2 --set plan.transport=mpi
     refuse "one rank" 2 "this job has 2 stages.* ranks started: 1;" mpirun -n 1 $root_too "$tmp/ranks/job" --quiet
     refuse "three ranks" 2 "this job has 2 stages.* ranks started: 3;" \

@@ -73,7 +73,7 @@ eight_gpus >"$tmp/gpus"
 for type in ${SLOW:+f32} bf16; do
     [ $type = f32 ] && use_portable || use_bf16
     double="$root/build/double/$type/local.obj $root/build/double/$type.a -lpthread -lm -ldl"
-    with="$root/build/double/$type/own.obj $double -lstdc++" quick=
+    with="$root/build/double/$type/own.obj $double -lstdc++" linker=$cc
     sound "kernels of GPUs, $type" 60 $model --set train.precision.compute=$type --devices "$tmp/gpus"
 done
 [ -f "$cuda/include/nvtx3/nvToolsExt.h" ] || { skip "no headers of NVTX" 5; finish; }

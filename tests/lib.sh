@@ -26,7 +26,7 @@ cores=$(nproc 2>/dev/null || echo 2)
 models=$root/tests/models
 data=$root/LICENSE                              # text that is always the same
 flags="-D_GNU_SOURCE -I$root -I$root/rt -I$root/rt/op -std=c11 -pipe -fno-builtin -Wall -Wextra -Werror -Wno-unknown-pragmas"
-quick= more= arguments= keep= start= cwd=               # cwd: where jobs run, for data that the model file names
+quick= linker= more= arguments= keep= start= turn=0 cwd=         # cwd: where jobs run, for data that the model file names
 run="--no-checkpoint --quiet --hash --data $data"
 
 pass() { passed=$((passed + 1)); }
@@ -48,8 +48,9 @@ finish() { echo "$suite: $passed passed, $failed failed, $skipped skipped"; [ "$
 # need FILE...: built by make, or the suite cannot go on
 need() { make -s "$@" >"$tmp/make" 2>&1 || { cat "$tmp/make" >&2; fault "cannot build $*"; finish; }; }
 
-# A kind of job: how its stages are compiled, with what they are linked, how the program is started.
-use_library() { with="$root/build/$1.a -lpthread -lm" start= cc=$own_cc clang=$own_clang quick=$tcc; }
+# A kind of job: how its stages are compiled, with what they are linked, how the program is started.  linker: who links, where
+# $quick cannot.
+use_library() { with="$root/build/$1.a -lpthread -lm" start= linker= cc=$own_cc clang=$own_clang quick=$tcc; }
 use_portable() { kind=$flags; use_library librt; }
 use_bf16() { kind="$flags -DREAL_BF16"; use_library librt_bf16; }
 have_onednn() { echo '#include <oneapi/dnnl/dnnl.h>' | $cc -E - >/dev/null 2>&1; }
@@ -59,7 +60,7 @@ have_onednn_bf16() { $cc -march=native -dM -E - </dev/null 2>/dev/null | grep -q
 # gives the others.  Only $cc, for the OpenMP of clang is another library.
 use_onednn() {
     case $1 in f32) use_portable ;; *) use_bf16 ;; esac
-    clang= quick=
+    clang= linker=$cc
     objects=$tmp/$1.onednn
     mkdir -p "$objects"
     for source in rt/main.c rt/op/onednn/*.c; do
@@ -83,9 +84,16 @@ stages() { (i=0; while [ -e "$1/stage$i.c" ]; do echo "$1/stage$i.c"; i=$((i + 1
 # compile DIR [COMPILER]: DIR/job, with $more options; by $quick where nobody says another
 compile() {
     compiler=${2:-${quick:-$cc}}
-    [ -z "$more" ] || compiler=${2:-$cc}
-    $compiler -O0 $kind $more -o "$1/job" "$1/launch.c" $(stages "$1") $with >"$1.log" 2>&1 ||
-        { echo "compiler: $(grep -m 1 -e error -e undefined "$1.log" || head -n 1 "$1.log")"; return 1; }
+    if [ "$compiler" = "$quick" ] && [ -n "$linker$more" ]; then
+        compile_apart "$1" "${linker:-$cc}"
+    else
+        $compiler -O0 $kind $more -o "$1/job" "$1/launch.c" $(stages "$1") $with
+    fi >"$1.log" 2>&1 || { echo "compiler: $(grep -m 1 -e error -e undefined "$1.log" || head -n 1 "$1.log")"; return 1; }
+}
+# compile_apart DIR LINKER: by $quick; LINKER links.  Objects of tcc do not say that their stack is no code.
+compile_apart() {
+    for source in "$1/launch.c" $(stages "$1"); do $quick $kind -c -o "${source%.c}.o" "$source" || return 1; done
+    $2 -O0 $kind $more -z noexecstack -o "$1/job" "$1"/*.o $with
 }
 
 # make_quickly DIR ARGUMENT...: its Makefile, with little optimisation
@@ -134,20 +142,21 @@ plan() {
     case " $keep " in *" $name "* | " yes ") ;; *) rm -rf "$d" "$d.log" "$d.out" ;; esac
 }
 
-# plans < LINES of `NAME OPTION...`: all of them, of each eight one by clang and one by $cc; results in $tmp/result, by name
+# plans < LINES of `NAME OPTION...`: all of them, of each twelve in all one by clang and one by $cc; results in $tmp/result, by
+# name
 plans() {
     cat >"$tmp/list"
     for worker in $(seq "$cores"); do
-        awk -v n="$cores" -v i="$worker" 'NR % n == i % n {print NR % 8, $0}' "$tmp/list" |
-        while read -r turn name options; do
-            case $turn in 1) by=${clang:-$cc} ;; 2) by=$cc ;; *) by=${quick:-$cc} ;; esac
+        awk -v n="$cores" -v i="$worker" -v t="$turn" 'NR % n == i % n {print (t + NR) % 12, $0}' "$tmp/list" |
+        while read -r by name options; do
+            case $by in 1) by=${clang:-$cc} ;; 2) by=$cc ;; *) by=${quick:-$cc} ;; esac
             eval "plan $name \"\$by\" $options" </dev/null      # mpirun would read what is left of the list
         done >"$tmp/result.$worker" &
     done
     wait
     cat "$tmp"/result.[0-9]* | sort >"$tmp/result"
     rm -f "$tmp"/result.[0-9]*
-    results=$(wc -l <"$tmp/result")
+    results=$(wc -l <"$tmp/result") turn=$((turn + results))
     [ "$results" = "$(wc -l <"$tmp/list")" ] || fault "of $(wc -l <"$tmp/list") plans there are $results results"
 }
 
@@ -179,5 +188,5 @@ over_mpi() {
         { fault "rt/link_mpi.c: $(head -n 1 "$tmp/mpi.log")"; return 1; }
     start="mpirun -n $1 --oversubscribe"
     [ "$(id -u)" != 0 ] || start="$start --allow-run-as-root"
-    with="$tmp/link_mpi.o $with" cc=mpicc clang= quick=
+    with="$tmp/link_mpi.o $with" cc=mpicc clang= linker=mpicc
 }

@@ -16,7 +16,7 @@ use_portable
 mpicc $flags -O2 -c -o "$tmp/link_mpi.o" rt/link_mpi.c || { fault "link_mpi.c"; finish; }
 model="$models/tiny-gpt.yaml --stages 2 -D L=1 --set train.steps=400"
 generate "$tmp/one" $model && compile "$tmp/one" || fault "no job over local"
-with="$tmp/link_mpi.o $with" cc=mpicc quick=
+with="$tmp/link_mpi.o $with" cc=mpicc linker=mpicc
 generate "$tmp/two" $model --set plan.transport=mpi && compile "$tmp/two" || fault "no job over mpi"
 
 bin=$tmp/bin
