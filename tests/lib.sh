@@ -26,7 +26,7 @@ cores=$(nproc 2>/dev/null || echo 2)
 models=$root/tests/models
 data=$root/LICENSE                              # text that is always the same
 flags="-D_GNU_SOURCE -I$root -I$root/rt -I$root/rt/op -std=c11 -pipe -fno-builtin -Wall -Wextra -Werror -Wno-unknown-pragmas"
-quick= linker= more= arguments= keep= start= turn=0 cwd=         # cwd: where jobs run, for data that the model file names
+quick= linker= more= arguments= keep= start= cwd=               # cwd: where jobs run, for data that the model file names
 run="--no-checkpoint --quiet --hash --data $data"
 
 pass() { passed=$((passed + 1)); }
@@ -146,8 +146,9 @@ plan() {
 # name
 plans() {
     cat >"$tmp/list"
+    turn=$(cat "$tmp/turn" 2>/dev/null)         # a variable would not leave a pipe
     for worker in $(seq "$cores"); do
-        awk -v n="$cores" -v i="$worker" -v t="$turn" 'NR % n == i % n {print (t + NR) % 12, $0}' "$tmp/list" |
+        awk -v n="$cores" -v i="$worker" -v t="${turn:-0}" 'NR % n == i % n {print (t + NR) % 12, $0}' "$tmp/list" |
         while read -r by name options; do
             case $by in 1) by=${clang:-$cc} ;; 2) by=$cc ;; *) by=${quick:-$cc} ;; esac
             eval "plan $name \"\$by\" $options" </dev/null      # mpirun would read what is left of the list
@@ -156,7 +157,8 @@ plans() {
     wait
     cat "$tmp"/result.[0-9]* | sort >"$tmp/result"
     rm -f "$tmp"/result.[0-9]*
-    results=$(wc -l <"$tmp/result") turn=$((turn + results))
+    results=$(wc -l <"$tmp/result")
+    echo $((turn + results)) >"$tmp/turn"
     [ "$results" = "$(wc -l <"$tmp/list")" ] || fault "of $(wc -l <"$tmp/list") plans there are $results results"
 }
 
