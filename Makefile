@@ -135,7 +135,7 @@ build/bf16/%.o: %.c $(RTHEAD) build/flags
 	$(CC) -D_GNU_SOURCE -DREAL_BF16 -I. -Irt -Irt/op $(KFLAGS) -c -o $@ $<
 
 # Only the kernels compute
-$(RTSRC:%.c=build/f32/%.o) $(RTSRC:%.c=build/bf16/%.o): KFLAGS += -O1
+$(RTSRC:%.c=build/f32/%.o) $(RTSRC:%.c=build/bf16/%.o): private KFLAGS += -O1
 
 build/librt.a: $(RTSRC:%.c=build/f32/%.o) $(OPSRC:%.c=build/f32/%.o)
 	rm -f $@
