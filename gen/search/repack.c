@@ -235,7 +235,7 @@ void polish(Candidate *k)
         for (int n = 0; n < 6 && best == was; n++, trials++) {
             int to = cuts.at[i] + (n % 2 ? 1 << n / 2 : -(1 << n / 2));
             Plan *p = move_cut(&first, &rough, best, i, to);
-            p = p && p->step <= best->step ? move_cut(k, &k->ask, best, i, to) : NULL;
+            p = promises(p, best) ? move_cut(k, &k->ask, best, i, to) : NULL;
             if (p && better(p, best)) {
                 best = p;
                 cuts.at[i] = to;
