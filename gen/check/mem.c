@@ -108,7 +108,8 @@ static void claim(Ranges *r, Bytes from, Bytes to, Value value)
     int tail = r->n - j;
     for (int grow = n - (j - i); grow > 0; grow--)
         (void)PUSH(r);
-    memmove(&r->at[i + n], &r->at[j], sizeof(Range) * (size_t)tail);
+    if (n != j - i)             /* mostly a buffer is where it was the last time */
+        memmove(&r->at[i + n], &r->at[j], sizeof(Range) * (size_t)tail);
     memcpy(&r->at[i], fresh, sizeof(Range) * (size_t)n);
     r->n = i + n + tail;
 }
