@@ -29,6 +29,7 @@ typedef struct {
     Ranges range, host;         /* of the arena, of that in the host; sorted, disjoint */
     Chain *chain;               /* [buf * slots + slot] of gradient accumulators */
     int slots;
+    int values;                 /* the buffer of the step values */
     const int *later;           /* value_uses() */
     int *partials;              /* [way * states + state] norms in this device's own vector */
     Bytes *at;                  /* scratch: where the operands of a call are */
@@ -404,14 +405,6 @@ static void run_predict(Memory *m, const Action *k)
     }
 }
 
-static int values_buf(const Memory *m)
-{
-    for (int b = 0; b < m->p->buf.n; b++)
-        if (m->p->buf.at[b].device == m->device && m->p->buf.at[b].state == m->p->g->vals)
-            return b;
-    die("device %d: no step values", m->device);
-}
-
 /* This device's own vector of partial norms is zeroed at the begin of a step; where steps overlap, behind the one before. */
 static void run_zero(Memory *m, int step)
 {
@@ -462,7 +455,7 @@ static void run_copy(Memory *m, const Action *k)
 
 static void run_move(Memory *m, const Action *k)
 {
-    int values = values_buf(m), slot = version_values(m->p, m->device, k);
+    int values = m->values, slot = version_values(m->p, m->device, k);
     if (k->kind == K_BEGIN)
         put(m, values, slot, value_step(now(m)));
     if (k->kind == K_LOAD || k->kind == K_COUNT || k->kind == K_END)
@@ -532,6 +525,14 @@ static void claim_states(Memory *m)
     }
 }
 
+static int values_buf(const Plan *p, int device)
+{
+    for (int b = 0; b < p->buf.n; b++)
+        if (p->buf.at[b].device == device && p->buf.at[b].state == p->g->vals)
+            return b;
+    die("device %d: no step values", device);
+}
+
 static int most_operands(const Plan *p)
 {
     int most = 1;
@@ -571,7 +572,8 @@ void check_mem(const Plan *p)
     const int *later = value_uses(p->g);
     for (int d = 0; d < p->devices; d++) {
         void *mark = mem_mark();
-        Memory m = {.p = p, .device = d, .slots = most_slots(p), .later = later};
+        Memory m = {.p = p, .device = d, .slots = most_slots(p), .values = values_buf(p, d),
+                    .later = later};
         m.at = alloc(sizeof(Bytes) * (size_t)most_operands(p));
         m.partials = alloc(sizeof(int) * (size_t)p->g->state.n * (size_t)plan_ways(p));
         m.chain = alloc(sizeof(Chain) * (size_t)p->buf.n * (size_t)m.slots);
