@@ -110,6 +110,8 @@ wrong 'exchanges in another order'      "$once"'/^action 0 kind=merge .*part=1/ 
 
 base branches --stages 2
 wrong 'a tied weight not sent back'     '/^action [01] kind=(send|recv|wait).* state=[a-z_.0-9]*weight / { next } 1'
+wrong 'the first use added first'       '/^call 0:gather op=U:table.weight / { held = $0; next } { print }
+    held && /op=U:table.weight#2 / { print held; held = "" }'
 
 # A link so fast that copies do not wait for each other.
 base tiny-gpt --stages 2 --schedule 1f1b --set train.batch.global=16 --set links.cpu-host.rate=4GB/s \

@@ -4,16 +4,7 @@
  * of them.
  *
  * Method: each device's straight line is replayed, two steps with an evaluation behind each, over a map from address ranges to
- * values.  A value is a hash of its identity:
- *
- *   tensor       (tensor, micro-batch, step)
- *   parameter    (state, updates so far); a moment, a clip factor likewise.  Forward, backward and recomputation read the
- *                version that the rule of the schedule names for the micro-batch; an update makes the next of the newest
- *                A prediction is (state, updates so far, updates further)
- *   step values  (step)
- *   gradient     (state, step, micro-batches from .. to); a fold joins two neighbours, a tie adds the later use to the earlier
- *                from another replica: its sum at this point of the tree over replicas
- *   norms        (state, how many partials are in)
+ * values (value.h).
  *
  * A write claims its range; a read must find its whole range holding the value it expects.  So a read finds another value if
  * two owners share a byte, if a transfer is missing, late or of the wrong micro-batch, or if a weight is of the step before.  A
@@ -24,14 +15,12 @@
  *
  * Cost: calls times operands times the ranges that one write splits.
  */
-#include "plan.h"
+#include "value.h"
 #include "list/version.h"
 #include <string.h>
 
-typedef uint64_t Value;
 typedef struct { Bytes from, to; Value value; } Range;
 typedef VEC(Range) Ranges;
-typedef struct { int from, to; } Chain;     /* micro-batches that an accumulator holds */
 typedef struct {
     const Plan *p;
     int device, step;
@@ -40,6 +29,8 @@ typedef struct {
     Ranges range, host;         /* of the arena, of that in the host; sorted, disjoint */
     Chain *chain;               /* [buf * slots + slot] of gradient accumulators */
     int slots;
+    int values;                 /* the buffer of the step values */
+    const int *later;           /* value_uses() */
     int *partials;              /* [way * states + state] norms in this device's own vector */
     Bytes *at;                  /* scratch: where the operands of a call are */
     const Action *k;
@@ -47,65 +38,16 @@ typedef struct {
 
 enum { EVAL = 1 << 20 };        /* the steps of evaluations, apart from those of training */
 
-/* ---- values ------------------------------------------------------------------------------------------------------ */
-
-static Value mix(Value a, uint64_t b)
-{
-    a ^= b + 0x9e3779b97f4a7c15u + (a << 6) + (a >> 2);
-    a *= 0xbf58476d1ce4e5b9u;
-    return a ^ (a >> 29);
-}
-
-static Value number(uint64_t kind, uint64_t what, uint64_t a, uint64_t b)
-{
-    return mix(mix(mix(mix(kind, what), a), b), kind);
-}
-
-static int now(const Memory *m)
-{
-    return m->step + (m->eval ? EVAL : 0);
-}
-
-static Value tensor_value(const Memory *m, int t, int mb)
-{
-    return number(1, (uint64_t)t, (uint64_t)(mb < 0 ? 0 : mb), (uint64_t)now(m));
-}
-
-static Value gradient_value(const Memory *m, int state, Chain c)
-{
-    return number(2, (uint64_t)state, (uint64_t)m->step, (uint64_t)c.from << 32 | (uint32_t)c.to);
-}
-
-static Value state_value(int state, int updates)
-{
-    return number(3, (uint64_t)state, (uint64_t)updates, 0);
-}
-
-static Value predicted_value(int state, int updates, int ahead)
-{
-    return number(6, (uint64_t)state, (uint64_t)updates, (uint64_t)ahead);
-}
-
-static Value norm_value(const Memory *m, int state, int partials)
-{
-    return number(4, (uint64_t)state, (uint64_t)partials, (uint64_t)m->step);
-}
-
-static Value values_value(const Memory *m)
-{
-    return number(5, (uint64_t)now(m), 0, 0);
-}
-
-static const Op *op_of(const Memory *m, const Call *c)
-{
-    return &m->p->g->op.at[c->op];
-}
-
 /* The pipeline of the replica that the action at hand is of. */
 static int way(const Memory *m)
 {
     const Action *k = m->k;
     return k->way ? k->way - 1 : k->chunk < 0 ? 0 : plan_row_of(m->p, m->device, k->chunk) % plan_ways(m->p);
+}
+
+static const Op *op_of(const Memory *m, const Call *c)
+{
+    return &m->p->g->op.at[c->op];
 }
 
 static int *partials(Memory *m, int state, int of)
@@ -131,18 +73,9 @@ static Chain whole(const Memory *m)
     return (Chain){0, (int)m->p->g->micro};
 }
 
-/* The sum over the uses of a tied parameter from this one on: use u is added to use u-1, the last first. */
-static Value tied_value(const Memory *m, int state)
+static int now(const Memory *m)
 {
-    const Graph *g = m->p->g;
-    const State *s = &g->state.at[state];
-    Value own = gradient_value(m, state, whole(m));
-    for (int i = 0; i < g->state.n; i++) {
-        const State *later = &g->state.at[i];
-        if (later->kind == S_GRAD && later->param == s->param && later->use == s->use + 1)
-            return mix(own, tied_value(m, i));
-    }
-    return own;
+    return m->step + (m->eval ? EVAL : 0);
 }
 
 /* ---- ranges ------------------------------------------------------------------------------------------------------ */
@@ -176,7 +109,8 @@ static void claim(Ranges *r, Bytes from, Bytes to, Value value)
     int tail = r->n - j;
     for (int grow = n - (j - i); grow > 0; grow--)
         (void)PUSH(r);
-    memmove(&r->at[i + n], &r->at[j], sizeof(Range) * (size_t)tail);
+    if (n != j - i)             /* mostly a buffer is where it was the last time */
+        memmove(&r->at[i + n], &r->at[j], sizeof(Range) * (size_t)tail);
     memcpy(&r->at[i], fresh, sizeof(Range) * (size_t)n);
     r->n = i + n + tail;
 }
@@ -246,7 +180,7 @@ static int version_read(const Memory *m)
 static Value weights_value(const Memory *m, int state)
 {
     int version = version_read(m), ahead = order_ahead(m->p, m->k->chunk, m->k->kind == K_F ? K_F : K_B);
-    return ahead && version ? predicted_value(state, version, ahead) : state_value(state, version);
+    return ahead && version ? value_predicted(state, version, ahead) : value_state(state, version);
 }
 
 /* The value that a state must hold when an operand reads it.  The clip factor is of this step.  A norm vector has every partial
@@ -257,18 +191,19 @@ static Value read_state(Memory *m, const Op *o, const Arg *a)
     bool ties = !strcmp(row(o->row)->name, "TieAdd");
     switch (s->kind) {
     case S_GRAD:
-        return ties && a->kind == ARG_UPDATE ? gradient_value(m, a->index, whole(m)) : tied_value(m, a->index);
+        return ties && a->kind == ARG_UPDATE ? value_gradient(a->index, whole(m), m->step)
+                                              : value_tied(m->later, a->index, whole(m), m->step);
     case S_NORM:
-        return norm_value(m, a->index, a->kind == ARG_UPDATE ? *partials(m, a->index, way(m))
-                                                             : partials_of(m->p, a->index, -1, 0));
+        return value_norm(a->index, a->kind == ARG_UPDATE ? *partials(m, a->index, way(m))
+                                                          : partials_of(m->p, a->index, -1, 0), m->step);
     case S_CLIP:
-        return state_value(a->index, m->step + 1);
+        return value_state(a->index, m->step + 1);
     case S_VALUES:
-        return values_value(m);
+        return value_step(now(m));
     case S_PARAM: case S_COPY:
-        return o->phase == PH_U || m->eval ? state_value(a->index, m->step) : weights_value(m, a->index);
+        return o->phase == PH_U || m->eval ? value_state(a->index, m->step) : weights_value(m, a->index);
     default:
-        return state_value(a->index, m->step);
+        return value_state(a->index, m->step);
     }
 }
 
@@ -283,13 +218,13 @@ static void read_arg(Memory *m, const Routine *r, const Op *o, const Arg *a, int
 {
     int slot = slot_in(m, r, b);
     if (a->kind == ARG_VALS)
-        expect(m, b, slot, values_value(m), o->name);
+        expect(m, b, slot, value_step(now(m)), o->name);
     else if (a->kind == ARG_READ && !a->state)
-        expect(m, b, slot, tensor_value(m, a->index, m->k->mb), o->name);
+        expect(m, b, slot, value_tensor(a->index, m->k->mb, now(m)), o->name);
     else if ((a->kind == ARG_READ || a->kind == ARG_UPDATE) && !any_version(m, o, a))
         expect(m, b, slot, read_state(m, o, a), o->name);
     else if (a->kind == ARG_ADD && m->k->acc)
-        expect(m, b, slot, gradient_value(m, a->index, *chain_of(m, b, slot)), o->name);
+        expect(m, b, slot, value_gradient(a->index, *chain_of(m, b, slot), m->step), o->name);
 }
 
 /* A chain starts at any micro-batch and goes on with the next one. */
@@ -300,7 +235,7 @@ static Value added(Memory *m, const Op *o, const Arg *a, int b, int slot)
         *c = (Chain){m->k->mb, m->k->mb + 1};
     else if (c->to++ != m->k->mb)
         die("device %d: %s adds micro-batch %d to a chain that ends before %d", m->device, o->name, m->k->mb, c->to - 1);
-    return gradient_value(m, a->index, *c);
+    return value_gradient(a->index, *c, m->step);
 }
 
 static void write_arg(Memory *m, const Routine *r, const Op *o, const Arg *a, int b)
@@ -310,15 +245,15 @@ static void write_arg(Memory *m, const Routine *r, const Op *o, const Arg *a, in
     if (a->kind == ARG_TMP)
         put(m, b, slot, 0);
     else if (a->kind == ARG_WRITE && !a->state)
-        put(m, b, slot, tensor_value(m, a->index, m->k->mb));
+        put(m, b, slot, value_tensor(a->index, m->k->mb, now(m)));
     else if (a->kind == ARG_ADD)
         put(m, b, slot, added(m, o, a, b, slot));
     else if (a->kind == ARG_UPDATE && kind == S_GRAD)
-        put(m, b, slot, tied_value(m, a->index));
+        put(m, b, slot, value_tied(m->later, a->index, whole(m), m->step));
     else if (a->kind == ARG_UPDATE && kind == S_NORM)
-        put(m, b, slot, norm_value(m, a->index, ++*partials(m, a->index, way(m))));
+        put(m, b, slot, value_norm(a->index, ++*partials(m, a->index, way(m)), m->step));
     else if (a->kind == ARG_UPDATE || a->kind == ARG_WRITE)
-        put(m, b, slot, state_value(a->index, m->step + 1));
+        put(m, b, slot, value_state(a->index, m->step + 1));
 }
 
 /* A kernel may write before it has read: no result shares a byte with an operand. */
@@ -363,12 +298,12 @@ static void run_fold(Memory *m, const Action *k)
             !fold_takes(p->g, k->part, x->state))
             continue;
         Chain *into = chain_of(m, b, k->into), *from = chain_of(m, b, k->group);
-        expect(m, b, k->into, gradient_value(m, x->state, *into), "fold");
-        expect(m, b, k->group, gradient_value(m, x->state, *from), "fold");
+        expect(m, b, k->into, value_gradient(x->state, *into, m->step), "fold");
+        expect(m, b, k->group, value_gradient(x->state, *from, m->step), "fold");
         if (k->into == k->group || into->to != from->from)
             die("device %d: a fold joins groups that are not neighbours", m->device);
         into->to = from->to;
-        put(m, b, k->into, gradient_value(m, x->state, *into));
+        put(m, b, k->into, value_gradient(x->state, *into, m->step));
     }
 }
 
@@ -390,13 +325,13 @@ static void run_merge(Memory *m, const Action *k)
     if (own < 0 || level < 0 || level >= plan_levels(p) || k->from_device != plan_partner(p, m->device, k->chunk, level))
         die("device %d merges a gradient with device %d at level %d", m->device, k->from_device, level);
     Chain *mine = chain_of(m, own, 0), theirs = subtree(p, k->from_device, k->chunk, level);
-    expect(m, own, 0, gradient_value(m, k->state, *mine), "merge");
-    expect(m, k->buf, k->slot, gradient_value(m, k->state, theirs), "merge");
+    expect(m, own, 0, value_gradient(k->state, *mine, m->step), "merge");
+    expect(m, k->buf, k->slot, value_gradient(k->state, theirs, m->step), "merge");
     if (mine->to - mine->from != theirs.to - theirs.from || (mine->to != theirs.from && theirs.to != mine->from))
         die("device %d: a merge joins sums that are not neighbours", m->device);
     mine->from = mine->from < theirs.from ? mine->from : theirs.from;
     mine->to = mine->to > theirs.to ? mine->to : theirs.to;
-    put(m, own, 0, gradient_value(m, k->state, *mine));
+    put(m, own, 0, value_gradient(k->state, *mine, m->step));
 }
 
 /* ---- moves ------------------------------------------------------------------------------------------------------- */
@@ -405,13 +340,13 @@ static void run_merge(Memory *m, const Action *k)
 static Value moved_value(const Memory *m, const Action *k, int from)
 {
     if (k->tensor >= 0)
-        return tensor_value(m, k->tensor, k->mb);
+        return value_tensor(k->tensor, k->mb, now(m));
     int op = m->p->g->state.at[k->state].op, chunk = op < 0 ? -1 : m->p->chunk.at[op];
     bool across = plan_across(m->p, m->device, k);
     switch (m->p->g->state.at[k->state].kind) {
-    case S_GRAD: return gradient_value(m, k->state, across ? subtree(m->p, from, chunk, k->part) : whole(m));
-    case S_NORM: return norm_value(m, k->state, partials_of(m->p, k->state, from, way(m)));
-    default:     return state_value(k->state, m->step + 1);         /* clip factors and weights of this update */
+    case S_GRAD: return value_gradient(k->state, across ? subtree(m->p, from, chunk, k->part) : whole(m), m->step);
+    case S_NORM: return value_norm(k->state, partials_of(m->p, k->state, from, way(m)), m->step);
+    default:     return value_state(k->state, m->step + 1);         /* clip factors and weights of this update */
     }
 }
 
@@ -425,10 +360,10 @@ static void run_gather(Memory *m, const Action *k)
     if (own < 0)
         die("device %d gathers norms and has none of its own", m->device);
     int *sum = partials(m, k->state, way(m)), more = partials_of(m->p, k->state, k->from_device, way(m));
-    expect(m, k->buf, k->slot, norm_value(m, k->state, more), "gather");
-    expect(m, own, 0, norm_value(m, k->state, *sum), "gather");
+    expect(m, k->buf, k->slot, value_norm(k->state, more, m->step), "gather");
+    expect(m, own, 0, value_norm(k->state, *sum, m->step), "gather");
     *sum += more;
-    put(m, own, 0, norm_value(m, k->state, *sum));
+    put(m, own, 0, value_norm(k->state, *sum, m->step));
 }
 
 /* The newest weights, copied to where they will be updated. */
@@ -438,8 +373,8 @@ static void run_version(Memory *m, const Action *k)
         const Buf *x = &m->p->buf.at[b];
         if (x->device != m->device || x->state < 0 || x->origin != MADE || !version_copied(m->p, x->state, k->chunk))
             continue;
-        expect(m, b, k->group, state_value(x->state, m->step), "version");
-        put(m, b, k->into, state_value(x->state, m->step));
+        expect(m, b, k->group, value_state(x->state, m->step), "version");
+        put(m, b, k->into, value_state(x->state, m->step));
     }
 }
 
@@ -449,7 +384,7 @@ static void expect_drift(const Memory *m, int param)
         const Buf *x = &m->p->buf.at[b];
         const State *s = x->state >= 0 ? &m->p->g->state.at[x->state] : NULL;
         if (s && x->device == m->device && s->kind == S_DRIFT && s->param == param)
-            expect(m, b, 0, state_value(x->state, m->step + 1), "predict");
+            expect(m, b, 0, value_state(x->state, m->step + 1), "predict");
     }
 }
 
@@ -461,21 +396,13 @@ static void run_predict(Memory *m, const Action *k)
         const Buf *x = &m->p->buf.at[b];
         if (x->device != m->device || x->state < 0 || x->origin != MADE || !version_copied(m->p, x->state, k->chunk))
             continue;
-        expect(m, b, k->slot, state_value(x->state, m->step + 1), "predict");
+        expect(m, b, k->slot, value_state(x->state, m->step + 1), "predict");
         if (schedule_of(m->p->schedule)->drifts)
             expect_drift(m, x->state);
         else
-            expect(m, b, k->group, state_value(x->state, m->step), "predict");
-        put(m, b, k->into, predicted_value(x->state, m->step + 1, ahead));
+            expect(m, b, k->group, value_state(x->state, m->step), "predict");
+        put(m, b, k->into, value_predicted(x->state, m->step + 1, ahead));
     }
-}
-
-static int values_buf(const Memory *m)
-{
-    for (int b = 0; b < m->p->buf.n; b++)
-        if (m->p->buf.at[b].device == m->device && m->p->buf.at[b].state == m->p->g->vals)
-            return b;
-    die("device %d: no step values", m->device);
 }
 
 /* This device's own vector of partial norms is zeroed at the begin of a step; where steps overlap, behind the one before. */
@@ -485,7 +412,7 @@ static void run_zero(Memory *m, int step)
         const Buf *x = &m->p->buf.at[b];
         if (x->device == m->device && x->state >= 0 && x->origin == MADE && m->p->g->state.at[x->state].kind == S_NORM) {
             *partials(m, x->state, x->way) = 0;
-            put(m, b, 0, number(4, (uint64_t)x->state, 0, (uint64_t)step));
+            put(m, b, 0, value_norm(x->state, 0, step));
         }
     }
 }
@@ -493,7 +420,7 @@ static void run_zero(Memory *m, int step)
 static void run_transfer(Memory *m, const Action *k)
 {
     bool wait = k->kind == K_WAIT, receive = k->kind == K_RECV || (wait && k->of == K_RECV);
-    Value value = moved_value(m, k, receive ? k->peer : m->device), flying = mix(value, 1);
+    Value value = moved_value(m, k, receive ? k->peer : m->device), flying = value_mix(value, 1);
     if (receive && !wait) {
         put(m, k->buf, k->slot, flying);
     } else if (receive) {
@@ -509,7 +436,7 @@ static void run_copy(Memory *m, const Action *k)
 {
     bool wait = k->kind == K_WAIT, in = k->kind == K_IN || (wait && k->of == K_IN);
     const HostBuf *h = &m->p->host.at[k->host];
-    Value value = tensor_value(m, k->tensor, k->mb), flying = mix(value, 2);
+    Value value = value_tensor(k->tensor, k->mb, now(m)), flying = value_mix(value, 2);
     Bytes from = h->offset + k->host_slot * h->stride, to = from + h->bytes;
     if (k->host_slot < 0 || k->host_slot >= h->count || from < 0 || to > m->p->dev.at[m->device].host)
         die("device %d: %s has no slot %d in the host's memory", m->device, h->name, k->host_slot);
@@ -528,11 +455,11 @@ static void run_copy(Memory *m, const Action *k)
 
 static void run_move(Memory *m, const Action *k)
 {
-    int values = values_buf(m), slot = version_values(m->p, m->device, k);
+    int values = m->values, slot = version_values(m->p, m->device, k);
     if (k->kind == K_BEGIN)
-        put(m, values, slot, values_value(m));
+        put(m, values, slot, value_step(now(m)));
     if (k->kind == K_LOAD || k->kind == K_COUNT || k->kind == K_END)
-        expect(m, values, slot, values_value(m), "step");
+        expect(m, values, slot, value_step(now(m)), "step");
     bool inside = k->piece == PIECE_PERIOD || k->piece == PIECE_EPILOGUE;
     if (k->kind == K_BEGIN ? !inside : k->kind == K_END && inside)
         run_zero(m, k->piece == PIECE_PROLOGUE ? m->base : m->step + (k->kind == K_END));
@@ -543,7 +470,7 @@ static void run_move(Memory *m, const Action *k)
     } else if (k->kind == K_LOAD) {
         if (m->p->g->tensor.at[k->tensor].of != k->input)
             die("device %d loads input %d into %s", m->device, k->input, m->p->buf.at[k->buf].name);
-        put(m, k->buf, k->slot, tensor_value(m, k->tensor, k->mb));
+        put(m, k->buf, k->slot, value_tensor(k->tensor, k->mb, now(m)));
     } else if (is_copy(k)) {
         run_copy(m, k);
     } else if (k->kind == K_SEND || k->kind == K_RECV || k->kind == K_WAIT) {
@@ -593,9 +520,17 @@ static void claim_states(Memory *m)
             int i = find(&m->range, at);
             if (i < m->range.n && m->range.at[i].from < at + x->bytes)
                 die("device %d: %s shares bytes with another state", m->device, x->name);
-            claim(&m->range, at, at + x->bytes, state_value(x->state, 0));
+            claim(&m->range, at, at + x->bytes, value_state(x->state, 0));
         }
     }
+}
+
+static int values_buf(const Plan *p, int device)
+{
+    for (int b = 0; b < p->buf.n; b++)
+        if (p->buf.at[b].device == device && p->buf.at[b].state == p->g->vals)
+            return b;
+    die("device %d: no step values", device);
 }
 
 static int most_operands(const Plan *p)
@@ -634,9 +569,11 @@ static void run_all(Memory *m)
 /* needs: everything up to mem; the bound only after mem.  fails: die(). */
 void check_mem(const Plan *p)
 {
+    const int *later = value_uses(p->g);
     for (int d = 0; d < p->devices; d++) {
         void *mark = mem_mark();
-        Memory m = {.p = p, .device = d, .slots = most_slots(p)};
+        Memory m = {.p = p, .device = d, .slots = most_slots(p), .values = values_buf(p, d),
+                    .later = later};
         m.at = alloc(sizeof(Bytes) * (size_t)most_operands(p));
         m.partials = alloc(sizeof(int) * (size_t)p->g->state.n * (size_t)plan_ways(p));
         m.chain = alloc(sizeof(Chain) * (size_t)p->buf.n * (size_t)m.slots);

@@ -7,7 +7,7 @@
  * searches exactly.
  *
  * Method: those rectangles are packed.  Then buffers that move alike share a pool: their own, another one, or one of a few new
- * ones.  It fails only if the new pools run out, or if the search finds nothing lower.
+ * ones.  It fails only if the new pools run out, or if the search finds nothing lower and cannot prove that nothing is.
  *
  * Cost: that of the search; buffers times pools times micro-batches.  Not handled: steps that overlap, because their slots
  * turn.
@@ -23,7 +23,6 @@ typedef struct {
     Layout *l;
     int *at;                    /* [buf * micro + mb]: in alignments above the states; FREE: never alive */
     int opened;
-    Bytes height;
 } Alone;
 
 static const int *row_of(const Alone *a, const Item *x)
@@ -109,27 +108,31 @@ static void level(Alone *a, int pool)
             a->l->place[i].at += (Bytes)least * ALIGN;
 }
 
-static bool pack(Alone *a, Bytes most)
+/* UNKNOWN, with a height above all: there are too many rectangles, or their addresses are too high for a number. */
+static Packing pack(Alone *a)
 {
+    const Packing none = {.answer = PACK_UNKNOWN, .height = INT64_MAX};
     const Mem *m = a->m;
     int n, k = 0;
     Block *block = mem_blocks(m, &n);
     if (n > ALONE_RECTANGLES)
-        return false;
+        return none;
     Packing r = pack_least(block, n, ALONE_STEPS);
-    a->height = r.height;
+    if (r.height / ALIGN >= INT32_MAX)
+        return none;
     for (int b = 0; b < m->p->buf.n; b++)
         for (int mb = 0; mb < m->micro; mb++)
             a->at[b * m->micro + mb] = mem_alive(m, b, mb) ? (int)(block[k++].offset / ALIGN) : FREE;
-    return m->top + r.height < most && r.height / ALIGN < INT32_MAX;
+    return r;
 }
 
 bool place_alone(Mem *m, Layout *best)
 {
     Layout l = place_layout(m);
-    Alone a = {m, &l, alloc(sizeof *a.at * (size_t)m->p->buf.n * (size_t)m->micro), 0, 0};
-    if (m->overlap || !pack(&a, best->top))
-        return false;
+    Alone a = {m, &l, alloc(sizeof *a.at * (size_t)m->p->buf.n * (size_t)m->micro), 0};
+    Packing r = pack(&a);
+    if (r.height >= best->top - m->top)
+        return r.bound >= best->top - m->top;
     for (int i = 0; i < m->p->pool.n * m->micro; i++)
         l.slot[i] = FREE;
     for (int i = m->pools; i < m->item.n; i++)
@@ -141,7 +144,7 @@ bool place_alone(Mem *m, Layout *best)
     for (int i = 0; i < m->item.n; i++)
         l.place[i].at += m->top;
     l.opened = a.opened;
-    l.top = m->top + a.height;
+    l.top = m->top + r.height;
     place_copy(m, best, &l);
     return true;
 }

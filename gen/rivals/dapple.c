@@ -18,7 +18,8 @@
  * The dynamic program goes over prefixes: a state is the units taken and the stages made of them.  The paper keeps one value a
  * state.  Here a state has all labels that none of its others beats in warm-up, tail, steady phase so far and latency so far:
  * each of the four only grows the latency, so the answer is the optimum of the formula.  Labels above the latency of the
- * balanced cuts are dropped.
+ * balanced cuts are dropped, and so are states that would be: a pivot waits for F and B in front of it, and the slowest of the
+ * stages behind a state has at least their mean.
  *
  * Known are the formula and the prefix recursion.  Reconstructed are the pivot above and the labels.  Not carried by our frame:
  * a stage on more devices than its neighbour, and with it the placements fresh first, append first and scatter first.  Replicas
@@ -123,12 +124,43 @@ static void put(Labels *all, Label x)
     *PUSH(all) = x;
 }
 
-/* All stages s that end with unit to-1. */
-static void fill(const Fleet *l, const Labels *front, int s, int to, Ns most, Labels *all)
+/* No answer takes longer than most; units 0 .. i-1 take at least least[i], a micro-batch. */
+typedef struct { Ns most, *least; } Known;
+
+static Known known_of(const Fleet *l, Ns most)
 {
+    Known x = {most, alloc(sizeof(Ns) * (size_t)(l->n + 1))};
+    for (int i = 0; i < l->n; i++) {
+        Ns one = fleet_time(l, 0, i, i + 1);
+        for (int s = 1; s < l->stages; s++) {
+            Ns there = fleet_time(l, s, i, i + 1);
+            one = there < one ? there : one;
+        }
+        x.least[i + 1] = x.least[i] + one;
+    }
+    return x;
+}
+
+/* What a step takes at least with a pivot of this time behind the first units. */
+static Ns at_least(const Fleet *l, const Known *k, int units, Ns pivot)
+{
+    return k->least[units] + l->micro * pivot;
+}
+
+/* The slowest of the stages behind s, which begin with unit `to`. */
+static Ns rest(const Fleet *l, const Known *k, int s, int to)
+{
+    return s + 1 < l->stages ? (k->least[l->n] - k->least[to]) / (l->stages - 1 - s) : 0;
+}
+
+/* All stages s that end with unit to-1. */
+static void fill(const Fleet *l, const Labels *front, int s, int to, const Known *k, Labels *all)
+{
+    if (at_least(l, k, to, rest(l, k, s, to)) > k->most)
+        return;
     for (int from = to - 1; from >= 0 && fleet_joins(l, from, to); from--) {
         Part own = stage_part(l, s, from, to);
-        if ((l->micro - 1) * (own.forward + own.backward) > most)
+        if (at_least(l, k, from, own.forward + own.backward) > k->most)
             break;
         Ns send = s && from ? fleet_send(l, s - 1, from) / 2 : 0;
         for (int i = 0; i < front[from].n; i++) {
@@ -136,7 +168,7 @@ static void fill(const Fleet *l, const Labels *front, int s, int to, Ns most, La
             x = take(l, s ? take(l, x, (Part){send, send, 0}) : x, own);
             x.units = from;
             x.label = i;
-            if (x.worst <= most)
+            if (x.worst <= k->most)
                 put(all, x);
         }
     }
@@ -147,12 +179,12 @@ Ns dapple_cut(const Fleet *l, int *last)
     int pivot, width = l->n + 1;
     if (fleet_balance(l, fleet_time, last) < 0)
         return -1;
-    Ns most = dapple_latency(l, last, &pivot);
+    Known known = known_of(l, dapple_latency(l, last, &pivot));
     Labels *cell = alloc(sizeof *cell * (size_t)((l->stages + 1) * width));
     *PUSH(&cell[0]) = (Label){.steady = INT64_MIN / 2, .worst = 0};
     for (int s = 0; s < l->stages; s++)
         for (int to = s + 1; to <= l->n; to++)
-            fill(l, &cell[s * width], s, to, most, &cell[(s + 1) * width + to]);
+            fill(l, &cell[s * width], s, to, &known, &cell[(s + 1) * width + to]);
     const Labels *end = &cell[l->stages * width + l->n];
     int best = 0;
     for (int i = 1; i < end->n; i++)

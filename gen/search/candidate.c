@@ -57,9 +57,17 @@ Proof below_step(Proof known, const Plan *p)
     return known;
 }
 
+static Bytes alive(const Plan *p)
+{
+    Bytes sum = 0;
+    for (int d = 0; d < p->devices; d++)
+        sum += p->dev.at[d].bound;
+    return sum;
+}
+
 bool promises(const Plan *p, const Plan *best)
 {
-    return p && (!best || p->step <= best->step);
+    return p && (!best || p->step < best->step || (p->step == best->step && alive(p) < alive(best)));
 }
 
 /* ---- one round ----------------------------------------------------------------------------------------------------- */

@@ -38,7 +38,7 @@ bool is_exact(const Candidate *k);                  /* its planner proves, and c
 bool is_free(const Candidate *k);                   /* ... and may: no cuts are given, and the first fit is not enough */
 bool is_spent(const Candidate *k);                  /* the work of the whole search is done */
 Proof below_step(Proof known, const Plan *p);       /* known of the cheapest fates, of a plan whose fates may hide better */
-/* Could p, laid out in full, be better than best?  Either may be NULL. */
+/* Is p, laid out in full, likely to be better than best: faster, or as fast with less alive?  Either may be NULL. */
 bool promises(const Plan *p, const Plan *best);
 
 /* Every pass once under soft limits, one a stage. */

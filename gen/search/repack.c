@@ -206,17 +206,22 @@ static void try_cuts(void *ctx)
         t->p = bisect(t->k, &t->ask, p, limit, TRIAL_REPACKS);
 }
 
-static Plan *move_cut(const Candidate *k, const Ask *ask, const Plan *best, int i, int to)
+static Plan *plan_with(const Candidate *k, const Ask *ask, const Plan *best, const Ints *cuts)
 {
     Try t = {k, *ask, best, NULL};
+    t.ask.cuts = cuts;
+    return diag_accepts(try_cuts, &t) ? t.p : NULL;
+}
+
+static Plan *move_cut(const Candidate *k, const Ask *ask, const Plan *best, int i, int to)
+{
     Ints *cuts = alloc(sizeof *cuts);
     part_cuts(best, cuts);
     int before = i ? cuts->at[i - 1] : -1, after = i + 1 < cuts->n ? cuts->at[i + 1] : k->g->nf - 1;
     if (to <= before || to >= after)
         return NULL;
     cuts->at[i] = to;
-    t.ask.cuts = cuts;
-    return diag_accepts(try_cuts, &t) ? t.p : NULL;
+    return plan_with(k, ask, best, cuts);
 }
 
 void polish(Candidate *k)
@@ -226,7 +231,7 @@ void polish(Candidate *k)
     Plan *best = k->best;
     if (!is_free(k) || best->step <= best->said.value + best->said.value / 1024 || !part_cuts(best, &cuts))
         return;
-    Ask rough = k->ask;                 /* any arena that fits, until it is known that the step is shorter */
+    Ask rough = k->ask;                 /* any arena that fits, until the last move */
     rough.steps_left = layout_budget(&k->ask);
     Candidate first = candidate_with(k, &rough);
     first.seen = seen_new();
@@ -235,15 +240,15 @@ void polish(Candidate *k)
         for (int n = 0; n < 6 && best == was; n++, trials++) {
             int to = cuts.at[i] + (n % 2 ? 1 << n / 2 : -(1 << n / 2));
             Plan *p = move_cut(&first, &rough, best, i, to);
-            p = p && p->step <= best->step ? move_cut(k, &k->ask, best, i, to) : NULL;
-            if (p && better(p, best)) {
+            if (promises(p, best)) {
                 best = p;
                 cuts.at[i] = to;
             }
         }
         idle = best == was ? idle + 1 : 0;
     }
-    if (best == k->best)
+    best = best == k->best ? NULL : plan_with(k, &k->ask, k->best, &cuts);
+    if (!best || !better(best, k->best))
         return;
     k->best = best;
     tell(k);

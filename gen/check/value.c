@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * value.c: what value.h promises.  Cost: the uses of a parameter, and once for a graph its states.
+ */
+#include "value.h"
+
+Value value_mix(Value a, uint64_t b)
+{
+    a ^= b + 0x9e3779b97f4a7c15u + (a << 6) + (a >> 2);
+    a *= 0xbf58476d1ce4e5b9u;
+    return a ^ (a >> 29);
+}
+
+static Value number(uint64_t kind, uint64_t what, uint64_t a, uint64_t b)
+{
+    return value_mix(value_mix(value_mix(value_mix(kind, what), a), b), kind);
+}
+
+Value value_tensor(int t, int mb, int step)
+{
+    return number(1, (uint64_t)t, (uint64_t)(mb < 0 ? 0 : mb), (uint64_t)step);
+}
+
+Value value_gradient(int state, Chain c, int step)
+{
+    return number(2, (uint64_t)state, (uint64_t)step, (uint64_t)c.from << 32 | (uint32_t)c.to);
+}
+
+Value value_state(int state, int updates)
+{
+    return number(3, (uint64_t)state, (uint64_t)updates, 0);
+}
+
+Value value_norm(int state, int partials, int step)
+{
+    return number(4, (uint64_t)state, (uint64_t)partials, (uint64_t)step);
+}
+
+Value value_step(int step)
+{
+    return number(5, (uint64_t)step, 0, 0);
+}
+
+Value value_predicted(int state, int updates, int ahead)
+{
+    return number(6, (uint64_t)state, (uint64_t)updates, (uint64_t)ahead);
+}
+
+/* Gradients of one parameter stand on a list that begins at it. */
+const int *value_uses(const Graph *g)
+{
+    size_t n = (size_t)g->state.n + 1;
+    int *first = alloc(sizeof *first * n), *next = alloc(sizeof *next * n), *later = alloc(sizeof *later * n);
+    for (int i = 0; i < g->state.n; i++) {
+        int param = g->state.at[i].param;
+        if (g->state.at[i].kind != S_GRAD)
+            continue;
+        next[i] = first[param];
+        first[param] = i + 1;
+    }
+    for (int i = 0; i < g->state.n; i++) {
+        const State *s = &g->state.at[i];
+        later[i] = -1;
+        for (int k = s->kind == S_GRAD ? first[s->param] : 0; k > 0; k = next[k - 1])
+            if (g->state.at[k - 1].use == s->use + 1)
+                later[i] = k - 1;
+    }
+    return later;
+}
+
+Value value_tied(const int *uses, int state, Chain c, int step)
+{
+    Value own = value_gradient(state, c, step);
+    return uses[state] < 0 ? own : value_mix(own, value_tied(uses, uses[state], c, step));
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * value.h: the values that mem.c finds in memory, and expects there.  A value is a hash of its identity:
+ *
+ *   tensor       (tensor, micro-batch, step)
+ *   parameter    (state, updates so far); a moment, a clip factor likewise.  Forward, backward and recomputation read the
+ *                version that the rule of the schedule names for the micro-batch; an update makes the next of the newest
+ *                A prediction is (state, updates so far, updates further)
+ *   step values  (step)
+ *   gradient     (state, step, micro-batches from .. to); a fold joins two neighbours, a tie adds the later use to the earlier
+ *                from another replica: its sum at this point of the tree over replicas
+ *   norms        (state, how many partials are in)
+ *
+ * Evaluations have steps of their own.
+ */
+#ifndef VALUE_H
+#define VALUE_H
+#include "plan.h"
+
+typedef uint64_t Value;
+typedef struct { int from, to; } Chain;     /* micro-batches that an accumulator holds */
+
+Value value_mix(Value a, uint64_t b);
+Value value_tensor(int t, int mb, int step);
+Value value_gradient(int state, Chain c, int step);
+Value value_state(int state, int updates);
+Value value_predicted(int state, int updates, int ahead);
+Value value_norm(int state, int partials, int step);
+Value value_step(int step);
+
+const int *value_uses(const Graph *g);      /* by gradient: that of the next use of its parameter; -1: this is the last */
+/* The sum over the uses of a tied parameter from this one on: use u is added to use u-1, the last first. */
+Value value_tied(const int *uses, int state, Chain c, int step);
+#endif
