@@ -423,6 +423,22 @@ States live_home(const Live *x, int op)
     return sum;
 }
 
+Visits live_visits(const Live *x)
+{
+    Visits all = {0};
+    int *last = alloc(sizeof *last * (size_t)(x->g->state.n + 1));      /* by parameter: its last use, + 1 */
+    for (int o = 0; o < x->g->nf; o++)
+        for (int i = 0; i < x->use[o].n; i++) {
+            const State *s = &x->g->state.at[x->use[o].at[i]];
+            int home = x->g->state.at[s->param].op;
+            if (home < o)
+                *PUSH(&all) = (Visit){o, last[s->param] ? last[s->param] - 1 : home, home, x->guest[s->param],
+                                      aligned(s->bytes)};
+            last[s->param] = o + 1;
+        }
+    return all;
+}
+
 Bytes live_states(const Live *x, int chunk, States sum)
 {
     return sum.home + x->levels[chunk] * sum.sums + x->delay[chunk] * sum.version;
