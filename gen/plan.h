@@ -152,6 +152,8 @@ typedef struct {
     const Actions *lists;       /* optimal: its lists, by stage, of F, B, I and W; NULL: those of the seed */
     int warmup;                 /* 1f1b: 1 + WARMUP_A or WARMUP_B */
     Hurry hurry;                /* of copies to the host and back */
+    bool home;                  /* plan.offload: auto, but nothing goes to the host */
+    bool far;                   /* sends that skip stages are waited for when their readers have come to them */
     bool first_fit;             /* stop at the first plan that fits */
     Ns cutoff;                  /* discard slower predictions; 0: none */
     int64_t *work_left;         /* calls replayed for prices and runs met, of a whole search; NULL: no bound */

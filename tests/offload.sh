@@ -187,6 +187,10 @@ done
 if [ "$(tail -n 1 "$tmp/1.hosts")" = 4 ] && [ "$(tail -n 1 "$tmp/2.hosts")" = 0 ]; then pass
 else fault "one host and two: $(tail -n 2 "$tmp/1.hosts" "$tmp/2.hosts" | tr '\n' ' ')"; fi
 expect "a file needs no memory of the host" $plan --offload "{to: disk, what: ['h.*']}" --set hosts.offload=20KiB
+if [ -n "$SLOW" ]; then         # the prices of copies leave no plan that packs
+    expect "what fits without copies" ./dpgen plan examples/t5-small.yaml --devices devices/v100-16gb.yaml --estimate \
+        --stages 4 --schedule 1f1b --set train.batch.micro=2 --limit 1475MiB --offload auto
+fi
 refuse "one name in two lists" 3 "'h.1.gelu' names h.1.gelu, as 'h.\*.gelu' does in plan.recompute, --recompute:1:2" \
     $plan --offload "[h.1.gelu]" --recompute "[h.*.gelu]"
 refuse "no such operator" 3 "did you mean 'h.0.gelu'" $plan --offload "[h.0.gelo]"

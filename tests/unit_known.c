@@ -216,6 +216,37 @@ static Ns units_of(World *w)
     return (w->p.step + UNIT / 2) / UNIT;
 }
 
+/* The last stage reads the result of the first one too, and sends it a gradient.  Messages take no time, and each of the two
+ * comes before the one that goes stage by stage.  So the step is that of a plain chain: 3(m+p-1). */
+static void test_skips(void)
+{
+    static const char *const schedule[] = {"1f1b", "gpipe"};
+    forward_units = one;
+    backward_units = two;
+    for (int i = 0; i < 2 * MOST * 4; i++) {
+        void *mark = mem_mark();
+        int p = 1 + i / 2 % MOST, m = 3 + 7 * (i / 2 / MOST);
+        World *w = chain(p, m, false);
+        if (p > 2) {
+            put_arg(&w->g.op.at[p - 1], ARG_READ, false, 0);
+            int t = add_tensor(w, T_GRAD, 1, p);
+            put_arg(&w->g.op.at[p], ARG_WRITE, false, t);
+            put_arg(&w->g.op.at[2 * p - 1], ARG_READ, false, t);
+        }
+        set_times(w, unit_ns);
+        set_plan(w, schedule[i % 2], p);
+        w->p.ask.far = true;
+        if (order(&w->p) || part(&w->p, vast) || keep(&w->p) || comm(&w->p) || lower(&w->p) || sim(&w->p))
+            check(false, "skips, p=%d m=%d: no plan", p, m);
+        check_comm(&w->p);
+        check_sim(&w->p);
+        check(w->p.step / UNIT == 3 * (m + p - 1) && w->p.said.value == w->p.step,
+              "%s, skips over %d stages, m=%d: planned %lld, simulated %lld ns", schedule[i % 2], p, m,
+              (long long)w->p.said.value, (long long)w->p.step);
+        mem_release(mark);
+    }
+}
+
 /* ---- 4 ------------------------------------------------------------------------------------------------------------- */
 
 /* Zero bubble (Qi, Wan, Huang, Lin, 2024).  H1: device i begins with p-1-i forwards, then a forward, I of k, W of k-i; H2 with
@@ -408,6 +439,7 @@ int main(void)
     test_interleaved();         /* forks, so it goes first: nothing is freed in between */
     test_policy_b();
     test_late_recompute();
+    test_skips();
     test_zero_bubble();
     test_three();
     printf("unit_known: %d passed, %d failed\n", passed, failed);

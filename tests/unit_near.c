@@ -39,14 +39,18 @@ static bool waits_longer(const Plan *p)
 }
 
 /* One plan of a model; false: there is none, or none to compare. */
-static bool near_plan(Model *m, const Graph *g, const Cost *c, int stages, const char *schedule, bool away, Worst *w)
+static bool near_plan(Model *m, const Graph *g, const Cost *c, int stages, const char *schedule, bool away, bool far, Worst *w)
 {
+    Ints cuts = {0};
     Bytes limit[MOST_STAGES];
     for (int i = 0; i < MOST_STAGES; i++)
         limit[i] = INT64_MAX / 4;
     Plan p = {.g = g, .c = c, .m = m, .schedule = schedule, .devices = stages, .chunks = 1};
+    p.ask.far = far;
     if (order_refuses(g, m, schedule_of(p.schedule), stages) || order(&p) || part(&p, limit) || keep(&p))
         return false;
+    if (part_cuts(&p, &cuts))           /* so the replay knows how far a message goes */
+        p.ask.cuts = &cuts;
     if (away)
         send_away(&p);
     p.ask.hurry = (Hurry)dice(3);
@@ -63,7 +67,9 @@ static void near_way(Model *m, const Graph *g, const Cost *c, int stages, int wa
     static const char *const schedule[] = {"1f1b", "gpipe", "2bw", "pipedream"};
     m->plan.recompute = way & 4 ? RECOMPUTE_FULL : RECOMPUTE_NONE;
     if (!((way >= 8 || skips) && way & 2))      /* no offload where steps overlap, and no values that skip over stages */
-        near_plan(m, g, c, stages, schedule[way & 3], way >= 8, w);
+        near_plan(m, g, c, stages, schedule[way & 3], way >= 8, false, w);
+    if (skips && stages > 2 && !(way & 2) && stages % 2 == !(way & 4))
+        near_plan(m, g, c, stages, schedule[way & 3], way >= 8, true, w);
 }
 
 /* All kept, nothing kept, some in the host's memory: w[0], w[0], w[1]. */
@@ -77,8 +83,8 @@ static int near_split(Model *m, const Graph *g, const Cost *c, Worst *w)
         for (int fates = 0; fates < 3; fates++) {
             void *mark = mem_mark();
             m->plan.recompute = fates == 1 ? RECOMPUTE_FULL : RECOMPUTE_NONE;
-            n += near_plan(m, g, c, stages, "zb-h1", fates == 2, &w[fates == 2]);
-            near_plan(m, g, c, stages, others[(stages + fates) % 3], fates == 2, &w[fates == 2]);
+            n += near_plan(m, g, c, stages, "zb-h1", fates == 2, false, &w[fates == 2]);
+            near_plan(m, g, c, stages, others[(stages + fates) % 3], fates == 2, false, &w[fates == 2]);
             mem_release(mark);
         }
     return n;

@@ -7,9 +7,11 @@
  *   kinds     orders that are written down are all permutations of the kinds, each once
  *   search    whole plans of small models on random devices: as short a step as the best of all permutations planned one by
  *             one, a plan whenever one of them has one, and no bound above any of them
+ *   far       sends that skip stages: the search finds the number of stages that only they make the best
  */
 #include "passes.h"
 #include "search/arrange.h"
+#include "search/candidate.h"
 #include "search/search.h"
 #include "world.h"
 
@@ -274,11 +276,39 @@ static void test_search(void)
           seen.left);
 }
 
+/* The search asks for far sends too, and takes them where they win: with any number of stages that may be a plan that
+ * was cut off without. */
+static void test_far(const char *layers, const char *stages)
+{
+    const char *path = "examples/t5-small.yaml";
+    void *mark = mem_mark();
+    Overrides over = {0};
+    Node *root = load(path);
+    *PUSH(&over.define) = layers;
+    *PUSH(&over.set) = "plan.schedule=1f1b";
+    *PUSH(&over.set) = strf("plan.stages=%s", stages);
+    test_name = "far";
+    override_devices(root, "v100-16gb");
+    Model *m = model(root, path, &over);
+    const Graph *g = graph_of(&(Options){0}, m);
+    Plan *failed, *p = search(&(Options){0}, m, &failed);
+    Candidate near = {.x = &(Options){0}, .g = g, .c = cost(g, m, NULL), .m = m, .stages = 8,
+                      .schedule = schedule_of(m->plan.schedule), .key = ""};
+    candidate_finish(&near);
+    check(p && p->ask.far && plan_stages(p) == 8 && near.best && p->step < near.best->step,
+          "%s stages: %lld ns, eight without far sends %lld", stages, p ? (long long)p->step : 0,
+          near.best ? (long long)near.best->step : 0);
+    mem_release(mark);
+}
+
 int main(void)
 {
     test_program();
     test_kinds();
     test_search();
+    test_far("L=2", "8");
+    if (getenv("SLOW"))
+        test_far("L=4", "auto");
     printf("unit_order: %d passed, %d failed\n", passed, failed);
     mem_free_all();
     return failed > 0;

@@ -291,6 +291,37 @@ static Ns base_of(const World *w, int a, int b)
     return sum;
 }
 
+/* Operands and scratch of a call, each tensor once. */
+static Bytes operands_of(const World *w, int o)
+{
+    const Op *op = &w->g.op.at[o];
+    Bytes sum = rounded(op->tmp);
+    for (int i = 0; i < op->arg.n; i++) {
+        bool other = !op->arg.at[i].state;
+        for (int k = 0; k < i; k++)
+            other &= op->arg.at[k].state || op->arg.at[k].index != op->arg.at[i].index;
+        sum += other ? rounded(w->g.tensor.at[op->arg.at[i].index].bytes) : 0;
+    }
+    return sum;
+}
+
+/* The least that a run needs if nothing rests: its states, guests too, and the largest call or what comes home. */
+static void compare_least(const World *w, const Prices *x, int number, int a, int b, int chunk)
+{
+    Bytes home = 0, states = states_of(w, a, b, &home) - ALIGN, most = 0;       /* without step values */
+    for (int o = 0; o < w->g.nb; o++) {
+        Bytes bytes = w->g.op.at[o].fwd >= a && w->g.op.at[o].fwd <= b ? operands_of(w, o) : 0;
+        most = bytes > most ? bytes : most;
+    }
+    Bytes least = price_least(x, a, b, chunk, 0), limit[8];
+    check(least == states + (home > most ? home : most), "graph %d: at least %lld bytes, states %lld, %lld or %lld", number,
+          (long long)least, (long long)states, (long long)home, (long long)most);
+    for (int d = 0; d < 8; d++)
+        limit[d] = least - 1;
+    Ns floor = price_floor(prices_open(&w->p, limit), a, b, chunk);
+    check(floor == INT64_MAX, "graph %d: floor %lld under %lld bytes", number, (long long)floor, (long long)limit[0]);
+}
+
 static void compare_fates(World *w, int number, int a, int b, int chunk)
 {
     Ints own = {0};
@@ -334,6 +365,7 @@ static void compare_fates(World *w, int number, int a, int b, int chunk)
     Ns floor = price_floor(x, a, b, chunk);
     check(best == INT64_MAX || floor <= base + best, "graph %d: floor %lld, brute force %lld", number, (long long)floor,
           (long long)(base + best));
+    compare_least(w, x, number, a, b, chunk);
 }
 
 static void test_fates(void)
@@ -342,6 +374,8 @@ static void test_fates(void)
     for (int number = 0; number < runs; number++) {
         void *mark = mem_mark();
         World *w = random_world(2 + dice(6));
+        for (int s = 0; number % 4 == 0 && s < w->g.state.n; s++)      /* what comes home is more than any call needs */
+            w->g.state.at[s].bytes *= w->g.state.at[s].param < 0 ? 1 : 64;
         set_times(w, some_ns);
         set_plan(w, dice(2) ? "gpipe" : "1f1b", 1 + dice(4));
         w->m.plan.recompute = RECOMPUTE_AUTO;

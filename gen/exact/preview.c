@@ -173,7 +173,7 @@ static void send(Preview *v, int device, const Action *a)
         Message *x = &v->message[out->at[i] * v->x->m + a->mb];
         x->sent = v->now[device];
         x->beat = v->beat[device];
-        x->slack = v->p->slack.at[2 * a->chunk + (a->kind != K_F)];
+        x->slack = transport_slack(v->p, v->p->slack.at[2 * a->chunk + (a->kind != K_F)], device, k->to_device);
         x->wire = cost_wire(v->p->c, device, k->to_device, k->bytes);
         *PUSH(&v->sent[device]) = x;
         carry(v, device, k->to_device);

@@ -293,7 +293,7 @@ char *fates_may(const Plan *p, const int *base)
             continue;
         if (spec->recompute == RECOMPUTE_AUTO)
             may[t] |= MAY_DROP;
-        if (spec->offload == OFFLOAD_AUTO && p->g->tensor.at[t].bytes >= LEAST_COPY && !overlap &&
+        if (spec->offload == OFFLOAD_AUTO && !p->ask.home && p->g->tensor.at[t].bytes >= LEAST_COPY && !overlap &&
             (base[t] == FATE_KEEP || spec->recompute == RECOMPUTE_AUTO))
             may[t] |= MAY_SEND;
     }

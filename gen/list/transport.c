@@ -60,7 +60,7 @@ static void add_tensors(const Plan *p, Msgs *list, int way)
                                         .level = -1});
             m->made = p->chunk.at[op];
             m->made_in = 1 << p->g->op.at[op].phase;
-            m->slack = p->slack.at[2 * m->made + (m->made_in != 1 << PH_F)];
+            m->slack = transport_slack(p, p->slack.at[2 * m->made + (m->made_in != 1 << PH_F)], m->src, m->dst);
             m->phases = alloc(sizeof(int) * (size_t)chunks);
             int bits = 0;
             for (int k = 0; k < chunks; k++)

@@ -33,6 +33,7 @@ typedef struct {
     int backward;               /* last backward call that does; -1 */
     int again;                  /* last operator made again that touches it, by place; -1 */
     bool own, leaves;
+    int far;                    /* index_far(), if it leaves */
 } Cell;
 
 struct Replay {
@@ -77,7 +78,7 @@ static Cell *cell_of(Live *x, struct Replay *r, int t, int call)
         return c;
     bool own = index_own(x, t), leaves = index_leaves(x, t);
     *c = (Cell){.bytes = x->bytes[t], .frame = r->frame, .first = call, .forward = -1, .backward = -1, .own = own,
-                .leaves = leaves};
+                .leaves = leaves, .far = leaves ? index_far(x, t) : 0};
     if (leaves && !x->grad[t])
         *PUSH(&r->leave) = t;
     return c;
@@ -296,10 +297,10 @@ bool replay_load(Live *x, Load *l)
     for (int i = 0; i < r->leave.n; i++) {
         const Cell *c = &r->cell[r->leave.at[i]];
         Bytes saved = rebuild_saved(&x->back, r->leave.at[i]) ? c->bytes : 0;
-        b.out[FORWARD] -= saved;
-        b.out[GONE] -= c->backward >= r->inputs ? saved : 0;
+        *border_out(&b, c->far, FORWARD) -= saved;
+        *border_out(&b, c->far, GONE) -= c->backward >= r->inputs ? saved : 0;
     }
-    b.out[OWN] = b.out[FORWARD];
+    border_own(&b);
     find_touches(x, r);
     Load now = r->base;
     now.saved = l->saved;

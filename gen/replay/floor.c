@@ -9,12 +9,13 @@
  *
  *     states + k saved <= limit   and   states + (k-1) saved + operands of the largest call <= limit
  *
- * must hold whatever else is alive.  If keeping everything saves more than that, the excess has to be dropped.  A dropped
- * tensor that backward reads costs at least its share of its operator: time over the bytes of all its results.  If tensors
- * could be cut in pieces, the cheapest way to free so many bytes would be to take them by price.  Prices are put into at most
- * PRICE_CLASSES classes, each with prefix sums.  Whole classes count at their own cost, the last one at its least
- * price.  If tensors
- * that must be kept exceed the limit alone, the run is proven not to fit.
+ * must hold whatever else is alive.  In the update, gradients of uses elsewhere come home besides the states.
+ *
+ * If keeping everything saves more than that, the excess has to be dropped.  A dropped tensor that backward reads costs at
+ * least its share of its operator: time over the bytes of all its results.  If tensors could be cut in pieces, the cheapest
+ * way to free so many bytes would be to take them by price.  Prices are put into at most PRICE_CLASSES classes, each with
+ * prefix sums.  Whole classes count at their own cost, the last one at its least price.  If tensors that must be kept exceed
+ * the limit alone, the run is proven not to fit.
  *
  * A tensor is summed at the place of the first backward that reads it.  The sum over a run then counts tensors that it saves in
  * any case, its own or received, and no others.  Received ones cannot be dropped, but count here as if they could: the bound is
@@ -29,8 +30,7 @@
  *
  * Cost: sorting the tensors once; then at most PRICE_CLASSES + 2 steps and a range maximum by a sparse table.
  *
- * Not handled, and the bound is only lower for it: rebuilt tensors, gradients, messages, chains of tensors that nobody reads,
- * copies of tied parameters away from home.
+ * Not handled, and the bound is only lower for it: rebuilt tensors, gradients, messages, chains of tensors that nobody reads.
  */
 #include "floor.h"
 #include "budgets.h"
@@ -51,6 +51,7 @@ struct Floor {
     const Plan *p;
     const Live *live;
     States *states;             /* of operators 0..i-1, at home; gradients of every use */
+    Visits visit;               /* the others */
     Bytes *held;                /* what is saved whatever is chosen */
     Bytes *may;                 /* what is saved and has a choice */
     Bytes *kept;                /* what is saved where nobody chooses */
@@ -249,6 +250,7 @@ Floor *floor_open(const Plan *p, const Live *live, const int *base, const char *
     sum_up(x->kept, g->nf);
     sum_up(x->may, g->nf);
     sum_states(x);
+    x->visit = live_visits(live);
     find_most(x);
     x->flight = alloc(sizeof(int) * (size_t)plan_chunks(p));
     for (int c = 0; c < plan_chunks(p); c++)
@@ -280,7 +282,23 @@ static Ns cheapest(const Times *times, int first, int last, Bytes free)
 static Bytes states_of(const Floor *x, int first, int last, int chunk)
 {
     States a = x->states[first], b = x->states[last + 1];
-    return live_states(x->live, chunk, (States){b.home - a.home, b.sums - a.sums, b.version - a.version});
+    Bytes guests = 0;
+    for (int i = 0; i < x->visit.n; i++) {
+        const Visit *k = &x->visit.at[i];
+        guests += k->before < first && first <= k->op && k->op <= last ? k->guest : 0;
+    }
+    return guests + live_states(x->live, chunk, (States){b.home - a.home, b.sums - a.sums, b.version - a.version});
+}
+
+/* Gradients that come home in the update. */
+static Bytes visiting(const Floor *x, int first, int last)
+{
+    Bytes sum = 0;
+    for (int i = 0; i < x->visit.n; i++) {
+        const Visit *k = &x->visit.at[i];
+        sum += first <= k->home && k->home <= last && last < k->op ? k->sum : 0;
+    }
+    return sum;
 }
 
 Bytes floor_kept(const Floor *x, int first, int last)
@@ -293,7 +311,8 @@ Bytes floor_need(const Floor *x, int first, int last, int chunk, Bytes saved)
     int rest = x->flight[chunk] > 0 ? x->flight[chunk] - 1 : 0;
     Bytes most = most_of(x, first, last);
     most = x->flight[chunk] > 0 && saved > most ? saved : most;
-    return states_of(x, first, last, chunk) + rest * saved + most;
+    Bytes beside = rest * saved + most, home = visiting(x, first, last);
+    return states_of(x, first, last, chunk) + (home > beside ? home : beside);
 }
 
 /* Of bytes that may be sent, those that the link carries in that time, at most. */
@@ -310,7 +329,8 @@ static Ns least_time(const Floor *x, int first, int last, int chunk, Bytes limit
     Bytes room = limit - states_of(x, first, last, chunk), most = most_of(x, first, last);
     Bytes held = x->held[last + 1] - x->held[first], all = held + x->may[last + 1] - x->may[first];
     int flight = x->flight[chunk];
-    if (room < most || (flight > 0 && room / flight < held) || (flight > 1 && (room - most) / (flight - 1) < held))
+    if (room < most || room < visiting(x, first, last) || (flight > 0 && room / flight < held) ||
+        (flight > 1 && (room - most) / (flight - 1) < held))
         return INT64_MAX;
     Bytes allowed = flight > 0 ? room / flight : all;
     if (flight > 1 && (room - most) / (flight - 1) < allowed)

@@ -5,6 +5,7 @@
  *   operands    of each call, each tensor once, in one array; backward calls by forward operator
  *   readers     of each tensor: the first and the last forward operator with calls that read it.  So the messages over the
  *               borders of a run are seen without looking outside
+ *   stages      with Ask.far, the distance of a reader: of the given cuts, or where all stages take equal times
  *   moments     the computations before and after each computation of a chunk in the list of its device, and the number of
  *               micro-batches at rest then: a handful of different ones, whatever the number of micro-batches
  *
@@ -159,21 +160,30 @@ static int coming(const Actions *run, int i, int ahead, int overlap, int chunk)
     return kind == WEIGHT ? DONE : kind;
 }
 
+/* One computation `ago` computations before the one at hand, whose sends have so much slack. */
+static void count_sends(const Live *x, Moment *m, int kind, int ago, int slack)
+{
+    for (int far = 0; far <= x->fars; far++) {
+        int least = transport_slack(x->p, slack, 0, 1 + far);
+        Sends *to = transport_due(0, ago, least) ? &m->due : &m->out;
+        if (ago > least + 1)
+            continue;
+        if (far)
+            to->far[far - 1][kind]++;
+        else
+            to->near[kind]++;
+        m->own |= to == &m->out && kind == (m->now == BACKWARD ? OWN : m->now == WEIGHT ? NEAR : KINDS);
+    }
+}
+
 /* Counts the computations before the one at hand whose sends are under way, and those whose sends are waited for. */
 static void find_sends(const Live *x, Moment *m, const Action *const *was, int n, const Action *now, int chunk)
 {
     const int *slack = &x->p->slack.at[2 * chunk];
-    int most = slack[0] > slack[1] ? slack[0] : slack[1];
-    for (int k = n - 1; k >= 0 && n - k <= most + 1; k--) {
-        int far = n - k, least = slack[was[k]->kind != K_F];
-        if (far > least + 1 || kind_of(was[k], chunk) == NONE)
-            continue;
-        int kind = past(was, k, n, now, chunk);
-        if (far > least)
-            m->due[kind]++;
-        else
-            m->out[kind]++;
-    }
+    int most = transport_slack(x->p, slack[0] > slack[1] ? slack[0] : slack[1], 0, 1 + x->fars);
+    for (int k = n - 1; k >= 0 && n - k <= most + 1; k--)
+        if (kind_of(was[k], chunk) != NONE)
+            count_sends(x, m, past(was, k, n, now, chunk), n - k, slack[was[k]->kind != K_F]);
 }
 
 /* Reads the moments of a chunk off its device's list: each computation's neighbours, and the micro-batches at rest. */
@@ -204,6 +214,28 @@ static void find_moments(Live *x, int chunk)
         x->split[chunk] |= m.now == WEIGHT;
         was[n++] = k;
     }
+}
+
+/* What index_far() reads. */
+static void find_stages(Live *x)
+{
+    const Ints *cut = plan_cuts(x->p);
+    const Ns *time = live_times(x, 0);
+    int nf = x->g->nf;
+    int beyond = plan_chunks(x->p) - 2;
+    if (!x->p->ask.far || beyond <= 0)
+        return;
+    x->fars = beyond < FARS ? beyond : FARS;
+    x->until_op = alloc(sizeof(Ns) * (size_t)(nf + 1));
+    for (int o = 0; o < x->g->nb; o++)
+        x->until_op[x->g->op.at[o].fwd + 1] += time[o];
+    for (int o = 0; o < nf; o++)
+        x->until_op[o + 1] += x->until_op[o];
+    if (cut->n != plan_chunks(x->p) - 1)
+        return;
+    x->stage = alloc(sizeof(int) * (size_t)nf);
+    for (int o = 0, s = 0; o < nf; s += s < cut->n && o == cut->at[s], o++)
+        x->stage[o] = s;
 }
 
 static void make_room(Live *x)
@@ -251,9 +283,45 @@ Live *live_open(const Plan *p)
     away_open(x);
     replay_open(x);
     find_versions(x);
+    find_stages(x);
     for (int c = 0; c < plan_chunks(p); c++)
         find_moments(x, c);
     return x;
+}
+
+/* Where stages take equal times, the one of `part` of the time of n stages, counted from 1. */
+static int in_share(Ns part, Ns all, int n)
+{
+    int at = all > 0 ? 1 + (int)(part * n / all) : 1;
+    return at < n ? at : n;
+}
+
+/* How many stages the operator is from the run at hand. */
+static int stages_to(const Live *x, int op)
+{
+    const Ns *time = x->until_op;
+    if (x->stage)
+        return x->stage[op] > x->chunk ? x->stage[op] - x->chunk : x->chunk - x->stage[op];
+    if (op > x->last)
+        return in_share(time[op] - time[x->last + 1], time[x->g->nf] - time[x->last + 1], plan_chunks(x->p) - 1 - x->chunk);
+    return in_share(time[x->first] - time[op + 1], time[x->first], x->chunk);
+}
+
+int index_far(const Live *x, int t)
+{
+    if (!x->fars)
+        return 0;
+    int ahead = x->most[t] > x->last ? stages_to(x, x->most[t]) : 1;
+    int back = x->least[t] < x->first ? stages_to(x, x->least[t]) : 1;
+    int far = (ahead > back ? ahead : back) - 1;
+    return far < 0 ? 0 : far < x->fars ? far : x->fars;
+}
+
+void border_own(Border *b)
+{
+    b->out[OWN] = b->out[FORWARD];
+    for (int i = 0; i < b->fars; i++)
+        b->far[i][OWN] = b->far[i][FORWARD];
 }
 
 int live_others(const Live *x, int chunk)
@@ -267,6 +335,8 @@ int live_others(const Live *x, int chunk)
 bool live_alike(const Live *x, int a, int b)
 {
     const Moments *m = &x->moment[a], *n = &x->moment[b];
+    if (x->fars && a != b)              /* as far from the ends no other chunk is */
+        return false;
     bool states = x->delay[a] == x->delay[b] && x->steps[a] == x->steps[b] && x->levels[a] == x->levels[b];
     return states && m->n == n->n && (!m->n || !memcmp(m->at, n->at, sizeof *m->at * (size_t)m->n));
 }
@@ -351,6 +421,22 @@ States live_home(const Live *x, int op)
         sum.version += first ? x->version[s->param] : 0;
     }
     return sum;
+}
+
+Visits live_visits(const Live *x)
+{
+    Visits all = {0};
+    int *last = alloc(sizeof *last * (size_t)(x->g->state.n + 1));      /* by parameter: its last use, + 1 */
+    for (int o = 0; o < x->g->nf; o++)
+        for (int i = 0; i < x->use[o].n; i++) {
+            const State *s = &x->g->state.at[x->use[o].at[i]];
+            int home = x->g->state.at[s->param].op;
+            if (home < o)
+                *PUSH(&all) = (Visit){o, last[s->param] ? last[s->param] - 1 : home, home, x->guest[s->param],
+                                      aligned(s->bytes)};
+            last[s->param] = o + 1;
+        }
+    return all;
 }
 
 Bytes live_states(const Live *x, int chunk, States sum)

@@ -12,19 +12,26 @@
  * DONE it has been. */
 enum { NONE, FORWARD, BACKWARD, WEIGHT, OWN, GONE, PAST, NEAR, DONE, KINDS };
 
+/* Stages that a message goes beyond the next one, with Ask.far; those that go further count as the last.  Then no list has W
+ * apart, and no kind above GONE sends. */
+enum { FARS = 6 };
+/* Computations whose sends are under way or waited for, by kind: of messages to the next stage, and by stages beyond it. */
+typedef struct { int near[KINDS]; unsigned char far[FARS][GONE + 1]; } Sends;
+
 /* A computation and what is under way beside it.  rest: at most so many micro-batches have been in F and not in B or I, without
  * its own.  hold: so many have been in I and not in W.  out: by kind, the computations before it whose sends are under way.
- * due: those whose sends are waited for now.  Receives of `after` are posted, and with a slack of two (order_slack) those of
- * `later`.  A W in `after` or `later` is DONE if its micro-batch was in I before now: its messages are among those held. */
-typedef struct { int now, after, later, out[KINDS], due[KINDS], rest, hold; } Moment;
+ * due: those whose sends are waited for now.  own: its own micro-batch still sends.  Receives of `after` are posted, and with a
+ * slack of two (order_slack) those of `later`.  A W in `after` or `later` is DONE if its micro-batch was in I before now: its
+ * messages are among those held. */
+typedef struct { int now, after, later, own; Sends out, due; int rest, hold; } Moment;
 typedef VEC(Moment) Moments;
 
 /* A computation of a device's list that slack counts. */
 typedef struct { int mb; Moment m; } Beat;
 typedef VEC(Beat) Beats;
-/* Bytes of messages by kind of computation.  A micro-batch may still be there: then a tensor that is saved or held, and sent,
- * counts once. */
-typedef struct { Bytes in[KINDS], out[KINDS]; } Border;
+/* Bytes of messages by kind of computation; far: those that go further, of the first `fars` distances.  A micro-batch may still
+ * be there: then a tensor that is saved or held, and sent, counts once. */
+typedef struct { Bytes in[KINDS], out[KINDS], far[FARS][GONE + 1]; int fars; } Border;
 /* An offloaded tensor of the run.  after: calls of forward until its last reader there.  first: the first call of backward that
  * reads it.  fast: the time of a copy.  slow: the time that offload.c sets aside for one. */
 typedef struct { int tensor, after, first; Ns fast, slow; Bytes bytes; } Way;
@@ -52,6 +59,9 @@ struct Live {
     Bytes *uses;                /* by S_PARAM: its gradients, one accumulator each */
     Bytes fixed, norms;         /* states that every device has; that every one with parameters has */
     bool *split;                /* by chunk: its list has I and W apart */
+    int fars;                   /* distances beyond the next stage that slack tells apart; 0: none */
+    int *stage;                 /* by forward operator, where cuts are given; NULL: they are not */
+    Ns *until_op;               /* [nf + 1] times of the operators before, forward and backward */
     Moments *moment;            /* by chunk, each once */
     Beats *beat;                /* by chunk, all of them */
     /* the run at hand */
@@ -83,8 +93,7 @@ struct Live {
 /* The kind of a computation.  OWN and NEAR tell it apart where an earlier one of its micro-batch still sends. */
 static inline int moment_kind(const Moment *m)
 {
-    int apart = m->now == BACKWARD ? OWN : NEAR;
-    return m->now > FORWARD && (m->out[apart]) ? apart : m->now;
+    return !m->own ? m->now : m->now == BACKWARD ? OWN : NEAR;
 }
 
 /* The bytes at rest: saved ones before B or I, held ones before W. */
@@ -99,11 +108,14 @@ static inline Bytes moment_brought(const Moment *m, const Load *l, const Border 
     return m->now == WEIGHT ? l->held : b->in[m->now] + (m->now == BACKWARD ? l->saved : 0);
 }
 
-static inline Bytes moment_sent(const int *count, const Border *b)
+static inline Bytes moment_sent(const Sends *count, const Border *b)
 {
     Bytes sum = 0;
     for (int k = FORWARD; k < KINDS; k++)
-        sum += count[k] * b->out[k];
+        sum += count->near[k] * b->out[k];
+    for (int i = 0; i < b->fars; i++)
+        for (int k = FORWARD; k <= GONE; k++)
+            sum += count->far[i][k] * b->far[i][k];
     return sum;
 }
 
@@ -112,7 +124,7 @@ static inline Bytes moment_sent(const int *count, const Border *b)
 static inline Bytes moment_flying(const Moment *m, const Border *b)
 {
     Bytes ahead = m->now == BACKWARD && m->after == BACKWARD ? b->in[WEIGHT] : 0;
-    return moment_sent(m->out, b) + b->in[m->after] + b->in[m->later] + ahead;
+    return moment_sent(&m->out, b) + b->in[m->after] + b->in[m->later] + ahead;
 }
 
 /* Does the run at hand make the tensor? */
@@ -126,6 +138,11 @@ static inline bool index_leaves(const Live *x, int t)
 {
     return index_own(x, t) && (x->least[t] < x->first || x->most[t] > x->last);
 }
+
+/* index.c: how many stages beyond the next one a tensor that leaves the run at hand goes, at most Live.fars. */
+int index_far(const Live *x, int t);
+static inline Bytes *border_out(Border *b, int far, int kind) { return far ? &b->far[far - 1][kind] : &b->out[kind]; }
+void border_own(Border *b);                         /* OWN from FORWARD */
 
 /* walk.c: live_constant gives the part of a load that no choice of fates changes, with the border as if nothing were saved.
  * live_moments gives the most bytes besides the states, from those alive within each kind of computation; 0 for OWN or NEAR

@@ -335,7 +335,7 @@ static Bytes most_beside(Live *x, struct Ways *w, const Border *b)
         const Moment *m = &beats->at[i].m;
         int from = w->first.at[i], kind = level_of(m), offset = from - pieces_of(w, m->now).from;
         Bytes rest = moment_resting(m, &x->load) + moment_flying(m, b);
-        Bytes between = rest + moment_brought(m, &x->load, b) + moment_sent(m->due, b);
+        Bytes between = rest + moment_brought(m, &x->load, b) + moment_sent(&m->due, b);
         Bytes begun = before + (from < w->beside.n ? w->beside.at[from] : 0);
         begun = between + (begun > before ? begun : before);
         most = begun > most ? begun : most;

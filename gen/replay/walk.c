@@ -17,13 +17,15 @@
  * Where the list has W behind I, a micro-batch rests twice.  Saved tensors rest from F to I.  Gradients and tensors that weight
  * gradients read are held from I to W.
  *
- * In the update, gradients of tied parameters from other devices are added.  Nothing depends on the place of the other chunks,
- * so a run can be priced before a cut is known.
+ * In the update, gradients of tied parameters from other devices are added.  So nothing depends on the place of the other
+ * chunks, and a run can be priced before a cut is known.  With Ask.far sends that skip stages are under way for longer.  Then
+ * the stage of the last reader counts: that of the given cuts, or else the stage that it has where all take equal times.
  *
  * Cost: linear in the operands of the run, its backward and its recomputation.  Marks carry the number of the walk, so starting
  * anew is free and nothing is allocated.  Where nothing is offloaded fast.c answers instead, in a fraction of the time.
  *
- * Not handled: packing, which repack.c feeds back; sends that `comm` leaves under way for longer, to avoid a deadlock.
+ * Not handled: packing, which repack.c feeds back; sends that `comm` leaves under way for longer, to avoid a deadlock;
+ * far sends of a tensor that is saved, which are taken to last through B where any send of its micro-batch does.
  */
 #include "index.h"
 #include "list/transport.h"
@@ -306,12 +308,13 @@ static Bytes take_states(Live *x)
 static void cross(Live *x, int t, int kind, bool late, Border *b)
 {
     bool grad = x->grad[t];
+    int far = leaves(x, t) ? index_far(x, t) : 0;
     if (leaves(x, t) && grad) {
-        b->out[kind] += kind == BACKWARD && late ? 0 : x->bytes[t];
+        *border_out(b, far, kind) += kind == BACKWARD && late ? 0 : x->bytes[t];
         b->out[DONE] += kind == BACKWARD ? x->bytes[t] : 0;
     } else if (leaves(x, t)) {
-        b->out[FORWARD] += rests(x, t) ? 0 : x->bytes[t];
-        b->out[GONE] += rests(x, t) && late ? 0 : x->bytes[t];
+        *border_out(b, far, FORWARD) += rests(x, t) ? 0 : x->bytes[t];
+        *border_out(b, far, GONE) += rests(x, t) && late ? 0 : x->bytes[t];
         b->out[PAST] += x->bytes[t];
         x->load.sent += x->bytes[t];
     } else if (!own(x, t) && x->home[t] >= 0) {
@@ -339,7 +342,7 @@ static void touch_part(Live *x, int kind)
 
 static Border borders(Live *x)
 {
-    Border b = {0};
+    Border b = {.fars = x->fars};
     start(x);
     touch_part(x, FORWARD);
     touch_part(x, BACKWARD);
@@ -347,7 +350,7 @@ static Border borders(Live *x)
         touch_part(x, WEIGHT);
     for (int i = 0; i < x->n; i++)
         cross(x, x->order[i] / 2, x->from[x->order[i]], x->to[x->order[i]] == WEIGHT, &b);
-    b.out[OWN] = b.out[FORWARD];
+    border_own(&b);
     b.out[NEAR] = b.out[BACKWARD];
     return b;
 }
@@ -368,7 +371,7 @@ Bytes live_moments(const Live *x, int chunk, const Border *b, const Bytes *alive
         const Moment *m = &x->moment[chunk].at[i];
         int kind = moment_kind(m);
         Bytes within = alive[alive[kind] ? kind : m->now];
-        Bytes between = moment_brought(m, l, b) + moment_sent(m->due, b);
+        Bytes between = moment_brought(m, l, b) + moment_sent(&m->due, b);
         Bytes bytes = moment_resting(m, l) + moment_flying(m, b) + (within > between ? within : between);
         most = bytes > most ? bytes : most;
     }

@@ -42,6 +42,11 @@ Bytes live_operands(const Live *x, int op);         /* and results and scratch o
  * version: for each older version. */
 typedef struct { Bytes home, sums, version; } States;
 States live_home(const Live *x, int op);
+/* Uses of parameters behind the operator where they are at home, by operator.  before: the use before this one, or home.
+ * guest: bytes of such a parameter away from home; sum: of the gradient of this use. */
+typedef struct { int op, before, home; Bytes guest, sum; } Visit;
+typedef VEC(Visit) Visits;
+Visits live_visits(const Live *x);
 Bytes live_states(const Live *x, int chunk, States sum);    /* as many of each as the chunk's lists say */
 const Ns *live_times(const Live *x, int chunk);     /* by operator, on that chunk's device */
 int   live_copies(const Live *x);                   /* of the last load: to the host, of all micro-batches */

@@ -14,7 +14,8 @@
  * Cost: linear in the actions, times the passes that the replay needs.
  * Lists for any map (list.c) keep one message under way, and need no more slack than a list of one chunk a device.
  *
- * Not handled: messages that skip chunks; they have the slack of their maker's neighbour.  Lists where steps overlap have one.
+ * Messages that skip stages may get a multiple: transport_slack().  With several chunks a device they have the slack of their
+ * maker's neighbour.  Lists where steps overlap have one.
  */
 #include "sched.h"
 

@@ -89,7 +89,7 @@ Plan *pass_wide(const Candidate *k, Bytes *limit, Verdict *why)
     Plan *first = pass(k, &k->ask, limit, why);
     Bytes *more = alloc(sizeof *more * (size_t)first->devices);
     bool none = *why == NO_PLAN && first->said.value == 0 && first->lack.device < 0;
-    bool open = none && k->m->plan.offload != OFFLOAD_NONE;
+    bool open = none && k->m->plan.offload != OFFLOAD_NONE && !k->ask.home;
     for (size_t i = 0; open && !is_spent(k) && i < sizeof parts / sizeof *parts; i++) {
         for (int d = 0; d < first->devices; d++)
             more[d] = limit[d] + limit[d] / 32 * parts[i];
@@ -136,6 +136,13 @@ static bool was_changed(const Candidate *k)
     return k->best && (k->best != k->first || k->best->host.n > 0);
 }
 
+/* The prices of copies are on the safe side: what fits without may not fit by them.  Chunks that share a device have another
+ * remedy. */
+static bool may_stay(const Candidate *k)
+{
+    return !k->best && is_free(k) && k->m->plan.offload == OFFLOAD_AUTO && !k->ask.home && k->m->plan.chunks <= 1;
+}
+
 static bool lacks_hurry(const Candidate *k)
 {
     return !k->best && k->ask.hurry == HURRY_NONE && k->failed->host.n > 0 && !k->failed->lack.host;
@@ -160,7 +167,7 @@ static bool chose_cuts(const Candidate *k)
     return is_free(k) && k->failed->chunk.n > 0 && plan_chunks(k->failed) > 1;
 }
 
-enum { ALONE = 4 };             /* rows that ask no other planner and no other cuts than those near its own */
+enum { ALONE = 5 };             /* rows that ask no other planner and no other cuts than those near its own */
 static const struct {
     const char *name;
     bool (*applies)(const Candidate *k);
@@ -169,6 +176,7 @@ static const struct {
     {"limits that packing leaves", was_packed, repack},
     {"cuts near its own", was_changed, polish},
     {"copies in a hurry", lacks_hurry, hurry_up},
+    {"no copies", may_stay, stay_home},
     {"any cut that fits", has_cuts, take_any},
     {"limits of all chunks of a device together", has_shared_devices, share_limits},
     {"the cuts of other planners", is_free, ask_rivals},

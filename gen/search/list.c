@@ -11,10 +11,14 @@
  *
  * 1F1B* has a list only for depths that follow from a finished plan: when one is finished, its successors are appended.  The
  * leads and lags of zb* follow from cuts alone.
+ *
+ * Last of all, candidates that may still win are asked once more with sends that skip stages waited for later (Ask.far).  Their
+ * bytes are held for longer, so neither choice is always the better one.
  */
 #include "list.h"
 #include "key.h"
 #include "budgets.h"
+#include "list/transport.h"
 #include "plan/planner.h"
 #include "rivals/madpipe.h"
 #include "optimal.h"
@@ -331,6 +335,66 @@ static void refine_all(Search *s)
     }
 }
 
+static const char far_note[] = "sends that skip stages are waited for when their readers have come to them";
+
+static bool skips_stages(const Plan *p)
+{
+    for (int d = 0; d < p->devices; d++)
+        for (int i = 0; i < p->dev.at[d].list.n; i++) {
+            const Action *k = &p->dev.at[d].list.at[i];
+            int way = k->kind == K_SEND && k->tensor >= 0 ? plan_stage(p, k->peer) - plan_stage(p, d) : 0;
+            if (way > 1 || way < -1)
+                return true;
+        }
+    return false;
+}
+
+/* No plan, because another one was faster: with far sends that may change. */
+static bool was_cut_off(const Candidate *k)
+{
+    return !k->best && k->why == NO_PLAN && k->proof.value > 0 && plan_chunks(k->first) > 0;
+}
+
+/* May far sends make it the best?  Where devices have no order yet, each order has asked. */
+static bool may_far(const Search *s, int i, bool skips)
+{
+    const Candidate *k = &s->all.at[i];
+    if (k->report_only || k->ask.far || k->m->order == ORDER_FREE || !(k->best || was_cut_off(k)))
+        return false;
+    bool far = transport_may_far(k->best ? k->best : k->first) && (k->best ? skips_stages(k->best) : skips);
+    return far && (i == s->best || k->proof.bound < best_step(s));
+}
+
+/* A candidate once more.  Both kinds of lists were to choose from, so the bound is of both. */
+static void add_far(Search *s, int i)
+{
+    const Candidate like = s->all.at[i];
+    int at = s->all.n;
+    Candidate *one = add_like(s, &like);
+    one->ask = like.ask;
+    one->ask.far = true;
+    one->note = like.note ? strf("%s; %s", like.note, far_note) : far_note;
+    plan_each(s, at);
+    refine_all(s);
+    Ns *a = &s->all.at[i].proof.bound, *b = &s->all.at[at].proof.bound;
+    *a = *b > 0 && *b < *a ? *b : *a;
+    *b = *a < *b ? *a : *b;
+}
+
+/* The best one first, so the others have more to beat. */
+static void try_far(Search *s)
+{
+    int best = s->best, n = s->all.n;
+    bool skips = false;
+    for (int i = 0; i < n; i++)
+        skips |= s->all.at[i].best && skips_stages(s->all.at[i].best);
+    for (int i = -1; best >= 0 && i < n && !is_over(s); i++) {
+        int at = i < 0 ? best : i;
+        if (i != best && may_far(s, at, skips))
+            add_far(s, at);
+    }
+}
+
 void search_all(Search *s)
 {
     s->best = -1;
@@ -340,6 +404,7 @@ void search_all(Search *s)
         plan_each(s, s->all.n - 1);
         refine_all(s);
     }
+    try_far(s);
     prove_lists(s);
 }
 

@@ -9,6 +9,8 @@
 #include "budgets.h"
 #include "plan/planner.h"
 
+#include <string.h>
+
 static void take(Candidate *k, Plan *p, Proof proof)
 {
     k->best = p;
@@ -38,6 +40,20 @@ void hurry_up(Candidate *k)
         else if (with.failed->routine.n > 0 && with.failed->lack.need < k->failed->lack.need)
             k->failed = with.failed;            /* lacks less: so much is needed */
     }
+}
+
+void stay_home(Candidate *k)
+{
+    Ask ask = k->ask;
+    int64_t work = FIRST_WORK;          /* of its own: prices of copies may have spent the rest */
+    ask.home = true;
+    ask.work_left = memcpy(alloc(sizeof work), &work, sizeof work);
+    Candidate with = candidate_with(k, &ask);
+    candidate_start(&with, 0);
+    while (candidate_refine(&with, 0))
+        ;
+    if (with.best)
+        take(k, with.best, proof_of(k, k->first->chunk.n ? k->first : NULL, with.best, "nothing is copied to the host"));
 }
 
 void take_any(Candidate *k)
