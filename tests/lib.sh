@@ -149,6 +149,7 @@ plans() {
     rm -f "$tmp"/result.[0-9]*
     results=$(wc -l <"$tmp/result")
     [ "$results" = "$(wc -l <"$tmp/list")" ] || fault "of $(wc -l <"$tmp/list") plans there are $results results"
+    cut -d' ' -f1 "$tmp/list" | sort | uniq -d | sed 's/$/ is the name of two plans/' >>"$tmp/result"
 }
 
 # one_hash WHAT [HASH]: every line of the result has HASH, or that of the first; leaves it in $hash.  Tells of the first
