@@ -203,7 +203,74 @@ static bool chance_aside(int percent)
     return yes;
 }
 
-static void print_plans(const Graph *g, int n)
+/* ---- plans of the other synchronous rows -------------------------------------------------------------------------------- */
+
+typedef struct { const Schedule *row; int stages, replicas; } Way;
+
+/* The model with that row, and the chunks and waves it has. */
+static Model with_row(const Model *m, const Schedule *row, int replicas)
+{
+    Model with = *m;
+    with.plan.schedule = row->name;
+    with.plan.replicas = replicas;
+    with.plan.chunks = row->chunks ? row->chunks : 1;
+    return with;
+}
+
+static bool is_drawn(const Schedule *k)
+{
+    return !k->async && !k->depths && !k->climbs && !k->given && !k->own && strcmp(k->name, "gpipe") && strcmp(k->name, "1f1b");
+}
+
+/* All numbers of stages and replicas with which this row takes the model. */
+static int ways_of(const Model *m, const Graph *g, const Schedule *row, Way *way)
+{
+    int n = 0;
+    for (int replicas = 1; replicas <= 4 && g->groups % replicas == 0; replicas *= 2)
+        for (int stages = 1; stages <= MOST_STAGES && stages * replicas <= MOST_DEVICES; stages++) {
+            Model with = with_row(m, row, replicas);
+            if (g->nf >= stages * with.plan.chunks && !order_refuses(g, &with, row, stages))
+                way[n++] = (Way){row, stages, replicas};
+        }
+    return n;
+}
+
+static void print_row(const Model *m, const Graph *g)
+{
+    enum { MOST_ROWS = 64, MOST_WAYS = 3 * MOST_STAGES };
+    Way all[MOST_ROWS][MOST_WAYS];
+    int many[MOST_ROWS], n = 0;
+    for (const Schedule *k = schedules; k->name && n < MOST_ROWS; k++)
+        if (is_drawn(k) && (many[n] = ways_of(m, g, k, all[n])) > 0)
+            n++;
+    if (n == 0)
+        return;
+    int row = below(n);
+    Way x = all[row][below(many[row])];
+    int chunks = x.stages * (x.row->chunks ? x.row->chunks : 1);
+    bool *taken = alloc((size_t)g->nf);
+    printf("--stages %d --schedule %s", x.stages, x.row->name);
+    if (x.replicas > 1)
+        printf(" --replicas %d", x.replicas);
+    if (chunks > 1 && chunks <= MOST_CHUNKS && chance(60))
+        printf(" --cuts %s", cuts(g, chunks - 1));
+    printf(" --recompute %s", recomputed(g, taken));
+    if (chance(40))
+        print_offload(g, taken);
+    printf("\n");
+}
+
+/* From draws of its own, too. */
+static void print_row_aside(const Model *m, const Graph *g)
+{
+    uint64_t kept = state;
+    state = ~kept;
+    draw();
+    print_row(m, g);
+    state = kept;
+}
+
+static void print_plans(const Model *m, const Graph *g, int n)
 {
     for (int i = 0; i < n; i++) {
         int most = g->nf < MOST_STAGES ? g->nf : MOST_STAGES, stages = i ? 1 + below(most) : most < 3 ? most : 3;
@@ -230,6 +297,8 @@ static void print_plans(const Graph *g, int n)
         if (chance_aside(25))
             printf(" --fuse none");
         printf("\n");
+        if (i == 0 || n > 2)      /* each costs a job */
+            print_row_aside(m, g);
     }
 }
 
@@ -241,26 +310,47 @@ static bool tied(const Graph *g)
     return false;
 }
 
-/* 2bw wants as many micro-batches as stages; the others no norm of all; those that predict f32, and one micro-batch a step, as
- * the other two often have; a tied weight one stage.  Often two stages: over more, values that skip some make dpgen
- * refuse many of these models. */
+/* The rule takes the model, once options have changed it. */
+typedef struct { const char *name; bool single, f32, newest; int opt; } Rule;
+static const Rule rules[] = {       /* single: one micro-batch a step; newest: backward reads other weights than forward */
+    {"2bw", false, false, false, -1}, {"pipedream", false, false, false, -1}, {"vertical", false, false, false, -1},
+    {"spectrain-once", true, true, false, -1}, {"spectrain", true, true, true, -1}, {"pb", true, true, true, OPT_SGD},
+    {"xpipe", false, true, true, -1}, {"timeprest", false, false, true, -1}, {"nag", false, false, false, OPT_ADAMW},
+    {"pipemare", true, false, true, OPT_SGD},
+};
+enum { RULES = sizeof rules / sizeof *rules };
+
+static const Rule *some_rule(const Model *m, bool f32)
+{
+    const Rule *k;
+    do
+        k = &rules[below(RULES)];
+    while ((k->f32 && !f32) || (k->opt >= 0 && k->opt != (int)m->train.opt));
+    return k;
+}
+
+/* 2bw wants as many micro-batches as stages; the others no norm of all; those that predict f32; some one micro-batch a step, as
+ * the others often have; a tied weight one stage.  nag is AdamW with Nesterov's momentum.  Often two stages: over more, values
+ * that skip some make dpgen refuse many of these models. */
 static void print_async(const Model *m, const Graph *g, bool f32)
 {
-    static const char *const names[] = {"2bw", "pipedream", "vertical", "spectrain-once", "spectrain", "pb"};
-    int kind = below(f32 ? 5 + (m->train.opt == OPT_SGD) : 3), most = g->nf < MOST_STAGES ? g->nf : MOST_STAGES;
-    bool two = kind == 0, predicts = kind > 2;
+    const Rule *k = some_rule(m, f32);
+    bool two = !strcmp(k->name, "2bw");
+    int most = g->nf < MOST_STAGES ? g->nf : MOST_STAGES;
     if (two && g->micro < most)
         most = (int)g->micro;
     int stages = tied(g) ? 1 : most > 2 && chance(50) ? 2 + below(most - 1) : most < 2 ? most : 2;
-    printf("--set plan.schedule=%s --set plan.stages=%d", names[kind], stages);
-    if (predicts || (!two && chance(50)))
+    printf("--set plan.schedule=%s --set plan.stages=%d", k->name, stages);
+    if (k->single || (!two && chance(50)))
         printf(" --set train.batch.global=%" PRId64 " --set train.batch.groups=1", m->train.batch);
+    if (!strcmp(k->name, "nag"))
+        printf(" --set train.optimizer.type=nadamw");
     if (!two && m->train.clip > 0 && !m->train.clip_each)
         printf(" --set train.clip_%s", chance(50) ? "norm=0" : "scope=parameter");
     if (stages > 1)
         printf(" --set plan.cuts=[%s]", cuts(g, stages - 1));
     const char *again = recomputed(g, alloc((size_t)g->nf));
-    printf("\n--recompute %s\n", kind > 3 ? "none" : again);      /* forward's weights are gone */
+    printf("\n--recompute %s\n", k->newest ? "none" : again);      /* forward's weights are gone */
 }
 
 int main(int argc, char **argv)
@@ -279,7 +369,7 @@ int main(int argc, char **argv)
     else if (async)
         print_async(m, g, !strcmp(argv[4], "f32"));
     else
-        print_plans(g, atoi(argv[4]));
+        print_plans(m, g, atoi(argv[4]));
     mem_free_all();
     return 0;
 }

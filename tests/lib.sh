@@ -160,6 +160,7 @@ plans() {
     results=$(wc -l <"$tmp/result")
     echo $((turn + results)) >"$tmp/turn"
     [ "$results" = "$(wc -l <"$tmp/list")" ] || fault "of $(wc -l <"$tmp/list") plans there are $results results"
+    cut -d' ' -f1 "$tmp/list" | sort | uniq -d | sed 's/$/ is the name of two plans/' >>"$tmp/result"
 }
 
 # one_hash WHAT [HASH]: every line of the result has HASH, or that of the first; leaves it in $hash.  Tells of the first

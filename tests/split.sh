@@ -61,7 +61,7 @@ one_hash "zb-h1"
 reference=$hash
 { plans_of two --set train.batch.groups=2 | two '^two.(1f1b|interleaved-zb) '
   [ -z "$SLOW" ] || folded two --set train.batch.groups=2
-  line two.v-half 2 --schedule v-half --replicas 2 --set train.batch.groups=2 --set devices.0.count=4
+  line two.v-half.replicas 2 --schedule v-half --replicas 2 --set train.batch.groups=2 --set devices.0.count=4
   line two.replicas 2 --schedule zb-h1 --replicas 2 --set train.batch.groups=2 --set devices.0.count=4; } | plans
 one_hash "zb-h1, 2 groups"
 if [ "$hash" != "$reference" ]; then pass; else fault "2 groups have the hash of 1"; fi

@@ -6,6 +6,7 @@
  *   unit      unit times with the memory of zb-h1 and of zb-h2: proven, the step is the bound and the closed form
  *   rows      random graphs, p 2..8, one chunk a device and two, under limits: no row that fits is faster through all passes
  *             with the same cuts, many are slower, and the bound is not above the step
+ *   wires     tiny graphs, other wires there than back, every list through all passes: the bound is never above the least step
  *   two ways  two pipelines on the same devices: the bound is never above the best of all lists, nor above a step
  */
 #include "graphs.h"
@@ -297,6 +298,94 @@ static void test_rows(void)
     check(all > 20 && shorter[0] * 6 > all && shorter[1] > 0, "%d and %d shorter of %d", shorter[0], shorter[1], all);
 }
 
+/* ---- wires ----------------------------------------------------------------------------------------------------------- */
+
+/* Slow there or back, seldom both. */
+static void set_wires(World *w, int devices)
+{
+    Wire *wire = alloc(sizeof *wire * (size_t)(devices * devices));
+    int quick = dice(2);
+    for (int i = 0; i < devices * devices; i++)
+        wire[i] = (i / devices < i % devices) == quick && dice(4) ? (Wire){.rate = 1e18}
+            : (Wire){.rate = 1000 * (1 + dice(1000)), .latency = dice(4000000)};
+    w->c.devices = devices;
+    w->c.wire = wire;
+}
+
+static Actions actions_of(const Word *word, int chunk, int m)
+{
+    static const ActionKind kinds[] = {K_F, K_I, K_W};
+    Actions list = {0};
+    int count[3] = {0};
+    for (int i = 0; i < 3 * m; i++) {
+        Action *k = PUSH(&list), new = action_new(kinds[word->at[i]], 0, count[word->at[i]]++);
+        new.chunk = chunk;
+        *k = new;
+    }
+    return list;
+}
+
+/* The least step of all lists, through all passes. */
+static Ns least_step(World *w, const Case *x, int d, const Words *all, const Word **word, const Ints *cuts, const Bytes *limit)
+{
+    Ns best = INT64_MAX;
+    if (d == x->p) {
+        Actions list[MOST];
+        for (int i = 0; i < x->p; i++)
+            list[i] = actions_of(word[i], i, x->m);
+        Ns step = length_of(x, word) < 0 ? 0 : step_with(w, "optimal", list, cuts, limit);
+        return step ? step : INT64_MAX;
+    }
+    for (int i = 0; i < all[d].n; i++) {
+        word[d] = &all[d].word[i];
+        Ns step = least_step(w, x, d + 1, all, word, cuts, limit);
+        best = step < best ? step : best;
+    }
+    return best;
+}
+
+static void test_wires(void)
+{
+    static const struct { int p, m; } size[] = {{2, 1}, {2, 2}, {3, 1}, {3, 2}};
+    int all = 0, proven = 0;
+    for (int number = 0; number < (getenv("SLOW") ? 400 : 40); number++) {
+        void *mark = mem_mark();
+        Case x = {.p = size[number % 4].p, .m = size[number % 4].m};
+        World *w = gradient_graph((Form){.n = x.p + dice(3), .far = 1, .most = 4000, .params = 1}, x.m);
+        Bytes limit[MOST];
+        Ints cuts = {0};
+        Words words[MOST];
+        const Word *word[MOST];
+        set_times(w, some_ns);
+        for (int o = 0; o < w->g.op.n; o++)
+            w->c.ns[0][o] *= w->g.op.at[o].phase == PH_W ? 400000 : 100000;
+        set_wires(w, x.p);
+        set_plan(w, "1f1b-split", x.p);
+        w->m.plan.chunks = w->m.plan.replicas = 1;
+        w->m.plan.recompute = RECOMPUTE_NONE;
+        for (int d = 0; d < x.p; d++) {
+            x.room[d] = x.m;
+            x.held[0][d] = x.time[0][d] = x.time[1][d] = x.time[2][d] = 1;
+            limit[d] = INT64_MAX / 4;
+            PUSH(&w->m.devices)->memory = limit[d];
+            words[d] = (Words){alloc(sizeof(Word) * LONGEST), 0};
+            spell(&x, d, &(Word){{0}}, 0, (int[3]){0}, 0, &words[d]);
+        }
+        if (!order(&w->p) && !part(&w->p, limit) && part_cuts(&w->p, &cuts)) {
+            Ns least = least_step(w, &x, 0, words, word, &cuts, limit);
+            step_with(w, "1f1b-split", NULL, &cuts, limit);
+            Ns bound = lists_bound(&w->p, limit);
+            check(bound > 0 && bound <= least, "wires, graph %d: a bound of %lld, and %lld is possible", number,
+                  (long long)bound, (long long)least);
+            all++;
+            proven += least <= bound + bound / 1000;
+        }
+        mem_release(mark);
+    }
+    printf("  %d graphs with wires, %d proven to a thousandth\n", all, proven);
+    check(all > 20 && proven * 4 > all, "%d of %d", proven, all);
+}
+
 /* ---- two directions ---------------------------------------------------------------------------------------------------- */
 
 /* Two pipelines of two stages with one micro-batch each: the three computations of the one and of the other, on each device, in
@@ -409,6 +498,7 @@ int main(void)
     test_every();
     test_unit();
     test_rows();
+    test_wires();
     test_both_ways();
     test_two_ways();
     printf("unit_optimal: %d passed, %d failed\n", passed, failed);

@@ -44,8 +44,8 @@ Ns  facts_forward(const Facts *x, int chunk, int first, int last);
 /* Cuts for a coarse search: in each of so many pieces of equal time, the one that crosses least, and those that must be. */
 const char *facts_grid(const Facts *x, int pieces);
 /* The link of a run to the chunk before it.  It holds if that chunk begins at `near` or before: then the run waits for it,
- * and it waits for the run again.  Their messages take at least `comm`, there and back. */
-typedef struct { int near; Ns comm; } Link;
+ * and it waits for the run again.  Their messages take at least `comm`, there and back; `there` is the first one's part. */
+typedef struct { int near; Ns comm, there; } Link;
 Link facts_link(const Facts *x, int chunk, int first, int last);
 
 /* bound.c.  Proven: no plan has a shorter step, with any fates and any cuts. */

@@ -94,14 +94,15 @@ static Hop nearest_hop(const Hops *hops, int first, int last)
 Link facts_link(const Facts *x, int chunk, int first, int last)
 {
     if (chunk == 0)
-        return (Link){-1, 0};
+        return (Link){-1, 0, 0};
     const Plan *p = x->q->p;
     Hop out = nearest_hop(x->source, first, last), back = nearest_hop(x->target, first, last);
-    Link k = {out.to < back.to ? out.to : back.to, 0};
+    Link k = {out.to < back.to ? out.to : back.to, 0, 0};
     int from = plan_home(p, 0, chunk - 1), to = plan_home(p, 0, chunk);
-    if (from != to && k.near >= 0)
-        k.comm = cost_wire(p->c, from, to, out.bytes) + cost_latency(p->c, from, to) +
-                 cost_wire(p->c, to, from, back.bytes) + cost_latency(p->c, to, from);
+    if (from == to || k.near < 0)
+        return k;
+    k.there = cost_wire(p->c, from, to, out.bytes) + cost_latency(p->c, from, to);
+    k.comm = k.there + cost_wire(p->c, to, from, back.bytes) + cost_latency(p->c, to, from);
     return k;
 }
 

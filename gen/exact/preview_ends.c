@@ -9,7 +9,7 @@
  * Method: the rules of transport.h and wire.h over whole states.  Level by level of the tree over replicas, gradients go both
  * ways, a few under way at once, and are added.  The other replica is assumed to be as far.  Then come the parts of the update
  * and the new weights.  A message begins when both sides are at its part.  All receives of a part are waited for before its
- * calls.  Sends are waited for one part later, and at the end.
+ * calls.  Sends are waited for order_slack() parts behind the next one, and at the end.
  *
  *   finish_least    lower bounds for the first chunk, where all backwards end.  It merges its gradients, receives one gradient
  *                   of a tie and one norm if any are made behind it, updates, and sends a tied weight
@@ -35,6 +35,7 @@ typedef VEC(Bytes) Sizes;
 struct Finish {
     const Facts *x;
     const Plan *p;
+    int slack;                  /* parts until a send is waited for, behind the next one */
     Shareds shared;             /* states that more than one chunk may use, in their order */
     VEC(Gradient) gradient;     /* in the order of the states */
     Sizes *own;                 /* by chunk: of its gradients */
@@ -107,7 +108,7 @@ Finish *finish_open(const Facts *x)
 {
     Finish *f = alloc(sizeof *f);
     size_t devices = (size_t)x->q->p->devices;
-    *f = (Finish){.x = x, .p = x->q->p, .shared = shared_of(x)};
+    *f = (Finish){.x = x, .p = x->q->p, .slack = order_slack(x->q->p), .shared = shared_of(x)};
     f->own = alloc(sizeof(Sizes) * (size_t)x->chunks);
     f->with = alloc(sizeof(Sizes) * (size_t)x->chunks);
     f->update = alloc(sizeof(Ns *) * PARTS * (size_t)f->p->c->classes);
@@ -254,12 +255,12 @@ Ns finish(Finish *f, const int *chunk, const int *last, Ns *now)
     memset(f->sent, 0, sizeof(Ns) * PARTS * devices);
     merge_all(f, now);
     for (int part = 0; part < PARTS; part++) {
-        wait_sends(f, part - 2, now);
+        wait_sends(f, part - 1 - f->slack, now);
         exchange(f, part, chunk, now);
         compute(f, part, last, now);
     }
-    wait_sends(f, PARTS - 2, now);
-    wait_sends(f, PARTS - 1, now);
+    for (int part = 0; part < PARTS; part++)
+        wait_sends(f, part, now);
     for (int d = 0; d < f->p->devices; d++)
         end = later(end, now[d] + action_fixed(f->p->c, d, K_END, 1, 0));
     return end;

@@ -191,7 +191,7 @@ static bool meets(Reach *r, Ns target)
         for (int a = 0; a <= x->n; a++)
             r->head[s * r->row + a] = -1;
     r->head[x->chunks * r->row + x->n] = target;
-    r->link[x->chunks * r->row + x->n] = (Link){-1, 0};
+    r->link[x->chunks * r->row + x->n] = (Link){-1, 0, 0};
     Window after = {x->n, x->n};
     for (int s = x->chunks - 1; s >= 0; s--) {
         Window own = {x->n, -1}, in = {s, s ? x->n - (x->chunks - s) : 0};

@@ -25,10 +25,15 @@ const char schedule_words[] = "auto"
 #include "schedules.def"
 ;
 
+/* Most ask with the word of the table itself, and some passes often. */
 const Schedule *schedule_of(const char *name)
 {
     for (const Schedule *k = schedules; k->name; k++)
-        if (strcmp(name, "auto") ? !strcmp(k->name, name) : k->usual)
+        if (k->name == name)
+            return k;
+    bool any = !strcmp(name, "auto");
+    for (const Schedule *k = schedules; k->name; k++)
+        if (any ? k->usual : !strcmp(k->name, name))
             return k;
     return NULL;
 }

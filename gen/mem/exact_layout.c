@@ -88,10 +88,14 @@ static bool settle(Alone *a, int item)
     for (int k = 0; k < x->other.n; k++)
         if (a->l->stride[x->other.at[k]] > 0 && join(a, item, x->other.at[k]))
             return true;
-    for (int k = 0; k < a->opened && x->moves; k++)
+    int k = place_extra(m, x, 0);
+    for (; k < a->opened && x->moves; k = place_extra(m, x, k + 1))
         if (join(a, item, m->extra + k))
             return true;
-    return x->moves && a->opened < m->extras && join(a, item, m->extra + a->opened++);
+    if (!x->moves || k >= m->extras)
+        return false;
+    a->opened = k + 1;
+    return join(a, item, m->extra + k);
 }
 
 /* Shifts the slots of a pool, so that the lowest is 0. */

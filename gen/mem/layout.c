@@ -227,25 +227,6 @@ static void find_layout(Mem *m, Layout *best)
     mem_release(mark);
 }
 
-/* A buffer in a pool of others whose micro-batches all have one slot there stands still.  Other slots of that pool are of other
- * micro-batches, those of the other direction for one, and the buffer in them might end behind the arena. */
-static void leave_pools(const Mem *m, Place *place)
-{
-    for (int i = m->pools; i < m->item.n; i++) {
-        int x = place[i].pool, at = -1;
-        bool still = x >= 0 && x != m->item.at[i].pool;
-        for (int mb = 0; mb < m->micro && still; mb++) {
-            int slot = m->slot[x * m->micro + mb];
-            if (mem_alive(m, m->item.at[i].buf, mb)) {
-                still = at < 0 || slot == at;
-                at = slot;
-            }
-        }
-        if (still && at >= 0)
-            place[i] = (Place){place[i].at + at * m->p->pool.at[x].stride, -1, place[i].is};
-    }
-}
-
 int64_t *layout_budget(const Ask *ask)
 {
     int64_t *left = alloc(sizeof *left);
@@ -265,7 +246,5 @@ Bytes mem_place(Mem *m, Place *place)
     for (int x = 0; x < m->p->pool.n && !m->overlap; x++)
         if (best.stride[x] > 0)
             take_slots(m, &best, x);
-    if (!m->overlap)
-        leave_pools(m, place);
     return best.top;
 }

@@ -267,6 +267,18 @@ static void add_piece(const Mem *m, Item *item, int b, Bytes in)
         item->ticks += mem_live(m, b, mb)->last - mem_live(m, b, mb)->first + 1;
 }
 
+static int way_of(const Mem *m, const Item *x)
+{
+    int ways = plan_ways(m->p), found = -1;
+    for (int mb = 0; mb < m->micro && ways > 1; mb++)
+        for (int i = 0; i < x->piece.n; i++) {
+            int way = mb / plan_micro(m->p) % ways;
+            if (x->piece.at[i].life[mb].first <= x->piece.at[i].life[mb].last)
+                found = found < 0 || found == way ? way : ways;
+        }
+    return found < 0 ? 0 : found;
+}
+
 static void add_pool(Mem *m, int pool)
 {
     const Plan *p = m->p;
@@ -276,6 +288,7 @@ static void add_pool(Mem *m, int pool)
             add_piece(m, &item, b, p->buf.at[b].offset);
             item.first = p->buf.at[b].first < item.first ? p->buf.at[b].first : item.first;
         }
+    item.way = way_of(m, &item);
     *PUSH(&m->item) = item;
 }
 
@@ -285,8 +298,9 @@ static void add_buffer(Mem *m, int b)
     Item item = {.buf = b, .pool = x->pool, .first = x->first, .size = aligned(x->bytes)};
     add_piece(m, &item, b, 0);
     item.moves = x->chunk >= 0 && !x->eval && x->state < 0;
+    item.way = way_of(m, &item);
     for (int i = 0; i < m->pools && item.moves; i++)
-        if (m->item.at[i].pool != x->pool && !m->p->pool.at[m->item.at[i].pool].eval)
+        if (m->item.at[i].pool != x->pool && !m->p->pool.at[m->item.at[i].pool].eval && m->item.at[i].way == item.way)
             *PUSH(&item.other) = m->item.at[i].pool;
     *PUSH(&m->item) = item;
 }

@@ -20,6 +20,7 @@ typedef struct {
     VEC(Tile) piece;           /* one, or the buffers of the pool */
     bool moves;                 /* a buffer may be elsewhere for each micro-batch; for instance where */
     Ints other;                 /* these pools put it */
+    int way;                    /* its direction; 2: both.  In slots of the other one it might end behind the arena */
 } Item;
 typedef struct { Bytes at; int pool; bool is; } Place;  /* of an item, in slot 0 of that pool; is: placed by itself */
 

@@ -410,15 +410,22 @@ static bool improve(Placer *w, int index, int pool, bool first, Best *best)
     return true;
 }
 
+/* Extra pools take turns: each direction, and both. */
+int place_extra(const Mem *m, const Item *x, int from)
+{
+    int turns = plan_ways(m->p) > 1 ? plan_ways(m->p) + 1 : 1;
+    return from + (x->way - from % turns + turns) % turns;
+}
+
 /* Tries a pool of the item's own, and takes it if that keeps the top lower. */
 static void improve_alone(Placer *w, int index, Best *best)
 {
     const Mem *m = w->m;
-    int pool = m->extra + w->now.opened;
-    if (!w->style.open || !m->item.at[index].moves || best->end <= w->now.top || w->now.opened >= OPENED_POOLS)
+    int next = place_extra(m, &m->item.at[index], w->now.opened), pool = m->extra + next;
+    if (!w->style.open || !m->item.at[index].moves || best->end <= w->now.top || next >= OPENED_POOLS)
         return;
     if (choose_slots(w, &m->item.at[index], pool, best->end) && improve(w, index, pool, false, best))
-        w->now.opened++;
+        w->now.opened = next + 1;
     else
         w->now.stride[pool] = 0;
 }
@@ -438,8 +445,10 @@ static void put_lowest(Placer *w, const Item *x)
         if (w->now.stride[pool] > 0 && moves(w, pool))
             improve(w, index, pool, true, &best);
     }
-    for (int k = 0; k < w->now.opened && x->moves && !(w->still && best.end <= w->now.top); k++)
-        improve(w, index, w->m->extra + k, true, &best);
+    for (int k = place_extra(w->m, x, 0); k < w->now.opened && x->moves && !(w->still && best.end <= w->now.top);
+         k = place_extra(w->m, x, k + 1))
+        if (w->now.stride[w->m->extra + k] > 0)
+            improve(w, index, w->m->extra + k, true, &best);
     improve_alone(w, index, &best);
     put(w, x, best.form, best.at);
 }

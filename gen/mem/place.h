@@ -46,6 +46,7 @@ typedef struct {
 Placer place_new(Mem *m, int64_t budget);
 Layout place_layout(const Mem *m);
 void   place_copy(const Mem *m, Layout *to, const Layout *from);
+int    place_extra(const Mem *m, const Item *x, int from);      /* the next pool beside its own, from that one on */
 bool   place_alone(Mem *m, Layout *best);    /* exact_layout.c: a lower one, by gen/pack, or the proof that none is */
 void   place_order(Placer *w, int (*order)(const void *, const void *));    /* the style's pieces, by a total order */
 bool   place_all(Placer *w, Bytes most);    /* into w->now; false: the top is not below `most`, or the budget ended */

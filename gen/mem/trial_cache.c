@@ -96,6 +96,7 @@ static void add_item(Key *k, const Mem *m, const Item *x, int routine)
     for (int i = 0; i < x->piece.n; i++)
         add_tile(k, m, &x->piece.at[i], routine);
     add(k, x->moves);
+    add(k, x->way);
     add(k, x->other.n);
     for (int i = 0; i < x->other.n; i++)
         add(k, index_of(m, x->other.at[i]));

@@ -202,8 +202,11 @@ static void set_times(Tuner *x, const Facts *f, int chunk, const Price *price)
     x->tail[x->home[chunk]] += u[last + 1] - u[first];
     if (x->back)
         x->tail[x->back[chunk]] += u[last + 1] - u[first];
-    if (chunk)
-        x->down[chunk - 1] = x->up[chunk] = facts_link(f, chunk, first, last).comm / 2;
+    if (chunk) {
+        Link k = facts_link(f, chunk, first, last);
+        x->down[chunk - 1] = k.there;
+        x->up[chunk] = k.comm - k.there;
+    }
 }
 
 /* Times and bytes as the plan has them. */
