@@ -54,11 +54,11 @@ write_ops_data "$tmp/arrays"
 run=$at_home cwd=
 # operators WHAT OPTION...: every one of them
 operators() {
-    said=$1
+    which=$1
     shift
     run="--no-checkpoint --quiet --hash" cwd=$tmp/arrays
-    sound "every operator, $said" 100 "$models/ops.yaml" --stages 1 "$@"
-    sound "every operator over images, $said" 60 "$models/images.yaml" --stages 1 --planner even \
+    sound "every operator, $which" 100 "$models/ops.yaml" --stages 1 "$@"
+    sound "every operator over images, $which" 60 "$models/images.yaml" --stages 1 --planner even \
         --set data.train.arrays.image=images.npy "$@"
     run=$at_home cwd=
 }
