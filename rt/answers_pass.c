@@ -50,6 +50,34 @@ static Answer position_dweight(const Call *c, long i)
     return a;
 }
 
+/* The buckets of T5, from their formula: docs/operators.md. */
+static long bucket(const Call *c, long ahead)
+{
+    long both = of(c, "both"), per = of(c, "buckets") / (both ? 2 : 1), exact = per / 2;
+    long base = both && ahead > 0 ? per : 0, n = ahead < 0 ? -ahead : both ? ahead : 0;
+    if (n < exact)
+        return base + n;
+    double share = log((double)n / (double)exact) / log(number_of(c, "distance") / (double)exact);
+    long i = (long)floor(share * (double)(per - exact) + 1e-9);
+    return base + exact + (i < per - exact ? i : per - exact - 1);
+}
+
+static Answer relative_y(const Call *c, long i)
+{
+    long query = of(c, "query"), key = of(c, "key");
+    return exact(old(c, "weight", bucket(c, i % key - i / key % query) * of(c, "heads") + i / key / query));
+}
+
+static Answer relative_dweight(const Call *c, long i)
+{
+    Answer a = {0, 0};
+    long heads = of(c, "heads"), query = of(c, "query"), key = of(c, "key");
+    for (long j = 0; j < query * key; j++)
+        if (bucket(c, j % key - j / key) == i / heads)
+            plus(&a, old(c, "dy", i % heads * query * key + j));
+    return a;
+}
+
 /* ---- norms --------------------------------------------------------------------------------------------------------- */
 
 typedef struct { double mean, rstd, size; } Moments;    /* size: the mean of |x| */
@@ -277,6 +305,39 @@ static Answer sigmoid_dx(const Call *c, long i)
     return near(d * y * (1 - y), d);
 }
 
+static Answer clip_y(const Call *c, long i)
+{
+    return exact(fmin(fmax(old(c, "x", i), number_of(c, "low")), number_of(c, "high")));
+}
+
+static Answer clip_dx(const Call *c, long i)
+{
+    double x = old(c, "x", i);
+    return exact(x > number_of(c, "low") && x < number_of(c, "high") ? old(c, "dy", i) : 0);
+}
+
+static Answer leaky_y(const Call *c, long i)
+{
+    double x = old(c, "x", i);
+    return exact(x < 0 ? x * number_of(c, "slope") : x);
+}
+
+static Answer leaky_dx(const Call *c, long i)
+{
+    return exact(old(c, "dy", i) * (old(c, "x", i) > 0 ? 1 : number_of(c, "slope")));
+}
+
+static double ramp(double x) { return fmin(fmax(x / 6 + 0.5, 0), 1); }
+static Answer ramp_y(const Call *c, long i) { return near(ramp(old(c, "x", i)), 1); }
+static Answer ramp_dx(const Call *c, long i) { return exact(fabs(old(c, "x", i)) < 3 ? old(c, "dy", i) / 6 : 0); }
+static Answer swish_y(const Call *c, long i) { return near(old(c, "x", i) * ramp(old(c, "x", i)), old(c, "x", i)); }
+
+static Answer swish_dx(const Call *c, long i)
+{
+    double x = old(c, "x", i), d = old(c, "dy", i);
+    return near(d * (x <= -3 ? 0 : x < 3 ? x / 3 + 0.5 : 1), d);
+}
+
 static Answer scale_y(const Call *c, long i) { return exact(old(c, "x", i) * number_of(c, "factor")); }
 static Answer sum_y(const Call *c, long i) { return exact(old(c, "a", i) + old(c, "b", i)); }
 static Answer copy_y(const Call *c, long i) { return exact(old(c, "x", i)); }
@@ -318,6 +379,31 @@ static Answer reduce_dx(const Call *c, long i)
     long inner = of(c, "inner");
     return exact(old(c, "dy", i / inner / of(c, "mid") * inner + i % inner) * number_of(c, "factor"));
 }
+
+static Answer concat_y(const Call *c, long i)
+{
+    static const char *const names[] = {"a", "b", "c", "d"}, *const sizes[] = {"na", "nb", "nc", "nd"};
+    long whole = of(c, "na") + of(c, "nb") + of(c, "nc") + of(c, "nd"), j = i % whole;
+    int k = 0;
+    for (; j >= of(c, sizes[k]); k++)
+        j -= of(c, sizes[k]);
+    return exact(old(c, names[k], i / whole * of(c, sizes[k]) + j));
+}
+
+/* Parts 0 .. k-1 stand before part k. */
+static Answer concat_part(const Call *c, long i, int k)
+{
+    static const char *const sizes[] = {"na", "nb", "nc", "nd"};
+    long n = of(c, sizes[k]), whole = of(c, "na") + of(c, "nb") + of(c, "nc") + of(c, "nd"), before = 0;
+    for (int j = 0; j < k; j++)
+        before += of(c, sizes[j]);
+    return exact(old(c, "dy", i / n * whole + before + i % n));
+}
+
+static Answer concat_da(const Call *c, long i) { return concat_part(c, i, 0); }
+static Answer concat_db(const Call *c, long i) { return concat_part(c, i, 1); }
+static Answer concat_dc(const Call *c, long i) { return concat_part(c, i, 2); }
+static Answer concat_dd(const Call *c, long i) { return concat_part(c, i, 3); }
 
 static Answer slice_y(const Call *c, long i)
 {
@@ -408,6 +494,56 @@ static Answer adamw_p(const Call *c, long i)
     return near(p * (1 - v->lr * decay(c)) - change, fabs(p) * 0x1p-5 + fabs(change));
 }
 
+/* The gradients are `late` updates old: rt/op/update.c, spike. */
+static Answer spike_p(const Call *c, long i)
+{
+    Answer m = sgd_m(c, i), d = {0, 0};
+    double a = pow(number_of(c, "momentum"), number_of(c, "late")), b = 0;
+    for (long k = 0; k < of(c, "late"); k++)
+        b += pow(number_of(c, "momentum"), (double)k);
+    plus(&d, clipped(c, i));
+    plus(&d, decay(c) * old(c, "p", i));
+    double lr = c->vals->lr, p = old(c, "p", i);
+    return near(p - lr * (a * m.value + b * d.value), fabs(p) + lr * (a * m.terms + b * d.terms));
+}
+
+static Answer drift_step(const Call *c, long i)
+{
+    double late = number_of(c, "late"), anneal = number_of(c, "anneal"), step = (double)c->vals->step, lr = c->vals->lr;
+    Answer m = sgd_m(c, i);
+    lr *= late > 1 && step < anneal ? pow(late, step / anneal - 1) : 1;
+    return (Answer){-lr * m.value, lr * m.terms};
+}
+
+static Answer drift_p(const Call *c, long i)
+{
+    Answer d = drift_step(c, i);
+    return near(old(c, "p", i) + d.value, fabs(old(c, "p", i)) + d.terms);
+}
+
+/* The mean of what updates add: the call rounds p first. */
+static Answer drift_old(const Call *c, long i)
+{
+    double stays = of(c, "late") ? exp(-2 / number_of(c, "late")) : 0, was = old(c, "old", i);
+    Answer d = drift_step(c, i);
+    return near(stays * was + (1 - stays) * d.value, fabs(was) + fabs(old(c, "p", i)) + d.terms);
+}
+
+static Answer predict_old_to(const Call *c, long i)
+{
+    double a = old(c, "newer", i), b = number_of(c, "behind") * old(c, "old", i);
+    return near(a - b, fabs(a) + fabs(b));
+}
+
+static Answer nadamw_p(const Call *c, long i)
+{
+    const Values *v = c->vals;
+    double p = old(c, "p", i), beta = number_of(c, "beta1"), root = sqrt(adamw_v(c, i).value / v->bias2) + number_of(c, "eps");
+    double next = beta / (1 - beta * (1 - v->bias1)) * adamw_m(c, i).value, now = (1 - beta) / v->bias1 * clipped(c, i);
+    double size = v->lr * (fabs(next) + fabs(now)) / root;
+    return near(p * (1 - v->lr * decay(c)) - v->lr * (next + now) / root, fabs(p) * 0x1p-5 + size);
+}
+
 static Answer predict_to(const Call *c, long i)
 {
     double a = old(c, "newer", i), b = old(c, "older", i), n = number_of(c, "ahead");
@@ -417,18 +553,23 @@ static Answer predict_to(const Call *c, long i)
 #define NORM "y=rows*width mean=rows rstd=rows x=rows*width weight=width bias=width dx=rows*width dy=rows*width " \
     "onto=rows*width dweight=width dbias=width"
 #define XENT "loss=1 lse=rows x=rows*width targets=rows dx=rows*width dloss=1"
-#define ELEMENT "y=n x=n a=n b=n dx=n dy=n g=n other=n p=n c=n m=n v=n clip=1 to=n newer=n older=n targets=n dtargets=n " \
-    "loss=1 dloss=1"
+#define ELEMENT "y=n x=n a=n b=n dx=n dy=n g=n other=n p=n c=n m=n v=n clip=1 to=n newer=n older=n old=n targets=n " \
+    "dtargets=n loss=1 dloss=1"
 #define BROADCAST "y=n a=n b=nb dy=n da=n db=nb"
 #define REDUCE "y=outer*inner x=outer*mid*inner dx=outer*mid*inner dy=outer*inner"
 #define SLICE "y=outer*count x=outer*whole dx=outer*whole dy=outer*count"
 #define TABLE "y=n*width ids=n weight=rows*width dweight=rows*width dy=n*width"
+#define RELATIVE "y=heads*query*key dy=heads*query*key weight=buckets*heads dweight=buckets*heads"
+#define CONCAT "a=outer*na b=outer*nb c=outer*nc d=outer*nd da=outer*na db=outer*nb dc=outer*nc dd=outer*nd " \
+    "y=outer*na+outer*nb+outer*nc+outer*nd dy=outer*na+outer*nb+outer*nc+outer*nd"
 #define PLACE "y=batch*seq*width x=batch*seq*width weight=seq*width dweight=rows*width dy=batch*seq*width"
 #define ONE "y=1 x=1 a=1 b=1"
 
 const Known known_passes[] = {
     {"embedding_forward", "y", TABLE, embedding_y, 0, 0}, {"embedding_backward", "dweight", TABLE, embedding_dweight, 0, 0},
     {"position_forward", "y", PLACE, position_y, 0, 0}, {"position_backward", "dweight", PLACE, position_dweight, 0, 0},
+    {"relative_bias_forward", "y", RELATIVE, relative_y, 0, 0},
+    {"relative_bias_backward", "dweight", RELATIVE, relative_dweight, 0, 0},
     {"layernorm_forward", "y", NORM, layernorm_y, 0, 0}, {"layernorm_forward", "mean", NORM, layernorm_mean, 0, 0},
     {"layernorm_forward", "rstd", NORM, layernorm_rstd, 0, 0}, {"layernorm_backward_x", "dx", NORM, norm_dx, 0, 0},
     {"layernorm_backward_w", "dweight", NORM, norm_dweight, 0, 0}, {"layernorm_backward_w", "dbias", NORM, norm_dbias, 0, 0},
@@ -446,6 +587,10 @@ const Known known_passes[] = {
     {"silu_forward", "y", ELEMENT, silu_y, 0, 0}, {"silu_backward", "dx", ELEMENT, silu_dx, 0, 0},
     {"tanh_forward", "y", ELEMENT, tanh_y, 0, 0}, {"tanh_backward", "dx", ELEMENT, tanh_dx, 0, 0},
     {"sigmoid_forward", "y", ELEMENT, sigmoid_y, 0, 0}, {"sigmoid_backward", "dx", ELEMENT, sigmoid_dx, 0, 0},
+    {"clip_forward", "y", ELEMENT, clip_y, 0, 0}, {"clip_backward", "dx", ELEMENT, clip_dx, 0, 0},
+    {"leaky_relu_forward", "y", ELEMENT, leaky_y, 0, 0}, {"leaky_relu_backward", "dx", ELEMENT, leaky_dx, 0, 0},
+    {"hard_sigmoid_forward", "y", ELEMENT, ramp_y, 0, 0}, {"hard_sigmoid_backward", "dx", ELEMENT, ramp_dx, 0, 0},
+    {"hard_swish_forward", "y", ELEMENT, swish_y, 0, 0}, {"hard_swish_backward", "dx", ELEMENT, swish_dx, 0, 0},
     {"scale_forward", "y", ELEMENT, scale_y, 0, 0}, {"add_forward", "y", ELEMENT, sum_y, 0, 0},
     {"grad_add", "y", ELEMENT, sum_y, 0, 0}, {"copy_forward", "y", ELEMENT, copy_y, 0, 0},
     {"cast_forward", "y", ELEMENT, copy_y, 0, 0}, {"tie_add", "g", ELEMENT, tie_g, 0, 0},
@@ -454,12 +599,22 @@ const Known known_passes[] = {
     {"mul_forward", "y", BROADCAST, mul_y, 0, 0}, {"mul_backward", "da", BROADCAST, mul_da, 0, 0},
     {"mul_backward", "db", BROADCAST, over_rows, 0, 0},
     {"reduce_forward", "y", REDUCE, reduce_y, 0, 0}, {"reduce_backward", "dx", REDUCE, reduce_dx, 0, 0},
+    {"concat_forward", "y", CONCAT, concat_y, 0, 0}, {"concat_backward", "da", CONCAT, concat_da, 0, 0},
+    {"concat_backward", "db", CONCAT, concat_db, 0, 0}, {"concat_backward", "dc", CONCAT, concat_dc, 0, 0},
+    {"concat_backward", "dd", CONCAT, concat_dd, 0, 0},
     {"slice_forward", "y", SLICE, slice_y, 0, 0}, {"slice_backward", "dx", SLICE, slice_dx, 0, 0},
     {"transpose_forward", "y", "y=d0*d1*d2*d3 x=d0*d1*d2*d3", transpose_y, 0, 0},
     {"norm_partial", "norm", "norm=index+1 g=n", partial_norm, 0, 0},
     {"norm_total", "clip", "clip=1 norm=count", total_clip, 0, 0},
     {"sgd_update", "p", ELEMENT, sgd_p, 0, 0}, {"sgd_update", "c", ELEMENT, sgd_p, 0, 0},
     {"sgd_update", "m", ELEMENT, sgd_m, 0, 0},
+    {"sgd_spike", "p", ELEMENT, spike_p, 0, 0}, {"sgd_spike", "c", ELEMENT, spike_p, 0, 0},
+    {"sgd_spike", "m", ELEMENT, sgd_m, 0, 0},
+    {"sgd_drift", "p", ELEMENT, drift_p, 0, 0}, {"sgd_drift", "c", ELEMENT, drift_p, 0, 0},
+    {"sgd_drift", "m", ELEMENT, sgd_m, 0, 0}, {"sgd_drift", "old", ELEMENT, drift_old, 0, 0},
+    {"predict_old", "to", ELEMENT, predict_old_to, 0, 0},
+    {"nadamw_update", "p", ELEMENT, nadamw_p, 0, 0}, {"nadamw_update", "c", ELEMENT, nadamw_p, 0, 0},
+    {"nadamw_update", "m", ELEMENT, adamw_m, 0, 0}, {"nadamw_update", "v", ELEMENT, adamw_v, 0, 0},
     {"adamw_update", "p", ELEMENT, adamw_p, 0, 0}, {"adamw_update", "c", ELEMENT, adamw_p, 0, 0},
     {"adamw_update", "m", ELEMENT, adamw_m, 0, 0}, {"adamw_update", "v", ELEMENT, adamw_v, 0, 0},
     {"predict", "to", ELEMENT, predict_to, 0, 0},

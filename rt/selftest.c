@@ -123,18 +123,28 @@ static void read_call(Call *c, const char *text, const Given *given)
     }
 }
 
-/* "3*batch*width" or "index+1": numbers, and the call's. */
-static long product_of(const Call *c, const char *text)
+/* "3*batch*width" or "out*in/groups": numbers, and the call's; behind it. */
+static const char *read_product(const Call *c, const char *text, long *all)
 {
-    long all = 1;
-    for (; *text && *text != ' ' && *text != '+'; text += *text == '*') {
-        size_t n = strcspn(text, "*+ ");
+    bool divides = false;
+    for (*all = 1; *text && *text != ' ' && *text != '+';) {
+        size_t n = strcspn(text, "*/+ ");
         char word[16];
         snprintf(word, sizeof word, "%.*s", (int)n, text);
-        all *= *word >= '0' && *word <= '9' ? atol(word) : (long)number_of(c, word);
-        text += n;
+        long by = *word >= '0' && *word <= '9' ? atol(word) : (long)number_of(c, word);
+        *all = divides ? *all / by : *all * by;
+        divides = text[n] == '/';
+        text += n + (divides || text[n] == '*');
     }
-    return all + (*text == '+' ? atol(text) : 0);
+    return text;
+}
+
+static long sum_of(const Call *c, const char *text)
+{
+    long sum, more;
+    for (text = read_product(c, text, &sum); *text == '+'; sum += more)
+        text = read_product(c, text + 1, &more);
+    return sum;
 }
 
 static void size_part(const Call *c, Part *p, const char *sizes)
@@ -142,7 +152,7 @@ static void size_part(const Call *c, Part *p, const char *sizes)
     size_t n = strlen(p->name);
     for (const char *s = sizes; (s = strstr(s, p->name)) && !p->n; s += n)
         if ((s == sizes || s[-1] == ' ') && s[n] == '=')
-            p->n = product_of(c, s + n + 1);
+            p->n = sum_of(c, s + n + 1);
 }
 
 /* ---- memory of the host -------------------------------------------------------------------------------------------- */
@@ -167,8 +177,8 @@ static unsigned char *copied(Worker *w, const Part *p)
 
 static const Known *answer_of(const Call *c, const char *out)
 {
-    const Known *const lists[] = {known_products, known_passes};
-    for (int i = 0; i < 2; i++)
+    const Known *const lists[] = {known_products, known_passes, known_images};
+    for (int i = 0; i < 3; i++)
         for (const Known *k = lists[i]; k->call; k++)
             if (!strcmp(k->call, c->name) && (!out || !strcmp(k->out, out)))
                 return k;

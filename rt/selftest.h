@@ -19,7 +19,7 @@ typedef struct {                /* an operand */
 
 typedef struct {
     char name[40], numbers[200];
-    Part part[24];
+    Part part[32];              /* attention_backward has 25 */
     int parts;
     const Values *vals;
 } Call;
@@ -35,7 +35,8 @@ typedef struct {
     int roundings;              /* to the compute type, of each term, inside the call */
 } Known;
 
-extern const Known known_products[], known_passes[];     /* answers_product.c, answers_pass.c; each ends with a call of NULL */
+/* answers_product.c, answers_pass.c, answers_image.c; each ends with a call of NULL. */
+extern const Known known_products[], known_passes[], known_images[];
 
 const Part *part_of(const Call *c, const char *name);   /* NULL: there is none of this name, or its address is 0 */
 double number_of(const Call *c, const char *name);      /* 0: there is none */

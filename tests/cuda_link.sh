@@ -4,7 +4,8 @@
 # Folders for GPUs with the real toolkit, as a user builds them: examples compile and link, need no library that docs/cuda.md
 # does not list, and say what is missing where there is no GPU; what make cannot find, and where it looked.  All kernels pass
 # the compiler, as units, for sm_90 and in bf16; warnings are errors.
-# SLOW=1: every example, and transport nccl; all kernels for sm_80 too, in f32 too, and each file by itself.
+# SLOW=1: every example, and transport nccl; all kernels for sm_80 too, in f32 too, and each file by itself.  No kernel takes
+# more registers than tests/cuda_registers says, or keeps more bytes in memory for want of them.
 . "$(dirname "$0")/lib.sh"
 . tests/cuda.sh
 need dpgen
@@ -49,7 +50,17 @@ compiled "bf16, sm_90, other kernels" "-arch=sm_90 -DREAL_BF16" \
     $(for file in $kernels; do grep -qF "\"$file\"" "$tmp/gpt/kernels.cu" || echo "$file"; done)
 if [ -n "$SLOW" ]; then
     compiled "f32, sm_90" "-arch=sm_90" $kernels
-    compiled "bf16, sm_80" "-arch=sm_80 -DREAL_BF16" $kernels
+    for arch in 80 90; do
+        compiled "bf16, sm_$arch" "-arch=sm_$arch -DREAL_BF16 -Xptxas -v" $kernels
+        awk -f tests/cuda_registers.awk "$tmp/said" | sed "s/^/$arch /" | sort >"$tmp/registers"
+        awk 'NR == FNR { most[$1, $2] = $3; spilled[$1, $2] = $4; next }
+            !(($1, $2) in most) { print $0 ": no line in tests/cuda_registers"; next }
+            $3 > most[$1, $2] || $4 > spilled[$1, $2] { print $0 ": recorded " most[$1, $2], spilled[$1, $2] }' \
+            tests/cuda_registers "$tmp/registers" >"$tmp/more"
+        if ! "$cuda/bin/nvcc" --version | grep -q 'release 13\.0'; then skip "registers are recorded for nvcc 13.0" 1
+        elif [ -s "$tmp/registers" ] && [ ! -s "$tmp/more" ]; then pass
+        else fault "registers: $(head -n 3 "$tmp/more")"; fi
+    done
     compiled "f32, sm_80" "-arch=sm_80" $kernels
     for file in $kernels; do compiled "$file alone" "-arch=sm_90" "$file"; done
 fi

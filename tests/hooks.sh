@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Who looks at the calls of a step: --selftest, which holds each distinct one against f64, and the ranges of NVTX.
-# A sound job says so of every call, in f32 and bf16, with kernels of processors and with those of GPUs over the double, and its
-# bits stay.  A kernel or library that is wrong by little is named, with status 8.  The ranges are the actions of the plan and
-# in them the routines of the stage, in their order.
+# Every call of gen/ops.def has an answer.  A sound job says so of every call, in f32 and bf16, with kernels of processors and
+# with those of GPUs over the double, with every operator and update rule, and its bits stay.  A kernel or library that is wrong
+# by little is named, with status 8.  The ranges are the actions of the plan and in them the routines of the stage, in their
+# order.
 . "$(dirname "$0")/lib.sh"
 . tests/cuda.sh
 need dpgen build/emitted build/librt.a build/librt_bf16.a build/rt/hooks.h
@@ -23,13 +24,17 @@ sound() {
     shift 2
     made "$@"
     plain=$(job_hash "$tmp/job" --steps 1)
-    expect "$what" "$tmp/job/job" $run --selftest
-    mv "$tmp/said" "$tmp/tested"
+    (cd "${cwd:-.}" && exec "$tmp/job/job" $run --selftest) >"$tmp/tested" 2>&1 || fault "$what: $(tail -n 1 "$tmp/tested")"
     calls=$(awk '/ calls: / { n += $4 } END { print n + 0 }' "$tmp/tested")
     if [ "$calls" -ge "$least" ] && ! grep -e 'others: [1-9]' -e 'not checked' "$tmp/tested" >"$tmp/said"; then pass
     else fault "$what: $calls calls: $(head -n 1 "$tmp/said")"; fi
     if [ ${#plain} = 64 ] && grep -q "^sha256 $plain" "$tmp/tested"; then pass; else fault "$what: other bits"; fi
 }
+
+sed '/^ \*/d' gen/ops.def | grep -o '[a-z][a-z_0-9]*(' | sort -u | while read -r call; do
+    grep -qF "{\"${call%(}\"," rt/answers_*.c || echo "$call"
+done >"$tmp/said"
+if [ ! -s "$tmp/said" ]; then pass; else fault "no answer in rt/answers_*.c: $(tr '\n' ' ' <"$tmp/said")"; fi
 
 use_bf16
 sound "bf16" 60 $model --set train.precision.compute=bf16
@@ -42,6 +47,29 @@ for other in heads tiny-bert tiny-t5; do
     esac
     sound "$other" 30 "$models/$other.yaml" --stages 1
 done
+at_home=$run
+write_ops_data "$tmp/arrays"
+(cd "$tmp/arrays" && "$tmp/npy" image.npy f4 -1 1 40 12 11 3 && "$tmp/npy" labels.npy i4 0 5 40 && mv image.npy images.npy &&
+    "$tmp/npy" image.npy f4 -1 1 24 6 3) || fault "no arrays"
+run=$at_home cwd=
+# operators WHAT OPTION...: every one of them
+operators() {
+    which=$1
+    shift
+    run="--no-checkpoint --quiet --hash" cwd=$tmp/arrays
+    sound "every operator, $which" 100 "$models/ops.yaml" --stages 1 "$@"
+    sound "every operator over images, $which" 60 "$models/images.yaml" --stages 1 --planner even \
+        --set data.train.arrays.image=images.npy "$@"
+    run=$at_home cwd=
+}
+operators f32
+# updates of steps that overlap
+sed 's/, tie: wte//; s/L: 3/L: 1/' "$models/tiny-gpt.yaml" >"$tmp/gpt.yaml"
+sed 's/optimizer: .*/optimizer: {type: sgd, lr: 0.02, momentum: 0.9, weight_decay: 0.1}/' "$tmp/gpt.yaml" >"$tmp/sgd.yaml"
+late="--stages 2 --set train.batch.micro=8 --set train.clip_norm=0"
+sound "pb" 30 "$tmp/sgd.yaml" $late --schedule pb
+sound "pipemare" 30 "$tmp/sgd.yaml" $late --schedule pipemare
+sound "nag" 30 "$tmp/gpt.yaml" $late --schedule nag --set train.optimizer.type=nadamw
 made $model
 cat >"$tmp/wrong.c" <<'C'
 /* the last element is off by 2^-10 */
@@ -75,6 +103,7 @@ for type in ${SLOW:+f32} bf16; do
     double="$root/build/double/$type/local.obj $root/build/double/$type.a -lpthread -lm -ldl"
     with="$root/build/double/$type/own.obj $double -lstdc++" linker=$cc
     sound "kernels of GPUs, $type" 60 $model --set train.precision.compute=$type --devices "$tmp/gpus"
+    operators "kernels of GPUs, $type" --set train.precision.compute=$type --devices "$tmp/gpus"
 done
 [ -f "$cuda/include/nvtx3/nvToolsExt.h" ] || { skip "no headers of NVTX" 5; finish; }
 use_portable

@@ -3,8 +3,8 @@
 #
 # A small convolutional model (tests/models/images.yaml) has the same bits under any plan: 1 to 4 stages, schedules, chunks,
 # recomputation, offloading, gradient groups with replicas, two processes, a stop and resume under another plan, in f32 and in
-# bf16.  The graph interpreter, which knows no plan, gives the hash.  SLOW=1 takes 40 plans a type.  The kernels for GPUs lack
-# convolutions, and a plan for them is refused.
+# bf16.  The graph interpreter, which knows no plan, gives the hash.  SLOW=1 takes 40 plans a type.  The kernels for GPUs
+# have one hash for two plans.
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a build/librt_bf16.a build/interp build/interp_bf16
 model=$models/images.yaml
@@ -86,7 +86,20 @@ use_portable
 wrong='s/conv_backward_w(\(.*\), acc, /conv_backward_w(\1, 1, /'
 said=$(generate "$tmp/wrong" $model && sed -i "$wrong" "$tmp"/wrong/stage0.c && compile "$tmp/wrong" && job_hash "$tmp/wrong")
 if [ ${#said} = 64 ] && [ "$said" != "$reference" ]; then pass; else fault "a wrong chain goes unseen: $said"; fi
-refuse "GPUs" 3 "images.yaml:16:7: error: stem (Conv): the kernels of cuda have no Conv yet" \
-    ./dpgen $model --devices h200 -o "$tmp/gpu"
-[ ! -e "$tmp/gpu" ] && pass || fault "a refusal leaves a folder"
+
+# ---- the kernels for GPUs, over the double ---------------------------------------------------------------------------
+. tests/cuda.sh
+have_cuda nccl.h || { skip "no headers of CUDA and NCCL: $cuda_remedy" 2; finish; }
+need_double
+eight_gpus >"$tmp/gpus"
+use_portable
+double=$root/build/double/f32
+with="$double/own.obj $double/local.obj $double.a -lpthread -lm -ldl -lstdc++" quick=
+first=
+for options in "--stages 1 --schedule gpipe" "--stages 3 --schedule 1f1b --recompute full"; do
+    said=$(generate "$tmp/gpu" $model --planner even $options --devices "$tmp/gpus" && compile "$tmp/gpu" &&
+        job_hash "$tmp/gpu")
+    [ ${#said} = 64 ] && [ "$said" = "${first:-$said}" ] && pass || fault "GPUs, $options: $said, not $first"
+    first=$said
+done
 finish

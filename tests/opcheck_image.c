@@ -6,20 +6,6 @@
 #include <string.h>
 #include "opcheck.h"
 
-#ifdef FOLDS        /* the kernels of GPUs lack these operators: gen/targets.def */
-static void nothing(void) {}
-const Check image_checks[] = {
-    {" conv_forward conv_backward_x conv_backward_w ", nothing},
-    {" pool_max_forward pool_max_backward pool_avg_forward pool_avg_backward ", nothing},
-    {" batchstat_forward batchstat_track batch_track batchnorm_forward batchnorm_backward ", nothing},
-    {" clip_forward clip_backward leaky_relu_forward leaky_relu_backward ", nothing},
-    {" hard_sigmoid_forward hard_sigmoid_backward hard_swish_forward hard_swish_backward ", nothing},
-    {" add_middle_forward mul_middle_forward mul_middle_backward parameter_forward parameter_backward ", nothing},
-    {" dropout_shared_forward ", nothing},
-    {NULL, NULL},
-};
-#else
-
 /* batch height width in; yheight ywidth out; kheight kwidth; stride top left dilate groups */
 enum { B, H, W, C, Y, X, O, KH, KW, S, TOP, LEFT, D, G, SIZES };
 #define CONV(d) d[B], d[H], d[W], d[C], d[Y], d[X], d[O], d[KH], d[KW], d[S], d[TOP], d[LEFT], d[D], d[G]
@@ -474,4 +460,3 @@ const Check image_checks[] = {
     {" pool_max_forward pool_max_backward ", pool_max},
     {NULL, NULL},
 };
-#endif

@@ -136,19 +136,6 @@ static bool all_sized(const Graph *g, const Op *o)
     return true;
 }
 
-/* Has every device a kernel for this operator? */
-static bool has_kernels(const Sizer *z)
-{
-    for (int d = 0; d < z->m->devices.n; d++) {
-        const Library *l = library_of(&z->m->devices.at[d]);
-        size_t n = strlen(z->r->name);
-        for (const char *p = l->lacks ? l->lacks : ""; *p; p += strcspn(p, " "), p += *p == ' ')
-            if (strcspn(p, " ") == n && !strncmp(p, z->r->name, n))
-                return refuse(z, "kind: cpu", "the kernels of %s have no %s yet", l->name, z->r->name);
-    }
-    return true;
-}
-
 static void size(Graph *g, const Model *m, int i)
 {
     Op *o = &g->op.at[i];
@@ -156,8 +143,6 @@ static void size(Graph *g, const Model *m, int i)
     if (!all_sized(g, o) || !rule_of(z.r)->size(&z))
         return;
     z.r = row(o->row);                      /* the rule may have chosen another row */
-    if (!has_kernels(&z))
-        return;
     bind_call(g, o, z.r->call[PH_F], NULL, NULL, NULL);
     moved_by_lookup(g, o);
     op_work(o, o, g->compute, z.r->flop[PH_F]);

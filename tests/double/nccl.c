@@ -7,7 +7,8 @@
  *
  *   DOUBLE_COMM=fails  opening a communicator fails      =hangs  it waits for good, as for a peer that has ended
  *                =breaks messages are lost behind the first on a communicator, which then has a fault
- *   DOUBLE_PAUSE=N     before each call the host stops for up to N microseconds, drawn by DOUBLE_SEED and the process
+ *   DOUBLE_PAUSE=N     before each call the host stops for up to N microseconds, drawn by DOUBLE_SEED and
+ *                    DOUBLE_FIRST, the GPU of the process
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -98,7 +99,7 @@ static void be_late(void)
     static _Thread_local uint64_t drawn;
     long most = double_setting("DOUBLE_PAUSE", 0);
     if (!drawn)
-        drawn = (uint64_t)(double_setting("DOUBLE_SEED", 0) * 1000003 + getpid());
+        drawn = (uint64_t)(double_setting("DOUBLE_SEED", 0) * 1000003 + double_setting("DOUBLE_FIRST", 0));
     drawn = drawn * 6364136223846793005u + 1442695040888963407u;
     if (most > 0)
         usleep((useconds_t)((drawn >> 33) % (uint64_t)most));

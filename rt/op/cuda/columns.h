@@ -82,8 +82,8 @@ template <int SUMS, class End> static __global__ void column_totals(End end, con
     }
 }
 
-template <class Term, class End>
-static void column_sums(Stage *st, Term term, End end, long rows, long width, long segments = 0)
+/* With `segments` one chunk each. */
+static inline Columns columns_of(long rows, long width, long segments)
 {
     Columns c = {rows, width, ceil_div(width, TILE), 1, rows};
     long most = ceil_div(rows, LEAST_ROWS), chunks = segments ? 1 : TILES / c.tiles;
@@ -92,17 +92,34 @@ static void column_sums(Stage *st, Term term, End end, long rows, long width, lo
         c.each = ceil_div(ceil_div(rows, chunks), ROW_LANES) * ROW_LANES;
         c.chunks = ceil_div(rows, c.each);
     }
-    float *part = 0;
-    if (c.chunks > 1)
-        part = (float *)workspace_of(st, (size_t)(c.chunks * Term::SUMS * width) * sizeof *part);
+    return c;
+}
+
+/* Bytes of scratch that `sums` sums at once take. */
+static inline size_t columns_scratch(const Columns &c, int sums)
+{
+    return c.chunks > 1 ? (size_t)(c.chunks * sums * c.width) * sizeof(float) : 0;
+}
+
+template <class Term, class End>
+static void column_sums_in(Stage *st, Term term, End end, Columns c, float *part, long segments)
+{
     unsigned blocks = (unsigned)((segments ? segments : c.chunks) * c.tiles);
-    if (width % WIDE)
+    if (c.width % WIDE)
         LAUNCH((column_parts<Term, End, WARP>), blocks, (unsigned)BLOCK, st, term, end, part, c);
     else
         LAUNCH((column_parts<Term, End, 0>), blocks, (unsigned)BLOCK, st, term, end, part, c);
     if (c.chunks > 1)
-        LAUNCH((column_totals<Term::SUMS, End>), (unsigned)ceil_div(width, WARP), (unsigned)BLOCK, st, end,
+        LAUNCH((column_totals<Term::SUMS, End>), (unsigned)ceil_div(c.width, WARP), (unsigned)BLOCK, st, end,
                (const float *)part, c);
+}
+
+template <class Term, class End>
+static void column_sums(Stage *st, Term term, End end, long rows, long width, long segments = 0)
+{
+    Columns c = columns_of(rows, width, segments);
+    size_t scratch = columns_scratch(c, Term::SUMS);
+    column_sums_in(st, term, end, c, scratch ? (float *)workspace_of(st, scratch) : 0, segments);
 }
 
 /* The plain sum of x. */

@@ -37,3 +37,29 @@ void dropout_forward(Stage *st, real *y, const real *x, const real *onto, const 
     LAUNCH(dropout, blocks_for(batch * ceil_div(per, GROUP)), (unsigned)BLOCK, st, y, x, onto, vals, (long)mb * batch,
            batch, per, drop, site);
 }
+
+/* One draw for the elements of an axis in the middle: x[batch outer mid inner], drawn over [outer inner] of each sample.  A
+ * thread has a draw, and walks along mid. */
+static __global__ void dropout_along(real *y, const real *x, const Values *vals, long first, long batch, long outer, long mid,
+                                     long inner, float drop, int64_t site)
+{
+    long per = outer * inner;
+    bool off = vals->eval != 0 || drop == 0;
+    Drop d = drop_of(vals, 0, drop, site);
+    GRID(i, batch * per) {
+        long sample = quotient(i, per), e = i - sample * per, row = quotient(i, inner), j = i - row * inner;
+        d.sample = (uint32_t)(first + sample);
+        float factor = off ? 1.0f : drop_one(&d, e);
+        for (long m = 0; m < mid; m++) {
+            long at = (row * mid + m) * inner + j;
+            set(y, at, one(x, at) * factor);
+        }
+    }
+}
+
+void dropout_shared_forward(Stage *st, real *y, const real *x, const Values *vals, int mb, long batch, long outer, long mid,
+                            long inner, float drop, int64_t site)
+{
+    LAUNCH(dropout_along, blocks_for(batch * outer * inner), (unsigned)BLOCK, st, y, x, vals, (long)mb * batch, batch, outer,
+           mid, inner, drop, site);
+}

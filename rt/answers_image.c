@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * answers_image.c: an element of a convolution, a pool, BatchNorm, or an operand repeated in the middle, in f64 from the call's
+ * operands.  The formulas are those of docs/operators.md.
+ */
+#include <math.h>
+#include "philox.h"
+#include "selftest.h"
+
+static long of(const Call *c, const char *name) { return (long)number_of(c, name); }
+static Answer exact(double x) { return (Answer){x, 0}; }
+static Answer near(double x, double size) { return (Answer){x, fabs(size)}; }
+
+static void plus(Answer *a, double x)
+{
+    a->value += x;
+    a->terms += fabs(x);
+}
+
+/* ---- windows of images ------------------------------------------------------------------------------------------- */
+
+typedef struct { long sample, row, column, channel; } Spot;
+typedef struct {
+    const Call *c;
+    long height, width, channels, yheight, ywidth, ychannels, kheight, kwidth, stride, top, left, dilate;
+} Windows;
+
+/* A pool has as many channels behind it, and does not dilate. */
+static Windows windows_of(const Call *c)
+{
+    bool pool = part_of(c, "channels") != NULL;
+    return (Windows){c, of(c, "height"), of(c, "width"), of(c, pool ? "channels" : "in"), of(c, "yheight"), of(c, "ywidth"),
+                     of(c, pool ? "channels" : "out"), of(c, "kheight"), of(c, "kwidth"), of(c, "stride"), of(c, "top"),
+                     of(c, "left"), pool ? 1 : of(c, "dilate")};
+}
+
+static Spot spot_of(long i, long height, long width, long channels)
+{
+    long pixel = i / channels;
+    return (Spot){pixel / width / height, pixel / width % height, pixel % width, i % channels};
+}
+
+static Spot spot_of_x(const Windows *w, long i) { return spot_of(i, w->height, w->width, w->channels); }
+static Spot spot_of_y(const Windows *w, long i) { return spot_of(i, w->yheight, w->ywidth, w->ychannels); }
+
+/* Where tap t of y's window lies in x, in channel `channel`; -1: outside. */
+static long under(const Windows *w, Spot y, long t, long channel)
+{
+    long row = y.row * w->stride - w->top + t / w->kwidth * w->dilate;
+    long column = y.column * w->stride - w->left + t % w->kwidth * w->dilate;
+    bool inside = row >= 0 && row < w->height && column >= 0 && column < w->width;
+    return inside ? ((y.sample * w->height + row) * w->width + column) * w->channels + channel : -1;
+}
+
+/* Which element of y has x under tap t, in channel `channel`; -1: none. */
+static long above(const Windows *w, Spot x, long t, long channel)
+{
+    long row = x.row + w->top - t / w->kwidth * w->dilate, column = x.column + w->left - t % w->kwidth * w->dilate;
+    bool inside = row >= 0 && column >= 0 && row % w->stride == 0 && column % w->stride == 0 &&
+                  row / w->stride < w->yheight && column / w->stride < w->ywidth;
+    return inside ? ((x.sample * w->yheight + row / w->stride) * w->ywidth + column / w->stride) * w->ychannels + channel : -1;
+}
+
+static Answer conv_y(const Call *c, long i)
+{
+    Windows w = windows_of(c);
+    Spot y = spot_of_y(&w, i);
+    long taps = w.kheight * w.kwidth, in = w.channels / of(c, "groups"), out = w.ychannels / of(c, "groups");
+    Answer a = {0, 0};
+    for (long t = 0; t < taps; t++)
+        for (long k = 0, at; k < in; k++)
+            if ((at = under(&w, y, t, y.channel / out * in + k)) >= 0)
+                plus(&a, old_of(c, "x", at) * old_of(c, "weight", (y.channel * in + k) * taps + t));
+    plus(&a, old_of(c, "bias", y.channel));
+    return a;
+}
+
+static Answer conv_dx(const Call *c, long i)
+{
+    Windows w = windows_of(c);
+    Spot x = spot_of_x(&w, i);
+    long taps = w.kheight * w.kwidth, in = w.channels / of(c, "groups"), out = w.ychannels / of(c, "groups");
+    Answer a = {0, 0};
+    for (long t = 0; t < taps; t++)
+        for (long k = 0, at; k < out; k++) {
+            long o = x.channel / in * out + k;
+            if ((at = above(&w, x, t, o)) >= 0)
+                plus(&a, old_of(c, "dy", at) * old_of(c, "weight", (o * in + x.channel % in) * taps + t));
+        }
+    return a;
+}
+
+static Answer conv_dweight(const Call *c, long i)
+{
+    Windows w = windows_of(c);
+    long taps = w.kheight * w.kwidth, in = w.channels / of(c, "groups"), out = w.ychannels / of(c, "groups");
+    long o = i / taps / in, channel = o / out * in + i / taps % in;
+    Answer a = {0, 0};
+    for (long p = 0, at; p < of(c, "batch") * w.yheight * w.ywidth; p++)
+        if ((at = under(&w, spot_of_y(&w, p * w.ychannels), i % taps, channel)) >= 0)
+            plus(&a, old_of(c, "dy", p * w.ychannels + o) * old_of(c, "x", at));
+    return a;
+}
+
+static Answer conv_dbias(const Call *c, long i)
+{
+    Answer a = {0, 0};
+    for (long p = 0; p < of(c, "batch") * of(c, "yheight") * of(c, "ywidth"); p++)
+        plus(&a, old_of(c, "dy", p * of(c, "out") + i));
+    return a;
+}
+
+/* The first largest of y's window, in x. */
+static long largest(const Windows *w, Spot y)
+{
+    long first = -1;
+    for (long t = 0; t < w->kheight * w->kwidth; t++) {
+        long at = under(w, y, t, y.channel);
+        if (at >= 0 && (first < 0 || old_of(w->c, "x", at) > old_of(w->c, "x", first)))
+            first = at;
+    }
+    return first;
+}
+
+static Answer pool_max_y(const Call *c, long i)
+{
+    Windows w = windows_of(c);
+    return exact(old_of(c, "x", largest(&w, spot_of_y(&w, i))));
+}
+
+static Answer pool_max_dx(const Call *c, long i)
+{
+    Windows w = windows_of(c);
+    Spot x = spot_of_x(&w, i);
+    Answer a = {0, 0};
+    for (long t = 0; t < w.kheight * w.kwidth; t++) {
+        long at = above(&w, x, t, x.channel);
+        if (at >= 0 && largest(&w, spot_of_y(&w, at)) == i)
+            plus(&a, old_of(c, "dy", at));
+    }
+    return a;
+}
+
+/* By how many pixels a mean divides. */
+static double divisor(const Windows *w, Spot y)
+{
+    long taps = w->kheight * w->kwidth, n = 0;
+    for (long t = 0; t < taps; t++)
+        n += of(w->c, "count_pad") || under(w, y, t, y.channel) >= 0;
+    return (double)n;
+}
+
+static Answer pool_avg_y(const Call *c, long i)
+{
+    Windows w = windows_of(c);
+    Spot y = spot_of_y(&w, i);
+    Answer a = {0, 0};
+    for (long t = 0, at; t < w.kheight * w.kwidth; t++)
+        if ((at = under(&w, y, t, y.channel)) >= 0)
+            plus(&a, old_of(c, "x", at) / divisor(&w, y));
+    return a;
+}
+
+static Answer pool_avg_dx(const Call *c, long i)
+{
+    Windows w = windows_of(c);
+    Spot x = spot_of_x(&w, i);
+    Answer a = {0, 0};
+    for (long t = 0, at; t < w.kheight * w.kwidth; t++)
+        if ((at = above(&w, x, t, x.channel)) >= 0)
+            plus(&a, old_of(c, "dy", at) / divisor(&w, spot_of_y(&w, at)));
+    return a;
+}
+
+/* ---- BatchNorm --------------------------------------------------------------------------------------------------- */
+
+static Answer batch_mean(const Call *c, long i)
+{
+    Answer a = {0, 0};
+    long rows = of(c, "rows");
+    for (long r = 0; r < rows; r++)
+        plus(&a, old_of(c, "x", r * of(c, "width") + i) / (double)rows);
+    return a;
+}
+
+static Answer batch_var(const Call *c, long i)
+{
+    Answer a = {0, 0};
+    long rows = of(c, "rows");
+    double mean = batch_mean(c, i).value;
+    for (long r = 0; r < rows; r++) {
+        double d = old_of(c, "x", r * of(c, "width") + i) - mean;
+        plus(&a, d * d / (double)rows);
+    }
+    return near(a.value, a.terms + 0x1p-20 * mean * mean);      /* the call's own mean is rounded */
+}
+
+static double spread(const Call *c, long channel) { return 1 / sqrt(old_of(c, "var", channel) + number_of(c, "eps")); }
+
+static Answer batch_y(const Call *c, long i)
+{
+    long j = i % of(c, "width");
+    double x = old_of(c, "x", i), mean = old_of(c, "mean", j), b = old_of(c, "bias", j);
+    double w = spread(c, j) * old_of(c, "weight", j);
+    return near((x - mean) * w + b, (fabs(x) + fabs(mean)) * fabs(w) + fabs(b));
+}
+
+/* Sums over the rows of a channel: of dy, or of dy u. */
+static Answer slopes(const Call *c, long j, bool with)
+{
+    Answer a = {0, 0};
+    double s = spread(c, j), mean = old_of(c, "mean", j);
+    for (long r = 0; r < of(c, "rows"); r++) {
+        double x = old_of(c, "x", r * of(c, "width") + j), d = old_of(c, "dy", r * of(c, "width") + j);
+        a.value += with ? d * (x - mean) * s : d;
+        a.terms += with ? fabs(d) * (fabs(x) + fabs(mean)) * s : fabs(d);
+    }
+    return a;
+}
+
+static Answer batch_dbias(const Call *c, long j) { return slopes(c, j, false); }
+static Answer batch_dweight(const Call *c, long j) { return slopes(c, j, true); }
+
+static Answer batch_dx(const Call *c, long i)
+{
+    long j = i % of(c, "width");
+    double s = spread(c, j), w = s * old_of(c, "weight", j), n = number_of(c, "rows"), d = old_of(c, "dy", i);
+    double x = old_of(c, "x", i), mean = old_of(c, "mean", j), u = (x - mean) * s, size = (fabs(x) + fabs(mean)) * s;
+    Answer plain = slopes(c, j, false), with = slopes(c, j, true);
+    return near(w * (d - plain.value / n - u * with.value / n), fabs(w) * (fabs(d) + plain.terms / n + size * with.terms / n));
+}
+
+/* Number i % n of an accumulator of n pairs: the upper number has 12 digits, the lower one the rest of v.  `off` adds the
+ * number that stood there. */
+static Answer tracked(const Call *c, const char *name, long i, long n, double v)
+{
+    long acc = of(c, "acc"), j = i % n;
+    v += acc ? old_of(c, name, j) + old_of(c, name, n + j) : 0;
+    int by;
+    double digits = frexp((double)(float)v, &by), upper = ldexp(trunc(ldexp(digits, 12)), by - 12);
+    double want = i < n ? upper : v - upper;
+    return near(want - (acc ? old_of(c, name, i) : 0), i < n ? 0 : 0x1p-10 * fabs(v));
+}
+
+/* How much of this micro-batch is left in the end. */
+static double left_of(const Call *c)
+{
+    double weight = of(c, "each") ? number_of(c, "momentum") : 1;
+    for (long later = of(c, "mb") + 1; of(c, "each") && later < c->vals->micro; later++)
+        weight *= 1 - number_of(c, "momentum");
+    return weight;
+}
+
+static Answer track_mean(const Call *c, long i)
+{
+    return tracked(c, "dmean", i, of(c, "width"), left_of(c) * old_of(c, "mean", i % of(c, "width")));
+}
+
+static Answer track_var(const Call *c, long i)
+{
+    long n = of(c, "width"), rows = of(c, "rows");
+    double m = old_of(c, "mean", i % n), v = old_of(c, "var", i % n);
+    return tracked(c, "dvar", i, n, left_of(c) * (of(c, "each") ? v * (double)rows / (double)(rows - 1) : v + m * m));
+}
+
+static Answer track_count(const Call *c, long i) { return tracked(c, "dcount", i, 1, 1); }
+
+static double pair(const Call *c, const char *name, long i, long n) { return old_of(c, name, i) + old_of(c, name, n + i); }
+
+/* The running number behind a step: by its own weight, and by the step's. */
+static Answer running(const Call *c, const char *name, long i, double step)
+{
+    double micro = pair(c, "sum_count", 0, 1), stays = 1 - number_of(c, "momentum"), was = old_of(c, name, i);
+    double left = of(c, "each") ? pow(stays, micro) : stays;
+    return near(left * was + step, fabs(was) + fabs(step));
+}
+
+static Answer running_mean(const Call *c, long i)
+{
+    double m = pair(c, "sum_mean", i, of(c, "n"));
+    return running(c, "mean", i, of(c, "each") ? m : m / pair(c, "sum_count", 0, 1) * number_of(c, "momentum"));
+}
+
+static Answer running_var(const Call *c, long i)
+{
+    double micro = pair(c, "sum_count", 0, 1), all = number_of(c, "rows") * micro, v = pair(c, "sum_var", i, of(c, "n"));
+    double m = pair(c, "sum_mean", i, of(c, "n")) / micro;
+    v = of(c, "each") ? v : (v / micro - m * m) * all / (all - 1) * number_of(c, "momentum");
+    return running(c, "var", i, fmax(v, 0));
+}
+
+static Answer running_count(const Call *c, long i)
+{
+    return exact(old_of(c, "count", i) + (of(c, "each") ? pair(c, "sum_count", 0, 1) : 1));
+}
+
+/* ---- operands repeated in the middle ----------------------------------------------------------------------------- */
+
+/* The element of [outer inner] that stands beside element i of [outer mid inner]. */
+static long beside(const Call *c, long i)
+{
+    long inner = of(c, "inner");
+    return i / inner / of(c, "mid") * inner + i % inner;
+}
+
+static Answer middle_sum(const Call *c, long i) { return exact(old_of(c, "a", i) + old_of(c, "b", beside(c, i))); }
+static Answer middle_product(const Call *c, long i) { return exact(old_of(c, "a", i) * old_of(c, "b", beside(c, i))); }
+static Answer middle_da(const Call *c, long i) { return exact(old_of(c, "dy", i) * old_of(c, "b", beside(c, i))); }
+
+static Answer middle_db(const Call *c, long i)
+{
+    long inner = of(c, "inner"), mid = of(c, "mid");
+    Answer a = {0, 0};
+    for (long m = 0; m < mid; m++) {
+        long at = (i / inner * mid + m) * inner + i % inner;
+        plus(&a, old_of(c, "dy", at) * old_of(c, "a", at));
+    }
+    return a;
+}
+
+static Answer parameter_y(const Call *c, long i) { return exact(old_of(c, "weight", i % of(c, "n"))); }
+
+static Answer parameter_dweight(const Call *c, long i)
+{
+    Answer a = {0, 0};
+    for (long s = 0; s < of(c, "batch"); s++)
+        plus(&a, old_of(c, "dy", s * of(c, "n") + i));
+    return a;
+}
+
+static Answer dropout_shared_y(const Call *c, long i)
+{
+    long per = of(c, "outer") * of(c, "inner"), e = beside(c, i);
+    double drop = number_of(c, "drop");
+    float factor = 1;
+    Drop d = drop_of(c->vals, of(c, "mb") * of(c, "batch") + e / per, (float)drop, part_of(c, "site")->given.i);
+    if (drop != 0 && !c->vals->eval)
+        drop_factors(&factor, &d, e % per, 1);
+    return exact(old_of(c, "x", i) * factor);
+}
+
+#define IMAGES "x=batch*height*width*in dx=batch*height*width*in y=batch*yheight*ywidth*out dy=batch*yheight*ywidth*out "
+#define CONV IMAGES "weight=out*kheight*kwidth*in/groups dweight=out*kheight*kwidth*in/groups bias=out dbias=out"
+#define POOL "x=batch*height*width*channels dx=batch*height*width*channels y=batch*yheight*ywidth*channels " \
+    "dy=batch*yheight*ywidth*channels"
+#define BATCH "x=rows*width dx=rows*width y=rows*width dy=rows*width mean=width var=width weight=width bias=width " \
+    "dweight=width dbias=width"
+#define TRACK "dmean=2*width dvar=2*width dcount=2 mean=width var=width"
+#define RUNNING "mean=n var=n count=1 sum_mean=2*n sum_var=2*n sum_count=2"
+#define MIDDLE "y=outer*mid*inner a=outer*mid*inner b=outer*inner dy=outer*mid*inner da=outer*mid*inner db=outer*inner"
+#define PARAMETER "y=batch*n dy=batch*n weight=n dweight=n"
+
+const Known known_images[] = {
+    {"conv_forward", "y", CONV, conv_y, 0, 0}, {"conv_backward_x", "dx", CONV, conv_dx, 0, 0},
+    {"conv_backward_w", "dweight", CONV, conv_dweight, 0, 0}, {"conv_backward_w", "dbias", CONV, conv_dbias, 0, 0},
+    {"pool_max_forward", "y", POOL, pool_max_y, 0, 0}, {"pool_max_backward", "dx", POOL, pool_max_dx, 0, 0},
+    {"pool_avg_forward", "y", POOL, pool_avg_y, 0, 0}, {"pool_avg_backward", "dx", POOL, pool_avg_dx, 0, 0},
+    {"batchstat_forward", "mean", BATCH, batch_mean, 0, 0}, {"batchstat_forward", "var", BATCH, batch_var, 0, 0},
+    {"batchnorm_forward", "y", BATCH, batch_y, 0, 0}, {"batchnorm_backward", "dx", BATCH, batch_dx, 0, 0},
+    {"batchnorm_backward", "dweight", BATCH, batch_dweight, 0, 0}, {"batchnorm_backward", "dbias", BATCH, batch_dbias, 0, 0},
+    {"batchstat_track", "dmean", TRACK, track_mean, 0, 0}, {"batchstat_track", "dvar", TRACK, track_var, 0, 0},
+    {"batchstat_track", "dcount", TRACK, track_count, 0, 0},
+    {"batch_track", "mean", RUNNING, running_mean, 0, 0}, {"batch_track", "var", RUNNING, running_var, 0, 0},
+    {"batch_track", "count", RUNNING, running_count, 0, 0},
+    {"add_middle_forward", "y", MIDDLE, middle_sum, 0, 0}, {"mul_middle_forward", "y", MIDDLE, middle_product, 0, 0},
+    {"mul_middle_backward", "da", MIDDLE, middle_da, 0, 0}, {"mul_middle_backward", "db", MIDDLE, middle_db, 0, 0},
+    {"parameter_forward", "y", PARAMETER, parameter_y, 0, 0},
+    {"parameter_backward", "dweight", PARAMETER, parameter_dweight, 0, 0},
+    {"dropout_shared_forward", "y", "y=batch*outer*mid*inner x=batch*outer*mid*inner", dropout_shared_y, 0, 0},
+    {NULL, NULL, NULL, NULL, 0, 0},
+};

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Conv: rt/op/conv.c, in f32 on the plain cores.  Images [batch height width in], weight [out in/groups kheight kwidth].
+ *
+ * Method.  The product is implicit: a block has 64 pixels and 64 channels of the result, and walks over the taps, 16 channels
+ * of a tap at a time through shared memory.  A thread has 4 x 4 results.  The gradient of the weight has a block for 64 x 64
+ * channels of one tap and a chunk of the pixels; chunks go to scratch and are added as columns.h says.
+ *
+ * Order.  An element of y or dx is one chain from zero: kernel rows, kernel columns, channels of the group, all ascending.
+ * The bias is added to the finished chain.  An element of dweight is a chain over the pixels of a chunk.  A chunk's length
+ * follows from the sizes.
+ *
+ * Not handled: tensor cores.  A group with few channels fills a part of a tile only.
+ */
+#include "bias.h"
+#include "columns.h"
+
+enum { SQUARE = 64, DEEP = 16, SQUARE_PITCH = SQUARE + 4, FOURS = 4, MOST_PARTS = 1 << 18 };
+
+struct Conv {
+    long batch, height, width, in, yheight, ywidth, out, kheight, kwidth, stride, top, left, dilate, groups;
+};
+
+/* A pixel of the result, and with tap (i, j) the pixel that it reads, or -1. */
+struct Pixel { long sample, row, column; };
+
+FN Pixel pixel_of(long p, long height, long width)
+{
+    long line = quotient(p, width), sample = quotient(line, height);
+    return Pixel{sample, line - sample * height, p - line * width};
+}
+
+FN long read_forward(const Conv &v, Pixel p, long i, long j)
+{
+    long r = p.row * v.stride - v.top + i * v.dilate, c = p.column * v.stride - v.left + j * v.dilate;
+    return r >= 0 && r < v.height && c >= 0 && c < v.width ? (p.sample * v.height + r) * v.width + c : -1;
+}
+
+FN long read_backward(const Conv &v, Pixel p, long i, long j)
+{
+    long r = p.row + v.top - i * v.dilate, c = p.column + v.left - j * v.dilate;
+    if (r < 0 || c < 0)
+        return -1;
+    long y = quotient(r, v.stride), x = quotient(c, v.stride);
+    bool read = y * v.stride == r && x * v.stride == c && y < v.yheight && x < v.ywidth;
+    return read ? (p.sample * v.yheight + y) * v.ywidth + x : -1;
+}
+
+/* s += a tile of 16 by 64 pixels, and one of 16 by 64 channels. */
+FN void multiply(float (&s)[FOURS][FOURS], const float *a, const float *b)
+{
+    int down = threadIdx.x / (SQUARE / FOURS) * FOURS, across = threadIdx.x % (SQUARE / FOURS) * FOURS;
+    for (int k = 0; k < DEEP; k++) {
+        float x[FOURS], y[FOURS];
+        load(x, a + k * SQUARE_PITCH + down);
+        load(y, b + k * SQUARE_PITCH + across);
+        for (int i = 0; i < FOURS; i++)
+            for (int j = 0; j < FOURS; j++)
+                s[i][j] += x[i] * y[j];
+    }
+}
+
+/* to[pixels][groups n]: the taps of `from`, k channels of a group, by the weights: element (k, n) of a tap of a group stands at
+ * group * n * k * taps + (k * row + n * col) * taps + tap. */
+template <bool BACK>
+static __global__ void convolve(real *to, const real *from, const real *weight, const real *bias, Conv v, long pixels, long n,
+                                long k, long row, long col)
+{
+    SHARED(float, a, DEEP * SQUARE_PITCH);
+    SHARED(float, b, DEEP * SQUARE_PITCH);
+    long wide = (n + SQUARE - 1) / SQUARE, at = blockIdx.x, tile = at % wide, group = at / wide % v.groups;
+    long first = at / wide / v.groups * SQUARE, taps = v.kheight * v.kwidth;
+    int mine = threadIdx.x / FOURS, part = threadIdx.x % FOURS * FOURS;
+    long pixel = first + mine, column = tile * SQUARE + mine;
+    Pixel p = BACK ? pixel_of(pixel, v.height, v.width) : pixel_of(pixel, v.yheight, v.ywidth);
+    int step = k % FOURS ? 1 : 0;
+    float s[FOURS][FOURS] = {};
+    for (long tap = 0; tap < taps; tap++) {
+        long i = quotient(tap, v.kwidth), j = tap - i * v.kwidth;
+        long read = pixel < pixels ? BACK ? read_backward(v, p, i, j) : read_forward(v, p, i, j) : -1;
+        const real *source = from + read * v.groups * k + group * k;
+        const real *factor = weight + (group * n * k + column * col) * taps + tap;
+        for (long deep = 0; deep < k; deep += DEEP) {
+            float x[FOURS] = {}, w[FOURS] = {};
+            if (read >= 0 && deep + part < k)
+                take(x, source, deep + part, k, step);
+            for (int q = 0; q < FOURS && column < n; q++)
+                w[q] = deep + part + q < k ? one(factor, (deep + part + q) * row * taps) : 0.0f;
+            __syncthreads();
+            for (int q = 0; q < FOURS; q++) {
+                a[(part + q) * SQUARE_PITCH + mine] = x[q];
+                b[(part + q) * SQUARE_PITCH + mine] = w[q];
+            }
+            __syncthreads();
+            multiply(s, SHARED_AT(a, 0), SHARED_AT(b, 0));
+        }
+    }
+    long down = first + threadIdx.x / (SQUARE / FOURS) * FOURS, across = tile * SQUARE + threadIdx.x % (SQUARE / FOURS) * FOURS;
+    for (int i = 0; i < FOURS; i++)
+        for (int j = 0; j < FOURS; j++)
+            if (down + i < pixels && across + j < n)
+                set(to, (down + i) * v.groups * n + group * n + across + j,
+                    s[i][j] + (bias ? one(bias, group * n + across + j) : 0.0f));
+}
+
+template <bool BACK>
+static void convolution(Stage *st, real *to, const real *from, const real *weight, const real *bias, const Conv &v, long pixels,
+                        long n, long k, long row, long col)
+{
+    long blocks = ceil_div(pixels, SQUARE) * v.groups * ceil_div(n, SQUARE);
+    LAUNCH((convolve<BACK>), (unsigned)blocks, (unsigned)BLOCK, st, to, from, weight, bias, v, pixels, n, k, row, col);
+}
+
+void conv_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, long batch, long height, long width,
+                  long in, long yheight, long ywidth, long out, long kheight, long kwidth, long stride, long top, long left,
+                  long dilate, long groups)
+{
+    Conv v = {batch, height, width, in, yheight, ywidth, out, kheight, kwidth, stride, top, left, dilate, groups};
+    convolution<false>(st, y, x, weight, bias, v, batch * yheight * ywidth, out / groups, in / groups, 1, in / groups);
+}
+
+void conv_backward_x(Stage *st, real *dx, const real *dy, const real *weight, long batch, long height, long width, long in,
+                     long yheight, long ywidth, long out, long kheight, long kwidth, long stride, long top, long left,
+                     long dilate, long groups)
+{
+    Conv v = {batch, height, width, in, yheight, ywidth, out, kheight, kwidth, stride, top, left, dilate, groups};
+    convolution<true>(st, dx, dy, weight, 0, v, batch * height * width, in / groups, out / groups, in / groups, 1);
+}
+
+/* Chunk `chunk` of `each` pixels: dweight's elements, where there is one chunk, else a part of them. */
+static __global__ void weight_parts(Gradient to, float *parts, const real *dy, const real *x, Conv v, long chunks, long each)
+{
+    SHARED(float, a, DEEP * SQUARE_PITCH);
+    SHARED(float, b, DEEP * SQUARE_PITCH);
+    long m = v.out / v.groups, n = v.in / v.groups, taps = v.kheight * v.kwidth, pixels = v.batch * v.yheight * v.ywidth;
+    long high = (m + SQUARE - 1) / SQUARE, wide = (n + SQUARE - 1) / SQUARE, at = blockIdx.x;
+    long across = at % wide * SQUARE, down = at / wide % high * SQUARE;
+    at /= wide * high;
+    long tap = at % taps, group = at / taps % v.groups, chunk = at / taps / v.groups;
+    long i = quotient(tap, v.kwidth), j = tap - i * v.kwidth, until = (chunk + 1) * each;
+    int mine = threadIdx.x / (SQUARE / FOURS), part = threadIdx.x % (SQUARE / FOURS) * FOURS;
+    int step_m = m % FOURS ? 1 : 0, step_n = n % FOURS ? 1 : 0;
+    float s[FOURS][FOURS] = {};
+    until = until < pixels ? until : pixels;
+    for (long first = chunk * each; first < until; first += DEEP) {
+        float d[FOURS] = {}, w[FOURS] = {};
+        long pixel = first + mine, read = pixel < until ? read_forward(v, pixel_of(pixel, v.yheight, v.ywidth), i, j) : -1;
+        if (read >= 0 && down + part < m)
+            take(d, dy + pixel * v.out + group * m, down + part, m, step_m);
+        if (read >= 0 && across + part < n)
+            take(w, x + read * v.in + group * n, across + part, n, step_n);
+        __syncthreads();
+        for (int q = 0; q < FOURS; q++) {
+            a[mine * SQUARE_PITCH + part + q] = d[q];
+            b[mine * SQUARE_PITCH + part + q] = w[q];
+        }
+        __syncthreads();
+        multiply(s, SHARED_AT(a, 0), SHARED_AT(b, 0));
+    }
+    down += threadIdx.x / (SQUARE / FOURS) * FOURS, across += threadIdx.x % (SQUARE / FOURS) * FOURS;
+    for (int q = 0; q < FOURS * FOURS; q++)
+        if (down + q / FOURS < m && across + q % FOURS < n) {
+            long e = ((group * m + down + q / FOURS) * n + across + q % FOURS) * taps + tap;
+            if (chunks == 1)
+                to.put(0, e, s[q / FOURS][q % FOURS]);
+            else
+                parts[chunk * v.out * n * taps + e] = s[q / FOURS][q % FOURS];
+        }
+}
+
+void conv_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, int acc, long batch, long height,
+                     long width, long in, long yheight, long ywidth, long out, long kheight, long kwidth, long stride, long top,
+                     long left, long dilate, long groups)
+{
+    Conv v = {batch, height, width, in, yheight, ywidth, out, kheight, kwidth, stride, top, left, dilate, groups};
+    long m = out / groups, n = in / groups, taps = kheight * kwidth, pixels = batch * yheight * ywidth, size = out * n * taps;
+    long tiles = groups * taps * ceil_div(m, SQUARE) * ceil_div(n, SQUARE), room = MOST_PARTS / size, most = TILES / tiles;
+    long chunks = most < room ? most : room;
+    long each = ceil_div(ceil_div(pixels, chunks > 1 ? chunks : 1), 8 * DEEP) * 8 * DEEP;
+    Gradient to = {{dweight, 0}, acc};
+    chunks = ceil_div(pixels, each);
+    float *parts = dweight && chunks > 1 ? (float *)workspace_of(st, (size_t)(chunks * size) * sizeof *parts) : 0;
+    if (dweight)
+        LAUNCH(weight_parts, (unsigned)(chunks * tiles), (unsigned)BLOCK, st, to, parts, dy, x, v, chunks, each);
+    if (parts)
+        LAUNCH((column_totals<1, Gradient>), (unsigned)ceil_div(size, WARP), (unsigned)BLOCK, st, to, (const float *)parts,
+               (Columns{chunks, size, 1, chunks, 1}));
+    if (dbias)
+        bias_gradient(st, dbias, dy, acc, pixels, out);
+}
