@@ -5,7 +5,8 @@
 . "$(dirname "$0")/lib.sh"
 need dpgen
 long="--devices v100-16gb --estimate --set plan.stages=auto --schedule auto --set train.batch.micro=auto"
-after() { timeout --preserve-status -k 15 -s INT "$@" >"$tmp/out" 2>"$tmp/said"; got=$?; }
+# --foreground: else timeout sends the signal twice, to the program and to its group
+after() { timeout --foreground --preserve-status -k 15 -s INT "$@" >"$tmp/out" 2>"$tmp/said"; got=$?; }
 
 after 3 ./dpgen plan examples/gpt2-774m.yaml $long
 if [ $got = 130 ] && grep -q '^predicted step [0-9.]* ms' "$tmp/out" && grep -q 'best plan so far' "$tmp/said"; then pass
