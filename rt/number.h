@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * number.h: the few functions of double that start values and rates need.  They are made of + - * / alone, so their bits do
- * not depend on a mathematical library.
+ * number.h: the few functions of double that start values, rates and angles need.  They are made of + - * / alone, so their
+ * bits do not depend on a mathematical library.
  */
 #ifndef NUMBER_H
 #define NUMBER_H
@@ -9,6 +9,7 @@
 
 double number_power(double x, int64_t n);       /* x^n, n >= 0 */
 double number_log(double x);                    /* x a positive normal number */
+double number_exp(double x);                    /* e^x, |x| < 700 */
 double number_sqrt(double x);                   /* x a positive normal number, or 0 */
 double number_cos_turn(double x);               /* cos(2 pi x), 0 <= x < 2^20 */
 double number_sin_turn(double x);

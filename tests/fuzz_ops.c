@@ -176,10 +176,14 @@ static bool make_position(void)
     int seq = x->s.d[x->s.n - 2], rows = seq + (chance(40) ? below(4) : 0);
     char name[24];
     name_table(name, sizeof name, "position");
-    const char *weight = tie(rows, width(&x->s), 1, &loud);
-    line("op: PositionEmbedding, name: %s, in: %s, rows: %d%s, as: %s", name, use(x), rows, weight,
+    int offset = chance(30) ? 1 + below(3) : 0;
+    char later[24] = "";
+    if (offset)
+        snprintf(later, sizeof later, ", offset: %d", offset);
+    const char *weight = tie(rows + offset, width(&x->s), 1, &loud);
+    line("op: PositionEmbedding, name: %s, in: %s, rows: %d%s%s, as: %s", name, use(x), rows, later, weight,
          fresh(x->s, (x->loud > loud ? x->loud : loud) + 1)->name);
-    keep_table(name, weight, rows, width(&x->s));
+    keep_table(name, weight, rows + offset, width(&x->s));
     return true;
 }
 
@@ -254,13 +258,15 @@ static bool make_attention(void)
         return false;
     int wide = width(&x->s), heads = divisor(wide), query = x->s.d[1], key = m->s.d[1];
     bool plain = chance(25), any;
-    Value *q = plain ? x : linear(x, wide), *k = plain ? m : linear(m, wide), *v = chance(25) ? k : linear(m, wide);
+    int own = !plain && heads % 2 == 0 && chance(40) ? heads / 2 : heads, less = wide / heads * own;
+    Value *q = plain ? x : linear(x, wide), *k = plain ? m : linear(m, less), *v = chance(25) ? k : linear(m, less);
     if (!q || !k || !v)
         return false;
     const char *bias = optional_bias(heads, query, key, &any), *mask = optional_mask(key);
     const char *more = attention_keys(chance(40) && query <= key);
     Value *y = fresh(q->s, v->loud);
-    line("op: Attention, in: [%s, %s, %s]%s%s, heads: %d%s, as: %s", use(q), use(k), use(v), bias, mask, heads, more, y->name);
+    line("op: Attention, in: [%s, %s, %s]%s%s, heads: %d, kv_heads: %d%s, as: %s", use(q), use(k), use(v), bias, mask, heads,
+         own, more, y->name);
     return true;
 }
 
@@ -316,7 +322,9 @@ Value *norm(Value *x)
     const char *rule = chance(30) ? start(1, &loud) : "";
     int digits = 3 + below(4);
     if (chance(50))
-        line("op: RMSNorm, name: %s, in: %s, eps: 1e-%d%s, as: %s", name, use(x), digits, rule, y->name);
+        line("op: RMSNorm, name: %s, in: %s, eps: 1e-%d%s, width: %d%s, as: %s", name, use(x), digits,
+             chance(30) ? ", offset: 1" : "", width(&x->s) % 2 == 0 && chance(30) ? width(&x->s) / 2 : width(&x->s), rule,
+             y->name);
     else
         line("op: LayerNorm, name: %s, in: %s, eps: 1e-%d, bias: %s%s, as: %s", name, use(x), digits, yes(50), rule, y->name);
     y->loud += loud;
@@ -331,8 +339,9 @@ static bool make_unary(void)
         {"Relu", LOUD}, {"Gelu", LOUD}, {"Gelu, approximate: tanh", LOUD}, {"Silu", LOUD}, {"Tanh", 0}, {"Sigmoid", 0},
         {"Softmax", 0}, {"Scale, factor: 0.3", LOUD}, {"Scale, factor: -1.7", LOUD},
         {"Clip, min: -1, max: 2", 1}, {"LeakyRelu, slope: 0.1", LOUD}, {"HardSigmoid", 0}, {"HardSwish", LOUD},
+        {"SoftCap, cap: 2", 1},
     };
-    int i = below(13);
+    int i = below(14);
     Value *x = choose(NULL, NULL);
     if (!x)
         return false;
@@ -372,6 +381,29 @@ static bool make_parameter(void)
     line("op: Parameter, name: %s, shape: [1, %d, %d]%s, as: %s", name, s.d[1], s.d[2], rule, p->name);
     const char *op = chance(50) && x->loud < LOUD / 2 ? "Mul" : "Add";
     line("op: %s, in: [%s, %s], as: %s", op, use(x), use(p), fresh(x->s, 1 + x->loud + (loud > 0 ? loud : 0))->name);
+    return true;
+}
+
+static bool make_rotary(void)
+{
+    Value *x = choose(sequence, NULL);
+    if (!x || width(&x->s) % 2)
+        return false;
+    int heads = chance(50) && width(&x->s) % 4 == 0 ? 2 : 1;
+    int wide = width(&x->s) / heads, dims = wide > 2 && chance(40) ? 2 : wide;
+    static const char *const scaling[] = {"", ", scaling: linear, factor: 2", ", scaling: llama3, factor: 8, original: 16"};
+    line("op: Rotary, in: %s, width: %d, dims: %d, theta: %d, pairs: %s%s, as: %s", use(x), wide, dims, 10 + below(10000),
+         chance(50) ? "half" : "adjacent", scaling[below(3)], fresh(x->s, x->loud + 1)->name);
+    return true;
+}
+
+static bool make_gate(void)
+{
+    static const char *const act[] = {"silu", "gelu", "gelu_tanh", "relu", "sigmoid"};
+    Value *a = choose(quiet, NULL), *b = a ? choose(equal, a) : NULL;
+    if (!b || b->loud > LOUD / 2)
+        return false;
+    line("op: Gate, in: [%s, %s], act: %s, as: %s", use(a), use(b), act[below(5)], fresh(a->s, a->loud + b->loud)->name);
     return true;
 }
 
@@ -522,5 +554,5 @@ const Maker makers[] = {
     {10, make_linear}, {8, make_unary}, {6, make_norm}, {10, make_two}, {5, make_dropout}, {4, make_matmul},
     {4, make_attention}, {4, make_packed}, {3, make_concat}, {3, make_split}, {3, make_slice}, {4, make_reshape},
     {3, make_transpose}, {2, make_reduce}, {3, make_embedding}, {2, make_position}, {2, make_relative},
-    {2, make_parameter}, {2, make_data}, {0, NULL},
+    {2, make_parameter}, {2, make_rotary}, {2, make_gate}, {2, make_data}, {0, NULL},
 };

@@ -4,8 +4,9 @@
 # Parameter counts of the examples against the published ones.
 #   GPT-2 124M   llm.c's README;  the others: their checkpoints on Hugging Face, BERT with both heads of its pre-training;
 #   those for GPUs have 47 rows of 768 more, and 6 of 768 with a bias each.
-# Of images: the names and shapes of all parameters too, by the hash of torchvision's list, for AmoebaNet-D
-# torchgpipe's (sorted lines "NAME D0xD1..." of named_parameters()).  Several models fit one file, by its dims.
+# Of images, and of models with rotary positions, the names and shapes of all parameters too: the hash of the sorted lines
+# "NAME D0xD1..." of named_parameters() of torchvision, torchgpipe (AmoebaNet-D), transformers (language models).  Several
+# models fit one file, by its dims.
 passed=0 failed=0
 wrong() { failed=$((failed + 1)) && echo "totals: $*" >&2; }
 right() { passed=$((passed + 1)); }
@@ -19,7 +20,7 @@ trap 'rm -f "$graph"' EXIT
 while read -r model want hash dims; do
     got=$(./dpgen check "examples/$model.yaml" $dims | awk '$1 == "parameters" && NF == 2 { gsub(",", "", $2); print $2 }')
     if [ "$got" = "$want" ]; then right; else wrong "$model $dims has $got parameters, not $want"; fi
-    [ -n "$hash" ] || continue
+    [ "${hash:--}" != - ] || continue
     ./dpgen check "examples/$model.yaml" $dims -d s >"$graph" 2>&1
     check_list "$graph" "$hash" "$model $dims"
 done <<EOT
@@ -49,6 +50,23 @@ inception-v3 27161264 7373700f7e3420a3
 amoebanet-d 81505540 ed8a42eac71dab99
 amoebanet-d 1844858344 c342c6b0a1abc420 -D L=72 -D F=512
 mixer-b16 59880472
+tinyllama 1100048384
+tinyllama 6738415616 f166ba67292cd333 -D D=4096 -D K=32 -D W=128 -D F=11008 -D L=32
+tinyllama 68976648192 2ce894522f82ded8 -D D=8192 -D H=64 -D K=8 -D W=128 -D F=28672 -D L=80
+tinyllama 7241732096 3eb4a902c4c50ca2 -D D=4096 -D K=8 -D W=128 -D F=14336 -D L=32
+tinyllama 134515008 aecae13bd888265e -D V=49152 -D D=576 -D H=9 -D K=3 -D F=1536 -D L=30 -D THETA=100000 -D TIE=1
+llama-3.2-1b 1235814400 74f2bb1d2e125fbc
+llama-3.2-1b 3212749824 - -D D=3072 -D H=24 -D W=128 -D L=28
+llama-3.2-1b 8030261248 c95a13b194c32ffd -D D=4096 -D W=128 -D F=14336 -D L=32 -D FACTOR=8 -D TIE=0
+qwen2.5-0.5b 494032768 d16f0d94f581c718
+qwen2.5-0.5b 1543714304 - -D D=1536 -D H=12 -D W=128 -D F=8960 -D L=28
+qwen3-0.6b 596049920 29f6074324c848b5
+gemma-2b 2506172416 f6c416cd8de26ae7
+gemma-2b 8537680896 - -D D=3072 -D H=16 -D K=16 -D F=24576 -D L=28
+phi-2 2779683840 493d432a34b4df1e
+phi-2 1418270720 - -D D=2048 -D W=64 -D F=8192 -D L=24
+opt-125m 125239296 c0fc044c141e3b34
+opt-125m 1315758080 - -D D=2048 -D H=32 -D L=24
 EOT
 echo "totals: $passed passed, $failed failed"
 [ "$failed" = 0 ]

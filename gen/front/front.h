@@ -7,7 +7,7 @@
  *   block.c   scopes: values, block arguments, repetition
  *   build.c   one line of the model -> operators
  *   expand.c  ... that are rows of several kinds
- *   row.c bind.c graph.c shape.c shape_ops.c shape_image.c
+ *   row.c bind.c graph.c shape.c shape_ops.c shape_image.c shape_language.c
  */
 #ifndef FRONT_H
 #define FRONT_H
@@ -104,6 +104,10 @@ bool shape_same(const Shape *a, const Shape *b);
 typedef struct { Graph *g; const Model *m; Op *o; const Row *r; } Sizer;
 typedef struct { const char *name; bool (*size)(Sizer *z); } ShapeRule;
 extern const ShapeRule shape_rules[];                           /* ends with a NULL name */
+/* shape_language.c */
+bool size_rotary(Sizer *z);
+bool size_gate(Sizer *z);
+bool size_softcap(Sizer *z);
 /* shape_image.c */
 bool size_conv(Sizer *z);
 bool size_pool(Sizer *z);

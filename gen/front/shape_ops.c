@@ -116,6 +116,10 @@ static bool size_position(Sizer *z)
     if (get(z, "rows") < get(z, "seq"))
         return refuse(z, NULL, "rows: %lld are fewer than the %lld positions of %s", (Num)get(z, "rows"),
                       (Num)get(z, "seq"), shape_text(x));
+    if (attr_find(z->o, "offset")) {
+        set(z, "rows", get(z, "rows") + get(z, "offset"));
+        z->o->row = row_find("PositionOffset");
+    }
     return par_shape(z, 0, (Shape){2, {get(z, "rows"), width(x)}}) && out_shape(z, 0, *x);
 }
 
@@ -228,9 +232,14 @@ static bool attention(Sizer *z, int64_t batch, int64_t query, int64_t key, int64
 static bool size_attention(Sizer *z)
 {
     const Shape *q = in_shape(z, 0), *k = in_shape(z, 1), *v = in_shape(z, 2);
-    if (q->n != 3 || k->n != 3 || !shape_same(k, v) || q->d[0] != k->d[0] || q->d[2] != k->d[2])
-        return refuse(z, NULL, "q, k, v need one batch and width: %s, %s, %s",
+    int64_t heads = get(z, "heads"), own = attr_find(z->o, "kv_heads") ? get(z, "kv_heads") : heads;
+    if (heads % own)
+        return refuse(z, NULL, "%lld heads cannot share %lld heads of keys", (Num)heads, (Num)own);
+    if (q->n != 3 || k->n != 3 || !shape_same(k, v) || q->d[0] != k->d[0] || q->d[2] / heads != k->d[2] / own || k->d[2] % own)
+        return refuse(z, NULL, "q, k, v need one batch and width%s: %s, %s, %s", own < heads ? " of a head" : "",
                       shape_text(q), shape_text(k), shape_text(v));
+    if (own < heads)
+        z->o->row = row_find("AttentionShared");
     if (get(z, "causal") && q->d[1] > k->d[1])
         return refuse(z, NULL, "causal attention needs as many keys as queries: %lld and %lld", (Num)k->d[1],
                       (Num)q->d[1]);
@@ -240,6 +249,8 @@ static bool size_attention(Sizer *z)
 static bool size_attention_packed(Sizer *z)
 {
     const Shape *x = in_shape(z, 0);
+    if (attr_find(z->o, "kv_heads"))
+        return refuse(z, "give q, k and v", "packed: qkv has as many heads of keys as of queries");
     if (x->n != 3 || x->d[2] % 3)
         return refuse(z, NULL, "packed: qkv takes [batch, positions, 3*width], not %s", shape_text(x));
     return by_sample(z, x) && attention(z, x->d[0], x->d[1], x->d[1], x->d[2] / 3, 1);
@@ -257,14 +268,25 @@ static bool set_rows(Sizer *z)
 
 static bool size_norm(Sizer *z)
 {
-    const Shape *x = in_shape(z, 0);
+    Shape x = *in_shape(z, 0);
     bool ok = set_rows(z);
     if (attr_find(z->o, "eps")->f < 0)
         return refuse(z, NULL, "eps must not be negative");
+    if (attr_find(z->o, "group")) {             /* each run of `group` along the last axis is a row */
+        int64_t group = get(z, "group");
+        if (width(&x) % group)
+            return refuse(z, NULL, "the last axis, %lld, is not divisible by a width of %lld", (Num)width(&x), (Num)group);
+        set(z, "rows", size(&x) / group);
+        set(z, "width", group);
+    }
+    if (attr_find(z->o, "offset"))
+        z->o->row = row_find("RMSNormOffset");
     for (int i = 0; i < z->r->par.n; i++)
-        ok = ok && par_shape(z, i, (Shape){1, {width(x)}});
+        ok = ok && par_shape(z, i, (Shape){1, {get(z, "width")}});
+    x.d[x.n - 1] /= get(z, "width");
+    x = width(&x) == 1 ? leading(&x) : x;
     for (int i = 1; i < z->r->out.n; i++)
-        ok = ok && out_shape(z, i, leading(x));
+        ok = ok && out_shape(z, i, x);
     return ok;
 }
 
@@ -607,5 +629,6 @@ const ShapeRule shape_rules[] = {
     {"reshape", size_reshape},      {"transpose", size_transpose},  {"reduce", size_reduce},
     {"xent", size_xent},            {"linear_xent", size_linear_xent},
     {"mse", size_mse},              {"loss_add", size_number},
+    {"rotary", size_rotary},        {"gate", size_gate},            {"softcap", size_softcap},      /* shape_language.c */
     {"loss_scale", size_number},    {"none", size_none},            {NULL, NULL},
 };

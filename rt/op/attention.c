@@ -1,271 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention: y = D(softmax(scale q k^T + bias)) v for each (sample, head), D dropout, without ever storing the query x key
- * matrix.
- *
- * Method.  Forward takes the keys in blocks.  For each query it keeps the largest score so far, the sum of exponentials
- * relative to it, and the weighted sum of values.  When a block brings a larger score, the sums are scaled down (M. Milakov,
- * N. Gimelshein, Online normalizer calculation for softmax, 2018; T. Dao et al., FlashAttention, 2022).  Only lse = log of
- * the sum of exponentials is saved.  Backward recomputes the probabilities, P = e^(s - lse), and with delta = sum of dy y
- * over a query's row:
- *
- *     dv = D(P)^T dy    dS = P (D(dy v^T) - delta)    dk = scale dS^T q    dq = scale dS k    dbias = sum of dS
- *
- * There is one pass by key blocks (dk, dv), one by query blocks (dq), one by tiles of the bias.  Each writes its own results,
- * so threads share nothing.  Scratch: delta.  Cost: backward computes the scores twice, 7 products instead of 5.
- *
- * Order.  Blocks have fixed sizes and ascend; a query's result depends on shapes and its own operands alone.  Key blocks that
- * `causal` hides whole are left out.  causal: key <= query.  A query without any visible key gives zeros, and lse -infinity.
- * Heads wider than WIDE are done WIDE columns of the result at a time.
+ * Attention where every query head has keys and values of its own: attend.h.
  */
-#include "gemm.h"
-#include "../philox.h"
-
-enum { QUERIES = 32, KEYS = 32, WIDE = 128 };      /* the stack of backward_keys: 60 KiB with gemm.h's */
-
-typedef struct {
-    const real *q, *k, *v, *bias;
-    const int32_t *mask;
-    const Values *vals;
-    int mb;
-    long batch, heads, query, key, width, ldq, ldk, ldv, ldy, causal;
-    float scale, drop;
-    int64_t site;
-} Attention;
-
-/* What a tile of scores covers. */
-typedef struct { long b, head, q, k, nq, nk; } Part;
-
-static View of_queries(const Attention *a, const real *at, long ld, const Part *p)
-{
-    return view(at + (p->b * a->query + p->q) * ld + p->head * a->width, ld, 1);
-}
-
-static View of_keys(const Attention *a, const real *at, long ld, const Part *p)
-{
-    return view(at + (p->b * a->key + p->k) * ld + p->head * a->width, ld, 1);
-}
-
-static View turned(View v) { return (View){v.at, v.is_float, v.col, v.row}; }
-
-/* s[nq][KEYS] = scale q k^T + bias, -infinity where a key is hidden. */
-static void scores(float *s, const Attention *a, const Part *p)
-{
-    memset(s, 0, QUERIES * KEYS * sizeof *s);
-    product(s, KEYS, of_queries(a, a->q, a->ldq, p), turned(of_keys(a, a->k, a->ldk, p)), p->nq, p->nk, a->width);
-    for (long i = 0; i < p->nq; i++) {
-        float *row = s + i * KEYS;
-        for (long j = 0; j < p->nk; j++)
-            row[j] *= a->scale;
-        for (long j = 0; a->bias && j < p->nk; j++)
-            row[j] += get(a->bias, (p->head * a->query + p->q + i) * a->key + p->k + j);
-        for (long j = 0; a->mask && j < p->nk; j++)
-            row[j] = a->mask[p->b * a->key + p->k + j] ? row[j] : -F_INFINITY;
-        for (long j = 0; a->causal && j < p->nk; j++)
-            row[j] = p->k + j <= p->q + i ? row[j] : -F_INFINITY;
-        for (long j = p->nk; j < KEYS; j++)
-            row[j] = -F_INFINITY;
-    }
-}
-
-/* Multiply s[nq][KEYS] by the dropout factors. */
-static void dropped(float *s, const Attention *a, const Part *p)
-{
-    if (a->drop == 0 || a->vals->eval)
-        return;
-    Drop d = drop_of(a->vals, a->mb * a->batch + p->b, a->drop, a->site);
-    for (long i = 0; i < p->nq; i++) {
-        float factor[KEYS];
-        drop_factors(factor, &d, ((p->head * a->query) + p->q + i) * a->key + p->k, p->nk);
-        for (long j = 0; j < p->nk; j++)
-            s[i * KEYS + j] *= factor[j];
-    }
-}
-
-/* End of the keys that queries before `q_end` see. */
-static long keys_end(const Attention *a, long q_end)
-{
-    return a->causal ? least(a->key, q_end) : a->key;
-}
-
-/* One block of keys for one row: scores become exponentials; returns what the earlier sums are to be scaled by. */
-static float absorb(float *row, float *most, float *sum)
-{
-    float lane[LANES], top = *most;
-    memcpy(lane, row, sizeof lane);
-    for (int j = LANES; j < KEYS; j += LANES)
-        for (int i = 0; i < LANES; i++)
-            lane[i] = row[j + i] > lane[i] ? row[j + i] : lane[i];
-    for (int i = 0; i < LANES; i++)
-        top = lane[i] > top ? lane[i] : top;
-    float shift = top == -F_INFINITY ? 0 : top, shrink = fexp(*most - shift), part;
-    for (int j = 0; j < KEYS; j++)
-        row[j] = fexp(row[j] - shift);
-    SUM_OF(part, KEYS, j, row[j]);
-    *sum = *sum * shrink + part;
-    *most = top;
-    return shrink;
-}
-
-/* Queries p->q .. of one head; columns from .. from+n-1 of the result. */
-static void forward_block(real *y, float *lse, const Attention *a, Part p, long from, long n)
-{
-    float s[QUERIES * KEYS], o[QUERIES * WIDE] = {0}, most[QUERIES], sum[QUERIES] = {0};
-    for (long i = 0; i < QUERIES; i++)
-        most[i] = -F_INFINITY;
-    long end = keys_end(a, p.q + p.nq);
-    for (p.k = 0; p.k < end; p.k += KEYS) {
-        p.nk = least(KEYS, a->key - p.k);
-        scores(s, a, &p);
-        for (long i = 0; i < p.nq; i++) {
-            float shrink = absorb(s + i * KEYS, &most[i], &sum[i]);
-            for (long j = 0; j < n; j++)
-                o[i * WIDE + j] *= shrink;
-        }
-        dropped(s, a, &p);
-        product(o, WIDE, view_float(s, KEYS, 1), view_from(of_keys(a, a->v, a->ldv, &p), 0, from), p.nq, n, p.nk);
-    }
-    real *to = y + (p.b * a->query + p.q) * a->ldy + p.head * a->width + from;
-    for (long i = 0; i < p.nq; i++) {
-        float over = sum[i] > 0 ? 1.0f / sum[i] : 0.0f;
-        over = sum[i] != sum[i] ? sum[i] : over;            /* let a NaN through */
-        for (long j = 0; j < n; j++)
-            put(to, i * a->ldy + j, o[i * WIDE + j] * over);
-        lse[(p.b * a->heads + p.head) * a->query + p.q + i] = most[i] + flog(sum[i]);
-    }
-}
-
-static void forward(Stage *st, real *y, float *lse, const Attention *a)
-{
-    long blocks = ceil_div(a->query, QUERIES);
-    EACH(a->batch * a->heads * a->query * a->key * a->width >= 1 << 15)
-    for (long task = 0; task < a->batch * a->heads * blocks; task++) {
-        long head = task / blocks, q = task % blocks * QUERIES;
-        Part p = {head / a->heads, head % a->heads, q, 0, least(QUERIES, a->query - q), 0};
-        for (long from = 0; from < a->width; from += WIDE)
-            forward_block(y, lse, a, p, from, least(WIDE, a->width - from));
-    }
-}
-
-/* What backward needs of the forward results, and where its own go. */
-typedef struct {
-    const real *dy, *y;
-    const float *lse;
-    float *delta;               /* [batch heads query] */
-    real *dq, *dk, *dv, *dbias;
-} Back;
-
-static void deltas(Stage *st, const Attention *a, const Back *r)
-{
-    EACH(a->batch * a->heads * a->query * a->width >= 1 << 15)
-    for (long row = 0; row < a->batch * a->heads * a->query; row++) {
-        long q = row % a->query, head = row / a->query % a->heads, b = row / a->query / a->heads;
-        long at = (b * a->query + q) * a->ldy + head * a->width;
-        SUM_OF(r->delta[row], a->width, j, get(r->dy, at + j) * get(r->y, at + j));
-    }
-}
-
-/* prob[nq][KEYS] = D(P), ds[nq][KEYS] = P (D(dy v^T) - delta). */
-static void slopes(float *prob, float *ds, const Attention *a, const Back *r, const Part *p)
-{
-    scores(prob, a, p);
-    View dy = of_queries(a, r->dy, a->ldy, p);
-    memset(ds, 0, QUERIES * KEYS * sizeof *ds);
-    product(ds, KEYS, dy, turned(of_keys(a, a->v, a->ldv, p)), p->nq, p->nk, a->width);
-    dropped(ds, a, p);
-    for (long i = 0; i < p->nq; i++) {
-        long row = (p->b * a->heads + p->head) * a->query + p->q + i;
-        float delta = r->delta[row], lse = r->lse[row];
-        for (long j = 0; j < KEYS; j++) {
-            float s = prob[i * KEYS + j], e = s == -F_INFINITY ? 0.0f : fexp(s - lse);
-            prob[i * KEYS + j] = e;
-            ds[i * KEYS + j] = e * (ds[i * KEYS + j] - delta);
-        }
-    }
-    dropped(prob, a, p);
-}
-
-static void store(real *to, long ld, const float *from, long rows, long n, float factor)
-{
-    for (long i = 0; to && i < rows; i++)
-        for (long j = 0; j < n; j++)
-            put(to, i * ld + j, from[i * WIDE + j] * factor);
-}
-
-/* dk and dv of up to KEYS keys: the queries ascend. */
-static void backward_keys(const Attention *a, const Back *r, Part p, long from, long n)
-{
-    float prob[QUERIES * KEYS], ds[QUERIES * KEYS], dk[KEYS * WIDE] = {0}, dv[KEYS * WIDE] = {0};
-    for (p.q = a->causal ? p.k / QUERIES * QUERIES : 0; p.q < a->query; p.q += QUERIES) {
-        p.nq = least(QUERIES, a->query - p.q);
-        slopes(prob, ds, a, r, &p);
-        View q = of_queries(a, a->q, a->ldq, &p), dy = of_queries(a, r->dy, a->ldy, &p);
-        if (r->dv)
-            product(dv, WIDE, view_float(prob, 1, KEYS), view_from(dy, 0, from), p.nk, n, p.nq);
-        if (r->dk)
-            product(dk, WIDE, view_float(ds, 1, KEYS), view_from(q, 0, from), p.nk, n, p.nq);
-    }
-    long row = p.b * a->key + p.k, column = p.head * a->width + from;
-    if (r->dv)
-        store(r->dv + row * a->ldv + column, a->ldv, dv, p.nk, n, 1.0f);
-    if (r->dk)
-        store(r->dk + row * a->ldk + column, a->ldk, dk, p.nk, n, a->scale);
-}
-
-/* dq of up to QUERIES queries: the keys ascend. */
-static void backward_queries(const Attention *a, const Back *r, Part p, long from, long n)
-{
-    float prob[QUERIES * KEYS], ds[QUERIES * KEYS], dq[QUERIES * WIDE] = {0};
-    long end = keys_end(a, p.q + p.nq);
-    for (p.k = 0; p.k < end; p.k += KEYS) {
-        p.nk = least(KEYS, a->key - p.k);
-        slopes(prob, ds, a, r, &p);
-        product(dq, WIDE, view_float(ds, KEYS, 1), view_from(of_keys(a, a->k, a->ldk, &p), 0, from), p.nq, n, p.nk);
-    }
-    store(r->dq + (p.b * a->query + p.q) * a->ldq + p.head * a->width + from, a->ldq, dq, p.nq, n, a->scale);
-}
-
-/* dbias of one tile: the samples ascend. */
-static void backward_bias(const Attention *a, const Back *r, Part p)
-{
-    float prob[QUERIES * KEYS], ds[QUERIES * KEYS], sum[QUERIES * KEYS] = {0};
-    for (p.b = 0; p.b < a->batch; p.b++) {
-        slopes(prob, ds, a, r, &p);
-        for (long i = 0; i < QUERIES * KEYS; i++)
-            sum[i] += ds[i];
-    }
-    for (long i = 0; i < p.nq; i++)
-        for (long j = 0; j < p.nk; j++)
-            put(r->dbias, (p.head * a->query + p.q + i) * a->key + p.k + j, sum[i * KEYS + j]);
-}
-
-static void backward(Stage *st, const Attention *a, const Back *r)
-{
-    long down = ceil_div(a->query, QUERIES), across = ceil_div(a->key, KEYS), pairs = a->batch * a->heads;
-    long n_keys = r->dk || r->dv ? pairs * across : 0, n_queries = r->dq ? pairs * down : 0;
-    deltas(st, a, r);
-    EACH(pairs * a->query * a->key * a->width >= 1 << 15)
-    for (long task = 0; task < n_keys; task++) {
-        long head = task / across, k = task % across * KEYS;
-        Part p = {head / a->heads, head % a->heads, 0, k, 0, least(KEYS, a->key - k)};
-        for (long from = 0; from < a->width; from += WIDE)
-            backward_keys(a, r, p, from, least(WIDE, a->width - from));
-    }
-    EACH(pairs * a->query * a->key * a->width >= 1 << 15)
-    for (long task = 0; task < n_queries; task++) {
-        long head = task / down, q = task % down * QUERIES;
-        Part p = {head / a->heads, head % a->heads, q, 0, least(QUERIES, a->query - q), 0};
-        for (long from = 0; from < a->width; from += WIDE)
-            backward_queries(a, r, p, from, least(WIDE, a->width - from));
-    }
-    long n_bias = r->dbias ? a->heads * down * across : 0;
-    EACH(pairs * a->query * a->key * a->width >= 1 << 15)
-    for (long task = 0; task < n_bias; task++) {
-        long q = task / across % down * QUERIES, k = task % across * KEYS;
-        Part p = {0, task / across / down, q, k, least(QUERIES, a->query - q), least(KEYS, a->key - k)};
-        backward_bias(a, r, p);
-    }
-}
+#include "attend.h"
 
 void attention_forward(Stage *st, real *y, float *lse, const real *q, const real *k, const real *v, const real *bias,
                        const int32_t *mask, const Values *vals, int mb, int h, long batch, long heads, long query,
@@ -273,7 +10,7 @@ void attention_forward(Stage *st, real *y, float *lse, const real *q, const real
 {
     (void)h;
     long all = heads * width;
-    Attention a = {q, k, v, bias, mask, vals, mb, batch, heads, query, key, width,
+    Attention a = {q, k, v, bias, mask, vals, mb, batch, heads, 1, query, key, width,
                    all, all, all, all, causal, scale, drop, site};
     forward(st, y, lse, &a);
 }
@@ -285,7 +22,7 @@ void attention_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, co
 {
     (void)h;
     long all = heads * width;
-    Attention a = {q, k, v, bias, mask, vals, mb, batch, heads, query, key, width,
+    Attention a = {q, k, v, bias, mask, vals, mb, batch, heads, 1, query, key, width,
                    all, all, all, all, causal, scale, drop, site};
     Back r = {dy, y, lse, tmp, dq, dk, dv, dbias};
     backward(st, &a, &r);
@@ -297,7 +34,7 @@ void attention_packed_forward(Stage *st, real *y, float *lse, const real *qkv, c
 {
     (void)h;
     long all = heads * width, row = 3 * all;
-    Attention a = {qkv, qkv + all, qkv + 2 * all, bias, mask, vals, mb, batch, heads, query, query, width,
+    Attention a = {qkv, qkv + all, qkv + 2 * all, bias, mask, vals, mb, batch, heads, 1, query, query, width,
                    row, row, row, all, causal, scale, drop, site};
     forward(st, y, lse, &a);
 }
@@ -309,7 +46,7 @@ void attention_packed_backward(Stage *st, real *dqkv, real *dbias, const real *d
 {
     (void)h;
     long all = heads * width, row = 3 * all;
-    Attention a = {qkv, qkv + all, qkv + 2 * all, bias, mask, vals, mb, batch, heads, query, query, width,
+    Attention a = {qkv, qkv + all, qkv + 2 * all, bias, mask, vals, mb, batch, heads, 1, query, query, width,
                    row, row, row, all, causal, scale, drop, site};
     Back r = {dy, y, lse, tmp, dqkv, dqkv ? dqkv + all : 0, dqkv ? dqkv + 2 * all : 0, dbias};
     backward(st, &a, &r);

@@ -99,6 +99,37 @@ void rmsnorm_backward_x(Stage *st, real *dx, const real *dy, const real *x, cons
     }
 }
 
+/* The weight is offset + weight[i]: files of some models hold what is added to 1. */
+void rmsnorm_offset_forward(Stage *st, real *y, float *rstd, const real *x, const float *weight, long rows, long width,
+                            float eps, float offset)
+{
+    EACH(rows * width >= 1 << 14)
+    for (long r = 0; r < rows; r++) {
+        const real *row = x + r * width;
+        float squares;
+        SUM_OF(squares, width, i, get(row, i) * get(row, i));
+        float s = frsqrt(squares / (float)width + eps);
+        for (long i = 0; i < width; i++)
+            put(y, r * width + i, get(row, i) * s * (offset + weight[i]));
+        rstd[r] = s;
+    }
+}
+
+void rmsnorm_offset_backward_x(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *rstd,
+                               const real *onto, long rows, long width, float offset)
+{
+    EACH(rows * width >= 1 << 14)
+    for (long r = 0; r < rows; r++) {
+        const real *row = x + r * width, *d = dy + r * width;
+        float s = rstd[r], product;
+        SUM_OF(product, width, i, get(d, i) * (offset + weight[i]) * (get(row, i) * s));
+        product /= (float)width;
+        for (long i = 0; i < width; i++)
+            put(dx, r * width + i,
+                added(onto, r * width + i, s * (get(d, i) * (offset + weight[i]) - get(row, i) * s * product)));
+    }
+}
+
 void rmsnorm_backward_w(Stage *st, float *dweight, const real *dy, const real *x, const float *rstd, int acc,
                         long rows, long width)
 {

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Checks of today's language models: Rotary, Gate, SoftCap, shared heads, norms and positions with an offset.  See opcheck.h.
+ */
+#include <math.h>
+#include <string.h>
+#include "opcheck.h"
+
+#ifdef FOLDS        /* the kernels of GPUs lack these operators: gen/targets.def */
+static void nothing(void) {}
+const Check language_checks[] = {
+    {" rotary_forward rotary_backward gate_forward gate_backward softcap_forward softcap_backward ", nothing},
+    {" attention_shared_forward attention_shared_backward rmsnorm_offset_forward rmsnorm_offset_backward_x ", nothing},
+    {" position_offset_forward position_offset_backward ", nothing},
+    {NULL, NULL},
+};
+#else
+
+/* ---- rotary ------------------------------------------------------------------------------------------------------ */
+
+enum { BATCH, SEQ, HEADS, WIDTH, DIMS, ADJACENT, SCALING, ORIGINAL, SIZES };      /* Case.f: theta, factor, low, high */
+
+static double turning(const Case *c, long pair)
+{
+    double f = (float)pow(c->f[0], -2.0 * (double)pair / (double)c->d[DIMS]), wave = 2 * 3.14159265358979323846 / f;
+    double most = (double)c->d[ORIGINAL] / c->f[2], least = (double)c->d[ORIGINAL] / c->f[3];
+    if (c->d[SCALING] == 1 || (c->d[SCALING] == 2 && wave > most))
+        return (float)(f / c->f[1]);
+    if (c->d[SCALING] == 0 || wave < least)
+        return f;
+    double smooth = ((double)c->d[ORIGINAL] / wave - c->f[2]) / (c->f[3] - c->f[2]);
+    return (float)((1 - smooth) * f / c->f[1] + smooth * f);
+}
+
+static void ref_rotary(const Case *c, double *y)
+{
+    const long *d = c->d;
+    for (long row = 0; row < d[BATCH] * d[SEQ] * d[HEADS]; row++) {
+        const double *x = c->in[0]->v + row * d[WIDTH];
+        double t = (double)(row / d[HEADS] % d[SEQ]), *to = y + row * d[WIDTH];
+        memcpy(to, x, (size_t)d[WIDTH] * sizeof *y);
+        for (long j = 0; j < d[DIMS] / 2; j++) {
+            double angle = (float)((float)t * (float)turning(c, j));
+            long a = d[ADJACENT] ? 2 * j : j, b = d[ADJACENT] ? 2 * j + 1 : j + d[DIMS] / 2;
+            to[a] = x[a] * cos(angle) - x[b] * sin(angle);
+            to[b] = x[b] * cos(angle) + x[a] * sin(angle);
+        }
+    }
+}
+
+static void rotary(void)
+{
+    static const long sizes[][SIZES] = {
+        {1, 1, 1, 2, 2, 0, 0, 8192},   {2, 9, 3, 8, 8, 0, 0, 8192}, {2, 70, 2, 10, 4, 0, 0, 8192},
+        {1, 130, 1, 6, 6, 1, 0, 8192}, {2, 5, 2, 12, 8, 1, 1, 64},  {1, 33, 2, 64, 64, 0, 2, 64},
+        {1, 40, 1, 16, 16, 0, 2, 8192}, {1, 2000, 1, 4, 4, 0, 0, 8192},
+    };
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        const long *d = sizes[s];
+        float theta = s % 2 ? 10000.0f : 500000.0f, factor = 8, low = 1, high = 4;
+        Tensor *x = operand(REAL, d[BATCH] * d[SEQ] * d[HEADS] * d[WIDTH], -1, 1), *y = result(REAL, x->n);
+        Tensor *dy = operand(REAL, x->n, -1, 1), *dx = result(REAL, x->n);
+        Case c = {.in = {x}, .f = {theta, factor, low, high}};
+        memcpy(c.d, d, sizeof *sizes);
+        rotary_forward(stage, y->k, x->k, d[BATCH], d[SEQ], d[HEADS], d[WIDTH], d[DIMS], d[ADJACENT], theta, d[SCALING], factor,
+                       low, high, d[ORIGINAL]);
+        check_value("rotary_forward", y, ref_rotary, &c);
+        rotary_backward(stage, dx->k, dy->k, d[BATCH], d[SEQ], d[HEADS], d[WIDTH], d[DIMS], d[ADJACENT], theta, d[SCALING],
+                        factor, low, high, d[ORIGINAL]);
+        check_gradient("rotary_backward", dx, ref_rotary, &c, 0, dy);
+        case_end();
+    }
+}
+
+/* ---- gates and caps ---------------------------------------------------------------------------------------------- */
+
+enum { ACTS = 5 };
+static double d_act(double x, long act)
+{
+    double u = sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x);
+    return act == 0 ? x / (1 + exp(-x)) : act == 1 ? x * (1 + erf(x / sqrt(2))) / 2 : act == 2 ? x * (1 + tanh(u)) / 2
+         : act == 3 ? fmax(x, 0) : 1 / (1 + exp(-x));
+}
+
+static void ref_gate(const Case *c, double *y)
+{
+    for (long i = 0; i < c->in[0]->n; i++)
+        y[i] = d_act(c->in[0]->v[i], c->d[0]) * c->in[1]->v[i];
+}
+
+static void act_alone(long act, real *y, const real *x, long n)
+{
+    switch (act) {
+    case 0: silu_forward(stage, y, x, n); break;
+    case 1: case 2: gelu_forward(stage, y, x, n, act == 2); break;
+    case 3: relu_forward(stage, y, x, n); break;
+    default: sigmoid_forward(stage, y, x, n);
+    }
+}
+
+static void act_back(long act, real *dx, const real *dy, const real *x, const real *y, long n)
+{
+    switch (act) {
+    case 0: silu_backward(stage, dx, dy, x, n); break;
+    case 1: case 2: gelu_backward(stage, dx, dy, x, n, act == 2); break;
+    case 3: relu_backward(stage, dx, dy, y, n); break;
+    default: sigmoid_backward(stage, dx, dy, y, n);
+    }
+}
+
+static void same_bits(const char *call, long act, Tensor *got, const Tensor *want)
+{
+    read_back(got);
+    int same = hashing() || !memcmp(got->k, want->k, (size_t)got->n * sizeof(real));
+    expect(same, "%s %ld: not the bits of two calls", call, act);
+}
+
+static void gate_case(long act, long n)
+{
+    Tensor *a = operand(REAL, n, -3, 3), *b = operand(REAL, n, -1, 1), *y = result(REAL, n), *dy = operand(REAL, n, -1, 1);
+    Tensor *da = result(REAL, n), *db = result(REAL, n), *v = result(REAL, n), *two = result(REAL, n), *back = result(REAL, n);
+    Case c = {.d = {act}, .in = {a, b}};
+    for (long i = 0; i < n; i++)            /* away from the corner of relu */
+        if (act == 3 && fabs(a->v[i]) < 0.02) {
+            put(a->k, i, 1);
+            a->v[i] = 1;
+        }
+    gate_forward(stage, y->k, a->k, b->k, n, act);
+    check_value("gate_forward", y, ref_gate, &c);
+    gate_backward(stage, da->k, db->k, dy->k, a->k, b->k, n, act);
+    check_gradient("gate_backward", da, ref_gate, &c, 0, dy);
+    check_gradient("gate_backward", db, ref_gate, &c, 1, dy);
+    act_alone(act, v->k, a->k, n);
+    mul_forward(stage, two->k, v->k, b->k, n, n);
+    same_bits("gate_forward", act, y, two);
+    mul_backward(stage, back->k, two->k, dy->k, v->k, b->k, n, n);
+    same_bits("gate_backward", act, db, two);
+    act_back(act, two->k, back->k, a->k, v->k, n);
+    same_bits("gate_backward", act, da, two);
+    case_end();
+}
+
+static void gate(void)
+{
+    for (long act = 0; act < ACTS; act++) {
+        gate_case(act, 17);
+        gate_case(act, act ? 301 : 20011);      /* the long one is split by threads */
+    }
+}
+
+static void ref_softcap(const Case *c, double *y)
+{
+    for (long i = 0; i < c->in[0]->n; i++)
+        y[i] = c->f[0] * tanh(c->in[0]->v[i] / c->f[0]);
+}
+
+static void softcap(void)
+{
+    static const float caps[] = {0.5f, 3, 30};
+    for (int s = 0; s < 3; s++) {
+        long n = s == 1 ? 20011 : 33;
+        Tensor *x = operand(REAL, n, -5, 5), *y = result(REAL, n), *dy = operand(REAL, n, -1, 1), *dx = result(REAL, n);
+        Case c = {.f = {caps[s]}, .in = {x}};
+        softcap_forward(stage, y->k, x->k, n, caps[s]);
+        check_value("softcap_forward", y, ref_softcap, &c);
+        softcap_backward(stage, dx->k, dy->k, x->k, n, caps[s]);
+        check_gradient("softcap_backward", dx, ref_softcap, &c, 0, dy);
+        case_end();
+    }
+}
+
+/* ---- shared heads: as attention_forward, with keys and values that are written out for every query head ----------- */
+
+typedef struct { long batch, heads, own, query, key, width, causal; int bias, mask; float drop; } Shared;
+static const Shared shared_cases[] = {
+    {1, 2, 1, 1, 1, 1, 0, 0, 0, 0},    {2, 6, 2, 5, 5, 7, 1, 0, 0, 0},        {2, 4, 2, 35, 67, 9, 1, 1, 1, 0.25f},
+    {1, 4, 1, 40, 33, 131, 0, 0, 1, 0}, {1, 6, 3, 70, 70, 16, 1, 1, 0, 0.1f}, {1, 3, 3, 9, 9, 4, 1, 0, 0, 0},
+};
+
+static Tensor *written_out(const Tensor *t, const Shared *s)
+{
+    long group = s->heads / s->own;
+    Tensor *all = filled(REAL, t->n * group, 0);
+    for (long i = 0; i < all->n; i++) {
+        long j = i % s->width, head = i / s->width % s->heads, row = i / s->width / s->heads;
+        all->v[i] = t->v[(row * s->own + head / group) * s->width + j];
+        put(all->k, i, (float)all->v[i]);
+    }
+    return all;
+}
+
+/* dk or dv of a shared head: the sum over its group, which the plain call rounds head by head. */
+static void check_group(const char *call, Tensor *got, Tensor *each, const Shared *s)
+{
+    long group = s->heads / s->own;
+    read_back(got);
+    read_back(each);
+    for (long i = 0; i < got->n && !hashing(); i++) {
+        double sum = 0, size = 0;
+        for (long h = 0; h < group; h++) {
+            double v = each->v[(i / s->width * group + h) * s->width + i % s->width];
+            sum += v;
+            size += fabs(v);
+        }
+        double room = (sizeof(real) == 2 ? 0.01 : 1e-6) * (size + fabs(sum)) + 1e-6;
+        expect(fabs(got->v[i] - sum) <= room, "%s: [%ld] is %g, not %g", call, i, got->v[i], sum);
+    }
+}
+
+static void shared_case(const Shared *s)
+{
+    long n = s->batch * s->query * s->heads * s->width, m = s->batch * s->key * s->own * s->width;
+    float scale = 0.7f / sqrtf((float)s->width);
+    Values vals = {.seed = 77, .step = 5};
+    Tensor *q = operand(REAL, n, -2, 2), *k = operand(REAL, m, -2, 2), *v = operand(REAL, m, -2, 2);
+    Tensor *dy = operand(REAL, n, -1, 1);
+    Tensor *bias = s->bias ? operand(REAL, s->heads * s->query * s->key, -1, 1) : NULL;
+    int32_t *mask = s->mask ? ids(s->batch * s->key, 0, 3) : NULL;
+    Tensor *y[2], *lse[2], *dq[2], *dk[2], *dv[2], *db[2], *tmp = result(FLOAT, s->batch * s->heads * s->query);
+    Tensor *ks = written_out(k, s), *vs = written_out(v, s);
+    for (int i = 0; i < 2; i++) {
+        y[i] = result(REAL, n), dq[i] = result(REAL, n), lse[i] = result(FLOAT, tmp->n);
+        dk[i] = result(REAL, i ? ks->n : m), dv[i] = result(REAL, i ? vs->n : m), db[i] = bias ? result(REAL, bias->n) : NULL;
+    }
+    const void *b = bias ? bias->k : 0;
+    attention_shared_forward(stage, y[0]->k, lse[0]->k, q->k, k->k, v->k, b, mask, &vals, 2, s->batch, s->heads, s->own,
+                             s->query, s->key, s->width, s->causal, scale, s->drop, 1234);
+    attention_forward(stage, y[1]->k, lse[1]->k, q->k, ks->k, vs->k, b, mask, &vals, 2, 0, s->batch, s->heads, s->query, s->key,
+                      s->width, s->causal, scale, s->drop, 1234);
+    same_bits("attention_shared_forward", s->heads, y[0], y[1]);
+    attention_shared_backward(stage, dq[0]->k, dk[0]->k, dv[0]->k, b ? db[0]->k : 0, dy->k, y[0]->k, q->k, k->k, v->k, b, mask,
+                              lse[0]->k, tmp->k, &vals, 2, s->batch, s->heads, s->own, s->query, s->key, s->width, s->causal,
+                              scale, s->drop, 1234);
+    attention_backward(stage, dq[1]->k, dk[1]->k, dv[1]->k, b ? db[1]->k : 0, dy->k, y[1]->k, q->k, ks->k, vs->k, b, mask,
+                       lse[1]->k, tmp->k, &vals, 2, 0, s->batch, s->heads, s->query, s->key, s->width, s->causal, scale,
+                       s->drop, 1234);
+    same_bits("attention_shared_backward dq", s->heads, dq[0], dq[1]);
+    if (bias)
+        same_bits("attention_shared_backward dbias", s->heads, db[0], db[1]);
+    check_group("attention_shared_backward dk", dk[0], dk[1], s);
+    check_group("attention_shared_backward dv", dv[0], dv[1], s);
+    case_end();
+}
+
+static void shared(void)
+{
+    for (size_t i = 0; i < sizeof shared_cases / sizeof *shared_cases; i++)
+        shared_case(&shared_cases[i]);
+}
+
+/* ---- offsets ------------------------------------------------------------------------------------------------------ */
+
+static void ref_norm(const Case *c, double *y)
+{
+    long width = c->d[1];
+    for (long r = 0; r < c->d[0]; r++) {
+        const double *x = c->in[0]->v + r * width;
+        double square = 0;
+        for (long i = 0; i < width; i++)
+            square += x[i] * x[i] / (double)width;
+        for (long i = 0; i < width; i++)
+            y[r * width + i] = x[i] / sqrt(square + c->f[0]) * (c->f[1] + c->in[1]->v[i]);
+    }
+}
+
+static void norm(void)
+{
+    static const long sizes[][2] = {{1, 2}, {5, 16}, {70, 33}, {3, 768}};
+    for (int s = 0; s < 4; s++) {
+        long rows = sizes[s][0], width = sizes[s][1];
+        Tensor *x = operand(REAL, rows * width, -1, 3), *w = operand(FLOAT, width, -1, 1), *y = result(REAL, x->n);
+        Tensor *dy = operand(REAL, x->n, -1, 1), *rstd = result(FLOAT, rows), *dx = result(REAL, x->n);
+        Case c = {.d = {rows, width}, .f = {1e-2f, 1}, .in = {x, w}};
+        rmsnorm_offset_forward(stage, y->k, rstd->k, x->k, w->k, rows, width, 1e-2f, 1);
+        check_value("rmsnorm_offset_forward", y, ref_norm, &c);
+        rmsnorm_offset_backward_x(stage, dx->k, dy->k, x->k, w->k, rstd->k, 0, rows, width, 1);
+        check_gradient("rmsnorm_offset_backward_x", dx, ref_norm, &c, 0, dy);
+        Tensor *onto = operand(REAL, x->n, -1, 1), *sum = result(REAL, x->n), *want = result(REAL, x->n);
+        rmsnorm_offset_backward_x(stage, sum->k, dy->k, x->k, w->k, rstd->k, onto->k, rows, width, 1);
+        grad_add(stage, want->k, onto->k, dx->k, x->n);
+        same_bits("rmsnorm_offset_backward_x onto", width, sum, want);
+        case_end();
+    }
+}
+
+enum { B, T, D, ROWS, FROM };
+static void ref_position(const Case *c, double *y)
+{
+    for (long i = 0; i < c->in[0]->n; i++)
+        y[i] = c->in[0]->v[i] + c->in[1]->v[(i / c->d[D] % c->d[T] + c->d[FROM]) * c->d[D] + i % c->d[D]];
+}
+
+static void position(void)
+{
+    static const long sizes[][5] = {{1, 1, 1, 2, 1}, {3, 5, 7, 9, 2}, {2, 40, 100, 45, 3}};
+    for (int s = 0; s < 3; s++) {
+        const long *d = sizes[s];
+        Tensor *x = operand(REAL, d[B] * d[T] * d[D], -1, 1), *w = operand(REAL, d[ROWS] * d[D], -1, 1);
+        Tensor *y = result(REAL, x->n);
+        Tensor *dy = operand(REAL, x->n, -1, 1), *dw = result(FLOAT, w->n), *dw2 = filled(FLOAT, w->n, 0);
+        Case c = {.d = {d[B], d[T], d[D], d[ROWS], d[FROM]}, .in = {x, w}};
+        position_offset_forward(stage, y->k, x->k, w->k, d[B], d[T], d[D], d[FROM]);
+        check_value("position_offset_forward", y, ref_position, &c);
+        position_offset_backward(stage, dw->k, dy->k, 0, d[B], d[T], d[D], d[ROWS], d[FROM]);
+        check_gradient("position_offset_backward", dw, ref_position, &c, 1, dy);
+        memcpy(dw2->k, dw->k, (size_t)w->n * sizeof(float));
+        position_offset_backward(stage, dw2->k, dy->k, 1, d[B], d[T], d[D], d[ROWS], d[FROM]);
+        check_accumulated("position_offset_backward acc", dw, dw2);
+        case_end();
+    }
+}
+
+const Check language_checks[] = {
+    {" rotary_forward rotary_backward ", rotary},
+    {" gate_forward gate_backward ", gate},
+    {" softcap_forward softcap_backward ", softcap},
+    {" attention_shared_forward attention_shared_backward ", shared},
+    {" rmsnorm_offset_forward rmsnorm_offset_backward_x ", norm},
+    {" position_offset_forward position_offset_backward ", position},
+    {NULL, NULL},
+};
+#endif
