@@ -141,8 +141,7 @@ static const char *words_of(const char *row)
 {
     static const char *const words[][2] = {
         {"AttentionShared", "Attention with kv_heads"},         {"RMSNormOffset", "RMSNorm with an offset"},
-        {"PositionOffset", "PositionEmbedding with an offset"}, {"DropoutShared", "Dropout with shared axes"},
-        {"AddMiddle", "Add that repeats inner axes"},           {"MulMiddle", "Mul that repeats inner axes"},
+        {"PositionOffset", "PositionEmbedding with an offset"},
     };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (!strcmp(row, words[i][0]))
