@@ -100,11 +100,14 @@ static Moments moments(const Call *c, long row, bool centred)
     return m;
 }
 
+/* Files of some models hold what is added to 1. */
+static double weight_at(const Call *c, long j) { return number_of(c, "offset") + old(c, "weight", j); }
+
 static Answer norm_y(const Call *c, long i, bool centred)
 {
     long n = of(c, "width");
     Moments m = moments(c, i / n, centred);
-    double w = old(c, "weight", i % n), b = old(c, "bias", i % n), x = old(c, "x", i);
+    double w = weight_at(c, i % n), b = old(c, "bias", i % n), x = old(c, "x", i);
     return near((x - m.mean) * m.rstd * w + b, (fabs(x) + m.size) * m.rstd * fabs(w) + fabs(b));
 }
 
@@ -142,11 +145,11 @@ static Answer norm_dx(const Call *c, long i)
     bool centred = part_of(c, "mean") != NULL;
     Answer sum = {0, 0}, product = {0, 0};
     for (long j = 0; j < n; j++) {
-        double d = old(c, "dy", row * n + j) * old(c, "weight", j);
+        double d = old(c, "dy", row * n + j) * weight_at(c, j);
         plus(&sum, centred ? d / (double)n : 0);
         plus(&product, d * whitened(c, row * n + j) / (double)n);
     }
-    double d = old(c, "dy", i) * old(c, "weight", i % n), x = whitened(c, i), s = old(c, "rstd", row);
+    double d = old(c, "dy", i) * weight_at(c, i % n), x = whitened(c, i), s = old(c, "rstd", row);
     return near(s * (d - sum.value - x * product.value), s * (fabs(d) + sum.terms + fabs(x) * product.terms));
 }
 
@@ -575,6 +578,8 @@ const Known known_passes[] = {
     {"layernorm_backward_w", "dweight", NORM, norm_dweight, 0, 0}, {"layernorm_backward_w", "dbias", NORM, norm_dbias, 0, 0},
     {"rmsnorm_forward", "y", NORM, rmsnorm_y, 0, 0}, {"rmsnorm_forward", "rstd", NORM, rmsnorm_rstd, 0, 0},
     {"rmsnorm_backward_x", "dx", NORM, norm_dx, 0, 0}, {"rmsnorm_backward_w", "dweight", NORM, norm_dweight, 0, 0},
+    {"rmsnorm_offset_forward", "y", NORM, rmsnorm_y, 0, 0}, {"rmsnorm_offset_forward", "rstd", NORM, rmsnorm_rstd, 0, 0},
+    {"rmsnorm_offset_backward_x", "dx", NORM, norm_dx, 0, 0},
     {"softmax_forward", "y", NORM, softmax_y, 0, 0}, {"softmax_backward", "dx", NORM, softmax_dx, 0, 0},
     {"xent_forward", "loss", XENT, xent_loss, 0, 0}, {"xent_forward", "lse", XENT, xent_lse, 0, 0},
     {"xent_backward", "dx", XENT, xent_dx, 0, 0},

@@ -103,7 +103,8 @@ static Answer matmul_db(const Call *c, long i)
 typedef struct {
     const Call *c;
     const Part *q, *k, *v, *dy;
-    long heads, query, key, width, ld, k_at, v_at, b, head;    /* b, head: of the element that is asked for */
+    long heads, group, query, key, width, ld, k_ld, k_at, v_at;     /* group: heads of queries for one of keys */
+    long b, head;               /* of the element that is asked for */
     double scale;
 } Heads;
 
@@ -111,13 +112,14 @@ static Heads heads_of(const Call *c)
 {
     const Part *packed = part_of(c, "qkv");
     long heads = of(c, "heads"), width = of(c, "width"), all = heads * width, query = of(c, "query");
+    long group = part_of(c, "kv_heads") ? heads / of(c, "kv_heads") : 1;
     return (Heads){c, packed ? packed : part_of(c, "q"), packed ? packed : part_of(c, "k"), packed ? packed : part_of(c, "v"),
-                   part_of(c, "dy"), heads, query, packed ? query : of(c, "key"), width, packed ? 3 * all : all,
-                   packed ? all : 0, packed ? 2 * all : 0, 0, 0, number_of(c, "scale")};
+                   part_of(c, "dy"), heads, group, query, packed ? query : of(c, "key"), width, packed ? 3 * all : all,
+                   packed ? 3 * all : all / group, packed ? all : 0, packed ? 2 * all : 0, 0, 0, number_of(c, "scale")};
 }
 
 static long query_at(const Heads *h, long i) { return (h->b * h->query + i) * h->ld + h->head * h->width; }
-static long key_at(const Heads *h, long j) { return (h->b * h->key + j) * h->ld + h->head * h->width; }
+static long key_at(const Heads *h, long j) { return (h->b * h->key + j) * h->k_ld + h->head / h->group * h->width; }
 static long result_at(const Heads *h, long i) { return ((h->b * h->query + i) * h->heads + h->head) * h->width; }
 static long row_of(const Heads *h, long i) { return (h->b * h->heads + h->head) * h->query + i; }
 
@@ -211,19 +213,22 @@ static Answer dq(Heads *h, long i, long d)
     return a;
 }
 
+/* From the first of the heads that share these keys on. */
 static Answer dk(Heads *h, long j, long d)
 {
     Answer a = no_answer();
-    for (long i = 0; i < h->query; i++)
-        plus_slope(&a, slope(h, i, j), h->scale * old_at(h->q, query_at(h, i) + d));
+    for (long end = h->head + h->group; h->head < end; h->head++)
+        for (long i = 0; i < h->query; i++)
+            plus_slope(&a, slope(h, i, j), h->scale * old_at(h->q, query_at(h, i) + d));
     return a;
 }
 
 static Answer dv(Heads *h, long j, long d)
 {
     Answer a = no_answer();
-    for (long i = 0; i < h->query; i++)
-        plus(&a, weight_of(h, i, j) * kept(h, i, j) * old_at(h->dy, result_at(h, i) + d));
+    for (long end = h->head + h->group; h->head < end; h->head++)
+        for (long i = 0; i < h->query; i++)
+            plus(&a, weight_of(h, i, j) * kept(h, i, j) * old_at(h->dy, result_at(h, i) + d));
     return a;
 }
 
@@ -231,8 +236,8 @@ static Answer dv(Heads *h, long j, long d)
 static Answer of_heads(const Call *c, long i, bool queries, Answer (*gradient)(Heads *, long, long))
 {
     Heads h = heads_of(c);
-    long row = i / (h.heads * h.width), rows = queries ? h.query : h.key;
-    h.b = row / rows, h.head = i / h.width % h.heads;
+    long heads = queries ? h.heads : h.heads / h.group, row = i / (heads * h.width), rows = queries ? h.query : h.key;
+    h.b = row / rows, h.head = i / h.width % heads * (queries ? 1 : h.group);
     return gradient(&h, row % rows, i % h.width);
 }
 
@@ -335,6 +340,9 @@ static Answer linear_xent_dbias(const Call *c, long i)
     "dv=batch*key*heads*width bias=heads*query*key dbias=heads*query*key mask=batch*key"
 #define PACKED "y=batch*query*heads*width lse=batch*heads*query qkv=3*batch*query*heads*width " \
     "dy=batch*query*heads*width dqkv=3*batch*query*heads*width bias=heads*query*query dbias=heads*query*query mask=batch*query"
+#define SHARED "y=batch*query*heads*width lse=batch*heads*query q=batch*query*heads*width k=batch*key*kv_heads*width " \
+    "v=batch*key*kv_heads*width dy=batch*query*heads*width dq=batch*query*heads*width dk=batch*key*kv_heads*width " \
+    "dv=batch*key*kv_heads*width bias=heads*query*key dbias=heads*query*key mask=batch*key"
 #define XENT "loss=1 lse=rows x=rows*in weight=out*in bias=out targets=rows dx=rows*in dweight=out*in dbias=out dloss=1"
 
 const Known known_products[] = {
@@ -355,6 +363,12 @@ const Known known_products[] = {
     {"attention_packed_forward", "lse", PACKED, attention_lse, 0, 0},
     {"attention_packed_backward", "dqkv", PACKED, attention_dqkv, 0, 1},
     {"attention_packed_backward", "dbias", PACKED, attention_dbias, 0, 1},
+    {"attention_shared_forward", "y", SHARED, attention_y, 0, 1},
+    {"attention_shared_forward", "lse", SHARED, attention_lse, 0, 0},
+    {"attention_shared_backward", "dq", SHARED, attention_dq, 0, 1},
+    {"attention_shared_backward", "dk", SHARED, attention_dk, 0, 1},
+    {"attention_shared_backward", "dv", SHARED, attention_dv, 0, 1},
+    {"attention_shared_backward", "dbias", SHARED, attention_dbias, 0, 1},
     {"linear_xent_forward", "lse", XENT, linear_xent_lse, 4, 1},
     {"linear_xent_forward", "loss", XENT, linear_xent_loss, 0, 1},
     {"linear_xent_backward", "dx", XENT, linear_xent_dx, 4, 1},

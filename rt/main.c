@@ -226,6 +226,16 @@ static const int64_t *library_bytes(Worker *w)
     return w->board;
 }
 
+/* What all stages end with: the first that is not DONE.  Those that are done would wait for it in results(). */
+static int agreed(Worker *w, int status)
+{
+    int64_t mine = status, *all = (int64_t *)w->board;
+    link_share(&w->stage, &mine, w->board, sizeof mine);
+    for (int i = 0; i < w->stage.count && status == DONE; i++)
+        status = (int)all[i];
+    return status;
+}
+
 static void enter(Worker *w)
 {
     arena_enter(w);
@@ -266,7 +276,7 @@ static void *stage_main(void *at)
         selftest_open(w);
     w->status = train(w);
     if (run->opt.selftest && w->status == DONE)
-        w->status = selftest_end(w);
+        w->status = agreed(w, selftest_end(w));
     if (w->stage.index == 0)
         progress_end(run);
     atomic_store(&w->patience, PATIENT);

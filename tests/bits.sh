@@ -61,7 +61,7 @@ same() {
 one() {
     name=$1 counts=$2
     shift 2
-    if ! "$@" $fixed rt/op/*.c rt/fold.c "$tmp"/*.o -o "$tmp/run" -lm 2>"$tmp/log"; then
+    if ! "$@" $fixed rt/op/*.c rt/fold.c rt/number.c "$tmp"/*.o -o "$tmp/run" -lm 2>"$tmp/log"; then
         bad "$type, $name: does not compile"
         sed 's/^/    /' "$tmp/log" >&2
         return

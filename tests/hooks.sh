@@ -63,6 +63,16 @@ operators() {
     run=$at_home cwd=
 }
 operators f32
+# no kernels of GPUs yet
+mkdir "$tmp/language" && (cd "$tmp/language" && "$tmp/npy" tokens.npy i4 0 29 24 10 && "$tmp/npy" targets.npy i4 0 29 24 10) ||
+    fault "no arrays"
+for type in f32 bf16; do
+    run="--no-checkpoint --quiet --hash" cwd=$tmp/language
+    [ $type = f32 ] && use_portable || use_bf16
+    sound "language, $type" 60 "$models/language.yaml" --stages 1 --set train.precision.compute=$type
+    run=$at_home cwd=
+done
+use_portable
 # updates of steps that overlap
 sed 's/, tie: wte//; s/L: 3/L: 1/' "$models/tiny-gpt.yaml" >"$tmp/gpt.yaml"
 sed 's/optimizer: .*/optimizer: {type: sgd, lr: 0.02, momentum: 0.9, weight_decay: 0.1}/' "$tmp/gpt.yaml" >"$tmp/sgd.yaml"
@@ -88,6 +98,21 @@ said=$(compile "$tmp/job")
 [ -z "$said" ] || fault "a wrong kernel: $said"
 refuse "a kernel that is wrong in its last element" 8 "stage0: gelu_forward n=3072 tanh=1: y\[3071\] of 3072 is" \
     "$tmp/job/job" $run --selftest
+# of one stage alone: the other ends too
+cat >"$tmp/wrong.c" <<'C'
+#define position_forward sound_forward
+#include "position.c"
+#undef position_forward
+void position_forward(Stage *st, real *y, const real *x, const real *weight, long batch, long seq, long width)
+{
+    sound_forward(st, y, x, weight, batch, seq, width);
+    put(y, 0, get(y, 0) + 0x1p-10f);
+}
+C
+$cc -O1 -Irt -Irt/op -c -o "$tmp/wrong.o" "$tmp/wrong.c" || fault "wrong.c"
+said=$(compile "$tmp/job")
+[ -z "$said" ] || fault "a wrong kernel of one stage: $said"
+refuse "a kernel of one stage" 8 "stage0: position_forward" timeout 60 "$tmp/job/job" $run --selftest
 refuse "with --resume" 2 "selftest and --resume exclude" "$tmp/job/job" --selftest --resume --checkpoint "$tmp/none"
 flags=$(echo "$flags" | sed 's/-DSTAGE//') && use_portable
 made $model

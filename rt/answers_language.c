@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * answers_language.c: an element of a rotary position, a gate, a soft cap, or a table of positions that begins later, in f64
+ * from the call's operands.  The formulas are those of docs/operators.md.
+ */
+#include <math.h>
+#include "selftest.h"
+
+static long of(const Call *c, const char *name) { return (long)number_of(c, name); }
+static double old(const Call *c, const char *name, long i) { return old_of(c, name, i); }
+
+/* ---- positions ----------------------------------------------------------------------------------------------------- */
+
+static Answer offset_y(const Call *c, long i)
+{
+    long width = of(c, "width");
+    return (Answer){old(c, "x", i) + old(c, "weight", of(c, "offset") * width + i % (of(c, "seq") * width)), 0};
+}
+
+static Answer offset_dweight(const Call *c, long i)
+{
+    Answer a = {0, 0};
+    long used = of(c, "seq") * of(c, "width"), at = i - of(c, "offset") * of(c, "width");
+    for (long b = 0; b < of(c, "batch") && at >= 0 && at < used; b++) {
+        double d = old(c, "dy", b * used + at);
+        a = (Answer){a.value + d, a.terms + fabs(d)};
+    }
+    return a;
+}
+
+/* Frequencies and angles are floats, as where weights of today were trained. */
+static double angle(const Call *c, long t, long pair)
+{
+    enum { NONE, LINEAR, LLAMA3 };
+    long scaling = of(c, "scaling");
+    double f = (float)pow(number_of(c, "theta"), -2.0 * (double)pair / (double)of(c, "dims"));
+    double turns = (double)of(c, "original") * f / (2 * acos(-1)), low = number_of(c, "low"), high = number_of(c, "high");
+    double share = scaling == LINEAR ? 0 : scaling == NONE ? 1 : fmin(fmax((turns - low) / (high - low), 0), 1);
+    return (float)((float)t * (float)(share * f + (1 - share) * f / number_of(c, "factor")));
+}
+
+static Answer turned(const Call *c, const char *name, long i, double sign)
+{
+    long width = of(c, "width"), half = of(c, "dims") / 2, j = i % width, t = i / width / of(c, "heads") % of(c, "seq");
+    if (j >= 2 * half)
+        return (Answer){old(c, name, i), 0};
+    bool adjacent = of(c, "adjacent"), first = adjacent ? j % 2 == 0 : j < half;
+    double by = angle(c, t, adjacent ? j / 2 : j % half), own = old(c, name, i);
+    double other = old(c, name, i + (first ? 1 : -1) * (adjacent ? 1 : half));
+    return (Answer){own * cos(by) + (first ? -sign : sign) * other * sin(by), (fabs(own) + fabs(other)) * (1 + by)};
+}
+
+static Answer rotary_y(const Call *c, long i) { return turned(c, "x", i, 1); }
+static Answer rotary_dx(const Call *c, long i) { return turned(c, "dy", i, -1); }
+
+/* ---- gates --------------------------------------------------------------------------------------------------------- */
+
+enum { SILU, GELU, GELU_TANH, RELU };
+
+/* The share of x that is let through, and its slope. */
+static double share_of(const Call *c, double x, double *slope)
+{
+    const double pi = acos(-1), inner = sqrt(2 / pi) * (x + 0.044715 * x * x * x), s = 1 / (1 + exp(-x)), t = tanh(inner);
+    switch (of(c, "act")) {
+    case GELU:
+        *slope = exp(-0.5 * x * x) / sqrt(2 * pi);
+        return 0.5 * (1 + erf(x / sqrt(2)));
+    case GELU_TANH:
+        *slope = 0.5 * (1 - t * t) * sqrt(2 / pi) * (1 + 3 * 0.044715 * x * x);
+        return 0.5 * (1 + t);
+    case RELU:
+        *slope = 0;
+        return x > 0;
+    default:
+        *slope = s * (1 - s);
+        return s;
+    }
+}
+
+static double act(const Call *c, double x)
+{
+    double slope, share = share_of(c, x, &slope);
+    return of(c, "act") <= RELU ? x * share : share;
+}
+
+static double act_slope(const Call *c, double x)
+{
+    double slope, share = share_of(c, x, &slope);
+    return of(c, "act") <= RELU ? share + x * slope : slope;
+}
+
+static Answer gate_y(const Call *c, long i)
+{
+    double a = old(c, "a", i), b = old(c, "b", i);
+    return (Answer){act(c, a) * b, (1 + fabs(a)) * fabs(b)};
+}
+
+static Answer gate_da(const Call *c, long i)
+{
+    double a = old(c, "a", i), d = old(c, "dy", i) * old(c, "b", i);
+    return (Answer){d * act_slope(c, a), fabs(d) * (1 + fabs(a))};
+}
+
+static Answer gate_db(const Call *c, long i)
+{
+    double a = old(c, "a", i), d = old(c, "dy", i);
+    return (Answer){d * act(c, a), (1 + fabs(a)) * fabs(d)};
+}
+
+static Answer softcap_y(const Call *c, long i)
+{
+    double cap = number_of(c, "cap");
+    return (Answer){cap * tanh(old(c, "x", i) / cap), cap};
+}
+
+static Answer softcap_dx(const Call *c, long i)
+{
+    double t = tanh(old(c, "x", i) / number_of(c, "cap")), d = old(c, "dy", i);
+    return (Answer){d * (1 - t * t), fabs(d)};
+}
+
+#define PLACE "y=batch*seq*width x=batch*seq*width weight=seq*width+offset*width dweight=rows*width dy=batch*seq*width"
+#define ROTARY "y=batch*seq*heads*width x=batch*seq*heads*width dy=batch*seq*heads*width dx=batch*seq*heads*width"
+#define ELEMENT "y=n x=n a=n b=n dx=n dy=n da=n db=n"
+
+const Known known_language[] = {
+    {"position_offset_forward", "y", PLACE, offset_y, 0, 0},
+    {"position_offset_backward", "dweight", PLACE, offset_dweight, 0, 0},
+    {"rotary_forward", "y", ROTARY, rotary_y, 0, 0}, {"rotary_backward", "dx", ROTARY, rotary_dx, 0, 0},
+    {"gate_forward", "y", ELEMENT, gate_y, 0, 1}, {"gate_backward", "da", ELEMENT, gate_da, 0, 1},
+    {"gate_backward", "db", ELEMENT, gate_db, 0, 1},
+    {"softcap_forward", "y", ELEMENT, softcap_y, 0, 0}, {"softcap_backward", "dx", ELEMENT, softcap_dx, 0, 0},
+    {NULL, NULL, NULL, NULL, 0, 0},
+};
