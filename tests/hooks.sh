@@ -112,7 +112,7 @@ C
 $cc -O1 -Irt -Irt/op -c -o "$tmp/wrong.o" "$tmp/wrong.c" || fault "wrong.c"
 said=$(compile "$tmp/job")
 [ -z "$said" ] || fault "a wrong kernel of one stage: $said"
-refuse "a kernel of one stage" 8 "stage0: position_forward" timeout 60 "$tmp/job/job" $run --selftest
+refuse "a kernel of one stage" 8 "stage0: position_forward" timeout -s KILL 60 "$tmp/job/job" $run --selftest
 refuse "with --resume" 2 "selftest and --resume exclude" "$tmp/job/job" --selftest --resume --checkpoint "$tmp/none"
 flags=$(echo "$flags" | sed 's/-DSTAGE//') && use_portable
 made $model
