@@ -33,7 +33,7 @@ trap 'exit 1' HUP INT TERM
 
 # build NAME LIBRARY FLAG: the step with one kernel library.  A file of rt/op/onednn stands for that of the same name.
 build() {
-    name=$1 library=$2 flag=$3 files=''
+    name=$1 library=$2 flag=$3 files=rt/number.c
     for file in rt/op/*.c; do
         base=${file##*/}
         if [ "$library" = portable ]; then files="$files $file"
