@@ -101,7 +101,7 @@ build/read_json.o: rt/json.c rt/json.h
 	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
 # ---- tests: everything but main() in one archive, and the portable kernels and runtime in another -------------------
-KFLAGS = -std=c11 -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math -march=native -Wall -Wextra -Werror \
+KFLAGS = -std=c11 -O2 -ffp-contract=off -fno-math-errno -fno-trapping-math -march=native -Wall -Wextra -Werror \
          -Wno-unknown-pragmas
 # make check SAN=1: generator, runtime and kernels under the sanitizers of the compiler.  Objects of other flags are made again.
 SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=all
@@ -264,12 +264,12 @@ demo:
 
 check:
 	tools/deps tests
-	$(MAKE) dpgen
+	$(MAKE) -j$(CORES) dpgen
 	tests/run
 
 check-slow:
 	tools/deps tests
-	$(MAKE) dpgen
+	$(MAKE) -j$(CORES) dpgen
 	SLOW=1 tests/run
 
 # On a machine with a GPU.  Folders for it can be made elsewhere: tests/gpu/prepare.sh build/gpu

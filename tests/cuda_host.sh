@@ -17,7 +17,7 @@ passed=0 failed=0 skipped=0
 program() {
     name=$1
     shift
-    "${CC:-cc}" -std=c11 -Wall -Wextra -Wpedantic -Werror -O2 -g -D_GNU_SOURCE -I. -Irt -Itests/double \
+    "${CC:-cc}" -std=c11 -Wall -Wextra -Wpedantic -Werror -O0 -D_GNU_SOURCE -I. -Irt -Itests/double \
         -isystem "$cuda/include" -o "build/$name" "tests/$name.c" "$@" -lpthread -lm || exit 1
     said=$("build/$name" | tail -n 1)
     p=$(expr "$said" : '.*[ :]\([0-9]*\) passed') f=$(expr "$said" : '.* \([0-9]*\) failed')

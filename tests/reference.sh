@@ -32,6 +32,7 @@ generate() {
 train() {
     "$out/train" --weights "$model.start.safetensors" --steps "$1" --log "$2" --checkpoint "$3" --gradients "$4" --quiet
 }
+hash_of() { "$1/train" --weights $model.start.safetensors --steps 5 --no-checkpoint --quiet --hash | grep '^sha256 [0-9a-f]'; }
 
 cd "$root/tests/ref" || exit 1          # model files name their data from here
 for model in gpt bert t5; do
@@ -45,6 +46,12 @@ for model in gpt bert t5; do
     check "$model: losses and norms" "$compare" --loss $model.losses.txt "$tmp/$model.20.log" $limit
     ends=$(find "$tmp/$model.20.run" -name '*.safetensors' 2>"$tmp/said")
     check "$model: parameters after 20 steps" "$compare" $model.end.safetensors $ends $limit
+    [ $model = gpt ] || continue
+    hash_of "$out" >"$tmp/built"                # by the flags of the folder, and by those of build/
+    out=$tmp/again
+    check "$model: generate and build again" generate "$@" || continue
+    hash_of "$out" >"$tmp/ready"
+    check "$model: the bits of other flags" grep -qxFf "$tmp/built" "$tmp/ready"
 done
 echo "reference: $passed passed, $failed failed"
 [ $failed -eq 0 ]
