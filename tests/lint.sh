@@ -27,7 +27,7 @@ trap 'rm -rf "$tmp"' EXIT
 trap 'exit 1' HUP INT TERM
 
 cat >"$tmp/rules.awk" <<'AWK'
-function bad(line, reason) { print FILENAME ":" line ": " reason; found = 1 }
+function bad(line, reason) { print path ":" line ": " reason; found = 1 }
 
 # The line without strings and comments; `open` remembers a comment that goes on.
 function code(line,    out, i, c, two, quote) {
@@ -55,7 +55,17 @@ function forbidden(text, list, why,    name, n, i) {
             bad(FNR, name[i] "() " why)
 }
 
+# The file before has ended, at line `last`.
+function finish() {
+    if (owned && last < 4 && !licensed) bad(1, "no SPDX-License-Identifier in the first three lines")
+    if (is_code && last > 650) bad(last, "file of " last " lines, 650 allowed")
+    if (found) failed++; else passed++
+}
+
 FNR == 1 {
+    if (path != "") finish()
+    path = FILENAME
+    begin = open = licensed = numbers = found = 0
     is_c = path ~ /\.(c|h|cu|def)$/
     is_code = is_c || path ~ /\.(sh|py|awk)$/ || path ~ /(^|\/)Makefile/ || path ~ /\.mk$/ || path ~ /^tests\/run$/
     owned = is_code && path !~ /^templates\//
@@ -141,17 +151,17 @@ path ~ /^templates\// && path !~ /\.css$/ {       # styles have @rules of their 
         rest = substr(rest, RSTART + RLENGTH)
     }
 }
+{ last = FNR }
 END {
-    if (owned && FNR < 4 && !licensed) bad(1, "no SPDX-License-Identifier in the first three lines")
-    if (is_code && FNR > 650) bad(FNR, "file of " FNR " lines, 650 allowed")
-    exit found
+    if (path != "") finish()
+    print passed + 0, failed + 0 >counts
 }
 AWK
 
 # Text files below the current folder; what git ignores, and data, are not read.
 files() {
     if git rev-parse --is-inside-work-tree >"$tmp/git" 2>&1; then
-        git ls-files --cached --others --exclude-standard
+        git ls-files --cached --others --exclude-standard | while IFS= read -r file; do [ ! -f "$file" ] || echo "$file"; done
     else
         find . -type f ! -path './.git/*' ! -path './out/*' | sed 's|^\./||'
     fi | grep -v '^tests/fuzz_targets/corpus/' |
@@ -159,17 +169,10 @@ files() {
 }
 
 lint() {
-    passed=0 failed=0
-    known=$(cat gen/emit/*.c 2>/dev/null | grep -o '"[A-Za-z_@]*"' | tr -d '"@' | tr '\n' ' ')
-    files >"$tmp/list"
-    while IFS= read -r file; do
-        [ -f "$file" ] || continue
-        if awk -v path="$file" -v known="$known" -f "$tmp/rules.awk" "$file"; then
-            passed=$((passed + 1))
-        else
-            failed=$((failed + 1))
-        fi
-    done <"$tmp/list"
+    known=
+    [ ! -d gen/emit ] || known=$(cat gen/emit/*.c | grep -o '"[A-Za-z_@]*"' | tr -d '"@' | tr '\n' ' ')
+    awk -v counts="$tmp/counts" -v known="$known" -f "$tmp/rules.awk" $(files)
+    read -r passed failed <"$tmp/counts"
     echo "lint: $passed passed, $failed failed"
     [ "$failed" -eq 0 ]
 }

@@ -13,9 +13,13 @@ model=$models/mlp.yaml
 mkdir "$tmp/at"
 
 # Payloads, raw or as %XX.  Each would make the file $tmp/at/pwned, or is found by the word EVIL in what is written.
-hex() { od -An -v -tx1 "$1" | tr -d ' \n' | sed 's/../%&/g' | tr a-f A-F; }
-n=0
-payload() { n=$((n + 1)); printf "$1" >"$tmp/payload.$n"; }
+n=0 escape=$(printf '\033')
+payload() {
+    n=$((n + 1))
+    printf "$1" >"$tmp/payload.$n"
+    od -An -v -tx1 "$tmp/payload.$n" | tr -d ' \n' | sed 's/../%&/g' | tr a-f A-F >"$tmp/hex.$n"
+}
+hex() { read -r said <"$tmp/hex.$1" || :; }        # payload N, in $said
 payload 'x$(shell touch pwned)'
 payload 'x`touch pwned`$(touch pwned)'
 payload "x';touch pwned;'\";touch pwned;\""
@@ -34,9 +38,10 @@ $(shell touch
 )&EVIL;
 LIST
 
+executed() { for file; do [ ! -e "$file" ] || return 0; done; return 1; }
 # judge WHAT: dpgen has ended with $got, said $tmp/said; $tmp/at/out, if it is there, is harmless
 judge() {
-    if LC_ALL=C grep -q "$(printf '\033')" "$tmp/said"; then fault "$1: ESC on the terminal"; return; fi
+    if LC_ALL=C grep -q "$escape" "$tmp/said"; then fault "$1: ESC on the terminal"; return; fi
     case $got in
         0 | 4) [ ! -e "$tmp/at/out" ] || (cd "$tmp/at/out" && make -n expected verify all >"$tmp/made" 2>&1) ;;
         1 | 2 | 3 | 5) [ ! -e "$tmp/at/out" ] || { fault "$1: status $got, and something was written"; return; } ;;
@@ -44,7 +49,7 @@ judge() {
     esac
     if [ "$got" = 3 ] && [ "$lines" ] && ! grep -q ":[0-9]*:[0-9]*: error" "$tmp/said"; then
         fault "$1: refused without its place: $(head -n 1 "$tmp/said")"
-    elif [ -n "$(find "$tmp/at" -name 'pwned*')" ]; then fault "$1: it was executed"
+    elif executed "$tmp"/at/pwned* "$tmp"/at/*/pwned* "$tmp"/at/*/*/pwned*; then fault "$1: it was executed"
     elif [ -e "$tmp/at/out" ] && grep -rlF -f "$tmp/never" --exclude=model.yaml --exclude=profile "$tmp/at/out" \
         >"$tmp/found"; then
         fault "$1: unescaped in $(sed 's|.*/||' "$tmp/found" | tr '\n' ' ')"
@@ -54,7 +59,7 @@ judge() {
 try() {
     what=$1
     shift
-    rm -rf "$tmp/at/out" "$tmp/at/pwned"
+    [ ! -e "$tmp/at/out" ] || rm -rf "$tmp/at/out"
     "$@" >"$tmp/said" 2>&1
     got=$?
     judge "$what"
@@ -65,7 +70,8 @@ $dpgen "$model" --estimate --stages 2 -d a >"$tmp/plan" || fault "no plan"
 $dpgen "$model" --estimate --stages 2 -d f >"$tmp/graph" || fault "no graph"
 # field FILE RECORD KEY PAYLOAD: $tmp/bad is FILE with the value of KEY in the first RECORD replaced; KEY name: its name
 field() {
-    awk -v record="$2" -v key="$3" -v value="$(hex "$tmp/payload.$4")" '
+    hex "$4"
+    awk -v record="$2" -v key="$3" -v value="$said" '
         !done && $1 == record {
             done = 1
             if (key == "name") { prefix = $2; if (!sub(/:.*/, ":", prefix)) prefix = ""; $2 = prefix value }
@@ -90,12 +96,14 @@ for k in $(seq $n); do
         try "graph, $at, payload $k" $dpgen "$model" --estimate --stages 2 --from "$tmp/bad" -o "$tmp/at/out"
     done
     # a name that is used by others as well, everywhere
-    sed "s/\\bact\\b/$(hex "$tmp/payload.$k")/g" "$tmp/graph" >"$tmp/bad"
+    hex "$k"
+    sed "s/\\bact\\b/$said/g" "$tmp/graph" >"$tmp/bad"
     try "graph, a name everywhere, payload $k" $dpgen "$model" --estimate --stages 2 --from "$tmp/bad" -o "$tmp/at/out"
 done
 lines=
 for k in $(seq $n); do          # the place of a record names a file, which errors and explain say
-    sed "s/ @[^:]*:/ @$(hex "$tmp/payload.$k"):/" "$tmp/graph" >"$tmp/bad"
+    hex "$k"
+    sed "s/ @[^:]*:/ @$said:/" "$tmp/graph" >"$tmp/bad"
     try "graph, its places, payload $k" $dpgen "$model" --estimate --stages 2 --from "$tmp/bad" -o "$tmp/at/out"
     try "explain, a place, payload $k" $dpgen explain "$model" --estimate --stages 2 --from "$tmp/bad" act
 done
