@@ -290,8 +290,46 @@ static void test_diag(void)
     check(run(say_die, got, sizeof got) == 70 && strstr(got, "unit_base.c") && strstr(got, "broken"), "die", got);
 }
 
+/* What was made before a mark stays; what is made after a release is zeros again, aligned, and touches nothing else. */
+static void test_memory(void)
+{
+    static const size_t size[] = {1, 24, 4096, 100000, (1 << 20) - 8, 1 << 20, (1 << 20) + 1, 3, 0, 500000, 700000};
+    enum { SIZES = sizeof size / sizeof *size };
+    unsigned char *kept = alloc(1000), *block[SIZES];
+    Ints list = {0}, next = {0};
+    memset(kept, 7, 1000);
+    bool zeros = true, stays = true, apart = true;
+    for (int turn = 0; turn < 20; turn++) {
+        void *mark = mem_mark();
+        for (int i = 0; i < SIZES; i++) {
+            block[i] = alloc(size[(i + turn) % SIZES]);
+            for (size_t k = 0; k < size[(i + turn) % SIZES]; k++)
+                zeros &= block[i][k] == 0;
+            memset(block[i], i + 1, size[(i + turn) % SIZES]);
+            zeros &= (uintptr_t)block[i] % _Alignof(max_align_t) == 0;
+        }
+        for (int i = 0; i < SIZES; i++)
+            for (size_t k = 0; k < size[(i + turn) % SIZES]; k++)
+                apart &= block[i][k] == i + 1;
+        mem_release(mark);
+    }
+    for (int i = 0; i < 300000; i++) {          /* alone it grows where it is, and beside another it moves */
+        *PUSH(&list) = i;
+        if (i > 1000)
+            *PUSH(&next) = -i;
+    }
+    for (int i = 0; i < 300000; i++)
+        stays &= list.at[i] == i && (i <= 1000 || next.at[i - 1001] == -i);
+    for (int i = 0; i < 1000; i++)
+        stays &= kept[i] == 7;
+    check(zeros, "memory", "a block that is not zeros, or not aligned");
+    check(apart, "memory", "blocks that overlap");
+    check(stays, "memory", "what was made before is gone");
+}
+
 int main(void)
 {
+    test_memory();
     test_hashes();
     test_numbers();
     test_text();

@@ -5,50 +5,111 @@
  * A compiler of one file needs no lifetimes: a later pass reads everything that a pass makes, and the process ends soon
  * after.  So nothing is freed, every block starts as zeros, and no caller ever sees a failed allocation.  The exception is a
  * search that plans hundreds of variants to keep a number of each.  It sets a mark, and later releases everything made
- * since.  Each block is one calloc() on a chain, not a slice of a larger one: sanitizers then see the end of every single
- * array.
+ * since.
  *
- * Cost: 16 bytes a block; an outgrown vector stays where it was, so a vector costs at most twice its size.
+ * A block is a slice of a large chunk: what a search releases and asks for again a thousand times costs no call of malloc(),
+ * and the system sees none of it.  With sanitizers each block is a chunk of its own, so that they see the end of every array.
+ *
+ * Cost: a vector takes at most twice its size; one that is the newest block grows where it is, another leaves its old place.
  */
 #include "base.h"
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef union Block {
-    union Block *next;
-    max_align_t align;          /* what follows is aligned for any type */
-} Block;
+typedef struct Chunk {
+    struct Chunk *below;
+    size_t room, used, dirty;   /* bytes behind `dirty` were never used: they are zeros still */
+    max_align_t data[];
+} Chunk;
 
-static Block *blocks;
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+enum { CHUNK = 0 };
+#else
+enum { CHUNK = 1 << 20 };
+#endif
+
+enum { UNIT = _Alignof(max_align_t) };         /* a block begins at a multiple of it */
+
+static Chunk *top, *spare;      /* spare: of CHUNK bytes each, released and kept */
+
+/* A chunk that has room for n bytes; NULL: there is no more memory. */
+static Chunk *new_chunk(size_t n)
+{
+    Chunk *c = spare;
+    if (c && n <= CHUNK) {
+        spare = c->below;
+        return c;
+    }
+    size_t room = n < CHUNK ? CHUNK : n;
+    c = room < PTRDIFF_MAX - sizeof *c ? calloc(1, sizeof *c + room) : NULL;
+    if (c)
+        c->room = room;
+    return c;
+}
+
+static void drop_chunk(void)
+{
+    Chunk *c = top;
+    top = c->below;
+    if (c->room != CHUNK || !CHUNK) {
+        free(c);
+        return;
+    }
+    c->used = 0;
+    c->below = spare;
+    spare = c;
+}
 
 void *alloc(size_t n)
 {
-    Block *b = n < PTRDIFF_MAX - sizeof *b ? calloc(1, sizeof *b + n) : NULL;
-    if (!b)
-        fail(EXIT_RUN, "out of memory: %zu bytes more were asked for", n);
-    b->next = blocks;
-    blocks = b;
-    return b + 1;
+    size_t at = top ? (top->used + UNIT - 1) / UNIT * UNIT : 0;
+    if (!top || !CHUNK || at > top->room || n > top->room - at) {
+        Chunk *c = new_chunk(n);
+        if (!c)
+            fail(EXIT_RUN, "out of memory: %zu bytes more were asked for", n);
+        c->below = top;
+        top = c;
+        at = 0;
+    }
+    char *block = (char *)top->data + at;
+    top->used = at + n;
+    if (at < top->dirty)
+        memset(block, 0, n < top->dirty - at ? n : top->dirty - at);
+    if (top->dirty < top->used)
+        top->dirty = top->used;
+    return block;
 }
 
 void *mem_mark(void)
 {
-    return blocks;
+    return top ? (char *)top->data + top->used : NULL;
+}
+
+static bool holds(const Chunk *c, const char *mark)
+{
+    const char *data = (const char *)c->data;
+    return mark >= data && mark <= data + c->used;
 }
 
 void mem_release(void *mark)
 {
-    while (blocks && blocks != mark) {
-        Block *b = blocks;
-        blocks = b->next;
-        free(b);
-    }
+    while (top && !(mark && holds(top, mark)))
+        drop_chunk();
+    if (top)
+        top->used = (size_t)((char *)mark - (char *)top->data);
 }
 
 void mem_free_all(void)
 {
     mem_release(NULL);
+    for (Chunk *c = spare; c; c = spare) {
+        spare = c->below;
+        free(c);
+    }
 }
 
 char *strf(const char *form, ...)
@@ -88,6 +149,21 @@ void text_close(Text *t)
     t->f = NULL;
 }
 
+/* Where `have` bytes at `at` find `want`: in place, if nothing was made since and the chunk has the room. */
+static void *vec_place(void *at, size_t have, size_t want)
+{
+    if (have && top && (char *)at + have == (char *)top->data + top->used && want - have <= top->room - top->used) {
+        top->used += want - have;
+        if (top->dirty < top->used)
+            top->dirty = top->used;
+        return at;
+    }
+    void *place = alloc(want);
+    if (have)
+        memcpy(place, at, have);
+    return place;
+}
+
 /* Room for element n; it is zeroed even where a caller took elements off the end before. */
 void *vec_grow(void *at, int n, int *cap, size_t size)
 {
@@ -95,10 +171,7 @@ void *vec_grow(void *at, int n, int *cap, size_t size)
         if (n > INT32_MAX / 2)
             fail(EXIT_RUN, "out of memory: a list of more than %d elements", n);
         *cap = n ? 2 * n : 8;
-        void *old = at;
-        at = alloc((size_t)*cap * size);
-        if (n)
-            memcpy(at, old, (size_t)n * size);
+        at = vec_place(at, (size_t)n * size, (size_t)*cap * size);
     }
     memset((char *)at + (size_t)n * size, 0, size);
     return at;
