@@ -86,7 +86,8 @@ ln -s "$(cuda_library cudnn)" "$wheels/cudnn/lib/libcudnn.so.1"
 touch "$wheels/cuda_nvrtc/lib/libnvrtc-builtins.so.1"
 for home in "$wheels" "$wheels/cuda_runtime" "$wheels/cuda_runtime/"; do
     rm -f "$tmp"/gpt/rt/op/cuda/*.o
-    expect "headers of wheels" make -s -C "$tmp/gpt" CUDA_HOME="$home" rt/op/cuda/product.o ${SLOW:+rt/op/cuda/graph.o}
+    [ "$home$SLOW" != "$wheels" ] || expect "headers of wheels" make -s -C "$tmp/gpt" CUDA_HOME="$home" rt/op/cuda/product.o
+    [ -z "$SLOW" ] || expect "headers of wheels" make -s -C "$tmp/gpt" CUDA_HOME="$home" rt/op/cuda/product.o rt/op/cuda/graph.o
     for file in cuda_runtime/lib/libcudart.so.1 cublas/lib/libcublasLt.so.1 cudnn/lib/libcudnn.so.1 cuda_nvcc/bin/nvcc \
         cuda_nvcc/include cuda_nvrtc/lib; do
         if make -n -C "$tmp/gpt" CUDA_HOME="$home" train 2>&1 | grep -qe "$wheels/$file\( \|$\)"; then pass
