@@ -104,7 +104,8 @@ level=$(/lib64/ld-linux-x86-64.so.2 --help 2>/dev/null | sed -n 's/^ *\(x86-64-v
 if [ -n "$level" ]; then
     for what in 'kill -ILL $$' 'echo train: no AMX >&2; exit 6'; do
         break_with make "what='$what'; $train"
-        refuse "compiled for another machine: $what" 6 "isa x86-64-v4+amx, this machine has $level: --set devices.0.isa=$level;" \
+        refuse "compiled for another machine: $what" 6 \
+            "isa x86-64-v4+amx, this machine has $level: --set devices.0.isa=$level;" \
             ./dpgen profile "$model" --set devices.0.isa=x86-64-v4+amx
     done
 else
