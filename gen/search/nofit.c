@@ -203,7 +203,8 @@ static Model *variant(const Model *m)
     return v;
 }
 
-static bool fits(Doctor *x, const Model *v)
+/* home: nothing is copied to the host. */
+static bool fits_as(Doctor *x, const Model *v, bool home)
 {
     Bytes need;
     if (*x->budget.work_left <= 0 || *x->budget.steps_left <= 0) {
@@ -212,10 +213,21 @@ static bool fits(Doctor *x, const Model *v)
     }
     const int64_t given = *x->budget.work_left < QUESTION_WORK ? *x->budget.work_left : QUESTION_WORK;
     int64_t left = given;
-    const Ask one = {.work_left = &left, .steps_left = x->budget.steps_left};
+    const Ask one = {.home = home, .work_left = &left, .steps_left = x->budget.steps_left};
     bool found = search_fits(x->x, v, &one, &need);
     *x->budget.work_left -= given - left;
     return found;
+}
+
+static bool may_copy(const Model *m)
+{
+    return m->plan.offload == OFFLOAD_AUTO;
+}
+
+/* The question without copies costs a tenth of the work. */
+static bool fits(Doctor *x, const Model *v)
+{
+    return (may_copy(v) && fits_as(x, v, true)) || fits_as(x, v, false);
 }
 
 static void promise(Doctor *x, const char *what)
@@ -242,7 +254,7 @@ static Bytes taken(const Device *k)
 }
 
 /* As --limit would: less that, and a max_memory of plan.constraints stays above it. */
-static bool fits_limit(Doctor *x, Bytes limit)
+static bool fits_limit(Doctor *x, Bytes limit, bool home)
 {
     Model *v = variant(x->m);
     for (int d = 0; d < v->devices.n; d++) {
@@ -250,7 +262,7 @@ static bool fits_limit(Doctor *x, Bytes limit)
         Bytes memory = limit - taken(k);
         k->memory = k->without && memory > k->memory ? k->memory : memory;
     }
-    return fits(x, v);
+    return fits_as(x, v, home);
 }
 
 /* What max_memory forbids */
@@ -268,36 +280,56 @@ static void try_constraint(Doctor *x)
         promise(x, "plan.constraints without max_memory");
 }
 
+/* Limits, in steps of some bytes: one that fails, unless devices differ; one that fits, 0: none is known. */
+typedef struct { Bytes step, fails, fits; } Span;
+
+static void try_step(Doctor *x, Span *s, Bytes limit, bool home)
+{
+    if (fits_limit(x, limit * s->step, home))
+        s->fits = limit;
+    else if (!x->late)
+        s->fails = limit;
+}
+
+/* Up from a limit to one that fits, first by a 64th of it, then by twice as much each time; and down again by halves, while
+ * more than these parts of the report's work and placement are left. */
+static void narrow(Doctor *x, Span *s, Bytes from, bool home, int64_t work, int64_t steps)
+{
+    Bytes limit = from, more = from / 64 + 1;
+    for (int tries = 0; !s->fits && !x->late && tries < 9; tries++) {
+        try_step(x, s, limit, home);
+        limit += more;
+        more *= 2;
+    }
+    while (s->fits - s->fails > 1 && *x->budget.work_left > work && *x->budget.steps_left > steps)
+        try_step(x, s, s->fails + (s->fits - s->fails) / 2, home);
+}
+
+/* Where copies may be made, first without them: that costs least.  With them a lower limit may fit. */
 static void try_limit(Doctor *x, Bytes need)
 {
-    Bytes least = 0, most, step = 1024, reserve = 0;
-    const int64_t *work = x->budget.work_left, *steps = x->budget.steps_left;
-    const int64_t enough = *work - *work / LIMIT_WORK, placed = *steps - *steps / LIMIT_WORK;
+    Bytes least = 0, reserve = 0;
+    Span s = {.step = 1024};
+    const int64_t work = *x->budget.work_left / LIMIT_WORK, steps = *x->budget.steps_left / LIMIT_WORK;
     for (int d = 0; d < x->m->devices.n; d++) {
         const Device *k = &x->m->devices.at[d];
         least = k->memory + taken(k) > least ? k->memory + taken(k) : least;
         reserve = taken(k) > reserve ? taken(k) : reserve;
     }
-    need += reserve;
-    most = need > least ? need : least + 1;
-    while (step * 1024 < most)
-        step *= 2;
-    least = least / step;                   /* in steps: fails, unless devices differ */
-    most = (most + step - 1) / step;
-    for (int tries = 0; !fits_limit(x, most * step); tries++) {
-        if (tries == 8 || x->late)
-            return;
-        least = most;
-        most += most / 4 + 1;
+    need = need + reserve > least ? need + reserve : least + 1;
+    while (s.step * 1024 < need)
+        s.step *= 2;
+    const Bytes low = least / s.step, from = (need + s.step - 1) / s.step;
+    s.fails = low;
+    if (may_copy(x->m)) {
+        narrow(x, &s, from, true, work + work / 2, steps + steps / 2);
+        s.fails = low;
+        if (s.fits > from)
+            try_step(x, &s, from, false);
     }
-    while (most - least > 1 && *work > enough && *steps > placed) {
-        Bytes mid = least + (most - least) / 2;
-        if (fits_limit(x, mid * step))
-            most = mid;
-        else
-            least = mid;
-    }
-    promise(x, strf("--limit %s", exact_size(most * step)));
+    narrow(x, &s, from, false, work, steps);
+    if (s.fits)
+        promise(x, strf("--limit %s", exact_size(s.fits * s.step)));
 }
 
 static void try_stages(Doctor *x)

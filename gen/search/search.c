@@ -213,14 +213,21 @@ static void dump(const Options *x, const Plan *p)
         dump_plan(x, p, dumps[i].letter);
 }
 
+static Plan *any_as(const Options *x, const Model *m, bool home)
+{
+    int64_t *work = alloc(sizeof *work);
+    *work = QUESTION_WORK;
+    Ask ask = {.first_fit = true, .home = home, .work_left = work, .steps_left = layout_budget(&(Ask){0})};
+    Plan *ignored;
+    return search_with(x, m, &ask, &ignored);
+}
+
 /* Asked as a report asks for the limits that it promises: so each of them has a plan. */
 static Plan *any_that_fits(const Options *x, const Model *m)
 {
     void *mark = mem_mark();
-    int64_t *work = alloc(sizeof *work);
-    *work = QUESTION_WORK;
-    Ask ask = {.first_fit = true, .work_left = work, .steps_left = layout_budget(&(Ask){0})};
-    Plan *ignored, *p = search_with(x, m, &ask, &ignored);
+    Plan *p = m->plan.offload == OFFLOAD_AUTO ? any_as(x, m, true) : NULL;
+    p = p ? p : any_as(x, m, false);
     if (p)
         p->proof.note = "the first that fits: the search for faster plans found none";
     else
@@ -265,7 +272,7 @@ bool search_fits(const Options *x, const Model *m, const Ask *budget, Bytes *nee
 {
     void *mark = mem_mark();
     Plan *failed = NULL;
-    Ask ask = {.first_fit = true, .work_left = budget->work_left, .steps_left = layout_budget(budget)};
+    Ask ask = {.first_fit = true, .home = budget->home, .work_left = budget->work_left, .steps_left = layout_budget(budget)};
     bool fits = search_with(x, m, &ask, &failed);
     *need = !fits && failed ? failed->lack.need : 0;
     mem_release(mark);
