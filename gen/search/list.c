@@ -181,7 +181,24 @@ static void add_paces(Search *s, const Candidate *k)
     one->ask.lead = lead;
     one->ask.lag = lag;
     one->note = pace_text(lead, lag);
-    one->grows = !like.ask.lead;
+    one->grows = !like.ask.lead && !row_of(one)->joins;
+}
+
+/* From I to W a device holds more than 1f1b does.  Where nothing fits so, the lists of 1f1b come first, and then those that
+ * have I and W apart on the devices with room. */
+static void add_joined(Search *s, const Candidate *k)
+{
+    const Candidate like = *k;
+    Ints *lead = alloc(sizeof *lead), *lag = alloc(sizeof *lag);
+    for (int i = 0; i < like.stages; i++) {
+        *PUSH(lead) = like.stages - 1 - i;
+        *PUSH(lag) = -1;
+    }
+    Candidate *one = add_like(s, &like);
+    one->ask.lead = lead;
+    one->ask.lag = lag;
+    one->note = pace_text(lead, lag);
+    one->grows = true;
 }
 
 /* A first fit ends a search that asks for no more, and an interrupt any. */
@@ -239,7 +256,9 @@ static bool has_beats(const Candidate *k)
 
 static void add_successors(Search *s, const Candidate *k)
 {
-    if (k->grows && has_beats(k))
+    if (k->schedule->joins && !k->best && !k->ask.lag)
+        add_joined(s, k);
+    else if (k->grows && has_beats(k))
         add_paces(s, k);
     else if (k->grows && !k->best && !k->ask.depth)
         add_shallow(s, k);
