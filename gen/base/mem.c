@@ -14,6 +14,9 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 typedef union Block {
     union Block *next;
@@ -30,6 +33,15 @@ void *alloc(size_t n)
     b->next = blocks;
     blocks = b;
     return b + 1;
+}
+
+/* What a search gives back it asks for again soon.  The system's pages cost more than the work in them: so they stay. */
+void mem_keep(void)
+{
+#ifdef __GLIBC__
+    mallopt(M_TRIM_THRESHOLD, 1 << 30);
+    mallopt(M_MMAP_THRESHOLD, 1 << 25);
+#endif
 }
 
 void *mem_mark(void)

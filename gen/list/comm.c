@@ -31,6 +31,8 @@
 typedef struct { int msg, mb; } Sent;
 typedef struct { VEC(Sent) sent; int posted; } Lane;    /* what one device sends to another, in order; so many are posted */
 
+enum { PHASES = 1 << PH_U };
+
 typedef struct {
     Plan *p;
     Desk desk;
@@ -43,6 +45,8 @@ typedef struct {
     int part;                   /* of the update: its messages are put */
     bool *got;                  /* [message * micro-batches + mb]: its first reader has been met */
     bool *loaded;               /* by input tensor and micro-batch */
+    Ints *loads;                /* [chunk * PHASES + transport_phases()]: inputs that such a computation reads */
+    bool *known;                /* ... once one was met */
 } Comm;
 
 /* ---- putting actions ------------------------------------------------------------------------------------------- */
@@ -110,11 +114,15 @@ static Ints arrivals(Comm *c, const Action *k)
 
 static void put_loads(Comm *c, const Action *k)
 {
-    Ints list = transport_loads(c->p, k);
-    for (int i = 0; i < list.n; i++) {
-        bool *loaded = &c->loaded[(int64_t)list.at[i] * c->p->g->micro + k->mb];
+    int at = k->chunk * PHASES + transport_phases(k->kind);
+    if (!c->known[at])
+        c->loads[at] = transport_loads(c->p, k);
+    c->known[at] = true;
+    const Ints *list = &c->loads[at];
+    for (int i = 0; i < list->n; i++) {
+        bool *loaded = &c->loaded[(int64_t)list->at[i] * c->p->g->micro + k->mb];
         if (!*loaded)
-            desk_load(&c->desk, list.at[i], 0, k->mb);
+            desk_load(&c->desk, list->at[i], 0, k->mb);
         *loaded = true;
     }
 }
@@ -136,13 +144,23 @@ static void put_sends(Comm *c, const Action *k)
                 begin(c, K_SEND, i, k->mb);
 }
 
-static void find_lane(Comm *c, int src, const Action *k)
+/* Those of `here` that the computation makes. */
+static void find_lane(Comm *c, int src, const Ints *here, const Action *k)
 {
     for (int late = 0; late < 2; late++)
-        for (int i = 0; i < c->desk.msg.n; i++)
-            if (c->desk.msg.at[i].src == src && c->desk.msg.at[i].dst == c->desk.stage && c->desk.msg.at[i].late == late &&
-                makes(c, k, &c->desk.msg.at[i]))
-                *PUSH(&c->lane[c->desk.msg.at[i].src].sent) = (Sent){i, k->mb};
+        for (int i = 0; i < here->n; i++)
+            if (c->desk.msg.at[here->at[i]].late == late && makes(c, k, &c->desk.msg.at[here->at[i]]))
+                *PUSH(&c->lane[src].sent) = (Sent){here->at[i], k->mb};
+}
+
+/* Messages from a stage to this one. */
+static Ints coming_from(const Comm *c, int src)
+{
+    Ints list = {0};
+    for (int i = 0; i < c->desk.msg.n; i++)
+        if (c->desk.msg.at[i].src == src && c->desk.msg.at[i].dst == c->desk.stage)
+            *PUSH(&list) = i;
+    return list;
 }
 
 /* The messages from each device to this one, in the order in which put_sends() will write them there. */
@@ -152,12 +170,16 @@ static void find_lanes(Comm *c)
     c->lane = alloc(sizeof *c->lane * (size_t)plan_stages(p));
     for (int d = 0; d < plan_stages(p) && !c->eval; d++) {
         const Actions *order = &p->dev.at[plan_twin(p, d, c->desk.replica)].order;
-        for (int i = 0; i < order->n; i++)
+        Ints here = coming_from(c, d);
+        for (int i = 0; i < order->n && here.n > 0; i++)
             if (d != c->desk.stage && order->at[i].mb >= 0)
-                find_lane(c, d, &order->at[i]);
+                find_lane(c, d, &here, &order->at[i]);
     }
-    for (int chunk = 0; chunk < c->chunks && c->eval; chunk++)
-        find_lane(c, plan_home(p, 0, chunk), &(Action){.kind = K_F, .chunk = chunk});
+    for (int chunk = 0; chunk < c->chunks && c->eval; chunk++) {
+        int src = plan_home(p, 0, chunk);
+        Ints here = coming_from(c, src);
+        find_lane(c, src, &here, &(Action){.kind = K_F, .chunk = chunk});
+    }
 }
 
 /* ---- the update ---------------------------------------------------------------------------------------------------- */
@@ -368,6 +390,8 @@ int comm(Plan *p)
     if (async)
         return comm_async(p, back);
     c.desk = (Desk){.p = p, .msg = transport_messages(p)};
+    c.loads = alloc(sizeof *c.loads * PHASES * (size_t)c.chunks);
+    c.known = alloc(PHASES * (size_t)c.chunks);
     c.ahead = order_slack(p);
     c.times = 1;
     for (write_lists(&c, back); stuck(p) && c.times < MOST_SLACK; write_lists(&c, back))
