@@ -153,6 +153,7 @@ typedef struct {
     int warmup;                 /* 1f1b: 1 + WARMUP_A or WARMUP_B */
     Hurry hurry;                /* of copies to the host and back */
     bool home;                  /* plan.offload: auto, but nothing goes to the host */
+    bool early;                 /* two directions: gradients are merged behind the last computation of their chunk */
     bool far;                   /* sends that skip stages are waited for when their readers have come to them */
     bool first_fit;             /* stop at the first plan that fits */
     Ns cutoff;                  /* discard slower predictions; 0: none */

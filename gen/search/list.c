@@ -69,9 +69,18 @@ static void add_warmups(Search *s, const Graph *g, const Cost *c, const Model *m
     add(s, g, c, m, stages, k)->ask.warmup = 1 + WARMUP_A;
 }
 
+/* Early merges use idle time, but a device waits for them.  Late ones are the last, for they need less memory. */
+static void add_merges(Search *s, const Graph *g, const Cost *c, const Model *m, int stages, const Schedule *k)
+{
+    add(s, g, c, m, stages, k)->ask.early = true;
+    add(s, g, c, m, stages, k);
+}
+
 static void add_row(Search *s, const Graph *g, const Cost *c, const Model *m, int stages, const Schedule *k)
 {
-    if (k->warmups && m->plan.warmup == WARMUP_AUTO)
+    if (k->ways > 1)
+        add_merges(s, g, c, m, stages, k);
+    else if (k->warmups && m->plan.warmup == WARMUP_AUTO)
         add_warmups(s, g, c, m, stages, k);
     else
         add(s, g, c, m, stages, k);
