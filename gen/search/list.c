@@ -223,7 +223,7 @@ static Plans plans_like(const Search *s, const Candidate *like)
     Plans all = {0};
     for (int i = 0; i < s->all.n; i++) {
         const Candidate *k = &s->all.at[i];
-        if (k->best && k->g == like->g && k->stages == like->stages && k->schedule == like->schedule)
+        if (k->best && k->g == like->g && k->m == like->m && k->stages == like->stages && k->schedule == like->schedule)
             *PUSH(&all) = k->best;
     }
     return all;
