@@ -143,6 +143,7 @@ typedef struct {
     bool async;                     /* steps overlap: no flush */
     bool norms;                     /* async: an update may wait for the norms of all stages */
     bool split;                     /* weight gradients are computations of their own */
+    bool joins;                     /* ... but where nothing fits so: there a device may have I and W in one */
     const char *lead, *lag, *group; /* sched/beats.c */
     bool grouped;                   /* a group has p micro-batches or more, and so has the last one */
     bool any_map;                   /* it takes any plan.map; list.c keeps one message under way between two chunks */

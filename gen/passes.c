@@ -120,6 +120,14 @@ static void take_over(Plan *p, const Plan *same)
     *p = with;
 }
 
+/* Packing makes nothing faster. */
+static bool is_slow(Plan *p)
+{
+    if (p->ask.beat > 0)
+        sim(p);
+    return p->ask.beat > 0 && p->step > p->ask.beat;
+}
+
 static Verdict finish(const Options *x, Plan *p)
 {
     if (comm(p))
@@ -130,6 +138,8 @@ static Verdict finish(const Options *x, Plan *p)
         return NO_PLAN;
     check_lower(p);
     dump_plan(x, p, 'l');
+    if (is_slow(p))
+        return NO_PLAN;
     int over = mem(p);
     if (!over)                  /* else nobody runs or prints it; what check_mem finds is bytes shared, so too few */
         check_mem(p);
@@ -166,7 +176,8 @@ Verdict run(const Options *x, Plan *p, const Bytes *limit)
         return why;
     }
     why = finish(x, p);
-    seen_keep_plan(p, why);
+    if (why != NO_PLAN || p->ask.beat == 0)     /* another question may have less to beat */
+        seen_keep_plan(p, why);
     return why;
 }
 

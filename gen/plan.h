@@ -147,15 +147,17 @@ typedef struct {
     const char *planner;
     const Ints *map, *cuts;     /* chunk -> device; the last forward operator of each chunk but the last */
     const Ints *depth;          /* 1f1b*: micro-batches in flight, by stage; NULL: as 1f1b */
-    const Ints *lead, *lag;     /* zb*: of beats.c, by stage; lag -1: I and W are one computation; NULL: as 1f1b */
+    const Ints *lead, *lag;     /* zb*, 1f1b-split: of beats.c, by stage; lag -1: I and W are one computation; NULL: as 1f1b */
     const Schedule *seed;       /* optimal: its lists are those of this row; NULL: of 1f1b */
     const Actions *lists;       /* optimal: its lists, by stage, of F, B, I and W; NULL: those of the seed */
     int warmup;                 /* 1f1b: 1 + WARMUP_A or WARMUP_B */
     Hurry hurry;                /* of copies to the host and back */
     bool home;                  /* plan.offload: auto, but nothing goes to the host */
+    bool early;                 /* two directions: gradients are merged behind the last computation of their chunk */
     bool far;                   /* sends that skip stages are waited for when their readers have come to them */
     bool first_fit;             /* stop at the first plan that fits */
     Ns cutoff;                  /* discard slower predictions; 0: none */
+    Ns beat;                    /* a longer step is of no use: its memory is not laid out; 0: any is */
     int64_t *work_left;         /* calls replayed for prices and runs met, of a whole search; NULL: no bound */
     int64_t *steps_left;        /* placement steps that trials share, which only have to fit; NULL: each layout has its own */
 } Ask;

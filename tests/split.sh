@@ -159,5 +159,17 @@ if [ -n "$chosen" ] && [ $((chosen * 100)) -le $((one * 88)) ]; then pass
 else fault "GPT-2 in 2 GiB: $chosen ns with zb*, $one with 1f1b"; fi
 [ -z "$SLOW" ] || refuse "zb-h1 in 2 GiB" 4 "schedule 'zb\*'" \
     ./dpgen plan examples/gpt2-124m.yaml --estimate --stages 4 --schedule zb-h1 $tight
+# Plans of one chunk a device and of two are no seeds of each other
+[ -z "$SLOW" ] || refuse "optimal with any chunks" 0 "^predicted step" \
+    ./dpgen plan examples/gpt2-774m.yaml --estimate --stages 4 --devices devices/a100-40gb.yaml --recompute auto \
+    --set train.batch.micro=4 --set train.batch.global=64 --schedule optimal --set plan.chunks=auto
+tiny_step() { ./dpgen plan "$models/tiny-gpt.yaml" "$@" 2>"$tmp/said" | sed -n 's/.*"step_ns": *\([0-9]*\).*/\1/p'; }
+# From the least limit of 1f1b on: never lost, nor slower, with I and W in one where there is no room
+for limit in 330000 350000 376499 404749; do
+    tight="--set train.batch.global=16 --stages 2 --recompute auto --estimate --limit $limit --json"
+    want=$(tiny_step $tight --schedule 1f1b) got=$(tiny_step $tight --schedule 1f1b-split)
+    if [ -n "$want" ] && [ "${got:-$((want + 1))}" -le "$want" ]; then pass
+    else fault "in $limit bytes: $got ns with 1f1b-split, $want with 1f1b"; fi
+done
 if [ "$(step_of 'zb*')" -le "$zb" ]; then pass; else fault "GPT-2: zb* is slower than zb-h1, $zb ns"; fi
 finish

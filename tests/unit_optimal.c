@@ -200,8 +200,10 @@ static void test_unit(void)
 /* The step with these cuts, through all passes; 0: it does not fit. */
 static Ns step_with(World *w, const char *row, const Actions *lists, const Ints *cuts, const Bytes *limit)
 {
+    bool early = w->p.ask.early;
     set_plan(w, row, w->p.devices);
     w->p.chunks = w->m.plan.chunks;
+    w->p.ask.early = early;
     w->p.ask.cuts = cuts;
     w->p.ask.lists = lists;
     if (order(&w->p))
@@ -453,6 +455,18 @@ static void test_both_ways(void)
     check(proven * 4 > all, "%d of %d", proven, all);
 }
 
+/* Is a gradient merged before the last computation of the first device? */
+static bool merges_early(const Plan *p)
+{
+    const Actions *list = &p->dev.at[0].order;
+    int first = list->n, last = 0;
+    for (int i = list->n - 1; i >= 0; i--) {
+        first = list->at[i].kind == K_MERGE ? i : first;
+        last = last == 0 && (list->at[i].kind == K_B || list->at[i].kind == K_W) ? i : last;
+    }
+    return first < last;
+}
+
 /* Random graphs through all passes: the bound is not above the step.  At unit times dualpipe is proven optimal. */
 static void test_two_ways(void)
 {
@@ -475,7 +489,9 @@ static void test_two_ways(void)
         for (int d = 0; d < MOST; d++)
             PUSH(&w->m.devices)->memory = limit[d] = INT64_MAX / 4;
         w->p.devices = devices;
+        w->p.ask.early = dice(2);
         Ns step = step_with(w, row[k], NULL, NULL, limit);
+        check(!step || merges_early(&w->p) == w->p.ask.early, "%s, graph %d: early merges %d", row[k], number, w->p.ask.early);
         for (int d = 0; d < devices && step && number % 2; d++)
             limit[d] = keep_need(&w->p, d) + dice(200);
         step = step ? step_with(w, row[k], NULL, NULL, limit) : 0;

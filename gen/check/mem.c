@@ -25,6 +25,7 @@ typedef struct {
     const Plan *p;
     int device, step;
     int base;                   /* first step of the run */
+    int overlap;                /* order_overlap() */
     bool eval;
     Ranges range, host;         /* of the arena, of that in the host; sorted, disjoint */
     Chain *chain;               /* [buf * slots + slot] of gradient accumulators */
@@ -172,7 +173,7 @@ static Chain *chain_of(const Memory *m, int b, int slot)
 static int version_read(const Memory *m)
 {
     int q = m->step * (int)m->p->g->micro + m->k->mb;
-    int version = order_overlap(m->p) ? order_version(m->p, m->k->chunk, m->k->kind, q) : m->step;
+    int version = m->overlap ? order_version(m->p, m->k->chunk, m->k->kind, q) : m->step;
     return version > 0 ? version : 0;
 }
 
@@ -211,7 +212,7 @@ static Value read_state(Memory *m, const Op *o, const Arg *a)
 static bool any_version(const Memory *m, const Op *o, const Arg *a)
 {
     const State *s = &m->p->g->state.at[a->index];
-    return s->kind == S_PARAM && s->tracked && o->phase == PH_F && !m->eval && order_overlap(m->p) > 0;
+    return s->kind == S_PARAM && s->tracked && o->phase == PH_F && !m->eval && m->overlap > 0;
 }
 
 static void read_arg(Memory *m, const Routine *r, const Op *o, const Arg *a, int b)
@@ -483,14 +484,13 @@ static void run_move(Memory *m, const Action *k)
 /* Replays from this step on: a step's list, an evaluation's after so many steps, or a run. */
 static void run_list(Memory *m, const Actions *list, bool eval, int step)
 {
-    bool overlap = order_overlap(m->p) > 0;
     m->eval = eval;
     m->base = step;
     for (int i = 0; i < list->n; i++) {
         Action k = list->at[i];
         k.step += step;
         k.version += step;
-        if (overlap)
+        if (m->overlap > 0)
             version_resolve(m->p, &k);
         m->k = &k;
         m->step = k.step;
@@ -555,7 +555,7 @@ static int most_slots(const Plan *p)
  * synchronous plan it replays two steps. */
 static void run_all(Memory *m)
 {
-    int overlap = order_overlap(m->p), phases = version_phases(m->p, m->device), done = 0;
+    int overlap = m->overlap, phases = version_phases(m->p, m->device), done = 0;
     const int steps[] = {overlap ? overlap + phases + 1 : 1, 1, overlap, overlap ? overlap + 1 : 0};
     for (int i = 0; i < 4; i++) {
         Actions run = overlap ? order_run(m->p, &m->p->dev.at[m->device].list, steps[i]) : m->p->dev.at[m->device].list;
@@ -572,8 +572,8 @@ void check_mem(const Plan *p)
     const int *later = value_uses(p->g);
     for (int d = 0; d < p->devices; d++) {
         void *mark = mem_mark();
-        Memory m = {.p = p, .device = d, .slots = most_slots(p), .values = values_buf(p, d),
-                    .later = later};
+        Memory m = {.p = p, .device = d, .overlap = order_overlap(p), .slots = most_slots(p),
+                    .values = values_buf(p, d), .later = later};
         m.at = alloc(sizeof(Bytes) * (size_t)most_operands(p));
         m.partials = alloc(sizeof(int) * (size_t)p->g->state.n * (size_t)plan_ways(p));
         m.chain = alloc(sizeof(Chain) * (size_t)p->buf.n * (size_t)m.slots);

@@ -180,14 +180,9 @@ static Ns merge(const Finish *f, int device, int partner, const Sizes *gradient,
     return now;
 }
 
-static void merge_all(const Finish *f, Ns *now)
+Ns finish_merge(const Finish *f, int device, const Action *k, Ns now)
 {
-    for (int d = 0; d < f->p->devices; d++)
-        for (int i = 0; i < f->p->dev.at[d].order.n; i++) {
-            const Action *k = &f->p->dev.at[d].order.at[i];
-            if (k->kind == K_MERGE)
-                now[d] = merge(f, d, k->from_device, &f->own[k->chunk], now[d]);
-        }
+    return merge(f, device, k->from_device, &f->own[k->chunk], now);
 }
 
 /* ---- the update -------------------------------------------------------------------------------------------------- */
@@ -253,7 +248,6 @@ Ns finish(Finish *f, const int *chunk, const int *last, Ns *now)
     Ns end = 0;
     memset(f->wire, 0, sizeof(Ns) * devices * devices);
     memset(f->sent, 0, sizeof(Ns) * PARTS * devices);
-    merge_all(f, now);
     for (int part = 0; part < PARTS; part++) {
         wait_sends(f, part - 1 - f->slack, now);
         exchange(f, part, chunk, now);

@@ -31,6 +31,8 @@
 typedef struct { int msg, mb; } Sent;
 typedef struct { VEC(Sent) sent; int posted; } Lane;    /* what one device sends to another, in order; so many are posted */
 
+enum { PHASES = 1 << PH_U };
+
 typedef struct {
     Plan *p;
     Desk desk;
@@ -43,6 +45,8 @@ typedef struct {
     int part;                   /* of the update: its messages are put */
     bool *got;                  /* [message * micro-batches + mb]: its first reader has been met */
     bool *loaded;               /* by input tensor and micro-batch */
+    Ints *loads;                /* [chunk * PHASES + transport_phases()]: inputs that such a computation reads */
+    bool *known;                /* ... once one was met */
 } Comm;
 
 /* ---- putting actions ------------------------------------------------------------------------------------------- */
@@ -67,10 +71,11 @@ static void begin(Comm *c, ActionKind kind, int msg, int mb)
     desk_begin(&c->desk, msg, a);
 }
 
-/* Posts the receive of (msg, mb), after those of messages sent before it.  A later message may have posted it already. */
-static void post(Comm *c, int msg, int mb)
+/* Posts the receive of (msg, mb) from that stage, after those of messages sent before it.  A later message may have posted it
+ * already. */
+static void post(Comm *c, int src, int msg, int mb)
 {
-    Lane *l = &c->lane[c->desk.msg.at[msg].src];
+    Lane *l = &c->lane[src];
     if (desk_posted(&c->desk, msg, mb))
         return;
     for (bool found = false; !found;) {
@@ -110,11 +115,15 @@ static Ints arrivals(Comm *c, const Action *k)
 
 static void put_loads(Comm *c, const Action *k)
 {
-    Ints list = transport_loads(c->p, k);
-    for (int i = 0; i < list.n; i++) {
-        bool *loaded = &c->loaded[(int64_t)list.at[i] * c->p->g->micro + k->mb];
+    int at = k->chunk * PHASES + transport_phases(k->kind);
+    if (!c->known[at])
+        c->loads[at] = transport_loads(c->p, k);
+    c->known[at] = true;
+    const Ints *list = &c->loads[at];
+    for (int i = 0; i < list->n; i++) {
+        bool *loaded = &c->loaded[(int64_t)list->at[i] * c->p->g->micro + k->mb];
         if (!*loaded)
-            desk_load(&c->desk, list.at[i], 0, k->mb);
+            desk_load(&c->desk, list->at[i], 0, k->mb);
         *loaded = true;
     }
 }
@@ -136,13 +145,44 @@ static void put_sends(Comm *c, const Action *k)
                 begin(c, K_SEND, i, k->mb);
 }
 
-static void find_lane(Comm *c, int src, const Action *k)
+/* The gradients of a chunk that cross at that level. */
+static Ints crossing(const Comm *c, const Action *k)
+{
+    const Graph *g = c->p->g;
+    Ints list = {0};
+    for (int i = 0; i < c->desk.msg.n; i++) {
+        const Msg *m = &c->desk.msg.at[i];
+        if (m->level == k->part && c->p->chunk.at[g->state.at[m->state].op] == k->chunk)
+            *PUSH(&list) = i;
+    }
+    return list;
+}
+
+/* Those that device d sends for a merge with this one. */
+static void find_merges(Comm *c, int d, const Action *k)
+{
+    Ints list = crossing(c, k);
+    for (int i = 0; i < list.n && k->from_device == c->desk.device; i++)
+        *PUSH(&c->lane[d].sent) = (Sent){list.at[i], -1};
+}
+
+/* Those of `here` that the computation makes. */
+static void find_lane(Comm *c, int src, const Ints *here, const Action *k)
 {
     for (int late = 0; late < 2; late++)
-        for (int i = 0; i < c->desk.msg.n; i++)
-            if (c->desk.msg.at[i].src == src && c->desk.msg.at[i].dst == c->desk.stage && c->desk.msg.at[i].late == late &&
-                makes(c, k, &c->desk.msg.at[i]))
-                *PUSH(&c->lane[c->desk.msg.at[i].src].sent) = (Sent){i, k->mb};
+        for (int i = 0; i < here->n; i++)
+            if (c->desk.msg.at[here->at[i]].late == late && makes(c, k, &c->desk.msg.at[here->at[i]]))
+                *PUSH(&c->lane[src].sent) = (Sent){here->at[i], k->mb};
+}
+
+/* Messages from a stage to this one. */
+static Ints coming_from(const Comm *c, int src)
+{
+    Ints list = {0};
+    for (int i = 0; i < c->desk.msg.n; i++)
+        if (c->desk.msg.at[i].src == src && c->desk.msg.at[i].dst == c->desk.stage)
+            *PUSH(&list) = i;
+    return list;
 }
 
 /* The messages from each device to this one, in the order in which put_sends() will write them there. */
@@ -152,12 +192,18 @@ static void find_lanes(Comm *c)
     c->lane = alloc(sizeof *c->lane * (size_t)plan_stages(p));
     for (int d = 0; d < plan_stages(p) && !c->eval; d++) {
         const Actions *order = &p->dev.at[plan_twin(p, d, c->desk.replica)].order;
-        for (int i = 0; i < order->n; i++)
-            if (d != c->desk.stage && order->at[i].mb >= 0)
-                find_lane(c, d, &order->at[i]);
+        Ints here = coming_from(c, d);
+        for (int i = 0; i < order->n && d != c->desk.stage; i++)
+            if (order->at[i].kind == K_MERGE)
+                find_merges(c, d, &order->at[i]);
+            else if (order->at[i].mb >= 0 && here.n > 0)
+                find_lane(c, d, &here, &order->at[i]);
     }
-    for (int chunk = 0; chunk < c->chunks && c->eval; chunk++)
-        find_lane(c, plan_home(p, 0, chunk), &(Action){.kind = K_F, .chunk = chunk});
+    for (int chunk = 0; chunk < c->chunks && c->eval; chunk++) {
+        int src = plan_home(p, 0, chunk);
+        Ints here = coming_from(c, src);
+        find_lane(c, src, &here, &(Action){.kind = K_F, .chunk = chunk});
+    }
 }
 
 /* ---- the update ---------------------------------------------------------------------------------------------------- */
@@ -218,18 +264,19 @@ static void end_merge(Comm *c, const Action *k, int msg)
 static void put_merge(Comm *c, const Action *k)
 {
     const Graph *g = c->p->g;
-    Ints list = {0};
+    Ints list = crossing(c, k);
     Batch batch = {0};
-    for (int i = 0; i < c->desk.msg.n; i++) {
-        const Msg *m = &c->desk.msg.at[i];
-        if (m->level != k->part || c->p->chunk.at[g->state.at[m->state].op] != k->chunk)
-            continue;
-        Bytes bytes = g->state.at[m->state].bytes;
-        *PUSH(&list) = i;
+    for (int i = 0; i < list.n; i++) {
+        Bytes bytes = g->state.at[c->desk.msg.at[list.at[i]].state].bytes;
         batch.largest = bytes > batch.largest ? bytes : batch.largest;
     }
+    int from = plan_stage(c->p, k->from_device);
+    bool here = plan_replica(c->p, k->from_device) == c->desk.replica;
     for (int i = 0, first = 0; i < list.n; i++) {
-        begin(c, K_RECV, list.at[i], -1);
+        if (here)
+            post(c, from, list.at[i], -1);
+        else
+            begin(c, K_RECV, list.at[i], -1);
         begin(c, K_SEND, list.at[i], -1);
         if (transport_batch(&batch, g->state.at[c->desk.msg.at[list.at[i]].state].bytes) || i + 1 == list.n)
             for (; first <= i; first++)
@@ -268,7 +315,7 @@ static int post_ahead(Comm *c, const Actions *order, const Ints *first, int j, i
         n += transport_beat(&order->at[end], false);
     for (; posted < end; posted++)
         for (int i = 0; i < first[posted].n; i++)
-            post(c, first[posted].at[i], order->at[posted].mb);
+            post(c, c->desk.msg.at[first[posted].at[i]].src, first[posted].at[i], order->at[posted].mb);
     return posted;
 }
 
@@ -306,7 +353,7 @@ static void eval_list(Comm *c)
         k.chunk = chunk;
         Ints now = arrivals(c, &k);
         for (int i = 0; i < now.n; i++)
-            post(c, now.at[i], 0);
+            post(c, c->desk.msg.at[now.at[i]].src, now.at[i], 0);
         put_compute(c, &k, &now, NULL);
     }
     desk_wait_sends(&c->desk, -1, true);
@@ -368,6 +415,8 @@ int comm(Plan *p)
     if (async)
         return comm_async(p, back);
     c.desk = (Desk){.p = p, .msg = transport_messages(p)};
+    c.loads = alloc(sizeof *c.loads * PHASES * (size_t)c.chunks);
+    c.known = alloc(PHASES * (size_t)c.chunks);
     c.ahead = order_slack(p);
     c.times = 1;
     for (write_lists(&c, back); stuck(p) && c.times < MOST_SLACK; write_lists(&c, back))

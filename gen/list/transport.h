@@ -20,12 +20,12 @@
 
 /* ---- slack ------------------------------------------------------------------------------------------------------- */
 
-/* Is it a computation that slack counts?  A fold is none: some devices have one between two micro-batches where others have
- * none.  Slack that is shorter on one side lets 1F1B, with a skip over all stages, wait in a circle.  Where steps overlap, an
- * update is none either. */
+/* Is it a computation that slack counts?  A fold or a merge is none: some devices have one between two micro-batches where
+ * others have none.  Slack that is shorter on one side lets 1F1B, with a skip over all stages, wait in a circle.  Where steps
+ * overlap, an update is none either. */
 static inline bool transport_beat(const Action *k, bool overlap)
 {
-    return overlap ? k->kind == K_F || k->kind == K_B || k->kind == K_I : k->kind != K_FOLD;
+    return overlap ? k->kind == K_F || k->kind == K_B || k->kind == K_I : k->kind != K_FOLD && k->kind != K_MERGE;
 }
 
 /* A send that computation `made` has begun: is it waited for right before computation `now`? */

@@ -323,7 +323,10 @@ const Actions *order_lists(const Plan *p, bool eval, int steps)
 
 int order_steps(const Plan *p, int device)
 {
-    Actions run = order_run(p, &p->dev.at[device].order, order_overlap(p) + 2);
+    int overlap = order_overlap(p);
+    if (overlap == 0)
+        return 1;
+    Actions run = order_run(p, &p->dev.at[device].order, overlap + 2);
     int begun = 0, ended = 0, most = 0;
     for (int i = 0; i < run.n; i++) {
         const Action *k = &run.at[i];
@@ -339,8 +342,10 @@ int order_steps(const Plan *p, int device)
 
 bool order_holds(const Plan *p, int device)
 {
-    Actions run = order_run(p, &p->dev.at[device].order, order_overlap(p) + 2);
-    int made = -1;
+    int overlap = order_overlap(p), made = -1;
+    if (overlap == 0)
+        return false;
+    Actions run = order_run(p, &p->dev.at[device].order, overlap + 2);
     for (int i = 0; i < run.n; i++) {
         const Action *k = &run.at[i];
         if (k->kind == K_B || k->kind == K_W)

@@ -79,6 +79,22 @@ static void accumulate(Plan *p, int device, Action *k)
     }
 }
 
+static void merge(Plan *p, int device, int chunk, int level)
+{
+    sched_put(p, device, K_MERGE, chunk, -1)->part = level;
+}
+
+/* Two directions mirror each other: both devices of a chunk are through with it at the same place of their lists. */
+static bool merges_early(const Plan *p)
+{
+    return p->ask.early && plan_ways(p) > 1;
+}
+
+static bool is_last(const Plan *p, int device, const Action *k)
+{
+    return (k->kind == K_B || k->kind == K_W) && k->mb == plan_first(p, device, k->chunk) + plan_micro(p) - 1;
+}
+
 static void finish_device(Plan *p, int device)
 {
     Actions made = p->dev.at[device].order;
@@ -90,11 +106,13 @@ static void finish_device(Plan *p, int device)
         updated |= k->kind == K_U;
         if (k->kind == K_B || k->kind == K_I || k->kind == K_W)
             accumulate(p, device, k);
+        for (int level = 0; merges_early(p) && is_last(p, device, &made.at[i]) && level < plan_levels(p); level++)
+            merge(p, device, made.at[i].chunk, level);
     }
-    for (int level = 0; level < plan_levels(p); level++)
+    for (int level = 0; level < plan_levels(p) && !merges_early(p); level++)
         for (int c = 0; c < plan_chunks(p); c++)
             if (plan_holds(p, device, c))
-                sched_put(p, device, K_MERGE, c, -1)->part = level;
+                merge(p, device, c, level);
     for (int part = 0; part < 3 && !updated; part++)
         for (int c = 0; c < plan_chunks(p); c++)
             if (plan_holds(p, device, c))

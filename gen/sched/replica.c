@@ -22,7 +22,10 @@
  *
  * Cost: log2 r times the gradient over each replica's wire, where the best all-reduce moves 2 (r-1) / r times.
  *
- * Not handled: halving messages between the levels (Rabenseifner), an exchange that begins before the last backward is done,
+ * Replicas exchange behind the last computation of the step.  Of two directions, with Ask.early, a chunk is exchanged behind
+ * its own last computation: the devices of a chunk are as far as each other then.
+ *
+ * Not handled: halving messages between the levels (Rabenseifner), an exchange of replicas before the last backward is done,
  * sharding of the optimiser state (ZeRO), replicas on devices of different speed (stages are cut for the first replica, under
  * the least memory of all).
  */

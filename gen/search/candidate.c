@@ -88,7 +88,7 @@ Plan *pass_wide(const Candidate *k, Bytes *limit, Verdict *why)
     static const int parts[] = {1, 4, 16, 32, 96};          /* of 32 */
     Plan *first = pass(k, &k->ask, limit, why);
     Bytes *more = alloc(sizeof *more * (size_t)first->devices);
-    bool none = *why == NO_PLAN && first->said.value == 0 && first->lack.device < 0;
+    bool none = *why == NO_PLAN && first->said.value == 0 && first->lack.device < 0 && first->step == 0;
     bool open = none && k->m->plan.offload != OFFLOAD_NONE && !k->ask.home;
     for (size_t i = 0; open && !is_spent(k) && i < sizeof parts / sizeof *parts; i++) {
         for (int d = 0; d < first->devices; d++)

@@ -69,9 +69,18 @@ static void add_warmups(Search *s, const Graph *g, const Cost *c, const Model *m
     add(s, g, c, m, stages, k)->ask.warmup = 1 + WARMUP_A;
 }
 
+/* Early merges use idle time, but a device waits for them.  Late ones are the last, for they need less memory. */
+static void add_merges(Search *s, const Graph *g, const Cost *c, const Model *m, int stages, const Schedule *k)
+{
+    add(s, g, c, m, stages, k)->ask.early = true;
+    add(s, g, c, m, stages, k);
+}
+
 static void add_row(Search *s, const Graph *g, const Cost *c, const Model *m, int stages, const Schedule *k)
 {
-    if (k->warmups && m->plan.warmup == WARMUP_AUTO)
+    if (k->ways > 1)
+        add_merges(s, g, c, m, stages, k);
+    else if (k->warmups && m->plan.warmup == WARMUP_AUTO)
         add_warmups(s, g, c, m, stages, k);
     else
         add(s, g, c, m, stages, k);
@@ -181,7 +190,24 @@ static void add_paces(Search *s, const Candidate *k)
     one->ask.lead = lead;
     one->ask.lag = lag;
     one->note = pace_text(lead, lag);
-    one->grows = !like.ask.lead;
+    one->grows = !like.ask.lead && !row_of(one)->joins;
+}
+
+/* From I to W a device holds more than 1f1b does.  Where nothing fits so, the lists of 1f1b come first, and then those that
+ * have I and W apart on the devices with room. */
+static void add_joined(Search *s, const Candidate *k)
+{
+    const Candidate like = *k;
+    Ints *lead = alloc(sizeof *lead), *lag = alloc(sizeof *lag);
+    for (int i = 0; i < like.stages; i++) {
+        *PUSH(lead) = like.stages - 1 - i;
+        *PUSH(lag) = -1;
+    }
+    Candidate *one = add_like(s, &like);
+    one->ask.lead = lead;
+    one->ask.lag = lag;
+    one->note = pace_text(lead, lag);
+    one->grows = true;
 }
 
 /* A first fit ends a search that asks for no more, and an interrupt any. */
@@ -197,7 +223,7 @@ static Plans plans_like(const Search *s, const Candidate *like)
     Plans all = {0};
     for (int i = 0; i < s->all.n; i++) {
         const Candidate *k = &s->all.at[i];
-        if (k->best && k->g == like->g && k->stages == like->stages && k->schedule == like->schedule)
+        if (k->best && k->g == like->g && k->m == like->m && k->stages == like->stages && k->schedule == like->schedule)
             *PUSH(&all) = k->best;
     }
     return all;
@@ -239,7 +265,9 @@ static bool has_beats(const Candidate *k)
 
 static void add_successors(Search *s, const Candidate *k)
 {
-    if (k->grows && has_beats(k))
+    if (k->schedule->joins && !k->best && !k->ask.lag)
+        add_joined(s, k);
+    else if (k->grows && has_beats(k))
         add_paces(s, k);
     else if (k->grows && !k->best && !k->ask.depth)
         add_shallow(s, k);

@@ -9,7 +9,8 @@
  * one computation, as 1f1b.  A choice costs what preview.c predicts for its lists, with the cheapest fates of each chunk.  A
  * device is priced once for each lead and lag, and for the slack of messages that others leave it.  The search begins with
  * several families of choices: the lags of zb-h1 less a number, those up to a number, and the steps from zb-h1 to zb-h2.  Then
- * one device changes, or two do, while that helps.
+ * one device changes, or two do, while that helps.  1f1b-split asks too, where nothing fits with I and W apart on every device:
+ * its leads stand, and its lags are -1 or 0.
  *
  * The cuts of the answer are those of the plan.  list.c plans again with the lists, as for 1f1b*.
  *
@@ -42,6 +43,7 @@ typedef struct {
     Pace best, now;
     Ns value;                   /* of the best */
     int left;                   /* trials */
+    bool joins;                 /* the leads are those of 1f1b, and no W waits */
 } Tuner;
 
 static bool is_legal(const Tuner *x, const Pace *a)
@@ -49,7 +51,8 @@ static bool is_legal(const Tuner *x, const Pace *a)
     bool legal = true;
     for (int i = 0; i < x->n; i++) {
         int own = x->n - 1 - i;
-        legal &= a->lead[i] >= own && a->lead[i] <= 2 * own && a->lag[i] >= -1 && a->lag[i] <= 2 * i;
+        legal &= a->lead[i] >= own && a->lead[i] <= (x->joins ? own : 2 * own);
+        legal &= a->lag[i] >= -1 && a->lag[i] <= (x->joins ? 0 : 2 * i);
         legal &= i == 0 || a->lead[i] <= a->lead[i - 1];
     }
     return legal;
@@ -200,6 +203,7 @@ bool paces_of(const Plan *p, const Bytes *limit, Ints *lead, Ints *lag)
     int n = plan_stages(p);
     Tuner x = {.p = p, .limit = limit, .n = n, .last = cuts_of(p, n), .known = alloc(sizeof(Knowns) * (size_t)n),
                .best = pace_new(n), .now = pace_new(n), .value = NEVER, .left = PACE_TRIALS};
+    x.joins = schedule_of(p->schedule)->joins;
     if (!x.last)
         return false;
     for (int d = 0; d < n; d++) {

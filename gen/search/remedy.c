@@ -76,6 +76,7 @@ static Plan *plan_of_rival(const Candidate *k, const char *name, int64_t *steps_
     Ask ask = k->ask;
     ask.planner = name;
     ask.steps_left = steps_left;
+    ask.beat = k->best ? k->best->step : 0;
     Candidate with = candidate_with(k, &ask);
     candidate_finish(&with);
     return with.best;
@@ -137,6 +138,7 @@ static Plan *lay_out(const Candidate *k, const Cut *cut, int chunks, bool once, 
     Ask ask = k->ask;
     ask.cuts = cuts;
     ask.steps_left = steps_left;
+    ask.beat = k->best ? k->best->step : 0;
     Candidate with = candidate_with(k, &ask);
     if (!once) {
         candidate_finish(&with);

@@ -210,6 +210,7 @@ static Plan *plan_with(const Candidate *k, const Ask *ask, const Plan *best, con
 {
     Try t = {k, *ask, best, NULL};
     t.ask.cuts = cuts;
+    t.ask.beat = best->step;
     return diag_accepts(try_cuts, &t) ? t.p : NULL;
 }
 

@@ -179,7 +179,8 @@ static bool single(const Model *m)
 {
     return m->train.batch > 0 && m->order != ORDER_FREE && !m->plan.replicas_auto && !m->plan.chunks_auto
         && m->plan.stages_min == m->plan.stages_max
-        && strcmp(m->plan.schedule, "auto") && m->plan.warmup != WARMUP_AUTO;
+        && strcmp(m->plan.schedule, "auto") && m->plan.warmup != WARMUP_AUTO
+        && schedule_of(m->plan.schedule)->ways <= 1;
 }
 
 static Plan *search_asked(const Options *x, const Model *m, const Ask *ask, Plan **failed)
@@ -295,7 +296,7 @@ Plan *search_again(const Plan *p, const Model *m, const Ints *cuts, int64_t *wor
     *one = (Candidate){.x = &quiet, .g = p->g, .c = p->c, .m = m, .stages = plan_stages(p), .schedule = k,
                        .key = numeric_key(p->g, m, p->c)};
     one->ask = (Ask){.map = p->ask.map, .cuts = cuts, .depth = p->ask.depth, .lead = p->ask.lead, .lag = p->ask.lag,
-                     .seed = p->ask.seed, .lists = p->ask.lists, .far = p->ask.far, .home = p->ask.home,
+                     .seed = p->ask.seed, .lists = p->ask.lists, .far = p->ask.far, .early = p->ask.early, .home = p->ask.home,
                      .warmup = p->ask.warmup, .work_left = work, .steps_left = layout_budget(&(Ask){0})};
     bool model = diag_accepts(try_again, &s);
     *failed = model ? search_failed(&s) : NULL;
