@@ -42,8 +42,8 @@ PLAN    = gen/plan/part.o gen/plan/keep.o gen/plan/planners.o
 FOREIGN = gen/foreign/read.o gen/foreign/sort.o gen/foreign/graph.o gen/foreign/downset.o gen/foreign/bottleneck.o
 EMIT    = gen/emit/names.o gen/emit/text.o gen/emit/dims.o gen/emit/slots.o gen/emit/call.o gen/emit/head.o \
           gen/emit/header.o gen/emit/open.o gen/emit/stage.o gen/emit/launch.o gen/emit/archive.o gen/emit/holding.o \
-          gen/emit/page.o gen/emit/lists.o gen/emit/report.o gen/emit/report_memory.o gen/emit/build.o gen/emit/sbom.o \
-          gen/emit/emit.o
+          gen/emit/page.o gen/emit/lists.o gen/emit/report.o gen/emit/report_memory.o gen/emit/build.o gen/emit/sample.o \
+          gen/emit/sbom.o gen/emit/emit.o
 PROFILE = gen/profile/measure.o gen/profile/bench.o
 SEARCH  = gen/search/search.o gen/search/list.o gen/search/candidate.o gen/search/remedy.o gen/search/repack.o \
           gen/search/device_order.o gen/search/arrange.o gen/search/star_depths.o gen/search/paces.o gen/search/shop.o \
@@ -68,7 +68,8 @@ build/embed: tools/embed.c
 	$(CC) $(CFLAGS) -o $@ tools/embed.c
 
 EMBED = $(sort $(wildcard templates/* devices/*.yaml) \
-        $(wildcard rt/*.[ch] rt/cuda/*.[ch] rt/cuda/*.cu rt/op/*.[ch] rt/op/*/*.[ch] rt/op/*/*.cu)) \
+        $(wildcard rt/*.[ch] rt/cuda/*.[ch] rt/cuda/*.cu rt/op/*.[ch] rt/op/*/*.[ch] rt/op/*/*.cu \
+        rt/sample/*.[ch])) \
         build/rt/op/paced/calls.c build/rt/hooks.h LICENSE
 build/embedded.c: build/embed $(EMBED)
 	build/embed $(EMBED) > $@
@@ -119,9 +120,9 @@ build/flags: FORCE
 FORCE:
 $(OBJ): build/flags
 
-RTSRC  = $(filter-out rt/link_mpi.c,$(wildcard rt/*.c))
+RTSRC  = $(filter-out rt/link_mpi.c,$(wildcard rt/*.c)) $(wildcard rt/sample/*.c)
 OPSRC  = $(wildcard rt/op/*.c)
-RTHEAD = $(wildcard rt/*.h rt/op/*.h)
+RTHEAD = $(wildcard rt/*.h rt/op/*.h rt/sample/*.h)
 
 build/libgen.a: $(filter-out gen/main.o,$(OBJ))
 	rm -f $@
