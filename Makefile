@@ -17,6 +17,8 @@ FRONT   = gen/front/load.o gen/front/new.o gen/front/schema.o gen/front/expr.o g
           gen/front/links.o gen/front/names.o gen/front/attr.o gen/front/block.o gen/front/build.o gen/front/expand.o \
           gen/front/row.o gen/front/bind.o gen/front/graph.o gen/front/param.o gen/front/shape.o gen/front/shape_ops.o \
           gen/front/shape_image.o gen/front/shape_language.o gen/front/grad.o gen/front/update.o gen/front/fuse.o
+TOKENS  = gen/tokens/letters.o gen/tokens/split.o gen/tokens/map.o gen/tokens/read.o gen/tokens/encode.o \
+          gen/tokens/tokens.o
 PACK    = gen/pack/search.o gen/pack/greedy.o gen/pack/verify.o gen/pack/pack.o gen/pack/file.o
 COST    = gen/cost/cost.o gen/cost/roof.o gen/cost/links.o gen/cost/prof.o gen/cost/lookup.o gen/cost/prepared.o \
           gen/cost/machine.o
@@ -52,7 +54,7 @@ SEARCH  = gen/search/search.o gen/search/list.o gen/search/candidate.o gen/searc
 VIEW    = gen/view/stage.o gen/view/plan.o gen/view/explain.o gen/view/compare.o gen/view/compare_page.o \
           gen/view/schedules.o gen/view/schedule_csv.o gen/view/events.o gen/view/measured.o gen/view/metrics.o \
           gen/view/tfevents.o build/read_json.o
-OBJ     = $(BASE) build/embedded.o $(FRONT) $(PACK) $(COST) $(SCHED) $(LIST) $(REPLAY) $(LOWER) $(FATES) $(MEM) \
+OBJ     = $(BASE) build/embedded.o $(FRONT) $(TOKENS) $(PACK) $(COST) $(SCHED) $(LIST) $(REPLAY) $(LOWER) $(FATES) $(MEM) \
           $(EXACT) $(CHECK) $(RIVALS) $(TEXT) $(PLAN) $(FOREIGN) gen/key.o $(EMIT) $(PROFILE) gen/passes.o $(SEARCH) \
           $(VIEW) gen/options.o gen/main.o
 
@@ -214,9 +216,9 @@ build/fuzz_jobs: tests/fuzz_jobs.c build/libgen.a
 
 # ---- readers under sanitizers: tests/fuzz_targets/NAME.c as build/san/NAME, which replays files; or with FUZZER=1 as
 # build/fuzzer/NAME, in which clang's fuzzer makes new inputs ------------------------------------------------------------
-FUZZ_GEN = yaml option graph plan foreign profile pack log trace table
+FUZZ_GEN = yaml option graph plan foreign profile pack log trace table tokens
 FUZZ_RT = json safetensors data megatron index
-FUZZED = $(BASE) $(FRONT) $(PACK) $(COST) $(SCHED) $(LIST) $(LOWER) $(CHECK) $(TEXT) $(FOREIGN) \
+FUZZED = $(BASE) $(FRONT) $(TOKENS) $(PACK) $(COST) $(SCHED) $(LIST) $(LOWER) $(CHECK) $(TEXT) $(FOREIGN) \
          gen/emit/page.o gen/view/events.o gen/view/measured.o gen/view/metrics.o gen/view/tfevents.o rt/json.o
 FUZZHEAD = $(wildcard tests/fuzz_targets/*.h)
 S = $(if $(FUZZER),build/fuzzer,build/san)

@@ -104,6 +104,14 @@ refuse "broken weights" 7 'a score is not finite' "$job" --weights "$tmp/nan"
 refuse "a full disk" 1 'cannot write to standard output' sh -c "'$job' --weights '$weights' >/dev/full"
 refuse "help" 0 '^Write text of tiny-gpt' "$job" --help
 
+# Tokens that are no bytes are numbers
+generate "$tmp/two" $model --stages 2 --schedule 1f1b --set data.train.format=llmc-tokens >"$tmp/said" && compile "$tmp/two"
+"$job" --weights "$weights" --prompt '89 111 117 32 109 97 121 32' --tokens 40 --temperature 0 >"$tmp/numbers"
+od -An -v -tu1 "$tmp/greedy.txt" | tr -s ' \n' ' ' | cut -c 2- | cut -d ' ' -f -48 >"$tmp/wanted"
+expect "numbers" cmp "$tmp/numbers" "$tmp/wanted"
+refuse "no numbers" 2 'give their numbers' "$job" --weights "$weights" --prompt 'You may'
+refuse "an unknown number" 2 'token 1 is 256, which this model does not know' "$job" --weights "$weights" --prompt '89 256'
+
 # mute TEXT OPTION...: no program, and why
 mute() {
     text=$1

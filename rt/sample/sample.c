@@ -19,6 +19,7 @@
  */
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -45,6 +46,7 @@ typedef struct Sample {
     long width;
     int end;                    /* the last byte that was written */
     bool terminal;              /* it goes to one: no bytes that would command it */
+    bool numbers;               /* tokens are no bytes */
     char path[CKPT_PATH];       /* of the weights */
 } Sample;
 
@@ -176,17 +178,27 @@ static int64_t next_token(Worker *w)
     quit(w->run->link, STATUS_RUN, "no scores were seen: the sources of the stages were compiled without -DSTAGE");
 }
 
+static int write_text(Sample *s, const char *text, size_t n)
+{
+    if (!write_all(STDOUT_FILENO, text, n))
+        return complain(STATUS_RUN, "cannot write to standard output: %s", strerror(errno));
+    s->end = text[n - 1];
+    return DONE;
+}
+
+/* Bytes, or numbers with blanks between them. */
 static int write_ids(Sample *s, const int32_t *ids, long n)
 {
-    for (long i = 0; i < n; i++) {
-        unsigned char byte = (unsigned char)ids[i];
-        if (s->terminal && byte != '\n' && byte != '\t' && (byte < ' ' || byte == 127))
-            byte = '?';
-        if (!write_all(STDOUT_FILENO, &byte, 1))
-            return complain(STATUS_RUN, "cannot write to standard output: %s", strerror(errno));
-        s->end = byte;
+    int status = DONE;
+    for (long i = 0; i < n && status == DONE; i++) {
+        char text[16] = {(char)ids[i]};
+        bool commands = (ids[i] < ' ' && ids[i] != '\n' && ids[i] != '\t') || ids[i] == 127;
+        if (s->numbers)
+            status = write_text(s, text, (size_t)snprintf(text, sizeof text, s->end ? " %ld" : "%ld", (long)ids[i]));
+        else
+            status = write_text(s, s->terminal && commands ? "?" : text, 1);
     }
-    return DONE;
+    return status;
 }
 
 /* The token goes behind the text; the first one leaves where there is no room. */
@@ -219,7 +231,7 @@ static void sample_stage(Worker *w)
         w->status = worst(w, status);
     }
     if (first && run->main && s->end != '\n' && w->status == DONE)
-        w->status = write_ids(s, &(int32_t){'\n'}, 1);
+        w->status = write_text(s, "\n", 1);
 }
 
 /* ---- preparation ------------------------------------------------------------------------------------------------------ */
@@ -237,7 +249,7 @@ static int sample_options(Run *run, int argc, char **argv)
     if (status >= 0)
         return status;
     run->opt = (Options){.steps = 1, .quiet = true, .watchdog = s->ask.watchdog};
-    s->terminal = isatty(STDOUT_FILENO);
+    s->terminal = isatty(STDOUT_FILENO) && !strcmp(link_name(), "local");       /* mpirun gives one to each rank */
     s->taste = (Taste){s->ask.temperature, s->ask.top_p, s->ask.top_k, (uint64_t)s->ask.seed};
     if (s->ask.weights)
         return -1;
@@ -250,28 +262,46 @@ static int refuse(const Run *run, const char *form, long a, long b)
     return run->main ? complain(STATUS_USAGE, form, a, b) : STATUS_USAGE;
 }
 
+/* Bytes, or numbers; those beyond the window are counted and not stored.  False: it is no number. */
+static bool read_prompt(Sample *s)
+{
+    const char *at = s->ask.prompt;
+    while (s->numbers ? at[strspn(at, " \n")] : *at) {
+        char *behind = (char *)at + 1;
+        long id = s->numbers ? strtol(at, &behind, 10) : (unsigned char)*at;
+        if (behind == at || id < 0 || id > INT32_MAX)
+            return false;
+        if (s->n < s->window)
+            s->ids[s->n] = (int32_t)id;
+        s->n++;
+        at = behind;
+    }
+    return true;
+}
+
 static int prompt_open(Run *run)
 {
     Sample *s = run->sample;
     const DataInfo *data = &run->job->eval;
-    const unsigned char *text = (const unsigned char *)s->ask.prompt;
     for (int i = 0; i < data->roles; i++)
         if (!strcmp(data->role[i], "tokens"))
             s->in = &run->job->input[data->input[i]];
     s->window = s->in->per;
-    s->n = (long)strlen(s->ask.prompt);
+    s->numbers = strcmp(data->format, "bytes") != 0;
+    s->ids = calloc((size_t)s->window + 1, sizeof *s->ids);
+    if (!s->ids)
+        return complain(STATUS_RUN, "no memory for the prompt");
+    if (!read_prompt(s))
+        return refuse(run, "--prompt: tokens of this model are no bytes: give their numbers, with blanks between them", 0, 0);
     if (s->n == 0)
         return refuse(run, "--prompt is empty: give it at least one token", 0, 0);
     if (s->n > s->window)
         return refuse(run, "--prompt has %ld tokens, and the model sees %ld: shorten it", s->n, s->window);
-    s->ids = malloc((size_t)(s->window + 1) * sizeof *s->ids);
-    if (!s->ids)
-        return complain(STATUS_RUN, "no memory for the prompt");
-    for (long i = 0; i <= s->window; i++) {
-        s->ids[i] = text[i < s->n ? i : 0];
+    for (long i = s->n; i <= s->window; i++)
+        s->ids[i] = s->ids[0];
+    for (long i = 0; i < s->n; i++)
         if (s->in->lo != s->in->hi && (s->ids[i] < s->in->lo || s->ids[i] >= s->in->hi))
             return refuse(run, "--prompt: token %ld is %ld, which this model does not know", i, s->ids[i]);
-    }
     return DONE;
 }
 
