@@ -17,6 +17,8 @@ FRONT   = gen/front/load.o gen/front/new.o gen/front/schema.o gen/front/expr.o g
           gen/front/links.o gen/front/names.o gen/front/attr.o gen/front/block.o gen/front/build.o gen/front/expand.o \
           gen/front/row.o gen/front/bind.o gen/front/graph.o gen/front/param.o gen/front/shape.o gen/front/shape_ops.o \
           gen/front/shape_image.o gen/front/shape_language.o gen/front/grad.o gen/front/update.o gen/front/fuse.o
+TOKENS  = gen/tokens/letters.o gen/tokens/split.o gen/tokens/map.o gen/tokens/read.o gen/tokens/encode.o \
+          gen/tokens/tokens.o
 PACK    = gen/pack/search.o gen/pack/greedy.o gen/pack/verify.o gen/pack/pack.o gen/pack/file.o
 COST    = gen/cost/cost.o gen/cost/roof.o gen/cost/links.o gen/cost/prof.o gen/cost/lookup.o gen/cost/prepared.o \
           gen/cost/machine.o
@@ -42,8 +44,8 @@ PLAN    = gen/plan/part.o gen/plan/keep.o gen/plan/planners.o
 FOREIGN = gen/foreign/read.o gen/foreign/sort.o gen/foreign/graph.o gen/foreign/downset.o gen/foreign/bottleneck.o
 EMIT    = gen/emit/names.o gen/emit/text.o gen/emit/dims.o gen/emit/slots.o gen/emit/call.o gen/emit/head.o \
           gen/emit/header.o gen/emit/open.o gen/emit/stage.o gen/emit/launch.o gen/emit/archive.o gen/emit/holding.o \
-          gen/emit/page.o gen/emit/lists.o gen/emit/report.o gen/emit/report_memory.o gen/emit/build.o gen/emit/sbom.o \
-          gen/emit/emit.o
+          gen/emit/page.o gen/emit/lists.o gen/emit/report.o gen/emit/report_memory.o gen/emit/build.o gen/emit/sample.o \
+          gen/emit/sbom.o gen/emit/emit.o
 PROFILE = gen/profile/measure.o gen/profile/bench.o
 SEARCH  = gen/search/search.o gen/search/list.o gen/search/candidate.o gen/search/remedy.o gen/search/repack.o \
           gen/search/device_order.o gen/search/arrange.o gen/search/star_depths.o gen/search/paces.o gen/search/shop.o \
@@ -52,7 +54,7 @@ SEARCH  = gen/search/search.o gen/search/list.o gen/search/candidate.o gen/searc
 VIEW    = gen/view/stage.o gen/view/plan.o gen/view/explain.o gen/view/compare.o gen/view/compare_page.o \
           gen/view/schedules.o gen/view/schedule_csv.o gen/view/events.o gen/view/measured.o gen/view/metrics.o \
           gen/view/tfevents.o build/read_json.o
-OBJ     = $(BASE) build/embedded.o $(FRONT) $(PACK) $(COST) $(SCHED) $(LIST) $(REPLAY) $(LOWER) $(FATES) $(MEM) \
+OBJ     = $(BASE) build/embedded.o $(FRONT) $(TOKENS) $(PACK) $(COST) $(SCHED) $(LIST) $(REPLAY) $(LOWER) $(FATES) $(MEM) \
           $(EXACT) $(CHECK) $(RIVALS) $(TEXT) $(PLAN) $(FOREIGN) gen/key.o $(EMIT) $(PROFILE) gen/passes.o $(SEARCH) \
           $(VIEW) gen/options.o gen/main.o
 
@@ -68,7 +70,8 @@ build/embed: tools/embed.c
 	$(CC) $(CFLAGS) -o $@ tools/embed.c
 
 EMBED = $(sort $(wildcard templates/* devices/*.yaml) \
-        $(wildcard rt/*.[ch] rt/cuda/*.[ch] rt/cuda/*.cu rt/op/*.[ch] rt/op/*/*.[ch] rt/op/*/*.cu)) \
+        $(wildcard rt/*.[ch] rt/cuda/*.[ch] rt/cuda/*.cu rt/op/*.[ch] rt/op/*/*.[ch] rt/op/*/*.cu \
+        rt/sample/*.[ch])) \
         build/rt/op/paced/calls.c build/rt/hooks.h LICENSE
 build/embedded.c: build/embed $(EMBED)
 	build/embed $(EMBED) > $@
@@ -119,9 +122,9 @@ build/flags: FORCE
 FORCE:
 $(OBJ): build/flags
 
-RTSRC  = $(filter-out rt/link_mpi.c,$(wildcard rt/*.c))
+RTSRC  = $(filter-out rt/link_mpi.c,$(wildcard rt/*.c)) $(wildcard rt/sample/*.c)
 OPSRC  = $(wildcard rt/op/*.c)
-RTHEAD = $(wildcard rt/*.h rt/op/*.h)
+RTHEAD = $(wildcard rt/*.h rt/op/*.h rt/sample/*.h)
 
 build/libgen.a: $(filter-out gen/main.o,$(OBJ))
 	rm -f $@
@@ -213,9 +216,9 @@ build/fuzz_jobs: tests/fuzz_jobs.c build/libgen.a
 
 # ---- readers under sanitizers: tests/fuzz_targets/NAME.c as build/san/NAME, which replays files; or with FUZZER=1 as
 # build/fuzzer/NAME, in which clang's fuzzer makes new inputs ------------------------------------------------------------
-FUZZ_GEN = yaml option graph plan foreign profile pack log trace table
+FUZZ_GEN = yaml option graph plan foreign profile pack log trace table tokens
 FUZZ_RT = json safetensors data megatron index
-FUZZED = $(BASE) $(FRONT) $(PACK) $(COST) $(SCHED) $(LIST) $(LOWER) $(CHECK) $(TEXT) $(FOREIGN) \
+FUZZED = $(BASE) $(FRONT) $(TOKENS) $(PACK) $(COST) $(SCHED) $(LIST) $(LOWER) $(CHECK) $(TEXT) $(FOREIGN) \
          gen/emit/page.o gen/view/events.o gen/view/measured.o gen/view/metrics.o gen/view/tfevents.o rt/json.o
 FUZZHEAD = $(wildcard tests/fuzz_targets/*.h)
 S = $(if $(FUZZER),build/fuzzer,build/san)

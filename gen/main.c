@@ -10,6 +10,7 @@
 #include "plan/planner.h"
 #include "search/nofit.h"
 #include "mem/unpooled.h"
+#include "tokens/tokens.h"
 #include "view/events.h"
 #include "view/view.h"
 
@@ -254,6 +255,8 @@ int main(int argc, char **argv)
     options_answer(argc, argv);
     if (argc > 1 && !strcmp(argv[1], "pack"))
         return pack_command(argc - 2, argv + 2);
+    if (argc > 1 && !strcmp(argv[1], "tokens"))
+        options_end(tokens_command(argc - 2, argv + 2));
     if (argc > 1 && !strcmp(argv[1], "new"))
         options_end(new_command(argc - 2, argv + 2));
     Options x = options(argc, argv);

@@ -25,6 +25,7 @@ static const char usage[] =
     "dpgen schedules MODEL.yaml  every synchronous schedule side by side; --json as data, -o FILE.svg draws the lists of the\n"
     "                            one that plan.schedule names\n"
     "dpgen pack FILE.csv         addresses for a published packing instance; -o OUT.csv, --capacity BYTES\n"
+    "dpgen tokens FILE...        texts to a file of tokens, -o OUT.bin, by --tokenizer FILE.json; --end TOKEN behind each\n"
     "dpgen report DIR            a page with a measured step beside the predicted one: --trace FILE of the job;\n"
     "                            -o FILE replaces DIR/measured.html\n"
     "dpgen metrics LOG           the log of a job for TensorBoard: --tensorboard DIR\n"
@@ -122,12 +123,13 @@ static void take_option(Options *x, const char *option, const char *value)
 
 /* Commands; without one, a model file and -o.  pack has a command line of its own. */
 enum { GENERATE = 1, CHECK = 2, PLAN = 4, EXPLAIN = 8, COMPARE = 16, PROFILE = 32, PACK = 64, REPORT = 128, METRICS = 256,
-    NEW = 512, SCHEDULES = 1024,
+    NEW = 512, SCHEDULES = 1024, TOKENS = 2048,
     FILES = REPORT | METRICS,       /* written by a job: without a model */
     PLANS = GENERATE | PLAN | EXPLAIN | COMPARE | SCHEDULES };
 static const struct { const char *name; int bit; } verbs[] = {
     {"check", CHECK}, {"plan", PLAN}, {"explain", EXPLAIN}, {"compare", COMPARE}, {"profile", PROFILE}, {"pack", PACK},
-    {"report", REPORT}, {"metrics", METRICS}, {"new", NEW}, {"schedules", SCHEDULES}};
+    {"report", REPORT}, {"metrics", METRICS}, {"new", NEW}, {"schedules", SCHEDULES},
+    {"tokens", TOKENS}};
 
 static int verb_bit(const char *word)
 {
@@ -193,6 +195,8 @@ static void check_options(const Options *x)
     if (!x->file && verb_bit(x->verb) & FILES)
         misuse(verb_bit(x->verb) == REPORT ? "%s" : "dpgen metrics of which log? out/train --log FILE writes one",
                "dpgen report of which folder? one that dpgen MODEL.yaml -o DIR wrote");
+    if (verb_bit(x->verb) == TOKENS)
+        misuse("%s", "tokens comes first: dpgen tokens FILE");
     if (verb_bit(x->verb) == NEW)
         misuse("%s", "new comes first: dpgen new NAME");
     if (!x->file && !(x->from && (verb_bit(x->verb) & (CHECK | PLAN | COMPARE | SCHEDULES | EXPLAIN))))

@@ -405,3 +405,25 @@ Loader *data_open(Run *run, int *status)
     data_close(l);
     return NULL;
 }
+
+Loader *data_given(const Job *job, const int32_t *ids, int64_t n, const char *name, int *status)
+{
+    Loader *l = calloc(1, sizeof *l);
+    DataFile *f = calloc(1, sizeof *f);
+    if (!l || !f) {
+        *status = complain(STATUS_RUN, "no memory for %s", name);
+        free(l);
+        free(f);
+        return NULL;
+    }
+    *f = (DataFile){name, (const unsigned char *)ids, (size_t)n * sizeof *ids};
+    l->job = job;
+    l->eval = (Source){.info = &job->eval, .file = f};
+    *status = data_piece(&l->eval, f, 0, DATA_I32, n);
+    if (*status == DONE)
+        *status = check_tokens(&l->eval, job);
+    if (*status == DONE)
+        return l;
+    data_close(l);
+    return NULL;
+}

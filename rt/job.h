@@ -102,4 +102,5 @@ typedef struct {
 } Job;
 
 int job_main(const Job *job, int argc, char **argv);
+int job_sample(const Job *job, int argc, char **argv);  /* sample/sample.c: text out of a language model */
 #endif

@@ -259,8 +259,14 @@ static void *open_stage(void *at)
 static void *stage_main(void *at)
 {
     Worker *w = at;
-    Run *run = w->run;
     enter(w);
+    w->run->does->stage(w);
+    return NULL;
+}
+
+static void train_stage(Worker *w)
+{
+    Run *run = w->run;
     atomic_store(&w->patience, PATIENT);        /* other stages make their start values */
     if (!run->opt.resume && !run->opt.weights && !w->info->pace)
         init_parameters(w);
@@ -282,7 +288,6 @@ static void *stage_main(void *at)
     atomic_store(&w->patience, PATIENT);
     if (w->status == DONE)
         w->status = results(w);
-    return NULL;
 }
 
 /* ---- preparation ------------------------------------------------------------------------------------------------ */
@@ -327,7 +332,7 @@ static void each_stage(Run *run, void *(*what)(void *))
         pthread_join(run->worker[i].thread, NULL);
 }
 
-static int prepare_workers(Run *run)
+int prepare_workers(Run *run)
 {
     run->worker = calloc((size_t)run->count, sizeof *run->worker);
     run->parameter = items_make(run->job, 1u << STATE_PARAM, -1, &run->parameters);
@@ -342,7 +347,7 @@ static int prepare_workers(Run *run)
     return status;
 }
 
-static int start_values(Run *run)
+int start_values(Run *run)
 {
     if (run->opt.resume) {
         int status = ckpt_load(run);
@@ -359,7 +364,7 @@ static int start_values(Run *run)
 }
 
 /* Everything that may fail before the first step, in the order in which it is cheapest to find out. */
-static int prepare(Run *run)
+static int train_prepare(Run *run)
 {
     int status = machine_check(run);
     if (status == DONE)
@@ -419,13 +424,20 @@ static void release(Run *run)
     free(run->parameter);
     free(run->gradient);
     data_close(run->loader);
+    if (run->does->close)
+        run->does->close(run);
     free(run->opt.data);
     free(run->opt.eval_data);
 }
 
-int job_main(const Job *job, int argc, char **argv)
+static int train_options(Run *run, int argc, char **argv)
 {
-    Run run = {.job = job, .program = argc > 0 ? argv[0] : NULL};
+    return options_read(&run->opt, run->job, argc, argv, run->main);
+}
+
+int job_run(const Job *job, const Program *does, int argc, char **argv)
+{
+    Run run = {.job = job, .does = does, .program = argc > 0 ? argv[0] : NULL, .log = -1};
     int status = DONE;
     signal_open();              /* first: a signal that comes early stops the job after its first step */
     run.link = link_open(job->stages, job->rank, &argc, &argv, &status);
@@ -434,9 +446,9 @@ int job_main(const Job *job, int argc, char **argv)
     run.first = link_first(run.link);
     run.count = link_count(run.link);
     run.main = run.first == 0;
-    status = options_read(&run.opt, job, argc, argv, run.main);
+    status = does->options(&run, argc, argv);
     if (status < 0) {
-        status = prepare(&run);
+        status = does->prepare(&run);
         if (status == DONE)
             status = run_stages(&run);
         metrics_close(&run);
@@ -445,4 +457,10 @@ int job_main(const Job *job, int argc, char **argv)
     release(&run);
     link_close(run.link);
     return status;
+}
+
+int job_main(const Job *job, int argc, char **argv)
+{
+    static const Program train = {train_options, train_prepare, train_stage, NULL};
+    return job_run(job, &train, argc, argv);
 }

@@ -15,6 +15,6 @@ double number_cos_turn(double x);               /* cos(2 pi x), 0 <= x < 2^20 */
 double number_sin_turn(double x);
 
 /* Four random words, a function of the arguments alone.  purpose keeps the uses of one seed apart. */
-enum { DRAW_PARAMETER = 1, DRAW_WINDOW, DRAW_ORDER };
+enum { DRAW_PARAMETER = 1, DRAW_WINDOW, DRAW_ORDER, DRAW_TOKEN };
 void number_draw(uint64_t seed, int purpose, uint64_t name, uint64_t index, uint32_t word[4]);
 #endif

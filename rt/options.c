@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * options.c: the command line of a job, as one table.
+ * options.c: the command line of a job, as one table, and the reader of such tables.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -8,10 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "link.h"
-#include "run.h"
-
-typedef enum { FLAG, WORD, WORDS, NUMBER, BYTE } Kind;
-typedef struct { const char *name, *value; Kind kind; size_t field; const char *about; } Option;
+#include "options.h"
 
 static const Option table[] = {
     {"--steps", "N", NUMBER, offsetof(Options, steps), "stop after step N; rates follow the model file all the same"},
@@ -34,8 +31,11 @@ static const Option table[] = {
     {"--fill", "BYTE", BYTE, offsetof(Options, fill), "fill arenas with this byte before the start"},
     {"--dump-arena", "FILE", WORD, offsetof(Options, dump), "write the arena of each stage to FILE.stageN at the end"},
     {"--quiet", NULL, FLAG, offsetof(Options, quiet), "no progress"},
+    {.about = "SIGUSR1: checkpoint.  SIGTERM, SIGINT, SIGHUP: checkpoint and stop.\n"
+     "Status: 0 done, 1 failed, 2 usage, 5 foreign or broken checkpoint, 6 wrong machine, 7 a loss or norm is\n"
+     "not finite, 8 a call differs in --selftest, 75 stopped on request with a checkpoint: start again with\n"
+     "--resume.\n"}
 };
-enum { OPTIONS = sizeof table / sizeof *table };
 
 static int say(const Text *t)
 {
@@ -44,22 +44,20 @@ static int say(const Text *t)
     return complain(STATUS_RUN, "cannot write to standard output: %s", strerror(errno));
 }
 
-static int help(const Job *job)
+static int help(const Option *p, const Job *job, const char *does, const char *called)
 {
     char store[4096];
     Text t = {store, 0, sizeof store};
-    text_add(&t, "Usage: %s [OPTION]...\nTrain %s, stages: %d, transport: %s.\n\n", job->program ? job->program : "train",
-             job->name, job->stages, link_name());
-    for (int i = 0; i < OPTIONS; i++) {
+    text_add(&t, "Usage: %s [OPTION]...\n%s %s, stages: %d, transport: %s.\n\n", called, does, job->name, job->stages,
+             link_name());
+    for (; p->name; p++) {
         char left[40];
-        snprintf(left, sizeof left, "%s %s", table[i].name, table[i].value ? table[i].value : "");
-        text_add(&t, "  %-22s %s\n", left, table[i].about);
+        snprintf(left, sizeof left, "%s %s", p->name, p->value ? p->value : "");
+        text_add(&t, "  %-22s %s\n", left, p->about);
     }
     text_add(&t, "  %-22s this text\n  %-22s the job and its key\n\n", "--help", "--version");
-    text_add(&t, "SIGUSR1: checkpoint.  SIGTERM, SIGINT, SIGHUP: checkpoint and stop.\n"
-             "Status: 0 done, 1 failed, 2 usage, 5 foreign or broken checkpoint, 6 wrong machine, 7 a loss or norm is\n"
-             "not finite, 8 a call differs in --selftest, 75 stopped on request with a checkpoint: start again with\n"
-             "--resume.\n");
+    if (p->about)
+        text_add(&t, "%s", p->about);
     return say(&t);
 }
 
@@ -72,12 +70,30 @@ static int version(const Job *job)
     return say(&t);
 }
 
+int options_about(const Option *table, const Job *job, const char *does, int argc, char **argv, bool speak)
+{
+    const char *called = job->program && strcmp(job->program, "train") ? job->program : program_name;
+    for (int i = 1; i < argc; i++) {
+        bool h = strcmp(argv[i], "--help") == 0, v = strcmp(argv[i], "--version") == 0;
+        if (h || v)
+            return !speak ? DONE : h ? help(table, job, does, called) : version(job);
+    }
+    return -1;
+}
+
 static bool number(const char *text, long *x)
 {
     char *end;
     errno = 0;
     *x = strtol(text, &end, 0);
     return end != text && !*end && !errno && *x >= 0;
+}
+
+static bool fraction(const char *text, double *x)
+{
+    char *end;
+    *x = strtod(text, &end);
+    return end != text && !*end && *x >= 0 && *x < 1e9;
 }
 
 /* All words up to the next option. */
@@ -93,9 +109,9 @@ static int words(const char ***to, char **argv)
 }
 
 /* Number of further words used, or -1: value missing or wrong. */
-static int read_value(Options *o, const Option *p, char **argv)
+static int read_value(void *to, const Option *p, char **argv)
 {
-    char *field = (char *)o + p->field;
+    char *field = (char *)to + p->field;
     long x = 0;
     if (p->kind == FLAG)
         *(bool *)(void *)field = true;
@@ -107,6 +123,8 @@ static int read_value(Options *o, const Option *p, char **argv)
         int n = words((const char ***)(void *)field, argv);
         return n ? n : -1;
     }
+    if (p->kind == FRACTION)
+        return fraction(argv[0], (double *)(void *)field) ? 1 : -1;
     if (p->kind == WORD)
         *(const char **)(void *)field = argv[0];
     else if (!number(argv[0], &x) || (p->kind == BYTE && x > 255))
@@ -118,19 +136,18 @@ static int read_value(Options *o, const Option *p, char **argv)
     return 1;
 }
 
-static const Option *find(const char *word)
+static const Option *find(const Option *p, const char *word)
 {
-    for (int i = 0; i < OPTIONS; i++)
-        if (strcmp(table[i].name, word) == 0)
-            return &table[i];
-    return NULL;
+    while (p->name && strcmp(p->name, word) != 0)
+        p++;
+    return p->name ? p : NULL;
 }
 
-static int read_all(Options *o, char **argv, bool speak)
+int options_table(const Option *table, void *to, char **argv, bool speak)
 {
     for (argv++; *argv;) {
-        const Option *p = find(*argv);
-        int used = p ? read_value(o, p, argv + 1) : -1;
+        const Option *p = find(table, *argv);
+        int used = p ? read_value(to, p, argv + 1) : -1;
         if (used < 0 && speak && p)
             complain(STATUS_USAGE, "%s needs %s; see --help", *argv, p->value);
         else if (used < 0 && speak)
@@ -146,12 +163,9 @@ int options_read(Options *o, const Job *job, int argc, char **argv, bool speak)
 {
     *o = (Options){.steps = job->steps, .checkpoint = job->ckpt_dir, .watchdog = -1,
                     .trace = job->trace ? "trace.run.json" : NULL};
-    for (int i = 1; i < argc; i++) {
-        bool h = strcmp(argv[i], "--help") == 0, v = strcmp(argv[i], "--version") == 0;
-        if (h || v)
-            return !speak ? DONE : h ? help(job) : version(job);
-    }
-    int status = read_all(o, argv, speak);
+    int status = options_about(table, job, "Train", argc, argv, speak);
+    if (status < 0)
+        status = options_table(table, o, argv, speak);
     if (status >= 0)
         return status;
     if (o->selftest && (o->resume || job->stage->pace))

@@ -65,6 +65,7 @@ typedef struct Worker {
     int64_t broken_at;          /* steps that were done then */
     void *board;                /* answers of link_share(), all stages */
     Text text;                  /* room for headers of files */
+    bool scored;                /* sample/sample.c: this stage has seen the scores */
     float *eval_loss, *losses;  /* losses.c: of this stage's micro-batches of an evaluation; of all replicas */
     long *counts;
     /* watchdog.c: the only fields that another thread reads */
@@ -76,8 +77,18 @@ typedef struct Worker {
     int64_t due;                /* ns of a clock that only goes forward: when the action before was to end */
 } Worker;
 
+/* What a program of the job does with its stages: main.c trains, sample/sample.c writes text. */
+typedef struct {
+    int (*options)(Run *run, int argc, char **argv);    /* -1: go on; else the status to end with */
+    int (*prepare)(Run *run);           /* all that may fail or allocate */
+    void (*stage)(Worker *w);           /* in the thread of each stage; sets its status */
+    void (*close)(Run *run);            /* NULL: nothing of its own */
+} Program;
+
 struct Run {
     const Job *job;
+    const Program *does;
+    struct Sample *sample;      /* sample/sample.c */
     Options opt;
     Link *link;
     Loader *loader;
@@ -97,6 +108,7 @@ struct Run {
 
 /* ---- ends and texts: text.c ------------------------------------------------------------------------------- */
 #define RT_PRINTF(a, b) __attribute__((format(printf, a, b)))
+extern const char program_name[];       /* what its messages begin with */
 /* One line on standard error; returns `status`. */
 int complain(int status, const char *form, ...) RT_PRINTF(2, 3);
 /* The same, and the end of every stage of the job. */
@@ -108,6 +120,9 @@ bool write_all(int file, const void *data, size_t n);
 double seconds(void);                                   /* a clock that only goes forward */
 
 /* ---- start ------------------------------------------------------------------------------------------------- */
+int job_run(const Job *job, const Program *does, int argc, char **argv);        /* main.c, as are the next two */
+int prepare_workers(Run *run);
+int start_values(Run *run);
 /* options.c: NULL terminated argv.  -1: go on; else the status to end with. */
 int options_read(Options *o, const Job *job, int argc, char **argv, bool speak);
 int machine_check(const Run *run);                      /* machine.c */
@@ -178,6 +193,8 @@ long items_room(const Item *item, int n);               /* bytes that their text
 
 /* ---- data.c ------------------------------------------------------------------------------------------------- */
 Loader *data_open(Run *run, int *status);               /* NULL: said why, status set */
+/* The same n ids for every sample of an evaluation, of whoever may change them between two; name: what messages call them. */
+Loader *data_given(const Job *job, const int32_t *ids, int64_t n, const char *name, int *status);
 void data_close(Loader *l);
 /* A place in the training stream, for checkpoints: samples used before `step`. */
 int64_t data_cursor(const Job *job, int64_t step);

@@ -32,10 +32,13 @@ bool write_all(int file, const void *data, size_t n)
     return true;
 }
 
+/* A program that has another name defines it once more, and that holds. */
+__attribute__((weak)) const char program_name[] = "train";
+
 static void say(const char *form, va_list list)
 {
     char line[LINE];
-    int n = snprintf(line, sizeof line, "train: ");
+    int n = snprintf(line, sizeof line, "%s: ", program_name);
     int k = vsnprintf(line + n, sizeof line - (size_t)n - 1, form, list);
     size_t end = k < 0 ? (size_t)n : strlen(line);
     for (char *c = line; c < line + end; c++)       /* names come from files that nobody has checked */

@@ -36,8 +36,15 @@ if less 5.4452 "$first" && less "$first" 5.6452; then pass; else fault "the firs
 if less "$last" "$entropy"; then pass; else fault "the last loss is $last, the bytes alone have $entropy"; fi
 if less "$held" "$entropy"; then pass; else fault "the loss of the evaluation is $held, the bytes alone have $entropy"; fi
 
+# What it writes: of the bytes of its text alone, and with spaces among them
+sed '1,/^demo: text of the trained/d; /^next:/,$d' "$tmp/demo" >"$tmp/wrote"
+expect "the demo writes text" test "$(wc -c <"$tmp/wrote")" -ge 160
+tr -d "$(tr -d '\n' <$corpus/train.txt | fold -w 1 | sort -u | tr -d '\n-')\n-" <"$tmp/wrote" >"$tmp/strange"
+if [ "$(wc -c <"$tmp/strange")" -le 8 ]; then pass; else fault "bytes that the text has not: $(cat "$tmp/strange")"; fi
+expect "the text has words" test "$(tr -cd ' ' <"$tmp/wrote" | wc -c)" -ge 8
+
 sed '1,/^next:/d' "$tmp/demo" >"$tmp/next"
-expect "three commands to try" test "$(wc -l <"$tmp/next")" = 3
+expect "four commands to try" test "$(wc -l <"$tmp/next")" = 4
 while read -r line; do expect "$line" sh -c "$line" </dev/null; done <"$tmp/next"
 
 awk -v from=1 -v to=100 -f $corpus/make.awk >"$tmp/train.txt"

@@ -145,7 +145,7 @@ static void take_prepared(const Plan *p, Strs *wanted)
 }
 
 /* Headers, the runtime with one transport, and the kernels that the plan calls, in the order of the embedded table. */
-static Strs files_of(const Plan *p)
+static Strs files_of(const Plan *p, bool mute)
 {
     Strs wanted = {0}, list = {0};
     for (int o = 0; o < p->g->op.n; o++)
@@ -158,9 +158,25 @@ static Strs files_of(const Plan *p)
         take_leaned_on(p, &wanted);
     }
     for (const Embedded *e = embedded; e->name; e++)
-        if (starts(e->name, "rt/") && (is_header(p, e->name) || is_runtime(p, e->name) || has(&wanted, e->name)))
+        if (starts(e->name, "rt/") && (is_header(p, e->name) || is_runtime(p, e->name) || has(&wanted, e->name) ||
+                                       (!mute && right_in(e->name, "rt/sample/"))))
             *PUSH(&list) = e->name;
     return list;
+}
+
+static const char *add_object(const char *text, const char *file)
+{
+    return strf("%s \\\n  %.*so", text, (int)strlen(file) - 1, file);
+}
+
+/* Of `sample`, besides those of `train`. */
+static const char *sample_objects(const Strs *files)
+{
+    const char *text = "sample.o";
+    for (int i = 0; i < files->n; i++)
+        if (lies_in(files->at[i], "rt/sample/"))
+            text = add_object(text, files->at[i]);
+    return text;
 }
 
 static const char *objects(const Plan *p, const Strs *files)
@@ -171,9 +187,24 @@ static const char *objects(const Plan *p, const Strs *files)
     if (emit_cuda(p))
         text = strf("%s kernels.o", text);
     for (int i = 0; i < files->n; i++)
-        if (ends(files->at[i], ".c"))
-            text = strf("%s \\\n  %.*so", text, (int)strlen(files->at[i]) - 1, files->at[i]);
+        if (ends(files->at[i], ".c") && !starts(files->at[i], "rt/sample/"))
+            text = add_object(text, files->at[i]);
     return text;
+}
+
+/* The rules of `sample`, or why there is none. */
+static const char *sample_rules(const Strs *files, const char *mute)
+{
+    static const char rules[] =
+        "SAMPLE = %s\n\n"
+        "all: sample\n\n"
+        "sample.o: launch.c\n"
+        "\t$(call say,compile sample) $(CC) $(CPPFLAGS) -DSAMPLE $(CFLAGS) $(DEPEND) -c -o $@ $<\n\n"
+        "sample: $(filter-out launch.o,$(OBJ)) $(SAMPLE) .flags.link\n"
+        "\t$(call say,link $@) $(CC) $(LDFLAGS) -o $@ $(filter-out launch.o,$(OBJ)) $(SAMPLE) $(LIBS)\n";
+    if (!mute)
+        return strf(rules, sample_objects(files));
+    return strf("SAMPLE =\n\nsample:\n\t@echo sample: %s >&2; exit 2\n\n.PHONY: sample\n", quote_recipe(mute));
 }
 
 static bool threaded(const Plan *p)
@@ -200,16 +231,19 @@ static const char *isa_flags(const Plan *p)
     return strf("-march=%s", isa);
 }
 
-static const char *usage_of(const Plan *p, const char *prefix)
+static const char *usage_of(const Plan *p, const char *prefix, bool mute)
 {
-    const char *run = transport_of(p->m)->ranks ? strf("mpirun -n %d ./train", p->devices) : "./train";
+    bool ranks = transport_of(p->m)->ranks;
+    const char *run = ranks ? strf("mpirun -n %d ./train", p->devices) : "./train";
     if (strcmp(prefix, "train"))
         return strf("    make                             makes %s.o: link it, with what %s, to a\n"
                     "                                     program that includes %s.h and calls %s_main(argc, argv)\n",
                     prefix, emit_cuda(p) ? "make needed prints" : "LIBS in the Makefile names", prefix,
                     prefix);
     return strf("    make\n    %-32s --help lists the options\n"
-                "    %-32s record the first steps; check files and repeat them\n", run, "make expected; make verify");
+                "    %-32s record the first steps; check files and repeat them\n%s", run, "make expected; make verify",
+                mute ? "" : strf("    %-32s what the newest checkpoint writes\n",
+                                 ranks ? strf("mpirun -n %d ./sample", p->devices) : "./sample"));
 }
 
 /* kernels.cu, which includes the kernels of this job, and cuda.mk, which finds what builds them. */
@@ -238,7 +272,8 @@ void emit_build(Out *o, const Plan *p, const char *prefix)
 {
     static const char toolkit[] = "    kernels.cu       the kernels of this job as one unit, for nvcc\n"
                                   "    cuda.mk          where the Makefile finds CUDA and its libraries\n";
-    Strs files = files_of(p);
+    const char *mute = emit_mute(p, prefix);
+    Strs files = files_of(p, mute);
     if (emit_cuda(p))
         emit_toolkit(o, p, &files);
     const Library *k = emit_library(p);
@@ -258,7 +293,8 @@ void emit_build(Out *o, const Plan *p, const char *prefix)
         {"static", k->shared || t->shared ? "no" : "yes"},
         {"run", t->ranks ? strf("mpirun -n %d '$(CURDIR)'/", p->devices) : "'$(CURDIR)'/"},
         {"include", emit_cuda(p) ? "include cuda.mk\n" : ""},
-        {"toolkit", emit_cuda(p) ? toolkit : ""}, {"usage", usage_of(p, prefix)},
+        {"toolkit", emit_cuda(p) ? toolkit : ""}, {"usage", usage_of(p, prefix, mute)},
+        {"sample", sample_rules(&files, mute)},
         {"product", strcmp(prefix, "train") ? strf("%s.o", prefix) : "train"}, {NULL, NULL}};
     print_template(out_open(o, "Makefile"), "templates/Makefile", fill);
     out_close(o);

@@ -40,6 +40,7 @@ const char *action_text(const Plan *p, const Action *k);    /* F chunk 0, micro-
 const char *emit_piece(Piece piece, int phase);     /* period_3; step */
 const char *covers_text(const Plan *p, int device);         /* its first .. last operator; several runs of them */
 int emit_rank(const Plan *p, int device);           /* of MPI: devices used are ranks in the order of the model file */
+const char *emit_mute(const Plan *p, const char *prefix);   /* sample.c: why the job writes no text; NULL: it does */
 bool emit_cuda(const Plan *p);                      /* stages on GPUs: rt/cuda/, rt/op/cuda/ */
 bool emit_paced(const Plan *p);                     /* kernels that only wait: rt/pace.c */
 const Library *emit_library(const Plan *p);         /* the kernels of the job */

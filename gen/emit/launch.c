@@ -398,8 +398,13 @@ void emit_launch(FILE *f, const Plan *p, const char *prefix, const char *plan_ha
     print_job(&w, pairs, talk, plan_hash);
     fprintf(f, "\nint %s_main(int argc, char **argv);\nint %s_main(int argc, char **argv)\n{\n"
             "    return job_main(&job, argc, argv);\n}\n", prefix, prefix);
-    if (!strcmp(prefix, "train"))
-        fprintf(f, "\nint main(int argc, char **argv)\n{\n    return train_main(argc, argv);\n}\n");
+    if (strcmp(prefix, "train"))
+        return;
+    bool mute = emit_mute(p, prefix) != NULL;
+    fprintf(f, "\nint main(int argc, char **argv)\n{\n");
+    if (!mute)
+        fprintf(f, "#ifdef SAMPLE\n    return job_sample(&job, argc, argv);\n#else\n");
+    fprintf(f, "    return train_main(argc, argv);\n%s}\n", mute ? "" : "#endif\n");
 }
 
 void emit_header(FILE *f, const Plan *p, const char *prefix)

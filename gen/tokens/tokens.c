@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tokens.c: dpgen tokens, files of text to one file of tokens, as data of format llmc-tokens.
+ *
+ * 256 int32: magic, version, number of tokens, zeros; then the tokens, u16 where all ids of the tokenizer fit, else u32.
+ */
+#include "tokens.h"
+#include "base/file.h"
+#include "base/quote.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST = 1 << 29 };         /* so that numbers of tokens fit */
+
+static NORETURN void misuse(const char *form, const char *what)
+{
+    fprintf(stderr, "dpgen: ");
+    fputs(quote_terminal(strf(form, what)), stderr);
+    fprintf(stderr, "\ntry: dpgen tokens --tokenizer tokenizer.json FILE... -o data.bin\n");
+    exit(EXIT_USAGE);
+}
+
+static void put(FILE *f, uint32_t x, int bytes)
+{
+    for (int i = 0; i < bytes; i++)
+        fputc((int)(x >> (8 * i) & 0xff), f);
+}
+
+static void write_tokens(const char *path, const Ints *ids, int width)
+{
+    FILE *f = file_begin(path);
+    put(f, width == 2 ? 20240520 : 20240801, 4);
+    put(f, width == 2 ? 1 : 7, 4);
+    put(f, (uint32_t)ids->n, 4);
+    for (int i = 3; i < 256; i++)
+        put(f, 0, 4);
+    for (int i = 0; i < ids->n; i++)
+        put(f, (uint32_t)ids->at[i], width);
+    file_end(f, path);
+}
+
+/* The id of a token that is put behind each file. */
+static int end_of(const Tokenizer *t, const char *name)
+{
+    for (int i = 0; i < t->added.n; i++)
+        if (!strcmp(t->added.at[i].text, name))
+            return t->added.at[i].id;
+    fail(EXIT_USAGE, "--end %s: %s has no such added token", name, t->path);
+}
+
+int tokens_command(int argc, char **argv)
+{
+    const char *out = NULL, *path = NULL, *end = NULL;
+    Strs files = {0};
+    for (int i = 0; i < argc; i++) {
+        const struct { const char *name; const char **to; } options[] = {{"-o", &out}, {"--tokenizer", &path}, {"--end", &end}};
+        bool option = argv[i][0] == '-', taken = false;
+        for (int k = 0; k < 3 && option && i + 1 < argc && !taken; k++)
+            if (!strcmp(argv[i], options[k].name)) {
+                *options[k].to = argv[++i];
+                taken = true;
+            }
+        if (option && !taken)
+            misuse("%s: no such option, or no value behind it", argv[i]);
+        if (!option)
+            *PUSH(&files) = argv[i];
+    }
+    if (!path || !out || files.n == 0)
+        misuse("%s", !path ? "by which tokenizer" : !out ? "where to" : "which files");
+    const Tokenizer *t = tokenizer_read(path);
+    Ints ids = {0};
+    int last = end ? end_of(t, end) : -1;
+    int64_t bytes = 0;
+    for (int i = 0; i < files.n; i++) {
+        size_t n;
+        const char *text = file_read(files.at[i], "name a file of text", &n);
+        if (n > MOST || ids.n > MOST)
+            fail(EXIT_MODEL, "%s: more than 512 MiB, or as many tokens: make several files", files.at[i]);
+        tokenizer_encode(t, files.at[i], text, n, &ids);
+        if (end)
+            *PUSH(&ids) = last;
+        bytes += (int64_t)n;
+    }
+    int width = t->most < 65536 ? 2 : 4;
+    write_tokens(out, &ids, width);
+    printf("wrote %s: %d tokens of %lld bytes, u%d\n", quote_terminal(out), ids.n, (long long)bytes, 8 * width);
+    return 0;
+}

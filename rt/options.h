@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * options.h: a command line as a table, for the programs of a job: each option, the field of a struct that it fills, and its
+ * line of --help.  A row without a name ends a table.
+ */
+#ifndef OPTIONS_H
+#define OPTIONS_H
+#include "run.h"
+
+typedef enum { FLAG, WORD, WORDS, NUMBER, BYTE, FRACTION } OptionKind;  /* bool, char *, char **, long, int, double */
+typedef struct { const char *name, *value; OptionKind kind; size_t field; const char *about; } Option;
+
+/* --help and --version, which come first wherever they stand: the status to end with; -1: go on. */
+int options_about(const Option *table, const Job *job, const char *does, int argc, char **argv, bool speak);
+int options_table(const Option *table, void *to, char **argv, bool speak);      /* -1: go on; else STATUS_USAGE */
+#endif

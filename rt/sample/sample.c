@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sample.c: the program `sample`, text out of a language model: the stages of the job, forward.
+ *
+ * Each token is one evaluation of the job (StageInfo.eval), under the same plan, with the calls and bits of an evaluation in
+ * training.  The samples of its micro-batch are all the text so far, padded to the length of the model's sequence.
+ * Attention is causal, so what stands behind the last token changes nothing before it.  A hook looks at the call of the loss
+ * (hooks.h): xent_forward() reads the scores, and the row of the last token is copied.  linear_xent_forward() reads hidden
+ * vectors and weights, and never has a whole row of scores.  There the row is computed here: a sum of doubles, ascending, a
+ * score.  The stage that has the row chooses (choose.c) and tells the others.  A text that is as long as the sequence goes
+ * on without its first token.
+ *
+ * The forward pass has the same bits under any plan, and choosing is a function of the scores, the seed and the place.  So is
+ * the text.
+ *
+ * Cost: a forward pass of a micro-batch for each token, where a cache of keys and values would have one of a position.
+ * There is no such cache, for its shapes would not be those of the plan.  Stages work one after the other.  Not handled:
+ * replicas but the first, which wait; models that are not causal, for which dpgen does not build this.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "choose.h"
+#include "ckpt.h"
+#include "link.h"
+#include "options.h"
+#include "real.h"
+
+const char program_name[] = "sample";
+
+typedef struct { const char *prompt, *weights; long tokens, seed, top_k, watchdog; double temperature, top_p; } Asked;
+
+typedef struct Sample {
+    Asked ask;
+    Taste taste;
+    const InputInfo *in;        /* the input that the text feeds */
+    int32_t *ids;               /* the text, then padding: window + 1 */
+    long window, n;             /* of the sequence; tokens of the text that are in it */
+    long made;                  /* tokens that were chosen */
+    double *score;              /* of the stage that has the loss: width of them, and what sorts them */
+    Ranked *room;
+    long width;
+    int end;                    /* the last byte that was written */
+    bool terminal;              /* it goes to one: no bytes that would command it */
+    bool numbers;               /* tokens are no bytes */
+    char path[CKPT_PATH];       /* of the weights */
+} Sample;
+
+static const Option table[] = {
+    {"--prompt", "TEXT", WORD, offsetof(Asked, prompt), "the text to go on with; default: the end of a line"},
+    {"--tokens", "N", NUMBER, offsetof(Asked, tokens), "tokens to write behind it; default 100"},
+    {"--temperature", "X", FRACTION, offsetof(Asked, temperature), "what scores are divided by; 0: the likeliest; default 1"},
+    {"--top-k", "N", NUMBER, offsetof(Asked, top_k), "only the N likeliest tokens; default 0, all"},
+    {"--top-p", "X", FRACTION, offsetof(Asked, top_p), "only the likeliest, of this probability in sum; default 1"},
+    {"--seed", "N", NUMBER, offsetof(Asked, seed), "another text; default: the seed of the job"},
+    {"--weights", "PATH", WORD, offsetof(Asked, weights), "a safetensors file, a checkpoint, or the newest in PATH"},
+    {"--watchdog", "SECONDS", NUMBER, offsetof(Asked, watchdog), "end after such a silence; 0 never"},
+    {.about = "Status: 0 done, 1 failed, 2 usage, 5 foreign or broken weights, 6 wrong machine, 7 a score is not finite.\n"}
+};
+
+/* ---- scores -------------------------------------------------------------------------------------------------------- */
+
+typedef struct { double *to; } Copy;
+
+static bool copy_reals(void *to, const void *piece, size_t bytes)
+{
+    Copy *c = to;
+    for (size_t i = 0; i < bytes / sizeof(real); i++)
+        *c->to++ = (double)get(piece, (long)i);
+    return true;
+}
+
+static void read_row(Worker *w, double *to, const real *from, long n)
+{
+    Copy c = {to};
+    arena_read(w, from, (size_t)n * sizeof *from, copy_reals, &c);
+}
+
+typedef struct { const double *x; double *to; double sum; long in, at; } Head;
+
+/* Rows of the weight, piece by piece. */
+static bool multiply(void *to, const void *piece, size_t bytes)
+{
+    Head *h = to;
+    for (size_t i = 0; i < bytes / sizeof(real); i++) {
+        h->sum += h->x[h->at] * (double)get(piece, (long)i);
+        if (++h->at < h->in)
+            continue;
+        *h->to++ += h->sum;     /* onto the bias */
+        h->sum = 0, h->at = 0;
+    }
+    return true;
+}
+
+static void multiply_row(Worker *w, Sample *s, const Given *x, const Given *weight, const Given *bias, long in)
+{
+    double *hidden = malloc((size_t)in * sizeof *hidden);
+    if (!hidden)
+        quit(w->run->link, STATUS_RUN, "no memory for %ld numbers", in);
+    read_row(w, hidden, (const real *)x->p + (s->n - 1) * in, in);
+    memset(s->score, 0, (size_t)s->width * sizeof *s->score);
+    if (bias->p)
+        read_row(w, s->score, bias->p, s->width);
+    Head h = {hidden, s->score, 0, in, 0};
+    arena_read(w, weight->p, (size_t)(s->width * in) * sizeof(real), multiply, &h);
+    free(hidden);
+}
+
+static void make_room(Worker *w, Sample *s, long width)
+{
+    if (s->width)
+        return;
+    s->width = width;
+    s->score = malloc((size_t)width * sizeof *s->score);
+    s->room = malloc((size_t)width * sizeof *s->room);
+    if (!s->score || !s->room)
+        quit(w->run->link, STATUS_RUN, "no memory for the scores of %ld tokens", width);
+}
+
+static bool is_call(const char *call, const char *name)
+{
+    size_t n = strlen(name);
+    return !strncmp(call, name, n) && call[n] == '(';
+}
+
+/* Operands by their places in rt.h. */
+static void look(Stage *st, int what, const char *where, const char *call, const Given *of)
+{
+    enum { X = 2, WIDTH = 6, WEIGHT = 3, BIAS = 4, IN = 10, OUT = 11 };
+    Worker *w = st->worker;
+    Sample *s = w->run->sample;
+    (void)where;
+    if (what != CALL_BEGINS)
+        return;
+    bool whole = is_call(call, "xent_forward"), apart = is_call(call, "linear_xent_forward");
+    if (!whole && !apart)
+        return;
+    make_room(w, s, (long)of[whole ? WIDTH : OUT].i);
+    if (whole)
+        read_row(w, s->score, (const real *)of[X].p + (s->n - 1) * s->width, s->width);
+    else
+        multiply_row(w, s, &of[X], &of[WEIGHT], &of[BIAS], (long)of[IN].i);
+    w->scored = true;
+}
+
+/* ---- the loop of a stage --------------------------------------------------------------------------------------------- */
+
+enum { NOBODY = -1, BROKEN = -2 };
+
+/* Tokens that the input does not take are no answer. */
+static int64_t choose(Sample *s)
+{
+    bool bounded = s->in->lo != s->in->hi;
+    long from = bounded ? s->in->lo : 0, to = bounded && s->in->hi < s->width ? s->in->hi : s->width;
+    long id = choose_token(s->score + from, to - from, &s->taste, s->made, s->room);
+    return id < 0 ? BROKEN : from + id;
+}
+
+static int64_t next_token(Worker *w)
+{
+    Sample *s = w->run->sample;
+    int64_t mine = NOBODY, *all = w->board;
+    w->scored = false;
+    if (replica_of(w) == 0 && w->ended)
+        overlap_eval(w);
+    else if (replica_of(w) == 0)
+        w->info->eval(&w->stage);
+    if (w->scored)
+        mine = choose(s);
+    link_share(&w->stage, &mine, all, sizeof mine);
+    for (int i = 0; i < w->stage.count; i++)
+        if (all[i] != NOBODY)
+            return all[i];
+    quit(w->run->link, STATUS_RUN, "no scores were seen: the sources of the stages were compiled without -DSTAGE");
+}
+
+static int write_text(Sample *s, const char *text, size_t n)
+{
+    if (!write_all(STDOUT_FILENO, text, n))
+        return complain(STATUS_RUN, "cannot write to standard output: %s", strerror(errno));
+    s->end = text[n - 1];
+    return DONE;
+}
+
+/* Bytes, or numbers with blanks between them. */
+static int write_ids(Sample *s, const int32_t *ids, long n)
+{
+    int status = DONE;
+    for (long i = 0; i < n && status == DONE; i++) {
+        char text[16] = {(char)ids[i]};
+        bool commands = (ids[i] < ' ' && ids[i] != '\n' && ids[i] != '\t') || ids[i] == 127;
+        if (s->numbers)
+            status = write_text(s, text, (size_t)snprintf(text, sizeof text, s->end ? " %ld" : "%ld", (long)ids[i]));
+        else
+            status = write_text(s, s->terminal && commands ? "?" : text, 1);
+    }
+    return status;
+}
+
+/* The token goes behind the text; the first one leaves where there is no room. */
+static int take(const Run *run, int32_t id)
+{
+    Sample *s = run->sample;
+    if (s->n == s->window) {
+        memmove(s->ids, s->ids + 1, (size_t)s->window * sizeof *s->ids);
+        s->n--;
+    }
+    s->ids[s->n++] = id;
+    s->made++;
+    return run->main ? write_ids(s, &id, 1) : DONE;
+}
+
+/* All evaluate, all hear of the token, the first of each process writes it down, and all wait for that. */
+static void sample_stage(Worker *w)
+{
+    Run *run = w->run;
+    Sample *s = run->sample;
+    bool first = w == run->worker;
+    w->stage.hook = look;
+    w->eval = true;
+    w->status = worst(w, first && run->main ? write_ids(s, s->ids, s->n) : DONE);
+    while (w->status == DONE && s->made < s->ask.tokens) {
+        int64_t id = next_token(w);
+        int status = id == BROKEN ? STATUS_BROKEN : first ? take(run, (int32_t)id) : DONE;
+        if (id == BROKEN && w->scored)
+            complain(status, "a score is not finite: these weights are broken");
+        w->status = worst(w, status);
+    }
+    if (first && run->main && s->end != '\n' && w->status == DONE)
+        w->status = write_text(s, "\n", 1);
+}
+
+/* ---- preparation ------------------------------------------------------------------------------------------------------ */
+
+static int sample_options(Run *run, int argc, char **argv)
+{
+    Sample *s = run->sample = calloc(1, sizeof *s);
+    const Job *job = run->job;
+    if (!s)
+        return complain(STATUS_RUN, "no memory");
+    s->ask = (Asked){"\n", job->ckpt_dir, 100, (long)job->seed, 0, -1, 1, 1};
+    int status = options_about(table, job, "Write text of", argc, argv, run->main);
+    if (status < 0)
+        status = options_table(table, &s->ask, argv, run->main);
+    if (status >= 0)
+        return status;
+    run->opt = (Options){.steps = 1, .quiet = true, .watchdog = s->ask.watchdog};
+    s->terminal = isatty(STDOUT_FILENO) && !strcmp(link_name(), "local");       /* mpirun gives one to each rank */
+    s->taste = (Taste){s->ask.temperature, s->ask.top_p, s->ask.top_k, (uint64_t)s->ask.seed};
+    if (s->ask.weights)
+        return -1;
+    return !run->main ? STATUS_USAGE : complain(STATUS_USAGE, "--weights is missing: a safetensors file, or a directory of "
+                                                "checkpoints");
+}
+
+static int refuse(const Run *run, const char *form, long a, long b)
+{
+    return run->main ? complain(STATUS_USAGE, form, a, b) : STATUS_USAGE;
+}
+
+/* Bytes, or numbers; those beyond the window are counted and not stored.  False: it is no number. */
+static bool read_prompt(Sample *s)
+{
+    const char *at = s->ask.prompt;
+    while (s->numbers ? at[strspn(at, " \n")] : *at) {
+        char *behind = (char *)at + 1;
+        long id = s->numbers ? strtol(at, &behind, 10) : (unsigned char)*at;
+        if (behind == at || id < 0 || id > INT32_MAX)
+            return false;
+        if (s->n < s->window)
+            s->ids[s->n] = (int32_t)id;
+        s->n++;
+        at = behind;
+    }
+    return true;
+}
+
+static int prompt_open(Run *run)
+{
+    Sample *s = run->sample;
+    const DataInfo *data = &run->job->eval;
+    for (int i = 0; i < data->roles; i++)
+        if (!strcmp(data->role[i], "tokens"))
+            s->in = &run->job->input[data->input[i]];
+    s->window = s->in->per;
+    s->numbers = strcmp(data->format, "bytes") != 0;
+    s->ids = calloc((size_t)s->window + 1, sizeof *s->ids);
+    if (!s->ids)
+        return complain(STATUS_RUN, "no memory for the prompt");
+    if (!read_prompt(s))
+        return refuse(run, "--prompt: tokens of this model are no bytes: give their numbers, with blanks between them", 0, 0);
+    if (s->n == 0)
+        return refuse(run, "--prompt is empty: give it at least one token", 0, 0);
+    if (s->n > s->window)
+        return refuse(run, "--prompt has %ld tokens, and the model sees %ld: shorten it", s->n, s->window);
+    for (long i = s->n; i <= s->window; i++)
+        s->ids[i] = s->ids[0];
+    for (long i = 0; i < s->n; i++)
+        if (s->in->lo != s->in->hi && (s->ids[i] < s->in->lo || s->ids[i] >= s->in->hi))
+            return refuse(run, "--prompt: token %ld is %ld, which this model does not know", i, s->ids[i]);
+    return DONE;
+}
+
+/* A directory of checkpoints is its newest one. */
+static int find_weights(Run *run)
+{
+    Sample *s = run->sample;
+    struct stat info;
+    int n = 0, status = DONE;
+    Saved *list = NULL;
+    if (stat(s->ask.weights, &info) != 0)
+        return complain(STATUS_STALE, "--weights: %s: %s; give a safetensors file or a directory of checkpoints",
+                        s->ask.weights, strerror(errno));
+    if (S_ISDIR(info.st_mode))
+        list = ckpt_list(s->ask.weights, &n, &status);
+    run->opt.weights = s->ask.weights;
+    for (int i = 0; i < n; i++)
+        if (list[i].state == CKPT_COMMITTED) {
+            ckpt_name(s->path, s->ask.weights, list[i].step, "");
+            run->opt.weights = s->path;
+        }
+    free(list);
+    return status;
+}
+
+static int sample_prepare(Run *run)
+{
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+    int status = machine_check(run);
+    for (int i = 0; i < 3; i++)         /* there is nothing to be saved */
+        signal(ends[i], SIG_DFL);
+    if (status == DONE)
+        status = prompt_open(run);
+    if (status == DONE)
+        run->loader = data_given(run->job, run->sample->ids, run->sample->window + 1, "--prompt", &status);
+    if (status == DONE)
+        status = prepare_workers(run);
+    if (status == DONE)
+        status = find_weights(run);
+    if (status == DONE)
+        status = start_values(run);
+    status = link_worst(run->link, status);
+    return status == DONE ? link_worst(run->link, link_connect(run->link, run->job)) : status;
+}
+
+static void sample_close(Run *run)
+{
+    Sample *s = run->sample;
+    if (s) {
+        free(s->ids);
+        free(s->score);
+        free(s->room);
+    }
+    free(s);
+}
+
+int job_sample(const Job *job, int argc, char **argv)
+{
+    static const Program sample = {sample_options, sample_prepare, sample_stage, sample_close};
+    return job_run(job, &sample, argc, argv);
+}

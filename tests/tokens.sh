@@ -1,0 +1,65 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# dpgen tokens.  Of each kind of tokenizer, random strings between added tokens become what the library `tokenizers` made of
+# them (tests/ref/make_tokens.py).  A job trains on the file.  A tokenizer of another kind is refused by name.
+. "$(dirname "$0")/lib.sh"
+need dpgen
+ref=tests/ref/tokens
+
+for kind in gpt2 llama3 qwen digits llama2 gemma mistral; do
+    expect "$kind" ./dpgen tokens --tokenizer "$ref/$kind.json" "$ref/$kind.txt" -o "$tmp/$kind.bin"
+    expect "$kind: the tokens of the library" cmp "$tmp/$kind.bin" "$ref/$kind.bin"
+done
+./dpgen tokens --tokenizer $ref/gpt2.json $ref/gpt2.txt $ref/gpt2.txt --end '<|end|>>' -o "$tmp/two.bin" >"$tmp/told"
+both=$((2 * ($(wc -c <$ref/gpt2.bin) - 1024 + 2) + 1024))
+expect "two files, and a token behind each" test "$(wc -c <"$tmp/two.bin")" = $both
+expect "it says how many" grep -q "^wrote $tmp/two.bin: $(((both - 1024) / 2)) tokens of .* u16" "$tmp/told"
+sed 's/"id":1,/"id":70000,/' $ref/gpt2.json >"$tmp/wide.json"
+./dpgen tokens --tokenizer "$tmp/wide.json" $ref/gpt2.txt -o "$tmp/wide.bin" >"$tmp/said" 2>&1
+expect "wide tokens" test "$(wc -c <"$tmp/wide.bin")" = $((2 * ($(wc -c <$ref/gpt2.bin) - 1024) + 1024))
+expect "their magic" test "$(od -An -td4 -N8 "$tmp/wide.bin" | tr -s ' ')" = ' 20240801 7'
+
+# The classes of characters, where the same version of the data files is
+unicode=/usr/share/unicode
+if [ -z "$SLOW" ] || ! head -n 1 $unicode/PropList.txt 2>/dev/null | grep -q -F -e -15.0.0; then
+    [ -z "$SLOW" ] || skip "no unicode-data 15.0.0"
+else
+    (cd $unicode && awk -v VERSION=15.0.0 -f "$root/tools/unicode.awk" PropList.txt DerivedNormalizationProps.txt \
+        UnicodeData.txt) >"$tmp/letters.def"
+    expect "letters.def" cmp "$tmp/letters.def" gen/tokens/letters.def
+fi
+
+tokens() { ./dpgen tokens "$@" -o "$tmp/no.bin"; }
+# other TEXT SED: a tokenizer that was changed so is refused with TEXT
+other() { sed "$2" $ref/${3:-llama3}.json >"$tmp/other.json"; refuse "$1" 3 "$1" tokens --tokenizer "$tmp/other.json" LICENSE; }
+other 'the pattern of its pre-tokenizer is not known: .*{1,4}' 's/{1,3}/{1,4}/'
+other 'Split, is not known' 's/Isolated/Removed/'
+other 'pre-tokenizer, BertPreTokenizer, is not known' 's/"ByteLevel"/"BertPreTokenizer"/'
+other 'its normalizer, NFKC, is not known' 's/"NFC"/"NFKC"/' qwen
+other 'its model is Unigram; known is BPE' 's/"BPE"/"Unigram"/'
+other 'end_of_word_suffix, which is not known' 's/"end_of_word_suffix":null/"end_of_word_suffix":"<w>"/'
+other 'neither byte-level nor has it byte_fallback' 's/"byte_fallback":true/"byte_fallback":false/' llama2
+other 'no token for byte 0x0a' 's/<0x0A>/<0xA>/g' llama2
+other 'has the flag lstrip' 's/"lstrip":false/"lstrip":true/'
+other 'add_prefix_space' 's/"add_prefix_space":false/"add_prefix_space":true/'
+other 'merge 0, .*, is not of two tokens to a third one' 's/"merges":\[\[[^]]*\]/"merges":[["a","zzz"]/'
+other 'more text after the end' 's/$/}/'
+head -c 5000 $ref/gpt2.json >"$tmp/other.json"
+refuse "a file that is cut" 3 'other.json: byte' tokens --tokenizer "$tmp/other.json" LICENSE
+echo '{"a": 1}' >"$tmp/other.json"
+refuse "another file" 3 'it is no tokenizer.json' tokens --tokenizer "$tmp/other.json" LICENSE
+printf 'good \377 bad' >"$tmp/latin"
+refuse "no UTF-8" 3 'latin: byte 5 is no UTF-8' tokens --tokenizer $ref/gpt2.json "$tmp/latin"
+printf 'e\314\201' >"$tmp/marks"
+refuse "what NFC changes" 3 'marks: byte 1: U+0301' tokens --tokenizer $ref/qwen.json "$tmp/marks"
+expect "where nothing normalizes it is taken" tokens --tokenizer $ref/gpt2.json "$tmp/marks"
+rm -f "$tmp/no.bin"
+refuse "no such file" 2 'none.json' tokens --tokenizer "$tmp/none.json" LICENSE
+refuse "no such end" 2 'no such added token' tokens --tokenizer $ref/gpt2.json LICENSE --end '<eos>'
+refuse "no tokenizer" 2 'by which tokenizer' ./dpgen tokens LICENSE -o "$tmp/no.bin"
+refuse "no output" 2 'where to' ./dpgen tokens --tokenizer $ref/gpt2.json LICENSE
+refuse "no files" 2 'which files' tokens --tokenizer $ref/gpt2.json
+refuse "tokens behind" 2 'tokens comes first' ./dpgen --estimate tokens LICENSE
+expect "nothing is written" test ! -e "$tmp/no.bin"
+finish
