@@ -53,9 +53,10 @@ SEARCH  = gen/search/search.o gen/search/list.o gen/search/candidate.o gen/searc
 VIEW    = gen/view/stage.o gen/view/plan.o gen/view/explain.o gen/view/compare.o gen/view/compare_page.o \
           gen/view/schedules.o gen/view/schedule_csv.o gen/view/events.o gen/view/measured.o gen/view/metrics.o \
           gen/view/tfevents.o build/read_json.o
+HF      = gen/hf/families.o gen/hf/template.o gen/hf/import.o
 OBJ     = $(BASE) build/embedded.o $(FRONT) $(PACK) $(COST) $(SCHED) $(LIST) $(REPLAY) $(LOWER) $(FATES) $(MEM) \
           $(EXACT) $(CHECK) $(RIVALS) $(TEXT) $(PLAN) $(FOREIGN) gen/key.o $(EMIT) $(PROFILE) gen/passes.o $(SEARCH) \
-          $(VIEW) gen/options.o gen/main.o
+          $(VIEW) $(HF) gen/options.o gen/main.o
 
 all: dpgen
 
@@ -68,7 +69,7 @@ build/embed: tools/embed.c
 	mkdir -p build
 	$(CC) $(CFLAGS) -o $@ tools/embed.c
 
-EMBED = $(sort $(wildcard templates/* devices/*.yaml) \
+EMBED = $(sort $(wildcard templates/*.* templates/Makefile templates/README templates/hf/* devices/*.yaml) \
         $(wildcard rt/*.[ch] rt/cuda/*.[ch] rt/cuda/*.cu rt/op/*.[ch] rt/op/*/*.[ch] rt/op/*/*.cu)) \
         build/rt/op/paced/calls.c build/rt/hooks.h LICENSE
 build/embedded.c: build/embed $(EMBED)
