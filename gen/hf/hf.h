@@ -11,10 +11,14 @@
  * its value already keeps it where the key is absent. */
 typedef enum {
     INT, REAL,
+    TEXT,           /* a whole number, or `otherwise` as it stands: an expression of the model file */
     FLAG,           /* true or false */
     WORD,           /* one of words, JSON:value; */
     ONLY,           /* one of words, or absent: another one would change what is computed, and nothing here does it */
-    LIST_OF         /* a list, each element one of words */
+    LIST_OF,        /* a list, each element one of words */
+    SAME,           /* the number that `otherwise` is */
+    COUNT_OF,       /* how many keys the object has */
+    ANY             /* whatever it is: another key says that it is not used */
 } FieldKind;
 typedef struct { const char *key; FieldKind kind; const char *name, *otherwise, *words; } ConfigField;
 

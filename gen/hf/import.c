@@ -96,7 +96,7 @@ static const char *real_text(double x)
 
 static const char *number_text(Config *c, const ConfigField *f, Loc at, const char *text)
 {
-    if (f->kind == INT)
+    if (f->kind == INT || f->kind == TEXT)
         return strf("%lld", (long long)expr_int(at, text, look_up, &c->values));
     return real_text(expr_float(at, text, look_up, &c->values));
 }
@@ -125,11 +125,18 @@ static const char *given(Config *c, const ConfigField *f, const Node *n)
             word_value(c, f, n->at[i]);
         return "";
     }
+    if (f->kind == ANY)
+        return "";
+    if (f->kind == COUNT_OF && n->kind == MAP)
+        return strf("%d", n->n);
     if (f->kind == WORD || f->kind == ONLY)
         return word_value(c, f, n);
     bool flag = n->kind == SCALAR && (!strcmp(n->text, "true") || !strcmp(n->text, "false"));
     if (n->kind != SCALAR || flag != (f->kind == FLAG) || (!flag && (n->quoted || strspn(n->text, "+-.0123456789eE") < strlen(n->text))))
         bad(n->loc, NULL, "%s: %s is expected", f->key, f->kind == FLAG ? "true or false" : "a number");
+    else if (f->kind == SAME && number_decimal(n->text, strlen(n->text)) != expr_float(n->loc, f->otherwise, look_up, &c->values))
+        bad(n->loc, strf("what is done: %s", value_get(&c->values, f->otherwise)), "%s: %s is nothing that dpgen does for model "
+            "type '%s'", f->key, n->text, c->family->type);
     else
         return flag ? n->text : number_text(c, f, n->loc, n->text);
     return NULL;
@@ -141,7 +148,7 @@ static void read_field(Config *c, const ConfigField *f)
     const char *before = f->name ? value_get(&c->values, f->name) : NULL;
     bool known = before && *before;
     const char *text = n ? given(c, f, n) : known ? NULL : f->otherwise;
-    if (!n && !known && !f->otherwise && f->kind != ONLY && f->kind != LIST_OF)
+    if (!n && !known && !f->otherwise && f->name)
         bad(c->root->loc, NULL, "there is no '%s', which model type '%s' has", f->key, c->family->type);
     else if (!n && text && *text && (f->kind == INT || f->kind == REAL))
         text = number_text(c, f, c->root->loc, text);
@@ -159,7 +166,7 @@ static void read_fields(Config *c, const ConfigField *fields)
 {
     for (const ConfigField *f = fields; f->key || f->name; f++) {
         read_field(c, f);
-        if (f->kind != ONLY && f->kind != LIST_OF && !value_get(&c->values, f->name))
+        if (f->name && !value_get(&c->values, f->name))
             bad_stop();         /* what is computed from it would only repeat the mistake */
     }
 }
