@@ -58,4 +58,83 @@ for config in "$hf"/published/*.json; do
     if [ "$lines" -gt 5 ] && [ "$(head -n $lines "$tmp/both")" = "$(tail -n $lines "$tmp/both")" ]; then pass
     else fault "$name: import writes another model than examples/$name.yaml"; fi
 done
+
+# ---- what is wrong is named, and nothing is written -----------------------------------------------------------------
+try() { what=$1 text=$2; shift 2; refuse "$what" 5 "$text" run "$@" --steps 0 --no-checkpoint --hash; }
+in=$tmp/gpt2.in
+hash_of() { run gpt2 --weights "$1" --steps 0 --hash 2>"$tmp/said" | sed -n 's/^sha256 //p'; }
+sum=$(hash_of "$in")
+[ ${#sum} = 64 ] && pass || fault "no hash from $in"
+
+# cut NAME SED: gpt2's list changed, as $tmp/NAME/model.safetensors
+cut() { mkdir "$tmp/$1" && sed "$2" "$hf/gpt2/tensors" >"$tmp/list" && "$tmp/safe" "$tmp/list" "$tmp/$1/model.safetensors"; }
+cut missing '/h.1.ln_2.bias/d'
+try "a tensor is missing" "model.safetensors: tensor .h.1.ln_2.bias. is missing" gpt2 --weights "$tmp/missing"
+cut more 's/^h.0.ln_1.bias .*/&\nh.0.ln_3.bias F32 24/'
+try "a tensor is left over" "no parameter takes tensor .h.0.ln_3.bias.*ignore" gpt2 --weights "$tmp/more"
+cut mask 's/^h.0.ln_1.bias .*/&\nh.0.attn.bias F32 1x1x12x12/'
+[ "$(hash_of "$tmp/mask")" = "$sum" ] && pass || fault "an ignored tensor: $(tail -n 1 "$tmp/said")"
+cut shape 's/^wpe.weight F32 12x24/wpe.weight F32 24x12/'
+try "another shape" "tensor .wpe.weight. is \[24 12\], and parameter .wpe.weight. wants \[12 24\]" gpt2 --weights "$tmp/shape"
+cut turned 's/c_fc.weight F32 24x96/c_fc.weight F32 96x24/'
+try "axes as in the model" "c_fc.weight. is \[96 24\].*wants \[24 96\]" gpt2 --weights "$tmp/turned"
+cut type 's/^wpe.weight F32/wpe.weight I16/'
+try "another type" "tensor .wpe.weight. is I16" gpt2 --weights "$tmp/type"
+mkdir "$tmp/none"
+try "an empty folder" "neither model.safetensors nor model.safetensors.index.json" gpt2 --weights "$tmp/none"
+
+# Two shards.  safe takes numbers from names, so that they are those of the whole file.
+mkdir "$tmp/shards"
+sed 12q "$hf/gpt2/tensors" >"$tmp/one" && sed 1,12d "$hf/gpt2/tensors" >"$tmp/two"
+for part in one two; do
+    "$tmp/safe" "$tmp/$part" "$tmp/shards/$part.safetensors"
+    sed "s/\([^ ]*\) .*/\"\1\": \"$part.safetensors\",/" "$tmp/$part"
+done >"$tmp/map"
+index=$tmp/shards/model.safetensors.index.json
+{ echo '{"metadata": {"total_size": 1}, "weight_map": {'; sed '$s/,$//' "$tmp/map"; echo '}}'; } >"$index"
+[ "$(hash_of "$tmp/shards")" = "$sum" ] && pass || fault "two shards: $(tail -n 1 "$tmp/said")"
+mv "$tmp/shards/two.safetensors" "$tmp/two.safetensors"
+try "a shard is missing" "two.safetensors: the shard is missing, and .*index.json lists it" gpt2 --weights "$tmp/shards"
+mv "$tmp/two.safetensors" "$tmp/shards"
+sed -i 's/"wpe.weight": "[^"]*"/"wpe.weight": "..\/two.safetensors"/' "$index"
+try "a shard elsewhere" "leads out of the folder" gpt2 --weights "$tmp/shards"
+refuse "a folder that cannot be" 1 "export .*: cannot write there" run gpt2 --weights "$in" --steps 0 --export /dev/null/x
+
+# Names with a prefix, without one, and older names: the numbers follow from the names, so equal headers are what is asked for
+header() { dd bs=1 count=6000 <"$1/model.safetensors" 2>/dev/null | tr '}' '\n' | sed -n 's/.*"\([a-z].*\)":{"dtype.*/\1/p'; }
+other() {       # FAMILY NAME SED: read under other names, and written under those of the family
+    mkdir "$tmp/$2"
+    sed "$3" "$hf/$1/tensors" >"$tmp/list" && "$tmp/safe" "$tmp/list" "$tmp/$2/model.safetensors"
+    run "$1" --weights "$tmp/$2" --steps 0 --export "$tmp/$2.out" >"$tmp/said" 2>&1
+    header "$tmp/$1.in" >"$tmp/want"
+    if header "$tmp/$2.out" | cmp -s - "$tmp/want" && [ -s "$tmp/want" ]; then pass; else fault "$2: $(tail -n 1 "$tmp/said")"; fi
+}
+other gpt2 longer 's/^/transformer./'
+other opt shorter 's/^model\.//'
+other bert older 's/LayerNorm.weight/LayerNorm.gamma/; s/LayerNorm.bias/LayerNorm.beta/'
+
+# ---- config.json ----------------------------------------------------------------------------------------------------
+wrong() {       # WHAT TEXT SED: of llama's
+    sed "$3" "$hf/llama/config.json" >"$tmp/config.json"
+    refuse "$1" 3 "$2" ./dpgen import "$tmp/config.json" -o "$tmp/wrong.yaml"
+    [ ! -e "$tmp/wrong.yaml" ] && pass || fault "$1: a file was written"
+}
+wrong "an unknown field" "config.json:[0-9]*:3: error: .logit_scale. is not known of model type .llama." 's/"mlp_bias"/"logit_scale": 2,\n  &/'
+wrong "another scaling" "rope_scaling.rope_type: .yarn. is nothing that dpgen does" 's/"llama3"/"yarn"/'
+wrong "an unknown field of scaling" "rope_scaling.beta_fast. is not known" 's/"low_freq_factor"/"beta_fast": 32,\n    &/'
+wrong "an act" "hidden_act: .relu2. is nothing" 's/"silu"/"relu2"/'
+wrong "a type without experts" "model type .mixtral. needs experts, which dpgen has not" 's/"model_type": "llama"/"model_type": "mixtral"/'
+wrong "a mistyped type" "model type .lama. is not known" 's/"model_type": "llama"/"model_type": "lama"/'
+wrong "no width" "there is no .hidden_size." '/"hidden_size"/d'
+wrong "a width that is a word" "hidden_size: a number is expected" 's/"hidden_size": 24/"hidden_size": "24"/'
+
+# ---- section weights --------------------------------------------------------------------------------------------------
+slip() {        # WHAT TEXT SED: of phi3's model file
+    sed "$3" "$tmp/phi3.yaml" >"$tmp/slip.yaml"
+    refuse "$1" 3 "$2" ./dpgen check "$tmp/slip.yaml"
+}
+slip "a rule that names nothing" "weights.stack: no parameter is named .\*.qproj.weight." 's/"\*.q_proj.weight"/"*.qproj.weight"/'
+slip "parts that do not fit" "does not fit below" 's/"\*.up_proj.weight"\]/"*.down_proj.weight"]/'
+slip "two stars" "a name with one . at most" 's/"\*.up_proj.weight"\]/"*.up*.weight"]/'
+slip "a word that is none" "weights.type: .f17. is not known" 's/type: f16/type: f17/'
 finish

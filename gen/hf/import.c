@@ -51,6 +51,16 @@ static bool is_read(const ConfigField *fields, const char *key)
     return false;
 }
 
+/* Fields read what is in it, too. */
+static bool is_object(const ConfigField *fields, const char *key)
+{
+    size_t n = strlen(key);
+    for (const ConfigField *f = fields; f->key || f->name; f++)
+        if (f->key && !strncmp(f->key, key, n) && f->key[n] == '.')
+            return true;
+    return false;
+}
+
 static bool is_known(const Config *c, const char *key)
 {
     for (const char *const *k = field_harmless; *k; k++)
@@ -67,7 +77,7 @@ static void check_keys(const Config *c, const Node *map, const char *above)
         if (!is_known(c, key))
             bad(map->key[i]->loc, "if it changes nothing that is computed, delete it", "'%s' is not known of model type '%s', and "
                 "may change what the model computes", key, c->family->type);
-        else if (map->at[i]->kind == MAP && !*above && is_read(c->family->fields, strf("%s.", key)))
+        else if (map->at[i]->kind == MAP && !*above && is_object(c->family->fields, key))
             check_keys(c, map->at[i], strf("%s.", key));
     }
 }
