@@ -69,7 +69,7 @@ build/embed: tools/embed.c
 	mkdir -p build
 	$(CC) $(CFLAGS) -o $@ tools/embed.c
 
-EMBED = $(sort $(wildcard templates/*.* templates/Makefile templates/README templates/hf/* devices/*.yaml) \
+EMBED = $(sort $(wildcard templates/* gen/hf/*.yaml devices/*.yaml) \
         $(wildcard rt/*.[ch] rt/cuda/*.[ch] rt/cuda/*.cu rt/op/*.[ch] rt/op/*/*.[ch] rt/op/*/*.cu)) \
         build/rt/op/paced/calls.c build/rt/hooks.h LICENSE
 build/embedded.c: build/embed $(EMBED)

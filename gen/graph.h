@@ -132,7 +132,7 @@ void bind_call(Graph *g, Op *o, const char *call, const Op *fwd,
 typedef struct {
     const char *name, *file, *also;         /* also: NULL, or another name to read */
     bool turn;
-    int64_t from, rows, groups;             /* a part of a tensor: from row `from` of each `rows`, so many times; rows 0: all of it */
+    int64_t from, rows, groups;             /* a part: from row `from` of each `rows`, `groups` times; rows 0: all of it */
 } Stored;
 void weights_check(const Model *m, const Graph *g);
 bool weights_stored(const Model *m, const Graph *g, int param, Stored *to);

@@ -256,7 +256,8 @@ typedef struct { const char *dir; int64_t every, keep; } CkptSpec;
  * names of its rule. */
 typedef struct { const char *name, *file; Loc loc; } StoredPair;
 typedef VEC(StoredPair) StoredPairs;
-typedef struct { const char *file; Strs of; int64_t groups; Loc loc; } StoredStack;    /* rows of these, in turn, in each group */
+/* In each group rows of these, in turn. */
+typedef struct { const char *file; Strs of; int64_t groups; Loc loc; } StoredStack;
 typedef VEC(StoredStack) StoredStacks;
 typedef struct {
     bool given;

@@ -237,7 +237,8 @@ int  export_probe(const Run *run);      /* export.c: can what is written at the 
 /* Every stage calls these; the same answer everywhere. */
 void export_hash(Worker *w, char hex[65]);
 int  export_gradients(Worker *w, const char *path);
-int  publish_open(Run *run);            /* publish.c: parameters as published weights; before the first step, then publish_room() */
+/* publish.c: parameters as published weights.  Before the first step: the first two, in this order. */
+int  publish_open(Run *run);
 int  publish_room(Worker *w);
 int  publish_write(Worker *w);
 void publish_close(Run *run);

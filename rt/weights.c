@@ -4,11 +4,11 @@
  *
  * The job knows each parameter's tensor: its name, or one row of the table `stored`.  A tensor may have its axes the other way
  * round (GPT-2), hold several parameters below each other (Phi-3), or do so head by head (GPT-NeoX).  A prefix may stand before
- * all names, or be missing there.  Files are mapped; a process opens those shards that it needs.  F32, F16 and BF16 are widened,
- * which is exact.
+ * all names, or be missing there.  Files are mapped; a process opens those shards that it needs.  F32, F16 and BF16 are
+ * widened, which is exact.
  *
  * Refused with status 5, before anything is trained: a tensor that is missing, of another shape or of another type; one that
- * nobody takes and `ignore` does not name; a shard that is missing; an index that is no index.
+ * a folder has, nobody takes and `ignore` does not name; a shard that is missing; an index that is no index.
  */
 #include <errno.h>
 #include <fnmatch.h>
@@ -182,7 +182,7 @@ static int open_shard(Weights *x, Shard *s)
     struct stat info;
     if (s->open)
         return DONE;
-    if (stat(s->path, &info) != 0 && errno == ENOENT)
+    if (strcmp(s->path, x->index) && stat(s->path, &info) != 0 && errno == ENOENT)
         return complain(STATUS_STALE, "%s: the shard is missing, and %s lists it; download it again", s->path, x->index);
     s->open = true;
     return safe_open(&s->file, s->path);
@@ -211,8 +211,8 @@ static int open_weights(Weights *x, char index[CKPT_PATH])
         if (!shards)
             snprintf(index, CKPT_PATH, "%s/model.safetensors", x->path);
         if (!shards && stat(index, &info) != 0)
-            return complain(STATUS_STALE, "%s: neither model.safetensors nor model.safetensors.index.json is there, and it is "
-                            "no checkpoint; weights in another format have to be saved as safetensors", x->path);
+            return complain(STATUS_STALE, "%s: neither model.safetensors nor model.safetensors.index.json is there, and it "
+                            "is no checkpoint; weights in another format have to be saved as safetensors", x->path);
         x->index = index;
     }
     int status = shards ? read_index(x) : read_single(x);
@@ -273,7 +273,7 @@ static bool ignored(const Weights *x, const char *name)
     return false;
 }
 
-/* Every parameter of the whole job has a tensor, and every tensor a parameter. */
+/* Every parameter of the whole job has a tensor, and every tensor of a folder a parameter; a file by itself may hold more. */
 static int check_names(Weights *x)
 {
     for (int k = 0; k < x->job->stages; k++)
@@ -281,17 +281,17 @@ static int check_names(Weights *x)
             const StateInfo *s = &x->job->stage[k].state[i];
             Published p = weights_place(x->job, s);
             Listed *found = s->kind == STATE_PARAM ? tensor_of(x, &p) : NULL;
+            bool other = strcmp(p.in.file, s->name) != 0;
             if (found)
                 found->used = true;
             else if (s->kind == STATE_PARAM)
-                return complain(STATUS_STALE, "%s: tensor `%s` is missing%s%s%s", x->index, p.in.file, strcmp(p.in.file, s->name)
-                                ? "; parameter `" : "", strcmp(p.in.file, s->name) ? s->name : "",
-                                strcmp(p.in.file, s->name) ? "` is in it" : "");
+                return complain(STATUS_STALE, "%s: tensor `%s` is missing%s%s%s", x->index, p.in.file,
+                                other ? "; parameter `" : "", other ? s->name : "", other ? "` is in it" : "");
         }
-    for (int i = 0; i < x->tensors; i++)
+    for (int i = 0; i < x->tensors && x->index != x->path; i++)
         if (!x->tensor[i].used && !ignored(x, x->tensor[i].name))
-            return complain(STATUS_STALE, "%s: no parameter takes tensor `%s`: is it another model?  If it is not wanted, name it "
-                            "in the model file, weights: {ignore: [...]}", x->index, x->tensor[i].name);
+            return complain(STATUS_STALE, "%s: no parameter takes tensor `%s`: is it another model?  If it is not wanted, "
+                            "name it in the model file, weights: {ignore: [...]}", x->index, x->tensor[i].name);
     return DONE;
 }
 

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Published weights in and out.  tests/hf/FAMILY has the config.json of a tiny model of transformers, the names and shapes of the
-# tensors that it saves, and its loss (tests/ref/make_hf.py).  The model file that import writes has to read the file, give that
-# loss within 3e-6, and write the file again with the same bytes.  tests/hf/published has configurations of published models: what
-# import writes for them has the numeric key, and the totals, of the example of that name.
+# Published weights in and out.  tests/hf/FAMILY has the config.json of a tiny model of transformers, the names and shapes of
+# the tensors that it saves, and its loss (tests/ref/make_hf.py).  The model file that import writes has to read the file, give
+# that loss within 3e-6, and write the file again with the same bytes.  tests/hf/published has configurations of published
+# models: what import writes for them has the numeric key, and the totals, of the example of that name.
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a
 for tool in safe npy; do
@@ -107,7 +107,8 @@ other() {       # FAMILY NAME SED: read under other names, and written under tho
     sed "$3" "$hf/$1/tensors" >"$tmp/list" && "$tmp/safe" "$tmp/list" "$tmp/$2/model.safetensors"
     run "$1" --weights "$tmp/$2" --steps 0 --export "$tmp/$2.out" >"$tmp/said" 2>&1
     header "$tmp/$1.in" >"$tmp/want"
-    if header "$tmp/$2.out" | cmp -s - "$tmp/want" && [ -s "$tmp/want" ]; then pass; else fault "$2: $(tail -n 1 "$tmp/said")"; fi
+    if header "$tmp/$2.out" | cmp -s - "$tmp/want" && [ -s "$tmp/want" ]; then pass
+    else fault "$2: $(tail -n 1 "$tmp/said")"; fi
 }
 other gpt2 longer 's/^/transformer./'
 other opt shorter 's/^model\.//'
@@ -119,11 +120,13 @@ wrong() {       # WHAT TEXT SED: of llama's
     refuse "$1" 3 "$2" ./dpgen import "$tmp/config.json" -o "$tmp/wrong.yaml"
     [ ! -e "$tmp/wrong.yaml" ] && pass || fault "$1: a file was written"
 }
-wrong "an unknown field" "config.json:[0-9]*:3: error: .logit_scale. is not known of model type .llama." 's/"mlp_bias"/"logit_scale": 2,\n  &/'
+wrong "an unknown field" "config.json:[0-9]*:3: error: .logit_scale. is not known of model type .llama." \
+    's/"mlp_bias"/"logit_scale": 2,\n  &/'
 wrong "another scaling" "rope_scaling.rope_type: .yarn. is nothing that dpgen does" 's/"llama3"/"yarn"/'
 wrong "an unknown field of scaling" "rope_scaling.beta_fast. is not known" 's/"low_freq_factor"/"beta_fast": 32,\n    &/'
 wrong "an act" "hidden_act: .relu2. is nothing" 's/"silu"/"relu2"/'
-wrong "a type without experts" "model type .mixtral. needs experts, which dpgen has not" 's/"model_type": "llama"/"model_type": "mixtral"/'
+wrong "a type without experts" "model type .mixtral. needs experts, which dpgen has not" \
+    's/"model_type": "llama"/"model_type": "mixtral"/'
 wrong "a mistyped type" "model type .lama. is not known" 's/"model_type": "llama"/"model_type": "lama"/'
 wrong "no width" "there is no .hidden_size." '/"hidden_size"/d'
 wrong "a width that is a word" "hidden_size: a number is expected" 's/"hidden_size": 24/"hidden_size": "24"/'
@@ -133,7 +136,8 @@ slip() {        # WHAT TEXT SED: of phi3's model file
     sed "$3" "$tmp/phi3.yaml" >"$tmp/slip.yaml"
     refuse "$1" 3 "$2" ./dpgen check "$tmp/slip.yaml"
 }
-slip "a rule that names nothing" "weights.stack: no parameter is named .\*.qproj.weight." 's/"\*.q_proj.weight"/"*.qproj.weight"/'
+slip "a rule that names nothing" "weights.stack: no parameter is named .\*.qproj.weight." \
+    's/"\*.q_proj.weight"/"*.qproj.weight"/'
 slip "parts that do not fit" "does not fit below" 's/"\*.up_proj.weight"\]/"*.down_proj.weight"]/'
 slip "two stars" "a name with one . at most" 's/"\*.up_proj.weight"\]/"*.up*.weight"]/'
 slip "a word that is none" "weights.type: .f17. is not known" 's/type: f16/type: f17/'

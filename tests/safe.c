@@ -4,8 +4,9 @@
  *
  *     safe LIST FILE       a line of LIST: NAME TYPE D0xD1..., F32, BF16 or F16, tensors in the order of the file
  *
- * Number i of a tensor is a multiple of 1/256 in [-1/4, 1/4), or of 1/128 about 1 for the weights of norms, so that each type has
- * it exactly.  It follows from the low 32 bits of the FNV-1a hash of the name and from i: tests/ref/make_hf.py has the same ones.
+ * Number i of a tensor is a multiple of 1/256 in [-1/4, 1/4), or of 1/128 about 1 for the weights of norms, so that each type
+ * has it exactly.  It follows from the low 32 bits of the FNV-1a hash of the name and from i: tests/ref/make_hf.py has the same
+ * ones.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>

@@ -187,8 +187,8 @@ static void print_published(const Launch *w, int stored)
 {
     static const char *const type[] = {"JOB_F32", "JOB_F16", "JOB_BF16"};
     const WeightsSpec *x = &w->p->m->weights;
-    fprintf(w->f, "    .stored = stored, .stored_n = %d, .ignored = ignored, .published = %s, .prefix = ", stored, type[x->type]);
-    fprintf(w->f, "%s,\n", x->prefix ? quote_c(x->prefix) : "0");
+    fprintf(w->f, "    .stored = stored, .stored_n = %d, .ignored = ignored, .published = %s,\n", stored, type[x->type]);
+    fprintf(w->f, "    .prefix = %s,\n", x->prefix ? quote_c(x->prefix) : "0");
 }
 
 /* The functions of a stage that runs in pieces: a row a phase, as job.h orders them. */

@@ -17,7 +17,8 @@ const ConfigField field_common[] = {
 const char *const field_harmless[] = {
     "model_type", "architectures", "auto_map", "transformers_version", "_name_or_path", "_attn_implementation",
     "attn_implementation", "use_cache", "cache_implementation", "bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id",
-    "cls_token_id", "mask_token_id", "decoder_start_token_id", "forced_bos_token_id", "forced_eos_token_id", "is_encoder_decoder",
+    "cls_token_id", "mask_token_id", "decoder_start_token_id", "forced_bos_token_id", "forced_eos_token_id",
+    "is_encoder_decoder",
     "is_decoder", "add_cross_attention", "initializer_range", "initializer_factor", "init_std", "gradient_checkpointing",
     "output_attentions", "output_hidden_states", "output_past", "return_dict", "return_dict_in_generate", "output_scores",
     "problem_type", "task_specific_params", "label2id", "num_labels", "classifier_dropout", "finetuning_task",
@@ -40,7 +41,9 @@ const char *const field_harmless[] = {
     {"rope_parameters.low_freq_factor", REAL, "low", "", NULL}, {"rope_scaling.low_freq_factor", REAL, "low", "", NULL}, \
     {"rope_parameters.high_freq_factor", REAL, "high", "", NULL}, {"rope_scaling.high_freq_factor", REAL, "high", "", NULL}, \
     {"rope_parameters.original_max_position_embeddings", INT, "original", "", NULL}, \
-    {"rope_scaling.original_max_position_embeddings", INT, "original", "", NULL}
+    {"rope_scaling.original_max_position_embeddings", INT, "original", "", NULL}, \
+    {NULL, LET, "rope", "width: W@?turned|, dims: $@, theta: @theta@@?scaling|, scaling: $@@?factor|, factor: $@" \
+                        "@?low|, low: $@@?high|, high: $@@?original|, original: $@", NULL}
 
 /* A context of more than 2048 positions is for a model that has to be trained so: -D T=N. */
 #define CONTEXT(most) \

@@ -16,7 +16,8 @@ typedef enum {
     WORD,           /* one of words, JSON:value; */
     ONLY,           /* one of words, or absent: another one would change what is computed, and nothing here does it */
     LIST_OF,        /* a list, each element one of words */
-    SAME,           /* the number that `otherwise` is */
+    SAME,           /* the value that `otherwise` names */
+    LET,            /* `otherwise` as a line of a template */
     COUNT_OF,       /* how many keys the object has */
     ANY             /* whatever it is: another key says that it is not used */
 } FieldKind;
@@ -24,7 +25,7 @@ typedef struct { const char *key; FieldKind kind; const char *name, *otherwise, 
 
 typedef struct {
     const char *type;               /* model_type */
-    const char *template, *tail;    /* files of templates/hf: the model; training, data and devices, NULL: in the first */
+    const char *template, *tail;    /* files of gen/hf: the model; training, data and devices, NULL: in the first */
     const ConfigField *fields;
     const char *lacks;              /* what dpgen has not, and the family needs; NULL: nothing */
 } Family;
@@ -40,6 +41,7 @@ bool value_on(const ConfigValues *v, const char *name);
 /* Lines with @name@ are filled in; `?name|rest` and `!name|rest` are lines for a value that is on, or off; @?name|text@ and
  * @!name|text@ are the same within a line, and $ in the text is the value. */
 void template_write(FILE *f, const char *template, const ConfigValues *v);
+const char *template_line(const char *line, const ConfigValues *v);
 
 int import_command(int argc, char **argv);  /* dpgen import DIR -o model.yaml */
 #endif

@@ -75,8 +75,8 @@ static void check_keys(const Config *c, const Node *map, const char *above)
     for (int i = 0; i < map->n; i++) {
         const char *key = strf("%s%s", above, map->key[i]->text);
         if (!is_known(c, key))
-            bad(map->key[i]->loc, "if it changes nothing that is computed, delete it", "'%s' is not known of model type '%s', and "
-                "may change what the model computes", key, c->family->type);
+            bad(map->key[i]->loc, "if it changes nothing that is computed, delete it", "'%s' is not known of model type '%s', "
+                "and may change what the model computes", key, c->family->type);
         else if (map->at[i]->kind == MAP && !*above && is_object(c->family->fields, key))
             check_keys(c, map->at[i], strf("%s.", key));
     }
@@ -119,12 +119,13 @@ static const char *word_value(const Config *c, const ConfigField *f, const Node 
     for (const char *p = f->words, *end; *p; p = end + strspn(end, " ")) {
         end = p + strcspn(p, " ");
         size_t word = strcspn(p, ": ");
+        const char *value = p[word] == ':' ? p + word + 1 : p;
         if (n->kind == SCALAR && word == k && !strncmp(p, n->text, k))
-            return strf("%.*s", (int)(p[word] == ':' ? end - p - (long)word - 1 : end - p), p + (p[word] == ':' ? word + 1 : 0));
+            return strf("%.*s", (int)(end - value), value);
         known = strf("%s %.*s", known, (int)word, p);
     }
-    bad(n->loc, strf("%s%s", strchr(known + 1, ' ') ? "one of:" : "what is done:", known), "%s: %s is nothing that dpgen does for "
-        "model type '%s'", f->key, n->kind == SCALAR ? strf("'%s'", n->text) : "this", c->family->type);
+    bad(n->loc, strf("%s%s", strchr(known + 1, ' ') ? "one of:" : "what is done:", known), "%s: %s is nothing that dpgen does "
+        "for model type '%s'", f->key, n->kind == SCALAR ? strf("'%s'", n->text) : "this", c->family->type);
     return NULL;
 }
 
@@ -142,11 +143,12 @@ static const char *given(Config *c, const ConfigField *f, const Node *n)
     if (f->kind == WORD || f->kind == ONLY)
         return word_value(c, f, n);
     bool flag = n->kind == SCALAR && (!strcmp(n->text, "true") || !strcmp(n->text, "false"));
-    if (n->kind != SCALAR || flag != (f->kind == FLAG) || (!flag && (n->quoted || strspn(n->text, "+-.0123456789eE") < strlen(n->text))))
+    bool number = n->kind == SCALAR && !n->quoted && strspn(n->text, "+-.0123456789eE") == strlen(n->text);
+    if (f->kind == FLAG ? !flag : !number)
         bad(n->loc, NULL, "%s: %s is expected", f->key, f->kind == FLAG ? "true or false" : "a number");
-    else if (f->kind == SAME && number_decimal(n->text, strlen(n->text)) != expr_float(n->loc, f->otherwise, look_up, &c->values))
-        bad(n->loc, strf("what is done: %s", value_get(&c->values, f->otherwise)), "%s: %s is nothing that dpgen does for model "
-            "type '%s'", f->key, n->text, c->family->type);
+    else if (f->kind == SAME && strcmp(n->text, value_get(&c->values, f->otherwise)))
+        bad(n->loc, strf("what is done: %s", value_get(&c->values, f->otherwise)), "%s: %s is nothing that dpgen does for "
+            "model type '%s'", f->key, n->text, c->family->type);
     else
         return flag ? n->text : number_text(c, f, n->loc, n->text);
     return NULL;
@@ -162,6 +164,8 @@ static void read_field(Config *c, const ConfigField *f)
         bad(c->root->loc, NULL, "there is no '%s', which model type '%s' has", f->key, c->family->type);
     else if (!n && text && *text && (f->kind == INT || f->kind == REAL))
         text = number_text(c, f, c->root->loc, text);
+    if (f->kind == LET)
+        text = template_line(f->otherwise, &c->values);
     if (!text || !f->name)
         return;
     for (int i = 0; i < c->values.n; i++)
@@ -206,7 +210,7 @@ static const Family *family_of(const Node *root)
 
 static const char *template_of(const char *name)
 {
-    return embedded_find(strf("templates/hf/%s", name))->data;
+    return embedded_find(strf("gen/hf/%s", name))->data;
 }
 
 int import_command(int argc, char **argv)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * template.c: fills a template of templates/hf with the values of a config.json.
+ * template.c: fills a template of gen/hf with the values of a config.json.
  *
  * A template is the model file as a person would write it, with marks: hf.h.  It has no loops and no arithmetic.
  *
@@ -51,9 +51,6 @@ static void write_mark(FILE *f, const char *mark, const ConfigValues *v)
 
 static void write_line(FILE *f, const char *line, const char *end, const ConfigValues *v)
 {
-    const char *value;
-    if (!wanted(&line, v, &value))
-        return;
     while (line < end) {
         const char *mark = memchr(line, '@', (size_t)(end - line));
         const char *close = mark ? memchr(mark + 1, '@', (size_t)(end - mark - 1)) : NULL;
@@ -62,11 +59,22 @@ static void write_line(FILE *f, const char *line, const char *end, const ConfigV
             write_mark(f, strf("%.*s", (int)(close - mark - 1), mark + 1), v);
         line = close ? close + 1 : end;
     }
-    fputc('\n', f);
+}
+
+const char *template_line(const char *line, const ConfigValues *v)
+{
+    Text t;
+    write_line(text_open(&t), line, line + strlen(line), v);
+    text_close(&t);
+    return t.at;
 }
 
 void template_write(FILE *f, const char *template, const ConfigValues *v)
 {
+    const char *value;
     for (const char *end; (end = strchr(template, '\n')); template = end + 1)
-        write_line(f, template, end, v);
+        if (wanted(&template, v, &value)) {
+            write_line(f, template, end, v);
+            fputc('\n', f);
+        }
 }

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 #
-# Writes DIR/FAMILY/{config.json, tensors, loss}: tiny models from the classes of transformers, the names, types and shapes that
-# save_pretrained() gives their tensors, and the loss of one batch in f64.  Weights follow from the names (tests/safe.c), data from
-# the names of their files (tests/npy.c), so nothing else has to be stored.
+# Writes DIR/FAMILY/{config.json, tensors, loss}: tiny models from the classes of transformers, the names, types and shapes
+# that save_pretrained() gives their tensors, and the loss of one batch in f64.  Weights follow from the names (tests/safe.c),
+# data from the names of their files (tests/npy.c), so nothing else has to be stored.
 #
 #     pip install torch transformers==4.57.1 numpy; python3 tests/ref/make_hf.py tests/hf
 import json, os, sys, tempfile
