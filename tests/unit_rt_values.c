@@ -226,7 +226,7 @@ static void test_uniform(void)
     free(h.arena);
 }
 
-/* Every half there and back; and of two neighbours the middle goes to the even one, what is next to the middle to the nearer. */
+/* Every half there and back.  Of two neighbours the middle goes to the even one, what is next to the middle to the nearer. */
 static void test_halves(void)
 {
     int wrong = 0;
