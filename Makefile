@@ -16,7 +16,8 @@ FRONT   = gen/front/load.o gen/front/new.o gen/front/schema.o gen/front/expr.o g
           gen/front/train.o gen/front/devices.o gen/front/schedules.o gen/front/table.o gen/front/targets.o \
           gen/front/links.o gen/front/names.o gen/front/attr.o gen/front/block.o gen/front/build.o gen/front/expand.o \
           gen/front/row.o gen/front/bind.o gen/front/graph.o gen/front/param.o gen/front/shape.o gen/front/shape_ops.o \
-          gen/front/shape_image.o gen/front/shape_language.o gen/front/grad.o gen/front/update.o gen/front/fuse.o
+          gen/front/shape_image.o gen/front/shape_language.o gen/front/grad.o gen/front/update.o gen/front/fuse.o \
+          gen/front/weights.o
 TOKENS  = gen/tokens/letters.o gen/tokens/split.o gen/tokens/map.o gen/tokens/read.o gen/tokens/encode.o \
           gen/tokens/tokens.o
 PACK    = gen/pack/search.o gen/pack/greedy.o gen/pack/verify.o gen/pack/pack.o gen/pack/file.o
@@ -54,9 +55,10 @@ SEARCH  = gen/search/search.o gen/search/list.o gen/search/candidate.o gen/searc
 VIEW    = gen/view/stage.o gen/view/plan.o gen/view/explain.o gen/view/compare.o gen/view/compare_page.o \
           gen/view/schedules.o gen/view/schedule_csv.o gen/view/events.o gen/view/measured.o gen/view/metrics.o \
           gen/view/tfevents.o build/read_json.o
+HF      = gen/hf/families.o gen/hf/template.o gen/hf/import.o
 OBJ     = $(BASE) build/embedded.o $(FRONT) $(TOKENS) $(PACK) $(COST) $(SCHED) $(LIST) $(REPLAY) $(LOWER) $(FATES) $(MEM) \
           $(EXACT) $(CHECK) $(RIVALS) $(TEXT) $(PLAN) $(FOREIGN) gen/key.o $(EMIT) $(PROFILE) gen/passes.o $(SEARCH) \
-          $(VIEW) gen/options.o gen/main.o
+          $(VIEW) $(HF) gen/options.o gen/main.o
 
 all: dpgen
 
@@ -69,7 +71,7 @@ build/embed: tools/embed.c
 	mkdir -p build
 	$(CC) $(CFLAGS) -o $@ tools/embed.c
 
-EMBED = $(sort $(wildcard templates/* devices/*.yaml) \
+EMBED = $(sort $(wildcard templates/* gen/hf/*.yaml devices/*.yaml) \
         $(wildcard rt/*.[ch] rt/cuda/*.[ch] rt/cuda/*.cu rt/op/*.[ch] rt/op/*/*.[ch] rt/op/*/*.cu \
         rt/sample/*.[ch])) \
         build/rt/op/paced/calls.c build/rt/hooks.h LICENSE

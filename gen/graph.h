@@ -127,6 +127,15 @@ void shape(Graph *g, const Model *m);
 /* bind one call of a row ("f(y, x, n)") to an operator.  dt: an operand's gradient tensor, or -1; NULL in the forward phase. */
 void bind_call(Graph *g, Op *o, const char *call, const Op *fwd,
                int (*dt)(void *ctx, const char *token, bool *write), void *ctx);
+/* weights: rules of published files that no parameter fits are mistakes; and a parameter in those files.  False: it is there as
+ * it is here. */
+typedef struct {
+    const char *name, *file, *also;         /* also: NULL, or another name to read */
+    bool turn;
+    int64_t from, rows, groups;             /* a part: from row `from` of each `rows`, `groups` times; rows 0: all of it */
+} Stored;
+void weights_check(const Model *m, const Graph *g);
+bool weights_stored(const Model *m, const Graph *g, int param, Stored *to);
 /* grad: appends backward and update operators; contributions added in descending consumer order. */
 void grad(Graph *g, const Model *m);
 /* fuse: joins neighbours to one call where the bits are the same, and renumbers; fuse_joined: are there any? */

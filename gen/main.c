@@ -6,6 +6,7 @@
 #include "passes.h"
 #include "search/search.h"
 #include "emit/emit.h"
+#include "hf/hf.h"
 #include "pack/pack.h"
 #include "plan/planner.h"
 #include "search/nofit.h"
@@ -259,6 +260,8 @@ int main(int argc, char **argv)
         options_end(tokens_command(argc - 2, argv + 2));
     if (argc > 1 && !strcmp(argv[1], "new"))
         options_end(new_command(argc - 2, argv + 2));
+    if (argc > 1 && !strcmp(argv[1], "import"))
+        options_end(import_command(argc - 2, argv + 2));
     Options x = options(argc, argv);
     if (told_of_files(&x))
         return 0;

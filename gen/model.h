@@ -252,6 +252,23 @@ typedef struct {
 } Train;
 
 typedef struct { const char *dir; int64_t every, keep; } CkptSpec;
+
+/* How files of published weights differ from the parameters of the model: front/weights.c.  A * of a name is one text in all
+ * names of its rule. */
+typedef struct { const char *name, *file; Loc loc; } StoredPair;
+typedef VEC(StoredPair) StoredPairs;
+/* In each group rows of these, in turn. */
+typedef struct { const char *file; Strs of; int64_t groups; Loc loc; } StoredStack;
+typedef VEC(StoredStack) StoredStacks;
+typedef struct {
+    bool given;
+    enum { FILE_F32, FILE_F16, FILE_BF16 } type;    /* of what a job writes */
+    const char *prefix;             /* may stand before names, or be missing there; NULL: none */
+    Strs turn;                      /* matrices with the axes the other way round */
+    StoredPairs rename, also;       /* also: another name that is read */
+    StoredStacks stack;
+    Strs ignore;                    /* tensors that nobody wants */
+} WeightsSpec;
 typedef struct { const char *text; Loc at; } Mark;
 
 typedef struct {
@@ -273,6 +290,7 @@ typedef struct {
     Bytes host_memory;              /* of a machine, for what is offloaded there; 0: not said */
     PlanSpec plan;
     CkptSpec ckpt;
+    WeightsSpec weights;
     bool trace;
     VEC(Mark) marks;                /* where each text of a list stands: patterns, files.  Found by the pointer */
 } Model;

@@ -30,6 +30,7 @@ static const char usage[] =
     "                            -o FILE replaces DIR/measured.html\n"
     "dpgen metrics LOG           the log of a job for TensorBoard: --tensorboard DIR\n"
     "dpgen new [NAME]            write NAME.yaml, a small commented model to start from\n"
+    "dpgen import DIR            the model file of a published model, from the config.json of DIR: -o MODEL.yaml\n"
     "dpgen profile MODEL.yaml    measure its calls on this machine; -o FILE replaces MODEL.DEVICE.profile\n"
     "\n";
 static const char usage_options[] =         /* a string of C99 has 4095 characters */
@@ -128,7 +129,7 @@ enum { GENERATE = 1, CHECK = 2, PLAN = 4, EXPLAIN = 8, COMPARE = 16, PROFILE = 3
     PLANS = GENERATE | PLAN | EXPLAIN | COMPARE | SCHEDULES };
 static const struct { const char *name; int bit; } verbs[] = {
     {"check", CHECK}, {"plan", PLAN}, {"explain", EXPLAIN}, {"compare", COMPARE}, {"profile", PROFILE}, {"pack", PACK},
-    {"report", REPORT}, {"metrics", METRICS}, {"new", NEW}, {"schedules", SCHEDULES},
+    {"report", REPORT}, {"metrics", METRICS}, {"new", NEW}, {"import", NEW}, {"schedules", SCHEDULES},
     {"tokens", TOKENS}};
 
 static int verb_bit(const char *word)
@@ -198,7 +199,7 @@ static void check_options(const Options *x)
     if (verb_bit(x->verb) == TOKENS)
         misuse("%s", "tokens comes first: dpgen tokens FILE");
     if (verb_bit(x->verb) == NEW)
-        misuse("%s", "new comes first: dpgen new NAME");
+        misuse("%s comes first, with a command line of its own; see dpgen --help", x->verb);
     if (!x->file && !(x->from && (verb_bit(x->verb) & (CHECK | PLAN | COMPARE | SCHEDULES | EXPLAIN))))
         misuse("%s", "no model file");
     if (verb_bit(x->verb) == EXPLAIN && !x->what)

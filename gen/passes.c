@@ -77,6 +77,8 @@ Graph *graph_of(const Options *x, const Model *m)
     dump_graph(x, g, 'b');
     shape(g, m);
     bad_stop();
+    weights_check(m, g);
+    bad_stop();
     dump_graph(x, g, 's');
     grad(g, m);
     bad_stop();

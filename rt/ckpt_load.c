@@ -419,24 +419,15 @@ static int weights_of_checkpoint(Run *run, const char *dir)
     return status;
 }
 
+/* A checkpoint of ours says so; whatever else it is, weights.c reads it. */
 int ckpt_weights(Run *run, const char *path)
 {
-    SafeFile f;
+    char index[CKPT_PATH + 16];
     struct stat info;
-    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+    if ((size_t)snprintf(index, sizeof index, "%s/index.json", path) < sizeof index && stat(index, &info) == 0)
         return weights_of_checkpoint(run, path);
-    int status = safe_open(&f, path);
-    for (int k = 0; k < run->count && status == DONE; k++) {
-        Worker *w = &run->worker[k];
-        for (int i = 0; i < w->info->states && status == DONE; i++) {
-            const StateInfo *s = &w->info->state[i];
-            const SafeTensor *t = s->kind == STATE_PARAM ? safe_find(&f, s->name, "") : NULL;
-            if (s->kind != STATE_PARAM)
-                continue;
-            status = t ? place(w, s, 0, &f, t) : complain(STATUS_STALE, "%s: tensor `%s` is missing", path, s->name);
-        }
-        spread(w);
-    }
-    safe_close(&f);
+    int status = weights_read(run, path);
+    for (int k = 0; k < run->count && status == DONE; k++)
+        spread(&run->worker[k]);
     return status;
 }

@@ -11,7 +11,7 @@
 enum { STATE_PARAM, STATE_GRAD, STATE_MOMENT1, STATE_MOMENT2, STATE_DRIFT };
 enum { JOB_ZEROS, JOB_ONES, JOB_NORMAL, JOB_UNIFORM };
 enum { JOB_CONSTANT, JOB_COSINE, JOB_LINEAR, JOB_STEP };
-enum { JOB_F32, JOB_BF16, JOB_I32 };
+enum { JOB_F32, JOB_BF16, JOB_I32, JOB_F16 };
 
 typedef struct {                /* one state of one stage */
     const char *name;           /* the model's: h.3.attn.c_attn.weight, for every kind */
@@ -27,6 +27,13 @@ typedef struct {                /* one state of one stage */
                                    version n in slot n mod slots; of a gradient, step n */
     size_t stride;              /* bytes between them */
 } StateInfo;
+
+typedef struct {                /* a parameter that files of published weights hold otherwise */
+    const char *name, *file;    /* the model's, and that of its tensor there */
+    const char *also;           /* another name to read; NULL: none */
+    int turn;                   /* 1: axes the other way round */
+    long from, rows, groups;    /* a part of the tensor: from row `from` of each `rows`, so many times; rows 0: all of it */
+} StoredInfo;
 
 typedef struct {                /* one data input of the model */
     const char *name;
@@ -92,6 +99,11 @@ typedef struct {
     int lr_kind;
     double lr, final, factor, beta1, beta2, weight_decay;
     long warmup, every;
+    const StoredInfo *stored;   /* of published weights: weights.c; names ascend as the graph has them */
+    int stored_n;
+    const char *const *ignored; /* patterns of tensors that nobody wants; NULL ends, NULL: no such list */
+    const char *prefix;         /* may stand before names, or be missing there; NULL: none */
+    int published;              /* type of what is written */
     const char *ckpt_dir;
     long ckpt_every, ckpt_keep;
     long step_ns;               /* predicted */

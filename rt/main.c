@@ -198,6 +198,8 @@ static int results(Worker *w)
     int status = DONE;
     if (o->gradients)
         status = export_gradients(w, o->gradients);
+    if (status == DONE && o->publish)
+        status = publish_write(w);
     if (status == DONE && o->trace)
         status = trace_write(w, o->trace);
     if (status == DONE && o->dump)
@@ -318,6 +320,8 @@ static int prepare_worker(Run *run, int i)
         status = arena_open(w);         /* chooses the GPU, which the next asks for memory */
     if (status == DONE)
         status = losses_open(w);
+    if (status == DONE)
+        status = publish_room(w);
     return status == DONE ? spill_open(w) : status;
 }
 
@@ -339,7 +343,7 @@ int prepare_workers(Run *run)
     run->gradient = items_make(run->job, 1u << STATE_GRAD, -1, &run->gradients);
     if (!run->worker || !run->parameter || !run->gradient)
         return complain(STATUS_RUN, "no memory for %d stages", run->count);
-    int status = DONE;
+    int status = publish_open(run);
     for (int i = 0; i < run->count && status == DONE; i++)
         status = prepare_worker(run, i);
     if (status == DONE)
@@ -369,7 +373,7 @@ static int train_prepare(Run *run)
     int status = machine_check(run);
     if (status == DONE)
         status = export_probe(run);
-    if (status == DONE && !run->job->stage->pace)
+    if (status == DONE && !run->job->stage->pace && run->opt.steps > 0)
         run->loader = data_open(run, &status);
     if (status == DONE && run->loader && run->main && run->opt.record)
         status = data_record(run->loader);
@@ -415,11 +419,13 @@ static void release(Run *run)
         free(w->stage.trace);
         free(w->board);
         free(w->text.at);
+        free(w->room);
         free(w->ended);
         free(w->eval_loss);
         free(w->losses);
         free(w->counts);
     }
+    publish_close(run);
     free(run->worker);
     free(run->parameter);
     free(run->gradient);

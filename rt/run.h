@@ -19,7 +19,7 @@ enum { DONE, STATUS_RUN, STATUS_USAGE, STATUS_STALE = 5, STATUS_MACHINE, STATUS_
 typedef struct {                /* options.c */
     long steps;                 /* stop after this many; rates follow job->steps whatever this is */
     const char **data, **eval_data;     /* patterns, NULL ends; NULL: as the model file says */
-    const char *checkpoint, *weights, *log, *gradients, *trace, *dump, *spill;
+    const char *checkpoint, *weights, *log, *publish, *gradients, *trace, *dump, *spill;
     bool resume, hash, quiet, none, nan, record, selftest;
     int fill;                   /* byte that arenas are filled with */
     long watchdog;              /* seconds; 0 never, -1 from the prediction */
@@ -28,6 +28,7 @@ typedef struct {                /* options.c */
 
 typedef struct Run Run;
 typedef struct Checkpoint Checkpoint;
+typedef struct Publish Publish;
 typedef struct { char *at; size_t n, cap; } Text;      /* what does not fit is counted and not stored */
 
 enum { PATIENT = 4 };
@@ -66,6 +67,7 @@ typedef struct Worker {
     void *board;                /* answers of link_share(), all stages */
     Text text;                  /* room for headers of files */
     bool scored;                /* sample/sample.c: this stage has seen the scores */
+    float *room;                /* publish.c; NULL: nothing is */
     float *eval_loss, *losses;  /* losses.c: of this stage's micro-batches of an evaluation; of all replicas */
     long *counts;
     /* watchdog.c: the only fields that another thread reads */
@@ -93,6 +95,7 @@ struct Run {
     Link *link;
     Loader *loader;
     Checkpoint *checkpoint;
+    Publish *publish;           /* NULL: nothing is */
     char data[65];              /* for checkpoints: data_fingerprint() */
     int first, count;           /* stages of this process */
     Worker *worker;
@@ -244,12 +247,18 @@ int  ckpt_open(Run *run);                               /* ckpt.c; before the fi
 void ckpt_close(Run *run);                              /* after the last step of all stages */
 int  ckpt_load(Run *run);                               /* ckpt_load.c; sets run->start */
 int  ckpt_weights(Run *run, const char *path);
+int  weights_read(Run *run, const char *path);          /* weights.c: published ones; every parameter of these stages */
 int  ckpt_save(Worker *w, int64_t step);                /* every stage calls it; the same answer everywhere */
 
 int  export_probe(const Run *run);      /* export.c: can what is written at the end be written? */
 /* Every stage calls these; the same answer everywhere. */
 void export_hash(Worker *w, char hex[65]);
 int  export_gradients(Worker *w, const char *path);
+/* publish.c: parameters as published weights.  Before the first step: the first two, in this order. */
+int  publish_open(Run *run);
+int  publish_room(Worker *w);
+int  publish_write(Worker *w);
+void publish_close(Run *run);
 /* main.c: loss, norm and wants of all stages.  overlap.c: steps from..*to-1, the pipeline drained before and behind; *to comes
  * nearer when a signal asks for it; what was asked for. */
 Report worker_share(Worker *w, double loss, double norm);

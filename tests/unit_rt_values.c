@@ -8,6 +8,7 @@
 #include "rt/number.h"
 #include "rt/real.h"
 #include "rt/sha256.h"
+#include "rt/weights.h"
 
 /* ---- number.c ---------------------------------------------------------------------------------------------------- */
 
@@ -225,8 +226,26 @@ static void test_uniform(void)
     free(h.arena);
 }
 
+/* Every half there and back.  Of two neighbours the middle goes to the even one, what is next to the middle to the nearer. */
+static void test_halves(void)
+{
+    int wrong = 0;
+    for (int h = 0; h < 0x7c00; h++) {
+        double exact = h < 0x400 ? ldexp(h, -24) : ldexp(0x400 + h % 0x400, h / 0x400 - 25);
+        float x = half_float((uint16_t)h), next = h == 0x7bff ? 65536 : half_float((uint16_t)(h + 1));
+        float middle = (float)((exact + (double)next) / 2);
+        wrong += (double)x != exact || half_float((uint16_t)(h | 0x8000)) != -x;
+        wrong += float_half(x) != h || float_half(-x) != (h | 0x8000);
+        wrong += float_half(middle) != h + h % 2 || float_half(nextafterf(middle, 0)) != h;
+        wrong += float_half(nextafterf(middle, 1e9f)) != h + 1;
+    }
+    wrong += float_half(INFINITY) != 0x7c00 || float_half(1e9f) != 0x7c00 || !isnan(half_float(float_half(NAN)));
+    check(wrong == 0, "%d halves are wrong", wrong);
+}
+
 int main(void)
 {
+    test_halves();
     test_functions();
     test_draw();
     test_digest();

@@ -151,6 +151,46 @@ static void print_pace(const Launch *w, int device)
     fprintf(w->f, "\n};\n");
 }
 
+static void print_strings(const Launch *w, const char *name, const Strs *list)
+{
+    fprintf(w->f, "static const char *const %s[] = {", name);
+    for (int i = 0; i < list->n; i++) {
+        fputs(quote_c(list->at[i]), w->f);
+        fprintf(w->f, ", ");
+    }
+    fprintf(w->f, "0};\n");
+}
+
+/* Parameters that files of published weights hold otherwise; how many. */
+static int print_stored(const Launch *w)
+{
+    const Graph *g = w->p->g;
+    const WeightsSpec *x = &w->p->m->weights;
+    int n = 0;
+    fprintf(w->f, "\nstatic const StoredInfo stored[] = {\n");
+    for (int s = 0; s < g->state.n; s++) {
+        Stored k;
+        if (g->state.at[s].kind != S_PARAM || !weights_stored(w->p->m, g, s, &k))
+            continue;
+        fprintf(w->f, "    {%s, ", quote_c(k.name));
+        fprintf(w->f, "%s, ", quote_c(k.file));
+        fprintf(w->f, "%s, %d, %" PRId64 ", %" PRId64 ", %" PRId64 "},\n", k.also ? quote_c(k.also) : "0", k.turn, k.from,
+                k.rows, k.groups);
+        n++;
+    }
+    fprintf(w->f, "    {0}\n};\n");
+    print_strings(w, "ignored", &x->ignore);
+    return n;
+}
+
+static void print_published(const Launch *w, int stored)
+{
+    static const char *const type[] = {"JOB_F32", "JOB_F16", "JOB_BF16"};
+    const WeightsSpec *x = &w->p->m->weights;
+    fprintf(w->f, "    .stored = stored, .stored_n = %d, .ignored = ignored, .published = %s,\n", stored, type[x->type]);
+    fprintf(w->f, "    .prefix = %s,\n", x->prefix ? quote_c(x->prefix) : "0");
+}
+
 /* The functions of a stage that runs in pieces: a row a phase, as job.h orders them. */
 static void print_pieces(const Launch *w, int device)
 {
@@ -170,16 +210,6 @@ static void print_pieces(const Launch *w, int device)
         fprintf(w->f, "    stage%d_eval_%d,\n", device, k);
     }
     fprintf(w->f, "};\n");
-}
-
-static void print_strings(const Launch *w, const char *name, const Strs *list)
-{
-    fprintf(w->f, "static const char *const %s[] = {", name);
-    for (int i = 0; i < list->n; i++) {
-        fputs(quote_c(list->at[i]), w->f);
-        fprintf(w->f, ", ");
-    }
-    fprintf(w->f, "0};\n");
 }
 
 static void print_data(const Launch *w, const char *name, const DataSet *d)
@@ -321,7 +351,7 @@ static int reports(const Plan *p)
     return (int)(least > second ? least : second > 0 ? second : 1);
 }
 
-static void print_job(const Launch *w, int pairs, bool talk, const char *plan_hash)
+static void print_job(const Launch *w, int pairs, bool talk, int stored, const char *plan_hash)
 {
     static const char *const lr[] = {"JOB_CONSTANT", "JOB_COSINE", "JOB_LINEAR", "JOB_STEP"};
     const Plan *p = w->p;
@@ -358,6 +388,8 @@ static void print_job(const Launch *w, int pairs, bool talk, const char *plan_ha
     fputs(quote_c(m->ckpt.dir), w->f);
     fprintf(w->f, ", .ckpt_every = %" PRId64 ", .ckpt_keep = %" PRId64 ",\n    .step_ns = %" PRId64
             ", .bf16 = %d, .trace = %d,\n", m->ckpt.every, m->ckpt.keep, p->step, p->g->compute == BF16, m->trace);
+    if (stored >= 0)
+        print_published(w, stored);
     if (m->plan.disk) {
         fprintf(w->f, "    .disk = 1, .spill_dir = ");
         fputs(quote_c(m->plan.dir), w->f);
@@ -387,6 +419,7 @@ void emit_launch(FILE *f, const Plan *p, const char *prefix, const char *plan_ha
     print_data(&w, "train", &p->m->data);
     print_data(&w, "eval", &p->m->eval);
     print_stages(&w, states);
+    int stored = p->m->weights.given ? print_stored(&w) : -1;
     if (p->dev.at[0].place) {
         fprintf(f, "\n/* stage -> rank: the place of its device in the model file */\nstatic const int rank[] = {");
         for (int d = 0; d < p->devices; d++)
@@ -395,7 +428,7 @@ void emit_launch(FILE *f, const Plan *p, const char *prefix, const char *plan_ha
     }
     bool talk = false;
     int pairs = emit_cuda(p) ? print_pairs(&w, &talk) : 0;
-    print_job(&w, pairs, talk, plan_hash);
+    print_job(&w, pairs, talk, stored, plan_hash);
     fprintf(f, "\nint %s_main(int argc, char **argv);\nint %s_main(int argc, char **argv)\n{\n"
             "    return job_main(&job, argc, argv);\n}\n", prefix, prefix);
     if (strcmp(prefix, "train"))

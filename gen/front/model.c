@@ -295,6 +295,7 @@ static const struct { const char *key; void (*read)(Model *m, Node *node); } sec
     { "links", model_links },            /* name devices */
     { "plan", model_plan },              /* names devices, asks how many there are */
     { "checkpoint", model_checkpoint },
+    { "weights", model_weights },
     { "report", model_report },
 };
 

@@ -57,10 +57,11 @@ void read_time(const Spot *s);          /* Ns: 2.5us */
 
 void read_schedule_row(const Spot *s);  /* read_built, or a row of the user's: PlanSpec.schedule, row */
 
-/* The sections: train.c, devices.c, links.c, override.c */
+/* The sections: train.c, devices.c, links.c, weights.c, override.c */
 void model_train(Model *m, Node *node);
 void model_data(Model *m, Node *node);
 void model_checkpoint(Model *m, Node *node);
+void model_weights(Model *m, Node *node);
 void model_report(Model *m, Node *node);
 void model_devices(Model *m, Node *node);
 void model_hosts(Model *m, Node *node);

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * families.c: the table of families: which keys of config.json each reads, and what holds where a key is absent.
+ *
+ * Keys and defaults are those of the configurations of transformers 4.57.  A new family is a row, its fields and a template.
+ */
+#include "hf.h"
+#include <stddef.h>
+
+const ConfigField field_common[] = {
+    {"dtype", WORD, "type", "", "float32:f32 float16:f16 bfloat16:bf16"},
+    {"torch_dtype", WORD, "type", "f32", "float32:f32 float16:f16 bfloat16:bf16"},
+    {"quantization_config", ONLY, NULL, NULL, "null"},
+    {0}
+};
+
+const char *const field_harmless[] = {
+    "model_type", "architectures", "auto_map", "transformers_version", "_name_or_path", "_attn_implementation",
+    "attn_implementation", "use_cache", "cache_implementation", "bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id",
+    "cls_token_id", "mask_token_id", "decoder_start_token_id", "forced_bos_token_id", "forced_eos_token_id",
+    "is_encoder_decoder",
+    "is_decoder", "add_cross_attention", "initializer_range", "initializer_factor", "init_std", "gradient_checkpointing",
+    "output_attentions", "output_hidden_states", "output_past", "return_dict", "return_dict_in_generate", "output_scores",
+    "problem_type", "task_specific_params", "label2id", "num_labels", "classifier_dropout", "finetuning_task",
+    "summary_activation", "summary_first_dropout", "summary_proj_to_labels", "summary_type", "summary_use_proj", "n_ctx",
+    "tokenizer_class", "prefix", "max_length", "min_length", "do_sample", "temperature", "top_k", "top_p", "num_beams",
+    "repetition_penalty", "vocab_file", "unsloth_version", "unsloth_fixed", "bad_words_ids", "directionality",
+    "pooler_act", "pooler_output_size", "pooler_fc_size", "pooler_num_attention_heads", "pooler_num_fc_layers",
+    "pooler_size_per_head", "pooler_type", "encoder_stride", "reorder_and_upcast_attn", "max_window_layers",
+    "original_max_position_embeddings", NULL
+};
+
+/* rotary positions: in their old form, and that of transformers 5 */
+#define ROPE(base) \
+    {"rope_parameters.rope_theta", REAL, "theta", "", NULL}, \
+    {"rope_theta", REAL, "theta", base, NULL}, \
+    {"rope_parameters.rope_type", WORD, "scaling", "", "default: linear:linear llama3:llama3"}, \
+    {"rope_scaling.rope_type", WORD, "scaling", "", "default: linear:linear llama3:llama3"}, \
+    {"rope_scaling.type", WORD, "scaling", "", "default: linear:linear llama3:llama3"}, \
+    {"rope_parameters.factor", REAL, "factor", "", NULL}, {"rope_scaling.factor", REAL, "factor", "", NULL}, \
+    {"rope_parameters.low_freq_factor", REAL, "low", "", NULL}, {"rope_scaling.low_freq_factor", REAL, "low", "", NULL}, \
+    {"rope_parameters.high_freq_factor", REAL, "high", "", NULL}, {"rope_scaling.high_freq_factor", REAL, "high", "", NULL}, \
+    {"rope_parameters.original_max_position_embeddings", INT, "original", "", NULL}, \
+    {"rope_scaling.original_max_position_embeddings", INT, "original", "", NULL}, \
+    {NULL, LET, "rope", "width: W@?turned|, dims: $@, theta: @theta@@?scaling|, scaling: $@@?factor|, factor: $@" \
+                        "@?low|, low: $@@?high|, high: $@@?original|, original: $@", NULL}
+
+/* A context of more than 2048 positions is for a model that has to be trained so: -D T=N. */
+#define CONTEXT(most) \
+    {NULL, INT, "reach", "2048", NULL}, \
+    {"max_position_embeddings", INT, "P", most, NULL}, \
+    {NULL, INT, "T", "min(P, 2048, reach)", NULL}, \
+    {NULL, INT, "large", "max(V-65536, 0)", NULL}
+
+#define WINDOW \
+    {"sliding_window", INT, "window", "", NULL}, \
+    {"sliding_window", INT, "reach", "2048", NULL}
+
+#define NO_WINDOW \
+    {"use_sliding_window", ONLY, NULL, NULL, "false"}, \
+    {"sliding_window", ANY, NULL, NULL, NULL}, \
+    {"layer_types", LIST_OF, NULL, NULL, "full_attention"}
+
+#define LLAMA(kv_heads, width, eps, base, tied) \
+    {"vocab_size", INT, "V", NULL, NULL}, \
+    {"hidden_size", INT, "D", NULL, NULL}, \
+    {"num_attention_heads", INT, "H", NULL, NULL}, \
+    {"num_key_value_heads", INT, "K", kv_heads, NULL}, \
+    {"head_dim", INT, "W", width, NULL}, \
+    {"intermediate_size", INT, "F", NULL, NULL}, \
+    {"num_hidden_layers", INT, "L", NULL, NULL}, \
+    {"rms_norm_eps", REAL, "eps", eps, NULL}, \
+    {"attention_dropout", REAL, "drop", "0", NULL}, \
+    {"tie_word_embeddings", FLAG, "tie", tied, NULL}, \
+    ROPE(base)
+
+static const ConfigField gpt2[] = {
+    {"vocab_size", INT, "V", "50257", NULL},
+    {"n_positions", INT, "P", "1024", NULL},
+    {"n_embd", INT, "D", "768", NULL},
+    {"n_head", INT, "H", "12", NULL},
+    {"n_layer", INT, "L", "12", NULL},
+    {"n_inner", TEXT, "F", "4*D", NULL},
+    {"layer_norm_epsilon", REAL, "eps", "1e-5", NULL},
+    {"activation_function", ONLY, NULL, NULL, "gelu_new gelu_pytorch_tanh"},
+    {"resid_pdrop", REAL, "drop", "0.1", NULL},
+    {"embd_pdrop", REAL, "first", "0.1", NULL},
+    {"attn_pdrop", REAL, "attention", "0.1", NULL},
+    {"scale_attn_weights", ONLY, NULL, NULL, "true"},
+    {"scale_attn_by_inverse_layer_idx", ONLY, NULL, NULL, "false"},
+    {"tie_word_embeddings", ONLY, NULL, NULL, "true"},
+    {0}
+};
+
+static const ConfigField llama[] = {
+    LLAMA("H", "D/H", "1e-6", "10000", "false"),
+    CONTEXT("2048"),
+    {"hidden_act", WORD, "act", "silu", "silu"},
+    {"attention_bias", FLAG, "qkv", "false", NULL},
+    {"attention_bias", FLAG, "o", "false", NULL},
+    {"mlp_bias", FLAG, "mlp", "false", NULL},
+    {"pretraining_tp", ONLY, NULL, NULL, "1"},
+    {0}
+};
+
+/* A window hides nothing from a sequence that is no longer. */
+static const ConfigField mistral[] = {
+    LLAMA("8", "D/H", "1e-6", "10000", "false"),
+    WINDOW,
+    CONTEXT("131072"),
+    {"hidden_act", WORD, "act", "silu", "silu"},
+    {NULL, FLAG, "qkv", "false", NULL},
+    {NULL, FLAG, "o", "false", NULL},
+    {NULL, FLAG, "mlp", "false", NULL},
+    {0}
+};
+
+static const ConfigField qwen2[] = {
+    LLAMA("32", "D/H", "1e-6", "10000", "false"),
+    CONTEXT("32768"),
+    NO_WINDOW,
+    {"hidden_act", WORD, "act", "silu", "silu"},
+    {NULL, FLAG, "qkv", "true", NULL},
+    {NULL, FLAG, "o", "false", NULL},
+    {NULL, FLAG, "mlp", "false", NULL},
+    {0}
+};
+
+static const ConfigField qwen3[] = {
+    LLAMA("32", "128", "1e-6", "10000", "false"),
+    CONTEXT("32768"),
+    NO_WINDOW,
+    {"hidden_act", WORD, "act", "silu", "silu"},
+    {"attention_bias", FLAG, "qkv", "false", NULL},
+    {"attention_bias", FLAG, "o", "false", NULL},
+    {NULL, FLAG, "mlp", "false", NULL},
+    {NULL, FLAG, "norms", "true", NULL},
+    {0}
+};
+
+/* hidden_act: files say gelu, and the tanh form of it is meant. */
+static const ConfigField gemma[] = {
+    LLAMA("16", "256", "1e-6", "10000", "true"),
+    CONTEXT("8192"),
+    {"hidden_activation", ONLY, NULL, NULL, "gelu_pytorch_tanh"},
+    {"hidden_act", ONLY, NULL, NULL, "gelu gelu_pytorch_tanh"},
+    {NULL, WORD, "act", "gelu_tanh", NULL},
+    {"attention_bias", FLAG, "qkv", "false", NULL},
+    {"attention_bias", FLAG, "o", "false", NULL},
+    {NULL, FLAG, "mlp", "false", NULL},
+    {NULL, INT, "offset", "1", NULL},
+    {0}
+};
+
+static const ConfigField phi3[] = {
+    LLAMA("H", "D/H", "1e-5", "10000", "false"),
+    WINDOW,
+    CONTEXT("4096"),
+    {"partial_rotary_factor", ONLY, NULL, NULL, "1.0 1"},
+    {"hidden_act", WORD, "act", "silu", "silu"},
+    {"resid_pdrop", REAL, "residual", "0", NULL},
+    {"embd_pdrop", ONLY, NULL, NULL, "0.0 0"},
+    {"attention_bias", ONLY, NULL, NULL, "false"},
+    {NULL, FLAG, "qkv", "false", NULL},
+    {NULL, FLAG, "o", "false", NULL},
+    {NULL, FLAG, "mlp", "false", NULL},
+    {NULL, FLAG, "packed", "true", NULL},
+    {0}
+};
+
+static const ConfigField phi[] = {
+    {"vocab_size", INT, "V", "51200", NULL},
+    {"hidden_size", INT, "D", "2048", NULL},
+    {"intermediate_size", INT, "F", "8192", NULL},
+    {"num_hidden_layers", INT, "L", "24", NULL},
+    {"num_attention_heads", INT, "H", "32", NULL},
+    {"num_key_value_heads", INT, "K", "H", NULL},
+    {NULL, INT, "W", "D/H", NULL},
+    {"partial_rotary_factor", REAL, "part", "0.5", NULL},
+    {NULL, INT, "turned", "ceil(W*part-0.999)", NULL},
+    {"layer_norm_eps", REAL, "eps", "1e-5", NULL},
+    {"hidden_act", ONLY, NULL, NULL, "gelu_new gelu_pytorch_tanh"},
+    {"resid_pdrop", REAL, "residual", "0", NULL},
+    {"embd_pdrop", REAL, "first", "0", NULL},
+    {"attention_dropout", REAL, "drop", "0", NULL},
+    {"qk_layernorm", ONLY, NULL, NULL, "false"},
+    {"tie_word_embeddings", ONLY, NULL, NULL, "false"},
+    ROPE("10000"),
+    CONTEXT("2048"),
+    {0}
+};
+
+static const ConfigField gpt_neox[] = {
+    {"vocab_size", INT, "V", "50432", NULL},
+    {"hidden_size", INT, "D", "6144", NULL},
+    {"intermediate_size", INT, "F", "24576", NULL},
+    {"num_hidden_layers", INT, "L", "44", NULL},
+    {"num_attention_heads", INT, "H", "64", NULL},
+    {NULL, INT, "W", "D/H", NULL},
+    {"partial_rotary_factor", REAL, "part", "", NULL},
+    {"rotary_pct", REAL, "part", "0.25", NULL},
+    {NULL, INT, "turned", "ceil(W*part-0.999)", NULL},
+    {"layer_norm_eps", REAL, "eps", "1e-5", NULL},
+    {"hidden_act", ONLY, NULL, NULL, "gelu"},
+    {"hidden_dropout", REAL, "residual", "0", NULL},
+    {"attention_dropout", REAL, "drop", "0", NULL},
+    {"attention_bias", FLAG, "bias", "true", NULL},
+    {"use_parallel_residual", FLAG, "parallel", "true", NULL},
+    {"tie_word_embeddings", FLAG, "tie", "false", NULL},
+    {"rotary_emb_base", REAL, "theta", "", NULL},
+    ROPE("10000"),
+    CONTEXT("2048"),
+    {0}
+};
+
+static const ConfigField opt[] = {
+    {"vocab_size", INT, "V", "50272", NULL},
+    {"hidden_size", INT, "D", "768", NULL},
+    {"ffn_dim", INT, "F", "3072", NULL},
+    {"num_hidden_layers", INT, "L", "12", NULL},
+    {"num_attention_heads", INT, "H", "12", NULL},
+    {"dropout", REAL, "residual", "0.1", NULL},
+    {"attention_dropout", REAL, "drop", "0", NULL},
+    {"activation_dropout", ONLY, NULL, NULL, "0.0 0"},
+    {"layerdrop", ONLY, NULL, NULL, "0.0 0"},
+    {"activation_function", ONLY, NULL, NULL, "relu"},
+    {"do_layer_norm_before", ONLY, NULL, NULL, "true"},
+    {"_remove_final_layer_norm", ONLY, NULL, NULL, "false"},
+    {"enable_bias", ONLY, NULL, NULL, "true"},
+    {"layer_norm_elementwise_affine", ONLY, NULL, NULL, "true"},
+    {"word_embed_proj_dim", SAME, NULL, "D", NULL},
+    {"tie_word_embeddings", ONLY, NULL, NULL, "true"},
+    CONTEXT("2048"),
+    {0}
+};
+
+static const ConfigField bert[] = {
+    {"vocab_size", INT, "V", "30522", NULL},
+    {"hidden_size", INT, "D", "768", NULL},
+    {"intermediate_size", INT, "F", "3072", NULL},
+    {"num_hidden_layers", INT, "L", "12", NULL},
+    {"num_attention_heads", INT, "H", "12", NULL},
+    {"max_position_embeddings", INT, "P", "512", NULL},
+    {"type_vocab_size", INT, "kinds", "2", NULL},
+    {"layer_norm_eps", REAL, "eps", "1e-12", NULL},
+    {"hidden_act", ONLY, NULL, NULL, "gelu"},
+    {"hidden_dropout_prob", REAL, "residual", "0.1", NULL},
+    {"attention_probs_dropout_prob", REAL, "drop", "0.1", NULL},
+    {"position_embedding_type", ONLY, NULL, NULL, "absolute"},
+    {"chunk_size_feed_forward", ONLY, NULL, NULL, "0"},
+    {"tie_word_embeddings", ONLY, NULL, NULL, "true"},
+    {0}
+};
+
+static const ConfigField vit[] = {
+    {"hidden_size", INT, "D", "768", NULL},
+    {"intermediate_size", INT, "F", "3072", NULL},
+    {"num_hidden_layers", INT, "L", "12", NULL},
+    {"num_attention_heads", INT, "H", "12", NULL},
+    {"image_size", INT, "S", "224", NULL},
+    {"patch_size", INT, "P", "16", NULL},
+    {"num_channels", INT, "channels", "3", NULL},
+    {"id2label", COUNT_OF, "C", "2", NULL},
+    {"layer_norm_eps", REAL, "eps", "1e-12", NULL},
+    {"hidden_act", ONLY, NULL, NULL, "gelu"},
+    {"qkv_bias", FLAG, "bias", "true", NULL},
+    {"hidden_dropout_prob", REAL, "residual", "0", NULL},
+    {"attention_probs_dropout_prob", REAL, "drop", "0", NULL},
+    {0}
+};
+
+static const ConfigField t5[] = {
+    {"vocab_size", INT, "V", "32128", NULL},
+    {"d_model", INT, "D", "512", NULL},
+    {"num_heads", INT, "H", "8", NULL},
+    {"d_kv", INT, "W", "64", NULL},
+    {"d_ff", INT, "F", "2048", NULL},
+    {"num_layers", INT, "L", "6", NULL},
+    {"num_decoder_layers", TEXT, "M", "L", NULL},
+    {"n_positions", INT, "S", "512", NULL},
+    {"relative_attention_num_buckets", INT, "buckets", "32", NULL},
+    {"relative_attention_max_distance", INT, "distance", "128", NULL},
+    {"dropout_rate", REAL, "drop", "0.1", NULL},
+    {"layer_norm_epsilon", REAL, "eps", "1e-6", NULL},
+    {"feed_forward_proj", WORD, "gated", "", "relu: gated-gelu:gelu_tanh"},
+    {"dense_act_fn", ONLY, NULL, NULL, "relu gelu_new"},
+    {"is_gated_act", ONLY, NULL, NULL, "true false"},
+    {"tie_word_embeddings", FLAG, "tie", "true", NULL},
+    {0}
+};
+
+const Family families[] = {
+    {"gpt2", "gpt2.yaml", NULL, gpt2, NULL},
+    {"llama", "llama.yaml", "language.yaml", llama, NULL},
+    {"mistral", "llama.yaml", "language.yaml", mistral, NULL},
+    {"qwen2", "llama.yaml", "language.yaml", qwen2, NULL},
+    {"qwen3", "llama.yaml", "language.yaml", qwen3, NULL},
+    {"gemma", "llama.yaml", "language.yaml", gemma, NULL},
+    {"phi3", "llama.yaml", "language.yaml", phi3, NULL},
+    {"phi", "phi.yaml", "language.yaml", phi, NULL},
+    {"gpt_neox", "gpt_neox.yaml", "language.yaml", gpt_neox, NULL},
+    {"opt", "opt.yaml", "language.yaml", opt, NULL},
+    {"bert", "bert.yaml", NULL, bert, NULL},
+    {"vit", "vit.yaml", NULL, vit, NULL},
+    {"t5", "t5.yaml", NULL, t5, NULL},
+    {"gemma2", NULL, NULL, NULL, "a window and a soft cap in attention"},
+    {"gemma3_text", NULL, NULL, NULL, "a window in attention"},
+    {"mixtral", NULL, NULL, NULL, "experts"},
+    {"qwen2_moe", NULL, NULL, NULL, "experts"},
+    {"qwen3_moe", NULL, NULL, NULL, "experts"},
+    {"olmoe", NULL, NULL, NULL, "experts"},
+    {"deepseek_v2", NULL, NULL, NULL, "experts and latent attention"},
+    {"deepseek_v3", NULL, NULL, NULL, "experts and latent attention"},
+    {"mamba", NULL, NULL, NULL, "a selective scan"},
+    {0}
+};

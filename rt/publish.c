@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * publish.c: `--export DIR`: the parameters at the end as DIR/model.safetensors, with the names, shapes, axes and type of the
+ * published weights that the model file describes.  What weights.c reads comes back with equal bytes where training did not
+ * change it and the type is the same.
+ *
+ * The header is laid out by everybody alike before the first step, tensors by name.  Each stage writes its own parameters, so
+ * over MPI it needs a file system that all hosts see.  The file is written as .part, and takes its name when it is whole.  A
+ * tensor that holds parameters of two stages is written in pieces, and no byte of it twice.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "link.h"
+#include "real.h"
+#include "weights.h"
+
+typedef struct { Published p; const Item *item; int64_t at; } Part;     /* at: of its tensor, bytes behind the header */
+struct Publish {
+    Part *part;                 /* of all stages, by name of the tensor */
+    int parts;
+    Text header;
+    int size;                   /* bytes of an element */
+    char dir[4096], whole[4128], file[4160];
+};
+
+static int by_file(const void *a, const void *b)
+{
+    const Part *x = a, *y = b;
+    int order = strcmp(x->p.in.file, y->p.in.file);
+    return order ? order : (x->p.in.from > y->p.in.from) - (x->p.in.from < y->p.in.from);
+}
+
+static bool again(const Publish *x, int i)
+{
+    return i > 0 && !strcmp(x->part[i - 1].p.in.file, x->part[i].p.in.file);
+}
+
+static void add_tensor(Publish *x, int i, const char *type, int64_t *end)
+{
+    const Published *p = &x->part[i].p;
+    text_add(&x->header, ",\"%s\":{\"dtype\":\"%s\",\"shape\":[", p->in.file, type);
+    for (int d = 0; d < p->ndim; d++)
+        text_add(&x->header, "%s%lld", d ? "," : "", (long long)p->dim[d]);
+    x->part[i].at = *end;
+    *end += p->n * x->size;
+    text_add(&x->header, "],\"data_offsets\":[%lld,%lld]}", (long long)x->part[i].at, (long long)*end);
+}
+
+static void lay_out(Publish *x, int type)
+{
+    const char *name = type == JOB_F16 ? "F16" : type == JOB_BF16 ? "BF16" : "F32";
+    int64_t end = 0;
+    text_add(&x->header, "12345678{\"__metadata__\":{\"format\":\"pt\"}");
+    for (int i = 0; i < x->parts; i++)
+        if (again(x, i))
+            x->part[i].at = x->part[i - 1].at;
+        else
+            add_tensor(x, i, name, &end);
+    text_add(&x->header, "}");
+    while (x->header.n % 8)
+        text_add(&x->header, " ");
+    for (int i = 0; i < 8; i++)
+        x->header.at[i] = (char)((uint64_t)(x->header.n - 8) >> (8 * i));
+}
+
+/* ---- before the first step --------------------------------------------------------------------------------------- */
+
+static int probe(const Publish *x)
+{
+    bool made = mkdir(x->dir, 0777) == 0;
+    int file = open(x->file, O_WRONLY | O_CREAT, 0666), why = errno;
+    if (file >= 0) {
+        close(file);
+        unlink(x->file);
+    }
+    if (made)
+        rmdir(x->dir);
+    return file >= 0 ? DONE : complain(STATUS_RUN, "--export %s: cannot write there: %s", x->dir, strerror(why));
+}
+
+int publish_open(Run *run)
+{
+    if (!run->opt.publish)
+        return DONE;
+    Publish *x = run->publish = calloc(1, sizeof *x);
+    if (!x || !(x->part = calloc((size_t)run->parameters + 1, sizeof *x->part)))
+        return complain(STATUS_RUN, "no memory for --export");
+    x->size = run->job->published == JOB_F32 ? 4 : 2;
+    x->header.cap = 4096;
+    for (int i = 0; i < run->parameters; i++, x->parts++) {
+        x->part[i] = (Part){weights_place(run->job, run->parameter[i].state), &run->parameter[i], 0};
+        x->header.cap += strlen(x->part[i].p.in.file) + 256;
+    }
+    if (x->parts > 1)
+        qsort(x->part, (size_t)x->parts, sizeof *x->part, by_file);
+    if (!(x->header.at = malloc(x->header.cap)))
+        return complain(STATUS_RUN, "no memory for --export");
+    lay_out(x, run->job->published);
+    if ((size_t)snprintf(x->dir, sizeof x->dir, "%s", run->opt.publish) >= sizeof x->dir)
+        return complain(STATUS_RUN, "--export: a path of %zu bytes is too long", strlen(run->opt.publish));
+    snprintf(x->whole, sizeof x->whole, "%s/model.safetensors", x->dir);
+    snprintf(x->file, sizeof x->file, "%s.part", x->whole);
+    return run->main ? probe(x) : DONE;
+}
+
+/* Room for the largest parameter of the stage: its numbers, and its bytes.  The system gives pages when they are written. */
+int publish_room(Worker *w)
+{
+    int64_t most = 0;
+    for (int i = 0; w->run->opt.publish && i < w->info->states; i++)
+        if (w->info->state[i].kind == STATE_PARAM && w->info->state[i].n > most)
+            most = w->info->state[i].n;
+    if (most && !(w->room = malloc((size_t)most * 2 * sizeof *w->room)))
+        return complain(STATUS_RUN, "no memory for --export: %lld numbers twice", (long long)most);
+    return DONE;
+}
+
+void publish_close(Run *run)
+{
+    if (run->publish) {
+        free(run->publish->part);
+        free(run->publish->header.at);
+    }
+    free(run->publish);
+}
+
+/* ---- after the last ---------------------------------------------------------------------------------------------- */
+
+typedef struct { char *to; } Copy;
+
+static bool into_room(void *to, const void *piece, size_t n)
+{
+    Copy *c = to;
+    memcpy(c->to, piece, n);
+    c->to += n;
+    return true;
+}
+
+static void narrow(unsigned char *to, const float *from, int type, int64_t step, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t u = type == JOB_F32 ? float_bits(from[i]) : type == JOB_F16 ? float_half(from[i]) : float_bf16(from[i]);
+        int size = type == JOB_F32 ? 4 : 2;
+        for (int k = 0; k < size; k++)
+            to[i * step * size + k] = (unsigned char)(u >> (8 * k));
+    }
+}
+
+static bool write_at(int file, const unsigned char *from, size_t n, off_t at)
+{
+    return lseek(file, at, SEEK_SET) == at && write_all(file, from, n);
+}
+
+/* Its rows as the tensor has them: all at once, or, of a part, a group at a time. */
+static bool write_parameter(Worker *w, const Publish *x, const Part *p, int file)
+{
+    const StateInfo *s = p->item->state;
+    int type = w->run->job->published;
+    unsigned char *bytes = (unsigned char *)(w->room + s->n);
+    Rows r = weights_rows(&p->p, s);
+    Copy copy = {(char *)w->room};
+    arena_read(w, item_data(w, p->item), (size_t)s->n * sizeof *w->room, into_room, &copy);
+    for (int64_t i = 0; i < r.rows; i++)
+        narrow(bytes + (p->p.in.turn ? i : i * r.width) * x->size, w->room + i * r.width, type, r.step, r.width);
+    int64_t groups = p->p.in.rows ? p->p.in.groups : 1, each = r.rows / groups;
+    size_t n = (size_t)(s->n / groups * x->size);
+    for (int64_t g = 0; g < groups; g++) {
+        int64_t at = p->at + weights_row(&p->p, &r, g * each) * x->size;
+        if (!write_at(file, bytes + (size_t)g * n, n, (off_t)x->header.n + at))
+            return false;
+    }
+    atomic_fetch_add(&w->beat, 1);
+    return true;
+}
+
+static int write_mine(Worker *w)
+{
+    const Publish *x = w->run->publish;
+    int file = open(x->file, O_WRONLY);
+    bool good = file >= 0;
+    for (int i = 0; i < x->parts && good; i++)
+        if (x->part[i].item->stage == w->stage.index)
+            good = write_parameter(w, x, &x->part[i], file);
+    if (good)
+        good = fsync(file) == 0;
+    int why = errno;
+    if (file >= 0)
+        close(file);
+    return good ? DONE : complain(STATUS_RUN, "%s: cannot write: %s", x->file, strerror(why));
+}
+
+static int write_header(const Publish *x)
+{
+    mkdir(x->dir, 0777);
+    int file = open(x->file, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    bool good = file >= 0 && write_all(file, x->header.at, x->header.n);
+    int why = errno;
+    if (file >= 0)
+        close(file);
+    return good ? DONE : complain(STATUS_RUN, "%s: cannot write: %s", x->file, strerror(why));
+}
+
+int publish_write(Worker *w)
+{
+    const Publish *x = w->run->publish;
+    int status = worst(w, w->stage.index == 0 ? write_header(x) : DONE);
+    if (status == DONE)
+        status = worst(w, write_mine(w));
+    if (status == DONE && w->stage.index == 0 && rename(x->file, x->whole) != 0)
+        status = complain(STATUS_RUN, "%s: cannot rename %s: %s", x->whole, x->file, strerror(errno));
+    return worst(w, status);
+}

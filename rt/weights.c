@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * weights.c: starting from published weights: one safetensors file, or the shards of a model.safetensors.index.json.
+ *
+ * The job knows each parameter's tensor: its name, or one row of the table `stored`.  A tensor may have its axes the other way
+ * round (GPT-2), hold several parameters below each other (Phi-3), or do so head by head (GPT-NeoX).  A prefix may stand before
+ * all names, or be missing there.  Files are mapped; a process opens those shards that it needs.  F32, F16 and BF16 are
+ * widened, which is exact.
+ *
+ * Refused with status 5, before anything is trained: a tensor that is missing, of another shape or of another type; one that
+ * a folder has, nobody takes and `ignore` does not name; a shard that is missing; an index that is no index.
+ */
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include "ckpt.h"
+#include "data.h"
+#include "json.h"
+#include "real.h"
+#include "safetensors.h"
+#include "weights.h"
+
+enum { NAME = 512 };
+
+typedef struct { char *path; bool open; SafeFile file; } Shard;
+typedef struct { char *name; int shard; bool used; } Listed;
+typedef struct {
+    const Job *job;
+    const char *path;           /* as the user gave it */
+    const char *index;          /* file that lists the tensors: that of the index, or the only one */
+    Shard *shard;
+    int shards;
+    Listed *tensor;             /* by name */
+    int tensors;
+} Weights;
+
+/* ---- a parameter and its tensor ---------------------------------------------------------------------------------- */
+
+Published weights_place(const Job *job, const StateInfo *s)
+{
+    Published p = {.in = {.name = s->name, .file = s->name, .groups = 1}, .ndim = s->ndim, .n = 1};
+    for (int i = 0; i < job->stored_n; i++)
+        if (!strcmp(job->stored[i].name, s->name))
+            p.in = job->stored[i];
+    for (int d = 0; d < s->ndim; d++)
+        p.dim[d] = s->dim[p.in.turn ? s->ndim - 1 - d : d];
+    if (p.in.rows)
+        p.dim[0] = p.in.rows * p.in.groups;
+    for (int d = 0; d < p.ndim; d++)
+        p.n *= p.dim[d];
+    return p;
+}
+
+Rows weights_rows(const Published *p, const StateInfo *s)
+{
+    Rows r = {.rows = s->ndim ? s->dim[0] : 1, .step = p->in.turn ? p->dim[1] : 1};
+    r.width = r.rows ? s->n / r.rows : 0;
+    return r;
+}
+
+int64_t weights_row(const Published *p, const Rows *r, int64_t i)
+{
+    int64_t each = p->in.rows ? r->rows / p->in.groups : r->rows;
+    int64_t row = p->in.rows ? i / each * p->in.rows + p->in.from + i % each : i;
+    return p->in.turn ? row : row * r->width;
+}
+
+float half_float(uint16_t h)
+{
+    uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, rest = h & 0x3ff;
+    if (exponent == 31)
+        return bits_float(sign | 0x7f800000 | rest << 13);
+    if (exponent)
+        return bits_float(sign | (exponent + 112) << 23 | rest << 13);
+    float small = (float)rest * 0x1p-24f;       /* subnormal, exact */
+    return sign ? -small : small;
+}
+
+uint16_t float_half(float f)
+{
+    uint32_t u = float_bits(f), sign = u >> 16 & 0x8000, x = u & 0x7fffffff;
+    if (x > 0x7f800000)
+        return (uint16_t)(sign | 0x7e00 | (x >> 13 & 0x3ff));
+    if (x >= 0x477ff000)                        /* 65520 and more round to infinity */
+        return (uint16_t)(sign | 0x7c00);
+    if (x < 0x38800000) {                       /* subnormal: the sum rounds at its last bit */
+        float sum = bits_float(x) + 0.5f;
+        return (uint16_t)(sign | (float_bits(sum) - 0x3f000000));
+    }
+    return (uint16_t)(sign | ((x - 0x38000000 + 0xfff + (x >> 13 & 1)) >> 13));
+}
+
+/* ---- the list of tensors ----------------------------------------------------------------------------------------- */
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const Listed *)a)->name, ((const Listed *)b)->name);
+}
+
+static char *copied(const char *text)
+{
+    char *to = malloc(strlen(text) + 1);
+    return to ? strcpy(to, text) : NULL;
+}
+
+static bool list(Weights *x, const char *name, int shard)
+{
+    Listed *more = x->tensors % 256 ? x->tensor : realloc(x->tensor, ((size_t)x->tensors + 256) * sizeof *more);
+    char *copy = copied(name);
+    if (more)
+        x->tensor = more;
+    if (more && copy)
+        x->tensor[x->tensors++] = (Listed){copy, shard, false};
+    else
+        free(copy);
+    return more && copy;
+}
+
+/* The number of a file, listed when it is met first; -1: no memory. */
+static int shard_of(Weights *x, const char *path)
+{
+    for (int i = 0; i < x->shards; i++)
+        if (!strcmp(x->shard[i].path, path))
+            return i;
+    Shard *more = realloc(x->shard, ((size_t)x->shards + 1) * sizeof *more);
+    char *copy = copied(path);
+    if (more)
+        x->shard = more;
+    if (!more || !copy) {
+        free(copy);
+        return -1;
+    }
+    x->shard[x->shards] = (Shard){.path = copy};
+    return x->shards++;
+}
+
+static bool read_map(Json *j, Weights *x)
+{
+    char name[NAME], file[NAME], path[CKPT_PATH];
+    for (bool first = true; json_member(j, &first, name, sizeof name);) {
+        if (!json_string(j, file, sizeof file))
+            return false;
+        if (strchr(file, '/') || file[0] == '.' || !file[0])
+            j->why = "a file name that leads out of the folder";
+        else if ((size_t)snprintf(path, sizeof path, "%s/%s", x->path, file) >= sizeof path)
+            j->why = "a path that is too long";
+        int shard = j->why ? -1 : shard_of(x, path);
+        if (!j->why && (shard < 0 || !list(x, name, shard)))
+            j->why = "no memory";
+    }
+    return !j->why;
+}
+
+static int read_index(Weights *x)
+{
+    DataFile f = {0};
+    char key[32];
+    bool seen = false;
+    if (data_map(&f, x->index, "weights") != DONE)
+        return STATUS_STALE;
+    Json j = json_open(f.at, f.size);
+    for (bool first = true; json_member(&j, &first, key, sizeof key);) {
+        bool map = !strcmp(key, "weight_map");
+        if (map && seen)
+            j.why = "weight_map stands there twice";
+        else if (map ? !read_map(&j, x) : !json_skip(&j))
+            break;
+        seen |= map;
+    }
+    if (json_end(&j) && !seen)
+        j.why = "weight_map is missing";
+    int status = j.why ? complain(STATUS_STALE, "%s: byte %ld: %s", x->index, (long)(j.at - j.from), j.why) : DONE;
+    data_unmap(&f);
+    return status;
+}
+
+static int open_shard(Weights *x, Shard *s)
+{
+    struct stat info;
+    if (s->open)
+        return DONE;
+    if (strcmp(s->path, x->index) && stat(s->path, &info) != 0 && errno == ENOENT)
+        return complain(STATUS_STALE, "%s: the shard is missing, and %s lists it; download it again", s->path, x->index);
+    s->open = true;
+    return safe_open(&s->file, s->path);
+}
+
+static int read_single(Weights *x)
+{
+    int shard = shard_of(x, x->index), status = shard < 0 ? complain(STATUS_RUN, "no memory to read %s", x->index) : DONE;
+    if (status == DONE)
+        status = open_shard(x, &x->shard[shard]);
+    for (int i = 0; status == DONE && i < x->shard[shard].file.tensors; i++)
+        if (!list(x, x->shard[shard].file.tensor[i].name, shard))
+            status = complain(STATUS_RUN, "no memory to read %s", x->index);
+    return status;
+}
+
+/* What the path is: a file; a folder with an index; a folder with one file. */
+static int open_weights(Weights *x, char index[CKPT_PATH])
+{
+    struct stat info;
+    bool folder = stat(x->path, &info) == 0 && S_ISDIR(info.st_mode), shards = false;
+    x->index = x->path;
+    if (folder) {
+        snprintf(index, CKPT_PATH, "%s/model.safetensors.index.json", x->path);
+        shards = stat(index, &info) == 0;
+        if (!shards)
+            snprintf(index, CKPT_PATH, "%s/model.safetensors", x->path);
+        if (!shards && stat(index, &info) != 0)
+            return complain(STATUS_STALE, "%s: neither model.safetensors nor model.safetensors.index.json is there, and it "
+                            "is no checkpoint; weights in another format have to be saved as safetensors", x->path);
+        x->index = index;
+    }
+    int status = shards ? read_index(x) : read_single(x);
+    if (status == DONE && x->tensors > 1)
+        qsort(x->tensor, (size_t)x->tensors, sizeof *x->tensor, by_name);
+    for (int i = 1; i < x->tensors && status == DONE; i++)
+        if (!by_name(&x->tensor[i - 1], &x->tensor[i]))
+            status = complain(STATUS_STALE, "%s: tensor `%s` is listed twice", x->index, x->tensor[i].name);
+    return status;
+}
+
+static void close_weights(Weights *x)
+{
+    for (int i = 0; i < x->shards; i++) {
+        if (x->shard[i].open)
+            safe_close(&x->shard[i].file);
+        free(x->shard[i].path);
+    }
+    for (int i = 0; i < x->tensors; i++)
+        free(x->tensor[i].name);
+    free(x->shard);
+    free(x->tensor);
+}
+
+/* ---- who takes what ---------------------------------------------------------------------------------------------- */
+
+static Listed *named(const Weights *x, const char *name)
+{
+    Listed key = {.name = (char *)(uintptr_t)name};
+    return x->tensors ? bsearch(&key, x->tensor, (size_t)x->tensors, sizeof key, by_name) : NULL;
+}
+
+/* With the prefix, without it, or as it is. */
+static Listed *prefixed(const Weights *x, const char *name)
+{
+    char longer[2 * NAME];
+    const char *prefix = x->job->prefix;
+    size_t n = prefix ? strlen(prefix) : 0;
+    Listed *found = named(x, name);
+    if (!found && n && (size_t)snprintf(longer, sizeof longer, "%s%s", prefix, name) < sizeof longer)
+        found = named(x, longer);
+    if (!found && n && !strncmp(name, prefix, n))
+        found = named(x, name + n);
+    return found;
+}
+
+static Listed *tensor_of(const Weights *x, const Published *p)
+{
+    Listed *found = prefixed(x, p->in.file);
+    return found || !p->in.also ? found : prefixed(x, p->in.also);
+}
+
+static bool ignored(const Weights *x, const char *name)
+{
+    for (const char *const *pattern = x->job->ignored; pattern && *pattern; pattern++)
+        if (fnmatch(*pattern, name, 0) == 0)
+            return true;
+    return false;
+}
+
+/* Every parameter of the whole job has a tensor, and every tensor of a folder a parameter; a file by itself may hold more. */
+static int check_names(Weights *x)
+{
+    for (int k = 0; k < x->job->stages; k++)
+        for (int i = 0; i < x->job->stage[k].states; i++) {
+            const StateInfo *s = &x->job->stage[k].state[i];
+            Published p = weights_place(x->job, s);
+            Listed *found = s->kind == STATE_PARAM ? tensor_of(x, &p) : NULL;
+            bool other = strcmp(p.in.file, s->name) != 0;
+            if (found)
+                found->used = true;
+            else if (s->kind == STATE_PARAM)
+                return complain(STATUS_STALE, "%s: tensor `%s` is missing%s%s%s", x->index, p.in.file,
+                                other ? "; parameter `" : "", other ? s->name : "", other ? "` is in it" : "");
+        }
+    for (int i = 0; i < x->tensors && x->index != x->path; i++)
+        if (!x->tensor[i].used && !ignored(x, x->tensor[i].name))
+            return complain(STATUS_STALE, "%s: no parameter takes tensor `%s`: is it another model?  If it is not wanted, "
+                            "name it in the model file, weights: {ignore: [...]}", x->index, x->tensor[i].name);
+    return DONE;
+}
+
+/* ---- the numbers ------------------------------------------------------------------------------------------------- */
+
+static void widen(float *to, const unsigned char *from, char type, int64_t step, int64_t n)
+{
+    if (type == 'f' && step == 1)
+        memcpy(to, from, (size_t)n * sizeof *to);
+    else for (int64_t i = 0; i < n; i++)
+        to[i] = type == 'h' ? half_float((uint16_t)data_bits(from + 2 * i * step, 2))
+              : type == 'b' ? bf16_float((uint16_t)data_bits(from + 2 * i * step, 2))
+              : bits_float((uint32_t)data_bits(from + 4 * i * step, 4));
+}
+
+static void add_shape(Text *t, int n, const int64_t *dim)
+{
+    text_add(t, "[");
+    for (int i = 0; i < n; i++)
+        text_add(t, "%s%lld", i ? " " : "", (long long)dim[i]);
+    text_add(t, "]");
+}
+
+static int refuse_shape(const SafeFile *f, const SafeTensor *t, const Published *p)
+{
+    char is[256], wants[256];
+    Text x = {is, 0, sizeof is}, y = {wants, 0, sizeof wants};
+    add_shape(&x, t->ndim, t->dim);
+    add_shape(&y, p->ndim, p->dim);
+    return complain(STATUS_STALE, "%s: tensor `%s` is %s, and parameter `%s` wants %s: the dims of the model are other ones",
+                    f->path, t->name, is, p->in.name, wants);
+}
+
+static int read_parameter(Weights *x, Worker *w, const StateInfo *s)
+{
+    Published p = weights_place(x->job, s);
+    const Listed *listed = tensor_of(x, &p);
+    Shard *shard = &x->shard[listed->shard];
+    int status = open_shard(x, shard);
+    const SafeTensor *t = status == DONE ? safe_find(&shard->file, listed->name, "") : NULL;
+    if (status == DONE && !t)
+        return complain(STATUS_STALE, "%s: tensor `%s` is missing, though %s promises it", shard->path, listed->name, x->index);
+    if (status != DONE)
+        return status;
+    char type = !strcmp(t->type, "F32") ? 'f' : !strcmp(t->type, "F16") ? 'h' : !strcmp(t->type, "BF16") ? 'b' : 0;
+    if (!type)
+        return complain(STATUS_STALE, "%s: tensor `%s` is %s; F32, F16 and BF16 are read", shard->path, t->name, t->type);
+    if (t->ndim != p.ndim || memcmp(t->dim, p.dim, (size_t)p.ndim * sizeof *p.dim))
+        return refuse_shape(&shard->file, t, &p);
+    float *values = malloc((size_t)s->n * sizeof *values + 1);
+    if (!values)
+        return complain(STATUS_RUN, "no memory to read `%s`", s->name);
+    Rows r = weights_rows(&p, s);
+    const unsigned char *from = shard->file.at + shard->file.data + t->from;
+    for (int64_t i = 0; i < r.rows; i++)
+        widen(values + i * r.width, from + weights_row(&p, &r, i) * (type == 'f' ? 4 : 2), type, r.step, r.width);
+    init_place(w, s, 0, values, 0, s->n);
+    free(values);
+    return DONE;
+}
+
+int weights_read(Run *run, const char *path)
+{
+    char index[CKPT_PATH];
+    Weights x = {.job = run->job, .path = path};
+    int status = open_weights(&x, index);
+    if (status == DONE)
+        status = check_names(&x);
+    for (int k = 0; k < run->count; k++)
+        for (int i = 0; i < run->worker[k].info->states && status == DONE; i++)
+            if (run->worker[k].info->state[i].kind == STATE_PARAM)
+                status = read_parameter(&x, &run->worker[k], &run->worker[k].info->state[i]);
+    close_weights(&x);
+    return status;
+}

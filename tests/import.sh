@@ -1,0 +1,144 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Published weights in and out.  tests/hf/FAMILY has the config.json of a tiny model of transformers, the names and shapes of
+# the tensors that it saves, and its loss (tests/ref/make_hf.py).  The model file that import writes has to read the file, give
+# that loss within 3e-6, and write the file again with the same bytes.  tests/hf/published has configurations of published
+# models: what import writes for them has the numeric key, and the totals, of the example of that name.
+. "$(dirname "$0")/lib.sh"
+need dpgen build/emitted build/librt.a
+for tool in safe npy; do
+    $cc -std=c11 -O1 -Wall -Wextra -Werror -o "$tmp/$tool" tests/$tool.c || { fault "tests/$tool.c"; finish; }
+done
+use_portable
+hf=$root/tests/hf cwd=$tmp/data
+mkdir "$cwd"
+(cd "$cwd" && for array in tokens.npy:61:2:11 targets.npy:61:2:11 long.npy:61:2:12 types.npy:2:2:12 mask.npy:2:2:12 \
+    labels.npy:61:2:12 next.npy:2:2 kinds.npy:5:2; do
+    echo $array | { IFS=: read -r file high dims && "$tmp/npy" $file i4 0 "$high" $(echo $dims | tr : ' '); }
+done; "$tmp/npy" image.npy f4 -1 1 2 8 8 3)
+
+# job FAMILY: from its config.json to a job of two stages in $tmp/FAMILY
+job() {
+    arrays="tokens: tokens.npy, targets: targets.npy" dims="-D T=11"
+    case $1 in
+        vit) arrays="image: image.npy, labels: kinds.npy" dims= ;;
+        bert) arrays="tokens: long.npy, types: types.npy, mask: mask.npy, labels: labels.npy, next: next.npy" dims= ;;
+        t5*) arrays="ids: long.npy, mask: mask.npy, decoder_ids: tokens.npy, labels: targets.npy" dims="-D S=12 -D T=11" ;;
+    esac
+    ./dpgen import "$hf/$1" -o "$tmp/$1.yaml" >"$tmp/said" 2>&1 || { echo "import: $(head -n 1 "$tmp/said")"; return 1; }
+    generate "$tmp/$1" "$tmp/$1.yaml" $dims --set train.precision.compute=f32 --set train.batch.global=2 \
+        --set train.batch.micro=2 --set train.optimizer.lr=0 --set devices.0.kernels=portable \
+        --set "data.train={format: npy, arrays: {$arrays}, order: sequential}" --stages 2 --schedule 1f1b --recompute none &&
+        compile "$tmp/$1"
+}
+# start FAMILY ARGUMENT...: a run of one step, which changes nothing
+run() { d=$tmp/$1; shift; (cd "$cwd" && timeout 60 "$d/job" --no-checkpoint --quiet "$@"); }
+
+for family in $(ls "$hf"); do
+    [ -e "$hf/$family/loss" ] || continue
+    mkdir "$tmp/$family.in"
+    "$tmp/safe" "$hf/$family/tensors" "$tmp/$family.in/model.safetensors" || fault "$family: tests/safe"
+    said=$(job "$family") || { fault "$family: $said"; continue; }
+    run "$family" --weights "$tmp/$family.in" --steps 1 --record --export "$tmp/$family.out" >"$tmp/said" 2>&1
+    is=$(sed -n 's/^loss 1 //p' "$tmp/said") want=$(cat "$hf/$family/loss")
+    if awk -v a="$is" -v b="$want" 'BEGIN { d = a - b; exit !(a > 0 && d < 3e-6 * b && d > -3e-6 * b) }'; then pass
+    else fault "$family: loss $is, transformers say $want: $(tail -n 1 "$tmp/said")"; fi
+    expect "$family: its file, written again" cmp "$tmp/$family.in/model.safetensors" "$tmp/$family.out/model.safetensors"
+done
+
+for config in "$hf"/published/*.json; do
+    name=$(basename "$config" .json)
+    expect "import $name" ./dpgen import "$config" -o "$tmp/$name.yaml"
+    for file in "$tmp/$name.yaml" "examples/$name.yaml"; do
+        ./dpgen plan "$file" -D L=2 --stages 1 --limit 1TiB --estimate --json | grep '"numeric_key"'
+        ./dpgen check "$file" | tail -n +2
+    done >"$tmp/both"
+    lines=$(($(wc -l <"$tmp/both") / 2))
+    if [ "$lines" -gt 5 ] && [ "$(head -n $lines "$tmp/both")" = "$(tail -n $lines "$tmp/both")" ]; then pass
+    else fault "$name: import writes another model than examples/$name.yaml"; fi
+done
+
+# ---- what is wrong is named, and nothing is written -----------------------------------------------------------------
+try() { what=$1 text=$2; shift 2; refuse "$what" 5 "$text" run "$@" --steps 0 --no-checkpoint --hash; }
+in=$tmp/gpt2.in
+hash_of() { run gpt2 --weights "$1" --steps 0 --hash 2>"$tmp/said" | sed -n 's/^sha256 //p'; }
+sum=$(hash_of "$in")
+[ ${#sum} = 64 ] && pass || fault "no hash from $in"
+
+# cut NAME SED: gpt2's list changed, as $tmp/NAME/model.safetensors
+cut() { mkdir "$tmp/$1" && sed "$2" "$hf/gpt2/tensors" >"$tmp/list" && "$tmp/safe" "$tmp/list" "$tmp/$1/model.safetensors"; }
+cut missing '/h.1.ln_2.bias/d'
+try "a tensor is missing" "model.safetensors: tensor .h.1.ln_2.bias. is missing" gpt2 --weights "$tmp/missing"
+cut more 's/^h.0.ln_1.bias .*/&\nh.0.ln_3.bias F32 24/'
+try "a tensor is left over" "no parameter takes tensor .h.0.ln_3.bias.*ignore" gpt2 --weights "$tmp/more"
+cut mask 's/^h.0.ln_1.bias .*/&\nh.0.attn.bias F32 1x1x12x12/'
+[ "$(hash_of "$tmp/mask")" = "$sum" ] && pass || fault "an ignored tensor: $(tail -n 1 "$tmp/said")"
+cut shape 's/^wpe.weight F32 12x24/wpe.weight F32 24x12/'
+try "another shape" "tensor .wpe.weight. is \[24 12\], and parameter .wpe.weight. wants \[12 24\]" gpt2 --weights "$tmp/shape"
+cut turned 's/c_fc.weight F32 24x96/c_fc.weight F32 96x24/'
+try "axes as in the model" "c_fc.weight. is \[96 24\].*wants \[24 96\]" gpt2 --weights "$tmp/turned"
+cut type 's/^wpe.weight F32/wpe.weight I16/'
+try "another type" "tensor .wpe.weight. is I16" gpt2 --weights "$tmp/type"
+mkdir "$tmp/none"
+try "an empty folder" "neither model.safetensors nor model.safetensors.index.json" gpt2 --weights "$tmp/none"
+
+# Two shards.  safe takes numbers from names, so that they are those of the whole file.
+mkdir "$tmp/shards"
+sed 12q "$hf/gpt2/tensors" >"$tmp/one" && sed 1,12d "$hf/gpt2/tensors" >"$tmp/two"
+for part in one two; do
+    "$tmp/safe" "$tmp/$part" "$tmp/shards/$part.safetensors"
+    sed "s/\([^ ]*\) .*/\"\1\": \"$part.safetensors\",/" "$tmp/$part"
+done >"$tmp/map"
+index=$tmp/shards/model.safetensors.index.json
+{ echo '{"metadata": {"total_size": 1}, "weight_map": {'; sed '$s/,$//' "$tmp/map"; echo '}}'; } >"$index"
+[ "$(hash_of "$tmp/shards")" = "$sum" ] && pass || fault "two shards: $(tail -n 1 "$tmp/said")"
+mv "$tmp/shards/two.safetensors" "$tmp/two.safetensors"
+try "a shard is missing" "two.safetensors: the shard is missing, and .*index.json lists it" gpt2 --weights "$tmp/shards"
+mv "$tmp/two.safetensors" "$tmp/shards"
+sed -i 's/"wpe.weight": "[^"]*"/"wpe.weight": "..\/two.safetensors"/' "$index"
+try "a shard elsewhere" "leads out of the folder" gpt2 --weights "$tmp/shards"
+refuse "a folder that cannot be" 1 "export .*: cannot write there" run gpt2 --weights "$in" --steps 0 --export /dev/null/x
+
+# Names with a prefix, without one, and older names: the numbers follow from the names, so equal headers are what is asked for
+header() { dd bs=1 count=6000 <"$1/model.safetensors" 2>/dev/null | tr '}' '\n' | sed -n 's/.*"\([a-z].*\)":{"dtype.*/\1/p'; }
+other() {       # FAMILY NAME SED: read under other names, and written under those of the family
+    mkdir "$tmp/$2"
+    sed "$3" "$hf/$1/tensors" >"$tmp/list" && "$tmp/safe" "$tmp/list" "$tmp/$2/model.safetensors"
+    run "$1" --weights "$tmp/$2" --steps 0 --export "$tmp/$2.out" >"$tmp/said" 2>&1
+    header "$tmp/$1.in" >"$tmp/want"
+    if header "$tmp/$2.out" | cmp -s - "$tmp/want" && [ -s "$tmp/want" ]; then pass
+    else fault "$2: $(tail -n 1 "$tmp/said")"; fi
+}
+other gpt2 longer 's/^/transformer./'
+other opt shorter 's/^model\.//'
+other bert older 's/LayerNorm.weight/LayerNorm.gamma/; s/LayerNorm.bias/LayerNorm.beta/'
+
+# ---- config.json ----------------------------------------------------------------------------------------------------
+wrong() {       # WHAT TEXT SED: of llama's
+    sed "$3" "$hf/llama/config.json" >"$tmp/config.json"
+    refuse "$1" 3 "$2" ./dpgen import "$tmp/config.json" -o "$tmp/wrong.yaml"
+    [ ! -e "$tmp/wrong.yaml" ] && pass || fault "$1: a file was written"
+}
+wrong "an unknown field" "config.json:[0-9]*:3: error: .logit_scale. is not known of model type .llama." \
+    's/"mlp_bias"/"logit_scale": 2,\n  &/'
+wrong "another scaling" "rope_scaling.rope_type: .yarn. is nothing that dpgen does" 's/"llama3"/"yarn"/'
+wrong "an unknown field of scaling" "rope_scaling.beta_fast. is not known" 's/"low_freq_factor"/"beta_fast": 32,\n    &/'
+wrong "an act" "hidden_act: .relu2. is nothing" 's/"silu"/"relu2"/'
+wrong "a type without experts" "model type .mixtral. needs experts, which dpgen has not" \
+    's/"model_type": "llama"/"model_type": "mixtral"/'
+wrong "a mistyped type" "model type .lama. is not known" 's/"model_type": "llama"/"model_type": "lama"/'
+wrong "no width" "there is no .hidden_size." '/"hidden_size"/d'
+wrong "a width that is a word" "hidden_size: a number is expected" 's/"hidden_size": 24/"hidden_size": "24"/'
+
+# ---- section weights --------------------------------------------------------------------------------------------------
+slip() {        # WHAT TEXT SED: of phi3's model file
+    sed "$3" "$tmp/phi3.yaml" >"$tmp/slip.yaml"
+    refuse "$1" 3 "$2" ./dpgen check "$tmp/slip.yaml"
+}
+slip "a rule that names nothing" "weights.stack: no parameter is named .\*.qproj.weight." \
+    's/"\*.q_proj.weight"/"*.qproj.weight"/'
+slip "parts that do not fit" "does not fit below" 's/"\*.up_proj.weight"\]/"*.down_proj.weight"]/'
+slip "two stars" "a name with one . at most" 's/"\*.up_proj.weight"\]/"*.up*.weight"]/'
+slip "a word that is none" "weights.type: .f17. is not known" 's/type: f16/type: f17/'
+finish

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+#
+# Writes DIR/FAMILY/{config.json, tensors, loss}: tiny models from the classes of transformers, the names, types and shapes
+# that save_pretrained() gives their tensors, and the loss of one batch in f64.  Weights follow from the names (tests/safe.c),
+# data from the names of their files (tests/npy.c), so nothing else has to be stored.
+#
+#     pip install torch transformers==4.57.1 numpy; python3 tests/ref/make_hf.py tests/hf
+import json, os, sys, tempfile
+import numpy as np
+import torch
+import transformers as hf
+
+base = dict(vocab_size=61, hidden_size=24, num_hidden_layers=2, num_attention_heads=4, intermediate_size=40,
+            max_position_embeddings=12)
+pairs = dict(num_key_value_heads=2)
+t5 = dict(vocab_size=61, d_model=24, d_kv=8, d_ff=40, num_layers=2, num_heads=3, dropout_rate=0.)
+llama3 = dict(rope_type='llama3', factor=8., low_freq_factor=1., high_freq_factor=4., original_max_position_embeddings=64)
+models = {
+    'gpt2': ('GPT2LMHeadModel', hf.GPT2Config(vocab_size=61, n_positions=12, n_embd=24, n_layer=2, n_head=4, resid_pdrop=0.,
+                                              embd_pdrop=0., attn_pdrop=0.)),
+    'llama': ('LlamaForCausalLM', hf.LlamaConfig(**base, **pairs, rope_theta=500., rope_scaling=llama3, attention_bias=True)),
+    'mistral': ('MistralForCausalLM', hf.MistralConfig(**base, **pairs, sliding_window=16, dtype='bfloat16')),
+    'qwen2': ('Qwen2ForCausalLM', hf.Qwen2Config(**base, **pairs, tie_word_embeddings=True)),
+    'qwen3': ('Qwen3ForCausalLM', hf.Qwen3Config(**base, **pairs, head_dim=8)),
+    'gemma': ('GemmaForCausalLM', hf.GemmaConfig(**base, num_key_value_heads=1, head_dim=8)),
+    'phi': ('PhiForCausalLM', hf.PhiConfig(**base, partial_rotary_factor=0.7)),
+    'phi3': ('Phi3ForCausalLM', hf.Phi3Config(**base, **pairs, sliding_window=11, pad_token_id=0, eos_token_id=1,
+                                              dtype='float16')),
+    'gpt_neox': ('GPTNeoXForCausalLM', hf.GPTNeoXConfig(**base, rotary_pct=0.7)),
+    'opt': ('OPTForCausalLM', hf.OPTConfig(vocab_size=61, hidden_size=24, word_embed_proj_dim=24, num_hidden_layers=2,
+                                           num_attention_heads=4, ffn_dim=40, max_position_embeddings=12, dropout=0.)),
+    'bert': ('BertForPreTraining', hf.BertConfig(**base, hidden_dropout_prob=0., attention_probs_dropout_prob=0.)),
+    'vit': ('ViTForImageClassification', hf.ViTConfig(hidden_size=24, num_hidden_layers=2, num_attention_heads=4,
+                                                      intermediate_size=40, image_size=8, patch_size=4, num_labels=5)),
+    't5': ('T5ForConditionalGeneration', hf.T5Config(**t5)),
+    't5-gated': ('T5ForConditionalGeneration', hf.T5Config(**t5, num_decoder_layers=1, feed_forward_proj='gated-gelu',
+                                                           tie_word_embeddings=False)),
+}
+
+
+def weights(name, shape):                       # as tests/safe.c
+    hash = 0xcbf29ce484222325
+    for c in name.encode():
+        hash = (hash ^ c) * 0x100000001b3 & (1 << 64) - 1
+    with np.errstate(over='ignore'):
+        x = (np.arange(int(np.prod(shape)), dtype=np.uint64) + np.uint64(hash & 0xffffffff)) * np.uint64(0x9e3779b97f4a7c15)
+        x = (x ^ x >> np.uint64(29)) * np.uint64(0xbf58476d1ce4e5b9)
+    k = (x >> np.uint64(57)).astype(np.float64) - 64
+    k = 2 * k + 256 if len(shape) == 1 and name.endswith('.weight') else k
+    return torch.tensor(k.reshape(shape) / 256)
+
+
+def array(file, low, high, *shape):             # as tests/npy.c
+    state, mask, numbers = 0, (1 << 64) - 1, []
+    for c in file.encode():
+        state = state * 31 + c & mask
+    for _ in range(int(np.prod(shape))):
+        state = state * 6364136223846793005 + 1442695040888963407 & mask
+        numbers.append(low + (state >> 11) * 2.0 ** -53 * (high - low))
+    whole = isinstance(high, int)
+    return torch.tensor([int(x) if whole else np.float32(x) for x in numbers],
+                        dtype=torch.int64 if whole else torch.float64).reshape(shape)
+
+
+def loss(family, model):
+    xent = lambda scores, wanted: torch.nn.functional.cross_entropy(scores.flatten(0, -2), wanted.flatten())
+    if family == 'vit':
+        image = array('image.npy', -1., 1., 2, 8, 8, 3)
+        return xent(model(pixel_values=image.permute(0, 3, 1, 2)).logits, array('kinds.npy', 0, 5, 2))
+    if family == 'bert':
+        out = model(input_ids=array('long.npy', 0, 61, 2, 12), token_type_ids=array('types.npy', 0, 2, 2, 12),
+                    attention_mask=array('mask.npy', 0, 2, 2, 12))
+        return xent(out.prediction_logits, array('labels.npy', 0, 61, 2, 12)) \
+            + xent(out.seq_relationship_logits, array('next.npy', 0, 2, 2))
+    if family.startswith('t5'):
+        out = model(input_ids=array('long.npy', 0, 61, 2, 12), attention_mask=array('mask.npy', 0, 2, 2, 12),
+                    decoder_input_ids=array('tokens.npy', 0, 61, 2, 11))
+    else:
+        out = model(input_ids=array('tokens.npy', 0, 61, 2, 11))
+    return xent(out.logits, array('targets.npy', 0, 61, 2, 11))
+
+
+for family, (name, config) in models.items():
+    to = os.path.join(sys.argv[1], family)
+    os.makedirs(to, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        model = getattr(hf, name)(config)
+        model.to(config.dtype or torch.float32).save_pretrained(folder)
+        with open(folder + '/model.safetensors', 'rb') as f:
+            header = json.loads(f.read(int.from_bytes(f.read(8), 'little')))
+        with open(folder + '/config.json') as f, open(to + '/config.json', 'w') as g:
+            g.write(f.read())
+    del header['__metadata__']
+    config.dtype = None
+    model = getattr(hf, name)(config).double().eval()
+    parameters = dict(model.named_parameters(remove_duplicate=False))
+    with open(to + '/tensors', 'w') as f:
+        for key, tensor in sorted(header.items(), key=lambda x: x[1]['data_offsets']):
+            short = key.removeprefix('transformer.')        # the files that were published have no prefix
+            f.write(f"{short} {tensor['dtype']} {'x'.join(map(str, tensor['shape']))}\n")
+            parameters[key].data = weights(short, tensor['shape'])
+    model.tie_weights()
+    with torch.no_grad(), open(to + '/loss', 'w') as f:
+        f.write(f'{loss(family, model).item():.9f}\n')
