@@ -24,7 +24,6 @@ enum { EXIT_RUN = 1, EXIT_USAGE, EXIT_MODEL, EXIT_NOFIT, EXIT_STALE, EXIT_MACHIN
 /* ---- base/mem.c: memory lives until exit and starts as zeros; no pass frees ---------------------------- */
 void *alloc(size_t n);
 char *strf(const char *form, ...) PRINTF(1, 2);     /* a printed string */
-void  mem_keep(void);                               /* freed memory stays in the process: main() asks for it */
 void *mem_mark(void);
 void  mem_release(void *mark);                      /* frees all that alloc() gave since: for trials of which a number stays */
 void  mem_free_all(void);                           /* at exit, so that sanitizers stay silent */

@@ -251,7 +251,6 @@ static void set_objective(Options *x, Model *m)
 
 int main(int argc, char **argv)
 {
-    mem_keep();
     atexit(mem_free_all);
     options_answer(argc, argv);
     if (argc > 1 && !strcmp(argv[1], "pack"))

@@ -16,9 +16,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
 
 typedef struct Chunk {
     struct Chunk *below;
@@ -85,15 +82,6 @@ void *alloc(size_t n)
     if (top->dirty < top->used)
         top->dirty = top->used;
     return block;
-}
-
-/* What a search gives back it asks for again soon.  The system's pages cost more than the work in them: so they stay. */
-void mem_keep(void)
-{
-#ifdef __GLIBC__
-    mallopt(M_TRIM_THRESHOLD, 1 << 30);
-    mallopt(M_MMAP_THRESHOLD, 1 << 25);
-#endif
 }
 
 void *mem_mark(void)
