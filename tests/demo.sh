@@ -9,7 +9,7 @@ need dpgen
 [ -n "$SLOW" ] || use_ready -O1
 d=$tmp/out
 corpus=examples/corpus
-MORE="-D L=1 -D D=56 --set train.steps=60" OUT=$d LEARN=60
+MORE="-D L=1 -D D=56 --set train.steps=40" OUT=$d LEARN=60
 [ -z "$SLOW" ] || MORE= LEARN=75
 export MORE OUT LEARN
 from=$(date +%s)
