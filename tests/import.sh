@@ -122,10 +122,10 @@ wrong() {       # WHAT TEXT SED: of llama's
 }
 wrong "an unknown field" "config.json:[0-9]*:3: error: .logit_scale. is not known of model type .llama." \
     's/"mlp_bias"/"logit_scale": 2,\n  &/'
-wrong "another scaling" "rope_scaling.rope_type: .yarn. is nothing that dpgen does" 's/"llama3"/"yarn"/'
+wrong "another scaling" "rope_scaling.rope_type: dpgen does not do .yarn. for model type .llama." 's/"llama3"/"yarn"/'
 wrong "an unknown field of scaling" "rope_scaling.beta_fast. is not known" 's/"low_freq_factor"/"beta_fast": 32,\n    &/'
-wrong "an act" "hidden_act: .relu2. is nothing" 's/"silu"/"relu2"/'
-wrong "a type without experts" "model type .mixtral. needs experts, which dpgen has not" \
+wrong "an act" "hidden_act: dpgen does not do .relu2." 's/"silu"/"relu2"/'
+wrong "a type without experts" "dpgen does not do model type .mixtral. yet: it lacks experts" \
     's/"model_type": "llama"/"model_type": "mixtral"/'
 wrong "a mistyped type" "model type .lama. is not known" 's/"model_type": "llama"/"model_type": "lama"/'
 wrong "no width" "there is no .hidden_size." '/"hidden_size"/d'

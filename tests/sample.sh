@@ -92,6 +92,8 @@ refuse "no prompt" 2 'prompt is empty' "$job" --weights "$weights" --prompt ''
 refuse "an option of train" 2 'unknown option .--steps' "$job" --steps 3
 refuse "no number" 2 '--temperature needs X' "$job" --temperature hot
 refuse "a negative number" 2 '--top-p needs X' "$job" --top-p -1
+refuse "no probability" 2 '--top-p is a probability: give it at most 1' "$job" --top-p 2
+refuse "no checkpoint yet" 5 '^sample: there are no checkpoints in .*: run train first' sh -c "cd '$tmp' && '$job'"
 refuse "no weights" 5 '^sample: --weights: .*none/checkpoints: No such file.* give a safetensors file' \
     sh -c "mkdir '$tmp/none' && '$job' --weights '$tmp/none/checkpoints'"
 cp "$weights" "$tmp/nan"

@@ -177,6 +177,21 @@ for k in $(seq $n); do
     change "model, the files, payload $k" 'train: {format: npy' 'train: {format: @'
 done
 
+# ---- files of published models: in double quotes ------------------------------------------------------------------------
+for k in $(seq $n); do
+    yaml_text "$tmp/payload.$k" >"$tmp/value"
+    value=$(cat "$tmp/value")
+    lines=yes
+    printf '{"model_type": %s}\n' "$value" >"$tmp/bad"
+    try "config.json, its type, payload $k" $dpgen import "$tmp/bad" -o "$tmp/at/out"
+    sed "s|\"silu\"|$(printf %s "$value" | sed 's/[\\&|]/\\&/g')|" tests/hf/llama/config.json >"$tmp/bad"
+    if cmp -s "$tmp/bad" tests/hf/llama/config.json; then fault "config.json: nothing was changed"; fi
+    try "config.json, a word, payload $k" $dpgen import "$tmp/bad" -o "$tmp/at/out"
+    lines=
+    printf '{"model": {"type": "BPE", "vocab": {}, "merges": []}, "normalizer": {"type": %s}}\n' "$value" >"$tmp/bad"
+    try "tokenizer.json, payload $k" $dpgen tokens --tokenizer "$tmp/bad" LICENSE -o "$tmp/at/out"
+done
+
 # ---- the command line, and names of files ------------------------------------------------------------------------------
 lines=
 for k in 1 5 6 8; do

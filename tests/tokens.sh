@@ -46,7 +46,7 @@ other 'add_prefix_space' 's/"add_prefix_space":false/"add_prefix_space":true/'
 other 'merge 0, .*, is not of two tokens to a third one' 's/"merges":\[\[[^]]*\]/"merges":[["a","zzz"]/'
 other 'more text after the end' 's/$/}/'
 head -c 5000 $ref/gpt2.json >"$tmp/other.json"
-refuse "a file that is cut" 3 'other.json: byte' tokens --tokenizer "$tmp/other.json" LICENSE
+refuse "a file that is cut" 3 'other.json: this is no tokenizer.json' tokens --tokenizer "$tmp/other.json" LICENSE
 echo '{"a": 1}' >"$tmp/other.json"
 refuse "another file" 3 'it is no tokenizer.json' tokens --tokenizer "$tmp/other.json" LICENSE
 printf 'good \377 bad' >"$tmp/latin"
@@ -57,9 +57,9 @@ expect "where nothing normalizes it is taken" tokens --tokenizer $ref/gpt2.json 
 rm -f "$tmp/no.bin"
 refuse "no such file" 2 'none.json' tokens --tokenizer "$tmp/none.json" LICENSE
 refuse "no such end" 2 'no such added token' tokens --tokenizer $ref/gpt2.json LICENSE --end '<eos>'
-refuse "no tokenizer" 2 'by which tokenizer' ./dpgen tokens LICENSE -o "$tmp/no.bin"
-refuse "no output" 2 'where to' ./dpgen tokens --tokenizer $ref/gpt2.json LICENSE
-refuse "no files" 2 'which files' tokens --tokenizer $ref/gpt2.json
+refuse "no tokenizer" 2 'no tokenizer is named' ./dpgen tokens LICENSE -o "$tmp/no.bin"
+refuse "no output" 2 'no file to write is named' ./dpgen tokens --tokenizer $ref/gpt2.json LICENSE
+refuse "no files" 2 'no texts are named' tokens --tokenizer $ref/gpt2.json
 refuse "tokens behind" 2 'tokens comes first' ./dpgen --estimate tokens LICENSE
 expect "nothing is written" test ! -e "$tmp/no.bin"
 finish

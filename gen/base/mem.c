@@ -89,10 +89,10 @@ void *mem_mark(void)
     return top ? (char *)top->data + top->used : NULL;
 }
 
-static bool holds(const Chunk *c, const char *mark)
+static bool holds(const Chunk *c, const void *mark)
 {
-    const char *data = (const char *)c->data;
-    return mark >= data && mark <= data + c->used;
+    uintptr_t data = (uintptr_t)c->data, at = (uintptr_t)mark;
+    return at >= data && at <= data + c->used;
 }
 
 void mem_release(void *mark)

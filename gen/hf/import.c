@@ -22,7 +22,8 @@ typedef struct { const Node *root; const Family *family; ConfigValues values; } 
 
 static NORETURN void misuse(const char *why)
 {
-    fail(EXIT_USAGE, "import: %s; write dpgen import DIR -o model.yaml, DIR with the config.json of a published model", why);
+    fail(EXIT_USAGE, "import: %s; write dpgen import DIR -o model.yaml, where DIR has the config.json of a published model",
+         why);
 }
 
 /* ---- keys -------------------------------------------------------------------------------------------------------- */
@@ -124,8 +125,8 @@ static const char *word_value(const Config *c, const ConfigField *f, const Node 
             return strf("%.*s", (int)(end - value), value);
         known = strf("%s %.*s", known, (int)word, p);
     }
-    bad(n->loc, strf("%s%s", strchr(known + 1, ' ') ? "one of:" : "what is done:", known), "%s: %s is nothing that dpgen does "
-        "for model type '%s'", f->key, n->kind == SCALAR ? strf("'%s'", n->text) : "this", c->family->type);
+    bad(n->loc, strf("%s%s", strchr(known + 1, ' ') ? "one of:" : "what is done:", known), "%s: dpgen does not do %s for model "
+        "type '%s'", f->key, n->kind == SCALAR ? strf("'%s'", n->text) : "this", c->family->type);
     return NULL;
 }
 
@@ -147,8 +148,8 @@ static const char *given(Config *c, const ConfigField *f, const Node *n)
     if (f->kind == FLAG ? !flag : !number)
         bad(n->loc, NULL, "%s: %s is expected", f->key, f->kind == FLAG ? "true or false" : "a number");
     else if (f->kind == SAME && strcmp(n->text, value_get(&c->values, f->otherwise)))
-        bad(n->loc, strf("what is done: %s", value_get(&c->values, f->otherwise)), "%s: %s is nothing that dpgen does for "
-            "model type '%s'", f->key, n->text, c->family->type);
+        bad(n->loc, strf("what is done: %s", value_get(&c->values, f->otherwise)), "%s: dpgen does not do %s for model "
+            "type '%s'", f->key, n->text, c->family->type);
     else
         return flag ? n->text : number_text(c, f, n->loc, n->text);
     return NULL;
@@ -196,7 +197,7 @@ static const Family *family_of(const Node *root)
         err(type ? type->loc : root->loc, NULL, "this is no config.json of a model: it has no 'model_type'");
     for (const Family *f = families; f->type; f++) {
         if (!strcmp(f->type, type->text) && f->lacks)
-            err(type->loc, NULL, "model type '%s' needs %s, which dpgen has not", type->text, f->lacks);
+            err(type->loc, NULL, "dpgen does not do model type '%s' yet: it lacks %s", type->text, f->lacks);
         if (!strcmp(f->type, type->text))
             return f;
         if (!f->lacks) {
@@ -220,11 +221,11 @@ int import_command(int argc, char **argv)
         if (!strcmp(argv[i], "-o") && i + 1 < argc)
             out = argv[++i];
         else if (argv[i][0] == '-' || folder)
-            misuse(strf("what is %s?", argv[i]));
+            misuse(strf("%s is not expected", argv[i]));
         else
             folder = argv[i];
     if (!folder || !out)
-        misuse(folder ? "which file is to be written?" : "of which folder?");
+        misuse(folder ? "no file to write is named" : "no folder is named");
     struct stat info;
     const char *path = stat(folder, &info) == 0 && S_ISDIR(info.st_mode) ? strf("%s/config.json", folder) : folder;
     Config c = {.root = load(path)};
@@ -241,6 +242,8 @@ int import_command(int argc, char **argv)
     if (c.family->tail)
         template_write(f, template_of(c.family->tail), &c.values);
     file_end(f, out);
-    printf("wrote %s: dpgen check %s, or dpgen %s -o out && make -C out && out/train --weights %s\n", out, out, out, folder);
+    const char *file = quote_terminal(quote_shell(out));
+    printf("wrote %s: dpgen check %s, or dpgen %s -o out && make -C out && out/train --weights %s\n", quote_terminal(out), file,
+           file, quote_terminal(quote_shell(folder)));
     return 0;
 }

@@ -28,7 +28,7 @@ static NORETURN void refuse_at(const char *path, const char *why)
 static void stop_at(const Reader *r, const Json *j)
 {
     if (j->why)
-        refuse(r, "byte %ld of a part: %s", (long)(j->at - j->from), j->why);
+        refuse(r, "this is no tokenizer.json: %s", j->why);
 }
 
 static const char *blanks_behind(const Json *j)
@@ -92,7 +92,7 @@ static const char *type_of(Reader *r, Part p)
     return string(r, member(r, p, "type"));
 }
 
-/* For each element of object[key]: the first that is not done. */
+/* Takes each element of the list. */
 static void each(Reader *r, Part list, void (*take)(Reader *r, Part p))
 {
     Json j = json_open(list.at, list.n);

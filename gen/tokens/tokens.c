@@ -66,7 +66,7 @@ int tokens_command(int argc, char **argv)
             *PUSH(&files) = argv[i];
     }
     if (!path || !out || files.n == 0)
-        misuse("%s", !path ? "by which tokenizer" : !out ? "where to" : "which files");
+        misuse("%s", !path ? "no tokenizer is named" : !out ? "no file to write is named" : "no texts are named");
     const Tokenizer *t = tokenizer_read(path);
     Ints ids = {0};
     int last = end ? end_of(t, end) : -1;

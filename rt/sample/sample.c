@@ -251,6 +251,8 @@ static int sample_options(Run *run, int argc, char **argv)
     run->opt = (Options){.steps = 1, .quiet = true, .watchdog = s->ask.watchdog};
     s->terminal = isatty(STDOUT_FILENO) && !strcmp(link_name(), "local");       /* mpirun gives one to each rank */
     s->taste = (Taste){s->ask.temperature, s->ask.top_p, s->ask.top_k, (uint64_t)s->ask.seed};
+    if (s->ask.top_p > 1)
+        return !run->main ? STATUS_USAGE : complain(STATUS_USAGE, "--top-p is a probability: give it at most 1");
     if (s->ask.weights)
         return -1;
     return !run->main ? STATUS_USAGE : complain(STATUS_USAGE, "--weights is missing: a safetensors file, or a directory of "
@@ -312,6 +314,9 @@ static int find_weights(Run *run)
     struct stat info;
     int n = 0, status = DONE;
     Saved *list = NULL;
+    if (stat(s->ask.weights, &info) != 0 && s->ask.weights == run->job->ckpt_dir)
+        return complain(STATUS_STALE, "there are no checkpoints in %s: run train first, or name weights with --weights PATH",
+                        s->ask.weights);
     if (stat(s->ask.weights, &info) != 0)
         return complain(STATUS_STALE, "--weights: %s: %s; give a safetensors file or a directory of checkpoints",
                         s->ask.weights, strerror(errno));
