@@ -25,7 +25,7 @@
 #include "run.h"
 
 enum { REPEATS = 9, MOST_THREADS = 257 };
-static const double FLOOR = 1e-3, CAP = 1, BUDGET = 60;     /* seconds */
+static const double FLOOR = 2.5e-4, CAP = 1, BUDGET = 60;     /* seconds */
 
 typedef enum { REST, MIX, COPY, END } Mode;
 typedef struct {
