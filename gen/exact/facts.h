@@ -28,7 +28,7 @@ typedef struct {
     Hops *source, *target;      /* by forward operator: those it reads of, those that its gradients go to; all before it */
     Bytes *cross;               /* by operator: bytes that cross a cut after it, both ways */
     Ns **transfer;              /* [chunk][i]: of them, from that chunk to the next; 0 behind the last and on one device */
-    VEC(Edge) edge;             /* by tensor; of one tensor forward readers first */
+    VEC(Edge) edge;             /* by tensor; of one tensor those that read it first */
     int *warm, *cool;           /* by chunk: its forwards before its first backward, its backwards after its last forward */
     Ns *load;                   /* [i]: of data inputs that operators 0..i-1 read first, for every micro-batch */
     VEC(Reader) reader;         /* of data inputs: by input, then by operator */

@@ -33,12 +33,15 @@ static int by_tensor(const void *a, const void *b)
     return x->read_back != y->read_back ? x->read_back - y->read_back : x->weight - y->weight;
 }
 
-static int forward_first(const void *a, const void *b)
+/* As they run: forward goes up the chunks, backward down. */
+static int first_reader_first(const void *a, const void *b)
 {
     const Edge *x = a, *y = b;
     if (x->tensor != y->tensor)
         return x->tensor - y->tensor;
-    return x->read_back != y->read_back ? x->read_back - y->read_back : x->to - y->to;
+    if (x->read_back != y->read_back)
+        return x->read_back - y->read_back;
+    return x->read_back ? y->to - x->to : x->to - y->to;
 }
 
 static void find_edges(Facts *x)
@@ -63,7 +66,7 @@ static void find_edges(Facts *x)
     }
     x->edge.n = n;
     if (n > 1)
-        qsort(x->edge.at, (size_t)n, sizeof *x->edge.at, forward_first);
+        qsort(x->edge.at, (size_t)n, sizeof *x->edge.at, first_reader_first);
 }
 
 static void find_hops(Facts *x)
