@@ -5,6 +5,7 @@
  *   near      ten models in one to four stages, under four schedules
  *   split     the same under zb-h1, and one of its kin, in one to eight stages: equal but for copies to the host, whose times
  *             the clock decides
+ *   folded    the step that a planner expects of there and back again, cuts drawn: that of the simulator, but for some calls
  *
  * Offload may need less than said, up to 8 %: the replay sets more time aside for a copy than it takes.
  */
@@ -114,6 +115,49 @@ static int near_model(Node *root, const char *path, const char *set, bool skips,
     return split ? near_split(m, g, c, w) : 0;
 }
 
+/* A step that was expected of drawn cuts, against the simulated one: by how much is it off? */
+static double folded_plan(const Model *m, const Graph *g, const Cost *c, int stages, const char *schedule)
+{
+    Bytes limit[MOST_STAGES];
+    for (int i = 0; i < MOST_STAGES; i++)
+        limit[i] = INT64_MAX / 4;
+    Ints cuts = {0};
+    int chunks = 2 * stages;
+    for (int at = 0, o = 0; o < g->nf - 1; o++)     /* each of the others is as likely as the next */
+        if (at < chunks - 1 && dice(g->nf - 1 - o) < chunks - 1 - at) {
+            *PUSH(&cuts) = o;
+            at++;
+        }
+    Plan p = {.g = g, .c = c, .m = m, .schedule = schedule, .devices = stages, .chunks = 2, .ask.cuts = &cuts};
+    if (order(&p) || part(&p, limit) || keep(&p) || comm(&p) || lower(&p) || sim(&p))
+        die("%s on %d stages: no plan", schedule, stages);
+    return fabs((double)(p.said.value - p.step)) / (double)p.step;
+}
+
+static void test_folded(void)
+{
+    static const char *const names[] = {"zb-v", "v-half", "v-min", "dualpipe-v", "1f1b-v"};
+    Overrides over = {0};
+    *PUSH(&over.set) = "plan.chunks=2";
+    Node *root = load("examples/gpt2-124m.yaml");
+    Model *m = model(root, "examples/gpt2-124m.yaml", &over);
+    m->plan.recompute = RECOMPUTE_NONE;
+    for (int i = 0; i < m->devices.n; i++)
+        m->devices.at[i].memory = INT64_MAX / 4;
+    const Graph *g = graph_of(m);
+    const Cost *c = cost(g, m, NULL);
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        double most = 0;
+        for (int i = 0; i < 12; i++) {
+            void *mark = mem_mark();
+            most = fmax(most, folded_plan(m, g, c, 2 + i % 3, names[k]));
+            mem_release(mark);
+        }
+        printf("  %s: a step off by %.3f %%\n", names[k], 100 * most);
+        check(most <= 0.002, "%s: a step is off by %.2f %%", names[k], 100 * most);
+    }
+}
+
 static void test_near(void)
 {
     static const struct { const char *path, *set; bool skips, small; } models[] = {
@@ -145,6 +189,7 @@ int main(void)
 {
     test_name = "unit_near";
     test_near();
+    test_folded();
     printf("unit_near: %d passed, %d failed\n", passed, failed);
     mem_free_all();
     return failed > 0;

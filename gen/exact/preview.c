@@ -24,9 +24,11 @@
 
 #include <string.h>
 
+typedef enum { READ_F, READ_I, READ_W, READS } Read;   /* W: before its weight gradients the chunk does not want it */
+
 typedef struct {                /* what one chunk sends another for each micro-batch */
     int from, to;               /* chunks */
-    bool made_back, read_back;
+    int read;                   /* Read */
     Bytes bytes;
     int from_device, to_device;
 } Pipe;
@@ -44,7 +46,8 @@ struct Preview {
     const Plan *p;
     int *chunk, *seen;          /* by forward operator; by device: the tensor that it was sent last, + 1 */
     VEC(Pipe) pipe;
-    Ints *in, *out;             /* [2 * chunk + in backward]: pipes that it reads, that it fills */
+    Ints *in;                   /* [READS * chunk + Read]: pipes that it reads */
+    Ints *out;                  /* [2 * chunk + in backward]: pipes that it fills */
     Message *message;           /* [pipe * m + micro-batch] */
     int room;                   /* pipes that `message` has room for */
     Lane *lane;                 /* [from * devices + to] */
@@ -61,19 +64,30 @@ struct Preview {
 
 /* ---- what is sent ------------------------------------------------------------------------------------------------ */
 
-static Pipe *pipe_of(Preview *v, int from, int to, const Edge *e)
+static Pipe *pipe_of(Preview *v, int from, bool made_back, int to, Read read)
 {
-    Ints *out = &v->out[2 * from + e->made_back], *in = &v->in[2 * to + e->read_back];
+    Ints *out = &v->out[2 * from + made_back], *in = &v->in[READS * to + read];
     for (int i = 0; i < out->n; i++) {
         Pipe *k = &v->pipe.at[out->at[i]];
-        if (k->to == to && k->read_back == e->read_back)
+        if (k->to == to && k->read == (int)read)
             return k;
     }
     *PUSH(out) = *PUSH(in) = v->pipe.n;
     Pipe *k = PUSH(&v->pipe);
-    *k = (Pipe){.from = from, .to = to, .made_back = e->made_back, .read_back = e->read_back,
-                .from_device = plan_home(v->p, 0, from), .to_device = plan_home(v->p, 0, to)};
+    *k = (Pipe){.from = from, .to = to, .read = read, .from_device = plan_home(v->p, 0, from),
+                .to_device = plan_home(v->p, 0, to)};
     return k;
+}
+
+/* What reads the tensor of the edge at i first in its chunk.  Without split lists I and W are one computation. */
+static Read read_by(const Preview *v, int i)
+{
+    const Facts *x = v->x;
+    const Edge *e = &x->edge.at[i];
+    bool late = x->split && e->weight;
+    for (int k = i + 1; late && k < x->edge.n && x->edge.at[k].tensor == e->tensor; k++)
+        late = v->chunk[x->edge.at[k].to] != v->chunk[e->to] || x->edge.at[k].weight;
+    return !e->read_back ? READ_F : late ? READ_W : READ_I;
 }
 
 /* Chunks of one device hand tensors over; a device receives a tensor once, with its first reader. */
@@ -81,8 +95,10 @@ static void find_pipes(Preview *v, const int *last)
 {
     const Facts *x = v->x;
     int *chunk = v->chunk, *seen = v->seen;
+    for (int i = 0; i < READS * x->chunks; i++)
+        v->in[i].n = 0;
     for (int i = 0; i < 2 * x->chunks; i++)
-        v->in[i].n = v->out[i].n = 0;
+        v->out[i].n = 0;
     for (int d = 0; d < v->p->devices; d++)
         seen[d] = 0;
     v->pipe.n = 0;
@@ -94,7 +110,7 @@ static void find_pipes(Preview *v, const int *last)
         if (from == to || plan_home(v->p, 0, from) == device || seen[device] == e->tensor + 1)
             continue;
         seen[device] = e->tensor + 1;
-        pipe_of(v, from, to, e)->bytes += v->p->g->tensor.at[e->tensor].bytes;
+        pipe_of(v, from, e->made_back, to, read_by(v, i))->bytes += v->p->g->tensor.at[e->tensor].bytes;
     }
 }
 
@@ -114,10 +130,19 @@ static void find_loads(Preview *v)
     }
 }
 
-static const Ints *pipes(Ints *table, const Action *a)
+/* What a computation sends. */
+static const Ints *sends(const Preview *v, const Action *a)
 {
     static const Ints none = {0};
-    return a->kind == K_W ? &none : &table[2 * a->chunk + (a->kind != K_F)];
+    return a->mb < 0 || a->kind == K_FOLD || a->kind == K_W ? &none : &v->out[2 * a->chunk + (a->kind != K_F)];
+}
+
+/* What it reads: lists first .. *end - 1 of `in`. */
+static int reads(const Action *a, int *end)
+{
+    int first = READS * a->chunk + (a->kind == K_F ? READ_F : a->kind == K_W ? READ_W : READ_I);
+    *end = first + 1 + (a->kind == K_B);
+    return first;
 }
 
 static void find_lanes(Preview *v)
@@ -130,8 +155,8 @@ static void find_lanes(Preview *v)
     for (int d = 0; d < n; d++)
         for (int j = 0; j < v->p->dev.at[d].order.n; j++) {
             const Action *a = &v->p->dev.at[d].order.at[j];
-            const Ints *out = a->mb >= 0 && a->kind != K_FOLD ? pipes(v->out, a) : NULL;
-            for (int i = 0; out && i < out->n; i++) {
+            const Ints *out = sends(v, a);
+            for (int i = 0; i < out->n; i++) {
                 Message *x = &v->message[out->at[i] * v->x->m + a->mb];
                 Messages *queue = &v->lane[d * n + v->pipe.at[out->at[i]].to_device].queue;
                 *x = (Message){.sent = -1, .posted = -1, .end = -1, .number = queue->n};
@@ -153,21 +178,26 @@ static void carry(const Preview *v, int from, int to)
     }
 }
 
+static void post_one(Preview *v, int device, int pipe, int mb)
+{
+    int from = v->pipe.at[pipe].from_device, number = v->message[pipe * v->x->m + mb].number;
+    Lane *w = &v->lane[from * v->p->devices + device];
+    while (w->posted <= number)
+        w->queue.at[w->posted++]->posted = v->now[device];
+    carry(v, from, device);
+}
+
 static void post(Preview *v, int device, const Action *a)
 {
-    const Ints *in = pipes(v->in, a);
-    for (int i = 0; i < in->n; i++) {
-        int from = v->pipe.at[in->at[i]].from_device, number = v->message[in->at[i] * v->x->m + a->mb].number;
-        Lane *w = &v->lane[from * v->p->devices + device];
-        while (w->posted <= number)
-            w->queue.at[w->posted++]->posted = v->now[device];
-        carry(v, from, device);
-    }
+    int end;
+    for (int k = reads(a, &end); k < end; k++)
+        for (int i = 0; i < v->in[k].n; i++)
+            post_one(v, device, v->in[k].at[i], a->mb);
 }
 
 static void send(Preview *v, int device, const Action *a)
 {
-    const Ints *out = pipes(v->out, a);
+    const Ints *out = sends(v, a);
     for (int i = 0; i < out->n; i++) {
         const Pipe *k = &v->pipe.at[out->at[i]];
         Message *x = &v->message[out->at[i] * v->x->m + a->mb];
@@ -213,13 +243,14 @@ static void drop_due(Preview *v, int device)
 
 static Ns arrivals(const Preview *v, const Action *a, Ns now)
 {
-    const Ints *in = pipes(v->in, a);
-    for (int i = 0; i < in->n; i++) {
-        const Message *k = &v->message[in->at[i] * v->x->m + a->mb];
-        if (k->end < 0)
-            return -1;
-        now = later(now, k->end);
-    }
+    int end;
+    for (int k = reads(a, &end); k < end; k++)
+        for (int i = 0; i < v->in[k].n; i++) {
+            const Message *x = &v->message[v->in[k].at[i] * v->x->m + a->mb];
+            if (x->end < 0)
+                return -1;
+            now = later(now, x->end);
+        }
     return now;
 }
 
@@ -297,7 +328,7 @@ Preview *preview_open(const Facts *x)
     size_t devices = (size_t)v->p->devices, chunks = (size_t)x->chunks;
     v->chunk = alloc(sizeof(int) * (size_t)x->n);
     v->seen = alloc(sizeof(int) * devices);
-    v->in = alloc(sizeof(Ints) * 2 * chunks);
+    v->in = alloc(sizeof(Ints) * READS * chunks);
     v->out = alloc(sizeof(Ints) * 2 * chunks);
     v->lane = alloc(sizeof *v->lane * devices * devices);
     v->sent = alloc(sizeof *v->sent * devices);
