@@ -13,6 +13,8 @@
 
 #include <math.h>
 
+static bool slow;
+
 /* Every third tensor that backward may want waits in the host's memory. */
 static void send_away(Plan *p)
 {
@@ -134,27 +136,25 @@ static double folded_plan(const Model *m, const Graph *g, const Cost *c, int sta
     return fabs((double)(p.said.value - p.step)) / (double)p.step;
 }
 
-static void test_folded(void)
+static void test_folded(const char *path)
 {
     static const char *const names[] = {"zb-v", "v-half", "v-min", "dualpipe-v", "1f1b-v"};
     Overrides over = {0};
     *PUSH(&over.set) = "plan.chunks=2";
-    Node *root = load("examples/gpt2-124m.yaml");
-    Model *m = model(root, "examples/gpt2-124m.yaml", &over);
+    Node *root = load(path);
+    Model *m = model(root, path, &over);
     m->plan.recompute = RECOMPUTE_NONE;
-    for (int i = 0; i < m->devices.n; i++)
-        m->devices.at[i].memory = INT64_MAX / 4;
     const Graph *g = graph_of(m);
     const Cost *c = cost(g, m, NULL);
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         double most = 0;
-        for (int i = 0; i < 12; i++) {
+        for (int i = 0; i < (slow ? 120 : 12); i++) {
             void *mark = mem_mark();
             most = fmax(most, folded_plan(m, g, c, 2 + i % 3, names[k]));
             mem_release(mark);
         }
-        printf("  %s: a step off by %.3f %%\n", names[k], 100 * most);
-        check(most <= 0.002, "%s: a step is off by %.2f %%", names[k], 100 * most);
+        printf("  %s: %s: a step off by %.3f %%\n", path, names[k], 100 * most);
+        check(most <= 0.006, "%s: %s: a step is off by %.2f %%", path, names[k], 100 * most);
     }
 }
 
@@ -188,8 +188,11 @@ static void test_near(void)
 int main(void)
 {
     test_name = "unit_near";
+    slow = getenv("SLOW") != NULL;
     test_near();
-    test_folded();
+    test_folded("examples/gpt2-124m.yaml");
+    test_folded("examples/t5-small.yaml");
+    test_folded("examples/bert-base.yaml");
     printf("unit_near: %d passed, %d failed\n", passed, failed);
     mem_free_all();
     return failed > 0;

@@ -24,11 +24,12 @@
 
 #include <string.h>
 
-typedef enum { READ_F, READ_I, READ_W, READS } Read;   /* W: before its weight gradients the chunk does not want it */
+typedef enum { PART_F, PART_I, PART_W, PARTS } Part;   /* of a chunk; without split lists W is in I */
 
 typedef struct {                /* what one chunk sends another for each micro-batch */
     int from, to;               /* chunks */
-    int read;                   /* Read */
+    Part read;                  /* by the first reader */
+    int last;                   /* of its tensors */
     Bytes bytes;
     int from_device, to_device;
 } Pipe;
@@ -46,8 +47,7 @@ struct Preview {
     const Plan *p;
     int *chunk, *seen;          /* by forward operator; by device: the tensor that it was sent last, + 1 */
     VEC(Pipe) pipe;
-    Ints *in;                   /* [READS * chunk + Read]: pipes that it reads */
-    Ints *out;                  /* [2 * chunk + in backward]: pipes that it fills */
+    Ints *in, *out;             /* [PARTS * chunk + Part]: pipes that it reads, that it fills */
     Message *message;           /* [pipe * m + micro-batch] */
     int room;                   /* pipes that `message` has room for */
     Lane *lane;                 /* [from * devices + to] */
@@ -64,12 +64,12 @@ struct Preview {
 
 /* ---- what is sent ------------------------------------------------------------------------------------------------ */
 
-static Pipe *pipe_of(Preview *v, int from, bool made_back, int to, Read read)
+static Pipe *pipe_of(Preview *v, int from, Part made, int to, Part read)
 {
-    Ints *out = &v->out[2 * from + made_back], *in = &v->in[READS * to + read];
+    Ints *out = &v->out[PARTS * from + (int)made], *in = &v->in[PARTS * to + (int)read];
     for (int i = 0; i < out->n; i++) {
         Pipe *k = &v->pipe.at[out->at[i]];
-        if (k->to == to && k->read == (int)read)
+        if (k->to == to && k->read == read)
             return k;
     }
     *PUSH(out) = *PUSH(in) = v->pipe.n;
@@ -79,15 +79,39 @@ static Pipe *pipe_of(Preview *v, int from, bool made_back, int to, Read read)
     return k;
 }
 
-/* What reads the tensor of the edge at i first in its chunk.  Without split lists I and W are one computation. */
-static Read read_by(const Preview *v, int i)
+/* What makes a tensor. */
+static Part made_by(const Preview *v, int tensor)
+{
+    const Graph *g = v->p->g;
+    Phase phase = g->op.at[g->tensor.at[tensor].op].phase;
+    return phase == PH_F ? PART_F : v->x->split && phase == PH_W ? PART_W : PART_I;
+}
+
+/* What reads the tensor of the edge at i first in its chunk. */
+static Part read_by(const Preview *v, int i)
 {
     const Facts *x = v->x;
     const Edge *e = &x->edge.at[i];
     bool late = x->split && e->weight;
     for (int k = i + 1; late && k < x->edge.n && x->edge.at[k].tensor == e->tensor; k++)
         late = v->chunk[x->edge.at[k].to] != v->chunk[e->to] || x->edge.at[k].weight;
-    return !e->read_back ? READ_F : late ? READ_W : READ_I;
+    return !e->read_back ? PART_F : late ? PART_W : PART_I;
+}
+
+/* Where a computation makes several, one is under way when its last tensor is.  Those for weight gradients come behind. */
+static bool comes_later(const Pipe *a, const Pipe *b)
+{
+    return (a->read == PART_W) != (b->read == PART_W) ? a->read == PART_W : a->last > b->last;
+}
+
+static void sort_pipes(const Preview *v, Ints *list)
+{
+    for (int i = 1; i < list->n; i++)
+        for (int k = i; k > 0 && comes_later(&v->pipe.at[list->at[k - 1]], &v->pipe.at[list->at[k]]); k--) {
+            int one = list->at[k];
+            list->at[k] = list->at[k - 1];
+            list->at[k - 1] = one;
+        }
 }
 
 /* Chunks of one device hand tensors over; a device receives a tensor once, with its first reader. */
@@ -95,10 +119,8 @@ static void find_pipes(Preview *v, const int *last)
 {
     const Facts *x = v->x;
     int *chunk = v->chunk, *seen = v->seen;
-    for (int i = 0; i < READS * x->chunks; i++)
-        v->in[i].n = 0;
-    for (int i = 0; i < 2 * x->chunks; i++)
-        v->out[i].n = 0;
+    for (int i = 0; i < PARTS * x->chunks; i++)
+        v->in[i].n = v->out[i].n = 0;
     for (int d = 0; d < v->p->devices; d++)
         seen[d] = 0;
     v->pipe.n = 0;
@@ -110,8 +132,12 @@ static void find_pipes(Preview *v, const int *last)
         if (from == to || plan_home(v->p, 0, from) == device || seen[device] == e->tensor + 1)
             continue;
         seen[device] = e->tensor + 1;
-        pipe_of(v, from, e->made_back, to, read_by(v, i))->bytes += v->p->g->tensor.at[e->tensor].bytes;
+        Pipe *k = pipe_of(v, from, made_by(v, e->tensor), to, read_by(v, i));
+        k->bytes += v->p->g->tensor.at[e->tensor].bytes;
+        k->last = e->tensor;
     }
+    for (int i = 0; i < PARTS * x->chunks; i++)
+        sort_pipes(v, &v->out[i]);
 }
 
 /* A device loads an input once for each micro-batch, with the first chunk that reads it. */
@@ -130,19 +156,22 @@ static void find_loads(Preview *v)
     }
 }
 
-/* What a computation sends. */
-static const Ints *sends(const Preview *v, const Action *a)
+/* The parts that a computation runs: lists first .. *end - 1 of `in` and `out`. */
+static int parts(const Action *a, int *end)
 {
-    static const Ints none = {0};
-    return a->mb < 0 || a->kind == K_FOLD || a->kind == K_W ? &none : &v->out[2 * a->chunk + (a->kind != K_F)];
+    bool none = a->mb < 0 || a->kind == K_FOLD;
+    int first = none ? 0 : PARTS * a->chunk + (int)(a->kind == K_F ? PART_F : a->kind == K_W ? PART_W : PART_I);
+    *end = none ? 0 : first + 1 + (a->kind == K_B);
+    return first;
 }
 
-/* What it reads: lists first .. *end - 1 of `in`. */
-static int reads(const Action *a, int *end)
+/* A message that device d makes, behind those to the same device. */
+static void add_message(Preview *v, int d, int pipe, int mb)
 {
-    int first = READS * a->chunk + (a->kind == K_F ? READ_F : a->kind == K_W ? READ_W : READ_I);
-    *end = first + 1 + (a->kind == K_B);
-    return first;
+    Message *x = &v->message[pipe * v->x->m + mb];
+    Messages *queue = &v->lane[d * v->p->devices + v->pipe.at[pipe].to_device].queue;
+    *x = (Message){.sent = -1, .posted = -1, .end = -1, .number = queue->n};
+    *PUSH(queue) = x;
 }
 
 static void find_lanes(Preview *v)
@@ -155,13 +184,10 @@ static void find_lanes(Preview *v)
     for (int d = 0; d < n; d++)
         for (int j = 0; j < v->p->dev.at[d].order.n; j++) {
             const Action *a = &v->p->dev.at[d].order.at[j];
-            const Ints *out = sends(v, a);
-            for (int i = 0; i < out->n; i++) {
-                Message *x = &v->message[out->at[i] * v->x->m + a->mb];
-                Messages *queue = &v->lane[d * n + v->pipe.at[out->at[i]].to_device].queue;
-                *x = (Message){.sent = -1, .posted = -1, .end = -1, .number = queue->n};
-                *PUSH(queue) = x;
-            }
+            int end;
+            for (int k = parts(a, &end); k < end; k++)
+                for (int i = 0; i < v->out[k].n; i++)
+                    add_message(v, d, v->out[k].at[i], a->mb);
         }
 }
 
@@ -190,24 +216,29 @@ static void post_one(Preview *v, int device, int pipe, int mb)
 static void post(Preview *v, int device, const Action *a)
 {
     int end;
-    for (int k = reads(a, &end); k < end; k++)
+    for (int k = parts(a, &end); k < end; k++)
         for (int i = 0; i < v->in[k].n; i++)
             post_one(v, device, v->in[k].at[i], a->mb);
 }
 
+static void send_one(Preview *v, int device, int pipe, const Action *a)
+{
+    const Pipe *k = &v->pipe.at[pipe];
+    Message *x = &v->message[pipe * v->x->m + a->mb];
+    x->sent = v->now[device];
+    x->beat = v->beat[device];
+    x->slack = transport_slack(v->p, v->p->slack.at[2 * a->chunk + (a->kind != K_F)], device, k->to_device);
+    x->wire = cost_wire(v->p->c, device, k->to_device, k->bytes);
+    *PUSH(&v->sent[device]) = x;
+    carry(v, device, k->to_device);
+}
+
 static void send(Preview *v, int device, const Action *a)
 {
-    const Ints *out = sends(v, a);
-    for (int i = 0; i < out->n; i++) {
-        const Pipe *k = &v->pipe.at[out->at[i]];
-        Message *x = &v->message[out->at[i] * v->x->m + a->mb];
-        x->sent = v->now[device];
-        x->beat = v->beat[device];
-        x->slack = transport_slack(v->p, v->p->slack.at[2 * a->chunk + (a->kind != K_F)], device, k->to_device);
-        x->wire = cost_wire(v->p->c, device, k->to_device, k->bytes);
-        *PUSH(&v->sent[device]) = x;
-        carry(v, device, k->to_device);
-    }
+    int end;
+    for (int k = parts(a, &end); k < end; k++)
+        for (int i = 0; i < v->out[k].n; i++)
+            send_one(v, device, v->out[k].at[i], a);
 }
 
 /* Is this send waited for now? */
@@ -244,7 +275,7 @@ static void drop_due(Preview *v, int device)
 static Ns arrivals(const Preview *v, const Action *a, Ns now)
 {
     int end;
-    for (int k = reads(a, &end); k < end; k++)
+    for (int k = parts(a, &end); k < end; k++)
         for (int i = 0; i < v->in[k].n; i++) {
             const Message *x = &v->message[v->in[k].at[i] * v->x->m + a->mb];
             if (x->end < 0)
@@ -328,8 +359,8 @@ Preview *preview_open(const Facts *x)
     size_t devices = (size_t)v->p->devices, chunks = (size_t)x->chunks;
     v->chunk = alloc(sizeof(int) * (size_t)x->n);
     v->seen = alloc(sizeof(int) * devices);
-    v->in = alloc(sizeof(Ints) * READS * chunks);
-    v->out = alloc(sizeof(Ints) * 2 * chunks);
+    v->in = alloc(sizeof(Ints) * PARTS * chunks);
+    v->out = alloc(sizeof(Ints) * PARTS * chunks);
     v->lane = alloc(sizeof *v->lane * devices * devices);
     v->sent = alloc(sizeof *v->sent * devices);
     v->beat = alloc(sizeof *v->beat * devices);
