@@ -151,6 +151,10 @@ if [ -n "$zb" ] && [ $((zb * 100)) -le $((one * 86)) ]; then pass; else fault "G
 folded=$(step_of zb-v)
 if [ -n "$folded" ] && [ $((folded * 100)) -le $((one * 97)) ]; then pass
 else fault "GPT-2: $folded ns with zb-v, $one with 1f1b"; fi
+same="--set plan.chunks=2 --cuts 0,27,50,92,96,121,122"
+folded=$(step_of zb-v $same) best=$(step_of optimal $same)
+if [ -n "$best" ] && [ $((best * 100)) -le $((folded * 95)) ]; then pass
+else fault "GPT-2, the cuts of zb-v: $best ns with optimal, $folded with zb-v"; fi
 many=$(step_of interleaved --set plan.chunks=auto)
 if [ -n "$many" ] && [ "$many" -le "$one" ]; then pass; else fault "GPT-2: $many ns interleaved, $one with 1f1b"; fi
 tight="--recompute auto --limit 2GiB"
