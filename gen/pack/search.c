@@ -218,16 +218,34 @@ static void count_candidates(PackSearch *w, Slice x)
     }
 }
 
-/* The lowest top of a block that could carry j there without being in section s. */
-static Bytes carried(PackSearch *w, Slice x, int j, int s)
+/* The blocks that may lie on the floor of s: how many, and the first and last section that one of them covers. */
+typedef struct { int n, a, b; } Lying;
+
+static Lying lying(const PackSearch *w, Slice x, int s)
+{
+    Lying all = {0, s, s};
+    for (int i = x.from; i < x.to; i++) {
+        int j = w->who[i];
+        if (!covers(w, j, s) || w->low[j] > w->floor[s])
+            continue;
+        all.n++;
+        all.a = w->first[j] < all.a ? w->first[j] : all.a;
+        all.b = w->last[j] > all.b ? w->last[j] : all.b;
+    }
+    return all;
+}
+
+/* The lowest top of a block that could carry one of them without being in section s: all of them cover s, so such a block is
+ * on one side of it and reaches the widest of them there. */
+static Bytes carried(const PackSearch *w, Slice x, Lying all, int s)
 {
     Bytes best = INT64_MAX;
     for (int i = x.from; i < x.to; i++) {
         int k = w->who[i];
-        if (!covers(w, k, s) && w->first[k] <= w->last[j] && w->first[j] <= w->last[k] && w->low[k] + w->block[k].size < best)
+        bool beside = (w->last[k] < s && w->last[k] >= all.a) || (w->first[k] > s && w->first[k] <= all.b);
+        if (beside && w->low[k] + w->block[k].size < best)
             best = w->low[k] + w->block[k].size;
     }
-    w->steps += (x.to - x.from) / 4;
     return best;
 }
 
@@ -240,15 +258,13 @@ static Bytes rise_of(PackSearch *w, Slice x, int s, Bytes most)
         if (covers(w, j, s) && w->low[j] > w->floor[s] && w->low[j] < best)
             best = w->low[j];
     }
-    for (int i = x.from; i < x.to && most > w->floor[s]; i++) {
-        int j = w->who[i];
-        if (!covers(w, j, s) || w->low[j] > w->floor[s])
-            continue;
-        Bytes top = carried(w, x, j, s);
-        best = top < best ? top : best;
-    }
     w->steps += (x.to - x.from) / 2;
-    return best;
+    if (most <= w->floor[s])
+        return best;
+    Lying all = lying(w, x, s);
+    Bytes top = carried(w, x, all, s);
+    w->steps += all.n * ((x.to - x.from) / 4);
+    return top < best ? top : best;
 }
 
 typedef struct { int section, ways; Bytes slack, rise; } Question;      /* rise -1: something must lie on the floor */
