@@ -226,7 +226,7 @@ FUZZHEAD = $(wildcard tests/fuzz_targets/*.h)
 S = $(if $(FUZZER),build/fuzzer,build/san)
 SANBY := $(shell command -v clang || echo $(CC))       # clang compiles with these checks in two thirds of the time
 # Checks of each pointer are half of what is compiled; the fuzzer and SAN=1 have them, and a replay stops at a bad address too
-SANCC = $(if $(FUZZER),clang -O1 $(SANITIZE) -fsanitize=fuzzer-no-link,$(SANBY) -O0 $(SANITIZE) $(SANFEW)) -std=c11 -g1
+SANCC = $(if $(FUZZER),clang -O1 -g1 $(SANITIZE) -fsanitize=fuzzer-no-link,$(SANBY) -O0 $(SANITIZE) $(SANFEW)) -std=c11
 SANFEW = -fno-sanitize=null,alignment,pointer-overflow
 SANMAIN = $(if $(FUZZER),-fsanitize=fuzzer,tests/fuzz_targets/replay.c)
 WRAP = -Wl,--wrap=exit

@@ -24,7 +24,7 @@ try() {
 grid() {
     points=$1
     shift
-    for stages in 1 2 3 4; do
+    for stages in ${SLOW:+1 3} 2 4; do
         for schedule in gpipe 1f1b; do
             options="$* --stages $stages --schedule $schedule"
             most=$(arena --recompute none) least=$(arena --recompute full)

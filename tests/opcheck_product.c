@@ -86,10 +86,12 @@ static long t5_bucket(long ahead, long buckets, long distance, long both)
 static void ref_relative(const Case *c, double *y)
 {
     long heads = c->d[0], query = c->d[1], key = c->d[2];
-    for (long h = 0; h < heads; h++)
-        for (long q = 0; q < query; q++)
-            for (long k = 0; k < key; k++)
-                y[(h * query + q) * key + k] = c->in[0]->v[t5_bucket(k - q, c->d[3], c->d[4], c->d[5]) * heads + h];
+    for (long q = 0; q < query; q++)
+        for (long k = 0; k < key; k++) {
+            long bucket = t5_bucket(k - q, c->d[3], c->d[4], c->d[5]);
+            for (long h = 0; h < heads; h++)
+                y[(h * query + q) * key + k] = c->in[0]->v[bucket * heads + h];
+        }
 }
 
 static void relative(void)
