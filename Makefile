@@ -179,7 +179,7 @@ SIMTSRC  = $(wildcard rt/op/cuda/*.cu rt/cuda/*.cu)
 SIMTHEAD = $(wildcard rt/*.h rt/op/cuda/*.h) tests/simt/simt.h
 SIMTFLAGS = -std=c++17 -O1 -march=native -ffp-contract=off -fno-exceptions -fno-rtti -fno-strict-aliasing -Wall -Wextra \
             -Werror -I. -Itests/simt
-SIMTCHECK = tests/simt/calls.c tests/simt/now.c tests/simt/opcheck_fold.c
+SIMTCHECK = tests/simt/calls.c tests/simt/now.c tests/simt/opcheck_fold.c rt/number.c
 
 build/simt.o: tests/simt/simt.cc tests/simt/simt.h
 	@mkdir -p build

@@ -103,7 +103,6 @@ typedef struct {
     bool alone;                     /* no portable kernel runs beside it */
     bool handles;                   /* calls are prepared before the first step */
     bool graphs;                    /* plain attention in bf16 is a graph of cuDNN */
-    const char *lacks;              /* operators that it has no kernels for yet, blanks between; NULL: none */
     bool anywhere;                  /* the same bits with any threads and instruction set */
     bool openmp;                    /* even of one thread */
     bool shared;                    /* a job cannot be linked statically */

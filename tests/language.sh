@@ -3,7 +3,7 @@
 #
 # A small model of today's language has the same bits under any plan, in f32 and in bf16 (tests/models/language.yaml: rotary
 # positions, shared heads of keys, gates, norms of heads).  The graph interpreter, which knows no plan, gives the hash.
-# SLOW=1 takes 40 plans.  The kernels for GPUs lack these operators, and a plan for them is refused by name.
+# SLOW=1 takes 40 plans.  The kernels for GPUs have one hash under two plans, over the double.
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a build/librt_bf16.a build/interp build/interp_bf16
 model=$models/language.yaml
@@ -43,7 +43,20 @@ plans_of --set train.precision.compute=bf16 | some '3.1f1b.full' | plans
 interpret "bf16" build/interp_bf16 --set train.precision.compute=bf16
 [ "$hash" != "$reference" ] && pass || fault "bf16 has the hash of f32"
 
-for lacking in Rotary "Attention with kv_heads" "RMSNorm with an offset" "PositionEmbedding with an offset"; do
-    refuse "GPUs" 3 "the kernels of cuda have no $lacking yet" ./dpgen $model --devices h200 -o "$tmp/gpu"
+# ---- the kernels for GPUs, over the double ---------------------------------------------------------------------------
+. tests/cuda.sh
+have_cuda nccl.h || { skip "no headers of CUDA and NCCL: $cuda_remedy" 2; finish; }
+need_double
+eight_gpus >"$tmp/gpus"
+for type in f32 ${SLOW:+bf16}; do
+    [ $type = f32 ] && use_portable || use_bf16
+    double=$root/build/double/$type first=
+    with="$double/own.obj $double/local.obj $double.a -lpthread -lm -ldl -lstdc++" quick=
+    for options in "--stages 1 --schedule gpipe" "--stages 3 --schedule 1f1b --recompute full"; do
+        said=$(generate "$tmp/gpu" $model --planner even $options --set train.precision.compute=$type --devices "$tmp/gpus" &&
+            compile "$tmp/gpu" && job_hash "$tmp/gpu")
+        [ ${#said} = 64 ] && [ "$said" = "${first:-$said}" ] && pass || fault "GPUs, $type, $options: $said, not $first"
+        first=$said
+    done
 done
 finish

@@ -6,15 +6,6 @@
 #include <string.h>
 #include "opcheck.h"
 
-#ifdef FOLDS        /* the kernels of GPUs lack these operators: gen/targets.def */
-static void nothing(void) {}
-const Check language_checks[] = {
-    {" rotary_forward rotary_backward gate_forward gate_backward softcap_forward softcap_backward ", nothing},
-    {" attention_shared_forward attention_shared_backward rmsnorm_offset_forward rmsnorm_offset_backward_x ", nothing},
-    {" position_offset_forward position_offset_backward ", nothing},
-    {NULL, NULL},
-};
-#else
 
 /* ---- rotary ------------------------------------------------------------------------------------------------------ */
 
@@ -319,4 +310,3 @@ const Check language_checks[] = {
     {" position_offset_forward position_offset_backward ", position},
     {NULL, NULL},
 };
-#endif

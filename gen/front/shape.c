@@ -136,32 +136,6 @@ static bool all_sized(const Graph *g, const Op *o)
     return true;
 }
 
-/* The words of a user for a row that a shape rule has chosen. */
-static const char *words_of(const char *row)
-{
-    static const char *const words[][2] = {
-        {"AttentionShared", "Attention with kv_heads"},         {"RMSNormOffset", "RMSNorm with an offset"},
-        {"PositionOffset", "PositionEmbedding with an offset"},
-    };
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (!strcmp(row, words[i][0]))
-            return words[i][1];
-    return row;
-}
-
-/* Has every device a kernel for this operator? */
-static bool has_kernels(const Sizer *z)
-{
-    for (int d = 0; d < z->m->devices.n; d++) {
-        const Library *l = library_of(&z->m->devices.at[d]);
-        size_t n = strlen(z->r->name);
-        for (const char *p = l->lacks ? l->lacks : ""; *p; p += strcspn(p, " "), p += *p == ' ')
-            if (strcspn(p, " ") == n && !strncmp(p, z->r->name, n))
-                return refuse(z, "kind: cpu", "the kernels of %s have no %s yet", l->name, words_of(z->r->name));
-    }
-    return true;
-}
-
 static void size(Graph *g, const Model *m, int i)
 {
     Op *o = &g->op.at[i];
@@ -169,8 +143,6 @@ static void size(Graph *g, const Model *m, int i)
     if (!all_sized(g, o) || !rule_of(z.r)->size(&z))
         return;
     z.r = row(o->row);                      /* the rule may have chosen another row */
-    if (!has_kernels(&z))
-        return;
     bind_call(g, o, z.r->call[PH_F], NULL, NULL, NULL);
     moved_by_lookup(g, o);
     op_work(o, o, g->compute, z.r->flop[PH_F]);

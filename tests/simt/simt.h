@@ -104,6 +104,7 @@ template <class T> struct Shared {
 #define __shfl_sync(mask, v, lane) simt_shuffle(__LINE__, v, (unsigned)(lane))
 #define __ballot_sync(mask, v) simt_ballot(__LINE__, v)
 #define __fadd_rn(a, b) ((a) + (b))
+inline void sincospi(double x, double *s, double *c) { *s = sin(M_PI * x), *c = cos(M_PI * x); }
 #define __popc(x) __builtin_popcount(x)
 #define __ffs(x) __builtin_ffs(x)
 

@@ -18,7 +18,7 @@ typedef struct {
     const int32_t *mask;
     const float *lse, *delta;
     const Values *vals;
-    long mb, batch, heads, query, key, width, qs, ks, causal;
+    long mb, batch, heads, share, query, key, width, qs, ks, causal;    /* share: heads with the same keys and values */
     float scale, drop;
     int64_t site;
 } Attend;
@@ -26,11 +26,13 @@ typedef struct {
 /* The head that a block works on, which of its tiles of 64, and what its elements are dropped by; 0: they are not. */
 struct Place { long b, head, tile; const Drop *drop; };
 
-/* The Drop lies in shared memory: seven registers less. */
-static FIELD Place place_of(const Attend &a, long head, long tile)
+/* `head` counts groups of `share` heads through all samples: the place is that of the first one.  The Drop lies in shared
+ * memory: seven registers less. */
+static FIELD Place place_of(const Attend &a, long head, long tile, long share = 1)
 {
+    long heads = quotient(a.heads, share);
     SHARED(Drop, drop, 1);
-    Place p = {head / a.heads, head % a.heads, tile, 0};
+    Place p = {quotient(head, heads), head % heads * share, tile, 0};
     if (a.drop == 0 || a.vals->eval)
         return p;
     if (threadIdx.x == 0)
@@ -48,7 +50,13 @@ FN Matrix queries(const Attend &a, const real *at, long row, const Place &p)
 
 FN Matrix keys(const Attend &a, const real *at, const Place &p)
 {
-    Matrix m = {at + p.b * a.key * a.ks + p.head * a.width, a.key, a.ks};
+    Matrix m = {at + p.b * a.key * a.ks + quotient(p.head, a.share) * a.width, a.key, a.ks};
+    return m;
+}
+
+FN Out key_results(const Attend &a, real *at, const Place &p)
+{
+    Out m = {at + p.b * a.key * a.ks + quotient(p.head, a.share) * a.width, a.key, a.ks};
     return m;
 }
 

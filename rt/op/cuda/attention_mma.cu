@@ -271,32 +271,34 @@ template <int W, bool K, bool V> static __global__ void __launch_bounds__(THREAD
 {
     SHARED(uint32_t, room, ROWS * PITCH_OF(W));
     long tiles = (a.key + ROWS - 1) / ROWS;
-    Place p = place_of(a, blockIdx.x / tiles, blockIdx.x % tiles);
-    long first = p.tile * ROWS, at = p.b * a.key * a.ks + p.head * a.width;
+    Place p = place_of(a, blockIdx.x / tiles, blockIdx.x % tiles, a.share);
+    long first = p.tile * ROWS, behind = p.head + a.share;
     uint32_t k[W / 16][4], v[K ? W / 16 : 1][4], *of_q = SHARED_AT(room, 0), *of_dy = SHARED_AT(room, STEP * PITCH_OF(W));
     float to_k[K ? W / 8 : 1][4], to_v[V ? W / 8 : 1][4], s[4][4], ds[4][4];
     clear(to_k), clear(to_v), clear(ds);
     take_rows<W>(k, of_q, keys(a, a.k, p), first, a.width);
     if constexpr (K)
         take_rows<W>(v, of_q, keys(a, a.v, p), first, a.width);
-    for (long q = a.causal ? first : 0; q < a.query; q += STEP) {
-        load_tile<STEP, W>(of_q, queries(a, a.q, a.qs, p), q, a.width);
-        load_tile<STEP, W>(of_dy, queries(a, a.dy, a.heads * a.width, p), q, a.width);
-        __syncthreads();
-        products<4, W>(s, k, of_q);
-        if constexpr (K)
-            products<4, W>(ds, v, of_dy);
-        slopes_of_keys(s, ds, a, p, q + my_column(), first + my_row());
-        if constexpr (V)
-            add_products<4, W>(to_v, s, of_dy);
-        if constexpr (K)
-            add_products<4, W>(to_k, ds, of_q);
-        __syncthreads();
-    }
+    for (; p.head < behind; p.head++)
+        for (long q = a.causal ? first : 0; q < a.query; q += STEP) {
+            load_tile<STEP, W>(of_q, queries(a, a.q, a.qs, p), q, a.width);
+            load_tile<STEP, W>(of_dy, queries(a, a.dy, a.heads * a.width, p), q, a.width);
+            __syncthreads();
+            products<4, W>(s, k, of_q);
+            if constexpr (K)
+                products<4, W>(ds, v, of_dy);
+            slopes_of_keys(s, ds, a, p, q + my_column(), first + my_row());
+            if constexpr (V)
+                add_products<4, W>(to_v, s, of_dy);
+            if constexpr (K)
+                add_products<4, W>(to_k, ds, of_q);
+            __syncthreads();
+        }
+    p.head--;
     if constexpr (K)
-        put_results<W>(Out{dk + at, a.key, a.ks}, to_k, a.scale, a.scale, first, a.width);
+        put_results<W>(key_results(a, dk, p), to_k, a.scale, a.scale, first, a.width);
     if constexpr (V)
-        put_results<W>(Out{dv + at, a.key, a.ks}, to_v, 1.0f, 1.0f, first, a.width);
+        put_results<W>(key_results(a, dv, p), to_v, 1.0f, 1.0f, first, a.width);
 }
 
 /* 64 queries and 32 keys of the bias: the samples ascend. */
@@ -332,18 +334,21 @@ template <int W> static __global__ void __launch_bounds__(THREADS) mma_back_bias
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
-static unsigned mma_blocks(const Attend &a, long rows) { return (unsigned)(a.batch * a.heads * ceil_div(rows, ROWS)); }
+static unsigned mma_blocks(const Attend &a, long rows, long share = 1)
+{
+    return (unsigned)(a.batch * (a.heads / share) * ceil_div(rows, ROWS));
+}
 
 template <int W> static void mma_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, const Attend &a)
 {
     real *none = 0;
     if (W <= 64 && dk && dv) {
-        LAUNCH((mma_back_keys<64, true, true>), mma_blocks(a, a.key), (unsigned)THREADS, st, dk, dv, a);
+        LAUNCH((mma_back_keys<64, true, true>), mma_blocks(a, a.key, a.share), (unsigned)THREADS, st, dk, dv, a);
     } else {
         if (dk)
-            LAUNCH((mma_back_keys<W, true, false>), mma_blocks(a, a.key), (unsigned)THREADS, st, dk, none, a);
+            LAUNCH((mma_back_keys<W, true, false>), mma_blocks(a, a.key, a.share), (unsigned)THREADS, st, dk, none, a);
         if (dv)
-            LAUNCH((mma_back_keys<W, false, true>), mma_blocks(a, a.key), (unsigned)THREADS, st, none, dv, a);
+            LAUNCH((mma_back_keys<W, false, true>), mma_blocks(a, a.key, a.share), (unsigned)THREADS, st, none, dv, a);
     }
     if (dq)
         LAUNCH((mma_back_queries<W>), mma_blocks(a, a.query), (unsigned)THREADS, st, dq, a);

@@ -203,8 +203,8 @@ template <int WIDTH> static __global__ void __launch_bounds__(BLOCK, 2) attend_b
     SHARED(float, room, 2 * DEPTH * PITCH);
     SHARED(float, tile, EDGE * PITCH);
     long tiles = (a.key + EDGE - 1) / EDGE;
-    Place p = place_of(a, blockIdx.x / tiles, blockIdx.x % tiles);
-    long first = p.tile * EDGE, from = (long)blockIdx.y * WIDTH;
+    Place p = place_of(a, blockIdx.x / tiles, blockIdx.x % tiles, a.share);
+    long first = p.tile * EDGE, from = (long)blockIdx.y * WIDTH, behind = p.head + a.share;
     float k[SIDE][WIDTH / 16], v[SIDE][WIDTH / 16], s[SIDE][SIDE], ds[SIDE][SIDE], scale[SIDE], unit[SIDE];
     UNROLL
     for (int r = 0; r < SIDE; r++) {
@@ -213,21 +213,21 @@ template <int WIDTH> static __global__ void __launch_bounds__(BLOCK, 2) attend_b
         for (int i = 0; i < WIDTH / 16; i++)
             k[r][i] = v[r][i] = 0;
     }
-    for (long q = a.causal ? first : 0; q < a.query; q += EDGE) {
-        slope_tile_turned(s, ds, SHARED_AT(room, 0), a, p, q, first);
-        keep_tile(SHARED_AT(tile, 0), s);
-        add_product<WIDTH>(v, SHARED_AT(tile, 0), SHARED_AT(room, 0), queries(a, a.dy, a.heads * a.width, p), q, from,
-                           a.width);
-        __syncthreads();
-        keep_tile(SHARED_AT(tile, 0), ds);
-        add_product<WIDTH>(k, SHARED_AT(tile, 0), SHARED_AT(room, 0), queries(a, a.q, a.qs, p), q, from, a.width);
-    }
-    long at = p.b * a.key * a.ks + p.head * a.width;
-    Out to_k = {dk + at, a.key, a.ks}, to_v = {dv + at, a.key, a.ks};
+    for (; p.head < behind; p.head++)
+        for (long q = a.causal ? first : 0; q < a.query; q += EDGE) {
+            slope_tile_turned(s, ds, SHARED_AT(room, 0), a, p, q, first);
+            keep_tile(SHARED_AT(tile, 0), s);
+            add_product<WIDTH>(v, SHARED_AT(tile, 0), SHARED_AT(room, 0), queries(a, a.dy, a.heads * a.width, p), q, from,
+                               a.width);
+            __syncthreads();
+            keep_tile(SHARED_AT(tile, 0), ds);
+            add_product<WIDTH>(k, SHARED_AT(tile, 0), SHARED_AT(room, 0), queries(a, a.q, a.qs, p), q, from, a.width);
+        }
+    p.head--;
     if (dk)
-        put_rows<WIDTH>(to_k, k, scale, first, from, a.width);
+        put_rows<WIDTH>(key_results(a, dk, p), k, scale, first, from, a.width);
     if (dv)
-        put_rows<WIDTH>(to_v, v, unit, first, from, a.width);
+        put_rows<WIDTH>(key_results(a, dv, p), v, unit, first, from, a.width);
 }
 
 /* One tile of the bias: the samples ascend. */
@@ -260,24 +260,42 @@ static __global__ void __launch_bounds__(BLOCK, 2) attend_back_bias(real *dbias,
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
 
-/* LAUNCH of a kernel template <int WIDTH>, a block for each 64 of `rows` rows of each head. */
-#define LAUNCH_TILES(kernel, rows, a, st, ...) \
+/* LAUNCH of a kernel template <int WIDTH>, a block for each 64 of `rows` rows of each `share` heads. */
+#define LAUNCH_TILES(kernel, share, rows, a, st, ...) \
     do { \
-        unsigned blocks_ = (unsigned)((a).batch * (a).heads * ceil_div(rows, EDGE)); \
+        unsigned blocks_ = (unsigned)((a).batch * ((a).heads / (share)) * ceil_div(rows, EDGE)); \
         if ((a).width <= 64) \
             LAUNCH((kernel<64>), blocks_, (unsigned)BLOCK, st, __VA_ARGS__, a); \
         else \
             LAUNCH((kernel<128>), dim3(blocks_, (unsigned)ceil_div((a).width, 128)), (unsigned)BLOCK, st, __VA_ARGS__, a); \
     } while (0)
 
+static void own_forward(Stage *st, real *y, float *lse, const Attend &a)
+{
+    if (!attention_mma_forward(st, y, lse, a))
+        LAUNCH_TILES(attend, 1, a.query, a, st, y, lse);
+}
+
+static void own_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, const real *y, float *delta, const Attend &a)
+{
+    LAUNCH(attend_delta, (unsigned)ceil_div(a.batch * a.heads * a.query, BLOCK / WARP), (unsigned)BLOCK, st, delta, a.dy, y, a);
+    if (attention_mma_backward(st, dq, dk, dv, dbias, a))
+        return;
+    if (dk || dv)
+        LAUNCH_TILES(attend_back_keys, a.share, a.key, a, st, dk, dv);
+    if (dq)
+        LAUNCH_TILES(attend_back_queries, 1, a.query, a, st, dq);
+    if (dbias)
+        LAUNCH(attend_back_bias, dim3((unsigned)(ceil_div(a.query, EDGE) * ceil_div(a.key, EDGE)), (unsigned)a.heads),
+               (unsigned)BLOCK, st, dbias, a);
+}
+
 void attention_own_forward(Stage *st, real *y, float *lse, const real *q, const real *k, const real *v, long qs, long ks,
                            const real *bias, const int32_t *mask, const Values *vals, int mb, long batch, long heads,
                            long query, long key, long width, long causal, float scale, float drop, int64_t site)
 {
-    Attend a = {q, k, v, 0, bias, mask, 0, 0, vals, mb, batch, heads, query, key, width, qs, ks, causal, scale, drop, site};
-    if (attention_mma_forward(st, y, lse, a))
-        return;
-    LAUNCH_TILES(attend, query, a, st, y, lse);
+    own_forward(st, y, lse, Attend{q, k, v, 0, bias, mask, 0, 0, vals, mb, batch, heads, 1, query, key, width, qs, ks, causal,
+                                   scale, drop, site});
 }
 
 void attention_own_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, const real *dy, const real *y,
@@ -286,16 +304,26 @@ void attention_own_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias
                             long heads, long query, long key, long width, long causal, float scale, float drop,
                             int64_t site)
 {
-    Attend a = {q, k, v, dy, bias, mask, lse, delta, vals, mb, batch, heads, query, key, width, qs, ks, causal, scale, drop,
-                site};
-    LAUNCH(attend_delta, (unsigned)ceil_div(batch * heads * query, BLOCK / WARP), (unsigned)BLOCK, st, delta, dy, y, a);
-    if (attention_mma_backward(st, dq, dk, dv, dbias, a))
-        return;
-    if (dk || dv)
-        LAUNCH_TILES(attend_back_keys, key, a, st, dk, dv);
-    if (dq)
-        LAUNCH_TILES(attend_back_queries, query, a, st, dq);
-    if (dbias)
-        LAUNCH(attend_back_bias, dim3((unsigned)(ceil_div(query, EDGE) * ceil_div(key, EDGE)), (unsigned)heads),
-               (unsigned)BLOCK, st, dbias, a);
+    own_backward(st, dq, dk, dv, dbias, y, delta, Attend{q, k, v, dy, bias, mask, lse, delta, vals, mb, batch, heads, 1, query,
+                                                         key, width, qs, ks, causal, scale, drop, site});
+}
+
+void attention_shared_forward(Stage *st, real *y, float *lse, const real *q, const real *k, const real *v, const real *bias,
+                              const int32_t *mask, const Values *vals, int mb, long batch, long heads, long kv_heads,
+                              long query, long key, long width, long causal, float scale, float drop, int64_t site)
+{
+    own_forward(st, y, lse, Attend{q, k, v, 0, bias, mask, 0, 0, vals, mb, batch, heads, heads / kv_heads, query, key, width,
+                                   heads * width, kv_heads * width, causal, scale, drop, site});
+}
+
+void attention_shared_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, const real *dy, const real *y,
+                               const real *q, const real *k, const real *v, const real *bias, const int32_t *mask,
+                               const float *lse, void *tmp, const Values *vals, int mb, long batch, long heads,
+                               long kv_heads, long query, long key, long width, long causal, float scale, float drop,
+                               int64_t site)
+{
+    float *delta = (float *)tmp;
+    own_backward(st, dq, dk, dv, dbias, y, delta, Attend{q, k, v, dy, bias, mask, lse, delta, vals, mb, batch, heads,
+                                                         heads / kv_heads, query, key, width, heads * width, kv_heads * width,
+                                                         causal, scale, drop, site});
 }

@@ -12,7 +12,7 @@ FN float pair_product(float a, float b) { return a * b; }
 
 template <Pair F> static __global__ void map_rows(real *y, const real *a, const real *b, long rows, long width)
 {
-    int step = width % WIDE ? 1 : 0;
+    int step = width % WIDE || (uintptr_t)b % 16 ? 1 : 0;
     for (long i = ((long)blockIdx.x * BLOCK + threadIdx.x) * WIDE; i < width; i += (long)gridDim.x * BLOCK * WIDE) {
         float v[WIDE], w[WIDE];
         take(w, b, i, width, step);
@@ -78,4 +78,18 @@ void position_backward(Stage *st, float *dweight, const real *dy, int acc, long 
     column_sums(st, Plain{dy}, Gradient{{dweight, 0}, acc}, batch, seq * width);
     if (rows > seq && !acc)
         fill_zero(st, dweight + seq * width, (rows - seq) * width * (long)sizeof *dweight);
+}
+
+void position_offset_forward(Stage *st, real *y, const real *x, const real *weight, long batch, long seq, long width,
+                             long offset)
+{
+    position_forward(st, y, x, weight + offset * width, batch, seq, width);
+}
+
+void position_offset_backward(Stage *st, float *dweight, const real *dy, int acc, long batch, long seq, long width, long rows,
+                              long offset)
+{
+    if (!acc)
+        fill_zero(st, dweight, offset * width * (long)sizeof *dweight);
+    position_backward(st, dweight + offset * width, dy, acc, batch, seq, width, rows - offset);
 }

@@ -42,6 +42,59 @@ static void two_in(Stage *st, real *y, const real *a, const real *b, long n, flo
     LAUNCH((map_two<F>), blocks_for(ceil_div(n, WIDE)), (unsigned)BLOCK, st, y, a, b, n, p, q);
 }
 
+/* y = F(a) b.  F(a), and in backward dy b, are rounded as in two calls. */
+template <One F> static __global__ void gate(real *y, const real *a, const real *b, long n)
+{
+    GROUPS(i, step, WIDE, n) {
+        float v[WIDE], w[WIDE];
+        take(v, a, i, n, step);
+        take(w, b, i, n, step);
+        for (int j = 0; j < WIDE; j++)
+            v[j] = F(v[j], 0, 0);
+        narrow(v, y);
+        for (int j = 0; j < WIDE; j++)
+            v[j] *= w[j];
+        leave(y, v, i, n, step);
+    }
+}
+
+/* SLOPE takes the operand of F, or its result. */
+template <One F, Two SLOPE, bool RESULT>
+static __global__ void gate_back(real *da, real *db, const real *dy, const real *a, const real *b, long n)
+{
+    GROUPS(i, step, WIDE, n) {
+        float x[WIDE], d[WIDE], w[WIDE], v[WIDE], to_b[WIDE];
+        take(x, a, i, n, step);
+        take(d, dy, i, n, step);
+        take(w, b, i, n, step);
+        for (int j = 0; j < WIDE; j++)
+            v[j] = F(x[j], 0, 0);
+        narrow(v, a);
+        for (int j = 0; j < WIDE; j++) {
+            to_b[j] = 0.0f + d[j] * v[j];       /* as a sum of one term: never -0 */
+            d[j] *= w[j];
+        }
+        narrow(d, a);
+        for (int j = 0; j < WIDE; j++)
+            d[j] = SLOPE(d[j], RESULT ? v[j] : x[j], 0, 0);
+        if (da)
+            leave(da, d, i, n, step);
+        if (db)
+            leave(db, to_b, i, n, step);
+    }
+}
+
+template <One F> static void gated(Stage *st, real *y, const real *a, const real *b, long n)
+{
+    LAUNCH((gate<F>), blocks_for(ceil_div(n, WIDE)), (unsigned)BLOCK, st, y, a, b, n);
+}
+
+template <One F, Two SLOPE, bool RESULT>
+static void gated_back(Stage *st, real *da, real *db, const real *dy, const real *a, const real *b, long n)
+{
+    LAUNCH((gate_back<F, SLOPE, RESULT>), blocks_for(ceil_div(n, WIDE)), (unsigned)BLOCK, st, da, db, dy, a, b, n);
+}
+
 /* ---- formulas ---------------------------------------------------------------------------------------------------- */
 
 FN float relu(float x, float, float) { return x < 0 ? 0.0f : x; }
@@ -72,6 +125,12 @@ FN float hard_swish(float x, float, float) { return x * ramp(x, 0, 0); }
 FN float hard_swish_slope(float dy, float x, float, float)
 {
     return x <= -3.0f ? 0.0f : x < 3.0f ? dy * ((2.0f * x + 3.0f) / 6.0f) : dy;
+}
+FN float soft_cap(float x, float cap, float) { return cap * ftanh(x / cap); }
+FN float soft_cap_slope(float dy, float x, float cap, float)
+{
+    float t = ftanh(x / cap);
+    return dy * (1.0f - t * t);
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
@@ -121,3 +180,27 @@ void hard_swish_backward(Stage *st, real *dx, const real *dy, const real *x, lon
 }
 void add_forward(Stage *st, real *y, const real *a, const real *b, long n) { two_in<plus>(st, y, a, b, n); }
 void grad_add(Stage *st, real *y, const real *a, const real *b, long n) { two_in<plus>(st, y, a, b, n); }
+void softcap_forward(Stage *st, real *y, const real *x, long n, float cap) { one_in<soft_cap>(st, y, x, n, cap); }
+void softcap_backward(Stage *st, real *dx, const real *dy, const real *x, long n, float cap)
+{
+    two_in<soft_cap_slope>(st, dx, dy, x, n, cap);
+}
+
+/* By the number of the activation: gen/ops.def. */
+void gate_forward(Stage *st, real *y, const real *a, const real *b, long n, long act)
+{
+    static void (*const of[])(Stage *, real *, const real *, const real *, long) = {
+        gated<silu>, gated<gelu_by_erf>, gated<gelu_by_tanh>, gated<relu>, gated<sigmoid_of>,
+    };
+    of[act](st, y, a, b, n);
+}
+
+void gate_backward(Stage *st, real *da, real *db, const real *dy, const real *a, const real *b, long n, long act)
+{
+    static void (*const of[])(Stage *, real *, real *, const real *, const real *, const real *, long) = {
+        gated_back<silu, silu_slope, false>, gated_back<gelu_by_erf, gelu_by_erf_slope, false>,
+        gated_back<gelu_by_tanh, gelu_by_tanh_slope, false>, gated_back<relu, relu_slope, true>,
+        gated_back<sigmoid_of, sigmoid_slope, true>,
+    };
+    of[act](st, da, db, dy, a, b, n);
+}

@@ -34,7 +34,7 @@ template <int TEAM> FN float row_rstd(const real *x, float mean, long width, int
 
 template <int TEAM>
 static __global__ void norm_rows(real *y, float *mean, float *rstd, const real *x, const float *weight, const float *bias,
-                                 long rows, long width, float eps)
+                                 long rows, long width, float eps, float offset)
 {
     long r = ROW_OF(TEAM);
     int step = row_step(width, TEAM);
@@ -51,7 +51,7 @@ static __global__ void norm_rows(real *y, float *mean, float *rstd, const real *
         if (bias)
             take(b, bias, i, width, step);
         for (int j = 0; j < WIDE; j++)
-            v[j] = (v[j] - m) * s * w[j] + b[j];
+            v[j] = (v[j] - m) * s * (offset + w[j]) + b[j];
         leave(y + r * width, v, i, width, step);
     }
     if (threadIdx.x % TEAM == 0) {
@@ -83,7 +83,7 @@ template <int TRIPS> struct Held {
 
 template <int TRIPS>
 static __global__ void norm_held(real *y, float *mean, float *rstd, const real *x, const float *weight, const float *bias,
-                                 long rows, long width, float eps)
+                                 long rows, long width, float eps, float offset)
 {
     long r = ROW_OF(WARP);
     if (r >= rows)
@@ -111,7 +111,7 @@ static __global__ void norm_held(real *y, float *mean, float *rstd, const real *
         if (bias)
             load(b, bias + row.first(t));
         for (int j = 0; j < WIDE; j++)
-            v[j] = (v[j] - m) * s * w[j] + b[j];
+            v[j] = (v[j] - m) * s * (offset + w[j]) + b[j];
         store(y + r * width + row.first(t), v);
     }
     if (threadIdx.x % WARP == 0) {
@@ -124,7 +124,7 @@ static __global__ void norm_held(real *y, float *mean, float *rstd, const real *
 /* dx = rstd (g - mean(g) - u mean(g u)), g = dy weight; without `mean` the second term is left out. */
 template <int TEAM>
 static __global__ void norm_rows_back(real *dx, const real *dy, const real *x, const float *weight, const float *mean,
-                                      const float *rstd, const real *onto, long rows, long width)
+                                      const float *rstd, const real *onto, long rows, long width, float offset)
 {
     long r = ROW_OF(TEAM);
     int step = row_step(width, TEAM);
@@ -136,6 +136,7 @@ static __global__ void norm_rows_back(real *dx, const real *dy, const real *x, c
         take(g, dy + r * width, i, width, step);
         take(w, weight, i, width, step);
         for (int j = 0; j < WIDE; j++) {
+            w[j] += offset;
             sum += g[j] * w[j];
             product += g[j] * w[j] * ((u[j] - m) * s);
         }
@@ -147,7 +148,7 @@ static __global__ void norm_rows_back(real *dx, const real *dy, const real *x, c
         take(g, dy + r * width, i, width, step);
         take(w, weight, i, width, step);
         for (int j = 0; j < WIDE; j++)
-            u[j] = s * (g[j] * w[j] - sum - (u[j] - m) * s * product);
+            u[j] = s * (g[j] * (offset + w[j]) - sum - (u[j] - m) * s * product);
         if (onto)
             add(u, onto + r * width, i, width, step);
         leave(dx + r * width, u, i, width, step);
@@ -156,7 +157,7 @@ static __global__ void norm_rows_back(real *dx, const real *dy, const real *x, c
 
 template <int TRIPS>
 static __global__ void norm_held_back(real *dx, const real *dy, const real *x, const float *weight, const float *mean,
-                                      const float *rstd, const real *onto, long rows, long width)
+                                      const float *rstd, const real *onto, long rows, long width, float offset)
 {
     long r = ROW_OF(WARP);
     if (r >= rows)
@@ -172,6 +173,7 @@ static __global__ void norm_held_back(real *dx, const real *dy, const real *x, c
         of_dy.give(g, t);
         load(w, weight + of_x.first(t));
         for (int j = 0; j < WIDE; j++) {
+            w[j] += offset;
             sum += g[j] * w[j];
             product += g[j] * w[j] * ((u[j] - m) * s);
         }
@@ -183,7 +185,7 @@ static __global__ void norm_held_back(real *dx, const real *dy, const real *x, c
         of_dy.give(g, t);
         load(w, weight + of_x.first(t));
         for (int j = 0; j < WIDE; j++)
-            u[j] = s * (g[j] * w[j] - sum - (u[j] - m) * s * product);
+            u[j] = s * (g[j] * (offset + w[j]) - sum - (u[j] - m) * s * product);
         if (onto)
             add(u, (const real *)&of_onto.at[t], 0, WIDE, 0);
         store(dx + r * width + of_x.first(t), u);
@@ -224,13 +226,13 @@ struct NormTerm {
 void layernorm_forward(Stage *st, real *y, float *mean, float *rstd, const real *x, const float *weight,
                        const float *bias, long rows, long width, float eps)
 {
-    LAUNCH_NORM(norm_held, norm_rows, rows, width, st, y, mean, rstd, x, weight, bias, rows, width, eps);
+    LAUNCH_NORM(norm_held, norm_rows, rows, width, st, y, mean, rstd, x, weight, bias, rows, width, eps, 0.0f);
 }
 
 void layernorm_backward_x(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *mean,
                           const float *rstd, const real *onto, long rows, long width)
 {
-    LAUNCH_NORM(norm_held_back, norm_rows_back, rows, width, st, dx, dy, x, weight, mean, rstd, onto, rows, width);
+    LAUNCH_NORM(norm_held_back, norm_rows_back, rows, width, st, dx, dy, x, weight, mean, rstd, onto, rows, width, 0.0f);
 }
 
 void layernorm_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, const float *mean,
@@ -239,16 +241,43 @@ void layernorm_backward_w(Stage *st, float *dweight, float *dbias, const real *d
     column_sums(st, NormTerm{dy, x, mean, rstd}, Gradient{{dweight, dbias}, acc}, rows, width);
 }
 
+static void rms_forward(Stage *st, real *y, float *rstd, const real *x, const float *weight, long rows, long width, float eps,
+                        float offset)
+{
+    float *no_mean = 0;
+    const float *no_bias = 0;
+    LAUNCH_NORM(norm_held, norm_rows, rows, width, st, y, no_mean, rstd, x, weight, no_bias, rows, width, eps, offset);
+}
+
+static void rms_backward(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *rstd,
+                         const real *onto, long rows, long width, float offset)
+{
+    const float *no_mean = 0;
+    LAUNCH_NORM(norm_held_back, norm_rows_back, rows, width, st, dx, dy, x, weight, no_mean, rstd, onto, rows, width, offset);
+}
+
 void rmsnorm_forward(Stage *st, real *y, float *rstd, const real *x, const float *weight, long rows, long width,
                      float eps)
 {
-    LAUNCH_NORM(norm_held, norm_rows, rows, width, st, y, (float *)0, rstd, x, weight, (const float *)0, rows, width, eps);
+    rms_forward(st, y, rstd, x, weight, rows, width, eps, 0.0f);
 }
 
 void rmsnorm_backward_x(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *rstd,
                         const real *onto, long rows, long width)
 {
-    LAUNCH_NORM(norm_held_back, norm_rows_back, rows, width, st, dx, dy, x, weight, (const float *)0, rstd, onto, rows, width);
+    rms_backward(st, dx, dy, x, weight, rstd, onto, rows, width, 0.0f);
+}
+
+void rmsnorm_offset_forward(Stage *st, real *y, float *rstd, const real *x, const float *weight, long rows, long width,
+                            float eps, float offset)
+{
+    rms_forward(st, y, rstd, x, weight, rows, width, eps, offset);
+}
+
+void rmsnorm_offset_backward_x(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *rstd,
+                               const real *onto, long rows, long width, float offset)
+{
+    rms_backward(st, dx, dy, x, weight, rstd, onto, rows, width, offset);
 }
 
 void rmsnorm_backward_w(Stage *st, float *dweight, const real *dy, const real *x, const float *rstd, int acc,

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Rotary positions: formulas as in rt/op/rotary.c.  A block has one position of some samples.  It makes cosine and sine of up
+ * to 256 pairs, in double, and turns these pairs in all heads of those samples before it makes the next ones.
+ */
+#include "kernel.h"
+extern "C" {
+#include "../../number.h"
+}
+
+#define FULL_TURN 0x1.921fb54442d18p+2       /* 2 pi */
+enum { NO_SCALING, BY_FACTOR, TURNING = 1056 };     /* TURNING: blocks wanted */
+
+typedef struct {
+    long batch, seq, heads, width, dims, adjacent;
+    double ratio;               /* of one pair's frequency to that before it */
+    long scaling;
+    float factor, low, high;
+    long original;
+} Rotary;
+
+FN double power(double x, long n)
+{
+    double y = 1;
+    for (; n; n /= 2, x *= x)
+        y = n % 2 ? y * x : y;
+    return y;
+}
+
+FN float frequency(const Rotary &r, long pair)
+{
+    double plain = (double)(float)power(r.ratio, pair);
+    double turns = (double)r.original * plain / FULL_TURN;
+    double share = (turns - (double)r.low) / ((double)r.high - (double)r.low);
+    if (r.scaling == NO_SCALING || (r.scaling != BY_FACTOR && turns > (double)r.high))
+        return (float)plain;
+    if (r.scaling == BY_FACTOR || turns < (double)r.low)
+        return (float)(plain / (double)r.factor);
+    return (float)((1 - share) * plain / (double)r.factor + share * plain);
+}
+
+/* Of one head: pair `pair` of x, turned. */
+FN void turn_pair(real *y, const real *x, const Rotary &r, long pair, float c, float s)
+{
+    long i = r.adjacent ? 2 * pair : pair, k = r.adjacent ? i + 1 : pair + r.dims / 2;
+    float u = one(x, i), v = one(x, k);
+    set(y, i, u * c - v * s);
+    set(y, k, v * c + u * s);
+}
+
+static __global__ void turn(real *y, const real *x, Rotary r, float sign)
+{
+    SHARED(float, cosine, BLOCK);
+    SHARED(float, sine, BLOCK);
+    long t = blockIdx.x, pairs = r.dims / 2, rest = r.width - r.dims;
+    for (long from = 0; from < pairs; from += BLOCK) {
+        long n = pairs - from < BLOCK ? pairs - from : (long)BLOCK;
+        __syncthreads();
+        if (threadIdx.x < n) {
+            double s, c;
+            sincospi(2.0 * ((double)((float)t * frequency(r, from + threadIdx.x)) / FULL_TURN), &s, &c);
+            cosine[threadIdx.x] = (float)c;
+            sine[threadIdx.x] = sign * (float)s;
+        }
+        __syncthreads();
+        for (long b = blockIdx.y; b < r.batch; b += gridDim.y)
+            UNROLL_4
+            for (long at = threadIdx.x; at < r.heads * n; at += BLOCK) {
+                long head = quotient(at, n), row = ((b * r.seq + t) * r.heads + head) * r.width;
+                turn_pair(y + row, x + row, r, from + at - head * n, cosine[at - head * n], sine[at - head * n]);
+            }
+    }
+    for (long b = blockIdx.y; b < r.batch && rest; b += gridDim.y)
+        for (long at = threadIdx.x; at < r.heads * rest; at += BLOCK) {
+            long head = quotient(at, rest), i = ((b * r.seq + t) * r.heads + head) * r.width + r.dims + at - head * rest;
+            y[i] = x[i];
+        }
+}
+
+static void turn_all(Stage *st, real *y, const real *x, Rotary r, float theta, float sign)
+{
+    long wanted = ceil_div(TURNING, r.seq);
+    r.ratio = number_exp(-2.0 / (double)r.dims * number_log((double)theta));
+    LAUNCH(turn, dim3((unsigned)r.seq, (unsigned)(wanted < r.batch ? wanted : r.batch)), (unsigned)BLOCK, st, y, x, r, sign);
+}
+
+void rotary_forward(Stage *st, real *y, const real *x, long batch, long seq, long heads, long width, long dims, long adjacent,
+                    float theta, long scaling, float factor, float low, float high, long original)
+{
+    Rotary r = {batch, seq, heads, width, dims, adjacent, 0, scaling, factor, low, high, original};
+    turn_all(st, y, x, r, theta, 1.0f);
+}
+
+void rotary_backward(Stage *st, real *dx, const real *dy, long batch, long seq, long heads, long width, long dims,
+                     long adjacent, float theta, long scaling, float factor, float low, float high, long original)
+{
+    Rotary r = {batch, seq, heads, width, dims, adjacent, 0, scaling, factor, low, high, original};
+    turn_all(st, dx, dy, r, theta, -1.0f);
+}
