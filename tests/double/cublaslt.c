@@ -5,7 +5,8 @@
  *     D = epilogue(alpha op(A) op(B) + beta C)
  *
  * over column-major layouts with strided batches, in f32 and bf16.  Every element is one sum in f32 with k ascending, then
- * comes beta C, then the bias, then one rounding.  It holds its caller to the library's rules: shapes and types that do not
+ * comes beta C, then the bias, then one rounding.  BGRADB adds up B beside.  It holds its caller to the library's rules: shapes
+ * and types that do not
  * match are refused, and so are an algorithm of other types, reductions that round in between, and an
  * unaligned or short workspace.  Its algorithms say that they need 1 MiB, the last one half, and overwrite all of it, so memory
  * that is not the workspace's alone shows.  They give the same result, and the first, which the heuristic likes best, is not
@@ -183,8 +184,8 @@ static bool valid(const Desc *d, const Layout *a, const Layout *b, const Layout 
     bool batches = a->batch == r->batch && b->batch == r->batch && c->batch == r->batch;
     bool types = is_type(a->type) && a->type == b->type && c->type == r->type &&
                  (r->type == CUDA_R_32F || r->type == a->type);
-    bool bias = d->epilogue == CUBLASLT_EPILOGUE_DEFAULT || (d->epilogue == CUBLASLT_EPILOGUE_BIAS && d->bias &&
-                                                             d->bias_type == r->type);
+    bool known = d->epilogue == CUBLASLT_EPILOGUE_BIAS || (d->epilogue == CUBLASLT_EPILOGUE_BGRADB && r->batch == 1);
+    bool bias = d->epilogue == CUBLASLT_EPILOGUE_DEFAULT || (known && d->bias && d->bias_type == r->type);
     return d->compute == CUBLAS_COMPUTE_32F && d->scale == CUDA_R_32F && shapes && batches && types && bias;
 }
 
@@ -219,7 +220,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     if (!handle || most < 1 || !valid(desc_of(desc), layout_of(a), layout_of(b), layout_of(c), layout_of(d)))
         return CUBLAS_STATUS_INVALID_VALUE;
     bool rare = desc_of(desc)->epilogue != CUBLASLT_EPILOGUE_DEFAULT && layout_of(d)->rows == NO_EPILOGUE;
-    bool biased = desc_of(desc)->epilogue == CUBLASLT_EPILOGUE_BIAS;
+    bool biased = desc_of(desc)->epilogue != CUBLASLT_EPILOGUE_DEFAULT;
     if (biased && (uintptr_t)desc_of(desc)->bias % 128 != 64) {
         fprintf(stderr, "double: the heuristic is shown a bias that is better aligned than those of a job, or worse\n");
         _exit(99);
@@ -345,6 +346,19 @@ static void multiply(const Work *w, int batch, float *left, float *sum, const vo
     }
 }
 
+/* BGRADB: the columns of op(B), over k; whatever beta is. */
+static void add_up(const Work *w, uint64_t k, const char *who)
+{
+    Layout sums = { .type = w->desc.bias_type, .rows = w->ld.cols, .cols = 1, .ld = (int64_t)w->ld.cols, .batch = 1 };
+    void *to = host(w->desc.bias, &sums, who);
+    for (uint64_t j = 0; j < w->ld.cols; j++) {
+        float sum = 0;
+        for (uint64_t p = 0; p < k; p++)
+            sum += load(w->b, w->lb.type, at(&w->lb, w->desc.transb, 0, p, j));
+        store(to, sums.type, (int64_t)j, sum);
+    }
+}
+
 static void product(void *args)
 {
     Work w = *(const Work *)args;
@@ -354,6 +368,8 @@ static void product(void *args)
     w.a = host(w.a, &w.la, who), w.b = host(w.b, &w.lb, who), w.d = host(w.d, &w.ld, who);
     w.c = w.beta != 0 ? host(w.c, &w.lc, who) : NULL;
     const void *b = w.desc.epilogue == CUBLASLT_EPILOGUE_BIAS ? host(w.desc.bias, &bias, who) : NULL;
+    if (w.desc.epilogue == CUBLASLT_EPILOGUE_BGRADB)
+        add_up(&w, k, who);
     memset(double_host(w.workspace, w.bytes, who), 0xa5, w.bytes);
     float *room = malloc((m * k + m) * sizeof *room);
     if (!room)

@@ -97,25 +97,34 @@ static cublasLtMatmulDesc_t describe(const Recipe *r)
 {
     static const cublasLtEpilogue_t epilogues[] = {
         [EPILOGUE_NONE] = CUBLASLT_EPILOGUE_DEFAULT, [EPILOGUE_BIAS] = CUBLASLT_EPILOGUE_BIAS,
+        [EPILOGUE_SUMS] = CUBLASLT_EPILOGUE_BGRADB,     /* our a is the library's b */
     };
     cublasLtMatmulDesc_t desc;
     cublasOperation_t left = r->tb ? CUBLAS_OP_T : CUBLAS_OP_N, right = r->ta ? CUBLAS_OP_T : CUBLAS_OP_N;
-    cudaDataType_t bias = real_type();
+    cudaDataType_t bias = r->wide ? CUDA_R_32F : real_type();
     want(cublasLtMatmulDescCreate(&desc, CUBLAS_COMPUTE_32F, CUDA_R_32F), "a descriptor", r);
     SET(desc, TRANSA, left);
     SET(desc, TRANSB, right);
     SET(desc, EPILOGUE, epilogues[r->epilogue]);
-    if (r->epilogue == EPILOGUE_BIAS) {
+    if (r->epilogue != EPILOGUE_NONE) {
         SET(desc, BIAS_DATA_TYPE, bias);
     }
     return desc;
+}
+
+/* What an algorithm of this product may take. */
+static size_t workspace_for(const Stage *st, const Recipe *r)
+{
+    size_t all = device_of(st)->workspace_bytes, beside = r->epilogue == EPILOGUE_SUMS ? (size_t)r->m * sizeof(float) : 0;
+    beside = (beside + 255) / 256 * 256;
+    return all > beside ? all - beside : 0;
 }
 
 /* ---- algorithms -------------------------------------------------------------------------------------------- */
 static cublasLtMatmulPreference_t preference(const Stage *st, const Recipe *r)
 {
     cublasLtMatmulPreference_t p;
-    uint64_t most = device_of(st)->workspace_bytes;
+    uint64_t most = workspace_for(st, r);
     uint32_t align = TENSOR_ALIGN, schemes = CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     const struct { cublasLtMatmulPreferenceAttributes_t name; const void *value; size_t size; } list[] = {
         { CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most, sizeof most },
@@ -137,7 +146,7 @@ static cublasStatus_t guess(const Stage *st, const Product *p, cublasLtMatmulHeu
 {
     const void *some = (const char *)device_of(st)->workspace + TENSOR_ALIGN;
     cublasLtMatmulPreference_t wish = preference(st, &p->r);
-    if (p->r.epilogue == EPILOGUE_BIAS)
+    if (p->r.epilogue != EPILOGUE_NONE)
         want(cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &some, sizeof some), "a bias", &p->r);
     cublasStatus_t s = cublasLtMatmulAlgoGetHeuristic(device_of(st)->products, p->desc, p->left, p->right, p->result, p->result,
                                                       wish, most, found, n);
@@ -231,7 +240,7 @@ void open_product_algorithm(Stage *st, int h, int part, int id, int tile, int st
     Product *p = (Product *)st->handle[h] + part;
     const Choice c = { id, tile, stages, splitk, reduction, swizzle, custom, inner, cluster, workspace };
     want(remake(st, p, c, &p->algorithm, &p->workspace), "the algorithm of the profile is not known", &p->r);
-    if (p->workspace > (size_t)workspace || p->workspace > device_of(st)->workspace_bytes)
+    if (p->workspace > (size_t)workspace || p->workspace > workspace_for(st, &p->r))
         refuse(&p->r, "the algorithm of the profile wants more workspace than is planned", CUBLAS_STATUS_NOT_SUPPORTED);
     p->missing = CUBLAS_STATUS_SUCCESS;
 }
@@ -269,7 +278,7 @@ int product_choices(Stage *st, int h, int part, Choice *list, int most)
         int same = found[i].state == CUBLAS_STATUS_SUCCESS && numbers(&found[i].algo, c) &&
                    remake(st, p, *c, &again, &bytes) == CUBLAS_STATUS_SUCCESS;
         c->workspace = (long)bytes;
-        kept += same && bytes <= device_of(st)->workspace_bytes;
+        kept += same && bytes <= workspace_for(st, &p->r);
     }
     return kept;
 }
@@ -288,7 +297,7 @@ static void multiply(Stage *st, Product *p, void *c, const void *a, const void *
     const Recipe *r = &p->r;
     const float one = 1, old = acc ? 1 : 0;
     want(p->missing, "no algorithm", r);
-    if (r->epilogue == EPILOGUE_BIAS)
+    if (r->epilogue != EPILOGUE_NONE)
         SET(p->desc, BIAS_POINTER, bias);
     cublasStatus_t status = cublasLtMatmul(d->products, p->desc, &one, b, p->left, a, p->right, &old, c, p->result, c,
                                            p->result, &p->algorithm, d->workspace, p->workspace, d->compute);
@@ -302,6 +311,16 @@ void product_run(Stage *st, int h, int part, void *c, const void *a, const void 
     Product *p = (Product *)st->handle[h] + part;
     p->used = 1;
     multiply(st, p, c, a, b, bias, acc);
+}
+
+int product_there(const Stage *st, int h, int part)
+{
+    return ((const Product *)st->handle[h] + part)->missing == CUBLAS_STATUS_SUCCESS;
+}
+
+void *product_beside(const Stage *st, int h, int part)
+{
+    return (char *)device_of(st)->workspace + workspace_for(st, &((const Product *)st->handle[h] + part)->r);
 }
 
 static size_t larger(size_t a, size_t b)
@@ -318,6 +337,9 @@ static void run_dry(Stage *st, void *of)
     size_t in = (size_t)(r->batch * r->k) * larger((size_t)r->m, (size_t)r->n) * sizeof(real), room = room_of(st);
     size_t out = (size_t)(r->batch * r->m * r->n) * (r->wide ? sizeof(float) : sizeof(real));
     in = (in + TENSOR_ALIGN - 1) / TENSOR_ALIGN * TENSOR_ALIGN;
+    void *bias = st->arena;
+    if (r->epilogue == EPILOGUE_SUMS)
+        bias = (char *)device_of(st)->workspace + workspace_for(st, r);
     if (p->missing == CUBLAS_STATUS_SUCCESS && larger(in, out) <= room)
-        multiply(st, p, (char *)st->arena + (in + out <= room ? in : 0), st->arena, st->arena, st->arena, 0);
+        multiply(st, p, (char *)st->arena + (in + out <= room ? in : 0), st->arena, st->arena, bias, 0);
 }
