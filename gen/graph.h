@@ -141,6 +141,8 @@ void grad(Graph *g, const Model *m);
 /* fuse: joins neighbours to one call where the bits are the same, and renumbers; fuse_joined: are there any? */
 void fuse(Graph *g, const Model *m);
 bool fuse_joined(const Graph *g);
+bool fuse_apart(const PlanSpec *p, const Op *o, const Op *other);
+void join_gelu(Graph *g, const Model *m);
 void check_graph(const Graph *g);
 const char *graph_fault(const Graph *g, Loc *at);    /* of a graph read from a file: what is wrong with it, or NULL */
 void graph_totals(FILE *f, const Graph *g);         /* the table of dpgen check */

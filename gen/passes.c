@@ -75,6 +75,7 @@ Graph *graph_of(const Options *x, const Model *m)
     }
     Graph *g = build(m);
     dump_graph(x, g, 'b');
+    join_gelu(g, m);
     shape(g, m);
     bad_stop();
     weights_check(m, g);

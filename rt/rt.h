@@ -127,6 +127,8 @@ void relative_bias_forward(Stage *st, real *y, const real *weight, long heads, l
 void relative_bias_backward(Stage *st, float *dweight, const real *dy, int acc, long heads, long query, long key, long buckets, long distance, long both);
 void linear_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, int h, long rows, long in, long out);
 void linear_backward_x(Stage *st, real *dx, const real *dy, const real *weight, int h, long rows, long in, long out);
+void linear_gelu_forward(Stage *st, real *y, real *pre, const real *x, const real *weight, const real *bias, int h, long rows, long in, long out);
+void linear_gelu_backward(Stage *st, real *dpre, const real *dy, const real *weight, const real *pre, int h, long rows, long in, long out);
 void linear_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, int h, int acc, long rows, long in, long out);
 void conv_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, long batch, long height, long width, long in, long yheight, long ywidth, long out, long kheight, long kwidth, long stride, long top, long left, long dilate, long groups);
 void conv_backward_x(Stage *st, real *dx, const real *dy, const real *weight, long batch, long height, long width, long in, long yheight, long ywidth, long out, long kheight, long kwidth, long stride, long top, long left, long dilate, long groups);
@@ -236,6 +238,8 @@ size_t kernels_bytes(const Stage *st);
  * Before the first step; may allocate. */
 void open_linear_forward(Stage *st, int h, long rows, long in, long out);
 void open_linear_backward_x(Stage *st, int h, long rows, long in, long out);
+void open_linear_gelu_forward(Stage *st, int h, long rows, long in, long out);
+void open_linear_gelu_backward(Stage *st, int h, long rows, long in, long out);
 void open_linear_backward_w(Stage *st, int h, long rows, long in, long out);
 void open_matmul_forward(Stage *st, int h, long batch, long m, long n, long k, long ta, long tb);
 void open_matmul_backward(Stage *st, int h, long batch, long m, long n, long k, long ta, long tb);

@@ -172,6 +172,7 @@ for type in f32 bf16; do
     own_plans $type "1 gpipe none" "2 1f1b full" ${SLOW:+"4 1f1b none" "3 gpipe $some" "2 gpipe none --map 0,1,1,0"} \
         "2 1f1b away"
 done
+apart=$want
 # the double of cuBLASLt takes 3 MiB a handle, of which each of the two stages has one
 taken() {       # WHAT WANTED SETTING...
     what=$1 want=$2
@@ -185,6 +186,9 @@ taken() {       # WHAT WANTED SETTING...
 arguments="--steps 1 --log $tmp/own.log"
 taken "on one GPU" 6291456,0
 taken "on two" 3145728,3145728 DOUBLE_DEVICES=2
+own_plans bf16 "1 gpipe none --fuse most" "4 1f1b full --fuse most" ${SLOW:+"2 zb-h1 none --fuse most"}
+if [ "$want" != "$apart" ]; then pass; else fault "a Gelu in a product has the bits of its own call"; fi
+refuse "no GPU fuses most" 3 "only kernels for GPUs have products with a Gelu inside" ./dpgen $tiny --fuse most -o "$tmp/none"
 model=$models/heads.yaml
 for type in ${SLOW:+f32} bf16; do
     own_plans $type "1 gpipe none" "2 1f1b full"

@@ -170,6 +170,37 @@ static void linear(void)
     }
 }
 
+static void alike(const char *call, Tensor *got, Tensor *want)
+{
+    expect(!memcmp(got->k, want->k, (size_t)got->n * sizeof(real)), "%s: not the bits of two calls", call);
+}
+
+/* Those of GPUs differ, where the Gelu is inside a product: tests/unit_cublaslt.c. */
+static void linear_gelu(void)
+{
+    const long shapes[][3] = {{1, 1, 1}, {17, 29, 33}, {9, 16, 32}};
+    for (int s = 0; s < 3; s++) {
+        const long *d = shapes[s];
+        Tensor *x = operand(REAL, d[0] * d[1], -1, 1), *w = operand(REAL, d[2] * d[1], -1, 1);
+        Tensor *b = s % 2 ? operand(REAL, d[2], -1, 1) : NULL, *dy = operand(REAL, d[0] * d[2], -1, 1), *want[4], *got[3];
+        Tensor *pre = operand(REAL, x->n, -1, 1);
+        for (int i = 0; i < 4; i++)
+            want[i] = result(REAL, i < 2 ? dy->n : x->n);
+        for (int i = 0; i < 3; i++)
+            got[i] = result(REAL, i < 2 ? dy->n : x->n);
+        linear_forward(stage, want[0]->k, x->k, w->k, b ? b->k : 0, 0, d[0], d[1], d[2]);
+        gelu_forward(stage, want[1]->k, want[0]->k, dy->n, 1);
+        linear_backward_x(stage, want[2]->k, dy->k, w->k, 0, d[0], d[1], d[2]);
+        gelu_backward(stage, want[3]->k, want[2]->k, pre->k, x->n, 1);
+        linear_gelu_forward(stage, got[1]->k, got[0]->k, x->k, w->k, b ? b->k : 0, 0, d[0], d[1], d[2]);
+        linear_gelu_backward(stage, got[2]->k, dy->k, w->k, pre->k, 0, d[0], d[1], d[2]);
+        alike("linear_gelu_forward pre", got[0], want[0]);
+        alike("linear_gelu_forward", got[1], want[1]);
+        alike("linear_gelu_backward", got[2], want[3]);
+        case_end();
+    }
+}
+
 static void ref_matmul(const Case *c, double *y)
 {
     long m = c->d[1], n = c->d[2], k = c->d[3], ta = c->d[4], tb = c->d[5];
@@ -361,6 +392,7 @@ const Check product_checks[] = {
     {" position_forward position_backward ", position},
     {" relative_bias_forward relative_bias_backward ", relative},
     {" linear_forward linear_backward_x linear_backward_w ", linear},
+    {" linear_gelu_forward linear_gelu_backward ", linear_gelu},
     {" matmul_forward matmul_backward ", matmul},
     {" attention_forward attention_backward ", attention},
     {" attention_packed_forward attention_packed_backward ", attention_packed},

@@ -23,7 +23,7 @@
 enum { MOST = GPU ? 1 << 24 : 1 << 15, WORKSPACE = GPU ? 32 << 20 : 1 << 20, BESIDE = 1 << 15, GUARD = 4096 };
 enum { F32 = sizeof(real) == sizeof(float), ROUGH = GPU ? 4 : 1 };    /* tensor cores cut where we round */
 static int passed, failed;
-static int biases;                      /* calls of bias_gradient() */
+static int biases, gelus;               /* calls of bias_gradient(), of gelu_forward() and gelu_backward() */
 static unsigned char *workspace;
 
 /* ---- what the runtime gives -------------------------------------------------------------------------------------- */
@@ -40,6 +40,27 @@ void bias_add(Stage *s, float *to, const float *from, long out)
     settle();
     for (long i = 0; i < out; i++)
         to[i] += from[i];
+}
+
+static double d_gelu(double v) { return v * (1 + tanh(0.7978845608028654 * (v + 0.044715 * v * v * v))) / 2; }
+static double d_slope(double v) { return (d_gelu(v + 1e-5) - d_gelu(v - 1e-5)) / 2e-5; }
+
+void gelu_forward(Stage *s, real *to, const real *from, long n, long by_tanh)
+{
+    (void)s;
+    settle();
+    for (long i = 0; i < n; i++)
+        put(to, i, by_tanh ? (float)d_gelu((double)get(from, i)) : 0);
+    gelus++;
+}
+
+void gelu_backward(Stage *s, real *to, const real *d, const real *from, long n, long by_tanh)
+{
+    (void)s;
+    settle();
+    for (long i = 0; i < n; i++)
+        put(to, i, by_tanh ? get(d, i) * (float)d_slope((double)get(from, i)) : 0);
+    gelus++;
 }
 
 /* ---- comparison -------------------------------------------------------------------------------------------------- */
@@ -188,6 +209,34 @@ static void linear(long rows, long in, long out)
     linear_backward_w(st, NULL, db, dy, x, 2, 0, rows, in, out);
     linear_backward_x(st, NULL, dy, w, 1, rows, in, out);
     check(biases == before + 1 && db[0] == (float)(1000 * rows + out), "a gradient that nobody wants", biases);
+}
+
+/* `inside`: the library has such a product; each way is right, and the operand of the Gelu is there. */
+static void with_gelu(long rows, long in, long out, bool biased, bool inside)
+{
+    int before = gelus;
+    double worst = 0;
+    fill(x, rows * in), fill(w, out * in), fill(b, out), fill(dy, rows * in);
+    open_linear_gelu_forward(st, 3, rows, in, out);
+    open_linear_gelu_backward(st, 4, rows, out, in);    /* of a Linear from `out` back to `in` */
+    define(want, size, grid(x, rows, in, 0), grid(w, in, out, 1), rows, out, in);
+    linear_gelu_forward(st, y, other, x, w, biased ? b : NULL, 3, rows, in, out);
+    settle();
+    for (long i = 0; i < rows * out; i++) {
+        double pre = want[i] + (biased ? (double)get(b, i % out) : 0), stored = (double)get(other, i);
+        worst = fmax(worst, distance(stored, pre, size[i] + 1, in, !F32));
+        worst = fmax(worst, distance((double)get(y, i), d_gelu(inside ? pre : stored), 2 * size[i] + 2, in, !F32));
+    }
+    check(worst <= 1, "linear_gelu_forward", worst);
+    define(want, size, grid(dy, rows, in, 0), grid(w, in, out, 0), rows, out, in);
+    linear_gelu_backward(st, dx, dy, w, other, 4, rows, out, in);
+    settle();
+    worst = 0;
+    for (long i = 0; i < rows * out; i++)
+        worst = fmax(worst, distance((double)get(dx, i), want[i] * d_slope((double)get(other, i)), 2 * size[i] + 1e-2, in,
+                                     !F32));
+    check(worst <= (inside ? 1 : 2), "linear_gelu_backward", worst);      /* apart, it is rounded twice */
+    check(gelus == before + (inside ? 0 : 2), "a Gelu of its own", gelus - before);
 }
 
 /* What the kernels of xent.cu are given: scores go into y; their gradients come from dy. */
@@ -440,6 +489,9 @@ int main(void)
         for (int t = 0; t < 4; t++)
             matmul(i ? 3 : 1, shapes[i][0], (shapes[i][1] - 1) % 64 + 1, shapes[i][2], t & 1, t >> 1);
     }
+    with_gelu(33, 17, 64, true, true), with_gelu(5, 3, 8, false, true);
+    if (!GPU)
+        with_gelu(5, 3, 7, true, false);        /* the double wants rows of 16 bytes */
     head(5, 3, 7, 7), head(33, 24, 160, 64), head(17, 40, 96, 32);
     if (GPU)
         head(192, 768, 4100, 1024);

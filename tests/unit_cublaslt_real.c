@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 enum { WORKSPACE = 32 << 20, REAL = sizeof(real) == sizeof(float) ? CUDA_R_32F : CUDA_R_16BF };
-static int passed, failed, asked, sums;
+static int passed, failed, asked, sums, gelus;
 static char address;                /* stands for a library handle, and for the workspace */
 
 static void check(bool ok, const char *what)
@@ -34,6 +34,16 @@ void bias_add(Stage *st, float *to, const float *from, long out);
 void bias_add(Stage *st, float *to, const float *from, long out)
 {
     (void)st, (void)to, (void)from, (void)out;
+}
+
+void gelu_forward(Stage *st, real *y, const real *x, long n, long tanh)
+{
+    (void)st, (void)y, (void)x, (void)n, (void)tanh;
+}
+
+void gelu_backward(Stage *st, real *dx, const real *dy, const real *x, long n, long tanh)
+{
+    (void)st, (void)dx, (void)dy, (void)x, (void)n, (void)tanh;
 }
 
 void device_check(const Stage *st, cudaError_t status, const char *what)
@@ -87,7 +97,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     Layout x = layout_of(a), y = layout_of(b), z = layout_of(d);
     int32_t turn_a, turn_b;
     uint32_t epilogue;
-    const void *bias;
+    const void *bias, *aux;
+    int64_t ld;
     size_t size;
     GET(cublasLtMatmulDescGetAttribute, desc, CUBLASLT_MATMUL_DESC_TRANSA, turn_a);
     GET(cublasLtMatmulDescGetAttribute, desc, CUBLASLT_MATMUL_DESC_TRANSB, turn_b);
@@ -98,7 +109,15 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     check(x.ld == (int64_t)x.rows && y.ld == (int64_t)y.rows && z.ld == (int64_t)z.rows, "leading dimensions");
     check(x.batch == z.batch && y.batch == z.batch && z.step == (int64_t)(z.rows * z.cols), "batches");
     check(x.type == REAL && y.type == REAL && (z.type == REAL || z.type == CUDA_R_32F), "types");
-    check((epilogue != CUBLASLT_EPILOGUE_DEFAULT) == (bias != NULL), "the bias");
+    GET(cublasLtMatmulDescGetAttribute, desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aux);
+    GET(cublasLtMatmulDescGetAttribute, desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, ld);
+    bool has_aux = epilogue == CUBLASLT_EPILOGUE_DGELU || epilogue == CUBLASLT_EPILOGUE_GELU_AUX ||
+                   epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+    bool has_bias = epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_BGRADB ||
+                    epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+    check(has_bias == (bias != NULL), "the bias");
+    check(has_aux == (aux != NULL) && (!has_aux || ld == (int64_t)z.rows), "the operand of a Gelu");
+    gelus += has_aux;
     sums += epilogue == CUBLASLT_EPILOGUE_BGRADB && z.type == CUDA_R_32F && y.type == REAL;
     check(handle && c == d && most == 1, "the rest");
     check_wish(wish, epilogue == CUBLASLT_EPILOGUE_BGRADB ? z.cols * sizeof(float) : 0);
@@ -153,7 +172,9 @@ int main(void)
         open_matmul_forward(st, 3 + t, 5, 7, 8, 9, t & 1, t >> 1);
         open_matmul_backward(st, 7 + t, 5, 7, 8, 9, t & 1, t >> 1);
     }
-    check(asked == 5 + 4 * 3 && sums == 1, "products that were opened");
+    open_linear_gelu_forward(st, 11, 64, 32, 48);
+    open_linear_gelu_backward(st, 12, 64, 48, 32);
+    check(asked == 5 + 4 * 3 + 6 && sums == 1 && gelus == 3, "products that were opened");
     open_product_algorithm(st, 0, 1, 67, 15, 8, 3, 2, 1, 5, 1, 4, 1000);
     printf("unit_cublaslt_real: %d passed, %d failed\n", passed, failed);
     return failed > 0;

@@ -6,7 +6,7 @@
 #   model.sh [-b TB/s] [-p TFLOP/s] [-g US] [-m MS] [OPTION OF dpgen...]
 #       -b 3.35   bandwidth      -p 650  rate of products in bf16      -g 0.85  time between two launches
 #       -m        above so many milliseconds: status 1
-#       options: a model and what else dpgen takes; without, GPT-2 124M, batch 32, one H100
+#       options: a model and what else dpgen takes; without, GPT-2 124M, batch 32, one H100, --fuse most
 #
 # A line of the table is a kernel: how often it starts, bytes or arithmetic of a step, the share assumed and why, and the time.
 # A call without a row in kernels.model is an error, so the table leaves nothing out.
@@ -25,7 +25,7 @@ while getopts b:p:g:m: option; do
 done
 shift $((OPTIND - 1))
 [ $# != 0 ] || set -- examples/gpt2-124m-cuda.yaml --devices devices/h100.yaml --set train.batch.micro=32 \
-    --set train.batch.global=32
+    --set train.batch.global=32 --fuse most
 tmp=$(mktemp -d) || exit 2
 trap 'rm -rf "$tmp"' EXIT
 trap 'exit 1' HUP INT TERM

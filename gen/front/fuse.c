@@ -43,8 +43,8 @@ static bool names_one(const Strs *patterns, const Op *o, const Op *add)
     return false;
 }
 
-/* Does the section plan say something of o that would not hold of the addition? */
-static bool apart(const PlanSpec *p, const Op *o, const Op *add)
+/* Does the section plan say something of o that would not hold of the other operator? */
+bool fuse_apart(const PlanSpec *p, const Op *o, const Op *add)
 {
     const Strs *lists[] = {&p->names, &p->away, &p->keep, &p->cut_after, &p->no_cut};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
@@ -86,7 +86,7 @@ static bool joins(const Fuse *f, const PlanSpec *p, const Op *o, const Op *add)
         return false;
     int t = result(o)->index;
     bool read = word(add, "a")->index == t || word(add, "b")->index == t;
-    return read && f->reads[t] == 1 && (o->phase == PH_F ? !apart(p, o, add) : o->fwd == add->fwd);
+    return read && f->reads[t] == 1 && (o->phase == PH_F ? !fuse_apart(p, o, add) : o->fwd == add->fwd);
 }
 
 /* ---- one operator of two ----------------------------------------------------------------------------------------- */
@@ -196,7 +196,7 @@ void fuse(Graph *g, const Model *m)
                 f.reads[a->index]++;
         }
     }
-    for (int i = 0; i + 1 < g->nb && m->plan.fuse == FUSE_AUTO; i++)
+    for (int i = 0; i + 1 < g->nb && m->plan.fuse != FUSE_NONE; i++)
         if (joins(&f, &m->plan, &g->op.at[i], &g->op.at[i + 1]))
             join(&f, i);
     renumber(&f);

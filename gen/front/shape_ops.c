@@ -162,6 +162,11 @@ static bool size_linear(Sizer *z)
     return par_shape(z, 0, (Shape){2, {out, in}}) && par_shape(z, 1, (Shape){1, {out}}) && out_shape(z, 0, y);
 }
 
+static bool size_linear_gelu(Sizer *z)
+{
+    return size_linear(z) && out_shape(z, 1, z->g->tensor.at[z->o->out.at[0]].shape);
+}
+
 static bool size_matmul(Sizer *z)
 {
     const Shape *a = in_shape(z, 0), *b = in_shape(z, 1);
@@ -619,7 +624,8 @@ static bool size_none(Sizer *z)
 const ShapeRule shape_rules[] = {
     {"embedding", size_embedding},  {"position", size_position},    {"relative_bias", size_relative_bias},
     {"parameter", size_parameter},  {"clip", size_clip},
-    {"linear", size_linear},        {"matmul", size_matmul},        {"attention", size_attention},
+    {"linear", size_linear},        {"linear_gelu", size_linear_gelu},
+          {"matmul", size_matmul},        {"attention", size_attention},
     {"conv", size_conv},            {"pool", size_pool},    /* these and the next two: shape_image.c */
     {"batch_stat", size_batch_stat}, {"batch_norm", size_batch_norm},
     {"attention_packed", size_attention_packed},                    {"norm", size_norm},

@@ -235,7 +235,10 @@ static int handle_of(const Bench *b, int call)
 static int product_of(const Bench *b, int call)
 {
     const char *name = row(b->call.at[call].o->row)->name;
-    bool product = !strcmp(name, "Linear") || !strcmp(name, "MatMul") || !strcmp(name, "LinearCrossEntropy");
+    static const char *const products[] = {"Linear", "LinearGelu", "GeluLinear", "MatMul", "LinearCrossEntropy"};
+    bool product = false;
+    for (size_t i = 0; i < sizeof products / sizeof *products; i++)
+        product |= !strcmp(name, products[i]);
     return product && has_handle(b->call.at[call].o) ? handle_of(b, call) : -1;
 }
 

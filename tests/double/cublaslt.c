@@ -5,9 +5,9 @@
  *     D = epilogue(alpha op(A) op(B) + beta C)
  *
  * over column-major layouts with strided batches, in f32 and bf16.  Every element is one sum in f32 with k ascending, then
- * comes beta C, then the bias, then one rounding.  BGRADB adds up B beside.  It holds its caller to the library's rules: shapes
- * and types that do not match are refused, and so are an algorithm of other types, reductions that round in between, and an
- * unaligned or short workspace.  Its algorithms say that they need 1 MiB, the last one half, and overwrite all of it, so memory
+ * comes beta C, then the bias, then one rounding.  BGRADB adds up B beside.  A Gelu takes the sum before it is
+ * rounded.  It holds its caller to the library's rules: shapes and types that do not match are refused, and so are an algorithm
+ * of other types, reductions that round in between, and an unaligned or short workspace.  Its algorithms say that they need 1 MiB, the last one half, and overwrite all of it, so memory
  * that is not the workspace's alone shows.  They give the same result, and the first, which the heuristic likes best, is not
  * the fastest.  Of a baked one id, splits and reduction are looked at; what else it was given is kept.
  * DOUBLE_CUBLAS=N: the version of the library.
@@ -18,6 +18,7 @@
 #include "double.h"
 #include "rt/real.h"
 #include <cublasLt.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -34,6 +35,8 @@ typedef struct {
     int32_t transa, transb;
     uint32_t epilogue;
     const void *bias;
+    void *aux;
+    int64_t aux_ld;
 } Desc;
 
 typedef struct {
@@ -108,6 +111,7 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc, cublasL
     static const Field list[] = {
         FIELD(Desc, transa, CUBLASLT_MATMUL_DESC_TRANSA), FIELD(Desc, transb, CUBLASLT_MATMUL_DESC_TRANSB),
         FIELD(Desc, epilogue, CUBLASLT_MATMUL_DESC_EPILOGUE), FIELD(Desc, bias, CUBLASLT_MATMUL_DESC_BIAS_POINTER),
+        FIELD(Desc, aux, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER), FIELD(Desc, aux_ld, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD),
         FIELD(Desc, bias_type, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE),
     };
     return PUT(desc, list);
@@ -176,6 +180,26 @@ static bool is_type(cudaDataType_t type)
     return type == CUDA_R_32F || type == CUDA_R_16BF;
 }
 
+static bool gelu(const Desc *d)
+{
+    return d->epilogue == CUBLASLT_EPILOGUE_GELU_AUX || d->epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+}
+
+static bool has_aux(const Desc *d)
+{
+    return gelu(d) || d->epilogue == CUBLASLT_EPILOGUE_DGELU;
+}
+
+static bool adds_bias(const Desc *d)
+{
+    return d->epilogue == CUBLASLT_EPILOGUE_BIAS || d->epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+}
+
+static bool has_bias(const Desc *d)
+{
+    return adds_bias(d) || d->epilogue == CUBLASLT_EPILOGUE_BGRADB;
+}
+
 static bool valid(const Desc *d, const Layout *a, const Layout *b, const Layout *c, const Layout *r)
 {
     uint64_t m = r->rows, n = r->cols, k = d->transa == CUBLAS_OP_T ? a->rows : a->cols;
@@ -183,8 +207,10 @@ static bool valid(const Desc *d, const Layout *a, const Layout *b, const Layout 
     bool batches = a->batch == r->batch && b->batch == r->batch && c->batch == r->batch;
     bool types = is_type(a->type) && a->type == b->type && c->type == r->type &&
                  (r->type == CUDA_R_32F || r->type == a->type);
-    bool known = d->epilogue == CUBLASLT_EPILOGUE_BIAS || (d->epilogue == CUBLASLT_EPILOGUE_BGRADB && r->batch == 1);
-    bool bias = d->epilogue == CUBLASLT_EPILOGUE_DEFAULT || (known && d->bias && d->bias_type == r->type);
+    bool known = d->epilogue == CUBLASLT_EPILOGUE_DEFAULT || d->epilogue == CUBLASLT_EPILOGUE_BIAS ||
+                 (d->epilogue == CUBLASLT_EPILOGUE_BGRADB && r->batch == 1) || has_aux(d);
+    bool aux = !has_aux(d) || (d->aux && d->aux_ld == (int64_t)r->rows && d->aux_ld % 8 == 0 && r->batch == 1);
+    bool bias = known && aux && (!has_bias(d) || (d->bias && d->bias_type == r->type));
     return d->compute == CUBLAS_COMPUTE_32F && d->scale == CUDA_R_32F && shapes && batches && types && bias;
 }
 
@@ -219,8 +245,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     if (!handle || most < 1 || !valid(desc_of(desc), layout_of(a), layout_of(b), layout_of(c), layout_of(d)))
         return CUBLAS_STATUS_INVALID_VALUE;
     bool rare = desc_of(desc)->epilogue != CUBLASLT_EPILOGUE_DEFAULT && layout_of(d)->rows == NO_EPILOGUE;
-    bool biased = desc_of(desc)->epilogue != CUBLASLT_EPILOGUE_DEFAULT;
-    if (biased && (uintptr_t)desc_of(desc)->bias % 128 != 64) {
+    if (has_bias(desc_of(desc)) && (uintptr_t)desc_of(desc)->bias % 128 != 64) {
         fprintf(stderr, "double: the heuristic is shown a bias that is better aligned than those of a job, or worse\n");
         _exit(99);
     }
@@ -322,6 +347,18 @@ static int64_t at(const Layout *l, int32_t op, int batch, uint64_t row, uint64_t
     return batch * l->step + (int64_t)(op == CUBLAS_OP_T ? row * (uint64_t)l->ld + col : col * (uint64_t)l->ld + row);
 }
 
+/* gelu(x) / x, and gelu'(x), by tanh. */
+static float half_gelu(float x)
+{
+    return (float)(0.5 + 0.5 * tanh(0.79788456080286536 * ((double)x + 0.044715 * (double)x * (double)x * (double)x)));
+}
+
+static float gelu_slope(float x)
+{
+    double t = 2 * (double)half_gelu(x) - 1, inner = 0.79788456080286536 * (1 + 3 * 0.044715 * (double)x * (double)x);
+    return (float)(0.5 * (1 + t) + 0.5 * (double)x * (1 - t * t) * inner);
+}
+
 /* One matrix of the batch; left[k][m] and sum[m] are room. */
 static void multiply(const Work *w, int batch, float *left, float *sum, const void *bias)
 {
@@ -340,7 +377,11 @@ static void multiply(const Work *w, int batch, float *left, float *sum, const vo
             int64_t to = at(&w->ld, CUBLAS_OP_N, batch, i, j), from = at(&w->lc, CUBLAS_OP_N, batch, i, j);
             float x = w->alpha * sum[i];
             x = w->beta != 0 ? x + w->beta * load(w->c, w->lc.type, from) : x;
-            store(w->d, w->ld.type, to, bias ? x + load(bias, w->desc.bias_type, (int64_t)i) : x);
+            x = bias ? x + load(bias, w->desc.bias_type, (int64_t)i) : x;
+            if (gelu(&w->desc))
+                store(w->desc.aux, w->ld.type, to, x);
+            store(w->d, w->ld.type, to, gelu(&w->desc) ? x * half_gelu(x)
+                  : has_aux(&w->desc) ? x * gelu_slope(load(w->desc.aux, w->ld.type, to)) : x);
         }
     }
 }
@@ -366,7 +407,9 @@ static void product(void *args)
     Layout bias = { .type = w.desc.bias_type, .rows = m, .cols = 1, .ld = (int64_t)m, .batch = 1 };
     w.a = host(w.a, &w.la, who), w.b = host(w.b, &w.lb, who), w.d = host(w.d, &w.ld, who);
     w.c = w.beta != 0 ? host(w.c, &w.lc, who) : NULL;
-    const void *b = w.desc.epilogue == CUBLASLT_EPILOGUE_BIAS ? host(w.desc.bias, &bias, who) : NULL;
+    const void *b = adds_bias(&w.desc) ? host(w.desc.bias, &bias, who) : NULL;
+    if (has_aux(&w.desc))
+        w.desc.aux = host(w.desc.aux, &w.ld, who);
     if (w.desc.epilogue == CUBLASLT_EPILOGUE_BGRADB)
         add_up(&w, k, who);
     memset(double_host(w.workspace, w.bytes, who), 0xa5, w.bytes);

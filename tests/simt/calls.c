@@ -41,6 +41,20 @@ void linear_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, 
         bias_gradient(st, dbias, dy, acc, rows, out);
 }
 
+void linear_gelu_forward(Stage *st, real *y, real *pre, const real *x, const real *weight, const real *bias, int h, long rows,
+                         long in, long out)
+{
+    linear_forward(st, pre, x, weight, bias, h, rows, in, out);
+    gelu_forward(st, y, pre, rows * out, 1);
+}
+
+void linear_gelu_backward(Stage *st, real *dpre, const real *dy, const real *weight, const real *pre, int h, long rows, long in,
+                          long out)
+{
+    linear_backward_x(st, dpre, dy, weight, h, rows, in, out);
+    gelu_backward(st, dpre, dpre, pre, rows * in, 1);
+}
+
 void linear_xent_forward(Stage *st, float *loss, float *lse, const real *x, const real *weight, const real *bias,
                          const int32_t *targets, void *tmp, const Values *vals, int h, long rows, long in, long out,
                          long chunk, long ignore, int count)

@@ -93,22 +93,37 @@ static cublasLtMatrixLayout_t layout(const Recipe *r, cudaDataType_t type, long 
     return l;
 }
 
+static int has_bias(const Recipe *r)
+{
+    return r->epilogue == EPILOGUE_BIAS || r->epilogue == EPILOGUE_SUMS || r->epilogue == EPILOGUE_GELU_BIAS;
+}
+
+static int has_aux(const Recipe *r)
+{
+    return r->epilogue >= EPILOGUE_GELU;
+}
+
 static cublasLtMatmulDesc_t describe(const Recipe *r)
 {
     static const cublasLtEpilogue_t epilogues[] = {
         [EPILOGUE_NONE] = CUBLASLT_EPILOGUE_DEFAULT, [EPILOGUE_BIAS] = CUBLASLT_EPILOGUE_BIAS,
         [EPILOGUE_SUMS] = CUBLASLT_EPILOGUE_BGRADB,     /* our a is the library's b */
+        [EPILOGUE_GELU] = CUBLASLT_EPILOGUE_GELU_AUX, [EPILOGUE_GELU_BIAS] = CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
+        [EPILOGUE_SLOPE] = CUBLASLT_EPILOGUE_DGELU,
     };
     cublasLtMatmulDesc_t desc;
     cublasOperation_t left = r->tb ? CUBLAS_OP_T : CUBLAS_OP_N, right = r->ta ? CUBLAS_OP_T : CUBLAS_OP_N;
     cudaDataType_t bias = r->wide ? CUDA_R_32F : real_type();
+    int64_t aux = r->n;
     want(cublasLtMatmulDescCreate(&desc, CUBLAS_COMPUTE_32F, CUDA_R_32F), "a descriptor", r);
     SET(desc, TRANSA, left);
     SET(desc, TRANSB, right);
     SET(desc, EPILOGUE, epilogues[r->epilogue]);
-    if (r->epilogue != EPILOGUE_NONE) {
+    if (has_bias(r)) {
         SET(desc, BIAS_DATA_TYPE, bias);
     }
+    if (has_aux(r))
+        SET(desc, EPILOGUE_AUX_LD, aux);
     return desc;
 }
 
@@ -146,8 +161,11 @@ static cublasStatus_t guess(const Stage *st, const Product *p, cublasLtMatmulHeu
 {
     const void *some = (const char *)device_of(st)->workspace + TENSOR_ALIGN;
     cublasLtMatmulPreference_t wish = preference(st, &p->r);
-    if (p->r.epilogue != EPILOGUE_NONE)
+    if (has_bias(&p->r))
         want(cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &some, sizeof some), "a bias", &p->r);
+    if (has_aux(&p->r))
+        want(cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &some, sizeof some),
+             "the operand of a Gelu", &p->r);
     cublasStatus_t s = cublasLtMatmulAlgoGetHeuristic(device_of(st)->products, p->desc, p->left, p->right, p->result, p->result,
                                                       wish, most, found, n);
     cublasLtMatmulPreferenceDestroy(wish);
@@ -297,7 +315,7 @@ static void multiply(Stage *st, Product *p, void *c, const void *a, const void *
     const Recipe *r = &p->r;
     const float one = 1, old = acc ? 1 : 0;
     want(p->missing, "no algorithm", r);
-    if (r->epilogue != EPILOGUE_NONE)
+    if (has_bias(r))
         SET(p->desc, BIAS_POINTER, bias);
     cublasStatus_t status = cublasLtMatmul(d->products, p->desc, &one, b, p->left, a, p->right, &old, c, p->result, c,
                                            p->result, &p->algorithm, d->workspace, p->workspace, d->compute);
@@ -311,6 +329,14 @@ void product_run(Stage *st, int h, int part, void *c, const void *a, const void 
     Product *p = (Product *)st->handle[h] + part;
     p->used = 1;
     multiply(st, p, c, a, b, bias, acc);
+}
+
+void product_gelu(Stage *st, int h, int part, void *c, const void *a, const void *b, const void *bias, const void *aux)
+{
+    Product *p = (Product *)st->handle[h] + part;
+    const Recipe *r = &p->r;
+    SET(p->desc, EPILOGUE_AUX_POINTER, aux);
+    product_run(st, h, part, c, a, b, bias, 0);
 }
 
 int product_there(const Stage *st, int h, int part)
@@ -340,6 +366,9 @@ static void run_dry(Stage *st, void *of)
     void *bias = st->arena;
     if (r->epilogue == EPILOGUE_SUMS)
         bias = (char *)device_of(st)->workspace + workspace_for(st, r);
+    void *to = (char *)st->arena + (in + out <= room ? in : 0);
+    if (has_aux(r))
+        SET(p->desc, EPILOGUE_AUX_POINTER, to);
     if (p->missing == CUBLAS_STATUS_SUCCESS && larger(in, out) <= room)
-        multiply(st, p, (char *)st->arena + (in + out <= room ? in : 0), st->arena, st->arena, bias, 0);
+        multiply(st, p, to, st->arena, st->arena, bias, 0);
 }

@@ -7,8 +7,9 @@
 #define PRODUCT_H
 #include "../../rt.h"
 
-/* What follows the product before it is stored.  EPILOGUE_SUMS: the sums of a over k are stored too, in bias[m], as c is. */
-enum { EPILOGUE_NONE, EPILOGUE_BIAS, EPILOGUE_SUMS };
+/* What follows the product before it is stored.  EPILOGUE_SUMS: the sums of a over k are stored too, in bias[m], as c is.
+ * EPILOGUE_GELU: c + bias goes to `aux`, gelu(c + bias) to c.  EPILOGUE_SLOPE: c is multiplied by gelu'(aux).  Gelu by tanh. */
+enum { EPILOGUE_NONE, EPILOGUE_BIAS, EPILOGUE_SUMS, EPILOGUE_GELU, EPILOGUE_GELU_BIAS, EPILOGUE_SLOPE };
 
 /* c[batch m n] = a[batch m k] b[batch k n] (+ bias[n]) (+ c).  All are dense and row-major.  a, b and bias are `real`. */
 typedef struct {
@@ -26,6 +27,8 @@ enum { PARTS = 8 };             /* products that one handle may hold; gen/cost/p
 void product_open(Stage *st, int h, int part, Recipe r);
 /* In a step: queues on stream_of(st).  bias: NULL unless the recipe has one.  acc: c += ; the product is summed first. */
 void product_run(Stage *st, int h, int part, void *c, const void *a, const void *b, const void *bias, int acc);
+/* The same with EPILOGUE_GELU and the ones behind it; aux is [m n]. */
+void product_gelu(Stage *st, int h, int part, void *c, const void *a, const void *b, const void *bias, const void *aux);
 /* Is there an algorithm?  A function of sizes, types, library and GPU. */
 int product_there(const Stage *st, int h, int part);
 /* With EPILOGUE_SUMS: m floats of the workspace that no algorithm of this product gets. */

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gelu.c: a Gelu between two Linear goes into their products.
+ *
+ * Problem: on GPUs a Gelu reads and writes memory for arithmetic that a product could do before it stores its result.
+ *
+ * Method.  Linear, Gelu (tanh), Linear, where nothing else reads what is between them, become LinearGelu and GeluLinear
+ * (ops.def).  The first product stores the operand of the Gelu and its result.  The second takes both; its backward call makes
+ * the gradient of the operand.  So cuts, fates and messages need not know.
+ *
+ *   bits     not those of three calls: the Gelu takes sums that are not rounded yet.  The calls are part of the numeric key.
+ *   plans    the result of the Gelu can be made again only by the whole product; a cut between the two sends both tensors.
+ *   names    an operator that a pattern in the section plan names stays separate, as in fuse.c.
+ *
+ * needs   a built graph.  fills  row, in, out, with.  keeps  every parameter and its order.  fails  with err() where the kernels
+ * are not those of GPUs.  Not handled: f32, and results whose rows are no multiple of 16 bytes: the library takes neither.
+ */
+#include "front.h"
+#include <string.h>
+
+static bool is(const Op *o, const char *name)
+{
+    return !strcmp(row(o->row)->name, name);
+}
+
+/* How often each tensor is read; *reader: by whom last. */
+static int *reads_of(const Graph *g, int *reader)
+{
+    int *reads = alloc(sizeof *reads * (size_t)g->tensor.n);
+    for (int i = 0; i < g->op.n; i++)
+        for (int k = 0; k < g->op.at[i].in.n; k++)
+            if (g->op.at[i].in.at[k] >= 0) {
+                reads[g->op.at[i].in.at[k]]++;
+                reader[g->op.at[i].in.at[k]] = i;
+            }
+    return reads;
+}
+
+static bool between(const Graph *g, const PlanSpec *p, const int *reads, const int *reader, const Op *gelu)
+{
+    int x = gelu->in.at[0], y = gelu->out.at[0], from = g->tensor.at[x].op;
+    if (from < 0 || reads[x] != 1 || reads[y] != 1 || y == g->loss || !attr_int(gelu, "tanh"))
+        return false;
+    const Op *a = &g->op.at[from], *b = &g->op.at[reader[y]];
+    return is(a, "Linear") && is(b, "Linear") && attr_int(a, "out") % 8 == 0 && !fuse_apart(p, gelu, a) &&
+           !fuse_apart(p, a, gelu);
+}
+
+static void put_between(Graph *g, const int *reader, int at)
+{
+    const Op *gelu = &g->op.at[at];
+    int x = gelu->in.at[0], y = gelu->out.at[0];
+    Op *a = &g->op.at[g->tensor.at[x].op], *b = &g->op.at[reader[y]];
+    a->row = row_find("LinearGelu");
+    a->with = gelu->name;
+    a->out.n = 0;
+    *PUSH(&a->out) = y;
+    *PUSH(&a->out) = x;
+    g->tensor.at[y].op = g->tensor.at[x].op;
+    b->row = row_find("GeluLinear");
+    *PUSH(&b->in) = x;
+}
+
+static void drop(Graph *g, const bool *gone)
+{
+    int n = 0, *number = alloc(sizeof *number * (size_t)g->op.n);
+    for (int i = 0; i < g->op.n; i++) {
+        number[i] = n;
+        g->op.at[n] = g->op.at[i];
+        g->op.at[n].fwd = n;
+        n += !gone[i];
+    }
+    g->op.n = n;
+    g->nf = g->nb = n;
+    for (int t = 0; t < g->tensor.n; t++)
+        if (g->tensor.at[t].op >= 0)
+            g->tensor.at[t].op = number[g->tensor.at[t].op];
+    for (int s = 0; s < g->state.n; s++)
+        if (g->state.at[s].op >= 0)
+            g->state.at[s].op = number[g->state.at[s].op];
+}
+
+void join_gelu(Graph *g, const Model *m)
+{
+    if (m->plan.fuse != FUSE_MOST)
+        return;
+    if (!on_gpus(m))
+        err(m->plan.loc, "fuse: auto", "only kernels for GPUs have products with a Gelu inside");
+    int *reader = alloc(sizeof *reader * (size_t)g->tensor.n), *reads = reads_of(g, reader);
+    bool *gone = alloc(sizeof *gone * (size_t)g->op.n);
+    for (int i = 0; i < g->op.n && g->compute == BF16; i++)
+        if (is(&g->op.at[i], "Gelu") && between(g, &m->plan, reads, reader, &g->op.at[i])) {
+            put_between(g, reader, i);
+            gone[i] = true;
+        }
+    drop(g, gone);
+}
