@@ -41,6 +41,7 @@ function value(word,    n) {
     if (word ~ /^[0-9.]+$/) return word + 0
     if (word == "real") return real
     if (word == "wide") return wide
+    if (word == "long") return given["n"] > 4096
     if (word == "half") return given["causal"] == 1 ? 0.5 : 1
     if (word in given) return given[word]
     bad("no " word " in " called)

@@ -13,7 +13,7 @@
  *   names    an operator that a pattern in the section plan names stays separate, as in fuse.c.
  *
  * needs   a built graph.  fills  row, in, out, with.  keeps  every parameter and its order.  fails  with err() where the kernels
- * are not those of GPUs.  Not handled: f32, and results whose rows are no multiple of 16 bytes: the library takes neither.
+ * are not those of GPUs.  Not handled: f32, and rows that are no multiple of 16 bytes, since the library takes neither.
  */
 #include "front.h"
 #include <string.h>

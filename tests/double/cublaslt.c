@@ -5,11 +5,12 @@
  *     D = epilogue(alpha op(A) op(B) + beta C)
  *
  * over column-major layouts with strided batches, in f32 and bf16.  Every element is one sum in f32 with k ascending, then
- * comes beta C, then the bias, then one rounding.  BGRADB adds up B beside.  A Gelu takes the sum before it is
- * rounded.  It holds its caller to the library's rules: shapes and types that do not match are refused, and so are an algorithm
- * of other types, reductions that round in between, and an unaligned or short workspace.  Its algorithms say that they need 1 MiB, the last one half, and overwrite all of it, so memory
- * that is not the workspace's alone shows.  They give the same result, and the first, which the heuristic likes best, is not
- * the fastest.  Of a baked one id, splits and reduction are looked at; what else it was given is kept.
+ * comes beta C, then the bias, then one rounding.  BGRADB adds up B beside.  A Gelu takes the sum before it is rounded.  It
+ * holds its caller to the library's rules: shapes and types that do not match are refused, and so are an algorithm of other
+ * types, reductions that round in between, and an unaligned or short workspace.  Its algorithms say that they need 1 MiB, the
+ * last one half, and overwrite all of it, so memory that is not the workspace's alone shows.  They give the same result, and
+ * the first, which the heuristic likes best, is not the fastest.  Of a baked one id, splits and reduction are looked at; what
+ * else it was given is kept.
  * DOUBLE_CUBLAS=N: the version of the library.
  *
  * Cost: m n k multiplications, the inner loop adjacent in memory.  Not handled: alpha and beta on the device; what the runtime

@@ -79,7 +79,8 @@ static FIELD void add_row(float *to, const int *token, int n, const real *dy, bo
         float s[WIDE], v[WIDE];
         for (int j = 0; j < WIDE; j++)
             s[j] = 0;
-        for (int h = warp; h < n && i < width; h += WARPS) {
+        UNROLL_4
+        for (int h = warp; h < (i < width ? n : 0); h += WARPS) {
             take(v, dy + token[h] * width, i, width, step);
             for (int j = 0; j < WIDE; j++)
                 s[j] += v[j];

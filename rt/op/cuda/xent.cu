@@ -3,10 +3,10 @@
  * SoftmaxCrossEntropy, and the rows of LinearCrossEntropy: formulas and ignored rows as in rt/op/xent.c and xent.h.  The
  * largest score and the sum of exponentials are made in one pass (kernel.h); probabilities are never stored.
  *
- * The losses of rows are added in double by one block, in the order of a row's sum; a micro-batch has few thousand.
+ * The losses of rows are added in double: totals.h.
  */
 #include "xent.h"
-#include "kernel.h"
+#include "totals.h"
 
 template <int TEAM> static __global__ void xent_rows(float *lse, const real *x, long rows, long width)
 {
@@ -18,17 +18,27 @@ template <int TEAM> static __global__ void xent_rows(float *lse, const real *x, 
         lse[r] = o.most + flog(o.sum);
 }
 
-static __global__ void xent_total(float *loss, const float *lse, const real *x, const int32_t *targets, const Values *vals,
-                                  long rows, long width, long ignore, int count)
-{
-    double sum = 0;
-    for (long r = threadIdx.x; r < rows; r += BLOCK)
-        if (targets[r] != ignore)
-            sum += (double)lse[r] - (double)one(x, r * width + targets[r]);
-    sum = team_sum<BLOCK>(sum);
-    if (threadIdx.x == 0)
+/* The loss of a row: the logarithm of the sum less the target's score. */
+struct RowLoss {
+    const float *lse;
+    const real *x;
+    const int32_t *targets;
+    long width, ignore;
+    FIELD double at(long r) const
+    {
+        return targets[r] == ignore ? 0.0 : (double)lse[r] - (double)one(x, r * width + targets[r]);
+    }
+};
+
+struct MeanOfRows {
+    float *loss;
+    const Values *vals;
+    int count;
+    FIELD void put(double sum) const
+    {
         *loss = vals->valid[count] ? (float)(sum / (double)vals->valid[count]) : 0.0f;
-}
+    }
+};
 
 template <int TEAM>
 static __global__ void xent_rows_back(real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets,
@@ -70,20 +80,19 @@ static __global__ void absorb_rows(float *most, float *sum, float *hit, const re
         hit[r] = one(x, r * n + targets[r] - from);
 }
 
-static __global__ void absorbed_total(float *loss, float *most, const float *sum, const float *hit, const int32_t *targets,
-                                      const Values *vals, long rows, long ignore, int count)
-{
-    double all = 0;
-    for (long r = threadIdx.x; r < rows; r += BLOCK) {
+/* The same of rows that came in chunks; `most` becomes the logarithm of the sum. */
+struct AbsorbedLoss {
+    float *most;
+    const float *sum, *hit;
+    const int32_t *targets;
+    long ignore;
+    FIELD double at(long r) const
+    {
         float lse = most[r] + flog(sum[r]);
         most[r] = lse;
-        if (targets[r] != ignore)
-            all += (double)lse - (double)hit[r];
+        return targets[r] == ignore ? 0.0 : (double)lse - (double)hit[r];
     }
-    all = team_sum<BLOCK>(all);
-    if (threadIdx.x == 0)
-        *loss = vals->valid[count] ? (float)(all / (double)vals->valid[count]) : 0.0f;
-}
+};
 
 static __global__ void narrow_all(real *to, const float *from, long n)
 {
@@ -103,7 +112,7 @@ void scores_absorb(Stage *st, float *most, float *sum, float *hit, const real *x
 void scores_loss(Stage *st, float *loss, float *most, const float *sum, const float *hit, const int32_t *targets,
                  const Values *vals, long rows, long ignore, int count)
 {
-    LAUNCH(absorbed_total, 1u, (unsigned)BLOCK, st, loss, most, sum, hit, targets, vals, rows, ignore, count);
+    total(st, AbsorbedLoss{most, sum, hit, targets, ignore}, MeanOfRows{loss, vals, count}, rows);
 }
 
 void scores_back(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets,
@@ -121,7 +130,7 @@ void xent_forward(Stage *st, float *loss, float *lse, const real *x, const int32
                   long rows, long width, long ignore, int count)
 {
     LAUNCH_ROWS(xent_rows, rows, width, st, lse, x, rows, width);
-    LAUNCH(xent_total, 1u, (unsigned)BLOCK, st, loss, (const float *)lse, x, targets, vals, rows, width, ignore, count);
+    total(st, RowLoss{lse, x, targets, width, ignore}, MeanOfRows{loss, vals, count}, rows);
 }
 
 void xent_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets,
