@@ -28,6 +28,7 @@
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define EXP2(x) exp2f(x)
+#define EXP2_FLUSHED(x) exp2f(x)
 
 struct dim3 {
     unsigned x, y, z;

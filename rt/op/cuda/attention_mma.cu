@@ -10,8 +10,10 @@
  * Order: tiles ascend; a row's sum goes by the columns of a thread, ascending, then a butterfly of the 4 threads of a row.
  *
  * Cost: 2 products forward; backward 3 for dq, 4 for dk and dv, 2 for dbias.  dk and dv take 5 if heads are wider than 64,
- * because the accumulators do not fit in registers together.  Weak: dropout backward makes a block of Philox for every
- * element of dk and dv.
+ * because the accumulators do not fit in registers together.
+ *
+ * Dropout: four neighbours along the keys share a block of Philox.  Where rows of scores are a multiple of 4 long, the lanes
+ * that have the four make one block each and exchange words; else each element's block is made where it stands.
  */
 #include "attention_mma.h"
 #ifdef REAL_BF16
@@ -122,44 +124,143 @@ FN float quad_max(float v)
     return v;
 }
 
+/* ---- what is hidden, and dropped --------------------------------------------------------------------------------- */
+
+/* A bit for each of N keys from `k` on: it is there, and not hidden by the mask. */
+template <int N> FN void load_seen(uint32_t *seen, const Attend &a, const Place &p, long k)
+{
+    if (threadIdx.x < N) {
+        long at = k + threadIdx.x;
+        unsigned set = __ballot_sync(0xffffffffu, at < a.key && (!a.mask || a.mask[p.b * a.key + at]));
+        if (threadIdx.x % WARP == 0)
+            seen[threadIdx.x / WARP] = set;
+    }
+}
+
+/* Whether rows of scores begin with a block of Philox. */
+FN bool whole_blocks(const Attend &a) { return a.key % 4 == 0; }
+
+/* Factors of the lane's columns of one row: 2 adjacent ones of every 8, from element e on. */
+template <int N> FN void factors_along(float (&f)[N][2], const Attend &a, const Place &p, long e)
+{
+    Drop d = drop_here(a, p);
+    bool odd = threadIdx.x & 1;
+    if (!whole_blocks(a)) {
+        UNROLL
+        for (int n = 0; n < N; n++)
+            drop_two(f[n], &d, e + n * 8);
+        return;
+    }
+    UNROLL
+    for (int n = 0; n < N; n += 2) {
+        Philox r = drop_block(&d, e / 4 + 2 * (n + odd));       /* four columns of the pair: n for the even lane, n + 1 */
+        uint32_t first = __shfl_xor_sync(0xffffffffu, odd ? r.v[0] : r.v[2], 1);
+        uint32_t second = __shfl_xor_sync(0xffffffffu, odd ? r.v[1] : r.v[3], 1);
+        f[n][0] = drop_factor(&d, odd ? first : r.v[0]), f[n][1] = drop_factor(&d, odd ? second : r.v[1]);
+        f[n + 1][0] = drop_factor(&d, odd ? r.v[2] : first), f[n + 1][1] = drop_factor(&d, odd ? r.v[3] : second);
+    }
+}
+
+/* Factors of keys g and g + 8, queries 2 t and 2 t + 1, where e[2 * key + query] are the four elements.  Lanes with the keys of
+ * a block make one each, the lane of key i that of e[i]; its words then go to their lanes in two exchanges. */
+FN void factors_across(float (&f)[4], const Attend &a, const Place &p, const long (&e)[4])
+{
+    Drop d = drop_here(a, p);
+    if (!whole_blocks(a)) {
+        UNROLL
+        for (int c = 0; c < 4; c++)
+            f[c] = drop_one(&d, e[c]);
+        return;
+    }
+    bool low = threadIdx.x & 4, high = threadIdx.x & 8;
+    Philox r = drop_block(&d, (high ? (low ? e[3] : e[2]) : (low ? e[1] : e[0])) / 4);
+    uint32_t x = __shfl_xor_sync(0xffffffffu, low ? r.v[0] : r.v[1], 4);
+    uint32_t y = __shfl_xor_sync(0xffffffffu, low ? r.v[2] : r.v[3], 4);
+    uint32_t x0 = low ? x : r.v[0], x1 = low ? r.v[1] : x, y0 = low ? y : r.v[2], y1 = low ? r.v[3] : y;
+    uint32_t s = __shfl_xor_sync(0xffffffffu, high ? x0 : y0, 8), t = __shfl_xor_sync(0xffffffffu, high ? x1 : y1, 8);
+    f[0] = drop_factor(&d, high ? s : x0), f[1] = drop_factor(&d, high ? t : x1);
+    f[2] = drop_factor(&d, high ? y0 : s), f[3] = drop_factor(&d, high ? y1 : t);
+}
+
+#define LOG2_E 0x1.715476p+0f
+
+/* e^(x - shift), of which the exponent's rounding is an error of |x - shift| 2^-24: it is rounded to bf16 next. */
+FN float exp_less(float x, float shift_log2) { return EXP2_FLUSHED(__builtin_fmaf(x, LOG2_E, -shift_log2)); }
+
 /* ---- forward ----------------------------------------------------------------------------------------------------- */
 
-/* Of row `half` (0, 1) of the lane: scores become exponentials, times dropout; returns what earlier sums are scaled by. */
-FN float absorb_scores(float (&s)[8][4], int half, const Attend &a, const Place &p, long q, long k, float *most, float *sum)
+/* Bits 0 .. last. */
+FN uint32_t bits_to(long last) { return last >= 31 ? 0xffffffffu : last < 0 ? 0u : (2u << last) - 1; }
+
+/* Element i of the lane's columns in a row, 2 of every 8. */
+template <int WORDS> FN bool has_key(const uint32_t (&seen)[WORDS], int i)
 {
-    float top = -F_INFINITY, part = 0;
+    return seen[i / 8] >> (i / 2 % 4 * 8 + i % 2) & 1;
+}
+
+/* Scores of the lane's columns in one row, -infinity where a key is hidden: s[n][c] is that of key k + 8 n + c.  A query behind
+ * the last one has the last one's bias: nobody reads its row. */
+template <int N>
+FN void mask_scores(float (&s)[N][2], const Attend &a, const Place &p, long q, long k, const uint32_t (&keys)[N / 4])
+{
+    uint32_t seen[N / 4];
     UNROLL
-    for (int i = 0; i < 16; i++) {
-        float &x = s[i / 2][half * 2 + i % 2];
-        x = score(a, p, x, q, k + i / 2 * 8 + i % 2);
-        top = x > top ? x : top;
+    for (int w = 0; w < N / 4; w++)
+        seen[w] = a.causal ? keys[w] & bits_to(q - k - w * 32) : keys[w];
+    const real *bias = a.bias + (p.head * a.query + (q < a.query ? q : a.query - 1)) * a.key + k;
+    if (a.bias) {
+        UNROLL
+        for (int i = 0; i < 2 * N; i++)
+            s[i / 2][i % 2] = s[i / 2][i % 2] * a.scale + (has_key(seen, i) ? one(bias, i / 2 * 8 + i % 2) : 0.0f);
+    } else {
+        UNROLL
+        for (int i = 0; i < 2 * N; i++)
+            s[i / 2][i % 2] *= a.scale;
     }
+    UNROLL
+    for (int i = 0; i < 2 * N; i++)
+        s[i / 2][i % 2] = has_key(seen, i) ? s[i / 2][i % 2] : -F_INFINITY;
+}
+
+/* Of row `half` (0, 1) of the lane: scores become exponentials, times dropout; returns what earlier sums are scaled by. */
+FN float absorb_scores(float (&s)[8][4], int half, const Attend &a, const Place &p, long q, long k, const uint32_t (&seen)[2],
+                       float *most, float *sum)
+{
+    float top = -F_INFINITY, part = 0, x[8][2];
+    UNROLL
+    for (int i = 0; i < 16; i++)
+        x[i / 2][i % 2] = s[i / 2][half * 2 + i % 2];
+    mask_scores<8>(x, a, p, q, k, seen);
+    UNROLL
+    for (int i = 0; i < 16; i++)
+        top = x[i / 2][i % 2] > top ? x[i / 2][i % 2] : top;
     top = quad_max(top);
     top = top > *most ? top : *most;
     float shift = top == -F_INFINITY ? 0.0f : top, shrink = fexp(*most - shift);
     UNROLL
     for (int i = 0; i < 16; i++) {
-        float &x = s[i / 2][half * 2 + i % 2];
-        x = fexp(x - shift);
-        part += x;
+        x[i / 2][i % 2] = exp_less(x[i / 2][i % 2], shift * LOG2_E);
+        part += x[i / 2][i % 2];
     }
     *sum = *sum * shrink + quad_sum(part);
     *most = top;
     if (p.drop) {
-        Drop d = drop_here(a, p);
+        float f[8][2];
+        factors_along<8>(f, a, p, (p.head * a.query + q) * a.key + k);
         UNROLL
-        for (int n = 0; n < 8; n++) {
-            float f[2];
-            drop_two(f, &d, (p.head * a.query + q) * a.key + k + n * 8);
-            s[n][half * 2] *= f[0], s[n][half * 2 + 1] *= f[1];
-        }
+        for (int i = 0; i < 16; i++)
+            x[i / 2][i % 2] *= f[i / 2][i % 2];
     }
+    UNROLL
+    for (int i = 0; i < 16; i++)
+        s[i / 2][half * 2 + i % 2] = x[i / 2][i % 2];
     return shrink;
 }
 
 template <int W> static __global__ void __launch_bounds__(THREADS) mma_attend(real *y, float *lse, Attend a)
 {
     SHARED(uint32_t, room, 2 * ROWS * PITCH_OF(W));
+    SHARED(uint32_t, bits, 2);
     long tiles = (a.query + ROWS - 1) / ROWS;
     Place p = place_of(a, blockIdx.x / tiles, blockIdx.x % tiles);
     long first = p.tile * ROWS, end = keys_end(a, first + ROWS);
@@ -170,11 +271,14 @@ template <int W> static __global__ void __launch_bounds__(THREADS) mma_attend(re
     for (long k = 0; k < end; k += ROWS) {
         load_tile<ROWS, W>(of_k, keys(a, a.k, p), k, a.width);
         load_tile<ROWS, W>(of_v, keys(a, a.v, p), k, a.width);
+        load_seen<ROWS>(SHARED_AT(bits, 0), a, p, k);
         __syncthreads();
+        uint32_t seen[2] = {bits[0] >> my_column(), bits[1] >> my_column()};
         products<8, W>(s, q, of_k);
         UNROLL
         for (int half = 0; half < 2; half++) {
-            float shrink = absorb_scores(s, half, a, p, first + my_row() + half * 8, k + my_column(), &most[half], &sum[half]);
+            float shrink = absorb_scores(s, half, a, p, first + my_row() + half * 8, k + my_column(), seen, &most[half],
+                                         &sum[half]);
             UNROLL
             for (int n = 0; n < W / 8; n++)
                 o[n][half * 2] *= shrink, o[n][half * 2 + 1] *= shrink;
@@ -199,51 +303,65 @@ template <int W> static __global__ void __launch_bounds__(THREADS) mma_attend(re
 
 enum { STEP = 32 };
 
-/* Score s and product dp = dy v of (q, k) become D(P) and dS = P (D(dp) - delta). */
-FN void slope(float *s, float *dp, const Attend &a, const Place &p, long q, long k, float factor)
+/* A score t and the product dp = dy v become D(P) and dS = P (D(dp) - delta). */
+FN void slope(float *s, float *dp, float t, float lse, float delta, float factor)
 {
-    long row = (p.b * a.heads + p.head) * a.query + q;
-    float t = score(a, p, *s, q, k), e = t == -F_INFINITY ? 0.0f : fexp(t - a.lse[row]);
-    *dp = e == 0.0f ? 0.0f : e * (*dp * factor - a.delta[row]);
+    float e = t == -F_INFINITY ? 0.0f : exp_less(t, lse * LOG2_E);
+    *dp = e == 0.0f ? 0.0f : e * (*dp * factor - delta);
     *s = e * factor;
 }
 
 /* The lane's elements of a tile: rows are queries. */
-FN void slopes_of_queries(float (&s)[4][4], float (&dp)[4][4], const Attend &a, const Place &p, long q, long k)
+FN void slopes_of_queries(float (&s)[4][4], float (&dp)[4][4], const Attend &a, const Place &p, long q, long k, uint32_t bits)
 {
+    uint32_t seen[1] = {bits >> my_column()};
     UNROLL
-    for (int i = 0; i < 8; i++) {
-        int n = i / 2, c = i % 2 * 2;
-        long row = q + i % 2 * 8, column = k + n * 8;
-        float f[2] = {1.0f, 1.0f};
-        if (p.drop) {
-            Drop d = drop_here(a, p);
-            drop_two(f, &d, (p.head * a.query + row) * a.key + column);
-        }
-        slope(&s[n][c], &dp[n][c], a, p, row, column, f[0]);
-        slope(&s[n][c + 1], &dp[n][c + 1], a, p, row, column + 1, f[1]);
+    for (int half = 0; half < 2; half++) {
+        long row = q + half * 8, at = (p.b * a.heads + p.head) * a.query + (row < a.query ? row : a.query - 1);
+        float x[4][2], f[4][2], lse = a.lse[at], delta = a.delta[at];
+        UNROLL
+        for (int i = 0; i < 8; i++)
+            x[i / 2][i % 2] = s[i / 2][half * 2 + i % 2], f[i / 2][i % 2] = 1.0f;
+        mask_scores<4>(x, a, p, row, k, seen);
+        if (p.drop)
+            factors_along<4>(f, a, p, (p.head * a.query + row) * a.key + k);
+        UNROLL
+        for (int i = 0; i < 8; i++)
+            slope(&s[i / 2][half * 2 + i % 2], &dp[i / 2][half * 2 + i % 2], x[i / 2][i % 2], lse, delta, f[i / 2][i % 2]);
     }
 }
 
-/* The same where rows are keys. */
-FN void slopes_of_keys(float (&s)[4][4], float (&dp)[4][4], const Attend &a, const Place &p, long q, long k)
+/* The same where rows are keys; seen: of the lane's two rows. */
+FN void slopes_of_keys(float (&s)[4][4], float (&dp)[4][4], const Attend &a, const Place &p, long q, long k,
+                       const bool (&seen)[2])
 {
     UNROLL
-    for (int i = 0; i < 16; i++) {
-        int n = i / 4, c = i % 4;
-        long column = q + n * 8 + c % 2, row = k + c / 2 * 8;
-        float f = 1.0f;
-        if (p.drop) {
-            Drop d = drop_here(a, p);
-            f = drop_one(&d, (p.head * a.query + column) * a.key + row);
+    for (int n = 0; n < 4; n++) {
+        float f[4] = {1.0f, 1.0f, 1.0f, 1.0f}, lse[2], delta[2];
+        long e[4];
+        UNROLL
+        for (int c = 0; c < 2; c++) {
+            long column = q + n * 8 + c, last = a.query - 1, at = (p.b * a.heads + p.head) * a.query;
+            lse[c] = a.lse[at + (column < last ? column : last)], delta[c] = a.delta[at + (column < last ? column : last)];
+            e[c] = (p.head * a.query + column) * a.key + k, e[2 + c] = e[c] + 8;
         }
-        slope(&s[n][c], &dp[n][c], a, p, column, row, f);
+        if (p.drop)
+            factors_across(f, a, p, e);
+        UNROLL
+        for (int c = 0; c < 4; c++) {
+            long column = q + n * 8 + c % 2, row = k + c / 2 * 8;
+            bool there = seen[c / 2] && column < a.query && !(a.causal && row > column);
+            float t = s[n][c] * a.scale;
+            t = !there ? -F_INFINITY : a.bias ? t + one(a.bias, e[c]) : t;
+            slope(&s[n][c], &dp[n][c], t, lse[c % 2], delta[c % 2], f[c]);
+        }
     }
 }
 
 template <int W> static __global__ void __launch_bounds__(THREADS) mma_back_queries(real *dq, Attend a)
 {
     SHARED(uint32_t, room, ROWS * PITCH_OF(W));
+    SHARED(uint32_t, seen, 1);
     long tiles = (a.query + ROWS - 1) / ROWS;
     Place p = place_of(a, blockIdx.x / tiles, blockIdx.x % tiles);
     long first = p.tile * ROWS, end = keys_end(a, first + ROWS);
@@ -255,10 +373,11 @@ template <int W> static __global__ void __launch_bounds__(THREADS) mma_back_quer
     for (long k = 0; k < end; k += STEP) {
         load_tile<STEP, W>(of_k, keys(a, a.k, p), k, a.width);
         load_tile<STEP, W>(of_v, keys(a, a.v, p), k, a.width);
+        load_seen<STEP>(SHARED_AT(seen, 0), a, p, k);
         __syncthreads();
         products<4, W>(s, q, of_k);
         products<4, W>(ds, dy, of_v);
-        slopes_of_queries(s, ds, a, p, first + my_row(), k + my_column());
+        slopes_of_queries(s, ds, a, p, first + my_row(), k + my_column(), seen[0]);
         add_products<4, W>(o, ds, of_k);
         __syncthreads();
     }
@@ -275,6 +394,12 @@ template <int W, bool K, bool V> static __global__ void __launch_bounds__(THREAD
     long first = p.tile * ROWS, behind = p.head + a.share;
     uint32_t k[W / 16][4], v[K ? W / 16 : 1][4], *of_q = SHARED_AT(room, 0), *of_dy = SHARED_AT(room, STEP * PITCH_OF(W));
     float to_k[K ? W / 8 : 1][4], to_v[V ? W / 8 : 1][4], s[4][4], ds[4][4];
+    bool seen[2];
+    UNROLL
+    for (int half = 0; half < 2; half++) {
+        long row = first + my_row() + half * 8;
+        seen[half] = row < a.key && (!a.mask || a.mask[p.b * a.key + row]);
+    }
     clear(to_k), clear(to_v), clear(ds);
     take_rows<W>(k, of_q, keys(a, a.k, p), first, a.width);
     if constexpr (K)
@@ -287,7 +412,7 @@ template <int W, bool K, bool V> static __global__ void __launch_bounds__(THREAD
             products<4, W>(s, k, of_q);
             if constexpr (K)
                 products<4, W>(ds, v, of_dy);
-            slopes_of_keys(s, ds, a, p, q + my_column(), first + my_row());
+            slopes_of_keys(s, ds, a, p, q + my_column(), first + my_row(), seen);
             if constexpr (V)
                 add_products<4, W>(to_v, s, of_dy);
             if constexpr (K)
@@ -305,6 +430,7 @@ template <int W, bool K, bool V> static __global__ void __launch_bounds__(THREAD
 template <int W> static __global__ void __launch_bounds__(THREADS) mma_back_bias(real *dbias, Attend a)
 {
     SHARED(uint32_t, room, ROWS * PITCH_OF(W));
+    SHARED(uint32_t, seen, 1);
     long tiles = (a.key + STEP - 1) / STEP;
     long first = blockIdx.x / tiles * ROWS, k = blockIdx.x % tiles * STEP;
     Place p = place_of(a, blockIdx.y, 0);
@@ -316,10 +442,11 @@ template <int W> static __global__ void __launch_bounds__(THREADS) mma_back_bias
         take_rows<W>(dy, of_k, queries(a, a.dy, a.heads * a.width, p), first, a.width);
         load_tile<STEP, W>(of_k, keys(a, a.k, p), k, a.width);
         load_tile<STEP, W>(of_v, keys(a, a.v, p), k, a.width);
+        load_seen<STEP>(SHARED_AT(seen, 0), a, p, k);
         __syncthreads();
         products<4, W>(s, q, of_k);
         products<4, W>(ds, dy, of_v);
-        slopes_of_queries(s, ds, a, p, first + my_row(), k + my_column());
+        slopes_of_queries(s, ds, a, p, first + my_row(), k + my_column(), seen[0]);
         UNROLL
         for (int i = 0; i < 16; i++)
             sum[i / 4][i % 4] += ds[i / 4][i % 4];

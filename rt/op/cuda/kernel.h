@@ -23,6 +23,15 @@ static __device__ __forceinline__ float power_of_two(float x)
     return y;
 }
 #define EXP2(x) power_of_two(x)
+
+/* The same, 0 where it would be subnormal: a third of the instructions. */
+static __device__ __forceinline__ float flushed_power(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+#define EXP2_FLUSHED(x) flushed_power(x)
 #define FIELD __device__ __forceinline__        /* a function of a struct, for the GPU */
 #define UNROLL _Pragma("unroll")                /* its index chooses among registers */
 #define UNROLL_4 _Pragma("unroll 4")                /* loads of several rounds may be under way */
