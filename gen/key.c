@@ -87,8 +87,9 @@ const char *numeric_key(const Graph *g, const Model *m, const Cost *c)
     const char *own = library_of(d)->anywhere ? ""
                     : target_of(d)->gpu ? strf(" arch=%s", d->arch ? d->arch : "any")
                     : strf(" threads=%d isa=%s", d->threads, d->isa);
+    const char *compute = m->train.tf32 ? "tf32" : type_name(g->compute);
     return strf("model=%.16s train=%.16s batch=%" PRId64 " micro=%" PRId64 " groups=%" PRId64 " compute=%s target=%s"
-                " kernels=%s%s%s", model_hash(g), train_hash(g, m), g->batch, g->micro, g->groups, type_name(g->compute),
+                " kernels=%s%s%s", model_hash(g), train_hash(g, m), g->batch, g->micro, g->groups, compute,
                 d->kind, d->kernels, own, c->profile ? profile_key(c->profile, g) : "");
 }
 

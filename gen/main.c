@@ -153,6 +153,9 @@ static int generate(const Options *x, const Model *m)
     const Device *d = &m->devices.at[0];
     if (on_gpus(m))
         check_cuda(m);
+    else if (m->train.tf32)
+        err(d->loc, "compute: f32, or devices of kind: cuda", "products in tf32 are those of GPUs, and '%s' is of kind %s",
+            d->name, d->kind);
     else if (transport_of(m)->gpus)
         err(m->plan.loc, "transport: mpi", "messages over %s are between GPUs; '%s' is of kind %s", m->plan.transport, d->name,
             d->kind);

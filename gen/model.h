@@ -235,6 +235,7 @@ typedef enum { OPT_SGD, OPT_ADAMW, OPT_NADAMW } OptKind;
 typedef enum { LR_CONSTANT, LR_COSINE, LR_LINEAR, LR_STEP } LrKind;
 typedef struct {
     Type compute;                   /* F32 or BF16; masters and gradients are F32 */
+    bool tf32;                      /* F32, with products whose factors have 11 bits */
     int64_t batch, micro, groups;   /* samples in a micro-batch (0: auto), micro-batches in a step, gradient groups */
     int64_t global;                 /* batch * micro */
     int64_t steps;

@@ -23,7 +23,7 @@ program() {
     p=$(expr "$said" : '.*[ :]\([0-9]*\) passed') f=$(expr "$said" : '.* \([0-9]*\) failed')
     passed=$((passed + ${p:-0})) failed=$((failed + ${f:-1}))
 }
-for real in -UREAL_BF16 -DREAL_BF16; do
+for real in -UREAL_BF16 -DREAL_BF16 -DTF32; do
     program unit_cublaslt $real rt/op/cuda/product.c rt/op/cuda/linear.c rt/op/cuda/linear_xent.c rt/op/cuda/matmul.c \
         tests/double/cublaslt.c
 done

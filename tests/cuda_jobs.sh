@@ -188,6 +188,8 @@ taken "on one GPU" 6291456,0
 taken "on two" 3145728,3145728 DOUBLE_DEVICES=2
 own_plans bf16 "1 gpipe none --fuse most" "4 1f1b full --fuse most" ${SLOW:+"2 zb-h1 none --fuse most"}
 if [ "$want" != "$apart" ]; then pass; else fault "a Gelu in a product has the bits of its own call"; fi
+refuse "tf32 without GPUs" 3 "products in tf32 are those of GPUs" ./dpgen $tiny --set train.precision.compute=tf32 \
+    -o "$tmp/none"
 refuse "no GPU fuses most" 3 "only kernels for GPUs have products with a Gelu inside" ./dpgen $tiny --fuse most -o "$tmp/none"
 model=$models/heads.yaml
 for type in ${SLOW:+f32} bf16; do

@@ -12,7 +12,7 @@
  *   plans    the result of the Gelu can be made again only by the whole product; a cut between the two sends both tensors.
  *   names    an operator that a pattern in the section plan names stays separate, as in fuse.c.
  *
- * needs   a built graph.  fills  row, in, out, with.  keeps  every parameter and its order.  fails  with err() where the kernels
+ * needs   a built graph.  fills  row, in, out, with.  keeps  every parameter and its order.  fails  with err() where kernels
  * are not those of GPUs.  Not handled: f32, and rows that are no multiple of 16 bytes, since the library takes neither.
  */
 #include "front.h"

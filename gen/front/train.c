@@ -33,11 +33,14 @@ static void check_owners(const Node *map, const char *path, int kind, const Owne
 static void read_precision(const Spot *s)
 {
     static const Field fields[] = {
-        { "compute", read_choice, AT(compute), 0, 0, "f32 bf16" },
+        { "compute", read_choice, AT(compute), 0, 0, "f32 bf16 tf32" },
         { "params", read_fixed, 0, 0, 0, "f32" },
         { "gradients", read_fixed, 0, 0, 0, "f32" },
     };
-    section(s->m, s->value, s->path, fields, COUNT(fields), s->to);
+    Train *t = s->to;
+    section(s->m, s->value, s->path, fields, COUNT(fields), t);
+    t->tf32 = (int)t->compute > BF16;
+    t->compute = t->tf32 ? F32 : t->compute;
 }
 
 static void read_micro(const Spot *s)

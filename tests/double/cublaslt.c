@@ -212,7 +212,8 @@ static bool valid(const Desc *d, const Layout *a, const Layout *b, const Layout 
                  (d->epilogue == CUBLASLT_EPILOGUE_BGRADB && r->batch == 1) || has_aux(d);
     bool aux = !has_aux(d) || (d->aux && d->aux_ld == (int64_t)r->rows && d->aux_ld % 8 == 0 && r->batch == 1);
     bool bias = known && aux && (!has_bias(d) || (d->bias && d->bias_type == r->type));
-    return d->compute == CUBLAS_COMPUTE_32F && d->scale == CUDA_R_32F && shapes && batches && types && bias;
+    bool compute = d->compute == CUBLAS_COMPUTE_32F || (d->compute == CUBLAS_COMPUTE_32F_FAST_TF32 && a->type == CUDA_R_32F);
+    return compute && d->scale == CUDA_R_32F && shapes && batches && types && bias;
 }
 
 static Algorithm algorithm_for(int id, const Layout *a, const Layout *b, const Layout *c, const Layout *d)
@@ -265,7 +266,7 @@ cublasStatus_t cublasLtMatmulAlgoInit(cublasLtHandle_t handle, cublasComputeType
                                       cudaDataType_t a, cudaDataType_t b, cudaDataType_t c, cudaDataType_t d, int id,
                                       cublasLtMatmulAlgo_t *algorithm)
 {
-    if (!handle || compute != CUBLAS_COMPUTE_32F || scale != CUDA_R_32F)
+    if (!handle || (compute != CUBLAS_COMPUTE_32F && compute != CUBLAS_COMPUTE_32F_FAST_TF32) || scale != CUDA_R_32F)
         return CUBLAS_STATUS_INVALID_VALUE;
     *algorithm_of(algorithm) = (Algorithm){ .id = id, .a = a, .b = b, .c = c, .d = d, .splitk = 1,
                                             .scheme = CUBLASLT_REDUCTION_SCHEME_NONE };
@@ -348,6 +349,18 @@ static int64_t at(const Layout *l, int32_t op, int batch, uint64_t row, uint64_t
     return batch * l->step + (int64_t)(op == CUBLAS_OP_T ? row * (uint64_t)l->ld + col : col * (uint64_t)l->ld + row);
 }
 
+/* TF32 has 11 bits, the nearest ones, ties to even. */
+static float factor(const Work *w, const void *from, cudaDataType_t type, int64_t i)
+{
+    float x = load(from, type, i);
+    uint32_t u;
+    memcpy(&u, &x, sizeof u);
+    u = (u + 0xfff + (u >> 13 & 1)) & ~0x1fffu;
+    if (w->desc.compute == CUBLAS_COMPUTE_32F_FAST_TF32)
+        memcpy(&x, &u, sizeof x);
+    return x;
+}
+
 /* gelu(x) / x, and gelu'(x), by tanh. */
 static float half_gelu(float x)
 {
@@ -366,11 +379,11 @@ static void multiply(const Work *w, int batch, float *left, float *sum, const vo
     uint64_t m = w->ld.rows, n = w->ld.cols, k = w->desc.transa == CUBLAS_OP_T ? w->la.rows : w->la.cols;
     for (uint64_t p = 0; p < k; p++)
         for (uint64_t i = 0; i < m; i++)
-            left[p * m + i] = load(w->a, w->la.type, at(&w->la, w->desc.transa, batch, i, p));
+            left[p * m + i] = factor(w, w->a, w->la.type, at(&w->la, w->desc.transa, batch, i, p));
     for (uint64_t j = 0; j < n; j++) {
         memset(sum, 0, m * sizeof *sum);
         for (uint64_t p = 0; p < k; p++) {
-            float right = load(w->b, w->lb.type, at(&w->lb, w->desc.transb, batch, p, j));
+            float right = factor(w, w->b, w->lb.type, at(&w->lb, w->desc.transb, batch, p, j));
             for (uint64_t i = 0; i < m; i++)
                 sum[i] += left[p * m + i] * right;
         }

@@ -20,8 +20,9 @@
  * Bits.  They are a function of shape, types, algorithm, library version and GPU.  The heuristic sees shapes, the alignment
  * of every tensor in an arena and the workspace's size, never an address or the time.  Every plan with these sizes therefore
  * gets the same algorithm; acc is not among its inputs.  f32 is computed in f32: the compute type rules out the shorter types
- * of tensor cores.  bf16 is summed in f32.  Sums that are split over k rest in the workspace as f32 and are added in a
- * separate step in a fixed order.  Adding in the result's type would round in between, so no such split is taken.
+ * of tensor cores, unless the job was compiled with TF32.  bf16 is summed in f32.  Sums that are split over k rest in the
+ * workspace as f32 and are added in a separate step in a fixed order.  Adding in the result's type would round in between, so
+ * no such split is taken.
  *
  * Not handled: leading dimensions other than dense; an algorithm for each of acc = 0 and 1.
  */
@@ -32,6 +33,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#ifdef TF32     /* factors of f32 are rounded to 11 bits; sums are f32 */
+static const cublasComputeType_t compute_type = CUBLAS_COMPUTE_32F_FAST_TF32;
+#else
+static const cublasComputeType_t compute_type = CUBLAS_COMPUTE_32F;
+#endif
 enum { TENSOR_ALIGN = 64 };     /* of every tensor in an arena: what generated offsets are multiples of */
 
 typedef struct {
@@ -115,7 +121,7 @@ static cublasLtMatmulDesc_t describe(const Recipe *r)
     cublasOperation_t left = r->tb ? CUBLAS_OP_T : CUBLAS_OP_N, right = r->ta ? CUBLAS_OP_T : CUBLAS_OP_N;
     cudaDataType_t bias = r->wide ? CUDA_R_32F : real_type();
     int64_t aux = r->n;
-    want(cublasLtMatmulDescCreate(&desc, CUBLAS_COMPUTE_32F, CUDA_R_32F), "a descriptor", r);
+    want(cublasLtMatmulDescCreate(&desc, compute_type, CUDA_R_32F), "a descriptor", r);
     SET(desc, TRANSA, left);
     SET(desc, TRANSB, right);
     SET(desc, EPILOGUE, epilogues[r->epilogue]);
@@ -239,7 +245,7 @@ static cublasStatus_t remake(const Stage *st, const Product *p, Choice c, cublas
     cudaDataType_t in = real_type(), out = p->r.wide ? CUDA_R_32F : in;
     cublasLtHandle_t library = device_of(st)->products;
     cublasLtMatmulHeuristicResult_t found = { .workspaceSize = 0 };
-    cublasStatus_t s = cublasLtMatmulAlgoInit(library, CUBLAS_COMPUTE_32F, CUDA_R_32F, in, in, out, out, c.id, algorithm);
+    cublasStatus_t s = cublasLtMatmulAlgoInit(library, compute_type, CUDA_R_32F, in, in, out, out, c.id, algorithm);
     for (int i = 0; i < ATTRIBUTES && s == CUBLAS_STATUS_SUCCESS; i++) {
         uint16_t narrow = (uint16_t)*value_of(&c, i);
         const void *value = attributes[i].size == sizeof narrow ? (const void *)&narrow : value_of(&c, i);
