@@ -391,7 +391,7 @@ template <int W, bool K, bool V> static __global__ void __launch_bounds__(THREAD
     SHARED(uint32_t, room, ROWS * PITCH_OF(W));
     long tiles = (a.key + ROWS - 1) / ROWS;
     Place p = place_of(a, blockIdx.x / tiles, blockIdx.x % tiles, a.share);
-    long first = p.tile * ROWS, behind = p.head + a.share;
+    long first = p.tile * ROWS;
     uint32_t k[W / 16][4], v[K ? W / 16 : 1][4], *of_q = SHARED_AT(room, 0), *of_dy = SHARED_AT(room, STEP * PITCH_OF(W));
     float to_k[K ? W / 8 : 1][4], to_v[V ? W / 8 : 1][4], s[4][4], ds[4][4];
     bool seen[2];
@@ -404,7 +404,7 @@ template <int W, bool K, bool V> static __global__ void __launch_bounds__(THREAD
     take_rows<W>(k, of_q, keys(a, a.k, p), first, a.width);
     if constexpr (K)
         take_rows<W>(v, of_q, keys(a, a.v, p), first, a.width);
-    for (; p.head < behind; p.head++)
+    for (int left = (int)a.share; left > 0; left--, p.head++)
         for (long q = a.causal ? first : 0; q < a.query; q += STEP) {
             load_tile<STEP, W>(of_q, queries(a, a.q, a.qs, p), q, a.width);
             load_tile<STEP, W>(of_dy, queries(a, a.dy, a.heads * a.width, p), q, a.width);

@@ -204,7 +204,7 @@ template <int WIDTH> static __global__ void __launch_bounds__(BLOCK, 2) attend_b
     SHARED(float, tile, EDGE * PITCH);
     long tiles = (a.key + EDGE - 1) / EDGE;
     Place p = place_of(a, blockIdx.x / tiles, blockIdx.x % tiles, a.share);
-    long first = p.tile * EDGE, from = (long)blockIdx.y * WIDTH, behind = p.head + a.share;
+    long first = p.tile * EDGE, from = (long)blockIdx.y * WIDTH;
     float k[SIDE][WIDTH / 16], v[SIDE][WIDTH / 16], s[SIDE][SIDE], ds[SIDE][SIDE], scale[SIDE], unit[SIDE];
     UNROLL
     for (int r = 0; r < SIDE; r++) {
@@ -213,7 +213,7 @@ template <int WIDTH> static __global__ void __launch_bounds__(BLOCK, 2) attend_b
         for (int i = 0; i < WIDTH / 16; i++)
             k[r][i] = v[r][i] = 0;
     }
-    for (; p.head < behind; p.head++)
+    for (int left = (int)a.share; left > 0; left--, p.head++)
         for (long q = a.causal ? first : 0; q < a.query; q += EDGE) {
             slope_tile_turned(s, ds, SHARED_AT(room, 0), a, p, q, first);
             keep_tile(SHARED_AT(tile, 0), s);
