@@ -48,10 +48,11 @@ interpret "bf16" build/interp_bf16 --set train.precision.compute=bf16
 have_cuda nccl.h || { skip "no headers of CUDA and NCCL: $cuda_remedy" 2; finish; }
 need_double
 eight_gpus >"$tmp/gpus"
+[ -n "$SLOW" ] || run="$run --steps 2" model="$model --set train.batch.global=4"
 for type in f32 ${SLOW:+bf16}; do
     [ $type = f32 ] && use_portable || use_bf16
     double=$root/build/double/$type first=
-    with="$double/own.obj $double/local.obj $double.a -lpthread -lm -ldl -lstdc++" quick=
+    with="$double/own.obj $double/local.obj $double.a -lpthread -lm -ldl -lstdc++" quick=$tcc linker=$cc
     for options in "--stages 1 --schedule gpipe" "--stages 3 --schedule 1f1b --recompute full"; do
         said=$(generate "$tmp/gpu" $model --planner even $options --set train.precision.compute=$type --devices "$tmp/gpus" &&
             compile "$tmp/gpu" && job_hash "$tmp/gpu")
