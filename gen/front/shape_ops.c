@@ -625,7 +625,7 @@ const ShapeRule shape_rules[] = {
     {"embedding", size_embedding},  {"position", size_position},    {"relative_bias", size_relative_bias},
     {"parameter", size_parameter},  {"clip", size_clip},
     {"linear", size_linear},        {"linear_gelu", size_linear_gelu},
-          {"matmul", size_matmul},        {"attention", size_attention},
+    {"matmul", size_matmul},        {"attention", size_attention},
     {"conv", size_conv},            {"pool", size_pool},    /* these and the next two: shape_image.c */
     {"batch_stat", size_batch_stat}, {"batch_norm", size_batch_norm},
     {"attention_packed", size_attention_packed},                    {"norm", size_norm},
