@@ -72,6 +72,7 @@ enum {
     OFFLOAD_REPLAYS = 200,      /* beside those left, for each order of sending tensors away */
     PRICE_CLASSES = 32,         /* prices a byte that a floor tells apart: its cost grows with them */
     SPEED_STEPS = 16,           /* halvings of a floor's interval */
+    FLOOR_ROUNDS = 6,           /* of taking what is made again from the time of copies: later ones add little */
 };
 
 /* ---- mem/ -------------------------------------------------------------------------------------------------------- */

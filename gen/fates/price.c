@@ -188,7 +188,7 @@ Ns price_floor(Prices *x, int first, int last, int chunk)
     return floor_time(x->floor, first, last, chunk, limit_of(x, chunk));
 }
 
-Ns price_within(Prices *x, int first, int last, int chunk, Ns span)
+Ns price_within(Prices *x, int first, int last, int chunk, const Passage *k)
 {
-    return floor_within(x->floor, first, last, chunk, limit_of(x, chunk), span);
+    return floor_within(x->floor, first, last, chunk, limit_of(x, chunk), k);
 }

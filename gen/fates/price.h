@@ -9,6 +9,7 @@
 #ifndef PRICE_H
 #define PRICE_H
 #include "plan.h"
+#include "replay/floor.h"
 
 typedef struct {
     bool fits;                  /* need <= limit of the device */
@@ -42,6 +43,6 @@ int   price_reader(const Prices *x, int tensor);
 bool  price_never(const Prices *x, int first, int last, int chunk);
 /* A lower bound of forward + backward of price_best; INT64_MAX: proven not to fit.  Constant time. */
 Ns price_floor(Prices *x, int first, int last, int chunk);
-/* A lower bound of what the device computes for it, if the link to the host has so long for each micro-batch. */
-Ns price_within(Prices *x, int first, int last, int chunk, Ns span);
+/* A lower bound of what the device computes for it, if copies to the host have so long. */
+Ns price_within(Prices *x, int first, int last, int chunk, const Passage *k);
 #endif
