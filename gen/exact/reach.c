@@ -144,7 +144,7 @@ static Run run_of(const Reach *r, int s, int first, int last)
     Ns room = r->target - bound_chunk(x, s, first, last, time * r->share, 0, right);
     if (follows && r->head[next] - head_of(r, next, share) < room)
         room = r->head[next] - head_of(r, next, share);
-    if (room < 0)
+    if (room < (x->step ? r->least[first] : 0))
         return k;
     k.room = room;
     k.path = share.path + right;
