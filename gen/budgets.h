@@ -49,6 +49,7 @@ enum {
     BOUGHT_OPERATORS = 20000,   /* in runs that are bought for the proof; as many for each grid, and for branches: T5-large at
                                    the most samples that fit needs three times what smaller graphs do */
     SPENT_PART = 40,            /* of those, once the work of the whole search is spent: a few plans of 500 operators */
+    RESERVED_PART = 4,          /* of the work of the whole search, for packing what is found: T5-large near its largest size */
     PREVIEWED_ACTIONS = 400000, /* simulated by comparing plans, and as many again for branch and bound */
     GRID_CUTS = 384,            /* cuts on the grid, and 8 a chunk: reach() costs the square of them */
     COARSE_CUTS = 96,           /* ... and before, where memory is short: prices are needed, few cuts get by with few */

@@ -28,6 +28,7 @@ typedef struct Prices Prices;
 Prices *prices_open(const Plan *p, const Bytes *limit);
 /* No more is to be priced than one plan needs: see Ask.work_left. */
 bool prices_spent(const Prices *x);
+void prices_reserve(Prices *x, int part);           /* that part of what is left is not spent */
 void prices_pay(Prices *x, int64_t runs);           /* for loads and runs met, by a planner */
 /* The cheapest fates that plan.recompute and plan.offload allow and that fit; remembered. */
 const Price *price_best(Prices *x, int first, int last, int chunk);
