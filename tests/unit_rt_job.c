@@ -54,7 +54,7 @@ static int take_signals(void *at)
     if (pthread_create(&sender, NULL, send_signals, &self) != 0)
         return 2;
     for (double from = spent(); atomic_load(&taken) < SIGNALS && spent() - from < 20; sched_yield())
-        for (int i = 0; i < 1000; i++)
+        for (int i = 0; i < 100000; i++)
             if (signal_take() & WANT_SAVE)
                 atomic_fetch_add(&taken, 1);
     if (atomic_load(&taken) < SIGNALS)
