@@ -50,7 +50,7 @@ mkdir "$tmp/copy" "$tmp/copy/build"
 cp -Rp Makefile LICENSE gen rt templates devices tools "$tmp/copy"
 cp -p build/embed build/mkcall "$tmp/copy/build"
 for text in one other; do
-    echo $text >"$tmp/moved" && touch -d 2001-01-01 "$tmp/moved" && mv "$tmp/moved" "$tmp/copy/templates/moved"
+    echo $text >"$tmp/moved" && touch -t 200101010000 "$tmp/moved" && mv "$tmp/moved" "$tmp/copy/templates/moved"
     make -s -C "$tmp/copy" build/embedded.c >"$tmp/said" 2>&1 || fault "embedded.c: $(head -n 1 "$tmp/said")"
     cp "$tmp/copy/build/embedded.c" "$tmp/$text"
 done
