@@ -76,7 +76,11 @@ EMBED = $(sort $(wildcard templates/* gen/hf/*.yaml devices/*.yaml) \
         $(wildcard rt/*.[ch] rt/cuda/*.[ch] rt/cuda/*.cu rt/op/*.[ch] rt/op/*/*.[ch] rt/op/*/*.cu \
         rt/sample/*.[ch])) \
         build/rt/op/paced/calls.c build/rt/hooks.h LICENSE
-build/embedded.c: build/embed $(EMBED)
+# By content: a file that is moved in may be older
+build/embedded.sums: $(EMBED) FORCE
+	@cksum $(EMBED) | cmp -s - $@ || cksum $(EMBED) > $@
+
+build/embedded.c: build/embed build/embedded.sums
 	build/embed $(EMBED) > $@
 
 # Stubs of calls, from ops.def and rt.h: kernels that only wait, adaptors of the interpreter of the tests

@@ -49,6 +49,7 @@ enum {
     BOUGHT_OPERATORS = 20000,   /* in runs that are bought for the proof; as many for each grid, and for branches: T5-large at
                                    the most samples that fit needs three times what smaller graphs do */
     SPENT_PART = 40,            /* of those, once the work of the whole search is spent: a few plans of 500 operators */
+    RESERVED_PART = 4,          /* of the work of the whole search, for packing what is found: T5-large near its largest size */
     PREVIEWED_ACTIONS = 400000, /* simulated by comparing plans, and as many again for branch and bound */
     GRID_CUTS = 384,            /* cuts on the grid, and 8 a chunk: reach() costs the square of them */
     COARSE_CUTS = 96,           /* ... and before, where memory is short: prices are needed, few cuts get by with few */
@@ -72,6 +73,7 @@ enum {
     OFFLOAD_REPLAYS = 200,      /* beside those left, for each order of sending tensors away */
     PRICE_CLASSES = 32,         /* prices a byte that a floor tells apart: its cost grows with them */
     SPEED_STEPS = 16,           /* halvings of a floor's interval */
+    FLOOR_ROUNDS = 6,           /* of taking what is made again from the time of copies: later ones add little */
 };
 
 /* ---- mem/ -------------------------------------------------------------------------------------------------------- */

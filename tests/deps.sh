@@ -45,6 +45,16 @@ deps 2 0 NO_INSTALL=1 make demo CC=no-such-compiler
 says "please install gcc"
 deps 2 0 make demo CC=no-such-compiler NO_INSTALL=1
 says "please install gcc"
+# What dpgen carries is made again for a file that is moved in, however old it is
+mkdir "$tmp/copy" "$tmp/copy/build"
+cp -Rp Makefile LICENSE gen rt templates devices tools "$tmp/copy"
+cp -p build/embed build/mkcall "$tmp/copy/build"
+for text in one other; do
+    echo $text >"$tmp/moved" && touch -t 200101010000 "$tmp/moved" && mv "$tmp/moved" "$tmp/copy/templates/moved"
+    make -s -C "$tmp/copy" build/embedded.c >"$tmp/said" 2>&1 || fault "embedded.c: $(head -n 1 "$tmp/said")"
+    cp "$tmp/copy/build/embedded.c" "$tmp/$text"
+done
+if cmp -s "$tmp/one" "$tmp/other"; then fault "a file that is moved in with an old time is not carried"; else pass; fi
 make -n deps >"$tmp/told" 2>&1
 says "tools/deps tests"
 finish

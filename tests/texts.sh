@@ -85,7 +85,7 @@ field() {
 }
 lines=yes
 for k in $(seq $n); do
-    for at in plan.name plan.schedule plan.space plan.key chunk.name place.name buf.name pool.name routine.name; do
+    for at in plan.name plan.schedule plan.space plan.note plan.key chunk.name place.name buf.name pool.name routine.name; do
         field "$tmp/plan" "${at%.*}" "${at#*.}" "$k"
         if cmp -s "$tmp/plan" "$tmp/bad"; then fault "$at: nothing was changed"; fi
         try "plan, $at, payload $k" $dpgen "$model" --estimate --stages 2 --from "$tmp/bad" -o "$tmp/at/out"

@@ -305,7 +305,7 @@ static void hold(Moved *m, const int *fate)
             free[d] = INT64_MAX / 4;
         Price own = price_with(prices_open(&w->p, free), first, m->x.last[s], s, fate);
         Ns span = (Ns)((double)own.offloaded * 1e9 / w->c.host) + 1, time = own.forward;
-        Ns floor = price_within(m->x.prices, first, m->x.last[s], s, span);
+        Ns floor = price_within(m->x.prices, first, m->x.last[s], s, &(Passage){.window = span, .m = 1});
         const Ns *ns = w->c.ns[w->c.of.at[plan_home(&w->p, 0, s)]];
         for (int o = 0; o < w->g.nb; o++)
             time += o >= w->g.nf && w->g.op.at[o].fwd >= first && w->g.op.at[o].fwd <= m->x.last[s] ? ns[o] : 0;

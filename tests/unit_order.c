@@ -51,7 +51,8 @@ static Ns any_ns(World *w, int op)
 static Instance some_chain(void)
 {
     int n = 3 + dice(6), classes = 1 + dice(3);
-    Instance x = {.w = random_graph(n), .devices = 2 + dice(MOST - 1)};
+    Instance x = {.w = random_graph(n)};
+    x.devices = 2 + dice(MOST - 1);
     x.stages = 1 + dice(x.devices < n ? x.devices : n);
     set_times(x.w, any_ns);
     Cost *c = &x.w->c;
@@ -162,9 +163,11 @@ static const char *random_devices(int n, bool tight)
     static const char *const speed[] = {"", ", flops: 100GFLOP/s, bandwidth: 12GB/s", ", flops: 30GFLOP/s, bandwidth: 5GB/s"};
     const char *text = "devices:\n";
     int most = tight && dice(2) ? 1000 : 0;
-    for (int d = 0; d < n; d++)
-        text = strf("%s  - {name: d%d, memory: %dKiB%s}\n", text, d, most ? 40 + dice(dice(2) ? 500 : most) : 1 << 20,
-                    speed[dice(3)]);
+    for (int d = 0; d < n; d++) {       /* one throw after the other, for compilers order arguments as they like */
+        const char *fast = speed[dice(3)];
+        int kib = most ? 40 + dice(dice(2) ? 500 : most) : 1 << 20;
+        text = strf("%s  - {name: d%d, memory: %dKiB%s}\n", text, d, kib, fast);
+    }
     return dice(3) ? text : strf("%slinks: {d0-d1: {rate: 100MB/s, latency: 30us}}\n", text);
 }
 
@@ -266,7 +269,7 @@ static void trial(int number, Tally *seen)
 static void test_search(void)
 {
     Tally seen = {0};
-    int trials = getenv("SLOW") ? 300 : 16;
+    int trials = getenv("SLOW") ? 300 : 15;
     test_name = "search";
     trial(0, &(Tally){0});       /* what is made once and kept */
     for (int i = 0; i < trials; i++)
@@ -306,7 +309,7 @@ int main(void)
     test_program();
     test_kinds();
     test_search();
-    test_far("L=2", "8");
+    test_far("L=1", "8");
     if (getenv("SLOW"))
         test_far("L=4", "auto");
     printf("unit_order: %d passed, %d failed\n", passed, failed);

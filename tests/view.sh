@@ -76,6 +76,15 @@ sed -n '/^stage 1/,/^  policy/p' "$tmp/plan" >"$tmp/stage"
 ./dpgen explain $gpt none 1 >"$tmp/view" 2>&1
 expect "a stage" sh -c 'head -n "$(wc -l <"$1")" "$2" | cmp - "$1"' - "$tmp/stage" "$tmp/view"
 
+# The note of a proof is that of plan.json, and so is its absence
+for planner in exact even; do
+    ./dpgen plan $gpt auto --planner $planner 2>"$tmp/said" | sed -n 's/^  note *//p' >"$tmp/want"
+    ./dpgen plan $gpt auto --planner $planner --json 2>"$tmp/said" | sed -n 's/^ "note": "\(.*\)",$/\1/p' >"$tmp/note"
+    [ -s "$tmp/want" ] || echo >"$tmp/want"
+    expect "the note of $planner" cmp "$tmp/want" "$tmp/note"
+done
+expect "a proof has a note" test "$(./dpgen plan $gpt auto --json 2>&1 | grep -c '^ "note": "no plan of this space')" = 1
+
 # joined: who is no operator any more is named beside the one that does its work, on its stage, in plan.json and report.html
 names() { sed -n "s/^ *\"$1\": [[{]\(.*\)[]}],\$/\1/p" "$tmp/$2" | tr -d ' "' | tr ',' '\n'; }
 for fuse in auto none; do

@@ -211,6 +211,8 @@ void emit_plan_json(FILE *f, const Plan *p)
     fprintf(f, " \"times\": \"%s\", \"step_ns\": %" PRId64 ", \"step_bound_ns\": %" PRId64 ", \"bound_over\": ",
             p->c->how, p->step, plan_proof(p).bound);
     json_text(f, plan_proof(p).space ? plan_proof(p).space : "");
+    fprintf(f, ",\n \"note\": ");
+    json_text(f, plan_proof(p).note ? plan_proof(p).note : "");
     if (p->m->plan.objective == BOTTLENECK)
         fprintf(f, ",\n \"bottleneck_ns\": %" PRId64 ", \"bottleneck_bound_ns\": %" PRId64
                 ", \"bottleneck_all_prefixes\": %s", p->m->plan.longest, p->m->plan.longest_bound,

@@ -134,17 +134,23 @@ static Ns bound_work(const Facts *x)
     return all / speeds * PARTS + all % speeds * PARTS / speeds;
 }
 
-/* By operator: the longest way of forwards to it and of backwards from it.  Each call is on the device fastest at it. */
-typedef struct { Ns *to, *from; } Ways;
+/* By operator: the longest way of forwards to it and of backwards from it, also of those that end at the first operator; -1:
+ * none does.  Each call is on the device fastest at it. */
+typedef struct { Ns *to, *from, *home; } Ways;
 
 static Ways ways_of(const Facts *x)
 {
-    Ways w = {alloc(sizeof(Ns) * (size_t)x->n), alloc(sizeof(Ns) * (size_t)x->n)};
+    Ways w = {alloc(sizeof(Ns) * (size_t)x->n), alloc(sizeof(Ns) * (size_t)x->n), alloc(sizeof(Ns) * (size_t)x->n)};
     for (int i = 0; i < x->n; i++) {
+        w.home[i] = i ? -1 : 0;
         for (int k = 0; k < x->source[i].n; k++)
             w.to[i] = larger(w.to[i], w.to[x->source[i].at[k].to] + least_of(x, x->forward, x->source[i].at[k].to));
-        for (int k = 0; k < x->target[i].n && !x->split; k++)
-            w.from[i] = larger(w.from[i], w.from[x->target[i].at[k].to] + least_of(x, x->back, x->target[i].at[k].to));
+        for (int k = 0; k < x->target[i].n && !x->split; k++) {
+            int to = x->target[i].at[k].to;
+            Ns own = least_of(x, x->back, to);
+            w.from[i] = larger(w.from[i], w.from[to] + own);
+            w.home[i] = w.home[to] < 0 ? w.home[i] : larger(w.home[i], w.home[to] + own);
+        }
     }
     return w;
 }
@@ -163,8 +169,12 @@ static Ns bound_operators(const Facts *x)
 Ns *bound_heads(const Facts *x)
 {
     Ways w = ways_of(x);
-    for (int i = 0; i < x->n; i++)
-        w.to[i] += w.from[i];
+    Ns end = INT64_MAX;         /* the least that a first chunk before operator i does behind its last backward */
+    for (int i = 0; i < x->n; i++) {
+        Ns own = x->update[x->class[0]][i + 1] + x->close[i];
+        w.to[i] += i == 0 || w.home[i] < 0 ? w.from[i] : larger(w.from[i], w.home[i] + end);
+        end = own < end ? own : end;
+    }
     return w.to;
 }
 

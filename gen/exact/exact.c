@@ -21,8 +21,7 @@
  * hundred, then a few hundred cuts that cross few bytes.  Part 3 then moves cuts over all positions.
  *
  * Source: targets in place of costs are from Zheng et al., Alpa, 2022.  Chunk costs by an optimiser of their own are from
- * Tarnawski et al., Piper, 2021, and Sun et al., AdaPipe, 2024.  The bound is added here.  Users of those planners ask why a
- * plan is good; the gap tells them.
+ * Tarnawski et al., Piper, 2021, and Sun et al., AdaPipe, 2024.  The bound is added here: it tells how good a plan is.
  *
  * The search is exact for one chunk a device, with devices in the order given.  With several chunks a device, each chunk is
  * asked to take its share of the time, and the plan is a heuristic.  The bound then gives each chunk the whole device.
@@ -589,6 +588,7 @@ bool exact(const Question *q, Answer *a)
 {
     Search s = begin(q);
     int share = most_share(q);
+    prices_reserve(q->prices, RESERVED_PART);
     s.r->most = REACHED_RUNS + (int64_t)REACHED_RUNS * q->n / 1000;
     bool possible = tighten(&s);
     if (share == 1 && !out_of_runs(&s) && possible)

@@ -68,10 +68,31 @@ const Price *reach_buy(Reach *r, int chunk, int first, int last)
     return k->price;
 }
 
+/* Must the chunk that begins in cell `next` follow a run that begins at `first`? */
+static bool linked(const Reach *r, int next, int first)
+{
+    return r->x->step && r->link[next].near >= first;
+}
+
+/* The floor under the target, with all the time for copies that it leaves. */
+static Ns time_apart(const Reach *r, int chunk, int first, int last)
+{
+    const Facts *x = r->x;
+    int next = (chunk + 1) * r->row + last + 1;
+    Passage k = {.window = r->target, .forward = facts_forward(x, chunk, first, last), .m = 1};
+    if (x->step) {
+        k.window -= r->least[first];
+        k.m = x->m;
+        k.right = linked(r, next, first) ? r->path[next] + r->link[next].comm : 0;
+        k.warm = x->split || x->warm[chunk] != x->cool[chunk] ? 0 : x->warm[chunk];
+    }
+    return price_within(r->q->prices, first, last, chunk, &k);
+}
+
 Ns reach_time(const Reach *r, int chunk, int first, int last)
 {
     if (r->apart)
-        return price_within(r->q->prices, first, last, chunk, r->target / (r->x->step ? r->x->m : 1) + 1);
+        return time_apart(r, chunk, first, last);
     if (r->some[chunk * r->row + first]) {
         const Known *k = slot(r, key_of(r, chunk, first, last));
         if (k->key)
@@ -103,12 +124,6 @@ Reach *reach_open(const Facts *x)
 
 typedef struct { Ns room, path, cost; } Run;
 
-/* Must the chunk that begins in cell `next` follow a run that begins at `first`? */
-static bool linked(const Reach *r, int next, int first)
-{
-    return r->x->step && r->link[next].near >= first;
-}
-
 static Ns head_of(const Reach *r, int next, Share share)
 {
     return share.head + (r->x->split ? 0 : r->link[next].comm);
@@ -129,7 +144,7 @@ static Run run_of(const Reach *r, int s, int first, int last)
     Ns room = r->target - bound_chunk(x, s, first, last, time * r->share, 0, right);
     if (follows && r->head[next] - head_of(r, next, share) < room)
         room = r->head[next] - head_of(r, next, share);
-    if (room < 0)
+    if (room < (x->step ? r->least[first] : 0))
         return k;
     k.room = room;
     k.path = share.path + right;

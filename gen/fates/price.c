@@ -30,6 +30,7 @@ struct Prices {
     Floor *floor;
     Slot *slot;                 /* hash table, open addressing */
     int used, cap;
+    int64_t reserve;            /* of the work, for those who come later */
 };
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
@@ -68,7 +69,13 @@ Prices *prices_open(const Plan *p, const Bytes *limit)
 
 bool prices_spent(const Prices *x)
 {
-    return x->p->ask.work_left && *x->p->ask.work_left <= 0;
+    return x->p->ask.work_left && *x->p->ask.work_left <= x->reserve;
+}
+
+void prices_reserve(Prices *x, int part)
+{
+    int64_t left = x->p->ask.work_left ? *x->p->ask.work_left : 0;
+    x->reserve = left > 0 ? left / part : 0;
 }
 
 void prices_pay(Prices *x, int64_t runs)
@@ -188,7 +195,7 @@ Ns price_floor(Prices *x, int first, int last, int chunk)
     return floor_time(x->floor, first, last, chunk, limit_of(x, chunk));
 }
 
-Ns price_within(Prices *x, int first, int last, int chunk, Ns span)
+Ns price_within(Prices *x, int first, int last, int chunk, const Passage *k)
 {
-    return floor_within(x->floor, first, last, chunk, limit_of(x, chunk), span);
+    return floor_within(x->floor, first, last, chunk, limit_of(x, chunk), k);
 }

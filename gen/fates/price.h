@@ -9,6 +9,7 @@
 #ifndef PRICE_H
 #define PRICE_H
 #include "plan.h"
+#include "replay/floor.h"
 
 typedef struct {
     bool fits;                  /* need <= limit of the device */
@@ -27,6 +28,7 @@ typedef struct Prices Prices;
 Prices *prices_open(const Plan *p, const Bytes *limit);
 /* No more is to be priced than one plan needs: see Ask.work_left. */
 bool prices_spent(const Prices *x);
+void prices_reserve(Prices *x, int part);           /* that part of what is left is not spent */
 void prices_pay(Prices *x, int64_t runs);           /* for loads and runs met, by a planner */
 /* The cheapest fates that plan.recompute and plan.offload allow and that fit; remembered. */
 const Price *price_best(Prices *x, int first, int last, int chunk);
@@ -42,6 +44,6 @@ int   price_reader(const Prices *x, int tensor);
 bool  price_never(const Prices *x, int first, int last, int chunk);
 /* A lower bound of forward + backward of price_best; INT64_MAX: proven not to fit.  Constant time. */
 Ns price_floor(Prices *x, int first, int last, int chunk);
-/* A lower bound of what the device computes for it, if the link to the host has so long for each micro-batch. */
-Ns price_within(Prices *x, int first, int last, int chunk, Ns span);
+/* A lower bound of what the device computes for it, if copies to the host have so long. */
+Ns price_within(Prices *x, int first, int last, int chunk, const Passage *k);
 #endif

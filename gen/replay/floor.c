@@ -322,28 +322,45 @@ static Bytes carried(int64_t link, Ns time, Bytes send)
     return gone < send ? gone : send;
 }
 
-/* The least time, if the link to the host has so long for a micro-batch; INT64_MAX: as long as the run takes. */
-static Ns least_time(const Floor *x, int first, int last, int chunk, Bytes limit, Ns span)
+/* What a run may keep of each micro-batch, with all in flight and beside the largest call; false: proven not to fit. */
+static bool allowed_of(const Floor *x, int first, int last, int chunk, Bytes limit, Bytes *all, Bytes *beside)
 {
-    const Times *times = &x->times[x->p->c->of.at[plan_home(x->p, 0, chunk)]];
     Bytes room = limit - states_of(x, first, last, chunk), most = most_of(x, first, last);
-    Bytes held = x->held[last + 1] - x->held[first], all = held + x->may[last + 1] - x->may[first];
+    Bytes held = x->held[last + 1] - x->held[first], saved = held + x->may[last + 1] - x->may[first];
     int flight = x->flight[chunk];
-    if (room < most || room < visiting(x, first, last) || (flight > 0 && room / flight < held) ||
-        (flight > 1 && (room - most) / (flight - 1) < held))
-        return INT64_MAX;
-    Bytes allowed = flight > 0 ? room / flight : all;
-    if (flight > 1 && (room - most) / (flight - 1) < allowed)
-        allowed = (room - most) / (flight - 1);
+    *all = flight > 0 ? room / flight : saved;
+    *beside = flight > 1 ? (room - most) / (flight - 1) : saved;
+    return room >= most && room >= visiting(x, first, last) && *all >= held && *beside >= held;
+}
+
+/* Forward and backward without a choice. */
+static Ns base_of(const Times *times, int first, int last)
+{
     Ns again = times->read[last + 1] - times->made[first];
-    Ns base = times->base[last + 1] - times->base[first] + (again > 0 ? again : 0);
-    Bytes send = x->send[last + 1] - x->send[first];
+    return times->base[last + 1] - times->base[first] + (again > 0 ? again : 0);
+}
+
+static const Times *times_of(const Floor *x, int chunk)
+{
+    return &x->times[x->p->c->of.at[plan_home(x->p, 0, chunk)]];
+}
+
+static Bytes saved_of(const Floor *x, int first, int last)
+{
+    return x->held[last + 1] - x->held[first] + x->may[last + 1] - x->may[first];
+}
+
+Ns floor_time(const Floor *x, int first, int last, int chunk, Bytes limit)
+{
+    const Times *times = times_of(x, chunk);
+    Bytes allowed, beside, send = x->send[last + 1] - x->send[first], all = saved_of(x, first, last);
+    if (!allowed_of(x, first, last, chunk, limit, &allowed, &beside))
+        return INT64_MAX;
+    allowed = beside < allowed ? beside : allowed;
     int64_t link = x->link[plan_home(x->p, 0, chunk)];
-    Ns low = base, high = base + cheapest(times, first, last, all - allowed);
+    Ns base = base_of(times, first, last), low = base, high = base + cheapest(times, first, last, all - allowed);
     if (send == 0)
         return high;
-    if (span < INT64_MAX)
-        return base + cheapest(times, first, last, all - allowed - carried(link, span, send));
     for (int step = 0; step < SPEED_STEPS && low < high; step++) {
         Ns middle = low + (high - low) / 2;
         Ns least = base + cheapest(times, first, last, all - allowed - carried(link, middle, send));
@@ -355,13 +372,53 @@ static Ns least_time(const Floor *x, int first, int last, int chunk, Bytes limit
     return low;
 }
 
-Ns floor_time(const Floor *x, int first, int last, int chunk, Bytes limit)
+static Ns smaller(Ns a, Ns b)
 {
-    return least_time(x, first, last, chunk, limit, INT64_MAX);
+    return a < b ? a : b;
 }
 
-Ns floor_within(const Floor *x, int first, int last, int chunk, Bytes limit, Ns span)
+/* The time that the link has, at most, for what one micro-batch sends away.  At the first moment `here` of the micro-batches in
+ * flight are saved and nothing has come back, and at the last one everything has left. */
+static Ns span_of(const Passage *k, int here, bool half, Ns back, Ns again)
 {
-    bool half = cost_host_half(x->p->c, plan_home(x->p, 0, chunk));
-    return least_time(x, first, last, chunk, limit, half ? span / 2 + 1 : span);
+    int64_t rest = k->m - k->warm, all = rest + here;
+    Ns w = k->window, f = k->forward, right = here == k->warm ? k->right : 0;
+    if (k->warm == 0)
+        return w / k->m / (half ? 2 : 1) + 1;
+    Ns in = (w - here * f - right) / all, out = (w - here * back + again) / all;
+    Ns before = (w - rest * f - all * back + again) / here, after = (w - all * f - rest * back - right) / here;
+    Ns span = smaller(smaller(in, out), smaller(smaller(before, after), (w - rest * (f + back)) / 2 / here));
+    span = half ? smaller(span, w / 2 / all) : span;
+    return span < 0 ? 0 : span + 1;
+}
+
+/* The least that must be made again if `here` micro-batches must leave room for each other so.  Each round gives a time that is
+ * needed at least, and takes it from the time of copies. */
+static Ns again_of(const Floor *x, int first, int last, int chunk, Bytes excess, const Passage *k, int here)
+{
+    int d = plan_home(x->p, 0, chunk);
+    const Times *times = times_of(x, chunk);
+    bool half = cost_host_half(x->p->c, d);
+    Bytes send = x->send[last + 1] - x->send[first];
+    Ns base = times->base[last + 1] - times->base[first], other = base_of(times, first, last) - base, again = 0;
+    for (int round = 0; round < FLOOR_ROUNDS; round++) {
+        Ns span = span_of(k, here, half, base - k->forward + other + again, other + again);
+        Ns least = cheapest(times, first, last, excess - carried(x->link[d], span, send));
+        if (least <= again || least > k->window)
+            return least > again ? least : again;
+        again = least;
+    }
+    return again;
+}
+
+Ns floor_within(const Floor *x, int first, int last, int chunk, Bytes limit, const Passage *k)
+{
+    Bytes allowed, beside, all = saved_of(x, first, last);
+    if (!allowed_of(x, first, last, chunk, limit, &allowed, &beside))
+        return INT64_MAX;
+    Passage own = *k;
+    own.warm = k->warm == x->flight[chunk] && k->warm <= k->m ? k->warm : 0;
+    Ns least = again_of(x, first, last, chunk, all - allowed, &own, own.warm);
+    Ns other = own.warm == 1 ? 0 : again_of(x, first, last, chunk, all - beside, &own, own.warm ? own.warm - 1 : 0);
+    return base_of(times_of(x, chunk), first, last) + (other > least ? other : least);
 }

@@ -228,27 +228,27 @@ static Plan *move_cut(const Candidate *k, const Ask *ask, const Plan *best, int 
 void polish(Candidate *k)
 {
     int most = TRIED / k->g->nf < TRIALS ? TRIED / k->g->nf : TRIALS;
-    Ints cuts = {0};
+    Ints *cuts = alloc(sizeof *cuts);        /* the plan that is taken keeps them in its question */
     Plan *best = k->best;
-    if (!is_free(k) || best->step <= best->said.value + best->said.value / 1024 || !part_cuts(best, &cuts))
+    if (!is_free(k) || best->step <= best->said.value + best->said.value / 1024 || !part_cuts(best, cuts))
         return;
     Ask rough = k->ask;                 /* any arena that fits, until the last move */
     rough.steps_left = layout_budget(&k->ask);
     Candidate first = candidate_with(k, &rough);
     first.seen = seen_new();
-    for (int i = 0, trials = 0, idle = 0; idle < cuts.n && trials < most && !is_spent(k); i = (i + 1) % cuts.n) {
+    for (int i = 0, trials = 0, idle = 0; idle < cuts->n && trials < most && !is_spent(k); i = (i + 1) % cuts->n) {
         Plan *was = best;
         for (int n = 0; n < 6 && best == was; n++, trials++) {
-            int to = cuts.at[i] + (n % 2 ? 1 << n / 2 : -(1 << n / 2));
+            int to = cuts->at[i] + (n % 2 ? 1 << n / 2 : -(1 << n / 2));
             Plan *p = move_cut(&first, &rough, best, i, to);
             if (promises(p, best)) {
                 best = p;
-                cuts.at[i] = to;
+                cuts->at[i] = to;
             }
         }
         idle = best == was ? idle + 1 : 0;
     }
-    best = best == k->best ? NULL : plan_with(k, &k->ask, k->best, &cuts);
+    best = best == k->best ? NULL : plan_with(k, &k->ask, k->best, cuts);
     if (!best || !better(best, k->best))
         return;
     k->best = best;

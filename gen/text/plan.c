@@ -23,6 +23,7 @@
  * them.
  */
 #include "text_graph.h"
+#include <ctype.h>
 #include <string.h>
 
 typedef struct { DevicePlan d; Bytes soft; } Machine;           /* with what Plan says about it */
@@ -48,8 +49,8 @@ static const char *const fates[] = {"keep", "recompute", "offload", NULL};
 static const Field plan_fields[] = {
     F_("schedule", V_TEXT, Plan, schedule), F_("devices", V_INT, Plan, devices), F_("chunks", V_INT, Plan, chunks),
     F_("replicas", V_INT, Plan, replicas),
-    F_("space", V_TEXT, Plan, proof.space), F_("bound", V_LONG, Plan, proof.bound), F_("variants", V_INT, Plan, variants),
-    F_("step", V_LONG, Plan, step), F_("key", V_TEXT, Plan, key), {0}
+    F_("space", V_TEXT, Plan, proof.space), F_("bound", V_LONG, Plan, proof.bound), F_("note", V_TEXT, Plan, proof.note),
+    F_("variants", V_INT, Plan, variants), F_("step", V_LONG, Plan, step), F_("key", V_TEXT, Plan, key), {0}
 };
 static const Field chunk_fields[] = {F_("device", V_INT, Home, device), F_("replica", V_INT, Home, replica), {0}};
 static const Field place_fields[] = {F_("chunk", V_INT, Place, chunk), {0}};
@@ -316,6 +317,17 @@ static int rows_said(const Plan *p)
     return plan_replicas(p) * (k ? schedule_ways(k) : 1);
 }
 
+/* A remark for people: no sign in it means anything to a shell, a page or a terminal. */
+static void check_note(const Record *r, Plan *p)
+{
+    const char *c = p->proof.note;
+    while (isalnum((unsigned char)*c) || (*c && strchr(" .,;:%()+-*/='_", *c)))
+        c++;
+    if (*c)
+        err(value_at(r, "note"), "plan again; or delete note=", "no note has a byte %d", (unsigned char)*c);
+    p->proof.note = *p->proof.note ? p->proof.note : NULL;
+}
+
 static void read_plan_line(Scanner *s, const Record *r, Plan *p)
 {
     enum { MOST = 65536 };
@@ -335,6 +347,7 @@ static void read_plan_line(Scanner *s, const Record *r, Plan *p)
     check_schedule(r, p);
     p->key_at = value_at(r, "key");
     p->space_at = value_at(r, "space");
+    check_note(r, p);
     for (int d = 0; d < p->devices; d++)
         PUSH(&p->dev)->device = d;
     p->soft = alloc((size_t)p->devices * sizeof *p->soft);

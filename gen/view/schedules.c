@@ -22,7 +22,9 @@ typedef struct {
     Outcome of;
     int64_t form;               /* the step by its closed form, in units of a chunk's F, I or W; 0: none is known */
     double idle, bubble;        /* share of the step that a device waits, on average; by the closed form */
+    int stages, chunks;
     int fullest, messages, copies;      /* the device that has least room to spare, and its copies of weights */
+    Bytes peak;                 /* its arena */
     Bytes lacks;                /* where it does not fit: bytes, on that device */
 } Tried;
 
@@ -96,6 +98,9 @@ static void measure_row(Tried *r, const Plan *p)
         r->fullest = x->limit - x->arena < f->limit - f->arena ? d : r->fullest;
     }
     r->idle = p->step ? wait / (double)p->step / (double)p->devices : 0;
+    r->stages = stages;
+    r->chunks = p->chunks;
+    r->peak = p->dev.at[r->fullest].arena;
     r->messages = messages_of(p);
     r->copies = copies_of(p, r->fullest);
     int micro = plan_micro(p) * plan_ways(p);
@@ -130,6 +135,23 @@ static Tried plan_row(const Options *x, const Model *m, const Schedule *k)
     return r;
 }
 
+/* Searches take some hundred megabytes each.  Of a row that is not drawn only the numbers and one line stay. */
+static Tried row_of(const Options *x, const Model *m, const Schedule *k)
+{
+    void *mark = mem_mark();
+    Tried r = plan_row(x, m, k);
+    if (x->out)
+        return r;
+    char line[4096];
+    snprintf(line, sizeof line, "%s", r.of.fits ? r.of.how : r.of.why);
+    mem_release(mark);
+    r.plan = NULL;
+    r.of = (Outcome){.fits = r.of.fits, .step = r.of.step, .bound = r.of.bound, .batch = r.of.batch, .micro = r.of.micro,
+                     .replicas = r.of.replicas};
+    *(r.of.fits ? &r.of.how : &r.of.why) = strf("%s", line);
+    return r;
+}
+
 /* ---- text and data --------------------------------------------------------------------------------------------------- */
 
 static const char *percent(double share, bool known)
@@ -147,9 +169,9 @@ static void print_row(const Tried *r)
     const Outcome *o = &r->of;
     printf("%-15s", r->schedule->name);
     if (o->fits)
-        printf(" %6s %12.3f %7s %7s %7s %11s %6d %8d fits", strf("%d x %d", plan_stages(r->plan), r->plan->chunks),
+        printf(" %6s %12.3f %7s %7s %7s %11s %6d %8d fits", strf("%d x %d", r->stages, r->chunks),
                (double)o->step / 1e6, percent(r->idle, true), percent(r->bubble, r->form > 0),
-               percent(gap(o), o->bound > 0), size_text(o->arenas[r->fullest]), r->copies, r->messages);
+               percent(gap(o), o->bound > 0), size_text(r->peak), r->copies, r->messages);
     else
         printf(" %s", o->why);
     printf("\n");
@@ -186,11 +208,11 @@ static void print_json(const AllTried *all, const Model *m)
         printf("%s\n  {\"schedule\": \"%s\", \"fits\": %s, ", i ? "," : "", r->schedule->name, o->fits ? "true" : "false");
         if (o->fits) {
             printf("\"stages\": %d, \"replicas\": %d, \"chunks\": %d, \"micro_batches\": %" PRId64 ", \"micro_batch\": %" PRId64
-                   ", ", plan_stages(r->plan), o->replicas, r->plan->chunks, o->micro, o->batch);
+                   ", ", r->stages, o->replicas, r->chunks, o->micro, o->batch);
             printf("\"step_ns\": %" PRId64 ", \"bound_ns\": %" PRId64 ", \"idle\": %.6f, \"closed_form\": %" PRId64
                    ", \"bubble\": %.6f, ", o->step, o->bound, r->idle, r->form, r->bubble);
             printf("\"fullest\": %d, \"arena_bytes\": %" PRId64 ", \"weight_copies\": %d, \"messages\": %d}", r->fullest,
-                   o->arenas[r->fullest], r->copies, r->messages);
+                   r->peak, r->copies, r->messages);
         } else {
             printf("\"lacks_bytes\": %" PRId64 ", \"why\": ", r->lacks);
             json_text(stdout, o->why);
@@ -266,7 +288,7 @@ int view_schedules(const Options *x, const Model *m)
         if (k->async || (k->given && !m->plan.table) || (k->own && !is_own(m, k)))
             continue;
         busy_with(k->name);
-        *PUSH(&all) = plan_row(x, m, k);
+        *PUSH(&all) = row_of(x, m, k);
         all.n -= busy_stopped();
         any |= all.n && all.at[all.n - 1].of.fits;
     }
