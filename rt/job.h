@@ -93,6 +93,7 @@ typedef struct {
     const InputInfo *input;
     DataInfo train, eval;
     long eval_every, eval_batches;
+    long top;                   /* an evaluation tells the share of targets among so many best scores; 0: it does not */
     long batch, micro, groups;              /* samples in a micro-batch, micro-batches, gradient groups */
     long steps, tokens;                     /* steps; tokens in a step */
     unsigned long seed;

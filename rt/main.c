@@ -36,6 +36,15 @@ Report worker_share(Worker *w, double loss, double norm)
     return sum;
 }
 
+static double worker_sum(Worker *w, double mine)
+{
+    double *all = w->board, sum = 0;
+    link_share(&w->stage, &mine, all, sizeof mine);
+    for (int i = 0; i < w->stage.count; i++)
+        sum += all[i];
+    return sum;
+}
+
 /* A number that is not finite ends the job, and every stage has the same bits of it. */
 static int judge(Worker *w, int64_t done, const char *what, double x)
 {
@@ -86,7 +95,7 @@ static int evaluate(Worker *w, int64_t step)
     const Job *job = w->run->job;
     Stage *st = &w->stage;
     int64_t end = losses_begin(job, replica_of(w) + 1, job->eval_batches);
-    double sum = 0;
+    double sum = 0, hits = 0;
     long n = 0;
     w->eval = true;
     for (w->step = losses_begin(job, replica_of(w), job->eval_batches); w->step < end; w->step++) {
@@ -96,15 +105,20 @@ static int evaluate(Worker *w, int64_t step)
         else
             w->info->eval(st);
         sum += w->last->loss;
-        if (st->losses)
+        hits += (double)w->last->hits;
+        if (st->losses) {
+            w->eval_hits[n] = w->last->hits;
             w->eval_loss[n++] = *st->loss;
+        }
     }
     rest(w);
     Report r = worker_share(w, sum, -1);
     if (st->loss)
         r.loss = losses_sum(w, w->eval_loss, n);
+    if (job->top)
+        hits = st->loss ? losses_sum(w, w->eval_hits, n) : worker_sum(w, hits);
     if (w->stage.index == 0)
-        metrics_eval(w->run, step, r.loss / (double)job->eval_batches);
+        metrics_eval(w->run, step, r.loss / (double)job->eval_batches, hits / (double)job->eval_batches);
     return r.want | judge(w, step + 1, "loss of the evaluation", r.loss);
 }
 
@@ -422,6 +436,7 @@ static void release(Run *run)
         free(w->room);
         free(w->ended);
         free(w->eval_loss);
+        free(w->eval_hits);
         free(w->losses);
         free(w->counts);
     }

@@ -9,7 +9,8 @@
  *            library: what kernels hold outside the arenas, all stages and each
  *   {"event":"step","step":1,"loss":..,"norm":..,"lr":..,"tokens_per_s":..,"ms":..,"time":..}
  *            step: how many are done; norm: of the whole gradient, null in a job that does not take it
- *   {"event":"eval","step":50,"loss":..,"time":..}     {"event":"checkpoint" or "stop","step":50,"detail":..,"time":..}
+ *   {"event":"eval","step":50,"loss":..,"time":..}     with `top` of a loss: "top":1,"accuracy":0.93 too
+ *   {"event":"checkpoint" or "stop","step":50,"detail":..,"time":..}
  *
  * time: seconds since the epoch when the line was written.
  */
@@ -145,17 +146,25 @@ void metrics_step(Run *run, int64_t step, double loss, double norm, double lr, d
     put(run, &t);
 }
 
-void metrics_eval(Run *run, int64_t step, double loss)
+void metrics_eval(Run *run, int64_t step, double loss, double hits)
 {
     char line[LINE];
+    long top = run->job->top;
     Text t = {line, 0, sizeof line};
     run->progress.eval = loss;
-    text_add(&t, "step %lld/%ld  eval loss %.5f\n", (long long)step + 1, run->opt.steps, loss);
+    text_add(&t, "step %lld/%ld  eval loss %.5f", (long long)step + 1, run->opt.steps, loss);
+    if (top > 1)
+        text_add(&t, "  top-%ld", top);
+    if (top > 0)
+        text_add(&t, "%s accuracy %.2f %%", top > 1 ? "" : " ", 100 * hits);
+    text_add(&t, "\n");
     metrics_break(run);
     show(run, &t);
     t.n = 0;
     text_add(&t, "{\"event\":\"eval\",\"step\":%lld,\"loss\":", (long long)step + 1);
     text_number(&t, loss);
+    if (top > 0)
+        text_add(&t, ",\"top\":%ld,\"accuracy\":%.9g", top, hits);
     put(run, &t);
 }
 

@@ -35,7 +35,7 @@ typedef struct {
     int32_t  micro;             /* micro-batches in a step */
     int32_t  batch;             /* samples in a micro-batch */
     int32_t  eval;              /* 1 in an evaluation: dropout does nothing */
-    int32_t  pad;
+    float    hits;              /* of an evaluation's micro-batch: the share of targets that hit_report() found */
 } Values;
 
 typedef struct Stage Stage;     /* fields that generated code may read: arena */
@@ -204,6 +204,7 @@ void reduce_forward(Stage *st, real *y, const real *x, long outer, long mid, lon
 void reduce_backward(Stage *st, real *dx, const real *dy, long outer, long mid, long inner, float factor);
 void xent_forward(Stage *st, float *loss, float *lse, const real *x, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count);
 void xent_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count);
+void hit_report(Stage *st, const real *x, const int32_t *targets, Values *vals, long rows, long width, long ignore, long top);
 void linear_xent_forward(Stage *st, float *loss, float *lse, const real *x, const real *weight, const real *bias, const int32_t *targets, void *tmp, const Values *vals, int h, long rows, long in, long out, long chunk, long ignore, int count);
 void linear_xent_backward(Stage *st, real *dx, float *dweight, float *dbias, const float *dloss, const real *x, const real *weight, const real *bias, const float *lse, const int32_t *targets, void *tmp, const Values *vals, int h, int acc, long rows, long in, long out, long chunk, long ignore, int count);
 void mse_forward(Stage *st, float *loss, const real *x, const real *targets, const Values *vals, long n);

@@ -257,8 +257,8 @@ static bool cross_entropy(Value *x)
         line("op: LinearCrossEntropy, in: %s, out: %d, chunk: 32, bias: %s, targets: %s, ignore: %d, as: %s", use(x), out,
              chance(50) ? "true" : "false", f.input[i].name, chance(50) ? -1 : -100 * below(2), name);
     else
-        line("op: SoftmaxCrossEntropy, in: %s, targets: %s, ignore: %d, as: %s", use(x), f.input[i].name,
-             chance(50) ? -1 : -100 * below(2), name);
+        line("op: SoftmaxCrossEntropy, in: %s, targets: %s, ignore: %d%s, as: %s", use(x), f.input[i].name,
+             chance(50) ? -1 : -100 * below(2), f.tops++ || width(&x->s) < 2 ? "" : ", top: 1", name);
     join_loss(name);
     return true;
 }

@@ -18,7 +18,7 @@ typedef struct { char at[TEXT]; size_t n; } Text;
 
 typedef struct {
     uint64_t random;
-    int batch, micro, values, inputs, tables, losses, entropies, blocks, names;
+    int batch, micro, values, inputs, tables, losses, entropies, tops, blocks, names;
     int last, skip, fan, tie, drop, block;          /* the policy, in percent */
     Value value[VALUES];
     Input input[INPUTS];

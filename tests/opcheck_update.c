@@ -57,6 +57,42 @@ static void xent(void)
     }
 }
 
+/* Is the target among the first `top` of a row, where the first largest is taken away, `top` times? */
+static int taken(const double *row, long width, long top, long target)
+{
+    char gone[300] = {0};
+    while (top-- > 0) {
+        long best = 0;
+        for (long i = 0; i < width; i++)
+            if (!gone[i] && (gone[best] || row[i] > row[best]))
+                best = i;
+        gone[best] = 1;
+    }
+    return gone[target];
+}
+
+static void hits(void)
+{
+    const long shapes[][3] = {{1, 2, 1}, {300, 7, 1}, {41, 257, 5}, {9, 12, 11}, {64, 10, 3}, {4, 6, 1}};
+    for (int s = 0; s < 6; s++) {
+        long rows = shapes[s][0], width = shapes[s][1], top = shapes[s][2], found = 0, counted = 0;
+        Tensor *x = s == 4 ? filled(REAL, rows * width, 2) : s == 5 ? filled(REAL, rows * width, NAN)
+            : operand(REAL, rows * width, -1, 1);       /* of bf16 some are equal */
+        int32_t *target = ids(rows, 0, width);
+        for (long r = 0; r < rows; r++) {
+            target[r] = r % 4 == 3 ? IGNORE : target[r];
+            counted += target[r] != IGNORE;
+            found += s < 5 && target[r] != IGNORE && taken(x->v + r * width, width, top, target[r]);
+        }
+        Values vals = {.loss = 3, .hits = 7, .eval = 1};
+        hit_report(stage, x->k, target, &vals, rows, width, IGNORE, top);
+        expect(vals.hits == (float)found / (float)counted && vals.loss == 3, "hit_report: %g, not %ld of %ld",
+               (double)vals.hits, found, counted);
+        hash(&vals.hits, sizeof vals.hits);
+        case_end();
+    }
+}
+
 /* d rows out count in: the scores of a row are what Linear makes of it */
 static void score_row(const Case *c, long r, double *score)
 {
@@ -442,6 +478,7 @@ static void line(void)
 
 const Check update_checks[] = {
     {" xent_forward xent_backward ", xent},
+    {" hit_report ", hits},
     {" linear_xent_forward linear_xent_backward ", linear_xent},
     {" mse_forward mse_backward ", mse},
     {" loss_add_forward loss_scale_forward loss_report loss_seed ", scalars},

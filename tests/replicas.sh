@@ -8,7 +8,8 @@
 need dpgen build/emitted build/librt.a
 use_portable
 
-{ cat "$models/tiny-gpt.yaml"; echo; } | awk '/^data:/ { print; print "  eval: {format: bytes, files: \"*\", tokens: tokens, " \
+{ sed "s,op: SoftmaxCrossEntropy\,,& top: 3\,," "$models/tiny-gpt.yaml"; echo; } |
+    awk '/^data:/ { print; print "  eval: {format: bytes, files: \"*\", tokens: tokens, " \
     "next: targets, every: 2, batches: 5}"; next } 1' >"$tmp/model.yaml"
 echo "devices: [{name: cpu, kind: cpu, count: 9, memory: 64MiB, threads: 1, kernels: portable}]" >"$tmp/nine"
 model="$tmp/model.yaml --set train.batch.global=16 --set train.batch.groups=4 --set train.steps=6 --devices $tmp/nine"
@@ -28,6 +29,7 @@ facts() {
 want=$(facts one --stages 2 --schedule 1f1b)
 [ "$(echo "$want" | grep -c '"eval"')" = 3 ] && [ "$(echo "$want" | grep -c '"step","step"')" = 6 ] && pass ||
     fault "the log of one replica: $want"
+[ "$(echo "$want" | grep -c '"eval".*"top":3,"accuracy":0\.[0-9]*$')" = 3 ] && pass || fault "no share of hits: $want"
 for plan in "2 1" "2 2" "2 4" "4 1" "4 2"; do
     got=$(facts many --replicas ${plan% *} --stages ${plan#* } --schedule 1f1b)
     if [ "$got" = "$want" ]; then pass; else

@@ -56,4 +56,21 @@ small="$small --set train.steps=2 --set devices.0.threads=1"
 { echo "one $small --stages 1"
   echo "late $small --stages 3 --recompute full --schedule zb-h1"; } | plans
 one_hash "resnet18"
+
+# examples/cifar.yaml by its own pictures: the same in every range; SLOW=1: it learns them, on two stages
+$cc -std=c11 -O2 -Wall -Wextra -Wpedantic -Werror -o "$tmp/shapes" examples/corpus/shapes.c || fault "shapes.c"
+draw() { (cd "$cwd" && "$tmp/shapes" "$@") || fault "shapes $*"; }
+draw all 0 40
+draw part 30 10
+same() { [ "$(tail -c "$2" "$cwd/all-$1.npy" | cksum)" = "$(tail -c "$2" "$cwd/part-$1.npy" | cksum)" ]; }
+if same images 122880 && same labels 40; then pass; else fault "a picture depends on the range"; fi
+learns() {
+    draw train 0 2560
+    draw test 2560 320
+    said=$(generate "$tmp/cifar" examples/cifar.yaml && compile "$tmp/cifar" && cd "$cwd" &&
+        timeout 300 "$tmp/cifar/job" --no-checkpoint 2>&1)
+    right=$(echo "$said" | sed -n 's/.*  accuracy \([0-9]*\).*/\1/p' | tail -n 1)
+    if [ "${right:-0}" -ge 90 ]; then pass; else fault "cifar: accuracy $right: $(echo "$said" | tail -n 1)"; fi
+}
+[ -z "$SLOW" ] || learns
 finish

@@ -3,6 +3,7 @@
 #
 # Parameter counts of the examples against the published ones.
 #   GPT-2 124M   llm.c's README;  the others: their checkpoints on Hugging Face, BERT with both heads of its pre-training;
+#   cifar: He et al., 4.2, with a projection where the width doubles; counted on paper;
 #   those for GPUs have 47 rows of 768 more, and 6 of 768 with a bias each.
 # Of images, and of models with rotary positions, the names and shapes of all parameters too: the hash of the sorted lines
 # "NAME D0xD1..." of named_parameters() of torchvision, torchgpipe (AmoebaNet-D), transformers (language models).  Several
@@ -37,6 +38,7 @@ vgg16 138357544 32c9f6d73e86d14d
 vgg16-bn 138365992 d03e146253e0537f
 resnet18 11689512 a5d0cc35b2d74bb1
 resnet18 21797672 d364e84913b12f08 -D N1=3 -D N2=4 -D N3=6 -D N4=3
+cifar 78042
 resnet50 25557032 bf6e276c3984a9fd
 resnet50 44549160 a84c93525212fcc9 -D N3=23
 resnet50 60192808 1ce9e8bf70d5aa7e -D N2=8 -D N3=36

@@ -351,6 +351,16 @@ static int reports(const Plan *p)
     return (int)(least > second ? least : second > 0 ? second : 1);
 }
 
+/* The loss's `top`, where an evaluation reports a share of hits. */
+static void print_top(const Launch *w)
+{
+    const Graph *g = w->p->g;
+    for (int i = 0; i < g->nf; i++)
+        for (int k = 0; !strcmp(g->op.at[i].call, "hit_report") && k < g->op.at[i].attr.n; k++)
+            if (!strcmp(g->op.at[i].attr.at[k].name, "top"))
+                fprintf(w->f, "    .top = %" PRId64 ",\n", g->op.at[i].attr.at[k].i);
+}
+
 static void print_job(const Launch *w, int pairs, bool talk, int stored, const char *plan_hash)
 {
     static const char *const lr[] = {"JOB_CONSTANT", "JOB_COSINE", "JOB_LINEAR", "JOB_STEP"};
@@ -377,6 +387,7 @@ static void print_job(const Launch *w, int pairs, bool talk, int stored, const c
     print_data_field(w, "train", "train", &m->data);
     print_data_field(w, "eval", "eval", &m->eval);
     fprintf(w->f, "    .eval_every = %" PRId64 ", .eval_batches = %" PRId64 ",\n", m->eval.every, m->eval.batches);
+    print_top(w);
     fprintf(w->f, "    .batch = %" PRId64 ", .micro = %" PRId64 ", .groups = %" PRId64 ", .steps = %" PRId64
             ", .tokens = %" PRId64 ", .seed = %" PRIu64 "u,\n", p->g->batch, p->g->micro, p->g->groups, t->steps,
             tokens(p), t->seed);

@@ -10,6 +10,7 @@
  *   Flatten              a Reshape
  *   GlobalAvgPool        a Mean
  *   Attention packed     AttentionPacked
+ *   `top` of a loss      a HitReport behind it: expand.c
  *   BatchNorm            BatchStat and BatchNormalize: expand.c
  *   Concat of more than four    nested Concats: four are joined first, the result takes their place
  *   Add, Scale of losses        LossAdd, LossScale: a loss is f32 in every job, and one number
@@ -326,7 +327,8 @@ static void expand(Scope *s, const Node *line, const char *op)
         results = split(s, line, path, in.at[0], &o);
     } else {
         o.in = in;
-        int index = !strcmp(op, "BatchNorm") ? batch_norm(s, line, path, o) : op_new(s, line, path, r, o);
+        int index = !strcmp(op, "BatchNorm") ? batch_norm(s, line, path, o)
+            : attr_find(&o, "top") ? hits(s, line, path, o) : op_new(s, line, path, r, o);
         *PUSH(&results) = s->b->g->op.at[index].out.at[0];
     }
     if (results.n)

@@ -5,7 +5,9 @@
  *   BatchNorm    BatchStat takes mean and variance of the micro-batch, BatchNormalize reads them, and update.c puts a
  *                BatchTrack behind the step.  The running statistics have the path of the line, as PyTorch names them.
  *
- * The first row has the line's path and a name behind it, the last one the path itself: it has the line's result.
+ *   SoftmaxCrossEntropy with `top`: HitReport behind it, for evaluations.  One line of a model may have it.
+ *
+ * Of a BatchNorm the first row has the line's path and a name behind it, the last one the path itself: it has the result.
  */
 #include "front.h"
 
@@ -19,4 +21,21 @@ int batch_norm(Scope *s, const Node *line, const char *path, Op o)
     for (int i = 0; i < 2; i++)
         *PUSH(&o.in) = s->b->g->op.at[first].out.at[i];
     return op_new(s, line, path, row_find("BatchNormalize"), o);
+}
+
+int hits(Scope *s, const Node *line, const char *path, Op o)
+{
+    Graph *g = s->b->g;
+    Op report = {.attr = {NULL, 0, 0}, .owner = path};
+    *PUSH(&report.in) = o.in.at[0];
+    *PUSH(&report.in) = o.in.at[1];
+    attr_set(&report, "ignore", attr_int(&o, "ignore"));
+    attr_set(&report, "top", attr_int(&o, "top"));
+    for (int i = 0; i < g->op.n; i++)
+        if (g->op.at[i].row == row_find("HitReport"))
+            bad(line->loc, "remove one `top`", "line %d has a `top` too: an evaluation reports one share",
+                g->op.at[i].loc.line);
+    int loss = op_new(s, line, path, row_find("SoftmaxCrossEntropy"), o);
+    op_new(s, line, path_join(path, "hits"), row_find("HitReport"), report);
+    return loss;
 }

@@ -577,6 +577,15 @@ static bool size_xent(Sizer *z)
     return targets(z, &want, width(x)) && out_shape(z, 0, (Shape){1, {1}}) && out_shape(z, 1, want);
 }
 
+static bool size_hits(Sizer *z)
+{
+    const Shape *x = in_shape(z, 0);
+    set(z, "rows", rows(x));
+    set(z, "width", width(x));
+    return get(z, "top") < width(x) ||
+        refuse(z, "top: 1", "every target is among the %lld largest of %lld scores", (Num)get(z, "top"), (Num)width(x));
+}
+
 /* Scratch: the scores of a chunk; behind them forward has two f32 a row, backward, where x is narrower, its gradient in f32.
  * 32 columns of bf16 are 64 bytes: so what a chunk has of weight, bias and their gradients begins where a tensor may. */
 static bool size_linear_xent(Sizer *z)
@@ -633,7 +642,7 @@ const ShapeRule shape_rules[] = {
     {"scale", size_same},           {"dropout", size_dropout},      {"add", size_add},
     {"mul", two},                   {"concat", size_concat},        {"slice", size_slice},
     {"reshape", size_reshape},      {"transpose", size_transpose},  {"reduce", size_reduce},
-    {"xent", size_xent},            {"linear_xent", size_linear_xent},
+    {"xent", size_xent},            {"hits", size_hits},            {"linear_xent", size_linear_xent},
     {"mse", size_mse},              {"loss_add", size_number},
     {"rotary", size_rotary},        {"gate", size_gate},            {"softcap", size_softcap},      /* shape_language.c */
     {"loss_scale", size_number},    {"none", size_none},            {NULL, NULL},

@@ -7,13 +7,14 @@
  * windows give, ascending by row and column of y, and is rounded once.  The average divides a finished sum by the size of the
  * window, or with count_pad 0 by the pixels inside.
  *
- * Cost: MaxPool backward looks at a window once for each of its pixels.
+ * Cost: MaxPool backward looks at each window once and adds into dx, where that rounds no sum twice: f32, or windows that do
+ * not overlap.  Else it looks at a window once for each of its pixels.
  */
 #include "kernel.h"
 
 typedef struct { long height, width, channels, yheight, ywidth, kheight, kwidth, stride, top, left; } Pool;
 typedef struct { long from, to; } Span;         /* from .. to-1 */
-enum { SOME = 64 };                             /* channels at a time */
+enum { SOME = 64, FEW = 32 };                   /* channels at a time */
 
 /* The pixels of window p along one axis; the windows over pixel p. */
 static inline Span pixels_of(long p, long stride, long pad, long kernel, long n)
@@ -80,10 +81,36 @@ static void max_gradient(float *sum, const Pool *v, const real *dy, const real *
         }
 }
 
+/* n channels of a sample: its windows, ascending, each give dy to their first largest. */
+static void max_spread(real *dx, const Pool *v, const real *dy, const real *x, long n)
+{
+    float most[SOME];
+    long at[SOME];
+    for (long p = 0; p < v->height * v->width; p++)
+        for (long j = 0; j < n; j++)
+            put(dx, p * v->channels + j, 0);
+    for (long p = 0; p < v->yheight * v->ywidth; p++) {
+        largest(most, at, v, x, rows_of(v, p / v->ywidth), columns_of(v, p % v->ywidth), n);
+        for (long j = 0; j < n; j++)
+            if (at[j] >= 0)
+                put(dx, at[j] * v->channels + j, get(dx, at[j] * v->channels + j) + get(dy, p * v->channels + j));
+    }
+}
+
 void pool_max_backward(Stage *st, real *dx, const real *dy, const real *x, long batch, long height, long width, long channels,
                        long yheight, long ywidth, long kheight, long kwidth, long stride, long top, long left)
 {
     Pool v = {height, width, channels, yheight, ywidth, kheight, kwidth, stride, top, left};
+    long parts = ceil_div(channels, FEW);
+    if (sizeof(real) == sizeof(float) || (kheight <= stride && kwidth <= stride)) {
+        EACH(batch * height * width * channels >= 1 << 13)
+        for (long p = 0; p < batch * parts; p++) {
+            long from = p % parts * FEW, first = p / parts * channels;
+            max_spread(dx + first * height * width + from, &v, dy + first * yheight * ywidth + from,
+                       x + first * height * width + from, least(FEW, channels - from));
+        }
+        return;
+    }
     EACH(batch * height * width * channels >= 1 << 13)
     for (long p = 0; p < batch * height * width; p++)
         for (long from = 0; from < channels; from += SOME) {

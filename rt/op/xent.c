@@ -29,3 +29,21 @@ void xent_backward(Stage *st, real *dx, const float *dloss, const real *x, const
 {
     scores_back(st, dx, x, lse, targets, loss_share(dloss, vals, count), rows, 0, width, ignore);
 }
+
+/* A score is ahead of the target's if it is larger, or equal and before it, or not a number. */
+void hit_report(Stage *st, const real *x, const int32_t *targets, Values *vals, long rows, long width, long ignore, long top)
+{
+    long hits = 0, counted = 0;
+    (void)st;
+    for (long r = 0; vals->eval && r < rows; r++) {
+        const real *row = x + r * width;
+        long ahead = 0, target = targets[r];
+        if (target == ignore)
+            continue;
+        for (long i = 0; i < width; i++)
+            ahead += !(get(row, i) <= get(row, target)) || (i < target && get(row, i) == get(row, target));
+        hits += ahead < top;
+        counted++;
+    }
+    vals->hits = counted ? (float)hits / (float)counted : 0.0f;
+}

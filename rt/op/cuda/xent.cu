@@ -40,6 +40,29 @@ struct MeanOfRows {
     }
 };
 
+/* Counts are whole numbers: every order of them has one sum. */
+static __global__ void hits_total(const real *x, const int32_t *targets, Values *vals, long rows, long width, long ignore,
+                                  long top)
+{
+    double hits = 0, counted = 0;
+    for (long r = threadIdx.x; vals->eval && r < rows; r += BLOCK) {
+        long ahead = 0, target = targets[r];
+        if (target == ignore)
+            continue;
+        float own = one(x, r * width + target);
+        for (long i = 0; i < width; i++) {
+            float v = one(x, r * width + i);
+            ahead += !(v <= own) || (i < target && v == own);
+        }
+        hits += ahead < top;
+        counted += 1;
+    }
+    hits = team_sum<BLOCK>(hits);
+    counted = team_sum<BLOCK>(counted);
+    if (threadIdx.x == 0)
+        vals->hits = counted > 0 ? (float)hits / (float)counted : 0.0f;
+}
+
 template <int TEAM>
 static __global__ void xent_rows_back(real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets,
                                       const Values *vals, long rows, long from, long width, long ignore, int count)
@@ -137,4 +160,9 @@ void xent_backward(Stage *st, real *dx, const float *dloss, const real *x, const
                    const Values *vals, long rows, long width, long ignore, int count)
 {
     scores_back(st, dx, dloss, x, lse, targets, vals, rows, 0, width, ignore, count);
+}
+
+void hit_report(Stage *st, const real *x, const int32_t *targets, Values *vals, long rows, long width, long ignore, long top)
+{
+    LAUNCH(hits_total, 1u, (unsigned)BLOCK, st, x, targets, vals, rows, width, ignore, top);
 }
