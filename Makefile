@@ -3,7 +3,7 @@
 CC = cc
 PREFIX = /usr/local
 WARN = -Wall -Wextra -Wpedantic -Werror
-CFLAGS = -std=c11 -O2 -g $(WARN)
+CFLAGS = -std=c11 -O2 -g1 $(WARN)
 CPPFLAGS = -D_POSIX_C_SOURCE=200809L -I. -Igen -Irt
 LIBS = -lyaml -lm -ldl
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)

@@ -167,7 +167,7 @@ own_plans() {       # TYPE PLAN...: of $model
     done
 }
 tiny=$model
-[ -n "$SLOW" ] || model="$model --set train.batch.global=8"
+[ -n "$SLOW" ] || model="$model -D L=1"
 for type in f32 bf16; do
     own_plans $type "1 gpipe none" "2 1f1b full" ${SLOW:+"4 1f1b none" "3 gpipe $some" "2 gpipe none --map 0,1,1,0"} \
         "2 1f1b away"

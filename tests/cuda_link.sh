@@ -39,11 +39,13 @@ refuse "a chip whose attention is not proven" 2 "attention by cuDNN is not prove
 
 # The kernels that this job has no use for, in a unit of their own.
 kernels=$(ls rt/op/cuda/*.cu rt/cuda/*.cu)
+as=-cubin       # what surrounds the kernels is compiled by tests/simt
+[ -z "$SLOW" ] || as=-c
 compiled() {    # WHAT FLAGS FILE...
     what=$1 options=$2
     shift 2
     for file; do echo "#include \"$root/$file\""; done >"$tmp/unit.cu"
-    expect "$what" "$cuda/bin/nvcc" -O3 -std=c++17 $options $strict -Xcompiler -fno-exceptions -I. -c -o "$tmp/unit.o" \
+    expect "$what" "$cuda/bin/nvcc" -O3 -std=c++17 $options $strict -Xcompiler -fno-exceptions -I. $as -o "$tmp/unit.o" \
         "$tmp/unit.cu"
 }
 compiled "bf16, sm_90, other kernels" "-arch=sm_90 -DREAL_BF16" \

@@ -6,6 +6,7 @@
 # both completions.  SLOW=1: a Debian package is built and looked into.
 . "$(dirname "$0")/lib.sh"
 need dpgen
+[ -n "$SLOW" ] || use_ready
 version=$(sed -n 's/.*DPGEN_VERSION "\(.*\)"/\1/p' gen/version.h)
 
 # ---- one version, one set of options

@@ -16,7 +16,7 @@ kept=$root/build/mutate_failed
 [ -z "$SLOW" ] || count=20000
 count=${1:-${count:-200}} from=${2:-1}
 # those at the size of papers are the small ones again, with larger numbers: minutes a plan where a count is mutated
-large='large|355m|774m|amoebanet|densenet|inception|efficientnet'
+large='large|355m|774m|amoebanet|densenet|inception|efficientnet|llama|qwen|gemma|phi-2|opt-|vgg'
 set -- $(ls examples/*.yaml | grep -v -E "$large") tests/models/*.yaml tests/fuzz/*.yaml
 
 # one SEED DIR MODEL OTHER: `pass`, or `fail` and, on standard error, what is wrong

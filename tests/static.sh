@@ -15,7 +15,10 @@ echo "plain $model" | plans
 one_hash "plain"
 d=$tmp/static
 said=$(generate "$d" $model --set data.train.files="$tmp/data/*") || fault "$said"
+real=$PATH
+[ -n "$SLOW" ] || use_ready
 expect "make LINK=static" make_quickly "$d" LINK=static
+PATH=$real
 if readelf -d "$d/train" 2>/dev/null | grep -q NEEDED; then fault "a static program that needs a library"; else pass; fi
 if readelf -l "$d/train" 2>/dev/null | grep -q INTERP; then fault "a static program with a loader"; else pass; fi
 got=$(cd / && env -i "$d/train" $run | sed -n 's/^sha256 //p')
@@ -37,7 +40,8 @@ made() {
     else fault "$what: not $lines times $match: $(head -n 3 "$tmp/said" | tr '\n' ';')"; fi
 }
 quick='-std=c11 -O0 -ffp-contract=off $(WARN)' again=$tmp/again
-./dpgen $model --estimate -o "$again" >"$tmp/said" 2>&1
+small="$models/mlp.yaml --stages 2"
+./dpgen $small --estimate -o "$again" >"$tmp/said" 2>&1
 kernels=$(ls "$again"/rt/op/*.c | wc -l) others=$(ls "$again"/*.c "$again"/rt/*.c | wc -l)
 made "all" $((kernels + others + 1)) '^  compile [a-z0-9_/]*\.c$\|^  link train$' ISA= -j2
 made "nothing" 0 '^' ISA=
@@ -50,7 +54,7 @@ leaners=$(grep -l 'include "\(gemm\|attend\)\.h"' "$again"/rt/op/*.c | wc -l)
 made "a header" $((leaners + 1)) '^  compile rt/op/\|^  link train$' ISA=-DOTHER
 made "make -s" 0 '^' -s ISA=
 made "make V=1" 1 " .*-o train " V=1 ISA= LINK=static
-./dpgen $model --estimate -o "$again" >"$tmp/said" 2>&1
+./dpgen $small --estimate -o "$again" >"$tmp/said" 2>&1
 left=$(find "$again" -name '*.[od]' -o -name '.flags*')
 if [ -z "$left" ]; then pass; else fault "a folder made anew keeps $left"; fi
 

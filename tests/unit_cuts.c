@@ -87,7 +87,7 @@ static void try_case(const char *name, const Model *m, int share, bool list, Tal
     Ints cuts = {0};
     for (int i = 0; i + 1 < chunks; i++)
         *PUSH(&cuts) = i;
-    int each = chunks > 2 && !list && !getenv("SLOW") ? 8 : 1, n = 0;     /* of two cuts and more, one choice in eight */
+    int each = chunks > 2 && !list && !getenv("SLOW") ? 16 : 1, n = 0;    /* of two cuts and more, one choice in sixteen */
     do {
         if (n++ % each)
             continue;

