@@ -117,6 +117,7 @@ bool size_pool(Sizer *z);
 bool size_image_mean(Sizer *z);
 bool size_batch_stat(Sizer *z);
 bool size_batch_norm(Sizer *z);
+bool size_group_norm(Sizer *z);
 /* shape.c: what a rule may call */
 const Shape *in_shape(const Sizer *z, int i);
 bool out_shape(Sizer *z, int i, Shape s);                       /* size result i; false after a complaint */

@@ -558,11 +558,10 @@ static bool size_none(Sizer *z)
 
 const ShapeRule shape_rules[] = {
     {"embedding", size_embedding},  {"position", size_position},    {"relative_bias", size_relative_bias},
-    {"parameter", size_parameter},  {"clip", size_clip},
-    {"linear", size_linear},        {"linear_gelu", size_linear_gelu},
-    {"matmul", size_matmul},        {"attention", size_attention},  /* shape_attention.c */
-    {"conv", size_conv},            {"pool", size_pool},    /* these and the next two: shape_image.c */
-    {"batch_stat", size_batch_stat}, {"batch_norm", size_batch_norm},
+    {"parameter", size_parameter},  {"clip", size_clip},            {"linear", size_linear},
+    {"linear_gelu", size_linear_gelu}, {"matmul", size_matmul},     {"attention", size_attention},  /* shape_attention.c */
+    {"conv", size_conv},            {"pool", size_pool},            {"batch_stat", size_batch_stat},    /* shape_image.c */
+    {"batch_norm", size_batch_norm}, {"group_norm", size_group_norm},
     {"attention_packed", size_attention_packed},                    {"norm", size_norm},
     {"softmax", set_rows},          {"same", size_same},            {"gelu", size_same},
     {"scale", size_same},           {"dropout", size_dropout},      {"add", size_add},
