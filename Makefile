@@ -17,9 +17,8 @@ FRONT   = gen/front/load.o gen/front/new.o gen/front/schema.o gen/front/expr.o g
           gen/front/train.o gen/front/devices.o gen/front/schedules.o gen/front/table.o gen/front/targets.o \
           gen/front/links.o gen/front/names.o gen/front/attr.o gen/front/block.o gen/front/build.o gen/front/expand.o \
           gen/front/row.o gen/front/bind.o gen/front/graph.o gen/front/param.o gen/front/shape.o gen/front/shape_ops.o \
-          gen/front/shape_image.o gen/front/shape_language.o gen/front/grad.o gen/front/update.o gen/front/gelu.o \
-          gen/front/fuse.o \
-          gen/front/weights.o
+          gen/front/shape_image.o gen/front/shape_language.o gen/front/shape_attention.o gen/front/grad.o \
+          gen/front/update.o gen/front/gelu.o gen/front/fuse.o gen/front/weights.o
 TOKENIZER = $(sort $(wildcard rt/tokens/*.c))
 TOKENS  = $(TOKENIZER:rt/%.c=build/gen/%.o) gen/tokens/tokens.o
 PACK    = gen/pack/search.o gen/pack/greedy.o gen/pack/verify.o gen/pack/pack.o gen/pack/file.o
@@ -35,7 +34,7 @@ FATES   = gen/fates/given.o gen/fates/choices.o gen/fates/fates.o gen/fates/seed
 MEM     = gen/mem/lives.o gen/mem/mem.o gen/mem/layout.o gen/mem/place.o gen/mem/exact_layout.o \
           gen/mem/trial_cache.o gen/mem/unpooled.o gen/mem/host.o
 EXACT   = gen/exact/prefix_sums.o gen/exact/bound.o gen/exact/frontier.o gen/exact/reach.o gen/exact/preview.o \
-          gen/exact/preview_ends.o gen/exact/exact.o gen/exact/brute.o
+          gen/exact/preview_ends.o gen/exact/exact.o gen/exact/improve.o gen/exact/brute.o
 CHECK   = gen/check/graph.o gen/check/order.o gen/check/part.o gen/check/comm.o gen/check/value.o gen/check/mem.o \
           gen/check/sim.o
 RIVALS  = gen/rivals/even.o gen/rivals/unit.o gen/rivals/moves.o gen/rivals/pipedream.o gen/rivals/pipedream_dp.o \
