@@ -18,9 +18,9 @@ function put(row) {
 function end_run() { if (class) put(sprintf("K(%#x, %#x, %d)", from, last, class)); class = 0 }
 BEGIN {
     print "/* SPDX-License" "-Identifier: Apache-2.0\n *"
-    print " * normal.def: decompositions and classes of characters, made by tools/normal.awk from the data files of " \
-          "Unicode " VERSION ".\n * Those are copyright Unicode, Inc., under the Unicode licence, which allows their use; these rows are " \
-          "facts from them. */"
+    print " * normal.def: decompositions and classes of characters, made by tools/normal.awk from the data " \
+          "files of Unicode " VERSION ".\n * Those are copyright Unicode, Inc., under the Unicode licence, which allows " \
+          "their use; these rows are facts from them. */"
 }
 { sub(/#.*/, ""); split($0, field, / *; */) }
 FILENAME ~ /DerivedNorm/ && field[2] ~ /^Full_Composition_Exclusion/ {
