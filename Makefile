@@ -66,7 +66,7 @@ all: dpgen
 dpgen: $(OBJ)
 	$(CC) $(LDFLAGS) -o $@ $(OBJ) $(LIBS)
 
-$(OBJ): $(wildcard gen/*.h gen/*/*.h gen/*.def) rt/json.h rt/place.h rt/utf8.h
+$(OBJ): $(wildcard gen/*.h gen/*/*.h gen/*.def) rt/json.h rt/place.h rt/utf8.h rt/tokens/tokens.h
 
 build/embed: tools/embed.c
 	mkdir -p build
