@@ -294,6 +294,98 @@ static Answer running_count(const Call *c, long i)
     return exact(old_of(c, "count", i) + (of(c, "each") ? pair(c, "sum_count", 0, 1) : 1));
 }
 
+/* ---- GroupNorm over x[batch pixels groups width] ------------------------------------------------------------------ */
+
+/* An element's channel and group; the group's first element, and how far its pixels lie apart. */
+typedef struct { long channels, channel, group, first, step; } Member;
+
+static Member member_of(const Call *c, long i)
+{
+    long width = of(c, "width"), groups = of(c, "groups"), channels = groups * width, channel = i % channels;
+    long sample = i / channels / of(c, "pixels");
+    return (Member){channels, channel, sample * groups + channel / width,
+                    sample * of(c, "pixels") * channels + channel / width * width, channels};
+}
+
+/* Element e of the group. */
+static long within(const Call *c, const Member *m, long e)
+{
+    long width = of(c, "width");
+    return m->first + e / width * m->step + e % width;
+}
+
+static Member first_of(const Call *c, long group)
+{
+    long width = of(c, "width"), groups = of(c, "groups");
+    return member_of(c, group / groups * of(c, "pixels") * groups * width + group % groups * width);
+}
+
+static Answer group_mean(const Call *c, long group)
+{
+    Member m = first_of(c, group);
+    long n = of(c, "pixels") * of(c, "width");
+    Answer a = {0, 0};
+    for (long e = 0; e < n; e++)
+        plus(&a, old_of(c, "x", within(c, &m, e)) / (double)n);
+    return a;
+}
+
+static Answer group_rstd(const Call *c, long group)
+{
+    Member m = first_of(c, group);
+    long n = of(c, "pixels") * of(c, "width");
+    double mean = group_mean(c, group).value, var = 0;
+    for (long e = 0; e < n; e++) {
+        double d = old_of(c, "x", within(c, &m, e)) - mean;
+        var += d * d / (double)n;
+    }
+    double s = 1 / sqrt(var + number_of(c, "eps"));
+    return near(s, s + s * s * s * 0x1p-20 * mean * mean);      /* the call's own mean is rounded */
+}
+
+static double group_weight(const Call *c, long channel) { return part_of(c, "weight") ? old_of(c, "weight", channel) : 1; }
+
+static Answer group_y(const Call *c, long i)
+{
+    Member m = member_of(c, i);
+    double x = old_of(c, "x", i), mean = group_mean(c, m.group).value, b = old_of(c, "bias", m.channel);
+    double w = group_rstd(c, m.group).value * group_weight(c, m.channel);
+    return near((x - mean) * w + b, (fabs(x) + fabs(mean)) * fabs(w) + fabs(b));
+}
+
+static Answer group_dx(const Call *c, long i)
+{
+    Member m = member_of(c, i);
+    long n = of(c, "pixels") * of(c, "width");
+    double mean = old_of(c, "mean", m.group), s = old_of(c, "rstd", m.group);
+    Answer plain = {0, 0}, with = {0, 0};
+    for (long e = 0; e < n; e++) {
+        long at = within(c, &m, e);
+        double g = old_of(c, "dy", at) * group_weight(c, at % m.channels) / (double)n, x = old_of(c, "x", at);
+        plus(&plain, g);
+        with.value += g * (x - mean) * s;
+        with.terms += fabs(g) * (fabs(x) + fabs(mean)) * s;
+    }
+    double g = old_of(c, "dy", i) * group_weight(c, m.channel), x = old_of(c, "x", i), size = (fabs(x) + fabs(mean)) * s;
+    return near(s * (g - plain.value - (x - mean) * s * with.value), s * (fabs(g) + plain.terms + size * with.terms));
+}
+
+static Answer group_sum(const Call *c, long channel, bool with)
+{
+    long channels = of(c, "groups") * of(c, "width");
+    Answer a = {0, 0};
+    for (long r = 0; r < of(c, "batch") * of(c, "pixels"); r++) {
+        long i = r * channels + channel, group = member_of(c, i).group;
+        double d = old_of(c, "dy", i), x = old_of(c, "x", i), mean = old_of(c, "mean", group), s = old_of(c, "rstd", group);
+        a.value += with ? d * (x - mean) * s : d;
+        a.terms += with ? fabs(d) * (fabs(x) + fabs(mean)) * s : fabs(d);
+    }
+    return a;
+}
+
+static Answer group_dweight(const Call *c, long channel) { return group_sum(c, channel, true); }
+static Answer group_dbias(const Call *c, long channel) { return group_sum(c, channel, false); }
+
 /* ---- operands repeated in the middle ----------------------------------------------------------------------------- */
 
 /* The element of [outer inner] that stands beside element i of [outer mid inner]. */
@@ -347,6 +439,9 @@ static Answer dropout_shared_y(const Call *c, long i)
     "dweight=width dbias=width"
 #define TRACK "dmean=2*width dvar=2*width dcount=2 mean=width var=width"
 #define RUNNING "mean=n var=n count=1 sum_mean=2*n sum_var=2*n sum_count=2"
+#define GROUP "x=batch*pixels*groups*width dx=batch*pixels*groups*width y=batch*pixels*groups*width " \
+    "dy=batch*pixels*groups*width mean=batch*groups rstd=batch*groups weight=groups*width bias=groups*width " \
+    "dweight=groups*width dbias=groups*width"
 #define MIDDLE "y=outer*mid*inner a=outer*mid*inner b=outer*inner dy=outer*mid*inner da=outer*mid*inner db=outer*inner"
 #define PARAMETER "y=batch*n dy=batch*n weight=n dweight=n"
 
@@ -362,6 +457,10 @@ const Known known_images[] = {
     {"batchstat_track", "dcount", TRACK, track_count, 0, 0},
     {"batch_track", "mean", RUNNING, running_mean, 0, 0}, {"batch_track", "var", RUNNING, running_var, 0, 0},
     {"batch_track", "count", RUNNING, running_count, 0, 0},
+    {"groupnorm_forward", "y", GROUP, group_y, 16, 0}, {"groupnorm_forward", "mean", GROUP, group_mean, 16, 0},
+    {"groupnorm_forward", "rstd", GROUP, group_rstd, 16, 0}, {"groupnorm_backward_x", "dx", GROUP, group_dx, 16, 0},
+    {"groupnorm_backward_w", "dweight", GROUP, group_dweight, 16, 0},
+    {"groupnorm_backward_w", "dbias", GROUP, group_dbias, 16, 0},
     {"add_middle_forward", "y", MIDDLE, middle_sum, 0, 0}, {"mul_middle_forward", "y", MIDDLE, middle_product, 0, 0},
     {"mul_middle_backward", "da", MIDDLE, middle_da, 0, 0}, {"mul_middle_backward", "db", MIDDLE, middle_db, 0, 0},
     {"parameter_forward", "y", PARAMETER, parameter_y, 0, 0},

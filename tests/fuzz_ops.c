@@ -263,10 +263,16 @@ static bool make_attention(void)
     if (!q || !k || !v)
         return false;
     const char *bias = optional_bias(heads, query, key, &any), *mask = optional_mask(key);
-    const char *more = attention_keys(chance(40) && query <= key);
+    bool causal = chance(40) && query <= key;
+    const char *more = attention_keys(causal);
+    char window[48] = "";
+    if (causal && chance(40))
+        snprintf(window, sizeof window, ", window: %d", below(key + 2));
+    if (chance(20))
+        snprintf(window + strlen(window), sizeof window - strlen(window), ", softcap: %d", 1 + below(4));
     Value *y = fresh(q->s, v->loud);
-    line("op: Attention, in: [%s, %s, %s]%s%s, heads: %d, kv_heads: %d%s, as: %s", use(q), use(k), use(v), bias, mask, heads,
-         own, more, y->name);
+    line("op: Attention, in: [%s, %s, %s]%s%s, heads: %d, kv_heads: %d%s%s, as: %s", use(q), use(k), use(v), bias, mask, heads,
+         own, more, window, y->name);
     return true;
 }
 
@@ -332,6 +338,22 @@ Value *norm(Value *x)
 }
 
 static bool make_norm(void) { Value *x = choose(NULL, NULL); return x && norm(x); }
+
+static bool make_group_norm(void)
+{
+    Value *x = choose(matrix, NULL);
+    if (!x)
+        return false;
+    int groups = divisor(width(&x->s));
+    bool instance = chance(40) && size_from(&x->s, 1) > width(&x->s);
+    if (!instance && size_from(&x->s, 1) == groups)
+        return false;
+    char name[24], kind[40];
+    name_table(name, sizeof name, "group");
+    snprintf(kind, sizeof kind, instance ? "InstanceNorm" : "GroupNorm, groups: %d", groups);
+    line("op: %s, name: %s, in: %s, affine: %s, as: %s", kind, name, use(x), yes(50), fresh(x->s, 3)->name);
+    return true;
+}
 
 static bool make_unary(void)
 {
@@ -551,7 +573,8 @@ static bool make_reduce(void)
 }
 
 const Maker makers[] = {
-    {10, make_linear}, {8, make_unary}, {6, make_norm}, {10, make_two}, {5, make_dropout}, {4, make_matmul},
+    {10, make_linear}, {8, make_unary}, {6, make_norm}, {3, make_group_norm}, {10, make_two}, {5, make_dropout},
+    {4, make_matmul},
     {4, make_attention}, {4, make_packed}, {3, make_concat}, {3, make_split}, {3, make_slice}, {4, make_reshape},
     {3, make_transpose}, {2, make_reduce}, {3, make_embedding}, {2, make_position}, {2, make_relative},
     {2, make_parameter}, {2, make_rotary}, {2, make_gate}, {2, make_data}, {0, NULL},

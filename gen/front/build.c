@@ -9,6 +9,7 @@
  *   Split                a Slice a part
  *   Flatten              a Reshape
  *   GlobalAvgPool        a Mean
+ *   InstanceNorm         a GroupNorm with a group a channel
  *   Attention packed     AttentionPacked
  *   `top` of a loss      a HitReport behind it: expand.c
  *   BatchNorm            BatchStat and BatchNormalize: expand.c
@@ -25,7 +26,7 @@
 /* Names of `op:` that are not rows of ops.def, the row they are made of, and their keys as there. */
 static const struct { const char *name, *row, *keys; } composite[] = {
     {"Split", "Slice", "axis z -1; parts n -; sizes l -"}, {"Flatten", "Reshape", ""},
-    {"GlobalAvgPool", "Mean", "keep b false"},
+    {"GlobalAvgPool", "Mean", "keep b false"}, {"InstanceNorm", "GroupNorm", "eps f 1e-5; affine b false"},
     {"BatchNorm", "BatchNormalize", "eps f 1e-5; momentum f 0.1; track=each w step micro"},
 };
 enum { COMPOSITES = sizeof composite / sizeof *composite };

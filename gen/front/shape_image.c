@@ -170,3 +170,27 @@ bool size_batch_norm(Sizer *z)
         return refuse(z, NULL, "eps must not be negative");
     return set_pixels(z) && par_shape(z, 0, one) && par_shape(z, 1, one) && out_shape(z, 0, *in_shape(z, 0));
 }
+
+/* InstanceNorm has no groups: each channel is one. */
+bool size_group_norm(Sizer *z)
+{
+    const Shape *x = in_shape(z, 0);
+    int64_t groups = attr_find(z->o, "groups") ? attr_int(z->o, "groups") : channels(x);
+    Shape one = {1, {channels(x)}}, each = {2, {x->d[0], groups}};
+    if (x->n < 2)
+        return refuse(z, NULL, "takes [B, ..., channels], not %s", shape_text(x));
+    if (channels(x) % groups)
+        return refuse(z, "groups: 1", "%lld channels cannot be divided into %lld groups", (Num)channels(x),
+                      (Num)groups);
+    if (attr_find(z->o, "eps")->f < 0)
+        return refuse(z, NULL, "eps must not be negative");
+    attr_set(z->o, "batch", x->d[0]);
+    attr_set(z->o, "pixels", shape_size(x, 1, x->n - 1));
+    attr_set(z->o, "groups", groups);
+    attr_set(z->o, "width", channels(x) / groups);
+    if (attr_int(z->o, "pixels") * attr_int(z->o, "width") == 1)
+        return refuse(z, "fewer groups, or a larger image", "%s has one value in each of %lld groups: its variance is 0",
+                      shape_text(x), (Num)groups);
+    return par_shape(z, 0, one) && par_shape(z, 1, one) && out_shape(z, 0, *x) && out_shape(z, 1, each) &&
+           out_shape(z, 2, each);
+}
