@@ -451,12 +451,12 @@ static bool make_concat(void)
     Value *x = choose(NULL, NULL);
     if (!x)
         return false;
-    int axis = below(x->s.n), parts = 2 + below(5), loud = x->loud;
+    int axis = below(x->s.n), parts = 2 + below(9), loud = x->loud;
     Shape y = x->s;
     y.d[axis] *= parts;
     if (!fits(&y) || (axis == 0 && !chance(30)))
         return false;
-    char text[256];
+    char text[320];
     int n = snprintf(text, sizeof text, "%s", use(x));
     for (int i = 1; i < parts; i++) {
         Value *more = choose(equal, x);

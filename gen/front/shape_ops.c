@@ -400,15 +400,15 @@ static bool size_add(Sizer *z)
 
 static bool size_concat(Sizer *z)
 {
-    static const char *const name[] = {"na", "nb", "nc", "nd"};
     Shape y = *in_shape(z, 0);
     int at = axis(z, &y);
     if (at < 0)
         return false;
     int64_t inner = shape_size(&y, at + 1, y.n);
     y.d[at] = 0;
-    for (int i = 0; i < 4; i++) {
-        set(z, name[i], 0);
+    for (int i = 0; i < z->r->in.n; i++) {
+        const char *length = strf("n%s", z->r->in.at[i].name);
+        set(z, length, 0);
         if (z->o->in.at[i] < 0)
             continue;
         Shape x = *in_shape(z, i);
@@ -418,7 +418,7 @@ static bool size_concat(Sizer *z)
             return refuse(z, NULL, "operands may differ in axis %d alone: %s and %s", at, shape_text(in_shape(z, 0)),
                           shape_text(in_shape(z, i)));
         y.d[at] += here;
-        set(z, name[i], here * inner);
+        set(z, length, here * inner);
     }
     set(z, "outer", shape_size(&y, 0, at));
     return out_shape(z, 0, y);
