@@ -386,6 +386,61 @@ static Answer group_sum(const Call *c, long channel, bool with)
 static Answer group_dweight(const Call *c, long channel) { return group_sum(c, channel, true); }
 static Answer group_dbias(const Call *c, long channel) { return group_sum(c, channel, false); }
 
+/* ---- Pad and Upsample -------------------------------------------------------------------------------------------- */
+
+static Answer pad_y(const Call *c, long i)
+{
+    Spot y = spot_of(i, of(c, "yheight"), of(c, "ywidth"), of(c, "channels"));
+    long row = y.row - of(c, "top"), column = y.column - of(c, "left"), height = of(c, "height"), width = of(c, "width");
+    bool inside = row >= 0 && row < height && column >= 0 && column < width;
+    return exact(inside ? old_of(c, "x", ((y.sample * height + row) * width + column) * of(c, "channels") + y.channel)
+                        : number_of(c, "value"));
+}
+
+/* The share of pixel p of n in pixel r of n*by, along one axis. */
+static double share(const Call *c, long r, long p, long n, long by, bool nearest)
+{
+    if (nearest)
+        return r / by == p;
+    double at = of(c, "align") ? n * by > 1 ? (double)(r * (n - 1)) / (double)(n * by - 1) : 0
+                               : fmax(((double)r + 0.5) / (double)by - 0.5, 0);
+    double low = floor(at), high = fmin(low + 1, (double)(n - 1));
+    return ((double)p == low ? 1 - (at - low) : 0) + ((double)p == high ? at - low : 0);
+}
+
+static Answer resized(const Call *c, long i, bool nearest)
+{
+    long height = of(c, "height"), width = of(c, "width"), fh = of(c, "fheight"), fw = of(c, "fwidth");
+    Spot y = spot_of(i, height * fh, width * fw, of(c, "channels"));
+    Answer a = {0, 0};
+    for (long r = 0; r < height; r++)
+        for (long k = 0; k < width; k++) {
+            double s = share(c, y.row, r, height, fh, nearest) * share(c, y.column, k, width, fw, nearest);
+            if (s != 0)
+                plus(&a, s * old_of(c, "x", ((y.sample * height + r) * width + k) * of(c, "channels") + y.channel));
+        }
+    return nearest ? exact(a.value) : a;
+}
+
+static Answer resized_back(const Call *c, long i, bool nearest)
+{
+    long height = of(c, "height"), width = of(c, "width"), fh = of(c, "fheight"), fw = of(c, "fwidth");
+    Spot x = spot_of(i, height, width, of(c, "channels"));
+    Answer a = {0, 0};
+    for (long r = 0; r < height * fh; r++)
+        for (long k = 0; k < width * fw; k++) {
+            double s = share(c, r, x.row, height, fh, nearest) * share(c, k, x.column, width, fw, nearest);
+            if (s != 0)
+                plus(&a, s * old_of(c, "dy", ((x.sample * height * fh + r) * width * fw + k) * of(c, "channels") + x.channel));
+        }
+    return a;
+}
+
+static Answer upsample_y(const Call *c, long i) { return resized(c, i, true); }
+static Answer upsample_dx(const Call *c, long i) { return resized_back(c, i, true); }
+static Answer bilinear_y(const Call *c, long i) { return resized(c, i, false); }
+static Answer bilinear_dx(const Call *c, long i) { return resized_back(c, i, false); }
+
 /* ---- operands repeated in the middle ----------------------------------------------------------------------------- */
 
 /* The element of [outer inner] that stands beside element i of [outer mid inner]. */
@@ -442,6 +497,9 @@ static Answer dropout_shared_y(const Call *c, long i)
 #define GROUP "x=batch*pixels*groups*width dx=batch*pixels*groups*width y=batch*pixels*groups*width " \
     "dy=batch*pixels*groups*width mean=batch*groups rstd=batch*groups weight=groups*width bias=groups*width " \
     "dweight=groups*width dbias=groups*width"
+#define PAD "x=batch*height*width*channels y=batch*yheight*ywidth*channels"
+#define RESIZE "x=batch*height*width*channels dx=batch*height*width*channels " \
+    "y=batch*height*width*channels*fheight*fwidth dy=batch*height*width*channels*fheight*fwidth"
 #define MIDDLE "y=outer*mid*inner a=outer*mid*inner b=outer*inner dy=outer*mid*inner da=outer*mid*inner db=outer*inner"
 #define PARAMETER "y=batch*n dy=batch*n weight=n dweight=n"
 
@@ -461,6 +519,9 @@ const Known known_images[] = {
     {"groupnorm_forward", "rstd", GROUP, group_rstd, 16, 0}, {"groupnorm_backward_x", "dx", GROUP, group_dx, 16, 0},
     {"groupnorm_backward_w", "dweight", GROUP, group_dweight, 16, 0},
     {"groupnorm_backward_w", "dbias", GROUP, group_dbias, 16, 0},
+    {"pad_forward", "y", PAD, pad_y, 0, 0},
+    {"upsample_forward", "y", RESIZE, upsample_y, 16, 0}, {"upsample_backward", "dx", RESIZE, upsample_dx, 16, 0},
+    {"bilinear_forward", "y", RESIZE, bilinear_y, 16, 0}, {"bilinear_backward", "dx", RESIZE, bilinear_dx, 16, 0},
     {"add_middle_forward", "y", MIDDLE, middle_sum, 0, 0}, {"mul_middle_forward", "y", MIDDLE, middle_product, 0, 0},
     {"mul_middle_backward", "da", MIDDLE, middle_da, 0, 0}, {"mul_middle_backward", "db", MIDDLE, middle_db, 0, 0},
     {"parameter_forward", "y", PARAMETER, parameter_y, 0, 0},

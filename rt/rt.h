@@ -197,6 +197,11 @@ void pool_max_forward(Stage *st, real *y, const real *x, long batch, long height
 void pool_max_backward(Stage *st, real *dx, const real *dy, const real *x, long batch, long height, long width, long channels, long yheight, long ywidth, long kheight, long kwidth, long stride, long top, long left);
 void pool_avg_forward(Stage *st, real *y, const real *x, long batch, long height, long width, long channels, long yheight, long ywidth, long kheight, long kwidth, long stride, long top, long left, long count_pad);
 void pool_avg_backward(Stage *st, real *dx, const real *dy, long batch, long height, long width, long channels, long yheight, long ywidth, long kheight, long kwidth, long stride, long top, long left, long count_pad);
+void pad_forward(Stage *st, real *y, const real *x, long batch, long height, long width, long channels, long yheight, long ywidth, long top, long left, float value);
+void upsample_forward(Stage *st, real *y, const real *x, long batch, long height, long width, long channels, long fheight, long fwidth);
+void upsample_backward(Stage *st, real *dx, const real *dy, long batch, long height, long width, long channels, long fheight, long fwidth);
+void bilinear_forward(Stage *st, real *y, const real *x, long batch, long height, long width, long channels, long fheight, long fwidth, long align);
+void bilinear_backward(Stage *st, real *dx, const real *dy, long batch, long height, long width, long channels, long fheight, long fwidth, long align);
 void concat_forward(Stage *st, real *y, const real *a, const real *b, const real *c, const real *d, const real *e, const real *f, const real *g, const real *i, long outer, long na, long nb, long nc, long nd, long ne, long nf, long ng, long ni);
 void concat_backward(Stage *st, real *da, real *db, real *dc, real *dd, real *de, real *df, real *dg, real *di, const real *dy, long outer, long na, long nb, long nc, long nd, long ne, long nf, long ng, long ni);
 void slice_forward(Stage *st, real *y, const real *x, long outer, long whole, long from, long count);

@@ -531,6 +531,40 @@ static bool make_reshape(void)
     return true;
 }
 
+/* Rows and columns, or positions, that become more, or fewer. */
+static bool make_resize(void)
+{
+    Value *x = choose(up_to_four, NULL);
+    if (!x || x->s.n < 3)
+        return false;
+    Shape y = x->s;
+    int n = y.n - 2, by[4] = {0};
+    char text[64], mode[48] = "";
+    bool pad = chance(50);
+    for (int i = 0; i < n; i++) {
+        if (pad) {
+            by[i] = below(3) - (y.d[1 + i] > 1), by[n + i] = below(3);
+            y.d[1 + i] += by[i] + by[n + i];
+        } else {
+            by[i] = 1 + below(3);
+            y.d[1 + i] *= by[i];
+        }
+    }
+    if (!fits(&y))
+        return false;
+    if (n == 2 && pad)
+        snprintf(text, sizeof text, "[%d, %d, %d, %d]", by[0], by[1], by[2], by[3]);
+    else
+        snprintf(text, sizeof text, n == 2 || pad ? "[%d, %d]" : "%d", by[0], by[1]);
+    if (pad)
+        snprintf(mode, sizeof mode, ", value: %d", below(3) - 1);
+    else if (chance(60))
+        snprintf(mode, sizeof mode, ", mode: bilinear, align: %s", yes(50));
+    line("op: %s, in: %s, %s: %s%s, as: %s", pad ? "Pad" : "Upsample", use(x), pad ? "pad" : "factor", text, mode,
+         fresh(y, x->loud > 1 ? x->loud : 1)->name);
+    return true;
+}
+
 static bool make_transpose(void)
 {
     Value *x = choose(up_to_four, NULL);
@@ -570,6 +604,6 @@ const Maker makers[] = {
     {10, make_linear}, {8, make_unary}, {6, make_norm}, {3, make_group_norm}, {10, make_two}, {5, make_dropout},
     {4, make_matmul},
     {4, make_attention}, {4, make_packed}, {3, make_concat}, {3, make_split}, {3, make_slice}, {4, make_reshape},
-    {3, make_transpose}, {2, make_reduce}, {3, make_embedding}, {2, make_position}, {2, make_relative},
+    {2, make_resize}, {3, make_transpose}, {2, make_reduce}, {3, make_embedding}, {2, make_position}, {2, make_relative},
     {2, make_parameter}, {2, make_rotary}, {2, make_gate}, {2, make_data}, {0, NULL},
 };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checks of images, continued: GroupNorm.  See opcheck.h.
+ * Checks of images, continued: GroupNorm, Pad, Upsample.  See opcheck.h.
  */
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 #include "opcheck.h"
 
@@ -81,7 +82,95 @@ static void group_norm(void)
     }
 }
 
+/* ---- pixels that become more, or fewer ------------------------------------------------------------------------------- */
+
+/* batch height width channels; of Pad then yheight ywidth top left, of Upsample factors and `align` */
+enum { B, H, W, C, YH, YW, TOP, LEFT, FH = YH, FW = YW, ALIGN = TOP };
+#define IMAGE(d) d[B], d[H], d[W], d[C]
+
+static void ref_pad(const Case *c, double *y)
+{
+    const long *d = c->d;
+    for (long i = 0; i < d[B] * d[YH] * d[YW] * d[C]; i++) {
+        long sample = i / d[C] / d[YW] / d[YH], row = i / d[C] / d[YW] % d[YH] - d[TOP], column = i / d[C] % d[YW] - d[LEFT];
+        bool inside = row >= 0 && row < d[H] && column >= 0 && column < d[W];
+        y[i] = inside ? c->in[0]->v[((sample * d[H] + row) * d[W] + column) * d[C] + i % d[C]] : c->f[0];
+    }
+}
+
+static void pad(void)
+{
+    static const long sizes[][8] = {{1, 1, 1, 1, 3, 2, 1, 0}, {2, 5, 4, 3, 7, 9, 0, 2}, {2, 6, 7, 16, 4, 5, -1, -2},
+                                    {3, 4, 5, 8, 6, 3, 2, -2}, {1, 70, 80, 8, 75, 90, 5, 3}};
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        const long *d = sizes[s];
+        Tensor *x = operand(REAL, d[B] * d[H] * d[W] * d[C], -1, 1), *y = result(REAL, d[B] * d[YH] * d[YW] * d[C]);
+        Tensor *dy = operand(REAL, y->n, -1, 1), *dx = result(REAL, x->n);
+        Case c = {.f = {-1.5}, .in = {x}};
+        memcpy(c.d, d, sizeof *sizes);
+        pad_forward(stage, y->k, x->k, IMAGE(d), d[YH], d[YW], d[TOP], d[LEFT], -1.5f);
+        check_value("pad_forward", y, ref_pad, &c);
+        pad_forward(stage, dx->k, dy->k, d[B], d[YH], d[YW], d[C], d[H], d[W], -d[TOP], -d[LEFT], 0);
+        check_gradient("pad_forward", dx, ref_pad, &c, 0, dy);
+        case_end();
+    }
+}
+
+/* The pixels before and behind position r of n*by, and how far it is between them: docs/operators.md. */
+static double between(const Case *c, long r, long n, long by, long pixel[2])
+{
+    double at = c->d[ALIGN] < 0 ? (double)(r / by)
+        : c->d[ALIGN] ? n * by > 1 ? (double)r * (double)(n - 1) / (double)(n * by - 1) : 0
+        : fmax(((double)r + 0.5) / (double)by - 0.5, 0);
+    pixel[0] = (long)floor(at);
+    pixel[1] = pixel[0] + 1 < n ? pixel[0] + 1 : n - 1;
+    return at - (double)pixel[0];
+}
+
+static void ref_upsample(const Case *c, double *y)
+{
+    const long *d = c->d, yh = d[H] * d[FH], yw = d[W] * d[FW];
+    for (long i = 0; i < d[B] * yh * yw * d[C]; i++) {
+        long sample = i / d[C] / yw / yh, rows[2], columns[2];
+        double down = between(c, i / d[C] / yw % yh, d[H], d[FH], rows), across = between(c, i / d[C] % yw, d[W], d[FW], columns);
+        y[i] = 0;
+        for (int k = 0; k < 4; k++)
+            y[i] += (k / 2 ? down : 1 - down) * (k % 2 ? across : 1 - across) *
+                    c->in[0]->v[((sample * d[H] + rows[k / 2]) * d[W] + columns[k % 2]) * d[C] + i % d[C]];
+    }
+}
+
+static void upsample_case(const long *d, long align)
+{
+    Tensor *x = operand(REAL, d[B] * d[H] * d[W] * d[C], -1, 1), *y = result(REAL, x->n * d[FH] * d[FW]);
+    Tensor *dy = operand(REAL, y->n, -1, 1), *dx = result(REAL, x->n);
+    Case c = {.d = {IMAGE(d), d[FH], d[FW], align}, .in = {x}};
+    if (align < 0) {
+        upsample_forward(stage, y->k, x->k, IMAGE(d), d[FH], d[FW]);
+        check_value("upsample_forward", y, ref_upsample, &c);
+        upsample_backward(stage, dx->k, dy->k, IMAGE(d), d[FH], d[FW]);
+        check_gradient("upsample_backward", dx, ref_upsample, &c, 0, dy);
+    } else {
+        bilinear_forward(stage, y->k, x->k, IMAGE(d), d[FH], d[FW], align);
+        check_value("bilinear_forward", y, ref_upsample, &c);
+        bilinear_backward(stage, dx->k, dy->k, IMAGE(d), d[FH], d[FW], align);
+        check_gradient("bilinear_backward", dx, ref_upsample, &c, 0, dy);
+    }
+    case_end();
+}
+
+static void upsample(void)
+{
+    static const long sizes[][6] = {{1, 1, 1, 1, 1, 1}, {2, 1, 4, 3, 3, 2}, {2, 5, 3, 4, 2, 2}, {1, 4, 6, 70, 3, 1},
+                                    {1, 7, 1, 5, 4, 1}, {1, 9, 11, 8, 5, 4}};
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+        for (long align = -1; align < 2; align++)
+            upsample_case(sizes[s], align);
+}
+
 const Check vision_checks[] = {
+    {" pad_forward ", pad},
+    {" upsample_forward upsample_backward bilinear_forward bilinear_backward ", upsample},
     {" groupnorm_forward groupnorm_backward_x groupnorm_backward_w ", group_norm},
     {NULL, NULL},
 };

@@ -116,6 +116,8 @@ bool size_image_mean(Sizer *z);
 bool size_batch_stat(Sizer *z);
 bool size_batch_norm(Sizer *z);
 bool size_group_norm(Sizer *z);
+bool size_pad(Sizer *z);
+bool size_upsample(Sizer *z);
 /* shape.c: what a rule may call */
 const Shape *in_shape(const Sizer *z, int i);
 bool out_shape(Sizer *z, int i, Shape s);                       /* size result i; false after a complaint */

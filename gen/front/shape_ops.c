@@ -635,7 +635,7 @@ const ShapeRule shape_rules[] = {
     {"parameter", size_parameter},  {"clip", size_clip},            {"linear", size_linear},
     {"linear_gelu", size_linear_gelu}, {"matmul", size_matmul},     {"attention", size_attention},
     {"conv", size_conv},            {"pool", size_pool},            {"batch_stat", size_batch_stat},    /* shape_image.c */
-    {"batch_norm", size_batch_norm}, {"group_norm", size_group_norm},
+    {"batch_norm", size_batch_norm}, {"group_norm", size_group_norm}, {"pad", size_pad},          {"upsample", size_upsample},
     {"attention_packed", size_attention_packed},                    {"norm", size_norm},
     {"softmax", set_rows},          {"same", size_same},            {"gelu", size_same},
     {"scale", size_same},           {"dropout", size_dropout},      {"add", size_add},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Operators that only move elements: Concat, Slice, Reshape, Transpose.  No arithmetic, so any bits go through.
+ * Operators that only move elements: Concat, Slice, Pad, Reshape, Transpose.  No arithmetic, so any bits go through.
  */
 #include "kernel.h"
 
@@ -56,6 +56,28 @@ void slice_backward(Stage *st, real *dx, const real *dy, long outer, long whole,
         memset(to, 0, (size_t)from * sizeof *to);
         memcpy(to + from, dy + r * count, (size_t)count * sizeof *to);
         memset(to + from + count, 0, (size_t)(whole - from - count) * sizeof *to);
+    }
+}
+
+void pad_forward(Stage *st, real *y, const real *x, long batch, long height, long width, long channels, long yheight,
+                 long ywidth, long top, long left, float value)
+{
+    long from = left > 0 ? left : 0, to = least(left + width, ywidth);
+    real rim;
+    put(&rim, 0, value);
+    EACH(batch * yheight * ywidth * channels >= 1 << 16)
+    for (long line = 0; line < batch * yheight; line++) {
+        long row = line % yheight - top;
+        int inside = row >= 0 && row < height && from < to;
+        real *line_of_y = y + line * ywidth * channels;
+        for (long i = 0; i < (inside ? from : ywidth) * channels; i++)
+            line_of_y[i] = rim;
+        if (!inside)
+            continue;
+        memcpy(line_of_y + from * channels, x + ((line / yheight * height + row) * width + from - left) * channels,
+               (size_t)((to - from) * channels) * sizeof *y);
+        for (long i = to * channels; i < ywidth * channels; i++)
+            line_of_y[i] = rim;
     }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Operators that only move elements: Concat, Slice, Reshape, Transpose, Embedding forward.  If all lengths and offsets are
+ * Operators that only move elements: Concat, Slice, Pad, Reshape, Transpose, Embedding forward.  If all lengths and offsets are
  * whole multiples of 16 bytes, 16 bytes are moved at once.  A transposition that moves the last axis goes through tiles of 32
  * x 32 in shared memory, so that both sides are read and written along their last axis.
  */
@@ -82,6 +82,34 @@ void slice_backward(Stage *st, real *dx, const real *dy, long outer, long whole,
     else
         LAUNCH((spread_rows<real>), blocks_for(outer * whole), (unsigned)BLOCK, st, dx, dy, outer, whole, from, count,
                (real)0);
+}
+
+/* Units of a pixel in y: those of x, or outside of it `rim`. */
+template <class U>
+static __global__ void pad_pixels(U *y, const U *x, long height, long width, long units, long yheight, long ywidth, long top,
+                                  long left, long n, U rim)
+{
+    GRID(i, n) {
+        long pixel = quotient(i, units), line = quotient(pixel, ywidth), sample = quotient(line, yheight);
+        long row = line - sample * yheight - top, column = pixel - line * ywidth - left;
+        bool inside = row >= 0 && row < height && column >= 0 && column < width;
+        y[i] = inside ? x[((sample * height + row) * width + column) * units + i - pixel * units] : rim;
+    }
+}
+
+void pad_forward(Stage *st, real *y, const real *x, long batch, long height, long width, long channels, long yheight,
+                 long ywidth, long top, long left, float value)
+{
+    long n = batch * yheight * ywidth * channels;
+    union { real at[WIDE]; Quad quad; } rim;
+    for (int j = 0; j < WIDE; j++)
+        set(rim.at, j, value);
+    if (channels % WIDE == 0)
+        LAUNCH((pad_pixels<Quad>), blocks_for(n / WIDE), (unsigned)BLOCK, st, (Quad *)y, (const Quad *)x, height, width,
+               channels / WIDE, yheight, ywidth, top, left, n / WIDE, rim.quad);
+    else
+        LAUNCH((pad_pixels<real>), blocks_for(n), (unsigned)BLOCK, st, y, x, height, width, channels, yheight, ywidth, top,
+               left, n, rim.at[0]);
 }
 
 void copy_forward(Stage *st, real *y, const real *x, long n)
