@@ -212,11 +212,15 @@ void reduce_forward(Stage *st, real *y, const real *x, long outer, long mid, lon
 void reduce_backward(Stage *st, real *dx, const real *dy, long outer, long mid, long inner, float factor);
 void xent_forward(Stage *st, float *loss, float *lse, const real *x, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count);
 void xent_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count);
+void xent_smooth_forward(Stage *st, float *loss, float *lse, const real *x, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count, float smooth);
+void xent_smooth_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count, float smooth);
 void hit_report(Stage *st, const real *x, const int32_t *targets, Values *vals, long rows, long width, long ignore, long top);
 void linear_xent_forward(Stage *st, float *loss, float *lse, const real *x, const real *weight, const real *bias, const int32_t *targets, void *tmp, const Values *vals, int h, long rows, long in, long out, long chunk, long ignore, int count);
 void linear_xent_backward(Stage *st, real *dx, float *dweight, float *dbias, const float *dloss, const real *x, const real *weight, const real *bias, const float *lse, const int32_t *targets, void *tmp, const Values *vals, int h, int acc, long rows, long in, long out, long chunk, long ignore, int count);
 void mse_forward(Stage *st, float *loss, const real *x, const real *targets, const Values *vals, long n);
 void mse_backward(Stage *st, real *dx, real *dtargets, const float *dloss, const real *x, const real *targets, const Values *vals, long n);
+void bce_forward(Stage *st, float *loss, const real *x, const real *targets, const Values *vals, long n);
+void bce_backward(Stage *st, real *dx, real *dtargets, const float *dloss, const real *x, const real *targets, const Values *vals, long n);
 void loss_add_forward(Stage *st, float *y, const float *a, const float *b);
 void loss_scale_forward(Stage *st, float *y, const float *x, float factor);
 void loss_report(Stage *st, const float *x, Values *vals, int acc);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checks of images, continued: GroupNorm, Pad, Upsample.  See opcheck.h.
+ * Checks of images, continued: GroupNorm, Pad, Upsample, losses of classes.  See opcheck.h.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -168,7 +168,73 @@ static void upsample(void)
             upsample_case(sizes[s], align);
 }
 
+/* ---- losses ---------------------------------------------------------------------------------------------------------- */
+
+static void ref_bce(const Case *c, double *y)
+{
+    *y = 0;
+    for (long i = 0; i < c->d[0]; i++) {
+        double x = c->in[0]->v[i];
+        *y += (log1p(exp(-fabs(x))) + fmax(x, 0) - x * c->in[1]->v[i]) / ((double)c->d[0] * c->vals.micro);
+    }
+}
+
+/* The last: scores that are sure of themselves, so that each term is small. */
+static void bce(void)
+{
+    static const long sizes[] = {1, 13, 5003, 40001, 300};
+    for (int s = 0; s < 5; s++) {
+        long n = sizes[s];
+        Tensor *x = operand(REAL, n, s == 4 ? 9 : -4, s == 4 ? 12 : 4), *t = s == 4 ? filled(REAL, n, 1) : operand(REAL, n, 0, 1);
+        Tensor *loss = result(FLOAT, 1), *dx = result(REAL, n), *dt = result(REAL, n), *dloss = filled(FLOAT, 1, 2);
+        Case c = {.d = {n}, .vals = {.micro = 3}, .in = {x, t}};
+        bce_forward(stage, loss->k, x->k, t->k, &c.vals, n);
+        check_value("bce_forward", loss, ref_bce, &c);
+        bce_backward(stage, dx->k, 0, dloss->k, x->k, t->k, &c.vals, n);
+        bce_backward(stage, 0, dt->k, dloss->k, x->k, t->k, &c.vals, n);
+        if (s < 4)
+            check_gradient("bce_backward dx", dx, ref_bce, &c, 0, dloss);
+        check_gradient("bce_backward dtargets", dt, ref_bce, &c, 1, dloss);
+        case_end();
+    }
+}
+
+/* d: rows width ignore */
+static void ref_smooth(const Case *c, double *y)
+{
+    *y = 0;
+    for (long r = 0; r < c->d[0]; r++) {
+        const double *row = c->in[0]->v + r * c->d[1];
+        double sum = 0;
+        for (long i = 0; i < c->d[1]; i++)
+            sum += exp(row[i]);
+        for (long i = 0; i < c->d[1] && c->ids[r] != c->d[2]; i++) {
+            double want = c->f[0] / (double)c->d[1] + (c->ids[r] == i ? 1 - c->f[0] : 0);
+            *y += want * (log(sum) - row[i]) / (double)c->vals.valid[1];
+        }
+    }
+}
+
+static void smooth(void)
+{
+    static const long sizes[][2] = {{1, 2}, {9, 5}, {67, 300}, {130, 17}, {5, 2003}};
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        long rows = sizes[s][0], width = sizes[s][1];
+        Tensor *x = operand(REAL, rows * width, -2, 2), *loss = result(FLOAT, 1), *lse = result(FLOAT, rows);
+        Tensor *dx = result(REAL, x->n), *dloss = filled(FLOAT, 1, 2);
+        int32_t *targets = ids(rows, 0, width);
+        Case c = {.d = {rows, width, 1}, .f = {s % 2 ? 0.1f : 0.75f}, .ids = targets, .vals = {.valid = {0, rows}}, .in = {x}};
+        xent_smooth_forward(stage, loss->k, lse->k, x->k, targets, &c.vals, rows, width, 1, 1, (float)c.f[0]);
+        check_value("xent_smooth_forward", loss, ref_smooth, &c);
+        xent_smooth_backward(stage, dx->k, dloss->k, x->k, lse->k, targets, &c.vals, rows, width, 1, 1, (float)c.f[0]);
+        check_gradient("xent_smooth_backward", dx, ref_smooth, &c, 0, dloss);
+        case_end();
+    }
+}
+
 const Check vision_checks[] = {
+    {" bce_forward bce_backward ", bce},
+    {" xent_smooth_forward xent_smooth_backward ", smooth},
     {" pad_forward ", pad},
     {" upsample_forward upsample_backward bilinear_forward bilinear_backward ", upsample},
     {" groupnorm_forward groupnorm_backward_x groupnorm_backward_w ", group_norm},

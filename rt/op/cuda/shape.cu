@@ -101,15 +101,17 @@ void pad_forward(Stage *st, real *y, const real *x, long batch, long height, lon
                  long ywidth, long top, long left, float value)
 {
     long n = batch * yheight * ywidth * channels;
-    union { real at[WIDE]; Quad quad; } rim;
+    float rim[WIDE];
+    Quad four;
     for (int j = 0; j < WIDE; j++)
-        set(rim.at, j, value);
+        rim[j] = value;
+    store((real *)&four, rim);
     if (channels % WIDE == 0)
         LAUNCH((pad_pixels<Quad>), blocks_for(n / WIDE), (unsigned)BLOCK, st, (Quad *)y, (const Quad *)x, height, width,
-               channels / WIDE, yheight, ywidth, top, left, n / WIDE, rim.quad);
+               channels / WIDE, yheight, ywidth, top, left, n / WIDE, four);
     else
         LAUNCH((pad_pixels<real>), blocks_for(n), (unsigned)BLOCK, st, y, x, height, width, channels, yheight, ywidth, top,
-               left, n, rim.at[0]);
+               left, n, *(const real *)&four);
 }
 
 void copy_forward(Stage *st, real *y, const real *x, long n)
