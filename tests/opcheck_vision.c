@@ -132,7 +132,8 @@ static void ref_upsample(const Case *c, double *y)
     const long *d = c->d, yh = d[H] * d[FH], yw = d[W] * d[FW];
     for (long i = 0; i < d[B] * yh * yw * d[C]; i++) {
         long sample = i / d[C] / yw / yh, rows[2], columns[2];
-        double down = between(c, i / d[C] / yw % yh, d[H], d[FH], rows), across = between(c, i / d[C] % yw, d[W], d[FW], columns);
+        double down = between(c, i / d[C] / yw % yh, d[H], d[FH], rows);
+        double across = between(c, i / d[C] % yw, d[W], d[FW], columns);
         y[i] = 0;
         for (int k = 0; k < 4; k++)
             y[i] += (k / 2 ? down : 1 - down) * (k % 2 ? across : 1 - across) *
@@ -185,7 +186,8 @@ static void bce(void)
     static const long sizes[] = {1, 13, 5003, 40001, 300};
     for (int s = 0; s < 5; s++) {
         long n = sizes[s];
-        Tensor *x = operand(REAL, n, s == 4 ? 9 : -4, s == 4 ? 12 : 4), *t = s == 4 ? filled(REAL, n, 1) : operand(REAL, n, 0, 1);
+        Tensor *x = operand(REAL, n, s == 4 ? 9 : -4, s == 4 ? 12 : 4);
+        Tensor *t = s == 4 ? filled(REAL, n, 1) : operand(REAL, n, 0, 1);
         Tensor *loss = result(FLOAT, 1), *dx = result(REAL, n), *dt = result(REAL, n), *dloss = filled(FLOAT, 1, 2);
         Case c = {.d = {n}, .vals = {.micro = 3}, .in = {x, t}};
         bce_forward(stage, loss->k, x->k, t->k, &c.vals, n);

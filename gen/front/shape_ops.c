@@ -423,7 +423,7 @@ static bool size_xent(Sizer *z)
     if (attr_find(z->o, "smooth")) {
         double smooth = attr_find(z->o, "smooth")->f;
         if (!(smooth >= 0 && smooth <= 1))
-            return refuse(z, "smoothing: 0.1", "smoothing is the share of all scores in the target, from 0 to 1, not %g", smooth);
+            return refuse(z, "smoothing: 0.1", "the share of all scores in a target is from 0 to 1, not %g", smooth);
         z->o->row = row_find("SmoothCrossEntropy");
     }
     return targets(z, &want, width(x)) && out_shape(z, 0, (Shape){1, {1}}) && out_shape(z, 1, want);
@@ -485,16 +485,21 @@ static bool size_none(Sizer *z)
 const ShapeRule shape_rules[] = {
     {"embedding", size_embedding},  {"position", size_position},    {"relative_bias", size_relative_bias},
     {"parameter", size_parameter},  {"clip", size_clip},            {"linear", size_linear},
-    {"linear_gelu", size_linear_gelu}, {"matmul", size_matmul},     {"attention", size_attention},
-    {"conv", size_conv},            {"pool", size_pool},            {"batch_stat", size_batch_stat},    /* shape_image.c */
-    {"batch_norm", size_batch_norm}, {"group_norm", size_group_norm}, {"pad", size_pad},          {"upsample", size_upsample},
-    {"attention_packed", size_attention_packed},                    {"norm", size_norm},
+    {"matmul", size_matmul},        {"attention", size_attention},  {"linear_gelu", size_linear_gelu},
+    {"norm", size_norm},            {"attention_packed", size_attention_packed},
     {"softmax", set_rows},          {"same", size_same},            {"gelu", size_same},
     {"scale", size_same},           {"dropout", size_dropout},      {"add", size_add},
-    {"mul", two},                   {"xent", size_xent},            {"hits", size_hits},            {"linear_xent", size_linear_xent},
-    {"mse", size_mse},              {"loss_add", size_number},
-    {"concat", size_concat},        {"slice", size_slice},          {"reshape", size_reshape},      /* shape_move.c */
+    {"mul", two},                   {"none", size_none},
+    {"xent", size_xent},            {"hits", size_hits},            {"linear_xent", size_linear_xent},
+    {"mse", size_mse},              {"loss_add", size_number},      {"loss_scale", size_number},
+    /* shape_image.c */
+    {"conv", size_conv},            {"pool", size_pool},            {"batch_stat", size_batch_stat},
+    {"batch_norm", size_batch_norm}, {"group_norm", size_group_norm},
+    {"pad", size_pad},              {"upsample", size_upsample},
+    /* shape_move.c */
+    {"concat", size_concat},        {"slice", size_slice},          {"reshape", size_reshape},
     {"transpose", size_transpose},  {"reduce", size_reduce},
-    {"rotary", size_rotary},        {"gate", size_gate},            {"softcap", size_softcap},      /* shape_language.c */
-    {"loss_scale", size_number},    {"none", size_none},            {NULL, NULL},
+    /* shape_language.c */
+    {"rotary", size_rotary},        {"gate", size_gate},            {"softcap", size_softcap},
+    {NULL, NULL},
 };

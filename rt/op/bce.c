@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * BinaryCrossEntropy of scores x before a sigmoid and targets t: the mean of log(1 + e^x) - x t, which is max(x, 0) - x t +
- * log(1 + e^-|x|), so that no exponential is too large.  dx = sigmoid(x) - t, dtargets = -x, each by dloss and the mean's share.
+ * log(1 + e^-|x|), so that no exponential is too large.  dx = sigmoid(x) - t, dtargets = -x, each by dloss and the share of
+ * an element.
  *
  * The loss is summed in double, in at most 256 blocks of a length that follows from n alone; blocks are added ascending.
  */

@@ -5,8 +5,8 @@
  * many targets each of them holds.  A row with an ignored target has no loss and zero gradient; without any valid target the
  * loss is 0. Backward needs x and lse alone: dx = (e^(x - lse) - [target]) dloss / valid.
  *
- * With smoothing s the target is 1 - s in its own score and s/width in every score: the loss of a row is lse - (1 - s) x[target]
- * - s average(x), and dx = (e^(x - lse) - (1 - s) [target] - s/width) dloss / valid.
+ * With smoothing s the target is 1 - s in its own score and s/width in every score.  The loss of a row is lse - (1 - s)
+ * x[target] - s average(x), and dx = (e^(x - lse) - (1 - s) [target] - s/width) dloss / valid.
  */
 #include "xent.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * MeanSquaredError, BinaryCrossEntropy and the single numbers around a loss: rt/op/loss.c and bce.c.  Values are in the GPU's memory, and so is dloss: a
- * factor that depends on them is made where it is used.
+ * MeanSquaredError, BinaryCrossEntropy and the single numbers around a loss: rt/op/loss.c and bce.c.  Values are in the GPU's
+ * memory, and so is dloss: a factor that depends on them is made where it is used.
  *
  * loss_report: with several replicas st->loss is pinned memory of the host, which the GPU writes; how many losses there are
  * is known when the call is enqueued.
@@ -43,7 +43,8 @@ struct BinaryLosses {
 };
 
 /* sigmoid(x) - t, or without targets -x, by the loss's gradient. */
-static __global__ void binary_slopes(real *to, const real *x, const real *targets, const float *dloss, const Values *vals, long n)
+static __global__ void binary_slopes(real *to, const real *x, const real *targets, const float *dloss, const Values *vals,
+                                     long n)
 {
     float factor = (float)((double)*dloss / ((double)n * vals->micro));
     GROUPS(i, step, WIDE, n) {

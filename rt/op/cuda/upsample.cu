@@ -78,7 +78,8 @@ static __global__ void share_pixels(real *dx, const real *dy, Resize v, long n)
 {
     GRID(i, n) {
         Dot s = dot_of(i, v.height, v.width, v.channels);
-        Readers rows = readers_of(v.height, v.fheight, v.align, s.row), columns = readers_of(v.width, v.fwidth, v.align, s.column);
+        Readers rows = readers_of(v.height, v.fheight, v.align, s.row);
+        Readers columns = readers_of(v.width, v.fwidth, v.align, s.column);
         float sum = 0;
         for (long r = rows.from; r < rows.until; r++) {
             float share = share_of(between(v.height, v.fheight, v.align, r), s.row);
