@@ -123,6 +123,18 @@ static bool size_relative_bias(Sizer *z)
            out_shape(z, 0, (Shape){3, {get(z, "heads"), get(z, "query"), get(z, "key")}});
 }
 
+/* What `stored` says, where it has as many elements; else the shape itself. */
+static Shape stored_shape(Sizer *z, Shape y)
+{
+    Shape s = {(int)get(z, "stored"), {0}};
+    for (int i = 0; i < s.n && s.n <= MAXDIM; i++)
+        s.d[i] = attr_int(z->o, strf("stored.%d", i));
+    if (!s.n || (s.n <= MAXDIM && size(&s) == size(&y)))
+        return s.n ? s : y;
+    refuse(z, NULL, "%s and 'stored', of %d axes, have other numbers of elements", shape_text(&y), s.n);
+    return y;
+}
+
 static bool size_parameter(Sizer *z)
 {
     Shape y = {(int)get(z, "shape"), {0}};
@@ -133,7 +145,7 @@ static bool size_parameter(Sizer *z)
             return refuse(z, NULL, "axis %d of the shape is %lld", i, (Num)y.d[i]);
     set(z, "batch", z->g->batch);
     set(z, "n", size(&y));
-    if (!par_shape(z, 0, y))
+    if (!par_shape(z, 0, stored_shape(z, y)))
         return false;
     y.d[0] = z->g->batch;
     return out_shape(z, 0, y);
