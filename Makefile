@@ -11,14 +11,14 @@ CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 DATA =
 
 BASE    = gen/base/mem.o gen/base/file.o gen/base/diag.o gen/base/sha256.o gen/base/sha1.o gen/base/quote.o \
-          gen/base/number.o gen/base/words.o gen/base/triples.o gen/base/folder.o gen/base/process.o gen/base/busy.o
+          gen/base/number.o gen/base/words.o gen/base/triples.o gen/base/folder.o gen/base/process.o gen/base/busy.o \
+          gen/base/safe.o build/read_json.o
 FRONT   = gen/front/load.o gen/front/new.o gen/front/schema.o gen/front/expr.o gen/front/override.o gen/front/model.o \
           gen/front/train.o gen/front/devices.o gen/front/schedules.o gen/front/table.o gen/front/targets.o \
           gen/front/links.o gen/front/names.o gen/front/attr.o gen/front/block.o gen/front/build.o gen/front/expand.o \
           gen/front/row.o gen/front/bind.o gen/front/graph.o gen/front/param.o gen/front/shape.o gen/front/shape_ops.o \
-          gen/front/shape_move.o gen/front/shape_image.o gen/front/shape_language.o gen/front/grad.o gen/front/update.o \
-          gen/front/gelu.o gen/front/fuse.o \
-          gen/front/weights.o
+          gen/front/shape_move.o gen/front/shape_image.o gen/front/shape_language.o gen/front/shape_attention.o \
+          gen/front/grad.o gen/front/update.o gen/front/gelu.o gen/front/fuse.o gen/front/weights.o
 TOKENS  = gen/tokens/letters.o gen/tokens/split.o gen/tokens/map.o gen/tokens/read.o gen/tokens/encode.o \
           gen/tokens/tokens.o
 PACK    = gen/pack/search.o gen/pack/greedy.o gen/pack/verify.o gen/pack/pack.o gen/pack/file.o
@@ -34,7 +34,7 @@ FATES   = gen/fates/given.o gen/fates/choices.o gen/fates/fates.o gen/fates/seed
 MEM     = gen/mem/lives.o gen/mem/mem.o gen/mem/layout.o gen/mem/place.o gen/mem/exact_layout.o \
           gen/mem/trial_cache.o gen/mem/unpooled.o gen/mem/host.o
 EXACT   = gen/exact/prefix_sums.o gen/exact/bound.o gen/exact/frontier.o gen/exact/reach.o gen/exact/preview.o \
-          gen/exact/preview_ends.o gen/exact/exact.o gen/exact/brute.o
+          gen/exact/preview_ends.o gen/exact/exact.o gen/exact/improve.o gen/exact/brute.o
 CHECK   = gen/check/graph.o gen/check/order.o gen/check/part.o gen/check/comm.o gen/check/value.o gen/check/mem.o \
           gen/check/sim.o
 RIVALS  = gen/rivals/even.o gen/rivals/unit.o gen/rivals/moves.o gen/rivals/pipedream.o gen/rivals/pipedream_dp.o \
@@ -55,8 +55,8 @@ SEARCH  = gen/search/search.o gen/search/list.o gen/search/candidate.o gen/searc
           gen/search/nofit.o
 VIEW    = gen/view/stage.o gen/view/plan.o gen/view/explain.o gen/view/compare.o gen/view/compare_page.o \
           gen/view/schedules.o gen/view/schedule_csv.o gen/view/events.o gen/view/measured.o gen/view/metrics.o \
-          gen/view/tfevents.o build/read_json.o
-HF      = gen/hf/families.o gen/hf/template.o gen/hf/import.o
+          gen/view/tfevents.o
+HF      = gen/hf/families.o gen/hf/template.o gen/hf/import.o gen/hf/export.o build/place.o
 OBJ     = $(BASE) build/embedded.o $(FRONT) $(TOKENS) $(PACK) $(COST) $(SCHED) $(LIST) $(REPLAY) $(LOWER) $(FATES) $(MEM) \
           $(EXACT) $(CHECK) $(RIVALS) $(TEXT) $(PLAN) $(FOREIGN) gen/key.o $(EMIT) $(PROFILE) gen/passes.o $(SEARCH) \
           $(VIEW) $(HF) gen/options.o gen/main.o
@@ -66,7 +66,7 @@ all: dpgen
 dpgen: $(OBJ)
 	$(CC) $(LDFLAGS) -o $@ $(OBJ) $(LIBS)
 
-$(OBJ): $(wildcard gen/*.h gen/*/*.h gen/*.def) rt/json.h
+$(OBJ): $(wildcard gen/*.h gen/*/*.h gen/*.def) rt/json.h rt/place.h
 
 build/embed: tools/embed.c
 	mkdir -p build
@@ -106,6 +106,11 @@ build/embedded.o: build/embedded.c
 build/read_json.o: rt/json.c rt/json.h
 	mkdir -p build
 	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ rt/json.c
+
+# Where published weights have the numbers of a parameter
+build/place.o: rt/place.c rt/place.h rt/job.h
+	mkdir -p build
+	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ rt/place.c
 
 .c.o:
 	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<

@@ -263,10 +263,16 @@ static bool make_attention(void)
     if (!q || !k || !v)
         return false;
     const char *bias = optional_bias(heads, query, key, &any), *mask = optional_mask(key);
-    const char *more = attention_keys(chance(40) && query <= key);
+    bool causal = chance(40) && query <= key;
+    const char *more = attention_keys(causal);
+    char window[48] = "";
+    if (causal && chance(40))
+        snprintf(window, sizeof window, ", window: %d", below(key + 2));
+    if (chance(20))
+        snprintf(window + strlen(window), sizeof window - strlen(window), ", softcap: %d", 1 + below(4));
     Value *y = fresh(q->s, v->loud);
-    line("op: Attention, in: [%s, %s, %s]%s%s, heads: %d, kv_heads: %d%s, as: %s", use(q), use(k), use(v), bias, mask, heads,
-         own, more, y->name);
+    line("op: Attention, in: [%s, %s, %s]%s%s, heads: %d, kv_heads: %d%s%s, as: %s", use(q), use(k), use(v), bias, mask, heads,
+         own, more, window, y->name);
     return true;
 }
 

@@ -300,8 +300,9 @@ static void test_every_row(const Graph *ops, const Graph *images, const Graph *l
     for (int i = 0; i < row_count(); i++)
         check(used[i] || row(i)->internal, "tests/models/ops.yaml, images.yaml and language.yaml lack %s", row(i)->name);
     static const char *const made[] = {"AttentionPacked", "AddBroadcast", "LossAdd", "LossScale", "LossReport",
-        "AddMiddle", "MulMiddle", "DropoutShared", "AttentionShared", "RMSNormOffset", "PositionOffset"};
-    for (int i = 0; i < 11; i++)
+        "AddMiddle", "MulMiddle", "DropoutShared", "AttentionShared", "AttentionWindow", "RMSNormOffset",
+        "PositionOffset"};
+    for (int i = 0; i < 12; i++)
         check(used[row_find(made[i])], "ops.yaml makes no %s", made[i]);
 }
 

@@ -112,6 +112,8 @@ bool size_reshape(Sizer *z);
 bool size_transpose(Sizer *z);
 bool size_reduce(Sizer *z);
 /* shape_language.c */
+bool size_attention(Sizer *z);
+bool size_attention_packed(Sizer *z);
 bool size_rotary(Sizer *z);
 bool size_gate(Sizer *z);
 bool size_softcap(Sizer *z);
@@ -128,6 +130,9 @@ bool size_upsample(Sizer *z);
 const Shape *in_shape(const Sizer *z, int i);
 bool out_shape(Sizer *z, int i, Shape s);                       /* size result i; false after a complaint */
 bool par_shape(Sizer *z, int i, Shape s);                       /* size parameter i, or compare with the other use */
+void shape_site(Sizer *z);                                      /* Philox key: the same in every plan, another for every path */
+bool shape_drop(Sizer *z, int64_t elements);                    /* a probability, for so many elements of a sample */
+bool shape_by_sample(Sizer *z, const Shape *x);                 /* samples come first where random numbers are keyed by them */
 bool refuse(const Sizer *z, const char *hint, const char *form, ...) PRINTF(3, 4);  /* complains; always false */
 void op_work(Op *o, const Op *fwd, Type compute, const char *text);     /* fills flop, pass_: from a flop column of ops.def */
 #endif

@@ -44,13 +44,12 @@ static int64_t get(const Sizer *z, const char *name)
     return attr_int(z->o, name);
 }
 
-/* The operator's Philox key: the same in every plan, another one for every path. */
-static void set_site(Sizer *z)
+void shape_site(Sizer *z)
 {
     set(z, "site", (int64_t)(hash64(z->o->name) & (((uint64_t)1 << 62) - 1)));
 }
 
-static bool probability(Sizer *z, int64_t elements)
+bool shape_drop(Sizer *z, int64_t elements)
 {
     const Attr *a = attr_find(z->o, "drop");
     if (a->f > 0 && elements > (int64_t)1 << 34)
@@ -60,8 +59,7 @@ static bool probability(Sizer *z, int64_t elements)
     return true;
 }
 
-/* Samples come first wherever random numbers are keyed by them. */
-static bool by_sample(Sizer *z, const Shape *x)
+bool shape_by_sample(Sizer *z, const Shape *x)
 {
     if (x->d[0] != z->g->batch)
         return refuse(z, NULL, "the first dimension of %s must count the samples, B = %lld", shape_text(x),
@@ -190,78 +188,6 @@ static bool size_matmul(Sizer *z)
     return out_shape(z, 0, y);
 }
 
-/* Scratch of backward: a f32 for each row of scores, the sum of dy times y.  Where cuda kernels leave it to cuDNN, that is the
- * plain case in bf16, dS follows: rt/op/cuda/attention.c has the same formula.  -1: too large. */
-static int64_t attention_scratch(const Sizer *z, const Shape *scores, bool plain)
-{
-    const Device *d = &z->m->devices.at[0];
-    const Shape rows = {3, {scores->d[0], scores->d[1], scores->d[2]}};
-    const Shape ds = {4, {scores->d[0], scores->d[1], (scores->d[2] + 63) / 64 * 64, (scores->d[3] + 127) / 128 * 128}};
-    int64_t sums = size(&rows) * 4, wide = get(z, "width");
-    bool graph = library_of(d)->graphs && z->g->compute == BF16 && plain && wide % 8 == 0 && wide <= 128;
-    if (size(&rows) == MAX_BYTES || (graph && size(&ds) == MAX_BYTES))
-        return -1;
-    return graph ? (sums + 63) / 64 * 64 + 192 + size(&ds) * 2 + 256 : sums;
-}
-
-/* What both forms of attention share: q is [batch query heads*width], keys count `key`; operands bias and mask begin
- * at i. */
-static bool attention(Sizer *z, int64_t batch, int64_t query, int64_t key, int64_t wide, int i)
-{
-    int64_t heads = get(z, "heads");
-    const Shape bias = {3, {heads, query, key}}, mask = {2, {batch, key}}, lse = {3, {batch, heads, query}};
-    if (wide % heads)
-        return refuse(z, NULL, "width %lld is not divisible by %lld heads", (Num)wide, (Num)heads);
-    if (z->o->in.at[i] >= 0 && !shape_same(in_shape(z, i), &bias))
-        return refuse(z, NULL, "bias must be [heads, query, key] = %s, not %s", shape_text(&bias),
-                      shape_text(in_shape(z, i)));
-    if (z->o->in.at[i + 1] >= 0 && !shape_same(in_shape(z, i + 1), &mask))
-        return refuse(z, NULL, "mask must be [batch, key] = %s, not %s", shape_text(&mask),
-                      shape_text(in_shape(z, i + 1)));
-    set(z, "batch", batch);
-    set(z, "query", query);
-    set(z, "key", key);
-    set(z, "width", wide / heads);
-    const Shape scores = {4, {batch, heads, query, key}};
-    bool plain = z->o->in.at[i] < 0 && z->o->in.at[i + 1] < 0 && (float)attr_find(z->o, "drop")->f == 0;
-    int64_t scratch = attention_scratch(z, &scores, plain);
-    if (shape_size(&bias, 0, 3) == MAX_BYTES || scratch < 0)
-        return refuse(z, NULL, "%lld queries and %lld keys are too many", (Num)query, (Num)key);
-    set(z, "tmp.I", scratch);
-    if (!attr_find(z->o, "scale"))
-        attr_set_float(z->o, "scale", 1 / sqrt((double)(wide / heads)));
-    set_site(z);
-    return probability(z, heads * query * key) && out_shape(z, 0, (Shape){3, {batch, query, wide}}) &&
-           out_shape(z, 1, lse);
-}
-
-static bool size_attention(Sizer *z)
-{
-    const Shape *q = in_shape(z, 0), *k = in_shape(z, 1), *v = in_shape(z, 2);
-    int64_t heads = get(z, "heads"), own = attr_find(z->o, "kv_heads") ? get(z, "kv_heads") : heads;
-    if (heads % own)
-        return refuse(z, NULL, "%lld heads cannot share %lld heads of keys", (Num)heads, (Num)own);
-    if (q->n != 3 || k->n != 3 || !shape_same(k, v) || q->d[0] != k->d[0] || q->d[2] / heads != k->d[2] / own || k->d[2] % own)
-        return refuse(z, NULL, "q, k, v need one batch and width%s: %s, %s, %s", own < heads ? " of a head" : "",
-                      shape_text(q), shape_text(k), shape_text(v));
-    if (own < heads)
-        z->o->row = row_find("AttentionShared");
-    if (get(z, "causal") && q->d[1] > k->d[1])
-        return refuse(z, NULL, "causal attention needs as many keys as queries: %lld and %lld", (Num)k->d[1],
-                      (Num)q->d[1]);
-    return by_sample(z, q) && attention(z, q->d[0], q->d[1], k->d[1], q->d[2], 3);
-}
-
-static bool size_attention_packed(Sizer *z)
-{
-    const Shape *x = in_shape(z, 0);
-    if (attr_find(z->o, "kv_heads"))
-        return refuse(z, "give q, k and v", "packed: qkv has as many heads of keys as of queries");
-    if (x->n != 3 || x->d[2] % 3)
-        return refuse(z, NULL, "packed: qkv takes [batch, positions, 3*width], not %s", shape_text(x));
-    return by_sample(z, x) && attention(z, x->d[0], x->d[1], x->d[1], x->d[2] / 3, 1);
-}
-
 /* ---- norms and softmax ----------------------------------------------------------------------------------------- */
 
 static bool set_rows(Sizer *z)
@@ -334,8 +260,8 @@ static bool size_dropout(Sizer *z)
         return false;
     set(z, "batch", x->d[0]);
     set(z, "per", shape_size(x, 1, x->n));
-    set_site(z);
-    return probability(z, get(z, "per")) && by_sample(z, x) && out_shape(z, 0, *x);
+    shape_site(z);
+    return shape_drop(z, get(z, "per")) && shape_by_sample(z, x) && out_shape(z, 0, *x);
 }
 
 /* Is b what a ends with, but for leading ones of b? */
@@ -497,13 +423,14 @@ static bool size_none(Sizer *z)
 const ShapeRule shape_rules[] = {
     {"embedding", size_embedding},  {"position", size_position},    {"relative_bias", size_relative_bias},
     {"parameter", size_parameter},  {"clip", size_clip},            {"linear", size_linear},
-    {"matmul", size_matmul},        {"attention", size_attention},  {"linear_gelu", size_linear_gelu},
-    {"norm", size_norm},            {"attention_packed", size_attention_packed},
+    {"matmul", size_matmul},        {"linear_gelu", size_linear_gelu}, {"norm", size_norm},
     {"softmax", set_rows},          {"same", size_same},            {"gelu", size_same},
     {"scale", size_same},           {"dropout", size_dropout},      {"add", size_add},
     {"mul", two},                   {"none", size_none},
     {"xent", size_xent},            {"hits", size_hits},            {"linear_xent", size_linear_xent},
     {"mse", size_mse},              {"loss_add", size_number},      {"loss_scale", size_number},
+    /* shape_attention.c */
+    {"attention", size_attention},  {"attention_packed", size_attention_packed},
     /* shape_image.c */
     {"conv", size_conv},            {"pool", size_pool},            {"batch_stat", size_batch_stat},
     {"batch_norm", size_batch_norm}, {"group_norm", size_group_norm},

@@ -44,4 +44,5 @@ void template_write(FILE *f, const char *template, const ConfigValues *v);
 const char *template_line(const char *line, const ConfigValues *v);
 
 int import_command(int argc, char **argv);  /* dpgen import DIR -o model.yaml */
+int export_command(int argc, char **argv);  /* dpgen export CHECKPOINT --hf DIR */
 #endif

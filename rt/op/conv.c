@@ -115,19 +115,21 @@ static void convolve(Stage *st, real *to, const Conv *v, Reader read, const real
     }
 }
 
-void conv_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, long batch, long height, long width,
-                  long in, long yheight, long ywidth, long out, long kheight, long kwidth, long stride, long top, long left,
-                  long dilate, long groups)
+void conv_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, int h, long batch, long height,
+                  long width, long in, long yheight, long ywidth, long out, long kheight, long kwidth, long stride, long top,
+                  long left, long dilate, long groups)
 {
+    (void)h;
     Conv v = {batch, height, width, in, yheight, ywidth, out, kheight, kwidth, stride, top, left, dilate, groups};
     long depth = in / groups, size = kheight * kwidth, pixels = batch * yheight * ywidth;
     convolve(st, y, &v, read_forward, x, weight, size, depth * size, bias, pixels, ywidth, out / groups, depth);
 }
 
-void conv_backward_x(Stage *st, real *dx, const real *dy, const real *weight, long batch, long height, long width, long in,
-                     long yheight, long ywidth, long out, long kheight, long kwidth, long stride, long top, long left,
+void conv_backward_x(Stage *st, real *dx, const real *dy, const real *weight, int h, long batch, long height, long width,
+                     long in, long yheight, long ywidth, long out, long kheight, long kwidth, long stride, long top, long left,
                      long dilate, long groups)
 {
+    (void)h;
     Conv v = {batch, height, width, in, yheight, ywidth, out, kheight, kwidth, stride, top, left, dilate, groups};
     long depth = in / groups, size = kheight * kwidth, pixels = batch * height * width;
     convolve(st, dx, &v, read_backward, dy, weight, depth * size, size, NULL, pixels, width, depth, out / groups);
@@ -167,10 +169,11 @@ static void weight_product(float *c, const Conv *v, const real *dy, const real *
         }
 }
 
-void conv_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, int acc, long batch, long height,
-                     long width, long in, long yheight, long ywidth, long out, long kheight, long kwidth, long stride, long top,
-                     long left, long dilate, long groups)
+void conv_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, int h, int acc, long batch,
+                     long height, long width, long in, long yheight, long ywidth, long out, long kheight, long kwidth,
+                     long stride, long top, long left, long dilate, long groups)
 {
+    (void)h;
     Conv v = {batch, height, width, in, yheight, ywidth, out, kheight, kwidth, stride, top, left, dilate, groups};
     long m = out / groups, n = in / groups, size = kheight * kwidth, each = task_count(m, n), pixels = batch * yheight * ywidth;
     EACH(pixels * m * in * size >= 1 << 16)

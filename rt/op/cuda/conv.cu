@@ -111,18 +111,20 @@ static void convolution(Stage *st, real *to, const real *from, const real *weigh
     LAUNCH((convolve<BACK>), (unsigned)blocks, (unsigned)BLOCK, st, to, from, weight, bias, v, pixels, n, k, row, col);
 }
 
-void conv_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, long batch, long height, long width,
-                  long in, long yheight, long ywidth, long out, long kheight, long kwidth, long stride, long top, long left,
-                  long dilate, long groups)
+void conv_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, int h, long batch, long height,
+                  long width, long in, long yheight, long ywidth, long out, long kheight, long kwidth, long stride, long top,
+                  long left, long dilate, long groups)
 {
+    (void)h;
     Conv v = {batch, height, width, in, yheight, ywidth, out, kheight, kwidth, stride, top, left, dilate, groups};
     convolution<false>(st, y, x, weight, bias, v, batch * yheight * ywidth, out / groups, in / groups, 1, in / groups);
 }
 
-void conv_backward_x(Stage *st, real *dx, const real *dy, const real *weight, long batch, long height, long width, long in,
-                     long yheight, long ywidth, long out, long kheight, long kwidth, long stride, long top, long left,
+void conv_backward_x(Stage *st, real *dx, const real *dy, const real *weight, int h, long batch, long height, long width,
+                     long in, long yheight, long ywidth, long out, long kheight, long kwidth, long stride, long top, long left,
                      long dilate, long groups)
 {
+    (void)h;
     Conv v = {batch, height, width, in, yheight, ywidth, out, kheight, kwidth, stride, top, left, dilate, groups};
     convolution<true>(st, dx, dy, weight, 0, v, batch * height * width, in / groups, out / groups, in / groups, 1);
 }
@@ -168,10 +170,11 @@ static __global__ void weight_parts(Gradient to, float *parts, const real *dy, c
         }
 }
 
-void conv_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, int acc, long batch, long height,
-                     long width, long in, long yheight, long ywidth, long out, long kheight, long kwidth, long stride, long top,
-                     long left, long dilate, long groups)
+void conv_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, int h, int acc, long batch,
+                     long height, long width, long in, long yheight, long ywidth, long out, long kheight, long kwidth,
+                     long stride, long top, long left, long dilate, long groups)
 {
+    (void)h;
     Conv v = {batch, height, width, in, yheight, ywidth, out, kheight, kwidth, stride, top, left, dilate, groups};
     long m = out / groups, n = in / groups, taps = kheight * kwidth, pixels = batch * yheight * ywidth, size = out * n * taps;
     long tiles = groups * taps * ceil_div(m, SQUARE) * ceil_div(n, SQUARE), room = MOST_PARTS / size, most = TILES / tiles;
