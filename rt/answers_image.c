@@ -110,6 +110,56 @@ static Answer conv_dbias(const Call *c, long i)
     return a;
 }
 
+/* ConvTranspose is a convolution of y: its x and y are exchanged. */
+static Windows other_way(const Call *c)
+{
+    Windows w = windows_of(c);
+    return (Windows){c, w.yheight, w.ywidth, w.ychannels, w.height, w.width, w.channels, w.kheight, w.kwidth, w.stride, w.top,
+                     w.left, w.dilate};
+}
+
+/* Pixel i of the larger image: what x gives, by weight [in][out/groups][taps]. */
+static Answer transpose_y(const Call *c, long i)
+{
+    Windows w = other_way(c);
+    Spot y = spot_of_x(&w, i);
+    long taps = w.kheight * w.kwidth, in = of(c, "in") / of(c, "groups"), out = of(c, "out") / of(c, "groups");
+    Answer a = {0, 0};
+    for (long t = 0; t < taps; t++)
+        for (long k = 0, at; k < in; k++) {
+            long from = y.channel / out * in + k;
+            if ((at = above(&w, y, t, from)) >= 0)
+                plus(&a, old_of(c, "x", at) * old_of(c, "weight", (from * out + y.channel % out) * taps + t));
+        }
+    plus(&a, old_of(c, "bias", y.channel));
+    return a;
+}
+
+static Answer transpose_dx(const Call *c, long i)
+{
+    Windows w = other_way(c);
+    Spot x = spot_of_y(&w, i);
+    long taps = w.kheight * w.kwidth, in = of(c, "in") / of(c, "groups"), out = of(c, "out") / of(c, "groups");
+    Answer a = {0, 0};
+    for (long t = 0; t < taps; t++)
+        for (long k = 0, at; k < out; k++)
+            if ((at = under(&w, x, t, x.channel / in * out + k)) >= 0)
+                plus(&a, old_of(c, "dy", at) * old_of(c, "weight", (x.channel * out + k) * taps + t));
+    return a;
+}
+
+static Answer transpose_dweight(const Call *c, long i)
+{
+    Windows w = other_way(c);
+    long taps = w.kheight * w.kwidth, in = of(c, "in") / of(c, "groups"), out = of(c, "out") / of(c, "groups");
+    long from = i / taps / out, channel = from / in * out + i / taps % out;
+    Answer a = {0, 0};
+    for (long p = 0, at; p < of(c, "batch") * w.yheight * w.ywidth; p++)
+        if ((at = under(&w, spot_of_y(&w, p * w.ychannels), i % taps, channel)) >= 0)
+            plus(&a, old_of(c, "x", p * w.ychannels + from) * old_of(c, "dy", at));
+    return a;
+}
+
 /* The first largest of y's window, in x. */
 static long largest(const Windows *w, Spot y)
 {
@@ -488,6 +538,7 @@ static Answer dropout_shared_y(const Call *c, long i)
 
 #define IMAGES "x=batch*height*width*in dx=batch*height*width*in y=batch*yheight*ywidth*out dy=batch*yheight*ywidth*out "
 #define CONV IMAGES "weight=out*kheight*kwidth*in/groups dweight=out*kheight*kwidth*in/groups bias=out dbias=out"
+#define TRANSPOSE IMAGES "weight=in*kheight*kwidth*out/groups dweight=in*kheight*kwidth*out/groups bias=out dbias=out"
 #define POOL "x=batch*height*width*channels dx=batch*height*width*channels y=batch*yheight*ywidth*channels " \
     "dy=batch*yheight*ywidth*channels"
 #define BATCH "x=rows*width dx=rows*width y=rows*width dy=rows*width mean=width var=width weight=width bias=width " \
@@ -506,6 +557,10 @@ static Answer dropout_shared_y(const Call *c, long i)
 const Known known_images[] = {
     {"conv_forward", "y", CONV, conv_y, 0, 0}, {"conv_backward_x", "dx", CONV, conv_dx, 0, 0},
     {"conv_backward_w", "dweight", CONV, conv_dweight, 0, 0}, {"conv_backward_w", "dbias", CONV, conv_dbias, 0, 0},
+    {"conv_transpose_forward", "y", TRANSPOSE, transpose_y, 16, 0},
+    {"conv_transpose_backward_x", "dx", TRANSPOSE, transpose_dx, 16, 0},
+    {"conv_transpose_backward_w", "dweight", TRANSPOSE, transpose_dweight, 16, 0},
+    {"conv_transpose_backward_w", "dbias", TRANSPOSE, conv_dbias, 16, 0},
     {"pool_max_forward", "y", POOL, pool_max_y, 0, 0}, {"pool_max_backward", "dx", POOL, pool_max_dx, 0, 0},
     {"pool_avg_forward", "y", POOL, pool_avg_y, 0, 0}, {"pool_avg_backward", "dx", POOL, pool_avg_dx, 0, 0},
     {"batchstat_forward", "mean", BATCH, batch_mean, 0, 0}, {"batchstat_forward", "var", BATCH, batch_var, 0, 0},

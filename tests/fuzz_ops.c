@@ -571,6 +571,28 @@ static bool make_resize(void)
     return true;
 }
 
+/* Over positions: a product that makes them fewer, or more. */
+static bool make_conv(void)
+{
+    Value *x = choose(sequence, NULL);
+    if (!x || x->loud > LOUD / 2)
+        return false;
+    bool more = chance(50);
+    int out = small(), kernel = 1 + below(3), stride = 1 + below(2), pad = below(kernel), loud = x->loud;
+    int groups = divisor(width(&x->s));
+    Shape y = with_width(x->s, out * groups);
+    y.d[1] = more ? (x->s.d[1] - 1) * stride + kernel - 2 * pad : (x->s.d[1] + 2 * pad - kernel) / stride + 1;
+    if (y.d[1] < 1 || x->s.d[1] + 2 * pad < kernel || !fits(&y) || kernel * out * width(&x->s) > ELEMENTS)
+        return false;
+    char name[24];
+    name_table(name, sizeof name, "conv");
+    const char *rule = start(kernel * width(&x->s) / groups, &loud);
+    line("op: %s, name: %s, in: %s, out: %d, kernel: %d, stride: %d, pad: %d, groups: %d, bias: %s%s, as: %s",
+         more ? "ConvTranspose" : "Conv", name, use(x), out * groups, kernel, stride, pad, groups, yes(50), rule,
+         fresh(y, loud)->name);
+    return true;
+}
+
 static bool make_transpose(void)
 {
     Value *x = choose(up_to_four, NULL);
@@ -610,6 +632,7 @@ const Maker makers[] = {
     {10, make_linear}, {8, make_unary}, {6, make_norm}, {3, make_group_norm}, {10, make_two}, {5, make_dropout},
     {4, make_matmul},
     {4, make_attention}, {4, make_packed}, {3, make_concat}, {3, make_split}, {3, make_slice}, {4, make_reshape},
-    {2, make_resize}, {3, make_transpose}, {2, make_reduce}, {3, make_embedding}, {2, make_position}, {2, make_relative},
+    {2, make_resize}, {3, make_conv},
+    {3, make_transpose}, {2, make_reduce}, {3, make_embedding}, {2, make_position}, {2, make_relative},
     {2, make_parameter}, {2, make_rotary}, {2, make_gate}, {2, make_data}, {0, NULL},
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Checks of images, continued: GroupNorm, Pad, Upsample, losses of classes.  See opcheck.h.
+ * Checks of images, continued: GroupNorm, Pad, Upsample, ConvTranspose, losses of classes.  See opcheck.h.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -169,6 +169,63 @@ static void upsample(void)
             upsample_case(sizes[s], align);
 }
 
+/* ---- ConvTranspose --------------------------------------------------------------------------------------------------- */
+
+/* batch height width in; yheight ywidth out; kheight kwidth; stride top left dilate groups */
+enum { TY = 4, TX, TO, KH, KW, S, TT, TL, D, G, SIZES };
+#define TRANSPOSE(d) d[B], d[H], d[W], d[C], d[TY], d[TX], d[TO], d[KH], d[KW], d[S], d[TT], d[TL], d[D], d[G]
+
+/* By its definition: each pixel of x is spread over the window of y that it stands for. */
+static void ref_transpose(const Case *c, double *y)
+{
+    const long *d = c->d, in = d[C] / d[G], out = d[TO] / d[G], taps = d[KH] * d[KW];
+    for (long i = 0; i < d[B] * d[TY] * d[TX] * d[TO]; i++)
+        y[i] = c->in[2] ? c->in[2]->v[i % d[TO]] : 0;
+    for (long i = 0; i < d[B] * d[H] * d[W] * d[C]; i++)
+        for (long k = 0; k < taps * out; k++) {
+            long channel = i % d[C], column = i / d[C] % d[W], row = i / d[C] / d[W] % d[H], sample = i / d[C] / d[W] / d[H];
+            long h = row * d[S] - d[TT] + k % taps / d[KW] * d[D], w = column * d[S] - d[TL] + k % d[KW] * d[D];
+            if (h >= 0 && h < d[TY] && w >= 0 && w < d[TX])
+                y[((sample * d[TY] + h) * d[TX] + w) * d[TO] + channel / in * out + k / taps] +=
+                    c->in[0]->v[i] * c->in[1]->v[channel * out * taps + k];
+        }
+}
+
+static void conv_transpose(void)
+{
+    static const long sizes[][SIZES] = {
+        {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1}, {2, 4, 3, 5, 8, 6, 3, 2, 2, 2, 0, 0, 1, 1},
+        {1, 5, 4, 6, 10, 9, 4, 3, 4, 2, 1, 1, 1, 2},            /* groups; a last row that no window has */
+        {2, 3, 5, 33, 7, 9, 35, 3, 3, 1, 0, 1, 2, 1},           /* dilated, a pad */
+        {1, 9, 1, 4, 27, 1, 8, 5, 1, 3, 1, 0, 1, 4}, {1, 2, 40, 3, 4, 120, 2, 2, 3, 3, 0, 0, 1, 1},
+    };
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        const long *d = sizes[s];
+        Tensor *x = operand(REAL, d[B] * d[H] * d[W] * d[C], -1, 1);
+        Tensor *w = operand(REAL, d[C] * d[TO] / d[G] * d[KH] * d[KW], -1, 1);
+        Tensor *b = s % 2 ? operand(REAL, d[TO], -1, 1) : NULL, *y = result(REAL, d[B] * d[TY] * d[TX] * d[TO]);
+        Tensor *dy = operand(REAL, y->n, -1, 1), *dx = result(REAL, x->n), *dw = result(FLOAT, w->n);
+        Tensor *db = result(FLOAT, d[TO]), *dw2 = filled(FLOAT, w->n, 0), *db2 = filled(FLOAT, d[TO], 0);
+        Case c = {.in = {x, w, b}};
+        memcpy(c.d, d, sizeof *sizes);
+        conv_transpose_forward(stage, y->k, x->k, w->k, b ? b->k : 0, TRANSPOSE(d));
+        check_value("conv_transpose_forward", y, ref_transpose, &c);
+        conv_transpose_backward_x(stage, dx->k, dy->k, w->k, TRANSPOSE(d));
+        check_gradient("conv_transpose_backward_x", dx, ref_transpose, &c, 0, dy);
+        conv_transpose_backward_w(stage, dw->k, b ? db->k : 0, dy->k, x->k, 0, TRANSPOSE(d));
+        check_gradient("conv_transpose_backward_w", dw, ref_transpose, &c, 1, dy);
+        memcpy(dw2->k, dw->k, (size_t)w->n * sizeof(float));
+        memcpy(db2->k, db->k, (size_t)d[TO] * sizeof(float));
+        conv_transpose_backward_w(stage, dw2->k, b ? db2->k : 0, dy->k, x->k, 1, TRANSPOSE(d));
+        check_accumulated("conv_transpose_backward_w acc", dw, dw2);
+        if (b) {
+            check_gradient("conv_transpose_backward_w", db, ref_transpose, &c, 2, dy);
+            check_accumulated("conv_transpose_backward_w acc", db, db2);
+        }
+        case_end();
+    }
+}
+
 /* ---- losses ---------------------------------------------------------------------------------------------------------- */
 
 static void ref_bce(const Case *c, double *y)
@@ -235,6 +292,7 @@ static void smooth(void)
 }
 
 const Check vision_checks[] = {
+    {" conv_transpose_forward conv_transpose_backward_x conv_transpose_backward_w ", conv_transpose},
     {" bce_forward bce_backward ", bce},
     {" xent_smooth_forward xent_smooth_backward ", smooth},
     {" pad_forward ", pad},

@@ -119,6 +119,7 @@ bool size_gate(Sizer *z);
 bool size_softcap(Sizer *z);
 /* shape_image.c */
 bool size_conv(Sizer *z);
+bool size_conv_transpose(Sizer *z);
 bool size_pool(Sizer *z);
 bool size_image_mean(Sizer *z);
 bool size_batch_stat(Sizer *z);

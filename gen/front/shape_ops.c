@@ -434,7 +434,7 @@ const ShapeRule shape_rules[] = {
     /* shape_image.c */
     {"conv", size_conv},            {"pool", size_pool},            {"batch_stat", size_batch_stat},
     {"batch_norm", size_batch_norm}, {"group_norm", size_group_norm},
-    {"pad", size_pad},              {"upsample", size_upsample},
+    {"pad", size_pad},              {"upsample", size_upsample},    {"conv_transpose", size_conv_transpose},
     /* shape_move.c */
     {"concat", size_concat},        {"slice", size_slice},          {"reshape", size_reshape},
     {"transpose", size_transpose},  {"reduce", size_reduce},
