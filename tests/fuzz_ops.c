@@ -614,17 +614,24 @@ static bool make_transpose(void)
     return true;
 }
 
+/* One axis, or two beside each other. */
 static bool make_reduce(void)
 {
     Value *x = choose(matrix, NULL);
     if (!x)
         return false;
-    int axis = below(x->s.n);
+    int axis = below(x->s.n), count = axis + 1 < x->s.n && x->s.n > 2 && chance(40) ? 2 : 1;
     bool mean = chance(50);
     if (axis == 0 && !chance(30))
         return false;
-    line("op: %s, in: %s, axis: %d, as: %s", mean ? "Mean" : "Sum", use(x), chance(50) ? axis : axis - x->s.n,
-         fresh(without(x->s, axis), x->loud + (mean ? 0 : 2))->name);
+    Shape y = without(x->s, axis);
+    if (count == 2)
+        y = without(y, axis);
+    char text[32];
+    int from = chance(50) ? axis : axis - x->s.n;
+    snprintf(text, sizeof text, count == 2 ? "[%d, %d]" : "%d", from, from + 1);
+    line("op: %s, in: %s, axis: %s, as: %s", mean ? "Mean" : "Sum", use(x), text,
+         fresh(y, x->loud + (mean ? 0 : 2 * count))->name);
     return true;
 }
 

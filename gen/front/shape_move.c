@@ -22,15 +22,19 @@ static int64_t get(const Sizer *z, const char *name)
     return attr_int(z->o, name);
 }
 
-/* The axis as 0 .. n-1, -1 after a complaint. */
-static int axis(Sizer *z, const Shape *x)
+/* An axis as 0 .. n-1, -1 after a complaint. */
+static int axis_of(Sizer *z, const Shape *x, int64_t a)
 {
-    int64_t a = get(z, "axis");
     if (a < -x->n || a >= x->n) {
         refuse(z, NULL, "axis %lld of %s", (Num)a, shape_text(x));
         return -1;
     }
     return (int)(a < 0 ? a + x->n : a);
+}
+
+static int axis(Sizer *z, const Shape *x)
+{
+    return axis_of(z, x, get(z, "axis"));
 }
 
 bool size_concat(Sizer *z)
@@ -156,20 +160,36 @@ bool size_transpose(Sizer *z)
     return out_shape(z, 0, y);
 }
 
+/* One axis, or neighbouring ones in order: the first, and how many; false after a complaint. */
+static bool axes(Sizer *z, const Shape *x, int *first, int *n)
+{
+    *n = (int)get(z, "axis");
+    for (int i = 0; i < *n; i++) {
+        int at = axis_of(z, x, attr_int(z->o, strf("axis.%d", i)));
+        if (at < 0)
+            return false;
+        *first = i ? *first : at;
+        if (at != *first + i)
+            return refuse(z, "axis: [1, 2]; others in a line of their own",
+                          "several axes are neighbours, in order: %d does not follow %d", at, *first + i - 1);
+    }
+    return *n < x->n || refuse(z, "Reshape it first", "all axes of %s go: nothing is left", shape_text(x));
+}
+
 bool size_reduce(Sizer *z)
 {
     Shape y = *in_shape(z, 0);
+    int at = 0, n = 0;
     if (attr_find(z->o, "keep"))
         return size_image_mean(z);
-    int at = axis(z, &y);
-    if (at < 0)
+    if (!axes(z, &y, &at, &n))
         return false;
-    int64_t mid = y.d[at];
+    int64_t mid = shape_size(&y, at, at + n);
     set(z, "outer", shape_size(&y, 0, at));
     set(z, "mid", mid);
-    set(z, "inner", shape_size(&y, at + 1, y.n));
+    set(z, "inner", shape_size(&y, at + n, y.n));
     attr_set_float(z->o, "factor", !strcmp(z->r->name, "Mean") ? 1 / (double)mid : 1);
-    y.n--;
-    memmove(y.d + at, y.d + at + 1, (size_t)(y.n - at) * sizeof y.d[0]);
+    y.n -= n;
+    memmove(y.d + at, y.d + at + n, (size_t)(y.n - at) * sizeof y.d[0]);
     return out_shape(z, 0, y);
 }
