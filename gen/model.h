@@ -215,6 +215,7 @@ typedef struct {
     const OrderTable *table;             /* plan.order; NULL: the lists are those of the schedule.  Then map is the table's */
     Loc order_at;
     const char *schedule;           /* a word of schedules.def, or auto */
+    bool any_row;                   /* the model says auto: beside gpipe and 1f1b, all rows that train alike */
     OwnRow row;
     enum { WARMUP_A, WARMUP_B, WARMUP_AUTO } warmup;    /* 1f1b: how many forwards go first */
     const char *transport;          /* a word of targets.def */
@@ -297,6 +298,7 @@ typedef struct {
     bool trace;
     VEC(Mark) marks;                /* where each text of a list stands: patterns, files.  Found by the pointer */
 } Model;
+const Model *with_schedule(const Model *m, const Schedule *k);   /* front/schedules.c: its own chunks, if the model says none */
 Loc mark_of(const Model *m, const char *text, Loc otherwise);
 /* -D name=value and --set path=value, in the order given.  An element of set may also be --stages=4, for an option that is
  * short for a --set; mistakes then name that option. */
