@@ -30,7 +30,8 @@ Node *node_get(const Node *map, const char *key);   /* NULL if absent */
 /* ---- model: front/model.c --------------------------------------------------------------------------------- */
 /* needs: Node.  fills: Model, defaults and all, nothing left to interpret but the graph's own nodes. */
 typedef enum { F32, BF16, I32, F64 } Type;          /* F64 only in states */
-enum { MAXDIM = 6, MAXINPUT = 8 };
+enum { MAXDIM = 6, MAXINPUT = 8, MAXCHANNEL = 64 };
+typedef struct { int n; double at[MAXCHANNEL]; } Numbers;
 typedef struct { int n; int64_t d[MAXDIM]; } Shape;
 
 typedef struct { const char *name; int64_t value; Loc loc; } Dim;
@@ -39,6 +40,8 @@ typedef struct {                /* one data input of the model */
     Node *shape;                /* expressions; B is the micro-batch */
     Type type;
     int64_t lo, hi;             /* ids must lie in [lo, hi); lo == hi: no range */
+    bool bytes;                 /* f32, of bytes in the file: b becomes (b/255 - mean) / std */
+    Numbers mean, std;          /* one, or one a channel, which is the last axis; none: 0 and 1 */
     Loc loc;
 } Input;
 typedef enum { INIT_ZEROS, INIT_ONES, INIT_NORMAL, INIT_UNIFORM } InitKind;
@@ -47,11 +50,11 @@ typedef enum { FAN_NONE, FAN_IN, FAN_OUT } Fan;
 typedef struct { const char *name; InitKind kind; double a, b; Fan fan; } Init;
 
 typedef struct {                /* files of one data set */
-    const char *format;         /* bytes, llmc-tokens, megatron, npy */
+    const char *format;         /* front/train.c has the words */
     Strs files;                 /* patterns, as written */
-    Strs role;                  /* role[i] of the format feeds input[i] of the model: tokens, next, or an array's name */
+    Strs role;                  /* role[i] of the format feeds input[i] of the model: tokens, image, or an array's name */
     Ints input;
-    Strs path;                  /* npy: the file of input[i] */
+    Strs path;                  /* of arrays: the file of input[i] */
     int64_t every, batches;     /* eval: every N steps, that many micro-batches */
     bool sequential;            /* order: sequential; samples as they stand in the files, again and again */
     Loc loc;
