@@ -446,6 +446,28 @@ static Answer partial_norm(const Call *c, long i)
     return a;
 }
 
+/* Of the elements of one block. */
+static Answer block_norms(const Call *c, long i)
+{
+    Answer a = {0, 0};
+    long each = of(c, "each"), from = (i - of(c, "first")) * each, until = from + each < of(c, "n") ? from + each : of(c, "n");
+    if (i < of(c, "first"))
+        return exact(old(c, "blocks", i));
+    for (; from < until; from++)
+        plus(&a, old(c, "g", from) * old(c, "g", from));
+    return a;
+}
+
+static Answer block_sum(const Call *c, long i)
+{
+    Answer a = {0, 0};
+    if (i != of(c, "index"))
+        return exact(old(c, "norm", i));
+    for (long j = 0; j < of(c, "n"); j++)
+        plus(&a, old(c, "blocks", of(c, "first") + j));
+    return a;
+}
+
 static Answer total_clip(const Call *c, long i)
 {
     double sum = 0;
@@ -585,9 +607,8 @@ const Known known_passes[] = {
     {"softmax_forward", "y", NORM, softmax_y, 0, 0}, {"softmax_backward", "dx", NORM, softmax_dx, 0, 0},
     {"xent_forward", "loss", XENT, xent_loss, 0, 0}, {"xent_forward", "lse", XENT, xent_lse, 0, 0},
     {"xent_backward", "dx", XENT, xent_dx, 0, 0},
-    {"hit_report", "vals", XENT, hits_vals, 0, 0},
-    {"mse_forward", "loss", ELEMENT, mse_loss, 0, 0}, {"mse_backward", "dx", ELEMENT, mse_dx, 0, 0},
-    {"mse_backward", "dtargets", ELEMENT, mse_dtargets, 0, 0},
+    {"hit_report", "vals", XENT, hits_vals, 0, 0}, {"mse_forward", "loss", ELEMENT, mse_loss, 0, 0},
+    {"mse_backward", "dx", ELEMENT, mse_dx, 0, 0}, {"mse_backward", "dtargets", ELEMENT, mse_dtargets, 0, 0},
     {"loss_add_forward", "y", ONE, sum_y, 0, 0}, {"loss_scale_forward", "y", ONE, scale_y, 0, 0},
     {"loss_seed", "y", ONE, seed_y, 0, 0}, {"loss_report", "vals", ONE, report_vals, 0, 0},
     {"relu_forward", "y", ELEMENT, relu_y, 0, 0}, {"relu_backward", "dx", ELEMENT, relu_dx, 0, 0},
@@ -612,19 +633,18 @@ const Known known_passes[] = {
     {"concat_backward", "dd", CONCAT, concat_dd, 0, 0},
     {"slice_forward", "y", SLICE, slice_y, 0, 0}, {"slice_backward", "dx", SLICE, slice_dx, 0, 0},
     {"transpose_forward", "y", "y=d0*d1*d2*d3 x=d0*d1*d2*d3", transpose_y, 0, 0},
-    {"norm_partial", "norm", "norm=index+1 g=n", partial_norm, 0, 0},
+    {"norm_partial", "norm", "norm=index+1 g=n", partial_norm, 0, 0}, {"predict", "to", ELEMENT, predict_to, 0, 0},
     {"norm_total", "clip", "clip=1 norm=count", total_clip, 0, 0},
-    {"sgd_update", "p", ELEMENT, sgd_p, 0, 0}, {"sgd_update", "c", ELEMENT, sgd_p, 0, 0},
-    {"sgd_update", "m", ELEMENT, sgd_m, 0, 0},
+    {"norm_blocks", "blocks", "blocks=first+1 g=n", block_norms, 0, 0},
+    {"norm_sum", "norm", "norm=index+1 blocks=first+n", block_sum, 0, 0}, {"sgd_update", "p", ELEMENT, sgd_p, 0, 0},
+    {"sgd_update", "c", ELEMENT, sgd_p, 0, 0}, {"sgd_update", "m", ELEMENT, sgd_m, 0, 0},
     {"sgd_spike", "p", ELEMENT, spike_p, 0, 0}, {"sgd_spike", "c", ELEMENT, spike_p, 0, 0},
-    {"sgd_spike", "m", ELEMENT, sgd_m, 0, 0},
-    {"sgd_drift", "p", ELEMENT, drift_p, 0, 0}, {"sgd_drift", "c", ELEMENT, drift_p, 0, 0},
-    {"sgd_drift", "m", ELEMENT, sgd_m, 0, 0}, {"sgd_drift", "old", ELEMENT, drift_old, 0, 0},
-    {"predict_old", "to", ELEMENT, predict_old_to, 0, 0},
+    {"sgd_spike", "m", ELEMENT, sgd_m, 0, 0}, {"sgd_drift", "p", ELEMENT, drift_p, 0, 0},
+    {"sgd_drift", "c", ELEMENT, drift_p, 0, 0}, {"sgd_drift", "m", ELEMENT, sgd_m, 0, 0},
+    {"sgd_drift", "old", ELEMENT, drift_old, 0, 0}, {"predict_old", "to", ELEMENT, predict_old_to, 0, 0},
     {"nadamw_update", "p", ELEMENT, nadamw_p, 0, 0}, {"nadamw_update", "c", ELEMENT, nadamw_p, 0, 0},
     {"nadamw_update", "m", ELEMENT, adamw_m, 0, 0}, {"nadamw_update", "v", ELEMENT, adamw_v, 0, 0},
     {"adamw_update", "p", ELEMENT, adamw_p, 0, 0}, {"adamw_update", "c", ELEMENT, adamw_p, 0, 0},
     {"adamw_update", "m", ELEMENT, adamw_m, 0, 0}, {"adamw_update", "v", ELEMENT, adamw_v, 0, 0},
-    {"predict", "to", ELEMENT, predict_to, 0, 0},
     {NULL, NULL, NULL, NULL, 0, 0},
 };
