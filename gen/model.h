@@ -233,7 +233,7 @@ typedef struct {
     Loc cuts_at, loc;
 } PlanSpec;
 
-typedef enum { OPT_SGD, OPT_ADAMW, OPT_NADAMW } OptKind;
+typedef enum { OPT_SGD, OPT_ADAMW, OPT_NADAMW, OPT_RMSPROP } OptKind;
 typedef enum { LR_CONSTANT, LR_COSINE, LR_LINEAR, LR_STEP } LrKind;
 typedef struct {
     Type compute;                   /* F32 or BF16; masters and gradients are F32 */
@@ -243,7 +243,8 @@ typedef struct {
     int64_t global;                 /* batch * micro */
     int64_t steps;
     OptKind opt;
-    double lr, beta1, beta2, eps, momentum, weight_decay;
+    double lr, beta1, beta2, eps, momentum, alpha, weight_decay;
+    bool nesterov;                  /* sgd */
     bool decay_matrices;            /* decay only parameters of two and more dimensions */
     Strs no_decay;                  /* name patterns that are not decayed */
     LrKind schedule;

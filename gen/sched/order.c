@@ -248,7 +248,8 @@ static const char *table_refuses(const Graph *g, const Model *m)
                                       count_text(has, "micro-batch"), micro, micro < has ? "smaller" : "larger");
 }
 
-static const char *const optimizers[] = {[OPT_SGD] = "sgd", [OPT_ADAMW] = "adamw", [OPT_NADAMW] = "nadamw"};
+static const char *const optimizers[] = {[OPT_SGD] = "sgd", [OPT_ADAMW] = "adamw", [OPT_NADAMW] = "nadamw",
+                                        [OPT_RMSPROP] = "rmsprop"};
 
 const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int devices)
 {
@@ -270,6 +271,8 @@ const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int
                "train.precision.compute: f32";
     if (s->optimizer && strcmp(s->optimizer, optimizers[t->opt]))
         return strf("its update is one of its own; set train.optimizer.type: %s", s->optimizer);
+    if ((s->spikes || s->drifts) && t->nesterov)
+        return "its update is one of its own; delete train.optimizer.nesterov";
     if (s->one_chunk && (m->plan.chunks > 1 || m->plan.map.n))
         return "it takes one chunk a device; delete plan.chunks and plan.map";
     const char *two = s->ways > 1 ? ways_refuses(g, m, s, devices) : NULL;
