@@ -241,6 +241,7 @@ typedef enum { OPT_SGD, OPT_ADAMW, OPT_NADAMW, OPT_RMSPROP } OptKind;
 typedef enum { LR_CONSTANT, LR_COSINE, LR_LINEAR, LR_STEP } LrKind;
 typedef struct {
     Type compute;                   /* F32 or BF16; masters and gradients are F32 */
+    bool shard;                     /* optimiser states are dealt out to replicas */
     bool tf32;                      /* F32, with products whose factors have 11 bits */
     int64_t batch, micro, groups;   /* samples in a micro-batch (0: auto), micro-batches in a step, gradient groups */
     int64_t global;                 /* batch * micro */
@@ -302,6 +303,7 @@ typedef struct {
     VEC(Mark) marks;                /* where each text of a list stands: patterns, files.  Found by the pointer */
 } Model;
 const Model *with_schedule(const Model *m, const Schedule *k);   /* front/schedules.c: its own chunks, if the model says none */
+int64_t norm_block(const Model *m, int64_t n);      /* elements of a block of the norm of n: front/targets.c */
 Loc mark_of(const Model *m, const char *text, Loc otherwise);
 /* -D name=value and --set path=value, in the order given.  An element of set may also be --stages=4, for an option that is
  * short for a --set; mistakes then name that option. */
