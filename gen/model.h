@@ -31,7 +31,7 @@ Node *node_get(const Node *map, const char *key);   /* NULL if absent */
 /* needs: Node.  fills: Model, defaults and all, nothing left to interpret but the graph's own nodes. */
 typedef enum { F32, BF16, I32, F64 } Type;          /* F64 only in states */
 enum { MAXDIM = 6, MAXINPUT = 8, MAXCHANNEL = 64 };
-typedef struct { int n; double at[MAXCHANNEL]; } Numbers;
+typedef struct { int n; double at[MAXCHANNEL]; } Channels;
 typedef struct { int n; int64_t d[MAXDIM]; } Shape;
 
 typedef struct { const char *name; int64_t value; Loc loc; } Dim;
@@ -41,7 +41,7 @@ typedef struct {                /* one data input of the model */
     Type type;
     int64_t lo, hi;             /* ids must lie in [lo, hi); lo == hi: no range */
     bool bytes;                 /* f32, of bytes in the file: b becomes (b/255 - mean) / std */
-    Numbers mean, std;          /* one, or one a channel, which is the last axis; none: 0 and 1 */
+    Channels mean, std;          /* one, or one a channel, which is the last axis; none: 0 and 1 */
     Loc loc;
 } Input;
 typedef enum { INIT_ZEROS, INIT_ONES, INIT_NORMAL, INIT_UNIFORM } InitKind;

@@ -274,7 +274,7 @@ static const char *bytes_text(const Plan *p, int input)
     int64_t last = shape->n > 1 ? shape->d[shape->n - 1] : 1, channels = last > MAXCHANNEL ? 1 : last;
     const char *text = strf("&(const ByteInfo){%" PRId64, channels);
     for (int k = 0; k < 2; k++) {
-        const Numbers *of = k ? &x->std : &x->mean;
+        const Channels *of = k ? &x->std : &x->mean;
         text = strf("%s, (const float[]){", text);
         for (int64_t c = 0; c < channels; c++)
             text = strf("%s%s%.9g", text, c ? ", " : "", of->n ? of->at[of->n > 1 ? c : 0] : (double)k);
