@@ -11,7 +11,7 @@
 #include "plan/planner.h"
 #include "search/nofit.h"
 #include "mem/unpooled.h"
-#include "tokens/tokens.h"
+#include "tokens/command.h"
 #include "view/events.h"
 #include "view/view.h"
 
@@ -264,6 +264,8 @@ int main(int argc, char **argv)
         options_end(new_command(argc - 2, argv + 2));
     if (argc > 1 && !strcmp(argv[1], "import"))
         options_end(import_command(argc - 2, argv + 2));
+    if (argc > 1 && !strcmp(argv[1], "export"))
+        options_end(export_command(argc - 2, argv + 2));
     Options x = options(argc, argv);
     if (told_of_files(&x))
         return 0;

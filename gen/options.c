@@ -31,6 +31,7 @@ static const char usage[] =
     "dpgen metrics LOG           the log of a job for TensorBoard: --tensorboard DIR\n"
     "dpgen new [NAME]            write NAME.yaml, a small commented model to start from\n"
     "dpgen import DIR            the model file of a published model, from the config.json of DIR: -o MODEL.yaml\n"
+    "dpgen export CHECKPOINT     its parameters as published weights: --hf DIR; --shard 5GB, --like DIR of a published model\n"
     "dpgen profile MODEL.yaml    measure its calls on this machine; -o FILE replaces MODEL.DEVICE.profile\n"
     "\n";
 static const char usage_options[] =         /* a string of C99 has 4095 characters */
@@ -130,7 +131,7 @@ enum { GENERATE = 1, CHECK = 2, PLAN = 4, EXPLAIN = 8, COMPARE = 16, PROFILE = 3
     PLANS = GENERATE | PLAN | EXPLAIN | COMPARE | SCHEDULES };
 static const struct { const char *name; int bit; } verbs[] = {
     {"check", CHECK}, {"plan", PLAN}, {"explain", EXPLAIN}, {"compare", COMPARE}, {"profile", PROFILE}, {"pack", PACK},
-    {"report", REPORT}, {"metrics", METRICS}, {"new", NEW}, {"import", NEW}, {"schedules", SCHEDULES},
+    {"report", REPORT}, {"metrics", METRICS}, {"new", NEW}, {"import", NEW}, {"export", NEW}, {"schedules", SCHEDULES},
     {"tokens", TOKENS}};
 
 static int verb_bit(const char *word)

@@ -138,13 +138,26 @@ static long key_at(const Heads *h, long j) { return (h->b * h->key + j) * h->k_l
 static long result_at(const Heads *h, long i) { return ((h->b * h->query + i) * h->heads + h->head) * h->width; }
 static long row_of(const Heads *h, long i) { return (h->b * h->heads + h->head) * h->query + i; }
 
+static double below_cap(const Heads *h, long i, long j)
+{
+    return h->scale * dot(h->q, query_at(h, i), 1, h->k, h->k_at + key_at(h, j), 1, h->width).value;
+}
+
 static double score(const Heads *h, long i, long j)
 {
     const Part *mask = part_of(h->c, "mask");
-    if ((of(h->c, "causal") && j > i) || (mask && old_at(mask, h->b * h->key + j) == 0))
+    long window = of(h->c, "window");
+    if ((of(h->c, "causal") && j > i) || (mask && old_at(mask, h->b * h->key + j) == 0) || (window && i - j >= window))
         return -INFINITY;
-    return h->scale * dot(h->q, query_at(h, i), 1, h->k, h->k_at + key_at(h, j), 1, h->width).value +
-           old_of(h->c, "bias", (h->head * h->query + i) * h->key + j);
+    double cap = number_of(h->c, "cap"), s = below_cap(h, i, j);
+    return (cap > 0 ? cap * tanh(s / cap) : s) + old_of(h->c, "bias", (h->head * h->query + i) * h->key + j);
+}
+
+/* What of a score's gradient goes through the cap. */
+static double cap_slope(const Heads *h, long i, long j)
+{
+    double cap = number_of(h->c, "cap"), t = cap > 0 ? tanh(below_cap(h, i, j) / cap) : 0;
+    return 1 - t * t;
 }
 
 static double kept(const Heads *h, long i, long j)
@@ -224,7 +237,7 @@ static Answer dq(Heads *h, long i, long d)
 {
     Answer a = no_answer();
     for (long j = 0; j < h->key; j++)
-        plus_slope(&a, slope(h, i, j), h->scale * old_at(h->k, h->k_at + key_at(h, j) + d));
+        plus_slope(&a, slope(h, i, j), h->scale * cap_slope(h, i, j) * old_at(h->k, h->k_at + key_at(h, j) + d));
     return a;
 }
 
@@ -234,7 +247,7 @@ static Answer dk(Heads *h, long j, long d)
     Answer a = no_answer();
     for (long end = h->head + h->group; h->head < end; h->head++)
         for (long i = 0; i < h->query; i++)
-            plus_slope(&a, slope(h, i, j), h->scale * old_at(h->q, query_at(h, i) + d));
+            plus_slope(&a, slope(h, i, j), h->scale * cap_slope(h, i, j) * old_at(h->q, query_at(h, i) + d));
     return a;
 }
 
@@ -387,6 +400,12 @@ const Known known_products[] = {
     {"attention_shared_backward", "dk", SHARED, attention_dk, 0, 1},
     {"attention_shared_backward", "dv", SHARED, attention_dv, 0, 1},
     {"attention_shared_backward", "dbias", SHARED, attention_dbias, 0, 1},
+    {"attention_window_forward", "y", SHARED, attention_y, 0, 1},
+    {"attention_window_forward", "lse", SHARED, attention_lse, 0, 0},
+    {"attention_window_backward", "dq", SHARED, attention_dq, 0, 1},
+    {"attention_window_backward", "dk", SHARED, attention_dk, 0, 1},
+    {"attention_window_backward", "dv", SHARED, attention_dv, 0, 1},
+    {"attention_window_backward", "dbias", SHARED, attention_dbias, 0, 1},
     {"linear_xent_forward", "lse", XENT, linear_xent_lse, 4, 1},
     {"linear_xent_forward", "loss", XENT, linear_xent_loss, 0, 1},
     {"linear_xent_backward", "dx", XENT, linear_xent_dx, 4, 1},

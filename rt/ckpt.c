@@ -26,6 +26,7 @@
 #include "link.h"
 #include "safetensors.h"
 #include "sha256.h"
+#include "weights.h"
 
 enum { HOME_STATES = 1 << STATE_PARAM | 1 << STATE_MOMENT1 | 1 << STATE_MOMENT2 | 1 << STATE_DRIFT | 1 << STATE_OLD };
 
@@ -55,6 +56,16 @@ static bool make_text(Text *t, const Item *item, int n, long more)
     return t->at != NULL;
 }
 
+static long published_room(const Run *run)
+{
+    long room = 256;
+    for (int i = 0; i < run->parameters; i++) {
+        Published p = weights_place(run->job, run->parameter[i].state);
+        room += (long)(strlen(p.in.name) + strlen(p.in.file)) + 96;
+    }
+    return room;
+}
+
 static int make_room(Run *run, Checkpoint *c)
 {
     size_t n = (size_t)run->count;
@@ -64,7 +75,7 @@ static int make_room(Run *run, Checkpoint *c)
     c->written = calloc((size_t)run->job->stages, sizeof *c->written);
     c->all = items_make(run->job, HOME_STATES, -1, &c->alls);
     bool good = c->own && c->owns && c->header && c->written && c->all &&
-                make_text(&c->index, c->all, c->alls, 256L * run->job->stages);
+                make_text(&c->index, c->all, c->alls, 256L * run->job->stages + published_room(run));
     for (int i = 0; good && i < run->count; i++) {
         c->own[i] = items_make(run->job, HOME_STATES, run->first + i, &c->owns[i]);
         good = c->own[i] && make_text(&c->header[i], c->own[i], c->owns[i], 0);
@@ -238,6 +249,20 @@ static int sync_directory(const char *path)
 
 /* ---- commit: stage 0 --------------------------------------------------------------------------------------------- */
 
+/* The parameters as files of published weights have them: for dpgen export. */
+static void add_published(Text *t, const Run *run)
+{
+    int type = run->job->published;
+    text_add(t, "\"published\":{\"type\":\"%s\",\"parameters\":[",
+             type == JOB_F16 ? "F16" : type == JOB_BF16 ? "BF16" : "F32");
+    for (int i = 0; i < run->parameters; i++) {
+        Published p = weights_place(run->job, run->parameter[i].state);
+        text_add(t, "%s\n[\"%s\",\"%s\",%d,%ld,%ld,%ld]", i ? "," : "", p.in.name, p.in.file, p.in.turn, p.in.from, p.in.rows,
+                 p.in.groups);
+    }
+    text_add(t, "]}");
+}
+
 static void make_index(Worker *w, int64_t step)
 {
     const Job *job = w->run->job;
@@ -246,9 +271,11 @@ static void make_index(Worker *w, int64_t step)
     t->n = 0;
     text_add(t, "{\"metadata\":{\"format\":\"dpgen-checkpoint-1\",\"model\":\"%s\",\"plan\":\"%s\",\"step\":%lld,"
              "\"versions\":\"%s\",\"seed\":\"%lu\",\"batch\":%ld,\"micro\":%ld,\"groups\":%ld,\"samples\":%lld,"
-             "\"data\":\"%s\"},\n\"files\":[",
+             "\"data\":\"%s\",\n",
              job->model, job->plan, (long long)step, job->versions ? job->versions : "", job->seed, job->batch, job->micro,
              job->groups, (long long)data_cursor(job, step), w->run->data);
+    add_published(t, w->run);
+    text_add(t, "},\n\"files\":[");
     for (int i = 0; i < job->stages / replicas_of(job); i++)
         text_add(t, "%s\n{\"name\":\"stage%d.safetensors\",\"bytes\":%lld,\"sha256\":\"%s\"}", i ? "," : "", i,
                  (long long)c->written[i].bytes, c->written[i].sha);

@@ -141,16 +141,6 @@ static bool into_room(void *to, const void *piece, size_t n)
     return true;
 }
 
-static void narrow(unsigned char *to, const float *from, int type, int64_t step, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) {
-        uint32_t u = type == JOB_F32 ? float_bits(from[i]) : type == JOB_F16 ? float_half(from[i]) : float_bf16(from[i]);
-        int size = type == JOB_F32 ? 4 : 2;
-        for (int k = 0; k < size; k++)
-            to[i * step * size + k] = (unsigned char)(u >> (8 * k));
-    }
-}
-
 static bool write_at(int file, const unsigned char *from, size_t n, off_t at)
 {
     return lseek(file, at, SEEK_SET) == at && write_all(file, from, n);
@@ -162,15 +152,15 @@ static bool write_parameter(Worker *w, const Publish *x, const Part *p, int file
     const StateInfo *s = p->item->state;
     int type = w->run->job->published;
     unsigned char *bytes = (unsigned char *)(w->room + s->n);
-    Rows r = weights_rows(&p->p, s);
+    Rows r = place_rows(&p->p, s);
     Copy copy = {(char *)w->room};
     arena_read(w, item_data(w, p->item), (size_t)s->n * sizeof *w->room, into_room, &copy);
     for (int64_t i = 0; i < r.rows; i++)
-        narrow(bytes + (p->p.in.turn ? i : i * r.width) * x->size, w->room + i * r.width, type, r.step, r.width);
+        place_narrow(bytes + (p->p.in.turn ? i : i * r.width) * x->size, w->room + i * r.width, type, r.step, r.width);
     int64_t groups = p->p.in.rows ? p->p.in.groups : 1, each = r.rows / groups;
     size_t n = (size_t)(s->n / groups * x->size);
     for (int64_t g = 0; g < groups; g++) {
-        int64_t at = p->at + weights_row(&p->p, &r, g * each) * x->size;
+        int64_t at = p->at + place_row(&p->p, &r, g * each) * x->size;
         if (!write_at(file, bytes + (size_t)g * n, n, (off_t)x->header.n + at))
             return false;
     }

@@ -41,56 +41,10 @@ typedef struct {
 
 Published weights_place(const Job *job, const StateInfo *s)
 {
-    Published p = {.in = {.name = s->name, .file = s->name, .groups = 1}, .ndim = s->ndim, .n = 1};
     for (int i = 0; i < job->stored_n; i++)
         if (!strcmp(job->stored[i].name, s->name))
-            p.in = job->stored[i];
-    for (int d = 0; d < s->ndim; d++)
-        p.dim[d] = s->dim[p.in.turn ? s->ndim - 1 - d : d];
-    if (p.in.rows)
-        p.dim[0] = p.in.rows * p.in.groups;
-    for (int d = 0; d < p.ndim; d++)
-        p.n *= p.dim[d];
-    return p;
-}
-
-Rows weights_rows(const Published *p, const StateInfo *s)
-{
-    Rows r = {.rows = s->ndim ? s->dim[0] : 1, .step = p->in.turn ? p->dim[1] : 1};
-    r.width = r.rows ? s->n / r.rows : 0;
-    return r;
-}
-
-int64_t weights_row(const Published *p, const Rows *r, int64_t i)
-{
-    int64_t each = p->in.rows ? r->rows / p->in.groups : r->rows;
-    int64_t row = p->in.rows ? i / each * p->in.rows + p->in.from + i % each : i;
-    return p->in.turn ? row : row * r->width;
-}
-
-float half_float(uint16_t h)
-{
-    uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, rest = h & 0x3ff;
-    if (exponent == 31)
-        return bits_float(sign | 0x7f800000 | rest << 13);
-    if (exponent)
-        return bits_float(sign | (exponent + 112) << 23 | rest << 13);
-    float small = (float)rest * 0x1p-24f;       /* subnormal, exact */
-    return sign ? -small : small;
-}
-
-uint16_t float_half(float f)
-{
-    uint32_t u = float_bits(f), sign = u >> 16 & 0x8000, x = u & 0x7fffffff;
-    if (x > 0x7f800000)
-        return (uint16_t)(sign | 0x7e00 | (x >> 13 & 0x3ff));
-    if (x >= 0x477ff000)                        /* 65520 and more round to infinity */
-        return (uint16_t)(sign | 0x7c00);
-    if (x < 0x38800000) {                       /* subnormal: the sum rounds at its last bit */
-        float sum = bits_float(x) + 0.5f;
-        return (uint16_t)(sign | (float_bits(sum) - 0x3f000000));
-    }
-    return (uint16_t)(sign | ((x - 0x38000000 + 0xfff + (x >> 13 & 1)) >> 13));
+            return place_of(&job->stored[i], s);
+    return place_of(NULL, s);
 }
 
 /* ---- the list of tensors ----------------------------------------------------------------------------------------- */
@@ -344,10 +298,10 @@ static int read_parameter(Weights *x, Worker *w, const StateInfo *s)
     float *values = malloc((size_t)s->n * sizeof *values + 1);
     if (!values)
         return complain(STATUS_RUN, "no memory to read `%s`", s->name);
-    Rows r = weights_rows(&p, s);
+    Rows r = place_rows(&p, s);
     const unsigned char *from = shard->file.at + shard->file.data + t->from;
     for (int64_t i = 0; i < r.rows; i++)
-        widen(values + i * r.width, from + weights_row(&p, &r, i) * (type == 'f' ? 4 : 2), type, r.step, r.width);
+        widen(values + i * r.width, from + place_row(&p, &r, i) * (type == 'f' ? 4 : 2), type, r.step, r.width);
     init_place(w, s, 0, values, 0, s->n);
     free(values);
     return DONE;

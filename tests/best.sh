@@ -48,6 +48,39 @@ done
 expect "fates that hide better than the cheapest" ./dpgen plan "$models/ops.yaml" --estimate --stages 2 --schedule 1f1b \
     --cuts 44 --recompute auto --set train.batch.global=8 --set devices.0.memory=36684
 
+# no_cuts_beat CUTS... -- OPTION...: exact's plan is at least as fast as those with given cuts.  With SLOW=1, 60 more cuts are
+# drawn, some of them moved by up to three operators.
+no_cuts_beat() {
+    given=
+    while [ "$1" != -- ]; do given="$given $1"; shift; done
+    shift
+    best=$(step "$@" --estimate --recompute auto)
+    [ "${best:-0}" -gt 0 ] || { fault "$*: no plan"; return; }
+    [ -z "$SLOW" ] || given="$given $(./dpgen plan "$@" --estimate --recompute auto 2>/dev/null | awk '
+        /^stage [0-9]+ .* operators, / { match($0, /[0-9]+ operators/); at[++n] = at[n - 1] + substr($0, RSTART) }
+        END { for (k = 0; k < 60; k++) {
+                for (i = 1; i < n; i++) {
+                    seed = (seed * 69069 + 7) % 4294967296; by = int(seed / 65536) % 14 - 3
+                    printf "%s%d", (i > 1 ? "," : ""), at[i] - 1 + (by > 3 ? 0 : by)
+                }
+                print ""
+            } }')"
+    for cuts in $given; do
+        other=$(step "$@" --estimate --recompute auto --cuts "$cuts")
+        if [ "${other:-$best}" -lt "$best" ]; then fault "$*: --cuts $cuts take $other, exact $best"; else pass; fi
+    done
+}
+set -- --schedule 1f1b --set train.batch.micro=1 --set train.batch.global=6
+no_cuts_beat 26,48,73,105,179 24,49,75,105,179 -- examples/t5-small.yaml --stages 6 --set devices.0.count=6 \
+    --limit 521530680 "$@"
+[ -z "$SLOW" ] || for model in tiny-gpt tiny-t5 branches heads; do
+    set -- "$models/$model.yaml" --stages 4 --schedule 1f1b --set train.batch.micro=1 --set train.batch.global=6
+    none=$(arena "$@" --estimate --recompute none) full=$(arena "$@" --estimate --recompute full)
+    for share in 20 50; do
+        no_cuts_beat -- "$@" --limit $((full + (none - full) * share / 100))
+    done
+done
+
 # largest MODEL OPTION...: the answer fits, the eight numbers above do not
 largest() {
     ./dpgen compare "$@" --planners exact --json >"$tmp/json" 2>"$tmp/said"

@@ -3,8 +3,8 @@
 #
 # A small convolutional model (tests/models/images.yaml) has the same bits under any plan: 1 to 4 stages, schedules, chunks,
 # recomputation, offloading, gradient groups with replicas, two processes, a stop and resume under another plan, in f32 and in
-# bf16.  The graph interpreter, which knows no plan, gives the hash.  SLOW=1 takes 40 plans a type.  The kernels for GPUs
-# have one hash for two plans.
+# bf16.  The graph interpreter, which knows no plan, gives the hash.  SLOW=1 takes 40 plans a type.  oneDNN and the kernels for
+# GPUs each have one hash for two plans.
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a build/librt_bf16.a build/interp build/interp_bf16
 model=$models/images.yaml
@@ -80,6 +80,23 @@ few() { if [ -n "$SLOW" ]; then cat; else grep -E '^(1.gpipe.none|2.1f1b.away|v.
 plans_of --set train.precision.compute=bf16 | some | few | plans
 interpret "bf16" build/interp_bf16 --set train.precision.compute=bf16
 [ "$hash" != "$reference" ] && pass || fault "bf16 has the hash of f32"
+
+# ---- oneDNN: hashes of its own, at two threads ------------------------------------------------------------------------------
+fast() {        # TYPE OPTION...
+    type=$1
+    shift
+    use_onednn "$type" || return
+    plans_of --set devices.0.kernels=onednn --set devices.0.threads=2 "$@" | grep -E '^(1.gpipe.none|3.zb-h1.full)' | plans
+    one_hash "onednn, $type"
+    [ "$hash" != "$reference" ] && pass || fault "onednn, $type: the hash of portable kernels"
+}
+if ! have_onednn; then
+    skip "there is no dnnl.h" 6
+else
+    fast f32
+    if have_onednn_bf16; then fast bf16 --set train.precision.compute=bf16
+    else skip "oneDNN has no products in bf16 on this CPU" 3; fi
+fi
 
 # ---- a wrong gradient is seen; kernels that are not there -------------------------------------------------------------------
 use_portable

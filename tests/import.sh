@@ -33,18 +33,21 @@ job() {
         compile "$tmp/$1"
 }
 # start FAMILY ARGUMENT...: a run of one step, which changes nothing
-run() { d=$tmp/$1; shift; (cd "$cwd" && timeout 60 "$d/job" --no-checkpoint --quiet "$@"); }
+run() { d=$tmp/$1; shift; (cd "$cwd" && timeout 60 "$d/job" --quiet "$@"); }
 
 for family in $(ls "$hf"); do
     [ -e "$hf/$family/loss" ] || continue
     mkdir "$tmp/$family.in"
     "$tmp/safe" "$hf/$family/tensors" "$tmp/$family.in/model.safetensors" || fault "$family: tests/safe"
     said=$(job "$family") || { fault "$family: $said"; continue; }
-    run "$family" --weights "$tmp/$family.in" --steps 1 --record --export "$tmp/$family.out" >"$tmp/said" 2>&1
+    run "$family" --weights "$tmp/$family.in" --steps 1 --record --export "$tmp/$family.out" \
+        --checkpoint "$tmp/$family.run" >"$tmp/said" 2>&1
     is=$(sed -n 's/^loss 1 //p' "$tmp/said") want=$(cat "$hf/$family/loss")
     if awk -v a="$is" -v b="$want" 'BEGIN { d = a - b; exit !(a > 0 && d < 3e-6 * b && d > -3e-6 * b) }'; then pass
     else fault "$family: loss $is, transformers say $want: $(tail -n 1 "$tmp/said")"; fi
     expect "$family: its file, written again" cmp "$tmp/$family.in/model.safetensors" "$tmp/$family.out/model.safetensors"
+    expect "$family: its checkpoint" ./dpgen export "$tmp/$family.run" --hf "$tmp/$family.hf"
+    expect "$family: exported" cmp "$tmp/$family.in/model.safetensors" "$tmp/$family.hf/model.safetensors"
 done
 
 for config in "$hf"/published/*.json; do
@@ -62,7 +65,7 @@ done
 # ---- what is wrong is named, and nothing is written -----------------------------------------------------------------
 try() { what=$1 text=$2; shift 2; refuse "$what" 5 "$text" run "$@" --steps 0 --no-checkpoint --hash; }
 in=$tmp/gpt2.in
-hash_of() { run gpt2 --weights "$1" --steps 0 --hash 2>"$tmp/said" | sed -n 's/^sha256 //p'; }
+hash_of() { run gpt2 --weights "$1" --steps 0 --no-checkpoint --hash 2>"$tmp/said" | sed -n 's/^sha256 //p'; }
 sum=$(hash_of "$in")
 [ ${#sum} = 64 ] && pass || fault "no hash from $in"
 
@@ -93,19 +96,45 @@ done >"$tmp/map"
 index=$tmp/shards/model.safetensors.index.json
 { echo '{"metadata": {"total_size": 1}, "weight_map": {'; sed '$s/,$//' "$tmp/map"; echo '}}'; } >"$index"
 [ "$(hash_of "$tmp/shards")" = "$sum" ] && pass || fault "two shards: $(tail -n 1 "$tmp/said")"
+
+# A checkpoint exported: in the shards of a published model, or in files of a size
+./dpgen export "$tmp/gpt2.run" --hf "$tmp/like" --like "$tmp/shards" >"$tmp/said" 2>&1
+for part in one two; do expect "shard $part" cmp "$tmp/shards/$part.safetensors" "$tmp/like/$part.safetensors"; done
+./dpgen export "$tmp/gpt2.run" --hf "$tmp/sized" --shard 30000 >"$tmp/said" 2>&1
+expect "three files" test -e "$tmp/sized/model-00003-of-00003.safetensors"
+[ "$(hash_of "$tmp/sized")" = "$sum" ] && pass || fault "files of a size: $(tail -n 1 "$tmp/said")"
+expect "their index" awk -F '[:,]' '/total_param/ { n = $2 } /total_size/ { exit !(n > 0 && $2 == 4 * n) }' \
+    "$tmp/sized/model.safetensors.index.json"
+./dpgen export "$tmp/gpt2.run" --hf "$tmp/others" --like "$hf/gpt2" >"$tmp/said" 2>&1
+expect "the other files" cmp "$tmp/others/config.json" "$hf/gpt2/config.json"
+expect "one file then" cmp "$tmp/others/model.safetensors" "$in/model.safetensors"
+export_to() { ./dpgen export "$@" --hf "$tmp/none.hf"; }
+refuse "no checkpoint" 5 "there is no checkpoint: name step-N" export_to "$hf"
+refuse "a folder that is full" 2 "has a model.safetensors already" ./dpgen export "$tmp/gpt2.run" --hf "$tmp/others"
+refuse "shards of another model" 3 "index.json does not list tensor .model.decoder" export_to "$tmp/opt.run" \
+    --like "$tmp/shards"
+refuse "no size" 2 "shard 5XB: a size such as 5GB" export_to "$tmp/gpt2.run" --shard 5XB
+cp -r "$tmp/gpt2.run" "$tmp/hurt.run"
+printf x | dd of="$tmp/hurt.run/step-000001/stage0.safetensors" bs=1 seek=4000 conv=notrunc 2>/dev/null
+refuse "a bit that turned" 5 "stage0.safetensors is damaged: its SHA-256" export_to "$tmp/hurt.run"
+printf x | dd of="$tmp/hurt.run/step-000001/index.json" bs=1 seek=40 conv=notrunc 2>/dev/null
+refuse "an index that turned" 5 "index.json is damaged: its SHA-256" export_to "$tmp/hurt.run"
+expect "nothing is written" test ! -e "$tmp/none.hf"
+
 mv "$tmp/shards/two.safetensors" "$tmp/two.safetensors"
 try "a shard is missing" "two.safetensors: the shard is missing, and .*index.json lists it" gpt2 --weights "$tmp/shards"
 mv "$tmp/two.safetensors" "$tmp/shards"
 sed -i 's/"wpe.weight": "[^"]*"/"wpe.weight": "..\/two.safetensors"/' "$index"
 try "a shard elsewhere" "leads out of the folder" gpt2 --weights "$tmp/shards"
-refuse "a folder that cannot be" 1 "export .*: cannot write there" run gpt2 --weights "$in" --steps 0 --export /dev/null/x
+refuse "a folder that cannot be" 1 "export .*: cannot write there" run gpt2 \
+    --weights "$in" --steps 0 --no-checkpoint --export /dev/null/x
 
 # Names with a prefix, without one, and older names: the numbers follow from the names, so equal headers are what is asked for
 header() { dd bs=1 count=6000 <"$1/model.safetensors" 2>/dev/null | tr '}' '\n' | sed -n 's/.*"\([a-z].*\)":{"dtype.*/\1/p'; }
 other() {       # FAMILY NAME SED: read under other names, and written under those of the family
     mkdir "$tmp/$2"
     sed "$3" "$hf/$1/tensors" >"$tmp/list" && "$tmp/safe" "$tmp/list" "$tmp/$2/model.safetensors"
-    run "$1" --weights "$tmp/$2" --steps 0 --export "$tmp/$2.out" >"$tmp/said" 2>&1
+    run "$1" --weights "$tmp/$2" --steps 0 --no-checkpoint --export "$tmp/$2.out" >"$tmp/said" 2>&1
     header "$tmp/$1.in" >"$tmp/want"
     if header "$tmp/$2.out" | cmp -s - "$tmp/want" && [ -s "$tmp/want" ]; then pass
     else fault "$2: $(tail -n 1 "$tmp/said")"; fi
@@ -124,6 +153,10 @@ wrong "an unknown field" "config.json:[0-9]*:3: error: .logit_scale. is not know
     's/"mlp_bias"/"logit_scale": 2,\n  &/'
 wrong "another scaling" "rope_scaling.rope_type: dpgen does not do .yarn. for model type .llama." 's/"llama3"/"yarn"/'
 wrong "an unknown field of scaling" "rope_scaling.beta_fast. is not known" 's/"low_freq_factor"/"beta_fast": 32,\n    &/'
+turns='"layer_types": ["sliding_attention", "sliding_attention"]'
+refuse "layers in another order" 3 "layer_types: dpgen does not do another order" sh -c \
+    "sed 's/\"sliding_window\"/$turns, &/' $hf/published/gemma2-2b.json >$tmp/config.json
+     ./dpgen import $tmp/config.json -o $tmp/wrong.yaml"
 wrong "an act" "hidden_act: dpgen does not do .relu2." 's/"silu"/"relu2"/'
 wrong "a type without experts" "dpgen does not do model type .mixtral. yet: it lacks experts" \
     's/"model_type": "llama"/"model_type": "mixtral"/'

@@ -191,6 +191,20 @@ if [ -n "$SLOW" ]; then         # the prices of copies leave no plan that packs
     expect "what fits without copies" ./dpgen plan examples/t5-small.yaml --devices devices/v100-16gb.yaml --estimate \
         --stages 4 --schedule 1f1b --set train.batch.micro=2 --limit 1475MiB --offload auto
 fi
+# Offload is a choice: it never costs a plan that there is without.
+step() { ./dpgen plan "$@" --estimate --json 2>/dev/null | sed -n 's/.*"step_ns": \([0-9]*\).*/\1/p' | head -n 1; }
+not_slower() {  # OPTION...
+    with=$(step "$@" --offload auto) without=$(step "$@" --offload none)
+    if [ "${with:-9999999999999}" -le "${without:-0}" ]; then pass; else fault "$*: $with, without offload $without"; fi
+}
+not_slower examples/gpt2-124m.yaml -D L=6 --devices devices/a100-40gb.yaml --stages 4 --schedule gpipe --recompute auto \
+    --set train.batch.micro=2 --set train.batch.global=32 --limit 2622MiB
+if [ -n "$SLOW" ]; then
+    not_slower examples/t5-small.yaml -D L=4 --devices devices/a100-40gb.yaml --stages 5 --schedule gpipe --recompute auto \
+        --set train.batch.micro=4 --set train.batch.global=80 --limit 1639MiB
+    not_slower examples/gpt2-124m.yaml -D L=8 --devices devices/rtx2080ti.yaml --stages 5 --schedule gpipe --recompute auto \
+        --set train.batch.micro=1 --set train.batch.global=10 --limit 1993MiB
+fi
 refuse "one name in two lists" 3 "'h.1.gelu' names h.1.gelu, as 'h.\*.gelu' does in plan.recompute, --recompute:1:2" \
     $plan --offload "[h.1.gelu]" --recompute "[h.*.gelu]"
 refuse "no such operator" 3 "did you mean 'h.0.gelu'" $plan --offload "[h.0.gelo]"

@@ -26,7 +26,7 @@ typedef struct {
     Values vals;
     int mb;
     int64_t site;
-    const Tensor *in[5];        /* NULL: absent */
+    const Tensor *in[8];        /* NULL: absent */
     double *row;                /* room for a row of something */
 } Case;
 typedef void (*Reference)(const Case *c, double *y);
@@ -54,6 +54,6 @@ void check_accumulated(const char *call, Tensor *got, Tensor *again);
 
 /* opcheck_product.c, opcheck_shape.c, opcheck_update.c: each check covers the calls that it names. */
 typedef struct { const char *calls; void (*check)(void); } Check;
-extern const Check product_checks[], element_checks[], image_checks[], language_checks[], update_checks[];
+extern const Check product_checks[], element_checks[], image_checks[], vision_checks[], language_checks[], update_checks[];
 extern const Check fold_checks[];       /* with -DFOLDS: tests/simt/opcheck_fold.c */
 #endif

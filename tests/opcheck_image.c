@@ -52,15 +52,15 @@ static void conv(void)
         Tensor *db2 = filled(FLOAT, d[O], 0);
         Case c = {.in = {x, w, b}};
         memcpy(c.d, d, sizeof *shapes);
-        conv_forward(stage, y->k, x->k, w->k, b ? b->k : 0, CONV(d));
+        conv_forward(stage, y->k, x->k, w->k, b ? b->k : 0, 0, CONV(d));
         check_value("conv_forward", y, ref_conv, &c);
-        conv_backward_x(stage, dx->k, dy->k, w->k, CONV(d));
+        conv_backward_x(stage, dx->k, dy->k, w->k, 0, CONV(d));
         check_gradient("conv_backward_x", dx, ref_conv, &c, 0, dy);
-        conv_backward_w(stage, dw->k, b ? db->k : 0, dy->k, x->k, 0, CONV(d));
+        conv_backward_w(stage, dw->k, b ? db->k : 0, dy->k, x->k, 0, 0, CONV(d));
         check_gradient("conv_backward_w", dw, ref_conv, &c, 1, dy);
         memcpy(dw2->k, dw->k, (size_t)w->n * sizeof(float));
         memcpy(db2->k, db->k, (size_t)d[O] * sizeof(float));
-        conv_backward_w(stage, dw2->k, b ? db2->k : 0, dy->k, x->k, 1, CONV(d));
+        conv_backward_w(stage, dw2->k, b ? db2->k : 0, dy->k, x->k, 0, 1, CONV(d));
         check_accumulated("conv_backward_w acc", dw, dw2);
         if (b) {
             check_gradient("conv_backward_w", db, ref_conv, &c, 2, dy);
@@ -76,7 +76,7 @@ static void conv_chain(void)
     const long *d = shapes[1];
     Tensor *x = operand(REAL, d[B] * d[H] * d[W] * d[C], -1, 1), *w = operand(REAL, d[O] * d[C] * d[KH] * d[KW], -1, 1);
     Tensor *b = operand(REAL, d[O], -1, 1), *y = result(REAL, d[B] * d[Y] * d[X] * d[O]);
-    conv_forward(stage, y->k, x->k, w->k, b->k, CONV(d));
+    conv_forward(stage, y->k, x->k, w->k, b->k, 0, CONV(d));
     read_back(y);
     for (long i = 0; i < y->n && !hashing(); i++) {
         long o = i % d[O], column = i / d[O] % d[X], row = i / d[O] / d[X] % d[Y], sample = i / d[O] / d[X] / d[Y];
@@ -205,7 +205,7 @@ static void ref_batch_norm(const Case *c, double *y)
 
 static void batch_norm(void)
 {
-    static const long sizes[][2] = {{2, 1}, {9, 3}, {37, 16}, {300, 5}, {700, 19}, {24, 40}};
+    static const long sizes[][2] = {{2, 1}, {9, 3}, {37, 16}, {300, 5}, {700, 19}, {24, 40}, {5, 530}};
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
         long rows = sizes[s][ROWS], width = sizes[s][WIDTH];
         Tensor *x = operand(REAL, rows * width, -1, 2), *w = operand(FLOAT, width, 0.5, 1.5), *b = operand(FLOAT, width, -1, 1);

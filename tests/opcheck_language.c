@@ -239,6 +239,85 @@ static void shared(void)
         shared_case(&shared_cases[i]);
 }
 
+/* ---- windows and caps, from their definition ------------------------------------------------------------------------ */
+
+enum { W_BATCH, W_HEADS, W_OWN, W_QUERY, W_KEY, W_WIDTH, W_CAUSAL, W_WINDOW };         /* Case.d; Case.f: scale, cap */
+
+/* The score of query i and key j of a head, -infinity where it is hidden. */
+static double score_of(const Case *c, long b, long head, long i, long j)
+{
+    const long *d = c->d, own = head / (d[W_HEADS] / d[W_OWN]);
+    const double *q = c->in[0]->v + ((b * d[W_QUERY] + i) * d[W_HEADS] + head) * d[W_WIDTH];
+    const double *k = c->in[1]->v + ((b * d[W_KEY] + j) * d[W_OWN] + own) * d[W_WIDTH];
+    double s = 0;
+    for (long p = 0; p < d[W_WIDTH]; p++)
+        s += q[p] * k[p] * c->f[0];
+    if ((d[W_CAUSAL] && j > i) || (d[W_WINDOW] && i - j >= d[W_WINDOW]) || (c->ids && !c->ids[b * d[W_KEY] + j]))
+        return -INFINITY;
+    return (c->f[1] > 0 ? c->f[1] * tanh(s / c->f[1]) : s) +
+        (c->in[3] ? c->in[3]->v[(head * d[W_QUERY] + i) * d[W_KEY] + j] : 0);
+}
+
+static void ref_window(const Case *c, double *y)
+{
+    const long *d = c->d;
+    double p[256];
+    for (long r = 0; r < d[W_BATCH] * d[W_QUERY] * d[W_HEADS]; r++) {
+        long head = r % d[W_HEADS], i = r / d[W_HEADS] % d[W_QUERY], b = r / d[W_HEADS] / d[W_QUERY];
+        long own = head / (d[W_HEADS] / d[W_OWN]);
+        double most = -INFINITY, sum = 0;
+        for (long j = 0; j < d[W_KEY]; j++)
+            most = fmax(most, p[j] = score_of(c, b, head, i, j));
+        for (long j = 0; j < d[W_KEY]; j++)
+            sum += p[j] = p[j] == -INFINITY ? 0 : exp(p[j] - most);
+        for (long w = 0; w < d[W_WIDTH]; w++) {
+            double o = 0;
+            for (long j = 0; j < d[W_KEY] && sum > 0; j++)
+                o += p[j] / sum * c->in[2]->v[((b * d[W_KEY] + j) * d[W_OWN] + own) * d[W_WIDTH] + w];
+            y[r * d[W_WIDTH] + w] = o;
+        }
+    }
+}
+
+typedef struct { long d[8]; int bias, mask; float cap; } Window;
+static const Window windows[] = {
+    {{2, 2, 1, 9, 9, 8, 1, 2}, 0, 0, 0},    {{1, 4, 2, 70, 70, 24, 1, 33}, 0, 0, 0},   {{2, 2, 2, 40, 67, 9, 1, 7}, 1, 1, 0},
+    {{1, 2, 1, 37, 37, 16, 1, 5}, 1, 1, 3}, {{1, 2, 2, 20, 34, 5, 0, 0}, 1, 0, 0.5f},
+    {{1, 1, 1, 33, 33, 256, 1, 20}, 0, 0, 20},
+};
+
+static void window_case(const Window *s)
+{
+    const long *d = s->d, rows = d[W_BATCH] * d[W_QUERY] * d[W_HEADS], pairs = d[W_HEADS] * d[W_QUERY] * d[W_KEY];
+    Values vals = {.seed = 7};
+    Tensor *bias = s->bias ? operand(REAL, pairs, -1, 1) : NULL, *q = operand(REAL, rows * d[W_WIDTH], -2, 2);
+    Tensor *k = operand(REAL, d[W_BATCH] * d[W_KEY] * d[W_OWN] * d[W_WIDTH], -2, 2);
+    Tensor *v = operand(REAL, k->n, -2, 2), *dy = operand(REAL, q->n, -1, 1);
+    Tensor *y = result(REAL, q->n), *lse = result(FLOAT, rows), *dq = result(REAL, q->n), *tmp = result(FLOAT, rows);
+    Tensor *dk = result(REAL, k->n), *dv = result(REAL, v->n), *db = bias ? result(REAL, pairs) : NULL;
+    Case c = {.f = {(double)(0.7f / sqrtf((float)d[W_WIDTH])), (double)s->cap}, .in = {q, k, v, bias},
+              .ids = s->mask ? ids(d[W_BATCH] * d[W_KEY], 0, 3) : NULL};
+    memcpy(c.d, d, sizeof s->d);
+    attention_window_forward(stage, y->k, lse->k, q->k, k->k, v->k, bias ? bias->k : 0, c.ids, &vals, 0, d[0], d[1], d[2], d[3],
+                             d[4], d[5], d[6], d[7], (float)c.f[0], s->cap, 0, 9);
+    check_value("attention_window_forward", y, ref_window, &c);
+    attention_window_backward(stage, dq->k, dk->k, dv->k, db ? db->k : 0, dy->k, y->k, q->k, k->k, v->k, bias ? bias->k : 0,
+                              c.ids, lse->k, tmp->k, &vals, 0, d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7], (float)c.f[0],
+                              s->cap, 0, 9);
+    check_gradient("attention_window_backward dq", dq, ref_window, &c, 0, dy);
+    check_gradient("attention_window_backward dk", dk, ref_window, &c, 1, dy);
+    check_gradient("attention_window_backward dv", dv, ref_window, &c, 2, dy);
+    if (db)
+        check_gradient("attention_window_backward dbias", db, ref_window, &c, 3, dy);
+    case_end();
+}
+
+static void window(void)
+{
+    for (size_t i = 0; i < sizeof windows / sizeof *windows; i++)
+        window_case(&windows[i]);
+}
+
 /* ---- offsets ------------------------------------------------------------------------------------------------------ */
 
 static void ref_norm(const Case *c, double *y)
@@ -306,6 +385,7 @@ const Check language_checks[] = {
     {" gate_forward gate_backward ", gate},
     {" softcap_forward softcap_backward ", softcap},
     {" attention_shared_forward attention_shared_backward ", shared},
+    {" attention_window_forward attention_window_backward ", window},
     {" rmsnorm_offset_forward rmsnorm_offset_backward_x ", norm},
     {" position_offset_forward position_offset_backward ", position},
     {NULL, NULL},

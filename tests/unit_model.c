@@ -238,6 +238,7 @@ static void int_body(const void *arg)
 static const struct { const char *text; int64_t value; } ints[] = {
     { "0", 0 }, { "3*D", 2304 }, { "1+2*3", 7 }, { "(1+2)*3", 9 }, { "10-2-3", 5 }, { "64/4/2", 8 }, { "-3", -3 },
     { "--3", 3 }, { "2*-3", -6 }, { "+5", 5 }, { "D/L", 64 }, { "7/2*2", 7 }, { "ceil(7/2)", 4 }, { "ceil(-7/2)", -3 },
+    { "mod(7, 3)", 1 }, { "mod(-1, 3)", 2 }, { "mod(6, 3)", 0 },
     { "min(3, D, 2)", 2 }, { "max(3,L,2)", 12 }, { "sqrt(D*D)", 768 }, { "1e3", 1000 }, { "h.p*4", 2 },
     { "9223372036854775807", INT64_MAX }, { "-9223372036854775807-1", INT64_MIN }, { " ( 1 + 2 ) ", 3 },
     { "9007199254740993", 9007199254740993 }, { "9007199254740993*3/3", 9007199254740993 }, { "16/0.5", 32 },
@@ -256,6 +257,7 @@ static const struct { const char *text, *says; } wrong[] = {
     { "4611686018427387904*2", "64 bits" },
     { "-9223372036854775807-2", "64 bits" }, { "(-9223372036854775807-1)/-1", "64 bits" },
     { "sqrt(-1)", "negative" }, { "1e", "operator" },
+    { "mod(3)", "it takes two" }, { "mod(3, 0)", "at least 1" }, { "mod(3, 0.5)", "whole" },
     { "sqrt(1, 2)", "it takes one" }, { "min(1)", "two and more" }, { "sqr(4)", "did you mean 'sqrt'" },
     { "1..2", "an operator" }, { "1.2.3", "an operator" }, { "*3", "a number or a name" },
     { "2**3", "a number or a name" },

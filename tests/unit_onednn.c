@@ -373,6 +373,74 @@ static void attention(Case c)
     stage.threads = 2;
 }
 
+/* ---- convolutions ------------------------------------------------------------------------------------------------ */
+/* batch height width in; yheight ywidth out; kheight kwidth; stride top left dilate groups */
+enum { B, H, W, C, Y, X, O, KH, KW, S, TOP, LEFT, D, G, SIZES };
+#define CONV(d) d[B], d[H], d[W], d[C], d[Y], d[X], d[O], d[KH], d[KW], d[S], d[TOP], d[LEFT], d[D], d[G]
+
+static const long convs[][SIZES] = {
+    {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1}, {2, 7, 5, 3, 7, 5, 4, 3, 3, 1, 1, 1, 1, 1},
+    {1, 9, 8, 5, 5, 4, 33, 3, 2, 2, 1, 0, 1, 1}, {2, 12, 10, 64, 12, 10, 32, 3, 3, 1, 1, 1, 1, 1},
+    {2, 8, 11, 6, 3, 4, 9, 3, 3, 3, 1, 2, 1, 3},            /* groups */
+    {1, 12, 10, 16, 8, 6, 16, 3, 3, 1, 0, 0, 2, 16},        /* dilated, depthwise */
+    {2, 6, 6, 7, 3, 3, 5, 1, 1, 2, -1, -1, 1, 1},           /* begins one pixel further */
+    {2, 9, 9, 5, 3, 3, 6, 3, 3, 2, -2, 0, 1, 1},            /* the same, in one axis, and a column left over */
+    {1, 10, 9, 4, 3, 9, 3, 1, 1, 2, 0, 0, 1, 1},            /* whole strides left over */
+    {1, 300, 1, 2, 149, 1, 3, 5, 1, 2, 1, 0, 1, 1},         /* positions: the width is 1 */
+    {3, 14, 14, 48, 7, 7, 96, 1, 1, 2, 0, 0, 1, 1},
+};
+
+/* Each product of a pixel, a weight and an element of y: added to what is wanted of the three; v is what the gradient is of. */
+static void define_conv(const long *d, const real *x, const real *w, const real *v, double *y, double *dx, double *dw)
+{
+    long in = d[C] / d[G], out = d[O] / d[G], taps = d[KH] * d[KW];
+    for (long i = 0; i < d[B] * d[Y] * d[X] * d[O]; i++) {
+        long o = i % d[O], column = i / d[O] % d[X], row = i / d[O] / d[X] % d[Y], sample = i / d[O] / d[X] / d[Y];
+        for (long k = 0; k < in * taps; k++) {
+            long r = row * d[S] - d[TOP] + k / d[KW] % d[KH] * d[D], c = column * d[S] - d[LEFT] + k % d[KW] * d[D];
+            long from = ((sample * d[H] + r) * d[W] + c) * d[C] + o / out * in + k / taps, weight = o * in * taps + k;
+            if (r < 0 || r >= d[H] || c < 0 || c >= d[W])
+                continue;
+            y[i] += (double)get(x, from) * (double)get(w, weight);
+            dx[from] += (double)get(v, i) * (double)get(w, weight);
+            dw[weight] += (double)get(v, i) * (double)get(x, from);
+        }
+    }
+}
+
+static void conv(const long *d)
+{
+    long nx = d[B] * d[H] * d[W] * d[C], ny = d[B] * d[Y] * d[X] * d[O], nw = d[O] * d[C] / d[G] * d[KH] * d[KW];
+    real *x = reals(nx), *w = reals(nw), *b = reals(d[O]), *dy = reals(ny), *y = reals(ny), *dx = reals(nx);
+    float *dw = floats(nw), *db = floats(d[O]);
+    double *wy = doubles(ny), *wx = doubles(nx), *ww = doubles(nw), *wb = doubles(d[O]);
+    define_conv(d, x, w, dy, wy, wx, ww);
+    open_conv_forward(st, 0, CONV(d)), open_conv_backward_x(st, 1, CONV(d)), open_conv_backward_w(st, 2, CONV(d));
+    conv_forward(st, y, x, w, NULL, 0, CONV(d));
+    near_real("conv_forward", y, wy, ny);
+    for (long i = 0; i < ny; i++)
+        wy[i] += (double)get(b, i % d[O]), wb[i % d[O]] += (double)get(dy, i);
+    conv_forward(st, y, x, w, b, 0, CONV(d));
+    near_real("conv_forward with bias", y, wy, ny);
+    AGAIN("conv_forward", y, (size_t)ny * sizeof *y, conv_forward(st, y, x, w, b, 0, CONV(d)));
+    conv_backward_x(st, dx, dy, w, 1, CONV(d));
+    near_real("conv_backward_x", dx, wx, nx);
+    AGAIN("conv_backward_x", dx, (size_t)nx * sizeof *dx, conv_backward_x(st, dx, dy, w, 1, CONV(d)));
+    for (int acc = 0; acc < 2; acc++) {
+        for (long i = 0; i < nw && acc; i++)
+            ww[i] += (double)dw[i];
+        for (long i = 0; i < d[O] && acc; i++)
+            wb[i] += (double)db[i];
+        conv_backward_w(st, dw, db, dy, x, 2, acc, CONV(d));
+        near_float(acc ? "conv_backward_w adds" : "conv_backward_w writes", dw, ww, nw);
+        near_float(acc ? "conv bias gradient adds" : "conv bias gradient writes", db, wb, d[O]);
+    }
+    conv_backward_w(st, dw, NULL, dy, x, 2, 0, CONV(d));
+    AGAIN("conv_backward_w", dw, (size_t)nw * 4, conv_backward_w(st, dw, NULL, dy, x, 2, 0, CONV(d)));
+    conv_backward_w(st, NULL, db, dy, x, 2, 0, CONV(d));
+    AGAIN("conv bias gradient alone", db, (size_t)d[O] * 4, conv_backward_w(st, NULL, db, dy, x, 2, 0, CONV(d)));
+}
+
 /* Scratch is counted: for each thread, in lines of 64 bytes, and the largest that was asked for. */
 static void counted(void)
 {
@@ -398,6 +466,8 @@ int main(void)
     counted();
     linear(5, 7, 3), linear(64, 96, 130), linear(1, 1, 1), linear(33, 200, 515);
     head(5, 7, 3, 3, 0), head(64, 24, 130, 48, 1), head(1, 1, 2, 1, 1), head(33, 40, 515, 200, 0);
+    for (size_t i = 0; i < sizeof convs / sizeof *convs; i++)
+        conv(convs[i]);
     for (int t = 0; t < 4; t++)
         matmul(1, 13, 9, 21, t & 1, t >> 1), matmul(3, 8, 40, 17, t & 1, t >> 1), matmul(2, 1, 1, 1, t & 1, t >> 1);
     attention((Case){ 2, 3, 7, 7, 5, .packed = 1, .causal = 1 });

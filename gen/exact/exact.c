@@ -13,7 +13,8 @@
  *   2. preview.c compares three kinds of plans: those met so far, those of somewhat longer targets that send less, and the
  *      answers of all other planners of the same space.  So `exact` is never worse than any of them.  If none fits, each
  *      chunk is made as long as it fits, front to back, and its time is bisected (the probe of Pinar and Aykanat, 2004).
- *   3. The best plan is improved by moving one cut at a time, by powers of two, while that helps.
+ *   3. The best plan is improved by moving one cut at a time, by powers of two, while that helps (improve.c).  If part 4 ends
+ *      without a proof, two and three cuts in a row are moved too.
  *   4. Branch and bound goes over all plans with a bound below the best one found; preview.c compares each.  If it ends, no
  *      plan of the space is faster.
  * Parts 1, 3 and 4 have budgets of runs, prices and simulated computations, never of time.  So the plan is the same on any
@@ -28,38 +29,10 @@
  *
  * Cost: see reach.c for targets and replay/fast.c for prices.  bench/planner-scale measures both.
  */
-#include "exact.h"
-#include "budgets.h"
+#include "parts.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define NEVER INT64_MAX
-
-typedef struct { int *last; const Price **price; Ns value; int *fate; } Best;
-typedef struct { Ns room; int last; } Branch;
-typedef VEC(Branch) Branches;
-
-typedef struct {
-    const Question *q;
-    Facts *x;
-    Reach *r;
-    Preview *view;
-    Best best;                  /* value NEVER: none yet */
-    Ns refuted;                 /* no plan meets this target */
-    Ns closed;                  /* the same by base times alone */
-    Ns least;                   /* of the cuts compared by branch and bound: no fates take less, if all that is dropped hides */
-    bool proven;                /* by branch and bound: none is better than `best` */
-    int64_t actions, priced, buys;      /* buys: what `priced` may reach */
-    int *last;                  /* of the plan at hand */
-    const Price **price;
-    Price *guess;
-    Branches *list;             /* by chunk: of branch and bound */
-    bool many;                  /* some device has several chunks */
-    const int *all;             /* by tensor: fates with all dropped that may be; NULL: there is no choice, or no step */
-    Cuts *met;                  /* all plans that are better than `best`, which stays; NULL: not asked for */
-    bool by_bound;              /* compare plans by bound_plan: what the tests can enumerate */
-} Search;
 
 /* ---- comparing plans --------------------------------------------------------------------------------------------- */
 
@@ -166,8 +139,7 @@ static int *hide(Search *s, const int *last, Ns *value)
     return any ? fates_of(s) : NULL;
 }
 
-/* Price a cut and compare it with the best; true if it is better. */
-static bool judge(Search *s, const int *last)
+bool exact_judge(Search *s, const int *last)
 {
     int *fate = NULL;
     Ns promised = promise(s, last);
@@ -191,8 +163,7 @@ static bool judge(Search *s, const int *last)
     return !s->met;
 }
 
-/* The same with fates that are given: those of another planner may hide where the cheapest do not. */
-static bool judge_with(Search *s, const int *last, int *fate)
+bool exact_judge_with(Search *s, const int *last, int *fate)
 {
     for (int c = 0, first = 0; c < s->q->chunks; first = last[c++] + 1) {
         Price *own = alloc(sizeof *own);
@@ -216,8 +187,7 @@ static bool out_of_runs(const Search *s)
     return s->r->runs > s->r->most;
 }
 
-/* Of one part, or of the whole search. */
-static bool out_of_prices(const Search *s)
+bool exact_spent(const Search *s)
 {
     return s->priced >= s->buys || prices_spent(s->q->prices);
 }
@@ -261,12 +231,12 @@ static bool tighten(Search *s)
 {
     Ns target = smallest(s, s->refuted / 1024 + 1);
     bool feasible = target != NEVER;
-    while (target != NEVER && !out_of_runs(s) && !out_of_prices(s)) {
+    while (target != NEVER && !out_of_runs(s) && !exact_spent(s)) {
         reach_trace(s->r, s->last);
         bool real = all_bought(s, s->last);
         for (int c = 0, first = 0; c < s->q->chunks; first = s->last[c++] + 1)
             buy(s, c, first, s->last[c]);
-        judge(s, s->last);
+        exact_judge(s, s->last);
         if (real || s->best.value <= target)
             break;
         if (reach(s->r, target))
@@ -292,7 +262,7 @@ static void try_shortest(Search *s)
     if (smallest(s, s->refuted / 1024 + 1) != NEVER) {
         reach_trace(s->r, s->last);
         s->x->step = true;
-        judge(s, s->last);
+        exact_judge(s, s->last);
     }
     s->x->step = true;
     s->refuted = refuted;
@@ -304,16 +274,16 @@ static void try_longer(Search *s)
     for (size_t i = 0; i < sizeof parts / sizeof *parts && !out_of_runs(s); i++)
         if (reach(s->r, s->refuted + s->refuted / parts[i] + 1)) {
             reach_trace(s->r, s->last);
-            judge(s, s->last);
+            exact_judge(s, s->last);
         }
 }
 
 /* Another planner's cut with the cheapest fates, and with its own. */
 static void take_seed(Search *s, const Answer *a)
 {
-    judge(s, a->last);
+    exact_judge(s, a->last);
     if (a->fate)
-        judge_with(s, a->last, a->fate);
+        exact_judge_with(s, a->last, a->fate);
 }
 
 static void try_seeds(Search *s)
@@ -322,52 +292,6 @@ static void try_seeds(Search *s)
         Answer a = {0};
         if (k->seed >= s->q->n && k->plan(s->q, &a))
             take_seed(s, &a);
-    }
-}
-
-/* ---- 3. moving cuts ---------------------------------------------------------------------------------------------- */
-
-static bool is_legal(const Search *s, const int *last)
-{
-    bool legal = true;
-    for (int c = 0, first = 0; c < s->q->chunks && legal; first = last[c++] + 1)
-        legal = first <= last[c] && last[c] < s->q->n && s->q->cut[last[c]] != CUT_NEVER && s->r->must[first] >= last[c];
-    return legal;
-}
-
-/* Cuts c .. end, together. */
-static bool move_cuts(Search *s, int c, int end)
-{
-    for (int step = 1; step < s->q->n; step *= 2)
-        for (int way = -1; way <= 1; way += 2) {
-            memcpy(s->last, s->best.last, sizeof *s->last * (size_t)s->q->chunks);
-            for (int k = c; k <= end; k++)
-                s->last[k] += way * step;
-            if (is_legal(s, s->last) && (judge(s, s->last) || (s->best.fate && judge_with(s, s->last, s->best.fate))))
-                return true;
-        }
-    return false;
-}
-
-/* No target is a good guide where devices have several chunks: what one chunk gains, any other loses. */
-static bool move_runs(Search *s, int64_t end)
-{
-    for (int c = 0; c + 2 < s->q->chunks && s->r->share > 1; c++)
-        for (int k = c + 1; k + 1 < s->q->chunks && s->actions < end && !prices_spent(s->q->prices); k++)
-            if (move_cuts(s, c, k))
-                return true;
-    return false;
-}
-
-static void improve(Search *s, int64_t actions)
-{
-    int64_t end = s->actions + actions;
-    for (bool moved = true; moved && s->best.value < NEVER && s->best.value > s->refuted + 1;) {
-        moved = false;
-        for (int c = 0; c + 1 < s->q->chunks && s->actions < end; c++)
-            while (s->actions < end && !prices_spent(s->q->prices) && move_cuts(s, c, c))
-                moved = true;
-        moved = moved || move_runs(s, end);
     }
 }
 
@@ -387,7 +311,7 @@ static bool branch(Search *s, int c, int first, Ns head, int64_t end)
         int *last = s->last;
         Ns least = r->apart ? promise(s, last) : NEVER;
         s->least = least < s->least ? least : s->least;
-        if (!r->apart && judge(s, last) && s->best.value > s->refuted + 1)
+        if (!r->apart && exact_judge(s, last) && s->best.value > s->refuted + 1)
             reach(s->r, s->best.value - 1);
         return s->actions < end;
     }
@@ -407,7 +331,7 @@ static bool branch(Search *s, int c, int first, Ns head, int64_t end)
         int b = list->at[i].last;
         if (!r->apart)
             buy(s, c, first, b);
-        if (s->actions >= end || out_of_prices(s))
+        if (s->actions >= end || exact_spent(s))
             return false;
         if (reach_room(r, c, first, b) < head)
             continue;
@@ -484,7 +408,7 @@ static Ns fill(Search *s, Ns most)
         Ns time = reach_time(s->r, c, first, s->last[c]);
         worst = time > worst ? time : worst;
     }
-    judge(s, s->last);
+    exact_judge(s, s->last);
     return worst;
 }
 
@@ -515,7 +439,7 @@ static void try_any(Search *s)
         s->r->cut = facts_grid(s->x, GRID_CUTS);
     while (s->best.value == NEVER && s->priced < end && reach(s->r, NEVER / 4)) {
         reach_trace(s->r, s->last);
-        judge(s, s->last);
+        exact_judge(s, s->last);
     }
     s->r->cut = s->q->cut;
     s->x->step = step;
@@ -604,8 +528,9 @@ bool exact(const Question *q, Answer *a)
         try_seeds(&s);
     if (possible && share == 1 && s.best.value == NEVER)
         try_any(&s);
-    improve(&s, PREVIEWED_ACTIONS);
+    exact_improve(&s, PREVIEWED_ACTIONS);
     prove(&s);
+    exact_improve_more(&s);
     if (s.best.value == NEVER)
         return false;
     Ns bound = s.refuted < s.best.value ? s.refuted + 1 : s.best.value;     /* what hides takes less than the cheapest */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * exact.h: the two halves of the exact search.  reach.c decides whether a target is possible, by floors and the prices known
- * so far.  exact.c buys prices, compares plans and decides when to stop.
+ * exact.h: the halves of the exact search.  reach.c decides whether a target is possible, by floors and the prices known so
+ * far.  exact.c buys prices, compares plans and decides when to stop.
  */
 #ifndef EXACT_H
 #define EXACT_H

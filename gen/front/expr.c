@@ -6,7 +6,7 @@
  *     product = factor (('*' | '/') factor)*
  *     factor  = ('-' | '+') factor | '(' sum ')' | NUMBER | NAME | NAME '(' sum (',' sum)* ')'
  *     NUMBER  = decimal digits, with a fraction or an exponent or both
- *     NAME    = [A-Za-z_][A-Za-z0-9_.]*      functions: sqrt min max ceil
+ *     NAME    = [A-Za-z_][A-Za-z0-9_.]*      functions: sqrt min max ceil mod
  *
  * A value is an int64_t as long as it can be one, and is then exact; every operation on integers checks for overflow.
  * It becomes a double where the mathematics leaves the integers: 7/2 is 3.5 and never 3, so that a width that does
@@ -198,11 +198,22 @@ static Value do_max(Reader *r, const Value *v, int n)
     return best;
 }
 
+/* What is left of a whole number: 0 .. n-1, of negative ones too. */
+static Value do_mod(Reader *r, const Value *v, int n)
+{
+    (void)n;
+    if (!v[0].is_int || !v[1].is_int || v[1].i < 1)
+        err(r->at, "mod(i, 2)", "'%s': mod takes whole numbers, the second at least 1", r->text);
+    int64_t rest = v[0].i % v[1].i;
+    return whole(rest < 0 ? rest + v[1].i : rest);
+}
+
 static const struct { const char *name; int least, most; Value (*call)(Reader *, const Value *, int); } functions[] = {
     { "sqrt", 1, 1, do_sqrt },
     { "ceil", 1, 1, do_ceil },
     { "min", 2, MOST_ARGS, do_min },
     { "max", 2, MOST_ARGS, do_max },
+    { "mod", 2, 2, do_mod },
 };
 enum { FUNCTIONS = sizeof functions / sizeof *functions };
 
@@ -224,11 +235,11 @@ static Value call(Reader *r, const char *name)
             continue;
         if (n < functions[i].least || n > functions[i].most)
             err(r->at, NULL, "'%s' gives %s %d values; it takes %s", r->text, name, n,
-                functions[i].most == 1 ? "one" : "two and more");
+                functions[i].most == 1 ? "one" : functions[i].most == 2 ? "two" : "two and more");
         return functions[i].call(r, v, n);
     }
     const char *near = nearest(name, known, FUNCTIONS);
-    err(r->at, near ? strf("did you mean '%s'?", near) : "there are sqrt, min, max and ceil",
+    err(r->at, near ? strf("did you mean '%s'?", near) : "there are sqrt, min, max, ceil and mod",
         "'%s' calls an unknown function '%s'", r->text, name);
 }
 

@@ -38,7 +38,7 @@ static Init by_default(const Model *m, const Row *r, const char *par)
 {
     static const Init norm = {"norm", INIT_ONES, 0, 0, FAN_NONE}, bias = {"bias", INIT_ZEROS, 0, 0, FAN_NONE},
                       weight = {"weight", INIT_NORMAL, 0, 0.02, FAN_NONE};
-    bool norms = !strcmp(r->shape, "norm") || !strcmp(r->shape, "batch_norm");
+    bool norms = strstr(r->shape, "norm");
     const Init *def = !strcmp(par, "bias") ? &bias : norms ? &norm : &weight;
     const Init *own = rule(m, def->name);
     return own ? *own : *def;
@@ -138,11 +138,12 @@ static void no_tie(Scope *s, const Node *tie)
           "no operator above has a parameter to share under the name %s", tie->text);
 }
 
-/* Is this parameter of the row absent? */
-static bool absent(Scope *s, const Node *line, const Operand *par)
+/* Is this parameter of the row absent?  `affine: false` stands for all of them. */
+static bool absent(Scope *s, const Node *line, const Op *o, const Operand *par)
 {
     const Node *n = node_get(line, par->name);
-    return par->optional && n && !eval_bool(s, n);
+    bool none = attr_find(o, "affine") && !attr_int(o, "affine");
+    return par->optional && (n ? !eval_bool(s, n) : none);
 }
 
 static int share_or_make(Scope *s, const Node *line, const Op *o, int op, int i, int *shared)
@@ -150,7 +151,7 @@ static int share_or_make(Scope *s, const Node *line, const Op *o, int op, int i,
     const Row *r = row(o->row);
     const Operand *par = &r->par.at[i];
     const Node *tie = node_get(line, "tie"), *init = node_get(line, "init");
-    if (absent(s, line, par))
+    if (absent(s, line, o, par))
         return -1;
     if (par->tracked)
         return make(s, line, o, op, par, at_first(par->name));

@@ -162,6 +162,12 @@ static bool has_shared_devices(const Candidate *k)
     return slow && is_exact(k) && !k->ask.first_fit && (k->m->plan.chunks > 1 || chunks > k->stages);
 }
 
+/* With copies the bound is low, so the search cannot leave out much.  Without them it may come further. */
+static bool is_open(const Candidate *k)
+{
+    return k->best && k->best->step > k->proof.bound && is_free(k) && k->m->plan.offload == OFFLOAD_AUTO && !k->ask.home;
+}
+
 static bool chose_cuts(const Candidate *k)
 {
     return is_free(k) && k->failed->chunk.n > 0 && plan_chunks(k->failed) > 1;
@@ -181,8 +187,9 @@ static const struct {
     {"limits of all chunks of a device together", has_shared_devices, share_limits},
     {"the cuts of other planners", is_free, ask_rivals},
     {"cuts that were expected to be nearly as fast", chose_cuts, lay_out_others},
+    {"no copies, beside a plan that is not proven", is_open, stay_home},
 };
-enum { REMEDIES = sizeof remedies / sizeof *remedies };
+enum { REMEDIES = sizeof remedies / sizeof *remedies, LAST = REMEDIES - 1 };    /* the last one has work of its own */
 
 /* No work is left for what is only faster, and where nothing fits, for what asks other planners and cuts. */
 static int rows_left(const Candidate *k, int rows)
@@ -198,14 +205,18 @@ static bool refine(Candidate *k, int rows)
 {
     if (k->report_only || (!k->best && k->why == NO_PLAN && plan_chunks(k->first) == 0))
         return false;           /* there are no lists: nothing to mend */
-    while (k->next < rows_left(k, rows)) {
+    while (k->next < rows_left(k, rows < LAST ? rows : LAST)) {
         int row = k->next++;
         if (!remedies[row].applies(k))
             continue;
         remedies[row].run(k);
         return true;
     }
-    return false;
+    if (rows <= LAST || k->stayed || !remedies[LAST].applies(k))
+        return false;
+    k->stayed = true;
+    remedies[LAST].run(k);
+    return true;
 }
 
 bool candidate_refine(Candidate *k, Ns cutoff)

@@ -27,6 +27,7 @@ typedef struct {
     Proof proof;                /* of it; without one, what the planner said */
     Plan *failed;               /* the plan that says what is missing */
     int next;                   /* the remedy at hand */
+    bool stayed;                /* the last remedy was tried */
     bool done;                  /* nothing is left to try, or it was finished elsewhere */
     bool grows;                 /* once it is done, list.c appends candidates that follow from its plan */
 } Candidate;

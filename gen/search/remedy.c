@@ -49,10 +49,11 @@ void stay_home(Candidate *k)
     ask.home = true;
     ask.work_left = memcpy(alloc(sizeof work), &work, sizeof work);
     Candidate with = candidate_with(k, &ask);
-    candidate_start(&with, 0);
-    while (candidate_refine(&with, 0))
+    Ns cutoff = k->best ? k->best->step : 0;
+    candidate_start(&with, cutoff);
+    while (candidate_refine(&with, cutoff))
         ;
-    if (with.best)
+    if (with.best && (!k->best || better(with.best, k->best)))
         take(k, with.best, proof_of(k, k->first->chunk.n ? k->first : NULL, with.best, "nothing is copied to the host"));
 }
 

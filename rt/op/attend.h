@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * attend.h: attention, for the calls of attention.c and attention_shared.c.
+ * attend.h: attention, for the calls of attention.c, attention_shared.c and attention_window.c.
  *
  * y = D(softmax(scale q k^T + bias)) v for each (sample, head), D dropout, without ever storing the query x key
  * matrix.
@@ -19,16 +19,21 @@
  * A head of keys and values may be shared by a group of neighbouring query heads (J. Ainslie et al., GQA, 2023): its dk and
  * dv add the heads of the group ascending, in f32.
  *
+ * window: with `causal`, a query sees so many keys, its own the last (I. Beltagy et al., Longformer, 2020); 0: all.
+ * cap: before bias and mask a score s becomes cap tanh(s/cap) (Gemma 2, 2024), whose slope is 1 - tanh(s/cap)^2; 0: it stays.
+ *
  * Order.  Blocks have fixed sizes and ascend; a query's result depends on shapes and its own operands alone.  Key blocks that
- * `causal` hides whole are left out.  causal: key <= query.  A query without any visible key gives zeros, and lse -infinity.
+ * `causal` or `window` hides whole are left out.  causal: key <= query.  A query without any visible key gives zeros, and lse
+ * -infinity.
  * Heads wider than WIDE are done WIDE columns of the result at a time.
  */
 #ifndef ATTEND_H
 #define ATTEND_H
 #include "gemm.h"
 #include "../philox.h"
+#include <stdbool.h>
 
-enum { QUERIES = 32, KEYS = 32, WIDE = 128 };      /* the stack of backward_keys: 60 KiB with gemm.h's */
+enum { QUERIES = 32, KEYS = 32, WIDE = 128 };      /* the stack of backward_keys: 64 KiB with gemm.h's */
 
 typedef struct {
     const real *q, *k, *v, *bias;
@@ -38,6 +43,8 @@ typedef struct {
     long batch, heads, group, query, key, width, ldq, ldk, ldv, ldy, causal;   /* group: query heads that share keys */
     float scale, drop;
     int64_t site;
+    long window;
+    float cap;
 } Attention;
 
 /* What a tile of scores covers. */
@@ -55,8 +62,19 @@ static View of_keys(const Attention *a, const real *at, long ld, const Part *p)
 
 static View turned(View v) { return (View){v.at, v.is_float, v.col, v.row}; }
 
-/* s[nq][KEYS] = scale q k^T + bias, -infinity where a key is hidden. */
-static void scores(float *s, const Attention *a, const Part *p)
+/* Scores of a row are capped; slope: what a gradient of them is multiplied by on its way back, NULL: not wanted. */
+static void capped(float *row, float *slope, float cap, long n)
+{
+    for (long j = 0; j < n; j++) {
+        float t = ftanh(row[j] / cap);
+        row[j] = cap * t;
+        if (slope)
+            slope[j] = 1.0f - t * t;
+    }
+}
+
+/* s[nq][KEYS] = scale q k^T + bias, -infinity where a key is hidden; slope as in capped. */
+static void scores(float *s, float *slope, const Attention *a, const Part *p)
 {
     memset(s, 0, QUERIES * KEYS * sizeof *s);
     product(s, KEYS, of_queries(a, a->q, a->ldq, p), turned(of_keys(a, a->k, a->ldk, p)), p->nq, p->nk, a->width);
@@ -64,12 +82,16 @@ static void scores(float *s, const Attention *a, const Part *p)
         float *row = s + i * KEYS;
         for (long j = 0; j < p->nk; j++)
             row[j] *= a->scale;
+        if (a->cap > 0)
+            capped(row, slope ? slope + i * KEYS : NULL, a->cap, p->nk);
         for (long j = 0; a->bias && j < p->nk; j++)
             row[j] += get(a->bias, (p->head * a->query + p->q + i) * a->key + p->k + j);
         for (long j = 0; a->mask && j < p->nk; j++)
             row[j] = a->mask[p->b * a->key + p->k + j] ? row[j] : -F_INFINITY;
         for (long j = 0; a->causal && j < p->nk; j++)
             row[j] = p->k + j <= p->q + i ? row[j] : -F_INFINITY;
+        for (long j = 0; a->window && j < p->nk; j++)
+            row[j] = p->q + i - (p->k + j) < a->window ? row[j] : -F_INFINITY;
         for (long j = p->nk; j < KEYS; j++)
             row[j] = -F_INFINITY;
     }
@@ -87,6 +109,12 @@ static void dropped(float *s, const Attention *a, const Part *p)
         for (long j = 0; j < p->nk; j++)
             s[i * KEYS + j] *= factor[j];
     }
+}
+
+/* The first block of keys that queries from q on see. */
+static long keys_begin(const Attention *a, long q)
+{
+    return a->window && q >= a->window ? (q - a->window + 1) / KEYS * KEYS : 0;
 }
 
 /* End of the keys that queries before `q_end` see. */
@@ -121,9 +149,9 @@ static void forward_block(real *y, float *lse, const Attention *a, Part p, long 
     for (long i = 0; i < QUERIES; i++)
         most[i] = -F_INFINITY;
     long end = keys_end(a, p.q + p.nq);
-    for (p.k = 0; p.k < end; p.k += KEYS) {
+    for (p.k = keys_begin(a, p.q); p.k < end; p.k += KEYS) {
         p.nk = least(KEYS, a->key - p.k);
-        scores(s, a, &p);
+        scores(s, NULL, a, &p);
         for (long i = 0; i < p.nq; i++) {
             float shrink = absorb(s + i * KEYS, &most[i], &sum[i]);
             for (long j = 0; j < n; j++)
@@ -172,10 +200,11 @@ static void deltas(Stage *st, const Attention *a, const Back *r)
     }
 }
 
-/* prob[nq][KEYS] = D(P), ds[nq][KEYS] = P (D(dy v^T) - delta). */
-static void slopes(float *prob, float *ds, const Attention *a, const Back *r, const Part *p)
+/* prob[nq][KEYS] = D(P), ds[nq][KEYS] = P (D(dy v^T) - delta); through: ds is that of the products q k^T, below the cap. */
+static void slopes(float *prob, float *ds, const Attention *a, const Back *r, const Part *p, bool through)
 {
-    scores(prob, a, p);
+    float slope[QUERIES * KEYS];
+    scores(prob, through ? slope : NULL, a, p);
     View dy = of_queries(a, r->dy, a->ldy, p);
     memset(ds, 0, QUERIES * KEYS * sizeof *ds);
     product(ds, KEYS, dy, turned(of_keys(a, a->v, a->ldv, p)), p->nq, p->nk, a->width);
@@ -189,6 +218,9 @@ static void slopes(float *prob, float *ds, const Attention *a, const Back *r, co
             ds[i * KEYS + j] = e * (ds[i * KEYS + j] - delta);
         }
     }
+    for (long i = 0; a->cap > 0 && through && i < p->nq; i++)
+        for (long j = 0; j < p->nk; j++)
+            ds[i * KEYS + j] *= slope[i * KEYS + j];
     dropped(prob, a, p);
 }
 
@@ -203,9 +235,10 @@ static void store(real *to, long ld, const float *from, long rows, long n, float
 static void add_head(float *dk, float *dv, const Attention *a, const Back *r, Part p, long from, long n)
 {
     float prob[QUERIES * KEYS], ds[QUERIES * KEYS];
-    for (p.q = a->causal ? p.k / QUERIES * QUERIES : 0; p.q < a->query; p.q += QUERIES) {
+    long end = a->window ? least(a->query, p.k + p.nk - 1 + a->window) : a->query;
+    for (p.q = a->causal ? p.k / QUERIES * QUERIES : 0; p.q < end; p.q += QUERIES) {
         p.nq = least(QUERIES, a->query - p.q);
-        slopes(prob, ds, a, r, &p);
+        slopes(prob, ds, a, r, &p, true);
         View q = of_queries(a, a->q, a->ldq, &p), dy = of_queries(a, r->dy, a->ldy, &p);
         if (r->dv)
             product(dv, WIDE, view_float(prob, 1, KEYS), view_from(dy, 0, from), p.nk, n, p.nq);
@@ -232,9 +265,9 @@ static void backward_queries(const Attention *a, const Back *r, Part p, long fro
 {
     float prob[QUERIES * KEYS], ds[QUERIES * KEYS], dq[QUERIES * WIDE] = {0};
     long end = keys_end(a, p.q + p.nq);
-    for (p.k = 0; p.k < end; p.k += KEYS) {
+    for (p.k = keys_begin(a, p.q); p.k < end; p.k += KEYS) {
         p.nk = least(KEYS, a->key - p.k);
-        slopes(prob, ds, a, r, &p);
+        slopes(prob, ds, a, r, &p, true);
         product(dq, WIDE, view_float(ds, KEYS, 1), view_from(of_keys(a, a->k, a->ldk, &p), 0, from), p.nq, n, p.nk);
     }
     store(r->dq + (p.b * a->query + p.q) * a->ldq + p.head * a->width + from, a->ldq, dq, p.nq, n, a->scale);
@@ -245,7 +278,7 @@ static void backward_bias(const Attention *a, const Back *r, Part p)
 {
     float prob[QUERIES * KEYS], ds[QUERIES * KEYS], sum[QUERIES * KEYS] = {0};
     for (p.b = 0; p.b < a->batch; p.b++) {
-        slopes(prob, ds, a, r, &p);
+        slopes(prob, ds, a, r, &p, false);
         for (long i = 0; i < QUERIES * KEYS; i++)
             sum[i] += ds[i];
     }

@@ -21,6 +21,8 @@ typedef struct {
     long mb, batch, heads, share, query, key, width, qs, ks, causal;    /* share: heads with the same keys and values */
     float scale, drop;
     int64_t site;
+    long window;            /* keys that a query sees, its own the last; 0: all */
+    float cap;              /* scores become cap tanh(s/cap); 0: they stay */
 } Attend;
 
 /* The head that a block works on, which of its tiles of 64, and what its elements are dropped by; 0: they are not. */
@@ -63,9 +65,12 @@ FN Out key_results(const Attend &a, real *at, const Place &p)
 /* Score (q, k) from its product: -infinity where the key is hidden, or there is none. */
 FN float score(const Attend &a, const Place &p, float s, long q, long k)
 {
-    if (k >= a.key || q >= a.query || (a.causal && k > q) || (a.mask && !a.mask[p.b * a.key + k]))
+    if (k >= a.key || q >= a.query || (a.causal && k > q) || (a.mask && !a.mask[p.b * a.key + k]) ||
+        (a.window && q - k >= a.window))
         return -F_INFINITY;
     s *= a.scale;
+    if (a.cap > 0)
+        s = a.cap * ftanh(s / a.cap);
     return a.bias ? s + one(a.bias, (p.head * a.query + q) * a.key + k) : s;
 }
 
@@ -75,6 +80,24 @@ FN Drop drop_here(const Attend &a, const Place &p)
     Drop d = *p.drop;
     d.sample = (uint32_t)(a.mb * a.batch + p.b);
     return d;
+}
+
+/* What the gradient of a score is multiplied by on its way through the cap to its product s. */
+FN float cap_slope(const Attend &a, float s)
+{
+    float t = a.cap > 0 ? ftanh(s * a.scale / a.cap) : 0.0f;
+    return 1.0f - t * t;
+}
+
+/* The first tile of keys that queries from `first` on see, and behind the last query that sees keys before `end`. */
+FN long keys_begin(const Attend &a, long first, long tile)
+{
+    return a.window && first >= a.window ? (first - a.window + 1) / tile * tile : 0;
+}
+
+FN long queries_end(const Attend &a, long end)
+{
+    return a.window && end - 1 + a.window < a.query ? end - 1 + a.window : a.query;
 }
 
 /* End of the keys that queries before `end` see. */

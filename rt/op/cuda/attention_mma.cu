@@ -206,7 +206,8 @@ FN void mask_scores(float (&s)[N][2], const Attend &a, const Place &p, long q, l
     uint32_t seen[N / 4];
     UNROLL
     for (int w = 0; w < N / 4; w++)
-        seen[w] = a.causal ? keys[w] & bits_to(q - k - w * 32) : keys[w];
+        seen[w] = (a.causal ? keys[w] & bits_to(q - k - w * 32) : keys[w]) &
+            (a.window ? ~bits_to(q - a.window - k - w * 32) : 0xffffffffu);
     const real *bias = a.bias + (p.head * a.query + (q < a.query ? q : a.query - 1)) * a.key + k;
     if (a.bias) {
         UNROLL
@@ -268,7 +269,7 @@ template <int W> static __global__ void __launch_bounds__(THREADS) mma_attend(re
     float o[W / 8][4], s[8][4], most[2] = {-F_INFINITY, -F_INFINITY}, sum[2] = {0, 0}, over[2];
     clear(o);
     take_rows<W>(q, of_k, queries(a, a.q, a.qs, p), first, a.width);
-    for (long k = 0; k < end; k += ROWS) {
+    for (long k = keys_begin(a, first, ROWS); k < end; k += ROWS) {
         load_tile<ROWS, W>(of_k, keys(a, a.k, p), k, a.width);
         load_tile<ROWS, W>(of_v, keys(a, a.v, p), k, a.width);
         load_seen<ROWS>(SHARED_AT(bits, 0), a, p, k);
@@ -350,7 +351,8 @@ FN void slopes_of_keys(float (&s)[4][4], float (&dp)[4][4], const Attend &a, con
         UNROLL
         for (int c = 0; c < 4; c++) {
             long column = q + n * 8 + c % 2, row = k + c / 2 * 8;
-            bool there = seen[c / 2] && column < a.query && !(a.causal && row > column);
+            bool there = seen[c / 2] && column < a.query && !(a.causal && row > column) &&
+                !(a.window && column - row >= a.window);
             float t = s[n][c] * a.scale;
             t = !there ? -F_INFINITY : a.bias ? t + one(a.bias, e[c]) : t;
             slope(&s[n][c], &dp[n][c], t, lse[c % 2], delta[c % 2], f[c]);
@@ -370,7 +372,7 @@ template <int W> static __global__ void __launch_bounds__(THREADS) mma_back_quer
     clear(o);
     take_rows<W>(q, of_k, queries(a, a.q, a.qs, p), first, a.width);
     take_rows<W>(dy, of_k, queries(a, a.dy, a.heads * a.width, p), first, a.width);
-    for (long k = 0; k < end; k += STEP) {
+    for (long k = keys_begin(a, first, STEP); k < end; k += STEP) {
         load_tile<STEP, W>(of_k, keys(a, a.k, p), k, a.width);
         load_tile<STEP, W>(of_v, keys(a, a.v, p), k, a.width);
         load_seen<STEP>(SHARED_AT(seen, 0), a, p, k);
@@ -391,7 +393,7 @@ template <int W, bool K, bool V> static __global__ void __launch_bounds__(THREAD
     SHARED(uint32_t, room, ROWS * PITCH_OF(W));
     long tiles = (a.key + ROWS - 1) / ROWS;
     Place p = place_of(a, blockIdx.x / tiles, blockIdx.x % tiles, a.share);
-    long first = p.tile * ROWS;
+    long first = p.tile * ROWS, end = queries_end(a, first + ROWS);
     uint32_t k[W / 16][4], v[K ? W / 16 : 1][4], *of_q = SHARED_AT(room, 0), *of_dy = SHARED_AT(room, STEP * PITCH_OF(W));
     float to_k[K ? W / 8 : 1][4], to_v[V ? W / 8 : 1][4], s[4][4], ds[4][4];
     bool seen[2];
@@ -405,7 +407,7 @@ template <int W, bool K, bool V> static __global__ void __launch_bounds__(THREAD
     if constexpr (K)
         take_rows<W>(v, of_q, keys(a, a.v, p), first, a.width);
     for (int left = (int)a.share; left > 0; left--, p.head++)
-        for (long q = a.causal ? first : 0; q < a.query; q += STEP) {
+        for (long q = a.causal ? first : 0; q < end; q += STEP) {
             load_tile<STEP, W>(of_q, queries(a, a.q, a.qs, p), q, a.width);
             load_tile<STEP, W>(of_dy, queries(a, a.dy, a.heads * a.width, p), q, a.width);
             __syncthreads();
@@ -486,7 +488,7 @@ template <int W> static void mma_backward(Stage *st, real *dq, real *dk, real *d
 
 bool attention_mma_forward(Stage *st, real *y, float *lse, const Attend &a)
 {
-    if (a.width > 128)
+    if (a.width > 128 || a.cap > 0)
         return false;
     if (a.width <= 64)
         LAUNCH((mma_attend<64>), mma_blocks(a, a.query), (unsigned)THREADS, st, y, lse, a);
@@ -497,7 +499,7 @@ bool attention_mma_forward(Stage *st, real *y, float *lse, const Attend &a)
 
 bool attention_mma_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, const Attend &a)
 {
-    if (a.width > 128)
+    if (a.width > 128 || a.cap > 0)
         return false;
     if (a.width <= 64)
         mma_backward<64>(st, dq, dk, dv, dbias, a);

@@ -9,7 +9,7 @@
  * of a third a tile of the bias (dbias).  Each recomputes the scores.  Tiles: attention_tile.h.
  *
  * Order: tiles have fixed sizes and ascend.  Row sums go by 4 adjacent columns a thread and a butterfly of 16 threads.  A
- * result depends on sizes and its own operands alone.  Tiles that `causal` hides whole are left out.
+ * result depends on sizes and its own operands alone.  Tiles that `causal` or `window` hides whole are left out.
  *
  * Cost: no tensor cores: 2 products forward, 3 + 4 backward, 2 for dbias, at a part of the f32 rate.  Shared memory 35 KiB.
  * Heads wider than 128 are done 128 columns of the result at a time, with the scores recomputed for each.
@@ -88,7 +88,7 @@ template <int WIDTH> static __global__ void __launch_bounds__(BLOCK, 2) attend(r
         for (int i = 0; i < WIDTH / 16; i++)
             o[r][i] = 0;
     }
-    for (long k = 0; k < end; k += EDGE) {
+    for (long k = keys_begin(a, first, EDGE); k < end; k += EDGE) {
         score_tile(s, SHARED_AT(room, 0), queries(a, a.q, a.qs, p), first, keys(a, a.k, p), k, a.width);
         UNROLL
         for (int r = 0; r < SIDE; r++) {
@@ -130,8 +130,9 @@ static __global__ void attend_delta(float *delta, const real *dy, const real *y,
         delta[r] = sum;
 }
 
-/* Scores s of one query and its keys k .. k+3 become D(P), and products dp = dy v become dS = P (D(dp) - delta). */
-FN void slopes(float (&s)[SIDE], float (&dp)[SIDE], const Attend &a, const Place &p, long q, long k)
+/* Scores s of one query and its keys k .. k+3 become D(P), and products dp = dy v become dS = P (D(dp) - delta); through: those
+ * of the products below the cap. */
+FN void slopes(float (&s)[SIDE], float (&dp)[SIDE], const Attend &a, const Place &p, long q, long k, bool through)
 {
     long row = (p.b * a.heads + p.head) * a.query + q;
     float lse = q < a.query ? a.lse[row] : 0.0f, delta = q < a.query ? a.delta[row] : 0.0f, f[SIDE];
@@ -140,19 +141,21 @@ FN void slopes(float (&s)[SIDE], float (&dp)[SIDE], const Attend &a, const Place
     for (int c = 0; c < SIDE; c++) {
         float t = score(a, p, s[c], q, k + c), e = t == -F_INFINITY ? 0.0f : fexp(t - lse);
         dp[c] = e * (dp[c] * f[c] - delta);
+        if (through && a.cap > 0)
+            dp[c] *= cap_slope(a, s[c]);
         s[c] = e * f[c];
     }
 }
 
 /* The tile of queries q .. and keys k ..: rows are queries. */
 FN void slope_tile(float (&s)[SIDE][SIDE], float (&ds)[SIDE][SIDE], float *room, const Attend &a, const Place &p, long q,
-                   long k)
+                   long k, bool through = true)
 {
     score_tile(s, room, queries(a, a.q, a.qs, p), q, keys(a, a.k, p), k, a.width);
     score_tile(ds, room, queries(a, a.dy, a.heads * a.width, p), q, keys(a, a.v, p), k, a.width);
     UNROLL
     for (int r = 0; r < SIDE; r++)
-        slopes(s[r], ds[r], a, p, q + down() + r, k + across());
+        slopes(s[r], ds[r], a, p, q + down() + r, k + across(), through);
 }
 
 /* The same, turned: rows are keys. */
@@ -167,7 +170,7 @@ FN void slope_tile_turned(float (&s)[SIDE][SIDE], float (&ds)[SIDE][SIDE], float
         UNROLL
         for (int r = 0; r < SIDE; r++)
             of_query[r] = s[r][c], slope[r] = ds[r][c];
-        slopes(of_query, slope, a, p, q + across() + c, k + down());
+        slopes(of_query, slope, a, p, q + across() + c, k + down(), true);
         UNROLL
         for (int r = 0; r < SIDE; r++)
             s[r][c] = of_query[r], ds[r][c] = slope[r];
@@ -189,7 +192,7 @@ template <int WIDTH> static __global__ void __launch_bounds__(BLOCK, 2) attend_b
         for (int i = 0; i < WIDTH / 16; i++)
             o[r][i] = 0;
     }
-    for (long k = 0; k < end; k += EDGE) {
+    for (long k = keys_begin(a, first, EDGE); k < end; k += EDGE) {
         slope_tile(s, ds, SHARED_AT(room, 0), a, p, first, k);
         keep_tile(SHARED_AT(tile, 0), ds);
         add_product<WIDTH>(o, SHARED_AT(tile, 0), SHARED_AT(room, 0), keys(a, a.k, p), k, from, a.width);
@@ -204,7 +207,7 @@ template <int WIDTH> static __global__ void __launch_bounds__(BLOCK, 2) attend_b
     SHARED(float, tile, EDGE * PITCH);
     long tiles = (a.key + EDGE - 1) / EDGE;
     Place p = place_of(a, blockIdx.x / tiles, blockIdx.x % tiles, a.share);
-    long first = p.tile * EDGE, from = (long)blockIdx.y * WIDTH;
+    long first = p.tile * EDGE, from = (long)blockIdx.y * WIDTH, end = queries_end(a, first + EDGE);
     float k[SIDE][WIDTH / 16], v[SIDE][WIDTH / 16], s[SIDE][SIDE], ds[SIDE][SIDE], scale[SIDE], unit[SIDE];
     UNROLL
     for (int r = 0; r < SIDE; r++) {
@@ -214,7 +217,7 @@ template <int WIDTH> static __global__ void __launch_bounds__(BLOCK, 2) attend_b
             k[r][i] = v[r][i] = 0;
     }
     for (int left = (int)a.share; left > 0; left--, p.head++)
-        for (long q = a.causal ? first : 0; q < a.query; q += EDGE) {
+        for (long q = a.causal ? first : 0; q < end; q += EDGE) {
             slope_tile_turned(s, ds, SHARED_AT(room, 0), a, p, q, first);
             keep_tile(SHARED_AT(tile, 0), s);
             add_product<WIDTH>(v, SHARED_AT(tile, 0), SHARED_AT(room, 0), queries(a, a.dy, a.heads * a.width, p), q, from,
@@ -243,7 +246,7 @@ static __global__ void __launch_bounds__(BLOCK, 2) attend_back_bias(real *dbias,
         for (int c = 0; c < SIDE; c++)
             sum[r][c] = 0;
     for (p.b = 0; p.b < a.batch; p.b++) {
-        slope_tile(s, ds, SHARED_AT(room, 0), a, p, q, k);
+        slope_tile(s, ds, SHARED_AT(room, 0), a, p, q, k, false);
         UNROLL
         for (int r = 0; r < SIDE; r++)
             UNROLL
@@ -295,7 +298,7 @@ void attention_own_forward(Stage *st, real *y, float *lse, const real *q, const 
                            long query, long key, long width, long causal, float scale, float drop, int64_t site)
 {
     own_forward(st, y, lse, Attend{q, k, v, 0, bias, mask, 0, 0, vals, mb, batch, heads, 1, query, key, width, qs, ks, causal,
-                                   scale, drop, site});
+                                   scale, drop, site, 0, 0});
 }
 
 void attention_own_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, const real *dy, const real *y,
@@ -305,7 +308,7 @@ void attention_own_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias
                             int64_t site)
 {
     own_backward(st, dq, dk, dv, dbias, y, delta, Attend{q, k, v, dy, bias, mask, lse, delta, vals, mb, batch, heads, 1, query,
-                                                         key, width, qs, ks, causal, scale, drop, site});
+                                                         key, width, qs, ks, causal, scale, drop, site, 0, 0});
 }
 
 void attention_shared_forward(Stage *st, real *y, float *lse, const real *q, const real *k, const real *v, const real *bias,
@@ -313,7 +316,7 @@ void attention_shared_forward(Stage *st, real *y, float *lse, const real *q, con
                               long query, long key, long width, long causal, float scale, float drop, int64_t site)
 {
     own_forward(st, y, lse, Attend{q, k, v, 0, bias, mask, 0, 0, vals, mb, batch, heads, heads / kv_heads, query, key, width,
-                                   heads * width, kv_heads * width, causal, scale, drop, site});
+                                   heads * width, kv_heads * width, causal, scale, drop, site, 0, 0});
 }
 
 void attention_shared_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, const real *dy, const real *y,
@@ -325,5 +328,26 @@ void attention_shared_backward(Stage *st, real *dq, real *dk, real *dv, real *db
     float *delta = (float *)tmp;
     own_backward(st, dq, dk, dv, dbias, y, delta, Attend{q, k, v, dy, bias, mask, lse, delta, vals, mb, batch, heads,
                                                          heads / kv_heads, query, key, width, heads * width, kv_heads * width,
-                                                         causal, scale, drop, site});
+                                                         causal, scale, drop, site, 0, 0});
+}
+
+void attention_window_forward(Stage *st, real *y, float *lse, const real *q, const real *k, const real *v, const real *bias,
+                              const int32_t *mask, const Values *vals, int mb, long batch, long heads, long kv_heads,
+                              long query, long key, long width, long causal, long window, float scale, float cap, float drop,
+                              int64_t site)
+{
+    own_forward(st, y, lse, Attend{q, k, v, 0, bias, mask, 0, 0, vals, mb, batch, heads, heads / kv_heads, query, key, width,
+                                   heads * width, kv_heads * width, causal, scale, drop, site, window, cap});
+}
+
+void attention_window_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, const real *dy, const real *y,
+                               const real *q, const real *k, const real *v, const real *bias, const int32_t *mask,
+                               const float *lse, void *tmp, const Values *vals, int mb, long batch, long heads,
+                               long kv_heads, long query, long key, long width, long causal, long window, float scale,
+                               float cap, float drop, int64_t site)
+{
+    float *delta = (float *)tmp;
+    own_backward(st, dq, dk, dv, dbias, y, delta, Attend{q, k, v, dy, bias, mask, lse, delta, vals, mb, batch, heads,
+                                                         heads / kv_heads, query, key, width, heads * width, kv_heads * width,
+                                                         causal, scale, drop, site, window, cap});
 }

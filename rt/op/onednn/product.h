@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * product.h: a matrix product prepared at start and run in a step.  The only view that the other files of this folder
- * have of oneDNN; product.c is the only one that includes its header.
+ * product.h: a matrix product prepared at start and run in a step, without a word of oneDNN.
  */
 #ifndef PRODUCT_H
 #define PRODUCT_H

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * export.c: dpgen export CHECKPOINT --hf DIR: the parameters of a checkpoint as published weights.
+ *
+ * index.json of a checkpoint says how files of published weights name, turn and stack its parameters, so no model file is
+ * needed.  COMMIT vouches for index.json, and that for the files by SHA-256.  Tensors go by name into files of at most --shard
+ * bytes, or into those that have them in a published model, --like; its other files are copied then.  The index comes last.
+ *
+ * Everything is checked before anything is written.  Cost: a pass over the parameters, a tensor in memory at a time.
+ */
+#include "hf.h"
+#include "base/file.h"
+#include "base/quote.h"
+#include "base/safe.h"
+#include "rt/json.h"
+#include "rt/place.h"
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { NAME = 512, SHA = 65 };
+
+typedef struct { const char *name; const char *sha; int64_t bytes; SafeFile *file; } Stored;
+typedef struct { StoredInfo in; const SafeTensor *from; StateInfo state; } Parameter;
+typedef struct { SafeTensor as; int first, n, shard; } Tensor;          /* parameters first .. first+n-1 are in it */
+typedef struct {
+    const char *dir, *type;
+    VEC(Stored) file;
+    VEC(Parameter) parameter;       /* by tensor, then by row */
+    VEC(Tensor) tensor;             /* by name */
+    Strs shard;                     /* names of files to write */
+} Export;
+
+static NORETURN void misuse(const char *why)
+{
+    fail(EXIT_USAGE, "export: %s; write dpgen export CHECKPOINT --hf DIR", why);
+}
+
+static bool there(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0;
+}
+
+/* ---- the checkpoint ---------------------------------------------------------------------------------------------------- */
+
+/* A directory of checkpoints is its newest one. */
+static const char *newest(const char *dir)
+{
+    const char *found = NULL;
+    if (there(strf("%s/index.json", dir)))
+        return dir;
+    DIR *d = opendir(dir);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        const char *path = strf("%s/%s", dir, e->d_name);
+        bool step = !strncmp(e->d_name, "step-", 5) && strspn(e->d_name + 5, "0123456789") == strlen(e->d_name + 5);
+        if (step && there(strf("%s/COMMIT", path)) && (!found || strlen(path) > strlen(found) ||
+            (strlen(path) == strlen(found) && strcmp(path, found) > 0)))
+            found = path;
+    }
+    if (d)
+        closedir(d);
+    if (!found)
+        fail(EXIT_STALE, "%s: there is no checkpoint: name step-N of a job, or the directory that has them", dir);
+    return found;
+}
+
+static void check_sha(const char *path, const void *at, size_t n, const char *want)
+{
+    char hex[SHA];
+    Sha256 s;
+    sha256_start(&s);
+    sha256_add(&s, at, n);
+    sha256_end(&s, hex);
+    if (strncmp(hex, want, SHA - 1))
+        fail(EXIT_STALE, "%s is damaged: its SHA-256 is not the one that the checkpoint has; take an older checkpoint", path);
+}
+
+static void read_parameter(Json *j, Parameter *p)
+{
+    char text[NAME];
+    int64_t x[4] = {0};
+    int n = 0;
+    for (bool first = true; json_member(j, &first, NULL, 0) && !j->why; n++)
+        if (n < 2 && json_string(j, text, sizeof text))
+            *(n ? &p->in.file : &p->in.name) = strf("%s", text);
+        else if (n >= 2 && n < 6)
+            json_integer(j, &x[n - 2]);
+        else
+            json_skip(j);
+    if (!j->why && (n != 6 || x[3] < 1 || x[0] > 1))
+        j->why = "a parameter has two names and four numbers";
+    p->in.turn = (int)x[0], p->in.from = (long)x[1], p->in.rows = (long)x[2], p->in.groups = (long)x[3];
+}
+
+static void read_published(Json *j, Export *x)
+{
+    char key[32], type[8];
+    for (bool first = true; json_member(j, &first, key, sizeof key);)
+        if (!strcmp(key, "type") && json_string(j, type, sizeof type))
+            x->type = strf("%s", type);
+        else if (!strcmp(key, "parameters"))
+            for (bool next = true; json_member(j, &next, NULL, 0) && !j->why;)
+                read_parameter(j, PUSH(&x->parameter));
+        else
+            json_skip(j);
+}
+
+static void read_files(Json *j, Export *x)
+{
+    char key[32], text[128];
+    for (bool next = true; json_member(j, &next, NULL, 0) && !j->why;) {
+        Stored *s = PUSH(&x->file);
+        s->name = s->sha = "";
+        for (bool first = true; json_member(j, &first, key, sizeof key);)
+            if ((!strcmp(key, "name") || !strcmp(key, "sha256")) && json_string(j, text, sizeof text))
+                *(*key == 'n' ? &s->name : &s->sha) = strf("%s", text);
+            else if (!strcmp(key, "bytes"))
+                json_integer(j, &s->bytes);
+            else
+                json_skip(j);
+        if (!j->why && (strchr(s->name, '/') || *s->name == '.' || !*s->name))
+            j->why = "a file name that leads out of the checkpoint";
+    }
+}
+
+static void read_index(Export *x, const char *path, const char *text, size_t n)
+{
+    char key[32];
+    Json j = json_open(text, n);
+    for (bool first = true; json_member(&j, &first, key, sizeof key);)
+        if (!strcmp(key, "files"))
+            read_files(&j, x);
+        else if (strcmp(key, "metadata"))
+            json_skip(&j);
+        else for (bool in = true; json_member(&j, &in, key, sizeof key);)
+            strcmp(key, "published") ? (void)json_skip(&j) : read_published(&j, x);
+    if (!json_end(&j))
+        fail(EXIT_STALE, "%s: byte %ld: %s", path, (long)(j.at - j.from), j.why);
+    if (!x->type || safe_bytes(x->type, 0, NULL) < 0)
+        fail(EXIT_STALE, "%s: it does not say how its parameters are published: an older dpgen made the job; take "
+             "out/train --weights %s --steps 0 --export DIR", path, x->dir);
+}
+
+static void open_checkpoint(Export *x)
+{
+    size_t n, commit_n;
+    const char *path = strf("%s/index.json", x->dir), *commit = strf("%s/COMMIT", x->dir);
+    const char *text = (const char *)file_map(path, EXIT_STALE, &n);
+    const char *sum = (const char *)file_map(commit, EXIT_STALE, &commit_n);
+    if (commit_n < SHA - 1)
+        fail(EXIT_STALE, "%s is cut short: the checkpoint is damaged; take an older one", commit);
+    check_sha(path, text, n, sum);
+    read_index(x, path, text, n);
+    for (int i = 0; i < x->file.n; i++) {
+        Stored *s = &x->file.at[i];
+        const char *name = strf("%s/%s", x->dir, s->name);
+        const unsigned char *at = file_map(name, EXIT_STALE, &n);
+        check_sha(name, at, n, s->sha);
+        s->file = safe_open(name);
+    }
+}
+
+/* ---- tensors --------------------------------------------------------------------------------------------------------- */
+
+static int by_place(const void *a, const void *b)
+{
+    const Parameter *x = a, *y = b;
+    int order = strcmp(x->in.file, y->in.file);
+    return order ? order : (x->in.from > y->in.from) - (x->in.from < y->in.from);
+}
+
+static void find_parameter(const Export *x, Parameter *p)
+{
+    for (int i = 0; i < x->file.n && !p->from; i++)
+        p->from = safe_find(x->file.at[i].file, p->in.name);
+    const SafeTensor *t = p->from;
+    if (!t || strcmp(t->type, "F32") || t->ndim > 6)
+        fail(EXIT_STALE, "%s: parameter '%s' is not there as F32", x->dir, p->in.name);
+    p->state = (StateInfo){.name = p->in.name, .ndim = t->ndim, .n = (long)(t->bytes / 4)};
+    for (int d = 0; d < t->ndim; d++)
+        p->state.dim[d] = (long)t->dim[d];
+    if ((p->in.rows || p->in.turn) && (t->ndim < 1 || t->dim[0] % p->in.groups ||
+        (p->in.rows && p->in.from + t->dim[0] / p->in.groups > p->in.rows)))
+        fail(EXIT_STALE, "%s: parameter '%s' does not fit into '%s'", x->dir, p->in.name, p->in.file);
+}
+
+static void make_tensors(Export *x)
+{
+    for (int i = 0; i < x->parameter.n; i++)
+        find_parameter(x, &x->parameter.at[i]);
+    if (x->parameter.n > 1)
+        qsort(x->parameter.at, (size_t)x->parameter.n, sizeof *x->parameter.at, by_place);
+    for (int i = 0; i < x->parameter.n; i++) {
+        const Parameter *p = &x->parameter.at[i];
+        Tensor *last = x->tensor.n ? &x->tensor.at[x->tensor.n - 1] : NULL;
+        if (last && !strcmp(last->as.name, p->in.file)) {
+            last->n++;
+            continue;
+        }
+        Published place = place_of(&p->in, &p->state);
+        Tensor t = {.as = {.name = p->in.file, .type = x->type, .ndim = place.ndim}, .first = i, .n = 1};
+        memcpy(t.as.dim, place.dim, sizeof place.dim);
+        t.as.bytes = safe_bytes(x->type, t.as.ndim, t.as.dim);
+        *PUSH(&x->tensor) = t;
+    }
+}
+
+/* Its bytes: each parameter, row by row, where it belongs. */
+static void write_tensor(FILE *f, const Export *x, const Tensor *t)
+{
+    int type = !strcmp(x->type, "F16") ? JOB_F16 : !strcmp(x->type, "BF16") ? JOB_BF16 : JOB_F32;
+    int size = type == JOB_F32 ? 4 : 2;
+    void *mark = mem_mark();
+    unsigned char *bytes = alloc((size_t)t->as.bytes + 1);
+    for (int i = 0; i < t->n; i++) {
+        const Parameter *p = &x->parameter.at[t->first + i];
+        Published place = place_of(&p->in, &p->state);
+        Rows r = place_rows(&place, &p->state);
+        float *row = alloc((size_t)r.width * sizeof *row + 1);
+        for (int64_t k = 0; k < r.rows; k++) {
+            memcpy(row, p->from->at + k * r.width * 4, (size_t)r.width * 4);
+            place_narrow(bytes + place_row(&place, &r, k) * size, row, type, r.step, r.width);
+        }
+    }
+    fwrite(bytes, 1, (size_t)t->as.bytes, f);
+    mem_release(mark);
+}
+
+/* ---- shards ------------------------------------------------------------------------------------------------------------ */
+
+/* Ascending, a file until the next tensor does not fit. */
+static void share_out(Export *x, int64_t most)
+{
+    int64_t used = 0;
+    int n = 0;
+    for (int i = 0; i < x->tensor.n; i++) {
+        Tensor *t = &x->tensor.at[i];
+        if (n == 0 || used + t->as.bytes > most)
+            n++, used = 0;
+        used += t->as.bytes;
+        t->shard = n - 1;
+    }
+    for (int i = 0; i < n; i++)
+        *PUSH(&x->shard) = n == 1 ? "model.safetensors" : strf("model-%05d-of-%05d.safetensors", i + 1, n);
+}
+
+static int shard_of(Export *x, const char *name)
+{
+    for (int i = 0; i < x->shard.n; i++)
+        if (!strcmp(x->shard.at[i], name))
+            return i;
+    *PUSH(&x->shard) = name;
+    return x->shard.n - 1;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const Tensor *)a)->as.name, ((const Tensor *)b)->as.name);
+}
+
+static Tensor *tensor_named(const Export *x, const char *name)
+{
+    Tensor key = {.as.name = name};
+    return x->tensor.n ? bsearch(&key, x->tensor.at, (size_t)x->tensor.n, sizeof key, by_name) : NULL;
+}
+
+/* As another model's index has it. */
+static void share_like(Export *x, const char *path)
+{
+    char key[NAME], file[256];
+    size_t n;
+    const char *text = file_read(path, "name the folder of a published model", &n);
+    Json j = json_open(text, n);
+    for (int i = 0; i < x->tensor.n; i++)
+        x->tensor.at[i].shard = -1;
+    for (bool first = true; json_member(&j, &first, key, sizeof key);)
+        if (strcmp(key, "weight_map"))
+            json_skip(&j);
+        else for (bool next = true; json_member(&j, &next, key, sizeof key) && json_string(&j, file, sizeof file);) {
+            Tensor *t = tensor_named(x, key);
+            if (strchr(file, '/') || *file == '.' || !*file)
+                j.why = "a file name that leads out of the folder";
+            else if (t)
+                t->shard = shard_of(x, strf("%s", file));
+        }
+    if (!json_end(&j))
+        fail(EXIT_MODEL, "%s: byte %ld: %s", path, (long)(j.at - j.from), j.why);
+    for (int i = 0; i < x->tensor.n; i++)
+        if (x->tensor.at[i].shard < 0)
+            fail(EXIT_MODEL, "%s does not list tensor '%s' of the checkpoint: is it another model?", path,
+                 x->tensor.at[i].as.name);
+}
+
+static void write_shard(const Export *x, const char *dir, int shard)
+{
+    const char *path = strf("%s/%s", dir, x->shard.at[shard]);
+    VEC(SafeTensor) list = {0};
+    for (int i = 0; i < x->tensor.n; i++)
+        if (x->tensor.at[i].shard == shard)
+            *PUSH(&list) = x->tensor.at[i].as;
+    FILE *f = file_begin(path);
+    safe_header(f, list.at, list.n);
+    for (int i = 0; i < x->tensor.n; i++)
+        if (x->tensor.at[i].shard == shard)
+            write_tensor(f, x, &x->tensor.at[i]);
+    file_end(f, path);
+}
+
+static void write_index(const Export *x, const char *dir)
+{
+    const char *path = strf("%s/model.safetensors.index.json", dir);
+    int64_t bytes = 0;
+    for (int i = 0; i < x->tensor.n; i++)
+        bytes += x->tensor.at[i].as.bytes;
+    FILE *f = file_begin(path);
+    fprintf(f, "{\n  \"metadata\": {\n    \"total_parameters\": %lld,\n    \"total_size\": %lld\n  },\n  \"weight_map\": {",
+            (long long)(bytes / safe_bytes(x->type, 0, NULL)), (long long)bytes);
+    for (int i = 0; i < x->tensor.n; i++) {
+        fprintf(f, "%s\n    ", i ? "," : "");
+        json_text(f, x->tensor.at[i].as.name);
+        fprintf(f, ": \"%s\"", x->shard.at[x->tensor.at[i].shard]);
+    }
+    fprintf(f, "\n  }\n}\n");
+    file_end(f, path);
+}
+
+/* ---- the command ------------------------------------------------------------------------------------------------------- */
+
+static const char *const others[] = {
+    "config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "tokenizer.model",
+    "special_tokens_map.json", "added_tokens.json", "vocab.json", "vocab.txt", "merges.txt", "spiece.model",
+    "preprocessor_config.json", NULL
+};
+
+static void copy_others(const char *from, const char *dir)
+{
+    for (const char *const *name = others; *name; name++) {
+        const char *path = strf("%s/%s", from, *name), *to = strf("%s/%s", dir, *name);
+        size_t n;
+        if (!there(path))
+            continue;
+        const char *text = file_read(path, "name the folder of a published model", &n);
+        FILE *f = file_begin(to);
+        fwrite(text, 1, n, f);
+        file_end(f, to);
+    }
+}
+
+/* 5GB, 500MB, or bytes */
+static int64_t size_of(const char *text)
+{
+    char *end;
+    long long n = strtoll(text, &end, 10), unit = !strcmp(end, "GB") ? 1000000000 : !strcmp(end, "MB") ? 1000000 : *end ? 0 : 1;
+    if (end == text || n < 1 || !unit || n > INT64_MAX / unit)
+        misuse(strf("--shard %s: a size such as 5GB or 500MB is expected", text));
+    return n * unit;
+}
+
+static void make_folder(const char *dir)
+{
+    static const char *const names[] = {"model.safetensors", "model.safetensors.index.json"};
+    for (int i = 0; i < 2; i++)
+        if (there(strf("%s/%s", dir, names[i])))
+            fail(EXIT_USAGE, "%s has a %s already; name another folder", dir, names[i]);
+    if (mkdir(dir, 0777) != 0 && errno != EEXIST)
+        fail(EXIT_RUN, "cannot make %s: %s", dir, strerror(errno));
+}
+
+int export_command(int argc, char **argv)
+{
+    const char *from = NULL, *dir = NULL, *like = NULL, *shard = "5GB";
+    const struct { const char *name; const char **to; } option[] = {{"--hf", &dir}, {"--like", &like}, {"--shard", &shard}};
+    for (int i = 0; i < argc; i++) {
+        int k = 0;
+        while (k < 3 && strcmp(argv[i], option[k].name))
+            k++;
+        if (k < 3 && i + 1 < argc)
+            *option[k].to = argv[++i];
+        else if (argv[i][0] == '-' || from)
+            misuse(strf("%s is not expected", argv[i]));
+        else
+            from = argv[i];
+    }
+    if (!from || !dir)
+        misuse(from ? "no folder to write is named (--hf)" : "no checkpoint is named");
+    Export x = {.dir = newest(from)};
+    const char *index = like ? strf("%s/model.safetensors.index.json", like) : NULL;
+    open_checkpoint(&x);
+    make_tensors(&x);
+    if (like && there(index))
+        share_like(&x, index);
+    else
+        share_out(&x, like ? INT64_MAX : size_of(shard));
+    make_folder(dir);
+    for (int i = 0; i < x.shard.n; i++)
+        write_shard(&x, dir, i);
+    if (x.shard.n > 1 || (like && there(index)))
+        write_index(&x, dir);
+    if (like)
+        copy_others(like, dir);
+    printf("wrote %s: %s of %s, %s\n", quote_terminal(dir), count_text(x.tensor.n, "tensor"), x.type,
+           count_text(x.shard.n, "file"));
+    return 0;
+}
