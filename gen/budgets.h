@@ -91,7 +91,7 @@ enum {
     IDLE_STEPS = 40000000,      /* that find no lower layout, before one that fits is the answer */
     SOON_STEPS = 1500000,       /* of LAYOUT_STEPS, for the fixed orders and for the first shaken ones */
     PROMOTED_ORDERS = 30,       /* made from one order by promotion, before the next one is drawn */
-    ALONE_STEPS = 40000000,     /* that gen/pack may take for the layout of one device */
+    ALONE_STEPS = 80000000,     /* that gen/pack may take for the layout of one device */
     ALONE_RECTANGLES = 4000,    /* that it is asked about: the cost grows with the square */
     UNPOOLED_STEPS = 20000000,  /* that it may take for the bound without pools, which is only printed */
     UNPOOLED_RECTANGLES = 4000, /* above, nothing is said about pools */

@@ -107,13 +107,14 @@ static void near_keys(Placer *w, const Good *good)
     w->still = good->still;
 }
 
-/* The piece that came to lie too high is placed earlier next time. */
-static void promote(Placer *w)
+/* The piece that came to lie too high is placed earlier next time: where. */
+static int promote(Placer *w)
 {
     int from = w->done - 1, to = from > 0 ? (int)(luck(&w->luck) % (uint64_t)from) : 0;
     Item *x = w->order[from];
     memmove(&w->order[to + 1], &w->order[to], sizeof *w->order * (size_t)(from - to));
     w->order[to] = x;
+    return to;
 }
 
 /* ---- the search -------------------------------------------------------------------------------------------------- */
@@ -153,14 +154,14 @@ static void shake(Placer *w, Layout *best, Good *good, Bytes enough, int64_t unt
         else
             any_keys(w);
         place_order(w, by_key);
-        int tries = luck(&w->luck) % 2 ? PROMOTED_ORDERS : 1;
+        int tries = luck(&w->luck) % 2 ? PROMOTED_ORDERS : 1, same = 0;
         for (int k = 0; k < tries && best->top > enough && w->left > until; k++) {
-            if (place_all(w, best->top)) {
+            if (place_again(w, best->top, same)) {
                 place_copy(w->m, best, &w->now);
                 note_good(w, good);
-                k = 0;
+                k = same = 0;
             } else if (w->done > 0) {
-                promote(w);
+                same = promote(w);
             }
         }
     }

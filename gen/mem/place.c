@@ -107,17 +107,21 @@ static uint64_t bits(int64_t from, int64_t to)
     return from < to ? UINT64_MAX >> (64 - to + from) << from : 0;
 }
 
-static void add_hours(const Mem *m, const Span *x, Hours *h)
+static void add_hours(Placer *w, const Span *x, Hours *h)
 {
-    int64_t first = x->first, end = x->last + (int64_t)1;
-    h->some |= bits(first * 64 / m->ticks, (end * 64 - 1) / m->ticks + 1);
-    h->all |= bits((first * 64 + m->ticks - 1) / m->ticks, end * 64 / m->ticks);
+    Hours *own = &w->hours[x - w->m->live];
+    int64_t first = x->first, end = x->last + (int64_t)1, ticks = w->m->ticks;
+    if (!own->some)
+        *own = (Hours){bits(first * 64 / ticks, (end * 64 - 1) / ticks + 1),
+                       bits((first * 64 + ticks - 1) / ticks, end * 64 / ticks)};
+    h->some |= own->some;
+    h->all |= own->all;
 }
 
 /* The spans of one piece in one slot of n micro-batches, ascending.  False: two micro-batches are there at once. */
-static bool collect(const Mem *m, const Tile *p, const Turn *turn, int n, Part *to, Span *span)
+static bool collect(Placer *w, const Tile *p, const Turn *turn, int n, Part *to, Span *span)
 {
-    *to = (Part){p->in, p->size, turn->slot, span, 0, p->home, {0, 0}};
+    *to = (Part){.in = p->in, .size = p->size, .slot = turn->slot, .span = span, .home = p->home};
     for (int i = 0; i < n; i++) {
         const Span *x = &p->life[turn[i].mb];
         if (x->last < x->first)
@@ -126,7 +130,7 @@ static bool collect(const Mem *m, const Tile *p, const Turn *turn, int n, Part *
         for (; k > 0 && span[k - 1].first > x->first; k--)
             span[k] = span[k - 1];
         span[k] = *x;
-        add_hours(m, x, &to->hours);
+        add_hours(w, x, &to->hours);
     }
     for (int i = 1; i < to->n; i++)
         if (span[i].first <= span[i - 1].last)
@@ -152,7 +156,7 @@ static bool arrange(Placer *w, const Item *x, int pool, Form *f)
             continue;
         for (int i = 0; i < x->piece.n; i++) {
             Part part;
-            good &= collect(w->m, &x->piece.at[i], turn + from, to - from, &part, span);
+            good &= collect(w, &x->piece.at[i], turn + from, to - from, &part, span);
             span += part.n;
             if (part.n > 0)
                 *PUSH(&f->part) = part;
@@ -272,9 +276,11 @@ static void put_parts(Placer *w, const Form *f, Bytes at)
         w->placed.at[k] = old >= 0 && w->placed.at[old].at > w->more.at[new].at ? w->placed.at[old--] : w->more.at[new--];
 }
 
-static void put(Placer *w, const Item *x, const Form *f, Bytes at)
+static void put(Placer *w, const Item *x, Form *f, Bytes at)
 {
     Bytes end = end_of(w, f, at);
+    for (int i = 0; i < f->part.n; i++)
+        f->part.at[i].step = w->done;
     put_parts(w, f, at);
     w->now.place[x - w->m->item.at] = (Place){at, f->pool, true};
     w->now.top = end > w->now.top ? end : w->now.top;
@@ -291,19 +297,19 @@ static bool lives(const Item *x, int mb)
 }
 
 /* One micro-batch of an item, as a form without slots; parts go to `part`. */
-static void add_single(const Mem *m, const Tile *x, const Span *s, Part *to)
+static void add_single(Placer *w, const Tile *x, const Span *s, Part *to)
 {
-    *to = (Part){x->in, x->size, 0, s, 1, x->home, {0, 0}};
-    add_hours(m, s, &to->hours);
+    *to = (Part){.in = x->in, .size = x->size, .span = s, .n = 1, .home = x->home};
+    add_hours(w, s, &to->hours);
 }
 
-static Form single(const Mem *m, const Item *x, int mb, Part *part)
+static Form single(Placer *w, const Item *x, int mb, Part *part)
 {
     Form f = {.pool = -1, .part = {.at = part, .cap = x->piece.n}};
     for (int i = 0; i < x->piece.n; i++) {
         const Span *s = &x->piece.at[i].life[mb];
         if (s->last >= s->first)
-            add_single(m, &x->piece.at[i], s, &part[f.part.n++]);
+            add_single(w, &x->piece.at[i], s, &part[f.part.n++]);
     }
     return f;
 }
@@ -322,7 +328,7 @@ static bool choose_slots(Placer *w, const Item *x, int pool, Bytes most)
         slot[mb] = -1;
         if (!lives(x, mb))
             continue;
-        Form f = single(w->m, x, mb, w->part + mb * x->piece.n);
+        Form f = single(w, x, mb, w->part + mb * x->piece.n);
         Bytes at = lowest(w, &f, w->floor, most);
         low = end_of(w, &f, at) < most;
         small &= (at - w->floor) / ALIGN < INT32_MAX;
@@ -434,8 +440,10 @@ static void improve_alone(Placer *w, int index, Best *best)
 static void put_lowest(Placer *w, const Item *x)
 {
     int index = (int)(x - w->m->item.at);
-    if (x->pool >= 0 && w->now.stride[x->pool] == 0)
+    if (x->pool >= 0 && w->now.stride[x->pool] == 0) {
+        w->before[w->done].pool = x->pool;
         open_pool(w, x);
+    }
     if (!w->m->overlap || w->form[index].part.n == 0)
         arrange(w, x, x->pool, &w->form[index]);
     Best best = {.form = &w->form[index], .at = lowest(w, &w->form[index], w->floor, w->most)};
@@ -468,11 +476,21 @@ static void put_blocks(Placer *w)
     w->floor = m->apart ? w->now.top : m->top;
 }
 
+/* Pieces from w->done on. */
+static bool place_rest(Placer *w)
+{
+    bool blocks = w->style.pieces == BLOCKS;
+    for (; w->done < w->n && w->now.top < w->most && (blocks || w->left > 0); w->done++) {
+        w->before[w->done] = (Before){w->left, w->now.top, w->widest, w->now.opened, -1};
+        put_lowest(w, w->order[w->done]);
+    }
+    return w->now.top < w->most && (blocks || w->left > 0);
+}
+
 bool place_all(Placer *w, Bytes most)
 {
     const Mem *m = w->m;
-    bool blocks = w->style.pieces == BLOCKS;
-    w->placed.n = 0;
+    w->placed.n = w->done = 0;
     w->widest = 0;
     w->now.top = w->floor = m->top;
     w->now.opened = 0;
@@ -480,11 +498,36 @@ bool place_all(Placer *w, Bytes most)
     for (int i = 0; i < m->item.n; i++)
         w->now.place[i].is = false;
     memset(w->now.stride, 0, sizeof *w->now.stride * (size_t)m->p->pool.n);
-    if (blocks)
+    if (w->style.pieces == BLOCKS)
         put_blocks(w);
-    for (w->done = 0; w->done < w->n && w->now.top < most && (blocks || w->left > 0); w->done++)
-        put_lowest(w, w->order[w->done]);
-    return w->now.top < most && (blocks || w->left > 0);
+    return place_rest(w);
+}
+
+/* The budget pays for the pieces that stand, as if they were placed again: so the answer is that of place_all(). */
+bool place_again(Placer *w, Bytes most, int same)
+{
+    const Before at = w->before[same];
+    int64_t more = w->left - w->before[0].left;
+    int n = 0;
+    if (same == 0)
+        return place_all(w, most);
+    for (int i = 0; i < w->placed.n; i++)
+        if (w->placed.at[i].part->step < same)
+            w->placed.at[n++] = w->placed.at[i];
+    for (int i = same; i < w->done; i++)
+        if (w->before[i].pool >= 0)
+            w->now.stride[w->before[i].pool] = 0;
+    for (int x = at.opened; x < w->now.opened; x++)
+        w->now.stride[w->m->extra + x] = 0;
+    for (int i = 0; i < same; i++)
+        w->before[i].left += more;
+    w->placed.n = n;
+    w->done = same;
+    w->left = at.left + more;
+    w->widest = at.widest;
+    w->now.top = at.top;
+    w->now.opened = at.opened;
+    return place_rest(w);
 }
 
 void place_order(Placer *w, int (*order)(const void *, const void *))
@@ -521,6 +564,8 @@ Placer place_new(Mem *m, int64_t budget)
     size_t n = (size_t)m->item.n + 1, most = 1;
     Placer w = {.m = m, .order = alloc(sizeof *w.order * n), .now = place_layout(m), .left = budget};
     w.form = alloc(sizeof *w.form * n);
+    w.before = alloc(sizeof *w.before * n);
+    w.hours = alloc(sizeof *w.hours * (size_t)m->rows * (size_t)m->micro);
     w.move = alloc(sizeof *w.move * n);
     for (int i = 0; i < m->item.n; i++)
         most = (size_t)m->item.at[i].piece.n > most ? (size_t)m->item.at[i].piece.n : most;

@@ -10,12 +10,20 @@ enum { BLOCKS, LOOSE, BUFFERS };
 typedef struct { int pieces; bool close, open; } Style;     /* see place.c */
 /* The list has 64 equal parts.  some: the parts with a live tick; all: the parts that are alive throughout. */
 typedef struct { uint64_t some, all; } Hours;
-typedef struct { Bytes in, size; int slot; const Span *span; int n; Home home; Hours hours; } Part;     /* a piece in one slot,
-                                                                                                   when alive, ascending */
+typedef struct {                /* a piece in one slot */
+    Bytes in, size;
+    int slot, step;             /* step: the number of its item in the order, once it is placed */
+    const Span *span;           /* when alive, ascending */
+    int n;
+    Home home;
+    Hours hours;
+} Part;
 typedef enum { UNKNOWN, YES, NO } Known;
 typedef struct { int pool, room; Known fits; VEC(Part) part; Span *span; } Form;      /* an item by the slots of a pool */
 typedef struct { Bytes at, end; Hours hours; const Part *part; } Placed;
 typedef struct { int slot, mb; } Turn;
+typedef struct { int64_t left; Bytes top, widest; int opened, pool; } Before;  /* of a piece: what placing it changes; the pool
+                                                                                   that it opens, -1: none */
 typedef struct {
     Bytes top;
     Bytes *stride;              /* by pool; 0: nothing of it is placed yet */
@@ -30,6 +38,7 @@ typedef struct {
     bool still;                 /* its own pool for a buffer, unless another makes the top lower */
     Item **order;
     int n, done;                /* pieces in order; so many were placed, the last one may be too high */
+    Before *before;             /* by piece in order */
     Bytes floor;                /* for buffers without a pool */
     Bytes most;                 /* what ends there or higher is of no use */
     Layout now;
@@ -39,6 +48,7 @@ typedef struct {
     Bytes widest;               /* of all placed */
     Part *part;                 /* scratch, for the pieces of an item and all micro-batches */
     Turn *turn;                 /* by pool: the micro-batches by slot */
+    Hours *hours;               /* as Mem.live; some 0: not asked yet */
     int64_t left;               /* of the budget */
     uint64_t luck;
 } Placer;
@@ -50,4 +60,5 @@ int    place_extra(const Mem *m, const Item *x, int from);      /* the next pool
 bool   place_alone(Mem *m, Layout *best);    /* exact_layout.c: a lower one, by gen/pack, or the proof that none is */
 void   place_order(Placer *w, int (*order)(const void *, const void *));    /* the style's pieces, by a total order */
 bool   place_all(Placer *w, Bytes most);    /* into w->now; false: the top is not below `most`, or the budget ended */
+bool   place_again(Placer *w, Bytes most, int same);    /* the same `most`, and an order whose first `same` pieces are alike */
 #endif

@@ -50,9 +50,12 @@ struct PackSearch {
     Bytes *floor;               /* [section] */
     Bytes *rest;                /* [section]: bytes still to go there */
     Bytes *low;                 /* [block]: highest floor it covers */
-    Bytes *least;               /* [section] or [block]: scratch */
+    Bytes *least;               /* [section]: scratch */
     int *who;                   /* the blocks to place; a part is a slice */
-    int *count;                 /* [section]: blocks that may lie on the floor; -1: no local minimum */
+    int *count;                 /* [section]: blocks that may lie on the floor; -1: one hangs over a lower floor elsewhere */
+    int *lies, *hangs;          /* [section]: how many more do than in the section before */
+    int *level, *next;          /* [section]: the last one with its floor; the next one on whose floor nothing lies or hangs */
+    int64_t looks;              /* of one pass over all blocks */
     int *reach;                 /* [section]: scratch of split */
     int64_t *failures;          /* [section]: how often it had no room, and 1 */
     Ints ask;                   /* stack of candidates */
@@ -121,38 +124,91 @@ static Slice slice(const PackSearch *w, int from, int to)
     return s;
 }
 
+/* Where the floor is the same from each section on. */
+static void find_level(PackSearch *w, Slice x)
+{
+    for (int s = x.b; s >= x.a; s--)
+        w->level[s] = s < x.b && w->floor[s + 1] == w->floor[s] ? w->level[s + 1] : s;
+}
+
+/* A block on its highest floors: all of it, or it hangs over lower ones. */
+static void lie_down(PackSearch *w, int j)
+{
+    Bytes low = 0;
+    for (int s = w->first[j]; s <= w->last[j]; s = w->level[s] + 1)
+        low = w->floor[s] > low ? w->floor[s] : low;
+    w->low[j] = low;
+    if (w->level[w->first[j]] >= w->last[j]) {
+        w->lies[w->first[j]]++;
+        w->lies[w->last[j] + 1]--;
+        return;
+    }
+    for (int s = w->first[j]; s <= w->last[j]; s = w->level[s] + 1)
+        if (w->floor[s] == low) {
+            w->hangs[s]++;
+            w->hangs[(w->level[s] < w->last[j] ? w->level[s] : w->last[j]) + 1]--;
+        }
+}
+
+/* Blocks that lie on each floor, in `count`.  `next`: the sections where none does, nor hangs.  False: there are none. */
+static bool find_bare(PackSearch *w, Slice x)
+{
+    int lies = 0, hangs = 0, bare = x.b + 1;
+    for (int s = x.a; s <= x.b; s++) {
+        lies += w->lies[s];
+        hangs += w->hangs[s];
+        w->count[s] = hangs ? -1 : lies;
+    }
+    for (int s = x.b; s >= x.a; s--) {
+        bare = w->count[s] == 0 && w->rest[s] > 0 ? s : bare;
+        w->next[s] = bare;
+        w->least[s] = INT64_MAX;
+    }
+    w->next[x.b + 1] = x.b + 1;
+    return bare <= x.b;
+}
+
 /* The lowest start of every block, and floors that follow; did one rise? */
 static bool settle_once(PackSearch *w, Slice x)
 {
-    bool more = false;
-    for (int s = x.a; s <= x.b; s++)
-        w->least[s] = INT64_MAX;
+    size_t sections = (size_t)(x.b - x.a + 2);
+    memset(&w->lies[x.a], 0, sizeof *w->lies * sections);
+    memset(&w->hangs[x.a], 0, sizeof *w->hangs * sections);
+    find_level(w, x);
+    w->looks = 0;
     for (int i = x.from; i < x.to; i++) {
         int j = w->who[i];
-        Bytes low = 0;
-        for (int s = w->first[j]; s <= w->last[j]; s++)
-            low = w->floor[s] > low ? w->floor[s] : low;
-        for (int s = w->first[j]; s <= w->last[j]; s++)
-            w->least[s] = low < w->least[s] ? low : w->least[s];
-        w->low[j] = low;
-        w->steps += w->last[j] - w->first[j] + 1;
+        lie_down(w, j);
+        w->looks += w->last[j] - w->first[j] + 1;
     }
-    for (int s = x.a; s <= x.b; s++)
-        if (w->least[s] != INT64_MAX && w->least[s] > w->floor[s]) {
-            raise(w, s, w->least[s]);
-            more = true;
-        }
-    return more;
+    w->steps += w->looks;
+    if (!find_bare(w, x))
+        return false;
+    for (int i = x.from; i < x.to; i++)
+        for (int j = w->who[i], s = w->next[w->first[j]]; s <= w->last[j]; s = w->next[s + 1])
+            w->least[s] = w->low[j] < w->least[s] ? w->low[j] : w->least[s];
+    for (int s = w->next[x.a]; s <= x.b; s = w->next[s + 1])
+        raise(w, s, w->least[s]);
+    return true;
+}
+
+/* Bytes still to go to each section. */
+static void find_rest(PackSearch *w, Slice x)
+{
+    memset(&w->rest[x.a], 0, sizeof *w->rest * (size_t)(x.b - x.a + 2));
+    for (int i = x.from; i < x.to; i++) {
+        int j = w->who[i];
+        w->rest[w->first[j]] += w->block[j].size;
+        w->rest[w->last[j] + 1] -= w->block[j].size;
+    }
+    for (int s = x.a + 1; s <= x.b; s++)
+        w->rest[s] += w->rest[s - 1];
 }
 
 /* False: some section has not enough room left. */
 static bool settle(PackSearch *w, Slice x)
 {
-    for (int s = x.a; s <= x.b; s++)
-        w->rest[s] = 0;
-    for (int i = x.from; i < x.to; i++)
-        for (int j = w->who[i], s = w->first[j]; s <= w->last[j]; s++)
-            w->rest[s] += w->block[j].size;
+    find_rest(w, x);
     while (settle_once(w, x))
         continue;
     for (int s = x.a; s <= x.b; s++)
@@ -199,23 +255,6 @@ static Hash *remembered(const PackSearch *w, Hash h)
 static bool covers(const PackSearch *w, int j, int s)
 {
     return w->first[j] <= s && s <= w->last[j];
-}
-
-/* How many blocks may lie on the floor of each section; -1 where one of them hangs over a lower floor elsewhere. */
-static void count_candidates(PackSearch *w, Slice x)
-{
-    for (int s = x.a; s <= x.b; s++)
-        w->count[s] = 0;
-    for (int i = x.from; i < x.to; i++) {
-        int j = w->who[i];
-        bool flat = true;
-        for (int s = w->first[j]; s <= w->last[j]; s++)
-            flat &= w->floor[s] == w->low[j];
-        for (int s = w->first[j]; s <= w->last[j]; s++)
-            if (w->floor[s] == w->low[j])
-                w->count[s] = flat && w->count[s] >= 0 ? w->count[s] + 1 : -1;
-        w->steps += w->last[j] - w->first[j] + 1;
-    }
 }
 
 /* The blocks that may lie on the floor of s: how many, and the first and last section that one of them covers. */
@@ -282,7 +321,7 @@ static bool easier(const PackSearch *w, const Question *a, const Question *b)
 static Question question(PackSearch *w, Slice x)
 {
     Question best = {.section = -1};
-    count_candidates(w, x);
+    w->steps += w->looks;
     for (int s = x.a; s <= x.b; s++) {
         if (w->rest[s] == 0 || w->count[s] < 0)
             continue;
@@ -456,6 +495,10 @@ PackSearch *pack_search(Block *b, int n, Bytes capacity)
     w->rest = alloc(sizeof(Bytes) * blocks);
     w->least = alloc(sizeof(Bytes) * blocks);
     w->count = alloc(sizeof(int) * blocks);
+    w->lies = alloc(sizeof(int) * blocks);
+    w->hangs = alloc(sizeof(int) * blocks);
+    w->level = alloc(sizeof(int) * blocks);
+    w->next = alloc(sizeof(int) * blocks);
     w->reach = alloc(sizeof(int) * blocks);
     w->failures = alloc(sizeof(int64_t) * blocks);
     for (int s = 0; s < w->sections; s++)
