@@ -153,6 +153,10 @@ wrong "an unknown field" "config.json:[0-9]*:3: error: .logit_scale. is not know
     's/"mlp_bias"/"logit_scale": 2,\n  &/'
 wrong "another scaling" "rope_scaling.rope_type: dpgen does not do .yarn. for model type .llama." 's/"llama3"/"yarn"/'
 wrong "an unknown field of scaling" "rope_scaling.beta_fast. is not known" 's/"low_freq_factor"/"beta_fast": 32,\n    &/'
+turns='"layer_types": ["sliding_attention", "sliding_attention"]'
+refuse "layers in another order" 3 "layer_types: dpgen does not do another order" sh -c \
+    "sed 's/\"sliding_window\"/$turns, &/' $hf/published/gemma2-2b.json >$tmp/config.json
+     ./dpgen import $tmp/config.json -o $tmp/wrong.yaml"
 wrong "an act" "hidden_act: dpgen does not do .relu2." 's/"silu"/"relu2"/'
 wrong "a type without experts" "dpgen does not do model type .mixtral. yet: it lacks experts" \
     's/"model_type": "llama"/"model_type": "mixtral"/'

@@ -47,14 +47,12 @@ const char *const field_harmless[] = {
 
 /* A context of more than 2048 positions is for a model that has to be trained so: -D T=N. */
 #define CONTEXT(most) \
-    {NULL, INT, "reach", "2048", NULL}, \
     {"max_position_embeddings", INT, "P", most, NULL}, \
-    {NULL, INT, "T", "min(P, 2048, reach)", NULL}, \
+    {NULL, INT, "T", "min(P, 2048)", NULL}, \
     {NULL, INT, "large", "max(V-65536, 0)", NULL}
 
 #define WINDOW \
-    {"sliding_window", INT, "window", "", NULL}, \
-    {"sliding_window", INT, "reach", "2048", NULL}
+    {"sliding_window", INT, "window", "", NULL}
 
 #define NO_WINDOW \
     {"use_sliding_window", ONLY, NULL, NULL, "false"}, \
@@ -103,7 +101,6 @@ static const ConfigField llama[] = {
     {0}
 };
 
-/* A window hides nothing from a sequence that is no longer. */
 static const ConfigField mistral[] = {
     LLAMA("8", "D/H", "1e-6", "10000", "false"),
     WINDOW,
@@ -149,6 +146,22 @@ static const ConfigField gemma[] = {
     {"attention_bias", FLAG, "o", "false", NULL},
     {NULL, FLAG, "mlp", "false", NULL},
     {NULL, INT, "offset", "1", NULL},
+    {0}
+};
+
+/* Each layer with a window is followed by one without. */
+static const ConfigField gemma2[] = {
+    LLAMA("4", "256", "1e-6", "10000", "true"),
+    CONTEXT("8192"),
+    {"hidden_activation", ONLY, NULL, NULL, "gelu_pytorch_tanh"},
+    {"hidden_act", ONLY, NULL, NULL, "gelu_pytorch_tanh"},
+    {"attention_bias", FLAG, "bias", "false", NULL},
+    {"query_pre_attn_scalar", REAL, "scalar", "256", NULL},
+    {"sliding_window", INT, "window", "4096", NULL},
+    {"layer_types", TURNS, NULL, NULL, "sliding_attention full_attention"},
+    {"attn_logit_softcapping", CAP, "cap", "50", NULL},
+    {"final_logit_softcapping", CAP, "last", "30", NULL},
+    {"use_bidirectional_attention", ONLY, NULL, NULL, "false"},
     {0}
 };
 
@@ -296,6 +309,7 @@ const Family families[] = {
     {"qwen2", "llama.yaml", "language.yaml", qwen2, NULL},
     {"qwen3", "llama.yaml", "language.yaml", qwen3, NULL},
     {"gemma", "llama.yaml", "language.yaml", gemma, NULL},
+    {"gemma2", "gemma2.yaml", "language.yaml", gemma2, NULL},
     {"phi3", "llama.yaml", "language.yaml", phi3, NULL},
     {"phi", "phi.yaml", "language.yaml", phi, NULL},
     {"gpt_neox", "gpt_neox.yaml", "language.yaml", gpt_neox, NULL},
@@ -303,8 +317,7 @@ const Family families[] = {
     {"bert", "bert.yaml", NULL, bert, NULL},
     {"vit", "vit.yaml", NULL, vit, NULL},
     {"t5", "t5.yaml", NULL, t5, NULL},
-    {"gemma2", NULL, NULL, NULL, "a window and a soft cap in attention"},
-    {"gemma3_text", NULL, NULL, NULL, "a window in attention"},
+    {"gemma3_text", NULL, NULL, NULL, "layers with other rotary positions than their neighbours"},
     {"mixtral", NULL, NULL, NULL, "experts"},
     {"qwen2_moe", NULL, NULL, NULL, "experts"},
     {"qwen3_moe", NULL, NULL, NULL, "experts"},

@@ -16,6 +16,8 @@ typedef enum {
     WORD,           /* one of words, JSON:value; */
     ONLY,           /* one of words, or absent: another one would change what is computed, and nothing here does it */
     LIST_OF,        /* a list, each element one of words */
+    TURNS,          /* a list whose elements are the words in turn */
+    CAP,            /* a number; null is 0, where absence is `otherwise` */
     SAME,           /* the value that `otherwise` names */
     LET,            /* `otherwise` as a line of a template */
     COUNT_OF,       /* how many keys the object has */

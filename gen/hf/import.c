@@ -130,6 +130,23 @@ static const char *word_value(const Config *c, const ConfigField *f, const Node 
     return NULL;
 }
 
+/* What layers are, one after the other. */
+static const char *take_turns(const Config *c, const ConfigField *f, const Node *n)
+{
+    const char *next = f->words;
+    for (int i = 0; n->kind == LIST && i < n->n; i++) {
+        size_t word = strcspn(next, " ");
+        const Node *one = n->at[i];
+        if (one->kind != SCALAR || strlen(one->text) != word || strncmp(one->text, next, word)) {
+            bad(one->loc, strf("in turn: %s", f->words), "%s: dpgen does not do another order of layers for model type '%s'",
+                f->key, c->family->type);
+            return NULL;
+        }
+        next = next[word] ? next + word + 1 : f->words;
+    }
+    return "";
+}
+
 static const char *given(Config *c, const ConfigField *f, const Node *n)
 {
     if (f->kind == LIST_OF) {
@@ -137,6 +154,8 @@ static const char *given(Config *c, const ConfigField *f, const Node *n)
             word_value(c, f, n->at[i]);
         return "";
     }
+    if (f->kind == TURNS)
+        return take_turns(c, f, n);
     if (f->kind == ANY)
         return "";
     if (f->kind == COUNT_OF && n->kind == MAP)
@@ -158,9 +177,10 @@ static const char *given(Config *c, const ConfigField *f, const Node *n)
 static void read_field(Config *c, const ConfigField *f)
 {
     const Node *n = f->key ? key_node(c->root, f->key) : NULL;
+    bool none = f->kind == CAP && !n && node_get(c->root, f->key);
     const char *before = f->name ? value_get(&c->values, f->name) : NULL;
     bool known = before && *before;
-    const char *text = n ? given(c, f, n) : known ? NULL : f->otherwise;
+    const char *text = n ? given(c, f, n) : known ? NULL : none ? "0" : f->otherwise;
     if (!n && !known && !f->otherwise && f->name)
         bad(c->root->loc, NULL, "there is no '%s', which model type '%s' has", f->key, c->family->type);
     else if (!n && text && *text && (f->kind == INT || f->kind == REAL))
