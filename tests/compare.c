@@ -3,6 +3,7 @@
  * compare: our parameters, gradients and losses against a stored reference.
  *
  *   compare REF.safetensors OURS.safetensors... TOL       parameters or gradients; ours may lie in several files
+ *   compare --least SIZE REF OURS... TOL                  elements below SIZE are rounding: gradients that cancel
  *   compare --loss LOSSES.txt LOG.jsonl TOL               loss and gradient norm of every step
  *
  * Tensors are compared by max |a-b| / max |a| over the tensor, so that an element that happens to be near zero
@@ -21,7 +22,7 @@
 #include <string.h>
 
 enum { NAMES = 256, MAXDIMS = 8, STEPS = 4096 };
-static const double tiny = 1e-12;       /* a tensor below this is zero */
+static double least = 1e-12;            /* a tensor whose elements are smaller is measured by this */
 
 typedef struct { char name[NAMES]; int ndim; long dim[MAXDIMS]; long n; const unsigned char *data; } Tensor;
 typedef struct File File;
@@ -245,7 +246,7 @@ static int same_shape(const Tensor *a, const Tensor *b)
 /* Largest difference over the largest element; a NaN on either side is infinite. */
 static double apart(const Tensor *ref, const Tensor *ours)
 {
-    double most = 0, size = tiny;
+    double most = 0, size = least;
     for (long i = 0; i < ref->n; i++) {
         double a = value(ref, i), b = value(ours, i);
         if (!isfinite(a) || !isfinite(b))
@@ -360,7 +361,7 @@ static Losses *log_file(const char *path)
 
 static void one(const char *path, int step, const char *what, double a, double b, double tol, double *most)
 {
-    double d = isfinite(b) ? fabs(a - b) / fmax(fabs(a), tiny) : INFINITY;
+    double d = isfinite(b) ? fabs(a - b) / fmax(fabs(a), 1e-12) : INFINITY;
     check(d <= tol, "%s: step %d: %s %.9g, reference %.9g: differs by %.3g, allowed %.3g", path, step, what, b, a, d,
           tol);
     *most = fmax(*most, d);
@@ -408,6 +409,11 @@ static double limit(const char *text)
 
 int main(int argc, char **argv)
 {
+    if (argc >= 6 && !strcmp(argv[1], "--least")) {
+        least = limit(argv[2]);
+        argc -= 2;
+        argv += 2;
+    }
     if (argc == 5 && !strcmp(argv[1], "--loss")) {
         compare_losses(argv[2], argv[3], limit(argv[4]));
     } else if (argc >= 4 && argv[1][0] != '-') {
@@ -422,7 +428,7 @@ int main(int argc, char **argv)
         shut(ref);
         shut(ours);
     } else {
-        stop("usage: compare REF OURS... TOL | compare --loss LOSSES LOG TOL");
+        stop("usage: compare [--least SIZE] REF OURS... TOL | compare --loss LOSSES LOG TOL");
     }
     printf("compare: %d passed, %d failed\n", passed, failed);
     return failed != 0;

@@ -40,6 +40,8 @@ try 1 "twice the same tensors" "$start" "$start" "$start" 1e-4
 try 2 "no such file" "$start" "$tmp/none" 1
 damage "$start" $((size - 2)) '\000'
 try 1 "the last element damaged" "$start" "$tmp/bad" 1e-4
+try 0 "the same, of a size that is rounding" --least 1e6 "$start" "$tmp/bad" 1e-4
+try 1 "the same, of a size that is not" --least 1e-3 "$start" "$tmp/bad" 1e-4
 damage "$start" $((size - 4)) '\000\000\300\177'
 try 1 "a NaN" "$start" "$tmp/bad" 1e30
 sed 's/wpe\.weight/wpf.weight/' "$start" >"$tmp/bad"

@@ -111,8 +111,8 @@ static int print_way(const Launch *w, int device, int way)
             if (at < 0 && copy < 0)
                 continue;
             print_state(w, device, way, s, c, "STATE_PARAM", at, copy);
-        } else if (none || x->param < 0 || (x->kind == S_GRAD && x->use != 0)) {
-            continue;
+        } else if (none || x->param < 0 || (x->kind == S_GRAD && (x->use != 0 || g->state.at[x->param].tracked))) {
+            continue;               /* what statistics add up in is no gradient */
         } else if (name[x->kind]) {
             print_state(w, device, way, s, -1, name[x->kind], at, -1);
         } else {
