@@ -78,7 +78,8 @@ evaluated() {   # NAME OPTION...
     said=$(generate "$tmp/$name" "$tmp/eval.yaml" $even --set data.eval="$set" "$@" && compile "$tmp/$name" &&
         told "$tmp/$name" --no-checkpoint)
     first=${first:-$said}
-    if [ "$said" = "$first" ] && [ "$(echo "$said" | grep -c accuracy)" = 3 ]; then pass; else fault "$name: $said, not $first"; fi
+    if [ "$said" = "$first" ] && [ "$(echo "$said" | grep -c accuracy)" = 3 ]; then pass
+    else fault "$name: $said, not $first"; fi
 }
 first=
 evaluated e.one --stages 1 --schedule gpipe

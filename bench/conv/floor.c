@@ -4,7 +4,8 @@
  *
  * Each line of the input is a call of gen/ops.def, its 14 sizes, and how often a step makes it.  Each distinct call is timed
  * with every layout the library's own choice, and with channels last, in turn; copies between layouts are not counted.  The
- * floor is the sum of the lower medians.  -c: time of the processors, over the threads, in place of the wall's.  Prints a line a call, then `floor MS` and `last MS`, the sum with channels last.
+ * floor is the sum of the lower medians.  Prints a line a call, then `floor MS` and `last MS`, the sum with channels last.
+ * -c: time of the processors, over the threads, in place of the wall's.
  *
  *     floor [-c] [-t THREADS] [-n ROUNDS] < CALLS
  */

@@ -2,9 +2,10 @@
  *
  * metrics.c: `dpgen metrics`: the log of a job (rt/metrics.c) as an event file for TensorBoard.
  *
- * A line of the log is one object.  Each number of a step is a series train/NAME, those of an evaluation eval/loss and eval/accuracy.  A
- * resumed run may begin behind steps that were done before: the record of its start takes back what the first run did beyond
- * it.  The time of a record is that of its line, 0 in logs that have none, so that one log always makes the same file.
+ * A line of the log is one object.  Each number of a step is a series train/NAME, those of an evaluation are eval/loss and
+ * eval/accuracy.  A resumed run may begin behind steps that were done before: the record of its start takes back what the
+ * first run did beyond it.  The time of a record is that of its line, 0 in logs that have none, so that one log always makes
+ * the same file.
  */
 #include "events.h"
 #include "base/file.h"
