@@ -99,6 +99,7 @@ typedef struct {
     bool paced;                     /* it waits for its planned times and computes nothing */
 } Target;
 typedef struct { int64_t product, other, memory; } Speed;   /* of a core, per us: operations of products and others; bytes */
+typedef struct { int64_t most, round, least; } Blocks;
 typedef struct {
     const char *name;
     const char *folder;             /* of its sources */
@@ -113,6 +114,7 @@ typedef struct {
     const char *link;               /* flags, a blank behind them */
     const char *header;             /* has its version; NULL: the version is that of dpgen */
     Speed speed[2];                 /* F32, BF16, of a device without figures */
+    Blocks blocks;                  /* of a gradient's norm: n elements are n / most, rounded up, or the least (op/update.c) */
 } Library;
 typedef struct {
     const char *name;

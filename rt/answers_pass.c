@@ -385,30 +385,41 @@ static Answer reduce_dx(const Call *c, long i)
     return exact(old(c, "dy", i / inner / of(c, "mid") * inner + i % inner) * number_of(c, "factor"));
 }
 
-static Answer concat_y(const Call *c, long i)
+static const char *const concat_names[] = {"a", "b", "c", "d", "e", "f", "g", "i"};
+static const char *const concat_sizes[] = {"na", "nb", "nc", "nd", "ne", "nf", "ng", "ni"};
+
+/* How long parts 0 .. k-1 are together. */
+static long concat_before(const Call *c, int k)
 {
-    static const char *const names[] = {"a", "b", "c", "d"}, *const sizes[] = {"na", "nb", "nc", "nd"};
-    long whole = of(c, "na") + of(c, "nb") + of(c, "nc") + of(c, "nd"), j = i % whole;
-    int k = 0;
-    for (; j >= of(c, sizes[k]); k++)
-        j -= of(c, sizes[k]);
-    return exact(old(c, names[k], i / whole * of(c, sizes[k]) + j));
+    long sum = 0;
+    for (int j = 0; j < k; j++)
+        sum += of(c, concat_sizes[j]);
+    return sum;
 }
 
-/* Parts 0 .. k-1 stand before part k. */
+static Answer concat_y(const Call *c, long i)
+{
+    long whole = concat_before(c, 8), j = i % whole;
+    int k = 0;
+    for (; j >= of(c, concat_sizes[k]); k++)
+        j -= of(c, concat_sizes[k]);
+    return exact(old(c, concat_names[k], i / whole * of(c, concat_sizes[k]) + j));
+}
+
 static Answer concat_part(const Call *c, long i, int k)
 {
-    static const char *const sizes[] = {"na", "nb", "nc", "nd"};
-    long n = of(c, sizes[k]), whole = of(c, "na") + of(c, "nb") + of(c, "nc") + of(c, "nd"), before = 0;
-    for (int j = 0; j < k; j++)
-        before += of(c, sizes[j]);
-    return exact(old(c, "dy", i / n * whole + before + i % n));
+    long n = of(c, concat_sizes[k]);
+    return exact(old(c, "dy", i / n * concat_before(c, 8) + concat_before(c, k) + i % n));
 }
 
 static Answer concat_da(const Call *c, long i) { return concat_part(c, i, 0); }
 static Answer concat_db(const Call *c, long i) { return concat_part(c, i, 1); }
 static Answer concat_dc(const Call *c, long i) { return concat_part(c, i, 2); }
 static Answer concat_dd(const Call *c, long i) { return concat_part(c, i, 3); }
+static Answer concat_de(const Call *c, long i) { return concat_part(c, i, 4); }
+static Answer concat_df(const Call *c, long i) { return concat_part(c, i, 5); }
+static Answer concat_dg(const Call *c, long i) { return concat_part(c, i, 6); }
+static Answer concat_di(const Call *c, long i) { return concat_part(c, i, 7); }
 
 static Answer slice_y(const Call *c, long i)
 {
@@ -441,8 +452,10 @@ static Answer transpose_y(const Call *c, long i)
 #define SLICE "y=outer*count x=outer*whole dx=outer*whole dy=outer*count"
 #define TABLE "y=n*width ids=n weight=rows*width dweight=rows*width dy=n*width"
 #define RELATIVE "y=heads*query*key dy=heads*query*key weight=buckets*heads dweight=buckets*heads"
-#define CONCAT "a=outer*na b=outer*nb c=outer*nc d=outer*nd da=outer*na db=outer*nb dc=outer*nc dd=outer*nd " \
-    "y=outer*na+outer*nb+outer*nc+outer*nd dy=outer*na+outer*nb+outer*nc+outer*nd"
+#define CONCAT "a=outer*na b=outer*nb c=outer*nc d=outer*nd e=outer*ne f=outer*nf g=outer*ng i=outer*ni " \
+    "da=outer*na db=outer*nb dc=outer*nc dd=outer*nd de=outer*ne df=outer*nf dg=outer*ng di=outer*ni " \
+    "y=outer*na+outer*nb+outer*nc+outer*nd+outer*ne+outer*nf+outer*ng+outer*ni " \
+    "dy=outer*na+outer*nb+outer*nc+outer*nd+outer*ne+outer*nf+outer*ng+outer*ni"
 #define PLACE "y=batch*seq*width x=batch*seq*width weight=seq*width dweight=rows*width dy=batch*seq*width"
 #define ONE "y=1 x=1 a=1 b=1"
 
@@ -485,7 +498,9 @@ const Known known_passes[] = {
     {"reduce_forward", "y", REDUCE, reduce_y, 0, 0}, {"reduce_backward", "dx", REDUCE, reduce_dx, 0, 0},
     {"concat_forward", "y", CONCAT, concat_y, 0, 0}, {"concat_backward", "da", CONCAT, concat_da, 0, 0},
     {"concat_backward", "db", CONCAT, concat_db, 0, 0}, {"concat_backward", "dc", CONCAT, concat_dc, 0, 0},
-    {"concat_backward", "dd", CONCAT, concat_dd, 0, 0},
+    {"concat_backward", "dd", CONCAT, concat_dd, 0, 0}, {"concat_backward", "de", CONCAT, concat_de, 0, 0},
+    {"concat_backward", "df", CONCAT, concat_df, 0, 0}, {"concat_backward", "dg", CONCAT, concat_dg, 0, 0},
+    {"concat_backward", "di", CONCAT, concat_di, 0, 0},
     {"slice_forward", "y", SLICE, slice_y, 0, 0}, {"slice_backward", "dx", SLICE, slice_dx, 0, 0},
     {"transpose_forward", "y", "y=d0*d1*d2*d3 x=d0*d1*d2*d3", transpose_y, 0, 0},
     {NULL, NULL, NULL, NULL, 0, 0},

@@ -258,7 +258,8 @@ static bool cross_entropy(Value *x)
              chance(50) ? "true" : "false", f.input[i].name, chance(50) ? -1 : -100 * below(2), name);
     else
         line("op: SoftmaxCrossEntropy, in: %s, targets: %s, ignore: %d%s, as: %s", use(x), f.input[i].name,
-             chance(50) ? -1 : -100 * below(2), f.tops++ || width(&x->s) < 2 ? "" : ", top: 1", name);
+             chance(50) ? -1 : -100 * below(2),
+             f.tops++ || width(&x->s) < 2 ? chance(50) ? ", smoothing: 0.2" : "" : ", top: 1", name);
     join_loss(name);
     return true;
 }
@@ -276,7 +277,7 @@ static void squares(Value *x)
     else
         line("op: Tanh, in: %s, as: bent%d", use(t), f.losses), snprintf(target, sizeof target, "bent%d", f.losses);
     snprintf(name, sizeof name, "mse%d", f.losses);
-    line("op: MeanSquaredError, in: [%s, %s], as: %s", use(t), target, name);
+    line("op: %s, in: [%s, %s], as: %s", chance(70) ? "MeanSquaredError" : "BinaryCrossEntropy", use(t), target, name);
     join_loss(name);
 }
 

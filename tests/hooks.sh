@@ -31,7 +31,7 @@ sound() {
     if [ ${#plain} = 64 ] && grep -q "^sha256 $plain" "$tmp/tested"; then pass; else fault "$what: other bits"; fi
 }
 
-sed -e '/^ \*/d' -e 's,/\*.*\*/,,' gen/ops.def | grep -o '[a-z][a-z_0-9]*(' | sort -u | while read -r call; do
+sed '/^ \*/d; s,/\*.*\*/,,' gen/ops.def | grep -o '[a-z][a-z_0-9]*(' | sort -u | while read -r call; do
     grep -qF "{\"${call%(}\"," rt/answers_*.c || echo "$call"
 done >"$tmp/said"
 if [ ! -s "$tmp/said" ]; then pass; else fault "no answer in rt/answers_*.c: $(tr '\n' ' ' <"$tmp/said")"; fi
