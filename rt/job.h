@@ -26,6 +26,9 @@ typedef struct {                /* one state of one stage */
     int kept, copies;           /* where steps overlap: slots at `offset` and at `copy`; 0 and 1: one.  Of a parameter,
                                    version n in slot n mod slots; of a gradient, step n */
     size_t stride;              /* bytes between them */
+    int cut;                    /* 1: this replica has elements from .. from+part-1 alone; whole: with room for all, else not */
+    long from, part;
+    int whole;
 } StateInfo;
 
 typedef struct {                /* a parameter that files of published weights hold otherwise */

@@ -386,7 +386,7 @@ static void check_picture(Builder *b, const Input *in, const Shape *shape, int i
                       "pixels of 3 bytes", in->name, shape_text(shape), set[k]->format);
         }
     for (int k = 0; k < 2 && !b->failed; k++) {
-        const Numbers *x = k ? &in->std : &in->mean;
+        const Channels *x = k ? &in->std : &in->mean;
         if (x->n > 1 && x->n != channels)
             WRONG(b, in->loc, NULL, "input %s: %s has %d numbers, and the last axis is %lld: one, or as many, are expected",
                   in->name, k ? "std" : "mean", x->n, (long long)channels);

@@ -124,7 +124,7 @@ static void read_dtype(const Spot *s)
 static void read_numbers(const Spot *s)
 {
     const Field bound = { NULL, NULL, 0, s->field->lo, 1e30, NULL };
-    Numbers *to = s->to;
+    Channels *to = s->to;
     bool list = s->value->kind == LIST;
     if (list && (s->value->n < 1 || s->value->n > MAXCHANNEL)) {
         bad(s->value->loc, NULL, "%s: 1 to %d numbers are expected, and %d found", s->path, MAXCHANNEL, s->value->n);
