@@ -335,6 +335,9 @@ static Answer score_slope(const Call *c, long row, long column)
     return (Answer){(p - (target == column)) * by, (p * (1 + fabs(s)) + (target == column)) * fabs(by)};
 }
 
+/* Only an evaluation counts hits; the loss of the step stays. */
+static Answer linear_xent_vals(const Call *c, long i) { return (void)i, (Answer){c->vals->loss, 0}; }
+
 static Answer linear_xent_dx(const Call *c, long i)
 {
     long in = of(c, "in");
@@ -408,6 +411,9 @@ const Known known_products[] = {
     {"attention_window_backward", "dbias", SHARED, attention_dbias, 0, 1},
     {"linear_xent_forward", "lse", XENT, linear_xent_lse, 4, 1},
     {"linear_xent_forward", "loss", XENT, linear_xent_loss, 0, 1},
+    {"linear_xent_hits_forward", "lse", XENT, linear_xent_lse, 4, 1},
+    {"linear_xent_hits_forward", "loss", XENT, linear_xent_loss, 0, 1},
+    {"linear_xent_hits_forward", "vals", XENT, linear_xent_vals, 0, 0},
     {"linear_xent_backward", "dx", XENT, linear_xent_dx, 4, 1},
     {"linear_xent_backward", "dweight", XENT, linear_xent_dweight, 4, 1},
     {"linear_xent_backward", "dbias", XENT, linear_xent_dbias, 4, 1},

@@ -221,6 +221,7 @@ void xent_smooth_forward(Stage *st, float *loss, float *lse, const real *x, cons
 void xent_smooth_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count, float smooth);
 void hit_report(Stage *st, const real *x, const int32_t *targets, Values *vals, long rows, long width, long ignore, long top);
 void linear_xent_forward(Stage *st, float *loss, float *lse, const real *x, const real *weight, const real *bias, const int32_t *targets, void *tmp, const Values *vals, int h, long rows, long in, long out, long chunk, long ignore, int count);
+void linear_xent_hits_forward(Stage *st, float *loss, float *lse, const real *x, const real *weight, const real *bias, const int32_t *targets, void *tmp, Values *vals, int h, long rows, long in, long out, long chunk, long ignore, int count, long top);
 void linear_xent_backward(Stage *st, real *dx, float *dweight, float *dbias, const float *dloss, const real *x, const real *weight, const real *bias, const float *lse, const int32_t *targets, void *tmp, const Values *vals, int h, int acc, long rows, long in, long out, long chunk, long ignore, int count);
 void mse_forward(Stage *st, float *loss, const real *x, const real *targets, const Values *vals, long n);
 void mse_backward(Stage *st, real *dx, real *dtargets, const float *dloss, const real *x, const real *targets, const Values *vals, long n);
@@ -275,6 +276,7 @@ void open_attention_backward(Stage *st, int h, long batch, long heads, long quer
 void open_attention_packed_forward(Stage *st, int h, long batch, long heads, long query, long width, long causal);
 void open_attention_packed_backward(Stage *st, int h, long batch, long heads, long query, long width, long causal);
 void open_linear_xent_forward(Stage *st, int h, long rows, long in, long out, long chunk, long ignore, int count);
+void open_linear_xent_hits_forward(Stage *st, int h, long rows, long in, long out, long chunk, long ignore, int count, long top);
 void open_linear_xent_backward(Stage *st, int h, long rows, long in, long out, long chunk, long ignore, int count);
 /* After an open_*: product `part` of handle h is done by this algorithm of cublasLt, which a profile has measured. */
 void open_product_algorithm(Stage *st, int h, int part, int id, int tile, int stages, int splitk, int reduction,

@@ -67,6 +67,22 @@ said=$(job_hash "$tmp/256")
 if [ ${#want} = 64 ] && [ "$said" = "$want" ]; then pass; else fault "from the weights of two lines: $said, not $want"; fi
 run="--no-checkpoint --quiet --hash --data $data"
 
+# ---- `top`: the share of the two lines, with one chunk and with three, on one stage and on two -----------------------------
+share() {       # MODEL OPTION...: shares of two evaluations
+    sed 's/targets: targets/targets: targets, top: 3/' "$1" >"$tmp/top.yaml"
+    shift
+    generate "$tmp/top" "$tmp/top.yaml" "$@" --set data.eval="{files: x, every: 2, batches: 3}" && compile "$tmp/top" &&
+        "$tmp/top/job" --no-checkpoint --quiet --data "$data" --eval-data "$data" --steps 4 --log "$tmp/top.jsonl" &&
+        sed -n 's/.*"top":3,"accuracy":\([^,]*\),.*/\1/p' "$tmp/top.jsonl" | tr '\n' ' '
+    rm -f "$tmp/top.jsonl"
+}
+want=$(share "$two")
+for options in "256.yaml --stages 1" "96.yaml --stages 2 --schedule 1f1b --recompute full"; do
+    said=$(share "$tmp/"$options)
+    case $want in 0.*' '0.*' ') true ;; *) false ;; esac && [ "$said" = "$want" ] && pass ||
+        fault "top, $options: $said, not $want"
+done
+
 # ---- scratch -----------------------------------------------------------------------------------------------------------
 # scratch MODEL OPERATOR FORWARD BACKWARD OPTION...: bytes
 scratch() {

@@ -62,6 +62,33 @@ resume() {
 resume 2.1f1b.away 3.1f1b.none
 resume 3.1f1b.none 2.gpipe.full
 
+# Evaluations of one stage and of several, also with a cut between statistics and what they normalise, and of one that went on
+sed 's/targets: labels,/targets: labels, top: 2,/' $model >"$tmp/eval.yaml"
+told() {        # DIR ARGUMENT...: losses and shares of the evaluations
+    at=$1
+    shift
+    rm -f "$at.jsonl"
+    (cd "$cwd" && timeout 60 "$at/job" --quiet --log "$at.jsonl" "$@") >"$at.out" 2>&1 || tail -n 1 "$at.out"
+    sed -n '/"event":"eval"/s/"time":.*//p' "$at.jsonl"
+}
+set="{arrays: {image: image.npy, labels: labels.npy}, every: 2, batches: 5}"
+evaluated() {   # NAME OPTION...
+    name=$1
+    shift
+    said=$(generate "$tmp/$name" "$tmp/eval.yaml" $even --set data.eval="$set" "$@" && compile "$tmp/$name" &&
+        told "$tmp/$name" --no-checkpoint)
+    first=${first:-$said}
+    if [ "$said" = "$first" ] && [ "$(echo "$said" | grep -c accuracy)" = 3 ]; then pass
+    else fault "$name: $said, not $first"; fi
+}
+first=
+evaluated e.one --stages 1 --schedule gpipe
+evaluated e.between --stages 3 --cuts 1,5 --schedule 1f1b --recompute full
+evaluated e.four --stages 4 --schedule zb-h1
+said=$(told "$tmp/e.between" --checkpoint "$tmp/e.ckpt" --steps 4 | head -n 2
+    told "$tmp/e.one" --checkpoint "$tmp/e.ckpt" --resume)
+if [ "$said" = "$first" ]; then pass; else fault "evaluations, stopped and resumed: $said, not $first"; fi
+
 { echo "g.one $model --set train.batch.groups=2 --stages 3"
   echo "g.two $model --set train.batch.groups=2 --stages 2 --replicas 2 --schedule 1f1b --recompute full"; } | plans
 interpret "two groups" build/interp --set train.batch.groups=2

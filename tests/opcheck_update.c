@@ -187,6 +187,31 @@ static void head_gradients(Head *e)
         check_accumulated("linear_xent_backward acc", e->db, bias_again);
 }
 
+/* The share of targets that are taken from a row of scores, the first largest first; not in training. */
+static void head_hits(Head *e)
+{
+    const long *d = e->c.d, top = d[1] > 9 ? 5 : 1;
+    Tensor *tmp = scratch(d[0] * e->chunk, 4 * d[0]), *loss = result(FLOAT, 1);
+    const Tensor *b = e->c.in[2];
+    long found = 0, counted = 0;
+    if (d[1] > 300)
+        return;
+    for (long r = 0; r < d[0]; r++) {
+        score_row(&e->c, r, e->c.row);
+        counted += e->c.ids[r] != IGNORE;
+        found += e->c.ids[r] != IGNORE && taken(e->c.row, d[1], top, e->c.ids[r]);
+    }
+    for (int eval = 1; eval >= 0; eval--) {
+        e->c.vals.eval = eval;
+        e->c.vals.hits = eval ? 7 : e->c.vals.hits;
+        linear_xent_hits_forward(stage, loss->k, e->lse->k, e->c.in[0]->k, e->c.in[1]->k, b ? b->k : 0, e->c.ids, tmp->k,
+                                 &e->c.vals, 0, d[0], d[3], d[1], e->chunk, IGNORE, (int)d[2], top);
+        check_value("linear_xent_hits_forward", loss, ref_linear_xent, &e->c);
+        expect(e->c.vals.hits == (counted ? (float)found / (float)counted : 0), "linear_xent_hits_forward: %g, not %ld of %ld",
+               (double)e->c.vals.hits, found, counted);
+    }
+}
+
 /* Classes that a bias of -inf rules out, two chunks of them in front, add nothing. */
 static void ruled_out(void)
 {
@@ -228,6 +253,7 @@ static void linear_xent(void)
         check_value("linear_xent_forward", loss, ref_linear_xent, &e.c);
         check_value("linear_xent_forward lse", e.lse, ref_scores_log_sum, &e.c);
         head_gradients(&e);
+        head_hits(&e);
         case_end();
     }
     ruled_out();
@@ -564,7 +590,7 @@ static void line(void)
 const Check update_checks[] = {
     {" xent_forward xent_backward ", xent},
     {" hit_report ", hits},
-    {" linear_xent_forward linear_xent_backward ", linear_xent},
+    {" linear_xent_forward linear_xent_backward linear_xent_hits_forward ", linear_xent},
     {" mse_forward mse_backward ", mse},
     {" loss_add_forward loss_scale_forward loss_report loss_seed ", scalars},
     {" tie_add ", tie},

@@ -138,7 +138,7 @@ expect "the check value of CRC-32C" "$tmp/tfread" --check
 cat >"$tmp/fixed" <<'LOG'
 {"event":"start","name":"x","stages":1,"library_by_stage":[1,2],"step":0,"time":1000.5}
 {"event":"step","step":1,"loss":2.5,"norm":null,"lr":0.001,"tokens_per_s":10.0,"ms":4.25,"time":1001.5}
-{"event":"eval","step":1,"loss":null,"time":1002}
+{"event":"eval","step":1,"loss":null,"top":5,"accuracy":0.75,"time":1002}
 {"event":"checkpoint","step":1,"detail":"run/step-000001","time":1003}
 {"event":"start","name":"x","step":1,"time":1004}
 {"event":"step","step":2,"loss":-3e-2,"norm":0.5,"lr":0.002,"tokens_per_s":20.0,"ms":4.5}
@@ -151,6 +151,7 @@ cat >"$tmp/want" <<'READ'
 1001.500 1 train/tokens_per_s 10
 1001.500 1 train/ms 4.25
 1002.000 1 eval/loss nan
+1002.000 1 eval/accuracy 0.75
 1004.000 2 start
 0.000 2 train/loss -0.03
 0.000 2 train/norm 0.5

@@ -5,8 +5,9 @@
  * Each line of the input is a call of gen/ops.def, its 14 sizes, and how often a step makes it.  Each distinct call is timed
  * with every layout the library's own choice, and with channels last, in turn; copies between layouts are not counted.  The
  * floor is the sum of the lower medians.  Prints a line a call, then `floor MS` and `last MS`, the sum with channels last.
+ * -c: time of the processors, over the threads, in place of the wall's.
  *
- *     floor [-t THREADS] [-n ROUNDS] < CALLS
+ *     floor [-c] [-t THREADS] [-n ROUNDS] < CALLS
  */
 #include <stdlib.h>
 #include <time.h>
@@ -17,11 +18,14 @@
 enum { OWN, LAST, WAYS, ROUNDS = 99 };
 typedef struct { dnnl_primitive_t run; dnnl_exec_arg_t arg[4]; } Timed;
 
+static int shared = 1;           /* by how many threads */
+static clockid_t which = CLOCK_MONOTONIC;
+
 static double now(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
+    clock_gettime(which, &t);
+    return (1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec) / shared;
 }
 
 static int ascending(const void *a, const void *b)
@@ -108,13 +112,16 @@ static void measure(Stage *st, Direction to, const Conv *v, int rounds, double *
 int main(int argc, char **argv)
 {
     static const char *const calls[] = {"conv_forward", "conv_backward_x", "conv_backward_w"};
-    int threads = 2, rounds = 5, option;
-    while ((option = getopt(argc, argv, "t:n:")) != -1)
+    int threads = 2, rounds = 5, option, busy = 0;
+    while ((option = getopt(argc, argv, "ct:n:")) != -1)
         switch (option) {
+        case 'c': busy = 1; break;
         case 't': threads = atoi(optarg); break;
         case 'n': rounds = atoi(optarg) > ROUNDS ? ROUNDS : atoi(optarg); break;
         default: return 2;
         }
+    if (busy)
+        shared = threads, which = CLOCK_PROCESS_CPUTIME_ID;
     char why[256], call[32];
     if (kernels_start(threads, why, sizeof why))
         return fprintf(stderr, "%s\n", why), 6;

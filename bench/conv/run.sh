@@ -3,17 +3,19 @@
 # A training step of ResNet-50 and VGG-16 with kernels: onednn, against the sum of its convolutions in oneDNN, and beside
 # PyTorch's step where Python has torch; all in one run.
 #
-#   run.sh [-r ROUNDS] [-t THREADS] [-b BATCH] [-m "MODEL..."] [-y "TYPE..."] [-o FILE]
+#   run.sh [-c] [-r ROUNDS] [-t THREADS] [-b BATCH] [-m "MODEL..."] [-y "TYPE..."] [-o FILE]
 #
 # Programs take turns, ROUNDS times (3).  A run of a step has three, of which the first is dropped, for it pays for page faults;
 # a run counts with its median, and so does what is printed over the runs, with their range.  PyTorch is measured with both
-# layouts, and the faster median counts.  PYTHON, CC and CFLAGS may be set.  Whoever shares the machine is in the figures: the
-# range shows it.
+# layouts.  PYTHON, CC and CFLAGS may be set.  Whoever shares the machine is in the figures: the range shows it.  -c: time of
+# the processors, over the threads, in place of the wall's, for a machine that others use; that of a step is half the
+# difference of a run of three steps and one of one.
 set -eu
 export LC_ALL=C OMP_WAIT_POLICY=passive
-rounds=3 threads=2 batch=8 models="resnet50 vgg16" types="f32 bf16" file=/dev/stdout
-while getopts r:t:b:m:y:o: option; do
+rounds=3 threads=2 batch=8 models="resnet50 vgg16" types="f32 bf16" file=/dev/stdout clock=wall
+while getopts cr:t:b:m:y:o: option; do
     case $option in
+    c) clock=cpu ;;
     r) rounds=$OPTARG ;;
     t) threads=$OPTARG ;;
     b) batch=$OPTARG ;;
@@ -68,15 +70,25 @@ for type in $types; do
     done
 done
 
+# used MODEL TYPE STEPS: seconds of processors of such a run
+used() {
+    (cd "$bin" && "./$1.$2/train" --steps "$3" --quiet --no-checkpoint >"$bin/said" 2>&1; times) | tail -n 1 |
+        tr 'ms' '  ' | awk '{ print 60 * $1 + $2 + 60 * $3 + $4 }'
+}
 # once PROGRAM MODEL TYPE: one number of milliseconds
 once() {
-    case $1 in
-    floor) "$bin/floor.$3" -t "$threads" -n 3 <"$bin/$2.$3.calls" | sed -n 's/^floor //p' ;;
-    step)
+    case $1.$clock in
+    floor.*)
+        busy=
+        if [ "$clock" = cpu ]; then busy=-c; fi
+        "$bin/floor.$3" $busy -t "$threads" -n 3 <"$bin/$2.$3.calls" | sed -n 's/^floor //p' ;;
+    step.cpu)
+        echo "$(used "$2" "$3" 3) $(used "$2" "$3" 1) $threads" | awk '{ print 1e3 * ($1 - $2) / 2 / $3 }' ;;
+    step.wall)
         rm -f "$bin/log"
         (cd "$bin" && "./$2.$3/train" --steps 3 --quiet --no-checkpoint --log "$bin/log") >"$bin/said"
         sed -n '/"event":"step"/s/.*"ms":\([0-9.]*\).*/\1/p' "$bin/log" | tail -n +2 | median ;;
-    *) "$PYTHON" bench/conv/step.py "$2" "$3" "$threads" "$batch" 3 "${1#torch-}" | tail -n +2 | median ;;
+    *) "$PYTHON" bench/conv/step.py "$2" "$3" "$threads" "$batch" 3 "${1#torch-}" $clock | tail -n +2 | median ;;
     esac
 }
 programs="floor step"
@@ -92,7 +104,7 @@ while [ "$round" -lt "$rounds" ]; do
 done
 
 {
-    echo "$(nproc) cores, $threads threads, batch $batch, $rounds rounds; of the CPU's features: $(
+    echo "$clock time; $(nproc) cores, $threads threads, batch $batch, $rounds rounds; of the CPU's features: $(
         tr ' ' '\n' </proc/cpuinfo | grep -E '^(avx2|avx512f|avx512_bf16|amx_bf16)$' | sort -u | paste -s -d ' ')"
     echo "load when it ended: $(cut -d ' ' -f 1-3 /proc/loadavg); compiler: $($CC --version | sed -n 1p)"
     [ -z "$torch" ] || echo "PyTorch $("$PYTHON" -c 'import torch; print(torch.__version__)')"

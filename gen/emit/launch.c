@@ -396,10 +396,13 @@ static int reports(const Plan *p)
 static void print_top(const Launch *w)
 {
     const Graph *g = w->p->g;
-    for (int i = 0; i < g->nf; i++)
-        for (int k = 0; !strcmp(g->op.at[i].call, "hit_report") && k < g->op.at[i].attr.n; k++)
-            if (!strcmp(g->op.at[i].attr.at[k].name, "top"))
-                fprintf(w->f, "    .top = %" PRId64 ",\n", g->op.at[i].attr.at[k].i);
+    for (int i = 0; i < g->nf; i++) {
+        const Op *o = &g->op.at[i];
+        bool counts = !strcmp(o->call, "hit_report") || !strcmp(o->call, "linear_xent_hits_forward");
+        for (int k = 0; counts && k < o->attr.n; k++)
+            if (!strcmp(o->attr.at[k].name, "top"))
+                fprintf(w->f, "    .top = %" PRId64 ",\n", o->attr.at[k].i);
+    }
 }
 
 static void print_job(const Launch *w, int pairs, bool talk, int stored, const char *plan_hash)

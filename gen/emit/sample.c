@@ -21,7 +21,8 @@ static int next_input(const DataSet *d)
 static bool scores(const Graph *g, const Op *o, int input)
 {
     const char *name = row(o->row)->name;
-    if (strcmp(name, "SoftmaxCrossEntropy") && strcmp(name, "LinearCrossEntropy"))
+    if (strcmp(name, "SoftmaxCrossEntropy") && strcmp(name, "LinearCrossEntropy") &&
+        strcmp(name, "LinearCrossEntropyHits"))
         return false;
     for (int i = 0; i < o->arg.n; i++) {
         const Arg *a = &o->arg.at[i];

@@ -330,7 +330,7 @@ static void expand(Scope *s, const Node *line, const char *op)
     } else {
         o.in = in;
         int index = !strcmp(op, "BatchNorm") ? batch_norm(s, line, path, o)
-            : attr_find(&o, "top") ? hits(s, line, path, o) : op_new(s, line, path, r, o);
+            : attr_find(&o, "top") ? hits(s, line, path, r, o) : op_new(s, line, path, r, o);
         *PUSH(&results) = s->b->g->op.at[index].out.at[0];
     }
     if (results.n)

@@ -6,6 +6,7 @@
  *                BatchTrack behind the step.  The running statistics have the path of the line, as PyTorch names them.
  *
  *   SoftmaxCrossEntropy with `top`: HitReport behind it, for evaluations.  One line of a model may have it.
+ *                A LinearCrossEntropy with `top` counts hits itself (shape_ops.c).
  *
  * Of a BatchNorm the first row has the line's path and a name behind it, the last one the path itself: it has the result.
  */
@@ -23,19 +24,21 @@ int batch_norm(Scope *s, const Node *line, const char *path, Op o)
     return op_new(s, line, path, row_find("BatchNormalize"), o);
 }
 
-int hits(Scope *s, const Node *line, const char *path, Op o)
+int hits(Scope *s, const Node *line, const char *path, int row, Op o)
 {
     Graph *g = s->b->g;
+    for (int i = 0; i < g->op.n; i++)
+        if (attr_find(&g->op.at[i], "top"))
+            bad(line->loc, "remove one `top`", "line %d has a `top` too: an evaluation reports one share",
+                g->op.at[i].loc.line);
+    int loss = op_new(s, line, path, row, o);
+    if (row != row_find("SoftmaxCrossEntropy"))
+        return loss;
     Op report = {.attr = {NULL, 0, 0}, .owner = path};
     *PUSH(&report.in) = o.in.at[0];
     *PUSH(&report.in) = o.in.at[1];
     attr_set(&report, "ignore", attr_int(&o, "ignore"));
     attr_set(&report, "top", attr_int(&o, "top"));
-    for (int i = 0; i < g->op.n; i++)
-        if (g->op.at[i].row == row_find("HitReport"))
-            bad(line->loc, "remove one `top`", "line %d has a `top` too: an evaluation reports one share",
-                g->op.at[i].loc.line);
-    int loss = op_new(s, line, path, row_find("SoftmaxCrossEntropy"), o);
     op_new(s, line, path_join(path, "hits"), row_find("HitReport"), report);
     return loss;
 }

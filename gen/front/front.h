@@ -88,7 +88,7 @@ void op_line(Scope *s, const Node *line);
 int op_new(Scope *s, const Node *line, const char *path, int row, Op o);
 /* ---- expand.c: one line, several rows -------------------------------------------------------------------------- */
 int batch_norm(Scope *s, const Node *line, const char *path, Op o);    /* the last operator, the line's own */
-int hits(Scope *s, const Node *line, const char *path, Op o);          /* the same */
+int hits(Scope *s, const Node *line, const char *path, int row, Op o);          /* the same */
 /* ---- param.c --------------------------------------------------------------------------------------------------- */
 void params(Scope *s, const Node *line, Op *o, int op);         /* fills o->par: new states, or those of `tie:` */
 

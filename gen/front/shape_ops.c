@@ -390,11 +390,15 @@ static bool size_linear_xent(Sizer *z)
     if (chunk < out && chunk % STEP)
         return refuse(z, strf("chunk: %lld", (Num)(chunk / STEP + 1) * STEP),
                       "chunks of %lld columns: a multiple of %d is wanted", (Num)chunk, STEP);
+    if (attr_find(z->o, "top") && get(z, "top") >= out)
+        return refuse(z, "top: 1", "every target is among the %lld largest of %lld scores", (Num)get(z, "top"), (Num)out);
+    if (attr_find(z->o, "top"))
+        z->o->row = row_find("LinearCrossEntropyHits");
     Bytes first = aligned(size(&scores) * type_bytes(z->g->compute));
     set(z, "rows", n);
     set(z, "in", width(x));
     set(z, "chunk", chunk);
-    set(z, "tmp.F", first + 2 * n * type_bytes(F32));
+    set(z, "tmp.F", first + (attr_find(z->o, "top") ? 4 : 2) * n * type_bytes(F32));
     set(z, "tmp.I", z->g->compute == F32 ? first : first + size(x) * type_bytes(F32));
     return targets(z, &want, out) && par_shape(z, 0, (Shape){2, {out, width(x)}}) && par_shape(z, 1, (Shape){1, {out}}) &&
            out_shape(z, 0, (Shape){1, {1}}) && out_shape(z, 1, want);

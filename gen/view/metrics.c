@@ -2,9 +2,10 @@
  *
  * metrics.c: `dpgen metrics`: the log of a job (rt/metrics.c) as an event file for TensorBoard.
  *
- * A line of the log is one object.  Each number of a step is a series train/NAME, the loss of an evaluation eval/loss.  A
- * resumed run may begin behind steps that were done before: the record of its start takes back what the first run did beyond
- * it.  The time of a record is that of its line, 0 in logs that have none, so that one log always makes the same file.
+ * A line of the log is one object.  Each number of a step is a series train/NAME, those of an evaluation are eval/loss and
+ * eval/accuracy.  A resumed run may begin behind steps that were done before: the record of its start takes back what the
+ * first run did beyond it.  The time of a record is that of its line, 0 in logs that have none, so that one log always makes
+ * the same file.
  */
 #include "events.h"
 #include "base/file.h"
@@ -12,15 +13,17 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { NAME = 256 };
-static const char *const series[] = {"loss", "norm", "lr", "tokens_per_s", "ms"};
+enum { NAME = 256, OF_STEP = 1, OF_EVAL = 2 };
+static const struct { const char *name; int of; } series[] = {
+    {"loss", OF_STEP | OF_EVAL}, {"norm", OF_STEP}, {"lr", OF_STEP}, {"tokens_per_s", OF_STEP}, {"ms", OF_STEP},
+    {"accuracy", OF_EVAL}};
 enum { SERIES = sizeof series / sizeof *series };
 typedef struct { char event[NAME]; int64_t step; double time, value[SERIES]; bool has[SERIES], null[SERIES]; } Entry;
 
 static int series_of(const char *key)
 {
     for (int i = 0; i < SERIES; i++)
-        if (!strcmp(key, series[i]))
+        if (!strcmp(key, series[i].name))
             return i;
     return -1;
 }
@@ -54,10 +57,10 @@ static int write_line(FILE *f, const Entry *l)
         tf_start(f, l->time, l->step + 1);
     if (!eval && strcmp(l->event, "step"))
         return 0;
-    for (int i = 0; i < (eval ? 1 : SERIES); i++) {
-        if (!l->has[i] || (i > 0 && l->null[i]))
+    for (int i = 0; i < SERIES; i++) {
+        if (!l->has[i] || (i > 0 && l->null[i]) || !(series[i].of & (eval ? OF_EVAL : OF_STEP)))
             continue;
-        tf_scalar(f, l->time, l->step, strf("%s/%s", eval ? "eval" : "train", series[i]), l->value[i]);
+        tf_scalar(f, l->time, l->step, strf("%s/%s", eval ? "eval" : "train", series[i].name), l->value[i]);
         n++;
     }
     return n;

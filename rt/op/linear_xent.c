@@ -8,6 +8,8 @@
  * vocabulary (gemm.h), as in Linear.  Between chunks it rests as floats, in dx itself or in scratch, and it is narrowed
  * once.  Only the sums of exponentials (xent.h) therefore depend on the chunk.
  *
+ * An evaluation with `top` makes the scores once more, and counts those in front of the target's.
+ *
  * Chunked heads: P.-L. Hsu et al., Liger Kernel, 2024; E. Wijmans et al., Cut Your Losses in Large-Vocabulary Language
  * Models, 2024.  Cost: the product of forward a second time.
  */
@@ -33,6 +35,23 @@ void linear_xent_forward(Stage *st, float *loss, float *lse, const real *x, cons
         scores_absorb(st, lse, sum, hit, tmp, targets, rows, from, n);
     }
     scores_loss(loss, lse, sum, hit, targets, vals, rows, ignore, count);
+}
+
+void linear_xent_hits_forward(Stage *st, float *loss, float *lse, const real *x, const real *weight, const real *bias,
+                              const int32_t *targets, void *tmp, Values *vals, int h, long rows, long in, long out, long chunk,
+                              long ignore, int count, long top)
+{
+    float *ahead = behind(tmp, rows * chunk), *hit = ahead + rows;      /* forward leaves it */
+    linear_xent_forward(st, loss, lse, x, weight, bias, targets, tmp, vals, h, rows, in, out, chunk, ignore, count);
+    if (!vals->eval)
+        return;
+    memset(ahead, 0, (size_t)rows * sizeof *ahead);
+    for (long from = 0; from < out; from += chunk) {
+        long n = least(chunk, out - from);
+        scores(st, tmp, x, weight, bias, rows, in, from, n);
+        scores_ahead(st, ahead, hit, tmp, targets, rows, from, n);
+    }
+    scores_hits(vals, ahead, targets, rows, ignore, top);
 }
 
 void linear_xent_backward(Stage *st, real *dx, float *dweight, float *dbias, const float *dloss, const real *x,

@@ -52,6 +52,30 @@ static inline void scores_back(Stage *st, real *dx, const real *x, const float *
     }
 }
 
+/* ahead[r]: of these scores so many more come before the target's, hit[r]: larger ones, and equal ones in front of it. */
+static inline void scores_ahead(Stage *st, float *ahead, const float *hit, const real *x, const int32_t *targets, long rows,
+                                long from, long n)
+{
+    EACH(rows * n >= 1 << 14)
+    for (long r = 0; r < rows; r++) {
+        const real *row = x + r * n;
+        long count = 0;
+        for (long i = 0; i < n; i++)
+            count += !(get(row, i) <= hit[r]) || (from + i < targets[r] && get(row, i) == hit[r]);
+        ahead[r] += (float)count;
+    }
+}
+
+static inline void scores_hits(Values *vals, const float *ahead, const int32_t *targets, long rows, long ignore, long top)
+{
+    long hits = 0, counted = 0;
+    for (long r = 0; r < rows; r++) {
+        hits += targets[r] != ignore && ahead[r] < (float)top;
+        counted += targets[r] != ignore;
+    }
+    vals->hits = counted ? (float)hits / (float)counted : 0.0f;
+}
+
 /* What the gradient of a row is multiplied by. */
 static inline float loss_share(const float *dloss, const Values *vals, int count)
 {

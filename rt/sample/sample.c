@@ -144,7 +144,8 @@ static void look(Stage *st, int what, const char *where, const char *call, const
     (void)where;
     if (what != CALL_BEGINS)
         return;
-    bool whole = is_call(call, "xent_forward"), apart = is_call(call, "linear_xent_forward");
+    bool whole = is_call(call, "xent_forward"), apart = is_call(call, "linear_xent_forward") ||
+        is_call(call, "linear_xent_hits_forward");
     if (!whole && !apart)
         return;
     make_room(w, s, (long)of[whole ? WIDTH : OUT].i);

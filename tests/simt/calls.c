@@ -68,6 +68,22 @@ void linear_xent_forward(Stage *st, float *loss, float *lse, const real *x, cons
     scores_loss(st, loss, lse, sum, hit, targets, vals, rows, ignore, count);
 }
 
+void linear_xent_hits_forward(Stage *st, float *loss, float *lse, const real *x, const real *weight, const real *bias,
+                              const int32_t *targets, void *tmp, Values *vals, int h, long rows, long in, long out, long chunk,
+                              long ignore, int count, long top)
+{
+    float *sum = behind(tmp, rows * chunk), *hit = sum + rows, *aim = hit + rows, *ahead = aim + rows;
+    scores_aim(st, aim, ahead, x, weight, bias, targets, vals, rows, in, out);
+    for (long from = 0; from < out; from += chunk) {
+        long n = out - from < chunk ? out - from : chunk;
+        linear_forward(st, tmp, x, weight + from * in, bias ? bias + from : 0, h, rows, in, n);
+        scores_absorb(st, lse, sum, hit, tmp, targets, rows, from, n);
+        scores_ahead(st, ahead, aim, tmp, targets, vals, rows, from, n);
+    }
+    scores_loss(st, loss, lse, sum, hit, targets, vals, rows, ignore, count);
+    scores_hits(st, vals, ahead, targets, rows, ignore, top);
+}
+
 void linear_xent_backward(Stage *st, real *dx, float *dweight, float *dbias, const float *dloss, const real *x,
                           const real *weight, const real *bias, const float *lse, const int32_t *targets, void *tmp,
                           const Values *vals, int h, int acc, long rows, long in, long out, long chunk, long ignore, int count)

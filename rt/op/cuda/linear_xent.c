@@ -40,6 +40,12 @@ void open_linear_xent_forward(Stage *st, int h, long rows, long in, long out, lo
     open_head(st, h, "linear_xent_forward", 0, rows, in, out, chunk);
 }
 
+void open_linear_xent_hits_forward(Stage *st, int h, long rows, long in, long out, long chunk, long ignore, int count, long top)
+{
+    (void)ignore, (void)count, (void)top;
+    open_head(st, h, "linear_xent_hits_forward", 0, rows, in, out, chunk);
+}
+
 void open_linear_xent_backward(Stage *st, int h, long rows, long in, long out, long chunk, long ignore, int count)
 {
     (void)ignore, (void)count;
@@ -63,6 +69,22 @@ void linear_xent_forward(Stage *st, float *loss, float *lse, const real *x, cons
         scores_absorb(st, lse, sum, hit, tmp, targets, rows, from, n);
     }
     scores_loss(st, loss, lse, sum, hit, targets, vals, rows, ignore, count);
+}
+
+void linear_xent_hits_forward(Stage *st, float *loss, float *lse, const real *x, const real *weight, const real *bias,
+                              const int32_t *targets, void *tmp, Values *vals, int h, long rows, long in, long out, long chunk,
+                              long ignore, int count, long top)
+{
+    float *sum = behind(tmp, rows * chunk), *hit = sum + rows, *aim = hit + rows, *ahead = aim + rows;
+    scores_aim(st, aim, ahead, x, weight, bias, targets, vals, rows, in, out);
+    for (long from = 0; from < out; from += chunk) {
+        long n = out - from < chunk ? out - from : chunk;
+        scores(st, h, n < chunk ? KINDS : 0, tmp, x, weight, bias, in, from);
+        scores_absorb(st, lse, sum, hit, tmp, targets, rows, from, n);
+        scores_ahead(st, ahead, aim, tmp, targets, vals, rows, from, n);
+    }
+    scores_loss(st, loss, lse, sum, hit, targets, vals, rows, ignore, count);
+    scores_hits(st, vals, ahead, targets, rows, ignore, top);
 }
 
 void linear_xent_backward(Stage *st, real *dx, float *dweight, float *dbias, const float *dloss, const real *x,

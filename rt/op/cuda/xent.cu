@@ -74,6 +74,61 @@ struct MeanOfRows {
 };
 
 /* Counts are whole numbers: every order of them has one sum. */
+/* One thread a row's score: what the products make of it, but for the order of the sum. */
+template <int TEAM>
+static __global__ void aim_rows(float *aim, float *ahead, const real *x, const real *weight, const real *bias,
+                                const int32_t *targets, const Values *vals, long rows, long in, long out)
+{
+    long r = ROW_OF(TEAM);
+    if (r >= rows || !vals->eval)
+        return;
+    long target = targets[r];
+    bool inside = target >= 0 && target < out;
+    float sum = 0;
+    for (long i = threadIdx.x % TEAM; inside && i < in; i += TEAM)
+        sum += one(x, r * in + i) * one(weight, target * in + i);
+    sum = team_sum<TEAM>(sum);
+    if (threadIdx.x % TEAM == 0) {
+        real stored[1];
+        set(stored, 0, sum + (inside && bias ? one(bias, target) : 0.0f));
+        aim[r] = one(stored, 0);
+        ahead[r] = 0;
+    }
+}
+
+template <int TEAM>
+static __global__ void ahead_rows(float *ahead, const float *aim, const real *x, const int32_t *targets, const Values *vals,
+                                  long rows, long from, long n)
+{
+    long r = ROW_OF(TEAM);
+    if (r >= rows || !vals->eval)
+        return;
+    long target = targets[r] - from;
+    float count = 0, at = aim[r];
+    for (long i = threadIdx.x % TEAM; i < n; i += TEAM) {
+        float v = one(x, r * n + i);
+        count += i != target && (!(v <= at) || (i < target && v == at)) ? 1.0f : 0.0f;
+    }
+    count = team_sum<TEAM>(count);
+    if (threadIdx.x % TEAM == 0)
+        ahead[r] += count;
+}
+
+static __global__ void ahead_total(const float *ahead, const int32_t *targets, Values *vals, long rows, long ignore, long top)
+{
+    double hits = 0, counted = 0;
+    if (!vals->eval)
+        return;
+    for (long r = threadIdx.x; r < rows; r += BLOCK) {
+        hits += targets[r] != ignore && ahead[r] < (float)top;
+        counted += targets[r] != ignore;
+    }
+    hits = team_sum<BLOCK>(hits);
+    counted = team_sum<BLOCK>(counted);
+    if (threadIdx.x == 0)
+        vals->hits = counted > 0 ? (float)hits / (float)counted : 0.0f;
+}
+
 static __global__ void hits_total(const real *x, const int32_t *targets, Values *vals, long rows, long width, long ignore,
                                   long top)
 {
@@ -197,6 +252,23 @@ void scores_back(Stage *st, real *dx, const float *dloss, const real *x, const f
                  const Values *vals, long rows, long from, long n, long ignore, int count)
 {
     LAUNCH_ROWS(xent_rows_back, rows, n, st, dx, dloss, x, lse, targets, vals, rows, from, n, ignore, count);
+}
+
+void scores_aim(Stage *st, float *aim, float *ahead, const real *x, const real *weight, const real *bias,
+                const int32_t *targets, const Values *vals, long rows, long in, long out)
+{
+    LAUNCH_ROWS(aim_rows, rows, in, st, aim, ahead, x, weight, bias, targets, vals, rows, in, out);
+}
+
+void scores_ahead(Stage *st, float *ahead, const float *aim, const real *x, const int32_t *targets, const Values *vals,
+                  long rows, long from, long n)
+{
+    LAUNCH_ROWS(ahead_rows, rows, n, st, ahead, aim, x, targets, vals, rows, from, n);
+}
+
+void scores_hits(Stage *st, Values *vals, const float *ahead, const int32_t *targets, long rows, long ignore, long top)
+{
+    LAUNCH(ahead_total, 1u, (unsigned)BLOCK, st, ahead, targets, vals, rows, ignore, top);
 }
 
 void scores_narrow(Stage *st, real *to, const float *from, long n)

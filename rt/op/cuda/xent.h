@@ -19,6 +19,13 @@ void scores_loss(Stage *st, float *loss, float *most, const float *sum, const fl
 /* dx = (e^(x - lse) - [target]) dloss / valid; it may be x itself. */
 void scores_back(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets,
                  const Values *vals, long rows, long from, long n, long ignore, int count);
+/* aim: the target's score of each row, by a sum of its own; nothing is ahead of it.  In an evaluation, as the next two. */
+void scores_aim(Stage *st, float *aim, float *ahead, const real *x, const real *weight, const real *bias,
+                const int32_t *targets, const Values *vals, long rows, long in, long out);
+/* ahead += other scores of the chunk that come before the target's: larger ones, and equal ones in front of it. */
+void scores_ahead(Stage *st, float *ahead, const float *aim, const real *x, const int32_t *targets, const Values *vals,
+                  long rows, long from, long n);
+void scores_hits(Stage *st, Values *vals, const float *ahead, const int32_t *targets, long rows, long ignore, long top);
 void scores_narrow(Stage *st, real *to, const float *from, long n);
 #ifdef __cplusplus
 }

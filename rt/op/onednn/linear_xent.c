@@ -55,6 +55,12 @@ void open_linear_xent_forward(Stage *st, int h, long rows, long in, long out, lo
     open_head(st, h, 0, rows, in, out, chunk);
 }
 
+void open_linear_xent_hits_forward(Stage *st, int h, long rows, long in, long out, long chunk, long ignore, int count, long top)
+{
+    (void)ignore, (void)count, (void)top;
+    open_head(st, h, 0, rows, in, out, chunk);
+}
+
 void open_linear_xent_backward(Stage *st, int h, long rows, long in, long out, long chunk, long ignore, int count)
 {
     (void)ignore, (void)count;
@@ -79,6 +85,24 @@ void linear_xent_forward(Stage *st, float *loss, float *lse, const real *x, cons
         scores_absorb(st, lse, sum, hit, tmp, targets, rows, from, n);
     }
     scores_loss(loss, lse, sum, hit, targets, vals, rows, ignore, count);
+}
+
+void linear_xent_hits_forward(Stage *st, float *loss, float *lse, const real *x, const real *weight, const real *bias,
+                              const int32_t *targets, void *tmp, Values *vals, int h, long rows, long in, long out, long chunk,
+                              long ignore, int count, long top)
+{
+    const Head *e = st->handle[h];
+    float *ahead = behind(tmp, rows * chunk), *hit = ahead + rows;
+    linear_xent_forward(st, loss, lse, x, weight, bias, targets, tmp, vals, h, rows, in, out, chunk, ignore, count);
+    if (!vals->eval)
+        return;
+    memset(ahead, 0, (size_t)rows * sizeof *ahead);
+    for (long from = 0; from < out; from += chunk) {
+        long n = least(chunk, out - from);
+        scores(st, n < chunk ? &e->rest : &e->whole, tmp, x, weight, bias, in, from);
+        scores_ahead(st, ahead, hit, tmp, targets, rows, from, n);
+    }
+    scores_hits(vals, ahead, targets, rows, ignore, top);
 }
 
 void linear_xent_backward(Stage *st, real *dx, float *dweight, float *dbias, const float *dloss, const real *x,
