@@ -429,6 +429,36 @@ static bool make_gate(void)
     return true;
 }
 
+static bool make_lstm(void)
+{
+    Value *x = choose(sequence, NULL);
+    if (!x || x->loud > LOUD / 2)
+        return false;
+    int loud = 0, hidden = small();
+    bool both = chance(30);
+    Shape s = with_width(x->s, both ? 2 * hidden : hidden);
+    if (!fits(&s) || 4 * size(&s) > ELEMENTS)
+        return false;
+    char name[24];
+    name_table(name, sizeof name, "steps");
+    const char *mask = optional_mask(x->s.d[1]), *rule = start(hidden, &loud);
+    line("op: LSTM, name: %s, in: %s, hidden: %d, bidirectional: %s, bias: %s%s%s, as: %s", name, use(x), hidden,
+         both ? "true" : "false", yes(60), mask, rule, fresh(s, 0)->name);
+    return true;
+}
+
+static bool make_scores(void)
+{
+    Value *q = choose(sequence, NULL), *k = q ? choose(beside, q) : NULL;
+    if (!k || q->s.d[1] * k->s.d[1] > 100)
+        return false;
+    char name[24];
+    name_table(name, sizeof name, "scores");
+    line("op: AdditiveScores, name: %s, in: [%s, %s], as: %s", name, use(q), use(k),
+         fresh((Shape){3, {f.batch, q->s.d[1], k->s.d[1]}}, 3)->name);
+    return true;
+}
+
 static bool two(const char *op, Value *a, Value *b, int loud)
 {
     Shape s = size(&a->s) >= size(&b->s) ? a->s : b->s;
@@ -577,5 +607,6 @@ const Maker makers[] = {
     {4, make_matmul},
     {4, make_attention}, {4, make_packed}, {3, make_concat}, {3, make_split}, {3, make_slice}, {4, make_reshape},
     {3, make_transpose}, {2, make_reduce}, {3, make_embedding}, {2, make_position}, {2, make_relative},
-    {2, make_parameter}, {2, make_rotary}, {2, make_gate}, {2, make_data}, {0, NULL},
+    {2, make_parameter}, {2, make_rotary}, {2, make_gate}, {2, make_lstm}, {2, make_scores},
+    {2, make_data}, {0, NULL},
 };

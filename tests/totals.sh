@@ -52,6 +52,10 @@ inception-v3 27161264 7373700f7e3420a3
 amoebanet-d 81505540 ed8a42eac71dab99
 amoebanet-d 1844858344 c342c6b0a1abc420 -D L=72 -D F=512
 mixer-b16 59880472
+gnmt-8 193766977
+gnmt-8 277718593 - -D N=8
+awd-lstm 24221600
+awd-lstm 33556078 - -D V=33278
 tinyllama 1100048384
 tinyllama 6738415616 f166ba67292cd333 -D D=4096 -D K=32 -D W=128 -D F=11008 -D L=32
 tinyllama 68976648192 2ce894522f82ded8 -D D=8192 -D H=64 -D K=8 -D W=128 -D F=28672 -D L=80

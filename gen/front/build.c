@@ -13,6 +13,7 @@
  *   Attention packed     AttentionPacked
  *   `top` of a loss      a HitReport behind it: expand.c
  *   BatchNorm            BatchStat and BatchNormalize: expand.c
+ *   LSTM                 Linear and Recur: expand_lstm.c
  *   Concat of more than four    nested Concats: four are joined first, the result takes their place
  *   Add, Scale of losses        LossAdd, LossScale: a loss is f32 in every job, and one number
  *   a f32 data input in a bf16 job gets one Cast; the loss of the model a LossReport at the end
@@ -28,6 +29,7 @@ static const struct { const char *name, *row, *keys; } composite[] = {
     {"Split", "Slice", "axis z -1; parts n -; sizes l -"}, {"Flatten", "Reshape", ""},
     {"GlobalAvgPool", "Mean", "keep b false"}, {"InstanceNorm", "GroupNorm", "eps f 1e-5; affine b false"},
     {"BatchNorm", "BatchNormalize", "eps f 1e-5; momentum f 0.1; track=each w step micro"},
+    {"LSTM", "Recur", "hidden n; bidirectional b false"},
 };
 enum { COMPOSITES = sizeof composite / sizeof *composite };
 
@@ -268,7 +270,8 @@ static bool line_keys(Scope *s, const Node *line, const char *op)
     if (r->par.n) {
         *PUSH(&keys) = "init";
         *PUSH(&keys) = "tie";
-        *PUSH(&keys) = "names";
+        if (strcmp(op, "LSTM"))             /* its names are PyTorch's */
+            *PUSH(&keys) = "names";
     }
     if (given(r) > 1)
         *PUSH(&keys) = "branches";
@@ -329,6 +332,7 @@ static void expand(Scope *s, const Node *line, const char *op)
     } else {
         o.in = in;
         int index = !strcmp(op, "BatchNorm") ? batch_norm(s, line, path, o)
+            : !strcmp(op, "LSTM") ? lstm(s, line, path, o)
             : attr_find(&o, "top") ? hits(s, line, path, o) : op_new(s, line, path, r, o);
         *PUSH(&results) = s->b->g->op.at[index].out.at[0];
     }

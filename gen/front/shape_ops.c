@@ -569,6 +569,7 @@ const ShapeRule shape_rules[] = {
     {"reshape", size_reshape},      {"transpose", size_transpose},  {"reduce", size_reduce},
     {"xent", size_xent},            {"hits", size_hits},            {"linear_xent", size_linear_xent},
     {"mse", size_mse},              {"loss_add", size_number},
+    {"recur", size_recur},          {"additive", size_additive},    /* shape_recurrent.c */
     {"rotary", size_rotary},        {"gate", size_gate},            {"softcap", size_softcap},      /* shape_language.c */
     {"loss_scale", size_number},    {"none", size_none},            {NULL, NULL},
 };
