@@ -12,7 +12,7 @@ DATA =
 
 BASE    = gen/base/mem.o gen/base/file.o gen/base/diag.o gen/base/sha256.o gen/base/sha1.o gen/base/quote.o \
           gen/base/number.o gen/base/words.o gen/base/triples.o gen/base/folder.o gen/base/process.o gen/base/busy.o \
-          gen/base/safe.o build/read_json.o
+          gen/base/safe.o build/gen/json.o
 FRONT   = gen/front/load.o gen/front/new.o gen/front/schema.o gen/front/expr.o gen/front/override.o gen/front/model.o \
           gen/front/train.o gen/front/devices.o gen/front/schedules.o gen/front/table.o gen/front/targets.o \
           gen/front/links.o gen/front/names.o gen/front/attr.o gen/front/block.o gen/front/build.o gen/front/expand.o \
@@ -20,8 +20,8 @@ FRONT   = gen/front/load.o gen/front/new.o gen/front/schema.o gen/front/expr.o g
           gen/front/shape.o gen/front/shape_ops.o gen/front/shape_image.o gen/front/shape_language.o \
           gen/front/shape_attention.o gen/front/shape_recurrent.o gen/front/grad.o gen/front/update.o gen/front/gelu.o \
           gen/front/fuse.o gen/front/weights.o
-TOKENS  = gen/tokens/letters.o gen/tokens/split.o gen/tokens/map.o gen/tokens/read.o gen/tokens/encode.o \
-          gen/tokens/tokens.o
+TOKENIZER = $(sort $(wildcard rt/tokens/*.c))
+TOKENS  = $(TOKENIZER:rt/%.c=build/gen/%.o) gen/tokens/tokens.o
 PACK    = gen/pack/search.o gen/pack/greedy.o gen/pack/verify.o gen/pack/pack.o gen/pack/file.o
 COST    = gen/cost/cost.o gen/cost/roof.o gen/cost/links.o gen/cost/prof.o gen/cost/lookup.o gen/cost/prepared.o \
           gen/cost/machine.o
@@ -57,7 +57,7 @@ SEARCH  = gen/search/search.o gen/search/list.o gen/search/candidate.o gen/searc
 VIEW    = gen/view/stage.o gen/view/plan.o gen/view/explain.o gen/view/compare.o gen/view/compare_page.o \
           gen/view/schedules.o gen/view/schedule_csv.o gen/view/events.o gen/view/measured.o gen/view/metrics.o \
           gen/view/tfevents.o
-HF      = gen/hf/families.o gen/hf/template.o gen/hf/import.o gen/hf/export.o build/place.o
+HF      = gen/hf/families.o gen/hf/template.o gen/hf/import.o gen/hf/export.o build/gen/place.o
 OBJ     = $(BASE) build/embedded.o $(FRONT) $(TOKENS) $(PACK) $(COST) $(SCHED) $(LIST) $(REPLAY) $(LOWER) $(FATES) $(MEM) \
           $(EXACT) $(CHECK) $(RIVALS) $(TEXT) $(PLAN) $(FOREIGN) gen/key.o $(EMIT) $(PROFILE) gen/passes.o $(SEARCH) \
           $(VIEW) $(HF) gen/options.o gen/main.o
@@ -67,7 +67,7 @@ all: dpgen
 dpgen: $(OBJ)
 	$(CC) $(LDFLAGS) -o $@ $(OBJ) $(LIBS)
 
-$(OBJ): $(wildcard gen/*.h gen/*/*.h gen/*.def) rt/json.h rt/place.h
+$(OBJ): $(wildcard gen/*.h gen/*/*.h gen/*.def) rt/json.h rt/place.h rt/utf8.h
 
 build/embed: tools/embed.c
 	mkdir -p build
@@ -75,7 +75,7 @@ build/embed: tools/embed.c
 
 EMBED = $(sort $(wildcard templates/* gen/hf/*.yaml devices/*.yaml) \
         $(wildcard rt/*.[ch] rt/cuda/*.[ch] rt/cuda/*.cu rt/op/*.[ch] rt/op/*/*.[ch] rt/op/*/*.cu \
-        rt/sample/*.[ch])) \
+        rt/sample/*.[ch] rt/tokens/*)) \
         build/rt/op/paced/calls.c build/rt/hooks.h LICENSE
 # By content: a file that is moved in may be older
 build/embedded.sums: $(EMBED) FORCE
@@ -103,15 +103,10 @@ build/calls.h: build/mkcall rt/rt.h
 build/embedded.o: build/embedded.c
 	$(CC) $(CPPFLAGS) -std=c11 -O0 -c -o $@ build/embedded.c
 
-# The reader of JSON that jobs have, for what they wrote
-build/read_json.o: rt/json.c rt/json.h
-	mkdir -p build
-	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ rt/json.c
-
-# Where published weights have the numbers of a parameter
-build/place.o: rt/place.c rt/place.h rt/job.h
-	mkdir -p build
-	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ rt/place.c
+# What jobs and dpgen share, over the memory and the diagnostics of dpgen
+build/gen/%.o: rt/%.c $(wildcard rt/*.h rt/tokens/*) gen/base.h build/flags
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
 .c.o:
 	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
@@ -135,9 +130,9 @@ build/flags: FORCE
 FORCE:
 $(OBJ): build/flags
 
-RTSRC  = $(filter-out rt/link_mpi.c,$(wildcard rt/*.c)) $(wildcard rt/sample/*.c)
+RTSRC  = $(filter-out rt/link_mpi.c,$(wildcard rt/*.c)) $(wildcard rt/sample/*.c) $(TOKENIZER)
 OPSRC  = $(wildcard rt/op/*.c)
-RTHEAD = $(wildcard rt/*.h rt/op/*.h rt/sample/*.h)
+RTHEAD = $(wildcard rt/*.h rt/op/*.h rt/sample/*.h rt/tokens/*.h)
 
 build/libgen.a: $(filter-out gen/main.o,$(OBJ))
 	rm -f $@
@@ -145,11 +140,11 @@ build/libgen.a: $(filter-out gen/main.o,$(OBJ))
 
 build/f32/%.o: %.c $(RTHEAD) build/flags
 	@mkdir -p $(@D)
-	$(CC) -D_GNU_SOURCE -I. -Irt -Irt/op $(KFLAGS) -c -o $@ $<
+	$(CC) -D_GNU_SOURCE -I. -Irt -Irt/op -Irt/sample $(KFLAGS) -c -o $@ $<
 
 build/bf16/%.o: %.c $(RTHEAD) build/flags
 	@mkdir -p $(@D)
-	$(CC) -D_GNU_SOURCE -DREAL_BF16 -I. -Irt -Irt/op $(KFLAGS) -c -o $@ $<
+	$(CC) -D_GNU_SOURCE -DREAL_BF16 -I. -Irt -Irt/op -Irt/sample $(KFLAGS) -c -o $@ $<
 
 # Only the kernels compute
 $(RTSRC:%.c=build/f32/%.o) $(RTSRC:%.c=build/bf16/%.o): private KFLAGS += -O1
@@ -163,7 +158,7 @@ build/librt_bf16.a: $(RTSRC:%.c=build/bf16/%.o) $(OPSRC:%.c=build/bf16/%.o)
 	ar rcsD $@ $^
 
 build/unit_rt_%: tests/unit_rt_%.c build/librt.a
-	$(CC) -D_GNU_SOURCE -I. -Irt $(TFLAGS) -o $@ $< build/librt.a -lpthread -lm
+	$(CC) -D_GNU_SOURCE -I. -Irt -Irt/sample $(TFLAGS) -o $@ $< build/librt.a -lpthread -lm
 
 build/unit_math: tests/unit_math.c build/librt.a
 	$(CC) -I. -Irt -ffp-contract=off $(TFLAGS) -o $@ $< build/librt.a -lm
@@ -232,7 +227,7 @@ build/fuzz_jobs: tests/fuzz_jobs.c build/libgen.a
 FUZZ_GEN = yaml option graph plan foreign profile pack log trace table tokens
 FUZZ_RT = json safetensors data megatron index
 FUZZED = $(BASE) $(FRONT) $(TOKENS) $(PACK) $(COST) $(SCHED) $(LIST) $(LOWER) $(CHECK) $(TEXT) $(FOREIGN) \
-         gen/emit/page.o gen/view/events.o gen/view/measured.o gen/view/metrics.o gen/view/tfevents.o rt/json.o
+         gen/emit/page.o gen/view/events.o gen/view/measured.o gen/view/metrics.o gen/view/tfevents.o
 FUZZHEAD = $(wildcard tests/fuzz_targets/*.h)
 S = $(if $(FUZZER),build/fuzzer,build/san)
 SANBY := $(shell command -v clang || echo $(CC))       # clang compiles with these checks in two thirds of the time
@@ -246,9 +241,13 @@ $S/gen/%.o: gen/%.c $(wildcard gen/*.h gen/*/*.h gen/*.def)
 	@mkdir -p $(@D)
 	$(SANCC) $(CPPFLAGS) -c -o $@ $<
 
+$S/build/gen/%.o: rt/%.c $(RTHEAD)
+	@mkdir -p $(@D)
+	$(SANCC) $(CPPFLAGS) -c -o $@ $<
+
 $S/rt/%.o: rt/%.c $(RTHEAD)
 	@mkdir -p $(@D)
-	$(SANCC) -D_GNU_SOURCE -I. -Irt -c -o $@ $<
+	$(SANCC) -D_GNU_SOURCE -I. -Irt -Irt/sample -c -o $@ $<
 
 $S/libgen.a: $(FUZZED:%=$S/%) build/embedded.o
 	rm -f $@

@@ -11,7 +11,7 @@
 #include "plan/planner.h"
 #include "search/nofit.h"
 #include "mem/unpooled.h"
-#include "tokens/tokens.h"
+#include "tokens/command.h"
 #include "view/events.h"
 #include "view/view.h"
 

@@ -205,7 +205,7 @@ static void ref_batch_norm(const Case *c, double *y)
 
 static void batch_norm(void)
 {
-    static const long sizes[][2] = {{2, 1}, {9, 3}, {37, 16}, {300, 5}, {700, 19}, {24, 40}};
+    static const long sizes[][2] = {{2, 1}, {9, 3}, {37, 16}, {300, 5}, {700, 19}, {24, 40}, {5, 530}};
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
         long rows = sizes[s][ROWS], width = sizes[s][WIDTH];
         Tensor *x = operand(REAL, rows * width, -1, 2), *w = operand(FLOAT, width, 0.5, 1.5), *b = operand(FLOAT, width, -1, 1);

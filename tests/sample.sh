@@ -114,6 +114,30 @@ expect "numbers" cmp "$tmp/numbers" "$tmp/wanted"
 refuse "no numbers" 2 'give their numbers' "$job" --weights "$weights" --prompt 'You may'
 refuse "an unknown number" 2 'token 1 is 256, which this model does not know' "$job" --weights "$weights" --prompt '89 256'
 
+# Words: a tokenizer turns the prompt to tokens, and tokens to text; unit_rt_sample has what they are
+tok=$root/tests/ref/tokens
+sed 's/V: 256/V: 600/; s/format: bytes, files: [^,]*,/format: llmc-tokens, files: data.bin,/' "$tmp/gpt.yaml" >"$tmp/words.yaml"
+./dpgen tokens --tokenizer $tok/gpt2.json LICENSE -o "$tmp/data.bin" >"$tmp/said" 2>&1 || fault "no tokens"
+(cd "$tmp" && "$root/build/interp" words.yaml --checkpoint words --steps 1 --quiet) >"$tmp/said" 2>&1 ||
+    fault "no checkpoint of words: $(tail -n 1 "$tmp/said")"
+words="$tmp/words.yaml --set data.eval.files=data.bin"
+made words1 $words --stages 1
+made words2 $words --stages 2 --schedule 1f1b --recompute full
+say() { timeout 60 "$tmp/$1/job" --weights "$tmp/words" --tokenizer "$tok/gpt2.json" --seed 3 --tokens 60 --prompt "$2"; }
+say words1 "You may not use<|end|>" >"$tmp/words1.txt" 2>"$tmp/said" || fault "no words: $(tail -n 1 "$tmp/said")"
+expect "the prompt begins the words" grep -a -q "^You may not use<|end|>." "$tmp/words1.txt"
+say words2 "You may not use<|end|>" >"$tmp/words2.txt" 2>&1
+expect "the same words under another plan" cmp "$tmp/words1.txt" "$tmp/words2.txt"
+refuse "too many words" 2 '^sample: --prompt has 41 tokens, and the model sees 16' \
+    say words2 "In no event shall any Contributor be liable to You for damages, including any"
+sed 's/{1,3}/{1,4}/' "$tok/llama3.json" >"$tmp/odd.json"
+refuse "an unknown pattern" 2 'odd.json: the pattern of its pre-tokenizer is not known: .*{1,4}' "$tmp/words2/job" \
+    --weights "$tmp/words" --tokenizer "$tmp/odd.json"
+refuse "no such tokenizer" 2 'cannot open none.json: No such file' "$tmp/words2/job" --weights "$tmp/words" \
+    --tokenizer none.json
+refuse "a tokenizer of bytes" 2 'tokens of this model are bytes, and need none' "$tmp/one/job" --weights "$weights" \
+    --tokenizer "$tok/gpt2.json"
+
 # mute TEXT OPTION...: no program, and why
 mute() {
     text=$1

@@ -27,7 +27,7 @@ if [ -z "$SLOW" ] || ! head -n 1 $unicode/PropList.txt 2>/dev/null | grep -q -F 
 else
     (cd $unicode && awk -v VERSION=15.0.0 -f "$root/tools/unicode.awk" PropList.txt DerivedNormalizationProps.txt \
         UnicodeData.txt) >"$tmp/letters.def"
-    expect "letters.def" cmp "$tmp/letters.def" gen/tokens/letters.def
+    expect "letters.def" cmp "$tmp/letters.def" rt/tokens/letters.def
 fi
 
 tokens() { ./dpgen tokens "$@" -o "$tmp/no.bin"; }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * unit_rt_sample: choose.c against the definition of each of its rules, and how often it takes a token against e^score.
+ * unit_rt_sample: choose.c against the definition of each of its rules, and how often it takes a token against e^score; and
+ * decode.c, whose text of the tokens of the library `tokenizers` (tests/ref/tokens) has to be the text that they were made of.
  */
 #include <math.h>
 #include "unit_rt.h"
 #include "rt/sample/choose.h"
+#include "rt/tokens/tokens.h"
 
 enum { N = 5, DRAWS = 20000 };
 static const double score[N] = {1.0, 3.0, -INFINITY, 3.0, 0.5};
@@ -37,8 +39,70 @@ static void test_rule(const char *what, Taste t, const char *kept)
     }
 }
 
+/* ---- decode.c ---------------------------------------------------------------------------------------------------------- */
+
+static char *contents(const char *kind, const char *what, size_t *n)
+{
+    char path[128], *text = malloc(1 << 20);
+    snprintf(path, sizeof path, "tests/ref/tokens/%s.%s", kind, what);
+    FILE *f = fopen(path, "rb");
+    check(f && text, "cannot read %s", path);
+    *n = f && text ? fread(text, 1, (1 << 20) - 1, f) : 0;
+    text[*n] = 0;
+    if (f)
+        fclose(f);
+    return text;
+}
+
+/* As tokens spell it: with a blank in front of each part between added tokens, or of the first one */
+static char *with_blanks(const char *text, size_t *n, int each)
+{
+    static const char end[] = "<|end|>";
+    char *to = malloc(2 * *n + 2);
+    size_t size = 0;
+    bool begins = true;
+    for (const char *at = text; at < text + *n;) {
+        bool added = !strncmp(at, end, sizeof end - 1);
+        if (begins && !added && (each || *at != ' '))
+            to[size++] = ' ';
+        begins = added && each;
+        size_t k = added ? sizeof end - 1 : 1;
+        memcpy(to + size, at, k);
+        size += k, at += k;
+    }
+    *n = size;
+    return to;
+}
+
+enum { BLANKS_NONE, BLANKS_FIRST, BLANKS_EACH };
+static void test_decode(const char *kind, int blanks)
+{
+    size_t n, size, bytes, at = 0;
+    char *json = contents(kind, "json", &n), *text = contents(kind, "txt", &size), *ids = contents(kind, "bin", &bytes);
+    char *want = blanks ? with_blanks(text, &size, blanks == BLANKS_EACH) : text;
+    Tokenizer *t = tokenizer_read(kind, json, n);
+    int good = 1, k;
+    tokenizer_words(t);
+    for (size_t i = 1024; good && i + 1 < bytes; i += 2) {
+        const char *word = tokenizer_word(t, (unsigned char)ids[i] | (unsigned char)ids[i + 1] << 8, &k);
+        good = word && at + (size_t)k <= size && !memcmp(want + at, word, (size_t)k);
+        check(good, "%s: token %d is not what stands at byte %d", kind, (int)(i - 1024) / 2, (int)at);
+        at += good ? (size_t)k : 0;
+    }
+    check(at == size, "%s: %d bytes of %d", kind, (int)at, (int)size);
+    check(tokenizer_word(t, 60000, &k) == NULL && k == 0, "%s: a token that is none", kind);
+    if (want != text)
+        free(want);
+    free(json), free(text), free(ids);
+}
+
 int main(void)
 {
+    static const struct { const char *kind; int blanks; } kinds[] = {
+        {"gpt2", BLANKS_NONE}, {"llama3", BLANKS_NONE}, {"qwen", BLANKS_NONE}, {"digits", BLANKS_NONE},
+        {"gemma", BLANKS_NONE}, {"llama2", BLANKS_EACH}, {"mistral", BLANKS_FIRST}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        test_decode(kinds[i].kind, kinds[i].blanks);
     test_rule("plain", (Taste){1, 1, 0, 7}, "0134");
     test_rule("another seed", (Taste){1, 1, 0, 8}, "0134");
     test_rule("hot", (Taste){2.5, 1, 0, 7}, "0134");

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# unicode.awk: classes of characters, from the Unicode Character Database, as rows of gen/tokens/letters.def.
+# unicode.awk: classes of characters, from the Unicode Character Database, as rows of rt/tokens/letters.def.
 #
 #   cd /usr/share/unicode && awk -f tools/unicode.awk PropList.txt DerivedNormalizationProps.txt UnicodeData.txt
 #

@@ -64,6 +64,12 @@ static bool lies_in(const char *name, const char *folder)
     return right_in(name, folder) && is_source(name);
 }
 
+/* Of the program sample alone */
+static bool of_sample(const char *name)
+{
+    return right_in(name, "rt/sample/") || right_in(name, "rt/tokens/");
+}
+
 static const Embedded *kernel_file(const Plan *p, const char *call)
 {
     const char *folders[] = {emit_library(p)->folder, "rt/op/"};
@@ -159,7 +165,7 @@ static Strs files_of(const Plan *p, bool mute)
     }
     for (const Embedded *e = embedded; e->name; e++)
         if (starts(e->name, "rt/") && (is_header(p, e->name) || is_runtime(p, e->name) || has(&wanted, e->name) ||
-                                       (!mute && right_in(e->name, "rt/sample/"))))
+                                       (!mute && of_sample(e->name))))
             *PUSH(&list) = e->name;
     return list;
 }
@@ -174,7 +180,7 @@ static const char *sample_objects(const Strs *files)
 {
     const char *text = "sample.o";
     for (int i = 0; i < files->n; i++)
-        if (lies_in(files->at[i], "rt/sample/"))
+        if (of_sample(files->at[i]) && is_source(files->at[i]))
             text = add_object(text, files->at[i]);
     return text;
 }
@@ -187,7 +193,7 @@ static const char *objects(const Plan *p, const Strs *files)
     if (emit_cuda(p))
         text = strf("%s kernels.o", text);
     for (int i = 0; i < files->n; i++)
-        if (ends(files->at[i], ".c") && !starts(files->at[i], "rt/sample/"))
+        if (ends(files->at[i], ".c") && !of_sample(files->at[i]))
             text = add_object(text, files->at[i]);
     return text;
 }

@@ -4,9 +4,10 @@
  *
  * 256 int32: magic, version, number of tokens, zeros; then the tokens, u16 where all ids of the tokenizer fit, else u32.
  */
-#include "tokens.h"
+#include "command.h"
 #include "base/file.h"
 #include "base/quote.h"
+#include "rt/tokens/tokens.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,6 +49,13 @@ static int end_of(const Tokenizer *t, const char *name)
     fail(EXIT_USAGE, "--end %s: %s has no such added token", name, t->path);
 }
 
+static const Tokenizer *tokenizer_of(const char *path)
+{
+    size_t n;
+    const char *text = file_read(path, "name a tokenizer.json", &n);
+    return tokenizer_read(path, text, n);
+}
+
 int tokens_command(int argc, char **argv)
 {
     const char *out = NULL, *path = NULL, *end = NULL;
@@ -67,7 +75,7 @@ int tokens_command(int argc, char **argv)
     }
     if (!path || !out || files.n == 0)
         misuse("%s", !path ? "no tokenizer is named" : !out ? "no file to write is named" : "no texts are named");
-    const Tokenizer *t = tokenizer_read(path);
+    const Tokenizer *t = tokenizer_of(path);
     Ints ids = {0};
     int last = end ? end_of(t, end) : -1;
     int64_t bytes = 0;

@@ -15,24 +15,73 @@
  */
 #include "kernel.h"
 
-enum { CHANNELS = 16, PIXELS = 256 };
+enum { STRIP = 256, UNIT = 16, PIXELS = 256 };
 
-/* sum[j] = the sum over rows of `term` in row r, channel c = from + j, of n channels */
-#define EACH_CHANNEL(sum, n, from, r, c, term) \
-    do { \
-        for (long j_ = 0; j_ < (n); j_++) \
-            (sum)[j_] = 0; \
-        for (long first_ = 0; first_ < rows; first_ += PIXELS) { \
-            float part_[CHANNELS] = {0}; \
-            for (long r = first_, end_ = least(first_ + PIXELS, rows); r < end_; r++) \
-                for (long j_ = 0; j_ < (n); j_++) { \
-                    long c = (from) + j_; \
-                    part_[j_] += (term); \
-                } \
-            for (long j_ = 0; j_ < (n); j_++) \
-                (sum)[j_] += (double)part_[j_]; \
-        } \
-    } while (0)
+/* Channels of a task: some for each thread, in whole units. */
+static long strip_of(const Stage *st, long width)
+{
+    long each = ceil_div(ceil_div(width, st->threads > 0 ? st->threads : 1), UNIT) * UNIT;
+    return least(each, STRIP);
+}
+
+/* Rows first .. end-1 of a block */
+#define BLOCKS(rows, first, end) \
+    for (long first = 0, end = least(PIXELS, rows); first < (rows); first = end, end = least(end + PIXELS, rows))
+
+static inline void flush(double *sum, float *part, long n)
+{
+    for (long j = 0; j < n; j++) {
+        sum[j] += (double)part[j];
+        part[j] = 0;
+    }
+}
+
+/* sum[j] = the sum over the rows of x in channel j of n */
+static void sums(double *sum, const real *x, long rows, long width, long n)
+{
+    float part[STRIP] = {0};
+    memset(sum, 0, (size_t)n * sizeof *sum);
+    BLOCKS(rows, first, end) {
+        for (long r = first; r < end; r++)
+            for (long j = 0; j < n; j++)
+                part[j] += get(x, r * width + j);
+        flush(sum, part, n);
+    }
+}
+
+/* the same of the squares of differences */
+static void squares(double *sum, const real *x, const float *mean, long rows, long width, long n)
+{
+    float part[STRIP] = {0};
+    memset(sum, 0, (size_t)n * sizeof *sum);
+    BLOCKS(rows, first, end) {
+        for (long r = first; r < end; r++)
+            for (long j = 0; j < n; j++) {
+                float by = get(x, r * width + j) - mean[j];
+                part[j] += by * by;
+            }
+        flush(sum, part, n);
+    }
+}
+
+/* the same of dy, and of dy u */
+static void gradients(double *sum, double *product, const real *dy, const real *x, const float *mean, const float *s, long rows,
+                      long width, long n)
+{
+    float part[STRIP] = {0}, with[STRIP] = {0};
+    memset(sum, 0, (size_t)n * sizeof *sum);
+    memset(product, 0, (size_t)n * sizeof *product);
+    BLOCKS(rows, first, end) {
+        for (long r = first; r < end; r++)
+            for (long j = 0; j < n; j++) {
+                float d = get(dy, r * width + j);
+                part[j] += d;
+                with[j] += d * ((get(x, r * width + j) - mean[j]) * s[j]);
+            }
+        flush(sum, part, n);
+        flush(product, with, n);
+    }
+}
 
 void batchstat_forward(Stage *st, float *mean, float *var, const real *x, const float *running_mean, const float *running_var,
                        const Values *vals, long rows, long width)
@@ -42,17 +91,27 @@ void batchstat_forward(Stage *st, float *mean, float *var, const real *x, const 
         memcpy(var, running_var, (size_t)width * sizeof *var);
         return;
     }
+    long strip = strip_of(st, width);
     EACH(rows * width >= 1 << 14)
-    for (long from = 0; from < width; from += CHANNELS) {
-        long n = least(CHANNELS, width - from);
-        double sum[CHANNELS];
-        EACH_CHANNEL(sum, n, from, r, c, get(x, r * width + c));
+    for (long from = 0; from < width; from += strip) {
+        long n = least(strip, width - from);
+        double sum[STRIP];
+        sums(sum, x + from, rows, width, n);
         for (long j = 0; j < n; j++)
             mean[from + j] = (float)(sum[j] / (double)rows);
-        EACH_CHANNEL(sum, n, from, r, c, (get(x, r * width + c) - mean[c]) * (get(x, r * width + c) - mean[c]));
+        squares(sum, x + from, mean + from, rows, width, n);
         for (long j = 0; j < n; j++)
             var[from + j] = (float)(sum[j] / (double)rows);
     }
+}
+
+/* y of some rows and n channels */
+static void normalise(real *y, const real *x, const float *mean, const float *s, const float *weight, const float *bias,
+                      long rows, long width, long n)
+{
+    for (long r = 0; r < rows; r++)
+        for (long j = 0; j < n; j++)
+            put(y, r * width + j, (get(x, r * width + j) - mean[j]) * s[j] * weight[j] + bias[j]);
 }
 
 void batchnorm_forward(Stage *st, real *y, const real *x, const float *mean, const float *var, const float *weight,
@@ -60,29 +119,39 @@ void batchnorm_forward(Stage *st, real *y, const real *x, const float *mean, con
 {
     EACH(rows * width >= 1 << 14)
     for (long first = 0; first < rows; first += PIXELS)
-        for (long from = 0; from < width; from += CHANNELS) {
-            long n = least(CHANNELS, width - from);
-            float s[CHANNELS];
+        for (long from = 0; from < width; from += STRIP) {
+            long n = least(STRIP, width - from), at = first * width + from;
+            float s[STRIP];
             for (long j = 0; j < n; j++)
                 s[j] = frsqrt(var[from + j] + eps);
-            for (long r = first, end = least(first + PIXELS, rows); r < end; r++)
-                for (long j = 0, c = from; j < n; j++, c++)
-                    put(y, r * width + c, (get(x, r * width + c) - mean[c]) * s[j] * weight[c] + bias[c]);
+            normalise(y + at, x + at, mean + from, s, weight + from, bias + from, least(PIXELS, rows - first), width, n);
         }
+}
+
+/* dx of n channels; plain, with: the averages of dy and of dy u; scale: s weight */
+static void spread(real *dx, const real *dy, const real *x, const float *mean, const float *s, const float *scale,
+                   const float *plain, const float *with, long rows, long width, long n)
+{
+    for (long r = 0; r < rows; r++)
+        for (long j = 0; j < n; j++)
+            put(dx, r * width + j, scale[j] * (get(dy, r * width + j) - plain[j] -
+                                               (get(x, r * width + j) - mean[j]) * s[j] * with[j]));
 }
 
 void batchnorm_backward(Stage *st, real *dx, float *dweight, float *dbias, const real *dy, const real *x, const float *mean,
                         const float *var, const float *weight, int acc, long rows, long width, float eps)
 {
+    long strip = strip_of(st, width);
     EACH(rows * width >= 1 << 14)
-    for (long from = 0; from < width; from += CHANNELS) {
-        long n = least(CHANNELS, width - from);
-        double sum[CHANNELS], product[CHANNELS];
-        float s[CHANNELS], plain[CHANNELS], with[CHANNELS];
-        for (long j = 0; j < n; j++)
+    for (long from = 0; from < width; from += strip) {
+        long n = least(strip, width - from);
+        double sum[STRIP], product[STRIP];
+        float s[STRIP], scale[STRIP], plain[STRIP], with[STRIP];
+        for (long j = 0; j < n; j++) {
             s[j] = frsqrt(var[from + j] + eps);
-        EACH_CHANNEL(sum, n, from, r, c, get(dy, r * width + c));
-        EACH_CHANNEL(product, n, from, r, c, get(dy, r * width + c) * ((get(x, r * width + c) - mean[c]) * s[c - from]));
+            scale[j] = s[j] * weight[from + j];
+        }
+        gradients(sum, product, dy + from, x + from, mean + from, s, rows, width, n);
         for (long j = 0; j < n; j++) {
             plain[j] = (float)sum[j];
             with[j] = (float)product[j];
@@ -93,10 +162,8 @@ void batchnorm_backward(Stage *st, real *dx, float *dweight, float *dbias, const
             plain[j] = (float)(sum[j] / (double)rows);
             with[j] = (float)(product[j] / (double)rows);
         }
-        for (long r = 0; dx && r < rows; r++)
-            for (long j = 0, c = from; j < n; j++, c++)
-                put(dx, r * width + c, s[j] * weight[c] * (get(dy, r * width + c) - plain[j] -
-                                                           (get(x, r * width + c) - mean[c]) * s[j] * with[j]));
+        if (dx)
+            spread(dx + from, dy + from, x + from, mean + from, s, scale, plain, with, rows, width, n);
     }
 }
 

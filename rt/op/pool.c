@@ -7,14 +7,14 @@
  * windows give, ascending by row and column of y, and is rounded once.  The average divides a finished sum by the size of the
  * window, or with count_pad 0 by the pixels inside.
  *
- * Cost: MaxPool backward looks at each window once and adds into dx, where that rounds no sum twice: f32, or windows that do
- * not overlap.  Else it looks at a window once for each of its pixels.
+ * Cost: MaxPool backward goes over dx by pieces of a row, with their sums in float, and looks at a window once for each of its
+ * rows.
  */
 #include "kernel.h"
 
 typedef struct { long height, width, channels, yheight, ywidth, kheight, kwidth, stride, top, left; } Pool;
 typedef struct { long from, to; } Span;         /* from .. to-1 */
-enum { SOME = 64, FEW = 32 };                   /* channels at a time */
+enum { SOME = 64, PIECE = 32 };                 /* channels, and pixels of a row, at a time */
 
 /* The pixels of window p along one axis; the windows over pixel p. */
 static inline Span pixels_of(long p, long stride, long pad, long kernel, long n)
@@ -35,17 +35,33 @@ static inline Span columns_of(const Pool *v, long column)
     return pixels_of(column, v->stride, v->left, v->kwidth, v->width);
 }
 
-/* most[j], at[j]: the largest of a window and its pixel; x begins at the sample's channel. */
-static void largest(float *most, long *at, const Pool *v, const real *x, Span rows, Span columns, long n)
+/* most[j]: the largest of a window; x begins at the sample's channel. */
+static void largest(float *most, const Pool *v, const real *x, Span rows, Span columns, long n)
 {
     for (long j = 0; j < n; j++)
-        most[j] = -F_INFINITY, at[j] = -1;
+        most[j] = -F_INFINITY;
     for (long r = rows.from; r < rows.to; r++)
         for (long c = columns.from; c < columns.to; c++)
             for (long j = 0; j < n; j++) {
                 float a = get(x, (r * v->width + c) * v->channels + j);
-                if (a > most[j] || at[j] < 0 || a != a)
-                    most[j] = a, at[j] = r * v->width + c;
+                most[j] = a > most[j] || a != a ? a : most[j];
+            }
+}
+
+/* at[j]: which pixel of the window that is, counted by rows. */
+static void places(int32_t *at, const Pool *v, const real *x, Span rows, Span columns, long n)
+{
+    float most[SOME];
+    int32_t number = 0;
+    for (long j = 0; j < n; j++)
+        most[j] = -F_INFINITY, at[j] = 0;
+    for (long r = rows.from; r < rows.to; r++)
+        for (long c = columns.from; c < columns.to; c++, number++)
+            for (long j = 0; j < n; j++) {
+                float a = get(x, (r * v->width + c) * v->channels + j);
+                int larger = a > most[j] || a != a;
+                most[j] = larger ? a : most[j];
+                at[j] = larger ? number : at[j];
             }
 }
 
@@ -57,70 +73,52 @@ void pool_max_forward(Stage *st, real *y, const real *x, long batch, long height
     for (long p = 0; p < batch * yheight * ywidth; p++)
         for (long from = 0; from < channels; from += SOME) {
             float most[SOME];
-            long at[SOME], n = least(SOME, channels - from);
+            long n = least(SOME, channels - from);
             const real *sample = x + p / (yheight * ywidth) * height * width * channels + from;
-            largest(most, at, &v, sample, rows_of(&v, p / ywidth % yheight), columns_of(&v, p % ywidth), n);
+            largest(most, &v, sample, rows_of(&v, p / ywidth % yheight), columns_of(&v, p % ywidth), n);
             for (long j = 0; j < n; j++)
                 put(y, p * channels + from + j, most[j]);
         }
 }
 
-/* sum[j] of one pixel of a sample: dy of the windows whose first largest it is. */
-static void max_gradient(float *sum, const Pool *v, const real *dy, const real *x, long pixel, long n)
+/* sum[pixel][j] of pixels of row `row` of a sample, n channels: dy of the windows whose first largest they are. */
+static void max_gradient(float sum[][SOME], const Pool *v, const real *dy, const real *x, long row, Span pixels, long n)
 {
-    Span rows = windows_of(pixel / v->width, v->stride, v->top, v->kheight, v->yheight);
-    Span columns = windows_of(pixel % v->width, v->stride, v->left, v->kwidth, v->ywidth);
-    float most[SOME];
-    long at[SOME];
-    for (long r = rows.from; r < rows.to; r++)
-        for (long c = columns.from; c < columns.to; c++) {
-            largest(most, at, v, x, rows_of(v, r), columns_of(v, c), n);
-            for (long j = 0; j < n; j++)
-                if (at[j] == pixel)
-                    sum[j] += get(dy, (r * v->ywidth + c) * v->channels + j);
+    Span down = windows_of(row, v->stride, v->top, v->kheight, v->yheight), across;
+    across.from = windows_of(pixels.from, v->stride, v->left, v->kwidth, v->ywidth).from;
+    across.to = windows_of(pixels.to - 1, v->stride, v->left, v->kwidth, v->ywidth).to;
+    for (long r = down.from; r < down.to; r++)
+        for (long c = across.from; c < across.to; c++) {
+            Span rows = rows_of(v, r), columns = columns_of(v, c);
+            int32_t at[SOME], wide = (int32_t)(columns.to - columns.from), first = (int32_t)(row - rows.from) * wide;
+            places(at, v, x, rows, columns, n);
+            for (long j = 0; j < n; j++) {
+                long pixel = columns.from + at[j] - first;
+                if (at[j] >= first && at[j] < first + wide && pixel >= pixels.from && pixel < pixels.to)
+                    sum[pixel - pixels.from][j] += get(dy, (r * v->ywidth + c) * v->channels + j);
+            }
         }
-}
-
-/* n channels of a sample: its windows, ascending, each give dy to their first largest. */
-static void max_spread(real *dx, const Pool *v, const real *dy, const real *x, long n)
-{
-    float most[SOME];
-    long at[SOME];
-    for (long p = 0; p < v->height * v->width; p++)
-        for (long j = 0; j < n; j++)
-            put(dx, p * v->channels + j, 0);
-    for (long p = 0; p < v->yheight * v->ywidth; p++) {
-        largest(most, at, v, x, rows_of(v, p / v->ywidth), columns_of(v, p % v->ywidth), n);
-        for (long j = 0; j < n; j++)
-            if (at[j] >= 0)
-                put(dx, at[j] * v->channels + j, get(dx, at[j] * v->channels + j) + get(dy, p * v->channels + j));
-    }
 }
 
 void pool_max_backward(Stage *st, real *dx, const real *dy, const real *x, long batch, long height, long width, long channels,
                        long yheight, long ywidth, long kheight, long kwidth, long stride, long top, long left)
 {
     Pool v = {height, width, channels, yheight, ywidth, kheight, kwidth, stride, top, left};
-    long parts = ceil_div(channels, FEW);
-    if (sizeof(real) == sizeof(float) || (kheight <= stride && kwidth <= stride)) {
-        EACH(batch * height * width * channels >= 1 << 13)
-        for (long p = 0; p < batch * parts; p++) {
-            long from = p % parts * FEW, first = p / parts * channels;
-            max_spread(dx + first * height * width + from, &v, dy + first * yheight * ywidth + from,
-                       x + first * height * width + from, least(FEW, channels - from));
-        }
-        return;
-    }
+    long pieces = ceil_div(width, PIECE);
     EACH(batch * height * width * channels >= 1 << 13)
-    for (long p = 0; p < batch * height * width; p++)
+    for (long task = 0; task < batch * height * pieces; task++) {
+        long line = task / pieces, first = task % pieces * PIECE, sample = line / height;
+        const real *x0 = x + sample * height * width * channels, *y0 = dy + sample * yheight * ywidth * channels;
+        Span pixels = {first, least(first + PIECE, width)};
         for (long from = 0; from < channels; from += SOME) {
-            float sum[SOME] = {0};
-            long sample = p / (height * width), n = least(SOME, channels - from);
-            const real *y0 = dy + sample * yheight * ywidth * channels, *x0 = x + sample * height * width * channels;
-            max_gradient(sum, &v, y0 + from, x0 + from, p % (height * width), n);
-            for (long j = 0; j < n; j++)
-                put(dx, p * channels + from + j, sum[j]);
+            float sum[PIECE][SOME] = {{0}};
+            long n = least(SOME, channels - from);
+            max_gradient(sum, &v, y0 + from, x0 + from, line % height, pixels, n);
+            for (long p = pixels.from; p < pixels.to; p++)
+                for (long j = 0; j < n; j++)
+                    put(dx, (line * width + p) * channels + from + j, sum[p - first][j]);
         }
+    }
 }
 
 static inline float divisor(const Pool *v, Span rows, Span columns, long count_pad)

@@ -26,13 +26,19 @@
 #include <unistd.h>
 #include "choose.h"
 #include "ckpt.h"
+#include "data.h"
 #include "link.h"
 #include "options.h"
 #include "real.h"
+#include "rt/tokens/tokens.h"
 
 const char program_name[] = "sample";
 
-typedef struct { const char *prompt, *weights; long tokens, seed, top_k, watchdog; double temperature, top_p; } Asked;
+typedef struct {
+    const char *prompt, *tokenizer, *weights;
+    long tokens, seed, top_k, watchdog;
+    double temperature, top_p;
+} Asked;
 
 typedef struct Sample {
     Asked ask;
@@ -47,11 +53,13 @@ typedef struct Sample {
     int end;                    /* the last byte that was written */
     bool terminal;              /* it goes to one: no bytes that would command it */
     bool numbers;               /* tokens are no bytes */
+    Tokenizer *tokens;          /* of --tokenizer; NULL: bytes or numbers */
     char path[CKPT_PATH];       /* of the weights */
 } Sample;
 
 static const Option table[] = {
     {"--prompt", "TEXT", WORD, offsetof(Asked, prompt), "the text to go on with; default: the end of a line"},
+    {"--tokenizer", "FILE", WORD, offsetof(Asked, tokenizer), "tokenizer.json of this model: prompt and answer are text"},
     {"--tokens", "N", NUMBER, offsetof(Asked, tokens), "tokens to write behind it; default 100"},
     {"--temperature", "X", FRACTION, offsetof(Asked, temperature), "what scores are divided by; 0: the likeliest; default 1"},
     {"--top-k", "N", NUMBER, offsetof(Asked, top_k), "only the N likeliest tokens; default 0, all"},
@@ -186,19 +194,44 @@ static int write_text(Sample *s, const char *text, size_t n)
     return DONE;
 }
 
-/* Bytes, or numbers with blanks between them. */
+/* A terminal gets no bytes that would command it. */
+static int write_bytes(Sample *s, const char *from, int n)
+{
+    int status = DONE;
+    for (int i = 0; i < n && status == DONE; i++) {
+        bool commands = ((unsigned char)from[i] < ' ' && from[i] != '\n' && from[i] != '\t') || from[i] == 127;
+        status = write_text(s, s->terminal && commands ? "?" : &from[i], 1);
+    }
+    return status;
+}
+
+/* A token that the tokenizer does not know is U+FFFD. */
+static int write_word(Sample *s, int32_t id)
+{
+    int n;
+    const char *word = tokenizer_word(s->tokens, id, &n);
+    return write_bytes(s, word ? word : "\xef\xbf\xbd", word ? n : 3);
+}
+
+/* Text, bytes, or numbers with blanks between them. */
 static int write_ids(Sample *s, const int32_t *ids, long n)
 {
     int status = DONE;
     for (long i = 0; i < n && status == DONE; i++) {
         char text[16] = {(char)ids[i]};
-        bool commands = (ids[i] < ' ' && ids[i] != '\n' && ids[i] != '\t') || ids[i] == 127;
-        if (s->numbers)
+        if (s->tokens)
+            status = write_word(s, ids[i]);
+        else if (s->numbers)
             status = write_text(s, text, (size_t)snprintf(text, sizeof text, s->end ? " %ld" : "%ld", (long)ids[i]));
         else
-            status = write_text(s, s->terminal && commands ? "?" : text, 1);
+            status = write_bytes(s, text, 1);
     }
     return status;
+}
+
+static int write_prompt(Sample *s)
+{
+    return s->tokens ? write_bytes(s, s->ask.prompt, (int)strlen(s->ask.prompt)) : write_ids(s, s->ids, s->n);
 }
 
 /* The token goes behind the text; the first one leaves where there is no room. */
@@ -222,7 +255,7 @@ static void sample_stage(Worker *w)
     bool first = w == run->worker;
     w->stage.hook = look;
     w->eval = true;
-    w->status = worst(w, first && run->main ? write_ids(s, s->ids, s->n) : DONE);
+    w->status = worst(w, first && run->main ? write_prompt(s) : DONE);
     while (w->status == DONE && s->made < s->ask.tokens) {
         int64_t id = next_token(w);
         int status = id == BROKEN ? STATUS_BROKEN : first ? take(run, (int32_t)id) : DONE;
@@ -242,7 +275,7 @@ static int sample_options(Run *run, int argc, char **argv)
     const Job *job = run->job;
     if (!s)
         return complain(STATUS_RUN, "no memory");
-    s->ask = (Asked){"\n", job->ckpt_dir, 100, (long)job->seed, 0, -1, 1, 1};
+    s->ask = (Asked){"\n", NULL, job->ckpt_dir, 100, (long)job->seed, 0, -1, 1, 1};
     int status = options_about(table, job, "Write text of", argc, argv, run->main);
     if (status < 0)
         status = options_table(table, &s->ask, argv, run->main);
@@ -264,7 +297,41 @@ static int refuse(const Run *run, const char *form, long a, long b)
     return run->main ? complain(STATUS_USAGE, form, a, b) : STATUS_USAGE;
 }
 
-/* Bytes, or numbers; those beyond the window are counted and not stored.  False: it is no number. */
+/* Where the tokenizer goes when it cannot go on: sample/base.h. */
+static jmp_buf refused;
+static const char *why;
+
+void token_fail(int status, const char *text)
+{
+    static char room[1024];
+    snprintf(room, sizeof room, "%s", text);
+    why = room;
+    longjmp(refused, status);
+}
+
+/* The tokenizer, and the tokens of the prompt; those beyond the window are counted and not stored. */
+static int encode_prompt(Run *run)
+{
+    Sample *s = run->sample;
+    DataFile f = {0};
+    Ints ids = {0};
+    if (data_map(&f, s->ask.tokenizer, "--tokenizer") != DONE)
+        return STATUS_USAGE;
+    int failed = setjmp(refused);
+    if (failed)
+        return run->main ? complain(failed, "%s", why) : failed;
+    char *text = alloc(f.size + 1);
+    memcpy(text, f.at, f.size);
+    s->tokens = tokenizer_read(s->ask.tokenizer, text, f.size);
+    tokenizer_words(s->tokens);
+    tokenizer_encode(s->tokens, "--prompt", s->ask.prompt, strlen(s->ask.prompt), &ids);
+    for (; s->n < ids.n; s->n++)
+        if (s->n < s->window)
+            s->ids[s->n] = ids.at[s->n];
+    return DONE;
+}
+
+/* Bytes, or numbers; as above.  False: it is no number. */
 static bool read_prompt(Sample *s)
 {
     const char *at = s->ask.prompt;
@@ -293,8 +360,14 @@ static int prompt_open(Run *run)
     s->ids = calloc((size_t)s->window + 1, sizeof *s->ids);
     if (!s->ids)
         return complain(STATUS_RUN, "no memory for the prompt");
-    if (!read_prompt(s))
-        return refuse(run, "--prompt: tokens of this model are no bytes: give their numbers, with blanks between them", 0, 0);
+    if (s->ask.tokenizer && !s->numbers)
+        return refuse(run, "--tokenizer: tokens of this model are bytes, and need none", 0, 0);
+    int status = s->ask.tokenizer ? encode_prompt(run) : DONE;
+    if (status != DONE)
+        return status;
+    if (!s->ask.tokenizer && !read_prompt(s))
+        return refuse(run, "--prompt: tokens of this model are no bytes: name its tokenizer.json with --tokenizer, or give "
+                      "their numbers, with blanks between them", 0, 0);
     if (s->n == 0)
         return refuse(run, "--prompt is empty: give it at least one token", 0, 0);
     if (s->n > s->window)

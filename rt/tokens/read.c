@@ -10,8 +10,8 @@
  * writers put only where a file has to be ASCII.
  */
 #include "tokens.h"
-#include "base/file.h"
-#include "rt/json.h"
+#include "json.h"
+#include "utf8.h"
 #include <string.h>
 
 typedef struct { const char *at; size_t n; } Part;      /* n 0: not there */
@@ -201,7 +201,7 @@ static int spell(const Tokenizer *t, char *text)
         return (int)length;
     for (const char *at = text, *end = text + length; at < end && byte >= 0;) {
         int used;
-        byte = byte_of(diag_char(at, end, &used));
+        byte = byte_of(utf8_next(at, end, &used));
         text[n] = (char)byte;
         n += byte >= 0;
         at += used;
@@ -335,10 +335,8 @@ static void check_model(Reader *r, Part model)
         refuse(r, "its model is neither byte-level nor has it byte_fallback: it cannot spell every text");
 }
 
-Tokenizer *tokenizer_read(const char *path)
+Tokenizer *tokenizer_read(const char *path, const char *text, size_t n)
 {
-    size_t n;
-    const char *text = file_read(path, "name a tokenizer.json", &n);
     Tokenizer *t = alloc(sizeof *t);
     Reader r = {t, alloc(n + 2), n + 2};
     Json j = json_open(text, n);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tokens.h: text to tokens, by a tokenizer.json of other tools.
+ * tokens.h: text to tokens and back, by a tokenizer.json of other tools.  dpgen and the program sample share these files:
+ * base.h is that of dpgen, or rt/sample/base.h.
  */
 #ifndef TOKENS_H
 #define TOKENS_H
 #include "base.h"
 
 /* letters.c: classes of characters */
-enum { LETTER = 1, NUMBER = 2, SPACE = 4, MOVES = 8 };
+enum { LETTER = 1, NUMERAL = 2, SPACE = 4, MOVES = 8 };
 int char_class(uint32_t c);
 
 /* split.c: text to words, each of which is encoded on its own */
@@ -36,13 +37,15 @@ typedef struct {
     int byte[256];              /* the token of each byte */
     VEC(Added) added;           /* found in the text before anything else */
     int most;                   /* the largest id */
+    VEC(Entry) word;            /* decode.c: texts by id */
 } Tokenizer;
 
-/* read.c: ends dpgen with status 3 at what it does not know */
-Tokenizer *tokenizer_read(const char *path);
+/* read.c: of a tokenizer.json of n bytes, a zero behind them; fail()s with EXIT_MODEL at what it does not know */
+Tokenizer *tokenizer_read(const char *path, const char *text, size_t n);
 const Merge *merge_of(const Tokenizer *t, int left, int right);
 /* encode.c: the tokens of a text; name: what messages call it */
 void tokenizer_encode(const Tokenizer *t, const char *name, const char *text, size_t n, Ints *to);
-
-int tokens_command(int argc, char **argv);          /* tokens.c: dpgen tokens */
+/* decode.c: the bytes of a token inside a text; NULL: there is no such token */
+void tokenizer_words(Tokenizer *t);                 /* once, before that */
+const char *tokenizer_word(const Tokenizer *t, int id, int *n);
 #endif

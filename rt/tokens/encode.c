@@ -10,6 +10,7 @@
  * tokenizers without a pattern have one word for all of a text.
  */
 #include "tokens.h"
+#include "utf8.h"
 #include <string.h>
 
 typedef struct { int id, left, right; } Piece;          /* neighbours by number, -1 none; id -1: it was merged */
@@ -108,7 +109,7 @@ static void encode_word(const Tokenizer *t, Word *w, const char *at, size_t size
     }
     w->piece.n = w->heap.n = 0;
     for (const char *end = at + size; at < end; at += n) {
-        diag_char(at, end, &n);
+        utf8_next(at, end, &n);
         spell_char(t, w, at, n);
     }
     w->piece.at[w->piece.n - 1].right = -1;
@@ -133,7 +134,7 @@ static void encode_digits(const Tokenizer *t, Word *w, const char *at, const cha
 {
     const char *from = at;
     for (int n; at < end; at += n) {
-        bool digit = char_class(diag_char(at, end, &n)) & NUMBER;
+        bool digit = char_class(utf8_next(at, end, &n)) & NUMERAL;
         if (!t->digits || !digit)
             continue;
         encode_words(t, w, from, at, to);
@@ -164,7 +165,7 @@ static void check_text(const Tokenizer *t, const char *name, const char *text, s
 {
     int n;
     for (const char *at = text, *end = text + size; at < end; at += n) {
-        uint32_t c = diag_char(at, end, &n);
+        uint32_t c = utf8_next(at, end, &n);
         if (c == 0xfffd && n == 1)
             fail(EXIT_MODEL, "%s: byte %ld is no UTF-8, and %s is of texts; convert it with iconv", name, (long)(at - text),
                  t->path);

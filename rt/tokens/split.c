@@ -16,6 +16,7 @@
  * cl100k_base.  Cost: linear.  Not handled: other patterns, which read.c refuses.
  */
 #include "tokens.h"
+#include "utf8.h"
 #include <string.h>
 
 const char *pattern_text(Pattern p)
@@ -38,8 +39,8 @@ static Char char_at(const char *at, const char *end)
     Char x = {0};
     if (at >= end)
         return x;
-    x.c = diag_char(at, end, &x.n);
-    x.class = char_class(x.c) & (LETTER | NUMBER | SPACE);
+    x.c = utf8_next(at, end, &x.n);
+    x.class = char_class(x.c) & (LETTER | NUMERAL | SPACE);
     return x;
 }
 
@@ -107,10 +108,10 @@ static size_t cl100k(const char *at, const char *end, int numbers)
     Char x = char_at(at, end), next = char_at(at + x.n, end);
     if (n)
         return n;
-    if (x.class == LETTER || (next.class == LETTER && x.class != NUMBER && !breaks(x.c)))
+    if (x.class == LETTER || (next.class == LETTER && x.class != NUMERAL && !breaks(x.c)))
         return (size_t)(run(at + x.n, end, LETTER, INT32_MAX) - at);
-    if (x.class == NUMBER)
-        return (size_t)(run(at, end, NUMBER, numbers) - at);
+    if (x.class == NUMERAL)
+        return (size_t)(run(at, end, NUMERAL, numbers) - at);
     const char *from = at + (*at == ' '), *to = run(from, end, 0, INT32_MAX);
     if (to == from)
         return spaces(at, end, true);
