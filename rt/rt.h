@@ -148,6 +148,17 @@ void recur_backward(Stage *st, real *dx, const real *dy, const float *c, const r
 void recur_backward_w(Stage *st, float *dweight, float *dbias, const real *dx, const real *y, const int32_t *mask, void *tmp, int acc, long batch, long time, long hidden, long reverse);
 void additive_forward(Stage *st, real *y, const real *q, const real *k, const int32_t *mask, const float *linear_att, const float *normalize_scalar, const float *normalize_bias, void *tmp, long batch, long query, long key, long width);
 void additive_backward(Stage *st, real *dq, real *dk, float *dlinear_att, float *dnormalize_scalar, float *dnormalize_bias, const real *dy, const real *q, const real *k, const int32_t *mask, const float *linear_att, const float *normalize_scalar, const float *normalize_bias, void *tmp, int acc, long batch, long query, long key, long width);
+void route_forward(Stage *st, real *share, int32_t *expert, int32_t *slot, int32_t *offset, const real *x, long rows, long experts, long top, long normalize, long scores);
+void route_backward(Stage *st, real *dx, const real *dshare, const real *x, const int32_t *expert, long rows, long experts, long top, long normalize, long scores);
+void dispatch_forward(Stage *st, real *y, const real *x, const int32_t *slot, long rows, long top, long width);
+void dispatch_backward(Stage *st, real *dx, const real *dy, const int32_t *slot, long rows, long top, long width);
+void combine_forward(Stage *st, real *y, const real *x, const real *share, const int32_t *slot, long rows, long top, long width);
+void combine_backward(Stage *st, real *dx, real *dshare, const real *dy, const real *x, const real *share, const int32_t *slot, long rows, long top, long width);
+void route_loss_forward(Stage *st, float *loss, const real *x, const int32_t *expert, const Values *vals, long rows, long experts, long top, float factor);
+void route_loss_backward(Stage *st, real *dx, const float *dloss, const real *x, const int32_t *expert, const Values *vals, long rows, long experts, long top, float factor);
+void grouped_forward(Stage *st, real *y, const real *x, const int32_t *offset, const real *weight, long rows, long in, long out, long experts);
+void grouped_backward_x(Stage *st, real *dx, const real *dy, const int32_t *offset, const real *weight, long rows, long in, long out, long experts);
+void grouped_backward_w(Stage *st, float *dweight, const real *dy, const real *x, const int32_t *offset, int acc, long rows, long in, long out, long experts);
 void rotary_forward(Stage *st, real *y, const real *x, long batch, long seq, long heads, long width, long dims, long adjacent, float theta, long scaling, float factor, float low, float high, long original);
 void rotary_backward(Stage *st, real *dx, const real *dy, long batch, long seq, long heads, long width, long dims, long adjacent, float theta, long scaling, float factor, float low, float high, long original);
 void layernorm_forward(Stage *st, real *y, float *mean, float *rstd, const real *x, const float *weight, const float *bias, long rows, long width, float eps);

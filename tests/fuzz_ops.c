@@ -459,6 +459,28 @@ static bool make_scores(void)
     return true;
 }
 
+/* To experts and back: each has one product, sometimes two with a gate between. */
+static bool make_experts(void)
+{
+    Value *x = choose(of_sample, NULL);
+    if (!x || x->s.n < 2 || x->s.n > 4 || x->loud > LOUD / 2)
+        return false;
+    int experts = 1 + below(5), top = 1 + below(experts), n = size(&x->s) / width(&x->s) * top, out = small(), loud = x->loud;
+    Shape y = with_width(x->s, out);
+    Value *logits = n * width(&x->s) <= ELEMENTS && n * out <= ELEMENTS && fits(&y) ? linear(x, experts) : NULL;
+    if (!logits)
+        return false;
+    char name[24];
+    name_table(name, sizeof name, "experts");
+    line("op: Route, in: %s, top: %d, normalize: %s, scores: %s, as: [%s_p, %s_e, %s_s, %s_o]", use(logits), top, yes(50),
+         chance(30) ? "sigmoid" : "softmax", name, name, name, name);
+    line("op: Dispatch, in: [%s, %s_s], as: %s_r", use(x), name, name);
+    line("op: GroupedLinear, name: %s, in: [%s_r, %s_o], experts: %d, out: %d%s, as: %s_y", name, name, name, experts, out,
+         start(width(&x->s), &loud), name);
+    line("op: Combine, in: [%s_y, %s_p, %s_s], as: %s", name, name, name, fresh(y, loud + 1)->name);
+    return true;
+}
+
 static bool two(const char *op, Value *a, Value *b, int loud)
 {
     Shape s = size(&a->s) >= size(&b->s) ? a->s : b->s;
@@ -607,6 +629,6 @@ const Maker makers[] = {
     {4, make_matmul},
     {4, make_attention}, {4, make_packed}, {3, make_concat}, {3, make_split}, {3, make_slice}, {4, make_reshape},
     {3, make_transpose}, {2, make_reduce}, {3, make_embedding}, {2, make_position}, {2, make_relative},
-    {2, make_parameter}, {2, make_rotary}, {2, make_gate}, {2, make_lstm}, {2, make_scores},
+    {2, make_parameter}, {2, make_rotary}, {2, make_gate}, {2, make_lstm}, {2, make_scores}, {2, make_experts},
     {2, make_data}, {0, NULL},
 };

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Small models of today's language have the same bits under any plan, in f32 and in bf16 (tests/models/language.yaml: rotary
-# positions, shared heads of keys, gates, norms of heads, a window; recurrent.yaml: LSTM and additive attention).  The graph
-# interpreter, which knows no plan, gives the hash.  SLOW=1 takes 40 plans of each.  The kernels for GPUs have one hash under
-# two plans, over the double.
+# positions, shared heads of keys, gates, norms of heads, a window; recurrent.yaml: LSTM and additive attention; experts.yaml).
+# The graph interpreter, which knows no plan, gives the hash.  SLOW=1 takes 40 plans of each.  The kernels for GPUs have one
+# hash under two plans, over the double.
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a build/librt_bf16.a build/interp build/interp_bf16
-models_of_language="language recurrent"
+models_of_language="language recurrent experts"
 $cc -std=c11 -O1 -Wall -Wextra -Werror -o "$tmp/npy" tests/npy.c || { fault "tests/npy.c"; finish; }
 cwd=$tmp/data run="--no-checkpoint --quiet --hash"
 mkdir -p "$cwd"
@@ -48,6 +48,13 @@ for name in $models_of_language; do
     interpret "$name, bf16" build/interp_bf16 --set train.precision.compute=bf16
     [ "$hash" != "$reference" ] && pass || fault "$name: bf16 has the hash of f32"
 done
+
+# Equal logits: all tokens go to the first experts.  The folder, and so its arena, knows nothing of it.
+sed 's/name: mlp.gate, /&init: zeros, /; s/name: again.gate, /&init: zeros, /' $models/experts.yaml >"$tmp/one.yaml"
+model=$tmp/one.yaml
+use_portable
+plans_of | some '2.1f1b.full' | plans
+interpret "one expert" build/interp
 
 # ---- the kernels for GPUs, over the double ---------------------------------------------------------------------------
 . tests/cuda.sh

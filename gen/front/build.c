@@ -82,8 +82,8 @@ int op_new(Scope *s, const Node *line, const char *path, int r, Op o)
     for (int i = 0; i < row(r)->out.n; i++) {
         const Operand *out = &row(r)->out.at[i];
         const char *name = i ? claim(s, line, path_join(path, out->name)) : path;
-        Tensor t = {.name = name, .kind = T_ACT, .type = out->type == 'f' ? F32 : g->compute, .op = o.fwd, .of = -1,
-                    .loc = o.loc};
+        Type type = out->type == 'f' ? F32 : out->type == 'i' ? I32 : g->compute;
+        Tensor t = {.name = name, .kind = T_ACT, .type = type, .op = o.fwd, .of = -1, .loc = o.loc};
         int index = tensor_new(b, t, out->type);
         *PUSH(&o.out) = index;
     }
@@ -305,6 +305,15 @@ static int forwarded(Scope *s, const Node *line)
     return in ? value_of(s, in->kind == LIST ? in->at[0] : in) : value_last(s, line);
 }
 
+/* i32 results are for other lines to read: then all results have names. */
+static bool has_numbers(const Row *r)
+{
+    for (int i = 0; i < r->out.n; i++)
+        if (r->out.at[i].type == 'i')
+            return true;
+    return false;
+}
+
 static void finish(Scope *s, const Node *line, const Ints *results)
 {
     s->last = results->at[results->n - 1];
@@ -333,8 +342,10 @@ static void expand(Scope *s, const Node *line, const char *op)
         o.in = in;
         int index = !strcmp(op, "BatchNorm") ? batch_norm(s, line, path, o)
             : !strcmp(op, "LSTM") ? lstm(s, line, path, o)
-            : attr_find(&o, "top") ? hits(s, line, path, o) : op_new(s, line, path, r, o);
+            : attr_find(&o, "top") && r != row_find("Route") ? hits(s, line, path, o) : op_new(s, line, path, r, o);
         *PUSH(&results) = s->b->g->op.at[index].out.at[0];
+        for (int i = 1; has_numbers(row(r)) && i < row(r)->out.n; i++)
+            *PUSH(&results) = s->b->g->op.at[index].out.at[i];
     }
     if (results.n)
         finish(s, line, &results);

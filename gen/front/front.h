@@ -8,7 +8,7 @@
  *   build.c   one line of the model -> operators
  *   expand.c expand_lstm.c    ... that are rows of several kinds
  *   row.c bind.c graph.c shape.c shape_ops.c shape_image.c shape_language.c
- *   shape_attention.c shape_recurrent.c
+ *   shape_attention.c shape_recurrent.c shape_experts.c
  */
 #ifndef FRONT_H
 #define FRONT_H
@@ -110,6 +110,11 @@ extern const ShapeRule shape_rules[];                           /* ends with a N
 /* shape_language.c */
 bool size_attention(Sizer *z);
 bool size_attention_packed(Sizer *z);
+bool size_route(Sizer *z);
+bool size_dispatch(Sizer *z);
+bool size_grouped(Sizer *z);
+bool size_combine(Sizer *z);
+bool size_route_loss(Sizer *z);
 bool size_recur(Sizer *z);
 bool size_additive(Sizer *z);
 bool size_rotary(Sizer *z);

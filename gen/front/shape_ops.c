@@ -82,7 +82,10 @@ bool shape_by_sample(Sizer *z, const Shape *x)
  * else but a target that every loss passes over (input_ignores): so that range must lie in [0, n). */
 static bool ids_within(Sizer *z, int operand, int64_t n, const char *more)
 {
-    const Input *x = &z->m->inputs.at[z->g->tensor.at[z->o->in.at[operand]].of];
+    const Tensor *t = &z->g->tensor.at[z->o->in.at[operand]];
+    if (t->kind != T_INPUT)
+        return refuse(z, NULL, "takes a data input, and %s is computed", t->name);
+    const Input *x = &z->m->inputs.at[t->of];
     if (x->lo != x->hi && x->lo >= 0 && x->hi <= n)
         return true;
     return refuse(z, strf("range: [0, %lld]%s", (Num)n, more), "values from 0 to %lld are possible here, and input %s %s",
@@ -569,6 +572,8 @@ const ShapeRule shape_rules[] = {
     {"reshape", size_reshape},      {"transpose", size_transpose},  {"reduce", size_reduce},
     {"xent", size_xent},            {"hits", size_hits},            {"linear_xent", size_linear_xent},
     {"mse", size_mse},              {"loss_add", size_number},
+    {"route", size_route},          {"dispatch", size_dispatch},    /* these five: shape_experts.c */
+    {"grouped", size_grouped},      {"combine", size_combine},      {"route_loss", size_route_loss},
     {"recur", size_recur},          {"additive", size_additive},    /* shape_recurrent.c */
     {"rotary", size_rotary},        {"gate", size_gate},            {"softcap", size_softcap},      /* shape_language.c */
     {"loss_scale", size_number},    {"none", size_none},            {NULL, NULL},
