@@ -50,8 +50,15 @@ efficientnet-b0 5288548 6d707dfa5997fe6a
 vit-b16 86567656 f6aadcbccfc84521
 inception-v3 27161264 7373700f7e3420a3
 amoebanet-d 81505540 ed8a42eac71dab99
+amoebanet-d 319024120 10a45fbfc9872803 -D F=416
+amoebanet-d 542734840 84152586421d4d76 -D F=544
+amoebanet-d 1055832376 0519aa9c6e986dd0 -D L=36 -D F=544
 amoebanet-d 1844858344 c342c6b0a1abc420 -D L=72 -D F=512
 mixer-b16 59880472
+convnext-tiny 28589128 0e75371749443963
+convnext-tiny 88591464 - -D N3=27 -D F=128
+unet 232687328
+unet 362157516 - -D N=6 -D F=72
 gnmt-8 193766977
 gnmt-8 277718593 - -D N=8
 awd-lstm 24221600

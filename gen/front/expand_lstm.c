@@ -45,8 +45,8 @@ int lstm(Scope *s, const Node *line, const char *path, Op o)
         int op = direction(s, line, path, &o, path_join(path, reverse ? "steps_reverse" : "steps"), reverse);
         *PUSH(&both.in) = s->b->g->op.at[op].out.at[0];
     }
-    *PUSH(&both.in) = -1;
-    *PUSH(&both.in) = -1;
+    while (both.in.n < row(row_find("Concat"))->in.n)
+        *PUSH(&both.in) = -1;
     attr_set(&both, "axis", -1);
     return op_new(s, line, path, row_find("Concat"), both);
 }
