@@ -16,8 +16,9 @@ BASE    = gen/base/mem.o gen/base/file.o gen/base/diag.o gen/base/sha256.o gen/b
 FRONT   = gen/front/load.o gen/front/new.o gen/front/schema.o gen/front/expr.o gen/front/override.o gen/front/model.o \
           gen/front/train.o gen/front/devices.o gen/front/schedules.o gen/front/table.o gen/front/targets.o \
           gen/front/links.o gen/front/names.o gen/front/attr.o gen/front/block.o gen/front/build.o gen/front/expand.o \
-          gen/front/row.o gen/front/bind.o gen/front/graph.o gen/front/param.o gen/front/shape.o gen/front/shape_ops.o \
-          gen/front/shape_move.o gen/front/shape_image.o gen/front/shape_language.o gen/front/shape_attention.o \
+          gen/front/expand_lstm.o gen/front/row.o gen/front/bind.o gen/front/graph.o gen/front/param.o \
+          gen/front/shape.o gen/front/shape_ops.o gen/front/shape_move.o gen/front/shape_image.o \
+          gen/front/shape_language.o gen/front/shape_attention.o gen/front/shape_recurrent.o gen/front/shape_experts.o \
           gen/front/grad.o gen/front/update.o gen/front/gelu.o gen/front/fuse.o gen/front/weights.o
 TOKENIZER = $(sort $(wildcard rt/tokens/*.c))
 TOKENS  = $(TOKENIZER:rt/%.c=build/gen/%.o) gen/tokens/tokens.o
@@ -215,9 +216,9 @@ build/emitted build/compare: build/%: tests/%.c
 	@mkdir -p build
 	$(CC) -D_POSIX_C_SOURCE=200809L $(TFLAGS) -o $@ $< -lm
 
-build/fuzz: tests/fuzz.c tests/fuzz_ops.c tests/fuzz.h
+build/fuzz: tests/fuzz.c tests/fuzz_ops.c tests/fuzz_language.c tests/fuzz.h
 	@mkdir -p build
-	$(CC) -Itests $(TFLAGS) -o $@ tests/fuzz.c tests/fuzz_ops.c
+	$(CC) -Itests $(TFLAGS) -o $@ tests/fuzz.c tests/fuzz_ops.c tests/fuzz_language.c
 
 build/fuzz_jobs: tests/fuzz_jobs.c build/libgen.a
 	$(CC) $(CPPFLAGS) $(TFLAGS) -o $@ tests/fuzz_jobs.c build/libgen.a $(LIBS)

@@ -79,6 +79,7 @@ typedef struct {                /* one kernel call of the model's mathematics */
     Loc loc;
     /* front end only, before the calls are bound: */
     const char *owner;          /* its parameters have this path; NULL: its name */
+    const char *const *par_name;    /* their names, in the order of the row; NULL: those of the row */
     Ints in, out;               /* tensors; -1 an absent optional operand */
     Ints par;                   /* S_PARAM states; -1 an absent one */
     VEC(Attr) attr;

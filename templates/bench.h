@@ -12,11 +12,11 @@ typedef struct {
     int product;                /* handle of a matrix product of the library; -1: of none */
 } Row;
 
-typedef enum { FILL_ZERO, FILL_REAL, FILL_F32, FILL_POSITIVE, FILL_IDS, FILL_VALUES } FillKind;
+typedef enum { FILL_ZERO, FILL_REAL, FILL_F32, FILL_POSITIVE, FILL_IDS, FILL_EVEN, FILL_VALUES } FillKind;
 typedef struct {                /* a part of the arena and what stands in it before the first call */
     size_t from, bytes;
     FillKind kind;
-    long lo, hi;                /* FILL_IDS: lo <= id < hi */
+    long lo, hi;                /* FILL_IDS: lo <= id < hi; FILL_EVEN: from 0 to hi in lo steps */
 } Fill;
 
 extern const Row rows[];

@@ -36,6 +36,8 @@ static void fill_part(void *to, const Fill *f)
         fill_values(to);
     for (size_t i = 0; f->kind == FILL_IDS && i < f->bytes / 4; i++)
         ((int32_t *)to)[i] = (int32_t)(f->lo + (long)(draw(&state) % (uint32_t)(f->hi - f->lo)));
+    for (size_t i = 0; f->kind == FILL_EVEN && i < f->bytes / 4; i++)
+        ((int32_t *)to)[i] = (int32_t)((long)i < f->lo ? (long)i * f->hi / f->lo : f->hi);
     for (size_t i = 0; f->kind == FILL_F32 && i < f->bytes / 4; i++)
         ((float *)to)[i] = (float)(int32_t)draw(&state) * 0x1p-31f;
     for (size_t i = 0; f->kind == FILL_POSITIVE && i < f->bytes / 4; i++)

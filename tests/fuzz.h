@@ -58,4 +58,16 @@ extern const Maker makers[];
 Value *linear(Value *x, int out);
 Value *norm(Value *x);
 bool embed(int columns);
+Shape with_width(Shape s, int n);
+Want beside, of_sample;
+const char *start(int terms, int *loud);        /* `, init: ...`, and how much louder that makes a product of so many terms */
+void name_table(char *to, size_t n, const char *what);
+const char *optional_mask(int key);
+
+/* fuzz_language.c */
+bool make_rotary(void);
+bool make_gate(void);
+bool make_lstm(void);
+bool make_scores(void);
+bool make_experts(void);
 #endif

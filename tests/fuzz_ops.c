@@ -15,7 +15,7 @@ static int size_from(const Shape *s, int from)
     return n;
 }
 
-static Shape with_width(Shape s, int n) { s.d[s.n - 1] = n; return s; }
+Shape with_width(Shape s, int n) { s.d[s.n - 1] = n; return s; }
 static Shape without(Shape s, int axis)
 {
     s.n--;
@@ -23,8 +23,8 @@ static Shape without(Shape s, int axis)
     return s;
 }
 
-static bool of_sample(const Value *v, const Value *with) { (void)with; return sampled(v); }
-static bool beside(const Value *v, const Value *with) { return sequence(v, with) && v->s.d[2] == with->s.d[2]; }
+bool of_sample(const Value *v, const Value *with) { (void)with; return sampled(v); }
+bool beside(const Value *v, const Value *with) { return sequence(v, with) && v->s.d[2] == with->s.d[2]; }
 static bool up_to_four(const Value *v, const Value *with) { (void)with; return v->s.n >= 2 && v->s.n <= 4; }
 static bool long_matrix(const Value *v, const Value *with) { return matrix(v, with) && size(&v->s) > 1; }
 
@@ -48,7 +48,7 @@ static const char *const rules[] = {"weight", "loudest", "louder", "flat", "tiny
 static const int rule_loud[] = {-1, 1, 0, -2, -5};
 
 /* `, init: ...`, and how much louder that makes a product of so many terms */
-static const char *start(int terms, int *loud)
+const char *start(int terms, int *loud)
 {
     static char text[2][32];
     static int turn;
@@ -61,7 +61,7 @@ static const char *start(int terms, int *loud)
     return text[turn];
 }
 
-static void name_table(char *to, size_t n, const char *what)
+void name_table(char *to, size_t n, const char *what)
 {
     snprintf(to, n, "%s%d", what, ++f.names);
 }
@@ -219,7 +219,7 @@ static const char *optional_bias(int heads, int query, int key, bool *any)
     return text;
 }
 
-static const char *optional_mask(int key)
+const char *optional_mask(int key)
 {
     static char text[48];
     Shape s = {2, {f.batch, key}};
@@ -403,29 +403,6 @@ static bool make_parameter(void)
     line("op: Parameter, name: %s, shape: [1, %d, %d]%s, as: %s", name, s.d[1], s.d[2], rule, p->name);
     const char *op = chance(50) && x->loud < LOUD / 2 ? "Mul" : "Add";
     line("op: %s, in: [%s, %s], as: %s", op, use(x), use(p), fresh(x->s, 1 + x->loud + (loud > 0 ? loud : 0))->name);
-    return true;
-}
-
-static bool make_rotary(void)
-{
-    Value *x = choose(sequence, NULL);
-    if (!x || width(&x->s) % 2)
-        return false;
-    int heads = chance(50) && width(&x->s) % 4 == 0 ? 2 : 1;
-    int wide = width(&x->s) / heads, dims = wide > 2 && chance(40) ? 2 : wide;
-    static const char *const scaling[] = {"", ", scaling: linear, factor: 2", ", scaling: llama3, factor: 8, original: 16"};
-    line("op: Rotary, in: %s, width: %d, dims: %d, theta: %d, pairs: %s%s, as: %s", use(x), wide, dims, 10 + below(10000),
-         chance(50) ? "half" : "adjacent", scaling[below(3)], fresh(x->s, x->loud + 1)->name);
-    return true;
-}
-
-static bool make_gate(void)
-{
-    static const char *const act[] = {"silu", "gelu", "gelu_tanh", "relu", "sigmoid"};
-    Value *a = choose(quiet, NULL), *b = a ? choose(equal, a) : NULL;
-    if (!b || b->loud > LOUD / 2)
-        return false;
-    line("op: Gate, in: [%s, %s], act: %s, as: %s", use(a), use(b), act[below(5)], fresh(a->s, a->loud + b->loud)->name);
     return true;
 }
 
@@ -641,5 +618,6 @@ const Maker makers[] = {
     {4, make_attention}, {4, make_packed}, {3, make_concat}, {3, make_split}, {3, make_slice}, {4, make_reshape},
     {2, make_resize}, {3, make_conv},
     {3, make_transpose}, {2, make_reduce}, {3, make_embedding}, {2, make_position}, {2, make_relative},
-    {2, make_parameter}, {2, make_rotary}, {2, make_gate}, {2, make_data}, {0, NULL},
+    {2, make_parameter}, {2, make_rotary}, {2, make_gate}, {2, make_lstm}, {2, make_scores}, {2, make_experts},
+    {2, make_data}, {0, NULL},
 };

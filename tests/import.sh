@@ -158,8 +158,8 @@ refuse "layers in another order" 3 "layer_types: dpgen does not do another order
     "sed 's/\"sliding_window\"/$turns, &/' $hf/published/gemma2-2b.json >$tmp/config.json
      ./dpgen import $tmp/config.json -o $tmp/wrong.yaml"
 wrong "an act" "hidden_act: dpgen does not do .relu2." 's/"silu"/"relu2"/'
-wrong "a type without experts" "dpgen does not do model type .mixtral. yet: it lacks experts" \
-    's/"model_type": "llama"/"model_type": "mixtral"/'
+wrong "a type that is not done" "dpgen does not do model type .qwen2_moe. yet: it lacks an expert" \
+    's/"model_type": "llama"/"model_type": "qwen2_moe"/'
 wrong "a mistyped type" "model type .lama. is not known" 's/"model_type": "llama"/"model_type": "lama"/'
 wrong "no width" "there is no .hidden_size." '/"hidden_size"/d'
 wrong "a width that is a word" "hidden_size: a number is expected" 's/"hidden_size": 24/"hidden_size": "24"/'

@@ -1,16 +1,19 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# A small model of today's language has the same bits under any plan, in f32 and in bf16 (tests/models/language.yaml: rotary
-# positions, shared heads of keys, gates, norms of heads).  The graph interpreter, which knows no plan, gives the hash.
-# SLOW=1 takes 40 plans.  The kernels for GPUs have one hash under two plans, over the double.
+# Small models of today's language have the same bits under any plan, in f32 and in bf16 (tests/models/language.yaml: rotary
+# positions, shared heads of keys, gates, norms of heads, a window; recurrent.yaml: LSTM and additive attention; experts.yaml).
+# The graph interpreter, which knows no plan, gives the hash.  SLOW=1 takes 40 plans of each.  The kernels for GPUs have one
+# hash under two plans, over the double.
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a build/librt_bf16.a build/interp build/interp_bf16
-model=$models/language.yaml
+models_of_language="language recurrent experts"
 $cc -std=c11 -O1 -Wall -Wextra -Werror -o "$tmp/npy" tests/npy.c || { fault "tests/npy.c"; finish; }
 cwd=$tmp/data run="--no-checkpoint --quiet --hash"
 mkdir -p "$cwd"
-(cd "$cwd" && "$tmp/npy" tokens.npy i4 0 29 24 10 && "$tmp/npy" targets.npy i4 0 29 24 10) || fault "no arrays"
+(cd "$cwd" && for array in tokens.npy:29:10 targets.npy:29:10 source.npy:29:7 present.npy:2:7 target.npy:29:6 next.npy:29:6; do
+    echo $array | { IFS=: read -r file high wide && "$tmp/npy" $file i4 0 "$high" 24 "$wide"; } || exit 1
+done) || fault "no arrays"
 
 plans_of() {    # OPTION...
     for n in 1 2 3 4; do
@@ -34,30 +37,42 @@ interpret() {   # WHAT PROGRAM OPTION...: the plans of the result against each o
     one_hash "$label" "$want"
 }
 
+for name in $models_of_language; do
+    model=$models/$name.yaml
+    use_portable
+    plans_of | some "$([ $name = language ] && echo '4.1f1b.full|')3.zb-h1.away|v" | plans
+    interpret "$name, f32" build/interp
+    reference=$hash
+    use_bf16
+    plans_of --set train.precision.compute=bf16 | some '3.1f1b.full' | plans
+    interpret "$name, bf16" build/interp_bf16 --set train.precision.compute=bf16
+    [ "$hash" != "$reference" ] && pass || fault "$name: bf16 has the hash of f32"
+done
+
+# Equal logits: all tokens go to the first experts.  The folder, and so its arena, knows nothing of it.
+sed 's/name: mlp.gate, /&init: zeros, /; s/name: again.gate, /&init: zeros, /' $models/experts.yaml >"$tmp/one.yaml"
+model=$tmp/one.yaml
 use_portable
-plans_of | some '4.1f1b.full|3.zb-h1.away|v' | plans
-interpret "f32" build/interp
-reference=$hash
-use_bf16
-plans_of --set train.precision.compute=bf16 | some '3.1f1b.full' | plans
-interpret "bf16" build/interp_bf16 --set train.precision.compute=bf16
-[ "$hash" != "$reference" ] && pass || fault "bf16 has the hash of f32"
+plans_of | some '2.1f1b.full' | plans
+interpret "one expert" build/interp
 
 # ---- the kernels for GPUs, over the double ---------------------------------------------------------------------------
 . tests/cuda.sh
 have_cuda nccl.h || { skip "no headers of CUDA and NCCL: $cuda_remedy" 2; finish; }
 need_double
 eight_gpus >"$tmp/gpus"
-[ -n "$SLOW" ] || run="$run --steps 2" model="$model --set train.batch.global=4"
-for type in f32 ${SLOW:+bf16}; do
+[ -n "$SLOW" ] || run="$run --steps 2"
+for name in $models_of_language; do for type in f32 ${SLOW:+bf16}; do
     [ $type = f32 ] && use_portable || use_bf16
     double=$root/build/double/$type first=
     with="$double/own.obj $double/local.obj $double.a -lpthread -lm -ldl -lstdc++" quick=$tcc linker=$cc
+    model=$models/$name.yaml
+    [ -n "$SLOW" ] || model="$model --set train.batch.global=4"
     for options in "--stages 1 --schedule gpipe" "--stages 3 --schedule 1f1b --recompute full"; do
         said=$(generate "$tmp/gpu" $model --planner even $options --set train.precision.compute=$type --devices "$tmp/gpus" &&
             compile "$tmp/gpu" && job_hash "$tmp/gpu")
-        [ ${#said} = 64 ] && [ "$said" = "${first:-$said}" ] && pass || fault "GPUs, $type, $options: $said, not $first"
+        [ ${#said} = 64 ] && [ "$said" = "${first:-$said}" ] && pass || fault "$name, GPUs, $type, $options: $said, not $first"
         first=$said
     done
-done
+done; done
 finish

@@ -55,5 +55,6 @@ void check_accumulated(const char *call, Tensor *got, Tensor *again);
 /* opcheck_product.c, opcheck_shape.c, opcheck_update.c: each check covers the calls that it names. */
 typedef struct { const char *calls; void (*check)(void); } Check;
 extern const Check product_checks[], element_checks[], image_checks[], vision_checks[], language_checks[], update_checks[];
+extern const Check recurrent_checks[], expert_checks[];
 extern const Check fold_checks[];       /* with -DFOLDS: tests/simt/opcheck_fold.c */
 #endif

@@ -7,12 +7,15 @@
 #   those for GPUs have 47 rows of 768 more, and 6 of 768 with a bias each.
 # Of images, and of models with rotary positions, the names and shapes of all parameters too: the hash of the sorted lines
 # "NAME D0xD1..." of named_parameters() of torchvision, torchgpipe (AmoebaNet-D), transformers (language models).  Several
-# models fit one file, by its dims.
+# models fit one file, by its dims.  The weights of experts are one parameter here, and one an expert there.
 passed=0 failed=0
 wrong() { failed=$((failed + 1)) && echo "totals: $*" >&2; }
 right() { passed=$((passed + 1)); }
 check_list() {  # GRAPH HASH WHAT
     got=$(sed -n 's/^state \([^ ]*\) kind=param .*shape=\([0-9x]*\) .*/\1 \2/p' "$1" |
+        awk '$1 !~ /\.experts\./ { print; next }
+            { split($2, d, "x") }
+            { for (e = 0; e < d[1]; e++) { n = $1; sub(/\.experts\./, "&" e ".", n); print n, d[2] "x" d[3] } }' |
         grep -v '\.running_mean \|\.running_var \|\.num_batches_tracked ' | LC_ALL=C sort | sha256sum | cut -c1-16)
     if [ "$got" = "$2" ]; then right; else wrong "$3: the names and shapes have the hash $got, not $2"; fi
 }
@@ -59,6 +62,12 @@ convnext-tiny 28589128 0e75371749443963
 convnext-tiny 88591464 - -D N3=27 -D F=128
 unet 232687328
 unet 362157516 - -D N=6 -D F=72
+gnmt-8 193766977
+gnmt-8 277718593 - -D N=8
+awd-lstm 24221600
+mixtral-8x7b 46702792704 0d9269b7ace1d849
+olmoe-1b-7b 6919161856 f8281a710c691606
+awd-lstm 33556078 - -D V=33278
 tinyllama 1100048384
 tinyllama 6738415616 f166ba67292cd333 -D D=4096 -D K=32 -D W=128 -D F=11008 -D L=32
 tinyllama 68976648192 2ce894522f82ded8 -D D=8192 -D H=64 -D K=8 -D W=128 -D F=28672 -D L=80

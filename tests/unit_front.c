@@ -291,14 +291,17 @@ static void test_complete(const Graph *g, bool *used)
 }
 
 /* Kernels for GPUs lack what is in the other files. */
-static void test_every_row(const Graph *ops, const Graph *images, const Graph *language)
+static void test_every_row(const Graph *ops, const Graph *images, const Graph *language, const Graph *recurrent,
+                           const Graph *experts)
 {
     bool *used = alloc((size_t)row_count());
     test_complete(ops, used);
     test_complete(images, used);
     test_complete(language, used);
+    test_complete(recurrent, used);
+    test_complete(experts, used);
     for (int i = 0; i < row_count(); i++)
-        check(used[i] || row(i)->internal, "tests/models/ops.yaml, images.yaml and language.yaml lack %s", row(i)->name);
+        check(used[i] || row(i)->internal, "the models of tests/models lack %s", row(i)->name);
     static const char *const made[] = {"AttentionPacked", "AddBroadcast", "LossAdd", "LossScale", "LossReport",
         "AddMiddle", "MulMiddle", "DropoutShared", "AttentionShared", "AttentionWindow", "RMSNormOffset",
         "PositionOffset"};
@@ -613,7 +616,8 @@ int main(void)
     test_start_values();
     const Graph *g = forward("tests/models/ops.yaml", NULL, NULL);
     test_shapes(g);
-    test_every_row(g, forward("tests/models/images.yaml", NULL, NULL), forward("tests/models/language.yaml", NULL, NULL));
+    test_every_row(g, forward("tests/models/images.yaml", NULL, NULL), forward("tests/models/language.yaml", NULL, NULL),
+                   forward("tests/models/recurrent.yaml", NULL, NULL), forward("tests/models/experts.yaml", NULL, NULL));
     test_sites(g);
     test_counts(g);
     test_ignored();

@@ -229,7 +229,7 @@ static ArgKind kind_of(const Use *u)
         return u->grad ? ARG_ADD : ARG_READ;
     if (u->forward)
         return u->in ? ARG_READ : ARG_WRITE;
-    return u->in && u->grad ? ARG_WRITE : ARG_READ;
+    return u->in && u->grad && u->o->phase == PH_I ? ARG_WRITE : ARG_READ;
 }
 
 static Type type_of(const Graph *g, char letter)

@@ -33,12 +33,12 @@ static bool scores(const Graph *g, const Op *o, int input)
     return false;
 }
 
-/* Sees an attention what stands behind? */
+/* Sees an attention what stands behind, or goes an LSTM back? */
 static bool looks_ahead(const Op *o)
 {
     for (int i = 0; i < o->arg.n; i++)
-        if (!strcmp(o->arg.at[i].token, "causal"))
-            return o->arg.at[i].i == 0;
+        if (!strcmp(o->arg.at[i].token, "causal") || !strcmp(o->arg.at[i].token, "reverse"))
+            return o->arg.at[i].i == (o->arg.at[i].token[0] == 'r');
     return false;
 }
 
@@ -58,7 +58,7 @@ const char *emit_mute(const Plan *p, const char *prefix)
     for (int o = 0; o < g->nf; o++) {
         losses += scores(g, &g->op.at[o], next_input(d));
         if (looks_ahead(&g->op.at[o]))
-            return strf("attention in %s is not causal: it sees what is not written yet", g->op.at[o].name);
+            return strf("%s is not causal: it sees what is not written yet", g->op.at[o].name);
     }
     return losses == 1 ? NULL : strf("a language model has one loss over the next tokens, this one has %d", losses);
 }

@@ -13,6 +13,7 @@
  *   Attention packed     AttentionPacked
  *   `top` of a loss      a HitReport behind it: expand.c
  *   BatchNorm            BatchStat and BatchNormalize: expand.c
+ *   LSTM                 Linear and Recur: expand_lstm.c
  *   Concat of more than eight   nested Concats: eight are joined first, the result takes their place
  *   Add, Scale of losses        LossAdd, LossScale: a loss is f32 in every job, and one number
  *   a f32 data input in a bf16 job gets one Cast; the loss of the model a LossReport at the end
@@ -28,6 +29,7 @@ static const struct { const char *name, *row, *keys; } composite[] = {
     {"Split", "Slice", "axis z -1; parts n -; sizes l -"}, {"Flatten", "Reshape", ""},
     {"GlobalAvgPool", "Mean", "keep b false"}, {"InstanceNorm", "GroupNorm", "eps f 1e-5; affine b false"},
     {"BatchNorm", "BatchNormalize", "eps f 1e-5; momentum f 0.1; track=each w step micro"},
+    {"LSTM", "Recur", "hidden n; bidirectional b false"},
 };
 enum { COMPOSITES = sizeof composite / sizeof *composite };
 
@@ -80,8 +82,8 @@ int op_new(Scope *s, const Node *line, const char *path, int r, Op o)
     for (int i = 0; i < row(r)->out.n; i++) {
         const Operand *out = &row(r)->out.at[i];
         const char *name = i ? claim(s, line, path_join(path, out->name)) : path;
-        Tensor t = {.name = name, .kind = T_ACT, .type = out->type == 'f' ? F32 : g->compute, .op = o.fwd, .of = -1,
-                    .loc = o.loc};
+        Type type = out->type == 'f' ? F32 : out->type == 'i' ? I32 : g->compute;
+        Tensor t = {.name = name, .kind = T_ACT, .type = type, .op = o.fwd, .of = -1, .loc = o.loc};
         int index = tensor_new(b, t, out->type);
         *PUSH(&o.out) = index;
     }
@@ -269,7 +271,8 @@ static bool line_keys(Scope *s, const Node *line, const char *op)
     if (r->par.n) {
         *PUSH(&keys) = "init";
         *PUSH(&keys) = "tie";
-        *PUSH(&keys) = "names";
+        if (strcmp(op, "LSTM"))             /* its names are PyTorch's */
+            *PUSH(&keys) = "names";
     }
     if (given(r) > 1)
         *PUSH(&keys) = "branches";
@@ -303,6 +306,15 @@ static int forwarded(Scope *s, const Node *line)
     return in ? value_of(s, in->kind == LIST ? in->at[0] : in) : value_last(s, line);
 }
 
+/* i32 results are for other lines to read: then all results have names. */
+static bool has_numbers(const Row *r)
+{
+    for (int i = 0; i < r->out.n; i++)
+        if (r->out.at[i].type == 'i')
+            return true;
+    return false;
+}
+
 static void finish(Scope *s, const Node *line, const Ints *results)
 {
     s->last = results->at[results->n - 1];
@@ -330,8 +342,11 @@ static void expand(Scope *s, const Node *line, const char *op)
     } else {
         o.in = in;
         int index = !strcmp(op, "BatchNorm") ? batch_norm(s, line, path, o)
-            : attr_find(&o, "top") ? hits(s, line, path, r, o) : op_new(s, line, path, r, o);
+            : !strcmp(op, "LSTM") ? lstm(s, line, path, o)
+            : attr_find(&o, "top") && r != row_find("Route") ? hits(s, line, path, r, o) : op_new(s, line, path, r, o);
         *PUSH(&results) = s->b->g->op.at[index].out.at[0];
+        for (int i = 1; has_numbers(row(r)) && i < row(r)->out.n; i++)
+            *PUSH(&results) = s->b->g->op.at[index].out.at[i];
     }
     if (results.n)
         finish(s, line, &results);

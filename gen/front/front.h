@@ -6,8 +6,9 @@
  *   attr.c    the keys of an operator's line, as numbers
  *   block.c   scopes: values, block arguments, repetition
  *   build.c   one line of the model -> operators
- *   expand.c  ... that are rows of several kinds
+ *   expand.c expand_lstm.c    ... that are rows of several kinds
  *   row.c bind.c graph.c shape.c shape_ops.c shape_move.c shape_image.c shape_language.c
+ *   shape_attention.c shape_recurrent.c shape_experts.c
  */
 #ifndef FRONT_H
 #define FRONT_H
@@ -88,6 +89,7 @@ void op_line(Scope *s, const Node *line);
 int op_new(Scope *s, const Node *line, const char *path, int row, Op o);
 /* ---- expand.c: one line, several rows -------------------------------------------------------------------------- */
 int batch_norm(Scope *s, const Node *line, const char *path, Op o);    /* the last operator, the line's own */
+int lstm(Scope *s, const Node *line, const char *path, Op o);          /* the same; expand_lstm.c */
 int hits(Scope *s, const Node *line, const char *path, int row, Op o);          /* the same */
 /* ---- param.c --------------------------------------------------------------------------------------------------- */
 void params(Scope *s, const Node *line, Op *o, int op);         /* fills o->par: new states, or those of `tie:` */
@@ -114,6 +116,13 @@ bool size_reduce(Sizer *z);
 /* shape_language.c */
 bool size_attention(Sizer *z);
 bool size_attention_packed(Sizer *z);
+bool size_route(Sizer *z);
+bool size_dispatch(Sizer *z);
+bool size_grouped(Sizer *z);
+bool size_combine(Sizer *z);
+bool size_route_loss(Sizer *z);
+bool size_recur(Sizer *z);
+bool size_additive(Sizer *z);
 bool size_rotary(Sizer *z);
 bool size_gate(Sizer *z);
 bool size_softcap(Sizer *z);

@@ -19,6 +19,7 @@
  *   names     d.X is the gradient of X.  If it has several terms, d.X.t2 is the second one, d.X.s2 the sum of the first
  *             two, and the last sum is d.X.  Where one of these is taken, `_` is put behind it.
  *   statistics    an operator that tracks has its W call, though no gradient comes to it.
+ *   own dx    a W call may read the gradient of an operand that the I call of the same operator has made.
  *   uses      every use of a parameter has its own accumulator, PARAM.grad.0 the first: what tied uses add up to would
  *             otherwise depend on the plan.  update.c folds them.
  *
@@ -43,6 +44,7 @@ typedef struct {
     int *terms, *have;          /* by tensor: terms that there will be, and are */
     int *sum;                   /* by tensor: sum of those, a tensor; -1 before the first */
     int fwd;                    /* forward operator at hand */
+    Phase phase;                /* whose calls are bound */
     int term[MAX_TERMS];        /* by operand: its gradient from this operator; -1 none */
 } Grad;
 
@@ -95,7 +97,7 @@ static void mark_wanted(Grad *w)
         for (int k = 0; k < o->in.n; k++)
             depends |= o->in.at[k] >= 0 && w->wanted[o->in.at[k]];
         for (int k = 0; k < o->out.n; k++)
-            w->wanted[o->out.at[k]] = depends;
+            w->wanted[o->out.at[k]] = depends && row(o->row)->out.at[k].type != 'i';
     }
 }
 
@@ -265,6 +267,11 @@ static int gradient_tensor(void *ctx, const char *word, bool *write)
     if (k < 0)
         return result_gradient(w, f, gradient_of(r->out.at, r->out.n, word));
     int of = f->in.at[k];
+    if (w->phase == PH_W) {
+        if (w->term[k] < 0)
+            die("%s: row %s reads %s in W, and I has not made it", f->name, r->name, word);
+        return w->term[k];
+    }
     *write = true;
     if (of < 0 || !w->wanted[of])
         return -1;
@@ -301,6 +308,7 @@ static void bind_phase(Grad *w, Phase phase)
 {
     const Row *r = row(w->g->op.at[w->fwd].row);
     const char *calls = r->call[phase], *text;
+    w->phase = phase;
     while ((text = next_call(&calls))) {
         if (strchr(text, '=')) {
             alias(w, text);

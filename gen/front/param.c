@@ -38,8 +38,8 @@ static Init by_default(const Model *m, const Row *r, const char *par)
 {
     static const Init norm = {"norm", INIT_ONES, 0, 0, FAN_NONE}, bias = {"bias", INIT_ZEROS, 0, 0, FAN_NONE},
                       weight = {"weight", INIT_NORMAL, 0, 0.02, FAN_NONE};
-    bool norms = strstr(r->shape, "norm");
-    const Init *def = !strcmp(par, "bias") ? &bias : norms ? &norm : &weight;
+    bool norms = strstr(r->shape, "norm") || !strcmp(par, "normalize_scalar");
+    const Init *def = !strcmp(par, "bias") || !strcmp(par, "normalize_bias") ? &bias : norms ? &norm : &weight;
     const Init *own = rule(m, def->name);
     return own ? *own : *def;
 }
@@ -69,14 +69,21 @@ static bool decays(const Model *m, const char *name)
     return true;
 }
 
+static const char *own_name(const Op *o, int i)
+{
+    return o->par_name ? o->par_name[i] : row(o->row)->par.at[i].name;
+}
+
 /* `names: {weight: in_proj_weight}` names a parameter beside the operator, not below it. */
 static const char *par_name(Scope *s, const Node *line, const Op *o, const Operand *par)
 {
-    const Node *names = node_get(line, "names"), *own = names && names->kind == MAP ? node_get(names, par->name) : NULL;
+    int i = (int)(par - row(o->row)->par.at);
+    const Node *names = node_get(line, "names"), *own = names && names->kind == MAP ? node_get(names, own_name(o, i)) : NULL;
     const char *fault = !own ? NULL : own->kind == SCALAR ? name_fault(own->text) : "write names: {weight: NAME}";
     if (fault)
         WRONG(s->b, own->loc, fault, "this is no name");
-    return own && !fault ? path_join(s->path, own->text) : path_join(o->owner ? o->owner : o->name, par->name);
+    return own && !fault ? path_join(s->path, own->text) :
+        path_join(o->owner ? o->owner : o->name, own_name(o, i));
 }
 
 /* `names` has keys of this row's parameters alone. */
@@ -155,7 +162,7 @@ static int share_or_make(Scope *s, const Node *line, const Op *o, int op, int i,
         return -1;
     if (par->tracked)
         return make(s, line, o, op, par, at_first(par->name));
-    int state = tie && tie->kind == SCALAR ? tied(s, tie->text, par->name) : -1;
+    int state = tie && tie->kind == SCALAR ? tied(s, tie->text, own_name(o, i)) : -1;
     if (state < 0)
         return make(s, line, o, op, par, init && !i ? by_line(s, init) : by_default(s->b->m, r, par->name));
     const Graph *g = s->b->g;

@@ -71,7 +71,10 @@ bool shape_by_sample(Sizer *z, const Shape *x)
  * else but a target that every loss passes over (input_ignores): so that range must lie in [0, n). */
 static bool ids_within(Sizer *z, int operand, int64_t n, const char *more)
 {
-    const Input *x = &z->m->inputs.at[z->g->tensor.at[z->o->in.at[operand]].of];
+    const Tensor *t = &z->g->tensor.at[z->o->in.at[operand]];
+    if (t->kind != T_INPUT)
+        return refuse(z, NULL, "takes a data input, and %s is computed", t->name);
+    const Input *x = &z->m->inputs.at[t->of];
     if (x->lo != x->hi && x->lo >= 0 && x->hi <= n)
         return true;
     return refuse(z, strf("range: [0, %lld]%s", (Num)n, more), "values from 0 to %lld are possible here, and input %s %s",
@@ -444,5 +447,10 @@ const ShapeRule shape_rules[] = {
     {"transpose", size_transpose},  {"reduce", size_reduce},
     /* shape_language.c */
     {"rotary", size_rotary},        {"gate", size_gate},            {"softcap", size_softcap},
+    /* shape_recurrent.c */
+    {"recur", size_recur},          {"additive", size_additive},
+    /* shape_experts.c */
+    {"route", size_route},          {"dispatch", size_dispatch},    {"grouped", size_grouped},
+    {"combine", size_combine},      {"route_loss", size_route_loss},
     {NULL, NULL},
 };

@@ -165,6 +165,47 @@ static const ConfigField gemma2[] = {
     {0}
 };
 
+/* The loss that spreads tokens is that of training with transformers, not of the model: dpgen trains without it. */
+#define EXPERTS(count, experts, top_default) \
+    {count, INT, "E", experts, NULL}, \
+    {"num_experts_per_tok", INT, "top", top_default, NULL}, \
+    {"router_aux_loss_coef", ANY, NULL, NULL, NULL}, \
+    {"output_router_logits", ONLY, NULL, NULL, "false"}
+
+static const ConfigField mixtral[] = {
+    LLAMA("8", "D/H", "1e-5", "1000000", "false"),
+    WINDOW,
+    CONTEXT("131072"),
+    {"hidden_act", WORD, "act", "silu", "silu"},
+    EXPERTS("num_local_experts", "8", "2"),
+    {"router_jitter_noise", ONLY, NULL, NULL, "0.0 0"},
+    {NULL, FLAG, "normalize", "true", NULL},
+    {NULL, FLAG, "qkv", "false", NULL},
+    {NULL, FLAG, "o", "false", NULL},
+    {NULL, WORD, "moe", "block_sparse_moe", NULL},
+    {NULL, WORD, "gate", "w1", NULL},
+    {NULL, WORD, "up", "w3", NULL},
+    {NULL, WORD, "down", "w2", NULL},
+    {0}
+};
+
+static const ConfigField olmoe[] = {
+    LLAMA("16", "D/H", "1e-5", "10000", "false"),
+    CONTEXT("4096"),
+    {"hidden_act", WORD, "act", "silu", "silu"},
+    EXPERTS("num_experts", "64", "8"),
+    {"norm_topk_prob", FLAG, "normalize", "false", NULL},
+    {"attention_bias", FLAG, "qkv", "false", NULL},
+    {"attention_bias", FLAG, "o", "false", NULL},
+    {"clip_qkv", ONLY, NULL, NULL, "null"},
+    {NULL, FLAG, "norms", "true", NULL},
+    {NULL, WORD, "moe", "mlp", NULL},
+    {NULL, WORD, "gate", "gate_proj", NULL},
+    {NULL, WORD, "up", "up_proj", NULL},
+    {NULL, WORD, "down", "down_proj", NULL},
+    {0}
+};
+
 static const ConfigField phi3[] = {
     LLAMA("H", "D/H", "1e-5", "10000", "false"),
     WINDOW,
@@ -310,6 +351,8 @@ const Family families[] = {
     {"qwen3", "llama.yaml", "language.yaml", qwen3, NULL},
     {"gemma", "llama.yaml", "language.yaml", gemma, NULL},
     {"gemma2", "gemma2.yaml", "language.yaml", gemma2, NULL},
+    {"mixtral", "experts.yaml", "language.yaml", mixtral, NULL},
+    {"olmoe", "experts.yaml", "language.yaml", olmoe, NULL},
     {"phi3", "llama.yaml", "language.yaml", phi3, NULL},
     {"phi", "phi.yaml", "language.yaml", phi, NULL},
     {"gpt_neox", "gpt_neox.yaml", "language.yaml", gpt_neox, NULL},
@@ -318,10 +361,8 @@ const Family families[] = {
     {"vit", "vit.yaml", NULL, vit, NULL},
     {"t5", "t5.yaml", NULL, t5, NULL},
     {"gemma3_text", NULL, NULL, NULL, "layers with other rotary positions than their neighbours"},
-    {"mixtral", NULL, NULL, NULL, "experts"},
-    {"qwen2_moe", NULL, NULL, NULL, "experts"},
-    {"qwen3_moe", NULL, NULL, NULL, "experts"},
-    {"olmoe", NULL, NULL, NULL, "experts"},
+    {"qwen2_moe", NULL, NULL, NULL, "an expert that all tokens share"},
+    {"qwen3_moe", NULL, NULL, NULL, "layers with experts among others without"},
     {"deepseek_v2", NULL, NULL, NULL, "experts and latent attention"},
     {"deepseek_v3", NULL, NULL, NULL, "experts and latent attention"},
     {"mamba", NULL, NULL, NULL, "a selective scan"},

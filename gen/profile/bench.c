@@ -39,7 +39,7 @@ static bool is_far(int part)
 }
 
 typedef struct { Bytes stride[2]; int copies[2]; } Turn;     /* near, far */
-typedef struct { int64_t lo, hi; Bytes bytes, from; } Ids;
+typedef struct { int64_t lo, hi; Bytes bytes, from; bool even; } Ids;       /* even: from 0 to hi in lo steps */
 typedef struct { int part; Bytes offset; } Place;   /* part PARTS + i: ids i; -1: no operand */
 typedef struct {
     FILE *f;
@@ -93,16 +93,29 @@ static Bytes bytes_of(const BenchCall *c, const Arg *a)
     return a->state ? c->g->state.at[a->index].bytes : c->g->tensor.at[a->index].bytes;
 }
 
+/* Of what a Route has computed: slots in order, offsets and choices that are even. */
+static int64_t highest(const BenchCall *c, const Arg *a)
+{
+    const char *of = !strcmp(a->token, "offset") ? "rows" : !strcmp(a->token, "expert") ? "experts" : NULL;
+    for (int i = 0; of && i < c->o->arg.n; i++)
+        if (!strcmp(c->o->arg.at[i].token, of))
+            return c->o->arg.at[i].i - (a->token[0] == 'e');
+    return bytes_of(c, a) / type_bytes(I32) - 1;
+}
+
 /* Indices of one range lie in one place for all calls. */
 static int ids_of(Layout *l, const BenchCall *c, const Arg *a)
 {
     const Tensor *t = &c->g->tensor.at[a->index];
     const Input *in = t->kind == T_INPUT ? &l->b->m->inputs.at[t->of] : NULL;
-    Ids want = {1, 2, 0, 0};
+    Ids want = {1, 2, 0, 0, false};
     if (in && in->lo < in->hi)
-        want = (Ids){in->lo, in->hi, 0, 0};
+        want = (Ids){in->lo, in->hi, 0, 0, false};
+    if (!in)
+        want = (Ids){bytes_of(c, a) / type_bytes(I32) - 1, highest(c, a), 0, 0, true};
     int i = 0;
-    while (i < l->ids.n && (l->ids.at[i].lo != want.lo || l->ids.at[i].hi != want.hi))
+    while (i < l->ids.n && (l->ids.at[i].lo != want.lo || l->ids.at[i].hi != want.hi ||
+                            l->ids.at[i].even != want.even))
         i++;
     if (i == l->ids.n)
         *PUSH(&l->ids) = want;
@@ -309,8 +322,8 @@ static void print_tables(Layout *l, Bytes arena)
     for (int p = 0; p < PARTS; p++)
         fprintf(l->f, "    {%" PRId64 ", %" PRId64 ", %s, 0, 0},\n", l->from[p], l->size[p], fill_of[p]);
     for (int i = 0; i < l->ids.n; i++)
-        fprintf(l->f, "    {%" PRId64 ", %" PRId64 ", FILL_IDS, %" PRId64 ", %" PRId64 "},\n", l->ids.at[i].from,
-                l->ids.at[i].bytes, l->ids.at[i].lo, l->ids.at[i].hi);
+        fprintf(l->f, "    {%" PRId64 ", %" PRId64 ", %s, %" PRId64 ", %" PRId64 "},\n", l->ids.at[i].from,
+                l->ids.at[i].bytes, l->ids.at[i].even ? "FILL_EVEN" : "FILL_IDS", l->ids.at[i].lo, l->ids.at[i].hi);
     fprintf(l->f, "};\nconst int row_count = %d, mix_count = %d, fill_count = %d, stages = %d, threads = %d;\n", b->call.n,
             b->mix.n, PARTS + l->ids.n, b->stages, b->m->devices.at[0].threads);
     fprintf(l->f, "const int ranks = %d;\nconst long batch = %" PRId64 ";\n", transport_of(b->m)->ranks,

@@ -14,8 +14,9 @@
  */
 #include "bias.h"
 #include "columns.h"
+#include "square.h"
 
-enum { SQUARE = 64, DEEP = 16, SQUARE_PITCH = SQUARE + 4, FOURS = 4, MOST_PARTS = 1 << 18 };
+enum { MOST_PARTS = 1 << 18 };
 
 struct Conv {
     long batch, height, width, in, yheight, ywidth, out, kheight, kwidth, stride, top, left, dilate, groups;
@@ -44,20 +45,6 @@ FN long read_backward(const Conv &v, Pixel p, long i, long j)
     long y = quotient(r, v.stride), x = quotient(c, v.stride);
     bool read = y * v.stride == r && x * v.stride == c && y < v.yheight && x < v.ywidth;
     return read ? (p.sample * v.yheight + y) * v.ywidth + x : -1;
-}
-
-/* s += a tile of 16 by 64 pixels, and one of 16 by 64 channels. */
-FN void multiply(float (&s)[FOURS][FOURS], const float *a, const float *b)
-{
-    int down = threadIdx.x / (SQUARE / FOURS) * FOURS, across = threadIdx.x % (SQUARE / FOURS) * FOURS;
-    for (int k = 0; k < DEEP; k++) {
-        float x[FOURS], y[FOURS];
-        load(x, a + k * SQUARE_PITCH + down);
-        load(y, b + k * SQUARE_PITCH + across);
-        for (int i = 0; i < FOURS; i++)
-            for (int j = 0; j < FOURS; j++)
-                s[i][j] += x[i] * y[j];
-    }
 }
 
 /* to[pixels][groups n]: the taps of `from`, k channels of a group, by the weights: element (k, n) of a tap of a group stands at
@@ -95,7 +82,7 @@ static __global__ void convolve(real *to, const real *from, const real *weight, 
             multiply(s, SHARED_AT(a, 0), SHARED_AT(b, 0));
         }
     }
-    long down = first + threadIdx.x / (SQUARE / FOURS) * FOURS, across = tile * SQUARE + threadIdx.x % (SQUARE / FOURS) * FOURS;
+    long down = first + square_down(), across = tile * SQUARE + square_across();
     for (int i = 0; i < FOURS; i++)
         for (int j = 0; j < FOURS; j++)
             if (down + i < pixels && across + j < n)
@@ -159,7 +146,7 @@ static __global__ void weight_parts(Gradient to, float *parts, const real *dy, c
         __syncthreads();
         multiply(s, SHARED_AT(a, 0), SHARED_AT(b, 0));
     }
-    down += threadIdx.x / (SQUARE / FOURS) * FOURS, across += threadIdx.x % (SQUARE / FOURS) * FOURS;
+    down += square_down(), across += square_across();
     for (int q = 0; q < FOURS * FOURS; q++)
         if (down + q / FOURS < m && across + q % FOURS < n) {
             long e = ((group * m + down + q / FOURS) * n + across + q % FOURS) * taps + tap;

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Experts: formulas, choice and layout as in rt/op/experts.c.  A warp has a row of logits.  Rows are laid out by a warp for
+ * each expert, which counts the tokens before each of its own.
+ *
+ * Order: along experts or width as kernel.h says; over choices by rank.
+ */
+#include "kernel.h"
+
+enum { SCORES_SOFTMAX = 0 };
+
+/* A row of logits: its largest and the sum of exponentials give each probability. */
+struct Odds {
+    const real *x;
+    long experts, scores;
+    float most, sum;
+    FIELD float operator()(long e) const
+    {
+        return scores == SCORES_SOFTMAX ? fexp(one(x, e) - most) / sum : fsigmoid(one(x, e));
+    }
+};
+
+FN Odds odds_of(const real *x, long experts, long scores)
+{
+    Odds o = {x, experts, scores, -F_INFINITY, 0};
+    int lane = threadIdx.x % WARP;
+    for (long e = lane; e < experts; e += WARP)
+        o.most = one(x, e) > o.most ? one(x, e) : o.most;
+    o.most = warp_max(o.most);
+    for (long e = lane; e < experts; e += WARP)
+        o.sum += fexp(one(x, e) - o.most);
+    o.sum = warp_sum(o.sum);
+    return o;
+}
+
+/* Of the logits behind the one before: the largest, and its lowest number. */
+FN long choose_next(const Odds &o, float *last, long before)
+{
+    float most = -F_INFINITY;
+    int best = -1;
+    for (long e = threadIdx.x % WARP; e < o.experts; e += WARP) {
+        float v = one(o.x, e) == one(o.x, e) ? one(o.x, e) : -F_INFINITY;
+        if ((v < *last || (v == *last && e > before)) && (best < 0 || v > most))
+            most = v, best = (int)e;
+    }
+    for (int way = WARP / 2; way; way /= 2) {
+        float v = __shfl_xor_sync(0xffffffffu, most, way);
+        int e = __shfl_xor_sync(0xffffffffu, best, way);
+        if (e >= 0 && (best < 0 || v > most || (v == most && e < best)))
+            most = v, best = e;
+    }
+    *last = most;
+    return best;
+}
+
+static __global__ void route_rows(real *share, int32_t *expert, const real *x, long rows, long experts, long top,
+                                  long normalize, long scores)
+{
+    long r = ROW_OF(WARP), before = -1;
+    if (r >= rows)
+        return;
+    Odds p = odds_of(x + r * experts, experts, scores);
+    float last = F_INFINITY, sum = 0;
+    bool first = threadIdx.x % WARP == 0;
+    for (long j = 0; j < top; j++) {
+        before = choose_next(p, &last, before);
+        sum += p(before);
+        if (first)
+            expert[r * top + j] = (int32_t)before;
+    }
+    for (long j = 0; j < top && first; j++)
+        set(share, r * top + j, p(expert[r * top + j]) / (normalize ? sum : 1.0f));
+}
+
+/* How many rows chose each expert, behind the place where it begins. */
+static __global__ void route_counts(int32_t *offset, const int32_t *expert, long n)
+{
+    int count = 0;
+    for (long i = threadIdx.x; i - threadIdx.x < n; i += WARP)
+        count += __popc(__ballot_sync(0xffffffffu, i < n && expert[i] == (int)blockIdx.x));
+    if (threadIdx.x == 0)
+        offset[blockIdx.x + 1] = count;
+}
+
+static __global__ void route_offsets(int32_t *offset, long experts)
+{
+    if (threadIdx.x)
+        return;
+    offset[0] = 0;
+    for (long e = 0; e < experts; e++)
+        offset[e + 1] += offset[e];
+}
+
+static __global__ void route_slots(int32_t *slot, const int32_t *offset, const int32_t *expert, long n)
+{
+    int at = offset[blockIdx.x];
+    for (long i = threadIdx.x; i - threadIdx.x < n; i += WARP) {
+        bool mine = i < n && expert[i] == (int)blockIdx.x;
+        unsigned all = __ballot_sync(0xffffffffu, mine);
+        if (mine)
+            slot[i] = at + __popc(all & ((1u << threadIdx.x) - 1));
+        at += __popc(all);
+    }
+}
+
+void route_forward(Stage *st, real *share, int32_t *expert, int32_t *slot, int32_t *offset, const real *x, long rows,
+                   long experts, long top, long normalize, long scores)
+{
+    LAUNCH(route_rows, (unsigned)ceil_div(rows, BLOCK / WARP), (unsigned)BLOCK, st, share, expert, x, rows, experts, top,
+           normalize, scores);
+    LAUNCH(route_counts, (unsigned)experts, (unsigned)WARP, st, offset, (const int32_t *)expert, rows * top);
+    LAUNCH(route_offsets, 1u, (unsigned)WARP, st, offset, experts);
+    LAUNCH(route_slots, (unsigned)experts, (unsigned)WARP, st, slot, (const int32_t *)offset, (const int32_t *)expert,
+           rows * top);
+}
+
+static __global__ void route_back(real *dx, const real *dshare, const real *x, const int32_t *expert, long rows, long experts,
+                                  long top, long normalize, long scores)
+{
+    long r = ROW_OF(WARP);
+    if (r >= rows)
+        return;
+    Odds p = odds_of(x + r * experts, experts, scores);
+    const int32_t *mine = expert + r * top;
+    float sum = 0, whole = 0, dot = 0;
+    for (long j = 0; j < top; j++)
+        sum += p(mine[j]);
+    sum = normalize ? sum : 1.0f;
+    for (long j = 0; normalize && j < top; j++)
+        whole += one(dshare, r * top + j) * (p(mine[j]) / sum);
+    for (long j = 0; j < top; j++)
+        dot += (one(dshare, r * top + j) - whole) / sum * p(mine[j]);
+    for (long e = threadIdx.x % WARP; e < experts; e += WARP) {
+        float slope = 0, q = p(e);
+        for (long j = 0; j < top; j++)
+            slope = mine[j] == e ? (one(dshare, r * top + j) - whole) / sum : slope;
+        set(dx, r * experts + e, scores == SCORES_SOFTMAX ? q * (slope - dot) : slope * (q * (1.0f - q)));
+    }
+}
+
+void route_backward(Stage *st, real *dx, const real *dshare, const real *x, const int32_t *expert, long rows, long experts,
+                    long top, long normalize, long scores)
+{
+    LAUNCH(route_back, (unsigned)ceil_div(rows, BLOCK / WARP), (unsigned)BLOCK, st, dx, dshare, x, expert, rows, experts, top,
+           normalize, scores);
+}
+
+/* ---- rows there and back --------------------------------------------------------------------------------------------- */
+
+static __global__ void dispatch(real *y, const real *x, const int32_t *slot, long rows, long top, long width)
+{
+    GRID(e, rows * top * width) {
+        long i = quotient(e, width), k = e - i * width;
+        y[slot[i] * width + k] = x[quotient(i, top) * width + k];
+    }
+}
+
+void dispatch_forward(Stage *st, real *y, const real *x, const int32_t *slot, long rows, long top, long width)
+{
+    LAUNCH(dispatch, blocks_for(rows * top * width), (unsigned)BLOCK, st, y, x, slot, rows, top, width);
+}
+
+/* y[r] = the sum over choices of their rows, each times its share; 0: times 1. */
+static __global__ void collect(real *y, const real *x, const real *share, const int32_t *slot, long rows, long top, long width)
+{
+    GRID(e, rows * width) {
+        long r = quotient(e, width), k = e - r * width;
+        float sum = 0;
+        for (long j = 0; j < top; j++)
+            sum += (share ? one(share, r * top + j) : 1.0f) * one(x, slot[r * top + j] * width + k);
+        set(y, e, sum);
+    }
+}
+
+void dispatch_backward(Stage *st, real *dx, const real *dy, const int32_t *slot, long rows, long top, long width)
+{
+    const real *none = 0;
+    LAUNCH(collect, blocks_for(rows * width), (unsigned)BLOCK, st, dx, dy, none, slot, rows, top, width);
+}
+
+void combine_forward(Stage *st, real *y, const real *x, const real *share, const int32_t *slot, long rows, long top, long width)
+{
+    LAUNCH(collect, blocks_for(rows * width), (unsigned)BLOCK, st, y, x, share, slot, rows, top, width);
+}
+
+static __global__ void combine_back(real *dx, real *dshare, const real *dy, const real *x, const real *share,
+                                    const int32_t *slot, long n, long top, long width)
+{
+    long i = ROW_OF(WARP);
+    if (i >= n)
+        return;
+    long at = slot[i] * width, from = quotient(i, top) * width;
+    float sum = 0, part = one(share, i);
+    for (long k = threadIdx.x % WARP; k < width; k += WARP) {
+        float d = one(dy, from + k);
+        sum += d * one(x, at + k);
+        if (dx)
+            set(dx, at + k, part * d);
+    }
+    sum = warp_sum(sum);
+    if (dshare && threadIdx.x % WARP == 0)
+        set(dshare, i, sum);
+}
+
+void combine_backward(Stage *st, real *dx, real *dshare, const real *dy, const real *x, const real *share, const int32_t *slot,
+                      long rows, long top, long width)
+{
+    LAUNCH(combine_back, (unsigned)ceil_div(rows * top, BLOCK / WARP), (unsigned)BLOCK, st, dx, dshare, dy, x, share, slot,
+           rows * top, top, width);
+}
+
+/* ---- the loss that spreads tokens ------------------------------------------------------------------------------------ */
+
+static __global__ void route_parts(float *f, const int32_t *expert, long n, long rows)
+{
+    int count = 0;
+    for (long i = threadIdx.x; i < n; i += BLOCK)
+        count += expert[i] == (int)blockIdx.x;
+    count = team_sum<BLOCK>(count);
+    if (threadIdx.x == 0)
+        f[blockIdx.x] = (float)count / (float)rows;
+}
+
+/* One block: its warps take rows in turn. */
+static __global__ void route_loss_rows(float *loss, const real *x, const float *f, const Values *vals, long rows, long experts,
+                                       float factor)
+{
+    SHARED(double, part, BLOCK / WARP);
+    double sum = 0;
+    for (long r = threadIdx.x / WARP; r < rows; r += BLOCK / WARP) {
+        Odds p = odds_of(x + r * experts, experts, SCORES_SOFTMAX);
+        for (long e = threadIdx.x % WARP; e < experts; e += WARP)
+            sum += (double)f[e] * (double)p(e);
+    }
+    sum = warp_sum(sum);
+    if (threadIdx.x % WARP == 0)
+        part[threadIdx.x / WARP] = sum;
+    __syncthreads();
+    for (int w = 1; w < BLOCK / WARP && threadIdx.x == 0; w++)
+        sum += part[w];
+    if (threadIdx.x == 0)
+        *loss = (float)((double)factor * (double)experts * sum / ((double)rows * (double)vals->micro));
+}
+
+static __global__ void route_loss_back(real *dx, const float *dloss, const real *x, const float *f, const Values *vals,
+                                       long rows, long experts, float factor)
+{
+    long r = ROW_OF(WARP);
+    if (r >= rows)
+        return;
+    Odds p = odds_of(x + r * experts, experts, SCORES_SOFTMAX);
+    float by = *dloss * factor * (float)experts / ((float)rows * (float)vals->micro), dot = 0;
+    for (long e = threadIdx.x % WARP; e < experts; e += WARP)
+        dot += p(e) * f[e];
+    dot = warp_sum(dot);
+    for (long e = threadIdx.x % WARP; e < experts; e += WARP)
+        set(dx, r * experts + e, by * (p(e) * (f[e] - dot)));
+}
+
+static const float *parts_of(Stage *st, const int32_t *expert, long rows, long experts, long top)
+{
+    float *f = (float *)workspace_of(st, (size_t)experts * sizeof *f);
+    LAUNCH(route_parts, (unsigned)experts, (unsigned)BLOCK, st, f, expert, rows * top, rows);
+    return f;
+}
+
+void route_loss_forward(Stage *st, float *loss, const real *x, const int32_t *expert, const Values *vals, long rows,
+                        long experts, long top, float factor)
+{
+    LAUNCH(route_loss_rows, 1u, (unsigned)BLOCK, st, loss, x, parts_of(st, expert, rows, experts, top), vals, rows, experts,
+           factor);
+}
+
+void route_loss_backward(Stage *st, real *dx, const float *dloss, const real *x, const int32_t *expert, const Values *vals,
+                         long rows, long experts, long top, float factor)
+{
+    LAUNCH(route_loss_back, (unsigned)ceil_div(rows, BLOCK / WARP), (unsigned)BLOCK, st, dx, dloss, x,
+           parts_of(st, expert, rows, experts, top), vals, rows, experts, factor);
+}

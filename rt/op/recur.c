@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The recurrent part of an LSTM: all steps of a micro-batch in one call (S. Hochreiter, J. Schmidhuber, Long Short-Term Memory,
+ * 1997; F. Gers et al., Learning to Forget, 2000).
+ *
+ * x[batch time 4 hidden] is what the inputs give to the gates i, f, g, o, and h the result of the step before, at first 0:
+ *
+ *     z = x + (h weight^T + bias)    i, f, o = sigmoid(z)    g = tanh(z)    c = f c + i g    y = h = o tanh(c)
+ *
+ * `reverse` begins at the last step.  Where mask is 0, y is 0, and h and c stay: so padding at the end changes nothing in
+ * either direction.  c is f32, and gates are kept as they are after sigmoid and tanh.
+ *
+ * Backward carries dh and dc against the steps.  The gradient of the weight is one product over all steps of dz, which is dx,
+ * with h of the step before, which is laid out in scratch first.
+ *
+ * Order: h weight^T and dz weight are chains from 0, inner index ascending; the bias is added to the finished chain, then x.
+ * Gradients of weight and bias add samples ascending, in each its steps ascending.
+ *
+ * Cost: a product of batch rows a step each way, and one of all rows.  Not handled: states carried from one batch to the next.
+ */
+#include "gemm.h"
+
+typedef struct { const int32_t *mask; long batch, time, hidden, reverse; } Steps;
+
+/* Sample b's row in the n-th step. */
+static long row_of(const Steps *s, long b, long n) { return b * s->time + (s->reverse ? s->time - 1 - n : n); }
+static int is_on(const Steps *s, long row) { return !s->mask || s->mask[row]; }
+
+/* One step of one sample: z [4 hidden] is h weight^T. */
+static void step_on(real *y, float *c, real *gates, real *h, const real *x, const float *z, const float *before,
+                    const real *bias, long hidden)
+{
+    for (long u = 0; u < hidden; u++) {
+        float a[4];
+        for (long k = 0; k < 4; k++) {
+            long j = k * hidden + u;
+            a[k] = get(x, j) + (z[j] + (bias ? get(bias, j) : 0.0f));
+            a[k] = k == 2 ? ftanh(a[k]) : fsigmoid(a[k]);
+            put(gates, j, a[k]);
+        }
+        c[u] = a[1] * (before ? before[u] : 0.0f) + a[0] * a[2];
+        put(y, u, a[3] * ftanh(c[u]));
+    }
+    memcpy(h, y, (size_t)hidden * sizeof *h);
+}
+
+static void step_off(real *y, float *c, real *gates, const float *before, long hidden)
+{
+    memset(y, 0, (size_t)hidden * sizeof *y);
+    memset(gates, 0, (size_t)(4 * hidden) * sizeof *gates);
+    if (before)
+        memcpy(c, before, (size_t)hidden * sizeof *c);
+    else
+        memset(c, 0, (size_t)hidden * sizeof *c);
+}
+
+/* tmp: z, f32 [batch 4 hidden]; h [batch hidden]. */
+void recur_forward(Stage *st, real *y, float *c, real *gates, const real *x, const int32_t *mask, const real *weight,
+                   const real *bias, void *tmp, long batch, long time, long hidden, long reverse)
+{
+    Steps s = {mask, batch, time, hidden, reverse};
+    float *z = tmp;
+    real *h = (real *)(z + batch * 4 * hidden);
+    memset(tmp, 0, (size_t)(batch * 4 * hidden) * sizeof *z + (size_t)(batch * hidden) * sizeof *h);
+    for (long n = 0; n < time; n++) {
+        if (n)
+            product_on(st, z, view(h, hidden, 1), view(weight, 1, hidden), 1, batch, 4 * hidden, hidden);
+        EACH(batch * hidden >= 1 << 11)
+        for (long b = 0; b < batch; b++) {
+            long at = row_of(&s, b, n);
+            const float *before = n ? c + row_of(&s, b, n - 1) * hidden : NULL;
+            if (is_on(&s, at))
+                step_on(y + at * hidden, c + at * hidden, gates + at * 4 * hidden, h + b * hidden, x + at * 4 * hidden,
+                        z + b * 4 * hidden, before, bias, hidden);
+            else
+                step_off(y + at * hidden, c + at * hidden, gates + at * 4 * hidden, before, hidden);
+        }
+    }
+}
+
+/* One step back of one sample: dz from what comes to h, here and from the next step, and to c. */
+static void step_back(real *dz, float *dc, const float *dh, const real *dy, const float *c, const float *before,
+                      const real *gates, long hidden)
+{
+    for (long u = 0; u < hidden; u++) {
+        float i = get(gates, u), f = get(gates, hidden + u), g = get(gates, 2 * hidden + u), o = get(gates, 3 * hidden + u);
+        float t = ftanh(c[u]), d = dh[u] + get(dy, u), e = dc[u] + d * o * (1.0f - t * t);
+        put(dz, u, e * g * i * (1.0f - i));
+        put(dz, hidden + u, e * (before ? before[u] : 0.0f) * f * (1.0f - f));
+        put(dz, 2 * hidden + u, e * i * (1.0f - g * g));
+        put(dz, 3 * hidden + u, d * t * o * (1.0f - o));
+        dc[u] = e * f;
+    }
+}
+
+/* tmp: dh, dc and the next dh, f32 [batch hidden] each. */
+void recur_backward(Stage *st, real *dx, const real *dy, const float *c, const real *gates, const int32_t *mask,
+                    const real *weight, void *tmp, long batch, long time, long hidden, long reverse)
+{
+    Steps s = {mask, batch, time, hidden, reverse};
+    float *dh = tmp, *dc = dh + batch * hidden, *next = dc + batch * hidden;
+    memset(tmp, 0, (size_t)(2 * batch * hidden) * sizeof *dh);
+    for (long n = time - 1; n >= 0; n--) {
+        EACH(batch * hidden >= 1 << 11)
+        for (long b = 0; b < batch; b++) {
+            long at = row_of(&s, b, n);
+            if (is_on(&s, at))
+                step_back(dx + at * 4 * hidden, dc + b * hidden, dh + b * hidden, dy + at * hidden, c + at * hidden,
+                          n ? c + row_of(&s, b, n - 1) * hidden : NULL, gates + at * 4 * hidden, hidden);
+            else
+                memset(dx + at * 4 * hidden, 0, (size_t)(4 * hidden) * sizeof *dx);
+        }
+        if (n)
+            product_on(st, next, view(dx + row_of(&s, 0, n) * 4 * hidden, time * 4 * hidden, 1), view(weight, hidden, 1), 1,
+                       batch, hidden, 4 * hidden);
+        for (long b = 0; n && b < batch; b++)
+            if (is_on(&s, row_of(&s, b, n)))
+                memcpy(dh + b * hidden, next + b * hidden, (size_t)hidden * sizeof *dh);
+    }
+}
+
+/* before[batch time hidden] = h of the step before each. */
+static void lay_out(Stage *st, real *before, const real *y, const Steps *s)
+{
+    EACH(s->batch * s->time * s->hidden >= 1 << 14)
+    for (long b = 0; b < s->batch; b++) {
+        const real *h = NULL;
+        for (long n = 0; n < s->time; n++) {
+            long at = row_of(s, b, n);
+            if (h)
+                memcpy(before + at * s->hidden, h, (size_t)s->hidden * sizeof *h);
+            else
+                memset(before + at * s->hidden, 0, (size_t)s->hidden * sizeof *h);
+            h = is_on(s, at) ? y + at * s->hidden : h;
+        }
+    }
+}
+
+/* tmp: [batch time hidden] */
+void recur_backward_w(Stage *st, float *dweight, float *dbias, const real *dx, const real *y, const int32_t *mask, void *tmp,
+                      int acc, long batch, long time, long hidden, long reverse)
+{
+    Steps s = {mask, batch, time, hidden, reverse};
+    lay_out(st, tmp, y, &s);
+    product_give(st, dweight, view(dx, 1, 4 * hidden), view(tmp, hidden, 1), acc, 4 * hidden, hidden, batch * time);
+    if (dbias)
+        bias_gradient(st, dbias, dx, acc, batch * time, 4 * hidden);
+}

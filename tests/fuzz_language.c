@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * fuzz_language.c: operators of language models for a random model: fuzz_ops.c has their weights.
+ */
+#include "fuzz.h"
+#include <stdio.h>
+
+bool make_rotary(void)
+{
+    Value *x = choose(sequence, NULL);
+    if (!x || width(&x->s) % 2)
+        return false;
+    int heads = chance(50) && width(&x->s) % 4 == 0 ? 2 : 1;
+    int wide = width(&x->s) / heads, dims = wide > 2 && chance(40) ? 2 : wide;
+    static const char *const scaling[] = {"", ", scaling: linear, factor: 2", ", scaling: llama3, factor: 8, original: 16"};
+    line("op: Rotary, in: %s, width: %d, dims: %d, theta: %d, pairs: %s%s, as: %s", use(x), wide, dims, 10 + below(10000),
+         chance(50) ? "half" : "adjacent", scaling[below(3)], fresh(x->s, x->loud + 1)->name);
+    return true;
+}
+
+bool make_gate(void)
+{
+    static const char *const act[] = {"silu", "gelu", "gelu_tanh", "relu", "sigmoid"};
+    Value *a = choose(quiet, NULL), *b = a ? choose(equal, a) : NULL;
+    if (!b || b->loud > LOUD / 2)
+        return false;
+    line("op: Gate, in: [%s, %s], act: %s, as: %s", use(a), use(b), act[below(5)], fresh(a->s, a->loud + b->loud)->name);
+    return true;
+}
+
+bool make_lstm(void)
+{
+    Value *x = choose(sequence, NULL);
+    if (!x || x->loud > LOUD / 2)
+        return false;
+    int loud = 0, hidden = small();
+    bool both = chance(30);
+    Shape s = with_width(x->s, both ? 2 * hidden : hidden);
+    if (!fits(&s) || 4 * size(&s) > ELEMENTS)
+        return false;
+    char name[24];
+    name_table(name, sizeof name, "steps");
+    const char *mask = optional_mask(x->s.d[1]), *rule = start(hidden, &loud);
+    line("op: LSTM, name: %s, in: %s, hidden: %d, bidirectional: %s, bias: %s%s%s, as: %s", name, use(x), hidden,
+         both ? "true" : "false", yes(60), mask, rule, fresh(s, 0)->name);
+    return true;
+}
+
+bool make_scores(void)
+{
+    Value *q = choose(sequence, NULL), *k = q ? choose(beside, q) : NULL;
+    if (!k || q->s.d[1] * k->s.d[1] > 100)
+        return false;
+    char name[24];
+    name_table(name, sizeof name, "scores");
+    line("op: AdditiveScores, name: %s, in: [%s, %s], as: %s", name, use(q), use(k),
+         fresh((Shape){3, {f.batch, q->s.d[1], k->s.d[1]}}, 3)->name);
+    return true;
+}
+
+/* To experts and back: each has one product, sometimes two with a gate between. */
+bool make_experts(void)
+{
+    Value *x = choose(of_sample, NULL);
+    if (!x || x->s.n < 2 || x->s.n > 4 || x->loud > LOUD / 2)
+        return false;
+    int experts = 1 + below(5), top = 1 + below(experts), n = size(&x->s) / width(&x->s) * top, out = small(), loud = x->loud;
+    Shape y = with_width(x->s, out);
+    Value *logits = n * width(&x->s) <= ELEMENTS && n * out <= ELEMENTS && fits(&y) ? linear(x, experts) : NULL;
+    if (!logits)
+        return false;
+    char name[24];
+    name_table(name, sizeof name, "experts");
+    line("op: Route, in: %s, top: %d, normalize: %s, scores: %s, as: [%s_p, %s_e, %s_s, %s_o]", use(logits), top, yes(50),
+         chance(30) ? "sigmoid" : "softmax", name, name, name, name);
+    line("op: Dispatch, in: [%s, %s_s], as: %s_r", use(x), name, name);
+    line("op: GroupedLinear, name: %s, in: [%s_r, %s_o], experts: %d, out: %d%s, as: %s_y", name, name, name, experts, out,
+         start(width(&x->s), &loud), name);
+    line("op: Combine, in: [%s_y, %s_p, %s_s], as: %s", name, name, name, fresh(y, loud + 1)->name);
+    return true;
+}
