@@ -7,7 +7,7 @@
 # models: what import writes for them has the numeric key, and the totals, of the example of that name.
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a
-for tool in safe npy; do
+for tool in safe npy llmc; do
     $cc -std=c11 -O1 -Wall -Wextra -Werror -o "$tmp/$tool" tests/$tool.c || { fault "tests/$tool.c"; finish; }
 done
 use_portable
@@ -128,6 +128,16 @@ sed -i 's/"wpe.weight": "[^"]*"/"wpe.weight": "..\/two.safetensors"/' "$index"
 try "a shard elsewhere" "leads out of the folder" gpt2 --weights "$tmp/shards"
 refuse "a folder that cannot be" 1 "export .*: cannot write there" run gpt2 \
     --weights "$in" --steps 0 --no-checkpoint --export /dev/null/x
+
+# A checkpoint of llm.c: the same tensors, without its padding
+"$tmp/llmc" "$in/model.safetensors" "$tmp/gpt2.bin" 12 61 2 4 24 >"$tmp/said" 2>&1 || fault "tests/llmc: $(cat "$tmp/said")"
+expect "import of llm.c" ./dpgen import "$tmp/gpt2.bin" -o "$tmp/llmc.yaml"
+[ "$(hash_of "$tmp/llmc.safetensors")" = "$sum" ] && pass || fault "a checkpoint of llm.c: $(tail -n 1 "$tmp/said")"
+head -c 5000 "$tmp/gpt2.bin" >"$tmp/cut.bin"
+refuse "a checkpoint of llm.c that is cut" 3 "cut.bin: it has 5000 bytes, and its header wants [0-9]*: it is cut short" \
+    ./dpgen import "$tmp/cut.bin" -o "$tmp/none.yaml"
+cp LICENSE "$tmp/text.bin"
+refuse "another file" 3 "no checkpoint of llm.c, version 3 or 5" ./dpgen import "$tmp/text.bin" -o "$tmp/none.yaml"
 
 # Names with a prefix, without one, and older names: the numbers follow from the names, so equal headers are what is asked for
 header() { dd bs=1 count=6000 <"$1/model.safetensors" 2>/dev/null | tr '}' '\n' | sed -n 's/.*"\([a-z].*\)":{"dtype.*/\1/p'; }
