@@ -17,8 +17,8 @@ FRONT   = gen/front/load.o gen/front/new.o gen/front/schema.o gen/front/expr.o g
           gen/front/train.o gen/front/devices.o gen/front/schedules.o gen/front/table.o gen/front/targets.o \
           gen/front/links.o gen/front/names.o gen/front/attr.o gen/front/block.o gen/front/build.o gen/front/expand.o \
           gen/front/row.o gen/front/bind.o gen/front/graph.o gen/front/param.o gen/front/shape.o gen/front/shape_ops.o \
-          gen/front/shape_image.o gen/front/shape_language.o gen/front/shape_attention.o gen/front/grad.o \
-          gen/front/update.o gen/front/gelu.o gen/front/fuse.o gen/front/weights.o
+          gen/front/shape_move.o gen/front/shape_image.o gen/front/shape_language.o gen/front/shape_attention.o \
+          gen/front/grad.o gen/front/update.o gen/front/gelu.o gen/front/fuse.o gen/front/weights.o
 TOKENIZER = $(sort $(wildcard rt/tokens/*.c))
 TOKENS  = $(TOKENIZER:rt/%.c=build/gen/%.o) gen/tokens/tokens.o
 PACK    = gen/pack/search.o gen/pack/greedy.o gen/pack/verify.o gen/pack/pack.o gen/pack/file.o

@@ -96,6 +96,7 @@ typedef struct {
     bool paced;                     /* it waits for its planned times and computes nothing */
 } Target;
 typedef struct { int64_t product, other, memory; } Speed;   /* of a core, per us: operations of products and others; bytes */
+typedef struct { int64_t most, round, least; } Blocks;
 typedef struct {
     const char *name;
     const char *folder;             /* of its sources */
@@ -110,6 +111,7 @@ typedef struct {
     const char *link;               /* flags, a blank behind them */
     const char *header;             /* has its version; NULL: the version is that of dpgen */
     Speed speed[2];                 /* F32, BF16, of a device without figures */
+    Blocks blocks;                  /* of a gradient's norm: n elements are n / most, rounded up, or the least (op/update.c) */
 } Library;
 typedef struct {
     const char *name;
@@ -231,7 +233,7 @@ typedef struct {
     Loc cuts_at, loc;
 } PlanSpec;
 
-typedef enum { OPT_SGD, OPT_ADAMW, OPT_NADAMW } OptKind;
+typedef enum { OPT_SGD, OPT_ADAMW, OPT_NADAMW, OPT_RMSPROP } OptKind;
 typedef enum { LR_CONSTANT, LR_COSINE, LR_LINEAR, LR_STEP } LrKind;
 typedef struct {
     Type compute;                   /* F32 or BF16; masters and gradients are F32 */
@@ -240,7 +242,8 @@ typedef struct {
     int64_t global;                 /* batch * micro */
     int64_t steps;
     OptKind opt;
-    double lr, beta1, beta2, eps, momentum, weight_decay;
+    double lr, beta1, beta2, eps, momentum, alpha, weight_decay;
+    bool nesterov;                  /* sgd */
     bool decay_matrices;            /* decay only parameters of two and more dimensions */
     Strs no_decay;                  /* name patterns that are not decayed */
     LrKind schedule;

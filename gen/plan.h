@@ -26,7 +26,8 @@ typedef enum {
     K_MERGE,                    /* made by order, and by comm for each gradient: that of another row is added */
     K_END,
     K_VERSION,                  /* order: the newest weights copied, to be updated there; what was copied stays as a version */
-    K_PREDICT                   /* order: the newest weights predicted, for backward (part 0) or forward (part 1) */
+    K_PREDICT,                  /* order: the newest weights predicted, for backward (part 0) or forward (part 1) */
+    K_SHARE                     /* order: what two rows have of the sum goes to the other one: sched/share.c */
 } ActionKind;
 
 /* The gradients that a fold adds: of a chunk all, those that I adds to, or those of W.  I runs ahead of W, so where one call
@@ -48,8 +49,8 @@ typedef struct {
                                    updated; -1 and less at the start of training: version 0.  U and VERSION: the one updated;
                                    PREDICT: the one made */
     int variant;                /* order: of the fate row */
-    int part;                   /* order, then comm: K_U: 0 ties and norms, 1 total norm, 2 updates; MERGE: level of the tree
-                                   over rows; PREDICT: 0 for backward, 1 for forward; FOLD: Fold */
+    int part;                   /* order, then comm: K_U: 0 ties and norms, 1 total norm, 2 updates; MERGE, SHARE: level of
+                                   the tree over rows; PREDICT: 0 for backward, 1 for forward; FOLD: Fold */
     int acc;                    /* order, then comm: W: 0 the first micro-batch of a chain, else 1 */
     int group;                  /* order: W, FOLD: slot of the gradient accumulators */
     int into;                   /* order: FOLD: slot added into */
@@ -68,6 +69,8 @@ typedef struct {
     int host_slot;              /* mem: the same: which slot of it */
     int input;                  /* comm: LOAD, COUNT */
     Bytes bytes;                /* comm: of what moves */
+    Bytes at;                   /* comm: SEND RECV WAIT MERGE: where in its state that begins */
+    bool back;                  /* comm: SEND RECV WAIT: of a SHARE, so that a receive needs no buffer of its own */
     int tick;                   /* lower: first call number in the device's straight line */
     Ints slots;                 /* mem: compute: literal slot of each pool of the routine, in its order */
     Ns from, to;                /* sim: of its computation, or of its transfer */
@@ -209,6 +212,7 @@ typedef struct {
     int replicas;               /* passes: 0: one */
     VEC(DevicePlan) dev;        /* passes, then order */
     VEC(Ints) home;             /* order: [row].at[chunk]: its device; plan_home() reads it */
+    int levels;                 /* part: of the tree over rows, in a copy whose home has row 0 alone; 0: home has all */
     Ints slack;                 /* order: [2 * chunk + back]: computations until a send of F (of B or I) is waited for */
     Ints chunk;                 /* part: operator -> chunk */
     const Bytes *soft;          /* part: the limits it was given, by device */
@@ -256,6 +260,11 @@ int plan_micro(const Plan *p);                                          /* micro
 int plan_first(const Plan *p, int device, int chunk);                   /* the first one that it computes of the chunk */
 int plan_levels(const Plan *p);                                         /* of the tree over rows */
 int plan_partner(const Plan *p, int device, int chunk, int level);      /* neighbour in it */
+/* sched/share.c: the bytes of a gradient that a row has added up when it comes to that level; plan_levels(): its own part.
+ * And the elements of a block of its norm. */
+typedef struct { Bytes from, until; } Extent;
+Extent plan_share(const Plan *p, int row, int state, int level);
+int64_t share_block(const Plan *p, int64_t n);
 bool plan_across(const Plan *p, int device, const Action *k);           /* a state goes to another row, or comes from one */
 /* Why this schedule cannot be made of these numbers; NULL: it can.  Only asynchronous ones have reasons. */
 const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int devices);

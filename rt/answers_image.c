@@ -110,6 +110,56 @@ static Answer conv_dbias(const Call *c, long i)
     return a;
 }
 
+/* ConvTranspose is a convolution of y: its x and y are exchanged. */
+static Windows other_way(const Call *c)
+{
+    Windows w = windows_of(c);
+    return (Windows){c, w.yheight, w.ywidth, w.ychannels, w.height, w.width, w.channels, w.kheight, w.kwidth, w.stride, w.top,
+                     w.left, w.dilate};
+}
+
+/* Pixel i of the larger image: what x gives, by weight [in][out/groups][taps]. */
+static Answer transpose_y(const Call *c, long i)
+{
+    Windows w = other_way(c);
+    Spot y = spot_of_x(&w, i);
+    long taps = w.kheight * w.kwidth, in = of(c, "in") / of(c, "groups"), out = of(c, "out") / of(c, "groups");
+    Answer a = {0, 0};
+    for (long t = 0; t < taps; t++)
+        for (long k = 0, at; k < in; k++) {
+            long from = y.channel / out * in + k;
+            if ((at = above(&w, y, t, from)) >= 0)
+                plus(&a, old_of(c, "x", at) * old_of(c, "weight", (from * out + y.channel % out) * taps + t));
+        }
+    plus(&a, old_of(c, "bias", y.channel));
+    return a;
+}
+
+static Answer transpose_dx(const Call *c, long i)
+{
+    Windows w = other_way(c);
+    Spot x = spot_of_y(&w, i);
+    long taps = w.kheight * w.kwidth, in = of(c, "in") / of(c, "groups"), out = of(c, "out") / of(c, "groups");
+    Answer a = {0, 0};
+    for (long t = 0; t < taps; t++)
+        for (long k = 0, at; k < out; k++)
+            if ((at = under(&w, x, t, x.channel / in * out + k)) >= 0)
+                plus(&a, old_of(c, "dy", at) * old_of(c, "weight", (x.channel * out + k) * taps + t));
+    return a;
+}
+
+static Answer transpose_dweight(const Call *c, long i)
+{
+    Windows w = other_way(c);
+    long taps = w.kheight * w.kwidth, in = of(c, "in") / of(c, "groups"), out = of(c, "out") / of(c, "groups");
+    long from = i / taps / out, channel = from / in * out + i / taps % out;
+    Answer a = {0, 0};
+    for (long p = 0, at; p < of(c, "batch") * w.yheight * w.ywidth; p++)
+        if ((at = under(&w, spot_of_y(&w, p * w.ychannels), i % taps, channel)) >= 0)
+            plus(&a, old_of(c, "x", p * w.ychannels + from) * old_of(c, "dy", at));
+    return a;
+}
+
 /* The first largest of y's window, in x. */
 static long largest(const Windows *w, Spot y)
 {
@@ -386,6 +436,61 @@ static Answer group_sum(const Call *c, long channel, bool with)
 static Answer group_dweight(const Call *c, long channel) { return group_sum(c, channel, true); }
 static Answer group_dbias(const Call *c, long channel) { return group_sum(c, channel, false); }
 
+/* ---- Pad and Upsample -------------------------------------------------------------------------------------------- */
+
+static Answer pad_y(const Call *c, long i)
+{
+    Spot y = spot_of(i, of(c, "yheight"), of(c, "ywidth"), of(c, "channels"));
+    long row = y.row - of(c, "top"), column = y.column - of(c, "left"), height = of(c, "height"), width = of(c, "width");
+    bool inside = row >= 0 && row < height && column >= 0 && column < width;
+    return exact(inside ? old_of(c, "x", ((y.sample * height + row) * width + column) * of(c, "channels") + y.channel)
+                        : number_of(c, "value"));
+}
+
+/* The share of pixel p of n in pixel r of n*by, along one axis. */
+static double share(const Call *c, long r, long p, long n, long by, bool nearest)
+{
+    if (nearest)
+        return r / by == p;
+    double at = of(c, "align") ? n * by > 1 ? (double)(r * (n - 1)) / (double)(n * by - 1) : 0
+                               : fmax(((double)r + 0.5) / (double)by - 0.5, 0);
+    double low = floor(at), high = fmin(low + 1, (double)(n - 1));
+    return ((double)p == low ? 1 - (at - low) : 0) + ((double)p == high ? at - low : 0);
+}
+
+static Answer resized(const Call *c, long i, bool nearest)
+{
+    long height = of(c, "height"), width = of(c, "width"), fh = of(c, "fheight"), fw = of(c, "fwidth");
+    Spot y = spot_of(i, height * fh, width * fw, of(c, "channels"));
+    Answer a = {0, 0};
+    for (long r = 0; r < height; r++)
+        for (long k = 0; k < width; k++) {
+            double s = share(c, y.row, r, height, fh, nearest) * share(c, y.column, k, width, fw, nearest);
+            if (s != 0)
+                plus(&a, s * old_of(c, "x", ((y.sample * height + r) * width + k) * of(c, "channels") + y.channel));
+        }
+    return nearest ? exact(a.value) : a;
+}
+
+static Answer resized_back(const Call *c, long i, bool nearest)
+{
+    long height = of(c, "height"), width = of(c, "width"), fh = of(c, "fheight"), fw = of(c, "fwidth");
+    Spot x = spot_of(i, height, width, of(c, "channels"));
+    Answer a = {0, 0};
+    for (long r = 0; r < height * fh; r++)
+        for (long k = 0; k < width * fw; k++) {
+            double s = share(c, r, x.row, height, fh, nearest) * share(c, k, x.column, width, fw, nearest);
+            if (s != 0)
+                plus(&a, s * old_of(c, "dy", ((x.sample * height * fh + r) * width * fw + k) * of(c, "channels") + x.channel));
+        }
+    return a;
+}
+
+static Answer upsample_y(const Call *c, long i) { return resized(c, i, true); }
+static Answer upsample_dx(const Call *c, long i) { return resized_back(c, i, true); }
+static Answer bilinear_y(const Call *c, long i) { return resized(c, i, false); }
+static Answer bilinear_dx(const Call *c, long i) { return resized_back(c, i, false); }
+
 /* ---- operands repeated in the middle ----------------------------------------------------------------------------- */
 
 /* The element of [outer inner] that stands beside element i of [outer mid inner]. */
@@ -433,6 +538,7 @@ static Answer dropout_shared_y(const Call *c, long i)
 
 #define IMAGES "x=batch*height*width*in dx=batch*height*width*in y=batch*yheight*ywidth*out dy=batch*yheight*ywidth*out "
 #define CONV IMAGES "weight=out*kheight*kwidth*in/groups dweight=out*kheight*kwidth*in/groups bias=out dbias=out"
+#define TRANSPOSE IMAGES "weight=in*kheight*kwidth*out/groups dweight=in*kheight*kwidth*out/groups bias=out dbias=out"
 #define POOL "x=batch*height*width*channels dx=batch*height*width*channels y=batch*yheight*ywidth*channels " \
     "dy=batch*yheight*ywidth*channels"
 #define BATCH "x=rows*width dx=rows*width y=rows*width dy=rows*width mean=width var=width weight=width bias=width " \
@@ -442,12 +548,19 @@ static Answer dropout_shared_y(const Call *c, long i)
 #define GROUP "x=batch*pixels*groups*width dx=batch*pixels*groups*width y=batch*pixels*groups*width " \
     "dy=batch*pixels*groups*width mean=batch*groups rstd=batch*groups weight=groups*width bias=groups*width " \
     "dweight=groups*width dbias=groups*width"
+#define PAD "x=batch*height*width*channels y=batch*yheight*ywidth*channels"
+#define RESIZE "x=batch*height*width*channels dx=batch*height*width*channels " \
+    "y=batch*height*width*channels*fheight*fwidth dy=batch*height*width*channels*fheight*fwidth"
 #define MIDDLE "y=outer*mid*inner a=outer*mid*inner b=outer*inner dy=outer*mid*inner da=outer*mid*inner db=outer*inner"
 #define PARAMETER "y=batch*n dy=batch*n weight=n dweight=n"
 
 const Known known_images[] = {
     {"conv_forward", "y", CONV, conv_y, 0, 0}, {"conv_backward_x", "dx", CONV, conv_dx, 0, 0},
     {"conv_backward_w", "dweight", CONV, conv_dweight, 0, 0}, {"conv_backward_w", "dbias", CONV, conv_dbias, 0, 0},
+    {"conv_transpose_forward", "y", TRANSPOSE, transpose_y, 16, 0},
+    {"conv_transpose_backward_x", "dx", TRANSPOSE, transpose_dx, 16, 0},
+    {"conv_transpose_backward_w", "dweight", TRANSPOSE, transpose_dweight, 16, 0},
+    {"conv_transpose_backward_w", "dbias", TRANSPOSE, conv_dbias, 16, 0},
     {"pool_max_forward", "y", POOL, pool_max_y, 0, 0}, {"pool_max_backward", "dx", POOL, pool_max_dx, 0, 0},
     {"pool_avg_forward", "y", POOL, pool_avg_y, 0, 0}, {"pool_avg_backward", "dx", POOL, pool_avg_dx, 0, 0},
     {"batchstat_forward", "mean", BATCH, batch_mean, 0, 0}, {"batchstat_forward", "var", BATCH, batch_var, 0, 0},
@@ -461,6 +574,9 @@ const Known known_images[] = {
     {"groupnorm_forward", "rstd", GROUP, group_rstd, 16, 0}, {"groupnorm_backward_x", "dx", GROUP, group_dx, 16, 0},
     {"groupnorm_backward_w", "dweight", GROUP, group_dweight, 16, 0},
     {"groupnorm_backward_w", "dbias", GROUP, group_dbias, 16, 0},
+    {"pad_forward", "y", PAD, pad_y, 0, 0},
+    {"upsample_forward", "y", RESIZE, upsample_y, 16, 0}, {"upsample_backward", "dx", RESIZE, upsample_dx, 16, 0},
+    {"bilinear_forward", "y", RESIZE, bilinear_y, 16, 0}, {"bilinear_backward", "dx", RESIZE, bilinear_dx, 16, 0},
     {"add_middle_forward", "y", MIDDLE, middle_sum, 0, 0}, {"mul_middle_forward", "y", MIDDLE, middle_product, 0, 0},
     {"mul_middle_backward", "da", MIDDLE, middle_da, 0, 0}, {"mul_middle_backward", "db", MIDDLE, middle_db, 0, 0},
     {"parameter_forward", "y", PARAMETER, parameter_y, 0, 0},

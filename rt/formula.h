@@ -25,6 +25,14 @@ FN float gelu_erf(float x)
     return 0.5f * x * (1.0f + ferf(x * HALF));
 }
 
+/* log(1 + e^x) - x t.  The logarithm of u = 1 + e has lost digits of e, which are put back by e / (u - 1) (W. Kahan). */
+FN float binary_loss(float x, float t)
+{
+    float e = fexp(x > 0 ? -x : x), u = 1.0f + e;
+    float rest = u == 1.0f ? e : flog(u) * (e / (u - 1.0f));
+    return (x > 0 ? x : 0.0f) - x * t + rest;
+}
+
 /* Beyond 16 either slope is 0 or 1 to the last bit; the bound keeps 0 * infinity out. */
 FN float bounded(float x)
 {

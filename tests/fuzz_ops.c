@@ -457,12 +457,12 @@ static bool make_concat(void)
     Value *x = choose(NULL, NULL);
     if (!x)
         return false;
-    int axis = below(x->s.n), parts = 2 + below(5), loud = x->loud;
+    int axis = below(x->s.n), parts = 2 + below(9), loud = x->loud;
     Shape y = x->s;
     y.d[axis] *= parts;
     if (!fits(&y) || (axis == 0 && !chance(30)))
         return false;
-    char text[256];
+    char text[320];
     int n = snprintf(text, sizeof text, "%s", use(x));
     for (int i = 1; i < parts; i++) {
         Value *more = choose(equal, x);
@@ -537,6 +537,62 @@ static bool make_reshape(void)
     return true;
 }
 
+/* Rows and columns, or positions, that become more, or fewer. */
+static bool make_resize(void)
+{
+    Value *x = choose(up_to_four, NULL);
+    if (!x || x->s.n < 3)
+        return false;
+    Shape y = x->s;
+    int n = y.n - 2, by[4] = {0};
+    char text[64], mode[48] = "";
+    bool pad = chance(50);
+    for (int i = 0; i < n; i++) {
+        if (pad) {
+            by[i] = below(3) - (y.d[1 + i] > 1), by[n + i] = below(3);
+            y.d[1 + i] += by[i] + by[n + i];
+        } else {
+            by[i] = 1 + below(3);
+            y.d[1 + i] *= by[i];
+        }
+    }
+    if (!fits(&y))
+        return false;
+    if (n == 2 && pad)
+        snprintf(text, sizeof text, "[%d, %d, %d, %d]", by[0], by[1], by[2], by[3]);
+    else
+        snprintf(text, sizeof text, n == 2 || pad ? "[%d, %d]" : "%d", by[0], by[1]);
+    if (pad)
+        snprintf(mode, sizeof mode, ", value: %d", below(3) - 1);
+    else if (chance(60))
+        snprintf(mode, sizeof mode, ", mode: bilinear, align: %s", yes(50));
+    line("op: %s, in: %s, %s: %s%s, as: %s", pad ? "Pad" : "Upsample", use(x), pad ? "pad" : "factor", text, mode,
+         fresh(y, x->loud > 1 ? x->loud : 1)->name);
+    return true;
+}
+
+/* Over positions: a product that makes them fewer, or more. */
+static bool make_conv(void)
+{
+    Value *x = choose(sequence, NULL);
+    if (!x || x->loud > LOUD / 2)
+        return false;
+    bool more = chance(50);
+    int out = small(), kernel = 1 + below(3), stride = 1 + below(2), pad = below(kernel), loud = x->loud;
+    int groups = divisor(width(&x->s));
+    Shape y = with_width(x->s, out * groups);
+    y.d[1] = more ? (x->s.d[1] - 1) * stride + kernel - 2 * pad : (x->s.d[1] + 2 * pad - kernel) / stride + 1;
+    if (y.d[1] < 1 || x->s.d[1] + 2 * pad < kernel || !fits(&y) || kernel * out * width(&x->s) > ELEMENTS)
+        return false;
+    char name[24];
+    name_table(name, sizeof name, "conv");
+    const char *rule = start(kernel * width(&x->s) / groups, &loud);
+    line("op: %s, name: %s, in: %s, out: %d, kernel: %d, stride: %d, pad: %d, groups: %d, bias: %s%s, as: %s",
+         more ? "ConvTranspose" : "Conv", name, use(x), out * groups, kernel, stride, pad, groups, yes(50), rule,
+         fresh(y, loud)->name);
+    return true;
+}
+
 static bool make_transpose(void)
 {
     Value *x = choose(up_to_four, NULL);
@@ -558,17 +614,24 @@ static bool make_transpose(void)
     return true;
 }
 
+/* One axis, or two beside each other. */
 static bool make_reduce(void)
 {
     Value *x = choose(matrix, NULL);
     if (!x)
         return false;
-    int axis = below(x->s.n);
+    int axis = below(x->s.n), count = axis + 1 < x->s.n && x->s.n > 2 && chance(40) ? 2 : 1;
     bool mean = chance(50);
     if (axis == 0 && !chance(30))
         return false;
-    line("op: %s, in: %s, axis: %d, as: %s", mean ? "Mean" : "Sum", use(x), chance(50) ? axis : axis - x->s.n,
-         fresh(without(x->s, axis), x->loud + (mean ? 0 : 2))->name);
+    Shape y = without(x->s, axis);
+    if (count == 2)
+        y = without(y, axis);
+    char text[32];
+    int from = chance(50) ? axis : axis - x->s.n;
+    snprintf(text, sizeof text, count == 2 ? "[%d, %d]" : "%d", from, from + 1);
+    line("op: %s, in: %s, axis: %s, as: %s", mean ? "Mean" : "Sum", use(x), text,
+         fresh(y, x->loud + (mean ? 0 : 2 * count))->name);
     return true;
 }
 
@@ -576,6 +639,7 @@ const Maker makers[] = {
     {10, make_linear}, {8, make_unary}, {6, make_norm}, {3, make_group_norm}, {10, make_two}, {5, make_dropout},
     {4, make_matmul},
     {4, make_attention}, {4, make_packed}, {3, make_concat}, {3, make_split}, {3, make_slice}, {4, make_reshape},
+    {2, make_resize}, {3, make_conv},
     {3, make_transpose}, {2, make_reduce}, {3, make_embedding}, {2, make_position}, {2, make_relative},
     {2, make_parameter}, {2, make_rotary}, {2, make_gate}, {2, make_data}, {0, NULL},
 };

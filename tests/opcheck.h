@@ -26,7 +26,7 @@ typedef struct {
     Values vals;
     int mb;
     int64_t site;
-    const Tensor *in[5];        /* NULL: absent */
+    const Tensor *in[8];        /* NULL: absent */
     double *row;                /* room for a row of something */
 } Case;
 typedef void (*Reference)(const Case *c, double *y);

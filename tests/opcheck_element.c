@@ -321,33 +321,44 @@ static void binary(void)
 
 /* ---- shape ------------------------------------------------------------------------------------------------------- */
 
+enum { PARTS = 8 };
+#define PARTS_OF(p) p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7]
+
 static void ref_concat(const Case *c, double *y)
 {
     for (long r = 0; r < c->d[0]; r++)
-        for (long i = 0; i < 4; i++)
+        for (long i = 0; i < PARTS; i++)
             for (long j = 0; j < c->d[i + 1]; j++)
                 *y++ = c->in[i]->v[r * c->d[i + 1] + j];
 }
 
 static void concat(void)
 {
-    const long shapes[][5] = {{1, 1, 1, 0, 0}, {3, 2, 5, 7, 1}, {17, 33, 4, 0, 0}, {5, 8, 9, 10, 0}, {6, 16, 8, 0, 0}};
-    for (int s = 0; s < 5; s++) {
-        const long *d = shapes[s];
-        Tensor *x[4], *dx[4], *y = result(REAL, d[0] * (d[1] + d[2] + d[3] + d[4])), *dy = operand(REAL, y->n, -1, 1);
-        Case c = {.d = {d[0], d[1], d[2], d[3], d[4]}};
-        void *at[4], *grad[4];
-        for (int i = 0; i < 4; i++) {
-            c.in[i] = x[i] = operand(REAL, d[0] * d[i + 1], -1, 1);
+    static const long shapes[][PARTS + 1] = {{1, 1, 1}, {3, 2, 5, 7, 1}, {17, 33, 4}, {5, 8, 9, 10}, {6, 16, 8},
+                                             {4, 3, 1, 2, 4, 5, 8, 6, 7}, {3, 8, 8, 8, 16, 8, 24}};
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+        const long *n = shapes[s] + 1, rows = shapes[s][0];
+        Tensor *x[PARTS], *dx[PARTS];
+        Case c = {.d = {0}};
+        void *at[PARTS], *grad[PARTS];
+        long whole = 0;
+        memcpy(c.d, shapes[s], sizeof *shapes);
+        for (int i = 0; i < PARTS; i++) {
+            c.in[i] = x[i] = operand(REAL, rows * n[i], -1, 1);
             dx[i] = result(REAL, x[i]->n);
-            at[i] = d[i + 1] ? x[i]->k : 0;
-            grad[i] = d[i + 1] ? dx[i]->k : 0;
+            at[i] = n[i] ? x[i]->k : 0;
+            grad[i] = n[i] ? dx[i]->k : 0;
+            whole += n[i];
         }
-        concat_forward(stage, y->k, at[0], at[1], at[2], at[3], d[0], d[1], d[2], d[3], d[4]);
+        Tensor *y = result(REAL, rows * whole), *dy = operand(REAL, y->n, -1, 1);
+        concat_forward(stage, y->k, PARTS_OF(at), rows, PARTS_OF(n));
         check_value("concat_forward", y, ref_concat, &c);
-        concat_backward(stage, 0, grad[1], grad[2], grad[3], dy->k, d[0], d[1], d[2], d[3], d[4]);
-        concat_backward(stage, grad[0], 0, 0, 0, dy->k, d[0], d[1], d[2], d[3], d[4]);
-        for (int i = 0; i < 4; i++)
+        void *first = grad[0];
+        grad[0] = 0;
+        concat_backward(stage, PARTS_OF(grad), dy->k, rows, PARTS_OF(n));
+        concat_backward(stage, first, 0, 0, 0, 0, 0, 0, 0, dy->k, rows, PARTS_OF(n));
+        grad[0] = first;
+        for (int i = 0; i < PARTS; i++)
             if (grad[i])
                 check_gradient("concat_backward", dx[i], ref_concat, &c, i, dy);
         case_end();

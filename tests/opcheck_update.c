@@ -344,6 +344,63 @@ static void sgd(void)
     }
 }
 
+/* Three steps of torch.optim.SGD with nesterov, and of torch.optim.RMSprop, in double. */
+static void nesterov(void)
+{
+    for (int s = 0; s < 8; s++) {
+        long n = sizes[s % 4], decay = s % 2;
+        Values vals = {.lr = 0.125f, .weight_decay = 0.25f};
+        Tensor *p = operand(FLOAT, n, -1, 1), *m = filled(FLOAT, n, 0), *c = result(REAL, n), *clip = filled(FLOAT, 1, 0.75);
+        double *want = numbers(n), *moment = numbers(n);
+        memcpy(want, p->v, (size_t)n * sizeof *want);
+        for (int step = 0; step < 3; step++) {
+            Tensor *g = operand(FLOAT, n, -1, 1);
+            for (long i = 0; i < n; i++) {
+                double d = g->v[i] * (s % 3 ? 0.75 : 1) + (decay ? 0.25 : 0) * want[i];
+                moment[i] = 0.5 * moment[i] + d;
+                want[i] -= 0.125 * (d + 0.5 * moment[i]);
+            }
+            sgd_nesterov(stage, p->k, s > 3 ? c->k : 0, g->k, m->k, s % 3 ? clip->k : 0, &vals, n, 0.5f, decay);
+        }
+        check_values("sgd_nesterov p", p, want);
+        check_values("sgd_nesterov m", m, moment);
+        if (s > 3)
+            check_values("sgd_nesterov c", c, p->v);
+        case_end();
+    }
+}
+
+static void rmsprop(void)
+{
+    for (int s = 0; s < 8; s++) {
+        long n = sizes[s % 4], decay = s % 2;
+        int with_moment = s % 4 != 2;
+        Values vals = {.lr = 0.125f, .weight_decay = 0.25f};
+        Tensor *p = operand(FLOAT, n, -1, 1), *m = filled(FLOAT, n, 0), *v = filled(FLOAT, n, 0), *c = result(REAL, n);
+        Tensor *clip = filled(FLOAT, 1, 0.75);
+        double *want = numbers(n), *moment = numbers(n), *mean = numbers(n);
+        memcpy(want, p->v, (size_t)n * sizeof *want);
+        for (int step = 0; step < 3; step++) {
+            Tensor *g = operand(FLOAT, n, -1, 1);
+            for (long i = 0; i < n; i++) {
+                double d = g->v[i] * (s % 3 ? 0.75 : 1) + (decay ? 0.25 : 0) * want[i];
+                mean[i] = 0.875 * mean[i] + 0.125 * d * d;
+                moment[i] = (with_moment ? 0.5 * moment[i] : 0) + d / (sqrt(mean[i]) + 0.0625);
+                want[i] -= 0.125 * moment[i];
+            }
+            rmsprop_update(stage, p->k, s > 3 ? c->k : 0, g->k, with_moment ? m->k : 0, v->k, s % 3 ? clip->k : 0, &vals, n,
+                           0.875f, 0.0625f, 0.5f, decay);
+        }
+        check_values("rmsprop_update p", p, want);
+        check_values("rmsprop_update v", v, mean);
+        if (with_moment)
+            check_values("rmsprop_update m", m, moment);
+        if (s > 3)
+            check_values("rmsprop_update c", c, p->v);
+        case_end();
+    }
+}
+
 typedef void (*Adam)(Stage *, float *, real *, const float *, float *, float *, const float *, const Values *, long, float,
                      float, float, long);
 
@@ -485,6 +542,8 @@ const Check update_checks[] = {
     {" tie_add ", tie},
     {" norm_partial norm_total ", norms},
     {" sgd_update ", sgd},
+    {" sgd_nesterov ", nesterov},
+    {" rmsprop_update ", rmsprop},
     {" adamw_update ", adamw},
     {" nadamw_update ", nadamw},
     {" sgd_spike ", spike},

@@ -50,8 +50,15 @@ efficientnet-b0 5288548 6d707dfa5997fe6a
 vit-b16 86567656 f6aadcbccfc84521
 inception-v3 27161264 7373700f7e3420a3
 amoebanet-d 81505540 ed8a42eac71dab99
+amoebanet-d 319024120 10a45fbfc9872803 -D F=416
+amoebanet-d 542734840 84152586421d4d76 -D F=544
+amoebanet-d 1055832376 0519aa9c6e986dd0 -D L=36 -D F=544
 amoebanet-d 1844858344 c342c6b0a1abc420 -D L=72 -D F=512
 mixer-b16 59880472
+convnext-tiny 28589128 0e75371749443963
+convnext-tiny 88591464 - -D N3=27 -D F=128
+unet 232687328
+unet 362157516 - -D N=6 -D F=72
 tinyllama 1100048384
 tinyllama 6738415616 f166ba67292cd333 -D D=4096 -D K=32 -D W=128 -D F=11008 -D L=32
 tinyllama 68976648192 2ce894522f82ded8 -D D=8192 -D H=64 -D K=8 -D W=128 -D F=28672 -D L=80

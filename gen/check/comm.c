@@ -191,11 +191,11 @@ static bool computes_nothing(const Plan *p, const Action *k)
     return i || w;
 }
 
-/* Is the action allowed to vanish?  A merge is; check_mem finds an update that reads less than the whole sum. */
+/* Is the action allowed to vanish?  An exchange is; check_mem finds an update that reads less than the whole sum. */
 static bool does_nothing(const Plan *p, const Action *k)
 {
     bool weights = k->kind == K_VERSION || k->kind == K_PREDICT;
-    return k->kind == K_MERGE || computes_nothing(p, k) || (weights && keeps_nothing(p, k->chunk)) ||
+    return k->kind == K_MERGE || k->kind == K_SHARE || computes_nothing(p, k) || (weights && keeps_nothing(p, k->chunk)) ||
            (k->kind == K_U && is_empty(p, k)) || (k->kind == K_FOLD && folds_nothing(p, k));
 }
 

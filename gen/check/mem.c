@@ -139,13 +139,27 @@ static Bytes address(const Memory *m, int b, int slot)
     return at;
 }
 
-static void expect(const Memory *m, int b, int slot, Value value, const char *who)
+/* Some bytes of a buffer. */
+static Kept part_of(const Memory *m, int b, int slot, Bytes at, Bytes bytes)
 {
-    const Buf *x = &m->p->buf.at[b];
-    Bytes from = address(m, b, slot), at = differs(&m->range, from, from + x->bytes, value);
+    Bytes from = address(m, b, slot);
+    if (at < 0 || bytes < 0 || at > m->p->buf.at[b].bytes - bytes)
+        die("device %d: %lld bytes from %lld on are not all in %s", m->device, (long long)bytes, (long long)at,
+            m->p->buf.at[b].name);
+    return (Kept){from + at, from + at + bytes};
+}
+
+static void expect_in(const Memory *m, int b, Kept where, Value value, const char *who)
+{
+    Bytes at = differs(&m->range, where.from, where.to, value);
     if (at >= 0)
         die("device %d, step %d, tick %d: %s reads %s at %lld, which does not hold it then", m->device, m->step, m->k->tick,
-            who, x->name, (long long)at);
+            who, m->p->buf.at[b].name, (long long)at);
+}
+
+static void expect(const Memory *m, int b, int slot, Value value, const char *who)
+{
+    expect_in(m, b, part_of(m, b, slot, 0, m->p->buf.at[b].bytes), value, who);
 }
 
 static void put(Memory *m, int b, int slot, Value value)
@@ -315,7 +329,20 @@ static Chain subtree(const Plan *p, int device, int chunk, int level)
     return (Chain){from * plan_micro(p), (from + (1 << level)) * plan_micro(p)};
 }
 
-/* The sum of this row and that of its neighbour in the tree. */
+/* The part of the gradient that the row of a device has when so many levels are done. */
+static Kept kept(const Plan *p, int device, int chunk, int state, int levels)
+{
+    return value_kept(p, plan_row_of(p, device, chunk), state, levels);
+}
+
+static void check_half(const Memory *m, const Action *k, Bytes at, Kept part)
+{
+    if (at != part.from || k->bytes != part.to - part.from)
+        die("device %d, tick %d: bytes %lld to %lld of %s are not the part of its row at level %d", m->device, k->tick,
+            (long long)at, (long long)(at + k->bytes), m->p->g->state.at[k->state].name, k->part);
+}
+
+/* The sum of this row and that of its neighbour in the tree, in the half of their part that this row keeps. */
 static void run_merge(Memory *m, const Action *k)
 {
     const Plan *p = m->p;
@@ -325,14 +352,14 @@ static void run_merge(Memory *m, const Action *k)
             own = b;
     if (own < 0 || level < 0 || level >= plan_levels(p) || k->from_device != plan_partner(p, m->device, k->chunk, level))
         die("device %d merges a gradient with device %d at level %d", m->device, k->from_device, level);
-    Chain *mine = chain_of(m, own, 0), theirs = subtree(p, k->from_device, k->chunk, level);
-    expect(m, own, 0, value_gradient(k->state, *mine, m->step), "merge");
+    Chain mine = subtree(p, m->device, k->chunk, level), theirs = subtree(p, k->from_device, k->chunk, level);
+    Kept part = part_of(m, own, 0, k->at, k->bytes);
+    check_half(m, k, k->at, kept(p, m->device, k->chunk, k->state, level + 1));
+    expect_in(m, own, part, value_gradient(k->state, mine, m->step), "merge");
     expect(m, k->buf, k->slot, value_gradient(k->state, theirs, m->step), "merge");
-    if (mine->to - mine->from != theirs.to - theirs.from || (mine->to != theirs.from && theirs.to != mine->from))
+    if (mine.to - mine.from != theirs.to - theirs.from || (mine.to != theirs.from && theirs.to != mine.from))
         die("device %d: a merge joins sums that are not neighbours", m->device);
-    mine->from = mine->from < theirs.from ? mine->from : theirs.from;
-    mine->to = mine->to > theirs.to ? mine->to : theirs.to;
-    put(m, own, 0, value_gradient(k->state, *mine, m->step));
+    claim(&m->range, part.from, part.to, value_gradient(k->state, subtree(p, m->device, k->chunk, level + 1), m->step));
 }
 
 /* ---- moves ------------------------------------------------------------------------------------------------------- */
@@ -345,7 +372,8 @@ static Value moved_value(const Memory *m, const Action *k, int from)
     int op = m->p->g->state.at[k->state].op, chunk = op < 0 ? -1 : m->p->chunk.at[op];
     bool across = plan_across(m->p, m->device, k);
     switch (m->p->g->state.at[k->state].kind) {
-    case S_GRAD: return value_gradient(k->state, across ? subtree(m->p, from, chunk, k->part) : whole(m), m->step);
+    case S_GRAD: return value_gradient(k->state, !across ? whole(m)
+                                       : subtree(m->p, from, chunk, k->back ? plan_levels(m->p) : k->part), m->step);
     case S_NORM: return value_norm(k->state, partials_of(m->p, k->state, from, way(m)), m->step);
     default:     return value_state(k->state, m->step + 1);         /* clip factors and weights of this update */
     }
@@ -418,18 +446,32 @@ static void run_zero(Memory *m, int step)
     }
 }
 
+/* The bytes of a buffer that a message takes: all, but between rows.  Up the tree the other row keeps what is sent, and what
+ * comes has a buffer of its own; down the tree each sends all that it keeps. */
+static Kept moved_part(const Memory *m, const Action *k, bool receive)
+{
+    const State *s = k->state >= 0 ? &m->p->g->state.at[k->state] : NULL;
+    if (!s || s->kind != S_GRAD || !plan_across(m->p, m->device, k)) {
+        if (k->at != 0 || k->back)
+            die("device %d, tick %d: a part of %s moves", m->device, k->tick, m->p->buf.at[k->buf].name);
+        return part_of(m, k->buf, k->slot, 0, m->p->buf.at[k->buf].bytes);
+    }
+    bool own = receive != k->back;
+    Kept half = kept(m->p, own ? m->device : k->peer, m->p->chunk.at[s->op], k->state, k->part + 1);
+    bool apart = receive && !k->back;
+    check_half(m, k, apart ? half.from : k->at, half);
+    return part_of(m, k->buf, k->slot, apart ? 0 : k->at, apart ? m->p->buf.at[k->buf].bytes : k->bytes);
+}
+
 static void run_transfer(Memory *m, const Action *k)
 {
     bool wait = k->kind == K_WAIT, receive = k->kind == K_RECV || (wait && k->of == K_RECV);
     Value value = moved_value(m, k, receive ? k->peer : m->device), flying = value_mix(value, 1);
-    if (receive && !wait) {
-        put(m, k->buf, k->slot, flying);
-    } else if (receive) {
-        expect(m, k->buf, k->slot, flying, "wait");
-        put(m, k->buf, k->slot, value);
-    } else {
-        expect(m, k->buf, k->slot, value, wait ? "wait" : "send");
-    }
+    Kept part = moved_part(m, k, receive);
+    if (!receive || wait)
+        expect_in(m, k->buf, part, receive ? flying : value, wait ? "wait" : "send");
+    if (receive)
+        claim(&m->range, part.from, part.to, wait ? value : flying);
 }
 
 /* To the host, or back: whole, and of this micro-batch. */

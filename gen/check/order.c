@@ -13,13 +13,14 @@
  *              the whole step in slot 0, every group an ascending chain, every fold of two equal neighbours
  *   merge      two rows exchange their sums of a chunk at the same place of their lists: equal neighbours of the
  *              tree, and both hold the joined sum from then on
+ *   share      behind all merges of a chunk, down the levels, two rows are at the same place of their lists again
  *   update     parts 0, 1, 2 in this order, once a chunk and step, after all its W
  *   version    forward and backward of a micro-batch read the version that the rule of the schedule promises, when it is made
  *              and while it is one of delay + 1 copies; an update makes version t+1 of version t, and copies that first;
  *              where the rule predicts, a prediction of that version has been made
  *
  * An asynchronous list is replayed as runs of one step up to a few more than the pieces hold, micro-batches numbered through.
- * Each row, a copy of the model, has chunks and messages of its own; only merges join them.
+ * Each row, a copy of the model, has chunks and messages of its own; only merges and shares join them.
  *
  * The second row is the data dependence of a chain of chunks.
  *
@@ -44,7 +45,8 @@ typedef struct {
     bool *copied;               /* by chunk of all rows: it may be updated */
     int *predicted;             /* by chunk of all rows, for backward and forward: the newest version */
     int *next;                  /* by device */
-    bool *merged;               /* by device: its partner has done the merge at hand */
+    bool *merged;               /* by device: its partner has done the merge or share at hand */
+    int *shared;                /* by chunk of all rows: levels of the tree shared in this step */
     int device, home, first, row;   /* at hand: its row of Plan.home, and first micro-batch; that row's chunk 0, of all rows */
 } Check;
 
@@ -140,21 +142,41 @@ static bool is_merge(const Check *x, int device, const Action *k)
 {
     const Actions *list = &x->list[device];
     const Action *y = x->next[device] < list->n ? &list->at[x->next[device]] : NULL;
-    return y && y->kind == K_MERGE && y->chunk == k->chunk && y->part == k->part && y->from_device == x->device;
+    return y && y->kind == k->kind && y->chunk == k->chunk && y->part == k->part && y->from_device == x->device;
 }
 
-/* Merges both sides at once, when both are there.  The other side then finds it done. */
-static bool merge(Check *x, const Action *k)
+/* Both sides at once, when both are there.  The other side then finds it done. */
+static bool meets(Check *x, const Action *k, bool *first)
 {
     int other = k->from_device;
     if (k->part < 0 || k->part >= plan_levels(x->p) || other != plan_home(x->p, x->home ^ 1 << k->part, k->chunk))
         wrong(k, "is merged with something else than its neighbour at that level");
-    if (x->merged[x->device]) {
-        x->merged[x->device] = false;
-        return true;
-    }
-    if (!is_merge(x, other, k))
+    *first = !x->merged[x->device];
+    if (*first && !is_merge(x, other, k))
         return false;
+    x->merged[*first ? other : x->device] = *first;
+    return true;
+}
+
+/* Every row has summed up a part of the whole, and both hand on what they have. */
+static bool share(Check *x, const Action *k)
+{
+    bool first;
+    int at = x->row + k->chunk;
+    if (!meets(x, k, &first))
+        return false;
+    if (sum_of(x, k, 0)->to - sum_of(x, k, 0)->from != x->p->g->micro || k->part != plan_levels(x->p) - 1 - x->shared[at]++)
+        wrong(k, "is shared before it is whole, or in another order than down the tree");
+    return true;
+}
+
+static bool merge(Check *x, const Action *k)
+{
+    bool first;
+    if (!meets(x, k, &first))
+        return false;
+    if (!first)
+        return true;
     int row = (x->home ^ 1 << k->part) * x->chunks;
     Range *mine = sum_of(x, k, 0), *theirs = &x->sum[((row + k->chunk) * 2 + k->step % 2) * x->slots];
     Range *low = mine->from < theirs->from ? mine : theirs, *high = low == mine ? theirs : mine;
@@ -162,7 +184,6 @@ static bool merge(Check *x, const Action *k)
     if (low->to != high->from || high->to - high->from != size || size == 0 || from % (2 * size))
         wrong(k, "merges two sums that are not equal neighbours of the tree");
     *low = *high = (Range){low->from, high->to};
-    x->merged[other] = true;
     return true;
 }
 
@@ -171,7 +192,7 @@ static void update(Check *x, const Action *k)
     Range *all = sum_of(x, k, 0);
     int64_t m = x->p->g->micro;
     int at = x->row + k->chunk, done = x->part[at]++;
-    if (all->from != k->step * m || all->to != (k->step + 1) * m)
+    if (all->from != k->step * m || all->to != (k->step + 1) * m || x->shared[at] != plan_levels(x->p))
         wrong(k, "is updated before the gradient is whole");
     if (k->step != done / 3 || k->part != done % 3)
         wrong(k, "the parts of its update are not 0, 1, 2");
@@ -181,6 +202,7 @@ static void update(Check *x, const Action *k)
         wrong(k, "is updated from another version than the newest, or without keeping that");
     x->copied[at] = false;
     *all = (Range){0, 0};
+    x->shared[at] = 0;
 }
 
 /* ---- versions ---------------------------------------------------------------------------------------------------- */
@@ -260,7 +282,8 @@ static bool replay(Check *x, int device, const Action *k)
     x->first = x->home * plan_micro(x->p);
     x->row = x->home * x->chunks;
     int mb = k->mb - k->step * (int)x->p->g->micro;
-    bool whole = k->kind == K_U || k->kind == K_VERSION || k->kind == K_MERGE || k->kind == K_PREDICT;
+    bool whole = k->kind == K_U || k->kind == K_VERSION || k->kind == K_MERGE || k->kind == K_SHARE ||
+                 k->kind == K_PREDICT;
     if (!whole && (k->mb >= x->m || mb < x->first || mb >= x->first + plan_micro(x->p)))
         wrong(k, "is not one of its micro-batches");
     switch (k->kind) {
@@ -287,6 +310,8 @@ static bool replay(Check *x, int device, const Action *k)
         return true;
     case K_MERGE:
         return merge(x, k);
+    case K_SHARE:
+        return share(x, k);
     case K_U:
         update(x, k);
         return true;
@@ -326,6 +351,7 @@ static void open_check(Check *x, const Plan *p, int steps)
     x->predicted = alloc(sizeof(int) * 2 * chunks);
     x->last_w = alloc(sizeof(int) * chunks);
     x->part = alloc(sizeof(int) * chunks);
+    x->shared = alloc(sizeof(int) * chunks);
     x->next = alloc(sizeof(int) * (size_t)p->devices);
     x->merged = alloc((size_t)p->devices);
     for (size_t c = 0; c < chunks; c++)

@@ -45,8 +45,11 @@ static const char *what_of(const Stager *w, const Buf *x)
     const Graph *g = w->p->g;
     if (x->tensor >= 0)
         return strf("%s %s", type_name(g->tensor.at[x->tensor].type), shape_of(w, x, &g->tensor.at[x->tensor].shape));
-    if (x->state >= 0)
-        return strf("%s %s", type_name(g->state.at[x->state].type), shape_of(w, x, &g->state.at[x->state].shape));
+    const State *s = x->state >= 0 ? &g->state.at[x->state] : NULL;
+    if (s && x->bytes < s->bytes)       /* a part of it has no shape of its own */
+        return strf("%s [%" PRId64 "]", type_name(s->type), x->bytes / type_bytes(s->type));
+    if (s)
+        return strf("%s %s", type_name(s->type), shape_of(w, x, &s->shape));
     return "scratch";
 }
 

@@ -410,7 +410,7 @@ static void print_load(Stager *w, const Action *k)
 static void print_message(Stager *w, const Action *k)
 {
     call_open(w, k->kind == K_SEND ? "send_begin" : "recv_begin");
-    call_place(w, k->buf, k->slot);
+    call_part(w, k->buf, k->slot, k->at);
     call_int(w, k->request);
     call_int(w, k->peer);
     call_int(w, k->tag);
@@ -423,9 +423,9 @@ static void print_addition(Stager *w, const Action *k)
 {
     bool merge = k->kind == K_MERGE;
     call_open(w, merge ? "group_fold" : "norm_gather");
-    call_place(w, made_buf(w, k->state, k->kind == K_MERGE ? -1 : k->way ? k->way - 1 : 0), k->slot);
+    call_part(w, made_buf(w, k->state, merge ? -1 : k->way ? k->way - 1 : 0), k->slot, k->at);
     call_place(w, k->buf, k->slot);
-    call_int(w, w->p->g->state.at[k->state].bytes / (merge ? 4 : 8));
+    call_int(w, merge ? k->bytes / 4 : w->p->g->state.at[k->state].bytes / 8);
     call_close(w);
 }
 

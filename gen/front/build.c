@@ -13,7 +13,7 @@
  *   Attention packed     AttentionPacked
  *   `top` of a loss      a HitReport behind it: expand.c
  *   BatchNorm            BatchStat and BatchNormalize: expand.c
- *   Concat of more than four    nested Concats: four are joined first, the result takes their place
+ *   Concat of more than eight   nested Concats: eight are joined first, the result takes their place
  *   Add, Scale of losses        LossAdd, LossScale: a loss is f32 in every job, and one number
  *   a f32 data input in a bf16 job gets one Cast; the loss of the model a LossReport at the end
  *
@@ -194,18 +194,19 @@ static int row_for(Scope *s, const Node *line, const char *op, const Ints *list)
     return row_of(op);
 }
 
-/* Concat of more than four: join the first four, put the result in their place, until four are left. */
+/* Concat of more than eight: join the first eight, put the result in their place, until eight are left. */
 static Ints nest(Scope *s, const Node *line, const char *path, const Op *like, Ints list)
 {
-    for (int level = 1; list.n > 4; level++) {
+    const int most = row(row_find("Concat"))->in.n;
+    for (int level = 1; list.n > most; level++) {
         Op o = {.attr = {NULL, 0, 0}};
         attr_set(&o, "axis", attr_int(like, "axis"));
-        for (int i = 0; i < 4; i++)
+        for (int i = 0; i < most; i++)
             *PUSH(&o.in) = list.at[i];
         int op = op_new(s, line, strf("%s.%d", path, level), row_find("Concat"), o);
         Ints next = {0};
         *PUSH(&next) = s->b->g->op.at[op].out.at[0];
-        for (int i = 4; i < list.n; i++)
+        for (int i = most; i < list.n; i++)
             *PUSH(&next) = list.at[i];
         list = next;
     }

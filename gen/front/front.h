@@ -7,7 +7,7 @@
  *   block.c   scopes: values, block arguments, repetition
  *   build.c   one line of the model -> operators
  *   expand.c  ... that are rows of several kinds
- *   row.c bind.c graph.c shape.c shape_ops.c shape_image.c shape_language.c
+ *   row.c bind.c graph.c shape.c shape_ops.c shape_move.c shape_image.c shape_language.c
  */
 #ifndef FRONT_H
 #define FRONT_H
@@ -105,6 +105,12 @@ bool shape_same(const Shape *a, const Shape *b);
 typedef struct { Graph *g; const Model *m; Op *o; const Row *r; } Sizer;
 typedef struct { const char *name; bool (*size)(Sizer *z); } ShapeRule;
 extern const ShapeRule shape_rules[];                           /* ends with a NULL name */
+/* shape_move.c */
+bool size_concat(Sizer *z);
+bool size_slice(Sizer *z);
+bool size_reshape(Sizer *z);
+bool size_transpose(Sizer *z);
+bool size_reduce(Sizer *z);
 /* shape_language.c */
 bool size_attention(Sizer *z);
 bool size_attention_packed(Sizer *z);
@@ -113,11 +119,14 @@ bool size_gate(Sizer *z);
 bool size_softcap(Sizer *z);
 /* shape_image.c */
 bool size_conv(Sizer *z);
+bool size_conv_transpose(Sizer *z);
 bool size_pool(Sizer *z);
 bool size_image_mean(Sizer *z);
 bool size_batch_stat(Sizer *z);
 bool size_batch_norm(Sizer *z);
 bool size_group_norm(Sizer *z);
+bool size_pad(Sizer *z);
+bool size_upsample(Sizer *z);
 /* shape.c: what a rule may call */
 const Shape *in_shape(const Sizer *z, int i);
 bool out_shape(Sizer *z, int i, Shape s);                       /* size result i; false after a complaint */

@@ -100,6 +100,76 @@ static bool image_windows(Sizer *z, bool pool, Shape *y)
     return true;
 }
 
+/* Axes between samples and channels: two, or one; 0 after a complaint. */
+static int image_axes(Sizer *z, const Shape *x)
+{
+    for (int i = 1; i < x->n - 1; i++)
+        if (x->d[i] > MAX_BYTES / FAR)
+            return refuse(z, NULL, "%lld pixels along an axis are too many", (Num)x->d[i]);
+    if (x->n == 3 || x->n == 4)
+        return x->n - 2;
+    refuse(z, NULL, "takes images [B, height, width, channels] or [B, positions, channels], not %s", shape_text(x));
+    return 0;
+}
+
+static void set_image(Sizer *z, const Shape *x, int n)
+{
+    attr_set(z->o, "batch", x->d[0]);
+    attr_set(z->o, "height", x->d[1]);
+    attr_set(z->o, "width", n == 2 ? x->d[2] : 1);
+    attr_set(z->o, "channels", channels(x));
+}
+
+/* A negative pad takes pixels away. */
+bool size_pad(Sizer *z)
+{
+    Shape x = *in_shape(z, 0), y = x;
+    int64_t before[2] = {0, 0}, behind[2] = {0, 0};
+    int n = image_axes(z, &x);
+    if (!n || !each_side(z, n, before, behind))
+        return false;
+    for (int i = 0; i < n; i++) {
+        int64_t size = x.d[1 + i];
+        if (before[i] > FAR || behind[i] > FAR)
+            return refuse(z, NULL, "a pad is at most %d", FAR);
+        if (before[i] <= -size || behind[i] <= -size || before[i] + behind[i] <= -size)
+            return refuse(z, strf("pads above -%lld", (Num)size), "pads %lld and %lld leave nothing of %lld pixels",
+                          (Num)before[i], (Num)behind[i], (Num)size);
+        y.d[1 + i] += before[i] + behind[i];
+    }
+    set_image(z, &x, n);
+    attr_set(z->o, "yheight", y.d[1]);
+    attr_set(z->o, "ywidth", n == 2 ? y.d[2] : 1);
+    attr_set(z->o, "top", before[0]);
+    attr_set(z->o, "left", before[1]);
+    attr_set(z->o, "gtop", -before[0]);
+    attr_set(z->o, "gleft", -before[1]);
+    attr_set_float(z->o, "zero", 0);
+    return out_shape(z, 0, y);
+}
+
+bool size_upsample(Sizer *z)
+{
+    Shape x = *in_shape(z, 0), y = x;
+    int64_t by[2] = {1, 1};
+    int n = image_axes(z, &x);
+    if (!n || !each_axis(z, "factor", n, by))
+        return false;
+    for (int i = 0; i < n; i++) {
+        if (by[i] < 1 || by[i] > FAR)
+            return refuse(z, "factor: 2", "a factor is from 1 to %d, not %lld", FAR, (Num)by[i]);
+        y.d[1 + i] *= by[i];
+    }
+    if (attr_int(z->o, "align") && !attr_int(z->o, "bilinear"))
+        return refuse(z, "mode: bilinear", "'align' says where pixels lie between others: with mode nearest none do");
+    set_image(z, &x, n);
+    attr_set(z->o, "fheight", by[0]);
+    attr_set(z->o, "fwidth", by[1]);
+    if (attr_int(z->o, "bilinear"))
+        z->o->row = row_find("UpsampleBilinear");
+    return out_shape(z, 0, y);
+}
+
 bool size_conv(Sizer *z)
 {
     Shape y;
@@ -113,6 +183,49 @@ bool size_conv(Sizer *z)
     attr_set(z->o, "in", in);
     y.d[y.n - 1] = out;
     return par_shape(z, 0, weight) && par_shape(z, 1, (Shape){1, {out}}) && out_shape(z, 0, y);
+}
+
+/* One axis of ConvTranspose: the windows of y are the pixels of x, and `extra` pixels at its end may be in none. */
+static bool spread(Sizer *z, int64_t size, int64_t kernel, int64_t before, int64_t behind, int64_t *n)
+{
+    int64_t stride = attr_int(z->o, "stride"), dilate = attr_int(z->o, "dilate"), extra = attr_int(z->o, "extra");
+    if (kernel < 1 || kernel > FAR || stride > FAR || dilate > FAR || before < 0 || behind < 0)
+        return refuse(z, NULL, "kernel, stride and dilate are from 1 to %d, and a pad is not negative", FAR);
+    if (extra < 0 || extra >= stride)
+        return refuse(z, "extra: 0", "extra pixels are fewer than a stride of %lld, not %lld", (Num)stride, (Num)extra);
+    int64_t reach = (kernel - 1) * dilate + 1;
+    *n = (size - 1) * stride + reach - before - behind + extra;
+    if (before >= reach || behind >= reach || *n < 1)
+        return refuse(z, strf("pads below %lld", (Num)reach), "pads %lld and %lld cut off what %lld pixels with a kernel that "
+                      "reaches over %lld become", (Num)before, (Num)behind, (Num)size, (Num)reach);
+    return true;
+}
+
+bool size_conv_transpose(Sizer *z)
+{
+    Shape x = *in_shape(z, 0), y = x;
+    int64_t kernel[2] = {1, 1}, before[2] = {0, 0}, behind[2] = {0, 0}, in = channels(&x);
+    int64_t out = attr_int(z->o, "out"), groups = attr_int(z->o, "groups");
+    int n = image_axes(z, &x);
+    if (!n || !each_axis(z, "kernel", n, kernel) || !each_side(z, n, before, behind))
+        return false;
+    for (int i = 0; i < n; i++)
+        if (!spread(z, x.d[1 + i], kernel[i], before[i], behind[i], &y.d[1 + i]))
+            return false;
+    if (in % groups || out % groups)
+        return refuse(z, "groups: 1", "%lld groups: %lld channels read and %lld written are not multiples of that", (Num)groups,
+                      (Num)in, (Num)out);
+    set_image(z, &x, n);
+    attr_set(z->o, "in", in);
+    attr_set(z->o, "yheight", y.d[1]);
+    attr_set(z->o, "ywidth", n == 2 ? y.d[2] : 1);
+    attr_set(z->o, "kheight", kernel[0]);
+    attr_set(z->o, "kwidth", kernel[1]);
+    attr_set(z->o, "top", before[0]);
+    attr_set(z->o, "left", before[1]);
+    y.d[y.n - 1] = out;
+    return par_shape(z, 0, (Shape){y.n, {in, out / groups, kernel[0], kernel[1]}}) && par_shape(z, 1, (Shape){1, {out}}) &&
+           out_shape(z, 0, y);
 }
 
 bool size_pool(Sizer *z)

@@ -59,17 +59,6 @@ bool shape_drop(Sizer *z, int64_t elements)
     return true;
 }
 
-/* The axis as 0 .. n-1, -1 after a complaint. */
-static int axis(Sizer *z, const Shape *x)
-{
-    int64_t a = get(z, "axis");
-    if (a < -x->n || a >= x->n) {
-        refuse(z, NULL, "axis %lld of %s", (Num)a, shape_text(x));
-        return -1;
-    }
-    return (int)(a < 0 ? a + x->n : a);
-}
-
 bool shape_by_sample(Sizer *z, const Shape *x)
 {
     if (x->d[0] != z->g->batch)
@@ -132,6 +121,18 @@ static bool size_relative_bias(Sizer *z)
            out_shape(z, 0, (Shape){3, {get(z, "heads"), get(z, "query"), get(z, "key")}});
 }
 
+/* What `stored` says, where it has as many elements; else the shape itself. */
+static Shape stored_shape(Sizer *z, Shape y)
+{
+    Shape s = {(int)get(z, "stored"), {0}};
+    for (int i = 0; i < s.n && s.n <= MAXDIM; i++)
+        s.d[i] = attr_int(z->o, strf("stored.%d", i));
+    if (!s.n || (s.n <= MAXDIM && size(&s) == size(&y)))
+        return s.n ? s : y;
+    refuse(z, NULL, "%s and 'stored', of %d axes, have other numbers of elements", shape_text(&y), s.n);
+    return y;
+}
+
 static bool size_parameter(Sizer *z)
 {
     Shape y = {(int)get(z, "shape"), {0}};
@@ -142,7 +143,7 @@ static bool size_parameter(Sizer *z)
             return refuse(z, NULL, "axis %d of the shape is %lld", i, (Num)y.d[i]);
     set(z, "batch", z->g->batch);
     set(z, "n", size(&y));
-    if (!par_shape(z, 0, y))
+    if (!par_shape(z, 0, stored_shape(z, y)))
         return false;
     y.d[0] = z->g->batch;
     return out_shape(z, 0, y);
@@ -322,149 +323,6 @@ static bool size_add(Sizer *z)
     return true;
 }
 
-/* ---- shape ----------------------------------------------------------------------------------------------------- */
-
-static bool size_concat(Sizer *z)
-{
-    static const char *const name[] = {"na", "nb", "nc", "nd"};
-    Shape y = *in_shape(z, 0);
-    int at = axis(z, &y);
-    if (at < 0)
-        return false;
-    int64_t inner = shape_size(&y, at + 1, y.n);
-    y.d[at] = 0;
-    for (int i = 0; i < 4; i++) {
-        set(z, name[i], 0);
-        if (z->o->in.at[i] < 0)
-            continue;
-        Shape x = *in_shape(z, i);
-        int64_t here = x.n > at ? x.d[at] : 0;
-        x.d[at] = y.d[at];
-        if (!shape_same(&x, &y))
-            return refuse(z, NULL, "operands may differ in axis %d alone: %s and %s", at, shape_text(in_shape(z, 0)),
-                          shape_text(in_shape(z, i)));
-        y.d[at] += here;
-        set(z, name[i], here * inner);
-    }
-    set(z, "outer", shape_size(&y, 0, at));
-    return out_shape(z, 0, y);
-}
-
-/* A part of a Split into equal parts knows its number; the others know where they begin.  What all parts suffer from,
- * the first says. */
-static bool slice_range(Sizer *z, int64_t whole, int64_t *from, int64_t *count)
-{
-    int64_t parts = get(z, "parts");
-    if (parts && whole % parts)
-        return get(z, "part") ? false : refuse(z, NULL, "%lld elements cannot be split into %lld equal parts",
-                                               (Num)whole, (Num)parts);
-    *count = parts ? whole / parts : get(z, "length");
-    *from = parts ? *count * get(z, "part") : get(z, "start");
-    if (*from < 0 && !parts)
-        *from += whole;
-    if (attr_find(z->o, "total") && get(z, "total") != whole)
-        return get(z, "part") ? false : refuse(z, NULL, "sizes add up to %lld, and the axis has %lld elements",
-                                               (Num)get(z, "total"),
-                      (Num)whole);
-    if (*count < 1 || *from < 0 || *from > whole || *count > whole - *from)
-        return refuse(z, NULL, "%lld elements from %lld on do not lie in an axis of %lld", (Num)*count, (Num)*from,
-                      (Num)whole);
-    return true;
-}
-
-static bool size_slice(Sizer *z)
-{
-    Shape y = *in_shape(z, 0);
-    int at = axis(z, &y);
-    int64_t from = 0, count = 0;
-    if (at < 0 || !slice_range(z, y.d[at], &from, &count))
-        return false;
-    int64_t inner = shape_size(&y, at + 1, y.n);
-    set(z, "outer", shape_size(&y, 0, at));
-    set(z, "whole", y.d[at] * inner);
-    set(z, "from", from * inner);
-    set(z, "count", count * inner);
-    y.d[at] = count;
-    return out_shape(z, 0, y);
-}
-
-/* The shape that a line asks for; one dimension may be -1: what is left. */
-static bool wanted_shape(Sizer *z, int64_t n, Shape *y)
-{
-    int open = -1;
-    y->n = (int)get(z, "shape");
-    if (y->n > MAXDIM)
-        return refuse(z, NULL, "a tensor has at most %d dimensions", MAXDIM);
-    for (int i = 0; i < y->n; i++) {
-        y->d[i] = attr_int(z->o, strf("shape.%d", i));
-        if (y->d[i] == -1 && open < 0)
-            y->d[open = i] = 1;
-        else if (y->d[i] < 1)
-            return refuse(z, NULL, "dimension %d of the new shape is %lld", i, (Num)y->d[i]);
-    }
-    if (open >= 0)
-        y->d[open] = n / size(y);
-    if (size(y) != n)
-        return refuse(z, NULL, "%s does not have the %lld elements of %s", shape_text(y), (Num)n,
-                      shape_text(in_shape(z, 0)));
-    return true;
-}
-
-static bool size_reshape(Sizer *z)
-{
-    const Shape *x = in_shape(z, 0);
-    Shape y = {2, {x->d[0], shape_size(x, 1, x->n)}};
-    set(z, "n", size(x));
-    return (get(z, "flatten") || wanted_shape(z, size(x), &y)) && out_shape(z, 0, y);
-}
-
-/* Fewer than four dimensions get ones in front, which stay where they are. */
-static bool size_transpose(Sizer *z)
-{
-    const Shape *x = in_shape(z, 0);
-    Shape y = *x;
-    int64_t d[4] = {1, 1, 1, 1}, p[4] = {0, 1, 2, 3}, seen = 0;
-    int pad = 4 - x->n;
-    if (x->n > 4 || get(z, "perm") != x->n)
-        return refuse(z, NULL, "perm of %lld for %s: it names each of up to four dimensions once",
-                      (Num)get(z, "perm"), shape_text(x));
-    for (int i = 0; i < x->n; i++) {
-        int64_t from = attr_int(z->o, strf("perm.%d", i));
-        if (from < 0 || from >= x->n || seen >> from & 1)
-            return refuse(z, "perm: [0, 2, 1] swaps the last two of three",
-                          "perm names %lld twice, or there is no such dimension", (Num)from);
-        seen |= (int64_t)1 << from;
-        d[pad + i] = x->d[i];
-        p[pad + i] = from + pad;
-        y.d[i] = x->d[from];
-    }
-    for (int i = 0; i < 4; i++) {
-        set(z, strf("d%d", i), d[i]);
-        set(z, strf("p%d", i), p[i]);
-        set(z, strf("e%d", i), d[p[i]]);
-        set(z, strf("q%d", (int)p[i]), i);
-    }
-    return out_shape(z, 0, y);
-}
-
-static bool size_reduce(Sizer *z)
-{
-    Shape y = *in_shape(z, 0);
-    if (attr_find(z->o, "keep"))
-        return size_image_mean(z);
-    int at = axis(z, &y);
-    if (at < 0)
-        return false;
-    int64_t mid = y.d[at];
-    set(z, "outer", shape_size(&y, 0, at));
-    set(z, "mid", mid);
-    set(z, "inner", shape_size(&y, at + 1, y.n));
-    attr_set_float(z->o, "factor", !strcmp(z->r->name, "Mean") ? 1 / (double)mid : 1);
-    y.n--;
-    memmove(y.d + at, y.d + at + 1, (size_t)(y.n - at) * sizeof y.d[0]);
-    return out_shape(z, 0, y);
-}
-
 /* ---- losses ---------------------------------------------------------------------------------------------------- */
 
 /* Each loss has a number of its own, even over the same targets: it is counted on the device where the loss is. */
@@ -500,6 +358,12 @@ static bool size_xent(Sizer *z)
     Shape want = leading(x);
     set(z, "rows", rows(x));
     set(z, "width", width(x));
+    if (attr_find(z->o, "smooth")) {
+        double smooth = attr_find(z->o, "smooth")->f;
+        if (!(smooth >= 0 && smooth <= 1))
+            return refuse(z, "smoothing: 0.1", "the share of all scores in a target is from 0 to 1, not %g", smooth);
+        z->o->row = row_find("SmoothCrossEntropy");
+    }
     return targets(z, &want, width(x)) && out_shape(z, 0, (Shape){1, {1}}) && out_shape(z, 1, want);
 }
 
@@ -559,16 +423,22 @@ static bool size_none(Sizer *z)
 const ShapeRule shape_rules[] = {
     {"embedding", size_embedding},  {"position", size_position},    {"relative_bias", size_relative_bias},
     {"parameter", size_parameter},  {"clip", size_clip},            {"linear", size_linear},
-    {"linear_gelu", size_linear_gelu}, {"matmul", size_matmul},     {"attention", size_attention},  /* shape_attention.c */
-    {"conv", size_conv},            {"pool", size_pool},            {"batch_stat", size_batch_stat},    /* shape_image.c */
-    {"batch_norm", size_batch_norm}, {"group_norm", size_group_norm},
-    {"attention_packed", size_attention_packed},                    {"norm", size_norm},
+    {"matmul", size_matmul},        {"linear_gelu", size_linear_gelu}, {"norm", size_norm},
     {"softmax", set_rows},          {"same", size_same},            {"gelu", size_same},
     {"scale", size_same},           {"dropout", size_dropout},      {"add", size_add},
-    {"mul", two},                   {"concat", size_concat},        {"slice", size_slice},
-    {"reshape", size_reshape},      {"transpose", size_transpose},  {"reduce", size_reduce},
+    {"mul", two},                   {"none", size_none},
     {"xent", size_xent},            {"hits", size_hits},            {"linear_xent", size_linear_xent},
-    {"mse", size_mse},              {"loss_add", size_number},
-    {"rotary", size_rotary},        {"gate", size_gate},            {"softcap", size_softcap},      /* shape_language.c */
-    {"loss_scale", size_number},    {"none", size_none},            {NULL, NULL},
+    {"mse", size_mse},              {"loss_add", size_number},      {"loss_scale", size_number},
+    /* shape_attention.c */
+    {"attention", size_attention},  {"attention_packed", size_attention_packed},
+    /* shape_image.c */
+    {"conv", size_conv},            {"pool", size_pool},            {"batch_stat", size_batch_stat},
+    {"batch_norm", size_batch_norm}, {"group_norm", size_group_norm},
+    {"pad", size_pad},              {"upsample", size_upsample},    {"conv_transpose", size_conv_transpose},
+    /* shape_move.c */
+    {"concat", size_concat},        {"slice", size_slice},          {"reshape", size_reshape},
+    {"transpose", size_transpose},  {"reduce", size_reduce},
+    /* shape_language.c */
+    {"rotary", size_rotary},        {"gate", size_gate},            {"softcap", size_softcap},
+    {NULL, NULL},
 };

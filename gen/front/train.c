@@ -112,22 +112,27 @@ static void read_second(const Spot *s)
 
 static void read_optimizer(const Spot *s)
 {
-    enum { ADAMS = 1 << OPT_ADAMW | 1 << OPT_NADAMW };
+    enum { ADAMS = 1 << OPT_ADAMW | 1 << OPT_NADAMW, RMS = 1 << OPT_RMSPROP };
     static const Field fields[] = {
-        { "type", read_choice, AT(opt), 0, 0, "sgd adamw nadamw" },
+        { "type", read_choice, AT(opt), 0, 0, "sgd adamw nadamw rmsprop" },
         { "lr", read_float, AT(lr), 0, MOST_RATE, NULL },
         { "betas", read_betas, 0, 0, 0, NULL },
         { "eps", read_above, AT(eps), 0, 1, NULL },
         { "momentum", read_below, AT(momentum), 0, 1, NULL },
+        { "nesterov", read_true, AT(nesterov), 0, 0, NULL },
+        { "alpha", read_below, AT(alpha), 0, 1, NULL },
         { "weight_decay", read_float, AT(weight_decay), 0, MOST_RATE, NULL },
         { "decay_only", read_second, AT(decay_matrices), 0, 0, "all matrices" },
         { "no_decay", read_texts, AT(no_decay), 0, 0, NULL },
     };
-    static const Owner owners[] = { { "betas", ADAMS, "adamw or nadamw" }, { "eps", ADAMS, "adamw or nadamw" },
-                                    { "momentum", 1 << OPT_SGD, "sgd" } };
+    static const Owner owners[] = { { "betas", ADAMS, "adamw or nadamw" }, { "eps", ADAMS | RMS, "adamw, nadamw or rmsprop" },
+                                    { "momentum", 1 << OPT_SGD | RMS, "sgd or rmsprop" }, { "nesterov", 1 << OPT_SGD, "sgd" },
+                                    { "alpha", RMS, "rmsprop" } };
     Train *t = s->to;
     section(s->m, s->value, s->path, fields, COUNT(fields), t);
     check_owners(s->value, s->path, t->opt, owners, COUNT(owners));
+    if (t->nesterov && t->momentum == 0)
+        bad(node_get(s->value, "nesterov")->loc, "write momentum: 0.9 too", "%s.nesterov: there is no momentum", s->path);
 }
 
 static void read_schedule(const Spot *s)
@@ -184,7 +189,7 @@ void model_train(Model *m, Node *node)
     };
     Train *t = &m->train;
     *t = (Train){ .compute = F32, .batch = 1, .groups = 1, .steps = 1000, .opt = OPT_ADAMW, .lr = 3e-4, .beta1 = 0.9,
-                  .beta2 = 0.999, .eps = 1e-8, .schedule = LR_CONSTANT, .every = 1, .factor = 0.1, .seed = 1 };
+                  .beta2 = 0.999, .eps = 1e-8, .alpha = 0.99, .schedule = LR_CONSTANT, .every = 1, .factor = 0.1, .seed = 1 };
     if (node)
         section(m, node, "train", fields, COUNT(fields), t);
     const Node *batch = node_get(node, "batch");

@@ -12,6 +12,7 @@
  *   2  AdamW, Sgd   AdamW: Loshchilov and Hutter, Decoupled Weight Decay Regularization, 2019, algorithm 2
  *      NAdamW       AdamW with Nesterov's momentum: Dozat, Incorporating Nesterov Momentum into Adam, 2016, its momentum
  *                   held constant
+ *      SgdNesterov, RmsProp
  *      SgdDrift     instead of Sgd, where the schedule follows how the weights drift
  *      BatchTrack   the running statistics of a BatchStat: no norm, no decay
  *      SgdSpike     instead of Sgd, where the schedule makes up for late gradients (sched/async.c)
@@ -157,7 +158,7 @@ static void make_states(Update *u)
     Shape one = {1, {1}}, all = {1, {u->param.n}};
     for (int i = 0; i < u->param.n; i++) {
         Param *q = &u->param.at[i];
-        if (t->opt != OPT_SGD || t->momentum != 0)
+        if (t->opt == OPT_ADAMW || t->opt == OPT_NADAMW || t->momentum != 0)
             q->m = of_param(u, q->p, "m", S_MOMENT1);
         if (t->opt != OPT_SGD)
             q->v = of_param(u, q->p, "v", S_MOMENT2);
@@ -224,10 +225,13 @@ static void put_update(Update *u, const Param *q)
     word_float(u, "beta1", t->beta1);
     word_float(u, "beta2", t->beta2);
     word_float(u, "eps", t->eps);
+    word_float(u, "alpha", t->alpha);
     word_int(u, "decay", u->g->state.at[q->p].decay);
     *PUSH(&u->word) = (Arg){.kind = ARG_LATE, .token = "late", .index = -1};
-    static const char *const name[] = {[OPT_SGD] = "Sgd", [OPT_ADAMW] = "AdamW", [OPT_NADAMW] = "NAdamW"};
-    put(u, u->schedule->spikes ? "SgdSpike" : u->schedule->drifts ? "SgdDrift" : name[t->opt], q->p);
+    static const char *const name[] = {[OPT_SGD] = "Sgd", [OPT_ADAMW] = "AdamW", [OPT_NADAMW] = "NAdamW",
+                                       [OPT_RMSPROP] = "RmsProp"};
+    put(u, u->schedule->spikes ? "SgdSpike" : u->schedule->drifts ? "SgdDrift" : t->nesterov ? "SgdNesterov" : name[t->opt],
+        q->p);
 }
 
 /* One call for the three states of a BatchStat. */

@@ -93,11 +93,13 @@ static void add_states(const Plan *p, Msgs *list, int way)
 
 static void add_merges(const Plan *p, Msgs *list)
 {
-    for (int level = 0; level < plan_levels(p); level++)
+    int levels = plan_levels(p);
+    for (int i = 0; i < 2 * levels; i++)
         for (int s = 0; s < p->g->state.n; s++)
             if (p->g->state.at[s].kind == S_GRAD) {
                 int stage = device_of(p, 0, p->g->state.at[s].op);
-                add(p, list, (Msg){.tensor = -1, .state = s, .src = stage, .dst = stage, .level = level});
+                add(p, list, (Msg){.tensor = -1, .state = s, .src = stage, .dst = stage, .level = i % levels,
+                                   .back = i >= levels});
             }
 }
 
@@ -177,6 +179,30 @@ void desk_load(Desk *d, int tensor, int step, int mb)
     load->bytes = d->p->g->tensor.at[tensor].bytes;
 }
 
+static int chunk_of(const Desk *d, const Msg *m)
+{
+    return d->p->chunk.at[d->p->g->state.at[m->state].op];
+}
+
+Halves desk_halves(const Desk *d, int msg)
+{
+    const Msg *m = &d->msg.at[msg];
+    return transport_halves(d->p, plan_row_of(d->p, d->device, chunk_of(d, m)), m->state, m->level, m->back);
+}
+
+/* Between rows, what crosses of a gradient: into a buffer of its own on the way up. */
+static void take_half(const Desk *d, int msg, Action *a)
+{
+    const Msg *m = &d->msg.at[msg];
+    Halves x = desk_halves(d, msg);
+    Extent it = a->kind == K_SEND ? x.gives : x.gets;
+    a->peer = plan_partner(d->p, d->device, chunk_of(d, m), m->level);
+    a->part = m->level;
+    a->back = m->back;
+    a->bytes = it.until - it.from;
+    a->at = a->kind == K_SEND || m->back ? it.from : 0;
+}
+
 Action desk_transfer(const Desk *d, ActionKind kind, int msg, int step, int mb)
 {
     const Msg *m = &d->msg.at[msg];
@@ -184,10 +210,12 @@ Action desk_transfer(const Desk *d, ActionKind kind, int msg, int step, int mb)
     a.tensor = m->tensor;
     a.state = m->state;
     a.way = m->state >= 0 && m->level < 0 && plan_ways(d->p) > 1 ? 1 + m->way : 0;
-    a.peer = m->level >= 0 ? plan_partner(d->p, d->device, d->p->chunk.at[d->p->g->state.at[m->state].op], m->level)
-                           : plan_twin(d->p, kind == K_SEND ? m->dst : m->src, d->replica);
-    a.part = m->level >= 0 ? m->level : 0;
     a.tag = msg;
+    if (m->level >= 0) {
+        take_half(d, msg, &a);
+        return a;
+    }
+    a.peer = plan_twin(d->p, kind == K_SEND ? m->dst : m->src, d->replica);
     a.bytes = m->tensor >= 0 ? d->p->g->tensor.at[m->tensor].bytes : d->p->g->state.at[m->state].bytes;
     return a;
 }

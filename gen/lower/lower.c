@@ -113,14 +113,14 @@ static int norm_buf(Lower *w, int s, int peer)
     return w->norm_in[peer] - 1;
 }
 
-/* The buffer for another replica's sum of a gradient: one for each level, so that none lives longer than its own. */
-static int merge_buf(Lower *w, int s, int level, int peer)
+/* The buffer for another row's sum of a part of a gradient: one for each level, so that none lives longer than its own. */
+static int merge_buf(Lower *w, int s, int level, int peer, Bytes bytes)
 {
     const State *x = &w->p->g->state.at[s];
     int *slot = &w->merge[level * w->p->g->state.n + s];
     if (*slot == 0)
         *slot = 1 + new_buf(w, (Buf){.name = strf("%s_in%d", x->name, peer), .state = s, .tensor = -1,
-            .chunk = w->p->chunk.at[x->op], .origin = RECEIVED, .peer = peer, .op = -1, .bytes = x->bytes, .birth = AT_RECV,
+            .chunk = w->p->chunk.at[x->op], .origin = RECEIVED, .peer = peer, .op = -1, .bytes = bytes, .birth = AT_RECV,
             .death = AT_U});
     return *slot - 1;
 }
@@ -309,8 +309,8 @@ static int moved_buf(Lower *w, const Action *k)
     const Graph *g = w->p->g;
     if (kind == K_GATHER)
         return norm_buf(w, k->state, k->from_device);
-    if (kind == K_MERGE || (kind == K_RECV && k->state >= 0 && plan_across(w->p, w->device, k)))
-        return merge_buf(w, k->state, k->part, kind == K_MERGE ? k->from_device : k->peer);
+    if (kind == K_MERGE || (kind == K_RECV && !k->back && k->state >= 0 && plan_across(w->p, w->device, k)))
+        return merge_buf(w, k->state, k->part, kind == K_MERGE ? k->from_device : k->peer, k->bytes);
     if (k->state >= 0)
         return kind == K_RECV && g->state.at[k->state].kind == S_NORM ? norm_buf(w, k->state, k->peer)
                                                                       : state_buf(w, k->state, way_moved(w, k));

@@ -202,6 +202,7 @@ static const Plan *first_row(const Plan *p)
     with.g = g;
     with.devices = plan_stages(p);
     with.replicas = 0;
+    with.levels = plan_levels(p);
     with.home.n = 1;
     *one = with;
     if (plan_ways(p) > 1)

@@ -79,9 +79,21 @@ static void accumulate(Plan *p, int device, Action *k)
     }
 }
 
-static void merge(Plan *p, int device, int chunk, int level)
+/* One level of an exchange between rows: of the chunk, or of all that the device holds: -1. */
+static void exchange(Plan *p, int device, ActionKind kind, int chunk, int level)
 {
-    sched_put(p, device, K_MERGE, chunk, -1)->part = level;
+    for (int c = 0; c < plan_chunks(p); c++)
+        if (chunk < 0 ? plan_holds(p, device, c) : c == chunk)
+            sched_put(p, device, kind, c, -1)->part = level;
+}
+
+/* Up the tree, where each row keeps a part, and down again, until each has all of it: share.c. */
+static void merge(Plan *p, int device, int chunk)
+{
+    for (int level = 0; level < plan_levels(p); level++)
+        exchange(p, device, K_MERGE, chunk, level);
+    for (int level = plan_levels(p); level-- > 0;)
+        exchange(p, device, K_SHARE, chunk, level);
 }
 
 /* Two directions mirror each other: both devices of a chunk are through with it at the same place of their lists. */
@@ -106,13 +118,11 @@ static void finish_device(Plan *p, int device)
         updated |= k->kind == K_U;
         if (k->kind == K_B || k->kind == K_I || k->kind == K_W)
             accumulate(p, device, k);
-        for (int level = 0; merges_early(p) && is_last(p, device, &made.at[i]) && level < plan_levels(p); level++)
-            merge(p, device, made.at[i].chunk, level);
+        if (merges_early(p) && is_last(p, device, &made.at[i]))
+            merge(p, device, made.at[i].chunk);
     }
-    for (int level = 0; level < plan_levels(p) && !merges_early(p); level++)
-        for (int c = 0; c < plan_chunks(p); c++)
-            if (plan_holds(p, device, c))
-                merge(p, device, c, level);
+    if (!merges_early(p))
+        merge(p, device, -1);
     for (int part = 0; part < 3 && !updated; part++)
         for (int c = 0; c < plan_chunks(p); c++)
             if (plan_holds(p, device, c))
@@ -199,7 +209,8 @@ static const char *table_refuses(const Graph *g, const Model *m)
                                       count_text(has, "micro-batch"), micro, micro < has ? "smaller" : "larger");
 }
 
-static const char *const optimizers[] = {[OPT_SGD] = "sgd", [OPT_ADAMW] = "adamw", [OPT_NADAMW] = "nadamw"};
+static const char *const optimizers[] = {[OPT_SGD] = "sgd", [OPT_ADAMW] = "adamw", [OPT_NADAMW] = "nadamw",
+                                        [OPT_RMSPROP] = "rmsprop"};
 
 const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int devices)
 {
@@ -217,6 +228,8 @@ const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int
                "train.precision.compute: f32";
     if (s->optimizer && strcmp(s->optimizer, optimizers[t->opt]))
         return strf("its update is one of its own; set train.optimizer.type: %s", s->optimizer);
+    if ((s->spikes || s->drifts) && t->nesterov)
+        return "its update is one of its own; delete train.optimizer.nesterov";
     if (s->one_chunk && (m->plan.chunks > 1 || m->plan.map.n))
         return "it takes one chunk a device; delete plan.chunks and plan.map";
     const char *two = s->ways > 1 ? ways_refuses(g, m, s, devices) : NULL;

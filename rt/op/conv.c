@@ -1,119 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Conv: images [batch height width in], weight [out in/groups kheight kwidth], y [batch yheight ywidth out].
- *
- * Problem.  A convolution is a product whose left operand would be kheight*kwidth times as large as the image.
- *
- * Method.  The product is implicit: each tap of the kernel is a product of pixels and that tap's weights, and the chains of
- * gemm.h rest in memory from tap to tap.  For a tap the pixels of one row of y lie at one distance from each other in x, so
- * that a tile reads them in place.  Taps outside the image are left out.
- *
- * Order.  An element of y is one chain from zero: kernel rows, kernel columns, channels of the group, all ascending.  The bias
- * is added to the finished chain.  dx is the same with output channels.  An element of dweight is one chain over samples, rows
- * and columns of y, where a tap outside adds a product with zero; it is then given to the accumulator.
- *
- * Cost: that of the product; weights are packed once for BLOCK pixels.  Not handled: few channels in a group fill a part of a
- * tile only, which makes a depthwise convolution slow.
+ * Conv: images [batch height width in], weight [out in/groups kheight kwidth], y [batch yheight ywidth out].  Method and order:
+ * conv.h.
  */
-#include "gemm.h"
-
-typedef struct {
-    long batch, height, width, in, yheight, ywidth, out, kheight, kwidth, stride, top, left, dilate, groups;
-} Conv;
-
-/* n pixels of a block, first, first + step, ...: what they read lies at `at`, `row` apart. */
-typedef struct { const real *at; long row, first, step, n; } Run;
-typedef Run (*Reader)(const Conv *c, const real *from, long line, long column, long n, long i, long j);
-
-static inline long floor_div(long a, long b) { return a / b - (a % b < 0); }
-
-/* What pixels column .. column+n-1 of line `line` of y read of x under tap (i, j).  A line is a row of one sample. */
-static Run read_forward(const Conv *c, const real *x, long line, long column, long n, long i, long j)
-{
-    long sample = line / c->yheight, row = line % c->yheight * c->stride - c->top + i * c->dilate;
-    long shift = j * c->dilate - c->left;               /* column p of y reads p*stride + shift */
-    long lo = -floor_div(shift, c->stride), hi = floor_div(c->width - 1 - shift, c->stride) + 1;
-    lo = lo > column ? lo : column;
-    hi = least(hi, column + n);
-    if (row < 0 || row >= c->height || lo >= hi)
-        return (Run){0};
-    long at = (sample * c->height + row) * c->width + lo * c->stride + shift;
-    return (Run){x + at * c->in, c->stride * c->in, lo - column, 1, hi - lo};
-}
-
-/* What pixels of x read of dy: those that the tap has taken to a whole row and column of y. */
-static Run read_backward(const Conv *c, const real *dy, long line, long column, long n, long i, long j)
-{
-    long sample = line / c->height, down = line % c->height + c->top - i * c->dilate, shift = c->left - j * c->dilate;
-    long from = -floor_div(-(column + shift), c->stride);       /* the first column of y at or behind this one */
-    from = from > 0 ? from : 0;
-    long first = from * c->stride - shift - column, last = least(c->ywidth - 1, floor_div(column + n - 1 + shift, c->stride));
-    if (down < 0 || down % c->stride || down / c->stride >= c->yheight || from > last)
-        return (Run){0};
-    long at = (sample * c->yheight + down / c->stride) * c->ywidth + from;
-    return (Run){dy + at * c->out, c->out, first, c->stride, last - from + 1};
-}
-
-/* The chains of some pixels go on with `depth` channels. */
-static inline void tiles(float *c, const Run *r, const float *panel, long p, long depth)
-{
-    float wide[TILE_ROWS * DEPTH];
-    for (long k = 0; k < r->n; k += TILE_ROWS) {
-        long rows = least(TILE_ROWS, r->n - k);
-        View from = view(r->at + k * r->row + p, r->row, 1);
-        float *to = c + (r->first + k * r->step) * COLS;
-        if (!from.is_float) {
-            widen(wide, DEPTH, from, rows, depth);
-            tile(to, r->step * COLS, wide, DEPTH, 1, panel, rows, depth);
-        } else {
-            tile(to, r->step * COLS, from.at, r->row, 1, panel, rows, depth);
-        }
-    }
-}
-
-/* c[m][COLS] += the taps of m pixels from `pixel` on, in lines of `width`: k channels of each by `weight`, k rows of n columns,
- * whose taps are adjacent. */
-static void taps(float *c, const Conv *v, Reader read, const real *from, View weight, long pixel, long width, long m, long n,
-                 long k)
-{
-    float panel[DEPTH * TILE_COLS];
-    for (long tap = 0; tap < v->kheight * v->kwidth; tap++)
-        for (long j = 0; j < n; j += TILE_COLS)
-            for (long p = 0; p < k; p += DEPTH) {
-                long depth = least(DEPTH, k - p);
-                View w = view_from(weight, p, j);
-                w.at = (const real *)w.at + tap;
-                pack(panel, w, depth, least(TILE_COLS, n - j));
-                for (long i = 0, some; i < m; i += some) {
-                    long column = (pixel + i) % width;
-                    some = least(width - column, m - i);
-                    Run r = read(v, from, (pixel + i) / width, column, some, tap / v->kwidth, tap % v->kwidth);
-                    r.first += i;
-                    tiles(c + j, &r, panel, p, depth);
-                }
-            }
-}
-
-/* to[pixels][groups n]: from's taps by the weights of each group, element (k, n) of a tap at k*row + n*col. */
-static void convolve(Stage *st, real *to, const Conv *v, Reader read, const real *from, const real *weight, long row, long col,
-                     const real *bias, long pixels, long width, long n, long k)
-{
-    long each = task_count(pixels, n), wide = v->groups * n, size = v->kheight * v->kwidth;
-    EACH(pixels * wide * k * size >= 1 << 16)
-    for (long number = 0; number < each * v->groups; number++) {
-        long group = number / each;
-        Task t = task_of(number % each, pixels, n);
-        float c[BLOCK * COLS], add[COLS] = {0};
-        View w = view(weight + group * n * k * size + t.j * col, row, col);
-        memset(c, 0, (size_t)(t.m * COLS) * sizeof *c);
-        taps(c, v, read, from + group * k, w, t.i, width, t.m, t.n, k);
-        for (long j = 0; bias && j < t.n; j++)
-            add[j] = get(bias, group * n + t.j + j);
-        for (long i = 0; i < t.m; i++)
-            for (long j = 0; j < t.n; j++)
-                put(to, (t.i + i) * wide + group * n + t.j + j, c[i * COLS + j] + add[j]);
-    }
-}
+#include "conv.h"
 
 void conv_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, int h, long batch, long height,
                   long width, long in, long yheight, long ywidth, long out, long kheight, long kwidth, long stride, long top,
@@ -121,8 +11,7 @@ void conv_forward(Stage *st, real *y, const real *x, const real *weight, const r
 {
     (void)h;
     Conv v = {batch, height, width, in, yheight, ywidth, out, kheight, kwidth, stride, top, left, dilate, groups};
-    long depth = in / groups, size = kheight * kwidth, pixels = batch * yheight * ywidth;
-    convolve(st, y, &v, read_forward, x, weight, size, depth * size, bias, pixels, ywidth, out / groups, depth);
+    convolve_on(st, y, x, weight, bias, &v);
 }
 
 void conv_backward_x(Stage *st, real *dx, const real *dy, const real *weight, int h, long batch, long height, long width,
@@ -131,42 +20,7 @@ void conv_backward_x(Stage *st, real *dx, const real *dy, const real *weight, in
 {
     (void)h;
     Conv v = {batch, height, width, in, yheight, ywidth, out, kheight, kwidth, stride, top, left, dilate, groups};
-    long depth = in / groups, size = kheight * kwidth, pixels = batch * height * width;
-    convolve(st, dx, &v, read_backward, dy, weight, depth * size, size, NULL, pixels, width, depth, out / groups);
-}
-
-/* panel[depth][n]: channels of x that pixels of y read under a tap, zero outside. */
-static void gather(float *panel, const Conv *v, const real *x, long pixel, long depth, long n, long tap)
-{
-    memset(panel, 0, (size_t)(depth * TILE_COLS) * sizeof *panel);
-    for (long p = 0, some; p < depth; p += some) {
-        long column = (pixel + p) % v->ywidth;
-        some = least(v->ywidth - column, depth - p);
-        Run r = read_forward(v, x, (pixel + p) / v->ywidth, column, some, tap / v->kwidth, tap % v->kwidth);
-        if (r.n)
-            widen(panel + (p + r.first) * TILE_COLS, TILE_COLS, view(r.at, r.row, 1), r.n, n);
-    }
-}
-
-/* c[m][COLS] = dy^T x for m output and n input channels and one tap, from zero. */
-static void weight_product(float *c, const Conv *v, const real *dy, const real *x, long m, long n, long tap)
-{
-    float panel[DEPTH * TILE_COLS], wide[TILE_ROWS * DEPTH];
-    long pixels = v->batch * v->yheight * v->ywidth;
-    memset(c, 0, (size_t)(m * COLS) * sizeof *c);
-    for (long j = 0; j < n; j += TILE_COLS)
-        for (long p = 0; p < pixels; p += DEPTH) {
-            long depth = least(DEPTH, pixels - p);
-            gather(panel, v, x + j, p, depth, least(TILE_COLS, n - j), tap);
-            for (long i = 0; i < m; i += TILE_ROWS) {
-                long rows = least(TILE_ROWS, m - i);
-                View from = view(dy + p * v->out + i, v->out, 1);
-                if (!from.is_float)
-                    widen(wide, TILE_ROWS, from, depth, rows);
-                tile(c + i * COLS + j, COLS, from.is_float ? from.at : wide, 1, from.is_float ? v->out : TILE_ROWS, panel, rows,
-                     depth);
-            }
-        }
+    convolve_back(st, dx, dy, weight, NULL, &v);
 }
 
 void conv_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, int h, int acc, long batch,
@@ -175,17 +29,8 @@ void conv_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, co
 {
     (void)h;
     Conv v = {batch, height, width, in, yheight, ywidth, out, kheight, kwidth, stride, top, left, dilate, groups};
-    long m = out / groups, n = in / groups, size = kheight * kwidth, each = task_count(m, n), pixels = batch * yheight * ywidth;
-    EACH(pixels * m * in * size >= 1 << 16)
-    for (long number = 0; number < (dweight ? groups * size * each : 0); number++) {
-        long group = number / each / size, tap = number / each % size;
-        Task t = task_of(number % each, m, n);
-        float c[BLOCK * COLS];
-        weight_product(c, &v, dy + group * m + t.i, x + group * n + t.j, t.m, t.n, tap);
-        for (long i = 0; i < t.m; i++)
-            for (long j = 0; j < t.n; j++)
-                give(dweight + ((group * m + t.i + i) * n + t.j + j) * size + tap, c + i * COLS + j, 1, acc);
-    }
+    if (dweight)
+        weight_gradient(st, dweight, dy, x, acc, &v);
     if (dbias)
-        bias_gradient(st, dbias, dy, acc, pixels, out);
+        bias_gradient(st, dbias, dy, acc, batch * yheight * ywidth, out);
 }

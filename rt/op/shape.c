@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Operators that only move elements: Concat, Slice, Reshape, Transpose.  No arithmetic, so any bits go through.
+ * Operators that only move elements: Concat, Slice, Pad, Reshape, Transpose.  No arithmetic, so any bits go through.
  */
 #include "kernel.h"
 
@@ -12,24 +12,35 @@ static void move(Stage *st, real *to, long to_step, const real *from, long from_
         memcpy(to + r * to_step, from + r * from_step, (size_t)n * sizeof *to);
 }
 
-void concat_forward(Stage *st, real *y, const real *a, const real *b, const real *c, const real *d, long outer,
-                    long na, long nb, long nc, long nd)
+enum { PARTS = 8 };
+
+static long sum_of(const long *n)
 {
-    const real *part[4] = {a, b, c, d};
-    long n[4] = {na, nb, nc, nd}, whole = na + nb + nc + nd;
-    for (long i = 0, at = 0; i < 4; at += n[i++])
-        if (part[i] && n[i])
-            move(st, y + at, whole, part[i], n[i], outer, n[i]);
+    long sum = 0;
+    for (int k = 0; k < PARTS; k++)
+        sum += n[k];
+    return sum;
 }
 
-void concat_backward(Stage *st, real *da, real *db, real *dc, real *dd, const real *dy, long outer, long na, long nb,
-                     long nc, long nd)
+void concat_forward(Stage *st, real *y, const real *a, const real *b, const real *c, const real *d, const real *e, const real *f,
+                    const real *g, const real *i, long outer, long na, long nb, long nc, long nd, long ne, long nf, long ng,
+                    long ni)
 {
-    real *part[4] = {da, db, dc, dd};
-    long n[4] = {na, nb, nc, nd}, whole = na + nb + nc + nd;
-    for (long i = 0, at = 0; i < 4; at += n[i++])
-        if (part[i] && n[i])
-            move(st, part[i], n[i], dy + at, whole, outer, n[i]);
+    const real *part[PARTS] = {a, b, c, d, e, f, g, i};
+    long n[PARTS] = {na, nb, nc, nd, ne, nf, ng, ni}, whole = sum_of(n);
+    for (long k = 0, at = 0; k < PARTS; at += n[k++])
+        if (part[k] && n[k])
+            move(st, y + at, whole, part[k], n[k], outer, n[k]);
+}
+
+void concat_backward(Stage *st, real *da, real *db, real *dc, real *dd, real *de, real *df, real *dg, real *di, const real *dy,
+                     long outer, long na, long nb, long nc, long nd, long ne, long nf, long ng, long ni)
+{
+    real *part[PARTS] = {da, db, dc, dd, de, df, dg, di};
+    long n[PARTS] = {na, nb, nc, nd, ne, nf, ng, ni}, whole = sum_of(n);
+    for (long k = 0, at = 0; k < PARTS; at += n[k++])
+        if (part[k] && n[k])
+            move(st, part[k], n[k], dy + at, whole, outer, n[k]);
 }
 
 void slice_forward(Stage *st, real *y, const real *x, long outer, long whole, long from, long count)
@@ -45,6 +56,28 @@ void slice_backward(Stage *st, real *dx, const real *dy, long outer, long whole,
         memset(to, 0, (size_t)from * sizeof *to);
         memcpy(to + from, dy + r * count, (size_t)count * sizeof *to);
         memset(to + from + count, 0, (size_t)(whole - from - count) * sizeof *to);
+    }
+}
+
+void pad_forward(Stage *st, real *y, const real *x, long batch, long height, long width, long channels, long yheight,
+                 long ywidth, long top, long left, float value)
+{
+    long from = left > 0 ? left : 0, to = least(left + width, ywidth);
+    real rim;
+    put(&rim, 0, value);
+    EACH(batch * yheight * ywidth * channels >= 1 << 16)
+    for (long line = 0; line < batch * yheight; line++) {
+        long row = line % yheight - top;
+        int inside = row >= 0 && row < height && from < to;
+        real *line_of_y = y + line * ywidth * channels;
+        for (long i = 0; i < (inside ? from : ywidth) * channels; i++)
+            line_of_y[i] = rim;
+        if (!inside)
+            continue;
+        memcpy(line_of_y + from * channels, x + ((line / yheight * height + row) * width + from - left) * channels,
+               (size_t)((to - from) * channels) * sizeof *y);
+        for (long i = to * channels; i < ywidth * channels; i++)
+            line_of_y[i] = rim;
     }
 }
 

@@ -4,11 +4,14 @@
  * the targets of the whole step that differ from `ignore`.  Micro-batches therefore add up to the mean over the step, however
  * many targets each of them holds.  A row with an ignored target has no loss and zero gradient; without any valid target the
  * loss is 0. Backward needs x and lse alone: dx = (e^(x - lse) - [target]) dloss / valid.
+ *
+ * With smoothing s the target is 1 - s in its own score and s/width in every score.  The loss of a row is lse - (1 - s)
+ * x[target] - s average(x), and dx = (e^(x - lse) - (1 - s) [target] - s/width) dloss / valid.
  */
 #include "xent.h"
 
-void xent_forward(Stage *st, float *loss, float *lse, const real *x, const int32_t *targets, const Values *vals,
-                  long rows, long width, long ignore, int count)
+/* lse of every row. */
+static void log_sums(Stage *st, float *lse, const real *x, long rows, long width)
 {
     EACH(rows * width >= 1 << 14)
     for (long r = 0; r < rows; r++) {
@@ -17,6 +20,12 @@ void xent_forward(Stage *st, float *loss, float *lse, const real *x, const int32
         SUM_OF(sum, width, i, fexp(get(row, i) - most));
         lse[r] = most + flog(sum);
     }
+}
+
+void xent_forward(Stage *st, float *loss, float *lse, const real *x, const int32_t *targets, const Values *vals,
+                  long rows, long width, long ignore, int count)
+{
+    log_sums(st, lse, x, rows, width);
     double sum = 0;                         /* ascending over rows, in double: one rounding at the end */
     for (long r = 0; r < rows; r++)
         if (targets[r] != ignore)
@@ -28,6 +37,44 @@ void xent_backward(Stage *st, real *dx, const float *dloss, const real *x, const
                    const Values *vals, long rows, long width, long ignore, int count)
 {
     scores_back(st, dx, x, lse, targets, loss_share(dloss, vals, count), rows, 0, width, ignore);
+}
+
+/* Rows are added ascending, in double; the sums of their scores are made for ROWS of them at a time. */
+void xent_smooth_forward(Stage *st, float *loss, float *lse, const real *x, const int32_t *targets, const Values *vals,
+                         long rows, long width, long ignore, int count, float smooth)
+{
+    enum { ROWS = 64 };
+    float scores[ROWS];
+    double sum = 0, own = 1 - (double)smooth, share = (double)smooth / (double)width;
+    log_sums(st, lse, x, rows, width);
+    for (long first = 0; first < rows; first += ROWS) {
+        EACH(ROWS * width >= 1 << 14)
+        for (long r = first; r < least(first + ROWS, rows); r++)
+            SUM_OF(scores[r - first], width, i, get(x, r * width + i));
+        for (long r = first; r < least(first + ROWS, rows); r++)
+            if (targets[r] != ignore)
+                sum += (double)lse[r] - own * (double)get(x, r * width + targets[r]) - share * (double)scores[r - first];
+    }
+    *loss = loss_mean(sum, vals, count);
+}
+
+void xent_smooth_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets,
+                          const Values *vals, long rows, long width, long ignore, int count, float smooth)
+{
+    float factor = loss_share(dloss, vals, count), share = smooth / (float)width;
+    EACH(rows * width >= 1 << 14)
+    for (long r = 0; r < rows; r++) {
+        const real *row = x + r * width;
+        real *to = dx + r * width;
+        if (targets[r] == ignore || factor == 0.0f) {
+            memset(to, 0, (size_t)width * sizeof *to);
+            continue;
+        }
+        float shift = lse[r], own = get(row, targets[r]);
+        for (long i = 0; i < width; i++)
+            put(to, i, (fexp(get(row, i) - shift) - share) * factor);
+        put(to, targets[r], (fexp(own - shift) - share - (1.0f - smooth)) * factor);
+    }
 }
 
 /* A score is ahead of the target's if it is larger, or equal and before it, or not a number. */

@@ -170,24 +170,61 @@ static __global__ void weight_parts(Gradient to, float *parts, const real *dy, c
         }
 }
 
+/* The gradient of the weight alone. */
+static void weight_gradient(Stage *st, float *dweight, const real *dy, const real *x, int acc, const Conv &v)
+{
+    long m = v.out / v.groups, n = v.in / v.groups, taps = v.kheight * v.kwidth, size = v.out * n * taps;
+    long pixels = v.batch * v.yheight * v.ywidth, tiles = v.groups * taps * ceil_div(m, SQUARE) * ceil_div(n, SQUARE);
+    long room = MOST_PARTS / size, most = TILES / tiles, chunks = most < room ? most : room;
+    long each = ceil_div(ceil_div(pixels, chunks > 1 ? chunks : 1), 8 * DEEP) * 8 * DEEP;
+    Gradient to = {{dweight, 0}, acc};
+    chunks = ceil_div(pixels, each);
+    float *parts = chunks > 1 ? (float *)workspace_of(st, (size_t)(chunks * size) * sizeof *parts) : 0;
+    LAUNCH(weight_parts, (unsigned)(chunks * tiles), (unsigned)BLOCK, st, to, parts, dy, x, v, chunks, each);
+    if (parts)
+        LAUNCH((column_totals<1, Gradient>), (unsigned)ceil_div(size, WARP), (unsigned)BLOCK, st, to, (const float *)parts,
+               (Columns{chunks, size, 1, chunks, 1}));
+}
+
 void conv_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, int h, int acc, long batch,
                      long height, long width, long in, long yheight, long ywidth, long out, long kheight, long kwidth,
                      long stride, long top, long left, long dilate, long groups)
 {
     (void)h;
     Conv v = {batch, height, width, in, yheight, ywidth, out, kheight, kwidth, stride, top, left, dilate, groups};
-    long m = out / groups, n = in / groups, taps = kheight * kwidth, pixels = batch * yheight * ywidth, size = out * n * taps;
-    long tiles = groups * taps * ceil_div(m, SQUARE) * ceil_div(n, SQUARE), room = MOST_PARTS / size, most = TILES / tiles;
-    long chunks = most < room ? most : room;
-    long each = ceil_div(ceil_div(pixels, chunks > 1 ? chunks : 1), 8 * DEEP) * 8 * DEEP;
-    Gradient to = {{dweight, 0}, acc};
-    chunks = ceil_div(pixels, each);
-    float *parts = dweight && chunks > 1 ? (float *)workspace_of(st, (size_t)(chunks * size) * sizeof *parts) : 0;
     if (dweight)
-        LAUNCH(weight_parts, (unsigned)(chunks * tiles), (unsigned)BLOCK, st, to, parts, dy, x, v, chunks, each);
-    if (parts)
-        LAUNCH((column_totals<1, Gradient>), (unsigned)ceil_div(size, WARP), (unsigned)BLOCK, st, to, (const float *)parts,
-               (Columns{chunks, size, 1, chunks, 1}));
+        weight_gradient(st, dweight, dy, x, acc, v);
     if (dbias)
-        bias_gradient(st, dbias, dy, acc, pixels, out);
+        bias_gradient(st, dbias, dy, acc, batch * yheight * ywidth, out);
+}
+
+/* ---- ConvTranspose: rt/op/conv_transpose.c ------------------------------------------------------------------------- */
+
+#define OTHER_WAY {batch, yheight, ywidth, out, height, width, in, kheight, kwidth, stride, top, left, dilate, groups}
+
+void conv_transpose_forward(Stage *st, real *y, const real *x, const real *weight, const real *bias, long batch, long height,
+                            long width, long in, long yheight, long ywidth, long out, long kheight, long kwidth, long stride,
+                            long top, long left, long dilate, long groups)
+{
+    Conv v = OTHER_WAY;
+    convolution<true>(st, y, x, weight, bias, v, batch * yheight * ywidth, out / groups, in / groups, out / groups, 1);
+}
+
+void conv_transpose_backward_x(Stage *st, real *dx, const real *dy, const real *weight, long batch, long height, long width,
+                               long in, long yheight, long ywidth, long out, long kheight, long kwidth, long stride, long top,
+                               long left, long dilate, long groups)
+{
+    Conv v = OTHER_WAY;
+    convolution<false>(st, dx, dy, weight, 0, v, batch * height * width, in / groups, out / groups, 1, out / groups);
+}
+
+void conv_transpose_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, int acc, long batch,
+                               long height, long width, long in, long yheight, long ywidth, long out, long kheight,
+                               long kwidth, long stride, long top, long left, long dilate, long groups)
+{
+    Conv v = OTHER_WAY;
+    if (dweight)
+        weight_gradient(st, dweight, x, dy, acc, v);
+    if (dbias)
+        bias_gradient(st, dbias, dy, acc, batch * yheight * ywidth, out);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * MeanSquaredError and the single numbers around a loss: rt/op/loss.c.  Values are in the GPU's memory, and so is dloss: a
- * factor that depends on them is made where it is used.
+ * MeanSquaredError, BinaryCrossEntropy and the single numbers around a loss: rt/op/loss.c and bce.c.  Values are in the GPU's
+ * memory, and so is dloss: a factor that depends on them is made where it is used.
  *
  * loss_report: with several replicas st->loss is pinned memory of the host, which the GPU writes; how many losses there are
  * is known when the call is enqueued.
@@ -37,6 +37,27 @@ static __global__ void differences(real *to, const real *a, const real *b, const
     }
 }
 
+struct BinaryLosses {
+    const real *x, *targets;
+    FIELD double at(long i) const { return (double)binary_loss(one(x, i), one(targets, i)); }
+};
+
+/* sigmoid(x) - t, or without targets -x, by the loss's gradient. */
+static __global__ void binary_slopes(real *to, const real *x, const real *targets, const float *dloss, const Values *vals,
+                                     long n)
+{
+    float factor = (float)((double)*dloss / ((double)n * vals->micro));
+    GROUPS(i, step, WIDE, n) {
+        float v[WIDE], w[WIDE];
+        take(v, x, i, n, step);
+        if (targets)
+            take(w, targets, i, n, step);
+        for (int j = 0; j < WIDE; j++)
+            v[j] = (targets ? fsigmoid(v[j]) - w[j] : -v[j]) * factor;
+        leave(to, v, i, n, step);
+    }
+}
+
 static __global__ void number_sum(float *y, const float *a, const float *b) { *y = *a + *b; }
 static __global__ void number_product(float *y, const float *x, float factor) { *y = *x * factor; }
 static __global__ void number_one(float *y) { *y = 1.0f; }
@@ -61,6 +82,22 @@ void mse_backward(Stage *st, real *dx, real *dtargets, const float *dloss, const
         LAUNCH(differences, blocks, (unsigned)BLOCK, st, dx, x, targets, dloss, vals, n);
     if (dtargets)
         LAUNCH(differences, blocks, (unsigned)BLOCK, st, dtargets, targets, x, dloss, vals, n);
+}
+
+void bce_forward(Stage *st, float *loss, const real *x, const real *targets, const Values *vals, long n)
+{
+    total(st, BinaryLosses{x, targets}, MeanLoss{loss, vals, n}, n);
+}
+
+void bce_backward(Stage *st, real *dx, real *dtargets, const float *dloss, const real *x, const real *targets,
+                  const Values *vals, long n)
+{
+    const real *none = 0;
+    unsigned blocks = blocks_for(ceil_div(n, WIDE));
+    if (dx)
+        LAUNCH(binary_slopes, blocks, (unsigned)BLOCK, st, dx, x, targets, dloss, vals, n);
+    if (dtargets)
+        LAUNCH(binary_slopes, blocks, (unsigned)BLOCK, st, dtargets, x, none, dloss, vals, n);
 }
 
 void loss_add_forward(Stage *st, float *y, const float *a, const float *b) { LAUNCH(number_sum, 1u, 1u, st, y, a, b); }

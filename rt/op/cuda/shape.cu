@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Operators that only move elements: Concat, Slice, Reshape, Transpose, Embedding forward.  If all lengths and offsets are
+ * Operators that only move elements: Concat, Slice, Pad, Reshape, Transpose, Embedding forward.  If all lengths and offsets are
  * whole multiples of 16 bytes, 16 bytes are moved at once.  A transposition that moves the last axis goes through tiles of 32
  * x 32 in shared memory, so that both sides are read and written along their last axis.
  */
@@ -37,24 +37,35 @@ template <class U> static __global__ void spread_rows(U *to, const U *from, long
     }
 }
 
-void concat_forward(Stage *st, real *y, const real *a, const real *b, const real *c, const real *d, long outer,
-                    long na, long nb, long nc, long nd)
+enum { PARTS = 8 };
+
+static long sum_of(const long *n)
 {
-    const real *part[4] = {a, b, c, d};
-    long n[4] = {na, nb, nc, nd}, whole = na + nb + nc + nd;
-    for (long i = 0, at = 0; i < 4; at += n[i++])
-        if (part[i] && n[i])
-            move_by(st, y + at, whole, part[i], n[i], 0, outer, n[i]);
+    long sum = 0;
+    for (int k = 0; k < PARTS; k++)
+        sum += n[k];
+    return sum;
 }
 
-void concat_backward(Stage *st, real *da, real *db, real *dc, real *dd, const real *dy, long outer, long na, long nb,
-                     long nc, long nd)
+void concat_forward(Stage *st, real *y, const real *a, const real *b, const real *c, const real *d, const real *e, const real *f,
+                    const real *g, const real *i, long outer, long na, long nb, long nc, long nd, long ne, long nf, long ng,
+                    long ni)
 {
-    real *part[4] = {da, db, dc, dd};
-    long n[4] = {na, nb, nc, nd}, whole = na + nb + nc + nd;
-    for (long i = 0, at = 0; i < 4; at += n[i++])
-        if (part[i] && n[i])
-            move_by(st, part[i], n[i], dy + at, whole, 0, outer, n[i]);
+    const real *part[PARTS] = {a, b, c, d, e, f, g, i};
+    long n[PARTS] = {na, nb, nc, nd, ne, nf, ng, ni}, whole = sum_of(n);
+    for (long k = 0, at = 0; k < PARTS; at += n[k++])
+        if (part[k] && n[k])
+            move_by(st, y + at, whole, part[k], n[k], 0, outer, n[k]);
+}
+
+void concat_backward(Stage *st, real *da, real *db, real *dc, real *dd, real *de, real *df, real *dg, real *di, const real *dy,
+                     long outer, long na, long nb, long nc, long nd, long ne, long nf, long ng, long ni)
+{
+    real *part[PARTS] = {da, db, dc, dd, de, df, dg, di};
+    long n[PARTS] = {na, nb, nc, nd, ne, nf, ng, ni}, whole = sum_of(n);
+    for (long k = 0, at = 0; k < PARTS; at += n[k++])
+        if (part[k] && n[k])
+            move_by(st, part[k], n[k], dy + at, whole, 0, outer, n[k]);
 }
 
 void slice_forward(Stage *st, real *y, const real *x, long outer, long whole, long from, long count)
@@ -71,6 +82,36 @@ void slice_backward(Stage *st, real *dx, const real *dy, long outer, long whole,
     else
         LAUNCH((spread_rows<real>), blocks_for(outer * whole), (unsigned)BLOCK, st, dx, dy, outer, whole, from, count,
                (real)0);
+}
+
+/* Units of a pixel in y: those of x, or outside of it `rim`. */
+template <class U>
+static __global__ void pad_pixels(U *y, const U *x, long height, long width, long units, long yheight, long ywidth, long top,
+                                  long left, long n, U rim)
+{
+    GRID(i, n) {
+        long pixel = quotient(i, units), line = quotient(pixel, ywidth), sample = quotient(line, yheight);
+        long row = line - sample * yheight - top, column = pixel - line * ywidth - left;
+        bool inside = row >= 0 && row < height && column >= 0 && column < width;
+        y[i] = inside ? x[((sample * height + row) * width + column) * units + i - pixel * units] : rim;
+    }
+}
+
+void pad_forward(Stage *st, real *y, const real *x, long batch, long height, long width, long channels, long yheight,
+                 long ywidth, long top, long left, float value)
+{
+    long n = batch * yheight * ywidth * channels;
+    float rim[WIDE];
+    Quad four;
+    for (int j = 0; j < WIDE; j++)
+        rim[j] = value;
+    store((real *)&four, rim);
+    if (channels % WIDE == 0)
+        LAUNCH((pad_pixels<Quad>), blocks_for(n / WIDE), (unsigned)BLOCK, st, (Quad *)y, (const Quad *)x, height, width,
+               channels / WIDE, yheight, ywidth, top, left, n / WIDE, four);
+    else
+        LAUNCH((pad_pixels<real>), blocks_for(n), (unsigned)BLOCK, st, y, x, height, width, channels, yheight, ywidth, top,
+               left, n, *(const real *)&four);
 }
 
 void copy_forward(Stage *st, real *y, const real *x, long n)

@@ -78,6 +78,53 @@ static __global__ void sgd(float *p, real *c, const float *g, float *m, const fl
     }
 }
 
+static __global__ void nesterov(float *p, real *c, const float *g, float *m, const float *clip, const Values *vals, long n,
+                                float momentum, long decay)
+{
+    float lr = vals->lr, weight_decay = decay ? vals->weight_decay : 0, factor = clip ? *clip : 1.0f;
+    GROUPS(i, step, FOUR, n) {
+        float x[FOUR], d[FOUR], u[FOUR];
+        take(x, p, i, n, step);
+        take(d, g, i, n, step);
+        take(u, m, i, n, step);
+        for (int j = 0; j < FOUR; j++) {
+            d[j] = d[j] * factor + weight_decay * x[j];
+            u[j] = momentum * u[j] + d[j];
+            x[j] -= lr * (d[j] + momentum * u[j]);
+        }
+        leave(m, u, i, n, step);
+        leave(p, x, i, n, step);
+        if (c)
+            leave(c, x, i, n, step);
+    }
+}
+
+static __global__ void rmsprop(float *p, real *c, const float *g, float *m, float *v, const float *clip, const Values *vals,
+                               long n, float alpha, float eps, float momentum, long decay)
+{
+    float lr = vals->lr, weight_decay = decay ? vals->weight_decay : 0, factor = clip ? *clip : 1.0f;
+    GROUPS(i, step, FOUR, n) {
+        float x[FOUR], d[FOUR], u[FOUR] = {}, v1[FOUR];
+        take(x, p, i, n, step);
+        take(d, g, i, n, step);
+        take(v1, v, i, n, step);
+        if (m)
+            take(u, m, i, n, step);
+        for (int j = 0; j < FOUR; j++) {
+            d[j] = d[j] * factor + weight_decay * x[j];
+            v1[j] = alpha * v1[j] + (1.0f - alpha) * (d[j] * d[j]);
+            u[j] = momentum * u[j] + d[j] / (fsqrt(v1[j]) + eps);
+            x[j] -= lr * u[j];
+        }
+        leave(v, v1, i, n, step);
+        if (m)
+            leave(m, u, i, n, step);
+        leave(p, x, i, n, step);
+        if (c)
+            leave(c, x, i, n, step);
+    }
+}
+
 static __global__ void adamw(float *p, real *c, const float *g, float *m, float *v, const float *clip, const Values *vals,
                              long n, float beta1, float beta2, float eps, long decay)
 {
@@ -211,6 +258,19 @@ void sgd_update(Stage *st, float *p, real *c, const float *g, float *m, const fl
                 float momentum, long decay)
 {
     LAUNCH(sgd, blocks_for(ceil_div(n, FOUR)), (unsigned)BLOCK, st, p, c, g, m, clip, vals, n, momentum, decay);
+}
+
+void sgd_nesterov(Stage *st, float *p, real *c, const float *g, float *m, const float *clip, const Values *vals, long n,
+                  float momentum, long decay)
+{
+    LAUNCH(nesterov, blocks_for(ceil_div(n, FOUR)), (unsigned)BLOCK, st, p, c, g, m, clip, vals, n, momentum, decay);
+}
+
+void rmsprop_update(Stage *st, float *p, real *c, const float *g, float *m, float *v, const float *clip, const Values *vals,
+                    long n, float alpha, float eps, float momentum, long decay)
+{
+    LAUNCH(rmsprop, blocks_for(ceil_div(n, FOUR)), (unsigned)BLOCK, st, p, c, g, m, v, clip, vals, n, alpha, eps, momentum,
+           decay);
 }
 
 void adamw_update(Stage *st, float *p, real *c, const float *g, float *m, float *v, const float *clip,

@@ -30,6 +30,39 @@ struct RowLoss {
     }
 };
 
+/* With smoothing the scores of a row have a part in its loss. */
+template <int TEAM>
+static __global__ void smooth_rows(float *part, const real *x, long rows, long width, float share)
+{
+    long r = ROW_OF(TEAM);
+    int step = row_step(width, TEAM);
+    if (r >= rows)
+        return;
+    float sum = 0;
+    ROW(i, TEAM, step, width) {
+        float v[WIDE];
+        take(v, x + r * width, i, width, step);
+        for (int j = 0; j < WIDE; j++)
+            sum += v[j];
+    }
+    sum = team_sum<TEAM>(sum);
+    if (threadIdx.x % TEAM == 0)
+        part[r] = sum * share;
+}
+
+struct SmoothLoss {
+    const float *lse, *part;
+    const real *x;
+    const int32_t *targets;
+    long width, ignore;
+    float own;
+    FIELD double at(long r) const
+    {
+        return targets[r] == ignore ? 0.0
+            : (double)lse[r] - (double)own * (double)one(x, r * width + targets[r]) - (double)part[r];
+    }
+};
+
 struct MeanOfRows {
     float *loss;
     const Values *vals;
@@ -79,6 +112,28 @@ static __global__ void xent_rows_back(real *dx, const float *dloss, const real *
         for (int j = 0; j < WIDE; j++) {
             float p = fexp(v[j] - shift);
             p = i + j * (step ? step : 1) == target ? p - 1.0f : p;
+            v[j] = factor == 0.0f ? 0.0f : p * factor;
+        }
+        leave(dx + r * width, v, i, width, step);
+    }
+}
+
+template <int TEAM>
+static __global__ void smooth_rows_back(real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets,
+                                        const Values *vals, long rows, long width, long ignore, int count, float smooth)
+{
+    long r = ROW_OF(TEAM);
+    int step = row_step(width, TEAM);
+    if (r >= rows)
+        return;
+    float factor = vals->valid[count] && targets[r] != ignore ? *dloss / (float)vals->valid[count] : 0.0f, shift = lse[r];
+    float share = smooth / (float)width;
+    ROW(i, TEAM, step, width) {
+        float v[WIDE];
+        take(v, x + r * width, i, width, step);
+        for (int j = 0; j < WIDE; j++) {
+            float p = fexp(v[j] - shift) - share;
+            p = i + j * (step ? step : 1) == targets[r] ? p - (1.0f - smooth) : p;
             v[j] = factor == 0.0f ? 0.0f : p * factor;
         }
         leave(dx + r * width, v, i, width, step);
@@ -160,6 +215,23 @@ void xent_backward(Stage *st, real *dx, const float *dloss, const real *x, const
                    const Values *vals, long rows, long width, long ignore, int count)
 {
     scores_back(st, dx, dloss, x, lse, targets, vals, rows, 0, width, ignore, count);
+}
+
+/* The workspace begins with the parts of the total. */
+void xent_smooth_forward(Stage *st, float *loss, float *lse, const real *x, const int32_t *targets, const Values *vals,
+                         long rows, long width, long ignore, int count, float smooth)
+{
+    size_t ahead = PIECES * sizeof(double);
+    float *part = (float *)((char *)workspace_of(st, ahead + (size_t)rows * sizeof *part) + ahead);
+    LAUNCH_ROWS(xent_rows, rows, width, st, lse, x, rows, width);
+    LAUNCH_ROWS(smooth_rows, rows, width, st, part, x, rows, width, smooth / (float)width);
+    total(st, SmoothLoss{lse, part, x, targets, width, ignore, 1.0f - smooth}, MeanOfRows{loss, vals, count}, rows);
+}
+
+void xent_smooth_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets,
+                          const Values *vals, long rows, long width, long ignore, int count, float smooth)
+{
+    LAUNCH_ROWS(smooth_rows_back, rows, width, st, dx, dloss, x, lse, targets, vals, rows, width, ignore, count, smooth);
 }
 
 void hit_report(Stage *st, const real *x, const int32_t *targets, Values *vals, long rows, long width, long ignore, long top)
