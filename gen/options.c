@@ -98,7 +98,7 @@ static void list_planners(void)
 
 static void list_schedules(void)
 {
-    printf("%-21s %s\n", "auto", "1f1b and gpipe are tried, and the faster one is taken");
+    printf("%-21s %s\n", "auto", "1f1b and gpipe are tried, then all synchronous rows but optimal; the fastest is taken");
     for (const Schedule *k = schedules; k->name; k++)
         printf("%-21s %s\n", k->name, k->about);
 }
