@@ -57,7 +57,7 @@ SEARCH  = gen/search/search.o gen/search/list.o gen/search/candidate.o gen/searc
 VIEW    = gen/view/stage.o gen/view/plan.o gen/view/explain.o gen/view/compare.o gen/view/compare_page.o \
           gen/view/schedules.o gen/view/schedule_csv.o gen/view/events.o gen/view/measured.o gen/view/metrics.o \
           gen/view/tfevents.o
-HF      = gen/hf/families.o gen/hf/template.o gen/hf/import.o gen/hf/export.o build/gen/place.o
+HF      = gen/hf/families.o gen/hf/template.o gen/hf/import.o gen/hf/export.o gen/hf/llmc.o build/gen/place.o
 NET     = $(patsubst %.c,%.o,$(sort $(wildcard gen/net/*.c)))
 OBJ     = $(BASE) build/embedded.o $(FRONT) $(TOKENS) $(PACK) $(COST) $(SCHED) $(LIST) $(REPLAY) $(LOWER) $(FATES) $(MEM) \
           $(EXACT) $(CHECK) $(RIVALS) $(TEXT) $(PLAN) $(FOREIGN) gen/key.o $(EMIT) $(PROFILE) gen/passes.o $(SEARCH) \
@@ -225,15 +225,16 @@ build/fuzz_jobs: tests/fuzz_jobs.c build/libgen.a
 
 # ---- readers under sanitizers: tests/fuzz_targets/NAME.c as build/san/NAME, which replays files; or with FUZZER=1 as
 # build/fuzzer/NAME, in which clang's fuzzer makes new inputs ------------------------------------------------------------
-FUZZ_GEN = yaml option graph plan foreign profile pack log trace table tokens onnx
-FUZZ_RT = json safetensors data megatron index
+FUZZ_GEN = yaml option graph plan foreign profile pack log trace table tokens onnx pt2 config llmc
+FUZZ_RT = json safetensors data megatron index shards
 FUZZED = $(BASE) $(FRONT) $(TOKENS) $(PACK) $(COST) $(SCHED) $(LIST) $(LOWER) $(CHECK) $(TEXT) $(FOREIGN) \
-         $(NET) gen/emit/page.o gen/view/events.o gen/view/measured.o gen/view/metrics.o gen/view/tfevents.o
+         $(NET) $(HF) gen/emit/page.o gen/view/events.o gen/view/measured.o gen/view/metrics.o gen/view/tfevents.o
 FUZZHEAD = $(wildcard tests/fuzz_targets/*.h)
 S = $(if $(FUZZER),build/fuzzer,build/san)
 SANBY := $(shell command -v clang || echo $(CC))       # clang compiles with these checks in two thirds of the time
 # Checks of each pointer are half of what is compiled; the fuzzer and SAN=1 have them, and a replay stops at a bad address too
-SANCC = $(if $(FUZZER),clang -O1 -g1 $(SANITIZE) -fsanitize=fuzzer-no-link,$(SANBY) -O0 $(SANITIZE) $(SANFEW)) -std=c11
+SANCC = $(if $(FUZZER),clang -O1 -g1 $(SANITIZE) -fsanitize=fuzzer-no-link,$(SANBY) -O0 $(SANITIZE) $(SANFEW)) -std=c11 \
+        -DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
 SANFEW = -fno-sanitize=null,alignment,pointer-overflow
 SANMAIN = $(if $(FUZZER),-fsanitize=fuzzer,tests/fuzz_targets/replay.c)
 WRAP = -Wl,--wrap=exit

@@ -27,7 +27,9 @@ enum { LEAST_ARCH = 80 };
 static int check_model(const Options *x, const Model *m)
 {
     const Graph *g = graph_of(x, m);
-    if (!x->dump)
+    if (x->parameters)
+        weights_print(stdout, m, g);
+    else if (!x->dump)
         graph_totals(stdout, g);
     return 0;
 }

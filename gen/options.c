@@ -15,7 +15,7 @@
 
 static const char usage[] =
     "dpgen MODEL.yaml -o DIR     plan the training job and write it to DIR as C; - is the standard input\n"
-    "dpgen check MODEL.yaml      operators, parameters, bytes, FLOP\n"
+    "dpgen check MODEL.yaml      operators, parameters, bytes, FLOP; --parameters: the tensors of its published weights\n"
     "dpgen plan MODEL.yaml       the plan, and the step of each neighbouring cut; --json as data\n"
     "dpgen explain MODEL.yaml X  why X is in its place, and is kept, recomputed or moved. X is an operator, a tensor,\n"
     "                            a parameter, an input, a gradient, a block or the number of a stage\n"
@@ -31,7 +31,8 @@ static const char usage[] =
     "dpgen metrics LOG           the log of a job for TensorBoard: --tensorboard DIR\n"
     "dpgen new [NAME]            write NAME.yaml, a small commented model to start from\n"
     "dpgen import DIR            the model file of a published model, from the config.json of DIR: -o MODEL.yaml\n"
-    "dpgen import FILE.onnx      the model file of a graph, and its weights beside it; --loss cross-entropy or mse\n"
+    "dpgen import FILE           the model file of a graph, .onnx or .pt2, and its weights beside it; --loss cross-entropy\n"
+    "                            or mse\n"
     "dpgen export CHECKPOINT     its parameters as published weights: --hf DIR; --shard 5GB, --like DIR of a published model\n"
     "dpgen profile MODEL.yaml    measure its calls on this machine; -o FILE replaces MODEL.DEVICE.profile\n"
     "\n";
@@ -172,6 +173,7 @@ static void check_ignored(const Options *x)
         {"--json", x->json, PLAN | COMPARE | SCHEDULES, x->dump}, {"--profile", x->profile, PLANS, x->estimate},
         {"--estimate", x->estimate, PLANS, false}, {"--elsewhere", x->elsewhere, PLANS, x->estimate},
         {"--pace", x->pace, ~(PROFILE | FILES), false},
+        {"--parameters", x->parameters, CHECK, x->dump},
         {"--quick", x->quick, COMPARE, false}, {"--planners", x->planners, COMPARE, false},
         {"-d", x->dump, ~(EXPLAIN | COMPARE | SCHEDULES | PROFILE | FILES), false},
         {"-D", x->over.define.n > 0, ~FILES, false}, {"--devices", x->devices, ~FILES, false},
@@ -261,6 +263,8 @@ Options options(int argc, char **argv)
         const char *word = argv[i];
         if (!strcmp(word, "--json"))
             x.json = true;
+        else if (!strcmp(word, "--parameters"))
+            x.parameters = true;
         else if (!strcmp(word, "--estimate"))
             x.estimate = true;
         else if (!strcmp(word, "--elsewhere"))

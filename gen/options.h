@@ -13,7 +13,7 @@ typedef struct {
     Overrides over;
     Foreign *foreign;           /* --from names a graph of another system */
     Chain chain;                /* objective bottleneck */
-    bool json, quick, estimate, pace, elsewhere;
+    bool json, parameters, quick, estimate, pace, elsewhere;
     Profile *times;             /* main: NULL for estimates */
 } Options;
 

@@ -12,10 +12,10 @@ graphs=$root/tests/graphs
 # job FILE: from a graph to $tmp/FILE.job/job, of two stages
 job() {
     ./dpgen import "$graphs/$1" -o "$tmp/$1.yaml" >"$tmp/said" 2>&1 || { echo "import: $(head -n 1 "$tmp/said")"; return 1; }
-    name=${1%%.*}
+    name=${1%%.*} input=$(sed -n '/^  inputs:/ { n; s/^ *\([a-z]*\):.*/\1/p; }' "$tmp/$1.yaml")
     generate "$tmp/$1.job" "$tmp/$1.yaml" --set train.batch.global=2 --set train.batch.micro=2 --set train.optimizer.lr=0 \
-        --stages 2 --set "data.train={format: npy, arrays: {image: $graphs/$name.image.npy, labels: $graphs/$name.labels.npy}, \
-order: sequential}" && compile "$tmp/$1.job"
+        --set "data.train={format: npy, arrays: {$input: $graphs/$name.image.npy, labels: $graphs/$name.labels.npy}, \
+order: sequential}" --stages 2 && compile "$tmp/$1.job"
 }
 # like FILE LOSS: the loss of its first step
 like() {
@@ -24,7 +24,7 @@ like() {
     if awk -v a="$is" -v b="$2" 'BEGIN { d = a - b; exit !(a > 0 && d < 3e-6 * b && d > -3e-6 * b) }'; then pass
     else fault "$1: loss $is, PyTorch has $2: $(tail -n 1 "$tmp/said")"; fi
 }
-for path in "$graphs"/[!b]*.onnx; do
+for path in "$graphs"/[!b]*.onnx "$graphs"/*.pt2; do
     file=$(basename "$path")
     said=$(job "$file") && like "$file" "$(cat "$graphs/${file%%.*}.loss")" || fault "$file: $said"
 done
@@ -49,6 +49,10 @@ head -c 1500 "$graphs/mlp.onnx" >"$tmp/alone/cut.onnx"
 no "a file that is cut" 3 "no file of ONNX, or it is cut short" "$tmp/alone/cut.onnx"
 cp LICENSE "$tmp/alone/text.onnx"
 no "another file" 3 "no file of ONNX, or it is cut short" "$tmp/alone/text.onnx"
+{ head -c 7000 "$graphs/mlp.pt2"; printf 'X'; tail -c +7002 "$graphs/mlp.pt2"; } >"$tmp/alone/turned.pt2"
+no "a byte that turned" 3 "file 'mlp/.*' of the archive is damaged: its CRC-32" "$tmp/alone/turned.pt2"
+head -c 9000 "$graphs/mlp.pt2" >"$tmp/alone/cut.pt2"
+no "an archive that is cut" 3 "no zip archive of torch.export, or it is cut short: there is no directory" "$tmp/alone/cut.pt2"
 no "no such loss" 2 "loss hinge: cross-entropy or mse is expected" "$graphs/mlp.onnx" --loss hinge
 expect "nothing is written" test ! -e "$tmp/no.yaml" -a ! -e "$tmp/no.safetensors"
 expect "another loss" ./dpgen import "$graphs/mlp.onnx" --loss mse -o "$tmp/mse.yaml"

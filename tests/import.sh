@@ -7,7 +7,7 @@
 # models: what import writes for them has the numeric key, and the totals, of the example of that name.
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a
-for tool in safe npy; do
+for tool in safe npy llmc; do
     $cc -std=c11 -O1 -Wall -Wextra -Werror -o "$tmp/$tool" tests/$tool.c || { fault "tests/$tool.c"; finish; }
 done
 use_portable
@@ -62,6 +62,53 @@ for config in "$hf"/published/*.json; do
     else fault "$name: import writes another model than examples/$name.yaml"; fi
 done
 
+# Names and shapes of the published weights: the hash of the sorted lines "NAME D0xD1..." of named_parameters() of transformers
+# 4.57.1, first 16 digits.  Some are made of the tiny model's config.json, with other sizes.
+list() { ./dpgen check "$1" --parameters | sed "s/^/$2/" | LC_ALL=C sort; }
+like() {
+    is=$(list "$tmp/$1.yaml" "$3" | sha256sum | cut -c1-16)
+    if [ "$is" = "$2" ]; then pass; else fault "$1: names and shapes have the hash $is, not $2"; fi
+}
+while read -r name want prefix; do like "$name" "$want" "$prefix"; done <<END
+bert-base 680a847916382935
+gemma-2b f6c416cd8de26ae7
+gpt2-124m f35aecf5975432c8 transformer.
+llama-3.2-1b 74f2bb1d2e125fbc
+opt-125m c0fc044c141e3b34
+phi-2 493d432a34b4df1e
+qwen2.5-0.5b d16f0d94f581c718
+qwen3-0.6b 29f6074324c848b5
+t5-small 243eba273cd08b07
+END
+labels=$(seq 0 998 | sed 's/.*/"&": "x",/' | tr -d '\n')
+while read -r name family want sizes; do
+    for size in $sizes; do echo "s/\"${size%%=*}\": [^,]*/\"${size%%=*}\": ${size#*=}/"; done >"$tmp/sizes"
+    sed "/\"LABEL_0\",/s/.*/$labels/" "$hf/$family/config.json" | sed -f "$tmp/sizes" >"$tmp/config.json"
+    sed -i '/"[1-3]": "LABEL_/d; s/"4": "LABEL_4"/"last": "x"/' "$tmp/config.json"
+    expect "$name" ./dpgen import "$tmp/config.json" -o "$tmp/$name.yaml"
+    like "$name" "$want"
+done <<END
+llama-2-7b llama f166ba67292cd333 vocab_size=32000 hidden_size=4096 intermediate_size=11008 num_hidden_layers=32 \
+num_attention_heads=32 num_key_value_heads=32 head_dim=128 attention_bias=false
+llama-3-8b llama c95a13b194c32ffd vocab_size=128256 hidden_size=4096 intermediate_size=14336 num_hidden_layers=32 \
+num_attention_heads=32 num_key_value_heads=8 head_dim=128 attention_bias=false
+llama-2-70b llama 2ce894522f82ded8 vocab_size=32000 hidden_size=8192 intermediate_size=28672 num_hidden_layers=80 \
+num_attention_heads=64 num_key_value_heads=8 head_dim=128 attention_bias=false
+smollm2 llama aecae13bd888265e vocab_size=49152 hidden_size=576 intermediate_size=1536 num_hidden_layers=30 \
+num_attention_heads=9 num_key_value_heads=3 head_dim=64 attention_bias=false tie_word_embeddings=true
+mistral-7b mistral 3eb4a902c4c50ca2 vocab_size=32000 hidden_size=4096 intermediate_size=14336 num_hidden_layers=32 \
+num_attention_heads=32 num_key_value_heads=8 head_dim=128
+phi-3-mini phi3 3fa749addc075fde vocab_size=32064 hidden_size=3072 intermediate_size=8192 num_hidden_layers=32 \
+num_attention_heads=32 num_key_value_heads=32
+gpt-neox-20b gpt_neox 5ffc93f53c8b5562 vocab_size=50432 hidden_size=6144 intermediate_size=24576 num_hidden_layers=44 \
+num_attention_heads=64 rotary_pct=0.25
+pythia-160m gpt_neox 8aec9a2ec49dbe39 vocab_size=50304 hidden_size=768 intermediate_size=3072 num_hidden_layers=12 \
+num_attention_heads=12 rotary_pct=0.25
+t5-large t5 02db25193a2b9226 d_model=1024 d_kv=64 d_ff=4096 num_layers=24 num_decoder_layers=24 num_heads=16 vocab_size=32128 \
+relative_attention_num_buckets=32
+vit-base vit 708321070b237c84 hidden_size=768 intermediate_size=3072 num_hidden_layers=12 num_attention_heads=12 \
+image_size=224 patch_size=16
+END
 # ---- what is wrong is named, and nothing is written -----------------------------------------------------------------
 try() { what=$1 text=$2; shift 2; refuse "$what" 5 "$text" run "$@" --steps 0 --no-checkpoint --hash; }
 in=$tmp/gpt2.in
@@ -128,6 +175,16 @@ sed -i 's/"wpe.weight": "[^"]*"/"wpe.weight": "..\/two.safetensors"/' "$index"
 try "a shard elsewhere" "leads out of the folder" gpt2 --weights "$tmp/shards"
 refuse "a folder that cannot be" 1 "export .*: cannot write there" run gpt2 \
     --weights "$in" --steps 0 --no-checkpoint --export /dev/null/x
+
+# A checkpoint of llm.c: the same tensors, without its padding
+"$tmp/llmc" "$in/model.safetensors" "$tmp/gpt2.bin" 12 61 2 4 24 >"$tmp/said" 2>&1 || fault "tests/llmc: $(cat "$tmp/said")"
+expect "import of llm.c" ./dpgen import "$tmp/gpt2.bin" -o "$tmp/llmc.yaml"
+[ "$(hash_of "$tmp/llmc.safetensors")" = "$sum" ] && pass || fault "a checkpoint of llm.c: $(tail -n 1 "$tmp/said")"
+head -c 5000 "$tmp/gpt2.bin" >"$tmp/cut.bin"
+refuse "a checkpoint of llm.c that is cut" 3 "cut.bin: it has 5000 bytes, and its header wants [0-9]*: it is cut short" \
+    ./dpgen import "$tmp/cut.bin" -o "$tmp/none.yaml"
+cp LICENSE "$tmp/text.bin"
+refuse "another file" 3 "no checkpoint of llm.c, version 3 or 5" ./dpgen import "$tmp/text.bin" -o "$tmp/none.yaml"
 
 # Names with a prefix, without one, and older names: the numbers follow from the names, so equal headers are what is asked for
 header() { dd bs=1 count=6000 <"$1/model.safetensors" 2>/dev/null | tr '}' '\n' | sed -n 's/.*"\([a-z].*\)":{"dtype.*/\1/p'; }

@@ -12,6 +12,7 @@
  */
 #include "front.h"
 #include "schema.h"
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- the section --------------------------------------------------------------------------------------- */
@@ -156,6 +157,44 @@ bool weights_stored(const Model *m, const Graph *g, int param, Stored *to)
     *to = (Stored){.name = name, .file = file ? file : name, .also = renamed(&m->weights.also, name), .groups = 1};
     to->turn = turned(m, name);
     return stacked(m, g, name, to) || file || to->also || to->turn;
+}
+
+/* ---- the list ------------------------------------------------------------------------------------------- */
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* A tensor as --export writes it; NULL: not the first one in its stack, or statistics of training. */
+static const char *tensor_text(const Model *m, const Graph *g, int param)
+{
+    const State *s = &g->state.at[param];
+    const char *text;
+    Stored k;
+    weights_stored(m, g, param, &k);
+    if (s->tracked || k.from > 0)
+        return NULL;
+    text = k.file;
+    for (int d = 0; d < s->shape.n; d++) {
+        int64_t size = d == 0 && k.rows ? k.rows * k.groups : s->shape.d[k.turn ? s->shape.n - 1 - d : d];
+        text = strf("%s%s%lld", text, d ? "x" : " ", (long long)size);
+    }
+    return text;
+}
+
+void weights_print(FILE *f, const Model *m, const Graph *g)
+{
+    Strs list = {0};
+    for (int s = 0; s < g->state.n; s++) {
+        const char *text = g->state.at[s].kind == S_PARAM ? tensor_text(m, g, s) : NULL;
+        if (text)
+            *PUSH(&list) = text;
+    }
+    if (list.n > 1)
+        qsort(list.at, (size_t)list.n, sizeof *list.at, by_text);
+    for (int i = 0; i < list.n; i++)
+        fprintf(f, "%s\n", list.at[i]);
 }
 
 /* ---- slips of the pen ---------------------------------------------------------------------------------- */

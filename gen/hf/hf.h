@@ -46,5 +46,7 @@ void template_write(FILE *f, const char *template, const ConfigValues *v);
 const char *template_line(const char *line, const ConfigValues *v);
 
 int import_command(int argc, char **argv);  /* dpgen import DIR -o model.yaml */
+bool llmc_knows(const char *path);            /* llmc.c: a checkpoint of llm.c, by the end of its name */
+int llmc_import(const char *path, const char *out);
 int export_command(int argc, char **argv);  /* dpgen export CHECKPOINT --hf DIR */
 #endif

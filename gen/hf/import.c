@@ -258,6 +258,8 @@ int import_command(int argc, char **argv)
         misuse(folder ? "no file to write is named" : "no folder is named");
     if (net_knows(folder))
         return import_graph(folder, out, loss ? loss : "cross-entropy");
+    if (llmc_knows(folder))
+        return llmc_import(folder, out);
     if (loss)
         misuse("--loss is for graphs, .onnx and .pt2");
     struct stat info;

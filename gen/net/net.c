@@ -154,7 +154,7 @@ static bool ends(const char *text, const char *with)
 
 bool net_knows(const char *path)
 {
-    return ends(path, ".onnx");
+    return ends(path, ".onnx") || ends(path, ".pt2");
 }
 
 int net_import(const char *path, const char *out, const char *loss)
@@ -162,7 +162,7 @@ int net_import(const char *path, const char *out, const char *loss)
     size_t n;
     Net g = {.path = path};
     const unsigned char *at = file_map(path, EXIT_USAGE, &n);
-    int result = onnx_read(&g, at, n);
+    int result = ends(path, ".pt2") ? pt2_read(&g, at, n) : onnx_read(&g, at, n);
     g.node = NULL;
     net_write(&g, result, loss, out);
     return 0;

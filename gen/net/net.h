@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * net.h: graphs of other frameworks, on their way to a model file: onnx.c reads them, ops.c turns each operator to lines,
- * write.c writes lines and weights.
+ * net.h: graphs of other frameworks, on their way to a model file: onnx.c and pt2.c read them, ops.c turns each
+ * operator to lines, write.c writes lines and weights.
  */
 #ifndef NET_H
 #define NET_H
@@ -91,8 +91,9 @@ int idiom_of_product(Net *g, int value);
 /* write.c: the model file, and its weights beside it as safetensors */
 void net_write(Net *g, int result, const char *loss, const char *out);
 
-/* onnx.c: the result of the graph */
+/* onnx.c, pt2.c: the result of the graph */
 int onnx_read(Net *g, const unsigned char *at, size_t n);
+int pt2_read(Net *g, const unsigned char *at, size_t n);
 
 bool net_knows(const char *path);                   /* by the end of its name */
 int  net_import(const char *path, const char *out, const char *loss);

@@ -243,7 +243,7 @@ static void put_bytes(FILE *f, const Value *v, const Role *r)
         int64_t at = r->turned ? i % rows * columns + i / rows : i;
         const unsigned char *from = v->at + (size_t)at * size;
         double d;
-        if (size < 8) {
+        if (strcmp(v->type, "F64")) {
             fwrite(from, 1, size, f);
         } else {
             memcpy(&d, from, sizeof d);
@@ -264,7 +264,8 @@ static void put_safetensors(Writer *x, const char *path)
         const Value *v = &g->value.at[p->role->value];
         if (i > 0 && !by_file(p - 1, p))
             net_refuse(g, "two operators share '%s', which is not done", p->file);
-        if (*v->type != 'F' && *v->type != 'B')
+        bool counter = !strcmp(v->type, "I64") && p->role->dims.n == 0;
+        if (*v->type != 'F' && *v->type != 'B' && !counter)
             net_refuse(g, "'%s' has numbers of type %s", p->file, v->type);
         SafeTensor t = {.name = p->file, .type = type_of(v), .ndim = p->role->dims.n};
         memcpy(t.dim, p->role->dims.d, sizeof p->role->dims.d);

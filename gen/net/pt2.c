@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * pt2.c: programs of torch.export: a zip archive with models/model.json, and the weights as they lie in memory.
+ *
+ * Source: PyTorch, PT2 Archive Spec, and torch/_export/serde/schema.py, version 8.  JSON is read where it is wanted, without a
+ * tree.  Operators that work in place give their operand a new value.
+ */
+#include "pt2.h"
+#include "base/safe.h"
+#include "rt/json.h"
+#include "zip.h"
+#include <string.h>
+
+enum { LONGEST = 4096, MAJOR = 8 };
+typedef struct { const char *at; size_t n; } Part;          /* of JSON; n 0: not there */
+typedef struct { const char *name; int value; } Named;
+typedef struct { Net *g; Archive files; Part values; VEC(Named) named; char room[LONGEST]; } Reader;
+
+/* By the numbers of schema.py */
+static const char *const types[] = {
+    [1] = "U8", [2] = "I8", [3] = "I16", [4] = "I32", [5] = "I64", [6] = "F16", [7] = "F32", [8] = "F64", [12] = "BOOL",
+    [13] = "BF16"
+};
+
+static const char remedy[] = "export it with torch.export.save(torch.export.export(model.train(), (x,)), 'model.pt2')";
+
+/* ---- JSON -------------------------------------------------------------------------------------------------------------- */
+
+static void stop_at(const Reader *r, const Json *j)
+{
+    if (j->why)
+        net_refuse(r->g, "models/model.json is none of torch.export: %s", j->why);
+}
+
+static Part value(const Reader *r, Json *j)
+{
+    while (j->at < j->end && *j->at && strchr(" \t\r\n", *j->at))
+        j->at++;
+    const char *at = j->at;
+    json_skip(j);
+    stop_at(r, j);
+    return (Part){at, (size_t)(j->at - at)};
+}
+
+static bool opens(Part p, char with)
+{
+    return p.n > 0 && *p.at == with;
+}
+
+static Part member(Reader *r, Part object, const char *key)
+{
+    Json j = json_open(object.at, object.n);
+    Part found = {"", 0};
+    if (!opens(object, '{'))
+        return found;
+    for (bool first = true; !found.n && json_member(&j, &first, r->room, sizeof r->room);) {
+        bool this = !strcmp(r->room, key);
+        Part p = value(r, &j);
+        if (this)
+            found = p;
+    }
+    stop_at(r, &j);
+    return found;
+}
+
+/* The only member of an object, and its key in r->room. */
+static Part only(Reader *r, Part object)
+{
+    Json j = json_open(object.at, object.n);
+    bool first = true;
+    *r->room = 0;
+    if (!opens(object, '{') || !json_member(&j, &first, r->room, sizeof r->room))
+        return (Part){"", 0};
+    return value(r, &j);
+}
+
+static const char *text(Reader *r, Part p)
+{
+    Json j = json_open(p.at, p.n);
+    return opens(p, '"') && json_string(&j, r->room, sizeof r->room) ? strf("%s", r->room) : "";
+}
+
+static double number(Part p)
+{
+    bool minus = opens(p, '-');
+    double x = p.n == 0 ? 0 : !strncmp(p.at, "true", 4) ? 1 : number_decimal(p.at + minus, p.n - minus);
+    return minus ? -x : x;
+}
+
+/* Takes each element of a list. */
+static void each(Reader *r, Part list, void (*take)(Reader *r, Part p, void *to), void *to)
+{
+    Json j = json_open(list.at, list.n);
+    for (bool first = true; opens(list, '[') && json_member(&j, &first, NULL, 0);)
+        take(r, value(r, &j), to);
+    if (opens(list, '['))
+        stop_at(r, &j);
+}
+
+/* ---- tensors ----------------------------------------------------------------------------------------------------------- */
+
+static int named(const Reader *r, const char *name)
+{
+    for (int i = r->named.n - 1; i >= 0; i--)
+        if (!strcmp(r->named.at[i].name, name))
+            return r->named.at[i].value;
+    return -1;
+}
+
+int net_named(const Net *g, const char *name)
+{
+    for (int i = 0; i < g->value.n; i++)
+        if (g->value.at[i].kind == VALUE_WEIGHT && !strcmp(g->value.at[i].name, name))
+            return i;
+    return -1;
+}
+
+typedef struct { Dims dims; bool symbol, too_many; } Sizes;
+
+static void take_size(Reader *r, Part p, void *to)
+{
+    Sizes *s = to;
+    Part n = member(r, p, "as_int");
+    s->symbol |= n.n == 0;
+    s->too_many |= s->dims.n == MOST_DIMS;
+    if (!s->too_many)
+        s->dims.d[s->dims.n++] = (int64_t)number(n);
+}
+
+static Dims sizes_of(Reader *r, Part meta, const char *key, const char *name)
+{
+    Sizes s = {0};
+    each(r, member(r, meta, key), take_size, &s);
+    if (s.symbol || s.too_many)
+        net_refuse(r->g, "'%s' has axes without a size, or more than %d: export it without dynamic_shapes", name, MOST_DIMS);
+    return s.dims;
+}
+
+static const char *type_of(Reader *r, Part meta)
+{
+    double type = number(member(r, meta, "dtype"));
+    int n = type >= 0 && type < (double)(sizeof types / sizeof *types) ? (int)type : 0;
+    return types[n] ? types[n] : "";
+}
+
+/* Elements in their order, without holes */
+static void check_strides(Reader *r, Part meta, const char *name, const Dims *d)
+{
+    Dims stride = sizes_of(r, meta, "strides", name);
+    int64_t n = 1;
+    bool good = stride.n == d->n && number(member(r, member(r, meta, "storage_offset"), "as_int")) == 0;
+    for (int i = d->n - 1; i >= 0 && good; i--) {
+        good = stride.d[i] == n || d->d[i] == 1;
+        n *= d->d[i];
+    }
+    if (!good)
+        net_refuse(r->g, "the elements of '%s' do not stand in their order: make it contiguous() before the export", name);
+}
+
+/* A parameter or buffer, from one of the two folders of data. */
+static int read_weight(Reader *r, const char *name)
+{
+    static const char *const folders[] = {"weights", "constants"};
+    for (int i = 0; i < 2; i++) {
+        const Packed *list = zip_find(&r->files, strf("data/%s/model_%s_config.json", folders[i], folders[i]));
+        Part all = list ? (Part){(const char *)list->at, list->n} : (Part){"", 0};
+        Part entry = member(r, member(r, all, "config"), name), meta = member(r, entry, "tensor_meta");
+        const char *path = text(r, member(r, entry, "path_name"));
+        const Packed *p = *path ? zip_find(&r->files, strf("data/%s/%s", folders[i], path)) : NULL;
+        if (!p)
+            continue;
+        if (number(member(r, entry, "use_pickle")))
+            net_refuse(r->g, "'%s' is pickled, and is not read", name);
+        Dims d = sizes_of(r, meta, "sizes", name);
+        check_strides(r, meta, name, &d);
+        return net_weight(r->g, name, type_of(r, meta), d, p->at, (int64_t)p->n);
+    }
+    net_refuse(r->g, "there is no data of '%s'", name);
+}
+
+static void take_user(Reader *r, Part arg, const char *word)
+{
+    const char *name = text(r, member(r, member(r, arg, "as_tensor"), "name"));
+    Part meta = member(r, r->values, name);
+    if (strcmp(word, "user_input") || meta.n == 0)
+        net_refuse(r->g, "an input is of kind %s, and no tensor", word);
+    const char *type = type_of(r, meta);
+    if (*type != 'F' && *type != 'B' && strcmp(type, "I64") && strcmp(type, "I32"))
+        net_refuse(r->g, "input '%s' is neither of floats nor of integers", name);
+    *PUSH(&r->named) = (Named){name, net_input(r->g, name, sizes_of(r, meta, "sizes", name), *type == 'I')};
+}
+
+static void take_input(Reader *r, Part p, void *to)
+{
+    static const struct { const char *word, *name; } stored[] = {
+        {"parameter", "parameter_name"}, {"buffer", "buffer_name"}, {"tensor_constant", "tensor_constant_name"}
+    };
+    Part of = only(r, p), arg;
+    const char *word = strf("%s", r->room);
+    (void)to;
+    arg = member(r, of, "arg");
+    for (size_t i = 0; i < sizeof stored / sizeof *stored; i++)
+        if (!strcmp(word, stored[i].word)) {
+            int weight = read_weight(r, text(r, member(r, of, stored[i].name)));
+            *PUSH(&r->named) = (Named){text(r, member(r, arg, "name")), weight};
+            return;
+        }
+    take_user(r, arg, word);
+}
+
+static void take_output(Reader *r, Part p, void *to)
+{
+    Part of = only(r, p);
+    bool user = !strcmp(r->room, "user_output");
+    if (user)
+        *PUSH((Strs *)to) = text(r, member(r, member(r, member(r, of, "arg"), "as_tensor"), "name"));
+}
+
+/* ---- nodes ------------------------------------------------------------------------------------------------------------- */
+
+static void take_tensor(Reader *r, Part p, void *to)
+{
+    const char *name = text(r, member(r, p, "name"));
+    int v = named(r, name);
+    if (v < 0)
+        net_refuse(r->g, "nothing before it is called '%s'", name);
+    *PUSH(&((Argument *)to)->tensor) = v;
+}
+
+static void take_number(Reader *r, Part p, void *to)
+{
+    Part n = opens(p, '{') ? member(r, p, "as_int") : p;
+    if (n.n == 0)
+        net_refuse(r->g, "a size depends on the data: export it without dynamic_shapes");
+    *PUSH(&((Argument *)to)->number) = number(n);
+}
+
+static void take_argument(Reader *r, Part p, void *to)
+{
+    Node *n = to;
+    Argument a = {.name = text(r, member(r, p, "name")), .text = ""};
+    Part of = only(r, member(r, p, "arg"));
+    const char *word = strf("%s", r->room);
+    if (!strcmp(word, "as_none"))
+        a.none = true;
+    else if (!strcmp(word, "as_tensor"))
+        take_tensor(r, of, &a);
+    else if (!strcmp(word, "as_tensors"))
+        each(r, of, take_tensor, &a);
+    else if (!strcmp(word, "as_string"))
+        a.text = text(r, of);
+    else if (opens(of, '['))
+        each(r, of, take_number, &a);
+    else
+        take_number(r, of, &a);
+    *PUSH(&n->in) = a;
+}
+
+static void take_name(Reader *r, Part p, void *to)
+{
+    *PUSH((Strs *)to) = text(r, member(r, p, "name"));
+}
+
+static void take_result(Reader *r, Part p, void *to)
+{
+    Part of = only(r, p);
+    if (opens(of, '['))
+        each(r, of, take_name, to);
+    else
+        take_name(r, of, to);
+}
+
+const Argument *node_argument(const Node *n, const char *name)
+{
+    for (int i = 0; i < n->in.n; i++)
+        if (!strcmp(n->in.at[i].name, name))
+            return n->in.at[i].none ? NULL : &n->in.at[i];
+    return NULL;
+}
+
+/* relu_ and the like change their first operand, under all its names. */
+static void take_place(Reader *r, const Node *n, int result)
+{
+    const char *dot = strrchr(n->target, '.');
+    bool place = dot && dot > n->target && dot[-1] == '_' && n->in.n && n->in.at[0].tensor.n == 1;
+    for (int i = 0; place && i < r->named.n; i++)
+        if (r->named.at[i].value == n->in.at[0].tensor.at[0])
+            r->named.at[i].value = result;
+}
+
+static void take_node(Reader *r, Part p, void *to)
+{
+    Node n = {.target = text(r, member(r, p, "target"))};
+    Ints results = {0};
+    (void)to;
+    each(r, member(r, p, "outputs"), take_result, &n.out);
+    r->g->node = strf("node '%s' (%s)", n.out.n ? n.out.at[0] : "", n.target);
+    each(r, member(r, p, "inputs"), take_argument, &n);
+    aten_node(r->g, &n, &results);
+    if (results.n)
+        take_place(r, &n, results.at[0]);
+    for (int i = 0; i < results.n && i < n.out.n; i++)
+        *PUSH(&r->named) = (Named){n.out.at[i], results.at[i]};
+    r->g->node = NULL;
+}
+
+/* ---- the file ---------------------------------------------------------------------------------------------------------- */
+
+int pt2_read(Net *g, const unsigned char *at, size_t n)
+{
+    Reader *r = alloc(sizeof *r);
+    Strs outputs = {0};
+    r->g = g;
+    g->remedy = remedy;
+    r->files = zip_open(g, at, n);
+    const Packed *model = zip_find(&r->files, "models/model.json");
+    if (!model)
+        net_refuse(g, "there is no models/model.json in it: it is of an older PyTorch than 2.8, or none of torch.export; %s",
+                   remedy);
+    Part all = {(const char *)model->at, model->n};
+    while (all.n && strchr(" \t\r\n", *all.at))
+        all.at++, all.n--;
+    double major = number(member(r, member(r, all, "schema_version"), "major"));
+    if (major != MAJOR)
+        net_refuse(g, "its schema is version %g; %d is read", major, MAJOR);
+    Part module = member(r, all, "graph_module"), graph = member(r, module, "graph");
+    Part signature = member(r, module, "signature");
+    r->values = member(r, graph, "tensor_values");
+    each(r, member(r, signature, "input_specs"), take_input, NULL);
+    each(r, member(r, graph, "nodes"), take_node, NULL);
+    each(r, member(r, signature, "output_specs"), take_output, &outputs);
+    if (g->inputs.n == 0 || outputs.n != 1 || named(r, outputs.at[0]) < 0)
+        net_refuse(g, "a graph with inputs and one result is expected; this one has %d and %d", g->inputs.n, outputs.n);
+    return named(r, outputs.at[0]);
+}
