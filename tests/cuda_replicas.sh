@@ -35,8 +35,8 @@ times=5
 for shape in "2 2 none" "4 2 optimizer" "8 1 optimizer" "2 4 none"; do
     set -- $shape
     rm -rf "$tmp/job"
-    said=$(generate "$tmp/job" $model --replicas "$1" --stages "$2" --set train.shard="$3" --schedule 1f1b --set plan.transport=nccl --devices \
-        "$tmp/gpus" && compile "$tmp/job")
+    said=$(generate "$tmp/job" $model --replicas "$1" --stages "$2" --set train.shard="$3" --schedule 1f1b \
+        --set plan.transport=nccl --devices "$tmp/gpus" && compile "$tmp/job")
     [ -z "$said" ] || { fault "$1 x $2, $3: $said"; continue; }
     for seed in $(seq "$times"); do
         said=$(ranks $(($1 * $2)) "$seed")
