@@ -251,14 +251,36 @@ static void print_data_field(const Launch *w, const char *field, const char *nam
             d->path.n ? strf("%s_path", name) : "0", d->sequential);
 }
 
-static int64_t per_sample(const Plan *p, int input)
+static int input_tensor(const Plan *p, int input)
 {
     for (int t = 0; t < p->g->tensor.n; t++)
-        if (p->g->tensor.at[t].kind == T_INPUT && p->g->tensor.at[t].of == input) {
-            const Tensor *x = &p->g->tensor.at[t];
-            return x->bytes / type_bytes(x->type) / p->g->batch;
-        }
-    return 0;
+        if (p->g->tensor.at[t].kind == T_INPUT && p->g->tensor.at[t].of == input)
+            return t;
+    return -1;
+}
+
+static int64_t per_sample(const Plan *p, int input)
+{
+    int t = input_tensor(p, input);
+    const Tensor *x = t < 0 ? NULL : &p->g->tensor.at[t];
+    return x ? x->bytes / type_bytes(x->type) / p->g->batch : 0;
+}
+
+/* Channels, and mean and deviation of each; of more than the file can name, one for all. */
+static const char *bytes_text(const Plan *p, int input)
+{
+    const Input *x = &p->m->inputs.at[input];
+    const Shape *shape = &p->g->tensor.at[input_tensor(p, input)].shape;
+    int64_t last = shape->n > 1 ? shape->d[shape->n - 1] : 1, channels = last > MAXCHANNEL ? 1 : last;
+    const char *text = strf("&(const ByteInfo){%" PRId64, channels);
+    for (int k = 0; k < 2; k++) {
+        const Channels *of = k ? &x->std : &x->mean;
+        text = strf("%s, (const float[]){", text);
+        for (int64_t c = 0; c < channels; c++)
+            text = strf("%s%s%.9g", text, c ? ", " : "", of->n ? of->at[of->n > 1 ? c : 0] : (double)k);
+        text = strf("%s}", text);
+    }
+    return strf("%s}", text);
 }
 
 static void print_inputs(const Launch *w)
@@ -268,8 +290,8 @@ static void print_inputs(const Launch *w)
     for (int i = 0; i < w->p->m->inputs.n; i++) {
         const Input *x = &w->p->m->inputs.at[i];
         int ignore = 0, ignores = input_ignores(w->p->g, i, &ignore);
-        fprintf(w->f, "    {%s, %s, %" PRId64 ", %" PRId64 ", %" PRId64 ", %d, %d},\n", quote_c(x->name), type[x->type],
-                per_sample(w->p, i), x->lo, x->hi, ignores, ignores ? ignore : 0);
+        fprintf(w->f, "    {%s, %s, %" PRId64 ", %" PRId64 ", %" PRId64 ", %d, %d, %s},\n", quote_c(x->name), type[x->type],
+                per_sample(w->p, i), x->lo, x->hi, ignores, ignores ? ignore : 0, x->bytes ? bytes_text(w->p, i) : "0");
     }
     fprintf(w->f, "    {0}\n};\n\n");
 }
