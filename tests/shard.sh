@@ -3,7 +3,8 @@
 #
 # train.shard: optimizer.  The bits are those of one replica that shares nothing: parameters, norms and gradients, in f32 and
 # in bf16, with ties, momentum and batch statistics.  A checkpoint knows nothing of the parts: it has the same bytes, and goes
-# on under any width, sharded or not, and between processes.  Moments of a device are 1/r of all, in the plan and in what the plan says of itself.
+# on under any width, sharded or not, and between processes.  Moments of a device are 1/r of all, in the plan and in what the
+# plan says of itself.
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a build/librt_bf16.a
 use_portable
