@@ -109,6 +109,11 @@ enum {
     PACK_DEPTH = 10000,         /* calls of solve() in each other: what the machine's stack holds for certain */
 };
 
+/* ---- list/ ------------------------------------------------------------------------------------------------------- */
+enum {
+    MERGES = 32,                /* most gradients in a batch between two rows: two batches are a fourth of the requests */
+};
+
 /* ---- plan/ ------------------------------------------------------------------------------------------------------- */
 enum {
     SHARE_ROUNDS = 8,           /* of asking chunks that share a device to be smaller: the plan that is over least goes on */

@@ -39,6 +39,7 @@ paper "two stages" "2 4 6" --stages 2 --schedule 1f1b --recompute full
 paper "a cut between mean and reader" "2 4 6" --stages 3 --cuts 0,1 --schedule 1f1b
 paper "W delayed" "2 4 6" --stages 2 --cuts 1 --schedule zb-h1
 paper "groups, replicas" "2 4 6" --stages 2 --replicas 2 --set train.batch.groups=2
+paper "groups, replicas, shards" "2 4 6" --replicas 2 --set train.batch.groups=2 --set train.shard=optimizer
 paper "steps overlap" "2 4 6" --stages 2 --cuts 1 --schedule 2bw
 paper "two directions" "2 4 6" --stages 2 --cuts 1 --schedule chimera --set train.batch.groups=2
 paper "steps overlap, one micro-batch" "2 4 6" --stages 2 --cuts 2 --schedule pipedream --set train.batch.micro=8

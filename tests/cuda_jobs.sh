@@ -248,6 +248,8 @@ ends "no GPU" 6 "no GPU is to be seen" DOUBLE_DEVICES=0
 ends "no driver" 6 "newer NVIDIA driver" DOUBLE_DEVICES=-1
 ends "another chip" 6 "GPU 0 is sm_80, and the kernels are compiled for sm_90" DOUBLE_ARCH=80
 ends "an old chip" 6 "need sm_80 or newer" DOUBLE_ARCH=75
+ends "a GPU of somebody else" 1 "stage0: GPU 0 is busy: another process has it for itself" DOUBLE_BUSY=0
+ends "the other GPU" 1 "stage0: GPU 1 is busy: another process has it for itself" DOUBLE_BUSY=1 DOUBLE_DEVICES=2
 ends "too little memory" 1 "stage0: no room for its arena of [0-9]* bytes on GPU 0: 1000000 of 1000000 bytes are free" \
     DOUBLE_MEMORY=1000000
 

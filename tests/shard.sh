@@ -3,7 +3,8 @@
 #
 # train.shard: optimizer.  The bits are those of one replica that shares nothing: parameters, norms and gradients, in f32 and
 # in bf16, with ties, momentum and batch statistics.  A checkpoint knows nothing of the parts: it has the same bytes, and goes
-# on under any width, sharded or not.  Moments of a device are 1/r of all, in the plan and in what the plan says of itself.
+# on under any width, sharded or not, and between processes.  Moments of a device are 1/r of all, in the plan and in what the
+# plan says of itself.
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a build/librt_bf16.a
 use_portable
@@ -50,9 +51,10 @@ saves() {
     name=$1
     shift
     said=$(generate "$tmp/$name" "$gpt" $base "$@" && compile "$tmp/$name" &&
-        "$tmp/$name/job" --quiet --steps 2 --data "$data" --checkpoint "$tmp/$name.saved" 2>&1) || fault "$name: $said"
-    (cd "$tmp/$name.saved/step-000002" && cat stage*.safetensors | sha256sum)
+        $start "$tmp/$name/job" --quiet --steps 2 --data "$data" --checkpoint "$tmp/$name.saved" 2>&1) || fault "$name: $said"
+    saved "$name"
 }
+saved() { (cd "$tmp/$1.saved/step-000002" && cat stage*.safetensors | sha256sum); }
 goes_on() {
     rm -rf "$tmp/from"
     cp -r "$tmp/$2.saved" "$tmp/from"
@@ -66,6 +68,17 @@ want=$(goes_on plain plain)
 for pair in "plain r8" "r8 plain" "r2 r8"; do
     [ -n "$want" ] && [ "$(goes_on $pair)" = "$want" ] && pass || fault "$pair do not go on alike"
 done
+
+# Two processes write into one file, over MPI; what another width has written goes on there.
+if over_mpi 2 2; then
+    [ "$(saves ranks $shard --stages 1 --replicas 2 --set plan.transport=mpi)" = "$(saved plain)" ] && pass ||
+        fault "checkpoint of two processes"
+    rm -rf "$tmp/from"
+    cp -r "$tmp/r8.saved" "$tmp/from"
+    got=$($start "$tmp/ranks/job" --quiet --hash --resume --data "$data" --checkpoint "$tmp/from" 2>&1 | sed -n 's/^sha256 //p')
+    [ "$got" = "$want" ] && pass || fault "two processes go on otherwise: $got, not $want"
+    use_portable
+fi
 
 # Moments: those of one replica, divided, but for whole blocks of short ones; and refusals.
 moments() {

@@ -114,6 +114,20 @@ wrong 'one replica with itself'         "$once"'/^order 0 kind=merge/ { sub(/fro
 wrong 'exchanges in another order'      "$once"'/^action 0 kind=merge .*part=1/ { held = $0; done = 1; next } { print }
     held && /kind=merge/ { print held; held = "" }'
 
+base tiny-gpt --stages 2 --replicas 2 --schedule 1f1b --set train.batch.global=16 --set train.batch.groups=2 \
+    --set train.shard=optimizer --set train.precision.compute=bf16
+wrong 'parameters not shared'           '/^(action|order) . kind=.* group=1/ { next } 1'
+wrong 'parameters shared before the update' '/^order 0 kind=U .*part=2/ { held = held $0 "\n"; next } { print }
+    /^order 0 kind=share .*group=1/ { printf "%s", held; held = "" }'
+wrong 'a part of a parameter not sent'  '/^action [0-3] kind=(send|recv|wait) .*state=wpe.weight .* back/ { next } 1'
+wrong 'blocks not merged'               '/^(action|order) . kind=.* state=norm.blocks/ { next } 1'
+wrong 'sums before the blocks are there' '/^order 0 kind=U .*part=4/ { held = held $0 "\n"; next }
+    /^order 0 kind=U / && held { print; printf "%s", held; held = ""; next } { print }'
+wrong 'moments of the other part'       "$once"'/^buf 0:h.0.mlp.c_fc.bias.m / { sub(/bytes=[0-9]+/, "bytes=128"); done = 1 } 1'
+wrong 'a copy left out'                 "$once"'/^call 0:copies op=U:wpe.weight/ { done = 1; next } 1'
+wrong 'a part updated twice'            "$once"'/^call 0:update op=U:wpe.weight/ { print; done = 1 } 1'
+wrong 'squares added away from home'    "$once"'/^place U:wte.weight#[0-9]* *$/ { sub(/$/, " chunk=1"); done = 1 } 1'
+
 base branches --stages 2
 wrong 'a tied weight not sent back'     '/^action [01] kind=(send|recv|wait).* state=[a-z_.0-9]*weight / { next } 1'
 wrong 'the first use added first'       '/^call 0:gather op=U:table.weight / { held = $0; next } { print }

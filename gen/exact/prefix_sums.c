@@ -165,7 +165,7 @@ static void sum_times(Facts *x, int class)
     x->update[class] = alloc(bytes);
     for (int o = 0; d >= 0 && o < g->op.n; o++) {
         const Op *k = &g->op.at[o];
-        Ns ns = cost_op(c, d, o);
+        Ns ns = call_time(x->q->p, d, o);
         int i = facts_home(g, k);
         if (o >= g->nb) {
             x->update[class][i + 1] += ns;

@@ -173,23 +173,33 @@ Ns finish_fold(const Finish *f, int chunk, int fold)
 
 /* ---- replicas ---------------------------------------------------------------------------------------------------- */
 
-/* A batch is on the wire, then what came is added.  Messages of both directions begin at the same time; a half duplex link
- * takes both in turn. */
-static Ns batch_ends(const Finish *f, int device, const Action *k, const Halves *x, int n, Ns now)
+typedef struct { Ns got, gave, adds; } Crossing;        /* when both messages have ended; what is added then */
+typedef struct { Crossing at[MERGES]; int n; } Crossings;
+
+/* Both messages of a gradient begin now.  A half duplex link takes both in turn. */
+static Crossing cross(const Finish *f, int device, const Action *k, const Halves *x, Ns *in, Ns *out, Ns now)
 {
-    Ns wire = now, back = now, begin = now;
-    bool half = cost_half(f->p->c, device, k->from_device);
-    for (int i = 0; i < n; i++) {
-        Bytes gets = x[i].gets.until - x[i].gets.from, gives = x[i].gives.until - x[i].gives.from;
-        Ns *out = half ? &wire : &back, latency = cost_latency(f->p->c, device, k->from_device);
-        if (gets)
-            wire_take(&wire, begin, cost_wire(f->p->c, k->from_device, device, gets));
-        now = later(now, gets ? wire + latency : now);
-        if (gives)
-            wire_take(out, begin, cost_wire(f->p->c, device, k->from_device, gives));
-        now = later(now, gives ? *out + latency : now);
-        now += gets && k->kind == K_MERGE ? action_fixed(f->p->c, device, K_MERGE, 1, gets) : 0;
+    const Cost *c = f->p->c;
+    Bytes gets = x->gets.until - x->gets.from, gives = x->gives.until - x->gives.from;
+    Ns latency = cost_latency(c, device, k->from_device), *back = cost_half(c, device, k->from_device) ? in : out;
+    Crossing end = {0, 0, 0};
+    if (gets) {
+        wire_take(in, now, cost_wire(c, k->from_device, device, gets));
+        end.got = *in + latency;
+        end.adds = k->kind == K_MERGE ? action_fixed(c, device, K_MERGE, 1, gets) : 0;
     }
+    if (gives) {
+        wire_take(back, now, cost_wire(c, device, k->from_device, gives));
+        end.gave = *back + latency;
+    }
+    return end;
+}
+
+static Ns batch_ends(Crossings *x, Ns now)
+{
+    for (int i = 0; i < x->n; i++)
+        now = later(now, later(x->at[i].got, x->at[i].gave)) + x->at[i].adds;
+    x->n = 0;
     return now;
 }
 
@@ -199,20 +209,20 @@ Ns finish_merge(const Finish *f, int device, const Action *k, Ns now)
     const Ints one = {(int[]){k->state}, 1, 1};
     const Ints *state = k->state >= 0 ? &one : k->kind == K_MERGE ? &f->state[k->chunk] : &f->back[k->chunk];
     Batch batch = {0};
-    Halves x[MERGES];
-    int row = plan_row_of(f->p, device, k->chunk);
+    Crossings batches[2] = {{.n = 0}, {.n = 0}};
+    Ns in = now, out = now;
+    int row = plan_row_of(f->p, device, k->chunk), at = 0;
+    for (int i = 0; i < state->n; i++)
+        batch.largest = later(batch.largest, transport_halves(f->p, row, state->at[i], k->part, k->kind == K_SHARE).bytes);
     for (int i = 0; i < state->n; i++) {
-        Bytes bytes = transport_halves(f->p, row, state->at[i], k->part, k->kind == K_SHARE).bytes;
-        batch.largest = later(batch.largest, bytes);
-    }
-    for (int i = 0, n = 0; i < state->n; i++) {
-        x[n++] = transport_halves(f->p, row, state->at[i], k->part, k->kind == K_SHARE);
-        if (!transport_batch(&batch, x[n - 1].bytes) && i + 1 < state->n)
+        Halves x = transport_halves(f->p, row, state->at[i], k->part, k->kind == K_SHARE);
+        batches[at].at[batches[at].n++] = cross(f, device, k, &x, &in, &out, now);
+        if (!transport_batch(&batch, x.bytes) && i + 1 < state->n)
             continue;
-        now = batch_ends(f, device, k, x, n, now);
-        n = 0;
+        at ^= 1;
+        now = batch_ends(&batches[at], now);
     }
-    return now;
+    return batch_ends(&batches[at ^ 1], now);
 }
 
 /* ---- the update -------------------------------------------------------------------------------------------------- */

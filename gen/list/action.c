@@ -57,14 +57,16 @@ Ns action_fixed(const Cost *c, int device, ActionKind kind, int tensors, Bytes b
     return cost_move(c, device, tensors, times * bytes);
 }
 
-/* Of a part: to begin takes as long as of all. */
+/* Of a part: to begin takes as long as of all; without a part there is no call. */
 Ns call_time(const Plan *p, int device, int op)
 {
     Ns all = cost_op(p->c, device, op), least = cost_move(p->c, device, 1, 0);
     int param = plan_cuts_op(p, op);
-    if (param < 0 || all <= least)
+    if (param < 0)
         return all;
     Extent part = plan_piece(p, plan_replica(p, device), param);
+    if (part.until == part.from || all <= least)
+        return part.until == part.from ? 0 : all;
     Bytes share = ((part.until - part.from) << 20) / p->g->state.at[param].bytes;       /* of 2^20 */
     return least + ((all - least) * share >> 20);
 }

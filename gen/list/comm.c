@@ -299,7 +299,8 @@ static void begin_merge(Comm *c, const Action *k, int msg)
         begin(c, K_SEND, msg, -1);
 }
 
-/* The gradients of a chunk, a part each way, in batches; up the tree what came is added. */
+/* The gradients of a chunk, a part each way, in batches; up the tree what came is added.  A batch begins before the one before
+ * it ends, so that the wire is busy while gradients are added. */
 static void put_merge(Comm *c, const Action *k)
 {
     Ints list = crossing(c, k);
@@ -308,12 +309,17 @@ static void put_merge(Comm *c, const Action *k)
         Bytes bytes = desk_halves(&c->desk, list.at[i]).bytes;
         batch.largest = bytes > batch.largest ? bytes : batch.largest;
     }
-    for (int i = 0, first = 0; i < list.n; i++) {
+    int first = 0, open = 0;            /* the batch before: list[first .. open-1] */
+    for (int i = 0; i < list.n; i++) {
         begin_merge(c, k, list.at[i]);
-        if (transport_batch(&batch, desk_halves(&c->desk, list.at[i]).bytes) || i + 1 == list.n)
-            for (; first <= i; first++)
-                end_merge(c, k, list.at[first]);
+        if (!transport_batch(&batch, desk_halves(&c->desk, list.at[i]).bytes) && i + 1 < list.n)
+            continue;
+        for (; first < open; first++)
+            end_merge(c, k, list.at[first]);
+        open = i + 1;
     }
+    for (; first < open; first++)
+        end_merge(c, k, list.at[first]);
 }
 
 /* ---- the lists ------------------------------------------------------------------------------------------------------- */

@@ -16,6 +16,7 @@
  */
 #ifndef TRANSPORT_H
 #define TRANSPORT_H
+#include "budgets.h"
 #include "plan.h"
 
 /* ---- slack ------------------------------------------------------------------------------------------------------- */
@@ -74,10 +75,9 @@ static inline bool transport_wants(StateKind kind, bool update, ArgKind operand)
 }
 
 /* Parts of gradients cross between two rows in the order of the states, as many at once as make one way of the largest part of
- * the chunk, and at most MERGES.  Does this one end its batch?  The last one of a chunk does too.  Of the two parts that cross
- * the larger one counts, so that both rows have the same batches.  The rows halve a part at level l of the way up, and send
- * back what they got there on the way down. */
-enum { MERGES = 8 };
+ * the chunk, and at most MERGES.  Does this one end its batch?  The last one of a chunk does too.  Two batches are under way.
+ * Of the two parts that cross the larger one counts, so that both rows have the same batches.  The rows halve a part at level l
+ * of the way up, and send back what they got there on the way down. */
 typedef struct { Bytes largest, way; int n; } Batch;
 typedef struct { Extent gets, gives; Bytes bytes; } Halves;      /* of a row at a level; the bytes of the larger one */
 static inline Halves transport_halves(const Plan *p, int row, int state, int level, bool back)

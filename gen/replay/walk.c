@@ -264,7 +264,7 @@ static void most_backward(Live *x, int sends, Bytes *input, Bytes *weight)
 static Bytes take_level(const Live *x, int row, int level)
 {
     Batch batch = {0};
-    Bytes now = 0, most = 0;
+    Bytes now = 0, before = 0, most = 0;        /* two batches are under way */
     for (int s = 0; s < 2 * x->g->state.n; s++) {
         const State *y = &x->g->state.at[s % x->g->state.n];
         if (y->kind != S_GRAD || y->op < x->first || y->op > x->last)
@@ -275,8 +275,11 @@ static Bytes take_level(const Live *x, int row, int level)
             continue;
         }
         now += aligned(k.gets.until - k.gets.from);
-        most = now > most ? now : most;
-        now = transport_batch(&batch, k.bytes) ? 0 : now;
+        most = before + now > most ? before + now : most;
+        if (transport_batch(&batch, k.bytes)) {
+            before = now;
+            now = 0;
+        }
     }
     return most;
 }

@@ -48,6 +48,18 @@ static int failed(const Worker *w, cudaError_t status, const char *what)
     return complain(STATUS_RUN, "%s: %s: %s (%s)", w->info->name, what, cudaGetErrorString(status), cudaGetErrorName(status));
 }
 
+/* The first call that needs a context says whether there may be one. */
+static int unprepared(const Worker *w, const Device *d, cudaError_t e)
+{
+    int busy = 0;
+    if (e != cudaErrorDevicesUnavailable)
+        return failed(w, e, "preparing the GPU");
+    while (busy < d->numbers - 1 && cudaSetDevice(busy) != cudaErrorDevicesUnavailable)
+        busy++;
+    return complain(STATUS_RUN, "%s: GPU %d is busy: another process has it for itself; end that one (nvidia-smi names it), "
+                    "wait for it, or name other GPUs in CUDA_VISIBLE_DEVICES", w->info->name, busy);
+}
+
 /* One for each stage of this process that sends something here. */
 static cudaError_t open_streams(const Worker *w, Device *d)
 {
@@ -211,7 +223,7 @@ int arena_open(Worker *w)
         e = open_events(d->arrived, MAX_REQUESTS);
     if (e == cudaSuccess)
         e = open_rooms(d, w->run->job);
-    return e == cudaSuccess ? open_arena(w, d) : failed(w, e, "preparing the GPU");
+    return e == cudaSuccess ? open_arena(w, d) : unprepared(w, d, e);
 }
 
 /* Streams, events and handles stay with the process, which a GPU's libraries keep for themselves anyway. */

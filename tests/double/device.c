@@ -4,6 +4,7 @@
  *
  *   DOUBLE_DEVICES=N   GPUs, 1 by default     DOUBLE_NAME=TEXT  of each
  *   DOUBLE_ARCH=N      compute capability, 90 by default
+ *   DOUBLE_BUSY=N      another process has that one for itself
  *   DOUBLE_FIRST=N     this process sees the GPUs from N on
  *   DOUBLE_DRIVER=N    the version of the driver, that of the runtime by default
  *   DOUBLE_PEERS=0     none may reach into another's memory
@@ -65,6 +66,8 @@ cudaError_t cudaSetDevice(int device)
 {
     if (device < 0 || device >= double_setting("DOUBLE_DEVICES", 1))
         return cudaErrorInvalidDevice;
+    if (double_setting("DOUBLE_BUSY", -1) == device)        /* another process has it in exclusive mode */
+        return cudaErrorDevicesUnavailable;
     if (double_setting("CUDA_DEVICE_MAX_CONNECTIONS", 8) != 32) {
         fprintf(stderr, "double: the driver wakes with few queues\n");
         _exit(99);
