@@ -43,6 +43,28 @@ options="$options --limit 309760 --recompute auto"
 ./dpgen plan $options -d a >"$tmp/plan" 2>"$tmp/said" || fault "no plan to read back"
 expect "a plan read back" ./dpgen plan $options --from "$tmp/plan"
 
+# ---- what 1f1b plans at a limit, 1f1b-split plans at that limit and 8 % ------------------------------------------------------
+# split POINTS MODEL OPTION...: limits from a little below what full needs, where 1f1b still fits, to what none needs
+split() {
+    points=$1
+    shift
+    options="$* --estimate --schedule 1f1b"
+    most=$(arena --recompute none) least=$(arena --recompute full)
+    [ -n "$most" ] && [ -n "$least" ] || { fault "$options: $(head -n 1 "$tmp/said")"; return; }
+    for i in $(seq -1 "$points"); do
+        limit=$((least + (most - least) * i / 4))
+        if ! fits --recompute auto --limit $limit; then continue; fi
+        expect "$* in $limit bytes and 8 %, 1f1b-split" ./dpgen plan "$@" --estimate --schedule 1f1b-split --recompute auto \
+            --limit $((limit * 108 / 100))
+    done
+}
+for stages in ${SLOW:+2 3} 4; do
+    for name in tiny-gpt branches ${SLOW:+tiny-t5 tiny-bert}; do
+        split ${SLOW:-0} "$models/$name.yaml" --stages $stages --set train.batch.global=16
+    done
+    for name in ${SLOW:+gpt2-124m bert-base t5-small}; do split 3 "examples/$name.yaml" --stages $stages; done
+done
+
 # ---- warm-up ---------------------------------------------------------------------------------------------------------
 # step OPTION...: the predicted one, in ns; nothing: no plan
 step() { ./dpgen plan $options "$@" --json 2>"$tmp/said" | sed -n 's/.*"step_ns": \([0-9]*\).*/\1/p'; }
