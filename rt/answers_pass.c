@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * answers_pass.c: an element of a call that is no product, in f64 from the call's operands: tables of rows, norms, element
- * by element, sums, losses, the optimiser.  The formulas are those of docs/operators.md.
+ * by element, sums, losses.  The formulas are those of docs/operators.md.
  */
 #include <math.h>
 #include "philox.h"
@@ -443,134 +443,10 @@ static Answer transpose_y(const Call *c, long i)
     return exact(old(c, "x", at));
 }
 
-/* ---- the optimiser ------------------------------------------------------------------------------------------------- */
-
-static Answer tie_g(const Call *c, long i) { return exact(old(c, "g", i) + old(c, "other", i)); }
-
-static Answer partial_norm(const Call *c, long i)
-{
-    Answer a = {0, 0};
-    if (i != of(c, "index"))
-        return exact(old(c, "norm", i));
-    for (long j = 0; j < of(c, "n"); j++)
-        plus(&a, old(c, "g", j) * old(c, "g", j));
-    return a;
-}
-
-static Answer total_clip(const Call *c, long i)
-{
-    double sum = 0;
-    (void)i;
-    for (long j = 0; j < of(c, "count"); j++)
-        sum += old(c, "norm", j);
-    double factor = number_of(c, "limit") / (sqrt(sum) + 1e-6);
-    return exact(fmin(factor, 1));
-}
-
-static double clipped(const Call *c, long i)
-{
-    return old(c, "g", i) * (part_of(c, "clip") ? old(c, "clip", 0) : 1);
-}
-
-static double decay(const Call *c) { return of(c, "decay") ? (double)c->vals->weight_decay : 0; }
-
-static Answer sgd_m(const Call *c, long i)
-{
-    Answer a = {0, 0};
-    plus(&a, part_of(c, "m") ? number_of(c, "momentum") * old(c, "m", i) : 0);
-    plus(&a, clipped(c, i));
-    plus(&a, decay(c) * old(c, "p", i));
-    return a;
-}
-
-static Answer sgd_p(const Call *c, long i)
-{
-    Answer m = sgd_m(c, i);
-    return near(old(c, "p", i) - c->vals->lr * m.value, fabs(old(c, "p", i)) + c->vals->lr * m.terms);
-}
-
-static Answer adamw_moment(double beta, double was, double x)
-{
-    return near(beta * was + (1 - beta) * x, beta * fabs(was) + fabs(x));
-}
-
-static Answer adamw_m(const Call *c, long i) { return adamw_moment(number_of(c, "beta1"), old(c, "m", i), clipped(c, i)); }
-
-static Answer adamw_v(const Call *c, long i)
-{
-    double g = clipped(c, i);
-    return adamw_moment(number_of(c, "beta2"), old(c, "v", i), g * g);
-}
-
-static Answer adamw_p(const Call *c, long i)
-{
-    const Values *v = c->vals;
-    double p = old(c, "p", i), root = sqrt(adamw_v(c, i).value / v->bias2) + number_of(c, "eps");
-    double change = v->lr * adamw_m(c, i).value / v->bias1 / root;
-    return near(p * (1 - v->lr * decay(c)) - change, fabs(p) * 0x1p-5 + fabs(change));
-}
-
-/* The gradients are `late` updates old: rt/op/update.c, spike. */
-static Answer spike_p(const Call *c, long i)
-{
-    Answer m = sgd_m(c, i), d = {0, 0};
-    double a = pow(number_of(c, "momentum"), number_of(c, "late")), b = 0;
-    for (long k = 0; k < of(c, "late"); k++)
-        b += pow(number_of(c, "momentum"), (double)k);
-    plus(&d, clipped(c, i));
-    plus(&d, decay(c) * old(c, "p", i));
-    double lr = c->vals->lr, p = old(c, "p", i);
-    return near(p - lr * (a * m.value + b * d.value), fabs(p) + lr * (a * m.terms + b * d.terms));
-}
-
-static Answer drift_step(const Call *c, long i)
-{
-    double late = number_of(c, "late"), anneal = number_of(c, "anneal"), step = (double)c->vals->step, lr = c->vals->lr;
-    Answer m = sgd_m(c, i);
-    lr *= late > 1 && step < anneal ? pow(late, step / anneal - 1) : 1;
-    return (Answer){-lr * m.value, lr * m.terms};
-}
-
-static Answer drift_p(const Call *c, long i)
-{
-    Answer d = drift_step(c, i);
-    return near(old(c, "p", i) + d.value, fabs(old(c, "p", i)) + d.terms);
-}
-
-/* The mean of what updates add: the call rounds p first. */
-static Answer drift_old(const Call *c, long i)
-{
-    double stays = of(c, "late") ? exp(-2 / number_of(c, "late")) : 0, was = old(c, "old", i);
-    Answer d = drift_step(c, i);
-    return near(stays * was + (1 - stays) * d.value, fabs(was) + fabs(old(c, "p", i)) + d.terms);
-}
-
-static Answer predict_old_to(const Call *c, long i)
-{
-    double a = old(c, "newer", i), b = number_of(c, "behind") * old(c, "old", i);
-    return near(a - b, fabs(a) + fabs(b));
-}
-
-static Answer nadamw_p(const Call *c, long i)
-{
-    const Values *v = c->vals;
-    double p = old(c, "p", i), beta = number_of(c, "beta1"), root = sqrt(adamw_v(c, i).value / v->bias2) + number_of(c, "eps");
-    double next = beta / (1 - beta * (1 - v->bias1)) * adamw_m(c, i).value, now = (1 - beta) / v->bias1 * clipped(c, i);
-    double size = v->lr * (fabs(next) + fabs(now)) / root;
-    return near(p * (1 - v->lr * decay(c)) - v->lr * (next + now) / root, fabs(p) * 0x1p-5 + size);
-}
-
-static Answer predict_to(const Call *c, long i)
-{
-    double a = old(c, "newer", i), b = old(c, "older", i), n = number_of(c, "ahead");
-    return near(a + n * (a - b), fabs(a) + n * (fabs(a) + fabs(b)));
-}
-
 #define NORM "y=rows*width mean=rows rstd=rows x=rows*width weight=width bias=width dx=rows*width dy=rows*width " \
     "onto=rows*width dweight=width dbias=width"
 #define XENT "loss=1 lse=rows x=rows*width targets=rows dx=rows*width dloss=1"
-#define ELEMENT "y=n x=n a=n b=n dx=n dy=n g=n other=n p=n c=n m=n v=n clip=1 to=n newer=n older=n old=n targets=n " \
-    "dtargets=n loss=1 dloss=1"
+#define ELEMENT "y=n x=n a=n b=n dx=n dy=n targets=n dtargets=n loss=1 dloss=1"
 #define BROADCAST "y=n a=n b=nb dy=n da=n db=nb"
 #define REDUCE "y=outer*inner x=outer*mid*inner dx=outer*mid*inner dy=outer*inner"
 #define SLICE "y=outer*count x=outer*whole dx=outer*whole dy=outer*count"
@@ -614,7 +490,7 @@ const Known known_passes[] = {
     {"hard_swish_forward", "y", ELEMENT, swish_y, 0, 0}, {"hard_swish_backward", "dx", ELEMENT, swish_dx, 0, 0},
     {"scale_forward", "y", ELEMENT, scale_y, 0, 0}, {"add_forward", "y", ELEMENT, sum_y, 0, 0},
     {"grad_add", "y", ELEMENT, sum_y, 0, 0}, {"copy_forward", "y", ELEMENT, copy_y, 0, 0},
-    {"cast_forward", "y", ELEMENT, copy_y, 0, 0}, {"tie_add", "g", ELEMENT, tie_g, 0, 0},
+    {"cast_forward", "y", ELEMENT, copy_y, 0, 0},
     {"dropout_forward", "y", "y=batch*per x=batch*per onto=batch*per", dropout_y, 0, 0},
     {"add_broadcast_forward", "y", BROADCAST, broadcast_y, 0, 0}, {"add_broadcast_backward", "db", BROADCAST, over_rows, 0, 0},
     {"mul_forward", "y", BROADCAST, mul_y, 0, 0}, {"mul_backward", "da", BROADCAST, mul_da, 0, 0},
@@ -627,19 +503,5 @@ const Known known_passes[] = {
     {"concat_backward", "di", CONCAT, concat_di, 0, 0},
     {"slice_forward", "y", SLICE, slice_y, 0, 0}, {"slice_backward", "dx", SLICE, slice_dx, 0, 0},
     {"transpose_forward", "y", "y=d0*d1*d2*d3 x=d0*d1*d2*d3", transpose_y, 0, 0},
-    {"norm_partial", "norm", "norm=index+1 g=n", partial_norm, 0, 0},
-    {"norm_total", "clip", "clip=1 norm=count", total_clip, 0, 0},
-    {"sgd_update", "p", ELEMENT, sgd_p, 0, 0}, {"sgd_update", "c", ELEMENT, sgd_p, 0, 0},
-    {"sgd_update", "m", ELEMENT, sgd_m, 0, 0},
-    {"sgd_spike", "p", ELEMENT, spike_p, 0, 0}, {"sgd_spike", "c", ELEMENT, spike_p, 0, 0},
-    {"sgd_spike", "m", ELEMENT, sgd_m, 0, 0},
-    {"sgd_drift", "p", ELEMENT, drift_p, 0, 0}, {"sgd_drift", "c", ELEMENT, drift_p, 0, 0},
-    {"sgd_drift", "m", ELEMENT, sgd_m, 0, 0}, {"sgd_drift", "old", ELEMENT, drift_old, 0, 0},
-    {"predict_old", "to", ELEMENT, predict_old_to, 0, 0},
-    {"nadamw_update", "p", ELEMENT, nadamw_p, 0, 0}, {"nadamw_update", "c", ELEMENT, nadamw_p, 0, 0},
-    {"nadamw_update", "m", ELEMENT, adamw_m, 0, 0}, {"nadamw_update", "v", ELEMENT, adamw_v, 0, 0},
-    {"adamw_update", "p", ELEMENT, adamw_p, 0, 0}, {"adamw_update", "c", ELEMENT, adamw_p, 0, 0},
-    {"adamw_update", "m", ELEMENT, adamw_m, 0, 0}, {"adamw_update", "v", ELEMENT, adamw_v, 0, 0},
-    {"predict", "to", ELEMENT, predict_to, 0, 0},
     {NULL, NULL, NULL, NULL, 0, 0},
 };

@@ -50,27 +50,39 @@ static int hex_digit(char c)
     return at ? (int)(at - digits) % 16 : -1;
 }
 
-/* Four digits behind \u as UTF-8.  Halves of pairs and zero are refused: no name needs them. */
-static int unicode(Json *j, char to[3])
+/* Four digits; -1: they are none. */
+static int four(Json *j)
 {
     int u = 0;
     for (int i = 0; i < 4; i++, j->at++) {
         int digit = j->at < j->end ? hex_digit(*j->at) : -1;
         if (digit < 0)
-            return 0;
+            return -1;
         u = u << 4 | digit;
     }
-    if (u == 0 || (u >= 0xd800 && u < 0xe000))
+    return u;
+}
+
+/* What stands behind \u as UTF-8, and the other half of a pair.  A half by itself is refused, and zero. */
+static int unicode(Json *j, char to[4])
+{
+    int u = four(j), low = -1;
+    if (u >= 0xd800 && u < 0xdc00 && j->end - j->at > 5 && j->at[0] == '\\' && j->at[1] == 'u') {
+        j->at += 2;
+        low = four(j);
+        u = low >= 0xdc00 && low < 0xe000 ? 0x10000 + ((u - 0xd800) << 10) + (low - 0xdc00) : -1;
+    }
+    if (u <= 0 || (u >= 0xd800 && u < 0xe000))
         return 0;
-    int n = u < 0x80 ? 1 : u < 0x800 ? 2 : 3;
-    static const int lead[] = {0, 0, 0xc0, 0xe0};
+    int n = u < 0x80 ? 1 : u < 0x800 ? 2 : u < 0x10000 ? 3 : 4;
+    static const int lead[] = {0, 0, 0xc0, 0xe0, 0xf0};
     for (int i = n - 1; i > 0; i--, u >>= 6)
         to[i] = (char)(0x80 | (u & 0x3f));
     to[0] = (char)(n == 1 ? u : lead[n] | u);
     return n;
 }
 
-static int escape(Json *j, char to[3])
+static int escape(Json *j, char to[4])
 {
     static const char from[] = "\"\\/bfnrt", value[] = "\"\\/\b\f\n\r\t";
     char c = j->at < j->end ? *j->at++ : 0;
@@ -82,7 +94,7 @@ static int escape(Json *j, char to[3])
 }
 
 /* Next character of a string, decoded; 0: not one. */
-static int character(Json *j, char to[3])
+static int character(Json *j, char to[4])
 {
     char c = *j->at++;
     if (c == '\\')
@@ -97,7 +109,7 @@ bool json_string(Json *j, char *to, size_t room)
     if (!take(j, '"'))
         return fault(j, "a string is expected");
     while (j->at < j->end && *j->at != '"') {
-        char c[3];
+        char c[4];
         int n = character(j, c);
         if (n == 0)
             return fault(j, "a character that no string may hold");

@@ -35,8 +35,8 @@ typedef struct {
     int roundings;              /* to the compute type, of each term, inside the call */
 } Known;
 
-/* answers_product.c, answers_pass.c, answers_image.c, answers_language.c, answers_loss.c; each ends with a call of NULL. */
-extern const Known known_products[], known_passes[], known_images[], known_language[], known_losses[];
+/* By the files answers_product.c, answers_pass.c, and so on; each list ends with a call of NULL. */
+extern const Known known_products[], known_passes[], known_images[], known_language[], known_losses[], known_updates[];
 
 const Part *part_of(const Call *c, const char *name);   /* NULL: there is none of this name, or its address is 0 */
 double number_of(const Call *c, const char *name);      /* 0: there is none */

@@ -228,6 +228,8 @@ refuse "pb and AdamW" 3 "train.optimizer.type: sgd" ./dpgen plan "$model" --sche
 sed 's/- {name: cpu.*/- {name: gpu, kind: cuda, count: 2, memory: 16GiB}/' "$sgd" >"$tmp/gpu.yaml"
 expect "pb on GPUs" ./dpgen plan "$tmp/gpu.yaml" --schedule pb --stages 2 $each --estimate
 refuse "pipemare and AdamW" 3 "train.optimizer.type: sgd" ./dpgen plan "$model" --schedule pipemare --stages 2 $each --estimate
+refuse "pb and Nesterov's look ahead" 3 "delete train.optimizer.nesterov" \
+    ./dpgen plan "$sgd" --schedule pb --stages 2 $each --set train.optimizer.nesterov=true --estimate
 refuse "nag and AdamW" 3 "train.optimizer.type: nadamw" ./dpgen plan "$model" --schedule nag --stages 2 $each --estimate
 refuse "pb in bf16" 3 "train.precision.compute: f32" \
     ./dpgen plan "$sgd" --schedule pb --stages 2 $each --set train.precision.compute=bf16 --estimate

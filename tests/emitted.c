@@ -38,13 +38,14 @@ enum { MAXARGS = 120, REQUESTS = 256, COPIES = 4096, STAGES = 64, SLOTS = 4096 }
 typedef enum { NOTHING, DIM, HANDLE, OFFSET, TABLE, SIZE, ROUTINE } Kind;
 typedef struct { const char *at; int n; } Name;                 /* a piece of a text */
 /* One call.  sig, a letter an argument: p address, h host place, i integer, f float; also 0, the integer of that value, n, a
- * parameter, and o, a handle.  word: that parameter or handle.  first: where its first address is, place and slot: its last. */
+ * parameter, and o, a handle.  word: that parameter or handle.  first: where its first address is, so many bytes further; place
+ * and slot: its last. */
 typedef struct Symbol Symbol;
 typedef struct {
     Name name, label[MAXARGS], word[MAXARGS], place;
     char sig[MAXARGS];
     int n;
-    int64_t value[MAXARGS], slot;
+    int64_t value[MAXARGS], slot, further;
     const Symbol *first;
 } Call;
 struct Symbol {

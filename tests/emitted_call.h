@@ -68,8 +68,9 @@ static void check_argument(Reader *r, const Symbol *s, const Call *c, int i, int
             s->param[i].n, s->param[i].at);
     if (own && s->below[i] < own->limit)
         own->limit = s->below[i];
-    if (literal && s->in_rt && same(s->param[i], (Name){"bytes", 5}) && c->first && c->value[i] > c->first->bytes)
-        bad(r, line, "%.*s has %lld bytes, not %lld", c->first->name.n, c->first->name.at, (long long)c->first->bytes,
+    if (literal && s->in_rt && same(s->param[i], (Name){"bytes", 5}) && c->first && c->value[i] > c->first->bytes - c->further)
+        bad(r, line, "%.*s has %lld bytes, not %lld", c->first->name.n, c->first->name.at,
+            (long long)(c->first->bytes - c->further),
             (long long)c->value[i]);
 }
 

@@ -279,7 +279,7 @@ static int64_t slot_of(Reader *r, const Symbol *table)
     return 0;
 }
 
-/* A(x), A(x + pool_slot[k]), S(pool, x), and H( as A(. */
+/* A(x), A(x + pool_slot[k]), S(pool, x), and H( as A(.  A literal may come last, but in H(: bytes further, in the buffer. */
 static void address(Reader *r, char form, Call *c)
 {
     const Symbol *table = NULL;
@@ -296,17 +296,23 @@ static void address(Reader *r, char form, Call *c)
     }
     c->place = name(r);
     Symbol *x = known(r, c->place, OFFSET, "an offset");
-    if (form != 'S' && take(r, "+")) {
+    int more = take(r, "+");
+    if (more && form != 'S' && r->token == NAME) {
         Name n = name(r);
         pool = (Name){n.at, n.n > 5 ? n.n - 5 : 0};
         table = known(r, n, TABLE, "a table of slots");
         want(r, "[");
         c->slot = slot_of(r, table);
         want(r, "]");
+        more = take(r, "+");
     }
+    int64_t further = more ? integer(r) : 0;
     want(r, ")");
     if (!x)
         return;
+    if (more && (form == 'H' || further <= 0 || further >= x->bytes || further % 4))
+        bad(r, r->at, "no element of %.*s is %lld bytes further", x->name.n, x->name.at, (long long)further);
+    c->further = c->first ? c->further : further;
     if (!same(pool, x->pool))
         bad(r, r->at, "%.*s has slots '%.*s', not '%.*s'", x->name.n, x->name.at, x->pool.n, x->pool.at, pool.n, pool.at);
     if (x->host != (form == 'H'))

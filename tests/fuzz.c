@@ -343,7 +343,8 @@ static void print_train(void)
     static const char *const rates[] = {"constant", "constant, warmup: 2", "cosine, warmup: 1, final: 0.1",
                                         "linear, final: 0.5", "step, every: 1, factor: 0.5"};
     static const int groups[] = {1, 1, 1, 2, 2, 4};
-    int g = PICK(groups), rate = 1 + below(9), decay = below(3), clip = 1 + below(9);
+    static const char *const moved[] = {"0.9", "0", "0.9, nesterov: true"};
+    int g = PICK(groups), rate = 1 + below(9), decay = below(3), clip = 1 + below(9), beta;
     while (f.micro % g)
         g /= 2;
     printf("train:\n  batch: {global: %d, micro: %d, groups: %d}\n  steps: 4\n", f.batch * f.micro, f.batch, g);
@@ -352,9 +353,11 @@ static void print_train(void)
     if (chance(40))
         printf("no_decay: ['%s'], ", chance(50) ? "*.weight" : "*");
     if (chance(40))
-        printf("type: sgd, momentum: %s}\n", chance(50) ? "0.9" : "0");
+        printf("type: sgd, momentum: %s}\n", PICK(moved));
+    else if ((beta = 90 + below(10)) < 98)
+        printf("type: adamw, betas: [0.9, 0.%d], eps: 1e-8}\n", beta);
     else
-        printf("type: adamw, betas: [0.9, 0.%d], eps: 1e-8}\n", 90 + below(10));
+        printf("type: rmsprop, alpha: 0.%d, eps: 1e-3, momentum: %s}\n", beta, beta == 98 ? "0" : "0.5");
     printf("  schedule: {type: %s}\n", PICK(rates));
     if (chance(60))
         printf("  clip_norm: 0.%d\n  clip_scope: %s\n", clip, chance(60) ? "global" : "parameter");

@@ -325,7 +325,7 @@ static const Rule *some_rule(const Model *m, bool f32)
     const Rule *k;
     do
         k = &rules[below(RULES)];
-    while ((k->f32 && !f32) || (k->opt >= 0 && k->opt != (int)m->train.opt));
+    while ((k->f32 && !f32) || (k->opt >= 0 && k->opt != (int)m->train.opt) || (k->opt == OPT_SGD && m->train.nesterov));
     return k;
 }
 

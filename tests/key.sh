@@ -39,6 +39,19 @@ s/in: \[_, \$in\]/in: [$in, _]/
 s/heads: H/heads: 1/
 EOT
 
+sed 's/optimizer: .*/optimizer: {type: sgd, momentum: 0.5}/' $model >"$tmp/sgd.yaml"
+plain=$(key "$tmp/sgd.yaml")
+ahead=$(key "$tmp/sgd.yaml" --set train.optimizer.nesterov=true)
+check 'nesterov' other "$ahead"
+rms() { key "$tmp/sgd.yaml" --set train.optimizer="{type: rmsprop, alpha: $1}"; }
+if [ "$ahead" != "$plain" ] && [ "$(rms 0.9)" != "$(rms 0.8)" ]; then passed=$((passed + 1))
+else failed=$((failed + 1)); echo "key: nesterov or alpha has no part in it" >&2; fi
+
+bytes() { sed "s/mean: .*}/$1}/" tests/build/mean_count.yaml >"$tmp/bytes.yaml"; key "$tmp/bytes.yaml"; }
+if [ "$(bytes 'mean: 0.5')" != "$(bytes 'mean: 0.25')" ] && [ "$(bytes 'std: 0.5')" != "$(bytes 'mean: 0.5')" ]; then
+    passed=$((passed + 1))
+else failed=$((failed + 1)); echo "key: mean and std have no part in it" >&2; fi
+
 # A graph as text: what fuse has joined in it counts as it was written, until somebody changes it.
 ./dpgen plan $model -d f >"$tmp/graph.txt"
 check 'a graph from a file' same "$(key $model --from "$tmp/graph.txt")"

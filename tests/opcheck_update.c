@@ -293,6 +293,33 @@ static void tie(void)
     }
 }
 
+/* The length of a block that norm_partial has for n elements; gen/targets.def says the same. */
+static long norm_each(long n)
+{
+#ifdef FOLDS
+    long each = (n + 1023) / 1024;
+    return each < 4096 ? 4096 : each;
+#else
+    return (n + 4095) / 4096 * 16;
+#endif
+}
+
+/* Blocks in any number of parts are the same numbers, and add up to the same bits. */
+static void norm_in_parts(const Tensor *g, double want)
+{
+    static double blocks[1024 + 3], sum[2];
+    long each = norm_each(g->n), count = (g->n + each - 1) / each;
+    for (long parts = 1; parts <= 4; parts *= 2) {
+        for (long q = 0; q < parts; q++) {
+            long from = count * q / parts, until = count * (q + 1) / parts, end = until * each < g->n ? until * each : g->n;
+            if (until > from)
+                norm_blocks(stage, blocks, (const float *)g->k + from * each, end - from * each, each, 3 + from);
+        }
+        norm_sum(stage, sum, blocks, count, 3, 1);
+        expect(sum[1] == want, "norm_sum of %ld parts: %.17g, norm_partial %.17g", parts, sum[1], want);
+    }
+}
+
 static void norms(void)
 {
     double norm[5] = {0}, total = 0;
@@ -305,6 +332,7 @@ static void norms(void)
             want += g->v[i] * g->v[i];
         norm_partial(stage, norm, g->k, g->n, s);
         expect(fabs(norm[s] - want) <= 1e-13 * want, "norm_partial: %.17g, should be %.17g", norm[s], want);
+        norm_in_parts(g, norm[s]);
         total += want;
     }
     hash(norm, sizeof norm);
@@ -340,6 +368,63 @@ static void sgd(void)
         check_values("sgd_update p", p, want);
         if (with_copy)
             check_values("sgd_update c", c, p->v);
+        case_end();
+    }
+}
+
+/* Three steps of torch.optim.SGD with nesterov, and of torch.optim.RMSprop, in double. */
+static void nesterov(void)
+{
+    for (int s = 0; s < 8; s++) {
+        long n = sizes[s % 4], decay = s % 2;
+        Values vals = {.lr = 0.125f, .weight_decay = 0.25f};
+        Tensor *p = operand(FLOAT, n, -1, 1), *m = filled(FLOAT, n, 0), *c = result(REAL, n), *clip = filled(FLOAT, 1, 0.75);
+        double *want = numbers(n), *moment = numbers(n);
+        memcpy(want, p->v, (size_t)n * sizeof *want);
+        for (int step = 0; step < 3; step++) {
+            Tensor *g = operand(FLOAT, n, -1, 1);
+            for (long i = 0; i < n; i++) {
+                double d = g->v[i] * (s % 3 ? 0.75 : 1) + (decay ? 0.25 : 0) * want[i];
+                moment[i] = 0.5 * moment[i] + d;
+                want[i] -= 0.125 * (d + 0.5 * moment[i]);
+            }
+            sgd_nesterov(stage, p->k, s > 3 ? c->k : 0, g->k, m->k, s % 3 ? clip->k : 0, &vals, n, 0.5f, decay);
+        }
+        check_values("sgd_nesterov p", p, want);
+        check_values("sgd_nesterov m", m, moment);
+        if (s > 3)
+            check_values("sgd_nesterov c", c, p->v);
+        case_end();
+    }
+}
+
+static void rmsprop(void)
+{
+    for (int s = 0; s < 8; s++) {
+        long n = sizes[s % 4], decay = s % 2;
+        int with_moment = s % 4 != 2;
+        Values vals = {.lr = 0.125f, .weight_decay = 0.25f};
+        Tensor *p = operand(FLOAT, n, -1, 1), *m = filled(FLOAT, n, 0), *v = filled(FLOAT, n, 0), *c = result(REAL, n);
+        Tensor *clip = filled(FLOAT, 1, 0.75);
+        double *want = numbers(n), *moment = numbers(n), *mean = numbers(n);
+        memcpy(want, p->v, (size_t)n * sizeof *want);
+        for (int step = 0; step < 3; step++) {
+            Tensor *g = operand(FLOAT, n, -1, 1);
+            for (long i = 0; i < n; i++) {
+                double d = g->v[i] * (s % 3 ? 0.75 : 1) + (decay ? 0.25 : 0) * want[i];
+                mean[i] = 0.875 * mean[i] + 0.125 * d * d;
+                moment[i] = (with_moment ? 0.5 * moment[i] : 0) + d / (sqrt(mean[i]) + 0.0625);
+                want[i] -= 0.125 * moment[i];
+            }
+            rmsprop_update(stage, p->k, s > 3 ? c->k : 0, g->k, with_moment ? m->k : 0, v->k, s % 3 ? clip->k : 0, &vals, n,
+                           0.875f, 0.0625f, 0.5f, decay);
+        }
+        check_values("rmsprop_update p", p, want);
+        check_values("rmsprop_update v", v, mean);
+        if (with_moment)
+            check_values("rmsprop_update m", m, moment);
+        if (s > 3)
+            check_values("rmsprop_update c", c, p->v);
         case_end();
     }
 }
@@ -483,8 +568,10 @@ const Check update_checks[] = {
     {" mse_forward mse_backward ", mse},
     {" loss_add_forward loss_scale_forward loss_report loss_seed ", scalars},
     {" tie_add ", tie},
-    {" norm_partial norm_total ", norms},
+    {" norm_partial norm_blocks norm_sum norm_total ", norms},
     {" sgd_update ", sgd},
+    {" sgd_nesterov ", nesterov},
+    {" rmsprop_update ", rmsprop},
     {" adamw_update ", adamw},
     {" nadamw_update ", nadamw},
     {" sgd_spike ", spike},

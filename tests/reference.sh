@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Models through the whole line, against PyTorch: losses, norms, first and last gradient, parameters at the end; of images
-# the running statistics too.
+# the running statistics too.  A small one with three optimisers of torch.optim, of which one stops in the middle and goes on.
 #   reference.sh [DPGEN [COMPARE]] [-- OPTIONS FOR DPGEN]     such as -- --set plan.stages=2
 root=$(cd "$(dirname "$0")/.." && pwd)
 dpgen=$root/dpgen compare=$root/build/compare limit=1e-4 least=1e-12
@@ -34,6 +34,7 @@ train() {
     "$out/train" --weights "$model.start.safetensors" --steps "$1" --log "$2" --checkpoint "$3" --gradients "$4" --quiet
 }
 hash_of() { "$1/train" --weights $model.start.safetensors --steps 5 --no-checkpoint --quiet --hash | grep '^sha256 [0-9a-f]'; }
+ends_of() { find "$1" -path '*-000020/*.safetensors' | sort; }
 
 cd "$root/tests/ref" || exit 1          # model files name their data from here
 for model in gpt bert t5 resnet densenet mobilenet efficientnet convnext vit amoebanet unet; do
@@ -46,8 +47,7 @@ for model in gpt bert t5 resnet densenet mobilenet efficientnet convnext vit amo
         check "$model: gradient of step $steps" "$compare" --least $least $model.grad$steps.safetensors "$at.grad" $limit
     done
     check "$model: losses and norms" "$compare" --loss $model.losses.txt "$tmp/$model.20.log" $limit
-    ends=$(find "$tmp/$model.20.run" -name '*.safetensors' 2>"$tmp/said")
-    check "$model: parameters after 20 steps" "$compare" $model.end.safetensors $ends $limit
+    check "$model: parameters after 20 steps" "$compare" $model.end.safetensors $(ends_of "$tmp/$model.20.run") $limit
     [ $model = gpt ] || continue
     hash_of "$out" >"$tmp/built"                # by the flags of the folder, and by those of build/
     out=$tmp/again
@@ -55,5 +55,25 @@ for model in gpt bert t5 resnet densenet mobilenet efficientnet convnext vit amo
     hash_of "$out" >"$tmp/ready"
     check "$model: the bits of other flags" grep -qxFf "$tmp/built" "$tmp/ready"
 done
+# rule NAME OPTIMIZER OPTION...
+model=rules
+rule() {
+    name=$1 rule=$2
+    shift 2
+    out=$tmp/$name
+    check "$name: generate and build" generate --set train.optimizer="$rule" "$@" || return
+    check "$name: 20 steps" train 20 "$out.log" "$out.run" "$out.grad" || return
+    check "$name: losses and norms" "$compare" --loss $model.$name.losses.txt "$out.log" $limit
+    check "$name: parameters after 20 steps" "$compare" $model.$name.end.safetensors $(ends_of "$out.run") $limit
+}
+rule nesterov "{type: sgd, lr: 0.05, momentum: 0.9, nesterov: true, weight_decay: 0.01}" "$@"
+rule rmsprop "{type: rmsprop, lr: 0.01, alpha: 0.9, eps: 1e-3}" "$@"
+rule moving "{type: rmsprop, lr: 0.005, alpha: 0.95, eps: 1e-2, momentum: 0.8, weight_decay: 0.02}" "$@"
+again() {       # 10 steps, and 10 more
+    "$out/train" --weights $model.start.safetensors --steps 10 --checkpoint "$tmp/again.run" --quiet &&
+        "$out/train" --resume --checkpoint "$tmp/again.run" --quiet &&
+        cmp "$(ends_of "$tmp/again.run" | head -n 1)" "$(ends_of "$out.run" | head -n 1)"
+}
+check "moving: stop and go on" again
 echo "reference: $passed passed, $failed failed"
 [ $failed -eq 0 ]

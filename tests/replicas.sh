@@ -66,6 +66,15 @@ for r in 2 4 8; do
     if [ "$got" = "$order" ]; then pass; else fault "losses of $r replicas: $got, not $order"; fi
 done
 
+# All together send each element r - 1 times up the tree and as often down.
+for r in 2 4 8; do
+    ./dpgen plan "$tmp/model.yaml" --estimate --set train.batch.global=16 --set train.batch.groups=8 --devices "$tmp/nine" \
+        --stages 1 --replicas $r -d m >"$tmp/plan.txt" 2>&1
+    sent=$(awk '/^action [0-9]* kind=send .*state=.*grad/ { sub(/.* bytes=/, ""); n += $1 } END { print n }' "$tmp/plan.txt")
+    have=$(awk '/^buf 0:[^ ]*grad\.[0-9]* / { sub(/.* bytes=/, ""); n += $1 } END { print n }' "$tmp/plan.txt")
+    [ "$sent" = $((2 * (r - 1) * have)) ] && pass || fault "$r replicas send $sent bytes of gradients of $have each"
+done
+
 plan="./dpgen plan $model"
 refuse "three replicas" 3 'no power of two' $plan --replicas 3
 refuse "more than groups" 3 '4 gradient groups cannot be dealt out to 8 replicas' $plan --stages 1 --replicas 8

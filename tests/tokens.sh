@@ -7,7 +7,7 @@
 need dpgen
 ref=tests/ref/tokens
 
-for kind in gpt2 llama3 qwen digits llama2 gemma mistral; do
+for kind in gpt2 llama3 qwen prefix digits llama2 gemma mistral; do
     expect "$kind" ./dpgen tokens --tokenizer "$ref/$kind.json" "$ref/$kind.txt" -o "$tmp/$kind.bin"
     expect "$kind: the tokens of the library" cmp "$tmp/$kind.bin" "$ref/$kind.bin"
 done
@@ -28,7 +28,16 @@ else
     (cd $unicode && awk -v VERSION=15.0.0 -f "$root/tools/unicode.awk" PropList.txt DerivedNormalizationProps.txt \
         UnicodeData.txt) >"$tmp/letters.def"
     expect "letters.def" cmp "$tmp/letters.def" rt/tokens/letters.def
+    (cd $unicode && awk -v VERSION=15.0.0 -f "$root/tools/normal.awk" DerivedNormalizationProps.txt UnicodeData.txt) \
+        >"$tmp/normal.def"
+    expect "normal.def" cmp "$tmp/normal.def" rt/tokens/normal.def
 fi
+
+# An escape of two halves is one character
+sed 's/"content":"<|end|>"/"content":"\\ud83d\\ude00"/' $ref/gpt2.json >"$tmp/halves.json"
+printf 'a\360\237\230\200' >"$tmp/smile"
+./dpgen tokens --tokenizer "$tmp/halves.json" "$tmp/smile" -o "$tmp/smile.bin" >"$tmp/told" 2>&1
+expect "two halves" grep -q ': 2 tokens of 5 bytes' "$tmp/told"
 
 tokens() { ./dpgen tokens "$@" -o "$tmp/no.bin"; }
 # other TEXT SED: a tokenizer that was changed so is refused with TEXT
@@ -41,7 +50,7 @@ other 'its model is Unigram; known is BPE' 's/"BPE"/"Unigram"/'
 other 'end_of_word_suffix, which is not known' 's/"end_of_word_suffix":null/"end_of_word_suffix":"<w>"/'
 other 'neither byte-level nor has it byte_fallback' 's/"byte_fallback":true/"byte_fallback":false/' llama2
 other 'no token for byte 0x0a' 's/<0x0A>/<0xA>/g' llama2
-other 'has the flag lstrip' 's/"lstrip":false/"lstrip":true/'
+other 'has the flag single_word' 's/"single_word":false/"single_word":true/'
 other 'add_prefix_space' 's/"add_prefix_space":false/"add_prefix_space":true/'
 other 'merge 0, .*, is not of two tokens to a third one' 's/"merges":\[\[[^]]*\]/"merges":[["a","zzz"]/'
 other 'more text after the end' 's/$/}/'
@@ -52,9 +61,9 @@ refuse "another file" 3 'it is no tokenizer.json' tokens --tokenizer "$tmp/other
 printf 'good \377 bad' >"$tmp/latin"
 refuse "no UTF-8" 3 'latin: byte 5 is no UTF-8' tokens --tokenizer $ref/gpt2.json "$tmp/latin"
 printf 'e\314\201' >"$tmp/marks"
-refuse "what NFC changes" 3 'marks: byte 1: U+0301' tokens --tokenizer $ref/qwen.json "$tmp/marks"
-expect "where nothing normalizes it is taken" tokens --tokenizer $ref/gpt2.json "$tmp/marks"
-rm -f "$tmp/no.bin"
+printf '\303\251' >"$tmp/whole"
+for text in marks whole; do ./dpgen tokens --tokenizer $ref/qwen.json "$tmp/$text" -o "$tmp/$text.bin" >"$tmp/said" 2>&1; done
+expect "NFC puts marks to their letter" cmp "$tmp/marks.bin" "$tmp/whole.bin"
 refuse "no such file" 2 'none.json' tokens --tokenizer "$tmp/none.json" LICENSE
 refuse "no such end" 2 'no such added token' tokens --tokenizer $ref/gpt2.json LICENSE --end '<eos>'
 refuse "no tokenizer" 2 'no tokenizer is named' ./dpgen tokens LICENSE -o "$tmp/no.bin"

@@ -4,9 +4,10 @@
  *
  * Who names cuts asks for one plan of the same space, so no cuts may have a shorter step than `exact`, none may fit where it
  * finds nothing, and no bound that it prints may be above any of them.  With plenty of memory what the planner predicts is what
- * is simulated, to the nanosecond; where devices take turns (plan.chunks) updates are in another order, and it is not.  Small
- * models, in depths that leave few hundred cuts, over replicas, chunks that share a device, schedules and limits; every plan is
- * made by all passes, packing included.
+ * is simulated, to the nanosecond; where devices take turns (plan.chunks) updates are in another order, and it is not.  Of
+ * replicas the planner sees the first one, and others may have a longer part of a gradient: a hundredth.  Small models, in
+ * depths that leave few hundred cuts, over replicas, chunks that share a device, schedules and limits; every plan is made by
+ * all passes, packing included.
  * A limit that is the largest arena of a plan has a plan too, down to limits that have none: copies to the host by slow links,
  * which planners hold for slower than they are, with lists of tensors and without.
  *   SLOW=1: deeper models, more limits; there half a per cent is allowed: fates are the cheapest of each run, or all that may
@@ -65,6 +66,11 @@ static bool next_cuts(Ints *cuts, int n)
 
 typedef struct { int cases, none, plans; } Tally;
 
+static bool close_to(const Model *m, Ns value, Ns step)
+{
+    return value <= step && step - value <= (m->plan.replicas > 1 ? step / 100 : 0);
+}
+
 /* limit: so many hundredths of the way from what all made again takes to what all kept takes. */
 static Bytes limit_at(const Model *m, int share)
 {
@@ -93,8 +99,8 @@ static void try_case(const char *name, const Model *m, int share, bool list, Tal
             continue;
         Found x = plan_with(m, &cuts, limit, NULL);
         seen->plans += x.step > 0;
-        check(share <= 100 || m->plan.chunks > 1 || x.value == x.step, "%s: --cuts %d...: %" PRId64 " ns predicted, %" PRId64
-              " simulated", name, cuts.at[0], x.value, x.step);
+        check(share <= 100 || m->plan.chunks > 1 || close_to(m, x.value, x.step), "%s: --cuts %d...: %" PRId64
+              " ns predicted, %" PRId64 " simulated", name, cuts.at[0], x.value, x.step);
         bool faster = x.step > 0 && (best.step == 0 || x.step < best.step);
         if (faster)
             best = x;

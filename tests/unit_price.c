@@ -558,6 +558,7 @@ static void test_replicas(void)
         one.g = &own;
         one.devices = stages;
         one.replicas = 0;
+        one.levels = plan_levels(&p);
         one.home.n = 1;
         compare_stages(&one, &w);
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * unit_rt_sample: choose.c against the definition of each of its rules, and how often it takes a token against e^score; and
- * decode.c, whose text of the tokens of the library `tokenizers` (tests/ref/tokens) has to be the text that they were made of.
+ * unit_rt_sample: choose.c against the definition of each of its rules, and how often it takes a token against e^score;
+ * decode.c, whose text of the tokens of the library `tokenizers` (tests/ref/tokens) has to be the text that they were made
+ * of; and normal.c.
  */
 #include <math.h>
 #include "unit_rt.h"
@@ -79,8 +80,8 @@ static void test_decode(const char *kind, int blanks)
 {
     size_t n, size, bytes, at = 0;
     char *json = contents(kind, "json", &n), *text = contents(kind, "txt", &size), *ids = contents(kind, "bin", &bytes);
-    char *want = blanks ? with_blanks(text, &size, blanks == BLANKS_EACH) : text;
     Tokenizer *t = tokenizer_read(kind, json, n);
+    const char *want = blanks ? with_blanks(text, &size, blanks == BLANKS_EACH) : t->nfc ? normal_text(text, &size) : text;
     int good = 1, k;
     tokenizer_words(t);
     for (size_t i = 1024; good && i + 1 < bytes; i += 2) {
@@ -92,8 +93,34 @@ static void test_decode(const char *kind, int blanks)
     check(at == size, "%s: %d bytes of %d", kind, (int)at, (int)size);
     check(tokenizer_word(t, 60000, &k) == NULL && k == 0, "%s: a token that is none", kind);
     if (want != text)
-        free(want);
+        free((char *)(uintptr_t)want);
     free(json), free(text), free(ids);
+}
+
+/* ---- normal.c: Unicode Standard Annex 15, and lines of its NormalizationTest.txt ---------------------------------- */
+
+static void test_normal(const char *text, const char *want)
+{
+    size_t n = strlen(text);
+    const char *is = normal_text(text, &n);
+    check(n == strlen(want) && !memcmp(is, want, n), "%s becomes %.*s, not %s", text, (int)n, is, want);
+}
+
+static void test_normals(void)
+{
+    test_normal("", "");
+    test_normal("plain", "plain");
+    test_normal("e\u0301", "\u00e9");
+    test_normal("xo\u0323\u0302y", "x\u1ed9y");
+    test_normal("o\u0302\u0323", "\u1ed9");                                   /* marks are sorted */
+    test_normal("\u1e0a\u0323", "\u1e0c\u0307");
+    test_normal("\u2126\u212b\uf900", "\u03a9\u00c5\u8c48");                 /* one part */
+    test_normal("\u0958", "\u0915\u093c");                                  /* never together again */
+    test_normal("\u1100\u1161\u11a8", "\uac01");
+    test_normal("\u1100\uac00\u11a8\u11a8", "\u1100\uac01\u11a8");
+    test_normal("a\u0315\u0300\u05ae\u0300b", "\u00e0\u05ae\u0300\u0315b");
+    test_normal("a\u0334\u0301", "\u00e1\u0334");
+    test_normal("\u09c7\u0334\u09be", "\u09c7\u0334\u09be");                 /* a mark between two starters */
 }
 
 int main(void)
@@ -103,6 +130,7 @@ int main(void)
         {"gemma", BLANKS_NONE}, {"llama2", BLANKS_EACH}, {"mistral", BLANKS_FIRST}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         test_decode(kinds[i].kind, kinds[i].blanks);
+    test_normals();
     test_rule("plain", (Taste){1, 1, 0, 7}, "0134");
     test_rule("another seed", (Taste){1, 1, 0, 8}, "0134");
     test_rule("hot", (Taste){2.5, 1, 0, 7}, "0134");

@@ -104,7 +104,8 @@ static void add_points(const Setting *k, int batch, int width, Points *all)
                 Ns step = micro * (y.forward * (1 + again) + y.backward + cost_wire(c, 0, depth > 1, 2 * (y.in + y.out)));
                 Ns reduce = 0;
                 for (int l = 1; l < width; l *= 2)
-                    reduce += cost_wire(c, s, s + l * depth, y.gradient);
+                    for (int way = 0; way < 2; way++)
+                        reduce += cost_wire(c, s, s + l * depth, y.gradient / l / 2);
                 x.step = step > x.step ? step : x.step;
                 x.step = reduce > x.step ? reduce : x.step;
                 fits &= 2 * y.weights + (again ? 1 : depth) * y.saved + depth * y.in <= m->devices.at[0].memory;

@@ -103,6 +103,12 @@ wrong 'replicas that change places'     '/^chunk 0 device=2/ { sub(/device=2/, "
     /^chunk 0 device=3 replica=3/ { sub(/device=3/, "device=2") } 1'
 wrong 'a replica without a device'      "$once"'/^chunk 0 device=3/ { done = 1; next } 1'
 wrong 'two replicas on one device'      "$once"'/^chunk 0 device=3/ { sub(/device=3/, "device=2"); done = 1 } 1'
+wrong 'levels not shared'               '/^order . kind=share .*part=1/ { next } 1'
+wrong 'shared up the tree'              '/^order . kind=share/ { if (/part=1/) sub(/ part=1/, ""); else $0 = $0 " part=1" } 1'
+wrong 'the half of the other row'       "$once"'/^action 1 kind=merge .* at=/ { sub(/ at=[0-9]+/, ""); done = 1 } 1'
+wrong 'a half from elsewhere'           "$once"'/^action 0 kind=send .*grad.* at=/ { sub(/ at=[0-9]+/, ""); done = 1 } 1'
+wrong 'a part put elsewhere'            "$once"'/^action 0 kind=recv .*grad.* at=.* back/ { sub(/ at=[0-9]+/, ""); done = 1 } 1'
+wrong 'a part that does not come back'  '/^action [0-3] kind=(send|recv|wait) .*state=wpe.weight.grad.0 .* back/ { next } 1'
 wrong 'another partner'                 '/^order 0 kind=merge/ { sub(/from_device=1/, "from_device=3") } 1'
 wrong 'one replica with itself'         "$once"'/^order 0 kind=merge/ { sub(/from_device=1/, "from_device=0"); done = 1 } 1'
 wrong 'exchanges in another order'      "$once"'/^action 0 kind=merge .*part=1/ { held = $0; done = 1; next } { print }

@@ -4,6 +4,8 @@
  */
 #include "value.h"
 
+#include <string.h>
+
 Value value_mix(Value a, uint64_t b)
 {
     a ^= b + 0x9e3779b97f4a7c15u + (a << 6) + (a >> 2);
@@ -44,6 +46,40 @@ Value value_step(int step)
 Value value_predicted(int state, int updates, int ahead)
 {
     return number(6, (uint64_t)state, (uint64_t)updates, (uint64_t)ahead);
+}
+
+/* Where part i of `rows` begins: of the blocks of the norm, with 64 bytes or a multiple in each bundle. */
+static Bytes border(const Plan *p, int state, int rows, int i)
+{
+    const Blocks *rule = &library_of(&p->m->devices.at[0])->blocks;
+    const State *x = &p->g->state.at[state];
+    int64_t wide = x->type == BF16 ? 2 : 4, n = x->bytes / wide, block = n / rule->most + (n % rule->most > 0);
+    while (block % rule->round)
+        block++;
+    block = block < rule->least ? rule->least : block;
+    while (block & 15)
+        block += block;
+    int64_t at = ((n + block - 1) / block * i + x->param % rows) / rows * block;
+    return at < n && i < rows ? at * wide : x->bytes;
+}
+
+Kept value_kept(const Plan *p, int row, int state, int levels)
+{
+    int rows = plan_rows(p), low = 0, high = rows;
+    for (int l = 0; l < levels; l++)
+        *(row >> l & 1 ? &low : &high) = (low + high) / 2;
+    return (Kept){border(p, state, rows, low), border(p, state, rows, high)};
+}
+
+int value_cut(const Plan *p, const Op *o)
+{
+    const char *name = row(o->row)->name;
+    bool element = strstr(name, "Sgd") == name || !strcmp(name, "AdamW") || !strcmp(name, "NAdamW") ||
+                   !strcmp(name, "TieAdd") || !strcmp(name, "NormBlocks");
+    if (!p->m->train.shard || plan_rows(p) == 1 || o->phase != PH_U || !element)
+        return -1;
+    const State *s = &p->g->state.at[o->arg.at[0].index];
+    return s->param < 0 ? p->g->state.at[o->arg.at[1].index].param : s->param;
 }
 
 /* Gradients of one parameter stand on a list that begins at it. */

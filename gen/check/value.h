@@ -8,7 +8,7 @@
  *                A prediction is (state, updates so far, updates further)
  *   step values  (step)
  *   gradient     (state, step, micro-batches from .. to); a fold joins two neighbours, a tie adds the later use to the earlier
- *                from another replica: its sum at this point of the tree over replicas
+ *                from another row: its sum at this point of the tree over rows, of the part that the two halve
  *   norms        (state, how many partials are in)
  *
  * Evaluations have steps of their own.
@@ -27,6 +27,14 @@ Value value_state(int state, int updates);
 Value value_predicted(int state, int updates, int ahead);
 Value value_norm(int state, int partials, int step);
 Value value_step(int step);
+
+/* The bytes of a gradient that a row keeps behind so many levels of the tree over rows: a half of them at each, the upper one
+ * if its number has that bit.  They end where a block of the norm ends, and a cache line. */
+typedef struct { Bytes from, to; } Kept;
+Kept value_kept(const Plan *p, int row, int state, int levels);
+
+/* Does the row update its own part alone (train.shard)?  The parameter; -1: the operator takes all of it, or none. */
+int value_cut(const Plan *p, const Op *o);
 
 const int *value_uses(const Graph *g);      /* by gradient: that of the next use of its parameter; -1: this is the last */
 /* The sum over the uses of a tied parameter from this one on: use u is added to use u-1, the last first. */

@@ -111,6 +111,18 @@ void call_place(Stager *w, int b, int slot)
         call_word(w, "A(%s)", w->buf[b]);
 }
 
+void call_part(Stager *w, int b, int slot, Bytes at)
+{
+    int pool = w->p->buf.at[b].pool;
+    if (at == 0)
+        call_place(w, b, slot);
+    else if (slots_pooled(w, b))
+        call_word(w, "A(%s + %s_slot[%d] + %lld)", w->buf[b], w->p->pool.at[pool].name, slots_number(w, pool, slot),
+                  (long long)at);
+    else
+        call_word(w, "A(%s + %lld)", w->buf[b], (long long)at);
+}
+
 void call_close(Stager *w)
 {
     if (w->arg != w->label->n)

@@ -45,8 +45,11 @@ static const char *what_of(const Stager *w, const Buf *x)
     const Graph *g = w->p->g;
     if (x->tensor >= 0)
         return strf("%s %s", type_name(g->tensor.at[x->tensor].type), shape_of(w, x, &g->tensor.at[x->tensor].shape));
-    if (x->state >= 0)
-        return strf("%s %s", type_name(g->state.at[x->state].type), shape_of(w, x, &g->state.at[x->state].shape));
+    const State *s = x->state >= 0 ? &g->state.at[x->state] : NULL;
+    if (s && x->bytes < s->bytes)       /* a part of it has no shape of its own */
+        return strf("%s [%" PRId64 "]", type_name(s->type), x->bytes / type_bytes(s->type));
+    if (s)
+        return strf("%s %s", type_name(s->type), shape_of(w, x, &s->shape));
     return "scratch";
 }
 
@@ -54,7 +57,8 @@ static const char *life_of(const Stager *w, const Buf *x)
 {
     static const char *const role[] = {[S_PARAM] = "parameter", [S_COPY] = "parameter, copy", [S_GRAD] = "gradient",
         [S_MOMENT1] = "moment 1", [S_MOMENT2] = "moment 2", [S_DRIFT] = "drift of the weights",
-        [S_CLIP] = "clip factor", [S_NORM] = "partial norms", [S_VALUES] = "step values"};
+        [S_CLIP] = "clip factor", [S_NORM] = "partial norms", [S_BLOCKS] = "sums of squares",
+        [S_VALUES] = "step values"};
     if (x->birth != AT_ALWAYS)
         return strf("%s to %s", when_text(x->birth), when_text(x->death));
     return strf("%s%s", role[w->p->g->state.at[x->state].kind], x->origin == RECEIVED ? ", owned by another stage" : "");

@@ -44,6 +44,7 @@ void call_dim(Stager *w, int64_t value, int dim);   /* -1: it is no dim */
 void call_float(Stager *w, double value);
 void call_word(Stager *w, const char *form, ...) PRINTF(2, 3);      /* an address, a handle, a parameter */
 void call_place(Stager *w, int b, int slot);        /* the address of a buffer in a slot of the plan */
+void call_part(Stager *w, int b, int slot, Bytes at);   /* the same, so many bytes further */
 void call_close(Stager *w);
 
 /* head.c: the comment at the top of stageN.c */

@@ -14,7 +14,8 @@
  *
  * Where devices would wait for each other in a circle, sends are waited for twice as many computations later (transport.h).
  *
- * Not handled: copies to the host, half duplex links (but in preview_ends.c), replicas on devices of other speeds.
+ * Not handled: copies to the host, half duplex links (but in preview_ends.c), replicas on devices of other speeds, or
+ * with longer parts of gradients than the first one.
  *
  * Cost: linear in the edges of the graph, and in computations times messages a computation.
  */
@@ -342,7 +343,7 @@ static bool run_device(Preview *v, int d)
     for (; v->next[d] < list->n; v->next[d]++) {
         const Action *a = &list->at[v->next[d]];
         v->now[d] += a->kind == K_FOLD ? v->fold[a->chunk * FOLDS + a->part] : 0;
-        if (a->kind == K_MERGE)
+        if (a->kind == K_MERGE || (a->kind == K_SHARE && a->group == (v->p->m->train.shard ? 1 : 0)))
             v->now[d] = finish_merge(v->finish, d, a, v->now[d]);
         if (a->mb >= 0 && a->kind != K_FOLD && !compute(v, d, a))
             break;

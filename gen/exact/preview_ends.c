@@ -6,10 +6,11 @@
  * stage has parameters, so the best cuts with it are others than without it.  Gradients and weights of tied parameters cross
  * at the end of the step, where nothing hides them, and norms are waited for.
  *
- * Method: the rules of transport.h and wire.h over whole states.  Level by level of the tree over replicas, gradients go both
- * ways, a few under way at once, and are added.  The other replica is assumed to be as far.  Then come the parts of the update
- * and the new weights.  A message begins when both sides are at its part.  All receives of a part are waited for before its
- * calls.  Sends are waited for order_slack() parts behind the next one, and at the end.
+ * Method: the rules of transport.h and wire.h over whole states.  Level by level of the tree over replicas, parts of gradients
+ * go both ways, a few under way at once, and are added.  Then they go down the tree.  The other replica is assumed to be as
+ * far.  Then come the parts of the update and the new weights.  A message begins when both sides are at its part.  All
+ * receives of a part are waited for before its calls.  Sends are waited for order_slack() parts behind the next one, and at
+ * the end.
  *
  *   finish_least    lower bounds for the first chunk, where all backwards end.  It merges its gradients, receives one gradient
  *                   of a tie and one norm if any are made behind it, updates, and sends a tied weight
@@ -29,7 +30,8 @@ enum { PARTS = 4 };                     /* ties, norms, update; new weights */
 typedef struct { int at; bool made, wanted; } User;     /* at: forward operator of the chunk */
 typedef struct { Bytes bytes; int part; VEC(User) user; } Shared;
 typedef VEC(Shared) Shareds;
-typedef struct { Bytes bytes; int at; bool joint; } Gradient;
+typedef struct { Bytes bytes; int at, state; bool joint; } Gradient;
+typedef struct { int at, state; } Given;
 typedef VEC(Bytes) Sizes;
 
 struct Finish {
@@ -39,6 +41,8 @@ struct Finish {
     Shareds shared;             /* states that more than one chunk may use, in their order */
     VEC(Gradient) gradient;     /* in the order of the states */
     Sizes *own;                 /* by chunk: of its gradients */
+    VEC(Given) given;           /* parameters that are shared once they are updated */
+    Ints *state, *back;         /* by chunk: its gradients; of them and of parameters, what goes down the tree */
     Sizes *with;                /* by chunk: of those that I adds to */
     Ns **update;                /* [class * PARTS + part][i]: of operators 0..i-1 */
     Ns *begin, *wire, *sent;    /* by device; [from * devices + to]; [part * devices + device] */
@@ -84,8 +88,10 @@ static void find_gradients(Finish *f)
     const Graph *g = f->p->g;
     const bool *early = folds_early(g);
     for (int s = 0; s < g->state.n; s++)
-        if (g->state.at[s].kind == S_GRAD)
-            *PUSH(&f->gradient) = (Gradient){g->state.at[s].bytes, g->state.at[s].op, early[s]};
+        if (g->state.at[s].kind == S_PARAM && plan_sharded(f->p, s))
+            *PUSH(&f->given) = (Given){g->state.at[s].op, s};
+        else if (g->state.at[s].kind == S_GRAD)
+            *PUSH(&f->gradient) = (Gradient){g->state.at[s].bytes, g->state.at[s].op, s, early[s]};
 }
 
 static void find_updates(Finish *f)
@@ -97,7 +103,7 @@ static void find_updates(Finish *f)
             update[part] = alloc(sizeof(Ns) * ((size_t)f->x->n + 1));
             for (int o = p->g->nb; o < p->g->op.n; o++)
                 if (update_part(&p->g->op.at[o]) == part)
-                    update[part][facts_home(p->g, &p->g->op.at[o]) + 1] += cost_op(p->c, d, o);
+                    update[part][facts_home(p->g, &p->g->op.at[o]) + 1] += call_time(p, d, o);
             for (int i = 0; i < f->x->n; i++)
                 update[part][i + 1] += update[part][i];
         }
@@ -110,6 +116,8 @@ Finish *finish_open(const Facts *x)
     size_t devices = (size_t)x->q->p->devices;
     *f = (Finish){.x = x, .p = x->q->p, .slack = order_slack(x->q->p), .shared = shared_of(x)};
     f->own = alloc(sizeof(Sizes) * (size_t)x->chunks);
+    f->state = alloc(sizeof(Ints) * (size_t)x->chunks);
+    f->back = alloc(sizeof(Ints) * (size_t)x->chunks);
     f->with = alloc(sizeof(Sizes) * (size_t)x->chunks);
     f->update = alloc(sizeof(Ns *) * PARTS * (size_t)f->p->c->classes);
     f->begin = alloc(sizeof(Ns) * devices);
@@ -133,13 +141,18 @@ void finish_begin(Finish *f, const int *chunk, Ns *now)
         now[home] += action_fixed(f->p->c, home, K_COUNT, 1, 0);
     }
     for (int c = 0; c < f->x->chunks; c++)
-        f->own[c].n = f->with[c].n = 0;
+        f->own[c].n = f->with[c].n = f->state[c].n = f->back[c].n = 0;
     for (int i = 0; i < f->gradient.n; i++) {
         const Gradient *x = &f->gradient.at[i];
         *PUSH(&f->own[chunk[x->at]]) = x->bytes;
+        *PUSH(&f->state[chunk[x->at]]) = x->state;
+        if (!plan_sharded(f->p, g->state.at[x->state].param))
+            *PUSH(&f->back[chunk[x->at]]) = x->state;
         if (x->joint)
             *PUSH(&f->with[chunk[x->at]]) = x->bytes;
     }
+    for (int i = 0; i < f->given.n; i++)
+        *PUSH(&f->back[chunk[f->given.at[i].at]]) = f->given.at[i].state;
 }
 
 static Bytes sum_of(const Sizes *list)
@@ -160,29 +173,46 @@ Ns finish_fold(const Finish *f, int chunk, int fold)
 
 /* ---- replicas ---------------------------------------------------------------------------------------------------- */
 
-/* One level of the tree for a chunk with these gradients; returns the time of its end. */
-static Ns merge(const Finish *f, int device, int partner, const Sizes *gradient, Ns now)
+/* A batch is on the wire, then what came is added.  Messages of both directions begin at the same time; a half duplex link
+ * takes both in turn. */
+static Ns batch_ends(const Finish *f, int device, const Action *k, const Halves *x, int n, Ns now)
 {
-    Batch batch = {0};
-    int n = gradient->n, turns = cost_half(f->p->c, device, partner) ? 2 : 1;
-    for (int i = 0; i < n; i++)
-        batch.largest = gradient->at[i] > batch.largest ? gradient->at[i] : batch.largest;
-    for (int i = 0, first = 0; i < n; i++) {
-        if (!transport_batch(&batch, gradient->at[i]) && i + 1 < n)
-            continue;
-        Ns begin = now, wire = now;
-        for (; first <= i; first++) {
-            wire_take(&wire, begin, turns * cost_wire(f->p->c, device, partner, gradient->at[first]));
-            now = later(now, wire + cost_latency(f->p->c, device, partner))
-                + action_fixed(f->p->c, device, K_MERGE, 1, gradient->at[first]);
-        }
+    Ns wire = now, back = now, begin = now;
+    bool half = cost_half(f->p->c, device, k->from_device);
+    for (int i = 0; i < n; i++) {
+        Bytes gets = x[i].gets.until - x[i].gets.from, gives = x[i].gives.until - x[i].gives.from;
+        Ns *out = half ? &wire : &back, latency = cost_latency(f->p->c, device, k->from_device);
+        if (gets)
+            wire_take(&wire, begin, cost_wire(f->p->c, k->from_device, device, gets));
+        now = later(now, gets ? wire + latency : now);
+        if (gives)
+            wire_take(out, begin, cost_wire(f->p->c, device, k->from_device, gives));
+        now = later(now, gives ? *out + latency : now);
+        now += gets && k->kind == K_MERGE ? action_fixed(f->p->c, device, K_MERGE, 1, gets) : 0;
     }
     return now;
 }
 
+/* One level of the tree for a chunk, up or down; returns the time of its end. */
 Ns finish_merge(const Finish *f, int device, const Action *k, Ns now)
 {
-    return merge(f, device, k->from_device, &f->own[k->chunk], now);
+    const Ints one = {(int[]){k->state}, 1, 1};
+    const Ints *state = k->state >= 0 ? &one : k->kind == K_MERGE ? &f->state[k->chunk] : &f->back[k->chunk];
+    Batch batch = {0};
+    Halves x[MERGES];
+    int row = plan_row_of(f->p, device, k->chunk);
+    for (int i = 0; i < state->n; i++) {
+        Bytes bytes = transport_halves(f->p, row, state->at[i], k->part, k->kind == K_SHARE).bytes;
+        batch.largest = later(batch.largest, bytes);
+    }
+    for (int i = 0, n = 0; i < state->n; i++) {
+        x[n++] = transport_halves(f->p, row, state->at[i], k->part, k->kind == K_SHARE);
+        if (!transport_batch(&batch, x[n - 1].bytes) && i + 1 < state->n)
+            continue;
+        now = batch_ends(f, device, k, x, n, now);
+        n = 0;
+    }
+    return now;
 }
 
 /* ---- the update -------------------------------------------------------------------------------------------------- */
@@ -314,15 +344,21 @@ static bool alone(const Plan *p)
     return plan_chunks(p) > 1;
 }
 
-/* By operator: the merge of a first chunk that ends there.  Its gradients are sent or added one after another: the longer. */
-static void add_merge(const Finish *f, int partner, Ns *least)
+/* By operator: the merge of a first chunk that ends there.  Its gradients are sent or added one after another: the longer.
+ * Down the tree nothing is added. */
+static void add_merge(const Finish *f, const Action *k, Ns *least)
 {
     const Plan *p = f->p;
+    if (k->state >= 0 || (p->m->train.shard && k->kind == K_SHARE))        /* blocks of norms, parameters: left out */
+        return;
+    int row = plan_row_of(p, plan_home(p, 0, 0), 0);
     Ns *wire = alloc(sizeof *wire * (size_t)f->x->n), *adding = alloc(sizeof *adding * (size_t)f->x->n);
     for (int i = 0; i < f->gradient.n; i++) {
         const Gradient *g = &f->gradient.at[i];
-        wire[g->at] += cost_wire(p->c, plan_home(p, 0, 0), partner, g->bytes);
-        adding[g->at] += action_fixed(p->c, plan_home(p, 0, 0), K_MERGE, 1, g->bytes);
+        Extent gets = transport_halves(p, row, g->state, k->part, k->kind == K_SHARE).gets;
+        Bytes bytes = gets.until - gets.from;
+        wire[g->at] += bytes ? cost_wire(p->c, k->from_device, plan_home(p, 0, 0), bytes) : 0;
+        adding[g->at] += bytes && k->kind == K_MERGE ? action_fixed(p->c, plan_home(p, 0, 0), K_MERGE, 1, bytes) : 0;
     }
     for (int i = 0; i < f->x->n; i++) {
         wire[i] += i ? wire[i - 1] : 0;
@@ -340,8 +376,8 @@ Ns *finish_least(const Facts *x)
     for (int i = 0; i < x->n; i++)
         least[i] = action_fixed(f->p->c, home, K_BEGIN, 1, 0) + action_fixed(f->p->c, home, K_END, 1, 0);
     for (int i = 0; i < order->n; i++)
-        if (order->at[i].kind == K_MERGE && order->at[i].chunk == 0)
-            add_merge(f, order->at[i].from_device, least);
+        if ((order->at[i].kind == K_MERGE || order->at[i].kind == K_SHARE) && order->at[i].chunk == 0)
+            add_merge(f, &order->at[i], least);
     if (alone(f->p)) {
         add_messages(f, 0, least);
         add_messages(f, 1, least);

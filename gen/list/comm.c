@@ -10,8 +10,9 @@
  *   send      begun right after the computation that made it; waited for after one more computation, or a few
  *   skips     a tensor goes straight from its producer to each device that reads it, once a micro-batch
  *   ties      the gradient of a remote use goes home before the update, the new weight comes back after it
- *   replicas  before the update, level by level of the tree over replicas, two devices send each other every gradient of a
- *             chunk and add the received one; a few are under way at once, so that little room is needed
+ *   replicas  before the update, level by level of the tree over replicas, two devices send each other a half of their part
+ *             of every gradient of a chunk and add the received one.  Down the tree they send each other what they have.  A few
+ *             are under way at once, so that little room is needed
  *   norm      every device sends its vector of partial norms to the one that adds them in global order
  *   offload   copies to the host and back come last and wait only for the link: offload.c
  *
@@ -152,18 +153,39 @@ static Ints crossing(const Comm *c, const Action *k)
     Ints list = {0};
     for (int i = 0; i < c->desk.msg.n; i++) {
         const Msg *m = &c->desk.msg.at[i];
-        if (m->level == k->part && c->p->chunk.at[g->state.at[m->state].op] == k->chunk)
+        bool here = m->level == k->part && m->back == (k->kind == K_SHARE);
+        const State *s = here ? &g->state.at[m->state] : NULL;
+        bool whole = here && k->state >= 0, some = here && k->state < 0 && s->kind == (k->group ? S_PARAM : S_GRAD);
+        if (whole ? m->state == k->state : some && c->p->chunk.at[s->op] == k->chunk)
             *PUSH(&list) = i;
     }
     return list;
 }
 
-/* Those that device d sends for a merge with this one. */
+static bool exchanges(const Action *k)
+{
+    return k->kind == K_MERGE || k->kind == K_SHARE;
+}
+
+static bool gets(const Comm *c, int msg)
+{
+    Extent x = desk_halves(&c->desk, msg).gets;
+    return x.until > x.from;
+}
+
+static bool gives(const Comm *c, int msg)
+{
+    Extent x = desk_halves(&c->desk, msg).gives;
+    return x.until > x.from;
+}
+
+/* Those that device d sends in an exchange with this one. */
 static void find_merges(Comm *c, int d, const Action *k)
 {
     Ints list = crossing(c, k);
     for (int i = 0; i < list.n && k->from_device == c->desk.device; i++)
-        *PUSH(&c->lane[d].sent) = (Sent){list.at[i], -1};
+        if (gets(c, list.at[i]))
+            *PUSH(&c->lane[d].sent) = (Sent){list.at[i], -1};
 }
 
 /* Those of `here` that the computation makes. */
@@ -194,7 +216,7 @@ static void find_lanes(Comm *c)
         const Actions *order = &p->dev.at[plan_twin(p, d, c->desk.replica)].order;
         Ints here = coming_from(c, d);
         for (int i = 0; i < order->n && d != c->desk.stage; i++)
-            if (order->at[i].kind == K_MERGE)
+            if (exchanges(&order->at[i]))
                 find_merges(c, d, &order->at[i]);
             else if (order->at[i].mb >= 0 && here.n > 0)
                 find_lane(c, d, &here, &order->at[i]);
@@ -230,7 +252,7 @@ static void put_update_messages(Comm *c, int part)
         const Msg *m = &c->desk.msg.at[i];
         bool sends = m->src == c->desk.stage;
         if (m->state < 0 || m->level >= 0 || transport_part(c->p->g->state.at[m->state].kind) != part ||
-            (!sends && m->dst != c->desk.stage))
+            (!sends && m->dst != c->desk.stage) || desk_transfer(&c->desk, sends ? K_SEND : K_RECV, i, 0, -1).bytes == 0)
             continue;
         begin(c, sends ? K_SEND : K_RECV, i, -1);
         if (!sends)
@@ -250,35 +272,45 @@ static void put_update_messages(Comm *c, int part)
 
 static void end_merge(Comm *c, const Action *k, int msg)
 {
-    desk_wait_recv(&c->desk, msg, -1);
+    Extent mine = desk_halves(&c->desk, msg).gets;
+    if (gets(c, msg))
+        desk_wait_recv(&c->desk, msg, -1);
     wait_send(c, msg);
+    if (!gets(c, msg) || k->kind == K_SHARE)
+        return;
     Action *a = desk_new(&c->desk, K_MERGE, 0, -1);
     a->chunk = k->chunk;
     a->part = k->part;
     a->from_device = k->from_device;
     a->state = c->desk.msg.at[msg].state;
-    a->bytes = c->p->g->state.at[a->state].bytes;
+    a->at = mine.from;
+    a->bytes = mine.until - mine.from;
 }
 
-/* The gradients of a chunk, both ways and then added, in batches. */
+/* Both ways of one gradient begin. */
+static void begin_merge(Comm *c, const Action *k, int msg)
+{
+    bool here = plan_replica(c->p, k->from_device) == c->desk.replica;
+    if (gets(c, msg) && here)
+        post(c, plan_stage(c->p, k->from_device), msg, -1);
+    else if (gets(c, msg))
+        begin(c, K_RECV, msg, -1);
+    if (gives(c, msg))
+        begin(c, K_SEND, msg, -1);
+}
+
+/* The gradients of a chunk, a part each way, in batches; up the tree what came is added. */
 static void put_merge(Comm *c, const Action *k)
 {
-    const Graph *g = c->p->g;
     Ints list = crossing(c, k);
     Batch batch = {0};
     for (int i = 0; i < list.n; i++) {
-        Bytes bytes = g->state.at[c->desk.msg.at[list.at[i]].state].bytes;
+        Bytes bytes = desk_halves(&c->desk, list.at[i]).bytes;
         batch.largest = bytes > batch.largest ? bytes : batch.largest;
     }
-    int from = plan_stage(c->p, k->from_device);
-    bool here = plan_replica(c->p, k->from_device) == c->desk.replica;
     for (int i = 0, first = 0; i < list.n; i++) {
-        if (here)
-            post(c, from, list.at[i], -1);
-        else
-            begin(c, K_RECV, list.at[i], -1);
-        begin(c, K_SEND, list.at[i], -1);
-        if (transport_batch(&batch, g->state.at[c->desk.msg.at[list.at[i]].state].bytes) || i + 1 == list.n)
+        begin_merge(c, k, list.at[i]);
+        if (transport_batch(&batch, desk_halves(&c->desk, list.at[i]).bytes) || i + 1 == list.n)
             for (; first <= i; first++)
                 end_merge(c, k, list.at[first]);
     }
@@ -290,7 +322,7 @@ static void put_compute(Comm *c, const Action *k, const Ints *now, const Backwar
 {
     c->desk.beat++;
     desk_wait_sends(&c->desk, c->times, true);
-    if (k->kind == K_U && k->part != c->part)       /* once for all chunks of the device */
+    if (k->kind == K_U && k->part < 3 && k->part != c->part)       /* once for all chunks of the device */
         put_update_messages(c, c->part = k->part);
     if (k->chunk >= 0 && k->mb >= 0)
         put_loads(c, k);
@@ -330,7 +362,7 @@ static void step_list(Comm *c, const Backward *back)
         const Action *k = &order->at[j];
         if (k->kind == K_FOLD) {
             desk_put(&c->desk, *k);
-        } else if (k->kind == K_MERGE) {
+        } else if (exchanges(k)) {
             put_merge(c, k);
         } else {
             posted = post_ahead(c, order, first.at, j, posted);

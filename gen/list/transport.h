@@ -7,7 +7,7 @@
  *
  *   tensors    one message for each device that reads a tensor of another, once a micro-batch, with its first reader there
  *   states     a state that one device makes and another wants goes there with a part of the update
- *   replicas   two devices send each other every gradient of a chunk, in batches
+ *   replicas   two devices send each other a part of every gradient of a chunk, in batches
  *   slack      counted in computations: a receive is posted order_slack() of them ahead of its reader, a send is waited for
  *              Plan.slack of them behind the next one, or with Ask.far for each stage that it goes.  Where devices would
  *              then wait in a circle, sends get twice as much
@@ -25,7 +25,8 @@
  * overlap, an update is none either. */
 static inline bool transport_beat(const Action *k, bool overlap)
 {
-    return overlap ? k->kind == K_F || k->kind == K_B || k->kind == K_I : k->kind != K_FOLD && k->kind != K_MERGE;
+    return overlap ? k->kind == K_F || k->kind == K_B || k->kind == K_I
+                   : k->kind != K_FOLD && k->kind != K_MERGE && k->kind != K_SHARE;
 }
 
 /* A send that computation `made` has begun: is it waited for right before computation `now`? */
@@ -55,7 +56,7 @@ static inline bool transport_may_far(const Plan *p)
 static inline int transport_part(StateKind kind)
 {
     return kind == S_VALUES || kind == S_MOMENT1 || kind == S_MOMENT2 || kind == S_DRIFT ? -1 :
-           kind == S_GRAD ? 0 : kind == S_NORM ? 1 : kind == S_CLIP ? 2 : 3;
+           kind == S_BLOCKS ? -1 : kind == S_GRAD ? 0 : kind == S_NORM ? 1 : kind == S_CLIP ? 2 : 3;
 }
 
 /* Does an operator with such an operand make the state, so that it leaves its device if others want it?  Gradients are made
@@ -72,10 +73,22 @@ static inline bool transport_wants(StateKind kind, bool update, ArgKind operand)
     return update != late && (operand == ARG_READ || kind == S_GRAD);
 }
 
-/* Gradients cross between two replicas in the order of the states, as many at once as make one way of the largest of the
- * chunk, and at most MERGES.  Does this one end its batch?  The last one of a chunk does too. */
+/* Parts of gradients cross between two rows in the order of the states, as many at once as make one way of the largest part of
+ * the chunk, and at most MERGES.  Does this one end its batch?  The last one of a chunk does too.  Of the two parts that cross
+ * the larger one counts, so that both rows have the same batches.  The rows halve a part at level l of the way up, and send
+ * back what they got there on the way down. */
 enum { MERGES = 8 };
 typedef struct { Bytes largest, way; int n; } Batch;
+typedef struct { Extent gets, gives; Bytes bytes; } Halves;      /* of a row at a level; the bytes of the larger one */
+static inline Halves transport_halves(const Plan *p, int row, int state, int level, bool back)
+{
+    Extent all = {0, p->g->state.at[state].bytes};
+    if (p->g->state.at[state].kind == S_BLOCKS)         /* no halves */
+        return (Halves){all, all, all.until};
+    Extent own = plan_share(p, row, state, level + 1), other = plan_share(p, row ^ 1 << level, state, level + 1);
+    Bytes mine = own.until - own.from, theirs = other.until - other.from;
+    return back ? (Halves){other, own, mine > theirs ? mine : theirs} : (Halves){own, other, mine > theirs ? mine : theirs};
+}
 static inline bool transport_batch(Batch *b, Bytes bytes)
 {
     b->way += bytes;
@@ -92,13 +105,14 @@ typedef struct {                /* between stages: a message of every replica */
     int way;                    /* pipeline of the replica */
     int src, dst;
     int level;                  /* between two rows, of the same chunk: level of their tree; else -1 */
+    bool back;                  /* ... down the tree */
     int made, made_in;          /* a tensor: chunk and phases that produce it */
     int *phases;                /* a tensor: by chunk, bits of the phases that read it on dst */
     int slack;                  /* computations until its send is waited for */
     bool late;                  /* a tensor: only W reads it, in a list that has I and W apart */
 } Msg;
 typedef VEC(Msg) Msgs;
-Msgs transport_messages(const Plan *p);             /* tensors, states, then gradients by level; the index is the tag */
+Msgs transport_messages(const Plan *p);     /* tensors, states, then gradients by level, up and down; the index is the tag */
 int  transport_phases(ActionKind kind);             /* bits of the phases that a computation runs */
 /* Data inputs that a computation reads, in the order of its operators, but for those that its chunk's forward has read. */
 Ints transport_loads(const Plan *p, const Action *k);
@@ -124,6 +138,7 @@ Action *desk_new(Desk *d, ActionKind kind, int step, int mb);
 void    desk_head(Desk *d, int step);               /* step values and counted targets */
 void    desk_load(Desk *d, int tensor, int step, int mb);
 Action  desk_transfer(const Desk *d, ActionKind kind, int msg, int step, int mb);
+Halves  desk_halves(const Desk *d, int msg);            /* of a message between rows */
 void    desk_begin(Desk *d, int msg, Action transfer);
 void    desk_end(Desk *d, Pendings *list, int i);   /* waits for it */
 bool    desk_posted(const Desk *d, int msg, int mb);    /* mb -1: of any micro-batch */

@@ -260,8 +260,8 @@ static void most_backward(Live *x, int sends, Bytes *input, Bytes *weight)
 
 /* ---- sums -------------------------------------------------------------------------------------------------------- */
 
-/* The bytes of another replica's gradients that are here at once. */
-static Bytes take_merges(const Live *x)
+/* The bytes of another row's gradients that are here at once, at one level of the tree. */
+static Bytes take_level(const Live *x, int row, int level)
 {
     Batch batch = {0};
     Bytes now = 0, most = 0;
@@ -269,13 +269,25 @@ static Bytes take_merges(const Live *x)
         const State *y = &x->g->state.at[s % x->g->state.n];
         if (y->kind != S_GRAD || y->op < x->first || y->op > x->last)
             continue;
+        Halves k = transport_halves(x->p, row, s % x->g->state.n, level, false);
         if (s < x->g->state.n) {        /* the largest first */
-            batch.largest = y->bytes > batch.largest ? y->bytes : batch.largest;
+            batch.largest = k.bytes > batch.largest ? k.bytes : batch.largest;
             continue;
         }
-        now += aligned(y->bytes);
+        now += aligned(k.gets.until - k.gets.from);
         most = now > most ? now : most;
-        now = transport_batch(&batch, y->bytes) ? 0 : now;
+        now = transport_batch(&batch, k.bytes) ? 0 : now;
+    }
+    return most;
+}
+
+static Bytes take_merges(const Live *x)
+{
+    Bytes most = 0;
+    int row = plan_row_of(x->p, plan_home(x->p, 0, x->chunk), x->chunk);
+    for (int level = 0; level < plan_levels(x->p); level++) {
+        Bytes now = take_level(x, row, level);
+        most = now > most ? now : most;
     }
     return most;
 }

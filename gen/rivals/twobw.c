@@ -15,7 +15,7 @@
  * The bytes are the paper's, without gradients and optimiser state.  Bytes and step choose.  search.c goes through the grid,
  * shortest step first, and takes the first layout that dpgen's own memory model accepts.  In the grid w are powers of two that
  * the gradient groups can be dealt out to, d go up to what the devices allow, and b are powers of two.  The paper leaves the
- * exchange open.  Here it is dpgen's own, log2 w times the gradient over the wires it takes.  Where depth, width and
+ * exchange open.  Here it is dpgen's own, 2 (w-1)/w times the gradient over its wires.  Where depth, width and
  * micro-batch are given, only recomputation is left: without, then with.
  *
  * Blocks are the layers that `repeat` made.  A model without is "not applicable".  One with several repeats (T5) is taken as
@@ -84,7 +84,8 @@ static bool cuts_of(const Question *q, const Ints *ends, int *last)
     return true;
 }
 
-/* The time to exchange the gradients of operators first .. last with the neighbours in the tree over replicas. */
+/* The time to exchange the gradients of operators first .. last with the neighbours in the tree over replicas: halves, then
+ * quarters, and back (sched/share.c). */
 static Ns exchange_of(const Question *q, int stage, int first, int last)
 {
     const Graph *g = q->p->g;
@@ -95,7 +96,7 @@ static Ns exchange_of(const Question *q, int stage, int first, int last)
         bytes += x->kind == S_GRAD && x->op >= first && x->op <= last ? x->bytes : 0;
     }
     for (int away = 1; away < q->p->m->plan.replicas; away *= 2)
-        sum += cost_wire(q->p->c, stage, stage + away * q->chunks, bytes);
+        sum += 2 * cost_wire(q->p->c, stage, stage + away * q->chunks, bytes / (2 * away));
     return sum;
 }
 

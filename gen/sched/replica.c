@@ -8,8 +8,8 @@
  *
  * Method: the order of additions belongs to the model.  `train.batch.groups` cuts the micro-batches of a step into g groups,
  * added by a fixed binary tree (order.c).  Replica q of r owns groups q g/r .. (q+1) g/r - 1, a whole subtree, and sums it by
- * itself.  The log2 r levels above it are a butterfly (recursive doubling).  At level l, replicas q and q xor 2^l send each
- * other their sums, and both add.  Each of the two adds the same two numbers, and a+b is b+a in IEEE 754.  So all have the same
+ * itself.  At each of the log2 r levels above it, replicas q and q xor 2^l add their two sums, each a half of the elements
+ * (share.c).  An element is added in the order of the tree, whoever does it, and a+b is b+a in IEEE 754.  So all get the same
  * sum, that of r = 1: the numeric key does not know r.  Every replica then updates its own copy of the parameters; ties, norms
  * and clipping stay inside the replica.
  *
@@ -20,14 +20,13 @@
  *
  * Source: Thakur, Rabenseifner and Gropp, Optimization of Collective Communication Operations in MPICH, 2005, section 4.4.
  *
- * Cost: log2 r times the gradient over each replica's wire, where the best all-reduce moves 2 (r-1) / r times.
+ * Cost: 2 (r-1) / r times the gradient over each replica's wire and direction, the least of any all-reduce, in 2 log2 r turns.
  *
  * Replicas exchange behind the last computation of the step.  Of two directions, with Ask.early, a chunk is exchanged behind
  * its own last computation: the devices of a chunk are as far as each other then.
  *
- * Not handled: halving messages between the levels (Rabenseifner), an exchange of replicas before the last backward is done,
- * sharding of the optimiser state (ZeRO), replicas on devices of different speed (stages are cut for the first replica, under
- * the least memory of all).
+ * Not handled: an exchange of replicas before the last backward is done, sharding of the optimiser state (ZeRO), replicas on
+ * devices of different speed (stages are cut for the first replica, under the least memory of all).
  */
 #include "sched.h"
 
@@ -137,8 +136,8 @@ int plan_first(const Plan *p, int device, int chunk)
 
 int plan_levels(const Plan *p)
 {
-    int n = 0;
-    while (1 << n < plan_rows(p))
+    int n = p->levels;
+    while (!p->levels && 1 << n < plan_rows(p))
         n++;
     return n;
 }
@@ -178,6 +177,6 @@ void sched_replicate(Plan *p)
     for (int d = 0; d < p->devices; d++)
         for (int i = 0; i < p->dev.at[d].order.n; i++) {
             Action *k = &p->dev.at[d].order.at[i];
-            k->from_device = k->kind == K_MERGE ? plan_partner(p, d, k->chunk, k->part) : k->from_device;
+            k->from_device = k->kind == K_MERGE || k->kind == K_SHARE ? plan_partner(p, d, k->chunk, k->part) : k->from_device;
         }
 }

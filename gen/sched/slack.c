@@ -32,7 +32,7 @@ typedef struct {
 
 static bool counts(const Action *k)
 {
-    return k->kind != K_FOLD && k->kind != K_MERGE;
+    return k->kind != K_FOLD && k->kind != K_MERGE && k->kind != K_SHARE;
 }
 
 static Made *made_at(const Replay *x, int chunk, bool back, int mb)

@@ -35,7 +35,7 @@ typedef struct { int device, replica; } Home;
 
 static const char *const kinds[] = {"F", "B", "I", "W", "U", "begin", "count", "load", "R", "send", "recv", "wait",
                                     "out", "in", "fold", "gather", "merge", "end", "version",
-                                    "predict", NULL};
+                                    "predict", "share", NULL};
 static const char *const pieces[] = {"step", "prologue", "period", "epilogue", "alone", NULL};
 static const char *const whens[] = {"F", "R", "B", "W", "load", "recv", "recvb", "send", "U", "always", "out", "in", NULL};
 static const char *const origins[] = {"made", "remade", "received", "fetched", NULL};
@@ -75,6 +75,7 @@ static const Field action_fields[] = {
     F_("request", V_INDEX, Action, request), REF_("host", V_REF, Action, host, R_HOST),
     F_("host_slot", V_INT, Action, host_slot), F_("first", V_INT, Action, first), F_("until", V_INT, Action, until),
     F_("input", V_INDEX, Action, input), F_("bytes", V_LONG, Action, bytes),
+    F_("at", V_LONG, Action, at), F_("back", V_BOOL, Action, back),
     REF_("routine", V_REF, Action, routine, R_ROUTINE), REF_("buf", V_REF, Action, buf, R_BUF),
     F_("slot", V_INDEX, Action, slot), F_("tick", V_INT, Action, tick), F_("slots", V_INTS, Action, slots),
     F_("from", V_LONG, Action, from), F_("to", V_LONG, Action, to), F_("wire_from", V_LONG, Action, wire_from),

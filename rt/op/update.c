@@ -4,6 +4,9 @@
  * All f32.
  *
  *     Sgd    as PyTorch's: d = g + decay p; m = momentum m + d; p -= lr m
+ *     SgdNesterov  the same with nesterov: p -= lr (d + momentum m)
+ *     RmsProp  as PyTorch's, not centred (T. Tieleman, G. Hinton, lecture 6.5 of a course, 2012): v = alpha v + (1 - alpha)
+ *            d^2; m = momentum m + d / (sqrt(v) + eps); p -= lr m
  *     AdamW  (I. Loshchilov, F. Hutter, Decoupled Weight Decay Regularization, 2019), as PyTorch's: p -= lr decay p;
  *            m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2;
  *            p -= lr / bias1 * m / (sqrt(v) / sqrt(bias2) + eps)
@@ -62,6 +65,22 @@ void norm_partial(Stage *st, double *norm, const float *g, long n, long index)
     norm[index] = sum;
 }
 
+void norm_blocks(Stage *st, double *blocks, const float *g, long n, long each, long first)
+{
+    EACH(n >= 1 << 15)
+    for (long b = 0; b < ceil_div(n, each); b++)
+        blocks[first + b] = squares(g + b * each, least(each, n - b * each));
+}
+
+void norm_sum(Stage *st, double *norm, const double *blocks, long n, long first, long index)
+{
+    (void)st;
+    double sum = 0;
+    for (long b = 0; b < n; b++)
+        sum += blocks[first + b];
+    norm[index] = sum;
+}
+
 void norm_total(Stage *st, float *clip, const double *norm, Values *vals, long count, float limit)
 {
     (void)st;
@@ -97,6 +116,35 @@ void sgd_update(Stage *st, float *p, real *c, const float *g, float *m, const fl
     else
         MAP(n, i)
             p[i] -= lr * (g[i] * factor + weight_decay * p[i]);
+    if (c)
+        narrow(st, c, p, n);
+}
+
+void sgd_nesterov(Stage *st, float *p, real *c, const float *g, float *m, const float *clip, const Values *vals, long n,
+                  float momentum, long decay)
+{
+    float lr = vals->lr, weight_decay = decay ? vals->weight_decay : 0, factor = clip ? *clip : 1.0f;
+    MAP(n, i) {
+        float d = g[i] * factor + weight_decay * p[i], u = momentum * m[i] + d;
+        m[i] = u;
+        p[i] -= lr * (d + momentum * u);
+    }
+    if (c)
+        narrow(st, c, p, n);
+}
+
+void rmsprop_update(Stage *st, float *p, real *c, const float *g, float *m, float *v, const float *clip, const Values *vals,
+                    long n, float alpha, float eps, float momentum, long decay)
+{
+    float lr = vals->lr, weight_decay = decay ? vals->weight_decay : 0, factor = clip ? *clip : 1.0f;
+    MAP(n, i) {
+        float d = g[i] * factor + weight_decay * p[i], v1 = alpha * v[i] + (1.0f - alpha) * (d * d);
+        float u = (m ? momentum * m[i] : 0.0f) + d / (fsqrt(v1) + eps);
+        v[i] = v1;
+        if (m)
+            m[i] = u;
+        p[i] -= lr * u;
+    }
     if (c)
         narrow(st, c, p, n);
 }

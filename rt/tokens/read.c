@@ -6,8 +6,7 @@
  * tokens are those bytes again.  The others are of characters, and spell what they lack as bytes, <0x00> to <0xFF>.  Whatever
  * would change a token and is not known ends dpgen by name: another kind of model, normalizer, pattern, or added token.
  *
- * Cost: one pass over the file for each part that is looked for.  Not handled: halves of surrogate pairs as escapes, which
- * writers put only where a file has to be ASCII.
+ * Cost: one pass over the file for each part that is looked for.
  */
 #include "tokens.h"
 #include "json.h"
@@ -143,8 +142,9 @@ static void take_pattern(Reader *r, Part p)
 static void take_bytes(Reader *r, Part p)
 {
     r->t->bytes = true;
-    if (truth(r, p, "add_prefix_space", true))
-        refuse(r, "its pre-tokenizer puts a blank before the text (add_prefix_space), which is not known here");
+    r->t->prefix = truth(r, p, "add_prefix_space", true);
+    if (r->t->prefix && (r->t->pattern || r->t->digits))
+        refuse(r, "its pre-tokenizer puts a blank before each word (add_prefix_space), which is not known here");
     if (truth(r, p, "use_regex", true) && r->t->pattern)
         refuse(r, "its pre-tokenizer has two patterns, which is not known here");
     if (truth(r, p, "use_regex", true))
@@ -308,13 +308,18 @@ static void take_added(Reader *r, Part p)
     const char *text = string(r, member(r, p, "content"));
     if (id.n == 0 || !json_integer(&j, &x) || x > INT32_MAX - 1 || !*text)
         refuse(r, "an added token without id or content: %.*s", (int)p.n, p.at);
-    static const char *const flags[] = {"lstrip", "rstrip", "single_word"};
-    for (int i = 0; i < 3; i++)
-        if (truth(r, p, flags[i], false))
-            refuse(r, "added token %s has the flag %s, which is not known here", text, flags[i]);
-    if (truth(r, p, "normalized", false) && (r->t->nfc || r->t->blanks))
+    if (truth(r, p, "single_word", false))
+        refuse(r, "added token %s has the flag single_word, which is not known here", text);
+    Added a = {text, (int)strlen(text), (int)x, truth(r, p, "normalized", false), truth(r, p, "lstrip", false),
+               truth(r, p, "rstrip", false)};
+    if (a.normalized && r->t->blanks)
         refuse(r, "added token %s is normalized, which is not known here", text);
-    *PUSH(&r->t->added) = (Added){text, (int)strlen(text), (int)x};
+    size_t n = strlen(text);
+    if (a.normalized && r->t->nfc) {
+        a.text = kept(normal_text(text, &n), (int)n);
+        a.n = (int)n;
+    }
+    *PUSH(&r->t->added) = a;
     r->t->most = x > r->t->most ? (int)x : r->t->most;
 }
 

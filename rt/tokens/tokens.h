@@ -10,6 +10,7 @@
 /* letters.c: classes of characters */
 enum { LETTER = 1, NUMERAL = 2, SPACE = 4, MOVES = 8 };
 int char_class(uint32_t c);
+const char *normal_text(const char *text, size_t *n);               /* normal.c: NFC of n bytes of UTF-8, in place or not */
 
 /* split.c: text to words, each of which is encoded on its own */
 typedef enum { SPLIT_NONE, SPLIT_GPT2, SPLIT_CL100K, SPLIT_QWEN } Pattern;
@@ -22,7 +23,8 @@ void map_put(Map *m, const char *key, int n, int value);
 int  map_get(const Map *m, const char *key, int n);                 /* -1: it has not */
 
 typedef struct { uint64_t pair; int rank, id; } Merge;              /* pair 0: free; else 1 + left << 32 | right */
-typedef struct { const char *text; int n, id; } Added;
+/* normalized: it is looked for in the text as it is then; spaces: before it and behind it belong to it */
+typedef struct { const char *text; int n, id; bool normalized, spaces_before, spaces_behind; } Added;
 typedef struct {
     const char *path;
     bool bytes;                 /* tokens are of bytes; else of characters, with tokens of bytes for all others */
@@ -30,6 +32,7 @@ typedef struct {
     enum { PREPEND_NEVER, PREPEND_FIRST, PREPEND_ALWAYS, PREPEND_ANY } prepend;  /* a blank in front of the text, or of
                                    each part between added tokens, where it has none; or of any part */
     bool blanks;                /* blanks become U+2581 */
+    bool prefix;                /* bytes: a blank in front of each part between added tokens, where it has none */
     Pattern pattern;
     Map vocab;
     Merge *merge;               /* by pair */

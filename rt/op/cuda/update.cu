@@ -40,6 +40,19 @@ void norm_partial(Stage *st, double *norm, const float *g, long n, long index)
     total(st, Squares{g}, Total{norm + index}, n);
 }
 
+void norm_blocks(Stage *st, double *blocks, const float *g, long n, long each, long first)
+{
+    double *to = blocks + first;
+    LAUNCH((total_pieces<Squares, Total>), (unsigned)ceil_div(n, each), (unsigned)BLOCK, st, Squares{g}, Total{to}, to, n,
+           each);
+}
+
+void norm_sum(Stage *st, double *norm, const double *blocks, long n, long first, long index)
+{
+    LAUNCH((total_pieces<Numbers, Total>), 1u, (unsigned)BLOCK, st, Numbers{blocks + first}, Total{norm + index}, (double *)0,
+           n, n);
+}
+
 void norm_total(Stage *st, float *clip, const double *norm, Values *vals, long count, float limit)
 {
     total(st, Numbers{norm}, Clip{clip, vals, limit}, count);
@@ -72,6 +85,53 @@ static __global__ void sgd(float *p, real *c, const float *g, float *m, const fl
         }
         for (int j = 0; j < FOUR; j++)
             x[j] -= lr * d[j];
+        leave(p, x, i, n, step);
+        if (c)
+            leave(c, x, i, n, step);
+    }
+}
+
+static __global__ void nesterov(float *p, real *c, const float *g, float *m, const float *clip, const Values *vals, long n,
+                                float momentum, long decay)
+{
+    float lr = vals->lr, weight_decay = decay ? vals->weight_decay : 0, factor = clip ? *clip : 1.0f;
+    GROUPS(i, step, FOUR, n) {
+        float x[FOUR], d[FOUR], u[FOUR];
+        take(x, p, i, n, step);
+        take(d, g, i, n, step);
+        take(u, m, i, n, step);
+        for (int j = 0; j < FOUR; j++) {
+            d[j] = d[j] * factor + weight_decay * x[j];
+            u[j] = momentum * u[j] + d[j];
+            x[j] -= lr * (d[j] + momentum * u[j]);
+        }
+        leave(m, u, i, n, step);
+        leave(p, x, i, n, step);
+        if (c)
+            leave(c, x, i, n, step);
+    }
+}
+
+static __global__ void rmsprop(float *p, real *c, const float *g, float *m, float *v, const float *clip, const Values *vals,
+                               long n, float alpha, float eps, float momentum, long decay)
+{
+    float lr = vals->lr, weight_decay = decay ? vals->weight_decay : 0, factor = clip ? *clip : 1.0f;
+    GROUPS(i, step, FOUR, n) {
+        float x[FOUR], d[FOUR], u[FOUR] = {}, v1[FOUR];
+        take(x, p, i, n, step);
+        take(d, g, i, n, step);
+        take(v1, v, i, n, step);
+        if (m)
+            take(u, m, i, n, step);
+        for (int j = 0; j < FOUR; j++) {
+            d[j] = d[j] * factor + weight_decay * x[j];
+            v1[j] = alpha * v1[j] + (1.0f - alpha) * (d[j] * d[j]);
+            u[j] = momentum * u[j] + d[j] / (fsqrt(v1[j]) + eps);
+            x[j] -= lr * u[j];
+        }
+        leave(v, v1, i, n, step);
+        if (m)
+            leave(m, u, i, n, step);
         leave(p, x, i, n, step);
         if (c)
             leave(c, x, i, n, step);
@@ -211,6 +271,19 @@ void sgd_update(Stage *st, float *p, real *c, const float *g, float *m, const fl
                 float momentum, long decay)
 {
     LAUNCH(sgd, blocks_for(ceil_div(n, FOUR)), (unsigned)BLOCK, st, p, c, g, m, clip, vals, n, momentum, decay);
+}
+
+void sgd_nesterov(Stage *st, float *p, real *c, const float *g, float *m, const float *clip, const Values *vals, long n,
+                  float momentum, long decay)
+{
+    LAUNCH(nesterov, blocks_for(ceil_div(n, FOUR)), (unsigned)BLOCK, st, p, c, g, m, clip, vals, n, momentum, decay);
+}
+
+void rmsprop_update(Stage *st, float *p, real *c, const float *g, float *m, float *v, const float *clip, const Values *vals,
+                    long n, float alpha, float eps, float momentum, long decay)
+{
+    LAUNCH(rmsprop, blocks_for(ceil_div(n, FOUR)), (unsigned)BLOCK, st, p, c, g, m, v, clip, vals, n, alpha, eps, momentum,
+           decay);
 }
 
 void adamw_update(Stage *st, float *p, real *c, const float *g, float *m, float *v, const float *clip,

@@ -1,0 +1,113 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# A training step of ResNet-50 and VGG-16 with kernels: onednn, against the sum of its convolutions in oneDNN, and beside
+# PyTorch's step where Python has torch; all in one run.
+#
+#   run.sh [-r ROUNDS] [-t THREADS] [-b BATCH] [-m "MODEL..."] [-y "TYPE..."] [-o FILE]
+#
+# Programs take turns, ROUNDS times (3).  A run of a step has three, of which the first is dropped, for it pays for page faults;
+# a run counts with its median, and so does what is printed over the runs, with their range.  PyTorch is measured with both
+# layouts, and the faster median counts.  PYTHON, CC and CFLAGS may be set.  Whoever shares the machine is in the figures: the
+# range shows it.
+set -eu
+export LC_ALL=C OMP_WAIT_POLICY=passive
+rounds=3 threads=2 batch=8 models="resnet50 vgg16" types="f32 bf16" file=/dev/stdout
+while getopts r:t:b:m:y:o: option; do
+    case $option in
+    r) rounds=$OPTARG ;;
+    t) threads=$OPTARG ;;
+    b) batch=$OPTARG ;;
+    m) models=$OPTARG ;;
+    y) types=$OPTARG ;;
+    o) file=$OPTARG ;;
+    *) exit 2 ;;
+    esac
+done
+cd "$(dirname "$0")/../.."
+bin=$(mktemp -d) || exit 1
+trap 'rm -rf "$bin"' EXIT
+trap 'exit 1' HUP INT TERM
+: "${CC:=cc}" "${PYTHON:=python3}"
+: "${CFLAGS:=-O3 -march=native -ffp-contract=off -fno-math-errno -fno-trapping-math}"
+isa=x86-64-v4
+"$CC" -march=native -dM -E -x c /dev/null >"$bin/macros"
+if grep -q __AVX512BF16__ "$bin/macros"; then isa=x86-64-v4+bf16; fi
+torch=
+if "$PYTHON" -c 'import torch' 2>"$bin/said"; then torch="last contiguous"; fi
+
+median() { sort -g | awk '{ x[NR] = $1 } END { print NR % 2 ? x[(NR + 1) / 2] : (x[NR / 2] + x[NR / 2 + 1]) / 2 }'; }
+flag() { case $1 in bf16) echo -DREAL_BF16 ;; *) echo -UREAL_BF16 ;; esac; }
+sizes() {       # MODEL TYPE
+    echo "examples/$1.yaml --set train.batch.global=$batch --set train.batch.micro=$batch --set train.precision.compute=$2"
+}
+options() {     # MODEL TYPE
+    echo "$(sizes "$1" "$2") --stages 1 --recompute none --estimate --set devices.0.threads=$threads" \
+        "--set devices.0.kernels=onednn --set devices.0.isa=$isa --set train.optimizer.lr=1e-4"
+}
+cc -O1 -o "$bin/npy" tests/npy.c
+(cd "$bin" && ./npy images.npy f4 -1 1 "$((2 * batch))" 224 224 3 && ./npy labels.npy i4 0 1000 "$((2 * batch))")
+for type in $types; do
+    # shellcheck disable=SC2046,SC2086
+    $CC -std=c11 $CFLAGS -fopenmp -D_GNU_SOURCE $(flag "$type") -I. -Irt bench/conv/floor.c rt/op/onednn/library.c \
+        rt/op/onednn/start.c -o "$bin/floor.$type" -ldnnl
+    for model in $models; do
+        # shellcheck disable=SC2046
+        ./dpgen $(options "$model" "$type") -o "$bin/$model.$type" >"$bin/said"
+        make -s -C "$bin/$model.$type"
+        # shellcheck disable=SC2046
+        ./dpgen check $(sizes "$model" "$type") -d g >"$bin/graph"
+        awk '/ call=conv_/ {
+            line = ""
+            for (i = 1; i <= NF; i++) {
+                if ($i ~ /^call=/) line = substr($i, 6)
+                if ($i ~ /^(batch|height|width|in|yheight|ywidth|out|kheight|kwidth|stride|top|left|dilate|groups)=i:/)
+                    line = line " " substr($i, index($i, ":") + 1)
+            }
+            print line
+        }' "$bin/graph" | sort | uniq -c | awk '{ n = $1; $1 = ""; print $0, n }' >"$bin/$model.$type.calls"
+    done
+done
+
+# once PROGRAM MODEL TYPE: one number of milliseconds
+once() {
+    case $1 in
+    floor) "$bin/floor.$3" -t "$threads" -n 3 <"$bin/$2.$3.calls" | sed -n 's/^floor //p' ;;
+    step)
+        rm -f "$bin/log"
+        (cd "$bin" && "./$2.$3/train" --steps 3 --quiet --no-checkpoint --log "$bin/log") >"$bin/said"
+        sed -n '/"event":"step"/s/.*"ms":\([0-9.]*\).*/\1/p' "$bin/log" | tail -n +2 | median ;;
+    *) "$PYTHON" bench/conv/step.py "$2" "$3" "$threads" "$batch" 3 "${1#torch-}" | tail -n +2 | median ;;
+    esac
+}
+programs="floor step"
+for layout in $torch; do programs="$programs torch-$layout"; done
+round=0
+while [ "$round" -lt "$rounds" ]; do
+    for model in $models; do
+        for type in $types; do
+            for program in $programs; do once "$program" "$model" "$type" >>"$bin/$model.$type.$program.ms"; done
+        done
+    done
+    round=$((round + 1))
+done
+
+{
+    echo "$(nproc) cores, $threads threads, batch $batch, $rounds rounds; of the CPU's features: $(
+        tr ' ' '\n' </proc/cpuinfo | grep -E '^(avx2|avx512f|avx512_bf16|amx_bf16)$' | sort -u | paste -s -d ' ')"
+    echo "load when it ended: $(cut -d ' ' -f 1-3 /proc/loadavg); compiler: $($CC --version | sed -n 1p)"
+    [ -z "$torch" ] || echo "PyTorch $("$PYTHON" -c 'import torch; print(torch.__version__)')"
+    echo "model     type  program                ms     range                 x convolutions"
+    for model in $models; do
+        for type in $types; do
+            floor=$(median <"$bin/$model.$type.floor.ms")
+            for program in $programs; do
+                sort -g "$bin/$model.$type.$program.ms" | awk -v what="$model $type $program" -v floor="$floor" \
+                    -v ms="$(median <"$bin/$model.$type.$program.ms")" '
+                    { if (NR == 1) low = $1; high = $1 }
+                    END { split(what, w, " ")
+                          printf "%-9s %-5s %-18s %8.1f     %-8.1f to %8.1f   %6.2f\n", w[1], w[2], w[3], ms, low, high,
+                              ms / floor }'
+            done
+        done
+    done
+} >"$file"
