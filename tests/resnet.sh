@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# ResNets: names and shapes of running statistics follow torchvision's scheme, which is written here as loops, and
-# multiplications are the published ones (parameters: totals.sh).  ResNet-18 on small images has one hash over stages.
+# ResNets: names and shapes of running statistics follow torchvision's scheme, which is written here as loops.  Multiplications
+# of these and other networks of images are the published ones (parameters: totals.sh).  ResNet-18 on small images has one hash
+# over stages.
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a
 
@@ -30,21 +31,38 @@ scheme() {
         print "fc.weight", "1000x" from; print "fc.bias", 1000
     }' | sort
 }
+# multiplies FILE MULTIPLICATIONS DIMS: those of Conv and Linear, for one image
+multiplies() {
+    ./dpgen check "examples/$1.yaml" $3 --set train.batch.global=1 --set train.batch.micro=1 -d s >"$tmp/graph" 2>&1 ||
+        { fault "$1 $3: $(head -n 1 "$tmp/graph")"; return; }
+    said=$(sed -n 's/^op F:.* row=\(Conv\|Linear\) .*flop=\([0-9]*\) .*/\2/p' "$tmp/graph" |
+        awk '{n += $1} END {printf "%.0f", n / 2}')
+    [ "$said" = "$2" ] && pass || fault "$1 $3: $said multiplications, not $2"
+}
 # resnet FILE MULTIPLICATIONS DIMS N1 N2 N3 N4
 resnet() {
-    file=$1 products=$2 dims=$3
+    file=$1 dims=$3
+    multiplies "$1" "$2" "$3"
     shift 3
-    ./dpgen check "examples/$file.yaml" $dims --set train.batch.global=1 --set train.batch.micro=1 -d s >"$tmp/graph" 2>&1 ||
-        { fault "$file $dims: $(head -n 1 "$tmp/graph")"; return; }
     sed -n 's/^state \([^ ]*\) kind=param .*shape=\([0-9x]*\) .*/\1 \2/p' "$tmp/graph" | sort >"$tmp/names"
     scheme "$([ "$file" = resnet18 ] && echo 1 || echo 0)" "$@" >"$tmp/want"
     diff "$tmp/want" "$tmp/names" >"$tmp/diff" && pass || fault "$file $dims, names: $(sed -n 2p "$tmp/diff")"
-    said=$(sed -n 's/^op F:.* row=\(Conv\|Linear\) .*flop=\([0-9]*\) .*/\2/p' "$tmp/graph" |
-        awk '{n += $1} END {printf "%.0f", n / 2}')
-    [ "$said" = "$products" ] && pass || fault "$file $dims: $said multiplications, not $products"
 }
 resnet resnet18 3663761408 "-D N1=3 -D N2=4 -D N3=6 -D N4=3" 3 4 6 3
 resnet resnet50 4089184256 "" 3 4 6 3
+# torchvision's and torchgpipe's own counts
+while read -r file products dims; do multiplies "$file" "$products" "$dims"; done <<EOT
+vgg16 15470264320
+densenet121 2834161664
+densenet121 7727907072 -D G=48 -D N0=96 -D N3=36
+squeezenet 349151936
+mobilenetv2 300774272
+efficientnet-b0 385814752
+convnext-tiny 4455531264
+mixer-b16 12601767936
+amoebanet-d 10018557952
+unet 48987242496
+EOT
 
 $cc -std=c11 -O1 -Wall -Wextra -Werror -o "$tmp/npy" tests/npy.c || { fault "tests/npy.c"; finish; }
 cwd=$tmp/data run="--no-checkpoint --quiet --hash"
