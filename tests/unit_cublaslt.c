@@ -281,6 +281,33 @@ void scores_back(Stage *s, real *to, const float *dloss, const real *scores, con
         put(to, i, get(dy, i / n * wide_out + from + i % n));
 }
 
+/* `top`: behind the scratch of forward stand the target's score and what is ahead of it */
+static int aimed, ahead_of, told;
+static const float *aim_at;
+
+void scores_aim(Stage *s, float *aim, float *ahead, const real *x, const real *weight, const real *bias,
+                const int32_t *targets, const Values *vals, long rows, long in, long out)
+{
+    (void)s, (void)x, (void)weight, (void)bias, (void)targets, (void)vals, (void)in, (void)out;
+    check(ahead == aim + rows && rows == wide_rows, "the scratch of hits", (double)rows);
+    aimed++, aim_at = aim;
+}
+
+void scores_ahead(Stage *s, float *ahead, const float *aim, const real *scores, const int32_t *targets, const Values *vals,
+                  long rows, long from, long n)
+{
+    (void)s, (void)scores, (void)targets, (void)vals, (void)from, (void)n;
+    check(aim == aim_at && ahead == aim + rows, "what is ahead", (double)rows);
+    ahead_of++;
+}
+
+void scores_hits(Stage *s, Values *vals, const float *ahead, const int32_t *targets, long rows, long ignore, long top)
+{
+    (void)s, (void)vals, (void)targets, (void)rows, (void)ignore;
+    check(ahead == aim_at + wide_rows && top == 2, "the share", (double)top);
+    told++;
+}
+
 void scores_narrow(Stage *s, real *to, const float *from, long n)
 {
     (void)s;
@@ -314,6 +341,11 @@ static void head(long rows, long in, long out, long chunk)
         head_scores(biased ? "linear_xent_forward with bias" : "linear_xent_forward", biased ? b : NULL, rows, in, out);
     }
     check(loss == 7, "linear_xent_forward ends with the loss", (double)loss);
+    aimed = ahead_of = told = 0;
+    open_linear_xent_hits_forward(st, 5, rows, in, out, chunk, -1, 3, 2);
+    linear_xent_hits_forward(st, &loss, NULL, x, w, NULL, NULL, room, NULL, 5, rows, in, out, chunk, -1, 3, 2);
+    head_scores("linear_xent_hits_forward", NULL, rows, in, out);
+    check(aimed == 1 && ahead_of == (out + chunk - 1) / chunk && told == 1, "hits of each chunk", ahead_of);
     memset(dw, 0xff, MOST * sizeof *dw), memset(dx, 0xff, MOST * sizeof *dx), memset(room, 0xff, ROOM);
     linear_xent_backward(st, dx, dw, NULL, NULL, x, w, NULL, NULL, NULL, room, NULL, 6, 0, rows, in, out, chunk, -1, 3);
     head_scores("linear_xent_backward's scores", NULL, rows, in, out);

@@ -182,6 +182,32 @@ static void define_head(double *d, double *loss, double *lse, const real *x, con
     }
 }
 
+/* Quarters make scores exact: which are larger is known, and of equal ones the first is. */
+static void head_hits(const real *x, const real *w, const real *b, const int32_t *target, long rows, long in, long out,
+                      long chunk)
+{
+    static double score[4096];
+    long hits = 0, counted = 0, top = out > 3 ? 3 : 1;
+    Values vals = { .valid = { 0, 3 * rows }, .eval = 1 };
+    for (long r = 0; r < rows; r++) {
+        long ahead = 0;
+        for (long o = 0; o < out; o++) {
+            score[o] = b ? (double)get(b, o) : 0;
+            for (long i = 0; i < in; i++)
+                score[o] += (double)get(x, r * in + i) * (double)get(w, o * in + i);
+        }
+        for (long o = 0; o < out && target[r] >= 0; o++)
+            ahead += score[o] > score[target[r]] || (o < target[r] && score[o] == score[target[r]]);
+        hits += target[r] >= 0 && ahead < top;
+        counted += target[r] >= 0;
+    }
+    float loss, *lse = floats(rows);
+    void *tmp = floats(rows * chunk + 4 * rows + 16);
+    open_linear_xent_hits_forward(st, 3, rows, in, out, chunk, -1, 1, top);
+    linear_xent_hits_forward(st, &loss, lse, x, w, b, target, tmp, &vals, 3, rows, in, out, chunk, -1, 1, top);
+    check(vals.hits == (float)hits / (float)counted, "linear_xent_hits_forward", "another share", (double)vals.hits);
+}
+
 static void head(long rows, long in, long out, long chunk, int biased)
 {
     static double d[MOST], want[MOST], lse[512];
@@ -199,6 +225,7 @@ static void head(long rows, long in, long out, long chunk, int biased)
     linear_xent_forward(st, &loss, kept, x, w, b, target, tmp, &vals, 0, rows, in, out, chunk, -1, 1);
     near_float("linear_xent_forward", &loss, &sum, 1);
     near_float("linear_xent_forward lse", kept, lse, rows);
+    head_hits(x, w, b, target, rows, in, out, chunk);
     for (int acc = 0; acc < 2; acc++) {
         linear_xent_backward(st, dx, dw, b ? db : NULL, &dloss, x, w, b, kept, target, tmp, &vals, 1, acc, rows, in, out, chunk,
                              -1, 1);
