@@ -173,5 +173,8 @@ slip "a rule that names nothing" "weights.stack: no parameter is named .\*.qproj
     's/"\*.q_proj.weight"/"*.qproj.weight"/'
 slip "parts that do not fit" "does not fit below" 's/"\*.up_proj.weight"\]/"*.down_proj.weight"]/'
 slip "two stars" "a name with one . at most" 's/"\*.up_proj.weight"\]/"*.up*.weight"]/'
+slip "no place for a number" "weights.each: '.*' has {} once" 's/^  stack:/  each: {"*.up_proj.weight": "*.up.weight"}\n&/'
+slip "parts that are no tensors" "weights.each: 'model.norm.weight' \[24\] has no parts" \
+    's/^  stack:/  each: {model.norm.weight: "model.{}.norm"}\n&/'
 slip "a word that is none" "weights.type: .f17. is not known" 's/type: f16/type: f17/'
 finish
