@@ -36,8 +36,8 @@ MEM     = gen/mem/lives.o gen/mem/mem.o gen/mem/layout.o gen/mem/place.o gen/mem
           gen/mem/trial_cache.o gen/mem/unpooled.o gen/mem/host.o
 EXACT   = gen/exact/prefix_sums.o gen/exact/bound.o gen/exact/frontier.o gen/exact/reach.o gen/exact/preview.o \
           gen/exact/preview_ends.o gen/exact/exact.o gen/exact/improve.o gen/exact/brute.o
-CHECK   = gen/check/graph.o gen/check/order.o gen/check/part.o gen/check/comm.o gen/check/value.o gen/check/mem.o \
-          gen/check/sim.o
+CHECK   = gen/check/graph.o gen/check/order.o gen/check/part.o gen/check/comm.o gen/check/value.o gen/check/ranges.o \
+          gen/check/mem.o gen/check/sim.o
 RIVALS  = gen/rivals/even.o gen/rivals/unit.o gen/rivals/moves.o gen/rivals/pipedream.o gen/rivals/pipedream_dp.o \
           gen/rivals/vpipe.o gen/rivals/capuchin.o gen/rivals/dawnpiper_dp.o gen/rivals/interval.o \
           gen/rivals/twobw.o gen/rivals/madpipe.o gen/rivals/madpipe_dp.o gen/rivals/fleet.o gen/rivals/dapple.o \
@@ -52,15 +52,16 @@ EMIT    = gen/emit/names.o gen/emit/text.o gen/emit/dims.o gen/emit/slots.o gen/
 PROFILE = gen/profile/measure.o gen/profile/bench.o
 SEARCH  = gen/search/search.o gen/search/list.o gen/search/candidate.o gen/search/remedy.o gen/search/repack.o \
           gen/search/device_order.o gen/search/arrange.o gen/search/star_depths.o gen/search/paces.o gen/search/shop.o \
-          gen/search/optimal.o gen/search/largest.o \
+          gen/search/optimal.o gen/search/largest.o gen/search/rows.o \
           gen/search/nofit.o
 VIEW    = gen/view/stage.o gen/view/plan.o gen/view/explain.o gen/view/compare.o gen/view/compare_page.o \
           gen/view/schedules.o gen/view/schedule_csv.o gen/view/events.o gen/view/measured.o gen/view/metrics.o \
           gen/view/tfevents.o
 HF      = gen/hf/families.o gen/hf/template.o gen/hf/import.o gen/hf/export.o build/gen/place.o
+NET     = $(patsubst %.c,%.o,$(sort $(wildcard gen/net/*.c)))
 OBJ     = $(BASE) build/embedded.o $(FRONT) $(TOKENS) $(PACK) $(COST) $(SCHED) $(LIST) $(REPLAY) $(LOWER) $(FATES) $(MEM) \
           $(EXACT) $(CHECK) $(RIVALS) $(TEXT) $(PLAN) $(FOREIGN) gen/key.o $(EMIT) $(PROFILE) gen/passes.o $(SEARCH) \
-          $(VIEW) $(HF) gen/options.o gen/main.o
+          $(VIEW) $(NET) $(HF) gen/options.o gen/main.o
 
 all: dpgen
 
@@ -224,10 +225,10 @@ build/fuzz_jobs: tests/fuzz_jobs.c build/libgen.a
 
 # ---- readers under sanitizers: tests/fuzz_targets/NAME.c as build/san/NAME, which replays files; or with FUZZER=1 as
 # build/fuzzer/NAME, in which clang's fuzzer makes new inputs ------------------------------------------------------------
-FUZZ_GEN = yaml option graph plan foreign profile pack log trace table tokens
+FUZZ_GEN = yaml option graph plan foreign profile pack log trace table tokens onnx
 FUZZ_RT = json safetensors data megatron index
 FUZZED = $(BASE) $(FRONT) $(TOKENS) $(PACK) $(COST) $(SCHED) $(LIST) $(LOWER) $(CHECK) $(TEXT) $(FOREIGN) \
-         gen/emit/page.o gen/view/events.o gen/view/measured.o gen/view/metrics.o gen/view/tfevents.o
+         $(NET) gen/emit/page.o gen/view/events.o gen/view/measured.o gen/view/metrics.o gen/view/tfevents.o
 FUZZHEAD = $(wildcard tests/fuzz_targets/*.h)
 S = $(if $(FUZZER),build/fuzzer,build/san)
 SANBY := $(shell command -v clang || echo $(CC))       # clang compiles with these checks in two thirds of the time

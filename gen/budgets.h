@@ -30,6 +30,9 @@ enum {
     CUTS_TRIED = 4000,      /* operators of all cuts laid out once */
     CUTS_PACKED = 2400,     /* ... and of those packed again under other limits, which takes up to REPACKS plans each */
     PERIODS = 8,            /* periods that 1f1b* tries: the first that change a depth; not tuned */
+    ROWS_WORK = 10000000,       /* calls replayed for rows that schedule: auto tries beside gpipe and 1f1b, some 0.4 s ... */
+    ROW_WORK = 2500000,         /* ... and for one of them */
+    LEAST_GAIN = 64,            /* of the step, that a row has to promise: below, messages and packing decide */
     CHUNKS = 4,             /* a device, at most, of plan.chunks: auto: each number is a search, and messages grow with it */
     PACE_TRIALS = 400,      /* leads and lags that zb* compares for one cut: eight devices meet a hundred before they stop */
     OPTIMAL_STEPS = 40000000,   /* computations that `optimal` looks at for one cut, some 0.5 s; every start has its share */
@@ -88,7 +91,7 @@ enum {
     IDLE_STEPS = 40000000,      /* that find no lower layout, before one that fits is the answer */
     SOON_STEPS = 1500000,       /* of LAYOUT_STEPS, for the fixed orders and for the first shaken ones */
     PROMOTED_ORDERS = 30,       /* made from one order by promotion, before the next one is drawn */
-    ALONE_STEPS = 80000000,     /* that gen/pack may take for the layout of one device */
+    ALONE_STEPS = 40000000,     /* that gen/pack may take for the layout of one device */
     ALONE_RECTANGLES = 4000,    /* that it is asked about: the cost grows with the square */
     UNPOOLED_STEPS = 20000000,  /* that it may take for the bound without pools, which is only printed */
     UNPOOLED_RECTANGLES = 4000, /* above, nothing is said about pools */

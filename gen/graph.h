@@ -24,7 +24,8 @@ typedef struct {                /* one value of one micro-batch; one producer */
 } Tensor;
 
 /* What outlives a micro-batch.  Changed only by accumulating and updating operators. */
-typedef enum { S_PARAM, S_COPY, S_GRAD, S_MOMENT1, S_MOMENT2, S_DRIFT, S_CLIP, S_NORM, S_VALUES } StateKind;
+typedef enum { S_PARAM, S_COPY, S_GRAD, S_MOMENT1, S_MOMENT2, S_DRIFT, S_CLIP, S_NORM, S_BLOCKS,
+               S_VALUES } StateKind;
 typedef struct {
     const char *name;           /* h.3.attn.c_attn.weight; .copy .grad.0 .m .v behind it */
     StateKind kind;
@@ -150,6 +151,7 @@ const char *graph_fault(const Graph *g, Loc *at);    /* of a graph read from a f
 void graph_totals(FILE *f, const Graph *g);         /* the table of dpgen check */
 /* The value of a data input that all who look something up by it pass over; false: there is none.  front/graph.c */
 bool input_ignores(const Graph *g, int input, int *value);
+int update_param(const Graph *g, const Op *o);      /* the parameter that it is about; -1: all of them */
 Bytes type_bytes(Type t);
 const char *type_name(Type t);
 const char *shape_text(const Shape *s);             /* [2, 64, 768] */

@@ -61,6 +61,18 @@ const char *model_hash(const Graph *g)
     return joined ? g->model : calls;
 }
 
+static void print_bytes(FILE *f, const Input *x)
+{
+    if (!x->bytes)
+        return;
+    fprintf(f, "bytes %s", x->name);
+    for (int i = 0; i < x->mean.n; i++)
+        fprintf(f, " %a", x->mean.at[i]);
+    for (int i = 0; i < x->std.n; i++)
+        fprintf(f, " /%a", x->std.at[i]);
+    fprintf(f, "\n");
+}
+
 /* What happens to them: start values, optimiser, rates, seed, the order of the data. */
 const char *train_hash(const Graph *g, const Model *m)
 {
@@ -79,6 +91,8 @@ const char *train_hash(const Graph *g, const Model *m)
     fprintf(f, "schedule %d warmup %" PRId64 " every %" PRId64 " final %a factor %a steps %" PRId64 "\n", (int)x->schedule,
             x->warmup, x->every, x->final, x->factor, x->steps);
     fprintf(f, "data %s %d\n", m->data.format ? m->data.format : "none", m->data.sequential);
+    for (int i = 0; i < m->inputs.n; i++)
+        print_bytes(f, &m->inputs.at[i]);
     fprintf(f, "clip %a %d seed %" PRIu64 "\n", x->clip, x->clip_each, x->seed);
     return hash_of(&t);
 }

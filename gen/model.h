@@ -30,7 +30,8 @@ Node *node_get(const Node *map, const char *key);   /* NULL if absent */
 /* ---- model: front/model.c --------------------------------------------------------------------------------- */
 /* needs: Node.  fills: Model, defaults and all, nothing left to interpret but the graph's own nodes. */
 typedef enum { F32, BF16, I32, F64 } Type;          /* F64 only in states */
-enum { MAXDIM = 6, MAXINPUT = 8 };
+enum { MAXDIM = 6, MAXINPUT = 8, MAXCHANNEL = 64 };
+typedef struct { int n; double at[MAXCHANNEL]; } Channels;
 typedef struct { int n; int64_t d[MAXDIM]; } Shape;
 
 typedef struct { const char *name; int64_t value; Loc loc; } Dim;
@@ -39,6 +40,8 @@ typedef struct {                /* one data input of the model */
     Node *shape;                /* expressions; B is the micro-batch */
     Type type;
     int64_t lo, hi;             /* ids must lie in [lo, hi); lo == hi: no range */
+    bool bytes;                 /* f32, of bytes in the file: b becomes (b/255 - mean) / std */
+    Channels mean, std;          /* one, or one a channel, which is the last axis; none: 0 and 1 */
     Loc loc;
 } Input;
 typedef enum { INIT_ZEROS, INIT_ONES, INIT_NORMAL, INIT_UNIFORM } InitKind;
@@ -47,11 +50,11 @@ typedef enum { FAN_NONE, FAN_IN, FAN_OUT } Fan;
 typedef struct { const char *name; InitKind kind; double a, b; Fan fan; } Init;
 
 typedef struct {                /* files of one data set */
-    const char *format;         /* bytes, llmc-tokens, megatron, npy */
+    const char *format;         /* front/train.c has the words */
     Strs files;                 /* patterns, as written */
-    Strs role;                  /* role[i] of the format feeds input[i] of the model: tokens, next, or an array's name */
+    Strs role;                  /* role[i] of the format feeds input[i] of the model: tokens, image, or an array's name */
     Ints input;
-    Strs path;                  /* npy: the file of input[i] */
+    Strs path;                  /* of arrays: the file of input[i] */
     int64_t every, batches;     /* eval: every N steps, that many micro-batches */
     bool sequential;            /* order: sequential; samples as they stand in the files, again and again */
     Loc loc;
@@ -215,6 +218,7 @@ typedef struct {
     const OrderTable *table;             /* plan.order; NULL: the lists are those of the schedule.  Then map is the table's */
     Loc order_at;
     const char *schedule;           /* a word of schedules.def, or auto */
+    bool any_row;                   /* the model says auto: beside gpipe and 1f1b, all rows that train alike */
     OwnRow row;
     enum { WARMUP_A, WARMUP_B, WARMUP_AUTO } warmup;    /* 1f1b: how many forwards go first */
     const char *transport;          /* a word of targets.def */
@@ -237,6 +241,7 @@ typedef enum { OPT_SGD, OPT_ADAMW, OPT_NADAMW, OPT_RMSPROP } OptKind;
 typedef enum { LR_CONSTANT, LR_COSINE, LR_LINEAR, LR_STEP } LrKind;
 typedef struct {
     Type compute;                   /* F32 or BF16; masters and gradients are F32 */
+    bool shard;                     /* optimiser states are dealt out to replicas */
     bool tf32;                      /* F32, with products whose factors have 11 bits */
     int64_t batch, micro, groups;   /* samples in a micro-batch (0: auto), micro-batches in a step, gradient groups */
     int64_t global;                 /* batch * micro */
@@ -298,6 +303,8 @@ typedef struct {
     bool trace;
     VEC(Mark) marks;                /* where each text of a list stands: patterns, files.  Found by the pointer */
 } Model;
+const Model *with_schedule(const Model *m, const Schedule *k);   /* front/schedules.c: its own chunks, if the model says none */
+int64_t norm_block(const Model *m, int64_t n);      /* elements of a block of the norm of n: front/targets.c */
 Loc mark_of(const Model *m, const char *text, Loc otherwise);
 /* -D name=value and --set path=value, in the order given.  An element of set may also be --stages=4, for an option that is
  * short for a --set; mistakes then name that option. */

@@ -31,6 +31,7 @@ static const char usage[] =
     "dpgen metrics LOG           the log of a job for TensorBoard: --tensorboard DIR\n"
     "dpgen new [NAME]            write NAME.yaml, a small commented model to start from\n"
     "dpgen import DIR            the model file of a published model, from the config.json of DIR: -o MODEL.yaml\n"
+    "dpgen import FILE.onnx      the model file of a graph, and its weights beside it; --loss cross-entropy or mse\n"
     "dpgen export CHECKPOINT     its parameters as published weights: --hf DIR; --shard 5GB, --like DIR of a published model\n"
     "dpgen profile MODEL.yaml    measure its calls on this machine; -o FILE replaces MODEL.DEVICE.profile\n"
     "\n";
@@ -96,7 +97,7 @@ static void list_planners(void)
 
 static void list_schedules(void)
 {
-    printf("%-21s %s\n", "auto", "1f1b and gpipe are tried, and the faster one is taken");
+    printf("%-21s %s\n", "auto", "1f1b and gpipe are tried, then all synchronous rows but optimal; the fastest is taken");
     for (const Schedule *k = schedules; k->name; k++)
         printf("%-21s %s\n", k->name, k->about);
 }

@@ -49,15 +49,17 @@ typedef struct {
                                    updated; -1 and less at the start of training: version 0.  U and VERSION: the one updated;
                                    PREDICT: the one made */
     int variant;                /* order: of the fate row */
-    int part;                   /* order, then comm: K_U: 0 ties and norms, 1 total norm, 2 updates; MERGE, SHARE: level of
-                                   the tree over rows; PREDICT: 0 for backward, 1 for forward; FOLD: Fold */
+    int part;                   /* order, then comm: K_U: 0 ties and norms, 1 total norm, 2 updates, 3 copies
+                                   of shared parameters, 4 sums of the blocks of norms; MERGE, SHARE: level of the tree
+                                   over rows; PREDICT: 0 for backward, 1 for forward; FOLD: Fold */
     int acc;                    /* order, then comm: W: 0 the first micro-batch of a chain, else 1 */
-    int group;                  /* order: W, FOLD: slot of the gradient accumulators */
+    int group;                  /* order: W, FOLD: slot of the gradient accumulators; SHARE: 0 gradients, 1 parameters */
     int into;                   /* order: FOLD: slot added into */
     int first, until;           /* comm: compute: the calls first .. until-1 of its line (calls_of); 0, 0: all.  Cut by
                                    offload */
     int routine;                /* lower: compute */
-    int tensor, state;          /* comm: LOAD SEND RECV WAIT OUT IN GATHER: what moves; -1 */
+    int tensor, state;          /* order, then comm: LOAD SEND RECV WAIT OUT IN GATHER MERGE: what moves; -1: of a MERGE of
+                                   order, all gradients of the chunk */
     ActionKind of;              /* comm: WAIT: K_SEND, K_RECV, K_OUT or K_IN */
     int way;                    /* comm: SEND RECV WAIT GATHER of a state between stages, where devices hold two pipelines: 1 +
                                    which */
@@ -260,11 +262,14 @@ int plan_micro(const Plan *p);                                          /* micro
 int plan_first(const Plan *p, int device, int chunk);                   /* the first one that it computes of the chunk */
 int plan_levels(const Plan *p);                                         /* of the tree over rows */
 int plan_partner(const Plan *p, int device, int chunk, int level);      /* neighbour in it */
-/* sched/share.c: the bytes of a gradient that a row has added up when it comes to that level; plan_levels(): its own part.
- * And the elements of a block of its norm. */
+/* sched/share.c: the bytes of a gradient that a row has added up when it comes to that level; plan_levels(): its own
+ * part. */
 typedef struct { Bytes from, until; } Extent;
 Extent plan_share(const Plan *p, int row, int state, int level);
-int64_t share_block(const Plan *p, int64_t n);
+/* train.shard: each row updates its own part of the parameter, and has that part of its moments; those of that operator. */
+bool plan_sharded(const Plan *p, int param);
+int plan_cuts_op(const Plan *p, int op);            /* the parameter of which an update takes a part; -1: it takes all */
+Extent plan_piece(const Plan *p, int row, int state);   /* of a state, what the row updates: its part, or all */
 bool plan_across(const Plan *p, int device, const Action *k);           /* a state goes to another row, or comes from one */
 /* Why this schedule cannot be made of these numbers; NULL: it can.  Only asynchronous ones have reasons. */
 const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int devices);
@@ -356,6 +361,7 @@ void check_mem(const Plan *p);                      /* every call reads what it 
 int sim(Plan *p);
 /* Of an action there that calls no kernel of the model: with so many tensors, and bytes that it moves.  -1: on the host. */
 Ns action_fixed(const Cost *c, int device, ActionKind kind, int tensors, Bytes bytes);
+Ns call_time(const Plan *p, int device, int op);     /* of a call there, or of its part of an update */
 Ns action_time(const Plan *p, int device, const Action *k);  /* what an action takes by itself; a wait: nothing */
 void check_sim(const Plan *p);
 

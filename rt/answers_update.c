@@ -29,6 +29,28 @@ static Answer partial_norm(const Call *c, long i)
     return a;
 }
 
+/* Of the elements of one block. */
+static Answer block_norms(const Call *c, long i)
+{
+    Answer a = {0, 0};
+    long each = of(c, "each"), from = (i - of(c, "first")) * each, until = from + each < of(c, "n") ? from + each : of(c, "n");
+    if (i < of(c, "first"))
+        return exact(old(c, "blocks", i));
+    for (; from < until; from++)
+        plus(&a, old(c, "g", from) * old(c, "g", from));
+    return a;
+}
+
+static Answer block_sum(const Call *c, long i)
+{
+    Answer a = {0, 0};
+    if (i != of(c, "index"))
+        return exact(old(c, "norm", i));
+    for (long j = 0; j < of(c, "n"); j++)
+        plus(&a, old(c, "blocks", of(c, "first") + j));
+    return a;
+}
+
 static Answer total_clip(const Call *c, long i)
 {
     double sum = 0;
@@ -183,6 +205,8 @@ static Answer predict_to(const Call *c, long i)
 const Known known_updates[] = {
     {"tie_add", "g", ELEMENT, tie_g, 0, 0},
     {"norm_partial", "norm", "norm=index+1 g=n", partial_norm, 0, 0},
+    {"norm_blocks", "blocks", "blocks=first+1 g=n", block_norms, 0, 0},
+    {"norm_sum", "norm", "norm=index+1 blocks=first+n", block_sum, 0, 0},
     {"norm_total", "clip", "clip=1 norm=count", total_clip, 0, 0},
     {"sgd_update", "p", ELEMENT, sgd_p, 0, 0}, {"sgd_update", "c", ELEMENT, sgd_p, 0, 0},
     {"sgd_update", "m", ELEMENT, sgd_m, 0, 0},

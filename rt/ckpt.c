@@ -9,9 +9,11 @@
  * Old checkpoints go only after the new one is there, COMMIT first.  Source: T. Pillai et al., All File Systems Are Not
  * Created Equal, OSDI 2014, on the guarantees that file systems do not give.
  *
- * Replicas all hold the same values, and the first one writes.  Nothing allocates: headers have their room from the start,
- * and tensors go from the arena to write(2).  Cost: one pass over parameters and moments at the speed of SHA-256 or of the
- * disk.  A failed checkpoint ends the job and removes its .part.  Several hosts need a directory that all of them see.
+ * Replicas all hold the same values, and the first one writes.  Where each has its own part of the moments (train.shard), all
+ * write into the file of the first one, at places that nobody else writes to; then the first one reads it for its hash.
+ * Nothing allocates: headers have their room from the start, and tensors go from the arena to write(2).  Cost: one pass over
+ * parameters and moments at the speed of SHA-256 or of the disk.  A failed checkpoint ends the job and removes its .part.
+ * Several hosts need a directory that all of them see.
  *
  * Parameters and moments that are not finite are not committed, for they would take the place of good ones.
  */
@@ -45,6 +47,7 @@ struct Checkpoint {
     Saved *stale;               /* never committed: removed when the first checkpoint is written, not before */
     int stales;
     CkptLock lock;
+    bool cut;                   /* replicas have parts of some state */
 };
 
 /* ---- before the first step --------------------------------------------------------------------------------------- */
@@ -77,8 +80,11 @@ static int make_room(Run *run, Checkpoint *c)
     c->all = items_make(run->job, HOME_STATES, -1, &c->alls);
     bool good = c->own && c->owns && c->header && c->written && c->all &&
                 make_text(&c->index, c->all, c->alls, 256L * run->job->stages + published_room(run));
+    for (int i = 0; good && i < c->alls; i++)
+        c->cut |= c->all[i].state->cut;
     for (int i = 0; good && i < run->count; i++) {
-        c->own[i] = items_make(run->job, HOME_STATES, run->first + i, &c->owns[i]);
+        int twin = (run->first + i) % (run->job->stages / replicas_of(run->job));
+        c->own[i] = items_make(run->job, HOME_STATES, twin, &c->owns[i]);
         good = c->own[i] && make_text(&c->header[i], c->own[i], c->owns[i], 0);
     }
     return good ? DONE : complain(STATUS_RUN, "no memory for checkpoints");
@@ -206,15 +212,34 @@ static bool finish(int file, bool good)
     return good;
 }
 
+/* The file of a stage, or of its twin in replica 0. */
+static void stage_path(char path[CKPT_PATH], const Worker *w, int64_t step)
+{
+    const Job *job = w->run->job;
+    char tail[CKPT_NAME];
+    snprintf(tail, sizeof tail, ".part/stage%d.safetensors", w->stage.index % (job->stages / replicas_of(job)));
+    ckpt_name(path, w->run->opt.checkpoint, step, tail);
+}
+
+/* good: all bytes are there.  broken: something that is not finite. */
+static int written(const Worker *w, int64_t step, const char *path, bool good, const Item *broken)
+{
+    if (!good)
+        return complain(STATUS_RUN, "%s: cannot write: %s; the last committed checkpoint is as it was", path, strerror(errno));
+    if (broken && !w->run->opt.nan)
+        return complain(STATUS_BROKEN, "after step %lld `%s%s` is not finite: the job ends, and checkpoints are as they were; "
+                        "--allow-nan goes on", (long long)step, broken->state->name, broken->suffix);
+    return DONE;
+}
+
 static void write_stage(Worker *w, int64_t step, Written *out)
 {
     const Run *run = w->run;
     Checkpoint *c = run->checkpoint;
     int k = w->stage.index - run->first;
-    char path[CKPT_PATH], tail[CKPT_NAME];
+    char path[CKPT_PATH];
     Digest d;
-    snprintf(tail, sizeof tail, ".part/stage%d.safetensors", w->stage.index);
-    ckpt_name(path, run->opt.checkpoint, step, tail);
+    stage_path(path, w, step);
     safe_header(&c->header[k], c->own[k], c->owns[k], NULL);
     digest_start(&d);
     int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
@@ -222,13 +247,77 @@ static void write_stage(Worker *w, int64_t step, Written *out)
     const Item *broken = NULL;
     bool good = file >= 0 && put(&to, c->header[k].at, c->header[k].n) && put_items(w, &to, c->own[k], c->owns[k], &broken);
     *out = (Written){.bytes = (int64_t)d.n};
-    if (!finish(file, good))
-        out->status = complain(STATUS_RUN, "%s: cannot write: %s; the last committed checkpoint is as it was", path,
-                               strerror(errno));
-    else if (broken && !run->opt.nan)
-        out->status = complain(STATUS_BROKEN, "after step %lld `%s%s` is not finite: the job ends, and checkpoints are as they "
-                               "were; --allow-nan goes on", (long long)step, broken->state->name, broken->suffix);
+    out->status = written(w, step, path, finish(file, good), broken);
     digest_end(&d, out->sha);
+}
+
+/* Of each item the part that this replica has.  *broken: the first that is not finite. */
+static bool put_parts(Worker *w, Put *to, const Item *item, int n, off_t at, const Item **broken)
+{
+    for (int i = 0; i < n; i++) {
+        long from, k;
+        const float *data = item_part(w, &item[i], &from, &k);
+        off_t here = at + (off_t)from * (off_t)sizeof *data;
+        if (k > 0 && (lseek(to->file, here, SEEK_SET) != here ||
+                      !arena_read(w, data, (size_t)k * sizeof *data, put_floats, to)))
+            return false;
+        if (to->nan && !*broken)
+            *broken = &item[i];
+        at += (off_t)item[i].state->n * (off_t)sizeof *data;
+    }
+    return true;
+}
+
+static void write_part(Worker *w, int64_t step, Written *out)
+{
+    const Run *run = w->run;
+    Checkpoint *c = run->checkpoint;
+    int k = w->stage.index - run->first;
+    char path[CKPT_PATH];
+    Digest d;
+    stage_path(path, w, step);
+    safe_header(&c->header[k], c->own[k], c->owns[k], NULL);
+    digest_start(&d);
+    int file = open(path, O_WRONLY | O_CREAT, 0666);
+    Put to = {file, &d, false};
+    const Item *broken = NULL;
+    bool good = file >= 0 && (replica_of(w) > 0 || put(&to, c->header[k].at, c->header[k].n));
+    good = good && put_parts(w, &to, c->own[k], c->owns[k], (off_t)c->header[k].n, &broken);
+    out->status = written(w, step, path, finish(file, good), broken);
+}
+
+static void sum_part(Worker *w, int64_t step, Written *out)
+{
+    char path[CKPT_PATH];
+    unsigned char piece[1 << 14];
+    Digest d;
+    ssize_t n = -1;
+    stage_path(path, w, step);
+    digest_start(&d);
+    int file = open(path, O_RDONLY);
+    while (file >= 0 && (n = read(file, piece, sizeof piece)) > 0)
+        digest_add(&d, piece, (size_t)n);
+    out->bytes = (int64_t)d.n;
+    if (n < 0)
+        out->status = complain(STATUS_RUN, "%s: cannot read what was written: %s; the last committed checkpoint is as it was",
+                               path, strerror(errno));
+    if (file >= 0)
+        close(file);
+    digest_end(&d, out->sha);
+}
+
+/* The files of all stages. */
+static void write_files(Worker *w, int64_t step, Written *mine)
+{
+    bool cut = w->run->checkpoint->cut, first = replica_of(w) == 0;
+    if (!cut && first)
+        write_stage(w, step, mine);
+    if (!cut)
+        return;
+    write_part(w, step, mine);
+    mine->status = worst(w, mine->status);
+    if (mine->status == DONE && first)
+        sum_part(w, step, mine);
 }
 
 static int write_text(const char *path, const char *text, size_t n)
@@ -356,8 +445,7 @@ static int save(Worker *w, int64_t step)
     if (status != DONE)
         return status;
     mine = (Written){0};
-    if (replica_of(w) == 0)
-        write_stage(w, step, &mine);
+    write_files(w, step, &mine);
     link_share(&w->stage, &mine, w->board, sizeof mine);
     for (int i = 0; i < w->stage.count; i++) {
         const Written *x = (const Written *)w->board + i;

@@ -8,7 +8,7 @@
  *   token formats   all files make one stream of n tokens.  A sample is T+1 neighbours: `tokens` the first T, `next`
  *                   the last T.  Drawn: sample i starts at a Philox draw in [0, n-T), anew for each i, as in
  *                   nanoGPT.  In order: at T (i mod whole windows).
- *   npy             a sample is a row.  Drawn: each pass over the rows is a permutation, keyed by (seed, pass):
+ *   npy, idx, cifar a sample is a row.  Drawn: each pass over the rows is a permutation, keyed by (seed, pass):
  *                   four Feistel rounds on the next power of four, walked until inside (Black and Rogaway, Ciphers with
  *                   arbitrary finite domains, 2002).  In order: row i mod rows.
  *
@@ -16,7 +16,8 @@
  *
  * Every id is compared with the declared range before a kernel sees it, because it indexes memory there.  Only a target that
  * all losses pass over may lie outside.  Files are mapped, not read: a file that is cut short while a job runs ends it with a
- * bus error.  Not handled: windows stop at no document border; nothing is decoded or converted but the width of numbers.
+ * bus error.  Bytes of pictures become numbers about 0 by the mean and deviation of their channel.  Not handled: windows stop
+ * at no document border; nothing else is decoded or converted but the width of numbers.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -36,8 +37,9 @@ const Source *data_source(const Loader *l, bool eval)
 }
 
 static const DataFormat formats[] = {
-    {"bytes", false, bytes_open}, {"llmc-tokens", false, llmc_open}, {"megatron", false, megatron_open},
-    {"npy", true, npy_open}, {NULL, false, NULL}
+    {"bytes", STREAM, bytes_open}, {"llmc-tokens", STREAM, llmc_open}, {"megatron", STREAM, megatron_open},
+    {"npy", ARRAYS, npy_open}, {"idx", ARRAYS, idx_open}, {"cifar10", RECORDS, cifar10_open},
+    {"cifar100", RECORDS, cifar100_open}, {NULL, STREAM, NULL}
 };
 
 /* ---- elements ------------------------------------------------------------------------------------------------ */
@@ -182,6 +184,21 @@ static void read_tokens(Stage *st, const Source *s, int role, const InputInfo *i
     }
 }
 
+/* Element `from` of a row, and which one of its file that is. */
+static const unsigned char *row_at(const Source *s, const Array *a, int64_t row, long from, const DataFile **f,
+                                   int64_t *element)
+{
+    size_t width = data_width(a->kind);
+    if (s->record) {
+        const Piece *p = piece_at(s, row * s->record);
+        size_t at = p->offset + (size_t)(row * s->record - p->first) + a->offset + (size_t)from;
+        *f = p->file, *element = (int64_t)at;
+        return p->file->at + at;
+    }
+    *f = a->file, *element = row * a->per + from;
+    return a->file->at + a->offset + (size_t)*element * width;
+}
+
 static void read_ids(Stage *st, const Source *s, int role, const InputInfo *in, uint64_t seed, int64_t sample,
                      long from, long n, int32_t *to)
 {
@@ -190,23 +207,39 @@ static void read_ids(Stage *st, const Source *s, int role, const InputInfo *in, 
         return;
     }
     const Array *a = &s->array[role];
-    int64_t first = row_of(s, seed, sample) * a->per + from;
-    size_t width = data_width(a->kind);
+    const DataFile *f;
+    int64_t element;
+    const unsigned char *at = row_at(s, a, row_of(s, seed, sample), from, &f, &element);
     for (long i = 0; i < n; i++)
-        store(st, in, a->file, first + i, data_integer(a->file->at + a->offset + (size_t)(first + i) * width, a->kind),
-              &to[i]);
+        store(st, in, f, element + i, data_integer(at + (size_t)i * data_width(a->kind), a->kind), &to[i]);
+}
+
+/* Element i of a row of bytes, pixel by pixel. */
+static float byte_at(const InputInfo *in, const Array *a, const unsigned char *at, int64_t i)
+{
+    const ByteInfo *b = in->bytes;
+    int64_t c = i % b->channels, from = a->planes ? c * (a->per / a->planes) + i / b->channels : i;
+    return ((float)at[from] / 255.0f - b->mean[c]) / b->std[c];
 }
 
 static void read_floats(const Source *s, int role, const InputInfo *in, uint64_t seed, int64_t sample, void *to)
 {
     const Array *a = &s->array[role];
-    const unsigned char *at = a->file->at + a->offset + (size_t)(row_of(s, seed, sample) * a->per) * 4;
+    const DataFile *f;
+    int64_t element;
+    const unsigned char *at = row_at(s, a, row_of(s, seed, sample), 0, &f, &element);
+    float *wide = to;
     uint16_t *narrow = to;
-    if (in->type == JOB_F32)
+    if (in->type == JOB_F32 && !in->bytes)
         memcpy(to, at, (size_t)a->per * 4);
     else
-        for (int64_t i = 0; i < a->per; i++)
-            narrow[i] = float_bf16(bits_float((uint32_t)data_bits(at + 4 * i, 4)));
+        for (int64_t i = 0; i < a->per; i++) {
+            float x = in->bytes ? byte_at(in, a, at, i) : bits_float((uint32_t)data_bits(at + 4 * i, 4));
+            if (in->type == JOB_F32)
+                wide[i] = x;
+            else
+                narrow[i] = float_bf16(x);
+        }
 }
 
 static int role_of(const DataInfo *info, int input)
@@ -308,34 +341,51 @@ static int check_tokens(Source *s, const Job *job)
     return DONE;
 }
 
+static bool fits(const Array *a, const InputInfo *in)
+{
+    if (a->per != in->per || (a->planes && in->bytes && a->planes != in->bytes->channels))
+        return false;
+    return in->type == JOB_I32 ? a->kind != DATA_F32 : a->kind == (in->bytes ? DATA_U8 : DATA_F32);
+}
+
 static int check_arrays(Source *s, const Job *job)
 {
     s->rows = s->array[0].rows;
     for (int i = 0; i < s->info->roles; i++) {
         const InputInfo *in = &job->input[s->info->input[i]];
         const Array *a = &s->array[i];
-        if (a->per != in->per || (a->kind == DATA_F32) != (in->type != JOB_I32))
-            return complain(STATUS_RUN, "data: %s: rows of %lld %s; input `%s` wants %ld %s", a->file->path,
-                            (long long)a->per, a->kind == DATA_F32 ? "floats" : "integers", in->name, in->per,
-                            in->type == JOB_I32 ? "integers" : "floats");
+        const char *path = a->file ? a->file->path : s->file[0].path;
+        if (!fits(a, in))
+            return complain(STATUS_RUN, "data: %s: rows of %lld %s; input `%s` wants %ld %s", path, (long long)a->per,
+                            a->kind == DATA_F32 ? "floats" : a->kind == DATA_U8 ? "bytes" : "integers", in->name, in->per,
+                            in->type == JOB_I32 ? "integers" : in->bytes ? "bytes" : "floats");
         if (a->rows < 1)
-            return complain(STATUS_RUN, "data: %s has no rows; a sample is a row", a->file->path);
+            return complain(STATUS_RUN, "data: %s has no rows; a sample is a row", path);
         if (a->rows != s->rows)
-            return complain(STATUS_RUN, "data: %s has %lld rows, %s has %lld; both need the same number",
-                            a->file->path, (long long)a->rows, s->array[0].file->path, (long long)s->rows);
+            return complain(STATUS_RUN, "data: %s has %lld rows, %s has %lld; both need the same number", path,
+                            (long long)a->rows, s->array[0].file->path, (long long)s->rows);
     }
     return DONE;
+}
+
+static int check_records(Source *s, const Job *job)
+{
+    int status = DONE;
+    for (int i = 0; i < s->info->roles && status == DONE; i++)
+        status = cifar_field(s, s->info->role[i], &s->array[i]);
+    return status == DONE ? check_arrays(s, job) : status;
 }
 
 static int source_files(Source *s, const DataFormat *f, char **name, int n)
 {
     int status = DONE;
-    if (f->arrays && n != s->info->roles)
+    bool named = f->layout == ARRAYS, roles = f->layout != STREAM;
+    if (named && n != s->info->roles)
         return complain(STATUS_RUN, "data: %d files for %d arrays; give one for each, in the order of the model "
                         "file", n, s->info->roles);
     s->file = calloc((size_t)n, sizeof *s->file);
-    s->array = f->arrays ? calloc((size_t)n, sizeof *s->array) : NULL;
-    if (!s->file || (f->arrays && !s->array))
+    s->array = roles ? calloc((size_t)s->info->roles, sizeof *s->array) : NULL;
+    if (!s->file || (roles && !s->array))
         return complain(STATUS_RUN, "data: no memory for %d files", n);
     for (int i = 0; i < n && status == DONE; i++, s->files++) {
         status = data_map(&s->file[i], name[i], "data");
@@ -353,17 +403,18 @@ static int source_open(Source *s, const DataInfo *info, const char *const *patte
     if (!f)
         return complain(STATUS_RUN, "data: format `%s` has no reader", info->format);
     const char *path[64] = {0};
-    for (int i = 0; f->arrays && !patterns && i < info->roles && i < 63; i++)
+    bool named = f->layout == ARRAYS;
+    for (int i = 0; named && !patterns && i < info->roles && i < 63; i++)
         path[i] = info->path[i];
     int n = 0;
-    char **name = s->name = data_files(patterns ? patterns : f->arrays ? path : info->files, &n);
+    char **name = s->name = data_files(patterns ? patterns : named ? path : info->files, &n);
     if (!name)
         return STATUS_RUN;
     s->names = n;
     int status = source_files(s, f, name, n);
     if (status != DONE)
         return status;
-    return f->arrays ? check_arrays(s, job) : check_tokens(s, job);
+    return named ? check_arrays(s, job) : f->layout == RECORDS ? check_records(s, job) : check_tokens(s, job);
 }
 
 static void source_close(Source *s)

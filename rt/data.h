@@ -3,7 +3,8 @@
  * data.h: what data.c and the readers of formats share.
  *
  * A reader looks at one mapped file at a time and says where its elements are.  Token formats add pieces of one long
- * stream; npy gives one array a role.  What a sample is, its order, and the check of ranges are in data.c.
+ * stream; npy and idx give one array a role.  The stream of cifar is one of records, and each role has its place in them.  What
+ * a sample is, its order, and the check of ranges are in data.c.
  */
 #ifndef DATA_H
 #define DATA_H
@@ -14,7 +15,8 @@ typedef enum { DATA_U8, DATA_U16, DATA_U32, DATA_I8, DATA_I16, DATA_I32, DATA_I6
 typedef struct { const char *path; const unsigned char *at; size_t size; } DataFile;
 /* n elements, from element `first` of the stream on. */
 typedef struct { const DataFile *file; size_t offset; Element kind; int64_t first, n; } Piece;
-typedef struct { const DataFile *file; size_t offset; Element kind; int64_t rows, per; } Array;
+/* planes: channels of a row lie one behind the other, so many; 0: side by side, as inputs have them. */
+typedef struct { const DataFile *file; size_t offset; Element kind; int64_t rows, per; int planes; } Array;
 
 typedef struct Source {         /* one data set */
     const DataInfo *info;
@@ -23,17 +25,23 @@ typedef struct Source {         /* one data set */
     int names, files;
     Piece *piece;               /* token formats, in stream order */
     int64_t pieces, room, tokens;
-    Array *array;               /* npy: by role */
-    int64_t rows;
+    Array *array;               /* npy, idx: by role; with records `offset` lies in one of them, and there is no file */
+    int64_t rows, record;       /* bytes of a record; 0: none */
     int64_t window;             /* tokens of a sample */
     bool shuffle;               /* training; an evaluation goes through the data in order */
 } Source;
 
-typedef struct { const char *name; bool arrays; int (*open)(Source *s, const DataFile *f); } DataFormat;
+typedef enum { STREAM, ARRAYS, RECORDS } Layout;
+typedef struct { const char *name; Layout layout; int (*open)(Source *s, const DataFile *f); } DataFormat;
 int bytes_open(Source *s, const DataFile *f);
 int llmc_open(Source *s, const DataFile *f);
 int megatron_open(Source *s, const DataFile *f);
 int npy_open(Source *s, const DataFile *f);
+int idx_open(Source *s, const DataFile *f);
+int cifar10_open(Source *s, const DataFile *f);
+int cifar100_open(Source *s, const DataFile *f);
+/* Where a role lies in a record. */
+int cifar_field(const Source *s, const char *role, Array *a);
 
 int data_piece(Source *s, const DataFile *f, size_t offset, Element kind, int64_t n);
 size_t data_width(Element kind);

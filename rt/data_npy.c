@@ -5,7 +5,7 @@
  * elements.
  *
  * The dictionary is read as the three keys that NumPy writes, each once, in any order; anything else is refused.
- * Element types are <i4, <i8 and <f4; order is C.
+ * Element types are <i4, <i8, <f4 and |u1; order is C.
  */
 #include <ctype.h>
 #include <string.h>
@@ -62,7 +62,7 @@ static bool take_shape(Cursor *c, Array *a)
 static bool take_type(Cursor *c, Array *a)
 {
     static const struct { const char *text; Element kind; } types[] = {
-        {"'<i4'", DATA_I32}, {"'<i8'", DATA_I64}, {"'<f4'", DATA_F32}
+        {"'<i4'", DATA_I32}, {"'<i8'", DATA_I64}, {"'<f4'", DATA_F32}, {"'|u1'", DATA_U8}
     };
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (take(c, types[i].text)) {
@@ -104,7 +104,7 @@ int npy_open(Source *s, const DataFile *f)
     a->file = f;
     a->offset = header + length;
     if (!take_header(&c, a))
-        return complain(STATUS_RUN, "data: %s: this header is not understood; arrays must be <i4, <i8 or <f4, in C "
+        return complain(STATUS_RUN, "data: %s: this header is not understood; arrays must be <i4, <i8, <f4 or |u1, in C "
                         "order", f->path);
     uint64_t room = (f->size - a->offset) / data_width(a->kind);
     if (a->per < 1 || (uint64_t)a->rows > room / (uint64_t)a->per)

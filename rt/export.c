@@ -120,10 +120,12 @@ static int write_part(Worker *w, const char *path, size_t header)
     bool good = file >= 0;
     for (int i = 0; i < run->gradients; i++) {
         const Item *item = &run->gradient[i];
-        size_t n = (size_t)item->state->n * sizeof(float);
-        if (item->stage == w->stage.index && good)
-            good = lseek(file, at, SEEK_SET) == at && arena_read(w, item_data(w, item), n, into_file, &file);
-        at += (off_t)n;
+        long from, n;
+        const float *data = item_part(w, item, &from, &n);
+        off_t here = at + (off_t)from * (off_t)sizeof *data;
+        if (n > 0 && good)
+            good = lseek(file, here, SEEK_SET) == here && arena_read(w, data, (size_t)n * sizeof *data, into_file, &file);
+        at += (off_t)item->state->n * (off_t)sizeof *data;
     }
     if (good)
         good = fsync(file) == 0;

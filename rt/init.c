@@ -93,8 +93,10 @@ void init_place(Worker *w, const StateInfo *s, int64_t version, const float *fro
 {
     float *data = state_data(w, s, version);
     uint16_t *copy = state_copy(w, s, version), narrow[PIECE];
-    if (data)
-        arena_write(w, data + first, from, (size_t)n * sizeof *data);
+    long begin = s->cut && first < s->from ? s->from : first, here = s->cut ? s->from : 0;
+    long end = s->cut && first + n > s->from + s->part ? s->from + s->part : first + n;
+    if (data && end > begin)
+        arena_write(w, data + begin - here, from + (begin - first), (size_t)(end - begin) * sizeof *data);
     for (long at = 0; copy && at < n; at += PIECE) {
         long k = n - at < PIECE ? n - at : PIECE;
         for (long i = 0; i < k; i++)

@@ -26,6 +26,9 @@ typedef struct {                /* one state of one stage */
     int kept, copies;           /* where steps overlap: slots at `offset` and at `copy`; 0 and 1: one.  Of a parameter,
                                    version n in slot n mod slots; of a gradient, step n */
     size_t stride;              /* bytes between them */
+    int cut;                    /* 1: this replica has elements from .. from+part-1 alone; whole: with room for all, else not */
+    long from, part;
+    int whole;
 } StateInfo;
 
 typedef struct {                /* a parameter that files of published weights hold otherwise */
@@ -36,6 +39,9 @@ typedef struct {                /* a parameter that files of published weights h
     long piece, pieces;         /* the tensor is one of so many parts of the parameter along its first axis; 0: all of it */
 } StoredInfo;
 
+/* Bytes of pictures: b becomes (b/255 - mean) / std of its channel, which is the last axis. */
+typedef struct { int channels; const float *mean, *std; } ByteInfo;
+
 typedef struct {                /* one data input of the model */
     const char *name;
     int type;
@@ -43,15 +49,16 @@ typedef struct {                /* one data input of the model */
     long lo, hi;                /* lo == hi: no range */
     int ignores;                /* 1: `ignore` is let in too, wherever it lies: nothing is looked up by it */
     long ignore;
+    const ByteInfo *bytes;      /* that stand in the file; NULL: numbers as they are */
 } InputInfo;
 
 typedef struct {
-    const char *format;         /* bytes, llmc-tokens, megatron, npy; NULL: no such data */
+    const char *format;         /* a word of data.c; NULL: no such data */
     const char *const *files;   /* patterns; NULL ends */
     int roles;
-    const char *const *role;    /* tokens, next, or an array's name */
+    const char *const *role;    /* tokens, next, image, labels, coarse, or an array's name */
     const int *input;           /* role[i] feeds this input */
-    const char *const *path;    /* npy: file of role[i] */
+    const char *const *path;    /* of arrays: file of role[i] */
     int sequential;             /* 1: samples in the order of the files, else drawn */
 } DataInfo;
 

@@ -250,6 +250,10 @@ void cast_forward(Stage *st, real *y, const float *x, long n);
 void grad_add(Stage *st, real *y, const real *a, const real *b, long n);
 void tie_add(Stage *st, float *g, const float *other, long n);
 void norm_partial(Stage *st, double *norm, const float *g, long n, long index);
+/* The same in two steps, for a gradient in parts that end where blocks do: blocks[first + b] is the sum of block b of g, of
+ * `each` elements, the length that norm_partial has for the whole; n blocks are added as it adds them. */
+void norm_blocks(Stage *st, double *blocks, const float *g, long n, long each, long first);
+void norm_sum(Stage *st, double *norm, const double *blocks, long n, long first, long index);
 void norm_total(Stage *st, float *clip, const double *norm, Values *vals, long count, float limit);
 void sgd_update(Stage *st, float *p, real *c, const float *g, float *m, const float *clip, const Values *vals, long n, float momentum, long decay);
 void adamw_update(Stage *st, float *p, real *c, const float *g, float *m, float *v, const float *clip, const Values *vals, long n, float beta1, float beta2, float eps, long decay);

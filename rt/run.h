@@ -187,6 +187,9 @@ enum { STATE_OLD = 8 };         /* a bit of kinds: versions of parameters that l
 Item *items_make(const Job *job, unsigned kinds, int stage, int *n);
 int item_compare(const void *a, const void *b);         /* by name with suffix, as bytes */
 float *item_data(const Worker *w, const Item *item);    /* NULL: */
+/* What this stage writes of an item of its own or of its twin in replica 0: elements from .. from+n-1.  Where replicas have
+ * parts, its own; else all, in replica 0. */
+const float *item_part(const Worker *w, const Item *item, long *from, long *n);
 const uint16_t *item_copy(const Worker *w, const Item *item);   /* this version exists in bf16 alone */
 int  state_versions(const StateInfo *s);
 /* Of version n, or of step n: in f32, NULL where there is none; in bf16, likewise. */

@@ -280,6 +280,7 @@ static void widen(float *to, const unsigned char *from, char type, int64_t step,
     else for (int64_t i = 0; i < n; i++)
         to[i] = type == 'h' ? half_float((uint16_t)data_bits(from + 2 * i * step, 2))
               : type == 'b' ? bf16_float((uint16_t)data_bits(from + 2 * i * step, 2))
+              : type == 'i' ? (float)(int64_t)data_bits(from + 8 * i * step, 8)
               : bits_float((uint32_t)data_bits(from + 4 * i * step, 4));
 }
 
@@ -312,16 +313,20 @@ static int read_piece(Weights *x, const StateInfo *s, int piece, float *values)
         return complain(STATUS_STALE, "%s: tensor `%s` is missing, though %s promises it", shard->path, listed->name, x->index);
     if (status != DONE)
         return status;
-    char type = !strcmp(t->type, "F32") ? 'f' : !strcmp(t->type, "F16") ? 'h' : !strcmp(t->type, "BF16") ? 'b' : 0;
+    char type = !strcmp(t->type, "F32") ? 'f' : !strcmp(t->type, "F16") ? 'h' : !strcmp(t->type, "BF16") ? 'b' :
+        !strcmp(t->type, "I64") ? 'i' : 0;
     if (!type)
-        return complain(STATUS_STALE, "%s: tensor `%s` is %s; F32, F16 and BF16 are read", shard->path, t->name, t->type);
-    if (t->ndim != p.ndim || memcmp(t->dim, p.dim, (size_t)p.ndim * sizeof *p.dim))
+        return complain(STATUS_STALE, "%s: tensor `%s` is %s; F32, F16, BF16, and I64 of counters, are read", shard->path,
+                        t->name, t->type);
+    bool counter = t->ndim == 0 && p.n == 1;            /* PyTorch's num_batches_tracked is a scalar */
+    if (!counter && (t->ndim != p.ndim || memcmp(t->dim, p.dim, (size_t)p.ndim * sizeof *p.dim)))
         return refuse_shape(&shard->file, t, &p);
     Rows r = place_rows(&p, s);
     values += place_first(&p);
     const unsigned char *from = shard->file.at + shard->file.data + t->from;
+    int size = type == 'f' ? 4 : type == 'i' ? 8 : 2;
     for (int64_t i = 0; i < r.rows; i++)
-        widen(values + i * r.width, from + place_row(&p, &r, i) * (type == 'f' ? 4 : 2), type, r.step, r.width);
+        widen(values + i * r.width, from + place_row(&p, &r, i) * size, type, r.step, r.width);
     return DONE;
 }
 

@@ -279,7 +279,7 @@ static int64_t slot_of(Reader *r, const Symbol *table)
     return 0;
 }
 
-/* A(x), A(x + pool_slot[k]), S(pool, x), and H( as A(.  A literal may come last in A(: bytes further, still in the buffer. */
+/* A(x), A(x + pool_slot[k]), S(pool, x), and H( as A(.  A literal may come last, but in H(: bytes further, in the buffer. */
 static void address(Reader *r, char form, Call *c)
 {
     const Symbol *table = NULL;
@@ -296,8 +296,8 @@ static void address(Reader *r, char form, Call *c)
     }
     c->place = name(r);
     Symbol *x = known(r, c->place, OFFSET, "an offset");
-    int more = form != 'S' && take(r, "+");
-    if (more && r->token == NAME) {
+    int more = take(r, "+");
+    if (more && form != 'S' && r->token == NAME) {
         Name n = name(r);
         pool = (Name){n.at, n.n > 5 ? n.n - 5 : 0};
         table = known(r, n, TABLE, "a table of slots");
@@ -310,7 +310,7 @@ static void address(Reader *r, char form, Call *c)
     want(r, ")");
     if (!x)
         return;
-    if (more && (form != 'A' || further <= 0 || further >= x->bytes || further % 4))
+    if (more && (form == 'H' || further <= 0 || further >= x->bytes || further % 4))
         bad(r, r->at, "no element of %.*s is %lld bytes further", x->name.n, x->name.at, (long long)further);
     c->further = c->first ? c->further : further;
     if (!same(pool, x->pool))

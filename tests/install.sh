@@ -23,7 +23,7 @@ if [ -w /dev/full ]; then
         expect "$option on a full disk" test $? = 1
     done
 fi
-cat gen/options.c gen/front/override.c gen/pack/file.c gen/tokens/tokens.c gen/hf/export.c |
+cat gen/options.c gen/front/override.c gen/pack/file.c gen/tokens/tokens.c gen/hf/export.c gen/hf/import.c |
     grep -o '"--*[a-zA-Z][a-z-]*"' | tr -d '"' | sort -u >"$tmp/code"
 grep -o -E '(^|[ (])-(-[a-z][a-z-]*|[A-Za-z])' "$tmp/help" | tr -d ' (' | sort -u >"$tmp/of.help"
 sed -n 's/^\.It Fl \(.*\)/\1/p' docs/man/dpgen.1 | awk '{

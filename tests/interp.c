@@ -389,6 +389,18 @@ static const StateInfo *states(int *n)
     return list.at;
 }
 
+static const ByteInfo *bytes_of(const Input *x, int channels)
+{
+    ByteInfo *b = alloc(sizeof *b);
+    float *mean = alloc(2 * (size_t)channels * sizeof *mean), *std = mean + channels;
+    for (int c = 0; c < channels; c++) {
+        mean[c] = x->mean.n ? (float)x->mean.at[x->mean.n > 1 ? c : 0] : 0;
+        std[c] = x->std.n ? (float)x->std.at[x->std.n > 1 ? c : 0] : 1;
+    }
+    *b = (ByteInfo){channels, mean, std};
+    return b;
+}
+
 static const InputInfo *inputs(void)
 {
     static const int type[] = {[F32] = JOB_F32, [BF16] = JOB_BF16, [I32] = JOB_I32};
@@ -396,12 +408,14 @@ static const InputInfo *inputs(void)
     for (int i = 0; i < it.m->inputs.n; i++) {
         const Input *x = &it.m->inputs.at[i];
         int ignore = 0, ignores = input_ignores(it.g, i, &ignore);
-        list[i] = (InputInfo){x->name, type[x->type], 0, (long)x->lo, (long)x->hi, ignores, ignore};
+        list[i] = (InputInfo){x->name, type[x->type], 0, (long)x->lo, (long)x->hi, ignores, ignore, NULL};
     }
     for (int t = 0; t < it.g->tensor.n; t++) {
         const Tensor *x = &it.g->tensor.at[t];
         if (x->kind == T_INPUT)
             list[x->of].per = (long)(x->bytes / type_bytes(x->type) / it.g->batch);
+        if (x->kind == T_INPUT && it.m->inputs.at[x->of].bytes)
+            list[x->of].bytes = bytes_of(&it.m->inputs.at[x->of], x->shape.n > 1 ? (int)x->shape.d[x->shape.n - 1] : 1);
     }
     return list;
 }

@@ -47,6 +47,11 @@ rms() { key "$tmp/sgd.yaml" --set train.optimizer="{type: rmsprop, alpha: $1}"; 
 if [ "$ahead" != "$plain" ] && [ "$(rms 0.9)" != "$(rms 0.8)" ]; then passed=$((passed + 1))
 else failed=$((failed + 1)); echo "key: nesterov or alpha has no part in it" >&2; fi
 
+bytes() { sed "s/mean: .*}/$1}/" tests/build/mean_count.yaml >"$tmp/bytes.yaml"; key "$tmp/bytes.yaml"; }
+if [ "$(bytes 'mean: 0.5')" != "$(bytes 'mean: 0.25')" ] && [ "$(bytes 'std: 0.5')" != "$(bytes 'mean: 0.5')" ]; then
+    passed=$((passed + 1))
+else failed=$((failed + 1)); echo "key: mean and std have no part in it" >&2; fi
+
 # A graph as text: what fuse has joined in it counts as it was written, until somebody changes it.
 ./dpgen plan $model -d f >"$tmp/graph.txt"
 check 'a graph from a file' same "$(key $model --from "$tmp/graph.txt")"

@@ -293,6 +293,33 @@ static void tie(void)
     }
 }
 
+/* The length of a block that norm_partial has for n elements; gen/targets.def says the same. */
+static long norm_each(long n)
+{
+#ifdef FOLDS
+    long each = (n + 1023) / 1024;
+    return each < 4096 ? 4096 : each;
+#else
+    return (n + 4095) / 4096 * 16;
+#endif
+}
+
+/* Blocks in any number of parts are the same numbers, and add up to the same bits. */
+static void norm_in_parts(const Tensor *g, double want)
+{
+    static double blocks[1024 + 3], sum[2];
+    long each = norm_each(g->n), count = (g->n + each - 1) / each;
+    for (long parts = 1; parts <= 4; parts *= 2) {
+        for (long q = 0; q < parts; q++) {
+            long from = count * q / parts, until = count * (q + 1) / parts, end = until * each < g->n ? until * each : g->n;
+            if (until > from)
+                norm_blocks(stage, blocks, (const float *)g->k + from * each, end - from * each, each, 3 + from);
+        }
+        norm_sum(stage, sum, blocks, count, 3, 1);
+        expect(sum[1] == want, "norm_sum of %ld parts: %.17g, norm_partial %.17g", parts, sum[1], want);
+    }
+}
+
 static void norms(void)
 {
     double norm[5] = {0}, total = 0;
@@ -305,6 +332,7 @@ static void norms(void)
             want += g->v[i] * g->v[i];
         norm_partial(stage, norm, g->k, g->n, s);
         expect(fabs(norm[s] - want) <= 1e-13 * want, "norm_partial: %.17g, should be %.17g", norm[s], want);
+        norm_in_parts(g, norm[s]);
         total += want;
     }
     hash(norm, sizeof norm);
@@ -540,7 +568,7 @@ const Check update_checks[] = {
     {" mse_forward mse_backward ", mse},
     {" loss_add_forward loss_scale_forward loss_report loss_seed ", scalars},
     {" tie_add ", tie},
-    {" norm_partial norm_total ", norms},
+    {" norm_partial norm_blocks norm_sum norm_total ", norms},
     {" sgd_update ", sgd},
     {" sgd_nesterov ", nesterov},
     {" rmsprop_update ", rmsprop},

@@ -48,6 +48,21 @@ bubble interleaved-zb "1 / (3 * 2 * 4 + 1)"
 bubble zb-v "1 / (6 * 4 + 1)"
 same "no form of 1f1b*" "$(of '1f1b\*' closed_form)" 0
 
+# ---- auto: no row that trains alike is faster, and gpipe and 1f1b have the plans that they have without the others
+steps() { sed -n 's/.*"schedule": "\([^"]*\)", "fits": true.*"step_ns": \([0-9]*\).*/\1 \2/p' "$tmp/rows"; }
+best() {            # OPTION...
+    ./dpgen schedules $models/tiny-gpt.yaml --estimate "$@" --json >"$tmp/rows" 2>"$tmp/said"
+    ./dpgen plan $models/tiny-gpt.yaml --estimate "$@" --schedule auto --json >"$tmp/plan" 2>"$tmp/said"
+    least=$(steps | grep -v -e '^optimal ' -e '^1f1b\* ' | sort -n -k 2 | head -n 1)
+    same "auto of $*, where ${least% *} is the fastest" "$(sed -n 's/.*"step_ns": \([0-9]*\).*/\1/p' "$tmp/plan" | head -n 1)" \
+        "${least#* }"
+}
+best --stages 4 --set train.batch.global=32 --set links.cpu-cpu.latency=200us --set links.cpu-cpu.rate=10GB/s
+best --stages 2
+./dpgen plan $models/tiny-gpt.yaml --estimate --stages 2 --json >"$tmp/plan" 2>"$tmp/said"
+same "no other row where the model does not say auto" \
+    "$(sed -n 's/.*"step_ns": \([0-9]*\).*/\1/p' "$tmp/plan" | head -n 1)" "$(of gpipe step_ns)"
+
 # ---- the same as text, and where options of a row go
 ./dpgen schedules $model >"$tmp/text" 2>"$tmp/said"
 expect "a line of zb-h1" grep -q '^zb-h1  *2 x 1 .* 7.7 %.* fits$' "$tmp/text"

@@ -43,7 +43,7 @@ static void set_up(Set *s, const char *format, int roles, const char *file)
     s->role[0] = "tokens", s->role[1] = "next";
     s->feeds[1] = 1, s->feeds[2] = 2;
     for (int i = 0; i < 3; i++)
-        s->input[i] = (InputInfo){i ? "targets" : "tokens", JOB_I32, T, 0, 0, 0, 0};
+        s->input[i] = (InputInfo){i ? "targets" : "tokens", JOB_I32, T, 0, 0, 0, 0, NULL};
     s->job.inputs = 3;
     s->job.input = s->input;
     s->job.train.format = s->job.eval.format = format;
@@ -288,8 +288,8 @@ static size_t npy(unsigned char *to, int version, const char *dictionary, const 
 static void npy_set(Set *s)
 {
     set_up(s, "npy", 3, NULL);
-    s->input[1] = (InputInfo){"x", JOB_F32, T, 0, 0, 0, 0};
-    s->input[2] = (InputInfo){"h", JOB_BF16, T, 0, 0, 0, 0};
+    s->input[1] = (InputInfo){"x", JOB_F32, T, 0, 0, 0, 0, NULL};
+    s->input[2] = (InputInfo){"h", JOB_BF16, T, 0, 0, 0, 0, NULL};
     s->path[0] = in_dir("i.npy"), s->path[1] = in_dir("f.npy"), s->path[2] = in_dir("f.npy");
 }
 
@@ -367,6 +367,143 @@ static void test_npy(void)
     }
 }
 
+/* ---- pictures ---------------------------------------------------------------------------------------------------- */
+
+enum { PIXELS = 32 * 32, PICTURES = 5 };
+
+/* Byte of record r, pixel p, colour c: no two neighbours are equal. */
+static unsigned char shade(int r, int p, int c) { return (unsigned char)(r * 31 + p * 7 + c * 101); }
+
+/* n records from number `first` on. */
+static size_t cifar(unsigned char *to, int labels, int first, int n)
+{
+    unsigned char *at = to;
+    for (int r = first; r < first + n; r++) {
+        for (int i = 0; i < labels; i++)
+            *at++ = (unsigned char)(r + 10 * (labels - 1 - i));
+        for (int c = 0; c < 3; c++)
+            for (int p = 0; p < PIXELS; p++)
+                *at++ = shade(r, p, c);
+    }
+    return (size_t)(at - to);
+}
+
+static const float mean[] = {0.5f, 0.25f, 0.75f}, deviation[] = {0.25f, 0.5f, 0.125f};
+static const ByteInfo colours = {3, mean, deviation}, one = {1, mean, deviation};
+
+static void cifar_set(Set *s, const char *format, int roles)
+{
+    set_up(s, format, roles, in_dir("c?.bin"));
+    s->input[0] = (InputInfo){"image", JOB_F32, 3 * PIXELS, 0, 0, 0, 0, &colours};
+    s->input[1] = (InputInfo){"fine", JOB_I32, 1, 0, 5, 0, 0, NULL};
+    s->input[2] = (InputInfo){"coarse", JOB_I32, 1, 10, 15, 0, 0, NULL};
+    s->role[0] = "image", s->role[1] = "labels", s->role[2] = "coarse";
+    s->job.train.sequential = 1;
+}
+
+/* Pixel by pixel, in f32 and bf16, in the order of the files, across their border. */
+static void test_cifar(void)
+{
+    static unsigned char file[2 * (3 * PIXELS + 2) * PICTURES];
+    static float x[B * 3 * PIXELS];
+    static uint16_t h[B * 3 * PIXELS];
+    for (int labels = 1; labels < 3; labels++) {
+        Set s;
+        int wrong = 0;
+        int32_t id[B], coarse[B];
+        store("c1.bin", file, cifar(file, labels, 0, 2));
+        store("c2.bin", file, cifar(file, labels, 2, 3));
+        cifar_set(&s, labels > 1 ? "cifar100" : "cifar10", 1 + labels);
+        check(open_set(&s) == DONE, "cifar with %d labels does not open", labels);
+        for (int n = 0; n < 2 * PICTURES; n++) {
+            Values v = values(n / B / MICRO, false);
+            int b = n % B, mb = n / B % MICRO, r = n % PICTURES;
+            data_load(&s.st, x, &v, 0, mb, sizeof x);
+            data_load(&s.st, id, &v, 1, mb, sizeof id);
+            if (labels > 1)
+                data_load(&s.st, coarse, &v, 2, mb, sizeof coarse);
+            s.input[0].type = JOB_BF16;
+            data_load(&s.st, h, &v, 0, mb, sizeof h);
+            s.input[0].type = JOB_F32;
+            for (int i = 0; i < 3 * PIXELS; i++) {
+                float want = ((float)shade(r, i / 3, i % 3) / 255.0f - mean[i % 3]) / deviation[i % 3];
+                wrong += x[b * 3 * PIXELS + i] != want || h[b * 3 * PIXELS + i] != float_bf16(want);
+            }
+            wrong += id[b] != r || (labels > 1 && coarse[b] != r + 10);
+        }
+        check(wrong == 0, "cifar with %d labels: %d numbers are wrong", labels, wrong);
+        s.input[0].per = 28 * 28 * 3;
+        refuse("pictures of another size", open_set, &s, STATUS_RUN, "rows of 3072 bytes; input `image` wants 2352 bytes");
+        s.input[0].per = 3 * PIXELS, s.input[0].bytes = NULL;
+        refuse("floats of bytes", open_set, &s, STATUS_RUN, "rows of 3072 bytes; input `image` wants 3072 floats");
+        s.input[0].bytes = &one;
+        refuse("grey pictures", open_set, &s, STATUS_RUN, "rows of 3072 bytes");
+        store("c2.bin", file, cifar(file, 3 - labels, 2, 3));
+        refuse("the other set", open_set, &s, STATUS_RUN, "are not whole records");
+        store("c2.bin", file, 0);
+        refuse("an empty file", open_set, &s, STATUS_RUN, "are not whole records");
+    }
+    Set s;
+    store("c1.bin", file, cifar(file, 1, 0, 2));
+    store("c2.bin", file, cifar(file, 1, 2, 3));
+    cifar_set(&s, "cifar10", 3);
+    refuse("coarse labels of CIFAR-10", open_set, &s, STATUS_RUN, "has no `coarse`");
+}
+
+static size_t idx(unsigned char *to, int type, int dims, const unsigned *dim, int n)
+{
+    to[0] = to[1] = 0, to[2] = (unsigned char)type, to[3] = (unsigned char)dims;
+    for (int i = 0; i < dims; i++)
+        for (int k = 0; k < 4; k++)
+            to[4 + 4 * i + k] = (unsigned char)(dim[i] >> (24 - 8 * k));
+    for (int i = 0; i < n; i++)
+        to[4 + 4 * dims + i] = (unsigned char)(i * 3);
+    return (size_t)(4 + 4 * dims + n);
+}
+
+static void test_idx(void)
+{
+    static unsigned char file[4096], packed[] = {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0};
+    static const struct { const char *what; int type, dims; unsigned dim[4]; int n; const char *says; } bad[] = {
+        {"floats", 13, 3, {7, 4, 3}, 84, "no idx file of bytes"}, {"no dimension", 8, 0, {0}, 84, "no idx file of bytes"},
+        {"a row less", 8, 3, {6, 4, 3}, 84, "cut short or too long"}, {"a row more", 8, 3, {8, 4, 3}, 84, "or too long"},
+        {"empty rows", 8, 3, {7, 0, 3}, 84, "cut short"}, {"another size", 8, 3, {12, 7, 1}, 84, "wants 12 bytes"},
+        {"absurd rows", 8, 3, {7, 0xffffffff, 0xffffffff}, 84, "cut short"}, {"other rows", 8, 3, {6, 4, 3}, 72, "same number"},
+    };
+    Set s;
+    float x[B * T];
+    int32_t id[B];
+    int wrong = 0;
+    set_up(&s, "idx", 2, NULL);
+    s.input[0] = (InputInfo){"image", JOB_F32, T, 0, 0, 0, 0, &one};
+    s.input[1] = (InputInfo){"digit", JOB_I32, 1, 0, 19, 0, 0, NULL};
+    s.path[0] = in_dir("images"), s.path[1] = in_dir("labels");
+    s.job.train.sequential = 1;
+    store("labels", file, idx(file, 8, 1, (const unsigned[]){7}, 7));
+    store("images", file, idx(file, 8, 3, (const unsigned[]){7, 4, 3}, 84));
+    check(open_set(&s) == DONE, "idx does not open");
+    for (int n = 0; n < 14; n++) {
+        Values v = values(n / B / MICRO, false);
+        data_load(&s.st, x, &v, 0, n / B % MICRO, sizeof x);
+        data_load(&s.st, id, &v, 1, n / B % MICRO, sizeof id);
+        for (int i = 0; i < T; i++)
+            wrong += x[n % B * T + i] != ((float)(unsigned char)((n % 7 * T + i) * 3) / 255.0f - 0.5f) / 0.25f;
+        wrong += id[n % B] != n % 7 * 3;
+    }
+    check(wrong == 0, "idx: %d numbers are wrong", wrong);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        store("images", file, idx(file, bad[i].type, bad[i].dims, bad[i].dim, bad[i].n));
+        refuse(bad[i].what, open_set, &s, STATUS_RUN, bad[i].says);
+    }
+    store("images", packed, sizeof packed);
+    refuse("a packed file", open_set, &s, STATUS_RUN, "gunzip it first");
+    size_t n = idx(file, 8, 3, (const unsigned[]){7, 4, 3}, 84);
+    for (size_t cut = 0; cut < n; cut += 5) {
+        store("images", file, cut);
+        refuse("a cut idx file", open_set, &s, STATUS_RUN, "data: ");
+    }
+}
+
 /* ---- what is refused in any format ------------------------------------------------------------------------------- */
 
 static int load_all(void *at)
@@ -425,6 +562,8 @@ int main(void)
     test_llmc();
     test_megatron();
     test_npy();
+    test_cifar();
+    test_idx();
     test_refused();
     char command[300];
     snprintf(command, sizeof command, "rm -rf %s", dir);

@@ -5,7 +5,7 @@
  * Begins of one directed pair must stand in the same order on both sides.  list/rendezvous.c decides whether anybody waits for
  * ever: it plays the lists and knows none of their rules.  Copies to the host and back wait for nobody; they must come in turn.
  */
-#include "plan.h"
+#include "value.h"
 #include "list/rendezvous.h"
 #include "list/version.h"
 #include <string.h>
@@ -240,6 +240,16 @@ void check_comm(const Plan *p)
 
 /* ---- lower ------------------------------------------------------------------------------------------------------- */
 
+/* Bytes of a moment that are there: those of the part that the row updates. */
+static Bytes moment_bytes(const Plan *p, const Routine *r, const Op *o, int state)
+{
+    const State *s = &p->g->state.at[state];
+    if ((s->kind != S_MOMENT1 && s->kind != S_MOMENT2) || value_cut(p, o) < 0)
+        return s->bytes;
+    Kept part = value_kept(p, plan_row_of(p, r->device, r->chunk), state, plan_levels(p));
+    return part.to - part.from;
+}
+
 static void check_call(const Plan *p, const Routine *r, const Call *c)
 {
     const Op *o = &p->g->op.at[c->op];
@@ -255,7 +265,7 @@ static void check_call(const Plan *p, const Routine *r, const Call *c)
         if (!value)
             continue;
         const Buf *b = &p->buf.at[c->buf.at[i]];
-        Bytes bytes = a->state ? p->g->state.at[a->index].bytes : p->g->tensor.at[a->index].bytes;
+        Bytes bytes = a->state ? moment_bytes(p, r, o, a->index) : p->g->tensor.at[a->index].bytes;
         if (b->bytes != bytes)
             die("%s: %s of %s has %lld bytes in a buffer of %lld", r->name, a->token, o->name, (long long)bytes,
                 (long long)b->bytes);
@@ -283,6 +293,17 @@ static void check_hosts(const Plan *p)
         }
 }
 
+/* Rows that call the operator: all, but those without a part of its parameter. */
+static int callers(const Plan *p, int op)
+{
+    int n = 0, param = value_cut(p, &p->g->op.at[op]);
+    for (int row = 0; row < plan_rows(p); row++) {
+        Kept part = param < 0 ? (Kept){0, 1} : value_kept(p, row, param, plan_levels(p));
+        n += part.to > part.from;
+    }
+    return n;
+}
+
 /* Every operator runs once a micro-batch at its place, on buffers of its operands and their size.  A recomputation only repeats
  * forward operators.  check_mem shows that operands are alive. */
 void check_lower(const Plan *p)
@@ -303,7 +324,7 @@ void check_lower(const Plan *p)
     }
     check_hosts(p);
     for (int o = 0; o < g->op.n; o++)
-        if (runs[o] != plan_rows(p))
+        if (runs[o] != callers(p, o))
             die("operator %s (%s) is called by %d routines", g->op.at[o].name, g->op.at[o].call, runs[o]);
     for (int d = 0; d < p->devices; d++)
         for (int i = 1; i < p->dev.at[d].list.n; i++)

@@ -84,7 +84,7 @@ static bool check_state(Check *c, int index)
                      (long long)s->bytes);
     if (s->kind == S_VALUES)
         return index == g->vals || FAULT(c, s->loc, "state %s is not the step values", s->name);
-    bool alone = s->kind == S_NORM || s->kind == S_CLIP;
+    bool alone = s->kind == S_NORM || s->kind == S_CLIP || s->kind == S_BLOCKS;
     if (!(alone && s->param == -1) && (!in_list(s->param, g->state.n) || g->state.at[s->param].kind != S_PARAM))
         return FAULT(c, s->loc, "state %s belongs to no parameter", s->name);
     if (s->kind == S_PARAM && s->param != index)
@@ -95,7 +95,7 @@ static bool check_state(Check *c, int index)
         return FAULT(c, s->loc, "state %s has not the shape of its parameter", s->name);
     if (s->param >= 0 && !in_list(s->op, g->nf))
         return FAULT(c, s->loc, "state %s belongs to no forward operator", s->name);
-    Type want = s->kind == S_COPY ? g->compute : s->kind == S_NORM ? F64 : F32;
+    Type want = s->kind == S_COPY ? g->compute : s->kind == S_NORM || s->kind == S_BLOCKS ? F64 : F32;
     return s->type == want || FAULT(c, s->loc, "state %s has type %s", s->name, type_name(s->type));
 }
 
@@ -353,7 +353,8 @@ static bool check_update_arg(Check *c, const Op *o, const Arg *a)
         {"v", ARG_UPDATE, S_MOMENT2}, {"old", ARG_UPDATE, S_DRIFT},
         {"g", ARG_READ, S_GRAD}, {"g", ARG_UPDATE, S_GRAD}, {"other", ARG_READ, S_GRAD},
         {"norm", ARG_UPDATE, S_NORM}, {"norm", ARG_READ, S_NORM}, {"clip", ARG_WRITE, S_CLIP},
-        {"clip", ARG_READ, S_CLIP},
+        {"clip", ARG_READ, S_CLIP}, {"blocks", ARG_UPDATE, S_BLOCKS}, {"blocks", ARG_READ, S_BLOCKS},
+        {"y", ARG_WRITE, S_COPY}, {"x", ARG_READ, S_PARAM},
         {"mean", ARG_UPDATE, S_PARAM}, {"var", ARG_UPDATE, S_PARAM}, {"count", ARG_UPDATE, S_PARAM},
         {"sum_mean", ARG_READ, S_GRAD}, {"sum_var", ARG_READ, S_GRAD}, {"sum_count", ARG_READ, S_GRAD},
     };

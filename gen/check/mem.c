@@ -15,12 +15,10 @@
  *
  * Cost: calls times operands times the ranges that one write splits.
  */
-#include "value.h"
+#include "ranges.h"
 #include "list/version.h"
 #include <string.h>
 
-typedef struct { Bytes from, to; Value value; } Range;
-typedef VEC(Range) Ranges;
 typedef struct {
     const Plan *p;
     int device, step;
@@ -69,6 +67,29 @@ static int partials_of(const Plan *p, int state, int d, int way)
     return n;
 }
 
+/* The sum of the gradients of a row when they come to a level of the tree. */
+static Chain tree_of(const Plan *p, int row, int level)
+{
+    int from = row >> level << level;
+    return (Chain){from * plan_micro(p), (from + (1 << level)) * plan_micro(p)};
+}
+
+/* So many parameters' blocks are in the device's own vector: with all of them it is that of its row. */
+static Value blocks_value(const Memory *m, int state, int n)
+{
+    const Plan *p = m->p;
+    int row = plan_replica(p, m->device), all = 0;
+    for (int o = p->g->nb; o < p->g->op.n; o++) {
+        const Arg *a = &p->g->op.at[o].arg.at[0];
+        if (!a->state || a->index != state || a->kind != ARG_UPDATE || !runs_on(p, o, m->device))
+            continue;
+        int param = value_cut(p, &p->g->op.at[o]);
+        Kept part = param < 0 ? (Kept){0, 1} : value_kept(p, row, param, plan_levels(p));
+        all += part.to > part.from;
+    }
+    return n == all ? value_gradient(state, tree_of(p, row, 0), m->step) : value_norm(state, n, m->step);
+}
+
 static Chain whole(const Memory *m)
 {
     return (Chain){0, (int)m->p->g->micro};
@@ -79,53 +100,7 @@ static int now(const Memory *m)
     return m->step + (m->eval ? EVAL : 0);
 }
 
-/* ---- ranges ------------------------------------------------------------------------------------------------------ */
-
-/* Index of the first range that ends after `at`. */
-static int find(const Ranges *r, Bytes at)
-{
-    int lo = 0, hi = r->n;
-    while (lo < hi) {
-        int mid = (lo + hi) / 2;
-        if (r->at[mid].to <= at)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
-}
-
-/* [from, to) holds value from now on. */
-static void claim(Ranges *r, Bytes from, Bytes to, Value value)
-{
-    int i = find(r, from), j = i, n = 0;
-    Range fresh[3];
-    while (j < r->n && r->at[j].from < to)
-        j++;
-    if (j > i && r->at[i].from < from)
-        fresh[n++] = (Range){r->at[i].from, from, r->at[i].value};
-    fresh[n++] = (Range){from, to, value};
-    if (j > i && r->at[j - 1].to > to)
-        fresh[n++] = (Range){to, r->at[j - 1].to, r->at[j - 1].value};
-    int tail = r->n - j;
-    for (int grow = n - (j - i); grow > 0; grow--)
-        (void)PUSH(r);
-    if (n != j - i)             /* mostly a buffer is where it was the last time */
-        memmove(&r->at[i + n], &r->at[j], sizeof(Range) * (size_t)tail);
-    memcpy(&r->at[i], fresh, sizeof(Range) * (size_t)n);
-    r->n = i + n + tail;
-}
-
-/* The first byte of [from, to) that does not hold the value; -1: there is none. */
-static Bytes differs(const Ranges *r, Bytes from, Bytes to, Value value)
-{
-    for (int i = find(r, from); from < to; i++) {
-        if (i >= r->n || r->at[i].from > from || r->at[i].value != value)
-            return from;
-        from = r->at[i].to;
-    }
-    return -1;
-}
+/* ---- places ------------------------------------------------------------------------------------------------------ */
 
 static Bytes address(const Memory *m, int b, int slot)
 {
@@ -151,7 +126,7 @@ static Kept part_of(const Memory *m, int b, int slot, Bytes at, Bytes bytes)
 
 static void expect_in(const Memory *m, int b, Kept where, Value value, const char *who)
 {
-    Bytes at = differs(&m->range, where.from, where.to, value);
+    Bytes at = ranges_differ(&m->range, where.from, where.to, value);
     if (at >= 0)
         die("device %d, step %d, tick %d: %s reads %s at %lld, which does not hold it then", m->device, m->step, m->k->tick,
             who, m->p->buf.at[b].name, (long long)at);
@@ -162,10 +137,14 @@ static void expect(const Memory *m, int b, int slot, Value value, const char *wh
     expect_in(m, b, part_of(m, b, slot, 0, m->p->buf.at[b].bytes), value, who);
 }
 
+static void put_in(Memory *m, Kept where, Value value)
+{
+    ranges_claim(&m->range, where.from, where.to, value);
+}
+
 static void put(Memory *m, int b, int slot, Value value)
 {
-    Bytes at = address(m, b, slot);
-    claim(&m->range, at, at + m->p->buf.at[b].bytes, value);
+    put_in(m, part_of(m, b, slot, 0, m->p->buf.at[b].bytes), value);
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
@@ -208,6 +187,9 @@ static Value read_state(Memory *m, const Op *o, const Arg *a)
     case S_GRAD:
         return ties && a->kind == ARG_UPDATE ? value_gradient(a->index, whole(m), m->step)
                                               : value_tied(m->later, a->index, whole(m), m->step);
+    case S_BLOCKS:
+        return a->kind == ARG_READ ? value_gradient(a->index, whole(m), m->step)
+                                   : value_norm(a->index, *partials(m, a->index, 0), m->step);
     case S_NORM:
         return value_norm(a->index, a->kind == ARG_UPDATE ? *partials(m, a->index, way(m))
                                                           : partials_of(m->p, a->index, -1, 0), m->step);
@@ -216,6 +198,8 @@ static Value read_state(Memory *m, const Op *o, const Arg *a)
     case S_VALUES:
         return value_step(now(m));
     case S_PARAM: case S_COPY:
+        if (!strcmp(row(o->row)->name, "Narrow"))       /* what this step has updated */
+            return value_state(a->index, m->step + 1);
         return o->phase == PH_U || m->eval ? value_state(a->index, m->step) : weights_value(m, a->index);
     default:
         return value_state(a->index, m->step);
@@ -229,17 +213,30 @@ static bool any_version(const Memory *m, const Op *o, const Arg *a)
     return s->kind == S_PARAM && s->tracked && o->phase == PH_F && !m->eval && m->overlap > 0;
 }
 
+/* The bytes of an operand: all, or of a state that is here whole the part that the row updates. */
+static Kept operand(const Memory *m, const Op *o, const Arg *a, int b, int slot)
+{
+    Bytes bytes = m->p->buf.at[b].bytes;
+    const State *s = a->state && a->kind != ARG_VALS ? &m->p->g->state.at[a->index] : NULL;
+    bool whole = !s || (s->kind != S_GRAD && s->kind != S_PARAM && s->kind != S_COPY);
+    if (whole || value_cut(m->p, o) < 0)
+        return part_of(m, b, slot, 0, bytes);
+    Kept part = value_kept(m->p, plan_row_of(m->p, m->device, m->k->chunk), a->index, plan_levels(m->p));
+    return part_of(m, b, slot, part.from, part.to - part.from);
+}
+
 static void read_arg(Memory *m, const Routine *r, const Op *o, const Arg *a, int b)
 {
     int slot = slot_in(m, r, b);
+    Kept where = operand(m, o, a, b, slot);
     if (a->kind == ARG_VALS)
-        expect(m, b, slot, value_step(now(m)), o->name);
+        expect_in(m, b, where, value_step(now(m)), o->name);
     else if (a->kind == ARG_READ && !a->state)
-        expect(m, b, slot, value_tensor(a->index, m->k->mb, now(m)), o->name);
+        expect_in(m, b, where, value_tensor(a->index, m->k->mb, now(m)), o->name);
     else if ((a->kind == ARG_READ || a->kind == ARG_UPDATE) && !any_version(m, o, a))
-        expect(m, b, slot, read_state(m, o, a), o->name);
+        expect_in(m, b, where, read_state(m, o, a), o->name);
     else if (a->kind == ARG_ADD && m->k->acc)
-        expect(m, b, slot, value_gradient(a->index, *chain_of(m, b, slot), m->step), o->name);
+        expect_in(m, b, where, value_gradient(a->index, *chain_of(m, b, slot), m->step), o->name);
 }
 
 /* A chain starts at any micro-batch and goes on with the next one. */
@@ -256,19 +253,22 @@ static Value added(Memory *m, const Op *o, const Arg *a, int b, int slot)
 static void write_arg(Memory *m, const Routine *r, const Op *o, const Arg *a, int b)
 {
     int slot = slot_in(m, r, b);
+    Kept where = operand(m, o, a, b, slot);
     StateKind kind = a->state ? m->p->g->state.at[a->index].kind : S_VALUES;
     if (a->kind == ARG_TMP)
-        put(m, b, slot, 0);
+        put_in(m, where, 0);
     else if (a->kind == ARG_WRITE && !a->state)
-        put(m, b, slot, value_tensor(a->index, m->k->mb, now(m)));
+        put_in(m, where, value_tensor(a->index, m->k->mb, now(m)));
     else if (a->kind == ARG_ADD)
-        put(m, b, slot, added(m, o, a, b, slot));
+        put_in(m, where, added(m, o, a, b, slot));
     else if (a->kind == ARG_UPDATE && kind == S_GRAD)
-        put(m, b, slot, value_tied(m->later, a->index, whole(m), m->step));
+        put_in(m, where, value_tied(m->later, a->index, whole(m), m->step));
+    else if (a->kind == ARG_UPDATE && kind == S_BLOCKS)
+        put_in(m, where, blocks_value(m, a->index, ++*partials(m, a->index, 0)));
     else if (a->kind == ARG_UPDATE && kind == S_NORM)
-        put(m, b, slot, value_norm(a->index, ++*partials(m, a->index, way(m)), m->step));
+        put_in(m, where, value_norm(a->index, ++*partials(m, a->index, way(m)), m->step));
     else if (a->kind == ARG_UPDATE || a->kind == ARG_WRITE)
-        put(m, b, slot, value_state(a->index, m->step + 1));
+        put_in(m, where, value_state(a->index, m->step + 1));
 }
 
 /* A kernel may write before it has read: no result shares a byte with an operand. */
@@ -325,8 +325,7 @@ static void run_fold(Memory *m, const Action *k)
 /* The sum of the chunk's gradients there when they come to a level of the tree. */
 static Chain subtree(const Plan *p, int device, int chunk, int level)
 {
-    int from = plan_row_of(p, device, chunk) >> level << level;
-    return (Chain){from * plan_micro(p), (from + (1 << level)) * plan_micro(p)};
+    return tree_of(p, chunk < 0 ? plan_replica(p, device) : plan_row_of(p, device, chunk), level);
 }
 
 /* The part of the gradient that the row of a device has when so many levels are done. */
@@ -353,13 +352,14 @@ static void run_merge(Memory *m, const Action *k)
     if (own < 0 || level < 0 || level >= plan_levels(p) || k->from_device != plan_partner(p, m->device, k->chunk, level))
         die("device %d merges a gradient with device %d at level %d", m->device, k->from_device, level);
     Chain mine = subtree(p, m->device, k->chunk, level), theirs = subtree(p, k->from_device, k->chunk, level);
-    Kept part = part_of(m, own, 0, k->at, k->bytes);
-    check_half(m, k, k->at, kept(p, m->device, k->chunk, k->state, level + 1));
+    Kept part = part_of(m, own, 0, k->at, k->bytes), all = {0, p->g->state.at[k->state].bytes};
+    bool blocks = p->g->state.at[k->state].kind == S_BLOCKS;
+    check_half(m, k, k->at, blocks ? all : kept(p, m->device, k->chunk, k->state, level + 1));
     expect_in(m, own, part, value_gradient(k->state, mine, m->step), "merge");
     expect(m, k->buf, k->slot, value_gradient(k->state, theirs, m->step), "merge");
     if (mine.to - mine.from != theirs.to - theirs.from || (mine.to != theirs.from && theirs.to != mine.from))
         die("device %d: a merge joins sums that are not neighbours", m->device);
-    claim(&m->range, part.from, part.to, value_gradient(k->state, subtree(p, m->device, k->chunk, level + 1), m->step));
+    ranges_claim(&m->range, part.from, part.to, value_gradient(k->state, subtree(p, m->device, k->chunk, level + 1), m->step));
 }
 
 /* ---- moves ------------------------------------------------------------------------------------------------------- */
@@ -374,6 +374,7 @@ static Value moved_value(const Memory *m, const Action *k, int from)
     switch (m->p->g->state.at[k->state].kind) {
     case S_GRAD: return value_gradient(k->state, !across ? whole(m)
                                        : subtree(m->p, from, chunk, k->back ? plan_levels(m->p) : k->part), m->step);
+    case S_BLOCKS: return value_gradient(k->state, subtree(m->p, from, -1, k->part), m->step);
     case S_NORM: return value_norm(k->state, partials_of(m->p, k->state, from, way(m)), m->step);
     default:     return value_state(k->state, m->step + 1);         /* clip factors and weights of this update */
     }
@@ -439,10 +440,11 @@ static void run_zero(Memory *m, int step)
 {
     for (int b = 0; b < m->p->buf.n; b++) {
         const Buf *x = &m->p->buf.at[b];
-        if (x->device == m->device && x->state >= 0 && x->origin == MADE && m->p->g->state.at[x->state].kind == S_NORM) {
-            *partials(m, x->state, x->way) = 0;
-            put(m, b, 0, value_norm(x->state, 0, step));
-        }
+        StateKind kind = x->state >= 0 ? m->p->g->state.at[x->state].kind : S_VALUES;
+        if (x->device != m->device || x->origin != MADE || (kind != S_NORM && kind != S_BLOCKS))
+            continue;
+        *partials(m, x->state, x->way) = 0;
+        put(m, b, 0, kind == S_BLOCKS ? blocks_value(m, x->state, 0) : value_norm(x->state, 0, step));
     }
 }
 
@@ -451,7 +453,14 @@ static void run_zero(Memory *m, int step)
 static Kept moved_part(const Memory *m, const Action *k, bool receive)
 {
     const State *s = k->state >= 0 ? &m->p->g->state.at[k->state] : NULL;
-    if (!s || s->kind != S_GRAD || !plan_across(m->p, m->device, k)) {
+    bool across = s && (s->kind == S_GRAD || k->back) && plan_across(m->p, m->device, k);
+    if (s && s->kind == S_GRAD && !across) {        /* of a use elsewhere: what is whole here */
+        bool cut = m->p->m->train.shard && !m->p->g->state.at[s->param].tracked;
+        Kept part = value_kept(m->p, plan_replica(m->p, m->device), k->state, cut ? plan_levels(m->p) : 0);
+        check_half(m, k, k->at, part);
+        return part_of(m, k->buf, k->slot, k->at, k->bytes);
+    }
+    if (!across) {
         if (k->at != 0 || k->back)
             die("device %d, tick %d: a part of %s moves", m->device, k->tick, m->p->buf.at[k->buf].name);
         return part_of(m, k->buf, k->slot, 0, m->p->buf.at[k->buf].bytes);
@@ -471,7 +480,7 @@ static void run_transfer(Memory *m, const Action *k)
     if (!receive || wait)
         expect_in(m, k->buf, part, receive ? flying : value, wait ? "wait" : "send");
     if (receive)
-        claim(&m->range, part.from, part.to, wait ? value : flying);
+        ranges_claim(&m->range, part.from, part.to, wait ? value : flying);
 }
 
 /* To the host, or back: whole, and of this micro-batch. */
@@ -483,12 +492,12 @@ static void run_copy(Memory *m, const Action *k)
     Bytes from = h->offset + k->host_slot * h->stride, to = from + h->bytes;
     if (k->host_slot < 0 || k->host_slot >= h->count || from < 0 || to > m->p->dev.at[m->device].host)
         die("device %d: %s has no slot %d in the host's memory", m->device, h->name, k->host_slot);
-    if (in ? differs(&m->host, from, to, value) >= 0 : wait && differs(&m->host, from, to, flying) >= 0)
+    if (in ? ranges_differ(&m->host, from, to, value) >= 0 : wait && ranges_differ(&m->host, from, to, flying) >= 0)
         die("device %d, step %d, tick %d: %s does not hold micro-batch %d in the host's memory", m->device, m->step, m->k->tick,
             h->name, k->mb);
     if (!in) {
         expect(m, k->buf, k->slot, value, "offload");
-        claim(&m->host, from, to, wait ? value : flying);
+        ranges_claim(&m->host, from, to, wait ? value : flying);
     } else {
         if (wait)
             expect(m, k->buf, k->slot, flying, "fetch");
@@ -559,10 +568,10 @@ static void claim_states(Memory *m)
         int count = x->pool >= 0 ? p->pool.at[x->pool].count : 1;
         for (int s = 0; x->device == m->device && x->state >= 0 && x->birth == AT_ALWAYS && s < count; s++) {
             Bytes at = address(m, b, s);
-            int i = find(&m->range, at);
+            int i = ranges_find(&m->range, at);
             if (i < m->range.n && m->range.at[i].from < at + x->bytes)
                 die("device %d: %s shares bytes with another state", m->device, x->name);
-            claim(&m->range, at, at + x->bytes, value_state(x->state, 0));
+            ranges_claim(&m->range, at, at + x->bytes, value_state(x->state, 0));
         }
     }
 }

@@ -14,7 +14,7 @@
  *   merge      two rows exchange their sums of a chunk at the same place of their lists: equal neighbours of the
  *              tree, and both hold the joined sum from then on
  *   share      behind all merges of a chunk, down the levels, two rows are at the same place of their lists again
- *   update     parts 0, 1, 2 in this order, once a chunk and step, after all its W
+ *   update     parts 0, 1, 2, with train.shard 0, 4, 1, 2, 3, in this order, once a chunk and step, after all its W
  *   version    forward and backward of a micro-batch read the version that the rule of the schedule promises, when it is made
  *              and while it is one of delay + 1 copies; an update makes version t+1 of version t, and copies that first;
  *              where the rule predicts, a prediction of that version has been made
@@ -46,7 +46,7 @@ typedef struct {
     int *predicted;             /* by chunk of all rows, for backward and forward: the newest version */
     int *next;                  /* by device */
     bool *merged;               /* by device: its partner has done the merge or share at hand */
-    int *shared;                /* by chunk of all rows: levels of the tree shared in this step */
+    int *shared[2];             /* by chunk of all rows: levels of the tree down which gradients, parameters were shared */
     int device, home, first, row;   /* at hand: its row of Plan.home, and first micro-batch; that row's chunk 0, of all rows */
 } Check;
 
@@ -138,11 +138,18 @@ static void fold(Check *x, const Action *k)
     from->from = from->to = 0;
 }
 
+/* Of an update: with train.shard also the sums of blocks, behind part 0, and the copies of parameters at the end. */
+static int parts(const Check *x)
+{
+    return x->p->m->train.shard ? 5 : 3;
+}
+
 static bool is_merge(const Check *x, int device, const Action *k)
 {
     const Actions *list = &x->list[device];
     const Action *y = x->next[device] < list->n ? &list->at[x->next[device]] : NULL;
-    return y && y->kind == k->kind && y->chunk == k->chunk && y->part == k->part && y->from_device == x->device;
+    return y && y->kind == k->kind && y->state == k->state && y->group == k->group && y->chunk == k->chunk &&
+           y->part == k->part && y->from_device == x->device;
 }
 
 /* Both sides at once, when both are there.  The other side then finds it done. */
@@ -158,14 +165,16 @@ static bool meets(Check *x, const Action *k, bool *first)
     return true;
 }
 
-/* Every row has summed up a part of the whole, and both hand on what they have. */
+/* Every row has summed up, or updated, a part of the whole, and both hand on what they have. */
 static bool share(Check *x, const Action *k)
 {
     bool first;
-    int at = x->row + k->chunk;
+    int at = x->row + k->chunk, what = k->group == 1;
     if (!meets(x, k, &first))
         return false;
-    if (sum_of(x, k, 0)->to - sum_of(x, k, 0)->from != x->p->g->micro || k->part != plan_levels(x->p) - 1 - x->shared[at]++)
+    const Range *sum = sum_of(x, k, 0);
+    bool ready = what ? x->part[at] % parts(x) == 4 : sum->to - sum->from == x->p->g->micro;
+    if (!ready || k->part != plan_levels(x->p) - 1 - x->shared[what][at]++)
         wrong(k, "is shared before it is whole, or in another order than down the tree");
     return true;
 }
@@ -175,7 +184,9 @@ static bool merge(Check *x, const Action *k)
     bool first;
     if (!meets(x, k, &first))
         return false;
-    if (!first)
+    if (k->state >= 0 && x->part[x->row + k->chunk] % parts(x) != 1)
+        wrong(k, "blocks are merged before they are all there, or too late");
+    if (!first || k->state >= 0)        /* check_mem replays those of blocks */
         return true;
     int row = (x->home ^ 1 << k->part) * x->chunks;
     Range *mine = sum_of(x, k, 0), *theirs = &x->sum[((row + k->chunk) * 2 + k->step % 2) * x->slots];
@@ -189,20 +200,26 @@ static bool merge(Check *x, const Action *k)
 
 static void update(Check *x, const Action *k)
 {
+    static const int sharded[] = {0, 4, 1, 2, 3};
     Range *all = sum_of(x, k, 0);
     int64_t m = x->p->g->micro;
     int at = x->row + k->chunk, done = x->part[at]++;
-    if (all->from != k->step * m || all->to != (k->step + 1) * m || x->shared[at] != plan_levels(x->p))
+    bool summed = all->from == k->step * m && all->to == (k->step + 1) * m && x->shared[0][at] == plan_levels(x->p);
+    if (k->part != 3 && !summed)
         wrong(k, "is updated before the gradient is whole");
-    if (k->step != done / 3 || k->part != done % 3)
-        wrong(k, "the parts of its update are not 0, 1, 2");
-    if (k->part < 2)
+    if (k->step != done / parts(x) || k->part != (parts(x) == 5 ? sharded[done % 5] : done % 3))
+        wrong(k, "the parts of its update are not in order");
+    if (k->part == 3 && x->shared[1][at] != plan_levels(x->p))
+        wrong(k, "is copied before each row has all of it");
+    if (k->part == 3)
+        x->shared[1][at] = 0;
+    if (k->part != 2)
         return;
     if (k->version != x->made[at]++ || x->copied[at] != (order_copies(x->p, k->chunk) > 1))
         wrong(k, "is updated from another version than the newest, or without keeping that");
     x->copied[at] = false;
     *all = (Range){0, 0};
-    x->shared[at] = 0;
+    x->shared[0][at] = 0;
 }
 
 /* ---- versions ---------------------------------------------------------------------------------------------------- */
@@ -351,7 +368,8 @@ static void open_check(Check *x, const Plan *p, int steps)
     x->predicted = alloc(sizeof(int) * 2 * chunks);
     x->last_w = alloc(sizeof(int) * chunks);
     x->part = alloc(sizeof(int) * chunks);
-    x->shared = alloc(sizeof(int) * chunks);
+    x->shared[0] = alloc(sizeof(int) * chunks);
+    x->shared[1] = alloc(sizeof(int) * chunks);
     x->next = alloc(sizeof(int) * (size_t)p->devices);
     x->merged = alloc((size_t)p->devices);
     for (size_t c = 0; c < chunks; c++)
@@ -374,8 +392,8 @@ static void check_run(const Plan *p, int steps)
         if (x.next[d] < x.list[d].n)
             die("check_order: device %d waits for ever at action %d of %d", d, x.next[d], x.list[d].n);
     for (int c = 0; c < x.chunks * plan_rows(p); c++)
-        if (x.part[c] != 3 * steps)
-            die("check_order: chunk %d has %d parts of the update, not %d", c % x.chunks, x.part[c], 3 * steps);
+        if (x.part[c] != parts(&x) * steps)
+            die("check_order: chunk %d has %d parts of the update, not %d", c % x.chunks, x.part[c], parts(&x) * steps);
     for (int c = 0; c < x.chunks; c++)
         for (int k = 0; k < x.m; k++)
             if (done(&x, c, k) != (DONE_F | DONE_B) && done(&x, c, k) != (DONE_F | DONE_I | DONE_W))

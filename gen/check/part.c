@@ -9,6 +9,8 @@
  */
 #include "plan.h"
 
+#include <string.h>
+
 static int chunk_of(const Plan *p, int op)
 {
     return p->chunk.at[op];
@@ -45,6 +47,11 @@ static void check_rest(const Plan *p)
                 && g->state.at[a->index].kind == S_PARAM;
             if (own && chunk_of(p, o) != chunk_of(p, g->state.at[a->index].op))
                 die("check_part: %s is updated away from its first use", g->state.at[a->index].name);
+            bool blocks = a->state && g->state.at[a->index].kind == S_BLOCKS;
+            for (int s = 0; blocks && s < g->state.n; s++)
+                if (g->state.at[s].kind == S_PARAM && !strcmp(g->state.at[s].name, g->op.at[o].name) &&
+                    chunk_of(p, o) != chunk_of(p, g->state.at[s].op))
+                    die("check_part: the squares of %s are added away from its gradient", g->state.at[s].name);
         }
 }
 

@@ -4,6 +4,8 @@
  */
 #include "value.h"
 
+#include <string.h>
+
 Value value_mix(Value a, uint64_t b)
 {
     a ^= b + 0x9e3779b97f4a7c15u + (a << 6) + (a >> 2);
@@ -67,6 +69,17 @@ Kept value_kept(const Plan *p, int row, int state, int levels)
     for (int l = 0; l < levels; l++)
         *(row >> l & 1 ? &low : &high) = (low + high) / 2;
     return (Kept){border(p, state, rows, low), border(p, state, rows, high)};
+}
+
+int value_cut(const Plan *p, const Op *o)
+{
+    const char *name = row(o->row)->name;
+    bool element = strstr(name, "Sgd") == name || !strcmp(name, "AdamW") || !strcmp(name, "NAdamW") ||
+                   !strcmp(name, "TieAdd") || !strcmp(name, "NormBlocks");
+    if (!p->m->train.shard || plan_rows(p) == 1 || o->phase != PH_U || !element)
+        return -1;
+    const State *s = &p->g->state.at[o->arg.at[0].index];
+    return s->param < 0 ? p->g->state.at[o->arg.at[1].index].param : s->param;
 }
 
 /* Gradients of one parameter stand on a list that begins at it. */

@@ -33,6 +33,9 @@ Value value_step(int step);
 typedef struct { Bytes from, to; } Kept;
 Kept value_kept(const Plan *p, int row, int state, int levels);
 
+/* Does the row update its own part alone (train.shard)?  The parameter; -1: the operator takes all of it, or none. */
+int value_cut(const Plan *p, const Op *o);
+
 const int *value_uses(const Graph *g);      /* by gradient: that of the next use of its parameter; -1: this is the last */
 /* The sum over the uses of a tied parameter from this one on: use u is added to use u-1, the last first. */
 Value value_tied(const int *uses, int state, Chain c, int step);

@@ -48,6 +48,22 @@ static void print_place(FILE *f, Bytes offset)
         fprintf(f, "0x%" PRIx64, (uint64_t)offset);
 }
 
+/* The part of a state that is right here behind the update. */
+static bool is_cut(const Plan *p, int s)
+{
+    const State *x = &p->g->state.at[s];
+    return x->kind != S_PARAM && x->param >= 0 && plan_sharded(p, x->param);
+}
+
+static void print_cut(const Launch *w, int device, int s)
+{
+    bool cut = is_cut(w->p, s);
+    Extent part = cut ? plan_piece(w->p, plan_replica(w->p, device), s) : (Extent){0, 0};
+    Bytes size = type_bytes(F32);
+    fprintf(w->f, ", %d, %" PRId64 ", %" PRId64 ", %d", cut, part.from / size, (part.until - part.from) / size,
+            cut && w->p->g->state.at[s].kind == S_GRAD);
+}
+
 static void print_state(const Launch *w, int device, int way, int s, int c, const char *kind, Bytes offset, Bytes copy)
 {
     static const char *const init[] = {"JOB_ZEROS", "JOB_ONES", "JOB_NORMAL", "JOB_UNIFORM"};
@@ -64,8 +80,10 @@ static void print_state(const Launch *w, int device, int way, int s, int c, cons
     fprintf(w->f, ", %" PRId64 ", %d, {", n, param->shape.n);
     for (int i = 0; i < param->shape.n; i++)
         fprintf(w->f, "%s%" PRId64, i ? ", " : "", param->shape.d[i]);
-    fprintf(w->f, "}, %s, %s, %s, %d, %d, 0x%" PRIx64 "},\n", init[param->init.kind], number(param->init.a),
-            number(param->init.b), kept, copies, (uint64_t)stride);
+    fprintf(w->f, "}, %s, %s, %s, %d, %d, 0x%" PRIx64, init[param->init.kind], number(param->init.a), number(param->init.b),
+            kept, copies, (uint64_t)stride);
+    print_cut(w, device, s);
+    fprintf(w->f, "},\n");
 }
 
 static int copy_of(const Graph *g, int param)
@@ -86,13 +104,14 @@ static int print_way(const Launch *w, int device, int way)
     for (int s = 0; s < g->state.n; s++) {
         const State *x = &g->state.at[s];
         Bytes at = offset_of(p, device, s, way, -1);
+        bool none = at < 0 && !(is_cut(p, s) && device_of(p, plan_replica(p, device), g->state.at[x->param].op) == device);
         if (x->kind == S_PARAM) {
             int c = copy_of(g, s);
             Bytes copy = c >= 0 ? offset_of(p, device, c, way, -1) : -1;
             if (at < 0 && copy < 0)
                 continue;
             print_state(w, device, way, s, c, "STATE_PARAM", at, copy);
-        } else if (at < 0 || x->param < 0 || (x->kind == S_GRAD && x->use != 0)) {
+        } else if (none || x->param < 0 || (x->kind == S_GRAD && x->use != 0)) {
             continue;
         } else if (name[x->kind]) {
             print_state(w, device, way, s, -1, name[x->kind], at, -1);
@@ -240,14 +259,36 @@ static void print_data_field(const Launch *w, const char *field, const char *nam
             d->path.n ? strf("%s_path", name) : "0", d->sequential);
 }
 
-static int64_t per_sample(const Plan *p, int input)
+static int input_tensor(const Plan *p, int input)
 {
     for (int t = 0; t < p->g->tensor.n; t++)
-        if (p->g->tensor.at[t].kind == T_INPUT && p->g->tensor.at[t].of == input) {
-            const Tensor *x = &p->g->tensor.at[t];
-            return x->bytes / type_bytes(x->type) / p->g->batch;
-        }
-    return 0;
+        if (p->g->tensor.at[t].kind == T_INPUT && p->g->tensor.at[t].of == input)
+            return t;
+    return -1;
+}
+
+static int64_t per_sample(const Plan *p, int input)
+{
+    int t = input_tensor(p, input);
+    const Tensor *x = t < 0 ? NULL : &p->g->tensor.at[t];
+    return x ? x->bytes / type_bytes(x->type) / p->g->batch : 0;
+}
+
+/* Channels, and mean and deviation of each; of more than the file can name, one for all. */
+static const char *bytes_text(const Plan *p, int input)
+{
+    const Input *x = &p->m->inputs.at[input];
+    const Shape *shape = &p->g->tensor.at[input_tensor(p, input)].shape;
+    int64_t last = shape->n > 1 ? shape->d[shape->n - 1] : 1, channels = last > MAXCHANNEL ? 1 : last;
+    const char *text = strf("&(const ByteInfo){%" PRId64, channels);
+    for (int k = 0; k < 2; k++) {
+        const Channels *of = k ? &x->std : &x->mean;
+        text = strf("%s, (const float[]){", text);
+        for (int64_t c = 0; c < channels; c++)
+            text = strf("%s%s%.9g", text, c ? ", " : "", of->n ? of->at[of->n > 1 ? c : 0] : (double)k);
+        text = strf("%s}", text);
+    }
+    return strf("%s}", text);
 }
 
 static void print_inputs(const Launch *w)
@@ -257,8 +298,8 @@ static void print_inputs(const Launch *w)
     for (int i = 0; i < w->p->m->inputs.n; i++) {
         const Input *x = &w->p->m->inputs.at[i];
         int ignore = 0, ignores = input_ignores(w->p->g, i, &ignore);
-        fprintf(w->f, "    {%s, %s, %" PRId64 ", %" PRId64 ", %" PRId64 ", %d, %d},\n", quote_c(x->name), type[x->type],
-                per_sample(w->p, i), x->lo, x->hi, ignores, ignores ? ignore : 0);
+        fprintf(w->f, "    {%s, %s, %" PRId64 ", %" PRId64 ", %" PRId64 ", %d, %d, %s},\n", quote_c(x->name), type[x->type],
+                per_sample(w->p, i), x->lo, x->hi, ignores, ignores ? ignore : 0, x->bytes ? bytes_text(w->p, i) : "0");
     }
     fprintf(w->f, "    {0}\n};\n\n");
 }

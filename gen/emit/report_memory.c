@@ -47,7 +47,7 @@ static void find_times(Stage *s)
             const Routine *r = k->routine >= 0 ? &s->p->routine.at[k->routine] : NULL;
             s->at[t] = at;
             if (r && t - k->tick < r->call.n)
-                at += cost_op(s->p->c, s->device, r->call.at[t - k->tick].op);
+                at += call_time(s->p, s->device, r->call.at[t - k->tick].op);
         }
         s->at[s->ticks] = k->to;
     }

@@ -68,17 +68,42 @@ static void print_passed_on(Stager *w, const char *name, const Strs *label)
     fprintf(w->f, "\n");
 }
 
+/* Of a state that is here whole, where the part begins that the call is about. */
+static Bytes part_at(const Stager *w, const Op *o, const Arg *a)
+{
+    const Plan *p = w->p;
+    const State *s = a->state ? &p->g->state.at[a->index] : NULL;
+    bool whole = s && (s->kind == S_GRAD || s->kind == S_PARAM || s->kind == S_COPY);
+    return whole && plan_cuts_op(p, (int)(o - p->g->op.at)) >= 0 ? plan_piece(p, plan_replica(p, w->device), a->index).from : 0;
+}
+
+/* A literal: of a part, its own number of elements, and its own first block. */
+static void print_int(Stager *w, const Op *o, const Arg *a)
+{
+    int param = plan_cuts_op(w->p, (int)(o - w->p->g->op.at));
+    Extent part = param >= 0 ? plan_piece(w->p, plan_replica(w->p, w->device), param) : (Extent){0, 0};
+    Bytes size = type_bytes(F32);
+    if (param >= 0 && !strcmp(a->token, "n"))
+        call_int(w, (part.until - part.from) / size);
+    else if (param >= 0 && !strcmp(a->token, "first"))
+        call_int(w, a->i + part.from / size / norm_block(w->p->m, w->p->g->state.at[param].bytes / size));
+    else
+        call_dim(w, a->i, dims_arg(w->dims, w->p->g, o, a));
+}
+
 static void print_arg(Stager *w, const Routine *r, const Call *c, const Op *o, int i)
 {
     const Arg *a = &o->arg.at[i];
     int b = c->buf.at[i];
     bool off = r->eval && !strcmp(a->token, "drop");        /* no dropout in an evaluation */
+    Bytes at = b >= 0 ? part_at(w, o, a) : 0;
+    const char *further = at ? strf(" + %" PRId64, at) : "";
     if (b >= 0 && slots_pooled(w, b))
-        call_word(w, "S(%s, %s)", w->p->pool.at[w->p->buf.at[b].pool].name, w->buf[b]);
+        call_word(w, "S(%s, %s%s)", w->p->pool.at[w->p->buf.at[b].pool].name, w->buf[b], further);
     else if (b >= 0)
-        call_word(w, "A(%s)", w->buf[b]);
+        call_word(w, "A(%s%s)", w->buf[b], further);
     else if (a->kind == ARG_INT)
-        call_dim(w, a->i, dims_arg(w->dims, w->p->g, o, a));
+        print_int(w, o, a);
     else if (a->kind == ARG_FLOAT)
         call_float(w, off ? 0.0 : a->f);
     else if (a->kind == ARG_LATE)
@@ -288,7 +313,8 @@ static void print_zero(Stager *w)
 {
     const Graph *g = w->p->g;
     for (int i = 0; i < g->state.n * plan_ways(w->p); i++) {
-        int s = i % g->state.n, b = g->state.at[s].kind == S_NORM ? made_buf(w, s, i / g->state.n) : -1;
+        int s = i % g->state.n, kind = g->state.at[s].kind;
+        int b = kind == S_NORM || kind == S_BLOCKS ? made_buf(w, s, i / g->state.n) : -1;
         if (b < 0)
             continue;
         call_open(w, "fill_zero");
@@ -421,9 +447,9 @@ static void print_message(Stager *w, const Action *k)
 /* What another device has sent is added to what is here: gradients, partial norms. */
 static void print_addition(Stager *w, const Action *k)
 {
-    bool merge = k->kind == K_MERGE;
+    bool merge = k->kind == K_MERGE && w->p->g->state.at[k->state].kind == S_GRAD;
     call_open(w, merge ? "group_fold" : "norm_gather");
-    call_part(w, made_buf(w, k->state, merge ? -1 : k->way ? k->way - 1 : 0), k->slot, k->at);
+    call_part(w, made_buf(w, k->state, k->kind == K_MERGE ? -1 : k->way ? k->way - 1 : 0), k->slot, k->at);
     call_place(w, k->buf, k->slot);
     call_int(w, merge ? k->bytes / 4 : w->p->g->state.at[k->state].bytes / 8);
     call_close(w);

@@ -26,7 +26,7 @@ static const char *computed(const char *what, const Action *k)
 
 const char *action_text(const Plan *p, const Action *k)
 {
-    static const char *const update[] = {"gather gradients", "norm", "update"};
+    static const char *const update[] = {"gather gradients", "norm", "update", "copies", "sum blocks"};
     switch (k->kind) {
     case K_F: return computed("forward", k);
     case K_B: return computed("backward", k);
@@ -46,7 +46,7 @@ const char *action_text(const Plan *p, const Action *k)
         return strf("wait, %s: %s", k->of == K_SEND ? "sent" : "received", moved_text(p, k));
     case K_FOLD: return strf("fold gradient group %d into %d, chunk %d", k->group, k->into, k->chunk);
     case K_MERGE: return strf("add %s of %d", p->g->state.at[k->state].name, k->from_device);
-    case K_SHARE: return strf("share level %d", k->part);
+    case K_SHARE: return strf("share %s, level %d", k->group ? "parameters" : "gradients", k->part);
     case K_GATHER: return strf("add partial norms of %d", k->from_device);
     case K_OUT: return strf("offload %s", moved_text(p, k));
     case K_IN: return strf("fetch %s", moved_text(p, k));

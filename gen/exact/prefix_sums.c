@@ -134,12 +134,8 @@ int facts_home(const Graph *g, const Op *o)
 {
     if (o->fwd >= 0)
         return o->fwd;
-    for (int i = 0; i < o->arg.n; i++) {
-        const Arg *a = &o->arg.at[i];
-        if (a->state && g->state.at[a->index].param >= 0)
-            return g->state.at[g->state.at[a->index].param].op;
-    }
-    return 0;
+    int param = update_param(g, o);
+    return param < 0 ? 0 : g->state.at[param].op;
 }
 
 static int device_of_class(const Cost *c, int class, int devices)

@@ -31,6 +31,7 @@ typedef struct { int at; bool made, wanted; } User;     /* at: forward operator 
 typedef struct { Bytes bytes; int part; VEC(User) user; } Shared;
 typedef VEC(Shared) Shareds;
 typedef struct { Bytes bytes; int at, state; bool joint; } Gradient;
+typedef struct { int at, state; } Given;
 typedef VEC(Bytes) Sizes;
 
 struct Finish {
@@ -40,7 +41,8 @@ struct Finish {
     Shareds shared;             /* states that more than one chunk may use, in their order */
     VEC(Gradient) gradient;     /* in the order of the states */
     Sizes *own;                 /* by chunk: of its gradients */
-    Ints *state;                /* by chunk: those */
+    VEC(Given) given;           /* parameters that are shared once they are updated */
+    Ints *state, *back;         /* by chunk: its gradients; of them and of parameters, what goes down the tree */
     Sizes *with;                /* by chunk: of those that I adds to */
     Ns **update;                /* [class * PARTS + part][i]: of operators 0..i-1 */
     Ns *begin, *wire, *sent;    /* by device; [from * devices + to]; [part * devices + device] */
@@ -86,7 +88,9 @@ static void find_gradients(Finish *f)
     const Graph *g = f->p->g;
     const bool *early = folds_early(g);
     for (int s = 0; s < g->state.n; s++)
-        if (g->state.at[s].kind == S_GRAD)
+        if (g->state.at[s].kind == S_PARAM && plan_sharded(f->p, s))
+            *PUSH(&f->given) = (Given){g->state.at[s].op, s};
+        else if (g->state.at[s].kind == S_GRAD)
             *PUSH(&f->gradient) = (Gradient){g->state.at[s].bytes, g->state.at[s].op, s, early[s]};
 }
 
@@ -99,7 +103,7 @@ static void find_updates(Finish *f)
             update[part] = alloc(sizeof(Ns) * ((size_t)f->x->n + 1));
             for (int o = p->g->nb; o < p->g->op.n; o++)
                 if (update_part(&p->g->op.at[o]) == part)
-                    update[part][facts_home(p->g, &p->g->op.at[o]) + 1] += cost_op(p->c, d, o);
+                    update[part][facts_home(p->g, &p->g->op.at[o]) + 1] += call_time(p, d, o);
             for (int i = 0; i < f->x->n; i++)
                 update[part][i + 1] += update[part][i];
         }
@@ -113,6 +117,7 @@ Finish *finish_open(const Facts *x)
     *f = (Finish){.x = x, .p = x->q->p, .slack = order_slack(x->q->p), .shared = shared_of(x)};
     f->own = alloc(sizeof(Sizes) * (size_t)x->chunks);
     f->state = alloc(sizeof(Ints) * (size_t)x->chunks);
+    f->back = alloc(sizeof(Ints) * (size_t)x->chunks);
     f->with = alloc(sizeof(Sizes) * (size_t)x->chunks);
     f->update = alloc(sizeof(Ns *) * PARTS * (size_t)f->p->c->classes);
     f->begin = alloc(sizeof(Ns) * devices);
@@ -136,14 +141,18 @@ void finish_begin(Finish *f, const int *chunk, Ns *now)
         now[home] += action_fixed(f->p->c, home, K_COUNT, 1, 0);
     }
     for (int c = 0; c < f->x->chunks; c++)
-        f->own[c].n = f->with[c].n = f->state[c].n = 0;
+        f->own[c].n = f->with[c].n = f->state[c].n = f->back[c].n = 0;
     for (int i = 0; i < f->gradient.n; i++) {
         const Gradient *x = &f->gradient.at[i];
         *PUSH(&f->own[chunk[x->at]]) = x->bytes;
         *PUSH(&f->state[chunk[x->at]]) = x->state;
+        if (!plan_sharded(f->p, g->state.at[x->state].param))
+            *PUSH(&f->back[chunk[x->at]]) = x->state;
         if (x->joint)
             *PUSH(&f->with[chunk[x->at]]) = x->bytes;
     }
+    for (int i = 0; i < f->given.n; i++)
+        *PUSH(&f->back[chunk[f->given.at[i].at]]) = f->given.at[i].state;
 }
 
 static Bytes sum_of(const Sizes *list)
@@ -187,7 +196,8 @@ static Ns batch_ends(const Finish *f, int device, const Action *k, const Halves 
 /* One level of the tree for a chunk, up or down; returns the time of its end. */
 Ns finish_merge(const Finish *f, int device, const Action *k, Ns now)
 {
-    const Ints *state = &f->state[k->chunk];
+    const Ints one = {(int[]){k->state}, 1, 1};
+    const Ints *state = k->state >= 0 ? &one : k->kind == K_MERGE ? &f->state[k->chunk] : &f->back[k->chunk];
     Batch batch = {0};
     Halves x[MERGES];
     int row = plan_row_of(f->p, device, k->chunk);
@@ -339,6 +349,8 @@ static bool alone(const Plan *p)
 static void add_merge(const Finish *f, const Action *k, Ns *least)
 {
     const Plan *p = f->p;
+    if (k->state >= 0 || (p->m->train.shard && k->kind == K_SHARE))        /* blocks of norms, parameters: left out */
+        return;
     int row = plan_row_of(p, plan_home(p, 0, 0), 0);
     Ns *wire = alloc(sizeof *wire * (size_t)f->x->n), *adding = alloc(sizeof *adding * (size_t)f->x->n);
     for (int i = 0; i < f->gradient.n; i++) {

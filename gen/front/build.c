@@ -385,6 +385,29 @@ static Shape input_shape(Scope *s, const Input *in)
     return shape;
 }
 
+/* Does a set of known size fit, and do mean and std? */
+static void check_picture(Builder *b, const Input *in, const Shape *shape, int input)
+{
+    static const Shape picture = {4, {0, 32, 32, 3}};
+    const DataSet *set[] = {&b->m->data, &b->m->eval};
+    int64_t channels = shape->n > 1 ? shape->d[shape->n - 1] : 1;
+    for (int k = 0; k < 2 && !b->failed; k++)
+        for (int i = 0; i < set[k]->input.n; i++) {
+            bool same = shape->n == picture.n;
+            for (int j = 1; same && j < picture.n; j++)
+                same = shape->d[j] == picture.d[j];
+            if (set[k]->input.at[i] == input && !strcmp(set[k]->role.at[i], "image") && !set[k]->path.at[i] && !same)
+                WRONG(b, in->shape->loc, "shape: [B, 32, 32, 3]", "input %s has the shape %s, a picture of %s has 32 x 32 "
+                      "pixels of 3 bytes", in->name, shape_text(shape), set[k]->format);
+        }
+    for (int k = 0; k < 2 && !b->failed; k++) {
+        const Channels *x = k ? &in->std : &in->mean;
+        if (x->n > 1 && x->n != channels)
+            WRONG(b, in->loc, NULL, "input %s: %s has %d numbers, and the last axis is %lld: one, or as many, are expected",
+                  in->name, k ? "std" : "mean", x->n, (long long)channels);
+    }
+}
+
 static void inputs(Scope *s)
 {
     Builder *b = s->b;
@@ -395,6 +418,7 @@ static void inputs(Scope *s)
                     .loc = in->loc};
         t.shape = input_shape(s, in);
         t.bytes = shape_size(&t.shape, 0, t.shape.n) * type_bytes(t.type);
+        check_picture(b, in, &t.shape, i);
         int index = tensor_new(b, t, in->type == I32 ? 'i' : 'r');
         *PUSH(&b->input) = index;
     }

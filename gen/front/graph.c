@@ -211,3 +211,15 @@ bool input_ignores(const Graph *g, int input, int *value)
         }
     return losses > 0;
 }
+
+/* That of its first state, or else, of the sum of a parameter's blocks, the one that it has the name of. */
+int update_param(const Graph *g, const Op *o)
+{
+    for (int i = 0; i < o->arg.n; i++)
+        if (o->arg.at[i].state && g->state.at[o->arg.at[i].index].param >= 0)
+            return g->state.at[o->arg.at[i].index].param;
+    for (int s = 0; s < g->state.n; s++)
+        if (g->state.at[s].kind == S_PARAM && !strcmp(g->state.at[s].name, o->name))
+            return s;
+    return -1;
+}

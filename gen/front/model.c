@@ -106,7 +106,8 @@ static void read_range(const Spot *s)
 /* bf16 has its own mistake; who writes f16 is not sent there. */
 static void read_dtype(const Spot *s)
 {
-    static const Field words = { NULL, NULL, 0, 0, 0, "f32 i32" };
+    static const Field words = { NULL, NULL, 0, 0, 0, "f32 i32 u8" };
+    Input *to = s->to;
     int kind = 1;               /* what is taken for an unknown word: no second mistake follows from it */
     Spot word = { s->m, &words, s->path, s->value, &kind };
     if (is_word(s->value, "bf16")) {
@@ -115,15 +116,35 @@ static void read_dtype(const Spot *s)
     } else {
         read_choice(&word);
     }
-    *(Type *)s->to = kind ? I32 : F32;
+    to->type = kind == 1 ? I32 : F32;
+    to->bytes = kind == 2;
+}
+
+/* mean and std of bytes: one number, or one a channel. */
+static void read_numbers(const Spot *s)
+{
+    const Field bound = { NULL, NULL, 0, s->field->lo, 1e30, NULL };
+    Channels *to = s->to;
+    bool list = s->value->kind == LIST;
+    if (list && (s->value->n < 1 || s->value->n > MAXCHANNEL)) {
+        bad(s->value->loc, NULL, "%s: 1 to %d numbers are expected, and %d found", s->path, MAXCHANNEL, s->value->n);
+        return;
+    }
+    for (to->n = 0; to->n < (list ? s->value->n : 1); to->n++) {
+        Spot item = list ? spot_item(s, to->n, &bound, &to->at[to->n]) : *s;
+        item.field = &bound, item.to = &to->at[to->n];
+        read_float(&item);
+    }
 }
 
 static void read_inputs(const Spot *s)
 {
     static const Field fields[] = {
         { "shape", read_shape, offsetof(Input, shape), 0, 0, NULL },
-        { "dtype", read_dtype, offsetof(Input, type), 0, 0, NULL },
+        { "dtype", read_dtype, 0, 0, 0, NULL },
         { "range", read_range, offsetof(Input, lo), 0, 0, NULL },
+        { "mean", read_numbers, offsetof(Input, mean), -1e30, 0, NULL },
+        { "std", read_numbers, offsetof(Input, std), 1e-30, 0, NULL },
     };
     if (!want(s, MAP, "a map of names and inputs"))
         return;
@@ -140,6 +161,9 @@ static void read_inputs(const Spot *s)
             continue;
         if (input->type != I32 && node_get(at, "range"))
             bad(node_get(at, "range")->loc, NULL, "a range is for inputs of type i32");
+        const Node *about = node_get(at, "mean") ? node_get(at, "mean") : node_get(at, "std");
+        if (about && !input->bytes)
+            bad(about->loc, "write dtype: u8, or delete it", "mean and std are for inputs of type u8");
     }
 }
 

@@ -56,6 +56,21 @@ int64_t schedule_form(const Schedule *k, int p, int m, int v)
     return known ? expr_int(nowhere, k->form, look_up, &n) : 0;
 }
 
+const Model *with_schedule(const Model *m, const Schedule *k)
+{
+    Model *with = alloc(sizeof *with);
+    *with = *m;
+    PlanSpec *p = &with->plan;
+    p->schedule = k->name;
+    p->map = p->table && !k->given ? (Ints){0} : p->map;
+    p->waves = k->waves ? p->waves : 0;
+    p->group = k->grouped ? p->group : 0;
+    p->warmup = k->warmups ? p->warmup : WARMUP_A;
+    if (!p->chunks_said && !p->map.n)
+        p->chunks = !k->chunks ? 1 : k->chunks * (p->waves ? p->waves : 1);
+    return with;
+}
+
 /* ---- plan.schedule: {map: v, group: 4, lead: "p-1-i", lag: "i"} ------------------------------------------------------- */
 
 static void read_expression(const Spot *s)
@@ -86,6 +101,7 @@ void read_schedule_row(const Spot *s)
     const char **name = s->to;
     if (s->value->kind != MAP) {
         read_built(s);
+        s->m->plan.any_row = !strcmp(*name, "auto");
         if (schedule_of(*name)->own)
             bad(s->value->loc, form, "schedule %s has the lead and lag of the model file, which gives none", *name);
         return;

@@ -70,3 +70,11 @@ const Transport *transport_of(const Model *m)
 {
     FIND(transports, m->plan.transport);
 }
+
+int64_t norm_block(const Model *m, int64_t n)
+{
+    const Blocks *rule = &library_of(&m->devices.at[0])->blocks;
+    int64_t each = (n + rule->most - 1) / rule->most;
+    each = (each + rule->round - 1) / rule->round * rule->round;
+    return each > rule->least ? each : rule->least;
+}

@@ -184,6 +184,7 @@ void model_train(Model *m, Node *node)
         { "schedule", read_schedule, 0, 0, 0, NULL },
         { "clip_norm", read_float, AT(clip), 0, 1e30, NULL },
         { "clip_scope", read_second, AT(clip_each), 0, 0, "global parameter" },
+        { "shard", read_second, AT(shard), 0, 0, "none optimizer" },
         { "seed", read_seed, AT(seed), 0, 0, NULL },
         { "deterministic", read_deterministic, 0, 0, 0, NULL },
     };
@@ -233,6 +234,19 @@ static void read_role(const Spot *s)
             s->value->text);
 }
 
+/* A picture, or its label. */
+static void read_field(const Spot *s)
+{
+    int i = want(s, SCALAR, "the name of an input") ? input_find(s->m, s->value) : -1;
+    if (i < 0)
+        return;
+    bool picture = !strcmp(s->field->key, "image");
+    feed(s->to, i, s->field->key, NULL);
+    if (picture ? !s->m->inputs.at[i].bytes : s->m->inputs.at[i].type != I32)
+        bad(s->value->loc, picture ? "write dtype: u8 there" : "write dtype: i32 there", "%s: the input '%s' is not %s",
+            s->path, s->value->text, picture ? "u8" : "i32");
+}
+
 static void read_arrays(const Spot *s)
 {
     if (!want(s, MAP, "a map of inputs and files"))
@@ -247,19 +261,42 @@ static void read_arrays(const Spot *s)
     }
 }
 
+/* Which keys go with a format: the first is required, and the second where no input is fed. */
+typedef struct { const char *format, *key[5]; } Keys;
+static const Keys format_keys[] = {
+    { "bytes", { "files", "tokens", "next" } }, { "llmc-tokens", { "files", "tokens", "next" } },
+    { "megatron", { "files", "tokens", "next" } }, { "npy", { "arrays" } }, { "idx", { "arrays" } },
+    { "cifar10", { "files", "image", "labels" } }, { "cifar100", { "files", "image", "labels", "coarse" } },
+};
+
+static const Keys *keys_of(const char *format)
+{
+    for (int i = 0; i < COUNT(format_keys); i++)
+        if (!strcmp(format_keys[i].format, format))
+            return &format_keys[i];
+    die("data: format %s has no keys", format);
+}
+
+static bool has_key(const Keys *k, const char *key)
+{
+    for (int i = 0; i < COUNT(k->key) && k->key[i]; i++)
+        if (!strcmp(k->key[i], key))
+            return true;
+    return false;
+}
+
 static bool check_keys(const DataSet *d, Node *node, const char *path)
 {
-    static const char *const token_keys[] = { "files", "tokens", "next" }, *const array_keys[] = { "arrays" };
-    bool npy = !strcmp(d->format, "npy");
-    want_key(node, npy ? "arrays" : "files", path);
-    if (!npy && !d->input.n)
-        want_key(node, "tokens", path);
-    const char *const *other = npy ? token_keys : array_keys;
+    static const char *const all[] = { "files", "tokens", "next", "arrays", "image", "labels", "coarse" };
+    const Keys *mine = keys_of(d->format);
+    want_key(node, mine->key[0], path);
+    if (mine->key[1] && !d->input.n)
+        want_key(node, mine->key[1], path);
     bool ok = true;
-    for (int i = 0; i < (npy ? COUNT(token_keys) : COUNT(array_keys)); i++) {
-        const Node *value = node_get(node, other[i]);
+    for (int i = 0; i < COUNT(all); i++) {
+        const Node *value = has_key(mine, all[i]) ? NULL : node_get(node, all[i]);
         if (value)
-            bad(value->loc, "delete it", "%s.%s does not go with format %s", path, other[i], d->format);
+            bad(value->loc, "delete it", "%s.%s does not go with format %s", path, all[i], d->format);
         ok = ok && !value;
     }
     return ok;
@@ -271,7 +308,7 @@ static void inherit(DataSet *eval, const DataSet *train)
     if (!eval->format)
         eval->format = train->format;
     if (eval->input.n || !eval->format || !train->format || strcmp(eval->format, train->format)
-        || !strcmp(eval->format, "npy"))
+        || has_key(keys_of(eval->format), "arrays"))
         return;
     eval->role = train->role;
     eval->input = train->input;
@@ -294,11 +331,14 @@ static void read_set(const Spot *s)
 {
 #define SET(field) offsetof(DataSet, field)
     static const Field fields[] = {
-        { "format", read_word, SET(format), 0, 0, "bytes llmc-tokens megatron npy" },
+        { "format", read_word, SET(format), 0, 0, "bytes llmc-tokens megatron npy idx cifar10 cifar100" },
         { "files", read_texts, SET(files), 1, 0, NULL },
         { "tokens", read_role, 0, 0, 0, NULL },
         { "next", read_role, 0, 0, 0, NULL },
         { "arrays", read_arrays, 0, 0, 0, NULL },
+        { "image", read_field, 0, 0, 0, NULL },
+        { "labels", read_field, 0, 0, 0, NULL },
+        { "coarse", read_field, 0, 0, 0, NULL },
         { "order", read_second, SET(sequential), 0, 0, "shuffled sequential" },
         { "every", read_int, SET(every), 1, MOST, NULL },         /* these two: eval only */
         { "batches", read_int, SET(batches), 1, MOST_MICRO, NULL },
@@ -314,7 +354,10 @@ static void read_set(const Spot *s)
     if (s->value->kind != MAP || (!d->format && !want_key(s->value, "format", s->path)) || !d->format)
         return;
     const Node *arrays = node_get(s->value, "arrays");
-    int named = !!node_get(s->value, "tokens") + !!node_get(s->value, "next") + (arrays ? arrays->n : 0);
+    static const char *const roles[] = { "tokens", "next", "image", "labels", "coarse" };
+    int named = arrays ? arrays->n : 0;
+    for (int i = 0; i < COUNT(roles); i++)
+        named += node_get(s->value, roles[i]) != NULL;
     if (check_keys(d, s->value, s->path) && named <= d->input.n)     /* else a name was wrong, and is named already */
         check_fed(s->m, d, s->path);
 }

@@ -2,10 +2,12 @@
  *
  * update.c: the end of a step: gradients of tied uses added up, the norm, the optimiser.
  *
- * In three parts, each by ascending parameter, because every value of one part must be there before the next begins:
+ * In parts, each by ascending parameter, because every value of one part must be there before the next begins:
  *
  *   0  TieAdd       uses n-1 .. 1, each into the use before it: the sum is that of a chain in descending use order
  *      NormPartial  sum of squares of one parameter's gradient, tied uses counted once
+ *      NormBlocks   with train.shard instead: those of its blocks, since a replica has a part of the gradient alone
+ *   4  NormSum      the blocks of all replicas, added as NormPartial adds its own: behind part 0
  *   1  NormTotal    the factor that all gradients are multiplied with: the partial sums added in global parameter
  *                   order, so that the bits do not depend on who holds which parameter (Pascanu, Mikolov and Bengio, On
  *                   the difficulty of training recurrent neural networks, 2013, section 3.2)
@@ -17,13 +19,15 @@
  *      BatchTrack   the running statistics of a BatchStat: no norm, no decay
  *      SgdSpike     instead of Sgd, where the schedule makes up for late gradients (sched/async.c)
  *
+ *   3  Narrow       with train.shard, behind the exchange of parameters: their copies in the compute type
+ *
  * clip_scope: parameter gives every parameter a norm and a factor of its own; part 1 then needs nobody else, and no norm
  * is reported.
  *
  * These rows have no operands of the model, so their words are not looked up by bind_call but in a short list that says
  * what each means for the parameter at hand.
  *
- * needs   S_GRAD states.  fills  S_MOMENT1, S_MOMENT2, S_DRIFT, S_NORM, S_CLIP, operators of PH_U.
+ * needs   S_GRAD states.  fills  S_MOMENT1, S_MOMENT2, S_DRIFT, S_NORM, S_CLIP, S_BLOCKS, operators of PH_U.
  */
 #include "grad.h"
 #include <string.h>
@@ -32,15 +36,18 @@ typedef struct {                /* one parameter */
     int p, c, m, v, drift;      /* states; -1: there is none */
     int norm, clip;
     int64_t n, index;
+    int64_t each, first, blocks;    /* of a norm in blocks */
     Ints use;                   /* accumulators, ascending */
 } Param;
 
 typedef VEC(Param) ParamList;
 typedef struct {
     Graph *g;
+    const Model *m;
     const Train *t;
     Names *taken;
     ParamList param;
+    int blocks;                 /* the sums of all of them; -1: no norm is in blocks */
     ParamList tracked;          /* mean, variance and count of each BatchStat, side by side */
     const Schedule *schedule;
     VEC(Arg) word;              /* what the words of the next call mean */
@@ -152,6 +159,19 @@ static void list_params(Update *u)
     }
 }
 
+static void make_blocks(Update *u)
+{
+    Shape all = {1, {0}};
+    for (int i = 0; i < u->param.n; i++) {
+        Param *q = &u->param.at[i];
+        q->each = norm_block(u->m, q->n);
+        q->blocks = (q->n + q->each - 1) / q->each;
+        q->first = all.d[0];
+        all.d[0] += q->blocks;
+    }
+    u->blocks = new_state(u, "norm.blocks", S_BLOCKS, F64, all, -1);
+}
+
 static void make_states(Update *u)
 {
     const Train *t = u->t;
@@ -176,6 +196,8 @@ static void make_states(Update *u)
         q->clip = t->clip_each ? new_state(u, strf("%s.clip", name), S_CLIP, F32, one, q->p) : clip;
         q->index = t->clip_each ? 0 : q->index;
     }
+    if (t->shard)
+        make_blocks(u);
 }
 
 /* ---- operators --------------------------------------------------------------------------------------------------- */
@@ -191,10 +213,23 @@ static void put_sums(Update *u, const Param *q)
     if (q->norm < 0)
         return;
     word_state(u, "norm", ARG_UPDATE, q->norm);
+    word_state(u, "blocks", ARG_UPDATE, u->blocks);
     word_state(u, "g", ARG_READ, q->use.at[0]);
     word_int(u, "n", q->n);
     word_int(u, "index", q->index);
-    put(u, "NormPartial", q->p);
+    word_int(u, "each", q->each);
+    word_int(u, "first", q->first);
+    put(u, u->blocks < 0 ? "NormPartial" : "NormBlocks", q->p);
+}
+
+static void put_block_sum(Update *u, const Param *q)
+{
+    word_state(u, "norm", ARG_UPDATE, q->norm);
+    word_state(u, "blocks", ARG_READ, u->blocks);
+    word_int(u, "n", q->blocks);
+    word_int(u, "first", q->first);
+    word_int(u, "index", q->index);
+    put(u, "NormSum", q->p);
 }
 
 /* What a step reports is the norm of the whole gradient: those of single parameters go nowhere. */
@@ -213,7 +248,7 @@ static void put_update(Update *u, const Param *q)
 {
     const Train *t = u->t;
     word_state(u, "p", ARG_UPDATE, q->p);
-    word_state(u, "c", ARG_WRITE, q->c);
+    word_state(u, "c", ARG_WRITE, t->shard ? -1 : q->c);
     word_state(u, "g", ARG_READ, q->use.at[0]);
     word_state(u, "m", ARG_UPDATE, q->m);
     word_state(u, "v", ARG_UPDATE, q->v);
@@ -234,6 +269,16 @@ static void put_update(Update *u, const Param *q)
         q->p);
 }
 
+static void put_narrow(Update *u, const Param *q)
+{
+    if (!u->t->shard || q->c < 0)
+        return;
+    word_state(u, "y", ARG_WRITE, q->c);
+    word_state(u, "x", ARG_READ, q->p);
+    word_int(u, "n", q->n);
+    put(u, "Narrow", q->p);
+}
+
 /* One call for the three states of a BatchStat. */
 static void put_tracked(Update *u, const Param *q)
 {
@@ -252,17 +297,21 @@ static void put_tracked(Update *u, const Param *q)
 
 void update(Graph *g, const Model *m, Names *taken)
 {
-    Update u = {.g = g, .t = &m->train, .taken = taken, .schedule = schedule_of(m->plan.schedule)};
+    Update u = {.g = g, .m = m, .t = &m->train, .blocks = -1, .taken = taken, .schedule = schedule_of(m->plan.schedule)};
     list_params(&u);
     make_states(&u);
     for (int i = 0; i < u.param.n; i++)
         put_sums(&u, &u.param.at[i]);
+    for (int i = 0; i < u.param.n && u.blocks >= 0; i++)
+        put_block_sum(&u, &u.param.at[i]);
     if (m->train.clip != 0 && !m->train.clip_each)
         put_total(&u, &u.param.at[0], u.param.n, -1);
     for (int i = 0; m->train.clip_each && m->train.clip != 0 && i < u.param.n; i++)
         put_total(&u, &u.param.at[i], 1, u.param.at[i].p);
     for (int i = 0; i < u.param.n; i++)
         put_update(&u, &u.param.at[i]);
+    for (int i = 0; i < u.param.n; i++)
+        put_narrow(&u, &u.param.at[i]);
     for (int i = 0; i < u.tracked.n; i += 3)
         put_tracked(&u, &u.tracked.at[i]);
 }

@@ -14,6 +14,7 @@
 #include "base/folder.h"
 #include "base/quote.h"
 #include "graph.h"
+#include "net/net.h"
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -234,18 +235,31 @@ static const char *template_of(const char *name)
     return embedded_find(strf("gen/hf/%s", name))->data;
 }
 
+static int import_graph(const char *path, const char *out, const char *loss)
+{
+    if (strcmp(loss, "cross-entropy") && strcmp(loss, "mse"))
+        misuse(strf("--loss %s: cross-entropy or mse is expected", loss));
+    return net_import(path, out, loss);
+}
+
 int import_command(int argc, char **argv)
 {
-    const char *folder = NULL, *out = NULL;
+    const char *folder = NULL, *out = NULL, *loss = NULL;
     for (int i = 0; i < argc; i++)
         if (!strcmp(argv[i], "-o") && i + 1 < argc)
             out = argv[++i];
+        else if (!strcmp(argv[i], "--loss") && i + 1 < argc)
+            loss = argv[++i];
         else if (argv[i][0] == '-' || folder)
             misuse(strf("%s is not expected", argv[i]));
         else
             folder = argv[i];
     if (!folder || !out)
         misuse(folder ? "no file to write is named" : "no folder is named");
+    if (net_knows(folder))
+        return import_graph(folder, out, loss ? loss : "cross-entropy");
+    if (loss)
+        misuse("--loss is for graphs, .onnx and .pt2");
     struct stat info;
     const char *path = stat(folder, &info) == 0 && S_ISDIR(info.st_mode) ? strf("%s/config.json", folder) : folder;
     Config c = {.root = load(path)};

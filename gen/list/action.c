@@ -57,6 +57,18 @@ Ns action_fixed(const Cost *c, int device, ActionKind kind, int tensors, Bytes b
     return cost_move(c, device, tensors, times * bytes);
 }
 
+/* Of a part: to begin takes as long as of all. */
+Ns call_time(const Plan *p, int device, int op)
+{
+    Ns all = cost_op(p->c, device, op), least = cost_move(p->c, device, 1, 0);
+    int param = plan_cuts_op(p, op);
+    if (param < 0 || all <= least)
+        return all;
+    Extent part = plan_piece(p, plan_replica(p, device), param);
+    Bytes share = ((part.until - part.from) << 20) / p->g->state.at[param].bytes;       /* of 2^20 */
+    return least + ((all - least) * share >> 20);
+}
+
 Ns action_time(const Plan *p, int device, const Action *k)
 {
     Ns sum = 0;
@@ -77,16 +89,23 @@ Ns action_time(const Plan *p, int device, const Action *k)
     default:
         if (k->routine >= 0)
             for (int i = 0; i < p->routine.at[k->routine].call.n; i++)
-                sum += cost_op(p->c, device, p->routine.at[k->routine].call.at[i].op);
+                sum += call_time(p, device, p->routine.at[k->routine].call.at[i].op);
         return sum;
     }
 }
 
-/* The part of the update that an operator belongs to: 0 ties and partial norms, 1 total norms, 2 the rest. */
+/* The part of the update that an operator belongs to: 0 ties and partial norms, 1 total norms, 2 the rest,
+ * 3 copies of parameters that came back in parts, 4 sums of blocks. */
 int update_part(const Op *o)
 {
     const char *name = row(o->row)->name;
-    return !strcmp(name, "TieAdd") || !strcmp(name, "NormPartial") ? 0 : !strcmp(name, "NormTotal") ? 1 : 2;
+    static const struct { const char *row; int part; } parts[] = {
+        {"TieAdd", 0}, {"NormPartial", 0}, {"NormBlocks", 0}, {"NormTotal", 1}, {"Narrow", 3}, {"NormSum", 4},
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (!strcmp(name, parts[i].row))
+            return parts[i].part;
+    return 2;
 }
 
 /* Is it the begin or the end of an offload or a fetch? */

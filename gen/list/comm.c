@@ -153,7 +153,10 @@ static Ints crossing(const Comm *c, const Action *k)
     Ints list = {0};
     for (int i = 0; i < c->desk.msg.n; i++) {
         const Msg *m = &c->desk.msg.at[i];
-        if (m->level == k->part && m->back == (k->kind == K_SHARE) && c->p->chunk.at[g->state.at[m->state].op] == k->chunk)
+        bool here = m->level == k->part && m->back == (k->kind == K_SHARE);
+        const State *s = here ? &g->state.at[m->state] : NULL;
+        bool whole = here && k->state >= 0, some = here && k->state < 0 && s->kind == (k->group ? S_PARAM : S_GRAD);
+        if (whole ? m->state == k->state : some && c->p->chunk.at[s->op] == k->chunk)
             *PUSH(&list) = i;
     }
     return list;
@@ -249,7 +252,7 @@ static void put_update_messages(Comm *c, int part)
         const Msg *m = &c->desk.msg.at[i];
         bool sends = m->src == c->desk.stage;
         if (m->state < 0 || m->level >= 0 || transport_part(c->p->g->state.at[m->state].kind) != part ||
-            (!sends && m->dst != c->desk.stage))
+            (!sends && m->dst != c->desk.stage) || desk_transfer(&c->desk, sends ? K_SEND : K_RECV, i, 0, -1).bytes == 0)
             continue;
         begin(c, sends ? K_SEND : K_RECV, i, -1);
         if (!sends)
@@ -319,7 +322,7 @@ static void put_compute(Comm *c, const Action *k, const Ints *now, const Backwar
 {
     c->desk.beat++;
     desk_wait_sends(&c->desk, c->times, true);
-    if (k->kind == K_U && k->part != c->part)       /* once for all chunks of the device */
+    if (k->kind == K_U && k->part < 3 && k->part != c->part)       /* once for all chunks of the device */
         put_update_messages(c, c->part = k->part);
     if (k->chunk >= 0 && k->mb >= 0)
         put_loads(c, k);

@@ -91,13 +91,22 @@ static void add_states(const Plan *p, Msgs *list, int way)
                     add(p, list, (Msg){.tensor = -1, .state = s, .way = way, .src = (int)src, .dst = (int)dst, .level = -1});
 }
 
+/* Gradients cross up the tree.  Down the tree cross those of parameters that each row updates, or the parameters that rows have
+ * updated in parts. */
+static bool crosses(const Plan *p, int s, bool back)
+{
+    const State *x = &p->g->state.at[s];
+    bool own = x->param >= 0 && plan_sharded(p, x->param);
+    return x->kind == S_BLOCKS ? !back : x->kind == S_GRAD ? !back || !own : x->kind == S_PARAM && back && own;
+}
+
 static void add_merges(const Plan *p, Msgs *list)
 {
     int levels = plan_levels(p);
     for (int i = 0; i < 2 * levels; i++)
         for (int s = 0; s < p->g->state.n; s++)
-            if (p->g->state.at[s].kind == S_GRAD) {
-                int stage = device_of(p, 0, p->g->state.at[s].op);
+            if (crosses(p, s, i >= levels)) {
+                int stage = p->g->state.at[s].op < 0 ? -1 : device_of(p, 0, p->g->state.at[s].op);
                 add(p, list, (Msg){.tensor = -1, .state = s, .src = stage, .dst = stage, .level = i % levels,
                                    .back = i >= levels});
             }
@@ -184,10 +193,16 @@ static int chunk_of(const Desk *d, const Msg *m)
     return d->p->chunk.at[d->p->g->state.at[m->state].op];
 }
 
+/* Where rows exchange something of all chunks, a row is a replica. */
+static int row_at(const Desk *d, const Msg *m)
+{
+    return d->p->g->state.at[m->state].op < 0 ? d->replica : plan_row_of(d->p, d->device, chunk_of(d, m));
+}
+
 Halves desk_halves(const Desk *d, int msg)
 {
     const Msg *m = &d->msg.at[msg];
-    return transport_halves(d->p, plan_row_of(d->p, d->device, chunk_of(d, m)), m->state, m->level, m->back);
+    return transport_halves(d->p, row_at(d, m), m->state, m->level, m->back);
 }
 
 /* Between rows, what crosses of a gradient: into a buffer of its own on the way up. */
@@ -196,7 +211,8 @@ static void take_half(const Desk *d, int msg, Action *a)
     const Msg *m = &d->msg.at[msg];
     Halves x = desk_halves(d, msg);
     Extent it = a->kind == K_SEND ? x.gives : x.gets;
-    a->peer = plan_partner(d->p, d->device, chunk_of(d, m), m->level);
+    a->peer = m->src < 0 ? plan_twin(d->p, d->device, d->replica ^ 1 << m->level)
+                         : plan_partner(d->p, d->device, chunk_of(d, m), m->level);
     a->part = m->level;
     a->back = m->back;
     a->bytes = it.until - it.from;
@@ -217,6 +233,11 @@ Action desk_transfer(const Desk *d, ActionKind kind, int msg, int step, int mb)
     }
     a.peer = plan_twin(d->p, kind == K_SEND ? m->dst : m->src, d->replica);
     a.bytes = m->tensor >= 0 ? d->p->g->tensor.at[m->tensor].bytes : d->p->g->state.at[m->state].bytes;
+    if (m->tensor < 0 && d->p->g->state.at[m->state].kind == S_GRAD) {      /* of a use elsewhere: what is whole here */
+        Extent part = plan_piece(d->p, d->replica, m->state);
+        a.at = part.from;
+        a.bytes = part.until - part.from;
+    }
     return a;
 }
 

@@ -56,7 +56,7 @@ static inline bool transport_may_far(const Plan *p)
 static inline int transport_part(StateKind kind)
 {
     return kind == S_VALUES || kind == S_MOMENT1 || kind == S_MOMENT2 || kind == S_DRIFT ? -1 :
-           kind == S_GRAD ? 0 : kind == S_NORM ? 1 : kind == S_CLIP ? 2 : 3;
+           kind == S_BLOCKS ? -1 : kind == S_GRAD ? 0 : kind == S_NORM ? 1 : kind == S_CLIP ? 2 : 3;
 }
 
 /* Does an operator with such an operand make the state, so that it leaves its device if others want it?  Gradients are made
@@ -82,6 +82,9 @@ typedef struct { Bytes largest, way; int n; } Batch;
 typedef struct { Extent gets, gives; Bytes bytes; } Halves;      /* of a row at a level; the bytes of the larger one */
 static inline Halves transport_halves(const Plan *p, int row, int state, int level, bool back)
 {
+    Extent all = {0, p->g->state.at[state].bytes};
+    if (p->g->state.at[state].kind == S_BLOCKS)         /* no halves */
+        return (Halves){all, all, all.until};
     Extent own = plan_share(p, row, state, level + 1), other = plan_share(p, row ^ 1 << level, state, level + 1);
     Bytes mine = own.until - own.from, theirs = other.until - other.from;
     return back ? (Halves){other, own, mine > theirs ? mine : theirs} : (Halves){own, other, mine > theirs ? mine : theirs};

@@ -88,11 +88,13 @@ static int state_buf(Lower *w, int s, int way)
         bool mine = owner < 0 || owner == w->device;
         bool passing = x->kind == S_GRAD && !mine;          /* a remote use's gradient, alive in the update alone */
         bool kept = mine && version_kept(w->p, s), ring = s == w->p->g->vals && order_overlap(w->p) > 0;
+        bool cut = x->kind == S_MOMENT1 || x->kind == S_MOMENT2 || x->kind == S_DRIFT;
+        Extent part = cut ? plan_piece(w->p, plan_replica(w->p, w->device), s) : (Extent){0, x->bytes};
         const char *more = way == 0 || (mine && owner >= 0) ? "" : strf("_%d", way + 1);
         *slot = 1 + new_buf(w, (Buf){.name = strf("%s%s%s", x->name, mine ? "" : "_in", more), .state = s,
             .way = way, .tensor = -1,
             .chunk = x->op >= 0 && (x->kind == S_GRAD || kept) ? w->p->chunk.at[x->op] : -1,
-            .origin = mine ? MADE : RECEIVED, .peer = mine ? -1 : owner, .op = -1, .bytes = x->bytes,
+            .origin = mine ? MADE : RECEIVED, .peer = mine ? -1 : owner, .op = -1, .bytes = part.until - part.from,
             .birth = passing ? AT_RECV : AT_ALWAYS, .death = passing || kept ? AT_U : ring ? AT_F : AT_ALWAYS});
     }
     return *slot - 1;
@@ -120,8 +122,8 @@ static int merge_buf(Lower *w, int s, int level, int peer, Bytes bytes)
     int *slot = &w->merge[level * w->p->g->state.n + s];
     if (*slot == 0)
         *slot = 1 + new_buf(w, (Buf){.name = strf("%s_in%d", x->name, peer), .state = s, .tensor = -1,
-            .chunk = w->p->chunk.at[x->op], .origin = RECEIVED, .peer = peer, .op = -1, .bytes = bytes, .birth = AT_RECV,
-            .death = AT_U});
+            .chunk = x->op < 0 ? -1 : w->p->chunk.at[x->op], .origin = RECEIVED, .peer = peer, .op = -1, .bytes = bytes,
+            .birth = AT_RECV, .death = AT_U});
     return *slot - 1;
 }
 
@@ -220,13 +222,21 @@ static void line_routine(Lower *w, const Action *k)
         add_call(w, r, line.at[i].op, line.at[i].again);
 }
 
+/* Its row may have no part of the parameter. */
+static bool has_part(const Lower *w, int op)
+{
+    int param = plan_cuts_op(w->p, op);
+    Extent part = param < 0 ? (Extent){0, 1} : plan_piece(w->p, plan_replica(w->p, w->device), param);
+    return part.until > part.from;
+}
+
 static void update_routine(Lower *w, int chunk, int part)
 {
-    static const char *const name[] = {"gather", "norm", "update"};
+    static const char *const name[] = {"gather", "norm", "update", "copies", "sums"};
     Routine *r = new_routine(w, K_U, chunk, several_chunks(w->p) ? strf("chunk%d_%s", chunk, name[part]) : name[part]);
     r->part = part;
     for (int o = w->p->g->nb; o < w->p->g->op.n; o++)
-        if (w->p->chunk.at[o] == chunk && update_part(&w->p->g->op.at[o]) == part)
+        if (w->p->chunk.at[o] == chunk && update_part(&w->p->g->op.at[o]) == part && has_part(w, o))
             add_call(w, r, o, false);
 }
 
@@ -297,7 +307,8 @@ static int host_buf(Lower *w, int t)
 /* The pipeline whose copy of a state moves.  A gradient that rows exchange is that of the chunk that the device holds. */
 static int way_moved(Lower *w, const Action *k)
 {
-    w->chunk = k->way ? -1 : w->p->chunk.at[w->p->g->state.at[k->state].op];
+    int op = w->p->g->state.at[k->state].op;
+    w->chunk = k->way || op < 0 ? -1 : w->p->chunk.at[op];
     int way = k->way ? k->way - 1 : plan_ways(w->p) > 1 ? way_of(w) : 0;
     w->chunk = -1;
     return way;

@@ -145,15 +145,11 @@ static char *positions(const Plan *p)
 
 /* ---- the answer -------------------------------------------------------------------------------------------------- */
 
-/* The chunk of an update: the home of the parameter that its first state belongs to. */
+/* The chunk of an update: the home of its parameter. */
 static int home(const Plan *p, const Op *o)
 {
-    for (int i = 0; i < o->arg.n; i++) {
-        const Arg *a = &o->arg.at[i];
-        if (a->state && p->g->state.at[a->index].param >= 0)
-            return p->chunk.at[p->g->state.at[p->g->state.at[a->index].param].op];
-    }
-    return 0;
+    int param = update_param(p->g, o);
+    return param < 0 ? 0 : p->chunk.at[p->g->state.at[param].op];
 }
 
 static void assign(Plan *p, const int *last)

@@ -57,6 +57,17 @@ static void find_calls(Live *x)
     }
 }
 
+/* Of a row that has most of it. */
+static Bytes part_bytes(const Live *x, int s)
+{
+    Bytes most = 0;
+    for (int row = 0; row < 1 << plan_levels(x->p); row++) {
+        Extent part = plan_piece(x->p, row, s);
+        most = part.until - part.from > most ? part.until - part.from : most;
+    }
+    return aligned(most);
+}
+
 static void take_state(Live *x, int s)
 {
     const State *y = &x->g->state.at[s];
@@ -72,13 +83,13 @@ static void take_state(Live *x, int s)
         x->guest[y->param] = bytes;
         break;
     case S_MOMENT1: case S_MOMENT2: case S_DRIFT:
-        x->owner[y->param] += bytes;
+        x->owner[y->param] += part_bytes(x, s);
         break;
     case S_GRAD:
         x->uses[y->param] += bytes;
         *PUSH(&x->use[y->op]) = s;
         break;
-    case S_NORM: case S_CLIP:
+    case S_NORM: case S_CLIP: case S_BLOCKS:
         *(y->param < 0 ? &x->norms : &x->owner[y->param]) += bytes;
         break;
     case S_VALUES:

@@ -79,21 +79,62 @@ static void accumulate(Plan *p, int device, Action *k)
     }
 }
 
-/* One level of an exchange between rows: of the chunk, or of all that the device holds: -1. */
-static void exchange(Plan *p, int device, ActionKind kind, int chunk, int level)
+/* One level of an exchange between rows: of the chunk, or of all that the device holds: -1.  what: Action.group. */
+static void exchange(Plan *p, int device, ActionKind kind, int chunk, int level, int what)
 {
     for (int c = 0; c < plan_chunks(p); c++)
-        if (chunk < 0 ? plan_holds(p, device, c) : c == chunk)
-            sched_put(p, device, kind, c, -1)->part = level;
+        if (chunk < 0 ? plan_holds(p, device, c) : c == chunk) {
+            Action *k = sched_put(p, device, kind, c, -1);
+            k->part = level;
+            k->group = what;
+        }
+}
+
+static void share(Plan *p, int device, int chunk, int what)
+{
+    for (int level = plan_levels(p); level-- > 0;)
+        exchange(p, device, K_SHARE, chunk, level, what);
 }
 
 /* Up the tree, where each row keeps a part, and down again, until each has all of it: share.c. */
 static void merge(Plan *p, int device, int chunk)
 {
     for (int level = 0; level < plan_levels(p); level++)
-        exchange(p, device, K_MERGE, chunk, level);
-    for (int level = plan_levels(p); level-- > 0;)
-        exchange(p, device, K_SHARE, chunk, level);
+        exchange(p, device, K_MERGE, chunk, level, 0);
+    share(p, device, chunk, 0);
+}
+
+/* The sums of squares of all blocks go up the tree whole: each row has those of its own parts, and zeros. */
+static void merge_blocks(Plan *p, int device)
+{
+    int blocks = 0, chunk = 0;
+    while (blocks < p->g->state.n && p->g->state.at[blocks].kind != S_BLOCKS)
+        blocks++;
+    while (!plan_holds(p, device, chunk))
+        chunk++;
+    for (int level = 0; blocks < p->g->state.n && level < plan_levels(p); level++) {
+        Action *k = sched_put(p, device, K_MERGE, chunk, -1);
+        k->part = level;
+        k->state = blocks;
+    }
+}
+
+/* The parts of the update.  With train.shard norms need the blocks of all rows, and each row hands on what it has updated
+ * before copies are made. */
+static void update(Plan *p, int device)
+{
+    static const int plain[] = {0, 1, 2}, sharded[] = {0, 4, 1, 2, 3};
+    bool shard = p->m->train.shard;
+    for (int i = 0; i < (shard ? 5 : 3); i++) {
+        int part = shard ? sharded[i] : plain[i];
+        if (part == 3)
+            share(p, device, -1, 1);
+        if (part == 4)
+            merge_blocks(p, device);
+        for (int c = 0; c < plan_chunks(p); c++)
+            if (plan_holds(p, device, c))
+                sched_put(p, device, K_U, c, -1)->part = part;
+    }
 }
 
 /* Two directions mirror each other: both devices of a chunk are through with it at the same place of their lists. */
@@ -123,10 +164,8 @@ static void finish_device(Plan *p, int device)
     }
     if (!merges_early(p))
         merge(p, device, -1);
-    for (int part = 0; part < 3 && !updated; part++)
-        for (int c = 0; c < plan_chunks(p); c++)
-            if (plan_holds(p, device, c))
-                sched_put(p, device, K_U, c, -1)->part = part;
+    if (!updated)
+        update(p, device);
 }
 
 /* A group of at least p micro-batches hides the way through all devices; so must the last one. */
@@ -216,6 +255,10 @@ const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int
 {
     const Train *t = &m->train;
     bool norms = t->clip != 0 && !t->clip_each;
+    if (t->shard && s->async)
+        return "it has no replicas to deal optimiser states out to; set train.shard: none, or take a synchronous schedule";
+    if (t->shard && s->ways > 1)
+        return "its two pipelines keep their states to themselves; set train.shard: none, or take another schedule";
     if (s->async && g->micro < least_micro(s, m, devices))
         return strf("two weight versions serve %d stages from %d micro-batches a step on, and there are %lld; make "
                     "train.batch.micro smaller or train.batch.global larger, or take fewer stages", devices, devices,

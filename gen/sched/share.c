@@ -14,32 +14,53 @@
  * as make whole cache lines.  With fewer blocks than rows, some parts are empty, and no message carries them.  Parameters take
  * turns in who has an empty one.
  *
+ * With train.shard: optimizer the way down is that of the parameters.  A row has the moments of its own part alone, and updates
+ * that part behind the way up (ZeRO, stage 1).  Parameters that batches track are not sharded.
+ *
  * Source: Rabenseifner, Optimization of Collective Reduction Operations, ICCS 2004; Thakur, Rabenseifner and Gropp,
- * Optimization of Collective Communication Operations in MPICH, 2005, section 4.4.
+ * Optimization of Collective Communication Operations in MPICH, 2005, section 4.4; Rajbhandari, Rasley, Ruwase and He, ZeRO:
+ * Memory Optimizations Toward Training Trillion Parameter Models, SC 2020, section 5.1.
  *
  * Cost: constant for each question.
  */
 #include "plan.h"
 
-enum { LINE = 16 };             /* elements: a cache line of f32, and of bf16 half a one */
+#include <string.h>
 
-int64_t share_block(const Plan *p, int64_t n)
-{
-    const Blocks *rule = &library_of(&p->m->devices.at[0])->blocks;
-    int64_t each = (n + rule->most - 1) / rule->most;
-    each = (each + rule->round - 1) / rule->round * rule->round;
-    return each > rule->least ? each : rule->least;
-}
+enum { LINE = 16 };             /* elements: a cache line of f32, and of bf16 half a one */
 
 /* Part i of r begins there, in bytes of the state. */
 static Bytes begins(const Plan *p, int s, int64_t i, int64_t r)
 {
     const State *x = &p->g->state.at[s];
-    int64_t size = type_bytes(x->type), n = x->bytes / size, unit = share_block(p, n);
+    int64_t size = type_bytes(x->type), n = x->bytes / size, unit = norm_block(p->m, n);
     while (unit % LINE)
         unit *= 2;
     int64_t units = (n + unit - 1) / unit, from = (units * i + x->param % r) / r * unit * size;
     return i == r || from > x->bytes ? x->bytes : from;
+}
+
+bool plan_sharded(const Plan *p, int param)
+{
+    return p->m->train.shard && plan_levels(p) > 0 && !p->g->state.at[param].tracked;
+}
+
+/* Ties, norms, the update of each element; not what reads other parts too. */
+int plan_cuts_op(const Plan *p, int op)
+{
+    static const char *const names[] = {"TieAdd", "NormBlocks", "Sgd", "AdamW", "NAdamW"};
+    const Op *o = &p->g->op.at[op];
+    int param = -1;
+    for (size_t i = 0; o->phase == PH_U && p->m->train.shard && i < sizeof names / sizeof *names; i++)
+        if (!strcmp(row(o->row)->name, names[i]))
+            param = update_param(p->g, o);
+    return param >= 0 && plan_sharded(p, param) ? param : -1;
+}
+
+Extent plan_piece(const Plan *p, int row, int s)
+{
+    const State *x = &p->g->state.at[s];
+    return x->param >= 0 && plan_sharded(p, x->param) ? plan_share(p, row, s, plan_levels(p)) : (Extent){0, x->bytes};
 }
 
 Extent plan_share(const Plan *p, int row, int s, int level)

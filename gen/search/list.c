@@ -293,7 +293,7 @@ static Ns with_idle(const Plan *p)
 }
 
 /* An idle device wins only by what is worth one. */
-static bool wins(const Plan *a, const Plan *b)
+bool wins(const Plan *a, const Plan *b)
 {
     return is_idle(a) == is_idle(b) ? better(a, b) : with_idle(a) < with_idle(b);
 }

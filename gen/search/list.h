@@ -23,6 +23,7 @@ void list_schedule(Search *s, const Graph *g, const Cost *c, const Model *m, int
 void search_all(Search *s);
 Plan *search_best(const Search *s);                 /* with its proof; NULL: there is none */
 Plan *search_failed(const Search *s);               /* of the last candidate without a plan; NULL: each has one */
+bool wins(const Plan *a, const Plan *b);             /* better; an idle device wins only by what is worth one */
 Ns search_least(const Search *s);                   /* proven: no plan of these candidates takes less */
 
 /* device_order.c: the best plan of one graph, number of stages and schedule under every order of the devices; as one candidate

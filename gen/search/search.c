@@ -8,6 +8,7 @@
  */
 #include "search.h"
 #include "list.h"
+#include "rows.h"
 #include "budgets.h"
 #include "key.h"
 #include "plan/planner.h"
@@ -48,7 +49,7 @@ static void list_chunks(Search *s, const Graph *g, const Cost *c, const Model *m
         Model *with = alloc(sizeof *with);
         *with = *m;
         with->plan.chunks = v;
-        with->plan.chunks_auto = false;
+        with->plan.chunks_auto = with->plan.chunks_said = false;
         list_one(s, g, c, with, stages, k);
     }
 }
@@ -183,6 +184,15 @@ static bool single(const Model *m)
         && schedule_of(m->plan.schedule)->ways <= 1;
 }
 
+/* A planner that proves looks at all rows; others are as published. */
+static bool tries_rows(const Search *s, const Model *m)
+{
+    const char *planner = s->ask.planner ? s->ask.planner : m->plan.planner;
+    bool any = m->plan.any_row && !strcmp(m->plan.schedule, "auto");
+    return any && planner_named(planner)->complete && m->plan.objective == STEP_TIME && m->order == ORDER_GIVEN
+        && !s->ask.first_fit && !busy_stopped();
+}
+
 static Plan *search_asked(const Options *x, const Model *m, const Ask *ask, Plan **failed)
 {
     Search s = {.x = x, .ask = ask ? *ask : (Ask){0}, .best = -1};
@@ -199,6 +209,8 @@ static Plan *search_asked(const Options *x, const Model *m, const Ask *ask, Plan
             list_graph(&s, sizes.at[i]);
         search_all(&s);
         best = search_best(&s);
+        if (best && tries_rows(&s, m))
+            best = search_rows(&s, best);
     }
     *failed = search_failed(&s);
     if (!best && !*failed && s.refused)

@@ -49,21 +49,6 @@ static bool is_own(const Model *m, const Schedule *k)
     return m->plan.row.word && !strcmp(k->name, m->plan.row.word);
 }
 
-static const Model *with_schedule(const Model *m, const Schedule *k)
-{
-    Model *with = alloc(sizeof *with);
-    *with = *m;
-    PlanSpec *p = &with->plan;
-    p->schedule = k->name;
-    p->map = p->table && !k->given ? (Ints){0} : p->map;
-    p->waves = k->waves ? p->waves : 0;
-    p->group = k->grouped ? p->group : 0;
-    p->warmup = k->warmups ? p->warmup : WARMUP_A;
-    if (!p->chunks_said && !p->map.n)
-        p->chunks = !k->chunks ? 1 : k->chunks * (p->waves ? p->waves : 1);
-    return with;
-}
-
 /* The most slots that weights of it have, in one type. */
 static int copies_of(const Plan *p, int device)
 {

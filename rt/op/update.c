@@ -65,6 +65,22 @@ void norm_partial(Stage *st, double *norm, const float *g, long n, long index)
     norm[index] = sum;
 }
 
+void norm_blocks(Stage *st, double *blocks, const float *g, long n, long each, long first)
+{
+    EACH(n >= 1 << 15)
+    for (long b = 0; b < ceil_div(n, each); b++)
+        blocks[first + b] = squares(g + b * each, least(each, n - b * each));
+}
+
+void norm_sum(Stage *st, double *norm, const double *blocks, long n, long first, long index)
+{
+    (void)st;
+    double sum = 0;
+    for (long b = 0; b < n; b++)
+        sum += blocks[first + b];
+    norm[index] = sum;
+}
+
 void norm_total(Stage *st, float *clip, const double *norm, Values *vals, long count, float limit)
 {
     (void)st;

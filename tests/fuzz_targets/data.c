@@ -17,7 +17,8 @@ static void read_all(const DataFile *f, size_t offset, Element kind, int64_t n)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    static int (*const open[])(Source *, const DataFile *) = {bytes_open, llmc_open, npy_open};
+    static int (*const open[])(Source *, const DataFile *) = {bytes_open, llmc_open, npy_open, idx_open, cifar10_open,
+                                                                   cifar100_open};
     enum { FORMATS = sizeof open / sizeof *open };
     DataFile f = {0};
     Array array = {0};

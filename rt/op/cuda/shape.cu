@@ -84,11 +84,14 @@ void slice_backward(Stage *st, real *dx, const real *dy, long outer, long whole,
                (real)0);
 }
 
-/* Units of a pixel in y: those of x, or outside of it `rim`. */
+/* Units of a pixel in y: those of x, or outside of it the value. */
 template <class U>
 static __global__ void pad_pixels(U *y, const U *x, long height, long width, long units, long yheight, long ywidth, long top,
-                                  long left, long n, U rim)
+                                  long left, long n, float value)
 {
+    U rim;
+    for (int j = 0; j < (int)(sizeof rim / sizeof(real)); j++)
+        set((real *)&rim, j, value);
     GRID(i, n) {
         long pixel = quotient(i, units), line = quotient(pixel, ywidth), sample = quotient(line, yheight);
         long row = line - sample * yheight - top, column = pixel - line * ywidth - left;
@@ -101,17 +104,12 @@ void pad_forward(Stage *st, real *y, const real *x, long batch, long height, lon
                  long ywidth, long top, long left, float value)
 {
     long n = batch * yheight * ywidth * channels;
-    float rim[WIDE];
-    Quad four;
-    for (int j = 0; j < WIDE; j++)
-        rim[j] = value;
-    store((real *)&four, rim);
     if (channels % WIDE == 0)
         LAUNCH((pad_pixels<Quad>), blocks_for(n / WIDE), (unsigned)BLOCK, st, (Quad *)y, (const Quad *)x, height, width,
-               channels / WIDE, yheight, ywidth, top, left, n / WIDE, four);
+               channels / WIDE, yheight, ywidth, top, left, n / WIDE, value);
     else
         LAUNCH((pad_pixels<real>), blocks_for(n), (unsigned)BLOCK, st, y, x, height, width, channels, yheight, ywidth, top,
-               left, n, *(const real *)&four);
+               left, n, value);
 }
 
 void copy_forward(Stage *st, real *y, const real *x, long n)

@@ -40,6 +40,19 @@ void norm_partial(Stage *st, double *norm, const float *g, long n, long index)
     total(st, Squares{g}, Total{norm + index}, n);
 }
 
+void norm_blocks(Stage *st, double *blocks, const float *g, long n, long each, long first)
+{
+    double *to = blocks + first;
+    LAUNCH((total_pieces<Squares, Total>), (unsigned)ceil_div(n, each), (unsigned)BLOCK, st, Squares{g}, Total{to}, to, n,
+           each);
+}
+
+void norm_sum(Stage *st, double *norm, const double *blocks, long n, long first, long index)
+{
+    LAUNCH((total_pieces<Numbers, Total>), 1u, (unsigned)BLOCK, st, Numbers{blocks + first}, Total{norm + index}, (double *)0,
+           n, n);
+}
+
 void norm_total(Stage *st, float *clip, const double *norm, Values *vals, long count, float limit)
 {
     total(st, Numbers{norm}, Clip{clip, vals, limit}, count);

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * net.h: graphs of other frameworks, on their way to a model file: onnx.c reads them, ops.c turns each operator to lines,
+ * write.c writes lines and weights.
+ */
+#ifndef NET_H
+#define NET_H
+#include "base.h"
+
+enum { MOST_DIMS = 6 };
+typedef struct { int n; int64_t d[MOST_DIMS]; } Dims;
+
+/* A value of the graph.  Dims are those of the file, channels behind the batch; `last`: here they are the last axis. */
+typedef enum { VALUE_ACT, VALUE_WEIGHT, VALUE_NUMBERS } ValueKind;
+typedef struct {
+    const char *name;           /* in the file; of a weight: where it came from */
+    ValueKind kind;
+    Dims dims;
+    bool last, whole;           /* whole: integers: ids of tokens, or arithmetic on shapes */
+    int line;                   /* of an activation: that makes it; -1: an input */
+    const char *type;           /* of a weight: its bytes, as safetensors have them */
+    const unsigned char *at;
+    int64_t bytes;
+    bool turned;                /* a matrix whose axes the graph swaps */
+    const double *number;       /* of numbers */
+} Value;
+typedef VEC(double) Numbers;
+
+enum { MOST_ROLES = 6 };
+typedef struct { const char *role; int value; bool turned; Dims dims; } Role;   /* dims: as the parameter has them */
+typedef struct {
+    const char *op;             /* of ops.def; `?X`: of an idiom, and no operator by itself */
+    const char *attributes;     /* `, out: 8`, behind op and name */
+    VEC(int) in;
+    int out;
+    Role role[MOST_ROLES];
+    int roles;
+    double factor;              /* of Scale, ?Plus and ?Pow */
+    bool used;
+} Line;
+
+typedef struct {
+    const char *path, *producer;
+    VEC(Value) value;
+    VEC(Line) line;
+    Ints inputs;
+    int64_t batch;              /* the first axis of every activation */
+    const char *node;           /* being read: for messages */
+    const char *remedy;         /* the export that works */
+} Net;
+
+/* net.c */
+void net_refuse(const Net *g, const char *form, ...) PRINTF(2, 3) NORETURN;     /* FILE: node: text; status 3 */
+int  net_input(Net *g, const char *name, Dims dims, bool whole);
+int  net_weight(Net *g, const char *name, const char *type, Dims dims, const unsigned char *at, int64_t bytes);
+int  net_numbers(Net *g, Dims dims, const double *number);
+int64_t dims_elements(const Dims *d);
+bool dims_same(const Dims *a, const Dims *b);
+const double *net_known(Net *g, int value);         /* numbers, or those of a weight; NULL: only a run knows */
+int64_t net_integer(Net *g, int value, int64_t otherwise);      /* one number; value -1: otherwise */
+/* A line of one result. */
+int  net_line(Net *g, const char *op, const char *attributes, int in, Dims dims, bool last);
+void net_also(Net *g, int value, int in);           /* its line has one more operand, */
+void net_role(Net *g, int value, const char *role, int weight, bool turned, Dims dims);     /* or a parameter */
+const Line *net_made(const Net *g, int value);      /* by which line; NULL: none */
+
+/* ops.c: operators of neural networks; each gives its result */
+typedef struct { int64_t kernel[2], stride[2], pad[4], dilate[2], groups; bool ceil, count_pad; } Window;   /* pad: top, left,
+                                                                                                              bottom, right */
+int ops_conv(Net *g, int x, int weight, int bias, const Window *w);
+int ops_pool(Net *g, const char *op, int x, const Window *w);
+int ops_global_pool(Net *g, int x, bool keep);
+int ops_batch_norm(Net *g, int x, const int weight[5], double eps, double momentum);   /* weight, bias, mean, variance, steps */
+int ops_layer_norm(Net *g, int x, int weight, int bias, double eps);
+int ops_linear(Net *g, int x, int weight, int bias, bool turned);       /* turned: weight is [in, out] */
+int ops_embedding(Net *g, int ids, int weight);
+int ops_unary(Net *g, const char *op, const char *attributes, int x);
+int ops_scale(Net *g, int x, double factor);
+int ops_plus(Net *g, int x, double number);
+int ops_power(Net *g, int x, double number);
+int ops_binary(Net *g, const char *op, int a, int b);                   /* Add, Sub, Mul, Div */
+int ops_concat(Net *g, const Ints *in, int64_t axis);
+int ops_slice(Net *g, int x, int64_t axis, int64_t from, int64_t count);
+int ops_reshape(Net *g, int x, Dims dims);
+int ops_transpose(Net *g, int x, const int64_t *perm);
+int ops_mean(Net *g, int x, const int64_t *axis, int axes, bool keep);
+
+/* idiom.c: the operator that a product is, in parts; -1: none */
+int idiom_of_product(Net *g, int value);
+
+/* write.c: the model file, and its weights beside it as safetensors */
+void net_write(Net *g, int result, const char *loss, const char *out);
+
+/* onnx.c: the result of the graph */
+int onnx_read(Net *g, const unsigned char *at, size_t n);
+
+bool net_knows(const char *path);                   /* by the end of its name */
+int  net_import(const char *path, const char *out, const char *loss);
+#endif

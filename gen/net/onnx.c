@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * onnx.c: files of ONNX, opsets 11 to 20: ModelProto of onnx.proto, by its numbers of fields.
+ *
+ * Tensors are used where they lie, in the file or in one beside it.  Fields that are not known are passed over, as the format
+ * wants; operators that are not known end dpgen by name.
+ */
+#include "onnx.h"
+#include "base/safe.h"
+#include "wire.h"
+#include <string.h>
+
+/* SYMBOLIC: samples of a graph that does not say how many: a prime, to be found again */
+enum { FIRST_OPSET = 11, LAST_OPSET = 20, SYMBOLIC = 7919 };
+typedef struct { const char *name; int value; } Named;
+typedef struct { Net *g; int opset; const char *dir; VEC(Named) named; Strs outputs; } Reader;
+
+static const struct { int type; const char *name; } types[] = {
+    {1, "F32"}, {2, "U8"}, {3, "I8"}, {5, "I16"}, {6, "I32"}, {7, "I64"}, {9, "BOOL"}, {10, "F16"}, {11, "F64"}, {16, "BF16"}
+};
+
+static const char remedy[] =
+    "export it with torch.onnx.export(model, x, 'model.onnx', dynamo=False, training=torch.onnx.TrainingMode.TRAINING, "
+    "do_constant_folding=False, opset_version=17)";
+
+static NORETURN void broken(const Reader *r, const char *why)
+{
+    net_refuse(r->g, "this is no file of ONNX, or it is cut short: %s", why);
+}
+
+static void stop_at(const Reader *r, const Wire *w)
+{
+    if (w->why)
+        broken(r, w->why);
+}
+
+static int named(const Reader *r, const char *name)
+{
+    for (int i = r->named.n - 1; i >= 0; i--)
+        if (!strcmp(r->named.at[i].name, name))
+            return r->named.at[i].value;
+    return -1;
+}
+
+/* ---- tensors ----------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    const char *name, *location;
+    Dims dims;
+    int type, too_many;
+    const unsigned char *raw;
+    size_t bytes, offset, length;
+    Numbers number;             /* in place of raw: int32_data, int64_data, */
+    VEC(uint32_t) real;         /* float_data, */
+    VEC(uint64_t) wide;         /* double_data */
+} Tensor;
+
+static void take_dim(void *to, uint64_t bits)
+{
+    Tensor *t = to;
+    if (t->dims.n == MOST_DIMS)
+        t->too_many = 1;
+    else
+        t->dims.d[t->dims.n++] = (int64_t)bits;
+}
+
+static void take_integer(void *to, uint64_t bits)
+{
+    *PUSH(&((Tensor *)to)->number) = (double)(int64_t)bits;
+}
+
+static void take_fixed(Tensor *t, const Field *f, int bytes)
+{
+    Wire one = {0};
+    if (f->kind != 2) {
+        *PUSH(&t->wide) = f->bits;
+        return;
+    }
+    for (one = f->in; one.end - one.at >= bytes; one.at += bytes) {
+        uint64_t x = 0;
+        for (int i = 0; i < bytes; i++)
+            x |= (uint64_t)one.at[i] << (8 * i);
+        *PUSH(&t->wide) = x;
+    }
+}
+
+static void take_external(Tensor *t, Wire w)
+{
+    const char *key = "", *text = "";
+    for (Field f; wire_next(&w, &f);)
+        *(f.number == 1 ? &key : &text) = wire_text(&f);
+    if (!strcmp(key, "location"))
+        t->location = text;
+    if (!strcmp(key, "offset"))
+        t->offset = (size_t)number_decimal(text, strlen(text));
+    if (!strcmp(key, "length"))
+        t->length = (size_t)number_decimal(text, strlen(text));
+}
+
+static Tensor read_fields(const Reader *r, Wire w)
+{
+    Tensor t = {.name = ""};
+    for (Field f; wire_next(&w, &f);)
+        if (f.number == 1)
+            wire_each(&w, &f, take_dim, &t);
+        else if (f.number == 2)
+            t.type = (int)f.bits;
+        else if (f.number == 5 || f.number == 7)
+            wire_each(&w, &f, take_integer, &t);
+        else if (f.number == 4 || f.number == 10)
+            take_fixed(&t, &f, f.number == 4 ? 4 : 8);
+        else if (f.number == 8)
+            t.name = wire_text(&f);
+        else if (f.number == 9 && f.kind == 2)
+            t.raw = f.in.at, t.bytes = (size_t)(f.in.end - f.in.at);
+        else if (f.number == 13 && f.kind == 2)
+            take_external(&t, f.in);
+    stop_at(r, &w);
+    if (t.too_many)
+        net_refuse(r->g, "tensor '%s' has more than %d axes", t.name, MOST_DIMS);
+    return t;
+}
+
+static void find_external(const Reader *r, Tensor *t)
+{
+    size_t n;
+    if (strchr(t->location, '/') || *t->location == '.' || !*t->location)
+        net_refuse(r->g, "tensor '%s' lies in '%s', which leads out of the folder", t->name, t->location);
+    const unsigned char *at = file_map(strf("%s%s", r->dir, t->location), EXIT_USAGE, &n);
+    if (t->offset > n || t->length > n - t->offset)
+        net_refuse(r->g, "tensor '%s' lies behind the end of %s: that is cut short", t->name, t->location);
+    t->raw = at + t->offset, t->bytes = t->length;
+}
+
+/* Fields of numbers as the bytes that raw data would have. */
+static void make_raw(Tensor *t, const char *type, int64_t count)
+{
+    int size = (int)safe_bytes(type, 0, NULL), n = t->wide.n ? t->wide.n : t->number.n;
+    unsigned char *to = alloc((size_t)n * (size_t)size + 1);
+    if (count != n)
+        return;
+    for (int i = 0; i < n; i++) {
+        uint64_t x = t->wide.n ? t->wide.at[i] : (uint64_t)(int64_t)t->number.at[i];
+        for (int k = 0; k < size; k++)
+            to[i * size + k] = (unsigned char)(x >> (8 * k));
+    }
+    t->raw = to;
+    t->bytes = (size_t)n * (size_t)size;
+}
+
+static int read_tensor(const Reader *r, Wire w, const char *name)
+{
+    Tensor t = read_fields(r, w);
+    const char *type = NULL;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (types[i].type == t.type)
+            type = types[i].name;
+    if (!type)
+        net_refuse(r->g, "tensor '%s' has type %d of ONNX, which is not read", t.name, t.type);
+    if (t.location)
+        find_external(r, &t);
+    else if (!t.raw)
+        make_raw(&t, type, dims_elements(&t.dims));
+    return net_weight(r->g, *t.name ? t.name : name, type, t.dims, t.raw, (int64_t)t.bytes);
+}
+
+/* ---- nodes ------------------------------------------------------------------------------------------------------------- */
+
+static void take_list(void *to, uint64_t bits)
+{
+    *PUSH((Numbers *)to) = (double)(int64_t)bits;
+}
+
+static Attribute read_attribute(const Reader *r, Wire w, const char *node)
+{
+    Attribute a = {.name = "", .s = "", .tensor = -1};
+    for (Field f; wire_next(&w, &f);)
+        if (f.number == 1)
+            a.name = wire_text(&f);
+        else if (f.number == 2)
+            a.f = (double)wire_float(f.bits);
+        else if (f.number == 3)
+            a.i = (int64_t)f.bits;
+        else if (f.number == 4)
+            a.s = wire_text(&f);
+        else if (f.number == 5 && f.kind == 2)
+            a.tensor = read_tensor(r, f.in, node);
+        else if (f.number == 8)
+            wire_each(&w, &f, take_list, &a.list);
+    stop_at(r, &w);
+    return a;
+}
+
+const Attribute *node_attribute(const Node *n, const char *name)
+{
+    for (int i = 0; i < n->attribute.n; i++)
+        if (!strcmp(n->attribute.at[i].name, name))
+            return &n->attribute.at[i];
+    return NULL;
+}
+
+int64_t node_integer(const Node *n, const char *name, int64_t otherwise)
+{
+    const Attribute *a = node_attribute(n, name);
+    return a ? a->i : otherwise;
+}
+
+double node_real(const Node *n, const char *name, double otherwise)
+{
+    const Attribute *a = node_attribute(n, name);
+    return a ? a->f : otherwise;
+}
+
+static void read_node(Reader *r, Wire w)
+{
+    Node n = {.op = "", .name = "", .domain = ""};
+    Strs in = {0};
+    Ints results = {0};
+    VEC(Wire) attributes = {0};
+    for (Field f; wire_next(&w, &f);)
+        if (f.number == 1)
+            *PUSH(&in) = wire_text(&f);
+        else if (f.number == 2)
+            *PUSH(&n.out) = wire_text(&f);
+        else if (f.number == 3 || f.number == 4 || f.number == 7)
+            *(f.number == 3 ? &n.name : f.number == 4 ? &n.op : &n.domain) = wire_text(&f);
+        else if (f.number == 5 && f.kind == 2)
+            *PUSH(&attributes) = f.in;
+    stop_at(r, &w);
+    r->g->node = strf("node '%s' (%s)", *n.name ? n.name : n.out.n ? n.out.at[0] : "", n.op);
+    for (int i = 0; i < attributes.n; i++)
+        *PUSH(&n.attribute) = read_attribute(r, attributes.at[i], n.out.n ? n.out.at[0] : "");
+    for (int i = 0; i < in.n; i++) {
+        int value = *in.at[i] ? named(r, in.at[i]) : -1;
+        if (*in.at[i] && value < 0)
+            net_refuse(r->g, "nothing before it is called '%s'", in.at[i]);
+        *PUSH(&n.in) = value;
+    }
+    if (*n.domain && strcmp(n.domain, "ai.onnx"))
+        net_refuse(r->g, "operators of %s are not known; %s", n.domain, r->g->remedy);
+    onnx_node(r->g, &n, r->opset, &results);
+    for (int i = 0; i < results.n && i < n.out.n; i++)
+        *PUSH(&r->named) = (Named){n.out.at[i], results.at[i]};
+    r->g->node = NULL;
+}
+
+/* ---- inputs ------------------------------------------------------------------------------------------------------------ */
+
+typedef struct { const char *name, *symbol[MOST_DIMS]; int type; Dims dims; bool shaped, too_many; } Info;
+
+static void read_shape(Info *x, Wire w)
+{
+    x->shaped = true;
+    for (Field f; wire_next(&w, &f);) {
+        if (f.number != 1 || f.kind != 2)
+            continue;
+        int64_t n = 0;
+        const char *symbol = NULL;
+        for (Field d; wire_next(&f.in, &d);)
+            if (d.number == 1)
+                n = (int64_t)d.bits;
+            else if (d.number == 2)
+                symbol = wire_text(&d);
+        x->too_many |= x->dims.n == MOST_DIMS;
+        if (x->dims.n < MOST_DIMS) {
+            x->symbol[x->dims.n] = n > 0 ? NULL : symbol ? symbol : "?";
+            x->dims.d[x->dims.n++] = n;
+        }
+    }
+}
+
+static Info read_info(const Reader *r, Wire w)
+{
+    Info x = {.name = ""};
+    for (Field f; wire_next(&w, &f);) {
+        if (f.number == 1)
+            x.name = wire_text(&f);
+        if (f.number != 2 || f.kind != 2)
+            continue;
+        for (Field t; wire_next(&f.in, &t);)
+            for (Field e; t.number == 1 && t.kind == 2 && wire_next(&t.in, &e);)
+                if (e.number == 1)
+                    x.type = (int)e.bits;
+                else if (e.number == 2 && e.kind == 2)
+                    read_shape(&x, e.in);
+    }
+    stop_at(r, &w);
+    return x;
+}
+
+static void read_input(Reader *r, Wire w)
+{
+    Info x = read_info(r, w);
+    if (named(r, x.name) >= 0)
+        return;                 /* an initializer that may be replaced */
+    bool whole = x.type == 6 || x.type == 7;
+    if (!x.shaped || x.dims.n == 0 || x.too_many || (!whole && x.type != 1 && x.type != 10 && x.type != 11 && x.type != 16))
+        net_refuse(r->g, "input '%s' is no tensor of known rank, of floats or of integers", x.name);
+    for (int i = 0; i < x.dims.n; i++)
+        if (x.symbol[i] && i > 0)
+            net_refuse(r->g, "axis %d of input '%s' has no fixed size ('%s'): export it without dynamic_axes and "
+                       "dynamic_shapes, with an x of the size that is trained", i, x.name, x.symbol[i]);
+        else if (x.symbol[i])
+            x.dims.d[i] = SYMBOLIC;
+    *PUSH(&r->named) = (Named){x.name, net_input(r->g, x.name, x.dims, whole)};
+}
+
+/* ---- the file ---------------------------------------------------------------------------------------------------------- */
+
+/* Names that exporters give to what they have made of several tensors. */
+static void check_folded(const Reader *r, const char *name)
+{
+    size_t n = strlen(name);
+    bool old = !strncmp(name, "onnx::", 6), new = n > 12 && !strcmp(name + n - 12, ".weight_bias");
+    if (old || new)
+        net_refuse(r->g, "tensor '%s' is made of several: BatchNorm is folded into a product, or a matrix is turned, and "
+                   "such a model cannot be trained as it was; %s", name, remedy);
+}
+
+static void read_graph(Reader *r, Wire graph)
+{
+    enum { NODE = 1, INITIALIZER = 5, INPUT = 11, OUTPUT = 12, SPARSE = 15 };
+    for (int pass = 0; pass < 3; pass++) {
+        Wire w = graph;
+        for (Field f; wire_next(&w, &f);) {
+            if (f.kind != 2)
+                continue;
+            if (pass == 0 && f.number == INITIALIZER) {
+                int v = read_tensor(r, f.in, "");
+                check_folded(r, r->g->value.at[v].name);
+                *PUSH(&r->named) = (Named){r->g->value.at[v].name, v};
+            } else if (pass == 1 && f.number == INPUT) {
+                read_input(r, f.in);
+            } else if (pass == 1 && f.number == OUTPUT) {
+                *PUSH(&r->outputs) = read_info(r, f.in).name;
+            } else if (pass == 2 && f.number == NODE) {
+                read_node(r, f.in);
+            } else if (f.number == SPARSE) {
+                net_refuse(r->g, "sparse tensors are not read");
+            }
+        }
+        stop_at(r, &w);
+    }
+}
+
+static void read_opset(Reader *r, Wire w)
+{
+    const char *domain = "";
+    int64_t version = 0;
+    for (Field f; wire_next(&w, &f);)
+        if (f.number == 1)
+            domain = wire_text(&f);
+        else if (f.number == 2)
+            version = (int64_t)f.bits;
+    if (!*domain || !strcmp(domain, "ai.onnx"))
+        r->opset = version > 1000 || version < 0 ? 1000 : (int)version;
+}
+
+int onnx_read(Net *g, const unsigned char *at, size_t n)
+{
+    const char *slash = strrchr(g->path, '/');
+    Reader r = {.g = g, .dir = slash ? strf("%.*s", (int)(slash - g->path) + 1, g->path) : ""};
+    Wire w = {at, at + n, NULL}, graph = {0};
+    g->remedy = remedy;
+    for (Field f; wire_next(&w, &f);)
+        if (f.number == 7 && f.kind == 2)
+            graph = f.in;
+        else if (f.number == 8 && f.kind == 2)
+            read_opset(&r, f.in);
+        else if (f.number == 25)
+            net_refuse(g, "it has functions of its own, which are not read; %s", remedy);
+    stop_at(&r, &w);
+    if (!graph.at || r.opset == 0)
+        broken(&r, "there is no graph, or no version of operators");
+    if (r.opset < FIRST_OPSET || r.opset > LAST_OPSET)
+        net_refuse(g, "its operators are those of opset %d; %d to %d are read; %s", r.opset, FIRST_OPSET, LAST_OPSET, remedy);
+    read_graph(&r, graph);
+    if (g->inputs.n == 0 || r.outputs.n != 1 || named(&r, r.outputs.at[0]) < 0)
+        net_refuse(g, "a graph with inputs and one result is expected; this one has %d and %d", g->inputs.n, r.outputs.n);
+    return named(&r, r.outputs.at[0]);
+}

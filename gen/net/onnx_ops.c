@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * onnx_ops.c: the operators of ONNX: a table of names, and a function that reads attributes and operands of each kind.
+ *
+ * Where opsets differ, an attribute that became an operand, both forms are read.
+ */
+#include "onnx.h"
+#include <math.h>
+#include <string.h>
+
+typedef struct { Net *g; const Node *n; int opset; Ints *results; const char *op; } Call;
+
+static int operand(const Call *c, int i)
+{
+    return i >= 0 && i < c->n->in.n ? c->n->in.at[i] : -1;
+}
+
+static Value *value_of(const Call *c, int i)
+{
+    int v = operand(c, i);
+    if (v < 0)
+        net_refuse(c->g, "operand %d is missing", i);
+    return &c->g->value.at[v];
+}
+
+/* Integers of an operand, or of an attribute; *n of them, at most `most`; false: neither is there. */
+static bool list_of(const Call *c, int in, const char *name, int64_t *to, int most, int *n)
+{
+    const Attribute *a = node_attribute(c->n, name);
+    const double *x = NULL;
+    *n = 0;
+    if (operand(c, in) >= 0) {
+        x = net_known(c->g, operand(c, in));
+        *n = (int)dims_elements(&value_of(c, in)->dims);
+        if (!x)
+            net_refuse(c->g, "operand %d depends on the data: sizes have to be fixed; %s", in, c->g->remedy);
+    } else if (a) {
+        x = a->list.at, *n = a->list.n;
+    }
+    if (*n > most)
+        net_refuse(c->g, "%s has %d numbers, at most %d are expected", name, *n, most);
+    for (int i = 0; i < *n; i++)
+        to[i] = x[i] > 1e15 ? (int64_t)1e15 : x[i] < -1e15 ? (int64_t)-1e15 : (int64_t)x[i];
+    return x || *n;
+}
+
+static double real_of(const Call *c, int in, const char *name, double otherwise)
+{
+    const double *x = net_known(c->g, operand(c, in));
+    if (operand(c, in) >= 0 && (!x || dims_elements(&value_of(c, in)->dims) != 1))
+        net_refuse(c->g, "operand %d is no number of the file", in);
+    return x ? *x : node_real(c->n, name, otherwise);
+}
+
+/* ---- images ------------------------------------------------------------------------------------------------------------ */
+
+static Window window_of(const Call *c, bool conv)
+{
+    Window w = {.kernel = {1, 1}, .stride = {1, 1}, .dilate = {1, 1}, .groups = node_integer(c->n, "group", 1)};
+    const Attribute *automatic = node_attribute(c->n, "auto_pad");
+    int64_t pad[4] = {0};
+    int rank = value_of(c, 0)->dims.n - 2, n;
+    if (rank < 1 || rank > 2)
+        net_refuse(c->g, "its images have %d axes, and 1 or 2 are done", rank);
+    if (automatic && strcmp(automatic->s, "NOTSET") && strcmp(automatic->s, "VALID") && *automatic->s)
+        net_refuse(c->g, "auto_pad %s is not done", automatic->s);
+    if (!list_of(c, -1, "kernel_shape", w.kernel, 2, &n) && conv)
+        memcpy(w.kernel, value_of(c, 1)->dims.d + 2, (size_t)rank * sizeof *w.kernel);
+    list_of(c, -1, "strides", w.stride, 2, &n);
+    list_of(c, -1, "dilations", w.dilate, 2, &n);
+    list_of(c, -1, "pads", pad, 4, &n);
+    for (int i = 0; i < n && n == 2 * rank; i++)
+        w.pad[rank == 2 ? i : 2 * i] = pad[i];
+    if (rank == 1)
+        w.stride[1] = w.stride[0], w.dilate[1] = w.dilate[0];
+    w.ceil = node_integer(c->n, "ceil_mode", 0);
+    w.count_pad = node_integer(c->n, "count_include_pad", 0);
+    return w;
+}
+
+static int conv(Call *c)
+{
+    Window w = window_of(c, true);
+    value_of(c, 1);
+    return ops_conv(c->g, operand(c, 0), operand(c, 1), operand(c, 2), &w);
+}
+
+static int pool(Call *c)
+{
+    Window w = window_of(c, false);
+    return ops_pool(c->g, c->op, operand(c, 0), &w);
+}
+
+static int global_pool(Call *c)
+{
+    value_of(c, 0);
+    return ops_global_pool(c->g, operand(c, 0), true);
+}
+
+static int batch_norm(Call *c)
+{
+    int weight[5];
+    for (int i = 0; i < 4; i++)
+        weight[i] = operand(c, i + 1);
+    weight[4] = -1;
+    value_of(c, 0);
+    return ops_batch_norm(c->g, operand(c, 0), weight, node_real(c->n, "epsilon", 1e-5), 1 - node_real(c->n, "momentum", 0.9));
+}
+
+/* ---- products and norms ------------------------------------------------------------------------------------------------ */
+
+static int gemm(Call *c)
+{
+    if (node_real(c->n, "alpha", 1) != 1 || node_real(c->n, "beta", 1) != 1 || node_integer(c->n, "transA", 0))
+        net_refuse(c->g, "alpha, beta and transA other than 1, 1 and 0 are not done");
+    value_of(c, 0), value_of(c, 1);
+    return ops_linear(c->g, operand(c, 0), operand(c, 1), operand(c, 2), !node_integer(c->n, "transB", 0));
+}
+
+static int matmul(Call *c)
+{
+    value_of(c, 0), value_of(c, 1);
+    return ops_linear(c->g, operand(c, 0), operand(c, 1), -1, true);
+}
+
+static int layer_norm(Call *c)
+{
+    int64_t axis = node_integer(c->n, "axis", -1), rank = value_of(c, 0)->dims.n;
+    if (axis != -1 && axis != rank - 1)
+        net_refuse(c->g, "it is over more than the last axis");
+    return ops_layer_norm(c->g, operand(c, 0), operand(c, 1), operand(c, 2), node_real(c->n, "epsilon", 1e-5));
+}
+
+static int gather(Call *c)
+{
+    Value *x = value_of(c, 0), *ids = value_of(c, 1);
+    int64_t axis = node_integer(c->n, "axis", 0);
+    if (x->kind == VALUE_WEIGHT && axis == 0)
+        return ops_embedding(c->g, operand(c, 1), operand(c, 0));
+    int64_t at = net_integer(c->g, operand(c, 1), 0);
+    axis += axis < 0 ? x->dims.n : 0;
+    if (axis < 1 || axis >= x->dims.n || ids->dims.n)
+        net_refuse(c->g, "it gathers along the samples, or more than one");
+    Dims d = {x->dims.n - 1, {0}};
+    for (int i = 0, k = 0; i < x->dims.n; i++)
+        if (i != axis)
+            d.d[k++] = x->dims.d[i];
+    return ops_reshape(c->g, ops_slice(c->g, operand(c, 0), axis, at < 0 ? at + x->dims.d[axis] : at, 1), d);
+}
+
+/* ---- element by element ------------------------------------------------------------------------------------------------ */
+
+static int unary(Call *c)
+{
+    value_of(c, 0);
+    return ops_unary(c->g, c->op, "", operand(c, 0));
+}
+
+static int binary(Call *c)
+{
+    value_of(c, 0), value_of(c, 1);
+    return ops_binary(c->g, c->n->op, operand(c, 0), operand(c, 1));
+}
+
+static int negative(Call *c)
+{
+    value_of(c, 0);
+    return ops_scale(c->g, operand(c, 0), -1);
+}
+
+static int power(Call *c)
+{
+    value_of(c, 0);
+    return ops_power(c->g, operand(c, 0), real_of(c, 1, "", 1));
+}
+
+static int gelu(Call *c)
+{
+    const Attribute *a = node_attribute(c->n, "approximate");
+    value_of(c, 0);
+    return ops_unary(c->g, "Gelu", a && !strcmp(a->s, "tanh") ? ", approximate: tanh" : "", operand(c, 0));
+}
+
+static int clip(Call *c)
+{
+    double low = real_of(c, 1, "min", -INFINITY), high = real_of(c, 2, "max", INFINITY);
+    value_of(c, 0);
+    if (low == 0 && high > 3e38)
+        return ops_unary(c->g, "Relu", "", operand(c, 0));
+    if (!(fabs(low) < 1e30) || !(fabs(high) < 1e30))
+        net_refuse(c->g, "a bound is missing");
+    return ops_unary(c->g, "Clip", strf(", min: %g, max: %g", low, high), operand(c, 0));
+}
+
+static int leaky(Call *c)
+{
+    value_of(c, 0);
+    return ops_unary(c->g, "LeakyRelu", strf(", slope: %g", node_real(c->n, "alpha", 0.01)), operand(c, 0));
+}
+
+static int hard_sigmoid(Call *c)
+{
+    if (fabs(node_real(c->n, "alpha", 0.2) - 1.0 / 6) > 1e-6 || node_real(c->n, "beta", 0.5) != 0.5)
+        net_refuse(c->g, "alpha and beta other than 1/6 and 1/2 are not done");
+    return unary(c);
+}
+
+static int softmax(Call *c)
+{
+    const Value *x = value_of(c, 0);
+    int64_t axis = node_integer(c->n, "axis", c->opset < 13 ? 1 : -1);
+    if (axis != -1 && axis != x->dims.n - 1)
+        net_refuse(c->g, "it is over another axis than the last one");
+    return unary(c);
+}
+
+static int dropout(Call *c)
+{
+    double p = real_of(c, 1, "ratio", 0.5);
+    value_of(c, 0);
+    if (!(p >= 0 && p < 1))
+        net_refuse(c->g, "it drops with probability %g", p);
+    return p == 0 ? operand(c, 0) : ops_unary(c->g, "Dropout", strf(", p: %g", p), operand(c, 0));
+}
+
+/* A weight too: its axes may be swapped. */
+static int same(Call *c)
+{
+    value_of(c, 0);
+    return operand(c, 0);
+}
+
+static int constant(Call *c)
+{
+    const Attribute *a = node_attribute(c->n, "value"), *b = node_attribute(c->n, "value_float");
+    const Attribute *i = node_attribute(c->n, "value_int"), *list = node_attribute(c->n, "value_ints");
+    if (a && a->tensor >= 0)
+        return a->tensor;
+    if (!b && !i && !list)
+        net_refuse(c->g, "it has no value of numbers");
+    double *x = alloc(sizeof *x);
+    *x = b ? b->f : i ? (double)i->i : 0;
+    int v = list ? net_numbers(c->g, (Dims){1, {list->list.n}}, list->list.at) : net_numbers(c->g, (Dims){0, {0}}, x);
+    c->g->value.at[v].whole = !b;
+    return v;
+}
+
+/* ---- axes -------------------------------------------------------------------------------------------------------------- */
+
+static int mean(Call *c)
+{
+    int64_t axis[2];
+    int n;
+    value_of(c, 0);
+    list_of(c, 1, "axes", axis, 2, &n);
+    return ops_mean(c->g, operand(c, 0), axis, n, node_integer(c->n, "keepdims", 1));
+}
+
+static int concat(Call *c)
+{
+    for (int i = 0; i < c->n->in.n; i++)
+        value_of(c, i);
+    if (c->n->in.n == 0)
+        net_refuse(c->g, "it has no operands");
+    return c->n->in.n == 1 ? operand(c, 0) : ops_concat(c->g, &c->n->in, node_integer(c->n, "axis", 1));
+}
+
+static int slice(Call *c)
+{
+    int64_t from[2], to[2], axis[2], step[2] = {1, 1};
+    int n, k, axes, steps;
+    const Value *x = value_of(c, 0);
+    list_of(c, 1, "starts", from, 1, &n);
+    list_of(c, 2, "ends", to, 1, &k);
+    if (!list_of(c, 3, "axes", axis, 1, &axes))
+        axis[0] = 0;
+    list_of(c, 4, "steps", step, 1, &steps);
+    axis[0] += axis[0] < 0 ? x->dims.n : 0;
+    if (n != 1 || k != 1 || step[0] != 1 || axis[0] < 0 || axis[0] >= x->dims.n)
+        net_refuse(c->g, "it takes every n-th, or is not along one axis");
+    int64_t all = x->dims.d[axis[0]];
+    from[0] += from[0] < 0 ? all : 0;
+    to[0] = to[0] < 0 ? to[0] + all : to[0] > all ? all : to[0];
+    if (from[0] == 0 && to[0] == all)
+        return operand(c, 0);
+    return ops_slice(c->g, operand(c, 0), axis[0], from[0], to[0] - from[0]);
+}
+
+static int split(Call *c)
+{
+    int64_t part[64], axis = node_integer(c->n, "axis", 0), at = 0;
+    const Value *x = value_of(c, 0);
+    int n;
+    axis += axis < 0 ? x->dims.n : 0;
+    if (axis < 1 || axis >= x->dims.n || c->n->out.n > 64)
+        net_refuse(c->g, "it splits the samples, or into more than 64");
+    if (!list_of(c, 1, "split", part, 64, &n))
+        for (n = 0; n < c->n->out.n; n++)
+            part[n] = x->dims.d[axis] / c->n->out.n;
+    for (int i = 0; i < n; i++) {
+        *PUSH(c->results) = ops_slice(c->g, operand(c, 0), axis, at, part[i]);
+        at += part[i];
+    }
+    return -1;
+}
+
+static int reshape(Call *c)
+{
+    int64_t to[MOST_DIMS], known = 1;
+    Dims d = value_of(c, 0)->dims, y = {0};
+    int n, open = -1;
+    list_of(c, 1, "shape", to, MOST_DIMS, &n);
+    y.n = n;
+    for (int i = 0; i < n; i++) {
+        bool copy = to[i] == 0 && !node_integer(c->n, "allowzero", 0) && i < d.n;
+        y.d[i] = copy ? d.d[i] : to[i];
+        if (y.d[i] == -1 && open < 0)
+            open = i;
+        else if (y.d[i] <= 0 || known > INT32_MAX / y.d[i])
+            net_refuse(c->g, "its shape has an axis of %lld", (long long)y.d[i]);
+        else
+            known *= y.d[i];
+    }
+    if (open >= 0)
+        y.d[open] = dims_elements(&d) / known;
+    if (n == 0 || y.d[0] != c->g->batch)
+        net_refuse(c->g, "it mixes samples: the first axis becomes %lld, and there are %lld samples; %s", (long long)y.d[0],
+                   (long long)c->g->batch, c->g->remedy);
+    return ops_reshape(c->g, operand(c, 0), y);
+}
+
+static int flatten(Call *c)
+{
+    Dims d = value_of(c, 0)->dims;
+    if (node_integer(c->n, "axis", 1) != 1 || c->g->batch < 1)
+        net_refuse(c->g, "it flattens at another axis than 1");
+    return ops_reshape(c->g, operand(c, 0), (Dims){2, {c->g->batch, dims_elements(&d) / c->g->batch}});
+}
+
+static int transpose(Call *c)
+{
+    int64_t perm[MOST_DIMS] = {1, 0};
+    Value *x = value_of(c, 0);
+    int n;
+    list_of(c, -1, "perm", perm, MOST_DIMS, &n);
+    if (x->kind == VALUE_WEIGHT && x->dims.n == 2 && perm[0] == 1 && perm[1] == 0) {
+        Value turned = *x;
+        turned.turned = !turned.turned;
+        *PUSH(&c->g->value) = turned;
+        return c->g->value.n - 1;
+    }
+    if (n != x->dims.n)
+        net_refuse(c->g, "it has no order for each axis");
+    return ops_transpose(c->g, operand(c, 0), perm);
+}
+
+static int squeeze(Call *c)
+{
+    int64_t axis[MOST_DIMS];
+    Dims d = value_of(c, 0)->dims, y = {0};
+    int n;
+    bool out[2 * MOST_DIMS] = {false}, more = *c->n->op == 'U';
+    bool some = list_of(c, 1, "axes", axis, MOST_DIMS, &n);
+    int rank = more ? d.n + n : d.n;
+    for (int i = 0; i < n; i++) {
+        axis[i] += axis[i] < 0 ? rank : 0;
+        if (axis[i] < 1 || axis[i] >= rank)
+            net_refuse(c->g, "axis %lld: it is that of the samples, or there is none", (long long)axis[i]);
+        out[axis[i]] = true;
+    }
+    for (int i = 0, from = 0; i < rank && y.n <= MOST_DIMS; i++) {
+        int64_t size = more && out[i] ? 1 : d.d[from++];
+        bool leaves = !more && (out[i] || (!some && i > 0 && size == 1));
+        if (!leaves && y.n < MOST_DIMS)
+            y.d[y.n++] = size;
+    }
+    return ops_reshape(c->g, operand(c, 0), y);
+}
+
+static const struct { const char *name; int (*make)(Call *c); const char *op; } table[] = {
+    {"Conv", conv, NULL}, {"BatchNormalization", batch_norm, NULL}, {"MaxPool", pool, "MaxPool"},
+    {"AveragePool", pool, "AvgPool"}, {"GlobalAveragePool", global_pool, NULL}, {"Gemm", gemm, NULL}, {"MatMul", matmul, NULL},
+    {"LayerNormalization", layer_norm, NULL}, {"Gather", gather, NULL}, {"Relu", unary, "Relu"}, {"Sigmoid", unary, "Sigmoid"},
+    {"Tanh", unary, "Tanh"}, {"HardSwish", unary, "HardSwish"}, {"HardSigmoid", hard_sigmoid, "HardSigmoid"},
+    {"LeakyRelu", leaky, NULL}, {"Clip", clip, NULL}, {"Gelu", gelu, NULL}, {"Erf", unary, "?Erf"}, {"Sqrt", unary, "?Sqrt"},
+    {"Reciprocal", unary, "?Reciprocal"}, {"Pow", power, NULL}, {"Neg", negative, NULL}, {"Add", binary, NULL},
+    {"Sub", binary, NULL}, {"Mul", binary, NULL}, {"Div", binary, NULL}, {"Softmax", softmax, "Softmax"},
+    {"LogSoftmax", softmax, "?LogSoftmax"}, {"Dropout", dropout, NULL}, {"Identity", same, NULL}, {"Cast", same, NULL},
+    {"CastLike", same, NULL}, {"Constant", constant, NULL}, {"ReduceMean", mean, NULL}, {"Concat", concat, NULL},
+    {"Slice", slice, NULL}, {"Split", split, NULL}, {"Reshape", reshape, NULL}, {"Flatten", flatten, NULL},
+    {"Transpose", transpose, NULL}, {"Squeeze", squeeze, NULL}, {"Unsqueeze", squeeze, NULL}
+};
+
+void onnx_node(Net *g, const Node *n, int opset, Ints *results)
+{
+    int folded = onnx_fold(g, n);
+    if (folded >= 0) {
+        *PUSH(results) = folded;
+        return;
+    }
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (!strcmp(table[i].name, n->op)) {
+            Call c = {g, n, opset, results, table[i].op};
+            int y = table[i].make(&c);
+            if (y >= 0)
+                *PUSH(results) = y;
+            return;
+        }
+    net_refuse(g, "this operator is not done; %s", g->remedy);
+}

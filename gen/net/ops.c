@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * ops.c: operators of neural networks as lines of a model file.
+ *
+ * Files have channels behind the batch, and here they are the last axis.  So axes of images move, and where a graph looks at
+ * the elements of an image in their order, such as a Reshape of more than one pixel, a Transpose stands before it.
+ */
+#include "net.h"
+#include <math.h>
+#include <string.h>
+
+static Value *value_of(Net *g, int value)
+{
+    return &g->value.at[value];
+}
+
+static void want_act(Net *g, int x)
+{
+    if (x < 0 || value_of(g, x)->kind != VALUE_ACT)
+        net_refuse(g, "its first operand is no activation");
+}
+
+static const char *pair_text(const char *key, const int64_t x[2], int64_t otherwise)
+{
+    if (x[0] == otherwise && x[1] == otherwise)
+        return "";
+    return x[0] == x[1] ? strf(", %s: %lld", key, (long long)x[0])
+                        : strf(", %s: [%lld, %lld]", key, (long long)x[0], (long long)x[1]);
+}
+
+static const char *real(double x)
+{
+    const char *text = "";
+    for (int digits = 6; digits <= 17; digits++) {
+        text = strf("%.*g", digits, x);
+        if (number_decimal(text, strlen(text)) == x || (float)number_decimal(text, strlen(text)) == (float)x)
+            break;
+    }
+    return text;
+}
+
+/* ---- axes -------------------------------------------------------------------------------------------------------------- */
+
+static int64_t axis_here(Net *g, int x, int64_t axis)
+{
+    const Value *v = value_of(g, x);
+    axis += axis < 0 ? v->dims.n : 0;
+    if (axis < 1 || axis >= v->dims.n)
+        net_refuse(g, "axis %lld: it is that of the samples, or there is none", (long long)axis);
+    return !v->last ? axis : axis == 1 ? v->dims.n - 1 : axis - 1;
+}
+
+static int channels_last(Net *g, int x)
+{
+    const Value *v = value_of(g, x);
+    if (v->last)
+        return x;
+    if (v->dims.n != 4 && v->dims.n != 3)
+        net_refuse(g, "it is of images or sequences, and its operand has %d axes", v->dims.n);
+    return net_line(g, "Transpose", v->dims.n == 4 ? ", perm: [0, 2, 3, 1]" : ", perm: [0, 2, 1]", x, v->dims, true);
+}
+
+static int64_t pixels(const Value *v)
+{
+    int64_t n = 1;
+    for (int i = 2; i < v->dims.n; i++)
+        n *= v->dims.d[i];
+    return n;
+}
+
+/* Elements in the order of the file */
+static int plain(Net *g, int x)
+{
+    const Value *v = value_of(g, x);
+    if (!v->last)
+        return x;
+    return net_line(g, "Transpose", v->dims.n == 4 ? ", perm: [0, 3, 1, 2]" : ", perm: [0, 2, 1]", x, v->dims, false);
+}
+
+int ops_transpose(Net *g, int x, const int64_t *perm)
+{
+    static const int64_t to_last[] = {0, 2, 3, 1}, to_first[] = {0, 3, 1, 2};
+    want_act(g, x);
+    Dims d = value_of(g, x)->dims, to = d;
+    const char *text = "";
+    for (int i = 0; i < d.n; i++) {
+        if (perm[i] < 0 || perm[i] >= d.n || (i == 0) != (perm[i] == 0))
+            net_refuse(g, "it moves the axis of the samples");
+        to.d[i] = d.d[perm[i]];
+        text = strf("%s%s%lld", text, i ? ", " : "", (long long)perm[i]);
+    }
+    bool last = value_of(g, x)->last, away = d.n == 4 && !memcmp(perm, to_last, sizeof to_last);
+    bool back = d.n == 4 && !memcmp(perm, to_first, sizeof to_first);
+    if ((last && away) || (!last && back)) {        /* only the names of axes change */
+        Value same = *value_of(g, x);
+        same.dims = to;
+        same.last = !last;
+        *PUSH(&g->value) = same;
+        return g->value.n - 1;
+    }
+    return net_line(g, "Transpose", strf(", perm: [%s]", text), plain(g, x), to, false);
+}
+
+int ops_reshape(Net *g, int x, Dims to)
+{
+    want_act(g, x);
+    Dims from = value_of(g, x)->dims;
+    const char *text = "B";
+    if (dims_elements(&from) != dims_elements(&to))
+        net_refuse(g, "its result has another number of elements");
+    if (dims_same(&from, &to))
+        return x;
+    if (value_of(g, x)->last && pixels(value_of(g, x)) > 1)
+        x = plain(g, x);
+    for (int i = 1; i < to.n; i++)
+        text = strf("%s, %lld", text, (long long)to.d[i]);
+    return net_line(g, to.n == 2 ? "Flatten" : "Reshape", to.n == 2 ? "" : strf(", shape: [%s]", text), x, to, false);
+}
+
+/* ---- images ------------------------------------------------------------------------------------------------------------ */
+
+/* conv: its strides are 1 where nothing is said, those of pools are the kernel */
+static const char *window_text(const Net *g, const Window *w, bool conv)
+{
+    if (w->stride[0] != w->stride[1] || (conv && w->dilate[0] != w->dilate[1]))
+        net_refuse(g, "strides or dilations differ between the axes, which dpgen does not do");
+    const int64_t *p = w->pad;
+    const char *pad = p[0] == p[2] && p[1] == p[3] ? pair_text("pad", p, 0)
+        : strf(", pad: [%lld, %lld, %lld, %lld]", (long long)p[0], (long long)p[1], (long long)p[2], (long long)p[3]);
+    const char *stride = conv && w->stride[0] == 1 ? "" : strf(", stride: %lld", (long long)w->stride[0]);
+    return strf("%s%s%s", pair_text("kernel", w->kernel, -1), stride, pad);
+}
+
+static Dims window_dims(const Net *g, Dims d, const Window *w)
+{
+    for (int i = 2; i < d.n; i++) {
+        int64_t k = w->dilate[i - 2] * (w->kernel[i - 2] - 1) + 1, room = d.d[i] + w->pad[i - 2] + w->pad[i] - k;
+        if (room < 0 || w->stride[i - 2] < 1)
+            net_refuse(g, "its window is larger than the image");
+        d.d[i] = (w->ceil ? room + w->stride[i - 2] - 1 : room) / w->stride[i - 2] + 1;
+        if (w->ceil && (d.d[i] - 1) * w->stride[i - 2] >= room + k - w->pad[i])
+            d.d[i]--;           /* it would begin outside */
+    }
+    return d;
+}
+
+int ops_conv(Net *g, int x, int weight, int bias, const Window *w)
+{
+    want_act(g, x);
+    x = channels_last(g, x);
+    const Value *k = value_of(g, weight);
+    Dims d = window_dims(g, value_of(g, x)->dims, w);
+    if (k->kind != VALUE_WEIGHT || k->dims.n != d.n || w->groups < 1 || k->dims.d[1] * w->groups != d.d[1])
+        net_refuse(g, "its weight does not fit");
+    d.d[1] = k->dims.d[0];
+    const char *text = strf(", out: %lld%s%s", (long long)d.d[1], window_text(g, w, true), pair_text("dilate", w->dilate, 1));
+    if (d.n == 3 && (w->kernel[1] != 1 || w->pad[1]))
+        text = strf(", out: %lld, kernel: %lld, stride: %lld, pad: %lld", (long long)d.d[1], (long long)w->kernel[0],
+                    (long long)w->stride[0], (long long)w->pad[0]);
+    text = strf("%s%s%s", text, w->groups > 1 ? strf(", groups: %lld", (long long)w->groups) : "",
+                bias < 0 ? ", bias: false" : "");
+    Dims of = k->dims;
+    int y = net_line(g, "Conv", text, x, d, true);
+    net_role(g, y, "weight", weight, false, of);
+    if (bias >= 0)
+        net_role(g, y, "bias", bias, false, (Dims){1, {d.d[1]}});
+    return y;
+}
+
+int ops_pool(Net *g, const char *op, int x, const Window *w)
+{
+    want_act(g, x);
+    x = channels_last(g, x);
+    if (w->dilate[0] != 1 || w->dilate[1] != 1)
+        net_refuse(g, "its window is dilated, which dpgen does not do");
+    bool mean = *op == 'A';
+    if (mean && w->ceil)
+        net_refuse(g, "a mean over windows that end outside (ceil_mode) is not done");
+    bool pads = w->pad[0] || w->pad[1] || w->pad[2] || w->pad[3];
+    return net_line(g, op, strf("%s%s", window_text(g, w, false), w->ceil ? ", ceil: true" : mean && pads && !w->count_pad
+                                ? ", count_pad: false" : ""), x, window_dims(g, value_of(g, x)->dims, w), true);
+}
+
+int ops_global_pool(Net *g, int x, bool keep)
+{
+    want_act(g, x);
+    x = channels_last(g, x);
+    Dims d = value_of(g, x)->dims;
+    for (int i = 2; i < d.n; i++)
+        d.d[i] = 1;
+    if (d.n != 4)
+        net_refuse(g, "a mean over all positions of a sequence is not done");
+    return keep ? net_line(g, "GlobalAvgPool", ", keep: true", x, d, true)
+                : net_line(g, "GlobalAvgPool", "", x, (Dims){2, {d.d[0], d.d[1]}}, false);
+}
+
+/* Files of ONNX have no count of steps: 0, under the name that PyTorch gives it. */
+static int no_steps(Net *g, int mean)
+{
+    const char *name = value_of(g, mean)->name, *part = strstr(name, "running_mean");
+    const char *stem = part ? strf("%.*s", (int)(part - name), name) : strf("%s.", name);
+    return net_weight(g, strf("%snum_batches_tracked", stem), "F32", (Dims){0, {0}}, alloc(4), 4);
+}
+
+int ops_batch_norm(Net *g, int x, const int weight[5], double eps, double momentum)
+{
+    static const char *const role[] = {"weight", "bias", "running_mean", "running_var"};
+    want_act(g, x);
+    Dims d = value_of(g, x)->dims;
+    if (d.n > 2)
+        x = channels_last(g, x);
+    const char *text = strf("%s%s", (float)eps == 1e-5f ? "" : strf(", eps: %s", real(eps)),
+                            fabs(momentum - 0.1) < 1e-6 ? "" : strf(", momentum: %s", real((float)momentum)));
+    int y = net_line(g, "BatchNorm", text, x, d, d.n > 2);
+    for (int i = 0; i < 4; i++) {
+        const Value *v = weight[i] < 0 ? NULL : value_of(g, weight[i]);
+        if (!v || v->kind != VALUE_WEIGHT || dims_elements(&v->dims) != d.d[1])
+            net_refuse(g, "its %s is no tensor of the file with a number a channel", role[i]);
+        net_role(g, y, role[i], weight[i], false, (Dims){1, {d.d[1]}});
+    }
+    net_role(g, y, "num_batches_tracked", weight[4] < 0 ? no_steps(g, weight[2]) : weight[4], false, (Dims){0, {0}});
+    return y;
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------------------- */
+
+int ops_layer_norm(Net *g, int x, int weight, int bias, double eps)
+{
+    want_act(g, x);
+    const Value *v = value_of(g, x);
+    Dims d = v->dims;
+    bool last = v->last;
+    if (last)
+        net_refuse(g, "it is over the last axis of the file, which is none of channels");
+    if (weight < 0 || value_of(g, weight)->kind != VALUE_WEIGHT || dims_elements(&value_of(g, weight)->dims) != d.d[d.n - 1])
+        net_refuse(g, "it has no weight for each number of the last axis");
+    int y = net_line(g, "LayerNorm", strf("%s%s", (float)eps == 1e-5f ? "" : strf(", eps: %s", real(eps)),
+                                          bias < 0 ? ", bias: false" : ""), x, d, false);
+    net_role(g, y, "weight", weight, false, (Dims){1, {d.d[d.n - 1]}});
+    if (bias >= 0)
+        net_role(g, y, "bias", bias, false, (Dims){1, {d.d[d.n - 1]}});
+    return y;
+}
+
+int ops_linear(Net *g, int x, int weight, int bias, bool turned)
+{
+    want_act(g, x);
+    const Value *w = value_of(g, weight);
+    bool swap = turned != w->turned;
+    if (w->kind != VALUE_WEIGHT || w->dims.n != 2)
+        net_refuse(g, "it multiplies two activations: attention in parts is not put together again; models of transformers are "
+                   "imported from their config.json, dpgen import DIR");
+    int64_t in = w->dims.d[swap ? 0 : 1], out = w->dims.d[swap ? 1 : 0];
+    if (value_of(g, x)->last)
+        x = plain(g, x);
+    Dims d = value_of(g, x)->dims;
+    if (d.n < 2 || d.d[d.n - 1] != in)
+        net_refuse(g, "its weight does not fit");
+    if (bias >= 0 && (value_of(g, bias)->kind != VALUE_WEIGHT || dims_elements(&value_of(g, bias)->dims) != out))
+        net_refuse(g, "its bias is no tensor of the file with a number a column");
+    d.d[d.n - 1] = out;
+    int y = net_line(g, "Linear", strf(", out: %lld%s", (long long)out, bias < 0 ? ", bias: false" : ""), x, d, false);
+    net_role(g, y, "weight", weight, swap, (Dims){2, {out, in}});
+    if (bias >= 0)
+        net_role(g, y, "bias", bias, false, (Dims){1, {out}});
+    return y;
+}
+
+int ops_embedding(Net *g, int ids, int weight)
+{
+    const Value *w = value_of(g, weight);
+    want_act(g, ids);
+    if (!value_of(g, ids)->whole || w->kind != VALUE_WEIGHT || w->dims.n != 2)
+        net_refuse(g, "it looks up no rows of a matrix by an input of integers");
+    Dims d = value_of(g, ids)->dims;
+    if (d.n == MOST_DIMS)
+        net_refuse(g, "it has too many axes");
+    d.d[d.n++] = w->dims.d[1];
+    Dims of = w->dims;
+    int y = net_line(g, "Embedding", strf(", rows: %lld, out: %lld", (long long)of.d[0], (long long)of.d[1]), ids, d, false);
+    net_role(g, y, "weight", weight, false, of);
+    return y;
+}
+
+/* ---- one operand ------------------------------------------------------------------------------------------------------- */
+
+int ops_unary(Net *g, const char *op, const char *attributes, int x)
+{
+    want_act(g, x);
+    return net_line(g, op, attributes, x, value_of(g, x)->dims, value_of(g, x)->last);
+}
+
+static int with_number(Net *g, const char *op, const char *attributes, int x, double number)
+{
+    int y = ops_unary(g, op, attributes, x);
+    g->line.at[value_of(g, y)->line].factor = number;
+    return y;
+}
+
+int ops_scale(Net *g, int x, double factor)
+{
+    int y = factor == 1 ? x : with_number(g, "Scale", strf(", factor: %s", real(factor)), x, factor);
+    int whole = factor == 1 ? -1 : idiom_of_product(g, y);
+    return whole < 0 ? y : whole;
+}
+
+int ops_plus(Net *g, int x, double number)
+{
+    return number == 0 ? x : with_number(g, "?Plus", "", x, number);
+}
+
+int ops_power(Net *g, int x, double number)
+{
+    return number == 1 ? x : with_number(g, "?Pow", "", x, number);
+}
+
+int ops_slice(Net *g, int x, int64_t axis, int64_t from, int64_t count)
+{
+    want_act(g, x);
+    Dims d = value_of(g, x)->dims;
+    int64_t here = axis_here(g, x, axis);
+    axis += axis < 0 ? d.n : 0;
+    if (from < 0 || count < 1 || from > d.d[axis] - count)
+        net_refuse(g, "it takes what is not there");
+    if (count == d.d[axis])
+        return x;
+    d.d[axis] = count;
+    const char *text = strf(", axis: %lld, from: %lld, count: %lld", (long long)here, (long long)from, (long long)count);
+    return net_line(g, "Slice", text, x, d, value_of(g, x)->last);
+}
+
+int ops_mean(Net *g, int x, const int64_t *axis, int axes, bool keep)
+{
+    want_act(g, x);
+    Dims d = value_of(g, x)->dims;
+    bool spatial = axes == 2 && d.n == 4 && (axis[0] + 4) % 4 + (axis[1] + 4) % 4 == 5 && axis[0] % 4 && axis[1] % 4 &&
+        (axis[0] + 4) % 4 != 1 && (axis[1] + 4) % 4 != 1;
+    if (spatial)
+        return ops_global_pool(g, x, keep);
+    if (axes != 1 || value_of(g, x)->last)
+        net_refuse(g, "a mean over these axes is not done");
+    int64_t here = axis_here(g, x, axis[0]);
+    Dims to = {d.n - 1, {0}};
+    for (int i = 0, k = 0; i < d.n; i++)
+        if (i != here)
+            to.d[k++] = d.d[i];
+    int y = net_line(g, "Mean", strf(", axis: %lld", (long long)here), x, to, false);
+    d.d[here] = 1;
+    return keep ? ops_reshape(g, y, d) : y;
+}
+
+/* ---- two operands ------------------------------------------------------------------------------------------------------ */
+
+/* A tensor of the file as an operand: the same for every sample.  Its shape has a 1 in front. */
+static int parameter(Net *g, int weight, const Dims *like)
+{
+    Dims d = value_of(g, weight)->dims, of = {.n = like->n};
+    int lacks = like->n - d.n;
+    for (int i = 0; i < like->n; i++)
+        of.d[i] = i < lacks ? 1 : d.d[i - lacks];
+    if (lacks < 0 || of.d[0] != 1)
+        net_refuse(g, "an operand of the file has an axis for the samples");
+    const char *text = "1";
+    for (int i = 1; i < of.n; i++)
+        text = strf("%s, %lld", text, (long long)of.d[i]);
+    Dims y = of;
+    y.d[0] = g->batch;
+    int value = net_line(g, "Parameter", strf(", shape: [%s]", text), -1, y, false);
+    net_role(g, value, "weight", weight, false, of);
+    return value;
+}
+
+/* Bias of a product without one */
+static int biased(Net *g, int a, int b)
+{
+    const Line *l = net_made(g, a);
+    const Value *v = value_of(g, b);
+    if (!l || strcmp(l->op, "Linear") || l->roles != 1 || v->kind != VALUE_WEIGHT || v->dims.n != 1 ||
+        v->dims.d[0] != l->role[0].dims.d[0])
+        return -1;
+    int x = l->in.at[0], weight = l->role[0].value;
+    bool turned = l->role[0].turned != value_of(g, weight)->turned;
+    return ops_linear(g, x, weight, b, turned);
+}
+
+static int number_and(Net *g, const char *op, int x, double n, bool first)
+{
+    if (!strcmp(op, "Mul"))
+        return ops_scale(g, x, n);
+    if (!strcmp(op, "Add") || !strcmp(op, "Sub"))
+        return *op == 'A' ? ops_plus(g, x, n) : first ? ops_plus(g, ops_scale(g, x, -1), n) : ops_plus(g, x, -n);
+    if (first || n == 0)
+        net_refuse(g, "it divides by data, or by 0");
+    return ops_scale(g, x, 1 / n);
+}
+
+/* b has the axes of a, or 1 in places, or lacks the leading ones. */
+static bool repeats(const Dims *a, const Dims *b)
+{
+    int lacks = a->n - b->n;
+    for (int i = lacks; i < a->n && lacks >= 0; i++)
+        if (b->d[i - lacks] != a->d[i] && (b->d[i - lacks] != 1 || i == 0))
+            return false;
+    return lacks >= 0;
+}
+
+int ops_binary(Net *g, const char *op, int a, int b)
+{
+    bool act[] = {value_of(g, a)->kind == VALUE_ACT, value_of(g, b)->kind == VALUE_ACT};
+    for (int i = 0; i < 2; i++) {
+        int n = i ? a : b, x = i ? b : a;
+        bool one = !act[1 - i] && dims_elements(&value_of(g, n)->dims) == 1 && net_known(g, n);
+        if (act[i] && one)
+            return number_and(g, op, x, *net_known(g, n), i == 1);
+    }
+    if (!strcmp(op, "Div"))
+        net_refuse(g, "it divides by what is no number");
+    if (*op == 'A' && act[0] != act[1]) {
+        int y = act[0] ? biased(g, a, b) : biased(g, b, a);
+        if (y >= 0)
+            return y;
+    }
+    if (act[0] != act[1]) {
+        const Value *v = value_of(g, act[0] ? a : b);
+        if (v->last)
+            net_refuse(g, "a tensor of the file is an operand beside an image, which is not done");
+        *(act[0] ? &b : &a) = parameter(g, act[0] ? b : a, &v->dims);
+    }
+    if (!strcmp(op, "Sub"))
+        return ops_binary(g, "Add", a, ops_scale(g, b, -1));
+    if (value_of(g, a)->last != value_of(g, b)->last)
+        a = plain(g, a), b = plain(g, b);
+    if (!repeats(&value_of(g, a)->dims, &value_of(g, b)->dims)) {
+        int swap = a;
+        a = b, b = swap;
+    }
+    if (!repeats(&value_of(g, a)->dims, &value_of(g, b)->dims))
+        net_refuse(g, "its operands do not fit, or both are repeated");
+    int y = net_line(g, op, "", a, value_of(g, a)->dims, value_of(g, a)->last);
+    net_also(g, y, b);
+    int whole = *op == 'M' ? idiom_of_product(g, y) : -1;
+    return whole < 0 ? y : whole;
+}
+
+int ops_concat(Net *g, const Ints *in, int64_t axis)
+{
+    for (int i = 0; i < in->n; i++)
+        want_act(g, in->at[i]);
+    bool last = value_of(g, in->at[0])->last;
+    Dims d = value_of(g, in->at[0])->dims;
+    int64_t here = axis_here(g, in->at[0], axis);
+    axis += axis < 0 ? d.n : 0;
+    int y = -1;
+    int64_t sum = 0;
+    for (int i = 0; i < in->n; i++) {
+        const Value *v = value_of(g, in->at[i]);
+        Dims e = v->dims;
+        sum += e.n == d.n ? e.d[axis] : 0;
+        e.d[axis] = d.d[axis];
+        if (!dims_same(&d, &e) || v->last != last)
+            net_refuse(g, "its operands do not fit");
+    }
+    d.d[axis] = sum;
+    y = net_line(g, "Concat", strf(", axis: %lld", (long long)here), in->at[0], d, last);
+    for (int i = 1; i < in->n; i++)
+        net_also(g, y, in->at[i]);
+    return y;
+}

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * write.c: the lines of a graph as a model file, and its weights as safetensors.
+ *
+ * Only lines that the result depends on are written.  A line without `in` reads the one before it, and a result that another
+ * line reads gets a name.  Parameters keep their names; one that is no name here gets another, and section weights says so.
+ * Weights have the shapes that the model wants: MODEL.safetensors beside MODEL.yaml, which out/train --weights reads.
+ */
+#include "net.h"
+#include "base/file.h"
+#include "base/quote.h"
+#include "base/safe.h"
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct { const char *name, *file; const Role *role; } Parameter;
+typedef struct { Net *g; VEC(Parameter) parameter; const char **as; int names, last; } Writer;
+
+/* ---- names ------------------------------------------------------------------------------------------------------------- */
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+/* Letters, digits, dots: a name of the model file. */
+static const char *legal(const char *name)
+{
+    char *to = strf("%s%s", is_letter(*name) ? "" : "net.", name);
+    for (char *c = to; *c; c++)
+        if (!is_letter(*c) && (*c < '0' || *c > '9') && (*c != '.' || c[1] == '.' || !c[1]))
+            *c = '_';
+    return to;
+}
+
+static const char *without(const char *name, const char *role)
+{
+    size_t n = strlen(name), k = strlen(role);
+    return n > k + 1 && name[n - k - 1] == '.' && !strcmp(name + n - k, role) ? strf("%.*s", (int)(n - k - 1), name) : NULL;
+}
+
+/* What names of all its parameters have in front; NULL: nothing. */
+static const char *common(const Writer *x, const Line *l)
+{
+    const char *stem = NULL;
+    for (int i = 0; i < l->roles; i++) {
+        const char *this = without(legal(x->g->value.at[l->role[i].value].name), l->role[i].role);
+        if (!this || (stem && strcmp(stem, this)))
+            return NULL;
+        stem = this;
+    }
+    return stem;
+}
+
+static void put_names(FILE *f, Writer *x, const Line *l)
+{
+    const char *stem = common(x, l), *list = "";
+    for (int i = 0; i < l->roles; i++) {
+        const char *file = x->g->value.at[l->role[i].value].name, *name = legal(file);
+        *PUSH(&x->parameter) = (Parameter){name, file, &l->role[i]};
+        list = strf("%s%s%s: %s", list, i ? ", " : "", l->role[i].role, name);
+    }
+    if (stem)
+        fprintf(f, ", name: %s", stem);
+    else if (l->roles)
+        fprintf(f, ", names: {%s}", list);
+}
+
+static const char *lower(const char *op)
+{
+    char *to = strf("%s", op);
+    for (char *c = to; *c; c++)
+        if (*c >= 'A' && *c <= 'Z')
+            *c = (char)(*c + 32);
+    return to;
+}
+
+/* ---- what is used ------------------------------------------------------------------------------------------------------ */
+
+static void use(Writer *x, int value)
+{
+    Net *g = x->g;
+    Ints todo = {0};
+    *PUSH(&todo) = value;
+    while (todo.n > 0) {
+        int v = todo.at[--todo.n], line = g->value.at[v].line;
+        if (line < 0 || g->line.at[line].used)
+            continue;
+        g->line.at[line].used = true;
+        for (int i = 0; i < g->line.at[line].in.n; i++)
+            *PUSH(&todo) = g->line.at[line].in.at[i];
+    }
+}
+
+/* A value whose axes only have other names is the result of its line. */
+static int made(const Net *g, int value)
+{
+    int line = g->value.at[value].line;
+    return line < 0 ? value : g->line.at[line].out;
+}
+
+static void name_results(Writer *x)
+{
+    const Net *g = x->g;
+    int before = -1;
+    for (int i = 0; i < g->line.n; i++) {
+        const Line *l = &g->line.at[i];
+        if (!l->used)
+            continue;
+        for (int k = 0; k < l->in.n; k++) {
+            int in = made(g, l->in.at[k]);
+            bool follows = l->in.n == 1 && in == before;
+            if (!follows && !x->as[in])
+                x->as[in] = strf("%s%d", lower(g->line.at[g->value.at[in].line].op), ++x->names);
+        }
+        before = l->out;
+    }
+}
+
+static void check_lines(const Writer *x)
+{
+    for (int i = 0; i < x->g->line.n; i++)
+        if (x->g->line.at[i].used && *x->g->line.at[i].op == '?')
+            net_refuse(x->g, "%s is part of nothing that is known here: a norm or an activation is in parts; %s",
+                       x->g->line.at[i].op + 1, x->g->remedy);
+}
+
+/* ---- the model file ---------------------------------------------------------------------------------------------------- */
+
+static void put_shape(FILE *f, const Value *v)
+{
+    fprintf(f, "[B");
+    for (int i = 1; i < v->dims.n; i++)
+        fprintf(f, ", %lld", (long long)v->dims.d[v->last ? i + 1 < v->dims.n ? i + 1 : 1 : i]);
+    fprintf(f, "]");
+}
+
+/* Rows of the table that ids of this input are looked up in; 0: none is. */
+static int64_t rows_of(const Net *g, int input)
+{
+    for (int i = 0; i < g->line.n; i++)
+        if (!strcmp(g->line.at[i].op, "Embedding") && g->line.at[i].in.at[0] == input)
+            return g->line.at[i].role[0].dims.d[0];
+    return 0;
+}
+
+static void put_inputs(FILE *f, const Writer *x, const Value *result, const char *loss)
+{
+    const Net *g = x->g;
+    fprintf(f, "  inputs:\n");
+    for (int i = 0; i < g->inputs.n; i++) {
+        const Value *v = &g->value.at[g->inputs.at[i]];
+        fprintf(f, "    %s: {shape: ", x->as[g->inputs.at[i]]);
+        put_shape(f, v);
+        fprintf(f, ", dtype: %s", v->whole ? "i32" : "f32");
+        if (v->whole && rows_of(g, g->inputs.at[i]))
+            fprintf(f, ", range: [0, %lld]", (long long)rows_of(g, g->inputs.at[i]));
+        fprintf(f, "}\n");
+    }
+    fprintf(f, "    labels: {shape: ");
+    Value labels = *result;
+    labels.dims.n -= !strcmp(loss, "cross-entropy");
+    put_shape(f, &labels);
+    if (!strcmp(loss, "cross-entropy"))
+        fprintf(f, ", dtype: i32, range: [0, %lld]}\n", (long long)result->dims.d[result->dims.n - 1]);
+    else
+        fprintf(f, ", dtype: f32}\n");
+}
+
+static void put_line(FILE *f, Writer *x, const Line *l)
+{
+    const Net *g = x->g;
+    fprintf(f, "    - {op: %s", l->op);
+    put_names(f, x, l);
+    if (l->in.n == 1 && made(g, l->in.at[0]) != x->last)
+        fprintf(f, ", in: %s", x->as[made(g, l->in.at[0])]);
+    for (int i = 0; l->in.n > 1 && i < l->in.n; i++)
+        fprintf(f, "%s%s%s", i ? ", " : ", in: [", x->as[made(g, l->in.at[i])], i + 1 == l->in.n ? "]" : "");
+    fprintf(f, "%s%s%s}\n", l->attributes, x->as[l->out] ? ", as: " : "", x->as[l->out] ? x->as[l->out] : "");
+    x->last = l->out;
+}
+
+static void put_weights(FILE *f, const Writer *x)
+{
+    bool any = false;
+    for (int i = 0; i < x->parameter.n; i++)
+        if (strcmp(x->parameter.at[i].name, x->parameter.at[i].file)) {
+            fprintf(f, "%s\"%s\": ", any ? ", " : "\nweights:\n  rename: {", x->parameter.at[i].name);
+            json_text(f, x->parameter.at[i].file);
+            any = true;
+        }
+    fprintf(f, "%s", any ? "}\n" : "");
+}
+
+static void put_data(FILE *f, const Writer *x)
+{
+    fprintf(f, "\ntrain:\n  batch: {global: 256, micro: 8}\n  steps: 10000\n"
+            "  optimizer: {type: sgd, lr: 0.1, momentum: 0.9}\n\ndata:\n  train: {format: npy, arrays: {");
+    for (int i = 0; i < x->g->inputs.n; i++)
+        fprintf(f, "%s: %s.npy, ", x->as[x->g->inputs.at[i]], x->as[x->g->inputs.at[i]]);
+    fprintf(f, "labels: labels.npy}}\n\ndevices:\n"
+            "  - {name: cpu, kind: cpu, count: 4, memory: 32GiB, threads: 4, kernels: portable}\n\n"
+            "plan: {stages: 4, schedule: 1f1b}\n");
+}
+
+static void put_model(FILE *f, Writer *x, int result, const char *loss)
+{
+    Net *g = x->g;
+    const Value *v = &g->value.at[result];
+    const char *name = strrchr(g->path, '/') ? strrchr(g->path, '/') + 1 : g->path;
+    fprintf(f, "# Written by dpgen import from %s.\n", quote_comment(name));
+    fprintf(f, "dpgen: 1\nmodel:\n  name: %.40s\n", legal(strf("%.*s", (int)strcspn(name, "."), name)));
+    put_inputs(f, x, v, loss);
+    fprintf(f, "  graph:\n");
+    for (int i = 0; i < g->line.n; i++)
+        if (g->line.at[i].used)
+            put_line(f, x, &g->line.at[i]);
+    bool entropy = !strcmp(loss, "cross-entropy");
+    fprintf(f, "    - {op: %s, %s: labels, as: loss}\n", entropy ? "SoftmaxCrossEntropy" : "MeanSquaredError", "targets");
+    fprintf(f, "  loss: loss\n");
+    put_weights(f, x);
+    put_data(f, x);
+}
+
+/* ---- weights ----------------------------------------------------------------------------------------------------------- */
+
+static int by_file(const void *a, const void *b)
+{
+    return strcmp(((const Parameter *)a)->file, ((const Parameter *)b)->file);
+}
+
+static const char *type_of(const Value *v)
+{
+    return strcmp(v->type, "F64") ? v->type : "F32";
+}
+
+/* Doubles become floats; a matrix is turned where the model wants it so. */
+static void put_bytes(FILE *f, const Value *v, const Role *r)
+{
+    int64_t n = dims_elements(&r->dims), rows = v->dims.n == 2 ? v->dims.d[0] : 1, columns = rows ? n / rows : 0;
+    size_t size = (size_t)safe_bytes(v->type, 0, NULL);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t at = r->turned ? i % rows * columns + i / rows : i;
+        const unsigned char *from = v->at + (size_t)at * size;
+        double d;
+        if (size < 8) {
+            fwrite(from, 1, size, f);
+        } else {
+            memcpy(&d, from, sizeof d);
+            float narrow = (float)d;
+            fwrite(&narrow, 1, sizeof narrow, f);
+        }
+    }
+}
+
+static void put_safetensors(Writer *x, const char *path)
+{
+    const Net *g = x->g;
+    VEC(SafeTensor) list = {0};
+    if (x->parameter.n > 1)
+        qsort(x->parameter.at, (size_t)x->parameter.n, sizeof *x->parameter.at, by_file);
+    for (int i = 0; i < x->parameter.n; i++) {
+        const Parameter *p = &x->parameter.at[i];
+        const Value *v = &g->value.at[p->role->value];
+        if (i > 0 && !by_file(p - 1, p))
+            net_refuse(g, "two operators share '%s', which is not done", p->file);
+        if (*v->type != 'F' && *v->type != 'B')
+            net_refuse(g, "'%s' has numbers of type %s", p->file, v->type);
+        SafeTensor t = {.name = p->file, .type = type_of(v), .ndim = p->role->dims.n};
+        memcpy(t.dim, p->role->dims.d, sizeof p->role->dims.d);
+        t.bytes = safe_bytes(t.type, t.ndim, t.dim);
+        *PUSH(&list) = t;
+    }
+    FILE *f = file_begin(path);
+    safe_header(f, list.at, list.n);
+    for (int i = 0; i < x->parameter.n; i++)
+        put_bytes(f, &g->value.at[x->parameter.at[i].role->value], x->parameter.at[i].role);
+    file_end(f, path);
+}
+
+/* ---- both -------------------------------------------------------------------------------------------------------------- */
+
+void net_write(Net *g, int result, const char *loss, const char *out)
+{
+    const Line *end = net_made(g, result);
+    if (!end)
+        net_refuse(g, "it computes nothing");
+    if (!strcmp(loss, "cross-entropy") && (!strcmp(end->op, "Softmax") || !strcmp(end->op, "?LogSoftmax")))
+        result = end->in.at[0];         /* the loss has it inside */
+    Writer x = {.g = g, .last = -1};
+    x.as = alloc(((size_t)g->value.n + 1) * sizeof *x.as);
+    for (int i = 0; i < g->inputs.n; i++)
+        x.as[g->inputs.at[i]] = legal(g->value.at[g->inputs.at[i]].name);
+    use(&x, result);
+    check_lines(&x);
+    name_results(&x);
+    size_t n = strlen(out);
+    bool yaml = n > 5 && !strcmp(out + n - 5, ".yaml");
+    const char *weights = strf("%.*s.safetensors", (int)(yaml ? n - 5 : n), out);
+    Text text;
+    put_model(text_open(&text), &x, result, loss);
+    text_close(&text);
+    put_safetensors(&x, weights);
+    FILE *f = file_begin(out);
+    fwrite(text.at, 1, text.n, f);
+    file_end(f, out);
+    const char *file = quote_terminal(quote_shell(out));
+    printf("wrote %s and %s: dpgen check %s, or dpgen %s -o out && make -C out && out/train --weights %s\n",
+           quote_terminal(out), quote_terminal(weights), file, file, quote_terminal(quote_shell(weights)));
+}

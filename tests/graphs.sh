@@ -1,0 +1,57 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Graphs of other frameworks.  tests/graphs has small networks as PyTorch exports them (tests/ref/make_graphs.py): a job of the
+# model file and the weights that import writes has to have PyTorch's loss.  What cannot be trained is refused with the export
+# that works; damaged files are refused, and nothing is written.
+. "$(dirname "$0")/lib.sh"
+need dpgen build/emitted build/librt.a
+use_portable
+graphs=$root/tests/graphs
+
+# job FILE: from a graph to $tmp/FILE.job/job, of two stages
+job() {
+    ./dpgen import "$graphs/$1" -o "$tmp/$1.yaml" >"$tmp/said" 2>&1 || { echo "import: $(head -n 1 "$tmp/said")"; return 1; }
+    name=${1%%.*}
+    generate "$tmp/$1.job" "$tmp/$1.yaml" --set train.batch.global=2 --set train.batch.micro=2 --set train.optimizer.lr=0 \
+        --stages 2 --set "data.train={format: npy, arrays: {image: $graphs/$name.image.npy, labels: $graphs/$name.labels.npy}, \
+order: sequential}" && compile "$tmp/$1.job"
+}
+# like FILE LOSS: the loss of its first step
+like() {
+    "$tmp/$1.job/job" --weights "$tmp/$1.safetensors" --steps 1 --record --no-checkpoint --quiet >"$tmp/said" 2>&1
+    is=$(sed -n 's/^loss 1 //p' "$tmp/said")
+    if awk -v a="$is" -v b="$2" 'BEGIN { d = a - b; exit !(a > 0 && d < 3e-6 * b && d > -3e-6 * b) }'; then pass
+    else fault "$1: loss $is, PyTorch has $2: $(tail -n 1 "$tmp/said")"; fi
+}
+for path in "$graphs"/[!b]*.onnx; do
+    file=$(basename "$path")
+    said=$(job "$file") && like "$file" "$(cat "$graphs/${file%%.*}.loss")" || fault "$file: $said"
+done
+expect "parts are one operator" test "$(grep -c -e Gelu -e Silu "$tmp/mlp.onnx.yaml")" = 2
+expect "a name that is none here" grep -q 'rename: {"net.0.weight": "0.weight"' "$tmp/words.onnx.yaml"
+
+# ---- what is refused ------------------------------------------------------------------------------------------------------
+no() { what=$1 status=$2 text=$3; shift 3; refuse "$what" "$status" "$text" ./dpgen import "$@" -o "$tmp/no.yaml"; }
+no "BatchNorm folded into a Conv" 3 "onnx::Conv.* is made of several: .*torch.onnx.export(.*TrainingMode.TRAINING, do_const" \
+    "$graphs/bad.folded.onnx"
+no "an axis without a size" 3 "axis 2 of input .image. has no fixed size (.high.): export it without dynamic_axes" \
+    "$graphs/bad.dynamic.onnx"
+no "attention in parts" 3 "node .*MatMul.*: it multiplies two activations: .*dpgen import DIR" "$graphs/bad.attention.onnx"
+mkdir "$tmp/alone"
+cp "$graphs/mlp.outside.onnx" "$tmp/alone"
+no "the file beside it" 2 "cannot read .*alone/mlp.outside.onnx.data" "$tmp/alone/mlp.outside.onnx"
+LC_ALL=C sed 's/\x10\x11/\x10\x08/' "$graphs/mlp.onnx" >"$tmp/alone/old.onnx"
+no "an old opset" 3 "opset 8; 11 to 20 are read; export it" "$tmp/alone/old.onnx"
+LC_ALL=C sed 's/\x04Tanh/\x04Tann/' "$graphs/mlp.onnx" >"$tmp/alone/odd.onnx"
+no "an operator" 3 "node '/Tanh' (Tann): this operator is not done; export it" "$tmp/alone/odd.onnx"
+head -c 1500 "$graphs/mlp.onnx" >"$tmp/alone/cut.onnx"
+no "a file that is cut" 3 "no file of ONNX, or it is cut short" "$tmp/alone/cut.onnx"
+cp LICENSE "$tmp/alone/text.onnx"
+no "another file" 3 "no file of ONNX, or it is cut short" "$tmp/alone/text.onnx"
+no "no such loss" 2 "loss hinge: cross-entropy or mse is expected" "$graphs/mlp.onnx" --loss hinge
+expect "nothing is written" test ! -e "$tmp/no.yaml" -a ! -e "$tmp/no.safetensors"
+expect "another loss" ./dpgen import "$graphs/mlp.onnx" --loss mse -o "$tmp/mse.yaml"
+expect "its targets are numbers" grep -q 'labels: {shape: \[B, 3\], dtype: f32}' "$tmp/mse.yaml"
+expect "it is a model" ./dpgen check "$tmp/mse.yaml"
+finish

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# make_graphs.py: tests/graphs, by PyTorch 2.15 (onnxscript 0.7): small networks as it exports them, inputs, and the loss of its
+# own forward pass in training, in f64.
+#
+#   python3 tests/ref/make_graphs.py tests/graphs
+import json
+import logging
+import sys
+import warnings
+import zipfile
+import numpy as np
+import onnx
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+warnings.filterwarnings("ignore")
+logging.disable(logging.WARNING)
+
+
+class Basic(nn.Module):
+    def __init__(self, i, o, stride):
+        super().__init__()
+        self.conv1 = nn.Conv2d(i, o, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(o)
+        self.conv2 = nn.Conv2d(o, o, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(o)
+        self.relu = nn.ReLU(inplace=True)
+        self.downsample = nn.Sequential(nn.Conv2d(i, o, 1, stride, bias=False), nn.BatchNorm2d(o)) if stride > 1 else None
+
+    def forward(self, x):
+        y = self.bn2(self.conv2(self.relu(self.bn1(self.conv1(x)))))
+        return self.relu(y + (self.downsample(x) if self.downsample else x))
+
+
+class Res(nn.Module):           # residual blocks
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 4, 7, 2, 3, bias=False)
+        self.bn1 = nn.BatchNorm2d(4, eps=1e-3)
+        self.relu = nn.ReLU(inplace=True)
+        self.maxpool = nn.MaxPool2d(3, 2, 1)
+        self.layer1 = nn.Sequential(Basic(4, 4, 1))
+        self.layer2 = nn.Sequential(Basic(4, 6, 2))
+        self.avgpool = nn.AdaptiveAvgPool2d((1, 1))
+        self.fc = nn.Linear(6, 5)
+
+    def forward(self, x):
+        x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
+        return self.fc(torch.flatten(self.avgpool(self.layer2(self.layer1(x))), 1))
+
+
+class Many(nn.Module):          # one of each: groups, Concat, squeeze and excite, pools, activations, Flatten of pixels
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 6, 3, 2, 1)
+        self.depth = nn.Conv2d(6, 6, (3, 1), 1, (1, 0), groups=6)
+        self.point = nn.Conv2d(6, 4, 1)
+        self.norm = nn.BatchNorm2d(10)
+        self.fc1, self.fc2 = nn.Conv2d(10, 3, 1), nn.Conv2d(3, 10, 1)
+        self.relu6, self.hs, self.act = nn.ReLU6(), nn.Hardswish(), nn.SiLU()
+        self.head = nn.Sequential(nn.Linear(40, 12), nn.LayerNorm(12), nn.GELU(), nn.Dropout(0.0), nn.Linear(12, 7))
+
+    def forward(self, x):
+        x = self.relu6(self.stem(x))
+        y = self.hs(self.depth(x))
+        x = self.norm(torch.cat([x, F.leaky_relu(self.point(y), 0.1)], 1))
+        x = x * torch.sigmoid(self.fc2(self.act(self.fc1(x.mean((2, 3), keepdim=True)))))
+        x = torch.tanh(F.avg_pool2d(x, 2)) * 0.5
+        return self.head(torch.flatten(x, 1))
+
+
+class Mlp(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(9, 8), nn.Linear(8, 8, bias=False), nn.Linear(8, 3)
+
+    def forward(self, x):
+        h = F.gelu(self.a(x), approximate="tanh")
+        return self.c(h + F.silu(self.b(h)))
+
+
+class Words(nn.Module):         # ids, a table of positions, a slice, names that begin with digits
+    def __init__(self):
+        super().__init__()
+        self.wte = nn.Embedding(11, 6)
+        self.wpe = nn.Parameter(torch.zeros(5, 6))
+        self.add_module("0", nn.Linear(6, 8))
+        self.add_module("1", nn.Linear(4, 3))
+
+    def forward(self, ids):
+        a, b = getattr(self, "0")(self.wte(ids) + self.wpe).chunk(2, -1)
+        return getattr(self, "1")((torch.sigmoid(a) - b).mean(1))
+
+
+class Attention(nn.Module):
+    def forward(self, x):
+        return torch.softmax(x @ x.transpose(1, 2), -1) @ x
+
+
+def fill(m, seed):
+    r = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for p in m.parameters():
+            p.copy_(torch.randn(p.shape, generator=r) * 0.3)
+        for name, b in m.named_buffers():
+            if "mean" in name:
+                b.copy_(torch.randn(b.shape, generator=r) * 0.1)
+    return m
+
+
+OLD = dict(dynamo=False, training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False, opset_version=17)
+NEW = dict(dynamo=True, training=torch.onnx.TrainingMode.TRAINING, external_data=False)
+
+
+def export(m, x, path, **options):
+    torch.onnx.export(m, (x,), path, input_names=["image"], output_names=["logits"], **options)
+    graph = onnx.load(path, load_external_data=False)           # without where the sources lay
+    del graph.metadata_props[:], graph.graph.metadata_props[:]
+    for n in list(graph.graph.node) + list(graph.graph.value_info) + list(graph.graph.input) + list(graph.graph.output):
+        n.doc_string = ""
+        del n.metadata_props[:]
+    onnx.save(graph, path)
+
+
+def program(m, x, path):
+    torch.export.save(torch.export.export(m, (x,)), path)
+    with zipfile.ZipFile(path) as z:
+        parts = {n: z.read(n) for n in z.namelist()}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as z:   # the same
+        for name, data in parts.items():
+            if name.endswith("models/model.json"):
+                j = json.loads(data)
+                j["guards_code"] = []
+                for n in j["graph_module"]["graph"]["nodes"]:
+                    n["metadata"] = {}
+                data = json.dumps(j).encode()
+            if not name.endswith("sample_inputs/model.pt"):
+                z.writestr(zipfile.ZipInfo(name), data)
+
+
+def main(folder):
+    models = {"res": (Res, (2, 3, 16, 16)), "many": (Many, (2, 3, 8, 8)), "mlp": (Mlp, (2, 9)), "words": (Words, (2, 5))}
+    for name, (make, shape) in models.items():
+        r = torch.Generator().manual_seed(7)
+        x = torch.randint(0, 11, shape, generator=r) if name == "words" else torch.randn(shape, generator=r)
+        y = torch.randint(0, 3, (shape[0],), generator=r)
+        with torch.no_grad():
+            loss = F.cross_entropy(fill(make(), 3).double().train()(x if name == "words" else x.double()), y).item()
+        a = x.numpy().transpose(0, 2, 3, 1) if x.dim() == 4 else x.numpy()
+        np.save("%s/%s.image.npy" % (folder, name), np.ascontiguousarray(a.astype("<i4") if name == "words" else a))
+        np.save("%s/%s.labels.npy" % (folder, name), y.numpy().astype("<i4"))
+        open("%s/%s.loss" % (folder, name), "w").write("%.17g\n" % loss)
+        export(fill(make(), 3).train(), x, "%s/%s.onnx" % (folder, name), **OLD)
+        program(fill(make(), 3).train(), x, "%s/%s.pt2" % (folder, name))
+        if name == "many":
+            export(fill(make(), 3).train(), x, "%s/%s.new.onnx" % (folder, name), **NEW)
+        if name == "mlp":
+            export(fill(make(), 3).train(), x, "%s/%s.outside.onnx" % (folder, name), **dict(NEW, external_data=True))
+            export(fill(make(), 3).train(), x, "%s/%s.batch.onnx" % (folder, name), dynamic_axes={"image": {0: "n"}}, **OLD)
+    x = torch.zeros(1, 3, 4, 4)
+    folded = nn.Sequential(nn.Conv2d(3, 2, 1, bias=False), nn.BatchNorm2d(2)).eval()
+    export(folded, x, folder + "/bad.folded.onnx", dynamo=False)
+    export(nn.Conv2d(3, 2, 1), x, folder + "/bad.dynamic.onnx", dynamic_axes={"image": {2: "high"}}, **OLD)
+    export(Attention(), torch.zeros(1, 4, 6), folder + "/bad.attention.onnx", **OLD)
+
+
+main(sys.argv[1])

@@ -1,0 +1,84 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# train.shard: optimizer.  The bits are those of one replica that shares nothing: parameters, norms and gradients, in f32 and
+# in bf16, with ties, momentum and batch statistics.  A checkpoint knows nothing of the parts: it has the same bytes, and goes
+# on under any width, sharded or not.  Moments of a device are 1/r of all, in the plan and in what the plan says of itself.
+. "$(dirname "$0")/lib.sh"
+need dpgen build/emitted build/librt.a build/librt_bf16.a
+use_portable
+
+echo "devices: [{name: cpu, kind: cpu, count: 8, memory: 64MiB, threads: 1, kernels: portable}]" >"$tmp/eight"
+base="--devices $tmp/eight --set train.batch.global=16 --set train.batch.groups=8 --set train.steps=4 --schedule 1f1b"
+shard="--set train.shard=optimizer"
+
+# facts NAME MODEL OPTION...: parameters, gradients and every line of the log, as one hash
+facts() {
+    name=$1
+    shift
+    rm -f "$tmp/$name.jsonl"
+    said=$(generate "$tmp/$name" "$@" && compile "$tmp/$name" &&
+        "$tmp/$name/job" --no-checkpoint --hash --data "$data" --log "$tmp/$name.jsonl" --gradients "$tmp/$name.grads" \
+            >"$tmp/$name.said" 2>&1) || { echo "$name: $said $(tail -n 1 "$tmp/$name.said")"; return; }
+    { sed -n 's/,"tokens_per_s".*//; /"event":"step"/p' "$tmp/$name.jsonl"
+      sed -n 's/^sha256 //p' "$tmp/$name.said"
+      cat "$tmp/$name.grads"; } | sha256sum
+}
+
+# same WHAT OPTION...: one replica that shares nothing, against several that do
+same() {
+    what=$1
+    shift
+    want=$(facts one "$@" $base --stages 1)
+    case $want in *one:*) fault "$what: $want"; return ;; esac
+    for plan in $plans; do
+        got=$(facts many "$@" $base $shard --replicas ${plan%,*} --stages ${plan#*,})
+        if [ "$got" = "$want" ]; then pass; else fault "$what, ${plan%,*} x ${plan#*,}: $got, not $want"; fi
+    done
+}
+gpt=$models/tiny-gpt.yaml
+plans="1,1 2,1 4,2 8,1" same "AdamW" "$gpt"
+plans="2,2 4,1" same "no norm" "$gpt" --set train.clip_norm=0
+plans="4,2" same "a norm each" "$gpt" --set train.clip_scope=parameter
+plans="4,1" same "SGD" "$gpt" --set "train.optimizer={type: sgd, lr: 0.1, momentum: 0.9}"
+use_bf16
+plans="2,2 8,1" same "bf16" "$gpt" --set train.precision.compute=bf16
+use_portable
+
+# Checkpoints: bytes, and each goes on as the other.
+saves() {
+    name=$1
+    shift
+    said=$(generate "$tmp/$name" "$gpt" $base "$@" && compile "$tmp/$name" &&
+        "$tmp/$name/job" --quiet --steps 2 --data "$data" --checkpoint "$tmp/$name.saved" 2>&1) || fault "$name: $said"
+    (cd "$tmp/$name.saved/step-000002" && cat stage*.safetensors | sha256sum)
+}
+goes_on() {
+    rm -rf "$tmp/from"
+    cp -r "$tmp/$2.saved" "$tmp/from"
+    "$tmp/$1/job" --quiet --hash --resume --data "$data" --checkpoint "$tmp/from" 2>&1 | sed -n 's/^sha256 //p'
+}
+want=$(saves plain --stages 1)
+for r in 2 8; do
+    [ "$(saves r$r $shard --stages 1 --replicas $r)" = "$want" ] && pass || fault "checkpoint of $r replicas"
+done
+want=$(goes_on plain plain)
+for pair in "plain r8" "r8 plain" "r2 r8"; do
+    [ -n "$want" ] && [ "$(goes_on $pair)" = "$want" ] && pass || fault "$pair do not go on alike"
+done
+
+# Moments: those of one replica, divided, but for whole blocks of short ones; and refusals.
+moments() {
+    ./dpgen plan "$gpt" $base --estimate --stages 1 "$@" -d m 2>&1 |
+        awk '/^buf 0:[^ ]*\.[mv] / { name = $2; sub(/.* bytes=/, ""); own[name] = $1 }
+            END { for (name in own) n += own[name]; print n }'
+}
+all=$(moments)
+for r in 2 4 8; do
+    own=$(moments $shard --replicas $r)
+    [ "$own" -le $((all / r + all / 100)) ] && [ "$own" -ge $((all / r - all / 100)) ] && pass ||
+        fault "$r replicas: moments of $own of $all"
+done
+refuse "two directions" 3 'train.shard' ./dpgen plan "$gpt" $base $shard --stages 2 --schedule chimera --estimate
+refuse "a step ahead" 3 'train.shard' ./dpgen plan "$gpt" $base $shard --stages 2 --schedule 2bw --estimate
+finish
