@@ -135,6 +135,7 @@ typedef struct {
     const char *name, *file, *also;         /* also: NULL, or another name to read */
     bool turn;
     int64_t from, rows, groups;             /* a part: from row `from` of each `rows`, `groups` times; rows 0: all of it */
+    int64_t each;                           /* so many tensors, `{}` of file their number; 0: one */
 } Stored;
 void weights_check(const Model *m, const Graph *g);
 bool weights_stored(const Model *m, const Graph *g, int param, Stored *to);

@@ -63,8 +63,9 @@ static long published_room(const Run *run)
 {
     long room = 256;
     for (int i = 0; i < run->parameters; i++) {
-        Published p = weights_place(run->job, run->parameter[i].state);
-        room += (long)(strlen(p.in.name) + strlen(p.in.file)) + 96;
+        int pieces = weights_pieces(run->job, run->parameter[i].state);
+        Published p = weights_place(run->job, run->parameter[i].state, pieces - 1);     /* the longest number */
+        room += (long)(strlen(p.in.name) + strlen(p.in.file) + 136) * pieces;
     }
     return room;
 }
@@ -345,9 +346,13 @@ static void add_published(Text *t, const Run *run)
     text_add(t, "\"published\":{\"type\":\"%s\",\"parameters\":[",
              type == JOB_F16 ? "F16" : type == JOB_BF16 ? "BF16" : "F32");
     for (int i = 0; i < run->parameters; i++) {
-        Published p = weights_place(run->job, run->parameter[i].state);
-        text_add(t, "%s\n[\"%s\",\"%s\",%d,%ld,%ld,%ld]", i ? "," : "", p.in.name, p.in.file, p.in.turn, p.in.from, p.in.rows,
-                 p.in.groups);
+        const StateInfo *s = run->parameter[i].state;
+        for (int piece = 0; piece < weights_pieces(run->job, s); piece++) {
+            Published p = weights_place(run->job, s, piece);
+            text_add(t, "%s\n[\"%s\",\"%s\",%d,%ld,%ld,%ld", i || piece ? "," : "", p.in.name, p.in.file, p.in.turn, p.in.from,
+                     p.in.rows, p.in.groups);
+            text_add(t, p.in.pieces ? ",%ld,%ld]" : "]", p.in.piece, p.in.pieces);
+        }
     }
     text_add(t, "]}");
 }

@@ -36,6 +36,7 @@ typedef struct {                /* a parameter that files of published weights h
     const char *also;           /* another name to read; NULL: none */
     int turn;                   /* 1: axes the other way round */
     long from, rows, groups;    /* a part of the tensor: from row `from` of each `rows`, so many times; rows 0: all of it */
+    long piece, pieces;         /* the tensor is one of so many parts of the parameter along its first axis; 0: all of it */
 } StoredInfo;
 
 /* Bytes of pictures: b becomes (b/255 - mean) / std of its channel, which is the last axis. */

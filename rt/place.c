@@ -9,11 +9,13 @@
 
 Published place_of(const StoredInfo *stored, const StateInfo *s)
 {
-    Published p = {.in = {.name = s->name, .file = s->name, .groups = 1}, .ndim = s->ndim, .n = 1};
+    Published p = {.in = {.name = s->name, .file = s->name, .groups = 1}, .n = 1};
     if (stored)
         p.in = *stored;
-    for (int d = 0; d < s->ndim; d++)
-        p.dim[d] = s->dim[p.in.turn ? s->ndim - 1 - d : d];
+    int skip = p.in.pieces > 0;
+    p.ndim = s->ndim - skip;
+    for (int d = 0; d < p.ndim; d++)
+        p.dim[d] = s->dim[p.in.turn ? s->ndim - 1 - d : d + skip];
     if (p.in.rows)
         p.dim[0] = p.in.rows * p.in.groups;
     for (int d = 0; d < p.ndim; d++)
@@ -23,9 +25,15 @@ Published place_of(const StoredInfo *stored, const StateInfo *s)
 
 Rows place_rows(const Published *p, const StateInfo *s)
 {
-    Rows r = {.rows = s->ndim ? s->dim[0] : 1, .step = p->in.turn ? p->dim[1] : 1};
-    r.width = r.rows ? s->n / r.rows : 0;
+    int piece = p->in.pieces > 0;
+    Rows r = {.rows = s->ndim > piece ? s->dim[piece] : 1, .step = p->in.turn ? p->dim[1] : 1};
+    r.width = r.rows ? (piece ? p->n : s->n) / r.rows : 0;
     return r;
+}
+
+int64_t place_first(const Published *p)
+{
+    return p->in.piece * p->n;
 }
 
 int64_t place_row(const Published *p, const Rows *r, int64_t i)

@@ -14,7 +14,11 @@ typedef struct {
 } Published;
 Published place_of(const StoredInfo *stored, const StateInfo *s);       /* stored NULL: as it is in the job */
 
-/* Row i of the parameter, seen as a matrix of s->dim[0] rows: its first element in the tensor, and the step to the next one. */
+/* Where the tensor begins in the parameter, if it is one of several. */
+int64_t place_first(const Published *p);
+
+/* Row i of the parameter, or of that part of it, seen as a matrix of as many rows as its first axis has: its first element in
+ * the tensor, and the step to the next one. */
 typedef struct { int64_t rows, width, step; } Rows;
 Rows place_rows(const Published *p, const StateInfo *s);
 int64_t place_row(const Published *p, const Rows *r, int64_t i);

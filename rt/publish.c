@@ -88,14 +88,19 @@ int publish_open(Run *run)
     if (!run->opt.publish)
         return DONE;
     Publish *x = run->publish = calloc(1, sizeof *x);
-    if (!x || !(x->part = calloc((size_t)run->parameters + 1, sizeof *x->part)))
+    int parts = 0;
+    for (int i = 0; i < run->parameters; i++)
+        parts += weights_pieces(run->job, run->parameter[i].state);
+    if (!x || !(x->part = calloc((size_t)parts + 1, sizeof *x->part)))
         return complain(STATUS_RUN, "no memory for --export");
     x->size = run->job->published == JOB_F32 ? 4 : 2;
     x->header.cap = 4096;
-    for (int i = 0; i < run->parameters; i++, x->parts++) {
-        x->part[i] = (Part){weights_place(run->job, run->parameter[i].state), &run->parameter[i], 0};
-        x->header.cap += strlen(x->part[i].p.in.file) + 256;
-    }
+    for (int i = 0; i < run->parameters; i++)
+        for (int k = 0; k < weights_pieces(run->job, run->parameter[i].state); k++) {
+            Part *p = &x->part[x->parts++];
+            *p = (Part){weights_place(run->job, run->parameter[i].state, k), &run->parameter[i], 0};
+            x->header.cap += strlen(p->p.in.file) + 256;
+        }
     if (x->parts > 1)
         qsort(x->part, (size_t)x->parts, sizeof *x->part, by_file);
     if (!(x->header.at = malloc(x->header.cap)))
@@ -151,14 +156,15 @@ static bool write_parameter(Worker *w, const Publish *x, const Part *p, int file
 {
     const StateInfo *s = p->item->state;
     int type = w->run->job->published;
-    unsigned char *bytes = (unsigned char *)(w->room + s->n);
+    int64_t all = p->p.in.pieces ? p->p.n : s->n;
+    unsigned char *bytes = (unsigned char *)(w->room + all);
     Rows r = place_rows(&p->p, s);
     Copy copy = {(char *)w->room};
-    arena_read(w, item_data(w, p->item), (size_t)s->n * sizeof *w->room, into_room, &copy);
+    arena_read(w, item_data(w, p->item) + place_first(&p->p), (size_t)all * sizeof *w->room, into_room, &copy);
     for (int64_t i = 0; i < r.rows; i++)
         place_narrow(bytes + (p->p.in.turn ? i : i * r.width) * x->size, w->room + i * r.width, type, r.step, r.width);
     int64_t groups = p->p.in.rows ? p->p.in.groups : 1, each = r.rows / groups;
-    size_t n = (size_t)(s->n / groups * x->size);
+    size_t n = (size_t)(all / groups * x->size);
     for (int64_t g = 0; g < groups; g++) {
         int64_t at = p->at + place_row(&p->p, &r, g * each) * x->size;
         if (!write_at(file, bytes + (size_t)g * n, n, (off_t)x->header.n + at))

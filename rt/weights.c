@@ -39,12 +39,25 @@ typedef struct {
 
 /* ---- a parameter and its tensor ---------------------------------------------------------------------------------- */
 
-Published weights_place(const Job *job, const StateInfo *s)
+/* The pieces of a parameter stand behind each other. */
+static const StoredInfo *stored_of(const Job *job, const StateInfo *s)
 {
     for (int i = 0; i < job->stored_n; i++)
         if (!strcmp(job->stored[i].name, s->name))
-            return place_of(&job->stored[i], s);
-    return place_of(NULL, s);
+            return &job->stored[i];
+    return NULL;
+}
+
+int weights_pieces(const Job *job, const StateInfo *s)
+{
+    const StoredInfo *stored = stored_of(job, s);
+    return stored && stored->pieces ? (int)stored->pieces : 1;
+}
+
+Published weights_place(const Job *job, const StateInfo *s, int piece)
+{
+    const StoredInfo *stored = stored_of(job, s);
+    return place_of(stored ? stored + piece : NULL, s);
 }
 
 /* ---- the list of tensors ----------------------------------------------------------------------------------------- */
@@ -228,19 +241,28 @@ static bool ignored(const Weights *x, const char *name)
 }
 
 /* Every parameter of the whole job has a tensor, and every tensor of a folder a parameter; a file by itself may hold more. */
+static int check_parameter(Weights *x, const StateInfo *s)
+{
+    for (int piece = 0; piece < weights_pieces(x->job, s); piece++) {
+        Published p = weights_place(x->job, s, piece);
+        Listed *found = tensor_of(x, &p);
+        bool other = strcmp(p.in.file, s->name) != 0;
+        if (!found)
+            return complain(STATUS_STALE, "%s: tensor `%s` is missing%s%s%s", x->index, p.in.file,
+                            other ? "; parameter `" : "", other ? s->name : "", other ? "` is in it" : "");
+        found->used = true;
+    }
+    return DONE;
+}
+
 static int check_names(Weights *x)
 {
     for (int k = 0; k < x->job->stages; k++)
         for (int i = 0; i < x->job->stage[k].states; i++) {
             const StateInfo *s = &x->job->stage[k].state[i];
-            Published p = weights_place(x->job, s);
-            Listed *found = s->kind == STATE_PARAM ? tensor_of(x, &p) : NULL;
-            bool other = strcmp(p.in.file, s->name) != 0;
-            if (found)
-                found->used = true;
-            else if (s->kind == STATE_PARAM)
-                return complain(STATUS_STALE, "%s: tensor `%s` is missing%s%s%s", x->index, p.in.file,
-                                other ? "; parameter `" : "", other ? s->name : "", other ? "` is in it" : "");
+            int status = s->kind == STATE_PARAM ? check_parameter(x, s) : DONE;
+            if (status != DONE)
+                return status;
         }
     for (int i = 0; i < x->tensors && x->index != x->path; i++)
         if (!x->tensor[i].used && !ignored(x, x->tensor[i].name))
@@ -280,9 +302,9 @@ static int refuse_shape(const SafeFile *f, const SafeTensor *t, const Published 
                     f->path, t->name, is, p->in.name, wants);
 }
 
-static int read_parameter(Weights *x, Worker *w, const StateInfo *s)
+static int read_piece(Weights *x, const StateInfo *s, int piece, float *values)
 {
-    Published p = weights_place(x->job, s);
+    Published p = weights_place(x->job, s, piece);
     const Listed *listed = tensor_of(x, &p);
     Shard *shard = &x->shard[listed->shard];
     int status = open_shard(x, shard);
@@ -299,17 +321,25 @@ static int read_parameter(Weights *x, Worker *w, const StateInfo *s)
     bool counter = t->ndim == 0 && p.n == 1;            /* PyTorch's num_batches_tracked is a scalar */
     if (!counter && (t->ndim != p.ndim || memcmp(t->dim, p.dim, (size_t)p.ndim * sizeof *p.dim)))
         return refuse_shape(&shard->file, t, &p);
-    float *values = malloc((size_t)s->n * sizeof *values + 1);
-    if (!values)
-        return complain(STATUS_RUN, "no memory to read `%s`", s->name);
     Rows r = place_rows(&p, s);
+    values += place_first(&p);
     const unsigned char *from = shard->file.at + shard->file.data + t->from;
     int size = type == 'f' ? 4 : type == 'i' ? 8 : 2;
     for (int64_t i = 0; i < r.rows; i++)
         widen(values + i * r.width, from + place_row(&p, &r, i) * size, type, r.step, r.width);
-    init_place(w, s, 0, values, 0, s->n);
-    free(values);
     return DONE;
+}
+
+static int read_parameter(Weights *x, Worker *w, const StateInfo *s)
+{
+    float *values = malloc((size_t)s->n * sizeof *values + 1);
+    int status = values ? DONE : complain(STATUS_RUN, "no memory to read `%s`", s->name);
+    for (int piece = 0; status == DONE && piece < weights_pieces(x->job, s); piece++)
+        status = read_piece(x, s, piece, values);
+    if (status == DONE)
+        init_place(w, s, 0, values, 0, s->n);
+    free(values);
+    return status;
 }
 
 int weights_read(Run *run, const char *path)

@@ -180,7 +180,14 @@ static void print_strings(const Launch *w, const char *name, const Strs *list)
     fprintf(w->f, "0};\n");
 }
 
-/* Parameters that files of published weights hold otherwise; how many. */
+/* {} becomes a number. */
+static const char *numbered(const char *file, int64_t n)
+{
+    const char *place = strstr(file, "{}");
+    return strf("%.*s%" PRId64 "%s", (int)(place - file), file, n, place + 2);
+}
+
+/* Parameters that files of published weights hold otherwise; how many lines. */
 static int print_stored(const Launch *w)
 {
     const Graph *g = w->p->g;
@@ -191,11 +198,12 @@ static int print_stored(const Launch *w)
         Stored k;
         if (g->state.at[s].kind != S_PARAM || !weights_stored(w->p->m, g, s, &k))
             continue;
-        fprintf(w->f, "    {%s, ", quote_c(k.name));
-        fprintf(w->f, "%s, ", quote_c(k.file));
-        fprintf(w->f, "%s, %d, %" PRId64 ", %" PRId64 ", %" PRId64 "},\n", k.also ? quote_c(k.also) : "0", k.turn, k.from,
-                k.rows, k.groups);
-        n++;
+        for (int64_t piece = 0; piece < (k.each ? k.each : 1); piece++, n++) {
+            fprintf(w->f, "    {%s, ", quote_c(k.name));
+            fprintf(w->f, "%s, ", quote_c(k.each ? numbered(k.file, piece) : k.file));
+            fprintf(w->f, "%s, %d, %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 "},\n",
+                    k.also ? quote_c(k.also) : "0", k.turn, k.from, k.rows, k.groups, piece, k.each);
+        }
     }
     fprintf(w->f, "    {0}\n};\n");
     print_strings(w, "ignored", &x->ignore);

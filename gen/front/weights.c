@@ -35,6 +35,19 @@ static void read_pairs(const Spot *s)
             *PUSH((StoredPairs *)s->to) = (StoredPair){s->value->key[i]->text, s->value->at[i]->text, s->value->key[i]->loc};
 }
 
+/* The file's name has the place of a number. */
+static void read_each(const Spot *s)
+{
+    int n = ((StoredPairs *)s->to)->n;
+    read_pairs(s);
+    for (int i = n; i < ((StoredPairs *)s->to)->n; i++) {
+        const char *file = ((StoredPairs *)s->to)->at[i].file, *place = strstr(file, "{}");
+        if (!place || strstr(place + 1, "{}"))
+            bad(((StoredPairs *)s->to)->at[i].loc, "such as \"*.experts.{}.w1.weight\"", "%s: '%s' has {} once, where numbers "
+                "stand", s->path, file);
+    }
+}
+
 static void read_patterns(const Spot *s)
 {
     read_texts(s);
@@ -69,6 +82,7 @@ void model_weights(Model *m, Node *node)
         { "turn", read_patterns, offsetof(WeightsSpec, turn), 1, 0, NULL },
         { "rename", read_pairs, offsetof(WeightsSpec, rename), 0, 0, NULL },
         { "also", read_pairs, offsetof(WeightsSpec, also), 0, 0, NULL },
+        { "each", read_each, offsetof(WeightsSpec, each), 0, 0, NULL },
         { "stack", read_stack, offsetof(WeightsSpec, stack), 0, 0, NULL },
         { "ignore", read_texts, offsetof(WeightsSpec, ignore), 1, 0, NULL },
     };
@@ -156,6 +170,12 @@ bool weights_stored(const Model *m, const Graph *g, int param, Stored *to)
     const char *name = g->state.at[param].name, *file = renamed(&m->weights.rename, name);
     *to = (Stored){.name = name, .file = file ? file : name, .also = renamed(&m->weights.also, name), .groups = 1};
     to->turn = turned(m, name);
+    const char *each = renamed(&m->weights.each, name);
+    if (each) {
+        to->file = each;
+        to->each = g->state.at[param].shape.d[0];
+        return true;
+    }
     return stacked(m, g, name, to) || file || to->also || to->turn;
 }
 
@@ -241,6 +261,18 @@ static void check_stack(const Model *m, const Graph *g, const StoredStack *k)
     }
 }
 
+static void check_each(const Model *m, const Graph *g)
+{
+    for (int s = 0; s < g->state.n; s++) {
+        const State *x = &g->state.at[s];
+        if (x->kind == S_PARAM && renamed(&m->weights.each, x->name) && x->shape.n < 2)
+            bad(m->weights.each.at[0].loc, NULL, "weights.each: '%s' %s has no parts with axes of their own", x->name,
+                shape_text(&x->shape));
+        if (x->kind == S_PARAM && renamed(&m->weights.each, x->name) && turned(m, x->name))
+            bad(m->weights.each.at[0].loc, NULL, "weights.each: '%s' is turned, too", x->name);
+    }
+}
+
 void weights_check(const Model *m, const Graph *g)
 {
     const WeightsSpec *w = &m->weights;
@@ -252,6 +284,8 @@ void weights_check(const Model *m, const Graph *g)
                 shape_text(&g->state.at[s].shape));
     check_pairs(g, &w->rename, "rename");
     check_pairs(g, &w->also, "also");
+    check_pairs(g, &w->each, "each");
+    check_each(m, g);
     for (int i = 0; i < w->stack.n; i++)
         check_stack(m, g, &w->stack.at[i]);
 }

@@ -81,18 +81,19 @@ static void check_sha(const char *path, const void *at, size_t n, const char *wa
 static void read_parameter(Json *j, Parameter *p)
 {
     char text[NAME];
-    int64_t x[4] = {0};
+    int64_t x[6] = {0};
     int n = 0;
     for (bool first = true; json_member(j, &first, NULL, 0) && !j->why; n++)
         if (n < 2 && json_string(j, text, sizeof text))
             *(n ? &p->in.file : &p->in.name) = strf("%s", text);
-        else if (n >= 2 && n < 6)
+        else if (n >= 2 && n < 8)
             json_integer(j, &x[n - 2]);
         else
             json_skip(j);
-    if (!j->why && (n != 6 || x[3] < 1 || x[0] > 1))
-        j->why = "a parameter has two names and four numbers";
+    if (!j->why && ((n != 6 && n != 8) || x[3] < 1 || x[0] > 1 || (n == 8 && x[4] >= x[5])))
+        j->why = "a parameter has two names, and four or six numbers";
     p->in.turn = (int)x[0], p->in.from = (long)x[1], p->in.rows = (long)x[2], p->in.groups = (long)x[3];
+    p->in.piece = (long)x[4], p->in.pieces = (long)x[5];
 }
 
 static void read_published(Json *j, Export *x)
@@ -182,6 +183,8 @@ static void find_parameter(const Export *x, Parameter *p)
     p->state = (StateInfo){.name = p->in.name, .ndim = t->ndim, .n = (long)(t->bytes / 4)};
     for (int d = 0; d < t->ndim; d++)
         p->state.dim[d] = (long)t->dim[d];
+    if (p->in.pieces && (t->ndim < 2 || t->dim[0] != p->in.pieces || p->in.rows || p->in.turn))
+        fail(EXIT_STALE, "%s: parameter '%s' has not %ld parts", x->dir, p->in.name, p->in.pieces);
     if ((p->in.rows || p->in.turn) && (t->ndim < 1 || t->dim[0] % p->in.groups ||
         (p->in.rows && p->in.from + t->dim[0] / p->in.groups > p->in.rows)))
         fail(EXIT_STALE, "%s: parameter '%s' does not fit into '%s'", x->dir, p->in.name, p->in.file);
@@ -221,7 +224,7 @@ static void write_tensor(FILE *f, const Export *x, const Tensor *t)
         Rows r = place_rows(&place, &p->state);
         float *row = alloc((size_t)r.width * sizeof *row + 1);
         for (int64_t k = 0; k < r.rows; k++) {
-            memcpy(row, p->from->at + k * r.width * 4, (size_t)r.width * 4);
+            memcpy(row, p->from->at + (place_first(&place) + k * r.width) * 4, (size_t)r.width * 4);
             place_narrow(bytes + place_row(&place, &r, k) * size, row, type, r.step, r.width);
         }
     }

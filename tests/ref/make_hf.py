@@ -27,6 +27,8 @@ models = {
     'gemma2': ('Gemma2ForCausalLM', hf.Gemma2Config(**base, **pairs, head_dim=8, sliding_window=4, query_pre_attn_scalar=10,
                                                     attn_logit_softcapping=3., attn_implementation='eager')),
     'mistral-window': ('MistralForCausalLM', hf.MistralConfig(**base, **pairs, sliding_window=4)),
+    'mixtral': ('MixtralForCausalLM', hf.MixtralConfig(**base, **pairs, num_local_experts=3, sliding_window=5)),
+    'olmoe': ('OlmoeForCausalLM', hf.OlmoeConfig(**base, **pairs, num_experts=5, num_experts_per_tok=3)),
     'phi': ('PhiForCausalLM', hf.PhiConfig(**base, partial_rotary_factor=0.7)),
     'phi3': ('Phi3ForCausalLM', hf.Phi3Config(**base, **pairs, sliding_window=11, pad_token_id=0, eos_token_id=1,
                                               dtype='float16')),
