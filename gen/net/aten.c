@@ -219,6 +219,19 @@ static int binary(Call *c)
     return ops_binary(c->g, c->op, a, b);
 }
 
+/* Room for draws, which bernoulli_ fills */
+static int empty(Call *c)
+{
+    Dims d = {0};
+    d.n = list_of(c, "size", d.d, MOST_DIMS);
+    return ops_draw(c->g, d, 1);
+}
+
+static int bernoulli(Call *c)
+{
+    return ops_draw(c->g, value_of(c, first(c))->dims, real_of(c, "p", 0.5));
+}
+
 static int power(Call *c)
 {
     return ops_power(c->g, first(c), real_of(c, "exponent", 1));
@@ -384,6 +397,8 @@ static const struct { const char *name; int (*make)(Call *c); const char *op; } 
     {"leaky_relu.default", leaky, NULL}, {"dropout.default", dropout, NULL}, {"softmax.int", softmax, "Softmax"},
     {"log_softmax.int", softmax, "?LogSoftmax"}, {"add.Tensor", binary, "Add"}, {"sub.Tensor", binary, "Sub"},
     {"mul.Tensor", binary, "Mul"}, {"div.Tensor", binary, "Div"}, {"pow.Tensor_Scalar", power, NULL},
+    {"add.Scalar", binary, "Add"}, {"mul.Scalar", binary, "Mul"}, {"div.Scalar", binary, "Div"},
+    {"empty.memory_format", empty, NULL}, {"bernoulli.float", bernoulli, NULL},
     {"neg.default", negative, NULL}, {"contiguous.default", same, NULL}, {"clone.default", same, NULL},
     {"alias.default", same, NULL}, {"detach.default", same, NULL}, {"mean.dim", mean, NULL},
     {"flatten.using_ints", flatten, NULL},

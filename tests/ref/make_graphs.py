@@ -99,6 +99,17 @@ class Attention(nn.Module):
         return torch.softmax(x @ x.transpose(1, 2), -1) @ x
 
 
+class Branch(nn.Module):        # a branch that a sample has or has not, as torchvision's stochastic_depth
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 3, 1)
+
+    def forward(self, x):
+        noise = torch.empty([x.shape[0], 1, 1, 1], dtype=x.dtype).bernoulli_(0.8)
+        noise.div_(0.8)
+        return (x + self.conv(x) * noise).mean((2, 3))
+
+
 def fill(m, seed):
     r = torch.Generator().manual_seed(seed)
     with torch.no_grad():
@@ -163,6 +174,8 @@ def main(folder):
     folded = nn.Sequential(nn.Conv2d(3, 2, 1, bias=False), nn.BatchNorm2d(2)).eval()
     export(folded, x, folder + "/bad.folded.onnx", dynamo=False)
     export(nn.Conv2d(3, 2, 1), x, folder + "/bad.dynamic.onnx", dynamic_axes={"image": {2: "high"}}, **OLD)
+    export(Branch().train(), torch.zeros(2, 3, 4, 4), folder + "/branch.onnx", **OLD)
+    program(Branch().train(), torch.zeros(2, 3, 4, 4), folder + "/branch.pt2")
     export(Attention(), torch.zeros(1, 4, 6), folder + "/bad.attention.onnx", **OLD)
 
 
