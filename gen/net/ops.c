@@ -352,7 +352,7 @@ int ops_mean(Net *g, int x, const int64_t *axis, int axes, bool keep)
 /* ---- two operands ------------------------------------------------------------------------------------------------------ */
 
 /* A tensor of the file as an operand: the same for every sample.  Its shape has a 1 in front. */
-static int parameter(Net *g, int weight, const Dims *like)
+static int parameter(Net *g, int weight, const Dims *like, bool last)
 {
     Dims d = value_of(g, weight)->dims, of = {.n = like->n};
     int lacks = like->n - d.n;
@@ -360,12 +360,16 @@ static int parameter(Net *g, int weight, const Dims *like)
         of.d[i] = i < lacks ? 1 : d.d[i - lacks];
     if (lacks < 0 || of.d[0] != 1)
         net_refuse(g, "an operand of the file has an axis for the samples");
+    Dims y = of;
+    if (last && dims_elements(&of) != of.d[1])
+        net_refuse(g, "a tensor of the file with pixels is an operand beside an image, which is not done");
+    if (last)                           /* a number a channel: the same order here */
+        of.d[of.n - 1] = of.d[1], of.d[1] = 1;
     const char *text = "1";
     for (int i = 1; i < of.n; i++)
         text = strf("%s, %lld", text, (long long)of.d[i]);
-    Dims y = of;
     y.d[0] = g->batch;
-    int value = net_line(g, "Parameter", strf(", shape: [%s]", text), -1, y, false);
+    int value = net_line(g, "Parameter", strf(", shape: [%s]", text), -1, y, last);
     net_role(g, value, "weight", weight, false, of);
     return value;
 }
@@ -447,9 +451,8 @@ int ops_binary(Net *g, const char *op, int a, int b)
     }
     if (act[0] != act[1]) {
         const Value *v = value_of(g, act[0] ? a : b);
-        if (v->last)
-            net_refuse(g, "a tensor of the file is an operand beside an image, which is not done");
-        *(act[0] ? &b : &a) = parameter(g, act[0] ? b : a, &v->dims);
+        Dims like = v->dims;
+        *(act[0] ? &b : &a) = parameter(g, act[0] ? b : a, &like, v->last);
     }
     if (!strcmp(op, "Sub"))
         return ops_binary(g, "Add", a, ops_scale(g, b, -1));
