@@ -109,10 +109,16 @@ static int pool(Call *c)
 static int global_pool(Call *c)
 {
     int64_t size[2] = {0};
+    Dims d = value_of(c, first(c))->dims;
+    Window w = {.dilate = {1, 1}, .groups = 1};
     pair_of(c, "output_size", size);
-    if (size[0] != 1 || size[1] != 1)
-        net_refuse(c->g, "its result has more than one pixel, which is not done: name the window, AvgPool2d");
-    return ops_global_pool(c->g, first(c), true);
+    if (size[0] == 1 && size[1] == 1)
+        return ops_global_pool(c->g, first(c), true);
+    if (d.n != 4 || size[0] < 1 || size[1] < 1 || d.d[2] % size[0] || d.d[3] % size[1])
+        net_refuse(c->g, "its windows differ in size, which is not done");
+    for (int i = 0; i < 2; i++)
+        w.kernel[i] = w.stride[i] = d.d[2 + i] / size[i];
+    return w.kernel[0] == 1 && w.kernel[1] == 1 ? first(c) : ops_pool(c->g, "AvgPool", first(c), &w);
 }
 
 static int batch_norm(Call *c)
