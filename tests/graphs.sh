@@ -24,12 +24,17 @@ like() {
     if awk -v a="$is" -v b="$2" 'BEGIN { d = a - b; exit !(a > 0 && d < 3e-6 * b && d > -3e-6 * b) }'; then pass
     else fault "$1: loss $is, PyTorch has $2: $(tail -n 1 "$tmp/said")"; fi
 }
-for path in "$graphs"/[!b]*.onnx "$graphs"/*.pt2; do
+for path in "$graphs"/[!b]*.onnx "$graphs"/[!b]*.pt2; do
     file=$(basename "$path")
     said=$(job "$file") && like "$file" "$(cat "$graphs/${file%%.*}.loss")" || fault "$file: $said"
 done
 expect "parts are one operator" test "$(grep -c -e Gelu -e Silu "$tmp/mlp.onnx.yaml")" = 2
 expect "a name that is none here" grep -q 'rename: {"net.0.weight": "0.weight"' "$tmp/words.onnx.yaml"
+
+for file in branch.onnx branch.pt2; do
+    expect "$file" ./dpgen import "$graphs/$file" -o "$tmp/$file.yaml"
+    expect "$file: whole samples" grep -q 'Dropout, p: 0.2, shared: \[1, 2, 3\]' "$tmp/$file.yaml"
+done
 
 # ---- what is refused ------------------------------------------------------------------------------------------------------
 no() { what=$1 status=$2 text=$3; shift 3; refuse "$what" "$status" "$text" ./dpgen import "$@" -o "$tmp/no.yaml"; }

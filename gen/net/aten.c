@@ -109,10 +109,16 @@ static int pool(Call *c)
 static int global_pool(Call *c)
 {
     int64_t size[2] = {0};
+    Dims d = value_of(c, first(c))->dims;
+    Window w = {.dilate = {1, 1}, .groups = 1};
     pair_of(c, "output_size", size);
-    if (size[0] != 1 || size[1] != 1)
-        net_refuse(c->g, "its result has more than one pixel, which is not done: name the window, AvgPool2d");
-    return ops_global_pool(c->g, first(c), true);
+    if (size[0] == 1 && size[1] == 1)
+        return ops_global_pool(c->g, first(c), true);
+    if (d.n != 4 || size[0] < 1 || size[1] < 1 || d.d[2] % size[0] || d.d[3] % size[1])
+        net_refuse(c->g, "its windows differ in size, which is not done");
+    for (int i = 0; i < 2; i++)
+        w.kernel[i] = w.stride[i] = d.d[2 + i] / size[i];
+    return w.kernel[0] == 1 && w.kernel[1] == 1 ? first(c) : ops_pool(c->g, "AvgPool", first(c), &w);
 }
 
 static int batch_norm(Call *c)
@@ -217,6 +223,19 @@ static int binary(Call *c)
     if (real_of(c, "alpha", 1) != 1)
         net_refuse(c->g, "alpha other than 1 is not done");
     return ops_binary(c->g, c->op, a, b);
+}
+
+/* Room for draws, which bernoulli_ fills */
+static int empty(Call *c)
+{
+    Dims d = {0};
+    d.n = list_of(c, "size", d.d, MOST_DIMS);
+    return ops_draw(c->g, d, 1);
+}
+
+static int bernoulli(Call *c)
+{
+    return ops_draw(c->g, value_of(c, first(c))->dims, real_of(c, "p", 0.5));
 }
 
 static int power(Call *c)
@@ -384,6 +403,8 @@ static const struct { const char *name; int (*make)(Call *c); const char *op; } 
     {"leaky_relu.default", leaky, NULL}, {"dropout.default", dropout, NULL}, {"softmax.int", softmax, "Softmax"},
     {"log_softmax.int", softmax, "?LogSoftmax"}, {"add.Tensor", binary, "Add"}, {"sub.Tensor", binary, "Sub"},
     {"mul.Tensor", binary, "Mul"}, {"div.Tensor", binary, "Div"}, {"pow.Tensor_Scalar", power, NULL},
+    {"add.Scalar", binary, "Add"}, {"mul.Scalar", binary, "Mul"}, {"div.Scalar", binary, "Div"},
+    {"empty.memory_format", empty, NULL}, {"bernoulli.float", bernoulli, NULL},
     {"neg.default", negative, NULL}, {"contiguous.default", same, NULL}, {"clone.default", same, NULL},
     {"alias.default", same, NULL}, {"detach.default", same, NULL}, {"mean.dim", mean, NULL},
     {"flatten.using_ints", flatten, NULL},

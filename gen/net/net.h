@@ -35,7 +35,7 @@ typedef struct {
     int out;
     Role role[MOST_ROLES];
     int roles;
-    double factor;              /* of Scale, ?Plus and ?Pow */
+    double factor;              /* of Scale, ?Plus and ?Pow; the probability of ?Draw */
     bool used;
 } Line;
 
@@ -78,6 +78,7 @@ int ops_unary(Net *g, const char *op, const char *attributes, int x);
 int ops_scale(Net *g, int x, double factor);
 int ops_plus(Net *g, int x, double number);
 int ops_power(Net *g, int x, double number);
+int ops_draw(Net *g, Dims dims, double keep);           /* 1 with this probability, else 0: a factor of a Dropout */
 int ops_binary(Net *g, const char *op, int a, int b);                   /* Add, Sub, Mul, Div */
 int ops_concat(Net *g, const Ints *in, int64_t axis);
 int ops_slice(Net *g, int x, int64_t axis, int64_t from, int64_t count);

@@ -162,6 +162,22 @@ static int binary(Call *c)
     return ops_binary(c->g, c->n->op, operand(c, 0), operand(c, 1));
 }
 
+/* A draw from 0 to 1, which Less makes 0 or 1 */
+static int uniform(Call *c)
+{
+    if (node_real(c->n, "low", 0) != 0 || node_real(c->n, "high", 1) != 1)
+        net_refuse(c->g, "it draws from other bounds than 0 and 1");
+    return ops_draw(c->g, value_of(c, 0)->dims, 1);
+}
+
+static int less(Call *c)
+{
+    const Line *l = net_made(c->g, operand(c, 0));
+    if (!l || strcmp(l->op, "?Draw"))
+        net_refuse(c->g, "only draws are compared, as stochastic depth does");
+    return ops_draw(c->g, value_of(c, 0)->dims, real_of(c, 1, "", 1));
+}
+
 static int negative(Call *c)
 {
     value_of(c, 0);
@@ -383,7 +399,8 @@ static const struct { const char *name; int (*make)(Call *c); const char *op; } 
     {"LayerNormalization", layer_norm, NULL}, {"Gather", gather, NULL}, {"Relu", unary, "Relu"}, {"Sigmoid", unary, "Sigmoid"},
     {"Tanh", unary, "Tanh"}, {"HardSwish", unary, "HardSwish"}, {"HardSigmoid", hard_sigmoid, "HardSigmoid"},
     {"LeakyRelu", leaky, NULL}, {"Clip", clip, NULL}, {"Gelu", gelu, NULL}, {"Erf", unary, "?Erf"}, {"Sqrt", unary, "?Sqrt"},
-    {"Reciprocal", unary, "?Reciprocal"}, {"Pow", power, NULL}, {"Neg", negative, NULL}, {"Add", binary, NULL},
+    {"Reciprocal", unary, "?Reciprocal"}, {"Pow", power, NULL}, {"Neg", negative, NULL},
+    {"RandomUniformLike", uniform, NULL}, {"Less", less, NULL}, {"Add", binary, NULL},
     {"Sub", binary, NULL}, {"Mul", binary, NULL}, {"Div", binary, NULL}, {"Softmax", softmax, "Softmax"},
     {"LogSoftmax", softmax, "?LogSoftmax"}, {"Dropout", dropout, NULL}, {"Identity", same, NULL}, {"Cast", same, NULL},
     {"CastLike", same, NULL}, {"Constant", constant, NULL}, {"ReduceMean", mean, NULL}, {"Concat", concat, NULL},

@@ -352,7 +352,7 @@ int ops_mean(Net *g, int x, const int64_t *axis, int axes, bool keep)
 /* ---- two operands ------------------------------------------------------------------------------------------------------ */
 
 /* A tensor of the file as an operand: the same for every sample.  Its shape has a 1 in front. */
-static int parameter(Net *g, int weight, const Dims *like)
+static int parameter(Net *g, int weight, const Dims *like, bool last)
 {
     Dims d = value_of(g, weight)->dims, of = {.n = like->n};
     int lacks = like->n - d.n;
@@ -360,12 +360,16 @@ static int parameter(Net *g, int weight, const Dims *like)
         of.d[i] = i < lacks ? 1 : d.d[i - lacks];
     if (lacks < 0 || of.d[0] != 1)
         net_refuse(g, "an operand of the file has an axis for the samples");
+    Dims y = of;
+    if (last && dims_elements(&of) != of.d[1])
+        net_refuse(g, "a tensor of the file with pixels is an operand beside an image, which is not done");
+    if (last)                           /* a number a channel: the same order here */
+        of.d[of.n - 1] = of.d[1], of.d[1] = 1;
     const char *text = "1";
     for (int i = 1; i < of.n; i++)
         text = strf("%s, %lld", text, (long long)of.d[i]);
-    Dims y = of;
     y.d[0] = g->batch;
-    int value = net_line(g, "Parameter", strf(", shape: [%s]", text), -1, y, false);
+    int value = net_line(g, "Parameter", strf(", shape: [%s]", text), -1, y, last);
     net_role(g, value, "weight", weight, false, of);
     return value;
 }
@@ -394,6 +398,30 @@ static int number_and(Net *g, const char *op, int x, double n, bool first)
     return ops_scale(g, x, 1 / n);
 }
 
+int ops_draw(Net *g, Dims dims, double keep)
+{
+    if (!(keep > 0 && keep <= 1))
+        net_refuse(g, "it draws with probability %g", keep);
+    int y = net_line(g, "?Draw", "", -1, dims, false);
+    g->line.at[value_of(g, y)->line].factor = keep;
+    return y;
+}
+
+/* x times one draw a sample, divided by its probability; -1: it is not that. */
+static int whole_samples(Net *g, int x, int draw)
+{
+    const Line *l = net_made(g, draw);
+    double factor = l && !strcmp(l->op, "Scale") ? l->factor : 1;
+    l = factor == 1 ? l : net_made(g, l->in.at[0]);
+    Dims d = value_of(g, draw)->dims;
+    const char *axes = "";
+    if (!l || strcmp(l->op, "?Draw") || fabs(factor * l->factor - 1) > 1e-5 || dims_elements(&d) != d.d[0] || d.n < 2)
+        return -1;
+    for (int i = 1; i < d.n; i++)
+        axes = strf("%s%s%d", axes, i > 1 ? ", " : "", i);
+    return l->factor == 1 ? x : ops_unary(g, "Dropout", strf(", p: %g, shared: [%s]", (double)(float)(1 - l->factor), axes), x);
+}
+
 /* b has the axes of a, or 1 in places, or lacks the leading ones. */
 static bool repeats(const Dims *a, const Dims *b)
 {
@@ -414,7 +442,8 @@ int ops_binary(Net *g, const char *op, int a, int b)
             return number_and(g, op, x, *net_known(g, n), i == 1);
     }
     if (!strcmp(op, "Div"))
-        net_refuse(g, "it divides by what is no number");
+        net_refuse(g, "it divides by data: a norm in parts is not put together again; from opset 17 on it is whole.  %s",
+                   g->remedy);
     if (*op == 'A' && act[0] != act[1]) {
         int y = act[0] ? biased(g, a, b) : biased(g, b, a);
         if (y >= 0)
@@ -422,12 +451,16 @@ int ops_binary(Net *g, const char *op, int a, int b)
     }
     if (act[0] != act[1]) {
         const Value *v = value_of(g, act[0] ? a : b);
-        if (v->last)
-            net_refuse(g, "a tensor of the file is an operand beside an image, which is not done");
-        *(act[0] ? &b : &a) = parameter(g, act[0] ? b : a, &v->dims);
+        Dims like = v->dims;
+        *(act[0] ? &b : &a) = parameter(g, act[0] ? b : a, &like, v->last);
     }
     if (!strcmp(op, "Sub"))
         return ops_binary(g, "Add", a, ops_scale(g, b, -1));
+    for (int i = 0; i < 2 && *op == 'M'; i++) {
+        int y = whole_samples(g, i ? a : b, i ? b : a);
+        if (y >= 0)
+            return y;
+    }
     if (value_of(g, a)->last != value_of(g, b)->last)
         a = plain(g, a), b = plain(g, b);
     if (!repeats(&value_of(g, a)->dims, &value_of(g, b)->dims)) {

@@ -251,7 +251,7 @@ static void take_argument(Reader *r, Part p, void *to)
         a.text = text(r, of);
     else if (opens(of, '['))
         each(r, of, take_number, &a);
-    else
+    else if (!opens(of, '{') || !strncmp(word, "as_sym_", 7))       /* others are types, devices and layouts */
         take_number(r, of, &a);
     *PUSH(&n->in) = a;
 }

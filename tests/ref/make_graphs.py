@@ -99,6 +99,31 @@ class Attention(nn.Module):
         return torch.softmax(x @ x.transpose(1, 2), -1) @ x
 
 
+class Scale(nn.Module):         # ConvNeXt's block: channels last for a while, a factor of each channel
+    def __init__(self):
+        super().__init__()
+        self.dwconv = nn.Conv2d(6, 6, 3, padding=1, groups=6)
+        self.norm, self.pwconv1, self.pwconv2 = nn.LayerNorm(6, eps=1e-6), nn.Linear(6, 8), nn.Linear(8, 6)
+        self.layer_scale = nn.Parameter(torch.ones(6, 1, 1))
+        self.head = nn.Linear(6, 4)
+
+    def forward(self, x):
+        y = self.norm(self.dwconv(x).permute(0, 2, 3, 1))
+        y = self.pwconv2(F.gelu(self.pwconv1(y))).permute(0, 3, 1, 2)
+        return self.head((x + self.layer_scale * y).mean((2, 3)))
+
+
+class Branch(nn.Module):        # a branch that a sample has or has not, as torchvision's stochastic_depth
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 3, 1)
+
+    def forward(self, x):
+        noise = torch.empty([x.shape[0], 1, 1, 1], dtype=x.dtype).bernoulli_(0.8)
+        noise.div_(0.8)
+        return (x + self.conv(x) * noise).mean((2, 3))
+
+
 def fill(m, seed):
     r = torch.Generator().manual_seed(seed)
     with torch.no_grad():
@@ -141,7 +166,8 @@ def program(m, x, path):
 
 
 def main(folder):
-    models = {"res": (Res, (2, 3, 16, 16)), "many": (Many, (2, 3, 8, 8)), "mlp": (Mlp, (2, 9)), "words": (Words, (2, 5))}
+    models = {"res": (Res, (2, 3, 16, 16)), "many": (Many, (2, 3, 8, 8)), "mlp": (Mlp, (2, 9)), "words": (Words, (2, 5)),
+              "scale": (Scale, (2, 6, 5, 5))}
     for name, (make, shape) in models.items():
         r = torch.Generator().manual_seed(7)
         x = torch.randint(0, 11, shape, generator=r) if name == "words" else torch.randn(shape, generator=r)
@@ -163,6 +189,8 @@ def main(folder):
     folded = nn.Sequential(nn.Conv2d(3, 2, 1, bias=False), nn.BatchNorm2d(2)).eval()
     export(folded, x, folder + "/bad.folded.onnx", dynamo=False)
     export(nn.Conv2d(3, 2, 1), x, folder + "/bad.dynamic.onnx", dynamic_axes={"image": {2: "high"}}, **OLD)
+    export(Branch().train(), torch.zeros(2, 3, 4, 4), folder + "/branch.onnx", **OLD)
+    program(Branch().train(), torch.zeros(2, 3, 4, 4), folder + "/branch.pt2")
     export(Attention(), torch.zeros(1, 4, 6), folder + "/bad.attention.onnx", **OLD)
 
 
