@@ -88,7 +88,7 @@ enum {
 #define TRIAL_STEPS  INT64_C(3000000000)    /* of all trials of a question, which only have to fit: some 15 s */
 enum {
     LONG_STEPS = 5000000,       /* of LAYOUT_STEPS, before gen/pack is asked; and of each device after TRIAL_STEPS */
-    IDLE_STEPS = 20000000,      /* that find no lower layout, before one that fits is the answer */
+    IDLE_STEPS = 40000000,      /* that find no lower layout, before one that fits is the answer */
     SOON_STEPS = 1500000,       /* of LAYOUT_STEPS, for the fixed orders and for the first shaken ones */
     PROMOTED_ORDERS = 30,       /* made from one order by promotion, before the next one is drawn */
     ALONE_STEPS = 40000000,     /* that gen/pack may take for the layout of one device */

@@ -78,7 +78,7 @@ fastest() {         # MODEL STAGES "GAP NOTE" OPTION...: gpipe in 1200 MiB has a
     else fault "$model in $stages stages: gap $gap, note $note; $wanted was expected"; fi
 }
 fastest gpt2-124m 4 "some no" --schedule gpipe --recompute auto --limit 1200MiB
-fastest bert-base 2 "none yes"
+fastest bert-base 2 "none yes" --schedule 1f1b
 
 # ---- GPUs -----------------------------------------------------------------------------------------------------------------
 # Gradient groups cost a GPU little, so that eight replicas are the fastest; and no device is there for a hundredth of a step.
