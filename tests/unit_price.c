@@ -534,9 +534,10 @@ static void test_search(void)
 /* ---- replicas: gradients of another one visit before the update ---------------------------------------------------- */
 
 /* Few activations beside one large parameter: the exchange is what a stage needs most for. */
-static void test_replicas(void)
+static void test_replicas(const char *shard)
 {
     Overrides over = {0};
+    *PUSH(&over.set) = strf("train.shard=%s", shard);
     const char *const set[] = {"train.batch.global=4", "train.batch.micro=1", "train.batch.groups=4", "plan.replicas=2",
                                "devices.0.count=8", "model.dims.V=4096", "model.dims.D=96"};
     for (size_t i = 0; i < sizeof set / sizeof *set; i++)
@@ -562,13 +563,14 @@ static void test_replicas(void)
         one.home.n = 1;
         compare_stages(&one, &w);
     }
-    check(w.most <= 0.03, "replicas: off by %.2f %% in %s", 100 * w.most, w.where);
+    check(w.most <= 0.03, "replicas that share %s: off by %.2f %% in %s", shard, 100 * w.most, w.where);
 }
 
 int main(void)
 {
     test_name = "unit_price";
-    test_replicas();
+    test_replicas("none");
+    test_replicas("optimizer");
     test_fates();
     test_offload();
     test_search();

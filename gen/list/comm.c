@@ -146,7 +146,20 @@ static void put_sends(Comm *c, const Action *k)
                 begin(c, K_SEND, i, k->mb);
 }
 
-/* The gradients of a chunk that cross at that level. */
+/* Some operator of the update changes that state on this device. */
+static bool changes(const Comm *c, int state)
+{
+    const Graph *g = c->p->g;
+    for (int o = g->nb; o < g->op.n; o++)
+        for (int i = 0; i < g->op.at[o].arg.n; i++) {
+            const Arg *a = &g->op.at[o].arg.at[i];
+            if (a->state && a->index == state && a->kind == ARG_UPDATE && runs_on(c->p, o, c->desk.device))
+                return true;
+        }
+    return false;
+}
+
+/* The gradients of a chunk that cross at that level; or the blocks of norms, where there are any. */
 static Ints crossing(const Comm *c, const Action *k)
 {
     const Graph *g = c->p->g;
@@ -156,7 +169,7 @@ static Ints crossing(const Comm *c, const Action *k)
         bool here = m->level == k->part && m->back == (k->kind == K_SHARE);
         const State *s = here ? &g->state.at[m->state] : NULL;
         bool whole = here && k->state >= 0, some = here && k->state < 0 && s->kind == (k->group ? S_PARAM : S_GRAD);
-        if (whole ? m->state == k->state : some && c->p->chunk.at[s->op] == k->chunk)
+        if (whole ? m->state == k->state && changes(c, k->state) : some && c->p->chunk.at[s->op] == k->chunk)
             *PUSH(&list) = i;
     }
     return list;

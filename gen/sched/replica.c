@@ -11,7 +11,7 @@
  * itself.  At each of the log2 r levels above it, replicas q and q xor 2^l add their two sums, each a half of the elements
  * (share.c).  An element is added in the order of the tree, whoever does it, and a+b is b+a in IEEE 754.  So all get the same
  * sum, that of r = 1: the numeric key does not know r.  Every replica then updates its own copy of the parameters; ties, norms
- * and clipping stay inside the replica.
+ * and clipping stay inside the replica.  With train.shard it updates the part that it has summed up.
  *
  * A row is one copy of the model, with micro-batches of its own.  Plan.home names the device of each (row, chunk); order.c
  * fills it, and nothing else computes a device.  A replica is the rows that share its devices: one, or one a direction of the
@@ -25,8 +25,8 @@
  * Replicas exchange behind the last computation of the step.  Of two directions, with Ask.early, a chunk is exchanged behind
  * its own last computation: the devices of a chunk are as far as each other then.
  *
- * Not handled: an exchange of replicas before the last backward is done, sharding of the optimiser state (ZeRO), replicas on
- * devices of different speed (stages are cut for the first replica, under the least memory of all).
+ * Not handled: an exchange of replicas before the last backward is done, replicas on devices of different speed (stages are cut
+ * for the first replica, under the least memory of all).
  */
 #include "sched.h"
 
