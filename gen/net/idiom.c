@@ -12,7 +12,7 @@
 
 typedef struct { double number; int factor[8], n; } Product;
 
-static bool is_line(const Line *l, const char *op)
+static bool is_line(const Made *l, const char *op)
 {
     return l && !strcmp(l->op, op);
 }
@@ -24,7 +24,7 @@ static bool near(double a, double b)
 
 static void add_factors(const Net *g, int value, Product *p, int depth)
 {
-    const Line *l = net_made(g, value);
+    const Made *l = net_made(g, value);
     bool power = is_line(l, "?Pow") && (l->factor == 2 || l->factor == 3);
     if (depth > 0 && is_line(l, "Scale")) {
         p->number *= l->factor;
@@ -62,14 +62,14 @@ static bool divide(Product *a, const Product *b)
 }
 
 /* x of erf(x/sqrt 2), or of tanh(sqrt(2/pi) (x + 0.044715 x^3)); -1: it is neither */
-static int inside(const Net *g, const Line *l)
+static int inside(const Net *g, const Made *l)
 {
-    const Line *scaled = net_made(g, l->in.at[0]);
+    const Made *scaled = net_made(g, l->in.at[0]);
     if (!is_line(scaled, "Scale"))
         return -1;
     if (is_line(l, "?Erf"))
         return near(scaled->factor, 0.70710678) ? scaled->in.at[0] : -1;
-    const Line *sum = net_made(g, scaled->in.at[0]);
+    const Made *sum = net_made(g, scaled->in.at[0]);
     if (!near(scaled->factor, 0.79788456) || !is_line(sum, "Add"))
         return -1;
     for (int i = 0; i < 2; i++) {
@@ -84,7 +84,7 @@ static int gelu(Net *g, int value)
 {
     Product all = product_of(g, value);
     for (int i = 0; i < all.n; i++) {
-        const Line *plus = net_made(g, all.factor[i]), *l = is_line(plus, "?Plus") ? net_made(g, plus->in.at[0]) : NULL;
+        const Made *plus = net_made(g, all.factor[i]), *l = is_line(plus, "?Plus") ? net_made(g, plus->in.at[0]) : NULL;
         if (!l || plus->factor != 1 || (!is_line(l, "?Erf") && !is_line(l, "Tanh")))
             continue;
         int x = inside(g, l);
@@ -99,10 +99,10 @@ static int gelu(Net *g, int value)
 int idiom_of_product(Net *g, int value)
 {
     static const struct { const char *part, *whole; } gates[] = {{"Sigmoid", "Silu"}, {"HardSigmoid", "HardSwish"}};
-    const Line *l = net_made(g, value);
+    const Made *l = net_made(g, value);
     for (int i = 0; is_line(l, "Mul") && i < 4; i++) {
         int x = l->in.at[i % 2], gate = l->in.at[1 - i % 2];
-        const Line *of = net_made(g, gate);
+        const Made *of = net_made(g, gate);
         if (is_line(of, gates[i / 2].part) && of->in.at[0] == x)
             return ops_unary(g, gates[i / 2].whole, "", x);
     }

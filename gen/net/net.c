@@ -121,7 +121,7 @@ int net_line(Net *g, const char *op, const char *attributes, int in, Dims dims, 
     if (dims_elements(&dims) < 1 || dims.n < 1 || dims.d[0] != g->batch)
         net_refuse(g, "its result mixes samples: its first axis is not that of the samples, %lld", (long long)g->batch);
     *PUSH(&g->value) = (Value){.kind = VALUE_ACT, .dims = dims, .last = last, .line = g->line.n};
-    *PUSH(&g->line) = (Line){.op = op, .attributes = attributes, .out = g->value.n - 1};
+    *PUSH(&g->line) = (Made){.op = op, .attributes = attributes, .out = g->value.n - 1};
     if (in >= 0)
         net_also(g, g->value.n - 1, in);
     return g->value.n - 1;
@@ -134,11 +134,11 @@ void net_also(Net *g, int value, int in)
 
 void net_role(Net *g, int value, const char *role, int weight, bool turned, Dims dims)
 {
-    Line *l = &g->line.at[g->value.at[value].line];
+    Made *l = &g->line.at[g->value.at[value].line];
     l->role[l->roles++] = (Role){role, weight, turned, dims};
 }
 
-const Line *net_made(const Net *g, int value)
+const Made *net_made(const Net *g, int value)
 {
     int line = value < 0 ? -1 : g->value.at[value].line;
     return line < 0 ? NULL : &g->line.at[line];

@@ -37,12 +37,12 @@ typedef struct {
     int roles;
     double factor;              /* of Scale, ?Plus and ?Pow; the probability of ?Draw */
     bool used;
-} Line;
+} Made;
 
 typedef struct {
     const char *path, *producer;
     VEC(Value) value;
-    VEC(Line) line;
+    VEC(Made) line;
     Ints inputs;
     int64_t batch;              /* the first axis of every activation */
     const char *node;           /* being read: for messages */
@@ -62,7 +62,7 @@ int64_t net_integer(Net *g, int value, int64_t otherwise);      /* one number; v
 int  net_line(Net *g, const char *op, const char *attributes, int in, Dims dims, bool last);
 void net_also(Net *g, int value, int in);           /* its line has one more operand, */
 void net_role(Net *g, int value, const char *role, int weight, bool turned, Dims dims);     /* or a parameter */
-const Line *net_made(const Net *g, int value);      /* by which line; NULL: none */
+const Made *net_made(const Net *g, int value);      /* by which line; NULL: none */
 
 /* ops.c: operators of neural networks; each gives its result */
 typedef struct { int64_t kernel[2], stride[2], pad[4], dilate[2], groups; bool ceil, count_pad; } Window;   /* pad: top, left,

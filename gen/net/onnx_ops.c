@@ -172,7 +172,7 @@ static int uniform(Call *c)
 
 static int less(Call *c)
 {
-    const Line *l = net_made(c->g, operand(c, 0));
+    const Made *l = net_made(c->g, operand(c, 0));
     if (!l || strcmp(l->op, "?Draw"))
         net_refuse(c->g, "only draws are compared, as stochastic depth does");
     return ops_draw(c->g, value_of(c, 0)->dims, real_of(c, 1, "", 1));

@@ -377,7 +377,7 @@ static int parameter(Net *g, int weight, const Dims *like, bool last)
 /* Bias of a product without one */
 static int biased(Net *g, int a, int b)
 {
-    const Line *l = net_made(g, a);
+    const Made *l = net_made(g, a);
     const Value *v = value_of(g, b);
     if (!l || strcmp(l->op, "Linear") || l->roles != 1 || v->kind != VALUE_WEIGHT || v->dims.n != 1 ||
         v->dims.d[0] != l->role[0].dims.d[0])
@@ -410,7 +410,7 @@ int ops_draw(Net *g, Dims dims, double keep)
 /* x times one draw a sample, divided by its probability; -1: it is not that. */
 static int whole_samples(Net *g, int x, int draw)
 {
-    const Line *l = net_made(g, draw);
+    const Made *l = net_made(g, draw);
     double factor = l && !strcmp(l->op, "Scale") ? l->factor : 1;
     l = factor == 1 ? l : net_made(g, l->in.at[0]);
     Dims d = value_of(g, draw)->dims;

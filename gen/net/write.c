@@ -40,7 +40,7 @@ static const char *without(const char *name, const char *role)
 }
 
 /* What names of all its parameters have in front; NULL: nothing. */
-static const char *common(const Writer *x, const Line *l)
+static const char *common(const Writer *x, const Made *l)
 {
     const char *stem = NULL;
     for (int i = 0; i < l->roles; i++) {
@@ -52,7 +52,7 @@ static const char *common(const Writer *x, const Line *l)
     return stem;
 }
 
-static void put_names(FILE *f, Writer *x, const Line *l)
+static void put_names(FILE *f, Writer *x, const Made *l)
 {
     const char *stem = common(x, l), *list = "";
     for (int i = 0; i < l->roles; i++) {
@@ -66,7 +66,7 @@ static void put_names(FILE *f, Writer *x, const Line *l)
         fprintf(f, ", names: {%s}", list);
 }
 
-static const char *lower(const char *op)
+static const char *in_lower(const char *op)
 {
     char *to = strf("%s", op);
     for (char *c = to; *c; c++)
@@ -104,14 +104,14 @@ static void name_results(Writer *x)
     const Net *g = x->g;
     int before = -1;
     for (int i = 0; i < g->line.n; i++) {
-        const Line *l = &g->line.at[i];
+        const Made *l = &g->line.at[i];
         if (!l->used)
             continue;
         for (int k = 0; k < l->in.n; k++) {
             int in = made(g, l->in.at[k]);
             bool follows = l->in.n == 1 && in == before;
             if (!follows && !x->as[in])
-                x->as[in] = strf("%s%d", lower(g->line.at[g->value.at[in].line].op), ++x->names);
+                x->as[in] = strf("%s%d", in_lower(g->line.at[g->value.at[in].line].op), ++x->names);
         }
         before = l->out;
     }
@@ -167,7 +167,7 @@ static void put_inputs(FILE *f, const Writer *x, const Value *result, const char
         fprintf(f, ", dtype: f32}\n");
 }
 
-static void put_line(FILE *f, Writer *x, const Line *l)
+static void put_line(FILE *f, Writer *x, const Made *l)
 {
     const Net *g = x->g;
     fprintf(f, "    - {op: %s", l->op);
@@ -283,7 +283,7 @@ static void put_safetensors(Writer *x, const char *path)
 
 void net_write(Net *g, int result, const char *loss, const char *out)
 {
-    const Line *end = net_made(g, result);
+    const Made *end = net_made(g, result);
     if (!end)
         net_refuse(g, "it computes nothing");
     if (!strcmp(loss, "cross-entropy") && (!strcmp(end->op, "Softmax") || !strcmp(end->op, "?LogSoftmax")))
