@@ -243,5 +243,6 @@ said=$(generate "$tmp/lstm" tests/ref/lstm/model.yaml --schedule 1f1b --set \
 run lstm --weights "$tmp/lstm.in" --record >"$tmp/said" 2>&1
 if awk 'NR == FNR { want[$1] = $2; next }
         $1 == "loss" { d = $3 - want[$2]; n += d < 1e-6 * $3 && d > -1e-6 * $3 }
-        END { exit n != 20 }' tests/ref/lstm/losses "$tmp/said"; then pass; else fault "lstm: $said $(tail -n 1 "$tmp/said")"; fi
+        END { exit n != 20 }' tests/ref/lstm/losses "$tmp/said"; then pass
+else fault "lstm: $said $(tail -n 1 "$tmp/said")"; fi
 finish
