@@ -9,7 +9,7 @@
 typedef enum { OF_REAL, OF_FLOAT, OF_INT, OF_DOUBLE, OF_VALUES, OF_SCRATCH, OF_NUMBER, OF_FRACTION } Kind;
 
 typedef struct {                /* an operand */
-    char name[16];
+    char name[24];
     Kind kind;
     bool made;                  /* the call writes it */
     Given given;
@@ -36,7 +36,8 @@ typedef struct {
 } Known;
 
 /* By the files answers_product.c, answers_pass.c, and so on; each list ends with a call of NULL. */
-extern const Known known_products[], known_passes[], known_images[], known_language[], known_losses[], known_updates[];
+extern const Known known_products[], known_passes[], known_images[], known_language[], known_recurrent[], known_experts[],
+                   known_losses[], known_updates[];
 
 const Part *part_of(const Call *c, const char *name);   /* NULL: there is none of this name, or its address is 0 */
 double number_of(const Call *c, const char *name);      /* 0: there is none */

@@ -68,13 +68,16 @@ operators() {
     run=$at_home cwd=
 }
 operators f32
-# no kernels of GPUs yet
-mkdir "$tmp/language" && (cd "$tmp/language" && "$tmp/npy" tokens.npy i4 0 29 24 10 && "$tmp/npy" targets.npy i4 0 29 24 10) ||
-    fault "no arrays"
+mkdir "$tmp/language" && (cd "$tmp/language" &&
+    for array in tokens:29:10 targets:29:10 source:29:7 present:2:7 target:29:6 next:29:6; do
+    echo $array | { IFS=: read -r name most wide && "$tmp/npy" $name.npy i4 0 "$most" 24 "$wide"; } || exit 1
+done) || fault "no arrays"
 for type in f32 bf16; do
     run="--no-checkpoint --quiet --hash" cwd=$tmp/language
     [ $type = f32 ] && use_portable || use_bf16
-    sound "language, $type" 60 "$models/language.yaml" --stages 1 --set train.precision.compute=$type
+    for name in language recurrent experts; do
+        sound "$name, $type" 30 "$models/$name.yaml" --stages 1 --set train.precision.compute=$type
+    done
     run=$at_home cwd=
 done
 use_portable

@@ -24,11 +24,17 @@ int batch_norm(Scope *s, const Node *line, const char *path, Op o)
     return op_new(s, line, path, row_find("BatchNormalize"), o);
 }
 
+/* Not a SoftmaxCrossEntropy, whose HitReport does; and a Route has a `top` of another kind. */
+static bool reports_hits(const Op *o)
+{
+    return attr_find(o, "top") && o->row != row_find("SoftmaxCrossEntropy") && o->row != row_find("Route");
+}
+
 int hits(Scope *s, const Node *line, const char *path, int row, Op o)
 {
     Graph *g = s->b->g;
     for (int i = 0; i < g->op.n; i++)
-        if (attr_find(&g->op.at[i], "top"))
+        if (reports_hits(&g->op.at[i]))
             bad(line->loc, "remove one `top`", "line %d has a `top` too: an evaluation reports one share",
                 g->op.at[i].loc.line);
     int loss = op_new(s, line, path, row, o);
