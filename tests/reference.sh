@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Models through the whole line, against PyTorch: losses, norms, first and last gradient, parameters at the end; of images
 # the running statistics too.  A small one with three optimisers of torch.optim, of which one stops in the middle and goes on.
-# SLOW=1: five more models of images.
+# SLOW=1: seven more models of images.
 #   reference.sh [DPGEN [COMPARE]] [-- OPTIONS FOR DPGEN]     such as -- --set plan.stages=2
 root=$(cd "$(dirname "$0")/.." && pwd)
 dpgen=$root/dpgen compare=$root/build/compare limit=1e-4 least=1e-12
@@ -38,7 +38,7 @@ hash_of() { "$1/train" --weights $model.start.safetensors --steps 5 --no-checkpo
 ends_of() { find "$1" -path '*-000020/*.safetensors' | sort; }
 
 cd "$root/tests/ref" || exit 1          # model files name their data from here
-for model in gpt bert t5 resnet amoebanet unet ${SLOW:+densenet mobilenet efficientnet convnext vit}; do
+for model in gpt bert t5 resnet ${SLOW:+densenet mobilenet efficientnet convnext vit amoebanet unet}; do
     out=$tmp/$model
     [ $model != resnet ] || least=1e-2          # from here on images: README.md, gradients that cancel
     check "$model: generate and build" generate "$@" || continue
