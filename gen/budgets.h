@@ -48,8 +48,8 @@ enum {
 
 /* ---- exact/ ------------------------------------------------------------------------------------------------------ */
 enum {
-    REACHED_RUNS = 3000000,     /* met by reach() for the proof, and as many again for every thousand operators: with a
-                                   quarter of them one gap of bench/gap.sh is 15 % for 9, and one plan 5 % slower */
+    REACHED_RUNS = 750000,      /* met by reach() to find plans, and as many again for every thousand operators */
+    MORE_RUNS = 4,              /* times as many, once there is a plan to prove: one gap of bench/gap.sh is 9 % for 15 */
     BOUGHT_OPERATORS = 20000,   /* in runs that are bought for the proof; as many for each grid, and for branches: T5-large at
                                    the most samples that fit needs three times what smaller graphs do */
     SPENT_PART = 40,            /* of those, once the work of the whole search is spent: a few plans of 500 operators */

@@ -529,6 +529,10 @@ bool exact(const Question *q, Answer *a)
     if (possible && share == 1 && s.best.value == NEVER)
         try_any(&s);
     exact_improve(&s, PREVIEWED_ACTIONS);
+    if (share == 1 && s.best.value < NEVER && out_of_runs(&s)) {
+        s.r->most *= MORE_RUNS;         /* for the proof of a plan that is there */
+        tighten(&s);
+    }
     prove(&s);
     exact_improve_more(&s);
     if (s.best.value == NEVER)
