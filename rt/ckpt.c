@@ -232,25 +232,6 @@ static int written(const Worker *w, int64_t step, const char *path, bool good, c
     return DONE;
 }
 
-static void write_stage(Worker *w, int64_t step, Written *out)
-{
-    const Run *run = w->run;
-    Checkpoint *c = run->checkpoint;
-    int k = w->stage.index - run->first;
-    char path[CKPT_PATH];
-    Digest d;
-    stage_path(path, w, step);
-    safe_header(&c->header[k], c->own[k], c->owns[k], NULL);
-    digest_start(&d);
-    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-    Put to = {file, &d, false};
-    const Item *broken = NULL;
-    bool good = file >= 0 && put(&to, c->header[k].at, c->header[k].n) && put_items(w, &to, c->own[k], c->owns[k], &broken);
-    *out = (Written){.bytes = (int64_t)d.n};
-    out->status = written(w, step, path, finish(file, good), broken);
-    digest_end(&d, out->sha);
-}
-
 /* Of each item the part that this replica has.  *broken: the first that is not finite. */
 static bool put_parts(Worker *w, Put *to, const Item *item, int n, off_t at, const Item **broken)
 {
@@ -268,22 +249,27 @@ static bool put_parts(Worker *w, Put *to, const Item *item, int n, off_t at, con
     return true;
 }
 
-static void write_part(Worker *w, int64_t step, Written *out)
+/* Whole, or the part of this replica: the file is then that of all replicas, and the first one begins it. */
+static void write_stage(Worker *w, int64_t step, bool cut, Written *out)
 {
-    const Run *run = w->run;
-    Checkpoint *c = run->checkpoint;
-    int k = w->stage.index - run->first;
+    Checkpoint *c = w->run->checkpoint;
+    int k = w->stage.index - w->run->first;
     char path[CKPT_PATH];
     Digest d;
     stage_path(path, w, step);
     safe_header(&c->header[k], c->own[k], c->owns[k], NULL);
     digest_start(&d);
-    int file = open(path, O_WRONLY | O_CREAT, 0666);
+    int file = open(path, O_WRONLY | O_CREAT | (cut ? 0 : O_TRUNC), 0666);
     Put to = {file, &d, false};
     const Item *broken = NULL;
-    bool good = file >= 0 && (replica_of(w) > 0 || put(&to, c->header[k].at, c->header[k].n));
-    good = good && put_parts(w, &to, c->own[k], c->owns[k], (off_t)c->header[k].n, &broken);
+    bool good = file >= 0 && ((cut && replica_of(w) > 0) || put(&to, c->header[k].at, c->header[k].n));
+    if (cut)
+        good = good && put_parts(w, &to, c->own[k], c->owns[k], (off_t)c->header[k].n, &broken);
+    else
+        good = good && put_items(w, &to, c->own[k], c->owns[k], &broken);
+    *out = (Written){.bytes = (int64_t)d.n};
     out->status = written(w, step, path, finish(file, good), broken);
+    digest_end(&d, out->sha);
 }
 
 static void sum_part(Worker *w, int64_t step, Written *out)
@@ -310,11 +296,10 @@ static void sum_part(Worker *w, int64_t step, Written *out)
 static void write_files(Worker *w, int64_t step, Written *mine)
 {
     bool cut = w->run->checkpoint->cut, first = replica_of(w) == 0;
-    if (!cut && first)
-        write_stage(w, step, mine);
+    if (cut || first)
+        write_stage(w, step, cut, mine);
     if (!cut)
         return;
-    write_part(w, step, mine);
     mine->status = worst(w, mine->status);
     if (mine->status == DONE && first)
         sum_part(w, step, mine);
