@@ -12,7 +12,7 @@ need dpgen
 have_cuda cudnn.h && [ -x "$cuda/bin/nvcc" ] || { skip "no nvcc and cuDNN: $cuda_remedy" 8; finish; }
 
 strict="-Werror all-warnings -Xcompiler -Wall,-Wextra"
-[ -n "$SLOW" ] || { use_ready; strict="$strict -Xptxas -O0 -Xcicc -O0"; }
+[ -n "$SLOW" ] || { use_ready -O0; strict="$strict -Xptxas -O0 -Xcicc -O0"; }
 built() {       # NAME OPTION...
     name=$1
     shift
@@ -39,7 +39,7 @@ refuse "a chip whose attention is not proven" 2 "attention by cuDNN is not prove
 
 # The kernels that this job has no use for, in a unit of their own.
 kernels=$(ls rt/op/cuda/*.cu rt/cuda/*.cu)
-as=-cubin       # what surrounds the kernels is compiled by tests/simt
+as=-ptx         # what surrounds the kernels is compiled by tests/simt; ptxas sees those of the job
 [ -z "$SLOW" ] || as=-c
 compiled() {    # WHAT FLAGS FILE...
     what=$1 options=$2

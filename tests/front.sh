@@ -4,6 +4,8 @@
 #
 #   front.sh                DPGEN: the program, ./dpgen at the root if not set
 #
+# Those that are refused after a million operators take seconds: SLOW=1.
+#
 # An .err is written by hand, or read by a person before it is kept: `DPGEN check X.yaml` in the folder of X.
 set -u
 export LC_ALL=C
@@ -17,6 +19,7 @@ passed=0 failed=0
 for want in "$root"/tests/build/*.err "$root"/tests/shape/*.err; do
     cd "$(dirname "$want")" || exit 1
     yaml=$(basename "$want" .err).yaml
+    case ${SLOW:-}$yaml in too_many*) continue ;; esac
     "$dpgen" check "$yaml" >"$tmp/out" 2>"$tmp/err"
     status=$?
     if [ "$status" -ne 3 ]; then

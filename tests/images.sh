@@ -13,22 +13,18 @@ cwd=$tmp/data run="--no-checkpoint --quiet --hash"
 mkdir -p "$cwd"
 (cd "$cwd" && "$tmp/npy" image.npy f4 -1 1 40 12 11 3 && "$tmp/npy" labels.npy i4 0 5 40) || fault "no arrays"
 
-# The search for cuts takes longer than the job
-even=
-[ -n "$SLOW" ] || even="--planner even"
-
 # plans_of OPTION...
 plans_of() {
     for n in 1 2 3 4; do
         for schedule in gpipe 1f1b zb-h1; do
-            echo "$n.$schedule.none $model --stages $n --schedule $schedule $even --recompute none $*"
-            echo "$n.$schedule.full $model --stages $n --schedule $schedule $even --recompute full $*"
-            echo "$n.$schedule.away $model --stages $n --schedule $schedule $even --offload \"['*']\" $*"
+            echo "$n.$schedule.none $model --stages $n --schedule $schedule --recompute none $*"
+            echo "$n.$schedule.full $model --stages $n --schedule $schedule --recompute full $*"
+            echo "$n.$schedule.away $model --stages $n --schedule $schedule --offload \"['*']\" $*"
         done
     done
-    echo "v.gpipe $model --stages 2 $even --map 0,1,1,0 --schedule gpipe --recompute '[half, joined]' $*"
-    echo "v.1f1b $model --stages 2 $even --map 0,1,0,1 --schedule 1f1b $*"
-    echo "apart $model --stages 2 $even --schedule 1f1b --fuse none $*"
+    echo "v.gpipe $model --stages 2 --map 0,1,1,0 --schedule gpipe --recompute '[half, joined]' $*"
+    echo "v.1f1b $model --stages 2 --map 0,1,0,1 --schedule 1f1b $*"
+    echo "apart $model --stages 2 --schedule 1f1b --fuse none $*"
     echo "auto $model --stages 3 --schedule 1f1b --recompute auto $*"
 }
 # Each stage count, schedule and fate, and all pairs of the last two; all with SLOW=1
@@ -75,7 +71,7 @@ set="{arrays: {image: image.npy, labels: labels.npy}, every: 2, batches: 5}"
 evaluated() {   # NAME OPTION...
     name=$1
     shift
-    said=$(generate "$tmp/$name" "$tmp/eval.yaml" $even --set data.eval="$set" "$@" && compile "$tmp/$name" &&
+    said=$(generate "$tmp/$name" "$tmp/eval.yaml" --set data.eval="$set" "$@" && compile "$tmp/$name" &&
         told "$tmp/$name" --no-checkpoint)
     first=${first:-$said}
     if [ "$said" = "$first" ] && [ "$(echo "$said" | grep -c accuracy)" = 3 ]; then pass
@@ -141,8 +137,8 @@ double=$root/build/double/f32
 with="$double/own.obj $double/local.obj $double.a -lpthread -lm -ldl -lstdc++" quick=
 first=
 for options in "--stages 1 --schedule gpipe" "--stages 3 --schedule 1f1b --recompute full"; do
-    said=$(generate "$tmp/gpu" $model --planner even $options --devices "$tmp/gpus" && compile "$tmp/gpu" &&
-        job_hash "$tmp/gpu" --steps 2)
+    said=$(generate "$tmp/gpu" $model $options --devices "$tmp/gpus" && compile "$tmp/gpu" &&
+        job_hash "$tmp/gpu" --steps 1)
     [ ${#said} = 64 ] && [ "$said" = "${first:-$said}" ] && pass || fault "GPUs, $options: $said, not $first"
     first=$said
 done

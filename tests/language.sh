@@ -69,7 +69,7 @@ for name in $models_of_language; do for type in f32 ${SLOW:+bf16}; do
     model=$models/$name.yaml
     [ -n "$SLOW" ] || model="$model --set train.batch.global=4"
     for options in "--stages 1 --schedule gpipe" "--stages 3 --schedule 1f1b --recompute full"; do
-        said=$(generate "$tmp/gpu" $model --planner even $options --set train.precision.compute=$type --devices "$tmp/gpus" &&
+        said=$(generate "$tmp/gpu" $model $options --set train.precision.compute=$type --devices "$tmp/gpus" &&
             compile "$tmp/gpu" && job_hash "$tmp/gpu")
         [ ${#said} = 64 ] && [ "$said" = "${first:-$said}" ] && pass || fault "$name, GPUs, $type, $options: $said, not $first"
         first=$said

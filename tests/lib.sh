@@ -71,12 +71,15 @@ use_onednn() {
     with="$objects/*.o $with -fopenmp -ldnnl -lm"
 }
 
-# generate DIR OPTION...: the folder, and its stages read back
+# generate DIR OPTION...: the folder, and its stages read back.  Without SLOW=1 its cuts are even, unless an option names
+# another planner: the search for the best takes longer than most jobs here.
+even=
+[ -n "${SLOW:-}" ] || even="--planner even"
 generate() {
     to=$1
     shift
     rm -rf "$to"
-    ./dpgen "$@" --estimate -o "$to" >"$to.log" 2>&1 || { echo "dpgen: $(head -n 1 "$to.log")"; return 1; }
+    ./dpgen $even "$@" --estimate -o "$to" >"$to.log" 2>&1 || { echo "dpgen: $(head -n 1 "$to.log")"; return 1; }
     build/emitted rt/rt.h $(stages "$to") >"$to.log" 2>&1 || { echo "emitted: $(head -n 1 "$to.log")"; return 1; }
 }
 stages() { (i=0; while [ -e "$1/stage$i.c" ]; do echo "$1/stage$i.c"; i=$((i + 1)); done); }
@@ -108,7 +111,8 @@ use_ready() {
     [ -z "${SAN:-}" ] || return
     need build/librt.a build/librt_bf16.a
     READY_CC=$(command -v cc) READY_FLAGS=$* READY_PATH=$PATH PATH=$root/tests/ready:$PATH
-    export READY_CC READY_FLAGS READY_PATH PATH
+    OMPI_CC=$root/tests/ready/cc MPICH_CC=$OMPI_CC
+    export READY_CC READY_FLAGS READY_PATH PATH OMPI_CC MPICH_CC
 }
 # take_objects FROM TO: what make has compiled of rt/ in one folder, for another of the same flags
 take_objects() { (cd "$1" && tar cf - .flags* $(find rt -name '*.[od]')) | tar xmf - -C "$2"; }

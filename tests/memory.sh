@@ -46,7 +46,9 @@ allocations bf16 $branches --stages 2 --schedule 1f1b --set train.precision.comp
 compilers=$clang
 if ! have_onednn; then skip "there is no oneDNN"
 elif use_onednn f32; then
+    [ -n "$SLOW" ] || run="$run --steps 6"
     allocations onednn $gpt --stages 2 --schedule 1f1b --set devices.0.kernels=onednn
+    run=${run% --steps 6}
 fi
 clang=$compilers
 

@@ -5,7 +5,7 @@
 # dpgen may plan them (0), explain what is wrong (3), or what does not fit (4); it may not crash, call itself broken (70), take
 # more than SECONDS_EACH of the processor, or say nothing.
 #
-#   tests/mutate.sh [COUNT [SEED]]    200 files, 20000 with SLOW=1
+#   tests/mutate.sh [COUNT [SEED]]    120 files, 20000 with SLOW=1
 #
 # DPGEN: the program, best one with -fsanitize=address,undefined, leaks ignored: a mistake ends it where it stands.
 . "$(dirname "$0")/lib.sh"
@@ -14,7 +14,7 @@ dpgen=${DPGEN:-./dpgen} seconds=${SECONDS_EACH:-20}
 $cc -std=c11 -O1 -Wall -Wextra -Werror -o "$tmp/mutate" tests/mutate.c || finish
 kept=$root/build/mutate_failed
 [ -z "$SLOW" ] || count=20000
-count=${1:-${count:-200}} from=${2:-1}
+count=${1:-${count:-120}} from=${2:-1}
 # those at the size of papers are the small ones again, with larger numbers: minutes a plan where a count is mutated
 large='large|355m|774m|amoebanet|densenet|inception|efficientnet|llama|qwen|gemma|phi-2|opt-|vgg'
 set -- $(ls examples/*.yaml | grep -v -E "$large") tests/models/*.yaml tests/fuzz/*.yaml

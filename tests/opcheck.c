@@ -19,7 +19,7 @@ static const double tolerance[2] = {1.6e-2, 1e-4};      /* results of 8 bits, ma
 static const double tolerance[2] = {3e-5, 3e-5};
 #endif
 
-enum { KEPT = 256, SAMPLE = 12, FEW = 64, ZONE = 64, MARK = 0xa5 };     /* ZONE bytes behind an array keep their mark */
+enum { KEPT = 256, SAMPLE = 4, FEW = 24, ZONE = 64, MARK = 0xa5 };     /* ZONE bytes behind an array keep their mark */
 static Stage stage_space = {.threads = 1};
 Stage *stage = &stage_space;
 static int passed, failed, hash_mode;

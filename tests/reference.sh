@@ -28,7 +28,10 @@ check() {
 # The first folder compiles all that it has, with its own flags; what the others have besides is that of build/.
 generate() {
     "$dpgen" "$model.yaml" --estimate -o "$out" "$@" && make -C "$out" || return
-    [ "${READY_CC:-$SAN}" ] || { export READY_CC="$(command -v cc)" READY_PATH="$PATH"; PATH=$root/tests/ready:$PATH; }
+    [ "${READY_CC:-$SAN}" ] || {
+        export READY_CC="$(command -v cc)" READY_PATH="$PATH" READY_FLAGS=-O0
+        PATH=$root/tests/ready:$PATH
+    }
 }
 # train STEPS LOG CHECKPOINTS GRADIENTS
 train() {

@@ -13,12 +13,8 @@ need dpgen build/emitted build/librt.a build/librt_bf16.a
 model="$models/tiny-gpt.yaml --set train.batch.global=16"
 some="'[h.*.ln_*, h.*.gelu, h.1.attention, h.2.dropout, wpe]'"
 
-# The search for cuts takes longer than the job
-even=
-[ -n "$SLOW" ] || even="--planner even"
-
 # line NAME STAGES OPTION...
-line() { name=$1 n=$2; shift 2; echo "$name $model --stages $n $even $*"; }
+line() { name=$1 n=$2; shift 2; echo "$name $model --stages $n $*"; }
 
 # plans_of LABEL OPTION...: each schedule once, on 1 to 4 stages, with some fate
 plans_of() {

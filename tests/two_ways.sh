@@ -9,10 +9,7 @@
 need dpgen build/emitted build/librt.a build/librt_bf16.a
 
 model="$models/tiny-gpt.yaml --set train.batch.global=16"
-# The search for cuts takes longer than the job
-even=
-[ -n "$SLOW" ] || even="--planner even"
-line() { name=$1 n=$2; shift 2; echo "$name $model --stages $n $even $*"; }
+line() { name=$1 n=$2; shift 2; echo "$name $model --stages $n $*"; }
 more() { [ -z "$SLOW" ] || line "$@"; }
 groups() { echo "--set train.batch.groups=$1"; }
 
