@@ -534,7 +534,7 @@ bool exact(const Question *q, Answer *a)
         a->bound = q->below + 1;
         return false;
     }
-    bool possible = tighten(&s);
+    bool possible = (q->rough && share > 1) || tighten(&s);
     if (share == 1 && !out_of_runs(&s) && possible)
         try_longer(&s);
     if (share == 1 && s.x->step && possible)

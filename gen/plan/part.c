@@ -348,11 +348,13 @@ static bool share(const Plan *p, const Planner *k, const char *cut, const Bytes 
     Bytes *asked = alloc(sizeof *asked * (size_t)p->devices), least = INT64_MAX;
     bool changed = true;
     memcpy(asked, limit, sizeof *asked * (size_t)p->devices);
-    for (int round = 0; round < SHARE_ROUNDS && least > 0 && changed; round++) {
+    for (int round = 0; round < SHARE_ROUNDS && least > 0 && changed && !(round && is_spent(p)); round++) {
         Question now = ask(p, cut, asked);
         Answer a = {0};
-        if (!k->plan(&now, &a))
+        if (!k->plan(&now, &a)) {
+            best->bound = round ? best->bound : a.bound;
             break;
+        }
         Bytes worst = ask_less(p, &now, &a, limit, asked, &changed);
         if (worst < least) {
             Ns bound = round ? best->bound : a.bound;       /* later ones are of smaller limits */
