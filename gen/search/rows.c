@@ -6,9 +6,10 @@
  * and most rows never win.
  *
  * Method: the best plan of gpipe and 1f1b says how much there is to compute.  Shared out evenly, and with the bubble of its
- * closed form, a row promises a step.  It is tried if that, and the bound of its plans, are well below the best step: first the rows
- * of one chunk a device, which cost a tenth of the others, and among alike ones by promise.  Each has a search of its own, with
- * the best step as its cutoff, in which layouts only have to fit and nothing is proven.  The winner is searched again in full.
+ * closed form, a row promises a step.  It is tried if that, and the bound of its plans, are well below the best step: first the
+ * rows of one chunk a device, which cost a tenth of the others, and among alike ones by promise.  Each has a search of its own,
+ * with the best step as its cutoff, in which layouts only have to fit and nothing is proven.  The winner is searched again in
+ * full.
  *
  * Tried are the synchronous rows that are legal, with the micro-batch and the replicas of the best plan, and all numbers of
  * stages.  A row has its own number of chunks, unless the model says one.  `optimal` has to be asked for.
