@@ -162,6 +162,7 @@ typedef struct {
     bool far;                   /* sends that skip stages are waited for when their readers have come to them */
     bool first_fit;             /* stop at the first plan that fits */
     Ns cutoff;                  /* discard slower predictions; 0: none */
+    bool rough;                 /* exact: a plan, not its proof */
     Ns beat;                    /* a longer step is of no use: its memory is not laid out; 0: any is */
     int64_t *work_left;         /* calls replayed for prices and runs met, of a whole search; NULL: no bound */
     int64_t *steps_left;        /* placement steps that trials share, which only have to fit; NULL: each layout has its own */

@@ -92,9 +92,26 @@ static const Bytes *some_limits(const World *w)
 
 /* ---- brute ------------------------------------------------------------------------------------------------------- */
 
+/* Nothing below a limit on the step is only said where brute finds nothing there; what is rough says no more than what is not.
+ * Returns whether it was said. */
+static bool test_below(Question q, int i, Ns least, Ns value)
+{
+    Answer a = {0}, b = {0};
+    q.below = least - 1;
+    bool refuted = !exact(&q, &a);
+    check(!refuted || a.bound == least, "graph %d: none below %lld, the bound is %lld", i, (long long)q.below,
+          (long long)a.bound);
+    q.below = least;
+    check(exact(&q, &a), "graph %d: none below %lld, brute finds one", i, (long long)least);
+    q.rough = true;
+    check(exact(&q, &b) && b.value >= value && b.bound <= least && !b.proven, "graph %d: a rough plan of %lld, bound %lld", i,
+          (long long)b.value, (long long)b.bound);
+    return refuted;
+}
+
 static void test_brute(int graphs)
 {
-    int fits = 0, not = 0, proven = 0, tight = 0;
+    int fits = 0, not = 0, proven = 0, tight = 0, refuted = 0;
     void *mark = mem_mark();
     for (int i = 0; i < graphs; mem_release(mark), i++) {
         World *w = small_world(9, 3);
@@ -116,7 +133,9 @@ static void test_brute(int graphs)
               (long long)d.value);
         proven += c.proven;
         tight += c.bound == d.value;
+        refuted += test_below(step, i, d.value, c.value);
     }
+    check(refuted > fits / 4, "%d limits below the best step of %d refuted: too few to mean anything", refuted, fits);
     check(fits > graphs / 4 && not > graphs / 20 && proven > fits * 9 / 10,
           "%d that fit, %d that do not, %d proven: too few to mean anything", fits, not, proven);
     printf("  brute: %d fit, %d do not, %d proven, the bound is met by %d\n", fits, not, proven, tight);

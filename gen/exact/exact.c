@@ -251,6 +251,17 @@ static bool tighten(Search *s)
     return feasible || out_of_runs(s);
 }
 
+/* Is every plan longer than the question allows?  Where results may be offloaded, targets refute nothing. */
+static bool is_refuted(Search *s)
+{
+    Ns below = s->q->below;
+    if (below == 0 || !s->x->step || s->q->p->m->plan.offload != OFFLOAD_NONE)
+        return false;
+    if (s->refuted < below && !reach(s->r, below) && !out_of_runs(s))
+        s->refuted = below;
+    return s->refuted >= below;
+}
+
 /* ---- 2. other plans ---------------------------------------------------------------------------------------------- */
 
 /* The longest chunk as short as it can be: near the best where there are many micro-batches. */
@@ -355,10 +366,15 @@ static bool refute(Search *s, Ns target)
     return true;
 }
 
+/* The best plan, or a better one that is met on the way. */
 static void prove(Search *s)
 {
     if (s->best.value == NEVER || s->r->share > 1)
         return;
+    if (out_of_runs(s)) {
+        s->r->most *= MORE_RUNS;
+        tighten(s);
+    }
     s->buys = s->priced + BOUGHT_OPERATORS;
     s->proven = s->best.value <= s->refuted + 1 || refute(s, s->best.value - 1);
 }
@@ -514,7 +530,11 @@ bool exact(const Question *q, Answer *a)
     int share = most_share(q);
     prices_reserve(q->prices, RESERVED_PART);
     s.r->most = REACHED_RUNS + (int64_t)REACHED_RUNS * q->n / 1000;
-    bool possible = tighten(&s);
+    if (is_refuted(&s)) {
+        a->bound = q->below + 1;
+        return false;
+    }
+    bool possible = (q->rough && share > 1) || tighten(&s);
     if (share == 1 && !out_of_runs(&s) && possible)
         try_longer(&s);
     if (share == 1 && s.x->step && possible)
@@ -524,17 +544,15 @@ bool exact(const Question *q, Answer *a)
             search_grid(&s, COARSE_CUTS);    /* where memory is short, prices are needed, and few cuts get by with few */
         search_grid(&s, GRID_CUTS);
     }
-    if (possible)
+    if (possible && (!q->rough || s.best.value == NEVER))
         try_seeds(&s);
     if (possible && share == 1 && s.best.value == NEVER)
         try_any(&s);
     exact_improve(&s, PREVIEWED_ACTIONS);
-    if (share == 1 && s.best.value < NEVER && out_of_runs(&s)) {
-        s.r->most *= MORE_RUNS;         /* for the proof of a plan that is there */
-        tighten(&s);
+    if (!q->rough) {
+        prove(&s);
+        exact_improve_more(&s);
     }
-    prove(&s);
-    exact_improve_more(&s);
     if (s.best.value == NEVER)
         return false;
     Ns bound = s.refuted < s.best.value ? s.refuted + 1 : s.best.value;     /* what hides takes less than the cheapest */

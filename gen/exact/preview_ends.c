@@ -46,6 +46,7 @@ struct Finish {
     Sizes *with;                /* by chunk: of those that I adds to */
     Ns **update;                /* [class * PARTS + part][i]: of operators 0..i-1 */
     Ns *begin, *wire, *sent;    /* by device; [from * devices + to]; [part * devices + device] */
+    Halves **halves;            /* [(row * levels + level) * 2 + down]: by state; NULL: nobody has asked yet */
     Ints made, wanted;          /* devices, of the state at hand */
     bool *seen;
 };
@@ -124,6 +125,7 @@ Finish *finish_open(const Facts *x)
     f->wire = alloc(sizeof(Ns) * devices * devices);
     f->sent = alloc(sizeof(Ns) * PARTS * devices);
     f->seen = alloc(devices);
+    f->halves = alloc(sizeof(Halves *) * 2 * (size_t)(plan_levels(f->p) << plan_levels(f->p)));
     find_gradients(f);
     find_updates(f);
     return f;
@@ -203,6 +205,19 @@ static Ns batch_ends(Crossings *x, Ns now)
     return now;
 }
 
+/* What two rows exchange of each state at one level: asked of every plan, and the same in all. */
+static const Halves *halves_of(const Finish *f, int row, const Action *k)
+{
+    bool down = k->kind == K_SHARE;
+    Halves **all = &f->halves[(row * plan_levels(f->p) + k->part) * 2 + down];
+    if (!*all) {
+        *all = alloc(sizeof(Halves) * (size_t)f->p->g->state.n);
+        for (int s = 0; s < f->p->g->state.n; s++)
+            (*all)[s] = transport_halves(f->p, row, s, k->part, down);
+    }
+    return *all;
+}
+
 /* One level of the tree for a chunk, up or down; returns the time of its end. */
 Ns finish_merge(const Finish *f, int device, const Action *k, Ns now)
 {
@@ -211,13 +226,14 @@ Ns finish_merge(const Finish *f, int device, const Action *k, Ns now)
     Batch batch = {0};
     Crossings batches[2] = {{.n = 0}, {.n = 0}};
     Ns in = now, out = now;
-    int row = plan_row_of(f->p, device, k->chunk), at = 0;
+    const Halves *halves = halves_of(f, plan_row_of(f->p, device, k->chunk), k);
+    int at = 0;
     for (int i = 0; i < state->n; i++)
-        batch.largest = later(batch.largest, transport_halves(f->p, row, state->at[i], k->part, k->kind == K_SHARE).bytes);
+        batch.largest = later(batch.largest, halves[state->at[i]].bytes);
     for (int i = 0; i < state->n; i++) {
-        Halves x = transport_halves(f->p, row, state->at[i], k->part, k->kind == K_SHARE);
-        batches[at].at[batches[at].n++] = cross(f, device, k, &x, &in, &out, now);
-        if (!transport_batch(&batch, x.bytes) && i + 1 < state->n)
+        const Halves *x = &halves[state->at[i]];
+        batches[at].at[batches[at].n++] = cross(f, device, k, x, &in, &out, now);
+        if (!transport_batch(&batch, x->bytes) && i + 1 < state->n)
             continue;
         at ^= 1;
         now = batch_ends(&batches[at], now);

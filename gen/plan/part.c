@@ -213,7 +213,7 @@ static Question ask(const Plan *plan, const char *cut, const Bytes *limit)
     for (int s = 0; s < chunks; s++)
         flight[s] = order_flight(p, s);
     return (Question){.p = p, .prices = prices_open(p, limit), .n = p->g->nf, .chunks = chunks, .cut = cut, .flight = flight,
-                      .limit = limit, .objective = "step", .seeds = planners};
+                      .limit = limit, .objective = "step", .below = p->ask.cutoff, .rough = p->ask.rough, .seeds = planners};
 }
 
 Question part_question(const Plan *plan, const Bytes *limit)
@@ -348,11 +348,13 @@ static bool share(const Plan *p, const Planner *k, const char *cut, const Bytes 
     Bytes *asked = alloc(sizeof *asked * (size_t)p->devices), least = INT64_MAX;
     bool changed = true;
     memcpy(asked, limit, sizeof *asked * (size_t)p->devices);
-    for (int round = 0; round < SHARE_ROUNDS && least > 0 && changed; round++) {
+    for (int round = 0; round < SHARE_ROUNDS && least > 0 && changed && !(round && is_spent(p)); round++) {
         Question now = ask(p, cut, asked);
         Answer a = {0};
-        if (!k->plan(&now, &a))
+        if (!k->plan(&now, &a)) {
+            best->bound = round ? best->bound : a.bound;
             break;
+        }
         Bytes worst = ask_less(p, &now, &a, limit, asked, &changed);
         if (worst < least) {
             Ns bound = round ? best->bound : a.bound;       /* later ones are of smaller limits */
@@ -379,8 +381,10 @@ int part(Plan *p, const Bytes *limit)
     bool found = q.n >= q.chunks && (several ? share(p, planner, cut, limit, &q, &a) : planner->plan(&q, &a));
     p->said = (Proof){.note = plan_ways(p) > 1 ? NULL : a.note};
     p->lack = (Lack){.device = -1};
-    if (!found)
+    if (!found) {
+        p->said.value = p->said.bound = a.bound;
         return 1;
+    }
     /* Where steps overlap, it is of the longest chunk; where two pipelines share the devices, of one of them. */
     p->said.bound = order_overlap(p) || plan_ways(p) > 1 ? 0 : a.bound;
     p->said.value = a.value;

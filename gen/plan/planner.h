@@ -20,6 +20,8 @@ typedef struct {
     const Bytes *limit;         /* by device */
     const char *objective;      /* "step": the simulated time of a step; "bottleneck": the longest chunk or transfer;
                                    "bound": the bound of the plan, which the tests can enumerate */
+    Ns below;                   /* a longer step is of no use: `exact` may stop once that is all there is; 0: any is */
+    bool rough;                 /* `exact` need not prove its plan, nor look at the answers of others if it has one */
     const Planner *seeds;       /* the table of planners: `exact` begins with the answers of some; NULL: of none */
 } Question;
 
@@ -27,7 +29,8 @@ typedef struct {
     int *last;                  /* last operator of each chunk; the planner makes the array */
     int *fate;                  /* by tensor: its own choice, priced by price_with; NULL: price_best of each chunk */
     Ns value;                   /* of the planner's own objective */
-    Ns bound;                   /* proven: no plan of its space has a shorter step; 0: it proves nothing */
+    Ns bound;                   /* proven: no plan of its space has a shorter step; 0: it proves nothing.  Without a plan:
+                                   there is none below */
     bool proven;                /* by its own prediction none of its space is faster, whatever the bound; one replica */
     const char *note;           /* what the reader of the plan must know of how it was found; NULL: nothing */
 } Answer;

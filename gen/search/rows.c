@@ -6,9 +6,10 @@
  * and most rows never win.
  *
  * Method: the best plan of gpipe and 1f1b says how much there is to compute.  Shared out evenly, and with the bubble of its
- * closed form, a row promises a step.  It is tried if that is well below the best step: first the rows of one chunk a device,
- * which cost a tenth of the others, and among alike ones by promise.  Each has a search of its own, with the best step as its
- * cutoff, in which layouts only have to fit.  The winner is laid out in full.
+ * closed form, a row promises a step.  It is tried if that, and the bound of its plans, are well below the best step: first the
+ * rows of one chunk a device, which cost a tenth of the others, and among alike ones by promise.  Each has a search of its own,
+ * with the best step as its cutoff, in which layouts only have to fit and nothing is proven.  The winner is searched again in
+ * full.
  *
  * Tried are the synchronous rows that are legal, with the micro-batch and the replicas of the best plan, and all numbers of
  * stages.  A row has its own number of chunks, unless the model says one.  `optimal` has to be asked for.
@@ -20,7 +21,7 @@
  */
 #include "rows.h"
 #include "budgets.h"
-#include "plan/planner.h"
+#include "exact/facts.h"
 
 #include <stdlib.h>
 
@@ -105,6 +106,7 @@ static Plan *try_row(const Search *s, const Offer *x, const Plan *best, int64_t 
     Search one = {.x = s->x, .ask = s->ask, .best = -1, .cutoff = best->step};
     *work = had;
     one.ask.work_left = work;
+    one.ask.rough = !x->row->depths;            /* those follow from the cuts of a plan: better ones make better rows */
     one.ask.steps_left = alloc(sizeof *one.ask.steps_left);     /* none: the fixed orders, and a few more */
     list_schedule(&one, best->g, x->c, x->m, x->stages, x->row);
     search_all(&one);
@@ -112,7 +114,7 @@ static Plan *try_row(const Search *s, const Offer *x, const Plan *best, int64_t 
     return search_best(&one);
 }
 
-/* The same cuts and fates. */
+/* The winner's search in earnest: with the cuts of packing, where there are some. */
 static Plan *lay_out(const Search *s, Plan *p)
 {
     int64_t *work = alloc(sizeof *work);
@@ -124,17 +126,33 @@ static Plan *lay_out(const Search *s, Plan *p)
     ask.work_left = work;
     ask.steps_left = NULL;
     ask.cutoff = ask.beat = 0;
+    ask.rough = false;
     Plan *full = pass(&k, &ask, p->soft, &why);
     if (why != PLANNED || full->step > p->step)
         return p;
-    full->proof = p->proof;
+    full->proof = ask.cuts ? p->proof : full->said;
     return full;
+}
+
+/* No cuts and no fates take less. */
+static Ns bound_of(const Graph *g, const Offer *x)
+{
+    void *mark = mem_mark();
+    Plan *p = new_plan(g, x->c, x->m, x->stages, x->row->name, NULL);
+    Ns bound = INT64_MAX;
+    if (!order(p)) {
+        Question q = part_question(p, least_memory(x->m, x->stages));
+        bound = bound_closed(facts_of(&q));
+    }
+    mem_release(mark);
+    return bound;
 }
 
 /* Rows that follow from the times of a plan take several times as long as others. */
 static bool is_worth_it(const Offer *x, const Plan *best)
 {
-    return x->promise < best->step - best->step / (x->row->depths ? LEAST_GAIN / 2 : LEAST_GAIN);
+    Ns most = best->step - best->step / (x->row->depths ? LEAST_GAIN / 2 : LEAST_GAIN);
+    return x->promise < most && bound_of(best->g, x) < most;
 }
 
 Plan *search_rows(const Search *s, Plan *best)
