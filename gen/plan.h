@@ -161,6 +161,7 @@ typedef struct {
     bool early;                 /* two directions: gradients are merged behind the last computation of their chunk */
     bool far;                   /* sends that skip stages are waited for when their readers have come to them */
     bool first_fit;             /* stop at the first plan that fits */
+    bool glance;                /* its step and what does not fit are asked alone: nobody runs it */
     Ns cutoff;                  /* discard slower predictions; 0: none */
     bool rough;                 /* exact: a plan, not its proof */
     Ns beat;                    /* a longer step is of no use: its memory is not laid out; 0: any is */

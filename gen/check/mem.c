@@ -13,11 +13,13 @@
  * that the sender does hold it.  The host's memory is such a map too.  An offloaded value is in flight there until its wait.  A
  * fetch must find it whole, and it must still be there when the fetch ends.
  *
- * Cost: calls times operands times the ranges that one write splits.
+ * Cost: calls times operands times the pieces of one (ranges.h).
  */
 #include "ranges.h"
 #include "list/version.h"
 #include <string.h>
+
+typedef struct { const Arg *a; int buf, slot; Bytes from, to; } Place;      /* an operand, all of its buffer */
 
 typedef struct {
     const Plan *p;
@@ -31,7 +33,8 @@ typedef struct {
     int values;                 /* the buffer of the step values */
     const int *later;           /* value_uses() */
     int *partials;              /* [way * states + state] norms in this device's own vector */
-    Bytes *at;                  /* scratch: where the operands of a call are */
+    int *slot;                  /* [pool] that the action at hand names; 0 of all others */
+    VEC(Place) place;           /* scratch: the buffers of a call */
     const Action *k;
 } Memory;
 
@@ -124,7 +127,7 @@ static Kept part_of(const Memory *m, int b, int slot, Bytes at, Bytes bytes)
     return (Kept){from + at, from + at + bytes};
 }
 
-static void expect_in(const Memory *m, int b, Kept where, Value value, const char *who)
+static void expect_in(Memory *m, int b, Kept where, Value value, const char *who)
 {
     Bytes at = ranges_differ(&m->range, where.from, where.to, value);
     if (at >= 0)
@@ -132,7 +135,7 @@ static void expect_in(const Memory *m, int b, Kept where, Value value, const cha
             who, m->p->buf.at[b].name, (long long)at);
 }
 
-static void expect(const Memory *m, int b, int slot, Value value, const char *who)
+static void expect(Memory *m, int b, int slot, Value value, const char *who)
 {
     expect_in(m, b, part_of(m, b, slot, 0, m->p->buf.at[b].bytes), value, who);
 }
@@ -148,14 +151,6 @@ static void put(Memory *m, int b, int slot, Value value)
 }
 
 /* ---- calls ------------------------------------------------------------------------------------------------------- */
-
-static int slot_in(const Memory *m, const Routine *r, int b)
-{
-    for (int i = 0; i < r->pool.n; i++)
-        if (r->pool.at[i] == m->p->buf.at[b].pool)
-            return m->k->slots.at[i];
-    return 0;
-}
 
 static Chain *chain_of(const Memory *m, int b, int slot)
 {
@@ -182,11 +177,10 @@ static Value weights_value(const Memory *m, int state)
 static Value read_state(Memory *m, const Op *o, const Arg *a)
 {
     const State *s = &m->p->g->state.at[a->index];
-    bool ties = !strcmp(row(o->row)->name, "TieAdd");
     switch (s->kind) {
     case S_GRAD:
-        return ties && a->kind == ARG_UPDATE ? value_gradient(a->index, whole(m), m->step)
-                                              : value_tied(m->later, a->index, whole(m), m->step);
+        return a->kind == ARG_UPDATE && !strcmp(row(o->row)->name, "TieAdd")
+               ? value_gradient(a->index, whole(m), m->step) : value_tied(m->later, a->index, whole(m), m->step);
     case S_BLOCKS:
         return a->kind == ARG_READ ? value_gradient(a->index, whole(m), m->step)
                                    : value_norm(a->index, *partials(m, a->index, 0), m->step);
@@ -214,29 +208,28 @@ static bool any_version(const Memory *m, const Op *o, const Arg *a)
 }
 
 /* The bytes of an operand: all, or of a state that is here whole the part that the row updates. */
-static Kept operand(const Memory *m, const Op *o, const Arg *a, int b, int slot)
+static Kept operand(const Memory *m, const Op *o, const Place *x)
 {
-    Bytes bytes = m->p->buf.at[b].bytes;
-    const State *s = a->state && a->kind != ARG_VALS ? &m->p->g->state.at[a->index] : NULL;
+    const State *s = x->a->state && x->a->kind != ARG_VALS ? &m->p->g->state.at[x->a->index] : NULL;
     bool whole = !s || (s->kind != S_GRAD && s->kind != S_PARAM && s->kind != S_COPY);
     if (whole || value_cut(m->p, o) < 0)
-        return part_of(m, b, slot, 0, bytes);
-    Kept part = value_kept(m->p, plan_row_of(m->p, m->device, m->k->chunk), a->index, plan_levels(m->p));
-    return part_of(m, b, slot, part.from, part.to - part.from);
+        return (Kept){x->from, x->to};
+    Kept part = value_kept(m->p, plan_row_of(m->p, m->device, m->k->chunk), x->a->index, plan_levels(m->p));
+    return part_of(m, x->buf, x->slot, part.from, part.to - part.from);
 }
 
-static void read_arg(Memory *m, const Routine *r, const Op *o, const Arg *a, int b)
+static void read_arg(Memory *m, const Op *o, const Place *x)
 {
-    int slot = slot_in(m, r, b);
-    Kept where = operand(m, o, a, b, slot);
+    const Arg *a = x->a;
+    Kept where = operand(m, o, x);
     if (a->kind == ARG_VALS)
-        expect_in(m, b, where, value_step(now(m)), o->name);
+        expect_in(m, x->buf, where, value_step(now(m)), o->name);
     else if (a->kind == ARG_READ && !a->state)
-        expect_in(m, b, where, value_tensor(a->index, m->k->mb, now(m)), o->name);
+        expect_in(m, x->buf, where, value_tensor(a->index, m->k->mb, now(m)), o->name);
     else if ((a->kind == ARG_READ || a->kind == ARG_UPDATE) && !any_version(m, o, a))
-        expect_in(m, b, where, read_state(m, o, a), o->name);
+        expect_in(m, x->buf, where, read_state(m, o, a), o->name);
     else if (a->kind == ARG_ADD && m->k->acc)
-        expect_in(m, b, where, value_gradient(a->index, *chain_of(m, b, slot), m->step), o->name);
+        expect_in(m, x->buf, where, value_gradient(a->index, *chain_of(m, x->buf, x->slot), m->step), o->name);
 }
 
 /* A chain starts at any micro-batch and goes on with the next one. */
@@ -250,17 +243,17 @@ static Value added(Memory *m, const Op *o, const Arg *a, int b, int slot)
     return value_gradient(a->index, *c, m->step);
 }
 
-static void write_arg(Memory *m, const Routine *r, const Op *o, const Arg *a, int b)
+static void write_arg(Memory *m, const Op *o, const Place *x)
 {
-    int slot = slot_in(m, r, b);
-    Kept where = operand(m, o, a, b, slot);
+    const Arg *a = x->a;
+    Kept where = operand(m, o, x);
     StateKind kind = a->state ? m->p->g->state.at[a->index].kind : S_VALUES;
     if (a->kind == ARG_TMP)
         put_in(m, where, 0);
     else if (a->kind == ARG_WRITE && !a->state)
         put_in(m, where, value_tensor(a->index, m->k->mb, now(m)));
     else if (a->kind == ARG_ADD)
-        put_in(m, where, added(m, o, a, b, slot));
+        put_in(m, where, added(m, o, a, x->buf, x->slot));
     else if (a->kind == ARG_UPDATE && kind == S_GRAD)
         put_in(m, where, value_tied(m->later, a->index, whole(m), m->step));
     else if (a->kind == ARG_UPDATE && kind == S_BLOCKS)
@@ -272,35 +265,49 @@ static void write_arg(Memory *m, const Routine *r, const Op *o, const Arg *a, in
 }
 
 /* A kernel may write before it has read: no result shares a byte with an operand. */
-static void check_apart(const Memory *m, const Routine *r, const Call *c)
+static void check_apart(const Memory *m, const Op *o)
 {
-    const Op *o = op_of(m, c);
-    Bytes *at = m->at;
-    for (int i = 0; i < o->arg.n; i++)
-        at[i] = c->buf.at[i] < 0 ? -1 : address(m, c->buf.at[i], slot_in(m, r, c->buf.at[i]));
-    for (int i = 0; i < o->arg.n; i++)
-        for (int j = 0; j < o->arg.n; j++) {
-            ArgKind w = o->arg.at[i].kind;
-            int a = c->buf.at[i], b = c->buf.at[j];
-            bool writes = w == ARG_WRITE || w == ARG_TMP || w == ARG_ADD || w == ARG_UPDATE;
-            if (i == j || a < 0 || b < 0 || !writes)
-                continue;
-            if (at[i] < at[j] + m->p->buf.at[b].bytes && at[j] < at[i] + m->p->buf.at[a].bytes)
-                die("device %d: %s writes %s over its own operand %s", m->device, o->name, m->p->buf.at[a].name,
-                    m->p->buf.at[b].name);
+    for (int i = 0; i < m->place.n; i++) {
+        const Place *x = &m->place.at[i];
+        ArgKind w = x->a->kind;
+        if (w != ARG_WRITE && w != ARG_TMP && w != ARG_ADD && w != ARG_UPDATE)
+            continue;
+        for (int j = 0; j < m->place.n; j++) {
+            const Place *y = &m->place.at[j];
+            if (i != j && x->from < y->to && y->from < x->to)
+                die("device %d: %s writes %s over its own operand %s", m->device, o->name, m->p->buf.at[x->buf].name,
+                    m->p->buf.at[y->buf].name);
         }
+    }
 }
 
-static void run_call(Memory *m, const Routine *r, const Call *c)
+static void run_call(Memory *m, const Call *c)
 {
     const Op *o = op_of(m, c);
-    check_apart(m, r, c);
-    for (int i = 0; i < o->arg.n; i++)
-        if (c->buf.at[i] >= 0)
-            read_arg(m, r, o, &o->arg.at[i], c->buf.at[i]);
-    for (int i = 0; i < o->arg.n; i++)
-        if (c->buf.at[i] >= 0)
-            write_arg(m, r, o, &o->arg.at[i], c->buf.at[i]);
+    m->place.n = 0;
+    for (int i = 0; i < o->arg.n; i++) {
+        int b = c->buf.at[i];
+        if (b < 0)
+            continue;
+        int pool = m->p->buf.at[b].pool, slot = pool >= 0 ? m->slot[pool] : 0;
+        Bytes from = address(m, b, slot);
+        *PUSH(&m->place) = (Place){&o->arg.at[i], b, slot, from, from + m->p->buf.at[b].bytes};
+    }
+    check_apart(m, o);
+    for (int i = 0; i < m->place.n; i++)
+        read_arg(m, o, &m->place.at[i]);
+    for (int i = 0; i < m->place.n; i++)
+        write_arg(m, o, &m->place.at[i]);
+}
+
+static void run_routine(Memory *m, const Routine *r, const Action *k)
+{
+    for (int i = 0; i < r->pool.n; i++)
+        m->slot[r->pool.at[i]] = k->slots.at[i];
+    for (int c = 0; c < r->call.n; c++)
+        run_call(m, &r->call.at[c]);
+    for (int i = 0; i < r->pool.n; i++)
+        m->slot[r->pool.at[i]] = 0;
 }
 
 /* into += from, in every accumulator of the chunk: neighbours, the earlier one first. */
@@ -408,7 +415,7 @@ static void run_version(Memory *m, const Action *k)
     }
 }
 
-static void expect_drift(const Memory *m, int param)
+static void expect_drift(Memory *m, int param)
 {
     for (int b = 0; b < m->p->buf.n; b++) {
         const Buf *x = &m->p->buf.at[b];
@@ -546,8 +553,8 @@ static void run_list(Memory *m, const Actions *list, bool eval, int step)
         m->k = &k;
         m->step = k.step;
         const Routine *r = m->k->routine >= 0 ? &m->p->routine.at[m->k->routine] : NULL;
-        for (int c = 0; r && c < r->call.n; c++)
-            run_call(m, r, &r->call.at[c]);
+        if (r)
+            run_routine(m, r, m->k);
         if (m->k->kind == K_FOLD)
             run_fold(m, m->k);
         else if (m->k->kind == K_VERSION)
@@ -568,8 +575,7 @@ static void claim_states(Memory *m)
         int count = x->pool >= 0 ? p->pool.at[x->pool].count : 1;
         for (int s = 0; x->device == m->device && x->state >= 0 && x->birth == AT_ALWAYS && s < count; s++) {
             Bytes at = address(m, b, s);
-            int i = ranges_find(&m->range, at);
-            if (i < m->range.n && m->range.at[i].from < at + x->bytes)
+            if (ranges_differ(&m->range, at, at + x->bytes, 0) >= 0)
                 die("device %d: %s shares bytes with another state", m->device, x->name);
             ranges_claim(&m->range, at, at + x->bytes, value_state(x->state, 0));
         }
@@ -582,14 +588,6 @@ static int values_buf(const Plan *p, int device)
         if (p->buf.at[b].device == device && p->buf.at[b].state == p->g->vals)
             return b;
     die("device %d: no step values", device);
-}
-
-static int most_operands(const Plan *p)
-{
-    int most = 1;
-    for (int o = 0; o < p->g->op.n; o++)
-        most = p->g->op.at[o].arg.n > most ? p->g->op.at[o].arg.n : most;
-    return most;
 }
 
 /* The most slots of an accumulator.  Only accumulators hold chains. */
@@ -625,7 +623,9 @@ void check_mem(const Plan *p)
         void *mark = mem_mark();
         Memory m = {.p = p, .device = d, .overlap = order_overlap(p), .slots = most_slots(p),
                     .values = values_buf(p, d), .later = later};
-        m.at = alloc(sizeof(Bytes) * (size_t)most_operands(p));
+        m.slot = alloc(sizeof(int) * (size_t)p->pool.n);
+        ranges_open(&m.range);
+        ranges_open(&m.host);
         m.partials = alloc(sizeof(int) * (size_t)p->g->state.n * (size_t)plan_ways(p));
         m.chain = alloc(sizeof(Chain) * (size_t)p->buf.n * (size_t)m.slots);
         if (p->dev.at[d].arena < p->dev.at[d].bound)

@@ -1,52 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ranges.c: what ranges.h promises, on a sorted array.  Cost: logarithmic to find, linear in the ranges behind to claim.
+ * ranges.c: what ranges.h promises, on a sorted array.
  */
 #include "ranges.h"
 #include <string.h>
 
-/* Index of the first range that ends after `at`. */
-int ranges_find(const Ranges *r, Bytes at)
+enum { HINT_BITS = 16 };
+
+void ranges_open(Ranges *r)
 {
-    int lo = 0, hi = r->n;
-    while (lo < hi) {
-        int mid = (lo + hi) / 2;
-        if (r->at[mid].to <= at)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
+    r->hint = alloc(sizeof *r->hint << HINT_BITS);
+    *PUSH(&r->piece) = (Stretch){INT64_MIN, 0};
+    *PUSH(&r->piece) = (Stretch){INT64_MAX, 0};           /* nothing lies behind it */
 }
 
-/* [from, to) holds value from now on. */
+/* The piece with the byte `at`. */
+static int find(Ranges *r, Bytes at)
+{
+    int *hint = &r->hint[(uint64_t)at * 0x9e3779b97f4a7c15u >> (64 - HINT_BITS)], lo = *hint, hi = r->piece.n - 1;
+    if (lo < hi && r->piece.at[lo].from == at)
+        return lo;
+    for (lo = 0; hi - lo > 1;) {
+        int mid = (lo + hi) / 2;
+        *(r->piece.at[mid].from <= at ? &lo : &hi) = mid;
+    }
+    return *hint = lo;
+}
+
+/* Stretch i becomes two, the second from `at` on. */
+static void cut(Ranges *r, int i, Bytes at)
+{
+    (void)PUSH(&r->piece);
+    Stretch *x = &r->piece.at[i];
+    memmove(x + 1, x, sizeof *x * (size_t)(r->piece.n - 1 - i));
+    x[1].from = at;
+}
+
 void ranges_claim(Ranges *r, Bytes from, Bytes to, Value value)
 {
-    int i = ranges_find(r, from), j = i, n = 0;
-    Range fresh[3];
-    while (j < r->n && r->at[j].from < to)
-        j++;
-    if (j > i && r->at[i].from < from)
-        fresh[n++] = (Range){r->at[i].from, from, r->at[i].value};
-    fresh[n++] = (Range){from, to, value};
-    if (j > i && r->at[j - 1].to > to)
-        fresh[n++] = (Range){to, r->at[j - 1].to, r->at[j - 1].value};
-    int tail = r->n - j;
-    for (int grow = n - (j - i); grow > 0; grow--)
-        (void)PUSH(r);
-    if (n != j - i)             /* mostly a buffer is where it was the last time */
-        memmove(&r->at[i + n], &r->at[j], sizeof(Range) * (size_t)tail);
-    memcpy(&r->at[i], fresh, sizeof(Range) * (size_t)n);
-    r->n = i + n + tail;
+    int i = find(r, from);
+    if (from < to && r->piece.at[i].from < from)
+        cut(r, i++, from);
+    for (; from < to; from = r->piece.at[++i].from) {
+        if (r->piece.at[i + 1].from > to)
+            cut(r, i, to);
+        r->piece.at[i].value = value;
+    }
 }
 
-/* The first byte of [from, to) that does not hold the value; -1: there is none. */
-Bytes ranges_differ(const Ranges *r, Bytes from, Bytes to, Value value)
+Bytes ranges_differ(Ranges *r, Bytes from, Bytes to, Value value)
 {
-    for (int i = ranges_find(r, from); from < to; i++) {
-        if (i >= r->n || r->at[i].from > from || r->at[i].value != value)
+    for (int i = find(r, from); from < to; from = r->piece.at[++i].from)
+        if (r->piece.at[i].value != value)
             return from;
-        from = r->at[i].to;
-    }
     return -1;
 }

@@ -9,29 +9,55 @@
 #include <inttypes.h>
 #include <string.h>
 
-typedef struct { FILE *f; const Plan *p; const char *prefix; } Launch;
+typedef struct {
+    FILE *f;
+    const Plan *p;
+    const char *prefix;
+    int *first, *next;          /* by state and by buffer: 1 + the next buffer of it that lives for ever; 0: none */
+    int *copy;                  /* by parameter: 1 + its compute copy; 0: none */
+} Launch;
+
+static void find_states(Launch *w)
+{
+    const Plan *p = w->p;
+    w->first = alloc(sizeof(int) * (size_t)p->g->state.n);
+    w->copy = alloc(sizeof(int) * (size_t)p->g->state.n);
+    w->next = alloc(sizeof(int) * (size_t)p->buf.n);
+    for (int b = p->buf.n - 1; b >= 0; b--) {
+        const Buf *x = &p->buf.at[b];
+        if (x->state < 0 || x->birth != AT_ALWAYS)
+            continue;
+        w->next[b] = w->first[x->state];
+        w->first[x->state] = b + 1;
+    }
+    for (int s = p->g->state.n - 1; s >= 0; s--)
+        if (p->g->state.at[s].kind == S_COPY)
+            w->copy[p->g->state.at[s].param] = s + 1;
+}
 
 static const char *number(double x)
 {
     return strf("%a", x);
 }
 
-static Bytes offset_of(const Plan *p, int device, int state, int way, Bytes none)
+/* -1: it is not there */
+static Bytes offset_of(const Launch *w, int device, int state, int way)
 {
-    for (int b = 0; b < p->buf.n; b++) {
-        const Buf *x = &p->buf.at[b];
-        if (x->device == device && x->state == state && x->way == way && x->birth == AT_ALWAYS)
+    for (int b = w->first[state]; b > 0; b = w->next[b - 1]) {
+        const Buf *x = &w->p->buf.at[b - 1];
+        if (x->device == device && x->way == way)
             return x->offset;
     }
-    return none;
+    return -1;
 }
 
 /* Slots of a state and bytes between them: versions of a parameter, sets of gradients; 1 where there is one. */
-static int slots_of(const Plan *p, int device, int state, Bytes *stride)
+static int slots_of(const Launch *w, int device, int state, Bytes *stride)
 {
-    for (int b = 0; b < p->buf.n && state >= 0; b++) {
-        const Buf *x = &p->buf.at[b];
-        if (x->device != device || x->state != state || x->birth != AT_ALWAYS || x->pool < 0)
+    const Plan *p = w->p;
+    for (int b = state >= 0 ? w->first[state] : 0; b > 0; b = w->next[b - 1]) {
+        const Buf *x = &p->buf.at[b - 1];
+        if (x->device != device || x->pool < 0)
             continue;
         int sets = p->g->state.at[state].kind == S_GRAD ? order_accumulators(p) : 1;
         *stride = p->pool.at[x->pool].stride * sets;
@@ -71,7 +97,7 @@ static void print_state(const Launch *w, int device, int way, int s, int c, cons
     const State *param = &g->state.at[g->state.at[s].param];
     int64_t n = g->state.at[s].bytes / type_bytes(F32);
     Bytes stride = 0;
-    int kept = slots_of(w->p, device, s, &stride), copies = slots_of(w->p, device, c, &stride);
+    int kept = slots_of(w, device, s, &stride), copies = slots_of(w, device, c, &stride);
     bool home = way == 0 && device_of(w->p, 0, param->op) == device;       /* of the first row */
     fprintf(w->f, "    {%s, %s, %d, ", quote_c(param->name), kind, home);
     print_place(w->f, offset);
@@ -86,14 +112,6 @@ static void print_state(const Launch *w, int device, int way, int s, int c, cons
     fprintf(w->f, "},\n");
 }
 
-static int copy_of(const Graph *g, int param)
-{
-    for (int s = 0; s < g->state.n; s++)
-        if (g->state.at[s].kind == S_COPY && g->state.at[s].param == param)
-            return s;
-    return -1;
-}
-
 static int print_way(const Launch *w, int device, int way)
 {
     const Plan *p = w->p;
@@ -103,11 +121,11 @@ static int print_way(const Launch *w, int device, int way)
     int n = 0;
     for (int s = 0; s < g->state.n; s++) {
         const State *x = &g->state.at[s];
-        Bytes at = offset_of(p, device, s, way, -1);
+        Bytes at = offset_of(w, device, s, way);
         bool none = at < 0 && !(is_cut(p, s) && device_of(p, plan_replica(p, device), g->state.at[x->param].op) == device);
         if (x->kind == S_PARAM) {
-            int c = copy_of(g, s);
-            Bytes copy = c >= 0 ? offset_of(p, device, c, way, -1) : -1;
+            int c = w->copy[s] - 1;
+            Bytes copy = c >= 0 ? offset_of(w, device, c, way) : -1;
             if (at < 0 && copy < 0)
                 continue;
             print_state(w, device, way, s, c, "STATE_PARAM", at, copy);
@@ -319,7 +337,7 @@ static void print_stages(const Launch *w, const int *states)
         const DevicePlan *x = &p->dev.at[d];
         Bytes workspace = p->m->devices.at[d].workspace, behind = workspace ? (x->arena + 255) / 256 * 256 : x->arena;
         fprintf(w->f, "    {.name = \"stage%d\", .arena = %" PRId64 ", .vals = ", d, behind + workspace);
-        print_place(w->f, offset_of(p, d, p->g->vals, 0, -1));
+        print_place(w->f, offset_of(w, d, p->g->vals, 0));
         if (workspace)
             fprintf(w->f, ", .workspace = %" PRId64 ", .workspace_bytes = %" PRId64, behind, workspace);
         if (loss_way(p, d) > 0)
@@ -463,7 +481,8 @@ static void print_job(const Launch *w, int pairs, bool talk, int stored, const c
 
 void emit_launch(FILE *f, const Plan *p, const char *prefix, const char *plan_hash)
 {
-    Launch w = {f, p, prefix};
+    Launch w = {.f = f, .p = p, .prefix = prefix};
+    find_states(&w);
     int *states = alloc(sizeof(int) * (size_t)p->devices);
     fprintf(f, "/* " EMIT_TAG "\n *\n * %s: the job as tables.  Generated by dpgen %s: edit the model, not this file.\n"
             " * This file is the output of a program: it belongs to whoever made it, without conditions. */\n"

@@ -309,7 +309,7 @@ Plan *search_again(const Plan *p, const Model *m, const Ints *cuts, int64_t *wor
                        .key = numeric_key(p->g, m, p->c)};
     one->ask = (Ask){.map = p->ask.map, .cuts = cuts, .depth = p->ask.depth, .lead = p->ask.lead, .lag = p->ask.lag,
                      .seed = p->ask.seed, .lists = p->ask.lists, .far = p->ask.far, .early = p->ask.early, .home = p->ask.home,
-                     .warmup = p->ask.warmup, .work_left = work, .steps_left = layout_budget(&(Ask){0})};
+                     .warmup = p->ask.warmup, .glance = true, .work_left = work, .steps_left = layout_budget(&(Ask){0})};
     bool model = diag_accepts(try_again, &s);
     *failed = model ? search_failed(&s) : NULL;
     return model ? search_best(&s) : NULL;
