@@ -27,6 +27,8 @@ like() {
 for path in "$graphs"/[!b]*.onnx "$graphs"/[!b]*.pt2; do
     file=$(basename "$path")
     said=$(job "$file") && like "$file" "$(cat "$graphs/${file%%.*}.loss")" || fault "$file: $said"
+    ./dpgen check "$tmp/$file.yaml" --parameters | grep -v '\.running_\|\.num_batches' | LC_ALL=C sort >"$tmp/names"
+    expect "$file: names and shapes of PyTorch" cmp "$graphs/${file%%.*}.parameters" "$tmp/names"
 done
 expect "parts are one operator" test "$(grep -c -e Gelu -e Silu "$tmp/mlp.onnx.yaml")" = 2
 expect "a name that is none here" grep -q 'rename: {"net.0.weight": "0.weight"' "$tmp/words.onnx.yaml"

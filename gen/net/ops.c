@@ -369,8 +369,13 @@ static int parameter(Net *g, int weight, const Dims *like, bool last)
     for (int i = 1; i < of.n; i++)
         text = strf("%s, %lld", text, (long long)of.d[i]);
     y.d[0] = g->batch;
-    int value = net_line(g, "Parameter", strf(", shape: [%s]", text), -1, y, last);
-    net_role(g, value, "weight", weight, false, of);
+    const char *stored = "";
+    for (int i = 0; i < d.n; i++)
+        stored = strf("%s%s%lld", stored, i ? ", " : "", (long long)d.d[i]);
+    bool other = !dims_same(&d, &of) && d.n > 0;        /* in files it keeps its shape */
+    const char *shape = strf(", shape: [%s]%s", text, other ? strf(", stored: [%s]", stored) : "");
+    int value = net_line(g, "Parameter", shape, -1, y, last);
+    net_role(g, value, "weight", weight, false, other ? d : of);
     return value;
 }
 

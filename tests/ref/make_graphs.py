@@ -178,6 +178,8 @@ def main(folder):
         np.save("%s/%s.image.npy" % (folder, name), np.ascontiguousarray(a.astype("<i4") if name == "words" else a))
         np.save("%s/%s.labels.npy" % (folder, name), y.numpy().astype("<i4"))
         open("%s/%s.loss" % (folder, name), "w").write("%.17g\n" % loss)
+        open("%s/%s.parameters" % (folder, name), "w").writelines(
+            sorted("%s %s\n" % (k, "x".join(map(str, p.shape))) for k, p in make().named_parameters()))
         export(fill(make(), 3).train(), x, "%s/%s.onnx" % (folder, name), **OLD)
         program(fill(make(), 3).train(), x, "%s/%s.pt2" % (folder, name))
         if name == "many":
@@ -194,4 +196,5 @@ def main(folder):
     export(Attention(), torch.zeros(1, 4, 6), folder + "/bad.attention.onnx", **OLD)
 
 
-main(sys.argv[1])
+if __name__ == "__main__":
+    main(sys.argv[1])
