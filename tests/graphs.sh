@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Graphs of other frameworks.  tests/graphs has small networks as PyTorch exports them (tests/ref/make_graphs.py): a job of the
-# model file and the weights that import writes has to have PyTorch's loss.  What cannot be trained is refused with the export
-# that works; damaged files are refused, and nothing is written.
+# model file and the weights that import writes has to have PyTorch's loss.  What repeats is written as a block, as a
+# person has it in deep.yaml.  What cannot be trained is refused with the export that works; damaged files are refused, and
+# nothing is written.
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a
 use_portable
@@ -32,6 +33,11 @@ for path in "$graphs"/[!b]*.onnx "$graphs"/[!b]*.pt2; do
 done
 expect "parts are one operator" test "$(grep -c -e Gelu -e Silu "$tmp/mlp.onnx.yaml")" = 2
 expect "a name that is none here" grep -q 'rename: {"net.0.weight": "0.weight"' "$tmp/words.onnx.yaml"
+
+key_of() { ./dpgen plan "$1" --estimate --json | sed -n 's/.*"numeric_key": "\(.*\)".*/\1/p'; }
+if [ -n "$(key_of "$graphs/deep.yaml")" ] && [ "$(key_of "$graphs/deep.yaml")" = "$(key_of "$tmp/deep.pt2.yaml")" ]; then pass
+else fault "deep.pt2: another numeric key than deep.yaml"; fi
+expect "deep.pt2: layers" grep -q 'use: layer, name: layers, repeat: 3, args: {out: 8}' "$tmp/deep.pt2.yaml"
 
 for file in branch.onnx branch.pt2; do
     expect "$file" ./dpgen import "$graphs/$file" -o "$tmp/$file.yaml"

@@ -127,8 +127,7 @@ static const char *window_text(const Net *g, const Window *w, bool conv)
     const int64_t *p = w->pad;
     const char *pad = p[0] == p[2] && p[1] == p[3] ? pair_text("pad", p, 0)
         : strf(", pad: [%lld, %lld, %lld, %lld]", (long long)p[0], (long long)p[1], (long long)p[2], (long long)p[3]);
-    const char *stride = conv && w->stride[0] == 1 ? "" : strf(", stride: %lld", (long long)w->stride[0]);
-    return strf("%s%s%s", pair_text("kernel", w->kernel, -1), stride, pad);
+    return strf("%s, stride: %lld%s", pair_text("kernel", w->kernel, -1), (long long)w->stride[0], pad);
 }
 
 static Dims window_dims(const Net *g, Dims d, const Window *w)
@@ -412,6 +411,18 @@ int ops_draw(Net *g, Dims dims, double keep)
     return y;
 }
 
+/* The shortest p that leaves this probability, as a float */
+static const char *dropped(double keep)
+{
+    const char *text = "0";
+    for (int digits = 1; digits <= 17; digits++) {
+        text = strf("%.*g", digits, 1 - keep);
+        if ((float)(1 - number_decimal(text, strlen(text))) == (float)keep)
+            break;
+    }
+    return text;
+}
+
 /* x times one draw a sample, divided by its probability; -1: it is not that. */
 static int whole_samples(Net *g, int x, int draw)
 {
@@ -424,7 +435,7 @@ static int whole_samples(Net *g, int x, int draw)
         return -1;
     for (int i = 1; i < d.n; i++)
         axes = strf("%s%s%d", axes, i > 1 ? ", " : "", i);
-    return l->factor == 1 ? x : ops_unary(g, "Dropout", strf(", p: %g, shared: [%s]", (double)(float)(1 - l->factor), axes), x);
+    return l->factor == 1 ? x : ops_unary(g, "Dropout", strf(", p: %s, shared: [%s]", dropped(l->factor), axes), x);
 }
 
 /* b has the axes of a, or 1 in places, or lacks the leading ones. */

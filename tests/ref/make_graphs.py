@@ -3,7 +3,7 @@
 # make_graphs.py: tests/graphs, by PyTorch 2.15 (onnxscript 0.7): small networks as it exports them, inputs, and the loss of its
 # own forward pass in training, in f64.
 #
-#   python3 tests/ref/make_graphs.py tests/graphs
+#   python3 tests/ref/make_graphs.py tests/graphs [NAME...]
 import json
 import logging
 import sys
@@ -113,6 +113,26 @@ class Scale(nn.Module):         # ConvNeXt's block: channels last for a while, a
         return self.head((x + self.layer_scale * y).mean((2, 3)))
 
 
+class Layer(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.norm, self.up, self.down = nn.LayerNorm(width), nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
+
+    def forward(self, x):
+        return x + self.down(F.gelu(self.up(self.norm(x))))
+
+
+class Deep(nn.Module):          # layers that repeat, in two widths: deep.yaml is what a person would write
+    def __init__(self):
+        super().__init__()
+        self.into, self.mid, self.head = nn.Linear(9, 8), nn.Linear(8, 6), nn.Linear(6, 4)
+        self.layers = nn.Sequential(*[Layer(8) for _ in range(3)])
+        self.more = nn.Sequential(*[Layer(6) for _ in range(2)])
+
+    def forward(self, x):
+        return self.head(self.more(self.mid(self.layers(self.into(x)))))
+
+
 class Branch(nn.Module):        # a branch that a sample has or has not, as torchvision's stochastic_depth
     def __init__(self):
         super().__init__()
@@ -165,10 +185,12 @@ def program(m, x, path):
                 z.writestr(zipfile.ZipInfo(name), data)
 
 
-def main(folder):
+def main(folder, *only):
     models = {"res": (Res, (2, 3, 16, 16)), "many": (Many, (2, 3, 8, 8)), "mlp": (Mlp, (2, 9)), "words": (Words, (2, 5)),
-              "scale": (Scale, (2, 6, 5, 5))}
+              "scale": (Scale, (2, 6, 5, 5)), "deep": (Deep, (2, 9))}
     for name, (make, shape) in models.items():
+        if only and name not in only:
+            continue
         r = torch.Generator().manual_seed(7)
         x = torch.randint(0, 11, shape, generator=r) if name == "words" else torch.randn(shape, generator=r)
         y = torch.randint(0, 3, (shape[0],), generator=r)
@@ -187,6 +209,8 @@ def main(folder):
         if name == "mlp":
             export(fill(make(), 3).train(), x, "%s/%s.outside.onnx" % (folder, name), **dict(NEW, external_data=True))
             export(fill(make(), 3).train(), x, "%s/%s.batch.onnx" % (folder, name), dynamic_axes={"image": {0: "n"}}, **OLD)
+    if only:
+        return
     x = torch.zeros(1, 3, 4, 4)
     folded = nn.Sequential(nn.Conv2d(3, 2, 1, bias=False), nn.BatchNorm2d(2)).eval()
     export(folded, x, folder + "/bad.folded.onnx", dynamo=False)
@@ -197,4 +221,4 @@ def main(folder):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])
