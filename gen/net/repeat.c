@@ -15,8 +15,13 @@
 enum { MOST_BEHIND = 6, MOST_ARGS = 5 };
 typedef struct { const char *scope; int from, core, to, enters; const char *shape; } Copy;
 typedef VEC(Copy) Copies;
-typedef struct { Net *g; const NetLines *l; int *at, *last; bool *taken; Copies scope, copy; } Finder;   /* at, last: of a value,
-                                                                                  the line that makes it, and reads it last */
+typedef struct {
+    Net *g;
+    const NetLines *l;
+    int *at, *last;             /* of a value: the line that makes it, and reads it last */
+    bool *taken;
+    Copies scope, copy;
+} Finder;
 
 static const Made *line(const Finder *f, int i)
 {
@@ -25,7 +30,7 @@ static const Made *line(const Finder *f, int i)
 
 static const char *parameter(const Finder *f, int i, int role)
 {
-    return net_legal(f->g->value.at[line(f, i)->role[role].value].name);
+    return net_name(&f->g->value.at[line(f, i)->role[role].value]);
 }
 
 static bool starts(const char *text, const char *with)
@@ -71,7 +76,8 @@ static bool closed(const Finder *f, Copy *c)
     for (int i = c->from; i < c->to; i++) {
         const Made *l = line(f, i);
         for (int r = 0; r < l->roles; r++)
-            if (!starts(parameter(f, i, r), c->scope) || nests(parameter(f, i, r) + strlen(c->scope), l->role[r].role))
+            if (l->role[r].tied || !starts(parameter(f, i, r), c->scope) ||
+                nests(parameter(f, i, r) + strlen(c->scope), l->role[r].role))
                 return false;
         for (int k = 0; k < l->in.n; k++) {
             int value = net_made_by(f->g, l->in.at[k]);
@@ -181,7 +187,7 @@ static Strs numbers_of(const Finder *f, const Copy *c, bool keys)
     return all;
 }
 
-typedef struct { Copies copy; VEC(Strs) number; Strs key; Ints arg; NetBlock *block; int uses; } Group;    /* arg: its place */
+typedef struct { Copies copy; VEC(Strs) number; Strs key; Ints arg; NetBlock *block; int uses; } Group;   /* arg: its place */
 
 /* k in place p = k * that in place q, in every copy; 0: no such k */
 static long factor(const Group *g, int p, int q)

@@ -25,13 +25,18 @@ static bool is_letter(char c)
 }
 
 /* Letters, digits, dots: a name of the model file. */
-const char *net_legal(const char *name)
+static const char *legal(const char *name)
 {
     char *to = strf("%s%s", is_letter(*name) ? "" : "net.", name);
     for (char *c = to; *c; c++)
         if (!is_letter(*c) && (*c < '0' || *c > '9') && (*c != '.' || c[1] == '.' || !c[1]))
             *c = '_';
     return to;
+}
+
+const char *net_name(const Value *v)
+{
+    return v->here ? v->here : legal(v->name);
 }
 
 static const char *without(const char *name, const char *role)
@@ -45,7 +50,9 @@ static const char *common(const Writer *x, const Made *l)
 {
     const char *stem = NULL;
     for (int i = 0; i < l->roles; i++) {
-        const char *this = without(net_legal(x->g->value.at[l->role[i].value].name), l->role[i].role);
+        if (l->role[i].tied)
+            continue;
+        const char *this = without(net_name(&x->g->value.at[l->role[i].value]), l->role[i].role);
         if (!this || (stem && strcmp(stem, this)))
             return NULL;
         stem = this;
@@ -56,14 +63,20 @@ static const char *common(const Writer *x, const Made *l)
 /* Behind what names of the block have in front */
 static void put_names(FILE *f, const Writer *x, const Made *l, const char *scope)
 {
-    const char *stem = common(x, l), *list = "";
+    const char *stem = common(x, l), *list = "", *tie = "";
     size_t n = strlen(scope);
-    for (int i = 0; i < l->roles; i++)
-        list = strf("%s%s%s: %s", list, i ? ", " : "", l->role[i].role, net_legal(x->g->value.at[l->role[i].value].name) + n);
+    for (int i = 0; i < l->roles; i++) {
+        const char *name = net_name(&x->g->value.at[l->role[i].value]);
+        if (l->role[i].tied)
+            tie = strf(", tie: %s", name);
+        else
+            list = strf("%s%s%s: %s", list, *list ? ", " : "", l->role[i].role, name + n);
+    }
     if (stem && strlen(stem) > n)
         fprintf(f, is_letter(stem[n]) ? ", name: %s" : ", name: \"%s\"", stem + n);
-    else if (l->roles)
+    else if (*list)
         fprintf(f, ", names: {%s}", list);
+    fprintf(f, "%s", tie);
 }
 
 static const char *in_lower(const char *op)
@@ -76,6 +89,15 @@ static const char *in_lower(const char *op)
 }
 
 /* ---- what is used ------------------------------------------------------------------------------------------------------ */
+
+/* The parameter of a line above that is this tensor */
+static const Role *owner_of(const Writer *x, const char *file)
+{
+    for (int i = 0; i < x->parameter.n; i++)
+        if (!strcmp(x->parameter.at[i].file, file))
+            return x->parameter.at[i].role;
+    return NULL;
+}
 
 static void use(Writer *x, int value)
 {
@@ -97,7 +119,12 @@ static void use(Writer *x, int value)
         *PUSH(&x->lines.used) = i;
         for (int r = 0; r < l->roles; r++) {
             const char *file = g->value.at[l->role[r].value].name;
-            *PUSH(&x->parameter) = (Parameter){net_legal(file), file, &l->role[r]};
+            const Role *owner = owner_of(x, file);
+            if (owner && (owner->turned != l->role[r].turned || !dims_same(&owner->dims, &l->role[r].dims)))
+                net_refuse(g, "two operators share '%s' in two shapes, which is not done", file);
+            g->line.at[i].role[r].tied = owner;
+            if (!owner)
+                *PUSH(&x->parameter) = (Parameter){net_name(&g->value.at[l->role[r].value]), file, &l->role[r]};
         }
     }
 }
@@ -335,7 +362,7 @@ static void put_model(FILE *f, Writer *x, int result, const char *loss)
     const Value *v = &g->value.at[result];
     const char *name = strrchr(g->path, '/') ? strrchr(g->path, '/') + 1 : g->path;
     fprintf(f, "# Written by dpgen import from %s.\n", quote_comment(name));
-    fprintf(f, "dpgen: 1\nmodel:\n  name: %.40s\n", net_legal(strf("%.*s", (int)strcspn(name, "."), name)));
+    fprintf(f, "dpgen: 1\nmodel:\n  name: %.40s\n", legal(strf("%.*s", (int)strcspn(name, "."), name)));
     put_inputs(f, x, v, loss);
     put_graph(f, x);
     bool entropy = !strcmp(loss, "cross-entropy");
@@ -385,8 +412,6 @@ static void put_safetensors(Writer *x, const char *path)
     for (int i = 0; i < x->parameter.n; i++) {
         const Parameter *p = &x->parameter.at[i];
         const Value *v = &g->value.at[p->role->value];
-        if (i > 0 && !by_file(p - 1, p))
-            net_refuse(g, "two operators share '%s', which is not done", p->file);
         bool counter = !strcmp(v->type, "I64") && p->role->dims.n == 0;
         if (*v->type != 'F' && *v->type != 'B' && !counter)
             net_refuse(g, "'%s' has numbers of type %s", p->file, v->type);
@@ -414,7 +439,7 @@ void net_write(Net *g, int result, const char *loss, const char *out)
     Writer x = {.g = g, .last = -1};
     x.as = alloc(((size_t)g->value.n + 1) * sizeof *x.as);
     for (int i = 0; i < g->inputs.n; i++)
-        x.as[g->inputs.at[i]] = net_legal(g->value.at[g->inputs.at[i]].name);
+        x.as[g->inputs.at[i]] = legal(g->value.at[g->inputs.at[i]].name);
     use(&x, result);
     check_lines(&x);
     net_repeats(g, &x.lines, result);
