@@ -27,7 +27,7 @@ typedef struct {
 typedef VEC(double) Numbers;
 
 enum { MOST_ROLES = 8 };
-typedef struct { const char *role; int value; bool turned, tied; Dims dims; } Role;     /* of the parameter; tied: to one above */
+typedef struct { const char *role; int value; bool turned, tied; Dims dims; } Role;     /* tied: to one above */
 typedef struct {
     const char *op;             /* of ops.def; `?X`: of an idiom, and no operator by itself */
     const char *attributes;     /* `, out: 8`, behind op and name */

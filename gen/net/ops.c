@@ -189,7 +189,8 @@ int ops_conv_transpose(Net *g, int x, int weight, int bias, const Window *w, con
         d.d[2 + i] = (d.d[2 + i] - 1) * w->stride[i] + w->dilate[i] * (w->kernel[i] - 1) + 1 + extra[i] -
             w->pad[i] - w->pad[2 + i];
     const char *text = strf(", out: %lld%s%s%s%s%s", (long long)d.d[1], window_text(g, w, true),
-                            pair_text("dilate", w->dilate, 1), w->groups > 1 ? strf(", groups: %lld", (long long)w->groups) : "",
+                            pair_text("dilate", w->dilate, 1),
+                            w->groups > 1 ? strf(", groups: %lld", (long long)w->groups) : "",
                             extra[0] ? strf(", extra: %lld", (long long)extra[0]) : "", bias < 0 ? ", bias: false" : "");
     int y = net_line(g, "ConvTranspose", text, x, d, true);
     net_role(g, y, "weight", weight, false, of);
