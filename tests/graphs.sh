@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Graphs of other frameworks.  tests/graphs has small networks as PyTorch exports them (tests/ref/make_graphs.py): a job of the
-# model file and the weights that import writes has to have PyTorch's loss.  What cannot be trained is refused with the export
-# that works; damaged files are refused, and nothing is written.
+# model file and the weights that import writes has to have PyTorch's loss.  What repeats is written as a block, as a
+# person has it in deep.yaml.  What cannot be trained is refused with the export that works; damaged files are refused, and
+# nothing is written.
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a
 use_portable
@@ -27,9 +28,18 @@ like() {
 for path in "$graphs"/[!b]*.onnx "$graphs"/[!b]*.pt2; do
     file=$(basename "$path")
     said=$(job "$file") && like "$file" "$(cat "$graphs/${file%%.*}.loss")" || fault "$file: $said"
+    ./dpgen check "$tmp/$file.yaml" --parameters | grep -v '\.running_\|\.num_batches' | LC_ALL=C sort >"$tmp/names"
+    expect "$file: names and shapes of PyTorch" cmp "$graphs/${file%%.*}.parameters" "$tmp/names"
 done
 expect "parts are one operator" test "$(grep -c -e Gelu -e Silu "$tmp/mlp.onnx.yaml")" = 2
+expect "attention is one operator" grep -q 'op: Attention, heads: 2, packed: qkv, causal: true, scale: 0.4}' "$tmp/gpt.pt2.yaml"
+expect "a head that is a table" grep -q 'op: Linear, tie: wte.weight, out: 11' "$tmp/gpt.pt2.yaml"
 expect "a name that is none here" grep -q 'rename: {"net.0.weight": "0.weight"' "$tmp/words.onnx.yaml"
+
+key_of() { ./dpgen plan "$1" --estimate --json | sed -n 's/.*"numeric_key": "\(.*\)".*/\1/p'; }
+if [ -n "$(key_of "$graphs/deep.yaml")" ] && [ "$(key_of "$graphs/deep.yaml")" = "$(key_of "$tmp/deep.pt2.yaml")" ]; then pass
+else fault "deep.pt2: another numeric key than deep.yaml"; fi
+expect "deep.pt2: layers" grep -q 'use: layer, name: layers, repeat: 3, args: {out: 8}' "$tmp/deep.pt2.yaml"
 
 for file in branch.onnx branch.pt2; do
     expect "$file" ./dpgen import "$graphs/$file" -o "$tmp/$file.yaml"
@@ -43,6 +53,8 @@ no "BatchNorm folded into a Conv" 3 "onnx::Conv.* is made of several: .*torch.on
 no "an axis without a size" 3 "axis 2 of input .image. has no fixed size (.high.): export it without dynamic_axes" \
     "$graphs/bad.dynamic.onnx"
 no "attention in parts" 3 "node .*MatMul.*: it multiplies two activations: .*dpgen import DIR" "$graphs/bad.attention.onnx"
+no "attention of ONNX" 3 "attention in parts.*whole in a .pt2 of torch.export" "$graphs/bad.gpt.onnx"
+no "a recurrent layer of ONNX" 3 "recurrent layers are read from a .pt2 of torch.export" "$graphs/bad.lstm.onnx"
 mkdir "$tmp/alone"
 cp "$graphs/mlp.outside.onnx" "$tmp/alone"
 no "the file beside it" 2 "cannot read .*alone/mlp.outside.onnx.data" "$tmp/alone/mlp.outside.onnx"

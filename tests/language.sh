@@ -3,8 +3,9 @@
 #
 # Small models of today's language have the same bits under any plan, in f32 and in bf16 (tests/models/language.yaml: rotary
 # positions, shared heads of keys, gates, norms of heads, a window; recurrent.yaml: LSTM and additive attention; experts.yaml).
-# The graph interpreter, which knows no plan, gives the hash.  SLOW=1 takes 40 plans of each.  The kernels for GPUs have one
-# hash under two plans, over the double.
+# The graph interpreter, which knows no plan, gives the hash.  SLOW=1 takes 40 plans of each, and of a fourth one, with a scaled
+# table, and a scaled head that is the table and has the loss inside.  The kernels for GPUs have one hash under two plans, over
+# the double.
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a build/librt_bf16.a build/interp build/interp_bf16
 models_of_language="language recurrent experts"
@@ -37,8 +38,17 @@ interpret() {   # WHAT PROGRAM OPTION...: the plans of the result against each o
     one_hash "$label" "$want"
 }
 
-for name in $models_of_language; do
+cat >"$tmp/scale.sed" <<'END'
+s/^ *- {op: PositionEmbedding/    - {op: Scale, factor: sqrt(D)}\n&/
+s/^ *- {op: Linear, name: lm_head\(.*\)}/    - {op: Scale, factor: 1\/sqrt(D)}\
+    - {op: LinearCrossEntropy, name: lm_head\1, targets: targets, as: loss}/
+/SoftCap, cap: 3/d
+/SoftmaxCross/d
+END
+sed -f "$tmp/scale.sed" $models/language.yaml >"$tmp/scaled.yaml"
+for name in $models_of_language ${SLOW:+scaled}; do
     model=$models/$name.yaml
+    [ $name != scaled ] || model=$tmp/scaled.yaml
     use_portable
     plans_of | some "$([ $name = language ] && echo '4.1f1b.full|')3.zb-h1.away|v" | plans
     interpret "$name, f32" build/interp

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * llmc.c: a checkpoint of llm.c (version 3) from the published weights of a GPT-2, so that tests need no Python.
+ * llmc.c: a checkpoint of llm.c (version 3, or 5: BF16) from the published weights of a GPT-2, so that tests need no Python.
  *
- *     llmc MODEL.safetensors FILE.bin T V L H D         with three rows more than V
+ *     llmc MODEL.safetensors FILE.bin T V L H D VERSION     with three rows more than V
  *
  * What train_gpt2.py of llm.c does: tensors of one kind behind each other, layer by layer, matrices as [out, in].
  */
@@ -14,6 +14,7 @@
 static unsigned char *text;
 static float *data;
 static FILE *out;
+static int size = 4;            /* of a number; 2: the high half, whose low one is 0 */
 
 static const float *tensor(const char *name)
 {
@@ -34,16 +35,17 @@ static void put(const char *name, int layers, int out_, int in, int turned)
         snprintf(full, sizeof full, name, l);
         const float *x = tensor(full);
         for (int i = 0; i < out_ * in; i++)
-            fwrite(&x[turned ? i % in * out_ + i / in : i], 4, 1, out);
+            fwrite((const char *)&x[turned ? i % in * out_ + i / in : i] + 4 - size, (size_t)size, 1, out);
     }
 }
 
 int main(int argc, char **argv)
 {
-    if (argc != 8)
+    if (argc != 9)
         return 2;
     int T = atoi(argv[3]), V = atoi(argv[4]), L = atoi(argv[5]), H = atoi(argv[6]), D = atoi(argv[7]);
-    int32_t header[256] = {20240326, 3, T, V, L, H, D, V + 3};
+    int32_t header[256] = {20240326, atoi(argv[8]), T, V, L, H, D, V + 3};
+    size = header[1] == 5 ? 2 : 4;
     FILE *in = fopen(argv[1], "rb");
     text = calloc(1, 1 << 20);
     out = fopen(argv[2], "wb");
@@ -55,7 +57,7 @@ int main(int argc, char **argv)
     fwrite(header, 4, 256, out);
     put("wte.weight", 1, V, D, 0);
     for (int i = 0; i < 3 * D; i++)
-        fwrite("padd", 4, 1, out);
+        fwrite("padd", (size_t)size, 1, out);
     put("wpe.weight", 1, T, D, 0);
     put("h.%d.ln_1.weight", L, 1, D, 0);
     put("h.%d.ln_1.bias", L, 1, D, 0);

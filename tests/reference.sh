@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Models through the whole line, against PyTorch: losses, norms, first and last gradient, parameters at the end; of images
 # the running statistics too.  A small one with three optimisers of torch.optim, of which one stops in the middle and goes on.
-# SLOW=1: seven more models of images.
+# SLOW=1: eight more models of language, seven of images.
 #   reference.sh [DPGEN [COMPARE]] [-- OPTIONS FOR DPGEN]     such as -- --set plan.stages=2
 root=$(cd "$(dirname "$0")/.." && pwd)
 dpgen=$root/dpgen compare=$root/build/compare limit=1e-4 least=1e-12
@@ -25,9 +25,31 @@ check() {
     return 1
 }
 
+# take: the model file of $model, and its start values.  Of a config.json it is what dpgen import writes.
+take() {
+    file=$model.yaml start=$model.start.safetensors
+    [ -e $model.tensors ] || return 0
+    start=$tmp/$model.start.safetensors
+    [ -x "$tmp/safe" ] || cc -std=c11 -O1 -o "$tmp/safe" "$root/tests/safe.c" || return
+    "$tmp/safe" $model.tensors "$start" || return
+    [ -e $model.json ] || return 0
+    file=$tmp/$model.yaml
+    "$dpgen" import $model.json -o "$file"
+}
+arrays="{tokens: language.tokens.npy, targets: language.targets.npy}"
+rates="lr: 1e-2, betas: [0.9, 0.95], eps: 1e-3, weight_decay: 0.1, decay_only: matrices"
+like_gpt() {    # OPTION...: with the training of make_ref.py
+    "$dpgen" "$file" --set train.precision.compute=f32 --set train.batch="{global: 6, micro: 2}" --set train.steps=20 \
+        --set train.optimizer="{type: adamw, $rates}" --set train.schedule="{type: cosine, warmup: 4, final: 0.1}" \
+        --set data.train="{format: npy, order: sequential, arrays: $arrays}" \
+        --set devices="[{name: cpu, kind: cpu, kernels: portable, memory: 64MiB, threads: 1}]" \
+        --set plan="{stages: 1, schedule: gpipe}" "$@"
+}
+as_it_is() { "$dpgen" "$file" "$@"; }
+
 # The first folder compiles all that it has, with its own flags; what the others have besides is that of build/.
 generate() {
-    "$dpgen" "$model.yaml" --estimate -o "$out" "$@" && make -C "$out" || return
+    take && $([ -e $model.json ] && echo like_gpt || echo as_it_is) --estimate -o "$out" "$@" && make -C "$out" || return
     [ "${READY_CC:-$SAN}" ] || {
         export READY_CC="$(command -v cc)" READY_PATH="$PATH" READY_FLAGS=-O0
         PATH=$root/tests/ready:$PATH
@@ -35,13 +57,14 @@ generate() {
 }
 # train STEPS LOG CHECKPOINTS GRADIENTS
 train() {
-    "$out/train" --weights "$model.start.safetensors" --steps "$1" --log "$2" --checkpoint "$3" --gradients "$4" --quiet
+    "$out/train" --weights "$start" --steps "$1" --log "$2" --checkpoint "$3" --gradients "$4" --quiet
 }
-hash_of() { "$1/train" --weights $model.start.safetensors --steps 5 --no-checkpoint --quiet --hash | grep '^sha256 [0-9a-f]'; }
+hash_of() { "$1/train" --weights "$start" --steps 5 --no-checkpoint --quiet --hash | grep '^sha256 [0-9a-f]'; }
 ends_of() { find "$1" -path '*-000020/*.safetensors' | sort; }
 
 cd "$root/tests/ref" || exit 1          # model files name their data from here
-for model in gpt bert t5 resnet ${SLOW:+densenet mobilenet efficientnet convnext vit amoebanet unet}; do
+for model in gpt t5 mixtral lstm ${SLOW:+bert llama qwen3 mistral gemma2 gpt_neox phi olmoe} \
+    resnet ${SLOW:+densenet mobilenet efficientnet convnext vit amoebanet unet}; do
     out=$tmp/$model
     [ $model != resnet ] || least=1e-2          # from here on images: README.md, gradients that cancel
     check "$model: generate and build" generate "$@" || continue
@@ -74,7 +97,7 @@ rule nesterov "{type: sgd, lr: 0.05, momentum: 0.9, nesterov: true, weight_decay
 rule rmsprop "{type: rmsprop, lr: 0.01, alpha: 0.9, eps: 1e-3}" "$@"
 rule moving "{type: rmsprop, lr: 0.005, alpha: 0.95, eps: 1e-2, momentum: 0.8, weight_decay: 0.02}" "$@"
 again() {       # 10 steps, and 10 more
-    "$out/train" --weights $model.start.safetensors --steps 10 --checkpoint "$tmp/again.run" --quiet &&
+    "$out/train" --weights "$start" --steps 10 --checkpoint "$tmp/again.run" --quiet &&
         "$out/train" --resume --checkpoint "$tmp/again.run" --quiet &&
         cmp "$(ends_of "$tmp/again.run" | head -n 1)" "$(ends_of "$out.run" | head -n 1)"
 }

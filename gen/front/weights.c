@@ -186,19 +186,15 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* A tensor as --export writes it; NULL: not the first one in its stack, or statistics of training. */
-static const char *tensor_text(const Model *m, const Graph *g, int param)
+/* NAME D0xD1... of a tensor as --export writes it; part: of those that one parameter holds */
+static const char *tensor_text(const State *s, const Stored *k, int64_t part)
 {
-    const State *s = &g->state.at[param];
-    const char *text;
-    Stored k;
-    weights_stored(m, g, param, &k);
-    if (s->tracked || k.from > 0)
-        return NULL;
-    text = k.file;
-    for (int d = 0; d < s->shape.n; d++) {
-        int64_t size = d == 0 && k.rows ? k.rows * k.groups : s->shape.d[k.turn ? s->shape.n - 1 - d : d];
-        text = strf("%s%s%lld", text, d ? "x" : " ", (long long)size);
+    const char *text = k->file, *place = k->each ? strstr(text, "{}") : NULL;
+    if (place)
+        text = strf("%.*s%lld%s", (int)(place - text), text, (long long)part, place + 2);
+    for (int d = k->each > 0; d < s->shape.n; d++) {
+        int64_t size = d == 0 && k->rows ? k->rows * k->groups : s->shape.d[k->turn ? s->shape.n - 1 - d : d];
+        text = strf("%s%s%lld", text, d > (k->each > 0) ? "x" : " ", (long long)size);
     }
     return text;
 }
@@ -206,10 +202,14 @@ static const char *tensor_text(const Model *m, const Graph *g, int param)
 void weights_print(FILE *f, const Model *m, const Graph *g)
 {
     Strs list = {0};
-    for (int s = 0; s < g->state.n; s++) {
-        const char *text = g->state.at[s].kind == S_PARAM ? tensor_text(m, g, s) : NULL;
-        if (text)
-            *PUSH(&list) = text;
+    for (int i = 0; i < g->state.n; i++) {
+        const State *s = &g->state.at[i];
+        Stored k;
+        if (s->kind != S_PARAM || s->tracked)
+            continue;
+        weights_stored(m, g, i, &k);
+        for (int64_t part = 0; k.from == 0 && part < (k.each ? k.each : 1); part++)     /* a stack once */
+            *PUSH(&list) = tensor_text(s, &k, part);
     }
     if (list.n > 1)
         qsort(list.at, (size_t)list.n, sizeof *list.at, by_text);

@@ -90,6 +90,47 @@ static int conv(Call *c)
     return ops_conv(c->g, first(c), weight, tensor(c, "bias"), &w);
 }
 
+static int conv_transpose(Call *c)
+{
+    Window w = {.stride = {1, 1}, .dilate = {1, 1}, .groups = integer(c, "groups", 1)};
+    int64_t pad[2] = {0}, extra[2] = {0};
+    int weight = tensor(c, "weight");
+    if (weight < 0 || value_of(c, weight)->dims.n != 4)
+        net_refuse(c->g, "its weight has no window of 2 axes");
+    memcpy(w.kernel, value_of(c, weight)->dims.d + 2, sizeof w.kernel);
+    pair_of(c, "stride", w.stride);
+    pair_of(c, "dilation", w.dilate);
+    pair_of(c, "padding", pad);
+    pair_of(c, "output_padding", extra);
+    w.pad[0] = w.pad[2] = pad[0], w.pad[1] = w.pad[3] = pad[1];
+    return ops_conv_transpose(c->g, first(c), weight, tensor(c, "bias"), &w, extra);
+}
+
+/* Pairs of the last axis first */
+static int pad(Call *c)
+{
+    int64_t at[4] = {0};
+    const Argument *mode = node_argument(c->n, "mode");
+    list_of(c, "pad", at, 4);
+    if (mode && *mode->text && strcmp(mode->text, "constant"))
+        net_refuse(c->g, "it pads by mode %s, and constant is done", mode->text);
+    return ops_pad(c->g, first(c), (int64_t[]){at[2], at[0], at[3], at[1]}, real_of(c, "value", 0));
+}
+
+static int upsample(Call *c)
+{
+    const Argument *a = node_argument(c->n, "scale_factors");
+    int64_t size[2];
+    double factor[2];
+    const Dims *d = &value_of(c, first(c))->dims;
+    bool given = a && a->number.n == 2;
+    if (!given && (list_of(c, "output_size", size, 2) != 2 || d->n != 4))
+        net_refuse(c->g, "it has neither two factors nor two sizes");
+    for (int i = 0; i < 2; i++)
+        factor[i] = given ? a->number.at[i] : (double)size[i] / (double)d->d[2 + i];
+    return ops_upsample(c->g, first(c), factor, *c->op == 'B', integer(c, "align_corners", 0));
+}
+
 static int pool(Call *c)
 {
     Window w = {.stride = {0, 0}, .dilate = {1, 1}, .groups = 1, .count_pad = integer(c, "count_include_pad", 1)};
@@ -163,7 +204,59 @@ static int embedding(Call *c)
     int ids = tensor(c, "indices");
     if (ids < 0)
         net_refuse(c->g, "it has no ids");
+    if (value_of(c, ids)->kind == VALUE_NUMBERS)
+        return ops_positions(c->g, ids, first(c));
     return ops_embedding(c->g, ids, first(c));
+}
+
+static int attention(Call *c)
+{
+    int heads[3] = {tensor(c, "query"), tensor(c, "key"), tensor(c, "value")};
+    if (tensor(c, "attn_mask") >= 0)
+        net_refuse(c->g, "it has a mask: leave it out and say is_causal; models of transformers, which make one, are imported "
+                   "from their config.json, dpgen import DIR");
+    return ops_attention(c->g, heads, integer(c, "is_causal", 0), real_of(c, "dropout_p", 0), real_of(c, "scale", 0));
+}
+
+/* Its last states are results that nobody may read. */
+static int lstm(Call *c)
+{
+    const Argument *states = node_argument(c->n, "hx"), *weights = node_argument(c->n, "params");
+    for (int i = 0; states && i < states->tensor.n; i++) {
+        const double *x = net_known(c->g, states->tensor.at[i]);
+        for (int64_t k = 0, n = dims_elements(&value_of(c, states->tensor.at[i])->dims); !x || k < n; k++)
+            if (!x || x[k] != 0)
+                net_refuse(c->g, "it begins with other states than zeros, which are not carried from batch to batch");
+    }
+    if (!weights || !integer(c, "batch_first", 0))
+        net_refuse(c->g, "its first axis is that of the steps: make it with batch_first=True");
+    return ops_lstm(c->g, first(c), &weights->tensor, integer(c, "num_layers", 1), integer(c, "bidirectional", 0),
+                    integer(c, "has_biases", 1), integer(c, "train", 1) ? real_of(c, "dropout", 0) : 0);
+}
+
+/* ---- numbers ----------------------------------------------------------------------------------------------------------- */
+
+static int arange(Call *c)
+{
+    double from = real_of(c, "start", 0), to = real_of(c, "end", 0);
+    bool whole = from == floor(from) && to == floor(to) && integer(c, "step", 1) == 1;
+    if (!whole || !(from >= 0 && to > from && to - from <= 1 << 20))
+        net_refuse(c->g, "it counts otherwise than 0, 1, 2, ...");
+    int64_t n = (int64_t)(to - from);
+    double *x = alloc((size_t)n * sizeof *x);
+    for (int64_t i = 0; i < n; i++)
+        x[i] = from + (double)i;
+    return net_numbers(c->g, (Dims){1, {n}}, x);
+}
+
+static int zeros(Call *c)
+{
+    Dims d = {0};
+    d.n = list_of(c, "size", d.d, MOST_DIMS);
+    int64_t n = dims_elements(&d);
+    if (n < 0 || n > 1 << 24)
+        net_refuse(c->g, "it has an axis below 0, or too many zeros");
+    return net_numbers(c->g, d, alloc((size_t)n * sizeof(double) + 1));
 }
 
 /* ---- element by element ------------------------------------------------------------------------------------------------ */
@@ -307,6 +400,8 @@ static int one_axis(Call *c)
     int rank = d.n + more;
     int64_t axis = integer(c, "dim", 0);
     axis += axis < 0 ? rank : 0;
+    if (value_of(c, x)->kind == VALUE_NUMBERS)
+        return x;               /* only their order matters */
     if (axis < 1 || axis >= rank || rank > MOST_DIMS)
         net_refuse(c->g, "there is no such axis, or it is that of the samples");
     for (int i = 0; i < rank; i++) {
@@ -404,6 +499,11 @@ static const struct { const char *name; int (*make)(Call *c); const char *op; } 
     {"log_softmax.int", softmax, "?LogSoftmax"}, {"add.Tensor", binary, "Add"}, {"sub.Tensor", binary, "Sub"},
     {"mul.Tensor", binary, "Mul"}, {"div.Tensor", binary, "Div"}, {"pow.Tensor_Scalar", power, NULL},
     {"add.Scalar", binary, "Add"}, {"mul.Scalar", binary, "Mul"}, {"div.Scalar", binary, "Div"},
+    {"conv_transpose2d.input", conv_transpose, NULL}, {"pad.default", pad, NULL},
+    {"constant_pad_nd.default", pad, NULL}, {"upsample_nearest2d.vec", upsample, "Nearest"},
+    {"upsample_bilinear2d.vec", upsample, "Bilinear"}, {"scaled_dot_product_attention.default", attention, NULL},
+    {"lstm.input", lstm, NULL}, {"arange.default", arange, NULL}, {"arange.start", arange, NULL},
+    {"zeros.default", zeros, NULL},
     {"empty.memory_format", empty, NULL}, {"bernoulli.float", bernoulli, NULL},
     {"neg.default", negative, NULL}, {"contiguous.default", same, NULL}, {"clone.default", same, NULL},
     {"alias.default", same, NULL}, {"detach.default", same, NULL}, {"mean.dim", mean, NULL},

@@ -135,7 +135,7 @@ void net_also(Net *g, int value, int in)
 void net_role(Net *g, int value, const char *role, int weight, bool turned, Dims dims)
 {
     Made *l = &g->line.at[g->value.at[value].line];
-    l->role[l->roles++] = (Role){role, weight, turned, dims};
+    l->role[l->roles++] = (Role){role, weight, turned, false, dims};
 }
 
 const Made *net_made(const Net *g, int value)

@@ -13,7 +13,7 @@ typedef struct { int n; int64_t d[MOST_DIMS]; } Dims;
 /* A value of the graph.  Dims are those of the file, channels behind the batch; `last`: here they are the last axis. */
 typedef enum { VALUE_ACT, VALUE_WEIGHT, VALUE_NUMBERS } ValueKind;
 typedef struct {
-    const char *name;           /* in the file; of a weight: where it came from */
+    const char *name, *here;    /* in the file; in the model file, where it is no such name with another beginning */
     ValueKind kind;
     Dims dims;
     bool last, whole;           /* whole: integers: ids of tokens, or arithmetic on shapes */
@@ -26,8 +26,8 @@ typedef struct {
 } Value;
 typedef VEC(double) Numbers;
 
-enum { MOST_ROLES = 6 };
-typedef struct { const char *role; int value; bool turned; Dims dims; } Role;   /* dims: as the parameter has them */
+enum { MOST_ROLES = 8 };
+typedef struct { const char *role; int value; bool turned, tied; Dims dims; } Role;     /* tied: to one above */
 typedef struct {
     const char *op;             /* of ops.def; `?X`: of an idiom, and no operator by itself */
     const char *attributes;     /* `, out: 8`, behind op and name */
@@ -84,7 +84,17 @@ int ops_concat(Net *g, const Ints *in, int64_t axis);
 int ops_slice(Net *g, int x, int64_t axis, int64_t from, int64_t count);
 int ops_reshape(Net *g, int x, Dims dims);
 int ops_transpose(Net *g, int x, const int64_t *perm);
+const char *net_real(double x);                         /* the shortest text that is x, or x as a float */
+int ops_conv_transpose(Net *g, int x, int weight, int bias, const Window *w, const int64_t extra[2]);
+int ops_pad(Net *g, int x, const int64_t pad[4], double value);
+int ops_upsample(Net *g, int x, const double factor[2], bool bilinear, bool align);
 int ops_mean(Net *g, int x, const int64_t *axis, int axes, bool keep);
+
+/* ops_language.c */
+int ops_attention(Net *g, const int heads[3], bool causal, double drop, double scale);     /* scale 0: by the width */
+void net_refuse_attention(const Net *g, const char *what) NORETURN;
+int ops_positions(Net *g, int ids, int weight);
+int ops_lstm(Net *g, int x, const Ints *weight, int64_t layers, bool two, bool biases, double drop);
 
 /* idiom.c: the operator that a product is, in parts; -1: none */
 int idiom_of_product(Net *g, int value);

@@ -85,8 +85,50 @@ static int fold_concat(Fold *f)
     return vector(f, all.n, all.at, operand(f, 0)->whole);
 }
 
+/* The same numbers with the axes of operand 1; -1 stands for what is left. */
+static int fold_reshape(Fold *f)
+{
+    Dims d = {.n = (int)f->count[1]};
+    int64_t rest = f->count[0];
+    int open = -1;
+    if (f->count[1] > MOST_DIMS || f->count[1] < 1)
+        return fold_same(f);
+    for (int i = 0; i < d.n; i++) {
+        d.d[i] = (int64_t)fmin(fmax(f->x[1][i], -1), 4096);
+        if (d.d[i] < 0)
+            open = i;
+        else if (d.d[i] > 0)
+            rest /= d.d[i];
+    }
+    if (open >= 0)
+        d.d[open] = rest;
+    return dims_elements(&d) == f->count[0] ? give(f, d, f->x[0], operand(f, 0)->whole) : fold_same(f);
+}
+
+/* Rows and columns of a matrix exchanged, or its rows from the last to the first */
+static int fold_matrix(Fold *f, bool turn)
+{
+    Dims d = operand(f, 0)->dims, to = {2, {turn ? d.d[1] : d.d[0], turn ? d.d[0] : d.d[1]}};
+    double *y = alloc((size_t)f->count[0] * sizeof *y + 1);
+    for (int64_t r = 0; r < d.d[0]; r++)
+        for (int64_t k = 0; k < d.d[1]; k++)
+            y[turn ? k * d.d[0] + r : (d.d[0] - 1 - r) * d.d[1] + k] = f->x[0][r * d.d[1] + k];
+    return give(f, to, y, operand(f, 0)->whole);
+}
+
+static int fold_transpose(Fold *f)
+{
+    return operand(f, 0)->dims.n == 2 && operand(f, 0)->kind == VALUE_NUMBERS ? fold_matrix(f, true) : -1;
+}
+
 static int fold_slice(Fold *f)
 {
+    const double *step = f->n->in.n > 4 ? net_known(f->g, f->n->in.at[4]) : NULL, *axis = f->x[3];
+    if (step && *step == -1)
+        return operand(f, 0)->dims.n == 2 && (!axis || *axis == 0) && f->x[1][0] == -1 && f->x[2][0] < -4096
+            ? fold_matrix(f, false) : -1;
+    if (step && *step != 1)
+        return -1;
     double n = (double)f->count[0], from = f->x[1][0], to = f->x[2][0];
     from = from < 0 ? from + n : from, to = to < 0 ? to + n : to;
     from = fmin(fmax(from, 0), n), to = fmin(fmax(to, from), n);
@@ -139,7 +181,8 @@ static int shape_of(Net *g, const Node *n)
 
 static const struct { const char *op; int operands; int (*fold)(Fold *f); } folds[] = {
     {"Identity", 1, fold_same}, {"Cast", 1, fold_same}, {"CastLike", 1, fold_same}, {"Squeeze", 1, fold_same},
-    {"Unsqueeze", 1, fold_same}, {"Reshape", 1, fold_same}, {"Flatten", 1, fold_same}, {"Add", 2, fold_binary},
+    {"Unsqueeze", 1, fold_same}, {"Reshape", 2, fold_reshape}, {"Transpose", 1, fold_transpose},
+    {"Flatten", 1, fold_same}, {"Add", 2, fold_binary},
     {"Sub", 2, fold_binary}, {"Mul", 2, fold_binary}, {"Div", 2, fold_binary}, {"Gather", 2, fold_gather},
     {"Concat", 1, fold_concat}, {"Slice", 3, fold_slice}, {"ConstantOfShape", 1, fold_filled}, {"Range", 3, fold_range}
 };

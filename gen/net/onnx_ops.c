@@ -85,6 +85,75 @@ static int conv(Call *c)
     return ops_conv(c->g, operand(c, 0), operand(c, 1), operand(c, 2), &w);
 }
 
+static int conv_transpose(Call *c)
+{
+    Window w = window_of(c, true);
+    int64_t extra[2] = {0};
+    int n;
+    value_of(c, 1);
+    if (node_attribute(c->n, "output_shape"))
+        net_refuse(c->g, "output_shape is not done: give pads");
+    if (list_of(c, -1, "output_padding", extra, 2, &n) && n == 1)
+        extra[1] = extra[0];
+    return ops_conv_transpose(c->g, operand(c, 0), operand(c, 1), operand(c, 2), &w, extra);
+}
+
+/* Pads of all axes: those that begin, then those that end */
+static int pad(Call *c)
+{
+    const Attribute *mode = node_attribute(c->n, "mode");
+    int64_t at[8] = {0};
+    int n;
+    list_of(c, 1, "pads", at, 8, &n);
+    if ((mode && *mode->s && strcmp(mode->s, "constant")) || operand(c, 3) >= 0)
+        net_refuse(c->g, "it pads by a mode other than constant, or names axes");
+    if (n != 8 || at[0] || at[1] || at[4] || at[5])
+        net_refuse(c->g, "it pads other axes than those of images");
+    return ops_pad(c->g, operand(c, 0), (int64_t[]){at[2], at[3], at[6], at[7]}, real_of(c, 2, "value", 0));
+}
+
+static bool is_word(const Call *c, const char *attribute, const char *otherwise, const char *word)
+{
+    const Attribute *a = node_attribute(c->n, attribute);
+    return !strcmp(a && *a->s ? a->s : otherwise, word);
+}
+
+/* By factors or to sizes */
+static int resize(Call *c)
+{
+    static const char place[] = "coordinate_transformation_mode", usual[] = "half_pixel";
+    const Dims d = value_of(c, 0)->dims;
+    bool sizes = operand(c, 3) >= 0, linear = is_word(c, "mode", "nearest", "linear");
+    const double *x = net_known(c->g, operand(c, sizes ? 3 : 2));
+    bool half = is_word(c, place, usual, usual) || is_word(c, place, usual, "pytorch_half_pixel");
+    bool align = is_word(c, place, usual, "align_corners"), first = is_word(c, place, usual, "asymmetric");
+    bool known = linear ? half || align
+        : (half && !is_word(c, "nearest_mode", "round_prefer_floor", "floor") &&
+           !is_word(c, "nearest_mode", "round_prefer_floor", "ceil")) ||
+          (first && is_word(c, "nearest_mode", "round_prefer_floor", "floor"));
+    if (!known || (!linear && !is_word(c, "mode", "nearest", "nearest")))
+        net_refuse(c->g, "of its modes, nearest by whole pixels and linear by half pixels or corners are done");
+    if (!x || d.n != 4 || dims_elements(&value_of(c, sizes ? 3 : 2)->dims) != 4)
+        net_refuse(c->g, "it has no four factors or sizes that are numbers of the file");
+    double factor[4];
+    for (int i = 0; i < 4; i++)
+        factor[i] = sizes ? x[i] / (double)d.d[i] : x[i];
+    if (factor[0] != 1 || factor[1] != 1)
+        net_refuse(c->g, "it resizes other axes than those of images");
+    return ops_upsample(c->g, operand(c, 0), factor + 2, linear, align);
+}
+
+static int lstm(Call *c)
+{
+    net_refuse(c->g, "weights of a recurrent layer are rearranged in ONNX; export the model with torch.export.save("
+               "torch.export.export(model.train(), (x,)), 'model.pt2'), which keeps them");
+}
+
+static int mask(Call *c)
+{
+    net_refuse_attention(c->g, "it is done on numbers of the file only, as part of a mask");
+}
+
 static int pool(Call *c)
 {
     Window w = window_of(c, false);
@@ -135,6 +204,8 @@ static int gather(Call *c)
 {
     Value *x = value_of(c, 0), *ids = value_of(c, 1);
     int64_t axis = node_integer(c->n, "axis", 0);
+    if (x->kind == VALUE_WEIGHT && axis == 0 && net_known(c->g, operand(c, 1)) && ids->dims.n > 0)
+        return ops_positions(c->g, operand(c, 1), operand(c, 0));
     if (x->kind == VALUE_WEIGHT && axis == 0)
         return ops_embedding(c->g, operand(c, 1), operand(c, 0));
     int64_t at = net_integer(c->g, operand(c, 1), 0);
@@ -394,7 +465,9 @@ static int squeeze(Call *c)
 }
 
 static const struct { const char *name; int (*make)(Call *c); const char *op; } table[] = {
-    {"Conv", conv, NULL}, {"BatchNormalization", batch_norm, NULL}, {"MaxPool", pool, "MaxPool"},
+    {"Conv", conv, NULL}, {"ConvTranspose", conv_transpose, NULL}, {"Pad", pad, NULL}, {"Resize", resize, NULL},
+    {"LSTM", lstm, NULL}, {"GRU", lstm, NULL}, {"RNN", lstm, NULL}, {"Expand", mask, NULL},
+    {"Trilu", mask, NULL}, {"Where", mask, NULL}, {"BatchNormalization", batch_norm, NULL}, {"MaxPool", pool, "MaxPool"},
     {"AveragePool", pool, "AvgPool"}, {"GlobalAveragePool", global_pool, NULL}, {"Gemm", gemm, NULL}, {"MatMul", matmul, NULL},
     {"LayerNormalization", layer_norm, NULL}, {"Gather", gather, NULL}, {"Relu", unary, "Relu"}, {"Sigmoid", unary, "Sigmoid"},
     {"Tanh", unary, "Tanh"}, {"HardSwish", unary, "HardSwish"}, {"HardSigmoid", hard_sigmoid, "HardSigmoid"},

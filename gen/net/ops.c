@@ -28,7 +28,7 @@ static const char *pair_text(const char *key, const int64_t x[2], int64_t otherw
                         : strf(", %s: [%lld, %lld]", key, (long long)x[0], (long long)x[1]);
 }
 
-static const char *real(double x)
+const char *net_real(double x)
 {
     const char *text = "";
     for (int digits = 6; digits <= 17; digits++) {
@@ -85,7 +85,8 @@ int ops_transpose(Net *g, int x, const int64_t *perm)
     const char *text = "";
     for (int i = 0; i < d.n; i++) {
         if (perm[i] < 0 || perm[i] >= d.n || (i == 0) != (perm[i] == 0))
-            net_refuse(g, "it moves the axis of the samples");
+            net_refuse(g, "it moves the axis of the samples; recurrent layers are read from a .pt2 of torch.export, made with "
+                       "batch_first=True");
         to.d[i] = d.d[perm[i]];
         text = strf("%s%s%lld", text, i ? ", " : "", (long long)perm[i]);
     }
@@ -98,6 +99,12 @@ int ops_transpose(Net *g, int x, const int64_t *perm)
         *PUSH(&g->value) = same;
         return g->value.n - 1;
     }
+    const Made *before = net_made(g, x);
+    bool undone = before && !last && !strcmp(before->op, "Transpose");
+    for (int i = 0; i < d.n && undone; i++)
+        undone = perm[perm[i]] == i;            /* twice the same exchange is none */
+    if (undone && !strcmp(before->attributes, strf(", perm: [%s]", text)) && !value_of(g, before->in.at[0])->last)
+        return before->in.at[0];
     return net_line(g, "Transpose", strf(", perm: [%s]", text), plain(g, x), to, false);
 }
 
@@ -112,6 +119,9 @@ int ops_reshape(Net *g, int x, Dims to)
         return x;
     if (value_of(g, x)->last && pixels(value_of(g, x)) > 1)
         x = plain(g, x);
+    const Made *before = net_made(g, x);
+    if (before && !strcmp(before->op, "Reshape") && !value_of(g, before->in.at[0])->last)
+        return ops_reshape(g, before->in.at[0], to);
     for (int i = 1; i < to.n; i++)
         text = strf("%s, %lld", text, (long long)to.d[i]);
     return net_line(g, to.n == 2 ? "Flatten" : "Reshape", to.n == 2 ? "" : strf(", shape: [%s]", text), x, to, false);
@@ -127,8 +137,7 @@ static const char *window_text(const Net *g, const Window *w, bool conv)
     const int64_t *p = w->pad;
     const char *pad = p[0] == p[2] && p[1] == p[3] ? pair_text("pad", p, 0)
         : strf(", pad: [%lld, %lld, %lld, %lld]", (long long)p[0], (long long)p[1], (long long)p[2], (long long)p[3]);
-    const char *stride = conv && w->stride[0] == 1 ? "" : strf(", stride: %lld", (long long)w->stride[0]);
-    return strf("%s%s%s", pair_text("kernel", w->kernel, -1), stride, pad);
+    return strf("%s, stride: %lld%s", pair_text("kernel", w->kernel, -1), (long long)w->stride[0], pad);
 }
 
 static Dims window_dims(const Net *g, Dims d, const Window *w)
@@ -165,6 +174,62 @@ int ops_conv(Net *g, int x, int weight, int bias, const Window *w)
     if (bias >= 0)
         net_role(g, y, "bias", bias, false, (Dims){1, {d.d[1]}});
     return y;
+}
+
+int ops_conv_transpose(Net *g, int x, int weight, int bias, const Window *w, const int64_t extra[2])
+{
+    want_act(g, x);
+    x = channels_last(g, x);
+    const Value *k = value_of(g, weight);
+    Dims d = value_of(g, x)->dims, of = k->dims;
+    if (k->kind != VALUE_WEIGHT || d.n != 4 || of.n != 4 || w->groups < 1 || of.d[0] != d.d[1] || extra[0] != extra[1])
+        net_refuse(g, "its weight does not fit, it is of no images, or output_padding differs between the axes");
+    d.d[1] = of.d[1] * w->groups;
+    for (int i = 0; i < 2; i++)
+        d.d[2 + i] = (d.d[2 + i] - 1) * w->stride[i] + w->dilate[i] * (w->kernel[i] - 1) + 1 + extra[i] -
+            w->pad[i] - w->pad[2 + i];
+    const char *text = strf(", out: %lld%s%s%s%s%s", (long long)d.d[1], window_text(g, w, true),
+                            pair_text("dilate", w->dilate, 1),
+                            w->groups > 1 ? strf(", groups: %lld", (long long)w->groups) : "",
+                            extra[0] ? strf(", extra: %lld", (long long)extra[0]) : "", bias < 0 ? ", bias: false" : "");
+    int y = net_line(g, "ConvTranspose", text, x, d, true);
+    net_role(g, y, "weight", weight, false, of);
+    if (bias >= 0)
+        net_role(g, y, "bias", bias, false, (Dims){1, {d.d[1]}});
+    return y;
+}
+
+/* pad: top, left, bottom, right */
+int ops_pad(Net *g, int x, const int64_t pad[4], double value)
+{
+    want_act(g, x);
+    if (value_of(g, x)->dims.n != 4)
+        net_refuse(g, "it pads no images");
+    x = channels_last(g, x);
+    Dims d = value_of(g, x)->dims;
+    d.d[2] += pad[0] + pad[2], d.d[3] += pad[1] + pad[3];
+    const char *text = strf(", pad: [%lld, %lld, %lld, %lld]%s", (long long)pad[0], (long long)pad[1], (long long)pad[2],
+                            (long long)pad[3], value == 0 ? "" : strf(", value: %s", net_real(value)));
+    return net_line(g, "Pad", text, x, d, true);
+}
+
+/* factor: of height and width, whole numbers */
+int ops_upsample(Net *g, int x, const double factor[2], bool bilinear, bool align)
+{
+    want_act(g, x);
+    if (value_of(g, x)->dims.n != 4)
+        net_refuse(g, "it resizes no images");
+    x = channels_last(g, x);
+    Dims d = value_of(g, x)->dims;
+    int64_t f[2];
+    for (int i = 0; i < 2; i++) {
+        f[i] = factor[i] >= 1 && factor[i] < 4096 ? (int64_t)factor[i] : 0;
+        if ((double)f[i] != factor[i])
+            net_refuse(g, "it resizes by a factor of %g, which is no whole number", factor[i]);
+        d.d[2 + i] *= f[i];
+    }
+    const char *mode = bilinear ? ", mode: bilinear" : "";
+    return net_line(g, "Upsample", strf("%s%s%s", pair_text("factor", f, -1), mode, align ? ", align: true" : ""), x, d, true);
 }
 
 int ops_pool(Net *g, const char *op, int x, const Window *w)
@@ -209,8 +274,8 @@ int ops_batch_norm(Net *g, int x, const int weight[5], double eps, double moment
     Dims d = value_of(g, x)->dims;
     if (d.n > 2)
         x = channels_last(g, x);
-    const char *text = strf("%s%s", (float)eps == 1e-5f ? "" : strf(", eps: %s", real(eps)),
-                            fabs(momentum - 0.1) < 1e-6 ? "" : strf(", momentum: %s", real((float)momentum)));
+    const char *text = strf("%s%s", (float)eps == 1e-5f ? "" : strf(", eps: %s", net_real(eps)),
+                            fabs(momentum - 0.1) < 1e-6 ? "" : strf(", momentum: %s", net_real((float)momentum)));
     int y = net_line(g, "BatchNorm", text, x, d, d.n > 2);
     for (int i = 0; i < 4; i++) {
         const Value *v = weight[i] < 0 ? NULL : value_of(g, weight[i]);
@@ -234,7 +299,7 @@ int ops_layer_norm(Net *g, int x, int weight, int bias, double eps)
         net_refuse(g, "it is over the last axis of the file, which is none of channels");
     if (weight < 0 || value_of(g, weight)->kind != VALUE_WEIGHT || dims_elements(&value_of(g, weight)->dims) != d.d[d.n - 1])
         net_refuse(g, "it has no weight for each number of the last axis");
-    int y = net_line(g, "LayerNorm", strf("%s%s", (float)eps == 1e-5f ? "" : strf(", eps: %s", real(eps)),
+    int y = net_line(g, "LayerNorm", strf("%s%s", (float)eps == 1e-5f ? "" : strf(", eps: %s", net_real(eps)),
                                           bias < 0 ? ", bias: false" : ""), x, d, false);
     net_role(g, y, "weight", weight, false, (Dims){1, {d.d[d.n - 1]}});
     if (bias >= 0)
@@ -248,8 +313,7 @@ int ops_linear(Net *g, int x, int weight, int bias, bool turned)
     const Value *w = value_of(g, weight);
     bool swap = turned != w->turned;
     if (w->kind != VALUE_WEIGHT || w->dims.n != 2)
-        net_refuse(g, "it multiplies two activations: attention in parts is not put together again; models of transformers are "
-                   "imported from their config.json, dpgen import DIR");
+        net_refuse_attention(g, "it multiplies two activations");
     int64_t in = w->dims.d[swap ? 0 : 1], out = w->dims.d[swap ? 1 : 0];
     if (value_of(g, x)->last)
         x = plain(g, x);
@@ -299,7 +363,7 @@ static int with_number(Net *g, const char *op, const char *attributes, int x, do
 
 int ops_scale(Net *g, int x, double factor)
 {
-    int y = factor == 1 ? x : with_number(g, "Scale", strf(", factor: %s", real(factor)), x, factor);
+    int y = factor == 1 ? x : with_number(g, "Scale", strf(", factor: %s", net_real(factor)), x, factor);
     int whole = factor == 1 ? -1 : idiom_of_product(g, y);
     return whole < 0 ? y : whole;
 }
@@ -369,8 +433,13 @@ static int parameter(Net *g, int weight, const Dims *like, bool last)
     for (int i = 1; i < of.n; i++)
         text = strf("%s, %lld", text, (long long)of.d[i]);
     y.d[0] = g->batch;
-    int value = net_line(g, "Parameter", strf(", shape: [%s]", text), -1, y, last);
-    net_role(g, value, "weight", weight, false, of);
+    const char *stored = "";
+    for (int i = 0; i < d.n; i++)
+        stored = strf("%s%s%lld", stored, i ? ", " : "", (long long)d.d[i]);
+    bool other = !dims_same(&d, &of) && d.n > 0;        /* in files it keeps its shape */
+    const char *shape = strf(", shape: [%s]%s", text, other ? strf(", stored: [%s]", stored) : "");
+    int value = net_line(g, "Parameter", shape, -1, y, last);
+    net_role(g, value, "weight", weight, false, other ? d : of);
     return value;
 }
 
@@ -407,6 +476,18 @@ int ops_draw(Net *g, Dims dims, double keep)
     return y;
 }
 
+/* The shortest p that leaves this probability, as a float */
+static const char *dropped(double keep)
+{
+    const char *text = "0";
+    for (int digits = 1; digits <= 17; digits++) {
+        text = strf("%.*g", digits, 1 - keep);
+        if ((float)(1 - number_decimal(text, strlen(text))) == (float)keep)
+            break;
+    }
+    return text;
+}
+
 /* x times one draw a sample, divided by its probability; -1: it is not that. */
 static int whole_samples(Net *g, int x, int draw)
 {
@@ -419,7 +500,7 @@ static int whole_samples(Net *g, int x, int draw)
         return -1;
     for (int i = 1; i < d.n; i++)
         axes = strf("%s%s%d", axes, i > 1 ? ", " : "", i);
-    return l->factor == 1 ? x : ops_unary(g, "Dropout", strf(", p: %g, shared: [%s]", (double)(float)(1 - l->factor), axes), x);
+    return l->factor == 1 ? x : ops_unary(g, "Dropout", strf(", p: %s, shared: [%s]", dropped(l->factor), axes), x);
 }
 
 /* b has the axes of a, or 1 in places, or lacks the leading ones. */

@@ -157,6 +157,15 @@ static void check_strides(Reader *r, Part meta, const char *name, const Dims *d)
         net_refuse(r->g, "the elements of '%s' do not stand in their order: make it contiguous() before the export", name);
 }
 
+/* A tensor of two names has the first one, as named_parameters() does. */
+static int same_data(const Net *g, const unsigned char *at, const Dims *d)
+{
+    for (int i = 0; i < g->value.n; i++)
+        if (g->value.at[i].at == at && dims_same(&g->value.at[i].dims, d))
+            return i;
+    return -1;
+}
+
 /* A parameter or buffer, from one of the two folders of data. */
 static int read_weight(Reader *r, const char *name)
 {
@@ -173,7 +182,8 @@ static int read_weight(Reader *r, const char *name)
             net_refuse(r->g, "'%s' is pickled, and is not read", name);
         Dims d = sizes_of(r, meta, "sizes", name);
         check_strides(r, meta, name, &d);
-        return net_weight(r->g, name, type_of(r, meta), d, p->at, (int64_t)p->n);
+        int tied = same_data(r->g, p->at, &d);
+        return tied >= 0 ? tied : net_weight(r->g, name, type_of(r, meta), d, p->at, (int64_t)p->n);
     }
     net_refuse(r->g, "there is no data of '%s'", name);
 }

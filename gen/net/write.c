@@ -2,11 +2,12 @@
  *
  * write.c: the lines of a graph as a model file, and its weights as safetensors.
  *
- * Only lines that the result depends on are written.  A line without `in` reads the one before it, and a result that another
- * line reads gets a name.  Parameters keep their names; one that is no name here gets another, and section weights says so.
+ * Only lines that the result depends on are written, and those that repeat as a block (repeat.c).  A line without `in` reads
+ * the one before it, and a result that another line reads gets a name.  Parameters keep their names; one that is no name here
+ * gets another, and section weights says so.
  * Weights have the shapes that the model wants: MODEL.safetensors beside MODEL.yaml, which out/train --weights reads.
  */
-#include "net.h"
+#include "write.h"
 #include "base/file.h"
 #include "base/quote.h"
 #include "base/safe.h"
@@ -14,7 +15,7 @@
 #include <string.h>
 
 typedef struct { const char *name, *file; const Role *role; } Parameter;
-typedef struct { Net *g; VEC(Parameter) parameter; const char **as; int names, last; } Writer;
+typedef struct { Net *g; NetLines lines; VEC(Parameter) parameter; const char **as; int names, last; } Writer;
 
 /* ---- names ------------------------------------------------------------------------------------------------------------- */
 
@@ -33,6 +34,11 @@ static const char *legal(const char *name)
     return to;
 }
 
+const char *net_name(const Value *v)
+{
+    return v->here ? v->here : legal(v->name);
+}
+
 static const char *without(const char *name, const char *role)
 {
     size_t n = strlen(name), k = strlen(role);
@@ -44,7 +50,9 @@ static const char *common(const Writer *x, const Made *l)
 {
     const char *stem = NULL;
     for (int i = 0; i < l->roles; i++) {
-        const char *this = without(legal(x->g->value.at[l->role[i].value].name), l->role[i].role);
+        if (l->role[i].tied)
+            continue;
+        const char *this = without(net_name(&x->g->value.at[l->role[i].value]), l->role[i].role);
         if (!this || (stem && strcmp(stem, this)))
             return NULL;
         stem = this;
@@ -52,18 +60,23 @@ static const char *common(const Writer *x, const Made *l)
     return stem;
 }
 
-static void put_names(FILE *f, Writer *x, const Made *l)
+/* Behind what names of the block have in front */
+static void put_names(FILE *f, const Writer *x, const Made *l, const char *scope)
 {
-    const char *stem = common(x, l), *list = "";
+    const char *stem = common(x, l), *list = "", *tie = "";
+    size_t n = strlen(scope);
     for (int i = 0; i < l->roles; i++) {
-        const char *file = x->g->value.at[l->role[i].value].name, *name = legal(file);
-        *PUSH(&x->parameter) = (Parameter){name, file, &l->role[i]};
-        list = strf("%s%s%s: %s", list, i ? ", " : "", l->role[i].role, name);
+        const char *name = net_name(&x->g->value.at[l->role[i].value]);
+        if (l->role[i].tied)
+            tie = strf(", tie: %s", name);
+        else
+            list = strf("%s%s%s: %s", list, *list ? ", " : "", l->role[i].role, name + n);
     }
-    if (stem)
-        fprintf(f, ", name: %s", stem);
-    else if (l->roles)
+    if (stem && strlen(stem) > n)
+        fprintf(f, is_letter(stem[n]) ? ", name: %s" : ", name: \"%s\"", stem + n);
+    else if (*list)
         fprintf(f, ", names: {%s}", list);
+    fprintf(f, "%s", tie);
 }
 
 static const char *in_lower(const char *op)
@@ -76,6 +89,15 @@ static const char *in_lower(const char *op)
 }
 
 /* ---- what is used ------------------------------------------------------------------------------------------------------ */
+
+/* The parameter of a line above that is this tensor */
+static const Role *owner_of(const Writer *x, const char *file)
+{
+    for (int i = 0; i < x->parameter.n; i++)
+        if (!strcmp(x->parameter.at[i].file, file))
+            return x->parameter.at[i].role;
+    return NULL;
+}
 
 static void use(Writer *x, int value)
 {
@@ -90,31 +112,84 @@ static void use(Writer *x, int value)
         for (int i = 0; i < g->line.at[line].in.n; i++)
             *PUSH(&todo) = g->line.at[line].in.at[i];
     }
+    for (int i = 0; i < g->line.n; i++) {
+        const Made *l = &g->line.at[i];
+        if (!l->used)
+            continue;
+        *PUSH(&x->lines.used) = i;
+        for (int r = 0; r < l->roles; r++) {
+            const char *file = g->value.at[l->role[r].value].name;
+            const Role *owner = owner_of(x, file);
+            if (owner && (owner->turned != l->role[r].turned || !dims_same(&owner->dims, &l->role[r].dims)))
+                net_refuse(g, "two operators share '%s' in two shapes, which is not done", file);
+            g->line.at[i].role[r].tied = owner;
+            if (!owner)
+                *PUSH(&x->parameter) = (Parameter){net_name(&g->value.at[l->role[r].value]), file, &l->role[r]};
+        }
+    }
 }
 
 /* A value whose axes only have other names is the result of its line. */
-static int made(const Net *g, int value)
+int net_made_by(const Net *g, int value)
 {
     int line = g->value.at[value].line;
     return line < 0 ? value : g->line.at[line].out;
 }
 
+static const Made *line_of(const Writer *x, int i)
+{
+    return &x->g->line.at[x->lines.used.at[i]];
+}
+
+/* A value gets a name where a line reads it that does not stand behind it. */
+static void name_read(Writer *x, int value, bool follows, const char *like)
+{
+    if (!follows && !x->as[value])
+        x->as[value] = strf("%s%d", in_lower(like), ++x->names);
+}
+
+static void name_line(Writer *x, const Made *l, int before)
+{
+    for (int k = 0; k < l->in.n; k++) {
+        int in = net_made_by(x->g, l->in.at[k]);
+        const Made *of = net_made(x->g, in);
+        name_read(x, in, in == before, of ? of->op : "x");
+    }
+}
+
+static void name_body(Writer *x, const NetBlock *b)
+{
+    const char *outside = x->as[b->enters];
+    int names = x->names;
+    x->as[b->enters] = "$in";
+    x->names = 0;
+    for (int i = b->from; i < b->to; i++)
+        name_line(x, line_of(x, i), i > b->from ? line_of(x, i - 1)->out : b->enters);
+    x->as[b->enters] = outside;
+    x->names = names;
+}
+
+static const char *maker(const Writer *x, int value)
+{
+    for (int i = 0; i < x->lines.item.n; i++)
+        if (x->lines.item.at[i].use && x->lines.item.at[i].use->out == value)
+            return x->lines.item.at[i].use->block->name;
+    const Made *l = net_made(x->g, value);
+    return l ? l->op : "x";
+}
+
 static void name_results(Writer *x)
 {
-    const Net *g = x->g;
-    int before = -1;
-    for (int i = 0; i < g->line.n; i++) {
-        const Made *l = &g->line.at[i];
-        if (!l->used)
-            continue;
-        for (int k = 0; k < l->in.n; k++) {
-            int in = made(g, l->in.at[k]);
-            bool follows = l->in.n == 1 && in == before;
-            if (!follows && !x->as[in])
-                x->as[in] = strf("%s%d", in_lower(g->line.at[g->value.at[in].line].op), ++x->names);
-        }
-        before = l->out;
+    for (int i = 0, before = -1; i < x->lines.item.n; i++) {
+        const NetItem *item = &x->lines.item.at[i];
+        if (item->use)
+            name_read(x, item->use->in, item->use->in == before, maker(x, item->use->in));
+        else
+            name_line(x, line_of(x, item->line), before);
+        before = item->use ? item->use->out : line_of(x, item->line)->out;
     }
+    for (int i = 0; i < x->lines.block.n; i++)
+        name_body(x, x->lines.block.at[i]);
 }
 
 static void check_lines(const Writer *x)
@@ -167,17 +242,95 @@ static void put_inputs(FILE *f, const Writer *x, const Value *result, const char
         fprintf(f, ", dtype: f32}\n");
 }
 
-static void put_line(FILE *f, Writer *x, const Made *l)
+/* Without what a Conv does anyway: repeat.c wants to see it */
+static const char *without_default(const char *op, const char *attributes)
+{
+    static const char one[] = ", stride: 1";
+    const char *at = strstr(op, "Conv") ? strstr(attributes, one) : NULL;
+    bool whole = at && (at[sizeof one - 1] == ',' || !at[sizeof one - 1]);
+    return whole ? strf("%.*s%s", (int)(at - attributes), attributes, at + sizeof one - 1) : attributes;
+}
+
+static void put_line(FILE *f, Writer *x, const Made *l, const char *scope, const char *attributes)
 {
     const Net *g = x->g;
-    fprintf(f, "    - {op: %s", l->op);
-    put_names(f, x, l);
-    if (l->in.n == 1 && made(g, l->in.at[0]) != x->last)
-        fprintf(f, ", in: %s", x->as[made(g, l->in.at[0])]);
-    for (int i = 0; l->in.n > 1 && i < l->in.n; i++)
-        fprintf(f, "%s%s%s", i ? ", " : ", in: [", x->as[made(g, l->in.at[i])], i + 1 == l->in.n ? "]" : "");
-    fprintf(f, "%s%s%s}\n", l->attributes, x->as[l->out] ? ", as: " : "", x->as[l->out] ? x->as[l->out] : "");
+    fprintf(f, "- {op: %s", l->op);
+    put_names(f, x, l, scope);
+    if (l->in.n == 1 && net_made_by(g, l->in.at[0]) != x->last)
+        fprintf(f, ", in: %s", x->as[net_made_by(g, l->in.at[0])]);
+    for (int i = 0; l->in.n > 1 && i < l->in.n; i++) {
+        int in = net_made_by(g, l->in.at[i]);
+        fprintf(f, "%s%s%s", i ? ", " : ", in: [", in == x->last ? "_" : x->as[in], i + 1 == l->in.n ? "]" : "");
+    }
+    fprintf(f, "%s%s}\n", without_default(l->op, attributes), x->as[l->out] ? strf(", as: %s", x->as[l->out]) : "");
     x->last = l->out;
+}
+
+static void put_block(FILE *f, Writer *x, const NetBlock *b)
+{
+    const char *outside = x->as[b->enters], *last = x->as[line_of(x, b->to - 1)->out];
+    fprintf(f, "    %s:\n", b->name);
+    for (int a = 0; a < b->args.n; a++)
+        fprintf(f, "%s%s: required%s", a ? ", " : "      args: {", b->args.at[a], a + 1 == b->args.n ? "}\n      body:\n" : "");
+    x->as[b->enters] = "$in";
+    x->as[line_of(x, b->to - 1)->out] = NULL;
+    x->last = b->enters;
+    for (int i = b->from; i < b->to; i++) {
+        fprintf(f, b->args.n ? "        " : "      ");
+        put_line(f, x, line_of(x, i), b->scope, b->text[i - b->from]);
+    }
+    x->as[b->enters] = outside;
+    x->as[line_of(x, b->to - 1)->out] = last;
+}
+
+static void put_args(FILE *f, const char *key, const NetUse *u, const Strs *value, const Strs *but)
+{
+    bool any = false;
+    for (int a = 0; a < value->n; a++)
+        if (!but || strcmp(value->at[a], but->at[a])) {
+            fprintf(f, "%s%s: %s", any ? ", " : strf(", %s: {", key), u->block->args.at[a], value->at[a]);
+            any = true;
+        }
+    fprintf(f, any ? "}" : "");
+}
+
+static void put_use(FILE *f, Writer *x, const NetUse *u)
+{
+    bool braces = strstr(u->path, "{}");
+    const char *name = strf("%.*s", (int)(strlen(u->path) - 2 * braces), u->path);
+    fprintf(f, "- {use: %s, name: ", u->block->name);
+    if (u->repeat == 1)
+        fprintf(f, braces ? "%s%d" : "%s.%d", name, u->number);
+    else
+        fprintf(f, braces ? "\"%s{}\"" : "%s", name);
+    if (u->repeat > 1 && u->number)
+        fprintf(f, ", from: %d", u->number);
+    if (u->repeat > 1)
+        fprintf(f, ", repeat: %d", u->repeat);
+    if (u->in != x->last)
+        fprintf(f, ", in: %s", x->as[u->in]);
+    put_args(f, "args", u, &u->args, NULL);
+    put_args(f, "first", u, &u->first, &u->args);
+    fprintf(f, "%s}\n", x->as[u->out] ? strf(", as: %s", x->as[u->out]) : "");
+    x->last = u->out;
+}
+
+static void put_graph(FILE *f, Writer *x)
+{
+    for (int i = 0; i < x->lines.block.n; i++) {
+        fprintf(f, i ? "" : "  blocks:\n");
+        put_block(f, x, x->lines.block.at[i]);
+    }
+    fprintf(f, "  graph:\n");
+    x->last = -1;
+    for (int i = 0; i < x->lines.item.n; i++) {
+        const NetItem *item = &x->lines.item.at[i];
+        fprintf(f, "    ");
+        if (item->use)
+            put_use(f, x, item->use);
+        else
+            put_line(f, x, line_of(x, item->line), "", line_of(x, item->line)->attributes);
+    }
 }
 
 static void put_weights(FILE *f, const Writer *x)
@@ -211,10 +364,7 @@ static void put_model(FILE *f, Writer *x, int result, const char *loss)
     fprintf(f, "# Written by dpgen import from %s.\n", quote_comment(name));
     fprintf(f, "dpgen: 1\nmodel:\n  name: %.40s\n", legal(strf("%.*s", (int)strcspn(name, "."), name)));
     put_inputs(f, x, v, loss);
-    fprintf(f, "  graph:\n");
-    for (int i = 0; i < g->line.n; i++)
-        if (g->line.at[i].used)
-            put_line(f, x, &g->line.at[i]);
+    put_graph(f, x);
     bool entropy = !strcmp(loss, "cross-entropy");
     fprintf(f, "    - {op: %s, %s: labels, as: loss}\n", entropy ? "SoftmaxCrossEntropy" : "MeanSquaredError", "targets");
     fprintf(f, "  loss: loss\n");
@@ -262,8 +412,6 @@ static void put_safetensors(Writer *x, const char *path)
     for (int i = 0; i < x->parameter.n; i++) {
         const Parameter *p = &x->parameter.at[i];
         const Value *v = &g->value.at[p->role->value];
-        if (i > 0 && !by_file(p - 1, p))
-            net_refuse(g, "two operators share '%s', which is not done", p->file);
         bool counter = !strcmp(v->type, "I64") && p->role->dims.n == 0;
         if (*v->type != 'F' && *v->type != 'B' && !counter)
             net_refuse(g, "'%s' has numbers of type %s", p->file, v->type);
@@ -294,6 +442,7 @@ void net_write(Net *g, int result, const char *loss, const char *out)
         x.as[g->inputs.at[i]] = legal(g->value.at[g->inputs.at[i]].name);
     use(&x, result);
     check_lines(&x);
+    net_repeats(g, &x.lines, result);
     name_results(&x);
     size_t n = strlen(out);
     bool yaml = n > 5 && !strcmp(out + n - 5, ".yaml");

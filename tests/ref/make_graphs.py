@@ -3,7 +3,7 @@
 # make_graphs.py: tests/graphs, by PyTorch 2.15 (onnxscript 0.7): small networks as it exports them, inputs, and the loss of its
 # own forward pass in training, in f64.
 #
-#   python3 tests/ref/make_graphs.py tests/graphs
+#   python3 tests/ref/make_graphs.py tests/graphs [NAME...]
 import json
 import logging
 import sys
@@ -113,6 +113,78 @@ class Scale(nn.Module):         # ConvNeXt's block: channels last for a while, a
         return self.head((x + self.layer_scale * y).mean((2, 3)))
 
 
+class Layer(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.norm, self.up, self.down = nn.LayerNorm(width), nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
+
+    def forward(self, x):
+        return x + self.down(F.gelu(self.up(self.norm(x))))
+
+
+class Deep(nn.Module):          # layers that repeat, in two widths: deep.yaml is what a person would write
+    def __init__(self):
+        super().__init__()
+        self.into, self.mid, self.head = nn.Linear(9, 8), nn.Linear(8, 6), nn.Linear(6, 4)
+        self.layers = nn.Sequential(*[Layer(8) for _ in range(3)])
+        self.more = nn.Sequential(*[Layer(6) for _ in range(2)])
+
+    def forward(self, x):
+        return self.head(self.more(self.mid(self.layers(self.into(x)))))
+
+
+class Head(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.qkv, self.out = nn.LayerNorm(8), nn.Linear(8, 24), nn.Linear(8, 8)
+
+    def forward(self, x):
+        n, t, d = x.size()
+        q, k, v = (part.view(n, t, 2, d // 2).transpose(1, 2) for part in self.qkv(self.norm(x)).split(d, dim=2))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=0.4)
+        return x + self.out(y.transpose(1, 2).contiguous().view(n, t, d))
+
+
+class Gpt(nn.Module):           # attention as one operator, a table of positions, a head that is the table of words
+    def __init__(self):
+        super().__init__()
+        self.wte, self.wpe, self.norm = nn.Embedding(11, 8), nn.Embedding(7, 8), nn.LayerNorm(8)
+        self.h = nn.ModuleList([Head() for _ in range(2)])
+        self.head = nn.Linear(8, 11, bias=False)
+        self.head.weight = self.wte.weight
+        self.kind = nn.Linear(11, 4)
+
+    def forward(self, ids):
+        x = self.wte(ids) + self.wpe(torch.arange(ids.size(1)))
+        for h in self.h:
+            x = h(x)
+        return self.kind(self.head(self.norm(x)).mean(1))
+
+
+class Lstm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(11, 5)
+        self.rnn = nn.LSTM(5, 4, num_layers=2, batch_first=True, bidirectional=True)
+        self.one = nn.LSTM(8, 6, bias=False, batch_first=True)
+        self.head = nn.Linear(6, 4)
+
+    def forward(self, ids):
+        return self.head(self.one(self.rnn(self.words(ids))[0])[0].mean(1))
+
+
+class Up(nn.Module):            # images that grow
+    def __init__(self):
+        super().__init__()
+        self.conv, self.up = nn.Conv2d(3, 4, 3, padding=1), nn.ConvTranspose2d(4, 6, 3, 2, 1, output_padding=1, groups=2)
+        self.act, self.head = nn.Tanh(), nn.Conv2d(6, 4, 3)
+
+    def forward(self, x):
+        x = self.up(F.pad(self.act(self.conv(x)), (1, 0, 2, 1), value=0.5))
+        x = F.interpolate(F.interpolate(x, scale_factor=2), scale_factor=3, mode="bilinear")
+        return self.act(self.head(x)).mean((2, 3))
+
+
 class Branch(nn.Module):        # a branch that a sample has or has not, as torchvision's stochastic_depth
     def __init__(self):
         super().__init__()
@@ -165,26 +237,34 @@ def program(m, x, path):
                 z.writestr(zipfile.ZipInfo(name), data)
 
 
-def main(folder):
+def main(folder, *only):
     models = {"res": (Res, (2, 3, 16, 16)), "many": (Many, (2, 3, 8, 8)), "mlp": (Mlp, (2, 9)), "words": (Words, (2, 5)),
-              "scale": (Scale, (2, 6, 5, 5))}
+              "scale": (Scale, (2, 6, 5, 5)), "deep": (Deep, (2, 9)),
+              "gpt": (Gpt, (2, 5)), "lstm": (Lstm, (2, 5)), "up": (Up, (2, 3, 4, 4))}
+    ids, parts = ("words", "gpt", "lstm"), ("gpt", "lstm")      # parts: what ONNX makes of these cannot be put together
     for name, (make, shape) in models.items():
+        if only and name not in only:
+            continue
         r = torch.Generator().manual_seed(7)
-        x = torch.randint(0, 11, shape, generator=r) if name == "words" else torch.randn(shape, generator=r)
+        x = torch.randint(0, 11, shape, generator=r) if name in ids else torch.randn(shape, generator=r)
         y = torch.randint(0, 3, (shape[0],), generator=r)
         with torch.no_grad():
-            loss = F.cross_entropy(fill(make(), 3).double().train()(x if name == "words" else x.double()), y).item()
+            loss = F.cross_entropy(fill(make(), 3).double().train()(x if name in ids else x.double()), y).item()
         a = x.numpy().transpose(0, 2, 3, 1) if x.dim() == 4 else x.numpy()
-        np.save("%s/%s.image.npy" % (folder, name), np.ascontiguousarray(a.astype("<i4") if name == "words" else a))
+        np.save("%s/%s.image.npy" % (folder, name), np.ascontiguousarray(a.astype("<i4") if name in ids else a))
         np.save("%s/%s.labels.npy" % (folder, name), y.numpy().astype("<i4"))
         open("%s/%s.loss" % (folder, name), "w").write("%.17g\n" % loss)
-        export(fill(make(), 3).train(), x, "%s/%s.onnx" % (folder, name), **OLD)
+        open("%s/%s.parameters" % (folder, name), "w").writelines(
+            sorted("%s %s\n" % (k, "x".join(map(str, p.shape))) for k, p in make().named_parameters()))
+        export(fill(make(), 3).train(), x, "%s/%s%s.onnx" % (folder, "bad." if name in parts else "", name), **OLD)
         program(fill(make(), 3).train(), x, "%s/%s.pt2" % (folder, name))
         if name == "many":
             export(fill(make(), 3).train(), x, "%s/%s.new.onnx" % (folder, name), **NEW)
         if name == "mlp":
             export(fill(make(), 3).train(), x, "%s/%s.outside.onnx" % (folder, name), **dict(NEW, external_data=True))
             export(fill(make(), 3).train(), x, "%s/%s.batch.onnx" % (folder, name), dynamic_axes={"image": {0: "n"}}, **OLD)
+    if only:
+        return
     x = torch.zeros(1, 3, 4, 4)
     folded = nn.Sequential(nn.Conv2d(3, 2, 1, bias=False), nn.BatchNorm2d(2)).eval()
     export(folded, x, folder + "/bad.folded.onnx", dynamo=False)
@@ -194,4 +274,5 @@ def main(folder):
     export(Attention(), torch.zeros(1, 4, 6), folder + "/bad.attention.onnx", **OLD)
 
 
-main(sys.argv[1])
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -86,25 +86,30 @@ def loss(family, model):
     return xent(out.logits, array('targets.npy', 0, 61, 2, 11))
 
 
-for family, (name, config) in models.items():
-    to = os.path.join(sys.argv[1], family)
-    os.makedirs(to, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
-        model = getattr(hf, name)(config)
-        model.to(config.dtype or torch.float32).save_pretrained(folder)
-        with open(folder + '/model.safetensors', 'rb') as f:
-            header = json.loads(f.read(int.from_bytes(f.read(8), 'little')))
-        with open(folder + '/config.json') as f, open(to + '/config.json', 'w') as g:
-            g.write(f.read())
-    del header['__metadata__']
-    config.dtype = None
-    model = getattr(hf, name)(config).double().eval()
-    parameters = dict(model.named_parameters(remove_duplicate=False))
-    with open(to + '/tensors', 'w') as f:
-        for key, tensor in sorted(header.items(), key=lambda x: x[1]['data_offsets']):
-            short = key.removeprefix('transformer.')        # the files that were published have no prefix
-            f.write(f"{short} {tensor['dtype']} {'x'.join(map(str, tensor['shape']))}\n")
-            parameters[key].data = weights(short, tensor['shape'])
-    model.tie_weights()
-    with torch.no_grad(), open(to + '/loss', 'w') as f:
-        f.write(f'{loss(family, model).item():.9f}\n')
+def main(folder):
+    for family, (name, config) in models.items():
+        to = os.path.join(folder, family)
+        os.makedirs(to, exist_ok=True)
+        with tempfile.TemporaryDirectory() as saved:
+            model = getattr(hf, name)(config)
+            model.to(config.dtype or torch.float32).save_pretrained(saved)
+            with open(saved + '/model.safetensors', 'rb') as f:
+                header = json.loads(f.read(int.from_bytes(f.read(8), 'little')))
+            with open(saved + '/config.json') as f, open(to + '/config.json', 'w') as g:
+                g.write(f.read())
+        del header['__metadata__']
+        config.dtype = None
+        model = getattr(hf, name)(config).double().eval()
+        parameters = dict(model.named_parameters(remove_duplicate=False))
+        with open(to + '/tensors', 'w') as f:
+            for key, tensor in sorted(header.items(), key=lambda x: x[1]['data_offsets']):
+                short = key.removeprefix('transformer.')        # the files that were published have no prefix
+                f.write(f"{short} {tensor['dtype']} {'x'.join(map(str, tensor['shape']))}\n")
+                parameters[key].data = weights(short, tensor['shape'])
+        model.tie_weights()
+        with torch.no_grad(), open(to + '/loss', 'w') as f:
+            f.write(f'{loss(family, model).item():.9f}\n')
+
+
+if __name__ == '__main__':
+    main(sys.argv[1])
