@@ -42,6 +42,8 @@ function value(word,    n) {
     if (word == "real") return real
     if (word == "wide") return wide
     if (word == "long") return given["n"] > 4096
+    if (word == "held") return given["width"] % (16 / real) == 0 && given["width"] <= 1024
+    if (word == "apart") return !(given["width"] % (16 / real) == 0 && given["width"] <= 1024)
     if (word == "half") return given["causal"] == 1 ? 0.5 : 1
     if (word in given) return given[word]
     bad("no " word " in " called)
@@ -155,7 +157,7 @@ END {
     run("stage0_step")
     printf "%-26s %-14s %8s %12s %6s %9s  %s\n", "call", "kernel", "launches", "amount", "share", "ms", "why"
     for (i = 1; i <= rows; i++) {
-        if (!(i in us)) continue
+        if (!us[i] && !launched[i]) continue
         share = bandwidth > 4 ? share2[i] : share1[i]
         printf "%-26s %-14s %8d %12s %5s%% %9.3f  %s\n", of[i], kernel[i], launched[i],
             amount_of(i), kinds[i] == "us" ? "-" : share, us[i] / 1000, why[i]
