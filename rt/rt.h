@@ -230,6 +230,7 @@ void transpose_forward(Stage *st, real *y, const real *x, long d0, long d1, long
 void reduce_forward(Stage *st, real *y, const real *x, long outer, long mid, long inner, float factor);
 void reduce_backward(Stage *st, real *dx, const real *dy, long outer, long mid, long inner, float factor);
 void xent_forward(Stage *st, float *loss, float *lse, const real *x, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count);
+void xent_both(Stage *st, float *loss, float *lse, real *dx, const float *dloss, const real *x, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count);
 void xent_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count);
 void xent_smooth_forward(Stage *st, float *loss, float *lse, const real *x, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count, float smooth);
 void xent_smooth_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count, float smooth);

@@ -99,13 +99,6 @@ static void act_back(long act, real *dx, const real *dy, const real *x, const re
     }
 }
 
-static void same_bits(const char *call, long act, Tensor *got, const Tensor *want)
-{
-    read_back(got);
-    int same = hashing() || !memcmp(got->k, want->k, (size_t)got->n * sizeof(real));
-    expect(same, "%s %ld: not the bits of two calls", call, act);
-}
-
 static void gate_case(long act, long n)
 {
     Tensor *a = operand(REAL, n, -3, 3), *b = operand(REAL, n, -1, 1), *y = result(REAL, n), *dy = operand(REAL, n, -1, 1);

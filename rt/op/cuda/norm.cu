@@ -171,14 +171,15 @@ template <class Sums> FN void held_part(Sums &sums, float *part, Gradient end, i
     __syncthreads();
 }
 
-/* dx as above, and the gradients of weight and bias from the same loads: SUMS 2, without a bias 1.  A block has `each` rows,
+/* dx as above, and the gradients of weight and bias from the same loads: 2 `sums`, without a bias 1.  A block has `each` rows,
  * a warp every eighth of them.  Each column is added in a register, ascending, and then as columns.h does it. */
-template <int TRIPS, int SUMS>
-static __global__ void norm_held_back(real *dx, float *part, Gradient end, const real *dy, const real *x, const float *weight,
-                                      const float *mean, const float *rstd, const real *onto, Columns c, float offset)
+template <int TRIPS>
+static __global__ void norm_held_back(real *dx, float *part, Gradient end, int sums, const real *dy, const real *x,
+                                      const float *weight, const float *mean, const float *rstd, const real *onto, Columns c,
+                                      float offset)
 {
     enum { COLUMNS = TRIPS * WARP * WIDE };
-    SHARED(float, sums, ROW_LANES * COLUMNS);
+    SHARED(float, of_warps, ROW_LANES * COLUMNS);
     int warp = threadIdx.x / WARP;
     long until = (blockIdx.x + 1) * c.each, width = c.width;
     float to_w[TRIPS][WIDE], to_b[TRIPS][WIDE];
@@ -221,30 +222,28 @@ static __global__ void norm_held_back(real *dx, float *part, Gradient end, const
             store(dx + r * width + of_x.first(t), u);
         }
     }
-    for (int k = 0; k < SUMS; k++) {
+    for (int k = 0; k < sums; k++) {
         HELD(t, TRIPS, width)
             for (int j = 0; j < WIDE; j++)
-                sums[warp * COLUMNS + Held<TRIPS>::first(t) + j] = k ? to_b[t][j] : to_w[t][j];
-        held_part(sums, part, end, k, SUMS, (int)COLUMNS, c);
+                of_warps[warp * COLUMNS + Held<TRIPS>::first(t) + j] = k ? to_b[t][j] : to_w[t][j];
+        held_part(of_warps, part, end, k, sums, (int)COLUMNS, c);
     }
 }
 
-/* LAUNCH of a kernel of held rows, KERNEL(TRIPS), with as many trips as a row has. */
+/* LAUNCH of a kernel of held rows, with as many trips as a row has. */
 #define TRIPS_OF(width) ceil_div(width, WARP * 8)
 #define HOLDS(width) ((width) % WIDE == 0 && (width) < WIDE_ROW)
-#define LAUNCH_HELD(KERNEL, width, blocks, st, ...) \
+#define LAUNCH_HELD(held, width, blocks, st, ...) \
     do { \
         if (TRIPS_OF(width) == 1) \
-            LAUNCH((KERNEL(8 / WIDE)), (unsigned)(blocks), (unsigned)BLOCK, st, __VA_ARGS__); \
+            LAUNCH((held<8 / WIDE>), (unsigned)(blocks), (unsigned)BLOCK, st, __VA_ARGS__); \
         else if (TRIPS_OF(width) == 2) \
-            LAUNCH((KERNEL(16 / WIDE)), (unsigned)(blocks), (unsigned)BLOCK, st, __VA_ARGS__); \
+            LAUNCH((held<16 / WIDE>), (unsigned)(blocks), (unsigned)BLOCK, st, __VA_ARGS__); \
         else if (TRIPS_OF(width) == 3) \
-            LAUNCH((KERNEL(24 / WIDE)), (unsigned)(blocks), (unsigned)BLOCK, st, __VA_ARGS__); \
+            LAUNCH((held<24 / WIDE>), (unsigned)(blocks), (unsigned)BLOCK, st, __VA_ARGS__); \
         else \
-            LAUNCH((KERNEL(32 / WIDE)), (unsigned)(blocks), (unsigned)BLOCK, st, __VA_ARGS__); \
+            LAUNCH((held<32 / WIDE>), (unsigned)(blocks), (unsigned)BLOCK, st, __VA_ARGS__); \
     } while (0)
-#define FORWARD(trips) norm_held<trips>
-#define BACKWARD(trips) norm_held_back<trips, SUMS>
 
 struct NormTerm {
     enum { SUMS = 2 };
@@ -279,7 +278,7 @@ static void held_back(Stage *st, real *dx, Gradient end, const real *dy, const r
     Columns c = held_columns(rows, width);
     size_t scratch = columns_scratch(c, SUMS);
     float *part = scratch ? (float *)workspace_of(st, scratch) : 0;
-    LAUNCH_HELD(BACKWARD, width, c.chunks, st, dx, part, end, dy, x, weight, mean, rstd, onto, c, offset);
+    LAUNCH_HELD(norm_held_back, width, c.chunks, st, dx, part, end, SUMS, dy, x, weight, mean, rstd, onto, c, offset);
     if (c.chunks > 1)
         LAUNCH((column_totals<SUMS, Gradient>), (unsigned)ceil_div(width, WARP), (unsigned)BLOCK, st, end,
                (const float *)part, c);
@@ -304,7 +303,7 @@ static void norm_forward(Stage *st, real *y, float *mean, float *rstd, const rea
                          long rows, long width, float eps, float offset)
 {
     if (HOLDS(width))
-        LAUNCH_HELD(FORWARD, width, ceil_div(rows, BLOCK / WARP), st, y, mean, rstd, x, weight, bias, rows, width, eps,
+        LAUNCH_HELD(norm_held, width, ceil_div(rows, BLOCK / WARP), st, y, mean, rstd, x, weight, bias, rows, width, eps,
                     offset);
     else
         LAUNCH_ROWS(norm_rows, rows, width, st, y, mean, rstd, x, weight, bias, rows, width, eps, offset);
