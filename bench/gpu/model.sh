@@ -87,13 +87,14 @@ function count(name, text,    arg, n, i, word, key) {
     for (i = 1; i <= rows; i++) if (of[i] == name) charge(i)
     if (!(name in known)) bad(name " has no row in bench/gpu/kernels.model")
 }
-function charge(i,    n, kind, text, starts) {
+function charge(i,    n, kind, text, part) {
     text = amount[i]
     kind = text ~ /^flop / ? "flop" : text ~ /^us / ? "us" : "bytes"
     sub(/^(flop|us) /, "", text)
-    starts = sum(launches[i])
+    calls[i]++
+    split(launches[i], part, "/")
+    launched[i] = launches[i] ~ /\// ? part[1] * int((calls[i] + part[2] - 1) / part[2]) : launched[i] + sum(launches[i])
     n = sum(text)
-    launched[i] += starts
     amounts[i] += n
     share = bandwidth > 4 ? share2[i] : share1[i]
     if (kind == "us") us[i] += n

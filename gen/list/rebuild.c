@@ -14,7 +14,8 @@
  * An offloaded tensor is there too: comm sees to it that it has come back from the host before its first reader.
  *
  * On GPUs the gradient of a SoftmaxCrossEntropy goes to the end of forward, where each backward of the chunk follows its
- * forward at once and the scores are kept: one kernel then makes the loss and the gradient (emit/stage.c), and reads the scores once.
+ * forward at once and the scores are kept.  One kernel then makes the loss and the gradient (emit/stage.c), and reads the
+ * scores once.
  *
  * rebuild.h has the rule for planners: replay/ and rivals/capuchin.c ask it.
  *
