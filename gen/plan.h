@@ -312,6 +312,7 @@ typedef struct {
     bool *saved;                /* by tensor: must live from forward to backward */
     bool *remade;               /* by tensor: readers in backward take the remade one */
     bool *fetched;              /* by tensor: readers in backward take what came back from the host; then not saved */
+    int loss;                   /* forward operator with its gradient behind it, in forward; -1: none */
 } Backward;
 Backward backward_of(const Plan *p, int chunk, int variant);
 /* The calls of one computation of a chunk, in order: what its routine holds, and what offload cuts into pieces. */

@@ -221,16 +221,19 @@ static Answer xent_loss(const Call *c, long i)
     return a;
 }
 
-static Answer xent_dx(const Call *c, long i)
+static Answer score_dx(const Call *c, long i, double lse)
 {
     int64_t valid = c->vals->valid[of(c, "count")];
     long n = of(c, "width"), row = i / n, target = (long)old(c, "targets", row);
     if (!valid || target == of(c, "ignore"))
         return exact(0);
-    double p = exp(old(c, "x", i) - old(c, "lse", row)), by = old(c, "dloss", 0) / (double)valid;
+    double p = exp(old(c, "x", i) - lse), by = old(c, "dloss", 0) / (double)valid;
     double hit = target == i % n;
     return near((p - hit) * by, (p * (1 + fabs(old(c, "x", i))) + hit) * by);
 }
+
+static Answer xent_dx(const Call *c, long i) { return score_dx(c, i, old(c, "lse", i / of(c, "width"))); }
+static Answer both_dx(const Call *c, long i) { return score_dx(c, i, new_at(part_of(c, "lse"), i / of(c, "width"))); }
 
 static double share(const Call *c) { return 1 / ((double)of(c, "n") * c->vals->micro); }
 
@@ -465,15 +468,16 @@ const Known known_passes[] = {
     {"relative_bias_forward", "y", RELATIVE, relative_y, 0, 0},
     {"relative_bias_backward", "dweight", RELATIVE, relative_dweight, 0, 0},
     {"layernorm_forward", "y", NORM, layernorm_y, 0, 0}, {"layernorm_forward", "mean", NORM, layernorm_mean, 0, 0},
-    {"layernorm_forward", "rstd", NORM, layernorm_rstd, 0, 0}, {"layernorm_backward_x", "dx", NORM, norm_dx, 0, 0},
-    {"layernorm_backward_w", "dweight", NORM, norm_dweight, 0, 0}, {"layernorm_backward_w", "dbias", NORM, norm_dbias, 0, 0},
+    {"layernorm_forward", "rstd", NORM, layernorm_rstd, 0, 0}, {"layernorm_backward", "dx", NORM, norm_dx, 0, 0},
+    {"layernorm_backward", "dweight", NORM, norm_dweight, 0, 0}, {"layernorm_backward", "dbias", NORM, norm_dbias, 0, 0},
     {"rmsnorm_forward", "y", NORM, rmsnorm_y, 0, 0}, {"rmsnorm_forward", "rstd", NORM, rmsnorm_rstd, 0, 0},
-    {"rmsnorm_backward_x", "dx", NORM, norm_dx, 0, 0}, {"rmsnorm_backward_w", "dweight", NORM, norm_dweight, 0, 0},
+    {"rmsnorm_backward", "dx", NORM, norm_dx, 0, 0}, {"rmsnorm_backward", "dweight", NORM, norm_dweight, 0, 0},
     {"rmsnorm_offset_forward", "y", NORM, rmsnorm_y, 0, 0}, {"rmsnorm_offset_forward", "rstd", NORM, rmsnorm_rstd, 0, 0},
-    {"rmsnorm_offset_backward_x", "dx", NORM, norm_dx, 0, 0},
+    {"rmsnorm_offset_backward", "dx", NORM, norm_dx, 0, 0}, {"rmsnorm_offset_backward", "dweight", NORM, norm_dweight, 0, 0},
     {"softmax_forward", "y", NORM, softmax_y, 0, 0}, {"softmax_backward", "dx", NORM, softmax_dx, 0, 0},
     {"xent_forward", "loss", XENT, xent_loss, 0, 0}, {"xent_forward", "lse", XENT, xent_lse, 0, 0},
-    {"xent_backward", "dx", XENT, xent_dx, 0, 0},
+    {"xent_backward", "dx", XENT, xent_dx, 0, 0}, {"xent_both", "dx", XENT, both_dx, 0, 0},
+    {"xent_both", "loss", XENT, xent_loss, 0, 0}, {"xent_both", "lse", XENT, xent_lse, 0, 0},
     {"hit_report", "vals", XENT, hits_vals, 0, 0},
     {"mse_forward", "loss", ELEMENT, mse_loss, 0, 0}, {"mse_backward", "dx", ELEMENT, mse_dx, 0, 0},
     {"mse_backward", "dtargets", ELEMENT, mse_dtargets, 0, 0},

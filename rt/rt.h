@@ -165,13 +165,11 @@ void grouped_backward_w(Stage *st, float *dweight, const real *dy, const real *x
 void rotary_forward(Stage *st, real *y, const real *x, long batch, long seq, long heads, long width, long dims, long adjacent, float theta, long scaling, float factor, float low, float high, long original);
 void rotary_backward(Stage *st, real *dx, const real *dy, long batch, long seq, long heads, long width, long dims, long adjacent, float theta, long scaling, float factor, float low, float high, long original);
 void layernorm_forward(Stage *st, real *y, float *mean, float *rstd, const real *x, const float *weight, const float *bias, long rows, long width, float eps);
-void layernorm_backward_x(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *mean, const float *rstd, const real *onto, long rows, long width);
-void layernorm_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, const float *mean, const float *rstd, int acc, long rows, long width);
+void layernorm_backward(Stage *st, real *dx, float *dweight, float *dbias, const real *dy, const real *x, const float *weight, const float *mean, const float *rstd, const real *onto, int acc, long rows, long width);
 void rmsnorm_forward(Stage *st, real *y, float *rstd, const real *x, const float *weight, long rows, long width, float eps);
-void rmsnorm_backward_x(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *rstd, const real *onto, long rows, long width);
-void rmsnorm_backward_w(Stage *st, float *dweight, const real *dy, const real *x, const float *rstd, int acc, long rows, long width);
+void rmsnorm_backward(Stage *st, real *dx, float *dweight, const real *dy, const real *x, const float *weight, const float *rstd, const real *onto, int acc, long rows, long width);
 void rmsnorm_offset_forward(Stage *st, real *y, float *rstd, const real *x, const float *weight, long rows, long width, float eps, float offset);
-void rmsnorm_offset_backward_x(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *rstd, const real *onto, long rows, long width, float offset);
+void rmsnorm_offset_backward(Stage *st, real *dx, float *dweight, const real *dy, const real *x, const float *weight, const float *rstd, const real *onto, int acc, long rows, long width, float offset);
 void batchstat_forward(Stage *st, float *mean, float *var, const real *x, const float *running_mean, const float *running_var, const Values *vals, long rows, long width);
 void batchstat_track(Stage *st, float *dmean, float *dvar, float *dcount, const float *mean, const float *var, const Values *vals, int mb, int acc, long rows, long width, float momentum, long each);
 void batchnorm_forward(Stage *st, real *y, const real *x, const float *mean, const float *var, const float *weight, const float *bias, long rows, long width, float eps);
@@ -232,6 +230,7 @@ void transpose_forward(Stage *st, real *y, const real *x, long d0, long d1, long
 void reduce_forward(Stage *st, real *y, const real *x, long outer, long mid, long inner, float factor);
 void reduce_backward(Stage *st, real *dx, const real *dy, long outer, long mid, long inner, float factor);
 void xent_forward(Stage *st, float *loss, float *lse, const real *x, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count);
+void xent_both(Stage *st, float *loss, float *lse, real *dx, const float *dloss, const real *x, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count);
 void xent_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count);
 void xent_smooth_forward(Stage *st, float *loss, float *lse, const real *x, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count, float smooth);
 void xent_smooth_backward(Stage *st, real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets, const Values *vals, long rows, long width, long ignore, int count, float smooth);

@@ -200,6 +200,15 @@ own_plans f32 "3 spectrain none"
 model=$tiny near=2
 own_plans f32 "1 gpipe none"
 arguments=
+# one kernel makes the loss and its gradient where backward follows at once and the scores are kept
+for plan in "1f1b none 1" "gpipe none 0" "1f1b full 0"; do
+    set -- $plan
+    rm -rf "$tmp/loss"
+    generate "$tmp/loss" "$models/tiny-gpt.yaml" --stages 2 --schedule "$1" --recompute "$2" $gpus
+    both=$(grep -c '^    xent_both(' "$tmp/loss/stage1.c") apart=$(grep -c '^    xent_backward(' "$tmp/loss/stage1.c")
+    if [ "$both $apart" = "$3 $((1 - $3))" ]; then pass
+    else fault "$1, recompute $2: $both losses with their gradient, $apart gradients apart"; fi
+done
 # a call that fails late: the end of the step, or with DPGEN_SYNC the call, its line and its micro-batch
 fault="an illegal memory access was encountered (cudaErrorIllegalAddress)"
 ends "a fault" 1 "stage0: .*: $fault; DPGEN_SYNC=1 names the call; checkpoints are" DOUBLE_FAULT=cublasLtMatmul

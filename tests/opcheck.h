@@ -49,6 +49,8 @@ void check_value(const char *call, Tensor *got, Reference f, const Case *c);
 void check_values(const char *call, Tensor *got, const double *want);
 /* got, the gradient of operand `which` when dy comes in, against differences of f. */
 void check_gradient(const char *call, Tensor *got, Reference f, const Case *c, int which, const Tensor *dy);
+/* A call makes what other calls make. */
+void same_bits(const char *call, long what, Tensor *got, const Tensor *want);
 /* got_again, from the same call with acc = 1 on top of got: twice as much. */
 void check_accumulated(const char *call, Tensor *got, Tensor *again);
 

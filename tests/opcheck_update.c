@@ -51,6 +51,11 @@ static void xent(void)
         check_value("xent_forward lse", lse, ref_log_sum, &c);
         xent_backward(stage, dx->k, dloss->k, x->k, lse->k, target, &c.vals, rows, width, IGNORE, (int)count);
         check_gradient("xent_backward", dx, ref_xent, &c, 0, dloss);
+        Tensor *loss2 = result(FLOAT, 1), *lse2 = result(FLOAT, rows), *dx2 = result(REAL, x->n);
+        xent_both(stage, loss2->k, lse2->k, dx2->k, dloss->k, x->k, target, &c.vals, rows, width, IGNORE, (int)count);
+        same_bits("xent_both: loss", width, loss2, loss);
+        same_bits("xent_both: lse", width, lse2, lse);
+        same_bits("xent_both: dx", width, dx2, dx);
         for (long i = 0; s && i < width; i++)
             expect(dx->v[rows / 2 * width + i] == 0, "xent_backward: an ignored row has gradient");
         case_end();
@@ -588,7 +593,7 @@ static void line(void)
 }
 
 const Check update_checks[] = {
-    {" xent_forward xent_backward ", xent},
+    {" xent_forward xent_backward xent_both ", xent},
     {" hit_report ", hits},
     {" linear_xent_forward linear_xent_backward linear_xent_hits_forward ", linear_xent},
     {" mse_forward mse_backward ", mse},

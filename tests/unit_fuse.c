@@ -106,7 +106,7 @@ static const char *const joined[] = {
     "I p mul_backward d.s6 d.d6.t1 d.p s6 d6",
     "I s6 grad_add d.d6 d.d6.t1 d.s6",
     "I d6 dropout_forward d.m d.d6 0",
-    "I m layernorm_backward_x d.s5 d.m s5 m.weight m.mean m.rstd d.s6",
+    "I m layernorm_backward d.s5 m.weight.grad.0 m.bias.grad.0 d.m s5 m.weight m.mean m.rstd d.s6",
     "I g gelu_backward d.s4.t1 d.s5 s4",
     "I d5 dropout_forward d.s4 d.s5 d.s4.t1",
     "I s4 dropout_forward d.s3 d.s4 d.s4",
@@ -114,11 +114,11 @@ static const char *const joined[] = {
     "I d3 dropout_forward d.t d.d3 0",
     "I s2 dropout_forward d.v d.t 0",
     "I v linear_backward_x d.r d.v v.weight",
-    "I r rmsnorm_backward_x d.s1 d.r s1 r.weight r.rstd d.t",
+    "I r rmsnorm_backward d.s1 r.weight.grad.0 d.r s1 r.weight r.rstd d.t",
     "I s1 grad_add d.d0.s2 d.t d.s1",
     "I s1 dropout_forward d.w d.s1 0",
     "I w linear_backward_x d.n d.w w.weight",
-    "I n layernorm_backward_x d.d0.s3 d.n d0 n.weight n.mean n.rstd d.d0.s2",
+    "I n layernorm_backward d.d0.s3 n.weight.grad.0 n.bias.grad.0 d.n d0 n.weight n.mean n.rstd d.d0.s2",
     "I q dropout_forward d.z d.q 0",
     "I z grad_add d.d0 d.d0.s3 d.z",
     "I d0 dropout_forward d.e d.d0 0",
@@ -166,8 +166,9 @@ static void test_numbers(const Graph *g, const Graph *apart)
     const Op *s1 = op_of(g, PH_F, "s1"), *n = op_of(g, PH_I, "n");
     number("arithmetic of dropout and of the addition", 24 + 24, s1->flop);
     number("bytes: two operands and the sum", 3 * 4 * 24, s1->moved);
-    number("arithmetic of a norm's gradient, and one addition", (11 + 1) * 24, n->flop);
-    number("bytes: dy, x, the sum so far, the sum; weight, mean, rstd", 4 * 4 * 24 + 4 * 4 + 2 * 4 * 6, n->moved);
+    number("arithmetic of a norm's gradient, and one addition", (16 + 1) * 24, n->flop);
+    number("bytes: dy, x, the sum so far, the sum; weight, mean, rstd; two gradients, read and written",
+           4 * 4 * 24 + 4 * 4 + 2 * 4 * 6 + 2 * 2 * 4 * 4, n->moved);
     check(s1->with && !strcmp(s1->with, "d1"), "what s1 has taken in", "d1", s1->with ? s1->with : "nothing");
     number("it stands where the addition does", op_of(apart, PH_F, "s1")->loc.line, s1->loc.line);
     number("its backward where dropout does", op_of(apart, PH_I, "d2")->loc.line, op_of(g, PH_I, "s2")->loc.line);

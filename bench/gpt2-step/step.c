@@ -197,14 +197,12 @@ static void layer_backward(Stage *st, Model *m, LayerParams *l, const Acts *a, c
     linear_back(st, m, OUT, m->dwide, l->outw.g, l->outb.g, d[0], a->gelu, &l->outw);
     DO(gelu_backward, m->dwide2, m->dwide, a->fc, 4 * n, 1);
     linear_back(st, m, FC, d[1], l->fcw.g, l->fcb.g, m->dwide2, a->ln2, &l->fcw);
-    DO(layernorm_backward_x, d[2], d[1], a->mid, l->ln2w.p, a->mean2, a->rstd2, d[0], bt, C);
-    DO(layernorm_backward_w, l->ln2w.g, l->ln2b.g, d[1], a->mid, a->mean2, a->rstd2, 0, bt, C);
+    DO(layernorm_backward, d[2], l->ln2w.g, l->ln2b.g, d[1], a->mid, l->ln2w.p, a->mean2, a->rstd2, d[0], 0, bt, C);
     linear_back(st, m, PROJ, d[1], l->projw.g, l->projb.g, d[2], a->att, &l->projw);
     DO(attention_packed_backward, m->dwide, NULL, d[1], a->att, a->qkv, NULL, NULL, a->lse, m->tmp, &m->vals, 0,
        3 * SHAPES + 1, m->b, HEADS, m->t, C / HEADS, 1, SCALE, 0, 0);
     linear_back(st, m, QKV, d[1], l->qkvw.g, l->qkvb.g, m->dwide, a->ln1, &l->qkvw);
-    DO(layernorm_backward_x, d[0], d[1], x, l->ln1w.p, a->mean1, a->rstd1, d[2], bt, C);
-    DO(layernorm_backward_w, l->ln1w.g, l->ln1b.g, d[1], x, a->mean1, a->rstd1, 0, bt, C);
+    DO(layernorm_backward, d[0], l->ln1w.g, l->ln1b.g, d[1], x, l->ln1w.p, a->mean1, a->rstd1, d[2], 0, bt, C);
 }
 
 static void update(Stage *st, Model *m)
@@ -234,8 +232,7 @@ static float step(Stage *st, Model *m)
     DO(loss_seed, m->dloss);
     DO(xent_backward, m->dlogits, m->dloss, m->logits, m->lse, m->targets, &m->vals, bt, VOCAB, -1, 0);
     linear_back(st, m, HEAD, m->d[1], m->head_grad, NULL, m->dlogits, m->lnf, &m->wte);
-    DO(layernorm_backward_x, m->d[0], m->d[1], last, m->lnfw.p, m->meanf, m->rstdf, NULL, bt, C);
-    DO(layernorm_backward_w, m->lnfw.g, m->lnfb.g, m->d[1], last, m->meanf, m->rstdf, 0, bt, C);
+    DO(layernorm_backward, m->d[0], m->lnfw.g, m->lnfb.g, m->d[1], last, m->lnfw.p, m->meanf, m->rstdf, NULL, 0, bt, C);
     for (int l = LAYERS - 1; l >= 0; l--)
         layer_backward(st, m, &m->layer[l], &a[l], l ? a[l - 1].end : m->x0);
     DO(position_backward, m->wpe.g, m->d[0], 0, m->b, m->t, C, CONTEXT);

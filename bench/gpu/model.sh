@@ -42,6 +42,8 @@ function value(word,    n) {
     if (word == "real") return real
     if (word == "wide") return wide
     if (word == "long") return given["n"] > 4096
+    if (word == "held") return given["width"] % (16 / real) == 0 && given["width"] <= 1024
+    if (word == "apart") return !(given["width"] % (16 / real) == 0 && given["width"] <= 1024)
     if (word == "half") return given["causal"] == 1 ? 0.5 : 1
     if (word in given) return given[word]
     bad("no " word " in " called)
@@ -85,13 +87,14 @@ function count(name, text,    arg, n, i, word, key) {
     for (i = 1; i <= rows; i++) if (of[i] == name) charge(i)
     if (!(name in known)) bad(name " has no row in bench/gpu/kernels.model")
 }
-function charge(i,    n, kind, text, starts) {
+function charge(i,    n, kind, text, part) {
     text = amount[i]
     kind = text ~ /^flop / ? "flop" : text ~ /^us / ? "us" : "bytes"
     sub(/^(flop|us) /, "", text)
-    starts = sum(launches[i])
+    calls[i]++
+    split(launches[i], part, "/")
+    launched[i] = launches[i] ~ /\// ? part[1] * int((calls[i] + part[2] - 1) / part[2]) : launched[i] + sum(launches[i])
     n = sum(text)
-    launched[i] += starts
     amounts[i] += n
     share = bandwidth > 4 ? share2[i] : share1[i]
     if (kind == "us") us[i] += n
@@ -155,7 +158,7 @@ END {
     run("stage0_step")
     printf "%-26s %-14s %8s %12s %6s %9s  %s\n", "call", "kernel", "launches", "amount", "share", "ms", "why"
     for (i = 1; i <= rows; i++) {
-        if (!(i in us)) continue
+        if (!us[i] && !launched[i]) continue
         share = bandwidth > 4 ? share2[i] : share1[i]
         printf "%-26s %-14s %8d %12s %5s%% %9.3f  %s\n", of[i], kernel[i], launched[i],
             amount_of(i), kinds[i] == "us" ? "-" : share, us[i] / 1000, why[i]

@@ -76,11 +76,6 @@ static bool goes_on(const Action *a, const Action *before)
 
 static int length_of(const Plan *p, const Action *k)
 {
-    int n = 0;
-    for (int o = 0; o < p->g->nf; o++)
-        n += p->chunk.at[o] == k->chunk;
-    if (k->kind == K_F)
-        return n;
     Backward back = backward_of(p, k->chunk, k->variant);
     return calls_of(p, &back, k->chunk, k->kind).n;
 }

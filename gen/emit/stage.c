@@ -128,6 +128,24 @@ static void print_why(const Stager *w, const Call *c)
             (double)cost_op(w->p->c, w->device, c->op) / 1e6);
 }
 
+/* A loss with its gradient behind it is one call (list/rebuild.c): xent_both(loss, lse, dx, dloss, x, ...). */
+static bool print_both(Stager *w, const Routine *r, const Call *c)
+{
+    const Op *loss = &w->p->g->op.at[c->op], *back = &w->p->g->op.at[c[1].op];
+    if (strcmp(loss->call, "xent_forward") || back->fwd != c->op || strcmp(back->call, "xent_backward"))
+        return false;
+    call_open(w, "xent_both");
+    for (int i = 0; i < 2; i++)
+        print_arg(w, r, c, loss, i);
+    for (int i = 0; i < 2; i++)
+        print_arg(w, r, c + 1, back, i);
+    for (int i = 2; i < loss->arg.n; i++)
+        print_arg(w, r, c, loss, i);
+    call_close(w);
+    fprintf(w->f, "  /* :%d */\n", loss->loc.line);
+    return true;
+}
+
 static void print_call(Stager *w, const Routine *r, const Call *c)
 {
     const Op *o = &w->p->g->op.at[c->op];
@@ -174,7 +192,10 @@ static const char *print_part(Stager *w, const Routine *r, int from, int to, con
             strcmp(o->name, last->name) ? strf(" .. %s", last->name) : "");
     print_signature(w, name, label);
     for (int i = from; i < to; i++)
-        print_call(w, r, &r->call.at[i]);
+        if (i + 1 < to && print_both(w, r, &r->call.at[i]))
+            i++;
+        else
+            print_call(w, r, &r->call.at[i]);
     fprintf(w->f, "}\n");
     return name;
 }

@@ -64,13 +64,13 @@ static Arg *word(const Op *o, const char *token)
     return NULL;
 }
 
-/* What a call with the word `onto` writes. */
+/* The tensor that a call with the word `onto` writes; NULL where it makes gradients of parameters alone. */
 static Arg *result(const Op *o)
 {
     for (int i = 0; i < o->arg.n; i++)
         if (o->arg.at[i].kind == ARG_WRITE)
             return &o->arg.at[i];
-    die("%s writes nothing", o->call);
+    return NULL;
 }
 
 static bool is_addition(const Op *o)
@@ -82,7 +82,7 @@ static bool is_addition(const Op *o)
 static bool joins(const Fuse *f, const PlanSpec *p, const Op *o, const Op *add)
 {
     const Arg *onto = word(o, "onto");
-    if (!onto || onto->kind != ARG_NONE || !is_addition(add))
+    if (!onto || onto->kind != ARG_NONE || !result(o) || !is_addition(add))
         return false;
     int t = result(o)->index;
     bool read = word(add, "a")->index == t || word(add, "b")->index == t;

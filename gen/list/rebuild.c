@@ -13,11 +13,16 @@
  *
  * An offloaded tensor is there too: comm sees to it that it has come back from the host before its first reader.
  *
+ * On GPUs the gradient of a SoftmaxCrossEntropy goes to the end of forward, where each backward of the chunk follows its
+ * forward at once and the scores are kept.  One kernel then makes the loss and the gradient (emit/stage.c), and reads the
+ * scores once.
+ *
  * rebuild.h has the rule for planners: replay/ and rivals/capuchin.c ask it.
  *
  * Cost: linear in operators and operands.
  */
 #include "rebuild.h"
+#include <string.h>
 
 int device_of(const Plan *p, int row, int op)
 {
@@ -138,6 +143,59 @@ void rebuild(Rebuild *r, int first, int last, const int *fate, const int *read, 
 
 /* ---- of a plan --------------------------------------------------------------------------------------------------- */
 
+/* Does backward follow each forward of the chunk, with no other computation between? */
+static bool follows(const Plan *p, int chunk)
+{
+    for (int d = 0; d < p->devices; d++) {
+        const Actions *list = &p->dev.at[d].order;
+        for (int i = 0; i < list->n; i++) {
+            const Action *k = &list->at[i], *next = i + 1 < list->n ? k + 1 : k;
+            if (k->kind == K_F && k->chunk == chunk &&
+                ((next->kind != K_B && next->kind != K_I) || next->chunk != chunk || next->mb != k->mb))
+                return false;
+        }
+    }
+    return order_overlap(p) == 0;
+}
+
+/* The call that makes the gradient of 1 which the loss begins with; -1: another has a part in it. */
+static int seed_of(const Graph *g, const Op *back)
+{
+    for (int i = 0; i < back->arg.n; i++) {
+        const Arg *a = &back->arg.at[i];
+        if (a->kind == ARG_READ && !a->state && !strcmp(a->token, "dloss"))
+            return strcmp(g->op.at[g->tensor.at[a->index].op].call, "loss_seed") ? -1 : g->tensor.at[a->index].op;
+    }
+    return -1;
+}
+
+/* The gradient of a forward operator's loss, if it may stand behind the loss; -1: it may not. */
+static int loss_back(const Plan *p, int op)
+{
+    const Graph *g = p->g;
+    int back = g->nf;
+    if (strcmp(g->op.at[op].call, "xent_forward"))
+        return -1;
+    while (back < g->nb && (g->op.at[back].fwd != op || strcmp(g->op.at[back].call, "xent_backward")))
+        back++;
+    if (back == g->nb || seed_of(g, &g->op.at[back]) < 0)
+        return -1;
+    for (int i = 0; i < g->op.at[back].arg.n; i++) {
+        const Arg *a = &g->op.at[back].arg.at[i];
+        if (a->kind == ARG_READ && !a->state && p->fate.at[a->index * p->variants] != FATE_KEEP)
+            return -1;
+    }
+    return back;
+}
+
+static int joined_loss(const Plan *p, int chunk)
+{
+    for (int o = 0; on_gpus(p->m) && o < p->g->nf; o++)
+        if (p->chunk.at[o] == chunk && loss_back(p, o) >= 0)
+            return follows(p, chunk) ? o : -1;
+    return -1;
+}
+
 /* The fates of the tensors that the chunk makes; all others are there. */
 static int *fates_of(const Plan *p, int chunk, int variant)
 {
@@ -156,9 +214,11 @@ Backward backward_of(const Plan *p, int chunk, int variant)
     Operands operands = operands_of(g);
     Rebuild r = rebuild_open(g, &operands);
     Ints calls = {0}, read = {0}, call = {0};
+    int loss = joined_loss(p, chunk), away = loss < 0 ? -1 : loss_back(p, loss);
+    int seed = loss < 0 ? -1 : seed_of(g, &g->op.at[away]);
     for (int o = g->nf; o < g->nb; o++) {
         const Range *range = &operands.op[o].read;
-        if (p->chunk.at[o] != chunk)
+        if (p->chunk.at[o] != chunk || o == away || o == seed)
             continue;
         for (int i = range->from; i < range->to; i++)
             if (g->tensor.at[operands.tensor.at[i]].kind != T_GRAD) {
@@ -169,7 +229,7 @@ Backward backward_of(const Plan *p, int chunk, int variant)
     }
     rebuild(&r, 0, g->nf - 1, fates_of(p, chunk, variant), read.at, call.at, read.n);
     size_t n = (size_t)g->tensor.n;
-    Backward back = {.saved = alloc(n), .remade = alloc(n), .fetched = alloc(n)};
+    Backward back = {.saved = alloc(n), .remade = alloc(n), .fetched = alloc(n), .loss = loss};
     for (int t = 0; t < g->tensor.n; t++) {
         back.saved[t] = rebuild_saved(&r, t);
         back.remade[t] = rebuild_remade(&r, t);
@@ -194,9 +254,16 @@ static bool belongs(ActionKind kind, const Op *o)
 Lines calls_of(const Plan *p, const Backward *back, int chunk, ActionKind kind)
 {
     Lines line = {0};
-    for (int o = 0; kind == K_F && o < p->g->nf; o++)
-        if (p->chunk.at[o] == chunk)
-            *PUSH(&line) = (Line){o, false};
+    for (int o = 0; kind == K_F && o < p->g->nf; o++) {
+        bool both = o == back->loss;
+        if (p->chunk.at[o] != chunk)
+            continue;
+        if (both)
+            *PUSH(&line) = (Line){seed_of(p->g, &p->g->op.at[loss_back(p, o)]), false};
+        *PUSH(&line) = (Line){o, false};
+        if (both)
+            *PUSH(&line) = (Line){loss_back(p, o), false};
+    }
     for (int i = kind == K_R ? 0 : back->early; kind != K_F && i < (kind == K_R ? back->early : back->line.n); i++) {
         Line l = back->line.at[i];
         if (kind == K_R || (l.again ? kind != K_W : belongs(kind, &p->g->op.at[l.op])))

@@ -214,7 +214,8 @@ static void line_routine(Lower *w, const Action *k)
     static const char *const name[] = {[K_F] = "forward", [K_R] = "recompute", [K_B] = "backward", [K_I] = "backward_x",
                                        [K_W] = "backward_w"};
     const char *piece = k->until ? strf("_%d", k->first) : "";
-    Lines line = calls_of(w->p, &w->back[k->chunk], k->chunk, k->kind);
+    const Backward none = {.loss = -1};
+    Lines line = calls_of(w->p, w->eval ? &none : &w->back[k->chunk], k->chunk, k->kind);
     Routine *r = new_routine(w, k->kind, k->chunk, strf("chunk%d_%s%s", k->chunk, w->eval ? "eval" : name[k->kind], piece));
     r->first = k->first;
     r->until = k->until;

@@ -306,8 +306,8 @@ void arena_post(Stage *st, void *at, const void *from, size_t n)
     Device *d = device_of(st);
     if (from != d->room[d->next_room])
         from = memcpy(arena_room(st, at, n), from, n);
-    device_check(st, cudaMemcpyAsync(at, from, n, cudaMemcpyHostToDevice, d->compute), "sending data");
-    device_check(st, cudaEventRecord(d->taken[d->next_room], d->compute), "sending data");
+    device_check(st, cudaMemcpyAsync(at, from, n, cudaMemcpyHostToDevice, stream_of(st)), "sending data");
+    device_check(st, cudaEventRecord(d->taken[d->next_room], stream_of(st)), "sending data");
 }
 
 Values *arena_values(Stage *st, Values *vals)

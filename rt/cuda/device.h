@@ -14,13 +14,19 @@
 #define DEVICE_H
 #include <cuda_runtime_api.h>
 #include "../rt.h"
+#include <string.h>
 
-enum { ROOMS = 16 };
+enum { ROOMS = 16, GATHERED = 3968 };
 
 /* Code is loaded by its first call, and that may wait for all that runs: a receive, whose peer waits for this stage.  So
  * whoever opens a library's call here leaves one to make before the first step, on memory of the arena that holds nothing
  * yet; arena_warm() makes them. */
 typedef struct Dry { void (*run)(Stage *st, void *of); void *of; struct Dry *next; } Dry;
+
+/* Calls of one kind behind each other, which go to the GPU as one kernel over a table: a row a call.  Whatever is queued next
+ * comes behind it. */
+typedef void (*Together)(Stage *st, const void *row, int n);
+typedef struct { Together launch; int n; long row[GATHERED / sizeof(long)]; } Gathered;
 
 typedef struct Device {
     int number, numbers;            /* of the GPU, of how many, as the CUDA runtime counts */
@@ -34,6 +40,7 @@ typedef struct Device {
     int sync;                       /* DPGEN_SYNC: the host waits for each call */
     const char *routine;            /* ranges.c: of the last call, NULL: none since the action began */
     int ranges;                     /* open ones */
+    Gathered gathered;
     size_t spare;                   /* bytes of the GPU, once the arenas on it are made; 0: not the first stage on it */
     /* message.c: by request */
     cudaEvent_t ready[MAX_REQUESTS], arrived[MAX_REQUESTS], *left;  /* left[gpu of the receiver * MAX_REQUESTS + request] */
@@ -49,7 +56,27 @@ typedef struct Device {
 } Device;
 
 static inline Device *device_of(const Stage *st) { return (Device *)st->device; }
-static inline cudaStream_t stream_of(const Stage *st) { return device_of(st)->compute; }
+/* Where the stage's kernels and library calls go. */
+static inline cudaStream_t stream_of(const Stage *st)
+{
+    Gathered *x = &device_of(st)->gathered;
+    int n = x->n;
+    x->n = 0;
+    if (n)
+        x->launch((Stage *)(uintptr_t)st, x->row, n);
+    return device_of(st)->compute;
+}
+
+static inline void gather_row(Stage *st, Together launch, const void *row, size_t bytes)
+{
+    Gathered *x = &device_of(st)->gathered;
+    if (x->n && (x->launch != launch || (size_t)(x->n + 1) * bytes > sizeof x->row))
+        stream_of(st);
+    memcpy((char *)x->row + (size_t)x->n++ * bytes, row, bytes);
+    x->launch = launch;
+    if (device_of(st)->sync)
+        stream_of(st);
+}
 /* Bytes of the arena before the workspace. */
 static inline size_t room_of(const Stage *st) { return (size_t)((char *)device_of(st)->workspace - (char *)st->arena); }
 

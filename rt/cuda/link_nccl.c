@@ -287,8 +287,8 @@ static void say(Stage *st, const Pair *p, const void *buffer, size_t bytes)
     Device *d = device_of(st);
     if (bytes > ARENA_PIECE)
         quit(st->link, STATUS_RUN, "stage %d has %zu bytes for a line; this folder is not what dpgen wrote", st->index, bytes);
-    device_check(st, cudaMemcpyAsync(d->bounce, buffer, bytes, cudaMemcpyDeviceToHost, d->compute), "a message");
-    device_check(st, cudaStreamSynchronize(d->compute), "a message");
+    device_check(st, cudaMemcpyAsync(d->bounce, buffer, bytes, cudaMemcpyDeviceToHost, stream_of(st)), "a message");
+    device_check(st, cudaStreamSynchronize(stream_of(st)), "a message");
     meeting_pass(st->link->meeting, p->line, p->to, d->bounce, bytes, true);
 }
 
@@ -296,8 +296,8 @@ static void hear(Stage *st, const Awaited *a)
 {
     Device *d = device_of(st);
     meeting_pass(st->link->meeting, a->pair->line, a->pair->from, d->bounce, a->bytes, false);
-    device_check(st, cudaMemcpyAsync(a->buffer, d->bounce, a->bytes, cudaMemcpyHostToDevice, d->compute), "a message");
-    device_check(st, cudaStreamSynchronize(d->compute), "a message");
+    device_check(st, cudaMemcpyAsync(a->buffer, d->bounce, a->bytes, cudaMemcpyHostToDevice, stream_of(st)), "a message");
+    device_check(st, cudaStreamSynchronize(stream_of(st)), "a message");
 }
 
 static void *begin_line(Stage *st, const Pair *p, int request, int sending, void *buffer, size_t bytes)
@@ -316,7 +316,7 @@ void *link_begin(Stage *st, int request, int sending, void *buffer, int peer, in
     if (p->line >= 0)
         return begin_line(st, p, request, sending, buffer, (size_t)bytes);
     st->link->awaited[request].pair = NULL;
-    device_check(st, cudaEventRecord(d->ready[request], d->compute), "beginning a message");
+    device_check(st, cudaEventRecord(d->ready[request], stream_of(st)), "beginning a message");
     device_check(st, cudaStreamWaitEvent(p->stream, d->ready[request], 0), "beginning a message");
     check(st, sending ? ncclSend(buffer, (size_t)bytes, ncclInt8, 1, p->comm, p->stream)
                       : ncclRecv(buffer, (size_t)bytes, ncclInt8, 0, p->comm, p->stream), "a message");
@@ -333,7 +333,7 @@ void link_wait(Stage *st, void *request)
         hear(st, a);
     if (a->pair)
         return;
-    device_check(st, cudaStreamWaitEvent(d->compute, d->arrived[number], 0), "waiting for a message");
+    device_check(st, cudaStreamWaitEvent(stream_of(st), d->arrived[number], 0), "waiting for a message");
 }
 
 /* ---- everyone ----------------------------------------------------------------------------------------------------------- */

@@ -22,7 +22,7 @@ static Device *device_at(Stage *st, int stage)
 void message_ready(Stage *st, int request)
 {
     Device *d = device_of(st);
-    device_check(st, cudaEventRecord(d->ready[request], d->compute), "beginning a message");
+    device_check(st, cudaEventRecord(d->ready[request], stream_of(st)), "beginning a message");
 }
 
 void message_carry(Stage *st, const Message *m)
@@ -44,5 +44,5 @@ void message_arrived(Stage *st, int request)
     Device *d = device_of(st);
     int gpu = d->left_by[request];
     cudaEvent_t e = gpu < 0 ? d->arrived[request] : d->left[gpu * MAX_REQUESTS + request];
-    device_check(st, cudaStreamWaitEvent(d->compute, e, 0), "waiting for a message");
+    device_check(st, cudaStreamWaitEvent(stream_of(st), e, 0), "waiting for a message");
 }

@@ -33,8 +33,8 @@ void layernorm_forward(Stage *st, real *y, float *mean, float *rstd, const real 
     }
 }
 
-void layernorm_backward_x(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *mean,
-                          const float *rstd, const real *onto, long rows, long width)
+static void layernorm_dx(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *mean,
+                         const float *rstd, const real *onto, long rows, long width)
 {
     EACH(rows * width >= 1 << 14)
     for (long r = 0; r < rows; r++) {
@@ -50,8 +50,8 @@ void layernorm_backward_x(Stage *st, real *dx, const real *dy, const real *x, co
     }
 }
 
-void layernorm_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, const float *mean,
-                          const float *rstd, int acc, long rows, long width)
+static void layernorm_dw(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, const float *mean,
+                         const float *rstd, int acc, long rows, long width)
 {
     EACH(rows * width >= 1 << 14)
     for (long from = 0; from < width; from += 64) {
@@ -70,6 +70,14 @@ void layernorm_backward_w(Stage *st, float *dweight, float *dbias, const real *d
     }
 }
 
+void layernorm_backward(Stage *st, real *dx, float *dweight, float *dbias, const real *dy, const real *x, const float *weight,
+                        const float *mean, const float *rstd, const real *onto, int acc, long rows, long width)
+{
+    if (dx)
+        layernorm_dx(st, dx, dy, x, weight, mean, rstd, onto, rows, width);
+    layernorm_dw(st, dweight, dbias, dy, x, mean, rstd, acc, rows, width);
+}
+
 void rmsnorm_forward(Stage *st, real *y, float *rstd, const real *x, const float *weight, long rows, long width,
                      float eps)
 {
@@ -85,8 +93,8 @@ void rmsnorm_forward(Stage *st, real *y, float *rstd, const real *x, const float
     }
 }
 
-void rmsnorm_backward_x(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *rstd,
-                        const real *onto, long rows, long width)
+static void rmsnorm_dx(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *rstd,
+                       const real *onto, long rows, long width)
 {
     EACH(rows * width >= 1 << 14)
     for (long r = 0; r < rows; r++) {
@@ -97,6 +105,28 @@ void rmsnorm_backward_x(Stage *st, real *dx, const real *dy, const real *x, cons
         for (long i = 0; i < width; i++)
             put(dx, r * width + i, added(onto, r * width + i, s * (get(d, i) * weight[i] - get(row, i) * s * product)));
     }
+}
+
+static void rmsnorm_dw(Stage *st, float *dweight, const real *dy, const real *x, const float *rstd, int acc, long rows,
+                       long width)
+{
+    EACH(rows * width >= 1 << 14)
+    for (long from = 0; from < width; from += 64) {
+        long n = least(64, width - from);
+        float sum[64] = {0};
+        for (long r = 0; r < rows; r++)
+            for (long j = 0; j < n; j++)
+                sum[j] += get(dy, r * width + from + j) * (get(x, r * width + from + j) * rstd[r]);
+        give(dweight + from, sum, n, acc);
+    }
+}
+
+void rmsnorm_backward(Stage *st, real *dx, float *dweight, const real *dy, const real *x, const float *weight,
+                      const float *rstd, const real *onto, int acc, long rows, long width)
+{
+    if (dx)
+        rmsnorm_dx(st, dx, dy, x, weight, rstd, onto, rows, width);
+    rmsnorm_dw(st, dweight, dy, x, rstd, acc, rows, width);
 }
 
 /* The weight is offset + weight[i]: files of some models hold what is added to 1. */
@@ -115,8 +145,8 @@ void rmsnorm_offset_forward(Stage *st, real *y, float *rstd, const real *x, cons
     }
 }
 
-void rmsnorm_offset_backward_x(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *rstd,
-                               const real *onto, long rows, long width, float offset)
+static void rmsnorm_offset_dx(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *rstd,
+                              const real *onto, long rows, long width, float offset)
 {
     EACH(rows * width >= 1 << 14)
     for (long r = 0; r < rows; r++) {
@@ -130,16 +160,10 @@ void rmsnorm_offset_backward_x(Stage *st, real *dx, const real *dy, const real *
     }
 }
 
-void rmsnorm_backward_w(Stage *st, float *dweight, const real *dy, const real *x, const float *rstd, int acc,
-                        long rows, long width)
+void rmsnorm_offset_backward(Stage *st, real *dx, float *dweight, const real *dy, const real *x, const float *weight,
+                             const float *rstd, const real *onto, int acc, long rows, long width, float offset)
 {
-    EACH(rows * width >= 1 << 14)
-    for (long from = 0; from < width; from += 64) {
-        long n = least(64, width - from);
-        float sum[64] = {0};
-        for (long r = 0; r < rows; r++)
-            for (long j = 0; j < n; j++)
-                sum[j] += get(dy, r * width + from + j) * (get(x, r * width + from + j) * rstd[r]);
-        give(dweight + from, sum, n, acc);
-    }
+    if (dx)
+        rmsnorm_offset_dx(st, dx, dy, x, weight, rstd, onto, rows, width, offset);
+    rmsnorm_dw(st, dweight, dy, x, rstd, acc, rows, width);
 }

@@ -39,6 +39,14 @@ void xent_backward(Stage *st, real *dx, const float *dloss, const real *x, const
     scores_back(st, dx, x, lse, targets, loss_share(dloss, vals, count), rows, 0, width, ignore);
 }
 
+/* The loss and its gradient, where backward follows at once. */
+void xent_both(Stage *st, float *loss, float *lse, real *dx, const float *dloss, const real *x, const int32_t *targets,
+               const Values *vals, long rows, long width, long ignore, int count)
+{
+    xent_forward(st, loss, lse, x, targets, vals, rows, width, ignore, count);
+    xent_backward(st, dx, dloss, x, lse, targets, vals, rows, width, ignore, count);
+}
+
 /* Rows are added ascending, in double; the sums of their scores are made for ROWS of them at a time. */
 void xent_smooth_forward(Stage *st, float *loss, float *lse, const real *x, const int32_t *targets, const Values *vals,
                          long rows, long width, long ignore, int count, float smooth)

@@ -8,6 +8,7 @@
 
 void simt_launch(Stage *st, const char *name, void (*run)(void *), const void *args, size_t bytes);
 void *simt_workspace(Stage *st, size_t bytes);
+void simt_gather(Stage *st, Together launch, const void *row, size_t bytes);
 void simt_load(const void *kernel);
 void simt_use(const char *name, const void *kernel);
 
@@ -25,6 +26,11 @@ void simt_launch(Stage *st, const char *name, void (*run)(void *), const void *a
 {
     double_enqueue(stream_of(st), name, run, args, bytes);
     device_check(st, cudaSuccess, name);        /* as LAUNCH does */
+}
+
+void simt_gather(Stage *st, Together launch, const void *row, size_t bytes)
+{
+    gather_row(st, launch, row, bytes);
 }
 
 void *simt_workspace(Stage *st, size_t bytes)

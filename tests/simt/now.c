@@ -8,6 +8,7 @@
 
 void simt_launch(Stage *st, const char *name, void (*run)(void *), const void *args, size_t bytes);
 void *simt_workspace(Stage *st, size_t bytes);
+void simt_gather(Stage *st, void (*launch)(Stage *st, const void *row, int n), const void *row, size_t bytes);
 void simt_load(const void *kernel);
 void simt_use(const char *name, const void *kernel);
 
@@ -25,6 +26,12 @@ void simt_launch(Stage *st, const char *name, void (*run)(void *), const void *a
 {
     (void)st, (void)name, (void)bytes;
     run((void *)(uintptr_t)args);
+}
+
+void simt_gather(Stage *st, void (*launch)(Stage *st, const void *row, int n), const void *row, size_t bytes)
+{
+    (void)bytes;
+    launch(st, row, 1);
 }
 
 void *simt_workspace(Stage *st, size_t bytes)

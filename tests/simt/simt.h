@@ -70,6 +70,9 @@ template <class Kernel, class Args> struct SimtCall {
     }
 };
 
+typedef void (*Together)(Stage *st, const void *row, int n);
+extern "C" void simt_gather(Stage *st, Together launch, const void *row, size_t bytes);
+
 template <class... Takes, class... Given>
 void simt_queue(Stage *st, const char *name, void (*kernel)(Takes...), dim3 grid, dim3 block, Given... given)
 {

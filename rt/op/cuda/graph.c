@@ -288,6 +288,7 @@ void plan_run(Stage *st, const Plan *p, void *const *address, void *workspace, c
     set(&run, d, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, p->memory, address, call);
     set(&run, d, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace, call);
     finish(&run, d, call);
+    stream_of(st);                      /* the library has it: what is gathered goes first */
     if (run.status == CUDNN_STATUS_SUCCESS)
         note(&run, cudnnBackendExecute(run.handle, p->plan, d), call);
     if (d)

@@ -56,6 +56,11 @@ static inline void *workspace_of(const Stage *st, size_t bytes)
 static __device__ __forceinline__ void check_aligned(const void *, size_t) {}
 #else
 #include "simt.h"
+enum { GATHERED = 3968 };
+static inline void gather_row(Stage *st, Together launch, const void *row, size_t bytes)
+{
+    simt_gather(st, launch, row, bytes);
+}
 #define FIELD inline
 #define UNROLL
 #define UNROLL_4

@@ -2,8 +2,8 @@
  *
  * LayerNorm and RMSNorm: formulas as in rt/op/norm.c.  A row of up to 1024 elements that begins at a multiple of 16 bytes is
  * read once, into registers of a warp: all its loads are under way before the first is used.  Other rows are read as often as
- * there are sums over them; but for the first time they come from the cache.  Both add in the same order.  Gradients of
- * weights: columns.h, both sums in one pass.
+ * there are sums over them; but for the first time they come from the cache.  Both add in the same order.  A held row gives
+ * the gradients of weight and bias in the pass that makes dx; for other rows there is a pass more, columns.h.
  */
 #include "columns.h"
 
@@ -155,58 +155,94 @@ static __global__ void norm_rows_back(real *dx, const real *dy, const real *x, c
     }
 }
 
-template <int TRIPS>
-static __global__ void norm_held_back(real *dx, const real *dy, const real *x, const float *weight, const float *mean,
-                                      const float *rstd, const real *onto, long rows, long width, float offset)
+/* The sums of a block: warps ascending. */
+template <class Sums> FN void held_part(Sums &sums, float *part, Gradient end, int k, int of, int columns, Columns c)
 {
-    long r = ROW_OF(WARP);
-    if (r >= rows)
-        return;
-    Held<TRIPS> of_x, of_dy, of_onto;
-    of_x.read(x + r * width, width);
-    of_dy.read(dy + r * width, width);
-    if (onto)
-        of_onto.read(onto + r * width, width);
-    float m = mean ? mean[r] : 0.0f, s = rstd[r], sum = 0, product = 0, u[WIDE], g[WIDE], w[WIDE];
-    HELD(t, TRIPS, width) {
-        of_x.give(u, t);
-        of_dy.give(g, t);
-        load(w, weight + of_x.first(t));
-        for (int j = 0; j < WIDE; j++) {
-            w[j] += offset;
-            sum += g[j] * w[j];
-            product += g[j] * w[j] * ((u[j] - m) * s);
+    __syncthreads();
+    for (long i = threadIdx.x; i < c.width; i += BLOCK) {
+        float all = sums[i];
+        for (int w = 1; w < ROW_LANES; w++)
+            all += sums[w * columns + i];
+        if (c.chunks == 1)
+            end.put(k, i, all);
+        else
+            part[(blockIdx.x * of + k) * c.width + i] = all;
+    }
+    __syncthreads();
+}
+
+/* dx as above, and the gradients of weight and bias from the same loads: 2 `sums`, without a bias 1.  A block has `each` rows,
+ * a warp every eighth of them.  Each column is added in a register, ascending, and then as columns.h does it. */
+template <int TRIPS>
+static __global__ void norm_held_back(real *dx, float *part, Gradient end, int sums, const real *dy, const real *x,
+                                      const float *weight, const float *mean, const float *rstd, const real *onto, Columns c,
+                                      float offset)
+{
+    enum { COLUMNS = TRIPS * WARP * WIDE };
+    SHARED(float, of_warps, ROW_LANES * COLUMNS);
+    int warp = threadIdx.x / WARP;
+    long until = (blockIdx.x + 1) * c.each, width = c.width;
+    float to_w[TRIPS][WIDE], to_b[TRIPS][WIDE];
+    until = until < c.rows ? until : c.rows;
+    UNROLL
+    for (int t = 0; t < TRIPS; t++)
+        for (int j = 0; j < WIDE; j++)
+            to_w[t][j] = to_b[t][j] = 0;
+    for (long r = blockIdx.x * c.each + warp; r < until; r += ROW_LANES) {
+        Held<TRIPS> of_x, of_dy, of_onto;
+        of_x.read(x + r * width, width);
+        of_dy.read(dy + r * width, width);
+        if (onto)
+            of_onto.read(onto + r * width, width);
+        float m = mean ? mean[r] : 0.0f, s = rstd[r], sum = 0, product = 0, u[WIDE], g[WIDE], w[WIDE];
+        HELD(t, TRIPS, width) {
+            of_x.give(u, t);
+            of_dy.give(g, t);
+            load(w, weight + of_x.first(t));
+            for (int j = 0; j < WIDE; j++) {
+                w[j] += offset;
+                sum += g[j] * w[j];
+                product += g[j] * w[j] * ((u[j] - m) * s);
+                to_w[t][j] += g[j] * ((u[j] - m) * s);
+                to_b[t][j] += g[j];
+            }
+        }
+        if (!dx)
+            continue;
+        sum = mean ? warp_sum(sum) / (float)width : 0.0f;
+        product = warp_sum(product) / (float)width;
+        HELD(t, TRIPS, width) {
+            of_x.give(u, t);
+            of_dy.give(g, t);
+            load(w, weight + of_x.first(t));
+            for (int j = 0; j < WIDE; j++)
+                u[j] = s * (g[j] * (offset + w[j]) - sum - (u[j] - m) * s * product);
+            if (onto)
+                add(u, (const real *)&of_onto.at[t], 0, WIDE, 0);
+            store(dx + r * width + of_x.first(t), u);
         }
     }
-    sum = mean ? warp_sum(sum) / (float)width : 0.0f;
-    product = warp_sum(product) / (float)width;
-    HELD(t, TRIPS, width) {
-        of_x.give(u, t);
-        of_dy.give(g, t);
-        load(w, weight + of_x.first(t));
-        for (int j = 0; j < WIDE; j++)
-            u[j] = s * (g[j] * (offset + w[j]) - sum - (u[j] - m) * s * product);
-        if (onto)
-            add(u, (const real *)&of_onto.at[t], 0, WIDE, 0);
-        store(dx + r * width + of_x.first(t), u);
+    for (int k = 0; k < sums; k++) {
+        HELD(t, TRIPS, width)
+            for (int j = 0; j < WIDE; j++)
+                of_warps[warp * COLUMNS + Held<TRIPS>::first(t) + j] = k ? to_b[t][j] : to_w[t][j];
+        held_part(of_warps, part, end, k, sums, (int)COLUMNS, c);
     }
 }
 
-/* LAUNCH of `held`, with as many trips as a row has, or of `other`, for rows that it cannot hold. */
+/* LAUNCH of a kernel of held rows, with as many trips as a row has. */
 #define TRIPS_OF(width) ceil_div(width, WARP * 8)
-#define LAUNCH_NORM(held, other, rows, width, st, ...) \
+#define HOLDS(width) ((width) % WIDE == 0 && (width) < WIDE_ROW)
+#define LAUNCH_HELD(held, width, blocks, st, ...) \
     do { \
-        unsigned blocks_ = (unsigned)ceil_div(rows, BLOCK / WARP); \
-        if ((width) % WIDE || (width) >= WIDE_ROW) \
-            LAUNCH_ROWS(other, rows, width, st, __VA_ARGS__); \
-        else if (TRIPS_OF(width) == 1) \
-            LAUNCH((held<8 / WIDE>), blocks_, (unsigned)BLOCK, st, __VA_ARGS__); \
+        if (TRIPS_OF(width) == 1) \
+            LAUNCH((held<8 / WIDE>), (unsigned)(blocks), (unsigned)BLOCK, st, __VA_ARGS__); \
         else if (TRIPS_OF(width) == 2) \
-            LAUNCH((held<16 / WIDE>), blocks_, (unsigned)BLOCK, st, __VA_ARGS__); \
+            LAUNCH((held<16 / WIDE>), (unsigned)(blocks), (unsigned)BLOCK, st, __VA_ARGS__); \
         else if (TRIPS_OF(width) == 3) \
-            LAUNCH((held<24 / WIDE>), blocks_, (unsigned)BLOCK, st, __VA_ARGS__); \
+            LAUNCH((held<24 / WIDE>), (unsigned)(blocks), (unsigned)BLOCK, st, __VA_ARGS__); \
         else \
-            LAUNCH((held<32 / WIDE>), blocks_, (unsigned)BLOCK, st, __VA_ARGS__); \
+            LAUNCH((held<32 / WIDE>), (unsigned)(blocks), (unsigned)BLOCK, st, __VA_ARGS__); \
     } while (0)
 
 struct NormTerm {
@@ -223,65 +259,88 @@ struct NormTerm {
     }
 };
 
+/* Blocks of norm_held_back: two on each multiprocessor of the largest GPUs, and parts that fit the least workspace. */
+enum { HELD_BLOCKS = 256 };
+
+static Columns held_columns(long rows, long width)
+{
+    long chunks = ceil_div(rows, LEAST_ROWS), most = HELD_BLOCKS;
+    chunks = chunks < most ? chunks : most;
+    Columns c = {rows, width, 1, 1, ceil_div(ceil_div(rows, chunks), ROW_LANES) * ROW_LANES};
+    c.chunks = ceil_div(rows, c.each);
+    return c;
+}
+
+template <int SUMS>
+static void held_back(Stage *st, real *dx, Gradient end, const real *dy, const real *x, const float *weight, const float *mean,
+                      const float *rstd, const real *onto, long rows, long width, float offset)
+{
+    Columns c = held_columns(rows, width);
+    size_t scratch = columns_scratch(c, SUMS);
+    float *part = scratch ? (float *)workspace_of(st, scratch) : 0;
+    LAUNCH_HELD(norm_held_back, width, c.chunks, st, dx, part, end, SUMS, dy, x, weight, mean, rstd, onto, c, offset);
+    if (c.chunks > 1)
+        LAUNCH((column_totals<SUMS, Gradient>), (unsigned)ceil_div(width, WARP), (unsigned)BLOCK, st, end,
+               (const float *)part, c);
+}
+
+static void norm_back(Stage *st, real *dx, Gradient end, const real *dy, const real *x, const float *weight, const float *mean,
+                      const float *rstd, const real *onto, long rows, long width, float offset)
+{
+    if (HOLDS(width)) {
+        if (end.to[1])
+            held_back<2>(st, dx, end, dy, x, weight, mean, rstd, onto, rows, width, offset);
+        else
+            held_back<1>(st, dx, end, dy, x, weight, mean, rstd, onto, rows, width, offset);
+        return;
+    }
+    if (dx)
+        LAUNCH_ROWS(norm_rows_back, rows, width, st, dx, dy, x, weight, mean, rstd, onto, rows, width, offset);
+    column_sums(st, NormTerm{dy, x, mean, rstd}, end, rows, width);
+}
+
+static void norm_forward(Stage *st, real *y, float *mean, float *rstd, const real *x, const float *weight, const float *bias,
+                         long rows, long width, float eps, float offset)
+{
+    if (HOLDS(width))
+        LAUNCH_HELD(norm_held, width, ceil_div(rows, BLOCK / WARP), st, y, mean, rstd, x, weight, bias, rows, width, eps,
+                    offset);
+    else
+        LAUNCH_ROWS(norm_rows, rows, width, st, y, mean, rstd, x, weight, bias, rows, width, eps, offset);
+}
+
 void layernorm_forward(Stage *st, real *y, float *mean, float *rstd, const real *x, const float *weight,
                        const float *bias, long rows, long width, float eps)
 {
-    LAUNCH_NORM(norm_held, norm_rows, rows, width, st, y, mean, rstd, x, weight, bias, rows, width, eps, 0.0f);
+    norm_forward(st, y, mean, rstd, x, weight, bias, rows, width, eps, 0.0f);
 }
 
-void layernorm_backward_x(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *mean,
-                          const float *rstd, const real *onto, long rows, long width)
+void layernorm_backward(Stage *st, real *dx, float *dweight, float *dbias, const real *dy, const real *x, const float *weight,
+                        const float *mean, const float *rstd, const real *onto, int acc, long rows, long width)
 {
-    LAUNCH_NORM(norm_held_back, norm_rows_back, rows, width, st, dx, dy, x, weight, mean, rstd, onto, rows, width, 0.0f);
-}
-
-void layernorm_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, const float *mean,
-                          const float *rstd, int acc, long rows, long width)
-{
-    column_sums(st, NormTerm{dy, x, mean, rstd}, Gradient{{dweight, dbias}, acc}, rows, width);
-}
-
-static void rms_forward(Stage *st, real *y, float *rstd, const real *x, const float *weight, long rows, long width, float eps,
-                        float offset)
-{
-    float *no_mean = 0;
-    const float *no_bias = 0;
-    LAUNCH_NORM(norm_held, norm_rows, rows, width, st, y, no_mean, rstd, x, weight, no_bias, rows, width, eps, offset);
-}
-
-static void rms_backward(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *rstd,
-                         const real *onto, long rows, long width, float offset)
-{
-    const float *no_mean = 0;
-    LAUNCH_NORM(norm_held_back, norm_rows_back, rows, width, st, dx, dy, x, weight, no_mean, rstd, onto, rows, width, offset);
+    norm_back(st, dx, Gradient{{dweight, dbias}, acc}, dy, x, weight, mean, rstd, onto, rows, width, 0.0f);
 }
 
 void rmsnorm_forward(Stage *st, real *y, float *rstd, const real *x, const float *weight, long rows, long width,
                      float eps)
 {
-    rms_forward(st, y, rstd, x, weight, rows, width, eps, 0.0f);
+    norm_forward(st, y, 0, rstd, x, weight, 0, rows, width, eps, 0.0f);
 }
 
-void rmsnorm_backward_x(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *rstd,
-                        const real *onto, long rows, long width)
+void rmsnorm_backward(Stage *st, real *dx, float *dweight, const real *dy, const real *x, const float *weight,
+                      const float *rstd, const real *onto, int acc, long rows, long width)
 {
-    rms_backward(st, dx, dy, x, weight, rstd, onto, rows, width, 0.0f);
+    norm_back(st, dx, Gradient{{dweight, 0}, acc}, dy, x, weight, 0, rstd, onto, rows, width, 0.0f);
 }
 
 void rmsnorm_offset_forward(Stage *st, real *y, float *rstd, const real *x, const float *weight, long rows, long width,
                             float eps, float offset)
 {
-    rms_forward(st, y, rstd, x, weight, rows, width, eps, offset);
+    norm_forward(st, y, 0, rstd, x, weight, 0, rows, width, eps, offset);
 }
 
-void rmsnorm_offset_backward_x(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *rstd,
-                               const real *onto, long rows, long width, float offset)
+void rmsnorm_offset_backward(Stage *st, real *dx, float *dweight, const real *dy, const real *x, const float *weight,
+                             const float *rstd, const real *onto, int acc, long rows, long width, float offset)
 {
-    rms_backward(st, dx, dy, x, weight, rstd, onto, rows, width, offset);
-}
-
-void rmsnorm_backward_w(Stage *st, float *dweight, const real *dy, const real *x, const float *rstd, int acc,
-                        long rows, long width)
-{
-    column_sums(st, NormTerm{dy, x, 0, rstd}, Gradient{{dweight, 0}, acc}, rows, width);
+    norm_back(st, dx, Gradient{{dweight, 0}, acc}, dy, x, weight, 0, rstd, onto, rows, width, offset);
 }

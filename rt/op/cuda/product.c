@@ -324,7 +324,7 @@ static void multiply(Stage *st, Product *p, void *c, const void *a, const void *
     if (has_bias(r))
         SET(p->desc, BIAS_POINTER, bias);
     cublasStatus_t status = cublasLtMatmul(d->products, p->desc, &one, b, p->left, a, p->right, &old, c, p->result, c,
-                                           p->result, &p->algorithm, d->workspace, p->workspace, d->compute);
+                                           p->result, &p->algorithm, d->workspace, p->workspace, stream_of(st));
     if (status != CUBLAS_STATUS_SUCCESS)
         stop(st, r, status);
     device_check(st, cudaSuccess, r->call);

@@ -33,11 +33,15 @@ struct Numbers {
     FIELD double at(long i) const { return x[i]; }
 };
 
-template <class Term, class End> static void total(Stage *st, Term term, End end, long n)
+static inline long piece_of(long n)
 {
     long each = ceil_div(n, PIECES);
-    each = each < LEAST_PIECE ? (long)LEAST_PIECE : each;
-    long pieces = ceil_div(n, each);
+    return each < LEAST_PIECE ? (long)LEAST_PIECE : each;
+}
+
+template <class Term, class End> static void total(Stage *st, Term term, End end, long n)
+{
+    long each = piece_of(n), pieces = ceil_div(n, each);
     double *piece = pieces > 1 ? (double *)workspace_of(st, PIECES * sizeof *piece) : 0;
     LAUNCH((total_pieces<Term, End>), (unsigned)pieces, (unsigned)BLOCK, st, term, end, piece, n, each);
     if (pieces > 1)

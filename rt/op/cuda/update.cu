@@ -4,13 +4,85 @@
  * each f32 state, 8 of the bf16 copy, which is written in the same pass.
  */
 #include "totals.h"
+#include <string.h>
 
 enum { FOUR = 4 };
+
+/* Calls behind each other go to the GPU as tables (cuda/device.h): a block belongs to the last row that begins before it. */
+template <class Row> struct Table {
+    enum { MOST = GATHERED / sizeof(Row) };
+    Row row[MOST];
+    int n;
+    unsigned blocks;
+    FIELD int of_block() const
+    {
+        int at = 0;
+        for (int way = 128; way; way /= 2)
+            if (at + way < n && row[at + way].first <= blockIdx.x)
+                at += way;
+        return at;
+    }
+};
+
+template <class Row> static Table<Row> table_of(const void *rows, int n)
+{
+    Table<Row> t = {};
+    memcpy(t.row, rows, (size_t)n * sizeof(Row));
+    t.n = n;
+    for (int i = 0; i < n; i++) {
+        t.row[i].first = t.blocks;
+        t.blocks += t.row[i].blocks;
+    }
+    return t;
+}
 
 struct Squares {
     const float *g;
     FIELD double at(long i) const { return (double)g[i] * (double)g[i]; }
 };
+
+/* The sum of a parameter's squares, its pieces as in totals.h. */
+struct Norm {
+    const float *g;
+    double *to;
+    long n, each;
+    unsigned first, blocks;
+};
+
+static __global__ void norm_pieces(Table<Norm> t, double *piece)
+{
+    int at = t.of_block();
+    double sum = 0;
+    long from = (long)(blockIdx.x - t.row[at].first) * t.row[at].each, until = from + t.row[at].each;
+    until = until < t.row[at].n ? until : t.row[at].n;
+    for (long i = from + threadIdx.x; i < until; i += BLOCK)
+        sum += Squares{t.row[at].g}.at(i);
+    sum = team_sum<BLOCK>(sum);
+    if (threadIdx.x == 0)
+        *(t.row[at].blocks == 1 ? t.row[at].to : piece + blockIdx.x) = sum;
+}
+
+/* A block a parameter. */
+static __global__ void norm_totals(Table<Norm> t, const double *piece)
+{
+    double sum = 0;
+    if (t.row[blockIdx.x].blocks == 1)
+        return;
+    for (long i = threadIdx.x; i < t.row[blockIdx.x].blocks; i += BLOCK)
+        sum += piece[t.row[blockIdx.x].first + i];
+    sum = team_sum<BLOCK>(sum);
+    if (threadIdx.x == 0)
+        *t.row[blockIdx.x].to = sum;
+}
+
+static void norms_together(Stage *st, const void *rows, int n)
+{
+    Table<Norm> t = table_of<Norm>(rows, n);
+    double *piece = t.blocks > (unsigned)n ? (double *)workspace_of(st, t.blocks * sizeof *piece) : 0;
+    LAUNCH(norm_pieces, t.blocks, (unsigned)BLOCK, st, t, piece);
+    if (piece)
+        LAUNCH(norm_totals, (unsigned)n, (unsigned)BLOCK, st, t, (const double *)piece);
+}
 
 struct Total {
     double *to;
@@ -37,7 +109,9 @@ void tie_add(Stage *st, float *g, const float *other, long n)
 
 void norm_partial(Stage *st, double *norm, const float *g, long n, long index)
 {
-    total(st, Squares{g}, Total{norm + index}, n);
+    long each = piece_of(n);
+    Norm row = {g, norm + index, n, each, 0, (unsigned)ceil_div(n, each)};
+    gather_row(st, norms_together, &row, sizeof row);
 }
 
 void norm_blocks(Stage *st, double *blocks, const float *g, long n, long each, long first)
@@ -138,54 +212,52 @@ static __global__ void rmsprop(float *p, real *c, const float *g, float *m, floa
     }
 }
 
-static __global__ void adamw(float *p, real *c, const float *g, float *m, float *v, const float *clip, const Values *vals,
-                             long n, float beta1, float beta2, float eps, long decay)
+struct Adam {
+    float *p;
+    real *c;
+    const float *g;
+    float *m, *v;
+    const float *clip;
+    const Values *vals;
+    long n;
+    float beta1, beta2, eps;
+    int decay;
+    unsigned first, blocks;
+};
+
+/* NESTEROV: the next step's share of m, and the gradient's own share. */
+template <int NESTEROV> static __global__ void adam_rows(Table<Adam> t)
 {
-    float shrink = decay ? 1.0f - vals->lr * vals->weight_decay : 1.0f, factor = clip ? *clip : 1.0f;
-    float rate = vals->lr / vals->bias1, root = fsqrt(vals->bias2);
-    GROUPS(i, step, FOUR, n) {
+    const Adam a = t.row[t.of_block()];
+    float shrink = a.decay ? 1.0f - a.vals->lr * a.vals->weight_decay : 1.0f, factor = a.clip ? *a.clip : 1.0f;
+    float beta1 = a.beta1, beta2 = a.beta2, lr = a.vals->lr, bias1 = a.vals->bias1, root = fsqrt(a.vals->bias2);
+    float rate = lr / bias1, next = lr * beta1 / (1.0f - beta1 * (1.0f - bias1)), now = lr * (1.0f - beta1) / bias1;
+    for (long i = ((long)(blockIdx.x - a.first) * BLOCK + threadIdx.x) * FOUR; i < a.n; i += (long)a.blocks * BLOCK * FOUR) {
         float x[FOUR], d[FOUR], m1[FOUR], v1[FOUR];
-        take(x, p, i, n, step);
-        take(d, g, i, n, step);
-        take(m1, m, i, n, step);
-        take(v1, v, i, n, step);
+        int step = i + FOUR <= a.n ? 0 : 1;
+        take(x, a.p, i, a.n, step);
+        take(d, a.g, i, a.n, step);
+        take(m1, a.m, i, a.n, step);
+        take(v1, a.v, i, a.n, step);
         for (int j = 0; j < FOUR; j++) {
             float gradient = d[j] * factor;
             m1[j] = beta1 * m1[j] + (1.0f - beta1) * gradient;
             v1[j] = beta2 * v1[j] + (1.0f - beta2) * (gradient * gradient);
-            x[j] = x[j] * shrink - rate * (m1[j] / (fsqrt(v1[j]) / root + eps));
+            float by = fsqrt(v1[j]) / root + a.eps;
+            x[j] = NESTEROV ? x[j] * shrink - (next * m1[j] + now * gradient) / by : x[j] * shrink - rate * (m1[j] / by);
         }
-        leave(m, m1, i, n, step);
-        leave(v, v1, i, n, step);
-        leave(p, x, i, n, step);
-        if (c)
-            leave(c, x, i, n, step);
+        leave(a.m, m1, i, a.n, step);
+        leave(a.v, v1, i, a.n, step);
+        leave(a.p, x, i, a.n, step);
+        if (a.c)
+            leave(a.c, x, i, a.n, step);
     }
 }
 
-static __global__ void nadamw(float *p, real *c, const float *g, float *m, float *v, const float *clip, const Values *vals,
-                              long n, float beta1, float beta2, float eps, long decay)
+template <int NESTEROV> static void adam_together(Stage *st, const void *rows, int n)
 {
-    float shrink = decay ? 1.0f - vals->lr * vals->weight_decay : 1.0f, factor = clip ? *clip : 1.0f, root = fsqrt(vals->bias2);
-    float next = vals->lr * beta1 / (1.0f - beta1 * (1.0f - vals->bias1)), now = vals->lr * (1.0f - beta1) / vals->bias1;
-    GROUPS(i, step, FOUR, n) {
-        float x[FOUR], d[FOUR], m1[FOUR], v1[FOUR];
-        take(x, p, i, n, step);
-        take(d, g, i, n, step);
-        take(m1, m, i, n, step);
-        take(v1, v, i, n, step);
-        for (int j = 0; j < FOUR; j++) {
-            float gradient = d[j] * factor;
-            m1[j] = beta1 * m1[j] + (1.0f - beta1) * gradient;
-            v1[j] = beta2 * v1[j] + (1.0f - beta2) * (gradient * gradient);
-            x[j] = x[j] * shrink - (next * m1[j] + now * gradient) / (fsqrt(v1[j]) / root + eps);
-        }
-        leave(m, m1, i, n, step);
-        leave(v, v1, i, n, step);
-        leave(p, x, i, n, step);
-        if (c)
-            leave(c, x, i, n, step);
-    }
+    Table<Adam> t = table_of<Adam>(rows, n);
+    LAUNCH((adam_rows<NESTEROV>), t.blocks, (unsigned)BLOCK, st, t);
 }
 
 static __global__ void spike(float *p, real *c, const float *g, float *m, const float *clip, const Values *vals, long n,
@@ -289,15 +361,15 @@ void rmsprop_update(Stage *st, float *p, real *c, const float *g, float *m, floa
 void adamw_update(Stage *st, float *p, real *c, const float *g, float *m, float *v, const float *clip,
                   const Values *vals, long n, float beta1, float beta2, float eps, long decay)
 {
-    LAUNCH(adamw, blocks_for(ceil_div(n, FOUR)), (unsigned)BLOCK, st, p, c, g, m, v, clip, vals, n, beta1, beta2, eps,
-           decay);
+    Adam row = {p, c, g, m, v, clip, vals, n, beta1, beta2, eps, decay != 0, 0, blocks_for(ceil_div(n, FOUR))};
+    gather_row(st, adam_together<0>, &row, sizeof row);
 }
 
 void nadamw_update(Stage *st, float *p, real *c, const float *g, float *m, float *v, const float *clip,
                    const Values *vals, long n, float beta1, float beta2, float eps, long decay)
 {
-    LAUNCH(nadamw, blocks_for(ceil_div(n, FOUR)), (unsigned)BLOCK, st, p, c, g, m, v, clip, vals, n, beta1, beta2, eps,
-           decay);
+    Adam row = {p, c, g, m, v, clip, vals, n, beta1, beta2, eps, decay != 0, 0, blocks_for(ceil_div(n, FOUR))};
+    gather_row(st, adam_together<1>, &row, sizeof row);
 }
 
 void sgd_spike(Stage *st, float *p, real *c, const float *g, float *m, const float *clip, const Values *vals, long n,

@@ -151,6 +151,19 @@ static __global__ void hits_total(const real *x, const int32_t *targets, Values 
         vals->hits = counted > 0 ? (float)hits / (float)counted : 0.0f;
 }
 
+struct Slope {
+    float shift, factor;
+    long target;
+    FIELD void of(float (&v)[WIDE], long i, int step) const
+    {
+        for (int j = 0; j < WIDE; j++) {
+            float p = fexp(v[j] - shift);
+            p = i + j * (step ? step : 1) == target ? p - 1.0f : p;
+            v[j] = factor == 0.0f ? 0.0f : p * factor;
+        }
+    }
+};
+
 template <int TEAM>
 static __global__ void xent_rows_back(real *dx, const float *dloss, const real *x, const float *lse, const int32_t *targets,
                                       const Values *vals, long rows, long from, long width, long ignore, int count)
@@ -159,16 +172,37 @@ static __global__ void xent_rows_back(real *dx, const float *dloss, const real *
     int step = row_step(width, TEAM);
     if (r >= rows)
         return;
-    long target = targets[r] - from;
-    float factor = vals->valid[count] && targets[r] != ignore ? *dloss / (float)vals->valid[count] : 0.0f, shift = lse[r];
+    Slope slope = {lse[r], vals->valid[count] && targets[r] != ignore ? *dloss / (float)vals->valid[count] : 0.0f,
+                   targets[r] - from};
     ROW(i, TEAM, step, width) {
         float v[WIDE];
         take(v, x + r * width, i, width, step);
-        for (int j = 0; j < WIDE; j++) {
-            float p = fexp(v[j] - shift);
-            p = i + j * (step ? step : 1) == target ? p - 1.0f : p;
-            v[j] = factor == 0.0f ? 0.0f : p * factor;
-        }
+        slope.of(v, i, step);
+        leave(dx + r * width, v, i, width, step);
+    }
+}
+
+/* Both at once.  The row is read again from its end: what was read last is still in the cache. */
+template <int TEAM>
+static __global__ void xent_rows_both(real *dx, float *lse, const float *dloss, const real *x, const int32_t *targets,
+                                      const Values *vals, long rows, long width, long ignore, int count)
+{
+    long r = ROW_OF(TEAM);
+    int step = row_step(width, TEAM);
+    if (r >= rows)
+        return;
+    Online o = row_online<TEAM>(x + r * width, width, step);
+    Slope slope = {o.most + flog(o.sum),
+                   vals->valid[count] && targets[r] != ignore ? *dloss / (float)vals->valid[count] : 0.0f, targets[r]};
+    if (threadIdx.x % TEAM == 0)
+        lse[r] = slope.shift;
+    long first = (long)(threadIdx.x % TEAM) * (step ? 1 : WIDE);
+    for (long i = first + (width - 1) / (TEAM * WIDE) * (TEAM * WIDE); i >= 0; i -= TEAM * WIDE) {
+        float v[WIDE];
+        if (i >= width)
+            continue;
+        take(v, x + r * width, i, width, step);
+        slope.of(v, i, step);
         leave(dx + r * width, v, i, width, step);
     }
 }
@@ -287,6 +321,13 @@ void xent_backward(Stage *st, real *dx, const float *dloss, const real *x, const
                    const Values *vals, long rows, long width, long ignore, int count)
 {
     scores_back(st, dx, dloss, x, lse, targets, vals, rows, 0, width, ignore, count);
+}
+
+void xent_both(Stage *st, float *loss, float *lse, real *dx, const float *dloss, const real *x, const int32_t *targets,
+               const Values *vals, long rows, long width, long ignore, int count)
+{
+    LAUNCH_ROWS(xent_rows_both, rows, width, st, dx, lse, dloss, x, targets, vals, rows, width, ignore, count);
+    total(st, RowLoss{lse, x, targets, width, ignore}, MeanOfRows{loss, vals, count}, rows);
 }
 
 /* The workspace begins with the parts of the total. */
