@@ -5,6 +5,7 @@
  */
 #include "options.h"
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/quote.h"
 #include "plan/planner.h"
 
@@ -187,6 +188,20 @@ static void check_ignored(const Options *x)
                         uses[i].taken & verb && x->estimate ? " with --estimate" : ""), uses[i].option);
 }
 
+/* NAME.h, NAME.o and NAME_main stand beside the files of the folder. */
+static void check_prefix(const char *name)
+{
+    for (const char *c = name; *c; c++)
+        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789", *c) || strchr("0123456789", *name))
+            misuse("--prefix %s is not a C identifier", name);
+    bool taken = !strncmp(name, "stage", 5) || !strcmp(name, "train") || !strcmp(name, "launch") || !strcmp(name, "kernels");
+    const char *header = strf("/%s.h", name);
+    for (const Embedded *e = embedded; e->name && !taken; e++)
+        taken = strrchr(e->name, '/') && !strcmp(strrchr(e->name, '/'), header);
+    if (taken)
+        misuse("--prefix %s: a file or a name of the folder is called so; try another name", name);
+}
+
 static void check_options(const Options *x)
 {
     for (const char *c = x->dump; c && *c; c++) {
@@ -222,9 +237,8 @@ static void check_options(const Options *x)
         misuse("%s", "no profile stands beside the standard input: name one (-o of dpgen profile, --profile), or --estimate");
     if (!x->verb && !x->out && !x->dump)
         misuse("no folder to write: dpgen %s -o DIR", x->file);
-    for (const char *c = x->prefix; c && *c; c++)
-        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789", *c) || strchr("0123456789", *x->prefix))
-            misuse("--prefix %s is not a C identifier", x->prefix);
+    if (x->prefix)
+        check_prefix(x->prefix);
 }
 
 void options_end(int status)

@@ -150,8 +150,8 @@ static void test_offload(int graphs)
     for (int i = 0; i < graphs; mem_release(mark), i++) {
         World *w = small_world(6, 3);
         for (int t = 0; t < w->g.tensor.n; t++)
-            w->g.tensor.at[t].bytes *= 1024;        /* small ones are not worth a copy */
-        w->c.host = 1e12 * (1 + dice(40));
+            w->g.tensor.at[t].bytes *= 4096;        /* exact tries no smaller copies; brute does */
+        w->c.host = 4e12 * (1 + dice(40));
         w->m.plan.offload = OFFLOAD_AUTO;
         const Bytes *limit = some_limits(w);
         Question q = ask(w, limit, "bound");
@@ -376,8 +376,9 @@ static World *moved_world(void)
 {
     bool equal = dice(2);       /* floors are nearly met where so many micro-batches are in flight */
     World *w = world_of(4, 2, equal ? 32 : 1 << dice(5));
+    Bytes unit = dice(4) ? 1024 : 64;           /* exact tries no copies of less than 4096 bytes; its bound knows of them */
     for (int t = 0; t < w->g.tensor.n; t++)
-        w->g.tensor.at[t].bytes *= 1024;        /* small ones are not worth a copy */
+        w->g.tensor.at[t].bytes *= unit;
     for (int o = 0; o < w->g.op.n; o++)
         for (int k = 0; k < w->c.classes; k++)
             w->c.ns[k][o] *= 1000;              /* so long that the ends of a step vanish */
@@ -387,7 +388,7 @@ static World *moved_world(void)
         for (int k = 0; k < w->c.classes; k++)
             w->c.ns[k][o] = 20000;
     w->c.host = dice(3) ? 1e8 * (1 + dice(dice(2) ? 400 : 10)) : 1e5;       /* the slowest: nothing is worth a copy */
-    w->m.plan.recompute = RECOMPUTE_AUTO;
+    w->m.plan.recompute = unit < 1024 && dice(2) ? RECOMPUTE_NONE : RECOMPUTE_AUTO;
     w->m.plan.offload = OFFLOAD_AUTO;
     return w;
 }

@@ -274,8 +274,6 @@ static void search(Hunt *h)
     climb(h, seed_patterns(h));
 }
 
-enum { LEAST_COPY = 4096 };     /* bytes: below, a copy is all latency */
-
 char *fates_may(const Plan *p, const int *base)
 {
     const PlanSpec *spec = &p->m->plan;
@@ -293,11 +291,23 @@ char *fates_may(const Plan *p, const int *base)
             continue;
         if (spec->recompute == RECOMPUTE_AUTO)
             may[t] |= MAY_DROP;
-        if (spec->offload == OFFLOAD_AUTO && !p->ask.home && p->g->tensor.at[t].bytes >= LEAST_COPY && !overlap &&
+        if (spec->offload == OFFLOAD_AUTO && !p->ask.home && !overlap &&
             (base[t] == FATE_KEEP || spec->recompute == RECOMPUTE_AUTO))
             may[t] |= MAY_SEND;
     }
     return may;
+}
+
+enum { LEAST_COPY = 4096 };     /* bytes: below, a copy is all latency */
+
+/* Copies that a search tries.  Planners with other rules may make the small ones too, so bounds count those. */
+static char *worthwhile(const Live *live, const char *may)
+{
+    int n = live_tensors(live);
+    char *of = alloc((size_t)n + 1);
+    for (int t = 0; t < n; t++)
+        of[t] = (char)(live_plan(live)->g->tensor.at[t].bytes < LEAST_COPY ? may[t] & ~MAY_SEND : may[t]);
+    return of;
 }
 
 Hunt *fates_open(Live *live, const char *may)
@@ -306,7 +316,7 @@ Hunt *fates_open(Live *live, const char *may)
     size_t tensors = (size_t)live_tensors(live) + 1;
     const Plan *p = live_plan(live);
     int shared = p->m->hosts > 0 ? (p->m->devices.n + p->m->hosts - 1) / p->m->hosts : 1;
-    *h = (Hunt){.live = live, .may = may, .p = p, .way = p->m->plan.memory_order, .host = INT64_MAX,
+    *h = (Hunt){.live = live, .may = worthwhile(live, may), .p = p, .way = p->m->plan.memory_order, .host = INT64_MAX,
                 .work = p->ask.work_left};
     if (p->m->host_memory > 0 && !p->m->plan.disk)
         h->host = p->m->host_memory / shared;

@@ -30,7 +30,7 @@
 #include "link.h"
 #include "options.h"
 #include "real.h"
-#include "rt/tokens/tokens.h"
+#include "../tokens/tokens.h"
 
 const char program_name[] = "sample";
 
