@@ -150,7 +150,7 @@ typedef struct {
     bool joins;                     /* ... but where nothing fits so: there a device may have I and W in one */
     const char *lead, *lag, *group; /* sched/beats.c */
     bool grouped;                   /* a group has p micro-batches or more, and so has the last one */
-    bool any_map;                   /* it takes any plan.map; list.c keeps one message under way between two chunks */
+    bool any_map;                   /* it takes any plan.map; slots.c keeps one message under way between two chunks */
     int chunks;                     /* a device, where the model does not say; 0: 1 */
     bool folds;                     /* the chunks go to device 0..p-1, p-1..0, and so on; so many a device, a wave */
     bool waves;                     /* it obeys plan.waves */

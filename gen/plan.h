@@ -165,6 +165,7 @@ typedef struct {
     Ns cutoff;                  /* discard slower predictions; 0: none */
     bool rough;                 /* exact: a plan, not its proof */
     Ns beat;                    /* a longer step is of no use: its memory is not laid out; 0: any is */
+    bool brief;                 /* gives up sooner while nothing fits */
     int64_t *work_left;         /* calls replayed for prices and runs met, of a whole search; NULL: no bound */
     int64_t *steps_left;        /* placement steps that trials share, which only have to fit; NULL: each layout has its own */
 } Ask;

@@ -110,4 +110,7 @@ refuse "a dump" 2 "no use for -d" ./dpgen schedules $model -d o
 refuse "planners" 2 "no use for --planners" ./dpgen schedules $model --planners even
 ./dpgen plan $model --schedule 1f1b -d a >"$tmp/plan.txt" 2>"$tmp/said"
 refuse "a plan" 2 "plans of their own" ./dpgen schedules $model --from "$tmp/plan.txt"
+# Rows that do not fit share less work: 25 s of CPU time before
+[ -z "$SLOW" ] || expect "rows that do not fit, within 20 s" sh -c "ulimit -t 20
+    exec ./dpgen schedules $models/tiny-gpt.yaml --stages 4 --limit 300KiB --estimate"
 finish

@@ -9,6 +9,7 @@
  *   step        the closed form of the table in docs/schedules.md, within half a per cent
  *   peak        of each device: the bytes alive at once are as many times BIG as the form says, exactly
  *   legal       no row refuses numbers that the table allows
+ *   chunks      interleaved is never slower than 1f1b of the same operators on equal chunks, predicted by the same line
  *
  * p 1..8, m 1..32, v 1..4, groups of p, p + 1 and m, as far as they are legal.  One case in SHARE, and all with SLOW=1.
  */
@@ -107,6 +108,15 @@ static Plan *plan_of(const Case *k, const Options *x, const Model *m)
     return new_plan(g, cost_shared(cost(g, m, NULL), m, k->p), m, k->p, k->row, &(Ask){.early = true});
 }
 
+/* 1f1b's devices have v of these chunks in one stage. */
+static void test_chunks(const Case *k, const Plan *p)
+{
+    Ns whole = (Ns)(3 * k->v * (k->m + k->p - 1)) * UNIT_MS * 1000000;
+    bool asked = !strcmp(k->row, "interleaved") && k->m >= k->p;
+    check(!asked || p->step <= whole + whole / 1000, "interleaved p=%d m=%d v=%d g=%d: %" PRId64 " ns, 1f1b %" PRId64, k->p,
+          k->m, k->v, k->g, p->step, whole);
+}
+
 /* Free: the form does not hold, and only the peak is bounded. */
 static void test_case(const Case *k, bool free)
 {
@@ -128,6 +138,7 @@ static void test_case(const Case *k, bool free)
     Ns unit = (Ns)UNIT_MS * 1000000;
     check(free || llabs(p->step - want * unit) <= want * unit / 200, "%s p=%d m=%d v=%d g=%d: %" PRId64 " ns for %" PRId64
           " units", k->row, k->p, k->m, k->v, k->g, p->step, want);
+    test_chunks(k, p);
     for (int i = 0, high = 0; i < k->p; i++) {
         int held = (int)(p->dev.at[i].bound / BIG), group = k->g ? k->g : least(k->p, k->m);
         int most = peak_of(k->row, k->p, k->m, k->v, group, i);

@@ -85,7 +85,7 @@ static void test_closed_forms(void)
             }
 }
 
-/* The lists of list.c against those written by hand, where both exist: one chunk a device, in order. */
+/* The lists of slots.c against those written by hand, where both exist: one chunk a device, in order. */
 static void test_lists(void)
 {
     for (int p = 1; p <= 8; p++)

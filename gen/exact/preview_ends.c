@@ -205,16 +205,20 @@ static Ns batch_ends(Crossings *x, Ns now)
     return now;
 }
 
-/* What two rows exchange of each state at one level: asked of every plan, and the same in all. */
+/* What two rows exchange of each gradient and parameter at one level: asked of every plan, and the same in all. */
 static const Halves *halves_of(const Finish *f, int row, const Action *k)
 {
     bool down = k->kind == K_SHARE;
     Halves **all = &f->halves[(row * plan_levels(f->p) + k->part) * 2 + down];
     if (!*all) {
         *all = alloc(sizeof(Halves) * (size_t)f->p->g->state.n);
-        for (int s = 0; s < f->p->g->state.n; s++)
-            (*all)[s] = transport_halves(f->p, row, s, k->part, down);
+        for (int i = 0; i < f->gradient.n; i++)
+            (*all)[f->gradient.at[i].state] = transport_halves(f->p, row, f->gradient.at[i].state, k->part, down);
+        for (int i = 0; i < f->given.n; i++)
+            (*all)[f->given.at[i].state] = transport_halves(f->p, row, f->given.at[i].state, k->part, down);
     }
+    if (k->state >= 0)          /* blocks of norms */
+        (*all)[k->state] = transport_halves(f->p, row, k->state, k->part, down);
     return *all;
 }
 

@@ -19,7 +19,7 @@
  * Pipelined Data Parallel Approach for Training Large Models, 2021, section 3.3, warm-up policies A and B.
  *
  * Cost: with equal stages and no messages a step takes (m+p-1)(f+b), as GPipe, under both.  Any p and m.
- * Not handled: several chunks a device: list.c, which knows A alone.
+ * Not handled: several chunks a device: slots.c, which knows A alone.
  */
 #include "sched.h"
 
@@ -32,7 +32,7 @@ int schedule_1f1b(Plan *p)
 {
     int m = plan_micro(p), stages = plan_stages(p);
     if (p->chunks > 1 || plan_map(p)->n) {
-        sched_list(p, false);
+        sched_any_map(p, false);
         return 0;
     }
     for (int d = 0; d < stages; d++) {

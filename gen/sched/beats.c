@@ -25,7 +25,7 @@
  * taken, for a lead that is too short makes devices wait in a circle.
  *
  * Cost: linear in the actions; a row that is refused is replayed a logarithm of times.  Not handled: places that differ
- * between devices, which the good lists of folded maps need (v_loops.c, v_slots.c).
+ * between devices, which the good lists of folded maps need (v_loops.c, slots.c).
  */
 #include "sched.h"
 

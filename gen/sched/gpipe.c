@@ -8,7 +8,7 @@
  *
  * Cost, with f and b those of a stage: sum f + sum b + (m-1)(max f + max b); with equal stages (m+p-1)(f+b).  In flight: m
  * micro-batches on every device.  Any p and m.
- * Not handled: several chunks a device: list.c.
+ * Not handled: several chunks a device: slots.c.
  */
 #include "sched.h"
 
@@ -16,7 +16,7 @@ int schedule_gpipe(Plan *p)
 {
     int m = plan_micro(p), stages = plan_stages(p);
     if (p->chunks > 1 || plan_map(p)->n) {
-        sched_list(p, true);
+        sched_any_map(p, true);
         return 0;
     }
     for (int d = 0; d < stages; d++) {

@@ -9,7 +9,7 @@
 #include "plan.h"
 
 Action *sched_put(Plan *p, int device, ActionKind kind, int chunk, int mb);
-void sched_list(Plan *p, bool flush);           /* any map; flush: GPipe's form */
+void sched_any_map(Plan *p, bool flush);        /* slots.c; flush: GPipe's form */
 void sched_replicate(Plan *p);
 void sched_slack(Plan *p);
 int sched_group(const Schedule *k, const Model *m, int stages, int micro);     /* plan.group, or that of the row */

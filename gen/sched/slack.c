@@ -12,7 +12,7 @@
  * buffer so long; the replay of memory counts that.
  *
  * Cost: linear in the actions, times the passes that the replay needs.
- * Lists for any map (list.c) keep one message under way, and need no more slack than a list of one chunk a device.
+ * Lists for any map (slots.c) keep one message under way, and need no more slack than a list of one chunk a device.
  *
  * Messages that skip stages may get a multiple: transport_slack().  With several chunks a device they have the slack of their
  * maker's neighbour.  Lists where steps overlap have one.

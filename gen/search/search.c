@@ -196,12 +196,12 @@ static bool tries_rows(const Search *s, const Model *m)
 static Plan *search_asked(const Options *x, const Model *m, const Ask *ask, Plan **failed)
 {
     Search s = {.x = x, .ask = ask ? *ask : (Ask){0}, .best = -1};
-    int64_t work = FIRST_WORK;
+    int64_t work = s.ask.brief ? QUESTION_WORK : FIRST_WORK;
     Models sizes = sizes_of(m);
     Plan *best = NULL;
     if (!s.ask.work_left) {
         s.ask.work_left = memcpy(alloc(sizeof work), &work, sizeof work);
-        s.later = SEARCH_WORK - FIRST_WORK;
+        s.later = SEARCH_WORK - work;
     }
     bool open = sizes.n > 1 || m->plan.stages_min < m->plan.stages_max;
     if (!planner_named(m->plan.planner)->layout || !open || !search_layouts(&s, &sizes, &best)) {
@@ -248,12 +248,11 @@ static Plan *any_that_fits(const Options *x, const Model *m)
     return p;
 }
 
-/* A single candidate is dumped pass by pass, so that it is seen how far it came; of several only the best. */
-Plan *search(const Options *x, const Model *m, Plan **failed)
+static Plan *search_or_any(const Options *x, const Model *m, const Ask *ask, Plan **failed)
 {
     Options quiet = *x;
     quiet.dump = NULL;
-    Plan *best = search_asked(single(m) ? x : &quiet, m, NULL, failed);
+    Plan *best = search_asked(single(m) ? x : &quiet, m, ask, failed);
     if (!best && *failed && !(*failed)->lack.stuck && (*failed)->g->op.n <= SHOWN_OPERATORS)
         best = any_that_fits(x, m);
     if (best && single(m))
@@ -261,6 +260,17 @@ Plan *search(const Options *x, const Model *m, Plan **failed)
     else if (best && x->dump)
         dump(x, best);
     return best;
+}
+
+/* A single candidate is dumped pass by pass, so that it is seen how far it came; of several only the best. */
+Plan *search(const Options *x, const Model *m, Plan **failed)
+{
+    return search_or_any(x, m, NULL, failed);
+}
+
+Plan *search_brief(const Options *x, const Model *m, Plan **failed)
+{
+    return search_or_any(x, m, &(Ask){.brief = true}, failed);
 }
 
 typedef struct { const Options *x; const Model *m; const Ask *ask; Plan *best, *failed; } Trial;

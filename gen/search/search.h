@@ -9,6 +9,8 @@
 /* The best plan of all candidates, with its proof; NULL: there is none, and failed, NULL where there was nothing to try, says
  * what the last candidate lacks. */
 Plan *search(const Options *x, const Model *m, Plan **failed);
+/* The same for one row of many: it gives up sooner while nothing fits. */
+Plan *search_brief(const Options *x, const Model *m, Plan **failed);
 /* The same, quietly, with an Ask for every candidate; NULL too where m is no model. */
 Plan *search_with(const Options *x, const Model *m, const Ask *ask, Plan **failed);
 /* Is there any plan that fits?  If not, what its worst device lacks memory for.  budget: of its work and its placement. */

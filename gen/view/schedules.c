@@ -40,7 +40,7 @@ static void try_schedule(void *ctx)
     const PlanSpec *p = &t->m->plan;
     if (t->m->order == ORDER_FREE && p->chunks > 1)
         err(t->m->order_at, NULL, "it gives devices several chunks, and devices.order: free takes one a device");
-    t->best = search(t->x, t->m, &t->failed);
+    t->best = search_brief(t->x, t->m, &t->failed);
 }
 
 /* The row that the model file writes. */

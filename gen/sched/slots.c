@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * v_slots.c: 1f1b-v, v-half, v-min and hanayo: a building block of slots, repeated for every micro-batch, and drawn together.
+ * slots.c: 1f1b-v, v-half, v-min and hanayo: a building block of slots, repeated for every micro-batch, and drawn together.
+ * gpipe and 1f1b for any map of chunks to devices.
  *
  * Problem: on a folded pipeline the slots of one micro-batch decide how long each chunk is held, so they decide the memory.
  * Their repetition keeps every device busy in the steady state.  Its warm-up and cool-down idle.
@@ -18,9 +19,17 @@
  * there, and B takes two.  On two edges of three, B of one chunk takes five, so that F, F, B and B fill the six slots of a
  * device.  hanayo has no limit.  There the slots only say who goes first, and a backward may always go ahead.
  *
- * Source: Qi et al., 2024, Pipeline Parallelism with Controllable Memory: V-Half, V-Min, and the squeeze; for 1F1B-V the map
- * and two thirds of 1F1B's memory, in slots of our own.  Liu et al., 2023, Hanayo: Harnessing Wave-like Pipeline Parallelism,
- * for the map of several waves; its slots are our own.
+ * Any map: a list made by hand for one map waits in a circle under another.  There a slot only says who goes first.  For 1f1b
+ * that is backward before forward, the older micro-batch, for one micro-batch the later chunk.  A chunk begins a forward only
+ * while fewer than min(m, chunks from it to the end) of its micro-batches are under way.  gpipe has no bound,
+ * and its forwards come first.  One message of a kind is under way between two neighbouring chunks, so buffers stay few.
+ * Chunks take micro-batches in ascending order.  So neither bound nor message of another micro-batch blocks the oldest one that
+ * is not done, and once its device is free, it goes on.  With one chunk a device, in order, these are the lists of gpipe.c and
+ * 1f1b.c: unit_sched compares them.
+ *
+ * Source: Graham, 1966, Bounds for Certain Multiprocessing Anomalies.  Qi et al., 2024, Pipeline Parallelism with Controllable
+ * Memory: V-Half, V-Min, and the squeeze; for 1F1B-V the map and two thirds of 1F1B's memory, in slots of our own.  Liu et al.,
+ * 2023, Hanayo: Harnessing Wave-like Pipeline Parallelism, for the map of several waves; its slots are our own.
  *
  * Cost: actions times chunks.  Not handled: other times than F = I = W.
  */
@@ -34,6 +43,9 @@ typedef struct {
     int *f, *b, *w;             /* by chunk: next micro-batch */
     int *made_f, *made_b;       /* [chunk * m + micro-batch]: when it ends; -1: not begun */
     int *free, *held;           /* by device: from when on; chunks between F and W, or the end of B */
+    int *most;                  /* by chunk: micro-batches between F and B */
+    bool single;                /* one message of a kind between two chunks ... */
+    bool *down, *up;            /* ... by chunk: to the next one, to the one before, is under way */
 } Slots;
 
 typedef struct { ActionKind kind; int chunk; } Choice;      /* chunk -1: none */
@@ -74,8 +86,8 @@ static int passed(const Slots *x, int chunk)
 
 static bool may_forward(const Slots *x, int c, int now)
 {
-    return x->f[c] < x->m && (c == 0 || over(x, x->made_f, c - 1, x->f[c], now))
-           && x->held[device(x, c)] + passed(x, c) < x->room;
+    return x->f[c] < x->m && x->f[c] - x->b[c] < x->most[c] && !x->down[c]
+           && (c == 0 || over(x, x->made_f, c - 1, x->f[c], now)) && x->held[device(x, c)] + passed(x, c) < x->room;
 }
 
 /* A backward that goes ahead of a forward leaves the steady state. */
@@ -92,7 +104,7 @@ static bool in_place(const Slots *x, int chunk)
 
 static bool may_backward(const Slots *x, int c, int now)
 {
-    return x->b[c] < x->m && over(x, x->made_f, c, x->b[c], now)
+    return x->b[c] < x->m && !x->up[c] && over(x, x->made_f, c, x->b[c], now)
            && (c == x->chunks - 1 || over(x, x->made_b, c + 1, x->b[c], now)) && (!x->steady || in_place(x, c));
 }
 
@@ -132,27 +144,47 @@ static Choice choose(const Slots *x, int d, int now)
     return best.chunk < 0 ? oldest(x, d) : best;
 }
 
+/* A message leaves for the next chunk, or the one before, and another one was received. */
+static void send(Slots *x, int c, bool forward)
+{
+    bool *under = forward ? x->down : x->up;
+    int from = forward ? c - 1 : c + 1, to = forward ? c + 1 : c - 1;
+    if (from >= 0 && from < x->chunks)
+        under[from] = false;
+    under[c] = x->single && to >= 0 && to < x->chunks && device(x, to) != device(x, c);
+}
+
 static void begin(Slots *x, int d, Choice k, int now)
 {
     int c = k.chunk, *next = k.kind == K_F ? x->f : k.kind == K_W ? x->w : x->b, mb = next[c]++;
     sched_put(x->p, d, k.kind, c, mb);
     x->free[d] = now + (k.kind == K_B ? 2 : 1);
     x->held[d] += k.kind == K_F ? 1 : k.kind == K_I ? 0 : -1;
-    if (k.kind != K_W)
-        (k.kind == K_F ? x->made_f : x->made_b)[c * x->m + mb] = x->free[d];
+    if (k.kind == K_W)
+        return;
+    (k.kind == K_F ? x->made_f : x->made_b)[c * x->m + mb] = x->free[d];
+    send(x, c, k.kind == K_F);
+}
+
+/* All that can begin now; false: nothing can. */
+static bool begin_all(Slots *x, int now)
+{
+    bool any = false;
+    for (int d = 0; d < x->stages; d++) {
+        Choice k = x->free[d] <= now ? choose(x, d, now) : (Choice){K_F, -1};
+        if (k.chunk >= 0)
+            begin(x, d, k, now);
+        any |= k.chunk >= 0;
+    }
+    return any;
 }
 
 /* No computation takes more than two units, so three in which none begins are the end. */
 static void run(Slots *x)
 {
     for (int now = 0, idle = 0; idle < 3; now++, idle++)
-        for (int d = 0; d < x->stages; d++) {
-            Choice k = x->free[d] <= now ? choose(x, d, now) : (Choice){K_F, -1};
-            if (k.chunk < 0)
-                continue;
-            begin(x, d, k, now);
+        while (begin_all(x, now))
             idle = -1;
-        }
     for (int c = 0; c < x->chunks; c++)
         if (x->b[c] < x->m || (x->split && x->w[c] < x->m))
             die("slots: chunk %d stops after %d of %d micro-batches", c, x->b[c], x->m);
@@ -174,7 +206,22 @@ static Slots open_slots(Plan *p, int period, int room)
                    .steady = room > 0, .split = schedule_of(p->schedule)->split,
                    .slot_f = numbers(n, 0), .slot_b = numbers(n, 0), .f = numbers(n, 0), .b = numbers(n, 0), .w = numbers(n, 0),
                    .made_f = numbers(n * m, -1), .made_b = numbers(n * m, -1),
-                   .free = numbers(stages, 0), .held = numbers(stages, 0)};
+                   .free = numbers(stages, 0), .held = numbers(stages, 0), .most = numbers(n, m),
+                   .down = alloc((size_t)n), .up = alloc((size_t)n)};
+}
+
+void sched_any_map(Plan *p, bool flush)
+{
+    Slots x = open_slots(p, plan_chunks(p), 0);
+    int behind = x.chunks * (x.m + 1);
+    x.single = true;
+    x.steady = flush;
+    for (int c = 0; c < x.chunks; c++) {
+        x.slot_f[c] = flush ? -c : behind - c;
+        x.slot_b[c] = flush ? behind - c : -c;
+        x.most[c] = flush || x.chunks - c > x.m ? x.m : x.chunks - c;
+    }
+    run(&x);
 }
 
 /* Slots from B of a chunk to B of the one before it. */
