@@ -62,6 +62,7 @@ if [ -n "$SLOW" ]; then
         if ! "$cuda/bin/nvcc" --version | grep -q 'release 13\.0'; then skip "registers are recorded for nvcc 13.0" 1
         elif [ -s "$tmp/registers" ] && [ ! -s "$tmp/more" ]; then pass
         else fault "registers: $(head -n 3 "$tmp/more")"; fi
+        loads "$arch"
     done
     compiled "f32, sm_80" "-arch=sm_80" $kernels
     for file in $kernels; do compiled "$file alone" "-arch=sm_90" "$file"; done
