@@ -82,18 +82,20 @@ static Answer relative_dweight(const Call *c, long i)
 
 typedef struct { double mean, rstd, size; } Moments;    /* size: the mean of |x| */
 
+/* The operand of a norm, or the sum that the same call has made of two. */
+static double normed(const Call *c, long i) { return part_of(c, "sum") ? new_at(part_of(c, "sum"), i) : old(c, "x", i); }
+
 static Moments moments(const Call *c, long row, bool centred)
 {
-    const Part *x = part_of(c, "x");
     long n = of(c, "width");
     Moments m = {0, 0, 0};
     double squares = 0;
     for (long j = 0; j < n; j++) {
-        m.mean += centred ? old_at(x, row * n + j) / (double)n : 0;
-        m.size += fabs(old_at(x, row * n + j)) / (double)n;
+        m.mean += centred ? normed(c, row * n + j) / (double)n : 0;
+        m.size += fabs(normed(c, row * n + j)) / (double)n;
     }
     for (long j = 0; j < n; j++) {
-        double d = old_at(x, row * n + j) - m.mean;
+        double d = normed(c, row * n + j) - m.mean;
         squares += d * d;
     }
     m.rstd = 1 / sqrt(squares / (double)n + number_of(c, "eps"));
@@ -107,7 +109,7 @@ static Answer norm_y(const Call *c, long i, bool centred)
 {
     long n = of(c, "width");
     Moments m = moments(c, i / n, centred);
-    double w = weight_at(c, i % n), b = old(c, "bias", i % n), x = old(c, "x", i);
+    double w = weight_at(c, i % n), b = old(c, "bias", i % n), x = normed(c, i);
     return near((x - m.mean) * m.rstd * w + b, (fabs(x) + m.size) * m.rstd * fabs(w) + fabs(b));
 }
 
@@ -447,7 +449,7 @@ static Answer transpose_y(const Call *c, long i)
 }
 
 #define NORM "y=rows*width mean=rows rstd=rows x=rows*width weight=width bias=width dx=rows*width dy=rows*width " \
-    "onto=rows*width dweight=width dbias=width"
+    "onto=rows*width dweight=width dbias=width sum=rows*width a=rows*width b=rows*width"
 #define XENT "loss=1 lse=rows x=rows*width targets=rows dx=rows*width dloss=1"
 #define ELEMENT "y=n x=n a=n b=n dx=n dy=n targets=n dtargets=n loss=1 dloss=1"
 #define BROADCAST "y=n a=n b=nb dy=n da=n db=nb"
@@ -472,6 +474,11 @@ const Known known_passes[] = {
     {"layernorm_backward", "dweight", NORM, norm_dweight, 0, 0}, {"layernorm_backward", "dbias", NORM, norm_dbias, 0, 0},
     {"rmsnorm_forward", "y", NORM, rmsnorm_y, 0, 0}, {"rmsnorm_forward", "rstd", NORM, rmsnorm_rstd, 0, 0},
     {"rmsnorm_backward", "dx", NORM, norm_dx, 0, 0}, {"rmsnorm_backward", "dweight", NORM, norm_dweight, 0, 0},
+    {"add_layernorm_forward", "sum", NORM, sum_y, 0, 0}, {"add_layernorm_forward", "y", NORM, layernorm_y, 0, 0},
+    {"add_layernorm_forward", "mean", NORM, layernorm_mean, 0, 0},
+    {"add_layernorm_forward", "rstd", NORM, layernorm_rstd, 0, 0},
+    {"add_rmsnorm_forward", "sum", NORM, sum_y, 0, 0}, {"add_rmsnorm_forward", "y", NORM, rmsnorm_y, 0, 0},
+    {"add_rmsnorm_forward", "rstd", NORM, rmsnorm_rstd, 0, 0},
     {"rmsnorm_offset_forward", "y", NORM, rmsnorm_y, 0, 0}, {"rmsnorm_offset_forward", "rstd", NORM, rmsnorm_rstd, 0, 0},
     {"rmsnorm_offset_backward", "dx", NORM, norm_dx, 0, 0}, {"rmsnorm_offset_backward", "dweight", NORM, norm_dweight, 0, 0},
     {"softmax_forward", "y", NORM, softmax_y, 0, 0}, {"softmax_backward", "dx", NORM, softmax_dx, 0, 0},

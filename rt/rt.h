@@ -165,8 +165,10 @@ void grouped_backward_w(Stage *st, float *dweight, const real *dy, const real *x
 void rotary_forward(Stage *st, real *y, const real *x, long batch, long seq, long heads, long width, long dims, long adjacent, float theta, long scaling, float factor, float low, float high, long original);
 void rotary_backward(Stage *st, real *dx, const real *dy, long batch, long seq, long heads, long width, long dims, long adjacent, float theta, long scaling, float factor, float low, float high, long original);
 void layernorm_forward(Stage *st, real *y, float *mean, float *rstd, const real *x, const float *weight, const float *bias, long rows, long width, float eps);
+void add_layernorm_forward(Stage *st, real *sum, real *y, float *mean, float *rstd, const real *a, const real *b, const float *weight, const float *bias, long rows, long width, float eps);
 void layernorm_backward(Stage *st, real *dx, float *dweight, float *dbias, const real *dy, const real *x, const float *weight, const float *mean, const float *rstd, const real *onto, int acc, long rows, long width);
 void rmsnorm_forward(Stage *st, real *y, float *rstd, const real *x, const float *weight, long rows, long width, float eps);
+void add_rmsnorm_forward(Stage *st, real *sum, real *y, float *rstd, const real *a, const real *b, const float *weight, long rows, long width, float eps);
 void rmsnorm_backward(Stage *st, real *dx, float *dweight, const real *dy, const real *x, const float *weight, const float *rstd, const real *onto, int acc, long rows, long width);
 void rmsnorm_offset_forward(Stage *st, real *y, float *rstd, const real *x, const float *weight, long rows, long width, float eps, float offset);
 void rmsnorm_offset_backward(Stage *st, real *dx, float *dweight, const real *dy, const real *x, const float *weight, const float *rstd, const real *onto, int acc, long rows, long width, float offset);

@@ -50,6 +50,21 @@ compiled() {    # WHAT FLAGS FILE...
 }
 compiled "bf16, sm_90, other kernels" "-arch=sm_90 -DREAL_BF16" \
     $(for file in $kernels; do grep -qF "\"$file\"" "$tmp/gpt/kernels.cu" || echo "$file"; done)
+# loads ARCH: no kernel of the model's table has fewer or narrower loads under way than tests/cuda_loads says
+nvdisasm=$(command -v nvdisasm || ls "$cuda/bin/nvdisasm" 2>/dev/null)
+loads() {
+    [ -n "$nvdisasm" ] || { skip "no nvdisasm, which tools/cuda gets" 1; return; }
+    "$cuda/bin/nvcc" --version | grep -q 'release 13\.0' || { skip "loads are recorded for nvcc 13.0" 1; return; }
+    for file in norm xent update element embedding; do
+        "$cuda/bin/nvcc" -O3 -std=c++17 "-arch=sm_$1" -DREAL_BF16 -I. -cubin -o "$tmp/loads.cubin" rt/op/cuda/$file.cu &&
+            "$nvdisasm" "$tmp/loads.cubin" | awk -f tests/cuda_loads.awk | sed "s/^/$1 /"
+    done | sort -u >"$tmp/loads"
+    awk 'NR == FNR { least[$1, $2] = $3; wide[$1, $2] = $4; next }
+        !(($1, $2) in least) { print $0 ": no line in tests/cuda_loads"; next }
+        $3 < least[$1, $2] || $4 < wide[$1, $2] { print $0 ": recorded " least[$1, $2], wide[$1, $2] }' \
+        tests/cuda_loads "$tmp/loads" >"$tmp/more"
+    if [ -s "$tmp/loads" ] && [ ! -s "$tmp/more" ]; then pass; else fault "loads: $(head -n 3 "$tmp/more")"; fi
+}
 if [ -n "$SLOW" ]; then
     compiled "f32, sm_90" "-arch=sm_90" $kernels
     for arch in 80 90; do
@@ -62,6 +77,7 @@ if [ -n "$SLOW" ]; then
         if ! "$cuda/bin/nvcc" --version | grep -q 'release 13\.0'; then skip "registers are recorded for nvcc 13.0" 1
         elif [ -s "$tmp/registers" ] && [ ! -s "$tmp/more" ]; then pass
         else fault "registers: $(head -n 3 "$tmp/more")"; fi
+        loads "$arch"
     done
     compiled "f32, sm_80" "-arch=sm_80" $kernels
     for file in $kernels; do compiled "$file alone" "-arch=sm_90" "$file"; done

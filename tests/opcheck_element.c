@@ -71,6 +71,13 @@ static void layernorm(void)
         Case c = {.d = {rows, width}, .f = {1e-2f}, .in = {x, w, b}};
         layernorm_forward(stage, y->k, mean->k, rstd->k, x->k, w->k, b ? b->k : 0, rows, width, 1e-2f);
         check_value("layernorm_forward", y, ref_layernorm, &c);
+        Tensor *more = operand(REAL, x->n, -1, 3), *both = result(REAL, x->n), *two = result(REAL, x->n);
+        Tensor *y1 = result(REAL, x->n), *y2 = result(REAL, x->n), *m2 = result(FLOAT, rows), *s2 = result(FLOAT, rows);
+        add_layernorm_forward(stage, both->k, y1->k, m2->k, s2->k, x->k, more->k, w->k, b ? b->k : 0, rows, width, 1e-2f);
+        add_forward(stage, two->k, x->k, more->k, x->n);
+        same_bits("add_layernorm_forward: sum", width, both, two);
+        layernorm_forward(stage, y2->k, m2->k, s2->k, two->k, w->k, b ? b->k : 0, rows, width, 1e-2f);
+        same_bits("add_layernorm_forward: y", width, y1, y2);
         layernorm_backward(stage, dx->k, dw->k, b ? db->k : 0, dy->k, x->k, w->k, mean->k, rstd->k, 0, 0, rows, width);
         check_gradient("layernorm_backward", dx, ref_layernorm, &c, 0, dy);
         check_gradient("layernorm_backward", dw, ref_layernorm, &c, 1, dy);
@@ -99,6 +106,13 @@ static void rmsnorm(void)
         Case c = {.d = {rows, width}, .f = {1e-2f}, .in = {x, w}};
         rmsnorm_forward(stage, y->k, rstd->k, x->k, w->k, rows, width, 1e-2f);
         check_value("rmsnorm_forward", y, ref_rmsnorm, &c);
+        Tensor *more = operand(REAL, x->n, -1, 3), *both = result(REAL, x->n), *two = result(REAL, x->n);
+        Tensor *y1 = result(REAL, x->n), *y2 = result(REAL, x->n), *s2 = result(FLOAT, rows);
+        add_rmsnorm_forward(stage, both->k, y1->k, s2->k, x->k, more->k, w->k, rows, width, 1e-2f);
+        add_forward(stage, two->k, x->k, more->k, x->n);
+        same_bits("add_rmsnorm_forward: sum", width, both, two);
+        rmsnorm_forward(stage, y2->k, s2->k, two->k, w->k, rows, width, 1e-2f);
+        same_bits("add_rmsnorm_forward: y", width, y1, y2);
         rmsnorm_backward(stage, dx->k, dw->k, dy->k, x->k, w->k, rstd->k, 0, 0, rows, width);
         check_gradient("rmsnorm_backward", dx, ref_rmsnorm, &c, 0, dy);
         check_gradient("rmsnorm_backward", dw, ref_rmsnorm, &c, 1, dy);
@@ -445,8 +459,8 @@ static void reduce(void)
 }
 
 const Check element_checks[] = {
-    {" layernorm_forward layernorm_backward ", layernorm},
-    {" rmsnorm_forward rmsnorm_backward ", rmsnorm},
+    {" layernorm_forward layernorm_backward add_layernorm_forward ", layernorm},
+    {" rmsnorm_forward rmsnorm_backward add_rmsnorm_forward ", rmsnorm},
     {" softmax_forward softmax_backward ", softmax},
     {" relu_forward relu_backward gelu_forward gelu_backward silu_forward silu_backward ", unary},
     {" tanh_forward tanh_backward sigmoid_forward sigmoid_backward ", unary},

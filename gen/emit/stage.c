@@ -4,6 +4,7 @@
  *
  * The plan decides everything; this file only knows characters.  Comments are printed from plan facts, never literals.
  */
+#include "pair.h"
 #include "stage.h"
 #include "list/version.h"
 #include <inttypes.h>
@@ -128,21 +129,19 @@ static void print_why(const Stager *w, const Call *c)
             (double)cost_op(w->p->c, w->device, c->op) / 1e6);
 }
 
-/* A loss with its gradient behind it is one call (list/rebuild.c): xent_both(loss, lse, dx, dloss, x, ...). */
-static bool print_both(Stager *w, const Routine *r, const Call *c)
+static bool print_pair(Stager *w, const Routine *r, const Call *c)
 {
-    const Op *loss = &w->p->g->op.at[c->op], *back = &w->p->g->op.at[c[1].op];
-    if (strcmp(loss->call, "xent_forward") || back->fwd != c->op || strcmp(back->call, "xent_backward"))
+    const Pair *pair = pair_of(w->p, c);
+    if (!pair)
         return false;
-    call_open(w, "xent_both");
-    for (int i = 0; i < 2; i++)
-        print_arg(w, r, c, loss, i);
-    for (int i = 0; i < 2; i++)
-        print_arg(w, r, c + 1, back, i);
-    for (int i = 2; i < loss->arg.n; i++)
-        print_arg(w, r, c, loss, i);
+    call_open(w, pair->both);
+    for (const char *const *word = pair->word; *word; word++) {
+        int at = **word == '2';
+        const Op *o = &w->p->g->op.at[c[at].op];
+        print_arg(w, r, c + at, o, pair_word(o, *word + at));
+    }
     call_close(w);
-    fprintf(w->f, "  /* :%d */\n", loss->loc.line);
+    fprintf(w->f, "  /* :%d */\n", w->p->g->op.at[c->op].loc.line);
     return true;
 }
 
@@ -180,19 +179,22 @@ static int run_end(const Stager *w, const Routine *r, int from)
     int to = from + 1;
     while (to < r->call.n && to - from < LONGEST && !strcmp(layer, w->p->g->op.at[r->call.at[to].op].layer))
         to++;
-    return to;
+    return to + (to < r->call.n && pair_of(w->p, &r->call.at[to - 1]) != NULL);
 }
 
-/* The calls of one layer. */
+/* The calls of one layer; a pair with the next one's first call ends it. */
 static const char *print_part(Stager *w, const Routine *r, int from, int to, const Strs *label)
 {
     const Op *o = &w->p->g->op.at[r->call.at[from].op], *last = &w->p->g->op.at[r->call.at[to - 1].op];
     const char *name = name_new(&w->names, strf("%s_%s", *o->layer ? o->layer : o->name, verb(r)));
-    fprintf(w->f, "\n/* %s: %s%s */\n", count_text(to - from, "call"), o->name,
+    int calls = to - from;
+    for (int i = from; i + 1 < to; i++)
+        calls -= pair_of(w->p, &r->call.at[i]) != NULL;
+    fprintf(w->f, "\n/* %s: %s%s */\n", count_text(calls, "call"), o->name,
             strcmp(o->name, last->name) ? strf(" .. %s", last->name) : "");
     print_signature(w, name, label);
     for (int i = from; i < to; i++)
-        if (i + 1 < to && print_both(w, r, &r->call.at[i]))
+        if (i + 1 < to && print_pair(w, r, &r->call.at[i]))
             i++;
         else
             print_call(w, r, &r->call.at[i]);

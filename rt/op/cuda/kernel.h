@@ -308,14 +308,32 @@ template <int TEAM> FN Online team_online(Online o)
     return all;
 }
 
+/* f(v, i) for what the thread takes of a row, ascending; four loads are under way where the row allows it. */
+template <int TEAM, class F> FN void over_row(const real *x, long width, int step, float fill, const F &f)
+{
+    long i = (long)(threadIdx.x % TEAM) * (step ? 1 : WIDE), next = TEAM * WIDE;
+    float v[WIDE];
+    for (; step == 0 && i + 3 * next < width; i += 4 * next) {
+        Words<4> w[4];
+        UNROLL
+        for (int k = 0; k < 4; k++)
+            w[k] = *(const Words<4> *)(x + i + k * next);
+        UNROLL
+        for (int k = 0; k < 4; k++) {
+            load(v, (const real *)&w[k]);
+            f(v, i + k * next);
+        }
+    }
+    for (; i < width; i += next) {
+        take(v, x, i, width, step, fill);
+        f(v, i);
+    }
+}
+
 template <int TEAM> FN Online row_online(const real *x, long width, int step)
 {
     Online o = {-F_INFINITY, 0.0f};
-    ROW(i, TEAM, step, width) {
-        float v[WIDE];
-        take(v, x, i, width, step, -F_INFINITY);
-        absorb(&o, v);
-    }
+    over_row<TEAM>(x, width, step, -F_INFINITY, [&](const float (&v)[WIDE], long) { absorb(&o, v); });
     return team_online<TEAM>(o);
 }
 #endif

@@ -73,6 +73,23 @@ template <int TRIPS> struct Held {
                 at[t] = *(const Words<4> *)(row + first(t));
     }
     FIELD void give(float (&v)[WIDE], int t) const { load(v, (const real *)&at[t]); }
+    /* Becomes its sum with another row, as add_forward makes and stores it. */
+    FIELD void add(real *to, const real *row, long width)
+    {
+        Held other;
+        other.read(row, width);
+        UNROLL
+        for (int t = 0; t < TRIPS; t++)
+            if (first(t) < width) {
+                float v[WIDE], w[WIDE];
+                give(v, t);
+                other.give(w, t);
+                for (int j = 0; j < WIDE; j++)
+                    v[j] += w[j];
+                store((real *)&at[t], v);
+                *(Words<4> *)(to + first(t)) = at[t];
+            }
+    }
 };
 
 /* A loop over the trips of a held row. */
@@ -82,8 +99,8 @@ template <int TRIPS> struct Held {
         if (Held<TRIPS>::first(t) < (width))
 
 template <int TRIPS>
-static __global__ void norm_held(real *y, float *mean, float *rstd, const real *x, const float *weight, const float *bias,
-                                 long rows, long width, float eps, float offset)
+static __global__ void norm_held(real *y, float *mean, float *rstd, const real *x, const real *other, real *total,
+                                 const float *weight, const float *bias, long rows, long width, float eps, float offset)
 {
     long r = ROW_OF(WARP);
     if (r >= rows)
@@ -91,6 +108,8 @@ static __global__ void norm_held(real *y, float *mean, float *rstd, const real *
     Held<TRIPS> row;
     float v[WIDE], w[WIDE], b[WIDE], m = 0, s = 0;
     row.read(x + r * width, width);
+    if (other)
+        row.add(total + r * width, other + r * width, width);
     HELD(t, TRIPS, width) {
         row.give(v, t);
         for (int j = 0; j < WIDE; j++)
@@ -302,17 +321,43 @@ static void norm_back(Stage *st, real *dx, Gradient end, const real *dy, const r
 static void norm_forward(Stage *st, real *y, float *mean, float *rstd, const real *x, const float *weight, const float *bias,
                          long rows, long width, float eps, float offset)
 {
+    const real *other = 0;
+    real *total = 0;
     if (HOLDS(width))
-        LAUNCH_HELD(norm_held, width, ceil_div(rows, BLOCK / WARP), st, y, mean, rstd, x, weight, bias, rows, width, eps,
-                    offset);
+        LAUNCH_HELD(norm_held, width, ceil_div(rows, BLOCK / WARP), st, y, mean, rstd, x, other, total, weight, bias, rows,
+                    width, eps, offset);
     else
         LAUNCH_ROWS(norm_rows, rows, width, st, y, mean, rstd, x, weight, bias, rows, width, eps, offset);
+}
+
+static void norm_of_sum(Stage *st, real *sum, real *y, float *mean, float *rstd, const real *a, const real *b,
+                        const float *weight, const float *bias, long rows, long width, float eps)
+{
+    if (HOLDS(width)) {
+        LAUNCH_HELD(norm_held, width, ceil_div(rows, BLOCK / WARP), st, y, mean, rstd, a, b, sum, weight, bias, rows, width,
+                    eps, 0.0f);
+        return;
+    }
+    add_forward(st, sum, a, b, rows * width);
+    norm_forward(st, y, mean, rstd, sum, weight, bias, rows, width, eps, 0.0f);
 }
 
 void layernorm_forward(Stage *st, real *y, float *mean, float *rstd, const real *x, const float *weight,
                        const float *bias, long rows, long width, float eps)
 {
     norm_forward(st, y, mean, rstd, x, weight, bias, rows, width, eps, 0.0f);
+}
+
+void add_layernorm_forward(Stage *st, real *sum, real *y, float *mean, float *rstd, const real *a, const real *b,
+                           const float *weight, const float *bias, long rows, long width, float eps)
+{
+    norm_of_sum(st, sum, y, mean, rstd, a, b, weight, bias, rows, width, eps);
+}
+
+void add_rmsnorm_forward(Stage *st, real *sum, real *y, float *rstd, const real *a, const real *b, const float *weight,
+                         long rows, long width, float eps)
+{
+    norm_of_sum(st, sum, y, 0, rstd, a, b, weight, 0, rows, width, eps);
 }
 
 void layernorm_backward(Stage *st, real *dx, float *dweight, float *dbias, const real *dy, const real *x, const float *weight,

@@ -174,15 +174,13 @@ static __global__ void xent_rows_back(real *dx, const float *dloss, const real *
         return;
     Slope slope = {lse[r], vals->valid[count] && targets[r] != ignore ? *dloss / (float)vals->valid[count] : 0.0f,
                    targets[r] - from};
-    ROW(i, TEAM, step, width) {
-        float v[WIDE];
-        take(v, x + r * width, i, width, step);
+    over_row<TEAM>(x + r * width, width, step, 0.0f, [&](float (&v)[WIDE], long i) {
         slope.of(v, i, step);
         leave(dx + r * width, v, i, width, step);
-    }
+    });
 }
 
-/* Both at once.  The row is read again from its end: what was read last is still in the cache. */
+/* Both at once: the row is read again, from the cache. */
 template <int TEAM>
 static __global__ void xent_rows_both(real *dx, float *lse, const float *dloss, const real *x, const int32_t *targets,
                                       const Values *vals, long rows, long width, long ignore, int count)
@@ -196,15 +194,10 @@ static __global__ void xent_rows_both(real *dx, float *lse, const float *dloss, 
                    vals->valid[count] && targets[r] != ignore ? *dloss / (float)vals->valid[count] : 0.0f, targets[r]};
     if (threadIdx.x % TEAM == 0)
         lse[r] = slope.shift;
-    long first = (long)(threadIdx.x % TEAM) * (step ? 1 : WIDE);
-    for (long i = first + (width - 1) / (TEAM * WIDE) * (TEAM * WIDE); i >= 0; i -= TEAM * WIDE) {
-        float v[WIDE];
-        if (i >= width)
-            continue;
-        take(v, x + r * width, i, width, step);
+    over_row<TEAM>(x + r * width, width, step, 0.0f, [&](float (&v)[WIDE], long i) {
         slope.of(v, i, step);
         leave(dx + r * width, v, i, width, step);
-    }
+    });
 }
 
 template <int TEAM>

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * pair.h: two calls that are printed as one: pair.c.
+ */
+#ifndef PAIR_H
+#define PAIR_H
+#include "plan.h"
+
+typedef struct {
+    const char *first, *second, *both;
+    const char *same[2];        /* operands of the first and the second that must be in one buffer */
+    const char *word[12];       /* arguments; with a 2 in front, the second call's */
+} Pair;
+/* The pair of this call and the next; NULL: none. */
+const Pair *pair_of(const Plan *p, const Call *c);
+int pair_word(const Op *o, const char *word);       /* the argument that its row calls so */
+#endif
