@@ -3,6 +3,7 @@
  * Operators that only move elements: Concat, Slice, Pad, Reshape, Transpose.  No arithmetic, so any bits go through.
  */
 #include "kernel.h"
+#include "../concat.h"
 
 /* to[outer] rows of n elements, `to_step` apart, from rows `from_step` apart. */
 static void move(Stage *st, real *to, long to_step, const real *from, long from_step, long outer, long n)
@@ -12,8 +13,26 @@ static void move(Stage *st, real *to, long to_step, const real *from, long from_
         memcpy(to + r * to_step, from + r * from_step, (size_t)n * sizeof *to);
 }
 
-#include "../concat.h"
+void concat_forward(Stage *st, real *y, const real *a, const real *b, const real *c, const real *d, const real *e,
+                    const real *f, const real *g, const real *i, long outer, long na, long nb, long nc, long nd, long ne,
+                    long nf, long ng, long ni)
+{
+    const real *part[PARTS] = {a, b, c, d, e, f, g, i};
+    long n[PARTS] = {na, nb, nc, nd, ne, nf, ng, ni}, whole = sum_of(n);
+    for (long k = 0, at = 0; k < PARTS; at += n[k++])
+        if (part[k] && n[k])
+            move(st, y + at, whole, part[k], n[k], outer, n[k]);
+}
 
+void concat_backward(Stage *st, real *da, real *db, real *dc, real *dd, real *de, real *df, real *dg, real *di, const real *dy,
+                     long outer, long na, long nb, long nc, long nd, long ne, long nf, long ng, long ni)
+{
+    real *part[PARTS] = {da, db, dc, dd, de, df, dg, di};
+    long n[PARTS] = {na, nb, nc, nd, ne, nf, ng, ni}, whole = sum_of(n);
+    for (long k = 0, at = 0; k < PARTS; at += n[k++])
+        if (part[k] && n[k])
+            move(st, part[k], n[k], dy + at, whole, outer, n[k]);
+}
 void slice_forward(Stage *st, real *y, const real *x, long outer, long whole, long from, long count)
 {
     move(st, y, count, x + from, whole, outer, count);
