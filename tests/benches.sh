@@ -17,6 +17,10 @@ expect "dawnpiper async" bench/dawnpiper/run.sh async -o "$tmp/rows" -m gpt2-124
 expect "its row" grep -q '^gpt2-124m 4 rtx2080ti even [1-9]' "$tmp/rows"
 expect "dawnpiper chunked" bench/dawnpiper/run.sh chunked -o "$tmp/rows" -m gpt2-355m -g rtx2080ti -p even
 expect "its row" grep -q '^gpt2-355m 4 rtx2080ti even [1-9]' "$tmp/rows"
+# networks of images: two planners and exact, which is not worse
+expect "images" bench/dawnpiper/images.sh madpipe -m resnet50 -s 2 -l 16
+mv "$tmp/said" "$tmp/images"
+expect "its row" awk '/^resnet50 +2 +16 / { found = NF == 6 && $4 > 0 && $6 > 0 && $6 <= $5 } END { exit !found }' "$tmp/images"
 # a plan of the corpus that is worse than the recorded one is told of, and no other
 expect "corpus" bench/corpus/run.sh -c bench/results/corpus-0.1.txt -o "$tmp/now" pipedream twobw
 awk '/^pipedream / { $3 = sprintf("%.0f", $3 - 1) } { print }' "$tmp/now" >"$tmp/base"

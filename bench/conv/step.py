@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""step.py: training steps of ResNet-50 or VGG-16 in PyTorch on the CPU, a line of milliseconds each.
+"""step.py: training steps of a model in PyTorch on the CPU, a line of milliseconds each.
+
+ResNet-50 and VGG-16 are written here; the others are those of torchvision.
 
     step.py MODEL f32|bf16 THREADS BATCH STEPS contiguous|last wall|cpu
 
@@ -51,13 +53,28 @@ def vgg16():
     return nn.Sequential(*parts, nn.Linear(4096, 1000))
 
 
+SIDE = {"inception-v3": 299}        # pixels of an image; of all others 224
+OTHERS = {"resnet18": "resnet18", "vgg16-bn": "vgg16_bn", "densenet121": "densenet121", "inception-v3": "inception_v3",
+          "squeezenet": "squeezenet1_1", "mobilenetv2": "mobilenet_v2", "efficientnet-b0": "efficientnet_b0",
+          "convnext-tiny": "convnext_tiny"}
+
+
+def model_of(name):
+    own = {"resnet50": resnet50, "vgg16": vgg16}
+    if name in own:
+        return own[name]()
+    from torchvision import models
+    extra = {"aux_logits": False, "init_weights": False} if name == "inception-v3" else {}
+    return getattr(models, OTHERS[name])(weights=None, **extra)
+
+
 def main():
     name, kind, threads, batch, steps, layout, clock = sys.argv[1:]
     torch.set_num_threads(int(threads))
     torch.manual_seed(1)
     form = torch.channels_last if layout == "last" else torch.contiguous_format
-    model = {"resnet50": resnet50, "vgg16": vgg16}[name]().to(memory_format=form)
-    x = torch.rand(int(batch), 3, 224, 224).to(memory_format=form)
+    model = model_of(name).to(memory_format=form)
+    x = torch.rand(int(batch), 3, SIDE.get(name, 224), SIDE.get(name, 224)).to(memory_format=form)
     labels = torch.randint(1000, (int(batch),))
     rule = torch.optim.SGD(model.parameters(), 1e-4, momentum=0.9)
     now = time.perf_counter if clock == "wall" else lambda: time.process_time() / int(threads)

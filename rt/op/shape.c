@@ -3,6 +3,7 @@
  * Operators that only move elements: Concat, Slice, Pad, Reshape, Transpose.  No arithmetic, so any bits go through.
  */
 #include "kernel.h"
+#include "../concat.h"
 
 /* to[outer] rows of n elements, `to_step` apart, from rows `from_step` apart. */
 static void move(Stage *st, real *to, long to_step, const real *from, long from_step, long outer, long n)
@@ -12,19 +13,9 @@ static void move(Stage *st, real *to, long to_step, const real *from, long from_
         memcpy(to + r * to_step, from + r * from_step, (size_t)n * sizeof *to);
 }
 
-enum { PARTS = 8 };
-
-static long sum_of(const long *n)
-{
-    long sum = 0;
-    for (int k = 0; k < PARTS; k++)
-        sum += n[k];
-    return sum;
-}
-
-void concat_forward(Stage *st, real *y, const real *a, const real *b, const real *c, const real *d, const real *e, const real *f,
-                    const real *g, const real *i, long outer, long na, long nb, long nc, long nd, long ne, long nf, long ng,
-                    long ni)
+void concat_forward(Stage *st, real *y, const real *a, const real *b, const real *c, const real *d, const real *e,
+                    const real *f, const real *g, const real *i, long outer, long na, long nb, long nc, long nd, long ne,
+                    long nf, long ng, long ni)
 {
     const real *part[PARTS] = {a, b, c, d, e, f, g, i};
     long n[PARTS] = {na, nb, nc, nd, ne, nf, ng, ni}, whole = sum_of(n);
@@ -42,7 +33,6 @@ void concat_backward(Stage *st, real *da, real *db, real *dc, real *dd, real *de
         if (part[k] && n[k])
             move(st, part[k], n[k], dy + at, whole, outer, n[k]);
 }
-
 void slice_forward(Stage *st, real *y, const real *x, long outer, long whole, long from, long count)
 {
     move(st, y, count, x + from, whole, outer, count);

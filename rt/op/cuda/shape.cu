@@ -5,6 +5,7 @@
  * x 32 in shared memory, so that both sides are read and written along their last axis.
  */
 #include "kernel.h"
+#include "../../concat.h"
 
 typedef Words<4> Quad;
 
@@ -28,6 +29,11 @@ static void move_by(Stage *st, real *to, long to_step, const real *from, long fr
         LAUNCH((move_rows<real>), blocks_for(rows * n), (unsigned)BLOCK, st, to, to_step, from, from_step, ids, rows, n);
 }
 
+static void move(Stage *st, real *to, long to_step, const real *from, long from_step, long outer, long n)
+{
+    move_by(st, to, to_step, from, from_step, 0, outer, n);
+}
+
 /* The columns that a slice was not taken from get zero. */
 template <class U> static __global__ void spread_rows(U *to, const U *from, long rows, long whole, long at, long n, U zero)
 {
@@ -37,25 +43,15 @@ template <class U> static __global__ void spread_rows(U *to, const U *from, long
     }
 }
 
-enum { PARTS = 8 };
-
-static long sum_of(const long *n)
-{
-    long sum = 0;
-    for (int k = 0; k < PARTS; k++)
-        sum += n[k];
-    return sum;
-}
-
-void concat_forward(Stage *st, real *y, const real *a, const real *b, const real *c, const real *d, const real *e, const real *f,
-                    const real *g, const real *i, long outer, long na, long nb, long nc, long nd, long ne, long nf, long ng,
-                    long ni)
+void concat_forward(Stage *st, real *y, const real *a, const real *b, const real *c, const real *d, const real *e,
+                    const real *f, const real *g, const real *i, long outer, long na, long nb, long nc, long nd, long ne,
+                    long nf, long ng, long ni)
 {
     const real *part[PARTS] = {a, b, c, d, e, f, g, i};
     long n[PARTS] = {na, nb, nc, nd, ne, nf, ng, ni}, whole = sum_of(n);
     for (long k = 0, at = 0; k < PARTS; at += n[k++])
         if (part[k] && n[k])
-            move_by(st, y + at, whole, part[k], n[k], 0, outer, n[k]);
+            move(st, y + at, whole, part[k], n[k], outer, n[k]);
 }
 
 void concat_backward(Stage *st, real *da, real *db, real *dc, real *dd, real *de, real *df, real *dg, real *di, const real *dy,
@@ -65,12 +61,11 @@ void concat_backward(Stage *st, real *da, real *db, real *dc, real *dd, real *de
     long n[PARTS] = {na, nb, nc, nd, ne, nf, ng, ni}, whole = sum_of(n);
     for (long k = 0, at = 0; k < PARTS; at += n[k++])
         if (part[k] && n[k])
-            move_by(st, part[k], n[k], dy + at, whole, 0, outer, n[k]);
+            move(st, part[k], n[k], dy + at, whole, outer, n[k]);
 }
-
 void slice_forward(Stage *st, real *y, const real *x, long outer, long whole, long from, long count)
 {
-    move_by(st, y, count, x + from, whole, 0, outer, count);
+    move(st, y, count, x + from, whole, outer, count);
 }
 
 void slice_backward(Stage *st, real *dx, const real *dy, long outer, long whole, long from, long count)
