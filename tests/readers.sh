@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Every reader of files, under the sanitizers of the compiler, on the corpus of its fuzz target, on texts that dpgen writes
-# itself and on the model files of the tests.  SLOW=1 also runs each target with the fuzzer of clang, FUZZ_SECONDS (600) long;
-# what it finds stays in build/fuzzer and belongs into the corpus.  NAME...: these targets alone.
+# itself and on the model files and graphs of the tests.  SLOW=1 also runs each target with the fuzzer of clang, FUZZ_SECONDS
+# (600) long; what it finds stays in build/fuzzer and belongs into the corpus.  NAME...: these targets alone.
 . "$(dirname "$0")/lib.sh"
 need dpgen
 corpus=tests/fuzz_targets/corpus
@@ -17,7 +17,9 @@ for target in $targets; do binaries="$binaries build/san/$target"; done
 need $binaries
 
 # Texts of dpgen itself
-mkdir -p "$tmp/yaml" "$tmp/graph" "$tmp/plan"
+mkdir -p "$tmp/yaml" "$tmp/graph" "$tmp/plan" "$tmp/pt2" "$tmp/onnx"
+cp tests/graphs/*.pt2 "$tmp/pt2"
+cp tests/graphs/*.onnx "$tmp/onnx"
 sed -n 's/^    "\(.*\)\\n";*$/\1/p' tests/fuzz_targets/small.h >"$tmp/small.yaml"
 cp "$tmp/small.yaml" "$models"/*.yaml "$tmp/yaml"
 ./dpgen "$models/mlp.yaml" -d f >"$tmp/graph/mlp" 2>"$tmp/said" || fault "no graph: $(head -n 1 "$tmp/said")"

@@ -89,6 +89,7 @@ planned() {
 sets=$*
 for model in $models; do
     file=examples/$model.yaml
+    case $model in gnmt-16) sed 's/N: 4}/N: 8}/' examples/gnmt-8.yaml >"$bin/$model.yaml" ;; esac
     case $kind in async) untied "$model" ;; chunked) chunked "$model" ;; esac
     [ ! -e "$bin/$model.yaml" ] || file=$bin/$model.yaml
     for p in $stages; do

@@ -15,6 +15,7 @@
  * table, then one line `floor MS`.
  *
  *     floor [-t THREADS] [-n ROUNDS] [-b BATCH] [-s TOKENS] [-o]      -o: time OpenBLAS too
+ *     floor ... -w KIND:ROWS:IN:OUT:TIMES ...                         other products: kind f forward, x dx, w dweight
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -30,11 +31,12 @@
 
 enum { BLAS, PLAIN, PACKED, OPEN, WAYS, ROUNDS = 99 };
 static const char *const way_name[WAYS] = { "blas", "plain", "packed", "open" };
+typedef struct { const char *name; int kind; long rows, in, out; int times; } Needed;      /* kind: of direction[] */
 static const struct { const char *name; long in, out; int times; } weight[] = {
     { "qkv", 768, 2304, 12 }, { "attproj", 768, 768, 12 }, { "fc", 768, 3072, 12 }, { "fcproj", 3072, 768, 12 },
     { "head", 768, 50257, 1 } };
 static const char *const direction[] = { "forward", "dx", "dweight" };
-enum { WEIGHTS = sizeof weight / sizeof *weight, F32 = sizeof(real) == sizeof(float) };
+enum { WEIGHTS = sizeof weight / sizeof *weight, F32 = sizeof(real) == sizeof(float), MOST = 256 };
 
 typedef void (*Sgemm)(int, int, int, int, int, int, float, const float *, int, const float *, int, float, float *, int);
 static Sgemm open_blas;
@@ -46,13 +48,12 @@ static double now(void)
     return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
 }
 
-static Recipe recipe(int w, int d, long rows)
+static Recipe recipe(const Needed *w)
 {
-    long in = weight[w].in, out = weight[w].out;
-    const Recipe all[] = { { .batch = 1, .m = rows, .n = out, .k = in, .tb = 1 },
-                           { .batch = 1, .m = rows, .n = in, .k = out },
-                           { .batch = 1, .m = out, .n = in, .k = rows, .ta = 1, .wide = 1, .acc = 1 } };
-    return all[d];
+    const Recipe all[] = { { .batch = 1, .m = w->rows, .n = w->out, .k = w->in, .tb = 1 },
+                           { .batch = 1, .m = w->rows, .n = w->in, .k = w->out },
+                           { .batch = 1, .m = w->out, .n = w->in, .k = w->rows, .ta = 1, .wide = 1, .acc = 1 } };
+    return all[w->kind];
 }
 
 static int exists(int way)
@@ -78,10 +79,10 @@ static int ascending(const void *a, const void *b)
 }
 
 /* The lowest median of one product, in milliseconds. */
-static double product_floor(Stage *st, int w, int d, long rows, int rounds, void *c, const void *a, const void *b)
+static double product_floor(Stage *st, const Needed *w, int rounds, void *c, const void *a, const void *b)
 {
     static double ms[WAYS][ROUNDS];
-    Recipe r = recipe(w, d, rows), packed = r;
+    Recipe r = recipe(w), packed = r;
     packed.pack = 1;
     Product *p[WAYS] = { [PLAIN] = product_open(st, r), [PACKED] = product_open(st, packed) };
     product_run(st, p[PACKED], c, a, b, NULL);          /* leaves b packed */
@@ -94,7 +95,7 @@ static double product_floor(Stage *st, int w, int d, long rows, int rounds, void
                 ms[way][i] = now() - from;
         }
     double best = 1e30, work = 2e-6 * (double)r.m * (double)r.n * (double)r.k;
-    printf("%-8s %-8s", weight[w].name, direction[d]);
+    printf("%-8s %-8s %5ld %5ld %5ld x %-3d", w->name, direction[w->kind], w->rows, w->in, w->out, w->times);
     for (int way = 0; way < WAYS; way++) {
         if (!exists(way))
             continue;
@@ -128,17 +129,53 @@ static void find_open_blas(int threads)
     set_threads(threads);
 }
 
+/* KIND:ROWS:IN:OUT:TIMES */
+static int read_needed(const char *text, Needed *to)
+{
+    char kind;
+    to->name = "";
+    if (sscanf(text, "%c:%ld:%ld:%ld:%d", &kind, &to->rows, &to->in, &to->out, &to->times) != 5)
+        return 0;
+    to->kind = kind == 'f' ? 0 : kind == 'x' ? 1 : 2;
+    return 1;
+}
+
+/* Buffers as large as the largest product wants them */
+static double sum_of(Stage *st, const Needed *needed, int n, int rounds)
+{
+    long left = 0, right = 0, result = 0;
+    for (int i = 0; i < n; i++) {
+        const Needed *w = &needed[i];
+        long x = w->rows * w->in, y = w->rows * w->out, m = w->in * w->out, wide = x > y ? x : y;
+        left = wide > left ? wide : left;
+        right = (m > wide ? m : wide) > right ? (m > wide ? m : wide) : right;
+        result = right > result ? right : result;
+    }
+    real *a = handle_alloc((size_t)left * sizeof *a), *b = handle_alloc((size_t)right * sizeof *b);
+    float *c = handle_alloc((size_t)result * sizeof *c);
+    double sum = 0;
+    fill(a, left), fill(b, right);
+    for (int i = 0; i < n; i++)
+        sum += needed[i].times * product_floor(st, &needed[i], rounds, c, a, b);
+    return sum;
+}
+
 int main(int argc, char **argv)
 {
-    int threads = 2, rounds = 9, option, with_open = 0;
+    static Needed needed[MOST];
+    int threads = 2, rounds = 9, option, with_open = 0, n = 0;
     long batch = 4, tokens = 64;
-    while ((option = getopt(argc, argv, "t:n:b:s:o")) != -1)
+    while ((option = getopt(argc, argv, "t:n:b:s:ow:")) != -1)
         switch (option) {
         case 't': threads = atoi(optarg); break;
         case 'n': rounds = atoi(optarg) < ROUNDS ? atoi(optarg) : ROUNDS; break;
         case 'b': batch = atol(optarg); break;
         case 's': tokens = atol(optarg); break;
         case 'o': with_open = 1; break;
+        case 'w':
+            if (n == MOST || !read_needed(optarg, &needed[n++]))
+                return 2;
+            break;
         default: return 2;
         }
     char why[256];
@@ -147,17 +184,11 @@ int main(int argc, char **argv)
     if (with_open)
         find_open_blas(threads);
     Stage st = { .threads = threads, .count = 1 };
-    long rows = batch * tokens, wide = 50257, most = wide * 768 > rows * wide ? wide * 768 : rows * wide;
-    real *x = handle_alloc((size_t)(rows * wide) * sizeof *x), *w = handle_alloc((size_t)(wide * 768) * sizeof *w);
-    float *y = handle_alloc((size_t)most * sizeof *y);
-    fill(x, rows * wide), fill(w, wide * 768);
-    const dnnl_version_t *v = dnnl_version();
-    printf("oneDNN %d.%d.%d, %s, %d threads, %ld rows\n", v->major, v->minor, v->patch, F32 ? "f32" : "bf16", threads,
-           rows);
-    double sum = 0;
-    for (int i = 0; i < WEIGHTS; i++)
+    for (int i = 0; i < WEIGHTS && (n == 0 || *needed[0].name); i++)
         for (int d = 0; d < 3; d++)
-            sum += weight[i].times * product_floor(&st, i, d, rows, rounds, y, x, d == 2 ? x : w);
-    printf("floor %.3f\n", sum);
+            needed[n++] = (Needed){weight[i].name, d, batch * tokens, weight[i].in, weight[i].out, weight[i].times};
+    const dnnl_version_t *v = dnnl_version();
+    printf("oneDNN %d.%d.%d, %s, %d threads\n", v->major, v->minor, v->patch, F32 ? "f32" : "bf16", threads);
+    printf("floor %.3f\n", sum_of(&st, needed, n, rounds));
     return 0;
 }

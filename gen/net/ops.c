@@ -86,7 +86,7 @@ int ops_transpose(Net *g, int x, const int64_t *perm)
     for (int i = 0; i < d.n; i++) {
         if (perm[i] < 0 || perm[i] >= d.n || (i == 0) != (perm[i] == 0))
             net_refuse(g, "it moves the axis of the samples; recurrent layers are read from a .pt2 of torch.export, made with "
-                       "batch_first=True");
+                       "batch_first=True, and attention as F.scaled_dot_product_attention, not as nn.MultiheadAttention");
         to.d[i] = d.d[perm[i]];
         text = strf("%s%s%lld", text, i ? ", " : "", (long long)perm[i]);
     }

@@ -1,0 +1,114 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# One training step of a model against the floor of its matrix products, on the same machine in the same run, in f32.
+#
+#   run.sh [-c] [-r ROUNDS] [-t THREADS] llama | lstm
+#
+#   llama   125 million parameters, 12 layers of 768, 4 x 256 tokens; attention is no product of the floor
+#   lstm    one layer, 64 samples, 50 steps, 1024 wide; products of single steps count with 64 rows
+#   -c      counts instructions by callgrind instead, portable kernels, one thread, smaller: calls against products
+#
+# Floor and job take turns, ROUNDS times (5).  The floor is that of bench/gpt2-step/floor.c, of the products that `dpgen -d g`
+# prints.  The first step of a run is dropped; a run counts with its median step; printed are the medians over the runs, their
+# range, and the ratio.  Must: llama 1.35, lstm 1.3.
+set -eu
+export LC_ALL=C
+rounds=5 threads=2 count=
+while getopts cr:t: option; do
+    case $option in
+    c) count=1 ;;
+    r) rounds=$OPTARG ;;
+    t) threads=$OPTARG ;;
+    *) exit 2 ;;
+    esac
+done
+shift $((OPTIND - 1))
+cd "$(dirname "$0")/../.."
+bin=$(mktemp -d) || exit 1
+trap 'rm -rf "$bin"' EXIT
+trap 'exit 1' HUP INT TERM
+: "${CC:=cc}"
+
+common="--set train.precision.compute=f32 --set train.steps=6 --stages 1 --schedule gpipe --recompute none --estimate"
+common="$common --set devices.0.count=1"
+case ${1:-} in
+llama)
+    file=examples/tinyllama.yaml data=bin/tokens
+    size="-D D=768 -D H=12 -D K=12 -D W=64 -D F=2048 -D TIE=1 --set data.train.files=tokens.bin"
+    if [ "$count" ]; then size="$size -D L=2 -D V=4096 -D T=128" batch=1; else size="$size -D L=12 -D T=256" batch=4; fi ;;
+lstm)
+    file=bench/model-step/lstm.yaml size= batch=64
+    [ -z "$count" ] || { size="-D T=20 -D H=256" batch=32; } ;;
+*) sed -n 's/^# *\(  run.sh.*\)/usage: \1/p' "$0" >&2; exit 2 ;;
+esac
+size="$size --set train.batch.global=$batch --set train.batch.micro=$batch"
+kernels=onednn isa=x86-64-v3
+[ -z "$count" ] || { kernels=portable threads=1; }
+if [ -z "$count" ] && $CC -march=native -dM -E - </dev/null | grep -q __AVX512BW__; then isa=x86-64-v4; fi
+size="$size --set devices.0.kernels=$kernels --set devices.0.threads=$threads --set devices.0.isa=$isa"
+
+# shellcheck disable=SC2086
+./dpgen "$file" $common $size -o "$bin/job" >"$bin/said" 2>&1 || { cat "$bin/said" >&2; exit 1; }
+make -s -C "$bin/job" >"$bin/said" 2>&1 || { tail -n 5 "$bin/said" >&2; exit 1; }
+# Tokens in llm.c's format, 100000 pairs of ASCII bytes below 2^12; or numbers between -1 and 1
+cd "$bin/job"
+if [ "$1" = llama ]; then
+    { printf '\210\330\064\001\001\000\000\000\240\206\001\000'; head -c 1012 /dev/zero
+      tr -dc '\000-\017' </dev/urandom | head -c 200000; } >tokens.bin
+else
+    $CC -std=c11 -O1 -o "$bin/npy" "$OLDPWD/tests/npy.c"
+    width=1024 time=50
+    [ -z "$count" ] || width=256 time=20
+    for array in x wanted; do "$bin/npy" $array.npy f4 -1 1 $batch $time $width; done
+fi
+cd "$OLDPWD"
+
+if [ "$count" ]; then
+    (cd "$bin/job" && valgrind --tool=callgrind --callgrind-out-file="$bin/counts" ./train --steps 2 --quiet \
+        --no-checkpoint) >"$bin/said" 2>&1 || { tail -n 5 "$bin/said" >&2; exit 1; }
+    callgrind_annotate --inclusive=yes --threshold=100 "$bin/counts" >"$bin/table" 2>&1
+    # Calls that stages make, by the names of rt.h, and the products inside them
+    sed -n 's/^void \([a-z_]*\)(Stage \*st,.*/\1/p' rt/rt.h >"$bin/names"
+    awk 'NR == FNR { call[$1]; next }
+        !match($0, /:[A-Za-z_0-9]+/) { next }
+        { name = substr($0, RSTART + 1, RLENGTH - 1); gsub(",", "", $1) }
+        name ~ /^product_(to|give|on)$/ { products += $1 }
+        name in call { calls += $1; printf "%14.0f  %s\n", $1, name }
+        END { printf "%14.0f  products of matrices\n%14.0f  all calls: %.3f times\n", products, calls, calls / products }' \
+        "$bin/names" "$bin/table"
+    exit
+fi
+
+# The products: KIND ROWS IN OUT, of a Linear, and of the steps of an LSTM
+# shellcheck disable=SC2086
+./dpgen "$file" $common $size -d g 2>&1 | awk '
+    { for (i = 1; i <= NF; i++) if (split($i, part, "=i:") == 2) value[part[1]] = part[2] }
+    function put(kind, rows, in_, out, times) { n[kind ":" rows ":" in_ ":" out] += times }
+    / call=linear_forward /    { put("f", value["rows"], value["in"], value["out"], 1) }
+    / call=linear_backward_x / { put("x", value["rows"], value["in"], value["out"], 1) }
+    / call=linear_backward_w / { put("w", value["rows"], value["in"], value["out"], 1) }
+    / call=recur_forward /     { put("f", value["batch"], value["hidden"], 4 * value["hidden"], value["time"]) }
+    / call=recur_backward /    { put("x", value["batch"], value["hidden"], 4 * value["hidden"], value["time"]) }
+    / call=recur_backward_w /  { put("w", value["batch"] * value["time"], value["hidden"], 4 * value["hidden"], 1) }
+    END { for (i in n) print "-w", i ":" n[i] }' | sort >"$bin/products"
+$CC -std=c11 -O3 -march=native -mprefer-vector-width=512 -ffp-contract=off -fno-math-errno -fno-trapping-math -fopenmp \
+    -D_POSIX_C_SOURCE=200809L bench/gpt2-step/floor.c rt/op/onednn/library.c rt/op/onednn/product.c rt/op/onednn/start.c \
+    -o "$bin/floor" -ldnnl -ldl
+
+median() { sort -g | awk '{ x[NR] = $1 } END { print NR % 2 ? x[(NR + 1) / 2] : (x[NR / 2] + x[NR / 2 + 1]) / 2 }'; }
+for round in $(seq "$rounds"); do
+    # shellcheck disable=SC2046
+    "$bin/floor" -t "$threads" -n 5 $(cat "$bin/products") >"$bin/floor.$round"
+    sed -n 's/^floor //p' "$bin/floor.$round" >>"$bin/floor.ms"
+    rm -f "$bin/log"
+    (cd "$bin/job" && ./train --steps 6 --quiet --no-checkpoint --log "$bin/log")
+    sed -n '/"event":"step"/s/.*"ms":\([0-9.]*\).*/\1/p' "$bin/log" | tail -n +2 | median >>"$bin/step.ms"
+done
+cat "$bin/floor.1"
+echo "$(nproc) cores, $(uname -m); compiler: $($CC --version | sed -n 1p); commit $(git rev-parse --short HEAD 2>&1 || true)"
+floor=$(median <"$bin/floor.ms")
+for name in floor step; do
+    sort -g "$bin/$name.ms" | awk -v name="$1 $name" -v base="$floor" -v ms="$(median <"$bin/$name.ms")" '
+        { if (NR == 1) low = $1; high = $1 }
+        END { printf "%-12s %9.1f ms  %8.1f to %8.1f   %6.2f x floor\n", name, ms, low, high, ms / base }'
+done
