@@ -20,6 +20,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#ifndef COMMIT
+#define COMMIT ""              /* the Makefile knows it */
+#endif
+
 enum { LEAST_ARCH = 80 };
 
 /* ---- verbs ------------------------------------------------------------------------------------------------------- */
