@@ -112,6 +112,14 @@ build/gen/%.o: rt/%.c $(wildcard rt/*.h rt/tokens/*) gen/base.h build/flags
 .c.o:
 	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
 
+# For --version: the commit, where this is a checkout
+COMMIT := $(if $(wildcard .git),$(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null))
+build/commit: FORCE
+	@mkdir -p build
+	@echo '$(COMMIT)' | cmp -s - $@ || echo '$(COMMIT)' >$@
+gen/main.o: build/commit
+gen/main.o: private CPPFLAGS += -DCOMMIT='"$(COMMIT)"'
+
 # ---- tests: everything but main() in one archive, and the portable kernels and runtime in another -------------------
 KFLAGS = -std=c11 -O2 -ffp-contract=off -fno-math-errno -fno-trapping-math -march=native -Wall -Wextra -Werror \
          -Wno-unknown-pragmas

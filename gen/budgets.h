@@ -85,6 +85,9 @@ enum {
                                                its live bytes */
 #define REPORT_STEPS INT64_C(600000000)     /* of all remedies of a report that nothing fits: some 3 s */
 #define SHOWN_STEPS  INT64_C(300000000)     /* of the plan that it shows */
+#define FULL_STEPS   INT64_C(5000000000)    /* of all other layouts of a question; with 3 a plan near its least limit was 33 %
+                                               slower */
+#define MOVED_STEPS  INT64_C(1000000000)    /* of all cuts of a plan moved by one operator, as MOVED_WORK */
 #define TRIAL_STEPS  INT64_C(3000000000)    /* of all trials of a question, which only have to fit: some 15 s */
 enum {
     LONG_STEPS = 5000000,       /* of LAYOUT_STEPS, before gen/pack is asked; and of each device after TRIAL_STEPS */

@@ -20,6 +20,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#ifndef COMMIT
+#define COMMIT ""              /* the Makefile knows it */
+#endif
+
 enum { LEAST_ARCH = 80 };
 
 /* ---- verbs ------------------------------------------------------------------------------------------------------- */
@@ -257,7 +261,7 @@ static void set_objective(Options *x, Model *m)
 int main(int argc, char **argv)
 {
     atexit(mem_free_all);
-    options_answer(argc, argv);
+    options_answer(argc, argv, COMMIT);
     if (argc > 1 && !strcmp(argv[1], "pack"))
         return pack_command(argc - 2, argv + 2);
     if (argc > 1 && !strcmp(argv[1], "tokens"))

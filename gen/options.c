@@ -14,6 +14,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#ifdef __clang__
+#define COMPILER __VERSION__
+#else
+#define COMPILER "gcc " __VERSION__
+#endif
+
 static const char usage[] =
     "dpgen MODEL.yaml -o DIR     plan the training job and write it to DIR as C; - is the standard input\n"
     "dpgen check MODEL.yaml      operators, parameters, bytes, FLOP; --parameters: the tensors of its published weights\n"
@@ -248,14 +254,15 @@ void options_end(int status)
     exit(status);
 }
 
-void options_answer(int argc, char **argv)
+void options_answer(int argc, char **argv, const char *commit)
 {
     for (int i = 1; i < argc; i++) {
         const char *word = argv[i], *next = i + 1 < argc ? argv[i + 1] : "";
         if (!strcmp(word, "--help") || !strcmp(word, "-h") || (i == 1 && !strcmp(word, "help") && access(word, F_OK) != 0))
             printf("%s%s", usage, usage_options);
         else if (!strcmp(word, "--version"))
-            printf("dpgen %s\nlicence Apache-2.0; what it writes is yours\nlibyaml %s\n", DPGEN_VERSION, load_library());
+            printf("dpgen %s\n%s%s%slicence Apache-2.0; what it writes is yours\nlibyaml %s\ncompiler %s\n", DPGEN_VERSION,
+                   *commit ? "commit " : "", commit, *commit ? "\n" : "", load_library(), COMPILER);
         else if (!strcmp(word, "-d") && !strcmp(next, "?"))
             list_dumps();
         else if (!strcmp(word, "--planner") && !strcmp(next, "?"))

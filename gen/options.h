@@ -20,7 +20,7 @@ typedef struct {
 /* Ends with that status, or with 1 where the standard output is lost. */
 void options_end(int status) NORETURN;
 /* --help, --version and -d ?, behind whatever command: answers and ends with 0. */
-void options_answer(int argc, char **argv);
+void options_answer(int argc, char **argv, const char *commit);
 /* Complains and ends with status 2 at the first mistake. */
 Options options(int argc, char **argv);
 /* Those that change the model file, as words of a shell command, a blank before each. */

@@ -168,6 +168,7 @@ typedef struct {
     bool brief;                 /* gives up sooner while nothing fits */
     int64_t *work_left;         /* calls replayed for prices and runs met, of a whole search; NULL: no bound */
     int64_t *steps_left;        /* placement steps that trials share, which only have to fit; NULL: each layout has its own */
+    int64_t *full_left;         /* those that all others share, and then they are brief; NULL: no bound */
 } Ask;
 /* The answer to an Ask: a plan, or the reason why there is none. */
 typedef enum { PLANNED, NO_PLAN, OVER_DEVICE, OVER_HOST } Verdict;
@@ -349,6 +350,7 @@ void check_lower(const Plan *p);                    /* calls, operands, sizes; n
 /* ---- mem: mem/mem.c -------------------------------------------------------------------------------------------- */
 int mem(Plan *p);
 int64_t *layout_budget(const Ask *ask);              /* its placement steps for trials, or new ones */
+int64_t *full_budget(void);                          /* those of all others */
 int  host_of_device(const Plan *p, int device);
 void host_layout(Plan *p, int device);              /* mem/host.c: the same for the host's memory */
 Bytes *mem_at_peak(const Plan *p, int device);       /* by buffer: bytes alive at dev[].peak, over slots and micro-batches */

@@ -15,6 +15,13 @@ expect "one place has the version" test "$(grep -rl "\"$version\"" gen Makefile 
 expect "--version: number" grep -qx "dpgen $version" "$tmp/version"
 expect "--version: licence" grep -q "Apache-2.0" "$tmp/version"
 expect "--version: libyaml" grep -q "^libyaml [0-9]" "$tmp/version"
+expect "--version: compiler" grep -q "^compiler .*[0-9]" "$tmp/version"
+if [ -e .git ] && git log -1 >/dev/null 2>&1; then
+    commit=$(sed -n 's/^commit \([0-9a-f]*\).*/\1/p' "$tmp/version")
+    expect "--version: commit" test "$(git rev-parse "$commit^0")" = "$(git rev-parse HEAD)"
+else
+    skip "this is no checkout"
+fi
 ./dpgen --help >"$tmp/help" && ./dpgen -h >"$tmp/h"
 expect "-h is --help" cmp "$tmp/help" "$tmp/h"
 if [ -w /dev/full ]; then

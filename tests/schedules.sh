@@ -7,8 +7,8 @@
 . "$(dirname "$0")/lib.sh"
 need dpgen
 
-exact="$models/tiny-gpt.yaml --estimate --stages 2"
-model="$exact --schedule auto --planner even"
+even="$models/tiny-gpt.yaml --estimate --stages 2 --planner even"
+model="$even --schedule auto"
 
 # row SCHEDULE: its line of the data, a field a line
 row() { sed -n "s/.*{\"schedule\": \"$1\", \(.*\)}.*/\1/p" "$tmp/rows" | sed 's/, "/\n"/g; s/"//g'; }
@@ -17,7 +17,7 @@ of() { row "$1" | sed -n "s/^$2: //p"; }
 # same WHAT GOT WANT
 same() { if [ -n "$2" ] && [ "$2" = "$3" ]; then pass; else fault "$1: $2, not $3"; fi; }
 
-./dpgen schedules $exact --json >"$tmp/rows" 2>"$tmp/said" || fault "rows: $(cat "$tmp/said")"
+./dpgen schedules $even --json >"$tmp/rows" 2>"$tmp/said" || fault "rows: $(cat "$tmp/said")"
 sed -n 's/.*"schedule": "\([^"]*\)".*/\1/p' "$tmp/rows" | sort >"$tmp/got"
 # its name, by its traits: steps that do not overlap, lists that nobody has to give
 awk -F'"' '/^SCHEDULE/ { name = $2; row[name] = "" } name { row[name] = row[name] $0 } /^LATER/ { name = "" }
@@ -26,7 +26,7 @@ expect "every synchronous schedule: $(diff "$tmp/want" "$tmp/got" | head -n 2)" 
 
 # ---- the figures of dpgen plan
 for name in 1f1b zb-v; do
-    ./dpgen plan $exact --schedule $name --json >"$tmp/plan" 2>"$tmp/said" || fault "$name: $(cat "$tmp/said")"
+    ./dpgen plan $even --schedule $name --json >"$tmp/plan" 2>"$tmp/said" || fault "$name: $(cat "$tmp/said")"
     step=$(sed -n 's/.*"step_ns": \([0-9]*\).*/\1/p' "$tmp/plan")
     same "$name: the step" "$(of $name step_ns)" "$step"
     same "$name: the bound" "$(of $name bound_ns)" "$(sed -n 's/.*"step_bound_ns": \([0-9]*\).*/\1/p' "$tmp/plan")"
@@ -35,7 +35,7 @@ for name in 1f1b zb-v; do
     same "$name: idle" "$(of $name idle)" "$(sed -n 's/.*"busy_ns": \([0-9]*\).*/\1/p' "$tmp/plan" |
         awk -v step="$step" '{ idle += step - $1 } END { printf "%.6f", idle / step / NR }')"
     same "$name: messages" "$(of $name messages)" \
-        "$(./dpgen plan $exact --schedule $name -d c 2>"$tmp/said" | grep -c '^action [0-9]* kind=send')"
+        "$(./dpgen plan $even --schedule $name -d c 2>"$tmp/said" | grep -c '^action [0-9]* kind=send')"
     same "$name: copies" "$(of $name weight_copies)" 1
 done
 
@@ -48,14 +48,15 @@ bubble interleaved-zb "1 / (3 * 2 * 4 + 1)"
 bubble zb-v "1 / (6 * 4 + 1)"
 same "no form of 1f1b*" "$(of '1f1b\*' closed_form)" 0
 
-# ---- auto: no row that trains alike is faster, and gpipe and 1f1b have the plans that they have without the others
+# ---- auto: no row that trains alike is faster by more than a 64th, and gpipe and 1f1b have the plans that they have without the others
 steps() { sed -n 's/.*"schedule": "\([^"]*\)", "fits": true.*"step_ns": \([0-9]*\).*/\1 \2/p' "$tmp/rows"; }
 best() {            # OPTION...
     ./dpgen schedules $models/tiny-gpt.yaml --estimate "$@" --json >"$tmp/rows" 2>"$tmp/said"
     ./dpgen plan $models/tiny-gpt.yaml --estimate "$@" --schedule auto --json >"$tmp/plan" 2>"$tmp/said"
     least=$(steps | grep -v -e '^optimal ' -e '^1f1b\* ' | sort -n -k 2 | head -n 1)
-    same "auto of $*, where ${least% *} is the fastest" "$(sed -n 's/.*"step_ns": \([0-9]*\).*/\1/p' "$tmp/plan" | head -n 1)" \
-        "${least#* }"
+    step=$(sed -n 's/.*"step_ns": \([0-9]*\).*/\1/p' "$tmp/plan" | head -n 1)
+    if [ -n "$step" ] && [ $((step * 64)) -le $((${least#* } * 65)) ]; then pass
+    else fault "auto of $*: $step ns, and ${least#* } of ${least% *}"; fi
 }
 best --stages 4 --set train.batch.global=32 --set links.cpu-cpu.latency=200us --set links.cpu-cpu.rate=10GB/s
 best --stages 2

@@ -209,8 +209,8 @@ static void find_layout(Mem *m, Layout *best)
 {
     Bytes bound = m->p->dev.at[m->device].bound, most = m->p->m->devices.at[m->device].memory;
     Bytes least = bound, low = bound + bound / 100, enough = bound + bound / 100 * 3;
-    int64_t *left = m->p->ask.steps_left;
-    bool spent = left && *left < LAYOUT_STEPS;
+    int64_t *left = m->p->ask.steps_left, *all = left ? left : m->p->ask.full_left;
+    bool spent = all && *all < LAYOUT_STEPS;
     if (left && most > enough)
         least = low = enough = most;
     void *mark = mem_mark();
@@ -223,8 +223,8 @@ static void find_layout(Mem *m, Layout *best)
     bool alone = best->top > enough && !m->overlap && !hopeless && !spent;
     if (alone && !place_alone(m, best))
         shake_on(&w, best, &good, enough, most);
-    if (left)
-        *left -= LAYOUT_STEPS - w.left + (alone ? ALONE_STEPS : 0);
+    if (all)
+        *all -= LAYOUT_STEPS - w.left + (alone ? ALONE_STEPS : 0);
     mem_release(mark);
 }
 
@@ -233,6 +233,13 @@ int64_t *layout_budget(const Ask *ask)
     int64_t *left = alloc(sizeof *left);
     *left = TRIAL_STEPS;
     return ask->steps_left ? ask->steps_left : left;
+}
+
+int64_t *full_budget(void)
+{
+    int64_t *left = alloc(sizeof *left);
+    *left = FULL_STEPS;
+    return left;
 }
 
 Bytes mem_place(Mem *m, Place *place)

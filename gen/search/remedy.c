@@ -61,6 +61,7 @@ void take_any(Candidate *k)
 {
     Ask ask = k->ask;
     ask.first_fit = true;
+    ask.full_left = full_budget();      /* of its own: it is the last that may find a plan */
     Candidate with = candidate_with(k, &ask);
     candidate_start(&with, 0);
     if (with.why == OVER_DEVICE)

@@ -203,6 +203,8 @@ static Plan *search_asked(const Options *x, const Model *m, const Ask *ask, Plan
         s.ask.work_left = memcpy(alloc(sizeof work), &work, sizeof work);
         s.later = SEARCH_WORK - work;
     }
+    if (!s.ask.full_left)
+        s.ask.full_left = full_budget();
     bool open = sizes.n > 1 || m->plan.stages_min < m->plan.stages_max;
     if (!planner_named(m->plan.planner)->layout || !open || !search_layouts(&s, &sizes, &best)) {
         for (int i = 0; i < sizes.n; i++)
@@ -309,7 +311,7 @@ static void try_again(void *ctx)
     search_all(ctx);
 }
 
-Plan *search_again(const Plan *p, const Model *m, const Ints *cuts, int64_t *work, Plan **failed)
+Plan *search_again(const Plan *p, const Model *m, const Ints *cuts, Effort *left, Plan **failed)
 {
     static const Options quiet;
     const Schedule *k = schedule_of(p->schedule);
@@ -319,7 +321,7 @@ Plan *search_again(const Plan *p, const Model *m, const Ints *cuts, int64_t *wor
                        .key = numeric_key(p->g, m, p->c)};
     one->ask = (Ask){.map = p->ask.map, .cuts = cuts, .depth = p->ask.depth, .lead = p->ask.lead, .lag = p->ask.lag,
                      .seed = p->ask.seed, .lists = p->ask.lists, .far = p->ask.far, .early = p->ask.early, .home = p->ask.home,
-                     .warmup = p->ask.warmup, .glance = true, .work_left = work, .steps_left = layout_budget(&(Ask){0})};
+                     .warmup = p->ask.warmup, .glance = true, .work_left = &left->work, .steps_left = &left->steps};
     bool model = diag_accepts(try_again, &s);
     *failed = model ? search_failed(&s) : NULL;
     return model ? search_best(&s) : NULL;

@@ -68,10 +68,10 @@ static const char *if_kept(const Plan *p, int op)
         if (strcmp(p->m->plan.names.at[i], p->g->op.at[op].name))
             *PUSH(&with->plan.names) = p->m->plan.names.at[i];
     part_cuts(p, &cuts);
-    int64_t work = MOVED_WORK;
-    Plan *failed = NULL, *other = search_again(p, with, &cuts, &work, &failed);
+    Effort left = {MOVED_WORK, MOVED_STEPS};
+    Plan *failed = NULL, *other = search_again(p, with, &cuts, &left, &failed);
     if (other)
-        return strf("the step would change by %s%+.3f ms", work > 0 ? "" : "at most ", ms(other->step - p->step));
+        return strf("the step would change by %s%+.3f ms", left.work > 0 ? "" : "at most ", ms(other->step - p->step));
     return failed && failed->lack.device >= 0 ? strf("stage %d would not fit", failed->lack.device) : "nothing fits";
 }
 
@@ -417,9 +417,9 @@ static void print_no_cut(const Topic *a, int at)
     bool runs = part_cuts(p, &cuts);
     for (int i = 0; runs && i < cuts.n; i++)
         if ((i == 0 || cuts.at[i - 1] < at) && (i + 1 == cuts.n || cuts.at[i + 1] > at)) {
-            int64_t work = MOVED_WORK;
+            Effort left = {MOVED_WORK, MOVED_STEPS};
             fprintf(a->f, "were the cut after %d, %s, here instead, and all others as they are: %s\n", cuts.at[i],
-                    a->g->op.at[cuts.at[i]].name, view_moved(p, &cuts, i, at, &work));
+                    a->g->op.at[cuts.at[i]].name, view_moved(p, &cuts, i, at, &left));
         }
 }
 

@@ -47,7 +47,7 @@ void view_one(FILE *f, const Plan *p, int device)
 
 /* ---- neighbouring cuts --------------------------------------------------------------------------------------------- */
 
-const char *view_moved(const Plan *p, const Ints *cuts, int i, int at, int64_t *work)
+const char *view_moved(const Plan *p, const Ints *cuts, int i, int at, Effort *left)
 {
     bool crosses = (i > 0 && at <= cuts->at[i - 1]) || (i + 1 < cuts->n && at >= cuts->at[i + 1]);
     if (at < 0 || at + 1 >= p->g->nf || crosses)
@@ -56,22 +56,24 @@ const char *view_moved(const Plan *p, const Ints *cuts, int i, int at, int64_t *
     for (int c = 0; c < cuts->n; c++)
         *PUSH(&moved) = c == i ? at : cuts->at[c];
     void *mark = mem_mark();
-    Plan *failed = NULL, *other = search_again(p, p->m, &moved, work, &failed);
+    Plan *failed = NULL, *other = search_again(p, p->m, &moved, left, &failed);
     bool stuck = !other && failed && failed->lack.stuck;
     int over = other || !failed ? -1 : failed->lack.device;
     Ns more = other ? other->step - p->step : 0;
     bool found = other;
     mem_release(mark);          /* sixty stages have more than a hundred such plans */
-    return found ? strf("%s%+.3f ms", *work > 0 ? "" : "at most ", ms(more)) : stuck ? "waits for ever" :
-        *work <= 0 ? "no plan in the work allowed" : over >= 0 ? strf("stage %d does not fit", over) : "not allowed";
+    bool spent = left->work <= 0 || left->steps < LAYOUT_STEPS;
+    return found ? strf("%s%+.3f ms", spent ? "at most " : "", ms(more)) : stuck ? "waits for ever" :
+        spent ? "no plan in the work allowed" : over >= 0 ? strf("stage %d does not fit", over) : "not allowed";
 }
 
-/* view_moved with its share of what is left; questions: that share it, this one too. */
-static const char *moved_in_turn(const Plan *p, const Ints *cuts, int i, int at, int64_t *left, int questions)
+/* view_moved with its share of the work that is left; questions: that share it, this one too. */
+static const char *moved_in_turn(const Plan *p, const Ints *cuts, int i, int at, Effort *left, int questions)
 {
-    int64_t share = *left / questions, work = share;
-    const char *said = view_moved(p, cuts, i, at, &work);
-    *left -= share - work;
+    Effort own = {left->work / questions, left->steps};
+    int64_t share = own.work;
+    const char *said = view_moved(p, cuts, i, at, &own);
+    *left = (Effort){left->work - (share - own.work), own.steps};
     return said;
 }
 
@@ -80,7 +82,7 @@ void view_cuts(FILE *f, const Plan *p, int only)
     Ints cuts = {0};
     if (!part_cuts(p, &cuts) || !cuts.n)
         return;
-    int64_t left = MOVED_WORK;
+    Effort left = {MOVED_WORK, MOVED_STEPS};
     int questions = only < 0 ? 2 * cuts.n : 2;
     fprintf(f, "cuts    the step, were this cut one operator earlier, or later, and all others as they are\n");
     for (int i = 0; i < cuts.n; i++) {
