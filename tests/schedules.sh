@@ -48,7 +48,7 @@ bubble interleaved-zb "1 / (3 * 2 * 4 + 1)"
 bubble zb-v "1 / (6 * 4 + 1)"
 same "no form of 1f1b*" "$(of '1f1b\*' closed_form)" 0
 
-# ---- auto: no row that trains alike is faster by more than a 64th, and gpipe and 1f1b have the plans that they have without the others
+# ---- auto: no row that trains alike is faster by more than a 64th; gpipe and 1f1b have the plans that they have alone
 steps() { sed -n 's/.*"schedule": "\([^"]*\)", "fits": true.*"step_ns": \([0-9]*\).*/\1 \2/p' "$tmp/rows"; }
 best() {            # OPTION...
     ./dpgen schedules $models/tiny-gpt.yaml --estimate "$@" --json >"$tmp/rows" 2>"$tmp/said"

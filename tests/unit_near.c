@@ -179,7 +179,7 @@ static void test_near(void)
         printf("  %s: %s off by %.2f %%, %.2f %% %s; with offload at most %.2f %% more\n", path, split ? "zb-h1" : "others",
                100 * w[0].most, 100 * w[1].most, split ? "with offload" : "with warm-up B", 100 * fmax(w[0].more, w[1].more));
         double more = models[i % n].small ? 0.12 : 0.08;        /* 128 bytes of an arena of a kilobyte */
-        /* the gradient of a relative bias is read by W alone: its message may come with those of I, and is counted from there */
+        /* the gradient of a relative bias is read by W alone: its message may come with those of I, and counts from there */
         double off = !split ? 0.03 : strcmp(path, "tests/models/ops.yaml") == 0 ? 0.04 : 0;
         check(w[0].most <= off && w[1].most <= 0.04 && fmax(w[0].more, w[1].more) <= more && plans >= 12 * split,
               "%s: %d plans; %s; %s", path, plans, w[0].where, w[1].where);
