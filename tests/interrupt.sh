@@ -4,7 +4,8 @@
 # An interrupt of a search that takes over twenty seconds: the best plan so far, with its gap and status 130.
 . "$(dirname "$0")/lib.sh"
 need dpgen
-long="--devices v100-16gb --estimate --set plan.stages=auto --schedule auto --set train.batch.micro=auto"
+long="--devices v100-16gb --estimate --stages 4 --schedule zb* --recompute auto --set train.batch.micro=4"
+long="$long --set train.batch.global=64"
 # --foreground: else timeout sends the signal twice, to the program and to its group
 after() { timeout --foreground --preserve-status -k 15 -s INT "$@" >"$tmp/out" 2>"$tmp/said"; got=$?; }
 

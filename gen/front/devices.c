@@ -646,5 +646,5 @@ void model_plan(Model *m, Node *node)
 
 bool on_gpus(const Model *m)
 {
-    return target_of(&m->devices.at[0])->gpu;
+    return m->devices.n > 0 && target_of(&m->devices.at[0])->gpu;
 }
