@@ -129,8 +129,9 @@ static void enter_order(Live *x, struct Replay *r)
 /* Counts a gradient from its first call to its last; before[c] then holds the gradients that begin with call c.  One that
  * leaves is there to the end of I or W, where what is rebuilt behind the last call of I is beside it.  A received one that only
  * W reads is there before W. */
-static void enter_gradient(struct Replay *r, const Cell *c)
+static void enter_gradient(const Live *x, struct Replay *r, int t)
 {
+    const Cell *c = &r->cell[t];
     bool late = c->first >= r->inputs;
     int from = c->own ? c->first : late ? r->inputs : 0, to = c->backward, end = late ? r->backwards : r->inputs;
     to = c->leaves && to < end - 1 ? end - 1 : to;
@@ -144,7 +145,7 @@ static void enter_gradient(struct Replay *r, const Cell *c)
         r->sent[to + 1] += c->bytes;
         r->sent[r->backwards] -= c->bytes;
     }
-    r->held += to >= r->inputs && !(c->own && late) ? c->bytes : 0;
+    r->held += to >= r->inputs && !(late && (c->own || index_company(x, t) == ALONE)) ? c->bytes : 0;
 }
 
 static void enter_backward(Live *x, struct Replay *r)
@@ -167,7 +168,7 @@ static void enter_backward(Live *x, struct Replay *r)
         const Touched *c = &x->op[begin + r->order[k]];
         for (int i = c->read.from; i < c->write.to; i++)
             if (x->grad[x->touched.at[i]] && r->cell[x->touched.at[i]].backward == k)
-                enter_gradient(r, &r->cell[x->touched.at[i]]);
+                enter_gradient(x, r, x->touched.at[i]);
     }
     sum_up(r->at, n);
     sum_up(r->sent, n);

@@ -227,13 +227,18 @@ static void find_moments(Live *x, int chunk)
     }
 }
 
-/* What index_far() reads. */
+/* What index_far() and index_company() read. */
 static void find_stages(Live *x)
 {
     const Ints *cut = plan_cuts(x->p);
     const Ns *time = live_times(x, 0);
     int nf = x->g->nf;
     int beyond = plan_chunks(x->p) - 2;
+    if (cut->n == plan_chunks(x->p) - 1) {
+        x->stage = alloc(sizeof(int) * (size_t)nf);
+        for (int o = 0, s = 0; o < nf; s += s < cut->n && o == cut->at[s], o++)
+            x->stage[o] = s;
+    }
     if (!x->p->ask.far || beyond <= 0)
         return;
     x->fars = beyond < FARS ? beyond : FARS;
@@ -242,11 +247,6 @@ static void find_stages(Live *x)
         x->until_op[x->g->op.at[o].fwd + 1] += time[o];
     for (int o = 0; o < nf; o++)
         x->until_op[o + 1] += x->until_op[o];
-    if (cut->n != plan_chunks(x->p) - 1)
-        return;
-    x->stage = alloc(sizeof(int) * (size_t)nf);
-    for (int o = 0, s = 0; o < nf; s += s < cut->n && o == cut->at[s], o++)
-        x->stage[o] = s;
 }
 
 static void make_room(Live *x)
@@ -326,6 +326,27 @@ int index_far(const Live *x, int t)
     int back = x->least[t] < x->first ? stages_to(x, x->least[t]) : 1;
     int far = (ahead > back ? ahead : back) - 1;
     return far < 0 ? 0 : far < x->fars ? far : x->fars;
+}
+
+/* Does a call between the two, but no weight gradient, read a tensor that this device makes? */
+static bool comes_from(const Live *x, int device, int begin, int end)
+{
+    for (int o = begin; o < end; o++)
+        for (int i = x->op[o].read.from; i < x->op[o].read.to && x->g->op.at[o].phase != PH_W; i++) {
+            int t = x->touched.at[i], maker = x->home[t];
+            if (maker >= 0 && !index_own(x, t) && plan_home(x->p, 0, x->stage[maker]) == device)
+                return true;
+        }
+    return false;
+}
+
+Company index_company(const Live *x, int t)
+{
+    if (!x->stage || x->home[t] < 0)
+        return UNKNOWN;
+    int device = plan_home(x->p, 0, x->stage[x->home[t]]);
+    bool others = comes_from(x, device, x->first, x->last + 1) || comes_from(x, device, x->begin[x->last], x->end[x->first]);
+    return others ? ALONG : ALONE;
 }
 
 void border_own(Border *b)

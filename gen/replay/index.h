@@ -22,7 +22,7 @@ typedef struct { int near[KINDS]; unsigned char far[FARS][GONE + 1]; } Sends;
  * its own.  hold: so many have been in I and not in W.  out: by kind, the computations before it whose sends are under way.
  * due: those whose sends are waited for now.  own: its own micro-batch still sends.  Receives of `after` are posted, and with a
  * slack of two (order_slack) those of `later`.  A W in `after` or `later` is DONE if its micro-batch was in I before now: its
- * messages are among those held. */
+ * messages are among those held, but for those that come alone: in[DONE]. */
 typedef struct { int now, after, later, own; Sends out, due; int rest, hold; } Moment;
 typedef VEC(Moment) Moments;
 
@@ -123,7 +123,7 @@ static inline Bytes moment_sent(const Sends *count, const Border *b)
  * ahead of those for that I. */
 static inline Bytes moment_flying(const Moment *m, const Border *b)
 {
-    Bytes ahead = m->now == BACKWARD && m->after == BACKWARD ? b->in[WEIGHT] : 0;
+    Bytes ahead = m->now == BACKWARD && m->after == BACKWARD ? b->in[WEIGHT] - b->in[DONE] : 0;
     return moment_sent(&m->out, b) + b->in[m->after] + b->in[m->later] + ahead;
 }
 
@@ -141,6 +141,10 @@ static inline bool index_leaves(const Live *x, int t)
 
 /* index.c: how many stages beyond the next one a tensor that leaves the run at hand goes, at most Live.fars. */
 int index_far(const Live *x, int t);
+/* How a received gradient comes that only weight gradients read.  ALONE: right before them, as the run reads nothing else from
+ * that device.  ALONG: with others, as messages between two devices keep their order.  UNKNOWN: no cuts are given. */
+typedef enum { UNKNOWN, ALONE, ALONG } Company;
+Company index_company(const Live *x, int t);
 static inline Bytes *border_out(Border *b, int far, int kind) { return far ? &b->far[far - 1][kind] : &b->out[kind]; }
 void border_own(Border *b);                         /* OWN from FORWARD */
 

@@ -200,11 +200,12 @@ static Bytes most_forward(Live *x)
     return most_alive(x);
 }
 
-/* Is it held from I to W?  Both touch it, or it is saved or received.  A gradient that only W reads may come right behind those
- * that I reads, for messages between two devices keep their order. */
+/* Is it held from I to W?  Both touch it, or it is saved or received.  A received gradient that only W reads is not, where it
+ * comes alone. */
 static bool held(const Live *x, int k)
 {
-    bool before = x->from[k] < x->inputs || (k % 2 == 0 && rests(x, k / 2)) || !own(x, k / 2);
+    bool before = x->from[k] < x->inputs || (k % 2 == 0 && rests(x, k / 2)) ||
+                  (!own(x, k / 2) && !(x->grad[k / 2] && index_company(x, k / 2) == ALONE));
     return x->to[k] >= x->inputs && before;
 }
 
@@ -334,6 +335,7 @@ static void cross(Live *x, int t, int kind, bool late, Border *b)
         x->load.sent += x->bytes[t];
     } else if (!own(x, t) && x->home[t] >= 0) {
         b->in[grad ? kind : FORWARD] += x->bytes[t];
+        b->in[DONE] += grad && kind == WEIGHT && index_company(x, t) == ALONE ? x->bytes[t] : 0;
         x->load.received += grad ? 0 : x->bytes[t];
     }
 }
