@@ -196,6 +196,7 @@ for type in ${SLOW:+f32} bf16; do
     own_plans $type "1 gpipe none" "2 1f1b full"
 done
 model=$ahead near=4
+[ -z "$SLOW" ] || near=6
 own_plans f32 "3 spectrain none"
 model=$tiny near=2
 own_plans f32 "1 gpipe none"

@@ -5,6 +5,8 @@
  *
  *     opcheck [threads]           compare
  *     opcheck hash [threads]      print a hash of all results
+ *
+ * Gradients are checked along random directions and element by element: of large ones at 4 elements, with SLOW=1 at 12.
  */
 #include <math.h>
 #include <stdarg.h>
@@ -19,10 +21,10 @@ static const double tolerance[2] = {1.6e-2, 1e-4};      /* results of 8 bits, ma
 static const double tolerance[2] = {3e-5, 3e-5};
 #endif
 
-enum { KEPT = 256, SAMPLE = 4, FEW = 24, ZONE = 64, MARK = 0xa5 };     /* ZONE bytes behind an array keep their mark */
+enum { KEPT = 256, ZONE = 64, MARK = 0xa5 };     /* ZONE bytes behind an array keep their mark */
 static Stage stage_space = {.threads = 1};
 Stage *stage = &stage_space;
-static int passed, failed, hash_mode;
+static int passed, failed, hash_mode, slow;
 static uint64_t hash_state = 0xcbf29ce484222325u, random_state = 1;
 static struct { unsigned char *at; size_t bytes; } kept[KEPT];
 static int n_kept;
@@ -233,11 +235,12 @@ void check_gradient(const char *call, Tensor *got, Reference f, const Case *c, i
     double *start = numbers(n), *way = numbers(n), *y = numbers(dy->n), scale = rms(got->v, n);
     memcpy(start, c->in[which]->v, (size_t)n * sizeof *start);
     Path p = {f, c, c->in[which], dy, start, way, y};
-    for (int i = 0; i < (n > FEW ? 2 : 1); i++)
+    long few = slow ? 64 : 24, sample = slow ? 12 : 4;
+    for (int i = 0; i < (n > few ? 2 : 1); i++)
         check_direction(call, &p, way, got, scale);
     memset(way, 0, (size_t)n * sizeof *way);
-    for (long i = 0; i < (n > FEW ? SAMPLE : n); i++) {
-        long at = n > FEW ? (long)(random_bits() % (uint64_t)n) : i;
+    for (long i = 0; i < (n > few ? sample : n); i++) {
+        long at = n > few ? (long)(random_bits() % (uint64_t)n) : i;
         way[at] = 1;
         double want = slope(&p), room = tolerance[got->type] * (fabs(want) + scale) + 1e-9;
         expect(fabs(got->v[at] - want) <= room, "%s:%s: gradient of operand %d [%ld] is %.9g, should be %.9g", call,
@@ -304,6 +307,7 @@ static void check_coverage(const char *calls)
 
 int main(int argc, char **argv)
 {
+    slow = getenv("SLOW") != NULL;
     hash_mode = argc > 1 && !strcmp(argv[1], "hash");
     if (argc > 1 + hash_mode)
         stage->threads = atoi(argv[1 + hash_mode]);

@@ -51,7 +51,8 @@ as_it_is() { "$dpgen" "$file" "$@"; }
 generate() {
     take && $([ -e $model.json ] && echo like_gpt || echo as_it_is) --estimate -o "$out" "$@" && make -C "$out" || return
     [ "${READY_CC:-$SAN}" ] || {
-        export READY_CC="$(command -v cc)" READY_PATH="$PATH" READY_FLAGS=-O0
+        export READY_CC="$(command -v cc)" READY_PATH="$PATH" READY_FLAGS=
+        [ -n "$SLOW" ] || READY_FLAGS=-O0
         PATH=$root/tests/ready:$PATH
     }
 }
