@@ -49,6 +49,8 @@ wrong 'a handle that was not opened'    "$once"'/^call 0:chunk0_forward .*handle
     sub(/handle=0/, "handle=99"); done = 1 } 1'
 wrong 'a result over its operand'       "$once"'/^buf 0:d.act / { sub(/ offset=[0-9]+/, " offset=" at); done = 1 }
     /^buf 0:act_r / { match($0, / offset=[0-9]+/); at = substr($0, RSTART + 8, RLENGTH - 8) } 1'
+wrong 'a result over an operand that ends there' "$once"'/^buf 0:d.fc1.t2 / { sub(/ offset=[0-9]+/, " offset=" at); done = 1 }
+    /^buf 0:d.act / { match($0, / offset=[0-9]+/); at = substr($0, RSTART + 8, RLENGTH - 8) } 1'
 wrong 'a buffer outside the arena'      "$once"'/^buf 0:act / { sub(/ offset=[0-9]+/, " offset=99999999"); done = 1 } 1'
 wrong 'a buffer over a parameter'       "$once"'/^buf 0:act / { sub(/ offset=[0-9]+/, " offset=128"); done = 1 } 1'
 wrong 'a slot of another micro-batch'   "$once"'/^action 0 kind=F chunk=0 mb=1 / {
