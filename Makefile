@@ -68,7 +68,7 @@ all: dpgen
 dpgen: $(OBJ)
 	$(CC) $(LDFLAGS) -o $@ $(OBJ) $(LIBS)
 
-$(OBJ): $(wildcard gen/*.h gen/*/*.h gen/*.def) rt/json.h rt/place.h rt/utf8.h rt/tokens/tokens.h
+$(OBJ): $(wildcard gen/*.h gen/*/*.h gen/*.def rt/*.h rt/tokens/*.h)
 
 build/embed: tools/embed.c
 	mkdir -p build
@@ -137,7 +137,7 @@ build/flags: FORCE
 	@mkdir -p build
 	@echo '$(flags)' | cmp -s - $@ || echo '$(flags)' >$@
 FORCE:
-$(OBJ): build/flags
+$(OBJ): $(wildcard gen/*.h gen/*/*.h gen/*.def gen/*/*.def rt/*.h rt/*/*.h rt/*/*.def)
 
 RTSRC  = $(filter-out rt/link_mpi.c,$(wildcard rt/*.c)) $(wildcard rt/sample/*.c) $(TOKENIZER)
 OPSRC  = $(wildcard rt/op/*.c)
