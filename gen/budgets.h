@@ -122,6 +122,8 @@ enum {
     SHARE_ROUNDS = 8,           /* of asking chunks that share a device to be smaller: the plan that is over least goes on */
     OPS_ANY = 1 << 30,          /* graphs for which a planner's answer begins exact, or stands beside it: even costs nothing */
     OPS_MANY = 1200,            /* ... a planner of small cost; T5-large at 128 on four V100 had a plan of interval alone */
+    OPS_LARGE = 2500,           /* whole plans that stand beside exact's where that is not near its bound: DawnPiper's ... */
+    OPS_HUGE = 6000,            /* ... and those of small cost: AmoebaNet-D of 72 layers has 4,600 */
     OPS_SOME = 600,             /* ... one that lists what fits */
     OPS_FEW = 300,              /* ... one that plans three times */
 };

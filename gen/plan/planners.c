@@ -49,6 +49,8 @@ const char *planner_space(const Planner *k, const Plan *p)
                                      schedule_of(schedule)->folds ? "there and back" : "in turn"));
     if (s->recompute != RECOMPUTE_AUTO && s->offload != OFFLOAD_AUTO && strstr(text, fates))
         text = with(text, fates, "fates as given");
+    if (k->complete && schedule_of(schedule)->depths && !schedule_of(schedule)->lead)
+        text = strf("%s, as many micro-batches in flight as in this plan", text);
     return p->m->order != ORDER_GIVEN ? with(text, given, "devices in any order") : text;
 }
 
@@ -63,8 +65,9 @@ bool planner_says(const char *space, int chunks)
     if (!strcmp(space, lists_space))
         return true;
     for (const Planner *k = planners; k->name; k++)
-        for (int open = 0; open < 32; open++) {
-            p.schedule = open & 16 ? "zb-v" : "auto";
+        for (int open = 0; open < 48; open++) {
+            static const char *const rows[] = {"auto", "zb-v", "1f1b*"};
+            p.schedule = rows[open >> 4];
             s->cuts.n = open & 1;
             s->map.n = open >> 1 & 1;
             s->recompute = open & 4 ? RECOMPUTE_NONE : RECOMPUTE_AUTO;

@@ -174,40 +174,41 @@ static bool chose_cuts(const Candidate *k)
 }
 
 enum { ALONE = 5 };             /* rows that ask no other planner and no other cuts than those near its own */
+/* Once the work of the search is done, a row is skipped, or runs while nothing fits, or has work of its own. */
+typedef enum { SKIPPED, NEEDED, PAID } Late;
 static const struct {
     const char *name;
     bool (*applies)(const Candidate *k);
     void (*run)(Candidate *k);
+    Late late;
 } remedies[] = {
-    {"limits that packing leaves", was_packed, repack},
-    {"cuts near its own", was_changed, polish},
-    {"copies in a hurry", lacks_hurry, hurry_up},
-    {"no copies", may_stay, stay_home},
-    {"any cut that fits", has_cuts, take_any},
-    {"limits of all chunks of a device together", has_shared_devices, share_limits},
-    {"the cuts of other planners", is_free, ask_rivals},
-    {"cuts that were expected to be nearly as fast", chose_cuts, lay_out_others},
-    {"no copies, beside a plan that is not proven", is_open, stay_home},
+    {"limits that packing leaves", was_packed, repack, NEEDED},
+    {"cuts near its own", was_changed, polish, SKIPPED},
+    {"copies in a hurry", lacks_hurry, hurry_up, NEEDED},
+    {"no copies", may_stay, stay_home, NEEDED},
+    {"any cut that fits", has_cuts, take_any, NEEDED},
+    {"limits of all chunks of a device together", has_shared_devices, share_limits, SKIPPED},
+    {"the cuts of other planners", is_free, ask_rivals, PAID},
+    {"cuts that were expected to be nearly as fast", chose_cuts, lay_out_others, SKIPPED},
+    {"no copies, beside a plan that is not proven", is_open, stay_home, SKIPPED},
 };
 enum { REMEDIES = sizeof remedies / sizeof *remedies, LAST = REMEDIES - 1 };    /* the last one has work of its own */
 
-/* No work is left for what is only faster, and where nothing fits, for what asks other planners and cuts. */
-static int rows_left(const Candidate *k, int rows)
+static bool is_late(const Candidate *k, int row)
 {
-    if (!is_spent(k))
-        return rows;
-    if (!k->best)
-        k->failed->lack.open = true;
-    return k->best ? 0 : rows < ALONE ? rows : ALONE;
+    Late late = remedies[row].late;
+    return is_spent(k) && late != PAID && (k->best || late != NEEDED);
 }
 
 static bool refine(Candidate *k, int rows)
 {
     if (k->report_only || (!k->best && k->why == NO_PLAN && plan_chunks(k->first) == 0))
         return false;           /* there are no lists: nothing to mend */
-    while (k->next < rows_left(k, rows < LAST ? rows : LAST)) {
+    while (k->next < (rows < LAST ? rows : LAST)) {
         int row = k->next++;
-        if (!remedies[row].applies(k))
+        if (!k->best && is_spent(k))
+            k->failed->lack.open = true;
+        if (is_late(k, row) || !remedies[row].applies(k))
             continue;
         remedies[row].run(k);
         return true;

@@ -365,6 +365,49 @@ static void refine_all(Search *s)
     }
 }
 
+/* ---- depths of other planners ---------------------------------------------------------------------------------------- */
+
+/* The plan of a rival under these lists; NULL: it has none, or one under depths that everybody tries. */
+static const Plan *plan_of_rival(const Search *s, const Candidate *like, const char *name, int64_t *trials)
+{
+    Search own = {.x = s->x, .ask = s->ask, .best = -1};
+    own.ask.planner = name;
+    own.ask.steps_left = trials;
+    list_schedule(&own, like->g, like->c, like->m, like->stages, like->schedule);
+    search_all(&own);
+    const Plan *p = own.best < 0 ? NULL : own.all.at[own.best].best;
+    return p && p->ask.depth ? p : NULL;
+}
+
+/* The depths that are tried follow from plans of this planner alone, and others may lead to a shorter step.  So those of a
+ * rival that is faster are tried too, the fastest first. */
+static void try_rival_depths(Search *s)
+{
+    const Candidate like = s->best < 0 ? s->all.at[0] : s->all.at[s->best];
+    VEC(const Plan *) faster = {0};
+    int64_t *trials = layout_budget(&s->ask);
+    if (!is_free(&like) || !row_of(&like)->depths || has_beats(&like) || s->cutoff > 0)
+        return;
+    for (const Planner *r = planners; r->name && !is_over(s); r++) {
+        const Plan *p = like.g->nf <= r->rival ? plan_of_rival(s, &like, r->name, trials) : NULL;
+        if (p)
+            *PUSH(&faster) = p;
+    }
+    for (int i = 0; i < faster.n; i++)
+        for (int k = i + 1; k < faster.n; k++)
+            if (faster.at[k]->step < faster.at[i]->step) {
+                const Plan *one = faster.at[i];
+                faster.at[i] = faster.at[k];
+                faster.at[k] = one;
+            }
+    for (int i = 0; i < faster.n && (s->best < 0 || faster.at[i]->step < best_step(s)); i++) {
+        int known = s->all.n;
+        add_like(s, &like)->ask.depth = faster.at[i]->ask.depth;
+        plan_each(s, known);
+        refine_all(s);
+    }
+}
+
 static const char far_note[] = "sends that skip stages are waited for when their readers have come to them";
 
 static bool skips_stages(const Plan *p)
@@ -434,6 +477,8 @@ void search_all(Search *s)
         plan_each(s, s->all.n - 1);
         refine_all(s);
     }
+    if (s->all.n > 0)
+        try_rival_depths(s);
     try_far(s);
     prove_lists(s);
 }

@@ -73,9 +73,9 @@ void take_any(Candidate *k)
 }
 
 /* The whole plan of one planner; NULL: it has none. */
-static Plan *plan_of_rival(const Candidate *k, const char *name, int64_t *steps_left)
+static Plan *plan_of_rival(const Candidate *k, const Ask *as, const char *name, int64_t *steps_left)
 {
-    Ask ask = k->ask;
+    Ask ask = *as;
     ask.planner = name;
     ask.steps_left = steps_left;
     ask.beat = k->best ? k->best->step : 0;
@@ -84,18 +84,32 @@ static Plan *plan_of_rival(const Candidate *k, const char *name, int64_t *steps_
     return with.best;
 }
 
+/* May a rival still win what counts?  `exact` has begun with the answers of those that are cheap for this graph. */
+static bool may_win(const Candidate *k, const Planner *r, bool right)
+{
+    int n = k->g->nf;
+    bool near = k->best && k->best->step - k->proof.bound <= k->best->step / LEAST_GAIN;
+    return n <= r->rival && !(right && n <= r->seed) && !(near && n > r->seed && n > OPS_MANY);
+}
+
+/* Graphs that no seed is asked for, and those that have spent the work of the search, have work of their own here. */
 void ask_rivals(Candidate *k)
 {
     const Plan *own = k->best;
     bool right = own && own->step <= k->proof.value;
     int64_t *trials = layout_budget(&k->ask);
-    for (const Planner *r = planners; r->name && !is_spent(k); r++) {
-        if (k->g->nf > r->rival || (right && k->g->nf <= r->seed))
+    for (const Planner *r = planners; r->name; r++) {
+        int64_t work = QUESTION_WORK;
+        Ask ask = k->ask;
+        if (!may_win(k, r, right))
             continue;
+        if (is_spent(k) || k->g->nf > OPS_MANY)
+            ask.work_left = &work;
         void *mark = mem_mark();
-        Plan *p = plan_of_rival(k, r->name, trials);
+        Plan *p = plan_of_rival(k, &ask, r->name, trials);
+        work = QUESTION_WORK;
         if (promises(p, k->best))
-            p = plan_of_rival(k, r->name, k->ask.steps_left);
+            p = plan_of_rival(k, &ask, r->name, k->ask.steps_left);
         if (!promises(p, k->best) || (k->best && !better(p, k->best)))
             mem_release(mark);
         else
