@@ -209,6 +209,7 @@ typedef struct {
     bool chunks_auto;               /* the search tries several; the schedule's own number before */
     int replicas; bool replicas_auto;   /* of the pipeline, each with its own micro-batches; auto: search.c decides, 1 before */
     Loc replicas_at;
+    int buckets;                    /* most pieces of backward with exchanges of their own */
     int group;                      /* micro-batches that pass chunk by chunk; 0: as the schedule has them */
     Loc group_at;
     int waves;                      /* of a folded pipeline; 0: 1 */
