@@ -110,6 +110,7 @@ typedef struct {
     bool anywhere;                  /* the same bits with any threads and instruction set */
     bool openmp;                    /* even of one thread */
     bool shared;                    /* a job cannot be linked statically */
+    int order;                      /* of additions: raised by whoever changes one; 0: docs/bits.md fixes all */
     const char *isa;                /* where the file names none */
     const char *link;               /* flags, a blank behind them */
     const char *header;             /* has its version; NULL: the version is that of dpgen */
