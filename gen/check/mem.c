@@ -302,6 +302,8 @@ static void run_call(Memory *m, const Call *c)
 
 static void run_routine(Memory *m, const Routine *r, const Action *k)
 {
+    if (k->slots.n != r->pool.n)
+        die("device %d: %s has %d slots of %d", m->device, r->name, k->slots.n, r->pool.n);
     for (int i = 0; i < r->pool.n; i++)
         m->slot[r->pool.at[i]] = k->slots.at[i];
     for (int c = 0; c < r->call.n; c++)
