@@ -27,7 +27,7 @@ COST    = gen/cost/cost.o gen/cost/roof.o gen/cost/links.o gen/cost/prof.o gen/c
           gen/cost/machine.o
 SCHED   = $(patsubst %.c,%.o,$(sort $(wildcard gen/sched/*.c)))
 LIST    = gen/list/rebuild.o gen/list/version.o gen/list/action.o gen/list/rendezvous.o gen/list/transport.o gen/list/comm.o \
-          gen/list/comm_async.o gen/list/offload.o
+          gen/list/comm_async.o gen/list/offload.o gen/list/bucket.o
 REPLAY  = gen/replay/index.o gen/replay/walk.o gen/replay/fast.o gen/replay/offload.o gen/replay/floor.o
 LOWER   = gen/lower/lower.o gen/lower/sim.o
 FATES   = gen/fates/given.o gen/fates/choices.o gen/fates/fates.o gen/fates/seeds.o gen/fates/knapsack.o \
@@ -51,8 +51,8 @@ EMIT    = gen/emit/names.o gen/emit/text.o gen/emit/dims.o gen/emit/slots.o gen/
           gen/emit/sample.o gen/emit/sbom.o gen/emit/emit.o
 PROFILE = gen/profile/measure.o gen/profile/bench.o
 SEARCH  = gen/search/search.o gen/search/list.o gen/search/candidate.o gen/search/remedy.o gen/search/repack.o \
-          gen/search/device_order.o gen/search/arrange.o gen/search/star_depths.o gen/search/paces.o gen/search/shop.o \
-          gen/search/optimal.o gen/search/largest.o gen/search/rows.o \
+          gen/search/device_order.o gen/search/arrange.o gen/search/star_depths.o gen/search/paces.o \
+          gen/search/buckets.o gen/search/shop.o gen/search/optimal.o gen/search/largest.o gen/search/rows.o \
           gen/search/nofit.o
 VIEW    = gen/view/stage.o gen/view/plan.o gen/view/explain.o gen/view/compare.o gen/view/compare_page.o \
           gen/view/schedules.o gen/view/schedule_csv.o gen/view/events.o gen/view/measured.o gen/view/metrics.o \

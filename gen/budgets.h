@@ -114,6 +114,7 @@ enum {
 
 /* ---- list/ ------------------------------------------------------------------------------------------------------- */
 enum {
+    BUCKET_ITEMS = 100,         /* gradients under way at once while backward goes on: two requests each */
     MERGES = 32,                /* most gradients in a batch between two rows: two batches are a fourth of the requests */
 };
 

@@ -110,6 +110,7 @@ typedef struct {
     bool anywhere;                  /* the same bits with any threads and instruction set */
     bool openmp;                    /* even of one thread */
     bool shared;                    /* a job cannot be linked statically */
+    int order;                      /* of additions: raised by whoever changes one; 0: docs/bits.md fixes all */
     const char *isa;                /* where the file names none */
     const char *link;               /* flags, a blank behind them */
     const char *header;             /* has its version; NULL: the version is that of dpgen */
@@ -209,6 +210,7 @@ typedef struct {
     bool chunks_auto;               /* the search tries several; the schedule's own number before */
     int replicas; bool replicas_auto;   /* of the pipeline, each with its own micro-batches; auto: search.c decides, 1 before */
     Loc replicas_at;
+    int buckets;                    /* most pieces of backward with exchanges of their own */
     int group;                      /* micro-batches that pass chunk by chunk; 0: as the schedule has them */
     Loc group_at;
     int waves;                      /* of a folded pipeline; 0: 1 */

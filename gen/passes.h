@@ -15,6 +15,8 @@ Plan *new_plan(const Graph *g, const Cost *c, const Model *m, int stages, const 
 /* Every pass once, under soft limits.  If no plan was made, lack says what is missing: OVER_DEVICE and OVER_HOST mean that an
  * arena is too large once packed. */
 Verdict run(const Options *x, Plan *p, const Bytes *limit);
+/* The lists of a finished plan, its routines, addresses and times, once more under another Ask; its order, cuts and fates. */
+Plan *run_again(const Options *x, const Plan *of, const Ask *ask, Verdict *why);
 /* The model with these of its devices first: device i does stage i. */
 Model *ordered(const Model *m, int stages, const int *device);
 /* A plan from a file: every checker, no pass. */

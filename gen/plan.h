@@ -159,6 +159,7 @@ typedef struct {
     Hurry hurry;                /* of copies to the host and back */
     bool home;                  /* plan.offload: auto, but nothing goes to the host */
     bool early;                 /* two directions: gradients are merged behind the last computation of their chunk */
+    int buckets;                /* pieces of backward, each with its own exchange between replicas; 0, 1: it stands behind */
     bool far;                   /* sends that skip stages are waited for when their readers have come to them */
     bool first_fit;             /* stop at the first plan that fits */
     bool glance;                /* its step and what does not fit are asked alone: nobody runs it */
@@ -266,6 +267,8 @@ int plan_micro(const Plan *p);                                          /* micro
 int plan_first(const Plan *p, int device, int chunk);                   /* the first one that it computes of the chunk */
 int plan_levels(const Plan *p);                                         /* of the tree over rows */
 int plan_partner(const Plan *p, int device, int chunk, int level);      /* neighbour in it */
+bool plan_may_bucket(const Plan *p);                                    /* may backward be cut for exchanges? */
+int plan_buckets(const Plan *p);                                        /* so many pieces; 1: it is not */
 /* sched/share.c: the bytes of a gradient that a row has added up when it comes to that level; plan_levels(): its own
  * part. */
 typedef struct { Bytes from, until; } Extent;
@@ -336,6 +339,8 @@ Ns offload_window(const Plan *p, int device, Bytes bytes);  /* how long a copy i
  * before all of them.  over[i], unless NULL: so much longer the way out takes, so much earlier the way in begins. */
 void offload_out(const Ns *at, int calls, int n, const int *after, const Ns *ns, int *out, Ns *over);
 void offload_in(const Ns *at, int calls, int n, const int *first, const Ns *ns, int *in, Ns *over);
+/* list/bucket.c: Ask.buckets.  Nonzero: too many messages would be under way. */
+int bucket(Plan *p, int device, const Backward *back, Actions *list);
 int comm_async(Plan *p, const Backward *back);      /* the same where steps overlap: list/comm_async.c */
 int comm_stuck(const Plan *p, bool eval);           /* a device that waits for ever under rendezvous; -1: none */
 void check_comm(const Plan *p);                     /* the four properties; rendezvous simulation finds deadlock */

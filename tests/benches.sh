@@ -40,4 +40,23 @@ else fault "the model: $(grep -e linear_f -e adamw -e attention_packed_f "$tmp/m
 refuse "a slower step than allowed" 1 "more than 5 ms" bench/gpu/model.sh -m 5
 refuse "a call without a row" 2 "conv_forward has no row in bench/gpu/kernels.model" bench/gpu/model.sh \
     tests/models/images.yaml
+# instructions of a loop: a branch over two is taken, one over random numbers is not
+cat >"$tmp/loop" <<'SASS'
+.text._Zloop:
+        /*0000*/                   MOV R1, c[0x0][0x28] ;
+.L_x_1:
+        /*0010*/                   HMMA.16816.F32 R4, R4, R8, R4 ;
+        /*0020*/              @P0  BRA `(.L_x_2) ;
+        /*0030*/                   IMAD.HI.U32 R2, R2, -0x2daee0ad, RZ ;
+.L_x_2:
+        /*0040*/              @P1  BRA `(.L_x_3) ;
+        /*0050*/                   FADD R1, R1, R1 ;
+        /*0060*/                   FADD R1, R1, R1 ;
+.L_x_3:
+        /*0070*/                   HMMA.16816.F32 R4, R4, R8, R4 ;
+        /*0080*/              @P2  BRA `(.L_x_1) ;
+        /*0090*/                   EXIT ;
+SASS
+got=$(awk -f bench/gpu/attend.awk "$tmp/loop")
+if [ "$got" = "_Zloop 6 2 3.0" ]; then pass; else fault "instructions of a loop: $got"; fi
 finish

@@ -38,6 +38,24 @@ for plan in "2 1" "2 2" "2 4" "4 1" "4 2"; do
         echo "$want" | diff - "$tmp/got" | head -n 6 >&2
     fi
 done
+# Gradients that leave while backward goes on, in so many pieces: between calls of the last backward and only there, by lists
+# that have weight gradients apart too, with copies to the host in between, and by several chunks a device.
+bucketed() {        # BUCKETS OPTION...
+    got=$(facts pieces --set plan.buckets="$@")
+    if [ "$got" = "$want" ]; then pass; else fault "buckets $*: $(echo "$got" | head -n 1)"; fi
+}
+bucketed 1 --replicas 4 --stages 1 --schedule gpipe
+between() { awk '/^}/ { on = 0 } /^void stage0_step/ { on = 1 } on && /chunk0_backward[_0-9]*\(st/ { last = NR }
+    on && /send_begin/ { sent[NR] = 1 } END { for (n in sent) before += n + 0 < last; print before + 0 }' \
+    "$tmp/pieces/stage0.c"; }
+[ "$(between)" = 0 ] && pass || fault "one bucket: $(between) messages in front of the last call of backward"
+bucketed 5 --replicas 4 --stages 1 --schedule gpipe
+[ "$(between)" -gt 20 ] && pass || fault "five buckets: $(between) messages in front of the last call of backward"
+grep -q 'gradients leave in 5 buckets' "$tmp/pieces/plan.json" && pass || fault "plan.json names no buckets"
+bucketed 3 --replicas 4 --stages 2 --schedule zb-h1
+bucketed 4 --replicas 4 --stages 2 --schedule interleaved --set plan.chunks=2
+bucketed 2 --replicas 4 --stages 1 --schedule gpipe --offload "['*']"
+bucketed 16 --replicas 2 --stages 1 --schedule gpipe
 grep -q '4 replicas of 2 stages over local' "$tmp/many.said" && pass || fault "what the job says: $(head -n 1 "$tmp/many.said")"
 grep -q '"stages":2,"replicas":4' "$tmp/many.jsonl" && pass || fault "what its log says"
 grep -q 'stage 1 of 2, replica 3 of 4' "$tmp/many/stage7.c" && pass ||
@@ -82,6 +100,13 @@ refuse "no groups" 3 'set train.batch.groups to 2' ./dpgen plan "$tmp/model.yaml
 refuse "too few devices" 3 'list 12 devices' $plan --stages 3 --replicas 4
 # auto: no other number is faster, and 3 groups or 9 devices leave what they leave
 step() { ./dpgen plan "$@" --json 2>"$tmp/err" | sed -n 's/.*"step_ns": \([0-9]*\).*/\1/p'; }
+whole=$(step $model --stages 1 --replicas 4 --estimate --set plan.buckets=1)
+for n in 2 8; do
+    less=$(step $model --stages 1 --replicas 4 --estimate --set plan.buckets=$n)
+    [ "$less" -lt "$whole" ] && pass || fault "$n buckets take $less ns, one takes $whole"
+    whole=$less
+done
+refuse "no bucket" 3 "plan.buckets" $plan --replicas 2 --set plan.buckets=0
 auto=$(step $model --set plan.stages=auto --schedule 1f1b --replicas auto --estimate) best=
 for r in 1 2 4; do
     s=$(step $model --set plan.stages=auto --schedule 1f1b --replicas $r --estimate)

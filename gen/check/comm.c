@@ -70,7 +70,16 @@ static void check_halts(const Plan *p, const Actions *list)
         die("deadlock: device %d waits at action %d for %d", d, at, list[d].at[at].peer);
 }
 
-/* A piece goes on at the end of the one before it, with only copies in between.  The last piece ends the line. */
+/* What may stand between two pieces: copies, and gradients on their way to and from other rows. */
+static bool is_between(const Plan *p, int device, const Action *k)
+{
+    ActionKind kind = k->kind == K_WAIT ? k->of : k->kind;
+    bool moves = kind == K_SEND || kind == K_RECV || kind == K_MERGE, grad = k->state >= 0;
+    return is_copy(k) || (moves && grad && p->g->state.at[k->state].kind == S_GRAD &&
+                          (kind == K_MERGE || plan_across(p, device, k)));
+}
+
+/* A piece goes on at the end of the one before it, with nothing else in between.  The last piece ends the line. */
 static bool goes_on(const Action *a, const Action *before)
 {
     return before && before->kind == a->kind && before->chunk == a->chunk && before->mb == a->mb && a->first > 0 &&
@@ -91,7 +100,7 @@ static void check_pieces(const Plan *p, int device)
     int *length = alloc(sizeof(int) * (size_t)plan_chunks(p) * (K_R + 1));
     for (int i = 0; i < list->n; i++) {
         const Action *k = &list->at[i];
-        if (k->first == 0 && k->until == 0 && (is_copy(k) || !open))
+        if (k->first == 0 && k->until == 0 && (is_between(p, device, k) || !open))
             continue;
         int *n = k->until > 0 && k->kind <= K_R && k->chunk >= 0 ? &length[k->chunk * (K_R + 1) + (int)k->kind] : NULL;
         if (n && *n == 0)

@@ -3,8 +3,7 @@
  * devices.c: what the model is trained on and how the plan may look: the sections devices and plan.
  *
  * needs   nothing but the dims       fills   Model.devices, plan
- * fails   with bad().  Planners and schedules that this version does not build are known words, and refused as not built;
- *         devices of a kind that cannot be generated for can be planned for
+ * fails   with bad(); what this version does not build is refused as such, and devices of any kind can be planned for
  */
 #include "schema.h"
 #include <string.h>
@@ -600,6 +599,7 @@ void model_plan(Model *m, Node *node)
         { "waves", read_waves, AT(waves), 1, MOST_CHUNKS / 2, NULL },
         { "map", read_map, AT(map), 0, 0, NULL },
         { "replicas", read_replicas, 0, 1, MOST_REPLICAS, NULL },
+        { "buckets", read_count, AT(buckets), 1, MOST_OPS, NULL },
         { "schedule", read_schedule_row, AT(schedule), 0, BUILT, schedule_words },
         { "order", read_table, 0, 0, 0, NULL },
         { "warmup", read_choice, AT(warmup), 0, 0, "A B auto" },
@@ -614,12 +614,12 @@ void model_plan(Model *m, Node *node)
         { "cuts", read_cuts, AT(cuts), 0, 0, NULL },
     };
     PlanSpec *p = &m->plan;
-    *p = (PlanSpec){ .chunks = 1, .replicas = 1, .schedule = "auto", .transport = "local", .planner = "exact",
+    *p = (PlanSpec){ .chunks = 1, .replicas = 1, .buckets = 16, .schedule = "auto", .transport = "local", .planner = "exact",
                      .loc = node ? node->loc : (Loc){ 0, 0, 0 } };
     if (node)
         section(m, node, "plan", fields, COUNT(fields), p);
-    const Node *stages = node_get(node, "stages"), *chunks = node_get(node, "chunks");
-    const Node *replicas = node_get(node, "replicas"), *warmup = node_get(node, "warmup");
+    const Node *stages = node_get(node, "stages"), *chunks = node_get(node, "chunks"), *warmup = node_get(node, "warmup");
+    const Node *replicas = node_get(node, "replicas");
     p->replicas_at = replicas ? replicas->loc : p->loc;
     if (p->replicas > 1)
         replicas_end(m);

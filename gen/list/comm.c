@@ -474,5 +474,8 @@ int comm(Plan *p)
         c.times *= 2;
     for (int d = 0; d < p->devices; d++)
         offload(p, d, back, &p->dev.at[d].list);
+    for (int d = 0; d < p->devices; d++)
+        if (bucket(p, d, back, &p->dev.at[d].list))
+            return 1;
     return 0;
 }

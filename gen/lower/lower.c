@@ -368,7 +368,7 @@ static When when_of(ActionKind kind)
     }
 }
 
-/* Pieces of one computation follow each other with only copies in between.  A buffer that only they touch is local. */
+/* Pieces of one computation follow each other with copies and exchanges in between.  A buffer that only they touch is local. */
 static bool same_computation(const Plan *p, int a, int b)
 {
     const Routine *x = &p->routine.at[a], *y = &p->routine.at[b];

@@ -26,5 +26,8 @@ int plan_warmup(const Plan *p)
 
 Proof plan_proof(const Plan *p)
 {
-    return p->proof.space ? p->proof : p->said;
+    Proof known = p->proof.space ? p->proof : p->said;
+    if (plan_buckets(p) > 1)            /* planners prove for exchanges that stand behind backward */
+        known.bound = 0;
+    return known;
 }

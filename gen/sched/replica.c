@@ -22,11 +22,10 @@
  *
  * Cost: 2 (r-1) / r times the gradient over each replica's wire and direction, the least of any all-reduce, in 2 log2 r turns.
  *
- * Replicas exchange behind the last computation of the step.  Of two directions, with Ask.early, a chunk is exchanged behind
- * its own last computation: the devices of a chunk are as far as each other then.
+ * Replicas exchange behind the last computation of the step, or behind pieces of it (Ask.buckets).  Of two directions, with
+ * Ask.early, a chunk is exchanged behind its own last computation: the devices of a chunk are as far as each other then.
  *
- * Not handled: an exchange of replicas before the last backward is done, replicas on devices of different speed (stages are cut
- * for the first replica, under the least memory of all).
+ * Not handled: replicas on devices of different speed (stages are cut for the first replica, under the least memory of all).
  */
 #include "sched.h"
 
@@ -140,6 +139,17 @@ int plan_levels(const Plan *p)
     while (!p->levels && 1 << n < plan_rows(p))
         n++;
     return n;
+}
+
+/* Two pipelines in a replica have Ask.early; asynchronous schedules have no replicas. */
+bool plan_may_bucket(const Plan *p)
+{
+    return plan_levels(p) > 0 && plan_ways(p) == 1;
+}
+
+int plan_buckets(const Plan *p)
+{
+    return p->ask.buckets > 1 && plan_may_bucket(p) ? p->ask.buckets : 1;
 }
 
 int plan_partner(const Plan *p, int device, int chunk, int level)

@@ -13,9 +13,10 @@
  * leads and lags of zb* follow from cuts alone.
  *
  * Last of all, candidates that may still win are asked once more with sends that skip stages waited for later (Ask.far).  Their
- * bytes are held for longer, so neither choice is always the better one.
+ * bytes are held for longer, so neither choice is always the better one.  Then come exchanges of replicas in pieces.
  */
 #include "list.h"
+#include "buckets.h"
 #include "key.h"
 #include "budgets.h"
 #include "list/transport.h"
@@ -468,6 +469,15 @@ static void try_far(Search *s)
     }
 }
 
+/* The best one first, so the others have more to beat. */
+static void try_buckets(Search *s)
+{
+    int best = s->best;
+    for (int i = -1; best >= 0 && i < s->all.n && !is_over(s); i++)
+        if (i != best && buckets_try(&s->all.at[i < 0 ? best : i], i < 0 ? 0 : best_step(s)))
+            note_best(s, i < 0 ? best : i);
+}
+
 void search_all(Search *s)
 {
     s->best = -1;
@@ -481,6 +491,7 @@ void search_all(Search *s)
         try_rival_depths(s);
     try_far(s);
     prove_lists(s);
+    try_buckets(s);
 }
 
 /* ---- the answer ------------------------------------------------------------------------------------------------------ */
@@ -498,6 +509,7 @@ Plan *search_best(const Search *s)
         p->proof = plan_proof(p);
         p->proof.bound = search_least(s);
     }
+    buckets_note(p, &p->proof);
     return p;
 }
 

@@ -181,7 +181,7 @@ static bool single(const Model *m)
     return m->train.batch > 0 && m->order != ORDER_FREE && !m->plan.replicas_auto && !m->plan.chunks_auto
         && m->plan.stages_min == m->plan.stages_max
         && strcmp(m->plan.schedule, "auto") && m->plan.warmup != WARMUP_AUTO
-        && schedule_of(m->plan.schedule)->ways <= 1;
+        && schedule_of(m->plan.schedule)->ways <= 1 && (m->plan.replicas == 1 || m->plan.buckets == 1);
 }
 
 /* A planner that proves looks at all rows; others are as published. */
@@ -321,7 +321,8 @@ Plan *search_again(const Plan *p, const Model *m, const Ints *cuts, Effort *left
                        .key = numeric_key(p->g, m, p->c)};
     one->ask = (Ask){.map = p->ask.map, .cuts = cuts, .depth = p->ask.depth, .lead = p->ask.lead, .lag = p->ask.lag,
                      .seed = p->ask.seed, .lists = p->ask.lists, .far = p->ask.far, .early = p->ask.early, .home = p->ask.home,
-                     .warmup = p->ask.warmup, .glance = true, .work_left = &left->work, .steps_left = &left->steps};
+                     .buckets = p->ask.buckets, .warmup = p->ask.warmup, .glance = true, .work_left = &left->work,
+                     .steps_left = &left->steps};
     bool model = diag_accepts(try_again, &s);
     *failed = model ? search_failed(&s) : NULL;
     return model ? search_best(&s) : NULL;

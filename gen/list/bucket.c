@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * bucket.c: gradients leave for other replicas while backward goes on.
+ *
+ * Problem: replicas exchange their gradients behind the last backward of a step.  The wire is idle before, and computing is
+ * idle then.  But most gradients are complete well before that backward ends.
+ *
+ * Method: the list of a device, as comm and offload wrote it, is taken apart.  Backward of each chunk is cut into Ask.buckets
+ * pieces, behind the calls that complete equal shares of the bytes of its gradients: the same calls for each micro-batch, so
+ * a routine is written once.  A bucket is what a piece of the last micro-batch completes.  Behind a piece its bucket begins
+ * its way up the tree (share.c), and each gradient that was under way before ends its level and begins the next one.  What is
+ * left goes on so behind backward.  Gradients come in turn, those that began first, and a few at once: a queue.  It is the
+ * same on both sides of each pair, because nothing but the chunk, its calls and the levels decide on it; one without a part at
+ * some level stays in turn.  Request numbers are dealt out anew.
+ *
+ * No addition changes its place in the tree, so the bits stay.  Buffers of what arrives live longer.
+ *
+ * Source: Li et al., PyTorch Distributed: Experiences on Accelerating Data Parallel Training, VLDB 2020, section 3.2.3, for
+ * buckets; the order of additions is our own.
+ *
+ * Cost: linear in the list, and in the calls of the last micro-batch times their operands.
+ *
+ * Not handled: two pipelines in a replica (Ask.early has another way), asynchronous schedules, which have no replicas.
+ */
+#include "transport.h"
+#include "budgets.h"
+
+#include <string.h>
+
+typedef struct { Actions begin, end; } Level;
+
+typedef struct { int state, level; } Turn;
+
+typedef struct {
+    Plan *p;
+    int device, levels;         /* up and down */
+    const Backward *back;
+    Actions old, out;
+    int *begun;                 /* by action: the begin that it is or ends, from 1 on; 0: it is no message */
+    Level *level;               /* [state * levels + level] */
+    int *ready;                 /* by state: 1 + the action that completes it; 0: it is not exchanged */
+    VEC(Turn) queue;
+    int first;                  /* of the queue */
+} Bucket;
+
+/* ---- what is exchanged ------------------------------------------------------------------------------------------- */
+
+static bool is_exchange(const Bucket *x, const Action *k)
+{
+    ActionKind kind = k->kind == K_WAIT ? k->of : k->kind;
+    bool moves = kind == K_SEND || kind == K_RECV || kind == K_MERGE;
+    return moves && k->state >= 0 && x->p->g->state.at[k->state].kind == S_GRAD &&
+           (kind == K_MERGE || plan_across(x->p, x->device, k));
+}
+
+static int level_of(const Bucket *x, const Action *k)
+{
+    return k->back ? 2 * plan_levels(x->p) - 1 - k->part : k->part;
+}
+
+/* Takes the exchanges out of the list. */
+static void take_out(Bucket *x)
+{
+    int kept = 0;
+    for (int i = 0; i < x->old.n; i++) {
+        const Action *k = &x->old.at[i];
+        if (!is_exchange(x, k)) {
+            x->old.at[kept++] = *k;
+            continue;
+        }
+        Level *at = &x->level[k->state * x->levels + level_of(x, k)];
+        *PUSH(k->kind == K_SEND || k->kind == K_RECV ? &at->begin : &at->end) = *k;
+    }
+    x->old.n = kept;
+}
+
+/* ---- cuts ---------------------------------------------------------------------------------------------------------- */
+
+static bool makes_weights(ActionKind kind)
+{
+    return kind == K_B || kind == K_W;
+}
+
+/* The gradients that a call adds to. */
+static void added(const Graph *g, int op, Ints *list)
+{
+    list->n = 0;
+    for (int i = 0; i < g->op.at[op].arg.n; i++)
+        if (g->op.at[op].arg.at[i].kind == ARG_ADD)
+            *PUSH(list) = g->op.at[op].arg.at[i].index;
+}
+
+/* Behind which calls of its line a computation is cut. */
+static Ints cuts_of(const Bucket *x, int chunk, ActionKind kind)
+{
+    const Graph *g = x->p->g;
+    Lines line = calls_of(x->p, &x->back[chunk], chunk, kind);
+    Bytes *done = alloc(sizeof *done * (size_t)(line.n + 1)), all = 0, sum = 0;
+    int *last = alloc(sizeof *last * (size_t)g->state.n);       /* 1 + the call */
+    Ints list = {0}, cut = {0};
+    for (int i = 0; i < line.n; i++) {
+        added(g, line.at[i].op, &list);
+        for (int j = 0; j < list.n; j++)
+            last[list.at[j]] = i + 1;
+    }
+    for (int s = 0; s < g->state.n; s++) {
+        done[last[s]] += last[s] ? g->state.at[s].bytes : 0;
+        all += last[s] ? g->state.at[s].bytes : 0;
+    }
+    int parts = plan_buckets(x->p);
+    for (int i = 1; i < line.n; i++) {
+        Bytes before = sum;
+        sum += done[i];
+        if (all > 0 && sum * parts / all > before * parts / all)
+            *PUSH(&cut) = i;
+    }
+    return cut;
+}
+
+/* The computations of the old list, in pieces. */
+static void cut_list(Bucket *x)
+{
+    Ints *cuts = alloc(sizeof *cuts * 2 * (size_t)plan_chunks(x->p));
+    bool *known = alloc(2 * (size_t)plan_chunks(x->p));
+    Actions old = x->old;
+    x->old = (Actions){0};
+    for (int i = 0; i < old.n; i++) {
+        Action k = old.at[i];
+        int at = makes_weights(k.kind) ? 2 * k.chunk + (k.kind == K_W) : -1;
+        if (at >= 0 && !known[at])
+            cuts[at] = cuts_of(x, k.chunk, k.kind);
+        if (at >= 0)
+            known[at] = true;
+        int end = at >= 0 && k.until == 0 ? calls_of(x->p, &x->back[k.chunk], k.chunk, k.kind).n : k.until;
+        for (int c = 0; at >= 0 && c < cuts[at].n; c++) {
+            int call = cuts[at].at[c];
+            if (call <= k.first || call >= end)
+                continue;
+            k.until = call;
+            *PUSH(&x->old) = k;
+            k.first = call;
+            k.until = end;
+        }
+        *PUSH(&x->old) = k;
+    }
+}
+
+/* ---- when a gradient is complete ------------------------------------------------------------------------------------- */
+
+static bool is_last(const Bucket *x, const Action *k)
+{
+    bool adds = makes_weights(k->kind) || k->kind == K_I || k->kind == K_FOLD;
+    return adds && k->mb == plan_first(x->p, x->device, k->chunk) + plan_micro(x->p) - 1;
+}
+
+static void complete(Bucket *x, int i)
+{
+    const Graph *g = x->p->g;
+    const Action *k = &x->old.at[i];
+    if (k->kind == K_FOLD) {
+        for (int s = 0; s < g->state.n; s++)
+            if (fold_takes(g, k->part, s) && x->p->chunk.at[g->state.at[s].op] == k->chunk)
+                x->ready[s] = i + 1;
+        return;
+    }
+    Lines line = calls_of(x->p, &x->back[k->chunk], k->chunk, k->kind);
+    Ints list = {0};
+    for (int c = k->first; c < (k->until ? k->until : line.n); c++) {
+        added(g, line.at[c].op, &list);
+        for (int j = 0; j < list.n; j++)
+            x->ready[list.at[j]] = i + 1;
+    }
+}
+
+/* ---- the queue ------------------------------------------------------------------------------------------------------- */
+
+static void put(Bucket *x, const Actions *list)
+{
+    for (int i = 0; i < list->n; i++)
+        *PUSH(&x->out) = list->at[i];
+}
+
+static int under_way(const Bucket *x)
+{
+    return x->queue.n - x->first;
+}
+
+static void enter(Bucket *x, int state, int level)
+{
+    put(x, &x->level[state * x->levels + level].begin);
+    *PUSH(&x->queue) = (Turn){state, level};
+}
+
+/* The first one ends its level and begins the next. */
+static void turn(Bucket *x)
+{
+    Turn t = x->queue.at[x->first++];
+    put(x, &x->level[t.state * x->levels + t.level].end);
+    if (t.level + 1 < x->levels)
+        enter(x, t.state, t.level + 1);
+}
+
+/* Behind action i: what it has completed begins, what was under way goes a level further. */
+static void advance(Bucket *x, int i)
+{
+    int before = under_way(x);
+    for (int s = 0; s < x->p->g->state.n; s++) {
+        if (x->ready[s] != i + 1)
+            continue;
+        for (; under_way(x) >= BUCKET_ITEMS; before--)
+            turn(x);
+        enter(x, s, 0);
+    }
+    for (; before > 0; before--)
+        turn(x);
+}
+
+/* ---- the new list ---------------------------------------------------------------------------------------------------- */
+
+/* Messages that are begun behind a computation go first: other stages wait for them. */
+static void write_list(Bucket *x, int home)
+{
+    int behind = -1;
+    for (int i = 0; i < x->old.n; i++) {
+        const Action *k = &x->old.at[i];
+        if (behind >= 0 && (i == home || (k->kind != K_SEND && k->kind != K_RECV))) {
+            advance(x, behind);
+            behind = -1;
+        }
+        while (i == home && under_way(x) > 0)
+            turn(x);
+        *PUSH(&x->out) = *k;
+        if (is_last(x, k))
+            behind = i;
+    }
+}
+
+/* ---- requests -------------------------------------------------------------------------------------------------------- */
+
+static bool is_message(const Action *k)
+{
+    ActionKind kind = k->kind == K_WAIT ? k->of : k->kind;
+    return kind == K_SEND || kind == K_RECV;
+}
+
+/* The request of each message becomes a number of its own. */
+static void name_requests(Actions *list)
+{
+    int open[REQUESTS], n = 0;
+    for (int i = 0; i < list->n; i++) {
+        Action *k = &list->at[i];
+        if (is_message(k) && k->kind != K_WAIT)
+            open[k->request] = n++;
+        if (is_message(k))
+            k->request = open[k->request];
+    }
+}
+
+/* ... and the least that is free; false: there are not enough. */
+static bool deal_requests(Bucket *x)
+{
+    int *of = alloc(sizeof *of * (size_t)(x->out.n + 1)), most = 0;
+    bool busy[REQUESTS] = {false};
+    for (int i = 0; i < x->out.n; i++) {
+        Action *k = &x->out.at[i];
+        if (!is_message(k))
+            continue;
+        int name = k->request, n = 0;
+        while (k->kind != K_WAIT && n < REQUESTS && busy[n])
+            n++;
+        if (n == REQUESTS)
+            return false;
+        of[name] = k->kind == K_WAIT ? of[name] : n;
+        k->request = of[name];
+        busy[of[name]] = k->kind != K_WAIT;
+        most = of[name] >= most ? of[name] + 1 : most;
+    }
+    DevicePlan *d = &x->p->dev.at[x->device];
+    d->requests = most > d->requests ? most : d->requests;
+    return true;
+}
+
+/* ---- the pass -------------------------------------------------------------------------------------------------------- */
+
+/* Actions in front of the first exchange. */
+static int before_exchanges(const Bucket *x)
+{
+    int i = 0;
+    while (i < x->old.n && !is_exchange(x, &x->old.at[i]))
+        i++;
+    return i;
+}
+
+int bucket(Plan *p, int device, const Backward *back, Actions *list)
+{
+    Bucket x = {.p = p, .device = device, .levels = 2 * plan_levels(p), .back = back, .old = *list};
+    if (plan_buckets(p) == 1)
+        return 0;
+    name_requests(&x.old);
+    int states = p->g->state.n, home = before_exchanges(&x);
+    x.level = alloc(sizeof *x.level * (size_t)(states * x.levels));
+    x.ready = alloc(sizeof *x.ready * (size_t)states);
+    take_out(&x);
+    int rest = x.old.n - home;          /* nothing there is cut */
+    cut_list(&x);
+    for (int i = 0; i < x.old.n; i++)
+        if (is_last(&x, &x.old.at[i]))
+            complete(&x, i);
+    write_list(&x, x.old.n - rest);
+    if (!deal_requests(&x))
+        return 1;
+    *list = x.out;
+    return 0;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * buckets.c: into how many pieces backward is cut, so that gradients leave for other replicas while it goes on.
+ *
+ * Problem: more pieces hide more of the exchange.  They also hold more of what arrives, and wait in the middle of backward.
+ *
+ * Method: finished plans are written once more with 2, 4, 8 .. pieces, up to plan.buckets: the best plan first, then those that
+ * could become the best if their whole exchange vanished.  Cuts, fates and schedule stay.  The simulator decides, and a plan
+ * that no longer fits is none.
+ *
+ * The bounds of planners are over plans that exchange behind backward.  So nothing is proven of a plan with pieces.
+ */
+#include "buckets.h"
+#include "budgets.h"
+
+/* What of the step is between the begin of a device's exchange and its end, at most. */
+static Ns exchange_of(const Plan *p)
+{
+    Ns most = 0;
+    for (int d = 0; d < p->devices; d++) {
+        const Actions *list = &p->dev.at[d].list;
+        Ns from = -1, to = 0;
+        for (int i = 0; i < list->n; i++) {
+            const Action *k = &list->at[i];
+            bool grad = k->state >= 0 && p->g->state.at[k->state].kind == S_GRAD && k->kind != K_GATHER;
+            from = grad && from < 0 ? k->from : from;
+            to = grad ? k->to : to;
+        }
+        most = to - from > most ? to - from : most;
+    }
+    return most;
+}
+
+/* The plan with so many pieces and a shorter step than `beat`; NULL: there is none. */
+static Plan *with_pieces(const Candidate *k, int pieces, Ns beat)
+{
+    Ask ask = k->best->ask;
+    ask.buckets = pieces;
+    ask.beat = beat - 1;
+    void *mark = mem_mark();
+    Options quiet = *k->x;
+    quiet.dump = NULL;
+    if (ask.work_left)
+        *ask.work_left -= (int64_t)k->g->op.n * PASSES;
+    Verdict why;
+    Plan *p = run_again(&quiet, k->best, &ask, &why);
+    if (why == PLANNED && p->step < beat)
+        return p;
+    mem_release(mark);
+    return NULL;
+}
+
+static bool try_pieces(Candidate *k, Ns best)
+{
+    bool found = false;
+    Ns beat = best > 0 && best < k->best->step ? best : k->best->step;
+    int most = k->m->plan.buckets;
+    for (int pieces = 2; pieces / 2 < most; pieces *= 2) {
+        Plan *p = with_pieces(k, pieces < most ? pieces : most, beat);
+        if (!p)
+            continue;
+        k->best = p;
+        beat = p->step;
+        found = true;
+    }
+    return found;
+}
+
+bool buckets_try(Candidate *k, Ns best)
+{
+    bool open = k->best && !k->report_only && plan_may_bucket(k->best);
+    return open && (best == 0 || k->best->step - exchange_of(k->best) < best) && try_pieces(k, best);
+}
+
+void buckets_note(const Plan *p, Proof *proof)
+{
+    if (plan_buckets(p) == 1)
+        return;
+    const char *text = strf("gradients leave in %d buckets, while backward goes on", plan_buckets(p));
+    proof->note = proof->note ? strf("%s; %s", text, proof->note) : text;
+}
