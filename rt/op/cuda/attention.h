@@ -7,7 +7,8 @@
 #include "../../rt.h"
 #include <stdbool.h>
 
-/* `own` heads of k and v, each for heads/own query heads.  Rows of q have qs elements, those of k and v ks; y and dy are dense. */
+/* `own` heads of k and v, each for heads/own query heads.  Rows of q have qs elements, those of k and v ks; y and dy are
+ * dense. */
 typedef struct { long batch, heads, own, query, key, width, qs, ks, causal; } Shape;
 Shape attention_shape(long batch, long heads, long own, long query, long key, long width, long causal, bool packed);
 

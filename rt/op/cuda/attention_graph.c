@@ -9,8 +9,8 @@
  *     dv = P^T dy    dS = scale P (dy v^T - delta)    dk = dS^T q    dq = dS k
  *
  * Packed operands are the same graph with longer rows.  A product repeats the heads of keys that query heads share; then dk
- * and dv are those of query heads, dense, and not yet added.  scale is a number given in each run, so sites that differ in it share
- * a plan.
+ * and dv are those of query heads, dense, and not yet added.  scale is a number given in each run, so sites that differ in it
+ * share a plan.
  *
  * Bits.  dq is written by the graph's last product.  The other form, through a f32 accumulator that the kernel's blocks add
  * to as they come, differs from run to run.  The library reports both alike, so the graph decides.  The price is dS in
