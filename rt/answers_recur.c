@@ -6,6 +6,7 @@
  */
 #include <math.h>
 #include "selftest.h"
+#include "philox.h"
 
 static long of(const Call *c, const char *name) { return (long)number_of(c, name); }
 static double old(const Call *c, const char *name, long i) { return old_of(c, name, i); }
@@ -21,6 +22,19 @@ static void plus(Answer *a, double x)
 /* ---- an LSTM ------------------------------------------------------------------------------------------------------- */
 
 static bool is_on(const Call *c, long row) { return !part_of(c, "mask") || old(c, "mask", row) != 0; }
+
+/* What the steps make of element i of the weight. */
+static double factor(const Call *c, long i)
+{
+    double drop = number_of(c, "drop");
+    float f = 1;
+    Drop d = drop_of(c->vals, of(c, "mb"), (float)drop, part_of(c, "site")->given.i);
+    if (drop != 0 && !c->vals->eval)
+        drop_factors(&f, &d, i, 1);
+    return f;
+}
+
+static double weight(const Call *c, long i) { return old(c, "weight", i) * factor(c, i); }
 
 /* The rows of a sample, in the order of its steps: the one before, and the next; -1: there is none. */
 static long before(const Call *c, long row)
@@ -52,7 +66,7 @@ static Answer recur_gates(const Call *c, long i)
     plus(&a, old(c, "x", i));
     plus(&a, old(c, "bias", j));
     for (long k = 0; h >= 0 && k < hidden; k++)
-        plus(&a, made(c, "y", h * hidden + k) * old(c, "weight", j * hidden + k));
+        plus(&a, made(c, "y", h * hidden + k) * weight(c, j * hidden + k));
     a.value = j / hidden == 2 ? tanh(a.value) : logistic(a.value);
     return a;
 }
@@ -85,7 +99,7 @@ static void plus_next(Answer *a, const Call *c, long row, long u)
     for (row = after(c, row); row >= 0 && !is_on(c, row);)
         row = after(c, row);
     for (long j = 0; row >= 0 && j < 4 * hidden; j++)
-        plus(a, made(c, "dx", row * 4 * hidden + j) * old(c, "weight", j * hidden + u));
+        plus(a, made(c, "dx", row * 4 * hidden + j) * weight(c, j * hidden + u));
 }
 
 /* The gradients of h and of the cell at a row: the cell's goes through all later steps. */
@@ -139,7 +153,8 @@ static Answer recur_dweight(const Call *c, long i)
         if (h >= 0)
             plus(&a, old(c, "dx", row * 4 * hidden + j) * old(c, "y", h * hidden + k));
     }
-    return a;
+    double by = factor(c, i);
+    return (Answer){a.value * by, a.terms * by};
 }
 
 static Answer recur_dbias(const Call *c, long j)

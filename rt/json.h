@@ -17,7 +17,11 @@ bool json_end(Json *j);                                 /* nothing but blanks is
 bool json_string(Json *j, char *to, size_t room);       /* decoded; an error if it does not fit or holds a zero */
 bool json_integer(Json *j, int64_t *x);                 /* digits only; not below zero */
 bool json_skip(Json *j);                                /* any value */
+typedef struct { const char *at; size_t n; } JsonPart;  /* the text of a value; n 0: none */
+JsonPart json_value(Json *j);
 /* for (bool first = true; json_member(j, &first, key, room); ) reads one value each: the members of an object; the
  * elements of an array with key NULL.  False at the end, or j->why is set. */
 bool json_member(Json *j, bool *first, char *key, size_t room);
+/* The first member of that name of an object; keys that come before it are decoded in `to`. */
+JsonPart json_find(Json *j, const char *key, char *to, size_t room);
 #endif

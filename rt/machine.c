@@ -68,6 +68,14 @@ static void add_name(Text *t, const char *macro)
     text_add(t, "%s%.*s", t->n ? ", " : "", (int)(n - from), macro + from);
 }
 
+static bool has_avx2(void)
+{
+    for (int i = 0; extension[i].name; i++)
+        if (!strcmp(extension[i].name, "__AVX2__"))
+            return machine_has(&extension[i]);
+    return false;
+}
+
 static int check_instructions(const Job *job)
 {
     char list[512];
@@ -79,8 +87,9 @@ static int check_instructions(const Job *job)
     if (t.n == 0)
         return DONE;
     return complain(STATUS_MACHINE, "this machine lacks instructions that the kernels are compiled for: %s; %s", list,
-                    portable ? "run make on it, or make ISA= for every machine of its architecture"
-                             : "generate the folder again on it");
+                    portable   ? "run make on it, or make ISA= for every machine of its architecture"
+                    : has_avx2() ? "generate the folder again with --set devices.0.isa=x86-64-v3, or another that it has"
+                                 : "generate the folder again on it, with a lower devices.0.isa");
 }
 
 int machine_check(const Run *run)

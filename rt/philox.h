@@ -10,7 +10,8 @@
  * Element e of sample s of operator `site` in step t takes word e % 4 of philox at
  *
  *     key      low(seed) ^ high(site),  high(seed) ^ low(site)
- *     counter  e / 4, s, low(t), high(t)         s counts over the whole step: micro-batch * batch + sample in it
+ *     counter  e / 4, s, low(t), high(t)         s counts over the whole step: micro-batch * batch + sample in it;
+ *                                              of a weight: the micro-batch
  *
  * and is kept if that word is at or above drop * 2^32.  Bound: 2^34 elements a sample, 2^32 samples a step.
  */

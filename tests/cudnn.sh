@@ -25,6 +25,11 @@ scratch $((7296 + 192 + 2 * 7 * 192 * 256 * 2 + 256)) $bf16 -D T=130
 scratch 7168 --set train.precision.compute=f32
 scratch 7168 $bf16 -D D=252
 scratch 7168 $bf16 -D D=952
+# 2 samples, 32 heads of 64 over 4 of keys, 200 positions: dk and dv of every query head too, 2 * 32 * 200 * 64 numbers each
+shared=$(./dpgen plan examples/tinyllama.yaml --devices devices/h200.yaml --stages 1 --estimate -d g -D L=1 -D T=200 $bf16 \
+    --set train.batch.micro=2 2>&1 | sed -n 's/^op I:model.layers.0.attention .* tmp=\([0-9]*\) .*/\1/p')
+want=$((4 * 2 * 32 * 200 + 2 * 2 * 2 * 32 * 200 * 64 + 192 + 2 * 2 * 32 * 256 * 256 + 256))
+if [ "$shared" = $want ]; then pass; else fault "scratch of shared keys: ${shared:-none}, not $want"; fi
 
 # opened WANTED OPTION...: calls of attention that cuDNN prepares for its first stage; without any the job has no cuDNN
 opened() {
@@ -40,6 +45,7 @@ opened() {
 }
 gpt="examples/bytes-gpt.yaml --devices devices/h200.yaml"
 opened 2 $gpt $bf16
+opened 2 examples/tinyllama.yaml --devices devices/h200.yaml $bf16
 opened 0 $gpt
 opened 0 $gpt $bf16 -D D=252
 opened 0 tests/models/tiny-bert.yaml --devices devices/h200.yaml $bf16

@@ -29,6 +29,8 @@ void attention_own_forward(void);
 void attention_own_forward(void) { abort(); }
 void attention_own_backward(void);
 void attention_own_backward(void) { abort(); }
+void attention_own_group(void);
+void attention_own_group(void) { abort(); }
 
 typedef struct { const char *name; int version, processors, shared, blocks, threads, cache; } Chip;
 static const Chip chips[] = {
@@ -61,21 +63,24 @@ static cudnnBackendDescriptor_t describe(const Chip *c)
 }
 
 enum { QUICK = 1, OTHER_CHIPS = 2, REFUSED = 4, REFUSED_BUT_90 = 8 };
-typedef struct { long batch, heads, query, key, width, causal, packed; int how; } Row;
+typedef struct { long batch, heads, own, query, key, width, causal, packed; int how; } Row;
 static const Row rows[] = {
-    { 8, 12, 1024, 1024, 64, 1, 1, QUICK },                     /* GPT-2 124M */
-    { 2, 3, 130, 257, 128, 0, 0, QUICK },                       /* sizes that divide nothing */
-    { 2, 3, 7, 13, 8, 1, 0, 0 },
-    { 2, 3, 64, 64, 12, 1, 1, QUICK | REFUSED },
-    { 2, 3, 64, 64, 136, 1, 1, QUICK | OTHER_CHIPS | REFUSED_BUT_90 },
-    { 8, 16, 1000, 1000, 64, 1, 0, OTHER_CHIPS },
-    { 1, 1, 1, 1, 64, 1, 1, 0 },
-    { 2, 3, 192, 64, 64, 0, 0, OTHER_CHIPS },
-    { 2, 3, 64, 192, 64, 0, 0, 0 },
-    { 4, 12, 512, 512, 64, 0, 1, 0 },
-    { 2, 3, 33, 33, 40, 1, 1, OTHER_CHIPS },
-    { 2, 3, 128, 128, 96, 1, 1, 0 },
-    { 1, 2, 4096, 4096, 128, 1, 1, OTHER_CHIPS },
+    { 8, 12, 12, 1024, 1024, 64, 1, 1, QUICK },                     /* GPT-2 124M */
+    { 2, 3, 3, 130, 257, 128, 0, 0, QUICK },                       /* sizes that divide nothing */
+    { 2, 3, 3, 7, 13, 8, 1, 0, 0 },
+    { 2, 3, 3, 64, 64, 12, 1, 1, QUICK | REFUSED },
+    { 2, 3, 3, 64, 64, 136, 1, 1, QUICK | OTHER_CHIPS | REFUSED_BUT_90 },
+    { 8, 16, 16, 1000, 1000, 64, 1, 0, OTHER_CHIPS },
+    { 1, 1, 1, 1, 1, 64, 1, 1, 0 },
+    { 2, 3, 3, 192, 64, 64, 0, 0, OTHER_CHIPS },
+    { 2, 3, 3, 64, 192, 64, 0, 0, 0 },
+    { 4, 12, 12, 512, 512, 64, 0, 1, 0 },
+    { 2, 3, 3, 33, 33, 40, 1, 1, OTHER_CHIPS },
+    { 2, 3, 3, 128, 128, 96, 1, 1, 0 },
+    { 1, 2, 2, 4096, 4096, 128, 1, 1, OTHER_CHIPS },
+    { 4, 32, 8, 1024, 1024, 64, 1, 0, QUICK | OTHER_CHIPS },    /* Llama-3.2 1B */
+    { 2, 6, 2, 130, 257, 128, 0, 0, 0 },
+    { 2, 3, 1, 7, 13, 8, 1, 0, OTHER_CHIPS },
 };
 
 static long up(long n, long to) { return (n + to - 1) / to * to; }
@@ -84,14 +89,15 @@ static void check(bool ok, const Chip *c, const Row *r, const char *what, long b
 {
     ok ? passed++ : failed++;
     if (!ok)
-        fprintf(stderr, "cudnn_plans: %s, %ld x %ld heads of %ld, %ld queries, %ld keys%s%s: %s (%ld)\n", c->name, r->batch,
-                r->heads, r->width, r->query, r->key, r->causal ? ", causal" : "", r->packed ? ", packed" : "", what, by);
+        fprintf(stderr, "cudnn_plans: %s, %ld x %ld/%ld heads of %ld, %ld queries, %ld keys%s%s: %s (%ld)\n", c->name, r->batch,
+                r->heads, r->own, r->width, r->query, r->key, r->causal ? ", causal" : "",
+                r->packed ? ", packed" : "", what, by);
 }
 
 static void plan(const Chip *c, cudnnBackendDescriptor_t chip, const Row *r, bool back)
 {
-    long row = r->heads * r->width * (r->packed ? 3 : 1), pairs = r->batch * r->heads;
-    Shape s = { r->batch, r->heads, r->query, r->key, r->width, row, row, r->causal };
+    long pairs = r->batch * r->heads, each = r->own < r->heads ? up(pairs * r->key * r->width * 2, 64) : 0;
+    Shape s = attention_shape(r->batch, r->heads, r->own, r->query, r->key, r->width, r->causal, r->packed);
     Graph *g = calloc(1, sizeof *g);
     Plan p = { .workspace = -1 };
     if (!g)
@@ -105,7 +111,7 @@ static void plan(const Chip *c, cudnnBackendDescriptor_t chip, const Row *r, boo
         return;
     }
     check(found && attention_fits(&s), c, r, found ? "attention_fits()" : g->failed, (long)g->status);
-    long sums = up(pairs * r->query * 4, 64) + 192, most = pairs * up(r->query, 64) * up(r->key, 128) * 2 + 256;
+    long sums = up(pairs * r->query * 4, 64) + 2 * each + 192, most = pairs * up(r->query, 64) * up(r->key, 128) * 2 + 256;
     if (!back)
         check(p.workspace <= 1 << 20, c, r, "forward workspace", (long)p.workspace);
     else

@@ -41,8 +41,8 @@ bool make_lstm(void)
     char name[24];
     name_table(name, sizeof name, "steps");
     const char *mask = optional_mask(x->s.d[1]), *rule = start(hidden, &loud);
-    line("op: LSTM, name: %s, in: %s, hidden: %d, bidirectional: %s, bias: %s%s%s, as: %s", name, use(x), hidden,
-         both ? "true" : "false", yes(60), mask, rule, fresh(s, 0)->name);
+    line("op: LSTM, name: %s, in: %s, hidden: %d, bidirectional: %s, bias: %s, weight_dropout: 0.%d%s%s, as: %s", name, use(x),
+         hidden, both ? "true" : "false", yes(60), chance(f.drop) ? 1 + below(5) : 0, mask, rule, fresh(s, 0)->name);
     return true;
 }
 

@@ -207,13 +207,13 @@ static void shared_case(const Shared *s)
         dk[i] = result(REAL, i ? ks->n : m), dv[i] = result(REAL, i ? vs->n : m), db[i] = bias ? result(REAL, bias->n) : NULL;
     }
     const void *b = bias ? bias->k : 0;
-    attention_shared_forward(stage, y[0]->k, lse[0]->k, q->k, k->k, v->k, b, mask, &vals, 2, s->batch, s->heads, s->own,
+    attention_shared_forward(stage, y[0]->k, lse[0]->k, q->k, k->k, v->k, b, mask, &vals, 2, 0, s->batch, s->heads, s->own,
                              s->query, s->key, s->width, s->causal, scale, s->drop, 1234);
     attention_forward(stage, y[1]->k, lse[1]->k, q->k, ks->k, vs->k, b, mask, &vals, 2, 0, s->batch, s->heads, s->query, s->key,
                       s->width, s->causal, scale, s->drop, 1234);
     same_bits("attention_shared_forward", s->heads, y[0], y[1]);
     attention_shared_backward(stage, dq[0]->k, dk[0]->k, dv[0]->k, b ? db[0]->k : 0, dy->k, y[0]->k, q->k, k->k, v->k, b, mask,
-                              lse[0]->k, tmp->k, &vals, 2, s->batch, s->heads, s->own, s->query, s->key, s->width, s->causal,
+                              lse[0]->k, tmp->k, &vals, 2, 0, s->batch, s->heads, s->own, s->query, s->key, s->width, s->causal,
                               scale, s->drop, 1234);
     attention_backward(stage, dq[1]->k, dk[1]->k, dv[1]->k, b ? db[1]->k : 0, dy->k, y[1]->k, q->k, ks->k, vs->k, b, mask,
                        lse[1]->k, tmp->k, &vals, 2, 0, s->batch, s->heads, s->query, s->key, s->width, s->causal, scale,

@@ -5,18 +5,29 @@
 #include <math.h>
 #include <string.h>
 #include "opcheck.h"
+#include "rt/philox.h"
 
 /* ---- LSTM: operands x, weight, bias ---------------------------------------------------------------------------------- */
 
-enum { BATCH, TIME, HIDDEN, REVERSE };
+enum { BATCH, TIME, HIDDEN, REVERSE, MOST = 20 };
 
 static double bent(double x) { return 1 / (1 + exp(-x)); }
+
+/* What is left of element i of the weight, of a case with f[0] dropped. */
+static double factor(const Case *c, long i)
+{
+    Philox r = philox((Philox){{(uint32_t)(i / 4), (uint32_t)c->mb, (uint32_t)c->vals.step, 0}}, (uint32_t)c->vals.seed,
+                      (uint32_t)c->site);
+    return c->f[0] == 0 || c->vals.eval ? 1 : (double)r.v[i % 4] / 4294967296.0 >= c->f[0] ? 1 / (1 - c->f[0]) : 0;
+}
 
 /* One sample: the state of one unit needs those of all units a step before. */
 static void ref_sample(const Case *c, long b, double *y)
 {
     long time = c->d[TIME], hidden = c->d[HIDDEN];
-    double h[64] = {0}, cell[64] = {0}, next[64];
+    double h[MOST] = {0}, cell[MOST] = {0}, next[MOST], w[4 * MOST * MOST];
+    for (long i = 0; i < 4 * hidden * hidden; i++)
+        w[i] = c->in[1]->v[i] * factor(c, i);
     for (long n = 0; n < time; n++) {
         long at = b * time + (c->d[REVERSE] ? time - 1 - n : n);
         memset(y + at * hidden, 0, (size_t)hidden * sizeof *y);
@@ -27,7 +38,7 @@ static void ref_sample(const Case *c, long b, double *y)
             for (long k = 0; k < 4; k++) {
                 z[k] = c->in[0]->v[(at * 4 + k) * hidden + u] + (c->in[2] ? c->in[2]->v[k * hidden + u] : 0);
                 for (long j = 0; j < hidden; j++)
-                    z[k] += c->in[1]->v[(k * hidden + u) * hidden + j] * h[j];
+                    z[k] += w[(k * hidden + u) * hidden + j] * h[j];
             }
             cell[u] = bent(z[1]) * cell[u] + bent(z[0]) * tanh(z[2]);
             next[u] = y[at * hidden + u] = bent(z[3]) * tanh(cell[u]);
@@ -58,13 +69,16 @@ static const double *of_rows(const Case *c, const Tensor *dx, const Tensor *y, l
             h = c->ids && !c->ids[at] ? h : y->v + at * hidden;
         }
     }
+    for (long i = 0; columns && i < 4 * hidden * hidden; i++)
+        want[i] *= factor(c, i);
     return want;
 }
 
 /* Holes in the middle, at the end, and a sample without any step. */
-static const struct { long d[4]; int mask, bias; } recurs[] = {
-    {{1, 1, 1, 0}, 0, 1}, {{3, 5, 7, 0}, 0, 1}, {{3, 5, 7, 1}, 0, 0}, {{4, 6, 9, 0}, 1, 1}, {{4, 6, 9, 1}, 1, 1},
-    {{67, 3, 17, 0}, 1, 0},
+static const struct { long d[4]; int mask, bias, eval; float drop; } recurs[] = {
+    {{1, 1, 1, 0}, 0, 1, 0, 0}, {{3, 5, 7, 0}, 0, 1, 0, 0}, {{3, 5, 7, 1}, 0, 0, 0, 0}, {{4, 6, 9, 0}, 1, 1, 0, 0},
+    {{4, 6, 9, 1}, 1, 1, 0, 0}, {{67, 3, 17, 0}, 1, 0, 0, 0}, {{3, 5, 7, 0}, 0, 1, 0, 0.5f}, {{4, 6, 9, 1}, 1, 1, 0, 0.25f},
+    {{2, 3, 17, 0}, 0, 1, 1, 0.5f},
 };
 
 static void recur(void)
@@ -75,17 +89,21 @@ static void recur(void)
         Tensor *bias = recurs[i].bias ? operand(REAL, 4 * d[HIDDEN], -1, 1) : NULL, *dy = operand(REAL, n, -1, 1);
         Tensor *y = result(REAL, n), *cell = result(FLOAT, n), *gates = result(REAL, 4 * n), *dx = result(REAL, 4 * n);
         Tensor *dw = result(FLOAT, w->n), *db = result(FLOAT, 4 * d[HIDDEN]);
-        Tensor *tmp = result(FLOAT, 5 * d[BATCH] * d[HIDDEN] + n);
-        Case c = {.d = {d[0], d[1], d[2], d[3]}, .in = {x, w, bias}};
+        Tensor *tmp = result(FLOAT, 5 * d[BATCH] * d[HIDDEN] + n + w->n);
+        Case c = {.d = {d[0], d[1], d[2], d[3]}, .f = {recurs[i].drop}, .mb = (int)i, .site = 1234, .in = {x, w, bias}};
+        c.vals = (Values){.seed = 7, .step = 5, .eval = recurs[i].eval};
         int32_t *mask = recurs[i].mask ? ids(rows, 0, 3) : NULL;
         for (long t = 0; mask && t < d[TIME]; t++)
             mask[t] = 0;
         c.ids = mask;
-        recur_forward(stage, y->k, cell->k, gates->k, x->k, mask, w->k, bias ? bias->k : 0, tmp->k, d[0], d[1], d[2], d[3]);
+        recur_forward(stage, y->k, cell->k, gates->k, x->k, mask, w->k, bias ? bias->k : 0, tmp->k, &c.vals,
+                      c.mb, d[0], d[1], d[2], d[3], recurs[i].drop, c.site);
         check_value("recur_forward", y, ref_recur, &c);
-        recur_backward(stage, dx->k, dy->k, cell->k, gates->k, mask, w->k, tmp->k, d[0], d[1], d[2], d[3]);
+        recur_backward(stage, dx->k, dy->k, cell->k, gates->k, mask, w->k, tmp->k, &c.vals, c.mb, d[0], d[1], d[2],
+                       d[3], recurs[i].drop, c.site);
         check_gradient("recur_backward", dx, ref_recur, &c, 0, dy);
-        recur_backward_w(stage, dw->k, bias ? db->k : 0, dx->k, y->k, mask, tmp->k, 0, d[0], d[1], d[2], d[3]);
+        recur_backward_w(stage, dw->k, bias ? db->k : 0, dx->k, y->k, mask, tmp->k, &c.vals, c.mb, 0, d[0], d[1], d[2],
+                         d[3], recurs[i].drop, c.site);
         if (sizeof(real) == sizeof(float))
             check_gradient("recur_backward_w", dw, ref_recur, &c, 1, dy);
         check_values("recur_backward_w from dx", dw, of_rows(&c, dx, y, d[HIDDEN]));
@@ -97,7 +115,8 @@ static void recur(void)
             check_values("recur_backward_w bias from dx", db, of_rows(&c, dx, y, 0));
             memcpy(db2->k, db->k, (size_t)db->n * sizeof(float));
         }
-        recur_backward_w(stage, dw2->k, bias ? db2->k : 0, dx->k, y->k, mask, tmp->k, 1, d[0], d[1], d[2], d[3]);
+        recur_backward_w(stage, dw2->k, bias ? db2->k : 0, dx->k, y->k, mask, tmp->k, &c.vals, c.mb, 1, d[0], d[1],
+                         d[2], d[3], recurs[i].drop, c.site);
         check_accumulated("recur_backward_w acc", dw, dw2);
         if (bias)
             check_accumulated("recur_backward_w acc bias", db, db2);

@@ -31,10 +31,11 @@ static struct { int calls; const void *y, *q, *k, *v, *dq, *dv, *bias, *mask, *d
 
 void attention_own_forward(Stage *s, real *y, float *lse, const real *q, const real *k, const real *v, long qs, long ks,
                            const real *bias, const int32_t *mask, const Values *vals, int mb, long batch, long heads,
-                           long query, long key, long width, long causal, float scale, float drop, int64_t site)
+                           long heads_of_keys, long query, long key, long width, long causal, float scale, float drop,
+                           int64_t site)
 {
-    (void)s, (void)lse, (void)vals, (void)mb, (void)batch, (void)heads, (void)query, (void)key, (void)causal, (void)scale;
-    (void)site;
+    (void)heads_of_keys, (void)s, (void)lse, (void)vals, (void)mb, (void)batch, (void)heads, (void)query, (void)key;
+    (void)causal, (void)scale, (void)site;
     int calls = own.calls + 1;
     memset(&own, 0, sizeof own);
     own.calls = calls, own.y = y, own.q = q, own.k = k, own.v = v, own.qs = qs, own.ks = ks;
@@ -44,13 +45,27 @@ void attention_own_forward(Stage *s, real *y, float *lse, const real *q, const r
 void attention_own_backward(Stage *s, real *dq, real *dk, real *dv, real *dbias, const real *dy, const real *y,
                             const real *q, const real *k, const real *v, long qs, long ks, const real *bias,
                             const int32_t *mask, const float *lse, float *delta, const Values *vals, int mb, long batch,
-                            long heads, long query, long key, long width, long causal, float scale, float drop,
-                            int64_t site)
+                            long heads, long heads_of_keys, long query, long key, long width, long causal, float scale,
+                            float drop, int64_t site)
 {
     (void)dk, (void)dbias, (void)dy;
-    attention_own_forward(s, NULL, NULL, q, k, v, qs, ks, bias, mask, vals, mb, batch, heads, query, key, width, causal, scale,
-                          drop, site);
+    attention_own_forward(s, NULL, NULL, q, k, v, qs, ks, bias, mask, vals, mb, batch, heads, heads_of_keys, query, key, width,
+                          causal, scale, drop, site);
     own.y = y, own.dq = dq, own.dv = dv, own.delta = lse ? delta : NULL;
+}
+
+void attention_own_group(Stage *s, real *dk, real *dv, const real *k, const real *v, long n, long share, long width)
+{
+    (void)s;
+    settle();
+    for (long i = 0; i < n * width; i++) {
+        float sum[2] = { 0 };
+        for (long h = 0; h < share; h++) {
+            sum[0] += get(k, (i / width * share + h) * width + i % width);
+            sum[1] += get(v, (i / width * share + h) * width + i % width);
+        }
+        put(dk, i, sum[0]), put(dv, i, sum[1]);
+    }
 }
 
 /* ---- comparison -------------------------------------------------------------------------------------------------- */
@@ -81,15 +96,15 @@ static void compare(const real *got, Sum want)
 }
 
 /* ---- the definition ---------------------------------------------------------------------------------------------- */
-enum { ROWS = GPU ? 264 : 16 };    /* at most */
-typedef struct { long batch, heads, query, key, width, causal, packed; } Case;
+enum { ROWS = GPU ? 264 : 16, WIDEST = 128 };   /* at most */
+typedef struct { long batch, heads, own, query, key, width, causal, packed; } Case;
 static real *q_, *k_, *v_, *y, *dy, *dq_, *dk_, *dv_;
 static float *lse;
 static unsigned char *tmp;
 static bool spare, full;        /* cases that use less than is planned for an unlucky address, and all of it */
 static const float scale = 0.375f;
 
-static long row;                    /* elements of a row of q, k, v, and of a row of y */
+static long row, thin;              /* elements of a row of q, of a row of k and v, and of a row of y */
 static long wide;
 static const real *q, *k, *v;
 static real *dq, *dk, *dv;
@@ -98,6 +113,8 @@ static long at(const Case *c, long b, long head, long r, long rows, long step)
 {
     return (b * rows + r) * step + head * c->width;
 }
+
+static long own_head(const Case *c, long head) { return head / (c->heads / c->own); }
 
 static double dot(const real *a, const real *b, long n)
 {
@@ -112,7 +129,7 @@ static void scores(double s[ROWS][ROWS], const Case *c, long b, long head)
 {
     for (long i = 0; i < c->query; i++)
         for (long j = 0; j < c->key; j++) {
-            double x = dot(q + at(c, b, head, i, c->query, row), k + at(c, b, head, j, c->key, row), c->width);
+            double x = dot(q + at(c, b, head, i, c->query, row), k + at(c, b, own_head(c, head), j, c->key, thin), c->width);
             s[i][j] = c->causal && j > i ? -INFINITY : x * (double)scale;
         }
 }
@@ -130,40 +147,46 @@ static void check_forward(const Case *c, long b, long head)
         for (long l = 0; l < c->width; l++) {
             Sum want = { 0 };
             for (long j = 0; j < c->key; j++)
-                add(&want, exp(s[i][j]) / sum * (double)get(v, at(c, b, head, j, c->key, row) + l));
+                add(&want, exp(s[i][j]) / sum * (double)get(v, at(c, b, own_head(c, head), j, c->key, thin) + l));
             compare(y + at(c, b, head, i, c->query, wide) + l, want);
         }
     }
 }
 
-/* From y and lse as they were given. */
+/* From y and lse as they were given.  Query heads of one head of keys come one after the other: their sums are compared behind
+ * the last. */
 static void check_backward(const Case *c, long b, long head)
 {
     double p[ROWS][ROWS], ds[ROWS][ROWS];
+    static Sum of_k[ROWS][WIDEST], of_v[ROWS][WIDEST];
+    long share = c->heads / c->own;
+    if (head % share == 0)
+        memset(of_k, 0, sizeof of_k), memset(of_v, 0, sizeof of_v);
     scores(p, c, b, head);
     for (long i = 0; i < c->query; i++) {
         long to = at(c, b, head, i, c->query, wide);
         double delta = dot(dy + to, y + to, c->width);
         for (long j = 0; j < c->key; j++) {
             p[i][j] = exp(p[i][j] - (double)lse[(b * c->heads + head) * c->query + i]);
-            double dp = dot(dy + to, v + at(c, b, head, j, c->key, row), c->width);
+            double dp = dot(dy + to, v + at(c, b, own_head(c, head), j, c->key, thin), c->width);
             ds[i][j] = (double)scale * p[i][j] * (dp - delta);
         }
     }
     for (long l = 0; l < c->width; l++) {
         for (long j = 0; j < c->key; j++) {
-            Sum to_k = { 0 }, to_v = { 0 };
             for (long i = 0; i < c->query; i++) {
-                add(&to_k, ds[i][j] * (double)get(q, at(c, b, head, i, c->query, row) + l));
-                add(&to_v, p[i][j] * (double)get(dy, at(c, b, head, i, c->query, wide) + l));
+                add(&of_k[j][l], ds[i][j] * (double)get(q, at(c, b, head, i, c->query, row) + l));
+                add(&of_v[j][l], p[i][j] * (double)get(dy, at(c, b, head, i, c->query, wide) + l));
             }
-            compare(dk + at(c, b, head, j, c->key, row) + l, to_k);
-            compare(dv + at(c, b, head, j, c->key, row) + l, to_v);
+            if ((head + 1) % share == 0) {
+                compare(dk + at(c, b, own_head(c, head), j, c->key, thin) + l, of_k[j][l]);
+                compare(dv + at(c, b, own_head(c, head), j, c->key, thin) + l, of_v[j][l]);
+            }
         }
         for (long i = 0; i < c->query; i++) {
             Sum to_q = { 0 };
             for (long j = 0; j < c->key; j++)
-                add(&to_q, ds[i][j] * (double)get(k, at(c, b, head, j, c->key, row) + l));
+                add(&to_q, ds[i][j] * (double)get(k, at(c, b, own_head(c, head), j, c->key, thin) + l));
             compare(dq + at(c, b, head, i, c->query, row) + l, to_q);
         }
     }
@@ -173,10 +196,10 @@ static void check_backward(const Case *c, long b, long head)
 static void lay_out(const Case *c)
 {
     settle();
-    wide = c->heads * c->width, row = wide * (c->packed ? 3 : 1);
+    wide = c->heads * c->width, row = wide * (c->packed ? 3 : 1), thin = c->own * c->width * (c->packed ? 3 : 1);
     q = q_, k = c->packed ? q_ + wide : k_, v = c->packed ? q_ + 2 * wide : v_;
     dq = dq_, dk = c->packed ? dq_ + wide : dk_, dv = c->packed ? dq_ + 2 * wide : dv_;
-    fill(q_, c->batch * c->query * row), fill(k_, c->batch * c->key * wide), fill(v_, c->batch * c->key * wide);
+    fill(q_, c->batch * c->query * row), fill(k_, c->batch * c->key * thin), fill(v_, c->batch * c->key * thin);
     fill(dy, c->batch * c->query * wide);
 }
 
@@ -191,6 +214,9 @@ static void prepare(const Case *c)
     if (c->packed) {
         open_attention_packed_forward(st, 0, c->batch, c->heads, c->query, c->width, c->causal);
         open_attention_packed_backward(st, 1, c->batch, c->heads, c->query, c->width, c->causal);
+    } else if (c->own < c->heads) {
+        open_attention_shared_forward(st, 0, c->batch, c->heads, c->own, c->query, c->key, c->width, c->causal);
+        open_attention_shared_backward(st, 1, c->batch, c->heads, c->own, c->query, c->key, c->width, c->causal);
     } else {
         open_attention_forward(st, 0, c->batch, c->heads, c->query, c->key, c->width, c->causal);
         open_attention_backward(st, 1, c->batch, c->heads, c->query, c->key, c->width, c->causal);
@@ -203,6 +229,9 @@ static void forward(const Case *c, const real *bias, const int32_t *mask, float 
     if (c->packed)
         attention_packed_forward(st, y, lse, q, bias, mask, NULL, 0, 0, c->batch, c->heads, c->query, c->width, c->causal,
                                  scale, drop, 1);
+    else if (c->own < c->heads)
+        attention_shared_forward(st, y, lse, q, k, v, bias, mask, NULL, 0, 0, c->batch, c->heads, c->own, c->query, c->key,
+                                 c->width, c->causal, scale, drop, 1);
     else
         attention_forward(st, y, lse, q, k, v, bias, mask, NULL, 0, 0, c->batch, c->heads, c->query, c->key, c->width,
                           c->causal, scale, drop, 1);
@@ -213,6 +242,9 @@ static void backward(const Case *c, real *to_q, const real *bias, const int32_t 
     if (c->packed)
         attention_packed_backward(st, to_q, NULL, dy, y, q, bias, mask, lse, tmp, NULL, 0, 1, c->batch, c->heads, c->query,
                                   c->width, c->causal, scale, drop, 1);
+    else if (c->own < c->heads)
+        attention_shared_backward(st, to_q, dk, dv, NULL, dy, y, q, k, v, bias, mask, lse, tmp, NULL, 0, 1, c->batch, c->heads,
+                                  c->own, c->query, c->key, c->width, c->causal, scale, drop, 1);
     else
         attention_backward(st, to_q, dk, dv, NULL, dy, y, q, k, v, bias, mask, lse, tmp, NULL, 0, 1, c->batch, c->heads,
                            c->query, c->key, c->width, c->causal, scale, drop, 1);
@@ -238,7 +270,8 @@ static void again(const Case *c)
 
 static void planned(const Case *c)
 {
-    Shape s = { c->batch, c->heads, c->query, c->key, c->width, row, row, c->causal };
+    Shape s = attention_shape(c->batch, c->heads, c->own, c->query, c->key, c->width, c->causal, c->packed);
+    size_t first = attention_front(&s);
     int calls = own.calls, before = queued;
     lay_out(c);
     prepare(c);
@@ -254,8 +287,8 @@ static void planned(const Case *c)
             check_backward(c, b, head);
         }
     check(worst <= 1, "far from the definition", worst);
-    uintptr_t part = ((uintptr_t)tmp + attention_sums(&s) + 255) / 256 * 256 - (uintptr_t)tmp;
-    size_t behind = part + attention_scratch(&s) - attention_sums(&s) - SHIFT;
+    uintptr_t part = ((uintptr_t)tmp + first + 255) / 256 * 256 - (uintptr_t)tmp;
+    size_t behind = part + attention_scratch(&s) - first - SHIFT;
     bool whole = GPU || (tmp[behind - 1] == 0xa5 && tmp[part - 1] != 0xa5 && behind <= attention_scratch(&s));
     spare |= behind < attention_scratch(&s);
     full |= behind == attention_scratch(&s);
@@ -280,11 +313,11 @@ static void left_to_own(const Case *c)
         memset(&own, 0, sizeof own);
         own.calls = calls;
         forward(c, list[i].bias, list[i].mask, list[i].drop);
-        bool given = own.y == y && own.q == q && own.k == k && own.v == v && own.qs == row && own.ks == row;
+        bool given = own.y == y && own.q == q && own.k == k && own.v == v && own.qs == row && own.ks == thin;
         check(list[i].ours ? own.calls == calls + 1 && given && queued == before : own.calls == calls, "forward", (double)i);
         calls = own.calls, before = queued;
         backward(c, list[i].no_dq ? NULL : dq, list[i].bias, list[i].mask, list[i].drop);
-        given = own.y == y && own.q == q && own.k == k && own.v == v && own.delta == tmp && own.qs == row && own.ks == row;
+        given = own.y == y && own.q == q && own.k == k && own.v == v && own.delta == tmp && own.qs == row && own.ks == thin;
         given &= own.bias == list[i].bias && own.mask == list[i].mask && own.drop == list[i].drop && own.width == c->width;
         given &= list[i].no_dq ? !own.dq && (c->packed ? !own.dv : own.dv == dv) : own.dq == dq && own.dv == dv;
         bool ours = list[i].ours || list[i].no_dq;
@@ -327,7 +360,7 @@ static void not_opened(const Case *c)
 
 static void refused(void)
 {
-    const Case c = { 2, 2, 8, 8, 8, 0, 0 };
+    const Case c = { 2, 2, 2, 8, 8, 8, 0, 0 };
     ends(too_little, &c, 6, "attention_forward: 2 x 2 heads of 8", "more memory than is planned");
     ends(not_opened, &c, 1, "not what dpgen wrote", "opened");
 }
@@ -347,17 +380,21 @@ static void open_memory(void)
 int main(void)
 {
     const Case cases[] = {
-        { 2, 3, 5, 7, 8, 0, 0 }, { 2, 3, 5, 7, 8, 1, 0 }, { 1, 2, 9, 9, 16, 1, 1 }, { 2, 1, 4, 4, 32, 0, 1 },
-        { 1, 1, 1, 1, 8, 1, 1 }, { 2, 2, 7, 3, 24, 0, 0 }, { 2, 2, 16, 3, 8, 0, 0 },
-        { 2, 3, 130, 257, 128, 0, 0 }, { 2, 4, 256, 256, 64, 1, 1 }, { 2, 3, 200, 256, 72, 1, 0 },    /* on a GPU alone */
+        { 2, 3, 3, 5, 7, 8, 0, 0 }, { 2, 3, 3, 5, 7, 8, 1, 0 }, { 1, 2, 2, 9, 9, 16, 1, 1 }, { 2, 1, 1, 4, 4, 32, 0, 1 },
+        { 1, 1, 1, 1, 1, 8, 1, 1 }, { 2, 2, 2, 7, 3, 24, 0, 0 }, { 2, 2, 2, 16, 3, 8, 0, 0 },
+        { 2, 4, 2, 5, 7, 8, 1, 0 }, { 1, 6, 2, 9, 9, 16, 1, 0 }, { 2, 3, 1, 4, 6, 24, 0, 0 },        /* shared keys */
+        /* on a GPU alone */
+        { 2, 3, 3, 130, 257, 128, 0, 0 }, { 2, 4, 4, 256, 256, 64, 1, 1 }, { 2, 3, 3, 200, 256, 72, 1, 0 },
+        { 2, 6, 2, 200, 256, 72, 1, 0 },
     };
     open_memory();
-    for (int i = 0; i < (GPU ? 10 : 7) && !F32; i++)
+    for (int i = 0; i < (GPU ? 14 : 10) && !F32; i++)
         planned(&cases[i]);
     check(F32 || GPU || (spare && full), "every room for the alignment", spare);
     left_to_own(&cases[1]);
     left_to_own(&cases[2]);
-    left_to_own(&(Case){ 2, 2, 5, 5, 12, 1, 0 });
+    left_to_own(&cases[7]);
+    left_to_own(&(Case){ 2, 2, 2, 5, 5, 12, 1, 0 });
 #ifdef REAL_BF16
     if (!GPU)
         refused();

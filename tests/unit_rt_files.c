@@ -21,6 +21,25 @@ static bool accepts(const char *text, size_t n)
     return good;
 }
 
+static void test_find(void)
+{
+    static const char text[] = " {\"a\": [1, {\"b\": 2}], \"b\" : {\"a\":3} , \"a\": 4}";
+    static const struct { const char *key, *want; } find[] = {
+        {"a", "[1, {\"b\": 2}]"}, {"b", "{\"a\":3}"}, {"c", ""}, {"", ""},
+    };
+    char key[8];
+    for (size_t i = 0; i < sizeof find / sizeof *find; i++) {
+        Json j = json_open(text, sizeof text - 1);
+        JsonPart p = json_find(&j, find[i].key, key, sizeof key);
+        check(!j.why && p.n == strlen(find[i].want) && !memcmp(p.at, find[i].want, p.n), "%s is %.*s", find[i].key, (int)p.n,
+              p.at);
+    }
+    Json j = json_open("{\"a\": [1, \"b\": 2}", 18);
+    check(json_find(&j, "b", key, sizeof key).n == 0 && j.why, "a list that does not end has %s", "a member");
+    j = json_open("{\"too long a key\": 1, \"b\": 2}", 31);
+    check(json_find(&j, "b", key, sizeof key).n == 0 && j.why, "a key has room that %s", "it lacks");
+}
+
 static void test_json(void)
 {
     static const char *const good[] = {"{}", "[]", " [1, -2.5e3, true, null] ", "{\"a\":{\"b\":[\"c\"]}}",
@@ -195,6 +214,7 @@ int main(void)
     if (file < 0)
         return 2;
     close(file);
+    test_find();
     test_json();
     test_values();
     test_read();

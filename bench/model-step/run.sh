@@ -8,9 +8,11 @@
 #   lstm    one layer, 64 samples, 50 steps, 1024 wide; products of single steps count with 64 rows
 #   -c      counts instructions by callgrind instead, portable kernels, one thread, smaller: calls against products
 #
-# Floor and job take turns, ROUNDS times (5).  The floor is that of bench/gpt2-step/floor.c, of the products that `dpgen -d g`
-# prints.  The first step of a run is dropped; a run counts with its median step; printed are the medians over the runs, their
-# range, and the ratio.  Must: llama 1.35, lstm 1.3.
+# Where Python has torch (PYTHON=python3), the same step in PyTorch is measured too, as it is and compiled.
+#
+# Floor, job and PyTorch take turns, ROUNDS times (5).  The floor is that of bench/gpt2-step/floor.c, of the products that
+# `dpgen -d g` prints.  The first step of a run is dropped; a run counts with its median step; printed are the medians over the
+# runs, their range, and the ratio.  Must: llama 1.35, lstm 1.3.
 set -eu
 export LC_ALL=C
 rounds=5 threads=2 count=
@@ -27,7 +29,9 @@ cd "$(dirname "$0")/../.."
 bin=$(mktemp -d) || exit 1
 trap 'rm -rf "$bin"' EXIT
 trap 'exit 1' HUP INT TERM
-: "${CC:=cc}"
+: "${CC:=cc}" "${PYTHON:=python3}"
+torch=
+if [ -z "$count" ] && "$PYTHON" -c 'import torch' 2>"$bin/said"; then torch="eager compiled"; fi
 
 common="--set train.precision.compute=f32 --set train.steps=6 --stages 1 --schedule gpipe --recompute none --estimate"
 common="$common --set devices.0.count=1"
@@ -35,7 +39,8 @@ case ${1:-} in
 llama)
     file=examples/tinyllama.yaml data=bin/tokens
     size="-D D=768 -D H=12 -D K=12 -D W=64 -D F=2048 -D TIE=1 --set data.train.files=tokens.bin"
-    if [ "$count" ]; then size="$size -D L=2 -D V=4096 -D T=128" batch=1; else size="$size -D L=12 -D T=256" batch=4; fi ;;
+    if [ "$count" ]; then size="$size -D L=2 -D V=4096 -D T=128" batch=1
+    else size="$size -D L=12 -D V=52000 -D T=256" batch=4; fi ;;
 lstm)
     file=bench/model-step/lstm.yaml size= batch=64
     [ -z "$count" ] || { size="-D T=20 -D H=256" batch=32; } ;;
@@ -47,6 +52,7 @@ kernels=onednn isa=x86-64-v3
 if [ -z "$count" ] && $CC -march=native -dM -E - </dev/null | grep -q __AVX512BW__; then isa=x86-64-v4; fi
 size="$size --set devices.0.kernels=$kernels --set devices.0.threads=$threads --set devices.0.isa=$isa"
 
+make -s dpgen
 # shellcheck disable=SC2086
 ./dpgen "$file" $common $size -o "$bin/job" >"$bin/said" 2>&1 || { cat "$bin/said" >&2; exit 1; }
 make -s -C "$bin/job" >"$bin/said" 2>&1 || { tail -n 5 "$bin/said" >&2; exit 1; }
@@ -80,6 +86,7 @@ if [ "$count" ]; then
 fi
 
 # The products: KIND ROWS IN OUT, of a Linear, and of the steps of an LSTM
+make -s dpgen
 # shellcheck disable=SC2086
 ./dpgen "$file" $common $size -d g 2>&1 | awk '
     { for (i = 1; i <= NF; i++) if (split($i, part, "=i:") == 2) value[part[1]] = part[2] }
@@ -103,12 +110,18 @@ for round in $(seq "$rounds"); do
     rm -f "$bin/log"
     (cd "$bin/job" && ./train --steps 6 --quiet --no-checkpoint --log "$bin/log")
     sed -n '/"event":"step"/s/.*"ms":\([0-9.]*\).*/\1/p' "$bin/log" | tail -n +2 | median >>"$bin/step.ms"
+    for how in $torch; do
+        "$PYTHON" bench/model-step/step.py "$1" "$threads" 5 "$how" >"$bin/pytorch" 2>"$bin/said" ||
+            { tail -n 3 "$bin/said" >&2; exit 1; }
+        median <"$bin/pytorch" >>"$bin/$how.ms"
+    done
 done
 cat "$bin/floor.1"
 echo "$(nproc) cores, $(uname -m); compiler: $($CC --version | sed -n 1p); commit $(git rev-parse --short HEAD 2>&1 || true)"
+[ -z "$torch" ] || echo "PyTorch $("$PYTHON" -c 'import torch; print(torch.__version__)')"
 floor=$(median <"$bin/floor.ms")
-for name in floor step; do
+for name in floor step $torch; do
     sort -g "$bin/$name.ms" | awk -v name="$1 $name" -v base="$floor" -v ms="$(median <"$bin/$name.ms")" '
         { if (NR == 1) low = $1; high = $1 }
-        END { printf "%-12s %9.1f ms  %8.1f to %8.1f   %6.2f x floor\n", name, ms, low, high, ms / base }'
+        END { printf "%-14s %9.1f ms  %8.1f to %8.1f   %6.2f x floor\n", name, ms, low, high, ms / base }'
 done

@@ -2,9 +2,10 @@
  *
  * prepared.c: which calls a library of kernels prepares before the first step, in stageN_open.
  *
- * Portable kernels and paced jobs prepare nothing, oneDNN every call that has a handle.  On GPUs products are cuBLASLt's, and
- * attention is cuDNN's where rt/op/cuda/attention.c leaves it to it, by the same rule; to plan a graph takes cuDNN half a
- * second of a processor, and a job without one is not linked with cuDNN.  Convolutions on GPUs are own kernels.
+ * Portable kernels and paced jobs prepare nothing, oneDNN every call that has a handle, but attention with shared keys, which
+ * is portable.  On GPUs products are cuBLASLt's, and attention is cuDNN's where rt/op/cuda/attention.c leaves it to it, by the
+ * same rule; to plan a graph takes cuDNN half a second of a processor, and a job without one is not linked with cuDNN.
+ * Convolutions on GPUs are own kernels.
  */
 #include "prepared.h"
 #include <string.h>
@@ -45,7 +46,7 @@ bool cost_prepared(const Model *m, const Graph *g, const Op *o, bool eval)
     const Library *k = library_linked(&m->devices.at[0]);
     if (!has_handle(o) || !k->handles)
         return false;
-    if (k->graphs && !strncmp(o->call, "conv_", 5))
+    if (!strncmp(o->call, k->graphs ? "conv_" : "attention_shared_", k->graphs ? 5 : 17))
         return false;
     return !k->graphs || strncmp(o->call, "attention_", 10) || attention_planned(g, o, eval);
 }

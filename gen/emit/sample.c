@@ -52,7 +52,8 @@ const char *emit_mute(const Plan *p, const char *prefix)
     if (emit_paced(p))
         return "the kernels of a paced job compute nothing";
     if (!d->format)
-        return "this job has no evaluation, and sample runs that: give the model file a data.eval";
+        return "this job has no evaluation, and sample runs that: give the model file a data.eval, such as "
+            "--set data.eval.files=FILE";
     if (!strcmp(d->format, "npy") || next_input(d) < 0)
         return "its data are no stream of tokens with the next one as target";
     for (int o = 0; o < g->nf; o++) {

@@ -28,6 +28,7 @@ static int direction(Scope *s, const Node *line, const char *path, const Op *o, 
     *PUSH(&steps.in) = o->in.at[1];
     attr_set(&steps, "hidden", hidden);
     attr_set(&steps, "reverse", reverse);
+    attr_set_float(&steps, "drop", attr_find(o, "drop")->f);
     return op_new(s, line, name, row_find("Recur"), steps);
 }
 

@@ -15,8 +15,11 @@ static int64_t get(const Sizer *z, const char *name)
     return attr_int(z->o, name);
 }
 
+static int64_t up(int64_t n) { return (n + 63) / 64 * 64; }
+
 /* Scratch of backward: a f32 for each row of scores, the sum of dy times y.  Where cuda kernels leave it to cuDNN, that is the
- * plain case in bf16, dS follows: rt/op/cuda/attention.c has the same formula.  -1: too large. */
+ * plain case in bf16, dk and dv of each query head that shares its keys follow, and dS: rt/op/cuda/attention.c has the same
+ * formula.  -1: too large. */
 static int64_t attention_scratch(const Sizer *z, const Shape *scores, bool plain)
 {
     const Device *d = &z->m->devices.at[0];
@@ -24,9 +27,11 @@ static int64_t attention_scratch(const Sizer *z, const Shape *scores, bool plain
     const Shape ds = {4, {scores->d[0], scores->d[1], (scores->d[2] + 63) / 64 * 64, (scores->d[3] + 127) / 128 * 128}};
     int64_t sums = shape_size(&rows, 0, rows.n) * 4, wide = get(z, "width");
     bool graph = library_of(d)->graphs && z->g->compute == BF16 && plain && wide % 8 == 0 && wide <= 128;
-    if (shape_size(&rows, 0, rows.n) == MAX_BYTES || (graph && shape_size(&ds, 0, ds.n) == MAX_BYTES))
+    const Shape keys = {4, {scores->d[0], scores->d[1], scores->d[3], wide}};
+    int64_t each = attr_find(z->o, "kv_heads") && get(z, "kv_heads") < scores->d[1] ? shape_size(&keys, 0, keys.n) * 2 : 0;
+    if (shape_size(&rows, 0, rows.n) == MAX_BYTES || (graph && shape_size(&ds, 0, ds.n) == MAX_BYTES) || each == 2 * MAX_BYTES)
         return -1;
-    return graph ? (sums + 63) / 64 * 64 + 192 + shape_size(&ds, 0, ds.n) * 2 + 256 : sums;
+    return graph ? up(sums) + 2 * up(each) + 192 + shape_size(&ds, 0, ds.n) * 2 + 256 : sums;
 }
 
 /* What both forms of attention share: q is [batch query heads*width], keys count `key`; operands bias and mask begin

@@ -16,11 +16,17 @@ bool size_recur(Sizer *z)
     if (z->o->in.at[1] >= 0 && !shape_same(in_shape(z, 1), &mask))
         return refuse(z, NULL, "mask must be [batch, steps] = %s, not %s", shape_text(&mask), shape_text(in_shape(z, 1)));
     Bytes each = type_bytes(z->g->compute), rows = batch * hidden;
+    Bytes weight = attr_find(z->o, "drop")->f != 0 ? 4 * hidden * hidden : 0;
+    if (!shape_drop(z, weight))
+        return false;
+    shape_site(z);
     attr_set(z->o, "batch", batch);
     attr_set(z->o, "time", time);
-    attr_set(z->o, "tmp.F", rows * (4 * type_bytes(F32) + each));      /* what the steps give to the gates, and h */
-    attr_set(z->o, "tmp.I", rows * 3 * type_bytes(F32));               /* gradients of h, before and behind a step, and of c */
-    attr_set(z->o, "tmp.W", rows * time * each);                       /* h of the step before */
+    /* what the steps give to the gates, and h; gradients of h, before and behind a step, and of c; h of the step before.
+     * Behind them what is left of the weight, or its gradient */
+    attr_set(z->o, "tmp.F", rows * (4 * type_bytes(F32) + each) + weight * each);
+    attr_set(z->o, "tmp.I", rows * 3 * type_bytes(F32) + weight * each);
+    attr_set(z->o, "tmp.W", weight * type_bytes(F32) + rows * time * each);
     return par_shape(z, 0, (Shape){2, {4 * hidden, hidden}}) && par_shape(z, 1, (Shape){1, {4 * hidden}}) &&
            out_shape(z, 0, y) && out_shape(z, 1, y) && out_shape(z, 2, *x);
 }

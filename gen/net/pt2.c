@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum { LONGEST = 4096, MAJOR = 8 };
-typedef struct { const char *at; size_t n; } Part;          /* of JSON; n 0: not there */
+typedef JsonPart Part;
 typedef struct { const char *name; int value; } Named;
 typedef struct { Net *g; Archive files; Part values; VEC(Named) named; char room[LONGEST]; } Reader;
 
@@ -34,12 +34,9 @@ static void stop_at(const Reader *r, const Json *j)
 
 static Part value(const Reader *r, Json *j)
 {
-    while (j->at < j->end && *j->at && strchr(" \t\r\n", *j->at))
-        j->at++;
-    const char *at = j->at;
-    json_skip(j);
+    Part p = json_value(j);
     stop_at(r, j);
-    return (Part){at, (size_t)(j->at - at)};
+    return p;
 }
 
 static bool opens(Part p, char with)
@@ -50,15 +47,7 @@ static bool opens(Part p, char with)
 static Part member(Reader *r, Part object, const char *key)
 {
     Json j = json_open(object.at, object.n);
-    Part found = {"", 0};
-    if (!opens(object, '{'))
-        return found;
-    for (bool first = true; !found.n && json_member(&j, &first, r->room, sizeof r->room);) {
-        bool this = !strcmp(r->room, key);
-        Part p = value(r, &j);
-        if (this)
-            found = p;
-    }
+    Part found = opens(object, '{') ? json_find(&j, key, r->room, sizeof r->room) : (Part){"", 0};
     stop_at(r, &j);
     return found;
 }

@@ -10,6 +10,10 @@
  * `reverse` begins at the last step.  Where mask is 0, y is 0, and h and c stay: so padding at the end changes nothing in
  * either direction.  c is f32, and gates are kept as they are after sigmoid and tanh.
  *
+ * `drop` of the weight is dropped once a micro-batch, for all its steps (S. Merity et al., Regularizing and Optimizing LSTM
+ * Language Models, 2017): the weight times factors of Philox is rounded to the compute type, and the gradient times the same
+ * factors is added up.
+ *
  * Backward carries dh and dc against the steps.  The gradient of the weight is one product over all steps of dz, which is dx,
  * with h of the step before, which is laid out in scratch first.
  *
@@ -19,12 +23,35 @@
  * Cost: a product of batch rows a step each way, and one of all rows.  Not handled: states carried from one batch to the next.
  */
 #include "gemm.h"
+#include "../philox.h"
 
 typedef struct { const int32_t *mask; long batch, time, hidden, reverse; } Steps;
 
 /* Sample b's row in the n-th step. */
 static long row_of(const Steps *s, long b, long n) { return b * s->time + (s->reverse ? s->time - 1 - n : n); }
 static int is_on(const Steps *s, long row) { return !s->mask || s->mask[row]; }
+
+enum { PIECE = 1024 };
+typedef struct { const Values *vals; int mb; float drop; int64_t site; } Dropped;
+
+static int is_dropped(const Dropped *d) { return d->drop != 0 && !d->vals->eval; }
+
+/* The weight as the steps read it; `to` if some of it is dropped. */
+static const real *left_of(Stage *st, real *to, const real *weight, const Dropped *by, long n)
+{
+    if (!is_dropped(by))
+        return weight;
+    Drop d = drop_of(by->vals, by->mb, by->drop, by->site);
+    EACH(n >= 1 << 14)
+    for (long from = 0; from < n; from += PIECE) {
+        float factor[PIECE];
+        long m = least(PIECE, n - from);
+        drop_factors(factor, &d, from, m);
+        for (long i = 0; i < m; i++)
+            put(to, from + i, get(weight, from + i) * factor[i]);
+    }
+    return to;
+}
 
 /* One step of one sample: z [4 hidden] is h weight^T. */
 static void step_on(real *y, float *c, real *gates, real *h, const real *x, const float *z, const float *before,
@@ -54,13 +81,15 @@ static void step_off(real *y, float *c, real *gates, const float *before, long h
         memset(c, 0, (size_t)hidden * sizeof *c);
 }
 
-/* tmp: z, f32 [batch 4 hidden]; h [batch hidden]. */
+/* tmp: z, f32 [batch 4 hidden]; h [batch hidden]; what is left of the weight. */
 void recur_forward(Stage *st, real *y, float *c, real *gates, const real *x, const int32_t *mask, const real *weight,
-                   const real *bias, void *tmp, long batch, long time, long hidden, long reverse)
+                   const real *bias, void *tmp, const Values *vals, int mb, long batch, long time, long hidden, long reverse,
+                   float drop, int64_t site)
 {
     Steps s = {mask, batch, time, hidden, reverse};
     float *z = tmp;
     real *h = (real *)(z + batch * 4 * hidden);
+    weight = left_of(st, h + batch * hidden, weight, &(Dropped){vals, mb, drop, site}, 4 * hidden * hidden);
     memset(tmp, 0, (size_t)(batch * 4 * hidden) * sizeof *z + (size_t)(batch * hidden) * sizeof *h);
     for (long n = 0; n < time; n++) {
         if (n)
@@ -93,12 +122,14 @@ static void step_back(real *dz, float *dc, const float *dh, const real *dy, cons
     }
 }
 
-/* tmp: dh, dc and the next dh, f32 [batch hidden] each. */
+/* tmp: dh, dc and the next dh, f32 [batch hidden] each; what is left of the weight. */
 void recur_backward(Stage *st, real *dx, const real *dy, const float *c, const real *gates, const int32_t *mask,
-                    const real *weight, void *tmp, long batch, long time, long hidden, long reverse)
+                    const real *weight, void *tmp, const Values *vals, int mb, long batch, long time, long hidden,
+                    long reverse, float drop, int64_t site)
 {
     Steps s = {mask, batch, time, hidden, reverse};
     float *dh = tmp, *dc = dh + batch * hidden, *next = dc + batch * hidden;
+    weight = left_of(st, (real *)(next + batch * hidden), weight, &(Dropped){vals, mb, drop, site}, 4 * hidden * hidden);
     memset(tmp, 0, (size_t)(2 * batch * hidden) * sizeof *dh);
     for (long n = time - 1; n >= 0; n--) {
         EACH(batch * hidden >= 1 << 11)
@@ -136,13 +167,37 @@ static void lay_out(Stage *st, real *before, const real *y, const Steps *s)
     }
 }
 
-/* tmp: [batch time hidden] */
+/* dweight = the same factors times `product`, or adds them. */
+static void give_left(Stage *st, float *dweight, const float *product, const Dropped *by, int acc, long n)
+{
+    Drop d = drop_of(by->vals, by->mb, by->drop, by->site);
+    EACH(n >= 1 << 14)
+    for (long from = 0; from < n; from += PIECE) {
+        float factor[PIECE];
+        long m = least(PIECE, n - from);
+        drop_factors(factor, &d, from, m);
+        for (long i = 0; i < m; i++) {
+            float v = product[from + i] * factor[i];
+            dweight[from + i] = acc ? dweight[from + i] + v : v;
+        }
+    }
+}
+
+/* tmp: the gradient of what is left of the weight, f32, if some of it is dropped; [batch time hidden] */
 void recur_backward_w(Stage *st, float *dweight, float *dbias, const real *dx, const real *y, const int32_t *mask, void *tmp,
-                      int acc, long batch, long time, long hidden, long reverse)
+                      const Values *vals, int mb, int acc, long batch, long time, long hidden, long reverse, float drop,
+                      int64_t site)
 {
     Steps s = {mask, batch, time, hidden, reverse};
-    lay_out(st, tmp, y, &s);
-    product_give(st, dweight, view(dx, 1, 4 * hidden), view(tmp, hidden, 1), acc, 4 * hidden, hidden, batch * time);
+    Dropped by = {vals, mb, drop, site};
+    long n = 4 * hidden * hidden;
+    float *product = is_dropped(&by) ? tmp : dweight;
+    real *before = is_dropped(&by) ? (real *)((float *)tmp + n) : tmp;
+    lay_out(st, before, y, &s);
+    product_give(st, product, view(dx, 1, 4 * hidden), view(before, hidden, 1), acc && product == dweight, 4 * hidden, hidden,
+                 batch * time);
+    if (product != dweight)
+        give_left(st, dweight, product, &by, acc, n);
     if (dbias)
         bias_gradient(st, dbias, dx, acc, batch * time, 4 * hidden);
 }

@@ -13,7 +13,7 @@
 #include "utf8.h"
 #include <string.h>
 
-typedef struct { const char *at; size_t n; } Part;      /* n 0: not there */
+typedef JsonPart Part;
 typedef struct { Tokenizer *t; char *room; size_t most; } Reader;      /* room for the longest string */
 
 #define refuse(r, ...) refuse_at((r)->t->path, strf(__VA_ARGS__))
@@ -30,20 +30,11 @@ static void stop_at(const Reader *r, const Json *j)
         refuse(r, "this is no tokenizer.json: %s", j->why);
 }
 
-static const char *blanks_behind(const Json *j)
-{
-    const char *at = j->at;
-    while (at < j->end && strchr(" \t\r\n", *at) && *at)
-        at++;
-    return at;
-}
-
 static Part value(const Reader *r, Json *j)
 {
-    const char *at = blanks_behind(j);
-    json_skip(j);
+    Part p = json_value(j);
     stop_at(r, j);
-    return (Part){at, (size_t)(j->at - at)};
+    return p;
 }
 
 static bool is(Part p, const char *word)
@@ -59,15 +50,7 @@ static bool none(Part p)
 static Part member(Reader *r, Part object, const char *key)
 {
     Json j = json_open(object.at, object.n);
-    Part found = {"", 0};
-    if (none(object))
-        return found;
-    for (bool first = true; json_member(&j, &first, r->room, r->most);) {
-        bool this = !strcmp(r->room, key);
-        Part p = value(r, &j);
-        if (this)
-            found = p;
-    }
+    Part found = none(object) ? (Part){"", 0} : json_find(&j, key, r->room, r->most);
     stop_at(r, &j);
     return found;
 }

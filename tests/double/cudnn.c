@@ -222,6 +222,14 @@ static void made(const Run *r, const Known *y)
     }
 }
 
+/* The pair of sample and head whose part of t goes into pair number i of c: heads of t are repeated. */
+static int64_t pair_of(const Tensor *t, const Tensor *c, int64_t i)
+{
+    if (t->size[0] != c->size[0] || c->size[1] % t->size[1])
+        broken("the heads of a product do not match");
+    return i / c->size[1] * t->size[1] + i % c->size[1] / (c->size[1] / t->size[1]);
+}
+
 static void multiply(Run *r, const Desc *op)
 {
     const Known *a = operand(r, op, CUDNN_ATTR_OPERATION_MATMUL_ADESC), *b = operand(r, op, CUDNN_ATTR_OPERATION_MATMUL_BDESC);
@@ -232,7 +240,8 @@ static void multiply(Run *r, const Desc *op)
     Known *c = new(r, &t);
     for (int64_t i = 0; i < elements(&t); i++) {
         int64_t pair = i / (m * n), row = i / n % m, column = i % n;
-        int64_t x = place(&a->t, &a->t, (pair * m + row) * k), y = place(&b->t, &b->t, pair * k * n + column);
+        int64_t x = place(&a->t, &a->t, (pair_of(&a->t, &t, pair) * m + row) * k);
+        int64_t y = place(&b->t, &b->t, pair_of(&b->t, &t, pair) * k * n + column);
         float sum = 0;
         for (int64_t p = 0; p < k; p++)
             sum += a->x[x + p * a->t.step[3]] * b->x[y + p * b->t.step[2]];

@@ -138,8 +138,8 @@ void attention_forward(Stage *st, real *y, float *lse, const real *q, const real
 {
     (void)h;
     long all = heads * width;
-    attention_own_forward(st, y, lse, q, k, v, all, all, bias, mask, vals, mb, batch, heads, query, key, width, causal,
-                          scale, drop, site);
+    attention_own_forward(st, y, lse, q, k, v, all, all, bias, mask, vals, mb, batch, heads, heads, query, key, width,
+                          causal, scale, drop, site);
 }
 
 void attention_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, const real *dy, const real *y,
@@ -150,7 +150,7 @@ void attention_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, co
     (void)h;
     long all = heads * width;
     attention_own_backward(st, dq, dk, dv, dbias, dy, y, q, k, v, all, all, bias, mask, lse, tmp, vals, mb, batch, heads,
-                           query, key, width, causal, scale, drop, site);
+                           heads, query, key, width, causal, scale, drop, site);
 }
 
 void attention_packed_forward(Stage *st, real *y, float *lse, const real *qkv, const real *bias, const int32_t *mask,
@@ -159,8 +159,8 @@ void attention_packed_forward(Stage *st, real *y, float *lse, const real *qkv, c
 {
     (void)h;
     long all = heads * width, row = 3 * all;
-    attention_own_forward(st, y, lse, qkv, qkv + all, qkv + 2 * all, row, row, bias, mask, vals, mb, batch, heads, query,
-                          query, width, causal, scale, drop, site);
+    attention_own_forward(st, y, lse, qkv, qkv + all, qkv + 2 * all, row, row, bias, mask, vals, mb, batch, heads, heads,
+                          query, query, width, causal, scale, drop, site);
 }
 
 void attention_packed_backward(Stage *st, real *dqkv, real *dbias, const real *dy, const real *y, const real *qkv,
@@ -171,6 +171,26 @@ void attention_packed_backward(Stage *st, real *dqkv, real *dbias, const real *d
     (void)h;
     long all = heads * width, row = 3 * all;
     attention_own_backward(st, dqkv, dqkv ? dqkv + all : 0, dqkv ? dqkv + 2 * all : 0, dbias, dy, y, qkv, qkv + all,
-                           qkv + 2 * all, row, row, bias, mask, lse, tmp, vals, mb, batch, heads, query, query, width,
-                           causal, scale, drop, site);
+                           qkv + 2 * all, row, row, bias, mask, lse, tmp, vals, mb, batch, heads, heads, query, query,
+                           width, causal, scale, drop, site);
+}
+
+void attention_shared_forward(Stage *st, real *y, float *lse, const real *q, const real *k, const real *v, const real *bias,
+                              const int32_t *mask, const Values *vals, int mb, int h, long batch, long heads, long kv_heads,
+                              long query, long key, long width, long causal, float scale, float drop, int64_t site)
+{
+    (void)h;
+    attention_own_forward(st, y, lse, q, k, v, heads * width, kv_heads * width, bias, mask, vals, mb, batch, heads, kv_heads,
+                          query, key, width, causal, scale, drop, site);
+}
+
+void attention_shared_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, const real *dy, const real *y,
+                               const real *q, const real *k, const real *v, const real *bias, const int32_t *mask,
+                               const float *lse, void *tmp, const Values *vals, int mb, int h, long batch, long heads,
+                               long kv_heads, long query, long key, long width, long causal, float scale, float drop,
+                               int64_t site)
+{
+    (void)h;
+    attention_own_backward(st, dq, dk, dv, dbias, dy, y, q, k, v, heads * width, kv_heads * width, bias, mask, lse, tmp, vals,
+                           mb, batch, heads, kv_heads, query, key, width, causal, scale, drop, site);
 }

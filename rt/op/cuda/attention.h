@@ -7,17 +7,21 @@
 #include "../../rt.h"
 #include <stdbool.h>
 
-/* Rows of q have qs elements, those of k and v ks; y and dy are dense. */
-typedef struct { long batch, heads, query, key, width, qs, ks, causal; } Shape;
-Shape attention_shape(long batch, long heads, long query, long key, long width, long causal, bool packed);
+/* `own` heads of k and v, each for heads/own query heads.  Rows of q have qs elements, those of k and v ks; y and dy are
+ * dense. */
+typedef struct { long batch, heads, own, query, key, width, qs, ks, causal; } Shape;
+Shape attention_shape(long batch, long heads, long own, long query, long key, long width, long causal, bool packed);
 
 /* Do all chips from sm_80 on plan it?  A function of type and shape alone. */
 bool attention_fits(const Shape *s);
-/* Bytes of tmp in backward: the row sums, then what the deterministic graph needs, from a multiple of 256 on.  A tensor stands
- * at one of 64, which is up to SHIFT bytes before.  gen/front/shape_ops.c has the same. */
+/* Bytes of tmp in backward: in front the row sums and, where keys are shared, dk and dv of each query head; then what the
+ * deterministic graph needs, from a multiple of 256 on.  A tensor stands at one of 64, which is up to SHIFT bytes before.
+ * gen/front/shape_attention.c has the same. */
 enum { SHIFT = 192 };
 size_t attention_scratch(const Shape *s);
+size_t attention_front(const Shape *s);
 size_t attention_sums(const Shape *s);
+size_t attention_each(const Shape *s);
 
 /* Where those bytes begin. */
 void *attention_workspace(const Shape *s, void *tmp);

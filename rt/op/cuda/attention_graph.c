@@ -8,8 +8,9 @@
  *
  *     dv = P^T dy    dS = scale P (dy v^T - delta)    dk = dS^T q    dq = dS k
  *
- * Packed operands are the same graph with longer rows.  scale is a number given in each run, so sites that differ in it share
- * a plan.
+ * Packed operands are the same graph with longer rows.  A product repeats the heads of keys that query heads share; then dk
+ * and dv are those of query heads, dense, and not yet added.  scale is a number given in each run, so sites that differ in it
+ * share a plan.
  *
  * Bits.  dq is written by the graph's last product.  The other form, through a f32 accumulator that the kernel's blocks add
  * to as they come, differs from run to run.  The library reports both alike, so the graph decides.  The price is dS in
@@ -30,9 +31,9 @@ enum { NONE = -1 };
 static const cudnnDataType_t REAL = CUDNN_DATA_BFLOAT16, F32 = CUDNN_DATA_FLOAT;
 
 /* ---- shapes ------------------------------------------------------------------------------------------------ */
-static Dims rows_of(const Shape *s, long rows, long step)
+static Dims rows_of(const Shape *s, long heads, long rows, long step)
 {
-    return (Dims){ { s->batch, s->heads, rows, s->width }, { rows * step, s->width, step, 1 } };
+    return (Dims){ { s->batch, heads, rows, s->width }, { rows * step, s->width, step, 1 } };
 }
 
 static Dims turned(Dims d)
@@ -70,10 +71,10 @@ bool attention_plan_forward(Graph *g, Plan *p, const Shape *s)
 {
     long all = s->heads * s->width;
     Dims d = scores_of(s), one = stats_of(s);
-    int y = graph_memory(g, rows_of(s, s->query, all), REAL), lse = graph_memory(g, one, F32);
-    int q = graph_memory(g, rows_of(s, s->query, s->qs), REAL);
-    int k = graph_memory(g, turned(rows_of(s, s->key, s->ks)), REAL);
-    int v = graph_memory(g, rows_of(s, s->key, s->ks), REAL);
+    int y = graph_memory(g, rows_of(s, s->heads, s->query, all), REAL), lse = graph_memory(g, one, F32);
+    int q = graph_memory(g, rows_of(s, s->heads, s->query, s->qs), REAL);
+    int k = graph_memory(g, turned(rows_of(s, s->own, s->key, s->ks)), REAL);
+    int v = graph_memory(g, rows_of(s, s->own, s->key, s->ks), REAL);
     int scale = graph_number(g);
 
     int x = graph_matmul(g, graph_value(g, d, F32), q, k);
@@ -94,8 +95,10 @@ bool attention_plan_backward(Graph *g, Plan *p, const Shape *s)
 {
     long all = s->heads * s->width;
     Dims d = scores_of(s), dt = turned(d), one = stats_of(s);
-    Dims queries = rows_of(s, s->query, s->qs), keys = rows_of(s, s->key, s->ks), out = rows_of(s, s->query, all);
-    int dq = graph_memory(g, queries, REAL), dk = graph_memory(g, keys, REAL), dv = graph_memory(g, keys, REAL);
+    Dims queries = rows_of(s, s->heads, s->query, s->qs), keys = rows_of(s, s->own, s->key, s->ks);
+    Dims out = rows_of(s, s->heads, s->query, all);
+    Dims each = s->own < s->heads ? rows_of(s, s->heads, s->key, all) : keys;
+    int dq = graph_memory(g, queries, REAL), dk = graph_memory(g, each, REAL), dv = graph_memory(g, each, REAL);
     int dy = graph_memory(g, out, REAL), y = graph_memory(g, out, REAL), q = graph_memory(g, queries, REAL);
     int k = graph_memory(g, turned(keys), REAL), v = graph_memory(g, turned(keys), REAL);
     int lse = graph_memory(g, one, F32), delta = graph_memory(g, one, F32);
@@ -173,7 +176,7 @@ static void prepare(Stage *st, int h, Shape shape, const char *call, bool back)
     device_of(st)->dry = &p->dry;
     st->handle[h] = p;
     g->handle = graph_handle(st);
-    size_t most = back ? attention_scratch(s) - attention_sums(s) - SHIFT : device_of(st)->workspace_bytes;
+    size_t most = back ? attention_scratch(s) - attention_front(s) - SHIFT : device_of(st)->workspace_bytes;
     if (!(back ? attention_plan_backward : attention_plan_forward)(g, &p->plan, s))
         refuse(s, call, g->failed);
     if ((size_t)p->plan.workspace > most)
@@ -183,20 +186,34 @@ static void prepare(Stage *st, int h, Shape shape, const char *call, bool back)
 
 void open_attention_forward(Stage *st, int h, long batch, long heads, long query, long key, long width, long causal)
 {
-    prepare(st, h, attention_shape(batch, heads, query, key, width, causal, false), "attention_forward", false);
+    prepare(st, h, attention_shape(batch, heads, heads, query, key, width, causal, false), "attention_forward", false);
 }
 
 void open_attention_backward(Stage *st, int h, long batch, long heads, long query, long key, long width, long causal)
 {
-    prepare(st, h, attention_shape(batch, heads, query, key, width, causal, false), "attention_backward", true);
+    prepare(st, h, attention_shape(batch, heads, heads, query, key, width, causal, false), "attention_backward", true);
 }
 
 void open_attention_packed_forward(Stage *st, int h, long batch, long heads, long query, long width, long causal)
 {
-    prepare(st, h, attention_shape(batch, heads, query, query, width, causal, true), "attention_packed_forward", false);
+    prepare(st, h, attention_shape(batch, heads, heads, query, query, width, causal, true), "attention_packed_forward", false);
 }
 
 void open_attention_packed_backward(Stage *st, int h, long batch, long heads, long query, long width, long causal)
 {
-    prepare(st, h, attention_shape(batch, heads, query, query, width, causal, true), "attention_packed_backward", true);
+    prepare(st, h, attention_shape(batch, heads, heads, query, query, width, causal, true), "attention_packed_backward", true);
+}
+
+void open_attention_shared_forward(Stage *st, int h, long batch, long heads, long kv_heads, long query, long key, long width,
+                                   long causal)
+{
+    Shape s = attention_shape(batch, heads, kv_heads, query, key, width, causal, false);
+    prepare(st, h, s, "attention_shared_forward", false);
+}
+
+void open_attention_shared_backward(Stage *st, int h, long batch, long heads, long kv_heads, long query, long key, long width,
+                                    long causal)
+{
+    Shape s = attention_shape(batch, heads, kv_heads, query, key, width, causal, false);
+    prepare(st, h, s, "attention_shared_backward", true);
 }

@@ -295,40 +295,40 @@ static void own_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, c
 
 void attention_own_forward(Stage *st, real *y, float *lse, const real *q, const real *k, const real *v, long qs, long ks,
                            const real *bias, const int32_t *mask, const Values *vals, int mb, long batch, long heads,
-                           long query, long key, long width, long causal, float scale, float drop, int64_t site)
+                           long own, long query, long key, long width, long causal, float scale, float drop, int64_t site)
 {
-    own_forward(st, y, lse, Attend{q, k, v, 0, bias, mask, 0, 0, vals, mb, batch, heads, 1, query, key, width, qs, ks, causal,
-                                   scale, drop, site, 0, 0});
+    own_forward(st, y, lse, Attend{q, k, v, 0, bias, mask, 0, 0, vals, mb, batch, heads, heads / own, query, key, width, qs, ks,
+                                   causal, scale, drop, site, 0, 0});
 }
 
 void attention_own_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, const real *dy, const real *y,
                             const real *q, const real *k, const real *v, long qs, long ks, const real *bias,
                             const int32_t *mask, const float *lse, float *delta, const Values *vals, int mb, long batch,
-                            long heads, long query, long key, long width, long causal, float scale, float drop,
+                            long heads, long own, long query, long key, long width, long causal, float scale, float drop,
                             int64_t site)
 {
-    own_backward(st, dq, dk, dv, dbias, y, delta, Attend{q, k, v, dy, bias, mask, lse, delta, vals, mb, batch, heads, 1, query,
-                                                         key, width, qs, ks, causal, scale, drop, site, 0, 0});
-}
-
-void attention_shared_forward(Stage *st, real *y, float *lse, const real *q, const real *k, const real *v, const real *bias,
-                              const int32_t *mask, const Values *vals, int mb, long batch, long heads, long kv_heads,
-                              long query, long key, long width, long causal, float scale, float drop, int64_t site)
-{
-    own_forward(st, y, lse, Attend{q, k, v, 0, bias, mask, 0, 0, vals, mb, batch, heads, heads / kv_heads, query, key, width,
-                                   heads * width, kv_heads * width, causal, scale, drop, site, 0, 0});
-}
-
-void attention_shared_backward(Stage *st, real *dq, real *dk, real *dv, real *dbias, const real *dy, const real *y,
-                               const real *q, const real *k, const real *v, const real *bias, const int32_t *mask,
-                               const float *lse, void *tmp, const Values *vals, int mb, long batch, long heads,
-                               long kv_heads, long query, long key, long width, long causal, float scale, float drop,
-                               int64_t site)
-{
-    float *delta = (float *)tmp;
     own_backward(st, dq, dk, dv, dbias, y, delta, Attend{q, k, v, dy, bias, mask, lse, delta, vals, mb, batch, heads,
-                                                         heads / kv_heads, query, key, width, heads * width, kv_heads * width,
-                                                         causal, scale, drop, site, 0, 0});
+                                                         heads / own, query, key, width, qs, ks, causal, scale, drop, site, 0,
+                                                         0});
+}
+
+static __global__ void attend_group(real *dk, real *dv, const real *k, const real *v, long n, long share, long width)
+{
+    GRID(i, n * width) {
+        long row = quotient(i, width), j = i - row * width;
+        float a = 0, b = 0;
+        for (long h = 0; h < share; h++) {
+            a += one(k, (row * share + h) * width + j);
+            b += one(v, (row * share + h) * width + j);
+        }
+        set(dk, i, a);
+        set(dv, i, b);
+    }
+}
+
+void attention_own_group(Stage *st, real *dk, real *dv, const real *k, const real *v, long n, long share, long width)
+{
+    LAUNCH(attend_group, blocks_for(n * width), (unsigned)BLOCK, st, dk, dv, k, v, n, share, width);
 }
 
 void attention_window_forward(Stage *st, real *y, float *lse, const real *q, const real *k, const real *v, const real *bias,

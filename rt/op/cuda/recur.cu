@@ -5,11 +5,12 @@
  * Method.  Forward is a kernel a step.  The 64 columns of a block's product are the four gates of 16 units, so that a thread
  * has all gates of a unit for four samples, and finishes them.  h goes from one step to the next through two halves of scratch.
  * Backward has two kernels a step: the slopes of the gates, then dz weight.  The gradient of the weight is one product over
- * all steps.  Products: square.h.
+ * all steps.  Products: square.h.  With dropout a kernel before each pass writes what is left of the weight.
  *
  * Order: as in rt/op/recur.c, but that sums over rows of the bias are those of columns.h.  Cost: no tensor cores.
  */
 #include "bias.h"
+#include "drop.h"
 #include "square.h"
 
 struct Steps {
@@ -18,6 +19,29 @@ struct Steps {
     FIELD long row(long b, long n) const { return b * time + (reverse ? time - 1 - n : n); }
     FIELD bool on(long at) const { return !mask || mask[at]; }
 };
+
+/* What is left of the weight. */
+static __global__ void recur_leave(real *to, const real *weight, const Values *vals, long mb, long n, float drop, int64_t site)
+{
+    bool off = vals->eval != 0;
+    Drop d = drop_of(vals, mb, drop, site);
+    GRID(g, n / FOURS) {
+        Philox r = drop_block(&d, g);
+        for (int k = 0; k < FOURS; k++) {
+            float v = one(weight, g * FOURS + k);
+            set(to, g * FOURS + k, off ? v : v * drop_factor(&d, r.v[k]));
+        }
+    }
+}
+
+static const real *left_of(Stage *st, real *to, const real *weight, const Values *vals, int mb, long n, float drop,
+                           int64_t site)
+{
+    if (drop == 0)
+        return weight;
+    LAUNCH(recur_leave, blocks_for(n / FOURS), (unsigned)BLOCK, st, to, weight, vals, (long)mb, n, drop, site);
+    return to;
+}
 
 /* h, and its weight where column 4 u + k is gate k of unit u. */
 struct LastState {
@@ -68,12 +92,14 @@ static __global__ void recur_step(real *y, float *c, real *gates, real *to, cons
     }
 }
 
-/* tmp: two h [batch hidden]. */
+/* tmp: two h [batch hidden], what is left of the weight. */
 void recur_forward(Stage *st, real *y, float *c, real *gates, const real *x, const int32_t *mask, const real *weight,
-                   const real *bias, void *tmp, long batch, long time, long hidden, long reverse)
+                   const real *bias, void *tmp, const Values *vals, int mb, long batch, long time, long hidden, long reverse,
+                   float drop, int64_t site)
 {
     Steps s = {mask, batch, time, hidden, reverse};
     real *h[2] = {(real *)tmp, (real *)tmp + batch * hidden};
+    weight = left_of(st, h[1] + batch * hidden, weight, vals, mb, 4 * hidden * hidden, drop, site);
     for (long n = 0; n < time; n++)
         LAUNCH(recur_step, (unsigned)(ceil_div(batch, SQUARE) * ceil_div(4 * hidden, SQUARE)), (unsigned)BLOCK, st, y, c, gates,
                h[n % 2], (const real *)h[1 - n % 2], x, weight, bias, s, n);
@@ -140,10 +166,12 @@ static __global__ void recur_carry(float *dh, const real *dx, const real *weight
 }
 
 void recur_backward(Stage *st, real *dx, const real *dy, const float *c, const real *gates, const int32_t *mask,
-                    const real *weight, void *tmp, long batch, long time, long hidden, long reverse)
+                    const real *weight, void *tmp, const Values *vals, int mb, long batch, long time, long hidden,
+                    long reverse, float drop, int64_t site)
 {
     Steps s = {mask, batch, time, hidden, reverse};
     float *dh = (float *)tmp, *dc = dh + batch * hidden;
+    weight = left_of(st, (real *)(dc + batch * hidden), weight, vals, mb, 4 * hidden * hidden, drop, site);
     for (long n = time - 1; n >= 0; n--) {
         LAUNCH(recur_slopes, blocks_for(batch * hidden), (unsigned)BLOCK, st, dx, dc, (const float *)dh, dy, c, gates, s, n);
         if (n)
@@ -172,8 +200,11 @@ struct Turned {
     FIELD float operator()(long i, long k) const { return i < rows ? one(dx, k * rows + i) : 0.0f; }
 };
 
-static __global__ void recur_weight(float *dweight, const real *dx, const real *before, int acc, long rows, long hidden)
+static __global__ void recur_weight(float *dweight, const real *dx, const real *before, const Values *vals, long mb, int acc,
+                                    long rows, long hidden, float drop, int64_t site)
 {
+    bool dropped = drop != 0 && !vals->eval;
+    Drop by = drop_of(vals, mb, drop, site);
     SHARED(float, room, 2 * DEEP * SQUARE_PITCH);
     long wide = (hidden + SQUARE - 1) / SQUARE, down = blockIdx.x / wide * SQUARE, across = blockIdx.x % wide * SQUARE;
     float d[FOURS][FOURS] = {};
@@ -181,19 +212,22 @@ static __global__ void recur_weight(float *dweight, const real *dx, const real *
     for (int i = 0; i < FOURS; i++)
         for (int j = 0; j < FOURS; j++) {
             long r = down + square_down() + i, u = across + square_across() + j;
-            if (r < 4 * hidden && u < hidden)
-                dweight[r * hidden + u] = acc ? dweight[r * hidden + u] + d[i][j] : d[i][j];
+            if (r < 4 * hidden && u < hidden) {
+                float v = dropped ? d[i][j] * drop_one(&by, r * hidden + u) : d[i][j];
+                dweight[r * hidden + u] = acc ? dweight[r * hidden + u] + v : v;
+            }
         }
 }
 
 void recur_backward_w(Stage *st, float *dweight, float *dbias, const real *dx, const real *y, const int32_t *mask, void *tmp,
-                      int acc, long batch, long time, long hidden, long reverse)
+                      const Values *vals, int mb, int acc, long batch, long time, long hidden, long reverse, float drop,
+                      int64_t site)
 {
     Steps s = {mask, batch, time, hidden, reverse};
     real *before = (real *)tmp;
     LAUNCH(recur_lay_out, blocks_for(batch * hidden), (unsigned)BLOCK, st, before, y, s);
     LAUNCH(recur_weight, (unsigned)(ceil_div(4 * hidden, SQUARE) * ceil_div(hidden, SQUARE)), (unsigned)BLOCK, st, dweight, dx,
-           (const real *)before, acc, batch * time, hidden);
+           (const real *)before, vals, (long)mb, acc, batch * time, hidden, drop, site);
     if (dbias)
         bias_gradient(st, dbias, dx, acc, batch * time, 4 * hidden);
 }
