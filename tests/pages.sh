@@ -79,6 +79,7 @@ for kind in "tiny-gpt.yaml --schedule gpipe --offload ['h.*']" "mlp.yaml --sched
     "tiny-gpt.yaml --set plan.replicas=2 --set train.batch.groups=2"; do
     ./dpgen $models/$kind --estimate --stages 2 -o "$tmp/other" >"$tmp/said" 2>&1 || fault "$kind: $(cat "$tmp/said")"
     expect "tags, $kind" balanced "$tmp/other/report.html"
+    if grep -q "model.yaml:0<" "$tmp/other/report.html"; then fault "$kind: a buffer comes from line 0"; else pass; fi
 done
 
 ./dpgen examples/gpt2-124m.yaml --estimate --stages 4 --schedule 1f1b -D T=64 --set train.batch.micro=4 \

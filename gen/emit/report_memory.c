@@ -320,11 +320,11 @@ static void print_peak(FILE *f, const Stage *s)
             s->d->ticks, during(s));
     for (int i = 0; i < big.n && i < LARGEST; i++) {
         const Buf *x = &p->buf.at[big.at[i].buf];
-        Loc at = x->tensor >= 0 ? p->g->tensor.at[x->tensor].loc :
-                 x->state >= 0 ? p->g->state.at[x->state].loc : (Loc){0, 0, 0};
-        fprintf(f, "<tr><td><code>%s</code></td><td class=\"left\">%s</td><td>%s</td>"
-                "<td class=\"left\">model.yaml:%d</td></tr>\n", quote_html(x->name), holding_name[holding_of(p, x)],
-                size_text(big.at[i].bytes), at.line);
+        Loc at = x->tensor >= 0 ? p->g->tensor.at[x->tensor].loc : x->state >= 0 ? p->g->state.at[x->state].loc :
+                 x->op >= 0 ? p->g->op.at[x->op].loc : (Loc){0, 0, 0};
+        fprintf(f, "<tr><td><code>%s</code></td><td class=\"left\">%s</td><td>%s</td><td class=\"left\">%s</td></tr>\n",
+                quote_html(x->name), holding_name[holding_of(p, x)], size_text(big.at[i].bytes),
+                at.line > 0 ? strf("model.yaml:%d", at.line) : "");
     }
     fprintf(f, "</table></div>\n");
 }

@@ -31,7 +31,7 @@ typedef struct {                /* what one chunk sends another for each micro-b
     int from, to;               /* chunks */
     Part read;                  /* by the first reader */
     int last;                   /* of its tensors */
-    Bytes bytes;
+    Ns wire;                    /* of each tensor by itself: times are rounded up, and a measured link is no straight line */
     int from_device, to_device;
 } Pipe;
 
@@ -134,7 +134,7 @@ static void find_pipes(Preview *v, const int *last)
             continue;
         seen[device] = e->tensor + 1;
         Pipe *k = pipe_of(v, from, made_by(v, e->tensor), to, read_by(v, i));
-        k->bytes += v->p->g->tensor.at[e->tensor].bytes;
+        k->wire += cost_wire(v->p->c, k->from_device, k->to_device, v->p->g->tensor.at[e->tensor].bytes);
         k->last = e->tensor;
     }
     for (int i = 0; i < PARTS * x->chunks; i++)
@@ -229,7 +229,7 @@ static void send_one(Preview *v, int device, int pipe, const Action *a)
     x->sent = v->now[device];
     x->beat = v->beat[device];
     x->slack = transport_slack(v->p, v->p->slack.at[2 * a->chunk + (a->kind != K_F)], device, k->to_device);
-    x->wire = cost_wire(v->p->c, device, k->to_device, k->bytes);
+    x->wire = k->wire;
     *PUSH(&v->sent[device]) = x;
     carry(v, device, k->to_device);
 }
