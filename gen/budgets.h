@@ -83,7 +83,7 @@ enum {
 /* ---- mem/ -------------------------------------------------------------------------------------------------------- */
 #define LAYOUT_STEPS INT64_C(300000000)     /* a device: with two thirds of it tiny-t5 in 16 micro-batches was not within 3 % of
                                                its live bytes */
-#define REPORT_STEPS INT64_C(600000000)     /* of all remedies of a report that nothing fits: some 3 s */
+#define REPORT_STEPS INT64_C(400000000)     /* of all remedies of a report that nothing fits: some 2 s */
 #define SHOWN_STEPS  INT64_C(300000000)     /* of the plan that it shows */
 #define FULL_STEPS   INT64_C(5000000000)    /* of all other layouts of a question; with 3 a plan near its least limit was 33 %
                                                slower */
