@@ -117,6 +117,7 @@ refuse "a plan" 2 "plans of their own" ./dpgen schedules $model --from "$tmp/pla
 # One row of GPT-2 124M on four stages takes less than a second on a machine that nobody else uses
 for name in ${SLOW:+$(cat "$tmp/want")}; do
     [ "$name" = optimal ] || expect "$name of GPT-2 124M, within 2 s" sh -c "ulimit -t 2
-        exec ./dpgen plan examples/gpt2-124m.yaml --estimate --stages 4 --schedule '$name' --set train.batch.groups=2 >'$tmp/plan'"
+        exec ./dpgen plan examples/gpt2-124m.yaml --estimate --stages 4 --schedule '$name' --set train.batch.groups=2 \
+            >'$tmp/plan'"
 done
 finish
