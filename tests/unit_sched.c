@@ -111,7 +111,7 @@ static void test_lists(void)
             }
 }
 
-/* At m = p no more idle than (2p-2)/(3pW+p-1), at m = 2p and 4p than 1f1b's (p-1)/(m+p-1); but for less than a unit. */
+/* At m = p no more idle than (2p-2)/(3pW+p-1), the step rounded up to a unit; at m = 2p and 4p than 1f1b's (p-1)/(m+p-1). */
 static void test_hanayo(void)
 {
     for (int p = 1; p <= 8; p++)
@@ -120,8 +120,8 @@ static void test_hanayo(void)
                 void *mark = mem_mark();
                 World *w = simulate_chunks("hanayo", p, m, 2 * waves);
                 Ns idle = m == p ? 2 * p - 2 : p - 1, whole = m == p ? 3 * p * waves + p - 1 : m + p - 1;
-                Ns work = 4 * 6 * m * waves, most = work * whole / (whole - idle);
-                check(units(w) <= most + 4, "hanayo p=%d m=%d waves=%d: %lld quarters, and at most %lld", p, m, waves,
+                Ns work = 6 * m * waves, most = 4 * ((work * whole + whole - idle - 1) / (whole - idle));
+                check(units(w) <= most, "hanayo p=%d m=%d waves=%d: %lld quarters, and at most %lld", p, m, waves,
                       (long long)units(w), (long long)most);
                 mem_release(mark);
             }

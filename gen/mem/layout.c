@@ -12,11 +12,11 @@
  *   3. the layout that exact_layout.c makes of an exact packing
  *
  * The search goes on until the top is within one per cent of the live-bytes bound or a first budget is spent.  Then it goes on
- * until the top is within three per cent or a second budget is spent.  Then comes 3, then 2 again: to the end of the budget, or
- * once a layout fits, as long as it finds lower ones.  Where a question only asks whether a plan fits, a layout that fits is
- * low enough.  All layouts of one question share a budget; once it is spent, only the first two steps are left.  Most devices
- * end within the first few orders.  Noise is a hash, and budgets count the looks of place.c, not seconds: the layout is the
- * same on any machine.
+ * until the top is within three per cent or a second budget is spent.  Then comes 3, then 2 again: to the end of the budget,
+ * unless it is far from fitting, or once a layout fits, as long as it finds lower ones.  Where a question only asks whether a
+ * plan fits, a layout that fits is low enough.  All layouts of one question share a budget; once it is spent, only the first
+ * two steps are left.  Most devices end within the first few orders.  Noise is a hash, and budgets count the looks of place.c,
+ * not seconds: the layout is the same on any machine.
  *
  * Compilers of the field plan one iteration as rectangles (XLA, TVM, MiniMalloc: gen/pack/).  There every tensor of every
  * micro-batch has an address of its own, and nobody can tell how far above the least an arena is.  Here the text of a routine
@@ -167,10 +167,18 @@ static void shake(Placer *w, Layout *best, Good *good, Bytes enough, int64_t unt
     }
 }
 
-/* All that is left of the budget; once a layout fits, only as long as lower ones are found. */
+/* Far too high, and late? */
+static bool is_far(const Placer *w, const Layout *best, Bytes most)
+{
+    return w->left < LAYOUT_STEPS - FAR_STEPS && best->top > most && best->top - most > most / FAR_PART;
+}
+
+/* All that is left of the budget, unless it is far from fitting; once a layout fits, only as long as lower ones are found. */
 static void shake_on(Placer *w, Layout *best, Good *good, Bytes enough, Bytes most)
 {
     for (Bytes was = INT64_MAX; best->top > enough && w->left > 0 && (best->top < was || best->top > most);) {
+        if (is_far(w, best, most))
+            return;
         was = best->top;
         shake(w, best, good, enough, w->left > IDLE_STEPS ? w->left - IDLE_STEPS : 0);
     }

@@ -65,11 +65,9 @@ static bool meet(Placer *w, const Part *a, const Part *b)
 }
 
 /* Is a part alive together with a placed one?  The hours decide most cases. */
-static bool meets(Placer *w, const Part *p, const Placed *x)
+static inline bool meets(Placer *w, const Part *p, Hours h, const Placed *x)
 {
-    if (!(p->hours.some & x->hours.some))
-        return false;
-    return (p->hours.all & x->hours.some) || (p->hours.some & x->hours.all) || meet(w, p, x->part);
+    return (h.all & x->hours.some) || (h.some & x->hours.all) || ((h.some & x->hours.some) && meet(w, p, x->part));
 }
 
 /* ---- forms ------------------------------------------------------------------------------------------------------- */
@@ -142,7 +140,10 @@ static bool collect(Placer *w, const Tile *p, const Turn *turn, int n, Part *to,
 static bool arrange(Placer *w, const Item *x, int pool, Form *f)
 {
     if (f->room < x->piece.n) {
-        f->span = alloc(sizeof *f->span * (size_t)x->piece.n * (size_t)w->m->micro);
+        size_t most = (size_t)x->piece.n * (size_t)w->m->micro;
+        f->span = alloc(sizeof *f->span * most);
+        f->part.at = alloc(sizeof *f->part.at * most);
+        f->part.cap = (int)most;
         f->room = x->piece.n;
     }
     f->pool = pool;
@@ -155,11 +156,10 @@ static bool arrange(Placer *w, const Item *x, int pool, Form *f)
         for (to = from + 1; to < micro && turn[to].slot == turn[from].slot; to++)
             continue;
         for (int i = 0; i < x->piece.n; i++) {
-            Part part;
-            good &= collect(w, &x->piece.at[i], turn + from, to - from, &part, span);
-            span += part.n;
-            if (part.n > 0)
-                *PUSH(&f->part) = part;
+            Part *part = &f->part.at[f->part.n];
+            good &= collect(w, &x->piece.at[i], turn + from, to - from, part, span);
+            span += part->n;
+            f->part.n += part->n > 0;
         }
     }
     w->left -= f->part.n + micro / 2 + 1;
@@ -230,11 +230,13 @@ static int first_near(const Placer *w, Bytes at)
 /* The lowest address from `at` on that is free for one part. */
 static Bytes lowest_part(Placer *w, const Part *p, Bytes at)
 {
-    int first = first_near(w, at), i = first;
-    for (; i < w->placed.n && w->placed.at[i].at < at + p->size; i++)
-        if (w->placed.at[i].end > at && meets(w, p, &w->placed.at[i]))
-            at = w->placed.at[i].end;
-    w->left -= i - first + 1;
+    const Placed *first = w->placed.at + first_near(w, at), *end = w->placed.at + w->placed.n, *x = first;
+    const Hours h = p->hours;
+    const Bytes size = p->size;
+    for (; x < end && x->at < at + size; x++)
+        if (x->end > at && meets(w, p, h, x))
+            at = x->end;
+    w->left -= x - first + 1;
     return at;
 }
 
@@ -258,18 +260,29 @@ static int by_address(const void *a, const void *b)
     return x->part < y->part ? -1 : x->part > y->part;
 }
 
+/* Room for so many parts, which nobody clears: PUSH would, each of them each time. */
+static void make_room(Parts *v, int n)
+{
+    for (int had = v->n; v->cap < n; v->n = had) {
+        v->n = v->cap;
+        PUSH(v);
+    }
+}
+
 /* The parts of a form, merged into what is placed. */
 static void put_parts(Placer *w, const Form *f, Bytes at)
 {
     int old = w->placed.n - 1, new = f->part.n - 1;
-    w->more.n = 0;
+    make_room(&w->more, f->part.n);
+    make_room(&w->placed, w->placed.n + f->part.n);
+    w->more.n = f->part.n;
     for (int i = 0; i < f->part.n; i++) {
         const Part *p = &f->part.at[i];
         Bytes from = at + within(w, f, p);
-        *PUSH(&w->more) = (Placed){from, from + p->size, p->hours, p};
+        w->more.at[i] = (Placed){from, from + p->size, p->hours, p};
         w->widest = p->size > w->widest ? p->size : w->widest;
-        PUSH(&w->placed);
     }
+    w->placed.n += f->part.n;
     if (f->part.n > 1)
         qsort(w->more.at, (size_t)w->more.n, sizeof *w->more.at, by_address);
     for (int k = w->placed.n - 1; new >= 0; k--)
@@ -320,9 +333,8 @@ static bool choose_slots(Placer *w, const Item *x, int pool, Bytes most)
 {
     int micro = w->m->micro, before = w->placed.n, *slot = &w->now.slot[pool * micro], least = INT32_MAX;
     bool small = true, low = true;
-    w->kept.n = 0;
-    for (int i = 0; i < before; i++)
-        *PUSH(&w->kept) = w->placed.at[i];
+    make_room(&w->kept, before);
+    memcpy(w->kept.at, w->placed.at, sizeof *w->kept.at * (size_t)before);
     w->now.stride[pool] = ALIGN;
     for (int mb = 0; mb < micro && w->left > 0 && low; mb++) {
         slot[mb] = -1;
@@ -340,8 +352,7 @@ static bool choose_slots(Placer *w, const Item *x, int pool, Bytes most)
         slot[mb] = slot[mb] < 0 ? 0 : slot[mb] - least;
     if (low)
         find_turns(w, pool);
-    for (int i = 0; i < before; i++)
-        w->placed.at[i] = w->kept.at[i];
+    memcpy(w->placed.at, w->kept.at, sizeof *w->kept.at * (size_t)before);
     w->placed.n = before;
     return low && small && w->left > 0;
 }

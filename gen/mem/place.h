@@ -21,6 +21,7 @@ typedef struct {                /* a piece in one slot */
 typedef enum { UNKNOWN, YES, NO } Known;
 typedef struct { int pool, room; Known fits; VEC(Part) part; Span *span; } Form;      /* an item by the slots of a pool */
 typedef struct { Bytes at, end; Hours hours; const Part *part; } Placed;
+typedef VEC(Placed) Parts;
 typedef struct { int slot, mb; } Turn;
 typedef struct { int64_t left; Bytes top, widest; int opened, pool; } Before;  /* of a piece: what placing it changes; the pool
                                                                                    that it opens, -1: none */
@@ -44,7 +45,7 @@ typedef struct {
     Layout now;
     Form *form, *move, spare;   /* by item: by its own pool, by another; scratch */
     Form *fixed;                /* [item * (pools + 1) + pool + 1] where steps overlap */
-    VEC(Placed) placed, kept, more;     /* ascending; scratch */
+    Parts placed, kept, more;   /* ascending; scratch */
     Bytes widest;               /* of all placed */
     Part *part;                 /* scratch, for the pieces of an item and all micro-batches */
     Turn *turn;                 /* by pool: the micro-batches by slot */

@@ -30,11 +30,22 @@
 
 /* ---- the list -------------------------------------------------------------------------------------------------------- */
 
+/* Plans with several chunks a device are many, for cuts that were expected to be slower may be faster. */
+static void loosen(Search *s, Candidate *x)
+{
+    if (x->m->plan.chunks <= 1 || s->ask.steps_left || s->ask.first_fit || !is_exact(x))
+        return;
+    if (!s->loose)
+        s->loose = full_budget();
+    x->ask.steps_left = s->loose;
+}
+
 static Candidate *add(Search *s, const Graph *g, const Cost *c, const Model *m, int stages, const Schedule *k)
 {
     Candidate *x = PUSH(&s->all);
     *x = (Candidate){.x = s->x, .g = g, .c = c, .m = m, .stages = stages, .schedule = k, .ask = s->ask,
                      .key = numeric_key(g, m, c)};
+    loosen(s, x);
     return x;
 }
 
@@ -92,7 +103,7 @@ static void add_seeds(Search *s, const Graph *g, const Cost *c, const Model *m, 
 {
     s->climbs = true;
     if (!s->ask.steps_left)             /* one plan wins: the layouts of all others only have to fit */
-        s->ask.steps_left = layout_budget(&s->ask);
+        s->ask.steps_left = s->loose = layout_budget(&s->ask);
     for (const Schedule *k = schedules; k->name; k++) {
         bool map = k->any_map || (m->plan.chunks > 1 ? k->folds : k->one_chunk);
         if (k->async || k->given || k->climbs || k->ways > 1 || !map || order_refuses(g, m, k, stages))
@@ -511,6 +522,24 @@ Plan *search_best(const Search *s)
     }
     buckets_note(p, &p->proof);
     return p;
+}
+
+Plan *search_full(const Search *s, Plan *p, const Ints *cuts, int64_t work)
+{
+    Ask ask = p->ask;
+    Candidate k = {.x = s->x, .g = p->g, .c = p->c, .m = p->m, .stages = plan_stages(p), .schedule = schedule_of(p->schedule),
+                   .key = p->key};
+    Verdict why;
+    ask.work_left = memcpy(alloc(sizeof work), &work, sizeof work);
+    ask.steps_left = NULL;
+    ask.cuts = cuts;
+    ask.cutoff = ask.beat = 0;
+    ask.rough = false;
+    Plan *full = pass(&k, &ask, p->soft, &why);
+    if (why != PLANNED || full->step > p->step)
+        return p;
+    full->proof = cuts ? p->proof : full->said;
+    return full;
 }
 
 Plan *search_failed(const Search *s)

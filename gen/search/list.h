@@ -9,6 +9,7 @@
 typedef struct {
     const Options *x;
     Ask ask;                    /* for every candidate */
+    int64_t *loose;             /* steps of those whose layouts only have to fit; the winner of them is laid out in full */
     Candidates all;
     bool climbs;                /* the best candidate gets other lists: schedule optimal */
     int best;                   /* the candidate that has the best plan; -1: none has */
@@ -22,6 +23,9 @@ void list_schedule(Search *s, const Graph *g, const Cost *c, const Model *m, int
 /* Plans each candidate once, then refines them in order of promise, until none can become better than the best. */
 void search_all(Search *s);
 Plan *search_best(const Search *s);                 /* with its proof; NULL: there is none */
+/* The plan laid out in full, with these cuts, or asked again as it was; the plan itself, if that is no better.  work: as
+ * Ask.work_left. */
+Plan *search_full(const Search *s, Plan *p, const Ints *cuts, int64_t work);
 Plan *search_failed(const Search *s);               /* of the last candidate without a plan; NULL: each has one */
 bool wins(const Plan *a, const Plan *b);             /* better; an idle device wins only by what is worth one */
 Ns search_least(const Search *s);                   /* proven: no plan of these candidates takes less */

@@ -178,20 +178,23 @@ static bool expects_less(const Candidate *k, const Plan *p)
     return less && k->g->nf <= CUT_OPERATORS && !order_overlap(p);
 }
 
-/* Tries them in turn; how many were tried. */
+/* Tries them in turn; how many were tried.  `i` is the last that won: the others only had to fit. */
 static int try_all(Candidate *k, const Cuts *all, const Plan *own, int chunks, bool once, int64_t *trials)
 {
-    int i = 0;
+    int i = 0, won = -1;
     for (; i < all->n && !is_spent(k) && i < most_cuts(k, once) && (!k->best || all->at[i].value < k->best->step); i++) {
         void *mark = mem_mark();
         Plan *p = lay_out(k, &all->at[i], chunks, once, trials);
-        if (promises(p, k->best))
-            p = lay_out(k, &all->at[i], chunks, once, k->ask.steps_left);
-        if (promises(p, k->best) && (!k->best || better(p, k->best)))
+        if (promises(p, k->best)) {
             take(k, p, proof_of(k, own, p, "found by laying out what was predicted to be nearly as fast"));
-        else if (!once)         /* those laid out once share what k->seen keeps */
+            won = i;
+        } else if (!once) {     /* those laid out once share what k->seen keeps */
             mem_release(mark);
+        }
     }
+    Plan *full = won < 0 ? NULL : lay_out(k, &all->at[won], chunks, once, k->ask.steps_left);
+    if (full && full->step <= k->best->step)
+        k->best = full;
     return i;
 }
 

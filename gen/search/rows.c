@@ -114,26 +114,6 @@ static Plan *try_row(const Search *s, const Offer *x, const Plan *best, int64_t 
     return search_best(&one);
 }
 
-/* The winner's search in earnest: with the cuts of packing, where there are some. */
-static Plan *lay_out(const Search *s, Plan *p)
-{
-    int64_t *work = alloc(sizeof *work);
-    Ask ask = p->ask;
-    Candidate k = {.x = s->x, .g = p->g, .c = p->c, .m = p->m, .stages = plan_stages(p), .schedule = schedule_of(p->schedule),
-                   .key = p->key};
-    Verdict why;
-    *work = ROW_WORK;
-    ask.work_left = work;
-    ask.steps_left = NULL;
-    ask.cutoff = ask.beat = 0;
-    ask.rough = false;
-    Plan *full = pass(&k, &ask, p->soft, &why);
-    if (why != PLANNED || full->step > p->step)
-        return p;
-    full->proof = ask.cuts ? p->proof : full->said;
-    return full;
-}
-
 /* No cuts and no fates take less. */
 static Ns bound_of(const Graph *g, const Offer *x)
 {
@@ -172,5 +152,5 @@ Plan *search_rows(const Search *s, Plan *best)
         else
             mem_release(mark);
     }
-    return best == first ? best : lay_out(s, best);
+    return best == first ? best : search_full(s, best, best->ask.cuts, ROW_WORK);
 }

@@ -179,7 +179,7 @@ static bool search_layouts(Search *s, const Models *sizes, Plan **best)
 static bool single(const Model *m)
 {
     return m->train.batch > 0 && m->order != ORDER_FREE && !m->plan.replicas_auto && !m->plan.chunks_auto
-        && m->plan.stages_min == m->plan.stages_max
+        && m->plan.stages_min == m->plan.stages_max && m->plan.chunks <= 1
         && strcmp(m->plan.schedule, "auto") && m->plan.warmup != WARMUP_AUTO
         && schedule_of(m->plan.schedule)->ways <= 1 && (m->plan.replicas == 1 || m->plan.buckets == 1);
 }
@@ -191,6 +191,12 @@ static bool tries_rows(const Search *s, const Model *m)
     bool any = m->plan.any_row && !strcmp(m->plan.schedule, "auto");
     return any && planner_named(planner)->complete && m->plan.objective == STEP_TIME && m->order == ORDER_GIVEN
         && !s->ask.first_fit && !busy_stopped();
+}
+
+static Plan *lay_out_winner(const Search *s, Plan *best)
+{
+    Ints *cuts = alloc(sizeof *cuts);
+    return part_cuts(best, cuts) ? search_full(s, best, cuts, FIRST_WORK) : best;
 }
 
 static Plan *search_asked(const Options *x, const Model *m, const Ask *ask, Plan **failed)
@@ -213,6 +219,8 @@ static Plan *search_asked(const Options *x, const Model *m, const Ask *ask, Plan
         best = search_best(&s);
         if (best && tries_rows(&s, m))
             best = search_rows(&s, best);
+        if (best && s.loose && best->ask.steps_left == s.loose)
+            best = lay_out_winner(&s, best);
     }
     *failed = search_failed(&s);
     if (!best && !*failed && s.refused)
