@@ -82,6 +82,9 @@ wrong 'a norm on the wrong stage'       "$once"'/^place U:fc2.weight$/ { sub(/$/
 wrong 'a time that does not follow'     "$once"'/^action 0 kind=F / { sub(/ to=[0-9]+/, " to=1"); done = 1 } 1'
 wrong 'an arrival before it was sent'   "$once"'/^action 1 kind=wait .*of=recv/ { sub(/ to=[0-9]+/, " to=600"); done = 1 } 1'
 
+base mlp --schedule 2bw
+wrong 'slots of a state, and none'      "$once"'/^pool 0:values / { sub(/ count=[0-9]+/, ""); done = 1 } 1'
+
 base tiny-gpt --stages 2 --set train.batch.global=16 --set train.batch.groups=4
 wrong 'a fold into another slot'        "$once"'/^action 0 kind=fold .*into=1/ { sub(/ into=1/, ""); done = 1 } 1'
 wrong 'a fold left out'                 "$once"'/^action 0 kind=fold/ { done = 1; next } 1'

@@ -575,6 +575,8 @@ static void claim_states(Memory *m)
     for (int b = 0; b < p->buf.n; b++) {
         const Buf *x = &p->buf.at[b];
         int count = x->pool >= 0 ? p->pool.at[x->pool].count : 1;
+        if (count < 1)
+            die("device %d: %s has no slot at all", x->device, x->name);
         for (int s = 0; x->device == m->device && x->state >= 0 && x->birth == AT_ALWAYS && s < count; s++) {
             Bytes at = address(m, b, s);
             if (ranges_differ(&m->range, at, at + x->bytes, 0) >= 0)
