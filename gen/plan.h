@@ -56,7 +56,7 @@ typedef struct {
     int group;                  /* order: W, FOLD: slot of the gradient accumulators; SHARE: 0 gradients, 1 parameters */
     int into;                   /* order: FOLD: slot added into */
     int first, until;           /* comm: compute: the calls first .. until-1 of its line (calls_of); 0, 0: all.  Cut by
-                                   offload */
+                                   offload, bucket.  FOLD: the gradients that these operators of backward complete */
     int routine;                /* lower: compute */
     int tensor, state;          /* order, then comm: LOAD SEND RECV WAIT OUT IN GATHER MERGE: what moves; -1: of a MERGE of
                                    order, all gradients of the chunk */
@@ -349,6 +349,7 @@ int lower(Plan *p);
 void lower_pools(Plan *p, int device);
 bool is_copy(const Action *k);                      /* OUT, IN, or the wait for one */
 bool fold_takes(const Graph *g, int fold, int state);   /* list/action.c: a gradient of its chunk */
+bool fold_in(const Graph *g, int first, int until, int state);  /* one that those operators complete; 0, 0: all do */
 bool *folds_early(const Graph *g);                      /* by state: FOLD_I takes it */
 int  update_part(const Op *o);                       /* part of the update: see Action.part */
 enum { MOST_HANDLES = 1022 };                       /* rt.h: MAX_HANDLES, less what a library keeps for itself */

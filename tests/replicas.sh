@@ -56,6 +56,8 @@ bucketed 3 --replicas 4 --stages 2 --schedule zb-h1
 bucketed 4 --replicas 4 --stages 2 --schedule interleaved --set plan.chunks=2
 bucketed 2 --replicas 4 --stages 1 --schedule gpipe --offload "['*']"
 bucketed 16 --replicas 2 --stages 1 --schedule gpipe
+[ "$(between)" -gt 0 ] && grep -q 'chunk0_fold_0(st' "$tmp/pieces/stage0.c" && pass ||
+    fault "two groups a replica: folds are not cut, $(between) messages in front of the last call of backward"
 grep -q '4 replicas of 2 stages over local' "$tmp/many.said" && pass || fault "what the job says: $(head -n 1 "$tmp/many.said")"
 grep -q '"stages":2,"replicas":4' "$tmp/many.jsonl" && pass || fault "what its log says"
 grep -q 'stage 1 of 2, replica 3 of 4' "$tmp/many/stage7.c" && pass ||

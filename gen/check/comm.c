@@ -100,6 +100,8 @@ static void check_pieces(const Plan *p, int device)
     int *length = alloc(sizeof(int) * (size_t)plan_chunks(p) * (K_R + 1));
     for (int i = 0; i < list->n; i++) {
         const Action *k = &list->at[i];
+        if (k->kind == K_FOLD)          /* of a part of the gradients: check_mem finds one that is folded twice, or too early */
+            continue;
         if (k->first == 0 && k->until == 0 && (is_between(p, device, k) || !open))
             continue;
         int *n = k->until > 0 && k->kind <= K_R && k->chunk >= 0 ? &length[k->chunk * (K_R + 1) + (int)k->kind] : NULL;

@@ -319,7 +319,7 @@ static void run_fold(Memory *m, const Action *k)
     for (int b = 0; b < p->buf.n; b++) {
         const Buf *x = &p->buf.at[b];
         if (x->device != m->device || x->chunk != k->chunk || x->state < 0 || x->origin != MADE || x->pool < 0 ||
-            !fold_takes(p->g, k->part, x->state))
+            !fold_takes(p->g, k->part, x->state) || !fold_in(p->g, k->first, k->until, x->state))
             continue;
         Chain *into = chain_of(m, b, k->into), *from = chain_of(m, b, k->group);
         expect(m, b, k->into, value_gradient(x->state, *into, m->step), "fold");

@@ -253,7 +253,7 @@ static void print_fold(Stager *w, int index)
     for (int b = 0; b < p->buf.n; b++) {
         const Buf *x = &p->buf.at[b];
         if (x->device != w->device || x->state < 0 || !fold_takes(p->g, r->part, x->state) || x->pool < 0 ||
-            x->chunk != r->chunk)
+            x->chunk != r->chunk || !fold_in(p->g, r->first, r->until, x->state))
             continue;
         call_open(w, "group_fold");
         call_turn(w, b, "into");

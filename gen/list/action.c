@@ -18,6 +18,16 @@ bool fold_takes(const Graph *g, int fold, int state)
     return false;
 }
 
+bool fold_in(const Graph *g, int first, int until, int state)
+{
+    int last = 0;
+    for (int o = g->nf; o < g->nb && until > 0; o++)
+        for (int i = 0; i < g->op.at[o].arg.n; i++)
+            if (g->op.at[o].arg.at[i].kind == ARG_ADD && g->op.at[o].arg.at[i].index == state)
+                last = o;
+    return until == 0 || (last >= first && last < until);
+}
+
 bool *folds_early(const Graph *g)
 {
     bool *early = alloc((size_t)g->state.n + 1);
@@ -34,7 +44,8 @@ static Bytes gradients_of(const Plan *p, const Action *k, int *n)
     *n = 0;
     for (int s = 0; s < p->g->state.n; s++) {
         const State *x = &p->g->state.at[s];
-        if (x->kind == S_GRAD && p->chunk.at[x->op] == k->chunk && fold_takes(p->g, k->part, s))
+        if (x->kind == S_GRAD && p->chunk.at[x->op] == k->chunk && fold_takes(p->g, k->part, s) &&
+            (k->kind != K_FOLD || fold_in(p->g, k->first, k->until, s)))
             sum += x->bytes, ++*n;
     }
     return sum;

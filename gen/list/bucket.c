@@ -7,11 +7,11 @@
  *
  * Method: the list of a device, as comm and offload wrote it, is taken apart.  Backward of each chunk is cut into Ask.buckets
  * pieces, behind the calls that complete equal shares of the bytes of its gradients: the same calls for each micro-batch, so
- * a routine is written once.  A bucket is what a piece of the last micro-batch completes.  Behind a piece its bucket begins
- * its way up the tree (share.c), and each gradient that was under way before ends its level and begins the next one.  What is
- * left goes on so behind backward.  Gradients come in turn, those that began first, and a few at once: a queue.  It is the
- * same on both sides of each pair, because nothing but the chunk, its calls and the levels decide on it; one without a part at
- * some level stays in turn.  Request numbers are dealt out anew.
+ * a routine is written once.  Folds of gradient groups behind the last one are cut alike.  A bucket is what a piece of the last
+ * micro-batch completes.  Behind a piece its bucket begins its way up the tree (share.c), and each gradient that was under way
+ * before ends its level and begins the next one.  What is left goes on so behind backward.  Gradients come in turn, those that
+ * began first, and a few at once: a queue.  It is the same on both sides of each pair, because nothing but the chunk, its calls
+ * and the levels decide on it; one without a part at some level stays in turn.  Request numbers are dealt out anew.
  *
  * No addition changes its place in the tree, so the bits stay.  Buffers of what arrives live longer.
  *
@@ -117,6 +117,75 @@ static Ints cuts_of(const Bucket *x, int chunk, ActionKind kind)
     return cut;
 }
 
+static bool is_last(const Bucket *x, const Action *k)
+{
+    bool adds = makes_weights(k->kind) || k->kind == K_I || k->kind == K_FOLD;
+    return adds && k->mb == plan_first(x->p, x->device, k->chunk) + plan_micro(x->p) - 1;
+}
+
+/* The folds of all gradients that a computation of the old list completes: from there, so many. */
+static int folds_behind(const Actions *old, int i, int *from)
+{
+    int n = 0;
+    for (*from = i + 1; *from < old->n && (old->at[*from].kind == K_SEND || old->at[*from].kind == K_RECV);)
+        ++*from;
+    while (*from + n < old->n && old->at[*from + n].kind == K_FOLD && old->at[*from + n].part == FOLD_ALL)
+        n++;
+    return n;
+}
+
+/* Operators of a line, in order: those in front of a call are below this one.  -1: the line is in another order. */
+static int operators_until(const Lines *line, int call)
+{
+    int until = line->n > 0 ? line->at[line->n - 1].op + 1 : 0;
+    for (int i = line->n - 1, after = until; i >= 0; i--) {
+        if (line->at[i].again)
+            continue;
+        if (line->at[i].op >= after)
+            return -1;
+        after = line->at[i].op;
+        until = i >= call ? after : until;
+    }
+    return until;
+}
+
+/* The folds of what operators from `first` on complete. */
+static void put_folds(Bucket *x, const Action *fold, int n, int first, int until)
+{
+    for (int i = 0; i < n; i++) {
+        Action *k = PUSH(&x->old);
+        *k = fold[i];
+        k->first = first;
+        k->until = until;
+    }
+}
+
+/* Action i of the list in pieces.  The folds behind a whole one are cut too; returns how many actions that makes. */
+static int cut_action(Bucket *x, const Actions *old, int i, const Ints *cuts)
+{
+    Action k = old->at[i];
+    Lines line = calls_of(x->p, &x->back[k.chunk], k.chunk, k.kind);
+    int end = k.until == 0 ? line.n : k.until, from = i + 1, first = 0;
+    bool whole = cuts->n > 0 && k.until == 0 && is_last(x, &k) && operators_until(&line, 0) >= 0;
+    int folds = whole ? folds_behind(old, i, &from) : 0;
+    for (int c = 0; c < cuts->n; c++) {
+        int call = cuts->at[c];
+        if (call <= k.first || call >= end)
+            continue;
+        k.until = call;
+        *PUSH(&x->old) = k;
+        put_folds(x, old->at + from, folds, first, operators_until(&line, call));
+        first = operators_until(&line, call);
+        k.first = call;
+        k.until = end;
+    }
+    *PUSH(&x->old) = k;
+    for (int j = i + 1; folds > 0 && j < from; j++)
+        *PUSH(&x->old) = old->at[j];
+    put_folds(x, old->at + from, folds, first, x->p->g->nb);
+    return folds > 0 ? from + folds - i : 1;
+}
+
 /* The computations of the old list, in pieces. */
 static void cut_list(Bucket *x)
 {
@@ -124,34 +193,22 @@ static void cut_list(Bucket *x)
     bool *known = alloc(2 * (size_t)plan_chunks(x->p));
     Actions old = x->old;
     x->old = (Actions){0};
-    for (int i = 0; i < old.n; i++) {
-        Action k = old.at[i];
-        int at = makes_weights(k.kind) ? 2 * k.chunk + (k.kind == K_W) : -1;
-        if (at >= 0 && !known[at])
-            cuts[at] = cuts_of(x, k.chunk, k.kind);
-        if (at >= 0)
-            known[at] = true;
-        int end = at >= 0 && k.until == 0 ? calls_of(x->p, &x->back[k.chunk], k.chunk, k.kind).n : k.until;
-        for (int c = 0; at >= 0 && c < cuts[at].n; c++) {
-            int call = cuts[at].at[c];
-            if (call <= k.first || call >= end)
-                continue;
-            k.until = call;
-            *PUSH(&x->old) = k;
-            k.first = call;
-            k.until = end;
+    for (int i = 0, n; i < old.n; i += n) {
+        const Action *k = &old.at[i];
+        int at = makes_weights(k->kind) ? 2 * k->chunk + (k->kind == K_W) : -1;
+        n = 1;
+        if (at < 0) {
+            *PUSH(&x->old) = *k;
+            continue;
         }
-        *PUSH(&x->old) = k;
+        if (!known[at])
+            cuts[at] = cuts_of(x, k->chunk, k->kind);
+        known[at] = true;
+        n = cut_action(x, &old, i, &cuts[at]);
     }
 }
 
 /* ---- when a gradient is complete ------------------------------------------------------------------------------------- */
-
-static bool is_last(const Bucket *x, const Action *k)
-{
-    bool adds = makes_weights(k->kind) || k->kind == K_I || k->kind == K_FOLD;
-    return adds && k->mb == plan_first(x->p, x->device, k->chunk) + plan_micro(x->p) - 1;
-}
 
 static void complete(Bucket *x, int i)
 {
@@ -159,7 +216,7 @@ static void complete(Bucket *x, int i)
     const Action *k = &x->old.at[i];
     if (k->kind == K_FOLD) {
         for (int s = 0; s < g->state.n; s++)
-            if (fold_takes(g, k->part, s) && x->p->chunk.at[g->state.at[s].op] == k->chunk)
+            if (fold_takes(g, k->part, s) && fold_in(g, k->first, k->until, s) && x->p->chunk.at[g->state.at[s].op] == k->chunk)
                 x->ready[s] = i + 1;
         return;
     }
@@ -230,7 +287,7 @@ static void write_list(Bucket *x, int home)
         while (i == home && under_way(x) > 0)
             turn(x);
         *PUSH(&x->out) = *k;
-        if (is_last(x, k))
+        if (is_last(x, k) && (i + 1 == x->old.n || x->old.at[i + 1].kind != K_FOLD))     /* a fold is of the same piece */
             behind = i;
     }
 }

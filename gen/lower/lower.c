@@ -244,7 +244,7 @@ static bool has_gradients(const Plan *p, const Action *fold)
 {
     for (int s = 0; s < p->g->state.n; s++)
         if (p->g->state.at[s].kind == S_GRAD && p->chunk.at[p->g->state.at[s].op] == fold->chunk
-            && fold_takes(p->g, fold->part, s))
+            && fold_takes(p->g, fold->part, s) && fold_in(p->g, fold->first, fold->until, s))
             return true;
     return false;
 }
@@ -260,7 +260,11 @@ static bool has_versions(const Plan *p, int chunk)
 static void fold_routine(Lower *w, const Action *k)
 {
     static const char *const end[] = {[FOLD_ALL] = "", [FOLD_I] = "_input", [FOLD_W] = "_weight"};
-    new_routine(w, K_FOLD, k->chunk, strf("chunk%d_fold%s", k->chunk, end[k->part]))->part = k->part;
+    const char *piece = k->until ? strf("_%d", k->first) : "";
+    Routine *r = new_routine(w, K_FOLD, k->chunk, strf("chunk%d_fold%s%s", k->chunk, end[k->part], piece));
+    r->part = k->part;
+    r->first = k->first;
+    r->until = k->until;
 }
 
 /* The routine of an action, written when first met; -1 where it would be empty. */
