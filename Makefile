@@ -36,8 +36,8 @@ MEM     = gen/mem/lives.o gen/mem/mem.o gen/mem/layout.o gen/mem/place.o gen/mem
           gen/mem/trial_cache.o gen/mem/unpooled.o gen/mem/host.o
 EXACT   = gen/exact/prefix_sums.o gen/exact/bound.o gen/exact/frontier.o gen/exact/reach.o gen/exact/preview.o \
           gen/exact/preview_ends.o gen/exact/exact.o gen/exact/improve.o gen/exact/brute.o
-CHECK   = gen/check/graph.o gen/check/order.o gen/check/part.o gen/check/comm.o gen/check/value.o gen/check/ranges.o \
-          gen/check/mem.o gen/check/sim.o
+CHECK   = gen/check/form.o gen/check/graph.o gen/check/order.o gen/check/part.o gen/check/comm.o gen/check/value.o \
+          gen/check/ranges.o gen/check/mem.o gen/check/sim.o
 RIVALS  = gen/rivals/even.o gen/rivals/unit.o gen/rivals/moves.o gen/rivals/pipedream.o gen/rivals/pipedream_dp.o \
           gen/rivals/vpipe.o gen/rivals/capuchin.o gen/rivals/dawnpiper_dp.o gen/rivals/interval.o \
           gen/rivals/twobw.o gen/rivals/madpipe.o gen/rivals/madpipe_dp.o gen/rivals/fleet.o gen/rivals/dapple.o \
@@ -68,7 +68,7 @@ all: dpgen
 dpgen: $(OBJ)
 	$(CC) $(LDFLAGS) -o $@ $(OBJ) $(LIBS)
 
-$(OBJ): $(wildcard gen/*.h gen/*/*.h gen/*.def) rt/json.h rt/place.h rt/utf8.h rt/tokens/tokens.h
+$(OBJ): $(wildcard gen/*.h gen/*/*.h gen/*.def rt/*.h rt/tokens/*.h)
 
 build/embed: tools/embed.c
 	mkdir -p build
@@ -137,7 +137,7 @@ build/flags: FORCE
 	@mkdir -p build
 	@echo '$(flags)' | cmp -s - $@ || echo '$(flags)' >$@
 FORCE:
-$(OBJ): build/flags
+$(OBJ): $(wildcard gen/*.h gen/*/*.h gen/*.def gen/*/*.def rt/*.h rt/*/*.h rt/*/*.def)
 
 RTSRC  = $(filter-out rt/link_mpi.c,$(wildcard rt/*.c)) $(wildcard rt/sample/*.c) $(TOKENIZER)
 OPSRC  = $(wildcard rt/op/*.c)

@@ -346,6 +346,7 @@ bool is_copy(const Action *k);                      /* OUT, IN, or the wait for 
 bool fold_takes(const Graph *g, int fold, int state);   /* list/action.c: a gradient of its chunk */
 bool *folds_early(const Graph *g);                      /* by state: FOLD_I takes it */
 int  update_part(const Op *o);                       /* part of the update: see Action.part */
+enum { MOST_HANDLES = 1022 };                       /* rt.h: MAX_HANDLES, less what a library keeps for itself */
 void check_lower(const Plan *p);                    /* calls, operands, sizes; no addresses yet */
 /* ---- mem: mem/mem.c -------------------------------------------------------------------------------------------- */
 int mem(Plan *p);

@@ -49,6 +49,8 @@ wrong 'a handle that was not opened'    "$once"'/^call 0:chunk0_forward .*handle
     sub(/handle=0/, "handle=99"); done = 1 } 1'
 wrong 'a result over its operand'       "$once"'/^buf 0:d.act / { sub(/ offset=[0-9]+/, " offset=" at); done = 1 }
     /^buf 0:act_r / { match($0, / offset=[0-9]+/); at = substr($0, RSTART + 8, RLENGTH - 8) } 1'
+wrong 'a result over an operand that ends there' "$once"'/^buf 0:d.fc1.t2 / { sub(/ offset=[0-9]+/, " offset=" at); done = 1 }
+    /^buf 0:d.act / { match($0, / offset=[0-9]+/); at = substr($0, RSTART + 8, RLENGTH - 8) } 1'
 wrong 'a buffer outside the arena'      "$once"'/^buf 0:act / { sub(/ offset=[0-9]+/, " offset=99999999"); done = 1 } 1'
 wrong 'a buffer over a parameter'       "$once"'/^buf 0:act / { sub(/ offset=[0-9]+/, " offset=128"); done = 1 } 1'
 wrong 'a slot of another micro-batch'   "$once"'/^action 0 kind=F chunk=0 mb=1 / {
@@ -66,10 +68,22 @@ wrong 'a call left out'                 "$once"'/^call 0:chunk0_forward op=F:act
 wrong 'calls in another order'          '/^call 0:chunk0_backward op=I:fc2 / { held = $0; next } { print }
     /^call 0:chunk0_backward op=I:act / { print held; held = "" }'
 wrong 'a message for the wrong micro-batch' "$once"'/^action 0 kind=send mb=1/ { sub(/mb=1/, "mb=0"); done = 1 } 1'
+wrong 'a buffer where the call wants none' "$once"'/^call 0:chunk0_forward op=F:act / { sub(/,-$/, ",0:x"); done = 1 } 1'
+wrong 'calls that nobody counted'       "$once"'/^device 0 / { sub(/ ticks=[0-9]+/, " ticks=0"); done = 1 } 1'
+wrong 'a number that no call wants'     "$once"'/^routine 0:chunk0_forward / { $0 = $0 " mb=1"; done = 1 } 1'
+wrong 'slots that no call uses'         "$once"'/^routine 0:chunk0_forward / { sub(/ pool=/, " pool=0:gb,"); done = 1 } 1'
+wrong 'a routine without slots'         "$once"'/^action 0 kind=F / { sub(/ slots=[0-9,]+/, ""); done = 1 } 1'
+wrong 'a wait for nobody'               "$once"'/^action 0 kind=wait .*of=recv/ { sub(/ peer=[0-9]+/, ""); done = 1 } 1'
+wrong 'a wait for another message'      "$once"'/^action 0 kind=wait .*of=send/ { sub(/ of=send/, " of=recv"); done = 1 } 1'
+wrong 'the handle of another product'   "$once"'/^call 0:chunk0_backward op=W:fc2 / { sub(/handle=2/, "handle=1"); done = 1 } 1'
+wrong 'a tensor that lives for ever'    "$once"'/^buf 0:act / { sub(/ birth=F/, " birth=always"); done = 1 } 1'
 wrong 'a norm on the wrong stage'       "$once"'/^place U:fc2.weight$/ { sub(/$/, " chunk=1"); done = 1 } 1'
 
 wrong 'a time that does not follow'     "$once"'/^action 0 kind=F / { sub(/ to=[0-9]+/, " to=1"); done = 1 } 1'
 wrong 'an arrival before it was sent'   "$once"'/^action 1 kind=wait .*of=recv/ { sub(/ to=[0-9]+/, " to=600"); done = 1 } 1'
+
+base mlp --schedule 2bw
+wrong 'slots of a state, and none'      "$once"'/^pool 0:values / { sub(/ count=[0-9]+/, ""); done = 1 } 1'
 
 base tiny-gpt --stages 2 --set train.batch.global=16 --set train.batch.groups=4
 wrong 'a fold into another slot'        "$once"'/^action 0 kind=fold .*into=1/ { sub(/ into=1/, ""); done = 1 } 1'

@@ -5,6 +5,7 @@
  * Begins of one directed pair must stand in the same order on both sides.  list/rendezvous.c decides whether anybody waits for
  * ever: it plays the lists and knows none of their rules.  Copies to the host and back wait for nobody; they must come in turn.
  */
+#include "form.h"
 #include "value.h"
 #include "list/rendezvous.h"
 #include "list/version.h"
@@ -45,15 +46,17 @@ static void check_pairs(const Plan *p, const Actions *list)
 /* Each request number is begun, waited for, and only then begun again. */
 static void check_requests(const Actions *list, int device)
 {
-    bool busy[256] = {false};
+    const Action *busy[256] = {NULL};
     for (int i = 0; i < list->n; i++) {
         const Action *k = &list->at[i];
         bool begins = k->kind == K_SEND || k->kind == K_RECV;
         if ((!begins && k->kind != K_WAIT) || is_copy(k))
             continue;
-        if (k->request < 0 || k->request >= 256 || busy[k->request] == begins)
+        if (k->request < 0 || k->request >= 256 || !busy[k->request] != begins)
             die("device %d, action %d: request %d is begun twice or waited for twice", device, i, k->request);
-        busy[k->request] = begins;
+        if (!begins && !waits_for(k, busy[k->request]))
+            die("device %d, action %d: waits for another message than request %d", device, i, k->request);
+        busy[k->request] = begins ? k : NULL;
     }
     for (int r = 0; r < 256; r++)
         if (busy[r])
@@ -216,6 +219,7 @@ static void check_kept_order(const Plan *p)
 
 void check_comm(const Plan *p)
 {
+    check_moves(p);
     for (int periods = 0; order_overlap(p) > 0 && periods < 3; periods++)
         check_halts(p, rendezvous_meeting(p, periods));
     check_kept_order(p);
@@ -248,15 +252,11 @@ static Bytes moment_bytes(const Plan *p, const Routine *r, const Op *o, int stat
 static void check_call(const Plan *p, const Routine *r, const Call *c)
 {
     const Op *o = &p->g->op.at[c->op];
-    if (c->buf.n != o->arg.n)
-        die("%s: %s has %d operands of %d", r->name, o->name, c->buf.n, o->arg.n);
     for (int i = 0; i < o->arg.n; i++) {
         const Arg *a = &o->arg.at[i];
         bool value = a->kind == ARG_READ || a->kind == ARG_WRITE || a->kind == ARG_ADD || a->kind == ARG_UPDATE;
         if (a->kind == ARG_TMP && p->buf.at[c->buf.at[i]].bytes != o->tmp)
             die("%s: scratch of %s has the wrong size", r->name, o->name);
-        if (a->kind == ARG_HANDLE && (c->handle < 0 || c->handle >= p->dev.at[r->device].handles))
-            die("%s: %s has the handle %d of %d", r->name, o->name, c->handle, p->dev.at[r->device].handles);
         if (!value)
             continue;
         const Buf *b = &p->buf.at[c->buf.at[i]];
@@ -305,6 +305,7 @@ void check_lower(const Plan *p)
 {
     const Graph *g = p->g;
     int *runs = alloc(sizeof(int) * (size_t)g->op.n);
+    check_routines(p);
     for (int r = 0; r < p->routine.n; r++) {
         const Routine *x = &p->routine.at[r];
         for (int i = 0; i < x->call.n; i++) {
@@ -321,8 +322,4 @@ void check_lower(const Plan *p)
     for (int o = 0; o < g->op.n; o++)
         if (runs[o] != callers(p, o))
             die("operator %s (%s) is called by %d routines", g->op.at[o].name, g->op.at[o].call, runs[o]);
-    for (int d = 0; d < p->devices; d++)
-        for (int i = 1; i < p->dev.at[d].list.n; i++)
-            if (p->dev.at[d].list.at[i].tick <= p->dev.at[d].list.at[i - 1].tick)
-                die("device %d: action %d does not come after the one before it", d, i);
 }

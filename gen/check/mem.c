@@ -302,6 +302,8 @@ static void run_call(Memory *m, const Call *c)
 
 static void run_routine(Memory *m, const Routine *r, const Action *k)
 {
+    if (k->slots.n != r->pool.n)
+        die("device %d: %s has %d slots of %d", m->device, r->name, k->slots.n, r->pool.n);
     for (int i = 0; i < r->pool.n; i++)
         m->slot[r->pool.at[i]] = k->slots.at[i];
     for (int c = 0; c < r->call.n; c++)
@@ -573,6 +575,8 @@ static void claim_states(Memory *m)
     for (int b = 0; b < p->buf.n; b++) {
         const Buf *x = &p->buf.at[b];
         int count = x->pool >= 0 ? p->pool.at[x->pool].count : 1;
+        if (count < 1)
+            die("device %d: %s has no slot at all", x->device, x->name);
         for (int s = 0; x->device == m->device && x->state >= 0 && x->birth == AT_ALWAYS && s < count; s++) {
             Bytes at = address(m, b, s);
             if (ranges_differ(&m->range, at, at + x->bytes, 0) >= 0)

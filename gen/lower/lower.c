@@ -18,7 +18,6 @@
 #include "list/version.h"
 #include <string.h>
 
-enum { MOST_HANDLES = 1022 };   /* rt.h: MAX_HANDLES, less what a library keeps for itself */
 
 typedef struct {
     Plan *p;
