@@ -11,7 +11,8 @@
 
 Json json_open(const void *text, size_t n)
 {
-    return (Json){text, text, (const char *)text + n, NULL};
+    const char *from = n ? text : "";           /* an empty file is mapped nowhere */
+    return (Json){from, from, from + n, NULL};
 }
 
 static bool fault(Json *j, const char *why)

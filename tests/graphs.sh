@@ -31,6 +31,7 @@ for path in "$graphs"/[!b]*.onnx "$graphs"/[!b]*.pt2; do
     ./dpgen check "$tmp/$file.yaml" --parameters | grep -v '\.running_\|\.num_batches' | LC_ALL=C sort >"$tmp/names"
     expect "$file: names and shapes of PyTorch" cmp "$graphs/${file%%.*}.parameters" "$tmp/names"
 done
+expect "what a mean keeps is flat" grep -q 'op: GlobalAvgPool}' "$tmp/res.onnx.yaml"
 expect "parts are one operator" test "$(grep -c -e Gelu -e Silu "$tmp/mlp.onnx.yaml")" = 2
 expect "attention is one operator" grep -q 'op: Attention, heads: 2, packed: qkv, causal: true, scale: 0.4}' "$tmp/gpt.pt2.yaml"
 expect "a head that is a table" grep -q 'op: Linear, tie: wte.weight, out: 11' "$tmp/gpt.pt2.yaml"

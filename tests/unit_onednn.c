@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "../rt/op/onednn/product.h"
+#include "../rt/op/steps.h"
 #include "../rt/philox.h"
 #include "../rt/real.h"
 
@@ -482,6 +483,32 @@ static void counted(void)
         fprintf(stderr, "kernels_bytes: %zu\n", kernels_bytes(&st));
 }
 
+/* Rows of a are longer than what is taken of them. */
+static void steps(long m, long n, long k, long row)
+{
+    real *a = reals(m * row), *b = reals(k * n), *d = reals(k * m);
+    float *c = floats(m * n);
+    double *want = handle_alloc((size_t)(m * n) * sizeof *want);
+    for (int turned = 0; turned < 2; turned++) {
+        for (long i = 0; i < m * n; i++) {
+            want[i] = 0;
+            for (long p = 0; p < k; p++)
+                want[i] += (double)get(a, i / n * row + p) * (double)get(b, turned ? i % n * k + p : p * n + i % n);
+        }
+        steps_product(st, c, a, row, b, turned, m, n, k);
+        near_float("steps_product", c, want, m * n);
+    }
+    for (int acc = 0; acc < 2; acc++) {
+        for (long i = 0; i < m * n; i++) {
+            want[i] = acc ? (double)c[i] : 0;
+            for (long p = 0; p < k; p++)
+                want[i] += (double)get(d, p * m + i / n) * (double)get(b, p * n + i % n);
+        }
+        steps_gradient(st, c, d, b, acc, m, n, k);
+        near_float("steps_gradient", c, want, m * n);
+    }
+}
+
 int main(void)
 {
     char why[256];
@@ -497,6 +524,7 @@ int main(void)
         conv(convs[i]);
     for (int t = 0; t < 4; t++)
         matmul(1, 13, 9, 21, t & 1, t >> 1), matmul(3, 8, 40, 17, t & 1, t >> 1), matmul(2, 1, 1, 1, t & 1, t >> 1);
+    steps(5, 13, 7, 11), steps(1, 1, 1, 1), steps(16, 96, 130, 400), steps(33, 70, 257, 257);
     attention((Case){ 2, 3, 7, 7, 5, .packed = 1, .causal = 1 });
     attention((Case){ 2, 2, 70, 70, 16, .packed = 1, .causal = 1 });
     attention((Case){ 1, 2, 130, 130, 40, .packed = 1, .drop = 0.25f, .causal = 1 });

@@ -122,6 +122,8 @@ int ops_reshape(Net *g, int x, Dims to)
     const Made *before = net_made(g, x);
     if (before && !strcmp(before->op, "Reshape") && !value_of(g, before->in.at[0])->last)
         return ops_reshape(g, before->in.at[0], to);
+    if (before && !strcmp(before->op, "GlobalAvgPool") && to.n == 2)        /* its axes of 1 are what `keep` leaves */
+        return net_line(g, "GlobalAvgPool", "", before->in.at[0], to, false);
     for (int i = 1; i < to.n; i++)
         text = strf("%s, %lld", text, (long long)to.d[i]);
     return net_line(g, to.n == 2 ? "Flatten" : "Reshape", to.n == 2 ? "" : strf(", shape: [%s]", text), x, to, false);

@@ -17,12 +17,12 @@
  * Backward carries dh and dc against the steps.  The gradient of the weight is one product over all steps of dz, which is dx,
  * with h of the step before, which is laid out in scratch first.
  *
- * Order: h weight^T and dz weight are chains from 0, inner index ascending; the bias is added to the finished chain, then x.
+ * Order: h weight^T and dz weight are those of steps.c; the bias is added to the finished chain, then x.
  * Gradients of weight and bias add samples ascending, in each its steps ascending.
  *
  * Cost: a product of batch rows a step each way, and one of all rows.  Not handled: states carried from one batch to the next.
  */
-#include "gemm.h"
+#include "steps.h"
 #include "../philox.h"
 
 typedef struct { const int32_t *mask; long batch, time, hidden, reverse; } Steps;
@@ -93,7 +93,7 @@ void recur_forward(Stage *st, real *y, float *c, real *gates, const real *x, con
     memset(tmp, 0, (size_t)(batch * 4 * hidden) * sizeof *z + (size_t)(batch * hidden) * sizeof *h);
     for (long n = 0; n < time; n++) {
         if (n)
-            product_on(st, z, view(h, hidden, 1), view(weight, 1, hidden), 1, batch, 4 * hidden, hidden);
+            steps_product(st, z, h, hidden, weight, 1, batch, 4 * hidden, hidden);
         EACH(batch * hidden >= 1 << 11)
         for (long b = 0; b < batch; b++) {
             long at = row_of(&s, b, n);
@@ -142,8 +142,8 @@ void recur_backward(Stage *st, real *dx, const real *dy, const float *c, const r
                 memset(dx + at * 4 * hidden, 0, (size_t)(4 * hidden) * sizeof *dx);
         }
         if (n)
-            product_on(st, next, view(dx + row_of(&s, 0, n) * 4 * hidden, time * 4 * hidden, 1), view(weight, hidden, 1), 1,
-                       batch, hidden, 4 * hidden);
+            steps_product(st, next, dx + row_of(&s, 0, n) * 4 * hidden, time * 4 * hidden, weight, 0, batch, hidden,
+                          4 * hidden);
         for (long b = 0; n && b < batch; b++)
             if (is_on(&s, row_of(&s, b, n)))
                 memcpy(dh + b * hidden, next + b * hidden, (size_t)hidden * sizeof *dh);
@@ -194,8 +194,7 @@ void recur_backward_w(Stage *st, float *dweight, float *dbias, const real *dx, c
     float *product = is_dropped(&by) ? tmp : dweight;
     real *before = is_dropped(&by) ? (real *)((float *)tmp + n) : tmp;
     lay_out(st, before, y, &s);
-    product_give(st, product, view(dx, 1, 4 * hidden), view(before, hidden, 1), acc && product == dweight, 4 * hidden, hidden,
-                 batch * time);
+    steps_gradient(st, product, dx, before, acc && product == dweight, 4 * hidden, hidden, batch * time);
     if (product != dweight)
         give_left(st, dweight, product, &by, acc, n);
     if (dbias)
