@@ -398,7 +398,7 @@ static void try_rival_depths(Search *s)
     const Candidate like = s->best < 0 ? s->all.at[0] : s->all.at[s->best];
     VEC(const Plan *) faster = {0};
     int64_t *trials = layout_budget(&s->ask);
-    if (!is_free(&like) || !row_of(&like)->depths || has_beats(&like) || s->cutoff > 0)
+    if (!is_free(&like) || !row_of(&like)->depths || has_beats(&like) || (trials && *trials == 0))
         return;
     for (const Planner *r = planners; r->name && !is_over(s); r++) {
         const Plan *p = like.g->nf <= r->rival ? plan_of_rival(s, &like, r->name, trials) : NULL;
