@@ -5,7 +5,8 @@
  * Who names cuts asks for one plan of the same space, so no cuts may have a shorter step than `exact`, none may fit where it
  * finds nothing, and no bound that it prints may be above any of them.  With plenty of memory what the planner predicts is what
  * is simulated, to the nanosecond; where devices take turns (plan.chunks) updates are in another order, and it is not.  Of
- * replicas the planner sees the first one, and others may have a longer part of a gradient: a hundredth.  Small models, in
+ * replicas the planner sees the first one, and others may have a longer part of a gradient: a hundredth.  Their gradients leave
+ * in one bucket: more are tried with finished plans alone, and nothing is said of other cuts then.  Small models, in
  * depths that leave few hundred cuts, over replicas, chunks that share a device, schedules and limits; every plan is made by
  * all passes, packing included.
  * A limit that is the largest arena of a plan has a plan too, down to limits that have none: copies to the host by slow links,
@@ -25,7 +26,9 @@ typedef struct { Ns step, bound, value; } Found;
 static Model *model_with(const char *path, const Strs *set)
 {
     Overrides over = {.set = *set};
-    return model(load(path), path, &over);
+    Model *m = model(load(path), path, &over);
+    m->plan.buckets = 1;
+    return m;
 }
 
 /* Forgets all but that. */
