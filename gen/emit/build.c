@@ -150,6 +150,14 @@ static void take_prepared(const Plan *p, Strs *wanted)
     }
 }
 
+/* Recurrent layers call their products by name: a library may have its own. */
+static void take_steps(const Plan *p, Strs *wanted)
+{
+    for (int i = 0, n = wanted->n; i < n; i++)
+        if (strstr(embedded_find(wanted->at[i])->data, "#include \"steps.h\""))
+            take(wanted, kernel_file(p, "steps_product")->name);
+}
+
 /* Headers, the runtime with one transport, and the kernels that the plan calls, in the order of the embedded table. */
 static Strs files_of(const Plan *p, bool mute)
 {
@@ -159,6 +167,7 @@ static Strs files_of(const Plan *p, bool mute)
     for (const Embedded *e = embedded; e->name; e++)
         if (is_kernel(p, e))
             take(&wanted, e->name);
+    take_steps(p, &wanted);
     if (emit_cuda(p)) {
         take_prepared(p, &wanted);
         take_leaned_on(p, &wanted);
