@@ -93,5 +93,23 @@ phi-2 1418270720 - -D D=2048 -D W=64 -D F=8192 -D L=24
 opt-125m 125239296 c0fc044c141e3b34
 opt-125m 1315758080 - -D D=2048 -D H=32 -D L=24
 EOT
+# multiply-adds of one image, as torchvision, timm and torchgpipe's benchmarks have them
+while read -r model want; do
+    got=$(./dpgen check "examples/$model.yaml" | sed -n 's/^ *multiply-adds of products.* \([0-9,]*\) .*/\1/p' | tr -d ,)
+    if [ "$got" = "$want" ]; then right; else wrong "$model has $got multiply-adds, not $want"; fi
+done <<EOT
+vgg16 15470264320
+resnet50 4089184256
+inception-v3 5718899296
+densenet121 2834161664
+squeezenet 349151936
+mobilenetv2 300774272
+efficientnet-b0 385814752
+convnext-tiny 4455531264
+vit-b16 17563828224
+mixer-b16 12601767936
+unet 48987242496
+amoebanet-d 10018557952
+EOT
 echo "totals: $passed passed, $failed failed"
 [ "$failed" = 0 ]
