@@ -58,8 +58,8 @@ made "make V=1" 1 " .*-o train " V=1 ISA= LINK=static
 left=$(find "$again" -name '*.[od]' -o -name '.flags*')
 if [ -z "$left" ]; then pass; else fault "a folder made anew keeps $left"; fi
 
-# linear_gelu.c and add_norm.c are in no folder: GPUs have kernels of their own for these calls, and tests compare them.  steps.c
-# comes with every file that includes its header
+# linear_gelu.c and add_norm.c are in no folder: GPUs have kernels of their own for these calls, and tests compare them.
+# steps.c comes with every file that includes its header
 ours=$(ls build/f32/rt/op/*.o | grep -v -e linear_gelu -e add_norm)
 leaning=$(nm -A $ours | sed -n 's,.*/\([a-z_]*\)\.o:.* \([TU]\) ,\1 \2 ,p' | sort -k 2,2 | awk '
     $2 == "T" { home[$3] = $1 }
