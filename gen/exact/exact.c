@@ -102,7 +102,7 @@ static void meet(Search *s, const int *last, Ns value)
     if (never_together(s, last))
         return;
     Cut *k = PUSH(s->met);
-    *k = (Cut){alloc(sizeof *last * (size_t)s->q->chunks), value};
+    *k = (Cut){.last = alloc(sizeof *last * (size_t)s->q->chunks), .value = value};
     memcpy(k->last, last, sizeof *last * (size_t)s->q->chunks);
 }
 
