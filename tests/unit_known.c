@@ -33,7 +33,7 @@ static const Known checks[] = {
     {8, "the same, by jobs, in f32", "tests/async.sh", "paper "},
     {9, "tied terms of 1 and 2^24", "tests/cuts.sh", "tied_terms "},
     {10, "a cut that fits though a longer chunk does not", "tests/unit_known.c", "test_three"},
-    {10, "equal operators without limits: no gap", "tests/unit_exact.c", "test_equal"},
+    {10, "equal operators without limits: no gap", "tests/unit_bound.c", "test_equal"},
 };
 
 /* Each test of the table is where it says. */
