@@ -114,9 +114,9 @@ refuse "a plan" 2 "plans of their own" ./dpgen schedules $model --from "$tmp/pla
 # Rows that do not fit share less work: 25 s of CPU time before
 [ -z "$SLOW" ] || expect "rows that do not fit, within 20 s" sh -c "ulimit -t 20
     exec ./dpgen schedules $models/tiny-gpt.yaml --stages 4 --limit 300KiB --estimate"
-# One row of GPT-2 124M on four stages takes less than a second on a machine that nobody else uses
+# One row of GPT-2 124M on four stages takes less than a second of CPU time; who shares the machine may double it
 for name in ${SLOW:+$(cat "$tmp/want")}; do
-    [ "$name" = optimal ] || expect "$name of GPT-2 124M, within 2 s" sh -c "ulimit -t 2
+    expect "$name of GPT-2 124M, within 2 s" sh -c "ulimit -t 2
         exec ./dpgen plan examples/gpt2-124m.yaml --estimate --stages 4 --schedule '$name' --set train.batch.groups=2 \
             >'$tmp/plan'"
 done

@@ -130,6 +130,8 @@ wrong 'exchanges in another order'      "$once"'/^action 0 kind=merge .*part=1/ 
 
 base tiny-gpt --stages 2 --replicas 2 --schedule 1f1b --set train.batch.global=16 --set train.batch.groups=2 \
     --set train.shard=optimizer --set train.precision.compute=bf16
+wrong 'a merge of no gradient'          "$once"'/^action 1 kind=merge .*state=h.1.mlp.c_fc.bias.grad.0 / {
+    sub(/ state=[^ ]*/, ""); done = 1 } 1'
 wrong 'parameters not shared'           '/^(action|order) . kind=.* group=1/ { next } 1'
 wrong 'parameters shared before the update' '/^order 0 kind=U .*part=2/ { held = held $0 "\n"; next } { print }
     /^order 0 kind=share .*group=1/ { printf "%s", held; held = "" }'

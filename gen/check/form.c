@@ -20,6 +20,9 @@ static void check_move(const Plan *p, int device, int at, const Action *k)
         die("device %d: action %d waits for what nobody begins", device, at);
     if (k->kind == K_COUNT && (k->input < 0 || k->input >= p->g->count.n))
         die("device %d: action %d counts the targets of input %d of %d", device, at, k->input, p->g->count.n);
+    bool adds = k->kind == K_MERGE || k->kind == K_GATHER;
+    if (adds && (k->state < 0 || k->from_device < 0 || k->from_device >= p->devices))
+        die("device %d: action %d adds nothing, or what is of nobody", device, at);
     if (!sends_or_receives(k))
         return;
     if (k->peer < 0 || k->peer >= p->devices || k->peer == device)

@@ -42,6 +42,7 @@ typedef struct {
     Range *sum;                 /* [(chunk of all rows * 2 + step % 2) * slots + slot] */
     int *last_w, *part;         /* by chunk of all rows: last micro-batch, next part of the update */
     int *made;                  /* by chunk of all rows: the newest version */
+    int *copies;                /* by chunk: versions that it keeps */
     bool *copied;               /* by chunk of all rows: it may be updated */
     int *predicted;             /* by chunk of all rows, for backward and forward: the newest version */
     int *next;                  /* by device */
@@ -227,7 +228,7 @@ static void update(Check *x, const Action *k)
 static void read_version(const Check *x, const Action *k)
 {
     int promised = schedule_of(x->p->schedule)->async ? order_version(x->p, k->chunk, k->kind, k->mb) : k->step;
-    int copies = order_delay(x->p, k->chunk) + 1, made = x->made[x->row + k->chunk], reads = k->version > 0 ? k->version : 0;
+    int copies = x->copies[k->chunk], made = x->made[x->row + k->chunk], reads = k->version > 0 ? k->version : 0;
     if (k->version != promised)
         die("check_order: chunk %d, micro-batch %d reads version %d of the weights, and schedule %s promises %d", k->chunk,
             k->mb, k->version, x->p->schedule, promised);
@@ -364,6 +365,7 @@ static void open_check(Check *x, const Plan *p, int steps)
     x->up = alloc(sizeof(Channel) * (chunks + 1));
     x->sum = alloc(sizeof(Range) * chunks * (size_t)x->slots * 2);
     x->made = alloc(sizeof(int) * chunks);
+    x->copies = alloc(sizeof(int) * chunks);
     x->copied = alloc(chunks);
     x->predicted = alloc(sizeof(int) * 2 * chunks);
     x->last_w = alloc(sizeof(int) * chunks);
@@ -374,6 +376,8 @@ static void open_check(Check *x, const Plan *p, int steps)
     x->merged = alloc((size_t)p->devices);
     for (size_t c = 0; c < chunks; c++)
         x->last_w[c] = -1;
+    for (int c = 0; c < x->chunks; c++)
+        x->copies[c] = order_delay(p, c) + 1;
 }
 
 static void check_run(const Plan *p, int steps)

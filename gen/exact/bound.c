@@ -19,6 +19,12 @@
  *
  *     head(q) + w(last) f(q) + c(last) b(q) + 2 path(right of q) + (m - w(q)) f(q) + (m - c(q)) b(q) - early(q)
  *
+ * At most k(q) micro-batches are between their forward and their backward on q, so every k-th forward waits for a whole round
+ * to the last chunk and back.  With j = floor((m-1) / k(q)) rounds behind it, the last of them finds m - j k(q) micro-batches
+ * left:
+ *
+ *     head(q) + j round(q) + max(round(q), (m - j k(q)) t(q)),  round(q) = f(q) + path(right of q) + b(q) - early(q)
+ *
  * In GPipe w = m, and the second bound is sum f + sum b + (m-1) t(q).  In 1F1B with equal stages the third is (m+p-1) t on
  * each.  Other chunks count with base times, because recomputation there may overlap with waiting; early(q) is the same
  * allowance for q.  A split backward makes weight gradients computations of their own, and nothing waits for the last of them.
@@ -59,6 +65,13 @@ Ns bound_transfer(const Facts *x, int chunk, int cut)
     return x->transfer[chunk][cut];
 }
 
+/* Every k-th forward waits for a round, and the rest of them take `all` a micro-batch. */
+static Ns all_rounds(const Facts *x, int chunk, Ns all, Ns round)
+{
+    int64_t k = x->flight[chunk], rounds = k > 0 ? (x->m - 1) / k : 0;
+    return rounds * round + larger(round, (x->m - rounds * k) * all);
+}
+
 Ns bound_chunk(const Facts *x, int chunk, int first, int last, Ns time, Ns head, Ns path)
 {
     if (!x->step)
@@ -71,7 +84,9 @@ Ns bound_chunk(const Facts *x, int chunk, int first, int last, Ns time, Ns head,
     Ns twice = once + path + x->cool[end] * base - x->cool[chunk] * (all - forward);
     if (x->split || x->warm[chunk] >= x->m)
         twice = 0;
-    return head + larger(x->m * all, larger(once, twice)) + (chunk ? -load : x->update[class][last + 1] + x->close[last]);
+    Ns rounds = all_rounds(x, chunk, all, bound_share(x, chunk, first, last).path + path);
+    Ns most = larger(larger(x->m * all, rounds), larger(once, twice));
+    return head + most + (chunk ? -load : x->update[class][last + 1] + x->close[last]);
 }
 
 Ns bound_plan(const Facts *x, const int *last, const Price *const *price)

@@ -102,7 +102,7 @@ static void meet(Search *s, const int *last, Ns value)
     if (never_together(s, last))
         return;
     Cut *k = PUSH(s->met);
-    *k = (Cut){alloc(sizeof *last * (size_t)s->q->chunks), value};
+    *k = (Cut){.last = alloc(sizeof *last * (size_t)s->q->chunks), .value = value};
     memcpy(k->last, last, sizeof *last * (size_t)s->q->chunks);
 }
 
@@ -251,11 +251,17 @@ static bool tighten(Search *s)
     return feasible || out_of_runs(s);
 }
 
+/* May anything go to the host? */
+static bool may_leave(const Question *q)
+{
+    return q->p->m->plan.offload != OFFLOAD_NONE && !q->p->ask.home;
+}
+
 /* Is every plan longer than the question allows?  Where results may be offloaded, targets refute nothing. */
 static bool is_refuted(Search *s)
 {
     Ns below = s->q->below;
-    if (below == 0 || !s->x->step || s->q->p->m->plan.offload != OFFLOAD_NONE)
+    if (below == 0 || !s->x->step || may_leave(s->q))
         return false;
     if (s->refuted < below && !reach(s->r, below) && !out_of_runs(s))
         s->refuted = below;
@@ -342,7 +348,7 @@ static bool branch(Search *s, int c, int first, Ns head, int64_t end)
         int b = list->at[i].last;
         if (!r->apart)
             buy(s, c, first, b);
-        if (s->actions >= end || exact_spent(s))
+        if (s->actions >= end || (!r->apart && exact_spent(s)))
             return false;
         if (reach_room(r, c, first, b) < head)
             continue;
@@ -354,12 +360,12 @@ static bool branch(Search *s, int c, int first, Ns head, int64_t end)
 }
 
 /* Refutes the target, or of it what previews of all cuts do, which only plain lists match.  False: too many cuts. */
-static bool refute(Search *s, Ns target)
+static bool refute(Search *s, Ns target, int64_t end)
 {
     s->r->runs = 0;
     bool possible = reach(s->r, target);
     s->least = target + 1;
-    if (out_of_runs(s) || (possible && !branch(s, 0, 0, 0, s->actions + PREVIEWED_ACTIONS)) || out_of_runs(s))
+    if (out_of_runs(s) || (possible && !branch(s, 0, 0, 0, end)) || out_of_runs(s))
         return false;
     if ((!possible || (s->q->p->m->plan.replicas == 1 && !s->x->split)) && s->least > s->refuted)
         s->refuted = s->least - 1;
@@ -376,7 +382,7 @@ static void prove(Search *s)
         tighten(s);
     }
     s->buys = s->priced + BOUGHT_OPERATORS;
-    s->proven = s->best.value <= s->refuted + 1 || refute(s, s->best.value - 1);
+    s->proven = s->best.value <= s->refuted + 1 || refute(s, s->best.value - 1, s->actions + PREVIEWED_ACTIONS);
 }
 
 /* ---- plans that fit ----------------------------------------------------------------------------------------------- */
@@ -473,8 +479,10 @@ static Ns refuted_apart(Search *s)
     s->r->most = REACHED_RUNS, s->r->apart = true;
     s->refuted = s->closed;
     smallest(s, s->refuted / 64 + 1);
-    if (s->best.value > s->refuted + 1)
-        refute(s, s->best.value - 1);
+    int64_t end = s->actions + APART_ACTIONS;
+    for (int part = APART_PARTS; part > 0 && s->best.value > s->refuted + 1; part /= 2)
+        if (!refute(s, s->refuted + (s->best.value - 1 - s->refuted + part - 1) / part, end))
+            break;
     return s->refuted;
 }
 
@@ -561,7 +569,7 @@ bool exact(const Question *q, Answer *a)
                   .note = s.proven && meets ? "no plan of this space is predicted to be faster" : NULL};
     if (q->p->m->plan.replicas > 1)                 /* preview.c takes them to be alike */
         a->note = NULL;
-    if (q->p->m->plan.offload != OFFLOAD_NONE) {
+    if (may_leave(q)) {
         Ns refuted = refuted_apart(&s);
         a->bound = refuted < s.best.value ? refuted + 1 : s.best.value;
         a->note = NULL;

@@ -30,6 +30,7 @@ typedef struct {
     Ns **transfer;              /* [chunk][i]: of them, from that chunk to the next; 0 behind the last and on one device */
     VEC(Edge) edge;             /* by tensor; of one tensor those that read it first */
     int *warm, *cool;           /* by chunk: its forwards before its first backward, its backwards after its last forward */
+    int *flight;                /* by chunk: a forward follows the backward of so many micro-batches before it */
     Ns *load;                   /* [i]: of data inputs that operators 0..i-1 read first, for every micro-batch */
     VEC(Reader) reader;         /* of data inputs: by input, then by operator */
     Ns **update;                /* [class][i]: of the parameters at home in 0..i-1 */

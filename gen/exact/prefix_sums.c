@@ -240,6 +240,8 @@ static void read_lists(Facts *x)
                 x->warm[k->chunk] += !back[k->chunk];
             }
         }
+    for (int c = 0; c < x->chunks; c++)
+        x->flight[c] = order_flight(p, c);
 }
 
 Facts *facts_of(const Question *q)
@@ -258,6 +260,7 @@ Facts *facts_of(const Question *q)
     x->load = alloc(sizeof(Ns) * (n + 1));
     x->warm = alloc(sizeof(int) * (size_t)q->chunks);
     x->cool = alloc(sizeof(int) * (size_t)q->chunks);
+    x->flight = alloc(sizeof(int) * (size_t)q->chunks);
     x->time = alloc(sizeof(Ns *) * classes);
     x->forward = alloc(sizeof(Ns *) * classes);
     x->back = alloc(sizeof(Ns *) * classes);

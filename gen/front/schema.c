@@ -380,7 +380,9 @@ void read_flops(const Spot *s)
 void read_time(const Spot *s)
 {
     static const Unit units[] = { { "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 } };
-    double x = measure(s, units, COUNT(units), "2.5us");
-    if (x >= 0)
+    double x = measure(s, units, COUNT(units), "2.5us"), most = 3600e9;         /* so that a million of them can be counted */
+    if (x > most)
+        bad(s->value->loc, "write a time such as 2.5us", "%s: %s is more than an hour", s->path, s->value->text);
+    else if (x >= 0)
         *(Ns *)s->to = (Ns)x;
 }

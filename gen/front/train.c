@@ -9,7 +9,7 @@
 #include "schema.h"
 #include <string.h>
 
-enum { MOST_MICRO = 65536 };    /* of one step: each is written out in the generated source */
+enum { MOST_MICRO = 16384 };    /* of one step: each is written out in the generated source */
 #define MOST 0x1p40             /* steps, samples */
 #define MOST_RATE 1e6           /* learning rates and what multiplies them */
 

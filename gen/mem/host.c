@@ -34,6 +34,7 @@ typedef struct {
     int *slot;                  /* the same */
     Lives **lives;              /* [host buffer][slot] */
     Ints mine;                  /* host buffers of the device, placed so far */
+    VEC(Range) taken;           /* by them, for the one at hand */
 } Host;
 
 static Bytes align(const Host *h, Bytes n)
@@ -133,11 +134,21 @@ static int by_from(const void *a, const void *b)
     return x->from != y->from ? (x->from < y->from ? -1 : 1) : (x->to > y->to) - (x->to < y->to);
 }
 
+/* Addresses between these two, without them, are taken.  Parts of one block come in order, and most overlap the one before. */
+static void take(Host *h, Bytes from, Bytes to)
+{
+    Range *last = h->taken.n ? &h->taken.at[h->taken.n - 1] : NULL;
+    if (last && last->from <= from && from < last->to)
+        last->to = to > last->to ? to : last->to;
+    else
+        *PUSH(&h->taken) = (Range){from, to};
+}
+
 /* The lowest address for block b.  Addresses where it would meet a block alive at the same time are taken. */
-static Bytes lowest(const Host *h, int b)
+static Bytes lowest(Host *h, int b)
 {
     const HostBuf *x = &h->p->host.at[b];
-    VEC(Range) taken = {0};
+    h->taken.n = 0;
     for (int i = 0; i < h->mine.n; i++) {
         const HostBuf *y = &h->p->host.at[h->mine.at[i]];
         Bytes mine, other;
@@ -146,15 +157,15 @@ static Bytes lowest(const Host *h, int b)
             for (int k = 0; k < m; k++)
                 if (meet(&h->lives[b][s], &h->lives[h->mine.at[i]][k])) {
                     Bytes at = y->offset + k * other - s * mine;
-                    *PUSH(&taken) = (Range){at - mine, at + other};
+                    take(h, at - mine, at + other);
                 }
     }
     Bytes at = 0;
-    if (taken.n)
-        qsort(taken.at, (size_t)taken.n, sizeof(Range), by_from);
-    for (int i = 0; i < taken.n; i++)
-        if (taken.at[i].from < at && taken.at[i].to > at)
-            at = taken.at[i].to;
+    if (h->taken.n)
+        qsort(h->taken.at, (size_t)h->taken.n, sizeof(Range), by_from);
+    for (int i = 0; i < h->taken.n; i++)
+        if (h->taken.at[i].from < at && h->taken.at[i].to > at)
+            at = h->taken.at[i].to;
     return at;
 }
 

@@ -64,7 +64,7 @@ const Planner *planner_named(const char *name);     /* of several variants witho
 bool exact_any(const Question *q, Answer *a);       /* some plan that fits, soon */
 /* Cuts whose plans are predicted to take less than that, each chunk under all of its device's memory, the fastest first; false:
  * there may be more of them than the budget of branch and bound meets. */
-typedef struct { int *last; Ns value; } Cut;
+typedef struct { int *last; Ns value; bool slow; } Cut;         /* slow: laid out once, and no use */
 typedef VEC(Cut) Cuts;
 bool exact_below(const Question *q, Ns below, Cuts *all);
 bool part_below(const Plan *p, const Bytes *limit, Ns below, Cuts *all);    /* of a plan that has its lists */

@@ -145,8 +145,8 @@ void share_limits(Candidate *k)
 
 /* ---- cuts that were expected to be nearly as fast -------------------------------------------------------------------- */
 
-/* Given cuts; once: only if they fit as they are. */
-static Plan *lay_out(const Candidate *k, const Cut *cut, int chunks, bool once, int64_t *steps_left)
+/* Given cuts; once: only if they fit as they are.  Under less memory nothing gets faster, so one that is slow then stays so. */
+static Plan *lay_out(const Candidate *k, Cut *cut, int chunks, bool once, int64_t *steps_left)
 {
     Ints *cuts = alloc(sizeof *cuts);
     for (int c = 0; c + 1 < chunks; c++)
@@ -163,6 +163,7 @@ static Plan *lay_out(const Candidate *k, const Cut *cut, int chunks, bool once, 
     Verdict why;
     with.seen = steps_left != k->ask.steps_left ? k->seen : NULL;
     Plan *p = pass(&with, &ask, least_memory(k->m, k->stages), &why);
+    cut->slow = why == NO_PLAN && ask.beat > 0 && p->step > ask.beat;
     return why == PLANNED ? p : NULL;
 }
 
@@ -179,16 +180,18 @@ static bool expects_less(const Candidate *k, const Plan *p)
 }
 
 /* Tries them in turn; how many were tried.  `i` is the last that won: the others only had to fit. */
-static int try_all(Candidate *k, const Cuts *all, const Plan *own, int chunks, bool once, int64_t *trials)
+static int try_all(Candidate *k, Cuts *all, const Plan *own, int chunks, bool once, int64_t *trials)
 {
     int i = 0, won = -1;
     for (; i < all->n && !is_spent(k) && i < most_cuts(k, once) && (!k->best || all->at[i].value < k->best->step); i++) {
+        if (all->at[i].slow)
+            continue;
         void *mark = mem_mark();
         Plan *p = lay_out(k, &all->at[i], chunks, once, trials);
         if (promises(p, k->best)) {
             take(k, p, proof_of(k, own, p, "found by laying out what was predicted to be nearly as fast"));
             won = i;
-        } else if (!once) {     /* those laid out once share what k->seen keeps */
+        } else if (!once || all->at[i].slow) {      /* others laid out once share what k->seen keeps */
             mem_release(mark);
         }
     }
