@@ -40,6 +40,12 @@ interpret() {   # WHAT PROGRAM OPTION...: the plans of the result against each o
     one_hash "$label" "$want"
 }
 
+# Reshape and Flatten copy nothing, unless fuse is off or the section plan names one of them
+copies() { ./dpgen "$model" --estimate -d f "$@" 2>/dev/null | grep -c call=copy_forward || true; }
+expect "copies of views" test "$(copies)" = 0
+expect "copies of calls" test "$(copies --fuse none)" = 4
+expect "copies of the Reshape that is named" test "$(copies --recompute '[line]')" = 2
+
 use_portable
 keep="2.1f1b.away 3.1f1b.none 2.gpipe.full"
 plans_of | some | plans

@@ -5,17 +5,18 @@
 # one to four devices, with recomputation, offload, several chunks a device, replicas and steps that overlap.  The order of the
 # four numbers of plan.json is checked too: bytes alive <= what is proven <= without pools <= arena.  Where steps overlap on
 # four devices and more, slots that turn cost more than that (gen/mem/place.c): then it holds of the arena without pools.
+# One case is held to 1 %: without slots in turn (gen/mem/layout.c) it was 4 % above.
 # SLOW=1: models times schedules times 2, 4, 8 devices, with offload and without, free and under 60 % of what that takes.
 . "$(dirname "$0")/lib.sh"
 need dpgen
 
-turns=
+turns= within=1.03
 # height NAME OPTION...
 height() {
     what=$1
     shift
     ./dpgen plan "$@" --estimate --json >"$tmp/plan" 2>"$tmp/said" || { fault "$what: $(head -n 1 "$tmp/said")"; return; }
-    grep -o '"[a-z]*_bytes": [0-9]*' "$tmp/plan" | tr -d '":' | awk -v turns="$turns" '
+    grep -o '"[a-z]*_bytes": [0-9]*' "$tmp/plan" | tr -d '":' | awk -v turns="$turns" -v within="$within" '
         $1 == "arena_bytes" { arena = $2 }
         $1 == "bound_bytes" { bound = $2 }
         $1 == "proven_bytes" { proven = $2 }
@@ -24,7 +25,7 @@ height() {
                 printf "device %d: %.0f alive, %.0f proven, %.0f without pools, arena %.0f; ", n, bound, proven, $2, arena
             if (turns && $2)
                 arena = $2
-            if (arena > bound * 1.03 && arena > bound + 64 && arena > proven)
+            if (arena > bound * within && arena > bound + 64 && arena > proven)
                 printf "device %d: arena %.0f, %.1f %% above %.0f; ", n, arena, 100 * (arena - bound) / bound, bound
             n++
         }
@@ -77,8 +78,10 @@ for name in tiny-gpt ops; do
 done
 height "branches, 1f1b*" "$m/branches.yaml" --stages 4 --schedule '1f1b*' $many
 height "ops, 1f1b*" "$m/ops.yaml" --stages 4 --schedule '1f1b*' $large
+within=1.01
 height "bert-base, vPipe's cuts, a V" "$x/bert-base.yaml" --stages 4 --planner vpipe:repo --schedule 1f1b \
     --set 'plan.map=[0, 1, 2, 3, 3, 2, 1, 0]' $large
+within=1.03
 # Few large buffers that come and go
 height "bert-base, two chunks, offloaded, 8 stages" "$x/bert-base.yaml" --stages 8 --schedule 1f1b --offload "['*']" \
     --set plan.chunks=2 --recompute none --set devices.0.memory=180GiB --set devices.0.count=8

@@ -3,11 +3,11 @@
  * unit_near.c: what replay/walk.c says a stage needs, against the live bytes that mem finds once all passes have run.
  *
  *   near      ten models in one to four stages, under four schedules
- *   split     the same under zb-h1, and one of its kin, in one to eight stages: equal but for copies to the host, whose times
- *             the clock decides
+ *   split     the same under zb-h1, and one of its kin, in one to eight stages
  *   folded    the step that a planner expects of there and back again, cuts drawn: that of the simulator, but for some calls
  *
- * Offload may need less than said, up to 8 %: the replay sets more time aside for a copy than it takes.
+ * Never less than is alive, by more than one alignment.  Offload may need less than said, up to 8 %: the replay sets more time
+ * aside for a copy than it takes.
  */
 #include "near.h"
 
@@ -179,7 +179,7 @@ static void test_near(void)
         printf("  %s: %s off by %.2f %%, %.2f %% %s; with offload at most %.2f %% more\n", path, split ? "zb-h1" : "others",
                100 * w[0].most, 100 * w[1].most, split ? "with offload" : "with warm-up B", 100 * fmax(w[0].more, w[1].more));
         double more = models[i % n].small ? 0.12 : 0.08;        /* 128 bytes of an arena of a kilobyte */
-        check(w[0].most <= (split ? 0 : 0.03) && w[1].most <= 0.04 && fmax(w[0].more, w[1].more) <= more && plans >= 12 * split,
+        check(w[0].most <= 0 && w[1].most <= 0 && fmax(w[0].more, w[1].more) <= more && plans >= 12 * split,
               "%s: %d plans; %s; %s", path, plans, w[0].where, w[1].where);
         mem_release(mark);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fuse.c: neighbours that become one call.
+ * fuse.c: neighbours that become one call, and copies that become none.
  *
  * Problem: an addition reads the result of the call right before it, and nothing else reads that.  This happens at a residual
  * connection after Dropout, and in backward where the gradient of a norm joins the sum so far.  The tensor between them costs
@@ -14,6 +14,10 @@
  *            the store did.  So fusing is no part of the numeric key.
  *   plans    only those that cut between the two are lost.  Backward never reads the missing tensor, so no plan kept it, and
  *            the operand it was computed from has as many bytes.
+ * A Reshape and its way back are views: who read the result reads the operand, and there is no call.  It stays one where its
+ * operand is an input, which is loaded where it is read, or where the gradient of the operand has other terms, whose sum stands
+ * in the place of the Reshape.
+ *
  *   names    the operator's is the addition's, `with` is the other one.  An operator that a pattern in the section plan names,
  *            and not the addition, stays separate: the pattern decides the fate of its result, or a cut.
  *
@@ -87,6 +91,49 @@ static bool joins(const Fuse *f, const PlanSpec *p, const Op *o, const Op *add)
     int t = result(o)->index;
     bool read = word(add, "a")->index == t || word(add, "b")->index == t;
     return read && f->reads[t] == 1 && (o->phase == PH_F ? !fuse_apart(p, o, add) : o->fwd == add->fwd);
+}
+
+/* ---- views ------------------------------------------------------------------------------------------------------- */
+
+static void read_instead(Graph *g, int was, int now)
+{
+    for (int i = 0; i < g->op.n; i++)
+        for (int k = 0; k < g->op.at[i].arg.n; k++) {
+            Arg *a = &g->op.at[i].arg.at[k];
+            if (a->kind == ARG_READ && !a->state && a->index == was)
+                a->index = now;
+        }
+}
+
+/* The way back of forward operator `op`; 0: there is none.  -1: not that alone. */
+static int way_back(const Graph *g, int op)
+{
+    int back = 0;
+    for (int i = g->nf; i < g->nb; i++)
+        if (g->op.at[i].fwd == op)
+            back = back || g->op.at[i].row != g->op.at[op].row ? -1 : i;
+    return back;
+}
+
+static void view(Fuse *f, const PlanSpec *p, int op)
+{
+    Graph *g = f->g;
+    const Op *o = &g->op.at[op];
+    int x = word(o, "x")->index, y = result(o)->index, back = way_back(g, op);
+    const Tensor *from = &g->tensor.at[x];
+    if (back < 0 || from->kind != T_ACT || fuse_apart(p, o, &g->op.at[from->op]))
+        return;
+    for (int t = 0; t < g->tensor.n; t++)
+        if (g->tensor.at[t].kind == T_GRAD && g->tensor.at[t].of == y) {
+            g->tensor.at[t].of = x;
+            g->tensor.at[t].shape = from->shape;
+        }
+    read_instead(g, y, x);
+    f->into[op] = op + 1;
+    if (back > 0) {
+        read_instead(g, result(&g->op.at[back])->index, word(&g->op.at[back], "dy")->index);
+        f->into[back] = back + 1;
+    }
 }
 
 /* ---- one operator of two ----------------------------------------------------------------------------------------- */
@@ -185,7 +232,7 @@ bool fuse_joined(const Graph *g)
     return false;
 }
 
-void fuse(Graph *g, const Model *m)
+static Fuse open_fuse(Graph *g)
 {
     Fuse f = {.g = g, .reads = alloc(sizeof(int) * (size_t)g->tensor.n), .into = alloc(sizeof(int) * (size_t)g->op.n)};
     for (int i = 0; i < g->op.n; i++) {
@@ -196,7 +243,19 @@ void fuse(Graph *g, const Model *m)
                 f.reads[a->index]++;
         }
     }
-    for (int i = 0; i + 1 < g->nb && m->plan.fuse != FUSE_NONE; i++)
+    return f;
+}
+
+void fuse(Graph *g, const Model *m)
+{
+    bool none = m->plan.fuse == FUSE_NONE;
+    Fuse views = open_fuse(g);
+    for (int i = 0; i < g->nf && !none; i++)
+        if (!strcmp(row(g->op.at[i].row)->name, "Reshape"))
+            view(&views, &m->plan, i);
+    renumber(&views);
+    Fuse f = open_fuse(g);
+    for (int i = 0; i + 1 < g->nb && !none; i++)
         if (joins(&f, &m->plan, &g->op.at[i], &g->op.at[i + 1]))
             join(&f, i);
     renumber(&f);

@@ -11,6 +11,10 @@
  *      lie too high is placed earlier
  *   3. the layout that exact_layout.c makes of an exact packing
  *
+ * In some orders of 2, micro-batches take the slots of a pool in turn, once three per cent are hard to reach.  They end in the
+ * order in which they begin, so those alive lie together, and so do the free bytes.  Large buffers of short life need them:
+ * in a V, two that are as large as the logits.
+ *
  * The search goes on until the top is within one per cent of the live-bytes bound or a first budget is spent.  Then it goes on
  * until the top is within three per cent or a second budget is spent.  Then comes 3, then 2 again: to the end of the budget,
  * unless it is far from fitting, or once a layout fits, as long as it finds lower ones.  Where a question only asks whether a
@@ -86,7 +90,7 @@ static void noisy_keys(Placer *w)
 }
 
 /* The order and style of the best layout that shake() has found; the order as keys. */
-typedef struct { int64_t *key; Style style; bool still; bool is; } Good;
+typedef struct { int64_t *key; Style style; bool still, ring; bool is; } Good;
 
 static void note_good(const Placer *w, Good *good)
 {
@@ -94,6 +98,7 @@ static void note_good(const Placer *w, Good *good)
         good->key[w->order[i] - w->m->item.at] = w->n - i;
     good->style = w->style;
     good->still = w->still;
+    good->ring = w->ring;
     good->is = true;
 }
 
@@ -105,6 +110,7 @@ static void near_keys(Placer *w, const Good *good)
         w->m->item.at[i].key = good->key[i] * 16 + (int64_t)(luck(&w->luck) % (far * 16));
     w->style = good->style;
     w->still = good->still;
+    w->ring = good->ring;
 }
 
 /* The piece that came to lie too high is placed earlier next time: where. */
@@ -143,7 +149,9 @@ static void any_keys(Placer *w)
     w->style = some[luck(&w->luck) % 4];
     w->style.close &= !w->m->overlap;
     w->style.open &= !w->m->overlap;
-    w->still = luck(&w->luck) % 2;
+    uint64_t draw = luck(&w->luck);
+    w->still = draw % 2;
+    w->ring = w->rings && draw / 2 % 8 == 0;
 }
 
 static void shake(Placer *w, Layout *best, Good *good, Bytes enough, int64_t until)
@@ -226,6 +234,7 @@ static void find_layout(Mem *m, Layout *best)
     Good good = {.key = alloc(sizeof *good.key * (size_t)(m->item.n + 1))};
     try_styles(&w, best, least, low);
     shake(&w, best, &good, low, LAYOUT_STEPS - SOON_STEPS);
+    w.rings = !m->overlap;
     shake(&w, best, &good, enough, LAYOUT_STEPS - LONG_STEPS);
     bool hopeless = bound > most;
     bool alone = best->top > enough && !m->overlap && !hopeless && !spent;

@@ -44,6 +44,19 @@ static int rotate(Mem *m, int pool, const Life *life, int n, int count)
     return count;
 }
 
+/* Micro-batches by birth take slots in turn, where that wants no more slots: they end in that order too. */
+static void take_turns(Mem *m, int pool, const Life *life, int n, int count)
+{
+    int *ring = &m->ring[pool * m->micro];
+    bool good = true;
+    for (int i = 0; i < n; i++) {
+        ring[life[i].mb] = i % count;
+        good &= i < count || life[i - count].span.last < life[i].span.first;
+    }
+    if (!good)
+        memcpy(ring, &m->slot[pool * m->micro], sizeof *ring * (size_t)m->micro);
+}
+
 /* Micro-batches by birth; each takes the lowest slot with a dead last owner. */
 static void color(Mem *m, int pool, Life *life, int n)
 {
@@ -58,6 +71,7 @@ static void color(Mem *m, int pool, Life *life, int n)
         until[s] = life[i].span.last;
         m->slot[pool * m->micro + life[i].mb] = s;
     }
+    take_turns(m, pool, life, n, count);
     m->p->pool.at[pool].count = m->overlap ? rotate(m, pool, life, n, count) : count;
 }
 
@@ -104,6 +118,7 @@ static void find_own_pools(Mem *m)
     }
     add_extra_pools(m);
     m->slot = alloc(sizeof(int) * (size_t)(p->pool.n + 1) * (size_t)m->micro);
+    m->ring = alloc(sizeof(int) * (size_t)(p->pool.n + 1) * (size_t)m->micro);
 }
 
 /* The life of a pool by micro-batch: from the first touch of its buffers to the last.  Returns the number of micro-batches. */

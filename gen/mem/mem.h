@@ -34,6 +34,7 @@ typedef struct {
     Home *home;                 /* by buffer */
     int ticks;                  /* of the list, or of all its phases */
     int *slot;                  /* [pool * micro + mb] */
+    int *ring;                  /* the same, if micro-batches take slots in turn; as slot where that takes more of them */
     int own;                    /* pools from here on hold one buffer each */
     int extra, extras;          /* pools that placing may open: the first, and how many */
     bool apart;                 /* steps overlap in too many ways: slots share no byte with anything */

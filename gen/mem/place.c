@@ -15,8 +15,9 @@
  *
  * With `close`, the first piece of a pool chooses the slots.  Its micro-batches come one after the other.  Each goes to the
  * lowest address where everything placed so far leaves room, a whole number of alignments from the others.  The usual slots,
- * one behind the other, stay if they end lower.  With `open`, a buffer that would raise the top may do the same for itself, in
- * a pool of its own.  There are few such pools, because each is one more argument of the routines that use it.
+ * one behind the other, stay if they end lower, and always where micro-batches take them in turn.  With `open`, a buffer that
+ * would raise the top may do the same for itself, in a pool of its own.  There are few such pools, because each is one more
+ * argument of the routines that use it.
  *
  * Where steps overlap, slots turn with the steps and are always the usual ones.
  *
@@ -363,7 +364,7 @@ static void usual_slots(Placer *w, int pool)
     w->now.stride[pool] = w->m->p->pool.at[pool].stride;
     if (w->m->overlap)
         return;
-    memcpy(&w->now.slot[pool * w->m->micro], &w->m->slot[pool * w->m->micro], row);
+    memcpy(&w->now.slot[pool * w->m->micro], &(w->ring ? w->m->ring : w->m->slot)[pool * w->m->micro], row);
     find_turns(w, pool);
 }
 
@@ -382,7 +383,7 @@ static void open_pool(Placer *w, const Item *x)
 {
     Form *f = &w->form[x - w->m->item.at];
     usual_slots(w, x->pool);
-    if (!w->style.close)
+    if (!w->style.close || (w->ring && moves(w, x->pool)))
         return;
     arrange(w, x, x->pool, f);
     Bytes usual = end_of(w, f, lowest(w, f, w->floor, w->most));

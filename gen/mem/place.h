@@ -37,6 +37,7 @@ typedef struct {
     Mem *m;
     Style style;
     bool still;                 /* its own pool for a buffer, unless another makes the top lower */
+    bool ring, rings;           /* the usual slots of a pool are those in turn; layout.c: they may be */
     Item **order;
     int n, done;                /* pieces in order; so many were placed, the last one may be too high */
     Before *before;             /* by piece in order */

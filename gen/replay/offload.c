@@ -28,6 +28,8 @@
 
 typedef struct { int out, sent, in, due; } Copy;    /* pieces of the list, in front of which something happens */
 typedef struct { int due, copy; } Back;
+/* Bytes of copies in front of a piece: begun outwards; gone; come back; of those, operands from here on. */
+typedef struct { Bytes out, sent, in, due; } Beside;
 
 /* Gives a VEC room for so many elements.  The caller writes each before reading it. */
 #define ROOM(v, count) do { while ((v).cap < (count)) { (v).n = (v).cap; (void)PUSH(&(v)); } (v).n = (count); } while (0)
@@ -43,7 +45,7 @@ struct Ways {
     int inputs;                 /* pieces of backward up to the end of B or I; the rest is W */
     VEC(int) first;             /* by computation of the list: its first piece there; one more: the end */
     VEC(Ns) at;                 /* by piece of the list: when it begins */
-    VEC(Bytes) beside;          /* by piece of the list: bytes that come with it; then those that are there */
+    VEC(Beside) beside;         /* by piece of the list */
     VEC(Copy) copy;             /* [micro-batch * naway + away] */
     Ints order;                 /* of copies on their way out */
     VEC(Back) way;              /* of copies on their way in */
@@ -213,7 +215,7 @@ static void lay_out(Live *x, struct Ways *w)
         w->first.at[i] = n;
         for (int k = r.from; k < r.to; k++) {
             w->at.at[n] = now;
-            w->beside.at[n++] = 0;
+            w->beside.at[n++] = (Beside){0};
             now += w->time[kind != FORWARD][k];
         }
         if (kind == BACKWARD || kind == WEIGHT)
@@ -221,7 +223,7 @@ static void lay_out(Live *x, struct Ways *w)
     }
     w->first.at[beats->n] = n;
     w->at.at[n] = now;
-    w->beside.at[n] = 0;
+    w->beside.at[n] = (Beside){0};
 }
 
 /* The computation of the list that reads an offloaded tensor of micro-batch mb first. */
@@ -282,8 +284,8 @@ static void plan_out(Live *x, struct Ways *w)
                 sent++;
             int until = out_until(x, w, i, c);
             c->sent = sent < until ? sent : until;
-            w->beside.at[c->out] += a->bytes;
-            w->beside.at[c->sent] -= a->bytes;
+            w->beside.at[c->out].out += a->bytes;
+            w->beside.at[c->sent].sent += a->bytes;
         }
         mb += beats->at[i].m.now == FORWARD;
     }
@@ -313,8 +315,8 @@ static void plan_in(Live *x, struct Ways *w)
             in--;
         int from = in_from(x, w, a, i / x->naway, c);
         c->in = in > from ? in : from;
-        w->beside.at[c->in] += a->bytes;
-        w->beside.at[c->due] -= a->bytes;
+        w->beside.at[c->in].in += a->bytes;
+        w->beside.at[c->due].due += a->bytes;
     }
 }
 
@@ -327,6 +329,14 @@ static int level_of(const Moment *m)
     return m->now == FORWARD ? 0 : kind == OWN ? 2 : kind == NEAR ? 3 : 1;
 }
 
+/* The most that copies hold while messages begin and end, in front of a computation; before: what they held in the one before.
+ * Messages begin once copies out have begun.  Then copies that have ended are waited for, and others begin to come back.  What
+ * is due is an operand only once the messages that end here have ended. */
+static Bytes most_begun(const Beside *k, Bytes before)
+{
+    return before + k->out + (k->in > k->sent ? k->in - k->sent : 0);
+}
+
 static Bytes most_beside(Live *x, struct Ways *w, const Border *b)
 {
     const Beats *beats = &x->beat[x->chunk];
@@ -336,11 +346,11 @@ static Bytes most_beside(Live *x, struct Ways *w, const Border *b)
         int from = w->first.at[i], kind = level_of(m), offset = from - pieces_of(w, m->now).from;
         Bytes rest = moment_resting(m, &x->load) + moment_flying(m, b);
         Bytes between = rest + moment_brought(m, &x->load, b) + moment_sent(&m->due, b);
-        Bytes begun = before + (from < w->beside.n ? w->beside.at[from] : 0);
-        begun = between + (begun > before ? begun : before);
+        Bytes begun = between + most_begun(&w->beside.at[from], before);
         most = begun > most ? begun : most;
         for (int k = from; k < w->first.at[i + 1]; k++) {
-            now += w->beside.at[k];
+            const Beside *c = &w->beside.at[k];
+            now += c->out - c->sent + c->in - c->due;
             Bytes bytes = rest + now + w->most[kind][k - offset];
             most = bytes > most ? bytes : most;
         }
