@@ -63,6 +63,8 @@ wrong "a row without cells" 2:1 "a row without a cell" 0F0,0B0 ,, 1F0,1B0
 wrong "a cell twice" 1:9 "0F1: 0F1 is in line 1, column 5 already" 0F0,0F1,0F1,0B0,0B1
 wrong "B and I of one" 1:9 "0I0: 0B0 is in line 1, column 5 already" 0F0,0B0,0I0
 wrong "a cell that is missing" 1:1 "stage 0 has no 0W1, and the table has 2 micro" 0F0,0F1,0I0,0W0,0I1
+wrong "a B that is missing" 1:1 "stage 0 has no 0B1, and the table has 2 micro" 0F0,0F1,0B0
+wrong "a mark of UTF-8 is no part of a cell" 1:1 "stage 0 has no 0B1" "$(printf '\357\273\277')0F0,0F1,0B0"
 wrong "no cell" 1:5 "'0X0' is no cell" 0F0,0X0
 wrong "a number too large" 1:5 "a number of more than 6 digits" 0F0,1234567F0
 wrong "a stage on two devices" 2:5 "stage 0 is on two devices: row 1 has it from line 1, column 1 on" 0F0,0B0 1F0,0F1

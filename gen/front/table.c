@@ -189,12 +189,13 @@ static void judge_stages(const Reader *r)
         for (int k = 0; k < t->row.at[d].n; k++)
             *PUSH(&of[t->row.at[d].at[k].chunk]) = &t->row.at[d].at[k];
     Seen *seen = alloc(sizeof *seen * (size_t)t->micro);
+    char backward = t->split ? 'I' : 'B';
     for (int c = 0; c < t->chunks; c++) {
         Last last = {0};
         for (int k = 0; k < of[c].n; k++)
             judge(of[c].at[k], &seen[of[c].at[k]->mb], &last);
         for (int mb = 0; mb < t->micro; mb++) {
-            char lacks = !seen[mb].f ? 'F' : !seen[mb].i ? 'I' : !seen[mb].w ? 'W' : 0;
+            char lacks = !seen[mb].f ? 'F' : !seen[mb].i ? backward : !seen[mb].w ? 'W' : 0;
             if (lacks)
                 err(r->first.at[c], NULL, "stage %d has no %d%c%d, and the table has %s", c, c, lacks, mb,
                     count_text(t->micro, "micro-batch"));
@@ -269,6 +270,8 @@ OrderTable *table_read(const char *path)
 {
     size_t n;
     const char *text = file_read(path, "dpgen schedules --csv writes one", &n);
+    size_t mark = n >= 3 && !memcmp(text, "\xef\xbb\xbf", 3) ? 3 : 0;    /* of UTF-8; spreadsheets write it */
+    text += mark, n -= mark;
     Reader r = {.file = diag_file(path, text, n), .t = alloc(sizeof(OrderTable))};
     read_rows(&r, text, n);
     judge_stages(&r);
