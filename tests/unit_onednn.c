@@ -418,7 +418,7 @@ static const long convs[][SIZES] = {
     {3, 14, 14, 48, 7, 7, 96, 1, 1, 2, 0, 0, 1, 1}, {2, 9, 7, 40, 9, 7, 24, 1, 1, 1, 0, 0, 1, 1},
     {2, 9, 8, 8, 10, 9, 12, 2, 4, 1, 1, 3, 1, 2},           /* an even kernel, more in front than behind, groups */
     {2, 9, 9, 16, 9, 6, 24, 3, 2, 1, 2, -1, 2, 4},          /* dilated, begins one pixel further */
-    {1, 6, 6, 5, 8, 8, 3, 1, 1, 1, 1, 1, 1, 1},             /* a pad larger than the kernel */
+    {1, 6, 6, 5, 8, 8, 3, 1, 1, 1, 1, 1, 1, 1},             /* a pad as large as the kernel */
 };
 
 /* Each product of a pixel, a weight and an element of y: added to what is wanted of the three; v is what the gradient is of. */

@@ -7,9 +7,9 @@
  * added to what is there after the first micro-batch.  Packing all weights of ResNet-50 took under one per cent of its
  * convolutions.  The gradient of the bias comes with that of the weight, and is added by our own loop.
  *
- * The gradient of x at stride 1 is a convolution of dy too, by kernels that are turned round, with in and out exchanged.  It is
- * made as such: with channels last, oneDNN 2.6's own gradient took up to 1.9 times as long in f32.  A pad that is larger than
- * its kernel has no such form.
+ * The gradient of x at stride 1 is a convolution of dy too.  Its kernels are turned round, and in and out are exchanged.  It is
+ * made as such: with channels last, oneDNN 2.6's own gradient took up to 1.9 times as long in f32.  A pad as large as its
+ * kernel, or larger, has no such form: this convolution would need a pad below zero.
  *
  * Pads.  The library has none below zero.  An image is then copied without the rows and columns that no tap reads, into the
  * block; its gradient is copied back, with zeros around.  The same is done where windows end so early that whole strides are
@@ -89,6 +89,7 @@ static long reach(const Conv *v, long kernel)
     return (kernel - 1) * v->dilate;
 }
 
+/* The shapes of that convolution: a pad and the pad of the other way are one reach together. */
 static Shapes turn(const Handle *h, Shapes s)
 {
     View y = s.y;
