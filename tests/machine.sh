@@ -49,6 +49,7 @@ older_cpu() {
     if [ -n "$SLOW" ]; then
         expect "kernels fused" built -march=haswell -ffp-contract=fast
         refuse "kernels are fused" 6 "was compiled with fused" ${haswell:-env} "$d/train" $steps
+        expect "kernels for Haswell, again" built -march=haswell
     fi
     [ "$haswell" ] || return
     one_file start -O1 -march=skylake-avx512
