@@ -6,7 +6,7 @@ set -u
 
 for file in bench/*/*.c; do
     if grep -q oneapi "$file" && ! have_onednn; then skip "$file: no oneDNN"; continue; fi
-    expect "$file" "$cc" -fsyntax-only -Wall -Wextra -Werror -Wno-unknown-pragmas -std=c11 -D_DEFAULT_SOURCE \
+    expect "$file" $cc -fsyntax-only -Wall -Wextra -Werror -Wno-unknown-pragmas -std=c11 -D_DEFAULT_SOURCE \
         -I. -Igen -Irt -Irt/op -Itests "$file"
 done
 for file in bench/*.sh bench/*/*.sh; do

@@ -85,7 +85,7 @@ refuse "a kernel that was changed" 2 "kernels.cu: FAILED" check verify
 made net --prefix net
 echo 'int net_main(int, char **); int main(int argc, char **argv) { return net_main(argc, argv); }' >"$tmp/main.c"
 make -s -C "$tmp/net" CUDA_HOME="$kit" needed >"$tmp/needed"
-expect "a program with it" "$cc" -o "$tmp/main" "$tmp/main.c" "$tmp/net/net.o" $(cat "$tmp/needed")
+expect "a program with it" $cc -o "$tmp/main" "$tmp/main.c" "$tmp/net/net.o" $(cat "$tmp/needed")
 if [ "$(nm -g --defined-only "$tmp/net/net.o" | awk '{ print $3 }')" = net_main ]; then pass; else fault "net.o shows more"; fi
 "$tmp/main" --no-checkpoint --quiet --hash >"$tmp/out" 2>"$tmp/err"
 if [ "$(hash "$tmp/out")" = "$right" ]; then pass; else fault "as an object: $(cat "$tmp/out" "$tmp/err")"; fi

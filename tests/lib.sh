@@ -19,6 +19,7 @@ cc=${CC:-cc}
 clang=$(command -v clang) tcc=$(command -v tcc)
 if [ -n "${SAN:-}" ]; then         # of make check SAN=1: jobs are linked with objects that want them
     cc="$cc -fsanitize=address,undefined" clang= tcc=
+    export OMPI_CC="$cc"
 fi
 [ -z "${SLOW:-}" ] || tcc=         # the compilers that users have
 own_cc=$cc own_clang=$clang

@@ -56,7 +56,7 @@ older_cpu() {
     refuse "AVX-512 on Haswell" 6 ": AVX512F, AVX512DQ, AVX512CD, AVX512BW, AVX512VL; run make" \
         $haswell "$d/train" $steps
 }
-older_cpu
+if [ -n "$SAN" ]; then skip "kernels under sanitizers are compiled with flags of their own" 8; else older_cpu; fi
 
 # ---- cores ---------------------------------------------------------------------------------------------------------------
 # told WORDS CORES [OPTION]: a job of two stages says so on these cores, and goes on; no WORDS: it says nothing

@@ -6,6 +6,7 @@
 # parameters, so nothing is read that was not written; and the bytes never written in 20 steps with evaluations are exactly
 # the gaps of plan.json.  A plan that leaves its arena meets a guard page.
 . "$(dirname "$0")/lib.sh"
+[ -z "$SAN" ] || { skip "sanitizers have an allocator and guard pages of their own"; finish; }
 need dpgen build/emitted build/librt.a build/librt_bf16.a
 $cc -std=c11 -O1 -Wall -Wextra -Werror -o "$tmp/memory" tests/memory.c || finish
 $cc -std=c11 -O1 -Wall -Wextra -Werror -I. -c -o "$tmp/wrap.o" tests/wrap.c || finish

@@ -364,7 +364,7 @@ static void compare_fates(World *w, int number, int a, int b, int chunk)
           (long long)least, (long long)told, (long long)told_again, (long long)best);
     Ns floor = price_floor(x, a, b, chunk);
     check(best == INT64_MAX || floor <= base + best, "graph %d: floor %lld, brute force %lld", number, (long long)floor,
-          (long long)(base + best));
+          (long long)(best == INT64_MAX ? best : base + best));
     compare_least(w, x, number, a, b, chunk);
 }
 
