@@ -15,8 +15,8 @@
  *   plans    only those that cut between the two are lost.  Backward never reads the missing tensor, so no plan kept it, and
  *            the operand it was computed from has as many bytes.
  * A Reshape and its way back are views: who read the result reads the operand, and there is no call.  It stays one where its
- * operand is an input, which is loaded where it is read, or where the gradient of the operand has other terms, whose sum stands
- * in the place of the Reshape.
+ * operand is an input, which is loaded where it is read; or where the gradient of the operand has other terms, for their sum
+ * stands in the place of the Reshape; or where the gradient of the result is that of an addition behind it, and has its shape.
  *
  *   names    the operator's is the addition's, `with` is the other one.  An operator that a pattern in the section plan names,
  *            and not the addition, stays separate: the pattern decides the fate of its result, or a cut.
@@ -105,7 +105,8 @@ static void read_instead(Graph *g, int was, int now)
         }
 }
 
-/* The way back of forward operator `op`; 0: there is none.  -1: not that alone. */
+/* The operator that takes the gradient back through forward operator `op`.  0: no gradient goes through it.  -1: there are
+ * several, or one of another row. */
 static int way_back(const Graph *g, int op)
 {
     int back = 0;
@@ -122,6 +123,8 @@ static void view(Fuse *f, const PlanSpec *p, int op)
     int x = word(o, "x")->index, y = result(o)->index, back = way_back(g, op);
     const Tensor *from = &g->tensor.at[x];
     if (back < 0 || from->kind != T_ACT || fuse_apart(p, o, &g->op.at[from->op]))
+        return;
+    if (back > 0 && g->tensor.at[word(&g->op.at[back], "dy")->index].of != y)
         return;
     for (int t = 0; t < g->tensor.n; t++)
         if (g->tensor.at[t].kind == T_GRAD && g->tensor.at[t].of == y) {
