@@ -155,7 +155,7 @@ static void warn_cores(const Plan *p)
                 "hosts: {cores: %ld} prices it\n", p->devices, threads, cores, cores);
 }
 
-/* The bits of a plan follow from its isa, so dpgen does not choose that of the machine that it happens to run on: it says so. */
+/* The bits of a plan follow from its isa, so dpgen does not choose that of the machine that it runs on: it says so. */
 static void warn_isa(const Model *m)
 {
     const Device *d = &m->devices.at[0];
