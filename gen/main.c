@@ -4,6 +4,7 @@
  */
 #include "budgets.h"
 #include "passes.h"
+#include "cost/machine.h"
 #include "search/search.h"
 #include "emit/emit.h"
 #include "hf/hf.h"
@@ -154,6 +155,16 @@ static void warn_cores(const Plan *p)
                 "hosts: {cores: %ld} prices it\n", p->devices, threads, cores, cores);
 }
 
+/* The bits of a plan follow from its isa, so dpgen does not choose that of the machine that it runs on: it says so. */
+static void warn_isa(const Model *m)
+{
+    const Device *d = &m->devices.at[0];
+    const char *own = !on_gpus(m) && !target_of(d)->paced && d->isa ? machine_lacks(d->isa) : NULL;
+    if (own)
+        fprintf(stderr, "dpgen: kernels are compiled for isa %s, this machine has %s: a job ends with status %d; "
+                "--set devices.0.isa=%s makes one that runs here\n", d->isa, own, EXIT_MACHINE, own);
+}
+
 static int generate(const Options *x, const Model *m)
 {
     const Device *d = &m->devices.at[0];
@@ -175,6 +186,7 @@ static int generate(const Options *x, const Model *m)
         fail(EXIT_MODEL, "%s: a graph of another system has times and bytes, and no kernels: it can be planned, not generated",
              x->from);
     warn_cores(p);
+    warn_isa(m);
     const char *sum = emit(p, x->out, x->prefix ? x->prefix : "train");
     view_table(stdout, p);
     printf("wrote %s: make -C %s\nits MANIFEST has SHA-256 %s\n", quote_terminal(x->out),

@@ -58,6 +58,30 @@ older_cpu() {
 }
 if [ -n "$SAN" ]; then skip "kernels under sanitizers are compiled with flags of their own" 8; else older_cpu; fi
 
+# ---- kernels for a newer CPU than the one that dpgen runs on: it says so, and how to get others --------------------------
+# A CPU is its flags in /proc/cpuinfo.  notes FLAGS ISA WORDS: no WORDS, nothing is said
+v3="sse2 cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3 abm avx avx2 bmi1 bmi2 f16c fma movbe"
+v4="$v3 avx512bw avx512cd avx512dq avx512f avx512vl"
+notes() {
+    echo "flags		: $1" >"$tmp/cpuinfo"
+    unshare -m sh -c 'mount --bind "$1" /proc/cpuinfo && shift && exec ./dpgen "$@"' note "$tmp/cpuinfo" \
+        "$models/tiny-gpt.yaml" --estimate --set devices.0.kernels=onednn --set "devices.0.isa=$2" -o "$tmp/noted" \
+        >"$tmp/out" 2>"$tmp/err" || fault "isa $2: $(cat "$tmp/err")"
+    said=$(sed -n 's/^dpgen: kernels are .*isa \([^ ]*\), .* has \([^:]*\): .*=\([^ ]*\) makes .*/\1 \2 \3/p' "$tmp/err")
+    if [ "$said" = "$3" ]; then pass; else fault "isa $2 on a CPU with $1: '$said', not '$3'"; fi
+}
+if [ "$(uname -m)" = x86_64 ] && unshare -m mount --bind /dev/null /proc/cpuinfo 2>"$tmp/err"; then
+    notes "$v3" x86-64-v4 "x86-64-v4 x86-64-v3 x86-64-v3"
+    notes "$v3" x86-64-v3 ''
+    notes "$v4" x86-64-v2 ''
+    notes "$v4" x86-64-v4+bf16 "x86-64-v4+bf16 x86-64-v4 x86-64-v4"
+    notes "$v4 avx512_bf16" x86-64-v4+bf16 ''
+    notes "$v4 avx512_bf16" x86-64-v4+amx "x86-64-v4+amx x86-64-v4 x86-64-v4"
+    notes "$v4 avx512_bf16 amx_tile amx_int8 amx_bf16" x86-64-v4+amx ''
+else
+    skip "no other /proc/cpuinfo here, or this is no x86-64" 7
+fi
+
 # ---- cores ---------------------------------------------------------------------------------------------------------------
 # told WORDS CORES [OPTION]: a job of two stages says so on these cores, and goes on; no WORDS: it says nothing
 told() {

@@ -74,19 +74,46 @@ static bool has_words(const char *list, const char *words)
     return true;
 }
 
-const char *machine_isa(void)
+/* The flags of the first processor, a space before and behind each; empty on other architectures. */
+static const char *own_flags(void)
 {
-    const char *flags = NULL, *isa = NULL;
+    const char *flags = NULL;
     char *line = alloc(16384);
     FILE *f = fopen("/proc/cpuinfo", "r");
     while (f && !flags && fgets(line, 16384, f))
         flags = value_of(line, "flags");
     if (f)
         fclose(f);
-    flags = flags ? strf(" %s ", flags) : "";
+    return flags ? strf(" %s ", flags) : "";
+}
+
+static const char *level_of(const char *flags)
+{
+    const char *isa = NULL;
     for (size_t i = 0; i < sizeof levels / sizeof *levels && has_words(flags, levels[i].flags); i++)
         isa = levels[i].isa;
     return isa;
+}
+
+const char *machine_isa(void)
+{
+    return level_of(own_flags());
+}
+
+/* A level is a prefix of those above it, if it is the lowest: the length tells it from them. */
+const char *machine_lacks(const char *isa)
+{
+    const char *flags = own_flags(), *own = level_of(flags), *more = isa + strcspn(isa, "+");
+    if (!own || !strcmp(isa, "native"))
+        return NULL;
+    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
+        if (!has_words(flags, levels[i].flags))
+            return own;
+        if (strlen(levels[i].isa) == (size_t)(more - isa) && !strncmp(levels[i].isa, isa, (size_t)(more - isa)))
+            break;
+    }
+    bool bf16 = has_words(flags, "avx512_bf16"), amx = bf16 && has_words(flags, "amx_tile amx_int8 amx_bf16");
+    return (!strcmp(more, "+bf16") && !bf16) || (!strcmp(more, "+amx") && !amx) ? own : NULL;
 }
 
 /* ---- the compiler ------------------------------------------------------------------------------------------------ */
