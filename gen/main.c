@@ -155,14 +155,14 @@ static void warn_cores(const Plan *p)
                 "hosts: {cores: %ld} prices it\n", p->devices, threads, cores, cores);
 }
 
-/* The bits of a plan follow from its isa, so dpgen does not choose that of the machine that it runs on: it says so. */
+/* The isa is the choice of the user, for oneDNN computes other bits with another one.  So dpgen warns and changes nothing. */
 static void warn_isa(const Model *m)
 {
     const Device *d = &m->devices.at[0];
     const char *own = !on_gpus(m) && !target_of(d)->paced && d->isa ? machine_lacks(d->isa) : NULL;
     if (own)
-        fprintf(stderr, "dpgen: kernels are compiled for isa %s, this machine has %s: a job ends with status %d; "
-                "--set devices.0.isa=%s makes one that runs here\n", d->isa, own, EXIT_MACHINE, own);
+        fprintf(stderr, "dpgen: kernels are compiled for isa %s, and this machine has %s: a job ends here with "
+                "status %d; --set devices.0.isa=%s makes one that runs\n", d->isa, own, EXIT_MACHINE, own);
 }
 
 static int generate(const Options *x, const Model *m)

@@ -100,16 +100,16 @@ const char *machine_isa(void)
     return level_of(own_flags());
 }
 
-/* A level is a prefix of those above it, if it is the lowest: the length tells it from them. */
 const char *machine_lacks(const char *isa)
 {
     const char *flags = own_flags(), *own = level_of(flags), *more = isa + strcspn(isa, "+");
+    const char *level = strf("%.*s", (int)(more - isa), isa);
     if (!own || !strcmp(isa, "native"))
         return NULL;
     for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
         if (!has_words(flags, levels[i].flags))
             return own;
-        if (strlen(levels[i].isa) == (size_t)(more - isa) && !strncmp(levels[i].isa, isa, (size_t)(more - isa)))
+        if (!strcmp(levels[i].isa, level))
             break;
     }
     bool bf16 = has_words(flags, "avx512_bf16"), amx = bf16 && has_words(flags, "amx_tile amx_int8 amx_bf16");

@@ -14,9 +14,9 @@
  *            the store did.  So fusing is no part of the numeric key.
  *   plans    only those that cut between the two are lost.  Backward never reads the missing tensor, so no plan kept it, and
  *            the operand it was computed from has as many bytes.
- * A Reshape and its way back are views: who read the result reads the operand, and there is no call.  It stays one where its
- * operand is an input, which is loaded where it is read; or where the gradient of the operand has other terms, for their sum
- * stands in the place of the Reshape; or where the gradient of the result is that of an addition behind it, and has its shape.
+ * A Reshape and its way back are views: who read the result reads the operand, and there is no call.  It stays a call in three
+ * cases.  Its operand is an input, which is loaded where it is read.  The gradient of its operand has other terms: their sum
+ * stands in its place.  The gradient of its result is that of an addition behind it, and has the shape of the sum.
  *
  *   names    the operator's is the addition's, `with` is the other one.  An operator that a pattern in the section plan names,
  *            and not the addition, stays separate: the pattern decides the fate of its result, or a cut.
