@@ -187,8 +187,11 @@ for n in 1 ${SLOW:+2}; do
     done
 done
 # Plans that are tried, hundreds where devices have several chunks, leave nothing behind
-[ -n "$SAN" ] || refuse "no memory with chunks, in 512 MiB" 4 "no plan fits" sh -c 'ulimit -v 524288 && "$@"' - \
-    ./dpgen plan "$model" --estimate --stages 2 --schedule 1f1b --set plan.chunks=2 --limit 200KiB -D L=1
+if [ -n "$SAN" ]; then skip "sanitizers ask for terabytes of addresses"
+else
+    refuse "no memory with chunks, in 512 MiB" 4 "no plan fits" sh -c 'ulimit -v 524288 && "$@"' - \
+        ./dpgen plan "$model" --estimate --stages 2 --schedule 1f1b --set plan.chunks=2 --limit 200KiB -D L=1
+fi
 
 refuse "a limit without devices" 4 "2 devices of 16.00 KiB" ./dpgen plan "$tmp/plain.yaml" --stages 2 --limit 16KiB
 limit=$(sed -n 's/.*--limit \([0-9A-Za-z]*\).*/\1/p' "$tmp/said")
