@@ -339,7 +339,9 @@ static void grow_soon(Search *s, int i)
 /* Every candidate once, from `from` on. */
 static void plan_each(Search *s, int from)
 {
-    for (int i = from; i < s->all.n && !is_over(s); i++) {
+    for (int i = from, n = s->all.n - from; i < s->all.n && !is_over(s); i++) {
+        Ask *ask = &s->all.at[i].ask;
+        ask->proofs = ask->proofs > n ? ask->proofs : n;
         busy_at(", plan %d of %d", i + 1, s->all.n);
         if (!s->all.at[i].done)
             candidate_start(&s->all.at[i], best_step(s));
