@@ -143,6 +143,11 @@ static bool may_stay(const Candidate *k)
     return !k->best && is_free(k) && k->m->plan.offload == OFFLOAD_AUTO && !k->ask.home && k->m->plan.chunks <= 1;
 }
 
+static bool is_full(const Candidate *k)
+{
+    return !k->best && k->failed->lack.stuck && is_free(k) && k->failed->chunk.n > 0;
+}
+
 static bool lacks_hurry(const Candidate *k)
 {
     return !k->best && k->ask.hurry == HURRY_NONE && k->failed->host.n > 0 && !k->failed->lack.host;
@@ -173,7 +178,7 @@ static bool chose_cuts(const Candidate *k)
     return is_free(k) && k->failed->chunk.n > 0 && plan_chunks(k->failed) > 1;
 }
 
-enum { ALONE = 5 };             /* rows that ask no other planner and no other cuts than those near its own */
+enum { ALONE = 6 };             /* rows that ask no other planner and no other cuts than those near its own */
 /* Once the work of the search is done, a row is skipped, or runs while nothing fits, or has work of its own. */
 typedef enum { SKIPPED, NEEDED, PAID } Late;
 static const struct {
@@ -184,6 +189,7 @@ static const struct {
 } remedies[] = {
     {"limits that packing leaves", was_packed, repack, NEEDED},
     {"cuts near its own", was_changed, polish, SKIPPED},
+    {"cuts that fewer values cross", is_full, take_narrow, NEEDED},
     {"copies in a hurry", lacks_hurry, hurry_up, NEEDED},
     {"no copies", may_stay, stay_home, NEEDED},
     {"any cut that fits", has_cuts, take_any, NEEDED},
