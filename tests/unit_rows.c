@@ -10,6 +10,7 @@
  *   peak        of each device: the bytes alive at once are as many times BIG as the form says, exactly
  *   legal       no row refuses numbers that the table allows
  *   chunks      interleaved is never slower than 1f1b of the same operators on equal chunks, predicted by the same line
+ *   refusals    the number that a refusal of any row names is legal, and by trial of all others the nearest that is
  *
  * p 1..8, m 1..32, v 1..4, groups of p, p + 1 and m, as far as they are legal.  One case in SHARE, and all with SLOW=1.
  */
@@ -184,9 +185,88 @@ static void test_rows(void)
                     }
 }
 
+/* ---- refusals ------------------------------------------------------------------------------------------------------- */
+
+/* What a refusal depends on.  total: micro-batches of all replicas. */
+typedef struct { const Schedule *row; int p, total, v, g, groups, replicas; } Asked;
+
+static const char *refuses(const Asked *k)
+{
+    Graph g = {.batch = 2, .micro = k->total, .groups = k->groups};
+    Model m = {.plan = {.chunks = k->v, .group = k->g, .replicas = k->replicas}};
+    m.devices.n = 16;
+    return order_refuses(&g, &m, k->row, k->p);
+}
+
+/* The number behind a phrase of a refusal; -1: it has no such phrase. */
+static int named(const char *why, const char *phrase)
+{
+    const char *at = strstr(why, phrase);
+    return at ? atoi(at + strlen(phrase)) : -1;
+}
+
+/* One number of the question is changed to every value up to `most`; which legal one is the nearest?  Of two the smaller one,
+ * or the larger.  -1: none is legal. */
+static int nearest_legal(const Asked *k, size_t field, int from, int most, bool larger)
+{
+    Asked with = *k;
+    int *number = (int *)((char *)&with + field), own = *number, best = -1;
+    for (int n = from; n <= most; n++) {
+        *number = n;
+        bool groups = with.total % with.groups == 0 && with.total % with.replicas == 0;    /* else it is no model */
+        if (!groups || refuses(&with))
+            continue;
+        if (best < 0 || abs(n - own) < abs(best - own) || (larger && abs(n - own) == abs(best - own)))
+            best = n;
+    }
+    return best;
+}
+
+static void test_refusal(const Asked *k)
+{
+    const char *why = refuses(k);
+    if (!why)
+        return;
+    const char *what = strf("%s p=%d m=%d v=%d g=%d groups=%d replicas=%d: %s", k->row->name, k->p, k->total / k->replicas,
+                            k->v, k->g, k->groups, k->replicas, why);
+    int group = named(why, "set plan.group to "), most = named(why, "take at most ");
+    int even = named(why, "; take "), global = named(why, "set train.batch.global to ");
+    check(group < 0 || group == nearest_legal(k, offsetof(Asked, g), 1, 2 * k->total, false), "%s", what);
+    Asked free = *k;            /* a group is refused by itself, once there are fewer stages */
+    free.g = 0;
+    check(most < 0 || (most < k->p && most == nearest_legal(&free, offsetof(Asked, p), 1, k->p, false)), "%s", what);
+    check(global < 0 || global == 2 * nearest_legal(k, offsetof(Asked, total), 1, 4 * k->total + 64, true), "%s", what);
+    int near = nearest_legal(k, offsetof(Asked, p), 1, 16 / k->replicas, true);
+    check(even < 0 || (even % 2 == 0 && abs(even - k->p) == 1 && (abs(near - k->p) != 1 || even == near)), "%s", what);
+    bool fewer = nearest_legal(k, offsetof(Asked, p), 1, k->p, false) > 0;
+    bool other = strstr(why, "set ") || strstr(why, "equal");
+    check(group > 0 || most > 0 || even > 0 || global > 0 || other || !fewer, "%s", what);
+}
+
+/* Groups are taken from rows that have them, copies of the model from those that allow them. */
+static void test_refusals(void)
+{
+    for (const Schedule *k = schedules; k->name; k++)
+        for (int p = 1; p <= 8; p++)
+            for (int m = 1; m <= 32; m++)
+                for (int g = 0; g <= (k->grouped ? m + 2 : 0); g++)
+                    for (int groups = 1; groups <= (k->ways > 1 ? 8 : 1); groups *= 2)
+                        for (int replicas = 1; replicas <= (k->async ? 1 : 2) && replicas <= groups; replicas *= 2) {
+                            Asked x = {k, p, m * replicas, k->chunks ? k->chunks : 1, g, groups, replicas};
+                            if (!k->own && !k->given && x.total % groups == 0)
+                                test_refusal(&x);
+                        }
+    const Schedule *inter = schedule_of("interleaved"), *chimera = schedule_of("chimera");
+    const char *why = refuses(&(Asked){inter, 4, 5, 3, 4, 1, 1});
+    check(why && named(why, "set plan.group to ") == 5, "interleaved p=4 v=3 g=4 m=5: %s", why ? why : "not refused");
+    why = refuses(&(Asked){chimera, 3, 8, 1, 0, 2, 1});
+    check(why && named(why, "; take ") == 4, "chimera p=3: %s", why ? why : "not refused");
+}
+
 int main(void)
 {
     test_name = "unit_rows";
+    test_refusals();
     test_rows();
     printf("unit_rows: %d passed, %d failed\n", passed, failed);
     mem_free_all();
