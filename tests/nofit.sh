@@ -36,6 +36,21 @@ sed 's/L: 36/L: 1500/' examples/gpt2-774m.yaml >"$tmp/deep.yaml"
 refuse "1,500 layers" 4 "not tried, or not to the end: a larger limit" within 40 ./dpgen plan "$tmp/deep.yaml" --stages 4 \
     --schedule 1f1b --estimate --limit 2GiB
 
+# A larger limit loses nothing.  At 43 KiB the first cuts that fit pack, at 44 KiB none of those did.  SLOW=1: each limit of the
+# range above one that has a plan has one.
+near="./dpgen plan $models/near-least.yaml --estimate --stages 3 --schedule interleaved-zb --recompute auto"
+expect "a plan of 43 KiB under 44" within 60 $near --limit 44KiB
+if [ -n "$SLOW" ]; then
+    found=
+    for kib in $(seq 38 56); do
+        within 120 $near --limit ${kib}KiB >"$tmp/said" 2>&1
+        status=$?
+        [ $status != 0 ] || found=${found:-$kib}
+        if [ $status = 0 ] || { [ $status = 4 ] && [ -z "$found" ]; }; then pass
+        else fault "${kib}KiB: status $status, and ${found:-no smaller limit} has a plan"; fi
+    done
+fi
+
 # Three hundred values cross the middle, and a stage has numbers for fewer messages.  Given cuts are refused.  Without them
 # another cut is found.
 most=$(sed -n 's/.*MAX_REQUESTS = \([0-9]*\).*/\1/p' rt/rt.h)
