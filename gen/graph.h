@@ -146,7 +146,10 @@ void grad(Graph *g, const Model *m);
 void fuse(Graph *g, const Model *m);
 bool fuse_joined(const Graph *g);
 bool fuse_apart(const PlanSpec *p, const Op *o, const Op *other);
+/* Operators that another one does the work of, and their results, go away; into: by operator the one, mostly itself. */
+void fuse_drop(Graph *g, const int *into);
 void join_gelu(Graph *g, const Model *m);
+void join_relu(Graph *g, const Model *m);
 void check_graph(const Graph *g);
 const char *graph_fault(const Graph *g, Loc *at);    /* of a graph read from a file: what is wrong with it, or NULL */
 void graph_totals(FILE *f, const Graph *g);         /* the table of dpgen check */
