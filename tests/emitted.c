@@ -42,7 +42,7 @@ typedef struct { const char *at; int n; } Name;                 /* a piece of a 
  * parameter, and o, a handle.  word: that parameter or handle.  first: where its first address is, so many bytes further; place
  * and slot: its last. */
 typedef struct Symbol Symbol;
-typedef struct { const Symbol *table; int64_t room; } Slots;     /* of this table, those that lie no further; NULL: any integer */
+typedef struct { const Symbol *table; int64_t room; } Slots;     /* of this table, those that lie no further; NULL: any */
 typedef struct {
     Name name, label[MAXARGS], word[MAXARGS], place;
     char sig[MAXARGS];
