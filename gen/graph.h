@@ -24,10 +24,10 @@ typedef struct {                /* one value of one micro-batch; one producer */
 } Tensor;
 
 /* What outlives a micro-batch.  Changed only by accumulating and updating operators. */
-typedef enum { S_PARAM, S_COPY, S_GRAD, S_MOMENT1, S_MOMENT2, S_DRIFT, S_CLIP, S_NORM, S_BLOCKS,
+typedef enum { S_PARAM, S_COPY, S_GRAD, S_MOMENT1, S_MOMENT2, S_CENTRE, S_DRIFT, S_CLIP, S_NORM, S_BLOCKS,
                S_VALUES } StateKind;
 typedef struct {
-    const char *name;           /* h.3.attn.c_attn.weight; .copy .grad.0 .m .v behind it */
+    const char *name;           /* h.3.attn.c_attn.weight; .copy .grad.0 .m .v .centre behind it */
     StateKind kind;
     Type type;
     Shape shape;

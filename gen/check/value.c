@@ -76,7 +76,7 @@ int value_cut(const Plan *p, const Op *o)
     if (!p->m->train.shard || plan_rows(p) == 1 || o->phase != PH_U)
         return -1;
     const char *name = row(o->row)->name;
-    bool element = strstr(name, "Sgd") == name || !strcmp(name, "RmsProp") || !strcmp(name, "AdamW") ||
+    bool element = strstr(name, "Sgd") == name || strstr(name, "RmsProp") == name || !strcmp(name, "AdamW") ||
                    !strcmp(name, "NAdamW") || !strcmp(name, "TieAdd") || !strcmp(name, "NormBlocks");
     if (!element)
         return -1;

@@ -48,7 +48,8 @@ bool plan_sharded(const Plan *p, int param)
 /* Ties, norms, the update of each element; not what reads other parts too. */
 int plan_cuts_op(const Plan *p, int op)
 {
-    static const char *const names[] = {"TieAdd", "NormBlocks", "Sgd", "SgdNesterov", "RmsProp", "AdamW", "NAdamW"};
+    static const char *const names[] = {"TieAdd", "NormBlocks", "Sgd", "SgdNesterov", "RmsProp", "RmsPropCentred", "AdamW",
+                                        "NAdamW"};
     const Op *o = &p->g->op.at[op];
     int param = -1;
     for (size_t i = 0; o->phase == PH_U && p->m->train.shard && i < sizeof names / sizeof *names; i++)
