@@ -35,6 +35,7 @@ report "gpt2-124m on cuda" 1300MiB \
 # were promised, and 2048 plan.
 report "gpt2-124m, scores of a vocabulary" 1900MiB examples/gpt2-124m.yaml --stages 4 --schedule zb-h1 --recompute auto
 tight 2048
+report "gpt2-124m, two chunks a device" 2GiB examples/gpt2-124m.yaml --stages 4 --schedule interleaved-zb --recompute auto
 
 # Fifteen hundred layers: no layout is drawn, no remedy has its turn, and the report says so.
 sed 's/L: 36/L: 1500/' examples/gpt2-774m.yaml >"$tmp/deep.yaml"

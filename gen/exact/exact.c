@@ -424,7 +424,7 @@ static int longest(Search *s, int c, int first, Ns most)
         else
             high = mid;
     }
-    int near = longest_near(s, c, first, found, end, most);
+    int near = longest_near(s, c, first, found < first ? first - 1 : found, end, most);
     return near >= 0 ? near : found;
 }
 
