@@ -57,6 +57,7 @@ enum {
     RESERVED_PART = 4,          /* of the work of the whole search, for packing what is found: T5-large near its largest size */
     PREVIEWED_ACTIONS = 400000, /* simulated by comparing plans, and as many again for branch and bound */
     APART_ACTIONS = 6000000,    /* ... for branch and bound where results may leave the device: only previews of floors tell */
+    APART_PROOFS = 4,           /* candidates that may take so many each; more share what these do */
     APART_PARTS = 16,           /* of the way from what is refuted to the best plan: a first target; the next is twice as far */
     GRID_CUTS = 384,            /* cuts on the grid, and 8 a chunk: reach() costs the square of them */
     COARSE_CUTS = 96,           /* ... and before, where memory is short: prices are needed, few cuts get by with few */

@@ -166,6 +166,7 @@ typedef struct {
     bool glance;                /* its step and what does not fit are asked alone: nobody runs it */
     Ns cutoff;                  /* discard slower predictions; 0: none */
     bool rough;                 /* exact: a plan, not its proof */
+    int proofs;                 /* exact: candidates that share the time for proofs where results may leave; 0: this one */
     Ns beat;                    /* a longer step is of no use: its memory is not laid out; 0: any is */
     bool brief;                 /* gives up sooner while nothing fits */
     int64_t *work_left;         /* calls replayed for prices and runs met, of a whole search; NULL: no bound */

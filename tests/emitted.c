@@ -7,10 +7,11 @@
  *
  * stageN.h stands beside stageN.c.  The language has no branches, so one pass over the two texts proves what it can:
  *
- *   names      each stands once; the bytes of a buffer are those of its shape, and end inside its arena in every slot
+ *   names      each stands once; the bytes of a buffer are those of its shape, and end inside its arena
  *   calls      a routine defined above or declared in rt.h, with arguments of the kinds that it takes; a literal stands behind
  *              the name of its parameter, a float before its decimal
- *   slots      below the count of the pool that the buffer is in, wherever the number was passed on from
+ *   slots      below the count of the pool that the buffer is in, and with room for the buffer, wherever the number was passed
+ *              on from
  *   handles    used for one call of one set of sizes, and opened for these
  *   actions    count up from 0
  *   transfers  begun, waited for, and only then begun again; no larger than their buffer; one stage receives what the other
@@ -41,6 +42,7 @@ typedef struct { const char *at; int n; } Name;                 /* a piece of a 
  * parameter, and o, a handle.  word: that parameter or handle.  first: where its first address is, so many bytes further; place
  * and slot: its last. */
 typedef struct Symbol Symbol;
+typedef struct { const Symbol *table; int64_t room; } Slots;     /* of this table, those that lie no further; NULL: any */
 typedef struct {
     Name name, label[MAXARGS], word[MAXARGS], place;
     char sig[MAXARGS];
@@ -51,16 +53,18 @@ typedef struct {
 struct Symbol {
     Name name;
     Kind kind;
-    int inside, limit;          /* the routine it is a parameter of; that stays below limit */
+    int inside;                 /* the routine it is a parameter of */
+    Slots is;                   /* what that parameter may be */
     int64_t value;              /* DIM, HANDLE, OFFSET */
     int64_t bytes;              /* OFFSET: of the buffer; its pool; is it in the memory of the host; its line */
     Name pool;
     int host, line;
     int n;                      /* slots of a TABLE, parameters of a ROUTINE */
     int64_t *slot;
-    Name *param;                /* ROUTINE: of each parameter its name, kind, and the number that it stays below */
+    Name *param;                /* ROUTINE: of each parameter its name, kind, and what it may be */
     char *sig;
-    int *below, in_rt;
+    Slots *takes;
+    int in_rt;
     Call *use;                  /* HANDLE: a call of it */
 };
 /* A place in the host's memory: 0 free, 1 something is on its way there, 2 is there, 3 on its way back. */
@@ -321,7 +325,8 @@ static void close_piece(Reader *r)
 static void routine(Reader *r)
 {
     Name own = name(r), parameters[MAXARGS];
-    int n = 0, below[MAXARGS];
+    Slots takes[MAXARGS];
+    int n = 0;
     char sig[MAXARGS];
     want(r, "(");
     want(r, "Stage");
@@ -336,7 +341,7 @@ static void routine(Reader *r)
             bad(r, r->at, "%.*s is defined twice", parameter.n, parameter.at);
         s->name = parameter;
         s->inside = r->routine;
-        s->limit = INT_MAX;
+        s->is = (Slots){NULL, 0};
         parameters[n % MAXARGS] = parameter;
         sig[n % MAXARGS] = 'i';
     }
@@ -355,8 +360,8 @@ static void routine(Reader *r)
     memset(r->begun, 0, sizeof r->begun);
     check_places(r);
     for (int i = 0; i < n; i++)
-        below[i] = find(r, parameters[i])->limit;
-    take_parameters(define(r, own, ROUTINE), parameters, sig, below, n);     /* behind its body: no recursion */
+        takes[i] = find(r, parameters[i])->is;
+    take_parameters(define(r, own, ROUTINE), parameters, sig, takes, n);     /* behind its body: no recursion */
     want(r, "}");
 }
 
@@ -459,7 +464,7 @@ static void shut(Reader *r)
         free(r->symbol[i].slot);
         free(r->symbol[i].param);
         free(r->symbol[i].sig);
-        free(r->symbol[i].below);
+        free(r->symbol[i].takes);
         free(r->symbol[i].use);
     }
     free(r->symbol);

@@ -42,6 +42,8 @@ pair "a size that is an offset" 's/rows = 6, W/lines = 6, W/; s/\[rows/[lines/; 
 # ---- lists in pieces
 files=pieces
 pair "pieces as they are" '' ''
+pair "a slot too far for two of its buffers, used by none" 's/fb_slot\[2\] = { 0, 64 }/fb_slot[3] = { 0, 64, 384 }/' ''
+pair "one of them is used" 's/fb_slot\[2\] = { 0, 64 }/fb_slot[2] = { 0, 68 }/' 'h_x ends behind its arena in slot 1'
 pair "a phase that counts on" '/period_1/,/^}/s/(st, 2)/(st, 6)/' 'action 2 expected'
 pair "a phase that is shorter" '/epilogue_1/,/^}/{/action(st, 7)/,/wait(st, 1)/d}' 'never waited'
 pair "another message in a phase" '/period_1/,/^}/s/tag \*\/ 1,/tag *\/ 2,/' 'phase 1 has other messages'

@@ -50,7 +50,7 @@ static void argument(Reader *r, Call *c)
         bad(r, r->at, "a label stands before a literal, not inside a call elsewhere");
 }
 
-/* A literal has the name of its parameter, unless it is the only one; a slot is below its count. */
+/* A literal has the name of its parameter, unless it is the only one; a slot has room in its arena. */
 static void check_argument(Reader *r, const Symbol *s, const Call *c, int i, int line)
 {
     static const char *const allowed[] = {['p'] = "p0", ['i'] = "i0no", ['f'] = "f", ['h'] = "h"};
@@ -63,11 +63,8 @@ static void check_argument(Reader *r, const Symbol *s, const Call *c, int i, int
     if (literal && (c->label[i].n || s->n > 1) && !same(c->label[i], s->param[i]))
         bad(r, line, "argument %d of %.*s is '%.*s', not '%.*s'", i + 1, c->name.n, c->name.at, s->param[i].n, s->param[i].at,
             c->label[i].n, c->label[i].at);
-    if (literal && s->below[i] < INT_MAX && (c->value[i] < 0 || c->value[i] >= s->below[i]))
-        bad(r, line, "%.*s has no slot %lld in '%.*s'", c->name.n, c->name.at, (long long)c->value[i],
-            s->param[i].n, s->param[i].at);
-    if (own && s->below[i] < own->limit)
-        own->limit = s->below[i];
+    if (literal || own)
+        check_slot(r, line, c->name, c->value[i], own, s->takes[i]);
     if (literal && s->in_rt && same(s->param[i], (Name){"bytes", 5}) && c->first && c->value[i] > c->first->bytes - c->further)
         bad(r, line, "%.*s has %lld bytes, not %lld", c->first->name.n, c->first->name.at,
             (long long)(c->first->bytes - c->further),

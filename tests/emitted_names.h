@@ -50,22 +50,22 @@ static void *copy_of(const void *at, size_t n)
     return memcpy(to, at, n);
 }
 
-/* Parameters behind `st`: their names, kinds, and for slots the number that each stays below. */
-static void take_parameters(Symbol *s, const Name *name, const char *sig, const int *below, int n)
+/* Parameters behind `st`: their names, kinds, and the slots that each may be. */
+static void take_parameters(Symbol *s, const Name *name, const char *sig, const Slots *takes, int n)
 {
     free(s->param);
-    free(s->below);
+    free(s->takes);
     free(s->sig);
     s->n = n;
     s->param = copy_of(name, sizeof *name * (size_t)n);
-    s->below = copy_of(below, sizeof *below * (size_t)n);
+    s->takes = copy_of(takes, sizeof *takes * (size_t)n);
     s->sig = copy_of(sig, (size_t)n);
 }
 
 /* Prototypes of rt.h: "void NAME(Stage *st, TYPE NAME, ...);" at the start of a line. */
 static void prototypes(Reader *r, const char *text)
 {
-    static int below[MAXARGS];
+    static const Slots any[MAXARGS];
     for (const char *p = text; (p = strstr(p, "\nvoid ")) != NULL; ) {
         Name name[MAXARGS];
         char sig[MAXARGS];
@@ -76,12 +76,11 @@ static void prototypes(Reader *r, const char *text)
             size_t len = strcspn(p + 1, ",)"), word = len;
             while (isalnum((unsigned char)p[word]) || p[word] == '_')
                 word--;
-            below[n] = INT_MAX;
             name[n] = (Name){p + 1 + word, (int)(len - word)};
             sig[n++] = memchr(p + 1, '*', len) ? 'p' : !strncmp(p + 1, " float ", 7) ? 'f' :
                        !strncmp(p + 1, " size_t ", 8) ? 'h' : 'i';
         }
-        take_parameters(s, name, sig, below, n);
+        take_parameters(s, name, sig, any, n);
         s->in_rt = 1;
         p = end;
     }
@@ -227,18 +226,20 @@ static Symbol *table_of(Reader *r, Name pool)
     return s && s->kind == TABLE ? s : NULL;
 }
 
-/* Every byte of every slot lies in its arena. */
+/* How far the slots of a buffer may lie from its offset. */
+static int64_t room_of(const Reader *r, const Symbol *x) { return r->total[x->host] - x->value - x->bytes; }
+
+/* A buffer without slots lies in its arena; of one with slots, each that it is used in. */
 static void check_bounds(Reader *r)
 {
     for (size_t i = 0; i < r->symbols; i++) {
-        const Symbol *s = &r->symbol[i], *t = s->kind == OFFSET && s->pool.n ? table_of(r, s->pool) : NULL;
+        const Symbol *s = &r->symbol[i];
         if (s->kind != OFFSET)
             continue;
-        if (s->pool.n && !t)
+        if (s->pool.n && !table_of(r, s->pool))
             bad(r, s->line, "%.*s has slots %.*s, without a table", s->name.n, s->name.at, s->pool.n, s->pool.at);
-        for (int k = 0; k < (t ? t->n : 1); k++)
-            if (s->value < 0 || s->value + (t ? t->slot[k] : 0) + s->bytes > r->total[s->host])
-                bad(r, s->line, "%.*s ends behind its arena", s->name.n, s->name.at);
+        if (s->value < 0 || room_of(r, s) < 0)
+            bad(r, s->line, "%.*s ends behind its arena", s->name.n, s->name.at);
     }
 }
 
@@ -260,29 +261,41 @@ static void header(Reader *r)
 
 /* ---- places ---------------------------------------------------------------------------------------------- */
 
-/* Slot `n` of a table: a literal below its count, or a parameter, which from now on stays below it. */
-static int64_t slot_of(Reader *r, const Symbol *table)
+/* Slot `k` is one of those: the number itself, or a parameter, which from now on is one of them. */
+static void check_slot(Reader *r, int line, Name what, int64_t k, Symbol *parameter, Slots of)
 {
-    int64_t value = 0;
+    if (!of.table)
+        return;
+    if (parameter && parameter->is.table && parameter->is.table != of.table)
+        bad(r, line, "%.*s chooses from two pools", parameter->name.n, parameter->name.at);
+    if (parameter && (!parameter->is.table || of.room < parameter->is.room))
+        parameter->is = of;
+    if (!parameter && (k < 0 || k >= of.table->n))
+        bad(r, line, "%.*s has no slot %lld in '%.*s'", what.n, what.at, (long long)k, of.table->name.n, of.table->name.at);
+    else if (!parameter && of.table->slot[k] > of.room)
+        bad(r, line, "%.*s ends behind its arena in slot %lld", what.n, what.at, (long long)k);
+}
+
+/* The number of a slot: a literal, or a parameter, which it returns. */
+static Symbol *slot_of(Reader *r, int64_t *k)
+{
+    *k = 0;
     if (r->token == INTEGER) {
-        value = integer(r);
-        if (table && (value < 0 || value >= table->n))
-            bad(r, r->at, "%.*s has no slot %lld", table->name.n, table->name.at, (long long)value);
-        return value;
+        *k = integer(r);
+        return NULL;
     }
     Name n = name(r);
     Symbol *s = parameter_of(r, n);
     if (!s)
         bad(r, r->at, "%.*s is not a parameter of this routine", n.n, n.at);
-    else if (table && table->n < s->limit)
-        s->limit = table->n;
-    return 0;
+    return s;
 }
 
 /* A(x), A(x + pool_slot[k]), S(pool, x), and H( as A(.  A literal may come last, but in H(: bytes further, in the buffer. */
 static void address(Reader *r, char form, Call *c)
 {
     const Symbol *table = NULL;
+    Symbol *parameter = NULL;
     Name pool = {"", 0};
     want(r, "(");
     c->slot = 0;
@@ -291,7 +304,7 @@ static void address(Reader *r, char form, Call *c)
         table = table_of(r, pool);
         if (!table)
             bad(r, r->at, "S(%.*s, ..) without a table %.*s_slot", pool.n, pool.at, pool.n, pool.at);
-        slot_of(r, table);
+        parameter = slot_of(r, &c->slot);
         want(r, ",");
     }
     c->place = name(r);
@@ -302,7 +315,7 @@ static void address(Reader *r, char form, Call *c)
         pool = (Name){n.at, n.n > 5 ? n.n - 5 : 0};
         table = known(r, n, TABLE, "a table of slots");
         want(r, "[");
-        c->slot = slot_of(r, table);
+        parameter = slot_of(r, &c->slot);
         want(r, "]");
         more = take(r, "+");
     }
@@ -315,6 +328,7 @@ static void address(Reader *r, char form, Call *c)
     c->further = c->first ? c->further : further;
     if (!same(pool, x->pool))
         bad(r, r->at, "%.*s has slots '%.*s', not '%.*s'", x->name.n, x->name.at, x->pool.n, x->pool.at, pool.n, pool.at);
+    check_slot(r, r->at, x->name, c->slot, parameter, (Slots){table, room_of(r, x)});
     if (x->host != (form == 'H'))
         bad(r, r->at, "%.*s is of the other memory", x->name.n, x->name.at);
     c->first = c->first ? c->first : x;

@@ -492,7 +492,10 @@ static Ns refuted_apart(Search *s)
     s->r->most = REACHED_RUNS, s->r->apart = true;
     s->refuted = s->closed;
     smallest(s, s->refuted / 64 + 1);
-    int64_t end = s->actions + APART_ACTIONS;
+    const Ask *ask = &s->q->p->ask;
+    int64_t most = ask->proofs > APART_PROOFS ? (int64_t)APART_ACTIONS * APART_PROOFS / ask->proofs : APART_ACTIONS;
+    bool trial = s->q->rough || ask->steps_left || most < PREVIEWED_ACTIONS;
+    int64_t end = s->actions + (trial ? PREVIEWED_ACTIONS : most);
     for (int part = APART_PARTS; part > 0 && s->best.value > s->refuted + 1; part /= 2)
         if (!refute(s, s->refuted + (s->best.value - 1 - s->refuted + part - 1) / part, end))
             break;

@@ -167,8 +167,7 @@ static bool has_shared_devices(const Candidate *k)
     return slow && is_exact(k) && !k->ask.first_fit && (k->m->plan.chunks > 1 || chunks > k->stages);
 }
 
-/* With copies the bound is low, so the search cannot leave out much.  Without them it may come further. */
-static bool is_open(const Candidate *k)
+bool candidate_is_open(const Candidate *k)
 {
     return k->best && k->best->step > k->proof.bound && is_free(k) && k->m->plan.offload == OFFLOAD_AUTO && !k->ask.home;
 }
@@ -208,7 +207,7 @@ static const struct {
     {"limits of all chunks of a device together", has_shared_devices, share_limits, NULL},
     {"the cuts of other planners", is_free, ask_rivals, is_large},
     {"cuts that were expected to be nearly as fast", chose_cuts, lay_out_others, NULL},
-    {"no copies, beside a plan that is not proven", is_open, stay_home, NULL},
+    {"no copies, beside a plan that is not proven", candidate_is_open, stay_home, NULL},
 };
 enum { REMEDIES = sizeof remedies / sizeof *remedies, LAST = REMEDIES - 1 };    /* the last one has work of its own */
 
