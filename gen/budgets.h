@@ -64,7 +64,7 @@ enum {
     COARSE_CUTS = 96,           /* ... and before, where memory is short: prices are needed, few cuts get by with few */
     NEARLY_AS_FAST = 16,        /* a plan slower by up to this part may be better with other fates */
     FULL_HALVINGS = 12,         /* of the time of the longest full chunk: they end before at 1/256 of it */
-    NEAR_OPERATORS = 4,         /* at the end of a run, one of them begins its path: see frontier.c */
+    NEAR_OPERATORS = 4,         /* at the end of a run, one of them begins its path: see frontier.c; ends of the longest run */
     BRUTE_OPERATORS = 24,       /* of planner brute: binomial(24, 4) cuts */
     BRUTE_CHUNKS = 5,
     BRUTE_TENSORS = 12,         /* ... and 2^12 choices a run; above, price_best chooses */

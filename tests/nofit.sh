@@ -31,6 +31,12 @@ if grep -q 'not tried' "$tmp/report"; then fault "tiny-gpt: work is left, and so
 report "gpt2-124m on cuda" 1300MiB \
     examples/gpt2-124m.yaml --devices devices/h100.yaml --stages 2 --schedule 1f1b --recompute auto
 
+# Scores of a vocabulary cross no cut, so a stage that ends behind the loss needs less than one that ends before it: 2402 MiB
+# were promised, and 2048 plan.
+report "gpt2-124m, scores of a vocabulary" 1900MiB examples/gpt2-124m.yaml --stages 4 --schedule zb-h1 --recompute auto
+tight 2048
+report "gpt2-124m, two chunks a device" 2GiB examples/gpt2-124m.yaml --stages 4 --schedule interleaved-zb --recompute auto
+
 # Fifteen hundred layers: no layout is drawn, no remedy has its turn, and the report says so.
 sed 's/L: 36/L: 1500/' examples/gpt2-774m.yaml >"$tmp/deep.yaml"
 refuse "1,500 layers" 4 "not tried, or not to the end: a larger limit" within 40 ./dpgen plan "$tmp/deep.yaml" --stages 4 \
