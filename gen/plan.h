@@ -169,6 +169,7 @@ typedef struct {
     int proofs;                 /* exact: candidates that share the time for proofs where results may leave; 0: this one */
     Ns beat;                    /* a longer step is of no use: its memory is not laid out; 0: any is */
     bool brief;                 /* gives up sooner while nothing fits */
+    bool patient;               /* layouts that are far from fitting are searched to the end of the budget too */
     int64_t *work_left;         /* calls replayed for prices and runs met, of a whole search; NULL: no bound */
     int64_t *steps_left;        /* placement steps that trials share, which only have to fit; NULL: each layout has its own */
     int64_t *full_left;         /* those that all others share, and then they are brief; NULL: no bound */

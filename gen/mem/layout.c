@@ -178,7 +178,9 @@ static void shake(Placer *w, Layout *best, Good *good, Bytes enough, int64_t unt
 /* Far too high, and late? */
 static bool is_far(const Placer *w, const Layout *best, Bytes most)
 {
-    return w->left < LAYOUT_STEPS - FAR_STEPS && best->top > most && best->top - most > most / FAR_PART;
+    if (w->m->p->ask.patient || w->left >= LAYOUT_STEPS - FAR_STEPS)
+        return false;
+    return best->top > most && best->top - most > most / FAR_PART;
 }
 
 /* All that is left of the budget, unless it is far from fitting; once a layout fits, only as long as lower ones are found. */

@@ -130,6 +130,15 @@ static bool was_packed(const Candidate *k)
     return k->why == OVER_DEVICE;
 }
 
+/* The cuts are given, so no others pack better, and all that is alive at once has room. */
+static bool is_tight(const Candidate *k)
+{
+    bool given = (k->ask.cuts ? k->ask.cuts->n : k->m->plan.cuts.n) > 0, room = !k->best && k->first->lack.device >= 0;
+    for (int d = 0; room && d < k->first->devices; d++)
+        room = k->first->dev.at[d].bound <= k->first->dev.at[d].limit;
+    return given && room && !k->ask.patient;
+}
+
 /* The cuts were chosen for other fates, or by prices of copies, which are near. */
 static bool was_changed(const Candidate *k)
 {
@@ -177,7 +186,7 @@ static bool chose_cuts(const Candidate *k)
     return is_free(k) && k->failed->chunk.n > 0 && plan_chunks(k->failed) > 1;
 }
 
-enum { ALONE = 6 };             /* rows that ask no other planner and no other cuts than those near its own */
+enum { ALONE = 7 };             /* rows that ask no other planner and no other cuts than those near its own */
 
 /* ---- once the work of the search is done ------------------------------------------------------------------------------ */
 
@@ -199,6 +208,7 @@ static const struct {
     bool (*late)(const Candidate *k);   /* does it run without work left?  NULL: it does not */
 } remedies[] = {
     {"limits that packing leaves", was_packed, repack, is_needed},
+    {"layouts to the end of their budget", is_tight, pack_on, is_needed},
     {"cuts near its own", was_changed, polish, NULL},
     {"cuts that fewer values cross", is_full, take_narrow, is_needed},
     {"copies in a hurry", lacks_hurry, hurry_up, is_needed},

@@ -484,10 +484,23 @@ static void add_far(Search *s, int i)
         s->all.at[plan_far(s, i, true)].proof.bound = bound;
 }
 
+/* Nothing fits, and the cuts are given: other lists may. */
+static void fit_far(Search *s)
+{
+    for (int i = 0, n = s->all.n; i < n && s->best < 0 && !is_over(s); i++) {
+        const Candidate *k = &s->all.at[i];
+        bool given = (k->ask.cuts ? k->ask.cuts->n : k->m->plan.cuts.n) > 0 && k->first->lack.device >= 0 && !k->ask.far;
+        if (given && k->m->order != ORDER_FREE && transport_may_far(k->first) && skips_stages(k->first))
+            plan_far(s, i, false);
+    }
+}
+
 /* The best one first, so the others have more to beat. */
 static void try_far(Search *s)
 {
     int best = s->best, n = s->all.n;
+    if (best < 0)
+        fit_far(s);
     bool skips = false;
     for (int i = 0; i < n; i++)
         skips |= s->all.at[i].best && skips_stages(s->all.at[i].best);

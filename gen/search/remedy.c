@@ -73,6 +73,16 @@ void take_any(Candidate *k)
 }
 
 /* A cut has one message or more under way for each value that crosses it. */
+void pack_on(Candidate *k)
+{
+    Ask ask = k->ask;
+    ask.patient = true;
+    Candidate with = candidate_with(k, &ask);
+    candidate_start(&with, 0);
+    if (with.best)
+        take(k, with.best, with.proof);
+}
+
 void take_narrow(Candidate *k)
 {
     Ask ask = k->ask;
