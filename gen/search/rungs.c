@@ -40,7 +40,7 @@ static Plan *ask_any(const Options *x, const Model *m, bool home, bool *open)
     *work = QUESTION_WORK;
     Ask ask = {.first_fit = true, .home = home, .work_left = work, .steps_left = layout_budget(&(Ask){0})};
     Plan *failed = NULL, *p = search_with(x, m, &ask, &failed);
-    *open |= failed && failed->chunk.n > 0;
+    *open |= failed && failed->chunk.n > 0 && !failed->lack.host;
     return p;
 }
 
