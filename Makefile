@@ -19,7 +19,8 @@ FRONT   = gen/front/load.o gen/front/new.o gen/front/schema.o gen/front/expr.o g
           gen/front/expand_lstm.o gen/front/row.o gen/front/bind.o gen/front/graph.o gen/front/param.o \
           gen/front/shape.o gen/front/shape_ops.o gen/front/shape_move.o gen/front/shape_image.o \
           gen/front/shape_language.o gen/front/shape_attention.o gen/front/shape_recurrent.o gen/front/shape_experts.o \
-          gen/front/grad.o gen/front/update.o gen/front/gelu.o gen/front/fuse.o gen/front/weights.o
+          gen/front/grad.o gen/front/update.o gen/front/gelu.o gen/front/relu.o gen/front/fuse.o \
+          gen/front/weights.o
 TOKENIZER = $(sort $(wildcard rt/tokens/*.c))
 TOKENS  = $(TOKENIZER:rt/%.c=build/gen/%.o) gen/tokens/tokens.o
 PACK    = gen/pack/search.o gen/pack/greedy.o gen/pack/verify.o gen/pack/pack.o gen/pack/file.o

@@ -16,7 +16,8 @@ enum {
     SHOWN_OPERATORS = 20000,    /* of graphs that a report lays out: one layout costs the square of its buffers */
     BLAME_WORK = 15000000,      /* ... and before, to find the stage that lacks least */
     QUESTION_WORK = 25000000,    /* ... in each of them, then its first choices that fit are the answer; in a row of a table */
-    RUNGS = 6,              /* smaller limits that are asked where nothing fits: down by a tenth to a fifth of the limit */
+    RUNGS = 6,                  /* smaller limits that are asked where nothing fits: down by a tenth to a fifth of the limit */
+    RUNG_LACK = 2,              /* ... while no more than this part of it is lacking */
     LIMIT_WORK = 2,             /* ... and this part of them for the limit, the remedy that everybody asks for */
     MOVED_WORK = 100000000,     /* calls replayed for all cuts of a plan moved by one operator: some 5 s */
     PASSES = 100,               /* calls that all passes over one operator of a plan count as */

@@ -81,10 +81,11 @@ Graph *graph_of(const Options *x, const Model *m)
     weights_check(m, g);
     bad_stop();
     dump_graph(x, g, 's');
+    const char *written = model_hash(g);
+    join_relu(g, m);
     grad(g, m);
     bad_stop();
     dump_graph(x, g, 'g');
-    const char *written = model_hash(g);
     fuse(g, m);
     check_graph(g);
     const char *joined = model_hash(g);

@@ -254,7 +254,7 @@ void check_comm(const Plan *p)
 static Bytes moment_bytes(const Plan *p, const Routine *r, const Op *o, int state)
 {
     const State *s = &p->g->state.at[state];
-    if ((s->kind != S_MOMENT1 && s->kind != S_MOMENT2) || value_cut(p, o) < 0)
+    if ((s->kind != S_MOMENT1 && s->kind != S_MOMENT2 && s->kind != S_CENTRE) || value_cut(p, o) < 0)
         return s->bytes;
     Kept part = value_kept(p, plan_row_of(p, r->device, r->chunk), state, plan_levels(p));
     return part.to - part.from;

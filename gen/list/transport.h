@@ -56,7 +56,7 @@ static inline bool transport_may_far(const Plan *p)
  * all parts: new weights.  -1: it stays where it is. */
 static inline int transport_part(StateKind kind)
 {
-    return kind == S_VALUES || kind == S_MOMENT1 || kind == S_MOMENT2 || kind == S_DRIFT ? -1 :
+    return kind == S_VALUES || (kind >= S_MOMENT1 && kind <= S_DRIFT) ? -1 :
            kind == S_BLOCKS ? -1 : kind == S_GRAD ? 0 : kind == S_NORM ? 1 : kind == S_CLIP ? 2 : 3;
 }
 

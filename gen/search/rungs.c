@@ -7,7 +7,8 @@
  *
  * Method: first the question of a report, so each limit that a report promises has a plan.  Then the same question under
  * smaller limits.  They are rungs: numbers of six binary digits, the same ones under every limit.  A plan of a rung fits all
- * limits above it, so a rung that has a plan has one for them too.  The way down ends where no planner finds a cut.
+ * limits above it, so a rung that has a plan has one for them too.  The way down ends where no planner finds a cut, or where
+ * much is lacking: then it was not packing alone.
  *
  * Cost: RUNGS questions of QUESTION_WORK at most.  Not handled: a limit between two rungs that has a plan of its own, while a
  * larger one, and the rungs below it, have none.
@@ -34,17 +35,25 @@ static Bytes taken(const Device *k)
     return k->reserve + k->workspace;
 }
 
+/* The need is of the last cut that was tried, not of the best, so packing alone may lack that much. */
+static bool lacks_little(const Plan *failed)
+{
+    int d = failed->lack.device;
+    Bytes limit = d < 0 ? 0 : failed->dev.at[d].limit;
+    return failed->chunk.n > 0 && !failed->lack.host && limit > 0 && failed->lack.need - limit <= limit / RUNG_LACK;
+}
+
 static Plan *ask_any(const Options *x, const Model *m, bool home, bool *open)
 {
     int64_t *work = alloc(sizeof *work);
     *work = QUESTION_WORK;
     Ask ask = {.first_fit = true, .home = home, .work_left = work, .steps_left = layout_budget(&(Ask){0})};
     Plan *failed = NULL, *p = search_with(x, m, &ask, &failed);
-    *open |= failed && failed->chunk.n > 0 && !failed->lack.host;
+    *open |= !p && failed && lacks_little(failed);
     return p;
 }
 
-/* Asked as a report asks for the limits that it promises.  open: there were cuts. */
+/* Asked as a report asks for the limits that it promises.  open: there were cuts that nearly fit. */
 static Plan *ask_both(const Options *x, const Model *m, bool *open)
 {
     Plan *p = m->plan.offload == OFFLOAD_AUTO ? ask_any(x, m, true, open) : NULL;
