@@ -19,7 +19,6 @@
 #include "search.h"
 
 #include <string.h>
-#include <stdio.h>
 
 /* Numbers below 64 are rungs, and above those of six digits. */
 static Bytes rung_at(Bytes n)
@@ -36,12 +35,14 @@ static Bytes taken(const Device *k)
     return k->reserve + k->workspace;
 }
 
-/* The need is of the last cut that was tried, not of the best, so packing alone may lack that much. */
+/* The need is of the last cut that was tried, not of the best, so packing alone may lack that much.  Where chunks share a
+ * device, they pack worse, and it may be as much again as the limit. */
 static bool lacks_little(const Plan *failed)
 {
     int d = failed->lack.device;
     Bytes limit = d < 0 ? 0 : failed->dev.at[d].limit;
-    return failed->chunk.n > 0 && limit > 0 && failed->lack.need - limit <= limit / RUNG_LACK;
+    Bytes most = plan_chunks(failed) > plan_stages(failed) ? limit : limit / RUNG_LACK;
+    return failed->chunk.n > 0 && !failed->lack.host && limit > 0 && failed->lack.need - limit <= most;
 }
 
 static Plan *ask_any(const Options *x, const Model *m, bool home, bool *open)
