@@ -16,6 +16,8 @@ enum {
     SHOWN_OPERATORS = 20000,    /* of graphs that a report lays out: one layout costs the square of its buffers */
     BLAME_WORK = 15000000,      /* ... and before, to find the stage that lacks least */
     QUESTION_WORK = 25000000,    /* ... in each of them, then its first choices that fit are the answer; in a row of a table */
+    RUNGS = 6,                  /* smaller limits that are asked where nothing fits: down by a tenth to a fifth of the limit */
+    RUNG_LACK = 2,              /* ... while no more than this part of it is lacking */
     LIMIT_WORK = 2,             /* ... and this part of them for the limit, the remedy that everybody asks for */
     MOVED_WORK = 100000000,     /* calls replayed for all cuts of a plan moved by one operator: some 5 s */
     PASSES = 100,               /* calls that all passes over one operator of a plan count as */
@@ -62,7 +64,7 @@ enum {
     COARSE_CUTS = 96,           /* ... and before, where memory is short: prices are needed, few cuts get by with few */
     NEARLY_AS_FAST = 16,        /* a plan slower by up to this part may be better with other fates */
     FULL_HALVINGS = 12,         /* of the time of the longest full chunk: they end before at 1/256 of it */
-    NEAR_OPERATORS = 4,         /* at the end of a run, one of them begins its path: see frontier.c */
+    NEAR_OPERATORS = 4,         /* at the end of a run, one of them begins its path: see frontier.c; ends of the longest run */
     BRUTE_OPERATORS = 24,       /* of planner brute: binomial(24, 4) cuts */
     BRUTE_CHUNKS = 5,
     BRUTE_TENSORS = 12,         /* ... and 2^12 choices a run; above, price_best chooses */

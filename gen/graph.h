@@ -114,7 +114,7 @@ typedef struct {
     bool internal;              /* in brackets: not a YAML operator */
     VEC(Operand) in, par, out;
     const char *keys;           /* of the YAML line: front/attr.c */
-    bool product;               /* its class: cost/roof.c */
+    bool product, element;      /* its class: cost/roof.c, sched/share.c */
     const char *shape;
     const char *call[3], *flop[3];      /* F, I, W */
 } Row;

@@ -216,6 +216,23 @@ Model *ordered(const Model *m, int stages, const int *device)
     return with;
 }
 
+Plan *under_limits(const Plan *of, const Model *m)
+{
+    Model *own = alloc(sizeof *own);
+    Plan *p = alloc(sizeof *p);
+    *own = *of->m;
+    *p = *of;
+    memset(&own->devices, 0, sizeof own->devices);
+    for (int d = 0; d < of->m->devices.n; d++) {
+        *PUSH(&own->devices) = of->m->devices.at[d];
+        own->devices.at[d].memory = m->devices.at[of->m->devices.at[d].place].memory;
+    }
+    for (int d = 0; d < p->devices; d++)
+        p->dev.at[d].limit = own->devices.at[d].memory;
+    p->m = own;
+    return p;
+}
+
 /* The model as the plan of a file takes its devices. */
 static const Model *in_its_order(const Options *x, const Plan *p, const Model *m)
 {

@@ -77,6 +77,8 @@ static void test_fork(void)
         CHECK(before('w', 'x') && before('w', 'y') && before('x', 'z') && before('y', 'z') && before('z', '!'));
         order[0] = 0;
     }
+    CHECK(double_graphs() == 1 && cudaGraphExecDestroy(x) == cudaSuccess && double_graphs() == 0);
+    CHECK(cudaGraphLaunch(x, a) == cudaErrorInvalidValue);
 }
 
 static void test_waits(void)

@@ -119,7 +119,6 @@ Ints transport_loads(const Plan *p, const Action *k);
 
 /* ---- the list of a device, while it is written -------------------------------------------------------------------- */
 
-enum { REQUESTS = 256 };
 typedef struct { int msg, beat; Action what; } Pending;
 typedef VEC(Pending) Pendings;
 typedef struct {
@@ -130,7 +129,7 @@ typedef struct {
     Actions *out;
     int beat;                   /* computations so far */
     Pendings sent, posted;      /* begun and not waited for */
-    bool busy[REQUESTS];        /* request numbers of those */
+    bool busy[MOST_REQUESTS];      /* request numbers of those */
 } Desk;
 void    desk_open(Desk *d, int device, Actions *out);
 Action *desk_put(Desk *d, Action a);

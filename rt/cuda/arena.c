@@ -232,6 +232,7 @@ int arena_open(Worker *w)
 /* Streams, events and handles stay with the process, which a GPU's libraries keep for themselves anyway. */
 void arena_close(Worker *w)
 {
+    record_close(&w->stage);
     cudaFree(w->stage.arena);
     cudaFreeHost(w->stage.loss);
 }

@@ -23,9 +23,12 @@
  * end of a process, go through the sockets of meeting.c.  A peer that dies ends the job with its number, and no kernel waits
  * for good.
  *
- * Source: NCCL user guide, point-to-point communication.  NVIDIA refuses two ranks on one GPU, and so does this file.  The
- * names of the GPUs tell whether two ranks share one: a launcher may show each process one GPU, or all of them. Not run yet
- * with more than one GPU (docs/cuda.md).
+ * A step may be one graph (record.c) with messages of several communicators.  NCCL's means to run graphs and other calls at
+ * once can hang there; nobody needs it here, so it is off.
+ *
+ * Source: NCCL user guide, point-to-point communication, Using NCCL with CUDA Graphs.  NVIDIA refuses two ranks on one GPU,
+ * and so does this file.  The names of the GPUs tell whether two ranks share one: a launcher may show each process one GPU, or
+ * all of them.  Not run yet with more than one GPU (docs/cuda.md).
  */
 #include <nccl.h>
 #include <stdatomic.h>
@@ -88,6 +91,8 @@ Link *link_open(int stages, const int *of, int *argc, char ***argv, int *status)
     Link *l = calloc(1, sizeof *l);
     (void)argc, (void)argv;
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);         /* before anything wakes the driver */
+    if (record_wanted())
+        setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", 0);        /* an evaluation begins when the step's graph has ended */
     *status = l ? refuse(&r, stages) : complain(STATUS_RUN, "no memory for the transport");
     if (*status == DONE) {
         l->stages = stages;

@@ -164,6 +164,20 @@ void record_launch(Stage *st)
     device_check(st, cudaGraphLaunch(d->record->graph, d->compute), "launching a step");
 }
 
+void record_close(const Stage *st)
+{
+    const Device *d = device_of(st);
+    struct Record *r = d ? d->record : NULL;
+    if (!r)
+        return;
+    cudaGraphExecDestroy(r->graph);
+    for (int i = 0; i < r->rooms; i++)
+        cudaFreeHost(r->room[i]);
+    free(r->room);
+    free(r->chore);
+    free(r);
+}
+
 void arena_step(Worker *w)
 {
     Device *d = device_of(&w->stage);

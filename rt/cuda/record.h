@@ -15,4 +15,6 @@ bool record_lines(const Job *job);
 /* Where the host puts what a recorded step loads: a place for each load. */
 unsigned char *record_room(Stage *st, size_t n);
 void record_launch(Stage *st);
+/* A communicator ends when the graphs that use it are gone. */
+void record_close(const Stage *st);
 #endif

@@ -19,7 +19,7 @@
 typedef struct { Task task; Tips after; uint64_t rank; } Node;
 
 struct CUgraph_st { Node *node; int n, room; };
-struct CUgraphExec_st { struct CUgraph_st *graph; long launches; struct CUgraphExec_st *older; };
+struct CUgraphExec_st { struct CUgraph_st *graph; long launches; bool gone; struct CUgraphExec_st *older; };
 
 typedef struct Capture {
     struct CUgraph_st *graph;
@@ -35,6 +35,7 @@ struct Running { const struct CUgraph_st *graph; Task *task; bool *done; int fir
 static _Thread_local Capture *mine;
 static _Thread_local enum cudaStreamCaptureMode interaction = cudaStreamCaptureModeGlobal;
 static struct CUgraphExec_st *all;
+static int graphs;                      /* both kinds, that nobody has destroyed */
 
 /* ---- nodes --------------------------------------------------------------------------------------------------------- */
 
@@ -201,6 +202,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t at, cudaGraph_t *graph)
         c->over = true;
         mine = mine == c ? NULL : mine;
         *graph = e == cudaSuccess ? c->graph : NULL;
+        graphs += *graph != NULL;
     }
     pthread_mutex_unlock(&queue_lock);
     return e;
@@ -215,8 +217,9 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *to, cudaGraph_t g, unsigned lo
         return cudaErrorInvalidValue;
     *to = malloc(sizeof **to);
     pthread_mutex_lock(&queue_lock);
-    **to = (struct CUgraphExec_st){g, 0, all};
+    **to = (struct CUgraphExec_st){g, 0, false, all};
     all = *to;
+    graphs++;
     pthread_mutex_unlock(&queue_lock);
     return cudaSuccess;
 }
@@ -224,7 +227,37 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *to, cudaGraph_t g, unsigned lo
 /* What was instantiated goes on. */
 cudaError_t cudaGraphDestroy(cudaGraph_t g)
 {
+    pthread_mutex_lock(&queue_lock);
+    graphs -= g != NULL;
+    pthread_mutex_unlock(&queue_lock);
     return g ? cudaSuccess : cudaErrorInvalidValue;
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t x)
+{
+    if (!x || x->gone)
+        return cudaErrorInvalidValue;
+    pthread_mutex_lock(&queue_lock);
+    x->gone = true;
+    graphs--;
+    pthread_mutex_unlock(&queue_lock);
+    return cudaSuccess;
+}
+
+int double_graphs(void)
+{
+    pthread_mutex_lock(&queue_lock);
+    int n = graphs;
+    pthread_mutex_unlock(&queue_lock);
+    return n;
+}
+
+bool double_captures(cudaStream_t s)
+{
+    pthread_mutex_lock(&queue_lock);
+    bool captures = s->capture != NULL;
+    pthread_mutex_unlock(&queue_lock);
+    return captures;
 }
 
 cudaError_t cudaGraphUpload(cudaGraphExec_t x, cudaStream_t s)
@@ -247,7 +280,7 @@ static struct Running *running_of(const struct CUgraph_st *g)
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t x, cudaStream_t s)
 {
-    if (!x || !s)
+    if (!x || !s || x->gone)
         return cudaErrorInvalidValue;
     x->launches++;
     return queue_push(s, (Task){.kind = GRAPH, .name = "cudaGraphLaunch", .graph = running_of(x->graph)});
