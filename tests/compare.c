@@ -8,7 +8,7 @@
  *
  * Tensors are compared by max |a-b| / max |a| over the tensor, so that an element that happens to be near zero
  * does not ask for digits that float32 cannot have.  Names and shapes must be the same on both sides, in any order;
- * the moments of a checkpoint, NAME.m and NAME.v, are passed over.
+ * the moments of a checkpoint, NAME.m, NAME.v and NAME.centre, are passed over.
  *
  * The reader of safetensors here shares nothing with rt/, on purpose: u64 length, JSON of name -> {dtype, shape,
  * data_offsets}, bytes.  Only F32; names without escapes; a little-endian machine.
@@ -260,11 +260,11 @@ static double apart(const Tensor *ref, const Tensor *ours)
 static int is_moment(const File *ref, const char *name)
 {
     char stem[NAMES];
-    size_t n = strlen(name);
-    if (n < 2 || name[n - 2] != '.' || !strchr("mv", name[n - 1]))
+    const char *dot = strrchr(name, '.');
+    if (!dot || (strcmp(dot, ".m") && strcmp(dot, ".v") && strcmp(dot, ".centre")))
         return 0;
-    memcpy(stem, name, n - 2);
-    stem[n - 2] = 0;
+    memcpy(stem, name, (size_t)(dot - name));
+    stem[dot - name] = 0;
     return find(ref, stem) != NULL;
 }
 

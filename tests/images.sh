@@ -3,8 +3,9 @@
 #
 # A small convolutional model (tests/models/images.yaml) has the same bits under any plan: 1 to 4 stages, schedules, chunks,
 # recomputation, offloading, gradient groups with replicas, two processes, a stop and resume under another plan, in f32 and in
-# bf16.  The graph interpreter, which knows no plan, gives the hash.  SLOW=1 takes 40 plans a type.  oneDNN and the kernels for
-# GPUs each have one hash for two plans.
+# bf16.  The graph interpreter, which knows no plan, gives the hash.  oneDNN and the kernels for GPUs each have one hash for two
+# plans.  SLOW=1 takes 40 plans a type, and of five more models in f32: residual and dense branches, stochastic depth, cells of
+# separable convolutions.
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a build/librt_bf16.a build/interp build/interp_bf16
 model=$models/images.yaml
@@ -13,6 +14,7 @@ cwd=$tmp/data run="--no-checkpoint --quiet --hash"
 mkdir -p "$cwd"
 (cd "$cwd" && "$tmp/npy" image.npy f4 -1 1 40 12 11 3 && "$tmp/npy" labels.npy i4 0 5 40) || fault "no arrays"
 
+named="'[half, joined]'"
 # plans_of OPTION...
 plans_of() {
     for n in 1 2 3 4; do
@@ -22,7 +24,7 @@ plans_of() {
             echo "$n.$schedule.away $model --stages $n --schedule $schedule --offload \"['*']\" $*"
         done
     done
-    echo "v.gpipe $model --stages 2 --map 0,1,1,0 --schedule gpipe --recompute '[half, joined]' $*"
+    echo "v.gpipe $model --stages 2 --map 0,1,1,0 --schedule gpipe --recompute $named $*"
     echo "v.1f1b $model --stages 2 --map 0,1,0,1 --schedule 1f1b $*"
     echo "apart $model --stages 2 --schedule 1f1b --fuse none $*"
     echo "auto $model --stages 3 --schedule 1f1b --recompute auto $*"
@@ -52,6 +54,24 @@ plans_of | some | plans
 keep=
 interpret "f32" build/interp
 reference=$hash
+
+# Pictures and models of tests/ref
+more() {        # FILE
+    model=$tmp/$1.yaml
+    draw='- {op: Dropout, p: 0.3, shared: [1, 2, 3]}'
+    sed "s/^\\( *\\)- {op: BatchNorm, name: block.[23].1, track: micro}\$/&\\n\\1$draw/" "tests/ref/$1.yaml" >"$model"
+    plans_of --set train.steps=4 --devices "$tmp/four" | plans
+    interpret "$1" build/interp --set train.steps=4
+}
+five() {
+    cp tests/ref/images.*.npy "$cwd"
+    echo "devices: [{name: cpu, kind: cpu, count: 4, memory: 64MiB, threads: 1, kernels: portable}]" >"$tmp/four"
+    named="'[\"*1*\"]'"
+    for file in resnet densenet mobilenet efficientnet amoebanet; do more $file; done
+    model=$models/images.yaml
+    expect "stochastic depth" test "$(grep -c 'Dropout.*shared' "$tmp/efficientnet.yaml")" = 2
+}
+[ -z "$SLOW" ] || five
 
 # Stop after step 3 of 6, go on under another plan
 resume() {

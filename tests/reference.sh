@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Models through the whole line, against PyTorch: losses, norms, first and last gradient, parameters at the end; of images
-# the running statistics too.  A small one with three optimisers of torch.optim, of which one stops in the middle and goes on.
+# the running statistics too.  A small one with four optimisers of torch.optim, of which two stop in the middle and go on.
 # SLOW=1: eight more models of language, seven of images.
 #   reference.sh [DPGEN [COMPARE]] [-- OPTIONS FOR DPGEN]     such as -- --set plan.stages=2
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -98,10 +98,12 @@ rule nesterov "{type: sgd, lr: 0.05, momentum: 0.9, nesterov: true, weight_decay
 rule rmsprop "{type: rmsprop, lr: 0.01, alpha: 0.9, eps: 1e-3}" "$@"
 rule moving "{type: rmsprop, lr: 0.005, alpha: 0.95, eps: 1e-2, momentum: 0.8, weight_decay: 0.02}" "$@"
 again() {       # 10 steps, and 10 more
-    "$out/train" --weights "$start" --steps 10 --checkpoint "$tmp/again.run" --quiet &&
-        "$out/train" --resume --checkpoint "$tmp/again.run" --quiet &&
-        cmp "$(ends_of "$tmp/again.run" | head -n 1)" "$(ends_of "$out.run" | head -n 1)"
+    "$out/train" --weights "$start" --steps 10 --checkpoint "$out.again" --quiet &&
+        "$out/train" --resume --checkpoint "$out.again" --quiet &&
+        cmp "$(ends_of "$out.again" | head -n 1)" "$(ends_of "$out.run" | head -n 1)"
 }
 check "moving: stop and go on" again
+rule centred "{type: rmsprop, lr: 0.005, alpha: 0.9, eps: 1e-2, momentum: 0.5, centered: true}" "$@"
+check "centred: stop and go on" again
 echo "reference: $passed passed, $failed failed"
 [ $failed -eq 0 ]

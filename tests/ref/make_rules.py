@@ -17,6 +17,7 @@ RULES = {
     "nesterov": lambda p: torch.optim.SGD(p, 0.05, momentum=0.9, nesterov=True, weight_decay=0.01),
     "rmsprop": lambda p: torch.optim.RMSprop(p, 0.01, alpha=0.9, eps=1e-3),
     "moving": lambda p: torch.optim.RMSprop(p, 0.005, alpha=0.95, eps=1e-2, momentum=0.8, weight_decay=0.02),
+    "centred": lambda p: torch.optim.RMSprop(p, 0.005, alpha=0.9, eps=1e-2, momentum=0.5, centered=True),
 }
 
 
