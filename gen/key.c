@@ -107,7 +107,7 @@ const char *train_hash(const Graph *g, const Model *m)
     fprintf(f, "optimizer %d lr %a %a %a eps %a momentum %a decay %a\n", (int)x->opt, x->lr, x->beta1, x->beta2, x->eps,
             x->momentum, x->weight_decay);
     if (x->nesterov || x->opt == OPT_RMSPROP)
-        fprintf(f, "nesterov %d alpha %a\n", x->nesterov, x->alpha);
+        fprintf(f, "nesterov %d alpha %a%s\n", x->nesterov, x->alpha, x->centered ? " centered" : "");
     fprintf(f, "schedule %d warmup %" PRId64 " every %" PRId64 " final %a factor %a steps %" PRId64 "\n", (int)x->schedule,
             x->warmup, x->every, x->final, x->factor, x->steps);
     fprintf(f, "data %s %d\n", m->data.format ? m->data.format : "none", m->data.sequential);

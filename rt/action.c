@@ -22,18 +22,30 @@ void action(Stage *st, int number)
         st->hook(st, ACTION_BEGINS, st->worker->info->action[number], NULL, NULL);
 }
 
+static void begin_again(Stage *st, const Chore *c)
+{
+    step_begin(st, c->vals);
+}
+
 void step_begin(Stage *st, Values *vals)
 {
     Worker *w = st->worker;
+    arena_chore(st, (Chore){.again = begin_again, .vals = vals});
     Values *v = arena_values(st, vals);
     values_fill(v, w->run->job, w->ended && !w->eval ? w->next++ : w->step, w->eval);
     arena_post(st, vals, v, sizeof *v);
     w->begun = seconds();
 }
 
+static void end_again(Stage *st, const Chore *c)
+{
+    step_end(st, c->vals);
+}
+
 void step_end(Stage *st, Values *vals)
 {
     Worker *w = st->worker;
+    arena_chore(st, (Chore){.again = end_again, .vals = vals});
     arena_settle(st, vals);
     st->wall = seconds() - w->begun;
     w->last = arena_values(st, vals);

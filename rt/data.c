@@ -260,11 +260,17 @@ static const Source *source_of(Stage *st, const Values *vals, int input, int *ro
     return s;
 }
 
+static void load_again(Stage *st, const Chore *c)
+{
+    data_load(st, c->to, c->vals, c->input, c->number, c->bytes);
+}
+
 void data_load(Stage *st, void *to, Values *vals, int input, int mb, long bytes)
 {
     static const long size[] = {[JOB_F32] = 4, [JOB_BF16] = 2, [JOB_I32] = 4};
     if (paced(st))
         return;
+    arena_chore(st, (Chore){load_again, to, vals, input, mb, 0, bytes});
     int role;
     const Values *now = arena_values(st, vals);
     const Source *s = source_of(st, now, input, &role);
@@ -300,10 +306,16 @@ static long count_sample(Stage *st, const Source *s, int role, const InputInfo *
     return count;
 }
 
+static void count_again(Stage *st, const Chore *c)
+{
+    data_count(st, c->vals, c->input, c->number, c->count);
+}
+
 void data_count(Stage *st, Values *vals, int input, int ignore, int count)
 {
     if (paced(st))
         return;
+    arena_chore(st, (Chore){count_again, NULL, vals, input, ignore, count, 0});
     int role;
     Values *now = arena_values(st, vals);
     const Source *s = source_of(st, now, input, &role);

@@ -78,7 +78,7 @@ static int one_step(Worker *w, int64_t step)
     double begun = seconds();
     w->step = step;
     w->eval = false;
-    w->info->step(&w->stage);
+    arena_step(w);
     rest(w);
     const Values *v = w->last;
     Report r = worker_share(w, v->loss, v->norm);
@@ -287,6 +287,7 @@ static void train_stage(Worker *w)
     if (!run->opt.resume && !run->opt.weights && !w->info->pace)
         init_parameters(w);
     machine_cores(w);
+    arena_record(w);
     const int64_t *library = library_bytes(w);  /* nobody goes on before all have opened */
     atomic_store(&w->patience, 1);
     trace_origin(&w->stage);

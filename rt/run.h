@@ -149,6 +149,18 @@ void arena_write(Worker *w, void *at, const void *from, size_t n);
  * takes any memory of the host, and has read it when it returns. */
 void *arena_room(Stage *st, void *at, size_t n);
 void arena_post(Stage *st, void *at, const void *from, size_t n);
+/* The host's part of a step of training beside queueing: its begin and end, counts, loads.  Each tells how to do it again:
+ * a GPU that has the step as one graph wants no more than that of each further step. */
+typedef struct Chore {
+    void (*again)(Stage *st, const struct Chore *c);
+    void *to;
+    Values *vals;
+    int input, number, count;
+    long bytes;
+} Chore;
+void arena_chore(Stage *st, Chore c);
+void arena_record(Worker *w);                           /* behind all that opens; every stage calls it */
+void arena_step(Worker *w);
 /* The host's copy of the step's values; filled by step_begin(), and from the arena when the step's computation is over. */
 Values *arena_values(Stage *st, Values *vals);
 void arena_settle(Stage *st, Values *vals);

@@ -30,7 +30,7 @@ static const char *doing(const Worker *w, int64_t at)
 {
     long n = w->info->actions + w->info->eval_actions;
     if (at < 0)
-        return "none: it starts, exchanges results or writes files";
+        return "none: it starts, runs a step as a graph, exchanges results or writes files";
     return at < n && w->info->action ? w->info->action[at] : "?";
 }
 

@@ -23,6 +23,8 @@ program() {
     p=$(expr "$said" : '.*[ :]\([0-9]*\) passed') f=$(expr "$said" : '.* \([0-9]*\) failed')
     passed=$((passed + ${p:-0})) failed=$((failed + ${f:-1}))
 }
+runtime="tests/double/cudart.c tests/double/capture.c tests/double/device.c"
+program unit_capture $runtime
 for real in -UREAL_BF16 -DREAL_BF16 -DTF32; do
     program unit_cublaslt $real rt/op/cuda/product.c rt/op/cuda/linear.c rt/op/cuda/linear_xent.c rt/op/cuda/matmul.c \
         tests/double/cublaslt.c
@@ -30,13 +32,13 @@ done
 program unit_cuda_attention -UREAL_BF16 rt/op/cuda/attention.c
 program unit_cuda_attention -DREAL_BF16 rt/op/cuda/attention.c rt/op/cuda/attention_graph.c rt/op/cuda/graph.c \
     tests/double/cudnn.c
-program unit_cuda_start '-DBUILT_FOR="86 90"' rt/op/cuda/start.c tests/double/cudart.c tests/double/device.c \
+program unit_cuda_start '-DBUILT_FOR="86 90"' rt/op/cuda/start.c $runtime \
     tests/double/cublaslt.c
-program unit_cuda_start -DCUDNN '-DBUILT_FOR="90 100 103"' rt/op/cuda/start.c tests/double/cudart.c tests/double/device.c \
+program unit_cuda_start -DCUDNN '-DBUILT_FOR="90 100 103"' rt/op/cuda/start.c $runtime \
     tests/double/cublaslt.c
 # the GPU as a file for devices/: 2 x 5120 / 8 bytes at 2.619 GHz, 132 multiprocessors at 1.83 GHz with 4096 operations of bf16
 "${CC:-cc}" -std=c11 -Wall -Wextra -Wpedantic -Werror -D_GNU_SOURCE -isystem "$cuda/include" -o build/gpu_device \
-    tests/gpu/device.c tests/double/cudart.c tests/double/device.c -lpthread || exit 1
+    tests/gpu/device.c $runtime -lpthread || exit 1
 described() {   # WHAT STATUS TEXT SETTING...
     want=$1/$2 text=$3
     shift 3

@@ -65,8 +65,10 @@ plain=$(key "$tmp/sgd.yaml")
 ahead=$(key "$tmp/sgd.yaml" --set train.optimizer.nesterov=true)
 check 'nesterov' other "$ahead"
 rms() { key "$tmp/sgd.yaml" --set train.optimizer="{type: rmsprop, alpha: $1}"; }
-if [ "$ahead" != "$plain" ] && [ "$(rms 0.9)" != "$(rms 0.8)" ]; then passed=$((passed + 1))
-else failed=$((failed + 1)); echo "key: nesterov or alpha has no part in it" >&2; fi
+centred=$(rms '0.9, centered: true')
+if [ "$ahead" != "$plain" ] && [ "$(rms 0.9)" != "$(rms 0.8)" ] && [ "$(rms 0.9)" != "$centred" ]; then
+    passed=$((passed + 1))
+else failed=$((failed + 1)); echo "key: nesterov, alpha or centered has no part in it" >&2; fi
 
 bytes() { sed "s/mean: .*}/$1}/" tests/build/mean_count.yaml >"$tmp/bytes.yaml"; key "$tmp/bytes.yaml"; }
 if [ "$(bytes 'mean: 0.5')" != "$(bytes 'mean: 0.25')" ] && [ "$(bytes 'std: 0.5')" != "$(bytes 'mean: 0.5')" ]; then

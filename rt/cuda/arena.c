@@ -16,6 +16,7 @@
 #include "device.h"
 #include "meeting.h"
 #include "op/cuda/start.h"
+#include "record.h"
 #include "run.h"
 
 /* The line in the stage's source names operands and the line of the model. */
@@ -36,6 +37,8 @@ void device_check(const Stage *st, cudaError_t status, const char *what)
         status = cudaStreamSynchronize(d->compute);
     if (status != cudaSuccess && d->sync)
         describe(st, where, sizeof where);
+    if (d->mode == RECORDS)
+        snprintf(where, sizeof where, ", recording a step; without DPGEN_GRAPH calls go to the GPU one by one");
     if (status != cudaSuccess)
         quit(st->link, STATUS_RUN, "%s: %s: %s (%s)%s; checkpoints are as they were",
              st->worker ? st->worker->info->name : "stage", what, cudaGetErrorString(status), cudaGetErrorName(status), where);
@@ -229,6 +232,7 @@ int arena_open(Worker *w)
 /* Streams, events and handles stay with the process, which a GPU's libraries keep for themselves anyway. */
 void arena_close(Worker *w)
 {
+    record_close(&w->stage);
     cudaFree(w->stage.arena);
     cudaFreeHost(w->stage.loss);
 }
@@ -296,18 +300,23 @@ void *arena_room(Stage *st, void *at, size_t n)
     if (n > d->room_bytes)
         quit(st->link, STATUS_RUN, "stage %d sends %zu bytes to its arena, and no input is as large; this folder is not what "
              "dpgen wrote", st->index, n);
+    if (d->mode != PLAIN)
+        return d->at_hand = record_room(st, n);
     d->next_room = (d->next_room + 1) % ROOMS;
     device_check(st, cudaEventSynchronize(d->taken[d->next_room]), "waiting for data to be taken");
-    return d->room[d->next_room];
+    return d->at_hand = d->room[d->next_room];
 }
 
 void arena_post(Stage *st, void *at, const void *from, size_t n)
 {
     Device *d = device_of(st);
-    if (from != d->room[d->next_room])
+    if (from != d->at_hand)
         from = memcpy(arena_room(st, at, n), from, n);
+    if (d->mode == REPLAYS)
+        return;
     device_check(st, cudaMemcpyAsync(at, from, n, cudaMemcpyHostToDevice, stream_of(st)), "sending data");
-    device_check(st, cudaEventRecord(d->taken[d->next_room], stream_of(st)), "sending data");
+    if (d->mode == PLAIN)
+        device_check(st, cudaEventRecord(d->taken[d->next_room], stream_of(st)), "sending data");
 }
 
 Values *arena_values(Stage *st, Values *vals)
@@ -340,7 +349,13 @@ void arena_clock(Stage *st, double *at)
 
 void arena_settle(Stage *st, Values *vals)
 {
+    const Device *d = device_of(st);
     cudaStream_t s = stream_of(st);
-    device_check(st, cudaMemcpyAsync(arena_values(st, vals), vals, sizeof *vals, cudaMemcpyDeviceToHost, s), "ending the step");
-    device_check(st, cudaStreamSynchronize(s), "ending the step");
+    if (d->mode == REPLAYS)
+        record_launch(st);
+    else
+        device_check(st, cudaMemcpyAsync(arena_values(st, vals), vals, sizeof *vals, cudaMemcpyDeviceToHost, s),
+                     "ending the step");
+    if (d->mode != RECORDS)
+        device_check(st, cudaStreamSynchronize(s), "ending the step");
 }

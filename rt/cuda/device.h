@@ -17,6 +17,9 @@
 #include <string.h>
 
 enum { ROOMS = 16, GATHERED = 3968 };
+enum { QUEUES = 32, OTHERS = 3 };       /* of a GPU, at most; streams that are no pair's */
+/* PLAIN: what is queued runs.  RECORDS: it becomes nodes of a graph.  REPLAYS: the graph is filled with a step's data. */
+enum { PLAIN, RECORDS, REPLAYS };
 
 /* Code is loaded by its first call, and that may wait for all that runs: a receive, whose peer waits for this stage.  So
  * whoever opens a library's call here leaves one to make before the first step, on memory of the arena that holds nothing
@@ -46,13 +49,15 @@ typedef struct Device {
     cudaEvent_t ready[MAX_REQUESTS], arrived[MAX_REQUESTS], *left;  /* left[gpu of the receiver * MAX_REQUESTS + request] */
     int left_by[MAX_REQUESTS];      /* that gpu; -1: this stage receives */
     /* arena.c: pinned memory on its way to the arena, and copies of step values */
-    unsigned char *room[ROOMS];
+    unsigned char *room[ROOMS], *at_hand;       /* at_hand: the last room that was given out */
     cudaEvent_t taken[ROOMS];
     size_t room_bytes;
     int next_room;
     Values **mirror, **mirrored;    /* [mirrors]: on the host; in the arena */
     int mirrors;
     unsigned char *bounce;          /* ARENA_PIECE bytes */
+    int mode;
+    struct Record *record;          /* record.c */
 } Device;
 
 static inline Device *device_of(const Stage *st) { return (Device *)st->device; }

@@ -23,9 +23,12 @@
  * end of a process, go through the sockets of meeting.c.  A peer that dies ends the job with its number, and no kernel waits
  * for good.
  *
- * Source: NCCL user guide, point-to-point communication.  NVIDIA refuses two ranks on one GPU, and so does this file.  The
- * names of the GPUs tell whether two ranks share one: a launcher may show each process one GPU, or all of them. Not run yet
- * with more than one GPU (docs/cuda.md).
+ * A step may be one graph (record.c) with messages of several communicators.  NCCL's means to run graphs and other calls at
+ * once can hang there; nobody needs it here, so it is off.
+ *
+ * Source: NCCL user guide, point-to-point communication, Using NCCL with CUDA Graphs.  NVIDIA refuses two ranks on one GPU,
+ * and so does this file.  The names of the GPUs tell whether two ranks share one: a launcher may show each process one GPU, or
+ * all of them.  Not run yet with more than one GPU (docs/cuda.md).
  */
 #include <nccl.h>
 #include <stdatomic.h>
@@ -36,9 +39,9 @@
 #include "device.h"
 #include "link.h"
 #include "meeting.h"
+#include "record.h"
 #include "run.h"
 
-enum { QUEUES = 32, OTHERS = 3 };   /* of a GPU, at most; streams that are no pair's */
 enum { CHANNELS = 4 };              /* blocks that a receive keeps busy while it waits: multiprocessors that no product has */
 
 typedef struct { int from, to, line; ncclComm_t comm; cudaStream_t stream; } Pair;      /* line -1: over NCCL */
@@ -88,6 +91,8 @@ Link *link_open(int stages, const int *of, int *argc, char ***argv, int *status)
     Link *l = calloc(1, sizeof *l);
     (void)argc, (void)argv;
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);         /* before anything wakes the driver */
+    if (record_wanted())
+        setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", 0);        /* an evaluation begins when the step's graph has ended */
     *status = l ? refuse(&r, stages) : complain(STATUS_RUN, "no memory for the transport");
     if (*status == DONE) {
         l->stages = stages;
@@ -162,29 +167,32 @@ static int open_pair(Link *l, int from, int to, ncclUniqueId *all, void *byte)
     return connect_pair(p, l->stage == from, byte);
 }
 
-/* What each says of itself: the plan, and the GPU by the name that no other in the world has. */
-typedef struct { char plan[MEETING_SHARE - 16], gpu[16]; } Card;
+/* Each says this of itself: the plan, whether steps are to be graphs, and the GPU by the name that no other in the world
+ * has. */
+typedef struct { char plan[MEETING_SHARE - 17], graph, gpu[16]; } Card;
 
 /* The same answer everywhere; whoever it is about says why. */
 static int compare_cards(const Link *l, const Card *card)
 {
     int status = DONE;
     for (int i = 0; i < l->stages; i++) {
-        bool other = strcmp(card[i].plan, card->plan) != 0, taken = false;
+        bool other = strcmp(card[i].plan, card->plan) != 0, taken = false, graph = card[i].graph != card->graph;
         for (int k = 0; k < i && !other && !taken; k++)
             if ((taken = !memcmp(card[k].gpu, card[i].gpu, sizeof card->gpu)) && i == l->stage)
                 complain(STATUS_MACHINE, "stages %d and %d are on one GPU, and NCCL wants one for each; start fewer processes "
                          "on a host, or generate with plan.transport: local, which runs several stages on a GPU", k, i);
         if (other && i == l->stage)
             complain(STATUS_USAGE, "stage %d runs another plan than stage 0; start the same folder everywhere", i);
-        status = other ? STATUS_USAGE : taken && status == DONE ? STATUS_MACHINE : status;
+        if (graph && !other && i == l->stage)
+            complain(STATUS_USAGE, "stage %d has another DPGEN_GRAPH than stage 0; start all with the same", i);
+        status = other || graph ? STATUS_USAGE : taken && status == DONE ? STATUS_MACHINE : status;
     }
     return status;
 }
 
 static int share_cards(Link *l, const Job *job)
 {
-    Card mine = {{0}, {0}}, *card = calloc((size_t)l->stages, sizeof *card);
+    Card mine = {{0}, 0, {0}}, *card = calloc((size_t)l->stages, sizeof *card);
     struct cudaDeviceProp p;
     int gpu, status = STATUS_RUN;
     cudaError_t e = card ? cudaGetDevice(&gpu) : cudaErrorMemoryAllocation;
@@ -194,6 +202,7 @@ static int share_cards(Link *l, const Job *job)
         quit(l, STATUS_RUN, "stage %d: looking for the name of its GPU: %s", l->stage, cudaGetErrorString(e));
     strncpy(mine.plan, job->plan, sizeof mine.plan - 1);
     memcpy(mine.gpu, &p.uuid, sizeof mine.gpu);
+    mine.graph = record_wanted();
     if (meeting_share(l->meeting, &mine, card, sizeof mine))
         status = compare_cards(l, card);
     free(card);
@@ -215,23 +224,24 @@ static int open_lines(Link *l, const Job *job)
 static int open_pairs(Link *l, const Job *job)
 {
     int own = 0, status = DONE;
+    const char *talk = record_lines(job) ? job->talk : NULL;
     void *byte = NULL;
     ncclUniqueId *names = calloc((size_t)l->stages, sizeof *names);
     l->pair = calloc((size_t)job->pairs + 1, sizeof *l->pair);
     if (!names || !l->pair)
         return complain(STATUS_RUN, "no memory for the transport");
     for (int i = 0; i < job->pairs; i++)
-        own += (job->pair[2 * i] == l->stage || job->pair[2 * i + 1] == l->stage) && !(job->talk && job->talk[i]);
+        own += (job->pair[2 * i] == l->stage || job->pair[2 * i + 1] == l->stage) && !(talk && talk[i]);
     if (own + OTHERS > QUEUES)
         status = complain(STATUS_MACHINE, "stage %d exchanges messages in %d directions, and a GPU has queues for %d; let "
                           "fewer stages read what it makes, or use transport local", l->stage, own, QUEUES - OTHERS);
     if (status == DONE && cudaMalloc(&byte, 1) != cudaSuccess)
         status = complain(STATUS_RUN, "stage %d: no byte is left on its GPU", l->stage);
     for (int i = 0; i < job->pairs && status == DONE; i++)
-        if (!job->talk || !job->talk[i])
+        if (!talk || !talk[i])
             status = open_pair(l, job->pair[2 * i], job->pair[2 * i + 1], names, byte);
     atomic_store(&l->opened, l->pairs);
-    if (job->talk && status == DONE)
+    if (talk && status == DONE)
         status = open_lines(l, job);
     cudaFree(byte);
     free(names);

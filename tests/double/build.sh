@@ -36,8 +36,8 @@ for real in f32 bf16; do
     done
     # compiled FILE...: OUTPUT and what it is made of
     {
-        for file in rt/cuda/[!l]*.c rt/op/cuda/start.c tests/double/device.c tests/double/cudart.c tests/double/step.c \
-            $to/calls.c; do
+        for file in rt/cuda/[!l]*.c rt/op/cuda/start.c tests/double/device.c tests/double/cudart.c tests/double/capture.c \
+            tests/double/step.c $to/calls.c; do
             echo "$(basename $file .c).o" $file
         done
         echo link_nccl.half rt/cuda/link_nccl.c

@@ -22,59 +22,22 @@
  *
  * A thread that has chosen no GPU ends the program with its first call that would reach one.
  *
- * Not handled: default streams, graphs, memory pools, errors other than DOUBLE_FAULT.  Nothing of it is fast.
+ * Not handled: default streams, memory pools, errors other than DOUBLE_FAULT.  Graphs: capture.c.  Nothing of it is fast.
  */
-#include <pthread.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "double.h"
+#include "queue.h"
 
-enum { PAGE = 4096, MOST_BLOCKS = 64, MOST_DEVICES = 8, MOST_STREAMS = 256, MOST_WAITS = 1 << 16, CANARY = 0xc5 };
-
-typedef enum { WORK, POLL, COPY, FILL, RECORD, WAIT } Kind;
-
-typedef struct Task {
-    Kind kind;
-    const char *name;
-    void (*run)(void *);
-    bool (*step)(void *);
-    bool done;                  /* POLL */
-    void *args;
-    void *to;
-    const void *from;
-    size_t n;
-    int fill;
-    cudaEvent_t event;
-    uint64_t version;
-    struct Task *next;
-} Task;
-
-typedef struct { uint32_t at[MOST_STREAMS]; } Clock;        /* calls of each stream that come before */
-
-struct CUstream_st {
-    Task *head, *tail;
-    int device, number, waits;
-    struct Waited *pending;     /* since its last call */
-    uint64_t rank, ended, begun;
-    double ns;                  /* for events: when its last call ended */
-    Clock clock;
-    struct CUstream_st *next;
-};
-
-struct CUevent_st { uint64_t recorded, reached; int device; double ns; Clock clock; };
-
-typedef struct Waited { int stream, index; bool implied; Clock before; struct Waited *older; } Waited;
+enum { PAGE = 4096, MOST_BLOCKS = 64, MOST_DEVICES = 8, MOST_WAITS = 1 << 16, CANARY = 0xc5 };
 
 typedef struct { unsigned char *at; size_t n, room; int device; bool open; } Block;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
-static struct CUstream_st *streams;
+struct CUstream_st *queue_streams;
 static Block block[MOST_BLOCKS];
 static int blocks, stream_count;
 static size_t used[MOST_DEVICES], most[MOST_DEVICES];
@@ -85,14 +48,14 @@ static int waits;
 static bool running;
 static cudaError_t fault;
 
-_Noreturn static void broken(const char *who, const char *what, const void *at)
+_Noreturn void queue_broken(const char *who, const char *what, const void *at)
 {
     fprintf(stderr, "double: %s: %s (%p)\n", who, what, at);
     _exit(99);
 }
 
 /* splitmix64 (G. Steele, D. Lea, C. Flood, Fast splittable pseudorandom number generators, 2014) */
-static uint64_t draw(void)
+uint64_t queue_draw(void)
 {
     uint64_t z = state += 0x9e3779b97f4a7c15u;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -126,9 +89,9 @@ void *double_host(const void *device, size_t n, const char *who)
 {
     const Block *b = block_at(device);
     if (!b)
-        broken(who, "no memory of the device", device);
+        queue_broken(who, "no memory of the device", device);
     if ((size_t)((const unsigned char *)device - b->at) + n > b->n)
-        broken(who, "leaves its allocation", device);
+        queue_broken(who, "leaves its allocation", device);
     return (void *)(uintptr_t)device;
 }
 
@@ -136,13 +99,13 @@ static void check_end(const Block *b)
 {
     for (size_t i = b->n; i < b->room; i++)
         if (b->at[i] != CANARY)
-            broken("cudaMalloc", "bytes behind the allocation were written", b->at + i);
+            queue_broken("cudaMalloc", "bytes behind the allocation were written", b->at + i);
 }
 
 /* At the end, with the lock for good: what goes on between processes (go_on) would close the memory again. */
 static void report(void)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&queue_lock);
     open_memory(true);
     for (int i = 0; i < blocks; i++)
         if (block[i].at)
@@ -154,6 +117,8 @@ static void report(void)
         fprintf(stderr, "double: allocation %d: %zu bytes on GPU %d\n", i, block[i].n, block[i].device);
     if (getenv("DOUBLE_REPORT"))
         fprintf(stderr, "double: between GPUs: %ld direct, %ld through the host\n", between[1], between[0]);
+    if (getenv("DOUBLE_REPORT"))
+        capture_report();
     for (int i = 0; getenv("DOUBLE_REPORT") && i < waits; i++)
         fprintf(stderr, "double: wait %d:%d%s\n", waited[i]->stream, waited[i]->index, waited[i]->implied ? " implied" : "");
 }
@@ -161,8 +126,11 @@ static void report(void)
 cudaError_t cudaMalloc(void **to, size_t n)
 {
     int current = double_device("cudaMalloc");
-    pthread_mutex_lock(&lock);
-    cudaError_t e = cudaErrorMemoryAllocation;
+    cudaError_t e = capture_allows();
+    if (e != cudaSuccess)
+        return e;
+    pthread_mutex_lock(&queue_lock);
+    e = cudaErrorMemoryAllocation;
     if (blocks == 0)
         atexit(report);
     if (used[current] + n <= (size_t)double_setting("DOUBLE_MEMORY", 1L << 40) && blocks < MOST_BLOCKS) {
@@ -179,14 +147,16 @@ cudaError_t cudaMalloc(void **to, size_t n)
         *to = b->at;
         e = cudaSuccess;
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&queue_lock);
     return e;
 }
 
 cudaError_t cudaFree(void *at)
 {
     double_device("cudaFree");
-    pthread_mutex_lock(&lock);
+    if (capture_allows() != cudaSuccess)
+        return cudaErrorStreamCaptureUnsupported;
+    pthread_mutex_lock(&queue_lock);
     Block *b = block_at(at);
     if (b) {
         mprotect(b->at, b->room, PROT_READ | PROT_WRITE);
@@ -195,22 +165,24 @@ cudaError_t cudaFree(void *at)
         munmap(b->at - PAGE, b->room + 2 * PAGE);
         b->at = NULL;
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&queue_lock);
     return cudaSuccess;
 }
 
 void double_take(size_t bytes)
 {
     int current = double_device("a library");
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&queue_lock);
     used[current] += bytes;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&queue_lock);
 }
 
 cudaError_t cudaHostAlloc(void **to, size_t n, unsigned flags)
 {
     double_device("cudaHostAlloc");
     (void)flags;
+    if (capture_allows() != cudaSuccess)
+        return cudaErrorStreamCaptureUnsupported;
     *to = malloc(n ? n : 1);
     if (*to)
         memset(*to, CANARY, n);
@@ -220,6 +192,8 @@ cudaError_t cudaHostAlloc(void **to, size_t n, unsigned flags)
 cudaError_t cudaFreeHost(void *at)
 {
     double_device("cudaFreeHost");
+    if (capture_allows() != cudaSuccess)
+        return cudaErrorStreamCaptureUnsupported;
     free(at);
     return cudaSuccess;
 }
@@ -235,17 +209,19 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
 /* ---- streams and events ------------------------------------------------------------------------------------------- */
 
 /* With the memory of the device open. */
-static bool may_run(Task *t)
+bool queue_may_run(Task *t)
 {
     if (t->kind == POLL)
         t->done = t->done || t->step(t->args);
+    if (t->kind == GRAPH)
+        return graph_may_run(t);
     return t->kind == POLL ? t->done : t->kind != WAIT || t->event->reached >= t->version;
 }
 
 static bool polls(void)
 {
-    for (const struct CUstream_st *s = streams; s; s = s->next)
-        if (s->head && s->head->kind == POLL)
+    for (const struct CUstream_st *s = queue_streams; s; s = s->next)
+        if (s->head && (s->head->kind == POLL || s->head->kind == GRAPH))
             return true;
     return false;
 }
@@ -262,7 +238,7 @@ static void count_between(const Block *from, const Block *to)
         between[double_direct(from->device, to->device)]++;
 }
 
-static void perform(const Task *t)
+void queue_perform(Task *t)
 {
     switch (t->kind) {
     case WORK:
@@ -282,22 +258,26 @@ static void perform(const Task *t)
     case RECORD:
         t->event->reached = t->version;
         break;
-    case POLL: case WAIT:
+    case POLL: case WAIT: case GRAPH:
         break;
     }
 }
 
-/* The stream whose head runs next; NULL: none may.  In half of the seeds the order of streams is fixed, so that some are
- * always late and others always early. */
+/* In half of the seeds the order of streams is fixed, so that some are always late and others always early. */
+bool queue_ranked(void)
+{
+    return double_setting("DOUBLE_SEED", 0) % 2;
+}
+
+/* The stream whose head runs next; NULL: none may. */
 static struct CUstream_st *choose(void)
 {
     struct CUstream_st *best = NULL;
-    bool ranked = double_setting("DOUBLE_SEED", 0) % 2;
     uint64_t least = 0;
-    for (struct CUstream_st *s = streams; s; s = s->next) {
-        if (!s->head || !may_run(s->head))
+    for (struct CUstream_st *s = queue_streams; s; s = s->next) {
+        if (!s->head || !queue_may_run(s->head))
             continue;
-        uint64_t rank = ranked ? s->rank : draw();
+        uint64_t rank = queue_ranked() ? s->rank : queue_draw();
         if (!best || rank < least)
             best = s, least = rank;
     }
@@ -321,8 +301,13 @@ static void tick(struct CUstream_st *s, const Task *t)
 static void advance(struct CUstream_st *s)
 {
     Task *t = s->head;
-    perform(t);
-    tick(s, t);
+    const Task *now = t->kind == GRAPH ? graph_perform(t) : t;
+    if (now == t)
+        queue_perform(t);
+    if (now)
+        tick(s, now);
+    if (t->kind == GRAPH && !graph_is_over(t))
+        return;
     s->head = t->next;
     s->ended++;
     free(t->args);
@@ -345,9 +330,9 @@ static bool run_some(bool (*over)(const void *), const void *of)
 
 static bool works(void)
 {
-    for (const struct CUstream_st *s = streams; s; s = s->next)
+    for (const struct CUstream_st *s = queue_streams; s; s = s->next)
         for (const Task *t = s->head; t; t = t->next)
-            if (t->kind == WORK)
+            if (t->kind == WORK || t->kind == GRAPH)
                 return true;
     return false;
 }
@@ -360,9 +345,9 @@ static void let_all_queue(void)
     uint64_t before = ~pushes;
     for (int i = 0; patience && works() && before != pushes && i < 100; i++) {
         before = pushes;
-        pthread_mutex_unlock(&lock);
+        pthread_mutex_unlock(&queue_lock);
         usleep((useconds_t)patience);
-        pthread_mutex_lock(&lock);
+        pthread_mutex_lock(&queue_lock);
     }
 }
 
@@ -375,11 +360,11 @@ static void drain(bool (*over)(const void *), const void *of)
         if (run_some(over, of)) {
             pthread_cond_broadcast(&more);
         } else if (polls()) {
-            pthread_mutex_unlock(&lock);
+            pthread_mutex_unlock(&queue_lock);
             usleep(100);
-            pthread_mutex_lock(&lock);
+            pthread_mutex_lock(&queue_lock);
         } else {
-            pthread_cond_wait(&more, &lock);
+            pthread_cond_wait(&more, &queue_lock);
         }
     }
 }
@@ -430,19 +415,15 @@ static void end_waits(struct CUstream_st *s)
         join(&s->clock, &s->pending->before);
 }
 
-static void push(cudaStream_t s, Task t)
+static void append(cudaStream_t s, Task t)
 {
-    double_device(t.name);
-    pthread_mutex_lock(&lock);
-    if (!s)
-        broken(t.name, "the default stream is not used here", NULL);
     Task *copy = malloc(sizeof *copy);
     *copy = t;
     pushes++;
     s->begun++;
     if (t.kind != WAIT)
         end_waits(s);
-    s->clock.at[s->number] += t.kind <= FILL;
+    s->clock.at[s->number] += t.kind < RECORD;
     if (t.kind == RECORD) {
         copy->version = ++t.event->recorded;
         t.event->clock = s->clock;
@@ -456,14 +437,29 @@ static void push(cudaStream_t s, Task t)
         s->head = copy;
     s->tail = copy;
     pthread_cond_broadcast(&more);
-    pthread_mutex_unlock(&lock);
+}
+
+cudaError_t queue_push(cudaStream_t s, Task t)
+{
+    bool taken;
+    double_device(t.name);
+    if (!s)
+        queue_broken(t.name, "the default stream is not used here", NULL);
+    pthread_mutex_lock(&queue_lock);
+    cudaError_t e = capture_call(s, &t, is_dropped(s), &taken);
+    if (taken)
+        s->waits += t.kind == WAIT;
+    else
+        append(s, t);
+    pthread_mutex_unlock(&queue_lock);
+    return e;
 }
 
 void double_enqueue(cudaStream_t stream, const char *name, void (*run)(void *), const void *args, size_t bytes)
 {
     void *copy = malloc(bytes ? bytes : 1);
     memcpy(copy, args, bytes);
-    push(stream, (Task){.kind = WORK, .name = name, .run = run, .args = copy});
+    queue_push(stream, (Task){.kind = WORK, .name = name, .run = run, .args = copy, .bytes = bytes});
 }
 
 static bool never(const void *of)
@@ -477,10 +473,10 @@ static void *go_on(void *at)
 {
     for (;;) {
         usleep(2000);
-        pthread_mutex_lock(&lock);
+        pthread_mutex_lock(&queue_lock);
         if (run_some(never, at))
             pthread_cond_broadcast(&more);
-        pthread_mutex_unlock(&lock);
+        pthread_mutex_unlock(&queue_lock);
     }
     return NULL;
 }
@@ -502,25 +498,25 @@ void double_poll(cudaStream_t stream, const char *name, bool (*step)(void *), co
 {
     void *copy = malloc(bytes);
     memcpy(copy, args, bytes);
-    push(stream, (Task){.kind = POLL, .name = name, .step = step, .args = copy});
+    queue_push(stream, (Task){.kind = POLL, .name = name, .step = step, .args = copy, .bytes = bytes});
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *to, unsigned flags)
 {
     int current = double_device("cudaStreamCreate");
     (void)flags;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&queue_lock);
     if (stream_count == 0)
         state = (uint64_t)double_setting("DOUBLE_SEED", 0);
     if (stream_count == MOST_STREAMS)
-        broken("cudaStreamCreate", "too many streams", NULL);
+        queue_broken("cudaStreamCreate", "too many streams", NULL);
     struct CUstream_st *s = calloc(1, sizeof *s);
     s->device = current;
     s->number = stream_count++;
-    s->rank = draw();
-    s->next = streams;
-    streams = s;
-    pthread_mutex_unlock(&lock);
+    s->rank = queue_draw();
+    s->next = queue_streams;
+    queue_streams = s;
+    pthread_mutex_unlock(&queue_lock);
     *to = s;
     return cudaSuccess;
 }
@@ -536,11 +532,13 @@ static bool stream_reached(const void *at)
 cudaError_t cudaStreamSynchronize(cudaStream_t s)
 {
     double_device("cudaStreamSynchronize");
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&queue_lock);
     Reach r = {s, s->begun};
-    drain(stream_reached, &r);
-    pthread_mutex_unlock(&lock);
-    return fault;
+    cudaError_t e = capture_allows_waiting(s->capture, cudaErrorStreamCaptureUnsupported);
+    if (e == cudaSuccess)
+        drain(stream_reached, &r);
+    pthread_mutex_unlock(&queue_lock);
+    return e == cudaSuccess ? fault : e;
 }
 
 static bool event_reached(const void *at)
@@ -552,10 +550,12 @@ static bool event_reached(const void *at)
 cudaError_t cudaEventSynchronize(cudaEvent_t e)
 {
     double_device("cudaEventSynchronize");
-    pthread_mutex_lock(&lock);
-    drain(event_reached, e);
-    pthread_mutex_unlock(&lock);
-    return cudaSuccess;
+    pthread_mutex_lock(&queue_lock);
+    cudaError_t may = capture_allows_waiting(e->capture, cudaErrorCapturedEvent);
+    if (may == cudaSuccess)
+        drain(event_reached, e);
+    pthread_mutex_unlock(&queue_lock);
+    return may;
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *to, unsigned flags)
@@ -571,8 +571,7 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s)
 {
     if (e->device != s->device)
         return cudaErrorInvalidResourceHandle;
-    push(s, (Task){.kind = RECORD, .name = "cudaEventRecord", .event = e});
-    return cudaSuccess;
+    return queue_push(s, (Task){.kind = RECORD, .name = "cudaEventRecord", .event = e});
 }
 
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
@@ -584,8 +583,7 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned flags)
 {
     (void)flags;
-    push(s, (Task){.kind = WAIT, .name = "cudaStreamWaitEvent", .event = e});
-    return cudaSuccess;
+    return queue_push(s, (Task){.kind = WAIT, .name = "cudaStreamWaitEvent", .event = e});
 }
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t n, enum cudaMemcpyKind kind, cudaStream_t s)
@@ -593,15 +591,13 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t n, enum cudaMemcp
     bool to_device = block_at(to) != NULL, from_device = block_at(from) != NULL;
     if (to_device != (kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice) ||
         from_device != (kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice))
-        broken("cudaMemcpyAsync", "the direction is not that of its addresses", to);
-    push(s, (Task){.kind = COPY, .name = "cudaMemcpyAsync", .to = to, .from = from, .n = n});
-    return cudaSuccess;
+        queue_broken("cudaMemcpyAsync", "the direction is not that of its addresses", to);
+    return queue_push(s, (Task){.kind = COPY, .name = "cudaMemcpyAsync", .to = to, .from = from, .n = n});
 }
 
 cudaError_t cudaMemsetAsync(void *to, int fill, size_t n, cudaStream_t s)
 {
-    push(s, (Task){.kind = FILL, .name = "cudaMemsetAsync", .to = to, .fill = fill, .n = n});
-    return cudaSuccess;
+    return queue_push(s, (Task){.kind = FILL, .name = "cudaMemsetAsync", .to = to, .fill = fill, .n = n});
 }
 
 typedef struct { cudaHostFn_t run; void *with; } HostCall;
@@ -622,10 +618,12 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t s, cudaHostFn_t run, void *with)
 cudaError_t cudaMemset(void *to, int fill, size_t n)
 {
     double_device("cudaMemset");
-    pthread_mutex_lock(&lock);
+    if (capture_allows() != cudaSuccess)
+        return cudaErrorStreamCaptureUnsupported;
+    pthread_mutex_lock(&queue_lock);
     open_memory(true);
     memset(double_host(to, n, "cudaMemset"), fill, n);
     open_memory(false);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&queue_lock);
     return cudaSuccess;
 }

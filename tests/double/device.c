@@ -180,7 +180,9 @@ const char *cudaGetErrorString(cudaError_t e)
     return e == cudaSuccess ? "no error" : e == cudaErrorMemoryAllocation ? "out of memory" : e == cudaErrorNoDevice
            ? "no CUDA-capable device is detected" : e == cudaErrorInsufficientDriver
            ? "CUDA driver version is insufficient for CUDA runtime version" : e == cudaErrorIllegalAddress
-           ? "an illegal memory access was encountered" : "an error of the double";
+           ? "an illegal memory access was encountered" : e == cudaErrorStreamCaptureUnjoined
+           ? "a fork of the capture is not joined" : e == cudaErrorStreamCaptureIsolation
+           ? "a dependency would cross the capture's boundary" : "an error of the double";
 }
 
 const char *cudaGetErrorName(cudaError_t e)

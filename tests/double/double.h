@@ -12,6 +12,9 @@
 void double_enqueue(cudaStream_t stream, const char *name, void (*run)(void *), const void *args, size_t bytes);
 /* Work that waits for another process: step(copy of args) again and again, until it says that it is done. */
 void double_poll(cudaStream_t stream, const char *name, _Bool (*step)(void *), const void *args, size_t bytes);
+/* Is this stream being captured?  How many graphs are there still? */
+_Bool double_captures(cudaStream_t stream);
+int double_graphs(void);
 /* From now on work is done while no host waits, too. */
 void double_go_on(void);
 /* The memory behind an address on the device, of which `who` uses so many bytes; ends the program where there is none. */

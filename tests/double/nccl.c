@@ -3,6 +3,9 @@
  * nccl.c: NCCL without GPUs, between processes of one host: as much of it as rt/cuda/link_nccl.c calls.  A communicator of two
  * is a named pipe; a message says how long it is, so that a send which meets another receive than its own is found.
  *
+ * A message in a graph: a communicator waits at its end for the graphs that use it, for good where nobody destroys them, which
+ * ends the program here.  Graphs and other calls at once are not asked for (NCCL_GRAPH_MIXING_SUPPORT=0).
+ *
  * The first call on a communicator keeps the host until its peer calls too, as where NCCL connects the two.
  *
  *   DOUBLE_COMM=fails  opening a communicator fails      =hangs  it waits for good, as for a peer that has ended
@@ -22,7 +25,7 @@
 #include <unistd.h>
 #include "double.h"
 
-struct ncclComm { int file, rank; long messages; _Atomic bool broken; char path[NCCL_UNIQUE_ID_BYTES]; };
+struct ncclComm { int file, rank; long messages; bool captured; _Atomic bool broken; char path[NCCL_UNIQUE_ID_BYTES]; };
 
 typedef struct { int file; bool sending; unsigned char *at; size_t n, done, head; size_t said; } Moving;
 
@@ -58,6 +61,10 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *to, int ranks, ncclUniqueId id, 
 
 ncclResult_t ncclCommDestroy(ncclComm_t c)
 {
+    if (c->captured && double_graphs() > 0) {
+        fprintf(stderr, "double: a communicator waits for a graph that nobody destroys\n");
+        _exit(99);
+    }
     if (c->rank == 0)
         unlink(c->path);
     if (c->file >= 0)
@@ -131,6 +138,11 @@ static ncclResult_t start(const void *at, size_t n, ncclDataType_t type, ncclCom
 {
     be_late();
     connect_first(c);
+    c->captured |= double_captures(s);
+    if (c->captured && double_setting("NCCL_GRAPH_MIXING_SUPPORT", 1)) {
+        fprintf(stderr, "double: graphs of several communicators, which may hang\n");
+        _exit(99);
+    }
     Moving m = {.file = c->file, .sending = sending, .at = (unsigned char *)(uintptr_t)at, .n = n, .said = sending ? n : 0};
     if (type != ncclInt8 || sending != (c->rank == 0))
         return ncclInvalidArgument;

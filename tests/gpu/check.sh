@@ -6,7 +6,8 @@
 #   tests/gpu/check.sh DIR
 #
 #   bits        every folder of a type has one hash: stages 1 to 4, recomputation, offload, several chunks, two calls that
-#               are one elsewhere; one of them again, 20 times; and of a model whose head is LinearCrossEntropy
+#               are one elsewhere; one of them again, 20 times; and of a model whose head is LinearCrossEntropy; one stage with
+#               a graph for each step
 #   numbers     cublasLt and cuDNN against f64, all transposes, odd sizes, f32 as f32; attention 20 times with equal bits
 #   profile     the benchmark of dpgen profile has a time for every row, an algorithm for every product, copies and messages
 #   sanitizer   no bad address, no read of what was never written, no race in shared memory
@@ -62,6 +63,9 @@ for type in f32 bf16 f32-chunked bf16-chunked; do
         loss=$(sed -n 's/.*"event":"step".*"loss":\([0-9.]*\).*/\1/p' "$folder/run.log" | tr '\n' ' ')
         note "$(basename "$folder"): $(printf %.12s "$said") loss $loss"
     done
+    said=$(DPGEN_GRAPH=1 hash_of "$dir/bits/$type.1")
+    if [ "$said" = "$want" ] && ! grep -q "no graph" "$dir/bits/$type.1/out"; then pass
+    else fault "$type.1 with graphs: ${said:-$(tail -n 1 "$dir/bits/$type.1/out")}, not $want"; fi
     for i in $(seq 20); do
         [ "$(hash_of "$dir/bits/$type.3")" = "$want" ] || { fault "$type.3 differs the ${i}th time"; break; }
     done

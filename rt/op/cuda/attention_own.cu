@@ -147,34 +147,58 @@ FN void slopes(float (&s)[SIDE], float (&dp)[SIDE], const Attend &a, const Place
     }
 }
 
-/* The tile of queries q .. and keys k ..: rows are queries. */
-FN void slope_tile(float (&s)[SIDE][SIDE], float (&ds)[SIDE][SIDE], float *room, const Attend &a, const Place &p, long q,
-                   long k, bool through = true)
+/* A thread's own elements wait in shared memory while others take the registers: here, those of query i of its four.  Queries
+ * are the columns of a tile where keys are its rows (KEYS). */
+template <bool KEYS> FN float *own(float *tile, int i)
 {
-    score_tile(s, room, queries(a, a.q, a.qs, p), q, keys(a, a.k, p), k, a.width);
-    score_tile(ds, room, queries(a, a.dy, a.heads * a.width, p), q, keys(a, a.v, p), k, a.width);
-    UNROLL
-    for (int r = 0; r < SIDE; r++)
-        slopes(s[r], ds[r], a, p, q + down() + r, k + across(), through);
+    return KEYS ? tile + (across() + i) * PITCH + down() : tile + (down() + i) * PITCH + across();
 }
 
-/* The same, turned: rows are keys. */
-FN void slope_tile_turned(float (&s)[SIDE][SIDE], float (&ds)[SIDE][SIDE], float *room, const Attend &a, const Place &p,
-                          long q, long k)
+template <bool KEYS> FN void park_tile(float *tile, const float (&s)[SIDE][SIDE])
 {
-    score_tile(s, room, keys(a, a.k, p), k, queries(a, a.q, a.qs, p), q, a.width);
-    score_tile(ds, room, keys(a, a.v, p), k, queries(a, a.dy, a.heads * a.width, p), q, a.width);
     UNROLL
-    for (int c = 0; c < SIDE; c++) {
-        float of_query[SIDE], slope[SIDE];
+    for (int i = 0; i < SIDE; i++) {
+        float of_query[SIDE];
         UNROLL
-        for (int r = 0; r < SIDE; r++)
-            of_query[r] = s[r][c], slope[r] = ds[r][c];
-        slopes(of_query, slope, a, p, q + across() + c, k + down(), true);
-        UNROLL
-        for (int r = 0; r < SIDE; r++)
-            s[r][c] = of_query[r], ds[r][c] = slope[r];
+        for (int j = 0; j < SIDE; j++)
+            of_query[j] = KEYS ? s[j][i] : s[i][j];
+        store(own<KEYS>(tile, i), of_query);
     }
+}
+
+template <bool KEYS> FN void fetch_tile(float (&s)[SIDE][SIDE], float *tile)
+{
+    UNROLL
+    for (int i = 0; i < SIDE; i++) {
+        float of_query[SIDE];
+        load(of_query, own<KEYS>(tile, i));
+        UNROLL
+        for (int j = 0; j < SIDE; j++)
+            (KEYS ? s[j][i] : s[i][j]) = of_query[j];
+    }
+}
+
+/* dS of the tile of queries q .. and keys k ..; with keys as rows D(P) too, in `tile` as keep_tile() lays it down. */
+template <bool KEYS> FN void slope_tile(float (&ds)[SIDE][SIDE], float *tile, float *room, const Attend &a, const Place &p,
+                                        long q, long k, bool through = true)
+{
+    Matrix of_q = queries(a, a.q, a.qs, p), of_dy = queries(a, a.dy, a.heads * a.width, p);
+    Matrix of_k = keys(a, a.k, p), of_v = keys(a, a.v, p);
+    score_tile(ds, room, KEYS ? of_k : of_q, KEYS ? k : q, KEYS ? of_q : of_k, KEYS ? q : k, a.width);
+    park_tile<KEYS>(tile, ds);
+    score_tile(ds, room, KEYS ? of_v : of_dy, KEYS ? k : q, KEYS ? of_dy : of_v, KEYS ? q : k, a.width);
+    __syncthreads();
+    park_tile<KEYS>(room, ds);
+    for (int i = 0; i < SIDE; i++) {
+        float s[SIDE], slope[SIDE];
+        load(s, own<KEYS>(tile, i));
+        load(slope, own<KEYS>(room, i));
+        slopes(s, slope, a, p, q + (KEYS ? across() : down()) + i, k + (KEYS ? down() : across()), through);
+        if (KEYS)
+            store(own<KEYS>(tile, i), s);
+        store(own<KEYS>(room, i), slope);
+    }
+    fetch_tile<KEYS>(ds, room);
 }
 
 template <int WIDTH> static __global__ void __launch_bounds__(BLOCK, 2) attend_back_queries(real *dq, Attend a)
@@ -184,7 +208,7 @@ template <int WIDTH> static __global__ void __launch_bounds__(BLOCK, 2) attend_b
     long tiles = (a.query + EDGE - 1) / EDGE;
     Place p = place_of(a, blockIdx.x / tiles, blockIdx.x % tiles);
     long first = p.tile * EDGE, from = (long)blockIdx.y * WIDTH, end = keys_end(a, first + EDGE);
-    float o[SIDE][WIDTH / 16], s[SIDE][SIDE], ds[SIDE][SIDE], factor[SIDE];
+    float o[SIDE][WIDTH / 16], ds[SIDE][SIDE], factor[SIDE];
     UNROLL
     for (int r = 0; r < SIDE; r++) {
         factor[r] = a.scale;
@@ -193,7 +217,8 @@ template <int WIDTH> static __global__ void __launch_bounds__(BLOCK, 2) attend_b
             o[r][i] = 0;
     }
     for (long k = keys_begin(a, first, EDGE); k < end; k += EDGE) {
-        slope_tile(s, ds, SHARED_AT(room, 0), a, p, first, k);
+        slope_tile<false>(ds, SHARED_AT(tile, 0), SHARED_AT(room, 0), a, p, first, k);
+        __syncthreads();
         keep_tile(SHARED_AT(tile, 0), ds);
         add_product<WIDTH>(o, SHARED_AT(tile, 0), SHARED_AT(room, 0), keys(a, a.k, p), k, from, a.width);
     }
@@ -208,7 +233,7 @@ template <int WIDTH> static __global__ void __launch_bounds__(BLOCK, 2) attend_b
     long tiles = (a.key + EDGE - 1) / EDGE;
     Place p = place_of(a, blockIdx.x / tiles, blockIdx.x % tiles, a.share);
     long first = p.tile * EDGE, from = (long)blockIdx.y * WIDTH, end = queries_end(a, first + EDGE);
-    float k[SIDE][WIDTH / 16], v[SIDE][WIDTH / 16], s[SIDE][SIDE], ds[SIDE][SIDE], scale[SIDE], unit[SIDE];
+    float k[SIDE][WIDTH / 16], v[SIDE][WIDTH / 16], ds[SIDE][SIDE], scale[SIDE], unit[SIDE];
     UNROLL
     for (int r = 0; r < SIDE; r++) {
         scale[r] = a.scale, unit[r] = 1.0f;
@@ -218,8 +243,7 @@ template <int WIDTH> static __global__ void __launch_bounds__(BLOCK, 2) attend_b
     }
     for (int left = (int)a.share; left > 0; left--, p.head++)
         for (long q = a.causal ? first : 0; q < end; q += EDGE) {
-            slope_tile_turned(s, ds, SHARED_AT(room, 0), a, p, q, first);
-            keep_tile(SHARED_AT(tile, 0), s);
+            slope_tile<true>(ds, SHARED_AT(tile, 0), SHARED_AT(room, 0), a, p, q, first);
             add_product<WIDTH>(v, SHARED_AT(tile, 0), SHARED_AT(room, 0), queries(a, a.dy, a.heads * a.width, p), q, from,
                                a.width);
             __syncthreads();
@@ -237,16 +261,17 @@ template <int WIDTH> static __global__ void __launch_bounds__(BLOCK, 2) attend_b
 static __global__ void __launch_bounds__(BLOCK, 2) attend_back_bias(real *dbias, Attend a)
 {
     SHARED(float, room, 2 * DEPTH * PITCH);
+    SHARED(float, tile, EDGE * PITCH);
     Place p = place_of(a, blockIdx.y, 0);
     long wide = (a.key + EDGE - 1) / EDGE, q = blockIdx.x / wide * EDGE, k = blockIdx.x % wide * EDGE;
-    float s[SIDE][SIDE], ds[SIDE][SIDE], sum[SIDE][SIDE];
+    float ds[SIDE][SIDE], sum[SIDE][SIDE];
     UNROLL
     for (int r = 0; r < SIDE; r++)
         UNROLL
         for (int c = 0; c < SIDE; c++)
             sum[r][c] = 0;
     for (p.b = 0; p.b < a.batch; p.b++) {
-        slope_tile(s, ds, SHARED_AT(room, 0), a, p, q, k, false);
+        slope_tile<false>(ds, SHARED_AT(tile, 0), SHARED_AT(room, 0), a, p, q, k, false);
         UNROLL
         for (int r = 0; r < SIDE; r++)
             UNROLL
