@@ -45,6 +45,7 @@ static void rotary(void)
         {1, 1, 1, 2, 2, 0, 0, 8192},   {2, 9, 3, 8, 8, 0, 0, 8192}, {2, 70, 2, 10, 4, 0, 0, 8192},
         {1, 130, 1, 6, 6, 1, 0, 8192}, {2, 5, 2, 12, 8, 1, 1, 64},  {1, 33, 2, 64, 64, 0, 2, 64},
         {1, 40, 1, 16, 16, 0, 2, 8192}, {1, 2000, 1, 4, 4, 0, 0, 8192},
+        {2, 5, 2, 140, 140, 0, 0, 8192}, {1, 5, 2, 144, 140, 1, 0, 8192},      /* more than 64 pairs */
     };
     for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
         const long *d = sizes[s];
@@ -114,6 +115,10 @@ static void gate_case(long act, long n)
     gate_backward(stage, da->k, db->k, dy->k, a->k, b->k, n, act);
     check_gradient("gate_backward", da, ref_gate, &c, 0, dy);
     check_gradient("gate_backward", db, ref_gate, &c, 1, dy);
+    gate_backward(stage, two->k, NULL, dy->k, a->k, b->k, n, act);
+    same_bits("gate_backward", act, da, two);
+    gate_backward(stage, NULL, two->k, dy->k, a->k, b->k, n, act);
+    same_bits("gate_backward", act, db, two);
     act_alone(act, v->k, a->k, n);
     mul_forward(stage, two->k, v->k, b->k, n, n);
     same_bits("gate_forward", act, y, two);

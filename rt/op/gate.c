@@ -40,21 +40,68 @@ static inline float act_back(float d, float x, float y, long act)
     }
 }
 
+static inline void span_forward(real *y, const real *a, const real *b, long n, long act)
+{
+    for (long i = 0; i < n; i++)
+        put(y, i, rounded(act_of(get(a, i), act)) * get(b, i));
+}
+
+/* A sum of one term, as that of Mul: never -0 */
+static inline void span_back_b(real *db, const real *dy, const real *a, long n, long act)
+{
+    for (long i = 0; i < n; i++)
+        put(db, i, 0.0f + get(dy, i) * rounded(act_of(get(a, i), act)));
+}
+
+static inline void span_back_a(real *da, const real *dy, const real *a, const real *b, long n, long act)
+{
+    for (long i = 0; i < n; i++) {
+        float x = get(a, i);
+        put(da, i, act_back(rounded(get(dy, i) * get(b, i)), x, rounded(act_of(x, act)), act));
+    }
+}
+
+static inline void span_both(real *da, real *db, const real *dy, const real *a, const real *b, long n, long act)
+{
+    for (long i = 0; i < n; i++) {
+        float d = get(dy, i), x = get(a, i), v = rounded(act_of(x, act)), back = rounded(d * get(b, i));
+        put(db, i, 0.0f + d * v);
+        put(da, i, act_back(back, x, v, act));
+    }
+}
+
+static inline void span_back(real *da, real *db, const real *dy, const real *a, const real *b, long n, long act)
+{
+    if (da && db)
+        span_both(da, db, dy, a, b, n, act);
+    else if (da)
+        span_back_a(da, dy, a, b, n, act);
+    else
+        span_back_b(db, dy, a, n, act);
+}
+
+/* Each act has a loop of its own: one with the choice inside would not run in vectors. */
+#define BY_ACT(act, span, ...) \
+    switch (act) { \
+    case SILU: span(__VA_ARGS__, SILU); break; \
+    case GELU: span(__VA_ARGS__, GELU); break; \
+    case GELU_TANH: span(__VA_ARGS__, GELU_TANH); break; \
+    case RELU: span(__VA_ARGS__, RELU); break; \
+    default: span(__VA_ARGS__, SIGMOID); \
+    }
+
 void gate_forward(Stage *st, real *y, const real *a, const real *b, long n, long act)
 {
-    MAP(n, i)
-        put(y, i, rounded(act_of(get(a, i), act)) * get(b, i));
+    EACH(n >= 4 * SPAN)
+    for (long i = 0; i < n; i += SPAN)
+        BY_ACT(act, span_forward, y + i, a + i, b + i, least(SPAN, n - i))
 }
 
 void gate_backward(Stage *st, real *da, real *db, const real *dy, const real *a, const real *b, long n, long act)
 {
-    MAP(n, i) {
-        float d = get(dy, i), x = get(a, i), v = rounded(act_of(x, act)), back = rounded(d * get(b, i));
-        if (db)
-            put(db, i, 0.0f + d * v);      /* a sum of one term, as that of Mul: never -0 */
-        if (da)
-            put(da, i, act_back(back, x, v, act));
-    }
+    EACH(n >= 4 * SPAN)
+    for (long i = 0; i < n; i += SPAN)
+        BY_ACT(act, span_back, da ? da + i : NULL, db ? db + i : NULL, dy + i, a + i, b + i, least(SPAN, n - i))
 }
 
 void softcap_forward(Stage *st, real *y, const real *x, long n, float cap)

@@ -14,7 +14,7 @@
 #include "../number.h"
 
 #define TURN 0x1.921fb54442d18p+2       /* 2 pi */
-enum { NONE, LINEAR, LLAMA3, POSITIONS = 64 };
+enum { NONE, LINEAR, LLAMA3, POSITIONS = 64, PAIRS = 64 };
 
 typedef struct {
     long batch, seq, heads, width, dims, adjacent;
@@ -36,19 +36,48 @@ static float frequency(const Rotary *r, long pair)
     return (float)((1 - share) * plain / r->factor + share * plain);
 }
 
-/* Pair `pair` of every sample and head at positions from .. to-1; sign -1 turns back. */
-static void turn_pair(real *y, const real *x, const Rotary *r, long pair, long from, long to, float sign)
+/* Cosines and sines of a position; sign -1 turns back. */
+static void directions(float *c, float *s, const float *f, long n, long t, float sign)
 {
-    float f = frequency(r, pair);
-    long i = r->adjacent ? 2 * pair : pair, k = r->adjacent ? i + 1 : pair + r->dims / 2;
+    for (long j = 0; j < n; j++) {
+        float angle = (float)t * f[j];
+        c[j] = (float)number_cos_turn(angle / TURN);
+        s[j] = sign * (float)number_sin_turn(angle / TURN);
+    }
+}
+
+static void turn_halves(real *y, const real *x, const float *c, const float *s, long n, long half)
+{
+    for (long j = 0; j < n; j++) {
+        float u = get(x, j), v = get(x, half + j);
+        put(y, j, u * c[j] - v * s[j]);
+        put(y, half + j, v * c[j] + u * s[j]);
+    }
+}
+
+static void turn_neighbours(real *y, const real *x, const float *c, const float *s, long n)
+{
+    for (long j = 0; j < n; j++) {
+        float u = get(x, 2 * j), v = get(x, 2 * j + 1);
+        put(y, 2 * j, u * c[j] - v * s[j]);
+        put(y, 2 * j + 1, v * c[j] + u * s[j]);
+    }
+}
+
+/* Pairs pair .. pair+n-1 of every sample and head at positions from .. to-1 */
+static void turn_pairs(real *y, const real *x, const Rotary *r, long pair, long n, long from, long to, float sign)
+{
+    float f[PAIRS], c[PAIRS], s[PAIRS];
+    for (long j = 0; j < n; j++)
+        f[j] = frequency(r, pair + j);
     for (long t = from; t < to; t++) {
-        float angle = (float)t * f;
-        float c = (float)number_cos_turn(angle / TURN), s = sign * (float)number_sin_turn(angle / TURN);
-        for (long n = 0; n < r->batch * r->heads; n++) {
-            long at = ((n / r->heads * r->seq + t) * r->heads + n % r->heads) * r->width;
-            float u = get(x, at + i), v = get(x, at + k);
-            put(y, at + i, u * c - v * s);
-            put(y, at + k, v * c + u * s);
+        directions(c, s, f, n, t, sign);
+        for (long i = 0; i < r->batch * r->heads; i++) {
+            long at = ((i / r->heads * r->seq + t) * r->heads + i % r->heads) * r->width + (r->adjacent ? 2 * pair : pair);
+            if (r->adjacent)
+                turn_neighbours(y + at, x + at, c, s, n);
+            else
+                turn_halves(y + at, x + at, c, s, n, r->dims / 2);
         }
     }
 }
@@ -59,8 +88,8 @@ static void turn(Stage *st, real *y, const real *x, const Rotary *r, float sign)
     EACH(r->batch * r->seq * r->heads * r->width >= 1 << 14)
     for (long from = 0; from < r->seq; from += POSITIONS) {
         long to = least(from + POSITIONS, r->seq);
-        for (long pair = 0; pair < r->dims / 2; pair++)
-            turn_pair(y, x, r, pair, from, to, sign);
+        for (long pair = 0; pair < r->dims / 2; pair += PAIRS)
+            turn_pairs(y, x, r, pair, least(PAIRS, r->dims / 2 - pair), from, to, sign);
         for (long b = 0; rest && b < r->batch; b++)
             for (long row = (b * r->seq + from) * r->heads; row < (b * r->seq + to) * r->heads; row++)
                 memcpy(y + row * r->width + r->dims, x + row * r->width + r->dims, rest);
