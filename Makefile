@@ -19,7 +19,8 @@ FRONT   = gen/front/load.o gen/front/new.o gen/front/schema.o gen/front/expr.o g
           gen/front/expand_lstm.o gen/front/row.o gen/front/bind.o gen/front/graph.o gen/front/param.o \
           gen/front/shape.o gen/front/shape_ops.o gen/front/shape_move.o gen/front/shape_image.o \
           gen/front/shape_language.o gen/front/shape_attention.o gen/front/shape_recurrent.o gen/front/shape_experts.o \
-          gen/front/grad.o gen/front/update.o gen/front/gelu.o gen/front/fuse.o gen/front/weights.o
+          gen/front/grad.o gen/front/update.o gen/front/gelu.o gen/front/relu.o gen/front/fuse.o \
+          gen/front/weights.o
 TOKENIZER = $(sort $(wildcard rt/tokens/*.c))
 TOKENS  = $(TOKENIZER:rt/%.c=build/gen/%.o) gen/tokens/tokens.o
 PACK    = gen/pack/search.o gen/pack/greedy.o gen/pack/verify.o gen/pack/pack.o gen/pack/file.o
@@ -53,7 +54,7 @@ PROFILE = gen/profile/measure.o gen/profile/bench.o
 SEARCH  = gen/search/search.o gen/search/list.o gen/search/candidate.o gen/search/remedy.o gen/search/repack.o \
           gen/search/device_order.o gen/search/arrange.o gen/search/star_depths.o gen/search/paces.o \
           gen/search/buckets.o gen/search/shop.o gen/search/optimal.o gen/search/largest.o gen/search/rows.o \
-          gen/search/nofit.o
+          gen/search/nofit.o gen/search/rungs.o
 VIEW    = gen/view/stage.o gen/view/plan.o gen/view/explain.o gen/view/compare.o gen/view/compare_page.o \
           gen/view/schedules.o gen/view/schedule_csv.o gen/view/events.o gen/view/measured.o gen/view/metrics.o \
           gen/view/tfevents.o

@@ -16,6 +16,8 @@ enum {
     SHOWN_OPERATORS = 20000,    /* of graphs that a report lays out: one layout costs the square of its buffers */
     BLAME_WORK = 15000000,      /* ... and before, to find the stage that lacks least */
     QUESTION_WORK = 25000000,    /* ... in each of them, then its first choices that fit are the answer; in a row of a table */
+    RUNGS = 6,                  /* smaller limits that are asked where nothing fits: down by a tenth to a fifth of the limit */
+    RUNG_LACK = 2,              /* ... while no more than this part of it is lacking */
     LIMIT_WORK = 2,             /* ... and this part of them for the limit, the remedy that everybody asks for */
     MOVED_WORK = 100000000,     /* calls replayed for all cuts of a plan moved by one operator: some 5 s */
     PASSES = 100,               /* calls that all passes over one operator of a plan count as */
@@ -56,12 +58,13 @@ enum {
     RESERVED_PART = 4,          /* of the work of the whole search, for packing what is found: T5-large near its largest size */
     PREVIEWED_ACTIONS = 400000, /* simulated by comparing plans, and as many again for branch and bound */
     APART_ACTIONS = 6000000,    /* ... for branch and bound where results may leave the device: only previews of floors tell */
+    APART_PROOFS = 4,           /* candidates that may take so many each; more share what these do */
     APART_PARTS = 16,           /* of the way from what is refuted to the best plan: a first target; the next is twice as far */
     GRID_CUTS = 384,            /* cuts on the grid, and 8 a chunk: reach() costs the square of them */
     COARSE_CUTS = 96,           /* ... and before, where memory is short: prices are needed, few cuts get by with few */
     NEARLY_AS_FAST = 16,        /* a plan slower by up to this part may be better with other fates */
     FULL_HALVINGS = 12,         /* of the time of the longest full chunk: they end before at 1/256 of it */
-    NEAR_OPERATORS = 4,         /* at the end of a run, one of them begins its path: see frontier.c */
+    NEAR_OPERATORS = 4,         /* at the end of a run, one of them begins its path: see frontier.c; ends of the longest run */
     BRUTE_OPERATORS = 24,       /* of planner brute: binomial(24, 4) cuts */
     BRUTE_CHUNKS = 5,
     BRUTE_TENSORS = 12,         /* ... and 2^12 choices a run; above, price_best chooses */

@@ -24,10 +24,10 @@ typedef struct {                /* one value of one micro-batch; one producer */
 } Tensor;
 
 /* What outlives a micro-batch.  Changed only by accumulating and updating operators. */
-typedef enum { S_PARAM, S_COPY, S_GRAD, S_MOMENT1, S_MOMENT2, S_DRIFT, S_CLIP, S_NORM, S_BLOCKS,
+typedef enum { S_PARAM, S_COPY, S_GRAD, S_MOMENT1, S_MOMENT2, S_CENTRE, S_DRIFT, S_CLIP, S_NORM, S_BLOCKS,
                S_VALUES } StateKind;
 typedef struct {
-    const char *name;           /* h.3.attn.c_attn.weight; .copy .grad.0 .m .v behind it */
+    const char *name;           /* h.3.attn.c_attn.weight; .copy .grad.0 .m .v .centre behind it */
     StateKind kind;
     Type type;
     Shape shape;
@@ -114,7 +114,7 @@ typedef struct {
     bool internal;              /* in brackets: not a YAML operator */
     VEC(Operand) in, par, out;
     const char *keys;           /* of the YAML line: front/attr.c */
-    bool product;               /* its class: cost/roof.c */
+    bool product, element;      /* its class: cost/roof.c, sched/share.c */
     const char *shape;
     const char *call[3], *flop[3];      /* F, I, W */
 } Row;
@@ -146,7 +146,10 @@ void grad(Graph *g, const Model *m);
 void fuse(Graph *g, const Model *m);
 bool fuse_joined(const Graph *g);
 bool fuse_apart(const PlanSpec *p, const Op *o, const Op *other);
+/* Operators that another one does the work of, and their results, go away; into: by operator the one, mostly itself. */
+void fuse_drop(Graph *g, const int *into);
 void join_gelu(Graph *g, const Model *m);
+void join_relu(Graph *g, const Model *m);
 void check_graph(const Graph *g);
 const char *graph_fault(const Graph *g, Loc *at);    /* of a graph read from a file: what is wrong with it, or NULL */
 void graph_totals(FILE *f, const Graph *g);         /* the table of dpgen check */

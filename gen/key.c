@@ -2,7 +2,8 @@
  *
  * key.c: the numeric key, a text that names everything the bits of a run follow from.
  *
- *   model       hash of parameters and forward calls, as they are written, before neighbours are joined
+ *   model       hash of parameters and forward calls, as they are written, before neighbours are joined; activations are
+ *               numbers there, for their names change no bits
  *   train       hash of start values, optimiser, rates, seed and the order of the data
  *   batch, micro, groups, compute, target, kernels, threads, isa or order of additions and arch, measured algorithms
  *
@@ -26,28 +27,47 @@ static const char *hash_of(Text *t)
     return hex;
 }
 
-static void print_arg(FILE *f, const Graph *g, const Arg *a)
+/* Names of lines and inputs change no bits, so an activation is a number: the how manieth that the calls name. */
+typedef struct { FILE *f; const Graph *g; int *number, n; } Calls;
+
+static void print_arg(Calls *c, const Arg *a)
 {
     if (a->kind == ARG_INT)
-        fprintf(f, " %s=%" PRId64, a->token, a->i);
+        fprintf(c->f, " %s=%" PRId64, a->token, a->i);
     else if (a->kind == ARG_FLOAT)
-        fprintf(f, " %s=%a", a->token, a->f);
-    else if (a->kind == ARG_READ || a->kind == ARG_WRITE)
-        fprintf(f, " %s=%s", a->token, a->state ? g->state.at[a->index].name : g->tensor.at[a->index].name);
+        fprintf(c->f, " %s=%a", a->token, (double)(float)a->f);        /* as a stage has it */
+    else if ((a->kind == ARG_READ || a->kind == ARG_WRITE) && a->state)
+        fprintf(c->f, " %s=%s", a->token, c->g->state.at[a->index].name);
+    else if (a->kind == ARG_READ || a->kind == ARG_WRITE) {
+        int *number = &c->number[a->index];
+        *number = *number ? *number : ++c->n;
+        fprintf(c->f, " %s=%d", a->token, *number);
+    }
+}
+
+/* The place of draws, a hash of the line's name, says nothing where none is made. */
+static bool draws(const Op *o)
+{
+    for (int i = 0; i < o->arg.n; i++)
+        if (!strcmp(o->arg.at[i].token, "drop"))
+            return o->arg.at[i].f != 0;
+    return true;
 }
 
 static const char *calls_hash(const Graph *g)
 {
     Text t;
-    FILE *f = text_open(&t);
+    Calls c = {text_open(&t), g, alloc(((size_t)g->tensor.n + 1) * sizeof *c.number), 0};
     for (int s = 0; s < g->state.n; s++)
         if (g->state.at[s].kind == S_PARAM)
-            fprintf(f, "param %s %s\n", g->state.at[s].name, shape_text(&g->state.at[s].shape));
+            fprintf(c.f, "param %s %s\n", g->state.at[s].name, shape_text(&g->state.at[s].shape));
     for (int o = 0; o < g->nf; o++) {
-        fprintf(f, "%s %s", g->op.at[o].name, g->op.at[o].call);
-        for (int i = 0; i < g->op.at[o].arg.n; i++)
-            print_arg(f, g, &g->op.at[o].arg.at[i]);
-        fprintf(f, "\n");
+        const Op *op = &g->op.at[o];
+        fprintf(c.f, "%s", op->call);
+        for (int i = 0; i < op->arg.n; i++)
+            if (strcmp(op->arg.at[i].token, "site") != 0 || draws(op))
+                print_arg(&c, &op->arg.at[i]);
+        fprintf(c.f, "\n");
     }
     return hash_of(&t);
 }
@@ -87,7 +107,7 @@ const char *train_hash(const Graph *g, const Model *m)
     fprintf(f, "optimizer %d lr %a %a %a eps %a momentum %a decay %a\n", (int)x->opt, x->lr, x->beta1, x->beta2, x->eps,
             x->momentum, x->weight_decay);
     if (x->nesterov || x->opt == OPT_RMSPROP)
-        fprintf(f, "nesterov %d alpha %a\n", x->nesterov, x->alpha);
+        fprintf(f, "nesterov %d alpha %a%s\n", x->nesterov, x->alpha, x->centered ? " centered" : "");
     fprintf(f, "schedule %d warmup %" PRId64 " every %" PRId64 " final %a factor %a steps %" PRId64 "\n", (int)x->schedule,
             x->warmup, x->every, x->final, x->factor, x->steps);
     fprintf(f, "data %s %d\n", m->data.format ? m->data.format : "none", m->data.sequential);

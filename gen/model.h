@@ -250,7 +250,7 @@ typedef struct {
     int64_t steps;
     OptKind opt;
     double lr, beta1, beta2, eps, momentum, alpha, weight_decay;
-    bool nesterov;                  /* sgd */
+    bool nesterov, centered;        /* sgd; rmsprop */
     bool decay_matrices;            /* decay only parameters of two and more dimensions */
     Strs no_decay;                  /* name patterns that are not decayed */
     LrKind schedule;

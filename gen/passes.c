@@ -81,10 +81,11 @@ Graph *graph_of(const Options *x, const Model *m)
     weights_check(m, g);
     bad_stop();
     dump_graph(x, g, 's');
+    const char *written = model_hash(g);
+    join_relu(g, m);
     grad(g, m);
     bad_stop();
     dump_graph(x, g, 'g');
-    const char *written = model_hash(g);
     fuse(g, m);
     check_graph(g);
     const char *joined = model_hash(g);
@@ -213,6 +214,23 @@ Model *ordered(const Model *m, int stages, const int *device)
         if (!taken[d])
             *PUSH(&with->devices) = m->devices.at[d];
     return with;
+}
+
+Plan *under_limits(const Plan *of, const Model *m)
+{
+    Model *own = alloc(sizeof *own);
+    Plan *p = alloc(sizeof *p);
+    *own = *of->m;
+    *p = *of;
+    memset(&own->devices, 0, sizeof own->devices);
+    for (int d = 0; d < of->m->devices.n; d++) {
+        *PUSH(&own->devices) = of->m->devices.at[d];
+        own->devices.at[d].memory = m->devices.at[of->m->devices.at[d].place].memory;
+    }
+    for (int d = 0; d < p->devices; d++)
+        p->dev.at[d].limit = own->devices.at[d].memory;
+    p->m = own;
+    return p;
 }
 
 /* The model as the plan of a file takes its devices. */

@@ -161,10 +161,12 @@ typedef struct {
     bool early;                 /* two directions: gradients are merged behind the last computation of their chunk */
     int buckets;                /* pieces of backward, each with its own exchange between replicas; 0, 1: it stands behind */
     bool far;                   /* sends that skip stages are waited for when their readers have come to them */
+    int narrow;                 /* no cut that more values cross; 0: any */
     bool first_fit;             /* stop at the first plan that fits */
     bool glance;                /* its step and what does not fit are asked alone: nobody runs it */
     Ns cutoff;                  /* discard slower predictions; 0: none */
     bool rough;                 /* exact: a plan, not its proof */
+    int proofs;                 /* exact: candidates that share the time for proofs where results may leave; 0: this one */
     Ns beat;                    /* a longer step is of no use: its memory is not laid out; 0: any is */
     bool brief;                 /* gives up sooner while nothing fits */
     int64_t *work_left;         /* calls replayed for prices and runs met, of a whole search; NULL: no bound */
@@ -185,7 +187,7 @@ typedef struct {
     int device;                 /* that lacks most memory; -1: no cut is possible at all */
     Bytes need;                 /* of that device, or of the host */
     int host;                   /* 1 + the host that lacks memory; 0: no host does */
-    const char *stuck;          /* stages would wait for ever, and why; NULL: they do not */
+    const char *stuck;          /* messages leave no list: stages would wait for ever, say; NULL: they do not */
     bool open;                  /* the search gave up: cuts that may fit were not laid out */
 } Lack;
 typedef struct {
@@ -352,6 +354,7 @@ bool fold_takes(const Graph *g, int fold, int state);   /* list/action.c: a grad
 bool fold_in(const Graph *g, int first, int until, int state);  /* one that those operators complete; 0, 0: all do */
 bool *folds_early(const Graph *g);                      /* by state: FOLD_I takes it */
 int  update_part(const Op *o);                       /* part of the update: see Action.part */
+enum { MOST_REQUESTS = 256 };                       /* rt.h: MAX_REQUESTS; messages that a device has under way at once */
 enum { MOST_HANDLES = 1022 };                       /* rt.h: MAX_HANDLES, less what a library keeps for itself */
 void check_lower(const Plan *p);                    /* calls, operands, sizes; no addresses yet */
 /* ---- mem: mem/mem.c -------------------------------------------------------------------------------------------- */

@@ -255,13 +255,28 @@ static Answer batch_y(const Call *c, long i)
     return near((x - mean) * w + b, (fabs(x) + fabs(mean)) * fabs(w) + fabs(b));
 }
 
+/* A Relu behind it and an addition: the value of an element before the Relu, and dy where it lets something through. */
+static Answer batch_relu_y(const Call *c, long i)
+{
+    Answer a = batch_y(c, i);
+    double skip = part_of(c, "skip") ? old_of(c, "skip", i) : 0;
+    return near(fmax(a.value + skip, 0), a.terms + fabs(skip));
+}
+
+static double slope(const Call *c, long i)
+{
+    return part_of(c, "y") && !(old_of(c, "y", i) > 0) ? 0 : old_of(c, "dy", i);
+}
+
+static Answer batch_dskip(const Call *c, long i) { return exact(slope(c, i)); }
+
 /* Sums over the rows of a channel: of dy, or of dy u. */
 static Answer slopes(const Call *c, long j, bool with)
 {
     Answer a = {0, 0};
     double s = spread(c, j), mean = old_of(c, "mean", j);
     for (long r = 0; r < of(c, "rows"); r++) {
-        double x = old_of(c, "x", r * of(c, "width") + j), d = old_of(c, "dy", r * of(c, "width") + j);
+        double x = old_of(c, "x", r * of(c, "width") + j), d = slope(c, r * of(c, "width") + j);
         a.value += with ? d * (x - mean) * s : d;
         a.terms += with ? fabs(d) * (fabs(x) + fabs(mean)) * s : fabs(d);
     }
@@ -274,7 +289,7 @@ static Answer batch_dweight(const Call *c, long j) { return slopes(c, j, true); 
 static Answer batch_dx(const Call *c, long i)
 {
     long j = i % of(c, "width");
-    double s = spread(c, j), w = s * old_of(c, "weight", j), n = number_of(c, "rows"), d = old_of(c, "dy", i);
+    double s = spread(c, j), w = s * old_of(c, "weight", j), n = number_of(c, "rows"), d = slope(c, i);
     double x = old_of(c, "x", i), mean = old_of(c, "mean", j), u = (x - mean) * s, size = (fabs(x) + fabs(mean)) * s;
     Answer plain = slopes(c, j, false), with = slopes(c, j, true);
     return near(w * (d - plain.value / n - u * with.value / n), fabs(w) * (fabs(d) + plain.terms / n + size * with.terms / n));
@@ -542,7 +557,7 @@ static Answer dropout_shared_y(const Call *c, long i)
 #define POOL "x=batch*height*width*channels dx=batch*height*width*channels y=batch*yheight*ywidth*channels " \
     "dy=batch*yheight*ywidth*channels"
 #define BATCH "x=rows*width dx=rows*width y=rows*width dy=rows*width mean=width var=width weight=width bias=width " \
-    "dweight=width dbias=width"
+    "dweight=width dbias=width skip=rows*width dskip=rows*width onto=rows*width"
 #define TRACK "dmean=2*width dvar=2*width dcount=2 mean=width var=width"
 #define RUNNING "mean=n var=n count=1 sum_mean=2*n sum_var=2*n sum_count=2"
 #define GROUP "x=batch*pixels*groups*width dx=batch*pixels*groups*width y=batch*pixels*groups*width " \
@@ -566,6 +581,10 @@ const Known known_images[] = {
     {"batchstat_forward", "mean", BATCH, batch_mean, 0, 0}, {"batchstat_forward", "var", BATCH, batch_var, 0, 0},
     {"batchnorm_forward", "y", BATCH, batch_y, 0, 0}, {"batchnorm_backward", "dx", BATCH, batch_dx, 0, 0},
     {"batchnorm_backward", "dweight", BATCH, batch_dweight, 0, 0}, {"batchnorm_backward", "dbias", BATCH, batch_dbias, 0, 0},
+    {"batchnorm_relu_forward", "y", BATCH, batch_relu_y, 0, 0}, {"batchnorm_relu_backward", "dx", BATCH, batch_dx, 0, 0},
+    {"batchnorm_relu_backward", "dskip", BATCH, batch_dskip, 0, 0},
+    {"batchnorm_relu_backward", "dweight", BATCH, batch_dweight, 0, 0},
+    {"batchnorm_relu_backward", "dbias", BATCH, batch_dbias, 0, 0},
     {"batchstat_track", "dmean", TRACK, track_mean, 0, 0}, {"batchstat_track", "dvar", TRACK, track_var, 0, 0},
     {"batchstat_track", "dcount", TRACK, track_count, 0, 0},
     {"batch_track", "mean", RUNNING, running_mean, 0, 0}, {"batch_track", "var", RUNNING, running_var, 0, 0},

@@ -30,7 +30,8 @@
 #include "sha256.h"
 #include "weights.h"
 
-enum { HOME_STATES = 1 << STATE_PARAM | 1 << STATE_MOMENT1 | 1 << STATE_MOMENT2 | 1 << STATE_DRIFT | 1 << STATE_OLD };
+enum { HOME_STATES = 1 << STATE_PARAM | 1 << STATE_MOMENT1 | 1 << STATE_MOMENT2 | 1 << STATE_DRIFT | 1 << STATE_CENTRE |
+                     1 << STATE_OLD };
 
 typedef struct { int status, pad; int64_t bytes; char sha[72]; } Written;
 

@@ -320,7 +320,7 @@ static int load_state(Worker *w, Index *x, const StateInfo *s, const char *kind,
 static int load_worker(Worker *w, Index *x, unsigned kinds, bool old)
 {
     static const char *const suffix[] = {[STATE_PARAM] = "", [STATE_MOMENT1] = ".m", [STATE_MOMENT2] = ".v",
-                                         [STATE_DRIFT] = ".drift"};
+                                         [STATE_DRIFT] = ".drift", [STATE_CENTRE] = ".centre"};
     int status = DONE;
     for (int i = 0; i < w->info->states && status == DONE; i++)
         for (int age = 0, n = old ? state_versions(&w->info->state[i]) : 1; age < n && status == DONE; age++)

@@ -11,7 +11,7 @@
 #include "run.h"
 
 static const char *const suffixes[] = {[STATE_PARAM] = "", [STATE_GRAD] = "", [STATE_MOMENT1] = ".m",
-                                       [STATE_MOMENT2] = ".v", [STATE_DRIFT] = ".drift"};
+                                       [STATE_MOMENT2] = ".v", [STATE_DRIFT] = ".drift", [STATE_CENTRE] = ".centre"};
 
 /* Names with their suffixes, as if joined. */
 static int compare_names(const Item *a, const Item *b)

@@ -174,8 +174,10 @@ void rmsnorm_offset_forward(Stage *st, real *y, float *rstd, const real *x, cons
 void rmsnorm_offset_backward(Stage *st, real *dx, float *dweight, const real *dy, const real *x, const float *weight, const float *rstd, const real *onto, int acc, long rows, long width, float offset);
 void batchstat_forward(Stage *st, float *mean, float *var, const real *x, const float *running_mean, const float *running_var, const Values *vals, long rows, long width);
 void batchstat_track(Stage *st, float *dmean, float *dvar, float *dcount, const float *mean, const float *var, const Values *vals, int mb, int acc, long rows, long width, float momentum, long each);
-void batchnorm_forward(Stage *st, real *y, const real *x, const float *mean, const float *var, const float *weight, const float *bias, long rows, long width, float eps);
-void batchnorm_backward(Stage *st, real *dx, float *dweight, float *dbias, const real *dy, const real *x, const float *mean, const float *var, const float *weight, int acc, long rows, long width, float eps);
+void batchnorm_forward(Stage *st, real *y, const real *x, const float *mean, const float *var, const float *weight, const float *bias, const real *onto, long rows, long width, float eps);
+void batchnorm_backward(Stage *st, real *dx, float *dweight, float *dbias, const real *dy, const real *x, const float *mean, const float *var, const float *weight, const real *onto, int acc, long rows, long width, float eps);
+void batchnorm_relu_forward(Stage *st, real *y, const real *skip, const real *x, const float *mean, const float *var, const float *weight, const float *bias, long rows, long width, float eps);
+void batchnorm_relu_backward(Stage *st, real *dx, real *dskip, float *dweight, float *dbias, const real *dy, const real *y, const real *x, const float *mean, const float *var, const float *weight, const real *onto, int acc, long rows, long width, float eps);
 void groupnorm_forward(Stage *st, real *y, float *mean, float *rstd, const real *x, const float *weight, const float *bias, long batch, long pixels, long groups, long width, float eps);
 void groupnorm_backward_x(Stage *st, real *dx, const real *dy, const real *x, const float *weight, const float *mean, const float *rstd, long batch, long pixels, long groups, long width);
 void groupnorm_backward_w(Stage *st, float *dweight, float *dbias, const real *dy, const real *x, const float *mean, const float *rstd, int acc, long batch, long pixels, long groups, long width);
@@ -261,6 +263,7 @@ void sgd_update(Stage *st, float *p, real *c, const float *g, float *m, const fl
 void adamw_update(Stage *st, float *p, real *c, const float *g, float *m, float *v, const float *clip, const Values *vals, long n, float beta1, float beta2, float eps, long decay);
 void nadamw_update(Stage *st, float *p, real *c, const float *g, float *m, float *v, const float *clip, const Values *vals, long n, float beta1, float beta2, float eps, long decay);
 void sgd_nesterov(Stage *st, float *p, real *c, const float *g, float *m, const float *clip, const Values *vals, long n, float momentum, long decay);
+void rmsprop_centred(Stage *st, float *p, real *c, const float *g, float *m, float *v, float *centre, const float *clip, const Values *vals, long n, float alpha, float eps, float momentum, long decay);
 void rmsprop_update(Stage *st, float *p, real *c, const float *g, float *m, float *v, const float *clip, const Values *vals, long n, float alpha, float eps, float momentum, long decay);
 void sgd_spike(Stage *st, float *p, real *c, const float *g, float *m, const float *clip, const Values *vals, long n, float momentum, long decay, long late);
 void sgd_drift(Stage *st, float *p, real *c, const float *g, float *m, float *old, const float *clip, const Values *vals, long n, float momentum, long decay, long late, long anneal);

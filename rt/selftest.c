@@ -237,7 +237,8 @@ static double off(const Call *c, const Known *k, const Part *p, long i, double *
     const Part *onto = part_of(c, "onto");
     double last = p->kind == OF_REAL ? real_last : p->kind == OF_FLOAT ? f32_last : 0x1p-40, got = new_at(p, i);
     bool real = p->kind == OF_REAL;             /* what `onto` is added to; gradients of parameters add up */
-    double before = real ? onto ? old_at(onto, i) : 0 : number_of(c, "acc") != 0 ? old_at(p, i) : 0;
+    bool adds = onto && strcmp(p->name, "dskip") != 0;
+    double before = real ? adds ? old_at(onto, i) : 0 : number_of(c, "acc") != 0 ? old_at(p, i) : 0;
     double may = last * (fabs(a.value) + fabs(before) + fabs(a.value + before)) +
                  (f32_sum + k->roundings * real_round) * a.terms + 1e-38;
     *want = a.value + before;

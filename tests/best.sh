@@ -94,6 +94,17 @@ no_cuts_beat 26,48,73,105,179 24,49,75,105,179 -- examples/t5-small.yaml --stage
     done
 done
 
+# Copies that may be left out never make a plan slower, here where sends skip stages.  Prices of copies hid the cuts of the
+# plan without them.
+copies_never_hurt() {   # OPTION...
+    without=$(step "$@" --estimate --recompute auto) with=$(step "$@" --estimate --recompute auto --offload auto)
+    if [ "${with:-$((without + 1))}" -le "${without:-0}" ]; then pass; else fault "$*: offload takes $with, none $without"; fi
+}
+set -- --schedule gpipe --set train.batch.micro=1 --set train.batch.global=8
+copies_never_hurt "$models/tiny-t5.yaml" --stages 5 --limit 77260 --set devices.0.count=5 "$@"
+[ -z "$SLOW" ] || copies_never_hurt examples/t5-small.yaml -D L=3 --devices devices/rtx2080ti.yaml --stages 5 --schedule 1f1b \
+    --limit 1448MiB --set train.batch.micro=4 --set train.batch.global=40
+
 # largest MODEL OPTION...: the answer fits, the eight numbers above do not
 largest() {
     ./dpgen compare "$@" --planners exact --json >"$tmp/json" 2>"$tmp/said"

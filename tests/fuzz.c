@@ -357,7 +357,8 @@ static void print_train(void)
     else if ((beta = 90 + below(10)) < 98)
         printf("type: adamw, betas: [0.9, 0.%d], eps: 1e-8}\n", beta);
     else
-        printf("type: rmsprop, alpha: 0.%d, eps: 1e-3, momentum: %s}\n", beta, beta == 98 ? "0" : "0.5");
+        printf("type: rmsprop, alpha: 0.%d, eps: 1e-3, momentum: %s%s}\n", beta, beta == 98 ? "0" : "0.5",
+               rate % 2 ? ", centered: true" : "");
     printf("  schedule: {type: %s}\n", PICK(rates));
     if (chance(60))
         printf("  clip_norm: 0.%d\n  clip_scope: %s\n", clip, chance(60) ? "global" : "parameter");

@@ -19,6 +19,9 @@ kept=$root/build/fuzz_failed
 base="--no-checkpoint --quiet --hash --steps 3"
 base_async="--no-checkpoint --quiet --hash --steps 8"       # more than any schedule has under way
 
+# within PROGRAM ARGUMENT...: 60 s of the processor, for the machine may be busy
+within() (ulimit -t 60; exec timeout 600 "$@")
+
 # ---- one job ---------------------------------------------------------------------------------------------------------
 
 # digest DIR: of what a job left there: parameters, losses, gradients
@@ -29,7 +32,7 @@ job() {
     to=$1 where=$2
     shift 2
     rm -f "$to/log" "$to/gradients"
-    (cd "$where" && timeout 60 "$@" --log "$to/log" --gradients "$to/gradients") >"$to/said" 2>"$to/errors" ||
+    (cd "$where" && within "$@" --log "$to/log" --gradients "$to/gradients") >"$to/said" 2>"$to/errors" ||
         { echo "status $?: $(tail -n 1 "$to/errors")"; return 1; }
     digest "$to"
 }
@@ -61,7 +64,7 @@ subject() {
     here=$1
     shift
     rm -rf "$here/plan"
-    timeout 60 ./dpgen "$here/model.yaml" "$@" --estimate -o "$here/plan" >"$here/dpgen.log" 2>&1
+    within ./dpgen "$here/model.yaml" "$@" --estimate -o "$here/plan" >"$here/dpgen.log" 2>&1
     status=$?
     [ $status = 0 ] || { echo "dpgen: status $status: $(head -n 1 "$here/dpgen.log")"; return $status; }
     build/emitted rt/rt.h $(stages "$here/plan") >"$here/emitted.log" 2>&1 ||
@@ -201,7 +204,7 @@ alone() (
 
 # ends MODEL STATUS OPTIONS: dpgen has an answer, but no folder
 ends() {
-    eval "timeout 60 ./dpgen $1 $3 --estimate -o $tmp/none" >"$tmp/ends" 2>&1
+    eval "within ./dpgen $1 $3 --estimate -o $tmp/none" >"$tmp/ends" 2>&1
     got=$?
     if [ $got = "$2" ] && [ ! -e "$tmp/none" ]; then
         echo pass

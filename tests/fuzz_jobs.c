@@ -39,6 +39,7 @@ static const Graph *graph_of(const Model *m)
     bad_stop();
     shape(g, m);
     bad_stop();
+    join_relu(g, m);
     grad(g, m);
     fuse(g, m);
     return g;

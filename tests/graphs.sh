@@ -38,8 +38,13 @@ expect "a head that is a table" grep -q 'op: Linear, tie: wte.weight, out: 11' "
 expect "a name that is none here" grep -q 'rename: {"net.0.weight": "0.weight"' "$tmp/words.onnx.yaml"
 
 key_of() { ./dpgen plan "$1" --estimate --json | sed -n 's/.*"numeric_key": "\(.*\)".*/\1/p'; }
-if [ -n "$(key_of "$graphs/deep.yaml")" ] && [ "$(key_of "$graphs/deep.yaml")" = "$(key_of "$tmp/deep.pt2.yaml")" ]; then pass
-else fault "deep.pt2: another numeric key than deep.yaml"; fi
+expect "branch.depth.pt2" ./dpgen import "$graphs/branch.depth.pt2" -o "$tmp/branch.depth.pt2.yaml"
+for name in deep dense vit branch.depth; do
+    want=$(key_of "$graphs/$name.yaml") is=$(key_of "$tmp/$name.pt2.yaml")
+    if [ -n "$want" ] && [ "$want" = "$is" ]; then pass; else fault "$name.pt2: another numeric key than $name.yaml"; fi
+done
+expect "dense.pt2: a chain" grep -q 'use: layer, name: layers, repeat: 4}' "$tmp/dense.pt2.yaml"
+expect "vit.pt2: nothing is moved" test "$(grep -c -e Transpose -e Reshape "$tmp/vit.pt2.yaml")" = 1
 expect "deep.pt2: layers" grep -q 'use: layer, name: layers, repeat: 3, args: {out: 8}' "$tmp/deep.pt2.yaml"
 
 for file in branch.onnx branch.pt2; do

@@ -88,6 +88,8 @@ late="--stages 2 --set train.batch.micro=8 --set train.clip_norm=0"
 sound "pb" 30 "$tmp/sgd.yaml" $late --schedule pb
 sound "pipemare" 30 "$tmp/sgd.yaml" $late --schedule pipemare
 sound "nesterov" 30 "$tmp/sgd.yaml" $late --set train.optimizer.nesterov=true
+sound "rmsprop, centred" 40 "$tmp/gpt.yaml" $late --set \
+    train.optimizer="{type: rmsprop, lr: 1e-3, eps: 1e-3, momentum: 0.5, centered: true}"
 sound "rmsprop" 30 "$tmp/gpt.yaml" $late --set train.optimizer="{type: rmsprop, lr: 1e-3, eps: 1e-3, momentum: 0.5}"
 sound "nag" 30 "$tmp/gpt.yaml" $late --schedule nag --set train.optimizer.type=nadamw
 made $model

@@ -261,8 +261,8 @@ static void *buffer(Bytes n)
 /* What the runtime starts, hashes and saves lies in its arena. */
 static bool in_arena(const State *s)
 {
-    return s->kind == S_PARAM || s->kind == S_COPY || s->kind == S_MOMENT1 || s->kind == S_MOMENT2 || s->kind == S_DRIFT
-        || s->kind == S_VALUES
+    return s->kind == S_PARAM || s->kind == S_COPY || s->kind == S_MOMENT1 || s->kind == S_MOMENT2 || s->kind == S_CENTRE
+        || s->kind == S_DRIFT || s->kind == S_VALUES
         || (s->kind == S_GRAD && s->use == 0);
 }
 
@@ -368,7 +368,7 @@ static void start(Stage *st)
 static const StateInfo *states(int *n)
 {
     static const int kind[] = {[S_PARAM] = STATE_PARAM, [S_GRAD] = STATE_GRAD, [S_MOMENT1] = STATE_MOMENT1,
-                               [S_MOMENT2] = STATE_MOMENT2, [S_DRIFT] = STATE_DRIFT};
+                               [S_MOMENT2] = STATE_MOMENT2, [S_CENTRE] = STATE_CENTRE, [S_DRIFT] = STATE_DRIFT};
     const Graph *g = it.g;
     VEC(StateInfo) list = {0};
     for (int s = 0; s < g->state.n; s++) {

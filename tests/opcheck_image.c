@@ -203,11 +203,14 @@ static void ref_batch_norm(const Case *c, double *y)
                c->in[2]->v[i % width];
 }
 
+/* The last ones: threads split rows, in two groups of blocks; and several strips of channels */
+static const long batches[][2] = {{2, 1}, {9, 3}, {37, 16}, {300, 5}, {700, 19}, {24, 40}, {5, 530}, {8500, 3}, {900, 270}};
+enum { BATCHES = sizeof batches / sizeof *batches };
+
 static void batch_norm(void)
 {
-    static const long sizes[][2] = {{2, 1}, {9, 3}, {37, 16}, {300, 5}, {700, 19}, {24, 40}, {5, 530}};
-    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
-        long rows = sizes[s][ROWS], width = sizes[s][WIDTH];
+    for (size_t s = 0; s < BATCHES; s++) {
+        long rows = batches[s][ROWS], width = batches[s][WIDTH];
         Tensor *x = operand(REAL, rows * width, -1, 2), *w = operand(FLOAT, width, 0.5, 1.5), *b = operand(FLOAT, width, -1, 1);
         Tensor *mean = result(FLOAT, width), *var = result(FLOAT, width), *y = result(REAL, x->n), *dx = result(REAL, x->n);
         Tensor *dy = operand(REAL, x->n, -1, 1), *dw = result(FLOAT, width), *db = result(FLOAT, width);
@@ -218,17 +221,95 @@ static void batch_norm(void)
         statistics(x->v, rows, width, want, want + width);
         check_values("batchstat_forward", mean, want);
         check_values("batchstat_forward", var, want + width);
-        batchnorm_forward(stage, y->k, x->k, mean->k, var->k, w->k, b->k, rows, width, (float)eps);
+        batchnorm_forward(stage, y->k, x->k, mean->k, var->k, w->k, b->k, 0, rows, width, (float)eps);
         check_value("batchnorm_forward", y, ref_batch_norm, &c);
-        batchnorm_backward(stage, dx->k, dw->k, db->k, dy->k, x->k, mean->k, var->k, w->k, 0, rows, width, (float)eps);
+        batchnorm_backward(stage, dx->k, dw->k, db->k, dy->k, x->k, mean->k, var->k, w->k, 0, 0, rows, width, (float)eps);
         check_gradient("batchnorm_backward", dx, ref_batch_norm, &c, 0, dy);
         check_gradient("batchnorm_backward", dw, ref_batch_norm, &c, 1, dy);
         check_gradient("batchnorm_backward", db, ref_batch_norm, &c, 2, dy);
         memcpy(dw2->k, dw->k, (size_t)width * sizeof(float));
         memcpy(db2->k, db->k, (size_t)width * sizeof(float));
-        batchnorm_backward(stage, 0, dw2->k, db2->k, dy->k, x->k, mean->k, var->k, w->k, 1, rows, width, (float)eps);
+        batchnorm_backward(stage, 0, dw2->k, db2->k, dy->k, x->k, mean->k, var->k, w->k, 0, 1, rows, width, (float)eps);
         check_accumulated("batchnorm_backward acc", dw, dw2);
         check_accumulated("batchnorm_backward acc", db, db2);
+        case_end();
+    }
+}
+
+/* in: x weight bias, and 1 where the Relu behind lets dy through */
+static void ref_masked(const Case *c, double *y)
+{
+    ref_batch_norm(c, y);
+    for (long i = 0; i < c->d[ROWS] * c->d[WIDTH]; i++)
+        y[i] *= c->in[3]->v[i];
+}
+
+/* A call that adds to `onto`, or has a Relu behind it, and an addition between them: the bits of those calls, and values. */
+static void batch_joined(long rows, long width, int adds)
+{
+    Tensor *x = operand(REAL, rows * width, -1, 2), *w = operand(FLOAT, width, 0.5, 1.5), *b = operand(FLOAT, width, -1, 1);
+    Tensor *mean = operand(FLOAT, width, 0, 1), *var = operand(FLOAT, width, 0.5, 1), *term = result(REAL, x->n);
+    Tensor *onto = operand(REAL, x->n, -1, 1), *sum = result(REAL, x->n), *got = result(REAL, x->n), *y = result(REAL, x->n);
+    Tensor *dy = operand(REAL, x->n, -1, 1), *slope = result(REAL, x->n), *dx = result(REAL, x->n), *dskip = result(REAL, x->n);
+    Tensor *dw[2] = {filled(FLOAT, width, 1), filled(FLOAT, width, 1)};
+    Tensor *db[2] = {filled(FLOAT, width, 2), filled(FLOAT, width, 2)};
+    batchnorm_forward(stage, term->k, x->k, mean->k, var->k, w->k, b->k, 0, rows, width, (float)eps);
+    add_forward(stage, sum->k, onto->k, term->k, x->n);
+    batchnorm_forward(stage, got->k, x->k, mean->k, var->k, w->k, b->k, onto->k, rows, width, (float)eps);
+    same_bits("batchnorm_forward onto", rows, got, sum);
+    relu_forward(stage, y->k, adds ? sum->k : term->k, x->n);
+    batchnorm_relu_forward(stage, got->k, adds ? onto->k : 0, x->k, mean->k, var->k, w->k, b->k, rows, width, (float)eps);
+    same_bits("batchnorm_relu_forward", rows, got, y);
+    relu_backward(stage, slope->k, dy->k, y->k, x->n);
+    batchnorm_backward(stage, dx->k, dw[0]->k, db[0]->k, slope->k, x->k, mean->k, var->k, w->k, 0, 1, rows, width, (float)eps);
+    batchnorm_relu_backward(stage, got->k, adds ? dskip->k : 0, dw[1]->k, db[1]->k, dy->k, y->k, x->k, mean->k, var->k, w->k, 0,
+                            1, rows, width, (float)eps);
+    same_bits("batchnorm_relu_backward", rows, got, dx);
+    same_bits("batchnorm_relu_backward", rows, dw[1], dw[0]);
+    same_bits("batchnorm_relu_backward", rows, db[1], db[0]);
+    if (adds)
+        same_bits("batchnorm_relu_backward dskip", rows, dskip, slope);
+    grad_add(stage, sum->k, onto->k, dx->k, x->n);
+    batchnorm_relu_backward(stage, got->k, 0, dw[1]->k, db[1]->k, dy->k, y->k, x->k, mean->k, var->k, w->k, onto->k, 0, rows,
+                            width, (float)eps);
+    same_bits("batchnorm_relu_backward onto", rows, got, sum);
+    batchnorm_backward(stage, got->k, dw[0]->k, db[0]->k, slope->k, x->k, mean->k, var->k, w->k, onto->k, 0, rows, width,
+                       (float)eps);
+    same_bits("batchnorm_backward onto", rows, got, sum);
+    case_end();
+}
+
+static void batch_relu(void)
+{
+    for (size_t s = 0; s < 2 * BATCHES; s++) {
+        long rows = batches[s / 2][ROWS], width = batches[s / 2][WIDTH];
+        batch_joined(rows, width, s % 2);
+        if (rows == 2)                  /* dx is next to 0 */
+            continue;
+        Tensor *x = operand(REAL, rows * width, -1, 2), *w = operand(FLOAT, width, 0.5, 1.5), *b = operand(FLOAT, width, -1, 1);
+        Tensor *skip = s % 2 ? operand(REAL, x->n, -1, 1) : NULL, *y = result(REAL, x->n), *dx = result(REAL, x->n);
+        Tensor *dy = operand(REAL, x->n, -1, 1), *dw = result(FLOAT, width), *db = result(FLOAT, width), *dskip = NULL;
+        Tensor *mean = result(FLOAT, width), *var = result(FLOAT, width), *through = filled(FLOAT, x->n, 0);
+        double *want = numbers(x->n);
+        Case c = {.d = {rows, width}, .in = {x, w, b, through}, .row = numbers(2 * width)};
+        batchstat_forward(stage, mean->k, var->k, x->k, w->k, b->k, &c.vals, rows, width);
+        batchnorm_relu_forward(stage, y->k, skip ? skip->k : 0, x->k, mean->k, var->k, w->k, b->k, rows, width, (float)eps);
+        ref_batch_norm(&c, want);
+        for (long i = 0; i < x->n; i++)
+            want[i] = fmax(want[i] + (skip ? skip->v[i] : 0), 0);
+        check_values("batchnorm_relu_forward", y, want);
+        for (long i = 0; i < x->n; i++)
+            through->v[i] = y->v[i] > 0;
+        dskip = skip ? result(REAL, x->n) : NULL;
+        batchnorm_relu_backward(stage, dx->k, skip ? dskip->k : 0, dw->k, db->k, dy->k, y->k, x->k, mean->k, var->k, w->k, 0, 0,
+                                rows, width, (float)eps);
+        check_gradient("batchnorm_relu_backward", dx, ref_masked, &c, 0, dy);
+        check_gradient("batchnorm_relu_backward", dw, ref_masked, &c, 1, dy);
+        check_gradient("batchnorm_relu_backward", db, ref_masked, &c, 2, dy);
+        for (long i = 0; i < x->n; i++)
+            want[i] = through->v[i] * dy->v[i];
+        if (skip)
+            check_values("batchnorm_relu_backward dskip", dskip, want);
         case_end();
     }
 }
@@ -452,6 +533,7 @@ const Check image_checks[] = {
     {" parameter_forward parameter_backward ", parameter},
     {" dropout_shared_forward ", dropout_shared},
     {" batchstat_forward batchnorm_forward batchnorm_backward ", batch_norm},
+    {" batchnorm_relu_forward batchnorm_relu_backward ", batch_relu},
     {" batchstat_track batch_track ", running},
     {" batchstat_forward ", evaluation},
     {" conv_forward conv_backward_x conv_backward_w ", conv},

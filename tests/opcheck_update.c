@@ -429,10 +429,12 @@ static void nesterov(void)
     }
 }
 
-static void rmsprop(void)
+static void rmsprop(int centred)
 {
     for (int s = 0; s < 8; s++) {
         long n = sizes[s % 4], decay = s % 2;
+        Tensor *centre = filled(FLOAT, n, 0);
+        double *average = numbers(n);
         int with_moment = s % 4 != 2;
         Values vals = {.lr = 0.125f, .weight_decay = 0.25f};
         Tensor *p = operand(FLOAT, n, -1, 1), *m = filled(FLOAT, n, 0), *v = filled(FLOAT, n, 0), *c = result(REAL, n);
@@ -444,21 +446,32 @@ static void rmsprop(void)
             for (long i = 0; i < n; i++) {
                 double d = g->v[i] * (s % 3 ? 0.75 : 1) + (decay ? 0.25 : 0) * want[i];
                 mean[i] = 0.875 * mean[i] + 0.125 * d * d;
-                moment[i] = (with_moment ? 0.5 * moment[i] : 0) + d / (sqrt(mean[i]) + 0.0625);
+                average[i] = 0.875 * average[i] + 0.125 * d;
+                double spread = mean[i] - (centred ? average[i] * average[i] : 0);
+                moment[i] = (with_moment ? 0.5 * moment[i] : 0) + d / (sqrt(spread) + 0.0625);
                 want[i] -= 0.125 * moment[i];
             }
-            rmsprop_update(stage, p->k, s > 3 ? c->k : 0, g->k, with_moment ? m->k : 0, v->k, s % 3 ? clip->k : 0, &vals, n,
-                           0.875f, 0.0625f, 0.5f, decay);
+            if (centred)
+                rmsprop_centred(stage, p->k, s > 3 ? c->k : 0, g->k, with_moment ? m->k : 0, v->k, centre->k,
+                                s % 3 ? clip->k : 0, &vals, n, 0.875f, 0.0625f, 0.5f, decay);
+            else
+                rmsprop_update(stage, p->k, s > 3 ? c->k : 0, g->k, with_moment ? m->k : 0, v->k, s % 3 ? clip->k : 0, &vals,
+                               n, 0.875f, 0.0625f, 0.5f, decay);
         }
-        check_values("rmsprop_update p", p, want);
-        check_values("rmsprop_update v", v, mean);
+        if (centred)
+            check_values("rmsprop_centred centre", centre, average);
+        check_values(centred ? "rmsprop_centred p" : "rmsprop_update p", p, want);
+        check_values(centred ? "rmsprop_centred v" : "rmsprop_update v", v, mean);
         if (with_moment)
-            check_values("rmsprop_update m", m, moment);
+            check_values(centred ? "rmsprop_centred m" : "rmsprop_update m", m, moment);
         if (s > 3)
-            check_values("rmsprop_update c", c, p->v);
+            check_values(centred ? "rmsprop_centred c" : "rmsprop_update c", c, p->v);
         case_end();
     }
 }
+
+static void rmsprop_plain(void) { rmsprop(0); }
+static void rmsprop_about(void) { rmsprop(1); }
 
 typedef void (*Adam)(Stage *, float *, real *, const float *, float *, float *, const float *, const Values *, long, float,
                      float, float, long);
@@ -602,7 +615,7 @@ const Check update_checks[] = {
     {" norm_partial norm_blocks norm_sum norm_total ", norms},
     {" sgd_update ", sgd},
     {" sgd_nesterov ", nesterov},
-    {" rmsprop_update ", rmsprop},
+    {" rmsprop_update ", rmsprop_plain}, {" rmsprop_centred ", rmsprop_about},
     {" adamw_update ", adamw},
     {" nadamw_update ", nadamw},
     {" sgd_spike ", spike},

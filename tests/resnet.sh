@@ -3,9 +3,9 @@
 #
 # ResNets: names and shapes of running statistics follow torchvision's scheme, which is written here as loops.  Multiplications
 # of these and other networks of images are the published ones (parameters: totals.sh).  ResNet-18 on small images has one hash
-# over stages.
+# over stages, and with calls apart that are one elsewhere.
 . "$(dirname "$0")/lib.sh"
-need dpgen build/emitted build/librt.a
+need dpgen build/emitted build/librt.a build/librt_bf16.a
 
 # scheme BASIC? N1 N2 N3 N4: what a state_dict of torchvision lists, num_batches_tracked as one number
 scheme() {
@@ -72,8 +72,17 @@ use_portable
 small="examples/resnet18.yaml -D S=32 -D C=10 --estimate --set train.batch.global=4 --set train.batch.micro=2"
 small="$small --set train.steps=2 --set devices.0.threads=1"
 { echo "one $small --stages 1"
-  echo "late $small --stages 3 --recompute full --schedule zb-h1"; } | plans
+  echo "late $small --stages 3 --recompute full --schedule zb-h1"
+  echo "apart $small --stages 2 --fuse none"; } | plans
 one_hash "resnet18"
+use_bf16
+small="$small --set train.precision.compute=bf16"
+{ echo "bf16 $small --stages 1 --recompute full"
+  echo "bf16.apart $small --stages 2 --fuse none"; } | plans
+one_hash "resnet18 in bf16"
+use_portable
+joined=$(./dpgen $small --stages 1 -d f 2>&1 | grep -Ec 'call=batchnorm_relu_.* (skip=r|dskip=w):' || true)
+expect "norm, addition and Relu in one call, there and back" test "$joined" = 16
 
 # examples/cifar.yaml by its own pictures: the same in every range; SLOW=1: it learns them, on two stages
 $cc -std=c11 -O2 -Wall -Wextra -Wpedantic -Werror -o "$tmp/shapes" examples/corpus/shapes.c || fault "shapes.c"

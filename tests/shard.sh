@@ -43,6 +43,8 @@ plans="2,2 4,1" same "no norm" "$gpt" --set train.clip_norm=0
 plans="4,2" same "a norm each" "$gpt" --set train.clip_scope=parameter
 plans="4,1" same "SGD" "$gpt" --set "train.optimizer={type: sgd, lr: 0.1, momentum: 0.9}"
 plans="8,1" same "Nesterov" "$gpt" --set "train.optimizer={type: sgd, lr: 0.1, momentum: 0.9, nesterov: true}"
+plans="2,1" same "RMSprop, centred" "$gpt" --set \
+    "train.optimizer={type: rmsprop, lr: 0.001, momentum: 0.9, centered: true}"
 plans="4,2" same "RMSprop" "$gpt" --set "train.optimizer={type: rmsprop, lr: 0.001, momentum: 0.9}"
 use_bf16
 plans="2,2 8,1" same "bf16" "$gpt" --set train.precision.compute=bf16

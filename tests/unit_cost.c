@@ -250,12 +250,13 @@ static void test_files(void)
 }
 
 /* A call of attention without the operands that `absent` names. */
-static bool prepared(Type compute, const char *kind, int64_t width, const char *absent, double drop, bool eval)
+static bool prepared(const char *call, Type compute, const char *kind, int64_t width, const char *absent, double drop,
+                     bool eval)
 {
     static const char *const operands[] = {"dq", "dk", "dv", "y", "q", "k", "v", "bias", "mask"};
     Model m = {0};
     Graph g = {.compute = compute};
-    Op o = {.call = "attention_backward"};
+    Op o = {.call = call};
     *PUSH(&m.devices) = (Device){.kind = kind, .kernels = !strcmp(kind, "cuda") ? "cuda" : "onednn"};
     for (size_t i = 0; i < sizeof operands / sizeof *operands; i++)
         *PUSH(&o.arg) = (Arg){.kind = strstr(absent, operands[i]) ? ARG_NONE : ARG_READ, .token = operands[i]};
@@ -283,10 +284,15 @@ static void test_prepared(void)
         {"no gradient of values", BF16, 64, "bias mask dv", 0, false, false},
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
-        equal(list[i].what, prepared(list[i].compute, "cuda", list[i].width, list[i].absent, list[i].drop, list[i].eval),
-              list[i].want);
-    equal("by oneDNN", prepared(F32, "cpu", 36, "", 0.1, false), true);
-    equal("where nothing computes", prepared(BF16, "paced", 64, "bias mask", 0, false), false);
+        equal(list[i].what, prepared("attention_backward", list[i].compute, "cuda", list[i].width, list[i].absent,
+                                     list[i].drop, list[i].eval), list[i].want);
+    equal("by oneDNN", prepared("attention_backward", F32, "cpu", 36, "", 0.1, false), true);
+    equal("shared keys by oneDNN", prepared("attention_shared_forward", F32, "cpu", 64, "bias mask", 0, false), false);
+    equal("shared keys by cuDNN", prepared("attention_shared_forward", BF16, "cuda", 64, "bias mask", 0, false), true);
+    equal("a convolution by oneDNN", prepared("conv_forward", F32, "cpu", 64, "", 0, false), true);
+    equal("a convolution on GPUs", prepared("conv_forward", BF16, "cuda", 64, "", 0, false), false);
+    equal("a product on GPUs", prepared("linear_forward", F32, "cuda", 64, "", 0, false), true);
+    equal("where nothing computes", prepared("attention_backward", BF16, "paced", 64, "bias mask", 0, false), false);
 }
 
 /* Two stages of 3 threads are 6, so on 4 cores 3/2: fc takes 16200 ns alone, act 2200; both divide.  On 5 cores 6/5. */

@@ -125,13 +125,111 @@ static const char *const joined[] = {
     NULL
 };
 
-static Graph *graph_of(const char *plan, bool with)
+/* ---- a Relu and the BatchNorm before it --------------------------------------------------------------------------- */
+
+/* Joined: r1, without an addition; r2 and r4, with one, by either operand.  The shortcut of r4 is what its norm reads: its term
+ * is there before that of the norm, and no call adds to a tensor that it makes itself.  Not: r3, since a3 is read twice, but a3
+ * takes in n3; r5, whose operand is no norm; r6, with an operator between. */
+static const char images[] =
+    "dpgen: 1\n"
+    "model:\n"
+    "  name: tiny\n"
+    "  dims: {C: 4}\n"
+    "  inputs:\n"
+    "    x: {shape: [B, 3, 3, C], dtype: f32}\n"
+    "    want: {shape: [B], dtype: i32, range: [0, 5]}\n"
+    "  graph:\n"
+    "    - {op: Conv, name: c1, in: x, out: C, kernel: 1, bias: false}\n"
+    "    - {op: BatchNorm, name: n1}\n"
+    "    - {op: Relu, name: r1, as: r1}\n"
+    "    - {op: Conv, name: c2, out: C, kernel: 1, bias: false}\n"
+    "    - {op: BatchNorm, name: n2}\n"
+    "    - {op: Add, name: a2, in: [_, r1]}\n"
+    "    - {op: Relu, name: r2, as: r2}\n"
+    "    - {op: BatchNorm, name: n3}\n"
+    "    - {op: Add, name: a3, in: [r1, _], as: a3}\n"
+    "    - {op: Relu, name: r3, as: r3}\n"
+    "    - {op: Add, name: s3, in: [r3, a3], as: s3}\n"
+    "    - {op: BatchNorm, name: n4}\n"
+    "    - {op: Add, name: a4, in: [s3, _]}\n"
+    "    - {op: Relu, name: r4}\n"
+    "    - {op: Clip, name: k}\n"
+    "    - {op: Relu, name: r5, as: r5}\n"
+    "    - {op: BatchNorm, name: n6, as: n6}\n"
+    "    - {op: Clip, name: k6, in: r5, as: k6}\n"
+    "    - {op: Relu, name: r6, in: n6}\n"
+    "    - {op: Add, name: a6, in: [_, k6]}\n"
+    "    - {op: Mean, name: p, axis: [1, 2]}\n"
+    "    - {op: Linear, name: l, out: 5}\n"
+    "    - {op: SoftmaxCrossEntropy, name: e, targets: want, as: e}\n"
+    "  loss: e\n"
+    "train:\n"
+    "  batch: {global: 4, micro: 2}\n"
+    "  steps: 2\n"
+    "  optimizer: {type: sgd, lr: 0.1}\n"
+    "data:\n"
+    "  train: {format: npy, arrays: {x: a.npy, want: b.npy}}\n"
+    "devices:\n"
+    "  - {name: cpu, kind: cpu, kernels: portable, memory: 64MiB, threads: 1}\n"
+    "plan: {stages: 1, %s}\n";
+
+static const char *const joined_images[] = {
+    "F c1 conv_forward c1 x c1.weight 0",
+    "F n1.stat batchstat_forward n1.stat n1.stat.var c1 n1.running_mean n1.running_var",
+    "F r1 batchnorm_relu_forward r1 0 c1 n1.stat n1.stat.var n1.weight n1.bias",
+    "F c2 conv_forward c2 r1 c2.weight 0",
+    "F n2.stat batchstat_forward n2.stat n2.stat.var c2 n2.running_mean n2.running_var",
+    "F r2 batchnorm_relu_forward r2 r1 c2 n2.stat n2.stat.var n2.weight n2.bias",
+    "F n3.stat batchstat_forward n3.stat n3.stat.var r2 n3.running_mean n3.running_var",
+    "F a3 batchnorm_forward a3 r2 n3.stat n3.stat.var n3.weight n3.bias r1",
+    "F r3 relu_forward r3 a3",
+    "F s3 add_forward s3 r3 a3",
+    "F n4.stat batchstat_forward n4.stat n4.stat.var s3 n4.running_mean n4.running_var",
+    "F r4 batchnorm_relu_forward r4 s3 s3 n4.stat n4.stat.var n4.weight n4.bias",
+    "F k clip_forward k r4",
+    "F r5 relu_forward r5 k",
+    "F n6.stat batchstat_forward n6.stat n6.stat.var r5 n6.running_mean n6.running_var",
+    "F n6 batchnorm_forward n6 r5 n6.stat n6.stat.var n6.weight n6.bias 0",
+    "F k6 clip_forward k6 r5",
+    "F r6 relu_forward r6 n6",
+    "F a6 add_forward a6 r6 k6",
+    "F p reduce_forward p a6",
+    "F l linear_forward l p l.weight l.bias",
+    "F e xent_forward e e.lse l want",
+    "F loss_report loss_report e",
+    "I e loss_seed d.e",
+    "I e xent_backward d.l d.e l e.lse want",
+    "I l linear_backward_x d.p d.l l.weight",
+    "I p reduce_backward d.a6 d.p",
+    "I r6 relu_backward d.n6 d.a6 r6",
+    "I k6 clip_backward d.r5.t1 d.a6 r5",
+    "I n6 batchnorm_backward d.r5 n6.weight.grad.0 n6.bias.grad.0 d.n6 r5 n6.stat n6.stat.var n6.weight d.r5.t1",
+    "I r5 relu_backward d.k d.r5 r5",
+    "I k clip_backward d.r4 d.k r4",
+    "I r4 batchnorm_relu_backward d.s3.t2 d.s3.t1 n4.weight.grad.0 n4.bias.grad.0 d.r4 r4 s3 n4.stat n4.stat.var n4.weight 0",
+    "I r4 grad_add d.s3 d.s3.t1 d.s3.t2",
+    "I r3 relu_backward d.a3.t2 d.s3 r3",
+    "I r3 grad_add d.a3 d.s3 d.a3.t2",
+    "I a3 batchnorm_backward d.r2 n3.weight.grad.0 n3.bias.grad.0 d.a3 r2 n3.stat n3.stat.var n3.weight 0",
+    "I r2 batchnorm_relu_backward d.c2 d.r1.t2 n2.weight.grad.0 n2.bias.grad.0 d.r2 r2 c2 n2.stat n2.stat.var n2.weight 0",
+    "I r2 grad_add d.r1.s2 d.a3 d.r1.t2",
+    "I c2 conv_backward_x d.r1.t3 d.c2 c2.weight",
+    "I c2 grad_add d.r1 d.r1.s2 d.r1.t3",
+    "I r1 batchnorm_relu_backward d.c1 0 n1.weight.grad.0 n1.bias.grad.0 d.r1 r1 c1 n1.stat n1.stat.var n1.weight 0",
+    NULL
+};
+
+/* ---- the tests ----------------------------------------------------------------------------------------------------- */
+
+static Graph *graph_of(const char *form, const char *plan, bool with)
 {
     static const Overrides none;
-    const char *text = strf(yaml, plan);
+    const char *text = strf(form, plan);
     const Model *m = model(load_text("tiny.yaml", text, strlen(text)), "tiny.yaml", &none);
     Graph *g = build(m);
     shape(g, m);
+    if (with)
+        join_relu(g, m);
     grad(g, m);
     if (with)
         fuse(g, m);
@@ -139,9 +237,8 @@ static Graph *graph_of(const char *plan, bool with)
     return g;
 }
 
-static void test_lines(const Graph *g)
+static void test_lines(const Graph *g, const char *const *want)
 {
-    const char *const *want = joined;
     for (int i = 0; i < g->nb; i++) {
         if (g->op.at[i].phase == PH_W)
             continue;
@@ -183,9 +280,25 @@ static void test_numbers(const Graph *g, const Graph *apart)
     }
 }
 
-/* Names of the additions that are joined under a section plan. */
+/* Names of the forward operators that have taken in others under a section plan. */
+static void check_names(const char *form, const char *plan, const char *want)
+{
+    const Graph *g = graph_of(form, plan, true);
+    const char *got = "";
+    for (int o = 0; o < g->nf; o++)
+        if (g->op.at[o].with)
+            got = strf("%s%s ", got, g->op.at[o].name);
+    check(!strcmp(want, got), plan, want, got);
+}
+
 static void test_names(void)
 {
+    static const struct { const char *plan, *want; } of_images[] = {
+        {"fuse: auto", "r1 r2 a3 r4 "}, {"fuse: none", ""}, {"recompute: [n2]", "r1 a3 r4 "},
+        {"recompute: [a4]", "r1 r2 a3 a4 "},
+        {"recompute: [r4]", "r1 r2 a3 r4 "}, {"constraints: [{cut_after: n1.stat}]", "r1 r2 a3 r4 "},
+        {"constraints: [{cut_after: n1}]", "r2 a3 r4 "},
+    };
     static const struct { const char *plan, *want; } cases[] = {
         {"fuse: auto", "s1 s2 s4 "}, {"fuse: none", ""}, {"recompute: [d1]", "s2 s4 "}, {"recompute: [s2, d4]", "s1 s2 "},
         {"recompute: ['*']", "s1 s2 s4 "}, {"recompute: ['d*']", ""}, {"offload: [d2]", "s1 s4 "},
@@ -193,20 +306,16 @@ static void test_names(void)
         {"constraints: [{no_cut: d4}]", "s1 s2 "}, {"constraints: [{keep: [d1, s1]}]", "s2 s4 "},
         {"constraints: [{same_stage: [w, s1]}, {same_stage: [d2, s2]}]", "s1 s4 "},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const Graph *g = graph_of(cases[i].plan, true);
-        const char *got = "";
-        for (int o = 0; o < g->nf; o++)
-            if (g->op.at[o].with)
-                got = strf("%s%s ", got, g->op.at[o].name);
-        check(!strcmp(cases[i].want, got), cases[i].plan, cases[i].want, got);
-    }
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check_names(yaml, cases[i].plan, cases[i].want);
+    for (size_t i = 0; i < sizeof of_images / sizeof *of_images; i++)
+        check_names(images, of_images[i].plan, of_images[i].want);
 }
 
 /* With nothing to join a graph stays as it was. */
 static void test_none(const Graph *apart)
 {
-    const Graph *g = graph_of("fuse: none", true);
+    const Graph *g = graph_of(yaml, "fuse: none", true);
     number("operators", apart->op.n, g->op.n);
     for (int i = 0; i < g->op.n && i < apart->op.n; i++)
         check(!strcmp(line_of(apart, &apart->op.at[i]), line_of(g, &g->op.at[i])), "fuse: none",
@@ -215,8 +324,9 @@ static void test_none(const Graph *apart)
 
 int main(void)
 {
-    const Graph *g = graph_of("fuse: auto", true), *apart = graph_of("fuse: auto", false);
-    test_lines(g);
+    const Graph *g = graph_of(yaml, "fuse: auto", true), *apart = graph_of(yaml, "fuse: auto", false);
+    test_lines(g, joined);
+    test_lines(graph_of(images, "fuse: auto", true), joined_images);
     test_numbers(g, apart);
     test_names();
     test_none(apart);

@@ -9,12 +9,15 @@
  *   step        the closed form of the table in docs/schedules.md, within half a per cent
  *   peak        of each device: the bytes alive at once are as many times BIG as the form says, exactly
  *   legal       no row refuses numbers that the table allows
- *   chunks      interleaved is never slower than 1f1b of the same operators on equal chunks, predicted by the same line
+ *   chunks      interleaved and auto are never slower than 1f1b of the same operators on equal chunks, predicted by the same
+ *               line: p 2..8, m p..32, v 2..4
+ *   refusals    the number that a refusal of any row names is legal, and by trial of all others the nearest that is
  *
  * p 1..8, m 1..32, v 1..4, groups of p, p + 1 and m, as far as they are legal.  One case in SHARE, and all with SLOW=1.
  */
 #include "world.h"
 #include "passes.h"
+#include "search/search.h"
 
 #include <inttypes.h>
 
@@ -91,11 +94,12 @@ static const Model *read_model(const Case *k, Options *x)
     *PUSH(&over.set) = strf("plan.stages=%d", k->p);
     *PUSH(&over.set) = strf("devices.0.count=%d", k->p);
     *PUSH(&over.set) = "devices.0.memory=64GiB";
-    if (schedule_of(k->row)->chunks)
+    const Schedule *row = schedule_of(k->row);      /* auto is none */
+    if (row && row->chunks)
         *PUSH(&over.set) = strf("plan.chunks=%d", k->v);
     if (k->g)
         *PUSH(&over.set) = strf("plan.group=%d", k->g);
-    Node *root = foreign_model(path, f->name, f->batch, f->micro, schedule_ways(schedule_of(k->row)), f->optimizer);
+    Node *root = foreign_model(path, f->name, f->batch, f->micro, row ? schedule_ways(row) : 1, f->optimizer);
     return model(root, path, &over);
 }
 
@@ -112,9 +116,8 @@ static Plan *plan_of(const Case *k, const Options *x, const Model *m)
 static void test_chunks(const Case *k, const Plan *p)
 {
     Ns whole = (Ns)(3 * k->v * (k->m + k->p - 1)) * UNIT_MS * 1000000;
-    bool asked = !strcmp(k->row, "interleaved") && k->m >= k->p;
-    check(!asked || p->step <= whole + whole / 1000, "interleaved p=%d m=%d v=%d g=%d: %" PRId64 " ns, 1f1b %" PRId64, k->p,
-          k->m, k->v, k->g, p->step, whole);
+    check(p->step <= whole + whole / 1000, "%s p=%d m=%d v=%d g=%d: %" PRId64 " ns, 1f1b %" PRId64, k->row, k->p, k->m, k->v,
+          k->g, p->step, whole);
 }
 
 /* Free: the form does not hold, and only the peak is bounded. */
@@ -138,7 +141,8 @@ static void test_case(const Case *k, bool free)
     Ns unit = (Ns)UNIT_MS * 1000000;
     check(free || llabs(p->step - want * unit) <= want * unit / 200, "%s p=%d m=%d v=%d g=%d: %" PRId64 " ns for %" PRId64
           " units", k->row, k->p, k->m, k->v, k->g, p->step, want);
-    test_chunks(k, p);
+    if (!strcmp(k->row, "interleaved") && k->m >= k->p)
+        test_chunks(k, p);
     for (int i = 0, high = 0; i < k->p; i++) {
         int held = (int)(p->dev.at[i].bound / BIG), group = k->g ? k->g : least(k->p, k->m);
         int most = peak_of(k->row, k->p, k->m, k->v, group, i);
@@ -184,10 +188,110 @@ static void test_rows(void)
                     }
 }
 
+/* Asked as the command line asks.  interleaved: one case in SHARE stands above, and here are others. */
+static void test_never_slower(void)
+{
+    int share = getenv("SLOW") ? 1 : SHARE, number = 0;
+    for (int p = 2; p <= 8; p++)
+        for (int m = p; m <= 32; m++)
+            for (int v = 2; v <= 4; v++, number++)
+                for (int any = 0; any < 2; any++) {
+                    Case x = {any ? "auto" : "interleaved", p, m, v, m % p && !any ? m : 0};
+                    Options options = {0};
+                    Plan *failed, *best;
+                    if (number % share != (2 * any + 3) % share)
+                        continue;
+                    best = search(&options, read_model(&x, &options), &failed);
+                    check(best, "%s p=%d m=%d v=%d: no plan", x.row, p, m, v);
+                    if (best)
+                        test_chunks(&x, best);
+                }
+}
+
+/* ---- refusals ------------------------------------------------------------------------------------------------------- */
+
+/* What a refusal depends on.  total: micro-batches of all replicas. */
+typedef struct { const Schedule *row; int p, total, v, g, groups, replicas; } Asked;
+
+static const char *refuses(const Asked *k)
+{
+    Graph g = {.batch = 2, .micro = k->total, .groups = k->groups};
+    Model m = {.plan = {.chunks = k->v, .group = k->g, .replicas = k->replicas}};
+    m.devices.n = 16;
+    return order_refuses(&g, &m, k->row, k->p);
+}
+
+/* The number behind a phrase of a refusal; -1: it has no such phrase. */
+static int named(const char *why, const char *phrase)
+{
+    const char *at = strstr(why, phrase);
+    return at ? atoi(at + strlen(phrase)) : -1;
+}
+
+/* One number of the question is changed to every value up to `most`; which legal one is the nearest?  Of two the smaller one,
+ * or the larger.  -1: none is legal. */
+static int nearest_legal(const Asked *k, size_t field, int from, int most, bool larger)
+{
+    Asked with = *k;
+    int *number = (int *)((char *)&with + field), own = *number, best = -1;
+    for (int n = from; n <= most; n++) {
+        *number = n;
+        bool groups = with.total % with.groups == 0 && with.total % with.replicas == 0;    /* else it is no model */
+        if (!groups || refuses(&with))
+            continue;
+        if (best < 0 || abs(n - own) < abs(best - own) || (larger && abs(n - own) == abs(best - own)))
+            best = n;
+    }
+    return best;
+}
+
+static void test_refusal(const Asked *k)
+{
+    const char *why = refuses(k);
+    if (!why)
+        return;
+    const char *what = strf("%s p=%d m=%d v=%d g=%d groups=%d replicas=%d: %s", k->row->name, k->p, k->total / k->replicas,
+                            k->v, k->g, k->groups, k->replicas, why);
+    int group = named(why, "set plan.group to "), most = named(why, "take at most ");
+    int even = named(why, "; take "), global = named(why, "set train.batch.global to ");
+    check(group < 0 || group == nearest_legal(k, offsetof(Asked, g), 1, 2 * k->total, false), "%s", what);
+    Asked free = *k;            /* a group is refused by itself, once there are fewer stages */
+    free.g = 0;
+    check(most < 0 || (most < k->p && most == nearest_legal(&free, offsetof(Asked, p), 1, k->p, false)), "%s", what);
+    check(global < 0 || global == 2 * nearest_legal(k, offsetof(Asked, total), 1, 4 * k->total + 64, true), "%s", what);
+    int near = nearest_legal(k, offsetof(Asked, p), 1, 16 / k->replicas, true);
+    check(even < 0 || (even % 2 == 0 && abs(even - k->p) == 1 && (abs(near - k->p) != 1 || even == near)), "%s", what);
+    bool fewer = nearest_legal(k, offsetof(Asked, p), 1, k->p, false) > 0;
+    bool other = strstr(why, "set ") || strstr(why, "equal");
+    check(group > 0 || most > 0 || even > 0 || global > 0 || other || !fewer, "%s", what);
+}
+
+/* Groups are taken from rows that have them, copies of the model from those that allow them. */
+static void test_refusals(void)
+{
+    for (const Schedule *k = schedules; k->name; k++)
+        for (int p = 1; p <= 8; p++)
+            for (int m = 1; m <= 32; m++)
+                for (int g = 0; g <= (k->grouped ? m + 2 : 0); g++)
+                    for (int groups = 1; groups <= (k->ways > 1 ? 8 : 1); groups *= 2)
+                        for (int replicas = 1; replicas <= (k->async ? 1 : 2) && replicas <= groups; replicas *= 2) {
+                            Asked x = {k, p, m * replicas, k->chunks ? k->chunks : 1, g, groups, replicas};
+                            if (!k->own && !k->given && x.total % groups == 0)
+                                test_refusal(&x);
+                        }
+    const Schedule *inter = schedule_of("interleaved"), *chimera = schedule_of("chimera");
+    const char *why = refuses(&(Asked){inter, 4, 5, 3, 4, 1, 1});
+    check(why && named(why, "set plan.group to ") == 5, "interleaved p=4 v=3 g=4 m=5: %s", why ? why : "not refused");
+    why = refuses(&(Asked){chimera, 3, 8, 1, 0, 2, 1});
+    check(why && named(why, "; take ") == 4, "chimera p=3: %s", why ? why : "not refused");
+}
+
 int main(void)
 {
     test_name = "unit_rows";
+    test_refusals();
     test_rows();
+    test_never_slower();
     printf("unit_rows: %d passed, %d failed\n", passed, failed);
     mem_free_all();
     return failed > 0;

@@ -46,19 +46,19 @@ static void check_pairs(const Plan *p, const Actions *list)
 /* Each request number is begun, waited for, and only then begun again. */
 static void check_requests(const Actions *list, int device)
 {
-    const Action *busy[256] = {NULL};
+    const Action *busy[MOST_REQUESTS] = {NULL};
     for (int i = 0; i < list->n; i++) {
         const Action *k = &list->at[i];
         bool begins = k->kind == K_SEND || k->kind == K_RECV;
         if ((!begins && k->kind != K_WAIT) || is_copy(k))
             continue;
-        if (k->request < 0 || k->request >= 256 || !busy[k->request] != begins)
+        if (k->request < 0 || k->request >= MOST_REQUESTS || !busy[k->request] != begins)
             die("device %d, action %d: request %d is begun twice or waited for twice", device, i, k->request);
         if (!begins && !waits_for(k, busy[k->request]))
             die("device %d, action %d: waits for another message than request %d", device, i, k->request);
         busy[k->request] = begins ? k : NULL;
     }
-    for (int r = 0; r < 256; r++)
+    for (int r = 0; r < MOST_REQUESTS; r++)
         if (busy[r])
             die("device %d: request %d is never waited for", device, r);
 }
@@ -254,7 +254,7 @@ void check_comm(const Plan *p)
 static Bytes moment_bytes(const Plan *p, const Routine *r, const Op *o, int state)
 {
     const State *s = &p->g->state.at[state];
-    if ((s->kind != S_MOMENT1 && s->kind != S_MOMENT2) || value_cut(p, o) < 0)
+    if ((s->kind != S_MOMENT1 && s->kind != S_MOMENT2 && s->kind != S_CENTRE) || value_cut(p, o) < 0)
         return s->bytes;
     Kept part = value_kept(p, plan_row_of(p, r->device, r->chunk), state, plan_levels(p));
     return part.to - part.from;

@@ -27,7 +27,7 @@ static void check_move(const Plan *p, int device, int at, const Action *k)
         return;
     if (k->peer < 0 || k->peer >= p->devices || k->peer == device)
         die("device %d: action %d is a message to or from device %d", device, at, k->peer);
-    if (k->request < 0 || k->request >= REQUESTS || k->request >= p->dev.at[device].requests)
+    if (k->request < 0 || k->request >= MOST_REQUESTS || k->request >= p->dev.at[device].requests)
         die("device %d: action %d has request %d of %d", device, at, k->request, p->dev.at[device].requests);
     if ((k->tensor < 0) == (k->state < 0) || k->bytes <= 0)
         die("device %d: action %d is a message of nothing", device, at);

@@ -350,7 +350,7 @@ static bool check_update_arg(Check *c, const Op *o, const Arg *a)
 {
     static const struct { const char *word; ArgKind kind; StateKind state; } legal[] = {
         {"p", ARG_UPDATE, S_PARAM}, {"c", ARG_WRITE, S_COPY}, {"m", ARG_UPDATE, S_MOMENT1},
-        {"v", ARG_UPDATE, S_MOMENT2}, {"old", ARG_UPDATE, S_DRIFT},
+        {"v", ARG_UPDATE, S_MOMENT2}, {"centre", ARG_UPDATE, S_CENTRE}, {"old", ARG_UPDATE, S_DRIFT},
         {"g", ARG_READ, S_GRAD}, {"g", ARG_UPDATE, S_GRAD}, {"other", ARG_READ, S_GRAD},
         {"norm", ARG_UPDATE, S_NORM}, {"norm", ARG_READ, S_NORM}, {"clip", ARG_WRITE, S_CLIP},
         {"clip", ARG_READ, S_CLIP}, {"blocks", ARG_UPDATE, S_BLOCKS}, {"blocks", ARG_READ, S_BLOCKS},

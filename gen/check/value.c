@@ -4,7 +4,6 @@
  */
 #include "value.h"
 
-#include <string.h>
 
 Value value_mix(Value a, uint64_t b)
 {
@@ -73,12 +72,7 @@ Kept value_kept(const Plan *p, int row, int state, int levels)
 
 int value_cut(const Plan *p, const Op *o)
 {
-    if (!p->m->train.shard || plan_rows(p) == 1 || o->phase != PH_U)
-        return -1;
-    const char *name = row(o->row)->name;
-    bool element = strstr(name, "Sgd") == name || !strcmp(name, "RmsProp") || !strcmp(name, "AdamW") ||
-                   !strcmp(name, "NAdamW") || !strcmp(name, "TieAdd") || !strcmp(name, "NormBlocks");
-    if (!element)
+    if (!p->m->train.shard || plan_rows(p) == 1 || o->phase != PH_U || !row(o->row)->element)
         return -1;
     const State *s = &p->g->state.at[o->arg.at[0].index];
     return s->param < 0 ? p->g->state.at[o->arg.at[1].index].param : s->param;

@@ -27,6 +27,7 @@ static void try_graph(void *ctx)
     t->g = build(t->m);
     shape(t->g, t->m);
     bad_stop();
+    join_relu(t->g, t->m);
     grad(t->g, t->m);
     bad_stop();
     fuse(t->g, t->m);

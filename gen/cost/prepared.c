@@ -41,12 +41,24 @@ static bool attention_planned(const Graph *g, const Op *o, bool eval)
     return g->compute == BF16 && width % 8 == 0 && width <= 128 && plain && whole;
 }
 
+/* Calls with a handle that a library leaves to its other kernels, by the beginning of their names; the first row counts. */
+static const struct {
+    bool graphs;                /* of the library: Library.graphs */
+    const char *call;
+    bool (*prepares)(const Graph *g, const Op *o, bool eval);   /* NULL: never */
+} others[] = {
+    {false, "attention_shared_", NULL},
+    {true, "conv_", NULL},
+    {true, "attention_", attention_planned},
+};
+
 bool cost_prepared(const Model *m, const Graph *g, const Op *o, bool eval)
 {
     const Library *k = library_linked(&m->devices.at[0]);
     if (!has_handle(o) || !k->handles)
         return false;
-    if (!strncmp(o->call, k->graphs ? "conv_" : "attention_shared_", k->graphs ? 5 : 17))
-        return false;
-    return !k->graphs || strncmp(o->call, "attention_", 10) || attention_planned(g, o, eval);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (others[i].graphs == k->graphs && !strncmp(o->call, others[i].call, strlen(others[i].call)))
+            return others[i].prepares && others[i].prepares(g, o, eval);
+    return true;
 }

@@ -56,9 +56,9 @@ static const char *what_of(const Stager *w, const Buf *x)
 static const char *life_of(const Stager *w, const Buf *x)
 {
     static const char *const role[] = {[S_PARAM] = "parameter", [S_COPY] = "parameter, copy", [S_GRAD] = "gradient",
-        [S_MOMENT1] = "moment 1", [S_MOMENT2] = "moment 2", [S_DRIFT] = "drift of the weights",
-        [S_CLIP] = "clip factor", [S_NORM] = "partial norms", [S_BLOCKS] = "sums of squares",
-        [S_VALUES] = "step values"};
+        [S_MOMENT1] = "moment 1", [S_MOMENT2] = "moment 2", [S_CENTRE] = "mean of gradients",
+        [S_DRIFT] = "drift of the weights", [S_CLIP] = "clip factor", [S_NORM] = "partial norms",
+        [S_BLOCKS] = "sums of squares", [S_VALUES] = "step values"};
     if (x->birth != AT_ALWAYS)
         return strf("%s to %s", when_text(x->birth), when_text(x->death));
     return strf("%s%s", role[w->p->g->state.at[x->state].kind], x->origin == RECEIVED ? ", owned by another stage" : "");

@@ -9,7 +9,7 @@ const char *const holding_name[H_KINDS] = {"parameters", "gradients", "moments",
 Holding holding_of(const Plan *p, const Buf *x)
 {
     static const Holding of_state[] = {[S_PARAM] = H_PARAM, [S_COPY] = H_PARAM, [S_GRAD] = H_GRAD, [S_MOMENT1] = H_MOMENT,
-        [S_MOMENT2] = H_MOMENT, [S_DRIFT] = H_MOMENT, [S_CLIP] = H_OTHER, [S_NORM] = H_OTHER,
+        [S_MOMENT2] = H_MOMENT, [S_CENTRE] = H_MOMENT, [S_DRIFT] = H_MOMENT, [S_CLIP] = H_OTHER, [S_NORM] = H_OTHER,
         [S_BLOCKS] = H_OTHER, [S_VALUES] = H_OTHER};
     if (x->origin == RECEIVED || x->death == AT_SEND)
         return H_MESSAGE;

@@ -117,7 +117,7 @@ static int print_way(const Launch *w, int device, int way)
     const Plan *p = w->p;
     const Graph *g = p->g;
     static const char *const name[] = {[S_GRAD] = "STATE_GRAD", [S_MOMENT1] = "STATE_MOMENT1", [S_MOMENT2] = "STATE_MOMENT2",
-                                       [S_DRIFT] = "STATE_DRIFT", [S_VALUES] = NULL};
+                                       [S_CENTRE] = "STATE_CENTRE", [S_DRIFT] = "STATE_DRIFT", [S_VALUES] = NULL};
     int n = 0;
     for (int s = 0; s < g->state.n; s++) {
         const State *x = &g->state.at[s];

@@ -396,11 +396,23 @@ static bool is_within(Search *s, int c, int first, int last, Ns most)
     return price->fits && price->forward + price->backward <= most;
 }
 
-/* The longest chunk from `first` on that fits within that time, as if longer ones never did; -1: none does. */
+/* The same near `end`, from the longest run down to those beyond `from`; -1: none is.  A large result that no cut crosses, as
+ * the scores of a vocabulary, leaves room again behind its last reader. */
+static int longest_near(Search *s, int c, int first, int from, int end, Ns most)
+{
+    Bytes limit = s->q->limit[plan_home(s->q->p, 0, c)];
+    for (int cut = end - 1; cut > from && cut >= end - NEAR_OPERATORS; cut--)
+        if (s->q->cut[cut] != CUT_NEVER && price_least(s->q->prices, first, cut, c, 0) <= limit
+            && is_within(s, c, first, cut, most))
+            return cut;
+    return -1;
+}
+
+/* The longest chunk from `first` on that fits within that time, as if longer ones never did, but for the end; -1: none does. */
 static int longest(Search *s, int c, int first, Ns most)
 {
     int low = first - 1, high = s->r->must[first] + 1, end = s->q->n - (s->q->chunks - c) + 1, found = -1;
-    high = high < end ? high : end;
+    high = end = high < end ? high : end;
     while (high - low > 1) {
         int mid = low + (high - low) / 2, cut = mid;
         while (cut > low && s->q->cut[cut] == CUT_NEVER)
@@ -412,7 +424,8 @@ static int longest(Search *s, int c, int first, Ns most)
         else
             high = mid;
     }
-    return found;
+    int near = longest_near(s, c, first, found < first ? first - 1 : found, end, most);
+    return near >= 0 ? near : found;
 }
 
 /* Makes each chunk as long as it may be.  That gives a plan, unless memory is less monotone than it mostly is.  Returns the
@@ -479,7 +492,10 @@ static Ns refuted_apart(Search *s)
     s->r->most = REACHED_RUNS, s->r->apart = true;
     s->refuted = s->closed;
     smallest(s, s->refuted / 64 + 1);
-    int64_t end = s->actions + APART_ACTIONS;
+    const Ask *ask = &s->q->p->ask;
+    int64_t most = ask->proofs > APART_PROOFS ? (int64_t)APART_ACTIONS * APART_PROOFS / ask->proofs : APART_ACTIONS;
+    bool trial = s->q->rough || ask->steps_left || most < PREVIEWED_ACTIONS;
+    int64_t end = s->actions + (trial ? PREVIEWED_ACTIONS : most);
     for (int part = APART_PARTS; part > 0 && s->best.value > s->refuted + 1; part /= 2)
         if (!refute(s, s->refuted + (s->best.value - 1 - s->refuted + part - 1) / part, end))
             break;

@@ -500,6 +500,9 @@ static Ints repeated(Scope *s, const Node *line, const Block *k, Ints values)
         values = instance(s, line, k, &values, path_in(line, path, from, i), i, n);
     }
     s->b->failed |= before;
+    int outs = k->out ? k->out->n : 1;
+    if (n == 0 && values.n > outs)
+        values.n = outs;                /* the first inputs take the place of the results */
     return values;
 }
 

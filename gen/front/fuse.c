@@ -88,9 +88,10 @@ static bool joins(const Fuse *f, const PlanSpec *p, const Op *o, const Op *add)
     const Arg *onto = word(o, "onto");
     if (!onto || onto->kind != ARG_NONE || !result(o) || !is_addition(add))
         return false;
-    int t = result(o)->index;
-    bool read = word(add, "a")->index == t || word(add, "b")->index == t;
-    return read && f->reads[t] == 1 && (o->phase == PH_F ? !fuse_apart(p, o, add) : o->fwd == add->fwd);
+    int t = result(o)->index, a = word(add, "a")->index, b = word(add, "b")->index;
+    if ((a != t && b != t) || f->g->tensor.at[a == t ? b : a].op == f->g->tensor.at[t].op)
+        return false;           /* the call does not read it, or makes both operands */
+    return f->reads[t] == 1 && (o->phase == PH_F ? !fuse_apart(p, o, add) : o->fwd == add->fwd);
 }
 
 /* ---- views ------------------------------------------------------------------------------------------------------- */
@@ -163,20 +164,26 @@ static void join(Fuse *f, int op)
 
 /* ---- new numbers ------------------------------------------------------------------------------------------------- */
 
-static void keep_operators(Fuse *f, const int *tensor)
+static void keep_operands(Ints *list, const int *tensor)
 {
-    Graph *g = f->g;
+    for (int i = 0; i < list->n; i++)
+        list->at[i] = list->at[i] < 0 ? -1 : tensor[list->at[i]];
+}
+
+static void keep_operators(Graph *g, const int *into, const int *tensor)
+{
     int n = 0, nf = 0, nb = 0;
     for (int i = 0; i < g->op.n; i++) {
         Op o = g->op.at[i];
-        nf += i < g->nf && f->into[i] == i;
-        nb += i < g->nb && f->into[i] == i;
-        if (f->into[i] != i)
+        nf += i < g->nf && into[i] == i;
+        nb += i < g->nb && into[i] == i;
+        if (into[i] != i)
             continue;
         for (int k = 0; k < o.arg.n; k++)
             if (o.arg.at[k].kind <= ARG_WRITE && !o.arg.at[k].state)
                 o.arg.at[k].index = tensor[o.arg.at[k].index];
-        o.in.n = o.out.n = 0;           /* as in a graph from a file: the calls say it */
+        keep_operands(&o.in, tensor);
+        keep_operands(&o.out, tensor);
         g->op.at[n++] = o;
     }
     g->op.n = n;
@@ -185,24 +192,23 @@ static void keep_operators(Fuse *f, const int *tensor)
 }
 
 /* By operator: its number among those that remain; that of the other one for what is gone. */
-static int *new_numbers(const Fuse *f)
+static int *new_numbers(const Graph *g, const int *into)
 {
-    int n = 0, *number = alloc(sizeof *number * (size_t)f->g->op.n);
-    for (int i = 0; i < f->g->op.n; i++) {
+    int n = 0, *number = alloc(sizeof *number * (size_t)g->op.n);
+    for (int i = 0; i < g->op.n; i++) {
         number[i] = n;
-        n += f->into[i] == i;
+        n += into[i] == i;
     }
     return number;
 }
 
-static void renumber(Fuse *f)
+void fuse_drop(Graph *g, const int *into)
 {
-    Graph *g = f->g;
-    int *op = new_numbers(f), *tensor = alloc(sizeof *tensor * (size_t)g->tensor.n), n = 0;
+    int *op = new_numbers(g, into), *tensor = alloc(sizeof *tensor * (size_t)g->tensor.n), n = 0;
     for (int t = 0; t < g->tensor.n; t++) {
         Tensor x = g->tensor.at[t];
         tensor[t] = n;
-        if (x.op >= 0 && f->into[x.op] != x.op)
+        if (x.op >= 0 && into[x.op] != x.op)
             continue;
         x.op = x.op >= 0 ? op[x.op] : x.op;
         g->tensor.at[n++] = x;
@@ -211,7 +217,7 @@ static void renumber(Fuse *f)
     for (int t = 0; t < n; t++)
         if (g->tensor.at[t].kind == T_GRAD)
             g->tensor.at[t].of = tensor[g->tensor.at[t].of];
-    keep_operators(f, tensor);
+    keep_operators(g, into, tensor);
     for (int i = 0; i < g->nb; i++) {
         Op *o = &g->op.at[i];
         o->fwd = op[o->fwd];
@@ -229,7 +235,7 @@ bool fuse_joined(const Graph *g)
 {
     for (int i = 0; i < g->nb; i++) {
         const Arg *onto = word(&g->op.at[i], "onto");
-        if (onto && onto->kind != ARG_NONE)
+        if ((onto && onto->kind != ARG_NONE) || !strcmp(row(g->op.at[i].row)->name, "BatchNormRelu"))
             return true;
     }
     return false;
@@ -252,14 +258,16 @@ static Fuse open_fuse(Graph *g)
 void fuse(Graph *g, const Model *m)
 {
     bool none = m->plan.fuse == FUSE_NONE;
+    for (int i = 0; i < g->op.n; i++)
+        g->op.at[i].in.n = g->op.at[i].out.n = 0;       /* as in a graph from a file: the calls say it */
     Fuse views = open_fuse(g);
     for (int i = 0; i < g->nf && !none; i++)
         if (!strcmp(row(g->op.at[i].row)->name, "Reshape"))
             view(&views, &m->plan, i);
-    renumber(&views);
+    fuse_drop(g, views.into);
     Fuse f = open_fuse(g);
     for (int i = 0; i + 1 < g->nb && !none; i++)
         if (joins(&f, &m->plan, &g->op.at[i], &g->op.at[i + 1]))
             join(&f, i);
-    renumber(&f);
+    fuse_drop(g, f.into);
 }

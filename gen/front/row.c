@@ -83,6 +83,7 @@ static void cut(Row *r, const Source *s)
     operands(s->out, &r->out.at, &r->out.n, &r->out.cap);
     r->keys = s->keys;
     r->product = !strcmp(s->class, "product");
+    r->element = !strcmp(s->class, "element");
     r->shape = s->shape;
     memcpy(r->call, s->call, sizeof r->call);
     memcpy(r->flop, s->flop, sizeof r->flop);

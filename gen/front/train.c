@@ -121,13 +121,14 @@ static void read_optimizer(const Spot *s)
         { "momentum", read_below, AT(momentum), 0, 1, NULL },
         { "nesterov", read_true, AT(nesterov), 0, 0, NULL },
         { "alpha", read_below, AT(alpha), 0, 1, NULL },
+        { "centered", read_true, AT(centered), 0, 0, NULL },
         { "weight_decay", read_float, AT(weight_decay), 0, MOST_RATE, NULL },
         { "decay_only", read_second, AT(decay_matrices), 0, 0, "all matrices" },
         { "no_decay", read_texts, AT(no_decay), 0, 0, NULL },
     };
     static const Owner owners[] = { { "betas", ADAMS, "adamw or nadamw" }, { "eps", ADAMS | RMS, "adamw, nadamw or rmsprop" },
                                     { "momentum", 1 << OPT_SGD | RMS, "sgd or rmsprop" }, { "nesterov", 1 << OPT_SGD, "sgd" },
-                                    { "alpha", RMS, "rmsprop" } };
+                                    { "alpha", RMS, "rmsprop" }, { "centered", RMS, "rmsprop" } };
     Train *t = s->to;
     section(s->m, s->value, s->path, fields, COUNT(fields), t);
     check_owners(s->value, s->path, t->opt, owners, COUNT(owners));

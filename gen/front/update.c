@@ -14,7 +14,7 @@
  *   2  AdamW, Sgd   AdamW: Loshchilov and Hutter, Decoupled Weight Decay Regularization, 2019, algorithm 2
  *      NAdamW       AdamW with Nesterov's momentum: Dozat, Incorporating Nesterov Momentum into Adam, 2016, its momentum
  *                   held constant
- *      SgdNesterov, RmsProp
+ *      SgdNesterov, RmsProp, RmsPropCentred
  *      SgdDrift     instead of Sgd, where the schedule follows how the weights drift
  *      BatchTrack   the running statistics of a BatchStat: no norm, no decay
  *      SgdSpike     instead of Sgd, where the schedule makes up for late gradients (sched/async.c)
@@ -27,13 +27,13 @@
  * These rows have no operands of the model, so their words are not looked up by bind_call but in a short list that says
  * what each means for the parameter at hand.
  *
- * needs   S_GRAD states.  fills  S_MOMENT1, S_MOMENT2, S_DRIFT, S_NORM, S_CLIP, S_BLOCKS, operators of PH_U.
+ * needs   S_GRAD states.  fills  S_MOMENT1, S_MOMENT2, S_CENTRE, S_DRIFT, S_NORM, S_CLIP, S_BLOCKS, operators of PH_U.
  */
 #include "grad.h"
 #include <string.h>
 
 typedef struct {                /* one parameter */
-    int p, c, m, v, drift;      /* states; -1: there is none */
+    int p, c, m, v, centre, drift;       /* states; -1: there is none */
     int norm, clip;
     int64_t n, index;
     int64_t each, first, blocks;    /* of a norm in blocks */
@@ -149,7 +149,7 @@ static void list_params(Update *u)
         ParamList *list = g->state.at[x->param].tracked ? &u->tracked : &u->param;
         if (x->kind == S_PARAM) {
             slot[s] = list->n;
-            *PUSH(list) = (Param){.p = s, .c = -1, .m = -1, .v = -1, .drift = -1, .norm = -1, .clip = -1,
+            *PUSH(list) = (Param){.p = s, .c = -1, .m = -1, .v = -1, .centre = -1, .drift = -1, .norm = -1, .clip = -1,
                                   .index = list->n - 1, .n = shape_size(&x->shape, 0, x->shape.n)};
         } else if (x->kind == S_COPY) {
             list->at[slot[x->param]].c = s;
@@ -182,6 +182,8 @@ static void make_states(Update *u)
             q->m = of_param(u, q->p, "m", S_MOMENT1);
         if (t->opt != OPT_SGD)
             q->v = of_param(u, q->p, "v", S_MOMENT2);
+        if (t->centered)
+            q->centre = of_param(u, q->p, "centre", S_CENTRE);
         if (u->schedule->drifts)
             q->drift = of_param(u, q->p, "drift", S_DRIFT);
     }
@@ -252,6 +254,7 @@ static void put_update(Update *u, const Param *q)
     word_state(u, "g", ARG_READ, q->use.at[0]);
     word_state(u, "m", ARG_UPDATE, q->m);
     word_state(u, "v", ARG_UPDATE, q->v);
+    word_state(u, "centre", ARG_UPDATE, q->centre);
     word_state(u, "old", ARG_UPDATE, q->drift);
     word_state(u, "clip", ARG_READ, q->clip);
     word_int(u, "n", q->n);
@@ -265,8 +268,8 @@ static void put_update(Update *u, const Param *q)
     *PUSH(&u->word) = (Arg){.kind = ARG_LATE, .token = "late", .index = -1};
     static const char *const name[] = {[OPT_SGD] = "Sgd", [OPT_ADAMW] = "AdamW", [OPT_NADAMW] = "NAdamW",
                                        [OPT_RMSPROP] = "RmsProp"};
-    put(u, u->schedule->spikes ? "SgdSpike" : u->schedule->drifts ? "SgdDrift" : t->nesterov ? "SgdNesterov" : name[t->opt],
-        q->p);
+    put(u, u->schedule->spikes ? "SgdSpike" : u->schedule->drifts ? "SgdDrift" : t->nesterov ? "SgdNesterov"
+         : t->centered ? "RmsPropCentred" : name[t->opt], q->p);
 }
 
 static void put_narrow(Update *u, const Param *q)

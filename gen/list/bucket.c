@@ -303,7 +303,7 @@ static bool is_message(const Action *k)
 /* The request of each message becomes a number of its own. */
 static void name_requests(Actions *list)
 {
-    int open[REQUESTS], n = 0;
+    int open[MOST_REQUESTS], n = 0;
     for (int i = 0; i < list->n; i++) {
         Action *k = &list->at[i];
         if (is_message(k) && k->kind != K_WAIT)
@@ -317,15 +317,15 @@ static void name_requests(Actions *list)
 static bool deal_requests(Bucket *x)
 {
     int *of = alloc(sizeof *of * (size_t)(x->out.n + 1)), most = 0;
-    bool busy[REQUESTS] = {false};
+    bool busy[MOST_REQUESTS] = {false};
     for (int i = 0; i < x->out.n; i++) {
         Action *k = &x->out.at[i];
         if (!is_message(k))
             continue;
         int name = k->request, n = 0;
-        while (k->kind != K_WAIT && n < REQUESTS && busy[n])
+        while (k->kind != K_WAIT && n < MOST_REQUESTS && busy[n])
             n++;
-        if (n == REQUESTS)
+        if (n == MOST_REQUESTS)
             return false;
         of[name] = k->kind == K_WAIT ? of[name] : n;
         k->request = of[name];

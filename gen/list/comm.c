@@ -39,6 +39,7 @@ typedef struct {
     Desk desk;
     int chunks;
     int ahead, times;           /* slack of receives; how often that of sends */
+    const char *full;           /* a device has no request number left, so these are no lists; NULL: they are */
     /* of the device at hand */
     int requests;
     bool eval;
@@ -55,10 +56,14 @@ typedef struct {
 static int take_request(Comm *c)
 {
     int n = 0;
-    while (n < REQUESTS && c->desk.busy[n])
+    while (n < MOST_REQUESTS && c->desk.busy[n])
         n++;
-    if (n == REQUESTS)
-        fail(EXIT_NOFIT, "device %d has more than %d transfers under way at once", c->desk.device, REQUESTS);
+    if (n == MOST_REQUESTS) {
+        c->full = c->full ? c->full : strf("schedule %s: stage %d has more than %d messages under way at once; cut where fewer "
+                                           "values cross, take fewer stages, or another schedule", c->p->schedule,
+                                           c->desk.stage, MOST_REQUESTS);
+        return 0;
+    }
     c->desk.busy[n] = true;
     if (n + 1 > c->requests)
         c->requests = n + 1;
@@ -470,8 +475,11 @@ int comm(Plan *p)
     c.known = alloc(PHASES * (size_t)c.chunks);
     c.ahead = order_slack(p);
     c.times = 1;
-    for (write_lists(&c, back); stuck(p) && c.times < MOST_SLACK; write_lists(&c, back))
+    for (write_lists(&c, back); !c.full && stuck(p) && c.times < MOST_SLACK; write_lists(&c, back))
         c.times *= 2;
+    p->lack.stuck = c.full;
+    if (c.full)
+        return 1;
     for (int d = 0; d < p->devices; d++)
         offload(p, d, back, &p->dev.at[d].list);
     for (int d = 0; d < p->devices; d++)

@@ -232,16 +232,20 @@ static void put_eval(Comm *c)
     desk_new(&c->desk, K_END, 0, -1);
 }
 
-static void write_device(Comm *c, int device)
+/* False: too many messages. */
+static bool write_device(Comm *c, int device)
 {
     DevicePlan *d = &c->p->dev.at[device];
     d->list.n = d->eval.n = d->requests = 0;
     for (int i = 0; i < c->desk.msg.n; i++)
         if (c->desk.msg.at[i].src == device || c->desk.msg.at[i].dst == device)
             c->request[i] = d->requests++;
-    if (d->requests > REQUESTS)
-        fail(EXIT_NOFIT, "device %d has %d messages a step, and %d can be told apart; take fewer stages, or a synchronous "
-             "schedule", device, d->requests, REQUESTS);
+    if (d->requests > MOST_REQUESTS) {
+        c->p->lack.stuck = strf("schedule %s: stage %d has %d messages a step, and %d can be told apart; cut where fewer "
+                                "values cross, take fewer stages, or a synchronous schedule", c->p->schedule, device,
+                                d->requests, MOST_REQUESTS);
+        return false;
+    }
     desk_open(&c->desk, device, &d->list);
     for (Piece piece = PIECE_PROLOGUE; piece < PIECES; piece++)
         if (find(&d->order, piece, K_F, false) || find(&d->order, piece, K_B, false))
@@ -250,6 +254,7 @@ static void write_device(Comm *c, int device)
     c->desk.piece = PIECE_STEP;
     if (c->p->m->eval.format)
         put_eval(c);
+    return true;
 }
 
 /* needs, fills: as comm. */
@@ -259,7 +264,8 @@ int comm_async(Plan *p, const Backward *back)
     c.request = alloc(sizeof(int) * (size_t)(c.desk.msg.n + 1));
     for (c.times = 1; c.times <= 4; c.times *= 2) {
         for (int d = 0; d < p->devices; d++)
-            write_device(&c, d);
+            if (!write_device(&c, d))
+                return 1;
         if (comm_stuck(p, false) < 0)
             return 0;
     }

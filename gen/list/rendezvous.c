@@ -43,7 +43,7 @@ static Runner *run_all(const Plan *p, const Actions *list)
 {
     Runner *run = alloc(sizeof *run * (size_t)p->devices);
     for (int d = 0; d < p->devices; d++) {
-        run[d].which = alloc(sizeof(int) * 256);
+        run[d].which = alloc(sizeof(int) * MOST_REQUESTS);
         for (int e = 0; e < p->devices; e++) {
             *PUSH(&run[d].sent) = 0;
             *PUSH(&run[d].got) = 0;

@@ -154,7 +154,7 @@ void desk_open(Desk *d, int device, Actions *out)
     d->replica = plan_replica(d->p, device);
     d->out = out;
     d->sent.n = d->posted.n = d->beat = 0;
-    for (int i = 0; i < REQUESTS; i++)
+    for (int i = 0; i < MOST_REQUESTS; i++)
         d->busy[i] = false;
 }
 

@@ -56,7 +56,7 @@ static inline bool transport_may_far(const Plan *p)
  * all parts: new weights.  -1: it stays where it is. */
 static inline int transport_part(StateKind kind)
 {
-    return kind == S_VALUES || kind == S_MOMENT1 || kind == S_MOMENT2 || kind == S_DRIFT ? -1 :
+    return kind == S_VALUES || (kind >= S_MOMENT1 && kind <= S_DRIFT) ? -1 :
            kind == S_BLOCKS ? -1 : kind == S_GRAD ? 0 : kind == S_NORM ? 1 : kind == S_CLIP ? 2 : 3;
 }
 
@@ -119,7 +119,6 @@ Ints transport_loads(const Plan *p, const Action *k);
 
 /* ---- the list of a device, while it is written -------------------------------------------------------------------- */
 
-enum { REQUESTS = 256 };
 typedef struct { int msg, beat; Action what; } Pending;
 typedef VEC(Pending) Pendings;
 typedef struct {
@@ -130,7 +129,7 @@ typedef struct {
     Actions *out;
     int beat;                   /* computations so far */
     Pendings sent, posted;      /* begun and not waited for */
-    bool busy[REQUESTS];        /* request numbers of those */
+    bool busy[MOST_REQUESTS];      /* request numbers of those */
 } Desk;
 void    desk_open(Desk *d, int device, Actions *out);
 Action *desk_put(Desk *d, Action a);

@@ -87,7 +87,7 @@ static int state_buf(Lower *w, int s, int way)
         bool mine = owner < 0 || owner == w->device;
         bool passing = x->kind == S_GRAD && !mine;          /* a remote use's gradient, alive in the update alone */
         bool kept = mine && version_kept(w->p, s), ring = s == w->p->g->vals && order_overlap(w->p) > 0;
-        bool cut = x->kind == S_MOMENT1 || x->kind == S_MOMENT2 || x->kind == S_DRIFT;
+        bool cut = x->kind >= S_MOMENT1 && x->kind <= S_DRIFT;
         Extent part = cut ? plan_piece(w->p, plan_replica(w->p, w->device), s) : (Extent){0, x->bytes};
         const char *more = way == 0 || (mine && owner >= 0) ? "" : strf("_%d", way + 1);
         *slot = 1 + new_buf(w, (Buf){.name = strf("%s%s%s", x->name, mine ? "" : "_in", more), .state = s,

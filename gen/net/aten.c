@@ -387,9 +387,36 @@ static int reshape(Call *c)
     }
     if (open >= 0)
         y.d[open] = dims_elements(&d) / known;
-    if (y.n == 0 || y.d[0] != c->g->batch)
-        net_refuse(c->g, "it mixes samples");
+    if (y.n == 0)
+        net_refuse(c->g, "its result has no axes");
     return ops_reshape(c->g, x, y);
+}
+
+/* An axis as several, one of them perhaps -1 */
+static int unflatten(Call *c)
+{
+    int x = first(c);
+    int64_t to[MOST_DIMS], axis = axis_of(c, x, "dim", 0), known = 1;
+    int n = list_of(c, "sizes", to, MOST_DIMS);
+    Dims d = value_of(c, x)->dims, y = {0};
+    if (n < 1 || d.n - 1 + n > MOST_DIMS)
+        net_refuse(c->g, "it has no axes, or too many");
+    for (int i = 0; i < n; i++)
+        if (to[i] > 0 && known <= INT32_MAX / to[i])
+            known *= to[i];
+        else if (to[i] != -1)
+            net_refuse(c->g, "it has an axis of %lld", (long long)to[i]);
+    for (int i = 0; i < d.n; i++)
+        for (int k = 0; k < (i == axis ? n : 1); k++)
+            y.d[y.n++] = i != axis ? d.d[i] : to[k] == -1 ? d.d[i] / known : to[k];
+    return ops_reshape(c->g, x, y);
+}
+
+static int expand(Call *c)
+{
+    Dims to = {0};
+    to.n = list_of(c, "size", to.d, MOST_DIMS);
+    return ops_expand(c->g, first(c), to);
 }
 
 static int one_axis(Call *c)
@@ -402,8 +429,8 @@ static int one_axis(Call *c)
     axis += axis < 0 ? rank : 0;
     if (value_of(c, x)->kind == VALUE_NUMBERS)
         return x;               /* only their order matters */
-    if (axis < 1 || axis >= rank || rank > MOST_DIMS)
-        net_refuse(c->g, "there is no such axis, or it is that of the samples");
+    if (axis < 0 || axis >= rank || rank > MOST_DIMS || rank < 2)
+        net_refuse(c->g, "there is no such axis, or too many");
     for (int i = 0; i < rank; i++) {
         int64_t size = more && i == axis ? 1 : d.d[i - (more && i > axis)];
         if (more || i != axis || size != 1)
@@ -464,6 +491,8 @@ static int pick(Call *c)
     int x = first(c);
     int64_t axis = axis_of(c, x, "dim", 0), at = integer(c, "index", 0);
     Dims d = value_of(c, x)->dims, y = {0};
+    if (axis == 0 || value_of(c, x)->view)
+        return view_pick(c->g, x, axis, at < 0 ? at + d.d[axis] : at);
     for (int i = 0; i < d.n; i++)
         if (i != axis)
             y.d[y.n++] = d.d[i];
@@ -510,7 +539,9 @@ static const struct { const char *name; int (*make)(Call *c); const char *op; } 
     {"flatten.using_ints", flatten, NULL},
     {"view.default", reshape, NULL}, {"reshape.default", reshape, NULL}, {"squeeze.dim", one_axis, NULL},
     {"unsqueeze.default", one_axis, NULL}, {"permute.default", transpose, NULL}, {"transpose.int", transpose, NULL},
-    {"t.default", transpose, NULL}, {"cat.default", concat, NULL}, {"slice.Tensor", slice, NULL}, {"select.int", pick, NULL},
+    {"t.default", transpose, NULL},
+    {"unflatten.int", unflatten, NULL}, {"expand.default", expand, NULL},
+    {"cat.default", concat, NULL}, {"slice.Tensor", slice, NULL}, {"select.int", pick, NULL},
     {"chunk.default", split, NULL}, {"split.Tensor", split, NULL}, {"split_with_sizes.default", split, NULL}
 };
 

@@ -121,7 +121,7 @@ int net_line(Net *g, const char *op, const char *attributes, int in, Dims dims, 
     if (dims_elements(&dims) < 1 || dims.n < 1 || dims.d[0] != g->batch)
         net_refuse(g, "its result mixes samples: its first axis is not that of the samples, %lld", (long long)g->batch);
     *PUSH(&g->value) = (Value){.kind = VALUE_ACT, .dims = dims, .last = last, .line = g->line.n};
-    *PUSH(&g->line) = (Made){.op = op, .attributes = attributes, .out = g->value.n - 1};
+    *PUSH(&g->line) = (Made){.op = op, .attributes = attributes, .out = g->value.n - 1, .module = g->module};
     if (in >= 0)
         net_also(g, g->value.n - 1, in);
     return g->value.n - 1;
@@ -129,6 +129,8 @@ int net_line(Net *g, const char *op, const char *attributes, int in, Dims dims, 
 
 void net_also(Net *g, int value, int in)
 {
+    if (g->value.at[in].view)
+        net_refuse(g, "the first axis of its operand is not that of the samples; make recurrent layers with batch_first=True");
     *PUSH(&g->line.at[g->value.at[value].line].in) = in;
 }
 

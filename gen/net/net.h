@@ -18,6 +18,7 @@ typedef struct {
     Dims dims;
     bool last, whole;           /* whole: integers: ids of tokens, or arithmetic on shapes */
     int line;                   /* of an activation: that makes it; -1: an input */
+    const struct View *view;    /* samples are not its first axis: view.c; NULL: they are */
     const char *type;           /* of a weight: its bytes, as safetensors have them */
     const unsigned char *at;
     int64_t bytes;
@@ -36,6 +37,9 @@ typedef struct {
     Role role[MOST_ROLES];
     int roles;
     double factor;              /* of Scale, ?Plus and ?Pow; the probability of ?Draw */
+    Ints joins;                 /* of Concat: all that stand in it, those of a Concat at its beginning too */
+    const char *module;         /* in PyTorch, as layers.0.drop; NULL: not known */
+    const char *name;           /* write.c: of the line, where its parameters give none; NULL: none */
     bool used;
 } Made;
 
@@ -46,6 +50,8 @@ typedef struct {
     Ints inputs;
     int64_t batch;              /* the first axis of every activation */
     const char *node;           /* being read: for messages */
+    const char *module;         /* that it belongs to */
+    bool views;                 /* what moves the samples is followed */
     const char *remedy;         /* the export that works */
 } Net;
 
@@ -64,7 +70,13 @@ void net_also(Net *g, int value, int in);           /* its line has one more ope
 void net_role(Net *g, int value, const char *role, int weight, bool turned, Dims dims);     /* or a parameter */
 const Made *net_made(const Net *g, int value);      /* by which line; NULL: none */
 
-/* ops.c: operators of neural networks; each gives its result */
+/* ops_axes.c: axes of activations */
+void net_want_act(Net *g, int x);
+int64_t net_axis(Net *g, int x, int64_t axis);      /* of the file: which one it is here */
+int  net_channels_last(Net *g, int x);
+int  net_plain(Net *g, int x);                      /* elements in the order of the file */
+
+/* ops.c, ops_axes.c: operators of neural networks; each gives its result */
 typedef struct { int64_t kernel[2], stride[2], pad[4], dilate[2], groups; bool ceil, count_pad; } Window;   /* pad: top, left,
                                                                                                               bottom, right */
 int ops_conv(Net *g, int x, int weight, int bias, const Window *w);
@@ -84,6 +96,7 @@ int ops_concat(Net *g, const Ints *in, int64_t axis);
 int ops_slice(Net *g, int x, int64_t axis, int64_t from, int64_t count);
 int ops_reshape(Net *g, int x, Dims dims);
 int ops_transpose(Net *g, int x, const int64_t *perm);
+int ops_expand(Net *g, int x, Dims to);                 /* -1: as it is */
 const char *net_real(double x);                         /* the shortest text that is x, or x as a float */
 int ops_conv_transpose(Net *g, int x, int weight, int bias, const Window *w, const int64_t extra[2]);
 int ops_pad(Net *g, int x, const int64_t pad[4], double value);
@@ -95,6 +108,13 @@ int ops_attention(Net *g, const int heads[3], bool causal, double drop, double s
 void net_refuse_attention(const Net *g, const char *what) NORETURN;
 int ops_positions(Net *g, int ids, int weight);
 int ops_lstm(Net *g, int x, const Ints *weight, int64_t layers, bool two, bool biases, double drop);
+
+/* view.c: values whose axes are those of another one, cut and in another order */
+int view_transpose(Net *g, int x, const int64_t *perm);
+int view_reshape(Net *g, int x, Dims to);
+int view_pick(Net *g, int x, int64_t axis, int64_t at);
+int view_unary(Net *g, const char *op, const char *attributes, int x);
+int view_linear(Net *g, int x, int weight, int bias, bool turned);
 
 /* idiom.c: the operator that a product is, in parts; -1: none */
 int idiom_of_product(Net *g, int value);

@@ -2,8 +2,7 @@
  *
  * ops.c: operators of neural networks as lines of a model file.
  *
- * Files have channels behind the batch, and here they are the last axis.  So axes of images move, and where a graph looks at
- * the elements of an image in their order, such as a Reshape of more than one pixel, a Transpose stands before it.
+ * Images have channels behind the batch in files, and here they are the last axis: ops_axes.c.
  */
 #include "net.h"
 #include <math.h>
@@ -12,12 +11,6 @@
 static Value *value_of(Net *g, int value)
 {
     return &g->value.at[value];
-}
-
-static void want_act(Net *g, int x)
-{
-    if (x < 0 || value_of(g, x)->kind != VALUE_ACT)
-        net_refuse(g, "its first operand is no activation");
 }
 
 static const char *pair_text(const char *key, const int64_t x[2], int64_t otherwise)
@@ -37,96 +30,6 @@ const char *net_real(double x)
             break;
     }
     return text;
-}
-
-/* ---- axes -------------------------------------------------------------------------------------------------------------- */
-
-static int64_t axis_here(Net *g, int x, int64_t axis)
-{
-    const Value *v = value_of(g, x);
-    axis += axis < 0 ? v->dims.n : 0;
-    if (axis < 1 || axis >= v->dims.n)
-        net_refuse(g, "axis %lld: it is that of the samples, or there is none", (long long)axis);
-    return !v->last ? axis : axis == 1 ? v->dims.n - 1 : axis - 1;
-}
-
-static int channels_last(Net *g, int x)
-{
-    const Value *v = value_of(g, x);
-    if (v->last)
-        return x;
-    if (v->dims.n != 4 && v->dims.n != 3)
-        net_refuse(g, "it is of images or sequences, and its operand has %d axes", v->dims.n);
-    return net_line(g, "Transpose", v->dims.n == 4 ? ", perm: [0, 2, 3, 1]" : ", perm: [0, 2, 1]", x, v->dims, true);
-}
-
-static int64_t pixels(const Value *v)
-{
-    int64_t n = 1;
-    for (int i = 2; i < v->dims.n; i++)
-        n *= v->dims.d[i];
-    return n;
-}
-
-/* Elements in the order of the file */
-static int plain(Net *g, int x)
-{
-    const Value *v = value_of(g, x);
-    if (!v->last)
-        return x;
-    return net_line(g, "Transpose", v->dims.n == 4 ? ", perm: [0, 3, 1, 2]" : ", perm: [0, 2, 1]", x, v->dims, false);
-}
-
-int ops_transpose(Net *g, int x, const int64_t *perm)
-{
-    static const int64_t to_last[] = {0, 2, 3, 1}, to_first[] = {0, 3, 1, 2};
-    want_act(g, x);
-    Dims d = value_of(g, x)->dims, to = d;
-    const char *text = "";
-    for (int i = 0; i < d.n; i++) {
-        if (perm[i] < 0 || perm[i] >= d.n || (i == 0) != (perm[i] == 0))
-            net_refuse(g, "it moves the axis of the samples; recurrent layers are read from a .pt2 of torch.export, made with "
-                       "batch_first=True, and attention as F.scaled_dot_product_attention, not as nn.MultiheadAttention");
-        to.d[i] = d.d[perm[i]];
-        text = strf("%s%s%lld", text, i ? ", " : "", (long long)perm[i]);
-    }
-    bool last = value_of(g, x)->last, away = d.n == 4 && !memcmp(perm, to_last, sizeof to_last);
-    bool back = d.n == 4 && !memcmp(perm, to_first, sizeof to_first);
-    if ((last && away) || (!last && back)) {        /* only the names of axes change */
-        Value same = *value_of(g, x);
-        same.dims = to;
-        same.last = !last;
-        *PUSH(&g->value) = same;
-        return g->value.n - 1;
-    }
-    const Made *before = net_made(g, x);
-    bool undone = before && !last && !strcmp(before->op, "Transpose");
-    for (int i = 0; i < d.n && undone; i++)
-        undone = perm[perm[i]] == i;            /* twice the same exchange is none */
-    if (undone && !strcmp(before->attributes, strf(", perm: [%s]", text)) && !value_of(g, before->in.at[0])->last)
-        return before->in.at[0];
-    return net_line(g, "Transpose", strf(", perm: [%s]", text), plain(g, x), to, false);
-}
-
-int ops_reshape(Net *g, int x, Dims to)
-{
-    want_act(g, x);
-    Dims from = value_of(g, x)->dims;
-    const char *text = "B";
-    if (dims_elements(&from) != dims_elements(&to))
-        net_refuse(g, "its result has another number of elements");
-    if (dims_same(&from, &to))
-        return x;
-    if (value_of(g, x)->last && pixels(value_of(g, x)) > 1)
-        x = plain(g, x);
-    const Made *before = net_made(g, x);
-    if (before && !strcmp(before->op, "Reshape") && !value_of(g, before->in.at[0])->last)
-        return ops_reshape(g, before->in.at[0], to);
-    if (before && !strcmp(before->op, "GlobalAvgPool") && to.n == 2)        /* its axes of 1 are what `keep` leaves */
-        return net_line(g, "GlobalAvgPool", "", before->in.at[0], to, false);
-    for (int i = 1; i < to.n; i++)
-        text = strf("%s, %lld", text, (long long)to.d[i]);
-    return net_line(g, to.n == 2 ? "Flatten" : "Reshape", to.n == 2 ? "" : strf(", shape: [%s]", text), x, to, false);
 }
 
 /* ---- images ------------------------------------------------------------------------------------------------------------ */
@@ -157,8 +60,8 @@ static Dims window_dims(const Net *g, Dims d, const Window *w)
 
 int ops_conv(Net *g, int x, int weight, int bias, const Window *w)
 {
-    want_act(g, x);
-    x = channels_last(g, x);
+    net_want_act(g, x);
+    x = net_channels_last(g, x);
     const Value *k = value_of(g, weight);
     Dims d = window_dims(g, value_of(g, x)->dims, w);
     if (k->kind != VALUE_WEIGHT || k->dims.n != d.n || w->groups < 1 || k->dims.d[1] * w->groups != d.d[1])
@@ -180,8 +83,8 @@ int ops_conv(Net *g, int x, int weight, int bias, const Window *w)
 
 int ops_conv_transpose(Net *g, int x, int weight, int bias, const Window *w, const int64_t extra[2])
 {
-    want_act(g, x);
-    x = channels_last(g, x);
+    net_want_act(g, x);
+    x = net_channels_last(g, x);
     const Value *k = value_of(g, weight);
     Dims d = value_of(g, x)->dims, of = k->dims;
     if (k->kind != VALUE_WEIGHT || d.n != 4 || of.n != 4 || w->groups < 1 || of.d[0] != d.d[1] || extra[0] != extra[1])
@@ -204,10 +107,10 @@ int ops_conv_transpose(Net *g, int x, int weight, int bias, const Window *w, con
 /* pad: top, left, bottom, right */
 int ops_pad(Net *g, int x, const int64_t pad[4], double value)
 {
-    want_act(g, x);
+    net_want_act(g, x);
     if (value_of(g, x)->dims.n != 4)
         net_refuse(g, "it pads no images");
-    x = channels_last(g, x);
+    x = net_channels_last(g, x);
     Dims d = value_of(g, x)->dims;
     d.d[2] += pad[0] + pad[2], d.d[3] += pad[1] + pad[3];
     const char *text = strf(", pad: [%lld, %lld, %lld, %lld]%s", (long long)pad[0], (long long)pad[1], (long long)pad[2],
@@ -218,10 +121,10 @@ int ops_pad(Net *g, int x, const int64_t pad[4], double value)
 /* factor: of height and width, whole numbers */
 int ops_upsample(Net *g, int x, const double factor[2], bool bilinear, bool align)
 {
-    want_act(g, x);
+    net_want_act(g, x);
     if (value_of(g, x)->dims.n != 4)
         net_refuse(g, "it resizes no images");
-    x = channels_last(g, x);
+    x = net_channels_last(g, x);
     Dims d = value_of(g, x)->dims;
     int64_t f[2];
     for (int i = 0; i < 2; i++) {
@@ -236,8 +139,8 @@ int ops_upsample(Net *g, int x, const double factor[2], bool bilinear, bool alig
 
 int ops_pool(Net *g, const char *op, int x, const Window *w)
 {
-    want_act(g, x);
-    x = channels_last(g, x);
+    net_want_act(g, x);
+    x = net_channels_last(g, x);
     if (w->dilate[0] != 1 || w->dilate[1] != 1)
         net_refuse(g, "its window is dilated, which dpgen does not do");
     bool mean = *op == 'A';
@@ -250,8 +153,8 @@ int ops_pool(Net *g, const char *op, int x, const Window *w)
 
 int ops_global_pool(Net *g, int x, bool keep)
 {
-    want_act(g, x);
-    x = channels_last(g, x);
+    net_want_act(g, x);
+    x = net_channels_last(g, x);
     Dims d = value_of(g, x)->dims;
     for (int i = 2; i < d.n; i++)
         d.d[i] = 1;
@@ -272,10 +175,10 @@ static int no_steps(Net *g, int mean)
 int ops_batch_norm(Net *g, int x, const int weight[5], double eps, double momentum)
 {
     static const char *const role[] = {"weight", "bias", "running_mean", "running_var"};
-    want_act(g, x);
+    net_want_act(g, x);
     Dims d = value_of(g, x)->dims;
     if (d.n > 2)
-        x = channels_last(g, x);
+        x = net_channels_last(g, x);
     const char *text = strf("%s%s", (float)eps == 1e-5f ? "" : strf(", eps: %s", net_real(eps)),
                             fabs(momentum - 0.1) < 1e-6 ? "" : strf(", momentum: %s", net_real((float)momentum)));
     int y = net_line(g, "BatchNorm", text, x, d, d.n > 2);
@@ -293,7 +196,7 @@ int ops_batch_norm(Net *g, int x, const int weight[5], double eps, double moment
 
 int ops_layer_norm(Net *g, int x, int weight, int bias, double eps)
 {
-    want_act(g, x);
+    net_want_act(g, x);
     const Value *v = value_of(g, x);
     Dims d = v->dims;
     bool last = v->last;
@@ -311,17 +214,19 @@ int ops_layer_norm(Net *g, int x, int weight, int bias, double eps)
 
 int ops_linear(Net *g, int x, int weight, int bias, bool turned)
 {
-    want_act(g, x);
+    net_want_act(g, x);
     const Value *w = value_of(g, weight);
     bool swap = turned != w->turned;
     if (w->kind != VALUE_WEIGHT || w->dims.n != 2)
         net_refuse_attention(g, "it multiplies two activations");
     int64_t in = w->dims.d[swap ? 0 : 1], out = w->dims.d[swap ? 1 : 0];
-    if (value_of(g, x)->last)
-        x = plain(g, x);
     Dims d = value_of(g, x)->dims;
     if (d.n < 2 || d.d[d.n - 1] != in)
         net_refuse(g, "its weight does not fit");
+    if (value_of(g, x)->view)
+        return view_linear(g, x, weight, bias, turned);
+    if (value_of(g, x)->last)
+        x = net_plain(g, x);
     if (bias >= 0 && (value_of(g, bias)->kind != VALUE_WEIGHT || dims_elements(&value_of(g, bias)->dims) != out))
         net_refuse(g, "its bias is no tensor of the file with a number a column");
     d.d[d.n - 1] = out;
@@ -335,7 +240,7 @@ int ops_linear(Net *g, int x, int weight, int bias, bool turned)
 int ops_embedding(Net *g, int ids, int weight)
 {
     const Value *w = value_of(g, weight);
-    want_act(g, ids);
+    net_want_act(g, ids);
     if (!value_of(g, ids)->whole || w->kind != VALUE_WEIGHT || w->dims.n != 2)
         net_refuse(g, "it looks up no rows of a matrix by an input of integers");
     Dims d = value_of(g, ids)->dims;
@@ -352,7 +257,9 @@ int ops_embedding(Net *g, int ids, int weight)
 
 int ops_unary(Net *g, const char *op, const char *attributes, int x)
 {
-    want_act(g, x);
+    net_want_act(g, x);
+    if (value_of(g, x)->view)
+        return view_unary(g, op, attributes, x);
     return net_line(g, op, attributes, x, value_of(g, x)->dims, value_of(g, x)->last);
 }
 
@@ -378,41 +285,6 @@ int ops_plus(Net *g, int x, double number)
 int ops_power(Net *g, int x, double number)
 {
     return number == 1 ? x : with_number(g, "?Pow", "", x, number);
-}
-
-int ops_slice(Net *g, int x, int64_t axis, int64_t from, int64_t count)
-{
-    want_act(g, x);
-    Dims d = value_of(g, x)->dims;
-    int64_t here = axis_here(g, x, axis);
-    axis += axis < 0 ? d.n : 0;
-    if (from < 0 || count < 1 || from > d.d[axis] - count)
-        net_refuse(g, "it takes what is not there");
-    if (count == d.d[axis])
-        return x;
-    d.d[axis] = count;
-    const char *text = strf(", axis: %lld, from: %lld, count: %lld", (long long)here, (long long)from, (long long)count);
-    return net_line(g, "Slice", text, x, d, value_of(g, x)->last);
-}
-
-int ops_mean(Net *g, int x, const int64_t *axis, int axes, bool keep)
-{
-    want_act(g, x);
-    Dims d = value_of(g, x)->dims;
-    bool spatial = axes == 2 && d.n == 4 && (axis[0] + 4) % 4 + (axis[1] + 4) % 4 == 5 && axis[0] % 4 && axis[1] % 4 &&
-        (axis[0] + 4) % 4 != 1 && (axis[1] + 4) % 4 != 1;
-    if (spatial)
-        return ops_global_pool(g, x, keep);
-    if (axes != 1 || value_of(g, x)->last)
-        net_refuse(g, "a mean over these axes is not done");
-    int64_t here = axis_here(g, x, axis[0]);
-    Dims to = {d.n - 1, {0}};
-    for (int i = 0, k = 0; i < d.n; i++)
-        if (i != here)
-            to.d[k++] = d.d[i];
-    int y = net_line(g, "Mean", strf(", axis: %lld", (long long)here), x, to, false);
-    d.d[here] = 1;
-    return keep ? ops_reshape(g, y, d) : y;
 }
 
 /* ---- two operands ------------------------------------------------------------------------------------------------------ */
@@ -443,6 +315,21 @@ static int parameter(Net *g, int weight, const Dims *like, bool last)
     int value = net_line(g, "Parameter", shape, -1, y, last);
     net_role(g, value, "weight", weight, false, other ? d : of);
     return value;
+}
+
+/* A tensor of the file that is the same for each sample */
+int ops_expand(Net *g, int x, Dims to)
+{
+    Dims d = value_of(g, x)->dims;
+    for (int i = 0; i < to.n; i++)
+        to.d[i] = to.d[i] == -1 && i >= to.n - d.n ? d.d[i - (to.n - d.n)] : to.d[i];
+    if (value_of(g, x)->kind == VALUE_ACT && dims_same(&d, &to))
+        return x;
+    Dims like = to;
+    like.d[0] = 1;
+    if (value_of(g, x)->kind != VALUE_WEIGHT || to.n < 1 || to.d[0] != g->batch || !dims_same(&d, &like))
+        net_refuse(g, "it repeats other axes than that of the samples");
+    return parameter(g, x, &to, false);
 }
 
 /* Bias of a product without one */
@@ -478,13 +365,15 @@ int ops_draw(Net *g, Dims dims, double keep)
     return y;
 }
 
-/* The shortest p that leaves this probability, as a float */
+/* The shortest p that leaves this probability, which may be a float, and is the same float as 1 less it, if it is none. */
 static const char *dropped(double keep)
 {
     const char *text = "0";
+    bool narrow = (double)(float)keep == keep;
     for (int digits = 1; digits <= 17; digits++) {
         text = strf("%.*g", digits, 1 - keep);
-        if ((float)(1 - number_decimal(text, strlen(text))) == (float)keep)
+        double p = number_decimal(text, strlen(text));
+        if (narrow ? (float)(1 - p) == (float)keep : (float)p == (float)(1 - keep))
             break;
     }
     return text;
@@ -517,6 +406,8 @@ static bool repeats(const Dims *a, const Dims *b)
 
 int ops_binary(Net *g, const char *op, int a, int b)
 {
+    if (value_of(g, a)->view || value_of(g, b)->view)
+        net_refuse(g, "the first axis of an operand is not that of the samples");
     bool act[] = {value_of(g, a)->kind == VALUE_ACT, value_of(g, b)->kind == VALUE_ACT};
     for (int i = 0; i < 2; i++) {
         int n = i ? a : b, x = i ? b : a;
@@ -545,7 +436,7 @@ int ops_binary(Net *g, const char *op, int a, int b)
             return y;
     }
     if (value_of(g, a)->last != value_of(g, b)->last)
-        a = plain(g, a), b = plain(g, b);
+        a = net_plain(g, a), b = net_plain(g, b);
     if (!repeats(&value_of(g, a)->dims, &value_of(g, b)->dims)) {
         int swap = a;
         a = b, b = swap;
@@ -556,29 +447,4 @@ int ops_binary(Net *g, const char *op, int a, int b)
     net_also(g, y, b);
     int whole = *op == 'M' ? idiom_of_product(g, y) : -1;
     return whole < 0 ? y : whole;
-}
-
-int ops_concat(Net *g, const Ints *in, int64_t axis)
-{
-    for (int i = 0; i < in->n; i++)
-        want_act(g, in->at[i]);
-    bool last = value_of(g, in->at[0])->last;
-    Dims d = value_of(g, in->at[0])->dims;
-    int64_t here = axis_here(g, in->at[0], axis);
-    axis += axis < 0 ? d.n : 0;
-    int y = -1;
-    int64_t sum = 0;
-    for (int i = 0; i < in->n; i++) {
-        const Value *v = value_of(g, in->at[i]);
-        Dims e = v->dims;
-        sum += e.n == d.n ? e.d[axis] : 0;
-        e.d[axis] = d.d[axis];
-        if (!dims_same(&d, &e) || v->last != last)
-            net_refuse(g, "its operands do not fit");
-    }
-    d.d[axis] = sum;
-    y = net_line(g, "Concat", strf(", axis: %lld", (long long)here), in->at[0], d, last);
-    for (int i = 1; i < in->n; i++)
-        net_also(g, y, in->at[i]);
-    return y;
 }

@@ -25,7 +25,8 @@ NORETURN void net_refuse_attention(const Net *g, const char *what)
 static int sequence_of(Net *g, int heads)
 {
     static const int64_t back[] = {0, 2, 1, 3};
-    if (heads < 0 || value_of(g, heads)->kind != VALUE_ACT || value_of(g, heads)->dims.n != 4 || value_of(g, heads)->last)
+    if (heads < 0 || value_of(g, heads)->kind != VALUE_ACT || value_of(g, heads)->dims.n != 4 ||
+        value_of(g, heads)->last || value_of(g, heads)->view)
         net_refuse(g, "its operands are no heads of a sequence, [samples, heads, positions, width]");
     const Dims *d = &value_of(g, heads)->dims;
     Dims flat = {3, {d->d[0], d->d[2], d->d[1] * d->d[3]}};

@@ -287,6 +287,14 @@ static void take_place(Reader *r, const Node *n, int result)
             r->named.at[i].value = result;
 }
 
+/* The innermost of `L__self__,,Class;L__self___layers,layers,Class`: the part between its commas */
+static const char *module_of(Reader *r, Part node)
+{
+    const char *stack = text(r, member(r, member(r, node, "metadata"), "nn_module_stack"));
+    const char *last = strrchr(stack, ';'), *from = strchr(last ? last : stack, ',');
+    return from ? strf("%.*s", (int)strcspn(from + 1, ","), from + 1) : "";
+}
+
 static void take_node(Reader *r, Part p, void *to)
 {
     Node n = {.target = text(r, member(r, p, "target"))};
@@ -294,13 +302,14 @@ static void take_node(Reader *r, Part p, void *to)
     (void)to;
     each(r, member(r, p, "outputs"), take_result, &n.out);
     r->g->node = strf("node '%s' (%s)", n.out.n ? n.out.at[0] : "", n.target);
+    r->g->module = module_of(r, p);
     each(r, member(r, p, "inputs"), take_argument, &n);
     aten_node(r->g, &n, &results);
     if (results.n)
         take_place(r, &n, results.at[0]);
     for (int i = 0; i < results.n && i < n.out.n; i++)
         *PUSH(&r->named) = (Named){n.out.at[i], results.at[i]};
-    r->g->node = NULL;
+    r->g->node = r->g->module = NULL;
 }
 
 /* ---- the file ---------------------------------------------------------------------------------------------------------- */
@@ -311,6 +320,7 @@ int pt2_read(Net *g, const unsigned char *at, size_t n)
     Strs outputs = {0};
     r->g = g;
     g->remedy = remedy;
+    g->views = true;
     r->files = zip_open(g, at, n);
     const Packed *model = zip_find(&r->files, "models/model.json");
     if (!model)

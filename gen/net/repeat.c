@@ -28,9 +28,21 @@ static const Made *line(const Finder *f, int i)
     return &f->g->line.at[f->l->used.at[i]];
 }
 
-static const char *parameter(const Finder *f, int i, int role)
+/* Names of a line: of its parameters, and behind them its own, if it has one. */
+static int names_of(const Finder *f, int i)
 {
-    return net_name(&f->g->value.at[line(f, i)->role[role].value]);
+    return line(f, i)->roles + (line(f, i)->name != NULL);
+}
+
+static const char *name_of(const Finder *f, int i, int k)
+{
+    const Made *l = line(f, i);
+    return k < l->roles ? net_name(&f->g->value.at[l->role[k].value]) : l->name;
+}
+
+static const char *role_of(const Finder *f, int i, int k)
+{
+    return k < line(f, i)->roles ? line(f, i)->role[k].role : "";
 }
 
 static bool starts(const char *text, const char *with)
@@ -54,8 +66,8 @@ static void add_scope(Finder *f, const char *scope, int i)
 static void find_scopes(Finder *f)
 {
     for (int i = 0; i < f->l->used.n; i++)
-        for (int r = 0; r < line(f, i)->roles; r++) {
-            const char *name = parameter(f, i, r), *role = line(f, i)->role[r].role;
+        for (int k = 0; k < names_of(f, i); k++) {
+            const char *name = name_of(f, i, k), *role = role_of(f, i, k);
             for (const char *dot = strchr(name, '.'); dot && strcmp(dot + 1, role); dot = strchr(dot + 1, '.'))
                 if (isdigit((unsigned char)dot[-1]))
                     add_scope(f, strf("%.*s.", (int)(dot - name), name), i);
@@ -75,9 +87,9 @@ static bool closed(const Finder *f, Copy *c)
     c->enters = -1;
     for (int i = c->from; i < c->to; i++) {
         const Made *l = line(f, i);
-        for (int r = 0; r < l->roles; r++)
-            if (l->role[r].tied || !starts(parameter(f, i, r), c->scope) ||
-                nests(parameter(f, i, r) + strlen(c->scope), l->role[r].role))
+        for (int k = 0; k < names_of(f, i); k++)
+            if ((k < l->roles && l->role[k].tied) || !starts(name_of(f, i, k), c->scope) ||
+                nests(name_of(f, i, k) + strlen(c->scope), role_of(f, i, k)))
                 return false;
         for (int k = 0; k < l->in.n; k++) {
             int value = net_made_by(f->g, l->in.at[k]);
@@ -138,8 +150,8 @@ static const char *shape_of(const Finder *f, const Copy *c)
         for (const char *next; (next = next_number(at, &key, &key_n, &n)); at = next + n)
             fprintf(out, "%.*s#", (int)(next - at), at);
         fprintf(out, "%s", at);
-        for (int r = 0; r < l->roles; r++)
-            fprintf(out, " %s", parameter(f, i, r) + strlen(c->scope));
+        for (int k = 0; k < names_of(f, i); k++)
+            fprintf(out, " %s", name_of(f, i, k) + strlen(c->scope));
         for (int k = 0; k < l->in.n; k++) {
             int value = net_made_by(f->g, l->in.at[k]);
             fprintf(out, " %d", f->at[value] >= c->from ? f->at[value] - c->from : value == c->enters ? -1 : -2 - value);
@@ -155,7 +167,7 @@ static void find_copies(Finder *f)
     for (int s = 0; s < f->scope.n; s++) {
         Copy c = f->scope.at[s];
         for (c.to = c.core; c.to <= f->l->used.n && c.to - c.core <= MOST_BEHIND; c.to++) {
-            if (c.to > c.core && line(f, c.to - 1)->roles)
+            if (c.to > c.core && names_of(f, c.to - 1))
                 break;
             if (!closed(f, &c))
                 continue;

@@ -65,6 +65,8 @@ static void put_names(FILE *f, const Writer *x, const Made *l, const char *scope
 {
     const char *stem = common(x, l), *list = "", *tie = "";
     size_t n = strlen(scope);
+    if (l->name)
+        stem = l->name;
     for (int i = 0; i < l->roles; i++) {
         const char *name = net_name(&x->g->value.at[l->role[i].value]);
         if (l->role[i].tied)
@@ -126,6 +128,39 @@ static void use(Writer *x, int value)
             if (!owner)
                 *PUSH(&x->parameter) = (Parameter){net_name(&g->value.at[l->role[r].value]), file, &l->role[r]};
         }
+    }
+}
+
+static bool inside(const char *name, const char *module)
+{
+    size_t n = strlen(module);
+    return !strncmp(name, module, n) && (!name[n] || name[n] == '.');
+}
+
+/* A module of this line alone: it has no parameters, and no other line. */
+static bool is_alone(const Writer *x, int line)
+{
+    const char *module = x->g->line.at[line].module;
+    if (!module || !*module)
+        return false;
+    for (int i = 0; i < x->parameter.n; i++)
+        if (inside(x->parameter.at[i].name, legal(module)))
+            return false;
+    for (int i = 0; i < x->lines.used.n; i++) {
+        int other = x->lines.used.at[i];
+        if (other != line && x->g->line.at[other].module && inside(x->g->line.at[other].module, module))
+            return false;
+    }
+    return true;
+}
+
+/* What is dropped follows from the name of the line.  So that is the module's, whatever becomes a block. */
+static void name_draws(Writer *x)
+{
+    for (int i = 0; i < x->lines.used.n; i++) {
+        Made *l = &x->g->line.at[x->lines.used.at[i]];
+        if (!strcmp(l->op, "Dropout") && is_alone(x, x->lines.used.at[i]))
+            l->name = legal(l->module);
     }
 }
 
@@ -432,8 +467,8 @@ static void put_safetensors(Writer *x, const char *path)
 void net_write(Net *g, int result, const char *loss, const char *out)
 {
     const Made *end = net_made(g, result);
-    if (!end)
-        net_refuse(g, "it computes nothing");
+    if (!end || g->value.at[result].view)
+        net_refuse(g, "it computes nothing, or the first axis of its result is not that of the samples");
     if (!strcmp(loss, "cross-entropy") && (!strcmp(end->op, "Softmax") || !strcmp(end->op, "?LogSoftmax")))
         result = end->in.at[0];         /* the loss has it inside */
     Writer x = {.g = g, .last = -1};
@@ -442,6 +477,7 @@ void net_write(Net *g, int result, const char *loss, const char *out)
         x.as[g->inputs.at[i]] = legal(g->value.at[g->inputs.at[i]].name);
     use(&x, result);
     check_lines(&x);
+    name_draws(&x);
     net_repeats(g, &x.lines, result);
     name_results(&x);
     size_t n = strlen(out);

@@ -118,6 +118,29 @@ static void only_these(const Plan *p, char *cut, const Ints *cuts)
     }
 }
 
+/* Where more values cross than were asked for, a cut that is not given. */
+static void only_narrow(const Plan *p, char *cut)
+{
+    const Graph *g = p->g;
+    int *last = alloc(sizeof *last * (size_t)g->tensor.n), *ends = alloc(sizeof *ends * (size_t)g->nf);
+    for (int o = 0; o < g->nf; o++)
+        for (int i = 0; i < g->op.at[o].arg.n; i++) {
+            const Arg *a = &g->op.at[o].arg.at[i];
+            if (a->kind == ARG_READ && !a->state)
+                last[a->index] = o;
+        }
+    for (int t = 0; t < g->tensor.n; t++)
+        if (g->tensor.at[t].op >= 0 && g->tensor.at[t].op < last[t]) {
+            ends[g->tensor.at[t].op]++;
+            ends[last[t]]--;
+        }
+    for (int o = 0, cross = 0; o + 1 < g->nf; o++) {
+        cross += ends[o];
+        if (cross > p->ask.narrow && cut[o] == CUT_MAY)
+            cut[o] = CUT_NEVER;
+    }
+}
+
 static char *positions(const Plan *p)
 {
     const Graph *g = p->g;
@@ -138,6 +161,8 @@ static char *positions(const Plan *p)
         must_name(p, "cut_after", spec->cut_after.at[i]);
         cut_after(p, cut, spec->cut_after.at[i]);
     }
+    if (p->ask.narrow)
+        only_narrow(p, cut);
     if (plan_cuts(p)->n)
         only_these(p, cut, plan_cuts(p));
     return cut;

@@ -82,7 +82,7 @@ static void take_state(Live *x, int s)
         x->owner[y->param] += bytes;
         x->guest[y->param] = bytes;
         break;
-    case S_MOMENT1: case S_MOMENT2: case S_DRIFT:
+    case S_MOMENT1: case S_MOMENT2: case S_CENTRE: case S_DRIFT:
         x->owner[y->param] += part_bytes(x, s);
         break;
     case S_GRAD:

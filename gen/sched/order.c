@@ -169,6 +169,16 @@ static void finish_device(Plan *p, int device)
 }
 
 /* A group of at least p micro-batches hides the way through all devices; so must the last one. */
+static bool is_group(int group, int devices, int micro)
+{
+    return group >= devices && group <= micro && (micro % group == 0 || micro % group >= devices);
+}
+
+static const char *at_most(int stages)
+{
+    return strf("take at most %d stage%s", stages, stages > 1 ? "s" : "");
+}
+
 static const char *group_refuses(const Graph *g, const Model *m, const Schedule *s, int devices)
 {
     int micro = (int)(g->micro / m->plan.replicas), group = sched_group(s, m, devices, micro);
@@ -176,18 +186,17 @@ static const char *group_refuses(const Graph *g, const Model *m, const Schedule 
         return "it deals chunks out in turn; delete plan.map, and say plan.chunks";
     if (micro < devices)
         return strf("it takes at least as many micro-batches as devices, %d, and a replica has %d; make train.batch.micro "
-                    "smaller, or take fewer stages", devices, micro);
-    if (s->grouped && (group < devices || group > micro || (micro % group && micro % group < devices))) {
-        int near = group < devices ? devices : group;
-        while (near > devices && (near > micro || (micro % near && micro % near < devices)))
-            near--;
-        while (near < micro && micro % near && micro % near < devices)
-            near++;
-        return strf("a group has p to m micro-batches, and the last group p or more: p is %d, m is %d, and plan.group %d; set "
-                    "plan.group to %d", devices, micro, group, near);
-    }
-    return NULL;
+                    "smaller, or %s", devices, micro, at_most(micro));
+    if (!s->grouped || is_group(group, devices, micro))
+        return NULL;
+    int far = 1;                /* all m are a group */
+    while (!is_group(group - far, devices, micro) && !is_group(group + far, devices, micro))
+        far++;
+    return strf("a group has p to m micro-batches, and the last group p or more: p is %d, m is %d, and plan.group %d; set "
+                "plan.group to %d", devices, micro, group, is_group(group - far, devices, micro) ? group - far : group + far);
 }
+
+static const char *ways_refuses(const Graph *g, const Model *m, const Schedule *s, int devices);
 
 static bool look_up(void *ctx, const char *name, double *value)
 {
@@ -215,18 +224,37 @@ static const char *fold_refuses(const Graph *g, const Model *m, const Schedule *
         return NULL;
     while (most > 1 && least_micro(s, m, most) > micro)
         most--;
-    const char *fewer = least_micro(s, m, most) > micro ? "" : strf(", or take at most %d stage%s", most, most > 1 ? "s" : "");
+    const char *fewer = least_micro(s, m, most) > micro ? "" : strf(", or %s", at_most(most));
     return strf("%d devices take at least %d micro-batches, and a replica has %d; make train.batch.micro smaller%s", devices,
                 least_micro(s, m, devices), micro, fewer);
+}
+
+/* The even number of stages next to an odd one: the one that is legal, or the larger one, if there are devices for it. */
+static int even_near(const Graph *g, const Model *m, const Schedule *s, int devices)
+{
+    int least = s->ways, more = devices + 1, less = devices > least ? devices - 1 : more;
+    if (more > m->devices.n / m->plan.replicas || (ways_refuses(g, m, s, more) && !ways_refuses(g, m, s, less)))
+        return less;
+    return more;
+}
+
+/* The next number of micro-batches of a replica that is a multiple of both, and no less than that. */
+static int64_t multiple_near(int64_t micro, int64_t least, int64_t of, int64_t other)
+{
+    int64_t unit = of;
+    while (unit % other)
+        unit += of;
+    int64_t near = (micro + unit / 2) / unit * unit;
+    return near >= least && near > 0 ? near : (least + unit - 1) / unit * unit;
 }
 
 /* Devices hold two stages, and no device the same one twice. */
 static const char *ways_refuses(const Graph *g, const Model *m, const Schedule *s, int devices)
 {
     int64_t replicas = m->plan.replicas, micro = g->micro / replicas, ways = s->ways;
-    int most = m->devices.n / m->plan.replicas, near = devices + 1 <= most ? devices + 1 : devices - 1;
     if (devices % 2)
-        return strf("it takes an even number of stages, and there %s %d; take %d", devices == 1 ? "is" : "are", devices, near);
+        return strf("it takes an even number of stages, and there %s %d; take %d", devices == 1 ? "is" : "are", devices,
+                    even_near(g, m, s, devices));
     if (g->groups % (replicas * ways))
         return strf("each of its %lld pipelines sums up gradient groups of its own, and train.batch.groups is %lld; set it "
                     "to %lld, or a multiple: another numeric key", (long long)(replicas * ways), (long long)g->groups,
@@ -235,7 +263,7 @@ static const char *ways_refuses(const Graph *g, const Model *m, const Schedule *
     if (micro % of || micro < least)
         return strf("%d devices take a multiple of %lld micro-batches%s, and a replica has %lld; set train.batch.global to "
                     "%lld", devices, (long long)of, least > 1 ? strf(", %lld at least", (long long)least) : "",
-                    (long long)micro, (long long)(((micro < least ? least : micro) + of - 1) / of * of * replicas * g->batch));
+                    (long long)micro, (long long)(multiple_near(micro, least, of, g->groups / replicas) * replicas * g->batch));
     return NULL;
 }
 
@@ -261,8 +289,8 @@ const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int
         return "its two pipelines keep their states to themselves; set train.shard: none, or take another schedule";
     if (s->async && g->micro < least_micro(s, m, devices))
         return strf("two weight versions serve %d stages from %d micro-batches a step on, and there are %lld; make "
-                    "train.batch.micro smaller or train.batch.global larger, or take fewer stages", devices, devices,
-                    (long long)g->micro);
+                    "train.batch.micro smaller or train.batch.global larger, or %s", devices, devices, (long long)g->micro,
+                    at_most((int)g->micro));
     if (s->each && g->micro != 1)
         return strf("it updates after every micro-batch, and a step has %lld; make train.batch.micro and train.batch.global "
                     "equal", (long long)g->micro);

@@ -25,7 +25,6 @@
  */
 #include "plan.h"
 
-#include <string.h>
 
 enum { LINE = 16 };             /* elements: a cache line of f32, and of bf16 half a one */
 
@@ -48,12 +47,8 @@ bool plan_sharded(const Plan *p, int param)
 /* Ties, norms, the update of each element; not what reads other parts too. */
 int plan_cuts_op(const Plan *p, int op)
 {
-    static const char *const names[] = {"TieAdd", "NormBlocks", "Sgd", "SgdNesterov", "RmsProp", "AdamW", "NAdamW"};
     const Op *o = &p->g->op.at[op];
-    int param = -1;
-    for (size_t i = 0; o->phase == PH_U && p->m->train.shard && i < sizeof names / sizeof *names; i++)
-        if (!strcmp(row(o->row)->name, names[i]))
-            param = update_param(p->g, o);
+    int param = o->phase == PH_U && p->m->train.shard && row(o->row)->element ? update_param(p->g, o) : -1;
     return param >= 0 && plan_sharded(p, param) ? param : -1;
 }
 

@@ -143,6 +143,11 @@ static bool may_stay(const Candidate *k)
     return !k->best && is_free(k) && k->m->plan.offload == OFFLOAD_AUTO && !k->ask.home && k->m->plan.chunks <= 1;
 }
 
+static bool is_full(const Candidate *k)
+{
+    return !k->best && k->failed->lack.stuck && is_free(k) && k->failed->chunk.n > 0;
+}
+
 static bool lacks_hurry(const Candidate *k)
 {
     return !k->best && k->ask.hurry == HURRY_NONE && k->failed->host.n > 0 && !k->failed->lack.host;
@@ -162,8 +167,7 @@ static bool has_shared_devices(const Candidate *k)
     return slow && is_exact(k) && !k->ask.first_fit && (k->m->plan.chunks > 1 || chunks > k->stages);
 }
 
-/* With copies the bound is low, so the search cannot leave out much.  Without them it may come further. */
-static bool is_open(const Candidate *k)
+bool candidate_is_open(const Candidate *k)
 {
     return k->best && k->best->step > k->proof.bound && is_free(k) && k->m->plan.offload == OFFLOAD_AUTO && !k->ask.home;
 }
@@ -173,32 +177,43 @@ static bool chose_cuts(const Candidate *k)
     return is_free(k) && k->failed->chunk.n > 0 && plan_chunks(k->failed) > 1;
 }
 
-enum { ALONE = 5 };             /* rows that ask no other planner and no other cuts than those near its own */
-/* Once the work of the search is done, a row is skipped, or runs while nothing fits, or has work of its own. */
-typedef enum { SKIPPED, NEEDED, PAID } Late;
+enum { ALONE = 6 };             /* rows that ask no other planner and no other cuts than those near its own */
+
+/* ---- once the work of the search is done ------------------------------------------------------------------------------ */
+
+static bool is_needed(const Candidate *k)
+{
+    return !k->best;
+}
+
+/* Smaller graphs have begun with the answers of other planners; for these the row has work of its own. */
+static bool is_large(const Candidate *k)
+{
+    return k->g->nf > OPS_MANY;
+}
+
 static const struct {
     const char *name;
     bool (*applies)(const Candidate *k);
     void (*run)(Candidate *k);
-    Late late;
+    bool (*late)(const Candidate *k);   /* does it run without work left?  NULL: it does not */
 } remedies[] = {
-    {"limits that packing leaves", was_packed, repack, NEEDED},
-    {"cuts near its own", was_changed, polish, SKIPPED},
-    {"copies in a hurry", lacks_hurry, hurry_up, NEEDED},
-    {"no copies", may_stay, stay_home, NEEDED},
-    {"any cut that fits", has_cuts, take_any, NEEDED},
-    {"limits of all chunks of a device together", has_shared_devices, share_limits, SKIPPED},
-    {"the cuts of other planners", is_free, ask_rivals, PAID},
-    {"cuts that were expected to be nearly as fast", chose_cuts, lay_out_others, SKIPPED},
-    {"no copies, beside a plan that is not proven", is_open, stay_home, SKIPPED},
+    {"limits that packing leaves", was_packed, repack, is_needed},
+    {"cuts near its own", was_changed, polish, NULL},
+    {"cuts that fewer values cross", is_full, take_narrow, is_needed},
+    {"copies in a hurry", lacks_hurry, hurry_up, is_needed},
+    {"no copies", may_stay, stay_home, is_needed},
+    {"any cut that fits", has_cuts, take_any, is_needed},
+    {"limits of all chunks of a device together", has_shared_devices, share_limits, NULL},
+    {"the cuts of other planners", is_free, ask_rivals, is_large},
+    {"cuts that were expected to be nearly as fast", chose_cuts, lay_out_others, NULL},
+    {"no copies, beside a plan that is not proven", candidate_is_open, stay_home, NULL},
 };
 enum { REMEDIES = sizeof remedies / sizeof *remedies, LAST = REMEDIES - 1 };    /* the last one has work of its own */
 
 static bool is_late(const Candidate *k, int row)
 {
-    bool large = k->g->nf > OPS_MANY;           /* smaller graphs have begun with the answers of other planners */
-    Late late = remedies[row].late == PAID && !large ? SKIPPED : remedies[row].late;
-    return is_spent(k) && late != PAID && (k->best || late != NEEDED);
+    return is_spent(k) && !(remedies[row].late && remedies[row].late(k));
 }
 
 static bool refine(Candidate *k, int rows)

@@ -55,6 +55,8 @@ bool candidate_predicts(const Candidate *k);
 void candidate_start(Candidate *k, Ns cutoff);
 /* The least step that it may still come to; INT64_MAX: there is no hope while anything else fits. */
 Ns candidate_promise(const Candidate *k);
+/* With copies the bound is low, so the search cannot leave out much.  Without them it may come further. */
+bool candidate_is_open(const Candidate *k);
 /* The next remedy that applies; false: there is none left.  cutoff as above. */
 bool candidate_refine(Candidate *k, Ns cutoff);
 /* The same question with another Ask, not begun. */

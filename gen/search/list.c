@@ -339,7 +339,9 @@ static void grow_soon(Search *s, int i)
 /* Every candidate once, from `from` on. */
 static void plan_each(Search *s, int from)
 {
-    for (int i = from; i < s->all.n && !is_over(s); i++) {
+    for (int i = from, n = s->all.n - from; i < s->all.n && !is_over(s); i++) {
+        Ask *ask = &s->all.at[i].ask;
+        ask->proofs = ask->proofs > n ? ask->proofs : n;
         busy_at(", plan %d of %d", i + 1, s->all.n);
         if (!s->all.at[i].done)
             candidate_start(&s->all.at[i], best_step(s));
@@ -450,20 +452,36 @@ static bool may_far(const Search *s, int i, bool skips)
     return far && (i == s->best || k->proof.bound < best_step(s));
 }
 
-/* A candidate once more.  Both kinds of lists were to choose from, so the bound is of both. */
-static void add_far(Search *s, int i)
+/* A candidate once more; its place. */
+static int plan_far(Search *s, int i, bool home)
 {
     const Candidate like = s->all.at[i];
     int at = s->all.n;
+    int64_t work = FIRST_WORK;
     Candidate *one = add_like(s, &like);
     one->ask = like.ask;
     one->ask.far = true;
-    one->note = like.note ? strf("%s; %s", like.note, far_note) : far_note;
+    one->ask.home |= home;
+    one->ask.work_left = home ? memcpy(alloc(sizeof work), &work, sizeof work) : one->ask.work_left;
+    const char *note = home ? strf("nothing is copied to the host; %s", far_note) : far_note;
+    one->note = like.note ? strf("%s; %s", like.note, note) : note;
     plan_each(s, at);
     refine_all(s);
+    return at;
+}
+
+/* Both kinds of lists were to choose from, so the bound is of both.  Copies are priced for slower than they are, and may hide
+ * a plan that needs none. */
+static void add_far(Search *s, int i)
+{
+    bool home = i == s->best && candidate_is_open(&s->all.at[i]);
+    int at = plan_far(s, i, false);
     Ns *a = &s->all.at[i].proof.bound, *b = &s->all.at[at].proof.bound;
     *a = *b > 0 && *b < *a ? *b : *a;
     *b = *a < *b ? *a : *b;
+    Ns bound = *a;
+    if (home && bound < best_step(s))
+        s->all.at[plan_far(s, i, true)].proof.bound = bound;
 }
 
 /* The best one first, so the others have more to beat. */

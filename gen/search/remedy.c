@@ -72,6 +72,20 @@ void take_any(Candidate *k)
     take(k, with.best, with.proof);
 }
 
+/* A cut has one message or more under way for each value that crosses it. */
+void take_narrow(Candidate *k)
+{
+    Ask ask = k->ask;
+    for (ask.narrow = MOST_REQUESTS / 2; !k->best && ask.narrow > 0 && !is_spent(k); ask.narrow /= 2) {
+        Candidate with = candidate_with(k, &ask);
+        candidate_start(&with, 0);
+        if (with.why == OVER_DEVICE)
+            repack(&with);
+        if (with.best)
+            take(k, with.best, proof_of(k, NULL, with.best, "cuts that fewer values cross"));
+    }
+}
+
 /* The whole plan of one planner; NULL: it has none. */
 static Plan *plan_of_rival(const Candidate *k, const Ask *as, const char *name, int64_t *steps_left)
 {

@@ -9,6 +9,7 @@
 #include "search.h"
 #include "list.h"
 #include "rows.h"
+#include "rungs.h"
 #include "budgets.h"
 #include "key.h"
 #include "plan/planner.h"
@@ -236,35 +237,13 @@ static void dump(const Options *x, const Plan *p)
         dump_plan(x, p, dumps[i].letter);
 }
 
-static Plan *any_as(const Options *x, const Model *m, bool home)
-{
-    int64_t *work = alloc(sizeof *work);
-    *work = QUESTION_WORK;
-    Ask ask = {.first_fit = true, .home = home, .work_left = work, .steps_left = layout_budget(&(Ask){0})};
-    Plan *ignored;
-    return search_with(x, m, &ask, &ignored);
-}
-
-/* Asked as a report asks for the limits that it promises: so each of them has a plan. */
-static Plan *any_that_fits(const Options *x, const Model *m)
-{
-    void *mark = mem_mark();
-    Plan *p = m->plan.offload == OFFLOAD_AUTO ? any_as(x, m, true) : NULL;
-    p = p ? p : any_as(x, m, false);
-    if (p)
-        p->proof.note = "the first that fits: the search for faster plans found none";
-    else
-        mem_release(mark);
-    return p;
-}
-
 static Plan *search_or_any(const Options *x, const Model *m, const Ask *ask, Plan **failed)
 {
     Options quiet = *x;
     quiet.dump = NULL;
     Plan *best = search_asked(single(m) ? x : &quiet, m, ask, failed);
     if (!best && *failed && !(*failed)->lack.stuck && (*failed)->g->op.n <= SHOWN_OPERATORS)
-        best = any_that_fits(x, m);
+        best = rungs_any(x, m);
     if (best && single(m))
         dump_plan(x, best, 'a');
     else if (best && x->dump)

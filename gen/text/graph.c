@@ -24,7 +24,7 @@
 static const char *const types[] = {"f32", "bf16", "i32", "f64", NULL};
 static const char *const tensor_kinds[] = {"input", "act", "grad", NULL};
 static const char *const state_kinds[] = {
-    "param", "copy", "grad", "moment1", "moment2", "drift", "clip", "norm", "blocks", "values", NULL
+    "param", "copy", "grad", "moment1", "moment2", "centre", "drift", "clip", "norm", "blocks", "values", NULL
 };
 static const char *const inits[] = {"zeros", "ones", "normal", "uniform", NULL};
 static const char phases[] = "FIWU";

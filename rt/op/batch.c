@@ -6,7 +6,10 @@
  *     y = u weight + bias          dx = s weight (dy - average(dy) - u average(dy u))       dweight = sum of dy u, dbias of dy
  *
  * Sums over rows: blocks of 256 in float, the blocks in double, both ascending; the variance takes a second pass.  Threads
- * split channels.
+ * split the blocks, so that each reads whole rows; of few rows they split channels.
+ *
+ * With a Relu behind it, dy counts where y is above 0.  With an addition between the two, that dy is the gradient of the other
+ * operand too.  Each value is rounded to the compute type where a call of its own would have stored it.
  *
  * Running statistics: each micro-batch adds its mean, and the average of its squares, to an accumulator; phase U makes mean and
  * variance of the step of them.  The average of squares is that of the variance and the square of the mean, so where the mean
@@ -15,72 +18,100 @@
  */
 #include "kernel.h"
 
-enum { STRIP = 256, UNIT = 16, PIXELS = 256 };
+enum { STRIP = 256, UNIT = 16, PIXELS = 256, GROUP = 32, SOME = 64 };
 
-/* Channels of a task: some for each thread, in whole units. */
-static long strip_of(const Stage *st, long width)
+/* What is added up over rows: x; with `mean` alone squares of differences; with dy slopes, and slopes times u.  Pointers are at
+ * the first channel. */
+typedef struct {
+    const real *x, *dy, *y;     /* y: of a Relu behind; dy counts where it is above 0 */
+    real *kept;                 /* where that dy goes */
+    const float *mean, *s;
+    long rows, width;
+    int split;                  /* threads split blocks of rows, not channels */
+} Terms;
+
+static int splits(const Stage *st, long rows) { return ceil_div(rows, PIXELS) >= 3 * st->threads; }
+
+/* Channels of a task: with threads that split channels some for each of them, in whole units. */
+static long strip_of(const Stage *st, long rows, long width)
 {
     long each = ceil_div(ceil_div(width, st->threads > 0 ? st->threads : 1), UNIT) * UNIT;
-    return least(each, STRIP);
+    return splits(st, rows) ? STRIP : least(each, STRIP);
 }
 
-/* Rows first .. end-1 of a block */
-#define BLOCKS(rows, first, end) \
-    for (long first = 0, end = least(PIXELS, rows); first < (rows); first = end, end = least(end + PIXELS, rows))
+/* ---- sums over rows ---------------------------------------------------------------------------------------------- */
 
-static inline void flush(double *sum, float *part, long n)
+static inline void slopes(float *part, float *with, const Terms *t, real *restrict kept, long first, long end, long n, int relu)
 {
-    for (long j = 0; j < n; j++) {
-        sum[j] += (double)part[j];
-        part[j] = 0;
-    }
+    for (long r = first; r < end; r++)
+        for (long j = 0; j < n; j++) {
+            float d = get(t->dy, r * t->width + j);
+            d = !relu || get(t->y, r * t->width + j) > 0 ? d : 0.0f;
+            if (kept)
+                put(kept, r * t->width + j, d);
+            part[j] += d;
+            with[j] += d * ((get(t->x, r * t->width + j) - t->mean[j]) * t->s[j]);
+        }
 }
 
-/* sum[j] = the sum over the rows of x in channel j of n */
-static void sums(double *sum, const real *x, long rows, long width, long n)
+static void values(float *part, const Terms *t, long first, long end, long n)
 {
-    float part[STRIP] = {0};
-    memset(sum, 0, (size_t)n * sizeof *sum);
-    BLOCKS(rows, first, end) {
-        for (long r = first; r < end; r++)
-            for (long j = 0; j < n; j++)
-                part[j] += get(x, r * width + j);
-        flush(sum, part, n);
-    }
+    for (long r = first; r < end; r++)
+        for (long j = 0; j < n; j++)
+            part[j] += get(t->x, r * t->width + j);
 }
 
-/* the same of the squares of differences */
-static void squares(double *sum, const real *x, const float *mean, long rows, long width, long n)
+static void squares(float *part, const Terms *t, long first, long end, long n)
 {
-    float part[STRIP] = {0};
-    memset(sum, 0, (size_t)n * sizeof *sum);
-    BLOCKS(rows, first, end) {
-        for (long r = first; r < end; r++)
-            for (long j = 0; j < n; j++) {
-                float by = get(x, r * width + j) - mean[j];
-                part[j] += by * by;
-            }
-        flush(sum, part, n);
-    }
+    for (long r = first; r < end; r++)
+        for (long j = 0; j < n; j++) {
+            float by = get(t->x, r * t->width + j) - t->mean[j];
+            part[j] += by * by;
+        }
 }
 
-/* the same of dy, and of dy u */
-static void gradients(double *sum, double *product, const real *dy, const real *x, const float *mean, const float *s, long rows,
-                      long width, long n)
+/* Rows first .. end-1, in n channels. */
+static void block(float *to, float *too, const Terms *t, long first, long end, long n)
 {
     float part[STRIP] = {0}, with[STRIP] = {0};
+    if (!t->mean)
+        values(part, t, first, end, n);
+    else if (!t->dy)
+        squares(part, t, first, end, n);
+    else if (!t->y)
+        slopes(part, with, t, 0, first, end, n, 0);
+    else if (!t->kept)
+        slopes(part, with, t, 0, first, end, n, 1);
+    else
+        slopes(part, with, t, t->kept, first, end, n, 1);
+    memcpy(to, part, (size_t)n * sizeof *to);
+    memcpy(too, with, (size_t)n * sizeof *too);
+}
+
+static void sums(Stage *st, double *sum, double *product, const Terms *t, long n)
+{
+    float part[GROUP][2][STRIP];
+    long blocks = ceil_div(t->rows, PIXELS);
     memset(sum, 0, (size_t)n * sizeof *sum);
     memset(product, 0, (size_t)n * sizeof *product);
-    BLOCKS(rows, first, end) {
-        for (long r = first; r < end; r++)
+    for (long from = 0; from < blocks; from += GROUP) {
+        long some = least(GROUP, blocks - from);
+        EACH(t->split && t->rows * n >= 1 << 14)
+        for (long b = 0; b < some; b++)
+            block(part[b][0], part[b][1], t, (from + b) * PIXELS, least((from + b + 1) * PIXELS, t->rows), n);
+        for (long b = 0; b < some; b++)
             for (long j = 0; j < n; j++) {
-                float d = get(dy, r * width + j);
-                part[j] += d;
-                with[j] += d * ((get(x, r * width + j) - mean[j]) * s[j]);
+                sum[j] += (double)part[b][0][j];
+                product[j] += (double)part[b][1][j];
             }
-        flush(sum, part, n);
-        flush(product, with, n);
     }
+}
+
+/* to[j]: the average over the rows */
+static void average(float *to, const double *sum, long rows, long n)
+{
+    for (long j = 0; j < n; j++)
+        to[j] = (float)(sum[j] / (double)rows);
 }
 
 void batchstat_forward(Stage *st, float *mean, float *var, const real *x, const float *running_mean, const float *running_var,
@@ -91,80 +122,153 @@ void batchstat_forward(Stage *st, float *mean, float *var, const real *x, const 
         memcpy(var, running_var, (size_t)width * sizeof *var);
         return;
     }
-    long strip = strip_of(st, width);
-    EACH(rows * width >= 1 << 14)
+    long strip = strip_of(st, rows, width);
+    int split = splits(st, rows);
+    EACH(!split && rows * width >= 1 << 14)
     for (long from = 0; from < width; from += strip) {
         long n = least(strip, width - from);
-        double sum[STRIP];
-        sums(sum, x + from, rows, width, n);
-        for (long j = 0; j < n; j++)
-            mean[from + j] = (float)(sum[j] / (double)rows);
-        squares(sum, x + from, mean + from, rows, width, n);
-        for (long j = 0; j < n; j++)
-            var[from + j] = (float)(sum[j] / (double)rows);
+        double sum[STRIP], none[STRIP];
+        Terms t = {.x = x + from, .rows = rows, .width = width, .split = split};
+        sums(st, sum, none, &t, n);
+        average(mean + from, sum, rows, n);
+        t.mean = mean + from;
+        sums(st, sum, none, &t, n);
+        average(var + from, sum, rows, n);
     }
+}
+
+/* ---- normalising ------------------------------------------------------------------------------------------------- */
+
+static inline float rounded(float v)
+{
+    real stored;
+    put(&stored, 0, v);
+    return get(&stored, 0);
 }
 
 /* y of some rows and n channels */
-static void normalise(real *y, const real *x, const float *mean, const float *s, const float *weight, const float *bias,
-                      long rows, long width, long n)
+static inline void normalise(real *restrict y, const real *x, const float *mean, const float *s, const float *weight,
+                             const float *bias, const real *onto, long rows, long width, long n, int relu)
 {
     for (long r = 0; r < rows; r++)
-        for (long j = 0; j < n; j++)
-            put(y, r * width + j, (get(x, r * width + j) - mean[j]) * s[j] * weight[j] + bias[j]);
+        for (long j = 0; j < n; j++) {
+            float v = (get(x, r * width + j) - mean[j]) * s[j] * weight[j] + bias[j];
+            v = onto ? added(onto, r * width + j, v) : v;
+            v = relu ? rounded(v) : v;
+            put(y, r * width + j, relu && v < 0 ? 0.0f : v);
+        }
+}
+
+static void normalise_some(real *y, const real *x, const float *mean, const float *var, const float *weight, const float *bias,
+                           const real *onto, long rows, long width, long n, float eps, int relu)
+{
+    float s[STRIP];
+    for (long j = 0; j < n; j++)
+        s[j] = frsqrt(var[j] + eps);
+    if (relu && onto)
+        normalise(y, x, mean, s, weight, bias, onto, rows, width, n, 1);
+    else if (relu)
+        normalise(y, x, mean, s, weight, bias, 0, rows, width, n, 1);
+    else
+        normalise(y, x, mean, s, weight, bias, onto, rows, width, n, 0);
+}
+
+static void forward(Stage *st, real *y, const real *x, const float *mean, const float *var, const float *weight,
+                    const float *bias, const real *onto, long rows, long width, float eps, int relu)
+{
+    EACH(rows * width >= 1 << 14)
+    for (long first = 0; first < rows; first += SOME)
+        for (long from = 0; from < width; from += STRIP) {
+            long n = least(STRIP, width - from), at = first * width + from;
+            normalise_some(y + at, x + at, mean + from, var + from, weight + from, bias + from, onto ? onto + at : 0,
+                           least(SOME, rows - first), width, n, eps, relu);
+        }
 }
 
 void batchnorm_forward(Stage *st, real *y, const real *x, const float *mean, const float *var, const float *weight,
-                       const float *bias, long rows, long width, float eps)
+                       const float *bias, const real *onto, long rows, long width, float eps)
 {
-    EACH(rows * width >= 1 << 14)
-    for (long first = 0; first < rows; first += PIXELS)
-        for (long from = 0; from < width; from += STRIP) {
-            long n = least(STRIP, width - from), at = first * width + from;
-            float s[STRIP];
-            for (long j = 0; j < n; j++)
-                s[j] = frsqrt(var[from + j] + eps);
-            normalise(y + at, x + at, mean + from, s, weight + from, bias + from, least(PIXELS, rows - first), width, n);
+    forward(st, y, x, mean, var, weight, bias, onto, rows, width, eps, 0);
+}
+
+void batchnorm_relu_forward(Stage *st, real *y, const real *skip, const real *x, const float *mean, const float *var,
+                            const float *weight, const float *bias, long rows, long width, float eps)
+{
+    forward(st, y, x, mean, var, weight, bias, skip, rows, width, eps, 1);
+}
+
+/* ---- gradients --------------------------------------------------------------------------------------------------- */
+
+/* dx of n channels; plain, with: the averages of dy and of dy u; scale: s weight */
+static inline void spread(real *restrict dx, const Terms *t, const float *scale, const float *plain, const float *with,
+                          const real *onto, long first, long end, long n, int relu)
+{
+    for (long r = first; r < end; r++)
+        for (long j = 0; j < n; j++) {
+            long i = r * t->width + j;
+            float d = get(t->dy, i);
+            d = !relu || get(t->y, i) > 0 ? d : 0.0f;
+            put(dx, i, added(onto, i, scale[j] * (d - plain[j] - (get(t->x, i) - t->mean[j]) * t->s[j] * with[j])));
         }
 }
 
-/* dx of n channels; plain, with: the averages of dy and of dy u; scale: s weight */
-static void spread(real *dx, const real *dy, const real *x, const float *mean, const float *s, const float *scale,
-                   const float *plain, const float *with, long rows, long width, long n)
+static void spread_all(Stage *st, real *dx, const Terms *t, const float *scale, const float *plain, const float *with,
+                       const real *onto, long n)
 {
-    for (long r = 0; r < rows; r++)
-        for (long j = 0; j < n; j++)
-            put(dx, r * width + j, scale[j] * (get(dy, r * width + j) - plain[j] -
-                                               (get(x, r * width + j) - mean[j]) * s[j] * with[j]));
+    EACH(t->split && t->rows * n >= 1 << 14)
+    for (long first = 0; first < t->rows; first += SOME)
+        if (t->y)
+            spread(dx, t, scale, plain, with, onto, first, least(first + SOME, t->rows), n, 1);
+        else
+            spread(dx, t, scale, plain, with, onto, first, least(first + SOME, t->rows), n, 0);
+}
+
+/* Of the channels at which the pointers are, n of them. */
+static void backward(Stage *st, real *dx, float *dweight, float *dbias, Terms *t, const float *var, const float *weight,
+                     const real *onto, int acc, long n, float eps)
+{
+    double sum[STRIP], product[STRIP];
+    float s[STRIP], scale[STRIP], plain[STRIP], with[STRIP];
+    for (long j = 0; j < n; j++) {
+        s[j] = frsqrt(var[j] + eps);
+        scale[j] = s[j] * weight[j];
+    }
+    t->s = s;
+    sums(st, sum, product, t, n);
+    for (long j = 0; j < n; j++) {
+        plain[j] = (float)sum[j];
+        with[j] = (float)product[j];
+    }
+    give(dbias, plain, n, acc);
+    give(dweight, with, n, acc);
+    average(plain, sum, t->rows, n);
+    average(with, product, t->rows, n);
+    if (t->kept) {
+        t->dy = t->kept;
+        t->y = 0;
+    }
+    if (dx)
+        spread_all(st, dx, t, scale, plain, with, onto, n);
+}
+
+void batchnorm_relu_backward(Stage *st, real *dx, real *dskip, float *dweight, float *dbias, const real *dy, const real *y,
+                             const real *x, const float *mean, const float *var, const float *weight, const real *onto, int acc,
+                             long rows, long width, float eps)
+{
+    long strip = strip_of(st, rows, width);
+    int split = splits(st, rows);
+    EACH(!split && rows * width >= 1 << 14)
+    for (long from = 0; from < width; from += strip) {
+        Terms t = {x + from, dy + from, y ? y + from : 0, dskip ? dskip + from : 0, mean + from, 0, rows, width, split};
+        backward(st, dx ? dx + from : 0, dweight + from, dbias + from, &t, var + from, weight + from, onto ? onto + from : 0,
+                 acc, least(strip, width - from), eps);
+    }
 }
 
 void batchnorm_backward(Stage *st, real *dx, float *dweight, float *dbias, const real *dy, const real *x, const float *mean,
-                        const float *var, const float *weight, int acc, long rows, long width, float eps)
+                        const float *var, const float *weight, const real *onto, int acc, long rows, long width, float eps)
 {
-    long strip = strip_of(st, width);
-    EACH(rows * width >= 1 << 14)
-    for (long from = 0; from < width; from += strip) {
-        long n = least(strip, width - from);
-        double sum[STRIP], product[STRIP];
-        float s[STRIP], scale[STRIP], plain[STRIP], with[STRIP];
-        for (long j = 0; j < n; j++) {
-            s[j] = frsqrt(var[from + j] + eps);
-            scale[j] = s[j] * weight[from + j];
-        }
-        gradients(sum, product, dy + from, x + from, mean + from, s, rows, width, n);
-        for (long j = 0; j < n; j++) {
-            plain[j] = (float)sum[j];
-            with[j] = (float)product[j];
-        }
-        give(dbias + from, plain, n, acc);
-        give(dweight + from, with, n, acc);
-        for (long j = 0; j < n; j++) {
-            plain[j] = (float)(sum[j] / (double)rows);
-            with[j] = (float)(product[j] / (double)rows);
-        }
-        if (dx)
-            spread(dx + from, dy + from, x + from, mean + from, s, scale, plain, with, rows, width, n);
-    }
+    batchnorm_relu_backward(st, dx, 0, dweight, dbias, dy, 0, x, mean, var, weight, onto, acc, rows, width, eps);
 }
 
 /* ---- running statistics ---------------------------------------------------------------------------------------------- */

@@ -5,8 +5,9 @@
  *
  *     Sgd    as PyTorch's: d = g + decay p; m = momentum m + d; p -= lr m
  *     SgdNesterov  the same with nesterov: p -= lr (d + momentum m)
- *     RmsProp  as PyTorch's, not centred (T. Tieleman, G. Hinton, lecture 6.5 of a course, 2012): v = alpha v + (1 - alpha)
- *            d^2; m = momentum m + d / (sqrt(v) + eps); p -= lr m
+ *     RmsProp  as PyTorch's (T. Tieleman, G. Hinton, lecture 6.5 of a course, 2012): v = alpha v + (1 - alpha)
+ *            d^2; m = momentum m + d / (sqrt(v) + eps); p -= lr m.  Centred, a = a + (1 - alpha) (d - a) is the mean of d, and
+ *            sqrt(v - a^2) stands there: no less than 0, which roundings could make it
  *     AdamW  (I. Loshchilov, F. Hutter, Decoupled Weight Decay Regularization, 2019), as PyTorch's: p -= lr decay p;
  *            m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2;
  *            p -= lr / bias1 * m / (sqrt(v) / sqrt(bias2) + eps)
@@ -141,6 +142,24 @@ void rmsprop_update(Stage *st, float *p, real *c, const float *g, float *m, floa
         float d = g[i] * factor + weight_decay * p[i], v1 = alpha * v[i] + (1.0f - alpha) * (d * d);
         float u = (m ? momentum * m[i] : 0.0f) + d / (fsqrt(v1) + eps);
         v[i] = v1;
+        if (m)
+            m[i] = u;
+        p[i] -= lr * u;
+    }
+    if (c)
+        narrow(st, c, p, n);
+}
+
+void rmsprop_centred(Stage *st, float *p, real *c, const float *g, float *m, float *v, float *centre, const float *clip,
+                     const Values *vals, long n, float alpha, float eps, float momentum, long decay)
+{
+    float lr = vals->lr, weight_decay = decay ? vals->weight_decay : 0, factor = clip ? *clip : 1.0f;
+    MAP(n, i) {
+        float d = g[i] * factor + weight_decay * p[i], v1 = alpha * v[i] + (1.0f - alpha) * (d * d);
+        float a = centre[i] + (1.0f - alpha) * (d - centre[i]), spread = v1 - a * a;
+        float u = (m ? momentum * m[i] : 0.0f) + d / (fsqrt(spread > 0 ? spread : 0.0f) + eps);
+        v[i] = v1;
+        centre[i] = a;
         if (m)
             m[i] = u;
         p[i] -= lr * u;

@@ -196,6 +196,89 @@ class Branch(nn.Module):        # a branch that a sample has or has not, as torc
         return (x + self.conv(x) * noise).mean((2, 3))
 
 
+class DenseLayer(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.norm, self.conv = nn.BatchNorm2d(width), nn.Conv2d(width, 2, 3, padding=1, bias=False)
+
+    def forward(self, parts):
+        return self.conv(F.relu(self.norm(torch.cat(parts, 1))))
+
+
+class Dense(nn.Module):         # each layer joins all before it, as torchvision's DenseNet
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 4, 3, padding=1)
+        self.layers = nn.ModuleList([DenseLayer(4 + 2 * i) for i in range(4)])
+        self.head = nn.Linear(12, 5)
+
+    def forward(self, x):
+        parts = [self.stem(x)]
+        for layer in self.layers:
+            parts.append(layer(parts))
+        return self.head(torch.cat(parts, 1).mean((2, 3)))
+
+
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.ln_1, self.ln_2 = nn.LayerNorm(8), nn.LayerNorm(8)
+        self.attend = nn.MultiheadAttention(8, 2, batch_first=True)
+        self.mlp = nn.Sequential(nn.Linear(8, 12), nn.GELU(), nn.Linear(12, 8))
+
+    def forward(self, x):
+        y = self.ln_1(x)
+        x = self.attend(y, y, y, need_weights=False)[0] + x
+        y = self.mlp(self.ln_2(x).flatten(0, 1))                # rows of all samples
+        return x + y.unflatten(0, x.shape[:2])
+
+
+class Vit(nn.Module):           # samples behind positions inside of nn.MultiheadAttention, and a token before the patches
+    def __init__(self):
+        super().__init__()
+        self.conv_proj = nn.Conv2d(3, 8, 2, 2)
+        self.token, self.places = nn.Parameter(torch.zeros(1, 1, 8)), nn.Parameter(torch.zeros(1, 10, 8))
+        self.layers = nn.Sequential(*[Encoder() for _ in range(2)])
+        self.norm, self.head = nn.LayerNorm(8), nn.Linear(8, 4)
+
+    def forward(self, x):
+        x = self.conv_proj(x).reshape(x.shape[0], 8, -1).permute(0, 2, 1)
+        x = torch.cat([self.token.expand(x.shape[0], -1, -1), x], 1) + self.places
+        return self.head(self.norm(self.layers(x))[:, 0])
+
+
+class Drop(nn.Module):
+    def __init__(self, p):
+        super().__init__()
+        self.p = p
+
+    def forward(self, x):
+        if self.p == 0:
+            return x
+        return x * torch.empty([x.shape[0], 1, 1, 1], dtype=x.dtype).bernoulli_(1 - self.p).div_(1 - self.p)
+
+
+class Part(nn.Module):
+    def __init__(self, p):
+        super().__init__()
+        self.conv, self.drop = nn.Conv2d(6, 6, 1), Drop(p)
+
+    def forward(self, x):
+        return x + self.drop(self.conv(x))
+
+
+class Depth(nn.Module):         # draws have the names of their modules; a norm behind the mean over pixels
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 6, 1)
+        self.parts = nn.Sequential(*[Part(0.1 * i / 3) for i in range(4)])
+        self.norm, self.end = nn.LayerNorm(6), nn.Sequential(nn.Dropout(0.3), nn.Linear(6, 4), nn.Dropout(0.1))
+
+    def forward(self, x):
+        x = self.parts(self.stem(x)).mean((2, 3), keepdim=True)
+        return self.end(self.norm(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2).flatten(1))
+
+
 def fill(m, seed):
     r = torch.Generator().manual_seed(seed)
     with torch.no_grad():
@@ -221,7 +304,7 @@ def export(m, x, path, **options):
     onnx.save(graph, path)
 
 
-def program(m, x, path):
+def program(m, x, path, modules=False):
     torch.export.save(torch.export.export(m, (x,)), path)
     with zipfile.ZipFile(path) as z:
         parts = {n: z.read(n) for n in z.namelist()}
@@ -231,7 +314,8 @@ def program(m, x, path):
                 j = json.loads(data)
                 j["guards_code"] = []
                 for n in j["graph_module"]["graph"]["nodes"]:
-                    n["metadata"] = {}
+                    stack = n["metadata"].get("nn_module_stack") if modules else None
+                    n["metadata"] = {"nn_module_stack": stack} if stack else {}
                 data = json.dumps(j).encode()
             if not name.endswith("sample_inputs/model.pt"):
                 z.writestr(zipfile.ZipInfo(name), data)
@@ -240,8 +324,10 @@ def program(m, x, path):
 def main(folder, *only):
     models = {"res": (Res, (2, 3, 16, 16)), "many": (Many, (2, 3, 8, 8)), "mlp": (Mlp, (2, 9)), "words": (Words, (2, 5)),
               "scale": (Scale, (2, 6, 5, 5)), "deep": (Deep, (2, 9)),
-              "gpt": (Gpt, (2, 5)), "lstm": (Lstm, (2, 5)), "up": (Up, (2, 3, 4, 4))}
+              "gpt": (Gpt, (2, 5)), "lstm": (Lstm, (2, 5)), "up": (Up, (2, 3, 4, 4)), "dense": (Dense, (2, 3, 4, 4)),
+              "vit": (Vit, (2, 3, 6, 6))}
     ids, parts = ("words", "gpt", "lstm"), ("gpt", "lstm")      # parts: what ONNX makes of these cannot be put together
+    only_pt2 = ("dense", "vit")
     for name, (make, shape) in models.items():
         if only and name not in only:
             continue
@@ -256,13 +342,16 @@ def main(folder, *only):
         open("%s/%s.loss" % (folder, name), "w").write("%.17g\n" % loss)
         open("%s/%s.parameters" % (folder, name), "w").writelines(
             sorted("%s %s\n" % (k, "x".join(map(str, p.shape))) for k, p in make().named_parameters()))
-        export(fill(make(), 3).train(), x, "%s/%s%s.onnx" % (folder, "bad." if name in parts else "", name), **OLD)
-        program(fill(make(), 3).train(), x, "%s/%s.pt2" % (folder, name))
+        if name not in only_pt2:
+            export(fill(make(), 3).train(), x, "%s/%s%s.onnx" % (folder, "bad." if name in parts else "", name), **OLD)
+        program(fill(make(), 3).train(), x, "%s/%s.pt2" % (folder, name), modules=name in only_pt2)
         if name == "many":
             export(fill(make(), 3).train(), x, "%s/%s.new.onnx" % (folder, name), **NEW)
         if name == "mlp":
             export(fill(make(), 3).train(), x, "%s/%s.outside.onnx" % (folder, name), **dict(NEW, external_data=True))
             export(fill(make(), 3).train(), x, "%s/%s.batch.onnx" % (folder, name), dynamic_axes={"image": {0: "n"}}, **OLD)
+    if not only or "draws" in only:
+        program(fill(Depth(), 3).train(), torch.zeros(2, 3, 4, 4), folder + "/branch.depth.pt2", modules=True)
     if only:
         return
     x = torch.zeros(1, 3, 4, 4)

@@ -2,7 +2,8 @@
  *
  * BatchNorm and its running statistics: the formulas of rt/op/batch.c.  Sums over rows are those of columns.h, in float; the
  * variance takes a second pass.  Backward makes both sums in one pass over dy and x, and dx in another one.  The averages of
- * the micro-batch wait in the workspace, before the parts of the sums.
+ * the micro-batch wait in the workspace, before the parts of the sums.  With a Relu and an addition behind it, the pass that
+ * makes the sums keeps the gradient of the addition, and the other one reads it.
  */
 #include "columns.h"
 
@@ -46,9 +47,9 @@ template <bool WHOLE> FN void channels(float (&v)[WIDE], const float *p, long i,
             v[j] = p[i + j - quotient(i + j, width) * width];
 }
 
-template <bool WHOLE>
+template <bool WHOLE, bool RELU>
 static __global__ void normalize(real *y, const real *x, const float *mean, const float *var, const float *weight,
-                                 const float *bias, long n, long width, float eps)
+                                 const float *bias, const real *onto, long n, long width, float eps)
 {
     GROUPS(i, step, WIDE, n) {
         float v[WIDE], m[WIDE], s[WIDE], w[WIDE], b[WIDE];
@@ -59,25 +60,55 @@ static __global__ void normalize(real *y, const real *x, const float *mean, cons
         channels<WHOLE>(b, bias, i, width);
         for (int j = 0; j < WIDE; j++)
             v[j] = (v[j] - m[j]) * frsqrt(s[j] + eps) * w[j] + b[j];
+        if (onto)
+            add(v, onto, i, n, step);
+        if (RELU)
+            narrow(v, x);
+        for (int j = 0; RELU && j < WIDE; j++)
+            v[j] = v[j] < 0 ? 0.0f : v[j];
         leave(y, v, i, n, step);
     }
 }
 
-void batchnorm_forward(Stage *st, real *y, const real *x, const float *mean, const float *var, const float *weight,
-                       const float *bias, long rows, long width, float eps)
+template <bool RELU>
+static void forward(Stage *st, real *y, const real *x, const float *mean, const float *var, const float *weight,
+                    const float *bias, const real *onto, long rows, long width, float eps)
 {
     long n = rows * width;
     unsigned blocks = blocks_for(ceil_div(n, WIDE));
     if (width % WIDE == 0)
-        LAUNCH((normalize<true>), blocks, (unsigned)BLOCK, st, y, x, mean, var, weight, bias, n, width, eps);
+        LAUNCH((normalize<true, RELU>), blocks, (unsigned)BLOCK, st, y, x, mean, var, weight, bias, onto, n, width, eps);
     else
-        LAUNCH((normalize<false>), blocks, (unsigned)BLOCK, st, y, x, mean, var, weight, bias, n, width, eps);
+        LAUNCH((normalize<false, RELU>), blocks, (unsigned)BLOCK, st, y, x, mean, var, weight, bias, onto, n, width, eps);
 }
 
-/* dy, and dy u with u = (x - mean) / sqrt(var + eps). */
+void batchnorm_forward(Stage *st, real *y, const real *x, const float *mean, const float *var, const float *weight,
+                       const float *bias, const real *onto, long rows, long width, float eps)
+{
+    forward<false>(st, y, x, mean, var, weight, bias, onto, rows, width, eps);
+}
+
+void batchnorm_relu_forward(Stage *st, real *y, const real *skip, const real *x, const float *mean, const float *var,
+                            const float *weight, const float *bias, long rows, long width, float eps)
+{
+    forward<true>(st, y, x, mean, var, weight, bias, skip, rows, width, eps);
+}
+
+/* d counts where y is above 0. */
+FN void let_through(float (&d)[WIDE], const real *y, long i, long n, int step)
+{
+    float v[WIDE];
+    take(v, y, i, n, step);
+    for (int j = 0; j < WIDE; j++)
+        d[j] = v[j] > 0 ? d[j] : 0.0f;
+}
+
+/* dy, and dy u with u = (x - mean) / sqrt(var + eps); kept: the dy that the Relu with result y lets through. */
+template <bool RELU>
 struct Slopes {
     enum { SUMS = 2 };
-    const real *dy, *x;
+    const real *dy, *y, *x;
+    real *kept;
     const float *mean, *var;
     float eps;
     FIELD void at(float (&v)[2][WIDE], long row, long i, long width, int step) const
@@ -85,6 +116,10 @@ struct Slopes {
         float m[WIDE], s[WIDE];
         take(v[0], dy + row * width, i, width, step);
         take(v[1], x + row * width, i, width, step);
+        if (RELU)
+            let_through(v[0], y + row * width, i, width, step);
+        if (RELU && kept)
+            leave(kept + row * width, v[0], i, width, step);
         take(m, mean, i, width, step);
         take(s, var, i, width, step, 1.0f);
         for (int j = 0; j < WIDE; j++)
@@ -104,14 +139,17 @@ struct Averages {
     }
 };
 
-template <bool WHOLE>
-static __global__ void normalize_back(real *dx, const real *dy, const real *x, const float *mean, const float *var,
-                                      const float *weight, const float *average, long n, long width, float eps)
+template <bool WHOLE, bool RELU>
+static __global__ void normalize_back(real *dx, const real *dy, const real *y, const real *x, const float *mean,
+                                      const float *var, const float *weight, const real *onto, const float *average, long n,
+                                      long width, float eps)
 {
     GROUPS(i, step, WIDE, n) {
         float d[WIDE], v[WIDE], m[WIDE], s[WIDE], w[WIDE];
         take(d, dy, i, n, step);
         take(v, x, i, n, step);
+        if (RELU)
+            let_through(d, y, i, n, step);
         channels<WHOLE>(m, mean, i, width);
         channels<WHOLE>(s, var, i, width);
         for (int j = 0; j < WIDE; j++) {
@@ -125,25 +163,53 @@ static __global__ void normalize_back(real *dx, const real *dy, const real *x, c
         channels<WHOLE>(w, weight, i, width);
         for (int j = 0; j < WIDE; j++)
             d[j] = s[j] * w[j] * d[j];
+        if (onto)
+            add(d, onto, i, n, step);
         leave(dx, d, i, n, step);
     }
 }
 
-void batchnorm_backward(Stage *st, real *dx, float *dweight, float *dbias, const real *dy, const real *x, const float *mean,
-                        const float *var, const float *weight, int acc, long rows, long width, float eps)
+template <bool RELU>
+static void spread(Stage *st, real *dx, const real *dy, const real *y, const real *x, const float *mean, const float *var,
+                   const float *weight, const real *onto, const float *average, long rows, long width, float eps)
+{
+    long n = rows * width;
+    unsigned blocks = blocks_for(ceil_div(n, WIDE));
+    if (width % WIDE == 0)
+        LAUNCH((normalize_back<true, RELU>), blocks, (unsigned)BLOCK, st, dx, dy, y, x, mean, var, weight, onto, average, n,
+               width, eps);
+    else
+        LAUNCH((normalize_back<false, RELU>), blocks, (unsigned)BLOCK, st, dx, dy, y, x, mean, var, weight, onto, average, n,
+               width, eps);
+}
+
+template <bool RELU>
+static void backward(Stage *st, real *dx, real *kept, Gradient to, const real *dy, const real *y, const real *x,
+                     const float *mean, const float *var, const float *weight, const real *onto, long rows, long width,
+                     float eps)
 {
     Columns c = columns_of(rows, width, 0);
-    long own = ceil_div(2 * width, 64) * 64, n = rows * width;
-    float *average = (float *)workspace_of(st, (size_t)own * sizeof *average + columns_scratch(c, Slopes::SUMS));
-    unsigned blocks = blocks_for(ceil_div(n, WIDE));
-    column_sums_in(st, Slopes{dy, x, mean, var, eps}, Averages{{{dbias, dweight}, acc}, average, width, (float)rows}, c,
+    long own = ceil_div(2 * width, 64) * 64;
+    float *average = (float *)workspace_of(st, (size_t)own * sizeof *average + columns_scratch(c, Slopes<RELU>::SUMS));
+    column_sums_in(st, Slopes<RELU>{dy, y, x, kept, mean, var, eps}, Averages{to, average, width, (float)rows}, c,
                    average + own, 0);
-    if (dx && width % WIDE == 0)
-        LAUNCH((normalize_back<true>), blocks, (unsigned)BLOCK, st, dx, dy, x, mean, var, weight, (const float *)average, n,
-               width, eps);
+    if (dx && RELU && !kept)
+        spread<RELU>(st, dx, dy, y, x, mean, var, weight, onto, average, rows, width, eps);
     else if (dx)
-        LAUNCH((normalize_back<false>), blocks, (unsigned)BLOCK, st, dx, dy, x, mean, var, weight, (const float *)average, n,
-               width, eps);
+        spread<false>(st, dx, kept ? kept : dy, 0, x, mean, var, weight, onto, average, rows, width, eps);
+}
+
+void batchnorm_backward(Stage *st, real *dx, float *dweight, float *dbias, const real *dy, const real *x, const float *mean,
+                        const float *var, const float *weight, const real *onto, int acc, long rows, long width, float eps)
+{
+    backward<false>(st, dx, 0, Gradient{{dbias, dweight}, acc}, dy, 0, x, mean, var, weight, onto, rows, width, eps);
+}
+
+void batchnorm_relu_backward(Stage *st, real *dx, real *dskip, float *dweight, float *dbias, const real *dy, const real *y,
+                             const real *x, const float *mean, const float *var, const float *weight, const real *onto, int acc,
+                             long rows, long width, float eps)
+{
+    backward<true>(st, dx, dskip, Gradient{{dbias, dweight}, acc}, dy, y, x, mean, var, weight, onto, rows, width, eps);
 }
 
 /* ---- running statistics ------------------------------------------------------------------------------------------ */

@@ -212,6 +212,36 @@ static __global__ void rmsprop(float *p, real *c, const float *g, float *m, floa
     }
 }
 
+static __global__ void rmsprop_about(float *p, real *c, const float *g, float *m, float *v, float *centre, const float *clip,
+                                     const Values *vals, long n, float alpha, float eps, float momentum, long decay)
+{
+    float lr = vals->lr, weight_decay = decay ? vals->weight_decay : 0, factor = clip ? *clip : 1.0f;
+    GROUPS(i, step, FOUR, n) {
+        float x[FOUR], d[FOUR], u[FOUR] = {}, v1[FOUR], a[FOUR];
+        take(x, p, i, n, step);
+        take(d, g, i, n, step);
+        take(v1, v, i, n, step);
+        take(a, centre, i, n, step);
+        if (m)
+            take(u, m, i, n, step);
+        for (int j = 0; j < FOUR; j++) {
+            d[j] = d[j] * factor + weight_decay * x[j];
+            v1[j] = alpha * v1[j] + (1.0f - alpha) * (d[j] * d[j]);
+            a[j] += (1.0f - alpha) * (d[j] - a[j]);
+            float spread = v1[j] - a[j] * a[j];
+            u[j] = momentum * u[j] + d[j] / (fsqrt(spread > 0 ? spread : 0.0f) + eps);
+            x[j] -= lr * u[j];
+        }
+        leave(v, v1, i, n, step);
+        leave(centre, a, i, n, step);
+        if (m)
+            leave(m, u, i, n, step);
+        leave(p, x, i, n, step);
+        if (c)
+            leave(c, x, i, n, step);
+    }
+}
+
 struct Adam {
     float *p;
     real *c;
@@ -356,6 +386,13 @@ void rmsprop_update(Stage *st, float *p, real *c, const float *g, float *m, floa
 {
     LAUNCH(rmsprop, blocks_for(ceil_div(n, FOUR)), (unsigned)BLOCK, st, p, c, g, m, v, clip, vals, n, alpha, eps, momentum,
            decay);
+}
+
+void rmsprop_centred(Stage *st, float *p, real *c, const float *g, float *m, float *v, float *centre, const float *clip,
+                     const Values *vals, long n, float alpha, float eps, float momentum, long decay)
+{
+    LAUNCH(rmsprop_about, blocks_for(ceil_div(n, FOUR)), (unsigned)BLOCK, st, p, c, g, m, v, centre, clip, vals, n, alpha, eps,
+           momentum, decay);
 }
 
 void adamw_update(Stage *st, float *p, real *c, const float *g, float *m, float *v, const float *clip,
