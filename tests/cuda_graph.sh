@@ -110,6 +110,8 @@ for type in f32 bf16; do
         else fault "own kernels, $type, seed $seed: $said, not $want"; fi
     done
     arguments=
+    refuse "a fault in a graph, $type" 1 "stage0: ending the step: .*(cudaErrorIllegalAddress); DPGEN_SYNC=1 names the call" \
+        env DPGEN_GRAPH=1 DOUBLE_FAULT=cublasLtMatmul timeout 60 "$tmp/job/job" $run
 done
 
 # ---- several processes over NCCL -------------------------------------------------------------------------------------------

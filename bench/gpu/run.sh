@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Training speed on a GPU: emitted programs and, where python3 has torch, compiled PyTorch, by turns in one run.
+# Training speed on a GPU: emitted programs, the same with a graph for each step, and compiled PyTorch where python3 has torch,
+# by turns in one run.
 #
 #   run.sh DIR [-r ROUNDS]      DIR: what tests/gpu/prepare.sh made.  3 rounds
 #
@@ -64,14 +65,15 @@ ENTRY
     [ -d "$folder" ] || continue
     make -s -C "$folder" -j"$(nproc)" >&2
     set -- $(batch "$folder")
-    : >"$dir/ours" >"$dir/theirs"
+    : >"$dir/ours" >"$dir/graphs" >"$dir/theirs"
     for round in $(seq "$rounds"); do
         ours "$folder" >>"$dir/ours"
+        DPGEN_GRAPH=1 ours "$folder" >>"$dir/graphs"
         [ -z "$torch" ] || python3 torch_gpt2.py "$layers" "$width" "$t" "$1" "$2" >>"$dir/theirs" 2>"$dir/torch.log" ||
             { echo "torch: $(tail -n 1 "$dir/torch.log")"; torch=; }
     done
     predicted=$(sed -n 's/.*\.step_ns = \([0-9]*\).*/\1/p' "$folder/launch.c")
-    for who in ours theirs; do
+    for who in ours graphs theirs; do
         [ -s "$dir/$who" ] || continue
         ms=$(median <"$dir/$who")
         awk -v who="$who" -v model="$model" -v ms="$ms" -v n="$n" -v l="$layers" -v t="$t" -v d="$width" -v b="$1" -v m="$2" \
@@ -79,7 +81,7 @@ ENTRY
             -v high="$(sort -g "$dir/$who" | tail -n 1)" 'BEGIN {
             rate = b * m * t / ms * 1e3; flop = rate * (6 * n + 12 * l * t * d) / 1e12
             printf "%-10s %-7s %d x %d samples  %.2f ms (%.2f to %.2f)  %.0f tokens/s", model,
-                who == "ours" ? "dpgen" : "torch",
+                who == "ours" ? "dpgen" : who == "graphs" ? "graphs" : "torch",
                 m, b, ms, low, high, rate
             printf "  %.1f TFLOP/s  %.1f %% of the product", flop, 100 * flop / peak
             if (who == "ours") printf "  predicted %.2f ms", p / 1e6

@@ -151,6 +151,26 @@ inline void simt_mma(int line, float (&c)[4], const uint32_t (&a)[4], const uint
         }
 }
 
+/* ldmatrix.sync.aligned.m8n8.x4.shared.b16, and with .trans: lane i gives the address of row i % 8 of matrix i / 8.  Of each
+ * matrix lane 4 g + t gets elements 2 t and 2 t + 1 of row g, or of column g. */
+inline void simt_load_parts(int line, uint32_t (&b)[2][2], const uint32_t *row, bool turned)
+{
+    const void *all[32];
+    int g = (int)threadIdx.x % 32 / 4, t = (int)threadIdx.x % 4;
+    if ((uintptr_t)row % 16)
+        simt_fail("a row of a matrix at an address that is no multiple of 16");
+    simt_gather(line, &row, sizeof row, all);
+    for (int m = 0; m < 4; m++) {
+        uint32_t two[2];
+        for (int j = 0; j < 2; j++) {
+            int from = turned ? 2 * t + j : g, column = turned ? g : 2 * t + j;
+            uint32_t word = (*(const uint32_t *const *)all[8 * m + from])[column / 2];
+            two[j] = column % 2 ? word >> 16 : word & 0xffff;
+        }
+        b[m / 2][m % 2] = two[0] | two[1] << 16;
+    }
+}
+
 inline void simt_aligned(const void *p, size_t bytes)
 {
     if ((uintptr_t)p % bytes)

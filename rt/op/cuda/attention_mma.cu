@@ -68,10 +68,11 @@ template <int N, int W> FN void products(float (&s)[N][4], const uint32_t (&a)[W
     UNROLL
     for (int k = 0; k < W / 16; k++) {
         UNROLL
-        for (int n = 0; n < N; n++) {
-            uint32_t b[2];
+        for (int n = 0; n < N; n += 2) {
+            uint32_t b[2][2];
             take_b<W>(b, tile, n * 8, k * 16);
-            mma(s[n], a[k], b);
+            mma(s[n], a[k], b[0]);
+            mma(s[n + 1], a[k], b[1]);
         }
     }
 }
@@ -81,13 +82,14 @@ template <int N, int W> FN void add_products(float (&o)[W / 8][4], const float (
 {
     UNROLL
     for (int k = 0; k < N / 2; k++) {
-        uint32_t a[4], b[2];
+        uint32_t a[4], b[2][2];
         for (int i = 0; i < 4; i++)
             a[i] = two_bf16(s[2 * k + i / 2][i % 2 * 2], s[2 * k + i / 2][i % 2 * 2 + 1]);
         UNROLL
-        for (int n = 0; n < W / 8; n++) {
+        for (int n = 0; n < W / 8; n += 2) {
             take_b_turned<W>(b, tile, k * 16, n * 8);
-            mma(o[n], a, b);
+            mma(o[n], a, b[0]);
+            mma(o[n + 1], a, b[1]);
         }
     }
 }
@@ -161,25 +163,30 @@ template <int N> FN void factors_along(float (&f)[N][2], const Attend &a, const 
     }
 }
 
-/* Factors of keys g and g + 8, queries 2 t and 2 t + 1, where e[2 * key + query] are the four elements.  Lanes with the keys of
- * a block make one each, the lane of key i that of e[i]; its words then go to their lanes in two exchanges. */
-FN void factors_across(float (&f)[4], const Attend &a, const Place &p, const long (&e)[4])
+/* Factors of keys g and g + 8, queries 2 t and 2 t + 1: f[2 * key + query], where e is the element of the first.  Lanes with
+ * the keys of a block make one each, `block`; its words then go to their lanes in two exchanges. */
+FN void factors_across(float (&f)[4], const Attend &a, const Drop *d, long e, uint32_t block)
 {
-    Drop d = drop_here(a, p);
     if (!whole_blocks(a)) {
         UNROLL
         for (int c = 0; c < 4; c++)
-            f[c] = drop_one(&d, e[c]);
+            f[c] = drop_one(d, e + c % 2 * a.key + c / 2 * 8);
         return;
     }
     bool low = threadIdx.x & 4, high = threadIdx.x & 8;
-    Philox r = drop_block(&d, (high ? (low ? e[3] : e[2]) : (low ? e[1] : e[0])) / 4);
+    Philox r = drop_block(d, block);
     uint32_t x = __shfl_xor_sync(0xffffffffu, low ? r.v[0] : r.v[1], 4);
     uint32_t y = __shfl_xor_sync(0xffffffffu, low ? r.v[2] : r.v[3], 4);
     uint32_t x0 = low ? x : r.v[0], x1 = low ? r.v[1] : x, y0 = low ? y : r.v[2], y1 = low ? r.v[3] : y;
     uint32_t s = __shfl_xor_sync(0xffffffffu, high ? x0 : y0, 8), t = __shfl_xor_sync(0xffffffffu, high ? x1 : y1, 8);
-    f[0] = drop_factor(&d, high ? s : x0), f[1] = drop_factor(&d, high ? t : x1);
-    f[2] = drop_factor(&d, high ? y0 : s), f[3] = drop_factor(&d, high ? y1 : t);
+    f[0] = drop_factor(d, high ? s : x0), f[1] = drop_factor(d, high ? t : x1);
+    f[2] = drop_factor(d, high ? y0 : s), f[3] = drop_factor(d, high ? y1 : t);
+}
+
+/* The block that this lane makes. */
+FN uint32_t block_across(const Attend &a, long e)
+{
+    return (uint32_t)((uint64_t)(e + (threadIdx.x & 4 ? a.key : 0) + (threadIdx.x & 8)) / 4);
 }
 
 #define LOG2_E 0x1.715476p+0f
@@ -305,9 +312,9 @@ template <int W> static __global__ void __launch_bounds__(THREADS) mma_attend(re
 enum { STEP = 32 };
 
 /* A score t and the product dp = dy v become D(P) and dS = P (D(dp) - delta). */
-FN void slope(float *s, float *dp, float t, float lse, float delta, float factor)
+FN void slope(float *s, float *dp, float t, float lse_log2, float delta, float factor)
 {
-    float e = t == -F_INFINITY ? 0.0f : exp_less(t, lse * LOG2_E);
+    float e = t == -F_INFINITY ? 0.0f : exp_less(t, lse_log2);
     *dp = e == 0.0f ? 0.0f : e * (*dp * factor - delta);
     *s = e * factor;
 }
@@ -319,7 +326,7 @@ FN void slopes_of_queries(float (&s)[4][4], float (&dp)[4][4], const Attend &a, 
     UNROLL
     for (int half = 0; half < 2; half++) {
         long row = q + half * 8, at = (p.b * a.heads + p.head) * a.query + (row < a.query ? row : a.query - 1);
-        float x[4][2], f[4][2], lse = a.lse[at], delta = a.delta[at];
+        float x[4][2], f[4][2], lse = a.lse[at] * LOG2_E, delta = a.delta[at];
         UNROLL
         for (int i = 0; i < 8; i++)
             x[i / 2][i % 2] = s[i / 2][half * 2 + i % 2], f[i / 2][i % 2] = 1.0f;
@@ -332,30 +339,47 @@ FN void slopes_of_queries(float (&s)[4][4], float (&dp)[4][4], const Attend &a, 
     }
 }
 
-/* The same where rows are keys; seen: of the lane's two rows. */
-FN void slopes_of_keys(float (&s)[4][4], float (&dp)[4][4], const Attend &a, const Place &p, long q, long k,
-                       const bool (&seen)[2])
+/* Of queries q .. q + STEP - 1: lse times log2 e, and delta, beside each other. */
+FN void load_sums(float *sums, const Attend &a, const Place &p, long q)
 {
+    if (threadIdx.x < STEP) {
+        long row = q + threadIdx.x, at = (p.b * a.heads + p.head) * a.query + (row < a.query ? row : a.query - 1);
+        sums[2 * threadIdx.x] = a.lse[at] * LOG2_E, sums[2 * threadIdx.x + 1] = a.delta[at];
+    }
+}
+
+/* A bit for each of STEP queries from q on: it is there and sees the key. */
+FN uint32_t queries_of(const Attend &a, long q, long key)
+{
+    uint32_t there = bits_to(a.query - 1 - q);
+    if (a.causal)
+        there &= ~bits_to(key - 1 - q);
+    return a.window ? there & bits_to(key + a.window - 1 - q) : there;
+}
+
+/* The same where rows are keys, k and k + 8, and seen: whether the mask shows them. */
+FN void slopes_of_keys(float (&s)[4][4], float (&dp)[4][4], const Attend &a, const Place &p, long q, long k,
+                       const bool (&seen)[2], const float *sums)
+{
+    uint32_t there[2] = {seen[0] ? queries_of(a, q, k) : 0, seen[1] ? queries_of(a, q, k + 8) : 0};
+    long first = (p.head * a.query + q + my_column()) * a.key + k;
+    uint32_t block = block_across(a, first);
+    Drop d = {};
+    if (p.drop)
+        d = drop_here(a, p);
     UNROLL
     for (int n = 0; n < 4; n++) {
-        float f[4] = {1.0f, 1.0f, 1.0f, 1.0f}, lse[2], delta[2];
-        long e[4];
-        UNROLL
-        for (int c = 0; c < 2; c++) {
-            long column = q + n * 8 + c, last = a.query - 1, at = (p.b * a.heads + p.head) * a.query;
-            lse[c] = a.lse[at + (column < last ? column : last)], delta[c] = a.delta[at + (column < last ? column : last)];
-            e[c] = (p.head * a.query + column) * a.key + k, e[2 + c] = e[c] + 8;
-        }
+        float f[4] = {1.0f, 1.0f, 1.0f, 1.0f}, of[4];
+        load(of, sums + 2 * (n * 8 + my_column()));
+        long e = first + n * 8 * a.key;
         if (p.drop)
-            factors_across(f, a, p, e);
+            factors_across(f, a, &d, e, block + (uint32_t)n * 2 * (uint32_t)a.key);
         UNROLL
         for (int c = 0; c < 4; c++) {
-            long column = q + n * 8 + c % 2, row = k + c / 2 * 8;
-            bool there = seen[c / 2] && column < a.query && !(a.causal && row > column) &&
-                !(a.window && column - row >= a.window);
             float t = s[n][c] * a.scale;
-            t = !there ? -F_INFINITY : a.bias ? t + one(a.bias, e[c]) : t;
-            slope(&s[n][c], &dp[n][c], t, lse[c % 2], delta[c % 2], f[c]);
+            bool hidden = !(there[c / 2] >> my_column() >> (n * 8 + c % 2) & 1);
+            t = hidden ? -F_INFINITY : a.bias ? t + one(a.bias, e + c % 2 * a.key + c / 2 * 8) : t;
+            slope(&s[n][c], &dp[n][c], t, of[c % 2 * 2], of[c % 2 * 2 + 1], f[c]);
         }
     }
 }
@@ -391,6 +415,7 @@ template <int W> static __global__ void __launch_bounds__(THREADS) mma_back_quer
 template <int W, bool K, bool V> static __global__ void __launch_bounds__(THREADS) mma_back_keys(real *dk, real *dv, Attend a)
 {
     SHARED(uint32_t, room, ROWS * PITCH_OF(W));
+    SHARED(float, sums, 2 * STEP);
     long tiles = (a.key + ROWS - 1) / ROWS;
     Place p = place_of(a, blockIdx.x / tiles, blockIdx.x % tiles, a.share);
     long first = p.tile * ROWS, end = queries_end(a, first + ROWS);
@@ -410,11 +435,12 @@ template <int W, bool K, bool V> static __global__ void __launch_bounds__(THREAD
         for (long q = a.causal ? first : 0; q < end; q += STEP) {
             load_tile<STEP, W>(of_q, queries(a, a.q, a.qs, p), q, a.width);
             load_tile<STEP, W>(of_dy, queries(a, a.dy, a.heads * a.width, p), q, a.width);
+            load_sums(SHARED_AT(sums, 0), a, p, q);
             __syncthreads();
             products<4, W>(s, k, of_q);
             if constexpr (K)
                 products<4, W>(ds, v, of_dy);
-            slopes_of_keys(s, ds, a, p, q + my_column(), first + my_row(), seen);
+            slopes_of_keys(s, ds, a, p, q, first + my_row(), seen, SHARED_AT(sums, 0));
             if constexpr (V)
                 add_products<4, W>(to_v, s, of_dy);
             if constexpr (K)

@@ -34,26 +34,34 @@ template <int W> FN void take_a(uint32_t (&a)[4], const uint32_t *tile, int r, i
     a[0] = at[0], a[1] = at[8 * PITCH_OF(W)], a[2] = at[4], a[3] = at[8 * PITCH_OF(W) + 4];
 }
 
-/* b of a product with the transpose of a tile: its rows n .. n+7 are columns, k .. k+15 the inner index. */
-template <int W> FN void take_b(uint32_t (&b)[2], const uint32_t *tile, int n, int k)
-{
-    const uint32_t *at = tile + (n + (int)(threadIdx.x % WARP / 4)) * PITCH_OF(W) + k / 2 + (int)(threadIdx.x % 4);
-    b[0] = at[0], b[1] = at[4];
-}
-
-/* b of a product with a tile: rows k .. k+15, columns n .. n+7. */
-template <int W> FN void take_b_turned(uint32_t (&b)[2], const uint32_t *tile, int k, int n)
+/* Four 8 x 8 parts of tiles: lane i has the address of row i % 8 of part i / 8.  Of part m lane 4 g + t gets columns 2 t and
+ * 2 t + 1 of row g; TURNED: rows 2 t and 2 t + 1 of column g.  (PTX ISA, ldmatrix.) */
+template <bool TURNED> FN void load_parts(uint32_t (&b)[2][2], const uint32_t *row)
 {
 #ifdef __CUDACC__
-    unsigned at = (unsigned)__cvta_generic_to_shared(tile + (k + (int)(threadIdx.x % 16)) * PITCH_OF(W) + n / 2);
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];" : "=r"(b[0]), "=r"(b[1]) : "r"(at)
-                 : "memory");
+    unsigned at = (unsigned)__cvta_generic_to_shared(row);
+    if (TURNED)
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(b[0][0]), "=r"(b[0][1]), "=r"(b[1][0]), "=r"(b[1][1]) : "r"(at) : "memory");
+    else
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(b[0][0]), "=r"(b[0][1]), "=r"(b[1][0]), "=r"(b[1][1]) : "r"(at) : "memory");
 #else
-    int g = (int)(threadIdx.x % WARP / 4), t = (int)(threadIdx.x % 4);
-    const uint16_t *at = (const uint16_t *)(tile + (k + 2 * t) * PITCH_OF(W)) + n + g;
-    const int row = 2 * PITCH_OF(W);
-    b[0] = at[0] | (uint32_t)at[row] << 16;
-    b[1] = at[8 * row] | (uint32_t)at[9 * row] << 16;
+    simt_load_parts(__LINE__, b, row, TURNED);
 #endif
+}
+
+/* b of two products with the transpose of a tile: its rows n .. n+7 and n+8 .. n+15 are columns, k .. k+15 the inner index. */
+template <int W> FN void take_b(uint32_t (&b)[2][2], const uint32_t *tile, int n, int k)
+{
+    int i = (int)(threadIdx.x % WARP);
+    load_parts<false>(b, tile + (n + i / 16 * 8 + i % 8) * PITCH_OF(W) + k / 2 + i / 8 % 2 * 4);
+}
+
+/* b of two products with a tile: rows k .. k+15, columns n .. n+7 and n+8 .. n+15. */
+template <int W> FN void take_b_turned(uint32_t (&b)[2][2], const uint32_t *tile, int k, int n)
+{
+    int i = (int)(threadIdx.x % WARP);
+    load_parts<true>(b, tile + (k + i % 16) * PITCH_OF(W) + n / 2 + i / 16 * 4);
 }
 #endif
