@@ -3,10 +3,12 @@
 #
 # The schedules of sched/beats.c and of folded pipelines: weight gradients apart, several chunks a device, or both.  A tiny GPT
 # with tied weights and dropout gives the bits of 1f1b: on 1 to 4 stages, whatever is recomputed or waits in the host's memory,
-# with gradient groups, replicas, fused losses, in bf16, and between two processes; SLOW=1: more schedules, and all of them with
-# groups and in bf16.  The predicted step of GPT-2 on 4 stages is at least 14 % below that of 1f1b; in
-# 2 GiB, where zb-h1 has no plan, that of zb* is 12 % below.  With plan.chunks: auto interleaved is never slower than 1f1b;
-# zb-v is 3 % below it.
+# with gradient groups, replicas, fused losses, in bf16, and between two processes.  The predicted step of GPT-2 on 4 stages is
+# at least 14 % below that of 1f1b; in 2 GiB, where zb-h1 has no plan, that of zb* is 12 % below.  With plan.chunks: auto
+# interleaved is never slower than 1f1b; zb-v is 3 % below it.
+#
+# SLOW=1: more schedules, and all of them with groups and in bf16.  Then each synchronous schedule, two directions too: with 1,
+# 2 and 4 groups, in f32 and bf16, with fused losses and without, recomputed, offloaded, and between processes.
 . "$(dirname "$0")/lib.sh"
 need dpgen build/emitted build/librt.a build/librt_bf16.a
 
@@ -172,4 +174,37 @@ for limit in 330000 350000 376499 404749; do
     else fault "in $limit bytes: $got ns with 1f1b-split, $want with 1f1b"; fi
 done
 if [ "$(step_of 'zb*')" -le "$zb" ]; then pass; else fault "GPT-2: zb* is slower than zb-h1, $zb ns"; fi
+
+# ---- each synchronous schedule has the bits of 1f1b: 1,008 jobs
+# each LABEL GROUPS PRECISION TRANSPORT FATE...: of $model on two stages
+each() {
+    label=$1 groups=$2 compute=$3 transport=$4
+    shift 4
+    for one in $rows; do
+        case $groups.$one in 1.chimera | 1.bitpipe | 1.dualpipe) continue ;; esac
+        for fate in "$@"; do
+            case $fate in none) with_fate= ;; full) with_fate="--recompute full" ;; *) with_fate="--offload \"['*']\"" ;; esac
+            line "$label.$(echo "$one" | tr '*' s).$fate" 2 --schedule "'$one'" --set train.batch.groups=$groups \
+                --set train.precision.compute=$compute --set plan.transport=$transport $with_fate
+        done
+    done
+}
+rows=$(awk -F'"' '/^SCHEDULE/ { name = $2; row[name] = "" } name { row[name] = row[name] $0 } /^LATER/ { name = "" }
+    END { for (n in row) if (n !~ /^row/ && row[n] !~ /\.(async|given) = true/) print n }' gen/schedules.def | sort)
+for case in ${SLOW:+f32:1 f32:2 f32:4 bf16:1 bf16:2 bf16:4}; do
+    compute=${case%:*} groups=${case#*:} even="--planner even"
+    for model in "$tiny" "$models/heads.yaml --set train.batch.global=32"; do
+        if [ $compute = f32 ]; then use_portable; else use_bf16; fi
+        quick=$(command -v tcc)
+        each $case $groups $compute local none full away | plans
+        one_hash "each schedule, $case" "$(sed -n "s/^$case.1f1b.none //p" "$tmp/result")"
+        reference=$hash
+        if over_mpi 2 22; then
+            quick=$(command -v tcc)
+            each $case $groups $compute mpi none | plans
+            one_hash "each schedule, $case, mpi" "$reference"
+        fi
+    done
+done
+model=$tiny
 finish
