@@ -50,10 +50,12 @@ typedef struct {
                                    PREDICT: the one made */
     int variant;                /* order: of the fate row */
     int part;                   /* order, then comm: K_U: 0 ties and norms, 1 total norm, 2 updates, 3 copies
-                                   of shared parameters, 4 sums of the blocks of norms; MERGE, SHARE: level of the tree
+                                   of shared parameters, 4 sums of the blocks of norms, 5 ties between the ways up and down
+                                   the tree; MERGE, SHARE: level of the tree
                                    over rows; PREDICT: 0 for backward, 1 for forward; FOLD: Fold */
     int acc;                    /* order, then comm: W: 0 the first micro-batch of a chain, else 1 */
-    int group;                  /* order: W, FOLD: slot of the gradient accumulators; SHARE: 0 gradients, 1 parameters */
+    int group;                  /* order: W, FOLD: slot of the gradient accumulators; SHARE: 0 gradients, 1 parameters,
+                                   2 gradients of tied parameters */
     int into;                   /* order: FOLD: slot added into */
     int first, until;           /* comm: compute: the calls first .. until-1 of its line (calls_of); 0, 0: all.  Cut by
                                    offload, bucket.  FOLD: the gradients that these operators of backward complete */
@@ -144,9 +146,9 @@ typedef struct {                /* the straight line of one (chunk, phase, varia
 } Routine;
 
 typedef VEC(Action) Actions;
-/* How long copies have, once memory lacks: as long as they take; until the next micro-batch needs the place of the same
- * tensor; no time beside computing. */
-typedef enum { HURRY_NONE, HURRY_NEXT, HURRY_NOW } Hurry;
+/* How long copies have, once memory lacks: as long as they take; until the micro-batch after the next needs the place of the
+ * same tensor, for there are two; until the next one needs it; no time beside computing. */
+typedef enum { HURRY_NONE, HURRY_SECOND, HURRY_NEXT, HURRY_NOW } Hurry;
 /* Anything that a search asks of the passes beside the model.  Zeros and NULL: as the model says. */
 typedef struct {
     const char *planner;
@@ -276,9 +278,13 @@ int plan_buckets(const Plan *p);                                        /* so ma
  * part. */
 typedef struct { Bytes from, until; } Extent;
 Extent plan_share(const Plan *p, int row, int state, int level);
+Extent plan_own(const Plan *p, int row, int state);
 /* train.shard: each row updates its own part of the parameter, and has that part of its moments; those of that operator. */
 bool plan_sharded(const Plan *p, int param);
+int plan_joins_op(const Plan *p, int op);   /* without: the parameter whose uses it adds before they go down the tree; -1 */
+bool *plan_joined(const Plan *p);           /* by state: a gradient of such a parameter */
 int plan_cuts_op(const Plan *p, int op);            /* the parameter of which an update takes a part; -1: it takes all */
+Extent plan_summed(const Plan *p, int row, int state);  /* of a gradient, what is whole in the row when its uses are added */
 Extent plan_piece(const Plan *p, int row, int state);   /* of a state, what the row updates: its part, or all */
 bool plan_across(const Plan *p, int device, const Action *k);           /* a state goes to another row, or comes from one */
 /* Why this schedule cannot be made of these numbers; NULL: it can.  Only asynchronous ones have reasons. */
@@ -354,7 +360,7 @@ bool is_copy(const Action *k);                      /* OUT, IN, or the wait for 
 bool fold_takes(const Graph *g, int fold, int state);   /* list/action.c: a gradient of its chunk */
 bool fold_in(const Graph *g, int first, int until, int state);  /* one that those operators complete; 0, 0: all do */
 bool *folds_early(const Graph *g);                      /* by state: FOLD_I takes it */
-int  update_part(const Op *o);                       /* part of the update: see Action.part */
+int  update_part(const Plan *p, int op);             /* part of the update: see Action.part */
 enum { MOST_REQUESTS = 256 };                       /* rt.h: MAX_REQUESTS; messages that a device has under way at once */
 enum { MOST_HANDLES = 1022 };                       /* rt.h: MAX_HANDLES, less what a library keeps for itself */
 void check_lower(const Plan *p);                    /* calls, operands, sizes; no addresses yet */

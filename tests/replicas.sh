@@ -86,14 +86,21 @@ for r in 2 4 8; do
     if [ "$got" = "$order" ]; then pass; else fault "losses of $r replicas: $got, not $order"; fi
 done
 
-# All together send each element r - 1 times up the tree and as often down.
+# All together send each element r - 1 times up the tree and as often down; the later use of the tied table goes up alone.
 for r in 2 4 8; do
     ./dpgen plan "$tmp/model.yaml" --estimate --set train.batch.global=16 --set train.batch.groups=8 --devices "$tmp/nine" \
         --stages 1 --replicas $r -d m >"$tmp/plan.txt" 2>&1
     sent=$(awk '/^action [0-9]* kind=send .*state=.*grad/ { sub(/.* bytes=/, ""); n += $1 } END { print n }' "$tmp/plan.txt")
-    have=$(awk '/^buf 0:[^ ]*grad\.[0-9]* / { sub(/.* bytes=/, ""); n += $1 } END { print n }' "$tmp/plan.txt")
-    [ "$sent" = $((2 * (r - 1) * have)) ] && pass || fault "$r replicas send $sent bytes of gradients of $have each"
+    have=$(awk '/^buf 0:[^ ]*grad\.[0-9]* / { twice = /grad\.0 / ? 2 : 1; sub(/.* bytes=/, ""); n += twice * $1 }
+        END { print n }' "$tmp/plan.txt")
+    [ "$sent" = $(((r - 1) * have)) ] && pass || fault "$r replicas send $sent bytes of gradients of $((have / 2)) each"
 done
+# Where a use is on another stage, what a replica has summed up goes home: a part.
+./dpgen plan "$tmp/model.yaml" --estimate --set train.batch.global=16 --set train.batch.groups=4 --devices "$tmp/nine" \
+    --stages 2 --replicas 4 --schedule 1f1b -d m >"$tmp/plan.txt" 2>&1
+home=$(awk '/^action [0-9]* kind=send .*state=wte.weight.grad.1 / { peer = $0; sub(/.* peer=/, "", peer); peer += 0
+    if (peer % 2 != $2 % 2) { sub(/.* bytes=/, ""); n += $1 } } END { print n }' "$tmp/plan.txt" 2>&1)
+[ "$home" = $((256 * 24 * 4)) ] && pass || fault "ties of 4 replicas take $home bytes home"
 
 plan="./dpgen plan $model"
 refuse "three replicas" 3 'no power of two' $plan --replicas 3

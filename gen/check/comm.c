@@ -167,7 +167,7 @@ static bool same_computation(const Plan *p, int device, const Action *a, const A
 static bool is_empty(const Plan *p, const Action *k)
 {
     for (int o = p->g->nb; o < p->g->op.n; o++)
-        if (p->chunk.at[o] == k->chunk && update_part(&p->g->op.at[o]) == k->part)
+        if (p->chunk.at[o] == k->chunk && update_part(p, o) == k->part)
             return false;
     return true;
 }

@@ -381,7 +381,10 @@ static Value moved_value(const Memory *m, const Action *k, int from)
     int op = m->p->g->state.at[k->state].op, chunk = op < 0 ? -1 : m->p->chunk.at[op];
     bool across = plan_across(m->p, m->device, k);
     switch (m->p->g->state.at[k->state].kind) {
-    case S_GRAD: return value_gradient(k->state, !across ? whole(m)
+    case S_GRAD:
+        if (across && k->back && value_joined(m->p, m->p->g->state.at[k->state].param))
+            return value_tied(m->later, k->state, whole(m), m->step);
+        return value_gradient(k->state, !across ? whole(m)
                                        : subtree(m->p, from, chunk, k->back ? plan_levels(m->p) : k->part), m->step);
     case S_BLOCKS: return value_gradient(k->state, subtree(m->p, from, -1, k->part), m->step);
     case S_NORM: return value_norm(k->state, partials_of(m->p, k->state, from, way(m)), m->step);
@@ -464,7 +467,7 @@ static Kept moved_part(const Memory *m, const Action *k, bool receive)
     const State *s = k->state >= 0 ? &m->p->g->state.at[k->state] : NULL;
     bool across = s && (s->kind == S_GRAD || k->back) && plan_across(m->p, m->device, k);
     if (s && s->kind == S_GRAD && !across) {        /* of a use elsewhere: what is whole here */
-        bool cut = m->p->m->train.shard && !m->p->g->state.at[s->param].tracked;
+        bool cut = value_joined(m->p, s->param) || (m->p->m->train.shard && !m->p->g->state.at[s->param].tracked);
         Kept part = value_kept(m->p, plan_replica(m->p, m->device), k->state, cut ? plan_levels(m->p) : 0);
         check_half(m, k, k->at, part);
         return part_of(m, k->buf, k->slot, k->at, k->bytes);

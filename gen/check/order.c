@@ -27,7 +27,7 @@
  * Cost: linear in actions times devices.
  * Not handled: tensors that skip chunks.  check_comm checks them, where messages exist.
  */
-#include "plan.h"
+#include "value.h"
 #include <string.h>
 
 typedef struct { int64_t from, to; } Range;     /* micro-batches summed; from == to: empty */
@@ -47,7 +47,8 @@ typedef struct {
     int *predicted;             /* by chunk of all rows, for backward and forward: the newest version */
     int *next;                  /* by device */
     bool *merged;               /* by device: its partner has done the merge or share at hand */
-    int *shared[2];             /* by chunk of all rows: levels of the tree down which gradients, parameters were shared */
+    int *shared[3];             /* [Action.group], by chunk of all rows: levels of the tree down which that was shared */
+    bool ties;                  /* rows add the uses of some parameter in parts */
     int device, home, first, row;   /* at hand: its row of Plan.home, and first micro-batch; that row's chunk 0, of all rows */
 } Check;
 
@@ -139,10 +140,20 @@ static void fold(Check *x, const Action *k)
     from->from = from->to = 0;
 }
 
-/* Of an update: with train.shard also the sums of blocks, behind part 0, and the copies of parameters at the end. */
+/* Of an update: with train.shard also the sums of blocks, behind part 0, and the copies of parameters at the end.  Where rows
+ * add ties in parts, those come first. */
+static const int *sequence(const Check *x)
+{
+    static const int plain[] = {0, 1, 2, -1}, tied[] = {5, 0, 1, 2, -1}, sharded[] = {0, 4, 1, 2, 3, -1};
+    return x->p->m->train.shard ? sharded : x->ties ? tied : plain;
+}
+
 static int parts(const Check *x)
 {
-    return x->p->m->train.shard ? 5 : 3;
+    int n = 0;
+    while (sequence(x)[n] >= 0)
+        n++;
+    return n;
 }
 
 static bool is_merge(const Check *x, int device, const Action *k)
@@ -170,11 +181,13 @@ static bool meets(Check *x, const Action *k, bool *first)
 static bool share(Check *x, const Action *k)
 {
     bool first;
-    int at = x->row + k->chunk, what = k->group == 1;
+    int at = x->row + k->chunk, what = k->group, done = x->part[at] % parts(x);
+    if (what < 0 || what > 2)
+        wrong(k, "shares nothing that there is");
     if (!meets(x, k, &first))
         return false;
     const Range *sum = sum_of(x, k, 0);
-    bool ready = what ? x->part[at] % parts(x) == 4 : sum->to - sum->from == x->p->g->micro;
+    bool whole = sum->to - sum->from == x->p->g->micro, ready = what == 1 ? done == 4 : whole && (what == 0 || done == 1);
     if (!ready || k->part != plan_levels(x->p) - 1 - x->shared[what][at]++)
         wrong(k, "is shared before it is whole, or in another order than down the tree");
     return true;
@@ -201,14 +214,15 @@ static bool merge(Check *x, const Action *k)
 
 static void update(Check *x, const Action *k)
 {
-    static const int sharded[] = {0, 4, 1, 2, 3};
     Range *all = sum_of(x, k, 0);
     int64_t m = x->p->g->micro;
     int at = x->row + k->chunk, done = x->part[at]++;
     bool summed = all->from == k->step * m && all->to == (k->step + 1) * m && x->shared[0][at] == plan_levels(x->p);
     if (k->part != 3 && !summed)
         wrong(k, "is updated before the gradient is whole");
-    if (k->step != done / parts(x) || k->part != (parts(x) == 5 ? sharded[done % 5] : done % 3))
+    if (x->ties && k->part != 5 && x->shared[2][at] != plan_levels(x->p))
+        wrong(k, "is updated before each row has the sum of ties");
+    if (k->step != done / parts(x) || k->part != sequence(x)[done % parts(x)])
         wrong(k, "the parts of its update are not in order");
     if (k->part == 3 && x->shared[1][at] != plan_levels(x->p))
         wrong(k, "is copied before each row has all of it");
@@ -220,7 +234,7 @@ static void update(Check *x, const Action *k)
         wrong(k, "is updated from another version than the newest, or without keeping that");
     x->copied[at] = false;
     *all = (Range){0, 0};
-    x->shared[0][at] = 0;
+    x->shared[0][at] = x->shared[2][at] = 0;
 }
 
 /* ---- versions ---------------------------------------------------------------------------------------------------- */
@@ -370,8 +384,10 @@ static void open_check(Check *x, const Plan *p, int steps)
     x->predicted = alloc(sizeof(int) * 2 * chunks);
     x->last_w = alloc(sizeof(int) * chunks);
     x->part = alloc(sizeof(int) * chunks);
-    x->shared[0] = alloc(sizeof(int) * chunks);
-    x->shared[1] = alloc(sizeof(int) * chunks);
+    for (int what = 0; what < 3; what++)
+        x->shared[what] = alloc(sizeof(int) * chunks);
+    for (int o = p->g->nb; o < p->g->op.n; o++)
+        x->ties |= value_joins(p, &p->g->op.at[o]);
     x->next = alloc(sizeof(int) * (size_t)p->devices);
     x->merged = alloc((size_t)p->devices);
     for (size_t c = 0; c < chunks; c++)

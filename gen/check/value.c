@@ -4,6 +4,7 @@
  */
 #include "value.h"
 
+#include <string.h>
 
 Value value_mix(Value a, uint64_t b)
 {
@@ -70,9 +71,22 @@ Kept value_kept(const Plan *p, int row, int state, int levels)
     return (Kept){border(p, state, rows, low), border(p, state, rows, high)};
 }
 
+/* Where a replica has one pipeline.  Statistics that batches track are no sums over uses. */
+bool value_joined(const Plan *p, int param)
+{
+    return !p->m->train.shard && plan_rows(p) > 1 && plan_rows(p) == plan_replicas(p) && !p->g->state.at[param].tracked;
+}
+
+bool value_joins(const Plan *p, const Op *o)
+{
+    bool tie = o->phase == PH_U && !strcmp(row(o->row)->name, "TieAdd");
+    return tie && value_joined(p, p->g->state.at[o->arg.at[0].index].param);
+}
+
 int value_cut(const Plan *p, const Op *o)
 {
-    if (!p->m->train.shard || plan_rows(p) == 1 || o->phase != PH_U || !row(o->row)->element)
+    bool shard = p->m->train.shard && plan_rows(p) > 1 && o->phase == PH_U && row(o->row)->element;
+    if (!shard && !value_joins(p, o))
         return -1;
     const State *s = &p->g->state.at[o->arg.at[0].index];
     return s->param < 0 ? p->g->state.at[o->arg.at[1].index].param : s->param;

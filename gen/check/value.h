@@ -35,6 +35,9 @@ Kept value_kept(const Plan *p, int row, int state, int levels);
 
 /* Does the row update its own part alone (train.shard)?  The parameter; -1: the operator takes all of it, or none. */
 int value_cut(const Plan *p, const Op *o);
+/* Without: does it add the uses of a parameter in the part that its row has summed up, before the sum goes down the tree? */
+bool value_joins(const Plan *p, const Op *o);
+bool value_joined(const Plan *p, int param);
 
 const int *value_uses(const Graph *g);      /* by gradient: that of the next use of its parameter; -1: this is the last */
 /* The sum over the uses of a tied parameter from this one on: use u is added to use u-1, the last first. */

@@ -75,14 +75,14 @@ static Bytes part_at(const Stager *w, const Op *o, const Arg *a)
     const Plan *p = w->p;
     const State *s = a->state ? &p->g->state.at[a->index] : NULL;
     bool whole = s && (s->kind == S_GRAD || s->kind == S_PARAM || s->kind == S_COPY);
-    return whole && plan_cuts_op(p, (int)(o - p->g->op.at)) >= 0 ? plan_piece(p, plan_replica(p, w->device), a->index).from : 0;
+    return whole && plan_cuts_op(p, (int)(o - p->g->op.at)) >= 0 ? plan_own(p, plan_replica(p, w->device), a->index).from : 0;
 }
 
 /* A literal: of a part, its own number of elements, and its own first block. */
 static void print_int(Stager *w, const Op *o, const Arg *a)
 {
     int param = plan_cuts_op(w->p, (int)(o - w->p->g->op.at));
-    Extent part = param >= 0 ? plan_piece(w->p, plan_replica(w->p, w->device), param) : (Extent){0, 0};
+    Extent part = param >= 0 ? plan_own(w->p, plan_replica(w->p, w->device), param) : (Extent){0, 0};
     Bytes size = type_bytes(F32);
     if (param >= 0 && !strcmp(a->token, "n"))
         call_int(w, (part.until - part.from) / size);

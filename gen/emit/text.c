@@ -26,7 +26,7 @@ static const char *computed(const char *what, const Action *k)
 
 const char *action_text(const Plan *p, const Action *k)
 {
-    static const char *const update[] = {"gather gradients", "norm", "update", "copies", "sum blocks"};
+    static const char *const update[] = {"gather gradients", "norm", "update", "copies", "sum blocks", "add ties"};
     switch (k->kind) {
     case K_F: return computed("forward", k);
     case K_B: return computed("backward", k);

@@ -42,7 +42,8 @@ struct Finish {
     VEC(Gradient) gradient;     /* in the order of the states */
     Sizes *own;                 /* by chunk: of its gradients */
     VEC(Given) given;           /* parameters that are shared once they are updated */
-    Ints *state, *back;         /* by chunk: its gradients; of them and of parameters, what goes down the tree */
+    Ints *state, *back[3];      /* by chunk: its gradients; [Action.group] of them and of parameters, what goes down the tree */
+    const bool *joined;         /* plan_joined() */
     Sizes *with;                /* by chunk: of those that I adds to */
     Ns **update;                /* [class * PARTS + part][i]: of operators 0..i-1 */
     Ns *begin, *wire, *sent;    /* by device; [from * devices + to]; [part * devices + device] */
@@ -63,6 +64,13 @@ static void add_user(const Facts *x, Shared *all, const Op *o, const Arg *a)
         *PUSH(&all[a->index].user) = u;
 }
 
+/* Bytes of a message between stages: of a use elsewhere, what is whole there. */
+static Bytes message_of(const Plan *p, int s)
+{
+    Extent part = p->g->state.at[s].kind == S_GRAD ? plan_summed(p, 0, s) : (Extent){0, p->g->state.at[s].bytes};
+    return part.until - part.from;
+}
+
 static Shareds shared_of(const Facts *x)
 {
     const Graph *g = x->q->p->g;
@@ -76,7 +84,7 @@ static Shareds shared_of(const Facts *x)
         bool apart = false;
         for (int i = 1; i < all[s].user.n; i++)
             apart |= all[s].user.at[i].at != all[s].user.at[0].at;
-        all[s].bytes = g->state.at[s].bytes;
+        all[s].bytes = message_of(x->q->p, s);
         all[s].part = transport_part(g->state.at[s].kind);
         if (apart && all[s].part >= 0)
             *PUSH(&some) = all[s];
@@ -103,7 +111,7 @@ static void find_updates(Finish *f)
         for (int part = 0; part < PARTS && !update[part]; part++) {
             update[part] = alloc(sizeof(Ns) * ((size_t)f->x->n + 1));
             for (int o = p->g->nb; o < p->g->op.n; o++)
-                if (update_part(&p->g->op.at[o]) == part)
+                if (update_part(p, o) % 5 == part)      /* ties in front of the way down too: 5 */
                     update[part][facts_home(p->g, &p->g->op.at[o]) + 1] += call_time(p, d, o);
             for (int i = 0; i < f->x->n; i++)
                 update[part][i + 1] += update[part][i];
@@ -118,7 +126,9 @@ Finish *finish_open(const Facts *x)
     *f = (Finish){.x = x, .p = x->q->p, .slack = order_slack(x->q->p), .shared = shared_of(x)};
     f->own = alloc(sizeof(Sizes) * (size_t)x->chunks);
     f->state = alloc(sizeof(Ints) * (size_t)x->chunks);
-    f->back = alloc(sizeof(Ints) * (size_t)x->chunks);
+    f->joined = plan_joined(f->p);
+    for (int what = 0; what < 3; what++)
+        f->back[what] = alloc(sizeof(Ints) * (size_t)x->chunks);
     f->with = alloc(sizeof(Sizes) * (size_t)x->chunks);
     f->update = alloc(sizeof(Ns *) * PARTS * (size_t)f->p->c->classes);
     f->begin = alloc(sizeof(Ns) * devices);
@@ -133,6 +143,13 @@ Finish *finish_open(const Facts *x)
 
 /* ---- before and between computations ------------------------------------------------------------------------------- */
 
+/* With which K_SHARE a gradient goes down the tree: Action.group; -1: it does not. */
+static int goes_down(const Finish *f, int s)
+{
+    const State *x = &f->p->g->state.at[s];
+    return plan_sharded(f->p, x->param) || (f->joined[s] && x->use > 0) ? -1 : f->joined[s] ? 2 : 0;
+}
+
 void finish_begin(Finish *f, const int *chunk, Ns *now)
 {
     const Graph *g = f->p->g;
@@ -143,18 +160,18 @@ void finish_begin(Finish *f, const int *chunk, Ns *now)
         now[home] += action_fixed(f->p->c, home, K_COUNT, 1, 0);
     }
     for (int c = 0; c < f->x->chunks; c++)
-        f->own[c].n = f->with[c].n = f->state[c].n = f->back[c].n = 0;
+        f->own[c].n = f->with[c].n = f->state[c].n = f->back[0][c].n = f->back[1][c].n = f->back[2][c].n = 0;
     for (int i = 0; i < f->gradient.n; i++) {
         const Gradient *x = &f->gradient.at[i];
         *PUSH(&f->own[chunk[x->at]]) = x->bytes;
         *PUSH(&f->state[chunk[x->at]]) = x->state;
-        if (!plan_sharded(f->p, g->state.at[x->state].param))
-            *PUSH(&f->back[chunk[x->at]]) = x->state;
+        if (goes_down(f, x->state) >= 0)
+            *PUSH(&f->back[goes_down(f, x->state)][chunk[x->at]]) = x->state;
         if (x->joint)
             *PUSH(&f->with[chunk[x->at]]) = x->bytes;
     }
     for (int i = 0; i < f->given.n; i++)
-        *PUSH(&f->back[chunk[f->given.at[i].at]]) = f->given.at[i].state;
+        *PUSH(&f->back[1][chunk[f->given.at[i].at]]) = f->given.at[i].state;
 }
 
 static Bytes sum_of(const Sizes *list)
@@ -226,7 +243,8 @@ static const Halves *halves_of(const Finish *f, int row, const Action *k)
 Ns finish_merge(const Finish *f, int device, const Action *k, Ns now)
 {
     const Ints one = {(int[]){k->state}, 1, 1};
-    const Ints *state = k->state >= 0 ? &one : k->kind == K_MERGE ? &f->state[k->chunk] : &f->back[k->chunk];
+    const Ints *state = k->state >= 0 ? &one : k->kind == K_MERGE ? &f->state[k->chunk]
+                        : &f->back[k->group][k->chunk];
     Batch batch = {0};
     Crossings batches[2] = {{.n = 0}, {.n = 0}};
     Ns in = now, out = now;
@@ -385,6 +403,8 @@ static void add_merge(const Finish *f, const Action *k, Ns *least)
     Ns *wire = alloc(sizeof *wire * (size_t)f->x->n), *adding = alloc(sizeof *adding * (size_t)f->x->n);
     for (int i = 0; i < f->gradient.n; i++) {
         const Gradient *g = &f->gradient.at[i];
+        if (k->kind == K_SHARE && goes_down(f, g->state) != k->group)
+            continue;
         Extent gets = transport_halves(p, row, g->state, k->part, k->kind == K_SHARE).gets;
         Bytes bytes = gets.until - gets.from;
         wire[g->at] += bytes ? cost_wire(p->c, k->from_device, plan_home(p, 0, 0), bytes) : 0;

@@ -75,7 +75,7 @@ Ns call_time(const Plan *p, int device, int op)
     int param = plan_cuts_op(p, op);
     if (param < 0)
         return all;
-    Extent part = plan_piece(p, plan_replica(p, device), param);
+    Extent part = plan_own(p, plan_replica(p, device), param);
     if (part.until == part.from || all <= least)
         return part.until == part.from ? 0 : all;
     Bytes share = ((part.until - part.from) << 20) / p->g->state.at[param].bytes;       /* of 2^20 */
@@ -108,13 +108,15 @@ Ns action_time(const Plan *p, int device, const Action *k)
 }
 
 /* The part of the update that an operator belongs to: 0 ties and partial norms, 1 total norms, 2 the rest,
- * 3 copies of parameters that came back in parts, 4 sums of blocks. */
-int update_part(const Op *o)
+ * 3 copies of parameters that came back in parts, 4 sums of blocks, 5 ties in front of the way down. */
+int update_part(const Plan *p, int op)
 {
-    const char *name = row(o->row)->name;
+    const char *name = row(p->g->op.at[op].row)->name;
     static const struct { const char *row; int part; } parts[] = {
         {"TieAdd", 0}, {"NormPartial", 0}, {"NormBlocks", 0}, {"NormTotal", 1}, {"Narrow", 3}, {"NormSum", 4},
     };
+    if (plan_joins_op(p, op) >= 0)
+        return 5;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (!strcmp(name, parts[i].row))
             return parts[i].part;

@@ -11,7 +11,8 @@
  * micro-batch completes.  Behind a piece its bucket begins its way up the tree (share.c), and each gradient that was under way
  * before ends its level and begins the next one.  What is left goes on so behind backward.  Gradients come in turn, those that
  * began first, and a few at once: a queue.  It is the same on both sides of each pair, because nothing but the chunk, its calls
- * and the levels decide on it; one without a part at some level stays in turn.  Request numbers are dealt out anew.
+ * and the levels decide on it; one without a part at some level stays in turn.  Those of tied parameters go up the tree so; the
+ * way down of their sum stays where it was.  Request numbers are dealt out anew.
  *
  * No addition changes its place in the tree, so the bits stay.  Buffers of what arrives live longer.
  *
@@ -35,6 +36,7 @@ typedef struct {
     Plan *p;
     int device, levels;         /* up and down */
     const Backward *back;
+    const bool *joined;         /* plan_joined() */
     Actions old, out;
     int *begun;                 /* by action: the begin that it is or ends, from 1 on; 0: it is no message */
     Level *level;               /* [state * levels + level] */
@@ -49,7 +51,7 @@ static bool is_exchange(const Bucket *x, const Action *k)
 {
     ActionKind kind = k->kind == K_WAIT ? k->of : k->kind;
     bool moves = kind == K_SEND || kind == K_RECV || kind == K_MERGE;
-    return moves && k->state >= 0 && x->p->g->state.at[k->state].kind == S_GRAD &&
+    return moves && k->state >= 0 && x->p->g->state.at[k->state].kind == S_GRAD && !(k->back && x->joined[k->state]) &&
            (kind == K_MERGE || plan_across(x->p, x->device, k));
 }
 
@@ -253,7 +255,7 @@ static void turn(Bucket *x)
 {
     Turn t = x->queue.at[x->first++];
     put(x, &x->level[t.state * x->levels + t.level].end);
-    if (t.level + 1 < x->levels)
+    if (t.level + 1 < (x->joined[t.state] ? plan_levels(x->p) : x->levels))
         enter(x, t.state, t.level + 1);
 }
 
@@ -350,7 +352,7 @@ static int before_exchanges(const Bucket *x)
 
 int bucket(Plan *p, int device, const Backward *back, Actions *list)
 {
-    Bucket x = {.p = p, .device = device, .levels = 2 * plan_levels(p), .back = back, .old = *list};
+    Bucket x = {.p = p, .device = device, .levels = 2 * plan_levels(p), .back = back, .old = *list, .joined = plan_joined(p)};
     if (plan_buckets(p) == 1)
         return 0;
     name_requests(&x.old);

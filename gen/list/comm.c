@@ -11,7 +11,8 @@
  *   skips     a tensor goes straight from its producer to each device that reads it, once a micro-batch
  *   ties      the gradient of a remote use goes home before the update, the new weight comes back after it
  *   replicas  before the update, level by level of the tree over replicas, two devices send each other a half of their part
- *             of every gradient of a chunk and add the received one.  Down the tree they send each other what they have.  A few
+ *             of every gradient of a chunk and add the received one.  Down the tree they send each other what they have.  Ties
+ *             are added in between, so their messages come there, and carry what the row has summed up.  A few
  *             are under way at once, so that little room is needed
  *   norm      every device sends its vector of partial norms to the one that adds them in global order
  *   offload   copies to the host and back come last and wait only for the link: offload.c
@@ -173,7 +174,8 @@ static Ints crossing(const Comm *c, const Action *k)
         const Msg *m = &c->desk.msg.at[i];
         bool here = m->level == k->part && m->back == (k->kind == K_SHARE);
         const State *s = here ? &g->state.at[m->state] : NULL;
-        bool whole = here && k->state >= 0, some = here && k->state < 0 && s->kind == (k->group ? S_PARAM : S_GRAD);
+        bool whole = here && k->state >= 0, some = here && k->state < 0 && s->kind == (k->group == 1 ? S_PARAM : S_GRAD);
+        some &= k->kind == K_MERGE || m->joined == (k->group == 2);
         if (whole ? m->state == k->state && changes(c, k->state) : some && c->p->chunk.at[s->op] == k->chunk)
             *PUSH(&list) = i;
     }
@@ -346,8 +348,9 @@ static void put_compute(Comm *c, const Action *k, const Ints *now, const Backwar
 {
     c->desk.beat++;
     desk_wait_sends(&c->desk, c->times, true);
-    if (k->kind == K_U && k->part < 3 && k->part != c->part)       /* once for all chunks of the device */
-        put_update_messages(c, c->part = k->part);
+    int part = k->kind != K_U ? -1 : k->part == 5 ? 0 : k->part;
+    if (part >= 0 && part < 3 && part != c->part)       /* once for all chunks of the device */
+        put_update_messages(c, c->part = part);
     if (k->chunk >= 0 && k->mb >= 0)
         put_loads(c, k);
     if (back && back->early > 0 && (k->kind == K_B || k->kind == K_I)) {

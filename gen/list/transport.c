@@ -91,24 +91,25 @@ static void add_states(const Plan *p, Msgs *list, int way)
                     add(p, list, (Msg){.tensor = -1, .state = s, .way = way, .src = (int)src, .dst = (int)dst, .level = -1});
 }
 
-/* Gradients cross up the tree.  Down the tree cross those of parameters that each row updates, or the parameters that rows have
- * updated in parts. */
-static bool crosses(const Plan *p, int s, bool back)
+/* Gradients cross up the tree.  Down the tree cross those of parameters that each row updates, of tied ones the sum in the
+ * first use, or the parameters that rows have updated in parts. */
+static bool crosses(const Plan *p, const bool *joined, int s, bool back)
 {
     const State *x = &p->g->state.at[s];
-    bool own = x->param >= 0 && plan_sharded(p, x->param);
-    return x->kind == S_BLOCKS ? !back : x->kind == S_GRAD ? !back || !own : x->kind == S_PARAM && back && own;
+    bool own = x->param >= 0 && plan_sharded(p, x->param), later = joined[s] && x->use > 0;
+    return x->kind == S_BLOCKS ? !back : x->kind == S_GRAD ? !back || (!own && !later) : x->kind == S_PARAM && back && own;
 }
 
 static void add_merges(const Plan *p, Msgs *list)
 {
     int levels = plan_levels(p);
+    const bool *joined = plan_joined(p);
     for (int i = 0; i < 2 * levels; i++)
         for (int s = 0; s < p->g->state.n; s++)
-            if (crosses(p, s, i >= levels)) {
+            if (crosses(p, joined, s, i >= levels)) {
                 int stage = p->g->state.at[s].op < 0 ? -1 : device_of(p, 0, p->g->state.at[s].op);
                 add(p, list, (Msg){.tensor = -1, .state = s, .src = stage, .dst = stage, .level = i % levels,
-                                   .back = i >= levels});
+                                   .back = i >= levels, .joined = joined[s]});
             }
 }
 
@@ -234,7 +235,7 @@ Action desk_transfer(const Desk *d, ActionKind kind, int msg, int step, int mb)
     a.peer = plan_twin(d->p, kind == K_SEND ? m->dst : m->src, d->replica);
     a.bytes = m->tensor >= 0 ? d->p->g->tensor.at[m->tensor].bytes : d->p->g->state.at[m->state].bytes;
     if (m->tensor < 0 && d->p->g->state.at[m->state].kind == S_GRAD) {      /* of a use elsewhere: what is whole here */
-        Extent part = plan_piece(d->p, d->replica, m->state);
+        Extent part = plan_summed(d->p, d->replica, m->state);
         a.at = part.from;
         a.bytes = part.until - part.from;
     }

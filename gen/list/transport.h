@@ -105,7 +105,7 @@ typedef struct {                /* between stages: a message of every replica */
     int way;                    /* pipeline of the replica */
     int src, dst;
     int level;                  /* between two rows, of the same chunk: level of their tree; else -1 */
-    bool back;                  /* ... down the tree */
+    bool back, joined;          /* ... down the tree; a gradient of a tied parameter */
     int made, made_in;          /* a tensor: chunk and phases that produce it */
     int *phases;                /* a tensor: by chunk, bits of the phases that read it on dst */
     int slack;                  /* computations until its send is waited for */

@@ -226,17 +226,17 @@ static void line_routine(Lower *w, const Action *k)
 static bool has_part(const Lower *w, int op)
 {
     int param = plan_cuts_op(w->p, op);
-    Extent part = param < 0 ? (Extent){0, 1} : plan_piece(w->p, plan_replica(w->p, w->device), param);
+    Extent part = param < 0 ? (Extent){0, 1} : plan_own(w->p, plan_replica(w->p, w->device), param);
     return part.until > part.from;
 }
 
 static void update_routine(Lower *w, int chunk, int part)
 {
-    static const char *const name[] = {"gather", "norm", "update", "copies", "sums"};
+    static const char *const name[] = {"gather", "norm", "update", "copies", "sums", "ties"};
     Routine *r = new_routine(w, K_U, chunk, several_chunks(w->p) ? strf("chunk%d_%s", chunk, name[part]) : name[part]);
     r->part = part;
     for (int o = w->p->g->nb; o < w->p->g->op.n; o++)
-        if (w->p->chunk.at[o] == chunk && update_part(&w->p->g->op.at[o]) == part && has_part(w, o))
+        if (w->p->chunk.at[o] == chunk && update_part(w->p, o) == part && has_part(w, o))
             add_call(w, r, o, false);
 }
 

@@ -90,6 +90,7 @@ static void exchange(Plan *p, int device, ActionKind kind, int chunk, int level,
         }
 }
 
+/* what: Action.group */
 static void share(Plan *p, int device, int chunk, int what)
 {
     for (int level = plan_levels(p); level-- > 0;)
@@ -119,14 +120,24 @@ static void merge_blocks(Plan *p, int device)
     }
 }
 
+static bool has_ties(const Plan *p)
+{
+    for (int o = p->g->nb; o < p->g->op.n; o++)
+        if (plan_joins_op(p, o) >= 0)
+            return true;
+    return false;
+}
+
 /* The parts of the update.  With train.shard norms need the blocks of all rows, and each row hands on what it has updated
- * before copies are made. */
+ * before copies are made.  Without it rows add ties in parts, and hand those on before norms. */
 static void update(Plan *p, int device)
 {
-    static const int plain[] = {0, 1, 2}, sharded[] = {0, 4, 1, 2, 3};
-    bool shard = p->m->train.shard;
-    for (int i = 0; i < (shard ? 5 : 3); i++) {
-        int part = shard ? sharded[i] : plain[i];
+    static const int plain[] = {0, 1, 2, -1}, tied[] = {5, 0, 1, 2, -1}, sharded[] = {0, 4, 1, 2, 3, -1};
+    const int *parts = p->m->train.shard ? sharded : has_ties(p) ? tied : plain;
+    for (int i = 0; parts[i] >= 0; i++) {
+        int part = parts[i];
+        if (part == 0 && parts == tied)
+            share(p, device, -1, 2);
         if (part == 3)
             share(p, device, -1, 1);
         if (part == 4)
@@ -283,6 +294,9 @@ const char *order_refuses(const Graph *g, const Model *m, const Schedule *s, int
 {
     const Train *t = &m->train;
     bool norms = t->clip != 0 && !t->clip_each;
+    if (t->fp8 && s->async)
+        return "its steps overlap, and the scales of fp8 follow whole steps; set train.precision.compute: bf16, or take a "
+               "synchronous schedule";
     if (t->shard && s->async)
         return "it has no replicas to deal optimiser states out to; set train.shard: none, or take a synchronous schedule";
     if (t->shard && s->ways > 1)

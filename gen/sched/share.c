@@ -14,6 +14,9 @@
  * as make whole cache lines.  With fewer blocks than rows, some parts are empty, and no message carries them.  Parameters take
  * turns in who has an empty one.
  *
+ * Uses of a tied parameter go up the tree each by itself: what they add up to would otherwise depend on the number of rows.
+ * At the top they are added, part by part, and the sum alone goes down.
+ *
  * With train.shard: optimizer the way down is that of the parameters.  A row has the moments of its own part alone, and updates
  * that part behind the way up (ZeRO, stage 1).  Parameters that batches track are not sharded.
  *
@@ -21,10 +24,13 @@
  * Optimization of Collective Communication Operations in MPICH, 2005, section 4.4; Rajbhandari, Rasley, Ruwase and He, ZeRO:
  * Memory Optimizations Toward Training Trillion Parameter Models, SC 2020, section 5.1.
  *
- * Cost: constant for each question.
+ * Cost: constant for each question, linear in the states for plan_joined().
+ *
+ * Not handled: ties of two pipelines in a replica (each use goes up and down the tree; the sums are added behind it).
  */
 #include "plan.h"
 
+#include <string.h>
 
 enum { LINE = 16 };             /* elements: a cache line of f32, and of bf16 half a one */
 
@@ -44,18 +50,59 @@ bool plan_sharded(const Plan *p, int param)
     return p->m->train.shard && plan_levels(p) > 0 && !p->g->state.at[param].tracked;
 }
 
-/* Ties, norms, the update of each element; not what reads other parts too. */
+static bool joins(const Plan *p, int param)
+{
+    bool alone = schedule_ways(schedule_of(p->schedule)) == 1;
+    return !p->m->train.shard && plan_levels(p) > 0 && alone && !p->g->state.at[param].tracked;
+}
+
+static bool is_tie(const Op *o)
+{
+    return o->phase == PH_U && !strcmp(row(o->row)->name, "TieAdd");
+}
+
+int plan_joins_op(const Plan *p, int op)
+{
+    const Op *o = &p->g->op.at[op];
+    int param = is_tie(o) ? update_param(p->g, o) : -1;
+    return param >= 0 && joins(p, param) ? param : -1;
+}
+
+bool *plan_joined(const Plan *p)
+{
+    const Graph *g = p->g;
+    bool *tied = alloc((size_t)g->state.n + 1), *joined = alloc((size_t)g->state.n + 1);
+    for (int o = g->nb; o < g->op.n; o++)
+        if (plan_joins_op(p, o) >= 0)
+            tied[plan_joins_op(p, o)] = true;
+    for (int s = 0; s < g->state.n; s++)
+        joined[s] = g->state.at[s].kind == S_GRAD && tied[g->state.at[s].param];
+    return joined;
+}
+
+/* With train.shard ties, norms, the update of each element; not what reads other parts too. */
 int plan_cuts_op(const Plan *p, int op)
 {
     const Op *o = &p->g->op.at[op];
     int param = o->phase == PH_U && p->m->train.shard && row(o->row)->element ? update_param(p->g, o) : -1;
-    return param >= 0 && plan_sharded(p, param) ? param : -1;
+    return param >= 0 && plan_sharded(p, param) ? param : plan_joins_op(p, op);
+}
+
+Extent plan_own(const Plan *p, int row, int s)
+{
+    return plan_share(p, row, s, plan_levels(p));
+}
+
+Extent plan_summed(const Plan *p, int row, int s)
+{
+    int param = p->g->state.at[s].param;
+    return plan_sharded(p, param) || joins(p, param) ? plan_own(p, row, s) : (Extent){0, p->g->state.at[s].bytes};
 }
 
 Extent plan_piece(const Plan *p, int row, int s)
 {
     const State *x = &p->g->state.at[s];
-    return x->param >= 0 && plan_sharded(p, x->param) ? plan_share(p, row, s, plan_levels(p)) : (Extent){0, x->bytes};
+    return x->param >= 0 && plan_sharded(p, x->param) ? plan_own(p, row, s) : (Extent){0, x->bytes};
 }
 
 Extent plan_share(const Plan *p, int row, int s, int level)
