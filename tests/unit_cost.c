@@ -285,6 +285,23 @@ static bool prepared(const char *call, Type compute, const char *kind, int64_t w
     return cost_prepared(&m, &g, &o, eval);
 }
 
+/* A Conv of stride 2, `height` pixels both ways to `made`, by kernels of `kernel`. */
+static bool prepared_conv(Type compute, int64_t height, int64_t made, int64_t kernel, int64_t before)
+{
+    const struct { const char *token; int64_t i; } numbers[] = {
+        {"height", height}, {"width", height}, {"yheight", made}, {"ywidth", made}, {"kheight", kernel}, {"kwidth", kernel},
+        {"top", before}, {"left", before}, {"stride", 2}, {"dilate", 1},
+    };
+    Model m = {0};
+    Graph g = {.compute = compute};
+    Op o = {.call = "conv_forward"};
+    *PUSH(&m.devices) = (Device){.kind = "cuda", .kernels = "cuda"};
+    *PUSH(&o.arg) = (Arg){.kind = ARG_HANDLE, .token = "h"};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        *PUSH(&o.arg) = (Arg){.kind = ARG_INT, .token = numbers[i].token, .i = numbers[i].i};
+    return cost_prepared(&m, &g, &o, false);
+}
+
 static void test_prepared(void)
 {
     static const struct { const char *what; Type compute; int64_t width; const char *absent; double drop; bool eval, want; }
@@ -309,7 +326,12 @@ static void test_prepared(void)
     equal("shared keys by oneDNN", prepared("attention_shared_forward", F32, "cpu", 64, "bias mask", 0, false), false);
     equal("shared keys by cuDNN", prepared("attention_shared_forward", BF16, "cuda", 64, "bias mask", 0, false), true);
     equal("a convolution by oneDNN", prepared("conv_forward", F32, "cpu", 64, "", 0, false), true);
-    equal("a convolution on GPUs", prepared("conv_forward", BF16, "cuda", 64, "", 0, false), false);
+    equal("a convolution in f32 on GPUs", prepared_conv(F32, 6, 6, 3, 1), false);
+    equal("a convolution in bf16 on GPUs", prepared_conv(BF16, 6, 6, 3, 1), true);
+    equal("a convolution with another pad behind", prepared_conv(BF16, 6, 4, 3, 0), true);
+    equal("a row that no window reads", prepared_conv(BF16, 7, 3, 3, 0), true);
+    equal("a pad below zero", prepared_conv(BF16, 6, 3, 1, -1), false);
+    equal("a pad below zero behind", prepared_conv(BF16, 9, 3, 3, 0), false);
     equal("steps by oneDNN", prepared("recur_forward", F32, "cpu", 64, "", 0, false), true);
     equal("steps on GPUs", prepared("recur_forward", BF16, "cuda", 64, "", 0, false), false);
     equal("a product on GPUs", prepared("linear_forward", F32, "cuda", 64, "", 0, false), true);
