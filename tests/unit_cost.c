@@ -97,6 +97,25 @@ static void test_roof(void)
     }
 }
 
+/* rows 16, in 64, out 32, factors of 8 bits.  Products 2 * 16 * 64 * 32 = 65536 operations; narrowing 3072 numbers 4 times as
+ * many, and 3 bytes each.  Operands: x 2048, weight 4096, bias 64, y 1024, amax 1536 bytes; scratch, a byte a number and 20544,
+ * twice: 56000, of which 9216 are those of narrowing. */
+static void test_eight(void)
+{
+    static const struct { const char *device; Ns want; } cases[] = {
+        {"flops: {bf16: 99TFLOP/s, fp8: 4.096GFLOP/s}, vector: 768MFLOP/s, bandwidth: 99TB/s", 1 + 16000 + 16000},
+        {"flops: {bf16: 1.024GFLOP/s}, vector: 768MFLOP/s, bandwidth: 99TB/s", 1 + 32000 + 16000},
+        {"flops: {bf16: 99TFLOP/s, fp8: 4.096GFLOP/s}, vector: 768MFLOP/s, bandwidth: 99TB/s, efficiency: {product: 0.5}",
+         1 + 32000 + 16000},
+        {"flops: {bf16: 99TFLOP/s, fp8: 99TFLOP/s}, vector: 99TFLOP/s, bandwidth: 0.576GB/s", 1 + 81223 + 16000},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        World w = world_of(strf("train: {precision: {compute: fp8}, batch: {global: 16, micro: 16}}\n"
+                                "devices: [{kind: cuda, memory: 1GiB, call: 1ns, %s}]\n", cases[i].device), NULL);
+        equal(strf("eight %zu", i), time_of(&w, 0, "linear_fp8_forward"), cases[i].want);
+    }
+}
+
 /* rows 4, in 64, out 96 in chunks of 32; x needs no gradient.  Products 2 * 4 * 64 * 96 = 49152 operations, in backward three
  * times; passes 6 * 4 * 96 = 2304 over 1536 bytes of scores, read in forward, read and written in backward.  Operands: loss 4,
  * lse 16, x 1024, weight 24576, bias 384, targets 16: 26020; in backward gradients, added to, make them 75940.  Scratch, a
@@ -349,6 +368,7 @@ int main(void)
     test_crowded();
     test_prepared();
     test_roof();
+    test_eight();
     test_passes();
     test_scratch();
     test_mixed();
