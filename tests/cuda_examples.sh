@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# Examples as jobs for GPUs: each is generated, compiled and run over the double of CUDA, in its own type, with small dims.  One
-# stage and two have one hash.  SLOW=1 takes all of them.
+# Examples as jobs for GPUs: each is generated, compiled and run over the double of CUDA, with small dims; in its own type, and
+# those of images in bf16, in which convolutions are cuDNN's.  One stage and two have one hash.  SLOW=1 takes all of them, and
+# those of images in both types.
 #   cuda_examples.sh [NAME ...]
 . "$(dirname "$0")/lib.sh"
 . tests/cuda.sh
@@ -40,24 +41,45 @@ example() {
         dims="$dims -D $dim"
     done
     $kind_of || { fault "$name: no arrays"; return; }
-    type=f32
-    ! grep -q 'compute: bf16' "examples/$name.yaml" || type=bf16
+    case $kind_of,$SLOW in
+        pictures, | covers,) types=bf16 ;;
+        pictures,* | covers,*) types="f32 bf16" ;;
+        *) types=f32; ! grep -q 'compute: bf16' "examples/$name.yaml" || types=bf16 ;;
+    esac
+    for type in $types; do over_double; done
+}
+over_double() {
     [ $type = f32 ] && use_portable || use_bf16
     double=$root/build/double/$type first=
     with="$double/own.obj $double/local.obj $double.a -lpthread -lm -ldl -lstdc++" quick=$tcc linker=$cc
     for options in "--stages 1 --schedule gpipe" "--stages 2 --schedule 1f1b --recompute full"; do
         said=$(generate "$tmp/gpu" "examples/$name.yaml" $dims $options --devices "$tmp/gpus" --set train.batch.global=4 \
-            --set train.batch.micro=2 --set "data={train: {format: npy, arrays: {$arrays}}}" &&
-            compile "$tmp/gpu" && job_hash "$tmp/gpu")
+            --set train.batch.micro=2 --set train.precision.compute=$type \
+            --set "data={train: {format: npy, arrays: {$arrays}}}" && compile "$tmp/gpu" && job_hash "$tmp/gpu")
         [ ${#said} = 64 ] && [ "$said" = "${first:-$said}" ] && pass || fault "$name, $type, $options: $said, not $first"
         first=$said
     done
 }
 
-chosen=${*:-$([ -n "$SLOW" ] && echo all || echo awd-lstm phi-2)}
+chosen=${*:-$([ -n "$SLOW" ] && echo all || echo awd-lstm phi-2 squeezenet)}
 while read -r name kind_of dims; do
     case " $chosen " in *" $name "* | " all ") example "$name" "$kind_of" $dims </dev/null ;; esac
 done <<END
+amoebanet-d pictures S=32 C=5 L=6 F=8
+cifar pictures S=16 C=5
+convnext-tiny pictures S=32 C=5 F=8 N3=2
+densenet121 pictures S=32 C=5 G=8 N0=16 N3=4
+efficientnet-b0 pictures S=32 C=5
+inception-v3 pictures S=107 C=5
+mixer-b16 pictures S=32 C=5 D=32 L=2 TD=16 CD=48
+mobilenetv2 pictures S=32 C=5
+resnet18 pictures S=32 C=5
+resnet50 pictures S=32 C=5 N2=1 N3=1
+squeezenet pictures S=32 C=5
+unet covers S=32 N=2 F=8
+vgg16 pictures S=32 C=5
+vgg16-bn pictures S=32 C=5
+vit-b16 pictures S=32 C=5 D=32 H=4 L=2
 awd-lstm words V=61 T=7 E=12 H=14
 bert-base masked V=61 T=12 D=32 H=4 L=2 FF=48
 bert-base-cuda masked T=12 D=32 H=4 L=2 FF=48
